@@ -144,7 +144,11 @@ struct SyscallFormat {
 
 struct User { uid @0 :UInt32; name @1 :Data $class("user"); }
 struct Device { major @0 :UInt32; minor @1 :UInt32; name @2 :Data $class("none"); }
-struct Cgroup { id @0 :UInt64; path @1 :Data $class("path"); }
+struct Cgroup {
+  id @0 :UInt64;                     # in a v2 hierarchy the kernel's; the highest 8 bits: number of a v1 hierarchy, then the
+                                     # rest is the id in that (since 1.5)
+  path @1 :Data $class("path");      # from the top of the hierarchy, "/" = the top
+}
 
 struct DeviceNumber { major @0 :UInt32; minor @1 :UInt32; }
 
@@ -402,6 +406,8 @@ struct TableDefs {
   # Definitions of this tape's tables (since 1.5). Of no segment: before the first segment of each chunk that has rows
   # of them. All copies of a definition are equal. At most 64 in a tape.
   defs @0 :List(TableDef);
+  cgroups @1 :List(Cgroup);          # those that appeared since the recording began, each once: before the first segment
+                                     # with a task in it, as a rule
 }
 
 struct TableDef {

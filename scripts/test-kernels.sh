@@ -20,7 +20,7 @@ known=()
 calls=10007 # a prime: dd makes this many reads and writes
 ios=53      # a prime: direct writes to the disk
 chains=1009 # a prime: calls made by the innermost function of a chain
-tapes='dd sh mix unseen hand dwarf fp ns tp nsall'
+tapes='dd sh mix unseen hand dwarf fp ns tp cg nsall'
 
 # release -> prints the path of its kernel, fetching it if needed
 kernel_of() {
@@ -121,6 +121,8 @@ record -o /tmp/dd.tape -- dd if=/dev/zero of=/dev/null bs=1 count=$calls; echo S
 record -o /tmp/sh.tape -- sh -c 'cat /tmp/file >/dev/null; cat /no/such/file; ln -s /tmp/file /tmp/link; cat /tmp/link >/dev/null; exit 7'; echo SYSTAPE-STATUS \$?
 mkdir -p /mnt; mount -t ext4 /dev/nvme0n1 /mnt; echo SYSTAPE-MOUNT \$?
 dd if=/dev/zero of=/mnt/direct bs=4096 count=$ios 2>/dev/null; sync
+# a process that has 32 MiB in memory the whole time
+dd if=/dev/zero bs=32M count=1 2>/dev/null | sleep 1000 &
 # a thread that sleeps in read() the whole time, and one that is killed
 sleep 1000 | cat >/dev/null &
 record -a -o /tmp/mix.tape -- sh -c 'sleep 100 & sleep 0.2; kill -TERM \$!; wait; sh -c "exit 3"; dd if=/mnt/direct of=/dev/null bs=4096 count=1 2>/dev/null; dd if=/dev/zero of=/mnt/direct bs=4096 count=$ios oflag=direct conv=notrunc; dd if=/dev/zero of=/mnt/buffered bs=4096 count=7; sync'; echo SYSTAPE-STATUS \$?
@@ -129,6 +131,10 @@ record -a --force registers-by-hand -o /tmp/hand.tape -- sh -c 'sleep 100 & slee
 record --call-graph dwarf --kernel-stacks -F 99 -o /tmp/dwarf.tape -- chain; echo SYSTAPE-STATUS \$?
 record -g --kernel-stacks -F 99 -o /tmp/fp.tape -- chain-fp; echo SYSTAPE-STATUS \$?
 record -e task:task_newtask -o /tmp/tp.tape -- sh -c 'true & true & true & wait'; echo SYSTAPE-STATUS \$?
+# cgroups that are made meanwhile, of v2 and of v1
+mkdir -p /v1 /v2; mount -t cgroup -o pids none /v1; mount -t cgroup2 none /v2
+record -o /tmp/cg.tape -- sh -c '(mkdir -p /v2/system.slice/two.service; echo 0 >/v2/system.slice/two.service/cgroup.procs; exec sleep 0.1)
+  (mkdir -p /v1/docker/one; echo 0 >/v1/docker/one/cgroup.procs; exec ls /)' >/dev/null; echo SYSTAPE-STATUS \$?
 # in a container: its own process, by dwarf; the whole machine, with a process outside that is in a call at the end
 unshare -p -f --mount-proc record --call-graph dwarf -o /tmp/ns.tape -- chain; echo SYSTAPE-STATUS \$?
 (until [ -s /tmp/nsall.tape ]; do sleep 0.2; done; exec sleep 100) &
@@ -231,7 +237,7 @@ for release in $releases; do
   if [ "$release" = bullseye ]; then old=1; else old=0; fi
   check "only 5.10 keeps nothing with a task" "$old" "$("$analyze" info "$out/dd.tape" --format json | grep -c 'keep nothing with a task' || true)"
   check "only 5.10 refuses a program, that of any tracepoint" "$([ $old = 0 ] || echo the kernel refused the program any_tracepoint)" "$(grep -ao 'the kernel refused the program [a-z_]*' "$out/log" | sort -u | xargs || true)"
-  check "status of the commands" "0 7 0 0 0 0 0 0 0 0" "$(sed -nE 's/^SYSTAPE-STATUS //p' "$out/log" | xargs)"
+  check "status of the commands" "0 7 0 0 0 0 0 0 0 0 0" "$(sed -nE 's/^SYSTAPE-STATUS //p' "$out/log" | xargs)"
   check_all "dd: reads" "$((calls + 0))" "$("$analyze" "$out/dd.tape" -e read --format json 2>/dev/null | grep -c '"/dev/zero"')" dd 'syscall'
   check_all "dd: writes" "$calls" "$("$analyze" "$out/dd.tape" -e write --format json 2>/dev/null | grep -c '"/dev/null"')" dd 'syscall'
   check "dd: check" "0" "$("$analyze" check "$out/dd.tape" >/dev/null 2>&1; echo $?)"
@@ -271,6 +277,15 @@ for release in $releases; do
     check_all "any tracepoint: new tasks" 3 "$("$analyze" "$out/tp.tape" -e task:task_newtask --format json 2>/dev/null |
       grep -c '"event":"task:task_newtask"' || true)" tp tracepoint
   fi
+  # what dd used that wrote directly, and what the dd with 32 MiB has
+  check "usage: blocks written, faults, memory" "yes" "$("$analyze" "$out/mix.tape" -e process:usage --format json 2>/dev/null | grep '"comm":"dd"' | tr -d '"' |
+    grep "out_blocks:$((ios * 8))[,}]" | grep -E 'minor_faults:[1-9]' | grep -qE 'maxrss:[1-9]' && echo yes)"
+  check "memory of a process, at the start and at the end" "2" "$("$analyze" "$out/mix.tape" -e process:memory --format json 2>/dev/null | grep '"comm":"dd"' | tr -d '"' |
+    grep -oE ',rss:[0-9]+' | cut -d: -f2 | awk '$1 >= 32 * 1048576 && $1 < 36 * 1048576' | wc -l)"
+  for one in sleep:/system.slice/two.service ls:/docker/one; do
+    check "cgroup made meanwhile: $one" "yes" "$("$analyze" "$out/cg.tape" --comm="${one%%:*}" --format json 2>/dev/null |
+      grep -q "\"cgroup\":\"${one#*:}\"" && echo yes)"
+  done
   check "sched: switches of dd" "yes" "$(mix sched | grep -q '"comm":"dd"' && echo yes)"
   check "states: asleep in read all the time" "yes" "$(mix states --by comm,state,syscall | grep '"comm":"cat"' |
     grep '"state":"S"' | grep -q '"syscall":"read"' && echo yes)"

@@ -67,7 +67,9 @@ const _: () = assert!(size_of::<Closing>() == 72);
 const _: () = assert!(size_of::<Task>() == 88);
 const _: () = assert!(size_of::<Fork>() == 112);
 const _: () = assert!(size_of::<Exit>() == 48);
-const _: () = assert!(size_of::<Snap>() == 176);
+const _: () = assert!(size_of::<Snap>() == 208);
+const _: () = assert!(size_of::<Usage>() == 184);
+const _: () = assert!(size_of::<Cgroup>() == 144);
 const _: () = assert!(size_of::<Switch>() == 88);
 const _: () = assert!(size_of::<Wakeup>() == 88);
 const _: () = assert!(size_of::<Block>() == 176);
@@ -98,6 +100,8 @@ macro_rules! record_enum {
             Syscall(Syscall, &'a [u8]),
             /// An exec: the record, the path, the NUL-separated arguments.
             Exec(Exec, &'a [u8], &'a [u8]),
+            /// A cgroup was made: the record, its path.
+            Cgroup(Cgroup, &'a [u8]),
             /// A signal was sent or taken, or the OOM killer chose a victim.
             Signal(Box<SignalParts<'a>>),
             /// A row of a table: the record, and the words and strings behind it.
@@ -253,6 +257,12 @@ pub fn parse(bytes: &[u8]) -> Result<Record<'_>, BadRecord> {
                 return Err(BadRecord { kind, len: bytes.len(), needed: size_of::<Exec>() + path + argv });
             }
             Record::Exec(r, &data[..path], &data[path..path + argv])
+        }
+        WIRE_CGROUP => {
+            let (r, data) = copy::<Cgroup>(bytes, kind)?;
+            let len = r.path_len as usize;
+            let short = BadRecord { kind, len: bytes.len(), needed: size_of::<Cgroup>() + len };
+            Record::Cgroup(r, data.get(..len).ok_or(short)?)
         }
         WIRE_SIGNAL => Record::Signal(Box::new(signal_parts(bytes)?)),
         WIRE_ROW => {

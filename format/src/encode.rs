@@ -37,6 +37,8 @@ pub struct EncodedSegment {
     pub(crate) info: SegmentInfo,
     /// The definitions of its tables.
     pub(crate) defs: Vec<Arc<TableDef>>,
+    /// Cgroups that appeared.
+    pub(crate) cgroups: Vec<(u64, Vec<u8>)>,
 }
 
 impl EncodedSegment {
@@ -180,7 +182,7 @@ impl Encoder {
             listed_pids(&data.tasks, &data.gaps),
         );
         let defs = data.tables.iter().map(|table| Arc::clone(&table.def)).collect();
-        Ok(EncodedSegment { blocks, info, defs })
+        Ok(EncodedSegment { blocks, info, defs, cgroups: data.cgroups })
     }
 
     /// Sorts rows of tables by their time and compresses them. Without rows there is no block.
@@ -267,9 +269,9 @@ impl Encoder {
         Ok(block)
     }
 
-    /// Compresses definitions of tables.
-    pub(crate) fn table_defs(&mut self, defs: &[Arc<TableDef>]) -> Result<Block> {
-        let mut block = self.packer.pack(BlockKind::TableDefs, &message::write_table_defs(defs))?;
+    /// Compresses definitions of tables and names of cgroups.
+    pub(crate) fn table_defs(&mut self, defs: &[Arc<TableDef>], cgroups: &[(u64, Vec<u8>)]) -> Result<Block> {
+        let mut block = self.packer.pack(BlockKind::TableDefs, &message::write_table_defs(defs, cgroups))?;
         block.header.rows = defs.len() as u32;
         Ok(block)
     }

@@ -2,6 +2,7 @@
 //! here, and its number also in the schema's enum `Family`.
 
 use crate::table::TableDef;
+use crate::tables::MAX_TABLES;
 
 macro_rules! families {
     ($($family:ident = $raw:literal, $name:literal;)*) => {
@@ -92,8 +93,51 @@ crate::tables! {
     }
 }
 
-/// Tables that this version declares: of a tape's [`MAX_TABLES`](crate::tables::MAX_TABLES) the rest is free.
-pub const TABLES: &[&TableDef] = &[&PAGE_FAULT_USER, &SOCKET_NAME, &BLOCK_FILE];
+crate::tables! {
+    /// A process ended: what it used until then, as `time -v` shows it, without its children if not said otherwise. What the kernel does not count has no column.
+    pub PROCESS_USAGE = "process:usage" {
+        ts: Time "end of its last thread"
+        task: Task "that thread"
+        maxrss: Bytes "most memory that it had at once, of this program or one before exec; shared pages too"
+        minor_faults: Count "page faults without I/O"
+        major_faults: Count "page faults that read from storage"
+        user_ns: Duration "CPU time of its own code: the run time, divided by the kernel's ticks. Lacks up to a tick (1 to 10 ms)"
+        system_ns: Duration "CPU time of the kernel for it; with user_ns the run time until this event"
+        voluntary_switches: Count "how often its threads gave up a CPU to wait; without the last of all"
+        involuntary_switches: Count "how often they were preempted"
+        rchar: Wide "bytes that read and its kin returned, of files, pipes, sockets; this and the next six, as in /proc/PID/io, with children that it waited for"
+        wchar: Wide "bytes that write and its kin took"
+        read_calls: Count "such reads"
+        write_calls: Count "such writes"
+        read_bytes: Wide "bytes that storage read for it"
+        write_bytes: Wide "bytes that storage wrote for it, or shall: of pages that it dirtied"
+        cancelled_bytes: Wide "of these, bytes that were truncated before they were written"
+        in_blocks: Wide "units of 512 bytes read, as ru_inblock: each thread's rounded down"
+        out_blocks: Wide "units of 512 bytes written, as ru_oublock"
+        uncounted: Count "threads that ended at the same moment and are missing in the sums; 0: the sums are whole"
+    }
+    /// What a living process has in memory: one row each when the recording begins, at each checkpoint and at the end.
+    pub PROCESS_MEMORY = "process:memory" {
+        ts: Time "when it was looked at"
+        task: Task "a thread of the process, the first if that lives"
+        rss: Bytes "resident: the sum of the next three. Since Linux 6.2 each may be off by as many pages as a batch (32, or twice the CPUs) on each CPU"
+        anonymous: Bytes "of no file: heap, stacks"
+        file: Bytes "of files"
+        shared: Bytes "shared memory and tmpfs"
+        swapped: Bytes "swapped out"
+    }
+}
+
+/// Tables that the recorder makes of what it knows, with the family whose losses rows may be missing by.
+pub const OWN: &[Recorded] = &[
+    Recorded { family: Family::Syscall, def: &SOCKET_NAME },
+    Recorded { family: Family::Block, def: &BLOCK_FILE },
+    Recorded { family: Family::Process, def: &PROCESS_USAGE },
+    Recorded { family: Family::Process, def: &PROCESS_MEMORY },
+];
+
+/// Most tables of tracepoints and functions in a tape: the rest is for this version's own and for some to come.
+pub const MAX_ASKED_FOR: usize = MAX_TABLES - 16;
 
 impl Family {
     /// The family of a number; None for one unknown to this version.
@@ -109,7 +153,8 @@ impl Family {
     /// The family that records into the table called `name`: one that this version does not declare is a tracepoint's,
     /// whose fields the recorder learnt from the kernel.
     pub fn of_table(name: &str) -> Self {
-        RECORDED.iter().find(|table| table.def.name == name).map_or(Self::Tracepoint, |table| table.family)
+        let mut declared = RECORDED.iter().chain(OWN);
+        declared.find(|table| table.def.name == name).map_or(Self::Tracepoint, |table| table.family)
     }
 }
 
@@ -139,10 +184,12 @@ mod tests {
 
     #[test]
     fn tables_can_be_written_and_have_names_of_their_own() {
-        for (at, Recorded { def, family }) in RECORDED.iter().enumerate() {
+        let all: Vec<&Recorded> = RECORDED.iter().chain(OWN).collect();
+        assert!(all.len() < MAX_TABLES - MAX_ASKED_FOR);
+        for (at, Recorded { def, family }) in all.iter().enumerate() {
             assert_eq!(fault(def), None, "{family:?}");
             assert_eq!(def.name.split(':').count(), 2, "{}", def.name);
-            assert!(RECORDED[..at].iter().all(|before| before.def.name != def.name), "{} twice", def.name);
+            assert!(all[..at].iter().all(|before| before.def.name != def.name), "{} twice", def.name);
         }
     }
 }

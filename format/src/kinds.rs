@@ -103,8 +103,8 @@ kinds! {
     Sleepers = 23, "sleepers", Events, numbers, Stack;
     /// Rows of tables that the tape itself defines.
     Tables = 25, "tables", Tables, classes;
-    /// Definitions of these tables; of no segment.
-    TableDefs = 24, "tabledefs", Tape, numbers;
+    /// Definitions of these tables, and cgroups that appeared; of no segment.
+    TableDefs = 24, "tabledefs", Tape, classes;
     /// The full state at one instant; head of a chunk.
     Checkpoint = 9, "checkpoint", Tape, classes;
     /// Names of places in code; of no segment.

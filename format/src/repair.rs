@@ -139,6 +139,11 @@ fn copy<W: Write>(
     let mut defs: Vec<_> = tape.table_defs().values().cloned().collect();
     defs.sort_unstable_by(|a, b| a.name.cmp(&b.name));
     copy.writer.define_always(defs);
+    let mut cgroups = tape.cgroups_since.clone();
+    if let Some(redactor) = redactor {
+        redactor.cgroups(&mut cgroups);
+    }
+    copy.writer.define(&[], &cgroups)?;
     let holes = Walk::new(tape).run(progress, |piece| copy.piece(piece))?;
     let end = copy.end(&holes);
     let reason = end.reason.clone();
@@ -554,7 +559,7 @@ impl<W: Write> Copy<'_, W> {
         let tables = groups & BlockKind::Tables.group_bit() != 0;
         let tables = if tables { tape.segment(i).tables(&dict)? } else { Vec::new() };
         let defs = tables.into_iter().map(|table| table.def).collect();
-        self.writer.segment(EncodedSegment { blocks, info, defs })
+        self.writer.segment(EncodedSegment { blocks, info, defs, cgroups: Vec::new() })
     }
 
     fn count(&mut self, header: &Header) {

@@ -85,6 +85,7 @@ pub struct SegmentData {
     pub(crate) ledger: Vec<LedgerRow>,
     /// Rows of tables, in the order in which they were pushed.
     pub(crate) tables: Vec<TableRows>,
+    pub(crate) cgroups: Vec<(u64, Vec<u8>)>,
 }
 
 impl SegmentData {
@@ -424,6 +425,12 @@ impl SegmentBuilder {
         Ok(self.data.tables.len() - 1)
     }
 
+    /// A cgroup appeared, with its number as in [`Task`] and its path.
+    pub fn push_cgroup(&mut self, id: u64, path: &[u8]) {
+        self.table_bytes += 32 + path.len();
+        self.data.cgroups.push((id, path.to_vec()));
+    }
+
     /// Adds an io_uring operation.
     pub fn push_uring(&mut self, op: UringOp) {
         self.data.urings.push(op);
@@ -531,7 +538,8 @@ impl SegmentBuilder {
 
     /// Whether nothing was pushed. Interned tasks, calls, names and nodes alone do not count.
     pub fn is_empty(&self) -> bool {
-        self.data.most_rows() == 0 && self.data.processes.is_empty() && self.data.gaps.is_empty()
+        let SegmentData { processes, gaps, cgroups, .. } = &self.data;
+        self.data.most_rows() == 0 && processes.is_empty() && gaps.is_empty() && cgroups.is_empty()
     }
 
     /// Whether it is time to [`Self::finish`]. Check after each push: a segment that grows past this may become too

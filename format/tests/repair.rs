@@ -5,8 +5,9 @@ mod common;
 use common::{GROUPS, Rng, Truth, block_spans, encode, sample, tape, window};
 use systape_format::exercise::{read_checkpoints, read_segments, read_symbols};
 use systape_format::model::GapCause;
-use systape_format::repair::{Holes, Lost, holes, repair};
-use systape_format::{BlockKind, Error, Tape};
+use systape_format::redact::{Level, Redactor};
+use systape_format::repair::{Holes, Lost, holes, redact, repair};
+use systape_format::{BlockKind, Encoder, Error, SegmentBuilder, Tape, Writer};
 
 const COPY: [u8; 16] = *b"the repaired one";
 
@@ -228,4 +229,34 @@ fn hostile_bytes_never_panic() {
             repair(&tape, Vec::new(), COPY, &|_| ()).unwrap();
         }
     }
+}
+
+#[test]
+fn cgroups_that_appeared_are_in_the_session_also_of_copies_and_of_a_tape_that_was_cut() {
+    let mut encoder = Encoder::new(3);
+    let mut writer = Writer::create(Vec::new(), COPY, &common::session()).unwrap();
+    for i in 0..3 {
+        let mut b = SegmentBuilder::new(1000 * i);
+        b.push_cgroup(70 + i, format!("/made/{i}").as_bytes());
+        // told twice, as by a walk at the start and the event
+        b.push_cgroup(1, b"/other");
+        writer.segment(encoder.segment(b.finish(1000 * i + 500)).unwrap()).unwrap();
+    }
+    let whole = writer.finish(&common::end(3000)).unwrap();
+    let paths = |tape: &Tape| [1, 70, 71, 72, 73].map(|id| tape.session().cgroup_path(id).map(<[u8]>::to_vec));
+    let made = |n: u64| Some(format!("/made/{n}").into_bytes());
+    let all = [Some(b"/".to_vec()), made(0), made(1), made(2), None];
+    let (copy, _) = repaired(&whole, "whole");
+    assert_eq!(paths(&Tape::from_bytes(whole.clone()).unwrap()), all);
+    assert_eq!(paths(&copy), all);
+    // without index and end
+    let spans = block_spans(&whole);
+    let cut = &whole[..spans[spans.len() - 2].0];
+    let (copy, _) = repaired(cut, "cut");
+    assert_eq!(paths(&copy), all);
+    let less = Redactor::new(Level::Paths, |_, _, _| None);
+    let (less, _) = redact(&copy, Vec::new(), *b"the redacted one", &less, &|_| ()).unwrap();
+    assert!(!less.windows(5).any(|part| part == b"/made"));
+    let [_, first, ..] = paths(&Tape::from_bytes(less).unwrap());
+    assert_eq!(first, Some(b"<redacted 70>".to_vec()));
 }

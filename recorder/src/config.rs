@@ -10,13 +10,11 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 use systape_abi::Selection;
-use systape_format::families::TABLES;
+use systape_format::families::MAX_ASKED_FOR;
 use systape_format::model::{Family, StackOf, StackSettings};
 use systape_format::redact::Level;
-use systape_format::tables::MAX_TABLES;
 
 use crate::args::{Args, parse_size};
-use crate::bounded;
 use crate::families::Families;
 use crate::filter::CallFilter;
 use crate::forced::Forced;
@@ -26,7 +24,7 @@ use crate::probes::Probe;
 use crate::sync::Policy;
 use crate::system::{self, is_alive, page_size};
 use crate::tracepoints::Tracepoint;
-use crate::{limits, probes, stacks, tracepoints};
+use crate::{cgroups, limits, probes, stacks, tracepoints};
 
 const MAX_RING: u64 = 1 << 30;
 /// Default of --buffer with enough memory, and the least value that works.
@@ -155,9 +153,9 @@ impl Config {
         let mut events = tracepoints::find(selection.other_events())?;
         let (probes, mut notes) = probes::find(&args.uprobe, &args.probe)?;
         events.notes.append(&mut notes);
-        let (tables, most) = (events.tracepoints.len() + 2 * probes.len(), MAX_TABLES - TABLES.len());
-        if tables > most {
-            bail!("-e, --uprobe, --probe: {tables} tables of events; a tape takes {most}. A function needs two");
+        let tables = events.tracepoints.len() + 2 * probes.len();
+        if tables > MAX_ASKED_FOR {
+            bail!("-e, --uprobe, --probe: {tables} tables of events; a tape takes {MAX_ASKED_FOR}. A function needs two");
         }
         let mut families = Families::parse(&args.families)?;
         let tables = (tables > 0).then_some(Family::Tracepoint);
@@ -303,7 +301,7 @@ fn ring_size(text: &str) -> Result<u32> {
 
 /// Memory for waiting data.
 fn buffer_size(asked: Option<u64>) -> Result<u64> {
-    let all = || limits::memory(cgroup2_mount().as_deref());
+    let all = || limits::memory(cgroups::v2_mount().as_deref());
     let size = asked.unwrap_or_else(|| all().map_or(BUFFER, |all| BUFFER.min(all / 4)).max(LEAST_BUFFER));
     if size < LEAST_BUFFER {
         bail!("--buffer: it takes at least {} MiB", LEAST_BUFFER >> 20);
@@ -325,19 +323,9 @@ fn resolve_user(text: &str) -> Result<u32> {
         .with_context(|| format!("-u {text}: there is no such user in /etc/passwd; give the number"))
 }
 
-/// Mount point of the cgroup v2 hierarchy; None when there is none.
-pub(crate) fn cgroup2_mount() -> Option<PathBuf> {
-    let mounts = bounded::lines("/proc/self/mounts", bounded::MOUNTS).ok()?;
-    mounts.lines().find_map(|line| {
-        let mut fields = line.split(' ');
-        let dir = fields.nth(1)?;
-        (fields.next()? == "cgroup2").then(|| PathBuf::from(dir))
-    })
-}
-
 fn resolve_cgroup(path: &Path) -> Result<PathBuf> {
     let mount =
-        cgroup2_mount().context("-G: no cgroup v2 hierarchy is mounted (mount -t cgroup2 none /sys/fs/cgroup)")?;
+        cgroups::v2_mount().context("-G: no cgroup v2 hierarchy is mounted (mount -t cgroup2 none /sys/fs/cgroup)")?;
     let under = mount.join(path.strip_prefix("/").unwrap_or(path));
     for candidate in [path.to_path_buf(), under.clone()] {
         if candidate.join("cgroup.procs").exists() && candidate.starts_with(&mount) {

@@ -11,6 +11,7 @@ mod backlog;
 mod bio_ends;
 mod bounded;
 mod calls;
+mod cgroups;
 pub mod cli;
 pub mod clock;
 pub mod config;

@@ -172,6 +172,7 @@ impl Prepared {
         about.registers_unknown = !programs.knows_registers();
         let (window_open, snaps) = programs.start()?;
         about.window_open = window_open;
+        session::name_cgroups(&mut about);
         Ok(Self { programs, raised, about, stacks, window_open, snaps, walker })
     }
 

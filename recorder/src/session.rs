@@ -12,9 +12,9 @@ use systape_abi::Abi;
 use systape_format::model::{Extent, Family, Session, StackOf, SyscallFormat};
 use xxhash_rust::xxh3::xxh3_64;
 
-use crate::config::{self, Config};
+use crate::config::Config;
 use crate::patient::Asked;
-use crate::{clock, devices, rights, snapshot, system};
+use crate::{cgroups, clock, devices, rights, system};
 
 /// Longest time to read files about the machine, all together: the command waits for it. They take milliseconds.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -27,7 +27,6 @@ pub(crate) fn collect(config: &Config) -> Session {
     let machine_id = Asked::new("machine-id", || fs::read("/etc/machine-id").map_or(0, |id| xxh3_64(id.trim_ascii())));
     let offset = Asked::new("localtime", utc_offset);
     let users = Asked::new("users", system::users);
-    let cgroups = Asked::new("cgroups", || config::cgroup2_mount().map(|mount| snapshot::cgroups(&mount)));
     let formats = Asked::new("formats", syscall_formats);
     let names = Asked::new("devices", devices::names);
     let links = Asked::new("device-links", devices::links);
@@ -36,7 +35,6 @@ pub(crate) fn collect(config: &Config) -> Session {
     let (machine_id_hash, utc_offset_seconds) =
         (told(machine_id, until, "/etc/machine-id", &mut unread), told(offset, until, "the time zone", &mut unread));
     let users = told(users, until, "names of users", &mut unread);
-    let cgroups = told(cgroups, until, "cgroups", &mut unread).unwrap_or_default();
     let devices = told(names, until, "names of disks", &mut unread);
     let device_links = told(links, until, "layers of disks", &mut unread);
     let syscalls = told(formats, until, "the kernel's names of calls and arguments", &mut unread);
@@ -80,11 +78,19 @@ pub(crate) fn collect(config: &Config) -> Session {
         with_self: config.with_self,
         registers_unknown: false,
         extent: if config.filters_tasks() { Extent::Some } else { Extent::Everyone },
-        cgroups,
+        cgroups: Vec::new(),
         ring_bytes: 0,
         notes: notes.into_iter().map(String::into_bytes).collect(),
         left_out: Vec::new(),
         preemptible: false,
+    }
+}
+
+/// Adds the names of cgroups. From the start of the window on the programs tell of new ones, so they are read after it.
+pub(crate) fn name_cgroups(session: &mut Session) {
+    match Asked::new("cgroups", cgroups::names).get(Instant::now() + PATIENCE) {
+        Some(names) => session.cgroups = names,
+        None => session.notes.push(b"could not be read in time, so unknown: names of cgroups".to_vec()),
     }
 }
 

@@ -142,32 +142,6 @@ fn is_cloexec(dir: &str, fd: i32) -> bool {
     flags.is_none_or(|f| f & (libc::O_CLOEXEC as u32) != 0)
 }
 
-/// Every path of the cgroup v2 hierarchy with its id, up to a bound.
-pub(crate) fn cgroups(mount: &Path) -> Vec<(u64, Vec<u8>)> {
-    use std::os::unix::fs::MetadataExt;
-    const MOST: usize = 65536;
-    const MOST_BYTES: usize = 16 << 20;
-    let mut room = MOST_BYTES;
-    let mut found = Vec::new();
-    let mut todo = vec![mount.to_path_buf()];
-    while let Some(dir) = todo.pop() {
-        if found.len() >= MOST || room == 0 {
-            break;
-        }
-        let Ok(meta) = fs::metadata(&dir) else { continue };
-        let relative = dir.strip_prefix(mount).map(|p| Path::new("/").join(p)).unwrap_or_default();
-        let relative = relative.into_os_string().into_vec();
-        room = room.saturating_sub(relative.len());
-        found.push((meta.ino(), relative));
-        let Ok(list) = fs::read_dir(&dir) else { continue };
-        let below = list.flatten().filter(|e| e.file_type().is_ok_and(|t| t.is_dir())).map(|e| e.path());
-        let most = MOST.saturating_sub(found.len() + todo.len());
-        todo.extend(below.take(most));
-    }
-    found.sort_unstable();
-    found
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -20,6 +20,10 @@ systape_format::tables! {
         uid: Int "real user; null: not known"
         cgroup: Str [Path] "path of its cgroup, of a block I/O of the one it is charged to; null: not known"
         cgroup_id: Wide "its number; null: not known"
+        container: Str [Path] "id of the container of its cgroup; empty: in none; null: not known"
+        systemd_unit: Str [Path] "unit of systemd, likewise"
+        pod: Str [Path] "uid of the pod of Kubernetes, likewise"
+        job: Str [Path] "job of a batch system, `slurm:JOB.STEP` or `condor:SLOT`, likewise"
         cpu: Int "CPU, of a call the one it ended on; null: not known"
         abi: Word "`x86_64`, `i386`, `x32`, `aarch64`, `unknown`; null: in no call"
         syscall: Word "name of the call; of a thread in none `[user]`, `[kernel]` (a kernel thread) or `?`"
@@ -42,6 +46,10 @@ fn names(by: By) -> &'static [&'static str] {
         By::Comm => &["comm"],
         By::Uid => &["uid"],
         By::Cgroup => &["cgroup", "cgroup_id"],
+        By::Container => &["container"],
+        By::Unit => &["systemd_unit"],
+        By::Pod => &["pod"],
+        By::Job => &["job"],
         By::Cpu => &["cpu"],
         By::Syscall => &["abi", "syscall"],
         By::File => &["file"],

@@ -40,7 +40,8 @@ systape_format::tables! {
 }
 
 /// The keys that events can have.
-const KNOWN: [By; 6] = [By::Pid, By::Tid, By::Comm, By::Uid, By::Cgroup, By::Cpu];
+const KNOWN: [By; 10] =
+    [By::Pid, By::Tid, By::Comm, By::Uid, By::Cgroup, By::Container, By::Unit, By::Pod, By::Job, By::Cpu];
 
 /// The keys in `config`.
 ///
@@ -112,7 +113,7 @@ fn collect(context: &Context<'_>, plan: &Plan) -> Result<(Sums, Coverage)> {
 /// Prints them; returns whether some are missing.
 pub(crate) fn run(config: &Config, tape: &Tape, out: &mut impl Write) -> Result<bool> {
     let by = keys(config)?;
-    let plan = Plan::by(&by);
+    let plan = Plan::by(&by).naming(tape.session());
     // what calls lack does not touch them
     let mut context = Context::about(config, tape, &config.events.families())?;
     let (sums, coverage) = collect(&context, &plan)?;

@@ -49,8 +49,8 @@ impl<'a> Keys<'a> {
             (By::Cgroup, Value::Number(id)) if name == "cgroup" => self.words.session.cgroup_path(*id).into(),
             (By::Errno, Value::None) => "0".into(),
             (By::Errno, Value::Number(errno)) => errno_text(*errno as u16).into(),
-            // no path is empty
-            (By::File, Value::None) => "".into(),
+            // no path is empty, nor a name of the others
+            (By::File | By::Container | By::Unit | By::Pod | By::Job, Value::None) => "".into(),
             (_, Value::Number(number)) => (*number).into(),
             (_, Value::Text(text)) => (&**text).into(),
             _ => Cell::Null,

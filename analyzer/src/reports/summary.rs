@@ -147,6 +147,7 @@ const ROUGH: f64 = 2.0 * QUANTILE_ERROR;
 pub(crate) fn run(context: &mut Context<'_>, out: &mut BufWriter<File>) -> Result<Told> {
     let own: Options = context.config.own()?;
     let (by, plan) = keys(context.config, &own)?;
+    let plan = plan.naming(context.question.tape.session());
     let (sums, knowledge) = match families::recorded(context.question.tape, Family::Syscall) {
         // those in flight when the recording began or ended are no summary
         Some(false) => Default::default(),
@@ -411,7 +412,7 @@ impl View<'_> {
             [Value::Number(cgroup)] => words::cgroup(self.context.question.tape.session(), *cgroup),
             [Value::Several] => "(moved to another cgroup meanwhile)".to_owned(),
             [Value::None] => "cgroup not known".to_owned(),
-            [Value::Unknown] if self.plan.has(By::Cgroup) => {
+            [Value::Unknown] if self.plan.by_cgroup() => {
                 "(cgroup not known: events that tell of moves are missing)".to_owned()
             }
             [Value::Unknown, ..] => "(process not known)".to_owned(),

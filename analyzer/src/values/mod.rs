@@ -6,6 +6,7 @@ pub(crate) mod glob;
 pub(crate) mod num;
 pub(crate) mod open;
 pub(crate) mod output;
+pub(crate) mod owners;
 pub(crate) mod progress;
 pub(crate) mod say;
 pub(crate) mod spool;

@@ -68,6 +68,8 @@ KIND(TASK, Task, wire_task, ts, Fixed, "Who a task is: first seen, renamed, new 
 KIND(FORK, Fork, wire_fork, child.ts, Fixed, "A task was made.")
 KIND(EXEC, Exec, wire_exec, task.ts, Tail, "A process became another program: the record, the path, the NUL-separated arguments.")
 KIND(EXIT, Exit, wire_exit, ts, Fixed, "A task ended.")
+KIND(USAGE, Usage, wire_usage, ts, Fixed, "What a process used that ends.")
+KIND(CGROUP, Cgroup, wire_cgroup, ts, Tail, "A cgroup was made: the record, its path.")
 KIND(SWITCH, Switch, wire_switch, ts, Fixed, "A CPU went from one task to another.")
 KIND(WAKEUP, Wakeup, wire_wakeup, ts, Fixed, "A task was made runnable.")
 KIND(BLOCK, Block, wire_block, complete, Fixed, "A block I/O completed.")
@@ -129,6 +131,7 @@ TRACEPOINT(sched_process_fork, Process, sched_process_fork, 0, Always, Essential
 TRACEPOINT(sched_process_exec, Process, sched_process_exec, 0, Always, Essential)
 TRACEPOINT(sched_process_exit, Process, sched_process_exit, 0, Always, Essential)
 TRACEPOINT(cgroup_attach_task, Process, cgroup_attach_task, 0, Always, Essential)
+TRACEPOINT(cgroup_mkdir, Process, cgroup_mkdir, 0, IfThere, Alone("cgroups made during the recording have numbers instead of names"))
 TRACEPOINT(task_rename, Process, task_rename, 0, Always, Essential)
 ITERATOR(walk_tasks, Process, "iter/task", struct bpf_iter__task, Always, Essential)
 ITERATOR(walk_outsiders, Process, "iter/bpf_map_elem", struct bpf_iter__bpf_map_elem, IfAsked,

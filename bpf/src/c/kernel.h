@@ -182,7 +182,19 @@ struct cgroup___ids {
 	u64 ancestor_ids[1];
 };
 
+/* With the kernel's numbers: the order is the configuration's. */
+enum cgroup_subsys_id {
+	memory_cgrp_id,
+	pids_cgrp_id,
+	cpu_cgrp_id,
+};
+
+struct cgroup_subsys_state {
+	struct cgroup *cgroup;
+};
+
 struct css_set {
+	struct cgroup_subsys_state *subsys[1];
 	struct cgroup *dfl_cgrp;
 };
 
@@ -237,9 +249,39 @@ struct kernel_siginfo {
 	union __sifields _sifields;
 };
 
+struct list_head {
+	struct list_head *next;
+};
+
+/* Each field by the kernel's configuration: CONFIG_TASK_XACCT, CONFIG_TASK_IO_ACCOUNTING */
+struct task_io_accounting {
+	u64 rchar, wchar, syscr, syscw;
+	u64 read_bytes, write_bytes, cancelled_write_bytes;
+};
+
+typedef struct seqcount {
+	unsigned int sequence;
+} seqcount_t;
+
+typedef struct seqcount_spinlock {
+	seqcount_t seqcount;
+} seqcount_spinlock_t;
+
+typedef struct {
+	seqcount_spinlock_t seqcount; /* 5.10 */
+} seqlock_t;
+
+/* The sums are of threads that were released, under stats_lock, which also guards their list and number. */
 struct signal_struct {
 	atomic_t live;
 	unsigned int flags;
+	int nr_threads;
+	struct list_head thread_head;
+	seqlock_t stats_lock;
+	u64 utime, stime;
+	unsigned long nvcsw, nivcsw, min_flt, maj_flt, inblock, oublock, maxrss;
+	unsigned long long sum_sched_runtime;
+	struct task_io_accounting ioac;
 };
 
 /* rss_stat since 6.2 (f1a7941243c1) */
@@ -289,6 +331,7 @@ struct cfs_rq {
 
 struct sched_entity {
 	struct cfs_rq *cfs_rq; /* with CONFIG_FAIR_GROUP_SCHED */
+	u64 sum_exec_runtime;
 };
 
 struct task_struct {
@@ -323,7 +366,10 @@ struct task_struct {
 	int pdeath_signal;
 	struct sched_info sched_info;
 	struct sched_entity se;
-	unsigned long nvcsw, nivcsw;
+	unsigned long nvcsw, nivcsw, min_flt, maj_flt;
+	u64 utime, stime;
+	struct list_head thread_node;
+	struct task_io_accounting ioac;
 	struct thread_struct thread;
 	unsigned int cpu; /* before 5.16: then in thread_info */
 };
@@ -406,10 +452,6 @@ struct bvec_iter {
 	unsigned int bi_size;
 };
 
-struct cgroup_subsys_state {
-	struct cgroup *cgroup;
-};
-
 struct blkcg {
 	struct cgroup_subsys_state css;
 };
@@ -438,10 +480,6 @@ struct bio___old {
 
 enum mq_rq_state {
 	MQ_RQ_IDLE = 0,
-};
-
-struct list_head {
-	struct list_head *next;
 };
 
 struct blk_flush_queue {

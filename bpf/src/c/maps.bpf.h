@@ -25,6 +25,9 @@ const volatile u32 target_uid = 0;
 const volatile bool filter_comm = false;
 const volatile char target_comm[COMM_LEN] = {};
 const volatile bool filter_cgroup = false;
+/* The v1 hierarchy whose cgroups tasks have that are in none of v2, and its controller; 0 = none */
+const volatile u32 v1_hierarchy = 0;
+const volatile u8 v1_controller = 0;
 const volatile u64 target_cgroup = 0; /* id; those below it too */
 const volatile bool filter_cpu = false;
 const volatile bool inherit = true;
@@ -270,6 +273,7 @@ struct slot {
 	union {
 		struct wire_syscall rec;
 		struct wire_exec exec;
+		struct wire_cgroup cgroup;
 	};
 	u8 data[SLOT_DATA + STRING_MAX + 8];
 };

@@ -211,6 +211,8 @@ send:
 	e.ts = bpf_ktime_get_ns();
 	e.exit_code = BPF_CORE_READ(task, exit_code);
 	e.group_dead = BPF_CORE_READ(task, signal, live.counter) == 0;
+	if (e.group_dead)
+		send_usage(&e, task);
 	send_process(&e, sizeof(e));
 out:
 	forget_outsider(bpf_get_current_pid_tgid());
@@ -236,6 +238,32 @@ int BPF_PROG(cgroup_attach_task, struct cgroup *dst, const char *path, struct ta
 	st = state_of(task, false);
 	if (life_is_recorded(task, st))
 		send_task(task, threadgroup ? TASK_CGROUP_ALL : TASK_CGROUP);
+	return 0;
+}
+
+/* Of v1 in one hierarchy: each of the others has such a cgroup of its own. */
+int BPF_PROG(cgroup_mkdir, struct cgroup *cgrp, const char *path)
+{
+	u32 hierarchy = BPF_CORE_READ(cgrp, root, hierarchy_id), index, len;
+	struct slot *s;
+	long n;
+
+	if (window != WINDOW_OPEN || (hierarchy && hierarchy != v1_hierarchy))
+		return 0;
+	s = slot_get(&index);
+	if (!s)
+		return 0;
+	__builtin_memset(&s->cgroup, 0, sizeof(s->cgroup));
+	s->cgroup.hdr.kind = WIRE_CGROUP;
+	s->cgroup.hdr.cpu = bpf_get_smp_processor_id();
+	s->cgroup.ts = bpf_ktime_get_ns();
+	s->cgroup.id = cgroup_number(cgrp);
+	n = bpf_probe_read_kernel_str(s->data, STRING_MAX, path);
+	len = n > 0 ? n - 1 : 0;
+	len &= STRING_MAX - 1;
+	s->cgroup.path_len = len;
+	send_process(s, sizeof(struct wire_cgroup) + len);
+	slot_put(index);
 	return 0;
 }
 

@@ -23,7 +23,6 @@
 #define MM_FILEPAGES 0
 #define MM_ANONPAGES 1
 #define MM_SHMEMPAGES 3
-#define PAGE_BYTES 4096
 
 static __always_inline bool is_common(u32 sig)
 {
@@ -293,22 +292,6 @@ int signal_deliver(u64 *ctx)
 	send_signal(s, sizeof(s->rec), is_everyday(sig, s->rec.code, s->rec.info == INFO_SIGINFO, s->rec.ip));
 	slot_put(index);
 	return 0;
-}
-
-static __always_inline u64 pages(struct mm_struct *mm, u32 which)
-{
-	struct mm_struct___counts *old = (void *)mm;
-	s64 n = 0;
-
-	if (bpf_core_field_exists(old->rss_stat.count))
-		n = BPF_CORE_READ(old, rss_stat.count[which].counter);
-	else
-		/* kernel.h declares one member of a counter: the kernel has its size */
-		bpf_probe_read_kernel(&n, sizeof(n),
-				      (char *)mm + bpf_core_field_offset(struct mm_struct, rss_stat) +
-					      which * bpf_core_type_size(struct percpu_counter) +
-					      bpf_core_field_offset(struct percpu_counter, count));
-	return n > 0 ? (u64)n * PAGE_BYTES : 0;
 }
 
 static __always_inline void send_victim(struct signal_slot *s, u32 index, struct task_struct *current)

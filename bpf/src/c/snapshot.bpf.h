@@ -123,6 +123,7 @@ static __always_inline void fill_snap(struct wire_snap *snap, struct task_struct
 	snap->cpu = task_cpu(task, false);
 	snap->last_run = last_run(task);
 	snap->nr = SNAP_NO_CALL;
+	fill_rss(snap, task);
 }
 
 static __always_inline void note_self(void)

@@ -23,6 +23,7 @@
 #include "plain.bpf.h"
 #include "rows.bpf.h"
 #include "syscalls.bpf.h"
+#include "usage.bpf.h"
 #include "process.bpf.h"
 #include "sched.bpf.h"
 #include "signals.bpf.h"

@@ -5,6 +5,7 @@
 
 /* x86-64 without KASAN */
 #define THREAD_SIZE 16384
+#define PAGE_BYTES 4096
 
 #define X32_BIT 0x40000000 /* __X32_SYSCALL_BIT */
 
@@ -172,6 +173,48 @@ static __always_inline u32 thread_here(struct task_struct *task)
 	return number_here(BPF_CORE_READ(task, thread_pid));
 }
 
+/* A cgroup's id on the tape: of v1 with its hierarchy's number. */
+static __always_inline u64 cgroup_number(struct cgroup *cgrp)
+{
+	return BPF_CORE_READ(cgrp, kn, id) | (u64)(u8)BPF_CORE_READ(cgrp, root, hierarchy_id) << V1_SHIFT;
+}
+
+/* The cgroup of v1 that a task is in; NULL = the top, or there is no such hierarchy. */
+static __always_inline struct cgroup *v1_cgroup(struct css_set *set)
+{
+	struct cgroup_subsys_state *css = NULL;
+	struct cgroup *cgrp;
+	u32 at = 0;
+
+	if (v1_controller == V1_MEMORY && bpf_core_enum_value_exists(enum cgroup_subsys_id, memory_cgrp_id))
+		at = bpf_core_enum_value(enum cgroup_subsys_id, memory_cgrp_id);
+	else if (v1_controller == V1_PIDS && bpf_core_enum_value_exists(enum cgroup_subsys_id, pids_cgrp_id))
+		at = bpf_core_enum_value(enum cgroup_subsys_id, pids_cgrp_id);
+	else if (v1_controller == V1_CPU && bpf_core_enum_value_exists(enum cgroup_subsys_id, cpu_cgrp_id))
+		at = bpf_core_enum_value(enum cgroup_subsys_id, cpu_cgrp_id);
+	else
+		return NULL;
+	bpf_probe_read_kernel(&css, sizeof(css),
+			      (char *)set + bpf_core_field_offset(struct css_set, subsys) + at * sizeof(css));
+	cgrp = BPF_CORE_READ(css, cgroup);
+	return cgrp && BPF_CORE_READ(cgrp, level) ? cgrp : NULL;
+}
+
+/*
+ * v2 first; tasks in no cgroup of it may be in one of v1. A function of its own,
+ * with a number as argument, so that the verifier walks it once.
+ */
+__noinline u64 cgroup_of_set(u64 address)
+{
+	struct css_set *set = (void *)address;
+	struct cgroup *cgrp = BPF_CORE_READ(set, dfl_cgrp), *v1;
+
+	if (!v1_hierarchy || BPF_CORE_READ(cgrp, level))
+		return BPF_CORE_READ(cgrp, kn, id);
+	v1 = v1_cgroup(set);
+	return v1 ? cgroup_number(v1) : BPF_CORE_READ(cgrp, kn, id);
+}
+
 static __always_inline void fill_task(struct wire_task *t, struct task_struct *task, u16 kind, u16 flags)
 {
 	struct pid *pid = BPF_CORE_READ(task, thread_pid);
@@ -183,7 +226,7 @@ static __always_inline void fill_task(struct wire_task *t, struct task_struct *t
 	t->hdr.cpu = bpf_get_smp_processor_id();
 	fill_ident(&t->id, task);
 	t->ts = bpf_ktime_get_ns();
-	t->cgroup_id = BPF_CORE_READ(task, cgroups, dfl_cgrp, kn, id);
+	t->cgroup_id = cgroup_of_set((u64)BPF_CORE_READ(task, cgroups));
 	t->ppid = BPF_CORE_READ(task, real_parent, tgid);
 	t->uid = BPF_CORE_READ(task, real_cred, uid.val);
 	BPF_CORE_READ_STR_INTO(&t->comm, task, comm);

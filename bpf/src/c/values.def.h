@@ -12,6 +12,7 @@ VALUE(, SLOTS, 256, "Scratch slots for long strings.")
 VALUE(, BIO_ENDS, 64, "Most functions of the kernel that end bios, of those known.")
 VALUE(, MAX_CPUS, 4096, "Highest CPU number of `-C`, and one.")
 VALUE(, MAX_ANCESTORS, 32, "Ancestors a signal's record has room for, of its sender and of its target each.")
+VALUE(, RSS_KINDS, 4, "Counters of a process's memory: of files, anonymous, swapped out, shared (MM_FILEPAGES in the kernel).")
 VALUE(, STACK_PAGES, 64, "Pages that the mask of a copied stack has bits for.")
 VALUE(, LEDGER_SIZES, 64, "Buckets of a ledger entry's sizes, by the power of two below the duration.")
 VALUE(, BUSY_SUMS, 32, "Entries of an epoch and a CPU in ledger_busy; a power of two.")
@@ -153,6 +154,18 @@ VALUE(, TASK_IS_TARGET, 0x8000, "It is a target.")
 VALUE(, TASK_IS_MARKED, 0x4000, "It, or its process, was asked for by number or command, or nobody need be.")
 VALUE(, TASK_IS_IN_CGROUP, 0x2000, "It is in the cgroup that was asked for, or nobody need be.")
 VALUE(, TASK_REASON, 0x00ff, "What is left: why the record was sent, or how a fork was made.")
+END
+
+GROUP(v1_controller, u8, "Controllers whose v1 hierarchy is followed, the first that has one.")
+VALUE(V1_, MEMORY, 1, "memory")
+VALUE(V1_, PIDS, 2, "pids")
+VALUE(V1_, CPU, 3, "cpu")
+VALUE(V1_, SHIFT, 56, "Where the number of a v1 hierarchy is in the id of a cgroup.")
+END
+
+GROUP(usage_flags, u16, "`hdr.flags` of what a process used: what the kernel does not count.")
+VALUE(USAGE_, NO_CALLS, 1, "Bytes and calls of read and write: CONFIG_TASK_XACCT is off.")
+VALUE(USAGE_, NO_STORAGE, 2, "Bytes of storage: CONFIG_TASK_IO_ACCOUNTING is off.")
 END
 
 GROUP(fork_flags, u16, "`hdr.flags` of a fork, below TASK_REASON: flags of the tape.")

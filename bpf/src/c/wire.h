@@ -89,6 +89,17 @@ struct wire_task {
 	char comm[COMM_LEN];
 };
 
+struct wire_cgroup {
+	struct wire_hdr hdr;
+	u64 ts;
+	u64 id; /* as in wire_task */
+	u32 path_len;
+	u32 pad;
+	u8 pad2[112]; /* as long as wire_syscall */
+	/* the path follows */
+};
+_Static_assert(sizeof(struct wire_cgroup) == sizeof(struct wire_syscall), "data of both starts at one place");
+
 struct wire_fork {
 	struct wire_task child; /* hdr.kind = WIRE_FORK, hdr.flags: enum fork_flags, task_flags */
 	struct wire_ident parent;
@@ -112,6 +123,31 @@ struct wire_exit {
 	u64 ts;
 	u32 exit_code;
 	u32 group_dead;
+};
+
+/* What a process used, when its last thread ends. */
+struct wire_usage {
+	struct wire_hdr hdr; /* flags: enum usage_flags */
+	struct wire_ident id; /* the thread */
+	u64 ts;
+	u64 maxrss; /* bytes */
+	u64 min_flt;
+	u64 maj_flt;
+	u64 utime; /* as ticks found it, ns */
+	u64 stime;
+	u64 runtime; /* as measured, ns; less by up to a tick */
+	u64 nvcsw;
+	u64 nivcsw;
+	u64 inblock;
+	u64 oublock;
+	u64 rchar;
+	u64 wchar;
+	u64 syscr;
+	u64 syscw;
+	u64 read_bytes;
+	u64 write_bytes;
+	u64 cancelled_write_bytes;
+	u64 uncounted; /* threads that were being released */
 };
 
 /* A task that may not be recorded itself: its name is included. */
@@ -332,7 +368,9 @@ struct wire_snap {
 	u32 cpu;
 	u8 on_cpu;
 	u8 exiting; /* it ended, or is about to: its exit was mostly recorded */
-	u8 pad[6];
+	u8 has_rss;
+	u8 pad[5];
+	u64 rss[RSS_KINDS]; /* bytes of its process */
 };
 
 /* Causes of loss; index into the drops map. */

@@ -37,7 +37,7 @@ pub(crate) use syscalls::{
     write_fds, write_time,
 };
 
-pub(crate) use tables::{read_table_defs, read_tables, table_id, write_table_defs, write_tables};
+pub(crate) use tables::{Definitions, read_table_defs, read_tables, table_id, write_table_defs, write_tables};
 
 use crate::error::{Result, capnp_err};
 use crate::model::ClockSample;

@@ -57,11 +57,26 @@ pub(crate) fn table_id(def: &TableDef) -> u64 {
     xxh3_64(&bytes)
 }
 
-/// The message that defines tables.
-pub(crate) fn write_table_defs(defs: &[Arc<TableDef>]) -> Builder<HeapAllocator> {
+/// What a block defines.
+#[derive(Debug, Default)]
+pub(crate) struct Definitions {
+    /// Tables.
+    pub tables: Vec<Arc<TableDef>>,
+    /// Cgroups: id, path.
+    pub cgroups: Vec<(u64, Vec<u8>)>,
+}
+
+/// The message that defines tables and names cgroups.
+pub(crate) fn write_table_defs(defs: &[Arc<TableDef>], cgroups: &[(u64, Vec<u8>)]) -> Builder<HeapAllocator> {
     let bytes: usize = defs.iter().map(|def| 64 + def.columns.len() * 400).sum();
-    let mut message = new_message(bytes);
-    let b = message.init_root::<schema::table_defs::Builder<'_>>();
+    let mut message = new_message(bytes + cgroups.iter().map(|(_, path)| 32 + path.len()).sum::<usize>());
+    let mut b = message.init_root::<schema::table_defs::Builder<'_>>();
+    let mut list = b.reborrow().init_cgroups(cgroups.len() as u32);
+    for (at, (id, path)) in cgroups.iter().enumerate() {
+        let mut b = list.reborrow().get(at as u32);
+        b.set_id(*id);
+        b.set_path(path);
+    }
     let mut list = b.init_defs(defs.len() as u32);
     for (at, def) in defs.iter().enumerate() {
         let mut b = list.reborrow().get(at as u32);
@@ -80,7 +95,7 @@ pub(crate) fn write_table_defs(defs: &[Arc<TableDef>]) -> Builder<HeapAllocator>
 }
 
 /// The definitions of a block.
-pub(crate) fn read_table_defs(header: &Header, message: &Message<'_>) -> Result<Vec<Arc<TableDef>>> {
+pub(crate) fn read_table_defs(header: &Header, message: &Message<'_>) -> Result<Definitions> {
     let err = capnp_err(DEFS);
     let r = message.get_root::<schema::table_defs::Reader<'_>>().map_err(&err)?;
     let list = r.get_defs().map_err(&err)?;
@@ -114,7 +129,10 @@ pub(crate) fn read_table_defs(header: &Header, message: &Message<'_>) -> Result<
         }
         defs.push(Arc::new(def));
     }
-    Ok(defs)
+    let list = r.get_cgroups().map_err(&err)?;
+    list_len::<schema::cgroup::Builder<'_>>(DEFS, "cgroups", list.len(), header)?;
+    let cgroups = list.iter().map(|r| Ok((r.get_id(), data(DEFS, r.get_path())?))).collect::<Result<_>>()?;
+    Ok(Definitions { tables: defs, cgroups })
 }
 
 /// The message of a segment's rows; each table's must be sorted by ts.

@@ -89,6 +89,8 @@ pub struct Tape {
     pub(crate) symbols: Vec<Place>,
     /// Blocks of definitions of tables, by offset.
     pub(crate) table_defs: Vec<Place>,
+    /// Cgroups that appeared after the session was written; the session has them too.
+    pub(crate) cgroups_since: Vec<(u64, Vec<u8>)>,
     /// These definitions by number, after the first read.
     pub(crate) defs: OnceLock<HashMap<u64, Arc<TableDef>>>,
     pub(crate) end: Option<End>,
@@ -239,7 +241,7 @@ impl Tape {
             for place in &self.table_defs {
                 let read = payload::read(&self.source, place, &self.tape_id, NO_SEGMENT, message::read_table_defs);
                 // there are copies of it: rows whose definition is in none are told of when they are asked for
-                for def in read.into_iter().flatten().take(MAX_TABLES.saturating_sub(defs.len())) {
+                for def in read.into_iter().flat_map(|read| read.tables).take(MAX_TABLES.saturating_sub(defs.len())) {
                     defs.insert(message::table_id(&def), def);
                 }
             }

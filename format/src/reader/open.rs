@@ -1,6 +1,6 @@
 //! Finds a tape's parts: by footer and index, else by walking the headers.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::{Arc, OnceLock};
 
 use super::{Blocks, Tape};
@@ -73,6 +73,7 @@ pub(super) fn open(source: Source, len: u64) -> Result<Tape> {
         checkpoints,
         symbols,
         table_defs,
+        cgroups_since: Vec::new(),
         defs: OnceLock::new(),
         end,
         cut,
@@ -85,7 +86,22 @@ pub(super) fn open(source: Source, len: u64) -> Result<Tape> {
         (tape.session.clock, tape.session.window_open) = (cp.clock, cp.ts);
     }
     tape.findings = findings.into_vec();
+    name_cgroups(&mut tape);
     Ok(tape)
+}
+
+/// Adds the cgroups that appeared during the recording to the session. A block that cannot be read leaves them without
+/// names.
+fn name_cgroups(tape: &mut Tape) {
+    const MOST: usize = 1 << 20;
+    let mut known: HashSet<u64> = tape.session.cgroups.iter().map(|(id, _)| *id).collect();
+    for place in &tape.table_defs {
+        let read = payload::read(&tape.source, place, &tape.tape_id, NO_SEGMENT, message::read_table_defs);
+        let Ok(message::Definitions { cgroups, .. }) = read else { continue };
+        let new = cgroups.into_iter().filter(|(id, _)| known.len() < MOST && known.insert(*id));
+        tape.cgroups_since.extend(new.collect::<Vec<_>>());
+    }
+    tape.session.cgroups.extend(tape.cgroups_since.iter().cloned());
 }
 
 /// The first whole header, normally at 0.

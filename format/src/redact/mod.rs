@@ -125,12 +125,17 @@ impl Redactor {
             // their numbers are what is left to print
             session.users.clear();
         }
-        if self.takes(Class::Path) {
-            session.cgroups.iter_mut().for_each(|(id, path)| *path = numbered(*id));
-        }
+        self.cgroups(&mut session.cgroups);
         session.redacted.extend(Class::ALL.into_iter().filter(|class| self.takes(*class)));
         session.redacted.sort_unstable();
         session.redacted.dedup();
+    }
+
+    /// Paths of cgroups, which keep their numbers.
+    pub(crate) fn cgroups(&self, cgroups: &mut [(u64, Vec<u8>)]) {
+        if self.takes(Class::Path) {
+            cgroups.iter_mut().for_each(|(id, path)| *path = numbered(*id));
+        }
     }
 
     /// The target in words: reports read the numbers in it.
@@ -362,6 +367,7 @@ impl Redactor {
         data.nets.iter_mut().for_each(|net| self.net(net));
         data.stacks.mappings.iter_mut().for_each(|mapping| self.mapping(mapping));
         data.tables.iter_mut().for_each(|table| self.table(table));
+        self.cgroups(&mut data.cgroups);
     }
 }
 

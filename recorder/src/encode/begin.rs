@@ -19,7 +19,7 @@ use crate::tasks::TaskId;
 
 /// Adds the state at the start. Every record up to `start.done` must have been added.
 pub(super) fn begin(
-    start: Start,
+    start: &mut Start,
     window_open: u64,
     order: &mut Order,
     world: &mut World,
@@ -37,7 +37,7 @@ pub(super) fn begin(
     for (id, entry) in world.tasks.alive() {
         members.entry(entry.task.pid).or_default().push(id);
     }
-    for mut process in start.processes {
+    for mut process in std::mem::take(&mut start.processes) {
         // of who moved since the start it is not known whether it was looked at before or after
         process.cwd = process.cwd.filter(|_| !moved.contains(&process.pid));
         let none = HashSet::new();

@@ -50,6 +50,11 @@ impl Calls {
         }
     }
 
+    /// The time of [`Self::closing`]; None = it goes on.
+    pub(crate) fn closed(&self) -> Option<u64> {
+        self.close_ts
+    }
+
     /// The recording ended at `ts`: calls that end from here on were not in flight.
     pub(crate) fn closing(&mut self, ts: u64) {
         self.close_ts = Some(ts);

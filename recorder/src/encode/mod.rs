@@ -53,6 +53,7 @@ mod tables;
 #[cfg(test)]
 mod tests;
 mod uring;
+mod usage;
 mod world;
 
 pub use rows::{Piece, Totals};
@@ -131,6 +132,7 @@ pub struct Assembler {
     names: names::Names,
     files: files::Files,
     probes: probes::Probes,
+    usage: usage::Usage,
 }
 
 impl Assembler {
@@ -150,6 +152,7 @@ impl Assembler {
             names: names::Names::default(),
             files: files::Files::default(),
             probes: probes::Probes::new(settings.probes),
+            usage: usage::Usage::default(),
             tables: tables::Tables::new(settings.tracepoints),
         }
     }
@@ -165,8 +168,9 @@ impl Assembler {
     }
 
     /// Adds the state at the start. Every record up to `start.done` must have been added.
-    pub(crate) fn begin(&mut self, start: Start) {
-        begin::begin(start, self.window_open, &mut self.order, &mut self.world, &mut self.rows, &self.calls);
+    pub(crate) fn begin(&mut self, mut start: Start) {
+        begin::begin(&mut start, self.window_open, &mut self.order, &mut self.world, &mut self.rows, &self.calls);
+        self.usage.memory(&start.snaps, u64::MAX, &mut self.world, &mut self.rows);
         self.name_sockets();
     }
 
@@ -251,6 +255,10 @@ impl Assembler {
                 }
                 life::exit(&e, world, rows);
             }
+            // of many at once, not all of them can be told
+            Record::Cgroup(c, path) if rows.shedding.is_all() || path.is_empty() => _ = c,
+            Record::Cgroup(c, path) => rows.cgroup(c.id, path, c.ts),
+            Record::Usage(u) => self.usage.record(&u, world, rows),
             Record::Switch(s) => sched::switch(&s, world, rows),
             Record::Wakeup(w) => sched::wakeup(&w, world, rows),
             Record::Block(b) => block::record(&b, &mut self.files, world, rows),
@@ -316,6 +324,9 @@ impl Assembler {
         self.calls.in_flight(snaps, &mut self.world, &mut self.rows, &mut self.ledger);
         let latest = self.rows.latest;
         self.probes.finish(latest, &mut self.world, &mut self.rows);
+        if let Some(end) = self.calls.closed() {
+            self.usage.memory(snaps, end, &mut self.world, &mut self.rows);
+        }
     }
 
     /// Ends the segment; rows with a later end than `window_end` belong to the next.
@@ -329,6 +340,7 @@ impl Assembler {
         self.close_segment(ts);
         let checkpoint = checkpoint::of(&mut self.world, &self.calls, ts, snaps, "tracked");
         self.rows.pieces.push(Piece::Checkpoint(Box::new(checkpoint)));
+        self.usage.memory(snaps, u64::MAX, &mut self.world, &mut self.rows);
     }
 
     /// Pieces ready to be compressed.

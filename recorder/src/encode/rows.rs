@@ -132,6 +132,12 @@ impl Rows {
         sheds
     }
 
+    /// A cgroup appeared.
+    pub(crate) fn cgroup(&mut self, id: u64, path: &[u8], ts: u64) {
+        self.first_row.get_or_insert(ts);
+        self.builder.push_cgroup(id, path);
+    }
+
     /// Events are missing.
     pub(crate) fn gap(&mut self, gap: Gap) {
         self.first_row.get_or_insert(gap.last);

@@ -12,7 +12,7 @@ use systape_format::model::{Family, StackMode, StackOf};
 use crate::config::Config;
 use crate::cpu_buffers::Rooms;
 use crate::kallsyms::Symbols;
-use crate::{entries, registers, rights, softirq, stacks};
+use crate::{cgroups, entries, registers, rights, softirq, stacks};
 
 const STATE_RING: u32 = 8 << 20;
 /// Process records have a ring of their own that `-m` does not shrink, so that no flood displaces them.
@@ -181,6 +181,9 @@ fn set_filters(options: &mut rodata, config: &Config) {
     if let Some(cgroup) = config.cgroup_id {
         options.filter_cgroup = true;
         options.target_cgroup = cgroup;
+    }
+    if let Some(v1) = cgroups::v1() {
+        (options.v1_hierarchy, options.v1_controller) = (v1.hierarchy, v1.controller);
     }
     options.with_self = config.with_self;
     options.filter_cpu = config.cpus.is_some();

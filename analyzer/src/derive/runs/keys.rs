@@ -220,7 +220,8 @@ impl<'a> Keys<'a> {
             },
             By::Uid => crate::values::words::user(words.session, key.uid),
             By::Cpu if key.cpu != CPU_NONE => key.cpu.to_string(),
-            By::Cpu | By::Errno | By::Disk | By::Cause | By::Op => "?".into(),
+            // no keys of intervals
+            _ => "?".into(),
         }
     }
 
@@ -261,7 +262,7 @@ impl<'a> Keys<'a> {
             (By::Cgroup, _) => Some(key.cgroup).filter(|id| *id != 0).into(),
             (By::Uid, _) => user(key.uid).into(),
             (By::Cpu, _) => Some(key.cpu).filter(|cpu| *cpu != CPU_NONE).into(),
-            (By::Errno | By::Disk | By::Cause | By::Op, _) => Cell::Null,
+            _ => Cell::Null,
         }
     }
 }

@@ -118,7 +118,7 @@ enum Passes {
 
 /// Facts about threads, if a filter or key needs them and the tape has a ledger.
 pub(crate) fn threads(tape: &Tape, scope: &Scope<'_>, plan: &Plan) -> Option<Threads> {
-    let asked = scope.by_thread() || scope.by_cgroup() || plan.has(By::Cgroup);
+    let asked = scope.by_thread() || scope.by_cgroup() || plan.by_cgroup();
     let any = || (0..tape.segments().len()).any(|at| tape.segment(at).has(BlockKind::Ledger));
     (asked && any()).then(|| Threads::read(tape, scope))
 }
@@ -235,7 +235,7 @@ impl Judge<'_> {
 
     /// The cgroup of all calls of `row`, if it is needed.
     fn cgroup(&self, row: &LedgerRow, task: Option<&Task>, window_end: u64) -> Value {
-        let (Some(threads), Some(task)) = (self.threads.filter(|_| self.plan.has(By::Cgroup)), task) else {
+        let (Some(threads), Some(task)) = (self.threads.filter(|_| self.plan.by_cgroup()), task) else {
             return Value::Unknown;
         };
         if !threads.know_moves() {

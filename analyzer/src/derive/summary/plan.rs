@@ -1,6 +1,7 @@
 //! Keys of a summary: from a call to its [`Key`].
 
-use systape_format::model::{CPU_NONE, Call, CallState, ERRNO_ANY, LedgerRow, Task, UID_UNKNOWN};
+use rustc_hash::FxHashMap;
+use systape_format::model::{CPU_NONE, Call, CallState, ERRNO_ANY, LedgerRow, Session, Task, UID_UNKNOWN};
 
 use super::mode::SummaryMode;
 use crate::table::call_files::{NO_FILE, unseen};
@@ -8,11 +9,14 @@ use crate::table::calls::CallInfo;
 use crate::table::filter::failed;
 use crate::table::group::by::By;
 use crate::table::group::value::{Key, Value};
+use crate::values::owners::Owners;
 
 /// Keys, and the index of each.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Plan {
     keys: Vec<By>,
+    /// Cgroup → values of [`By::OF_CGROUP`], if one of them is a key.
+    owners: FxHashMap<u64, [Value; 4]>,
 }
 
 /// The facts of a row, beside task and call, on which keys depend.
@@ -28,8 +32,21 @@ pub struct RowPart {
 
 impl Plan {
     /// The keys that a summary can have.
-    pub const KNOWN: [By; 9] =
-        [By::Pid, By::Tid, By::Comm, By::Uid, By::Cgroup, By::Cpu, By::Syscall, By::File, By::Errno];
+    pub const KNOWN: [By; 13] = [
+        By::Pid,
+        By::Tid,
+        By::Comm,
+        By::Uid,
+        By::Cgroup,
+        By::Container,
+        By::Unit,
+        By::Pod,
+        By::Job,
+        By::Cpu,
+        By::Syscall,
+        By::File,
+        By::Errno,
+    ];
 
     /// Keys of `--by`. Threads are keyed by process too, because counted calls have only that.
     pub fn by(keys: &[By]) -> Self {
@@ -40,7 +57,30 @@ impl Plan {
             }
             all.push(*key);
         }
-        Self { keys: all }
+        Self { keys: all, owners: FxHashMap::default() }
+    }
+
+    /// The same keys; what cgroups belong to is what `session` tells.
+    pub fn naming(mut self, session: &Session) -> Self {
+        if By::OF_CGROUP.iter().any(|by| self.has(*by)) {
+            self.owners = session.cgroups.iter().filter_map(|(id, path)| Some((*id, owners(path)?))).collect();
+        }
+        self
+    }
+
+    /// Whether a key depends on the cgroup.
+    pub fn by_cgroup(&self) -> bool {
+        self.has(By::Cgroup) || By::OF_CGROUP.iter().any(|by| self.has(*by))
+    }
+
+    /// What the cgroup `of` belongs to; other values of it stay.
+    fn owner(&self, by: By, of: &Value) -> Value {
+        let at = By::OF_CGROUP.iter().position(|known| *known == by);
+        match (of, at) {
+            (Value::Number(id), Some(at)) => self.owners.get(id).map_or(Value::Unknown, |all| all[at].clone()),
+            (Value::Several, _) => Value::Several,
+            _ => Value::Unknown,
+        }
     }
 
     /// Keys of `--summary-mode`, the syscall last.
@@ -82,6 +122,7 @@ impl Plan {
             By::Uid if task.uid == UID_UNKNOWN => Value::Unknown,
             By::Uid => Value::Number(task.uid.into()),
             By::Cgroup => cgroup(task),
+            By::Container | By::Unit | By::Pod | By::Job => self.owner(*by, &cgroup(task)),
             By::Syscall => Value::Call(call),
             _ => Value::Unknown,
         };
@@ -120,6 +161,7 @@ impl Plan {
                 uid => Value::Number(uid.into()),
             }),
             By::Cgroup => cgroup.clone(),
+            By::Container | By::Unit | By::Pod | By::Job => self.owner(*by, &cgroup),
             By::Cpu => cpu(row.cpu),
             By::Syscall => Value::Call(info.call),
             By::File if unseen(info) == NO_FILE => Value::None,
@@ -152,6 +194,13 @@ impl Plan {
     pub fn leads(&self, task: &Task) -> bool {
         self.has(By::Tid) || task.tid == task.pid
     }
+}
+
+/// Values of [`By::OF_CGROUP`] of a cgroup; None: its path was taken out of the tape.
+fn owners(path: &[u8]) -> Option<[Value; 4]> {
+    let Owners { container, unit, pod, job } = Owners::of(std::str::from_utf8(path).ok()?);
+    let value = |name: Option<String>| name.map_or(Value::None, |name| Value::Text(name.into_bytes().into()));
+    path.starts_with(b"/").then(|| [container, unit, pod, job].map(value))
 }
 
 /// The cgroup of `task`; none: the tape does not have it.

@@ -2,7 +2,7 @@
 
 use anyhow::{Result, bail};
 use systape_abi::EventTerm;
-use systape_format::families::RECORDED;
+use systape_format::families::{OWN, RECORDED};
 use systape_format::model::{BlockIo, BlockLayer, Family, ProcessKind, SignalKind};
 
 use crate::values::glob;
@@ -201,8 +201,11 @@ impl Wanted {
         let mut families: Vec<_> =
             Kind::ALL.iter().filter(|(kind, ..)| self.has(*kind)).map(|(_, _, _, family)| *family).collect();
         families.dedup();
-        let of_tables = RECORDED.iter().filter(|table| self.has_table(&table.def.name)).map(|table| table.family);
-        families.extend(of_tables);
+        for table in RECORDED.iter().chain(OWN).filter(|table| self.has_table(&table.def.name)) {
+            if !families.contains(&table.family) {
+                families.push(table.family);
+            }
+        }
         // any of them may name tracepoints too, which only the tape knows
         if self.terms.iter().any(|term| !term.negated) {
             families.push(Family::Tracepoint);

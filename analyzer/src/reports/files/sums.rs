@@ -200,7 +200,7 @@ impl<'a> Part<'a> {
         Self {
             totals,
             segment,
-            by_task: [By::Pid, By::Tid, By::Comm, By::Uid, By::Cgroup].iter().any(has),
+            by_task: [By::Pid, By::Tid, By::Comm, By::Uid].iter().any(has) || totals.plan.by_cgroup(),
             by_call: has(&By::Syscall),
             files: vec![Value::None, Value::Unknown],
             numbers: FxHashMap::default(),
@@ -306,7 +306,7 @@ impl<'a> Part<'a> {
 
 /// Prints sums by `by`; returns whether calls that might pass were lost.
 pub(super) fn print(context: &mut Context<'_>, own: &Options, by: &[By], out: &mut BufWriter<File>) -> Result<bool> {
-    let plan = Plan::by(by);
+    let plan = Plan::by(by).naming(context.question.tape.session());
     let totals = Totals { context, plan: &plan, sockets: own.sockets };
     let mut sums = Sums::default();
     let read = feed(&context.question, &totals, |told| {

@@ -15,6 +15,14 @@ pub enum By {
     Uid,
     /// Its cgroup.
     Cgroup,
+    /// The container, unit of systemd, pod, or job of a batch system that its cgroup belongs to.
+    Container,
+    /// See [`Self::Container`].
+    Unit,
+    /// See [`Self::Container`].
+    Pod,
+    /// See [`Self::Container`].
+    Job,
     /// The CPU.
     Cpu,
     /// The call.
@@ -34,13 +42,20 @@ pub enum By {
 }
 
 impl By {
+    /// Keys that the path of the cgroup tells.
+    pub(crate) const OF_CGROUP: [Self; 4] = [Self::Container, Self::Unit, Self::Pod, Self::Job];
+
     /// Its name as typed, aliases, and its heading in a table.
-    const WORDS: [(Self, &'static str, &'static [&'static str], &'static str); 13] = [
+    const WORDS: [(Self, &'static str, &'static [&'static str], &'static str); 17] = [
         (Self::Pid, "pid", &["process"], "process"),
         (Self::Tid, "tid", &["task", "thread"], "task"),
         (Self::Comm, "comm", &[], "comm"),
         (Self::Uid, "uid", &["user"], "user"),
         (Self::Cgroup, "cgroup", &[], "cgroup"),
+        (Self::Container, "container", &[], "container"),
+        (Self::Unit, "unit", &[], "unit"),
+        (Self::Pod, "pod", &[], "pod"),
+        (Self::Job, "job", &[], "job"),
         (Self::Cpu, "cpu", &[], "cpu"),
         (Self::Syscall, "syscall", &["call"], "syscall"),
         (Self::File, "file", &["path"], "file"),

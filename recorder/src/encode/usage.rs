@@ -1,0 +1,153 @@
+//! Rows of the tables `process:usage`, what a process used until its end, and `process:memory`, what it has at a
+//! checkpoint.
+
+use std::collections::{HashSet, VecDeque};
+use std::sync::Arc;
+
+use systape_bpf::values::usage_flags;
+use systape_bpf::wire::{self, Snap};
+use systape_format::families::{PROCESS_MEMORY, PROCESS_USAGE};
+use systape_format::table::TableDef;
+use systape_format::tables::Field;
+
+use super::rows::Rows;
+use super::world::World;
+
+/// Columns of a kernel that counts what read and write pass on, and of one that counts what storage does.
+const OF_CALLS: [&str; 4] = ["rchar", "wchar", "read_calls", "write_calls"];
+const OF_STORAGE: [&str; 5] = ["read_bytes", "write_bytes", "cancelled_bytes", "in_blocks", "out_blocks"];
+
+/// Two threads that end together may both find that they are the last.
+const ENDED: usize = 64;
+
+/// See the module.
+#[derive(Debug)]
+pub(super) struct Usage {
+    /// With the columns that the kernel fills, and the flags by which they were chosen.
+    usage: Option<(u16, Arc<TableDef>)>,
+    memory: Arc<TableDef>,
+    /// Processes that ended last.
+    ended: VecDeque<(u32, u64)>,
+}
+
+impl Default for Usage {
+    fn default() -> Self {
+        Self { usage: None, memory: Arc::new(PROCESS_MEMORY.clone()), ended: VecDeque::new() }
+    }
+}
+
+/// The table without what the kernel does not count.
+fn table(flags: u16) -> TableDef {
+    let mut def = PROCESS_USAGE.clone();
+    let lacks = |flag, names: &[&str], name: &str| flags & flag != 0 && names.contains(&name);
+    def.columns.to_mut().retain(|column| {
+        !lacks(usage_flags::NO_CALLS, &OF_CALLS, &column.name)
+            && !lacks(usage_flags::NO_STORAGE, &OF_STORAGE, &column.name)
+    });
+    def
+}
+
+/// User and system time: the measured run time, divided as the ticks found it (as cputime_adjust in
+/// kernel/sched/cputime.c does for wait4).
+fn times(u: &wire::Usage) -> (u64, u64) {
+    let ticks = u128::from(u.utime) + u128::from(u.stime);
+    let system = match (u.stime, u.utime) {
+        (0, _) => 0,
+        (_, 0) => u.runtime,
+        (stime, _) => (u128::from(stime) * u128::from(u.runtime) / ticks) as u64,
+    };
+    (u.runtime - system, system)
+}
+
+impl Usage {
+    /// Stores what a process used.
+    pub(super) fn record(&mut self, u: &wire::Usage, world: &mut World, rows: &mut Rows) {
+        let id = world.tasks.find_or_add(&u.id);
+        let process = (u.id.pid, u.id.leader_start);
+        if !world.tasks.is_target(id) || rows.shedding.is_all() || self.ended.contains(&process) {
+            return;
+        }
+        self.ended.truncate(ENDED - 1);
+        self.ended.push_front(process);
+        let flags = u.hdr.flags;
+        if self.usage.as_ref().is_none_or(|(of, _)| *of != flags) {
+            self.usage = Some((flags, Arc::new(table(flags))));
+        }
+        let Some((_, def)) = &self.usage else { return };
+        let task = Field::Task(rows.task(&mut world.tasks, id));
+        let (user, system) = times(u);
+        let value = |name: &str| match name {
+            "maxrss" => u.maxrss,
+            "minor_faults" => u.min_flt,
+            "major_faults" => u.maj_flt,
+            "user_ns" => user,
+            "system_ns" => system,
+            "voluntary_switches" => u.nvcsw,
+            "involuntary_switches" => u.nivcsw,
+            "rchar" => u.rchar,
+            "wchar" => u.wchar,
+            "read_calls" => u.syscr,
+            "write_calls" => u.syscw,
+            "read_bytes" => u.read_bytes,
+            "write_bytes" => u.write_bytes,
+            "cancelled_bytes" => u.cancelled_write_bytes,
+            "in_blocks" => u.inblock,
+            "out_blocks" => u.oublock,
+            _ => u.uncounted,
+        };
+        let columns = def.columns.iter().skip(1);
+        let fields: Vec<_> = columns
+            .map(|column| if column.name == "task" { task } else { Field::Number(value(&column.name)) })
+            .collect();
+        store(def, u.ts, &fields, rows);
+    }
+
+    /// Stores what each process has in memory: when its state was read, or at `at_most`.
+    pub(super) fn memory(&self, snaps: &[Snap], at_most: u64, world: &mut World, rows: &mut Rows) {
+        let mut told = HashSet::new();
+        for snap in snaps.iter().filter(|snap| snap.has_rss != 0) {
+            let Some(id) = world.tasks.find(&snap.task.id).filter(|id| world.tasks.is_target(*id)) else { continue };
+            if !world.tasks.is_alive(id) || !told.insert((snap.task.id.pid, snap.task.id.leader_start)) {
+                continue;
+            }
+            let task = Field::Task(rows.task(&mut world.tasks, id));
+            let [file, anonymous, swapped, shared] = snap.rss;
+            let rss = file + anonymous + shared;
+            let numbers = [rss, anonymous, file, shared, swapped].map(Field::Number);
+            let fields: Vec<_> = std::iter::once(task).chain(numbers).collect();
+            store(&self.memory, snap.task.ts.min(at_most), &fields, rows);
+        }
+    }
+}
+
+fn store(def: &Arc<TableDef>, ts: u64, fields: &[Field<'_>], rows: &mut Rows) {
+    rows.first_row.get_or_insert(ts);
+    if rows.builder.push_table_row(def, ts, fields).is_err() {
+        rows.bad_records(1, ts, ts);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn run_time_is_divided_as_wait4_does() {
+        let of = |utime, stime, runtime| times(&wire::Usage { utime, stime, runtime, ..wire::Usage::default() });
+        assert_eq!(of(0, 0, 700), (700, 0), "no tick came");
+        assert_eq!(of(8, 0, 700), (700, 0));
+        assert_eq!(of(0, 4, 700), (0, 700));
+        assert_eq!(of(12, 4, 800), (600, 200));
+        let long = u64::MAX / 4;
+        assert_eq!(of(long, long, long).1, long / 2, "no overflow");
+    }
+
+    #[test]
+    fn what_the_kernel_does_not_count_has_no_column() {
+        let names = |flags| table(flags).columns.iter().map(|column| column.name.to_string()).collect::<Vec<_>>();
+        let all = names(0);
+        assert!(OF_CALLS.iter().chain(&OF_STORAGE).all(|name| all.iter().any(|known| known == name)), "{all:?}");
+        assert_eq!(names(usage_flags::NO_CALLS).len(), all.len() - 4);
+        assert_eq!(names(usage_flags::NO_CALLS | usage_flags::NO_STORAGE).len(), all.len() - 9);
+    }
+}
