@@ -12,7 +12,7 @@ use std::{fs, io};
 use anyhow::{Result, bail};
 use systape_abi::{EventTerm, glob_matches, nearest};
 use systape_format::class::Class;
-use systape_format::families::RECORDED;
+use systape_format::families::{BESIDE, RECORDED};
 use systape_format::model::Family;
 use systape_format::table::{ColumnDef, TableDef, Type};
 use systape_format::tables::{CPU, Field, MAX_COLUMNS, MAX_TABLE_DOC, MAX_TABLES};
@@ -192,7 +192,8 @@ fn find_in(root: &Path, terms: &[EventTerm]) -> Result<Wanted> {
     for (category, name) in names {
         add(&mut wanted, root, &category, &name);
     }
-    let most = MAX_TABLES - RECORDED.len();
+    // and that of sockets' names
+    let most = MAX_TABLES - RECORDED.len() - BESIDE.len() - 1;
     if wanted.tracepoints.len() > most {
         bail!("-e: these are {} tracepoints; a tape takes {most}", wanted.tracepoints.len());
     }
