@@ -131,7 +131,7 @@ record -g --kernel-stacks -F 99 -o /tmp/fp.tape -- chain-fp; echo SYSTAPE-STATUS
 record -e task:task_newtask -o /tmp/tp.tape -- sh -c 'true & true & true & wait'; echo SYSTAPE-STATUS \$?
 # a connection from before, idle; one that is closed: 7,000 bytes to the server, 11 back
 ifconfig lo up; (sleep 100 | nc -l -p 77 >/dev/null) & sleep 0.2; (sleep 100 | nc 127.0.0.1 77 >/dev/null) & sleep 0.2
-record -a -o /tmp/net.tape -- sh -c '(echo 1234567890 | nc -l -p 78 >/dev/null) & sleep 0.2; dd if=/dev/zero bs=1000 count=7 2>/dev/null | nc 127.0.0.1 78 >/dev/null; wait'; echo SYSTAPE-STATUS \$?
+record -a -o /tmp/net.tape -- sh -c '(echo 1234567890; sleep 2) | nc -l -p 78 >/dev/null & sleep 0.2; dd if=/dev/zero bs=1000 count=7 2>/dev/null | nc 127.0.0.1 78 >/dev/null; wait'; echo SYSTAPE-STATUS \$?
 # in a container: its own process, by dwarf; the whole machine, with a process outside that is in a call at the end
 unshare -p -f --mount-proc record --call-graph dwarf -o /tmp/ns.tape -- chain; echo SYSTAPE-STATUS \$?
 (until [ -s /tmp/nsall.tape ]; do sleep 0.2; done; exec sleep 100) &
