@@ -20,7 +20,7 @@ known=()
 calls=10007 # a prime: dd makes this many reads and writes
 ios=53      # a prime: direct writes to the disk
 chains=1009 # a prime: calls made by the innermost function of a chain
-tapes='dd sh mix unseen hand dwarf fp ns tp cg nsall'
+tapes='dd sh mix unseen hand dwarf fp ns tp cg net nsall'
 
 # release -> prints the path of its kernel, fetching it if needed
 kernel_of() {
@@ -107,7 +107,7 @@ make_initramfs() { # -> path
   cp "$record" "$root/bin/record"
   strip "$root/bin/record"
   make_chain "$root/bin"
-  for tool in sh dd cat mount poweroff sleep ln base64 gzip uname kill env ls true sync mkdir unshare; do ln -s busybox "$root/bin/$tool"; done
+  for tool in sh dd cat mount poweroff sleep ln base64 gzip uname kill env ls true sync mkdir unshare nc ifconfig; do ln -s busybox "$root/bin/$tool"; done
   echo 'root:x:0:0::/:/bin/sh' >"$root/etc/passwd"
   cat >"$root/init" <<INIT
 #!/bin/sh
@@ -135,6 +135,9 @@ record -e task:task_newtask -o /tmp/tp.tape -- sh -c 'true & true & true & wait'
 mkdir -p /v1 /v2; mount -t cgroup -o pids none /v1; mount -t cgroup2 none /v2
 record -o /tmp/cg.tape -- sh -c '(mkdir -p /v2/system.slice/two.service; echo 0 >/v2/system.slice/two.service/cgroup.procs; exec sleep 0.1)
   (mkdir -p /v1/docker/one; echo 0 >/v1/docker/one/cgroup.procs; exec ls /)' >/dev/null; echo SYSTAPE-STATUS \$?
+# a connection from before, idle; one that is closed: 7,000 bytes to the server, 11 back
+ifconfig lo up; (sleep 100 | nc -l -p 77 >/dev/null) & sleep 0.2; (sleep 100 | nc 127.0.0.1 77 >/dev/null) & sleep 0.2
+record -a -o /tmp/net.tape -- sh -c '(echo 1234567890; sleep 2) | nc -l -p 78 >/dev/null & sleep 0.2; dd if=/dev/zero bs=1000 count=7 2>/dev/null | nc 127.0.0.1 78 >/dev/null; wait'; echo SYSTAPE-STATUS \$?
 # in a container: its own process, by dwarf; the whole machine, with a process outside that is in a call at the end
 unshare -p -f --mount-proc record --call-graph dwarf -o /tmp/ns.tape -- chain; echo SYSTAPE-STATUS \$?
 (until [ -s /tmp/nsall.tape ]; do sleep 0.2; done; exec sleep 100) &
@@ -286,6 +289,11 @@ for release in $releases; do
     check "cgroup made meanwhile: $one" "yes" "$("$analyze" "$out/cg.tape" --comm="${one%%:*}" --format json 2>/dev/null |
       grep -q "\"cgroup\":\"${one#*:}\"" && echo yes)"
   done
+  net() { "$analyze" net "$out/net.tape" --format json 2>/dev/null | grep -E '"[lr]port":'"$1[,}]" | grep -v '"direction":"listen"' || true; }
+  done_by() { net "$1" | sed -nE 's/.*"sent_bytes":"?([0-9]+).*"received_bytes":"?([0-9]+).*"bytes_retrans":"?([0-9]+).*/\1 \2 \3/p' | sort -n | xargs; }
+  check "net: what connections did" "11 7000 0 7000 11 0" "$(done_by 78)"
+  check "net: an idle one from before" "0 0 0 0 0 0 at least" "$(done_by 77) $(net 77 | grep -c '"sent_bytes_at_least":true' | sed 's/^2$/at least/')"
+  check "net: whose they are" "nc nc nc nc" "$(net '7[78]' | grep -oE '"comm":"[^"]*"' | cut -d'"' -f4 | xargs)"
   check "sched: switches of dd" "yes" "$(mix sched | grep -q '"comm":"dd"' && echo yes)"
   check "states: asleep in read all the time" "yes" "$(mix states --by comm,state,syscall | grep '"comm":"cat"' |
     grep '"state":"S"' | grep -q '"syscall":"read"' && echo yes)"

@@ -39,6 +39,12 @@ pub fn state_name(state: u8) -> String {
     }
 }
 
+/// The state with this name; None = there is none.
+pub fn state(name: &[u8]) -> Option<u8> {
+    let at = STATES.iter().position(|known| !known.is_empty() && known.as_bytes() == name)?;
+    u8::try_from(at).ok()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -46,5 +52,6 @@ mod tests {
     #[test]
     fn names() {
         assert_eq!((state_name(CLOSE), state_name(0), state_name(99)), ("CLOSE".into(), "0".into(), "99".into()));
+        assert_eq!((state(b"CLOSE"), state(b""), state(b"99")), (Some(CLOSE), None, None));
     }
 }

@@ -77,6 +77,8 @@ const _: () = assert!(size_of::<File>() == 48);
 const _: () = assert!(size_of::<Signal>() == 320);
 const _: () = assert!(size_of::<Ancestor>() == 32);
 const _: () = assert!(size_of::<Net>() == 104);
+const _: () = assert!(size_of::<Tcp>() == 192);
+const _: () = assert!(size_of::<Incident>() == 112);
 const _: () = assert!(size_of::<Uring>() == 48);
 const _: () = assert!(size_of::<Row>() == 48);
 const _: () = assert!(size_of::<Socket>() == 200);

@@ -128,12 +128,68 @@ crate::tables! {
     }
 }
 
+crate::tables! {
+    /// What the kernel has counted of a TCP connection, as ss -i prints it: since it began, also if that was before the recording. A kernel without one of these counts has no rows.
+    pub SOCKET_TCP = "socket:tcp" {
+        ts: Time "when it was read"
+        task: Task "who had it open then, the first of several; none: it was closed"
+        at: Str "close: it was closed; start, stop: it was open when the recording began, ended"
+        socket: Wide "its number in sock:inet_sock_set_state"
+        inode: Int "number of the socket, as in socket:[17]; 0: not known, or no program ever had it open"
+        state: Str "its state then; of a closed one the last before"
+        local: Str [Address] "address and port of this end; unknown: it had none any more"
+        remote: Str [Address] "address and port of the other end; unknown: likewise"
+        bytes_sent: Bytes "data sent, with what was sent again"
+        bytes_retrans: Bytes "of these, what was sent again"
+        bytes_acked: Bytes "what the other end has confirmed; SYN and FIN of this end count as one each"
+        bytes_received: Bytes "data received; the other end's FIN counts as one"
+        segs_out: Count "segments sent"
+        segs_in: Count "segments received"
+        data_segs_out: Count "of those sent, the ones with data"
+        data_segs_in: Count "of those received, the ones with data"
+        retrans: Count "segments sent again"
+        srtt: Duration "smoothed round-trip time; 0: none was measured"
+        rttvar: Duration "how much it varies"
+        min_rtt: Duration "the shortest of late; 0: none was measured"
+        cwnd: Count "congestion window, segments"
+        mss: Bytes "data in a full segment"
+        fin: Flag "the other end's FIN came"
+    }
+    /// A segment of a connection was sent again.
+    pub SOCKET_RETRANSMIT = "socket:retransmit" {
+        ts: Time "when"
+        task: Task "who ran then, hardly ever the socket's owner; none: an interrupt"
+        cpu: Int "where"
+        socket: Wide "its number in sock:inet_sock_set_state; 0: no change of it is on the tape"
+        inode: Int "number of the socket, as in socket:[17]; 0: no program has it open"
+        state: Str "its state"
+        local: Str [Address] "address and port of this end"
+        remote: Str [Address] "address and port of the other end"
+    }
+    /// A socket got an error that a program is told of by its next call.
+    pub SOCKET_ERROR = "socket:error" {
+        ts: Time "when"
+        task: Task "who ran then, hardly ever the socket's owner; none: an interrupt"
+        cpu: Int "where"
+        socket: Wide "its number in sock:inet_sock_set_state; 0: no change of it is on the tape"
+        inode: Int "number of the socket, as in socket:[17]; 0: no program has it open"
+        state: Str "its state"
+        local: Str [Address] "address and port of this end; unknown: none any more"
+        remote: Str [Address] "address and port of the other end; unknown: none, or none any more"
+        protocol: Int "of IP: 6 TCP, 17 UDP"
+        error: Int "number of the error; 0: it was fetched already"
+    }
+}
+
 /// Tables that the recorder makes of what it knows, with the family whose losses rows may be missing by.
 pub const OWN: &[Recorded] = &[
     Recorded { family: Family::Syscall, def: &SOCKET_NAME },
     Recorded { family: Family::Block, def: &BLOCK_FILE },
     Recorded { family: Family::Process, def: &PROCESS_USAGE },
     Recorded { family: Family::Process, def: &PROCESS_MEMORY },
+    Recorded { family: Family::Net, def: &SOCKET_TCP },
+    Recorded { family: Family::Net, def: &SOCKET_RETRANSMIT },
+    Recorded { family: Family::Net, def: &SOCKET_ERROR },
 ];
 
 /// Most tables of tracepoints and functions in a tape: the rest is for this version's own and for some to come.

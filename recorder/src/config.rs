@@ -155,7 +155,9 @@ impl Config {
         events.notes.append(&mut notes);
         let tables = events.tracepoints.len() + 2 * probes.len();
         if tables > MAX_ASKED_FOR {
-            bail!("-e, --uprobe, --probe: {tables} tables of events; a tape takes {MAX_ASKED_FOR}. A function needs two");
+            bail!(
+                "-e, --uprobe, --probe: {tables} tables of events; a tape takes {MAX_ASKED_FOR}. A function needs two"
+            );
         }
         let mut families = Families::parse(&args.families)?;
         let tables = (tables > 0).then_some(Family::Tracepoint);

@@ -320,6 +320,8 @@ impl<'a> Passes<'a> {
         self.programs.close_window();
         let ts = clock::monotonic();
         let snaps = walker.open_calls().unwrap_or_default();
+        // what open connections did comes through the rings
+        walker.sockets();
         // Programs that had passed the window check when it closed need a moment to send.
         for _ in 0..3 {
             if self.pass(SLACK_NS, true)?.is_none() {

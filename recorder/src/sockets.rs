@@ -218,7 +218,8 @@ const NETLINK: &[&str] = &[
     "SMC",
 ];
 
-fn end(family: u16, address: &[u8; 16], port: u16) -> String {
+/// An address and a port as text.
+pub(crate) fn end(family: u16, address: &[u8; 16], port: u16) -> String {
     if family == AF_INET6 {
         format!("[{}]:{port}", Ipv6Addr::from(*address))
     } else {

@@ -28,6 +28,8 @@ enum Answer {
 /// Reads the recorded processes of `snaps`, `first` (as in /proc) before all others, and with `sockets` what their
 /// sockets are called.
 pub(crate) fn read(snaps: Vec<Snap>, first: Option<u32>, sockets: impl FnOnce() -> Vec<Socket>) -> Start {
+    // soon, because what connections do until then is not known; what calls change meanwhile is left out later
+    let sockets = sockets();
     let pids = processes(&snaps, first);
     // what may wait for a process's mmap lock comes when everything else is known
     let part = |part: Part| pids.iter().map(move |&(pid, here)| (part, pid, here));
@@ -43,7 +45,6 @@ pub(crate) fn read(snaps: Vec<Snap>, first: Option<u32>, sockets: impl FnOnce() 
             Answer::Argv(argv) => drop(argv.map(|argv| arguments.insert(pid, argv))),
         }
     });
-    let sockets = sockets();
     let done = clock::monotonic();
     let unread = unread_parts(&snaps, unread.into_iter().map(|number| (asked[number].0, asked[number].1)));
     for pid in unread.iter().filter(|unread| unread.files).map(|unread| unread.pid) {

@@ -16,6 +16,7 @@ use crate::asked::config::view::{Own, Rows, Run, TASKS, View};
 use crate::asked::config::{Config, refuse};
 use crate::derive::net::accepts::{self, Accepted};
 use crate::derive::net::connection::{Connection, Direction, Lasted, Outcome, Window};
+use crate::derive::net::counts::{self, At, Counted, Named};
 use crate::derive::net::tracker::Tracker;
 use crate::lines::tables as lines;
 use crate::render::form::Format;
@@ -109,6 +110,19 @@ const CHANGES: &str = "changes of sockets";
 enum Step {
     Change(NetState),
     Accepted(Accepted),
+    Counted(Box<Counted>),
+    Named(Named),
+}
+
+/// What is of one time: a connection's counts belong to the one that its change ends, and the next one's name comes later.
+fn place(step: &(u64, Step)) -> (u64, u8) {
+    let before = match &step.1 {
+        Step::Counted(counted) if counted.at == At::Close => 0,
+        Step::Change(_) => 1,
+        Step::Counted(_) | Step::Named(_) => 2,
+        Step::Accepted(_) => 3,
+    };
+    (step.0, before)
 }
 
 /// The steps of a segment. Without its calls, which may be damaged or not recorded, accepted connections have no task.
@@ -117,7 +131,10 @@ fn steps(segment: &Segment<'_>, dict: &Dict, book: &CallBook<'_>) -> Result<Vec<
     let accepts = accepts::read(segment, dict, book).unwrap_or_default();
     let mut steps: Vec<(u64, Step)> = changes.into_iter().map(|change| (change.ts, Step::Change(change))).collect();
     steps.extend(accepts.into_iter().map(|accepted| (accepted.ts, Step::Accepted(accepted))));
-    steps.sort_by_key(|(ts, _)| *ts);
+    let (counted, named) = counts::read(segment, dict).unwrap_or_default();
+    steps.extend(counted.into_iter().map(|counted| (counted.ts, Step::Counted(Box::new(counted)))));
+    steps.extend(named.into_iter().map(|named| (named.ts, Step::Named(named))));
+    steps.sort_by_key(place);
     Ok(steps.into_iter().map(|(_, step)| step).collect())
 }
 
@@ -232,6 +249,8 @@ fn connections(context: &Context<'_>, loss: &mut Loss, out: &mut BufWriter<File>
         for step in &steps {
             match step {
                 Step::Accepted(accepted) => tracker.accepted(accepted),
+                Step::Counted(counted) => tracker.counted(counted),
+                Step::Named(named) => tracker.named(named),
                 Step::Change(event) => {
                     if let Some(connection) = tracker.change(event, who(dict, event)) {
                         add(&mut part, &connection, window);

@@ -76,6 +76,8 @@ KIND(BLOCK, Block, wire_block, complete, Fixed, "A block I/O completed.")
 KIND(FILE, File, wire_file, ts, Tail, "A file that block I/Os hold has a name that was not sent.")
 KIND(SIGNAL, Signal, wire_signal, ts, Tail, "A signal was sent or taken, or the OOM killer chose a victim.")
 KIND(NET, Net, wire_net, ts, Fixed, "A socket changed its state.")
+KIND(TCP, Tcp, wire_tcp, net.ts, Fixed, "A TCP connection was closed, or is open when the recording begins or ends: what it did.")
+KIND(INCIDENT, Incident, wire_incident, net.ts, Fixed, "A socket sent a segment again, or got an error.")
 KIND(URING, Uring, wire_uring, ts, Fixed, "An io_uring operation was submitted.")
 KIND(ROW, Row, wire_row, ts, Tail, "A row of a table: the record, a word for each value, bytes of strings.")
 KIND(TRACEPOINT, Tracepoint, wire_tracepoint, row.ts, Tail, "An event of a tracepoint that was asked for by name.")
@@ -124,7 +126,7 @@ TRACEPOINT(sys_exit, Syscall, sys_exit, 0, Always, Essential)
 TRACEPOINT(sys_enter_again, Syscall, sys_enter, 0, IfAsked, Alone("calls are lost where a task is preempted in a program"))
 TRACEPOINT(sys_exit_again, Syscall, sys_exit, 0, IfAsked, Alone("calls are lost where a task is preempted in a program"))
 ITERATOR(walk_sockets, Syscall, "iter/task_file", struct bpf_iter__task_file, Always,
-	 Alone("sockets from before the start are known by number only"))
+	 Alone("sockets from before the start are known by number only, and what open connections did is not known"))
 TRACEPOINT(sys_exit_stack, Stack, sys_exit, 0, IfAsked, Stacks(Syscall))
 
 TRACEPOINT(sched_process_fork, Process, sched_process_fork, 0, Always, Essential)
@@ -164,6 +166,8 @@ ITERATOR(walk_ios, Block, "iter/bpf_map_elem", struct bpf_iter__bpf_map_elem, Al
 	 Alone("block I/Os whose end no program sees are not counted"))
 
 TRACEPOINT(inet_sock_set_state, Net, inet_sock_set_state, 0, OneOf, Family)
+TRACEPOINT(tcp_retransmit_skb, Net, tcp_retransmit_skb, 0, IfThere, Alone("segments sent again are not listed"))
+TRACEPOINT(inet_sk_error_report, Net, inet_sk_error_report, 0, IfThere, Alone("errors of sockets are not listed"))
 ITERATOR(walk_files, Net, "iter/task_file", struct bpf_iter__task_file, IfAsked, Family) /* which sockets are the targets' */
 
 TRACEPOINT(io_uring_submit_req, IoUring, io_uring_submit_req, 0, OneOf, Family)

@@ -539,6 +539,7 @@ struct sock_common {
 	u16 skc_num;
 	unsigned short skc_family;
 	unsigned char skc_state;
+	unsigned long skc_flags;
 	possible_net_t skc_net;
 	struct in6_addr skc_v6_daddr;
 	struct in6_addr skc_v6_rcv_saddr;
@@ -546,9 +547,16 @@ struct sock_common {
 
 struct socket;
 
+/* include/net/sock.h */
+enum sock_flags {
+	SOCK_DONE = 1,
+};
+
 struct sock {
 	struct sock_common __sk_common;
+	u16 sk_type;
 	u16 sk_protocol;
+	int sk_err;
 	struct socket *sk_socket;
 };
 
@@ -583,8 +591,31 @@ struct inet_sock {
 	__be16 inet_sport;
 };
 
+struct minmax_sample {
+	u32 t;
+	u32 v;
+};
+
+struct minmax {
+	struct minmax_sample s[3];
+};
+
 struct tcp_sock {
 	struct list_head tsorted_sent_queue;
+	u64 bytes_sent;
+	u64 bytes_retrans;
+	u64 bytes_acked;
+	u64 bytes_received;
+	u32 segs_out;
+	u32 segs_in;
+	u32 data_segs_out;
+	u32 data_segs_in;
+	u32 total_retrans;
+	u32 srtt_us; /* 8 times as much */
+	u32 mdev_us; /* 4 times as much */
+	struct minmax rtt_min;
+	u32 snd_cwnd;
+	u32 mss_cache;
 };
 
 struct request_sock {

@@ -60,6 +60,7 @@ const volatile u64 backlog_from = 0;
 const volatile u64 backlog_to = 0;
 const volatile s64 preempt_count_distance = 0;
 const volatile s64 irq_stack_distance = 0;
+const volatile bool records_net = false; /* family "net" */
 const volatile bool has_rdonly_cast = false; /* kfunc bpf_rdonly_cast, 6.2 */
 
 /* Stacks: bit i stands for enum stack_of i. */
@@ -585,6 +586,18 @@ struct {
 	__type(key, u64);
 	__type(value, u8);
 } sockets SEC(".maps");
+
+/* The socket of a target that was closed last on this CPU: the kernel reports the error that closed it right afterwards. */
+struct closed_socket {
+	u64 address;
+	u64 ts;
+};
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, struct closed_socket);
+} closed_sockets SEC(".maps");
 
 /* Ports on which targets listen, for protocols whose new sockets do not lead to their listener. */
 struct listen_key {

@@ -74,7 +74,11 @@ int walk_files(struct bpf_iter__task_file *ctx)
 	return 0;
 }
 
-/* Names of the sockets in open files. One of several files is given as often. */
+/*
+ * The sockets in open files: their names when the recording begins, and what
+ * connections did until then and until its end. One of several files is given as
+ * often.
+ */
 int walk_sockets(struct bpf_iter__task_file *ctx)
 {
 	struct task_struct *task = ctx->task;
@@ -86,6 +90,11 @@ int walk_sockets(struct bpf_iter__task_file *ctx)
 		return 0;
 	inode = BPF_CORE_READ(file, f_inode);
 	if ((BPF_CORE_READ(inode, i_mode) & S_IFMT) != S_IFSOCK)
+		return 0;
+	if (records_net)
+		send_open(sock_of(inode), task);
+	/* they are known by then */
+	if (window == WINDOW_DRAINING)
 		return 0;
 	fill_socket(&w, inode);
 	bpf_seq_write(ctx->meta->seq, &w, sizeof(w));

@@ -10,6 +10,7 @@ VALUE(, SC_MAX, 512, "Slots of the per-ABI tables of calls; numbers from here on
 VALUE(, MAX_RINGS, 64, "Most bulk rings the programs can address; a power of two.")
 VALUE(, SLOTS, 256, "Scratch slots for long strings.")
 VALUE(, BIO_ENDS, 64, "Most functions of the kernel that end bios, of those known.")
+VALUE(, NET_ERROR_AFTER, 1000000, "ns after a change to CLOSE in which an error is of the socket that was closed.")
 VALUE(, MAX_CPUS, 4096, "Highest CPU number of `-C`, and one.")
 VALUE(, MAX_ANCESTORS, 32, "Ancestors a signal's record has room for, of its sender and of its target each.")
 VALUE(, RSS_KINDS, 4, "Counters of a process's memory: of files, anonymous, swapped out, shared (MM_FILEPAGES in the kernel).")
@@ -187,6 +188,9 @@ END
 GROUP(net_flags, u16, "`hdr.flags` of a change of a socket's state.")
 VALUE(, NET_IRQ, 1, "In an interrupt.")
 VALUE(, NET_SOFTIRQ, 2, "With NET_IRQ: in a network softirq at the end of a send of `who`.")
+VALUE(, NET_FOUND, 4, "No change: `who` has it open when the recording begins, or with NET_STOP when it ends.")
+VALUE(, NET_STOP, 8, "With NET_FOUND.")
+VALUE(, NET_RETRANSMIT, 16, "No change: a segment was sent again.")
 END
 
 GROUP(block_layer, u8, "`Block::layer`.")

@@ -267,9 +267,38 @@ struct wire_net {
 	u16 dport;
 	u8 old_state;
 	u8 new_state;
-	u8 pad[6];
+	u8 pad[2];
+	u32 error; /* of an error: its number */
 	u8 saddr[16];
 	u8 daddr[16];
+};
+
+/* What the kernel counts of a TCP connection, as ss -i prints it. */
+struct wire_tcp {
+	struct wire_net net; /* hdr.kind = WIRE_TCP; of a walk `who` has it open */
+	u64 inode;	     /* 0 = it has no file (any more) */
+	u64 bytes_sent;
+	u64 bytes_retrans;
+	u64 bytes_acked;    /* its SYN and FIN are one each */
+	u64 bytes_received; /* the other end's FIN is one */
+	u32 segs_out;
+	u32 segs_in;
+	u32 data_segs_out;
+	u32 data_segs_in;
+	u32 retransmits;
+	u32 srtt_us;	/* 8 times as much; 0 = none was measured */
+	u32 rttvar_us;	/* 4 times as much */
+	u32 min_rtt_us; /* ~0 = none was measured */
+	u32 cwnd;
+	u32 mss;
+	u8 has_fin; /* the other end's FIN came */
+	u8 pad[7];
+};
+
+/* Something happened to a socket that is no change of its state. */
+struct wire_incident {
+	struct wire_net net; /* hdr.kind = WIRE_INCIDENT; both states are its state */
+	u64 inode;
 };
 
 struct wire_uring {

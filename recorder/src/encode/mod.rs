@@ -216,7 +216,7 @@ impl Assembler {
     /// Stores the names that sockets got.
     fn name_sockets(&mut self) {
         if !self.world.renamed.is_empty() {
-            self.names.record(&self.sockets, &mut self.world, &mut self.rows);
+            self.names.record(&mut self.sockets, &mut self.world, &mut self.rows);
         }
     }
 
@@ -265,6 +265,8 @@ impl Assembler {
             Record::File(f, name) => self.files.name(&f, name),
             Record::Signal(s) => signals::record(&s, world, rows),
             Record::Net(n) => self.sockets.record(&n, world, rows),
+            Record::Tcp(t) => self.sockets.tcp(&t, world, rows),
+            Record::Incident(i) => self.sockets.incident(&i, world, rows),
             Record::Uring(u) => uring::record(&u, world, rows),
             Record::Row(r, data) => self.tables.record(&r, data, world, rows),
             Record::Probe(r, strings) => self.probes.record(&r, strings, world, rows),

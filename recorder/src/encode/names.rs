@@ -27,8 +27,9 @@ impl Default for Names {
 
 impl Names {
     /// Stores what sockets of targets were named since the last time.
-    pub(super) fn record(&self, numbers: &net::Sockets, world: &mut World, rows: &mut Rows) {
+    pub(super) fn record(&self, numbers: &mut net::Sockets, world: &mut World, rows: &mut Rows) {
         for Renamed { ts, task, socket } in std::mem::take(&mut world.renamed) {
+            numbers.named(socket.address, socket.inode);
             if task.is_some_and(|task| !world.tasks.is_target(task)) || rows.shedding.is_all() {
                 continue;
             }

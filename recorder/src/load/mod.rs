@@ -22,6 +22,7 @@ use anyhow::{Context, Result, bail};
 use libbpf_rs::skel::{OpenSkel, Skel, SkelBuilder};
 use libbpf_rs::{MapCore, MapHandle, OpenObject, TracepointCategory, TracepointOpts, UprobeOpts};
 use systape_bpf::{OpenSystapeSkel, SystapeSkel, SystapeSkelBuilder};
+use systape_format::families::{SOCKET_ERROR, SOCKET_RETRANSMIT, SOCKET_TCP};
 use systape_format::model::{Family, LeftOut, StackOf};
 use systape_format::table::TableDef;
 
@@ -271,9 +272,17 @@ impl Programs {
         Ok(())
     }
 
-    /// Tables of the tracepoints that are recorded, not of those that the kernel refused, and of functions.
+    /// Tables of what is recorded, with or without rows: tracepoints that the kernel did not refuse, functions and sockets.
     pub(crate) fn tables(&self) -> Vec<Arc<TableDef>> {
-        self.tracepoints.iter().map(|(_, def)| def).chain(&self.probed).cloned().collect()
+        let links = &self.skel.links;
+        let of_sockets = [
+            (&SOCKET_TCP, links.inet_sock_set_state.is_some()),
+            (&SOCKET_RETRANSMIT, links.tcp_retransmit_skb.is_some()),
+            (&SOCKET_ERROR, links.inet_sk_error_report.is_some()),
+        ];
+        let on = of_sockets.into_iter().filter(|(_, on)| *on).map(|(def, _)| Arc::new(def.clone()));
+        let asked_for = self.tracepoints.iter().map(|(_, def)| def).chain(&self.probed);
+        on.chain(asked_for.cloned()).collect()
     }
 
     /// Makes a process or thread a target of [`Self::mark`], by its id in this pid namespace.

@@ -55,6 +55,7 @@ pub(super) fn set(
     let maps = &mut open.maps;
     let Some(options) = maps.rodata_data.as_deref_mut() else { bail!("the BPF object has no options") };
     options.has_task_storage = task_storage;
+    options.records_net = config.families.has(Family::Net);
     // 5.10 has neither
     options.has_lock = task_storage;
     options.ring_mask = rings - 1;

@@ -2,6 +2,8 @@
 
 use systape_format::model::Task;
 
+use super::counts::Counts;
+
 /// Which side began it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Direction {
@@ -90,6 +92,25 @@ pub(crate) struct Connection {
     pub end: Option<u64>,
     /// How it ended.
     pub outcome: Outcome,
+    /// Inode of its socket; 0 = not known.
+    pub inode: u64,
+    /// What it had done when the recording began; None: it began later, or it was not seen then.
+    pub before: Option<Counts>,
+    /// What it had done when it was closed, or when the recording ended; None: not known.
+    pub counts: Option<Counts>,
+}
+
+/// What a connection did in the recording.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Moved {
+    /// Bytes sent, each counted once.
+    pub sent: u64,
+    /// Bytes received.
+    pub received: u64,
+    /// Segments sent again.
+    pub retrans: u64,
+    /// It began before: what it did until it was first looked at is left out.
+    pub at_least: bool,
 }
 
 /// How long a connection lasted.
@@ -128,6 +149,22 @@ impl Connection {
                 Lasted::AtLeast(to.saturating_sub(from))
             }
         }
+    }
+
+    /// What it did in the recording; None = not known.
+    pub(crate) fn moved(&self) -> Option<Moved> {
+        let counts = self.counts?;
+        let before = match (self.start, self.before) {
+            (Some(_), _) => Counts::default(),
+            (None, Some(before)) => before,
+            (None, None) => return None,
+        };
+        Some(Moved {
+            sent: counts.sent().saturating_sub(before.sent()),
+            received: counts.received().saturating_sub(before.received()),
+            retrans: counts.retrans.saturating_sub(before.retrans),
+            at_least: self.start.is_none(),
+        })
     }
 
     /// Whether it may have ended without a record.

@@ -2,5 +2,6 @@
 
 pub(crate) mod accepts;
 pub(crate) mod connection;
+pub(crate) mod counts;
 pub(crate) mod tracker;
 pub(crate) mod words;

@@ -4,10 +4,15 @@ use std::collections::hash_map::Entry;
 
 use rustc_hash::FxHashMap;
 use systape_abi::tcp;
+use systape_abi::uapi::{AF_INET, AF_INET6};
 use systape_format::model::{NetState, Task};
 
 use super::accepts::{Accepted, Remote, plain};
 use super::connection::{Connection, Direction, Outcome};
+use super::counts::{At, Counted, Named};
+
+/// IPPROTO_TCP.
+const TCP: u16 = 6;
 
 /// Open sockets.
 #[derive(Clone, Debug, Default)]
@@ -15,6 +20,8 @@ pub(crate) struct Tracker {
     open: FxHashMap<u64, Open>,
     /// Accepted sockets that are open, by their other side.
     by_remote: FxHashMap<Remote, Vec<u64>>,
+    /// What a connection did that the next change ends, of which nothing else is known.
+    closing: Option<Counted>,
 }
 
 #[derive(Clone, Debug)]
@@ -66,6 +73,9 @@ impl Tracker {
         }
         connection.end = Some(event.ts);
         connection.outcome = outcome(event.old_state, closing);
+        if let Some(counted) = self.closing.take().filter(|counted| counted.socket == event.socket) {
+            (connection.inode, connection.counts) = (counted.inode, Some(counted.counts));
+        }
         Some(connection)
     }
 
@@ -75,6 +85,36 @@ impl Tracker {
         let Some([socket]) = self.by_remote.get(&accepted.remote).map(Vec::as_slice) else { return };
         if let Some(open) = self.open.get_mut(socket) {
             open.connection.task.get_or_insert_with(|| accepted.task.clone());
+        }
+    }
+
+    /// Takes what the kernel counted of a connection, in order of time; if it was closed, before that change.
+    pub(crate) fn counted(&mut self, counted: &Counted) {
+        let open = match self.open.entry(counted.socket) {
+            Entry::Occupied(open) => open.into_mut(),
+            // its first change is the last
+            Entry::Vacant(_) if counted.at == At::Close => {
+                self.closing = Some(counted.clone());
+                return;
+            }
+            Entry::Vacant(vacant) => vacant.insert(found(counted)),
+        };
+        let connection = &mut open.connection;
+        if counted.inode != 0 {
+            connection.inode = counted.inode;
+        }
+        match counted.at {
+            At::Start => connection.before = Some(counted.counts),
+            At::Stop | At::Close => connection.counts = Some(counted.counts),
+        }
+    }
+
+    /// A call named a connection's socket: it is the caller's, if nothing said whose.
+    pub(crate) fn named(&mut self, named: &Named) {
+        let Some(Open { connection, .. }) = self.open.get_mut(&named.socket) else { return };
+        connection.inode = named.inode;
+        if connection.task.is_none() {
+            connection.task.clone_from(&named.task);
         }
     }
 
@@ -93,6 +133,24 @@ impl Tracker {
         open.sort_unstable_by_key(|connection| connection.socket);
         open
     }
+}
+
+/// A connection from before the recording, as it was found.
+fn found(counted: &Counted) -> Open {
+    let [(laddr, lport), (raddr, rport)] = counted.ends.clone();
+    let connection = Connection {
+        socket: counted.socket,
+        task: counted.task.clone(),
+        family: if laddr.len() == 16 { AF_INET6 } else { AF_INET },
+        protocol: TCP,
+        laddr,
+        lport,
+        raddr,
+        rport,
+        outcome: counted.state.map_or(Outcome::Ended, Outcome::Open),
+        ..Connection::default()
+    };
+    Open { connection, closing: None, remote: None }
 }
 
 /// A socket whose first record is `event`.
@@ -122,6 +180,7 @@ fn begin(event: &NetState, task: Option<&Task>) -> Open {
         established: None,
         end: None,
         outcome: Outcome::Open(event.new_state),
+        ..Connection::default()
     };
     Open { connection, closing: None, remote: None }
 }
@@ -161,6 +220,7 @@ fn outcome(old: u8, closing: Option<Outcome>) -> Outcome {
 #[cfg(test)]
 mod tests {
     use super::super::connection::{Lasted, Window};
+    use super::super::counts::Counts;
     use super::*;
 
     const WINDOW: Window = Window { open: 0, close: 1_000, complete: true, ended: true };
@@ -265,6 +325,47 @@ mod tests {
         assert_eq!(pid(tracker.change(&event(2, 9, 7), None)), None);
         tracker.accepted(&accepted(4000));
         assert_eq!(pid(tracker.change(&event(3, 9, 7), None)), Some(3));
+    }
+
+    #[test]
+    fn counts_are_those_of_the_recording() {
+        let count = |at, bytes_sent| Counted {
+            ts: 0,
+            at,
+            socket: 1,
+            inode: 70,
+            task: Some(Task { pid: 9, ..Task::default() }),
+            state: Some(tcp::ESTABLISHED),
+            ends: [(vec![10, 0, 0, 1], 80), (vec![10, 0, 0, 2], 4000)],
+            counts: Counts { bytes_sent, bytes_retrans: 100, retrans: 2, ..Counts::default() },
+        };
+        let close = |old_state| NetState { ts: 50, socket: 1, old_state, new_state: tcp::CLOSE, ..NetState::default() };
+        let begin =
+            NetState { ts: 5, socket: 1, old_state: tcp::CLOSE, new_state: tcp::SYN_SENT, ..NetState::default() };
+        let ends = |tracker: &mut Tracker| {
+            tracker.counted(&count(At::Close, 1_000));
+            tracker.change(&close(tcp::LAST_ACK), None).unwrap()
+        };
+        // from its beginning on
+        let mut tracker = Tracker::default();
+        assert!(tracker.change(&begin, None).is_none());
+        let connection = ends(&mut tracker);
+        let moved = connection.moved().unwrap();
+        assert_eq!((moved.sent, moved.retrans, moved.at_least, connection.inode), (900, 2, false, 70));
+        // from before the recording
+        tracker.counted(&count(At::Start, 400));
+        let connection = ends(&mut tracker);
+        let moved = connection.moved().unwrap();
+        assert_eq!((moved.sent, moved.retrans, moved.at_least), (600, 0, true));
+        assert_eq!((connection.rport, connection.task.unwrap().pid, connection.start), (4000, 9, None));
+        // the same, and nobody had it open
+        let connection = ends(&mut tracker);
+        assert_eq!((connection.moved(), connection.counts.unwrap().bytes_sent), (None, 1_000));
+        // open at the end, idle all the time
+        tracker.counted(&count(At::Start, 400));
+        tracker.counted(&count(At::Stop, 400));
+        let [connection] = &tracker.finish()[..] else { panic!() };
+        assert_eq!((connection.moved().unwrap().sent, connection.outcome), (0, Outcome::Open(tcp::ESTABLISHED)));
     }
 
     #[test]

@@ -3,14 +3,14 @@
 use systape_abi::tcp;
 use systape_format::model::{NetState, Task};
 
-use crate::derive::net::connection::{Connection, Direction, Lasted, Outcome, Window};
+use crate::derive::net::connection::{Connection, Direction, Lasted, Moved, Outcome, Window};
 use crate::derive::net::words::{address, endpoint, protocol_name};
 use crate::render::mark;
 use crate::render::paint;
 use crate::render::row::{Row, Times};
 use crate::render::stamp::{Column, Stamps};
 use crate::render::table::{millis, millis_if};
-use crate::values::words::{NET_SOFTIRQ, VIA_SOFTIRQ, escaped};
+use crate::values::words::{NET_SOFTIRQ, VIA_SOFTIRQ, bytes, escaped};
 
 systape_format::tables! {
     /// One row a connection, in order of their ends, those that stayed open last.
@@ -36,6 +36,24 @@ systape_format::tables! {
         owner.utid: Int "the thread, unique in the tape"
         owner.comm: Str [Comm] "name of the thread"
         owner.uid: Int "real user; null: not known"
+        sent_bytes ? AtLeast: Wide "data that this end sent in the recording, each byte once, confirmed or not; null: not known"
+        received_bytes ? AtLeast: Wide "data that it received; null: not known"
+        retransmits ? AtLeast: Count "segments that it sent again; null: not known"
+        inode: Wide "number of its socket, as in `socket:[17]`; null: not known"
+        tcp.bytes_sent: Wide "what the kernel had counted since the connection began, when it was closed or the recording ended, as `ss -i` prints it: data sent, with what was sent again; `tcp` null: not known"
+        tcp.bytes_retrans: Wide "of these, data sent again"
+        tcp.bytes_acked: Wide "what the other end has confirmed; SYN and FIN count as one each"
+        tcp.bytes_received: Wide "data received; the other end's FIN counts as one"
+        tcp.segs_out: Count "segments sent"
+        tcp.segs_in: Count "segments received"
+        tcp.data_segs_out: Count "of those sent, the ones with data"
+        tcp.data_segs_in: Count "of those received, the ones with data"
+        tcp.retrans: Count "segments sent again"
+        tcp.rtt_ns: Duration "smoothed round-trip time; null: none was measured"
+        tcp.rttvar_ns: Duration "how much it varies; null: likewise"
+        tcp.min_rtt_ns: Duration "the shortest of late; null: none was measured"
+        tcp.cwnd: Count "congestion window, segments"
+        tcp.mss: Count "data in a full segment, bytes"
     }
     /// With `--events` one row for each change of a socket's state.
     pub CHANGES = "net_changes" {
@@ -65,7 +83,11 @@ const TIME: Column = Column { name: "TIME", width: 11, places: 6, right: false }
 
 /// Names of the columns of connections.
 pub(crate) fn header(stamps: &Stamps) -> Vec<u8> {
-    columns([&stamps.heading(TIME), "COMM", "PID", "PROTO", "DIR", "LADDR:LPORT", "RADDR:RPORT", "STATE", "MS"], false)
+    columns(
+        [&stamps.heading(TIME), "COMM", "PID", "PROTO", "DIR", "LADDR:LPORT", "RADDR:RPORT", "STATE", "MS"],
+        ["SENT", "RECEIVED", "RTT ms", "RETR"],
+        false,
+    )
 }
 
 /// Names of the columns of changes.
@@ -83,13 +105,30 @@ pub(crate) fn changes_header(stamps: &Stamps) -> Vec<u8> {
 }
 
 /// `failed`: the state is an error.
-fn columns([time, comm, pid, protocol, direction, local, remote, state, ms]: [&str; 9], failed: bool) -> Vec<u8> {
+fn columns(
+    [time, comm, pid, protocol, direction, local, remote, state, ms]: [&str; 9],
+    [sent, received, rtt, retransmits]: [&str; 4],
+    failed: bool,
+) -> Vec<u8> {
     // the room that a short state leaves is that of a long time
     let width = 24_usize.saturating_sub(state.chars().count()).max(ms.len() + 1);
     let (state, ms) =
         (if failed { paint::error(state.to_owned()) } else { state.to_owned() }, paint::number(ms, width));
-    format!("{time} {comm:<15} {pid:<7} {protocol:<5} {direction:<7} {local:<21} {remote:<21} {state}{ms}\n")
+    let done = format!("{sent:>12} {received:>12} {rtt:>9} {retransmits:>5}");
+    format!("{time} {comm:<15} {pid:<7} {protocol:<5} {direction:<7} {local:<21} {remote:<21} {state}{ms} {done}\n")
         .into_bytes()
+}
+
+/// What a connection did: bytes, round-trip time, retransmits; `-` = not known, or not of that kind.
+fn done(c: &Connection) -> [String; 4] {
+    let none = || "-".to_owned();
+    let rtt = c.counts.map(|counts| counts.srtt).filter(|ns| *ns != 0);
+    let Some(Moved { sent, received, retrans, at_least }) = c.moved() else {
+        return [none(), none(), millis_if(rtt), none()];
+    };
+    let mark = mark::at_least(at_least);
+    let size = |count: u64| format!("{mark}{}", bytes(count));
+    [size(sent), size(received), millis_if(rtt), format!("{mark}{retrans}")]
 }
 
 fn changes_columns([time, comm, pid, socket, protocol, local, remote, states]: [&str; 8]) -> Vec<u8> {
@@ -125,6 +164,7 @@ pub(crate) fn text(out: &mut Vec<u8>, c: &Connection, window: Window, stamps: &S
             &state,
             &lasted,
         ],
+        done(c).each_ref().map(String::as_str),
         matches!(c.outcome, Outcome::Failed | Outcome::Reset),
     ));
 }
@@ -149,6 +189,24 @@ pub(crate) fn row<'a>(c: &'a Connection, window: Window, times: &Times<'_>) -> R
     row.set("laddr", address(&c.laddr)).set("lport", known(c.lport));
     row.set("raddr", address(&c.raddr).filter(|_| !listens)).set("rport", known(c.rport).filter(|_| !listens));
     row.set("socket", c.socket).task("owner", c.task.as_ref());
+    let (moved, at_least) = (c.moved(), c.moved().is_some_and(|moved| moved.at_least));
+    row.bound("sent_bytes", moved.map(|moved| moved.sent), at_least);
+    row.bound("received_bytes", moved.map(|moved| moved.received), at_least);
+    row.bound("retransmits", moved.map(|moved| moved.retrans), at_least);
+    row.set("inode", Some(c.inode).filter(|inode| *inode != 0));
+    let Some(counts) = c.counts else {
+        row.absent("tcp");
+        return row;
+    };
+    let measured = |ns: u64| Some(ns).filter(|_| counts.srtt != 0);
+    row.set("tcp_bytes_sent", counts.bytes_sent).set("tcp_bytes_retrans", counts.bytes_retrans);
+    row.set("tcp_bytes_acked", counts.bytes_acked).set("tcp_bytes_received", counts.bytes_received);
+    row.set("tcp_segs_out", counts.segs_out).set("tcp_segs_in", counts.segs_in);
+    row.set("tcp_data_segs_out", counts.data_segs_out).set("tcp_data_segs_in", counts.data_segs_in);
+    row.set("tcp_retrans", counts.retrans).set("tcp_rtt_ns", measured(counts.srtt));
+    row.set("tcp_rttvar_ns", measured(counts.rttvar));
+    row.set("tcp_min_rtt_ns", Some(counts.min_rtt).filter(|ns| *ns != 0));
+    row.set("tcp_cwnd", counts.cwnd).set("tcp_mss", counts.mss);
     row
 }
 
