@@ -14,6 +14,7 @@ use systape_format::model::{Family, StackOf};
 
 use crate::kallsyms::Symbols;
 use crate::programs::{self, Hook, Load, PROGRAMS, Program};
+use crate::{bio_ends, softirq};
 
 macro_rules! names {
     ($(($family:ident, $name:literal, $when:ident))*) => {
@@ -134,7 +135,8 @@ impl Tracepoints {
     /// When there is none.
     pub(crate) fn read() -> Result<Self> {
         let btf = Btf::from_vmlinux().context("cannot read the kernel's BTF")?;
-        Ok(Self { btf, symbols: Symbols::read() })
+        let wanted = |name: &str| softirq::wants(name) || bio_ends::of(name).is_some();
+        Ok(Self { btf, symbols: Symbols::read(wanted) })
     }
 
     /// All of it.

@@ -3,8 +3,6 @@
 use std::fs::File;
 use std::io::{BufRead, BufReader};
 
-use crate::{bio_ends, softirq};
-
 /// A function.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Symbol {
@@ -16,19 +14,19 @@ pub(crate) struct Symbol {
     pub to: u64,
 }
 
-/// The functions that are wanted; none if the kernel hides its addresses.
+/// Those that were wanted, by address; none if the kernel hides its addresses.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Symbols(Vec<Symbol>);
 
 impl Symbols {
-    /// Those of the running kernel.
-    pub(crate) fn read() -> Self {
+    /// Those of the running kernel whose names are `wanted`.
+    pub(crate) fn read(wanted: impl Fn(&str) -> bool) -> Self {
         let file = File::open("/proc/kallsyms").ok();
-        file.map(|file| Self::parse(BufReader::new(file))).unwrap_or_default()
+        file.map(|file| Self::parse(BufReader::new(file), wanted)).unwrap_or_default()
     }
 
-    /// Those in a list by address, as /proc/kallsyms is, with modules at its end.
-    pub(crate) fn parse(list: impl BufRead) -> Self {
+    /// The same in a list by address, as /proc/kallsyms is, with modules at its end.
+    pub(crate) fn parse(list: impl BufRead, wanted: impl Fn(&str) -> bool) -> Self {
         let mut found: Vec<Symbol> = Vec::new();
         for line in list.lines().map_while(Result::ok) {
             let mut fields = line.split([' ', '\t']);
@@ -41,7 +39,7 @@ impl Symbols {
                 open.to = if in_module { open.from } else { address };
             }
             let name = name.split(".llvm.").next().unwrap_or_default();
-            if softirq::wants(name) || bio_ends::of(name).is_some() {
+            if wanted(name) {
                 // variables of CPUs begin at 0, functions do not
                 if address == 0 {
                     return Self::default();
@@ -66,9 +64,13 @@ mod tests {
         ffffffff81e64000 t napi_watchdog\nffffffff81e64100 t xlog_bio_end_io\nffffffff81e64100 t alias\n\
         ffffffffc0001000 t xfs_buf_bio_end_io\t[xfs]\nffffffffc0001200 t xfs_more\t[xfs]\n";
 
+    fn wanted(name: &str) -> bool {
+        name == "process_backlog" || name.ends_with("_bio_end_io")
+    }
+
     #[test]
     fn a_function_ends_with_the_next() {
-        let all: Vec<Symbol> = Symbols::parse(KERNEL.as_bytes()).iter().cloned().collect();
+        let all: Vec<Symbol> = Symbols::parse(KERNEL.as_bytes(), wanted).iter().cloned().collect();
         let symbol = |name: &str, from, to| Symbol { name: name.to_owned(), from, to };
         let expected = [
             symbol("process_backlog", 0xffff_ffff_81e6_3ec0, 0xffff_ffff_81e6_4000),
@@ -81,6 +83,6 @@ mod tests {
     #[test]
     fn hidden_addresses_are_none() {
         let hidden: String = KERNEL.lines().map(|line| format!("0000000000000000{}\n", &line[16..])).collect();
-        assert_eq!(Symbols::parse(hidden.as_bytes()).iter().count(), 0);
+        assert_eq!(Symbols::parse(hidden.as_bytes(), wanted).iter().count(), 0);
     }
 }

@@ -105,7 +105,7 @@ mod tests {
     use super::*;
 
     fn parse(text: &str) -> Option<(Vec<Range>, Range)> {
-        code(&Symbols::parse(text.as_bytes()))
+        code(&Symbols::parse(text.as_bytes(), wants))
     }
 
     const KERNEL: &str = "ffffffff8120774a t handle_softirqs.cold\nffffffff8135fa90 t do_softirq.part.0\n\
