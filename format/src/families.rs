@@ -201,9 +201,14 @@ impl Family {
         Self::ALL.iter().copied().find(|family| *family as u16 == raw)
     }
 
-    /// Whether its events are rows of tables.
-    pub fn has_tables(self) -> bool {
+    /// Whether all its events are rows of tables.
+    pub fn is_tables(self) -> bool {
         self == Self::Tracepoint || RECORDED.iter().any(|table| table.family == self)
+    }
+
+    /// Whether some of its events are, or all.
+    pub fn has_tables(self) -> bool {
+        self.is_tables() || OWN.iter().any(|table| table.family == self)
     }
 
     /// The family that records into the table called `name`: one that this version does not declare is a tracepoint's,

@@ -105,7 +105,7 @@ impl Shedding {
 fn level(family: Family) -> Shed {
     match family {
         Family::Sched | Family::Sample | Family::IoUring => Shed::Switches,
-        family if family.has_tables() => Shed::Switches,
+        family if family.is_tables() => Shed::Switches,
         _ => Shed::All,
     }
 }
