@@ -12,7 +12,7 @@ const CHILDREN: usize = 1000;
 const TICK_US: i64 = 12_000;
 
 fn args(line: &Value) -> HashMap<String, i64> {
-    let number = |value: &Value| value.as_str().and_then(|text| text.parse().ok());
+    let number = |value: &Value| value.as_i64().or_else(|| value.as_str()?.parse().ok());
     let args = line["args"].as_object().unwrap_or_else(|| panic!("{line}"));
     args.iter().filter_map(|(name, value)| Some((name.clone(), number(value)?))).collect()
 }

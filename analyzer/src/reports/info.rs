@@ -35,7 +35,7 @@ systape_format::tables! {
         complete: Flag "nothing is missing, as far as the gaps, the headers of blocks and the end mark say (`check` reads every block), but what the ledger counts: its calls are in sums, not in listings"
         clean_end: Flag "the recording was ended, not cut off"
         end_reason: Word "why the recording ended; null: there is no end mark"
-        events: Nested "stored events by kind"
+        events: Nested "stored events by kind, and rows of tables by the table's name (those of tracepoints and functions are in `tracepoint` too)"
         families: Nested "kinds of event that were captured; null: not known"
         lost: Nested "events by kind that are neither stored nor counted; 0: an unknown number"
         counted_only: Count "calls for which there was no room and that are counted instead: the sum of the `gaps` with `ledger` that are not of cause `filtered`"
