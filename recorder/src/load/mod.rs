@@ -169,6 +169,13 @@ impl Programs {
         options::set_softirqs(&mut open, kernel.btf(), kernel.symbols());
         options::set_registers(&mut open, kernel.btf());
         let notes = families::choose(&mut open, &config.families, &config.stacks.on, targets, kernel)?;
+        if config.probes.is_empty() {
+            open.progs.probe_entry.set_autoload(false);
+            open.progs.probe_return.set_autoload(false);
+        }
+        if config.tracepoints.is_empty() {
+            open.progs.any_tracepoint.set_autoload(false);
+        }
         let twice = config.families.has(Family::Syscall) && (attempt.preemptible || config.forced.skip_first.is_some());
         families::run_twice(&mut open, twice)?;
         leave_out_programs(&mut open, &attempt.without, &config.forced.unloadable)?;
