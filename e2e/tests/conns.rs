@@ -7,7 +7,7 @@ use std::fs;
 use std::time::Duration;
 
 use serde_json::Value;
-use systape_e2e::{Background, Lab};
+use systape_e2e::{Background, Call, Lab};
 
 /// What the workload said of one end.
 struct End(Value);
@@ -148,6 +148,7 @@ fn bytes_of_calls_are_those_of_the_programs() {
     }
     let by = ["files", "t.tape", "--sockets", "--by", "uid,comm,file", "--format", "json"];
     let rows = lab.analyze(&by).expect(0).json();
+    let calls = lab.calls("t.tape", &[]);
     for ((uid, comm, name), sums) in truth {
         let is = |row: &&Value| row["uid"] == uid && row["comm"] == comm.as_str() && row["file"] == name.as_str();
         // a connected UDP socket has its other end in its name, which the program did not log
@@ -160,5 +161,16 @@ fn bytes_of_calls_are_those_of_the_programs() {
         let all =
             found.by_ref().fold([0, 0], |[w, r], row| [w + wide(&row["write_bytes"]), r + wide(&row["read_bytes"])]);
         assert_eq!(all, sums, "{uid} {comm} {name}");
+        for row in rows.iter().filter(|row| is(row) || starts(row)) {
+            let [first, last] = ["first_ns", "last_ns"].map(|key| row[key].as_i64().expect(key));
+            let on = |call: &&Call| {
+                let args = call.0["args"].as_object().into_iter().flat_map(|args| args.values());
+                call.comm() == comm && args.into_iter().any(|arg| arg["path"] == row["file"])
+            };
+            let calls = calls.iter().filter(on);
+            let spans: Vec<(i64, i64)> = calls.map(|call| (call.ts(), call.ts() + call.dur().unwrap_or(0))).collect();
+            let truth = (spans.iter().map(|span| span.0).min(), spans.iter().map(|span| span.1).max());
+            assert_eq!((Some(first), Some(last)), truth, "{row}");
+        }
     }
 }

@@ -42,6 +42,8 @@ systape_format::tables! {
         total_ns ? AtLeast: Duration "time in all of them"
         max_ns ? AtLeast: Duration "the longest"
         ledger_calls ? AtLeast: Count "part of `calls` known by count only ([calls that were counted](reading-reports.md#calls-that-were-counted))"
+        first_ns ? AtMost: Time "when the first of the calls began; of one that was counted, when it ended; null: not known"
+        last_ns ? AtLeast: Time "when the last of them ended; null: not known"
     }
     /// One row for each call on a file that `--opens` or `--slower` lists, in the order in which they returned.
     pub FILE_CALLS = "file_calls" {

@@ -395,6 +395,10 @@ impl<'a> Shown<'a> {
         row.bound("write_bytes", work.written, writes || work.written_short);
         row.bound("total_ns", work.ns, calls || work.ns_short).bound("max_ns", work.max, calls || work.ns_short);
         row.bound("ledger_calls", work.ledger, calls);
+        let since = |ts: u64| ts.wrapping_sub(self.words.session.window_open) as i64;
+        // of a call that was counted, its end is known at best
+        row.bound("first_ns", work.first.map(since), calls || work.ns_short || work.ledger > 0);
+        row.bound("last_ns", work.last.map(since), calls || work.ns_short);
         row
     }
 

@@ -21,6 +21,9 @@ pub(super) struct Work {
     pub(super) written: u64,
     pub(super) ns: u64,
     pub(super) max: u64,
+    /// When the first began (a counted one: ended) and when the last ended, ns; None = not known.
+    pub(super) first: Option<u64>,
+    pub(super) last: Option<u64>,
     /// Part of `calls`: those counted and not stored.
     pub(super) ledger: u64,
     /// Bytes or time may be too low.
@@ -44,6 +47,8 @@ impl Add for Work {
         ];
         sums.into_iter().for_each(|(sum, more)| *sum = sum.saturating_add(more));
         self.max = self.max.max(other.max);
+        self.first = self.first.into_iter().chain(other.first).min();
+        self.last = self.last.max(other.last);
         self.read_short |= other.read_short;
         self.written_short |= other.written_short;
         self.ns_short |= other.ns_short;
@@ -60,6 +65,8 @@ impl Work {
             Duration::AtLeast(ns) => (work.ns, work.max, work.ns_short) = (ns, ns, true),
             Duration::Unknown => work.ns_short = !info.is_exit,
         }
+        work.first = segment.time.start.get(row).copied();
+        work.last = work.first.map(|start| start.saturating_add(segment.core.dur[row]));
         work.opens = u64::from(info.io == Io::Open);
         let moved = if errno == 0 && state.returned() {
             segment.args.ret.get(row).map(|ret| u64::try_from(*ret).unwrap_or(0))
@@ -93,6 +100,8 @@ impl Work {
             written_short: moves && info.io.writes().is_some(),
             ns: row.sum,
             max: row.max,
+            first: Some(row.first),
+            last: Some(row.last),
             ledger: row.count,
             ns_short: !timed,
             ..Self::default()
