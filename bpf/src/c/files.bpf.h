@@ -178,6 +178,29 @@ static __noinline int find_held(struct held *h, struct bio *bio)
 	return 0;
 }
 
+/* Functions of their own, so that the compiler moves neither distance in front of the question which one there is. */
+static __noinline u64 alias_in_union(u64 alias)
+{
+	return alias - bpf_core_field_offset(struct dentry, d_u.d_alias);
+}
+
+static __noinline u64 alias_alone(u64 alias)
+{
+	return alias - bpf_core_field_offset(struct dentry___unnamed, d_alias);
+}
+
+/* The directory entry of an inode; NULL = it has none now. */
+static __always_inline struct dentry *entry_of(struct inode *inode)
+{
+	u64 alias = (u64)BPF_CORE_READ(inode, i_dentry.first);
+
+	if (!alias)
+		return NULL;
+	if (bpf_core_field_exists(struct dentry___unnamed, d_alias))
+		return (void *)alias_alone(alias);
+	return (void *)alias_in_union(alias);
+}
+
 /* Sends the name of `dentry`, one of those of the file; false if it could not. */
 static __always_inline bool send_file(struct inode *inode, struct dentry *dentry, u64 tag)
 {
@@ -210,12 +233,11 @@ static __always_inline bool send_file(struct inode *inode, struct dentry *dentry
 /* Sends the name of a file unless it was; returns its tag, 0 = it has no name now. */
 static __noinline u64 name_file(struct inode *inode)
 {
-	struct hlist_node *alias = BPF_CORE_READ(inode, i_dentry.first);
-	struct dentry *dentry = (void *)alias - bpf_core_field_offset(struct dentry, d_u.d_alias);
+	struct dentry *dentry = entry_of(inode);
 	u64 address = (u64)inode, tag, *known;
 	struct place place = {};
 
-	if (!alias)
+	if (!dentry)
 		return 0;
 	read_place(&place, dentry);
 	/* each of these tells a new file or a new name; a directory above may be renamed unseen */

@@ -128,6 +128,11 @@ struct dentry {
 	} d_u;
 };
 
+/* 7.2: the union has no name */
+struct dentry___unnamed {
+	struct hlist_node d_alias;
+};
+
 struct vfsmount {
 	struct dentry *mnt_root;
 };
