@@ -90,9 +90,7 @@ impl Files {
                 file.path.as_deref().map_or(Field::Unknown, Field::Bytes),
                 Field::Number(file.links.into()),
             ];
-            if rows.builder.push_table_row(&self.def, b.complete, &fields).is_err() {
-                rows.bad_records(1, b.complete, b.complete);
-            }
+            rows.beside(&self.def, b.complete, &fields);
         }
         file.number
     }

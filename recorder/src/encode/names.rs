@@ -46,10 +46,7 @@ impl Names {
                 Field::Bytes(local.as_bytes()),
                 remote,
             ];
-            rows.first_row.get_or_insert(ts);
-            if rows.builder.push_table_row(&self.0, ts, &fields).is_err() {
-                rows.bad_records(1, ts, ts);
-            }
+            rows.beside(&self.0, ts, &fields);
         }
     }
 }

@@ -185,7 +185,7 @@ impl Sockets {
             count(t.mss),
             Field::Number(u64::from(t.has_fin != 0)),
         ];
-        push(&self.tcp, n.ts, &fields, rows);
+        rows.beside(&self.tcp, n.ts, &fields);
     }
 
     /// A segment was sent again, or a socket got an error.
@@ -209,16 +209,9 @@ impl Sockets {
             Field::Number(n.error.into()),
         ];
         match again {
-            true => push(&self.retransmit, n.ts, &fields[..7], rows),
-            false => push(&self.error, n.ts, &fields, rows),
+            true => rows.beside(&self.retransmit, n.ts, &fields[..7]),
+            false => rows.beside(&self.error, n.ts, &fields),
         }
-    }
-}
-
-fn push(def: &Arc<TableDef>, ts: u64, fields: &[Field<'_>], rows: &mut Rows) {
-    rows.first_row.get_or_insert(ts);
-    if rows.builder.push_table_row(def, ts, fields).is_err() {
-        rows.bad_records(1, ts, ts);
     }
 }
 

@@ -1,8 +1,12 @@
 //! The segment being filled: its rows, their names, and its losses.
 
+use std::sync::Arc;
+
 use systape_bpf::wire::Who;
 use systape_format::model::{CPU_NONE, Call, Checkpoint, Family, Gap, GapCause, StackOf};
 use systape_format::segment::{SegmentBuilder, SegmentData};
+use systape_format::table::TableDef;
+use systape_format::tables::Field;
 
 use super::shed::Shedding;
 use super::stacks::{Event, Segment, Stacks};
@@ -130,6 +134,14 @@ impl Rows {
             self.first_row.get_or_insert(ts);
         }
         sheds
+    }
+
+    /// Stores a row of a table that a family has beside its events; it is none of these.
+    pub(crate) fn beside(&mut self, def: &Arc<TableDef>, ts: u64, fields: &[Field<'_>]) {
+        self.first_row.get_or_insert(ts);
+        if self.builder.push_table_row(def, ts, fields).is_err() {
+            self.bad_records(1, ts, ts);
+        }
     }
 
     /// A cgroup appeared.

@@ -99,7 +99,7 @@ impl Usage {
         let fields: Vec<_> = columns
             .map(|column| if column.name == "task" { task } else { Field::Number(value(&column.name)) })
             .collect();
-        store(def, u.ts, &fields, rows);
+        rows.beside(def, u.ts, &fields);
     }
 
     /// Stores what each process has in memory: when its state was read, or at `at_most`.
@@ -115,15 +115,8 @@ impl Usage {
             let rss = file + anonymous + shared;
             let numbers = [rss, anonymous, file, shared, swapped].map(Field::Number);
             let fields: Vec<_> = std::iter::once(task).chain(numbers).collect();
-            store(&self.memory, snap.task.ts.min(at_most), &fields, rows);
+            rows.beside(&self.memory, snap.task.ts.min(at_most), &fields);
         }
-    }
-}
-
-fn store(def: &Arc<TableDef>, ts: u64, fields: &[Field<'_>], rows: &mut Rows) {
-    rows.first_row.get_or_insert(ts);
-    if rows.builder.push_table_row(def, ts, fields).is_err() {
-        rows.bad_records(1, ts, ts);
     }
 }
 
