@@ -14,7 +14,7 @@ use systape_format::Tape;
 use systape_format::header::HEADER_LEN;
 
 /// Every report but `check`, `repair` and `redact`, which are about damage; each is run as text, JSON and CSV.
-const REPORTS: [&str; 31] = [
+const REPORTS: &[&str] = &[
     "",
     "-e all,sched:*,signal:*,block:*,sock:*,io_uring:*,process:* --call-graph",
     "-s",

@@ -23,7 +23,7 @@ use systape_format::exercise::forge::{Block, seal, unseal};
 use systape_format::exercise::mutate::{Rng, Sample, mutate};
 
 /// Every report, in every form. TAPE is the tape; SOUND one that is not damaged.
-const REPORTS: [&str; 49] = [
+const REPORTS: &[&str] = &[
     "TAPE",
     "--sort end --show-zeros --show-prefix --clone-child -T TAPE",
     "--format json TAPE",

@@ -1,7 +1,7 @@
 //! How each report is asked for.
 
 /// Ways to ask for each report of the registry; TAPE is the tape, OUT a file that does not exist, SOUND another tape.
-pub const COMMANDS: [(&str, &[&str]); 27] = [
+pub const COMMANDS: &[(&str, &[&str])] = &[
     (
         "",
         &[
