@@ -62,7 +62,7 @@ pub(crate) struct Options {
 
     /// Show the current directory where a call names it: CWD</home/me>. The files of descriptors are always shown
     #[arg(short = 'y', long = "show-cwd", overrides_with = "show_cwd", help_heading = "Listing")]
-    show_cwd: bool,
+    pub show_cwd: bool,
 
     /// Also list the child's side of fork and clone, which no one called
     #[arg(long, help_heading = "Listing")]
