@@ -204,6 +204,7 @@ const REFUSED: &[(&str, &str)] = &[
     ("profile t.tape", "analyze callgraph"),
     ("tcplife t.tape", "analyze net"),
     ("tcpstates t.tape", "net --events"),
+    ("udplife t.tape", "analyze net --udp"),
     ("statsnoop t.tape", "%stat"),
     ("-U t.tape", "--format json"),
     ("-L t.tape", "--max-events"),

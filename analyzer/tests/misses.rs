@@ -28,6 +28,7 @@ const REPORTS: &[&str] = &[
     "block --top --by cgroup,op,cause,disk",
     "net",
     "net --events",
+    "net --udp",
     "kills --all -v",
     "exec",
     "exec --tree",

@@ -49,6 +49,8 @@ const REPORTS: &[&str] = &[
     "net TAPE",
     "net --events --format json TAPE",
     "net --format csv TAPE",
+    "net --udp TAPE",
+    "net --udp --format json TAPE",
     "kills -v --all TAPE",
     "kills -v --all --format json TAPE",
     "kills --format csv TAPE",
@@ -106,6 +108,7 @@ fn build(dir: &Path) {
     common::life::write(&dir.join("life.tape"), &[]);
     common::stacks::write(&dir.join("stacks.tape"), 1);
     common::ledger::write(&dir.join("ledger.tape"), &[common::gap()]);
+    common::udp::write(&dir.join("udp.tape"), &[]);
 }
 
 /// Standard output of this process, which is a file.

@@ -60,6 +60,7 @@ const WORDS: &[(&str, &str, &str)] = &[
     ("hist", "", "--hist"),
     ("top", "", "--top"),
     ("changes", "", "--events"),
+    ("udp", "", "--udp"),
     ("by", "--top", "--by disk"),
     ("by", "", "--by process"),
     ("by", "", "--by user"),
@@ -98,6 +99,7 @@ const MODES: &[(&str, &str)] = &[
     ("files", "--opens"),
     ("files", "--slower 0.0001"),
     ("net", "--events"),
+    ("net", "--udp"),
     ("offcpu", "--wakers 100"),
     ("states", "--at 50%"),
     ("states", "--at 50% --call-graph"),
@@ -129,7 +131,7 @@ const ELSEWHERE: [&str; 1] = [
 /// Options that are the word for a view of their own: they choose it.
 const CHOOSE: [&str; 2] = ["summary", "with_summary"];
 
-const TAPES: [&str; 10] = [
+const TAPES: [&str; 11] = [
     "sample.tape",
     "events.tape",
     "life.tape",
@@ -140,6 +142,7 @@ const TAPES: [&str; 10] = [
     "mix.tape",
     "sh.tape",
     "asleep.tape",
+    "udp.tape",
 ];
 
 fn place() -> Place {
@@ -150,6 +153,7 @@ fn place() -> Place {
     common::stacks::write(&place.path("more.tape"), 3);
     common::ledger::write(&place.path("ledger.tape"), &[]);
     common::asleep::write(&place.path("asleep.tape"));
+    common::udp::write(&place.path("udp.tape"), &[]);
     let recorded = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../testdata/tapes");
     fs::copy(recorded.join("kernel-6.1-mix.tape"), place.path("mix.tape")).unwrap();
     fs::copy(recorded.join("kernel-6.12-sh.tape"), place.path("sh.tape")).unwrap();

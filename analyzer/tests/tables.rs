@@ -205,10 +205,11 @@ fn tapes(place: &Place) -> Vec<PathBuf> {
     common::ledger::write(&place.path("ledger.tape"), &[common::gap()]);
     common::events::write(&place.path("lossy.tape"), true);
     common::tables::write(&place.path("tables.tape"));
+    common::udp::write(&place.path("udp.tape"), &[]);
     let lost = [Family::Signal, Family::Net].map(|family| Gap { family, ..common::gap() });
     common::life::write(&place.path("lost.tape"), &lost);
     let mut tapes: Vec<PathBuf> =
-        ["sample", "sched", "sched-lost", "events", "life", "stacks", "ledger", "lossy", "lost", "tables"]
+        ["sample", "sched", "sched-lost", "events", "life", "stacks", "ledger", "lossy", "lost", "tables", "udp"]
             .into_iter()
             .map(|name| place.path(&format!("{name}.tape")))
             .collect();

@@ -240,6 +240,7 @@ const REPORTS: &systape_cli::Habits = &[
         "analyze net",
     ),
     (&["tcpstates"], "analyze net --events"),
+    (&["udplife", "udpconnect"], "analyze net --udp"),
     (&["ps", "pstree", "tree", "processes", "tasks", "topprocs"], "analyze exec --tree"),
     (
         &[

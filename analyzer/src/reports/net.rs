@@ -1,12 +1,14 @@
-//! `analyze net`: connections in order of their ends, those that stayed open last; or each change of a socket's state.
+//! `analyze net`: connections in order of their ends, those that stayed open last; or each change of a socket's state; or
+//! what was sent and received by UDP.
 
 pub(super) mod line;
+mod udp;
 
 use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::ops::ControlFlow;
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 use systape_format::model::{Dict, Family, NetState, Task};
 use systape_format::reader::{Segment, Tape};
 
@@ -34,18 +36,19 @@ use crate::values::say::{Verdict, complain};
 /// What is asked.
 pub(crate) static VIEW: View = View {
     name: "net",
-    about: "Connections: both ends, who, how long; or each change of a socket's state",
+    about: "Connections: both ends, who, how long; or each change of a socket's state; or UDP by process and peer",
     options: &[TASKS, &["time", "duration", "failure", "max_events", "clock", "absolute"]],
     own: Own::of::<Options>(),
     examples: [
         ("analyze net --failure", "connections that could not be made"),
-        ("analyze net --events", "each change of a socket's state"),
+        ("analyze net --udp", "UDP: messages and bytes by process, own end and peer"),
     ],
     tables: &[
         Rows::of("net", &[All(&line::NET)]),
         Rows::json("net", &[All(&lines::LOSSES)]),
         Rows::of("net --events", &[All(&line::CHANGES)]),
         Rows::json("net --events", &[All(&lines::LOSSES)]),
+        Rows::of("net --udp", &[All(&udp::UDP)]),
     ],
     check,
     run: Run::Prints(run),
@@ -57,6 +60,10 @@ struct Options {
     /// Each change of a socket's state
     #[arg(long = "events")]
     changes: bool,
+
+    /// What each process sent and received by UDP, by own end and peer, as udplife
+    #[arg(long)]
+    udp: bool,
 }
 
 /// Options that exclude each other.
@@ -64,13 +71,17 @@ fn check(config: &Config) -> Result<()> {
     let filters = &config.filters;
     let of_connections = [(filters.longer_than.is_some(), "--duration"), (filters.failure, "--failure")];
     match config.own()? {
-        Options { changes: true } => refuse(&of_connections, "a change of state neither lasts nor fails"),
-        Options { changes: false } => Ok(()),
+        Options { changes: true, udp: true } => bail!("--udp: UDP sockets have no states: leave out --events"),
+        Options { changes: true, .. } => refuse(&of_connections, "a change of state neither lasts nor fails"),
+        Options { changes: false, .. } => Ok(()),
     }
 }
 
 /// Prints the answer for `config`.
 fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
+    if config.own::<Options>()?.udp {
+        return udp::run(config, tape);
+    }
     families::require(tape, Family::Net, "connections")?;
     let mut context = Context::about(config, tape, &[Family::Net])?;
     let mut out = output::stdout()?;

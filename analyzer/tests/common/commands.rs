@@ -38,6 +38,7 @@ pub const COMMANDS: &[(&str, &[&str])] = &[
     ("files --opens", &["files --opens TAPE", "files --slower 0ns --sockets TAPE"]),
     ("net", &["net TAPE"]),
     ("net --events", &["net --events TAPE"]),
+    ("net --udp", &["net --udp TAPE"]),
     ("kills", &["kills --all TAPE"]),
     ("exec", &["exec TAPE"]),
     ("exec --tree", &["exec --tree --all TAPE"]),

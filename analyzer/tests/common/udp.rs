@@ -90,7 +90,12 @@ fn name(builder: &mut SegmentBuilder, us: u64, tid: Option<u32>, inode: u64, nam
 
 /// Writes the tape.
 pub fn write(path: &Path, gaps: &[Gap]) {
-    let mut tape = Tape::create_with(path, &of_tape());
+    write_with(path, &of_tape(), gaps);
+}
+
+/// The same of a tape that says other things of itself.
+pub fn write_with(path: &Path, session: &Session, gaps: &[Gap]) {
+    let mut tape = Tape::create_with(path, session);
     tape.segment_with(1_000, &first(), gaps, |builder| {
         name(builder, 0, None, 50, ["UDP", "0.0.0.0:5353", ""]);
         name(builder, 110, Some(100), 23_571, ["UDP", "0.0.0.0:40001", ""]);

@@ -23,6 +23,7 @@ fn identity(table: &str) -> &'static [&'static str] {
         "runqlat" => &["low_ns", "high_ns"],
         "net" => &["socket", "protocol"],
         "net_changes" => &["ts_ns", "socket", "old_state", "new_state"],
+        "net_udp" => &["protocol", "laddr", "lport", "raddr", "rport", "pid", "upid"],
         "kills" => &["ts_ns", "signal", "target_pid"],
         "exec" => &["ts_ns", "pid", "tid"],
         "exec_tree" => &["pid", "upid"],

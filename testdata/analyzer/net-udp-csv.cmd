@@ -1,0 +1,1 @@
+net --udp --format csv udp.tape

@@ -1,0 +1,1 @@
+net --udp --format json udp.tape
