@@ -194,7 +194,9 @@ impl Talk {
 
     /// The same with who called, and when.
     fn by(self, segment: &Loaded, row: usize) -> Self {
-        let start = segment.time.start.get(row).copied();
+        // one that may only have looked is no call of theirs
+        let counts = takes(segment.call(row), segment.core.state[row], segment.args.args.get(row)) != Takes::Unknown;
+        let start = segment.time.start.get(row).copied().filter(|_| counts || self.errors > 0);
         Self {
             task: Some(segment.task(row).clone()),
             first: start,
