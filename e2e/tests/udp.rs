@@ -74,7 +74,7 @@ fn messages_and_bytes_are_those_of_the_programs() {
         // what can be known is
         let unknown = numbers.iter().any(|(_, tilde)| *tilde);
         let exact = |name: &&str| row[format!("{name}_at_least")] == false;
-        assert!(unknown || NUMBERS.iter().all(|name| exact(name)), "{row}");
+        assert!(unknown || NUMBERS.iter().all(exact), "{row}");
         let times = ["first_ns", "last_ns", "dur_ns"].map(|name| row[name].as_i64().expect("a time"));
         assert_eq!(times[2], times[1] - times[0], "{row}");
         assert_eq!(row["comm"], "udp", "{row}");

@@ -211,7 +211,7 @@ impl Talk {
 #[derive(Debug)]
 pub(crate) enum Found {
     /// Through a UDP socket.
-    Talk(Key, Talk),
+    Talk(Key, Box<Talk>),
     /// Through a descriptor that may be one, by this process.
     Doubt(Value),
 }
@@ -225,7 +225,7 @@ pub(crate) fn found(segment: &Loaded, row: usize) -> Option<Found> {
             Named::Udp(name) => {
                 let (args, ret) = (segment.args.args.get(row), segment.args.ret.get(row).copied());
                 let talk = Talk::of(info, sends, state, errno, ret, args)?;
-                return Some(Found::Talk(key(segment, row, name), talk.by(segment, row)));
+                return Some(Found::Talk(key(segment, row, name), Box::new(talk.by(segment, row))));
             }
             Named::Unknown => doubt = true,
             Named::Other => {}
