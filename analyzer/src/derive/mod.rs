@@ -9,3 +9,4 @@ pub(crate) mod signals;
 pub(crate) mod stacks;
 pub(crate) mod summary;
 pub(crate) mod waits;
+pub(crate) mod why;
