@@ -23,7 +23,7 @@ int main(int argc, char **argv)
 	fflush(stdout);
 	for (long i = 0; i < count; i++) {
 		struct itimerval timer = { .it_value.tv_sec = 1000 + i, .it_interval.tv_sec = i };
-		char name[16];
+		char name[32];
 		pid_t child;
 
 		setitimer(ITIMER_REAL, &timer, NULL);
