@@ -161,6 +161,11 @@ fn where_a_process_went_in_a_missing_segment_is_not_known() {
     let file = |tape: &str| place.analyze(&format!("files --opens --format json {tape}")).json()[0]["file"].clone();
     assert_eq!(file("whole.tape"), "/before/file");
     assert!(file("cut.tape").is_null(), "{}", file("cut.tape"));
+    let listed = |tape: &str| place.analyze(&format!("-y {tape}")).out;
+    assert!(listed("whole.tape").contains("openat(dfd: CWD</before>, filename: \"file\""), "{}", listed("whole.tape"));
+    assert!(listed("cut.tape").contains("openat(dfd: CWD, filename: \"file\""), "{}", listed("cut.tape"));
+    let path = |tape: &str| place.analyze(&format!("-y --format json {tape}")).json()[0]["args"]["dfd"]["path"].clone();
+    assert_eq!((path("whole.tape"), path("cut.tape")), ("/before".into(), serde_json::Value::Null));
 }
 
 #[test]

@@ -16,6 +16,7 @@ use systape_format::header::HEADER_LEN;
 /// Every report but `check`, `repair` and `redact`, which are about damage; each is run as text, JSON and CSV.
 const REPORTS: &[&str] = &[
     "",
+    "-y",
     "-e all,sched:*,signal:*,block:*,sock:*,io_uring:*,process:* --call-graph",
     "-s",
     "-s --errno-summary --summary-mode total",

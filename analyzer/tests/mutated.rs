@@ -25,6 +25,7 @@ use systape_format::exercise::mutate::{Rng, Sample, mutate};
 /// Every report, in every form. TAPE is the tape; SOUND one that is not damaged.
 const REPORTS: &[&str] = &[
     "TAPE",
+    "-y TAPE",
     "--sort end --show-zeros --show-prefix --clone-child -T TAPE",
     "--format json TAPE",
     "--format csv TAPE",

@@ -41,6 +41,7 @@ const WORDS: &[(&str, &str, &str)] = &[
     ("clock", "", "--clock wall"),
     ("clock", "--opens", "--clock wall"),
     ("no_comm", "", "--no-comm"),
+    ("show_cwd", "", "--show-cwd"),
     ("show_zeros", "", "--show-zeros"),
     ("show_prefix", "", "--show-prefix"),
     ("call_graph", "", "--call-graph"),

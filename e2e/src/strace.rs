@@ -133,7 +133,8 @@ fn call(tid: i64, line: &str) -> Option<Traced> {
         ("?", _) => None,
         (_, Some(hex)) => Some(u64::from_str_radix(hex, 16).ok()?.cast_signed()),
         (octal, _) if name == "umask" => Some(i64::from_str_radix(octal, 8).ok()?),
-        (decimal, _) => Some(decimal.parse().ok()?),
+        // with -y the file of a descriptor comes after it
+        (decimal, _) => Some(decimal.split('<').next()?.parse().ok()?),
     };
     let error = words.next().filter(|w| w.starts_with('E') && w.chars().all(|c| c.is_ascii_alphanumeric() || c == '_'));
     let errno = error.filter(|e| ret == Some(-1) || RESTARTS.contains(e)).map(str::to_owned);

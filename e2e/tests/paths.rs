@@ -47,3 +47,46 @@ fn calls_on_a_path_are_those_of_strace_and_relative_opens() {
         assert_eq!(counted, ours.len() as u64 + relative, "{name}");
     }
 }
+
+/// Goes about in processes, subshells and threads, by names and by a descriptor, and opens what is not there; $1 is the directory it is in.
+const WALKS: &str = "cat a; cd \"$1\"; (cat b; cd e; cat c; (cd /; cat d); cat e) ; cat f; cd /absent; cat g; python3 -c '
+import os, threading
+def look(name):
+    try: os.open(name, os.O_RDONLY)
+    except OSError: pass
+look(\"h\"); os.chdir(\"e\"); look(\"i\"); os.fchdir(os.open(\"/usr\", os.O_RDONLY)); look(\"j\"); os.chdir(\"lib\"); look(\"k\")
+thread = threading.Thread(target=lambda: os.chdir(\"/\")); thread.start(); thread.join(); look(\"l\")
+if os.fork() == 0:
+    os.chdir(\"/usr\"); look(\"m\"); os._exit(0)
+os.wait(); look(\"n\")
+'; cat o";
+
+#[test]
+fn directories_in_the_listing_are_those_of_strace() {
+    let (Some(lab), other) = (Lab::with_bpf(), Lab::plain()) else { return };
+    let here = directory(&lab);
+    let command = ["sh", "-c", WALKS, "sh", &here];
+    lab.record("t.tape", &[], &command).expect(1);
+    lab.assert_whole("t.tape");
+    let calls = lab.analyze(&["-y", "-e", "openat", "--format", "json", "t.tape"]).expect(0).json();
+    let ours = calls.iter().filter(|row| row["args"]["dfd"]["text"] == "AT_FDCWD").filter_map(|row| {
+        let name = row["args"]["filename"].as_str().filter(|name| !name.starts_with('/'))?;
+        Some((name.to_owned(), row["args"]["dfd"]["path"].as_str().expect("a directory").to_owned()))
+    });
+    let mut ours: Vec<_> = ours.collect();
+    let traced = strace::trace(&other, &["-y", "-e", "trace=openat"], &command);
+    let theirs = traced.iter().filter_map(|call| {
+        let words = call.split();
+        let path = words[0].strip_prefix("AT_FDCWD<")?.strip_suffix('>')?;
+        let text =
+            |printed: &str| String::from_utf8(strace::string(&format!("\"{printed}\"")).expect("text")).expect("UTF-8");
+        let name = text(words[1].trim_matches('"'));
+        (!name.starts_with('/')).then(|| (name, text(path)))
+    });
+    let mut theirs: Vec<_> = theirs.collect();
+    ours.sort();
+    theirs.sort();
+    assert!(ours.len() >= 15, "{ours:?}");
+    // each begins in a directory of its own
+    assert_eq!((&ours[0].0, &ours[1..]), (&theirs[0].0, &theirs[1..]));
+}

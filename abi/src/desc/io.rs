@@ -22,20 +22,29 @@ pub enum Io {
         /// Argument that is written to.
         to: u8,
     },
+    /// Takes messages from the socket in this argument; returns how many messages, not bytes.
+    ReadMessages(u8),
+    /// Sends messages through the socket in this argument; returns how many messages, not bytes.
+    WriteMessages(u8),
     /// Returns a number of bytes that are no file's contents, or of which it is not known which way they went.
     Other,
 }
 
 impl Io {
-    /// Whether what a successful call returns is how many bytes it moved.
+    /// Whether a successful call moves bytes.
     pub fn moves_bytes(self) -> bool {
         !matches!(self, Self::None | Self::Open)
+    }
+
+    /// Whether a successful call returns how many messages it moved, so that the number of bytes is not known.
+    pub fn counts_messages(self) -> bool {
+        matches!(self, Self::ReadMessages(_) | Self::WriteMessages(_))
     }
 
     /// The argument that is read from.
     pub fn reads(self) -> Option<usize> {
         match self {
-            Self::Read(from) | Self::Copy { from, .. } => Some(from.into()),
+            Self::Read(from) | Self::ReadMessages(from) | Self::Copy { from, .. } => Some(from.into()),
             _ => None,
         }
     }
@@ -43,7 +52,7 @@ impl Io {
     /// The argument that is written to.
     pub fn writes(self) -> Option<usize> {
         match self {
-            Self::Write(to) | Self::Copy { to, .. } => Some(to.into()),
+            Self::Write(to) | Self::WriteMessages(to) | Self::Copy { to, .. } => Some(to.into()),
             _ => None,
         }
     }
@@ -56,6 +65,8 @@ impl SyscallDesc {
             "open" | "openat" | "openat2" | "creat" | "open_by_handle_at" => Io::Open,
             "read" | "readv" | "pread64" | "preadv" | "preadv2" | "recv" | "recvfrom" | "recvmsg" => Io::Read(0),
             "write" | "writev" | "pwrite64" | "pwritev" | "pwritev2" | "send" | "sendto" | "sendmsg" => Io::Write(0),
+            "recvmmsg" | "recvmmsg_time64" => Io::ReadMessages(0),
+            "sendmmsg" => Io::WriteMessages(0),
             "sendfile" | "sendfile64" => Io::Copy { from: 1, to: 0 },
             "splice" | "copy_file_range" => Io::Copy { from: 0, to: 2 },
             "tee" => Io::Copy { from: 0, to: 1 },
@@ -90,5 +101,15 @@ mod tests {
     fn bytes_of_a_call_that_opens_are_a_descriptor() {
         assert!(every().filter(|desc| desc.io() == Io::Open).all(|desc| desc.ret == super::super::RetKind::Fd));
         assert!(!Io::Open.moves_bytes() && Io::Other.moves_bytes() && !Io::None.moves_bytes());
+    }
+
+    #[test]
+    fn calls_for_several_messages_return_their_number() {
+        let many: Vec<_> = every().filter(|desc| desc.io().counts_messages()).map(|desc| desc.name).collect();
+        assert!(
+            many.contains(&"recvmmsg") && many.contains(&"recvmmsg_time64") && many.contains(&"sendmmsg"),
+            "{many:?}"
+        );
+        assert!(many.iter().all(|name| name.contains("mmsg")), "{many:?}");
     }
 }

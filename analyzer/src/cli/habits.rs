@@ -53,6 +53,8 @@ const HABITS: &[Habit] = &[
     of(LISTS, &["-v", "--verbose", "--no-abbrev"], Always),
     of(&["callgraph"], &["-g", "--children"], Always),
     all(&["-f", "-ff", "--follow-forks", "--force", "--output-separately"], Always),
+    of(LISTS, &["-yy", "--decode-fds"], Type(&["--show-cwd"])),
+    of(LISTS, &["-y"], Type(&["-y"])),
     all(&["-y", "-yy", "-Y", "--decode-fds", "--decode-pids"], Always),
     all(&["-q", "-qq", "-qqq", "--quiet", "--silent", "--silence", "--stdio"], Always),
     all(&["--syscall-times", "--force-btf", "--inline", "--show-total-period"], Always),

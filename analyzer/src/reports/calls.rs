@@ -130,8 +130,11 @@ fn run(config: &Config, tape: &Tape, parts: Parts) -> Result<Verdict> {
     let calls = config.calls && families::recorded(tape, Family::Syscall) != Some(false);
     let mut families = if calls { vec![Family::Syscall] } else { Vec::new() };
     families.extend(config.events.families());
-    if parts.listing && config.own::<listing::Options>()?.stacks.asked() {
-        families.push(Family::Stack);
+    if parts.listing {
+        let own: listing::Options = config.own()?;
+        families.extend(own.stacks.asked().then_some(Family::Stack));
+        // where processes are follows from how they came to be
+        families.extend((own.show_cwd && !families.contains(&Family::Process)).then_some(Family::Process));
     }
     let mut context = Context::about(config, tape, &families)?;
     let mut out = output::stdout()?;

@@ -17,6 +17,8 @@ use super::Context;
 use crate::asked::config::{Config, refuse};
 use crate::asked::options::stacks::Below;
 use crate::asked::sort::{Order, Sort};
+use crate::derive::paths::cwds::{self, Cwds, Moves};
+use crate::derive::paths::history::History;
 use crate::derive::stacks::debug_files;
 use crate::derive::stacks::lines::StackLines;
 use crate::derive::stacks::names::Names;
@@ -58,6 +60,10 @@ pub(crate) struct Options {
     #[arg(long, help_heading = "Listing")]
     show_prefix: bool,
 
+    /// Show the current directory where a call names it: CWD</home/me>. The files of descriptors are always shown
+    #[arg(short = 'y', long = "show-cwd", overrides_with = "show_cwd", help_heading = "Listing")]
+    pub show_cwd: bool,
+
     /// Also list the child's side of fork and clone, which no one called
     #[arg(long, help_heading = "Listing")]
     clone_child: bool,
@@ -87,6 +93,7 @@ impl Options {
                 (filters.by_path(), "-P"),
                 (config.sort == Some(Sort::Listing(Order::End)), "--sort end"),
                 (self.clone_child, "--clone-child"),
+                (self.show_cwd, "--show-cwd"),
                 of_text[1],
                 of_text[2],
             ];
@@ -125,6 +132,7 @@ pub fn run(context: &mut Context<'_>, out: &mut BufWriter<File>) -> Result<()> {
         calls,
         sort,
         children: own.clone_child,
+        directories: own.show_cwd,
         events,
         spare: Mutex::default(),
         findings: Mutex::default(),
@@ -226,6 +234,8 @@ struct Listing<'a, 'b> {
     sort: Order,
     /// The child's return from clone is selected.
     children: bool,
+    /// Whether current directories are shown.
+    directories: bool,
     /// Lines of other events.
     events: EventLines<'a>,
     /// Damage found while reading events and stacks.
@@ -250,13 +260,19 @@ impl Listing<'_, '_> {
         let mut size = 1;
         let mut ready = Batch::default();
         let mut rest = None;
+        let moves = if self.calls && self.directories { Moves::of(&self.context.question) } else { None };
+        let mut cwds = moves.as_ref().map(Cwds::new);
+        // where the lines of the next batch begin
+        let mut begin = 0;
         if let Some(at) = segments.first() {
             let (jobs, frontier) = self.jobs(&[*at], segments.get(1), &mut plan);
-            let mut rendered = self.render(&jobs, FIRST_LINES);
+            let history = self.directories(&mut cwds, begin, &[*at]);
+            let mut rendered = self.render(&jobs, FIRST_LINES, history);
+            begin = frontier;
             rest = rendered.iter_mut().find_map(|rendered| rendered.rest.take());
             // what comes next is the first of the rest, or of the segment after it
-            let begin = rest.as_ref().and_then(|rest: &Rest| rest.keyed.first()).map_or(frontier, |(key, _)| *key);
-            let first = Batch { rendered, frontier: begin.min(frontier) };
+            let then = rest.as_ref().and_then(|rest: &Rest| rest.keyed.first()).map_or(frontier, |(key, _)| *key);
+            let first = Batch { rendered, frontier: then.min(frontier) };
             self.write(&mut merger, first, holes)?;
             merger.flush()?;
             next = 1;
@@ -271,9 +287,14 @@ impl Listing<'_, '_> {
             let enough = rest.as_ref().is_some_and(|rest| rest.keyed.len() as u64 >= merger.left());
             let until = if enough { next } else { (next + size).min(segments.len()) };
             let jobs = self.jobs(&segments[next..until], segments.get(until), &mut plan);
+            let history = self.directories(&mut cwds, begin, &segments[next..until]);
+            begin = jobs.1;
             let begun = rest.take();
             let render = || {
-                rayon::join(|| begun.as_ref().map(|rest| self.render_rest(rest)), || self.render(&jobs.0, usize::MAX))
+                rayon::join(
+                    || begun.as_ref().map(|rest| self.render_rest(rest)),
+                    || self.render(&jobs.0, usize::MAX, history),
+                )
             };
             let (written, (begun, rendered)) = rayon::join(|| self.write(&mut merger, before, holes), render);
             written?;
@@ -348,9 +369,17 @@ impl Listing<'_, '_> {
         (jobs, frontier)
     }
 
+    /// Where processes are while the segments `batch` last, of which the first begins at `begin`.
+    fn directories<'c>(&self, cwds: &'c mut Option<Cwds<'_, '_>>, begin: u64, batch: &[usize]) -> Option<&'c History> {
+        let infos = self.context.question.tape.segments();
+        let cwds = cwds.as_mut()?;
+        cwds.advance(begin, batch.iter().map(|at| infos[*at].end_max).max()?);
+        cwds.history()
+    }
+
     /// At most `most` of each segment's own rows; the others are its rest.
-    fn render(&self, jobs: &[Job], most: usize) -> Vec<Rendered> {
-        jobs.par_iter().map(|job| self.render_one(*job, most)).collect()
+    fn render(&self, jobs: &[Job], most: usize, history: Option<&History>) -> Vec<Rendered> {
+        jobs.par_iter().map(|job| self.render_one(*job, most, history)).collect()
     }
 
     fn write<W: Write>(&self, merger: &mut Merger<W>, mut batch: Batch, holes: &mut Vec<Hole>) -> io::Result<()> {
@@ -384,8 +413,8 @@ impl Listing<'_, '_> {
         }
     }
 
-    fn render_one(&self, job: Job, most: usize) -> Rendered {
-        let mut rendered = if self.calls { self.render_calls(job, most) } else { Rendered::default() };
+    fn render_one(&self, job: Job, most: usize, history: Option<&History>) -> Rendered {
+        let mut rendered = if self.calls { self.render_calls(job, most, history) } else { Rendered::default() };
         if job.own && !self.context.config.events.is_empty() {
             self.add_events(job.at, &mut rendered);
         }
@@ -410,7 +439,7 @@ impl Listing<'_, '_> {
         rendered.own = merged(std::mem::take(&mut rendered.own), part);
     }
 
-    fn render_calls(&self, job: Job, most: usize) -> Rendered {
+    fn render_calls(&self, job: Job, most: usize, history: Option<&History>) -> Rendered {
         let mut rendered = Rendered::default();
         let context = self.context;
         let mut picked = Vec::new();
@@ -434,7 +463,10 @@ impl Listing<'_, '_> {
         }
         // rows are in order of end: nearly sorted, which the stable sort is quick at
         keyed.sort_by_key(|(key, _)| *key);
-        let segment = base.load(&context.question.book, &mut rendered.holes);
+        let mut segment = base.load(&context.question.book, &mut rendered.holes);
+        if let Some(history) = history {
+            cwds::fill(history, &mut segment, keyed.iter().map(|(_, row)| *row as usize));
+        }
         // lines of events go between those of calls when all are there; stacks are read for a segment at a time
         let whole = !context.config.events.is_empty() || self.events.stacks.is_some();
         let rest = if job.own && !whole { keyed.split_off(keyed.len().min(most)) } else { Vec::new() };

@@ -1,4 +1,4 @@
-//! The middle: which rows count ([`filter`]), reading segments ([`scan`], [`load`]), sums by keys ([`group`]), what is missing
+//! The middle: which rows count ([`filter`]), what calls moved ([`moved`]), reading segments ([`scan`], [`load`]), sums by keys ([`group`]), what is missing
 //! ([`loss`]), all of them bound to one tape ([`question`]).
 
 pub(crate) mod call_files;
@@ -8,6 +8,7 @@ pub(crate) mod filter;
 pub(crate) mod group;
 pub(crate) mod load;
 pub(crate) mod loss;
+pub(crate) mod moved;
 pub(crate) mod picked;
 pub(crate) mod question;
 pub(crate) mod scan;

@@ -6,6 +6,7 @@ pub const COMMANDS: &[(&str, &[&str])] = &[
         "",
         &[
             "TAPE",
+            "-y TAPE",
             "--sort end --clone-child TAPE",
             "-e all,sched:*,signal:*,block:*,sock:*,io_uring:*,process:* TAPE",
             "-e all,sched:*,signal:*,block:*,sock:*,io_uring:*,process:* --call-graph TAPE",

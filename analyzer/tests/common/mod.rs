@@ -10,6 +10,7 @@ pub mod life;
 pub mod sched;
 pub mod stacks;
 pub mod tables;
+pub mod udp;
 
 use std::fs::File;
 use std::path::{Path, PathBuf};

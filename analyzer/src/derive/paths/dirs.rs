@@ -7,21 +7,11 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
+use super::history::{History, Who};
 use super::join;
 
 /// Of more processes than this losses are not kept apart: any may have lost something.
 const BLIND_PIDS: usize = 1 << 16;
-
-/// Who: numbers that are unique in a tape; 0 = not known.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Who {
-    /// The thread.
-    pub thread: u32,
-    /// Its process.
-    pub process: u32,
-    /// The process's number of the kernel's, by which losses name it.
-    pub pid: u32,
-}
 
 /// Where a `chdir` or `fchdir` goes.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -77,6 +67,8 @@ pub(crate) struct Dirs {
     /// Changes of directories are not recorded.
     opaque: bool,
     versions: u64,
+    /// What is noted of every change; None: nothing is.
+    pub history: Option<History>,
 }
 
 impl Dirs {
@@ -85,16 +77,29 @@ impl Dirs {
         Self { opaque, ..Self::default() }
     }
 
+    /// The same, and what happens is noted.
+    pub(crate) fn noted(opaque: bool) -> Self {
+        Self { history: Some(History::default()), ..Self::new(opaque) }
+    }
+
+    /// From now on it is `now`.
+    pub(crate) fn at(&mut self, now: u64) {
+        if let Some(history) = &mut self.history {
+            history.at(now);
+        }
+    }
+
     /// A checkpoint of `ts` says that `process` is in `cwd`.
-    pub(crate) fn seen(&mut self, ts: u64, process: u32, cwd: &[u8]) {
+    pub(crate) fn seen(&mut self, ts: u64, process: u32, pid: u32, cwd: &[u8]) {
         if self.opaque || cwd.is_empty() || process == 0 || self.split.contains_key(&process) || ts < self.blind {
             return;
         }
-        let place = self.place(Who { thread: 0, process, pid: 0 });
-        let Some(fs) = place.map(|place| &mut self.all[place]) else { return };
+        let Some(place) = self.place(Who { thread: 0, process, pid }) else { return };
+        let fs = &mut self.all[place];
         // of several processes that share it one may have moved unseen by the checkpoint
         if fs.changing.is_none() && fs.users == 1 && ts >= fs.blind {
             fs.cwd = Some(cwd.into());
+            self.note(place);
         }
     }
 
@@ -120,11 +125,14 @@ impl Dirs {
         let place = if shares { from } else { self.copy(from) };
         self.all[place].users += 1;
         self.all[place].pid = if shares { 0 } else { child.pid };
-        self.of_process.insert(child.process, place);
+        self.settle(child.process, place);
     }
 
     /// A thread ended; `last`: and its process with it.
     pub(crate) fn exit(&mut self, who: Who, last: bool) {
+        if let Some(history) = &mut self.history {
+            history.exit(who, last);
+        }
         if let Some(place) = self.of_thread.remove(&who.thread) {
             self.leave(place);
             if let Some(split) = self.split.get_mut(&who.process) {
@@ -156,6 +164,7 @@ impl Dirs {
         // the name of a directory that is gone names none
         let target = target.filter(|path: &Arc<[u8]>| path.starts_with(b"/") && !path.ends_with(b" (deleted)"));
         (fs.changing, fs.mover) = (Some(target), (who.thread, fs.cwd.take()));
+        self.note(place);
     }
 
     /// It ended at `ts`.
@@ -175,6 +184,7 @@ impl Dirs {
             }
             (_, None) => {}
         }
+        self.note(place);
     }
 
     /// From now on it is not known where `who` is.
@@ -251,6 +261,23 @@ impl Dirs {
         if let Some(target) = &mut fs.changing {
             *target = None;
         }
+        self.note(place);
+    }
+
+    /// Puts what is known of `place` into the history, if one is kept.
+    fn note(&mut self, place: usize) {
+        if let Some(history) = &mut self.history {
+            let fs = &self.all[place];
+            history.note(place, fs.version, fs.cwd.clone());
+        }
+    }
+
+    /// `process` is in `place`.
+    fn settle(&mut self, process: u32, place: usize) {
+        self.of_process.insert(process, place);
+        if let Some(history) = &mut self.history {
+            history.process(process, place);
+        }
     }
 
     /// Where the directory of `who` is; a new one, of which nothing is known, for who was not seen before.
@@ -265,7 +292,7 @@ impl Dirs {
         }
         let blind = self.blind_pids.get(&who.pid).copied().unwrap_or(0);
         let place = self.add(Fs { users: 1, pid: who.pid, blind, ..Fs::default() });
-        self.of_process.insert(who.process, place);
+        self.settle(who.process, place);
         Some(place)
     }
 
@@ -276,6 +303,9 @@ impl Dirs {
     fn give(&mut self, who: Who, place: usize) {
         if who.thread == 0 || self.of_thread.insert(who.thread, place).is_some() {
             return;
+        }
+        if let Some(history) = &mut self.history {
+            history.thread(who.thread, place);
         }
         self.all[place].users += 1;
         *self.split.entry(who.process).or_default() += 1;
@@ -288,7 +318,7 @@ impl Dirs {
 
     fn add(&mut self, fs: Fs) -> usize {
         let fs = Fs { version: self.next(), ..fs };
-        match self.free.pop() {
+        let place = match self.free.pop() {
             Some(place) => {
                 self.all[place] = fs;
                 place
@@ -297,7 +327,9 @@ impl Dirs {
                 self.all.push(fs);
                 self.all.len() - 1
             }
-        }
+        };
+        self.note(place);
+        place
     }
 
     fn leave(&mut self, place: usize) {
@@ -307,6 +339,7 @@ impl Dirs {
         if fs.users == 0 {
             *fs = Fs { version, ..Fs::default() };
             self.free.push(place);
+            self.note(place);
         }
     }
 }
@@ -333,7 +366,7 @@ mod tests {
     /// Process 1 in /a.
     fn one() -> Dirs {
         let mut dirs = Dirs::new(false);
-        dirs.seen(1, 1, b"/a");
+        dirs.seen(1, 1, 0, b"/a");
         dirs
     }
 
@@ -352,7 +385,7 @@ mod tests {
         chdir(&mut dirs, 4, who(1, 1), "..");
         assert_eq!(cwd(&mut dirs, who(1, 1)).unwrap(), "/a/b/c\nd/..");
         // a checkpoint has the kernel's name
-        dirs.seen(5, 1, b"/a/b");
+        dirs.seen(5, 1, 0, b"/a/b");
         assert_eq!(cwd(&mut dirs, who(1, 1)).unwrap(), "/a/b");
         chdir(&mut dirs, 6, who(2, 2), "x");
         assert_eq!(cwd(&mut dirs, who(2, 2)), None, "relative to nobody knows what");
@@ -383,14 +416,14 @@ mod tests {
         dirs.moves(who(1, 1), &To::Unknown);
         dirs.moved(2, who(1, 1));
         assert_eq!(cwd(&mut dirs, who(1, 1)), None);
-        dirs.seen(3, 1, b"");
+        dirs.seen(3, 1, 0, b"");
         assert_eq!(cwd(&mut dirs, who(1, 1)), None);
         chdir(&mut dirs, 4, who(1, 1), "/b (deleted)");
         assert_eq!(cwd(&mut dirs, who(1, 1)), None, "gone");
-        dirs.seen(5, 1, b"/b");
+        dirs.seen(5, 1, 0, b"/b");
         assert_eq!(cwd(&mut dirs, who(1, 1)).unwrap(), "/b");
         let mut opaque = Dirs::new(true);
-        opaque.seen(1, 1, b"/a");
+        opaque.seen(1, 1, 0, b"/a");
         assert_eq!(cwd(&mut opaque, who(1, 1)), None, "it may have moved since");
         assert_eq!(known(&opaque), 0);
     }
@@ -413,7 +446,7 @@ mod tests {
         dirs.fork(who(3, 3), who(4, 4), false, true);
         chdir(&mut dirs, 4, who(4, 4), "/v");
         assert_eq!(cwd(&mut dirs, who(3, 3)).unwrap(), "/v");
-        dirs.seen(5, 3, b"/old");
+        dirs.seen(5, 3, 0, b"/old");
         assert_eq!(cwd(&mut dirs, who(3, 3)).unwrap(), "/v", "a checkpoint may not know of the other");
         // a thread without CLONE_FS
         dirs.fork(who(1, 1), who(1, 12), true, false);
@@ -424,7 +457,7 @@ mod tests {
         );
         dirs.fork(who(1, 12), who(1, 13), true, true);
         assert_eq!(cwd(&mut dirs, who(1, 13)).unwrap(), "/w");
-        dirs.seen(7, 1, b"/z");
+        dirs.seen(7, 1, 0, b"/z");
         assert_eq!(cwd(&mut dirs, who(1, 1)).unwrap(), "/a/t", "whose of the threads it is, it does not say");
     }
 
@@ -443,7 +476,7 @@ mod tests {
         // a call that was open when its process ended, and another has its place
         let begun = dirs.begin(who(1, 1));
         dirs.exit(who(1, 1), true);
-        dirs.seen(9, 7, b"/b");
+        dirs.seen(9, 7, 0, b"/b");
         assert_eq!(dirs.end(begun), None);
     }
 
@@ -478,7 +511,7 @@ mod tests {
     #[test]
     fn losses_and_new_roots_make_it_unknown() {
         let mut dirs = one();
-        dirs.seen(1, 2, b"/a");
+        dirs.seen(1, 2, 0, b"/a");
         let _ = (cwd(&mut dirs, who(1, 1)), cwd(&mut dirs, who(2, 2)));
         dirs.lose(10, 1001);
         assert_eq!((cwd(&mut dirs, who(1, 1)), cwd(&mut dirs, who(2, 2)).unwrap()), (None, "/a".into()));
@@ -490,9 +523,9 @@ mod tests {
         assert_eq!((cwd(&mut dirs, who(1, 1)), cwd(&mut dirs, who(2, 2))), (None, None));
         chdir(&mut dirs, 15, who(3, 3), "/b");
         assert_eq!(cwd(&mut dirs, who(3, 3)), None, "of who was not seen before, too");
-        dirs.seen(19, 2, b"/a");
+        dirs.seen(19, 2, 0, b"/a");
         assert_eq!(cwd(&mut dirs, who(2, 2)), None);
-        dirs.seen(21, 2, b"/a");
+        dirs.seen(21, 2, 0, b"/a");
         assert_eq!(cwd(&mut dirs, who(2, 2)).unwrap(), "/a");
         dirs.forget(who(2, 2));
         assert_eq!(cwd(&mut dirs, who(2, 2)), None);
@@ -501,5 +534,62 @@ mod tests {
         assert_eq!(cwd(&mut dirs, who(2, 2)), None);
         chdir(&mut dirs, 23, who(2, 2), "/x");
         assert_eq!((cwd(&mut dirs, who(2, 2)).unwrap(), cwd(&mut dirs, who(2, 22))), ("/x".into(), None));
+    }
+
+    fn was(dirs: &Dirs, who: Who, start: u64, end: u64) -> Option<&str> {
+        let path = dirs.history.as_ref()?.cwd(who, start, end)?;
+        std::str::from_utf8(path).ok()
+    }
+
+    fn chdir_at(dirs: &mut Dirs, start: u64, end: u64, who: Who, path: &str) {
+        dirs.at(start);
+        dirs.moves(who, &To::Path(path.into()));
+        dirs.at(end);
+        dirs.moved(end, who);
+    }
+
+    #[test]
+    fn it_answers_for_the_past_and_forgets_what_was_before() {
+        let mut dirs = Dirs::noted(false);
+        dirs.at(1);
+        dirs.seen(1, 1, 1001, b"/a");
+        chdir_at(&mut dirs, 10, 12, who(1, 1), "b");
+        dirs.at(20);
+        dirs.fork(who(1, 1), who(2, 2), false, false);
+        chdir_at(&mut dirs, 30, 32, who(2, 2), "/c");
+        dirs.at(40);
+        dirs.exit(who(2, 2), true);
+        // it gets the place of who ended
+        chdir_at(&mut dirs, 50, 52, who(3, 3), "/d");
+        let times =
+            |who, spans: &[(u64, u64)]| spans.iter().map(|(from, to)| was(&dirs, who, *from, *to)).collect::<Vec<_>>();
+        assert_eq!(
+            times(who(1, 1), &[(0, 5), (1, 10), (5, 11), (11, 12), (12, 60)]),
+            [None, Some("/a"), None, None, Some("/a/b")]
+        );
+        assert_eq!(times(who(2, 2), &[(19, 19), (20, 30), (25, 33), (32, 40)]), [None, Some("/a/b"), None, Some("/c")]);
+        assert_eq!(times(who(3, 3), &[(20, 30), (35, 39), (52, 52)]), [None, None, Some("/d")]);
+        let history = dirs.history.as_mut().unwrap();
+        history.forget(45);
+        assert_eq!(history.sizes(), (2, 0));
+        assert_eq!(was(&dirs, who(1, 1), 45, 50), Some("/a/b"));
+        chdir_at(&mut dirs, 60, 61, who(1, 1), "/e");
+        assert_eq!(dirs.history.as_ref().unwrap().spans(0), 3, "since 12, 60 and 61");
+    }
+
+    #[test]
+    fn a_thread_with_its_own_has_its_processs_before() {
+        let mut dirs = Dirs::noted(false);
+        dirs.seen(0, 1, 1001, b"/a");
+        dirs.at(10);
+        dirs.fork(who(1, 1), who(1, 11), true, false);
+        chdir_at(&mut dirs, 20, 21, who(1, 11), "/t");
+        dirs.at(30);
+        dirs.lose(35, 1001);
+        chdir_at(&mut dirs, 32, 33, who(1, 1), "/lost");
+        chdir_at(&mut dirs, 40, 41, who(1, 1), "/b");
+        assert_eq!((was(&dirs, who(1, 11), 12, 20), was(&dirs, who(1, 11), 21, 25)), (Some("/a"), Some("/t")));
+        assert_eq!((was(&dirs, who(1, 1), 12, 29), was(&dirs, who(1, 1), 29, 31)), (Some("/a"), None));
+        assert_eq!((was(&dirs, who(1, 1), 33, 34), was(&dirs, who(1, 1), 41, 50)), (None, Some("/b")));
     }
 }

@@ -8,11 +8,13 @@ use std::ops::{ControlFlow, Range};
 use std::sync::Arc;
 
 use anyhow::Result;
+use rustc_hash::FxHashMap;
 use systape_abi::{ArgKind, Effect};
 use systape_format::model::{CallState, Dict, FORK_SHARES_FS, FORK_THREAD, Family, ProcessKind, Task};
 use systape_format::reader::Segment;
 
-use super::dirs::{Begun, Dirs, To, Who};
+use super::dirs::{Begun, Dirs, To};
+use super::history::Who;
 use super::lost::{self, moves};
 use crate::table::load::{Base, FdPath, Loaded, OpenCalls};
 use crate::table::question::Question;
@@ -60,15 +62,35 @@ pub(crate) enum Told<S, T> {
 /// Something that happens.
 #[derive(Debug)]
 enum Event<T> {
-    Fork { parent: Who, child: Who, thread: bool, shares: bool },
-    Exit { who: Who, last: bool },
+    Fork {
+        parent: Who,
+        child: Who,
+        thread: bool,
+        shares: bool,
+    },
+    Exit {
+        who: Who,
+        last: bool,
+    },
     Forget(Who),
     Leaves(Who),
-    Moves { who: Who, to: To, end: u64 },
+    Moves {
+        who: Who,
+        to: To,
+        end: u64,
+    },
     Moved(Who),
-    Begins { who: Who, what: T, end: u64 },
-    Ends { begun: Begun, what: T },
-    Seen(Vec<(u32, Vec<u8>)>),
+    Begins {
+        who: Who,
+        what: T,
+        end: u64,
+    },
+    Ends {
+        begun: Begun,
+        what: T,
+    },
+    /// (process, its number of the kernel's, directory).
+    Seen(Vec<(u32, u32, Vec<u8>)>),
 }
 
 impl<T> Event<T> {
@@ -79,7 +101,7 @@ impl<T> Event<T> {
 
 /// When.
 #[derive(Debug)]
-struct At<T> {
+pub(super) struct At<T> {
     ts: u64,
     event: Event<T>,
 }
@@ -112,15 +134,18 @@ pub(crate) fn feed<R: Reader>(
     let tape = question.tape;
     let dirs = Dirs::new(lost::unrecorded(tape.session()));
     let (source, until) = (Changes { question, reader }, question.scope.to);
-    let mut feeder = Feeder { dirs, each, until, now: 0, over: Ok(ControlFlow::Continue(())) };
+    let mut feeder = Feeder::new(dirs, until, each);
     let lost = lost::all(tape, &question.book).into_iter().map(|lost| (Missing::Calls, lost));
     let coverage = Scan::all(tape).stream(&source, lost, &mut feeder);
     feeder.over.map(|_| coverage)
 }
 
-struct Changes<'a, R> {
-    question: &'a Question<'a>,
-    reader: &'a R,
+/// Reads what changes directories, and what the reader wants.
+pub(super) struct Changes<'a, R> {
+    /// The tape.
+    pub question: &'a Question<'a>,
+    /// Who else reads.
+    pub reader: &'a R,
 }
 
 impl<R: Reader> Source for Changes<'_, R> {
@@ -179,7 +204,7 @@ fn times(loaded: &Loaded, row: usize) -> (u64, u64) {
     (start, start.saturating_add(loaded.core.dur[row]))
 }
 
-fn who(task: &Task) -> Who {
+pub(super) fn who(task: &Task) -> Who {
     Who { thread: task.utid, process: task.upid, pid: task.pid }
 }
 
@@ -243,8 +268,10 @@ fn change<T>(loaded: &Loaded, row: usize) -> Option<Event<T>> {
     })
 }
 
-struct Feeder<F> {
-    dirs: Dirs,
+/// Follows the directories, and tells of rows.
+pub(super) struct Feeder<F> {
+    /// The directories.
+    pub dirs: Dirs,
     each: F,
     /// What begins later is not asked for, and what began before is read early.
     until: u64,
@@ -270,10 +297,15 @@ where
             }
             stream::Event::Start(checkpoint) | stream::Event::Checkpoint(checkpoint) => {
                 let tables = checkpoint.fd_tables.iter().filter(|table| !table.cwd.is_empty());
-                let known = tables.map(|table| (table.upid, table.cwd.clone())).collect();
+                let pids: FxHashMap<_, _> = checkpoint.tasks.iter().map(|task| (task.upid, task.pid)).collect();
+                let pid = |upid| pids.get(&upid).copied().unwrap_or(0);
+                let known = tables.map(|table| (table.upid, pid(table.upid), table.cwd.clone())).collect();
                 later.push(Event::Seen(known).at(checkpoint.ts));
             }
-            stream::Event::Lost(_, lost) => self.dirs.lose(lost.last, lost.pid),
+            stream::Event::Lost(_, lost) => {
+                self.dirs.at(lost.first);
+                self.dirs.lose(lost.last, lost.pid);
+            }
             stream::Event::End | stream::Event::Reached => {}
         }
         self.flow()
@@ -285,6 +317,11 @@ where
 }
 
 impl<F> Feeder<F> {
+    /// Tells `each` of what begins before `until`.
+    pub(super) fn new(dirs: Dirs, until: u64, each: F) -> Self {
+        Self { dirs, each, until, now: 0, over: Ok(ControlFlow::Continue(())) }
+    }
+
     fn flow(&self) -> ControlFlow<()> {
         *self.over.as_ref().unwrap_or(&ControlFlow::Break(()))
     }
@@ -304,6 +341,7 @@ impl<F> Feeder<F> {
     {
         let late = now < self.now;
         self.now = self.now.max(now);
+        self.dirs.at(now);
         match event {
             Event::Fork { parent, child, thread, shares } => self.dirs.fork(parent, child, thread, shares),
             Event::Exit { who, last } => self.dirs.exit(who, last),
@@ -324,7 +362,9 @@ impl<F> Feeder<F> {
             }
             // what it says may hold no more
             Event::Seen(_) if late => {}
-            Event::Seen(tables) => tables.iter().for_each(|(process, cwd)| self.dirs.seen(now, *process, cwd)),
+            Event::Seen(tables) => {
+                tables.iter().for_each(|(process, pid, cwd)| self.dirs.seen(now, *process, *pid, cwd));
+            }
         }
     }
 }

@@ -1,14 +1,16 @@
 //! The full path of what a call names: the directory it is relative to, and the name the program gave.
 //!
-//! [`names`] says what a call is on, as far as its row tells; a name that is relative to the current directory waits for [`dirs`], which
+//! Lines that show the directory itself ask [`cwds`]. [`names`] says what a call is on, as far as its row tells; a name that is relative to the current directory waits for [`dirs`], which
 //! follows the current directories of all processes, and [`feed`] gives it what happened in order of time.
 //!
 //! Paths are put together as the program named them: `..` and symbolic links are not followed, and a directory that was renamed later
 //! keeps the name it had. They are those of the process's own root. What is not certain is not known: after a loss, after `chroot`,
 //! `unshare`, `setns` and `pivot_root`, after a `chdir` whose path is not on the tape, and while another thread changes the directory.
 
+pub(crate) mod cwds;
 pub(crate) mod dirs;
 pub(crate) mod feed;
+pub(crate) mod history;
 mod lost;
 pub(crate) mod names;
 pub(crate) mod pick;

@@ -17,6 +17,8 @@ pub(crate) struct Weight {
     pub open: u64,
     /// Events of unknown time.
     pub untimed: u64,
+    /// Events that moved more bytes than is known, or may have; `bytes` has the lower bounds.
+    pub short: u64,
 }
 
 impl Weight {
@@ -38,6 +40,7 @@ impl AddAssign for Weight {
         self.bytes = self.bytes.saturating_add(other.bytes);
         self.open = self.open.saturating_add(other.open);
         self.untimed = self.untimed.saturating_add(other.untimed);
+        self.short = self.short.saturating_add(other.short);
     }
 }
 

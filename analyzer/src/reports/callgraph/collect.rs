@@ -6,7 +6,7 @@ use std::ops::ControlFlow;
 use anyhow::Result;
 use rustc_hash::FxHashMap;
 use systape_format::Error;
-use systape_format::model::{CallState, Dict, SignalKind, StackOf, StackStatus, Stacks, Task};
+use systape_format::model::{Args, CallState, Dict, SignalKind, StackOf, StackStatus, Stacks, Task};
 use systape_format::reader::Segment;
 
 use super::super::Context;
@@ -19,6 +19,7 @@ use crate::derive::stacks::of::Of;
 use crate::derive::stacks::weight::Weight;
 use crate::lines::events::picked::Picked;
 use crate::table::load::OpenCalls;
+use crate::table::moved::moved;
 use crate::table::scan::{Coverage, Scan};
 
 /// Adds up the passing events of all segments; `bytes`: also the bytes that calls moved. Losses are added to the
@@ -41,7 +42,7 @@ pub(super) fn collect(context: &mut Context<'_>, of: &Of, bytes: bool) -> Result
         && let Some(open) = OpenCalls::read(context.question.tape)
     {
         let mut part = Part::default();
-        reader.rows(&mut part, u32::MAX, &open.dict, &open.core, &open.time, &[]);
+        reader.rows(&mut part, u32::MAX, &open.dict, &open.core, &open.time, &Args::default());
         part.merge(&mut all);
     }
     coverage.tell(&mut context.question.loss);
@@ -109,7 +110,7 @@ impl Part {
 struct Reader<'a> {
     context: &'a Context<'a>,
     of: &'a Of,
-    /// The return values of calls are needed.
+    /// The arguments and return values of calls are needed.
     bytes: bool,
     min_dur: u64,
 }
@@ -150,11 +151,11 @@ impl Reader<'_> {
         let core = segment.core(dict)?;
         let time = segment.time(dict, &core)?;
         let args = if self.bytes { segment.args(&core)? } else { Default::default() };
-        self.rows(part, segment.info().segment, dict, &core, &time, &args.ret);
+        self.rows(part, segment.info().segment, dict, &core, &time, &args);
         Ok(())
     }
 
-    /// Calls of the segment with that number, or those that are still open; `ret` may be empty.
+    /// Calls of the segment with that number, or those that are still open; `args` may be empty.
     fn rows(
         &self,
         part: &mut Part,
@@ -162,34 +163,32 @@ impl Reader<'_> {
         dict: &Dict,
         core: &systape_format::model::Core,
         time: &systape_format::model::Time,
-        ret: &[i64],
+        args: &Args,
     ) {
         let filter = self.context.question.scope.segment(dict, number);
         let comms = part.comms(dict);
-        let calls: Vec<(bool, bool)> = dict
-            .calls
-            .iter()
-            .map(|call| self.context.question.book.get(*call))
-            .map(|info| (info.is_exit, info.io.moves_bytes()))
-            .collect();
+        let calls: Vec<_> = dict.calls.iter().map(|call| self.context.question.book.get(*call)).collect();
         for row in 0..core.call.len() {
             let state = core.state[row];
             // no one called the child's side of a clone
             if state == CallState::CloneChild || !filter.core(core, row) || !filter.time(time, row) {
                 continue;
             }
-            let (is_exit, moves) = calls[core.call[row] as usize];
+            let info = &calls[core.call[row] as usize];
             let dur = core.dur[row];
             let mut weight = Weight { count: 1, ..Weight::default() };
             match state {
                 CallState::Complete => weight.time = dur,
-                CallState::InFlight | CallState::Killed | CallState::NoReturn | CallState::BeganBefore if !is_exit => {
+                CallState::InFlight | CallState::Killed | CallState::NoReturn | CallState::BeganBefore
+                    if !info.is_exit =>
+                {
                     (weight.time, weight.open) = (dur, 1);
                 }
                 _ => weight.untimed = 1,
             }
-            if moves && core.errno[row] == 0 {
-                weight.bytes = ret.get(row).and_then(|ret| u64::try_from(*ret).ok()).unwrap_or(0);
+            if self.bytes {
+                let moved = moved(info, state, core.errno[row], args.ret.get(row).copied(), args.args.get(row));
+                (weight.bytes, weight.short) = (moved.least(), moved.is_short().into());
             }
             let short = state == CallState::Complete && dur < self.min_dur;
             let missing = if short { Ending::Short } else { Ending::NotStored };

@@ -255,12 +255,13 @@ impl<'a> Found<'a> {
 
     /// The total with its unit: `12.345 ms`, `4096 bytes`, `17 syscalls`.
     fn total_text(&self) -> String {
-        let least =
-            if self.lost || self.partial || (self.metric == Metric::Time && self.total.open + self.total.untimed > 0) {
-                "at least "
-            } else {
-                ""
-            };
+        let total = &self.total;
+        let short = match self.metric {
+            Metric::Count => false,
+            Metric::Time => total.open + total.untimed > 0,
+            Metric::Bytes => total.short > 0,
+        };
+        let least = if self.lost || self.partial || short { "at least " } else { "" };
         match self.metric {
             Metric::Count => format!("{least}{}", few(self.total.count, "event")),
             Metric::Bytes => format!("{least}{} bytes", self.total.bytes),
@@ -392,6 +393,9 @@ fn footer(config: &Config, found: &Found<'_>, left: Left) -> Vec<String> {
     }
     if found.metric == Metric::Time && total.untimed > 0 {
         lines.push(format!("{} of them: how long they took is not known, so they weigh nothing", total.untimed));
+    }
+    if found.metric == Metric::Bytes && total.short > 0 {
+        lines.push(format!("{} of them: how many bytes they moved is not known: it is at least", total.short));
     }
     let endings = found.stacked.endings();
     for (none, lead) in [(true, "No stack"), (false, "Stack ends early")] {

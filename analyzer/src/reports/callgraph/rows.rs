@@ -42,6 +42,7 @@ pub(super) fn print(config: &Config, form: Form, found: &Found<'_>, out: &mut im
     let (metric, least) = (found.metric, found.own.least(config.format));
     let heavy = |at: &u32| percent(graph.nodes[*at as usize].total.of(metric), graph.total()) >= least;
     let (timed, sized) = (found.of.has(Metric::Time), found.of.has(Metric::Bytes));
+    let of_known = metric == Metric::Bytes && found.total.short > 0;
     let mut rows: Vec<Row<'_>> = Vec::new();
     // (node, number of its parent's row, depth)
     let mut waiting: Vec<(u32, Option<usize>, usize)> = Vec::new();
@@ -64,9 +65,10 @@ pub(super) fn print(config: &Config, form: Form, found: &Found<'_>, out: &mut im
             row.set("kernel", label.kernel).set("inlined", label.inlined).set("named", label.named);
             row.set("count", node.total.count).set("self_count", node.own.count);
             row.bound("time_ns", time(&node.total), open).bound("self_time_ns", time(&node.own), open);
-            row.set("bytes", bytes(&node.total)).set("self_bytes", bytes(&node.own));
-            row.set("percent", percent(node.total.of(metric), graph.total()));
-            row.set("self_percent", percent(node.own.of(metric), graph.total()));
+            let (short, own_short) = (node.total.short > 0, node.own.short > 0);
+            row.bound("bytes", bytes(&node.total), short).bound("self_bytes", bytes(&node.own), own_short);
+            row.bound("percent", percent(node.total.of(metric), graph.total()), of_known);
+            row.bound("self_percent", percent(node.own.of(metric), graph.total()), of_known);
             row.set("of", found.of.name()).set("metric", metric.name());
             rows.push(row);
             if depth < found.own.depth() {

@@ -24,6 +24,7 @@ use crate::reports::{Context, losses};
 use crate::table::calls::{ArgInfo, CallInfo};
 use crate::table::filter::failed;
 use crate::table::load::Loaded;
+use crate::table::moved::Moved;
 use crate::table::question::clock;
 use crate::table::stream::{Loose, Merger};
 use crate::values::words::{errno_text, escaped};
@@ -65,6 +66,8 @@ struct Listed {
     flags: Option<(u64, String)>,
     read: Option<u64>,
     written: Option<u64>,
+    /// It moved bytes, and it is not known how many.
+    unsized_bytes: bool,
     given: Option<Vec<u8>>,
     cut: bool,
     files: [Option<Place>; 2],
@@ -104,7 +107,8 @@ impl Reader for Lines<'_> {
                 Name::InCwd(name) => Place::InCwd(name.to_vec()),
                 Name::Unknown => Place::Unknown,
             };
-            let bytes = |does: bool| ret.filter(|_| does).and_then(|ret| u64::try_from(ret).ok());
+            let moved = Moved::by(segment, row);
+            let bytes = |does: bool| (does && ret.is_some() && !moved.is_short()).then(|| moved.least());
             let start = segment.time.start[row];
             waiting.push(Waiting {
                 row,
@@ -119,6 +123,7 @@ impl Reader for Lines<'_> {
                     flags: if info.io == Io::Open { open_flags(segment, row) } else { None },
                     read: bytes(info.io.reads().is_some()),
                     written: bytes(info.io.writes().is_some()),
+                    unsized_bytes: moved.is_short(),
                     given: first.given.map(<[u8]>::to_vec),
                     cut: first.cut,
                     files: [Some(place(&first.name)), second.map(|second| place(&second.name))],
@@ -232,7 +237,8 @@ impl Listed {
             let flags = or(self.flags.map(|(_, text)| text), "?");
             return opened([&time, &self.task.pid.to_string(), &comm, &fd, &error, &flags, &file]);
         }
-        let bytes = or(self.read.or(self.written).map(|bytes| bytes.to_string()), &error);
+        let unknown = if self.unsized_bytes { "?" } else { &error };
+        let bytes = or(self.read.or(self.written).map(|bytes| bytes.to_string()), unknown);
         let (latency, known) = match self.dur {
             Duration::Exact(ns) => (millis(ns, ""), Some(ns)),
             Duration::AtLeast(ns) => (millis(ns, mark::AT_LEAST), Some(ns)),

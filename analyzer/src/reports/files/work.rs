@@ -8,6 +8,7 @@ use crate::table::calls::CallInfo;
 use crate::table::filter::failed;
 use crate::table::group::Add;
 use crate::table::load::Loaded;
+use crate::table::moved::Moved;
 
 /// Time and bytes of calls on one object.
 #[derive(Clone, Debug, Default)]
@@ -68,17 +69,13 @@ impl Work {
         work.first = segment.time.start.get(row).copied();
         work.last = work.first.map(|start| start.saturating_add(segment.core.dur[row]));
         work.opens = u64::from(info.io == Io::Open);
-        let moved = if errno == 0 && state.returned() {
-            segment.args.ret.get(row).map(|ret| u64::try_from(*ret).unwrap_or(0))
-        } else {
-            Some(0)
-        };
+        let moved = Moved::by(segment, row);
         let through = |arg: Option<usize>| arg.is_some_and(|arg| args.contains(&arg));
         if through(info.io.reads()) {
-            (work.reads, work.read, work.read_short) = (1, moved.unwrap_or(0), moved.is_none());
+            (work.reads, work.read, work.read_short) = (1, moved.least(), moved.is_short());
         }
         if through(info.io.writes()) {
-            (work.writes, work.written, work.written_short) = (1, moved.unwrap_or(0), moved.is_none());
+            (work.writes, work.written, work.written_short) = (1, moved.least(), moved.is_short());
         }
         work
     }

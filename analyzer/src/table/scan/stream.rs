@@ -103,6 +103,20 @@ pub(crate) trait Machine<S: Source>: Send {
     }
 }
 
+impl<S: Source, M: Machine<S>> Machine<S> for &mut M {
+    fn push(&mut self, event: Event<'_, S>, later: &mut Later<S::Waiting>) -> ControlFlow<()> {
+        (**self).push(event, later)
+    }
+
+    fn wants_checkpoint(&self, losses: bool) -> bool {
+        (**self).wants_checkpoint(losses)
+    }
+
+    fn reads_until(&self) -> u64 {
+        (**self).reads_until()
+    }
+}
+
 /// Start of the tape's contents: earlier chunks may be gone.
 pub(crate) fn opened(tape: &Tape) -> u64 {
     let late = tape.checkpoint_chunk(0).is_some_and(|chunk| chunk > 0);
@@ -119,19 +133,11 @@ impl Scan<'_> {
         lost: impl IntoIterator<Item = (Missing, Lost)>,
         machine: &mut impl Machine<S>,
     ) -> Coverage {
-        let stream = Stream {
-            scan: self,
-            source,
-            machine,
-            later: Later::new([]),
-            lost: Later::new(lost),
-            told: 0,
-            checkpoints: 1,
-            known_until: opened(self.tape),
-            coverage: Coverage::new(),
-            over: false,
-        };
-        stream.run()
+        let mut stream = Stream::new(self, source, lost, machine);
+        while stream.step() {}
+        // carry rows were read before earlier segments
+        stream.coverage.holes.sort_by_key(|hole| hole.segment);
+        stream.coverage
     }
 }
 
@@ -156,12 +162,20 @@ impl<S: Source> Piece<S> {
     }
 }
 
-struct Stream<'s, 't, S: Source, M> {
+/// What [`Scan::stream`] does, a batch at a time.
+pub(crate) struct Stream<'s, 't, S: Source, M> {
     scan: &'s Scan<'t>,
     source: &'s S,
-    machine: &'s mut M,
+    /// Who is told.
+    pub machine: M,
+    /// All events before this time were passed.
+    pub reached: u64,
     later: Later<S::Waiting>,
     lost: Later<(Missing, Lost)>,
+    plan: CarryPlan,
+    /// The next segment to read, and the batch to pass.
+    next: usize,
+    ready: Batch<S>,
     /// Number of segments passed, and of checkpoints taken.
     told: usize,
     checkpoints: usize,
@@ -172,42 +186,71 @@ struct Stream<'s, 't, S: Source, M> {
     over: bool,
 }
 
-impl<S: Source, M: Machine<S>> Stream<'_, '_, S, M> {
-    fn run(mut self) -> Coverage {
-        let (scan, source) = (self.scan, self.source);
-        self.begin();
-        let segments = &scan.segments;
-        let mut plan = CarryPlan::of(scan.tape, if source.calls() { segments } else { &[] });
-        let (mut next, mut ready) = (0, Batch::none(0));
-        loop {
-            let more = next < segments.len() && !self.over && ready.frontier < self.machine.reads_until();
-            let size = if more { rayon::current_num_threads().clamp(1, BATCH) } else { 0 };
-            let until = (next + size).min(segments.len());
-            let frontier = if more { frontier(scan.tape, segments.get(until).copied()) } else { u64::MAX };
-            let early = if more { plan.due(frontier) } else { Vec::new() };
-            let before = std::mem::replace(&mut ready, Batch::none(frontier));
-            (_, (ready.own, ready.early)) = rayon::join(
-                || self.over = self.over || self.tell(before).is_break(),
-                || {
-                    rayon::join(
-                        || segments[next..until].par_iter().map(|at| read(scan, source, *at, Rows::Own)).collect(),
-                        || early.par_iter().map(|at| read(scan, source, *at, Rows::Carry)).collect(),
-                    )
-                },
-            );
-            next = until;
-            if ready.own.is_empty() {
-                break;
-            }
+impl<'s, 't, S: Source, M: Machine<S>> Stream<'s, 't, S, M> {
+    /// Passes what is known before the first event.
+    pub(crate) fn new(
+        scan: &'s Scan<'t>,
+        source: &'s S,
+        lost: impl IntoIterator<Item = (Missing, Lost)>,
+        machine: M,
+    ) -> Self {
+        let mut stream = Self {
+            scan,
+            source,
+            machine,
+            reached: 0,
+            later: Later::new([]),
+            lost: Later::new(lost),
+            plan: CarryPlan::of(scan.tape, if source.calls() { &scan.segments } else { &[] }),
+            next: 0,
+            ready: Batch::none(0),
+            told: 0,
+            checkpoints: 1,
+            known_until: opened(scan.tape),
+            coverage: Coverage::new(),
+            over: false,
+        };
+        stream.begin();
+        stream
+    }
+
+    /// Passes a batch while the next one is read; false: it was the last, and all events were passed.
+    pub(crate) fn step(&mut self) -> bool {
+        if self.reached == u64::MAX {
+            return false;
         }
+        let (scan, source, next) = (self.scan, self.source, self.next);
+        let segments = &scan.segments;
+        let more = next < segments.len() && !self.over && self.ready.frontier < self.machine.reads_until();
+        let size = if more { rayon::current_num_threads().clamp(1, BATCH) } else { 0 };
+        let until = (next + size).min(segments.len());
+        let frontier = if more { frontier(scan.tape, segments.get(until).copied()) } else { u64::MAX };
+        let early = if more { self.plan.due(frontier) } else { Vec::new() };
+        let before = std::mem::replace(&mut self.ready, Batch::none(frontier));
+        let reached = before.frontier;
+        (_, (self.ready.own, self.ready.early)) = rayon::join(
+            || self.over = self.over || self.tell(before).is_break(),
+            || {
+                rayon::join(
+                    || segments[next..until].par_iter().map(|at| read(scan, source, *at, Rows::Own)).collect(),
+                    || early.par_iter().map(|at| read(scan, source, *at, Rows::Carry)).collect(),
+                )
+            },
+        );
+        (self.next, self.reached) = (until, reached);
+        if self.ready.own.is_empty() {
+            self.last();
+        }
+        self.reached < u64::MAX
+    }
+
+    fn last(&mut self) {
         // segments behind the last one that is there may be missing, where damage was found that belongs to none
-        if next == segments.len() && !self.over && !scan.tape.findings().is_empty() {
+        if self.next == self.scan.segments.len() && !self.over && !self.scan.tape.findings().is_empty() {
             self.lose_all(Lost::any(self.known_until, u64::MAX));
         }
         let _ = self.finish();
-        // carry rows were read before earlier segments
-        self.coverage.holes.sort_by_key(|hole| hole.segment);
-        self.coverage
+        self.reached = u64::MAX;
     }
 
     /// The losses known before the first event.

@@ -1,0 +1,136 @@
+//! The current directories that `AT_FDCWD` stands for in calls, for lines that show it as they show the file of a descriptor.
+//!
+//! What happened to processes is read a batch ahead of the lines, and let go behind them. A call that began before its segment gets none: it
+//! may be from before all that is kept.
+
+use std::ops::{ControlFlow, Range};
+
+use anyhow::Result;
+use rustc_hash::FxHashMap;
+use systape_abi::{AT_FDCWD, ArgKind};
+use systape_format::model::{CallState, FD_FIRST, FD_UNKNOWN};
+
+use super::dirs::Dirs;
+use super::feed::{Changes, Feeder, Reader, Told, Waiting, who};
+use super::history::History;
+use super::lost;
+use crate::table::load::Loaded;
+use crate::table::question::Question;
+use crate::table::scan::Scan;
+use crate::table::scan::lost::Missing;
+use crate::table::scan::stream::Stream;
+
+/// Nothing is made of rows.
+#[derive(Debug)]
+struct Nothing;
+
+impl Reader for Nothing {
+    type Sum = ();
+    type Row = ();
+
+    fn wants(&self, _segment: usize) -> bool {
+        false
+    }
+
+    fn read(&self, _segment: &Loaded, _range: Range<usize>, _waiting: &mut Vec<Waiting<()>>) {}
+}
+
+type Each = fn(Told<(), ()>) -> Result<ControlFlow<()>>;
+
+/// Whether a selected call has a directory as an argument, and where processes are can be known at all.
+fn wanted(question: &Question<'_>) -> bool {
+    let filters = question.scope.filters();
+    let at = |call: &systape_format::model::Call| {
+        let info = question.book.get(*call);
+        (!filters.selects || filters.selection.contains(info.abi, call.nr)) && info.args.iter().any(is_dir)
+    };
+    let infos = question.tape.segments();
+    let some = |at: usize| infos[at].calls.as_ref();
+    let any = question.candidates().into_iter().any(|segment| some(segment).is_none_or(|calls| calls.iter().any(at)));
+    any && !lost::unrecorded(question.tape.session())
+}
+
+fn is_dir(arg: &crate::table::calls::ArgInfo) -> bool {
+    matches!(arg.kind, ArgKind::DirFd)
+}
+
+/// What a [`Cwds`] reads.
+pub(crate) struct Moves<'a> {
+    scan: Scan<'a>,
+    changes: Changes<'a, Nothing>,
+}
+
+impl<'a> Moves<'a> {
+    /// What is to be read for the calls of `question`; None: nothing, because no call needs it.
+    pub(crate) fn of(question: &'a Question<'a>) -> Option<Self> {
+        let changes = Changes { question, reader: &Nothing };
+        wanted(question).then(|| Self { scan: Scan::all(question.tape), changes })
+    }
+}
+
+/// The directories of a while.
+pub(crate) struct Cwds<'m, 'a> {
+    stream: Stream<'m, 'a, Changes<'a, Nothing>, Feeder<Each>>,
+}
+
+impl<'m, 'a> Cwds<'m, 'a> {
+    /// Those that `moves` tells.
+    pub(crate) fn new(moves: &'m Moves<'a>) -> Self {
+        let question = moves.changes.question;
+        let each: Each = |_| Ok(ControlFlow::Continue(()));
+        let feeder = Feeder::new(Dirs::noted(false), u64::MAX, each);
+        let lost = lost::all(question.tape, &question.book).into_iter().map(|lost| (Missing::Calls, lost));
+        Self { stream: Stream::new(&moves.scan, &moves.changes, lost, feeder) }
+    }
+
+    /// From now on they are those of `from` until `until`.
+    pub(crate) fn advance(&mut self, from: u64, until: u64) {
+        if let Some(history) = &mut self.stream.machine.dirs.history {
+            history.forget(from);
+        }
+        while self.stream.reached <= until && self.stream.step() {}
+    }
+
+    /// Those of the while.
+    pub(crate) fn history(&self) -> Option<&History> {
+        self.stream.machine.dirs.history.as_ref()
+    }
+}
+
+/// Makes the directory of each of `rows` the file of its `AT_FDCWD`.
+pub(crate) fn fill(history: &History, segment: &mut Loaded, rows: impl Iterator<Item = usize>) {
+    let args = |info: &crate::table::calls::CallInfo| info.fd_args.map(|at| at.filter(|at| is_dir(&info.args[*at])));
+    let on: Vec<[Option<usize>; 2]> = segment.calls.iter().map(|info| args(info)).collect();
+    let mut numbers = FxHashMap::default();
+    for row in rows.filter(|row| *row >= segment.core.carry_rows) {
+        let on = on[segment.core.call[row] as usize];
+        let Some(given) = segment.args.args.get(row) else { continue };
+        let cwd = |at: usize| given[at] as i32 == AT_FDCWD;
+        let on = on.map(|at| at.is_some_and(cwd));
+        if on == [false; 2] || !starts(segment.core.state[row]) {
+            continue;
+        }
+        let start = segment.time.start[row];
+        let end = start.saturating_add(segment.core.dur[row]);
+        let known = history.cwd(who(segment.task(row)), start, end);
+        let Some(path) = known.filter(|path| path.starts_with(b"/")) else { continue };
+        let fds = &mut segment.fds;
+        let number = *numbers.entry(path).or_insert_with(|| {
+            fds.names.push(path.to_vec());
+            FD_FIRST + (fds.names.len() - 1) as u32
+        });
+        for (column, _) in [&mut fds.fd, &mut fds.fd2].into_iter().zip(on).filter(|(_, on)| *on) {
+            if column.is_empty() {
+                *column = vec![FD_UNKNOWN; segment.core.call.len()];
+            }
+            if let Some(fd) = column.get_mut(row) {
+                *fd = number;
+            }
+        }
+    }
+}
+
+/// Whether the start of such a call is on the tape.
+fn starts(state: CallState) -> bool {
+    !matches!(state, CallState::BeganBefore | CallState::LostEnter | CallState::CloneChild)
+}
