@@ -229,7 +229,6 @@ const REFUSED: &[(&str, &str)] = &[
     ("help kils", "'kills'"),
     ("kils t.tape", "'kills'"),
     ("tar t.tape", "no report"),
-    ("top t.tape", "analyze -s"),
     ("ps t.tape", "exec --tree"),
     ("list t.tape", "analyze FILE"),
     ("kills --by comm t.tape", "--by"),

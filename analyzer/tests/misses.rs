@@ -19,6 +19,7 @@ const REPORTS: &[&str] = &[
     "-y",
     "-e all,sched:*,signal:*,block:*,sock:*,io_uring:*,process:* --call-graph",
     "-s",
+    "top --by dir,peer,errno --hist",
     "-s --errno-summary --summary-mode total",
     "-s --summary-mode cgroup",
     "-s --cpu --summary-mode process",

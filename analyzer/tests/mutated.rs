@@ -38,6 +38,8 @@ const REPORTS: &[&str] = &[
     "-s --summary-mode cgroup --format csv TAPE",
     "-s --summary-mode total TAPE",
     "-S TAPE",
+    "top --by comm,file,dir,peer,port --top 0 TAPE",
+    "top --hist --by ext,syscall --format json TAPE",
     "info TAPE",
     "info --format json TAPE",
     "check TAPE",

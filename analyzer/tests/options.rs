@@ -90,6 +90,7 @@ const MODES: &[(&str, &str)] = &[
     ("", "-e sched:*"),
     ("summary", "--by file"),
     ("summary", "-e exceptions:*"),
+    ("top", "--hist"),
     ("kills", "-v"),
     ("kills", "--all"),
     ("exec", "--tree"),

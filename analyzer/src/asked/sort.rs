@@ -26,7 +26,7 @@ pub enum Sort {
 
 impl ValueEnum for Sort {
     fn value_variants<'a>() -> &'a [Self] {
-        use Column::{Avg, Calls, Errors, Max, P99, Total};
+        use Column::{Avg, Calls, Errors, Max, P50, P99, Total};
         &[
             Self::Listing(Order::Start),
             Self::Listing(Order::End),
@@ -35,6 +35,7 @@ impl ValueEnum for Sort {
             Self::Sums(Total),
             Self::Sums(Avg),
             Self::Sums(Max),
+            Self::Sums(P50),
             Self::Sums(P99),
         ]
     }

@@ -157,7 +157,10 @@ const HABITS: &[Habit] = &[
             "'analyze -s --cpu' splits the time of calls into on and off a CPU; 'analyze sched latency' has the run time of tasks",
         ),
     ),
-    all(&["--hist", "-D", "--dist"], Say("'analyze runqlat' and 'analyze block --hist' print histograms")),
+    all(
+        &["--hist", "-D", "--dist"],
+        Say("'analyze top --hist', 'analyze runqlat' and 'analyze block --hist' print histograms"),
+    ),
     // stacks
     all(
         &["-K", "--kernel-stacks", "--kernel-syscall-graph", "--user-stacks"],
@@ -229,7 +232,7 @@ const REPORTS: &systape_cli::Habits = &[
     (&["biolatency"], "analyze block --hist"),
     (&["filetop", "topfiles_bytes", "topfiles_time", "fileslower", "filelife"], "analyze files"),
     (&["statsnoop"], "analyze -e %stat"),
-    (&["syscount", "topscalls", "topscalls_time", "funccount", "stat", "stats", "count", "top"], "analyze -s"),
+    (&["syscount", "topscalls", "topscalls_time", "funccount", "stat", "stats", "count"], "analyze -s"),
     (&["errors", "errno", "topfiles_errors", "topprocs_errors"], "analyze --errno-summary"),
     (&["offcputime", "offwaketime", "wakeuptime"], "analyze callgraph --of offcpu"),
     (&["profile", "report", "flamegraph", "flame", "stacks", "stackcount", "annotate"], "analyze callgraph"),

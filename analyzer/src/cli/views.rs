@@ -20,6 +20,7 @@ pub static VIEWS: &[&View] = &[
     &reports::kills::VIEW,
     &reports::exec::VIEW,
     &reports::block::VIEW,
+    &reports::top::VIEW,
     &reports::files::VIEW,
     &reports::net::VIEW,
     &reports::sched::TIMEHIST,

@@ -28,6 +28,10 @@ systape_format::tables! {
         abi: Word "`x86_64`, `i386`, `x32`, `aarch64`, `unknown`; null: in no call"
         syscall: Word "name of the call; of a thread in none `[user]`, `[kernel]` (a kernel thread) or `?`"
         file: Str [Path] "what the call is on, as the program named it; empty: on none; null: not known; of a block I/O the path of the file that it reads or writes, `8:16 inode 12` without a known path, `[metadata]` and the like, `?`, `-` for a flush"
+        dir: Str [Path] "directory that the file is in, `.` of a name without one; empty: it is no file, or there is none; null: not known"
+        ext: Str [Path] "extension of its name without the dot; empty: none; null: not known"
+        peer: Str [Path] "of a socket the other end: `10.0.0.2:443`, of a UNIX one its number; empty: none; null: not known"
+        port: Int "port of the peer; 0: none; null: not known"
         errno: Word "the error it returned, `0`: none; null: not known"
         state: Word "letter of ps(1), `R` for waiting for a CPU; in `states` also `RUN` (on a CPU), `RQ` (waiting for one) and `?`"
         disk: Word "the whole disk"
@@ -53,6 +57,10 @@ fn names(by: By) -> &'static [&'static str] {
         By::Cpu => &["cpu"],
         By::Syscall => &["abi", "syscall"],
         By::File => &["file"],
+        By::Dir => &["dir"],
+        By::Ext => &["ext"],
+        By::Peer => &["peer"],
+        By::Port => &["port"],
         By::Errno => &["errno"],
         By::State => &["state"],
         By::Disk => &["disk", "major", "minor"],

@@ -8,6 +8,8 @@ use crate::values::output::line;
 
 /// Stars of the fullest bucket.
 const BAR: usize = 40;
+/// The same as bpftrace has it.
+const WIDE: usize = 52;
 
 /// Counts of values by the number of their bits. Bucket 0 has 0 and 1, bucket n > 0 the values 2^n to 2^(n+1)-1.
 ///
@@ -25,11 +27,21 @@ pub struct LogHist {
 impl LogHist {
     /// Counts `value` once.
     pub fn add(&mut self, value: u64) {
+        self.add_many(value, 1);
+    }
+
+    /// Counts `value` `times` times.
+    pub fn add_many(&mut self, value: u64, times: u64) {
         let bucket = value.checked_ilog2().unwrap_or(0) as usize;
         if bucket >= self.counts.len() {
             self.counts.resize(bucket + 1, 0);
         }
-        self.counts[bucket] += 1;
+        self.counts[bucket] = self.counts[bucket].saturating_add(times);
+    }
+
+    /// Of each bucket the smaller count of both.
+    pub fn common(&self, other: &Self) -> Self {
+        Self { counts: self.counts.iter().zip(&other.counts).map(|(one, other)| *one.min(other)).collect() }
     }
 
     /// Adds all of `other`.
@@ -73,11 +85,39 @@ impl LogHist {
         Ok(())
     }
 
+    /// Prints a line for each bucket from the first non-empty one on, as bpftrace does: `[1K, 2K)  17 |@@@  |`.
+    pub fn print_powers(&self, out: &mut impl Write) -> io::Result<()> {
+        let most = self.counts.iter().copied().max().unwrap_or(0);
+        for (low, high, count) in self.buckets().into_iter().skip_while(|(_, _, count)| *count == 0) {
+            let range = match high.checked_add(1) {
+                Some(end) => format!("[{}, {})", short(low), short(end)),
+                None => format!("[{}, ...)", short(low)),
+            };
+            let stars = u128::from(count) * WIDE as u128 / u128::from(most.max(1));
+            let bar = "@".repeat(usize::try_from(stars).unwrap_or(WIDE).min(WIDE));
+            line(out, &format!("{range:<16} {count:>10} |{bar:<WIDE$}|"))?;
+        }
+        Ok(())
+    }
+
+    /// `1024-2047=17 ...` of the non-empty buckets.
+    pub fn words(&self) -> String {
+        let full = self.buckets().into_iter().filter(|(_, _, count)| *count > 0);
+        full.map(|(low, high, count)| format!("{low}-{high}={count}")).collect::<Vec<_>>().join(" ")
+    }
+
     /// `[{"from": 2, "to": 3, "count": 17}, …]` of the non-empty buckets; `to` is the greatest value, inclusive.
     pub fn json(&self) -> Value {
         let full = self.buckets().into_iter().filter(|(_, _, count)| *count > 0);
         full.map(|(low, high, count)| json!({"from": low, "to": high, "count": count})).collect()
     }
+}
+
+/// A power of two as bpftrace writes it: `4K`, `1M`.
+fn short(value: u64) -> String {
+    let units = ["", "K", "M", "G", "T", "P", "E"];
+    let unit = (value.checked_ilog2().unwrap_or(0) / 10) as usize;
+    format!("{}{}", value >> (10 * unit), units[unit])
 }
 
 /// [`BAR`] stars for `most`, fewer in proportion.

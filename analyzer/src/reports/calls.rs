@@ -7,7 +7,7 @@ use systape_abi::{Abi, EventTerm, Selection, glob_matches};
 use systape_format::model::{Family, Session};
 use systape_format::reader::Tape;
 
-use super::{Context, events, listing, losses, summary};
+use super::{Context, events, listing, losses, measured, summary};
 use crate::asked::config::Config;
 use crate::asked::config::view::Part::{All, Keys, Maybe};
 use crate::asked::config::view::{CALLS, CPUS, Own, PATHS, Reads, Rows, Run, TASKS, View};
@@ -55,7 +55,7 @@ pub(crate) static SUMMARY: View = View {
         ("analyze --errno-summary --summary-mode total", "how often each error was returned"),
     ],
     tables: &[
-        Rows::of("--summary", &[Keys(&by::BY), All(&summary::SUMMARY), Maybe(&summary::CPU), Maybe(&summary::ERRNOS)]),
+        Rows::of("--summary", &[Keys(&by::BY), All(&measured::SUMMARY), Maybe(&summary::CPU), Maybe(&summary::ERRNOS)]),
         Rows::json("--summary", &[All(&summary::URING)]),
         Rows::of("--summary -e FAMILY:EVENT", &[Keys(&by::BY), All(&events::EVENTS)]),
     ],

@@ -50,7 +50,9 @@ impl<'a> Keys<'a> {
             (By::Errno, Value::None) => "0".into(),
             (By::Errno, Value::Number(errno)) => errno_text(*errno as u16).into(),
             // no path is empty, nor a name of the others
-            (By::File | By::Container | By::Unit | By::Pod | By::Job, Value::None) => "".into(),
+            (By::File | By::Dir | By::Ext | By::Peer, Value::None) => "".into(),
+            (By::Container | By::Unit | By::Pod | By::Job, Value::None) => "".into(),
+            (By::Port, Value::None) => 0_u32.into(),
             (_, Value::Number(number)) => (*number).into(),
             (_, Value::Text(text)) => (&**text).into(),
             _ => Cell::Null,

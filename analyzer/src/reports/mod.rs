@@ -13,6 +13,7 @@ pub(crate) mod keys;
 pub(crate) mod kills;
 pub(crate) mod listing;
 pub(crate) mod losses;
+pub(crate) mod measured;
 pub(crate) mod net;
 pub(crate) mod offcpu;
 pub(crate) mod repair;
@@ -22,6 +23,7 @@ pub(crate) mod scheduling;
 pub(crate) mod states;
 pub(crate) mod summary;
 pub(crate) mod tables;
+pub(crate) mod top;
 
 use anyhow::Result;
 use systape_format::model::Family;

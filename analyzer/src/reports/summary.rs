@@ -16,7 +16,6 @@ use crate::asked::sort::Sort;
 use crate::derive::summary::collect;
 use crate::derive::summary::column::Column;
 use crate::derive::summary::cpu::{self, CpuTime, CpuTimes};
-use crate::derive::summary::hist::QUANTILE_ERROR;
 use crate::derive::summary::ledger::Knowledge;
 use crate::derive::summary::mode::SummaryMode;
 use crate::derive::summary::plan::Plan;
@@ -33,6 +32,7 @@ use crate::render::sink;
 use crate::render::table::{Table, millis};
 use crate::reports::keys::{Keys, Words};
 use crate::reports::losses::LOSS_LINES;
+use crate::reports::measured::{ROUGH, SUMMARY, measured, measures};
 use crate::table::families;
 use crate::table::group::by::By;
 use crate::table::group::value::{Key, Value};
@@ -44,21 +44,6 @@ use crate::values::words::{self, errno_text, escaped};
 use systape_abi::iouring_op_name;
 
 systape_format::tables! {
-    /// One row for each value of the keys.
-    pub SUMMARY = "summary" {
-        calls ? AtLeast: Count "calls, those that were counted instead of stored too"
-        errors ? AtLeast: Count "calls that returned an error"
-        total_ns ? AtLeast: Duration "time in all of them, as far as it is known of `incomplete_calls`"
-        min_ns ? AtMost: Duration "shortest call whose whole duration is known; null: there is none"
-        avg_ns ? OfKnown: Duration "mean of these; null: there are none"
-        max_ns ? AtLeast: Duration "longest of these; null: there is none"
-        stddev_percent ? OfKnown: Real "their relative standard deviation as perf has it; null: too few, or some were counted instead of stored"
-        p50_ns ? OfKnown: Duration "their median; null: none, or it could be off by more than a factor of two"
-        p99_ns ? OfKnown: Duration "their 99th percentile; null: likewise"
-        incomplete_calls ? AtLeast: Count "calls of which only a lower bound is known"
-        ledger_calls ? AtLeast: Count "part of `calls` known by count only ([calls that were counted](reading-reports.md#calls-that-were-counted))"
-        quantile_error: Real "largest relative error of `p50_ns` and `p99_ns`; null: both are null"
-    }
     /// With `--cpu` also; all null: scheduler events were not recorded.
     pub CPU = "summary_cpu" {
         cpu_ns ? AtLeast: Duration "time on a CPU of `cpu_calls`; null: there are none"
@@ -140,9 +125,6 @@ pub(crate) struct Told {
     pub lost: bool,
 }
 
-/// A quantile with a larger possible error is marked: twice the error of stored calls, which is the width of a bucket.
-const ROUGH: f64 = 2.0 * QUANTILE_ERROR;
-
 /// Prints the summary to `out`; holes are added to the context's losses.
 pub(crate) fn run(context: &mut Context<'_>, out: &mut BufWriter<File>) -> Result<Told> {
     let own: Options = context.config.own()?;
@@ -215,7 +197,7 @@ pub(crate) fn run(context: &mut Context<'_>, out: &mut BufWriter<File>) -> Resul
 
 /// The keys of `--by`, none without, and the plan.
 fn keys(config: &Config, own: &Options) -> Result<(Vec<By>, Plan)> {
-    let by = By::parse(&config.by, &Plan::KNOWN, "the summary")?;
+    let by = By::parse(&config.by, &Plan::OF_CALLS, "the summary")?;
     if by.is_empty() {
         return Ok((by, Plan::mode(own.summary_mode)));
     }
@@ -479,29 +461,6 @@ fn mode_columns(mode: SummaryMode) -> Vec<(By, &'static str)> {
     whose.chain(of(By::Syscall, &["abi", "syscall"])).collect()
 }
 
-/// The text of a row; `short`: it may be too low.
-fn measured(row: &Row<'_>, short: bool) -> Vec<String> {
-    let stats = row.stats;
-    let count = |count: u64| format!("{}{count}", mark::at_least(short));
-    let lead = mark::at_least;
-    let total = u64::try_from(stats.total()).unwrap_or(u64::MAX);
-    let quantile = |permille| match stats.quantile(permille) {
-        Some(quantile) => millis(quantile.value, mark::about(short || quantile.error > ROUGH)),
-        None => "-".to_owned(),
-    };
-    vec![
-        count(stats.calls),
-        count(stats.errors),
-        millis(total, lead(short || stats.open > 0)),
-        (stats.timed > 0).then_some(stats.min).map_or_else(|| "-".to_owned(), |min| millis(min, mark::at_most(short))),
-        stats.avg().map_or_else(|| "-".to_owned(), |avg| millis(avg, mark::about(short))),
-        stats.longest().map_or_else(|| "-".to_owned(), |max| millis(max, lead(short || stats.open_max > stats.max))),
-        stats.stddev_percent().map_or_else(|| "-".to_owned(), |percent| format!("{}{percent:.2}", mark::about(short))),
-        quantile(500),
-        quantile(990),
-    ]
-}
-
 /// How often each error was returned.
 fn errnos(stats: &Stats) -> Cell<'static> {
     let object: Map<String, Json> =
@@ -601,19 +560,4 @@ fn optional(out: &mut Vec<u8>, value: Option<u64>, width: usize, lead: &str) {
             out.push(b'-');
         }
     }
-}
-
-/// Sets the sums of a call: times are those of finished calls; `total_ns` includes the others' lower bounds.
-fn measures(line: &mut record::Row<'_>, stats: &Stats) {
-    let timed = |value: u64| (stats.timed > 0).then_some(value);
-    let open = stats.open > 0;
-    let quantiles = [stats.quantile(500), stats.quantile(990)];
-    let [p50, p99] = quantiles.map(|quantile| quantile.map(|quantile| quantile.value));
-    let error = quantiles.into_iter().flatten().map(|quantile| quantile.error).reduce(f64::max);
-    line.set("calls", stats.calls).set("errors", stats.errors);
-    line.bound("total_ns", u64::try_from(stats.total()).unwrap_or(u64::MAX), open);
-    // an open call may become longer than every finished one
-    line.set("min_ns", timed(stats.min)).set("avg_ns", stats.avg()).bound("max_ns", timed(stats.max), open);
-    line.set("stddev_percent", stats.stddev_percent()).set("p50_ns", p50).set("p99_ns", p99);
-    line.set("incomplete_calls", stats.open).set("ledger_calls", stats.ledger_calls()).set("quantile_error", error);
 }

@@ -23,6 +23,15 @@ pub const COMMANDS: &[(&str, &[&str])] = &[
             "-s --cpu --by uid,tid,cgroup TAPE",
         ],
     ),
+    (
+        "top",
+        &[
+            "top TAPE",
+            "top --by dir,ext,peer,port --metric count --hist TAPE",
+            "top --by pid --metric p99 TAPE",
+            "top --by file,errno --top 3 TAPE",
+        ],
+    ),
     ("--summary -e FAMILY:EVENT", &["-s -e exceptions:* TAPE"]),
     ("block", &["block TAPE"]),
     ("block --top", &["block --top TAPE", "block --top --by comm,tid,uid,cgroup,cause,task TAPE"]),

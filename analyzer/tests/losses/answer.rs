@@ -15,6 +15,7 @@ fn identity(table: &str) -> &'static [&'static str] {
         "events" => &["event", "ts_ns", "tid"],
         "summary" => &[],
         "files" => &[],
+        "top" | "top_share" | "top_hist" => &[],
         "file_calls" => &["ts_ns", "tid", "syscall"],
         "summary_events" => &["event", "pid", "tid", "upid", "utid"],
         "summary_io_uring" => &["kind", "pid", "upid", "comm", "op"],

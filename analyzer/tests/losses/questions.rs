@@ -47,8 +47,10 @@ impl Question {
 }
 
 /// Keys that some view adds up by; each view takes its own.
-const KEYS: [&str; 13] =
-    ["pid", "tid", "comm", "uid", "cgroup", "cpu", "syscall", "file", "errno", "state", "disk", "op", "cause"];
+const KEYS: [&str; 17] = [
+    "pid", "tid", "comm", "uid", "cgroup", "cpu", "syscall", "file", "errno", "state", "disk", "op", "cause", "dir",
+    "ext", "peer", "port",
+];
 
 /// Filters, with the option that takes each.
 const FILTERS: [(&str, &str); 12] = [

@@ -152,7 +152,7 @@ impl Sums {
         let plan = judge.plan;
         let infos: Vec<Arc<CallInfo>> = rows.dict.calls.iter().map(|call| judge.book.get(*call)).collect();
         let mut names = Vec::new();
-        let files = match rows.segment.filter(|_| plan.has(By::File)) {
+        let files = match rows.segment.filter(|_| plan.by_file()) {
             Some(segment) => call_files::of_rows(segment, rows.core, &infos, &mut names),
             // of calls that a checkpoint has open it is not known
             None => rows.core.call.iter().map(|call| unseen(&infos[*call as usize])).collect(),

@@ -3,6 +3,8 @@
 
 use systape_format::model::LedgerRow;
 
+use crate::render::loghist::LogHist;
+
 use super::hist::{Histogram, quantile_bounds};
 
 /// Calls of one key from the ledger.
@@ -65,6 +67,18 @@ impl Counted {
         self.spread = self.spread.saturating_add(other.spread);
         self.low.merge(&other.low);
         self.high.merge(&other.high);
+    }
+
+    /// The timed calls by the power of two that their durations are in, as far as that is sure; and whether it is of all.
+    pub fn sizes(&self) -> (LogHist, bool) {
+        let of = |hist: &Histogram| {
+            let mut sizes = LogHist::default();
+            hist.values().for_each(|(value, count)| sizes.add_many(value, count));
+            sizes
+        };
+        let (low, high) = (of(&self.low), of(&self.high));
+        let sure = low.common(&high);
+        (sure, low == high)
     }
 
     /// A quantile of these and the `stored` durations, all of which lie in `range`; None when it could be off by more

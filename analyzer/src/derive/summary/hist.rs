@@ -52,6 +52,12 @@ impl Histogram {
         }
     }
 
+    /// The least value of each bucket in use, and how many values are in it.
+    pub(crate) fn values(&self) -> impl Iterator<Item = (u64, u64)> {
+        let full = self.counts.iter().enumerate().filter(|(_, count)| **count > 0);
+        full.map(|(at, count)| (edges(self.first + at).0, *count))
+    }
+
     /// Makes it empty; its memory stays.
     pub(crate) fn clear(&mut self) {
         self.counts.clear();

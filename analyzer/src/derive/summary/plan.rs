@@ -8,6 +8,7 @@ use crate::table::call_files::{NO_FILE, unseen};
 use crate::table::calls::CallInfo;
 use crate::table::filter::failed;
 use crate::table::group::by::By;
+use crate::table::group::of_file;
 use crate::table::group::value::{Key, Value};
 use crate::values::owners::Owners;
 
@@ -31,7 +32,18 @@ pub struct RowPart {
 }
 
 impl Plan {
-    /// The keys that a summary can have.
+    /// The keys of calls.
+    pub const OF_CALLS: [By; 17] = {
+        let mut all = [By::Pid; 17];
+        let mut at = 0;
+        while at < all.len() {
+            all[at] = if at < Self::KNOWN.len() { Self::KNOWN[at] } else { By::OF_FILE[at - Self::KNOWN.len()] };
+            at += 1;
+        }
+        all
+    };
+
+    /// Those of them that calls on files can have too.
     pub const KNOWN: [By; 13] = [
         By::Pid,
         By::Tid,
@@ -108,9 +120,14 @@ impl Plan {
         self.keys.contains(&by)
     }
 
+    /// Whether a key depends on the file.
+    pub fn by_file(&self) -> bool {
+        self.has(By::File) || By::OF_FILE.iter().any(|by| self.has(*by))
+    }
+
     /// Whether a key depends on more than task and call.
     pub fn by_row(&self) -> bool {
-        [By::File, By::Errno, By::Cpu].into_iter().any(|by| self.has(by))
+        self.by_file() || [By::Errno, By::Cpu].into_iter().any(|by| self.has(by))
     }
 
     /// The key of the calls `call` of `task`, without the parts that depend on the row.
@@ -134,6 +151,7 @@ impl Plan {
         for (by, value) in self.keys.iter().zip(key) {
             match by {
                 By::File => *value = file(part.file),
+                By::Dir | By::Ext | By::Peer | By::Port => *value = of_file::value(*by, &file(part.file)),
                 By::Errno => *value = errno(part.errno),
                 By::Cpu => *value = cpu(part.cpu),
                 _ => {}
@@ -144,7 +162,7 @@ impl Plan {
     /// The facts of a row that decide.
     pub fn part(&self, (state, code): (CallState, u16), file: u32, cpu: u32) -> RowPart {
         RowPart {
-            file: if self.has(By::File) { file } else { 0 },
+            file: if self.by_file() { file } else { 0 },
             errno: if self.has(By::Errno) && failed(state, code) { code } else { 0 },
             cpu: if self.has(By::Cpu) { cpu } else { 0 },
         }
@@ -164,7 +182,7 @@ impl Plan {
             By::Container | By::Unit | By::Pod | By::Job => self.owner(*by, &cgroup),
             By::Cpu => cpu(row.cpu),
             By::Syscall => Value::Call(info.call),
-            By::File if unseen(info) == NO_FILE => Value::None,
+            By::File | By::Dir | By::Ext | By::Peer | By::Port if unseen(info) == NO_FILE => Value::None,
             By::Errno if failed(row.state, row.errno) => errno(row.errno),
             By::Errno => Value::None,
             _ => Value::Unknown,

@@ -1,6 +1,7 @@
 //! Sums of a summary for one key: independent of order, and exact except for the quantiles and, with calls of the
 //! ledger, the deviation.
 
+use crate::render::loghist::LogHist;
 use crate::table::filter::failed;
 use systape_format::model::{CallState, LedgerRow};
 
@@ -183,6 +184,14 @@ impl Stats {
         }
         let value = self.hist.quantile(permille)?.clamp(self.min, self.max);
         Some(Quantile { value, error: QUANTILE_ERROR })
+    }
+
+    /// The calls with an exact duration by the power of two that it is in; false: of some it is not known in which.
+    pub fn sizes(&self) -> (LogHist, bool) {
+        let (mut sizes, exact) =
+            self.counted.as_ref().map_or_else(|| (LogHist::default(), true), |counted| counted.sizes());
+        self.hist.values().for_each(|(value, count)| sizes.add_many(value, count));
+        (sizes, exact)
     }
 
     /// Events as perf counts them: an enter and an exit each.

@@ -29,6 +29,14 @@ pub enum By {
     Syscall,
     /// The file of the call.
     File,
+    /// The directory that this is in, its extension; if it is a socket, the other end and its port.
+    Dir,
+    /// See [`Self::Dir`].
+    Ext,
+    /// See [`Self::Dir`].
+    Peer,
+    /// See [`Self::Dir`].
+    Port,
     /// The error it returned.
     Errno,
     /// The state of the thread.
@@ -45,8 +53,11 @@ impl By {
     /// Keys that the path of the cgroup tells.
     pub(crate) const OF_CGROUP: [Self; 4] = [Self::Container, Self::Unit, Self::Pod, Self::Job];
 
+    /// Keys that the name of the file tells.
+    pub(crate) const OF_FILE: [Self; 4] = [Self::Dir, Self::Ext, Self::Peer, Self::Port];
+
     /// Its name as typed, aliases, and its heading in a table.
-    const WORDS: [(Self, &'static str, &'static [&'static str], &'static str); 17] = [
+    const WORDS: [(Self, &'static str, &'static [&'static str], &'static str); 21] = [
         (Self::Pid, "pid", &["process"], "process"),
         (Self::Tid, "tid", &["task", "thread"], "task"),
         (Self::Comm, "comm", &[], "comm"),
@@ -59,6 +70,10 @@ impl By {
         (Self::Cpu, "cpu", &[], "cpu"),
         (Self::Syscall, "syscall", &["call"], "syscall"),
         (Self::File, "file", &["path"], "file"),
+        (Self::Dir, "dir", &["directory"], "dir"),
+        (Self::Ext, "ext", &["extension"], "ext"),
+        (Self::Peer, "peer", &[], "peer"),
+        (Self::Port, "port", &[], "port"),
         (Self::Errno, "errno", &["error"], "errno"),
         (Self::State, "state", &[], "state"),
         (Self::Disk, "disk", &["dev"], "disk"),

@@ -1,0 +1,276 @@
+//! `analyze top`: which process, file, directory, peer, error ... has most calls, or most of their time; each with its share, or with a
+//! histogram of how long its calls took.
+
+use std::fs::File;
+use std::io::{BufWriter, Write};
+
+use anyhow::{Result, bail};
+use systape_format::model::Family;
+use systape_format::reader::Tape;
+use systape_format::table::TableDef;
+
+use super::measured::{SUMMARY, measured, measures};
+use super::{Context, losses};
+use crate::asked::config::Config;
+use crate::asked::config::view::Part::{All, Keys as KeysPart, Maybe};
+use crate::asked::config::view::{CALLS, CPUS, Own, PATHS, Rows, Run, TASKS, View};
+use crate::derive::summary::collect;
+use crate::derive::summary::column::Column;
+use crate::derive::summary::ledger::Knowledge;
+use crate::derive::summary::plan::Plan;
+use crate::derive::summary::table::{self, Row};
+use crate::render::by;
+use crate::render::cell::Cell;
+use crate::render::form::Form;
+use crate::render::keys::{with_keys, with_parts};
+use crate::render::mark;
+use crate::render::rank::{self, Rank};
+use crate::render::row::{self as record, Judgement};
+use crate::render::sink;
+use crate::render::table::Table;
+use crate::reports::keys::{Keys, Words};
+use crate::reports::losses::LOSS_LINES;
+use crate::table::families;
+use crate::table::group::by::By;
+use crate::values::output::{self, line};
+use crate::values::say::{Verdict, complain};
+
+systape_format::tables! {
+    /// One row for each value of the keys, which stand before the columns of `summary`; the one with most of the metric first.
+    pub SHARE = "top_share" {
+        share_percent ? OfKnown: Real "share of the metric that all rows have; null: the metric does not add up, or is 0"
+    }
+    /// With `--hist` also:
+    pub HIST = "top_hist" {
+        durations ? AtLeast: Nested "calls by the power of two that their duration in ns is in, `[{\"from\": 1024, \"to\": 2047, \"count\": 17}]`; those whose whole duration is known"
+    }
+}
+
+/// What is asked.
+pub(crate) static VIEW: View = View {
+    name: "top",
+    about: "Which process, file, directory, peer, error ... has most calls, or most of their time, with shares or histograms",
+    options: &[TASKS, CALLS, PATHS, CPUS, &["time", "by"]],
+    own: Own::of::<Options>(),
+    examples: [
+        ("analyze top --by dir,syscall", "the directories whose calls took most time"),
+        ("analyze top --by peer --metric p99 --hist -e network", "how long calls on each peer took"),
+    ],
+    tables: &[Rows::of("top", &[KeysPart(&by::BY), All(&SUMMARY), All(&SHARE), Maybe(&HIST)])],
+    check,
+    run: Run::Prints(run),
+    ..View::PLAIN
+};
+
+/// Rows printed without `--top`.
+const ROWS: usize = 20;
+/// Characters of the longest bar.
+const BAR: usize = 20;
+/// Keys without `--by`.
+const DEFAULT: [By; 2] = [By::Comm, By::Syscall];
+
+#[derive(Debug, clap::Args)]
+struct Options {
+    /// What rows are ranked by
+    #[arg(long, value_enum, value_name = "METRIC", default_value_t)]
+    metric: Column,
+
+    /// A histogram of durations below each row
+    #[arg(long)]
+    hist: bool,
+
+    #[command(flatten)]
+    rank: Rank,
+}
+
+fn check(config: &Config) -> Result<()> {
+    if !config.calls || config.events.tables() {
+        bail!("'analyze top' ranks calls; other events are counted by -s: analyze -s -e 'sched:*' --by comm");
+    }
+    if config.bare_cpu() {
+        bail!("--cpu without CPUs goes with the summary: analyze -s --cpu");
+    }
+    keys(config).map(drop)
+}
+
+fn keys(config: &Config) -> Result<Vec<By>> {
+    let by = By::parse(&config.by, &Plan::OF_CALLS, "'analyze top'")?;
+    Ok(if by.is_empty() { DEFAULT.to_vec() } else { by })
+}
+
+/// Prints the answer for `config`.
+fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
+    families::require(tape, Family::Syscall, "syscalls")?;
+    let own: Options = config.own()?;
+    let by = keys(config)?;
+    let plan = Plan::by(&by).naming(tape.session());
+    let mut context = Context::about(config, tape, &[Family::Syscall])?;
+    let question = &context.question;
+    let (sums, knowledge, coverage) = collect::collect(tape, &question.scope, &question.book, &plan);
+    coverage.tell(&mut context.question.loss);
+    context.question.loss = context.question.loss.of_sums();
+    let rows = table::rows(&sums, &knowledge, &context.question.book, &plan, own.metric);
+    context.config.shown.rows(rows.len());
+    let mut out = output::stdout()?;
+    let values = rows.iter().filter_map(|row| own.metric.of(row.stats));
+    let all = if own.metric.adds_up() { values.sum() } else { values.max().unwrap_or(0) };
+    let shown = Shown {
+        context: &context,
+        knowledge: &knowledge,
+        plan: &plan,
+        by: &by,
+        own: &own,
+        all,
+        rough: rough(&rows, own.metric),
+    };
+    match config.format.rows() {
+        None => shown.text(&rows, &mut out)?,
+        Some(form) => shown.rows(form, &rows, &mut out)?,
+    }
+    let told = config.format.rows().is_none();
+    let verdict = losses::end(&context, &mut out, told, false)?;
+    if !told {
+        knowledge.doubts().iter().for_each(|text| complain(text));
+    }
+    Ok(verdict.doubted(knowledge.lost()))
+}
+
+struct Shown<'a> {
+    context: &'a Context<'a>,
+    knowledge: &'a Knowledge,
+    plan: &'a Plan,
+    by: &'a [By],
+    own: &'a Options,
+    /// Of the metric of all rows the sum, or the greatest if it does not add up.
+    all: u128,
+    /// Some of the sum may be missing, and so all shares may be others.
+    rough: bool,
+}
+
+/// Whether a row may have more of what adds up.
+fn rough(rows: &[Row<'_>], metric: Column) -> bool {
+    let more = |row: &Row<'_>| row.short || (metric == Column::Total && row.stats.open > 0);
+    metric.adds_up() && rows.iter().any(more)
+}
+
+impl Shown<'_> {
+    fn complete(&self) -> bool {
+        self.context.question.loss.complete() && !self.knowledge.missing()
+    }
+
+    /// Share of a row in [`Self::all`], 0 to 1; None: there is nothing to have a share in.
+    fn share(&self, row: &Row<'_>) -> Option<f64> {
+        let value = self.own.metric.of(row.stats)?;
+        (self.all > 0).then(|| value as f64 / self.all as f64)
+    }
+
+    fn keys<'r>(&'r self, row: &'r Row<'_>) -> Keys<'r> {
+        let question = &self.context.question;
+        let words = Words { session: question.tape.session(), book: &question.book, plan: self.plan };
+        Keys { words, values: row.key, task: row.task }
+    }
+
+    fn limit(&self) -> usize {
+        let (format, rank) = (self.context.config.format, self.own.rank);
+        let rank = if rank.given() || format.rows().is_some() { rank } else { Rank::of(ROWS) };
+        rank.limit(format, u64::MAX)
+    }
+
+    fn text(&self, rows: &[Row<'_>], out: &mut BufWriter<File>) -> Result<()> {
+        let session = self.context.question.tape.session();
+        let lost = self.context.question.loss.lines(session, LOSS_LINES).into_iter();
+        let notes: Vec<String> = lost.chain(self.knowledge.doubts()).chain(self.knowledge.counted(session)).collect();
+        if !self.complete() {
+            line(out, "At least, because something is missing:")?;
+        }
+        notes.iter().try_for_each(|text| line(out, &format!("   {text}")))?;
+        if !notes.is_empty() {
+            line(out, "")?;
+        }
+        let limit = self.limit();
+        if self.own.hist {
+            for row in rows.iter().take(limit) {
+                self.histogram(row, out)?;
+            }
+        } else {
+            self.table(rows.iter().take(limit)).print(out)?;
+        }
+        rank::more(rows.len(), limit).iter().try_for_each(|text| line(out, text))?;
+        Ok(())
+    }
+
+    fn table<'r, 'k: 'r>(&self, rows: impl Iterator<Item = &'r Row<'k>>) -> Table {
+        let adds_up = self.own.metric.adds_up();
+        let mut table = Table::default();
+        if adds_up {
+            table = table.number("share");
+        }
+        table = table.word(self.own.metric.heading());
+        table = COLUMNS.iter().fold(table, |table, (_, heading)| table.number(heading));
+        table = self.by.iter().fold(table, |table, by| table.word(by.heading()));
+        for row in rows {
+            let short = row.short || !self.complete();
+            let share = self.share(row);
+            let lead = mark::about(self.rough || !self.complete());
+            let percent = share.map_or_else(|| "-".to_owned(), |part| format!("{lead}{:.1}%", 100.0 * part));
+            let stars = (share.unwrap_or(0.0) * BAR as f64).round() as usize;
+            let mut cells = if adds_up { vec![percent] } else { Vec::new() };
+            cells.push(format!("{:<BAR$}", "#".repeat(stars.min(BAR))));
+            let all = measured(row, short);
+            cells.extend(COLUMNS.iter().map(|(at, _)| all[*at].clone()));
+            let keys = self.keys(row);
+            cells.extend(self.by.iter().map(|by| keys.text(*by)));
+            table.row(cells);
+        }
+        table
+    }
+
+    /// A row and its durations, as bpftrace prints a map of histograms.
+    fn histogram(&self, row: &Row<'_>, out: &mut BufWriter<File>) -> Result<()> {
+        let short = row.short || !self.complete();
+        let keys = self.keys(row);
+        let named: Vec<String> = self.by.iter().map(|by| keys.text(*by)).collect();
+        let all = measured(row, short);
+        let calls = if row.stats.calls == 1 { "call" } else { "calls" };
+        line(out, &format!("{}: {} {calls}, {} ms, durations in ns", named.join(", "), all[0], all[2]))?;
+        let (sizes, exact) = row.stats.sizes();
+        if sizes.total() == 0 {
+            line(out, "(the whole duration of none is known)")?;
+        }
+        if !exact {
+            line(out, "(of calls that were counted and not stored the durations are known in part)")?;
+        }
+        if short {
+            line(out, "(each number is at least)")?;
+        }
+        sizes.print_powers(out)?;
+        line(out, "")?;
+        Ok(())
+    }
+
+    fn rows(&self, form: Form, rows: &[Row<'_>], out: &mut impl Write) -> Result<()> {
+        let parts: Vec<&TableDef> = [Some(&SHARE), self.own.hist.then_some(&HIST)].into_iter().flatten().collect();
+        let table = with_keys(by::columns(self.by), &with_parts(&SUMMARY, parts));
+        let lines = rows.iter().take(self.limit()).map(|row| {
+            let mut line = record::Row::short_if(row.short, &table);
+            let keys = self.keys(row);
+            by::fill(&mut line, self.by, |by, name| keys.cell(by, name));
+            measures(&mut line, row.stats);
+            let share = self.share(row).filter(|_| self.own.metric.adds_up());
+            line.bound("share_percent", share.map(|share| 100.0 * share), self.rough);
+            if self.own.hist {
+                let (sizes, exact) = row.stats.sizes();
+                let json = sizes.json();
+                let text = sizes.words();
+                line.bound("durations", Cell::Spelled(json, text), !exact);
+            }
+            line
+        });
+        sink::print(form, &table, Judgement::Touched(!self.context.question.loss.complete()), lines, out)?;
+        Ok(())
+    }
+}
+
+/// Columns of text: the place in [`measured`], and the heading.
+const COLUMNS: [(usize, &str); 7] =
+    [(2, "total ms"), (0, "calls"), (1, "errors"), (4, "avg ms"), (5, "max ms"), (7, "p50 ms"), (8, "p99 ms")];

@@ -1,0 +1,116 @@
+//! Keys that the name of a call's file tells: the directory it is in, its extension, the other end of a socket.
+
+use super::by::By;
+use super::value::Value;
+
+/// Longer ones are no extensions.
+const LONGEST_EXTENSION: usize = 16;
+
+/// The value of `by`, one of [`By::OF_FILE`], for a call whose file is `file`.
+pub(crate) fn value(by: By, file: &Value) -> Value {
+    let Value::Text(name) = file else { return file.clone() };
+    // redacted names are known to differ, no more
+    if name.starts_with(b"<redacted") {
+        return Value::Unknown;
+    }
+    let text = |part: Option<&[u8]>| part.map_or(Value::None, |part| Value::Text(part.into()));
+    match (by, object(name)) {
+        (By::Dir, None) => text(Some(directory(name))),
+        (By::Ext, None) => text(extension(name)),
+        (By::Peer, Some(object)) => text(peer(object)),
+        (By::Port, Some(object)) => peer(object).and_then(port).map_or(Value::None, Value::Number),
+        (By::Dir | By::Ext | By::Peer | By::Port, _) => Value::None,
+        _ => Value::Unknown,
+    }
+}
+
+/// What is between the brackets of `TCP:[…]`, `pipe:[…]`; None: it is the name of a file.
+fn object(name: &[u8]) -> Option<&[u8]> {
+    let inside = name.strip_suffix(b"]").filter(|name| !name.starts_with(b"/"))?;
+    let at = inside.windows(2).position(|two| two == b":[")?;
+    Some(&inside[at + 2..])
+}
+
+fn directory(name: &[u8]) -> &[u8] {
+    let name = trimmed(name);
+    match name.iter().rposition(|byte| *byte == b'/') {
+        Some(0) => b"/",
+        Some(at) => &name[..at],
+        None => b".",
+    }
+}
+
+fn extension(name: &[u8]) -> Option<&[u8]> {
+    let name = trimmed(name);
+    let name = name.strip_suffix(b" (deleted)").unwrap_or(name);
+    let last = name.rsplit(|byte| *byte == b'/').next()?;
+    let at = last.iter().rposition(|byte| *byte == b'.').filter(|at| *at > 0)?;
+    let extension = &last[at + 1..];
+    (1..=LONGEST_EXTENSION).contains(&extension.len()).then_some(extension)
+}
+
+/// Without slashes at its end.
+fn trimmed(name: &[u8]) -> &[u8] {
+    let end = name.iter().rposition(|byte| *byte != b'/').map_or(name.len().min(1), |at| at + 1);
+    &name[..end]
+}
+
+/// `10.0.0.2:443` of `10.0.0.1:40002->10.0.0.2:443`, `18` of `17->18,"/run/x.sock"`.
+fn peer(object: &[u8]) -> Option<&[u8]> {
+    // paths of UNIX sockets are in quotes, and may have anything in them
+    let ends = object.split(|byte| *byte == b'"').next()?;
+    let at = ends.windows(2).position(|two| two == b"->")?;
+    let peer = &ends[at + 2..];
+    let end = peer.iter().position(|byte| *byte == b',').unwrap_or(peer.len());
+    Some(&peer[..end]).filter(|peer| !peer.is_empty())
+}
+
+/// The port of `10.0.0.2:443` and `[::1]:443`.
+fn port(peer: &[u8]) -> Option<u64> {
+    let at = peer.iter().rposition(|byte| *byte == b':')?;
+    std::str::from_utf8(&peer[at + 1..]).ok()?.parse::<u16>().ok().map(u64::from)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn told(name: &str) -> [String; 4] {
+        By::OF_FILE.map(|by| match value(by, &Value::Text(name.as_bytes().into())) {
+            Value::Text(text) => String::from_utf8_lossy(&text).into_owned(),
+            Value::Number(number) => number.to_string(),
+            Value::None => "-".to_owned(),
+            _ => "?".to_owned(),
+        })
+    }
+
+    #[test]
+    fn a_path_has_a_directory_and_may_have_an_extension() {
+        assert_eq!(told("/var/log/a.tar.gz"), ["/var/log", "gz", "-", "-"]);
+        assert_eq!(told("/etc/"), ["/", "-", "-", "-"]);
+        assert_eq!(told("/"), ["/", "-", "-", "-"]);
+        assert_eq!(told("x.c"), [".", "c", "-", "-"]);
+        assert_eq!(told("lib/x.so (deleted)"), ["lib", "so", "-", "-"]);
+        assert_eq!(told("/home/me/.profile"), ["/home/me", "-", "-", "-"]);
+        assert_eq!(told("/a.d/b"), ["/a.d", "-", "-", "-"]);
+        assert_eq!(told("/proc/[kworker]:[1]"), ["/proc", "-", "-", "-"]);
+    }
+
+    #[test]
+    fn a_socket_may_have_another_end() {
+        assert_eq!(told("TCP:[10.0.0.1:40002->10.0.0.2:443]"), ["-", "-", "10.0.0.2:443", "443"]);
+        assert_eq!(told("TCPv6:[[::1]:8080->[::1]:5]"), ["-", "-", "[::1]:5", "5"]);
+        assert_eq!(told("UNIX-STREAM:[17->18,\"/run/a->b:9\"]"), ["-", "-", "18", "-"]);
+        assert_eq!(told("UNIX-DGRAM:[17,\"/run/a->b:9\"]"), ["-", "-", "-", "-"]);
+        assert_eq!(told("TCP:[0.0.0.0:80]"), ["-", "-", "-", "-"]);
+        assert_eq!(told("pipe:[77]"), ["-", "-", "-", "-"]);
+    }
+
+    #[test]
+    fn what_is_not_known_stays_so() {
+        assert_eq!(told("<redacted path 5>"), ["?"; 4]);
+        let unknown = By::OF_FILE.map(|by| value(by, &Value::Unknown));
+        assert_eq!(unknown, [const { Value::Unknown }; 4]);
+        assert_eq!(By::OF_FILE.map(|by| value(by, &Value::None)), [const { Value::None }; 4]);
+    }
+}

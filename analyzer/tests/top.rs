@@ -1,0 +1,174 @@
+//! `top` beside the listing: for questions drawn at random, each row's calls, errors and times are those of the listed calls with its
+//! keys. The reference below adds up what `--format json` lists, and shares no code with the program.
+
+mod common;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use serde_json::Value;
+
+/// Keys, and where a listed call has them.
+const KEYS: [(&str, &str); 6] =
+    [("comm", "comm"), ("pid", "pid"), ("tid", "tid"), ("syscall", "syscall"), ("errno", "errno"), ("cpu", "cpu")];
+
+const FILTERS: [&str; 7] =
+    ["", "-e read,write,openat", "-e !futex", "--failure", "--duration 0.02", "--comm=sh", "--time 10%,70%"];
+
+fn tapes() -> Vec<PathBuf> {
+    let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("../testdata/tapes");
+    let paths = std::fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path());
+    let mut tapes: Vec<PathBuf> = paths.filter(|path| path.extension().is_some_and(|e| e == "tape")).collect();
+    tapes.sort();
+    tapes
+}
+
+/// Rows of JSON.
+fn rows(words: &str, tape: &Path) -> Vec<Value> {
+    let words = words.split(' ').filter(|word| !word.is_empty());
+    let run =
+        Command::new(env!("CARGO_BIN_EXE_analyze")).args(words).args(["--format", "json"]).arg(tape).output().unwrap();
+    assert!(run.status.success(), "{run:?}");
+    let lines = std::str::from_utf8(&run.stdout).unwrap().lines();
+    lines.map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+/// Whether a call failed: one that the kernel starts again did not, for the program. Rows of sums have no number.
+fn failed(row: &Value) -> bool {
+    match row.get("errno_code") {
+        Some(code) => code.as_u64().is_some_and(|code| !(512..=516).contains(&code)),
+        None => row["errno"] != "0",
+    }
+}
+
+/// The value of a key as text: what has no error has the one 0.
+fn key(row: &Value, name: &str) -> String {
+    match &row[name] {
+        _ if name == "errno" && !failed(row) => "0".to_owned(),
+        Value::String(text) => text.clone(),
+        value => value.to_string(),
+    }
+}
+
+#[derive(Debug, Default, PartialEq)]
+struct Sum {
+    calls: u64,
+    errors: u64,
+    /// ns; 0: of some only a part is known.
+    total: u64,
+    /// Of calls whose whole duration is known.
+    longest: u64,
+}
+
+/// A number below `n`, always the same ones.
+fn draw(state: &mut u64, n: usize) -> usize {
+    *state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+    (*state >> 33) as usize % n
+}
+
+#[test]
+fn rows_are_sums_of_listed_calls() {
+    let (tapes, mut state, mut compared) = (tapes(), 7, 0);
+    for _ in 0..200 {
+        let tape = &tapes[draw(&mut state, tapes.len())];
+        let filter = FILTERS[draw(&mut state, FILTERS.len())];
+        let mut by: Vec<(&str, &str)> = (0..=draw(&mut state, 3)).map(|_| KEYS[draw(&mut state, KEYS.len())]).collect();
+        by.sort_unstable();
+        by.dedup();
+        let metric = ["total", "count", "errors", "max", "p99"][draw(&mut state, 5)];
+        let mut expected: BTreeMap<Vec<String>, Sum> = BTreeMap::new();
+        for call in rows(filter, tape).iter().filter(|row| row.get("syscall").is_some() && row.get("lost").is_none()) {
+            let sum = expected.entry(by.iter().map(|(_, name)| key(call, name)).collect()).or_default();
+            sum.calls += 1;
+            sum.errors += u64::from(failed(call));
+            if call["incomplete"].is_null() && call["dur_ns_at_least"] == false {
+                sum.longest = sum.longest.max(call["dur_ns"].as_u64().unwrap_or(0));
+                sum.total += call["dur_ns"].as_u64().unwrap_or(0);
+            } else {
+                sum.total = u64::MAX / 2;
+            }
+        }
+        expected.values_mut().filter(|sum| sum.total >= u64::MAX / 2).for_each(|sum| sum.total = 0);
+        let open: BTreeSet<_> =
+            expected.iter().filter(|(_, sum)| sum.total == 0).map(|(keys, _)| keys.clone()).collect();
+        let names: Vec<&str> = by.iter().map(|(name, _)| *name).collect();
+        let words = format!("top --by {} --metric {metric} {filter}", names.join(","));
+        let mut seen = BTreeMap::new();
+        for row in rows(&words, tape) {
+            let keys: Vec<_> = names.iter().map(|name| key(&row, name)).collect();
+            let stored = row["calls"].as_u64().unwrap() - row["ledger_calls"].as_u64().unwrap();
+            let of = Sum {
+                calls: stored,
+                errors: row["errors"].as_u64().unwrap(),
+                total: if open.contains(&keys) { 0 } else { row["total_ns"].as_u64().unwrap() },
+                longest: row["max_ns"].as_u64().unwrap_or(0),
+            };
+            // what was counted is in no listing
+            if row["ledger_calls"] == 0 {
+                seen.insert(keys, of);
+            } else {
+                assert_eq!(stored, expected.remove(&keys).map_or(0, |sum| sum.calls), "{words} {tape:?} {row}");
+            }
+        }
+        assert_eq!(seen, expected, "{words} {tape:?}");
+        compared += seen.len();
+    }
+    assert!(compared > 1000, "{compared} rows");
+}
+
+#[test]
+fn directories_and_extensions_are_those_of_files() {
+    for tape in tapes() {
+        let mut expected: BTreeMap<(String, String), u64> = BTreeMap::new();
+        for row in rows("top --by file", &tape) {
+            let calls = row["calls"].as_u64().unwrap();
+            let (dir, ext) = match row["file"].as_str() {
+                None => ("null".to_owned(), "null".to_owned()),
+                Some(name) if name.is_empty() || name.contains(":[") => (String::new(), String::new()),
+                Some(name) => {
+                    let path = Path::new(name);
+                    let parent = path.parent().map_or("/", |parent| parent.to_str().unwrap());
+                    let parent = if parent.is_empty() { "." } else { parent };
+                    (parent.to_owned(), path.extension().map_or("", |ext| ext.to_str().unwrap()).to_owned())
+                }
+            };
+            *expected.entry((dir, ext)).or_default() += calls;
+        }
+        let got = rows("top --by dir,ext", &tape);
+        let got = got.iter().map(|row| ((key(row, "dir"), key(row, "ext")), row["calls"].as_u64().unwrap()));
+        assert_eq!(got.collect::<BTreeMap<_, _>>(), expected, "{tape:?}");
+    }
+}
+
+#[test]
+fn shares_add_up_and_the_first_row_has_most() {
+    for tape in tapes() {
+        for metric in ["calls", "total"] {
+            let rows = rows(&format!("top --by syscall --metric {metric}"), &tape);
+            let sum: f64 = rows.iter().filter_map(|row| row["share_percent"].as_f64()).sum();
+            assert!((sum - 100.0).abs() < 1e-6, "{tape:?}: {sum}");
+            let shares: Vec<f64> = rows.iter().filter_map(|row| row["share_percent"].as_f64()).collect();
+            assert!(shares.is_sorted_by(|a, b| a >= b), "{shares:?}");
+        }
+    }
+}
+
+#[test]
+fn a_histogram_has_each_call_of_a_known_duration_once() {
+    for tape in tapes() {
+        for row in rows("top --by comm,syscall --hist", &tape) {
+            let buckets = row["durations"].as_array().unwrap();
+            let held: u64 = buckets.iter().map(|bucket| bucket["count"].as_u64().unwrap()).sum();
+            let incomplete = row["incomplete_calls"].as_u64().unwrap();
+            let calls = row["calls"].as_u64().unwrap();
+            // a failed exit, and a call that was killed before it began, have no duration either
+            assert!(held <= calls - incomplete, "{row}");
+            if row["durations_at_least"] == false && !row["max_ns"].is_null() {
+                let last = buckets.last().unwrap();
+                let max = row["max_ns"].as_u64().unwrap();
+                assert!((last["from"].as_u64().unwrap()..=last["to"].as_u64().unwrap()).contains(&max), "{row}");
+            }
+        }
+    }
+}

@@ -1,0 +1,1 @@
+top --by comm --metric count --hist ledger.tape

@@ -1,0 +1,1 @@
+top --by dir,ext --hist --format json sample.tape

@@ -1,0 +1,1 @@
+top --by syscall,errno sample.tape
