@@ -83,6 +83,7 @@ const WORDS: &[(&str, &str, &str)] = &[
     ("max_events", "--opens", "--max-events 1"),
     ("by", "", "--by comm"),
     ("level", "--level all", "--level paths"),
+    ("floor", "", "--floor 0"),
 ];
 
 /// Answers of a view that are of another kind: what asks for them.

@@ -26,6 +26,7 @@ pub use skeleton::types;
 pub use skeleton::{OpenSystapeSkel, SystapeSkel, SystapeSkelBuilder};
 pub use values::limit::{
     BIO_ENDS, BUSY_SUMS, COARSE_OUTCOMES, COARSE_PER_LANE, MAX_CPUS, MAX_RINGS, NET_ERROR_AFTER, SC_MAX, SLOTS,
+    TRACEPOINT_DATA,
 };
 pub use values::{
     bio_end, buffer, call_flags, capture_kind, condition, ledger_word, probe, socket_call, stack_user, target_bits,

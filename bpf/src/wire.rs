@@ -10,14 +10,15 @@ use crate::skeleton::types;
 use crate::values::{limit, name_kind};
 
 pub use types::{
-    busy_sum as BusySum, cpu_buffer as CpuBuffer, drop_count as DropCount, ledger_counts as LedgerCounts,
-    ledger_key as LedgerKey, sc_desc as CallDesc, wire_ancestor as Ancestor, wire_capture as Capture,
-    wire_hdr as Header, wire_ident as Ident, wire_snap as Snap, wire_socket as Socket, wire_who as Who,
+    busy_sum as BusySum, cpu_buffer as CpuBuffer, drop_count as DropCount, filter_step as FilterStep,
+    ledger_counts as LedgerCounts, ledger_key as LedgerKey, sc_desc as CallDesc, tracepoint_filter as TracepointFilter,
+    wire_ancestor as Ancestor, wire_capture as Capture, wire_hdr as Header, wire_ident as Ident, wire_snap as Snap,
+    wire_socket as Socket, wire_who as Who,
 };
 
 pub use crate::values::{
-    block_layer::*, capture_arg::*, net_flags::*, signal_kind::*, snap_call::*, snap_match::*, stack_flags::*,
-    switch_flags::*, syscall_flags::*, task_flags::*, task_reason::*, wakeup_flags::*,
+    block_layer::*, capture_arg::*, filter::*, net_flags::*, signal_kind::*, snap_call::*, snap_match::*,
+    stack_flags::*, switch_flags::*, syscall_flags::*, task_flags::*, task_reason::*, wakeup_flags::*,
 };
 
 macro_rules! records {
@@ -86,6 +87,7 @@ const _: () = assert!(size_of::<Tracepoint>() == size_of::<Row>());
 const _: () = assert!(size_of::<Probe>() == 120);
 const _: () = assert!(size_of::<Stack>() == 224);
 const _: () = assert!(size_of::<CallDesc>() == 24);
+const _: () = assert!(size_of::<TracepointFilter>() == 8 + 16 * 40);
 const _: () = assert!(size_of::<LedgerKey>() == 40);
 const _: () = assert!(size_of::<LedgerSum>() == 312);
 const _: () = assert!(size_of::<CoarseSum>() == 56);

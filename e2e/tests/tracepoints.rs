@@ -166,7 +166,7 @@ fn perf_prints_the_same_of_the_same_run() {
     ];
     lab.record("t.tape", &["-e", &list, "-m", "64M"], &perf).expect(0);
     // runs within a run on the same CPU are skipped, and counted
-    let skipped = lab.info("t.tape")["lost"]["tracepoint"].as_u64().unwrap_or(0);
+    let skipped = lost(&lab);
     let script = lab::run(lab.command("perf").args([
         "script",
         "-i",
@@ -201,8 +201,9 @@ fn perf_prints_the_same_of_the_same_run() {
         // ours is read just before, unless an interrupt comes between the two, which may have events of its own; the clocks of both agree
         // within the 100 us that one of them was set by meanwhile
         let before = rows_of.partition_point(|(ours, _)| *ours <= at + 100_000);
-        let near = (0..before).rev().take_while(|i| at - rows_of[*i].0 < 10_000_000);
-        let Some((i, equal)) = near.filter_map(|i| Some((i, compared(rest, &rows_of[i].1)?))).next() else {
+        // the earliest that is equal: the latest would be another event's, and leave none for the last of many
+        let from = rows_of.partition_point(|(ours, _)| *ours < at - 10_000_000);
+        let Some((i, equal)) = (from..before).find_map(|i| Some((i, compared(rest, &rows_of[i].1)?))) else {
             missing.push(line);
             continue;
         };
@@ -214,6 +215,115 @@ fn perf_prints_the_same_of_the_same_run() {
     assert!(missing.len() as u64 <= skipped, "{skipped} are told as missing, and these are:\n{}", missing.join("\n"));
     assert!(rows > COUNT && fields > 2 * COUNT, "{rows} rows, {fields} fields equal, {words} words");
     eprintln!("{rows} events, {fields} fields equal, {words} that perf prints as words");
+}
+
+/// Filters of some tracepoints each, recorded and given to perf in one run.
+const FILTERS: [[(&str, &str); 3]; 5] = [
+    [
+        (ITIMER, "value_sec > 1100 && value_sec <= 1200"),
+        (TASK, "comm == \"worker-70\""),
+        (PACKET, "name == \"lo\" && len > 500"),
+    ],
+    [
+        (ITIMER, "!(value_sec < 1500) && (interval_sec == 0x200 || interval_sec == 999)"),
+        (TASK, "comm ~ \"worker-1*\""),
+        (PACKET, "name ~ \"l*\" && len < 0x80"),
+    ],
+    [
+        (ITIMER, "interval_sec & 3"),
+        (TASK, "comm ~ \"*-?[1-5]0\" || oom_score_adj < -1000"),
+        (PACKET, "name != \"lo\" || skbaddr == 0"),
+    ],
+    [
+        (ITIMER, "which == 0 && common_pid > 0 && value_sec != 1003"),
+        (TASK, "comm != \"worker-0\" && clone_flags & 0x1000000 && oom_score_adj >= -1000"),
+        (PACKET, "len == 100 || len == 0144 || len == 0x64 || len == 101 || len >= 1000 || name ~ \"e*\""),
+    ],
+    [
+        (ITIMER, "interval_sec < 10 || interval_sec >= 1000 && !(interval_sec == 1003)"),
+        (TASK, "comm ~ \"[!w]*\""),
+        (PACKET, "name ~ \"?o\" && !(len & 1)"),
+    ],
+];
+const TASK: &str = "task:task_newtask";
+const PACKET: &str = "net:net_dev_queue";
+/// How many of the timers each of them lets through.
+const TIMERS: [usize; 5] = [100, 2, 756, 1008, 18];
+
+#[test]
+fn filters_let_through_what_perf_does() {
+    let Some(lab) = Lab::with_bpf() else { return };
+    if !has("perf") {
+        return skipped("no perf: filters are not compared");
+    }
+    let program = lab.cc("filters", &[]);
+    for (filters, timers) in FILTERS.iter().zip(TIMERS) {
+        let asked = filters.map(|(event, filter)| format!("{event}/{filter}/")).join(",");
+        let mut perf = vec!["perf", "record", "-q", "-o", "p.data"];
+        filters.iter().for_each(|(event, filter)| perf.extend(["-e", event, "--filter", filter]));
+        let count = COUNT.to_string();
+        perf.extend(["--", &program, &count]);
+        // an event in an interrupt of the program is skipped, and counted: another run has none
+        let mut runs = (0..5).map(|_| lab.record("t.tape", &["-e", &asked], &perf).expect(0));
+        let run = runs.find(|_| lost(&lab) == 0).expect("a run without lost events");
+        let pid = run.text().lines().next().expect("its id").to_owned();
+        let script = ["script", "-i", "p.data", "-F", "tid,event,trace", "--show-lost-events"];
+        let script = lab::run(lab.command("perf").args(script)).expect(0).text();
+        assert!(!script.contains("PERF_RECORD_LOST"), "perf lost events: nothing is compared");
+        let names = filters.map(|(event, _)| event).join(",");
+        let listed = lab.analyze(&["t.tape", "-e", &names, "-p", &pid, "--format", "json"]).expect(0);
+        for (event, filter) in filters {
+            assert!(listed.stderr.contains(&format!("{event}: only events with {filter} were recorded")), "{listed:?}");
+        }
+        let mut ours: BTreeMap<String, Vec<Value>> = BTreeMap::new();
+        for line in listed.json() {
+            ours.entry(line["event"].as_str().expect("a name").to_owned()).or_default().push(line["args"].clone());
+        }
+        let mut theirs: BTreeMap<String, Vec<String>> = BTreeMap::new();
+        for line in script.lines() {
+            let (tid, rest) = line.trim().split_once(char::is_whitespace).expect("a thread");
+            let (event, fields) = rest.trim().split_once(": ").expect("an event");
+            if tid == pid {
+                theirs.entry(event.to_owned()).or_default().push(fields.to_owned());
+            }
+        }
+        assert_eq!(ours.get(ITIMER).map_or(0, Vec::len), timers, "{asked}");
+        for (event, filter) in filters {
+            let (ours, theirs) = (ours.remove(*event).unwrap_or_default(), theirs.remove(*event).unwrap_or_default());
+            assert_eq!(ours.len(), theirs.len(), "{event}: {filter}");
+            for (ours, theirs) in ours.iter().zip(&theirs) {
+                let equal = compared(theirs, ours).unwrap_or_else(|| panic!("{event}: {filter}: {ours} and {theirs}"));
+                assert!(equal.fields > 0, "{theirs}");
+            }
+            eprintln!("{event}/{filter}/: {} events, as perf has them", ours.len());
+        }
+        assert!(ours.is_empty() && theirs.is_empty(), "{ours:?}, {theirs:?}");
+    }
+}
+
+/// Events of tracepoints that the tape says are missing.
+fn lost(lab: &Lab) -> u64 {
+    lab.info("t.tape")["lost"]["tracepoint"].as_u64().unwrap_or(0)
+}
+
+#[test]
+fn what_a_filter_leaves_out_is_not_lost() {
+    let Some(lab) = Lab::with_bpf() else { return };
+    let program = lab.cc("itimers", &[]);
+    let only = "timer:itimer_state/value_sec==1500/";
+    let run = lab.record("t.tape", &["-e", only, "-m", "1", "-g"], &[&program, "100003"]).expect(0);
+    assert_eq!(timers(&lab, run.text().trim()), [(1500, 500)]);
+    assert_eq!(lost(&lab), 0);
+    assert!(lab.info("t.tape")["selection"].to_string().contains(only), "{}", lab.info("t.tape"));
+    let none = lab.analyze(&["t.tape", "-e", ITIMER, "-p", "1", "--format", "json"]).expect(0);
+    assert!(none.json().is_empty() && none.stderr.contains("only events with value_sec==1500"), "{none:?}");
+    // the recorder leaves out what the program cannot; of texts nothing is on a tape without texts
+    let hard = "task:task_newtask/comm ~ \"*no such thread*\"/";
+    lab.record("t.tape", &["-e", hard, "-g", "--redact", "strings"], &["sh", "-c", "true | true"]).expect(0);
+    assert!(lab.analyze(&["t.tape", "-e", TASK, "--format", "json"]).expect(0).json().is_empty());
+    assert_eq!(lost(&lab), 0);
+    let selection = lab.info("t.tape")["selection"].to_string();
+    assert!(selection.contains("...") && !selection.contains("no such thread"), "{selection}");
 }
 
 #[test]
@@ -237,6 +347,12 @@ fn what_cannot_be_recorded_is_said() {
     assert!(said(&["-e", "timer:itimer_stat"], 2).contains("did you mean timer:itimer_state?"));
     assert!(said(&["-e", "timr:itimer_state"], 2).contains("did you mean timer:itimer_state?"));
     assert!(said(&["-e", "sched:sched_switch,task:task_rename"], 0).contains("is recorded by the family sched"));
+    let wrong = said(&["-e", "timer:itimer_state/value_se>1/"], 2);
+    assert!(wrong.contains("did you mean value_sec?") && wrong.contains("interval_nsec, common_pid"), "{wrong}");
+    assert!(said(&["-e", "timer:itimer_state/value_sec>'x'/"], 2).contains("texts are compared by"));
+    assert!(said(&["-e", "timer:itimer_state/value_sec>1"], 2).contains("ends with a slash"));
+    assert!(said(&["-e", "sched:sched_switch/prev_pid==1/"], 2).contains("the family sched, which takes no filter"));
+    assert!(said(&["--filter", "value_sec>1"], 2).contains("CATEGORY:NAME/FILTER/"));
     assert!(said(&["-e", "*:*"], 2).contains("a tape takes"));
     let force = ["-e", ITIMER, "--force", "unloadable=any_tracepoint"];
     assert!(said(&force, 0).contains("tracepoint is not recorded: the kernel refused the program any_tracepoint"));

@@ -65,7 +65,7 @@ pub struct Args {
     #[arg(long, value_name = "LIST", value_delimiter = ',', help = crate::families::HELP, long_help = crate::families::HELP)]
     pub families: Vec<String>,
 
-    /// Syscalls to record: names, globs, groups (file network process ...), !name for all but it; and tracepoints: writeback:*
+    /// Syscalls to record: names, globs, groups (file network process ...), !name for all but it; and tracepoints: writeback:*, CATEGORY:NAME/FILTER/
     #[arg(
         short = 'e',
         long = "event",

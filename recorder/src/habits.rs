@@ -74,7 +74,10 @@ const HABITS: &systape_cli::Habits = &[
     ),
     (&["-O", "--summary-syscall-overhead", "--tool_stats", "--stats"], "--self-stats prints what the recording costs"),
     (&["--signal"], "signals are always recorded; 'analyze kills' shows them"),
-    (&["--filter"], "calls are chosen by -e, --failure, --errno and --duration; 'analyze' chooses by more"),
+    (
+        &["--filter"],
+        "it stands behind a tracepoint's name: -e 'CATEGORY:NAME/FILTER/'; calls are chosen by -e, --failure, --errno and --duration",
+    ),
     (
         &["-K", "--all-kernel", "--all-user", "--user-callchains", "--kernel-callchains"],
         "--kernel-stacks takes the kernel's part of stacks too",

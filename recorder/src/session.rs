@@ -63,7 +63,7 @@ pub(crate) fn collect(config: &Config) -> Session {
         tool_version: env!("CARGO_PKG_VERSION").into(),
         arguments: std::env::args_os().map(OsStringExt::into_vec).collect(),
         target: config.target_text(),
-        selection: config.selection_text.iter().map(|s| s.clone().into_bytes()).collect(),
+        selection: config.selection_text.iter().map(|text| text.clone().into_bytes()).collect(),
         call_filters: config.filter.text.iter().map(|s| s.clone().into_bytes()).collect(),
         string_limit: config.string_limit,
         window_open: 0,

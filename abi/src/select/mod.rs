@@ -8,7 +8,8 @@
 //!   contains the call, and `=signal` the call. `%stat`, `%lstat` and `%fstat` need their `%`, the bare words being calls on most ABIs
 //! - `all`, or `none`
 //! - `syscalls:sys_enter_openat` (perf's name of a tracepoint) for `=openat`, `raw_syscalls:*` for all, with a note
-//! - `family:event` for what is no syscall; such terms are parsed here and resolved by the caller
+//! - `family:event` for what is no syscall, or `family:event/FILTER/` for some of these; such terms are parsed here and resolved by the
+//!   caller. A comma in the filter ends no term
 //!
 //! A name stands for the calls libc makes in its place as well (`stat` for newfstatat and statx), with a [note](Selection::notes), and
 //! silently for later widths of the same call on i386 (`getuid` for getuid32). A leading `!` negates a term; in front of a whole list it
@@ -49,6 +50,8 @@ pub struct EventTerm {
     pub family: String,
     /// What stood after it, never empty.
     pub event: String,
+    /// What stood between the slashes of `family:event/FILTER/`: which of these events are meant, by their fields.
+    pub filter: Option<String>,
 }
 
 /// Names of every ABI, each once.
@@ -124,7 +127,7 @@ impl Selection {
             Some(rest) => (true, rest),
             None => (false, list),
         };
-        for term in list.split(',') {
+        for term in terms(list) {
             let term = term.trim();
             // `!a,!b` means both lists of habits: the second `!` repeats the first, it does not undo it
             let (negated, term) = match term.strip_prefix('!') {
@@ -142,13 +145,27 @@ impl Selection {
     fn add_term(&mut self, term: &str, negated: bool) -> Result<(), SelectError> {
         self.has_positive |= !negated;
         if let Some((family, event)) = term.split_once(':') {
-            if let Some(reason) = error::not_supported(term) {
+            let before_filter = if term.starts_with('/') { term } else { term.split('/').next().unwrap_or(term) };
+            if let Some(reason) = error::not_supported(before_filter) {
                 return Err(SelectError::Unsupported { term: term.to_owned(), reason });
             }
+            let (event, filter) = split_filter(event).ok_or_else(|| {
+                let reason = "a filter ends with a slash: CATEGORY:NAME/FILTER/";
+                SelectError::Unsupported { term: term.to_owned(), reason }
+            })?;
             if family.is_empty() || event.is_empty() {
                 return Err(SelectError::Event { term: term.to_owned() });
             }
+            if filter.is_some() && negated {
+                let reason = "leave the filter out, or negate its conditions: CATEGORY:NAME/!(FILTER)/";
+                return Err(SelectError::Unsupported { term: term.to_owned(), reason });
+            }
             if let Some(calls) = tracepoint(family, event) {
+                if filter.is_some() {
+                    let reason =
+                        "calls take no filter; choose with --failure, --errno and --duration, or when it is read";
+                    return Err(SelectError::Unsupported { term: term.to_owned(), reason });
+                }
                 let (set, _) = resolve_known(&calls, negated)?;
                 if negated { &mut self.negative } else { &mut self.positive }.merge(&set);
                 let note =
@@ -156,7 +173,8 @@ impl Selection {
                 self.notes.extend(Some(note).filter(|note| !self.notes.contains(note)));
                 return Ok(());
             }
-            self.events.push(EventTerm { negated, family: family.to_owned(), event: event.to_owned() });
+            let (family, event, filter) = (family.to_owned(), event.to_owned(), filter.map(str::to_owned));
+            self.events.push(EventTerm { negated, family, event, filter });
             return Ok(());
         }
         let (set, note) = resolve(term, negated)?;
@@ -168,6 +186,44 @@ impl Selection {
         }
         Ok(())
     }
+}
+
+/// The terms of a list: what is between its commas, but for commas of a filter.
+fn terms(list: &str) -> Vec<&str> {
+    let mut terms = Vec::new();
+    let mut rest = list;
+    loop {
+        let filter = rest.find('/').filter(|slash| rest[..*slash].contains(':') && !rest[..*slash].contains(','));
+        let behind = filter.map_or(0, |slash| slash + 1 + end_of_filter(&rest[slash + 1..]).unwrap_or(0));
+        let Some(comma) = rest[behind..].find(',').map(|at| behind + at) else {
+            terms.push(rest);
+            return terms;
+        };
+        terms.push(&rest[..comma]);
+        rest = &rest[comma + 1..];
+    }
+}
+
+/// Where the slash is that ends a filter: the first one outside of quotes; None = there is none.
+fn end_of_filter(text: &str) -> Option<usize> {
+    let mut quote = None;
+    for (at, c) in text.char_indices() {
+        match quote {
+            Some(open) if c == open => quote = None,
+            Some(_) => {}
+            None if c == '/' => return Some(at),
+            None if c == '"' || c == '\'' => quote = Some(c),
+            None => {}
+        }
+    }
+    None
+}
+
+/// `event/FILTER/`: the event and the filter; None = the filter has no end, or something stands behind it.
+fn split_filter(event: &str) -> Option<(&str, Option<&str>)> {
+    let Some((event, rest)) = event.split_once('/') else { return Some((event, None)) };
+    let end = end_of_filter(rest)?;
+    (end + 1 == rest.len()).then_some((event, Some(&rest[..end])))
 }
 
 /// The term for the calls of a tracepoint of the syscalls themselves; None: it is another event.

@@ -230,6 +230,22 @@ proptest! {
 }
 
 #[test]
+fn a_filter_belongs_to_its_event() {
+    let selection = parse(&["a:b/x == 1,2 && name ~ \"/tmp/*,\"/,read,c:*", "d:e/x=='/'/", "a:f"]);
+    let terms: Vec<_> = selection.other_events().iter().map(|t| (t.event.as_str(), t.filter.as_deref())).collect();
+    let filter = "x == 1,2 && name ~ \"/tmp/*,\"";
+    assert_eq!(terms, [("b", Some(filter)), ("*", None), ("e", Some("x=='/'")), ("f", None)]);
+    assert!(has(&selection, "read"));
+    let error = |text: &str| Selection::parse(&[text]).unwrap_err().to_string();
+    for open in ["a:b/x==1", "a:b/", "a:b/x==1/2", "a:b/x=='/"] {
+        assert!(error(open).contains("ends with a slash"), "{open}: {}", error(open));
+    }
+    assert!(error("!a:b/x==1/").contains("negate"));
+    assert!(error("syscalls:sys_enter_read/fd==1/").contains("no filter"));
+    assert!(error("read,/x/").contains("glob"), "{}", error("read,/x/"));
+}
+
+#[test]
 fn tracepoints_of_syscalls_are_syscalls() {
     let one = Selection::parse(&["syscalls:sys_enter_openat"]).unwrap();
     assert!(one.contains(Abi::X86_64, 257) && !one.contains(Abi::X86_64, 0), "openat alone");

@@ -24,6 +24,7 @@ Examples:
   analyze --time 1.5,2 -p 2214              half a second of one process
   analyze --format json | jq .syscall       one JSON object a line (docs/json.md)
   analyze --call-graph -e fsync             who called fsync: the stack below each call
+  analyze why                               what was slow and what broke, the worst first
   analyze kills -v                          who sent which signal to whom, and what came of it
   analyze exec --tree --comm=watch          who started what, how it ended, below watch
   analyze offcpu -p 2214                    what a process waited for

@@ -21,6 +21,8 @@ pub static VIEWS: &[&View] = &[
     &reports::exec::VIEW,
     &reports::block::VIEW,
     &reports::top::VIEW,
+    // behind block: of options that several have the first form is the one of words before the report
+    &reports::why::VIEW,
     &reports::files::VIEW,
     &reports::net::VIEW,
     &reports::sched::TIMEHIST,

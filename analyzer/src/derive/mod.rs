@@ -8,3 +8,5 @@ pub(crate) mod runs;
 pub(crate) mod signals;
 pub(crate) mod stacks;
 pub(crate) mod summary;
+pub(crate) mod waits;
+pub(crate) mod why;

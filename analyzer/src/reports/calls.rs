@@ -3,7 +3,7 @@
 use std::io::Write as _;
 
 use anyhow::{Result, bail};
-use systape_abi::{Abi, Selection};
+use systape_abi::{Abi, EventTerm, Selection, glob_matches};
 use systape_format::model::{Family, Session};
 use systape_format::reader::Tape;
 
@@ -20,6 +20,7 @@ use crate::table::families;
 use crate::table::loss::family_name;
 use crate::values::output;
 use crate::values::say::{Verdict, complain};
+use crate::values::words::escaped;
 
 /// The listing.
 pub(crate) static LISTING: View = View {
@@ -185,7 +186,24 @@ fn tell_not_recorded(config: &Config, tape: &Tape, parts: Parts) -> Result<()> {
     {
         complain(&note);
     }
+    let tables = tape.table_defs().values().map(|def| &*def.name).filter(|name| config.events.has_table(name));
+    tables.filter_map(|name| only_some(name, tape.session())).for_each(|note| complain(&note));
     Ok(())
+}
+
+/// That `record` kept only some events of a tracepoint; None = it kept all.
+fn only_some(name: &str, session: &Session) -> Option<String> {
+    let recorded = crate::table::calls::recorded(session)?;
+    let (category, event) = name.split_once(':')?;
+    let names =
+        |term: &&EventTerm| !term.negated && glob_matches(&term.family, category) && glob_matches(&term.event, event);
+    // None: a term that takes all
+    let filters: Option<Vec<&str>> =
+        recorded.other_events().iter().filter(names).map(|term| term.filter.as_deref()).collect();
+    let filters = filters.filter(|filters| !filters.is_empty())?;
+    // as typed: quotes do nothing to a terminal
+    let filters = escaped(filters.join(" or ").as_bytes()).replace("\\\"", "\"");
+    Some(format!("{name}: only events with {filters} were recorded"))
 }
 
 /// The calls named by `-e` that `record -e` left out; None = none.

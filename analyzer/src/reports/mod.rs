@@ -24,6 +24,7 @@ pub(crate) mod states;
 pub(crate) mod summary;
 pub(crate) mod tables;
 pub(crate) mod top;
+pub(crate) mod why;
 
 use anyhow::Result;
 use systape_format::model::Family;

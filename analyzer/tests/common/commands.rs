@@ -33,6 +33,7 @@ pub const COMMANDS: &[(&str, &[&str])] = &[
         ],
     ),
     ("--summary -e FAMILY:EVENT", &["-s -e exceptions:* TAPE"]),
+    ("why", &["why TAPE", "why --floor 0 TAPE"]),
     ("block", &["block TAPE"]),
     ("block --top", &["block --top TAPE", "block --top --by comm,tid,uid,cgroup,cause,task TAPE"]),
     ("block --hist", &["block --hist TAPE", "block --hist --by op,comm TAPE"]),

@@ -35,6 +35,7 @@ fn identity(table: &str) -> &'static [&'static str] {
         "callgraph" => &["parent", "comm", "sym", "module", "kernel", "inlined", "of", "metric"],
         "diff" => &["abi", "syscall"],
         "tables" => &["table"],
+        "why" => &["rule", "class", "pid", "comm", "syscall", "object", "errno", "command"],
         other => panic!("which columns say which row of '{other}' is which?"),
     }
 }

@@ -4,9 +4,9 @@
  * the record that perf and ftrace would have, as the tracepoint's format file in
  * tracefs describes it; only the first eight bytes, common to all, are a pointer
  * (perf_trace_##call in include/trace/perf.h). The recorder, which has read that
- * file, passes in the cookie: the number of the table, the size of the fixed
- * part, and the places of up to four fields __data_loc, each a word with place
- * (low half) and size of what lies behind the fixed part.
+ * file, passes in the cookie: the number of the table, whether there is a filter,
+ * the size of the fixed part, and the places of up to four fields __data_loc, each
+ * a word with place (low half) and size of what lies behind the fixed part.
  *
  * Programs of this type are not run inside one another on a CPU
  * (bpf_prog_active), so one buffer a CPU is enough, and a tracepoint that this
@@ -14,6 +14,8 @@
  */
 #ifndef __SYSTAPE_TRACEPOINTS_H
 #define __SYSTAPE_TRACEPOINTS_H
+
+#define TRACEPOINT_FILTERED 0x8000 /* in the cookie, above the number */
 
 struct tracepoint_buffer {
 	struct wire_tracepoint rec;
@@ -26,6 +28,36 @@ struct {
 	__type(key, u32);
 	__type(value, struct tracepoint_buffer);
 } tracepoint_buffers SEC(".maps");
+
+/* Filters, by the numbers of their tables. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, struct tracepoint_filter);
+} tracepoint_filters SEC(".maps");
+
+/* Whether a filter lets the record in the buffer through. */
+static __always_inline bool passes_filter(const u8 *data, u32 number)
+{
+	const struct tracepoint_filter *f = bpf_map_lookup_elem(&tracepoint_filters, &number);
+	const struct filter_step *s;
+	u32 next;
+	u64 at;
+
+	if (!f)
+		return true;
+	next = f->first;
+	for (u32 i = 0; i < FILTER_STEPS; i++) {
+		barrier_var(next);
+		if (next >= FILTER_STEPS)
+			break;
+		s = &f->steps[next];
+		at = at_most(s->at, TRACEPOINT_DATA - sizeof(u64));
+		next = (((*(const u64 *)&data[at] & s->mask) - s->low) & s->wide) <= s->span ? s->yes : s->no;
+	}
+	return next == FILTER_PASS;
+}
 
 /* The end of the record, if the i-th field __data_loc ends it; else `end`. */
 static __always_inline u32 tracepoint_end(void *ctx, u64 cookie, u32 i, u32 end)
@@ -63,11 +95,6 @@ int any_tracepoint(void *ctx)
 		count_drop(DROP_TRACEPOINT);
 		return 1;
 	}
-	b->rec.row.hdr.kind = WIRE_TRACEPOINT;
-	b->rec.row.hdr.flags = cookie;
-	b->rec.row.hdr.cpu = bpf_get_smp_processor_id();
-	b->rec.row.ts = bpf_ktime_get_ns();
-	fill_who(&b->rec.row.who, current);
 	len = cookie >> 16 & 0xffff;
 	len = tracepoint_end(ctx, cookie, 0, len);
 	len = tracepoint_end(ctx, cookie, 1, len);
@@ -78,8 +105,16 @@ int any_tracepoint(void *ctx)
 		count_drop(DROP_TRACEPOINT);
 		return 1;
 	}
-	/* a pointer of the kernel's */
-	__builtin_memset(b->data, 0, sizeof(u64));
+	/* in place of a pointer of the kernel's, and where format files have common_pid */
+	*(u32 *)&b->data[0] = bpf_get_smp_processor_id();
+	*(u32 *)&b->data[4] = FIELD(current, pid);
+	if (cookie & TRACEPOINT_FILTERED && !passes_filter(b->data, cookie & (TRACEPOINT_FILTERED - 1)))
+		return 1;
+	b->rec.row.hdr.kind = WIRE_TRACEPOINT;
+	b->rec.row.hdr.flags = cookie & (TRACEPOINT_FILTERED - 1);
+	b->rec.row.hdr.cpu = bpf_get_smp_processor_id();
+	b->rec.row.ts = bpf_ktime_get_ns();
+	fill_who(&b->rec.row.who, current);
 	if (wants_stack(STACK_ROW))
 		take_stack(ctx, STACK_ROW, b->rec.row.ts, b->rec.row.ts, 0);
 	if (bpf_ringbuf_output(ring, b, at_most(sizeof(b->rec) + len, sizeof(*b)), BPF_RB_NO_WAKEUP))

@@ -15,6 +15,7 @@ VALUE(, MAX_CPUS, 4096, "Highest CPU number of `-C`, and one.")
 VALUE(, MAX_ANCESTORS, 32, "Ancestors a signal's record has room for, of its sender and of its target each.")
 VALUE(, RSS_KINDS, 4, "Counters of a process's memory: of files, anonymous, swapped out, shared (MM_FILEPAGES in the kernel).")
 VALUE(, STACK_PAGES, 64, "Pages that the mask of a copied stack has bits for.")
+VALUE(, TRACEPOINT_DATA, 4096, "Most bytes of a tracepoint's record.")
 VALUE(, LEDGER_SIZES, 64, "Buckets of a ledger entry's sizes, by the power of two below the duration.")
 VALUE(, BUSY_SUMS, 32, "Entries of an epoch and a CPU in ledger_busy; a power of two.")
 VALUE(, COARSE_OUTCOMES, 4, "Outcomes a coarse sum tells apart: ok, error, incomplete, and one that does not occur.")
@@ -292,6 +293,12 @@ END
 
 /* sc_desc.min_dur of a call that is counted and never stored; more than an enum has room for. */
 #define LEDGER_ONLY 0xffffffffffffffff
+
+GROUP(filter, u8, "Steps of a tracepoint's filter (wire.h).")
+VALUE(, FILTER_STEPS, 16, "Most of them.")
+VALUE(, FILTER_PASS, 0xfe, "In place of the next step: the event is recorded.")
+VALUE(, FILTER_DROP, 0xff, "It is not.")
+END
 
 GROUP(probe, u16, "Records of functions.")
 VALUE(PROBE_, RETURNED, 0x8000, "`hdr.flags`: it returned.")

@@ -343,7 +343,6 @@ struct wire_row {
 struct wire_tracepoint {
 	struct wire_row row; /* hdr.kind = WIRE_TRACEPOINT, hdr.flags: number of the tracepoint, from 1 on */
 };
-#define TRACEPOINT_DATA 4096
 
 /* A function was entered or returned. Strings of arguments, or of the result, follow. */
 #define PROBE_ARGS 6
@@ -428,6 +427,28 @@ struct sc_desc {
 	u8 pad[4];
 	u64 min_dur;	/* ns a call must take to be stored; LEDGER_ONLY: none is */
 };
+/*
+ * A step of a tracepoint's filter: whether ((w & mask) - low) & wide <= span,
+ * where w is the word at `at` of the record. So a range of numbers is compared,
+ * with a sign or without, or bytes of a text.
+ */
+struct filter_step {
+	u64 mask;
+	u64 low;
+	u64 wide;
+	u64 span;
+	u16 at;
+	u8 yes; /* the next step, a later one, or FILTER_PASS, FILTER_DROP */
+	u8 no;
+	u32 pad;
+};
+
+struct tracepoint_filter {
+	u32 first;
+	u32 pad;
+	struct filter_step steps[FILTER_STEPS];
+};
+
 /* Calls that are counted instead of stored. The CPU gives each entry one writer. */
 struct ledger_key {
 	u64 leader_start;

@@ -62,7 +62,7 @@ impl Tables {
         let Some(tracepoint) = number.and_then(|number| self.tracepoints.get(number)) else {
             return rows.bad_records(1, r.ts, r.ts);
         };
-        if rows.sheds(Family::Tracepoint, r.ts) {
+        if !tracepoint.is_asked_for(data) || rows.sheds(Family::Tracepoint, r.ts) {
             return;
         }
         let task = rows.who(&mut world.tasks, &r.who);

@@ -134,6 +134,7 @@ fn set_sizes(open: &mut OpenSystapeSkel<'static>, config: &Config, rings: u32, r
     maps.plain_calls.set_max_entries(forced.plain_calls.unwrap_or(PLAIN_CALLS).next_power_of_two())?;
     maps.cpu_buffers.set_max_entries(rooms.cpus * buffer::KINDS)?;
     maps.buffered_calls.set_max_entries(rooms.cpus * rooms.calls)?;
+    maps.tracepoint_filters.set_max_entries(config.tracepoints.len() as u32 + 1)?;
     maps.buffered_sched.set_max_entries(rooms.cpus * SCHED_BUFFERS * rooms.sched)?;
     let stacks = &config.stacks;
     if !stacks.on.is_empty() {

@@ -6,7 +6,7 @@ use std::{ptr, slice};
 use anyhow::{Context, Result};
 use libbpf_rs::{MapCore, MapFlags};
 use systape_abi::Abi;
-use systape_bpf::wire::CallDesc;
+use systape_bpf::wire::{CallDesc, TracepointFilter};
 use systape_bpf::{SLOTS, SystapeSkel, target_bits};
 
 use crate::config::Config;
@@ -36,6 +36,11 @@ pub(super) fn fill(skel: &SystapeSkel<'_>, config: &Config, symbols: &Symbols) -
     }
     for &cpu in config.cpus.iter().flatten() {
         maps.target_cpus.update(&cpu.to_ne_bytes(), &[1], MapFlags::ANY).context("target_cpus")?;
+    }
+    for (number, one) in (1u32..).zip(&config.tracepoints) {
+        let Some(filter) = one.filter() else { continue };
+        let key = number.to_ne_bytes();
+        maps.tracepoint_filters.update(&key, filter_bytes(&filter), MapFlags::ANY).context("tracepoint_filters")?;
     }
     bio_ends::fill(&maps.bio_ends, symbols)?;
     add_targets(skel, config)
@@ -75,6 +80,11 @@ fn add_targets(skel: &SystapeSkel<'_>, config: &Config) -> Result<()> {
 /// Makes a process or thread a target of a walk that marks, by its id in this pid namespace.
 pub(super) fn add_target(skel: &SystapeSkel<'_>, id: u32, bits: u32) -> Result<()> {
     skel.maps.targets.update(&id.to_ne_bytes(), &bits.to_ne_bytes(), MapFlags::ANY).context("targets")
+}
+
+fn filter_bytes(filter: &TracepointFilter) -> &[u8] {
+    // SAFETY: a repr(C) struct of integers without padding, read as its bytes.
+    unsafe { slice::from_raw_parts(ptr::from_ref(filter).cast::<u8>(), size_of::<TracepointFilter>()) }
 }
 
 fn desc_bytes(desc: &CallDesc) -> &[u8] {

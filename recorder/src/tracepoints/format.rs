@@ -113,6 +113,15 @@ impl Field {
         }
     }
 
+    /// The least and the greatest number that it may be.
+    pub(crate) fn range(&self) -> (i128, i128) {
+        let bits = 8 * self.size as u32;
+        match self.signed {
+            true => (-(1 << (bits - 1)), (1 << (bits - 1)) - 1),
+            false => (0, (1 << bits) - 1),
+        }
+    }
+
     /// Its value in `record`; None = the record ends before.
     pub(crate) fn value(&self, record: &[u8]) -> Option<Value> {
         let bytes = match self.place {

@@ -2,22 +2,27 @@
 //!
 //! Their fields are known only here, from tracefs, so the tape defines these tables itself.
 
+mod filter;
 mod format;
+mod steps;
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 use std::{fs, io};
 
 use anyhow::{Result, bail};
 use systape_abi::{EventTerm, glob_matches, nearest};
+use systape_bpf::wire::TracepointFilter;
 use systape_format::class::Class;
 use systape_format::model::Family;
 use systape_format::table::{ColumnDef, TableDef, Type};
 use systape_format::tables::{CPU, Field, MAX_COLUMNS, MAX_TABLE_DOC};
 
 use crate::bounded;
+use filter::Condition;
 use format::{Place, Value};
+use steps::Program;
 
 /// Where tracefs may be mounted, the newer place first.
 const PLACES: [&str; 2] = ["/sys/kernel/tracing/events", "/sys/kernel/debug/tracing/events"];
@@ -25,6 +30,8 @@ const PLACES: [&str; 2] = ["/sys/kernel/tracing/events", "/sys/kernel/debug/trac
 const FORMAT_BYTES: usize = 1 << 20;
 /// Fields behind the fixed part that the program can be told of.
 const MAX_LOCATED: usize = 4;
+/// In a cookie: the tracepoint has a filter.
+const FILTERED: u64 = 0x8000;
 /// Columns that all tables have.
 const OWN_COLUMNS: [&str; 4] = ["ts", "task", CPU, "stack"];
 
@@ -62,6 +69,14 @@ pub struct Tracepoint {
     fields: Vec<format::Field>,
     /// Bytes of the part of a record that every event has.
     fixed: usize,
+    /// Which of its events are recorded; None = all.
+    filter: Option<Filter>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Filter {
+    condition: Condition,
+    program: Program,
 }
 
 /// What `-e` asks for besides calls.
@@ -80,7 +95,19 @@ impl Tracepoint {
     pub(crate) fn cookie(&self, number: usize) -> u64 {
         let words = self.fields.iter().filter(|field| field.place != Place::Fixed).map(|field| field.offset as u64 / 4);
         let places = words.enumerate().fold(0, |places, (at, word)| places | word << (8 * at));
-        number as u64 & 0xffff | (self.fixed as u64 & 0xffff) << 16 | places << 32
+        let number = number as u64 & (FILTERED - 1) | if self.filter.is_some() { FILTERED } else { 0 };
+        number | (self.fixed as u64 & 0xffff) << 16 | places << 32
+    }
+
+    /// Its filter as the program takes it.
+    pub(crate) fn filter(&self) -> Option<TracepointFilter> {
+        Some(self.filter.as_ref()?.program.entry())
+    }
+
+    /// Whether a record that the program let through is one to store. One with a part that is too long to tell is.
+    pub(crate) fn is_asked_for(&self, record: &[u8]) -> bool {
+        let filter = self.filter.as_ref().filter(|filter| filter.program.partial);
+        filter.is_none_or(|filter| filter.condition.holds(record) != Some(false))
     }
 
     /// Values of the fields of a record, in the order of its table, between those of [`OWN_COLUMNS`]; an unknown one is
@@ -112,7 +139,22 @@ impl Tracepoint {
         }
         let fixed = fields.iter().map(|field| field.offset + field.size).max().unwrap_or(8).max(8);
         let def = Arc::new(declared(category, name, &fields)?);
-        Ok(Self { category: category.to_owned(), name: name.to_owned(), def, fields, fixed })
+        Ok(Self { category: category.to_owned(), name: name.to_owned(), def, fields, fixed, filter: None })
+    }
+
+    /// Only events for which one of `filters` holds.
+    ///
+    /// # Errors
+    /// One of them is not understood.
+    fn filtered(self, filters: &[&str]) -> Result<Self> {
+        let of = |text: &&str| match Condition::parse(text, &self.fields) {
+            Ok(condition) => Ok(condition),
+            Err(why) => bail!("-e {}/{text}/: {why}", self.def.name),
+        };
+        let mut conditions = filters.iter().map(of).collect::<Result<Vec<_>>>()?;
+        let condition = if conditions.len() == 1 { conditions.remove(0) } else { Condition::Any(conditions) };
+        let program = Program::new(&condition);
+        Ok(Self { filter: Some(Filter { condition, program }), ..self })
     }
 }
 
@@ -163,33 +205,56 @@ pub(crate) fn find(terms: &[EventTerm]) -> Result<Wanted> {
     find_in(Path::new(root), terms)
 }
 
+/// An `-e` expression without what stands in quotes there.
+pub(crate) fn without_texts(text: &str) -> String {
+    let (mut out, mut quote) = (String::with_capacity(text.len()), None);
+    for c in text.chars() {
+        match quote {
+            Some(open) if c != open => continue,
+            Some(_) => quote = None,
+            None if c == '"' || c == '\'' => {
+                quote = Some(c);
+                out.push(c);
+                out.push_str("...");
+                continue;
+            }
+            None => {}
+        }
+        out.push(c);
+    }
+    out
+}
+
 fn written(term: &EventTerm) -> String {
     format!("{}{}:{}", if term.negated { "!" } else { "" }, term.family, term.event)
 }
 
+/// Filters of a tracepoint by the terms that name it; None = one of them takes all events.
+type Filters<'a> = Option<Vec<&'a str>>;
+
 fn find_in(root: &Path, terms: &[EventTerm]) -> Result<Wanted> {
-    let mut names = BTreeSet::new();
+    let mut names: BTreeMap<(String, String), Filters<'_>> = BTreeMap::new();
     // negative terms last: their order does not matter
     for term in terms.iter().filter(|term| !term.negated) {
-        if term.event.contains('/') {
-            bail!(
-                "-e {}: record takes no filter behind a tracepoint; record all, and choose when it is read",
-                written(term)
-            );
-        }
         let found = matching(root, term)?;
         if found.is_empty() {
             bail!("{}", no_such(root, term));
         }
-        names.extend(found);
+        for name in found {
+            let filters = names.entry(name).or_insert_with(|| Some(Vec::new()));
+            match &term.filter {
+                Some(text) => filters.iter_mut().for_each(|filters| filters.push(text)),
+                None => *filters = None,
+            }
+        }
     }
     for term in terms.iter().filter(|term| term.negated) {
         let out = matching(root, term)?;
-        names.retain(|name| !out.contains(name));
+        names.retain(|name, _| !out.contains(name));
     }
     let mut wanted = Wanted::default();
-    for (category, name) in names {
-        add(&mut wanted, root, &category, &name);
+    for ((category, name), filters) in names {
+        add(&mut wanted, root, (&category, &name), filters.as_deref())?;
     }
     if wanted.tracepoints.is_empty() && wanted.families.is_empty() && terms.iter().any(|term| !term.negated) {
         bail!("-e: nothing is left to record: {}", wanted.notes.join("; "));
@@ -198,21 +263,30 @@ fn find_in(root: &Path, terms: &[EventTerm]) -> Result<Wanted> {
 }
 
 /// Adds one tracepoint, or the family that stores it, or a note why not.
-fn add(wanted: &mut Wanted, root: &Path, category: &str, name: &str) {
+fn add(wanted: &mut Wanted, root: &Path, (category, name): (&str, &str), filters: Option<&[&str]>) -> Result<()> {
     let full = format!("{category}:{name}");
     if let Some((_, family)) = OF_FAMILIES.iter().find(|(known, _)| *known == full) {
+        if let Some(filters) = filters {
+            bail!(
+                "-e {full}/{}/: it is recorded by the family {}, which takes no filter; record all, or leave it out: -e '!{full}'",
+                filters.join("/ and /"),
+                family.name()
+            );
+        }
         wanted.notes.push(format!("{full} is recorded by the family {}", family.name()));
         if !wanted.families.contains(family) {
             wanted.families.push(*family);
         }
-        return;
+        return Ok(());
     }
     let text = bounded::lines(root.join(category).join(name).join("format"), FORMAT_BYTES);
     let made = text.map_err(|error| error.to_string()).and_then(|text| Tracepoint::new(category, name, &text));
-    match made {
-        Ok(tracepoint) => wanted.tracepoints.push(Arc::new(tracepoint)),
-        Err(why) => wanted.notes.push(format!("{full} is not recorded: {why}")),
+    match (made, filters) {
+        (Ok(tracepoint), None) => wanted.tracepoints.push(Arc::new(tracepoint)),
+        (Ok(tracepoint), Some(filters)) => wanted.tracepoints.push(Arc::new(tracepoint.filtered(filters)?)),
+        (Err(why), _) => wanted.notes.push(format!("{full} is not recorded: {why}")),
     }
+    Ok(())
 }
 
 /// Directories in `dir`; ftrace's own are no tracepoints.
@@ -262,7 +336,9 @@ mod tests {
     fn term(text: &str) -> EventTerm {
         let (negated, rest) = text.strip_prefix('!').map_or((false, text), |rest| (true, rest));
         let (family, event) = rest.split_once(':').unwrap();
-        EventTerm { negated, family: family.to_owned(), event: event.to_owned() }
+        let (event, filter) = event.split_once('/').map_or((event, None), |(event, filter)| (event, Some(filter)));
+        let filter = filter.map(|filter| filter.trim_end_matches('/').to_owned());
+        EventTerm { negated, family: family.to_owned(), event: event.to_owned(), filter }
     }
 
     fn tree() -> tempfile::TempDir {
@@ -299,10 +375,42 @@ mod tests {
         let error = |text| names(&[text]).unwrap_err().to_string();
         assert!(error("timr:timer_start").contains("did you mean timer:timer_start?"), "{}", error("timr:timer_start"));
         assert!(error("timer:timer_stop").contains("timer:timer_start"));
-        assert!(error("timer:timer_start/value>1/").contains("no filter"));
         assert!(error("syscalls:*").contains("no such tracepoint"), "calls have names of their own");
         assert!(error("ftrace:function").contains("no such tracepoint"));
         assert!(error("odd:odd").contains("nothing is left"), "{}", error("odd:odd"));
+    }
+
+    #[test]
+    fn filters_choose_among_events() {
+        let dir = tree();
+        let of = |terms: &[&str]| find_in(dir.path(), &terms.iter().map(|text| term(text)).collect::<Vec<_>>());
+        let recorded = |terms: &[&str], value: i32| {
+            let found = of(terms).unwrap();
+            let one = found.tracepoints.iter().find(|one| one.name == "timer_start").expect("it is recorded");
+            let Some(filter) = &one.filter else { return true };
+            assert_eq!((one.cookie(3) & 0xffff, one.filter().is_some()), (0x8003, true));
+            let record = [&[0; 8], &value.to_ne_bytes()[..], &[0; 8]].concat();
+            filter.condition.holds(&record).unwrap()
+        };
+        assert!(recorded(&["timer:timer_start/value>1/"], 2) && !recorded(&["timer:timer_start/value>1/"], 1));
+        let two = ["timer:timer_start/value==1/", "timer:*start/value==2/"];
+        assert_eq!([1, 2, 3].map(|value| recorded(&two, value)), [true, true, false]);
+        assert!(recorded(&["timer:timer_start/value==1/", "timer:timer_start"], 3), "one term takes all");
+        let error = |terms: &[&str]| of(terms).unwrap_err().to_string();
+        let said = error(&["timer:*/value==1/"]);
+        assert!(
+            said.contains("timer:timer_cancel/value==1/: there is no field 'value'") && said.contains("cpu"),
+            "{said}"
+        );
+        assert!(of(&["timer:*/value==1/", "!*:*cancel"]).is_ok(), "what is left out needs no such field");
+        assert!(error(&["sched:*/value==1/"]).contains("the family sched, which takes no filter"));
+    }
+
+    #[test]
+    fn texts_of_filters_can_be_hidden() {
+        let shown = without_texts("a:b/name ~ \"/home/x'*\" && n == 3/,read,c:d/x=='y'/");
+        assert_eq!(shown, "a:b/name ~ \"...\" && n == 3/,read,c:d/x=='...'/");
+        assert_eq!(without_texts("a:b/x=='y"), "a:b/x=='...");
     }
 
     #[test]

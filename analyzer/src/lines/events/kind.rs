@@ -112,6 +112,8 @@ struct Term {
     negated: bool,
     /// It names a kind, or a table, that this program knows.
     built_in: bool,
+    /// A filter stood behind it.
+    filtered: bool,
 }
 
 impl Term {
@@ -140,7 +142,7 @@ impl Wanted {
         let mut all = Vec::new();
         for term in terms {
             let pattern = format!("{}:{}", term.family, term.event);
-            let mut term = Term { pattern, negated: term.negated, built_in: false };
+            let mut term = Term { pattern, negated: term.negated, built_in: false, filtered: term.filter.is_some() };
             let mut found = 0;
             for (kind, name, aliases, _) in Kind::ALL {
                 if term.names(name) || aliases.iter().any(|name| term.names(name)) {
@@ -155,11 +157,17 @@ impl Wanted {
     }
 
     /// Refuses a term that names neither a kind nor one of `tables`, the names of the tape's tables. They are read only
-    /// if some term names no kind.
+    /// if some term names no kind. A filter behind a term is refused too.
     ///
     /// # Errors
     /// There is such a term: bad usage.
     pub fn check<'a>(&self, tables: impl FnOnce() -> Vec<&'a str>) -> Result<()> {
+        if let Some(term) = self.terms.iter().find(|term| term.filtered) {
+            bail!(BadUsage(format!(
+                "-e '{}/.../': a filter on fields is of record; choose among the fields in --format json or csv",
+                term.pattern
+            )));
+        }
         let unknown: Vec<&Term> = self.terms.iter().filter(|term| !term.built_in).collect();
         if unknown.is_empty() {
             return Ok(());
@@ -261,6 +269,8 @@ mod tests {
         assert!(wanted.check(|| vec!["writeback:written"]).is_err(), "what is left out must be there");
         assert!(wanted.has_table("writeback:written") && !wanted.has_table("writeback:start"));
         assert!(!wanted.has_table("x:y") && wanted.tables() && !wanted.is_empty());
+        let error = asked("writeback:*/ino==1/").check(|| vec!["writeback:written"]).unwrap_err();
+        assert!(error.to_string().contains("is of record"), "{error}");
         assert!(asked("sched:*").has_table("sched:mine") && !asked("sched:*").tables());
         assert!(asked("!signal:*").is_empty() && asked("read").is_empty());
     }

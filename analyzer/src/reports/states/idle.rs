@@ -4,37 +4,8 @@ use systape_format::model::Extent;
 
 use crate::asked::config::Config;
 use crate::derive::runs::{Doing, End, Interval, State};
+use crate::derive::waits::{self, Waits};
 use crate::reports::Context;
-
-/// Calls in which programs wait for work.
-const WAITS: &[&str] = &[
-    "poll",
-    "ppoll",
-    "select",
-    "pselect6",
-    "epoll_wait",
-    "epoll_pwait",
-    "epoll_pwait2",
-    "accept",
-    "accept4",
-    "nanosleep",
-    "clock_nanosleep",
-    "futex",
-    "futex_wait",
-    "futex_waitv",
-    "rt_sigtimedwait",
-];
-/// Calls that wait for work when they are on a pipe.
-const READS: &[&str] = &["read", "readv"];
-
-/// Kind of the call in which a thread waits.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Waits {
-    /// A call that waits for work.
-    Call,
-    /// A read: of a pipe it waits for work.
-    Reads,
-}
 
 /// Time of one row.
 #[derive(Clone, Copy, Debug, Default)]
@@ -82,9 +53,7 @@ pub(super) fn waits(context: &Context<'_>, interval: &Interval, (from, to): (u64
         return None;
     }
     let info = context.question.book.get(call.call);
-    let name = info.name.as_str();
-    let reads = READS.contains(&name).then_some(Waits::Reads);
-    if WAITS.contains(&name) { Some(Waits::Call) } else { reads }
+    waits::for_work(&info.name)
 }
 
 /// The line of text for all of them.

@@ -1,0 +1,552 @@
+//! Time in calls by process, call and file, and waits for futexes: the shared input of the rules about calls.
+//!
+//! Calls that wait for work are left out, and waits for a CPU are subtracted where they are known. Memory is bounded: when there are more
+//! sums than [`SUMS`], the smaller half is dropped, and the answer says so.
+
+use std::borrow::Cow;
+use std::hash::Hash;
+use std::ops::Range;
+use std::sync::Arc;
+
+use rustc_hash::FxHashMap;
+use systape_abi::{is_restart, sockaddr_text};
+use systape_format::model::{Call, CallState, Task};
+
+use super::cpu::{Waited, wider};
+use crate::derive::paths::feed::{Reader, Waiting};
+use crate::derive::paths::names::{Name, uses};
+use crate::derive::processes::track::key;
+use crate::derive::waits;
+use crate::table::calls::CallInfo;
+use crate::table::load::Loaded;
+use crate::table::question::Question;
+
+/// A call is slow from this on, ns ...
+const SLOW: u64 = 2_000_000;
+/// ... and this for each byte that it moved: 50 MB/s.
+const SLOW_BYTE: u64 = 20;
+/// Most sums that are kept.
+const SUMS: usize = 1 << 17;
+/// Most threads of a futex that are told apart.
+const THREADS: usize = 64;
+/// `clone` with it waits until the child runs another program.
+const CLONE_VFORK: u64 = 0x4000;
+
+/// Operations of futex: include/uapi/linux/futex.h.
+mod op {
+    pub(super) const WAIT: u64 = 0;
+    pub(super) const WAKE: u64 = 1;
+    pub(super) const REQUEUE: u64 = 3;
+    pub(super) const CMP_REQUEUE: u64 = 4;
+    pub(super) const WAKE_OP: u64 = 5;
+    pub(super) const LOCK_PI: u64 = 6;
+    pub(super) const UNLOCK_PI: u64 = 7;
+    pub(super) const WAIT_BITSET: u64 = 9;
+    pub(super) const WAKE_BITSET: u64 = 10;
+    pub(super) const LOCK_PI2: u64 = 13;
+}
+
+/// What a call is on.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) enum Object {
+    /// Nothing.
+    None,
+    /// Not known.
+    Unknown,
+    /// A path, or the name of a socket.
+    Named(Arc<[u8]>),
+}
+
+/// The key of a sum.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Key {
+    /// The process.
+    pub process: u64,
+    /// Its pid.
+    pub pid: u32,
+    /// Name of the thread.
+    pub comm: Arc<[u8]>,
+    /// The call.
+    pub call: Call,
+    /// The error; 0: none.
+    pub errno: u16,
+    /// What it is on.
+    pub object: Object,
+}
+
+/// Time of calls.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Work {
+    /// How many.
+    pub calls: u64,
+    /// Time in them, ns.
+    pub ns: u64,
+    /// Part of `calls`: slow ones, and the time in them.
+    pub slow: u64,
+    /// See `slow`.
+    pub slow_ns: u64,
+    /// The longest, ns.
+    pub max: u64,
+    /// What they moved.
+    pub bytes: u64,
+    /// When the first began and the last ended.
+    pub span: Option<(u64, u64)>,
+    /// The same of slow ones.
+    pub slow_span: Option<(u64, u64)>,
+    /// One was open at the end, or began before the start: times are lower bounds.
+    pub open: bool,
+}
+
+impl Work {
+    /// Adds `other`.
+    pub(crate) fn add(&mut self, other: &Self) {
+        let sums = [
+            (&mut self.calls, other.calls),
+            (&mut self.ns, other.ns),
+            (&mut self.slow, other.slow),
+            (&mut self.slow_ns, other.slow_ns),
+            (&mut self.bytes, other.bytes),
+        ];
+        sums.into_iter().for_each(|(sum, more)| *sum = sum.saturating_add(more));
+        self.max = self.max.max(other.max);
+        for (span, other) in [(&mut self.span, other.span), (&mut self.slow_span, other.slow_span)] {
+            if let Some((first, last)) = other {
+                *span = wider(*span, first, last);
+            }
+        }
+        self.open |= other.open;
+    }
+}
+
+/// Waits for one futex.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Futex {
+    /// How many waits.
+    pub waits: u64,
+    /// Time in them, ns.
+    pub ns: u64,
+    /// The longest, ns.
+    pub max: u64,
+    /// When the first began and the last ended.
+    pub span: Option<(u64, u64)>,
+    /// Threads that waited, and those that woke others.
+    pub waiters: Vec<u32>,
+    /// See `waiters`.
+    pub wakers: Vec<u32>,
+    /// A wait said that it is for a lock.
+    pub lock: bool,
+    /// One was open at the end.
+    pub open: bool,
+}
+
+impl Futex {
+    fn add(&mut self, other: &Self) {
+        (self.waits, self.ns) = (self.waits.saturating_add(other.waits), self.ns.saturating_add(other.ns));
+        self.max = self.max.max(other.max);
+        if let Some((first, last)) = other.span {
+            self.span = wider(self.span, first, last);
+        }
+        other.waiters.iter().for_each(|thread| remember(&mut self.waiters, *thread));
+        other.wakers.iter().for_each(|thread| remember(&mut self.wakers, *thread));
+        self.lock |= other.lock;
+        self.open |= other.open;
+    }
+
+    /// Whether it is a lock: a wait says so, or threads that waited woke others too, as who had to wait for a lock gives it on.
+    pub(crate) fn is_lock(&self) -> bool {
+        self.lock || self.waiters.iter().any(|thread| self.wakers.contains(thread))
+    }
+}
+
+fn remember(threads: &mut Vec<u32>, thread: u32) {
+    if threads.len() < THREADS && !threads.contains(&thread) {
+        threads.push(thread);
+    }
+}
+
+/// The key of a futex.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Lock {
+    /// The process.
+    pub process: u64,
+    /// Its pid.
+    pub pid: u32,
+    /// Its address there.
+    pub address: u64,
+}
+
+/// The sums.
+#[derive(Debug, Default)]
+pub(crate) struct Sums {
+    /// Of calls.
+    pub calls: FxHashMap<Key, Work>,
+    /// Of futexes, with the name of a thread that waited.
+    pub futexes: FxHashMap<Lock, (Arc<[u8]>, Futex)>,
+    /// Some were dropped: each of the others may lack what was dropped before.
+    pub cut: bool,
+}
+
+impl Sums {
+    /// Adds a sum of calls.
+    pub(crate) fn add(&mut self, key: Key, work: &Work) {
+        self.calls.entry(key).or_default().add(work);
+        if self.calls.len() > SUMS {
+            self.cut = true;
+            drop_half(&mut self.calls, |work| work.ns);
+        }
+    }
+
+    fn add_futex(&mut self, lock: Lock, comm: &Arc<[u8]>, futex: &Futex) {
+        self.futexes.entry(lock).or_insert_with(|| (Arc::clone(comm), Futex::default())).1.add(futex);
+        if self.futexes.len() > SUMS {
+            self.cut = true;
+            drop_half(&mut self.futexes, |(_, futex)| futex.ns);
+        }
+    }
+
+    /// Adds those of a segment.
+    pub(crate) fn merge(&mut self, part: Self) {
+        part.calls.into_iter().for_each(|(key, work)| self.add(key, &work));
+        part.futexes.into_iter().for_each(|(lock, (comm, futex))| self.add_futex(lock, &comm, &futex));
+        self.cut |= part.cut;
+    }
+}
+
+/// Keeps the half of `sums` with most time.
+fn drop_half<K: Eq + Hash, V>(sums: &mut FxHashMap<K, V>, ns: impl Fn(&V) -> u64) {
+    let mut times: Vec<u64> = sums.values().map(&ns).collect();
+    let middle = times.len() / 2;
+    let (_, median, _) = times.select_nth_unstable(middle);
+    let median = *median;
+    let mut room = middle;
+    sums.retain(|_, sum| {
+        let keeps = ns(sum) > median || (ns(sum) == median && room > 0);
+        room -= usize::from(keeps && room > 0);
+        keeps
+    });
+}
+
+/// A call on a file in the current directory.
+#[derive(Debug)]
+pub(crate) struct Relative {
+    /// Its key, without the file.
+    pub key: Key,
+    /// The file.
+    pub name: Vec<u8>,
+    /// What it adds.
+    pub work: Work,
+}
+
+/// Reads calls.
+pub(crate) struct Calls<'a> {
+    /// What is asked.
+    pub question: &'a Question<'a>,
+    /// Waits for a CPU.
+    pub waited: &'a Waited,
+}
+
+/// What a call counts as.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Sort {
+    /// It waits for work.
+    Skip,
+    /// It waits for a futex, or wakes who does.
+    Futex,
+    /// It makes data durable: its time is that of the storage.
+    Durable,
+    /// It connects.
+    Connect,
+    /// It takes data.
+    Takes,
+    /// It gives data.
+    Gives,
+    /// Anything else.
+    Plain,
+}
+
+fn sort(info: &CallInfo) -> Sort {
+    match info.name.as_str() {
+        "futex" => Sort::Futex,
+        // which of them waits for its child is in memory that is not on the tape
+        "clone3" => Sort::Skip,
+        _ if info.is_exit => Sort::Skip,
+        name if is_durable(name) => Sort::Durable,
+        "connect" => Sort::Connect,
+        name if waits::for_anything(name) => Sort::Skip,
+        name if info.io.reads().is_some() || name.starts_with("recv") => Sort::Takes,
+        _ if info.io.writes().is_some() => Sort::Gives,
+        _ => Sort::Plain,
+    }
+}
+
+/// Whether the call `name` makes data durable.
+pub(crate) fn is_durable(name: &str) -> bool {
+    matches!(name, "fsync" | "fdatasync" | "sync" | "syncfs" | "sync_file_range" | "msync")
+}
+
+/// Whether the call `name` takes locks of files.
+pub(crate) fn takes_lock(name: &str) -> bool {
+    matches!(name, "flock" | "fcntl" | "fcntl64")
+}
+
+/// Whether the socket called `name` is of a client: its own port is one of those that the kernel gives out, above the other's.
+fn of_client(name: &[u8]) -> bool {
+    let Ok(name) = std::str::from_utf8(name) else { return false };
+    let port = |end: &str| end.rsplit(':').next().and_then(|port| port.parse::<u16>().ok());
+    let ends = name.split_once(":[").and_then(|(_, rest)| rest.strip_suffix(']')?.split_once("->"));
+    let Some((local, remote)) = ends else { return false };
+    matches!((port(local), port(remote)), (Some(local), Some(remote)) if local > remote)
+}
+
+impl Reader for Calls<'_> {
+    type Sum = Sums;
+    type Row = Relative;
+
+    fn wants(&self, segment: usize) -> bool {
+        self.question.scope.may_match(&self.question.tape.segments()[segment])
+    }
+
+    fn read(&self, segment: &Loaded, range: Range<usize>, waiting: &mut Vec<Waiting<Relative>>) -> Sums {
+        let filter = self.question.scope.segment(&segment.dict, segment.number);
+        let mut part = Part {
+            reader: self,
+            segment,
+            objects: vec![Object::None, Object::Unknown],
+            numbers: FxHashMap::default(),
+            sums: FxHashMap::default(),
+            futexes: FxHashMap::default(),
+            comms: FxHashMap::default(),
+        };
+        let sorts: Vec<Sort> = segment.calls.iter().map(|info| sort(info)).collect();
+        for row in range {
+            let sort = sorts[segment.core.call[row] as usize];
+            let state = segment.core.state[row];
+            let timed = !matches!(state, CallState::CloneChild | CallState::Denied | CallState::LostEnter);
+            if sort != Sort::Skip && timed && filter.core(&segment.core, row) && filter.time(&segment.time, row) {
+                part.call(row, sort, waiting);
+            }
+        }
+        part.sums()
+    }
+}
+
+/// Indices of nothing and of what is not known.
+const NOTHING: u32 = 0;
+/// See [`NOTHING`].
+const UNKNOWN: u32 = 1;
+
+/// Sums of a segment by its own numbers.
+struct Part<'a> {
+    reader: &'a Calls<'a>,
+    segment: &'a Loaded,
+    objects: Vec<Object>,
+    numbers: FxHashMap<Cow<'a, [u8]>, u32>,
+    /// By task, call, error and object.
+    sums: FxHashMap<(u32, u32, u16, u32), Work>,
+    /// By task and address.
+    futexes: FxHashMap<(u32, u64), Futex>,
+    comms: FxHashMap<u32, Arc<[u8]>>,
+}
+
+impl<'a> Part<'a> {
+    fn call(&mut self, row: usize, sort: Sort, waiting: &mut Vec<Waiting<Relative>>) {
+        if sort == Sort::Futex {
+            return self.futex(row);
+        }
+        let segment = self.segment;
+        if sort == Sort::Plain && segment.call(row).name == "clone" {
+            let flags = segment.args.args.get(row).map_or(CLONE_VFORK, |args| args[0]);
+            if flags & CLONE_VFORK != 0 {
+                return;
+            }
+        }
+        let object = match sort {
+            Sort::Connect => self.peer(row),
+            _ => match uses(segment, row).next().map(|on| on.name) {
+                None => NOTHING,
+                Some(Name::Unknown) if matches!(sort, Sort::Takes | Sort::Gives) => return,
+                Some(Name::Unknown) => UNKNOWN,
+                Some(Name::Known(name)) if !worth(sort, &name) => return,
+                Some(Name::Known(name)) => self.number(name),
+                Some(Name::InCwd(name)) => {
+                    let (key, work) = (self.key(row), self.work(row, sort));
+                    waiting.push(Waiting { row, what: Relative { key, name: name.to_vec(), work } });
+                    return;
+                }
+            },
+        };
+        let core = &segment.core;
+        let work = self.work(row, sort);
+        self.sums.entry((core.task[row], core.call[row], self.errno(row), object)).or_default().add(&work);
+    }
+
+    /// The other end of a connection that is made.
+    fn peer(&mut self, row: usize) -> u32 {
+        let segment = self.segment;
+        let address = segment.captured(row).iter().find(|value| value.arg == 1 && value.status.is_whole());
+        match address {
+            Some(address) => self.number(sockaddr_text(&address.bytes).into_bytes().into()),
+            None => UNKNOWN,
+        }
+    }
+
+    fn number(&mut self, name: Cow<'a, [u8]>) -> u32 {
+        let objects = &mut self.objects;
+        *self.numbers.entry(name).or_insert_with_key(|name| {
+            objects.push(Object::Named(Arc::from(&**name)));
+            objects.len() as u32 - 1
+        })
+    }
+
+    fn errno(&self, row: usize) -> u16 {
+        let errno = self.segment.core.errno[row];
+        if is_restart(errno) { 0 } else { errno }
+    }
+
+    fn comm(&mut self, task: u32) -> Arc<[u8]> {
+        let segment = self.segment;
+        Arc::clone(self.comms.entry(task).or_insert_with(|| Arc::from(&*segment.dict.tasks[task as usize].comm)))
+    }
+
+    fn key(&mut self, row: usize) -> Key {
+        let index = self.segment.core.task[row];
+        let task = &self.segment.dict.tasks[index as usize];
+        let call = self.segment.dict.calls[self.segment.core.call[row] as usize];
+        let (process, pid) = (key(task), task.pid);
+        Key { process, pid, comm: self.comm(index), call, errno: self.errno(row), object: Object::Unknown }
+    }
+
+    /// Time of the call of `row` without waits for a CPU, and whether it is a lower bound.
+    fn time(&self, row: usize) -> (u64, (u64, u64), bool) {
+        let (from, dur) = (self.segment.time.start[row], self.segment.core.dur[row]);
+        let to = from.saturating_add(dur);
+        let waited = self.reader.waited.within(self.segment.task(row).utid, from, to);
+        let open = matches!(
+            self.segment.core.state[row],
+            CallState::InFlight | CallState::Killed | CallState::NoReturn | CallState::BeganBefore
+        );
+        (dur.saturating_sub(waited), (from, to), open)
+    }
+
+    fn work(&self, row: usize, sort: Sort) -> Work {
+        let (ns, span, open) = self.time(row);
+        let core = &self.segment.core;
+        let moves = core.errno[row] == 0 && core.state[row].returned() && self.segment.call(row).io.moves_bytes();
+        let ret = self.segment.args.ret.get(row).copied().filter(|_| moves);
+        let bytes = ret.and_then(|ret| u64::try_from(ret).ok()).unwrap_or(0);
+        let limit = if sort == Sort::Durable { 0 } else { SLOW.saturating_add(bytes.saturating_mul(SLOW_BYTE)) };
+        let slow = ns >= limit;
+        Work {
+            calls: 1,
+            ns,
+            slow: slow.into(),
+            slow_ns: if slow { ns } else { 0 },
+            max: ns,
+            bytes,
+            span: Some(span),
+            slow_span: slow.then_some(span),
+            open,
+        }
+    }
+
+    fn futex(&mut self, row: usize) {
+        let Some(args) = self.segment.args.args.get(row) else { return };
+        let (address, op, value) = (args[0], args[1] & 0x7f, args[2] as u32);
+        let index = self.segment.core.task[row];
+        let thread = self.segment.dict.tasks[index as usize].utid;
+        let mut futex = Futex::default();
+        match op {
+            op::WAIT | op::WAIT_BITSET | op::LOCK_PI | op::LOCK_PI2 => {
+                let (ns, span, open) = self.time(row);
+                (futex.waits, futex.ns, futex.max, futex.span, futex.open) = (1, ns, ns, Some(span), open);
+                futex.waiters.push(thread);
+                // the value of a lock that others wait for, of glibc and of Go's runtime
+                futex.lock = matches!(op, op::LOCK_PI | op::LOCK_PI2) || (op == op::WAIT && value == 2);
+            }
+            op::WAKE | op::WAKE_BITSET | op::WAKE_OP | op::REQUEUE | op::CMP_REQUEUE | op::UNLOCK_PI => {
+                futex.wakers.push(thread);
+            }
+            _ => return,
+        }
+        self.futexes.entry((index, address)).or_default().add(&futex);
+    }
+
+    fn sums(mut self) -> Sums {
+        let mut all = Sums::default();
+        for ((index, call, errno, object), work) in std::mem::take(&mut self.sums) {
+            let task: &Task = &self.segment.dict.tasks[index as usize];
+            let (process, pid, comm) = (key(task), task.pid, self.comm(index));
+            let (call, object) = (self.segment.dict.calls[call as usize], self.objects[object as usize].clone());
+            all.add(Key { process, pid, comm, call, errno, object }, &work);
+        }
+        for ((index, address), futex) in std::mem::take(&mut self.futexes) {
+            let task: &Task = &self.segment.dict.tasks[index as usize];
+            let comm = self.comm(index);
+            all.add_futex(Lock { process: key(task), pid: task.pid, address }, &comm, &futex);
+        }
+        all
+    }
+}
+
+/// Whether time of a call on `name` is worth counting: not that of who waits for somebody to send something.
+fn worth(sort: Sort, name: &[u8]) -> bool {
+    let path = name.starts_with(b"/");
+    let socket = !path && !name.starts_with(b"pipe:") && !name.starts_with(b"anon_inode:");
+    match sort {
+        Sort::Takes if path => waits::is_storage(name),
+        Sort::Takes => socket && of_client(name),
+        Sort::Gives if path => waits::is_storage(name),
+        Sort::Gives => socket,
+        // what an ioctl of a device waits for only its driver knows
+        _ => path && !name.starts_with(b"/dev/") || waits::is_storage(name),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn named(name: &str) -> Key {
+        let object = Object::Named(Arc::from(name.as_bytes()));
+        let (comm, call) = (Arc::from(&b"app"[..]), Call { abi: 1, nr: 0 });
+        Key { process: 1, pid: 1, comm, call, errno: 0, object }
+    }
+
+    #[test]
+    fn clients_have_the_higher_port() {
+        assert!(of_client(b"TCP:[10.0.0.1:40002->10.0.0.2:443]") && of_client(b"TCPv6:[[::1]:40002->[::1]:80]"));
+        assert!(!of_client(b"TCP:[10.0.0.2:443->10.0.0.1:40002]") && !of_client(b"socket:[17]"));
+    }
+
+    #[test]
+    fn reads_of_who_waits_for_work_are_not_counted() {
+        let worth = |sort, name: &str| worth(sort, name.as_bytes());
+        assert!(worth(Sort::Takes, "/data/x") && worth(Sort::Takes, "TCP:[1.1.1.1:50000->1.1.1.2:80]"));
+        assert!(!worth(Sort::Takes, "/dev/pts/0") && !worth(Sort::Takes, "TCP:[1.1.1.2:80->1.1.1.1:50000]"));
+        assert!(!worth(Sort::Takes, "pipe:[9]") && !worth(Sort::Gives, "pipe:[9]"));
+        assert!(!worth(Sort::Takes, "anon_inode:[eventfd]") && worth(Sort::Durable, "/data/x"));
+    }
+
+    #[test]
+    fn memory_is_bounded_and_what_cost_most_stays() {
+        let mut sums = Sums::default();
+        sums.add(named("/slow"), &Work { calls: 1, ns: 1_000_000_000, ..Work::default() });
+        for at in 0..SUMS + 10 {
+            sums.add(named(&format!("/{at}")), &Work { calls: 1, ns: 5, ..Work::default() });
+        }
+        assert!(sums.cut && sums.calls.len() <= SUMS, "{}", sums.calls.len());
+        assert_eq!(sums.calls[&named("/slow")].ns, 1_000_000_000);
+    }
+
+    #[test]
+    fn a_lock_is_given_on_by_who_waited() {
+        let of = |waiters: &[u32], wakers: &[u32]| Futex {
+            waiters: waiters.to_vec(),
+            wakers: wakers.to_vec(),
+            ..Futex::default()
+        };
+        assert!(of(&[1, 2], &[2, 3]).is_lock());
+        assert!(!of(&[1, 2], &[3]).is_lock(), "a condition is signalled by another thread");
+        assert!(Futex { lock: true, ..of(&[1], &[]) }.is_lock());
+    }
+}

@@ -1,0 +1,167 @@
+//! Waits for a CPU, time on one and time asleep of each process, as a sink of [`crate::derive::runs`].
+
+use rustc_hash::FxHashMap;
+use systape_format::model::Task;
+
+use crate::derive::processes::track::key;
+use crate::derive::runs::keys::is_kernel;
+use crate::derive::runs::{Interval, Sink, Slot, State, Thread, Why};
+use crate::table::filter::Scope;
+
+/// Shorter waits for a CPU are not subtracted from calls, ns.
+const WORTH: u64 = 100_000;
+/// Most waits that are kept for that; with more, times of calls hold waits for a CPU.
+const KEPT: usize = 1 << 20;
+/// Most processes that are told apart; further ones are left out.
+const PROCESSES: usize = 1 << 16;
+
+/// What one process did.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Ran {
+    /// Its newest name.
+    pub comm: Vec<u8>,
+    /// Its pid.
+    pub pid: u32,
+    /// Whether it is the kernel's.
+    pub kernel: bool,
+    /// Whether it passes the filters.
+    pub asked: bool,
+    /// Time on a CPU, ns.
+    pub ran: u64,
+    /// Time runnable without a CPU, ns.
+    pub waited: u64,
+    /// Number of such waits, and the longest, ns.
+    pub waits: u64,
+    /// See `waits`.
+    pub max: u64,
+    /// First and last of them.
+    pub span: Option<(u64, u64)>,
+    /// Time of all its threads in uninterruptible sleep, ns.
+    pub stuck: u64,
+    /// The longest without a break, ns, and when.
+    pub stuck_max: u64,
+    /// See `stuck_max`.
+    pub stuck_span: Option<(u64, u64)>,
+}
+
+/// Waits for a CPU by thread, for subtracting them from calls.
+#[derive(Debug, Default)]
+pub(crate) struct Waited {
+    by_thread: FxHashMap<u32, Vec<(u64, u64)>>,
+    kept: usize,
+    /// Some are not kept.
+    pub cut: bool,
+}
+
+impl Waited {
+    fn add(&mut self, utid: u32, from: u64, to: u64) {
+        if utid == 0 || to.saturating_sub(from) < WORTH {
+            return;
+        }
+        if self.kept >= KEPT {
+            self.cut = true;
+            return;
+        }
+        self.kept += 1;
+        self.by_thread.entry(utid).or_default().push((from, to));
+    }
+
+    /// The time between `from` and `to` in which the thread waited for a CPU.
+    pub(crate) fn within(&self, utid: u32, from: u64, to: u64) -> u64 {
+        if to.saturating_sub(from) < WORTH {
+            return 0;
+        }
+        let Some(waits) = self.by_thread.get(&utid) else { return 0 };
+        let first = waits.partition_point(|(_, end)| *end <= from);
+        let inside = waits[first..].iter().take_while(|(begin, _)| *begin < to);
+        inside.map(|(begin, end)| end.min(&to).saturating_sub(*begin.max(&from))).sum()
+    }
+}
+
+/// The sink.
+#[derive(Debug)]
+pub(crate) struct Cpu<'a> {
+    scope: &'a Scope<'a>,
+    /// By process.
+    pub ran: FxHashMap<u64, Ran>,
+    /// See [`Waited`].
+    pub waited: Waited,
+    /// Processes are left out.
+    pub cut: bool,
+}
+
+impl<'a> Cpu<'a> {
+    /// Empty, of tasks that pass `scope`.
+    pub(crate) fn new(scope: &'a Scope<'a>) -> Self {
+        Self { scope, ran: FxHashMap::default(), waited: Waited::default(), cut: false }
+    }
+
+    fn process(&mut self, task: &Task) -> Option<&mut Ran> {
+        let key = key(task);
+        if self.ran.len() >= PROCESSES && !self.ran.contains_key(&key) {
+            self.cut = true;
+            return None;
+        }
+        let ran = self.ran.entry(key).or_default();
+        if ran.pid == 0 || (task.tid == task.pid && ran.comm != task.comm) {
+            (ran.pid, ran.comm, ran.kernel) = (task.pid, task.comm.clone(), is_kernel(task));
+            ran.asked |= self.scope.task(task);
+        }
+        Some(ran)
+    }
+}
+
+/// The least span with both.
+pub(crate) fn wider(span: Option<(u64, u64)>, from: u64, to: u64) -> Option<(u64, u64)> {
+    let (first, last) = span.unwrap_or((from, to));
+    Some((first.min(from), last.max(to)))
+}
+
+impl Sink for Cpu<'_> {
+    fn interval(&mut self, threads: &[Thread], slot: Slot, interval: &Interval) {
+        let task = &threads[slot].task;
+        let (from, to) = (interval.from.max(self.scope.from), interval.to.min(self.scope.to));
+        let waits = matches!(interval.state, State::Waiting(why) if why != Why::Made);
+        if to <= from || task.pid == 0 {
+            return;
+        }
+        if waits {
+            self.waited.add(task.utid, from, to);
+        }
+        if interval.state == State::Running || waits || interval.state == State::Sleeping(b'D') {
+            let ns = to - from;
+            let Some(ran) = self.process(task) else { return };
+            match interval.state {
+                State::Running => ran.ran = ran.ran.saturating_add(ns),
+                State::Sleeping(_) => {
+                    ran.stuck = ran.stuck.saturating_add(ns);
+                    if ns > ran.stuck_max {
+                        (ran.stuck_max, ran.stuck_span) = (ns, Some((from, to)));
+                    }
+                }
+                _ => {
+                    ran.waited = ran.waited.saturating_add(ns);
+                    (ran.waits, ran.max) = (ran.waits + 1, ran.max.max(ns));
+                    ran.span = wider(ran.span, from, to);
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn waits_inside_of_a_call_are_found() {
+        let ms = 1_000_000;
+        let mut waited = Waited::default();
+        waited.add(7, 10 * ms, 14 * ms);
+        waited.add(7, 20 * ms, 21 * ms);
+        waited.add(7, 30 * ms, 30 * ms + 1);
+        assert_eq!(waited.within(7, 12 * ms, 25 * ms), 3 * ms);
+        assert_eq!(waited.within(7, 0, 40 * ms), 5 * ms, "short ones are not kept");
+        assert_eq!((waited.within(8, 0, 40 * ms), waited.within(7, 14 * ms, 20 * ms)), (0, 0));
+    }
+}

@@ -1,0 +1,107 @@
+//! One finding, as plain values.
+
+use std::cmp::Reverse;
+
+/// How bad a finding is, before its cost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Class {
+    /// Something broke: a process died, a disk failed. No time saved would give its work back.
+    Broken,
+    /// It cost time.
+    Time,
+    /// It happened, and what it cost is not known.
+    Notice,
+}
+
+impl Class {
+    /// Its name in JSON and CSV.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Broken => "broken",
+            Self::Time => "time",
+            Self::Notice => "notice",
+        }
+    }
+}
+
+/// Whose time it was.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Who {
+    /// Name of the program; empty: nobody's.
+    pub comm: Vec<u8>,
+    /// The process; None: several processes of that name.
+    pub pid: Option<u32>,
+}
+
+/// One finding. Its figures may be too low when events are lost.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Finding {
+    /// Name of its rule.
+    pub rule: &'static str,
+    /// How bad.
+    pub class: Class,
+    /// The wall time that would go away, ns: never more than from the first to the last; None: not known.
+    pub cost: Option<u64>,
+    /// The cost is a lower bound although nothing is lost: a call was still open.
+    pub short: bool,
+    /// Who.
+    pub who: Who,
+    /// Number of processes.
+    pub processes: u64,
+    /// The call; empty: none.
+    pub call: String,
+    /// What it is on: a file, a peer, a disk, a program, a lock; empty: nothing.
+    pub object: Vec<u8>,
+    /// The error; 0: none.
+    pub errno: u16,
+    /// How often.
+    pub count: u64,
+    /// The longest, ns; None: no time belongs to it.
+    pub max: Option<u64>,
+    /// When it began and ended, ns; None: not known.
+    pub span: Option<(u64, u64)>,
+    /// The sentence, with `{count}` and `{max}` where these figures stand, `{mark}` before others; names in it are escaped.
+    pub text: String,
+    /// The arguments of `analyze` that show it; the tape's name is put behind them.
+    pub command: String,
+}
+
+impl Finding {
+    /// The key by which findings are ranked: the worst first.
+    pub(crate) fn place(&self) -> impl Ord + use<> {
+        (self.class, Reverse(self.cost), Reverse(self.count), self.span, self.text.clone())
+    }
+}
+
+/// The wall time in `ns` of several, perhaps at the same time, that lie in `span`.
+pub(crate) fn wall(ns: u64, span: Option<(u64, u64)>) -> u64 {
+    span.map_or(ns, |(first, last)| ns.min(last.saturating_sub(first)))
+}
+
+/// `1204` as `1,204`.
+pub(crate) fn count_text(count: u64) -> String {
+    let digits = count.to_string();
+    let mut text = String::new();
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn wall_time_is_no_more_than_there_was() {
+        assert_eq!((wall(70, Some((10, 50))), wall(30, Some((10, 50))), wall(70, None)), (40, 30, 70));
+    }
+
+    #[test]
+    fn thousands_have_commas() {
+        assert_eq!([7, 1204, 1_000_000].map(count_text), ["7", "1,204", "1,000,000"]);
+    }
+}

@@ -1,0 +1,67 @@
+//! Programs that were started, by path, and processes that a signal ended.
+
+use std::collections::BTreeMap;
+
+use systape_format::model::Task;
+
+use super::cpu::wider;
+use crate::derive::processes::Processes;
+
+/// Runs of one program.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Program {
+    /// Its path as given to exec, else its name.
+    pub path: Vec<u8>,
+    /// The name of its processes.
+    pub comm: Vec<u8>,
+    /// How often it was started.
+    pub starts: u64,
+    /// How long its processes lived, ns, and the longest; those that did not end are in none.
+    pub lived: u64,
+    /// See `lived`.
+    pub max: u64,
+    /// From the first start to the last start, and to the last end.
+    pub starts_span: Option<(u64, u64)>,
+    /// See `starts_span`.
+    pub span: Option<(u64, u64)>,
+    /// Who started them: name, pid, how many; the busiest first.
+    pub parents: Vec<(Vec<u8>, u32, u64)>,
+}
+
+/// All programs that processes which pass `asked` started between `from` and `to`.
+pub(crate) fn programs(processes: &Processes, asked: impl Fn(&Task) -> bool, (from, to): (u64, u64)) -> Vec<Program> {
+    let mut found: BTreeMap<&[u8], Program> = BTreeMap::new();
+    let mut parents: BTreeMap<(&[u8], &[u8], u32), u64> = BTreeMap::new();
+    for process in &processes.all {
+        for image in process.images.iter().filter(|image| image.exec && image.since >= from && image.since < to) {
+            let name: &[u8] = if image.path.is_empty() { &image.task.comm } else { &image.path };
+            if !asked(&image.task) {
+                continue;
+            }
+            let program = found.entry(name).or_default();
+            program.comm.clone_from(&image.task.comm);
+            program.starts += 1;
+            // the time of its fork is that of its start
+            let began = if process.start >= from { process.start } else { image.since };
+            program.starts_span = wider(program.starts_span, began, image.since);
+            let ended = process.end().map(|end| end.ts).filter(|end| *end < to);
+            program.span = wider(program.span, began, ended.unwrap_or(image.since));
+            if let Some(lived) = ended.and_then(|end| end.checked_sub(began)) {
+                program.lived = program.lived.saturating_add(lived);
+                program.max = program.max.max(lived);
+            }
+            if let Some(parent) = process.parent.map(|parent| &processes.all[parent].task) {
+                *parents.entry((name, &parent.comm, parent.pid)).or_default() += 1;
+            }
+        }
+    }
+    for ((name, comm, pid), starts) in parents {
+        if let Some(program) = found.get_mut(name) {
+            program.parents.push((comm.to_vec(), pid, starts));
+        }
+    }
+    let mut all: Vec<Program> =
+        found.into_iter().map(|(path, program)| Program { path: path.to_vec(), ..program }).collect();
+    all.iter_mut().for_each(|program| program.parents.sort_by_key(|(.., starts)| std::cmp::Reverse(*starts)));
+    all
+}

@@ -1,0 +1,84 @@
+//! Processes that died of a signal, and who sent it.
+
+use super::super::finding::{Class, Finding};
+use super::{Death, Inputs, Rule, command};
+use crate::derive::signals::via;
+use crate::values::words::escaped;
+use systape_abi::signo::{SIGABRT, SIGKILL};
+
+/// The rule.
+pub(super) const RULE: Rule = Rule {
+    name: "death",
+    finds: "a process that died of a signal, with its sender; one that the OOM killer chose",
+    limits: "any. A SIGTERM, SIGINT, SIGHUP and the like is a notice, none where it came from the parent or the process itself; SIGPIPE is none",
+    needs: &[],
+    judge,
+};
+
+/// SIGILL, SIGTRAP, SIGBUS, SIGFPE, SIGSEGV, SIGXCPU, SIGXFSZ, SIGSYS beside SIGABRT and SIGKILL: something broke.
+fn broke(sig: u32) -> bool {
+    matches!(sig, SIGABRT | SIGKILL | 4 | 5 | 7 | 8 | 11 | 24 | 25 | 31)
+}
+
+fn judge(inputs: &Inputs) -> Vec<Finding> {
+    const SIGPIPE: u32 = 13;
+    let worth = |death: &&Death| death.sig != SIGPIPE && (broke(death.sig) || !death.by_family);
+    inputs.deaths.iter().filter(worth).map(finding).collect()
+}
+
+fn finding(death: &Death) -> Finding {
+    let name = via::name(death.sig);
+    let by = match &death.sender {
+        Some((comm, pid)) if !death.oom && Some(*pid) != death.who.pid => {
+            format!(", sent by {} {pid} via {}", escaped(comm), death.via)
+        }
+        _ if death.oom => String::new(),
+        _ if death.via == "unknown" => "; who sent it is not known".to_owned(),
+        _ => format!(" via {}", death.via),
+    };
+    let maybe = if death.maybe { "perhaps " } else { "" };
+    let what = if death.oom { "killed by the OOM killer".to_owned() } else { format!("died {maybe}of {name}") };
+    Finding {
+        rule: RULE.name,
+        class: if broke(death.sig) { Class::Broken } else { Class::Notice },
+        cost: None,
+        short: false,
+        who: death.who.clone(),
+        processes: 1,
+        call: String::new(),
+        object: name.into_bytes(),
+        errno: 0,
+        count: 1,
+        max: None,
+        span: Some((death.ts, death.ts)),
+        text: format!("{what}{by}"),
+        command: format!("kills {}", command::task(&death.who)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::super::finding::Who;
+    use super::*;
+
+    #[test]
+    fn deaths_have_senders() {
+        let death = |sig, by_family| Death {
+            who: Who { comm: b"app".to_vec(), pid: Some(7) },
+            sig,
+            sender: Some((b"sh".to_vec(), 9)),
+            by_family,
+            via: "kill",
+            ..Death::default()
+        };
+        let found = |death| judge(&Inputs { deaths: vec![death], ..Inputs::none() });
+        let killed = found(death(9, true));
+        assert_eq!(
+            (killed[0].text.as_str(), killed[0].class),
+            ("died of SIGKILL, sent by sh 9 via kill", Class::Broken)
+        );
+        assert_eq!(found(death(15, false))[0].class, Class::Notice);
+        assert_eq!((found(death(15, true)), found(death(13, false))), (vec![], vec![]));
+        assert_eq!(found(Death { oom: true, ..death(9, false) })[0].text, "killed by the OOM killer");
+    }
+}

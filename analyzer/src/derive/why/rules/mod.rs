@@ -1,0 +1,195 @@
+//! The rules: each judges plain values and makes findings.
+
+mod command;
+mod cpu_wait;
+mod death;
+mod disk_error;
+mod failures;
+mod fsync;
+mod lock;
+mod memory;
+mod program_storm;
+mod retransmits;
+mod slow_calls;
+mod slow_disk;
+mod storm;
+mod stuck;
+
+use systape_format::model::Family;
+
+use super::calls::Futex;
+use super::cpu::Ran;
+use super::disks::Disk;
+use super::finding::{Finding, Who};
+use super::floor::Floor;
+use super::memory::Grew;
+use super::network::Again;
+use super::programs::Program;
+use super::rank::Sum;
+
+/// Waits for one futex of a process.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Waits {
+    /// Whose.
+    pub who: Who,
+    /// Its address.
+    pub address: u64,
+    /// The waits.
+    pub futex: Futex,
+}
+
+/// A process that a signal ended.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Death {
+    /// Who died.
+    pub who: Who,
+    /// Number of the signal.
+    pub sig: u32,
+    /// When.
+    pub ts: u64,
+    /// Who sent it; None: nobody, or not known.
+    pub sender: Option<(Vec<u8>, u32)>,
+    /// The sender is the parent of who died, or that process itself.
+    pub by_family: bool,
+    /// How it was sent, as `analyze kills` says it.
+    pub via: &'static str,
+    /// The OOM killer chose it.
+    pub oom: bool,
+    /// It is not certain that this signal was the one.
+    pub maybe: bool,
+}
+
+/// What the rules judge.
+#[derive(Clone, Debug)]
+pub(crate) struct Inputs {
+    /// Time in calls.
+    pub calls: Vec<Sum>,
+    /// Waits for futexes.
+    pub futexes: Vec<Waits>,
+    /// What processes did with CPUs.
+    pub ran: Vec<Ran>,
+    /// Programs that were started.
+    pub programs: Vec<Program>,
+    /// Processes that died of signals.
+    pub deaths: Vec<Death>,
+    /// I/Os by disk.
+    pub disks: Vec<Disk>,
+    /// Segments sent again, by peer.
+    pub peers: Vec<(Vec<u8>, Again)>,
+    /// Memory of processes.
+    pub memory: Vec<Grew>,
+    /// The least cost of a finding.
+    pub floor: Floor,
+    /// The time looked at, ns.
+    pub length: u64,
+}
+
+impl Inputs {
+    /// Number of values that pass the filters.
+    pub(crate) fn len(&self) -> usize {
+        let ran = self.ran.iter().filter(|ran| ran.asked).count();
+        let others = [self.programs.len(), self.deaths.len(), self.disks.len(), self.peers.len(), self.memory.len()];
+        self.calls.len() + self.futexes.len() + ran + others.iter().sum::<usize>()
+    }
+}
+
+#[cfg(test)]
+impl Inputs {
+    /// Nothing, in a second.
+    pub(crate) fn none() -> Self {
+        let length = 1_000_000_000;
+        let floor = Floor::of(length, None);
+        let (calls, futexes, ran, programs, deaths) = Default::default();
+        let (disks, peers, memory) = Default::default();
+        Self { calls, futexes, ran, programs, deaths, disks, peers, memory, floor, length }
+    }
+}
+
+/// One rule.
+#[derive(Debug)]
+pub(crate) struct Rule {
+    /// Its name, as in JSON.
+    pub name: &'static str,
+    /// What it finds.
+    #[cfg_attr(not(test), expect(dead_code, reason = "a test makes docs/why.md from it"))]
+    pub finds: &'static str,
+    /// From which values on.
+    #[cfg_attr(not(test), expect(dead_code, reason = "a test makes docs/why.md from it"))]
+    pub limits: &'static str,
+    /// The families without which it finds nothing.
+    pub needs: &'static [Family],
+    /// Judges.
+    pub judge: fn(&Inputs) -> Vec<Finding>,
+}
+
+/// Every rule.
+pub(crate) const RULES: &[Rule] = &[
+    death::RULE,
+    disk_error::RULE,
+    slow_calls::RULE,
+    fsync::RULE,
+    failures::RULE,
+    storm::RULE,
+    program_storm::RULE,
+    lock::RULE,
+    cpu_wait::RULE,
+    stuck::RULE,
+    slow_disk::RULE,
+    retransmits::RULE,
+    memory::RULE,
+];
+
+/// Findings of all rules whose families `has`, the worst first; of several about the same calls the costliest.
+pub(crate) fn judge(inputs: &Inputs, has: impl Fn(Family) -> bool) -> Vec<Finding> {
+    let rules = RULES.iter().filter(|rule| rule.needs.iter().all(|family| has(*family)));
+    let mut found: Vec<Finding> = rules.flat_map(|rule| (rule.judge)(inputs)).collect();
+    found.sort_by_cached_key(Finding::place);
+    let mut kept: Vec<Finding> = Vec::new();
+    for finding in found {
+        let same = |other: &Finding| {
+            !finding.call.is_empty()
+                && (&other.who.comm, &other.call, &other.object) == (&finding.who.comm, &finding.call, &finding.object)
+        };
+        if !kept.iter().any(same) {
+            kept.push(finding);
+        }
+    }
+    kept
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::path::Path;
+
+    use super::*;
+
+    /// The table of docs/why.md.
+    fn page() -> String {
+        let mut page = "| rule | finds | from |\n|---|---|---|\n".to_owned();
+        for rule in RULES {
+            page += &format!("| `{}` | {} | {} |\n", rule.name, rule.finds, rule.limits);
+        }
+        page
+    }
+
+    #[test]
+    fn the_page_has_every_rule() {
+        let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/why.md");
+        let text = fs::read_to_string(&file).unwrap();
+        let (before, rest) = text.split_once("<!-- rules -->\n").expect("the mark");
+        let (is, after) = rest.split_once("<!-- end of rules -->").expect("the other mark");
+        if std::env::var_os("UPDATE_GOLDEN").is_some() {
+            fs::write(&file, format!("{before}<!-- rules -->\n{}<!-- end of rules -->{after}", page())).unwrap();
+        } else {
+            assert_eq!(is, page(), "docs/why.md: UPDATE_GOLDEN=1 writes it");
+        }
+        let names: std::collections::BTreeSet<_> = RULES.iter().map(|rule| rule.name).collect();
+        assert_eq!(names.len(), RULES.len(), "names differ");
+    }
+
+    #[test]
+    fn nothing_is_no_finding() {
+        assert_eq!(judge(&Inputs::none(), |_| true), []);
+    }
+}

@@ -1,0 +1,85 @@
+//! A program that is started again and again.
+
+use super::super::finding::{Class, Finding, Who, wall};
+use super::{Inputs, Rule, command};
+use crate::values::words::escaped;
+
+/// Fewer starts are no storm.
+const STARTS: u64 = 20;
+/// Fewer in a second are none.
+const RATE: u64 = 5;
+/// Programs that run longer on average do work, ns.
+const SHORT: u64 = 100_000_000;
+
+/// The rule.
+pub(super) const RULE: Rule = Rule {
+    name: "program-storm",
+    finds: "a program that is started again and again, and by whom",
+    limits: "20 starts, 5 in a second, shorter than 100 ms on average; from fork to end they take more than the floor",
+    needs: &[systape_format::model::Family::Process],
+    judge,
+};
+
+fn judge(inputs: &Inputs) -> Vec<Finding> {
+    let worth = |program: &&super::Program| {
+        let length = program.starts_span.map_or(0, |(first, last)| last.saturating_sub(first)).max(1);
+        let rate = u128::from(program.starts) * 1_000_000_000 / u128::from(length);
+        program.starts >= STARTS
+            && rate >= u128::from(RATE)
+            && program.lived / program.starts < SHORT
+            && inputs.floor.passes(wall(program.lived, program.span))
+    };
+    inputs.programs.iter().filter(worth).map(finding).collect()
+}
+
+fn finding(program: &super::Program) -> Finding {
+    let by = match program.parents.first() {
+        Some((comm, pid, _)) if program.parents.len() == 1 => format!(" by {} {pid}", escaped(comm)),
+        Some((comm, pid, starts)) => format!(", {{mark}}{starts} of these by {} {pid}", escaped(comm)),
+        None => String::new(),
+    };
+    let length = program.starts_span.map_or(1, |(first, last)| last.saturating_sub(first)).max(1);
+    let rate = program.starts as f64 * 1e9 / length as f64;
+    Finding {
+        rule: RULE.name,
+        class: Class::Time,
+        cost: Some(wall(program.lived, program.span)),
+        short: false,
+        who: Who { comm: program.comm.clone(), pid: None },
+        processes: program.starts,
+        call: String::new(),
+        object: program.path.clone(),
+        errno: 0,
+        count: program.starts,
+        max: Some(program.max),
+        span: program.span,
+        text: format!("{} was started {{count}} times, {{mark}}{rate:.0} a second{by}", escaped(&program.path)),
+        command: format!("exec {}", command::comm(&program.comm)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Program;
+    use super::*;
+
+    #[test]
+    fn short_programs_started_often_are_a_storm() {
+        let program = |starts: u64, each: u64| Program {
+            path: b"/usr/bin/date".to_vec(),
+            comm: b"date".to_vec(),
+            starts,
+            lived: starts * each,
+            max: each,
+            starts_span: Some((0, 2_000_000_000)),
+            span: Some((0, 2_000_000_000)),
+            parents: vec![(b"watch".to_vec(), 9, starts)],
+        };
+        let found = |program| judge(&Inputs { programs: vec![program], ..Inputs::none() });
+        let storm = found(program(60, 3_000_000));
+        assert_eq!(storm[0].text, "/usr/bin/date was started {count} times, {mark}30 a second by watch 9");
+        assert_eq!(storm[0].cost, Some(180_000_000));
+        assert_eq!(found(program(60, 300_000_000)), [], "they do work");
+        assert_eq!((found(program(9, 90_000_000)), found(program(60, 100_000))), (vec![], vec![]));
+    }
+}

@@ -1,0 +1,102 @@
+//! Calls that took long, on one file or peer.
+
+use super::super::calls::{Object, Work, is_durable, takes_lock};
+use super::super::finding::{Class, Finding, wall};
+use super::super::rank::{On, Row, Sum, roll, who};
+use super::{Inputs, Rule, command};
+use crate::values::words::escaped;
+
+/// The rule.
+pub(super) const RULE: Rule = Rule {
+    name: "slow-calls",
+    finds: "calls on one file, socket or directory that took long",
+    limits: "calls of 2 ms and 20 ns for each byte they moved, without waits for a CPU; their sum is above the floor",
+    needs: &[systape_format::model::Family::Syscall],
+    judge,
+};
+
+fn judge(inputs: &Inputs) -> Vec<Finding> {
+    let asked: Vec<Sum> = inputs.calls.iter().filter(|sum| sum.work.slow > 0 && !of_others(sum)).cloned().collect();
+    let rows = roll(&asked, |work| inputs.floor.passes(cost(work)), false);
+    rows.into_iter().map(|row| finding(RULE.name, "slow ", row)).collect()
+}
+
+/// Those that have rules of their own.
+fn of_others(sum: &Sum) -> bool {
+    is_durable(&sum.call) || takes_lock(&sum.call)
+}
+
+/// The wall time of slow calls.
+pub(super) fn cost(work: &Work) -> u64 {
+    wall(work.slow_ns, work.slow_span)
+}
+
+/// ` of /etc/passwd`.
+pub(super) fn of(on: &On, things: u64) -> String {
+    match on {
+        On::One(Object::Named(name)) => format!(" of {}", escaped(name)),
+        On::One(Object::Unknown) => " of an unknown file".to_owned(),
+        On::One(Object::None) => String::new(),
+        On::In(dir) => format!(" of {{mark}}{things} files in {}", escaped(dir)),
+        On::Any => format!(" of {{mark}}{things} files"),
+    }
+}
+
+/// What a row is on, as bytes.
+pub(super) fn object(on: &On) -> Vec<u8> {
+    match on {
+        On::One(Object::Named(name)) => name.to_vec(),
+        On::In(dir) => [dir, &b"/*"[..]].concat(),
+        _ => Vec::new(),
+    }
+}
+
+/// The finding of a row about slow calls.
+pub(super) fn finding(rule: &'static str, which: &str, ((comm, call, _), on, sums): Row) -> Finding {
+    let who = who(&comm, &sums);
+    let work = &sums.work;
+    let open = if work.open { ", not all of it recorded" } else { "" };
+    let calls = if work.slow == 1 { "call" } else { "calls" };
+    Finding {
+        rule,
+        class: Class::Time,
+        cost: Some(cost(work)),
+        short: work.open,
+        processes: sums.pids.len() as u64,
+        object: object(&on),
+        errno: 0,
+        count: work.slow,
+        max: Some(work.max),
+        span: work.slow_span,
+        text: format!("{{count}} {which}{call} {calls}{}, the longest {{max}}{open}", of(&on, sums.things)),
+        command: command::summary(&who, &call, &on, ""),
+        who,
+        call,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::super::finding::Who;
+    use super::super::super::rank::named;
+    use super::*;
+
+    fn sum(call: &str, slow_ns: u64) -> Sum {
+        let span = Some((0, 2_000_000_000));
+        let work =
+            Work { calls: 9, ns: slow_ns, slow: 7, slow_ns, max: 9_000_000, span, slow_span: span, ..Work::default() };
+        let who = Who { comm: b"sh".to_vec(), pid: Some(7) };
+        Sum { who, call: call.into(), errno: 0, object: named("/nfs/x"), work }
+    }
+
+    #[test]
+    fn slow_calls_on_a_file_are_found() {
+        let inputs = |calls| Inputs { calls, ..Inputs::none() };
+        let found = judge(&inputs(vec![sum("openat", 70_000_000)]));
+        assert_eq!((found[0].cost, found[0].count), (Some(70_000_000), 7));
+        assert_eq!(found[0].text, "{count} slow openat calls of /nfs/x, the longest {max}");
+        assert_eq!(found[0].command, "-s --by comm,syscall -e openat -P /nfs/x -p 7");
+        assert_eq!(judge(&inputs(vec![sum("openat", 7_000_000)])), [], "below the floor");
+        assert_eq!(judge(&inputs(vec![sum("fsync", 70_000_000), sum("flock", 70_000_000)])), [], "rules of their own");
+    }
+}

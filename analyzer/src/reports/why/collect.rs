@@ -1,0 +1,203 @@
+//! Makes the inputs of the rules from a tape, in few passes.
+
+use std::ops::ControlFlow;
+
+use anyhow::Result;
+use rustc_hash::FxHashSet;
+use systape_format::model::{Family, Task};
+
+use crate::derive::block::io::Io;
+use crate::derive::paths::feed::{Told, feed};
+use crate::derive::paths::join;
+use crate::derive::processes::{self, Processes};
+use crate::derive::runs::decode::Needs;
+use crate::derive::runs::feed as runs;
+use crate::derive::signals::{Cause, Choice, Missing, Record, Tracker, Via};
+use crate::derive::why::calls::{Calls, Relative, Sums};
+use crate::derive::why::cpu::{Cpu, Waited};
+use crate::derive::why::disks::{Disk, Disks};
+use crate::derive::why::finding::Who;
+use crate::derive::why::floor::Floor;
+use crate::derive::why::memory::{self, Memory};
+use crate::derive::why::network::{self, Peers};
+use crate::derive::why::programs;
+use crate::derive::why::rank::{Sum, object};
+use crate::derive::why::rules::{Death, Inputs, Waits};
+use crate::reports::{Context, scheduling};
+use crate::table::families;
+use crate::table::scan::Scan;
+use crate::values::devices::{Dev, Devices};
+
+/// The inputs, and whether memory did not hold all of them.
+#[derive(Debug)]
+pub(super) struct Collected {
+    /// Of the rules.
+    pub inputs: Inputs,
+    /// Some sums were dropped.
+    pub cut: bool,
+}
+
+/// Reads the tape; parts that cannot be read are added to the losses.
+pub(super) fn collect(
+    context: &mut Context<'_>,
+    recorded: &[Family],
+    floor: Floor,
+    (from, to): (u64, u64),
+) -> Result<Collected> {
+    let tape = context.question.tape;
+    let mut inputs = Inputs {
+        calls: Vec::new(),
+        futexes: Vec::new(),
+        ran: Vec::new(),
+        programs: Vec::new(),
+        deaths: Vec::new(),
+        disks: Vec::new(),
+        peers: Vec::new(),
+        memory: Vec::new(),
+        floor,
+        length: to.saturating_sub(from),
+    };
+    let mut cut = false;
+    let mut waited = Waited::default();
+    if families::recorded(tape, Family::Sched) == Some(true) {
+        let sink = Cpu::new(&context.question.scope);
+        let fed = runs::feed(&context.question, Needs::default(), context.question.scope.to, sink);
+        let Cpu { ran, waited: found, cut: dropped, .. } = fed.tracker.sink;
+        (inputs.ran, waited) = (ran.into_values().collect(), found);
+        cut |= dropped;
+        inputs.ran.sort_by_key(|ran| ran.pid);
+        scheduling::touched(fed.coverage, fed.unsure_until, context);
+    }
+    if recorded.contains(&Family::Syscall) {
+        cut |= calls(context, &waited, &mut inputs)?;
+    }
+    others(context, &mut inputs, (from, context.question.scope.to))?;
+    if recorded.contains(&Family::Process) || recorded.contains(&Family::Signal) {
+        let mut findings = Vec::new();
+        let processes = processes::read::read(tape, &mut findings)?;
+        let scope = &context.question.scope;
+        inputs.programs = programs::programs(&processes, |task| scope.task(task), (from, scope.to));
+        inputs.deaths = deaths(context, &processes, from, &mut findings)?;
+        context.question.loss.findings.append(&mut findings);
+    }
+    Ok(Collected { inputs, cut })
+}
+
+/// Time in calls, and waits for futexes; whether some were dropped.
+fn calls(context: &mut Context<'_>, waited: &Waited, inputs: &mut Inputs) -> Result<bool> {
+    let reader = Calls { question: &context.question, waited };
+    let mut sums = Sums::default();
+    let coverage = feed(&context.question, &reader, |told| {
+        match told {
+            Told::Sum(part) => sums.merge(part),
+            Told::Row(Relative { mut key, name, work }, cwd) => {
+                if let Some(path) = cwd.and_then(|cwd| join(&cwd, &name)) {
+                    key.object = object(path);
+                }
+                sums.add(key, &work);
+            }
+        }
+        Ok(ControlFlow::Continue(()))
+    })?;
+    let book = &context.question.book;
+    let mut calls: Vec<Sum> = sums
+        .calls
+        .into_iter()
+        .map(|(key, work)| Sum {
+            who: Who { comm: key.comm.to_vec(), pid: Some(key.pid) },
+            call: book.get(key.call).name.clone(),
+            errno: key.errno,
+            object: key.object,
+            work,
+        })
+        .collect();
+    calls.sort_by(|a, b| {
+        let key = |sum: &Sum| (sum.who.clone(), sum.errno);
+        (key(a), &a.call, &a.object).cmp(&(key(b), &b.call, &b.object))
+    });
+    inputs.calls = calls;
+    inputs.futexes = sums
+        .futexes
+        .into_iter()
+        .map(|(lock, (comm, futex))| Waits {
+            who: Who { comm: comm.to_vec(), pid: Some(lock.pid) },
+            address: lock.address,
+            futex,
+        })
+        .collect();
+    inputs.futexes.sort_by_key(|waits| (waits.who.pid, waits.address));
+    coverage.tell(&mut context.question.loss);
+    Ok(sums.cut || waited.cut)
+}
+
+/// I/Os by disk, segments sent again, memory.
+fn others(context: &mut Context<'_>, inputs: &mut Inputs, (from, to): (u64, u64)) -> Result<()> {
+    let (tape, scope) = (context.question.tape, &context.question.scope);
+    let devices = Devices::new(tape.session());
+    let (mut disks, mut peers, mut grew) = (Disks::default(), Peers::default(), Memory::default());
+    let coverage = Scan::all(tape).walk(
+        "block I/Os and tables",
+        |segment, dict| Ok((segment.blocks(dict)?, segment.tables(dict)?)),
+        |_, dict, (ios, tables)| {
+            for io in ios.iter().map(|io| Io::new(io, dict)).filter(|io| io.passes(scope)) {
+                let disk = disks.entry(io.io.dev).or_default();
+                disk.add(&io);
+            }
+            for table in &tables {
+                if !scope.by_task() {
+                    network::add(&mut peers, table, (from, to));
+                }
+                memory::add(&mut grew, table, dict, |task| scope.task(task), (from, to));
+            }
+            Ok(ControlFlow::Continue(()))
+        },
+    )?;
+    // those below a stacked device do its I/Os once more
+    let present: FxHashSet<Dev> = disks.keys().copied().collect();
+    let lowest = disks.into_iter().filter(|(dev, _)| devices.below(*dev, &present).is_empty());
+    inputs.disks = lowest.map(|(dev, disk)| Disk { name: devices.name(dev), ..disk }).collect();
+    inputs.peers = peers.into_iter().collect();
+    inputs.memory = grew.into_values().collect();
+    coverage.tell(&mut context.question.loss);
+    Ok(())
+}
+
+/// Processes that died of a signal between `from` and the end of the time asked for.
+fn deaths(context: &Context<'_>, processes: &Processes, from: u64, findings: &mut Vec<String>) -> Result<Vec<Death>> {
+    let scope = &context.question.scope;
+    let passes = |_: Option<&Task>, target: &Task, ts: u64| scope.task(target) && ts < scope.to;
+    let choice = Choice::Fatal;
+    let tracker = Tracker::new(processes, &choice, Box::new(passes));
+    let mut tracker = tracker.hiding_calls(context.question.tape.session().registers_unknown);
+    let coverage = Scan::all(context.question.tape).walk(
+        "signals",
+        |segment, dict| segment.signals(dict),
+        |at, dict, events| {
+            if !events.is_empty() {
+                let calls: Vec<_> = dict.calls.iter().map(|call| context.question.book.get(*call)).collect();
+                tracker.segment(at, events, &dict.tasks, &calls);
+            }
+            Ok(ControlFlow::Continue(()))
+        },
+    )?;
+    let records = tracker.finish(&Missing::of_tape(context.question.tape, coverage.unread()));
+    findings.extend(coverage.sentences());
+    Ok(records.iter().filter_map(death).filter(|death| death.ts >= from && death.ts < scope.to).collect())
+}
+
+/// The death that `record` is about; None: it ended nobody.
+fn death(record: &Record) -> Option<Death> {
+    let end = record.unseen.or(record.outcome.end.filter(|_| record.outcome.cause != Cause::No))?;
+    let target = &record.sent.target;
+    let sender = record.sender();
+    Some(Death {
+        who: Who { comm: target.comm.clone(), pid: Some(target.pid) },
+        sig: end.signal().unwrap_or(record.sent.event.sig),
+        ts: end.ts,
+        sender: sender.map(|task| (task.comm.clone(), task.pid)),
+        by_family: record.sent.to_own_process() || sender.is_some_and(|task| task.pid == target.ppid),
+        via: record.via.name(),
+        oom: matches!(record.via, Via::Oom | Via::OomSharedMm),
+        maybe: matches!(record.outcome.cause, Cause::Maybe(_)),
+    })
+}
