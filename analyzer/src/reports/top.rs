@@ -121,7 +121,7 @@ fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
         by: &by,
         own: &own,
         all,
-        rough: rough(&rows, own.metric),
+        rough: rough(&rows, own.metric) || knowledge.missing(),
     };
     match config.format.rows() {
         None => shown.text(&rows, &mut out)?,
