@@ -316,15 +316,30 @@ fn matching(root: &Path, term: &EventTerm) -> Result<Vec<(String, String)>> {
 /// Why a term asks for nothing: the nearest names there are.
 fn no_such(root: &Path, term: &EventTerm) -> String {
     let EventTerm { family, event, .. } = term;
+    let names_in = |category: &str| directories(&root.join(category)).unwrap_or_default();
+    let closest = |word: &str, names: &[String]| {
+        nearest(word, names.iter().map(String::as_str)).first().map(|near| (*near).to_owned())
+    };
+    // most begin with their category, which is easily left out
+    let event_of = |category: &str, names: &[String]| {
+        closest(event, names).or_else(|| closest(&format!("{category}_{event}"), names))
+    };
     let categories = directories(root).unwrap_or_default();
-    let in_it = categories.contains(family);
-    let names = if in_it { directories(&root.join(family)).unwrap_or_default() } else { categories };
-    let near = nearest(if in_it { event } else { family }, names.iter().map(String::as_str));
-    let hint = match near.first() {
-        Some(near) if in_it => format!("did you mean {family}:{near}?"),
-        Some(near) => format!("did you mean {near}:{event}?"),
-        None if in_it => format!("{family} has {}", names.join(", ")),
-        None => format!("there are the categories {}", names.join(", ")),
+    let hint = if categories.contains(family) {
+        let names = names_in(family);
+        match event_of(family, &names) {
+            Some(near) => format!("did you mean {family}:{near}?"),
+            None => format!("{family} has {}", names.join(", ")),
+        }
+    } else {
+        match closest(family, &categories) {
+            // the name may be misspelt too
+            Some(near) => {
+                let name = event_of(&near, &names_in(&near)).unwrap_or_else(|| event.clone());
+                format!("did you mean {near}:{name}?")
+            }
+            None => format!("there are the categories {}", categories.join(", ")),
+        }
     };
     format!("-e {}: this kernel has no such tracepoint; {hint}", written(term))
 }
@@ -375,6 +390,9 @@ mod tests {
         let error = |text| names(&[text]).unwrap_err().to_string();
         assert!(error("timr:timer_start").contains("did you mean timer:timer_start?"), "{}", error("timr:timer_start"));
         assert!(error("timer:timer_stop").contains("timer:timer_start"));
+        assert!(error("timr:strat").contains("did you mean timer:timer_start?"), "{}", error("timr:strat"));
+        assert!(error("timer:start").contains("did you mean timer:timer_start?"), "{}", error("timer:start"));
+        assert!(error("timr:timer_stop").contains("did you mean timer:timer_start?"), "{}", error("timr:timer_stop"));
         assert!(error("syscalls:*").contains("no such tracepoint"), "calls have names of their own");
         assert!(error("ftrace:function").contains("no such tracepoint"));
         assert!(error("odd:odd").contains("nothing is left"), "{}", error("odd:odd"));
