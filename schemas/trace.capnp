@@ -67,7 +67,7 @@ struct Session {
   toolVersion @10 :Text $class("none");
   arguments @11 :List(Argument);       # record's own command line
   target @12 :Text $class("command");  # in words: "system-wide", "command dd ...", "pid 17"
-  selection @13 :List(Argument) $class("none");  # the -e expressions, empty = everything
+  selection @13 :List(Argument) $class("none");  # the -e expressions, empty = everything; texts in quotes go with any class
   stringLimit @14 :UInt32;             # bytes kept of a path or string
   windowOpen @15 :Ns;                  # events before this were not recorded; ts_ns in reports counts from here
   syscalls @16 :List(SyscallFormat);   # from the kernel's tracefs formats; empty when tracefs was absent

@@ -167,8 +167,6 @@ impl Config {
             bail!("--keep-stack-bytes writes stacks as they are: leave it or --redact out");
         }
         let filter = CallFilter::new(&args)?;
-        // filters of tracepoints may hold names and paths
-        let shown = |text: String| if args.redact.is_some() { tracepoints::without_texts(&text) } else { text };
         let comm = args.comm.map(OsString::into_vec);
         if let Some(name) = &comm
             && (name.is_empty() || name.len() > 15)
@@ -193,7 +191,7 @@ impl Config {
             cpus: args.cpus.as_deref().map(|text| parse_cpus(text, possible_cpus())).transpose()?,
             families,
             selection,
-            selection_text: args.events.into_iter().map(shown).collect(),
+            selection_text: args.events,
             tracepoints: events.tracepoints,
             probes,
             notes: events.notes,

@@ -121,6 +121,8 @@ impl Redactor {
             session.arguments = own_arguments(&session.arguments);
         }
         session.target = self.target(&session.target);
+        // filters of tracepoints may hold paths and any other text
+        session.selection.iter_mut().for_each(|words| *words = without_texts(words));
         if self.takes(Class::User) {
             // their numbers are what is left to print
             session.users.clear();
@@ -400,6 +402,25 @@ fn file_class(name: &[u8]) -> Option<Class> {
     (!kernels).then_some(Class::Path)
 }
 
+/// An `-e` expression without what stands in quotes there.
+fn without_texts(words: &[u8]) -> Vec<u8> {
+    let (mut out, mut quote) = (Vec::with_capacity(words.len()), None);
+    for byte in words.iter().copied() {
+        match quote {
+            Some(open) if byte != open => continue,
+            Some(_) => quote = None,
+            None if matches!(byte, b'"' | b'\'') => {
+                quote = Some(byte);
+                out.extend([byte, b'.', b'.', b'.']);
+                continue;
+            }
+            None => {}
+        }
+        out.push(byte);
+    }
+    out
+}
+
 /// `record`'s own command line: the options, because reports read them, without their values.
 fn own_arguments(arguments: &[Vec<u8>]) -> Vec<Vec<u8>> {
     let mut kept = Vec::new();
@@ -430,6 +451,24 @@ fn own_arguments(arguments: &[Vec<u8>]) -> Vec<Vec<u8>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn texts_of_filters_are_hidden_at_any_level() {
+        let hidden = |words: &str| {
+            let mut session = Session { selection: vec![words.as_bytes().to_vec()], ..Session::default() };
+            let redactor = Redactor::new(Level::Paths, |_, _, _| None);
+            redactor.session(&mut session);
+            // a second time nothing changes
+            let once = session.selection.clone();
+            redactor.session(&mut session);
+            assert_eq!(session.selection, once);
+            String::from_utf8(once[0].clone()).unwrap()
+        };
+        let shown = hidden("a:b/name ~ \"/home/x'*\" && n == 3/,read,c:d/x=='y'/");
+        assert_eq!(shown, "a:b/name ~ \"...\" && n == 3/,read,c:d/x=='...'/");
+        assert_eq!(hidden("a:b/x=='y"), "a:b/x=='...");
+        assert_eq!(hidden("!futex"), "!futex");
+    }
 
     #[test]
     fn names_of_files_reveal_what_is_in_them() {
