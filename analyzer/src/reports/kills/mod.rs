@@ -212,7 +212,11 @@ fn collect(
         let who = scope.task(target) || sender.is_some_and(|sender| scope.task(sender));
         who && ts >= scope.from && ts < scope.to
     };
-    let tracker = Tracker::new(processes, choice, Box::new(passes));
+    records(context, Tracker::new(processes, choice, Box::new(passes)), findings)
+}
+
+/// What `tracker` makes of the tape's signals, in order of time; what cannot be read is added to `findings`.
+pub(crate) fn records(context: &Context<'_>, tracker: Tracker<'_>, findings: &mut Vec<String>) -> Result<Vec<Record>> {
     let mut tracker = tracker.hiding_calls(context.question.tape.session().registers_unknown);
     let coverage = Scan::all(context.question.tape).walk(
         "signals",

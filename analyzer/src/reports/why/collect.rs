@@ -12,7 +12,7 @@ use crate::derive::paths::join;
 use crate::derive::processes::{self, Processes};
 use crate::derive::runs::decode::Needs;
 use crate::derive::runs::feed as runs;
-use crate::derive::signals::{Cause, Choice, Missing, Record, Tracker, Via};
+use crate::derive::signals::{Cause, Choice, Record, Tracker, Via};
 use crate::derive::why::calls::{Calls, Relative, Sums};
 use crate::derive::why::cpu::{Cpu, Waited};
 use crate::derive::why::disks::{Disk, Disks};
@@ -23,6 +23,7 @@ use crate::derive::why::network::{self, Peers};
 use crate::derive::why::programs;
 use crate::derive::why::rank::{Sum, object};
 use crate::derive::why::rules::{Death, Inputs, Waits};
+use crate::reports::kills::records;
 use crate::reports::{Context, scheduling};
 use crate::table::families;
 use crate::table::scan::Scan;
@@ -167,21 +168,7 @@ fn deaths(context: &Context<'_>, processes: &Processes, from: u64, findings: &mu
     let scope = &context.question.scope;
     let passes = |_: Option<&Task>, target: &Task, ts: u64| scope.task(target) && ts < scope.to;
     let choice = Choice::Fatal;
-    let tracker = Tracker::new(processes, &choice, Box::new(passes));
-    let mut tracker = tracker.hiding_calls(context.question.tape.session().registers_unknown);
-    let coverage = Scan::all(context.question.tape).walk(
-        "signals",
-        |segment, dict| segment.signals(dict),
-        |at, dict, events| {
-            if !events.is_empty() {
-                let calls: Vec<_> = dict.calls.iter().map(|call| context.question.book.get(*call)).collect();
-                tracker.segment(at, events, &dict.tasks, &calls);
-            }
-            Ok(ControlFlow::Continue(()))
-        },
-    )?;
-    let records = tracker.finish(&Missing::of_tape(context.question.tape, coverage.unread()));
-    findings.extend(coverage.sentences());
+    let records = records(context, Tracker::new(processes, &choice, Box::new(passes)), findings)?;
     Ok(records.iter().filter_map(death).filter(|death| death.ts >= from && death.ts < scope.to).collect())
 }
 

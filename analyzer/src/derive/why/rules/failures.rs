@@ -1,9 +1,9 @@
 //! The same failure again and again: calls of one kind on one path with one error.
 
-use super::super::finding::{Class, Finding, wall};
-use super::super::rank::{On, Sum, roll, who};
-use super::slow_calls::{object, of};
-use super::{Inputs, Rule, command};
+use super::super::finding::{Finding, wall};
+use super::super::rank::{On, Sum, roll};
+use super::slow_calls::{of, repeated};
+use super::{Inputs, Rule};
 use crate::values::words::errno_text;
 
 /// Fewer failures are no storm.
@@ -23,24 +23,10 @@ fn judge(inputs: &Inputs) -> Vec<Finding> {
     let asked: Vec<Sum> = inputs.calls.iter().filter(|sum| !matches!(sum.errno, 0 | 11)).cloned().collect();
     let rows = roll(&asked, |work| work.calls >= FAILURES && inputs.floor.passes(wall(work.ns, work.span)), true);
     let one = rows.into_iter().filter(|(_, on, _)| matches!(on, On::One(_)));
-    one.map(|((comm, call, errno), on, sums)| {
-        let who = who(&comm, &sums);
-        Finding {
-            rule: RULE.name,
-            class: Class::Time,
-            cost: Some(wall(sums.work.ns, sums.work.span)),
-            short: sums.work.open,
-            processes: sums.pids.len() as u64,
-            object: object(&on),
-            errno,
-            count: sums.work.calls,
-            max: Some(sums.work.max),
-            span: sums.work.span,
-            text: format!("{{count}} failed {call} calls{} ({})", of(&on, sums.things), errno_text(errno)),
-            command: command::summary(&who, &call, &on, "--failure "),
-            who,
-            call,
-        }
+    one.map(|row| {
+        let ((_, call, errno), on, sums) = &row;
+        let text = format!("{{count}} failed {call} calls{} ({})", of(on, sums.things), errno_text(*errno));
+        repeated(RULE.name, row, text, "--failure ")
     })
     .collect()
 }

@@ -75,6 +75,27 @@ pub(super) fn finding(rule: &'static str, which: &str, ((comm, call, _), on, sum
     }
 }
 
+/// The finding of a row about calls that are dear because there are many; `more`: options of the command that shows them.
+pub(super) fn repeated(rule: &'static str, ((comm, call, errno), on, sums): Row, text: String, more: &str) -> Finding {
+    let who = who(&comm, &sums);
+    Finding {
+        rule,
+        class: Class::Time,
+        cost: Some(wall(sums.work.ns, sums.work.span)),
+        short: sums.work.open,
+        processes: sums.pids.len() as u64,
+        object: object(&on),
+        errno,
+        count: sums.work.calls,
+        max: Some(sums.work.max),
+        span: sums.work.span,
+        text,
+        command: command::summary(&who, &call, &on, more),
+        who,
+        call,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::super::finding::Who;

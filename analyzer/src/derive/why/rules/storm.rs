@@ -1,10 +1,10 @@
 //! Many calls of one kind on one thing: each is fast, all together are not.
 
 use super::super::calls::{Object, Work, is_durable};
-use super::super::finding::{Class, Finding, wall};
-use super::super::rank::{On, Sum, roll, who};
-use super::slow_calls::{object, of};
-use super::{Inputs, Rule, command};
+use super::super::finding::{Finding, wall};
+use super::super::rank::{On, Sum, roll};
+use super::slow_calls::{of, repeated};
+use super::{Inputs, Rule};
 
 /// Fewer calls on one thing are no storm.
 const CALLS: u64 = 1_000;
@@ -39,24 +39,10 @@ fn judge(inputs: &Inputs) -> Vec<Finding> {
         On::One(Object::None) => sums.work.calls >= CALLS_ON_NOTHING,
         _ => false,
     });
-    rows.map(|((comm, call, _), on, sums)| {
-        let who = who(&comm, &sums);
-        Finding {
-            rule: RULE.name,
-            class: Class::Time,
-            cost: Some(wall(sums.work.ns, sums.work.span)),
-            short: sums.work.open,
-            processes: sums.pids.len() as u64,
-            object: object(&on),
-            errno: 0,
-            count: sums.work.calls,
-            max: Some(sums.work.max),
-            span: sums.work.span,
-            text: format!("{{count}} {call} calls{}", of(&on, sums.things)),
-            command: command::summary(&who, &call, &on, ""),
-            who,
-            call,
-        }
+    rows.map(|row| {
+        let ((_, call, _), on, sums) = &row;
+        let text = format!("{{count}} {call} calls{}", of(on, sums.things));
+        repeated(RULE.name, row, text, "")
     })
     .collect()
 }
