@@ -92,8 +92,10 @@ struct Question {
     constant: bool,
 }
 
-const QUESTIONS: [Question; 5] = [
+const QUESTIONS: &[Question] = &[
     Question { name: "--summary", words: &["--summary"], first_line: false, constant: false },
+    Question { name: "top --by file", words: &["top", "--by", "file"], first_line: false, constant: false },
+    Question { name: "why", words: &["why"], first_line: false, constant: false },
     Question { name: "--duration 10", words: &["--duration", "10"], first_line: false, constant: false },
     Question { name: "kills", words: &["kills"], first_line: false, constant: false },
     Question { name: "--time, 1 s", words: &[], first_line: false, constant: true },
@@ -131,7 +133,7 @@ fn ask(plan: &Plan, calls: u64, bench: &Path, analyze: &Path, file: &Path) -> Re
     make.args(["tape", "--calls", &calls.to_string(), "--processes", &plan.processes.to_string(), "-o"]).arg(file);
     let made = measure(&mut make, false)?;
     let mut took = Vec::new();
-    for question in &QUESTIONS {
+    for question in QUESTIONS {
         let mut command = Command::new(analyze);
         command.args(question.words).arg("-i").arg(file);
         if question.words.is_empty() && !question.first_line {
@@ -296,7 +298,7 @@ mod tests {
 
     #[test]
     fn growth_is_judged() {
-        let [summary, .., line] = &QUESTIONS;
+        let [summary, .., line] = QUESTIONS else { panic!("two questions") };
         assert_eq!(verdict(summary, 10.0, (1.0, 11.0), 0.0), "linear, flat");
         assert_eq!(verdict(summary, 10.0, (1.0, 13.0), 65e6), "NOT LINEAR, flat");
         assert_eq!(verdict(line, 10.0, (0.02, 0.19), 70e6), "constant, NOT FLAT");
