@@ -30,3 +30,19 @@ pub fn split(name: &[u8]) -> Option<(&[u8], &[u8])> {
     let (word, inside) = (&name[..colon], name[colon..].strip_prefix(b":[")?.strip_suffix(b"]")?);
     WORDS.contains(&word).then_some((word, inside))
 }
+
+/// The two ends in what [`split`] finds between the brackets: the socket's own, and the other one if it has one. The path of a UNIX
+/// socket, in quotes behind them, is left out.
+///
+/// ```
+/// # use systape_format::sockets::ends;
+/// assert_eq!(ends(b"1.1.1.1:1->2.2.2.2:2"), (&b"1.1.1.1:1"[..], Some(&b"2.2.2.2:2"[..])));
+/// assert_eq!(ends(b"17,\"/run/a->b\""), (&b"17"[..], None));
+/// ```
+pub fn ends(inside: &[u8]) -> (&[u8], Option<&[u8]>) {
+    let ends = inside.split(|byte| *byte == b',').next().unwrap_or_default();
+    match ends.windows(2).position(|two| two == b"->") {
+        Some(at) => (&ends[..at], Some(&ends[at + 2..])),
+        None => (ends, None),
+    }
+}

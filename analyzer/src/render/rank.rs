@@ -41,6 +41,25 @@ impl Rank {
     }
 }
 
+/// Default number of rows of a ranking whose first rows are the answer.
+const FEW: usize = 20;
+
+/// The option of such a ranking.
+#[derive(Clone, Copy, Debug, Default, clap::Args)]
+pub(crate) struct Few {
+    /// Rows to print; 0: all [default: 20 in text, all in JSON and CSV]
+    #[arg(long = "top", value_name = "N")]
+    top: Option<usize>,
+}
+
+impl Few {
+    /// Most rows printed of an answer as `format`.
+    pub(crate) fn limit(self, format: Format) -> usize {
+        let top = self.top.or((format == Format::Text).then_some(FEW));
+        Rank { top }.limit(format, u64::MAX)
+    }
+}
+
 /// The line below a ranking of `rows` of which `limit` are printed; None: all are.
 pub(crate) fn more(rows: usize, limit: usize) -> Option<String> {
     let more = rows.saturating_sub(limit);
@@ -59,6 +78,9 @@ mod tests {
         assert_eq!(limit(Some(0), Format::Text, u64::MAX), usize::MAX);
         assert_eq!(limit(Some(7), Format::Csv, u64::MAX), 7);
         assert_eq!((limit(None, Format::Text, 90), limit(Some(7), Format::Text, 3)), (90, 3));
+        let few = |top, format| Few { top }.limit(format);
+        assert_eq!((few(None, Format::Text), few(None, Format::Json), few(Some(3), Format::Csv)), (FEW, usize::MAX, 3));
+        assert_eq!((few(Some(0), Format::Text), few(Some(0), Format::Json)), (usize::MAX, usize::MAX));
         assert_eq!((more(41, 40), more(40, 40)), (Some("and 1 more (--top 0)".into()), None));
     }
 }

@@ -24,7 +24,7 @@ use crate::render::cell::Cell;
 use crate::render::form::Form;
 use crate::render::keys::{with_keys, with_parts};
 use crate::render::mark;
-use crate::render::rank::{self, Rank};
+use crate::render::rank::{self, Few};
 use crate::render::row::{self as record, Judgement};
 use crate::render::sink;
 use crate::render::table::Table;
@@ -62,8 +62,6 @@ pub(crate) static VIEW: View = View {
     ..View::PLAIN
 };
 
-/// Rows printed without `--top`.
-const ROWS: usize = 20;
 /// Characters of the longest bar.
 const BAR: usize = 20;
 /// Keys without `--by`.
@@ -80,7 +78,7 @@ struct Options {
     hist: bool,
 
     #[command(flatten)]
-    rank: Rank,
+    rank: Few,
 }
 
 fn check(config: &Config) -> Result<()> {
@@ -171,9 +169,7 @@ impl Shown<'_> {
     }
 
     fn limit(&self) -> usize {
-        let (format, rank) = (self.context.config.format, self.own.rank);
-        let rank = if rank.given() || format.rows().is_some() { rank } else { Rank::of(ROWS) };
-        rank.limit(format, u64::MAX)
+        self.own.rank.limit(self.context.config.format)
     }
 
     fn text(&self, rows: &[Row<'_>], out: &mut BufWriter<File>) -> Result<()> {

@@ -20,7 +20,7 @@ use crate::derive::why::rules::{self, RULES};
 use crate::render::cell::Cell;
 use crate::render::form::Format;
 use crate::render::mark;
-use crate::render::rank::Rank;
+use crate::render::rank::{self, Few};
 use crate::render::row::Row;
 use crate::render::sink;
 use crate::render::stamp::{Stamps, TimeBase};
@@ -66,14 +66,10 @@ pub(crate) static VIEW: View = View {
     ..View::PLAIN
 };
 
-/// Default number of rows in text.
-const TOP: usize = 20;
-
 #[derive(Debug, clap::Args)]
 struct Options {
-    /// Rows to print; 0: all [default: 20 in text, all in JSON and CSV]
-    #[arg(long, value_name = "N")]
-    top: Option<usize>,
+    #[command(flatten)]
+    rank: Few,
 
     /// Leave out what cost less; a bare number is ms [default: 30 ms, or a thousandth of the time if that is more]
     #[arg(long, value_name = "TIME")]
@@ -86,11 +82,6 @@ impl Options {
             .as_ref()
             .map(|text| timespec::duration(text, 1_000_000).map_err(|e| e.context("--floor")))
             .transpose()
-    }
-
-    fn limit(&self, format: Format) -> usize {
-        let top = self.top.or((format == Format::Text).then_some(TOP));
-        Rank::of(top.unwrap_or(0)).limit(format, u64::MAX)
     }
 }
 
@@ -118,7 +109,7 @@ fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
     let found = rules::judge(&collected.inputs, has);
     // no finding is an answer; that nothing was looked at is not
     config.shown.rows(collected.inputs.len());
-    let limit = own.limit(config.format);
+    let limit = own.rank.limit(config.format);
     let mut out = output::stdout()?;
     let unknown = unknown(&context, &collected);
     match config.format.rows() {
@@ -206,10 +197,7 @@ fn text(
     for (at, finding) in found.iter().take(limit).enumerate() {
         line(out, &one_line(at + 1, finding, lost || collected.cut, &stamps, &tape))?;
     }
-    let more = found.len().saturating_sub(limit);
-    if more > 0 {
-        line(out, &format!("and {more} more (--top 0)"))?;
-    }
+    rank::more(found.len(), limit).iter().try_for_each(|text| line(out, text))?;
     unknown.iter().try_for_each(|text| line(out, text))?;
     Ok(())
 }

@@ -77,10 +77,7 @@ pub(crate) fn named(name: &[u8]) -> Named<'_> {
         return Named::Other;
     };
     let number = std::str::from_utf8(inside).ok().and_then(|inside| inside.parse().ok());
-    let (local, peer) = match inside.windows(2).position(|two| two == b"->") {
-        Some(at) => (&inside[..at], Some(&inside[at + 2..])),
-        None => (inside, None),
-    };
+    let (local, peer) = sockets::ends(inside);
     Named::Udp(Name { protocol, local: number.map_or(Local::End(local), Local::Number), peer })
 }
 

@@ -1,5 +1,7 @@
 //! Keys that the name of a call's file tells: the directory it is in, its extension, the other end of a socket.
 
+use systape_format::sockets;
+
 use super::by::By;
 use super::value::Value;
 
@@ -14,21 +16,20 @@ pub(crate) fn value(by: By, file: &Value) -> Value {
         return Value::Unknown;
     }
     let text = |part: Option<&[u8]>| part.map_or(Value::None, |part| Value::Text(part.into()));
-    match (by, object(name)) {
-        (By::Dir, None) => text(Some(directory(name))),
-        (By::Ext, None) => text(extension(name)),
-        (By::Peer, Some(object)) => text(peer(object)),
-        (By::Port, Some(object)) => peer(object).and_then(port).map_or(Value::None, Value::Number),
-        (By::Dir | By::Ext | By::Peer | By::Port, _) => Value::None,
+    let peer = || sockets::ends(sockets::split(name)?.1).1.filter(|peer| !peer.is_empty());
+    match by {
+        By::Dir | By::Ext if is_object(name) => Value::None,
+        By::Dir => text(Some(directory(name))),
+        By::Ext => text(extension(name)),
+        By::Peer => text(peer()),
+        By::Port => peer().and_then(port).map_or(Value::None, Value::Number),
         _ => Value::Unknown,
     }
 }
 
-/// What is between the brackets of `TCP:[…]`, `pipe:[…]`; None: it is the name of a file.
-fn object(name: &[u8]) -> Option<&[u8]> {
-    let inside = name.strip_suffix(b"]").filter(|name| !name.starts_with(b"/"))?;
-    let at = inside.windows(2).position(|two| two == b":[")?;
-    Some(&inside[at + 2..])
+/// Whether it is `TCP:[…]`, `pipe:[…]` and the like, and not the name of a file.
+fn is_object(name: &[u8]) -> bool {
+    !name.starts_with(b"/") && name.ends_with(b"]") && name.windows(2).any(|two| two == b":[")
 }
 
 fn directory(name: &[u8]) -> &[u8] {
@@ -53,16 +54,6 @@ fn extension(name: &[u8]) -> Option<&[u8]> {
 fn trimmed(name: &[u8]) -> &[u8] {
     let end = name.iter().rposition(|byte| *byte != b'/').map_or(name.len().min(1), |at| at + 1);
     &name[..end]
-}
-
-/// `10.0.0.2:443` of `10.0.0.1:40002->10.0.0.2:443`, `18` of `17->18,"/run/x.sock"`.
-fn peer(object: &[u8]) -> Option<&[u8]> {
-    // paths of UNIX sockets are in quotes, and may have anything in them
-    let ends = object.split(|byte| *byte == b'"').next()?;
-    let at = ends.windows(2).position(|two| two == b"->")?;
-    let peer = &ends[at + 2..];
-    let end = peer.iter().position(|byte| *byte == b',').unwrap_or(peer.len());
-    Some(&peer[..end]).filter(|peer| !peer.is_empty())
 }
 
 /// The port of `10.0.0.2:443` and `[::1]:443`.
