@@ -26,6 +26,7 @@ mod select;
 pub mod si_code;
 mod signal;
 pub mod signo;
+mod struct_text;
 #[expect(missing_docs, reason = "the kernel's names")]
 pub mod tcp;
 #[expect(missing_docs, reason = "the kernel's names")]
@@ -33,7 +34,10 @@ pub mod uapi;
 mod value;
 
 pub use abi::Abi;
-pub use desc::{AT_FDCWD, ArgDesc, ArgKind, Effect, Io, RetKind, SyscallDesc, describe, describe_name};
+pub use desc::{
+    AT_FDCWD, ArgDesc, ArgKind, Count, Effect, Io, Layout, RetKind, Struct, Structs, SyscallDesc, describe,
+    describe_name,
+};
 pub use errno::{errno_name, errno_text, is_restart};
 pub use flags::{FlagSet, FlagStyle, How, clock_flags, open_flags, protocol_flags, sockopt_flags};
 pub use iouring::iouring_op_name;
@@ -42,4 +46,5 @@ pub use near::nearest;
 pub use private::captured_class;
 pub use select::{EventTerm, SelectError, Selection, glob_matches};
 pub use signal::{signal_name, signal_number};
+pub use struct_text::{FdText, StructBytes};
 pub use value::{dev_text, escape, mode_text, open_how_text, sockaddr_text};

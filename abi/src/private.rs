@@ -18,7 +18,8 @@ pub fn captured_class(abi: Abi, nr: u32, arg: u8, bytes: &[u8]) -> &'static str 
         },
         ArgKind::Argv | ArgKind::Envp => "command",
         ArgKind::OpenHow { .. } | ArgKind::CloneArgs { .. } | ArgKind::FdPair => "none",
-        ArgKind::Timespec | ArgKind::TimespecOut | ArgKind::Timeval => "none",
+        // only numbers, pointers of the program among them: of an epoll event, of a handler of signals
+        ArgKind::In(_) | ArgKind::Out(_) | ArgKind::InOut(_) | ArgKind::Left(_) => "none",
         _ if bytes.contains(&b'/') => "path",
         _ => "string",
     }

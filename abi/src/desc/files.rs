@@ -1,6 +1,7 @@
 //! Calls on files, directories, paths and their attributes.
 
 use super::calls;
+use super::structs::Struct::{Stat, Statx, TwoTimespecs, TwoTimevals};
 use crate::flags::{
     ACCESS, AT, CLOSE_RANGE, FACCESSAT, FADVISE, FALLOCATE, FCNTL, FD_FLAGS, FLOCK, HANDLE_AT, IOCTL, OPEN, PIPE2,
     RENAME, RWF, SPLICE, STATX, SYNC_RANGE, UNLINKAT, WHENCE, XATTR,
@@ -11,9 +12,9 @@ calls! {
     write(fd: Fd, buf: BufIn{len_arg: 2}, count: Size) -> Int;
     open(filename: Path, flags: Flags(&OPEN), mode: Mode) -> Fd, NewFd;
     close(fd: Fd) -> Int, Close;
-    stat(filename: Path, statbuf: Ptr) -> Int;
-    fstat(fd: Fd, statbuf: Ptr) -> Int;
-    lstat(filename: Path, statbuf: Ptr) -> Int;
+    stat(filename: Path, statbuf: Out(Stat)) -> Int;
+    fstat(fd: Fd, statbuf: Out(Stat)) -> Int;
+    lstat(filename: Path, statbuf: Out(Stat)) -> Int;
     lseek(fd: Fd, offset: Offset, whence: Flags(&WHENCE)) -> Int;
     ioctl(fd: Fd, cmd: Flags(&IOCTL), arg: Hex) -> Int, Ioctl;
     pread64(fd: Fd, buf: BufOut, count: Size, pos: Offset) -> Int;
@@ -65,13 +66,13 @@ calls! {
     fremovexattr(fd: Fd, name: Str) -> Int;
     getdents64(fd: Fd, dirent: BufOut, count: Size) -> Int;
     fadvise64(fd: Fd, offset: Offset, len: Size, advice: Flags(&FADVISE)) -> Int;
-    utimes(filename: Path, utimes: Ptr) -> Int;
+    utimes(filename: Path, utimes: In(TwoTimevals)) -> Int;
     openat(dfd: DirFd, filename: Path, flags: Flags(&OPEN), mode: Mode) -> Fd, NewFd;
     mkdirat(dfd: DirFd, pathname: Path, mode: Mode) -> Int;
     mknodat(dfd: DirFd, filename: Path, mode: Mode, dev: Dev) -> Int;
     fchownat(dfd: DirFd, filename: Path, user: Uid, group: Gid, flag: Flags(&AT)) -> Int;
-    futimesat(dfd: DirFd, filename: Path, utimes: Ptr) -> Int;
-    newfstatat(dfd: DirFd, filename: Path, statbuf: Ptr, flag: Flags(&AT)) -> Int;
+    futimesat(dfd: DirFd, filename: Path, utimes: In(TwoTimevals)) -> Int;
+    newfstatat(dfd: DirFd, filename: Path, statbuf: Out(Stat), flag: Flags(&AT)) -> Int;
     unlinkat(dfd: DirFd, pathname: Path, flag: Flags(&UNLINKAT)) -> Int;
     renameat(olddfd: DirFd, oldname: Path, newdfd: DirFd, newname: Path) -> Int;
     linkat(olddfd: DirFd, oldname: Path, newdfd: DirFd, newname: Path, flags: Flags(&AT)) -> Int;
@@ -83,7 +84,7 @@ calls! {
     tee(fdin: Fd, fdout: Fd, len: Size, flags: Flags(&SPLICE)) -> Int;
     sync_file_range(fd: Fd, offset: Offset, nbytes: Offset, flags: Flags(&SYNC_RANGE)) -> Int;
     vmsplice(fd: Fd, uiov: Iovec{cnt_arg: 2}, nr_segs: ULong, flags: Flags(&SPLICE)) -> Int;
-    utimensat(dfd: DirFd, filename: Path, utimes: Ptr, flags: Flags(&AT)) -> Int;
+    utimensat(dfd: DirFd, filename: Path, utimes: In(TwoTimespecs), flags: Flags(&AT)) -> Int;
     fallocate(fd: Fd, mode: Flags(&FALLOCATE), offset: Offset, len: Offset) -> Int;
     dup3(oldfd: Fd, newfd: Fd, flags: Flags(&FD_FLAGS)) -> Fd, Dup3;
     pipe2(fildes: FdPair, flags: Flags(&PIPE2)) -> Int, NewFdPair;
@@ -95,7 +96,7 @@ calls! {
     copy_file_range(fd_in: Fd, off_in: Ptr, fd_out: Fd, off_out: Ptr, len: Size, flags: UInt) -> Int;
     preadv2(fd: Fd, vec: Iovec{cnt_arg: 2}, vlen: ULong, pos_l: Offset, pos_h: Hex, flags: Flags(&RWF)) -> Int;
     pwritev2(fd: Fd, vec: Iovec{cnt_arg: 2}, vlen: ULong, pos_l: Offset, pos_h: Hex, flags: Flags(&RWF)) -> Int;
-    statx(dfd: DirFd, filename: Path, flags: Flags(&AT), mask: Flags(&STATX), buffer: Ptr) -> Int;
+    statx(dfd: DirFd, filename: Path, flags: Flags(&AT), mask: Flags(&STATX), buffer: Out(Statx)) -> Int;
     close_range(fd: UInt, max_fd: UInt, flags: Flags(&CLOSE_RANGE)) -> Int, CloseRange;
     openat2(dfd: DirFd, filename: Path, how: OpenHow{len_arg: 3}, usize: Size) -> Fd, NewFd;
     faccessat2(dfd: DirFd, filename: Path, mode: Flags(&ACCESS), flags: Flags(&FACCESSAT)) -> Int;

@@ -5,6 +5,10 @@
 //! calls without `time64` in their name holds 32-bit numbers.
 
 use super::calls;
+use super::structs::Struct::{
+    FdSet, Itimerspec, Itimerspec32, PollFds, Rlimit, SigSet, Stat64, Timespec, Timespec32, Timeval, TwoTimespecs,
+    TwoTimespecs32, WaitStatus,
+};
 use crate::flags::{
     AT, CLONE, FADVISE, FALLOCATE, FAN_MARK, FCNTL, FUTEX, IPCCALL, MMAP, MSG, PROT, RLIMIT, RWF, SIG_HOW, SOCKETCALL,
     SYNC_RANGE, TFD_SETTIME, TIMER, WAIT, WHENCE,
@@ -33,49 +37,54 @@ calls! {
     mmap(arg: Ptr) -> Ptr;
     mmap2(addr: Ptr, len: Size, prot: Flags(&PROT), flags: Flags(&MMAP), fd: Fd, pgoff: OffsetPages) -> Ptr;
     select(arg: Ptr) -> Timeout;
-    _newselect(n: Int, inp: Ptr, outp: Ptr, exp: Ptr, tvp: Timeval) -> Timeout;
+    _newselect(n: Int, inp: InOut(FdSet), outp: InOut(FdSet), exp: InOut(FdSet), tvp: InOut(Timeval)) -> Timeout;
     socketcall(call: Flags(&SOCKETCALL), args: Ptr) -> Int, SocketCall;
     ipc(call: Flags(&IPCCALL), first: Int, second: ULong, third: ULong, ptr: Ptr, fifth: Long) -> Int;
 
     // old structures for time
-    nanosleep(rqtp: Timespec32, rmtp: Ptr) -> Int;
-    clock_gettime(which_clock: ClockId, tp: Ptr) -> Int;
-    clock_settime(which_clock: ClockId, tp: Timespec32) -> Int;
-    clock_getres(which_clock: ClockId, tp: Ptr) -> Int;
-    clock_nanosleep(which_clock: ClockId, flags: Flags(&TIMER), rqtp: Timespec32, rmtp: Ptr) -> Int;
-    ppoll(ufds: Ptr, nfds: UInt, tsp: Timespec32, sigmask: SigSet, sigsetsize: Size) -> Timeout;
-    pselect6(n: Int, inp: Ptr, outp: Ptr, exp: Ptr, tsp: Timespec32, sig: Ptr) -> Timeout;
-    futex(uaddr: Ptr, op: Flags(&FUTEX), val: UInt, utime: Timespec32, uaddr2: Ptr, val3: UInt) -> Int;
-    rt_sigtimedwait(uthese: SigSet, uinfo: Ptr, uts: Timespec32, sigsetsize: Size) -> Int;
-    recvmmsg(fd: Fd, mmsg: Ptr, vlen: UInt, flags: Flags(&MSG), timeout: Timespec32) -> Int, RecvFds;
-    semtimedop(semid: Int, tsems: Ptr, nsops: UInt, timeout: Timespec32) -> Int;
-    mq_timedsend(mqdes: Fd, u_msg_ptr: BufIn{len_arg: 2}, msg_len: Size, msg_prio: UInt, u_abs_timeout: Timespec32) -> Int;
-    mq_timedreceive(mqdes: Fd, u_msg_ptr: BufOut, msg_len: Size, u_msg_prio: Ptr, u_abs_timeout: Timespec32) -> Int;
-    sched_rr_get_interval(pid: Pid, interval: Ptr) -> Int;
-    io_getevents(ctx_id: Hex, min_nr: Long, nr: Long, events: Ptr, timeout: Timespec32) -> Timeout;
-    io_pgetevents(ctx_id: Hex, min_nr: Long, nr: Long, events: Ptr, timeout: Timespec32, usig: Ptr) -> Timeout;
+    nanosleep(rqtp: In(Timespec32), rmtp: Left(Timespec32)) -> Int;
+    clock_gettime(which_clock: ClockId, tp: Out(Timespec32)) -> Int;
+    clock_settime(which_clock: ClockId, tp: In(Timespec32)) -> Int;
+    clock_getres(which_clock: ClockId, tp: Out(Timespec32)) -> Int;
+    clock_nanosleep(which_clock: ClockId, flags: Flags(&TIMER), rqtp: In(Timespec32), rmtp: Left(Timespec32)) -> Int;
+    ppoll(ufds: InOut(PollFds), nfds: UInt, tsp: InOut(Timespec32), sigmask: In(SigSet), sigsetsize: Size) -> Timeout;
+    pselect6(n: Int, inp: InOut(FdSet), outp: InOut(FdSet), exp: InOut(FdSet), tsp: InOut(Timespec32), sig: Ptr) -> Timeout;
+    futex(uaddr: Ptr, op: Flags(&FUTEX), val: UInt, utime: In(Timespec32), uaddr2: Ptr, val3: UInt) -> Int;
+    rt_sigtimedwait(uthese: In(SigSet), uinfo: Ptr, uts: In(Timespec32), sigsetsize: Size) -> Int;
+    recvmmsg(fd: Fd, mmsg: Ptr, vlen: UInt, flags: Flags(&MSG), timeout: InOut(Timespec32)) -> Int, RecvFds;
+    semtimedop(semid: Int, tsems: Ptr, nsops: UInt, timeout: In(Timespec32)) -> Int;
+    mq_timedsend(mqdes: Fd, u_msg_ptr: BufIn{len_arg: 2}, msg_len: Size, msg_prio: UInt, u_abs_timeout: In(Timespec32)) -> Int;
+    mq_timedreceive(mqdes: Fd, u_msg_ptr: BufOut, msg_len: Size, u_msg_prio: Ptr, u_abs_timeout: In(Timespec32)) -> Int;
+    sched_rr_get_interval(pid: Pid, interval: Out(Timespec32)) -> Int;
+    io_getevents(ctx_id: Hex, min_nr: Long, nr: Long, events: Ptr, timeout: In(Timespec32)) -> Timeout;
+    io_pgetevents(ctx_id: Hex, min_nr: Long, nr: Long, events: Ptr, timeout: In(Timespec32), usig: Ptr) -> Timeout;
+    utimensat(dfd: DirFd, filename: Path, utimes: In(TwoTimespecs32), flags: Flags(&AT)) -> Int;
+    timer_gettime(timer_id: Int, setting: Out(Itimerspec32)) -> Int;
+    timer_settime(timer_id: Int, flags: Flags(&TIMER), new_setting: In(Itimerspec32), old_setting: Out(Itimerspec32)) -> Int;
+    timerfd_gettime(ufd: Fd, otmr: Out(Itimerspec32)) -> Int;
+    timerfd_settime(ufd: Fd, flags: Flags(&TFD_SETTIME), utmr: In(Itimerspec32), otmr: Out(Itimerspec32)) -> Int;
 
     // the same calls with 64-bit times
-    clock_gettime64(which_clock: ClockId, tp: TimespecOut) -> Int;
-    clock_settime64(which_clock: ClockId, tp: Timespec) -> Int;
+    clock_gettime64(which_clock: ClockId, tp: Out(Timespec)) -> Int;
+    clock_settime64(which_clock: ClockId, tp: In(Timespec)) -> Int;
     clock_adjtime64(which_clock: ClockId, utx: Ptr) -> Int;
-    clock_getres_time64(which_clock: ClockId, tp: TimespecOut) -> Int;
-    clock_nanosleep_time64(which_clock: ClockId, flags: Flags(&TIMER), rqtp: Timespec, rmtp: TimespecOut) -> Int;
-    timer_gettime64(timer_id: Int, setting: Ptr) -> Int;
-    timer_settime64(timer_id: Int, flags: Flags(&TIMER), new_setting: Ptr, old_setting: Ptr) -> Int;
-    timerfd_gettime64(ufd: Fd, otmr: Ptr) -> Int;
-    timerfd_settime64(ufd: Fd, flags: Flags(&TFD_SETTIME), utmr: Ptr, otmr: Ptr) -> Int;
-    utimensat_time64(dfd: DirFd, filename: Path, utimes: Ptr, flags: Flags(&AT)) -> Int;
-    pselect6_time64(n: Int, inp: Ptr, outp: Ptr, exp: Ptr, tsp: Timespec, sig: Ptr) -> Timeout;
-    ppoll_time64(ufds: Ptr, nfds: UInt, tsp: Timespec, sigmask: SigSet, sigsetsize: Size) -> Timeout;
-    io_pgetevents_time64(ctx_id: Hex, min_nr: Long, nr: Long, events: Ptr, timeout: Timespec, usig: Ptr) -> Timeout;
-    recvmmsg_time64(fd: Fd, mmsg: Ptr, vlen: UInt, flags: Flags(&MSG), timeout: Timespec) -> Int, RecvFds;
-    mq_timedsend_time64(mqdes: Fd, u_msg_ptr: BufIn{len_arg: 2}, msg_len: Size, msg_prio: UInt, u_abs_timeout: Timespec) -> Int;
-    mq_timedreceive_time64(mqdes: Fd, u_msg_ptr: BufOut, msg_len: Size, u_msg_prio: Ptr, u_abs_timeout: Timespec) -> Int;
-    semtimedop_time64(semid: Int, tsops: Ptr, nsops: UInt, timeout: Timespec) -> Int;
-    rt_sigtimedwait_time64(uthese: SigSet, uinfo: Ptr, uts: Timespec, sigsetsize: Size) -> Int;
-    futex_time64(uaddr: Ptr, op: Flags(&FUTEX), val: UInt, utime: Timespec, uaddr2: Ptr, val3: UInt) -> Int;
-    sched_rr_get_interval_time64(pid: Pid, interval: TimespecOut) -> Int;
+    clock_getres_time64(which_clock: ClockId, tp: Out(Timespec)) -> Int;
+    clock_nanosleep_time64(which_clock: ClockId, flags: Flags(&TIMER), rqtp: In(Timespec), rmtp: Left(Timespec)) -> Int;
+    timer_gettime64(timer_id: Int, setting: Out(Itimerspec)) -> Int;
+    timer_settime64(timer_id: Int, flags: Flags(&TIMER), new_setting: In(Itimerspec), old_setting: Out(Itimerspec)) -> Int;
+    timerfd_gettime64(ufd: Fd, otmr: Out(Itimerspec)) -> Int;
+    timerfd_settime64(ufd: Fd, flags: Flags(&TFD_SETTIME), utmr: In(Itimerspec), otmr: Out(Itimerspec)) -> Int;
+    utimensat_time64(dfd: DirFd, filename: Path, utimes: In(TwoTimespecs), flags: Flags(&AT)) -> Int;
+    pselect6_time64(n: Int, inp: InOut(FdSet), outp: InOut(FdSet), exp: InOut(FdSet), tsp: InOut(Timespec), sig: Ptr) -> Timeout;
+    ppoll_time64(ufds: InOut(PollFds), nfds: UInt, tsp: InOut(Timespec), sigmask: In(SigSet), sigsetsize: Size) -> Timeout;
+    io_pgetevents_time64(ctx_id: Hex, min_nr: Long, nr: Long, events: Ptr, timeout: In(Timespec), usig: Ptr) -> Timeout;
+    recvmmsg_time64(fd: Fd, mmsg: Ptr, vlen: UInt, flags: Flags(&MSG), timeout: InOut(Timespec)) -> Int, RecvFds;
+    mq_timedsend_time64(mqdes: Fd, u_msg_ptr: BufIn{len_arg: 2}, msg_len: Size, msg_prio: UInt, u_abs_timeout: In(Timespec)) -> Int;
+    mq_timedreceive_time64(mqdes: Fd, u_msg_ptr: BufOut, msg_len: Size, u_msg_prio: Ptr, u_abs_timeout: In(Timespec)) -> Int;
+    semtimedop_time64(semid: Int, tsops: Ptr, nsops: UInt, timeout: In(Timespec)) -> Int;
+    rt_sigtimedwait_time64(uthese: In(SigSet), uinfo: Ptr, uts: In(Timespec), sigsetsize: Size) -> Int;
+    futex_time64(uaddr: Ptr, op: Flags(&FUTEX), val: UInt, utime: In(Timespec), uaddr2: Ptr, val3: UInt) -> Int;
+    sched_rr_get_interval_time64(pid: Pid, interval: Out(Timespec)) -> Int;
 
     // later widths of older calls: the plain names take 16-bit ids and 32-bit offsets
     chown32(filename: Path, user: Uid, group: Gid) -> Int;
@@ -99,16 +108,16 @@ calls! {
     setgroups32(gidsetsize: Int, grouplist: Ptr) -> Int, Cred;
     fcntl64(fd: Fd, cmd: Flags(&FCNTL), arg: Hex) -> Int, Fcntl;
     sendfile64(out_fd: Fd, in_fd: Fd, offset: Ptr, count: Size) -> Int;
-    stat64(filename: Path, statbuf: Ptr) -> Int;
-    lstat64(filename: Path, statbuf: Ptr) -> Int;
-    fstat64(fd: Fd, statbuf: Ptr) -> Int;
-    fstatat64(dfd: DirFd, filename: Path, statbuf: Ptr, flag: Flags(&AT)) -> Int;
+    stat64(filename: Path, statbuf: Out(Stat64)) -> Int;
+    lstat64(filename: Path, statbuf: Out(Stat64)) -> Int;
+    fstat64(fd: Fd, statbuf: Out(Stat64)) -> Int;
+    fstatat64(dfd: DirFd, filename: Path, statbuf: Out(Stat64), flag: Flags(&AT)) -> Int;
     statfs64(pathname: Path, sz: Size, buf: Ptr) -> Int;
     fstatfs64(fd: Fd, sz: Size, buf: Ptr) -> Int;
-    ugetrlimit(resource: Flags(&RLIMIT), rlim: Ptr) -> Int;
+    ugetrlimit(resource: Flags(&RLIMIT), rlim: Out(Rlimit)) -> Int;
 
     // calls x86-64 was born without
-    waitpid(pid: Pid, stat_addr: Ptr, options: Flags(&WAIT)) -> Pid;
+    waitpid(pid: Pid, stat_addr: Out(WaitStatus), options: Flags(&WAIT)) -> Pid;
     umount(name: Path) -> Int;
     nice(increment: Int) -> Int;
     stime(tptr: Ptr) -> Int;

@@ -1,6 +1,7 @@
 //! System V IPC and POSIX message queues.
 
 use super::calls;
+use super::structs::Struct::Timespec;
 use crate::flags::{IPC, MSGCTL, MSGOP, OPEN, SEMCTL, SHMAT, SHMCTL};
 
 calls! {
@@ -15,11 +16,11 @@ calls! {
     msgsnd(msqid: Int, msgp: Ptr, msgsz: Size, msgflg: Flags(&MSGOP)) -> Int;
     msgrcv(msqid: Int, msgp: Ptr, msgsz: Size, msgtyp: Long, msgflg: Flags(&MSGOP)) -> Int;
     msgctl(msqid: Int, cmd: Flags(&MSGCTL), buf: Ptr) -> Int;
-    semtimedop(semid: Int, tsops: Ptr, nsops: UInt, timeout: Timespec) -> Int;
+    semtimedop(semid: Int, tsops: Ptr, nsops: UInt, timeout: In(Timespec)) -> Int;
     mq_open(u_name: FileName, oflag: Flags(&OPEN), mode: Mode, u_attr: Ptr) -> Fd, NewFd;
     mq_unlink(u_name: FileName) -> Int;
-    mq_timedsend(mqdes: Fd, u_msg_ptr: BufIn{len_arg: 2}, msg_len: Size, msg_prio: UInt, u_abs_timeout: Timespec) -> Int;
-    mq_timedreceive(mqdes: Fd, u_msg_ptr: BufOut, msg_len: Size, u_msg_prio: Ptr, u_abs_timeout: Timespec) -> Int;
+    mq_timedsend(mqdes: Fd, u_msg_ptr: BufIn{len_arg: 2}, msg_len: Size, msg_prio: UInt, u_abs_timeout: In(Timespec)) -> Int;
+    mq_timedreceive(mqdes: Fd, u_msg_ptr: BufOut, msg_len: Size, u_msg_prio: Ptr, u_abs_timeout: In(Timespec)) -> Int;
     mq_notify(mqdes: Fd, u_notification: Ptr) -> Int;
     mq_getsetattr(mqdes: Fd, u_mqstat: Ptr, u_omqstat: Ptr) -> Int;
 }

@@ -16,6 +16,7 @@ mod mounts;
 mod network;
 mod process;
 mod signals;
+mod structs;
 mod time;
 #[cfg(all(test, target_os = "linux", target_arch = "x86_64"))]
 mod tracefs;
@@ -24,6 +25,7 @@ use std::collections::HashMap;
 use std::sync::LazyLock;
 
 pub use self::io::Io;
+pub use self::structs::{Count, Layout, Struct, Structs};
 use crate::{Abi, FlagSet, names};
 
 /// `dfd` of a `*at` call that means the current directory (include/uapi/linux/fcntl.h).
@@ -198,16 +200,14 @@ pub enum ArgKind {
     },
     /// A timeout in milliseconds: signed, 32 bits, negative means for ever.
     TimeoutMs,
-    /// `struct __kernel_timespec`: pointer to two signed 64-bit numbers, seconds and nanoseconds.
-    Timespec,
-    /// Like [`Timespec`](Self::Timespec), but written by the kernel: valid at exit, may be null.
-    TimespecOut,
-    /// `struct old_timespec32` of a 32-bit ABI: pointer to two signed 32-bit numbers.
-    Timespec32,
-    /// `struct __kernel_old_timeval`: pointer to two signed `long`, seconds and microseconds.
-    Timeval,
-    /// A signal mask of 64 bits: pointer.
-    SigSet,
+    /// A structure, or an array of them, that the kernel reads: pointer, valid at enter, may be null.
+    In(Struct),
+    /// One that the kernel writes: pointer, valid after a success ([`Struct::needs_result`] has the exceptions), may be null.
+    Out(Struct),
+    /// One that the kernel reads and overwrites if the result is more than 0. The value after the call is "left" for a time.
+    InOut(Struct),
+    /// The time left of a sleep that a signal interrupted: pointer, written then only, may be null.
+    Left(Struct),
 }
 
 /// What the return value is when it is no error.

@@ -1,6 +1,7 @@
 //! Calls on sockets.
 
 use super::calls;
+use super::structs::Struct::Timespec;
 use crate::flags::{ACCEPT4, FAMILY, MSG, SHUT, SOCK, SOL};
 
 calls! {
@@ -20,6 +21,6 @@ calls! {
     setsockopt(fd: Fd, level: Flags(&SOL), optname: SockOpt{level_arg: 1}, optval: BufIn{len_arg: 4}, optlen: Int) -> Int;
     getsockopt(fd: Fd, level: Flags(&SOL), optname: SockOpt{level_arg: 1}, optval: Ptr, optlen: Ptr) -> Int;
     accept4(fd: Fd, upeer_sockaddr: SockaddrOut{len_ptr_arg: 2}, upeer_addrlen: Ptr, flags: Flags(&ACCEPT4)) -> Fd, NewFd;
-    recvmmsg(fd: Fd, mmsg: Ptr, vlen: UInt, flags: Flags(&MSG), timeout: Timespec) -> Int, RecvFds;
+    recvmmsg(fd: Fd, mmsg: Ptr, vlen: UInt, flags: Flags(&MSG), timeout: InOut(Timespec)) -> Int, RecvFds;
     sendmmsg(fd: Fd, mmsg: Ptr, vlen: UInt, flags: Flags(&MSG)) -> Int;
 }

@@ -1,6 +1,7 @@
 //! Calls on processes, threads, their ids, limits and scheduling.
 
 use super::calls;
+use super::structs::Struct::{Rlimit, Rlimit64, SigInfo, Timespec, WaitStatus};
 use crate::flags::{
     ARCH_PRCTL, CLONE, EXECVEAT, FUTEX, FUTEX2, IOPRIO_WHO, KCMP, PERSONALITY, PIDFD_OPEN, PRCTL, PRIO, PTRACE, RLIMIT,
     RSEQ, RUSAGE, SCHED, UNSHARE, WAIT, WAITID,
@@ -14,9 +15,9 @@ calls! {
     vfork() -> Pid, Clone;
     execve(filename: Path, argv: Argv, envp: Envp) -> Int, Exec;
     exit(error_code: Int) -> NoReturn, Exit;
-    wait4(upid: Pid, stat_addr: Ptr, options: Flags(&WAIT), ru: Ptr) -> Pid;
+    wait4(upid: Pid, stat_addr: Out(WaitStatus), options: Flags(&WAIT), ru: Ptr) -> Pid;
     umask(mask: Mode) -> Mode;
-    getrlimit(resource: Flags(&RLIMIT), rlim: Ptr) -> Int;
+    getrlimit(resource: Flags(&RLIMIT), rlim: Out(Rlimit)) -> Int;
     getrusage(who: Flags(&RUSAGE), ru: Ptr) -> Int;
     ptrace(request: Flags(&PTRACE), pid: Pid, addr: Hex, data: Hex) -> Int;
     getuid() -> Uid;
@@ -52,13 +53,13 @@ calls! {
     sched_getscheduler(pid: Pid) -> Int;
     sched_get_priority_max(policy: Flags(&SCHED)) -> Int;
     sched_get_priority_min(policy: Flags(&SCHED)) -> Int;
-    sched_rr_get_interval(pid: Pid, interval: TimespecOut) -> Int;
+    sched_rr_get_interval(pid: Pid, interval: Out(Timespec)) -> Int;
     modify_ldt(func: Int, ptr: Ptr, bytecount: ULong) -> Int;
     prctl(option: Flags(&PRCTL), arg2: Hex, arg3: Hex, arg4: Hex, arg5: Hex) -> Int;
     arch_prctl(option: Flags(&ARCH_PRCTL), arg2: Hex) -> Int;
-    setrlimit(resource: Flags(&RLIMIT), rlim: Ptr) -> Int;
+    setrlimit(resource: Flags(&RLIMIT), rlim: In(Rlimit)) -> Int;
     gettid() -> Pid;
-    futex(uaddr: Ptr, op: Flags(&FUTEX), val: UInt, utime: Timespec, uaddr2: Ptr, val3: UInt) -> Int;
+    futex(uaddr: Ptr, op: Flags(&FUTEX), val: UInt, utime: In(Timespec), uaddr2: Ptr, val3: UInt) -> Int;
     sched_setaffinity(pid: Pid, len: UInt, user_mask_ptr: Ptr) -> Int;
     sched_getaffinity(pid: Pid, len: UInt, user_mask_ptr: Ptr) -> Int;
     set_thread_area(u_info: Ptr) -> Int;
@@ -66,13 +67,13 @@ calls! {
     set_tid_address(tidptr: Ptr) -> Pid;
     restart_syscall() -> Int;
     exit_group(error_code: Int) -> NoReturn, Exit;
-    waitid(which: Flags(&WAITID), upid: Pid, infop: Ptr, options: Flags(&WAIT), ru: Ptr) -> Int;
+    waitid(which: Flags(&WAITID), upid: Pid, infop: Out(SigInfo), options: Flags(&WAIT), ru: Ptr) -> Int;
     ioprio_set(which: Flags(&IOPRIO_WHO), who: Pid, ioprio: Hex32) -> Int;
     ioprio_get(which: Flags(&IOPRIO_WHO), who: Pid) -> Int;
     unshare(unshare_flags: Flags(&UNSHARE)) -> Int, Unshare;
     set_robust_list(head: Ptr, len: Size) -> Int;
     get_robust_list(pid: Pid, head_ptr: Ptr, len_ptr: Ptr) -> Int;
-    prlimit64(pid: Pid, resource: Flags(&RLIMIT), new_rlim: Ptr, old_rlim: Ptr) -> Int;
+    prlimit64(pid: Pid, resource: Flags(&RLIMIT), new_rlim: In(Rlimit64), old_rlim: Out(Rlimit64)) -> Int;
     setns(fd: Fd, flags: Flags(&UNSHARE)) -> Int, Setns;
     getcpu(cpup: Ptr, nodep: Ptr, unused: Ptr) -> Int;
     kcmp(pid1: Pid, pid2: Pid, type: Flags(&KCMP), idx1: Hex, idx2: Hex) -> Int;
@@ -83,8 +84,8 @@ calls! {
     pidfd_open(pid: Pid, flags: Flags(&PIDFD_OPEN)) -> Fd, NewFd;
     clone3(uargs: CloneArgs{len_arg: 1}, size: Size) -> Pid, Clone;
     pidfd_getfd(pidfd: Fd, fd: Int, flags: UInt) -> Fd, NewFd;
-    futex_waitv(waiters: Ptr, nr_futexes: UInt, flags: Flags(&FUTEX2), timeout: Timespec, clockid: ClockId) -> Int;
+    futex_waitv(waiters: Ptr, nr_futexes: UInt, flags: Flags(&FUTEX2), timeout: In(Timespec), clockid: ClockId) -> Int;
     futex_wake(uaddr: Ptr, mask: Hex, nr: Int, flags: Flags(&FUTEX2)) -> Int;
-    futex_wait(uaddr: Ptr, val: ULong, mask: Hex, flags: Flags(&FUTEX2), timeout: Timespec, clockid: ClockId) -> Int;
+    futex_wait(uaddr: Ptr, val: ULong, mask: Hex, flags: Flags(&FUTEX2), timeout: In(Timespec), clockid: ClockId) -> Int;
     futex_requeue(waiters: Ptr, flags: Flags(&FUTEX2), nr_wake: Int, nr_requeue: Int) -> Int;
 }

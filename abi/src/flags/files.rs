@@ -146,6 +146,30 @@ flag_sets! {
     EPOLL_OP: How::Enum, "EPOLL_CTL_";
     [general: EPOLL_CTL_ADD, EPOLL_CTL_DEL, EPOLL_CTL_MOD]
 
+    /// Attributes that `statx` finds.
+    STATX_ATTR: How::Bits, wide, "STATX_ATTR_";
+    [uapi "linux/stat.h": STATX_ATTR_COMPRESSED = 4, STATX_ATTR_IMMUTABLE = 0x10, STATX_ATTR_APPEND = 0x20,
+        STATX_ATTR_NODUMP = 0x40, STATX_ATTR_ENCRYPTED = 0x800, STATX_ATTR_AUTOMOUNT = 0x1000,
+        STATX_ATTR_MOUNT_ROOT = 0x2000, STATX_ATTR_VERITY = 0x100000, STATX_ATTR_DAX = 0x200000,
+        STATX_ATTR_WRITE_ATOMIC = 0x400000]
+
+    /// Types of files, in the upper bits of a mode.
+    FILE_TYPE: How::Enum, "S_IF";
+    [uapi "linux/stat.h": S_IFSOCK = 0o140000, S_IFLNK = 0o120000, S_IFREG = 0o100000, S_IFBLK = 0o60000,
+        S_IFDIR = 0o40000, S_IFCHR = 0o20000, S_IFIFO = 0o10000]
+
+    /// Events of `poll`.
+    POLL: How::Bits, "POLL";
+    [uapi "asm-generic/poll.h": POLLIN = 1, POLLPRI = 2, POLLOUT = 4, POLLRDNORM = 0x40, POLLRDBAND = 0x80,
+        POLLWRNORM = 0x100, POLLWRBAND = 0x200, POLLMSG = 0x400, POLLREMOVE = 0x1000, POLLRDHUP = 0x2000, POLLERR = 8,
+        POLLHUP = 0x10, POLLNVAL = 0x20]
+
+    /// Events of `epoll_ctl` and `epoll_wait`.
+    EPOLL: How::Bits, "EPOLL";
+    [uapi "linux/eventpoll.h": EPOLLIN = 1, EPOLLPRI = 2, EPOLLOUT = 4, EPOLLRDNORM = 0x40, EPOLLRDBAND = 0x80,
+        EPOLLWRNORM = 0x100, EPOLLWRBAND = 0x200, EPOLLMSG = 0x400, EPOLLERR = 8, EPOLLHUP = 0x10, EPOLLRDHUP = 0x2000,
+        EPOLLEXCLUSIVE = 0x10000000, EPOLLWAKEUP = 0x20000000, EPOLLONESHOT = 0x40000000, EPOLLET = 0x80000000]
+
     /// Flags of `epoll_create1`.
     EPOLL_CREATE: How::Bits, "EPOLL_";
     [general: EPOLL_CLOEXEC]

@@ -19,6 +19,16 @@ flag_sets! {
     WAIT: How::Bits, "";
     [general: WNOHANG, WUNTRACED, WEXITED, WCONTINUED, WNOWAIT, __WNOTHREAD, __WALL, __WCLONE]
 
+    /// `si_code` of a child's state.
+    CLD: How::Enum, "CLD_";
+    [general: CLD_EXITED, CLD_KILLED, CLD_DUMPED, CLD_TRAPPED, CLD_STOPPED, CLD_CONTINUED]
+
+    /// Stops of a traced child, in the upper half of its status.
+    PTRACE_EVENT: How::Enum, "PTRACE_EVENT_";
+    [uapi "linux/ptrace.h": PTRACE_EVENT_FORK = 1, PTRACE_EVENT_VFORK = 2, PTRACE_EVENT_CLONE = 3,
+        PTRACE_EVENT_EXEC = 4, PTRACE_EVENT_VFORK_DONE = 5, PTRACE_EVENT_EXIT = 6, PTRACE_EVENT_SECCOMP = 7,
+        PTRACE_EVENT_STOP = 128]
+
     /// What `waitid` waits for.
     WAITID: How::Enum, "P_";
     [general: P_ALL, P_PID, P_PGID, P_PIDFD]

@@ -7,6 +7,12 @@ flag_sets! {
     SIG_HOW: How::Enum, "SIG_";
     [general: SIG_BLOCK, SIG_UNBLOCK, SIG_SETMASK]
 
+    /// `sa_flags` of `rt_sigaction`.
+    SA: How::Bits, wide, "SA_";
+    [uapi "arch/x86/include/uapi/asm/signal.h": SA_RESTORER = 0x4000000, SA_ONSTACK = 0x8000000, SA_RESTART = 0x10000000,
+        SA_NODEFER = 0x40000000, SA_RESETHAND = 0x80000000, SA_SIGINFO = 4, SA_NOCLDSTOP = 1, SA_NOCLDWAIT = 2]
+    [uapi "asm-generic/signal-defs.h": SA_UNSUPPORTED = 0x400, SA_EXPOSE_TAGBITS = 0x800]
+
     /// Clock ids; negative ones are of a process, thread or descriptor and print as numbers.
     CLOCK: How::Enum, "CLOCK_";
     [general: CLOCK_REALTIME, CLOCK_MONOTONIC, CLOCK_PROCESS_CPUTIME_ID, CLOCK_THREAD_CPUTIME_ID, CLOCK_MONOTONIC_RAW,

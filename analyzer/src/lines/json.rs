@@ -6,7 +6,7 @@
 use std::fmt::Write as _;
 
 use systape_abi::{ArgKind, FlagStyle};
-use systape_format::model::{CPU_NONE, Captured, Gap, GapCause, Session, Task, UID_UNKNOWN};
+use systape_format::model::{CPU_NONE, Captured, Gap, GapCause, SECOND_VALUE, Session, Task, UID_UNKNOWN};
 
 use super::row::{self, Duration, Outcome};
 use super::tables::LOSSES;
@@ -198,9 +198,15 @@ impl JsonLines<'_> {
                 continue;
             }
             out.extend_from_slice(key);
-            match captured.iter().find(|c| usize::from(c.arg) == at) {
-                Some(value) => self.captured(out, call, at, value, args[at]),
-                None => self.scalar(out, call, at, args, row),
+            let value = |arg: usize| captured.iter().find(|c| usize::from(c.arg) == arg);
+            let after = value(at | usize::from(SECOND_VALUE));
+            match (value(at), call.args[at].kind) {
+                (before, ArgKind::InOut(_)) if before.or(after).is_some() => {
+                    self.before_and_after(out, row, at, (before, after), args);
+                }
+                (Some(value), _) => self.captured(out, row, at, value, args[at]),
+                (None, kind) if value::is_empty_array(segment, row, kind) => out.extend_from_slice(b"\"[]\""),
+                (None, _) => self.scalar(out, call, at, args, row),
             }
         }
         if out.len() == begin {
@@ -261,8 +267,8 @@ impl JsonLines<'_> {
     }
 
     /// A captured value: plain when it is whole and UTF-8, else an object that says what is missing.
-    fn captured(&mut self, out: &mut Vec<u8>, call: &CallInfo, at: usize, value: &Captured, addr: u64) {
-        let kind = call.args[at].kind;
+    fn captured(&mut self, out: &mut Vec<u8>, row: usize, at: usize, value: &Captured, addr: u64) {
+        let kind = self.segment.call(row).args[at].kind;
         let whole = value.status.is_whole();
         if let (ArgKind::FdPair, true, Some([a, b])) = (kind, whole, value::two_fds(&value.bytes)) {
             let _ = write!(Text(out), "[{a},{b}]");
@@ -276,13 +282,40 @@ impl JsonLines<'_> {
             ArgKind::Argv | ArgKind::Envp if plain => return words(out, &value.bytes),
             ArgKind::Path | ArgKind::FileName | ArgKind::Str if plain => return string(out, &value.bytes),
             ArgKind::BufIn { .. } | ArgKind::BufOut if plain => return string(out, &value.bytes),
+            kind if whole && kind.structure().is_some() => {
+                self.text.clear();
+                value::captured(&mut self.text, &mut self.scratch, self.segment, (row, at), value, FlagStyle::FULL);
+                return string(out, &self.text);
+            }
             _ => {}
         }
-        self.partial(out, call, at, value, addr);
+        self.partial(out, row, at, value, addr);
     }
 
-    fn partial(&mut self, out: &mut Vec<u8>, call: &CallInfo, at: usize, value: &Captured, addr: u64) {
-        let kind = call.args[at].kind;
+    /// A structure that the kernel overwrites: `{"before":…,"after":…}`, the latter null when it did not.
+    fn before_and_after(
+        &mut self,
+        out: &mut Vec<u8>,
+        row: usize,
+        at: usize,
+        (before, after): (Option<&Captured>, Option<&Captured>),
+        args: &[u64; 6],
+    ) {
+        out.extend_from_slice(b"{\"before\":");
+        match before {
+            Some(before) => self.captured(out, row, at, before, args[at]),
+            None => self.scalar(out, self.segment.call(row), at, args, row),
+        }
+        out.extend_from_slice(b",\"after\":");
+        match after {
+            Some(after) => self.captured(out, row, at, after, args[at]),
+            None => out.extend_from_slice(b"null"),
+        }
+        out.push(b'}');
+    }
+
+    fn partial(&mut self, out: &mut Vec<u8>, row: usize, at: usize, value: &Captured, addr: u64) {
+        let kind = self.segment.call(row).args[at].kind;
         if value.status.has_bytes() {
             self.text.clear();
             match kind {
@@ -290,7 +323,7 @@ impl JsonLines<'_> {
                     self.text.extend_from_slice(&value.bytes)
                 }
                 _ => {
-                    value::captured(&mut self.text, &mut self.scratch, call.abi, kind, value, FlagStyle::FULL);
+                    value::captured(&mut self.text, &mut self.scratch, self.segment, (row, at), value, FlagStyle::FULL);
                 }
             }
             out.extend_from_slice(b"{\"text\":");

@@ -179,6 +179,12 @@ impl TextLines<'_> {
             RetKind::Mode => out.extend_from_slice(systape_abi::mode_text(ret as u32).as_bytes()),
             _ => num::signed(out, ret),
         }
+        let after = value::after(&mut self.scratch, self.segment, row);
+        if !after.is_empty() {
+            out.extend_from_slice(b" (");
+            out.extend_from_slice(&after);
+            out.push(b')');
+        }
         if let Some(path) = row::returned_path(self.segment, row, ret) {
             out.push(b'<');
             self.scratch.escaped(out, &path);
@@ -240,7 +246,11 @@ pub(crate) fn arguments(out: &mut Vec<u8>, scratch: &mut Scratch, segment: &Load
         }
         out.extend_from_slice(arg.label.as_bytes());
         let bytes = captured.iter().find(|c| usize::from(c.arg) == at);
-        if bytes.is_some_and(|c| value::captured(out, scratch, call.abi, arg.kind, c, look.style)) {
+        if bytes.is_some_and(|c| value::captured(out, scratch, segment, (row, at), c, look.style)) {
+            continue;
+        }
+        if bytes.is_none() && value::is_empty_array(segment, row, arg.kind) {
+            out.extend_from_slice(b"[]");
             continue;
         }
         if at == 5 && call.name == "mmap" {

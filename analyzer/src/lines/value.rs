@@ -1,11 +1,15 @@
 //! One argument of a call as text: common to the listing, CSV and the text in JSON.
 
+use std::fmt::Write as _;
+
 use rustc_hash::FxHashMap;
-use systape_abi::{Abi, ArgKind, FlagSet, FlagStyle, How};
-use systape_format::model::{ByteStatus, Captured};
+use systape_abi::{ArgKind, FlagSet, FlagStyle, How, Struct, StructBytes};
+use systape_format::model::{ByteStatus, Captured, SECOND_VALUE};
 use systape_format::redact::PLACEHOLDER;
 
-use crate::table::calls::CallInfo;
+use super::row;
+use crate::table::calls::{ArgInfo, CallInfo};
+use crate::table::load::{FdPath, Loaded};
 use crate::values::num;
 
 /// `dfd` of the current directory.
@@ -172,12 +176,12 @@ pub(crate) fn missing(status: ByteStatus) -> Option<&'static str> {
     }
 }
 
-/// Appends the captured data of argument `at`; false when there is none and the caller must print the pointer.
+/// Appends the captured data of argument `at` of `row`; false when there is none and the caller must print the pointer.
 pub(crate) fn captured(
     out: &mut Vec<u8>,
     scratch: &mut Scratch,
-    abi: Abi,
-    kind: ArgKind,
+    segment: &Loaded,
+    (row, at): (usize, usize),
     value: &Captured,
     style: FlagStyle,
 ) -> bool {
@@ -188,19 +192,91 @@ pub(crate) fn captured(
     if !value.status.has_bytes() {
         return false;
     }
+    let call = segment.call(row);
     let (bytes, whole) = (value.bytes.as_slice(), value.status.is_whole());
-    match kind {
+    match call.args[at].kind {
         ArgKind::SockaddrIn { .. } | ArgKind::SockaddrOut { .. } => {
             out.extend_from_slice(systape_abi::sockaddr_text(bytes).as_bytes())
         }
-        ArgKind::OpenHow { .. } => out.extend_from_slice(systape_abi::open_how_text(abi, bytes, style).as_bytes()),
+        ArgKind::OpenHow { .. } => out.extend_from_slice(systape_abi::open_how_text(call.abi, bytes, style).as_bytes()),
         ArgKind::FdPair => return fd_pair(out, bytes),
         ArgKind::Argv | ArgKind::Envp => argv(out, scratch, bytes, whole),
-        ArgKind::Timespec => return seconds(out, bytes, "nsec"),
-        ArgKind::Timeval => return seconds(out, bytes, "usec"),
+        kind if kind.structure().is_some() => return structure(out, scratch, segment, (row, at), value),
         _ => scratch.quoted(out, bytes, whole),
     }
     true
+}
+
+/// Appends the structure that argument `at` of `row` points to, before or after the call as `value` has it.
+fn structure(
+    out: &mut Vec<u8>,
+    scratch: &mut Scratch,
+    segment: &Loaded,
+    (row, at): (usize, usize),
+    value: &Captured,
+) -> bool {
+    let call = segment.call(row);
+    let (Some(what), Some(args)) = (call.args[at].kind.structure(), segment.args.args.get(row)) else { return false };
+    let whole = value.status.is_whole();
+    let read = StructBytes { what, abi: call.abi, args, bytes: &value.bytes, whole };
+    let polled = polled(segment, row);
+    let mut fd = |text: &mut String, fd: i32| {
+        let _ = write!(text, "{fd}");
+        if let Some((_, path)) = polled.iter().flatten().find(|(of, _)| *of == fd) {
+            let mut name = Vec::new();
+            scratch.file(&mut name, path);
+            let _ = write!(text, "<{}>", String::from_utf8_lossy(&name));
+        }
+    };
+    let text = if value.arg & SECOND_VALUE == 0 { read.text(&mut fd) } else { read.text_after(&mut fd) };
+    text.is_some_and(|text| {
+        out.extend_from_slice(text.as_bytes());
+        true
+    })
+}
+
+/// Whether the call returned 0, so that an array as long as its result has no element.
+pub(crate) fn is_empty_array(segment: &Loaded, row: usize, kind: ArgKind) -> bool {
+    matches!(kind, ArgKind::Out(Struct::EpollEvents)) && row::outcome(segment, row) == row::Outcome::Ret(0)
+}
+
+/// The descriptors that `row` polls whose files the tape names.
+fn polled(segment: &Loaded, row: usize) -> [Option<(i32, &[u8])>; 2] {
+    let polls = |arg: &ArgInfo| matches!(arg.kind, ArgKind::InOut(Struct::PollFds));
+    let Some(at) = segment.call(row).args.iter().position(polls) else { return [None; 2] };
+    let Some(array) = segment.captured(row).iter().find(|value| usize::from(value.arg) == at) else { return [None; 2] };
+    let mut fds = array.bytes.chunks_exact(8).map(|fd| fd.first_chunk().map_or(-1, |fd| i32::from_le_bytes(*fd)));
+    [0, 1].map(|column| match (fds.next(), segment.fd_of_column(row, column)) {
+        (Some(fd), FdPath::Known(path)) => Some((fd, path)),
+        _ => None,
+    })
+}
+
+/// What the kernel left in the structures that `row` was given, as strace writes it behind the result: `[{fd=3, revents=POLLIN}]`, or
+/// `in [3], left {tv_sec=0, tv_usec=5}`. Empty: nothing is known of it.
+pub(crate) fn after(scratch: &mut Scratch, segment: &Loaded, row: usize) -> Vec<u8> {
+    let mut out = Vec::new();
+    let args = &segment.call(row).args;
+    for value in segment.captured(row).iter().filter(|value| value.arg & SECOND_VALUE != 0) {
+        let at = usize::from(value.arg & !SECOND_VALUE);
+        let Some(arg) = args.get(at) else { continue };
+        let begin = out.len();
+        if begin > 0 {
+            out.extend_from_slice(b", ");
+        }
+        out.extend_from_slice(match (&*arg.name, arg.kind) {
+            (_, ArgKind::InOut(Struct::PollFds)) => b"",
+            ("inp", _) => b"in ",
+            ("outp", _) => b"out ",
+            ("exp", _) => b"except ",
+            _ => b"left ",
+        });
+        // sets without a descriptor are left out
+        if !captured(&mut out, scratch, segment, (row, at), value, FlagStyle::FULL) || out.ends_with(b" []") {
+            out.truncate(begin);
+        }
+    }
+    out
 }
 
 /// `["ls", "-l"]` from NUL-separated bytes.
@@ -230,21 +306,5 @@ fn fd_pair(out: &mut Vec<u8>, bytes: &[u8]) -> bool {
     out.extend_from_slice(b", ");
     num::signed(out, i64::from(second));
     out.push(b']');
-    true
-}
-
-/// `{ .tv_sec: 1, .tv_nsec: 0 }` as perf prints it.
-fn seconds(out: &mut Vec<u8>, bytes: &[u8], part: &str) -> bool {
-    let (Some(whole), Some(rest)) = (bytes.first_chunk::<8>(), bytes.get(8..).and_then(|b| b.first_chunk::<8>()))
-    else {
-        return false;
-    };
-    out.extend_from_slice(b"{ .tv_sec: ");
-    num::signed(out, i64::from_le_bytes(*whole));
-    out.extend_from_slice(b", .tv_");
-    out.extend_from_slice(part.as_bytes());
-    out.extend_from_slice(b": ");
-    num::signed(out, i64::from_le_bytes(*rest));
-    out.extend_from_slice(b" }");
     true
 }

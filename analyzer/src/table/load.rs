@@ -300,12 +300,17 @@ impl Loaded {
     /// The file of the descriptor in argument `at` of `row`.
     #[inline]
     pub(crate) fn fd_path(&self, row: usize, at: usize) -> FdPath<'_> {
-        let column = match self.call(row).fd_args {
-            [Some(first), _] if first == at => self.fds.fd.get(row),
-            [_, Some(second)] if second == at => self.fds.fd2.get(row),
-            _ => None,
-        };
-        match column.copied() {
+        match self.call(row).fd_args {
+            [Some(first), _] if first == at => self.fd_of_column(row, 0),
+            [_, Some(second)] if second == at => self.fd_of_column(row, 1),
+            _ => FdPath::Unknown,
+        }
+    }
+
+    /// The file that `row` has in the first (0) or second (1) column of descriptors: of an argument, or of an array to poll.
+    pub(crate) fn fd_of_column(&self, row: usize, column: usize) -> FdPath<'_> {
+        let column = if column == 0 { &self.fds.fd } else { &self.fds.fd2 };
+        match column.get(row).copied() {
             Some(FD_NONE) => FdPath::None,
             Some(fd) if fd >= FD_FIRST => {
                 self.fds.names.get((fd - FD_FIRST) as usize).map_or(FdPath::Unknown, |name| FdPath::Known(name))

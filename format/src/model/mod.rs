@@ -357,12 +357,15 @@ pub const FD_UNKNOWN: u32 = 1;
 /// `fd` column value `i + FD_FIRST` means `fd_names[i]`.
 pub const FD_FIRST: u32 = 2;
 
+/// Bit of [`Captured::arg`]: the argument's value after the call, beside the one before.
+pub const SECOND_VALUE: u8 = 8;
+
 /// One captured value of user memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Captured {
     /// Row of the segment.
     pub row: u32,
-    /// Argument 0..5; bit 3 set: the second captured value of that argument.
+    /// Argument 0..5, plus [`SECOND_VALUE`] of one that the kernel overwrote.
     pub arg: u8,
     /// Status of the bytes.
     pub status: ByteStatus,

@@ -14,8 +14,8 @@ use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 
 use crate::model::{
-    ByteStatus, Call, Checkpoint, Class, FD_FIRST, Mapping, MappingKind, NetState, ProcessEvent, Session, SignalEvent,
-    Symbols, Task,
+    ByteStatus, Call, Checkpoint, Class, FD_FIRST, Mapping, MappingKind, NetState, ProcessEvent, SECOND_VALUE, Session,
+    SignalEvent, Symbols, Task,
 };
 use crate::segment::SegmentData;
 use crate::sockets;
@@ -250,7 +250,7 @@ impl Redactor {
 
     /// Captured memory of `call`; `arg` as in [`Captured`](crate::model::Captured).
     pub(crate) fn captured(&self, call: Call, arg: u8, bytes: &mut Vec<u8>, status: &mut ByteStatus, full: &mut u64) {
-        if let Some(class) = (self.classify)(call, arg & !8, bytes) {
+        if let Some(class) = (self.classify)(call, arg & !SECOND_VALUE, bytes) {
             // the field they are all in is of class string
             let class = if self.takes(Class::String) && class == Class::Command { Class::String } else { class };
             self.value(class, bytes, status, full);
