@@ -249,6 +249,7 @@ struct SyscallsArgs {
 struct SyscallsFds {
   # Paths of fd arguments, resolved at the call's enter time. Same row order as args.
   # 0 = the call has no fd argument or it is negative; 1 = unknown; i + 2 = names[i]
+  # poll, ppoll: of the first two fds of the array, if it is among the captured values
   fd @0 :Column;           # of the first fd argument
   names @1 :List(FdName);
   fd2 @2 :Column;          # of the second one (sendfile, renameat, ...); absent = no row has one
@@ -260,7 +261,8 @@ struct SyscallsBytes {
   # Captured user memory, sorted by (row, arg).
   n @0 :UInt32;
   row @1 :Column;          # delta from the previous value's row
-  arg @2 :Column;          # 0..5; bit 3 set: second captured value of that argument
+  arg @2 :Column;          # 0..5; bit 3 set: its value when the call had returned, which the kernel wrote over the first.
+                           # Of an array of pollfd: the elements whose revents are not 0
   status @3 :Column;       # ByteStatus
   len @4 :Column;          # bytes stored
   full @5 :Column;         # full size of the value; 0 = not known

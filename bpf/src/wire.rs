@@ -10,10 +10,11 @@ use crate::skeleton::types;
 use crate::values::{limit, name_kind};
 
 pub use types::{
-    busy_sum as BusySum, cpu_buffer as CpuBuffer, drop_count as DropCount, filter_step as FilterStep,
-    ledger_counts as LedgerCounts, ledger_key as LedgerKey, sc_desc as CallDesc, tracepoint_filter as TracepointFilter,
-    wire_ancestor as Ancestor, wire_capture as Capture, wire_hdr as Header, wire_ident as Ident, wire_snap as Snap,
-    wire_socket as Socket, wire_who as Who,
+    busy_sum as BusySum, call_structs as CallStructs, cpu_buffer as CpuBuffer, drop_count as DropCount,
+    filter_step as FilterStep, ledger_counts as LedgerCounts, ledger_key as LedgerKey, sc_desc as CallDesc,
+    struct_rule as StructRule, tracepoint_filter as TracepointFilter, wire_ancestor as Ancestor,
+    wire_capture as Capture, wire_hdr as Header, wire_ident as Ident, wire_snap as Snap, wire_socket as Socket,
+    wire_who as Who,
 };
 
 pub use crate::values::{
@@ -62,15 +63,15 @@ pub struct CoarseSum {
 const MAX_ANCESTORS: usize = limit::MAX_ANCESTORS as usize;
 
 // The C side and this side must agree on every byte.
-const _: () = assert!(size_of::<Syscall>() == 144);
-const _: () = assert!(size_of::<Exec>() == 144);
+const _: () = assert!(size_of::<Syscall>() == 176);
+const _: () = assert!(size_of::<Exec>() == 176);
 const _: () = assert!(size_of::<Closing>() == 72);
 const _: () = assert!(size_of::<Task>() == 88);
 const _: () = assert!(size_of::<Fork>() == 112);
 const _: () = assert!(size_of::<Exit>() == 48);
 const _: () = assert!(size_of::<Snap>() == 208);
 const _: () = assert!(size_of::<Usage>() == 184);
-const _: () = assert!(size_of::<Cgroup>() == 144);
+const _: () = assert!(size_of::<Cgroup>() == 176);
 const _: () = assert!(size_of::<Switch>() == 88);
 const _: () = assert!(size_of::<Wakeup>() == 88);
 const _: () = assert!(size_of::<Block>() == 176);
@@ -87,6 +88,7 @@ const _: () = assert!(size_of::<Tracepoint>() == size_of::<Row>());
 const _: () = assert!(size_of::<Probe>() == 120);
 const _: () = assert!(size_of::<Stack>() == 224);
 const _: () = assert!(size_of::<CallDesc>() == 24);
+const _: () = assert!(size_of::<CallStructs>() == 4 * size_of::<StructRule>() && size_of::<StructRule>() == 8);
 const _: () = assert!(size_of::<TracepointFilter>() == 8 + 16 * 40);
 const _: () = assert!(size_of::<LedgerKey>() == 40);
 const _: () = assert!(size_of::<LedgerSum>() == 312);
@@ -436,8 +438,8 @@ mod tests {
     #[test]
     fn short_and_unknown_bytes_are_refused() {
         assert_eq!(parse(&[]).unwrap_err().needed, 0);
-        assert_eq!(parse(&[1, 0, 0]).unwrap_err(), BadRecord { kind: 1, len: 3, needed: 144 });
-        let mut bytes = vec![0u8; 144];
+        assert_eq!(parse(&[1, 0, 0]).unwrap_err(), BadRecord { kind: 1, len: 3, needed: size_of::<Syscall>() });
+        let mut bytes = vec![0u8; size_of::<Syscall>()];
         bytes[0] = 1;
         assert!(matches!(parse(&bytes), Ok(Record::Syscall(_, []))));
         assert!(matches!(parse(&bytes[..112]), Ok(Record::Syscall(_, []))), "without captures");
@@ -445,8 +447,8 @@ mod tests {
         // one capture of 9 bytes that are not there
         bytes[110] = 1;
         bytes[112 + 2] = 9;
-        assert_eq!(parse(&bytes).unwrap_err().needed, 153);
-        assert_eq!(parse(&bytes[..112]).unwrap_err().needed, 144);
+        assert_eq!(parse(&bytes).unwrap_err().needed, size_of::<Syscall>() + 9);
+        assert_eq!(parse(&bytes[..112]).unwrap_err().needed, size_of::<Syscall>());
         bytes[0] = 77;
         assert_eq!(parse(&bytes).unwrap_err().kind, 77);
     }

@@ -23,6 +23,8 @@ pub struct Traced {
     pub ret: Option<i64>,
     /// Name of the error.
     pub errno: Option<String>,
+    /// What it prints behind the return value: words of the error, what the call left in its arguments.
+    pub rest: String,
 }
 
 impl Traced {
@@ -119,7 +121,7 @@ pub fn parse(text: &str) -> Vec<Traced> {
     // killed inside, or by another thread's exec
     for (tid, start) in begun {
         let (name, args) = start.split_once('(').unwrap_or_else(|| panic!("strace: {start}"));
-        calls.push(Traced { tid, name: name.into(), args: args.into(), ret: None, errno: None });
+        calls.push(Traced { tid, name: name.into(), args: args.into(), ret: None, errno: None, rest: String::new() });
     }
     calls
 }
@@ -138,7 +140,8 @@ fn call(tid: i64, line: &str) -> Option<Traced> {
     };
     let error = words.next().filter(|w| w.starts_with('E') && w.chars().all(|c| c.is_ascii_alphanumeric() || c == '_'));
     let errno = error.filter(|e| ret == Some(-1) || RESTARTS.contains(e)).map(str::to_owned);
-    Some(Traced { tid, name: name.into(), args: args.into(), ret, errno })
+    let rest = result.trim_start().split_once(' ').map_or("", |(_, rest)| rest.trim());
+    Some(Traced { tid, name: name.into(), args: args.into(), ret, errno, rest: rest.into() })
 }
 
 #[cfg(test)]

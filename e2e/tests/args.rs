@@ -67,13 +67,13 @@ unix: connect(addrlen=110 fd=10<socket> uservaddr='{AF_UNIX, nobody.socket}') = 
 pair: socketpair(family=AF_UNIX protocol=0 type=SOCK_SEQPACKET|SOCK_CLOEXEC usockvec=[12 13]) = 0
 pair: pipe2(fildes=[14 15] flags=O_NONBLOCK) = 0
 futex: futex(op=FUTEX_WAIT|FUTEX_PRIVATE_FLAG uaddr=& uaddr2=* utime=0 val=6 val3=*) = EAGAIN
-futex: futex(op=FUTEX_WAIT uaddr=& uaddr2=* utime=& val=5 val3=*) = ETIMEDOUT
+futex: futex(op=FUTEX_WAIT uaddr=& uaddr2=* utime='{tv_sec=0, tv_nsec=3000000}' val=5 val3=*) = ETIMEDOUT
 futex: futex(op=FUTEX_WAKE|FUTEX_PRIVATE_FLAG uaddr=& uaddr2=* utime=* val=1 val3=*) = 0
 kill: kill(pid=$pid sig=0) = 0
 kill: rt_sigaction(act=& oact=& sig=SIGUSR2 sigsetsize=8) = 0
 kill: kill(pid=$pid sig=SIGUSR2) = 0
 clone: clone(child_tidptr=0 clone_flags=CLONE_VM|CLONE_VFORK|SIGCHLD newsp=0 parent_tidptr=0 tls=0) = $child
-wait: wait4(options=__WALL ru=0 stat_addr=& upid=$child) = $child
+wait: wait4(options=__WALL ru=0 stat_addr='[{WIFEXITED(s) && WEXITSTATUS(s) == 23}]' upid=$child) = $child
 wait: wait4(options=WNOHANG ru=0 stat_addr=0 upid=-1) = ECHILD
 prctl: prctl(arg2=& arg3=0 arg4=0 arg5=0 option=PR_SET_NAME) = 0
 exec: execve(argv=['no program' 'one' '' 'tres'] envp=& filename='/no/such/program') = ENOENT

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use clap::builder::{OsStringValueParser, TypedValueParser as _};
 use clap::{ArgAction, ArgGroup, Parser, ValueHint};
+use systape_abi::Structs;
 use systape_cli::Generate;
 use systape_format::redact::Level;
 
@@ -162,6 +163,10 @@ pub struct Args {
     #[arg(short = 's', long, alias = "string-limit", value_name = "BYTES", default_value_t = 4096, value_parser = parse_string_size)]
     pub string_size: u32,
 
+    /// Keep structures of arguments: waits (poll, epoll, timeouts, statuses and other rare ones), all (also signal masks), none
+    #[arg(long, value_name = "WHICH", default_value = "waits", value_parser = parse_structs)]
+    pub structs: Structs,
+
     /// Leave out of the tape: paths; strings (paths, captured strings, command lines); all (also names of threads and users, addresses, the host)
     #[arg(long, value_name = "LEVEL", value_parser = parse_level)]
     pub redact: Option<Level>,
@@ -274,6 +279,11 @@ fn parse_string_size(text: &str) -> Result<u32, String> {
 }
 
 /// A level of redaction.
+fn parse_structs(text: &str) -> Result<Structs, String> {
+    let names = || Structs::CHOICES.map(Structs::name).join(", ");
+    Structs::CHOICES.into_iter().find(|choice| choice.name() == text).ok_or_else(|| format!("there are {}", names()))
+}
+
 pub(crate) fn parse_level(text: &str) -> Result<Level, String> {
     let names = || Level::ALL.map(Level::name).join(", ");
     Level::ALL.into_iter().find(|level| level.name() == text).ok_or_else(|| format!("there are {}", names()))

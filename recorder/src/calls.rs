@@ -1,27 +1,70 @@
 //! Tables of calls for the BPF programs: what to copy, what to keep under any filter.
 
 use crate::filter::CallFilter;
-use systape_abi::{Abi, ArgKind, Effect, Selection, SyscallDesc, describe};
-use systape_bpf::wire::CallDesc;
-use systape_bpf::{SC_MAX, call_flags as flag, capture_kind as cap, condition, socket_call};
+use systape_abi::{Abi, ArgKind, Count, Effect, Layout, Selection, Struct, Structs, SyscallDesc, describe};
+use systape_bpf::wire::{CallDesc, CallStructs, StructRule};
+use systape_bpf::{
+    SC_MAX, call_flags as flag, capture_kind as cap, condition, plain, socket_call, struct_count, struct_when,
+};
 
 /// One entry per number below [`SC_MAX`]; the last serves all numbers from there on.
-pub(crate) fn table(abi: Abi, selection: &Selection, filter: &CallFilter) -> Vec<CallDesc> {
-    let one =
-        |nr| CallDesc { min_dur: filter.min_dur(abi, nr), ..entry(describe(abi, nr), selection.contains(abi, nr)) };
+pub(crate) fn table(
+    abi: Abi,
+    selection: &Selection,
+    filter: &CallFilter,
+    structs: Structs,
+) -> Vec<(CallDesc, CallStructs)> {
+    let one = |nr| {
+        let (desc, rules) = entry((abi, structs), describe(abi, nr), selection.contains(abi, nr));
+        (CallDesc { min_dur: filter.min_dur(abi, nr), ..desc }, rules)
+    };
     (0..SC_MAX).map(one).collect()
 }
 
-fn entry(desc: Option<&SyscallDesc>, selected: bool) -> CallDesc {
+fn entry((abi, structs): (Abi, Structs), desc: Option<&SyscallDesc>, selected: bool) -> (CallDesc, CallStructs) {
     let mut out = CallDesc { args: 6, ..CallDesc::default() };
+    let mut rules = CallStructs::default();
     if selected {
         out.flags |= flag::SELECTED;
     }
     if let Some(desc) = desc {
         describe_to(&mut out, desc);
+        if selected {
+            let all = desc.structs(abi, structs).map(|(arg, kind, layout)| rule(arg, kind, layout));
+            for (to, rule) in rules.rules.iter_mut().zip(all) {
+                out.structs |= rule.when;
+                *to = rule;
+            }
+            out.struct_ops = desc.struct_ops();
+        }
     }
-    out.plain = u8::from(out.flags == flag::SELECTED && out.cap_kind == [0; 3]);
-    out
+    out.plain = match out.flags == flag::SELECTED && out.cap_kind == [0; 3] {
+        true if out.structs == 0 => plain::ALWAYS,
+        true if desc.is_some_and(|desc| desc.name.starts_with("futex") && out.struct_ops != 0) => plain::WITHOUT_STRUCT,
+        _ => plain::NEVER,
+    };
+    (out, rules)
+}
+
+/// How and when to copy a structure.
+fn rule(arg: u8, kind: ArgKind, layout: Layout) -> StructRule {
+    let count = match layout.count {
+        Count::Arg(arg) => arg,
+        Count::One => struct_count::ONE,
+        Count::Returned => struct_count::RETURNED,
+        Count::Bits => struct_count::BITS,
+    };
+    let when = match kind {
+        ArgKind::In(_) => struct_when::ENTER,
+        ArgKind::Out(what) if what.needs_result() => struct_when::EXIT | struct_when::IF_POSITIVE,
+        ArgKind::InOut(Struct::PollFds) => {
+            struct_when::ENTER | struct_when::EXIT | struct_when::IF_POSITIVE | struct_when::KEPT
+        }
+        ArgKind::InOut(_) => struct_when::ENTER | struct_when::EXIT | struct_when::IF_POSITIVE,
+        ArgKind::Left(_) => struct_when::EXIT | struct_when::IF_INTERRUPTED,
+        _ => struct_when::EXIT,
+    };
+    StructRule { arg, when, count, most: layout.most, size: layout.size, pad: 0 }
 }
 
 fn describe_to(out: &mut CallDesc, desc: &SyscallDesc) {
@@ -89,7 +132,7 @@ mod tests {
     fn get(name: &str, selection: &[&str]) -> CallDesc {
         let selection = Selection::parse(selection).unwrap();
         let nr = systape_abi::number(Abi::X86_64, name).unwrap();
-        table(Abi::X86_64, &selection, &CallFilter::default())[nr as usize]
+        table(Abi::X86_64, &selection, &CallFilter::default(), Structs::Waits)[nr as usize].0
     }
 
     #[test]
@@ -124,14 +167,38 @@ mod tests {
     #[test]
     fn calls_with_nothing_but_arguments_are_plain() {
         let plain = |name| get(name, &[]).plain;
-        assert_eq!(["read", "futex", "exit_group"].map(plain), [1; 3]);
-        assert_eq!(["openat", "close", "setuid", "execve", "stat", "connect", "fcntl"].map(plain), [0; 7]);
+        use systape_bpf::plain;
+        assert_eq!(["read", "exit_group", "rt_sigprocmask"].map(plain), [plain::ALWAYS; 3]);
+        assert_eq!(["openat", "close", "setuid", "execve", "stat", "connect", "fcntl"].map(plain), [plain::NEVER; 7]);
+        // a copy is made of a timeout only
+        assert_eq!(["futex", "poll", "epoll_wait"].map(plain), [plain::WITHOUT_STRUCT, plain::NEVER, plain::NEVER]);
         assert_eq!(get("read", &["write"]).plain, 0);
     }
 
     #[test]
+    fn structures_are_copied_when_they_hold_a_value() {
+        let all = table(Abi::X86_64, &Selection::all(), &CallFilter::default(), Structs::All);
+        let rules = |name: &str| {
+            let (desc, structs) = all[systape_abi::number(Abi::X86_64, name).unwrap() as usize];
+            let rules = structs.rules.iter().filter(|rule| rule.when != 0);
+            (desc.structs, rules.map(|rule| (rule.arg, rule.when, rule.count, rule.size)).collect::<Vec<_>>())
+        };
+        use struct_when::{ENTER, EXIT, IF_INTERRUPTED, IF_POSITIVE, KEPT};
+        let both = ENTER | EXIT | IF_POSITIVE;
+        let one = struct_count::ONE;
+        assert_eq!(rules("nanosleep").1, [(0, ENTER, one, 16), (1, EXIT | IF_INTERRUPTED, one, 16)]);
+        assert_eq!(rules("ppoll").1, [(0, both | KEPT, 1, 8), (2, both, one, 16), (3, ENTER, one, 8)]);
+        assert_eq!(rules("epoll_wait").1, [(1, EXIT | IF_POSITIVE, struct_count::RETURNED, 12)]);
+        assert_eq!(rules("clock_gettime"), (EXIT, vec![(1, EXIT, one, 16)]));
+        assert_eq!(rules("select").1[0], (1, both, struct_count::BITS, 8));
+        assert_eq!(rules("read"), (0, vec![]));
+        let none = table(Abi::X86_64, &Selection::parse(&["read"]).unwrap(), &CallFilter::default(), Structs::All);
+        assert!(none.iter().all(|(desc, _)| desc.structs == 0));
+    }
+
+    #[test]
     fn numbers_beyond_the_tables_are_recorded() {
-        let last = table(Abi::X86_64, &Selection::all(), &CallFilter::default())[SC_MAX as usize - 1];
+        let last = table(Abi::X86_64, &Selection::all(), &CallFilter::default(), Structs::All)[SC_MAX as usize - 1].0;
         assert_eq!((last.flags, last.args, last.plain), (flag::SELECTED, 6, 1));
     }
 }

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
-use systape_abi::Selection;
+use systape_abi::{Selection, Structs};
 use systape_format::families::MAX_ASKED_FOR;
 use systape_format::model::{Family, StackOf, StackSettings};
 use systape_format::redact::Level;
@@ -108,6 +108,8 @@ pub struct Config {
     pub delay: Option<Duration>,
     /// Bytes kept of a string.
     pub string_limit: u32,
+    /// Structures of arguments that are recorded.
+    pub structs: Structs,
     /// Classes left out of the tape.
     pub redact: Option<Level>,
     /// End after.
@@ -201,6 +203,7 @@ impl Config {
             buffer: buffer_size(args.buffer)?,
             delay: args.delay,
             string_limit: args.string_size,
+            structs: args.structs,
             redact: args.redact,
             limit_time: args.limit_time,
             max_size: args.max_size,

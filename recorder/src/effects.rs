@@ -7,7 +7,7 @@ use systape_abi::uapi::{
     CLONE_FILES, CLOSE_RANGE_CLOEXEC, CLOSE_RANGE_UNSHARE, F_DUPFD, F_DUPFD_CLOEXEC, F_SETFD, FD_CLOEXEC, FIOCLEX,
     FIONCLEX, O_CLOEXEC, SECCOMP_IOCTL_NOTIF_ADDFD,
 };
-use systape_abi::{Abi, ArgKind, Effect, SyscallDesc, describe, display_name};
+use systape_abi::{Abi, ArgKind, Effect, Struct, SyscallDesc, describe, display_name};
 use systape_format::model::CallState;
 
 use crate::names::Name;
@@ -19,6 +19,8 @@ use crate::tasks::{Closing, TaskId, Tasks};
 pub(crate) struct CallInfo {
     /// The arguments whose files the tape names.
     pub fd_args: [Option<u8>; 2],
+    /// The argument with an array of descriptors to poll: the tape names the files of the first two.
+    pub polls: Option<u8>,
     /// Its effect on fds.
     pub effect: Effect,
     desc: Option<&'static SyscallDesc>,
@@ -56,6 +58,7 @@ impl CallInfo {
         let name = display_name(abi, nr);
         Self {
             fd_args: desc.map_or([None; 2], SyscallDesc::fd_args).map(|arg| arg.map(|arg| arg as u8)),
+            polls: position(|k| matches!(k, ArgKind::InOut(Struct::PollFds))).map(|i| i as u8),
             desc,
             effect: desc.map_or(Effect::None, |d| d.effect),
             args: if desc.is_some() { args.len() as u8 } else { 6 },

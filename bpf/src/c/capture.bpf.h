@@ -42,7 +42,9 @@ static __always_inline void set_capture(struct task_state *st, u32 n, u8 arg, u8
 
 	if (n >= MAX_CAPTURES)
 		return;
-	c = &st->rec.cap[n];
+	/* old verifiers lose the bound when the value goes through the stack */
+	barrier_var(n);
+	c = &st->rec.cap[n & (MAX_CAPTURES - 1)];
 	c->arg = arg;
 	c->status = status;
 	c->len = len;
@@ -217,6 +219,7 @@ static __always_inline void capture_again(struct task_state *st, const struct sc
 {
 	st->rec.captures = 0;
 	st->data_len = 0;
+	st->absent = ~0;
 	capture_in(st, d, true);
 	if (capture_missed(st))
 		count_drop(DROP_STRING_FAULT);

@@ -149,6 +149,8 @@ struct task_state {
 	u32 data_len;
 	u32 uid_before; /* of a call that may change it */
 	u32 probed; /* records of probes that were made of it, sent or not */
+	u8 absent; /* bit i: the value before the call of its structure i could not be read yet */
+	u8 pad[7];
 	struct wire_syscall rec;
 	u8 data[CAPTURES_AT_ENTER * INLINE_MAX];
 };
@@ -379,6 +381,14 @@ struct {
 	__type(key, u32);
 	__type(value, struct sc_desc);
 } calls SEC(".maps");
+
+/* The structures of each; apart, because most calls have none. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 2 * SC_MAX);
+	__type(key, u32);
+	__type(value, struct call_structs);
+} call_structs SEC(".maps");
 
 /* [epoch][cause]; user space flips the epoch, waits, reads and zeroes the old half. */
 struct {

@@ -39,14 +39,8 @@ static __always_inline u8 current_abi(struct task_struct *current, long id)
 
 static __always_inline const struct sc_desc *desc_of(u8 abi, u32 nr)
 {
-	u32 key = nr & ~X32_BIT;
+	u32 key = call_index(abi, nr);
 
-	/* calls beyond the table are recorded, with six arguments and nothing captured: entry SC_MAX - 1 */
-	if (key >= SC_MAX)
-		key = SC_MAX - 1;
-	/* one map: the verifier inlines a lookup only when the map is fixed */
-	if (abi == ABI_I386)
-		key += SC_MAX;
 	return bpf_map_lookup_elem(&calls, &key);
 }
 
@@ -75,7 +69,16 @@ static __always_inline void begin_call(struct task_state *st, struct pt_regs *re
 	st->rec.abi = abi;
 	st->rec.captures = 0;
 	st->data_len = 0;
+	st->absent = 0;
 	read_args(st->rec.args, regs, abi);
+}
+
+/* Whether a call that may have structures has none, so that its arguments are enough. */
+static __always_inline bool lacks_structs(const struct sc_desc *d, struct pt_regs *regs, u8 abi)
+{
+	if (abi == ABI_I386)
+		return !(u32)regs->si || !has_structs(d, regs->cx);
+	return !regs->r10 || !has_structs(d, regs->si);
 }
 
 static __always_inline void begin_plain(struct plain_call *p, struct pt_regs *regs, u8 abi, u32 nr)
@@ -275,7 +278,7 @@ static __always_inline int on_enter(void *ctx, struct pt_regs *regs, long id, bo
 		if (preemptible)
 			forget_mark(&p->exit_seen);
 		/* if the exit of another call was missed, its data is in the state and must go */
-		if (d->plain && !p->in_other) {
+		if (d->plain && !p->in_other && (d->plain == PLAIN_ALWAYS || lacks_structs(d, regs, abi))) {
 			begin_plain(p, regs, abi, id);
 			if (preemptible)
 				p->enter_seen = !again;
@@ -315,6 +318,8 @@ static __always_inline int on_enter(void *ctx, struct pt_regs *regs, long id, bo
 		return 0;
 	if (d->cap_kind[0])
 		capture_in(st, d, false);
+	if (d->structs & STRUCT_ENTER && has_structs(d, st->rec.args[1]))
+		capture_structs(0);
 	if (d->flags & SC_CLOSING)
 		send_closing(st);
 	if (d->flags & SC_CRED)
@@ -578,6 +583,7 @@ static __always_inline bool begin_without_enter(struct task_state *st, struct pt
 	st->seen = 1;
 	st->binds = 0;
 	begin_call(st, regs, abi, id);
+	st->absent = ~0;
 	return true;
 }
 
@@ -673,6 +679,8 @@ static __always_inline int on_exit(void *ctx, struct pt_regs *regs, long ret, bo
 		if (ret >= 0)
 			capture_at_exit(st, d);
 	}
+	if ((d->structs & STRUCT_EXIT || (d->structs && st->absent)) && has_structs(d, st->rec.args[1]))
+		capture_structs(1);
 	if (ret >= 0 && makes_fd(d, st->rec.args[0], st->rec.args[1]))
 		add_names(st, d);
 	else

@@ -17,6 +17,7 @@
 #include "softirq.bpf.h"
 #include "ledger.bpf.h"
 #include "capture.bpf.h"
+#include "structs.bpf.h"
 #include "names.bpf.h"
 #include "path.bpf.h"
 #include "stacks.bpf.h"

@@ -11,6 +11,8 @@ VALUE(, MAX_RINGS, 64, "Most bulk rings the programs can address; a power of two
 VALUE(, SLOTS, 256, "Scratch slots for long strings.")
 VALUE(, BIO_ENDS, 64, "Most functions of the kernel that end bios, of those known.")
 VALUE(, NET_ERROR_AFTER, 1000000, "ns after a change to CLOSE in which an error is of the socket that was closed.")
+VALUE(, CALL_STRUCTS, 4, "Most structures of a call that are captured.")
+VALUE(, STRUCT_MAX, 384, "Most bytes of one, or of an array of them.")
 VALUE(, MAX_CPUS, 4096, "Highest CPU number of `-C`, and one.")
 VALUE(, MAX_ANCESTORS, 32, "Ancestors a signal's record has room for, of its sender and of its target each.")
 VALUE(, RSS_KINDS, 4, "Counters of a process's memory: of files, anonymous, swapped out, shared (MM_FILEPAGES in the kernel).")
@@ -70,6 +72,26 @@ VALUE(CAP_, PAIR, 4, "int[2], filled at exit.")
 VALUE(CAP_, ARGV, 5, "Pointers to strings.")
 END
 
+GROUP(plain, u8, "Whether a call goes the short way: `sc_desc.plain`.")
+VALUE(PLAIN_, NEVER, 0, "No.")
+VALUE(PLAIN_, ALWAYS, 1, "Yes.")
+VALUE(PLAIN_, WITHOUT_STRUCT, 2, "If it has no structure: its fourth argument is null, or `sc_desc.struct_ops` says so.")
+END
+
+GROUP(struct_when, u8, "When a structure is copied: `struct_rule.when`. At both times: a value before and one after.")
+VALUE(STRUCT_, ENTER, 1, "When the call is entered.")
+VALUE(STRUCT_, EXIT, 2, "When it returns, if it succeeded.")
+VALUE(STRUCT_, IF_POSITIVE, 4, "With STRUCT_EXIT: if it returns more than 0.")
+VALUE(STRUCT_, KEPT, 16, "With both: the call leaves the part before as it was.")
+VALUE(STRUCT_, IF_INTERRUPTED, 8, "With STRUCT_EXIT: if a signal interrupted it and it is continued or fails.")
+END
+
+GROUP(struct_count, u8, "Numbers of elements that are not in an argument: `struct_rule.count`.")
+VALUE(STRUCT_, ONE, 6, "One.")
+VALUE(STRUCT_, RETURNED, 7, "The return value.")
+VALUE(STRUCT_, BITS, 8, "Words with so many bits as the first argument says.")
+END
+
 GROUP(socket_call, u8, "Whether a call may change what the socket of its first argument is called: `sc_desc.socket`.")
 VALUE(SOCKET_, UNTOUCHED, 0, "No.")
 VALUE(SOCKET_, NAMED, 1, "Yes: the socket is named at the end.")
@@ -123,9 +145,10 @@ VALUE(BYTES_, LATE_TRUNCATED, 5, "The first of them, read at the exit.")
 VALUE(BYTES_, NO_BUFFER, 6, "There was no room to copy them to.")
 END
 
-GROUP(capture_arg, u8, "`Capture::arg` of what is not an argument but a name the kernel gave.")
+GROUP(capture_arg, u8, "`Capture::arg` of what is not the value of an argument at the enter.")
 VALUE(, CAPTURE_NAME0, 8, "Of the returned fd, the first of a pair, or the cwd.")
 VALUE(, CAPTURE_NAME1, 9, "Of the second fd of a pair.")
+VALUE(, CAPTURE_AFTER, 16, "Plus an argument: its value when the call returned, beside the one before.")
 END
 
 GROUP(name_kind, u8, "First byte of a captured name (path.bpf.h).")

@@ -10,7 +10,7 @@
 
 #define COMM_LEN 16
 #define MAX_ARGS 6
-#define MAX_CAPTURES 4
+#define MAX_CAPTURES 8 /* a power of two */
 
 enum wire_kind {
 	WIRE_NONE,
@@ -42,7 +42,7 @@ struct wire_ident {
 };
 
 struct wire_capture {
-	u8 arg;
+	u8 arg; /* or enum capture_arg */
 	u8 status;
 	u16 len; /* bytes in the record's data, one after the other */
 	u32 full; /* bytes the value had, 0 = not known */
@@ -95,7 +95,7 @@ struct wire_cgroup {
 	u64 id; /* as in wire_task */
 	u32 path_len;
 	u32 pad;
-	u8 pad2[112]; /* as long as wire_syscall */
+	u8 pad2[144]; /* as long as wire_syscall */
 	/* the path follows */
 };
 _Static_assert(sizeof(struct wire_cgroup) == sizeof(struct wire_syscall), "data of both starts at one place");
@@ -113,7 +113,7 @@ struct wire_exec {
 	u32 argv_full;
 	u8 argv_status;
 	u8 interpreted; /* a script: argv is the interpreter's, not what exec was given */
-	u8 pad[42]; /* as long as wire_syscall: both share a scratch slot, data follows */
+	u8 pad[74]; /* as long as wire_syscall: both share a scratch slot, data follows */
 };
 _Static_assert(sizeof(struct wire_exec) == sizeof(struct wire_syscall), "data of both starts at one place");
 
@@ -422,10 +422,25 @@ struct sc_desc {
 	u8 cap_len_arg; /* of the sockaddr */
 	u8 args;	/* how many the call has */
 	u8 only_if;	/* enum condition: when the fd flags hold */
-	u8 plain;	/* it returns, and only its arguments are kept */
+	u8 plain;	/* enum plain: whether it returns and only its arguments are kept */
 	u8 socket;	/* enum socket_call */
-	u8 pad[4];
+	u8 structs;	/* enum struct_when of all its structures; 0 = none is captured */
+	u8 pad;
+	u16 struct_ops;	/* bit i: it has them when its second argument is i (without flags from 0x80 on); 0 = for any */
 	u64 min_dur;	/* ns a call must take to be stored; LEDGER_ONLY: none is */
+};
+
+/* A structure, or an array of them, that an argument points to. */
+struct struct_rule {
+	u8 arg;
+	u8 when;  /* enum struct_when; 0 = there is no rule */
+	u8 count; /* the argument with the number of elements, or enum struct_count */
+	u8 most;  /* elements that are kept */
+	u16 size; /* bytes of an element */
+	u16 pad;
+};
+struct call_structs {
+	struct struct_rule rules[CALL_STRUCTS];
 };
 /*
  * A step of a tracepoint's filter: whether ((w & mask) - low) & wide <= span,

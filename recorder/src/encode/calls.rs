@@ -5,13 +5,14 @@ use std::rc::Rc;
 
 use systape_abi::{Abi, Effect, Selection};
 use systape_bpf::values::snap_match;
-use systape_bpf::wire::{self, CAPTURE_NAME0, CAPTURE_NAME1, Snap, Syscall, captures};
+use systape_bpf::wire::{self, CAPTURE_AFTER, CAPTURE_NAME0, CAPTURE_NAME1, Snap, Syscall, captures};
 use systape_format::model::{
-    ByteStatus, Call, CallState, FD_NONE, FD_UNKNOWN, Family, InFlight, LedgerReason, StackOf, SyscallRow,
+    ByteStatus, Call, CallState, FD_NONE, FD_UNKNOWN, Family, InFlight, LedgerReason, SECOND_VALUE, StackOf, SyscallRow,
 };
 
 use super::Settings;
 use super::ledger::{Ledger, in_ledger};
+use super::polls;
 use super::rows::Rows;
 use super::stacks::Event;
 use super::world::World;
@@ -79,7 +80,7 @@ impl Calls {
             world.tasks.called(task);
         }
         let stored = wanted && !in_ledger(s) && !sheds((s, state, errno), task, world, rows, ledger);
-        let row = stored.then(|| self.row((task, &info), s, (state, errno, ret), world, rows));
+        let row = stored.then(|| self.row((task, &info), (s, data), (state, errno, ret), world, rows));
         if s.captures == 0 && info.effect == Effect::None {
             return;
         }
@@ -108,14 +109,16 @@ impl Calls {
     fn row(
         &self,
         (task, info): (TaskId, &CallInfo),
-        s: &Syscall,
+        (s, data): (&Syscall, &[u8]),
         (state, errno, ret): (CallState, u16, i64),
         world: &mut World,
         rows: &mut Rows,
     ) -> u32 {
-        let [fd, fd2] = info
-            .fd_args
-            .map(|arg| arg.map_or(FD_NONE, |arg| self.fd_of((task, info), s, errno, arg.into(), world, rows)));
+        let fds = match info.polls {
+            Some(arg) => polls::first_fds(s, data, arg),
+            None => info.fd_args.map(|arg| arg.map(|arg| s.args[usize::from(arg)] as i32)),
+        };
+        let [fd, fd2] = fds.map(|fd| fd.map_or(FD_NONE, |fd| self.name_of((task, info), s, errno, fd, world, rows)));
         // arguments the call does not have are whatever the registers held
         let args = std::array::from_fn(|i| if i < usize::from(info.args) { s.args[i] } else { 0 });
         let row = SyscallRow {
@@ -141,16 +144,16 @@ impl Calls {
         row
     }
 
-    fn fd_of(
+    /// The number of the name of descriptor `fd`.
+    fn name_of(
         &self,
         (task, info): (TaskId, &CallInfo),
         s: &Syscall,
         errno: u16,
-        arg: usize,
+        fd: i32,
         world: &World,
         rows: &mut Rows,
     ) -> u32 {
-        let fd = s.args[arg] as i32;
         if fd < 0 {
             return FD_NONE;
         }
@@ -246,6 +249,17 @@ fn captured<'a>(
         match capture.arg {
             CAPTURE_NAME0 => known.name0 = world.file(bytes, s.end, (task, effects::reads(info, &s.args))),
             CAPTURE_NAME1 => known.name1 = world.file(bytes, s.end, (task, effects::reads(info, &s.args))),
+            arg if arg & CAPTURE_AFTER != 0 => {
+                if let Some(row) = row {
+                    let arg = arg & !CAPTURE_AFTER;
+                    let (bytes, full) = match info.polls == Some(arg) {
+                        true => polls::ready(bytes, capture.full),
+                        false => (bytes.into(), capture.full),
+                    };
+                    let status = ByteStatus::from_raw(capture.status).unwrap_or(ByteStatus::NotResident);
+                    rows.builder.push_captured(row, arg | SECOND_VALUE, status, u64::from(full), &bytes);
+                }
+            }
             arg => {
                 let status = ByteStatus::from_raw(capture.status).unwrap_or(ByteStatus::NotResident);
                 if let Some(row) = row {

@@ -42,6 +42,7 @@ mod life;
 mod lookups;
 mod names;
 mod net;
+mod polls;
 mod probes;
 mod rows;
 mod samples;

@@ -6,7 +6,7 @@ use std::{ptr, slice};
 use anyhow::{Context, Result};
 use libbpf_rs::{MapCore, MapFlags};
 use systape_abi::Abi;
-use systape_bpf::wire::{CallDesc, TracepointFilter};
+use systape_bpf::wire::{CallDesc, CallStructs, TracepointFilter};
 use systape_bpf::{SLOTS, SystapeSkel, target_bits};
 
 use crate::config::Config;
@@ -30,9 +30,14 @@ pub(super) fn fill(skel: &SystapeSkel<'_>, config: &Config, symbols: &Symbols) -
     if config.forced.poison {
         poison(skel)?;
     }
-    let table = |abi| calls::table(abi, &config.selection, &config.filter);
-    for (index, desc) in (0u32..).zip([table(Abi::X86_64), table(Abi::I386)].iter().flatten()) {
+    let table = |abi| calls::table(abi, &config.selection, &config.filter, config.structs);
+    for (index, (desc, structs)) in (0u32..).zip([table(Abi::X86_64), table(Abi::I386)].iter().flatten()) {
         maps.calls.update(&index.to_ne_bytes(), desc_bytes(desc), MapFlags::ANY).context("calls")?;
+        if desc.structs != 0 {
+            maps.call_structs
+                .update(&index.to_ne_bytes(), struct_bytes(structs), MapFlags::ANY)
+                .context("call_structs")?;
+        }
     }
     for &cpu in config.cpus.iter().flatten() {
         maps.target_cpus.update(&cpu.to_ne_bytes(), &[1], MapFlags::ANY).context("target_cpus")?;
@@ -85,6 +90,11 @@ pub(super) fn add_target(skel: &SystapeSkel<'_>, id: u32, bits: u32) -> Result<(
 fn filter_bytes(filter: &TracepointFilter) -> &[u8] {
     // SAFETY: a repr(C) struct of integers without padding, read as its bytes.
     unsafe { slice::from_raw_parts(ptr::from_ref(filter).cast::<u8>(), size_of::<TracepointFilter>()) }
+}
+
+fn struct_bytes(structs: &CallStructs) -> &[u8] {
+    // SAFETY: a repr(C) struct of integers without padding, read as its bytes.
+    unsafe { slice::from_raw_parts(ptr::from_ref(structs).cast::<u8>(), size_of::<CallStructs>()) }
 }
 
 fn desc_bytes(desc: &CallDesc) -> &[u8] {
