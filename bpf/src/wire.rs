@@ -17,8 +17,9 @@ pub use types::{
 };
 
 pub use crate::values::{
-    block_layer::*, capture_arg::*, filter::*, net_flags::*, signal_kind::*, snap_call::*, snap_match::*,
-    stack_flags::*, switch_flags::*, syscall_flags::*, task_flags::*, task_reason::*, wakeup_flags::*,
+    block_layer::*, capture_arg::*, fault_flags::*, fault_memory::*, file_flags::*, filter::*, net_flags::*,
+    signal_kind::*, snap_call::*, snap_match::*, stack_flags::*, switch_flags::*, syscall_flags::*, task_flags::*,
+    task_reason::*, wakeup_flags::*,
 };
 
 macro_rules! records {
@@ -82,6 +83,7 @@ const _: () = assert!(size_of::<Tcp>() == 192);
 const _: () = assert!(size_of::<Incident>() == 112);
 const _: () = assert!(size_of::<Uring>() == 48);
 const _: () = assert!(size_of::<Row>() == 48);
+const _: () = assert!(size_of::<Fault>() == 104);
 const _: () = assert!(size_of::<Socket>() == 200);
 const _: () = assert!(size_of::<Tracepoint>() == size_of::<Row>());
 const _: () = assert!(size_of::<Probe>() == 120);

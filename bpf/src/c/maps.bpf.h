@@ -568,13 +568,43 @@ struct {
 	__type(value, struct dirtier);
 } dirtiers SEC(".maps");
 
-/* By address of an inode: the tag of the name that was sent. */
+/* By address of an inode, or of the entry of a mapped file: the tag of the name that was sent. */
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
 	__uint(max_entries, 16384);
 	__type(key, u64);
 	__type(value, u64);
 } named_files SEC(".maps");
+
+/* A mapping, as bpf_find_vma had it. */
+struct mapping {
+	u64 start, end; /* 0, 0: nothing is known */
+	u64 offset;	/* of its start in the file */
+	struct vfsmount *mnt;
+	struct dentry *dentry;
+	u32 what; /* enum fault_memory */
+	u32 seq;  /* of the address space's changes, see changes_of() */
+};
+
+/* The page fault that a task is in, or was in last: user space sets the size, 1 without the family. */
+struct fault_entry {
+	u64 address;
+	u64 ts;
+	u64 error_code;
+	u64 start; /* of the task */
+	struct mm_struct *mm;
+	struct mapping mapping; /* where the last of user code was */
+};
+struct fault_key {
+	u32 tid;
+	u32 in_kernel; /* one in the kernel may come within one of the program */
+};
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 16384);
+	__type(key, struct fault_key);
+	__type(value, struct fault_entry);
+} fault_entries SEC(".maps");
 
 /* Functions of the kernel that end bios, by address: enum bio_end. */
 struct {

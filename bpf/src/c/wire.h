@@ -205,9 +205,13 @@ struct wire_block {
 	struct wire_who owner;
 };
 
-/* The name of a file that block I/Os hold: behind it a captured name (enum name_kind), from the file system's root. */
+/*
+ * The name of a file that block I/Os hold, or that is mapped where a page fault
+ * was: behind it a captured name (enum name_kind). Of a mapped file it is the
+ * whole path (FILE_WHOLE), else it begins at the file system's root.
+ */
 struct wire_file {
-	struct wire_hdr hdr;
+	struct wire_hdr hdr; /* flags: FILE_WHOLE */
 	u64 ts;
 	u64 address;
 	u64 tag; /* changes with its name, and with the file at this address */
@@ -337,6 +341,19 @@ struct wire_row {
 	struct wire_hdr hdr; /* flags: enum table */
 	u64 ts;
 	struct wire_who who;
+};
+
+/* A page fault. */
+struct wire_fault {
+	struct wire_row row; /* hdr.flags: enum fault_flags */
+	u64 address;
+	u64 error_code;	/* x86 bits; of a major one without FAULT_BEGAN 0 */
+	u64 began;	/* of a major one: when it was entered */
+	u64 file;	/* address of the mapped file's entry, by which its wire_file is found; 0 = none */
+	u64 file_tag;	/* that of its name */
+	u64 offset;	/* of the touched byte in the file */
+	u8 memory;	/* enum fault_memory */
+	u8 pad[7];
 };
 
 /* An event of any tracepoint: its record as tracefs describes it, from the first byte on, follows. */

@@ -36,6 +36,7 @@ mod begin;
 mod block;
 mod calls;
 mod checkpoint;
+mod faults;
 mod files;
 mod ledger;
 mod life;
@@ -43,6 +44,7 @@ mod lookups;
 mod names;
 mod net;
 mod probes;
+mod recent;
 mod rows;
 mod samples;
 mod sched;
@@ -133,6 +135,7 @@ pub struct Assembler {
     tables: tables::Tables,
     names: names::Names,
     files: files::Files,
+    faults: faults::Faults,
     probes: probes::Probes,
     usage: usage::Usage,
 }
@@ -153,6 +156,7 @@ impl Assembler {
             samples: Samples::default(),
             names: names::Names::default(),
             files: files::Files::default(),
+            faults: faults::Faults::default(),
             probes: probes::Probes::new(settings.probes, settings.static_probes),
             usage: usage::Usage::default(),
             tables: tables::Tables::new(settings.tracepoints),
@@ -264,7 +268,9 @@ impl Assembler {
             Record::Switch(s) => sched::switch(&s, world, rows),
             Record::Wakeup(w) => sched::wakeup(&w, world, rows),
             Record::Block(b) => block::record(&b, &mut self.files, world, rows),
+            Record::File(f, name) if f.hdr.flags & wire::FILE_WHOLE != 0 => self.faults.name(&f, name),
             Record::File(f, name) => self.files.name(&f, name),
+            Record::Fault(f) => self.faults.record(&f, world, rows),
             Record::Signal(s) => signals::record(&s, world, rows),
             Record::Net(n) => self.sockets.record(&n, world, rows),
             Record::Tcp(t) => self.sockets.tcp(&t, world, rows),

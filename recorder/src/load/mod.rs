@@ -22,7 +22,7 @@ use anyhow::{Context, Result, bail};
 use libbpf_rs::skel::{OpenSkel, Skel, SkelBuilder};
 use libbpf_rs::{MapCore, MapHandle, OpenObject, TracepointCategory, TracepointOpts, UprobeOpts};
 use systape_bpf::{OpenSystapeSkel, SystapeSkel, SystapeSkelBuilder};
-use systape_format::families::{SOCKET_ERROR, SOCKET_RETRANSMIT, SOCKET_TCP};
+use systape_format::families::{FAULT_MAJOR, SOCKET_ERROR, SOCKET_RETRANSMIT, SOCKET_TCP};
 use systape_format::model::{Family, LeftOut, StackOf};
 use systape_format::table::TableDef;
 
@@ -36,7 +36,7 @@ use crate::programs::Part;
 use crate::self_stats::RingSizes;
 use crate::skips::Skips;
 use crate::stacks::{self, asleep};
-use crate::{preemption, sampler};
+use crate::{major_faults, preemption, sampler};
 use drops::Drops;
 use plan::Next;
 use refused::Refusal;
@@ -51,6 +51,8 @@ pub(crate) struct Programs {
     rings: Rings,
     /// Of the timers that take samples.
     samplers: Vec<libbpf_rs::Link>,
+    /// Of the event of major page faults.
+    major_faults: Vec<libbpf_rs::Link>,
     /// Attachments to the tracepoints of -e, and their tables.
     tracepoints: Vec<(libbpf_rs::Link, Arc<TableDef>)>,
     /// Attachments to functions.
@@ -192,6 +194,7 @@ impl Programs {
             skel,
             rings: made,
             samplers: Vec::new(),
+            major_faults: Vec::new(),
             tracepoints: Vec::new(),
             probes: Vec::new(),
             probed: Vec::new(),
@@ -220,11 +223,26 @@ impl Programs {
             let link = programs.skel.progs.walk_ios.attach_iter(programs.skel.maps.ios.as_fd());
             programs.ios = Some(link.context("cannot attach the iterator of I/Os")?);
         }
+        if config.families.has(Family::Fault) {
+            programs.attach_major_faults(config);
+        }
         if config.stacks.frequency > 0 {
             programs.samplers =
                 sampler::attach(&programs.skel.progs.cpu_sample, config.stacks.frequency, config.cpus.as_deref())?;
         }
         Ok(programs)
+    }
+
+    /// Attaches the program of major faults, if it was loaded; notes why not.
+    fn attach_major_faults(&mut self, config: &Config) {
+        let progs = &self.skel.progs;
+        let loaded =
+            [&progs.fault_major, &progs.fault_major_plain].into_iter().find(|one| one.as_fd().as_raw_fd() >= 0);
+        let Some(program) = loaded else { return };
+        match major_faults::attach(program, config.cpus.as_deref()) {
+            Ok(links) => self.major_faults = links,
+            Err(error) => self.notes.push(format!("major page faults are not listed: {error:#}")),
+        }
     }
 
     /// Attaches the program of any tracepoint to those of -e; notes what the kernel refuses.
@@ -306,7 +324,7 @@ impl Programs {
         Ok(())
     }
 
-    /// Tables of what is recorded, with or without rows: tracepoints that the kernel did not refuse, functions and sockets.
+    /// Tables of what is recorded, with or without rows: tracepoints that the kernel did not refuse, functions, sockets and major faults.
     pub(crate) fn tables(&self) -> Vec<Arc<TableDef>> {
         let links = &self.skel.links;
         let of_sockets = [
@@ -314,7 +332,8 @@ impl Programs {
             (&SOCKET_RETRANSMIT, links.tcp_retransmit_skb.is_some()),
             (&SOCKET_ERROR, links.inet_sk_error_report.is_some()),
         ];
-        let on = of_sockets.into_iter().filter(|(_, on)| *on).map(|(def, _)| Arc::new(def.clone()));
+        let of_faults = (&FAULT_MAJOR, !self.major_faults.is_empty());
+        let on = of_sockets.into_iter().chain([of_faults]).filter(|(_, on)| *on).map(|(def, _)| Arc::new(def.clone()));
         let asked_for = self.tracepoints.iter().map(|(_, def)| def).chain(&self.probed);
         on.chain(asked_for.cloned()).collect()
     }
