@@ -11,15 +11,16 @@ use crate::values::{limit, name_kind};
 
 pub use types::{
     busy_sum as BusySum, call_structs as CallStructs, cpu_buffer as CpuBuffer, drop_count as DropCount,
-    filter_step as FilterStep, ledger_counts as LedgerCounts, ledger_key as LedgerKey, sc_desc as CallDesc,
-    struct_rule as StructRule, tracepoint_filter as TracepointFilter, wire_ancestor as Ancestor,
-    wire_capture as Capture, wire_hdr as Header, wire_ident as Ident, wire_snap as Snap, wire_socket as Socket,
-    wire_who as Who,
+    filter_step as FilterStep, ledger_counts as LedgerCounts, ledger_key as LedgerKey, operand as Operand,
+    operands as Operands, sc_desc as CallDesc, struct_rule as StructRule, tracepoint_filter as TracepointFilter,
+    wire_ancestor as Ancestor, wire_capture as Capture, wire_hdr as Header, wire_ident as Ident, wire_snap as Snap,
+    wire_socket as Socket, wire_who as Who,
 };
 
 pub use crate::values::{
-    block_layer::*, capture_arg::*, filter::*, net_flags::*, signal_kind::*, snap_call::*, snap_match::*,
-    stack_flags::*, switch_flags::*, syscall_flags::*, task_flags::*, task_reason::*, wakeup_flags::*,
+    block_layer::*, capture_arg::*, fault_flags::*, fault_memory::*, file_flags::*, filter::*, net_flags::*,
+    signal_kind::*, snap_call::*, snap_match::*, stack_flags::*, switch_flags::*, syscall_flags::*, task_flags::*,
+    task_reason::*, wakeup_flags::*,
 };
 
 macro_rules! records {
@@ -83,9 +84,12 @@ const _: () = assert!(size_of::<Tcp>() == 192);
 const _: () = assert!(size_of::<Incident>() == 112);
 const _: () = assert!(size_of::<Uring>() == 48);
 const _: () = assert!(size_of::<Row>() == 48);
+const _: () = assert!(size_of::<Fault>() == 104);
 const _: () = assert!(size_of::<Socket>() == 200);
 const _: () = assert!(size_of::<Tracepoint>() == size_of::<Row>());
 const _: () = assert!(size_of::<Probe>() == 120);
+const _: () = assert!(size_of::<Static>() == 176);
+const _: () = assert!(size_of::<Operands>() == 12 * 16);
 const _: () = assert!(size_of::<Stack>() == 224);
 const _: () = assert!(size_of::<CallDesc>() == 24);
 const _: () = assert!(size_of::<CallStructs>() == 4 * size_of::<StructRule>() && size_of::<StructRule>() == 8);
@@ -116,6 +120,8 @@ macro_rules! record_enum {
             File(File, &'a [u8]),
             /// A function that was asked for was entered or returned, and its strings.
             Probe(Probe, &'a [u8]),
+            /// A place of a static probe was reached, and strings of its arguments.
+            Static(Static, &'a [u8]),
             /// An event of a tracepoint: the record, and the tracepoint's own.
             Tracepoint(Tracepoint, &'a [u8]),
             $(#[doc = $doc] $name($name)),*
@@ -282,6 +288,10 @@ pub fn parse(bytes: &[u8]) -> Result<Record<'_>, BadRecord> {
         WIRE_PROBE => {
             let (probe, strings) = copy::<Probe>(bytes, kind)?;
             Record::Probe(probe, strings)
+        }
+        WIRE_STATIC => {
+            let (probe, strings) = copy::<Static>(bytes, kind)?;
+            Record::Static(probe, strings)
         }
         WIRE_TRACEPOINT => {
             let (event, data) = copy::<Tracepoint>(bytes, kind)?;

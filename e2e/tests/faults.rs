@@ -1,5 +1,6 @@
 //! Page faults of a program that touches pages at addresses it prints are exactly those: addresses, reasons and order, with every kind of
 //! target; beside perf on the same run. Stacks name the function that touched, sums agree with the listing, and what finds no room is counted.
+//! Bytes of a file that a program touches, whose pages are not in memory, are major faults with that file and offset, and as many as getrusage counts.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -10,7 +11,7 @@ use systape_e2e::lab;
 use systape_e2e::{Background, Lab};
 
 const PAGES: u64 = 96;
-const FAULT: &[&str] = &["-e", "fault:*", "--format", "json"];
+const FAULT: &[&str] = &["-e", "fault:page_fault_user", "--format", "json"];
 
 /// A fault: address, error code, and the function that touched.
 type Fault = (u64, u64, String);
@@ -208,4 +209,69 @@ fn faults_are_recorded_only_when_they_are_named() {
     assert!(said.contains("fault is not recorded: the kernel refused the program page_fault_user"), "{said}");
     let run = lab.analyze(&["t.tape", "-s", "-e", "fault:*"]);
     assert!(run.code() != 0 && run.stderr.contains("page_fault_user"), "{}", run.stderr);
+}
+
+/// A touch of the workload: memory, offset, access, and by whom.
+type Touch = (String, String, String, String);
+
+#[test]
+fn major_faults_have_file_offset_and_duration() {
+    let Some(lab) = Lab::with_bpf() else { return };
+    let program = lab.cc("mapped_faults", &["-fno-omit-frame-pointer"]);
+    let file = lab.path("mapped").display().to_string();
+    let run = lab.record("t.tape", &["--families", "fault", "-g"], &[&program, &file]).expect(0);
+    lab.assert_whole("t.tape");
+    let said = run.text();
+    let mut truth: Vec<(u64, Touch)> = Vec::new();
+    let mut counted = None;
+    for line in said.lines() {
+        match line.split(' ').collect::<Vec<_>>()[..] {
+            [address, memory, offset, access, by] => {
+                let memory = if memory == "file" { file.as_str() } else { memory };
+                let offset = if offset == "-" { "0" } else { offset };
+                let touch = (memory.to_owned(), offset.to_owned(), access.to_owned(), by.to_owned());
+                truth.push((hex(address), touch));
+            }
+            ["faults", count] => counted = count.parse::<usize>().ok(),
+            _ => panic!("{line}"),
+        }
+    }
+    let rows = |event: &str| lab.analyze(&["t.tape", "-e", event, "--format", "json"]).expect(0).json();
+    let text = |row: &Value, name: &str| row["args"][name].as_str().unwrap_or("?").to_owned();
+    // where each touch by the program was, is known when it begins
+    let begun = rows("fault:page_fault_user");
+    let mut begins = BTreeMap::new();
+    for (address, (memory, offset, _, _)) in truth.iter().filter(|(_, touch)| touch.3 == "program") {
+        let of =
+            begun.iter().find(|row| hex(&text(row, "address")) == *address).unwrap_or_else(|| panic!("{address:x}"));
+        assert_eq!((text(of, "memory"), text(of, "offset")), (memory.clone(), offset.clone()), "{of}");
+        begins.insert(*address, of["ts_ns"].as_i64().expect("a time"));
+    }
+    // of the file those that waited for storage: all of them, if the page cache gave all of it away
+    let majors: Vec<Value> = rows("fault:major").into_iter().filter(|row| text(row, "memory") == file).collect();
+    let mut left = truth.iter();
+    for row in &majors {
+        let address = hex(&text(row, "address"));
+        let (_, touch) = left.find(|(at, _)| *at == address).unwrap_or_else(|| panic!("in no order: {row}"));
+        let seen = ["memory", "offset", "access", "by"].map(|name| text(row, name));
+        assert_eq!(seen, [&touch.0, &touch.1, &touch.2, &touch.3].map(Clone::clone), "{row}");
+        let (end, dur) = (row["ts_ns"].as_i64().expect("a time"), row["args"]["dur"].as_i64().expect("a duration"));
+        assert!(dur > 0, "{row}");
+        if let Some(begin) = begins.get(&address) {
+            assert_eq!(end - dur, *begin, "{row}");
+        }
+    }
+    let by_program = |row: &&Value| text(row, "by") == "program" && text(row, "offset") != "4173";
+    assert_eq!(Some(majors.iter().filter(by_program).count()), counted, "{said}");
+    if counted == Some(0) {
+        eprintln!("SKIPPED the end of major_faults_have_file_offset_and_duration: files here are in memory");
+        return;
+    }
+    // the sums by file, and the graph, are of the same rows
+    let sums = lab.analyze(&["t.tape", "-s", "-e", "fault:major", "--by", "file", "--format", "json"]).expect(0).json();
+    let of_file = sums.iter().find(|row| row["file"] == *file).expect("a sum of the file");
+    assert_eq!(of_file["count"], majors.len());
+    let graph = lab.analyze(&["callgraph", "t.tape", "--of", "fault:major", "--format", "json"]).expect(0).json();
+    let of_main = graph.iter().filter(|row| row["sym"] == "main");
+    assert!(of_main.filter_map(|row| row["count"].as_u64()).sum::<u64>() >= counted.unwrap_or(0) as u64);
 }

@@ -13,7 +13,7 @@ void _start(void);
 void _start(void)
 {
 	int pipe[2];
-	int ts32[2] = { 0, 1000 }, tv[2] = { 0, 10 };
+	int ts32[2] = { 0, 1000 }, tv[2] = { 0, 10 }, soon[2] = { 0, 10 };
 	/* the upper half of the nanoseconds is not looked at */
 	int ts64[4] = { 0, 0, 1000, 77 };
 	int timer[4] = { 0, 0, 500, 6 }, spec[4] = { 5, 6, 7, 8 }, old[8];
@@ -39,7 +39,7 @@ void _start(void)
 	set[0] = 1u << pipe[0];
 	call(142, pipe[0] + 1, P(set), 0, 0, P(tv));	     /* _newselect */
 	set[0] = 0;
-	call(142, 0, 0, 0, 0, P(tv));
+	call(142, 0, 0, 0, 0, P(soon));
 	e = call(329, 0, 0, 0, 0, 0);			     /* epoll_create1 */
 	call(255, e, 1, pipe[0], P(&event), 0);		     /* epoll_ctl */
 	call(256, e, P(got), 4, -1, 0);			     /* epoll_wait */

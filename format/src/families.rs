@@ -64,7 +64,22 @@ crate::tables! {
         cpu: Int "where"
         address: Hex "what was touched"
         error_code: Hex "the CPU's reason, of x86 bits: 0x1 the page was there and protected, 0x2 a write, 0x4 by user code, 0x10 an instruction fetch"
+        memory: Str [Path] "what is mapped there: a file, by its path, or [heap], [stack] of the first thread, [special] (vdso, vvar), other [anon], [none] (the stack grows to it, or a signal follows); unknown: the mappings were locked, or a kernel before 5.17"
+        offset: Wide "which byte of the file; 0 without a file"
         stack: Stack "the functions that touched it"
+    }
+    /// A page fault that waited for storage is over: the page is there. Also of the kernel when it read or wrote the program's memory in a call.
+    pub FAULT_MAJOR = "fault:major" {
+        ts: Time "the end"
+        task: Task "whose"
+        cpu: Int "where it ended"
+        dur: Duration "since it began, with the wait for storage; 0: the beginning was not seen"
+        address: Hex "what was touched"
+        access: Str "read, write or exec; unknown: the beginning was not seen"
+        by: Str "program: it touched the memory itself; kernel: in a call"
+        memory: Str [Path] "what is mapped there, as in exceptions:page_fault_user"
+        offset: Wide "which byte of the file; 0 without a file"
+        stack: Stack "the functions that touched it, the kernel's first"
     }
 }
 
@@ -190,6 +205,7 @@ pub const OWN: &[Recorded] = &[
     Recorded { family: Family::Net, def: &SOCKET_TCP },
     Recorded { family: Family::Net, def: &SOCKET_RETRANSMIT },
     Recorded { family: Family::Net, def: &SOCKET_ERROR },
+    Recorded { family: Family::Fault, def: &FAULT_MAJOR },
 ];
 
 /// Most tables of tracepoints and functions in a tape: the rest is for this version's own and for some to come.

@@ -154,6 +154,11 @@ impl Tracepoints {
         self.btf.type_by_name::<Func<'_>>("bpf_copy_from_user_task").is_some()
     }
 
+    /// Whether programs can ask what is mapped at an address (5.17).
+    pub(crate) fn finds_mappings(&self) -> bool {
+        self.btf.type_by_name::<Func<'_>>("bpf_find_vma").is_some()
+    }
+
     /// Number of arguments of a tracepoint; None when the kernel has no such tracepoint.
     pub(crate) fn arguments(&self, name: &str) -> Option<usize> {
         let typedef = self.btf.type_by_name::<Typedef<'_>>(&format!("btf_trace_{name}"))?;
@@ -196,6 +201,7 @@ pub(crate) fn choose(
     options.has_rq_queue_arg = takes("block_rq_issue", 2);
     options.has_io_start = has("block_io_start");
     options.has_uring_opcode = !takes("io_uring_submit_sqe", 2);
+    let finds_mappings = kernel.finds_mappings();
     let takes_user = options.stacks_user != stack_user::NO_USER;
 
     for mut program in open.open_object_mut().progs_mut() {
@@ -225,6 +231,17 @@ pub(crate) fn choose(
         open.maps.sockets.set_max_entries(1)?;
         open.maps.listening.set_max_entries(1)?;
         open.maps.target_files.set_max_entries(1)?;
+    }
+    let faults = families.has(Family::Fault);
+    set(&mut progs.page_fault_user, faults && finds_mappings);
+    set(&mut progs.fault_major, faults && finds_mappings);
+    set(&mut progs.page_fault_plain, faults && !finds_mappings);
+    set(&mut progs.fault_major_plain, faults && !finds_mappings);
+    if !faults {
+        open.maps.fault_entries.set_max_entries(1)?;
+    } else if !finds_mappings {
+        notes
+            .push("this kernel does not say what is mapped at an address (5.17 does): page faults have no file".into());
     }
     if has("io_uring_submit_req") {
         // of the two the newer one: both would tell of each operation

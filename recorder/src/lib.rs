@@ -32,6 +32,7 @@ mod kallsyms;
 mod ledger;
 mod limits;
 mod load;
+mod major_faults;
 mod mounts;
 mod names;
 pub mod order;

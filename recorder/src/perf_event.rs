@@ -1,9 +1,11 @@
-//! perf events of a CPU: timers that sample, and the side-band of mappings.
+//! perf events of a CPU: timers that sample, page faults, and the side-band of mappings.
 
 use std::fs;
 use std::io;
-use std::os::fd::{FromRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, FromRawFd, IntoRawFd, OwnedFd};
 
+use anyhow::{Context, Result};
+use libbpf_rs::{Link, ProgramMut};
 use perf_event_open_sys::bindings::{PERF_FLAG_FD_CLOEXEC, perf_event_attr};
 
 /// Most CPUs: the text in /sys may be anything.
@@ -24,6 +26,30 @@ pub(crate) fn open(mut attr: perf_event_attr, cpu: u32) -> io::Result<OwnedFd> {
     }
     // SAFETY: the call has just made this descriptor and nobody else has it.
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
+/// Attaches `program` to the event that `open` opens on each of `cpus`; None = all that are online.
+///
+/// # Errors
+/// Those of `open`, and when the kernel refuses the program.
+pub(crate) fn attach(
+    program: &ProgramMut<'_>,
+    cpus: Option<&[u32]>,
+    open: impl Fn(u32) -> Result<OwnedFd>,
+) -> Result<Vec<Link>> {
+    let online = online_cpus().unwrap_or_else(|_| vec![0]);
+    let wanted = online.into_iter().filter(|cpu| cpus.is_none_or(|cpus| cpus.contains(cpu)));
+    wanted
+        .map(|cpu| {
+            let event = open(cpu)?;
+            let link = program.attach_perf_event(event.as_raw_fd());
+            let link =
+                link.with_context(|| format!("cannot attach the program {}", program.name().to_string_lossy()))?;
+            // the link owns the descriptor from here on
+            let _ = event.into_raw_fd();
+            Ok(link)
+        })
+        .collect()
 }
 
 /// CPUs that are online.

@@ -1,6 +1,6 @@
 //! A timer on each CPU that runs the sampling program: the clock of perf's `cpu-clock` event, which needs no hardware counters.
 
-use std::os::fd::{AsRawFd, IntoRawFd, OwnedFd};
+use std::os::fd::OwnedFd;
 
 use anyhow::{Context, Result, bail};
 use libbpf_rs::{Link, ProgramMut};
@@ -13,17 +13,7 @@ use crate::perf_event;
 /// # Errors
 /// When the kernel refuses the event (kernel.perf_event_paranoid) or the program.
 pub(crate) fn attach(program: &ProgramMut<'_>, frequency: u32, cpus: Option<&[u32]>) -> Result<Vec<Link>> {
-    let online = perf_event::online_cpus().unwrap_or_else(|_| vec![0]);
-    let wanted = online.into_iter().filter(|cpu| cpus.is_none_or(|cpus| cpus.contains(cpu)));
-    wanted
-        .map(|cpu| {
-            let timer = open(frequency, cpu)?;
-            let link = program.attach_perf_event(timer.as_raw_fd()).context("cannot attach the sampling program")?;
-            // the link owns the descriptor from here on
-            let _ = timer.into_raw_fd();
-            Ok(link)
-        })
-        .collect()
+    perf_event::attach(program, cpus, |cpu| open(frequency, cpu))
 }
 
 fn open(frequency: u32, cpu: u32) -> Result<OwnedFd> {

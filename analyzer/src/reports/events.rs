@@ -7,8 +7,10 @@ use std::sync::Arc;
 
 use anyhow::Result;
 use rustc_hash::FxHashMap;
+use systape_format::class::Class;
 use systape_format::model::{CPU_NONE, Call, Dict};
 use systape_format::reader::Tape;
+use systape_format::table::Type;
 use systape_format::tables::TableRows;
 
 use super::keys::{Keys, Words};
@@ -39,9 +41,22 @@ systape_format::tables! {
     }
 }
 
-/// The keys that events can have.
-const KNOWN: [By; 10] =
-    [By::Pid, By::Tid, By::Comm, By::Uid, By::Cgroup, By::Container, By::Unit, By::Pod, By::Job, By::Cpu];
+/// The keys that events can have. The file is that of the table's first column with a path.
+const KNOWN: [By; 13] = [
+    By::Pid,
+    By::Tid,
+    By::Comm,
+    By::Uid,
+    By::Cgroup,
+    By::Container,
+    By::Unit,
+    By::Pod,
+    By::Job,
+    By::Cpu,
+    By::File,
+    By::Dir,
+    By::Ext,
+];
 
 /// The keys in `config`.
 ///
@@ -74,17 +89,24 @@ impl Sums {
     /// Adds the passing rows of a segment's table.
     fn add(&mut self, table: &TableRows, scope: &Scope<'_>, (segment, dict): (usize, &Dict), plan: &Plan) {
         let picked = Picked::new(table, scope, dict);
-        let mut counts: FxHashMap<(Option<usize>, u32), u64> = FxHashMap::default();
+        let mut counts: FxHashMap<(Option<usize>, u32, u64), u64> = FxHashMap::default();
+        let paths = plan.by_file().then(|| paths(table)).flatten();
         for row in picked.rows() {
             let cpu = if plan.has(By::Cpu) { picked.cpu(row).unwrap_or(CPU_NONE) } else { CPU_NONE };
-            *counts.entry((picked.task(row), cpu)).or_default() += 1;
+            let path = paths.and_then(|paths| paths.get(row)).copied().unwrap_or(0);
+            *counts.entry((picked.task(row), cpu, path)).or_default() += 1;
         }
         let event = Value::Text(Arc::from(table.def.name.as_bytes()));
-        for ((at, cpu), count) in counts {
+        for ((at, cpu, path), count) in counts {
             let task = at.and_then(|at| dict.tasks.get(at));
             let unknown = || plan.keys().iter().map(|_| Value::Unknown).collect();
             let mut key: Key = task.map_or_else(unknown, |task| plan.key(task, Call::default()));
-            plan.row(&mut key, RowPart { cpu, ..RowPart::default() }, |_| Value::Unknown);
+            let file = |_| match (paths, table.string(path)) {
+                (None, _) => Value::None,
+                (Some(_), Some(path)) => Value::Text(path.into()),
+                (Some(_), None) => Value::Unknown,
+            };
+            plan.row(&mut key, RowPart { cpu, ..RowPart::default() }, file);
             if let (Some(task), Some(at)) = (task, at) {
                 self.labels.add(plan.whose_is(task), task, plan, (segment as u32, at as u32));
             }
@@ -92,6 +114,13 @@ impl Sums {
             self.groups.of(&key).add(&Count(count));
         }
     }
+}
+
+/// The first column of a table that has paths; None = it has none.
+fn paths(table: &TableRows) -> Option<&[u64]> {
+    let columns = table.def.columns.iter().skip(1);
+    let mut paths = columns.filter(|column| column.ty == Type::Str && column.class == Some(Class::Path));
+    table.column(&paths.next()?.name)
 }
 
 /// Counts the rows of the selected tables.

@@ -55,7 +55,6 @@ FAMILY(Fault, "fault", Named)
  * Tables of records of kind ROW: TABLE_ name, and the name in
  * format/src/families.rs, which has the columns. The first is 1.
  */
-TABLE(PAGE_FAULT_USER, "exceptions:page_fault_user")
 
 /*
  * Records: WIRE_ name, name in Rust, struct, the time by which they are
@@ -79,9 +78,11 @@ KIND(NET, Net, wire_net, ts, Fixed, "A socket changed its state.")
 KIND(TCP, Tcp, wire_tcp, net.ts, Fixed, "A TCP connection was closed, or is open when the recording begins or ends: what it did.")
 KIND(INCIDENT, Incident, wire_incident, net.ts, Fixed, "A socket sent a segment again, or got an error.")
 KIND(URING, Uring, wire_uring, ts, Fixed, "An io_uring operation was submitted.")
+KIND(FAULT, Fault, wire_fault, row.ts, Fixed, "A page fault of a program began, or a major one is over.")
 KIND(ROW, Row, wire_row, ts, Tail, "A row of a table: the record, a word for each value, bytes of strings.")
 KIND(TRACEPOINT, Tracepoint, wire_tracepoint, row.ts, Tail, "An event of a tracepoint that was asked for by name.")
 KIND(PROBE, Probe, wire_probe, row.ts, Tail, "A function that was asked for was entered, or returned.")
+KIND(STATIC, Static, wire_static, row.ts, Tail, "A place of a static probe was reached.")
 KIND(STACK, Stack, wire_stack, ts, Apart, "A stack.")
 
 /*
@@ -174,10 +175,16 @@ TRACEPOINT(io_uring_submit_req, IoUring, io_uring_submit_req, 0, OneOf, Family)
 TRACEPOINT(io_uring_submit_sqe, IoUring, io_uring_submit_sqe, 0, OneOf, Family)
 
 TRACEPOINT(page_fault_user, Fault, page_fault_user, 0, OneOf, Family)
+TRACEPOINT(page_fault_plain, Fault, page_fault_user, 0, IfAsked, Family) /* for kernels without bpf_find_vma */
+TRACEPOINT(page_fault_kernel, Fault, page_fault_kernel, 0, IfThere,
+	   Alone("how long major page faults in the kernel take is not known"))
+TIMER(fault_major, Fault, "perf_event", struct sample_context, IfAsked, Alone("major page faults are not listed"))
+TIMER(fault_major_plain, Fault, "perf_event", struct sample_context, IfAsked, Alone("major page faults are not listed"))
 
 NAMED(any_tracepoint, Tracepoint, "tp", void, IfAsked, Family) /* attached to those that -e names */
 NAMED(probe_entry, Tracepoint, "uprobe", struct pt_regs, IfAsked, Family) /* to functions that --uprobe names */
 NAMED(probe_return, Tracepoint, "uretprobe", struct pt_regs, IfAsked, Family)
+NAMED(static_probe, Tracepoint, "uprobe", struct pt_regs, IfAsked, Family) /* to places that --usdt names */
 
 TIMER(cpu_sample, Sample, "perf_event", struct sample_context, IfAsked, Stacks(Sample))
 ITERATOR(walk_sleepers, Stack, "iter/task", struct bpf_iter__task, IfAsked, Stacks(Asleep))

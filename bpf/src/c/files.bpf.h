@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * What a block I/O holds: a file, whose name is sent once, or something else.
+ * And the names of mapped files, for page faults.
  * Of direct I/O the submitter's state tells, which the bio refers to; of other
  * I/O its pages.
  */
@@ -201,8 +202,13 @@ static __always_inline struct dentry *entry_of(struct inode *inode)
 	return (void *)alias_in_union(alias);
 }
 
-/* Sends the name of `dentry`, one of those of the file; false if it could not. */
-static __always_inline bool send_file(struct inode *inode, struct dentry *dentry, u64 tag)
+/*
+ * Sends the name of `dentry`, one of those of the file; false if it could not.
+ * `mnt`: the whole path is wanted, known by the dentry's address; NULL = the
+ * name in the file system, known by the inode's. `ts`: records with a later
+ * time refer to it, those with the same if they are sent later.
+ */
+static __always_inline bool send_file(struct inode *inode, struct vfsmount *mnt, struct dentry *dentry, u64 tag, u64 ts)
 {
 	struct file_slot *s;
 	bool sent = false;
@@ -217,37 +223,67 @@ static __always_inline bool send_file(struct inode *inode, struct dentry *dentry
 	__builtin_memset(&s->rec, 0, sizeof(s->rec));
 	s->rec.hdr.kind = WIRE_FILE;
 	s->rec.hdr.cpu = bpf_get_smp_processor_id();
-	s->rec.ts = bpf_ktime_get_ns();
-	s->rec.address = (u64)inode;
+	s->rec.hdr.flags = mnt ? FILE_WHOLE : 0;
+	s->rec.ts = ts;
+	s->rec.address = mnt ? (u64)dentry : (u64)inode;
 	s->rec.tag = tag;
 	s->rec.inode = LOADED(struct inode, inode, i_ino);
 	s->rec.dev = file_system_of(inode);
 	s->rec.links = LOADED(struct inode, inode, i_nlink);
-	len = walk_path(s->data, 0, NULL, dentry);
+	len = walk_path(s->data, 0, mnt, dentry);
 	if (len && BPF_CORE_READ(dentry, d_inode) == inode)
 		sent = !send_bulk(s, at_most(sizeof(s->rec) + len, sizeof(*s)));
 	slot_put(index);
 	return sent;
 }
 
-/* Sends the name of a file unless it was; returns its tag, 0 = it has no name now. */
-static __noinline u64 name_file(struct inode *inode)
+/* Never 0. Each of these tells a new file or a new name; a directory above may be renamed unseen. */
+static __always_inline u64 tag_of(struct inode *inode, struct dentry *dentry)
 {
-	struct dentry *dentry = entry_of(inode);
-	u64 address = (u64)inode, tag, *known;
 	struct place place = {};
+	u64 tag;
 
-	if (!dentry)
-		return 0;
 	read_place(&place, dentry);
-	/* each of these tells a new file or a new name; a directory above may be renamed unseen */
 	tag = place.hash_len * 31 + (u64)place.parent;
 	tag = tag * 31 + (u64)dentry;
 	tag = tag * 31 + LOADED(struct inode, inode, i_ino);
 	tag = tag * 31 + LOADED(struct inode, inode, i_generation);
-	tag |= 1;
-	known = bpf_map_lookup_elem(&named_files, &address);
-	if ((!known || *known != tag) && send_file(inode, dentry, tag))
+	return tag | 1;
+}
+
+/* Whether the name of the file at this address, inode or entry, was sent. */
+static __always_inline bool was_named(u64 address, u64 tag)
+{
+	u64 *known = bpf_map_lookup_elem(&named_files, &address);
+
+	return known && *known == tag;
+}
+
+/* Sends the name of a file unless it was; returns its tag, 0 = it has no name now. */
+static __noinline u64 name_file(struct inode *inode)
+{
+	struct dentry *dentry = entry_of(inode);
+	u64 address = (u64)inode, tag;
+
+	if (!dentry)
+		return 0;
+	tag = tag_of(inode, dentry);
+	if (!was_named(address, tag) && send_file(inode, NULL, dentry, tag, bpf_ktime_get_ns()))
+		bpf_map_update_elem(&named_files, &address, &tag, BPF_ANY);
+	return tag;
+}
+
+/* The same for the path of a mapped file. */
+static __noinline u64 name_path(struct vfsmount *mnt, struct dentry *dentry, u64 ts)
+{
+	struct inode *inode = BPF_CORE_READ(dentry, d_inode);
+	u64 address = (u64)dentry, tag;
+
+	if (!inode || !mnt)
+		return 0;
+	/* the same file may be seen through several mounts */
+	tag = (tag_of(inode, dentry) * 31 + (u64)mnt) | 1;
+	if (!was_named(address, tag) && send_file(inode, mnt, dentry, tag, ts))
 		bpf_map_update_elem(&named_files, &address, &tag, BPF_ANY);
 	return tag;
 }

@@ -307,9 +307,28 @@ struct mm_struct {
 	struct rw_semaphore mmap_lock; /* 5.8 */
 	unsigned long arg_start, arg_end;
 	unsigned long start_stack;
+	unsigned long start_brk, brk;
 	unsigned long start_code;
 	unsigned long total_vm;
 	struct percpu_counter rss_stat[4];
+};
+
+/* 6.4 */
+struct mm_struct___counter {
+	int mm_lock_seq;
+};
+
+/* 6.13 */
+struct mm_struct___seqcount {
+	struct seqcount mm_lock_seq;
+};
+
+struct vm_area_struct {
+	unsigned long vm_start, vm_end;
+	struct mm_struct *vm_mm;
+	void *vm_ops;
+	unsigned long vm_pgoff;
+	struct file *vm_file;
 };
 
 struct mm_rss_stat {
@@ -347,6 +366,7 @@ struct task_struct {
 	int on_cpu;
 	struct mm_struct *mm;
 	int exit_state;
+	int pagefault_disabled;
 	int exit_code;
 	int pid;
 	int tgid;

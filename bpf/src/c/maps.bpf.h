@@ -295,6 +295,15 @@ struct probe_slot {
 };
 _Static_assert(sizeof(struct probe_slot) <= sizeof(struct slot), "a probe fits a slot");
 
+/* One used for a static probe. */
+struct static_slot {
+	struct wire_static rec;
+	u8 data[STATIC_ARGS * PROBE_STRING + PROBE_STRING];
+	u64 regs[OPERAND_NO_REGISTER + 1]; /* not sent; the last is 0 */
+};
+_Static_assert(sizeof(struct static_slot) <= sizeof(struct slot), "a static probe fits a slot");
+_Static_assert(sizeof(struct pt_regs) <= sizeof(u64[OPERAND_NO_REGISTER]), "registers fit");
+
 /* One used for a file. */
 struct file_slot {
 	struct wire_file rec;
@@ -569,13 +578,43 @@ struct {
 	__type(value, struct dirtier);
 } dirtiers SEC(".maps");
 
-/* By address of an inode: the tag of the name that was sent. */
+/* By address of an inode, or of the entry of a mapped file: the tag of the name that was sent. */
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
 	__uint(max_entries, 16384);
 	__type(key, u64);
 	__type(value, u64);
 } named_files SEC(".maps");
+
+/* A mapping, as bpf_find_vma had it. */
+struct mapping {
+	u64 start, end; /* 0, 0: nothing is known */
+	u64 offset;	/* of its start in the file */
+	struct vfsmount *mnt;
+	struct dentry *dentry;
+	u32 what; /* enum fault_memory */
+	u32 seq;  /* of the address space's changes, see changes_of() */
+};
+
+/* The page fault that a task is in, or was in last: user space sets the size, 1 without the family. */
+struct fault_entry {
+	u64 address;
+	u64 ts;
+	u64 error_code;
+	u64 start; /* of the task */
+	struct mm_struct *mm;
+	struct mapping mapping; /* where the last of user code was */
+};
+struct fault_key {
+	u32 tid;
+	u32 in_kernel; /* one in the kernel may come within one of the program */
+};
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 16384);
+	__type(key, struct fault_key);
+	__type(value, struct fault_entry);
+} fault_entries SEC(".maps");
 
 /* Functions of the kernel that end bios, by address: enum bio_end. */
 struct {

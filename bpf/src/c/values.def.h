@@ -241,6 +241,26 @@ VALUE(HOLDS_, SWAP, 5, "Memory of processes.")
 VALUE(HOLDS_, SEVERAL, 6, "More than one of these, or more than one file: I/Os that were merged.")
 END
 
+GROUP(fault_flags, u16, "`hdr.flags` of a page fault.")
+VALUE(, FAULT_MAJOR, 1, "A major one is over; without it any by user code begins.")
+VALUE(, FAULT_BEGAN, 2, "Its beginning was seen: `began` and `error_code` are known.")
+VALUE(, FAULT_IN_KERNEL, 4, "The kernel touched the memory, in a call.")
+END
+
+GROUP(fault_memory, u8, "`Fault::memory`: what is mapped at the address.")
+VALUE(, MEMORY_UNKNOWN, 0, "Not known: the mappings were locked, or the kernel has no bpf_find_vma.")
+VALUE(, MEMORY_NONE, 1, "Nothing: the stack grows to it, or a signal follows.")
+VALUE(, MEMORY_FILE, 2, "A file.")
+VALUE(, MEMORY_HEAP, 3, "The heap (brk).")
+VALUE(, MEMORY_STACK, 4, "The first thread's stack.")
+VALUE(, MEMORY_SPECIAL, 5, "What the kernel maps into every process: vdso, vvar.")
+VALUE(, MEMORY_ANON, 6, "Other memory of no file.")
+END
+
+GROUP(file_flags, u16, "`hdr.flags` of a file's name.")
+VALUE(, FILE_WHOLE, 1, "It is a path, as the process sees it, rather than a name in a file system.")
+END
+
 GROUP(bio_end, u8, "Whose bio it is, by the kernel's function for its end.")
 VALUE(BIO_, PAGES, 0, "Any other's: its pages tell.")
 VALUE(BIO_, IOMAP, 1, "Direct I/O of a file system by iomap.")
@@ -327,4 +347,12 @@ GROUP(probe, u16, "Records of functions.")
 VALUE(PROBE_, RETURNED, 0x8000, "`hdr.flags`: it returned.")
 VALUE(PROBE_, NO_STRING, 0xffff, "`lens`: no string, or one that could not be read.")
 VALUE(PROBE_, STRING, 256, "Most bytes of a string, with its NUL.")
+END
+
+GROUP(operand_kind, u8, "Where an argument of a static probe is (wire.h).")
+VALUE(OPERAND_, UNKNOWN, 0, "It is not read, or there is none.")
+VALUE(OPERAND_, CONSTANT, 1, "`value` is it.")
+VALUE(OPERAND_, REGISTER, 2, "In register `base`.")
+VALUE(OPERAND_, MEMORY, 3, "At `value` + `base` + `index` << `shift`.")
+VALUE(OPERAND_, NO_REGISTER, 31, "In place of `base` or `index`: it counts as 0.")
 END

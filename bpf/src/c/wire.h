@@ -205,9 +205,13 @@ struct wire_block {
 	struct wire_who owner;
 };
 
-/* The name of a file that block I/Os hold: behind it a captured name (enum name_kind), from the file system's root. */
+/*
+ * The name of a file that block I/Os hold, or that is mapped where a page fault
+ * was: behind it a captured name (enum name_kind). Of a mapped file it is the
+ * whole path (FILE_WHOLE), else it begins at the file system's root.
+ */
 struct wire_file {
-	struct wire_hdr hdr;
+	struct wire_hdr hdr; /* flags: FILE_WHOLE */
 	u64 ts;
 	u64 address;
 	u64 tag; /* changes with its name, and with the file at this address */
@@ -339,6 +343,19 @@ struct wire_row {
 	struct wire_who who;
 };
 
+/* A page fault. */
+struct wire_fault {
+	struct wire_row row; /* hdr.flags: enum fault_flags */
+	u64 address;
+	u64 error_code;	/* x86 bits; of a major one without FAULT_BEGAN 0 */
+	u64 began;	/* of a major one: when it was entered */
+	u64 file;	/* address of the mapped file's entry, by which its wire_file is found; 0 = none */
+	u64 file_tag;	/* that of its name */
+	u64 offset;	/* of the touched byte in the file */
+	u8 memory;	/* enum fault_memory */
+	u8 pad[7];
+};
+
 /* An event of any tracepoint: its record as tracefs describes it, from the first byte on, follows. */
 struct wire_tracepoint {
 	struct wire_row row; /* hdr.kind = WIRE_TRACEPOINT, hdr.flags: number of the tracepoint, from 1 on */
@@ -352,6 +369,32 @@ struct wire_probe {
 	u64 values[PROBE_ARGS]; /* the arguments in registers; of a return the result is the first */
 	u16 lens[PROBE_ARGS]; /* of the strings, without NUL; PROBE_NO_STRING: it could not be read, or is no string */
 	u32 number;	     /* of the thread's records of probes: a gap says that some were lost */
+};
+
+/* A place of a static probe was reached. Strings of its arguments follow. */
+#define STATIC_ARGS 12 /* sys/sdt.h has macros for as many */
+struct wire_static {
+	struct wire_row row; /* hdr.flags: number of the probe, from 1 on */
+	u64 values[STATIC_ARGS]; /* as wide as a register, extended by sign if the argument has one */
+	u16 lens[STATIC_ARGS]; /* of the strings, without NUL; PROBE_NO_STRING */
+	u16 unknown; /* a bit for each argument that could not be read */
+	u16 pad[3];
+};
+
+/* Where arguments of a static probe are. */
+struct operand {
+	s64 value;
+	u8 kind; /* OPERAND_ */
+	u8 size; /* bytes: 1, 2, 4, 8 */
+	u8 is_signed;
+	u8 is_string; /* it is the address of one that is wanted */
+	u8 base; /* number of the register in struct pt_regs, or OPERAND_NO_REGISTER */
+	u8 index;
+	u8 shift;
+	u8 pad;
+};
+struct operands {
+	struct operand of[STATIC_ARGS];
 };
 
 enum table {

@@ -2,17 +2,14 @@
 
 use std::sync::Arc;
 
-use rustc_hash::FxHashMap;
 use systape_bpf::wire;
 use systape_format::families::BLOCK_FILE;
 use systape_format::table::TableDef;
 use systape_format::tables::Field;
 
+use super::recent::Recent;
 use super::rows::Rows;
 use crate::mounts::Mounts;
-
-/// Files kept at least; twice as many at most. The programs send a name again after 16,384 others.
-const KEPT: usize = 32_768;
 
 /// A file.
 #[derive(Debug)]
@@ -33,9 +30,7 @@ struct File {
 #[derive(Debug)]
 pub(super) struct Files {
     /// By the kernel's address of the inode, which is never stored.
-    known: FxHashMap<u64, File>,
-    /// Those that were not needed for long.
-    old: FxHashMap<u64, File>,
+    known: Recent<File>,
     last: u64,
     mounts: Mounts,
     def: Arc<TableDef>,
@@ -44,7 +39,7 @@ pub(super) struct Files {
 impl Default for Files {
     fn default() -> Self {
         let def = Arc::new(BLOCK_FILE.clone());
-        Self { known: FxHashMap::default(), old: FxHashMap::default(), last: 0, mounts: Mounts::default(), def }
+        Self { known: Recent::default(), last: 0, mounts: Mounts::default(), def }
     }
 }
 
@@ -60,9 +55,6 @@ impl Files {
     }
 
     fn add(&mut self, address: u64, file: File) {
-        if self.known.len() >= KEPT {
-            self.old = std::mem::take(&mut self.known);
-        }
         self.last = file.number;
         self.known.insert(address, file);
     }
@@ -73,14 +65,11 @@ impl Files {
             return 0;
         }
         let is_it = |file: &File| (file.tag, file.dev, file.inode) == (b.file_tag, b.file_dev, b.inode);
-        if !self.known.get(&b.file).is_some_and(is_it) {
-            let old = self.old.remove(&b.file).filter(is_it);
-            let file = old.unwrap_or_else(|| File { tag: b.file_tag, ..self.anew(b.file_dev, b.inode) });
-            let last = self.last.max(file.number);
+        if self.known.get(b.file, is_it).is_none() {
+            let file = File { tag: b.file_tag, ..self.anew(b.file_dev, b.inode) };
             self.add(b.file, file);
-            self.last = last;
         }
-        let Some(file) = self.known.get_mut(&b.file) else { return 0 };
+        let Some(file) = self.known.get(b.file, is_it) else { return 0 };
         if file.told != rows.segment {
             file.told = rows.segment;
             let fields = [

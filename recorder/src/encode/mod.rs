@@ -18,7 +18,7 @@ use crate::backlog::Shed;
 use crate::filter::CallFilter;
 use crate::ledger::Window;
 use crate::order::{Batch, Order, Pending};
-use crate::probes::Probe;
+use crate::probes::{Probe, Static};
 use crate::snapshot;
 use crate::stacks::names::Message;
 use crate::stacks::taken::Taken;
@@ -36,6 +36,7 @@ mod begin;
 mod block;
 mod calls;
 mod checkpoint;
+mod faults;
 mod files;
 mod ledger;
 mod life;
@@ -44,6 +45,7 @@ mod names;
 mod net;
 mod polls;
 mod probes;
+mod recent;
 mod rows;
 mod samples;
 mod sched;
@@ -83,6 +85,8 @@ pub struct Settings {
     pub tracepoints: Vec<Arc<Tracepoint>>,
     /// Functions, in the order of the numbers of their records.
     pub probes: Vec<Arc<Probe>>,
+    /// Static probes of --usdt.
+    pub static_probes: Vec<Arc<Static>>,
     /// The recorder's pid on the machine.
     pub own_pid: u32,
     /// The recorder is in another pid namespace than the machine's first: ids in /proc differ from those in records.
@@ -132,6 +136,7 @@ pub struct Assembler {
     tables: tables::Tables,
     names: names::Names,
     files: files::Files,
+    faults: faults::Faults,
     probes: probes::Probes,
     usage: usage::Usage,
 }
@@ -152,7 +157,8 @@ impl Assembler {
             samples: Samples::default(),
             names: names::Names::default(),
             files: files::Files::default(),
-            probes: probes::Probes::new(settings.probes),
+            faults: faults::Faults::default(),
+            probes: probes::Probes::new(settings.probes, settings.static_probes),
             usage: usage::Usage::default(),
             tables: tables::Tables::new(settings.tracepoints),
         }
@@ -263,7 +269,9 @@ impl Assembler {
             Record::Switch(s) => sched::switch(&s, world, rows),
             Record::Wakeup(w) => sched::wakeup(&w, world, rows),
             Record::Block(b) => block::record(&b, &mut self.files, world, rows),
+            Record::File(f, name) if f.hdr.flags & wire::FILE_WHOLE != 0 => self.faults.name(&f, name),
             Record::File(f, name) => self.files.name(&f, name),
+            Record::Fault(f) => self.faults.record(&f, world, rows),
             Record::Signal(s) => signals::record(&s, world, rows),
             Record::Net(n) => self.sockets.record(&n, world, rows),
             Record::Tcp(t) => self.sockets.tcp(&t, world, rows),
@@ -271,6 +279,7 @@ impl Assembler {
             Record::Uring(u) => uring::record(&u, world, rows),
             Record::Row(r, data) => self.tables.record(&r, data, world, rows),
             Record::Probe(r, strings) => self.probes.record(&r, strings, world, rows),
+            Record::Static(r, strings) => self.probes.reached(&r, strings, world, rows),
             Record::Tracepoint(r, data) => self.tables.event(&r.row, data, world, rows),
         }
     }

@@ -156,7 +156,6 @@ mod tests {
     #[test]
     fn every_table_of_the_programs_is_declared() {
         let tables = Tables::new(Vec::new());
-        assert_eq!(tables.declared.len(), RECORDED.len());
         for (name, table) in NAMES.iter().zip(&tables.declared) {
             let (family, def) = table.as_ref().unwrap_or_else(|| panic!("{name} is not in families.rs"));
             assert!(crate::families::Families::parse(&[family.name().to_owned()]).is_ok(), "{family:?} has no name");

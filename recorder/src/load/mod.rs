@@ -22,7 +22,7 @@ use anyhow::{Context, Result, bail};
 use libbpf_rs::skel::{OpenSkel, Skel, SkelBuilder};
 use libbpf_rs::{MapCore, MapHandle, OpenObject, TracepointCategory, TracepointOpts, UprobeOpts};
 use systape_bpf::{OpenSystapeSkel, SystapeSkel, SystapeSkelBuilder};
-use systape_format::families::{SOCKET_ERROR, SOCKET_RETRANSMIT, SOCKET_TCP};
+use systape_format::families::{FAULT_MAJOR, SOCKET_ERROR, SOCKET_RETRANSMIT, SOCKET_TCP};
 use systape_format::model::{Family, LeftOut, StackOf};
 use systape_format::table::TableDef;
 
@@ -31,11 +31,12 @@ use crate::cpu_buffers::CpuBuffers;
 use crate::families::{self, Tracepoints};
 use crate::iterate::iterate;
 use crate::ledger::Tables;
+use crate::probes::Static;
 use crate::programs::Part;
 use crate::self_stats::RingSizes;
 use crate::skips::Skips;
 use crate::stacks::{self, asleep};
-use crate::{preemption, sampler};
+use crate::{major_faults, preemption, sampler};
 use drops::Drops;
 use plan::Next;
 use refused::Refusal;
@@ -50,6 +51,8 @@ pub(crate) struct Programs {
     rings: Rings,
     /// Of the timers that take samples.
     samplers: Vec<libbpf_rs::Link>,
+    /// Of the event of major page faults.
+    major_faults: Vec<libbpf_rs::Link>,
     /// Attachments to the tracepoints of -e, and their tables.
     tracepoints: Vec<(libbpf_rs::Link, Arc<TableDef>)>,
     /// Attachments to functions.
@@ -173,6 +176,9 @@ impl Programs {
             open.progs.probe_entry.set_autoload(false);
             open.progs.probe_return.set_autoload(false);
         }
+        if config.usdt.probes.is_empty() {
+            open.progs.static_probe.set_autoload(false);
+        }
         if config.tracepoints.is_empty() {
             open.progs.any_tracepoint.set_autoload(false);
         }
@@ -188,6 +194,7 @@ impl Programs {
             skel,
             rings: made,
             samplers: Vec::new(),
+            major_faults: Vec::new(),
             tracepoints: Vec::new(),
             probes: Vec::new(),
             probed: Vec::new(),
@@ -205,6 +212,7 @@ impl Programs {
         programs.skel.attach().context("cannot attach the BPF programs")?;
         programs.attach_tracepoints(config)?;
         programs.attach_probes(config)?;
+        programs.attach_static(config)?;
         let has = |program: &str| !attempt.without.iter().any(|name| name == program);
         if options::watches_outside(config) && has("walk_outsiders") {
             let outsiders = programs.skel.maps.outsiders.as_fd();
@@ -215,11 +223,26 @@ impl Programs {
             let link = programs.skel.progs.walk_ios.attach_iter(programs.skel.maps.ios.as_fd());
             programs.ios = Some(link.context("cannot attach the iterator of I/Os")?);
         }
+        if config.families.has(Family::Fault) {
+            programs.attach_major_faults(config);
+        }
         if config.stacks.frequency > 0 {
             programs.samplers =
                 sampler::attach(&programs.skel.progs.cpu_sample, config.stacks.frequency, config.cpus.as_deref())?;
         }
         Ok(programs)
+    }
+
+    /// Attaches the program of major faults, if it was loaded; notes why not.
+    fn attach_major_faults(&mut self, config: &Config) {
+        let progs = &self.skel.progs;
+        let loaded =
+            [&progs.fault_major, &progs.fault_major_plain].into_iter().find(|one| one.as_fd().as_raw_fd() >= 0);
+        let Some(program) = loaded else { return };
+        match major_faults::attach(program, config.cpus.as_deref()) {
+            Ok(links) => self.major_faults = links,
+            Err(error) => self.notes.push(format!("major page faults are not listed: {error:#}")),
+        }
     }
 
     /// Attaches the program of any tracepoint to those of -e; notes what the kernel refuses.
@@ -279,7 +302,29 @@ impl Programs {
         Ok(())
     }
 
-    /// Tables of what is recorded, with or without rows: tracepoints that the kernel did not refuse, functions and sockets.
+    /// Attaches the program of static probes.
+    ///
+    /// # Errors
+    /// When the kernel refuses a place.
+    fn attach_static(&mut self, config: &Config) -> Result<()> {
+        if !config.families.has(Family::Tracepoint) {
+            return Ok(());
+        }
+        for (at, one) in config.usdt.probes.iter().enumerate() {
+            for place in &one.places {
+                let cookie = Static::cookie(at + 1, place);
+                let ref_ctr_offset = place.semaphore as usize;
+                let opts = UprobeOpts { cookie, ref_ctr_offset, ..UprobeOpts::default() };
+                let program = &self.skel.progs.static_probe;
+                let link = program.attach_uprobe_with_opts(-1, &place.file, place.offset as usize, opts);
+                self.probes.push(link.with_context(|| format!("{} of {}", one.def.name, place.file.display()))?);
+            }
+            self.probed.push(Arc::clone(&one.def));
+        }
+        Ok(())
+    }
+
+    /// Tables of what is recorded, with or without rows: tracepoints that the kernel did not refuse, functions, sockets and major faults.
     pub(crate) fn tables(&self) -> Vec<Arc<TableDef>> {
         let links = &self.skel.links;
         let of_sockets = [
@@ -287,7 +332,8 @@ impl Programs {
             (&SOCKET_RETRANSMIT, links.tcp_retransmit_skb.is_some()),
             (&SOCKET_ERROR, links.inet_sk_error_report.is_some()),
         ];
-        let on = of_sockets.into_iter().filter(|(_, on)| *on).map(|(def, _)| Arc::new(def.clone()));
+        let of_faults = (&FAULT_MAJOR, !self.major_faults.is_empty());
+        let on = of_sockets.into_iter().chain([of_faults]).filter(|(_, on)| *on).map(|(def, _)| Arc::new(def.clone()));
         let asked_for = self.tracepoints.iter().map(|(_, def)| def).chain(&self.probed);
         on.chain(asked_for.cloned()).collect()
     }

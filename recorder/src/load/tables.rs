@@ -6,7 +6,7 @@ use std::{ptr, slice};
 use anyhow::{Context, Result};
 use libbpf_rs::{MapCore, MapFlags};
 use systape_abi::Abi;
-use systape_bpf::wire::{CallDesc, CallStructs, TracepointFilter};
+use systape_bpf::wire::{CallDesc, CallStructs, Operands, TracepointFilter};
 use systape_bpf::{SLOTS, SystapeSkel, target_bits};
 
 use crate::config::Config;
@@ -46,6 +46,10 @@ pub(super) fn fill(skel: &SystapeSkel<'_>, config: &Config, symbols: &Symbols) -
         let Some(filter) = one.filter() else { continue };
         let key = number.to_ne_bytes();
         maps.tracepoint_filters.update(&key, filter_bytes(&filter), MapFlags::ANY).context("tracepoint_filters")?;
+    }
+    for (index, operands) in (0u32..).zip(&config.usdt.operands) {
+        let operands = operands_bytes(operands);
+        maps.static_operands.update(&index.to_ne_bytes(), operands, MapFlags::ANY).context("static_operands")?;
     }
     bio_ends::fill(&maps.bio_ends, symbols)?;
     add_targets(skel, config)
@@ -95,6 +99,11 @@ fn filter_bytes(filter: &TracepointFilter) -> &[u8] {
 fn struct_bytes(structs: &CallStructs) -> &[u8] {
     // SAFETY: a repr(C) struct of integers without padding, read as its bytes.
     unsafe { slice::from_raw_parts(ptr::from_ref(structs).cast::<u8>(), size_of::<CallStructs>()) }
+}
+
+fn operands_bytes(operands: &Operands) -> &[u8] {
+    // SAFETY: a repr(C) struct of integers without padding, read as its bytes.
+    unsafe { slice::from_raw_parts(ptr::from_ref(operands).cast::<u8>(), size_of::<Operands>()) }
 }
 
 fn desc_bytes(desc: &CallDesc) -> &[u8] {

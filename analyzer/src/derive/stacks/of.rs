@@ -118,11 +118,14 @@ pub(crate) fn tables(tape: &Tape) -> Vec<Of> {
     names.into_iter().map(Of::Table).collect()
 }
 
-/// A table's name in one word: its family, if that has one table only.
+/// A table's name in one word: its family, if that records its events into this table only.
 fn short_name(def: &TableDef) -> &str {
-    let of = |family: Family| RECORDED.iter().filter(move |table| table.family == family).count();
     let family = Family::of_table(&def.name);
-    if of(family) == 1 { family.name() } else { &def.name }
+    let mut of = RECORDED.iter().filter(|table| table.family == family);
+    match (of.next(), of.next()) {
+        (Some(only), None) if only.def.name == def.name => family.name(),
+        _ => &def.name,
+    }
 }
 
 impl Of {

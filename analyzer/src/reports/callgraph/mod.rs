@@ -9,7 +9,7 @@ use std::io::BufWriter;
 use std::path::PathBuf;
 
 use anyhow::{Context as _, Result, bail};
-use systape_format::families::RECORDED;
+use systape_format::families::{OWN, RECORDED};
 use systape_format::model::{Family, Session, StackMode, StackOf};
 use systape_format::reader::Tape;
 
@@ -325,7 +325,9 @@ fn families_of(config: &Config, of: &Of) -> Vec<Family> {
         Of::Block => vec![Family::Block],
         Of::Signal => vec![Family::Signal],
         // losses of a family that this program does not know touch every answer
-        Of::Table(_) => RECORDED.iter().filter(|table| of.names(table.def)).map(|table| table.family).collect(),
+        Of::Table(_) => {
+            RECORDED.iter().chain(OWN).filter(|table| of.names(table.def)).map(|table| table.family).collect()
+        }
     };
     families.push(Family::Stack);
     families

@@ -1,0 +1,146 @@
+//! Page faults: rows of the tables `exceptions:page_fault_user` and `fault:major`, with the path of the mapped file.
+
+use std::sync::Arc;
+
+use systape_bpf::wire;
+use systape_format::families::{FAULT_MAJOR, PAGE_FAULT_USER};
+use systape_format::model::{Family, StackOf};
+use systape_format::table::TableDef;
+use systape_format::tables::Field;
+
+use super::recent::Recent;
+use super::rows::Rows;
+use super::world::World;
+
+/// Bits of x86's error code.
+const WRITE: u64 = 0x2;
+const FETCH: u64 = 0x10;
+
+/// A mapped file: the tag of its name, and its path; None = it has none.
+type Mapped = (u64, Option<Vec<u8>>);
+
+/// See the module.
+#[derive(Debug)]
+pub(super) struct Faults {
+    /// By the kernel's address of the directory entry, which is never stored.
+    files: Recent<Mapped>,
+    begun: Arc<TableDef>,
+    major: Arc<TableDef>,
+}
+
+impl Default for Faults {
+    fn default() -> Self {
+        Self {
+            files: Recent::default(),
+            begun: Arc::new(PAGE_FAULT_USER.clone()),
+            major: Arc::new(FAULT_MAJOR.clone()),
+        }
+    }
+}
+
+impl Faults {
+    /// A mapped file has this path from now on.
+    pub(super) fn name(&mut self, f: &wire::File, name: &[u8]) {
+        self.files.insert(f.address, (f.tag, wire::name(name)));
+    }
+
+    /// Stores a fault.
+    pub(super) fn record(&mut self, f: &wire::Fault, world: &mut World, rows: &mut Rows) {
+        let ts = f.row.ts;
+        if rows.sheds(Family::Fault, ts) {
+            return;
+        }
+        let task = Field::Task(rows.who(&mut world.tasks, &f.row.who));
+        let cpu = Field::Number(f.row.hdr.cpu.into());
+        let memory = match f.memory {
+            wire::MEMORY_FILE => match self.files.get(f.file, |(tag, _)| *tag == f.file_tag) {
+                Some((_, Some(path))) => Field::Bytes(path),
+                _ => Field::Unknown,
+            },
+            other => word(other),
+        };
+        let (address, offset, stack) = (Field::Number(f.address), Field::Number(f.offset), Field::Unknown);
+        let flag = |bit| f.row.hdr.flags & bit != 0;
+        let stored = if flag(wire::FAULT_MAJOR) {
+            let began = flag(wire::FAULT_BEGAN);
+            let dur = Field::Number(if began { ts.saturating_sub(f.began) } else { 0 });
+            let access = if began { Field::Bytes(access(f.error_code)) } else { Field::Unknown };
+            let by: &[u8] = if flag(wire::FAULT_IN_KERNEL) { b"kernel" } else { b"program" };
+            let fields = [task, cpu, dur, address, access, Field::Bytes(by), memory, offset, stack];
+            rows.builder.push_table_row(&self.major, ts, &fields)
+        } else {
+            let fields = [task, cpu, address, Field::Number(f.error_code), memory, offset, stack];
+            rows.builder.push_table_row(&self.begun, ts, &fields)
+        };
+        let Ok(row) = stored else { return rows.bad_records(1, ts, ts) };
+        rows.stored(Family::Fault, ts);
+        rows.attach_who(&mut world.tasks, (StackOf::Row, row), &f.row.who, ts, true);
+    }
+}
+
+/// The name of memory of no file, much as /proc/PID/maps has it.
+fn word(memory: u8) -> Field<'static> {
+    Field::Bytes(match memory {
+        wire::MEMORY_NONE => b"[none]",
+        wire::MEMORY_HEAP => b"[heap]",
+        wire::MEMORY_STACK => b"[stack]",
+        wire::MEMORY_SPECIAL => b"[special]",
+        wire::MEMORY_ANON => b"[anon]",
+        _ => return Field::Unknown,
+    })
+}
+
+/// What was tried, by the CPU's error code.
+fn access(error_code: u64) -> &'static [u8] {
+    match error_code {
+        code if code & FETCH != 0 => b"exec",
+        code if code & WRITE != 0 => b"write",
+        _ => b"read",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::encode::stacks::Stacks;
+    use crate::targets::Targets;
+    use crate::tasks::Tasks;
+    use systape_format::model::StackSettings;
+
+    fn fault(flags: u16, memory: u8, file: (u64, u64)) -> wire::Fault {
+        let mut f = wire::Fault { address: 0x1234, memory, file: file.0, file_tag: file.1, ..wire::Fault::default() };
+        (f.row.hdr.flags, f.row.ts) = (flags, 500);
+        (f.began, f.offset, f.error_code) = (200, 4096, 6);
+        f
+    }
+
+    #[test]
+    fn rows_have_the_file_and_what_is_not_known_is_unknown() {
+        let (mut faults, mut rows) = (Faults::default(), Rows::new(0, Stacks::new(StackSettings::default(), 0)));
+        let mut world = World::new(Tasks::new(false, Targets::default()));
+        let named = wire::File { address: 7, tag: 9, ..wire::File::default() };
+        faults.name(&named, b"Pb\0a\0");
+        let major = wire::FAULT_MAJOR;
+        for f in [
+            fault(0, wire::MEMORY_FILE, (7, 9)),
+            fault(0, wire::MEMORY_FILE, (7, 10)),
+            fault(0, wire::MEMORY_ANON, (0, 0)),
+            fault(0, wire::MEMORY_UNKNOWN, (0, 0)),
+            fault(major | wire::FAULT_BEGAN, wire::MEMORY_FILE, (7, 9)),
+            fault(major | wire::FAULT_IN_KERNEL, wire::MEMORY_NONE, (0, 0)),
+        ] {
+            faults.record(&f, &mut world, &mut rows);
+        }
+        let data = rows.builder.finish(1000);
+        let [begun, majors] = data.tables() else { panic!("{:?}", data.tables()) };
+        let texts = |table: &systape_format::tables::TableRows, name: &str| -> Vec<Option<Vec<u8>>> {
+            let codes = table.column(name).expect("a column").iter();
+            codes.map(|code| table.string(*code).map(<[u8]>::to_vec)).collect()
+        };
+        let some = |text: &str| Some(text.as_bytes().to_vec());
+        assert_eq!(texts(begun, "memory"), [some("/a/b"), None, some("[anon]"), None]);
+        assert_eq!(texts(majors, "memory"), [some("/a/b"), some("[none]")]);
+        assert_eq!(texts(majors, "access"), [some("write"), None]);
+        assert_eq!(texts(majors, "by"), [some("program"), some("kernel")]);
+    }
+}
