@@ -209,6 +209,31 @@ fn bpftrace_sees_the_same() {
     }
 }
 
+/// A program with functions of its own in place of a library's.
+#[test]
+fn static_programs_are_named() {
+    let Some(lab) = Lab::with_bpf() else { return };
+    fs::write(lab.path("still.c"), "#include <unistd.h>\nint main(void) { sleep(1000); return 0; }").expect("source");
+    run(lab.command("cc").args(["-static", "-o", "still", "still.c"])).expect(0);
+    run(lab.command("cc").args(["-o", "other", "still.c"])).expect(0);
+    let note = "is linked statically: it does not use libc.so.6";
+    for (program, is_static) in [("still", true), ("other", false)] {
+        let program = lab.path(program).display().to_string();
+        let running = Background::start(&mut lab.command(&program));
+        let options = ["--probe", "dns", "--for", "100ms", "-p", &running.pid_text()];
+        let attached = run(lab.record_command("t.tape", &options, &[])).expect(0);
+        assert_eq!(attached.stderr.contains(note), is_static, "{}", attached.stderr);
+        let options = ["--probe", "dns", "--for", "100ms", "--kill"];
+        let started = run(lab.record_command("t.tape", &options, &[&program]));
+        assert_eq!(started.stderr.contains(note), is_static, "{}", started.stderr);
+    }
+    // its own functions are another matter
+    let program = lab.path("still").display().to_string();
+    let options = ["--uprobe", &format!("{program}:main"), "--for", "100ms", "--kill"];
+    let own = run(lab.record_command("t.tape", &options, &[&program]));
+    assert!(!own.stderr.contains(note), "{}", own.stderr);
+}
+
 #[test]
 fn what_cannot_be_probed_is_said() {
     let Some(lab) = Lab::with_bpf() else { return };

@@ -3,6 +3,7 @@
 mod find;
 mod operand;
 mod spec;
+mod unseen;
 mod usdt;
 
 use std::path::PathBuf;
@@ -16,6 +17,7 @@ use systape_format::tables::{CPU, MAX_TABLE_NAME};
 
 use spec::Spec;
 pub(crate) use spec::{Kind, Parameter};
+pub(crate) use unseen::unseen;
 pub(crate) use usdt::{Static, Usdt, find_static};
 
 /// Sets of functions by name: those of a set that a machine does not have are left out.
@@ -313,7 +315,7 @@ mod tests {
         assert_eq!(probe_of("x:f(a=int,n=*int)->int").text(&values, false), "a=1, n=?");
         assert_eq!(values.behind(Kind::Int), Value::Unknown);
         record.lens[1] = 4;
-        assert_eq!(Values::new(&record, b"").behind(Kind::Int), Value::Number(-2i64.cast_unsigned()));
+        assert_eq!(Values::new(&record, b"").behind(Kind::Int), Value::Number((-2i64).cast_unsigned()));
         record.values[0] = 0xffff_ffff;
         assert_eq!(probe.text(&Values::new(&record, b""), true), "ret=-1");
     }
