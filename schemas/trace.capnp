@@ -437,6 +437,8 @@ enum ColumnType {
   str @9;            # bytes
   task @10;          # an entry of the segment's tasks
   stack @11;         # an entry of the distinct stacks in the segment's Stacks
+  unread @12;        # a bit for each number of the row that is not known: bit n, of value 2^n, if the number in column n + 1 is none;
+                     # the first column, the time, is column 0. Columns above 64 are always known
 }
 
 struct Tables {

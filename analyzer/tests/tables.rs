@@ -148,7 +148,7 @@ fn fits(column: &ColumnDef, value: &Value) -> bool {
         Type::Int if column.name == "ret" => value.is_number() || value.is_string(),
         Type::Time | Type::Duration | Type::Count | Type::Bytes | Type::Int => value.is_i64() || value.is_u64(),
         Type::Real => value.is_number(),
-        Type::Wide => value.as_str().is_some_and(|text| text.parse::<i128>().is_ok()),
+        Type::Wide | Type::Unread => value.as_str().is_some_and(|text| text.parse::<i128>().is_ok()),
         Type::Hex => value.as_str().is_some_and(|text| text.starts_with("0x")),
         Type::Flag => value.is_boolean(),
         Type::Str => value.is_string() || bytes(),

@@ -30,6 +30,7 @@ fn encoder() -> Assembler {
         nested: false,
         tracepoints: Vec::new(),
         probes: Vec::new(),
+        static_probes: Vec::new(),
     })
 }
 

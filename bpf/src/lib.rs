@@ -29,8 +29,8 @@ pub use values::limit::{
     TRACEPOINT_DATA,
 };
 pub use values::{
-    bio_end, buffer, call_flags, capture_kind, condition, ledger_word, probe, socket_call, stack_user, target_bits,
-    walk, window,
+    bio_end, buffer, call_flags, capture_kind, condition, ledger_word, operand_kind, probe, socket_call, stack_user,
+    target_bits, walk, window,
 };
 
 /// Number of buckets of a ledger entry's sizes.

@@ -11,9 +11,9 @@ use crate::values::{limit, name_kind};
 
 pub use types::{
     busy_sum as BusySum, cpu_buffer as CpuBuffer, drop_count as DropCount, filter_step as FilterStep,
-    ledger_counts as LedgerCounts, ledger_key as LedgerKey, sc_desc as CallDesc, tracepoint_filter as TracepointFilter,
-    wire_ancestor as Ancestor, wire_capture as Capture, wire_hdr as Header, wire_ident as Ident, wire_snap as Snap,
-    wire_socket as Socket, wire_who as Who,
+    ledger_counts as LedgerCounts, ledger_key as LedgerKey, operand as Operand, operands as Operands,
+    sc_desc as CallDesc, tracepoint_filter as TracepointFilter, wire_ancestor as Ancestor, wire_capture as Capture,
+    wire_hdr as Header, wire_ident as Ident, wire_snap as Snap, wire_socket as Socket, wire_who as Who,
 };
 
 pub use crate::values::{
@@ -87,6 +87,8 @@ const _: () = assert!(size_of::<Fault>() == 104);
 const _: () = assert!(size_of::<Socket>() == 200);
 const _: () = assert!(size_of::<Tracepoint>() == size_of::<Row>());
 const _: () = assert!(size_of::<Probe>() == 120);
+const _: () = assert!(size_of::<Static>() == 176);
+const _: () = assert!(size_of::<Operands>() == 12 * 16);
 const _: () = assert!(size_of::<Stack>() == 224);
 const _: () = assert!(size_of::<CallDesc>() == 24);
 const _: () = assert!(size_of::<TracepointFilter>() == 8 + 16 * 40);
@@ -116,6 +118,8 @@ macro_rules! record_enum {
             File(File, &'a [u8]),
             /// A function that was asked for was entered or returned, and its strings.
             Probe(Probe, &'a [u8]),
+            /// A place of a static probe was reached, and strings of its arguments.
+            Static(Static, &'a [u8]),
             /// An event of a tracepoint: the record, and the tracepoint's own.
             Tracepoint(Tracepoint, &'a [u8]),
             $(#[doc = $doc] $name($name)),*
@@ -282,6 +286,10 @@ pub fn parse(bytes: &[u8]) -> Result<Record<'_>, BadRecord> {
         WIRE_PROBE => {
             let (probe, strings) = copy::<Probe>(bytes, kind)?;
             Record::Probe(probe, strings)
+        }
+        WIRE_STATIC => {
+            let (probe, strings) = copy::<Static>(bytes, kind)?;
+            Record::Static(probe, strings)
         }
         WIRE_TRACEPOINT => {
             let (event, data) = copy::<Tracepoint>(bytes, kind)?;

@@ -14,6 +14,7 @@ pub mod facts;
 pub mod lab;
 pub mod more;
 pub mod probes;
+pub mod rows;
 pub mod sockets;
 pub mod stacks;
 pub mod strace;

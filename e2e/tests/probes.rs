@@ -5,24 +5,13 @@ use std::fs;
 
 use serde_json::Value;
 use systape_e2e::lab::run;
+use systape_e2e::rows::args;
 use systape_e2e::{Background, Lab};
-
-/// Rows of a table.
-fn rows(lab: &Lab, tape: &str, table: &str) -> Vec<Value> {
-    let run = lab.analyze(&[tape, "-e", table, "--format", "json"]).expect(0);
-    assert_eq!(run.complaints(), "");
-    run.json()
-}
-
-fn args(row: &Value) -> &Value {
-    assert!(row.get("lost").is_none(), "{row}");
-    &row["args"]
-}
 
 /// How often each kind of end is among the unpaired ones.
 fn ends(lab: &Lab, function: &str) -> BTreeMap<String, usize> {
     let mut ends = BTreeMap::new();
-    for row in rows(lab, "t.tape", &format!("uprobe:{function}.unpaired")) {
+    for row in lab.rows("t.tape", &format!("uprobe:{function}.unpaired")) {
         *ends.entry(args(&row)["end"].as_str().expect("end").to_owned()).or_default() += 1;
     }
     ends
@@ -46,7 +35,7 @@ fn calls_are_the_programs() {
     lab.assert_whole("t.tape");
 
     // a sum each, of the innermost first
-    let sums = rows(&lab, "t.tape", "uprobe:recurse");
+    let sums = lab.rows("t.tape", "uprobe:recurse");
     assert_eq!(sums.len(), 50 * 21, "{:?}", sums.last());
     for (at, row) in sums.iter().enumerate() {
         let n = at as i64 % 21;
@@ -58,7 +47,7 @@ fn calls_are_the_programs() {
         "an outer call is longer"
     );
 
-    let jumps = rows(&lab, "t.tape", "uprobe:jumps");
+    let jumps = lab.rows("t.tape", "uprobe:jumps");
     let returned: Vec<i64> = (0..300).filter(|n| n % 3 != 0).collect();
     assert_eq!(jumps.iter().map(|row| args(row)["n"].as_i64().expect("n")).collect::<Vec<_>>(), returned);
     // nobody had read the page of the text before the first call
@@ -66,18 +55,18 @@ fn calls_are_the_programs() {
     assert!(jumps.iter().all(|row| args(row)["ret"].as_i64() == args(row)["n"].as_i64().map(|n| n + 5)));
     assert_eq!(ends(&lab, "jumps"), BTreeMap::from([("entry".to_owned(), 100)]));
 
-    let throws = rows(&lab, "t.tape", "uprobe:throws");
+    let throws = lab.rows("t.tape", "uprobe:throws");
     assert_eq!(throws.len(), 150);
     assert!(throws.iter().all(|row| args(row)["ret"].as_i64() == args(row)["n"].as_i64().map(|n| -n)), "{throws:?}");
     assert_eq!(ends(&lab, "throws"), BTreeMap::from([("entry".to_owned(), 50)]));
 
     // a thread that ends inside, and an exec
-    assert_eq!(rows(&lab, "t.tape", "uprobe:stays").len(), 0);
-    let stays = rows(&lab, "t.tape", "uprobe:stays.unpaired");
+    assert_eq!(lab.rows("t.tape", "uprobe:stays").len(), 0);
+    let stays = lab.rows("t.tape", "uprobe:stays.unpaired");
     let values: Vec<_> = stays.iter().map(|row| args(row)["values"].as_str().expect("values")).collect();
     assert_eq!(values, ["program=?", "program=\"/bin/true\""], "a null pointer is no string");
 
-    let says = rows(&lab, "t.tape", "uprobe:says");
+    let says = lab.rows("t.tape", "uprobe:says");
     let said: Vec<_> = says.iter().map(|row| (args(row)["n"].as_i64(), args(row)["ret"].as_str())).collect();
     let expected: Vec<String> =
         (0..10).map(|n| format!("{} {n}", if n % 2 == 1 { "NUMBER" } else { "number" })).collect();
@@ -85,9 +74,9 @@ fn calls_are_the_programs() {
     assert_eq!(said, [(Some(-1), None)].into_iter().chain(expected).collect::<Vec<_>>());
 
     // the child returns from what its parent entered
-    let forks = rows(&lab, "t.tape", "uprobe:forks");
+    let forks = lab.rows("t.tape", "uprobe:forks");
     assert_eq!(forks.iter().map(|row| &args(row)["ret"]).collect::<Vec<_>>(), [7]);
-    let child = rows(&lab, "t.tape", "uprobe:forks.unpaired");
+    let child = lab.rows("t.tape", "uprobe:forks.unpaired");
     let child: Vec<_> = child.iter().map(|row| (args(row)["end"].as_str(), args(row)["values"].as_str())).collect();
     assert_eq!(child, [(Some("return"), Some("ret=100"))]);
 }
@@ -102,7 +91,7 @@ fn deeper_than_the_kernel_follows() {
     run(lab.command("cc").args(["-O1", "-fno-optimize-sibling-calls", "-o", "deep", "deep.c"])).expect(0);
     let deep = lab.path("deep").display().to_string();
     lab.record("t.tape", &["--uprobe", &format!("{deep}:down(n=long)->long")], &[&deep]).expect(0);
-    let calls = rows(&lab, "t.tape", "uprobe:down");
+    let calls = lab.rows("t.tape", "uprobe:down");
     for row in &calls {
         let n = args(row)["n"].as_i64().expect("n");
         assert_eq!(args(row)["ret"].as_i64(), Some(n * (n + 1) / 2), "{row}");
@@ -129,7 +118,7 @@ threads = [threading.Thread(target=one, args=(name,)) for name in ('localhost', 
     lab.record("t.tape", &["--probe", "dns", "-g"], &["sh", "-c", script]).expect(0);
     lab.record("u.tape", &["--uprobe", "libc.so.6:getaddrinfo(host=string)"], &["sh", "-c", script]).expect(0);
     drop(other);
-    let calls = rows(&lab, "t.tape", "dns:getaddrinfo");
+    let calls = lab.rows("t.tape", "dns:getaddrinfo");
     let mut hosts: Vec<_> = calls.iter().map(|row| args(row)["host"].as_str().expect("host")).collect();
     hosts.sort_unstable();
     assert_eq!(hosts, ["localhost", "localhost", "localhost", "localhost", "no.such.host.invalid"]);
@@ -138,8 +127,8 @@ threads = [threading.Thread(target=one, args=(name,)) for name in ('localhost', 
         assert_eq!(args(row)["ret"].as_i64() != Some(0), failed, "{row}");
         assert!(args(row)["dur_ns"].as_u64() > Some(1000), "{row}");
     }
-    assert_eq!(rows(&lab, "u.tape", "uprobe:getaddrinfo").len(), 5);
-    assert_eq!(rows(&lab, "t.tape", "dns:*.unpaired").len(), 0);
+    assert_eq!(lab.rows("u.tape", "uprobe:getaddrinfo").len(), 5);
+    assert_eq!(lab.rows("t.tape", "dns:*.unpaired").len(), 0);
 }
 
 /// The same calls by bpftrace, which waits on entry and return itself.
@@ -177,7 +166,7 @@ fn bpftrace_sees_the_same() {
         let number = |word: &str| word.parse::<i64>().expect("a number");
         theirs.insert((number(tid) as u64, host.to_owned()), (number(ret), number(ns) as u64));
     }
-    let calls = rows(&lab, "t.tape", "dns:getaddrinfo");
+    let calls = lab.rows("t.tape", "dns:getaddrinfo");
     assert_eq!(calls.len(), 20);
     for row in &calls {
         let key = (row["tid"].as_u64().expect("tid"), args(row)["host"].as_str().expect("host").to_owned());

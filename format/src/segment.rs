@@ -20,7 +20,7 @@ use crate::model::{
     cut_mapping,
 };
 
-use crate::table::{TableDef, Type};
+use crate::table::{ColumnDef, TableDef, Type};
 use crate::tables::{Field, MAX_CELLS, MAX_TABLES, TableRows, fault};
 
 /// Rows of any kind at which a segment is full.
@@ -371,14 +371,15 @@ impl SegmentBuilder {
             return wrong(format!("{} values for {} columns", values.len() + 1, def.columns.len()));
         }
         for (column, value) in def.columns.iter().skip(1).zip(values) {
+            let unread = def.unread_column().is_some();
             let fits = match (column.ty, value) {
+                (Type::Unread, value) => *value == Field::Unknown,
                 (Type::Str, Field::Bytes(_))
                 | (Type::Task, Field::Task(_))
                 | (Type::Str | Type::Task | Type::Stack, Field::Unknown) => true,
                 (Type::Flag, Field::Number(n)) => *n <= 1,
-                (Type::Str | Type::Task | Type::Stack, _) | (_, Field::Bytes(_) | Field::Task(_) | Field::Unknown) => {
-                    false
-                }
+                (Type::Str | Type::Task | Type::Stack, _) | (_, Field::Bytes(_) | Field::Task(_)) => false,
+                (_, Field::Unknown) => unread,
                 (_, Field::Number(_)) => true,
             };
             if !fits {
@@ -403,6 +404,14 @@ impl SegmentBuilder {
                     }
                 }
             });
+        }
+        if let Some(at) = def.unread_column() {
+            let is_unread =
+                |(column, value): (&ColumnDef, &Field<'_>)| column.ty.is_number() && *value == Field::Unknown;
+            let bits = def.columns.iter().skip(1).zip(values).map(is_unread).take(64).enumerate();
+            let bits = bits.fold(0, |bits, (at, unread)| bits | u64::from(unread) << at);
+            let last = table.columns.get_mut(at - 1).and_then(|column| column.last_mut());
+            last.into_iter().for_each(|last| *last = bits);
         }
         self.table_bytes += 8 * def.columns.len() + 8;
         self.table_cells += def.columns.len();

@@ -39,6 +39,8 @@ pub enum Type {
     Task,
     /// A stack of the segment: the functions in which the event happened.
     Stack,
+    /// Bits for the numbers of the row that are not known: bit n is set if the number in column n + 1 is none. In tapes only.
+    Unread,
     /// An array or an object, described by the column's sentence.
     Nested,
 }
@@ -60,8 +62,14 @@ impl Type {
             Self::Word => "word",
             Self::Task => "task",
             Self::Stack => "stack",
+            Self::Unread => "unread",
             Self::Nested => "nested",
         }
+    }
+
+    /// Whether its values are numbers in tapes, none of which stands for an unknown one.
+    pub fn is_number(self) -> bool {
+        !matches!(self, Self::Str | Self::Word | Self::Task | Self::Stack | Self::Unread | Self::Nested)
     }
 
     /// The unit of its values; "" without one.
@@ -77,7 +85,7 @@ impl Type {
     pub fn json(self) -> &'static str {
         match self {
             Self::Time | Self::Duration | Self::Count | Self::Bytes | Self::Int | Self::Real => "number",
-            Self::Wide => "string, decimal",
+            Self::Wide | Self::Unread => "string, decimal",
             Self::Hex => "string, hex",
             Self::Flag => "boolean",
             Self::Str | Self::Word => "string",
@@ -157,6 +165,11 @@ impl TableDef {
     /// Index of the column with the stacks of its rows: the first, if there are several; None = rows have no stacks.
     pub fn stack_column(&self) -> Option<usize> {
         self.columns.iter().position(|column| column.ty == Type::Stack)
+    }
+
+    /// Index of the column that says which numbers of a row are not known; None = all are.
+    pub fn unread_column(&self) -> Option<usize> {
+        self.columns.iter().position(|column| column.ty == Type::Unread)
     }
 }
 

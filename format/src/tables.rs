@@ -21,14 +21,15 @@ pub const CPU: &str = "cpu";
 /// One value of a row to write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Field<'a> {
-    /// Of any type except str, task and stack; an int as its two's complement.
+    /// Of any type except str, task, stack and unread; an int as its two's complement.
     Number(u64),
     /// Of a str column.
     Bytes(&'a [u8]),
     /// Of a task column: the result of [`SegmentBuilder::intern_task`](crate::SegmentBuilder::intern_task).
     Task(u32),
     /// Of a str, task or stack column: not known, or none. A stack may still be given to the row with
-    /// [`SegmentBuilder::push_stack`](crate::SegmentBuilder::push_stack).
+    /// [`SegmentBuilder::push_stack`](crate::SegmentBuilder::push_stack). A number may be unknown if the table has a column of type
+    /// unread, whose own value this is too.
     Unknown,
 }
 
@@ -57,6 +58,12 @@ impl TableRows {
     /// Values of its stack column: the first, if there are several; None = it has none.
     pub fn stacks(&self) -> Option<&[u64]> {
         let at = self.def.stack_column()?;
+        self.columns.get(at.checked_sub(1)?).map(Vec::as_slice)
+    }
+
+    /// The bits of its unread column by row; None = all numbers are known.
+    pub fn unread(&self) -> Option<&[u64]> {
+        let at = self.def.unread_column()?;
         self.columns.get(at.checked_sub(1)?).map(Vec::as_slice)
     }
 

@@ -322,11 +322,13 @@ impl Drawn {
                 let values = vec![task, text.clone(), text, Value::Number(self.number), Value::Stack(self.stack)];
                 TableRow { def: first, ts: self.ts, values }
             }
-            false => TableRow {
-                def: other,
-                ts: self.ts,
-                values: vec![Value::Number(self.number), Value::Number(self.flag.into())],
-            },
+            false => {
+                // some numbers are not known: their place is 0
+                let unread = [self.stack.is_none(), self.task.is_none()].map(u64::from);
+                let values =
+                    [self.number * (1 - unread[0]), u64::from(self.flag) * (1 - unread[1]), unread[0] | unread[1] << 1];
+                TableRow { def: other, ts: self.ts, values: values.map(Value::Number).to_vec() }
+            }
         }
     }
 }

@@ -85,6 +85,10 @@ pub struct Args {
     #[arg(long, value_name = "SET", value_delimiter = ',')]
     pub probe: Vec<String>,
 
+    /// Static probes (USDT) of a program or library, with globs: 'python3:python:function__*', './program:*:*', 'FILE:PROVIDER:NAME(a=int,path=string)'
+    #[arg(long, value_name = "FILE:PROVIDER:NAME")]
+    pub usdt: Vec<String>,
+
     /// Store only calls that take longer than this (milliseconds, or with a unit); all others are counted, so sums stay exact
     #[arg(long, value_name = "MS", value_parser = parse_delay, help_heading = "Counting instead of storing")]
     pub duration: Option<Duration>,

@@ -20,7 +20,7 @@ use crate::filter::CallFilter;
 use crate::forced::Forced;
 use crate::habits;
 use crate::patient::Asked;
-use crate::probes::Probe;
+use crate::probes::{Probe, Usdt};
 use crate::sync::Policy;
 use crate::system::{self, is_alive, page_size};
 use crate::tracepoints::Tracepoint;
@@ -96,6 +96,8 @@ pub struct Config {
     pub tracepoints: Vec<Arc<Tracepoint>>,
     /// Functions of --uprobe and --probe.
     pub probes: Vec<Arc<Probe>>,
+    /// Static probes of --usdt.
+    pub usdt: Usdt,
     /// Remarks on what -e asks for.
     notes: Vec<String>,
     /// Follow children.
@@ -153,10 +155,12 @@ impl Config {
         let mut events = tracepoints::find(selection.other_events())?;
         let (probes, mut notes) = probes::find(&args.uprobe, &args.probe)?;
         events.notes.append(&mut notes);
-        let tables = events.tracepoints.len() + 2 * probes.len();
+        let (usdt, mut notes) = probes::find_static(&args.usdt)?;
+        events.notes.append(&mut notes);
+        let tables = events.tracepoints.len() + 2 * probes.len() + usdt.probes.len();
         if tables > MAX_ASKED_FOR {
             bail!(
-                "-e, --uprobe, --probe: {tables} tables of events; a tape takes {MAX_ASKED_FOR}. A function needs two"
+                "-e, --uprobe, --probe, --usdt: {tables} tables of events; a tape takes {MAX_ASKED_FOR}. A function needs two"
             );
         }
         let mut families = Families::parse(&args.families)?;
@@ -194,6 +198,7 @@ impl Config {
             selection_text: args.events,
             tracepoints: events.tracepoints,
             probes,
+            usdt,
             notes: events.notes,
             inherit: !args.no_inherit,
             with_self: args.with_self,

@@ -190,6 +190,7 @@ impl Prepared {
             nested: programs.is_nested(),
             tracepoints: config.tracepoints.clone(),
             probes: config.probes.clone(),
+            static_probes: config.usdt.probes.clone(),
         };
         let redactor = config.redact.map(|level| Redactor::new(level, class));
         let tape = About { id: tape_id(window_open), session: about, tables: programs.tables(), redactor };

@@ -32,13 +32,8 @@ pub struct FunctionStart {
 /// # Errors
 /// A sentence: what the file is instead, or that it has no such function.
 pub fn find_function(file: &File, name: &str) -> Result<FunctionStart, String> {
-    let len = file.metadata().map_err(|error| error.to_string())?.len();
-    if len > MOST {
-        return Err(format!("it has {len} bytes, too many to look into"));
-    }
     let cache = ReadCache::new(At { file, pos: 0 });
-    let parsed = ElfFile64::<object::Endianness, _>::parse(&cache);
-    let parsed = parsed.map_err(|error| format!("it is no 64-bit ELF file, or damaged: {error}"))?;
+    let parsed = parse(&cache, file)?;
     if parsed.section_by_name(".gopclntab").is_some() {
         return Err("it is a Go program, whose functions take their arguments otherwise and whose stacks move".into());
     }
@@ -69,6 +64,30 @@ pub fn find_function(file: &File, name: &str) -> Result<FunctionStart, String> {
         return Err(format!("which function '{name}' is, is chosen at run time: name that one"));
     }
     Err(format!("it has no function '{name}'"))
+}
+
+/// A 64-bit ELF file that is read bit by bit.
+pub(crate) type Elf<'d> = ElfFile64<'d, object::Endianness, &'d ReadCache<At<'d>>>;
+
+/// The file behind `cache`, which is `file`.
+///
+/// # Errors
+/// A sentence: what it is instead.
+pub(crate) fn parse<'d>(cache: &'d ReadCache<At<'d>>, file: &File) -> Result<Elf<'d>, String> {
+    let len = file.metadata().map_err(|error| error.to_string())?.len();
+    if len > MOST {
+        return Err(format!("it has {len} bytes, too many to look into"));
+    }
+    ElfFile64::parse(cache).map_err(|error| format!("it is no 64-bit ELF file, or damaged: {error}"))
+}
+
+/// Where the byte of an address is in the file; None = it is not in it.
+pub(crate) fn offset_of(parsed: &Elf<'_>, address: u64) -> Option<u64> {
+    parsed.segments().find_map(|segment| {
+        let (offset, size) = segment.file_range();
+        let into = address.wrapping_sub(segment.address());
+        (into < size).then(|| offset.checked_add(into)).flatten()
+    })
 }
 
 /// Whether a file has or uses functions that begin or handle exceptions.

@@ -16,6 +16,7 @@ mod perf_map;
 mod regular;
 mod resolver;
 mod socket;
+mod static_probes;
 mod wire;
 
 pub use child::run_child;
@@ -27,3 +28,4 @@ pub use notes::{build_id, kernel_build_id, module_build_id};
 pub use perf_map::PerfMap;
 pub use regular::{open_regular, open_regular_no_follow};
 pub use resolver::{File, Resolver, ResolverLimits};
+pub use static_probes::{StaticProbe, static_probes, symbol_addresses};

@@ -320,8 +320,10 @@ impl Copied {
                 if !self.passes(family, *ts, cpu, task, fate) {
                     continue;
                 }
-                let fields = columns().map(|(column, values)| match (column.ty, values[row]) {
-                    (Type::Str | Type::Task, 0) => Field::Unknown,
+                let unread = table.unread().map_or(0, |bits| bits[row]);
+                let fields = columns().enumerate().map(|(at, (column, values))| match (column.ty, values[row]) {
+                    (Type::Str | Type::Task, 0) | (Type::Unread, _) => Field::Unknown,
+                    (ty, _) if ty.is_number() && at < 64 && unread >> at & 1 != 0 => Field::Unknown,
                     (Type::Str, code) => Field::Bytes(table.string(code).unwrap_or_default()),
                     (Type::Task, task) => Field::Task(task as u32 - 1),
                     (_, number) => Field::Number(number),

@@ -82,6 +82,7 @@ KIND(FAULT, Fault, wire_fault, row.ts, Fixed, "A page fault of a program began, 
 KIND(ROW, Row, wire_row, ts, Tail, "A row of a table: the record, a word for each value, bytes of strings.")
 KIND(TRACEPOINT, Tracepoint, wire_tracepoint, row.ts, Tail, "An event of a tracepoint that was asked for by name.")
 KIND(PROBE, Probe, wire_probe, row.ts, Tail, "A function that was asked for was entered, or returned.")
+KIND(STATIC, Static, wire_static, row.ts, Tail, "A place of a static probe was reached.")
 KIND(STACK, Stack, wire_stack, ts, Apart, "A stack.")
 
 /*
@@ -183,6 +184,7 @@ TIMER(fault_major_plain, Fault, "perf_event", struct sample_context, IfAsked, Al
 NAMED(any_tracepoint, Tracepoint, "tp", void, IfAsked, Family) /* attached to those that -e names */
 NAMED(probe_entry, Tracepoint, "uprobe", struct pt_regs, IfAsked, Family) /* to functions that --uprobe names */
 NAMED(probe_return, Tracepoint, "uretprobe", struct pt_regs, IfAsked, Family)
+NAMED(static_probe, Tracepoint, "uprobe", struct pt_regs, IfAsked, Family) /* to places that --usdt names */
 
 TIMER(cpu_sample, Sample, "perf_event", struct sample_context, IfAsked, Stacks(Sample))
 ITERATOR(walk_sleepers, Stack, "iter/task", struct bpf_iter__task, IfAsked, Stacks(Asleep))

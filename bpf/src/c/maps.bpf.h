@@ -293,6 +293,15 @@ struct probe_slot {
 };
 _Static_assert(sizeof(struct probe_slot) <= sizeof(struct slot), "a probe fits a slot");
 
+/* One used for a static probe. */
+struct static_slot {
+	struct wire_static rec;
+	u8 data[STATIC_ARGS * PROBE_STRING + PROBE_STRING];
+	u64 regs[OPERAND_NO_REGISTER + 1]; /* not sent; the last is 0 */
+};
+_Static_assert(sizeof(struct static_slot) <= sizeof(struct slot), "a static probe fits a slot");
+_Static_assert(sizeof(struct pt_regs) <= sizeof(u64[OPERAND_NO_REGISTER]), "registers fit");
+
 /* One used for a file. */
 struct file_slot {
 	struct wire_file rec;

@@ -32,12 +32,17 @@ static __always_inline u32 probe_string(struct probe_slot *s, u32 i, u32 at)
 	return at + n - 1;
 }
 
-static __always_inline void send_probe(struct probe_slot *s, u32 len)
+static __always_inline bool probe_is_recorded(struct task_struct *current)
+{
+	return window == WINDOW_OPEN && cpu_is_recorded() && is_recorded(current);
+}
+
+static __always_inline void send_probe(const void *rec, u64 len)
 {
 	u32 index = tracepoint_ring;
 	void *ring = bpf_map_lookup_elem(&bulk_rings, &index);
 
-	if (!ring || bpf_ringbuf_output(ring, s, at_most(sizeof(s->rec) + len, sizeof(*s)), BPF_RB_NO_WAKEUP))
+	if (!ring || bpf_ringbuf_output(ring, (void *)rec, len, BPF_RB_NO_WAKEUP))
 		count_drop(DROP_TRACEPOINT);
 }
 
@@ -48,7 +53,7 @@ static __always_inline struct probe_slot *begin_probe(struct pt_regs *ctx, u64 c
 	struct task_state *st;
 	struct probe_slot *s;
 
-	if (window != WINDOW_OPEN || !cpu_is_recorded() || !is_recorded(current))
+	if (!probe_is_recorded(current))
 		return NULL;
 	st = state_of(current, true);
 	if (!st || bpf_map_pop_elem(&free_slots, index)) {
@@ -93,7 +98,7 @@ int probe_entry(struct pt_regs *ctx)
 	/* a call is a row when it returns */
 	if (wants_stack(STACK_ROW) && !(cookie >> PROBE_RETURNS & 1))
 		take_stack(ctx, STACK_ROW, s->rec.row.ts, s->rec.row.ts, 0);
-	send_probe(s, at);
+	send_probe(s, at_most(sizeof(s->rec) + at, sizeof(*s)));
 	slot_put(index);
 	return 0;
 }
@@ -114,7 +119,7 @@ int probe_return(struct pt_regs *ctx)
 		at = probe_string(s, 0, at);
 	if (wants_stack(STACK_ROW))
 		take_stack(ctx, STACK_ROW, s->rec.row.ts, s->rec.row.ts, 0);
-	send_probe(s, at);
+	send_probe(s, at_most(sizeof(s->rec) + at, sizeof(*s)));
 	slot_put(index);
 	return 0;
 }

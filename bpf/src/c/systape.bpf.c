@@ -33,6 +33,7 @@
 #include "fault.bpf.h"
 #include "tracepoints.bpf.h"
 #include "probes.bpf.h"
+#include "static.bpf.h"
 #include "snapshot.bpf.h"
 #include "sockets.bpf.h"
 #include "asleep.bpf.h"

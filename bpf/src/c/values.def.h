@@ -325,3 +325,11 @@ VALUE(PROBE_, RETURNED, 0x8000, "`hdr.flags`: it returned.")
 VALUE(PROBE_, NO_STRING, 0xffff, "`lens`: no string, or one that could not be read.")
 VALUE(PROBE_, STRING, 256, "Most bytes of a string, with its NUL.")
 END
+
+GROUP(operand_kind, u8, "Where an argument of a static probe is (wire.h).")
+VALUE(OPERAND_, UNKNOWN, 0, "It is not read, or there is none.")
+VALUE(OPERAND_, CONSTANT, 1, "`value` is it.")
+VALUE(OPERAND_, REGISTER, 2, "In register `base`.")
+VALUE(OPERAND_, MEMORY, 3, "At `value` + `base` + `index` << `shift`.")
+VALUE(OPERAND_, NO_REGISTER, 31, "In place of `base` or `index`: it counts as 0.")
+END

@@ -371,6 +371,32 @@ struct wire_probe {
 	u32 number;	     /* of the thread's records of probes: a gap says that some were lost */
 };
 
+/* A place of a static probe was reached. Strings of its arguments follow. */
+#define STATIC_ARGS 12 /* sys/sdt.h has macros for as many */
+struct wire_static {
+	struct wire_row row; /* hdr.flags: number of the probe, from 1 on */
+	u64 values[STATIC_ARGS]; /* as wide as a register, extended by sign if the argument has one */
+	u16 lens[STATIC_ARGS]; /* of the strings, without NUL; PROBE_NO_STRING */
+	u16 unknown; /* a bit for each argument that could not be read */
+	u16 pad[3];
+};
+
+/* Where arguments of a static probe are. */
+struct operand {
+	s64 value;
+	u8 kind; /* OPERAND_ */
+	u8 size; /* bytes: 1, 2, 4, 8 */
+	u8 is_signed;
+	u8 is_string; /* it is the address of one that is wanted */
+	u8 base; /* number of the register in struct pt_regs, or OPERAND_NO_REGISTER */
+	u8 index;
+	u8 shift;
+	u8 pad;
+};
+struct operands {
+	struct operand of[STATIC_ARGS];
+};
+
 enum table {
 	TABLE_NONE,
 #define TABLE(table, ...) TABLE_##table,

@@ -21,7 +21,7 @@ const DEFS: &str = "table definitions";
 const TABLES: &str = "tables";
 
 /// Types as the schema has them.
-const TYPES: [(Type, ColumnType); 11] = [
+const TYPES: [(Type, ColumnType); 12] = [
     (Type::Time, ColumnType::Time),
     (Type::Duration, ColumnType::Duration),
     (Type::Count, ColumnType::Count),
@@ -33,6 +33,7 @@ const TYPES: [(Type, ColumnType); 11] = [
     (Type::Str, ColumnType::Str),
     (Type::Task, ColumnType::Task),
     (Type::Stack, ColumnType::Stack),
+    (Type::Unread, ColumnType::Unread),
 ];
 
 fn type_raw(ty: Type) -> ColumnType {

@@ -124,7 +124,7 @@ pub fn checkpoint(ts: u64) -> Checkpoint {
             args: vec![1, 2],
             task_state: b'S',
         }],
-        run: vec![RunState { utid: 2, state: b'R', on_cpu: true, cpu: 1, last_run: ts, seen: ts + 7 }],
+        run: vec![RunState { utid: 2, state: b'R', on_cpu: true, cpu: 1, last_run: ts, seen: ts.saturating_add(7) }],
         commands: vec![CommandLine { upid: 1, argv: b"sh\0-c\0\xff".to_vec(), full: 900 }],
         source: "snapshot".to_owned(),
     }
@@ -179,6 +179,8 @@ pub enum Value {
 
 impl TableRow {
     fn push_to(&self, b: &mut SegmentBuilder) {
+        let unread = self.def.unread_column().and_then(|at| self.values.get(at - 1));
+        let unread = |at: usize| matches!(unread, Some(Value::Number(bits)) if bits >> at & 1 != 0);
         let field = |value: &'_ Value| match value {
             Value::Number(number) => Field::Number(*number),
             Value::Task(Some(task)) => Field::Task(*task),
@@ -188,7 +190,9 @@ impl TableRow {
         let fields: Vec<Field<'_>> = self
             .values
             .iter()
-            .map(|value| match value {
+            .enumerate()
+            .map(|(at, value)| match value {
+                _ if unread(at) || Some(at + 1) == self.def.unread_column() => Field::Unknown,
                 Value::Bytes(Some(bytes)) => Field::Bytes(bytes),
                 other => field(other),
             })
@@ -241,7 +245,12 @@ pub fn table_defs() -> [Arc<TableDef>; 2] {
         ),
         table(
             "x:y",
-            vec![column("ts", Type::Time, None), column("address", Type::Hex, None), column("hot", Type::Flag, None)],
+            vec![
+                column("ts", Type::Time, None),
+                column("address", Type::Hex, None),
+                column("hot", Type::Flag, None),
+                column("unread", Type::Unread, None),
+            ],
         ),
     ]
 }
@@ -439,7 +448,11 @@ pub fn events(start: u64) -> Events {
             };
             vec![
                 row(33, Some(1), Some(b"/srv/x"), -5),
-                TableRow { def: other, ts: start + 2, values: vec![Value::Number(u64::MAX), Value::Number(1)] },
+                TableRow {
+                    def: other,
+                    ts: start + 2,
+                    values: vec![Value::Number(u64::MAX), Value::Number(1), Value::Number(0)],
+                },
                 row(31, None, None, 4096),
                 row(32, Some(0), Some(b"/srv/x"), 0),
             ]

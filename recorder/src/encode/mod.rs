@@ -18,7 +18,7 @@ use crate::backlog::Shed;
 use crate::filter::CallFilter;
 use crate::ledger::Window;
 use crate::order::{Batch, Order, Pending};
-use crate::probes::Probe;
+use crate::probes::{Probe, Static};
 use crate::snapshot;
 use crate::stacks::names::Message;
 use crate::stacks::taken::Taken;
@@ -84,6 +84,8 @@ pub struct Settings {
     pub tracepoints: Vec<Arc<Tracepoint>>,
     /// Functions, in the order of the numbers of their records.
     pub probes: Vec<Arc<Probe>>,
+    /// Static probes of --usdt.
+    pub static_probes: Vec<Arc<Static>>,
     /// The recorder's pid on the machine.
     pub own_pid: u32,
     /// The recorder is in another pid namespace than the machine's first: ids in /proc differ from those in records.
@@ -155,7 +157,7 @@ impl Assembler {
             names: names::Names::default(),
             files: files::Files::default(),
             faults: faults::Faults::default(),
-            probes: probes::Probes::new(settings.probes),
+            probes: probes::Probes::new(settings.probes, settings.static_probes),
             usage: usage::Usage::default(),
             tables: tables::Tables::new(settings.tracepoints),
         }
@@ -276,6 +278,7 @@ impl Assembler {
             Record::Uring(u) => uring::record(&u, world, rows),
             Record::Row(r, data) => self.tables.record(&r, data, world, rows),
             Record::Probe(r, strings) => self.probes.record(&r, strings, world, rows),
+            Record::Static(r, strings) => self.probes.reached(&r, strings, world, rows),
             Record::Tracepoint(r, data) => self.tables.event(&r.row, data, world, rows),
         }
     }

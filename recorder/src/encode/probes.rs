@@ -1,4 +1,4 @@
-//! Calls of functions: an entry and a return of the same thread, function and place on the stack become one row.
+//! Calls of functions: an entry and a return of the same thread, function and place on the stack become one row. A static probe is one row.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use systape_format::tables::Field;
 
 use super::rows::Rows;
 use super::world::World;
-use crate::probes::{Kind, Probe, Value, Values};
+use crate::probes::{Kind, Probe, Static, Value, Values};
 use crate::tasks::TaskId;
 
 /// Most entries of a thread without a return so far: the kernel follows 64 itself.
@@ -34,12 +34,14 @@ struct Thread {
 pub(super) struct Probes {
     /// By the number of their records, from 1 on.
     probes: Vec<Arc<Probe>>,
+    /// The same of static probes.
+    places: Vec<Arc<Static>>,
     threads: FxHashMap<TaskId, Thread>,
 }
 
 impl Probes {
-    pub(super) fn new(probes: Vec<Arc<Probe>>) -> Self {
-        Self { probes, threads: FxHashMap::default() }
+    pub(super) fn new(probes: Vec<Arc<Probe>>, places: Vec<Arc<Static>>) -> Self {
+        Self { probes, places, threads: FxHashMap::default() }
     }
 
     fn probe(&self, record: &wire::Probe) -> Option<Arc<Probe>> {
@@ -72,6 +74,27 @@ impl Probes {
         if let Some(open) = oldest {
             self.unpaired(task, &open, ts, "entry", world, rows);
         }
+    }
+
+    /// A place of a static probe was reached.
+    pub(super) fn reached(&self, r: &wire::Static, strings: &[u8], world: &mut World, rows: &mut Rows) {
+        let ts = r.row.ts;
+        let number = usize::from(r.row.hdr.flags);
+        let Some(probe) = number.checked_sub(1).and_then(|number| self.places.get(number)) else {
+            return rows.bad_records(1, ts, ts);
+        };
+        if rows.sheds(Family::Tracepoint, ts) {
+            return;
+        }
+        let task = world.tasks.meet(&r.row.who);
+        let mut fields = vec![Field::Task(rows.task(&mut world.tasks, task)), Field::Number(r.row.hdr.cpu.into())];
+        let values = Values::of_static(r, strings);
+        fields.extend(probe.kinds.iter().enumerate().map(|(at, kind)| field(values.get(at, *kind))));
+        // which were not read, and the stack
+        fields.extend([Field::Unknown; 2]);
+        let Ok(row) = rows.builder.push_table_row(&probe.def, ts, &fields) else { return rows.bad_records(1, ts, ts) };
+        rows.stored(Family::Tracepoint, ts);
+        rows.attach_who(&mut world.tasks, (StackOf::Row, row), &r.row.who, ts, true);
     }
 
     fn returned(
@@ -134,6 +157,14 @@ impl Probes {
     }
 }
 
+fn field(value: Value<'_>) -> Field<'_> {
+    match value {
+        Value::Number(number) => Field::Number(number),
+        Value::Text(text) => text.map_or(Field::Unknown, Field::Bytes),
+        Value::Unknown => Field::Unknown,
+    }
+}
+
 /// Stores a call, by its entry and its return, or an entry alone.
 fn store(
     (task, probe): (TaskId, &Arc<Probe>),
@@ -146,10 +177,6 @@ fn store(
     if rows.sheds(Family::Tracepoint, ts) {
         return;
     }
-    let field = |value| match value {
-        Value::Number(number) => Field::Number(number),
-        Value::Text(text) => text.map_or(Field::Unknown, Field::Bytes),
-    };
     let index = rows.task(&mut world.tasks, task);
     let mut fields = vec![Field::Task(index), Field::Number(entry.row.hdr.cpu.into())];
     if returned.is_some() {

@@ -317,6 +317,7 @@ pub(super) mod tests {
             nested,
             tracepoints,
             probes: Vec::new(),
+            static_probes: Vec::new(),
         })
     }
 

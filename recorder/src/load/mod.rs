@@ -31,6 +31,7 @@ use crate::cpu_buffers::CpuBuffers;
 use crate::families::{self, Tracepoints};
 use crate::iterate::iterate;
 use crate::ledger::Tables;
+use crate::probes::Static;
 use crate::programs::Part;
 use crate::self_stats::RingSizes;
 use crate::skips::Skips;
@@ -175,6 +176,9 @@ impl Programs {
             open.progs.probe_entry.set_autoload(false);
             open.progs.probe_return.set_autoload(false);
         }
+        if config.usdt.probes.is_empty() {
+            open.progs.static_probe.set_autoload(false);
+        }
         if config.tracepoints.is_empty() {
             open.progs.any_tracepoint.set_autoload(false);
         }
@@ -208,6 +212,7 @@ impl Programs {
         programs.skel.attach().context("cannot attach the BPF programs")?;
         programs.attach_tracepoints(config)?;
         programs.attach_probes(config)?;
+        programs.attach_static(config)?;
         let has = |program: &str| !attempt.without.iter().any(|name| name == program);
         if options::watches_outside(config) && has("walk_outsiders") {
             let outsiders = programs.skel.maps.outsiders.as_fd();
@@ -293,6 +298,28 @@ impl Programs {
                 self.probes.push(attach(&progs.probe_entry, false, entry, cookie)?);
             }
             self.probed.extend([Arc::clone(&one.def), Arc::clone(&one.unpaired)]);
+        }
+        Ok(())
+    }
+
+    /// Attaches the program of static probes.
+    ///
+    /// # Errors
+    /// When the kernel refuses a place.
+    fn attach_static(&mut self, config: &Config) -> Result<()> {
+        if !config.families.has(Family::Tracepoint) {
+            return Ok(());
+        }
+        for (at, one) in config.usdt.probes.iter().enumerate() {
+            for place in &one.places {
+                let cookie = Static::cookie(at + 1, place);
+                let ref_ctr_offset = place.semaphore as usize;
+                let opts = UprobeOpts { cookie, ref_ctr_offset, ..UprobeOpts::default() };
+                let program = &self.skel.progs.static_probe;
+                let link = program.attach_uprobe_with_opts(-1, &place.file, place.offset as usize, opts);
+                self.probes.push(link.with_context(|| format!("{} of {}", one.def.name, place.file.display()))?);
+            }
+            self.probed.push(Arc::clone(&one.def));
         }
         Ok(())
     }

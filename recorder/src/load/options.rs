@@ -135,6 +135,7 @@ fn set_sizes(open: &mut OpenSystapeSkel<'static>, config: &Config, rings: u32, r
     maps.cpu_buffers.set_max_entries(rooms.cpus * buffer::KINDS)?;
     maps.buffered_calls.set_max_entries(rooms.cpus * rooms.calls)?;
     maps.tracepoint_filters.set_max_entries(config.tracepoints.len() as u32 + 1)?;
+    maps.static_operands.set_max_entries(config.usdt.operands.len().max(1) as u32)?;
     maps.buffered_sched.set_max_entries(rooms.cpus * SCHED_BUFFERS * rooms.sched)?;
     let stacks = &config.stacks;
     if !stacks.on.is_empty() {

@@ -6,7 +6,7 @@ use std::{ptr, slice};
 use anyhow::{Context, Result};
 use libbpf_rs::{MapCore, MapFlags};
 use systape_abi::Abi;
-use systape_bpf::wire::{CallDesc, TracepointFilter};
+use systape_bpf::wire::{CallDesc, Operands, TracepointFilter};
 use systape_bpf::{SLOTS, SystapeSkel, target_bits};
 
 use crate::config::Config;
@@ -41,6 +41,10 @@ pub(super) fn fill(skel: &SystapeSkel<'_>, config: &Config, symbols: &Symbols) -
         let Some(filter) = one.filter() else { continue };
         let key = number.to_ne_bytes();
         maps.tracepoint_filters.update(&key, filter_bytes(&filter), MapFlags::ANY).context("tracepoint_filters")?;
+    }
+    for (index, operands) in (0u32..).zip(&config.usdt.operands) {
+        let operands = operands_bytes(operands);
+        maps.static_operands.update(&index.to_ne_bytes(), operands, MapFlags::ANY).context("static_operands")?;
     }
     bio_ends::fill(&maps.bio_ends, symbols)?;
     add_targets(skel, config)
@@ -85,6 +89,11 @@ pub(super) fn add_target(skel: &SystapeSkel<'_>, id: u32, bits: u32) -> Result<(
 fn filter_bytes(filter: &TracepointFilter) -> &[u8] {
     // SAFETY: a repr(C) struct of integers without padding, read as its bytes.
     unsafe { slice::from_raw_parts(ptr::from_ref(filter).cast::<u8>(), size_of::<TracepointFilter>()) }
+}
+
+fn operands_bytes(operands: &Operands) -> &[u8] {
+    // SAFETY: a repr(C) struct of integers without padding, read as its bytes.
+    unsafe { slice::from_raw_parts(ptr::from_ref(operands).cast::<u8>(), size_of::<Operands>()) }
 }
 
 fn desc_bytes(desc: &CallDesc) -> &[u8] {

@@ -71,7 +71,7 @@ fn place(path: &Path, function: &str, needs_returns: bool) -> Result<Place, Stri
 }
 
 /// The files that `name` stands for, each once.
-fn files(name: &str) -> Result<Vec<PathBuf>> {
+pub(super) fn files(name: &str) -> Result<Vec<PathBuf>> {
     if name.contains('/') {
         return match fs::canonicalize(name) {
             Ok(path) => Ok(vec![path]),

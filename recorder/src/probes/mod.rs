@@ -1,7 +1,9 @@
-//! Functions that `--uprobe` and `--probe` ask for: which files have them, and the tables of their calls.
+//! Functions that `--uprobe` and `--probe` ask for, and static probes that `--usdt` does: which files have them, and their tables.
 
 mod find;
+mod operand;
 mod spec;
+mod usdt;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -14,6 +16,7 @@ use systape_format::tables::{CPU, MAX_TABLE_NAME};
 
 use spec::Spec;
 pub(crate) use spec::{Kind, Parameter};
+pub(crate) use usdt::{Static, Usdt, find_static};
 
 /// Sets of functions by name: those of a set that a machine does not have are left out.
 const SETS: [(&str, &[&str]); 2] = [
@@ -85,11 +88,8 @@ impl Probe {
         let name = table_name(category, &spec.function);
         let own = |name: &'static str, ty: Type, doc: &'static str| ColumnDef::stored(name, ty, None, doc);
         let returns = spec.result.is_some();
-        let mut columns = vec![
-            own("ts", Type::Time, if returns { "when it returned" } else { "when it was called" }),
-            own("task", Type::Task, "who called it"),
-            own(CPU, Type::Int, "where it was called"),
-        ];
+        let when = if returns { "when it returned" } else { "when it was called" };
+        let mut columns = own_columns(when, "who called it", "where it was called");
         if returns {
             columns.push(own("dur_ns", Type::Duration, "how long it took"));
         }
@@ -138,7 +138,7 @@ impl Probe {
     pub(crate) fn text(&self, values: &Values<'_>, returned: bool) -> String {
         let one = |name: &str, kind: Kind, at: usize| match values.get(at, kind) {
             Value::Text(Some(text)) => format!("{name}\"{}\"", text.escape_ascii()),
-            Value::Text(None) => format!("{name}?"),
+            Value::Text(None) | Value::Unknown => format!("{name}?"),
             Value::Number(number) => format!("{name}{}", kind.text(number)),
         };
         if returned {
@@ -151,6 +151,12 @@ impl Probe {
         let parts: Vec<String> = named.map(|(at, p)| one(&format!("{}=", p.name), p.kind, at)).collect();
         parts.join(", ")
     }
+}
+
+/// The first columns of each table.
+fn own_columns(when: &'static str, who: &'static str, cpu: &'static str) -> Vec<ColumnDef> {
+    let own = |name: &'static str, ty: Type, doc: &'static str| ColumnDef::stored(name, ty, None, doc);
+    vec![own("ts", Type::Time, when), own("task", Type::Task, who), own(CPU, Type::Int, cpu)]
 }
 
 /// A name that a tape takes.
@@ -168,29 +174,41 @@ pub(crate) enum Value<'a> {
     Number(u64),
     /// None: it could not be read.
     Text(Option<&'a [u8]>),
+    /// It could not be read.
+    Unknown,
 }
 
 /// The values of a record.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Values<'a> {
-    record: &'a wire::Probe,
+    raw: &'a [u64],
+    lens: &'a [u16],
+    /// A bit for each that could not be read.
+    unknown: u16,
     strings: &'a [u8],
 }
 
 impl<'a> Values<'a> {
     /// `strings`: what follows the record.
     pub(crate) fn new(record: &'a wire::Probe, strings: &'a [u8]) -> Self {
-        Self { record, strings }
+        Self { raw: &record.values, lens: &record.lens, unknown: 0, strings }
     }
 
-    /// The value in register `at` of the calling convention.
+    /// The same of a static probe.
+    pub(crate) fn of_static(record: &'a wire::Static, strings: &'a [u8]) -> Self {
+        Self { raw: &record.values, lens: &record.lens, unknown: record.unknown, strings }
+    }
+
+    /// The value of argument `at`.
     pub(crate) fn get(&self, at: usize, kind: Kind) -> Value<'a> {
-        let raw = self.record.values.get(at).copied().unwrap_or(0);
+        if self.unknown >> at & 1 != 0 {
+            return Value::Unknown;
+        }
+        let raw = self.raw.get(at).copied().unwrap_or(0);
         if kind != Kind::String {
             return Value::Number(kind.widened(raw));
         }
-        let len =
-            |at: usize| self.record.lens.get(at).filter(|len| **len != probe::NO_STRING).map(|len| usize::from(*len));
+        let len = |at: usize| self.lens.get(at).filter(|len| **len != probe::NO_STRING).map(|len| usize::from(*len));
         let before: usize = (0..at).filter_map(len).sum();
         Value::Text(len(at).and_then(|len| self.strings.get(before..before + len)))
     }

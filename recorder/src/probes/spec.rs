@@ -109,8 +109,7 @@ impl Spec {
         else {
             bail!("write it as FILE:FUNCTION, such as libc.so.6:getaddrinfo or ./program:main")
         };
-        let listed = parameters.split(',').map(str::trim).filter(|parameter| !parameter.is_empty());
-        let parameters = listed.enumerate().map(|(at, text)| parameter(at, text)).collect::<Result<Vec<_>>>()?;
+        let parameters = self::parameters(parameters)?;
         if parameters.len() > MOST {
             bail!("{} arguments: {MOST} are passed in registers, and no others are read", parameters.len());
         }
@@ -118,10 +117,21 @@ impl Spec {
     }
 }
 
+/// The arguments of a list between parentheses.
+pub(super) fn parameters(list: &str) -> Result<Vec<Parameter>> {
+    let listed = list.split(',').map(str::trim).filter(|parameter| !parameter.is_empty());
+    listed.enumerate().map(|(at, text)| parameter(at, text)).collect()
+}
+
+/// The name of an argument without one.
+pub(super) fn own_name(at: usize) -> String {
+    format!("arg{at}")
+}
+
 fn parameter(at: usize, text: &str) -> Result<Parameter> {
     let (name, kind) = match text.split_once('=') {
         Some((name, kind)) => (name.trim().to_owned(), kind.trim()),
-        None => (format!("arg{at}"), text),
+        None => (own_name(at), text),
     };
     let is_name = |name: &str| name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
     if name.is_empty() || name.len() > 32 || !is_name(&name) {

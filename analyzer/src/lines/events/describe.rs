@@ -244,9 +244,11 @@ impl<'a> Describer<'a> {
     pub(crate) fn row(&self, table: &'a TableRows, at: usize) -> Event<'a> {
         let columns = || table.def.columns.iter().skip(1).zip(&table.columns);
         let of = |code: u64| u32::try_from(code).ok()?.checked_sub(1).and_then(|index| self.task(index));
-        let value = |(column, values): (&'a ColumnDef, &'a Vec<u64>)| {
+        let unread = table.unread().and_then(|bits| bits.get(at)).copied().unwrap_or(0);
+        let value = |(number, (column, values)): (usize, (&'a ColumnDef, &'a Vec<u64>))| {
             let raw = values.get(at).copied().unwrap_or(0);
             let value = match column.ty {
+                ty if ty.is_number() && number < 64 && unread >> number & 1 != 0 => Value::Unknown,
                 Type::Str => table.string(raw).map_or(Value::Unknown, Value::Bytes),
                 Type::Task => thread(of(raw)),
                 // what its kind of column promises in JSON: a number
@@ -269,7 +271,12 @@ impl<'a> Describer<'a> {
             other,
             // the line says whose it is and where, its stack stands below it
             fields: columns()
-                .filter(|(column, _)| Some(&column.name) != whose && column.name != CPU && column.ty != Type::Stack)
+                .enumerate()
+                .filter(|(_, (column, _))| {
+                    Some(&column.name) != whose
+                        && column.name != CPU
+                        && !matches!(column.ty, Type::Stack | Type::Unread)
+                })
                 .map(value)
                 .collect(),
         }
