@@ -101,6 +101,37 @@ fn deeper_than_the_kernel_follows() {
     assert!(calls.len() >= 10 + 64, "{}", calls.len());
 }
 
+/// Numbers that calls leave behind a pointer: also of recursive calls, of failed ones, and where nothing is.
+#[test]
+fn numbers_behind_pointers_are_read_at_the_return() {
+    let Some(lab) = Lab::with_bpf() else { return };
+    let source = "#define KEEP __attribute__((noipa))\n\
+        KEEP int fills(int n, unsigned long *out) { if (n % 3 == 0) return 0; *out = n * 10000000019ul; return 1; }\n\
+        KEEP int down(int n, int *left) { int below = 0; if (n) down(n - 1, &below); if (left) *left = below - n; return n; }\n\
+        int main(void) { unsigned long o; int left; for (int i = 0; i < 101; i++) fills(i, &o); down(20, &left);\n\
+        down(0, 0); return left != -210; }";
+    fs::write(lab.path("outs.c"), source).expect("source");
+    run(lab.command("cc").args(["-O1", "-fno-optimize-sibling-calls", "-o", "outs", "outs.c"])).expect(0);
+    let outs = lab.path("outs").display().to_string();
+    let options = [format!("{outs}:fills(n=int,out=*ulong)->bool"), format!("{outs}:down(n=int,left=*int)->int")];
+    lab.record("t.tape", &["--uprobe", &options[0], "--uprobe", &options[1]], &[&outs]).expect(0);
+    lab.assert_whole("t.tape");
+    let fills = lab.rows("t.tape", "uprobe:fills");
+    assert_eq!(fills.len(), 101);
+    for (row, n) in fills.iter().zip(0u64..) {
+        let out = (n % 3 != 0).then(|| (n * 10_000_000_019).to_string());
+        assert_eq!((args(row)["n"].as_u64(), args(row)["out"].as_str()), (Some(n), out.as_deref()), "{row}");
+    }
+    let down = lab.rows("t.tape", "uprobe:down");
+    assert_eq!(down.len(), 22);
+    for (row, n) in down.iter().zip((0..21i64).chain([0])) {
+        assert_eq!(args(row)["n"].as_i64(), Some(n), "{row}");
+    }
+    let lefts: Vec<Option<i64>> = down.iter().map(|row| args(row)["left"].as_i64()).collect();
+    let expected: Vec<Option<i64>> = (0..21).map(|n| Some(-n * (n + 1) / 2)).chain([None]).collect();
+    assert_eq!(lefts, expected);
+}
+
 /// Processes that start later, threads, entries alone, and other programs than the target.
 #[test]
 fn entries_of_whom_was_asked_for() {
@@ -176,6 +207,31 @@ fn bpftrace_sees_the_same() {
         let apart = args(row)["dur_ns"].as_u64().expect("ns").abs_diff(*ns);
         assert!(apart < ns / 10 + 200_000, "{row}: {ns}");
     }
+}
+
+/// A program with functions of its own in place of a library's.
+#[test]
+fn static_programs_are_named() {
+    let Some(lab) = Lab::with_bpf() else { return };
+    fs::write(lab.path("still.c"), "#include <unistd.h>\nint main(void) { sleep(1000); return 0; }").expect("source");
+    run(lab.command("cc").args(["-static", "-o", "still", "still.c"])).expect(0);
+    run(lab.command("cc").args(["-o", "other", "still.c"])).expect(0);
+    let note = "is linked statically: it does not use libc.so.6";
+    for (program, is_static) in [("still", true), ("other", false)] {
+        let program = lab.path(program).display().to_string();
+        let running = Background::start(&mut lab.command(&program));
+        let options = ["--probe", "dns", "--for", "100ms", "-p", &running.pid_text()];
+        let attached = run(lab.record_command("t.tape", &options, &[])).expect(0);
+        assert_eq!(attached.stderr.contains(note), is_static, "{}", attached.stderr);
+        let options = ["--probe", "dns", "--for", "100ms", "--kill"];
+        let started = run(lab.record_command("t.tape", &options, &[&program]));
+        assert_eq!(started.stderr.contains(note), is_static, "{}", started.stderr);
+    }
+    // its own functions are another matter
+    let program = lab.path("still").display().to_string();
+    let options = ["--uprobe", &format!("{program}:main"), "--for", "100ms", "--kill"];
+    let own = run(lab.record_command("t.tape", &options, &[&program]));
+    assert!(!own.stderr.contains(note), "{}", own.stderr);
 }
 
 #[test]

@@ -155,6 +155,9 @@ impl Config {
         let mut events = tracepoints::find(selection.other_events())?;
         let (probes, mut notes) = probes::find(&args.uprobe, &args.probe)?;
         events.notes.append(&mut notes);
+        let ids: Vec<u32> = args.pid.iter().chain(&args.tid).copied().collect();
+        let command = args.command.first().map(OsString::as_os_str);
+        events.notes.append(&mut probes::unseen(&probes, command, &ids));
         let (usdt, mut notes) = probes::find_static(&args.usdt)?;
         events.notes.append(&mut notes);
         let tables = events.tracepoints.len() + 2 * probes.len() + usdt.probes.len();

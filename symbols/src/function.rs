@@ -3,7 +3,7 @@
 use std::fs::File;
 
 use iced_x86::{Decoder, DecoderOptions, Mnemonic};
-use object::read::elf::ElfFile64;
+use object::read::elf::{ElfFile64, ProgramHeader};
 use object::read::{Object, ObjectSegment, ObjectSymbol, ReadCache};
 use object::{SymbolFlags, SymbolKind, elf};
 
@@ -66,6 +66,16 @@ pub fn find_function(file: &File, name: &str) -> Result<FunctionStart, String> {
     Err(format!("it has no function '{name}'"))
 }
 
+/// Whether it is a 64-bit program that asks for no loader of libraries; false too if it cannot be read.
+pub fn is_static(file: &File) -> bool {
+    let cache = ReadCache::new(At { file, pos: 0 });
+    let Ok(parsed) = parse(&cache, file) else { return false };
+    let headers = parsed.elf_program_headers();
+    // the loader itself, run by name, asks for none either, but has functions for others
+    let exports = parsed.dynamic_symbols().any(|symbol| !symbol.is_undefined());
+    !exports && !headers.is_empty() && !headers.iter().any(|header| header.p_type(parsed.endian()) == elf::PT_INTERP)
+}
+
 /// A 64-bit ELF file that is read bit by bit.
 pub(crate) type Elf<'d> = ElfFile64<'d, object::Endianness, &'d ReadCache<At<'d>>>;
 
@@ -118,6 +128,7 @@ mod tests {
         assert!(found.returns.iter().all(|at| (found.offset..last).contains(at)), "{found:?}");
         let error = find_function(&own, "no_such_function").expect_err("none");
         assert_eq!(error, "it has no function 'no_such_function'");
+        assert!(!is_static(&own));
         let text = File::open("/proc/self/maps").expect("maps");
         assert!(find_function(&text, "main").is_err());
     }

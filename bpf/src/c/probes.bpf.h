@@ -3,7 +3,7 @@
  * Functions of programs and libraries: one program for all entries, one for all
  * returns. The cookie has the probe's number, and which arguments (bits 16 to
  * 21) or whether the result (22) are strings, whether the return is seen (23), and whether that is at a
- * return instruction (24) rather than behind it. Entry and return are paired in
+ * return instruction (24) rather than behind it, and an argument that points to a result. Entry and return are paired in
  * user space by thread, function and stack pointer. A thread's records are
  * numbered, so that a lost one leads to no wrong pair.
  *
@@ -17,6 +17,24 @@
 #define PROBE_STRING_RESULT 22
 #define PROBE_RETURNS 23
 #define PROBE_AT_RETURN 24
+#define PROBE_OUT 25 /* 3 bits: 1 + the argument that points to a number to read at the return, 0 = none */
+#define PROBE_OUT_WIDE 28 /* it has 8 bytes rather than 4 */
+#define PROBE_OUT_IF_TRUE 29 /* it is there only if the result is */
+
+/* Calls that are inside, with such an argument. */
+struct out_key {
+	u64 sp; /* at the entry */
+	u32 tid;
+	u32 number; /* of the probe */
+};
+
+/* Where it points to. Those of calls left by longjmp stay until others need their room. */
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 1);
+	__type(key, struct out_key);
+	__type(value, u64);
+} probe_outs SEC(".maps");
 
 /* Appends the string of value i; returns the end of the strings. */
 static __always_inline u32 probe_string(struct probe_slot *s, u32 i, u32 at)
@@ -77,6 +95,45 @@ static __always_inline struct probe_slot *begin_probe(struct pt_regs *ctx, u64 c
 	return s;
 }
 
+/* Keeps the address for the return. */
+static __always_inline void keep_out(const struct probe_slot *s, u64 cookie)
+{
+	u32 which = cookie >> PROBE_OUT & 7;
+	struct out_key key = {};
+	u64 address;
+
+	if (!which || which > PROBE_ARGS)
+		return;
+	key.sp = s->rec.sp;
+	key.tid = bpf_get_current_pid_tgid();
+	key.number = cookie & 0x7fff;
+	address = s->rec.values[which - 1];
+	bpf_map_update_elem(&probe_outs, &key, &address, BPF_ANY);
+}
+
+/* The number that the call left there: the value behind the result, whose len is its size, if it could be read. */
+static __always_inline void read_out(struct probe_slot *s, u64 cookie)
+{
+	struct out_key key = {};
+	u64 *address, number = 0;
+	u32 size = cookie >> PROBE_OUT_WIDE & 1 ? 8 : 4;
+
+	if (!(cookie >> PROBE_OUT & 7))
+		return;
+	key.sp = s->rec.sp - sizeof(u64);
+	key.tid = bpf_get_current_pid_tgid();
+	key.number = cookie & 0x7fff;
+	address = bpf_map_lookup_elem(&probe_outs, &key);
+	if (!address)
+		return;
+	if ((!(cookie >> PROBE_OUT_IF_TRUE & 1) || (u8)s->rec.values[0]) &&
+	    !bpf_probe_read_user(&number, size, (void *)*address)) {
+		s->rec.values[1] = number;
+		s->rec.lens[1] = size;
+	}
+	bpf_map_delete_elem(&probe_outs, &key);
+}
+
 int probe_entry(struct pt_regs *ctx)
 {
 	u64 cookie = bpf_get_attach_cookie(ctx);
@@ -92,6 +149,7 @@ int probe_entry(struct pt_regs *ctx)
 	s->rec.values[3] = ctx->cx;
 	s->rec.values[4] = ctx->r8;
 	s->rec.values[5] = ctx->r9;
+	keep_out(s, cookie);
 	for (u32 i = 0; i < PROBE_ARGS; i++)
 		if (cookie >> (PROBE_STRING_ARG + i) & 1)
 			at = probe_string(s, i, at);
@@ -115,6 +173,7 @@ int probe_return(struct pt_regs *ctx)
 	s->rec.values[0] = ctx->ax;
 	if (cookie >> PROBE_AT_RETURN & 1)
 		s->rec.sp += sizeof(u64);
+	read_out(s, cookie);
 	if (cookie >> PROBE_STRING_RESULT & 1)
 		at = probe_string(s, 0, at);
 	if (wants_stack(STACK_ROW))

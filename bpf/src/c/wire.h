@@ -366,8 +366,9 @@ struct wire_tracepoint {
 struct wire_probe {
 	struct wire_row row; /* hdr.flags: number of the probe, from 1 on, and PROBE_RETURNED */
 	u64 sp;		     /* when it is entered the return address is there, when it has returned 8 above that */
-	u64 values[PROBE_ARGS]; /* the arguments in registers; of a return the result is the first */
-	u16 lens[PROBE_ARGS]; /* of the strings, without NUL; PROBE_NO_STRING: it could not be read, or is no string */
+	/* the arguments in registers; of a return the result, and the number that an argument points to */
+	u64 values[PROBE_ARGS];
+	u16 lens[PROBE_ARGS]; /* of the strings, without NUL, and of that number; PROBE_NO_STRING: it could not be read, or is no string */
 	u32 number;	     /* of the thread's records of probes: a gap says that some were lost */
 };
 

@@ -9,7 +9,7 @@ use systape_format::tables::Field;
 
 use super::rows::Rows;
 use super::world::World;
-use crate::probes::{Kind, Probe, Static, Value, Values};
+use crate::probes::{Kind, Parameter, Probe, Static, Value, Values};
 use crate::tasks::TaskId;
 
 /// Most entries of a thread without a return so far: the kernel follows 64 itself.
@@ -183,12 +183,18 @@ fn store(
         fields.push(Field::Number(ts.saturating_sub(entry.row.ts)));
     }
     let values = Values::new(entry, strings);
-    fields.extend(probe.parameters.iter().enumerate().map(|(at, parameter)| field(values.get(at, parameter.kind))));
     let result = returned.as_ref().map(|(r, strings)| Values::new(r, strings));
+    let argument = |(at, parameter): (usize, &Parameter)| match result {
+        Some(result) if parameter.behind => result.behind(parameter.kind),
+        _ => values.get(at, parameter.kind),
+    };
+    fields.extend(probe.parameters.iter().enumerate().map(argument).map(field));
     if let (Some(values), Some(kind)) = (result, probe.result.filter(|kind| *kind != Kind::Void)) {
         fields.push(field(values.get(0, kind)));
     }
-    fields.push(Field::Unknown);
+    // which was not read, and the stack
+    let rest = probe.def.columns.len().saturating_sub(fields.len() + 1);
+    fields.extend(std::iter::repeat_n(Field::Unknown, rest));
     let Ok(row) = rows.builder.push_table_row(&probe.def, ts, &fields) else { return rows.bad_records(1, ts, ts) };
     rows.stored(Family::Tracepoint, ts);
     rows.attach_who(&mut world.tasks, (StackOf::Row, row), &entry.row.who, ts, true);

@@ -41,6 +41,8 @@ const STACK_BUDGET: u32 = 256 << 20;
 /// Most stacks in progress on each CPU: in a task, in an interrupt above it, and one more for tasks preempted in
 /// between.
 const STACK_SLOTS_PER_CPU: u32 = 3;
+/// Calls inside at once of which an argument is read when they return.
+const PROBE_OUTS: u32 = 8192;
 
 /// Leaves out unneeded parts, and sets the sizes of maps and the programs' constants.
 pub(super) fn set(
@@ -135,6 +137,8 @@ fn set_sizes(open: &mut OpenSystapeSkel<'static>, config: &Config, rings: u32, r
     maps.cpu_buffers.set_max_entries(rooms.cpus * buffer::KINDS)?;
     maps.buffered_calls.set_max_entries(rooms.cpus * rooms.calls)?;
     maps.tracepoint_filters.set_max_entries(config.tracepoints.len() as u32 + 1)?;
+    let outs = config.probes.iter().any(|probe| probe.parameters.iter().any(|parameter| parameter.behind));
+    maps.probe_outs.set_max_entries(if outs { PROBE_OUTS } else { 1 })?;
     maps.static_operands.set_max_entries(config.usdt.operands.len().max(1) as u32)?;
     maps.buffered_sched.set_max_entries(rooms.cpus * SCHED_BUFFERS * rooms.sched)?;
     let stacks = &config.stacks;

@@ -3,6 +3,7 @@
 mod find;
 mod operand;
 mod spec;
+mod unseen;
 mod usdt;
 
 use std::path::PathBuf;
@@ -16,6 +17,7 @@ use systape_format::tables::{CPU, MAX_TABLE_NAME};
 
 use spec::Spec;
 pub(crate) use spec::{Kind, Parameter};
+pub(crate) use unseen::unseen;
 pub(crate) use usdt::{Static, Usdt, find_static};
 
 /// Sets of functions by name: those of a set that a machine does not have are left out.
@@ -34,8 +36,8 @@ const SETS: [(&str, &[&str]); 2] = [
             "libssl.so.3:SSL_do_handshake(ssl=ptr)->int",
             "libssl.so.3:SSL_read(ssl=ptr,buf=ptr,num=int)->int",
             "libssl.so.3:SSL_write(ssl=ptr,buf=ptr,num=int)->int",
-            "libssl.so.3:SSL_read_ex(ssl=ptr,buf=ptr,num=ulong)->int",
-            "libssl.so.3:SSL_write_ex(ssl=ptr,buf=ptr,num=ulong)->int",
+            "libssl.so.3:SSL_read_ex(ssl=ptr,buf=ptr,num=ulong,read=*ulong)->bool",
+            "libssl.so.3:SSL_write_ex(ssl=ptr,buf=ptr,num=ulong,written=*ulong)->bool",
             "libgnutls.so.30:gnutls_handshake(session=ptr)->int",
             "libgnutls.so.30:gnutls_record_recv(session=ptr,data=ptr,size=ulong)->long",
             "libgnutls.so.30:gnutls_record_send(session=ptr,data=ptr,size=ulong)->long",
@@ -80,8 +82,15 @@ impl Probe {
         let strings = self.parameters.iter().enumerate().filter(|(_, parameter)| parameter.kind == Kind::String);
         let of_arguments = strings.fold(0, |bits, (at, _)| bits | 1 << (16 + at));
         let of_result = u64::from(self.result == Some(Kind::String)) << 22;
-        let returns = u64::from(self.result.is_some()) << 23;
+        let returns = u64::from(self.result.is_some()) << 23 | self.behind();
         number as u64 & u64::from(!probe::RETURNED) | of_arguments | of_result | returns
+    }
+
+    /// Bits for the argument that points to a number to read at the return.
+    fn behind(&self) -> u64 {
+        let Some(at) = self.parameters.iter().position(|parameter| parameter.behind) else { return 0 };
+        let wide = self.parameters.get(at).is_some_and(|one| !matches!(one.kind, Kind::Int | Kind::Uint));
+        (at as u64 + 1) << 25 | u64::from(wide) << 28 | u64::from(self.result == Some(Kind::Bool)) << 29
     }
 
     fn new(spec: &Spec, category: &str, places: Vec<Place>) -> Result<Self> {
@@ -95,7 +104,7 @@ impl Probe {
         }
         for parameter in &spec.parameters {
             if columns.iter().any(|column| column.name == parameter.name)
-                || ["ret", "stack"].contains(&&*parameter.name)
+                || ["ret", "stack", "unread"].contains(&&*parameter.name)
             {
                 bail!(
                     "--uprobe: an argument of {} cannot be called '{}': name it otherwise",
@@ -107,6 +116,9 @@ impl Probe {
         }
         if let Some(kind) = spec.result.filter(|kind| *kind != Kind::Void) {
             columns.push(kind.column("ret".to_owned(), "result"));
+        }
+        if spec.parameters.iter().any(|parameter| parameter.behind) {
+            columns.push(own("unread", Type::Unread, "whether what an argument points to could not be read"));
         }
         columns.push(own("stack", Type::Stack, "the functions that called it"));
         let file = places.first().map(|place| place.file.display().to_string()).unwrap_or_default();
@@ -148,7 +160,11 @@ impl Probe {
                 .map_or_else(String::new, |kind| one("ret=", kind, 0));
         }
         let named = self.parameters.iter().enumerate();
-        let parts: Vec<String> = named.map(|(at, p)| one(&format!("{}=", p.name), p.kind, at)).collect();
+        let parts = named.map(|(at, p)| match p.behind {
+            true => format!("{}=?", p.name),
+            false => one(&format!("{}=", p.name), p.kind, at),
+        });
+        let parts: Vec<String> = parts.collect();
         parts.join(", ")
     }
 }
@@ -197,6 +213,14 @@ impl<'a> Values<'a> {
     /// The same of a static probe.
     pub(crate) fn of_static(record: &'a wire::Static, strings: &'a [u8]) -> Self {
         Self { raw: &record.values, lens: &record.lens, unknown: record.unknown, strings }
+    }
+
+    /// Of a return: the number that an argument points to.
+    pub(crate) fn behind(&self, kind: Kind) -> Value<'a> {
+        match (self.lens.get(1), self.raw.get(1)) {
+            (Some(len), Some(raw)) if *len != probe::NO_STRING => Value::Number(kind.widened(*raw)),
+            _ => Value::Unknown,
+        }
     }
 
     /// The value of argument `at`.
@@ -277,6 +301,8 @@ mod tests {
     fn the_program_is_told_what_is_a_string() {
         assert_eq!(probe_of("libc.so.6:getenv(name=string)->string").cookie(3), 3 | 1 << 16 | 1 << 22 | 1 << 23);
         assert_eq!(probe_of("libc.so.6:f(a=int,b=string)").cookie(1), 1 | 1 << 17);
+        assert_eq!(probe_of("x:f(int,*ulong)->bool").cookie(1), 1 | 1 << 23 | 2 << 25 | 1 << 28 | 1 << 29);
+        assert_eq!(probe_of("x:f(a=*int)->int").cookie(1), 1 | 1 << 23 | 1 << 25);
     }
 
     #[test]
@@ -286,6 +312,10 @@ mod tests {
         record.lens = [3, probe::NO_STRING, probe::NO_STRING, 0, 0, 0];
         let values = Values::new(&record, b"a\"b");
         assert_eq!(probe.text(&values, false), r#"a="a\"b", n=-2, b=?, p=0xff"#);
+        assert_eq!(probe_of("x:f(a=int,n=*int)->int").text(&values, false), "a=1, n=?");
+        assert_eq!(values.behind(Kind::Int), Value::Unknown);
+        record.lens[1] = 4;
+        assert_eq!(Values::new(&record, b"").behind(Kind::Int), Value::Number((-2i64).cast_unsigned()));
         record.values[0] = 0xffff_ffff;
         assert_eq!(probe.text(&Values::new(&record, b""), true), "ret=-1");
     }

@@ -81,6 +81,8 @@ impl Kind {
 pub(crate) struct Parameter {
     pub name: String,
     pub kind: Kind,
+    /// It points to the value, which is read when the call returns.
+    pub behind: bool,
 }
 
 /// An option's text, understood.
@@ -110,6 +112,12 @@ impl Spec {
             bail!("write it as FILE:FUNCTION, such as libc.so.6:getaddrinfo or ./program:main")
         };
         let parameters = self::parameters(parameters)?;
+        let mut behind = parameters.iter().filter(|parameter| parameter.behind);
+        if let Some(parameter) = behind.next()
+            && (result.is_none() || behind.next().is_some())
+        {
+            bail!("'{}' is read when the call returns: write '->TYPE', and one '*' only", parameter.name);
+        }
         if parameters.len() > MOST {
             bail!("{} arguments: {MOST} are passed in registers, and no others are read", parameters.len());
         }
@@ -137,9 +145,13 @@ fn parameter(at: usize, text: &str) -> Result<Parameter> {
     if name.is_empty() || name.len() > 32 || !is_name(&name) {
         bail!("'{name}': an argument's name is 1 to 32 letters, digits and '_'");
     }
+    let (kind, behind) = kind.strip_prefix('*').map_or((kind, false), |kind| (kind.trim(), true));
     match Kind::parse(kind)? {
         Kind::Void => bail!("argument '{name}' cannot be void"),
-        kind => Ok(Parameter { name, kind }),
+        Kind::String | Kind::Bool if behind => {
+            bail!("argument '{name}': '*' stands before int, uint, long, ulong, hex and ptr")
+        }
+        kind => Ok(Parameter { name, kind, behind }),
     }
 }
 
@@ -151,7 +163,7 @@ mod tests {
     fn parts_are_told_apart() {
         let spec = Spec::parse("/opt/a b:c/lib.so:f( n = int, string )->void").unwrap();
         assert_eq!((&*spec.file, &*spec.function, spec.result), ("/opt/a b:c/lib.so", "f", Some(Kind::Void)));
-        let parameter = |name: &str, kind| Parameter { name: name.to_owned(), kind };
+        let parameter = |name: &str, kind| Parameter { name: name.to_owned(), kind, behind: false };
         assert_eq!(spec.parameters, [parameter("n", Kind::Int), parameter("arg1", Kind::String)]);
         let plain = Spec::parse("sh:main").unwrap();
         assert_eq!((plain.parameters.len(), plain.result), (0, None));
@@ -165,6 +177,9 @@ mod tests {
         assert!(error("x:f(a=integer)").contains("'integer' is no type: there are int, uint"));
         assert!(error("x:f(a=void)").contains("cannot be void"));
         assert!(error("x:f(int,int,int,int,int,int,int)").contains("7 arguments"));
+        assert!(error("x:f(a=*int)").contains("'a' is read when the call returns"));
+        assert!(error("x:f(a=*int,b=*int)->int").contains("one '*' only"));
+        assert!(error("x:f(a=*string)->int").contains("'*' stands before int"));
         assert!(error("x:f(a-b=int)").contains("an argument's name"));
     }
 

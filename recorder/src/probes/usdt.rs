@@ -204,7 +204,9 @@ impl Usdt {
                 bail!("it has {declared} arguments, {} are listed", listed.len())
             }
             Some(listed) => listed.clone(),
-            None => (0..declared).map(|at| Parameter { name: own_name(at), kind: kind_of(found, at) }).collect(),
+            None => (0..declared)
+                .map(|at| Parameter { name: own_name(at), kind: kind_of(found, at), behind: false })
+                .collect(),
         };
         let taken = parameters.len().min(MOST_ARGUMENTS);
         if taken < parameters.len() {
@@ -225,6 +227,9 @@ impl Usdt {
         }
         let mut columns = own_columns("when it was reached", "who reached it", "where it was reached");
         for parameter in parameters {
+            if parameter.behind {
+                bail!("'{}': a static probe has no return at which '*' is read", parameter.name);
+            }
             if columns.iter().any(|column| column.name == parameter.name)
                 || ["stack", "unread"].contains(&&*parameter.name)
             {
@@ -329,6 +334,7 @@ mod tests {
             ("f:p:", "FILE:PROVIDER:NAME"),
             ("f:p:n->int", "has no return"),
             ("f:p:n(a=int", "(NAME=TYPE,...)"),
+            ("f:p:n(a=*word)", "'word' is no type"),
             ("f:p:n(a=word)", "'word' is no type"),
         ] {
             let error = Spec::parse(text).unwrap_err().to_string();

@@ -1,0 +1,45 @@
+//! Targets whose calls of library functions cannot be seen, because they use no library.
+
+use std::ffi::OsStr;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use systape_symbols::{is_static, open_regular};
+
+use super::{Probe, find};
+
+/// Notes about those of the command and of the processes `ids` that are linked statically, if functions of libraries are to be recorded.
+pub(crate) fn unseen(probes: &[Arc<Probe>], command: Option<&OsStr>, ids: &[u32]) -> Vec<String> {
+    let mut libraries: Vec<&str> = probes
+        .iter()
+        .flat_map(|probe| &probe.places)
+        .filter_map(|place| place.file.file_name()?.to_str())
+        .filter(|name| name.contains(".so"))
+        .collect();
+    libraries.sort_unstable();
+    libraries.dedup();
+    if libraries.is_empty() {
+        return Vec::new();
+    }
+    let of_command = command.and_then(|name| find::files(name.to_str()?).ok()?.into_iter().next());
+    let named = |id: &u32| {
+        let path = PathBuf::from(format!("/proc/{id}/exe"));
+        let name = fs::read_link(&path).unwrap_or_else(|_| path.clone());
+        (path, format!("{} ({id})", name.display()))
+    };
+    let of_command = of_command.map(|path| (path.clone(), path.display().to_string()));
+    let programs = of_command.into_iter().chain(ids.iter().map(named));
+    let notes = programs.filter(|(path, _)| is_static_program(path)).map(|(_, name)| {
+        format!(
+            "{} is linked statically: it does not use {}, and calls of its own code are not seen",
+            name.escape_debug(),
+            libraries.join(", ")
+        )
+    });
+    notes.collect()
+}
+
+fn is_static_program(path: &Path) -> bool {
+    open_regular(path).ok().flatten().is_some_and(|file| is_static(&file))
+}
