@@ -243,7 +243,8 @@ fn tapes(dir: &Path) -> Vec<PathBuf> {
     common::sched::tape_and(&path("sched"), &[], in_flight);
     common::tables::write(&path("tables"));
     common::udp::write(&path("udp"), &[]);
-    let names = ["sample", "events", "life", "stacks", "ledger", "asleep", "sched", "tables", "udp"];
+    common::locks::write(&path("locks"), &[]);
+    let names = ["sample", "events", "life", "stacks", "ledger", "asleep", "sched", "tables", "udp", "locks"];
     let mut tapes: Vec<PathBuf> = names.into_iter().map(path).collect();
     let recorded = Path::new(env!("CARGO_MANIFEST_DIR")).join("../testdata/tapes");
     let files = fs::read_dir(recorded).unwrap().map(|entry| entry.unwrap().path());

@@ -29,6 +29,7 @@ const REPORTS: &[&str] = &[
     "block --top --by cgroup,op,cause,disk",
     "net",
     "net --events",
+    "locks",
     "net --udp",
     "kills --all -v",
     "exec",

@@ -51,6 +51,8 @@ const REPORTS: &[&str] = &[
     "net TAPE",
     "net --events --format json TAPE",
     "net --format csv TAPE",
+    "locks TAPE",
+    "locks --metric max --top 0 --format json TAPE",
     "net --udp TAPE",
     "net --udp --format json TAPE",
     "why TAPE",
@@ -116,6 +118,7 @@ fn build(dir: &Path) {
     common::stacks::write(&dir.join("stacks.tape"), 1);
     common::ledger::write(&dir.join("ledger.tape"), &[common::gap()]);
     common::udp::write(&dir.join("udp.tape"), &[]);
+    common::locks::write(&dir.join("locks.tape"), &[]);
 }
 
 /// Standard output of this process, which is a file.

@@ -68,6 +68,7 @@ const WORDS: &[(&str, &str, &str)] = &[
     ("wakers", "", "--wakers 200"),
     ("of", "", "--of offcpu"),
     ("metric", "", "--metric count"),
+    ("metric", "", "--metric max"),
     ("callee", "", "--callee"),
     ("min_percent", "", "--min-percent 60"),
     ("max_depth", "", "--max-depth 1"),
@@ -133,7 +134,7 @@ const ELSEWHERE: [&str; 1] = [
 /// Options that are the word for a view of their own: they choose it.
 const CHOOSE: [&str; 2] = ["summary", "with_summary"];
 
-const TAPES: [&str; 11] = [
+const TAPES: [&str; 12] = [
     "sample.tape",
     "events.tape",
     "life.tape",
@@ -145,6 +146,7 @@ const TAPES: [&str; 11] = [
     "sh.tape",
     "asleep.tape",
     "udp.tape",
+    "locks.tape",
 ];
 
 fn place() -> Place {
@@ -156,6 +158,7 @@ fn place() -> Place {
     common::ledger::write(&place.path("ledger.tape"), &[]);
     common::asleep::write(&place.path("asleep.tape"));
     common::udp::write(&place.path("udp.tape"), &[]);
+    common::locks::write(&place.path("locks.tape"), &[]);
     let recorded = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../testdata/tapes");
     fs::copy(recorded.join("kernel-6.1-mix.tape"), place.path("mix.tape")).unwrap();
     fs::copy(recorded.join("kernel-6.12-sh.tape"), place.path("sh.tape")).unwrap();

@@ -244,6 +244,7 @@ const REPORTS: &systape_cli::Habits = &[
     ),
     (&["tcpstates"], "analyze net --events"),
     (&["udplife", "udpconnect"], "analyze net --udp"),
+    (&["lock", "futex", "futexes", "futexctn", "klockstat", "lockstat", "mutex"], "analyze locks"),
     (&["ps", "pstree", "tree", "processes", "tasks", "topprocs"], "analyze exec --tree"),
     (
         &[

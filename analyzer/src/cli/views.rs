@@ -25,6 +25,7 @@ pub static VIEWS: &[&View] = &[
     &reports::why::VIEW,
     &reports::files::VIEW,
     &reports::net::VIEW,
+    &reports::locks::VIEW,
     &reports::sched::TIMEHIST,
     &reports::sched::LATENCY,
     &reports::runqlat::VIEW,

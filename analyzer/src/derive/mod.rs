@@ -1,6 +1,8 @@
 //! State machines on plain values: they know neither tapes' bytes nor printing.
 
 pub(crate) mod block;
+pub(crate) mod futexes;
+pub(crate) mod locks;
 pub(crate) mod net;
 pub(crate) mod paths;
 pub(crate) mod processes;

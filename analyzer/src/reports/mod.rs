@@ -12,6 +12,7 @@ pub(crate) mod info;
 pub(crate) mod keys;
 pub(crate) mod kills;
 pub(crate) mod listing;
+pub(crate) mod locks;
 pub(crate) mod losses;
 pub(crate) mod measured;
 pub(crate) mod net;

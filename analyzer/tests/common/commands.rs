@@ -46,6 +46,7 @@ pub const COMMANDS: &[(&str, &[&str])] = &[
         ],
     ),
     ("files --opens", &["files --opens TAPE", "files --slower 0ns --sockets TAPE"]),
+    ("locks", &["locks TAPE", "locks --metric waits TAPE"]),
     ("net", &["net TAPE"]),
     ("net --events", &["net --events TAPE"]),
     ("net --udp", &["net --udp TAPE"]),

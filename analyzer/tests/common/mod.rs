@@ -7,6 +7,7 @@ pub mod commands;
 pub mod events;
 pub mod ledger;
 pub mod life;
+pub mod locks;
 pub mod sched;
 pub mod stacks;
 pub mod tables;

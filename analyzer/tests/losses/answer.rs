@@ -33,6 +33,7 @@ fn identity(table: &str) -> &'static [&'static str] {
         "states_at" => &["ts_ns", "tid", "utid"],
         "states_at_stacks" => &["ts_ns", "stack", "stack_status"],
         "callgraph" => &["parent", "comm", "sym", "module", "kernel", "inlined", "of", "metric"],
+        "locks" => &["address", "pid", "upid"],
         "diff" => &["abi", "syscall"],
         "tables" => &["table"],
         "why" => &["rule", "class", "pid", "comm", "syscall", "object", "errno", "command"],

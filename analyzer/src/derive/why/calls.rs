@@ -13,6 +13,7 @@ use systape_abi::{is_restart, sockaddr_text};
 use systape_format::model::{Call, CallState, Task};
 
 use super::cpu::{Waited, wider};
+use crate::derive::futexes::{self, Futex};
 use crate::derive::paths::feed::{Reader, Waiting};
 use crate::derive::paths::names::{Name, uses};
 use crate::derive::processes::track::key;
@@ -27,24 +28,8 @@ const SLOW: u64 = 2_000_000;
 const SLOW_BYTE: u64 = 20;
 /// Most sums that are kept.
 const SUMS: usize = 1 << 17;
-/// Most threads of a futex that are told apart.
-const THREADS: usize = 64;
 /// `clone` with it waits until the child runs another program.
 const CLONE_VFORK: u64 = 0x4000;
-
-/// Operations of futex: include/uapi/linux/futex.h.
-mod op {
-    pub(super) const WAIT: u64 = 0;
-    pub(super) const WAKE: u64 = 1;
-    pub(super) const REQUEUE: u64 = 3;
-    pub(super) const CMP_REQUEUE: u64 = 4;
-    pub(super) const WAKE_OP: u64 = 5;
-    pub(super) const LOCK_PI: u64 = 6;
-    pub(super) const UNLOCK_PI: u64 = 7;
-    pub(super) const WAIT_BITSET: u64 = 9;
-    pub(super) const WAKE_BITSET: u64 = 10;
-    pub(super) const LOCK_PI2: u64 = 13;
-}
 
 /// What a call is on.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -115,52 +100,6 @@ impl Work {
             }
         }
         self.open |= other.open;
-    }
-}
-
-/// Waits for one futex.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Futex {
-    /// How many waits.
-    pub waits: u64,
-    /// Time in them, ns.
-    pub ns: u64,
-    /// The longest, ns.
-    pub max: u64,
-    /// When the first began and the last ended.
-    pub span: Option<(u64, u64)>,
-    /// Threads that waited, and those that woke others.
-    pub waiters: Vec<u32>,
-    /// See `waiters`.
-    pub wakers: Vec<u32>,
-    /// A wait said that it is for a lock.
-    pub lock: bool,
-    /// One was open at the end.
-    pub open: bool,
-}
-
-impl Futex {
-    fn add(&mut self, other: &Self) {
-        (self.waits, self.ns) = (self.waits.saturating_add(other.waits), self.ns.saturating_add(other.ns));
-        self.max = self.max.max(other.max);
-        if let Some((first, last)) = other.span {
-            self.span = wider(self.span, first, last);
-        }
-        other.waiters.iter().for_each(|thread| remember(&mut self.waiters, *thread));
-        other.wakers.iter().for_each(|thread| remember(&mut self.wakers, *thread));
-        self.lock |= other.lock;
-        self.open |= other.open;
-    }
-
-    /// Whether it is a lock: a wait says so, or threads that waited woke others too, as who had to wait for a lock gives it on.
-    pub(crate) fn is_lock(&self) -> bool {
-        self.lock || self.waiters.iter().any(|thread| self.wakers.contains(thread))
-    }
-}
-
-fn remember(threads: &mut Vec<u32>, thread: u32) {
-    if threads.len() < THREADS && !threads.contains(&thread) {
-        threads.push(thread);
     }
 }
 
@@ -451,23 +390,11 @@ impl<'a> Part<'a> {
 
     fn futex(&mut self, row: usize) {
         let Some(args) = self.segment.args.args.get(row) else { return };
-        let (address, op, value) = (args[0], args[1] & 0x7f, args[2] as u32);
+        let Some((address, role)) = futexes::role("futex", args) else { return };
         let index = self.segment.core.task[row];
         let thread = self.segment.dict.tasks[index as usize].utid;
-        let mut futex = Futex::default();
-        match op {
-            op::WAIT | op::WAIT_BITSET | op::LOCK_PI | op::LOCK_PI2 => {
-                let (ns, span, open) = self.time(row);
-                (futex.waits, futex.ns, futex.max, futex.span, futex.open) = (1, ns, ns, Some(span), open);
-                futex.waiters.push(thread);
-                // the value of a lock that others wait for, of glibc and of Go's runtime
-                futex.lock = matches!(op, op::LOCK_PI | op::LOCK_PI2) || (op == op::WAIT && value == 2);
-            }
-            op::WAKE | op::WAKE_BITSET | op::WAKE_OP | op::REQUEUE | op::CMP_REQUEUE | op::UNLOCK_PI => {
-                futex.wakers.push(thread);
-            }
-            _ => return,
-        }
+        let (ns, span, open) = self.time(row);
+        let futex = Futex::of(role, thread, (ns, span, open));
         self.futexes.entry((index, address)).or_default().add(&futex);
     }
 
@@ -536,17 +463,5 @@ mod tests {
         }
         assert!(sums.cut && sums.calls.len() <= SUMS, "{}", sums.calls.len());
         assert_eq!(sums.calls[&named("/slow")].ns, 1_000_000_000);
-    }
-
-    #[test]
-    fn a_lock_is_given_on_by_who_waited() {
-        let of = |waiters: &[u32], wakers: &[u32]| Futex {
-            waiters: waiters.to_vec(),
-            wakers: wakers.to_vec(),
-            ..Futex::default()
-        };
-        assert!(of(&[1, 2], &[2, 3]).is_lock());
-        assert!(!of(&[1, 2], &[3]).is_lock(), "a condition is signalled by another thread");
-        assert!(Futex { lock: true, ..of(&[1], &[]) }.is_lock());
     }
 }

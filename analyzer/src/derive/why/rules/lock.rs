@@ -53,10 +53,10 @@ fn judge(inputs: &Inputs) -> Vec<Finding> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::super::calls::Futex;
     use super::super::super::finding::Who;
     use super::super::Waits;
     use super::*;
+    use crate::derive::futexes::Futex;
 
     #[test]
     fn waits_for_a_lock_are_found_and_idle_threads_are_not() {

@@ -17,7 +17,6 @@ mod stuck;
 
 use systape_format::model::Family;
 
-use super::calls::Futex;
 use super::cpu::Ran;
 use super::disks::Disk;
 use super::finding::{Finding, Who};
@@ -26,6 +25,7 @@ use super::memory::Grew;
 use super::network::Again;
 use super::programs::Program;
 use super::rank::Sum;
+use crate::derive::futexes::Futex;
 
 /// Waits for one futex of a process.
 #[derive(Clone, Debug, PartialEq, Eq)]

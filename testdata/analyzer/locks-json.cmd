@@ -1,0 +1,1 @@
+locks --metric avg --format json locks.tape
