@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use serde_json::Value;
 use systape_e2e::Lab;
 
 /// The mount point of a hierarchy; None = there is none.
@@ -77,6 +78,13 @@ fn has_names(lab: &Lab, mount: &Path) {
         let container = path.rsplit('/').next().filter(|id| id.len() == 64).unwrap_or_default();
         let owners: Vec<_> = sums.iter().map(|sum| [&sum["systemd_unit"], &sum["container"]]).collect();
         assert_eq!(owners, [[unit, container]], "{sums:?}");
+        for view in [&["offcpu"][..], &["states"], &["runqlat"]] {
+            let by = if view == ["runqlat"] { "unit" } else { "unit,container" };
+            let args = [view, &["t.tape", "--comm=sleep", "--by", by, "--format", "json"]].concat();
+            let rows = lab.analyze(&args).expect(0).json();
+            let here = |row: &Value| row["systemd_unit"] == unit && (by == "unit" || row["container"] == container);
+            assert!(!rows.is_empty() && rows.iter().any(here), "{view:?}: {rows:?}");
+        }
         // copies have it too, or leave it out
         for (level, expected) in [("strings", "<redacted "), ("paths", "<redacted ")] {
             lab.analyze(&["redact", "--level", level, "t.tape", "less.tape"]).expect(0);

@@ -190,7 +190,7 @@ fn sums(
             "the block that says which disks are made of others is damaged: I/Os may count twice, add them up by disk (--by disk)"
         );
     }
-    let mut sums = Sums::new(keys.clone());
+    let mut sums = Sums::new(keys.clone(), context.question.tape.session());
     walk(context, |ios| {
         ios.iter().for_each(|io| sums.add(io));
         Ok(ControlFlow::Continue(()))

@@ -68,8 +68,9 @@ struct Options {
 
 /// The keys that `offcpu` and `states` can have.
 pub(super) fn keys_of(config: &Config) -> Result<Vec<By>> {
-    use By::{Cgroup, Comm, File, Pid, State, Syscall, Tid, Uid};
-    By::parse(&config.by, &[Comm, Tid, Pid, State, Syscall, File, Cgroup, Uid], &config.view.title())
+    use By::{Cgroup, Comm, Container, File, Job, Pid, Pod, State, Syscall, Tid, Uid, Unit};
+    let known = [Comm, Tid, Pid, State, Syscall, File, Cgroup, Container, Unit, Pod, Job, Uid];
+    By::parse(&config.by, &known, &config.view.title())
 }
 
 /// Options that exclude each other.
@@ -101,7 +102,7 @@ fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
     let mut context = scheduling::context(config, tape, calls)?;
     let needs = Needs { calls, files: by.contains(&By::File), ..Needs::default() };
     let sink = OffCpu {
-        keys: Keys::new(&by, &context.question.scope, keys::all_calls(tape.session())),
+        keys: Keys::new(&by, &context.question.scope, tape.session(), keys::all_calls(tape.session())),
         context: &context,
         sums: FxHashMap::default(),
     };

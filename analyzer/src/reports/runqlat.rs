@@ -47,14 +47,14 @@ pub(crate) static VIEW: View = View {
 };
 
 /// Key of one histogram.
-const KEYS: &[By] = &[By::Tid, By::Pid, By::Cgroup, By::Cpu, By::Comm];
+const KEYS: &[By] = &[By::Tid, By::Pid, By::Cgroup, By::Container, By::Unit, By::Pod, By::Job, By::Cpu, By::Comm];
 
 /// Prints the answer for `config`.
 fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
     let by = Vec::from_iter(scheduling::key(config, KEYS)?);
     let mut context = scheduling::context(config, tape, false)?;
     let sink = Waits {
-        keys: Keys::new(&by, &context.question.scope, false),
+        keys: Keys::new(&by, &context.question.scope, tape.session(), false),
         context: &context,
         hists: FxHashMap::default(),
         unknown: 0,

@@ -122,7 +122,7 @@ fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
     let folds = !own.rank.all() && idle::folds(&context, config);
     let sink = States {
         folds: folds.then_some((from, to)),
-        keys: Keys::new(&by, &context.question.scope, keys::all_calls(tape.session())),
+        keys: Keys::new(&by, &context.question.scope, tape.session(), keys::all_calls(tape.session())),
         context: &context,
         sums: FxHashMap::default(),
     };

@@ -35,7 +35,7 @@ pub const COMMANDS: &[(&str, &[&str])] = &[
     ("--summary -e FAMILY:EVENT", &["-s -e exceptions:* TAPE"]),
     ("why", &["why TAPE", "why --floor 0 TAPE"]),
     ("block", &["block TAPE"]),
-    ("block --top", &["block --top TAPE", "block --top --by comm,tid,uid,cgroup,cause,task TAPE"]),
+    ("block --top", &["block --top TAPE", "block --top --by comm,tid,uid,cgroup,unit,cause,task TAPE"]),
     ("block --hist", &["block --hist TAPE", "block --hist --by op,comm TAPE"]),
     (
         "files",
@@ -55,10 +55,10 @@ pub const COMMANDS: &[(&str, &[&str])] = &[
     ("exec --tree", &["exec --tree --all TAPE"]),
     ("sched timehist", &["sched timehist TAPE"]),
     ("sched latency", &["sched latency TAPE", "sched latency --by process TAPE"]),
-    ("runqlat", &["runqlat TAPE", "runqlat --by task TAPE", "runqlat --by cpu TAPE"]),
-    ("offcpu", &["offcpu TAPE", "offcpu --by file,task,comm,process,syscall,state TAPE"]),
+    ("runqlat", &["runqlat TAPE", "runqlat --by task TAPE", "runqlat --by cpu TAPE", "runqlat --by unit TAPE"]),
+    ("offcpu", &["offcpu TAPE", "offcpu --by file,task,comm,unit,process,syscall,state TAPE"]),
     ("offcpu --wakers", &["offcpu --wakers 100 TAPE"]),
-    ("states", &["states TAPE", "states --by cgroup,user,process TAPE"]),
+    ("states", &["states TAPE", "states --by cgroup,container,pod,job,user,process TAPE"]),
     ("states --at", &["states --at 0.0012 TAPE", "states --at 100% TAPE"]),
     ("states --at --call-graph", &["states --at 90% --call-graph TAPE"]),
     (

@@ -8,12 +8,27 @@ use super::io::{Io, cause_name};
 use crate::render::cell::Cell;
 use crate::render::row::some;
 use crate::table::group::by::By;
+use crate::table::group::of_cgroup::OfCgroup;
+use crate::table::group::value::Value;
 use crate::values::devices::{Dev, Devices, numbers};
 use crate::values::words::{escaped, user};
 
 /// The keys that block I/Os have.
-pub(crate) const KNOWN: [By; 9] =
-    [By::Pid, By::Tid, By::Comm, By::Uid, By::Cgroup, By::Disk, By::File, By::Cause, By::Op];
+pub(crate) const KNOWN: [By; 13] = [
+    By::Pid,
+    By::Tid,
+    By::Comm,
+    By::Uid,
+    By::Cgroup,
+    By::Container,
+    By::Unit,
+    By::Pod,
+    By::Job,
+    By::Disk,
+    By::File,
+    By::Cause,
+    By::Op,
+];
 
 /// The value of a key of one I/O; "not known" is a value too.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -26,6 +41,8 @@ pub(crate) enum Part {
     Uid(Option<u32>),
     /// cgroup id; 0 = not known.
     Cgroup(u64),
+    /// What the cgroup belongs to.
+    OfCgroup(Value),
     /// Disk.
     Disk(Dev),
     /// The file, or what else it reads or writes.
@@ -36,14 +53,17 @@ pub(crate) enum Part {
     Op(Op),
 }
 
-/// The value of `key`, one of [`KNOWN`], of `io`.
-pub(crate) fn part(key: By, io: &Io<'_>) -> Part {
+/// The value of `key`, one of [`KNOWN`], of `io`; `of_cgroup` knows what cgroups belong to if a key needs it.
+pub(crate) fn part(key: By, io: &Io<'_>, of_cgroup: &OfCgroup) -> Part {
     match key {
         By::Pid => Part::Task(io.owner.map(|task| (task.upid, task.pid))),
         By::Tid => Part::Task(io.owner.map(|task| (task.utid, task.tid))),
         By::Comm => Part::Comm(io.owner.map(|task| task.comm.clone())),
         By::Uid => Part::Uid(io.owner.map(|task| task.uid).filter(|uid| *uid != UID_UNKNOWN)),
         By::Cgroup => Part::Cgroup(io.io.cgroup_id),
+        By::Container | By::Unit | By::Pod | By::Job => {
+            Part::OfCgroup(of_cgroup.value(key, &Value::Number(io.io.cgroup_id)))
+        }
         By::Disk => Part::Disk(io.io.dev),
         By::Op => Part::Op(Op::of_io(io.io)),
         By::File => Part::File(io.held()),
@@ -59,6 +79,10 @@ pub(crate) fn column(key: By) -> (&'static str, usize) {
         By::Comm => ("COMM", 15),
         By::Uid => ("USER", 12),
         By::Cgroup => ("CGROUP", 24),
+        By::Container => ("CONTAINER", 24),
+        By::Unit => ("UNIT", 24),
+        By::Pod => ("POD", 36),
+        By::Job => ("JOB", 16),
         By::Disk => ("DISK", 9),
         By::Op => ("OP", 12),
         By::File => ("FILE", 40),
@@ -75,6 +99,9 @@ pub(crate) fn text(part: &Part, comm: &[u8], session: &Session, devices: &Device
         Part::Uid(uid) => user(session, uid.unwrap_or(UID_UNKNOWN)),
         Part::Cgroup(0) => "?".to_owned(),
         Part::Cgroup(id) => session.cgroup_path(*id).map_or_else(|| id.to_string(), escaped),
+        Part::OfCgroup(Value::Text(name)) => escaped(name),
+        Part::OfCgroup(Value::None) => "-".to_owned(),
+        Part::OfCgroup(_) => "?".to_owned(),
         Part::Disk(dev) => devices.name(*dev),
         Part::File(held) => held.text(),
         Part::Cause(cause) => (*cause).to_owned(),
@@ -103,6 +130,9 @@ pub(crate) fn cell<'a>(
         Part::Uid(uid) => (*uid).into(),
         Part::Cgroup(id) if name == "cgroup" => session.cgroup_path(*id).into(),
         Part::Cgroup(id) => Some(*id).filter(|id| *id != 0).into(),
+        Part::OfCgroup(Value::Text(name)) => (&**name).into(),
+        Part::OfCgroup(Value::None) => "".into(),
+        Part::OfCgroup(_) => Cell::Null,
         Part::Disk(dev) => match name {
             "major" => numbers(*dev).0.into(),
             "minor" => numbers(*dev).1.into(),

@@ -4,13 +4,14 @@
 //! sums are kept by disk and merged then.
 
 use rustc_hash::{FxHashMap, FxHashSet};
-use systape_format::model::Task;
+use systape_format::model::{Session, Task};
 
 use super::by::{Part, part};
 use super::flags::Op;
 use super::io::Io;
 use crate::render::loghist::LogHist;
 use crate::table::group::by::By;
+use crate::table::group::of_cgroup::OfCgroup;
 use crate::values::devices::{Dev, Devices};
 
 /// Sum of the I/Os of one key.
@@ -96,6 +97,7 @@ impl Sum {
 #[derive(Clone, Debug)]
 pub(crate) struct Sums {
     keys: Vec<By>,
+    of_cgroup: OfCgroup,
     sums: FxHashMap<(Dev, Vec<Part>), Sum>,
 }
 
@@ -111,14 +113,14 @@ pub(crate) struct Folded {
 }
 
 impl Sums {
-    /// Empty sums by `keys`.
-    pub(crate) fn new(keys: Vec<By>) -> Self {
-        Self { keys, sums: FxHashMap::default() }
+    /// Empty sums by `keys`; `session` tells what cgroups are called.
+    pub(crate) fn new(keys: Vec<By>, session: &Session) -> Self {
+        Self { of_cgroup: OfCgroup::of(session, &keys), keys, sums: FxHashMap::default() }
     }
 
     /// Counts `io` once.
     pub(crate) fn add(&mut self, io: &Io<'_>) {
-        let parts = self.keys.iter().map(|key| part(*key, io)).collect();
+        let parts = self.keys.iter().map(|key| part(*key, io, &self.of_cgroup)).collect();
         self.sums.entry((io.io.dev, parts)).or_default().add(io);
     }
 
@@ -181,7 +183,7 @@ mod tests {
             requeues: 1,
             ..BlockIo::default()
         };
-        let mut sums = Sums::new(keys.to_vec());
+        let mut sums = Sums::new(keys.to_vec(), &Session::default());
         for io in [
             io(dm, 1, Some(0), 1_000, 0),
             io(sda, 1, None, 4_000, 0),

@@ -15,6 +15,8 @@ use crate::table::call_files::NO_FILE;
 use crate::table::calls::CallBook;
 use crate::table::filter::Scope;
 use crate::table::group::by::By;
+use crate::table::group::of_cgroup::OfCgroup;
+use crate::table::group::value::Value;
 
 /// The call of a thread, as a key.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -53,7 +55,13 @@ pub(crate) struct Key {
     pub uid: u32,
     /// CPU.
     pub cpu: u32,
+    /// Numbers of the values of [`By::OF_CGROUP`], see [`OF_NOTHING_KNOWN`].
+    pub of_cgroup: [u32; By::OF_CGROUP.len()],
 }
+
+/// Number of a value of [`By::OF_CGROUP`] that is not requested or not known. What belongs to none has the number of the
+/// empty name.
+const OF_NOTHING_KNOWN: u32 = 0;
 
 /// The parts of a key that are the same for all intervals of a thread until its name changes.
 #[derive(Debug, Default)]
@@ -72,6 +80,7 @@ pub(crate) struct Keys<'a> {
     all_calls: bool,
     slots: Vec<Known>,
     comms: Names,
+    of_cgroup: OfCgroup,
     tasks: FxHashMap<u32, Arc<Task>>,
     processes: FxHashMap<u32, Arc<Task>>,
 }
@@ -83,14 +92,16 @@ pub(crate) fn is_kernel(task: &Task) -> bool {
 }
 
 impl<'a> Keys<'a> {
-    /// Keys of `by`, of tasks that pass `scope`. `all_calls`: every call was recorded, so a thread in none is in its own code.
-    pub(crate) fn new(by: &[By], scope: &'a Scope<'a>, all_calls: bool) -> Self {
+    /// Keys of `by`, of the tasks of `session` that pass `scope`. `all_calls`: every call was recorded, so a thread in none
+    /// is in its own code.
+    pub(crate) fn new(by: &[By], scope: &'a Scope<'a>, session: &Session, all_calls: bool) -> Self {
         Self {
             by: by.to_vec(),
             scope,
             all_calls,
             slots: Vec::new(),
             comms: Names::default(),
+            of_cgroup: OfCgroup::of(session, by),
             tasks: FxHashMap::default(),
             processes: FxHashMap::default(),
         }
@@ -136,7 +147,15 @@ impl<'a> Keys<'a> {
                 }
                 By::Cgroup => key.cgroup = task.cgroup_id,
                 By::Uid => key.uid = task.uid,
-                _ => {}
+                by => {
+                    if let Some(at) = By::OF_CGROUP.iter().position(|known| known == by) {
+                        key.of_cgroup[at] = match self.of_cgroup.value(*by, &Value::Number(task.cgroup_id)) {
+                            Value::Text(name) => self.comms.number(&name),
+                            Value::None => self.comms.number(b""),
+                            _ => OF_NOTHING_KNOWN,
+                        };
+                    }
+                }
             }
         }
         Known { task: Arc::clone(task), passes, key, kernel: is_kernel(task) }
@@ -146,7 +165,9 @@ impl<'a> Keys<'a> {
     pub(crate) fn parts(&self, before: &Task, after: Option<&Task>) -> bool {
         let differs = |by: &By| match by {
             By::Comm => after.is_none_or(|after| after.comm != before.comm),
-            By::Cgroup => after.is_none_or(|after| after.cgroup_id != before.cgroup_id),
+            By::Cgroup | By::Container | By::Unit | By::Pod | By::Job => {
+                after.is_none_or(|after| after.cgroup_id != before.cgroup_id)
+            }
             By::Uid => after.is_none_or(|after| after.uid != before.uid),
             _ => false,
         };
@@ -188,6 +209,12 @@ impl<'a> Keys<'a> {
         self.comms.name(number).unwrap_or_default()
     }
 
+    /// What the cgroup of `key` belongs to; empty: to none; None: not known.
+    fn owner(&self, by: By, key: &Key) -> Option<&[u8]> {
+        let at = By::OF_CGROUP.iter().position(|known| *known == by)?;
+        self.comms.name(key.of_cgroup[at])
+    }
+
     /// A thread by its key.
     pub(crate) fn task(&self, key: &Key) -> Option<&Task> {
         self.tasks.get(&key.task).or_else(|| self.processes.get(&key.process)).map(|task| &**task)
@@ -217,6 +244,10 @@ impl<'a> Keys<'a> {
                 Some(path) => words.escaped(path),
                 None if key.cgroup == 0 => "?".into(),
                 None => format!("cgroup {}", key.cgroup),
+            },
+            By::Container | By::Unit | By::Pod | By::Job => match self.owner(by, key) {
+                Some([]) => "-".into(),
+                name => name.map_or_else(|| "?".into(), |name| words.escaped(name)),
             },
             By::Uid => crate::values::words::user(words.session, key.uid),
             By::Cpu if key.cpu != CPU_NONE => key.cpu.to_string(),
@@ -260,6 +291,7 @@ impl<'a> Keys<'a> {
             (By::File, _) => owned(words.names.name(key.file)),
             (By::Cgroup, "cgroup") => owned(words.session.cgroup_path(key.cgroup)),
             (By::Cgroup, _) => Some(key.cgroup).filter(|id| *id != 0).into(),
+            (By::Container | By::Unit | By::Pod | By::Job, _) => owned(self.owner(by, key)),
             (By::Uid, _) => user(key.uid).into(),
             (By::Cpu, _) => Some(key.cpu).filter(|cpu| *cpu != CPU_NONE).into(),
             _ => Cell::Null,

@@ -1,6 +1,5 @@
 //! Keys of a summary: from a call to its [`Key`].
 
-use rustc_hash::FxHashMap;
 use systape_format::model::{CPU_NONE, Call, CallState, ERRNO_ANY, LedgerRow, Session, Task, UID_UNKNOWN};
 
 use super::mode::SummaryMode;
@@ -8,16 +7,15 @@ use crate::table::call_files::{NO_FILE, unseen};
 use crate::table::calls::CallInfo;
 use crate::table::filter::failed;
 use crate::table::group::by::By;
+use crate::table::group::of_cgroup::OfCgroup;
 use crate::table::group::of_file;
 use crate::table::group::value::{Key, Value};
-use crate::values::owners::Owners;
 
 /// Keys, and the index of each.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Plan {
     keys: Vec<By>,
-    /// Cgroup → values of [`By::OF_CGROUP`], if one of them is a key.
-    owners: FxHashMap<u64, [Value; 4]>,
+    owners: OfCgroup,
 }
 
 /// The facts of a row, beside task and call, on which keys depend.
@@ -69,30 +67,18 @@ impl Plan {
             }
             all.push(*key);
         }
-        Self { keys: all, owners: FxHashMap::default() }
+        Self { keys: all, owners: OfCgroup::default() }
     }
 
     /// The same keys; what cgroups belong to is what `session` tells.
     pub fn naming(mut self, session: &Session) -> Self {
-        if By::OF_CGROUP.iter().any(|by| self.has(*by)) {
-            self.owners = session.cgroups.iter().filter_map(|(id, path)| Some((*id, owners(path)?))).collect();
-        }
+        self.owners = OfCgroup::of(session, &self.keys);
         self
     }
 
     /// Whether a key depends on the cgroup.
     pub fn by_cgroup(&self) -> bool {
         self.has(By::Cgroup) || By::OF_CGROUP.iter().any(|by| self.has(*by))
-    }
-
-    /// What the cgroup `of` belongs to; other values of it stay.
-    fn owner(&self, by: By, of: &Value) -> Value {
-        let at = By::OF_CGROUP.iter().position(|known| *known == by);
-        match (of, at) {
-            (Value::Number(id), Some(at)) => self.owners.get(id).map_or(Value::Unknown, |all| all[at].clone()),
-            (Value::Several, _) => Value::Several,
-            _ => Value::Unknown,
-        }
     }
 
     /// Keys of `--summary-mode`, the syscall last.
@@ -139,7 +125,7 @@ impl Plan {
             By::Uid if task.uid == UID_UNKNOWN => Value::Unknown,
             By::Uid => Value::Number(task.uid.into()),
             By::Cgroup => cgroup(task),
-            By::Container | By::Unit | By::Pod | By::Job => self.owner(*by, &cgroup(task)),
+            By::Container | By::Unit | By::Pod | By::Job => self.owners.value(*by, &cgroup(task)),
             By::Syscall => Value::Call(call),
             _ => Value::Unknown,
         };
@@ -179,7 +165,7 @@ impl Plan {
                 uid => Value::Number(uid.into()),
             }),
             By::Cgroup => cgroup.clone(),
-            By::Container | By::Unit | By::Pod | By::Job => self.owner(*by, &cgroup),
+            By::Container | By::Unit | By::Pod | By::Job => self.owners.value(*by, &cgroup),
             By::Cpu => cpu(row.cpu),
             By::Syscall => Value::Call(info.call),
             By::File | By::Dir | By::Ext | By::Peer | By::Port if unseen(info) == NO_FILE => Value::None,
@@ -212,13 +198,6 @@ impl Plan {
     pub fn leads(&self, task: &Task) -> bool {
         self.has(By::Tid) || task.tid == task.pid
     }
-}
-
-/// Values of [`By::OF_CGROUP`] of a cgroup; None: its path was taken out of the tape.
-fn owners(path: &[u8]) -> Option<[Value; 4]> {
-    let Owners { container, unit, pod, job } = Owners::of(std::str::from_utf8(path).ok()?);
-    let value = |name: Option<String>| name.map_or(Value::None, |name| Value::Text(name.into_bytes().into()));
-    path.starts_with(b"/").then(|| [container, unit, pod, job].map(value))
 }
 
 /// The cgroup of `task`; none: the tape does not have it.

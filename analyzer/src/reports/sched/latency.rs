@@ -39,7 +39,7 @@ const AT: Column = Column { name: "", width: 12, places: 6, right: true };
 /// Prints the report.
 pub(crate) fn run(mut context: Context<'_>, by: By) -> Result<Verdict> {
     let sink = Latency {
-        keys: Keys::new(&[by], &context.question.scope, false),
+        keys: Keys::new(&[by], &context.question.scope, context.question.tape.session(), false),
         context: &context,
         rows: FxHashMap::default(),
     };

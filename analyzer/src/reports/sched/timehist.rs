@@ -64,7 +64,7 @@ pub(crate) fn run(mut context: Context<'_>) -> Result<Verdict> {
     out.write_all(&head)?;
     context.config.shown.rows(0);
     let sink = Timehist {
-        keys: Keys::new(&[], &context.question.scope, false),
+        keys: Keys::new(&[], &context.question.scope, context.question.tape.session(), false),
         context: &context,
         json: Json::new(session, crate::table::question::clock(context.question.tape)),
         rows,
