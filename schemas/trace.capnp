@@ -95,6 +95,10 @@ struct Session {
   registersUnknown @32 :Bool;          # registers of tasks in the kernel could not be read, so these are missing: calls
                                        # that began before the recording, calls of signals' senders, user stacks. Since
                                        # 1.5
+  labels @33 :List(Argument);          # record --label, `KEY=VALUE` each. Since 1.5
+  envKeys @34 :List(Argument) $class("none"); # names of the environment variables that were kept of each process
+                                       # (record --env). Since 1.5
+  containers @35 :List(Container);     # those of `cgroups`. Since 1.5
 }
 
 struct LeftOut {
@@ -144,6 +148,15 @@ struct SyscallFormat {
 
 struct User { uid @0 :UInt32; name @1 :Data $class("user"); }
 struct Device { major @0 :UInt32; minor @1 :UInt32; name @2 :Data $class("none"); }
+struct Container {
+  # What the files of a container runtime say of one that a cgroup is named after (since 1.5). Empty = they do not say.
+  id @0 :Data $class("path");        # as in the cgroup's path: 64 hexadecimal digits
+  name @1 :Data $class("path");
+  image @2 :Data $class("path");
+  pod @3 :Data $class("path");       # name of the pod of Kubernetes
+  namespace @4 :Data $class("path"); # its namespace
+}
+
 struct Cgroup {
   id @0 :UInt64;                     # in a v2 hierarchy the kernel's; the highest 8 bits: number of a v1 hierarchy, then the
                                      # rest is the id in that (since 1.5)
@@ -185,6 +198,9 @@ struct Task {
   ppid @12 :UInt32;          # 0 = none or not known
   recorded @13 :UInt32;      # bit 0: the other bits are valid; bit n: from the event with this entry on, all events of
                              # Family n that happen to this task are recorded. 0 = unknown. Since 1.5
+  env @14 :Data $class("command");   # which of Session.envKeys its program was started with: `KEY=VALUE`, each with a
+                             # NUL behind it. A variable that is missing was not set, and a lone `KEY` is not known. One
+                             # NUL alone: none was set. Empty: not known, or not asked for. Since 1.5
 }
 
 struct Call { abi @0 :UInt8; nr @1 :UInt32; }
@@ -410,6 +426,7 @@ struct TableDefs {
   defs @0 :List(TableDef);
   cgroups @1 :List(Cgroup);          # those that appeared since the recording began, each once: before the first segment
                                      # with a task in it, as a rule
+  containers @2 :List(Container);    # the same of containers
 }
 
 struct TableDef {

@@ -20,6 +20,7 @@ const BATCH: usize = 1 << 10;
 
 fn encoder() -> Assembler {
     Assembler::new(Settings {
+        env: Default::default(),
         selection: Selection::all(),
         stores: CallFilter::default(),
         window_open: 1,

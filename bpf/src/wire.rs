@@ -66,6 +66,7 @@ const MAX_ANCESTORS: usize = limit::MAX_ANCESTORS as usize;
 // The C side and this side must agree on every byte.
 const _: () = assert!(size_of::<Syscall>() == 176);
 const _: () = assert!(size_of::<Exec>() == 176);
+const _: () = assert!(size_of::<Environ>() == 176);
 const _: () = assert!(size_of::<Closing>() == 72);
 const _: () = assert!(size_of::<Task>() == 88);
 const _: () = assert!(size_of::<Fork>() == 112);
@@ -110,6 +111,8 @@ macro_rules! record_enum {
             Syscall(Syscall, &'a [u8]),
             /// An exec: the record, the path, the NUL-separated arguments.
             Exec(Exec, &'a [u8], &'a [u8]),
+            /// A part of the environment that a program was started with: the record, the bytes.
+            Environ(Environ, &'a [u8]),
             /// A cgroup was made: the record, its path.
             Cgroup(Cgroup, &'a [u8]),
             /// A signal was sent or taken, or the OOM killer chose a victim.
@@ -269,6 +272,12 @@ pub fn parse(bytes: &[u8]) -> Result<Record<'_>, BadRecord> {
                 return Err(BadRecord { kind, len: bytes.len(), needed: size_of::<Exec>() + path + argv });
             }
             Record::Exec(r, &data[..path], &data[path..path + argv])
+        }
+        WIRE_ENVIRON => {
+            let (r, data) = copy::<Environ>(bytes, kind)?;
+            let len = usize::from(r.len);
+            let short = BadRecord { kind, len: bytes.len(), needed: size_of::<Environ>() + len };
+            Record::Environ(r, data.get(..len).ok_or(short)?)
         }
         WIRE_CGROUP => {
             let (r, data) = copy::<Cgroup>(bytes, kind)?;

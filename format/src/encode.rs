@@ -13,7 +13,9 @@ use crate::header::{
 };
 use crate::info::{add_content, block_start, from_headers, listed_calls, listed_pids};
 use crate::message::{self, Columns, Values};
-use crate::model::{Checkpoint, Ends, FD_FIRST, FD_NONE, Gap, LedgerReason, SegmentInfo, StackOf, Stacks, Symbols};
+use crate::model::{
+    Appeared, Checkpoint, Ends, FD_FIRST, FD_NONE, Gap, LedgerReason, SegmentInfo, StackOf, Stacks, Symbols,
+};
 use crate::order::{column_order, row_order};
 use crate::payload::{Block, Packer};
 use crate::segment::SegmentData;
@@ -38,7 +40,7 @@ pub struct EncodedSegment {
     /// The definitions of its tables.
     pub(crate) defs: Vec<Arc<TableDef>>,
     /// Cgroups that appeared.
-    pub(crate) cgroups: Vec<(u64, Vec<u8>)>,
+    pub(crate) appeared: Box<Appeared>,
 }
 
 impl EncodedSegment {
@@ -182,7 +184,7 @@ impl Encoder {
             listed_pids(&data.tasks, &data.gaps),
         );
         let defs = data.tables.iter().map(|table| Arc::clone(&table.def)).collect();
-        Ok(EncodedSegment { blocks, info, defs, cgroups: data.cgroups })
+        Ok(EncodedSegment { blocks, info, defs, appeared: Box::new(data.appeared) })
     }
 
     /// Sorts rows of tables by their time and compresses them. Without rows there is no block.
@@ -269,9 +271,9 @@ impl Encoder {
         Ok(block)
     }
 
-    /// Compresses definitions of tables and names of cgroups.
-    pub(crate) fn table_defs(&mut self, defs: &[Arc<TableDef>], cgroups: &[(u64, Vec<u8>)]) -> Result<Block> {
-        let mut block = self.packer.pack(BlockKind::TableDefs, &message::write_table_defs(defs, cgroups))?;
+    /// Compresses definitions of tables, and names of what appeared.
+    pub(crate) fn table_defs(&mut self, defs: &[Arc<TableDef>], appeared: &Appeared) -> Result<Block> {
+        let mut block = self.packer.pack(BlockKind::TableDefs, &message::write_table_defs(defs, appeared))?;
         block.header.rows = defs.len() as u32;
         Ok(block)
     }

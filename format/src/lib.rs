@@ -10,6 +10,7 @@
 //! [`writer::Writer`] appends. Reading: [`reader::Tape`] opens and recovers, [`reader::Segment`] decodes one column
 //! group at a time. `docs/tape-format.md` says what every byte means.
 
+pub mod cgroups;
 pub mod class;
 mod column;
 pub mod encode;

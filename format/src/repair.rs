@@ -139,11 +139,11 @@ fn copy<W: Write>(
     let mut defs: Vec<_> = tape.table_defs().values().cloned().collect();
     defs.sort_unstable_by(|a, b| a.name.cmp(&b.name));
     copy.writer.define_always(defs);
-    let mut cgroups = tape.cgroups_since.clone();
+    let mut appeared = tape.appeared.clone();
     if let Some(redactor) = redactor {
-        redactor.cgroups(&mut cgroups);
+        redactor.appeared(&mut appeared);
     }
-    copy.writer.define(&[], &cgroups)?;
+    copy.writer.define(&[], &appeared)?;
     let holes = Walk::new(tape).run(progress, |piece| copy.piece(piece))?;
     let end = copy.end(&holes);
     let reason = end.reason.clone();
@@ -559,7 +559,7 @@ impl<W: Write> Copy<'_, W> {
         let tables = groups & BlockKind::Tables.group_bit() != 0;
         let tables = if tables { tape.segment(i).tables(&dict)? } else { Vec::new() };
         let defs = tables.into_iter().map(|table| table.def).collect();
-        self.writer.segment(EncodedSegment { blocks, info, defs, cgroups: Vec::new() })
+        self.writer.segment(EncodedSegment { blocks, info, defs, appeared: Box::default() })
     }
 
     fn count(&mut self, header: &Header) {

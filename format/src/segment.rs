@@ -15,9 +15,9 @@ use crate::message::{
     URING_BYTES, WAKEUP_BYTES, mapping_bytes,
 };
 use crate::model::{
-    Attached, BlockIo, ByteStatus, Call, Ends, FD_FIRST, Frame, Gap, LedgerRow, MAX_VALUE, Mapping, NetState, Node,
-    ProcessEvent, Sample, SignalEvent, Sleeper, StackOf, Stacks, Switch, SyscallRow, Task, UringOp, Wakeup,
-    cut_mapping,
+    Appeared, Attached, BlockIo, ByteStatus, Call, Container, Ends, FD_FIRST, Frame, Gap, LedgerRow, MAX_VALUE,
+    Mapping, NetState, Node, ProcessEvent, Sample, SignalEvent, Sleeper, StackOf, Stacks, Switch, SyscallRow, Task,
+    UringOp, Wakeup, cut_mapping,
 };
 
 use crate::table::{ColumnDef, TableDef, Type};
@@ -85,7 +85,7 @@ pub struct SegmentData {
     pub(crate) ledger: Vec<LedgerRow>,
     /// Rows of tables, in the order in which they were pushed.
     pub(crate) tables: Vec<TableRows>,
-    pub(crate) cgroups: Vec<(u64, Vec<u8>)>,
+    pub(crate) appeared: Appeared,
 }
 
 impl SegmentData {
@@ -437,7 +437,14 @@ impl SegmentBuilder {
     /// A cgroup appeared, with its number as in [`Task`] and its path.
     pub fn push_cgroup(&mut self, id: u64, path: &[u8]) {
         self.table_bytes += 32 + path.len();
-        self.data.cgroups.push((id, path.to_vec()));
+        self.data.appeared.cgroups.push((id, path.to_vec()));
+    }
+
+    /// What is known of a container, once.
+    pub fn push_container(&mut self, container: Container) {
+        let Container { id, name, image, pod, namespace } = &container;
+        self.table_bytes += 64 + [id, name, image, pod, namespace].map(Vec::len).iter().sum::<usize>();
+        self.data.appeared.containers.push(container);
     }
 
     /// Adds an io_uring operation.
@@ -547,8 +554,8 @@ impl SegmentBuilder {
 
     /// Whether nothing was pushed. Interned tasks, calls, names and nodes alone do not count.
     pub fn is_empty(&self) -> bool {
-        let SegmentData { processes, gaps, cgroups, .. } = &self.data;
-        self.data.most_rows() == 0 && processes.is_empty() && gaps.is_empty() && cgroups.is_empty()
+        let SegmentData { processes, gaps, appeared, .. } = &self.data;
+        self.data.most_rows() == 0 && processes.is_empty() && gaps.is_empty() && appeared.is_empty()
     }
 
     /// Whether it is time to [`Self::finish`]. Check after each push: a segment that grows past this may become too
@@ -621,12 +628,14 @@ fn same(a: &Task, b: &Task) -> bool {
         ns_pid,
         ppid,
         recorded,
+        env,
     } = a;
     (*tid, *pid, *start_ns, *leader_start_ns) == (b.tid, b.pid, b.start_ns, b.leader_start_ns)
         && (*uid, *cgroup_id, *utid, *upid) == (b.uid, b.cgroup_id, b.utid, b.upid)
         && (*ns_tid, *ns_pid, *ppid, *recorded) == (b.ns_tid, b.ns_pid, b.ppid, b.recorded)
         && bytes(comm, &b.comm)
         && bytes(exe, &b.exe)
+        && bytes(env, &b.env)
 }
 
 /// Cuts a value to [`MAX_VALUE`] and marks its status.

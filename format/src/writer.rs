@@ -12,7 +12,7 @@ use crate::error::{Error, Result};
 use crate::footer::Footer;
 use crate::header::{ALIGN, BlockKind, FLAG_CONTINUED, FLAG_CONTINUES, NO_SEGMENT};
 use crate::message::{self, IndexEntry};
-use crate::model::{End, Session};
+use crate::model::{Appeared, End, Session};
 use crate::payload::{Block, Packer, Place};
 use crate::table::TableDef;
 
@@ -100,31 +100,31 @@ impl<W: Write> Writer<W> {
         let mut places = self.append(cp.blocks, NO_SEGMENT)?;
         self.checkpoints.append(&mut places);
         let asked = std::mem::take(&mut self.asked);
-        let defined = self.define(&asked, &[]);
+        let defined = self.define(&asked, &Appeared::default());
         self.asked = asked;
         defined
     }
 
     /// Writes a segment. Segments are numbered in the order of these calls, which must be that of their windows.
     pub fn segment(&mut self, seg: EncodedSegment) -> Result<()> {
-        let EncodedSegment { blocks, mut info, defs, cgroups } = seg;
+        let EncodedSegment { blocks, mut info, defs, appeared } = seg;
         (info.segment, info.chunk) = (self.segments, self.chunk);
         self.chunk_begun = true;
         self.segments = self.segments.saturating_add(1);
-        self.define(&defs, &cgroups)?;
+        self.define(&defs, &appeared)?;
         let blocks = self.append(blocks, info.segment)?;
         self.entries.push(IndexEntry { info, blocks });
         Ok(())
     }
 
-    /// Writes the definitions of tables that the current chunk lacks, so that a chunk is complete, and names of cgroups.
-    pub(crate) fn define(&mut self, defs: &[Arc<TableDef>], cgroups: &[(u64, Vec<u8>)]) -> Result<()> {
+    /// Writes the definitions of tables that the current chunk lacks, so that a chunk is complete, and names of what appeared.
+    pub(crate) fn define(&mut self, defs: &[Arc<TableDef>], appeared: &Appeared) -> Result<()> {
         let new = |def: &&Arc<TableDef>| !self.defined.contains(&message::table_id(def));
         let new: Vec<Arc<TableDef>> = defs.iter().filter(new).cloned().collect();
-        if new.is_empty() && cgroups.is_empty() {
+        if new.is_empty() && appeared.is_empty() {
             return Ok(());
         }
-        let block = Encoder::new(LEVEL).table_defs(&new, cgroups)?;
+        let block = Encoder::new(LEVEL).table_defs(&new, appeared)?;
         let mut places = self.append(vec![block], NO_SEGMENT)?;
         self.table_defs.append(&mut places);
         self.defined.extend(new.iter().map(|def| message::table_id(def)));

@@ -10,8 +10,8 @@ use common::{ID, block_spans, checkpoint, end, session, task};
 use systape_format::exercise::read_segments;
 use systape_format::header::HEADER_LEN;
 use systape_format::model::{
-    Ancestor, Attached, Class, CommandLine, Frame, Function, Mapping, MappingKind, NetState, Node, SignalEvent,
-    SignalKind, StackOf, StackStatus, Symbol, Symbols,
+    Ancestor, Attached, Class, CommandLine, Container, Frame, Function, Mapping, MappingKind, NetState, Node,
+    SignalEvent, SignalKind, StackOf, StackStatus, Symbol, Symbols,
 };
 use systape_format::redact::{Level, PLACEHOLDER, Redactor};
 use systape_format::repair::redact;
@@ -69,9 +69,17 @@ fn marked() -> Vec<u8> {
         arguments: vec![m("Argument.value"), b"-C".to_vec(), b"0".to_vec(), b"--".to_vec(), m("Argument.value")],
         users: vec![(0, m("User.name"))],
         cgroups: vec![(7, m("Cgroup.path"))],
+        containers: vec![Container {
+            id: m("Container.id"),
+            name: m("Container.name"),
+            image: m("Container.image"),
+            pod: m("Container.pod"),
+            namespace: m("Container.namespace"),
+        }],
+        labels: vec![[b"job=".to_vec(), m("Argument.value")].concat()],
         ..session()
     };
-    let task = Task { comm: m("Task.comm"), exe: m("Task.exe"), ..task(0) };
+    let task = Task { comm: m("Task.comm"), exe: m("Task.exe"), env: m("Task.env"), ..task(0) };
     let checkpoint = Checkpoint {
         tasks: vec![task.clone()],
         fd_tables: vec![FdTable {
@@ -262,6 +270,7 @@ fn the_rest_is_as_it_was() {
             assert_eq!(session.target, "command <redacted>");
             let words = [b"<redacted>".as_slice(), b"-C", b"<redacted>"];
             assert_eq!(session.arguments, words);
+            assert_eq!(session.labels, [b"job=<redacted>"]);
             assert_eq!(session.cgroups, [(7, b"<redacted 7>".to_vec())]);
             let net = &new.nets.as_ref().unwrap().as_ref().unwrap()[0];
             assert_eq!((net.sport, net.dport), (0, 0));

@@ -143,10 +143,10 @@ fn bytes() -> impl Strategy<Value = Vec<u8>> {
 
 prop_compose! {
     fn any_task(i: u32)(
-        tid in any::<u32>(), pid in any::<u32>(), start_ns in number(), comm in bytes(), exe in bytes(),
+        tid in any::<u32>(), pid in any::<u32>(), start_ns in number(), comm in bytes(), exe in bytes(), env in bytes(),
         uid in any::<u32>(), cgroup_id in number(), recorded in any::<u32>().prop_map(RecordedFamilies::from_raw),
     ) -> Task {
-        Task { tid, pid, start_ns, leader_start_ns: start_ns, comm, exe, uid, cgroup_id, utid: i, upid: i, ns_tid: 1, ns_pid: 2, ppid: 3, recorded }
+        Task { tid, pid, start_ns, leader_start_ns: start_ns, comm, exe, uid, cgroup_id, utid: i, upid: i, ns_tid: 1, ns_pid: 2, ppid: 3, recorded, env }
     }
 }
 

@@ -90,6 +90,14 @@ pub struct Args {
     #[arg(long, value_name = "FILE:PROVIDER:NAME")]
     pub usdt: Vec<String>,
 
+    /// Keep these environment variables of each process, as its program was started with them: JOB_ID,USER
+    #[arg(long, value_name = "NAME", value_delimiter = ',')]
+    pub env: Vec<String>,
+
+    /// Label the tape, e.g. host=web3; may be given several times
+    #[arg(long, value_name = "KEY=VALUE")]
+    pub label: Vec<String>,
+
     /// Store only calls that take longer than this (milliseconds, or with a unit); all others are counted, so sums stay exact
     #[arg(long, value_name = "MS", value_parser = parse_delay, help_heading = "Counting instead of storing")]
     pub duration: Option<Duration>,

@@ -1,5 +1,6 @@
 //! The command line resolved on this machine: names looked up, sizes rounded, contradictions refused.
 
+use std::collections::HashSet;
 use std::ffi::{CString, OsStr, OsString};
 use std::fs;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -24,7 +25,7 @@ use crate::probes::{Probe, Usdt};
 use crate::sync::Policy;
 use crate::system::{self, is_alive, page_size};
 use crate::tracepoints::Tracepoint;
-use crate::{cgroups, limits, probes, stacks, tracepoints};
+use crate::{cgroups, environ, limits, probes, stacks, tracepoints};
 
 const MAX_RING: u64 = 1 << 30;
 /// Default of --buffer with enough memory, and the least value that works.
@@ -98,6 +99,10 @@ pub struct Config {
     pub probes: Vec<Arc<Probe>>,
     /// Static probes of --usdt.
     pub usdt: Usdt,
+    /// Environment variables to keep.
+    pub env: Arc<environ::Keys>,
+    /// Labels of the tape.
+    pub labels: Vec<String>,
     /// Remarks on what -e asks for.
     notes: Vec<String>,
     /// Follow children.
@@ -204,6 +209,8 @@ impl Config {
             tracepoints: events.tracepoints,
             probes,
             usdt,
+            env: Arc::new(environ::Keys::parse(&args.env)?),
+            labels: labels(args.label)?,
             notes: events.notes,
             inherit: !args.no_inherit,
             with_self: args.with_self,
@@ -320,6 +327,28 @@ fn buffer_size(asked: Option<u64>) -> Result<u64> {
         bail!("--buffer: it takes at least {} MiB", LEAST_BUFFER >> 20);
     }
     Ok(size)
+}
+
+/// Labels as typed, a key once.
+fn labels(words: Vec<String>) -> Result<Vec<String>> {
+    const MOST: usize = 64;
+    const MOST_BYTES: usize = 1024;
+    let mut keys = HashSet::new();
+    for word in &words {
+        match word.split_once('=') {
+            Some((key, _)) if !key.is_empty() && word.len() <= MOST_BYTES => {
+                if !keys.insert(key) {
+                    bail!("--label {word}: there is a label {key} already");
+                }
+            }
+            Some((key, _)) if !key.is_empty() => bail!("--label {key}: a label takes {MOST_BYTES} bytes"),
+            _ => bail!("--label {word}: write it as KEY=VALUE, such as host=web3"),
+        }
+    }
+    if words.len() > MOST {
+        bail!("--label: {} labels; a tape takes {MOST}", words.len());
+    }
+    Ok(words)
 }
 
 fn resolve_user(text: &str) -> Result<u32> {

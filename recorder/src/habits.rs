@@ -53,7 +53,7 @@ const HABITS: &systape_cli::Habits = &[
         "the last minutes alone cannot be kept yet; --duration MS keeps a long recording small",
     ),
     (&["-P", "--trace-path"], "all paths are recorded; 'analyze -P PATH' lists the calls on one"),
-    (&["-E", "--env"], "set it in front of the command: env NAME=VALUE record ..."),
+    (&["-E"], "set it in front of the command: env NAME=VALUE record ..."),
     (
         &["-b", "--detach-on", "-I", "--interruptible", "--debug", "--daemonize", "--argv0", "--seccomp-bpf", "--kvm"],
         "strace alone has it",

@@ -116,7 +116,7 @@ pub fn record(config: &Config) -> Result<u8> {
     let started = Instant::now();
     let window_open = prepared.window_open;
     let Some((pipeline, snaps, walker)) = prepared.begin(config, opened)? else { return Ok(FAILED) };
-    let start = start::read(snaps, child.as_ref().map(Child::pid), move || walker.sockets());
+    let start = start::read(snaps, child.as_ref().map(Child::pid), &config.env, move || walker.sockets());
     if let Some(words) = start::words(&start.unread) {
         say(words);
     }
@@ -185,6 +185,7 @@ impl Prepared {
             window_open,
             flush: config.flush,
             stacks: config.stacks.clone(),
+            env: Arc::clone(&config.env),
             targets: Targets::new(config, RecordedFamilies::of(&about.families), programs.own_pid()),
             own_pid: programs.own_pid(),
             nested: programs.is_nested(),

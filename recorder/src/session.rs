@@ -14,7 +14,7 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use crate::config::Config;
 use crate::patient::Asked;
-use crate::{cgroups, clock, devices, rights, system};
+use crate::{cgroups, clock, containers, devices, rights, system};
 
 /// Longest time to read files about the machine, all together: the command waits for it. They take milliseconds.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -83,13 +83,21 @@ pub(crate) fn collect(config: &Config) -> Session {
         notes: notes.into_iter().map(String::into_bytes).collect(),
         left_out: Vec::new(),
         preemptible: false,
+        labels: config.labels.iter().map(|label| label.clone().into_bytes()).collect(),
+        env_keys: config.env.names().map(|name| name.as_bytes().to_vec()).collect(),
+        containers: Vec::new(),
     }
 }
 
-/// Adds the names of cgroups. From the start of the window on the programs tell of new ones, so they are read after it.
+/// Adds the names of cgroups and containers. From the start of the window on the programs tell of new ones, so they are read after it.
 pub(crate) fn name_cgroups(session: &mut Session) {
-    match Asked::new("cgroups", cgroups::names).get(Instant::now() + PATIENCE) {
-        Some(names) => session.cgroups = names,
+    let named = || {
+        let cgroups = cgroups::names();
+        let containers = containers::of(cgroups.iter().map(|(_, path)| path.as_slice()));
+        (cgroups, containers)
+    };
+    match Asked::new("cgroups", named).get(Instant::now() + PATIENCE) {
+        Some(names) => (session.cgroups, session.containers) = names,
         None => session.notes.push(b"could not be read in time, so unknown: names of cgroups".to_vec()),
     }
 }

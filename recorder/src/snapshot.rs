@@ -9,6 +9,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use crate::environ::{self, Keys};
 use crate::patient::Moved;
 use crate::tasks::Argv;
 use crate::{bounded, clock};
@@ -59,6 +60,8 @@ pub(crate) struct Process {
     pub exe: Vec<u8>,
     /// Arguments, read by [`argv`]; None when not readable or a kernel thread.
     pub argv: Option<Arc<Argv>>,
+    /// Environment variables that are kept, read by [`environ`]; empty when not readable.
+    pub env: Vec<u8>,
     /// Current directory; None when not readable.
     pub cwd: Option<Vec<u8>>,
     /// Open files: number, name, closed by exec. None when not readable.
@@ -88,6 +91,18 @@ pub(crate) fn argv(here: u32) -> Option<Arc<Argv>> {
     (!bytes.is_empty()).then(|| Argv::cut(bytes, full))
 }
 
+/// The variables `keys` of the environment with which a process began; empty when none are asked for or they are not
+/// readable.
+pub(crate) fn environ(here: u32, keys: &Keys) -> Vec<u8> {
+    if keys.is_empty() {
+        return Vec::new();
+    }
+    match bounded::head(format!("/proc/{here}/environ"), environ::MOST_BYTES) {
+        Ok(bounded::Head { bytes, cut }) => keys.kept(&bytes, !cut),
+        Err(_) => Vec::new(),
+    }
+}
+
 /// Reads one process except for its arguments: `pid` on the machine, `here` in this pid namespace. There is no /proc/0:
 /// of a process that is not visible nothing is known. Names of open files may use the rest of `room`.
 ///
@@ -98,7 +113,7 @@ pub(crate) fn process(pid: u32, here: u32, room: &Room, moved: &Moved) -> Proces
     let exe = exe(here);
     let most = room.left().min(FILES_MOST);
     let (fds, cut) = open_files(&dir, most, moved).map_or((None, false), |(fds, cut)| (Some(fds), cut));
-    let process = Process { pid, to: clock::monotonic(), exe, argv: None, cwd, fds, cut };
+    let process = Process { pid, to: clock::monotonic(), exe, argv: None, env: Vec::new(), cwd, fds, cut };
     room.take(process.cost());
     process
 }
@@ -106,7 +121,7 @@ pub(crate) fn process(pid: u32, here: u32, room: &Room, moved: &Moved) -> Proces
 impl Process {
     /// One that could not be read until `now`.
     pub(crate) fn unknown(pid: u32, now: u64) -> Self {
-        Self { pid, to: now, exe: Vec::new(), argv: None, cwd: None, fds: None, cut: false }
+        Self { pid, to: now, exe: Vec::new(), argv: None, env: Vec::new(), cwd: None, fds: None, cut: false }
     }
 
     /// Bytes that its open files took of `room`.

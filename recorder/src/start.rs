@@ -7,6 +7,7 @@ use systape_bpf::wire::{Snap, Socket, comm};
 
 use crate::clock;
 use crate::encode::{Start, Unread};
+use crate::environ::Keys;
 use crate::patient::{Moved, each};
 use crate::snapshot::{self, Process, Room};
 use crate::tasks::Argv;
@@ -18,31 +19,42 @@ enum Part {
     Files,
     /// Arguments.
     Argv,
+    /// Variables of the environment.
+    Environ,
 }
 
 enum Answer {
     Files(Process),
     Argv(Option<Arc<Argv>>),
+    Environ(Vec<u8>),
 }
 
-/// Reads the recorded processes of `snaps`, `first` (as in /proc) before all others, and with `sockets` what their
-/// sockets are called.
-pub(crate) fn read(snaps: Vec<Snap>, first: Option<u32>, sockets: impl FnOnce() -> Vec<Socket>) -> Start {
+/// Reads the recorded processes of `snaps`, `first` (as in /proc) before all others, with the variables `env` of their
+/// environments, and with `sockets` what their sockets are called.
+pub(crate) fn read(
+    snaps: Vec<Snap>,
+    first: Option<u32>,
+    env: &Arc<Keys>,
+    sockets: impl FnOnce() -> Vec<Socket>,
+) -> Start {
     // soon, because what connections do until then is not known; what calls change meanwhile is left out later
     let sockets = sockets();
     let pids = processes(&snaps, first);
     // what may wait for a process's mmap lock comes when everything else is known
     let part = |part: Part| pids.iter().map(move |&(pid, here)| (part, pid, here));
-    let jobs: Vec<_> = part(Part::Files).chain(part(Part::Argv)).collect();
+    let environ = part(Part::Environ).filter(|_| !env.is_empty());
+    let jobs: Vec<_> = part(Part::Files).chain(part(Part::Argv)).chain(environ).collect();
     let room = Room::default();
     let mut processes: BTreeMap<u32, Process> = BTreeMap::new();
     let mut arguments: BTreeMap<u32, Arc<Argv>> = BTreeMap::new();
+    let mut environs: BTreeMap<u32, Vec<u8>> = BTreeMap::new();
     let asked = jobs.clone();
-    let unread = each("start", jobs, work(room), |number, answer| {
+    let unread = each("start", jobs, work(room, Arc::clone(env)), |number, answer| {
         let pid = asked[number].1;
         match answer {
             Answer::Files(process) => drop(processes.insert(pid, process)),
             Answer::Argv(argv) => drop(argv.map(|argv| arguments.insert(pid, argv))),
+            Answer::Environ(env) => drop(environs.insert(pid, env)),
         }
     });
     let done = clock::monotonic();
@@ -53,6 +65,7 @@ pub(crate) fn read(snaps: Vec<Snap>, first: Option<u32>, sockets: impl FnOnce() 
     }
     for (pid, process) in &mut processes {
         process.argv = arguments.remove(pid);
+        process.env = environs.remove(pid).unwrap_or_default();
     }
     let processes = processes.into_values().collect();
     Start { snaps, processes, sockets, unread, done }
@@ -67,21 +80,24 @@ fn processes(snaps: &[Snap], first: Option<u32>) -> Vec<(u32, u32)> {
     pids
 }
 
-fn work(room: Room) -> impl Fn((Part, u32, u32), &Moved) -> Answer + Clone + Send + 'static {
+fn work(room: Room, env: Arc<Keys>) -> impl Fn((Part, u32, u32), &Moved) -> Answer + Clone + Send + 'static {
     move |(part, pid, here), moved| match part {
         Part::Files => Answer::Files(snapshot::process(pid, here, &room, moved)),
         Part::Argv => Answer::Argv(snapshot::argv(here)),
+        Part::Environ => Answer::Environ(snapshot::environ(here, &env)),
     }
 }
 
 /// The missing parts, by process.
 fn unread_parts(snaps: &[Snap], parts: impl Iterator<Item = (Part, u32)>) -> Vec<Unread> {
     let mut missing: BTreeMap<u32, (bool, bool)> = BTreeMap::new();
-    for (part, pid) in parts {
+    // of an environment each task says that it is not known
+    for (part, pid) in parts.filter(|(part, _)| !matches!(part, Part::Environ)) {
         let (files, argv) = missing.entry(pid).or_default();
         match part {
             Part::Files => *files = true,
             Part::Argv => *argv = true,
+            Part::Environ => {}
         }
     }
     let name = |pid| snaps.iter().find(|s| s.task.id.tid == pid).map(|s| comm(&s.task.comm)).unwrap_or_default();
@@ -136,7 +152,7 @@ mod tests {
     #[test]
     fn what_is_there_is_read() {
         let own = std::process::id();
-        let start = read(vec![snap(own, 1), snap(u32::MAX, 1)], None, Vec::new);
+        let start = read(vec![snap(own, 1), snap(u32::MAX, 1)], None, &Arc::default(), Vec::new);
         assert_eq!(start.unread, []);
         let me = start.processes.iter().find(|process| process.pid == own).unwrap();
         assert!(me.argv.is_some() && me.fds.is_some() && me.to <= start.done);

@@ -126,13 +126,13 @@ impl Tasks {
         Self { nested, targets, ..Self::default() }
     }
 
-    /// A task in the tape's form: without the executable if it is not a target.
+    /// A task in the tape's form: without executable and environment if it is not a target.
     pub(crate) fn on_tape(&self, id: TaskId) -> Cow<'_, Task> {
         let Entry { task, sender, .. } = self.get(id);
-        if task.exe.is_empty() || task.recorded.anything() || *sender {
+        if (task.exe.is_empty() && task.env.is_empty()) || task.recorded.anything() || *sender {
             return Cow::Borrowed(task);
         }
-        Cow::Owned(Task { exe: Vec::new(), ..task.clone() })
+        Cow::Owned(Task { exe: Vec::new(), env: Vec::new(), ..task.clone() })
     }
 
     /// Whether the task is a target.
@@ -183,10 +183,11 @@ impl Tasks {
         let id = self.find_or_add(&wire.id);
         let recorded = self.targets.told(wire);
         let entry = self.get_mut(id);
-        let exe = std::mem::take(&mut entry.task.exe);
+        let (exe, env) = (std::mem::take(&mut entry.task.exe), std::mem::take(&mut entry.task.env));
         entry.task = Task {
             comm: comm_of(&wire.comm),
             exe,
+            env,
             uid: wire.uid,
             cgroup_id: wire.cgroup_id,
             ns_tid: wire.ns_tid,
@@ -291,11 +292,11 @@ impl Tasks {
         same_process: bool,
         shares_fs: bool,
     ) -> TaskId {
-        let (exe, argv, files, cwd) = {
+        let (exe, env, argv, files, cwd) = {
             let p = self.get(parent);
             // a cwd shared with another process can change there unseen
             let cwd = if shares_fs && !same_process { None } else { p.cwd.clone() };
-            (p.task.exe.clone(), p.argv.clone(), p.files, cwd)
+            (p.task.exe.clone(), p.task.env.clone(), p.argv.clone(), p.files, cwd)
         };
         let id = self.learn(child);
         let table = if shares_files {
@@ -308,7 +309,7 @@ impl Tasks {
         let old = std::mem::replace(&mut self.get_mut(id).files, table);
         self.drop_table(old);
         let entry = self.get_mut(id);
-        entry.task.exe = exe;
+        (entry.task.exe, entry.task.env) = (exe, env);
         entry.argv = argv;
         entry.cwd = cwd;
         id

@@ -84,6 +84,7 @@ const ANSWERED: &[(&str, &str)] = &[
     ("-x ls", "--failure"),
     ("-P /etc ls", "paths"),
     ("-E A=b ls", "env"),
+    ("--env A=b ls", "env A=b record"),
     ("-A ls", "FILE.old"),
     ("-S ls", "analyze -s"),
     ("--stack-trace ls", "-g"),

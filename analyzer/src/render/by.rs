@@ -21,9 +21,15 @@ systape_format::tables! {
         cgroup: Str [Path] "path of its cgroup, of a block I/O of the one it is charged to; null: not known"
         cgroup_id: Wide "its number; null: not known"
         container: Str [Path] "id of the container of its cgroup; empty: in none; null: not known"
+        container_name: Str [Path] "its name; null: the files of its runtime do not say, or it is in none"
+        image: Str [Path] "its image, likewise"
         systemd_unit: Str [Path] "unit of systemd, likewise"
         pod: Str [Path] "uid of the pod of Kubernetes, likewise"
+        pod_name: Str [Path] "its name, as files of a container in it say; null: they do not"
+        namespace: Str [Path] "its namespace, likewise"
         job: Str [Path] "job of a batch system, `slurm:JOB.STEP` or `condor:SLOT`, likewise"
+        env: Str [Command] "variables of the environment with which its program was started (`record --env`): `JOB=17 STAGE=test`, `JOB=?` of one that is not known; empty: none of them was set; null: not known"
+        label: Str [Command] "labels of the tape (`record --label`); empty: it has none"
         cpu: Int "CPU, of a call the one it ended on; null: not known"
         abi: Word "`x86_64`, `i386`, `x32`, `aarch64`, `unknown`; null: in no call"
         syscall: Word "name of the call; of a thread in none `[user]`, `[kernel]` (a kernel thread) or `?`"
@@ -50,10 +56,12 @@ fn names(by: By) -> &'static [&'static str] {
         By::Comm => &["comm"],
         By::Uid => &["uid"],
         By::Cgroup => &["cgroup", "cgroup_id"],
-        By::Container => &["container"],
+        By::Container => &["container", "container_name", "image"],
         By::Unit => &["systemd_unit"],
-        By::Pod => &["pod"],
+        By::Pod => &["pod", "pod_name", "namespace"],
         By::Job => &["job"],
+        By::Env => &["env"],
+        By::Label => &["label"],
         By::Cpu => &["cpu"],
         By::Syscall => &["abi", "syscall"],
         By::File => &["file"],
@@ -67,6 +75,11 @@ fn names(by: By) -> &'static [&'static str] {
         By::Cause => &["cause"],
         By::Op => &["op"],
     }
+}
+
+/// Whether a column has the value of its key itself, not what else is known of it.
+pub(crate) fn is_value(by: By, column: &str) -> bool {
+    names(by).first() == Some(&column)
 }
 
 /// The keys of the columns of `keys`, in their order; a column common to two keys occurs once.

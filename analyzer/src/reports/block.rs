@@ -200,8 +200,7 @@ fn sums(
     let view = table::View {
         keys: &keys,
         folded: &folded,
-        session: context.question.tape.session(),
-        devices,
+        names: by::Names { session: context.question.tape.session(), devices, of_cgroup: &folded.of_cgroup },
         complete: context.question.loss.complete(),
     };
     match config.format.rows() {

@@ -42,7 +42,7 @@ systape_format::tables! {
 }
 
 /// The keys that events can have. The file is that of the table's first column with a path.
-const KNOWN: [By; 13] = [
+const KNOWN: [By; 15] = [
     By::Pid,
     By::Tid,
     By::Comm,
@@ -52,6 +52,8 @@ const KNOWN: [By; 13] = [
     By::Unit,
     By::Pod,
     By::Job,
+    By::Env,
+    By::Label,
     By::Cpu,
     By::File,
     By::Dir,

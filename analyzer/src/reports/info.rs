@@ -57,6 +57,8 @@ systape_format::tables! {
         target: Word [Command] "what was recorded, in words; null: not known"
         selection: Nested [Command] "its `-e`, an array of strings; null: not known"
         call_filters: Nested [Command] "options by which only some calls were stored, the others counted; null: not known"
+        labels: Nested [Command] "labels of the tape (`record --label`), an array of `KEY=VALUE`; null: not known"
+        env_keys: Nested [Command] "variables of the environment that it has of each process (`record --env`), an array of names; null: not known"
         redacted: Nested "classes of data that were taken out; null: not known"
         left_out: Nested "`[{family, program, reason}]`: kinds of event that were asked for and that the kernel did not let be captured; `program`: the BPF program it refused (null: something else was missing); null: not known"
         hostname: Str [Host] "name of the machine; null: not known"
@@ -278,6 +280,7 @@ impl<'a> Facts<'a> {
         row.set("clock_samples", self.clock.samples()).set("command", said(whole, words(&session.arguments)));
         row.set("target", said(whole, &*session.target)).set("selection", said(whole, words(&session.selection)));
         row.set("call_filters", said(whole, words(&session.call_filters)));
+        row.set("labels", said(whole, words(&session.labels))).set("env_keys", said(whole, words(&session.env_keys)));
         row.set("redacted", said(whole, Value::from(taken_out(session))));
         row.set("left_out", said(whole, session.left_out.iter().map(left_out).collect::<Value>()));
         row.set("hostname", said(whole, &session.hostname)).set("boot_id", said(whole, &*session.boot_id));
@@ -413,6 +416,11 @@ impl<'a> Facts<'a> {
         if !session.call_filters.is_empty() {
             let filters = printable(&session.call_filters.join(&b' '));
             lines.add("stored", &format!("only some calls ({filters}); the ledger counts the others"));
+        }
+        for (what, words) in [("labels", &session.labels), ("variables", &session.env_keys)] {
+            if !words.is_empty() {
+                lines.whole(what, &printable(&words.join(&b' ')));
+            }
         }
         lines.add("host", &printable(&session.hostname));
         let kernel =

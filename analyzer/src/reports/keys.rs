@@ -4,6 +4,7 @@ use systape_format::model::{Session, Task};
 
 use crate::derive::runs::keys::task_text;
 use crate::derive::summary::plan::Plan;
+use crate::render::by::is_value;
 use crate::render::cell::Cell;
 use crate::render::row::{some, user};
 use crate::table::calls::CallBook;
@@ -51,7 +52,11 @@ impl<'a> Keys<'a> {
             (By::Errno, Value::Number(errno)) => errno_text(*errno as u16).into(),
             // no path is empty, nor a name of the others
             (By::File | By::Dir | By::Ext | By::Peer, Value::None) => "".into(),
-            (By::Container | By::Unit | By::Pod | By::Job, Value::None) => "".into(),
+            (By::Container | By::Pod, value) if !is_value(by, name) => match value {
+                Value::Text(id) => self.words.plan.of_cgroup().fact((by, name), id).into(),
+                _ => Cell::Null,
+            },
+            (By::Container | By::Unit | By::Pod | By::Job | By::Env | By::Label, Value::None) => "".into(),
             (By::Port, Value::None) => 0_u32.into(),
             (_, Value::Number(number)) => (*number).into(),
             (_, Value::Text(text)) => (&**text).into(),
@@ -87,6 +92,7 @@ impl<'a> Keys<'a> {
             (By::Uid, Value::Number(uid), _) => words::user(self.words.session, *uid as u32),
             (By::Cgroup, Value::Number(id), _) => words::cgroup(self.words.session, *id),
             (_, Value::Number(number), _) => number.to_string(),
+            (By::Container | By::Pod, Value::Text(id), _) => self.words.plan.of_cgroup().text(by, id),
             (_, Value::Text(text), _) => escaped(text),
             (_, Value::None, _) => "-".to_owned(),
             (_, Value::Unknown | Value::Task(..), _) => "?".to_owned(),

@@ -68,8 +68,8 @@ struct Options {
 
 /// The keys that `offcpu` and `states` can have.
 pub(super) fn keys_of(config: &Config) -> Result<Vec<By>> {
-    use By::{Cgroup, Comm, Container, File, Job, Pid, Pod, State, Syscall, Tid, Uid, Unit};
-    let known = [Comm, Tid, Pid, State, Syscall, File, Cgroup, Container, Unit, Pod, Job, Uid];
+    use By::{Cgroup, Comm, Container, Env, File, Job, Pid, Pod, State, Syscall, Tid, Uid, Unit};
+    let known = [Comm, Tid, Pid, State, Syscall, File, Cgroup, Container, Unit, Pod, Job, Env, Uid];
     By::parse(&config.by, &known, &config.view.title())
 }
 

@@ -47,7 +47,8 @@ pub(crate) static VIEW: View = View {
 };
 
 /// Key of one histogram.
-const KEYS: &[By] = &[By::Tid, By::Pid, By::Cgroup, By::Container, By::Unit, By::Pod, By::Job, By::Cpu, By::Comm];
+const KEYS: &[By] =
+    &[By::Tid, By::Pid, By::Cgroup, By::Container, By::Unit, By::Pod, By::Job, By::Env, By::Cpu, By::Comm];
 
 /// Prints the answer for `config`.
 fn run(config: &Config, tape: &Tape) -> Result<Verdict> {

@@ -1,5 +1,7 @@
 //! What a cgroup belongs to, by its path alone: systemd unit, container, pod, job of a batch system.
 
+use systape_format::cgroups;
+
 /// See the module; None = to none, as far as the path tells.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Owners {
@@ -19,7 +21,7 @@ impl Owners {
         let parts: Vec<&str> = path.split('/').filter(|part| !part.is_empty()).collect();
         Self {
             unit: unit(&parts),
-            container: parts.iter().rev().find_map(|part| container(part)).map(str::to_owned),
+            container: cgroups::container(path).map(str::to_owned),
             pod: parts.iter().rev().find_map(|part| pod(part)),
             job: slurm(&parts).or_else(|| parts.iter().rev().find_map(|part| condor(part))),
         }
@@ -36,18 +38,6 @@ fn unit(parts: &[&str]) -> Option<String> {
     let name = last(&[".service", ".scope", ".socket", ".mount", ".swap"]).or_else(|| last(&[".slice"]))?;
     // the names that cgroups have themselves, as "cgroup.procs", are escaped
     Some(name.strip_prefix('_').unwrap_or(name).to_owned())
-}
-
-/// `ID`, `docker-ID.scope`, `libpod-ID`, `crio-ID.scope`, `cri-containerd-ID.scope`, `system.slice:cri-containerd:ID`.
-fn container(part: &str) -> Option<&str> {
-    let name = part.strip_suffix(".scope").unwrap_or(part);
-    let (before, id) = name.rsplit_once(['-', ':']).unwrap_or(("", name));
-    // the process that watches the container (podman, cri-o)
-    (is_id(id) && !before.ends_with("conmon")).then_some(id)
-}
-
-fn is_id(text: &str) -> bool {
-    text.len() == 64 && text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
 }
 
 /// `podUID` below kubepods, `kubepods-burstable-podUID.slice` with `_` for `-`. Pods that a node makes itself have 32 digits.

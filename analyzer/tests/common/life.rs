@@ -56,6 +56,7 @@ fn task(pid: u32) -> Task {
         ns_pid: if pid == 950 { 7 } else { pid },
         ppid,
         recorded: RecordedFamilies::NOT_SAID,
+        env: Vec::new(),
     }
 }
 

@@ -37,6 +37,7 @@ fn window(rng: &mut Rng, now: &mut u64, rows: usize) -> Window {
         ns_pid: 4711,
         ppid: 4000,
         recorded: RecordedFamilies::of(&[Family::Syscall, Family::Process]),
+        env: Vec::new(),
     };
     let row = |n: usize| {
         let write = n as u32 % 2;

@@ -186,6 +186,7 @@ impl People {
             ns_pid: pid,
             ppid: if process == 0 { 0 } else { Self::pid(self.parent(process)) },
             recorded: RecordedFamilies::of(&[Family::Syscall, Family::Process]),
+            env: Vec::new(),
         }
     }
 

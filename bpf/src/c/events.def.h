@@ -83,6 +83,7 @@ KIND(ROW, Row, wire_row, ts, Tail, "A row of a table: the record, a word for eac
 KIND(TRACEPOINT, Tracepoint, wire_tracepoint, row.ts, Tail, "An event of a tracepoint that was asked for by name.")
 KIND(PROBE, Probe, wire_probe, row.ts, Tail, "A function that was asked for was entered, or returned.")
 KIND(STATIC, Static, wire_static, row.ts, Tail, "A place of a static probe was reached.")
+KIND(ENVIRON, Environ, wire_environ, ts, Tail, "A part of the environment that a program was started with: the record, the bytes.")
 KIND(STACK, Stack, wire_stack, ts, Apart, "A stack.")
 
 /*
@@ -132,6 +133,8 @@ TRACEPOINT(sys_exit_stack, Stack, sys_exit, 0, IfAsked, Stacks(Syscall))
 
 TRACEPOINT(sched_process_fork, Process, sched_process_fork, 0, Always, Essential)
 TRACEPOINT(sched_process_exec, Process, sched_process_exec, 0, Always, Essential)
+TRACEPOINT(exec_environ, Process, sched_process_exec, 0, IfAsked,
+	   Alone("environment variables of programs that start are not known"))
 TRACEPOINT(sched_process_exit, Process, sched_process_exit, 0, Always, Essential)
 TRACEPOINT(cgroup_attach_task, Process, cgroup_attach_task, 0, Always, Essential)
 TRACEPOINT(cgroup_mkdir, Process, cgroup_mkdir, 0, IfThere, Alone("cgroups made during the recording have numbers instead of names"))

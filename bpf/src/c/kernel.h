@@ -305,7 +305,7 @@ struct rw_semaphore {
 
 struct mm_struct {
 	struct rw_semaphore mmap_lock; /* 5.8 */
-	unsigned long arg_start, arg_end;
+	unsigned long arg_start, arg_end, env_start, env_end;
 	unsigned long start_stack;
 	unsigned long start_brk, brk;
 	unsigned long start_code;

@@ -277,6 +277,7 @@ struct slot {
 		struct wire_syscall rec;
 		struct wire_exec exec;
 		struct wire_cgroup cgroup;
+		struct wire_environ environ;
 	};
 	u8 data[SLOT_DATA + STRING_MAX + 8];
 };

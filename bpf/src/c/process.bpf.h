@@ -163,6 +163,49 @@ int BPF_PROG(sched_process_exec, struct task_struct *task, int old_pid, struct l
 	return 0;
 }
 
+#define ENVIRON_PARTS 8
+
+/*
+ * The environment of a program that begins, in parts: with --env. It comes behind
+ * the record of the exec, because the program above is attached before this one.
+ */
+int BPF_PROG(exec_environ, struct task_struct *task)
+{
+	unsigned long start, end;
+	struct slot *s;
+	u32 index, len;
+
+	if (window != WINDOW_OPEN || !life_is_recorded(task, state_of(task, false)))
+		return 0;
+	s = slot_get(&index);
+	if (!s)
+		return 0;
+	start = BPF_CORE_READ(task, mm, env_start);
+	end = BPF_CORE_READ(task, mm, env_end);
+	__builtin_memset(&s->environ, 0, sizeof(s->environ));
+	s->environ.hdr.kind = WIRE_ENVIRON;
+	s->environ.hdr.cpu = bpf_get_smp_processor_id();
+	fill_ident(&s->environ.id, task);
+	s->environ.full = end - start;
+	for (u32 i = 0; i < ENVIRON_PARTS; i++) {
+		u64 left = end - start - (u64)i * ARGV_MAX;
+
+		len = left > ARGV_MAX ? ARGV_MAX : left;
+		len &= ARGV_MAX;
+		s->environ.last = left <= ARGV_MAX || i == ENVIRON_PARTS - 1;
+		s->environ.offset = i * ARGV_MAX;
+		s->environ.ts = bpf_ktime_get_ns();
+		if (len && bpf_probe_read_user(s->data, len, (void *)start + i * ARGV_MAX))
+			break;
+		s->environ.len = len;
+		send_process(s, sizeof(struct wire_environ) + len);
+		if (s->environ.last)
+			break;
+	}
+	slot_put(index);
+	return 0;
+}
+
 int BPF_PROG(sched_process_exit, struct task_struct *task)
 {
 	const struct sc_desc *d;

@@ -117,6 +117,19 @@ struct wire_exec {
 };
 _Static_assert(sizeof(struct wire_exec) == sizeof(struct wire_syscall), "data of both starts at one place");
 
+/* A part of the environment that a program was started with. */
+struct wire_environ {
+	struct wire_hdr hdr;
+	struct wire_ident id;
+	u64 ts;
+	u32 offset; /* of this part */
+	u32 full; /* all of it */
+	u16 len; /* of this part, behind the record */
+	u8 last; /* no more is sent */
+	u8 pad[125]; /* as long as wire_syscall */
+};
+_Static_assert(sizeof(struct wire_environ) == sizeof(struct wire_syscall), "data of both starts at one place");
+
 struct wire_exit {
 	struct wire_hdr hdr; /* flags: seccomp mode */
 	struct wire_ident id;

@@ -15,7 +15,7 @@ const MAX_TASKS: u32 = MAX_ROWS + 65536;
 
 /// Most bytes of a task in a message.
 pub(crate) fn task_bytes(t: &Task) -> usize {
-    80 + t.comm.len().next_multiple_of(8) + t.exe.len().next_multiple_of(8)
+    88 + [&t.comm, &t.exe, &t.env].map(|bytes| bytes.len().next_multiple_of(8)).iter().sum::<usize>()
 }
 
 type Tasks<'a> = capnp::struct_list::Builder<'a, schema::task::Owned>;
@@ -38,6 +38,7 @@ pub(super) fn write_tasks(mut list: Tasks<'_>, tasks: &[Task]) {
         b.set_ns_pid(t.ns_pid);
         b.set_ppid(t.ppid);
         b.set_recorded(t.recorded.raw());
+        b.set_env(&t.env);
     }
 }
 
@@ -68,6 +69,7 @@ pub(super) fn read_tasks(
             ns_pid: r.get_ns_pid(),
             ppid: r.get_ppid(),
             recorded: RecordedFamilies::from_raw(r.get_recorded()),
+            env: data(what, r.get_env())?,
         });
     }
     Ok(tasks)

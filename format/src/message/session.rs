@@ -4,7 +4,8 @@ use super::{data, read_clock, text, write_clock};
 use crate::error::{Result, capnp_err};
 use crate::header::Header;
 use crate::model::{
-    Class, DeviceLink, End, Extent, Family, LeftOut, Session, StackMode, StackOf, StackSettings, SyscallFormat,
+    Class, Container, DeviceLink, End, Extent, Family, LeftOut, Session, StackMode, StackOf, StackSettings,
+    SyscallFormat,
 };
 use crate::payload::{Message, list_len, new_message, plain_len};
 use crate::trace_capnp as schema;
@@ -73,6 +74,9 @@ pub(crate) fn write_session(s: &Session) -> Builder<HeapAllocator> {
         b.set_id(*id);
         b.set_path(path);
     }
+    write_containers(b.reborrow().init_containers(s.containers.len() as u32), &s.containers);
+    write_arguments(b.reborrow().init_labels(s.labels.len() as u32), &s.labels);
+    write_arguments(b.reborrow().init_env_keys(s.env_keys.len() as u32), &s.env_keys);
     b.set_ring_bytes(s.ring_bytes);
     write_links(b.reborrow().init_device_links(s.device_links.len() as u32), &s.device_links);
     let mut list = b.reborrow().init_families(s.families.len() as u32);
@@ -245,6 +249,9 @@ pub(crate) fn read_session(header: &Header, message: &Message<'_>) -> Result<Ses
         window_open: r.get_window_open(),
         ring_bytes: r.get_ring_bytes(),
         notes: read_arguments(header, "notes", r.get_notes())?,
+        labels: read_arguments(header, "labels", r.get_labels())?,
+        env_keys: read_arguments(header, "envKeys", r.get_env_keys())?,
+        containers: read_containers(SESSION, header, r.get_containers())?,
         with_self: r.get_with_self(),
         preemptible: r.get_preemptible(),
         registers_unknown: r.get_registers_unknown(),
@@ -301,6 +308,40 @@ pub(crate) fn read_session(header: &Header, message: &Message<'_>) -> Result<Ses
     let redacted = read_texts(header, "redacted", r.get_redacted())?;
     s.redacted = redacted.iter().filter_map(|name| Class::named(name)).collect();
     Ok(s)
+}
+
+type Containers<'a> = capnp::struct_list::Builder<'a, schema::container::Owned>;
+
+/// Fills a list of containers.
+pub(super) fn write_containers(mut list: Containers<'_>, containers: &[Container]) {
+    for (at, container) in containers.iter().enumerate() {
+        let mut b = list.reborrow().get(at as u32);
+        b.set_id(&container.id);
+        b.set_name(&container.name);
+        b.set_image(&container.image);
+        b.set_pod(&container.pod);
+        b.set_namespace(&container.namespace);
+    }
+}
+
+/// A list of containers.
+pub(super) fn read_containers(
+    what: &'static str,
+    header: &Header,
+    list: capnp::Result<capnp::struct_list::Reader<'_, schema::container::Owned>>,
+) -> Result<Vec<Container>> {
+    let list = list.map_err(capnp_err(what))?;
+    list_len::<schema::container::Builder<'_>>(what, "containers", list.len(), header)?;
+    let read = |r: schema::container::Reader<'_>| -> Result<Container> {
+        Ok(Container {
+            id: data(what, r.get_id())?,
+            name: data(what, r.get_name())?,
+            image: data(what, r.get_image())?,
+            pod: data(what, r.get_pod())?,
+            namespace: data(what, r.get_namespace())?,
+        })
+    };
+    list.iter().map(read).collect()
 }
 
 /// Our number for a family in a message; the two enums have the same values.

@@ -5,10 +5,11 @@ use std::sync::Arc;
 
 use super::data;
 use super::rows::{Rows, deltas, rows_of};
+use super::session::{read_containers, write_containers};
 use crate::column::{put, put_signed};
 use crate::error::{Error, Result, capnp_err};
 use crate::header::{Header, MAX_ROWS};
-use crate::model::Class;
+use crate::model::{Appeared, Class};
 use crate::payload::{Message, list_len, new_message, plain_len};
 use crate::table::{ColumnDef, TableDef, Type};
 use crate::tables::{MAX_CELLS, MAX_COLUMNS, MAX_TABLES, TableRows, fault};
@@ -63,14 +64,16 @@ pub(crate) fn table_id(def: &TableDef) -> u64 {
 pub(crate) struct Definitions {
     /// Tables.
     pub tables: Vec<Arc<TableDef>>,
-    /// Cgroups: id, path.
-    pub cgroups: Vec<(u64, Vec<u8>)>,
+    /// Names of what appeared since the recording began.
+    pub appeared: Appeared,
 }
 
-/// The message that defines tables and names cgroups.
-pub(crate) fn write_table_defs(defs: &[Arc<TableDef>], cgroups: &[(u64, Vec<u8>)]) -> Builder<HeapAllocator> {
+/// The message that defines tables and names what appeared.
+pub(crate) fn write_table_defs(defs: &[Arc<TableDef>], appeared: &Appeared) -> Builder<HeapAllocator> {
     let bytes: usize = defs.iter().map(|def| 64 + def.columns.len() * 400).sum();
-    let mut message = new_message(bytes + cgroups.iter().map(|(_, path)| 32 + path.len()).sum::<usize>());
+    let Appeared { cgroups, containers } = appeared;
+    let names: usize = cgroups.iter().map(|(_, path)| 32 + path.len()).sum();
+    let mut message = new_message(bytes + names + containers.len() * 256);
     let mut b = message.init_root::<schema::table_defs::Builder<'_>>();
     let mut list = b.reborrow().init_cgroups(cgroups.len() as u32);
     for (at, (id, path)) in cgroups.iter().enumerate() {
@@ -78,6 +81,7 @@ pub(crate) fn write_table_defs(defs: &[Arc<TableDef>], cgroups: &[(u64, Vec<u8>)
         b.set_id(*id);
         b.set_path(path);
     }
+    write_containers(b.reborrow().init_containers(containers.len() as u32), containers);
     let mut list = b.init_defs(defs.len() as u32);
     for (at, def) in defs.iter().enumerate() {
         let mut b = list.reborrow().get(at as u32);
@@ -133,7 +137,8 @@ pub(crate) fn read_table_defs(header: &Header, message: &Message<'_>) -> Result<
     let list = r.get_cgroups().map_err(&err)?;
     list_len::<schema::cgroup::Builder<'_>>(DEFS, "cgroups", list.len(), header)?;
     let cgroups = list.iter().map(|r| Ok((r.get_id(), data(DEFS, r.get_path())?))).collect::<Result<_>>()?;
-    Ok(Definitions { tables: defs, cgroups })
+    let containers = read_containers(DEFS, header, r.get_containers())?;
+    Ok(Definitions { tables: defs, appeared: Appeared { cgroups, containers } })
 }
 
 /// The message of a segment's rows; each table's must be sorted by ts.

@@ -92,6 +92,8 @@ pub struct Session {
     pub device_links: Vec<DeviceLink>,
     /// cgroup v2 id → path.
     pub cgroups: Vec<(u64, Vec<u8>)>,
+    /// What is known of containers that cgroups are named after.
+    pub containers: Vec<Container>,
     /// Memory of all rings together.
     pub ring_bytes: u64,
     /// What this recording could not do, and why.
@@ -118,6 +120,41 @@ pub struct Session {
     /// The registers with which tasks entered the kernel could not be read. So a missing call means nothing for a task
     /// without an earlier event or for the sender of a signal, and there are no user stacks.
     pub registers_unknown: bool,
+    /// Labels of the tape, `KEY=VALUE` each.
+    pub labels: Vec<Vec<u8>>,
+    /// Names of the environment variables that were kept, see [`Task::env`].
+    pub env_keys: Vec<Vec<u8>>,
+}
+
+/// What the files of a container runtime say of a container; empty = they do not.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Container {
+    /// Its id, as in the paths of cgroups: 64 hexadecimal digits.
+    pub id: Vec<u8>,
+    /// Its name.
+    pub name: Vec<u8>,
+    /// Its image.
+    pub image: Vec<u8>,
+    /// Name of its pod (Kubernetes).
+    pub pod: Vec<u8>,
+    /// Namespace of its pod.
+    pub namespace: Vec<u8>,
+}
+
+/// What appeared since the recording began.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Appeared {
+    /// Cgroups: id, path.
+    pub cgroups: Vec<(u64, Vec<u8>)>,
+    /// Containers.
+    pub containers: Vec<Container>,
+}
+
+impl Appeared {
+    /// Whether nothing did.
+    pub fn is_empty(&self) -> bool {
+        self.cgroups.is_empty() && self.containers.is_empty()
+    }
 }
 
 impl Session {
@@ -180,7 +217,7 @@ pub struct SyscallFormat {
 }
 
 /// A thread in the task table of a segment or checkpoint. One thread has several entries, with the same `utid`, when
-/// its comm, exe, uid or cgroup changed.
+/// its comm, exe, uid, cgroup or environment changed.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Task {
     /// Thread id (kernel pid).
@@ -211,6 +248,9 @@ pub struct Task {
     pub ppid: u32,
     /// The families recorded of it, from the event with this entry on.
     pub recorded: RecordedFamilies,
+    /// Which of [`Session::env_keys`] its program was started with: `KEY=VALUE`, a lone `KEY` for an unknown one, each
+    /// with a NUL behind it. One NUL: none was set. Empty: not known, or not asked for.
+    pub env: Vec<u8>,
 }
 
 /// The families of which every event that happens to a task is recorded. A task outside the target has none, even if

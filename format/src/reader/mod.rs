@@ -17,7 +17,7 @@ use crate::encode::MAX_PARTS;
 use crate::error::{Error, Result};
 use crate::header::{BlockKind, FLAG_CONTINUED, FLAG_CONTINUES, HEADER_LEN, NO_SEGMENT};
 use crate::message;
-use crate::model::{Checkpoint, End, SegmentInfo, Session, Symbols};
+use crate::model::{Appeared, Checkpoint, End, SegmentInfo, Session, Symbols};
 use crate::payload::{self, Place};
 use crate::scan::scan;
 use crate::source::Source;
@@ -89,8 +89,8 @@ pub struct Tape {
     pub(crate) symbols: Vec<Place>,
     /// Blocks of definitions of tables, by offset.
     pub(crate) table_defs: Vec<Place>,
-    /// Cgroups that appeared after the session was written; the session has them too.
-    pub(crate) cgroups_since: Vec<(u64, Vec<u8>)>,
+    /// What appeared after the session was written; the session has it too.
+    pub(crate) appeared: Appeared,
     /// These definitions by number, after the first read.
     pub(crate) defs: OnceLock<HashMap<u64, Arc<TableDef>>>,
     pub(crate) end: Option<End>,

@@ -12,7 +12,7 @@ use crate::header::{
 };
 use crate::info::from_headers;
 use crate::message::{self, IndexEntry};
-use crate::model::{End, SegmentInfo, Session};
+use crate::model::{Appeared, End, SegmentInfo, Session};
 use crate::payload::{self, Place};
 use crate::scan::{Findings, Scan, find_header, scan};
 use crate::source::Source;
@@ -73,7 +73,7 @@ pub(super) fn open(source: Source, len: u64) -> Result<Tape> {
         checkpoints,
         symbols,
         table_defs,
-        cgroups_since: Vec::new(),
+        appeared: Appeared::default(),
         defs: OnceLock::new(),
         end,
         cut,
@@ -86,22 +86,25 @@ pub(super) fn open(source: Source, len: u64) -> Result<Tape> {
         (tape.session.clock, tape.session.window_open) = (cp.clock, cp.ts);
     }
     tape.findings = findings.into_vec();
-    name_cgroups(&mut tape);
+    name_what_appeared(&mut tape);
     Ok(tape)
 }
 
-/// Adds the cgroups that appeared during the recording to the session. A block that cannot be read leaves them without
-/// names.
-fn name_cgroups(tape: &mut Tape) {
+/// Adds the cgroups and containers that appeared during the recording to the session. A block that cannot be read leaves
+/// them without names.
+fn name_what_appeared(tape: &mut Tape) {
     const MOST: usize = 1 << 20;
     let mut known: HashSet<u64> = tape.session.cgroups.iter().map(|(id, _)| *id).collect();
     for place in &tape.table_defs {
         let read = payload::read(&tape.source, place, &tape.tape_id, NO_SEGMENT, message::read_table_defs);
-        let Ok(message::Definitions { cgroups, .. }) = read else { continue };
-        let new = cgroups.into_iter().filter(|(id, _)| known.len() < MOST && known.insert(*id));
-        tape.cgroups_since.extend(new.collect::<Vec<_>>());
+        let Ok(message::Definitions { appeared, .. }) = read else { continue };
+        let new = appeared.cgroups.into_iter().filter(|(id, _)| known.len() < MOST && known.insert(*id));
+        tape.appeared.cgroups.extend(new);
+        let room = MOST.saturating_sub(tape.appeared.containers.len());
+        tape.appeared.containers.extend(appeared.containers.into_iter().take(room));
     }
-    tape.session.cgroups.extend(tape.cgroups_since.iter().cloned());
+    tape.session.cgroups.extend(tape.appeared.cgroups.iter().cloned());
+    tape.session.containers.extend(tape.appeared.containers.iter().cloned());
 }
 
 /// The first whole header, normally at 0.

@@ -14,8 +14,8 @@ use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 
 use crate::model::{
-    ByteStatus, Call, Checkpoint, Class, FD_FIRST, Mapping, MappingKind, NetState, ProcessEvent, SECOND_VALUE, Session,
-    SignalEvent, Symbols, Task,
+    Appeared, ByteStatus, Call, Checkpoint, Class, Container, FD_FIRST, Mapping, MappingKind, NetState, ProcessEvent,
+    SECOND_VALUE, Session, SignalEvent, Symbols, Task,
 };
 use crate::segment::SegmentData;
 use crate::sockets;
@@ -128,6 +128,8 @@ impl Redactor {
             session.users.clear();
         }
         self.cgroups(&mut session.cgroups);
+        self.containers(&mut session.containers);
+        self.labels(&mut session.labels);
         session.redacted.extend(Class::ALL.into_iter().filter(|class| self.takes(*class)));
         session.redacted.sort_unstable();
         session.redacted.dedup();
@@ -137,6 +139,28 @@ impl Redactor {
     pub(crate) fn cgroups(&self, cgroups: &mut [(u64, Vec<u8>)]) {
         if self.takes(Class::Path) {
             cgroups.iter_mut().for_each(|(id, path)| *path = numbered(*id));
+        }
+    }
+
+    /// What appeared during the recording.
+    pub(crate) fn appeared(&self, appeared: &mut Appeared) {
+        self.cgroups(&mut appeared.cgroups);
+        self.containers(&mut appeared.containers);
+    }
+
+    /// Without the cgroup's path nothing tells whose they are.
+    fn containers(&self, containers: &mut Vec<Container>) {
+        if self.takes(Class::Path) {
+            containers.clear();
+        }
+    }
+
+    /// Labels keep their keys.
+    fn labels(&self, labels: &mut [Vec<u8>]) {
+        for label in labels.iter_mut().filter(|_| self.takes(Class::Command)) {
+            let end = label.iter().position(|byte| *byte == b'=').map_or(label.len(), |at| at + 1);
+            label.truncate(end);
+            label.extend_from_slice(PLACEHOLDER);
         }
     }
 
@@ -213,6 +237,7 @@ impl Redactor {
     pub(crate) fn task(&self, task: &mut Task) {
         self.bytes(Class::Comm, &mut task.comm);
         self.bytes(Class::Path, &mut task.exe);
+        self.bytes(Class::Command, &mut task.env);
     }
 
     /// Names of descriptors, and the columns that refer to them. Names that the kernel numbers (`socket:[17]`) stay.
@@ -369,7 +394,7 @@ impl Redactor {
         data.nets.iter_mut().for_each(|net| self.net(net));
         data.stacks.mappings.iter_mut().for_each(|mapping| self.mapping(mapping));
         data.tables.iter_mut().for_each(|table| self.table(table));
-        self.cgroups(&mut data.cgroups);
+        self.appeared(&mut data.appeared);
     }
 }
 

@@ -7,10 +7,10 @@ use systape_format::exercise::{Contents, read_segments};
 use systape_format::header::HEADER_LEN;
 use systape_format::model::Class;
 use systape_format::model::{
-    Ancestor, Attached, BlockCause, BlockHolds, BlockIo, BlockLayer, CommandLine, DeviceLink, ERRNO_ANY, Extent, Frame,
-    Function, LedgerReason, LedgerRow, LeftOut, Mapping, MappingKind, NetState, Node, OomMemory, RecordedFamilies,
-    RunState, Sample, SignalEvent, SignalInfo, SignalKind, Sleeper, StackMode, StackOf, StackSettings, StackStatus,
-    Stacks, Switch, Symbol, Symbols, UringOp, Wakeup,
+    Ancestor, Attached, BlockCause, BlockHolds, BlockIo, BlockLayer, CommandLine, Container, DeviceLink, ERRNO_ANY,
+    Extent, Frame, Function, LedgerReason, LedgerRow, LeftOut, Mapping, MappingKind, NetState, Node, OomMemory,
+    RecordedFamilies, RunState, Sample, SignalEvent, SignalInfo, SignalKind, Sleeper, StackMode, StackOf,
+    StackSettings, StackStatus, Stacks, Switch, Symbol, Symbols, UringOp, Wakeup,
 };
 use systape_format::table::{ColumnDef, TableDef, Type};
 use systape_format::tables::{Field, TableRows};
@@ -59,6 +59,9 @@ pub fn session() -> Session {
             DeviceLink { dev: (253, 0), disk: None, first_sector: 0, lower: vec![(8, 1), (8, 2)] },
         ],
         cgroups: vec![(1, b"/".to_vec())],
+        containers: vec![container("4d")],
+        labels: vec![b"host=web3".to_vec(), b"run=7".to_vec()],
+        env_keys: vec![b"JOB".to_vec()],
         ring_bytes: 1 << 20,
         notes: vec![b"no kallsyms".to_vec()],
         families: vec![Family::Syscall, Family::Sched, Family::IoUring],
@@ -100,6 +103,17 @@ pub fn task(i: u32) -> Task {
         ns_pid: 0,
         ppid: 1,
         recorded: RecordedFamilies::of(&[Family::Sched, Family::Process]),
+        env: if i == 0 { Vec::new() } else { format!("JOB={i}\0").into_bytes() },
+    }
+}
+
+pub fn container(id: &str) -> Container {
+    Container {
+        id: id.repeat(32).into_bytes(),
+        name: b"web".to_vec(),
+        image: b"nginx:1".to_vec(),
+        pod: b"web-7".to_vec(),
+        namespace: b"prod".to_vec(),
     }
 }
 

@@ -117,7 +117,7 @@ mod tests {
     #[test]
     fn rows_have_the_file_and_what_is_not_known_is_unknown() {
         let (mut faults, mut rows) = (Faults::default(), Rows::new(0, Stacks::new(StackSettings::default(), 0)));
-        let mut world = World::new(Tasks::new(false, Targets::default()));
+        let mut world = World::new(Tasks::new(false, Targets::default()), Arc::default());
         let named = wire::File { address: 7, tag: 9, ..wire::File::default() };
         faults.name(&named, b"Pb\0a\0");
         let major = wire::FAULT_MAJOR;

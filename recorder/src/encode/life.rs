@@ -119,6 +119,8 @@ pub(super) fn exec(e: &wire::Exec, path: &[u8], argv: &[u8], world: &mut World, 
     let exe = absolute(&world.tasks, id, path);
     let entry = world.tasks.get_mut(id);
     entry.task.exe = exe;
+    // the next record has it
+    entry.task.env = Vec::new();
     entry.argv = Some(CommandLine::cut(argv, u64::from(e.argv_full)));
     entry.execed = Some(Execed {
         path: path.to_vec(),
@@ -138,6 +140,18 @@ pub(super) fn exec(e: &wire::Exec, path: &[u8], argv: &[u8], world: &mut World, 
         }
         ev.old_tid = if e.old_tid == e.task.id.tid { 0 } else { e.old_tid };
     });
+}
+
+/// A part of the environment with which the program of the last exec began.
+pub(super) fn environ(e: &wire::Environ, bytes: &[u8], world: &mut World) {
+    let (keys, parts) = &mut world.environ;
+    let Some((block, whole)) = parts.add(e, bytes) else { return };
+    let env = keys.kept(&block, whole);
+    if let Some(id) = world.tasks.find(&e.id) {
+        let entry = world.tasks.get_mut(id);
+        entry.task.env = env;
+        entry.interned = (u32::MAX, 0);
+    }
 }
 
 /// A path passed to exec, made absolute if the directory is known; empty = unknown.

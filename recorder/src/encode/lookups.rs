@@ -6,7 +6,11 @@ use std::time::{Duration, Instant};
 
 use systape_bpf::wire::Ident;
 
+use systape_format::model::Container;
+
 use crate::clock;
+use crate::containers;
+use crate::environ::Keys;
 use crate::patient::{Later, Moved};
 use crate::snapshot::{self, Process, Room};
 use crate::tasks::Argv;
@@ -20,10 +24,12 @@ const LATE: Duration = Duration::from_secs(2);
 enum Job {
     /// Executable, directory and open files of a process, by its ids on the machine and in this namespace.
     Files(u32, u32, Room),
-    /// Its arguments.
-    Argv(u32, u32),
+    /// Its arguments, and these variables of its environment.
+    Argv(u32, u32, Arc<Keys>),
     /// The executable of a task alone.
     Exe(Ident, u32, Instant),
+    /// A container, by its id.
+    Container(String),
 }
 
 /// A result.
@@ -31,9 +37,11 @@ enum Job {
 pub(super) enum Answer {
     Files(Process),
     /// With the time when it was read.
-    Argv(u32, Option<Arc<Argv>>, u64),
+    Argv(u32, (Option<Arc<Argv>>, Vec<u8>), u64),
     /// Of a task; empty = it has none, or it is not readable.
     Exe(Ident, Vec<u8>),
+    /// What is known of it; None: nothing.
+    Container(Option<Container>),
 }
 
 /// See the module.
@@ -52,20 +60,24 @@ impl Default for Lookups {
 fn work(job: Job) -> Answer {
     match job {
         Job::Files(pid, here, room) => Answer::Files(snapshot::process(pid, here, &room, &Moved::default())),
-        Job::Argv(pid, here) => Answer::Argv(pid, snapshot::argv(here), clock::monotonic()),
+        Job::Argv(pid, here, keys) => {
+            let read = (snapshot::argv(here), snapshot::environ(here, &keys));
+            Answer::Argv(pid, read, clock::monotonic())
+        }
         Job::Exe(id, here, asked) => {
             let exe = snapshot::exe(here);
             Answer::Exe(id, if asked.elapsed() < LATE { exe } else { Vec::new() })
         }
+        Job::Container(id) => Answer::Container(containers::look_up(&id)),
     }
 }
 
 impl Lookups {
-    /// Requests everything of a process. False = it will not be read.
-    pub(super) fn process(&mut self, pid: u32, here: u32) -> bool {
+    /// Requests everything of a process, and of its environment `keys`. False = it will not be read.
+    pub(super) fn process(&mut self, pid: u32, here: u32, keys: &Arc<Keys>) -> bool {
         self.reader.ask(Job::Files(pid, here, self.room.clone())) && {
             // without an answer to this the arguments stay what they were
-            self.reader.ask(Job::Argv(pid, here));
+            self.reader.ask(Job::Argv(pid, here, Arc::clone(keys)));
             true
         }
     }
@@ -85,6 +97,11 @@ impl Lookups {
             }
         }
         came
+    }
+
+    /// Requests what is known of a container.
+    pub(super) fn container(&mut self, id: &str) {
+        self.reader.ask(Job::Container(id.to_owned()));
     }
 
     /// A result, if there is one.

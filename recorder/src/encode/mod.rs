@@ -15,6 +15,7 @@ use systape_bpf::wire::{self, Record, Snap};
 use systape_format::model::{Gap, StackSettings};
 
 use crate::backlog::Shed;
+use crate::environ::Keys;
 use crate::filter::CallFilter;
 use crate::ledger::Window;
 use crate::order::{Batch, Order, Pending};
@@ -79,6 +80,8 @@ pub struct Settings {
     pub flush: Duration,
     /// Stacks that are recorded.
     pub stacks: StackSettings,
+    /// Environment variables to keep.
+    pub env: Arc<Keys>,
     /// Which tasks are targets.
     pub targets: Targets,
     /// Tracepoints by the number of their records, from 1 on.
@@ -150,7 +153,7 @@ impl Assembler {
             flush: settings.flush.as_nanos() as u64,
             order: Order::default(),
             calls: Calls::new(&settings),
-            world: World::new(Tasks::new(settings.nested, settings.targets)),
+            world: World::new(Tasks::new(settings.nested, settings.targets), settings.env),
             rows: Rows::new(window_open, Stacks::new(settings.stacks, settings.own_pid)),
             ledger: Ledger::new(window_open),
             sockets: net::Sockets::default(),
@@ -209,6 +212,9 @@ impl Assembler {
         }
         self.world.apply_losses(watermark);
         self.world.take_lookups();
+        std::mem::take(&mut self.world.containers)
+            .into_iter()
+            .for_each(|container| self.rows.container(container, watermark));
         self.world.apply_rereads(watermark);
         // what was counted of the dead may still come
         self.world.tasks.sweep(watermark.min(self.ledger.until()));
@@ -264,7 +270,11 @@ impl Assembler {
             }
             // of many at once, not all of them can be told
             Record::Cgroup(c, path) if rows.shedding.is_all() || path.is_empty() => _ = c,
-            Record::Cgroup(c, path) => rows.cgroup(c.id, path, c.ts),
+            Record::Cgroup(c, path) => {
+                rows.cgroup(c.id, path, c.ts);
+                world.look_up_container(path);
+            }
+            Record::Environ(e, bytes) => life::environ(&e, bytes, world),
             Record::Usage(u) => self.usage.record(&u, world, rows),
             Record::Switch(s) => sched::switch(&s, world, rows),
             Record::Wakeup(w) => sched::wakeup(&w, world, rows),

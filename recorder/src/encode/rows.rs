@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use systape_bpf::wire::Who;
-use systape_format::model::{CPU_NONE, Call, Checkpoint, Family, Gap, GapCause, StackOf};
+use systape_format::model::{CPU_NONE, Call, Checkpoint, Container, Family, Gap, GapCause, StackOf};
 use systape_format::segment::{SegmentBuilder, SegmentData};
 use systape_format::table::TableDef;
 use systape_format::tables::Field;
@@ -148,6 +148,12 @@ impl Rows {
     pub(crate) fn cgroup(&mut self, id: u64, path: &[u8], ts: u64) {
         self.first_row.get_or_insert(ts);
         self.builder.push_cgroup(id, path);
+    }
+
+    /// What became known of a container at `ts`.
+    pub(crate) fn container(&mut self, container: Container, ts: u64) {
+        self.first_row.get_or_insert(ts);
+        self.builder.push_container(container);
     }
 
     /// Events are missing.

@@ -307,6 +307,7 @@ pub(super) mod tests {
         let (own_pid, nested) = (OWN, false);
         let tracepoints = Vec::new();
         Assembler::new(Settings {
+            env: Arc::default(),
             selection,
             stores,
             window_open: 1,

@@ -3,12 +3,16 @@
 
 use std::collections::{BTreeSet, HashSet};
 use std::rc::Rc;
+use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 use systape_bpf::wire::{self, Ident};
+use systape_format::model::Container;
 
 use super::lookups::{Answer, Lookups};
+use crate::containers;
 use crate::effects::CallInfo;
+use crate::environ::{Keys, Parts};
 use crate::names::Name;
 use crate::snapshot;
 use crate::sockets::{Read, Sockets};
@@ -51,13 +55,17 @@ pub(super) struct World {
     calls: FxHashMap<(u8, u32), CallInfo>,
     pub rereads: Vec<Reread>,
     lookups: Lookups,
+    /// Environment variables to keep, and the parts of an environment so far.
+    pub environ: (Arc<Keys>, Parts),
+    /// What became known of containers and is not on the tape yet.
+    pub containers: Vec<Container>,
     /// Losses of state records that the events have not reached: time of the first, process, time until which there may
     /// have been more.
     losses: BTreeSet<(u64, u32, u64)>,
 }
 
 impl World {
-    pub(crate) fn new(tasks: Tasks) -> Self {
+    pub(crate) fn new(tasks: Tasks, env: Arc<Keys>) -> Self {
         Self {
             tasks,
             sockets: Sockets::default(),
@@ -65,6 +73,8 @@ impl World {
             calls: FxHashMap::default(),
             rereads: Vec::new(),
             lookups: Lookups::default(),
+            environ: (env, Parts::default()),
+            containers: Vec::new(),
             losses: BTreeSet::new(),
         }
     }
@@ -93,6 +103,7 @@ impl World {
         for &id in members {
             let entry = self.tasks.get_mut(id);
             entry.task.exe.clone_from(&process.exe);
+            entry.task.env.clone_from(&process.env);
             if process.argv.is_some() {
                 entry.argv.clone_from(&process.argv);
             }
@@ -138,8 +149,15 @@ impl World {
         let entry = self.tasks.get(task);
         let (pid, here) = (entry.task.pid, entry.here);
         let asked = self.rereads.iter().any(|r| r.pid == pid);
-        if here != 0 && self.rereads.len() < MAX_REREADS && !asked && self.lookups.process(pid, here) {
+        if here != 0 && self.rereads.len() < MAX_REREADS && !asked && self.lookups.process(pid, here, &self.environ.0) {
             self.rereads.push(Reread { pid, process: None, touched: HashSet::new(), cwd: None, stale: false });
+        }
+    }
+
+    /// Requests what is known of the container that a new cgroup is named after, if it is.
+    pub(crate) fn look_up_container(&mut self, path: &[u8]) {
+        if let Some(id) = containers::id(path) {
+            self.lookups.container(id);
         }
     }
 
@@ -161,10 +179,11 @@ impl World {
                 Some(reread) => reread.process = Some(process),
                 None => self.lookups.give_back(&process),
             },
-            Answer::Argv(pid, argv, read) => {
+            Answer::Container(found) => self.containers.extend(found),
+            Answer::Argv(pid, (argv, env), read) => {
                 let process = self.rereads.iter_mut().find(|r| r.pid == pid).and_then(|r| r.process.as_mut());
                 if let Some(process) = process {
-                    (process.argv, process.to) = (argv, process.to.max(read));
+                    (process.argv, process.env, process.to) = (argv, env, process.to.max(read));
                 }
             }
             Answer::Exe(id, exe) => {
@@ -236,6 +255,11 @@ impl World {
             self.tasks.files_mut(id).forget(first, last);
             let entry = self.tasks.get_mut(id);
             entry.cwd = None;
+            if !entry.task.env.is_empty() {
+                // another program may have begun
+                entry.task.env = Vec::new();
+                entry.interned = (u32::MAX, 0);
+            }
             let pid = entry.task.pid;
             // read again when its turn comes, not at once: records may be lost for long, and reading is dear
             self.outdate(pid);

@@ -184,6 +184,7 @@ impl Programs {
         }
         let twice = config.families.has(Family::Syscall) && (attempt.preemptible || config.forced.skip_first.is_some());
         families::run_twice(&mut open, twice)?;
+        open.progs.exec_environ.set_autoload(!config.env.is_empty());
         leave_out_programs(&mut open, &attempt.without, &config.forced.unloadable)?;
         let skel = open.load().context("the kernel refused the BPF programs")?;
         let stacks = !config.stacks.on.is_empty();

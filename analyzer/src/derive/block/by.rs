@@ -5,16 +5,18 @@ use systape_format::model::{Session, Task, UID_UNKNOWN};
 use super::files::Held;
 use super::flags::Op;
 use super::io::{Io, cause_name};
+use crate::render::by::is_value;
 use crate::render::cell::Cell;
 use crate::render::row::some;
 use crate::table::group::by::By;
+use crate::table::group::env;
 use crate::table::group::of_cgroup::OfCgroup;
 use crate::table::group::value::Value;
 use crate::values::devices::{Dev, Devices, numbers};
 use crate::values::words::{escaped, user};
 
 /// The keys that block I/Os have.
-pub(crate) const KNOWN: [By; 13] = [
+pub(crate) const KNOWN: [By; 14] = [
     By::Pid,
     By::Tid,
     By::Comm,
@@ -24,6 +26,7 @@ pub(crate) const KNOWN: [By; 13] = [
     By::Unit,
     By::Pod,
     By::Job,
+    By::Env,
     By::Disk,
     By::File,
     By::Cause,
@@ -41,8 +44,8 @@ pub(crate) enum Part {
     Uid(Option<u32>),
     /// cgroup id; 0 = not known.
     Cgroup(u64),
-    /// What the cgroup belongs to.
-    OfCgroup(Value),
+    /// What the cgroup belongs to, or variables of the environment.
+    Named(Value),
     /// Disk.
     Disk(Dev),
     /// The file, or what else it reads or writes.
@@ -51,6 +54,17 @@ pub(crate) enum Part {
     Cause(&'static str),
     /// Operation.
     Op(Op),
+}
+
+/// Names for the values of keys.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Names<'a> {
+    /// Of users and cgroups.
+    pub session: &'a Session,
+    /// Of disks.
+    pub devices: &'a Devices,
+    /// Of containers and pods.
+    pub of_cgroup: &'a OfCgroup,
 }
 
 /// The value of `key`, one of [`KNOWN`], of `io`; `of_cgroup` knows what cgroups belong to if a key needs it.
@@ -62,8 +76,9 @@ pub(crate) fn part(key: By, io: &Io<'_>, of_cgroup: &OfCgroup) -> Part {
         By::Uid => Part::Uid(io.owner.map(|task| task.uid).filter(|uid| *uid != UID_UNKNOWN)),
         By::Cgroup => Part::Cgroup(io.io.cgroup_id),
         By::Container | By::Unit | By::Pod | By::Job => {
-            Part::OfCgroup(of_cgroup.value(key, &Value::Number(io.io.cgroup_id)))
+            Part::Named(of_cgroup.value(key, &Value::Number(io.io.cgroup_id)))
         }
+        By::Env => Part::Named(io.owner.map_or(Value::Unknown, env::value)),
         By::Disk => Part::Disk(io.io.dev),
         By::Op => Part::Op(Op::of_io(io.io)),
         By::File => Part::File(io.held()),
@@ -83,6 +98,7 @@ pub(crate) fn column(key: By) -> (&'static str, usize) {
         By::Unit => ("UNIT", 24),
         By::Pod => ("POD", 36),
         By::Job => ("JOB", 16),
+        By::Env => ("ENV", 24),
         By::Disk => ("DISK", 9),
         By::Op => ("OP", 12),
         By::File => ("FILE", 40),
@@ -91,7 +107,8 @@ pub(crate) fn column(key: By) -> (&'static str, usize) {
 }
 
 /// A value as text; `comm` is the name of a task.
-pub(crate) fn text(part: &Part, comm: &[u8], session: &Session, devices: &Devices) -> String {
+pub(crate) fn text((by, part): (By, &Part), comm: &[u8], names: &Names<'_>) -> String {
+    let Names { session, devices, of_cgroup } = names;
     match part {
         Part::Task(Some((_, id))) => format!("{:<15} {id}", escaped(comm)),
         Part::Task(None) => format!("{:<15} ?", "?"),
@@ -99,9 +116,9 @@ pub(crate) fn text(part: &Part, comm: &[u8], session: &Session, devices: &Device
         Part::Uid(uid) => user(session, uid.unwrap_or(UID_UNKNOWN)),
         Part::Cgroup(0) => "?".to_owned(),
         Part::Cgroup(id) => session.cgroup_path(*id).map_or_else(|| id.to_string(), escaped),
-        Part::OfCgroup(Value::Text(name)) => escaped(name),
-        Part::OfCgroup(Value::None) => "-".to_owned(),
-        Part::OfCgroup(_) => "?".to_owned(),
+        Part::Named(Value::Text(name)) => of_cgroup.text(by, name),
+        Part::Named(Value::None) => "-".to_owned(),
+        Part::Named(_) => "?".to_owned(),
         Part::Disk(dev) => devices.name(*dev),
         Part::File(held) => held.text(),
         Part::Cause(cause) => (*cause).to_owned(),
@@ -110,13 +127,8 @@ pub(crate) fn text(part: &Part, comm: &[u8], session: &Session, devices: &Device
 }
 
 /// A column of `by` with value `part`; `owner` is a task of it.
-pub(crate) fn cell<'a>(
-    (by, name): (By, &str),
-    part: &'a Part,
-    owner: Option<&'a Task>,
-    session: &'a Session,
-    devices: &Devices,
-) -> Cell<'a> {
+pub(crate) fn cell<'a>((by, name): (By, &str), part: &'a Part, owner: Option<&'a Task>, names: &Names<'a>) -> Cell<'a> {
+    let Names { session, devices, of_cgroup } = *names;
     match part {
         Part::Task(None) => Cell::Null,
         Part::Task(Some((unique, id))) => match (by, name) {
@@ -130,9 +142,10 @@ pub(crate) fn cell<'a>(
         Part::Uid(uid) => (*uid).into(),
         Part::Cgroup(id) if name == "cgroup" => session.cgroup_path(*id).into(),
         Part::Cgroup(id) => Some(*id).filter(|id| *id != 0).into(),
-        Part::OfCgroup(Value::Text(name)) => (&**name).into(),
-        Part::OfCgroup(Value::None) => "".into(),
-        Part::OfCgroup(_) => Cell::Null,
+        Part::Named(Value::Text(text)) if is_value(by, name) => (&**text).into(),
+        Part::Named(Value::Text(text)) => of_cgroup.fact((by, name), text).into(),
+        Part::Named(Value::None) if is_value(by, name) => "".into(),
+        Part::Named(_) => Cell::Null,
         Part::Disk(dev) => match name {
             "major" => numbers(*dev).0.into(),
             "minor" => numbers(*dev).1.into(),

@@ -110,6 +110,8 @@ pub(crate) struct Folded {
     pub all: Sum,
     /// Stacked devices that `all` leaves out: device, its I/Os, disks below it.
     pub stacked: Vec<(Dev, u64, Vec<Dev>)>,
+    /// Names for the values of keys.
+    pub of_cgroup: OfCgroup,
 }
 
 impl Sums {
@@ -131,7 +133,7 @@ impl Sums {
         let below: FxHashMap<Dev, Vec<Dev>> = present.iter().map(|dev| (*dev, devices.below(*dev, &present))).collect();
         let by_disk = self.keys.contains(&By::Disk);
         let mut rows: FxHashMap<Vec<Part>, (Sum, bool)> = FxHashMap::default();
-        let mut folded = Folded::default();
+        let mut folded = Folded { of_cgroup: self.of_cgroup, ..Folded::default() };
         let mut stacked: FxHashMap<Dev, u64> = FxHashMap::default();
         // in one order, so that the name that stays is always the same
         let mut sums: Vec<_> = self.sums.into_iter().collect();

@@ -15,6 +15,7 @@ use crate::table::call_files::NO_FILE;
 use crate::table::calls::CallBook;
 use crate::table::filter::Scope;
 use crate::table::group::by::By;
+use crate::table::group::env;
 use crate::table::group::of_cgroup::OfCgroup;
 use crate::table::group::value::Value;
 
@@ -55,13 +56,11 @@ pub(crate) struct Key {
     pub uid: u32,
     /// CPU.
     pub cpu: u32,
-    /// Numbers of the values of [`By::OF_CGROUP`], see [`OF_NOTHING_KNOWN`].
+    /// Number of the variables of the environment, see [`Names::of`].
+    pub env: u32,
+    /// Numbers of the values of [`By::OF_CGROUP`], see [`Names::of`].
     pub of_cgroup: [u32; By::OF_CGROUP.len()],
 }
-
-/// Number of a value of [`By::OF_CGROUP`] that is not requested or not known. What belongs to none has the number of the
-/// empty name.
-const OF_NOTHING_KNOWN: u32 = 0;
 
 /// The parts of a key that are the same for all intervals of a thread until its name changes.
 #[derive(Debug, Default)]
@@ -147,13 +146,11 @@ impl<'a> Keys<'a> {
                 }
                 By::Cgroup => key.cgroup = task.cgroup_id,
                 By::Uid => key.uid = task.uid,
+                By::Env => key.env = self.comms.of(&env::value(task)),
                 by => {
                     if let Some(at) = By::OF_CGROUP.iter().position(|known| known == by) {
-                        key.of_cgroup[at] = match self.of_cgroup.value(*by, &Value::Number(task.cgroup_id)) {
-                            Value::Text(name) => self.comms.number(&name),
-                            Value::None => self.comms.number(b""),
-                            _ => OF_NOTHING_KNOWN,
-                        };
+                        let value = self.of_cgroup.value(*by, &Value::Number(task.cgroup_id));
+                        key.of_cgroup[at] = self.comms.of(&value);
                     }
                 }
             }
@@ -169,6 +166,7 @@ impl<'a> Keys<'a> {
                 after.is_none_or(|after| after.cgroup_id != before.cgroup_id)
             }
             By::Uid => after.is_none_or(|after| after.uid != before.uid),
+            By::Env => after.is_none_or(|after| after.env != before.env),
             _ => false,
         };
         let filtered = match after {
@@ -209,10 +207,13 @@ impl<'a> Keys<'a> {
         self.comms.name(number).unwrap_or_default()
     }
 
-    /// What the cgroup of `key` belongs to; empty: to none; None: not known.
-    fn owner(&self, by: By, key: &Key) -> Option<&[u8]> {
-        let at = By::OF_CGROUP.iter().position(|known| *known == by)?;
-        self.comms.name(key.of_cgroup[at])
+    /// What the cgroup of `key` belongs to, or its environment; empty: nothing; None: not known.
+    fn named(&self, by: By, key: &Key) -> Option<&[u8]> {
+        let number = match By::OF_CGROUP.iter().position(|known| *known == by) {
+            Some(at) => key.of_cgroup[at],
+            None => key.env,
+        };
+        self.comms.name(number)
     }
 
     /// A thread by its key.
@@ -245,9 +246,9 @@ impl<'a> Keys<'a> {
                 None if key.cgroup == 0 => "?".into(),
                 None => format!("cgroup {}", key.cgroup),
             },
-            By::Container | By::Unit | By::Pod | By::Job => match self.owner(by, key) {
+            By::Container | By::Unit | By::Pod | By::Job | By::Env => match self.named(by, key) {
                 Some([]) => "-".into(),
-                name => name.map_or_else(|| "?".into(), |name| words.escaped(name)),
+                name => name.map_or_else(|| "?".into(), |name| self.of_cgroup.text(by, name)),
             },
             By::Uid => crate::values::words::user(words.session, key.uid),
             By::Cpu if key.cpu != CPU_NONE => key.cpu.to_string(),
@@ -291,7 +292,10 @@ impl<'a> Keys<'a> {
             (By::File, _) => owned(words.names.name(key.file)),
             (By::Cgroup, "cgroup") => owned(words.session.cgroup_path(key.cgroup)),
             (By::Cgroup, _) => Some(key.cgroup).filter(|id| *id != 0).into(),
-            (By::Container | By::Unit | By::Pod | By::Job, _) => owned(self.owner(by, key)),
+            (By::Container | By::Pod, name) if !by::is_value(by, name) => {
+                owned(self.named(by, key).and_then(|id| self.of_cgroup.fact((by, name), id)))
+            }
+            (By::Container | By::Unit | By::Pod | By::Job | By::Env, _) => owned(self.named(by, key)),
             (By::Uid, _) => user(key.uid).into(),
             (By::Cpu, _) => Some(key.cpu).filter(|cpu| *cpu != CPU_NONE).into(),
             _ => Cell::Null,

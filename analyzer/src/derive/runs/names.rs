@@ -4,6 +4,8 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
+use crate::table::group::value::Value;
+
 /// The least number of a known string.
 const FIRST: usize = 2;
 
@@ -25,6 +27,15 @@ impl Names {
         self.names.push(Arc::clone(&name));
         self.numbers.insert(name, number);
         number
+    }
+
+    /// The number of a key's value: of nothing that of the empty name, 0 if it is not known.
+    pub(crate) fn of(&mut self, value: &Value) -> u32 {
+        match value {
+            Value::Text(name) => self.number(name),
+            Value::None => self.number(b""),
+            _ => 0,
+        }
     }
 
     /// The name of `number`; None for `NO_FILE`, `UNKNOWN_FILE` and numbers never given.

@@ -1,5 +1,7 @@
 //! Keys of a summary: from a call to its [`Key`].
 
+use std::sync::Arc;
+
 use systape_format::model::{CPU_NONE, Call, CallState, ERRNO_ANY, LedgerRow, Session, Task, UID_UNKNOWN};
 
 use super::mode::SummaryMode;
@@ -7,6 +9,7 @@ use crate::table::call_files::{NO_FILE, unseen};
 use crate::table::calls::CallInfo;
 use crate::table::filter::failed;
 use crate::table::group::by::By;
+use crate::table::group::env;
 use crate::table::group::of_cgroup::OfCgroup;
 use crate::table::group::of_file;
 use crate::table::group::value::{Key, Value};
@@ -16,6 +19,8 @@ use crate::table::group::value::{Key, Value};
 pub struct Plan {
     keys: Vec<By>,
     owners: OfCgroup,
+    /// The labels of the tape.
+    labels: Option<Arc<[u8]>>,
 }
 
 /// The facts of a row, beside task and call, on which keys depend.
@@ -31,8 +36,8 @@ pub struct RowPart {
 
 impl Plan {
     /// The keys of calls.
-    pub const OF_CALLS: [By; 17] = {
-        let mut all = [By::Pid; 17];
+    pub const OF_CALLS: [By; 19] = {
+        let mut all = [By::Pid; 19];
         let mut at = 0;
         while at < all.len() {
             all[at] = if at < Self::KNOWN.len() { Self::KNOWN[at] } else { By::OF_FILE[at - Self::KNOWN.len()] };
@@ -42,7 +47,7 @@ impl Plan {
     };
 
     /// Those of them that calls on files can have too.
-    pub const KNOWN: [By; 13] = [
+    pub const KNOWN: [By; 15] = [
         By::Pid,
         By::Tid,
         By::Comm,
@@ -52,6 +57,8 @@ impl Plan {
         By::Unit,
         By::Pod,
         By::Job,
+        By::Env,
+        By::Label,
         By::Cpu,
         By::Syscall,
         By::File,
@@ -67,18 +74,28 @@ impl Plan {
             }
             all.push(*key);
         }
-        Self { keys: all, owners: OfCgroup::default() }
+        Self { keys: all, owners: OfCgroup::default(), labels: None }
     }
 
     /// The same keys; what cgroups belong to is what `session` tells.
     pub fn naming(mut self, session: &Session) -> Self {
         self.owners = OfCgroup::of(session, &self.keys);
+        self.labels = (!session.labels.is_empty()).then(|| session.labels.join(&b' ').into());
         self
     }
 
     /// Whether a key depends on the cgroup.
     pub fn by_cgroup(&self) -> bool {
         self.has(By::Cgroup) || By::OF_CGROUP.iter().any(|by| self.has(*by))
+    }
+
+    /// What cgroups belong to, if a key needs it.
+    pub(crate) fn of_cgroup(&self) -> &OfCgroup {
+        &self.owners
+    }
+
+    fn labels(&self) -> Value {
+        self.labels.clone().map_or(Value::None, Value::Text)
     }
 
     /// Keys of `--summary-mode`, the syscall last.
@@ -126,6 +143,8 @@ impl Plan {
             By::Uid => Value::Number(task.uid.into()),
             By::Cgroup => cgroup(task),
             By::Container | By::Unit | By::Pod | By::Job => self.owners.value(*by, &cgroup(task)),
+            By::Env => env::value(task),
+            By::Label => self.labels(),
             By::Syscall => Value::Call(call),
             _ => Value::Unknown,
         };
@@ -166,6 +185,8 @@ impl Plan {
             }),
             By::Cgroup => cgroup.clone(),
             By::Container | By::Unit | By::Pod | By::Job => self.owners.value(*by, &cgroup),
+            By::Env => of_task(env::value),
+            By::Label => self.labels(),
             By::Cpu => cpu(row.cpu),
             By::Syscall => Value::Call(info.call),
             By::File | By::Dir | By::Ext | By::Peer | By::Port if unseen(info) == NO_FILE => Value::None,

@@ -2,8 +2,6 @@
 
 use std::io::{self, Write};
 
-use systape_format::model::Session;
-
 use crate::derive::block::by::{self as parts_of, Part};
 use crate::derive::block::sums::{Folded, Sum};
 use crate::render::by;
@@ -16,7 +14,6 @@ use crate::render::row::{Judgement, Row};
 use crate::render::sink;
 use crate::render::table::millis_if;
 use crate::table::group::by::By;
-use crate::values::devices::Devices;
 use crate::values::output::line;
 
 systape_format::tables! {
@@ -48,10 +45,8 @@ pub(crate) struct View<'a> {
     pub keys: &'a [By],
     /// The sums.
     pub folded: &'a Folded,
-    /// The tape.
-    pub session: &'a Session,
-    /// Its devices.
-    pub devices: &'a Devices,
+    /// Names for their values.
+    pub names: parts_of::Names<'a>,
     /// Whether nothing is missing.
     pub complete: bool,
 }
@@ -74,7 +69,7 @@ impl View<'_> {
             let mut names = String::new();
             for (key, part) in self.keys.iter().zip(parts) {
                 let width = parts_of::column(*key).1;
-                names.push_str(&format!("{:<width$} ", parts_of::text(part, sum.comm(), self.session, self.devices)));
+                names.push_str(&format!("{:<width$} ", parts_of::text((*key, part), sum.comm(), &self.names)));
             }
             let share = self.share(sum).filter(|_| *counted);
             let share = share.map_or_else(|| "-".to_owned(), |share| format!("{:.1}%", 100.0 * share));
@@ -94,7 +89,7 @@ impl View<'_> {
     pub(crate) fn histograms(&self, out: &mut impl Write) -> io::Result<()> {
         for (parts, sum, _) in &self.folded.rows {
             let value = |(key, part): (&By, &Part)| {
-                let text = parts_of::text(part, sum.comm(), self.session, self.devices);
+                let text = parts_of::text((*key, part), sum.comm(), &self.names);
                 let words: Vec<_> = text.split_whitespace().collect();
                 format!("{} = {}", name(*key), words.join(" "))
             };
@@ -114,10 +109,10 @@ impl View<'_> {
     fn stacked(&self, out: &mut impl Write) -> io::Result<()> {
         let shown = self.keys.contains(&By::Disk);
         for (dev, ios, below) in &self.folded.stacked {
-            let below: Vec<_> = below.iter().map(|dev| self.devices.name(*dev)).collect();
+            let below: Vec<_> = below.iter().map(|dev| self.names.devices.name(*dev)).collect();
             let place = if shown { "not in the total" } else { "left out" };
             // "became" later, perhaps, or never: a loop device writes to the page cache
-            let (name, noun) = (self.devices.name(*dev), if *ios == 1 { "I/O" } else { "I/Os" });
+            let (name, noun) = (self.names.devices.name(*dev), if *ios == 1 { "I/O" } else { "I/Os" });
             line(out, &format!("{name}: {ios} {noun} {place}: what they became is counted on {}", below.join(", ")))?;
         }
         Ok(())
@@ -138,7 +133,7 @@ impl View<'_> {
                 let place = self.keys.iter().position(|key| *key == by);
                 let part = place.and_then(|at| parts.get(at));
                 let owner = sum.owner.as_ref();
-                part.map_or(Cell::Null, |part| parts_of::cell((by, name), part, owner, self.session, self.devices))
+                part.map_or(Cell::Null, |part| parts_of::cell((by, name), part, owner, &self.names))
             });
             // what is not known of some takes time all the same
             let untimed = sum.timed < sum.ios;

@@ -23,6 +23,10 @@ pub enum By {
     Pod,
     /// See [`Self::Container`].
     Job,
+    /// Variables of the environment with which its program was started.
+    Env,
+    /// Labels of the tape.
+    Label,
     /// The CPU.
     Cpu,
     /// The call.
@@ -57,7 +61,7 @@ impl By {
     pub(crate) const OF_FILE: [Self; 4] = [Self::Dir, Self::Ext, Self::Peer, Self::Port];
 
     /// Its name as typed, aliases, and its heading in a table.
-    const WORDS: [(Self, &'static str, &'static [&'static str], &'static str); 21] = [
+    const WORDS: [(Self, &'static str, &'static [&'static str], &'static str); 23] = [
         (Self::Pid, "pid", &["process"], "process"),
         (Self::Tid, "tid", &["task", "thread"], "task"),
         (Self::Comm, "comm", &[], "comm"),
@@ -67,6 +71,8 @@ impl By {
         (Self::Unit, "unit", &[], "unit"),
         (Self::Pod, "pod", &[], "pod"),
         (Self::Job, "job", &[], "job"),
+        (Self::Env, "env", &["environ"], "env"),
+        (Self::Label, "label", &["labels"], "label"),
         (Self::Cpu, "cpu", &[], "cpu"),
         (Self::Syscall, "syscall", &["call"], "syscall"),
         (Self::File, "file", &["path"], "file"),

@@ -1,6 +1,7 @@
 //! Sums by keys, in any order: one implementation for every report with `--by`.
 
 pub(crate) mod by;
+pub(crate) mod env;
 pub(crate) mod of_cgroup;
 pub(crate) mod of_file;
 pub(crate) mod open;
