@@ -20,7 +20,7 @@ known=()
 calls=10007 # a prime: dd makes this many reads and writes
 ios=53      # a prime: direct writes to the disk
 chains=1009 # a prime: calls made by the innermost function of a chain
-tapes='dd sh mix unseen hand dwarf fp ns tp cg net nsall'
+tapes='dd sh mix unseen hand dwarf fp ns tp cg fault net nsall'
 
 # release -> prints the path of its kernel, fetching it if needed
 kernel_of() {
@@ -138,6 +138,8 @@ record -o /tmp/cg.tape -- sh -c '(mkdir -p /v2/system.slice/two.service; echo 0 
 # a connection from before, idle; one that is closed: 7,000 bytes to the server, 11 back
 ifconfig lo up; (sleep 100 | nc -l -p 77 >/dev/null) & sleep 0.2; (sleep 100 | nc 127.0.0.1 77 >/dev/null) & sleep 0.2
 record -a -o /tmp/net.tape -- sh -c '(echo 1234567890; sleep 2) | nc -l -p 78 >/dev/null & sleep 0.2; dd if=/dev/zero bs=1000 count=7 2>/dev/null | nc 127.0.0.1 78 >/dev/null; wait'; echo SYSTAPE-STATUS \$?
+# faults of memory that is mapped from a file; a variable of the environment
+JOB=7 record --families syscall,fault --env JOB -o /tmp/fault.tape -- cat /tmp/file >/dev/null; echo SYSTAPE-STATUS \$?
 # in a container: its own process, by dwarf; the whole machine, with a process outside that is in a call at the end
 unshare -p -f --mount-proc record --call-graph dwarf -o /tmp/ns.tape -- chain; echo SYSTAPE-STATUS \$?
 (until [ -s /tmp/nsall.tape ]; do sleep 0.2; done; exec sleep 100) &
@@ -240,7 +242,7 @@ for release in $releases; do
   if [ "$release" = bullseye ]; then old=1; else old=0; fi
   check "only 5.10 keeps nothing with a task" "$old" "$("$analyze" info "$out/dd.tape" --format json | grep -c 'keep nothing with a task' || true)"
   check "only 5.10 refuses a program, that of any tracepoint" "$([ $old = 0 ] || echo the kernel refused the program any_tracepoint)" "$(grep -ao 'the kernel refused the program [a-z_]*' "$out/log" | sort -u | xargs || true)"
-  check "status of the commands" "0 7 0 0 0 0 0 0 0 0 0 0" "$(sed -nE 's/^SYSTAPE-STATUS //p' "$out/log" | xargs)"
+  check "status of the commands" "0 7 0 0 0 0 0 0 0 0 0 0 0" "$(sed -nE 's/^SYSTAPE-STATUS //p' "$out/log" | xargs)"
   check_all "dd: reads" "$((calls + 0))" "$("$analyze" "$out/dd.tape" -e read --format json 2>/dev/null | grep -c '"/dev/zero"')" dd 'syscall'
   check_all "dd: writes" "$calls" "$("$analyze" "$out/dd.tape" -e write --format json 2>/dev/null | grep -c '"/dev/null"')" dd 'syscall'
   check "dd: check" "0" "$("$analyze" check "$out/dd.tape" >/dev/null 2>&1; echo $?)"
@@ -292,6 +294,12 @@ for release in $releases; do
   net() { "$analyze" net "$out/net.tape" --format json 2>/dev/null | grep -E '"[lr]port":'"$1[,}]" | grep -v '"direction":"listen"' || true; }
   done_by() { net "$1" | sed -nE 's/.*"sent_bytes":"?([0-9]+).*"received_bytes":"?([0-9]+).*/\1 \2/p' | sort -n | xargs; }
   # not what was sent again: an emulated machine is slow to acknowledge
+  # the helper that finds a mapping is in 5.17
+  check "fault: in which file" "$([ $old = 1 ] || echo yes)" "$("$analyze" "$out/fault.tape" -e fault:page_fault_user --format json 2>/dev/null | grep '"comm":"cat"' |
+    grep -q '"memory":"[^"]*busybox"' && echo yes)"
+  check "fault: every kernel has them" "yes" "$("$analyze" "$out/fault.tape" -e fault:page_fault_user --format json 2>/dev/null | grep -q '"comm":"cat"' && echo yes)"
+  check "a variable of the environment" "JOB=7" "$("$analyze" "$out/fault.tape" -s --comm=cat --by env --format json 2>/dev/null | grep -oE '"env":"[^"]*"' | cut -d'"' -f4 | sort -u | xargs)"
+  check "structures: the status of a child" "yes" "$("$analyze" "$out/mix.tape" -e wait4 2>/dev/null | grep -q 'WEXITSTATUS(s) == 3' && echo yes)"
   check "net: what connections did" "11 7000 7000 11" "$(done_by 78)"
   check "net: an idle one from before" "0 0 0 0 at least" "$(done_by 77) $(net 77 | grep -c '"sent_bytes_at_least":true' | sed 's/^2$/at least/')"
   check "net: whose they are" "nc nc nc nc" "$(net '7[78]' | grep -oE '"comm":"[^"]*"' | cut -d'"' -f4 | xargs)"

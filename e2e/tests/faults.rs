@@ -228,7 +228,7 @@ fn major_faults_have_file_offset_and_duration() {
         match line.split(' ').collect::<Vec<_>>()[..] {
             [address, memory, offset, access, by] => {
                 let memory = if memory == "file" { file.as_str() } else { memory };
-                let offset = if offset == "-" { "0" } else { offset };
+                let offset = if offset == "-" { "?" } else { offset };
                 let touch = (memory.to_owned(), offset.to_owned(), access.to_owned(), by.to_owned());
                 truth.push((hex(address), touch));
             }

@@ -65,7 +65,8 @@ crate::tables! {
         address: Hex "what was touched"
         error_code: Hex "the CPU's reason, of x86 bits: 0x1 the page was there and protected, 0x2 a write, 0x4 by user code, 0x10 an instruction fetch"
         memory: Str [Path] "what is mapped there: a file, by its path, or [heap], [stack] of the first thread, [special] (vdso, vvar), other [anon], [none] (the stack grows to it, or a signal follows); unknown: the mappings were locked, or a kernel before 5.17"
-        offset: Wide "which byte of the file; 0 without a file"
+        offset: Wide "which byte of the file; not known without a file"
+        unread: Unread "which of the numbers are not known"
         stack: Stack "the functions that touched it"
     }
     /// A page fault that waited for storage is over: the page is there. Also of the kernel when it read or wrote the program's memory in a call.
@@ -73,12 +74,13 @@ crate::tables! {
         ts: Time "the end"
         task: Task "whose"
         cpu: Int "where it ended"
-        dur: Duration "since it began, with the wait for storage; 0: the beginning was not seen"
+        dur: Duration "since it began, with the wait for storage; not known: the beginning was not seen"
         address: Hex "what was touched"
         access: Str "read, write or exec; unknown: the beginning was not seen"
         by: Str "program: it touched the memory itself; kernel: in a call"
         memory: Str [Path] "what is mapped there, as in exceptions:page_fault_user"
-        offset: Wide "which byte of the file; 0 without a file"
+        offset: Wide "which byte of the file; not known without a file"
+        unread: Unread "which of the numbers are not known"
         stack: Stack "the functions that touched it, the kernel's first"
     }
 }

@@ -59,17 +59,18 @@ impl Faults {
             },
             other => word(other),
         };
-        let (address, offset, stack) = (Field::Number(f.address), Field::Number(f.offset), Field::Unknown);
+        let (address, unread, stack) = (Field::Number(f.address), Field::Unknown, Field::Unknown);
+        let offset = if f.memory == wire::MEMORY_FILE { Field::Number(f.offset) } else { Field::Unknown };
         let flag = |bit| f.row.hdr.flags & bit != 0;
         let stored = if flag(wire::FAULT_MAJOR) {
             let began = flag(wire::FAULT_BEGAN);
-            let dur = Field::Number(if began { ts.saturating_sub(f.began) } else { 0 });
+            let dur = if began { Field::Number(ts.saturating_sub(f.began)) } else { Field::Unknown };
             let access = if began { Field::Bytes(access(f.error_code)) } else { Field::Unknown };
             let by: &[u8] = if flag(wire::FAULT_IN_KERNEL) { b"kernel" } else { b"program" };
-            let fields = [task, cpu, dur, address, access, Field::Bytes(by), memory, offset, stack];
+            let fields = [task, cpu, dur, address, access, Field::Bytes(by), memory, offset, unread, stack];
             rows.builder.push_table_row(&self.major, ts, &fields)
         } else {
-            let fields = [task, cpu, address, Field::Number(f.error_code), memory, offset, stack];
+            let fields = [task, cpu, address, Field::Number(f.error_code), memory, offset, unread, stack];
             rows.builder.push_table_row(&self.begun, ts, &fields)
         };
         let Ok(row) = stored else { return rows.bad_records(1, ts, ts) };
@@ -139,6 +140,9 @@ mod tests {
         };
         let some = |text: &str| Some(text.as_bytes().to_vec());
         assert_eq!(texts(begun, "memory"), [some("/a/b"), None, some("[anon]"), None]);
+        // bits of the columns behind the time: offset; dur and offset
+        assert_eq!(begun.unread(), Some(&[0, 0, 1 << 5, 1 << 5][..]));
+        assert_eq!(majors.unread(), Some(&[0, 1 << 2 | 1 << 7][..]));
         assert_eq!(texts(majors, "memory"), [some("/a/b"), some("[none]")]);
         assert_eq!(texts(majors, "access"), [some("write"), None]);
         assert_eq!(texts(majors, "by"), [some("program"), some("kernel")]);
