@@ -206,7 +206,8 @@ static __always_inline struct dentry *entry_of(struct inode *inode)
  * Sends the name of `dentry`, one of those of the file; false if it could not.
  * `mnt`: the whole path is wanted, known by the dentry's address; NULL = the
  * name in the file system, known by the inode's. `ts`: records with a later
- * time refer to it, those with the same if they are sent later.
+ * time refer to it, those with the same if they are sent later; 0 = now, which
+ * takes no place on the stack: 5.10 counts those of all calls together.
  */
 static __always_inline bool send_file(struct inode *inode, struct vfsmount *mnt, struct dentry *dentry, u64 tag, u64 ts)
 {
@@ -224,7 +225,7 @@ static __always_inline bool send_file(struct inode *inode, struct vfsmount *mnt,
 	s->rec.hdr.kind = WIRE_FILE;
 	s->rec.hdr.cpu = bpf_get_smp_processor_id();
 	s->rec.hdr.flags = mnt ? FILE_WHOLE : 0;
-	s->rec.ts = ts;
+	s->rec.ts = ts ? ts : bpf_ktime_get_ns();
 	s->rec.address = mnt ? (u64)dentry : (u64)inode;
 	s->rec.tag = tag;
 	s->rec.inode = LOADED(struct inode, inode, i_ino);
@@ -268,7 +269,7 @@ static __noinline u64 name_file(struct inode *inode)
 	if (!dentry)
 		return 0;
 	tag = tag_of(inode, dentry);
-	if (!was_named(address, tag) && send_file(inode, NULL, dentry, tag, bpf_ktime_get_ns()))
+	if (!was_named(address, tag) && send_file(inode, NULL, dentry, tag, 0))
 		bpf_map_update_elem(&named_files, &address, &tag, BPF_ANY);
 	return tag;
 }
