@@ -191,12 +191,16 @@ int BPF_PROG(exec_environ, struct task_struct *task)
 		u64 left = end - start - (u64)i * ARGV_MAX;
 
 		len = left > ARGV_MAX ? ARGV_MAX : left;
-		len &= ARGV_MAX;
 		s->environ.last = left <= ARGV_MAX || i == ENVIRON_PARTS - 1;
 		s->environ.offset = i * ARGV_MAX;
 		s->environ.ts = bpf_ktime_get_ns();
+		/* old verifiers lose the bound when the value goes through the stack */
+		barrier_var(len);
+		len &= ARGV_MAX;
 		if (len && bpf_probe_read_user(s->data, len, (void *)start + i * ARGV_MAX))
 			break;
+		barrier_var(len);
+		len &= ARGV_MAX;
 		s->environ.len = len;
 		send_process(s, sizeof(struct wire_environ) + len);
 		if (s->environ.last)
