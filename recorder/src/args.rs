@@ -290,12 +290,13 @@ fn parse_string_size(text: &str) -> Result<u32, String> {
     size.ok_or_else(|| format!("'{text}' is no number from 1 to 4096 (bytes of each string); sums are 'analyze -s'"))
 }
 
-/// A level of redaction.
+/// Which structures are kept.
 fn parse_structs(text: &str) -> Result<Structs, String> {
     let names = || Structs::CHOICES.map(Structs::name).join(", ");
     Structs::CHOICES.into_iter().find(|choice| choice.name() == text).ok_or_else(|| format!("there are {}", names()))
 }
 
+/// A level of redaction.
 pub(crate) fn parse_level(text: &str) -> Result<Level, String> {
     let names = || Level::ALL.map(Level::name).join(", ");
     Level::ALL.into_iter().find(|level| level.name() == text).ok_or_else(|| format!("there are {}", names()))
