@@ -201,9 +201,13 @@ fn structs_are_chosen() {
         {
             assert_eq!(is_decoded(name, arg), waits, "{choice}: {name}");
         }
-        for (name, arg) in
-            [("rt_sigaction", "act"), ("rt_sigprocmask", "nset"), ("fstat", "statbuf"), ("statx", "buffer")]
-        {
+        for (name, arg) in [
+            ("rt_sigaction", "act"),
+            ("rt_sigprocmask", "nset"),
+            ("fstat", "statbuf"),
+            ("statx", "buffer"),
+            ("epoll_ctl", "event"),
+        ] {
             assert_eq!(is_decoded(name, arg), frequent, "{choice}: {name}");
         }
     }

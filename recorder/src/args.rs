@@ -175,7 +175,7 @@ pub struct Args {
     #[arg(short = 's', long, alias = "string-limit", value_name = "BYTES", default_value_t = 4096, value_parser = parse_string_size)]
     pub string_size: u32,
 
-    /// Keep structures of arguments: waits (poll, epoll, timeouts, statuses and other rare ones), all (also signal masks), none
+    /// Keep structures of arguments: waits (poll, epoll, timeouts, statuses and other rare ones), all (also epoll_ctl, signal masks), none
     #[arg(long, value_name = "WHICH", default_value = "waits", value_parser = parse_structs)]
     pub structs: Structs,
 

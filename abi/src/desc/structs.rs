@@ -64,7 +64,7 @@ pub enum Structs {
     /// Of calls that wait, and others that are seldom called.
     #[default]
     Waits,
-    /// Also those of calls so frequent that copies cost noticeably: masks and handlers of signals, results of `stat`.
+    /// Also those of calls so frequent that copies cost noticeably: what `epoll_ctl` registers, masks and handlers of signals, results of `stat`.
     All,
 }
 
@@ -169,7 +169,7 @@ impl ArgKind {
 fn includes(structs: Structs, name: &str) -> bool {
     match name {
         _ if structs == Structs::None => false,
-        "rt_sigprocmask" | "rt_sigaction" => structs == Structs::All,
+        "rt_sigprocmask" | "rt_sigaction" | "epoll_ctl" => structs == Structs::All,
         "stat" | "lstat" | "fstat" | "newfstatat" | "statx" => structs == Structs::All,
         "stat64" | "lstat64" | "fstat64" | "fstatat64" => structs == Structs::All,
         _ => true,
