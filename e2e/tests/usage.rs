@@ -58,6 +58,51 @@ fn what_children_used_is_what_wait4_says() {
 }
 
 #[test]
+fn what_threads_used_is_what_they_saw() {
+    let Some(lab) = Lab::with_bpf() else { return };
+    let program = lab.cc("thread_usage", &[]);
+    let words = ["--families", "process"];
+    let run = lab.record("t.tape", &words, &[&program, "200", "data"]).expect(0);
+    lab.assert_whole("t.tape");
+    let mut rows: HashMap<i64, HashMap<String, i64>> = HashMap::new();
+    for line in lab.analyze(&["t.tape", "-e", "process:thread", "--format", "json"]).expect(0).json() {
+        let of = rows.insert(line["tid"].as_i64().expect("tid"), args(&line));
+        assert!(of.is_none(), "a thread ended twice: {line}");
+    }
+    // the first thread too: others ended before it
+    assert_eq!(rows.len(), 201);
+    let mut threads = 0;
+    for said in run.text().lines() {
+        let said: Vec<i64> = said.split(' ').map(|word| word.parse().expect("a number")).collect();
+        let [tid, minor, major, voluntary, involuntary, us, io @ ..] = &said[..] else { panic!("{said:?}") };
+        let of = &rows[tid];
+        let names = ["rchar", "wchar", "read_calls", "write_calls", "read_bytes", "write_bytes"];
+        assert_eq!(names.map(|name| of[name]), *io, "{tid}");
+        // the way to its end: the stack is given back
+        assert!((0..=8).contains(&(of["minor_faults"] - minor)), "{said:?} {of:?}");
+        assert!((0..=2).contains(&(of["major_faults"] - major)), "{said:?} {of:?}");
+        assert!(
+            of["voluntary_switches"] >= *voluntary && of["involuntary_switches"] >= *involuntary,
+            "{said:?} {of:?}"
+        );
+        let more = (of["user_ns"] + of["system_ns"]) / 1000 - us;
+        assert!((-TICK_US..=TICK_US).contains(&more), "{said:?} {of:?}");
+        threads += 1;
+    }
+    assert_eq!(threads, 200);
+    let lines = lab.analyze(&["t.tape", "-e", "process:usage", "--format", "json"]).expect(0).json();
+    let whole = args(&lines[0]);
+    let sum = |name: &str| rows.values().map(|of| of[name]).sum::<i64>();
+    for name in ["minor_faults", "major_faults", "rchar", "wchar", "read_calls", "write_calls", "write_bytes"] {
+        assert_eq!(sum(name), whole[name], "{name}");
+    }
+    // a process that never had another thread has no such row
+    lab.record("one.tape", &words, &["true"]).expect(0);
+    let text = lab.analyze(&["one.tape", "-e", "process:*"]).expect(0).text();
+    assert!(text.contains("process:usage(") && !text.contains("process:thread("), "{text}");
+}
+
+#[test]
 fn voluntary_switches_lack_the_last() {
     let Some(lab) = Lab::with_bpf() else { return };
     let program = lab.cc("usage", &[]);

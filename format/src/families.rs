@@ -133,6 +133,24 @@ crate::tables! {
         out_blocks: Wide "units of 512 bytes written, as ru_oublock"
         uncounted: Count "threads that ended at the same moment and are missing in the sums; 0: the sums are whole"
     }
+    /// A thread of a process that has or had several ended: what it used itself. What the kernel does not count has no column.
+    pub PROCESS_THREAD = "process:thread" {
+        ts: Time "its end"
+        task: Task "which"
+        minor_faults: Count "page faults without I/O"
+        major_faults: Count "page faults that read from storage"
+        user_ns: Duration "CPU time of its own code: the run time, divided by the kernel's ticks. Lacks up to a tick (1 to 10 ms)"
+        system_ns: Duration "CPU time of the kernel for it; with user_ns the run time until this event"
+        voluntary_switches: Count "how often it gave up a CPU to wait; without the last of all"
+        involuntary_switches: Count "how often it was preempted"
+        rchar: Wide "bytes that read and its kin returned, of files, pipes, sockets; this and the next six, as in /proc/PID/task/TID/io"
+        wchar: Wide "bytes that write and its kin took"
+        read_calls: Count "such reads"
+        write_calls: Count "such writes"
+        read_bytes: Wide "bytes that storage read for it"
+        write_bytes: Wide "bytes that storage wrote for it, or shall: of pages that it dirtied"
+        cancelled_bytes: Wide "of these, bytes that were truncated before they were written"
+    }
     /// What a living process has in memory: one row each when the recording begins, at each checkpoint and at the end.
     pub PROCESS_MEMORY = "process:memory" {
         ts: Time "when it was looked at"
@@ -203,6 +221,7 @@ pub const OWN: &[Recorded] = &[
     Recorded { family: Family::Syscall, def: &SOCKET_NAME },
     Recorded { family: Family::Block, def: &BLOCK_FILE },
     Recorded { family: Family::Process, def: &PROCESS_USAGE },
+    Recorded { family: Family::Process, def: &PROCESS_THREAD },
     Recorded { family: Family::Process, def: &PROCESS_MEMORY },
     Recorded { family: Family::Net, def: &SOCKET_TCP },
     Recorded { family: Family::Net, def: &SOCKET_RETRANSMIT },

@@ -258,8 +258,10 @@ send:
 	e.ts = bpf_ktime_get_ns();
 	e.exit_code = BPF_CORE_READ(task, exit_code);
 	e.group_dead = BPF_CORE_READ(task, signal, live.counter) == 0;
+	if (has_threads(task))
+		send_usage(&e, task, false);
 	if (e.group_dead)
-		send_usage(&e, task);
+		send_usage(&e, task, true);
 	send_process(&e, sizeof(e));
 out:
 	forget_outsider(bpf_get_current_pid_tgid());

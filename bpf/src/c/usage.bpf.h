@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* What processes use: all of it when they end, their memory when a walk sees them. */
+/* What processes and threads use: all of it when they end; the memory of processes when a walk sees them. */
 #ifndef __SYSTAPE_USAGE_H
 #define __SYSTAPE_USAGE_H
 
@@ -93,8 +93,17 @@ static __always_inline bool sum_usage(struct wire_usage *u, struct signal_struct
 	return !(before & 1) && before == BPF_CORE_READ(sig, stats_lock.seqcount.seqcount.sequence);
 }
 
-/* The process of `task`, the last of its threads to end, at `e`. In a slot, because the stack has no room. */
-static __always_inline void send_usage(const struct wire_exit *e, struct task_struct *task)
+/* The process of `task` has, or had, other threads: what one that was released used is in the signal struct. */
+static __always_inline bool has_threads(struct task_struct *task)
+{
+	return BPF_CORE_READ(task, signal, nr_threads) > 1 || BPF_CORE_READ(task, signal, sum_sched_runtime);
+}
+
+/*
+ * `task`, a thread that ends at `e`, or with `whole` its process, of which it is the last. In a slot, because the
+ * stack has no room.
+ */
+static __noinline int send_usage(const struct wire_exit *e, struct task_struct *task, bool whole)
 {
 	struct signal_struct *sig = BPF_CORE_READ(task, signal);
 	struct wire_usage *u;
@@ -102,10 +111,16 @@ static __always_inline void send_usage(const struct wire_exit *e, struct task_st
 
 	u = (void *)slot_get(&index);
 	if (!u)
-		return;
-	/* once more if a thread was being released; no loop: 5.10 refuses one that begins behind a call */
-	if (!sum_usage(u, sig) && !sum_usage(u, sig) && !u->uncounted)
+		return 0;
+	if (!whole) {
+		__builtin_memset(u, 0, sizeof(*u));
+		ADD_COUNTS(u, task);
+		ADD(u->runtime, task, se.sum_exec_runtime);
+		u->hdr.flags = USAGE_THREAD;
+	} else if (!sum_usage(u, sig) && !sum_usage(u, sig) && !u->uncounted) {
+		/* twice if a thread was being released; no loop: 5.10 refuses one that begins behind a call */
 		u->uncounted = 1;
+	}
 	u->hdr.kind = WIRE_USAGE;
 	u->hdr.cpu = e->hdr.cpu;
 	u->id = e->id;
@@ -116,6 +131,7 @@ static __always_inline void send_usage(const struct wire_exit *e, struct task_st
 		u->hdr.flags |= USAGE_NO_STORAGE;
 	send_process(u, sizeof(*u));
 	slot_put(index);
+	return 0;
 }
 
 #endif

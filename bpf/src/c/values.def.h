@@ -188,9 +188,10 @@ VALUE(V1_, CPU, 3, "cpu")
 VALUE(V1_, SHIFT, 56, "Where the number of a v1 hierarchy is in the id of a cgroup.")
 END
 
-GROUP(usage_flags, u16, "`hdr.flags` of what a process used: what the kernel does not count.")
+GROUP(usage_flags, u16, "`hdr.flags` of what a process or thread used: which, and what the kernel does not count.")
 VALUE(USAGE_, NO_CALLS, 1, "Bytes and calls of read and write: CONFIG_TASK_XACCT is off.")
 VALUE(USAGE_, NO_STORAGE, 2, "Bytes of storage: CONFIG_TASK_IO_ACCOUNTING is off.")
+VALUE(USAGE_, THREAD, 4, "Of a thread alone.")
 END
 
 GROUP(fork_flags, u16, "`hdr.flags` of a fork, below TASK_REASON: flags of the tape.")

@@ -138,7 +138,7 @@ struct wire_exit {
 	u32 group_dead;
 };
 
-/* What a process used, when its last thread ends. */
+/* What a process used, when its last thread ends; or a thread of several, without what only processes have. */
 struct wire_usage {
 	struct wire_hdr hdr; /* flags: enum usage_flags */
 	struct wire_ident id; /* the thread */

@@ -1,12 +1,12 @@
-//! Rows of the tables `process:usage`, what a process used until its end, and `process:memory`, what it has at a
-//! checkpoint.
+//! Rows of the tables `process:usage` and `process:thread`, what a process and a thread used until their ends, and
+//! `process:memory`, what a process has at a checkpoint.
 
 use std::collections::{HashSet, VecDeque};
 use std::sync::Arc;
 
 use systape_bpf::values::usage_flags;
 use systape_bpf::wire::{self, Snap};
-use systape_format::families::{PROCESS_MEMORY, PROCESS_USAGE};
+use systape_format::families::{PROCESS_MEMORY, PROCESS_THREAD, PROCESS_USAGE};
 use systape_format::table::TableDef;
 use systape_format::tables::Field;
 
@@ -23,8 +23,8 @@ const ENDED: usize = 64;
 /// See the module.
 #[derive(Debug)]
 pub(super) struct Usage {
-    /// With the columns that the kernel fills, and the flags by which they were chosen.
-    usage: Option<(u16, Arc<TableDef>)>,
+    /// Of processes and of threads: with the columns that the kernel fills, and the flags by which they were chosen.
+    ends: [Option<(u16, Arc<TableDef>)>; 2],
     memory: Arc<TableDef>,
     /// Processes that ended last.
     ended: VecDeque<(u32, u64)>,
@@ -32,13 +32,13 @@ pub(super) struct Usage {
 
 impl Default for Usage {
     fn default() -> Self {
-        Self { usage: None, memory: Arc::new(PROCESS_MEMORY.clone()), ended: VecDeque::new() }
+        Self { ends: [None, None], memory: Arc::new(PROCESS_MEMORY.clone()), ended: VecDeque::new() }
     }
 }
 
 /// The table without what the kernel does not count.
 fn table(flags: u16) -> TableDef {
-    let mut def = PROCESS_USAGE.clone();
+    let mut def = if flags & usage_flags::THREAD == 0 { PROCESS_USAGE.clone() } else { PROCESS_THREAD.clone() };
     let lacks = |flag, names: &[&str], name: &str| flags & flag != 0 && names.contains(&name);
     def.columns.to_mut().retain(|column| {
         !lacks(usage_flags::NO_CALLS, &OF_CALLS, &column.name)
@@ -60,20 +60,24 @@ fn times(u: &wire::Usage) -> (u64, u64) {
 }
 
 impl Usage {
-    /// Stores what a process used.
+    /// Stores what a process or a thread used.
     pub(super) fn record(&mut self, u: &wire::Usage, world: &mut World, rows: &mut Rows) {
         let id = world.tasks.find_or_add(&u.id);
         let process = (u.id.pid, u.id.leader_start);
-        if !world.tasks.is_target(id) || rows.shedding.is_all() || self.ended.contains(&process) {
+        let flags = u.hdr.flags;
+        let whole = flags & usage_flags::THREAD == 0;
+        if !world.tasks.is_target(id) || rows.shedding.is_all() || (whole && self.ended.contains(&process)) {
             return;
         }
-        self.ended.truncate(ENDED - 1);
-        self.ended.push_front(process);
-        let flags = u.hdr.flags;
-        if self.usage.as_ref().is_none_or(|(of, _)| *of != flags) {
-            self.usage = Some((flags, Arc::new(table(flags))));
+        if whole {
+            self.ended.truncate(ENDED - 1);
+            self.ended.push_front(process);
         }
-        let Some((_, def)) = &self.usage else { return };
+        let of_flags = &mut self.ends[usize::from(!whole)];
+        if of_flags.as_ref().is_none_or(|(of, _)| *of != flags) {
+            *of_flags = Some((flags, Arc::new(table(flags))));
+        }
+        let Some((_, def)) = of_flags else { return };
         let task = Field::Task(rows.task(&mut world.tasks, id));
         let (user, system) = times(u);
         let value = |name: &str| match name {
@@ -142,5 +146,8 @@ mod tests {
         assert!(OF_CALLS.iter().chain(&OF_STORAGE).all(|name| all.iter().any(|known| known == name)), "{all:?}");
         assert_eq!(names(usage_flags::NO_CALLS).len(), all.len() - 4);
         assert_eq!(names(usage_flags::NO_CALLS | usage_flags::NO_STORAGE).len(), all.len() - 9);
+        let of_thread = names(usage_flags::THREAD);
+        assert!(of_thread.iter().all(|name| all.contains(name)) && of_thread.len() < all.len(), "{of_thread:?}");
+        assert_eq!(names(usage_flags::THREAD | usage_flags::NO_CALLS).len(), of_thread.len() - 4);
     }
 }
