@@ -1,6 +1,7 @@
 //! One file a report. Each gets a [`Context`]: the tape, the resolved command line, and the known losses.
 
 pub(crate) mod block;
+pub(crate) mod call_texts;
 pub(crate) mod callgraph;
 pub(crate) mod calls;
 pub(crate) mod check;

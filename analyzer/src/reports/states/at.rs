@@ -1,31 +1,24 @@
 //! `states --at TIME`: every thread at one instant, longest off the CPU first; with `--call-graph` by stack.
 
 use anyhow::{Context as _, Result};
-use rustc_hash::FxHashMap;
 use systape_format::model::{Family, GapCause};
 
-use super::super::{Context, losses, scheduling};
+use super::super::{Context, call_texts, losses, scheduling};
 use super::now::{NOW, Now};
 use super::stacks::{self, Left, STACKS};
 use crate::asked::options::stacks::Below;
 use crate::derive::runs::decode::Needs;
 use crate::derive::runs::keys::{self};
 use crate::derive::runs::{feed, gaps};
-use crate::lines::text::{self, Look};
-use crate::lines::value::Scratch;
 use crate::render::rank::more;
 use crate::render::sink;
 use crate::render::table::Table;
 use crate::table::filter;
-use crate::table::load::{Base, Loaded, OpenCalls};
 use crate::table::question::clock;
 use crate::values::clock::Clock;
 use crate::values::output;
 use crate::values::say::Verdict;
 use crate::values::timespec::Edge;
-
-/// Most characters of a call's arguments.
-const SHORT: usize = 60;
 
 /// Prints the states at `edge`.
 pub(super) fn run(mut context: Context<'_>, edge: Edge, below: &Below, limit: usize) -> Result<Verdict> {
@@ -69,7 +62,8 @@ pub(super) fn run(mut context: Context<'_>, edge: Edge, below: &Below, limit: us
     context.config.shown.rows(now.len());
     let more = more(now.len(), limit);
     now.truncate(limit);
-    let arguments = arguments(&context, &now);
+    let calls: Vec<_> = now.iter().map(|now| (now.thread.task.utid, now.call)).collect();
+    let arguments = call_texts::of(&context, &calls);
     let mut out = output::stdout()?;
     let form = context.config.format.rows();
     if let Some(form) = form {
@@ -112,54 +106,4 @@ fn with_stacks(
         more.iter().try_for_each(|text| output::line(&mut out, text))?;
     }
     losses::end(context, &mut out, form.is_none(), false)
-}
-
-/// The arguments of each thread's call, short; None when they are not on the tape.
-fn arguments(context: &Context<'_>, now: &[Now<'_>]) -> Vec<Option<String>> {
-    let mut texts: Vec<Option<String>> = vec![None; now.len()];
-    let mut by_segment: FxHashMap<u32, Vec<(usize, u32)>> = FxHashMap::default();
-    let mut others = Vec::new();
-    for (at, now) in now.iter().enumerate() {
-        match now.call.map(|call| call.row) {
-            Some(Some((segment, row))) => by_segment.entry(segment).or_default().push((at, row)),
-            Some(None) => others.push(at),
-            None => {}
-        }
-    }
-    for (segment, rows) in by_segment {
-        let mut holes = Vec::new();
-        let base = Base::read(context.question.tape.segment(segment as usize), &mut holes, |_, _| true);
-        let Some(loaded) = base.map(|base| base.load(&context.question.book, &mut holes)) else { continue };
-        for (at, row) in rows {
-            texts[at] = Some(short(&loaded, row as usize));
-        }
-    }
-    if others.is_empty() {
-        return texts;
-    }
-    // known from a checkpoint only
-    let last = context.question.tape.checkpoints().saturating_sub(1);
-    let checkpoints: Vec<_> =
-        [0, last].into_iter().filter_map(|at| context.question.tape.checkpoint(at).ok()).collect();
-    for at in others {
-        let (task, call) = (&now[at].thread.task, now[at].call);
-        let open = checkpoints
-            .iter()
-            .flat_map(|checkpoint| &checkpoint.in_flight)
-            .find(|open| open.utid == task.utid && call.is_some_and(|call| call.call == open.call));
-        if let Some(open) = open {
-            texts[at] = Some(short(&OpenCalls::of(task, open).load(&context.question.book), 0));
-        }
-    }
-    texts
-}
-
-fn short(loaded: &Loaded, row: usize) -> String {
-    let mut bytes = Vec::new();
-    text::arguments(&mut bytes, &mut Scratch::default(), loaded, row, Look::default());
-    let text = String::from_utf8_lossy(&bytes);
-    match text.char_indices().nth(SHORT) {
-        Some((at, _)) => format!("{}...", &text[..at]),
-        None => text.into_owned(),
-    }
 }
