@@ -43,6 +43,8 @@ const REPORTS: &[&str] = &[
     "states --by user,cgroup,file",
     "states --at 50%",
     "states --at 100%",
+    "path --top 0",
+    "path --sums",
     "callgraph --of cpu",
     "callgraph --of syscall --metric bytes",
     "callgraph --of offcpu",

@@ -85,6 +85,7 @@ const WORDS: &[(&str, &str, &str)] = &[
     ("by", "", "--by comm"),
     ("level", "--level all", "--level paths"),
     ("floor", "", "--floor 0"),
+    ("sums", "", "--sums"),
 ];
 
 /// Answers of a view that are of another kind: what asks for them.
@@ -104,6 +105,7 @@ const MODES: &[(&str, &str)] = &[
     ("net", "--events"),
     ("net", "--udp"),
     ("offcpu", "--wakers 100"),
+    ("path", "--sums"),
     ("states", "--at 50%"),
     ("states", "--at 50% --call-graph"),
     ("callgraph", "--of cpu"),

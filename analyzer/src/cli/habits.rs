@@ -245,6 +245,7 @@ const REPORTS: &systape_cli::Habits = &[
     (&["tcpstates"], "analyze net --events"),
     (&["udplife", "udpconnect"], "analyze net --udp"),
     (&["lock", "futex", "futexes", "futexctn", "klockstat", "lockstat", "mutex"], "analyze locks"),
+    (&["critical-path", "critical", "criticalpath", "blocked", "latency-breakdown", "wakeup-chain"], "analyze path"),
     (&["ps", "pstree", "tree", "processes", "tasks", "topprocs"], "analyze exec --tree"),
     (
         &[

@@ -318,6 +318,7 @@ mod tests {
         assert_eq!(name("analyze -s t.tape"), "summary");
         assert_eq!(name("analyze summary t.tape"), "summary");
         assert_eq!(name("analyze -S --errno-summary"), "with-summary");
+        assert_eq!(name("analyze path -t 5 t.tape"), "path");
         assert_eq!(name("analyze sched latency"), "sched latency");
         assert_eq!(name("analyze sched t.tape"), "sched timehist");
         assert_eq!(name("analyze --max-events 3 kills t.tape"), "kills");

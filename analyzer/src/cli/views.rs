@@ -26,6 +26,7 @@ pub static VIEWS: &[&View] = &[
     &reports::files::VIEW,
     &reports::net::VIEW,
     &reports::locks::VIEW,
+    &reports::path::VIEW,
     &reports::sched::TIMEHIST,
     &reports::sched::LATENCY,
     &reports::runqlat::VIEW,

@@ -49,6 +49,26 @@ pub struct Filters {
 }
 
 impl Filters {
+    /// The same times, and everything else passes: for answers about one thread that others have a part in.
+    pub(crate) fn of_time(&self) -> Self {
+        Self {
+            longer_than: None,
+            selection: Selection::all(),
+            selects: false,
+            failure: false,
+            pids: Vec::new(),
+            tids: Vec::new(),
+            users: Vec::new(),
+            comms: Vec::new(),
+            not_comms: Vec::new(),
+            cpus: None,
+            cgroups: Vec::new(),
+            paths: Vec::new(),
+            not_paths: Vec::new(),
+            time: self.time,
+        }
+    }
+
     /// Whether there is a filter on thread names.
     fn names(&self) -> bool {
         !self.comms.is_empty() || !self.not_comms.is_empty()

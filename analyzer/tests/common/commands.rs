@@ -47,6 +47,8 @@ pub const COMMANDS: &[(&str, &[&str])] = &[
     ),
     ("files --opens", &["files --opens TAPE", "files --slower 0ns --sockets TAPE"]),
     ("locks", &["locks TAPE", "locks --metric waits TAPE"]),
+    ("path", &["path TAPE", "path -p 100 TAPE", "path -t 101 TAPE"]),
+    ("path --sums", &["path --sums TAPE", "path --sums -p 200 TAPE"]),
     ("net", &["net TAPE"]),
     ("net --events", &["net --events TAPE"]),
     ("net --udp", &["net --udp TAPE"]),

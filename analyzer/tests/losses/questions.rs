@@ -24,7 +24,7 @@ pub(crate) struct Question {
 impl Question {
     fn new(report: &'static str, words: impl Into<String>) -> Self {
         let words = words.into();
-        let views = ["sched", "runqlat", "offcpu", "states"];
+        let views = ["sched", "runqlat", "offcpu", "states", "path"];
         let of_scheduler = views.iter().any(|view| report.starts_with(view)) || words.contains("--cpu");
         Self { report, words, seldom: false, of_scheduler }
     }

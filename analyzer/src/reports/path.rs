@@ -1,0 +1,319 @@
+//! The critical path of a thread: why something took so long, across the threads that it waited for.
+
+mod cause;
+mod rows;
+mod sums;
+
+use std::io::{self, Write};
+
+use anyhow::{Result, bail};
+use systape_format::model::{Extent, Family};
+use systape_format::reader::Tape;
+
+use self::cause::{Cause, Ends};
+use self::rows::{PATH, Shown};
+use self::sums::{PATH_SUMS, Sums};
+use super::{Context, losses, scheduling};
+use crate::asked::config::view::{Own, Part as Columns, Rows, Run, View};
+use crate::asked::config::{Config, refuse};
+use crate::derive::critical::doing::{Doings, In, Span, Spent};
+use crate::derive::critical::log::{Log, Logged};
+use crate::derive::critical::walk::{self, Handover, Part, Path};
+use crate::derive::critical::{Id, behind};
+use crate::derive::runs::decode::Needs;
+use crate::derive::runs::keys::{self, Words, task_text};
+use crate::derive::runs::{State, feed};
+use crate::render::rank::Few;
+use crate::render::sink;
+use crate::render::table::millis;
+use crate::table::families::in_session;
+use crate::table::question::Question;
+use crate::values::output::{self, line};
+use crate::values::say::{Verdict, complain};
+
+/// What is asked.
+pub(crate) static VIEW: View = View {
+    name: "path",
+    about: "Why a thread or process took so long: its critical path, across the threads that it waited for",
+    options: &[&["pids", "tids", "time", "absolute", "clock"]],
+    own: Own::of::<Options>(),
+    examples: [
+        ("analyze path -p 2214", "what the time of a process went to, in whichever process that was"),
+        ("analyze path -t 2215 --time 1.2,1.9", "of one thread, in 0.7 s of its time"),
+    ],
+    tables: &[Rows::of("path", &[Columns::All(&PATH)]), Rows::of("path --sums", &[Columns::All(&PATH_SUMS)])],
+    check,
+    run: Run::Prints(run),
+    ..View::PLAIN
+};
+
+#[derive(Debug, clap::Args)]
+struct Options {
+    /// Only the sums by cause
+    #[arg(long)]
+    sums: bool,
+
+    #[command(flatten)]
+    rank: Few,
+}
+
+/// Options that exclude each other.
+fn check(config: &Config) -> Result<()> {
+    if config.filters.pids.len() + config.filters.tids.len() > 1 {
+        bail!("a path is of one thread: give one -t TID or one -p PID");
+    }
+    if config.own::<Options>()?.sums {
+        refuse(&config.clock_options(), "sums have no times of the tape")?;
+    }
+    Ok(())
+}
+
+/// Prints the answer for `config`.
+fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
+    let own: Options = config.own()?;
+    scheduling::require(tape)?;
+    let session = tape.session();
+    let calls = in_session(session, Family::Syscall);
+    let mut families = vec![Family::Sched, Family::Process];
+    if calls {
+        families.push(Family::Syscall);
+    }
+    // whom a thread waited for is not known before: nobody is left out
+    let filters = config.filters.of_time();
+    let mut context = Context { config, question: Question::new(&filters, tape, &families)? };
+    let from = context.question.scope.from.max(session.window_open);
+    let to = context.question.scope.to.min(tape.complete_until());
+    let needs = Needs { calls, files: false, ..Needs::default() };
+    let fed = feed::feed(&context.question, needs, to, Log::new(from));
+    let log = fed.tracker.sink;
+    let subject = subject(config, tape, &log.threads);
+    let (path, parts) = match subject {
+        Some(Subject { id, .. }) => path(&log.threads, id, (from, to)),
+        None => (Path::default(), Vec::new()),
+    };
+    let spans = spans(&path, &parts);
+    let needs = Needs { files: calls, ..needs };
+    let doings = Doings::new(spans, log.ids, keys::all_calls(session));
+    let told = feed::feed(&context.question, needs, to, doings);
+    let mut spent = told.tracker.sink.spent;
+    spent.resize_with(parts.len() + path.handovers.len(), Spent::default);
+    let waits = spent.split_off(parts.len());
+
+    scheduling::touched(fed.coverage, fed.unsure_until.max(told.unsure_until), &mut context);
+    told.coverage.tell(&mut context.question.loss);
+    let slept = parts.iter().zip(&spent).filter(|((part, _), _)| part.kind == walk::Kind::Interrupt);
+    let ends = Ends::of(tape, &context.question.book, slept.filter_map(|(_, spent)| spent.most()?.call));
+    let words = Words { session, book: &context.question.book, names: &told.names };
+    let found = parts.into_iter().zip(spent).map(|((part, behind), spent)| {
+        let cause = Cause::of(&part, &spent, &ends, &words);
+        Found { part, behind, cause, spent }
+    });
+    let found = merge(found);
+    let sums = Sums::of(&found, &log.threads);
+    config.shown.rows(if own.sums { sums.len() } else { found.len() });
+    let answer = Answer { threads: &log.threads, path: &path, found: &found, waits: &waits, words, context: &context };
+    let limit = own.rank.limit(config.format);
+    let mut out = output::stdout()?;
+    match config.format.rows() {
+        Some(form) if own.sums => {
+            let rows = sums.rows(&answer, limit);
+            sink::print(form, &PATH_SUMS, context.judged(), rows, &mut out)?;
+        }
+        Some(form) => {
+            let shown = Shown { answer: &answer, limit };
+            sink::print(form, &PATH, context.judged(), shown.rows(), &mut out)?;
+        }
+        None => {
+            scheduling::head(&context, &mut out)?;
+            match &subject {
+                Some(subject) => {
+                    head(&answer, subject, &mut out)?;
+                    sums.print(&answer, limit, &mut out)?;
+                    if !own.sums {
+                        line(&mut out, "")?;
+                        Shown { answer: &answer, limit }.print(&mut out)?;
+                    }
+                    foot(&context, &mut out)?;
+                }
+                None => line(&mut out, "no such thread is recorded in this part of the tape")?,
+            }
+        }
+    }
+    if subject.is_none() && config.format.rows().is_some() {
+        complain("no such thread is recorded in this part of the tape");
+    }
+    losses::end(&context, &mut out, config.format.rows().is_none(), false)
+}
+
+/// The thread that the path ends in.
+#[derive(Clone, Copy, Debug)]
+struct Subject {
+    id: Id,
+    /// Why this one, where it was not said; empty: it was.
+    why: &'static str,
+}
+
+/// The thread that `config` asks for; None: it has no time on this part of the tape.
+fn subject(config: &Config, tape: &Tape, threads: &[Logged]) -> Option<Subject> {
+    let there = || (0..).zip(threads).filter(|(_, thread)| !thread.stretches.is_empty());
+    let newest = |thread: &Logged| thread.tasks.last().map_or((0, 0), |task| (task.pid, task.tid));
+    let end = |thread: &Logged| thread.stretches.last().map_or(0, |stretch| stretch.to);
+    let begin = |thread: &Logged| thread.stretches.first().map_or(u64::MAX, |stretch| stretch.from);
+    let ran = |thread: &Logged| {
+        let on = thread.stretches.iter().filter(|stretch| stretch.state == State::Running);
+        on.fold(0_u64, |sum, stretch| sum.saturating_add(stretch.to - stretch.from))
+    };
+    let last_ran = |thread: &Logged| {
+        let on = thread.stretches.iter().rev().find(|stretch| stretch.state == State::Running);
+        on.map_or(0, |stretch| stretch.to)
+    };
+    if let [tid] = config.filters.tids[..] {
+        // of several with that number the last
+        let found = there().filter(|(_, thread)| newest(thread).1 == tid).max_by_key(|(_, thread)| end(thread));
+        return found.map(|(id, _)| Subject { id, why: "" });
+    }
+    if let [pid] = config.filters.pids[..] {
+        let of_it = || there().filter(|(_, thread)| newest(thread).0 == pid);
+        let main = of_it().filter(|(_, thread)| newest(thread).1 == pid).max_by_key(|(_, thread)| end(thread));
+        let main = main.map(|(id, _)| Subject { id, why: "the main thread of the process; -t for another one" });
+        return main.or_else(|| {
+            let last = of_it().max_by_key(|(_, thread)| last_ran(thread));
+            last.map(|(id, _)| Subject { id, why: "the thread of the process that ran last; -t for another one" })
+        });
+    }
+    let session = tape.session();
+    if session.extent == Extent::Some && session.target.starts_with("command ") {
+        let first = there().filter(|(_, thread)| newest(thread).0 == newest(thread).1);
+        let first = first.min_by_key(|(_, thread)| (begin(thread), newest(thread).1));
+        return first.map(|(id, _)| Subject { id, why: "the command that was recorded; -t or -p for another one" });
+    }
+    let busiest = there().max_by_key(|(id, thread)| (ran(thread), std::cmp::Reverse(*id)));
+    busiest.map(|(id, _)| Subject { id, why: "the thread that was longest on a CPU; -t or -p for another one" })
+}
+
+/// The path of `id` within `from` and `to`, as far as it was there, with who had the CPUs that were waited for.
+fn path(threads: &[Logged], id: Id, (from, to): (u64, u64)) -> (Path, Vec<(Part, Option<Id>)>) {
+    let stretches = &threads[id as usize].stretches;
+    let first = stretches.first().map_or(from, |first| first.from).max(from);
+    let last = stretches.last().map_or(first, |last| last.to).min(to);
+    let path = walk::walk(threads, id, (first, last));
+    let parts = behind::split(threads, &path);
+    (path, parts)
+}
+
+/// What is to be found out of parts, and behind these of the waits that they stand in for.
+fn spans(path: &Path, parts: &[(Part, Option<Id>)]) -> Vec<Span> {
+    let of_parts = parts.iter().map(|(part, _)| (part.thread, part.from, part.to));
+    let of_waits = path.handovers.iter().map(|wait| (wait.thread, wait.from, wait.to));
+    let numbered = (0..).zip(of_parts.chain(of_waits));
+    numbered.map(|(number, (thread, from, to))| Span { thread, from, to, number }).collect()
+}
+
+/// A part of the path, and all that is known of it.
+#[derive(Clone, Debug)]
+struct Found {
+    part: Part,
+    /// Who had the CPU.
+    behind: Option<Id>,
+    cause: Cause,
+    spent: Spent,
+}
+
+impl Found {
+    fn ns(&self) -> u64 {
+        self.part.to - self.part.from
+    }
+}
+
+/// Joins what follows each other and is the same.
+fn merge(found: impl Iterator<Item = Found>) -> Vec<Found> {
+    let place = |found: &Found| found.spent.most().map(|most| (most.place, most.file));
+    let mut merged: Vec<Found> = Vec::new();
+    for next in found {
+        match merged.last_mut() {
+            Some(last)
+                if (last.part.thread, last.part.kind, last.part.handover)
+                    == (next.part.thread, next.part.kind, next.part.handover)
+                    && (last.cause, last.behind, last.part.to) == (next.cause, next.behind, next.part.from)
+                    && place(last) == place(&next) =>
+            {
+                last.part.to = next.part.to;
+                last.spent.merge(next.spent);
+            }
+            _ => merged.push(next),
+        }
+    }
+    merged
+}
+
+/// All that answers are made of.
+struct Answer<'a> {
+    threads: &'a [Logged],
+    path: &'a Path,
+    found: &'a [Found],
+    /// What the threads of [`Path::handovers`] were in.
+    waits: &'a [Spent],
+    words: Words<'a>,
+    context: &'a Context<'a>,
+}
+
+impl Answer<'_> {
+    /// `app[12/10]` as it was called at `ts`.
+    fn who(&self, id: Id, ts: u64) -> String {
+        let task = self.threads.get(id as usize).and_then(|thread| thread.task_at(ts));
+        task.map_or_else(|| "?".to_owned(), |task| task_text(task))
+    }
+
+    fn total(&self) -> u64 {
+        self.found.iter().fold(0, |sum, found| sum + found.ns())
+    }
+
+    /// `read pipe:[12]`, `futex`; what a thread waited in.
+    fn call(&self, most: Option<&In>) -> String {
+        let Some(most) = most else { return "?".to_owned() };
+        let name = match most.place {
+            keys::Place::User => "a page fault or the like".to_owned(),
+            keys::Place::Kernel => "its own work".to_owned(),
+            keys::Place::Unknown | keys::Place::Any => "a call that is not known".to_owned(),
+            keys::Place::Call(_) => self.words.place(most.place),
+        };
+        match self.words.names.name(most.file) {
+            Some(file) => format!("{name} of {}", self.words.escaped(file)),
+            None => name,
+        }
+    }
+
+    fn handover(&self, at: u32) -> &Handover {
+        &self.path.handovers[at as usize]
+    }
+}
+
+/// Which thread, why this one, and which time.
+fn head(answer: &Answer<'_>, subject: &Subject, out: &mut impl Write) -> io::Result<()> {
+    let (Some(first), Some(last)) = (answer.found.first(), answer.found.last()) else {
+        return line(out, "that thread has no time in this part of the tape");
+    };
+    let stamps = answer.context.stamps();
+    let who = answer.who(subject.id, last.part.to.saturating_sub(1));
+    let why = if subject.why.is_empty() { String::new() } else { format!(" ({})", subject.why) };
+    let span = stamps.span(first.part.from, last.part.to);
+    line(out, &format!("The {} ms of {who}{why}, {span}, went to:", millis(answer.total(), "")))?;
+    line(out, "")
+}
+
+/// What limits the answer.
+fn foot(context: &Context<'_>, out: &mut impl Write) -> io::Result<()> {
+    let session = context.question.tape.session();
+    if session.extent == Extent::Some {
+        line(
+            out,
+            "\nonly the tasks that record was told are on the tape: what others did is not known (record -a has all)",
+        )?;
+    }
+    if !in_session(session, Family::Syscall) {
+        line(out, "\nwithout calls: record needs the family 'syscall' to say what threads waited in")?;
+    } else if !keys::all_calls(session) || losses::stores_some(context.question.tape) {
+        line(out, "\nnot all calls are on the tape: what threads were in is not always known")?;
+    }
+    Ok(())
+}

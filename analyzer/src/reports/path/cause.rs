@@ -1,0 +1,208 @@
+//! What a part of the path is put down to: a word for each cause, and a sentence of it.
+
+use rustc_hash::FxHashMap;
+use systape_format::model::{CPU_NONE, CallState};
+use systape_format::reader::Tape;
+
+use crate::derive::critical::doing::{In, Spent};
+use crate::derive::critical::walk::{Kind, Part};
+use crate::derive::runs::keys::{Place, Words};
+use crate::derive::runs::{InCall, State};
+use crate::derive::waits::is_storage;
+use crate::table::calls::CallBook;
+
+/// A cause.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(super) enum Cause {
+    /// On a CPU.
+    Cpu,
+    /// Waiting for a CPU.
+    Runqueue,
+    /// A sleep that the program asked for.
+    Sleep,
+    /// A wait whose time was up.
+    Timeout,
+    /// I/O of a file.
+    Disk,
+    /// A packet whose sender is not known.
+    Network,
+    /// Another interrupt.
+    Interrupt,
+    /// Not over at the end.
+    Blocked,
+    /// Stopped by a signal or a tracer.
+    Stopped,
+    /// Dead, and not waited for.
+    Dead,
+    /// The thread that woke it is not recorded.
+    NotRecorded,
+    /// The hand-overs are too many.
+    TooDeep,
+    /// Nothing is known.
+    Unknown,
+}
+
+impl Cause {
+    /// In JSON and CSV.
+    pub(super) fn word(self) -> &'static str {
+        match self {
+            Self::Cpu => "cpu",
+            Self::Runqueue => "runqueue",
+            Self::Sleep => "sleep",
+            Self::Timeout => "timeout",
+            Self::Disk => "disk",
+            Self::Network => "network",
+            Self::Interrupt => "interrupt",
+            Self::Blocked => "blocked",
+            Self::Stopped => "stopped",
+            Self::Dead => "dead",
+            Self::NotRecorded => "not-recorded",
+            Self::TooDeep => "too-deep",
+            Self::Unknown => "unknown",
+        }
+    }
+
+    /// Of `part`, in which its thread spent its time so.
+    pub(super) fn of(part: &Part, spent: &Spent, ends: &Ends, words: &Words<'_>) -> Self {
+        match part.kind {
+            Kind::Runs => Self::Cpu,
+            Kind::Waits { .. } => Self::Runqueue,
+            Kind::GoesOn => Self::Blocked,
+            Kind::Stopped => Self::Stopped,
+            Kind::Ended => Self::Dead,
+            Kind::Unseen { .. } => Self::NotRecorded,
+            Kind::TooDeep { .. } => Self::TooDeep,
+            Kind::Unsaid | Kind::Unknown => Self::Unknown,
+            Kind::Interrupt => by_interrupt(part, spent.most(), ends, words),
+        }
+    }
+}
+
+/// Why an interrupt ended a sleep, as far as the call tells.
+fn by_interrupt(part: &Part, most: Option<&In>, ends: &Ends, words: &Words<'_>) -> Cause {
+    let uninterruptible = part.state == State::Sleeping(b'D');
+    let Some(In { place: Place::Call(call), file, call: whole, .. }) = most else {
+        // a page that is read from its file
+        let fault = matches!(most, Some(In { place: Place::User, .. }));
+        return if uninterruptible && fault { Cause::Disk } else { Cause::Interrupt };
+    };
+    let name = &words.book.get(*call).name;
+    if is_sleep(name) {
+        return Cause::Sleep;
+    }
+    if whole.as_ref().and_then(|call| call.row).is_some_and(|row| ends.timed_out(row)) {
+        return Cause::Timeout;
+    }
+    let file = words.names.name(*file).unwrap_or_default();
+    match () {
+        () if is_socket(file) => Cause::Network,
+        () if uninterruptible || (is_storage(file) && !can_time_out(name)) => Cause::Disk,
+        () => Cause::Interrupt,
+    }
+}
+
+fn is_sleep(name: &str) -> bool {
+    matches!(name, "nanosleep" | "clock_nanosleep")
+}
+
+/// Calls with a limit of time that tell when it is up.
+fn can_time_out(name: &str) -> bool {
+    const CALLS: [&str; 10] = [
+        "poll",
+        "ppoll",
+        "select",
+        "pselect6",
+        "epoll_wait",
+        "epoll_pwait",
+        "epoll_pwait2",
+        "futex",
+        "futex_wait",
+        "rt_sigtimedwait",
+    ];
+    CALLS.contains(&name)
+}
+
+/// Whether that is the name of a socket of a network.
+fn is_socket(file: &[u8]) -> bool {
+    let names: [&[u8]; 5] = [b"TCP", b"UDP", b"RAW", b"PING", b"SCTP"];
+    names.iter().any(|name| file.starts_with(name)) || file.starts_with(b"socket:")
+}
+
+/// Which calls ended because their time was up.
+#[derive(Debug, Default)]
+pub(super) struct Ends(FxHashMap<(u32, u32), bool>);
+
+/// Errnos that say so: EAGAIN of rt_sigtimedwait, ETIMEDOUT of futex.
+const TIMES_UP: [u16; 2] = [11, 110];
+
+impl Ends {
+    /// Of `calls`.
+    pub(super) fn of(tape: &Tape, book: &CallBook<'_>, calls: impl Iterator<Item = InCall>) -> Self {
+        let mut by_segment: FxHashMap<u32, Vec<u32>> = FxHashMap::default();
+        for call in calls.filter(|call| can_time_out(&book.get(call.call).name)) {
+            if let Some((segment, row)) = call.row {
+                by_segment.entry(segment).or_default().push(row);
+            }
+        }
+        let mut ends = FxHashMap::default();
+        for (at, rows) in by_segment {
+            let segment = tape.segment(at as usize);
+            let Ok(dict) = segment.dict() else { continue };
+            let Ok(core) = segment.core(&dict) else { continue };
+            let args = segment.args(&core).unwrap_or_default();
+            for row in rows {
+                let index = row as usize;
+                let returned = core.state.get(index).is_some_and(|state| *state == CallState::Complete);
+                let errno = core.errno.get(index).copied().unwrap_or(0);
+                let none = args.ret.get(index) == Some(&0);
+                let name = core.call.get(index).map(|call| book.get(dict.calls[*call as usize]).name.clone());
+                let polls = name.is_some_and(|name| !matches!(&*name, "futex" | "futex_wait" | "rt_sigtimedwait"));
+                let up = if polls { errno == 0 && none } else { TIMES_UP.contains(&errno) };
+                ends.insert((at, row), returned && up);
+            }
+        }
+        Self(ends)
+    }
+
+    fn timed_out(&self, row: (u32, u32)) -> bool {
+        self.0.get(&row).copied().unwrap_or(false)
+    }
+}
+
+/// `own code 61 %, write 30 %`: what a thread on a CPU did, most first; calls of less than a tenth are left out.
+pub(super) fn on_cpu(spent: &Spent, ns: u64, words: &Words<'_>) -> String {
+    let mut calls: Vec<(String, u64)> = Vec::new();
+    for of in &spent.calls {
+        let name = match of.place {
+            Place::User => "its own code".to_owned(),
+            Place::Kernel => "the kernel".to_owned(),
+            Place::Unknown | Place::Any => "it is not known what".to_owned(),
+            Place::Call(_) => words.place(of.place),
+        };
+        match calls.iter_mut().find(|(same, _)| *same == name) {
+            Some((_, sum)) => *sum += of.ns,
+            None => calls.push((name, of.ns)),
+        }
+    }
+    calls.sort_by(|(a, one), (b, other)| other.cmp(one).then_with(|| a.cmp(b)));
+    let (first, rest) = match calls.split_first() {
+        None => return "on a CPU".to_owned(),
+        Some((first, rest)) => (first, rest),
+    };
+    let percent = |part: u64| 100.0 * part as f64 / ns.max(1) as f64;
+    if percent(first.1) >= 95.0 {
+        return format!("on a CPU, in {}", first.0);
+    }
+    let more = rest.iter().filter(|(_, ns)| percent(*ns) >= 10.0).take(3);
+    let parts: Vec<String> =
+        std::iter::once(first).chain(more).map(|(name, ns)| format!("{name} {:.0}%", percent(*ns))).collect();
+    format!("on a CPU, in {}", parts.join(", "))
+}
+
+/// `CPU 1`, or `a CPU`.
+pub(super) fn cpu_text(kind: Kind) -> String {
+    match kind {
+        Kind::Waits { cpu } if cpu != CPU_NONE => format!("CPU {cpu}"),
+        _ => "a CPU".to_owned(),
+    }
+}

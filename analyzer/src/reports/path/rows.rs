@@ -1,0 +1,279 @@
+//! The parts of the path in order of time.
+
+use std::io::{self, Write};
+
+use rustc_hash::{FxHashMap, FxHashSet};
+use systape_format::model::Task;
+
+use super::cause::{self, Cause};
+use super::{Answer, Found};
+use crate::derive::critical::walk::Kind;
+use crate::derive::runs::keys::{Place, set_thread};
+use crate::render::paint;
+use crate::render::rank::more;
+use crate::render::row::Row;
+use crate::render::stamp::Column;
+use crate::render::table::millis;
+use crate::reports::call_texts;
+use crate::values::output::line;
+use crate::values::words::VIA_SOFTIRQ;
+
+systape_format::tables! {
+    /// One row for each part of the path, in order of time. Together they are the time asked for.
+    pub PATH = "path" {
+        ts_ns: Time "when it began"
+        dur_ns ? OfKnown: Duration "how long it is"
+        depth: Int "how many waits it is within; 0: the thread asked for"
+        pid: Int "process"
+        tid: Int "thread that the path is in"
+        upid: Int "the process, unique in the tape"
+        utid: Int "the thread, unique in the tape"
+        comm: Str [Comm] "name of the thread"
+        cause: Word "`cpu`: on one; `runqueue`: waits for one; `sleep`: as it asked; `timeout`: the time of its wait was up; `disk`; `network`: a sender that is not known; `interrupt`: another one, of a timer or device; `blocked`: not over at the end; `stopped`; `dead`: ended and not waited for; `not-recorded`: the waker is not on the tape; `too-deep`: not followed further; `unknown`"
+        syscall: Word "call with most of that time; `[user]`, `[kernel]`, `?` as in `states`"
+        file: Str [Path] "what the call is on; empty: on none; null: not known"
+        syscall_ns ? OfKnown: Duration "part of `dur_ns` in that call"
+        cpu: Int "of `runqueue`: the CPU it waited for; null: not known"
+        other_pid: Int "of `runqueue` the process that had the CPU meanwhile, of `not-recorded` and `too-deep` the one that woke it; null: not known, or nobody"
+        other_tid: Int "the thread"
+        other_comm: Str [Comm] "its name"
+        for_tid: Int "thread that waited for this one; null: the thread asked for is this one"
+        for_comm: Str [Comm] "its name"
+        for_syscall: Word "call it waited in; empty: it did not exist before, this one made it"
+        for_file: Str [Path] "what that call is on; empty: on none; null: not known"
+        net_softirq: Flag "this one woke it by a packet that it sent on this machine"
+    }
+}
+
+/// Column of times.
+const TIME: Column = Column { name: "time", width: 12, places: 6, right: true };
+
+/// The printed form.
+pub(super) struct Shown<'a> {
+    pub answer: &'a Answer<'a>,
+    pub limit: usize,
+}
+
+impl<'a> Shown<'a> {
+    /// Indices of the longest parts, in order of time.
+    fn longest(&self) -> Vec<usize> {
+        let found = self.answer.found;
+        let mut longest: Vec<usize> = (0..found.len()).collect();
+        if self.limit < found.len() {
+            longest.sort_by_key(|at| (std::cmp::Reverse(found[*at].ns()), *at));
+            longest.truncate(self.limit);
+            longest.sort_unstable();
+        }
+        longest
+    }
+
+    fn task(&self, found: &Found) -> Option<&'a Task> {
+        self.answer.threads[found.part.thread as usize].task_at(found.part.from).map(|task| &**task)
+    }
+
+    /// In JSON and CSV.
+    pub(super) fn rows(&self) -> impl Iterator<Item = Row<'a>> {
+        self.longest().into_iter().map(|at| self.row(&self.answer.found[at]))
+    }
+
+    fn row(&self, found: &'a Found) -> Row<'a> {
+        let answer = self.answer;
+        let (part, most) = (&found.part, found.spent.most());
+        let open = answer.words.session.window_open;
+        let at = |id: u32, ts: u64| answer.threads.get(id as usize).and_then(|thread| thread.task_at(ts));
+        let mut row = Row::new(&PATH);
+        row.set("ts_ns", part.from.wrapping_sub(open) as i64).set("dur_ns", found.ns());
+        row.set("depth", answer.path.depth(part));
+        if let Some(task) = self.task(found) {
+            set_thread(&mut row, task);
+        }
+        row.set("cause", found.cause.word());
+        let place = most.map_or(Place::Unknown, |most| most.place);
+        row.set("syscall", answer.words.place(place));
+        row.set("file", file(answer, most.map(|most| most.file)));
+        row.set("syscall_ns", most.map(|most| most.ns));
+        let cpu = match part.kind {
+            Kind::Waits { cpu } => Some(cpu).filter(|cpu| *cpu != systape_format::model::CPU_NONE),
+            _ => None,
+        };
+        row.set("cpu", cpu);
+        let other = match part.kind {
+            Kind::Unseen { by } | Kind::TooDeep { by } => Some(by),
+            _ => found.behind,
+        };
+        let other = other.and_then(|id| at(id, part.from));
+        row.set("other_pid", other.map(|task| task.pid)).set("other_tid", other.map(|task| task.tid));
+        row.set("other_comm", other.map(|task| &task.comm));
+        let wait = part.handover.map(|at| (answer.handover(at), &answer.waits[at as usize]));
+        let slept = wait.and_then(|(wait, _)| at(wait.thread, wait.from));
+        row.set("for_tid", slept.map(|task| task.tid)).set("for_comm", slept.map(|task| &task.comm));
+        let call = wait.map(|(wait, spent)| match spent.most() {
+            _ if wait.made => String::new(),
+            most => answer.words.place(most.map_or(Place::Unknown, |most| most.place)),
+        });
+        row.set("for_syscall", call);
+        row.set("for_file", wait.and_then(|(_, spent)| file(answer, spent.most().map(|most| most.file))));
+        row.set("net_softirq", wait.is_some_and(|(wait, _)| wait.softirq));
+        row
+    }
+
+    /// As text: who in the first column, a step to the right for each wait that it is within.
+    pub(super) fn print(&self, out: &mut impl Write) -> io::Result<()> {
+        let (answer, found) = (self.answer, self.answer.found);
+        let shown = self.longest();
+        let stamps = answer.context.stamps();
+        let waits = self.told(&shown);
+        let arguments = self.arguments(&shown, &waits);
+        let arguments = |of: Of| arguments.get(&of).map(String::as_str);
+        line(out, &format!("{}  {:>12}  who and what", stamps.heading(TIME), "ms"))?;
+        let blank = stamps.word(TIME, "");
+        let mut next = 0;
+        let mut told: FxHashSet<u32> = FxHashSet::default();
+        for at in shown.iter().copied().chain([found.len()]) {
+            self.skipped(next..at, &blank, out)?;
+            next = at + 1;
+            let Some(part) = found.get(at) else { break };
+            for wait in self.around(part) {
+                if told.insert(wait) {
+                    let text = self.wait(wait, arguments(Of::Wait(wait)));
+                    let depth = answer.handover(wait).depth as usize;
+                    line(out, &format!("{blank}  {:>12}  {}{text}", "", "  ".repeat(depth)))?;
+                }
+            }
+            let time = stamps.text(TIME, part.part.from);
+            let depth = answer.path.depth(&part.part) as usize;
+            let who = answer.who(part.part.thread, part.part.from);
+            let what = sentence(answer, part, arguments(Of::Part(at)));
+            let ns = paint::number(&millis(part.ns(), ""), 12);
+            line(out, &format!("{time}  {ns}  {}{who} {what}", "  ".repeat(depth)))?;
+        }
+        more(found.len(), self.limit).iter().try_for_each(|text| line(out, text))
+    }
+
+    /// One line for parts that are not shown.
+    fn skipped(&self, range: std::ops::Range<usize>, blank: &str, out: &mut impl Write) -> io::Result<()> {
+        let hidden = self.answer.found.get(range).unwrap_or_default();
+        if hidden.is_empty() {
+            return Ok(());
+        }
+        let ns = hidden.iter().fold(0, |sum, found| sum + found.ns());
+        let count = if hidden.len() == 1 { "1 shorter part".into() } else { format!("{} shorter parts", hidden.len()) };
+        line(out, &format!("{blank}  {}  ({count})", paint::number(&millis(ns, ""), 12)))
+    }
+
+    /// The waits around a part, the outermost first.
+    fn around(&self, found: &Found) -> Vec<u32> {
+        let mut waits = Vec::new();
+        let mut next = found.part.handover;
+        while let Some(at) = next {
+            waits.push(at);
+            next = self.answer.handover(at).within;
+        }
+        waits.reverse();
+        waits
+    }
+
+    /// All waits that are told.
+    fn told(&self, shown: &[usize]) -> Vec<u32> {
+        let mut waits: Vec<u32> = shown.iter().flat_map(|at| self.around(&self.answer.found[*at])).collect();
+        waits.sort_unstable();
+        waits.dedup();
+        waits
+    }
+
+    /// `app[12] waits 20.100 ms in read pipe:[7] for cat[13], which woke it:`.
+    fn wait(&self, at: u32, arguments: Option<&str>) -> String {
+        let (answer, wait) = (self.answer, self.answer.handover(at));
+        let by = answer.who(wait.by, wait.to.saturating_sub(1));
+        if wait.made {
+            let who = answer.who(wait.thread, wait.to);
+            return format!("before {by} made {who}:");
+        }
+        let who = answer.who(wait.thread, wait.from);
+        let most = answer.waits[at as usize].most();
+        let call = with_arguments(answer.call(most), most.map(|most| most.place), answer, arguments);
+        let via = if wait.softirq { VIA_SOFTIRQ } else { "" };
+        format!("{who} waits {} ms in {call}, until {by} wakes it{via}:", millis(wait.to - wait.from, ""))
+    }
+
+    /// Arguments of the calls of what is shown.
+    fn arguments(&self, shown: &[usize], waits: &[u32]) -> FxHashMap<Of, String> {
+        let answer = self.answer;
+        let parts = shown.iter().filter(|at| answer.found[**at].cause != Cause::Cpu).map(|at| {
+            let found = &answer.found[*at];
+            (Of::Part(*at), found.part.thread, found.spent.most())
+        });
+        let waits =
+            waits.iter().map(|at| (Of::Wait(*at), answer.handover(*at).thread, answer.waits[*at as usize].most()));
+        let asked: Vec<_> = parts.chain(waits).collect();
+        let utid = |id: u32| answer.threads[id as usize].tasks.last().map_or(0, |task| task.utid);
+        let calls: Vec<_> = asked.iter().map(|(_, id, most)| (utid(*id), most.and_then(|most| most.call))).collect();
+        let texts = call_texts::of(answer.context, &calls);
+        asked.into_iter().zip(texts).filter_map(|((of, ..), text)| Some((of, text?))).collect()
+    }
+}
+
+/// What arguments are of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Of {
+    /// A part, by its index.
+    Part(usize),
+    /// A wait, by its index.
+    Wait(u32),
+}
+
+/// The file of a call; empty: none.
+fn file(answer: &Answer<'_>, number: Option<u32>) -> Option<Vec<u8>> {
+    match number? {
+        crate::table::call_files::NO_FILE => Some(Vec::new()),
+        number => answer.words.names.name(number).map(<[u8]>::to_vec),
+    }
+}
+
+/// `futex(uaddr: 0x1, op: WAIT)` if the arguments are known, else `call`.
+fn with_arguments(call: String, place: Option<Place>, answer: &Answer<'_>, arguments: Option<&str>) -> String {
+    match (place, arguments) {
+        (Some(place @ Place::Call(_)), Some(arguments)) => format!("{}({arguments})", answer.words.place(place)),
+        _ => call,
+    }
+}
+
+/// What the thread of a part did.
+fn sentence(answer: &Answer<'_>, found: &Found, arguments: Option<&str>) -> String {
+    let (part, most) = (&found.part, found.spent.most());
+    let call = || with_arguments(answer.call(most), most.map(|most| most.place), answer, arguments);
+    let who = |id: u32| answer.who(id, part.from);
+    match found.cause {
+        Cause::Cpu => cause::on_cpu(&found.spent, found.ns(), &answer.words),
+        Cause::Runqueue => match found.behind {
+            Some(id) => format!("waits for {}, where {} runs", cause::cpu_text(part.kind), who(id)),
+            None => format!("waits for {}, where nobody recorded runs", cause::cpu_text(part.kind)),
+        },
+        other => {
+            let by = match part.kind {
+                Kind::Unseen { by } | Kind::TooDeep { by } => who(by),
+                _ => "?".to_owned(),
+            };
+            asleep(other, &call(), &by)
+        }
+    }
+}
+
+/// A sleep in `call`, ended by `by` if that is a thread.
+pub(super) fn asleep(cause: Cause, call: &str, by: &str) -> String {
+    match cause {
+        Cause::Sleep => format!("sleeps as it asked to: {call}"),
+        Cause::Timeout => format!("waits until its time is up: {call}"),
+        Cause::Disk => format!("waits for a disk: {call}"),
+        Cause::Network => format!("waits for the network, the sender is not known: {call}"),
+        Cause::Interrupt => format!("waits for a timer or a device: {call}"),
+        Cause::Blocked => format!("waits, and that is not over at the end: {call}"),
+        Cause::Stopped => "is stopped, by a signal or a tracer".to_owned(),
+        Cause::Dead => "has ended, and nobody has waited for it yet".to_owned(),
+        Cause::NotRecorded => format!("not known: waits for {by}, whose time is not on the tape: {call}"),
+        Cause::TooDeep => format!("waits for {by}, which waits in a round or too deep: {call}"),
+        Cause::Unknown | Cause::Cpu | Cause::Runqueue => {
+            "not known: what would say it is missing or not recorded".to_owned()
+        }
+    }
+}

@@ -1,0 +1,191 @@
+//! The time of the path by cause, most first.
+
+use std::cmp::Reverse;
+use std::io::{self, Write};
+
+use rustc_hash::FxHashMap;
+
+use super::cause::Cause;
+use super::rows::asleep;
+use super::{Answer, Found};
+use crate::derive::critical::doing::In;
+use crate::derive::critical::log::Logged;
+use crate::derive::critical::walk::Kind;
+use crate::derive::runs::keys::Place;
+use crate::derive::runs::names::Names;
+use crate::render::rank::more;
+use crate::render::row::Row;
+use crate::render::table::{Table, millis};
+use crate::reports::offcpu::share;
+use crate::table::call_files::NO_FILE;
+use crate::values::words::escaped;
+
+systape_format::tables! {
+    /// One row for each cause of threads of one name.
+    pub PATH_SUMS = "path_sums" {
+        total_ns ? OfKnown: Duration "time of the path"
+        share ? OfKnown: Real "part of the path, 0 to 1"
+        parts ? OfKnown: Count "parts of the path that have it"
+        threads ? OfKnown: Count "threads in which the path was"
+        comm: Str [Comm] "their name"
+        cause: Word "as of `path`"
+        syscall: Word "the call; `[user]`, `[kernel]`, `?` as in `states`"
+        file: Str [Path] "what the call is on; empty: on none, or on a CPU; null: not known"
+        other_comm: Str [Comm] "name of the thread that had the CPU meanwhile, or that woke it and is not followed; null: nobody, or not known"
+    }
+}
+
+/// Characters of a bar.
+const BAR: usize = 20;
+
+/// A cause of threads of one name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+struct Key {
+    comm: u32,
+    cause: Cause,
+    place: Place,
+    file: u32,
+    /// 0: none.
+    other: u32,
+}
+
+/// Time of one.
+#[derive(Clone, Debug, Default)]
+struct Sum {
+    ns: u64,
+    parts: u64,
+    threads: Vec<u32>,
+}
+
+/// All of them, most first.
+#[derive(Debug)]
+pub(super) struct Sums {
+    sums: Vec<(Key, Sum)>,
+    comms: Names,
+}
+
+impl Sums {
+    pub(super) fn of(found: &[Found], threads: &[Logged]) -> Self {
+        let mut comms = Names::default();
+        let mut sums: FxHashMap<Key, Sum> = FxHashMap::default();
+        for found in found {
+            let part = &found.part;
+            let mut comm = |id: u32| {
+                let task = threads.get(id as usize).and_then(|thread| thread.task_at(part.from));
+                task.map_or(0, |task| comms.number(&task.comm))
+            };
+            let other = match part.kind {
+                Kind::Unseen { by } | Kind::TooDeep { by } => Some(by),
+                _ => found.behind,
+            };
+            let key = Key {
+                comm: comm(part.thread),
+                cause: found.cause,
+                place: Place::Any,
+                file: NO_FILE,
+                other: other.map_or(0, comm),
+            };
+            let mut add = |key: Key, ns: u64| {
+                let sum = sums.entry(key).or_default();
+                (sum.ns, sum.parts) = (sum.ns + ns, sum.parts + 1);
+                // the threads of a part come one after the other
+                if let Err(at) = sum.threads.binary_search(&part.thread) {
+                    sum.threads.insert(at, part.thread);
+                }
+            };
+            match found.cause {
+                Cause::Cpu => {
+                    let known = found.spent.calls.iter().fold(0, |sum, of| sum + of.ns);
+                    let mut places: Vec<(Place, u64)> = Vec::new();
+                    for of in &found.spent.calls {
+                        match places.iter_mut().find(|(place, _)| *place == of.place) {
+                            Some((_, ns)) => *ns += of.ns,
+                            None => places.push((of.place, of.ns)),
+                        }
+                    }
+                    places.push((Place::Unknown, found.ns().saturating_sub(known)));
+                    let places = places.into_iter().filter(|(_, ns)| *ns > 0);
+                    places.for_each(|(place, ns)| add(Key { place, ..key }, ns));
+                }
+                Cause::Runqueue => add(key, found.ns()),
+                _ => {
+                    let most = found.spent.most();
+                    let place = most.map_or(Place::Unknown, |most| most.place);
+                    add(Key { place, file: most.map_or(NO_FILE, |most| most.file), ..key }, found.ns());
+                }
+            }
+        }
+        let mut sums: Vec<(Key, Sum)> = sums.into_iter().collect();
+        sums.sort_by_key(|(key, sum)| (Reverse(sum.ns), *key));
+        Self { sums, comms }
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.sums.len()
+    }
+
+    pub(super) fn rows<'r>(&'r self, answer: &'r Answer<'r>, limit: usize) -> impl Iterator<Item = Row<'r>> {
+        let total = answer.total();
+        self.sums.iter().take(limit).map(move |(key, sum)| {
+            let mut row = Row::new(&PATH_SUMS);
+            row.set("total_ns", sum.ns).set("share", sum.ns as f64 / total.max(1) as f64);
+            row.set("parts", sum.parts).set("threads", sum.threads.len());
+            row.set("comm", self.comms.name(key.comm)).set("cause", key.cause.word());
+            row.set("syscall", answer.words.place(key.place));
+            let file = if key.file == NO_FILE { Some(&b""[..]) } else { answer.words.names.name(key.file) };
+            row.set("file", file).set("other_comm", self.comms.name(key.other));
+            row
+        })
+    }
+
+    pub(super) fn print(&self, answer: &Answer<'_>, limit: usize, out: &mut impl Write) -> io::Result<()> {
+        let total = answer.total();
+        let mut table = Table::default().number("ms").number("share").word("");
+        table = table.number("parts").word("who").word("what");
+        for (key, sum) in self.sums.iter().take(limit) {
+            let stars = (BAR as f64 * sum.ns as f64 / total.max(1) as f64).round() as usize;
+            table.row(vec![
+                millis(sum.ns, ""),
+                share(sum.ns, total),
+                format!("{:<BAR$}", "#".repeat(stars.min(BAR))),
+                sum.parts.to_string(),
+                self.who(answer, key, sum),
+                self.what(answer, key),
+            ]);
+        }
+        table.print(out)?;
+        more(self.sums.len(), limit).iter().try_for_each(|text| crate::values::output::line(out, text))
+    }
+
+    /// `app[12]`, `cc1 (12 threads)`.
+    fn who(&self, answer: &Answer<'_>, key: &Key, sum: &Sum) -> String {
+        let name = self.comms.name(key.comm).map_or_else(|| "?".to_owned(), escaped);
+        match sum.threads[..] {
+            [id] => {
+                let task = answer.threads[id as usize].tasks.last();
+                task.map_or(name.clone(), |task| format!("{name}[{}]", task.tid))
+            }
+            _ => format!("{name} ({} threads)", sum.threads.len()),
+        }
+    }
+
+    fn what(&self, answer: &Answer<'_>, key: &Key) -> String {
+        let other = self.comms.name(key.other).map(escaped);
+        match key.cause {
+            Cause::Cpu => match key.place {
+                Place::User => "on a CPU, in its own code".to_owned(),
+                Place::Kernel => "on a CPU, in the kernel".to_owned(),
+                Place::Unknown | Place::Any => "on a CPU; it is not known in what".to_owned(),
+                place => format!("on a CPU, in {}", answer.words.place(place)),
+            },
+            Cause::Runqueue => match other {
+                Some(other) => format!("waits for a CPU, where {other} runs"),
+                None => "waits for a CPU, where nobody recorded runs".to_owned(),
+            },
+            cause => {
+                let call = answer.call(Some(&In { place: key.place, file: key.file, ns: 0, call: None }));
+                asleep(cause, &call, &other.unwrap_or_else(|| "?".to_owned()))
+            }
+        }
+    }
+}

@@ -1,0 +1,121 @@
+//! What `analyze path` says of a program that takes long for known reasons, and says itself which thread is to blame, from when to when, and
+//! how long it was on a CPU.
+
+use serde_json::Value;
+use systape_e2e::Lab;
+
+/// What the program says of one case.
+#[derive(Debug)]
+struct Said {
+    case: String,
+    tid: i64,
+    culprit: i64,
+    from: i64,
+    to: i64,
+    cpu: i64,
+}
+
+fn said(text: &str) -> Vec<Said> {
+    let parse = |line: &str| {
+        let words: Vec<&str> = line.split(' ').collect();
+        let number = |at: usize| words[at].parse().unwrap_or_else(|_| panic!("{line}"));
+        let [tid, culprit, from, to, cpu] = [1, 2, 3, 4, 5].map(number);
+        Said { case: words[0].to_owned(), tid, culprit, from, to, cpu }
+    };
+    text.lines().map(parse).collect()
+}
+
+/// The path of a case: its parts, which tile the time.
+fn path(lab: &Lab, said: &Said) -> Vec<Value> {
+    let mono = |ns: i64| format!("mono:{}.{:09}", ns / 1_000_000_000, ns % 1_000_000_000);
+    let (tid, time) = (said.tid.to_string(), format!("{},{}", mono(said.from), mono(said.to)));
+    let asked = ["path", "t.tape", "-t", &tid, "--time", &time, "--format", "json"];
+    let parts = lab.analyze(&asked).expect(0).json();
+    let number = |part: &Value, name: &str| part[name].as_i64().unwrap_or_else(|| panic!("{name}: {part}"));
+    let mut at = None;
+    for part in &parts {
+        assert!(number(part, "dur_ns") > 0, "{part}");
+        assert!(at.is_none_or(|at| at == number(part, "ts_ns")), "a hole or an overlap before {part}");
+        at = Some(number(part, "ts_ns") + number(part, "dur_ns"));
+    }
+    let sum: i64 = parts.iter().map(|part| number(part, "dur_ns")).sum();
+    assert_eq!(sum, said.to - said.from, "{said:?}");
+    // the sums are of the same time
+    let sums = lab.analyze(&[&asked[..], &["--sums"]].concat()).expect(0).json();
+    assert_eq!(sums.iter().map(|row| number(row, "total_ns")).sum::<i64>(), sum, "{said:?}");
+    parts
+}
+
+/// Time of the parts that `is` holds of.
+fn time(parts: &[Value], is: impl Fn(&Value) -> bool) -> i64 {
+    parts.iter().filter(|part| is(part)).filter_map(|part| part["dur_ns"].as_i64()).sum()
+}
+
+#[test]
+fn the_culprit_is_the_one_that_the_program_names() {
+    let Some(lab) = Lab::with_bpf() else { return };
+    let program = lab.cc("path", &["-pthread"]);
+    let told = lab.record("t.tape", &["-a", "--with-self"], &[&program, "150"]).expect(0).text();
+    lab.assert_whole("t.tape");
+    let all = said(&told);
+    assert_eq!(all.len(), 8, "{told}");
+    for said in &all {
+        let parts = path(&lab, said);
+        let whole = said.to - said.from;
+        // on a busy machine those who only hand on may wait long for a CPU
+        let handed =
+            time(&parts, |part| part["tid"] != said.culprit && part["tid"] != said.tid && part["cause"] == "runqueue");
+        let late = time(&parts, |part| part["tid"] == said.tid && part["cause"] == "runqueue");
+        let besides = if said.case == "crowded" { 0 } else { handed + if said.tid == said.culprit { 0 } else { late } };
+        let enough = |ns: i64, what: &str| {
+            assert!(ns * 100 >= (whole - besides) * 95, "{}: {ns} of {whole} ns {what}: {parts:#?}", said.case);
+        };
+        let cause = |part: &Value, causes: &[&str]| causes.iter().any(|cause| part["cause"] == *cause);
+        let unknown = time(&parts, |part| cause(part, &["unknown", "not-recorded", "too-deep"]));
+        // where events contradict each other a state counts as not known: at most a slice on a busy machine
+        assert!(
+            unknown * 50 < whole || unknown < 5_000_000,
+            "{}: {unknown} of {whole} ns not known: {parts:#?}",
+            said.case
+        );
+        // on a busy machine whoever computes also waits for a CPU: that is its time all the same
+        let own = ["cpu", "runqueue"];
+        let of = |causes: &'static [&'static str]| {
+            time(&parts, move |part| part["tid"] == said.culprit && causes.iter().any(|cause| part["cause"] == *cause))
+        };
+        match said.case.as_str() {
+            "chain" | "futex-burn" | "served" | "waited" => enough(of(&["cpu", "runqueue"]), "are of whom computes"),
+            "futex-sleep" | "slept" => enough(of(&["sleep", "runqueue", "cpu"]), "are of whom sleeps"),
+            "timed-out" => enough(of(&["timeout", "runqueue", "cpu"]), "are of the time that was up"),
+            "crowded" => {
+                enough(
+                    time(&parts, |part| cause(part, &own) && part["tid"] == said.tid),
+                    "are on a CPU or wait for one",
+                );
+                let waits = time(&parts, |part| cause(part, &["runqueue"]));
+                let other = time(&parts, |part| cause(part, &["runqueue"]) && !part["other_tid"].is_null());
+                assert!(other * 100 >= waits * 90, "{other} of {waits} ns behind somebody: {parts:#?}");
+                assert!(parts.iter().any(|part| part["other_tid"] == said.culprit), "{parts:#?}");
+                let cpu = time(&parts, |part| cause(part, &["cpu"]));
+                // the program's clock leaves out interrupts and what is stolen; a switch takes time too
+                let off = (cpu - said.cpu).abs();
+                assert!(off * 100 <= whole * 5, "{cpu} ns on a CPU, {} by its own clock: {parts:#?}", said.cpu);
+            }
+            other => panic!("{other}"),
+        }
+        if said.case == "futex-sleep" {
+            let sleeps = time(&parts, |part| part["tid"] == said.culprit && part["cause"] == "sleep");
+            assert!(sleeps * 2 > whole && parts.iter().any(|part| part["for_syscall"] == "futex"), "{parts:#?}");
+        }
+        if said.case == "served" {
+            assert!(
+                parts.iter().any(|part| part["net_softirq"] == true && part["for_syscall"] == "read"),
+                "{parts:#?}"
+            );
+        }
+    }
+    // who is asked for by process is its main thread, and says so
+    let waited = all.iter().find(|said| said.case == "waited").expect("that case");
+    let text = lab.analyze(&["path", "t.tape", "-p", &waited.tid.to_string()]).expect(0).text();
+    assert!(text.contains("the main thread of the process") && text.contains("until path["), "{text}");
+}

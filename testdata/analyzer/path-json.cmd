@@ -1,0 +1,1 @@
+path -t 101 --format json sched.tape

@@ -1,0 +1,1 @@
+path --sums sched-lost.tape
