@@ -20,7 +20,9 @@ known=()
 calls=10007 # a prime: dd makes this many reads and writes
 ios=53      # a prime: direct writes to the disk
 chains=1009 # a prime: calls made by the innermost function of a chain
-tapes='dd sh mix unseen hand dwarf fp ns tp cg fault net nsall'
+unlinks=37 # a prime: files that a program unlinks
+sleepers=23 # a prime: threads that sleep at once, more than the kernel follows returns of
+tapes='dd sh mix unseen hand dwarf fp ns tp kp cg fault net nsall'
 
 # release -> prints the path of its kernel, fetching it if needed
 kernel_of() {
@@ -86,6 +88,54 @@ int main(void)
 	return 0;
 }
 C
+  cat >"$1/kernelwork.c" <<C
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+static void *rest(void *ms)
+{
+	struct timespec t = { 0, (long)ms * 1000000 };
+
+	nanosleep(&t, NULL);
+	return NULL;
+}
+int main(void)
+{
+	char name[32];
+	pthread_t threads[$sleepers];
+
+	for (int i = 0; i < $unlinks; i++) {
+		sprintf(name, "/tmp/work-%02d", i);
+		close(open(name, O_CREAT | O_WRONLY, 0600));
+		unlink(name);
+		sprintf(name, "name-%02d", i);
+		prctl(PR_SET_NAME, name);
+	}
+	for (int i = 0; i < 11; i++)
+		rest((void *)2);
+	for (int i = 0; i < 5; i++) {
+		pid_t child = fork();
+
+		if (!child) {
+			execl("/no/such/program", "program", NULL);
+			execl("/bin/true", "true", NULL);
+			_exit(1);
+		}
+		waitpid(child, NULL, 0);
+	}
+	for (int i = 0; i < $sleepers; i++)
+		pthread_create(&threads[i], NULL, rest, (void *)700);
+	for (int i = 0; i < $sleepers; i++)
+		pthread_join(threads[i], NULL);
+	return 0;
+}
+C
+  cc -static -O2 -pthread -o "$1/kernelwork" "$1/kernelwork.c"
+  rm "$1/kernelwork.c"
   cc -static -O2 -g -fomit-frame-pointer -o "$1/chain" "$1/chain.c"
   cc -static -O2 -g -fno-omit-frame-pointer -o "$1/chain-fp" "$1/chain.c"
   rm "$1/chain.c"
@@ -107,7 +157,7 @@ make_initramfs() { # -> path
   cp "$record" "$root/bin/record"
   strip "$root/bin/record"
   make_chain "$root/bin"
-  for tool in sh dd cat mount poweroff sleep ln base64 gzip uname kill env ls true sync mkdir unshare nc ifconfig; do ln -s busybox "$root/bin/$tool"; done
+  for tool in sh dd cat mount umount poweroff sleep ln base64 gzip uname kill env ls true sync mkdir unshare nc ifconfig; do ln -s busybox "$root/bin/$tool"; done
   echo 'root:x:0:0::/:/bin/sh' >"$root/etc/passwd"
   cat >"$root/init" <<INIT
 #!/bin/sh
@@ -131,6 +181,11 @@ record -a --force registers-by-hand -o /tmp/hand.tape -- sh -c 'sleep 100 & slee
 record --call-graph dwarf --kernel-stacks -F 99 -o /tmp/dwarf.tape -- chain; echo SYSTAPE-STATUS \$?
 record -g --kernel-stacks -F 99 -o /tmp/fp.tape -- chain-fp; echo SYSTAPE-STATUS \$?
 record -e 'task:task_newtask/comm == "sh" && !(common_pid < 1)/' -o /tmp/tp.tape -- sh -c 'true & true & true & wait'; echo SYSTAPE-STATUS \$?
+# functions of the kernel
+record -g --kernel-stacks --kprobe 'vfs_unlink->int' --kprobe '__set_task_comm(whose=hex,name=string)' --kprobe '__x64_sys_execve(regs=hex)->long' \
+  --kprobe 'do_sys_openat2(dir=int,path=ustring)->long' --kprobe 'hrtimer_nanosleep->int' -o /tmp/kp.tape -- kernelwork; echo SYSTAPE-STATUS \$?
+for one in vfs_unlinkk exc_int3 _raw_spin_lock 'vfs_*' '*_sys_open?t'; do echo SYSTAPE-REFUSED \$(record --kprobe "\$one" -o /tmp/no.tape -- true 2>&1); done
+umount /sys/kernel/tracing; echo SYSTAPE-REFUSED by the kernel \$(record --kprobe exc_int3 -o /tmp/no.tape -- true 2>&1); mount -t tracefs nodev /sys/kernel/tracing
 # cgroups that are made meanwhile, of v2 and of v1
 mkdir -p /v1 /v2; mount -t cgroup -o pids none /v1; mount -t cgroup2 none /v2
 record -o /tmp/cg.tape -- sh -c '(mkdir -p /v2/system.slice/two.service; echo 0 >/v2/system.slice/two.service/cgroup.procs; exec sleep 0.1)
@@ -241,8 +296,8 @@ for release in $releases; do
   # a load that the verifier refuses makes record fall back to what only 5.10 needs: it must not do so elsewhere
   if [ "$release" = bullseye ]; then old=1; else old=0; fi
   check "only 5.10 keeps nothing with a task" "$old" "$("$analyze" info "$out/dd.tape" --format json | grep -c 'keep nothing with a task' || true)"
-  check "only 5.10 refuses a program, that of any tracepoint" "$([ $old = 0 ] || echo the kernel refused the program any_tracepoint)" "$(grep -ao 'the kernel refused the program [a-z_]*' "$out/log" | sort -u | xargs || true)"
-  check "status of the commands" "0 7 0 0 0 0 0 0 0 0 0 0 0" "$(sed -nE 's/^SYSTAPE-STATUS //p' "$out/log" | xargs)"
+  check "only 5.10 refuses programs, those of any tracepoint and any function" "$([ $old = 0 ] || echo the kernel refused the program any_tracepoint the kernel refused the program probe_entry)" "$(grep -ao 'the kernel refused the program [a-z_]*' "$out/log" | sort -u | xargs || true)"
+  check "status of the commands" "0 7 0 0 0 0 0 0 0 0 0 0 0 0" "$(sed -nE 's/^SYSTAPE-STATUS //p' "$out/log" | xargs)"
   check_all "dd: reads" "$((calls + 0))" "$("$analyze" "$out/dd.tape" -e read --format json 2>/dev/null | grep -c '"/dev/zero"')" dd 'syscall'
   check_all "dd: writes" "$calls" "$("$analyze" "$out/dd.tape" -e write --format json 2>/dev/null | grep -c '"/dev/null"')" dd 'syscall'
   check "dd: check" "0" "$("$analyze" check "$out/dd.tape" >/dev/null 2>&1; echo $?)"
@@ -281,6 +336,27 @@ for release in $releases; do
   else
     check_all "any tracepoint: new tasks, by a filter" 3 "$("$analyze" "$out/tp.tape" -e task:task_newtask --format json 2>/dev/null |
       grep -c '"event":"task:task_newtask"' || true)" tp tracepoint
+  fi
+  kp() { "$analyze" "$out/kp.tape" -e "kprobe:$1" --format json "${@:2}" 2>/dev/null || true; }
+  if [ "$old" = 1 ]; then
+    check "kprobe: not recorded" "2" "$("$analyze" "$out/kp.tape" -e kprobe:vfs_unlink >/dev/null 2>&1; echo $?)"
+  else
+    check_all "kprobe: calls, results, durations" "$unlinks" "$(kp vfs_unlink | grep '"ret":0[,}]' | grep -cE '"dur_ns":"?[1-9]' || true)" kp tracepoint
+    check_all "kprobe: strings in the kernel" "$unlinks" "$(kp __set_task_comm | grep -oE '"name":"name-[0-9]{2}"' | sort -u | wc -l)" kp tracepoint
+    # of each file one, by open
+    check "kprobe: strings of the process" "$unlinks $unlinks" "$(kp do_sys_openat2 | grep -oE '"path":"/tmp/work-[0-9]{2}"' |
+      sort | uniq -c | awk '{ n += $1 } END { print n, NR }')"
+    # the program's own, and those of its children; each of these fails once before
+    check "kprobe: entered before an exec, returned after it" "6 5" "$(kp __x64_sys_execve | awk '/"ret":"?0[,"}]/ { ok++ } /"ret":"?-2[,"}]/ { no++ } END { print ok, no }')"
+    # the kernel follows the returns of some only, those of the whole machine, and the others are said
+    check_all "kprobe: paired and not" "$((sleepers + 11))" "$(($(kp hrtimer_nanosleep | wc -l) + $(kp hrtimer_nanosleep.unpaired | grep -c '"end":"entry"')))" kp tracepoint
+    check "kprobe: a sleep takes its time" "yes" "$(kp hrtimer_nanosleep | sed -nE 's/.*"dur_ns":"?([0-9]+).*/\1/p' | sort -n |
+      awk '$1 < 2000000 { bad = 1 } $1 >= 700000000 { long++ } END { print bad || long < 5 ? "no" : "yes" }')"
+    check "kprobe: nothing else is unpaired" "" "$(for one in vfs_unlink __set_task_comm do_sys_openat2 __x64_sys_execve; do kp $one.unpaired; done)"
+    check "kprobe: stacks" "$unlinks" "$(kp vfs_unlink --call-graph | grep -cE '"sym":"[a-z_0-9]*unlink[a-z_]*".*entry_SYSCALL_64_after_hwframe' || true)"
+    check "kprobe: what is refused" "4" "$(grep -a '^SYSTAPE-REFUSED record: --kprobe' "$out/log" |
+      grep -cE 'vfs_unlinkk.*the nearest are .*vfs_unlink|exc_int3.*allows no probe|_raw_spin_lock.*hold a lock|functions match .*24 can be recorded')"
+    check "kprobe: what the kernel refuses" "1" "$(grep -a '^SYSTAPE-REFUSED by the kernel record: ' "$out/log" | grep -c 'the kernel refuses a probe on exc_int3')"
   fi
   # what dd used that wrote directly, and what the dd with 32 MiB has
   check "usage: blocks written, faults, memory" "yes" "$("$analyze" "$out/mix.tape" -e process:usage --format json 2>/dev/null | grep '"comm":"dd"' | tr -d '"' |

@@ -162,6 +162,24 @@ threads = [threading.Thread(target=one, args=(name,)) for name in ('localhost', 
     assert_eq!(lab.rows("t.tape", "dns:*.unpaired").len(), 0);
 }
 
+/// Without kprobes in the kernel: a refusal that says so, before anything is recorded, and what to type instead. Where there are some, they are
+/// tried: scripts/test-kernels.sh compares them with what a program does.
+#[test]
+fn functions_of_the_kernel_are_recorded_or_refused() {
+    let Some(lab) = Lab::with_bpf() else { return };
+    let done = lab.record("t.tape", &["--kprobe", "hrtimer_nanosleep->int"], &["sleep", "0.01"]);
+    if fs::exists("/sys/bus/event_source/devices/kprobe/type").expect("sysfs") {
+        done.expect(0);
+        assert_eq!(lab.rows("t.tape", "kprobe:hrtimer_nanosleep").len(), 1);
+        return;
+    }
+    let said = done.expect(2).stderr;
+    let parts =
+        ["--kprobe 'hrtimer_nanosleep->int'", "devices/kprobe/type", "CONFIG_KPROBES", "-e CATEGORY:NAME", "--uprobe"];
+    assert!(parts.iter().all(|part| said.contains(part)), "{said}");
+    assert!(!lab.path("t.tape").exists());
+}
+
 /// The same calls by bpftrace, which waits on entry and return itself.
 #[test]
 fn bpftrace_sees_the_same() {

@@ -86,6 +86,11 @@ pub struct Args {
     #[arg(long, value_name = "SET", value_delimiter = ',')]
     pub probe: Vec<String>,
 
+    /// Calls of a function of the kernel, by name or pattern: 'do_unlinkat(dir=int)->int', 'vfs_unlink', 'ext4_sync_*->int'
+    /// [types: as --uprobe; string: in the kernel's memory, ustring: in the process's]
+    #[arg(long, value_name = "FUNCTION")]
+    pub kprobe: Vec<String>,
+
     /// Static probes (USDT) of a program or library, with globs: 'python3:python:function__*', './program:*:*', 'FILE:PROVIDER:NAME(a=int,path=string)'
     #[arg(long, value_name = "FILE:PROVIDER:NAME")]
     pub usdt: Vec<String>,

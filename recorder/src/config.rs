@@ -95,7 +95,7 @@ pub struct Config {
     pub selection_text: Vec<String>,
     /// Tracepoints to record as tables.
     pub tracepoints: Vec<Arc<Tracepoint>>,
-    /// Functions of --uprobe and --probe.
+    /// Functions of --uprobe, --probe and --kprobe.
     pub probes: Vec<Arc<Probe>>,
     /// Static probes of --usdt.
     pub usdt: Usdt,
@@ -160,7 +160,7 @@ impl Config {
             }
         }
         let mut events = tracepoints::find(selection.other_events())?;
-        let (probes, mut notes) = probes::find(&args.uprobe, &args.probe)?;
+        let (probes, mut notes) = probes::find(&args.uprobe, &args.probe, &args.kprobe)?;
         events.notes.append(&mut notes);
         let ids: Vec<u32> = args.pid.iter().chain(&args.tid).copied().collect();
         let command = args.command.first().map(OsString::as_os_str);
@@ -170,7 +170,7 @@ impl Config {
         let tables = events.tracepoints.len() + 2 * probes.len() + usdt.probes.len();
         if tables > MAX_ASKED_FOR {
             bail!(
-                "-e, --uprobe, --probe, --usdt: {tables} tables of events; a tape takes {MAX_ASKED_FOR}. A function needs two"
+                "-e, --uprobe, --probe, --kprobe, --usdt: {tables} tables of events; a tape takes {MAX_ASKED_FOR}. A function needs two"
             );
         }
         let mut families = Families::parse(&args.families)?;

@@ -31,6 +31,7 @@ pub mod generate;
 mod habits;
 mod iterate;
 mod kallsyms;
+mod kprobe;
 mod ledger;
 mod limits;
 mod load;

@@ -393,6 +393,11 @@ impl Tasks {
         }
     }
 
+    /// Tasks that [`Self::sweep`] will drop.
+    pub(crate) fn leaving(&self, ts: u64) -> impl Iterator<Item = TaskId> + '_ {
+        self.dead.iter().take_while(move |(died, _)| died + KEEP_DEAD_NS < ts).map(|(_, id)| *id)
+    }
+
     /// Drops tasks that have been dead, and programs that ended by exec, for a while before `ts`.
     pub(crate) fn sweep(&mut self, ts: u64) {
         while self.execs.front().is_some_and(|(exec, _)| exec + KEEP_DEAD_NS < ts) {

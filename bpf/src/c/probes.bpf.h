@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Functions of programs and libraries: one program for all entries, one for all
- * returns. The cookie has the probe's number, and which arguments (bits 16 to
+ * Functions of programs and libraries, and of the kernel: one program for all
+ * entries, one for all returns. The cookie has the probe's number, and which arguments (bits 16 to
  * 21) or whether the result (22) are strings, whether the return is seen (23), and whether that is at a
- * return instruction (24) rather than behind it, and an argument that points to a result. Entry and return are paired in
+ * return instruction (24) rather than behind it, and an argument that points to a result; of a function of the kernel
+ * also which of the strings are in the process's memory. Entry and return are paired in
  * user space by thread, function and stack pointer. A thread's records are
- * numbered, so that a lost one leads to no wrong pair.
+ * numbered, so that a lost one leads to no wrong pair. With the kernel's own code
+ * in place of a return address the stack pointer at the return is 8 above that at the
+ * entry, in the kernel too (arch/x86/kernel/rethook.c, before 5.18 kprobes/core.c).
  *
  * Unlike those of tracepoints these programs may be preempted, so no buffer
  * belongs to a CPU.
@@ -20,6 +23,8 @@
 #define PROBE_OUT 25 /* 3 bits: 1 + the argument that points to a number to read at the return, 0 = none */
 #define PROBE_OUT_WIDE 28 /* it has 8 bytes rather than 4 */
 #define PROBE_OUT_IF_TRUE 29 /* it is there only if the result is */
+#define PROBE_KERNEL 30 /* a function of the kernel: pointers are to its memory */
+#define PROBE_USER_STRING 32 /* 6 bits, and one for the result: but these to the process's */
 
 /* Calls that are inside, with such an argument. */
 struct out_key {
@@ -36,18 +41,39 @@ struct {
 	__type(value, u64);
 } probe_outs SEC(".maps");
 
-/* Appends the string of value i; returns the end of the strings. */
-static __always_inline u32 probe_string(struct probe_slot *s, u32 i, u32 at)
+/* More than all strings before the last; the slot has room for a string behind it. */
+#define PROBE_STRINGS_MASK 2047
+_Static_assert(PROBE_ARGS * PROBE_STRING <= PROBE_STRINGS_MASK, "the mask cuts no offset");
+_Static_assert(sizeof(struct wire_probe) + PROBE_STRINGS_MASK + PROBE_STRING <= sizeof(struct slot),
+	       "what the verifier takes for an offset is in the slot");
+
+/*
+ * Appends the string of value i; returns the end of the strings. With a comparison
+ * alone the verifier of 6.1 forgets the bound of an offset that is spilled: the mask
+ * stands where the address is made.
+ */
+static __always_inline u64 probe_string(struct probe_slot *s, u32 i, u64 at, bool in_kernel)
 {
+	void *from = (void *)s->rec.values[i], *to;
+	u64 len, off = at;
 	long n;
 
 	if (at > PROBE_ARGS * PROBE_STRING)
 		return at;
-	n = bpf_probe_read_user_str(&s->data[at], PROBE_STRING, (void *)s->rec.values[i]);
+	asm volatile("%[off] &= 2047" : [off] "+r"(off));
+	to = &s->data[off];
+	if (in_kernel)
+		n = bpf_probe_read_kernel_str(to, PROBE_STRING, from);
+	else
+		n = bpf_probe_read_user_str(to, PROBE_STRING, from);
 	if (n <= 0)
 		return at;
-	s->rec.lens[i] = n - 1;
-	return at + n - 1;
+	len = n - 1;
+	barrier_var(len);
+	if (len >= PROBE_STRING)
+		return at;
+	s->rec.lens[i] = len;
+	return at + len;
 }
 
 static __always_inline bool probe_is_recorded(struct task_struct *current)
@@ -98,16 +124,18 @@ static __always_inline struct probe_slot *begin_probe(struct pt_regs *ctx, u64 c
 /* Keeps the address for the return. */
 static __always_inline void keep_out(const struct probe_slot *s, u64 cookie)
 {
-	u32 which = cookie >> PROBE_OUT & 7;
+	u64 which = cookie >> PROBE_OUT & 7, at = which - 1;
 	struct out_key key = {};
 	u64 address;
 
 	if (!which || which > PROBE_ARGS)
 		return;
+	/* for the verifier of 6.1, which forgets the comparison; eight words are in the slot */
+	asm volatile("%[at] &= 7" : [at] "+r"(at));
 	key.sp = s->rec.sp;
 	key.tid = bpf_get_current_pid_tgid();
 	key.number = cookie & 0x7fff;
-	address = s->rec.values[which - 1];
+	address = s->rec.values[at];
 	bpf_map_update_elem(&probe_outs, &key, &address, BPF_ANY);
 }
 
@@ -117,6 +145,7 @@ static __always_inline void read_out(struct probe_slot *s, u64 cookie)
 	struct out_key key = {};
 	u64 *address, number = 0;
 	u32 size = cookie >> PROBE_OUT_WIDE & 1 ? 8 : 4;
+	long err;
 
 	if (!(cookie >> PROBE_OUT & 7))
 		return;
@@ -126,19 +155,31 @@ static __always_inline void read_out(struct probe_slot *s, u64 cookie)
 	address = bpf_map_lookup_elem(&probe_outs, &key);
 	if (!address)
 		return;
-	if ((!(cookie >> PROBE_OUT_IF_TRUE & 1) || (u8)s->rec.values[0]) &&
-	    !bpf_probe_read_user(&number, size, (void *)*address)) {
-		s->rec.values[1] = number;
-		s->rec.lens[1] = size;
+	if (!(cookie >> PROBE_OUT_IF_TRUE & 1) || (u8)s->rec.values[0]) {
+		if (cookie >> PROBE_KERNEL & 1)
+			err = bpf_probe_read_kernel(&number, size, (void *)*address);
+		else
+			err = bpf_probe_read_user(&number, size, (void *)*address);
+		if (!err) {
+			s->rec.values[1] = number;
+			s->rec.lens[1] = size;
+		}
 	}
 	bpf_map_delete_elem(&probe_outs, &key);
+}
+
+/* Whether the string of value i is in the kernel's memory; the result is 6. */
+static __always_inline bool is_kernel_string(u64 cookie, u32 i)
+{
+	return (cookie >> PROBE_KERNEL & 1) && !(cookie >> (PROBE_USER_STRING + i) & 1);
 }
 
 int probe_entry(struct pt_regs *ctx)
 {
 	u64 cookie = bpf_get_attach_cookie(ctx);
 	struct probe_slot *s;
-	u32 index, at = 0;
+	u32 index;
+	u64 at = 0;
 
 	s = begin_probe(ctx, cookie & 0x7fff, &index);
 	if (!s)
@@ -152,7 +193,7 @@ int probe_entry(struct pt_regs *ctx)
 	keep_out(s, cookie);
 	for (u32 i = 0; i < PROBE_ARGS; i++)
 		if (cookie >> (PROBE_STRING_ARG + i) & 1)
-			at = probe_string(s, i, at);
+			at = probe_string(s, i, at, is_kernel_string(cookie, i));
 	/* a call is a row when it returns */
 	if (wants_stack(STACK_ROW) && !(cookie >> PROBE_RETURNS & 1))
 		take_stack(ctx, STACK_ROW, s->rec.row.ts, s->rec.row.ts, 0);
@@ -165,7 +206,8 @@ int probe_return(struct pt_regs *ctx)
 {
 	u64 cookie = bpf_get_attach_cookie(ctx);
 	struct probe_slot *s;
-	u32 index, at = 0;
+	u32 index;
+	u64 at = 0;
 
 	s = begin_probe(ctx, (cookie & 0x7fff) | PROBE_RETURNED, &index);
 	if (!s)
@@ -175,7 +217,7 @@ int probe_return(struct pt_regs *ctx)
 		s->rec.sp += sizeof(u64);
 	read_out(s, cookie);
 	if (cookie >> PROBE_STRING_RESULT & 1)
-		at = probe_string(s, 0, at);
+		at = probe_string(s, 0, at, is_kernel_string(cookie, PROBE_ARGS));
 	if (wants_stack(STACK_ROW))
 		take_stack(ctx, STACK_ROW, s->rec.row.ts, s->rec.row.ts, 0);
 	send_probe(s, at_most(sizeof(s->rec) + at, sizeof(*s)));

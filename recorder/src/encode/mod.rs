@@ -217,7 +217,9 @@ impl Assembler {
             .for_each(|container| self.rows.container(container, watermark));
         self.world.apply_rereads(watermark);
         // what was counted of the dead may still come
-        self.world.tasks.sweep(watermark.min(self.ledger.until()));
+        let until = watermark.min(self.ledger.until());
+        self.probes.forget(until, watermark, &mut self.world, &mut self.rows);
+        self.world.tasks.sweep(until);
         self.rows.stacks.sweep(watermark);
         let is_old = self.rows.first_row.is_some_and(|first| watermark.saturating_sub(first) >= self.flush);
         // without room for anything the segment goes on: its counts take no more for it
@@ -258,7 +260,7 @@ impl Assembler {
                     self.ledger.flush_of((e.task.id.pid, e.task.id.leader_start), world, rows);
                 }
                 if let Some(old) = world.tasks.find(&wire::Ident { tid: e.old_tid, ..e.task.id }) {
-                    self.probes.end(old, e.task.ts, world, rows);
+                    self.probes.exec(old, e.task.ts, world, rows);
                 }
                 life::exec(&e, path, argv, world, rows);
             }

@@ -1,4 +1,4 @@
-//! Calls of functions: an entry and a return of the same thread, function and place on the stack become one row. A static probe is one row.
+//! Calls of functions, also of the kernel's: an entry and a return of the same thread, function and place on the stack become one row. A static probe is one row.
 
 use std::sync::Arc;
 
@@ -24,7 +24,7 @@ struct Open {
 
 #[derive(Debug, Default)]
 struct Thread {
-    /// Number of the last record.
+    /// Number of the last record since there was one of `open`.
     last: u32,
     open: Vec<Open>,
 }
@@ -54,13 +54,13 @@ impl Probes {
         let ts = r.row.ts;
         let Some(probe) = self.probe(r) else { return rows.bad_records(1, ts, ts) };
         let task = world.tasks.meet(&r.row.who);
-        let thread = self.threads.entry(task).or_default();
-        // the first record of a thread may have any number
-        let lost = thread.last != 0 && r.number != thread.last.wrapping_add(1);
-        thread.last = r.number;
-        if lost {
-            // what they were is not known: none of these may be paired
-            self.give_up(task, ts, "lost", world, rows);
+        if let Some(thread) = self.threads.get_mut(&task) {
+            let lost = r.number != thread.last.wrapping_add(1);
+            thread.last = r.number;
+            if lost {
+                // what they were is not known: none of these may be paired
+                self.give_up(task, ts, "lost", world, rows);
+            }
         }
         if r.row.hdr.flags & probe::RETURNED != 0 {
             return self.returned((task, &probe), r, strings, world, rows);
@@ -69,6 +69,7 @@ impl Probes {
             return store((task, &probe), (r, strings), None, world, rows);
         }
         let thread = self.threads.entry(task).or_default();
+        thread.last = r.number;
         let oldest = (thread.open.len() >= DEEPEST).then(|| thread.open.remove(0));
         thread.open.push(Open { record: *r, strings: strings.to_vec() });
         if let Some(open) = oldest {
@@ -107,10 +108,13 @@ impl Probes {
     ) {
         let number = r.row.hdr.flags & !probe::RETURNED;
         let is_its = |open: &Open| open.record.row.hdr.flags == number && open.record.sp.wrapping_add(8) == r.sp;
-        let thread = self.threads.entry(task).or_default();
-        match thread.open.iter().rposition(is_its) {
-            Some(at) => {
-                let open = thread.open.remove(at);
+        let open = self.threads.get_mut(&task).and_then(|thread| {
+            let at = thread.open.iter().rposition(is_its)?;
+            Some(thread.open.remove(at))
+        });
+        self.tidy(task);
+        match open {
+            Some(open) => {
                 store((task, probe), (&open.record, &open.strings), Some((r, strings)), world, rows);
             }
             None => {
@@ -120,7 +124,37 @@ impl Probes {
         }
     }
 
-    /// The thread is gone, or another program: no entry returns any more.
+    /// The thread runs another program: no entry of the old one returns any more. The kernel goes on.
+    pub(super) fn exec(&mut self, task: TaskId, ts: u64, world: &mut World, rows: &mut Rows) {
+        let Some(thread) = self.threads.get_mut(&task) else { return };
+        let open = std::mem::take(&mut thread.open);
+        let is_kernels = |open: &Open| {
+            let number = usize::from(open.record.row.hdr.flags);
+            self.probes.get(number.wrapping_sub(1)).is_some_and(|probe| probe.kernel.is_some())
+        };
+        let (kept, gone): (Vec<Open>, Vec<Open>) = open.into_iter().partition(is_kernels);
+        thread.open = kept;
+        gone.iter().for_each(|open| self.unpaired(task, open, ts, "entry", world, rows));
+        self.tidy(task);
+    }
+
+    /// Before the ids of those that died before `until` are given to others. Functions of the kernel are called by the dead, too.
+    pub(super) fn forget(&mut self, until: u64, now: u64, world: &mut World, rows: &mut Rows) {
+        if self.threads.is_empty() {
+            return;
+        }
+        let gone: Vec<TaskId> = world.tasks.leaving(until).collect();
+        gone.into_iter().for_each(|task| self.end(task, now, world, rows));
+    }
+
+    /// Nothing has to be known of a thread that is in no call: lost records tear no pair.
+    fn tidy(&mut self, task: TaskId) {
+        if self.threads.get(&task).is_some_and(|thread| thread.open.is_empty()) {
+            self.threads.remove(&task);
+        }
+    }
+
+    /// The thread is gone: no entry returns any more.
     pub(super) fn end(&mut self, task: TaskId, ts: u64, world: &mut World, rows: &mut Rows) {
         if self.threads.contains_key(&task) {
             self.give_up(task, ts, "entry", world, rows);

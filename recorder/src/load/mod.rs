@@ -36,7 +36,7 @@ use crate::programs::Part;
 use crate::self_stats::RingSizes;
 use crate::skips::Skips;
 use crate::stacks::{self, asleep};
-use crate::{major_faults, preemption, sampler};
+use crate::{kprobe, major_faults, preemption, sampler};
 use drops::Drops;
 use plan::Next;
 use refused::Refusal;
@@ -297,6 +297,16 @@ impl Programs {
                 }
                 let entry = if by_address { place.offset } else { place.entry };
                 self.probes.push(attach(&progs.probe_entry, false, entry, cookie)?);
+            }
+            if let Some(function) = &one.kernel {
+                let (progs, cookie) = (&self.skel.progs, one.cookie(at + 1));
+                let context = || format!("--kprobe {function}");
+                if one.result.is_some() {
+                    let link = kprobe::attach(&progs.probe_return, function, true, cookie);
+                    self.probes.push(link.with_context(context)?);
+                }
+                let link = kprobe::attach(&progs.probe_entry, function, false, cookie);
+                self.probes.push(link.with_context(context)?);
             }
             self.probed.extend([Arc::clone(&one.def), Arc::clone(&one.unpaired)]);
         }

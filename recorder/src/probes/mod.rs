@@ -1,6 +1,7 @@
-//! Functions that `--uprobe` and `--probe` ask for, and static probes that `--usdt` does: which files have them, and their tables.
+//! Functions that `--uprobe`, `--probe` and `--kprobe` ask for, and static probes that `--usdt` does: where they are, and their tables.
 
 mod find;
+mod kernel;
 mod operand;
 mod spec;
 mod unseen;
@@ -15,6 +16,7 @@ use systape_format::class::Class;
 use systape_format::table::{ColumnDef, TableDef, Type};
 use systape_format::tables::{CPU, MAX_TABLE_NAME};
 
+pub(crate) use kernel::EVENT_TYPE as KPROBE_TYPE;
 use spec::Spec;
 pub(crate) use spec::{Kind, Parameter};
 pub(crate) use unseen::unseen;
@@ -61,7 +63,10 @@ pub(crate) struct Place {
 /// A function to record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Probe {
+    /// In files.
     pub(crate) places: Vec<Place>,
+    /// Its name in the kernel, if it is there; `places` is empty then.
+    pub(crate) kernel: Option<String>,
     pub(crate) parameters: Vec<Parameter>,
     /// None: only its entries are recorded.
     pub(crate) result: Option<Kind>,
@@ -79,11 +84,16 @@ impl Probe {
 
     /// What the programs have to know of it; `number` is that of its records, from 1 on.
     pub(crate) fn cookie(&self, number: usize) -> u64 {
-        let strings = self.parameters.iter().enumerate().filter(|(_, parameter)| parameter.kind == Kind::String);
-        let of_arguments = strings.fold(0, |bits, (at, _)| bits | 1 << (16 + at));
-        let of_result = u64::from(self.result == Some(Kind::String)) << 22;
+        let bits = |is: fn(Kind) -> bool, from: usize| {
+            let all = self.parameters.iter().map(|parameter| parameter.kind).enumerate();
+            // the result's bit is behind those of six arguments
+            let all = all.chain(self.result.map(|kind| (6, kind)));
+            all.filter(|(_, kind)| is(*kind)).fold(0, |bits, (at, _)| bits | 1 << (from + at))
+        };
+        let strings = bits(Kind::is_string, 16) | bits(|kind| kind == Kind::UserString, 32);
         let returns = u64::from(self.result.is_some()) << 23 | self.behind();
-        number as u64 & u64::from(!probe::RETURNED) | of_arguments | of_result | returns
+        let kernel = u64::from(self.kernel.is_some()) << 30;
+        number as u64 & u64::from(!probe::RETURNED) | strings | returns | kernel
     }
 
     /// Bits for the argument that points to a number to read at the return.
@@ -93,8 +103,25 @@ impl Probe {
         (at as u64 + 1) << 25 | u64::from(wide) << 28 | u64::from(self.result == Some(Kind::Bool)) << 29
     }
 
+    /// Of files.
     fn new(spec: &Spec, category: &str, places: Vec<Place>) -> Result<Self> {
-        let name = table_name(category, &spec.function);
+        let file = places.first().map(|place| place.file.display().to_string()).unwrap_or_default();
+        Self::declared(spec, (category, &file, &spec.function), "--uprobe", places)
+    }
+
+    /// Of the kernel.
+    fn of_kernel(spec: &Spec, function: &str) -> Result<Self> {
+        let probe = Self::declared(spec, ("kprobe", "the kernel", function), "--kprobe", Vec::new())?;
+        Ok(Self { kernel: Some(function.to_owned()), ..probe })
+    }
+
+    fn declared(
+        spec: &Spec,
+        (category, file, function): (&str, &str, &str),
+        option: &str,
+        places: Vec<Place>,
+    ) -> Result<Self> {
+        let name = table_name(category, function);
         let own = |name: &'static str, ty: Type, doc: &'static str| ColumnDef::stored(name, ty, None, doc);
         let returns = spec.result.is_some();
         let when = if returns { "when it returned" } else { "when it was called" };
@@ -106,11 +133,7 @@ impl Probe {
             if columns.iter().any(|column| column.name == parameter.name)
                 || ["ret", "stack", "unread"].contains(&&*parameter.name)
             {
-                bail!(
-                    "--uprobe: an argument of {} cannot be called '{}': name it otherwise",
-                    spec.function,
-                    parameter.name
-                );
+                bail!("{option}: an argument of {function} cannot be called '{}': name it otherwise", parameter.name);
             }
             columns.push(parameter.kind.column(parameter.name.clone(), "argument"));
         }
@@ -121,13 +144,12 @@ impl Probe {
             columns.push(own("unread", Type::Unread, "whether what an argument points to could not be read"));
         }
         columns.push(own("stack", Type::Stack, "the functions that called it"));
-        let file = places.first().map(|place| place.file.display().to_string()).unwrap_or_default();
-        let doc: String = format!("A call of {} of {file}.", spec.function);
+        let doc: String = format!("A call of {function} of {file}.");
         let doc = doc.chars().filter(char::is_ascii).take(256).collect::<String>();
         let def = TableDef { name: name.clone().into(), doc: doc.into(), columns: columns.into() };
         let unpaired = TableDef {
             name: format!("{name}.unpaired").into(),
-            doc: format!("A call of {} of which only one end was seen.", table_name("", &spec.function)).into(),
+            doc: format!("A call of {} of which only one end was seen.", table_name("", function)).into(),
             columns: vec![
                 own("ts", Type::Time, "when it was known: of an entry, when the thread or the recording ended or became another program"),
                 own("task", Type::Task, "who called it"),
@@ -139,6 +161,7 @@ impl Probe {
         };
         Ok(Self {
             places,
+            kernel: None,
             parameters: spec.parameters.clone(),
             result: spec.result,
             def: Arc::new(def),
@@ -229,7 +252,7 @@ impl<'a> Values<'a> {
             return Value::Unknown;
         }
         let raw = self.raw.get(at).copied().unwrap_or(0);
-        if kind != Kind::String {
+        if !kind.is_string() {
             return Value::Number(kind.widened(raw));
         }
         let len = |at: usize| self.lens.get(at).filter(|len| **len != probe::NO_STRING).map(|len| usize::from(*len));
@@ -242,7 +265,7 @@ impl<'a> Values<'a> {
 ///
 /// # Errors
 /// A sentence about the option that asks for what there is not.
-pub(crate) fn find(uprobes: &[String], sets: &[String]) -> Result<(Vec<Arc<Probe>>, Vec<String>)> {
+pub(crate) fn find(uprobes: &[String], sets: &[String], kprobes: &[String]) -> Result<(Vec<Arc<Probe>>, Vec<String>)> {
     let (mut probes, mut notes): (Vec<Arc<Probe>>, Vec<String>) = (Vec::new(), Vec::new());
     for text in uprobes {
         let spec = Spec::parse(text).with_context(|| format!("--uprobe '{text}'"))?;
@@ -267,6 +290,18 @@ pub(crate) fn find(uprobes: &[String], sets: &[String]) -> Result<(Vec<Arc<Probe
             bail!("--probe {set}: {}", left_out.join("; "));
         }
         notes.extend(left_out.into_iter().map(|why| format!("--probe {set} is without {why}")));
+    }
+    let specs = kprobes
+        .iter()
+        .map(|text| Ok((text, Spec::parse_kernel(text).with_context(|| format!("--kprobe '{text}'"))?)))
+        .collect::<Result<Vec<_>>>()?;
+    if let Some((text, _)) = specs.first() {
+        let kernel = kernel::Kernel::read().with_context(|| format!("--kprobe '{text}'"))?;
+        for (text, spec) in &specs {
+            let (functions, note) = kernel.find(&spec.function).with_context(|| format!("--kprobe '{text}'"))?;
+            notes.extend(note.map(|note| format!("--kprobe '{text}': {note}")));
+            functions.iter().try_for_each(|function| add(&mut probes, Probe::of_kernel(spec, function)?))?;
+        }
     }
     Ok((probes, notes))
 }
@@ -293,7 +328,7 @@ mod tests {
             let probe = probe_of(text);
             assert!(probe.result.is_some() && !probe.parameters.is_empty(), "{text}");
         }
-        let error = find(&[], &["smtp".to_owned()]).unwrap_err().to_string();
+        let error = find(&[], &["smtp".to_owned()], &[]).unwrap_err().to_string();
         assert_eq!(error, "--probe smtp: there are dns and tls");
     }
 
@@ -303,6 +338,10 @@ mod tests {
         assert_eq!(probe_of("libc.so.6:f(a=int,b=string)").cookie(1), 1 | 1 << 17);
         assert_eq!(probe_of("x:f(int,*ulong)->bool").cookie(1), 1 | 1 << 23 | 2 << 25 | 1 << 28 | 1 << 29);
         assert_eq!(probe_of("x:f(a=*int)->int").cookie(1), 1 | 1 << 23 | 1 << 25);
+        let spec = Spec::parse_kernel("f(string,ustring)->ustring").unwrap();
+        let kernel = Probe::of_kernel(&spec, "f").unwrap();
+        let strings = 1 << 16 | 1 << 17 | 1 << 22 | 1 << 33 | 1 << 38;
+        assert_eq!((kernel.cookie(2), &*kernel.def.name), (2 | 1 << 23 | 1 << 30 | strings, "kprobe:f"));
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! What `--uprobe` is written as: `FILE:FUNCTION[(NAME=TYPE,...)][->TYPE]`.
+//! What `--uprobe` is written as: `FILE:FUNCTION[(NAME=TYPE,...)][->TYPE]`, and `--kprobe` without `FILE:`.
 
 use anyhow::{Result, bail};
 use systape_format::class::Class;
@@ -16,12 +16,15 @@ pub(crate) enum Kind {
     Ulong,
     Hex,
     Bool,
+    /// In the memory of the program; of a function of the kernel in the kernel's.
     String,
+    /// Of a function of the kernel: in the memory of the process that it works for.
+    UserString,
     /// Of a result: there is none.
     Void,
 }
 
-const KINDS: [(&str, Kind); 9] = [
+const KINDS: [(&str, Kind); 10] = [
     ("int", Kind::Int),
     ("uint", Kind::Uint),
     ("long", Kind::Long),
@@ -30,6 +33,7 @@ const KINDS: [(&str, Kind); 9] = [
     ("ptr", Kind::Hex),
     ("bool", Kind::Bool),
     ("string", Kind::String),
+    ("ustring", Kind::UserString),
     ("void", Kind::Void),
 ];
 
@@ -63,6 +67,10 @@ impl Kind {
         }
     }
 
+    pub(crate) fn is_string(self) -> bool {
+        matches!(self, Self::String | Self::UserString)
+    }
+
     /// A column of this type.
     pub(crate) fn column(self, name: String, doc: &'static str) -> ColumnDef {
         let ty = match self {
@@ -70,7 +78,7 @@ impl Kind {
             Self::Ulong | Self::Void => Type::Wide,
             Self::Hex => Type::Hex,
             Self::Bool => Type::Flag,
-            Self::String => Type::Str,
+            Self::String | Self::UserString => Type::Str,
         };
         ColumnDef::stored(name, ty, (ty == Type::Str).then_some(Class::String), doc)
     }
@@ -88,8 +96,9 @@ pub(crate) struct Parameter {
 /// An option's text, understood.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Spec {
-    /// A path, or the name of a library or a program.
+    /// A path, or the name of a library or a program; empty: the kernel.
     pub file: String,
+    /// Of the kernel perhaps a pattern.
     pub function: String,
     pub parameters: Vec<Parameter>,
     /// None: its return is not asked for.
@@ -98,31 +107,55 @@ pub(crate) struct Spec {
 
 impl Spec {
     pub(crate) fn parse(text: &str) -> Result<Self> {
-        let (head, result) = match text.rsplit_once("->") {
-            Some((head, result)) => (head, Some(Kind::parse(result.trim())?)),
-            None => (text, None),
-        };
-        let (place, parameters) = match head.trim().strip_suffix(')').and_then(|head| head.split_once('(')) {
-            Some((place, parameters)) => (place, parameters),
-            None if head.contains(['(', ')']) => bail!("write it as FILE:FUNCTION(NAME=TYPE,...)->TYPE"),
-            None => (head.trim(), ""),
-        };
+        let (place, parameters, result) = parts(text, "FILE:FUNCTION")?;
         let Some((file, function)) = place.rsplit_once(':').filter(|(file, name)| !file.is_empty() && !name.is_empty())
         else {
             bail!("write it as FILE:FUNCTION, such as libc.so.6:getaddrinfo or ./program:main")
         };
-        let parameters = self::parameters(parameters)?;
-        let mut behind = parameters.iter().filter(|parameter| parameter.behind);
-        if let Some(parameter) = behind.next()
-            && (result.is_none() || behind.next().is_some())
-        {
-            bail!("'{}' is read when the call returns: write '->TYPE', and one '*' only", parameter.name);
-        }
-        if parameters.len() > MOST {
-            bail!("{} arguments: {MOST} are passed in registers, and no others are read", parameters.len());
+        if parameters.iter().map(|parameter| parameter.kind).chain(result).any(|kind| kind == Kind::UserString) {
+            bail!("'ustring' is of --kprobe: all that a program points to is its own memory, write 'string'");
         }
         Ok(Self { file: file.to_owned(), function: function.to_owned(), parameters, result })
     }
+
+    /// Of a function of the kernel.
+    pub(crate) fn parse_kernel(text: &str) -> Result<Self> {
+        let (place, parameters, result) = parts(text, "FUNCTION")?;
+        // bpftrace's word for the kind of probe
+        let function = place.strip_prefix("kprobe:").unwrap_or(place);
+        if let Some((function, offset)) = function.split_once('+') {
+            bail!("the entry of a function is recorded, no place in it: leave '+{offset}' out behind {function}");
+        }
+        let is_part = |c: char| c.is_ascii_alphanumeric() || "_.$*?[]-".contains(c);
+        if function.is_empty() || !function.chars().all(is_part) {
+            bail!("write it as FUNCTION, such as do_unlinkat or 'vfs_*'; the name alone, also of a module's");
+        }
+        Ok(Self { file: String::new(), function: function.to_owned(), parameters, result })
+    }
+}
+
+/// What stands before the arguments, these, and the result's type; `place`: how the first is written.
+fn parts<'a>(text: &'a str, place: &str) -> Result<(&'a str, Vec<Parameter>, Option<Kind>)> {
+    let (head, result) = match text.rsplit_once("->") {
+        Some((head, result)) => (head, Some(Kind::parse(result.trim())?)),
+        None => (text, None),
+    };
+    let (before, parameters) = match head.trim().strip_suffix(')').and_then(|head| head.split_once('(')) {
+        Some((before, parameters)) => (before, parameters),
+        None if head.contains(['(', ')']) => bail!("write it as {place}(NAME=TYPE,...)->TYPE"),
+        None => (head.trim(), ""),
+    };
+    let parameters = self::parameters(parameters)?;
+    let mut behind = parameters.iter().filter(|parameter| parameter.behind);
+    if let Some(parameter) = behind.next()
+        && (result.is_none() || behind.next().is_some())
+    {
+        bail!("'{}' is read when the call returns: write '->TYPE', and one '*' only", parameter.name);
+    }
+    if parameters.len() > MOST {
+        bail!("{} arguments: {MOST} are passed in registers, and no others are read", parameters.len());
+    }
+    Ok((before.trim(), parameters, result))
 }
 
 /// The arguments of a list between parentheses.
@@ -148,7 +181,7 @@ fn parameter(at: usize, text: &str) -> Result<Parameter> {
     let (kind, behind) = kind.strip_prefix('*').map_or((kind, false), |kind| (kind.trim(), true));
     match Kind::parse(kind)? {
         Kind::Void => bail!("argument '{name}' cannot be void"),
-        Kind::String | Kind::Bool if behind => {
+        Kind::String | Kind::UserString | Kind::Bool if behind => {
             bail!("argument '{name}': '*' stands before int, uint, long, ulong, hex and ptr")
         }
         kind => Ok(Parameter { name, kind, behind }),
@@ -181,6 +214,19 @@ mod tests {
         assert!(error("x:f(a=*int,b=*int)->int").contains("one '*' only"));
         assert!(error("x:f(a=*string)->int").contains("'*' stands before int"));
         assert!(error("x:f(a-b=int)").contains("an argument's name"));
+    }
+
+    #[test]
+    fn functions_of_the_kernel() {
+        let spec = Spec::parse_kernel("kprobe:do_unlinkat(dir=int, name=ustring)->int").unwrap();
+        assert_eq!((&*spec.file, &*spec.function, spec.result), ("", "do_unlinkat", Some(Kind::Int)));
+        assert_eq!(spec.parameters.iter().map(|one| one.kind).collect::<Vec<_>>(), [Kind::Int, Kind::UserString]);
+        assert_eq!(Spec::parse_kernel("vfs_*").unwrap().function, "vfs_*");
+        let error = |text| Spec::parse_kernel(text).unwrap_err().to_string();
+        assert!(error("vmlinux:do_exit").contains("such as do_unlinkat"));
+        assert!(error("do_exit+0x10").contains("leave '+0x10' out behind do_exit"));
+        assert!(error("f(a=int").contains("write it as FUNCTION(NAME=TYPE,...)->TYPE"));
+        assert!(Spec::parse("x:f(a=ustring)").unwrap_err().to_string().contains("is of --kprobe"));
     }
 
     #[test]
