@@ -138,6 +138,9 @@ pub struct Config {
 impl Config {
     /// Resolves `args`.
     pub fn new(args: Args) -> Result<Self> {
+        if let Some(instead) = args.events.iter().find_map(|expression| habits::probe(expression)) {
+            bail!("{instead}");
+        }
         let selection = Selection::parse(&args.events).map_err(|e| anyhow::anyhow!("{e}"))?;
         if !(args.command.is_empty() || args.pid.is_empty() && args.tid.is_empty()) {
             let word = args.command[0].to_string_lossy();

@@ -135,6 +135,28 @@ pub(crate) fn no_command(word: &str) -> Option<String> {
     systape_cli::instead_of(NO_COMMANDS, word).map(str::to_owned)
 }
 
+/// Kinds of probes as bpftrace names them before a colon, the option that records them, and whether it is the return that is asked for.
+const PROBES: &[(&[&str], &str, bool)] = &[
+    (&["usdt", "U"], "--usdt", false),
+    (&["uprobe", "u"], "--uprobe", false),
+    (&["uretprobe", "ur"], "--uprobe", true),
+    (&["kprobe", "k", "fentry", "kfunc", "f"], "--kprobe", false),
+    (&["kretprobe", "kr", "fexit", "kretfunc", "fr"], "--kprobe", true),
+];
+
+/// What to type for `expression`, an event of -e that is a probe of bpftrace: None = it is none.
+pub(crate) fn probe(expression: &str) -> Option<String> {
+    let (kind, place) = expression.trim().split_once(':')?;
+    let (_, option, returns) = PROBES.iter().find(|(kinds, _, _)| kinds.contains(&kind))?;
+    let (result, why) = match returns {
+        true if !place.contains("->") => ("->int", ", which records a call with its result when it returns"),
+        _ => ("", ""),
+    };
+    Some(format!(
+        "-e {kind}:{place}: functions and static probes have options of their own: {option} '{place}{result}'{why}"
+    ))
+}
+
 /// What is wrong with `word`, an option that is none of `record`'s: what to type instead, as far as that is known.
 pub(crate) fn unknown(word: &str) -> String {
     let command = Args::command();

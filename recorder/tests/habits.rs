@@ -161,6 +161,13 @@ const ANSWERED: &[(&str, &str)] = &[
     ("--pid abc", "pgrep abc"),
     ("-s all ls", "1 to 4096"),
     ("--fro 3s", "--for"),
+    // bpftrace
+    ("-e usdt:/usr/bin/python3:python:function__entry ls", "--usdt '/usr/bin/python3:python:function__entry'"),
+    ("-e uprobe:libc.so.6:f(a=int,b=int)->int ls", "--uprobe 'libc.so.6:f(a=int,b=int)->int'"),
+    ("-e uretprobe:libc.so.6:getenv ls", "--uprobe 'libc.so.6:getenv->int'"),
+    ("-e kprobe:vfs_* ls", "--kprobe 'vfs_*'"),
+    ("-e kr:vfs_read ls", "--kprobe 'vfs_read->int'"),
+    ("-e fentry:vfs_read ls", "--kprobe 'vfs_read'"),
     ("--familis sched", "--families"),
 ];
 
