@@ -5,7 +5,7 @@ use std::sync::Arc;
 use systape_format::families::RECORDED;
 use systape_format::model::{Family, StackOf};
 use systape_format::reader::Tape;
-use systape_format::table::TableDef;
+use systape_format::table::{ColumnDef, TableDef, Type};
 
 use super::weight::Metric;
 
@@ -26,6 +26,8 @@ pub enum Of {
     Wakeup,
     /// Rows of the table of that name, which has a stack column.
     Table(Arc<str>),
+    /// The same of a table whose rows have a duration, `dur`.
+    Timed(Arc<str>),
 }
 
 impl Of {
@@ -35,12 +37,12 @@ impl Of {
     /// Never; required by clap.
     pub fn parse(text: &str) -> Result<Self, String> {
         let built_in = Self::ALL.into_iter().find(|of| of.name() == text);
-        Ok(built_in.unwrap_or_else(|| Self::Table(text.into())))
+        Ok(built_in.unwrap_or_else(|| Self::Timed(text.into())))
     }
 
     /// Whether it names `table`: by its name, by that of the family that records into it, or by its event's.
     pub fn names(&self, table: &TableDef) -> bool {
-        let Self::Table(name) = self else { return false };
+        let (Self::Table(name) | Self::Timed(name)) = self else { return false };
         let family = RECORDED.iter().find(|known| known.def.name == table.name);
         **name == *table.name
             || table.name.rsplit(':').next() == Some(name)
@@ -59,7 +61,7 @@ impl Of {
             Self::Block => "block",
             Self::Signal => "signal",
             Self::Wakeup => "wakeup",
-            Self::Table(name) => name,
+            Self::Table(name) | Self::Timed(name) => name,
         }
     }
 
@@ -72,7 +74,7 @@ impl Of {
             Self::Block => "block I/Os",
             Self::Signal => "signals",
             Self::Wakeup => "wake-ups",
-            Self::Table(name) => name,
+            Self::Table(name) | Self::Timed(name) => name,
         }
     }
 
@@ -85,7 +87,7 @@ impl Of {
             Self::Block => StackOf::Block,
             Self::Signal => StackOf::Signal,
             Self::Wakeup => StackOf::Wakeup,
-            Self::Table(_) => StackOf::Row,
+            Self::Table(_) | Self::Timed(_) => StackOf::Row,
         }
     }
 
@@ -93,11 +95,13 @@ impl Of {
     pub fn metric(&self) -> Metric {
         match self {
             Self::Cpu | Self::OffCpu => Metric::Time,
-            Self::Syscall | Self::Block | Self::Signal | Self::Wakeup | Self::Table(_) => Metric::Count,
+            Self::Syscall | Self::Block | Self::Signal | Self::Wakeup | Self::Table(_) | Self::Timed(_) => {
+                Metric::Count
+            }
         }
     }
 
-    /// Whether its events have that metric.
+    /// Whether its events have that metric; of a name as typed, whether they may.
     pub fn has(&self, metric: Metric) -> bool {
         match metric {
             Metric::Count => true,
@@ -111,11 +115,22 @@ impl Of {
 pub(crate) fn tables(tape: &Tape) -> Vec<Of> {
     let known = RECORDED.iter().filter(|table| tape.session().families.contains(&table.family)).map(|table| table.def);
     let defined = tape.table_defs().values().map(|def| &**def);
-    let mut names: Vec<Arc<str>> =
-        known.chain(defined).filter(|def| def.stack_column().is_some()).map(|def| short_name(def).into()).collect();
-    names.sort_unstable();
-    names.dedup();
-    names.into_iter().map(Of::Table).collect()
+    let mut found: Vec<Of> = known.chain(defined).filter(|def| def.stack_column().is_some()).map(of_table).collect();
+    found.sort_unstable_by(|one, other| one.name().cmp(other.name()));
+    found.dedup();
+    found
+}
+
+/// Rows of a table, by its short name.
+fn of_table(def: &TableDef) -> Of {
+    let name = short_name(def).into();
+    if duration(def).is_some() { Of::Timed(name) } else { Of::Table(name) }
+}
+
+/// Which column has how long what a row is about took, never the first; None = there is none.
+pub(crate) fn duration(def: &TableDef) -> Option<usize> {
+    let is_duration = |column: &ColumnDef| column.name == "dur" && column.ty == Type::Duration;
+    def.columns.iter().position(is_duration).filter(|at| *at > 0)
 }
 
 /// A table's name in one word: its family, if that records its events into this table only.
@@ -131,11 +146,11 @@ fn short_name(def: &TableDef) -> &str {
 impl Of {
     /// The name in [`tables`], if it names a table known to this program or `tape`; None = there is no such table.
     pub fn known(&self, tape: &Tape) -> Option<Self> {
-        if !matches!(self, Self::Table(_)) {
+        if !matches!(self, Self::Table(_) | Self::Timed(_)) {
             return Some(self.clone());
         }
         let defined = tape.table_defs().values().map(|def| &**def);
         let def = RECORDED.iter().map(|table| table.def).chain(defined).find(|def| self.names(def))?;
-        Some(Self::Table(short_name(def).into()))
+        Some(of_table(def))
     }
 }

@@ -15,7 +15,7 @@ use crate::derive::stacks::ending::Ending;
 use crate::derive::stacks::forest::{Graft, NONE};
 use crate::derive::stacks::graph::{Key, Stacked};
 use crate::derive::stacks::interner::Interner;
-use crate::derive::stacks::of::Of;
+use crate::derive::stacks::of::{self, Of};
 use crate::derive::stacks::weight::Weight;
 use crate::lines::events::picked::Picked;
 use crate::table::load::OpenCalls;
@@ -141,7 +141,7 @@ impl Reader<'_> {
             Of::Cpu => self.samples(segment, &dict, part),
             Of::Block => self.blocks(segment, &dict, part),
             Of::Signal => self.signals(segment, &dict, part),
-            Of::Table(_) => self.tables(segment, &dict, part),
+            Of::Table(_) | Of::Timed(_) => self.tables(segment, &dict, part),
             // times off the CPU span segments: they have a way of their own
             Of::Wakeup | Of::OffCpu => self.wakeups(segment, &dict, part),
         }
@@ -269,9 +269,17 @@ impl Reader<'_> {
         for table in segment.tables(dict)?.iter().filter(|table| self.of.names(&table.def)) {
             let picked = Picked::new(table, &self.context.question.scope, dict);
             let Some(codes) = table.stacks() else { continue };
+            let at = of::duration(&table.def);
+            let durations = at.and_then(|at| table.column(&table.def.columns[at].name));
+            let is_unread = |row: usize| {
+                let bits = table.unread().and_then(|bits| bits.get(row)).copied().unwrap_or(0);
+                at.is_some_and(|at| bits >> (at - 1) & 1 != 0)
+            };
             for row in picked.rows() {
                 let comm = picked.task(row).and_then(|task| comms.get(task)).copied().unwrap_or(nobody);
-                part.add_row(codes[row], comm, Weight { count: 1, ..Weight::default() });
+                let untimed = is_unread(row);
+                let time = durations.filter(|_| !untimed).map_or(0, |durations| durations[row]);
+                part.add_row(codes[row], comm, Weight { count: 1, time, untimed: untimed.into(), ..Weight::default() });
             }
         }
         Ok(())

@@ -325,7 +325,7 @@ fn families_of(config: &Config, of: &Of) -> Vec<Family> {
         Of::Block => vec![Family::Block],
         Of::Signal => vec![Family::Signal],
         // losses of a family that this program does not know touch every answer
-        Of::Table(_) => {
+        Of::Table(_) | Of::Timed(_) => {
             RECORDED.iter().chain(OWN).filter(|table| of.names(table.def)).map(|table| table.family).collect()
         }
     };
