@@ -773,7 +773,7 @@ enum GapCause {
                        # files; process: its arguments
 }
 
-enum Family { unknown @0; syscall @1; process @2; state @3; sched @4; block @5; signal @6; net @7; sample @8; stack @9; ioUring @10; fault @11; tracepoint @12; }
+enum Family { unknown @0; syscall @1; process @2; state @3; sched @4; block @5; signal @6; net @7; sample @8; stack @9; ioUring @10; fault @11; tracepoint @12; lock @13; }
 
 struct Ledger {
   # Calls that were counted instead of stored. A row sums up one process's calls with one outcome on one CPU in one

@@ -22,7 +22,7 @@ ios=53      # a prime: direct writes to the disk
 chains=1009 # a prime: calls made by the innermost function of a chain
 unlinks=37 # a prime: files that a program unlinks
 sleepers=23 # a prime: threads that sleep at once, more than the kernel follows returns of
-tapes='dd sh mix unseen hand dwarf fp ns tp kp cg fault net nsall'
+tapes='dd sh mix unseen hand dwarf fp ns tp kp cg fault lock net nsall'
 
 # release -> prints the path of its kernel, fetching it if needed
 kernel_of() {
@@ -195,6 +195,8 @@ ifconfig lo up; (sleep 100 | nc -l -p 77 >/dev/null) & sleep 0.2; (sleep 100 | n
 record -a -o /tmp/net.tape -- sh -c '(echo 1234567890; sleep 2) | nc -l -p 78 >/dev/null & sleep 0.2; dd if=/dev/zero bs=1000 count=7 2>/dev/null | nc 127.0.0.1 78 >/dev/null; wait'; echo SYSTAPE-STATUS \$?
 # faults of memory that is mapped from a file; a variable of the environment
 JOB=7 record --families syscall,fault --env JOB -o /tmp/fault.tape -- cat /tmp/file >/dev/null; echo SYSTAPE-STATUS \$?
+# two that wait for one another's lock of a file, which each holds while it writes to the disk
+record --families syscall,lock -g -o /tmp/lock.tape -- sh -c 'dd if=/dev/zero of=/mnt/locked bs=4096 count=$ios oflag=direct & dd if=/dev/zero of=/mnt/locked bs=4096 count=$ios oflag=direct; wait'; echo SYSTAPE-STATUS \$?
 # in a container: its own process, by dwarf; the whole machine, with a process outside that is in a call at the end
 unshare -p -f --mount-proc record --call-graph dwarf -o /tmp/ns.tape -- chain; echo SYSTAPE-STATUS \$?
 (until [ -s /tmp/nsall.tape ]; do sleep 0.2; done; exec sleep 100) &
@@ -297,7 +299,7 @@ for release in $releases; do
   if [ "$release" = bullseye ]; then old=1; else old=0; fi
   check "only 5.10 keeps nothing with a task" "$old" "$("$analyze" info "$out/dd.tape" --format json | grep -c 'keep nothing with a task' || true)"
   check "only 5.10 refuses programs, those of any tracepoint and any function" "$([ $old = 0 ] || echo the kernel refused the program any_tracepoint the kernel refused the program probe_entry)" "$(grep -ao 'the kernel refused the program [a-z_]*' "$out/log" | sort -u | xargs || true)"
-  check "status of the commands" "0 7 0 0 0 0 0 0 0 0 0 0 0 0" "$(sed -nE 's/^SYSTAPE-STATUS //p' "$out/log" | xargs)"
+  check "status of the commands" "0 7 0 0 0 0 0 0 0 0 0 0 0 0 0" "$(sed -nE 's/^SYSTAPE-STATUS //p' "$out/log" | xargs)"
   check_all "dd: reads" "$((calls + 0))" "$("$analyze" "$out/dd.tape" -e read --format json 2>/dev/null | grep -c '"/dev/zero"')" dd 'syscall'
   check_all "dd: writes" "$calls" "$("$analyze" "$out/dd.tape" -e write --format json 2>/dev/null | grep -c '"/dev/null"')" dd 'syscall'
   check "dd: check" "0" "$("$analyze" check "$out/dd.tape" >/dev/null 2>&1; echo $?)"
@@ -374,6 +376,11 @@ for release in $releases; do
   check "fault: in which file" "$([ $old = 1 ] || echo yes)" "$("$analyze" "$out/fault.tape" -e fault:page_fault_user --format json 2>/dev/null | grep '"comm":"cat"' |
     grep -c '"memory":"[^"]*busybox"' | sed 's/^0$//; s/^[1-9].*/yes/')"
   check "fault: every kernel has them" "yes" "$("$analyze" "$out/fault.tape" -e fault:page_fault_user --format json 2>/dev/null | grep -c '"comm":"cat"' | sed 's/^[1-9].*/yes/')"
+  # 5.19 has the tracepoints
+  check "lock: only 5.10 has none" "$([ $old = 0 ] || echo lock is not recorded: this kernel has no tracepoint contention_begin or contention_end)" \
+    "$(grep -aoE 'lock is not recorded: this kernel has no tracepoint [a-z_]* or [a-z_]*' "$out/log" | sort -u || true)"
+  check "lock: of the file, with who waited" "$([ $old = 1 ] || echo yes)" "$("$analyze" "$out/lock.tape" -e lock:contention --call-graph --format json 2>/dev/null | grep '"comm":"dd"' |
+    grep '"kind":"rwsem:W"' | grep -c '"sym":"ext4_' | sed 's/^0$//; s/^[1-9].*/yes/')"
   check "a variable of the environment" "JOB=7" "$("$analyze" "$out/fault.tape" -s --comm=cat --by env --format json 2>/dev/null | grep -oE '"env":"[^"]*"' | cut -d'"' -f4 | sort -u | xargs)"
   check "structures: the status of a child" "yes" "$("$analyze" "$out/mix.tape" -e wait4 2>/dev/null | grep -c 'WEXITSTATUS(s) == 3' | sed 's/^[1-9].*/yes/')"
   check "net: what connections did" "11 7000 7000 11" "$(done_by 78)"

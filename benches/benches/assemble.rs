@@ -32,6 +32,7 @@ fn encoder() -> Assembler {
         tracepoints: Vec::new(),
         probes: Vec::new(),
         static_probes: Vec::new(),
+        lock_names: Arc::default(),
     })
 }
 

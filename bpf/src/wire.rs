@@ -18,9 +18,9 @@ pub use types::{
 };
 
 pub use crate::values::{
-    block_layer::*, capture_arg::*, fault_flags::*, fault_memory::*, file_flags::*, filter::*, net_flags::*,
-    signal_kind::*, snap_call::*, snap_match::*, stack_flags::*, switch_flags::*, syscall_flags::*, task_flags::*,
-    task_reason::*, wakeup_flags::*,
+    block_layer::*, capture_arg::*, fault_flags::*, fault_memory::*, file_flags::*, filter::*, lock_flags::*,
+    net_flags::*, signal_kind::*, snap_call::*, snap_match::*, stack_flags::*, switch_flags::*, syscall_flags::*,
+    task_flags::*, task_reason::*, wakeup_flags::*,
 };
 
 macro_rules! records {
@@ -86,6 +86,7 @@ const _: () = assert!(size_of::<Incident>() == 112);
 const _: () = assert!(size_of::<Uring>() == 48);
 const _: () = assert!(size_of::<Row>() == 48);
 const _: () = assert!(size_of::<Fault>() == 104);
+const _: () = assert!(size_of::<Lock>() == 64);
 const _: () = assert!(size_of::<Socket>() == 200);
 const _: () = assert!(size_of::<Tracepoint>() == size_of::<Row>());
 const _: () = assert!(size_of::<Probe>() == 120);
@@ -229,6 +230,9 @@ fn copy<T: Copy>(bytes: &[u8], kind: u16) -> Result<(T, &[u8]), BadRecord> {
 pub const PLAIN_SYSCALL: usize = offset_of!(Syscall, cap);
 /// Bytes of a [`Switch`], and of a [`Wakeup`].
 pub const SCHED: usize = size_of::<Switch>();
+
+/// Bytes of a [`Lock`].
+pub const LOCK: usize = size_of::<Lock>();
 
 /// Reads the record of a call, with its captured bytes: [`parse`] for the most frequent records.
 ///

@@ -42,6 +42,7 @@ families! {
     IoUring = 10, "io_uring";
     Fault = 11, "fault";
     Tracepoint = 12, "tracepoint";
+    Lock = 13, "lock";
 }
 
 /// A table that a family of this version records into.
@@ -53,8 +54,11 @@ pub struct Recorded {
     pub def: &'static TableDef,
 }
 
-/// All of them. In the recorder each has a row `TABLE` in bpf/src/c/events.def.h.
-pub const RECORDED: &[Recorded] = &[Recorded { family: Family::Fault, def: &PAGE_FAULT_USER }];
+/// All of them.
+pub const RECORDED: &[Recorded] = &[
+    Recorded { family: Family::Fault, def: &PAGE_FAULT_USER },
+    Recorded { family: Family::Lock, def: &LOCK_CONTENTION },
+];
 
 crate::tables! {
     /// A program touched memory without a page, or without one for that access.
@@ -82,6 +86,33 @@ crate::tables! {
         offset: Wide "which byte of the file; not known without a file"
         unread: Unread "which of the numbers are not known"
         stack: Stack "the functions that touched it, the kernel's first"
+    }
+}
+
+crate::tables! {
+    /// A wait for a lock of the kernel is over. Locks that were free at once have none.
+    pub LOCK_CONTENTION = "lock:contention" {
+        ts: Time "the end: the lock was taken, or the wait given up"
+        task: Task "who waited; an interrupt's wait is that of the task it came to"
+        cpu: Int "where it ended"
+        dur: Duration "how long it waited"
+        kind: Str "spinlock, rwlock, rwsem, mutex, rtmutex, percpu-rwsem; :R for reading, :W for writing"
+        lock: Hex "the lock's address"
+        name: Str "the kernel's variable that it is, or is in; [mmap_lock], [siglock]: of the task's own process; unknown: another"
+        error: Int "0: it was taken; else the number of the error: 4 (EINTR) a signal came"
+        unread: Unread "which of the numbers are not known"
+        stack: Stack "the kernel's functions that waited"
+    }
+    /// Of a wait for a lock only one end was seen: it began before the recording or ended after it, or a record was lost.
+    pub LOCK_UNPAIRED = "lock:unpaired" {
+        ts: Time "when this was noticed: of an end, the end itself"
+        task: Task "who waited"
+        cpu: Int "where that end was seen"
+        seen: Str "begin or end"
+        ago: Duration "time since that"
+        kind: Str "as in lock:contention; unknown: its beginning was not seen"
+        lock: Hex "the lock's address"
+        name: Str "as in lock:contention"
     }
 }
 
@@ -227,6 +258,7 @@ pub const OWN: &[Recorded] = &[
     Recorded { family: Family::Net, def: &SOCKET_RETRANSMIT },
     Recorded { family: Family::Net, def: &SOCKET_ERROR },
     Recorded { family: Family::Fault, def: &FAULT_MAJOR },
+    Recorded { family: Family::Lock, def: &LOCK_UNPAIRED },
 ];
 
 /// Most tables of tracepoints and functions in a tape: the rest is for this version's own and for some to come.

@@ -18,6 +18,7 @@ use crate::clock;
 use crate::cpu_buffers::{BufferBytes, CpuBuffers};
 use crate::forced::{Checked, Poisoned};
 use crate::load::{DropDelta, LostState, Programs, Walker};
+use crate::lock_buffers::LockBuffers;
 use crate::order::Batch;
 use crate::self_stats::Fills;
 use crate::skips::{Skipped, Skips};
@@ -175,6 +176,14 @@ impl Collected<'_> {
         }
     }
 
+    /// A stack that came with its event.
+    fn push_stack(&self, record: &[u8]) {
+        self.look(record);
+        if let Some(feed) = &self.feed {
+            feed.borrow_mut().push(record);
+        }
+    }
+
     /// Passes a batch on; false = the encoder is gone.
     fn send(&self, batch: Batch) -> bool {
         self.backlog.add_records(batch.len());
@@ -222,6 +231,7 @@ struct Passes<'a> {
     rings: RingBuffer<'a>,
     stack_ring: Option<RingBuffer<'a>>,
     buffers: CpuBuffers,
+    locks: Option<LockBuffers>,
     sleepers: Option<Receiver<Batch>>,
     skips: Skips,
     /// When a batch was last passed on.
@@ -232,12 +242,13 @@ impl<'a> Passes<'a> {
     fn new(
         collected: &'a Collected<'a>,
         control: &'a Control,
-        programs: Programs,
+        mut programs: Programs,
         sleepers: Option<Receiver<Batch>>,
     ) -> Result<Self> {
+        let locks = programs.take_locks();
         let (rings, stack_ring) = (collected.rings(&programs)?, collected.stack_ring(&programs)?);
         let (buffers, skips, sent) = (programs.cpu_buffers()?, programs.skips(), Instant::now());
-        Ok(Self { collected, control, programs, rings, stack_ring, buffers, sleepers, skips, sent })
+        Ok(Self { collected, control, programs, rings, stack_ring, buffers, locks, sleepers, skips, sent })
     }
 
     /// Reads all rings, and reports that everything before `slack` ns ago was read. Returns the bytes read; None = the
@@ -246,7 +257,11 @@ impl<'a> Passes<'a> {
         let (collected, started) = (self.collected, clock::monotonic());
         let reads = &collected.reads;
         let (all, fullest) = self.buffers.drain(|record: &[u8]| collected.push(record));
-        reads.buffers.set(reads.buffers.get() + all);
+        let of_locks = self
+            .locks
+            .as_mut()
+            .map_or(0, |locks| locks.drain(|lock| collected.push(lock), |stack| collected.push_stack(stack)));
+        reads.buffers.set(reads.buffers.get() + all + of_locks);
         reads.fullest.set(reads.fullest.get().most(fullest));
         // consume, not poll: epoll reports a ring only when a record asked for a wake-up, and none does
         self.rings.consume().context("cannot read the rings")?;

@@ -175,7 +175,8 @@ pub(crate) fn without_tracepoints(families: &Families, kernel: &Tracepoints) -> 
         let needed = |program: &&Program| program.family == *family && program.load == Load::OneOf;
         let any_of: Vec<_> = PROGRAMS.iter().filter(needed).filter_map(Program::tracepoint).collect();
         let lacks = !any_of.is_empty() && any_of.iter().all(|name| kernel.arguments(name).is_none());
-        lacks.then(|| (*family, format!("this kernel has no tracepoint {}", any_of.join(" or "))))
+        let since = if *family == Family::Lock { " (Linux 5.19 has)" } else { "" };
+        lacks.then(|| (*family, format!("this kernel has no tracepoint {}{since}", any_of.join(" or "))))
     };
     families.list().iter().filter_map(lacks).collect()
 }

@@ -35,6 +35,8 @@ mod kprobe;
 mod ledger;
 mod limits;
 mod load;
+mod lock_buffers;
+pub mod lock_names;
 mod major_faults;
 mod mounts;
 mod names;

@@ -192,6 +192,7 @@ impl Prepared {
             tracepoints: config.tracepoints.clone(),
             probes: config.probes.clone(),
             static_probes: config.usdt.probes.clone(),
+            lock_names: programs.lock_names(config.symbols),
         };
         let redactor = config.redact.map(|level| Redactor::new(level, class));
         let tape = About { id: tape_id(window_open), session: about, tables: programs.tables(), redactor };

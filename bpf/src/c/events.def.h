@@ -50,6 +50,7 @@ FAMILY(Signal, "signal", Default)
 FAMILY(Net, "net", Default)
 FAMILY(IoUring, "io_uring", Default)
 FAMILY(Fault, "fault", Named)
+FAMILY(Lock, "lock", Named)
 
 /*
  * Tables of records of kind ROW: TABLE_ name, and the name in
@@ -84,6 +85,7 @@ KIND(TRACEPOINT, Tracepoint, wire_tracepoint, row.ts, Tail, "An event of a trace
 KIND(PROBE, Probe, wire_probe, row.ts, Tail, "A function that was asked for was entered, or returned.")
 KIND(STATIC, Static, wire_static, row.ts, Tail, "A place of a static probe was reached.")
 KIND(ENVIRON, Environ, wire_environ, ts, Tail, "A part of the environment that a program was started with: the record, the bytes.")
+KIND(LOCK, Lock, wire_lock, row.ts, Fixed, "A task began to wait for a lock of the kernel, or ended.")
 KIND(STACK, Stack, wire_stack, ts, Apart, "A stack.")
 
 /*
@@ -105,6 +107,7 @@ DROP(EVERYDAY, Everyday, Everyday, Signal, "Bulk ring full: signals that come by
 DROP(NET, Net, RingFull, Net, "Bulk ring full: states of sockets.")
 DROP(URING, Uring, RingFull, IoUring, "Bulk ring full: io_uring operations.")
 DROP(FAULT, Fault, RingFull, Fault, "Bulk ring more than three quarters full: page faults.")
+DROP(LOCK, Lock, RingFull, Lock, "Buffer of locks full, or in use by what was interrupted: beginnings and ends of waits.")
 DROP(TRACEPOINT, Tracepoint, RingFull, Tracepoint, "Ring of tracepoints full.")
 DROP(STACK, Stack, RingFull, Stack, "Ring of stacks full, or no buffer for one.")
 DROP(SAMPLE, Sample, RingFull, Sample, "The same, of a CPU sample.")
@@ -183,6 +186,9 @@ TRACEPOINT(page_fault_kernel, Fault, page_fault_kernel, 0, IfThere,
 	   Alone("how long major page faults in the kernel take is not known"))
 TIMER(fault_major, Fault, "perf_event", struct sample_context, IfAsked, Alone("major page faults are not listed"))
 TIMER(fault_major_plain, Fault, "perf_event", struct sample_context, IfAsked, Alone("major page faults are not listed"))
+
+TRACEPOINT(lock_begin, Lock, contention_begin, 2, OneOf, Family)
+TRACEPOINT(lock_end, Lock, contention_end, 2, OneOf, Family)
 
 NAMED(any_tracepoint, Tracepoint, "tp", void, IfAsked, Family) /* attached to those that -e names */
 NAMED(probe_entry, Tracepoint, "uprobe", struct pt_regs, IfAsked, Family) /* to functions that --uprobe names */

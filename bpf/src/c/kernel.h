@@ -35,6 +35,7 @@ typedef _Bool bool;
 enum {
 	BPF_MAP_TYPE_HASH = 1,
 	BPF_MAP_TYPE_ARRAY = 2,
+	BPF_MAP_TYPE_PERF_EVENT_ARRAY = 4,
 	BPF_MAP_TYPE_PERCPU_ARRAY = 6,
 	BPF_MAP_TYPE_LRU_HASH = 9,
 	BPF_MAP_TYPE_CGROUP_ARRAY = 8,
@@ -46,6 +47,7 @@ enum {
 enum { BPF_ANY = 0, BPF_NOEXIST = 1, BPF_F_NO_PREALLOC = 1, BPF_F_MMAPABLE = 1024 };
 enum { BPF_RB_NO_WAKEUP = 1, BPF_LOCAL_STORAGE_GET_F_CREATE = 1 };
 enum { BPF_RB_AVAIL_DATA = 0 };
+#define BPF_F_CURRENT_CPU 0xffffffffULL
 enum bpf_func_id { BPF_FUNC_task_pt_regs = 175 };
 struct bpf_spin_lock {
 	u32 val;
@@ -233,7 +235,12 @@ struct k_sigaction {
 	struct sigaction sa;
 };
 
+struct spinlock {
+	int unused;
+};
+
 struct sighand_struct {
+	struct spinlock siglock;
 	struct k_sigaction action[64];
 };
 

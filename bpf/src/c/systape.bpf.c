@@ -33,6 +33,7 @@
 #include "net.bpf.h"
 #include "fault.bpf.h"
 #include "tracepoints.bpf.h"
+#include "lock.bpf.h"
 #include "probes.bpf.h"
 #include "static.bpf.h"
 #include "snapshot.bpf.h"

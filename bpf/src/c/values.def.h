@@ -258,6 +258,22 @@ VALUE(, MEMORY_SPECIAL, 5, "What the kernel maps into every process: vdso, vvar.
 VALUE(, MEMORY_ANON, 6, "Other memory of no file.")
 END
 
+GROUP(lock_flags, u16, "`hdr.flags` of a wait for a lock.")
+VALUE(, LOCK_ENDED, 1, "It ends; without it it begins.")
+VALUE(, LOCK_OF_MEMORY, 2, "The lock is the mmap_lock of the task's own memory.")
+VALUE(, LOCK_OF_SIGNALS, 4, "The lock is the siglock of the task's own process.")
+VALUE(, LOCK_HAS_STACK, 8, "The stack was taken.")
+END
+
+GROUP(lock_kind, u32, "`Lock::value` of a beginning: LCB_F_* in include/trace/events/lock.h, the same since 5.19.")
+VALUE(LOCK_IS_, SPIN, 1, "It spins: a spinlock or rwlock, or the first part of the wait for a mutex.")
+VALUE(LOCK_IS_, READ, 2, "For reading.")
+VALUE(LOCK_IS_, WRITE, 4, "For writing.")
+VALUE(LOCK_IS_, RT, 8, "An rtmutex, or what PREEMPT_RT makes of another lock.")
+VALUE(LOCK_IS_, PERCPU, 16, "A percpu-rwsem.")
+VALUE(LOCK_IS_, MUTEX, 32, "A mutex.")
+END
+
 GROUP(file_flags, u16, "`hdr.flags` of a file's name.")
 VALUE(, FILE_WHOLE, 1, "It is a path, as the process sees it, rather than a name in a file system.")
 END

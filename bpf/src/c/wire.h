@@ -369,6 +369,14 @@ struct wire_fault {
 	u8 pad[7];
 };
 
+/* A wait for a lock of the kernel begins or ends. */
+struct wire_lock {
+	struct wire_row row; /* hdr.flags: enum lock_flags */
+	u64 address; /* of the lock */
+	u32 value;   /* enum lock_kind of a beginning; of an end what the wait returned: 0, or a negative errno */
+	u32 losses;  /* records of this task, or of others with the same number modulo LOCK_LOSSES, that were lost so far */
+};
+
 /* An event of any tracepoint: its record as tracefs describes it, from the first byte on, follows. */
 struct wire_tracepoint {
 	struct wire_row row; /* hdr.kind = WIRE_TRACEPOINT, hdr.flags: number of the tracepoint, from 1 on */

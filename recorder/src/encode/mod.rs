@@ -18,6 +18,7 @@ use crate::backlog::Shed;
 use crate::environ::Keys;
 use crate::filter::CallFilter;
 use crate::ledger::Window;
+use crate::lock_names::LockNames;
 use crate::order::{Batch, Order, Pending};
 use crate::probes::{Probe, Static};
 use crate::snapshot;
@@ -41,6 +42,7 @@ mod faults;
 mod files;
 mod ledger;
 mod life;
+mod locks;
 mod lookups;
 mod names;
 mod net;
@@ -90,6 +92,8 @@ pub struct Settings {
     pub probes: Vec<Arc<Probe>>,
     /// Static probes of --usdt.
     pub static_probes: Vec<Arc<Static>>,
+    /// Variables of the kernel that are locks.
+    pub lock_names: Arc<LockNames>,
     /// The recorder's pid on the machine.
     pub own_pid: u32,
     /// The recorder is in another pid namespace than the machine's first: ids in /proc differ from those in records.
@@ -140,6 +144,7 @@ pub struct Assembler {
     names: names::Names,
     files: files::Files,
     faults: faults::Faults,
+    locks: locks::Locks,
     probes: probes::Probes,
     usage: usage::Usage,
 }
@@ -161,6 +166,7 @@ impl Assembler {
             names: names::Names::default(),
             files: files::Files::default(),
             faults: faults::Faults::default(),
+            locks: locks::Locks::new(settings.lock_names),
             probes: probes::Probes::new(settings.probes, settings.static_probes),
             usage: usage::Usage::default(),
             tables: tables::Tables::new(settings.tracepoints),
@@ -284,6 +290,7 @@ impl Assembler {
             Record::File(f, name) if f.hdr.flags & wire::FILE_WHOLE != 0 => self.faults.name(&f, name),
             Record::File(f, name) => self.files.name(&f, name),
             Record::Fault(f) => self.faults.record(&f, world, rows),
+            Record::Lock(l) => self.locks.record(&l, world, rows),
             Record::Signal(s) => signals::record(&s, world, rows),
             Record::Net(n) => self.sockets.record(&n, world, rows),
             Record::Tcp(t) => self.sockets.tcp(&t, world, rows),
@@ -348,6 +355,7 @@ impl Assembler {
         self.calls.in_flight(snaps, &mut self.world, &mut self.rows, &mut self.ledger);
         let latest = self.rows.latest;
         self.probes.finish(latest, &mut self.world, &mut self.rows);
+        self.locks.finish(latest, &mut self.world, &mut self.rows);
         if let Some(end) = self.calls.closed() {
             self.usage.memory(snaps, end, &mut self.world, &mut self.rows);
         }

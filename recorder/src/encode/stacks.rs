@@ -15,7 +15,7 @@ use crate::tasks::{TaskId, Tasks};
 
 /// If a stack's event did not come within this time, the event was lost.
 const PATIENCE_NS: u64 = 2_000_000_000;
-/// An I/O completes much later than it is queued.
+/// An I/O completes much later than it is queued, and a row may be that of a long wait.
 const PATIENCE_IO_NS: u64 = 60_000_000_000;
 /// Most stacks that wait for their events.
 const MAX_WAITING: usize = if cfg!(test) { 1 << 10 } else { 1 << 17 };
@@ -67,7 +67,7 @@ pub(super) struct Stacks {
     settings: StackSettings,
     waiting: FxHashMap<Key, Waiting>,
     /// Keys in order of arrival, with its time; some have met their events already.
-    order: [VecDeque<(u64, Key)>; 2],
+    order: [VecDeque<(u64, Key)>; 3],
     codes: Vec<(Code, (u32, u32))>,
     /// Innermost nodes of the chains in this segment. The chain is kept, so that its address is not reused.
     nodes: FxHashMap<ChainKey, (Chain, Option<u32>)>,
@@ -113,7 +113,11 @@ impl Stacks {
 
     /// Keeps a stack for its event. Drops the oldest when there are too many.
     fn wait(&mut self, ts: u64, key: Key, stack: Waiting) {
-        let queue = usize::from(key.of == StackOf::Block);
+        let queue = match key.of {
+            StackOf::Row => 0,
+            StackOf::Block => 2,
+            _ => 1,
+        };
         self.order[queue].push_back((ts, key));
         self.waiting.insert(key, stack);
         if self.waiting.len() > MAX_WAITING {
@@ -126,10 +130,10 @@ impl Stacks {
         }
     }
 
-    /// Drops stacks that waited too long, the oldest when there are too many, and the keys of those that met their
-    /// events.
+    /// Drops stacks that waited too long, when there are too many the oldest, of rows first, and the keys of those that
+    /// met their events.
     pub(super) fn sweep(&mut self, now: u64) {
-        for (queue, patience) in self.order.iter_mut().zip([PATIENCE_NS, PATIENCE_IO_NS]) {
+        for (queue, patience) in self.order.iter_mut().zip([PATIENCE_IO_NS, PATIENCE_NS, PATIENCE_IO_NS]) {
             while let Some((came, key)) = queue.front()
                 && (self.waiting.len() > MAX_WAITING
                     || now.saturating_sub(*came) > patience
@@ -319,6 +323,7 @@ pub(super) mod tests {
             tracepoints,
             probes: Vec::new(),
             static_probes: Vec::new(),
+            lock_names: Arc::default(),
         })
     }
 
@@ -553,7 +558,7 @@ pub(super) mod tests {
         assert_eq!(encoder.rows.stacks.waiting.len(), MAX_WAITING);
         let waits = |time| encoder.rows.stacks.waiting.contains_key(&Key { of: StackOf::Signal, tid: 7, time });
         assert!(!waits(10) && waits(11) && waits(count));
-        assert_eq!(encoder.rows.stacks.order[0].len(), MAX_WAITING);
+        assert_eq!(encoder.rows.stacks.order[1].len(), MAX_WAITING);
     }
 
     #[test]
@@ -570,10 +575,10 @@ pub(super) mod tests {
         // one that waits before them keeps their order for a while, not all of it
         meet(&mut encoder, 2..=5 * MAX_WAITING as u64);
         assert_eq!(encoder.rows.stacks.waiting.len(), 1);
-        assert!(encoder.rows.stacks.order[0].len() <= 2 * MAX_WAITING);
+        assert!(encoder.rows.stacks.order[1].len() <= 2 * MAX_WAITING);
         wakeup(&mut encoder, 9, 1);
         encoder.advance(2);
-        assert_eq!(encoder.rows.stacks.order[0].len(), 0);
+        assert_eq!(encoder.rows.stacks.order[1].len(), 0);
         assert_eq!(encoder.missed_stacks(), 0);
     }
 

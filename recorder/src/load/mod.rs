@@ -22,7 +22,7 @@ use anyhow::{Context, Result, bail};
 use libbpf_rs::skel::{OpenSkel, Skel, SkelBuilder};
 use libbpf_rs::{MapCore, MapHandle, OpenObject, TracepointCategory, TracepointOpts, UprobeOpts};
 use systape_bpf::{OpenSystapeSkel, SystapeSkel, SystapeSkelBuilder};
-use systape_format::families::{FAULT_MAJOR, SOCKET_ERROR, SOCKET_RETRANSMIT, SOCKET_TCP};
+use systape_format::families::{FAULT_MAJOR, LOCK_UNPAIRED, SOCKET_ERROR, SOCKET_RETRANSMIT, SOCKET_TCP};
 use systape_format::model::{Family, LeftOut, StackOf};
 use systape_format::table::TableDef;
 
@@ -31,6 +31,8 @@ use crate::cpu_buffers::CpuBuffers;
 use crate::families::{self, Tracepoints};
 use crate::iterate::iterate;
 use crate::ledger::Tables;
+use crate::lock_buffers::LockBuffers;
+use crate::lock_names::LockNames;
 use crate::probes::Static;
 use crate::programs::Part;
 use crate::self_stats::RingSizes;
@@ -53,6 +55,9 @@ pub(crate) struct Programs {
     samplers: Vec<libbpf_rs::Link>,
     /// Of the event of major page faults.
     major_faults: Vec<libbpf_rs::Link>,
+    /// What the programs of locks write to; None = not recorded, or the drain has it.
+    locks: Option<LockBuffers>,
+    lock_bytes: u64,
     /// Attachments to the tracepoints of -e, and their tables.
     tracepoints: Vec<(libbpf_rs::Link, Arc<TableDef>)>,
     /// Attachments to functions.
@@ -196,6 +201,8 @@ impl Programs {
             rings: made,
             samplers: Vec::new(),
             major_faults: Vec::new(),
+            locks: None,
+            lock_bytes: 0,
             tracepoints: Vec::new(),
             probes: Vec::new(),
             probed: Vec::new(),
@@ -210,6 +217,14 @@ impl Programs {
         };
         tables::fill(&programs.skel, config, kernel.symbols())?;
         programs.note_self()?;
+        if config.families.has(Family::Lock) {
+            let with_stacks = config.stacks.on.contains(&StackOf::Row);
+            // -m asks for smaller ones too
+            let most = options::bulk_ring(config, rings) as usize / 4;
+            let buffers = LockBuffers::open(&programs.skel.maps.lock_events, most, with_stacks)?;
+            programs.lock_bytes = buffers.bytes();
+            programs.locks = Some(buffers);
+        }
         programs.skel.attach().context("cannot attach the BPF programs")?;
         programs.attach_tracepoints(config)?;
         programs.attach_probes(config)?;
@@ -335,7 +350,7 @@ impl Programs {
         Ok(())
     }
 
-    /// Tables of what is recorded, with or without rows: tracepoints that the kernel did not refuse, functions, sockets and major faults.
+    /// Tables of what is recorded, with or without rows: tracepoints that the kernel did not refuse, functions, sockets, major faults and waits.
     pub(crate) fn tables(&self) -> Vec<Arc<TableDef>> {
         let links = &self.skel.links;
         let of_sockets = [
@@ -344,7 +359,12 @@ impl Programs {
             (&SOCKET_ERROR, links.inet_sk_error_report.is_some()),
         ];
         let of_faults = (&FAULT_MAJOR, !self.major_faults.is_empty());
-        let on = of_sockets.into_iter().chain([of_faults]).filter(|(_, on)| *on).map(|(def, _)| Arc::new(def.clone()));
+        let of_locks = (&LOCK_UNPAIRED, links.lock_begin.is_some());
+        let on = of_sockets
+            .into_iter()
+            .chain([of_faults, of_locks])
+            .filter(|(_, on)| *on)
+            .map(|(def, _)| Arc::new(def.clone()));
         let asked_for = self.tracepoints.iter().map(|(_, def)| def).chain(&self.probed);
         on.chain(asked_for.cloned()).collect()
     }
@@ -359,7 +379,7 @@ impl Programs {
 
     /// Bytes of all rings.
     pub(crate) fn ring_bytes(&self) -> u64 {
-        self.rings.bytes(&self.skel)
+        self.rings.bytes(&self.skel) + self.lock_bytes
     }
 
     /// The rings, in the order of reading: state and process records are rare and must not wait.
@@ -373,6 +393,16 @@ impl Programs {
     /// When they cannot be mapped.
     pub(crate) fn cpu_buffers(&self) -> Result<CpuBuffers> {
         self.rings.buffers(&self.skel)
+    }
+
+    /// The buffers of locks, for the drain; None = not recorded, or taken already.
+    pub(crate) fn take_locks(&mut self) -> Option<LockBuffers> {
+        self.locks.take()
+    }
+
+    /// Names of locks; none if they are not recorded or names are not wanted.
+    pub(crate) fn lock_names(&self, wanted: bool) -> Arc<LockNames> {
+        Arc::new(if wanted && self.locks.is_some() { LockNames::read() } else { LockNames::default() })
     }
 
     /// The stack ring; None without stacks.

@@ -35,14 +35,17 @@ const FILTERED: u64 = 0x8000;
 /// Columns that all tables have.
 const OWN_COLUMNS: [&str; 4] = ["ts", "task", CPU, "stack"];
 
-/// Tracepoints that a family stores as events of its own, which `analyze` lists under these names.
-const OF_FAMILIES: [(&str, Family); 18] = [
+/// Tracepoints that a family stores as events of its own, which `analyze` lists under these names (waits for locks as
+/// `lock:contention`). Those of locks must not go another way: they come where BPF holds a lock of the ring.
+const OF_FAMILIES: [(&str, Family); 20] = [
     ("block:block_bio_complete", Family::Block),
     ("block:block_rq_complete", Family::Block),
     ("cgroup:cgroup_attach_task", Family::Process),
     ("exceptions:page_fault_user", Family::Fault),
     ("io_uring:io_uring_submit_req", Family::IoUring),
     ("io_uring:io_uring_submit_sqe", Family::IoUring),
+    ("lock:contention_begin", Family::Lock),
+    ("lock:contention_end", Family::Lock),
     ("oom:mark_victim", Family::Signal),
     ("sched:sched_process_exec", Family::Process),
     ("sched:sched_process_exit", Family::Process),
