@@ -4,6 +4,7 @@
 mod records;
 
 use std::mem::size_of;
+use std::sync::Arc;
 use std::time::Duration;
 
 use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
