@@ -26,8 +26,9 @@ pub(super) fn switch(s: &wire::Switch, world: &mut World, rows: &mut Rows) {
         prev_state: s.prev_state,
         preempted: s.hdr.flags & wire::SWITCH_PREEMPTED != 0,
     });
-    // of tasks that are not recorded none is taken
-    let expected = world.tasks.is_target(left);
+    // of tasks that are not recorded none is taken; before 5.12 nor when one leaves its CPU for the last time, because
+    // the programs know nothing of it any more
+    let expected = world.tasks.is_target(left) && world.tasks.is_alive(left);
     rows.attach_who(&mut world.tasks, (StackOf::Switch, row), &s.prev, s.ts, expected);
     note_end(s, left, &mut world.tasks);
 }
