@@ -182,8 +182,11 @@ mod tests {
         l
     }
 
+    /// Locks and durations of the pairs; locks of the rest, and whether a beginning was seen.
+    type Seen = (Vec<(u64, u64)>, Vec<(u64, bool)>);
+
     /// Durations by lock of the pairs, and what was seen of the rest.
-    fn rows(records: &[wire::Lock]) -> (Vec<(u64, u64)>, Vec<(u64, bool)>) {
+    fn rows(records: &[wire::Lock]) -> Seen {
         let mut rows = Rows::new(0, Stacks::new(StackSettings::default(), 0));
         let mut world = World::new(Tasks::new(false, Targets::default()), Arc::default());
         let mut locks = Locks::new(Arc::default());
