@@ -10,7 +10,7 @@ BIN     := $(TARGET)/release
 SHELL_SCRIPTS := .ci/run $(wildcard scripts/*.sh)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo build static test-kernels test lint deny fuzz bench-peers bench-layers bench-scale man install uninstall clean
+.PHONY: help demo build static test-kernels test lint deny fuzz stories bench-peers bench-layers bench-scale man install uninstall clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 20
@@ -53,6 +53,9 @@ bench-peers: ## cost of recording, speed of reading, beside other tracers; write
 	@scripts/setup.sh bench
 	$(CARGO) build --release -p systape-recorder -p systape-analyzer -p systape-benches
 	@if [ "$$(id -u)" = 0 ]; then $(BIN)/bench $(BENCH_ARGS); else sudo $(BIN)/bench $(BENCH_ARGS); fi
+
+stories: ## records the programs of docs/stories.md, asks their tapes, and writes that page anew
+	@scripts/stories.sh
 
 LAYER_ARGS ?=
 bench-layers: ## each layer alone (criterion): ns per row; LAYER_ARGS="--bench encode" for one of them
