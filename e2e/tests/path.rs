@@ -119,3 +119,12 @@ fn the_culprit_is_the_one_that_the_program_names() {
     let text = lab.analyze(&["path", "t.tape", "-p", &waited.tid.to_string()]).expect(0).text();
     assert!(text.contains("the main thread of the process") && text.contains("until path["), "{text}");
 }
+
+#[test]
+fn the_command_is_found_on_a_tape_of_the_whole_machine() {
+    let Some(lab) = Lab::with_bpf() else { return };
+    lab.record("t.tape", &["-a"], &["sleep", "0.1"]).expect(0);
+    let text = lab.analyze(&["path", "t.tape"]).expect(0).text();
+    let is_head = |line: &str| line.contains(" of sleep[") && line.contains("the command that was recorded");
+    assert!(text.lines().any(is_head), "{text}");
+}

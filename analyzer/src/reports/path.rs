@@ -182,6 +182,12 @@ fn subject(config: &Config, tape: &Tape, threads: &[Logged]) -> Option<Subject> 
         });
     }
     let session = tape.session();
+    if let Some(command) = session.target.strip_prefix("system-wide during ") {
+        let first = there().filter(|(_, thread)| ran_for_record(thread, command));
+        if let Some((id, _)) = first.min_by_key(|(_, thread)| (begin(thread), newest(thread).1)) {
+            return Some(Subject { id, why: "the command that was recorded; -t or -p for another one" });
+        }
+    }
     if session.extent == Extent::Some && session.target.starts_with("command ") {
         let first = there().filter(|(_, thread)| newest(thread).0 == newest(thread).1);
         let first = first.min_by_key(|(_, thread)| (begin(thread), newest(thread).1));
@@ -189,6 +195,17 @@ fn subject(config: &Config, tape: &Tape, threads: &[Logged]) -> Option<Subject> 
     }
     let busiest = there().max_by_key(|(id, thread)| (ran(thread), std::cmp::Reverse(*id)));
     busiest.map(|(id, _)| Subject { id, why: "the thread that was longest on a CPU; -t or -p for another one" })
+}
+
+/// Whether the thread was made by `record` to become `command`: it had the name of the one first, and the program's
+/// then. Of a recording of the whole machine nothing else tells.
+fn ran_for_record(thread: &Logged, command: &str) -> bool {
+    let program = command.split(' ').next().unwrap_or_default();
+    let name = program.rsplit('/').next().unwrap_or_default().as_bytes();
+    // as the kernel cuts it
+    let name = &name[..name.len().min(15)];
+    let mut names = thread.tasks.iter().filter(|task| task.tid == task.pid).map(|task| task.comm.as_slice());
+    !name.is_empty() && names.next() == Some(b"record") && names.any(|comm| comm == name)
 }
 
 /// The path of `id` within `from` and `to`, as far as it was there, with who had the CPUs that were waited for.
