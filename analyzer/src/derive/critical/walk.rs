@@ -115,7 +115,8 @@ pub(crate) fn walk(threads: &[Logged], thread: Id, (from, to): (u64, u64)) -> Pa
             // nothing before: it began here, or its time is not on the tape
             frame.to = frame.from;
             let born = first(threads, at.thread).filter(|first| end <= first.from).and_then(maker);
-            hand_over(&mut path, &mut frames, at, (at.from, end), born.map(|by| (by, false, true)), |_| Kind::Unknown);
+            let by = born.map(|by| (by, false, true));
+            hand_over(&mut path, &mut frames, (at, State::Unknown), (at.from, end), by, Kind::Unknown);
             continue;
         };
         if stretch.to < end {
@@ -138,10 +139,11 @@ pub(crate) fn walk(threads: &[Logged], thread: Id, (from, to): (u64, u64)) -> Pa
                 Ended::Changed => Kind::Unsaid,
                 Ended::Woken { by, softirq } => {
                     let unseen = threads.get(by as usize).is_none_or(|by| by.stretches.is_empty());
-                    let other = if unseen { |by| Kind::Unseen { by } } else { |by| Kind::TooDeep { by } };
-                    let by = Some((by, softirq, false));
-                    let follows = !unseen;
-                    hand_over_if(&mut path, &mut frames, (at, stretch.state), (begin, end), by, follows, other);
+                    let (waker, otherwise) = match unseen {
+                        true => (None, Kind::Unseen { by }),
+                        false => (Some((by, softirq, false)), Kind::TooDeep { by }),
+                    };
+                    hand_over(&mut path, &mut frames, (at, stretch.state), (begin, end), waker, otherwise);
                     continue;
                 }
             },
@@ -155,30 +157,18 @@ pub(crate) fn walk(threads: &[Logged], thread: Id, (from, to): (u64, u64)) -> Pa
 /// A waker: who, whether by a softirq, whether it made the thread.
 type By = (Id, bool, bool);
 
+/// Goes on in the waker, if there is one that can be followed; otherwise the time is a part of its own, `otherwise`.
 fn hand_over(
-    path: &mut Path,
-    frames: &mut Vec<Frame>,
-    at: Frame,
-    span: (u64, u64),
-    by: Option<By>,
-    other: fn(Id) -> Kind,
-) {
-    hand_over_if(path, frames, (at, State::Unknown), span, by, true, other);
-}
-
-/// Goes on in the waker, if there is one that can be followed; otherwise the time is a part of its own.
-fn hand_over_if(
     path: &mut Path,
     frames: &mut Vec<Frame>,
     (at, state): (Frame, State),
     span: (u64, u64),
     by: Option<By>,
-    follows: bool,
-    other: fn(Id) -> Kind,
+    otherwise: Kind,
 ) {
     let goes_round = |by: Id| frames.iter().any(|frame| frame.thread == by);
     match by {
-        Some((by, softirq, made)) if follows && frames.len() <= DEEPEST && !goes_round(by) => {
+        Some((by, softirq, made)) if frames.len() <= DEEPEST && !goes_round(by) => {
             let depth = at.handover.map_or(0, |at| path.handovers[at as usize].depth + 1);
             let (from, to) = span;
             let within = at.handover;
@@ -186,7 +176,7 @@ fn hand_over_if(
             let handover = Some((path.handovers.len() - 1) as u32);
             frames.push(Frame { thread: by, from, to, handover });
         }
-        by => path.push(&at, span, other(by.map_or(Id::MAX, |(by, ..)| by)), state),
+        _ => path.push(&at, span, otherwise, state),
     }
 }
 
