@@ -10,8 +10,16 @@ use std::process::Command;
 use serde_json::Value;
 
 /// Keys, and where a listed call has them.
-const KEYS: [(&str, &str); 6] =
-    [("comm", "comm"), ("pid", "pid"), ("tid", "tid"), ("syscall", "syscall"), ("errno", "errno"), ("cpu", "cpu")];
+const KEYS: [(&str, &str); 8] = [
+    ("comm", "comm"),
+    ("pid", "pid"),
+    ("tid", "tid"),
+    ("syscall", "syscall"),
+    ("errno", "errno"),
+    ("cpu", "cpu"),
+    ("second", "second"),
+    ("minute", "minute"),
+];
 
 const FILTERS: [&str; 7] =
     ["", "-e read,write,openat", "-e !futex", "--failure", "--duration 0.02", "--comm=sh", "--time 10%,70%"];
@@ -42,10 +50,28 @@ fn failed(row: &Value) -> bool {
     }
 }
 
+/// Whether a listed call began in the recording, at the time that its line has.
+fn began_within(row: &Value, ts: u64) -> bool {
+    match row["incomplete"].as_str() {
+        Some("began-before" | "lost-enter" | "clone-child") => false,
+        Some("in-flight") => ts > 0,
+        _ => true,
+    }
+}
+
 /// The value of a key as text: what has no error has the one 0.
 fn key(row: &Value, name: &str) -> String {
+    let unit = match name {
+        "second" => 1_000_000_000,
+        _ => 60_000_000_000,
+    };
     match &row[name] {
         _ if name == "errno" && !failed(row) => "0".to_owned(),
+        // a listed call has its time instead
+        Value::Null if matches!(name, "second" | "minute") => match row.get("ts_ns").and_then(Value::as_u64) {
+            Some(ts) if began_within(row, ts) => (ts / unit).to_string(),
+            _ => "null".to_owned(),
+        },
         Value::String(text) => text.clone(),
         value => value.to_string(),
     }

@@ -94,16 +94,6 @@ pub(crate) fn outcome(segment: &Loaded, row: usize) -> Outcome {
     }
 }
 
-/// Whether the start of a call is its real start; otherwise it began at that time or before.
-pub(crate) fn start_known(state: CallState, start: u64, window_open: u64) -> bool {
-    match state {
-        CallState::BeganBefore | CallState::LostEnter | CallState::CloneChild => false,
-        // open from before the recording until its end
-        CallState::InFlight => start > window_open,
-        _ => true,
-    }
-}
-
 /// `incomplete` in JSON and CSV.
 pub(crate) fn incomplete(state: CallState) -> Option<&'static str> {
     match state {

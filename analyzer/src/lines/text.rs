@@ -13,6 +13,7 @@ use crate::render::mark;
 use crate::render::paint;
 use crate::render::stamp::Stamps;
 use crate::table::calls::CallInfo;
+use crate::table::filter::start_known;
 use crate::table::load::{FdPath, Loaded};
 use crate::table::loss::{self, Hole};
 use crate::values::num;
@@ -129,7 +130,7 @@ fn columns(text: &[u8]) -> usize {
 impl TextLines<'_> {
     fn time(&self, out: &mut Vec<u8>, row: usize) {
         let start = self.segment.time.start[row];
-        let known = row::start_known(self.segment.core.state[row], start, self.window_open);
+        let known = start_known(self.segment.core.state[row], start, self.window_open);
         self.stamps.listed(out, known.then_some(start));
         out.push(b' ');
     }

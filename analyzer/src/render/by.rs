@@ -39,6 +39,8 @@ systape_format::tables! {
         peer: Str [Path] "of a socket the other end: `10.0.0.2:443`, of a UNIX one its number; empty: none; null: not known"
         port: Int "port of the peer; 0: none; null: not known"
         errno: Word "the error it returned, `0`: none; null: not known"
+        second: Int "second of the recording in which the call began, 0 the first, as `--time` counts; null: it began before the recording, or is not known"
+        minute: Int "the minute likewise"
         state: Word "letter of ps(1), `R` for waiting for a CPU; in `states` also `RUN` (on a CPU), `RQ` (waiting for one) and `?`"
         disk: Word "the whole disk"
         major: Int "the disk's number, first part"
@@ -70,6 +72,8 @@ fn names(by: By) -> &'static [&'static str] {
         By::Peer => &["peer"],
         By::Port => &["port"],
         By::Errno => &["errno"],
+        By::Second => &["second"],
+        By::Minute => &["minute"],
         By::State => &["state"],
         By::Disk => &["disk", "major", "minor"],
         By::Cause => &["cause"],

@@ -114,7 +114,7 @@ impl LogHist {
 }
 
 /// A power of two as bpftrace writes it: `4K`, `1M`.
-fn short(value: u64) -> String {
+pub(crate) fn short(value: u64) -> String {
     let units = ["", "K", "M", "G", "T", "P", "E"];
     let unit = (value.checked_ilog2().unwrap_or(0) / 10) as usize;
     format!("{}{}", value >> (10 * unit), units[unit])

@@ -4,6 +4,7 @@ pub(crate) mod by;
 pub(crate) mod cell;
 pub(crate) mod csv;
 pub(crate) mod form;
+pub(crate) mod heat;
 pub(crate) mod json;
 pub(crate) mod keys;
 pub(crate) mod loghist;

@@ -5,6 +5,7 @@ use std::fs::File;
 use std::io::{BufWriter, Write};
 
 use anyhow::{Result, bail};
+use indexmap::IndexMap;
 use systape_format::model::Family;
 use systape_format::reader::Tape;
 use systape_format::table::TableDef;
@@ -22,6 +23,7 @@ use crate::derive::summary::table::{self, Row};
 use crate::render::by;
 use crate::render::cell::Cell;
 use crate::render::form::Form;
+use crate::render::heat::{self, Stretch};
 use crate::render::keys::{with_keys, with_parts};
 use crate::render::mark;
 use crate::render::rank::{self, Few};
@@ -32,6 +34,7 @@ use crate::reports::keys::{Keys, Words};
 use crate::reports::losses::LOSS_LINES;
 use crate::table::families;
 use crate::table::group::by::By;
+use crate::table::group::value::Value;
 use crate::values::output::{self, line};
 use crate::values::say::{Verdict, complain};
 
@@ -54,7 +57,7 @@ pub(crate) static VIEW: View = View {
     own: Own::of::<Options>(),
     examples: [
         ("analyze top --by dir,syscall", "the directories whose calls took most time"),
-        ("analyze top --by peer --metric p99 --hist -e network", "how long calls on each peer took"),
+        ("analyze top --by second,file --hist -e fsync", "how long they took and when, a map for each file"),
     ],
     tables: &[Rows::of("top", &[KeysPart(&by::BY), All(&SUMMARY), All(&SHARE), Maybe(&HIST)])],
     check,
@@ -184,14 +187,50 @@ impl Shown<'_> {
             line(out, "")?;
         }
         let limit = self.limit();
-        if self.own.hist {
-            for row in rows.iter().take(limit) {
-                self.histogram(row, out)?;
-            }
+        let mut all = rows.len();
+        if let Some(time) = self.by.iter().find(|by| By::OF_TIME.contains(by)).filter(|_| self.own.hist) {
+            let maps = self.maps(*time, rows);
+            maps.iter().take(limit).try_for_each(|(name, rows)| self.heat(*time, name, rows, out))?;
+            all = maps.len();
+        } else if self.own.hist {
+            rows.iter().take(limit).try_for_each(|row| self.histogram(row, out))?;
         } else {
             self.table(rows.iter().take(limit)).print(out)?;
         }
-        rank::more(rows.len(), limit).iter().try_for_each(|text| line(out, text))?;
+        rank::more(all, limit).iter().try_for_each(|text| line(out, text))?;
+        Ok(())
+    }
+
+    /// The rows of each value of the keys other than `time`, in the order of their first rows.
+    fn maps<'r, 'k>(&self, time: By, rows: &'r [Row<'k>]) -> IndexMap<String, Vec<&'r Row<'k>>> {
+        let mut maps: IndexMap<String, Vec<&Row<'_>>> = IndexMap::new();
+        for row in rows {
+            let keys = self.keys(row);
+            let named: Vec<String> = self.by.iter().filter(|by| **by != time).map(|by| keys.text(*by)).collect();
+            maps.entry(named.join(", ")).or_default().push(row);
+        }
+        maps
+    }
+
+    /// The durations of `rows` by `time` as a map of characters.
+    fn heat(&self, time: By, name: &str, rows: &[&Row<'_>], out: &mut BufWriter<File>) -> Result<()> {
+        let stretch = |row: &&Row<'_>| {
+            let at = match self.plan.place(time).map(|place| &row.key[place]) {
+                Some(Value::Number(at)) => Some(*at),
+                _ => None,
+            };
+            let count = measured(row, row.short || !self.complete())[0].clone();
+            Stretch { at, count, sizes: row.stats.sizes().0 }
+        };
+        let mut stretches: Vec<Stretch> = rows.iter().map(stretch).collect();
+        stretches.sort_by_key(|stretch| (stretch.at.is_none(), stretch.at));
+        let title = if name.is_empty() { String::new() } else { format!("{name}: ") };
+        line(out, &format!("{title}calls by {} and duration in ns", time.name()))?;
+        if rows.iter().any(|row| !row.stats.sizes().1) {
+            line(out, "(of calls that were counted and not stored the durations are known in part)")?;
+        }
+        heat::print(&stretches, (time.heading(), "calls"), out)?;
+        line(out, "")?;
         Ok(())
     }
 

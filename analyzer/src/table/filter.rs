@@ -419,6 +419,16 @@ fn cgroup_ids(filters: &Filters, session: &Session) -> Result<Option<FxHashSet<u
     Ok(Some(ids))
 }
 
+/// Whether the start of a call is its real start; otherwise it began at that time or before.
+pub(crate) fn start_known(state: CallState, start: u64, window_open: u64) -> bool {
+    match state {
+        CallState::BeganBefore | CallState::LostEnter | CallState::CloneChild => false,
+        // open from before the recording until its end
+        CallState::InFlight => start > window_open,
+        _ => true,
+    }
+}
+
 /// Whether a call with this `state` and `errno` failed for its caller.
 pub(crate) fn failed(state: CallState, errno: u16) -> bool {
     errno != 0 && !systape_abi::is_restart(errno) && state.returned()

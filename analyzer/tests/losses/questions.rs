@@ -47,9 +47,9 @@ impl Question {
 }
 
 /// Keys that some view adds up by; each view takes its own.
-const KEYS: [&str; 17] = [
+const KEYS: [&str; 19] = [
     "pid", "tid", "comm", "uid", "cgroup", "cpu", "syscall", "file", "errno", "state", "disk", "op", "cause", "dir",
-    "ext", "peer", "port",
+    "ext", "peer", "port", "second", "minute",
 ];
 
 /// Filters, with the option that takes each.

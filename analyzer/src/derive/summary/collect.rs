@@ -173,7 +173,9 @@ impl Sums {
             });
             let Some(base) = base.filter(|_| rows.counts(row)) else { return };
             let cpu = rows.time.and_then(|time| time.cpu.get(row)).copied().unwrap_or(CPU_NONE);
-            let part = plan.part((rows.core.state[row], rows.core.errno[row]), files[row], cpu);
+            let state = rows.core.state[row];
+            let second = rows.time.and_then(|time| plan.second(state, *time.start.get(row)?));
+            let part = plan.part((state, rows.core.errno[row]), files[row], cpu, second);
             let place = *parts.entry((base, part)).or_insert_with(|| {
                 let mut key = bases[base as usize].clone();
                 plan.row(&mut key, part, file);
@@ -197,7 +199,7 @@ fn add(stats: &mut Stats, (state, dur, errno): (CallState, u64, u16), is_exit: b
 fn needs_time(judge: Judge<'_>, info: &SegmentInfo) -> bool {
     let scope = judge.scope;
     let inside = scope.from <= info.start_min && info.end_max < scope.to;
-    scope.filters().cpus.is_some() || judge.plan.has(By::Cpu) || (scope.timed() && !inside)
+    scope.filters().cpus.is_some() || judge.plan.has(By::Cpu) || judge.plan.by_time() || (scope.timed() && !inside)
 }
 
 /// A segment's columns and their filters.

@@ -7,7 +7,7 @@ use systape_format::model::{CPU_NONE, Call, CallState, ERRNO_ANY, LedgerRow, Ses
 use super::mode::SummaryMode;
 use crate::table::call_files::{NO_FILE, unseen};
 use crate::table::calls::CallInfo;
-use crate::table::filter::failed;
+use crate::table::filter::{failed, start_known};
 use crate::table::group::by::By;
 use crate::table::group::env;
 use crate::table::group::of_cgroup::OfCgroup;
@@ -21,6 +21,8 @@ pub struct Plan {
     owners: OfCgroup,
     /// The labels of the tape.
     labels: Option<Arc<[u8]>>,
+    /// When the recording began.
+    began: u64,
 }
 
 /// The facts of a row, beside task and call, on which keys depend.
@@ -32,15 +34,24 @@ pub struct RowPart {
     pub errno: u16,
     /// CPU it ended on.
     pub cpu: u32,
+    /// The second of the recording in which it began; None: not known, or not needed.
+    pub second: Option<u32>,
 }
 
 impl Plan {
     /// The keys of calls.
-    pub const OF_CALLS: [By; 19] = {
-        let mut all = [By::Pid; 19];
+    pub const OF_CALLS: [By; 21] = {
+        let mut all = [By::Pid; 21];
+        let (known, files) = (Self::KNOWN.len(), By::OF_FILE.len());
         let mut at = 0;
         while at < all.len() {
-            all[at] = if at < Self::KNOWN.len() { Self::KNOWN[at] } else { By::OF_FILE[at - Self::KNOWN.len()] };
+            all[at] = if at < known {
+                Self::KNOWN[at]
+            } else if at < known + files {
+                By::OF_FILE[at - known]
+            } else {
+                By::OF_TIME[at - known - files]
+            };
             at += 1;
         }
         all
@@ -74,12 +85,13 @@ impl Plan {
             }
             all.push(*key);
         }
-        Self { keys: all, owners: OfCgroup::default(), labels: None }
+        Self { keys: all, owners: OfCgroup::default(), labels: None, began: 0 }
     }
 
-    /// The same keys; what cgroups belong to is what `session` tells.
+    /// The same keys; what cgroups belong to, and when the recording began, is what `session` tells.
     pub fn naming(mut self, session: &Session) -> Self {
         self.owners = OfCgroup::of(session, &self.keys);
+        self.began = session.window_open;
         self.labels = (!session.labels.is_empty()).then(|| session.labels.join(&b' ').into());
         self
     }
@@ -128,9 +140,14 @@ impl Plan {
         self.has(By::File) || By::OF_FILE.iter().any(|by| self.has(*by))
     }
 
+    /// Whether a key depends on when the call began.
+    pub fn by_time(&self) -> bool {
+        By::OF_TIME.iter().any(|by| self.has(*by))
+    }
+
     /// Whether a key depends on more than task and call.
     pub fn by_row(&self) -> bool {
-        self.by_file() || [By::Errno, By::Cpu].into_iter().any(|by| self.has(by))
+        self.by_file() || self.by_time() || [By::Errno, By::Cpu].into_iter().any(|by| self.has(by))
     }
 
     /// The key of the calls `call` of `task`, without the parts that depend on the row.
@@ -159,18 +176,29 @@ impl Plan {
                 By::Dir | By::Ext | By::Peer | By::Port => *value = of_file::value(*by, &file(part.file)),
                 By::Errno => *value = errno(part.errno),
                 By::Cpu => *value = cpu(part.cpu),
+                By::Second => *value = part.second.map_or(Value::Unknown, |second| Value::Number(second.into())),
+                By::Minute => *value = part.second.map_or(Value::Unknown, |second| Value::Number((second / 60).into())),
                 _ => {}
             }
         }
     }
 
-    /// The facts of a row that decide.
-    pub fn part(&self, (state, code): (CallState, u16), file: u32, cpu: u32) -> RowPart {
+    /// The facts of a row that decide; `second` is that of [`Self::second`].
+    pub fn part(&self, (state, code): (CallState, u16), file: u32, cpu: u32, second: Option<u32>) -> RowPart {
         RowPart {
             file: if self.by_file() { file } else { 0 },
             errno: if self.has(By::Errno) && failed(state, code) { code } else { 0 },
             cpu: if self.has(By::Cpu) { cpu } else { 0 },
+            second,
         }
+    }
+
+    /// The second of the recording in which a call that is in `state` began at `start`; None: that is not known, or no key needs it.
+    pub fn second(&self, state: CallState, start: u64) -> Option<u32> {
+        if !self.by_time() || !start_known(state, start, self.began) {
+            return None;
+        }
+        start.checked_sub(self.began).map(|since| u32::try_from(since / 1_000_000_000).unwrap_or(u32::MAX))
     }
 
     /// The key of the calls of a row of the ledger: their process is known, or not even that. `cgroup` is that of all

@@ -274,7 +274,7 @@ impl<'a> Part<'a> {
         let core = &self.segment.core;
         let asked = |asked: bool, code: u32| if asked { code } else { 0 };
         let cpu = self.segment.time.cpu.get(row).copied().unwrap_or(CPU_NONE);
-        let part = self.totals.plan.part((core.state[row], core.errno[row]), file, cpu);
+        let part = self.totals.plan.part((core.state[row], core.errno[row]), file, cpu, None);
         (asked(self.by_task, core.task[row]), asked(self.by_call, core.call[row]), part)
     }
 

@@ -43,6 +43,10 @@ pub enum By {
     Port,
     /// The error it returned.
     Errno,
+    /// The second of the recording in which it began.
+    Second,
+    /// The minute likewise.
+    Minute,
     /// The state of the thread.
     State,
     /// The disk.
@@ -60,8 +64,11 @@ impl By {
     /// Keys that the name of the file tells.
     pub(crate) const OF_FILE: [Self; 4] = [Self::Dir, Self::Ext, Self::Peer, Self::Port];
 
+    /// Keys that the time at which a call began tells.
+    pub(crate) const OF_TIME: [Self; 2] = [Self::Second, Self::Minute];
+
     /// Its name as typed, aliases, and its heading in a table.
-    const WORDS: [(Self, &'static str, &'static [&'static str], &'static str); 23] = [
+    const WORDS: [(Self, &'static str, &'static [&'static str], &'static str); 25] = [
         (Self::Pid, "pid", &["process"], "process"),
         (Self::Tid, "tid", &["task", "thread"], "task"),
         (Self::Comm, "comm", &[], "comm"),
@@ -81,6 +88,8 @@ impl By {
         (Self::Peer, "peer", &[], "peer"),
         (Self::Port, "port", &[], "port"),
         (Self::Errno, "errno", &["error"], "errno"),
+        (Self::Second, "second", &["seconds"], "second"),
+        (Self::Minute, "minute", &["minutes"], "minute"),
         (Self::State, "state", &[], "state"),
         (Self::Disk, "disk", &["dev"], "disk"),
         (Self::Cause, "cause", &[], "cause"),

@@ -1,0 +1,1 @@
+top --by second,comm --hist sample.tape
