@@ -57,6 +57,10 @@ const MEANT: &[(&str, &str)] = &[
     ("--comm worth", "--comm=worth"),
     ("--comm t.tape", "t.tape --comm"),
     ("kills --comm nginx t.tape", "kills --comm=nginx t.tape"),
+    // bcc
+    ("opensnoop -x t.tape", "opensnoop --failure t.tape"),
+    ("opensnoop --failed -n nginx t.tape", "opensnoop --failure --comm=nginx t.tape"),
+    ("opensnoop --timestamp t.tape", "opensnoop --clock=start t.tape"),
     ("--comm nginx kills t.tape", "kills --comm=nginx t.tape"),
     ("sched latency --comm nginx", "sched latency --comm=nginx"),
     ("--call-graph dwarf t.tape", "--call-graph=dwarf t.tape"),
@@ -192,7 +196,7 @@ const REFUSED: &[(&str, &str)] = &[
     ("latency t.tape", "sched latency"),
     ("record t.tape", "record -- COMMAND"),
     // bcc, bpftrace
-    ("opensnoop t.tape", "files --opens"),
+    ("opens t.tape", "files --opens"),
     ("execsnoop t.tape", "analyze exec"),
     ("killsnoop t.tape", "kills --all"),
     ("biosnoop t.tape", "analyze block"),

@@ -27,6 +27,7 @@ const REPORTS: &[&str] = &[
     "block",
     "block --hist",
     "block --top --by cgroup,op,cause,disk",
+    "opensnoop",
     "net",
     "net --events",
     "locks",

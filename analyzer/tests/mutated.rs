@@ -48,6 +48,8 @@ const REPORTS: &[&str] = &[
     "block --format json TAPE",
     "block --hist --by disk TAPE",
     "block --top --by cgroup,op,cause,disk --format csv TAPE",
+    "opensnoop TAPE",
+    "opensnoop --clock mono TAPE",
     "net TAPE",
     "net --events --format json TAPE",
     "net --format csv TAPE",

@@ -49,6 +49,9 @@ const LISTS: &[&str] = &["", "with-summary"];
 /// The first row that fits counts.
 const HABITS: &[Habit] = &[
     // what is always so
+    of(&["opensnoop"], &["-x", "--failed"], Type(&["--failure"])),
+    of(&["opensnoop"], &["-n", "--name"], Named("--comm")),
+    of(&["opensnoop"], &["--timestamp"], Type(&["--clock=start"])),
     of(&["callgraph"], &["-f"], Say("--folded prints one stack a line")),
     of(LISTS, &["-v", "--verbose", "--no-abbrev"], Always),
     of(&["callgraph"], &["-g", "--children"], Always),
@@ -223,7 +226,7 @@ const NO_SORTS: &[&str] = &["name", "syscall", "nothing", "none", "min-time", "m
 
 /// Programs and words whose place is taken by a report: what to type.
 const REPORTS: &systape_cli::Habits = &[
-    (&["opensnoop", "opens"], "analyze files --opens"),
+    (&["opens"], "analyze files --opens"),
     (&["execsnoop", "execs", "exitsnoop"], "analyze exec"),
     (&["killsnoop", "sigsnoop", "signals", "signal"], "analyze kills --all"),
     (&["oomkill", "killed", "who"], "analyze kills"),

@@ -24,6 +24,7 @@ pub static VIEWS: &[&View] = &[
     // behind block: of options that several have the first form is the one of words before the report
     &reports::why::VIEW,
     &reports::files::VIEW,
+    &reports::tools::opensnoop::VIEW,
     &reports::net::VIEW,
     &reports::locks::VIEW,
     &reports::path::VIEW,

@@ -2,7 +2,7 @@
 //!
 //! Reads through a memory mapping or by io_uring are not calls and not included.
 
-mod lines;
+pub(super) mod lines;
 mod sums;
 mod work;
 
@@ -11,6 +11,7 @@ use systape_abi::{ArgKind, Io};
 use systape_format::model::Family;
 use systape_format::reader::Tape;
 
+use self::lines::List;
 use super::{Context, losses};
 use crate::asked::config::Config;
 use crate::asked::config::view::Part::{All, Keys};
@@ -152,15 +153,13 @@ fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
     let families = if by_path { &[Family::Syscall, Family::Process][..] } else { &[Family::Syscall] };
     let mut context = Context::about(config, tape, families)?;
     let mut out = output::stdout()?;
-    let mut doubts = false;
     if own.listed() {
-        lines::print(&mut context, &own, slower(&own)?, &mut out)?;
-        losses::tell_filtered(&context);
-    } else {
-        doubts = sums::print(&mut context, &own, &by, &mut out)?;
+        let (stamps, layout) = (context.stamps(), if own.opens { lines::OPENS } else { lines::SLOWER });
+        let list = List { opens: own.opens, slower: slower(&own)?, sockets: own.sockets, stamps, layout };
+        return lines::answer(&mut context, &list, &mut out);
     }
-    let told = !own.listed() && config.format == Format::Text;
-    let verdict = losses::end(&context, &mut out, told, own.listed() && config.format != Format::Csv)?;
+    let doubts = sums::print(&mut context, &own, &by, &mut out)?;
+    let verdict = losses::end(&context, &mut out, config.format == Format::Text, false)?;
     Ok(verdict.doubted(doubts))
 }
 

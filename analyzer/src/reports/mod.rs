@@ -26,6 +26,7 @@ pub(crate) mod scheduling;
 pub(crate) mod states;
 pub(crate) mod summary;
 pub(crate) mod tables;
+pub(crate) mod tools;
 pub(crate) mod top;
 pub(crate) mod why;
 

@@ -8,12 +8,13 @@ use anyhow::Result;
 use systape_abi::{ArgKind, FlagStyle, Io, errno_name};
 use systape_format::model::{CallState, Task};
 
-use super::{FILE_CALLS, Options, is_file, on_files};
+use super::{FILE_CALLS, is_file, on_files};
 use crate::derive::paths::feed::{Reader, Told, Waiting, feed};
 use crate::derive::paths::join;
 use crate::derive::paths::names::{Name, uses};
 use crate::lines::row::{Duration, duration};
 use crate::lines::value::narrow;
+use crate::render::form::Format;
 use crate::render::mark;
 use crate::render::paint;
 use crate::render::row::{Row, Times};
@@ -27,25 +28,58 @@ use crate::table::load::Loaded;
 use crate::table::moved::Moved;
 use crate::table::question::clock;
 use crate::table::stream::{Loose, Merger};
+use crate::values::say::Verdict;
 use crate::values::words::{errno_text, escaped};
 
 /// Reads calls that are listed.
 struct Lines<'a> {
     context: &'a Context<'a>,
-    opens: bool,
-    slower: Option<u64>,
-    sockets: bool,
+    list: &'a List,
 }
 
+/// Which calls are listed, and how their lines look.
+pub(in crate::reports) struct List {
+    /// Those that open.
+    pub opens: bool,
+    /// Those that took longer.
+    pub slower: Option<u64>,
+    /// Those on what is no file too.
+    pub sockets: bool,
+    /// Makes the texts of times.
+    pub stamps: Stamps,
+    /// What lines of text look like.
+    pub layout: Layout,
+}
+
+/// How text looks.
+pub(in crate::reports) struct Layout {
+    /// The heading.
+    pub head: fn(&Stamps) -> Vec<u8>,
+    /// A call; its thread's directory, if known, stands before paths that are relative to it.
+    pub line: fn(Listed, Option<&[u8]>, &Stamps) -> Vec<u8>,
+}
+
+/// As opensnoop, with flags and full paths.
+pub(super) const OPENS: Layout = Layout {
+    head: |stamps| opened([&stamps.heading(TIME), "PID", "COMM", "FD", "ERR", "FLAGS", "PATH"]),
+    line: |call, cwd, stamps| call.text(cwd, true, stamps),
+};
+/// As fileslower.
+pub(super) const SLOWER: Layout = Layout {
+    head: |stamps| slow([&stamps.heading(TIME), "COMM", "TID", "CALL", "BYTES", "LAT(ms)", "FILE"]),
+    line: |call, cwd, stamps| call.text(cwd, false, stamps),
+};
+
 /// A known path, or one that may become known with the directory.
-enum Place {
+pub(in crate::reports) enum Place {
     Known(Vec<u8>),
     InCwd(Vec<u8>),
     Unknown,
 }
 
 impl Place {
-    fn path(self, cwd: Option<&[u8]>) -> Option<Vec<u8>> {
+    /// The path, where `cwd` is the thread's directory.
+    pub(in crate::reports) fn path(self, cwd: Option<&[u8]>) -> Option<Vec<u8>> {
         match self {
             Self::Known(path) => Some(path),
             Self::InCwd(name) => join(cwd?, &name),
@@ -55,22 +89,26 @@ impl Place {
 }
 
 /// A call that is listed.
-struct Listed {
-    start: u64,
+pub(in crate::reports) struct Listed {
+    pub start: u64,
     end: u64,
     dur: Duration,
-    task: Task,
+    pub task: Task,
     call: String,
-    fd: Option<i64>,
-    errno: Option<u16>,
+    /// The new descriptor; None: it failed, did not return, or opens nothing.
+    pub fd: Option<i64>,
+    /// None: it did not fail, or did not return.
+    pub errno: Option<u16>,
     flags: Option<(u64, String)>,
     read: Option<u64>,
     written: Option<u64>,
     /// It moved bytes, and it is not known how many.
     unsized_bytes: bool,
-    given: Option<Vec<u8>>,
-    cut: bool,
-    files: [Option<Place>; 2],
+    /// The path as the program gave it.
+    pub given: Option<Vec<u8>>,
+    /// It is longer.
+    pub cut: bool,
+    pub files: [Option<Place>; 2],
 }
 
 impl Reader for Lines<'_> {
@@ -83,13 +121,13 @@ impl Reader for Lines<'_> {
 
     fn read(&self, segment: &Loaded, range: Range<usize>, waiting: &mut Vec<Waiting<Box<Listed>>>) {
         let filter = self.context.question.scope.segment(&segment.dict, segment.number);
-        let wanted = |info: &CallInfo| if self.opens { info.io == Io::Open } else { on_files(info) };
+        let wanted = |info: &CallInfo| if self.list.opens { info.io == Io::Open } else { on_files(info) };
         let calls: Vec<bool> = segment.calls.iter().map(|info| wanted(info)).collect();
         for row in range {
             let state = segment.core.state[row];
             let dur = duration(segment, row);
             // of what is open the time so far
-            let slow = self.slower.is_none_or(|least| match dur {
+            let slow = self.list.slower.is_none_or(|least| match dur {
                 Duration::Exact(ns) => ns > least,
                 Duration::AtLeast(ns) => ns >= least,
                 Duration::Unknown => false,
@@ -98,7 +136,7 @@ impl Reader for Lines<'_> {
             if !slow || !calls[segment.core.call[row] as usize] || state == CallState::CloneChild || !passes {
                 continue;
             }
-            let mut on = uses(segment, row).filter(|on| self.opens || self.sockets || is_file(&on.name));
+            let mut on = uses(segment, row).filter(|on| self.list.opens || self.list.sockets || is_file(&on.name));
             let (Some(first), second) = (on.next(), on.next()) else { continue };
             let (info, errno) = (segment.call(row), segment.core.errno[row]);
             let ret = segment.args.ret.get(row).copied().filter(|_| errno == 0 && state.returned());
@@ -159,13 +197,14 @@ fn open_flags(segment: &Loaded, row: usize) -> Option<(u64, String)> {
 /// Column of times.
 const TIME: Column = Column { name: "TIME", width: 11, places: 6, right: false };
 
-/// Prints them.
-pub(super) fn print(
-    context: &mut Context<'_>,
-    own: &Options,
-    slower: Option<u64>,
-    out: &mut BufWriter<File>,
-) -> Result<()> {
+/// The whole answer of a report that is such a list.
+pub(in crate::reports) fn answer(context: &mut Context<'_>, list: &List, out: &mut BufWriter<File>) -> Result<Verdict> {
+    print(context, list, out)?;
+    losses::tell_filtered(context);
+    losses::end(context, out, false, context.config.format != Format::Csv)
+}
+
+fn print(context: &mut Context<'_>, list: &List, out: &mut BufWriter<File>) -> Result<()> {
     let config = context.config;
     let question = &context.question;
     let session = question.tape.session();
@@ -173,18 +212,16 @@ pub(super) fn print(
     let clock = if form.is_none() { Default::default() } else { clock(question.tape) };
     let times = Times { session, clock };
     let sink = form.map(|form| Sink::new(form, &FILE_CALLS));
-    let stamps = context.stamps();
     let mut head = Vec::new();
     match &sink {
-        None if own.opens => head = opened([&stamps.heading(TIME), "PID", "COMM", "FD", "ERR", "FLAGS", "PATH"]),
-        None => head = slow([&stamps.heading(TIME), "COMM", "TID", "CALL", "BYTES", "LAT(ms)", "FILE"]),
+        None => head = (list.layout.head)(&list.stamps),
         Some(sink) => sink.head(&mut head),
     }
     out.write_all(&head)?;
     let mut merger = Merger::new(out, config.max_events);
     losses::push(context, &mut merger);
     config.shown.rows(0);
-    let lines = Lines { context, opens: own.opens, slower, sockets: own.sockets };
+    let lines = Lines { context, list };
     let mut told = 0_u32;
     let read = feed(question, &lines, |row| {
         let Told::Row(call, cwd) = row else { return Ok(ControlFlow::Continue(())) };
@@ -192,7 +229,7 @@ pub(super) fn print(
         let mut bytes = Vec::new();
         match &sink {
             Some(sink) => call.row(cwd.as_deref(), &times, |row| sink.row(&mut bytes, row)),
-            None => bytes = call.text(cwd.as_deref(), own.opens, &stamps),
+            None => bytes = (list.layout.line)(*call, cwd.as_deref(), &list.stamps),
         }
         told = told.wrapping_add(1);
         merger.flush_below(key)?;

@@ -1,0 +1,1 @@
+opensnoop sample.tape
