@@ -48,10 +48,11 @@ const LISTS: &[&str] = &["", "with-summary"];
 
 /// The first row that fits counts.
 const HABITS: &[Habit] = &[
-    // what is always so
+    // options of the tools whose columns a report has
     of(&["opensnoop"], &["-x", "--failed"], Type(&["--failure"])),
     of(&["opensnoop"], &["-n", "--name"], Named("--comm")),
     of(&["opensnoop"], &["--timestamp"], Type(&["--clock=start"])),
+    // what is always so
     of(&["callgraph"], &["-f"], Say("--folded prints one stack a line")),
     of(LISTS, &["-v", "--verbose", "--no-abbrev"], Always),
     of(&["callgraph"], &["-g", "--children"], Always),

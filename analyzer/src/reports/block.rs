@@ -27,6 +27,7 @@ use crate::render::row::Times;
 use crate::render::sink::Sink;
 use crate::table::families;
 use crate::table::group::by::By;
+use crate::table::loss::Listed;
 use crate::table::question::clock;
 use crate::table::scan::{Coverage, Scan};
 use crate::table::stream::{Merger, Part};
@@ -111,7 +112,8 @@ fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
         true
     };
     let told = !listed && config.format == Format::Text;
-    losses::end(&context, &mut out, told, listed && config.format != Format::Csv)
+    let listed = if listed { losses::pushed(config.format) } else { Listed::Nothing };
+    losses::end(&context, &mut out, told, listed)
 }
 
 /// Calls `each` with the passing I/Os of every segment.
@@ -156,7 +158,7 @@ fn list(context: &mut Context<'_>, devices: &Devices, out: &mut BufWriter<File>)
     }
     out.write_all(&head)?;
     let mut merger = Merger::new(out, config.max_events);
-    losses::push(context, &mut merger);
+    losses::push(context, &context.question.loss, &mut merger);
     walk(context, |ios| {
         let mut part = Part::default();
         for io in ios {

@@ -17,7 +17,7 @@ use crate::lines::tables as lines;
 use crate::render::by;
 use crate::render::form::Format;
 use crate::table::families;
-use crate::table::loss::family_name;
+use crate::table::loss::{Listed, family_name};
 use crate::values::output;
 use crate::values::say::{Verdict, complain};
 use crate::values::words::escaped;
@@ -153,7 +153,8 @@ fn run(config: &Config, tape: &Tape, parts: Parts) -> Result<Verdict> {
     }
     // where the answer itself has no line for it
     let silent = config.format != Format::Text || !parts.summary;
-    let verdict = losses::end(&context, &mut out, !silent, config.format != Format::Csv && parts.listing)?;
+    let listed = if parts.listing && config.format != Format::Csv { Listed::All } else { Listed::Nothing };
+    let verdict = losses::end(&context, &mut out, !silent, listed)?;
     let doubts = told.iter().filter(|_| silent).flat_map(|told| &told.doubts);
     doubts.for_each(|line| complain(line));
     Ok(verdict.doubted(events_lost || told.is_some_and(|told| told.lost)))

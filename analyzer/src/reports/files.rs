@@ -25,6 +25,7 @@ use crate::render::rank::Rank;
 use crate::table::calls::CallInfo;
 use crate::table::families;
 use crate::table::group::by::By;
+use crate::table::loss::Listed;
 use crate::values::output;
 use crate::values::say::Verdict;
 use crate::values::timespec;
@@ -159,7 +160,7 @@ fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
         return lines::answer(&mut context, &list, &mut out);
     }
     let doubts = sums::print(&mut context, &own, &by, &mut out)?;
-    let verdict = losses::end(&context, &mut out, config.format == Format::Text, false)?;
+    let verdict = losses::end(&context, &mut out, config.format == Format::Text, Listed::Nothing)?;
     Ok(verdict.doubted(doubts))
 }
 

@@ -20,6 +20,7 @@ use crate::render::sink;
 use crate::render::table::{Table, millis};
 use crate::table::calls::recorded;
 use crate::table::families;
+use crate::table::loss::Listed;
 use crate::values::output::{self, line};
 use crate::values::say::{Verdict, complain};
 use crate::values::words::escaped;
@@ -118,7 +119,7 @@ fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
             rank::more(rows.len(), shown.limit).iter().try_for_each(|text| line(&mut out, text))?;
         }
     }
-    losses::end(&context, &mut out, config.format.rows().is_none(), false)
+    losses::end(&context, &mut out, config.format.rows().is_none(), Listed::Nothing)
 }
 
 /// What the answer lacks for other reasons than loss.

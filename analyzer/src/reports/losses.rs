@@ -13,6 +13,7 @@ use crate::lines::LineFormat;
 use crate::lines::json::Json;
 use crate::lines::text::Text;
 use crate::render::form::Format;
+use crate::table::loss::{Listed, Loss};
 use crate::table::stream::{Loose, Merger};
 use crate::values::output::line;
 use crate::values::say::{Verdict, complain};
@@ -20,21 +21,20 @@ use crate::values::say::{Verdict, complain};
 /// Most lines about losses; the rest is only counted.
 pub(crate) const LOSS_LINES: usize = 12;
 
-/// Prints on stderr the losses of an answer without a place for them: the abnormal end, damage, and gaps unless they
-/// are `listed`.
-pub(crate) fn tell(context: &Context<'_>, listed: bool) {
+/// Prints on stderr the losses of an answer without a place for them: the abnormal end, damage, and what is not `listed`.
+pub(crate) fn tell(context: &Context<'_>, listed: Listed) {
     let mut loss = context.question.loss.clone();
-    loss.listed |= listed;
+    loss.listed = listed;
     for line in loss.lines(context.question.tape.session(), LOSS_LINES) {
         complain(&line);
     }
 }
 
-/// The end of a report: prints losses on stderr unless `told`; `listed`: gaps have lines in the answer.
+/// The end of a report: prints losses on stderr unless `told`, those that are not `listed`.
 ///
 /// # Errors
 /// The answer cannot be written.
-pub(crate) fn end(context: &Context<'_>, out: &mut impl Write, told: bool, listed: bool) -> Result<Verdict> {
+pub(crate) fn end(context: &Context<'_>, out: &mut impl Write, told: bool, listed: Listed) -> Result<Verdict> {
     out.flush()?;
     let lost = !context.question.loss.complete();
     if lost && !told {
@@ -74,15 +74,20 @@ pub(crate) fn head(context: &Context<'_>, heading: &str, out: &mut impl Write) -
     line(out, "")
 }
 
-/// Inserts the lines of gaps in a listing by time; CSV has none.
-pub(crate) fn push<W: Write>(context: &Context<'_>, merger: &mut Merger<W>) {
+/// What of the losses has lines after [`push`].
+pub(crate) fn pushed(format: Format) -> Listed {
+    if format == Format::Csv { Listed::Nothing } else { Listed::Gaps }
+}
+
+/// Inserts the lines of the gaps of `loss` in a listing by time; CSV has none.
+pub(crate) fn push<W: Write>(context: &Context<'_>, loss: &Loss, merger: &mut Merger<W>) {
     let session = context.question.tape.session();
     let form: Box<dyn LineFormat + '_> = match context.config.format {
         Format::Text => Box::new(Text::new(session, context.config.look, context.stamps())),
         Format::Json => Box::new(Json::new(session, crate::values::clock::Clock::default())),
         Format::Csv => return,
     };
-    for gap in &context.question.loss.gaps {
+    for gap in &loss.gaps {
         merger.push(Loose { key: gap.first, tie: (0, 0), line: form.gap(gap) });
     }
 }

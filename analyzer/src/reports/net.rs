@@ -89,7 +89,7 @@ fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
     let report = if config.own::<Options>()?.changes { changes } else { connections };
     let doubts = report(&context, &mut loss, &mut out)?;
     context.question.loss = loss;
-    let verdict = losses::end(&context, &mut out, false, config.format != Format::Csv)?;
+    let verdict = losses::end(&context, &mut out, false, losses::pushed(config.format))?;
     let unknown = doubts.accepted && calls_missing(tape);
     if unknown {
         complain("calls were lost: who accepted some of the connections is not known");
@@ -191,7 +191,7 @@ fn changes(context: &Context<'_>, loss: &mut Loss, out: &mut BufWriter<File>) ->
     }
     out.write_all(&head)?;
     let mut merger = Merger::new(out, config.max_events);
-    losses::push(context, &mut merger);
+    losses::push(context, loss, &mut merger);
     let coverage = Scan::all(context.question.tape).walk(
         CHANGES,
         |segment, dict| segment.nets(dict),
@@ -247,7 +247,7 @@ fn connections(context: &Context<'_>, loss: &mut Loss, out: &mut BufWriter<File>
     }
     out.write_all(&head)?;
     let mut merger = Merger::new(out, config.max_events);
-    losses::push(context, &mut merger);
+    losses::push(context, loss, &mut merger);
     let mut tracker = Tracker::default();
     // what a socket did is not only done by the processes asked for
     let read = |segment: &Segment<'_>, dict: &Dict| steps(segment, dict, &context.question.book);

@@ -20,6 +20,7 @@ use crate::render::row::Row;
 use crate::render::sink;
 use crate::render::table::{Table, millis};
 use crate::table::group::by::By;
+use crate::table::loss::Listed;
 use crate::values::output;
 use crate::values::say::Verdict;
 
@@ -140,7 +141,7 @@ fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
         more.iter().try_for_each(|text| output::line(&mut out, text))?;
         scheduling::foot(&context, &mut out)?;
     }
-    losses::end(&context, &mut out, form.is_none(), false)
+    losses::end(&context, &mut out, form.is_none(), Listed::Nothing)
 }
 
 /// Time off the CPU of one key.

@@ -27,6 +27,7 @@ use crate::render::rank::Few;
 use crate::render::sink;
 use crate::render::table::millis;
 use crate::table::families::in_session;
+use crate::table::loss::Listed;
 use crate::table::question::Question;
 use crate::values::output::{self, line};
 use crate::values::say::{Verdict, complain};
@@ -142,7 +143,7 @@ fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
     if subject.is_none() && config.format.rows().is_some() {
         complain("no such thread is recorded in this part of the tape");
     }
-    losses::end(&context, &mut out, config.format.rows().is_none(), false)
+    losses::end(&context, &mut out, config.format.rows().is_none(), Listed::Nothing)
 }
 
 /// The thread that the path ends in.

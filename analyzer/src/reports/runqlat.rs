@@ -19,6 +19,7 @@ use crate::render::loghist::LogHist;
 use crate::render::row::Row;
 use crate::render::sink;
 use crate::table::group::by::By;
+use crate::table::loss::Listed;
 use crate::values::output::{self, line};
 use crate::values::say::Verdict;
 
@@ -104,7 +105,7 @@ fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
             sink::print(form, &declared, context.judged(), rows, &mut out)?;
         }
     }
-    losses::end(&context, &mut out, config.format == Format::Text, false)
+    losses::end(&context, &mut out, config.format == Format::Text, Listed::Nothing)
 }
 
 struct Waits<'a> {

@@ -26,6 +26,7 @@ use crate::render::sink;
 use crate::render::table::{Table, millis};
 use crate::reports::{Context, losses};
 use crate::table::group::by::By;
+use crate::table::loss::Listed;
 use crate::values::output::{self, line};
 use crate::values::say::Verdict;
 use crate::values::timespec::{self, Edge};
@@ -172,7 +173,7 @@ fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
         more.into_iter().chain(idle).try_for_each(|text| line(&mut out, &text))?;
         scheduling::foot(&context, &mut out)?;
     }
-    losses::end(&context, &mut out, form.is_none(), false)
+    losses::end(&context, &mut out, form.is_none(), Listed::Nothing)
 }
 
 struct States<'a> {

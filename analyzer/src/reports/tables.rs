@@ -16,6 +16,7 @@ use crate::asked::config::view::{Operands, Own, Rows, Run, View};
 use crate::render::row::{Judgement, Row};
 use crate::render::sink;
 use crate::render::table::Table;
+use crate::table::loss::Listed;
 use crate::table::scan::Scan;
 use crate::values::output::{self, line};
 use crate::values::say::{BadUsage, Verdict};
@@ -123,7 +124,7 @@ fn run(config: &Config, views: &'static [&'static View], tape: Option<&Tape>) ->
         }
     }
     match &stored {
-        Some(stored) => losses::end(&stored.context, &mut out, false, false),
+        Some(stored) => losses::end(&stored.context, &mut out, false, Listed::Nothing),
         None => Ok(out.flush().map(|()| Verdict::default())?),
     }
 }

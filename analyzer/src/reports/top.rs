@@ -35,6 +35,7 @@ use crate::reports::losses::LOSS_LINES;
 use crate::table::families;
 use crate::table::group::by::By;
 use crate::table::group::value::Value;
+use crate::table::loss::Listed;
 use crate::values::output::{self, line};
 use crate::values::say::{Verdict, complain};
 
@@ -129,7 +130,7 @@ fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
         Some(form) => shown.rows(form, &rows, &mut out)?,
     }
     let told = config.format.rows().is_none();
-    let verdict = losses::end(&context, &mut out, told, false)?;
+    let verdict = losses::end(&context, &mut out, told, Listed::Nothing)?;
     if !told {
         knowledge.doubts().iter().for_each(|text| complain(text));
     }

@@ -25,6 +25,7 @@ use crate::render::row::Row;
 use crate::render::sink;
 use crate::render::stamp::{Stamps, TimeBase};
 use crate::table::families;
+use crate::table::loss::Listed;
 use crate::values::output::{self, line};
 use crate::values::say::{Verdict, complain};
 use crate::values::timespec;
@@ -121,7 +122,7 @@ fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
         }
         None => text(&context, &found, &collected, limit, &unknown, &mut out)?,
     }
-    losses::end(&context, &mut out, config.format == Format::Text, false)
+    losses::end(&context, &mut out, config.format == Format::Text, Listed::Nothing)
 }
 
 fn row(finding: &Finding, open: u64, cut: bool) -> Row<'_> {

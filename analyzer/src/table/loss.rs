@@ -45,8 +45,20 @@ pub struct Loss {
     pub misses: Arc<Misses>,
     /// Calls that may be on the files that `-P` asks for, and are left out because their path is not known.
     pub unplaced: u64,
-    /// Gaps and holes have lines of their own in the answer.
-    pub listed: bool,
+    /// What has lines of its own in the answer.
+    pub listed: Listed,
+}
+
+/// Losses that have lines of their own in an answer.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Listed {
+    /// None has.
+    #[default]
+    Nothing,
+    /// Gaps have. Unreadable parts are found while events are read.
+    Gaps,
+    /// Gaps and unreadable parts have.
+    All,
 }
 
 impl Loss {
@@ -141,9 +153,11 @@ impl Loss {
     /// the rest.
     pub fn lines(&self, session: &Session, limit: usize) -> Vec<String> {
         let mut lines = Vec::new();
-        if !self.listed {
-            let when = |first, last| span(first, last, session);
+        let when = |first, last| span(first, last, session);
+        if self.listed == Listed::Nothing {
             lines.extend(self.gaps.iter().map(|gap| gap_text(gap, when)));
+        }
+        if self.listed != Listed::All {
             lines.extend(self.holes.iter().filter(|hole| hole.rows > 0).map(|hole| hole_text(hole, when)));
         }
         lines.extend(self.findings.iter().map(|finding| format!("DAMAGED: {finding}")));

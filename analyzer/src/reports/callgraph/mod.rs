@@ -28,7 +28,7 @@ use crate::derive::stacks::text::{self, Left};
 use crate::derive::stacks::weight::{Metric, Weight, percent};
 use crate::derive::summary::ledger::options;
 use crate::render::form::Format;
-use crate::table::loss::family_name;
+use crate::table::loss::{Listed, family_name};
 use crate::values::num;
 use crate::values::open::open;
 use crate::values::output::{self, NewFile, line};
@@ -183,7 +183,7 @@ fn run(config: &Config, tape: &Tape, svg: Option<&mut NewFile>) -> Result<Verdic
             Some(form) => rows::print(config, form, &found, &mut out)?,
         }
     }
-    let verdict = losses::end(&found.context, &mut out, told, false)?;
+    let verdict = losses::end(&found.context, &mut out, told, Listed::Nothing)?;
     found.partial().filter(|_| !told).iter().for_each(|text| complain(text));
     Ok(verdict.doubted(found.lost))
 }

@@ -20,6 +20,7 @@ use crate::render::form::Format;
 use crate::render::row::Times;
 use crate::render::stamp::Stamps;
 use crate::reports::losses::{self, LOSS_LINES};
+use crate::table::loss::Listed;
 use crate::table::question::clock;
 use crate::values::clock::Clock;
 use crate::values::output;
@@ -151,7 +152,7 @@ fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
     } else {
         listing::print(&story, &rows, &mut out)?;
     }
-    let verdict = losses::end(&context, &mut out, config.format == Format::Text, false)?;
+    let verdict = losses::end(&context, &mut out, config.format == Format::Text, Listed::Nothing)?;
     if config.format != Format::Text {
         notes.iter().for_each(|line| complain(line));
     }

@@ -14,7 +14,6 @@ use crate::derive::paths::join;
 use crate::derive::paths::names::{Name, uses};
 use crate::lines::row::{Duration, duration};
 use crate::lines::value::narrow;
-use crate::render::form::Format;
 use crate::render::mark;
 use crate::render::paint;
 use crate::render::row::{Row, Times};
@@ -201,7 +200,7 @@ const TIME: Column = Column { name: "TIME", width: 11, places: 6, right: false }
 pub(in crate::reports) fn answer(context: &mut Context<'_>, list: &List, out: &mut BufWriter<File>) -> Result<Verdict> {
     print(context, list, out)?;
     losses::tell_filtered(context);
-    losses::end(context, out, false, context.config.format != Format::Csv)
+    losses::end(context, out, false, losses::pushed(context.config.format))
 }
 
 fn print(context: &mut Context<'_>, list: &List, out: &mut BufWriter<File>) -> Result<()> {
@@ -219,7 +218,7 @@ fn print(context: &mut Context<'_>, list: &List, out: &mut BufWriter<File>) -> R
     }
     out.write_all(&head)?;
     let mut merger = Merger::new(out, config.max_events);
-    losses::push(context, &mut merger);
+    losses::push(context, &context.question.loss, &mut merger);
     config.shown.rows(0);
     let lines = Lines { context, list };
     let mut told = 0_u32;

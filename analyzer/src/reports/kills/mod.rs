@@ -29,6 +29,7 @@ use crate::render::form::Format;
 use crate::render::stamp::Stamps;
 use crate::reports::losses;
 use crate::table::families;
+use crate::table::loss::Listed;
 use crate::table::question::clock;
 use crate::table::scan::Scan;
 use crate::values::output;
@@ -175,7 +176,8 @@ fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
         None => text::print(&story, &mut out)?,
         Some(form) => rows::print(&story, form, clock(tape), &mut out)?,
     }
-    let verdict = losses::end(context, &mut out, config.format == Format::Text, config.format == Format::Json)?;
+    let listed = if config.format == Format::Json { Listed::Gaps } else { Listed::Nothing };
+    let verdict = losses::end(context, &mut out, config.format == Format::Text, listed)?;
     if config.format != Format::Text {
         missing(tape.session(), signals, life).iter().for_each(|line| complain(line));
     }

@@ -27,6 +27,7 @@ use crate::table::group::open::Open;
 use crate::table::group::value::{Key, Value};
 use crate::table::group::{Add as _, Groups};
 use crate::table::load::Base;
+use crate::table::loss::Listed;
 use crate::table::scan::{Coverage, Scan};
 use crate::values::output::{self, line};
 use crate::values::say::{Verdict, complain};
@@ -104,7 +105,7 @@ pub(super) fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
     if !text {
         losses::tell_filtered(&context);
     }
-    losses::end(&context, &mut out, text, false)
+    losses::end(&context, &mut out, text, Listed::Nothing)
 }
 
 /// Adds the calls and names of a segment.

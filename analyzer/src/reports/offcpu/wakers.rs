@@ -15,6 +15,7 @@ use crate::render::rank::more;
 use crate::render::row::Row;
 use crate::render::sink;
 use crate::render::table::{Table, millis};
+use crate::table::loss::Listed;
 use crate::values::output::{self, line};
 use crate::values::say::Verdict;
 use crate::values::words::VIA_SOFTIRQ;
@@ -75,7 +76,7 @@ pub(crate) fn run(mut context: Context<'_>, pid: u32, limit: usize) -> Result<Ve
             more.iter().try_for_each(|text| line(&mut out, text))?;
         }
     }
-    losses::end(&context, &mut out, form.is_none(), false)
+    losses::end(&context, &mut out, form.is_none(), Listed::Nothing)
 }
 
 /// Wake-ups of one thread by one other.

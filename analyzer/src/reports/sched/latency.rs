@@ -16,6 +16,7 @@ use crate::render::rank::{Rank, more};
 use crate::render::stamp::{Column, Stamps};
 use crate::render::{row as record, sink};
 use crate::table::group::by::By;
+use crate::table::loss::Listed;
 use crate::values::output::{self, line};
 use crate::values::say::Verdict;
 
@@ -77,7 +78,7 @@ pub(crate) fn run(mut context: Context<'_>, by: By) -> Result<Verdict> {
             sink::print(form, &declared, context.judged(), records, &mut out)?;
         }
     }
-    losses::end(&context, &mut out, format == Format::Text, false)
+    losses::end(&context, &mut out, format == Format::Text, Listed::Nothing)
 }
 
 /// Sums of a task, or of all with its name.

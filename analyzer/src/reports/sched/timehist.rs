@@ -23,6 +23,7 @@ use crate::render::sink;
 use crate::render::stamp::{Column, Stamps};
 use crate::reports::losses::{self, LOSS_LINES};
 use crate::table::loss;
+use crate::table::loss::Listed;
 use crate::values::output;
 use crate::values::say::Verdict;
 
@@ -101,7 +102,7 @@ pub(crate) fn run(mut context: Context<'_>) -> Result<Verdict> {
     for line in told.lines(session, LOSS_LINES) {
         crate::values::say::complain(&line);
     }
-    losses::end(&context, &mut out, true, false)
+    losses::end(&context, &mut out, true, Listed::Nothing)
 }
 
 /// A time: exact, a lower bound, or not known.

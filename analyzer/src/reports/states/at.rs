@@ -14,6 +14,7 @@ use crate::render::rank::more;
 use crate::render::sink;
 use crate::render::table::Table;
 use crate::table::filter;
+use crate::table::loss::Listed;
 use crate::table::question::clock;
 use crate::values::clock::Clock;
 use crate::values::output;
@@ -79,7 +80,7 @@ pub(super) fn run(mut context: Context<'_>, edge: Edge, below: &Below, limit: us
         table.print(&mut out)?;
         more.iter().try_for_each(|text| output::line(&mut out, text))?;
     }
-    losses::end(&context, &mut out, form.is_none(), false)
+    losses::end(&context, &mut out, form.is_none(), Listed::Nothing)
 }
 
 /// Prints threads by their stacks.
@@ -105,5 +106,5 @@ fn with_stacks(
         }
         more.iter().try_for_each(|text| output::line(&mut out, text))?;
     }
-    losses::end(context, &mut out, form.is_none(), false)
+    losses::end(context, &mut out, form.is_none(), Listed::Nothing)
 }
