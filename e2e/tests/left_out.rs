@@ -94,7 +94,7 @@ fn several_families_may_be_left_out() {
 fn what_a_family_can_do_without_is_left_out_alone() {
     let Some(lab) = Lab::with_bpf() else { return };
     for (program, lacks, options) in [
-        ("walk_ios", "whose end no program sees", &[][..]),
+        ("check_io", "whose end no program sees", &[][..]),
         ("writeback_dirty_folio", "who wrote what is written back", &[]),
         ("copy_sleepers", "kernel frames only", &["-g"]),
         ("walk_sleepers", "no stacks of 'asleep'", &["-g"]),

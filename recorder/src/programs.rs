@@ -25,6 +25,8 @@ pub(crate) enum Hook {
     Tracepoint(&'static str, usize),
     /// An iterator, run on request: no event is missing without a run.
     Iterator,
+    /// None: the recorder runs it itself. No event is missing without a run.
+    Run,
     /// A timer of each CPU.
     Timer,
     /// The tracepoints that the command line names.
@@ -97,13 +99,13 @@ impl Program {
     pub(crate) fn tracepoint(&self) -> Option<&'static str> {
         match self.hook {
             Hook::Tracepoint(name, _) => Some(name),
-            Hook::Iterator | Hook::Timer | Hook::Named => None,
+            Hook::Iterator | Hook::Run | Hook::Timer | Hook::Named => None,
         }
     }
 
     /// The family whose events are missing when the kernel skips a run of it; None: none.
     pub(crate) fn skipped(&self) -> Option<Family> {
-        (self.hook != Hook::Iterator).then_some(self.family)
+        (!matches!(self.hook, Hook::Iterator | Hook::Run)).then_some(self.family)
     }
 }
 
@@ -138,5 +140,6 @@ mod tests {
         assert_eq!(of("cpu_sample"), Some(Family::Sample));
         assert_eq!(of("walk_tasks"), None);
         assert_eq!(of("walk_files"), None);
+        assert_eq!(of("check_io"), None);
     }
 }

@@ -454,15 +454,18 @@ int block_bio_complete(u64 *ctx)
 	return 0;
 }
 
-/* At the end: a request that was issued and is idle has ended. One still in progress is no event. */
-int walk_ios(struct bpf_iter__bpf_map_elem *ctx)
+/*
+ * At the end, for each key of ios: a request that was issued and is idle has
+ * ended. One still in progress is no event.
+ */
+int check_io(u64 *ctx)
 {
-	struct io_state *io = ctx->value;
-	u64 *at = ctx->key, key, issued;
+	struct io_state *io;
+	u64 key = ctx[0], issued;
 
-	if (!at || !io)
+	io = bpf_map_lookup_elem(&ios, &key);
+	if (!io)
 		return 0;
-	key = *at;
 	issued = io->issued;
 	if (!issued || io->ended || BPF_CORE_READ((struct request *)key, state) != MQ_RQ_IDLE)
 		return 0;

@@ -30,6 +30,9 @@
 #ifndef ITERATOR
 #define ITERATOR(program, family, section, context, load, part)
 #endif
+#ifndef RUN
+#define RUN(program, family, load, part)
+#endif
 #ifndef TIMER
 #define TIMER(program, family, section, context, load, part)
 #endif
@@ -143,8 +146,8 @@ TRACEPOINT(cgroup_attach_task, Process, cgroup_attach_task, 0, Always, Essential
 TRACEPOINT(cgroup_mkdir, Process, cgroup_mkdir, 0, IfThere, Alone("cgroups made during the recording have numbers instead of names"))
 TRACEPOINT(task_rename, Process, task_rename, 0, Always, Essential)
 ITERATOR(walk_tasks, Process, "iter/task", struct bpf_iter__task, Always, Essential)
-ITERATOR(walk_outsiders, Process, "iter/bpf_map_elem", struct bpf_iter__bpf_map_elem, IfAsked,
-	 Alone("calls that processes outside this pid namespace are in at the end are not known"))
+RUN(read_outsider, Process, IfAsked,
+    Alone("calls that processes outside this pid namespace are in at the end are not known"))
 
 TRACEPOINT(sched_switch, Sched, sched_switch, 0, Always, Family)
 TRACEPOINT(sched_waking, Sched, sched_waking, 0, Always, Family)
@@ -169,8 +172,8 @@ TRACEPOINT(writeback_dirty_folio, Block, writeback_dirty_folio, 0, IfThere,
 	   Alone("who wrote what is written back is not known"))
 TRACEPOINT(writeback_dirty_page, Block, writeback_dirty_page, 0, IfThere,
 	   Alone("who wrote what is written back is not known"))
-ITERATOR(walk_ios, Block, "iter/bpf_map_elem", struct bpf_iter__bpf_map_elem, Always,
-	 Alone("block I/Os whose end no program sees are not counted"))
+RUN(check_io, Block, Always,
+    Alone("block I/Os whose end no program sees are not counted"))
 
 TRACEPOINT(inet_sock_set_state, Net, inet_sock_set_state, 0, OneOf, Family)
 TRACEPOINT(tcp_retransmit_skb, Net, tcp_retransmit_skb, 0, IfThere, Alone("segments sent again are not listed"))
@@ -206,5 +209,6 @@ ITERATOR(copy_sleepers, Stack, "iter.s/task", struct bpf_iter__task, IfAsked,
 #undef DROP
 #undef TRACEPOINT
 #undef ITERATOR
+#undef RUN
 #undef TIMER
 #undef NAMED

@@ -501,6 +501,13 @@ struct {
 	__type(key, u32);
 	__type(value, struct outsider);
 } outsiders SEC(".maps");
+/* What read_outsider found last. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, struct wire_snap);
+} outsider_call SEC(".maps");
 
 /* By the task's id in the recorder's pid namespace. */
 struct {

@@ -211,17 +211,22 @@ int walk_tasks(struct bpf_iter__task *ctx)
 	return 0;
 }
 
-/* Calls in progress of tasks that walk_tasks cannot see. Either may be freed: then the ids do not agree. */
-int walk_outsiders(struct bpf_iter__bpf_map_elem *ctx)
+/*
+ * For each key of outsiders: the call in progress of a task that walk_tasks
+ * cannot see, in outsider_call, if it returns 1. Either may be freed: then the
+ * ids do not agree.
+ */
+int read_outsider(u64 *ctx)
 {
-	struct outsider *o = ctx->value;
+	u32 tid = ctx[0], zero = 0;
+	struct outsider *o = bpf_map_lookup_elem(&outsiders, &tid);
 	struct wire_syscall rec = {};
 	struct wire_snap snap = {};
 	struct task_struct *task;
 	struct task_state *st;
 	u8 matched = 0, in_call = 0;
 
-	if (!ctx->key || !o)
+	if (!o)
 		return 0;
 	task = (void *)o->task;
 	st = (void *)o->state;
@@ -235,8 +240,7 @@ int walk_outsiders(struct bpf_iter__bpf_map_elem *ctx)
 		return 0;
 	fill_call(&snap, &rec);
 	snap.matched = SNAP_YES;
-	bpf_seq_write(ctx->meta->seq, &snap, sizeof(snap));
-	return 0;
+	return !bpf_map_update_elem(&outsider_call, &zero, &snap, BPF_ANY);
 }
 
 #endif

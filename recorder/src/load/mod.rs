@@ -7,6 +7,7 @@
 mod drops;
 mod messages;
 mod options;
+mod per_key;
 mod plan;
 mod refused;
 mod rings;
@@ -29,7 +30,6 @@ use systape_format::table::TableDef;
 use crate::config::Config;
 use crate::cpu_buffers::CpuBuffers;
 use crate::families::{self, Tracepoints};
-use crate::iterate::iterate;
 use crate::ledger::Tables;
 use crate::lock_buffers::LockBuffers;
 use crate::lock_names::LockNames;
@@ -40,9 +40,11 @@ use crate::skips::Skips;
 use crate::stacks::{self, asleep};
 use crate::{kprobe, major_faults, preemption, sampler};
 use drops::Drops;
+use per_key::PerKey;
 use plan::Next;
 use refused::Refusal;
 use rings::Rings;
+use walker::Outsiders;
 
 pub(crate) use drops::{DropDelta, LostState};
 pub(crate) use walker::Walker;
@@ -64,10 +66,6 @@ pub(crate) struct Programs {
     probes: Vec<libbpf_rs::Link>,
     /// Tables of functions.
     probed: Vec<Arc<TableDef>>,
-    /// Of the iterator over tasks outside this pid namespace.
-    outsiders: Option<libbpf_rs::Link>,
-    /// Of the iterator over I/Os in progress.
-    ios: Option<libbpf_rs::Link>,
     more_skips: u64,
     poisoned: bool,
     drops: Drops,
@@ -206,8 +204,6 @@ impl Programs {
             tracepoints: Vec::new(),
             probes: Vec::new(),
             probed: Vec::new(),
-            outsiders: None,
-            ios: None,
             more_skips,
             poisoned: config.forced.poison,
             drops: Drops::default(),
@@ -229,16 +225,6 @@ impl Programs {
         programs.attach_tracepoints(config)?;
         programs.attach_probes(config)?;
         programs.attach_static(config)?;
-        let has = |program: &str| !attempt.without.iter().any(|name| name == program);
-        if options::watches_outside(config) && has("walk_outsiders") {
-            let outsiders = programs.skel.maps.outsiders.as_fd();
-            let link = programs.skel.progs.walk_outsiders.attach_iter(outsiders);
-            programs.outsiders = Some(link.context("cannot attach the iterator of tasks outside")?);
-        }
-        if config.families.has(Family::Block) && has("walk_ios") {
-            let link = programs.skel.progs.walk_ios.attach_iter(programs.skel.maps.ios.as_fd());
-            programs.ios = Some(link.context("cannot attach the iterator of I/Os")?);
-        }
         if config.families.has(Family::Fault) {
             programs.attach_major_faults(config);
         }
@@ -252,8 +238,7 @@ impl Programs {
     /// Attaches the program of major faults, if it was loaded; notes why not.
     fn attach_major_faults(&mut self, config: &Config) {
         let progs = &self.skel.progs;
-        let loaded =
-            [&progs.fault_major, &progs.fault_major_plain].into_iter().find(|one| one.as_fd().as_raw_fd() >= 0);
+        let loaded = [&progs.fault_major, &progs.fault_major_plain].into_iter().find(|one| is_loaded(one));
         let Some(program) = loaded else { return };
         match major_faults::attach(program, config.cpus.as_deref()) {
             Ok(links) => self.major_faults = links,
@@ -478,21 +463,33 @@ impl Programs {
     /// A walker of tasks for any thread.
     pub(crate) fn walker(&self) -> Result<Walker> {
         let link = self.skel.links.walk_tasks.as_ref().context("the task iterator is not attached")?;
-        let [outsiders, sockets] = [&self.outsiders, &self.skel.links.walk_sockets];
-        Walker::new(
-            link.as_fd(),
-            outsiders.as_ref().map(|link| link.as_fd()),
-            sockets.as_ref().map(|link| link.as_fd()),
-        )
+        let sockets = self.skel.links.walk_sockets.as_ref();
+        let (progs, maps) = (&self.skel.progs, &self.skel.maps);
+        let outsiders = if is_loaded(&progs.read_outsider) {
+            let each = PerKey::new(&progs.read_outsider, MapHandle::try_from(&maps.outsiders)?)?;
+            Some(Outsiders { each, call: MapHandle::try_from(&maps.outsider_call)? })
+        } else {
+            None
+        };
+        Walker::new(link.as_fd(), outsiders, sockets.map(|link| link.as_fd()))
     }
 
     /// Counts the I/Os that ended without a program seeing it.
     ///
     /// # Errors
-    /// When the kernel does not let the table of I/Os be walked.
+    /// When the kernel does not let the table of I/Os be read.
     pub(crate) fn count_unseen_ios(&self) -> Result<()> {
-        self.ios.as_ref().map_or(Ok(()), |ios| iterate(ios.as_fd()).map(drop))
+        let check = &self.skel.progs.check_io;
+        if !is_loaded(check) {
+            return Ok(());
+        }
+        PerKey::new(check, MapHandle::try_from(&self.skel.maps.ios)?)?.run(|| Ok(()))
     }
+}
+
+/// Whether the program was wanted, and the kernel did not refuse it.
+fn is_loaded(program: &libbpf_rs::ProgramMut<'_>) -> bool {
+    program.as_fd().as_raw_fd() >= 0
 }
 
 /// Notes that `family` is not recorded; fails when nothing requested is left.

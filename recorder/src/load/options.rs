@@ -111,11 +111,8 @@ fn leave_out(open: &mut OpenSystapeSkel<'static>, config: &Config, task_storage:
     } else {
         open.maps.task_states.set_autocreate(false)?;
     }
-    // these are attached to a map of ours, once there is one
-    open.progs.walk_outsiders.set_autoattach(false);
-    open.progs.walk_ios.set_autoattach(false);
     if !watches_outside(config) {
-        open.progs.walk_outsiders.set_autoload(false);
+        open.progs.read_outsider.set_autoload(false);
         open.maps.outsiders.set_max_entries(1)?;
     }
     Ok(())

@@ -51,7 +51,7 @@ mod tests {
         assert_eq!(part("walk_files"), Part::Family(Family::Net));
         assert_eq!(part("io_uring_submit_req"), Part::Family(Family::IoUring));
         assert_eq!(part("cpu_sample"), Part::Stacks(StackOf::Sample));
-        assert!(matches!(part("walk_ios"), Part::Alone(_)));
+        assert!(matches!(part("check_io"), Part::Alone(_)));
     }
 
     #[test]

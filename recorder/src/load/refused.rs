@@ -135,10 +135,10 @@ mod tests {
     fn programs_that_cannot_be_attached() {
         let said = "libbpf: prog 'b': failed to attach: -EBUSY\nlibbpf: prog 'b': failed to auto-attach: -EBUSY\n";
         assert_eq!(read(said), (Some("b".into()), "EBUSY".into(), false));
-        let said = "libbpf: prog 'walk_ios': failed to attach to iterator: -EINVAL\n";
-        let reason = "libbpf: prog 'walk_ios': failed to attach to iterator: -EINVAL";
-        assert_eq!(read(said), (Some("walk_ios".into()), reason.into(), false));
-        assert_eq!(Refusal::read(said).text(), format!("the kernel refused the program walk_ios: {reason}"));
+        let said = "libbpf: prog 'walk_files': failed to attach to iterator: -EINVAL\n";
+        let reason = "libbpf: prog 'walk_files': failed to attach to iterator: -EINVAL";
+        assert_eq!(read(said), (Some("walk_files".into()), reason.into(), false));
+        assert_eq!(Refusal::read(said).text(), format!("the kernel refused the program walk_files: {reason}"));
     }
 
     #[test]
