@@ -235,7 +235,7 @@ const REFUSED: &[(&str, &str)] = &[
     ("kils t.tape", "'kills'"),
     ("tar t.tape", "no report"),
     ("ps t.tape", "exec --tree"),
-    ("list t.tape", "analyze FILE"),
+    ("ls t.tape", "analyze list"),
     ("kills --by comm t.tape", "--by"),
     ("check -p 9 t.tape", "-p"),
     ("--comm kills t.tape", "--comm=NAME"),

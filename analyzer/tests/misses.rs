@@ -24,6 +24,7 @@ const REPORTS: &[&str] = &[
     "-s --summary-mode cgroup",
     "-s --cpu --summary-mode process",
     "info",
+    "list",
     "block",
     "block --hist",
     "block --top --by cgroup,op,cause,disk",
@@ -78,7 +79,13 @@ fn analyze(report: &str, format: &str, tape: &Path) -> Output {
     if report == "diff" {
         command.arg(tape);
     }
-    command.arg(tape).output().unwrap()
+    let mut output = command.arg(tape).output().unwrap();
+    if (report, format) == ("list", "text") {
+        // a column is as wide as the path
+        let words = String::from_utf8_lossy(&output.stdout).split_whitespace().collect::<Vec<_>>().join(" ");
+        output.stdout = words.into_bytes();
+    }
+    output
 }
 
 /// How often what was printed tells of damage.

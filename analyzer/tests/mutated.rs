@@ -42,6 +42,8 @@ const REPORTS: &[&str] = &[
     "top --hist --by ext,syscall --format json TAPE",
     "info TAPE",
     "info --format json TAPE",
+    "list TAPE",
+    "list --format json TAPE",
     "check TAPE",
     "check --format json TAPE",
     "block TAPE",

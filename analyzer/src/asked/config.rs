@@ -20,6 +20,17 @@ use crate::values::output;
 use crate::values::say::Shown;
 use crate::values::timespec;
 
+/// The operands, as [`Config`] has them.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Files {
+    /// The tape.
+    pub file: PathBuf,
+    /// The second file.
+    pub second: Option<PathBuf>,
+    /// Any number of them.
+    pub more: Vec<PathBuf>,
+}
+
 /// Resolved values common to all reports; [`Config::own`] has those of one report.
 #[derive(Debug)]
 pub struct Config {
@@ -31,6 +42,8 @@ pub struct Config {
     bare_cpu: bool,
     /// The tape; tables: empty without one.
     pub file: PathBuf,
+    /// list: what is named beside it. Nothing elsewhere.
+    pub more: Vec<PathBuf>,
     /// diff: the tape it is compared with; repair and redact: the file to write; tables: the name of a table.
     pub second: Option<PathBuf>,
     /// The filters.
@@ -68,7 +81,7 @@ impl Config {
         view: &'static View,
         args: &Args,
         matches: ArgMatches,
-        (file, second): (PathBuf, Option<PathBuf>),
+        Files { file, second, more }: Files,
     ) -> Result<Self> {
         if args.summary && args.with_summary {
             bail!("-s is the summary alone, -S is listing and summary: give one of them");
@@ -80,6 +93,7 @@ impl Config {
             matches,
             bare_cpu: args.cpu.as_deref().is_some_and(str::is_empty),
             file,
+            more,
             second,
             events: Wanted::new(filters.selection.other_events()),
             calls: filters.selection.selects_calls(),

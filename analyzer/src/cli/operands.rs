@@ -5,17 +5,28 @@ use std::path::PathBuf;
 use anyhow::{Result, bail};
 
 use crate::asked::args::Args;
+use crate::asked::config::Files;
 use crate::asked::config::view::{Operands, View};
 use crate::cli::habits;
 use crate::cli::views;
 use crate::values::open::DEFAULT_TAPE;
 
-/// The tape for `view`, and the second file if it takes two; the first `words` of `args` name the view.
+/// The files for `view`; the first `words` of `args` name the view.
 ///
 /// # Errors
 /// There are too few or too many.
-pub(crate) fn files(args: &Args, view: &View, words: usize) -> Result<(PathBuf, Option<PathBuf>)> {
-    let files = args.words.get(words..).unwrap_or_default();
+pub(crate) fn files(args: &Args, view: &View, words: usize) -> Result<Files> {
+    let operands = args.words.get(words..).unwrap_or_default();
+    if view.operands == Operands::Tapes {
+        let mut all = args.input.iter().chain(operands).cloned();
+        let file = all.next().unwrap_or_else(|| PathBuf::from("."));
+        return Ok(Files { file, second: None, more: all.collect() });
+    }
+    let (file, second) = at_most_two(args, view, words, operands)?;
+    Ok(Files { file, second, more: Vec::new() })
+}
+
+fn at_most_two(args: &Args, view: &View, words: usize, files: &[PathBuf]) -> Result<(PathBuf, Option<PathBuf>)> {
     match (view.operands, &args.input, files) {
         (Operands::TwoTapes, None, [before, after]) => return Ok((before.clone(), Some(after.clone()))),
         (Operands::TwoTapes, ..) => bail!("'analyze {} BEFORE AFTER' compares two tapes: name both", view.name),
@@ -31,7 +42,7 @@ pub(crate) fn files(args: &Args, view: &View, words: usize) -> Result<(PathBuf, 
             return Ok((input.clone().unwrap_or_default(), files.first().cloned()));
         }
         (Operands::Table, ..) => bail!("'analyze {} [TABLE]' shows one table: name one", view.name),
-        (Operands::Tape, ..) => {}
+        (Operands::Tape | Operands::Tapes, ..) => {}
     }
     match (&args.input, files) {
         (None, []) => Ok((PathBuf::from(DEFAULT_TAPE), None)),
@@ -59,7 +70,7 @@ mod tests {
 
     fn files(words: &str) -> Result<(PathBuf, Option<PathBuf>)> {
         let asked = parse::parse(words.split(' ').map(Into::into)).map_err(|stop| anyhow::anyhow!("{stop:?}"))?;
-        super::files(&asked.args, asked.view, asked.words)
+        super::files(&asked.args, asked.view, asked.words).map(|files| (files.file, files.second))
     }
 
     #[test]
@@ -76,6 +87,18 @@ mod tests {
         assert_eq!(first("analyze --comm x.tape"), PathBuf::from("x.tape"));
         assert!(files("analyze inof x").unwrap_err().to_string().contains("'info'"));
         assert!(files("analyze -i x y").is_err());
+    }
+
+    #[test]
+    fn a_list_takes_any_number() {
+        let all = |words: &str| {
+            let asked = parse::parse(words.split(' ').map(Into::into)).unwrap();
+            let files = super::files(&asked.args, asked.view, asked.words).unwrap();
+            std::iter::once(files.file).chain(files.more).collect::<Vec<_>>()
+        };
+        assert_eq!(all("analyze list"), [PathBuf::from(".")]);
+        assert_eq!(all("analyze list a"), [PathBuf::from("a")]);
+        assert_eq!(all("analyze list -i a b c"), ["a", "b", "c"].map(PathBuf::from));
     }
 
     #[test]

@@ -28,6 +28,7 @@ use crate::values::output::NewFile;
 use crate::values::progress;
 use crate::values::say::{BadUsage, Verdict, complain};
 use crate::values::spool;
+use crate::values::tapes;
 
 /// The question could not be answered.
 const FAILED: u8 = 1;
@@ -101,6 +102,13 @@ fn answer(config: &Config, confined: bool) -> Result<Verdict> {
     if let (Run::Lists(run), true) = (config.view.run, config.file.as_os_str().is_empty()) {
         return run(config, views::VIEWS, None);
     }
+    if let Run::Many(run) = config.view.run {
+        let tapes = tapes::found(std::iter::once(&config.file).chain(&config.more))?;
+        if confined {
+            sandbox::enter(&Needs { read: tapes.clone(), ..Needs::default() });
+        }
+        return run(config, &tapes);
+    }
     let input = if config.file == Path::new(spool::STDIN) { Some(spool::stdin()?) } else { None };
     if input.is_none() {
         check_name(config)?;
@@ -108,7 +116,7 @@ fn answer(config: &Config, confined: bool) -> Result<Verdict> {
     // what is to be written is made while that can be done
     let mut file = match config.view.run {
         Run::Writes { make, .. } => make(config)?,
-        Run::Prints(_) | Run::Lists(_) | Run::Judges { .. } => None,
+        Run::Prints(_) | Run::Lists(_) | Run::Many(_) | Run::Judges { .. } => None,
     };
     if confined {
         sandbox::enter(&Needs::of(config, file.iter())?);
@@ -162,6 +170,7 @@ fn report(config: &Config, input: Option<File>, file: Option<&mut NewFile>) -> R
     let (result, told) = match config.view.run {
         Run::Prints(run) => (run(config, &tape), false),
         Run::Lists(run) => (run(config, views::VIEWS, Some(&tape)), false),
+        Run::Many(run) => (run(config, std::slice::from_ref(&config.file)), true),
         Run::Writes { run, tells_damage, .. } => (run(config, &tape, file), tells_damage),
         Run::Judges { run, .. } => (run(config, &tape), true),
     };

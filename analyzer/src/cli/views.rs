@@ -36,6 +36,7 @@ pub static VIEWS: &[&View] = &[
     &reports::callgraph::VIEW,
     &reports::diff::VIEW,
     &reports::info::VIEW,
+    &reports::info::list::VIEW,
     &reports::tables::VIEW,
     &reports::check::VIEW,
     &reports::repair::VIEW,

@@ -2,6 +2,7 @@
 //! samples, stacks and names; no events.
 
 mod ledger;
+pub(crate) mod list;
 mod stacks;
 
 use std::borrow::Cow;
@@ -108,6 +109,8 @@ struct Facts<'a> {
     clock: Clock,
     /// Events by kind.
     events: BTreeMap<Cow<'static, str>, u64>,
+    /// Stored events in all, without rows of tables.
+    stored: u64,
     /// Lost events by kind, except those in the ledger; a kind with an unknown number has 0.
     lost: BTreeMap<&'static str, u64>,
     /// Stored bytes by kind of block, headers included.
@@ -205,6 +208,7 @@ impl<'a> Facts<'a> {
             }
             None => events = stored_events(tape),
         }
+        let stored = events.values().fold(0_u64, |sum, count| sum.saturating_add(*count));
         events.extend(rows_of_tables(tape, &mut unreadable));
         lost.retain(|family, count| {
             *count > 0
@@ -223,7 +227,7 @@ impl<'a> Facts<'a> {
                 unreadable.push(miss_text(&miss));
             }
         }
-        Self { tape, clock, events, lost, ledger, bytes, gaps, unread, unreadable, until, stacks }
+        Self { tape, clock, events, stored, lost, ledger, bytes, gaps, unread, unreadable, until, stacks }
     }
 
     fn complete(&self) -> bool {

@@ -10,5 +10,6 @@ pub(crate) mod owners;
 pub(crate) mod progress;
 pub(crate) mod say;
 pub(crate) mod spool;
+pub(crate) mod tapes;
 pub(crate) mod timespec;
 pub(crate) mod words;

@@ -70,6 +70,7 @@ pub const COMMANDS: &[(&str, &[&str])] = &[
     ),
     ("diff", &["diff SOUND TAPE"]),
     ("info", &["info TAPE"]),
+    ("list", &["list TAPE"]),
     ("tables", &["tables -i TAPE"]),
     ("tables TABLE", &["tables calls -i TAPE", "tables --of exec -i TAPE"]),
     ("a file", &["check TAPE", "repair TAPE OUT", "redact TAPE OUT"]),

@@ -71,7 +71,8 @@ const FILTERS: [(&str, &str); 12] = [
 /// Every question.
 pub(crate) fn questions() -> Vec<Question> {
     let mut asked: Vec<Question> = Vec::new();
-    for (report, commands) in COMMANDS.iter().filter(|(report, _)| !["a file", "info", "tables TABLE"].contains(report))
+    for (report, commands) in
+        COMMANDS.iter().filter(|(report, _)| !["a file", "info", "list", "tables TABLE"].contains(report))
     {
         // shares of the length of a tape are other times when its end is missing
         let words = commands.iter().map(|words| words.replace("100%", "@100").replace("90%", "@90"));
@@ -121,7 +122,7 @@ pub(crate) fn questions() -> Vec<Question> {
 fn filtered(reports: &[&'static str]) -> Vec<Question> {
     let mut asked = Vec::new();
     // with another -e the summary of a table would be one of calls too
-    let others = ["a file", "info", "tables TABLE", "--summary -e FAMILY:EVENT"];
+    let others = ["a file", "info", "list", "tables TABLE", "--summary -e FAMILY:EVENT"];
     for report in reports.iter().filter(|report| !others.contains(report) && !OF_FILES.contains(report)) {
         let (name, words) = match *report {
             "--summary" => ("summary", "-s"),

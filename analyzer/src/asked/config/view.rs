@@ -22,6 +22,8 @@ pub enum Operands {
     TapeAndCopy,
     /// The name of a table, or none; `-i` names a tape.
     Table,
+    /// Tapes and directories of tapes; the current directory without one.
+    Tapes,
 }
 
 /// One view.
@@ -67,6 +69,8 @@ pub enum Run {
     },
     /// Says what answers hold: of the views there are, and of the tape if one is named.
     Lists(fn(&Config, &'static [&'static View], Option<&Tape>) -> Result<Verdict>),
+    /// Prints the answer of several tapes, which it opens one after the other.
+    Many(fn(&Config, &[PathBuf]) -> Result<Verdict>),
     /// Checks whether a file is a tape, and sound; it reports all damage.
     Judges {
         /// For a tape.

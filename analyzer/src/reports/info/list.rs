@@ -1,0 +1,206 @@
+//! `analyze list`: a line for each tape of directories and of those named, in order of their start.
+
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+
+use anyhow::Result;
+use systape_format::model::Session;
+use systape_format::reader::Tape;
+
+use super::Facts;
+use crate::asked::config::Config;
+use crate::asked::config::view::Part::All;
+use crate::asked::config::view::{Operands, Rows, Run, View};
+use crate::render::row::{Judgement, Row};
+use crate::render::sink;
+use crate::render::table::Table;
+use crate::values::clock::{Real, rfc3339};
+use crate::values::open::open;
+use crate::values::output;
+use crate::values::say::{Verdict, complain};
+use crate::values::words::{bytes, escaped, span};
+
+systape_format::tables! {
+    /// One row a tape, the one that began first first; those whose time of day is not known last.
+    pub LIST = "list" {
+        tape: Str [Path] "path of the file, as named or found"
+        hostname: Str [Host] "name of the machine; null: not known"
+        start_time: Word "when it began, RFC 3339, UTC; null: not known"
+        duration_ns: Duration "from the start to the end of what is known; null: the start is not known"
+        events ? AtLeast: Count "stored events, as `record` says at its end; rows that describe others (`block:file`, `process:usage`) are not among them"
+        lost ? AtLeast: Count "events that are neither stored nor counted"
+        counted_only: Count "calls that were counted instead of stored"
+        file_bytes: Bytes "size of the file"
+        complete: Flag "as in `info`"
+        clean_end: Flag "the recording was ended, not cut off"
+        findings: Count "what is damaged (`info` has the sentences)"
+        target: Word [Command] "what was recorded, in words; null: not known"
+        error: Word "why the file cannot be read: all else but its path is null; null: it can"
+    }
+}
+
+/// What is asked.
+pub(crate) static VIEW: View = View {
+    name: "list",
+    about: "A line for each tape of a directory: host, time, events, loss, size",
+    operands: Operands::Tapes,
+    examples: [
+        ("analyze list /var/lib/systape", "the tapes of a directory, by time"),
+        ("analyze list a.tape b.tape --format json", "two tapes, an object each"),
+    ],
+    tables: &[Rows::of("list", &[All(&LIST)])],
+    run: Run::Many(run),
+    ..View::PLAIN
+};
+
+/// What the line of a tape says. It keeps nothing of the tape: of many one is open at a time.
+#[derive(Debug)]
+struct Line {
+    path: PathBuf,
+    /// What is in it, or why it cannot be read.
+    is: Result<Summed, String>,
+}
+
+/// The figures of a tape.
+#[derive(Debug)]
+struct Summed {
+    /// The session block could be read.
+    whole: bool,
+    hostname: Vec<u8>,
+    target: String,
+    start: Option<Real>,
+    duration_ns: u64,
+    events: u64,
+    lost: u64,
+    /// More may have been lost.
+    lost_more: bool,
+    counted_only: u64,
+    file_bytes: u64,
+    complete: bool,
+    clean_end: bool,
+    findings: usize,
+}
+
+/// Prints a line for each of `tapes`.
+fn run(config: &Config, tapes: &[PathBuf]) -> Result<Verdict> {
+    let mut lines: Vec<Line> = tapes.iter().map(|path| Line::of(path)).collect();
+    lines.sort_by_key(|line| {
+        let start = line.is.as_ref().ok().and_then(|is| is.start);
+        (start.is_none(), start.map(|start| start.first), line.path.clone())
+    });
+    config.shown.rows(lines.len());
+    let mut out = output::stdout()?;
+    match config.format.rows() {
+        None => text(&lines, &mut out)?,
+        Some(form) => {
+            sink::print(form, &LIST, Judgement::Each, lines.iter().map(Line::row), &mut out)?;
+            lines.iter().filter_map(Line::fault).for_each(|fault| complain(&fault));
+        }
+    }
+    out.flush()?;
+    let bad = lines.iter().any(|line| line.is.is_err());
+    Ok(Verdict { lost: lines.iter().any(|line| !line.is.as_ref().is_ok_and(|is| is.complete)), bad })
+}
+
+impl Line {
+    fn of(path: &Path) -> Self {
+        let is = open(path).map(|tape| Summed::of(&tape)).map_err(|error| {
+            let (text, name) = (format!("{error:#}"), path.display().to_string());
+            // the line begins with the path
+            text.strip_prefix(&format!("{name}: ")).unwrap_or(&text).to_owned()
+        });
+        Self { path: path.to_owned(), is }
+    }
+
+    /// What is wrong with the file, for those whose rows go to a program.
+    fn fault(&self) -> Option<String> {
+        let path = escaped(self.path.as_os_str().as_encoded_bytes());
+        match &self.is {
+            Ok(is) if is.findings > 0 => Some(format!("{path}: {}; 'analyze check' has them", is.state())),
+            Ok(_) => None,
+            Err(why) => Some(format!("{path}: {why}")),
+        }
+    }
+
+    fn row(&self) -> Row<'_> {
+        let mut row = Row::new(&LIST);
+        row.set("tape", self.path.as_os_str().as_encoded_bytes());
+        let is = self.is.as_ref().ok();
+        let said = is.filter(|is| is.whole);
+        row.set("hostname", said.map(|is| &*is.hostname)).set("start_time", said.and_then(|is| is.start).map(rfc3339));
+        row.set("duration_ns", said.map(|is| is.duration_ns));
+        row.bound("events", is.map(|is| is.events), is.is_some_and(|is| is.findings > 0));
+        row.bound("lost", is.map(|is| is.lost), is.is_some_and(|is| is.lost_more));
+        row.set("counted_only", is.map(|is| is.counted_only)).set("file_bytes", is.map(|is| is.file_bytes));
+        row.set("complete", is.map(|is| is.complete)).set("clean_end", is.map(|is| is.clean_end));
+        row.set("findings", is.map(|is| is.findings as u64)).set("target", said.map(|is| &*is.target));
+        row.set("error", self.is.as_ref().err().map(|why| &**why));
+        row
+    }
+}
+
+impl Summed {
+    fn of(tape: &Tape) -> Self {
+        let facts = Facts::gather(tape);
+        let (whole, session): (bool, &Session) = (tape.session_is_whole(), tape.session());
+        let end = tape.end();
+        let findings = tape.findings().len() + facts.unreadable.len();
+        Self {
+            whole,
+            hostname: session.hostname.clone(),
+            target: session.target.clone(),
+            start: facts.clock.real(session.window_open).filter(|_| whole),
+            duration_ns: facts.duration(),
+            events: facts.stored,
+            lost: facts.lost.values().fold(0, |sum, count| sum.saturating_add(*count)),
+            lost_more: end.is_none() || findings > 0 || facts.lost.values().any(|count| *count == 0),
+            counted_only: facts.ledger.lost(),
+            file_bytes: tape.len_bytes(),
+            complete: facts.complete(),
+            clean_end: end.is_some(),
+            findings,
+        }
+    }
+
+    /// The state in a few words, as `info` says it in a line.
+    fn state(&self) -> String {
+        match self {
+            Self { findings: 1, .. } => "damaged: 1 finding".to_owned(),
+            Self { findings: 2.., .. } => format!("damaged: {} findings", self.findings),
+            Self { clean_end: false, .. } => "cut off".to_owned(),
+            Self { complete: false, .. } => "events missing".to_owned(),
+            Self { counted_only: 1.., .. } => "complete in sums".to_owned(),
+            Self { .. } => "complete".to_owned(),
+        }
+    }
+}
+
+fn text(lines: &[Line], out: &mut impl std::io::Write) -> Result<()> {
+    let mut table = Table::default().word("START").number("TIME").word("HOST").number("EVENTS").number("LOST");
+    table = table.number("SIZE").word("TAPE").word("STATE").word("RECORDED");
+    let unknown = || "?".to_owned();
+    for line in lines {
+        let path = escaped(line.path.as_os_str().as_encoded_bytes());
+        let cells = match &line.is {
+            Ok(is) => vec![
+                // whole seconds: a table has no room for more
+                is.start.map_or_else(unknown, |start| format!("{:.19}Z", rfc3339(start))),
+                if is.whole { span(is.duration_ns) } else { unknown() },
+                if is.whole { escaped(&is.hostname) } else { unknown() },
+                format!("{}{}", if is.findings > 0 { ">=" } else { "" }, is.events),
+                format!("{}{}", if is.lost_more { ">=" } else { "" }, is.lost),
+                bytes(is.file_bytes),
+                path,
+                is.state(),
+                if is.whole { escaped(is.target.as_bytes()) } else { unknown() },
+            ],
+            Err(why) => {
+                let mut cells: Vec<String> = (0..6).map(|_| unknown()).collect();
+                cells.extend([path, "not read".to_owned(), escaped(why.as_bytes())]);
+                cells
+            }
+        };
+        table.row(cells);
+    }
+    Ok(table.print(out)?)
+}

@@ -1,1 +1,0 @@
---format csv --max-events 6 sample.tape

@@ -1,1 +1,0 @@
--e =dup2,read sample.tape

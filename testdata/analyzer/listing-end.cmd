@@ -1,1 +1,0 @@
---sort end sample.tape

@@ -1,1 +1,0 @@
--e close,process:*,io_uring:* --format csv events.tape

@@ -1,1 +1,0 @@
--e all,sched:*,signal:*,block:*,sock:*,io_uring:* events.tape

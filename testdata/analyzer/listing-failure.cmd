@@ -1,1 +1,0 @@
---failure -T sample.tape

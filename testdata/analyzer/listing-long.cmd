@@ -1,1 +1,0 @@
---duration 0.5 sample.tape

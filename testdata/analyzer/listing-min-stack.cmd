@@ -1,1 +1,0 @@
---min-stack 4 stacks.tape

@@ -1,1 +1,0 @@
---call-graph -e read,getpid,fsync,kill,sched:*,signal:* stacks.tape

@@ -1,1 +1,0 @@
--e close,*:writeback_w* -p 100 --format csv tables.tape

@@ -1,1 +1,0 @@
--e exceptions:*,writeback:* --format json tables.tape

@@ -1,1 +1,0 @@
--e close,exceptions:*,writeback:* tables.tape

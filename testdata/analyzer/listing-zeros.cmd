@@ -1,1 +1,0 @@
---show-zeros --show-prefix --clone-child --no-comm sample.tape
