@@ -90,6 +90,7 @@ const REPORTS: &[&str] = &[
     "callgraph --of syscall --folded --diff SOUND TAPE",
     "diff SOUND TAPE",
     "diff TAPE SOUND --format json",
+    "diff --by comm,peer,cgroup TAPE SOUND",
 ];
 
 /// Memory of its own the child may have; what it maps and never writes is not counted.

@@ -104,6 +104,11 @@ pub(crate) fn columns(keys: &[By]) -> Vec<ColumnDef> {
     named(&BY, parts(keys).map(|(_, name)| name))
 }
 
+/// Runs `then` for each of them, with its key.
+pub(crate) fn each(keys: &[By], mut then: impl FnMut(By, &'static str)) {
+    parts(keys).for_each(|(by, name)| then(by, name));
+}
+
 /// Sets them: `cell` returns each by its key and its name.
 pub(crate) fn fill<'a>(row: &mut Row<'a>, keys: &[By], mut cell: impl FnMut(By, &'static str) -> Cell<'a>) {
     for (by, name) in parts(keys) {

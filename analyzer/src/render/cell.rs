@@ -52,6 +52,20 @@ impl Known {
 }
 
 impl Cell<'_> {
+    /// The same, which needs nothing else to live.
+    pub(crate) fn into_owned(self) -> Cell<'static> {
+        match self {
+            Self::Null => Cell::Null,
+            Self::Absent => Cell::Absent,
+            Self::Flag(flag) => Cell::Flag(flag),
+            Self::Int(value) => Cell::Int(value),
+            Self::Real(value) => Cell::Real(value),
+            Self::Text(text) => Cell::Text(Cow::Owned(text.into_owned())),
+            Self::Nested(value) => Cell::Nested(value),
+            Self::Spelled(value, text) => Cell::Spelled(value, text),
+        }
+    }
+
     /// Whether it is null.
     pub(crate) fn is_null(&self) -> bool {
         matches!(self, Self::Null | Self::Absent)

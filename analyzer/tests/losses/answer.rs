@@ -52,7 +52,7 @@ fn identity(table: &str) -> &'static [&'static str] {
         "states_at_stacks" => &["ts_ns", "stack", "stack_status"],
         "callgraph" => &["parent", "comm", "sym", "module", "kernel", "inlined", "of", "metric"],
         "locks" => &["address", "pid", "upid"],
-        "diff" => &["abi", "syscall"],
+        "diff" => &[],
         "tables" => &["table"],
         "why" => &["rule", "class", "pid", "comm", "syscall", "object", "errno", "command"],
         other => panic!("which columns say which row of '{other}' is which?"),

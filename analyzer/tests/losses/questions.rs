@@ -97,7 +97,8 @@ pub(crate) fn questions() -> Vec<Question> {
         for report in reports.iter().filter(|report| report.split(" --").next() == Some(view.name)) {
             let is_alone = report.contains("--at") || report.contains("--wakers") || *report == "block";
             for key in KEYS.iter().filter(|_| !is_alone) {
-                asked.push(Question::new(report, format!("{report} --by {key} TAPE")));
+                let tapes = if *report == "diff" { "SOUND TAPE" } else { "TAPE" };
+                asked.push(Question::new(report, format!("{report} --by {key} {tapes}")));
             }
         }
     }

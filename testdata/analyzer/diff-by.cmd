@@ -1,0 +1,1 @@
+diff sample.tape more.tape --by comm,file
