@@ -32,6 +32,7 @@ const REPORTS: &[&str] = &[
     "files --opens",
     "files --slower 0",
     "opensnoop",
+    "rate --by comm,dir",
     "net",
     "net --events",
     "locks",

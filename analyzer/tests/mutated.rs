@@ -51,6 +51,7 @@ const REPORTS: &[&str] = &[
     "block --hist --by disk TAPE",
     "block --top --by cgroup,op,cause,disk --format csv TAPE",
     "opensnoop TAPE",
+    "rate --by peer,errno TAPE",
     "opensnoop --clock mono TAPE",
     "net TAPE",
     "net --events --format json TAPE",

@@ -67,6 +67,7 @@ const WORDS: &[(&str, &str, &str)] = &[
     ("at", "", "--at 50%"),
     ("wakers", "", "--wakers 200"),
     ("of", "", "--of offcpu"),
+    ("slices", "", "--slices 7"),
     ("metric", "", "--metric count"),
     ("metric", "", "--metric max"),
     ("callee", "", "--callee"),

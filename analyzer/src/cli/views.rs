@@ -25,6 +25,7 @@ pub static VIEWS: &[&View] = &[
     &reports::why::VIEW,
     &reports::files::VIEW,
     &reports::tools::opensnoop::VIEW,
+    &reports::rate::VIEW,
     &reports::net::VIEW,
     &reports::locks::VIEW,
     &reports::path::VIEW,

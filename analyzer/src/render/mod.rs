@@ -13,5 +13,6 @@ pub(crate) mod paint;
 pub(crate) mod rank;
 pub(crate) mod row;
 pub(crate) mod sink;
+pub(crate) mod spark;
 pub(crate) mod stamp;
 pub(crate) mod table;

@@ -15,6 +15,8 @@ fn identity(table: &str) -> &'static [&'static str] {
         "events" => &["event", "ts_ns", "tid"],
         "summary" => &[],
         "files" => &[],
+        // another slice is another question
+        "rate" => &["slice_ns"],
         "top" | "top_share" | "top_hist" => &[],
         "file_calls" => &["ts_ns", "tid", "syscall"],
         "summary_events" => &["event", "pid", "tid", "upid", "utid"],

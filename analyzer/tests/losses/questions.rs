@@ -76,6 +76,7 @@ pub(crate) fn questions() -> Vec<Question> {
     {
         // shares of the length of a tape are other times when its end is missing
         let words = commands.iter().map(|words| words.replace("100%", "@100").replace("90%", "@90"));
+        let words = words.map(|words| in_time(&words));
         asked.extend(words.map(|words| Question::new(report, words)));
     }
     asked.push(Question::new("diff", "diff TAPE SOUND"));
@@ -98,7 +99,7 @@ pub(crate) fn questions() -> Vec<Question> {
             let is_alone = report.contains("--at") || report.contains("--wakers") || *report == "block";
             for key in KEYS.iter().filter(|_| !is_alone) {
                 let tapes = if *report == "diff" { "SOUND TAPE" } else { "TAPE" };
-                asked.push(Question::new(report, format!("{report} --by {key} {tapes}")));
+                asked.push(Question::new(report, in_time(&format!("{report} --by {key} {tapes}"))));
             }
         }
     }
@@ -119,6 +120,11 @@ pub(crate) fn questions() -> Vec<Question> {
     asked
 }
 
+/// The same in a time that does not depend on the end of the tape: the slices of `rate` do.
+fn in_time(words: &str) -> String {
+    words.strip_prefix("rate ").map_or_else(|| words.to_owned(), |words| format!("rate --time @0,@100 {words}"))
+}
+
 /// The plainest form of each report with each filter that it takes.
 fn filtered(reports: &[&'static str]) -> Vec<Question> {
     let mut asked = Vec::new();
@@ -135,7 +141,10 @@ fn filtered(reports: &[&'static str]) -> Vec<Question> {
         };
         let view = VIEWS.iter().find(|view| view.name == name).unwrap_or_else(|| panic!("{name} is no view"));
         for (_, filter) in FILTERS.iter().filter(|(option, _)| view.takes(option)) {
-            asked.push(Question { seldom: true, ..Question::new(report, format!("{words} {filter} TAPE")) });
+            let words = format!("{words} {filter} TAPE");
+            // a filter of its own
+            let words = if filter.starts_with("--time") { words } else { in_time(&words) };
+            asked.push(Question { seldom: true, ..Question::new(report, words) });
         }
     }
     asked

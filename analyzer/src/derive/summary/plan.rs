@@ -23,6 +23,24 @@ pub struct Plan {
     labels: Option<Arc<[u8]>>,
     /// When the recording began.
     began: u64,
+    /// What [`By::Second`] counts.
+    slices: Slices,
+}
+
+/// Equal stretches of time, from 0 on.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Slices {
+    /// Start of the first, CLOCK_MONOTONIC ns.
+    pub from: u64,
+    /// Length of each, ns, not 0.
+    pub width: u64,
+}
+
+impl Slices {
+    /// Start of one, CLOCK_MONOTONIC ns.
+    pub fn start(self, slice: u64) -> u64 {
+        self.from.saturating_add(slice.saturating_mul(self.width))
+    }
 }
 
 /// The facts of a row, beside task and call, on which keys depend.
@@ -85,15 +103,21 @@ impl Plan {
             }
             all.push(*key);
         }
-        Self { keys: all, owners: OfCgroup::default(), labels: None, began: 0 }
+        Self { keys: all, owners: OfCgroup::default(), labels: None, began: 0, slices: Slices::default() }
     }
 
     /// The same keys; what cgroups belong to, and when the recording began, is what `session` tells.
     pub fn naming(mut self, session: &Session) -> Self {
         self.owners = OfCgroup::of(session, &self.keys);
         self.began = session.window_open;
+        self.slices = Slices { from: session.window_open, width: 1_000_000_000 };
         self.labels = (!session.labels.is_empty()).then(|| session.labels.join(&b' ').into());
         self
+    }
+
+    /// The same with the number of a slice instead of that of a second.
+    pub fn in_slices(self, slices: Slices) -> Self {
+        Self { slices, ..self }
     }
 
     /// Whether a key depends on the cgroup.
@@ -198,7 +222,8 @@ impl Plan {
         if !self.by_time() || !start_known(state, start, self.began) {
             return None;
         }
-        start.checked_sub(self.began).map(|since| u32::try_from(since / 1_000_000_000).unwrap_or(u32::MAX))
+        let since = start.checked_sub(self.slices.from)?;
+        Some(u32::try_from(since.checked_div(self.slices.width)?).unwrap_or(u32::MAX))
     }
 
     /// The key of the calls of a row of the ledger: their process is known, or not even that. `cgroup` is that of all

@@ -1,0 +1,1 @@
+rate sample.tape --slices 4 --by comm,errno --format json

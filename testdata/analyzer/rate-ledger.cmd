@@ -1,0 +1,1 @@
+rate ledger.tape --by comm --slices 10
