@@ -1,0 +1,1 @@
+--format csv --max-events 6 sample.tape

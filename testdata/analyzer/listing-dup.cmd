@@ -1,0 +1,1 @@
+-e =dup2,read sample.tape

@@ -1,0 +1,1 @@
+--sort end sample.tape

@@ -1,0 +1,1 @@
+-e close,process:*,io_uring:* --format csv events.tape

@@ -1,0 +1,1 @@
+-e sched:*,signal:*,block:block_rq_complete -p 102 --format json events.tape

@@ -1,0 +1,1 @@
+-e all,sched:*,signal:*,block:*,sock:*,io_uring:* events.tape

@@ -1,0 +1,1 @@
+--failure -T sample.tape

@@ -1,0 +1,1 @@
+--duration 0.5 sample.tape

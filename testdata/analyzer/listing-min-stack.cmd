@@ -1,0 +1,1 @@
+--min-stack 4 stacks.tape

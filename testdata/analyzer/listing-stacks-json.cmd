@@ -1,0 +1,1 @@
+--call-graph=dwarf --max-stack 3 -e kill,fsync,block:* --format json stacks.tape

@@ -1,0 +1,1 @@
+--call-graph -e read,getpid,fsync,kill,sched:*,signal:* stacks.tape

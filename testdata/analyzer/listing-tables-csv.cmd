@@ -1,0 +1,1 @@
+-e close,*:writeback_w* -p 100 --format csv tables.tape

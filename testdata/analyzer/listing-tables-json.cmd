@@ -1,0 +1,1 @@
+-e exceptions:*,writeback:* --format json tables.tape

@@ -1,0 +1,1 @@
+-e close,exceptions:*,writeback:* tables.tape

@@ -1,0 +1,1 @@
+--show-zeros --show-prefix --clone-child --no-comm sample.tape
