@@ -1,26 +1,11 @@
 //! `rate` beside the listing and `top`: the calls of each row are those that `top` counts, and each slice has those that are listed in it.
 
+mod common;
+
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
-use std::process::Command;
 
+use common::stored::{rows, tapes};
 use serde_json::Value;
-
-fn tapes() -> Vec<PathBuf> {
-    let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("../testdata/tapes");
-    let paths = std::fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path());
-    let mut tapes: Vec<PathBuf> = paths.filter(|path| path.extension().is_some_and(|e| e == "tape")).collect();
-    tapes.sort();
-    tapes
-}
-
-fn rows(words: &str, tape: &Path) -> Vec<Value> {
-    let words = words.split(' ').filter(|word| !word.is_empty());
-    let run =
-        Command::new(env!("CARGO_BIN_EXE_analyze")).args(words).args(["--format", "json"]).arg(tape).output().unwrap();
-    assert!(run.status.success(), "{run:?}");
-    String::from_utf8(run.stdout).unwrap().lines().map(|line| serde_json::from_str(line).unwrap()).collect()
-}
 
 const FILTERS: [&str; 5] = ["", "-e read,write,openat", "--failure", "--comm=sh", "--time 10%,70%"];
 

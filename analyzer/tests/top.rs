@@ -4,9 +4,9 @@
 mod common;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::path::Path;
 
+use common::stored::{rows, tapes};
 use serde_json::Value;
 
 /// Keys, and where a listed call has them.
@@ -23,24 +23,6 @@ const KEYS: [(&str, &str); 8] = [
 
 const FILTERS: [&str; 7] =
     ["", "-e read,write,openat", "-e !futex", "--failure", "--duration 0.02", "--comm=sh", "--time 10%,70%"];
-
-fn tapes() -> Vec<PathBuf> {
-    let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("../testdata/tapes");
-    let paths = std::fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path());
-    let mut tapes: Vec<PathBuf> = paths.filter(|path| path.extension().is_some_and(|e| e == "tape")).collect();
-    tapes.sort();
-    tapes
-}
-
-/// Rows of JSON.
-fn rows(words: &str, tape: &Path) -> Vec<Value> {
-    let words = words.split(' ').filter(|word| !word.is_empty());
-    let run =
-        Command::new(env!("CARGO_BIN_EXE_analyze")).args(words).args(["--format", "json"]).arg(tape).output().unwrap();
-    assert!(run.status.success(), "{run:?}");
-    let lines = std::str::from_utf8(&run.stdout).unwrap().lines();
-    lines.map(|line| serde_json::from_str(line).unwrap()).collect()
-}
 
 /// Whether a call failed: one that the kernel starts again did not, for the program. Rows of sums have no number.
 fn failed(row: &Value) -> bool {

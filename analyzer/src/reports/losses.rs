@@ -8,7 +8,7 @@ use systape_format::model::GapCause;
 use systape_format::reader::Tape;
 
 use super::Context;
-use crate::derive::summary::ledger::options;
+use crate::derive::summary::ledger::{Knowledge, options};
 use crate::lines::LineFormat;
 use crate::lines::json::Json;
 use crate::lines::text::Text;
@@ -41,6 +41,26 @@ pub(crate) fn end(context: &Context<'_>, out: &mut impl Write, told: bool, liste
         tell(context, listed);
     }
     Ok(Verdict { lost, bad: false })
+}
+
+/// Whether the sums of an answer hold all calls.
+pub(crate) fn sums_are_whole(context: &Context<'_>, knowledge: &Knowledge) -> bool {
+    context.question.loss.complete() && !knowledge.missing()
+}
+
+/// Prints above a table of sums of calls what is lost, and what was counted and not stored.
+///
+/// # Errors
+/// The answer cannot be written.
+pub(crate) fn above_sums(context: &Context<'_>, knowledge: &Knowledge, out: &mut impl Write) -> io::Result<()> {
+    let session = context.question.tape.session();
+    let lost = context.question.loss.lines(session, LOSS_LINES).into_iter();
+    let notes: Vec<String> = lost.chain(knowledge.doubts()).chain(knowledge.counted(session)).collect();
+    if !sums_are_whole(context, knowledge) {
+        line(out, "At least, because something is missing:")?;
+    }
+    notes.iter().try_for_each(|text| line(out, &format!("   {text}")))?;
+    if notes.is_empty() { Ok(()) } else { line(out, "") }
 }
 
 /// Prints on stderr that calls are not listed because of an option of `record`, which is no loss.

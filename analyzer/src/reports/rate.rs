@@ -29,7 +29,6 @@ use crate::render::sink;
 use crate::render::spark;
 use crate::render::table::Table;
 use crate::reports::keys::{Keys, Words};
-use crate::reports::losses::LOSS_LINES;
 use crate::table::families;
 use crate::table::filter::Scope;
 use crate::table::group::by::By;
@@ -196,7 +195,7 @@ struct Shown<'a> {
 
 impl Shown<'_> {
     fn complete(&self) -> bool {
-        self.context.question.loss.complete() && !self.knowledge.missing()
+        losses::sums_are_whole(self.context, self.knowledge)
     }
 
     fn keys<'r>(&'r self, row: &'r Row<'_>) -> Keys<'r> {
@@ -220,16 +219,7 @@ impl Shown<'_> {
     }
 
     fn text(&self, rows: &[Row<'_>], limit: usize, out: &mut BufWriter<File>) -> Result<()> {
-        let session = self.context.question.tape.session();
-        let lost = self.context.question.loss.lines(session, LOSS_LINES).into_iter();
-        let notes: Vec<String> = lost.chain(self.knowledge.doubts()).chain(self.knowledge.counted(session)).collect();
-        if !self.complete() {
-            line(out, "At least, because something is missing:")?;
-        }
-        notes.iter().try_for_each(|text| line(out, &format!("   {text}")))?;
-        if !notes.is_empty() {
-            line(out, "")?;
-        }
+        losses::above_sums(self.context, self.knowledge, out)?;
         let first = self.since(0) as f64 / 1e9;
         line(out, &format!("each column {}, from {first:.3} s; calls by when they began", span(self.slices.width)))?;
         line(out, "")?;

@@ -31,7 +31,6 @@ use crate::render::row::{self as record, Judgement};
 use crate::render::sink;
 use crate::render::table::Table;
 use crate::reports::keys::{Keys, Words};
-use crate::reports::losses::LOSS_LINES;
 use crate::table::families;
 use crate::table::group::by::By;
 use crate::table::group::value::Value;
@@ -157,7 +156,7 @@ fn rough(rows: &[Row<'_>], metric: Column) -> bool {
 
 impl Shown<'_> {
     fn complete(&self) -> bool {
-        self.context.question.loss.complete() && !self.knowledge.missing()
+        losses::sums_are_whole(self.context, self.knowledge)
     }
 
     /// Share of a row in [`Self::all`], 0 to 1; None: there is nothing to have a share in.
@@ -177,16 +176,7 @@ impl Shown<'_> {
     }
 
     fn text(&self, rows: &[Row<'_>], out: &mut BufWriter<File>) -> Result<()> {
-        let session = self.context.question.tape.session();
-        let lost = self.context.question.loss.lines(session, LOSS_LINES).into_iter();
-        let notes: Vec<String> = lost.chain(self.knowledge.doubts()).chain(self.knowledge.counted(session)).collect();
-        if !self.complete() {
-            line(out, "At least, because something is missing:")?;
-        }
-        notes.iter().try_for_each(|text| line(out, &format!("   {text}")))?;
-        if !notes.is_empty() {
-            line(out, "")?;
-        }
+        losses::above_sums(self.context, self.knowledge, out)?;
         let limit = self.limit();
         let mut all = rows.len();
         if let Some(time) = self.by.iter().find(|by| By::OF_TIME.contains(by)).filter(|_| self.own.hist) {
