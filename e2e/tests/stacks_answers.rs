@@ -98,8 +98,11 @@ fn who_asks_for_the_time_zone() {
     let (before, after) = (calls("unset.tape"), calls("set.tape"));
     assert!(before + 1 >= DATES as u64 && after < 20, "{before} {after}");
     let diff = lab.analyze(&["diff", "unset.tape", "set.tape", "--comm=tz"]).expect(0).text();
-    let line = diff.lines().find(|line| line.contains("newfstatat")).unwrap_or_else(|| panic!("{diff}"));
+    let line = diff.lines().find(|line| line.starts_with("newfstatat ")).unwrap_or_else(|| panic!("{diff}"));
     assert!(line.split_whitespace().any(|word| word.replace(',', "").parse() == Ok(before)), "{before}: {line}");
+    let by_file =
+        lab.analyze(&["diff", "unset.tape", "set.tape", "--comm=tz", "--by", "syscall,file"]).expect(0).text();
+    assert!(by_file.contains("most changed: newfstatat /etc/localtime, "), "{by_file}");
 }
 
 #[test]
