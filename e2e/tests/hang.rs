@@ -112,6 +112,10 @@ fn who_is_stuck_with_its_mmap_lock_held_keeps_nobody_waiting() {
         }
         said.push((name, ended.stderr));
     }
+    // the kernel would wait for it with the probe in hand
+    let refused = lab.record("dns.tape", &["--probe", "dns"], &["date"]).expect(2).stderr;
+    assert!(refused.contains(&format!("the memory map of process {stuck} is locked")), "{refused}");
+    frozen.still("dns");
     // the kernel still holds it; nothing else made the difference
     assert_eq!(waits_in(stuck).len(), 3);
     frozen.still("all recordings");

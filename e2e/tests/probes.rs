@@ -234,7 +234,7 @@ fn static_programs_are_named() {
     fs::write(lab.path("still.c"), "#include <unistd.h>\nint main(void) { sleep(1000); return 0; }").expect("source");
     run(lab.command("cc").args(["-static", "-o", "still", "still.c"])).expect(0);
     run(lab.command("cc").args(["-o", "other", "still.c"])).expect(0);
-    let note = "is linked statically: it does not use libc.so.6";
+    let note = "is linked statically: it does not use";
     for (program, is_static) in [("still", true), ("other", false)] {
         let program = lab.path(program).display().to_string();
         let running = Background::start(&mut lab.command(&program));
@@ -265,4 +265,77 @@ fn what_cannot_be_probed_is_said() {
     assert!(says(&["--uprobe", "libc.so.6:getenv(name=text)"]).contains("'text' is no type"));
     assert!(says(&["--uprobe", "/etc/passwd:main"]).contains("no 64-bit ELF file"));
     assert!(says(&["--probe", "smtp"]).contains("there are dns and tls"));
+}
+
+/// A function of a library with a name of its own, and a program that calls it when it is told to.
+const LIBRARY: &str = "int greet(int n) { return n * 3; }";
+const GREETER: &str = "#include <signal.h>
+#include <stdlib.h>
+int greet(int);
+int main(int argc, char **argv) {
+    sigset_t set; int got, sum = 0;
+    sigemptyset(&set); sigaddset(&set, SIGUSR1); sigprocmask(SIG_BLOCK, &set, 0);
+    sigwait(&set, &got);
+    for (int n = 1; n <= atoi(argv[argc - 1]); n++) sum += greet(n);
+    return sum == 0;
+}";
+
+/// Containers: a library by its soname wherever a process has it, each file once. Two of them share a layer, one of these
+/// begins later; one has a copy; a process of this machine has another by its environment.
+#[test]
+fn libraries_of_other_mount_namespaces() {
+    let Some(lab) = Lab::with_bpf() else { return };
+    fs::create_dir_all(lab.path("image/work")).expect("directory");
+    fs::write(lab.path("greet.c"), LIBRARY).expect("source");
+    fs::write(lab.path("greeter.c"), GREETER).expect("source");
+    let made = "set -e
+        cc -shared -fPIC -Wl,-soname,libgreet.so.7 -o image/libgreet-1.2.so greet.c
+        cc -o image/greeter greeter.c image/libgreet-1.2.so
+        ln -s libgreet-1.2.so image/libgreet.so.7
+        for file in $(ldd image/greeter | grep -o '/[^ ]*'); do
+            case $file in *greet*) continue;; esac
+            mkdir -p image$(dirname $file); cp -L $file image$file
+        done
+        mkdir tmp copy own; cp image/libgreet-1.2.so own/libgreet.so.7
+        for one in a b; do mkdir -p $one/upper $one/work $one/merged; done";
+    run(lab.command("sh").args(["-c", made])).expect(0);
+    let overlay = |one: &str, times: &str| {
+        let script = format!(
+            "mount -t overlay overlay -o lowerdir=image,upperdir={one}/upper,workdir={one}/work {one}/merged &&
+             exec env LD_LIBRARY_PATH=/ chroot {one}/merged /greeter {times}"
+        );
+        Background::start(lab.command("unshare").args(["-m", "sh", "-c", &script]))
+    };
+    let copied =
+        "mount -t tmpfs none copy && cp -a image/. copy/ && exec env LD_LIBRARY_PATH=/ chroot copy /greeter 23";
+    let early = [
+        overlay("a", "11"),
+        Background::start(lab.command("unshare").args(["-m", "sh", "-c", copied])),
+        Background::start(lab.command("env").args(["LD_LIBRARY_PATH=own", "image/greeter", "7"])),
+    ];
+    let waits = |one: &Background| {
+        lab.until("a greeter that waits", || {
+            let call = fs::read_to_string(format!("/proc/{}/syscall", one.pid())).unwrap_or_default();
+            call.starts_with(&format!("{} ", libc::SYS_rt_sigtimedwait))
+        });
+    };
+    early.iter().for_each(waits);
+    let recorder = lab.attach("t.tape", &["-a", "--uprobe", "libgreet.so.7:greet(n=int)->int"]);
+    let late = overlay("b", "5");
+    waits(&late);
+    let all: Vec<Background> = early.into_iter().chain([late]).collect();
+    all.iter().for_each(|one| one.signal(libc::SIGUSR1));
+    let pids: Vec<i64> = all.iter().map(|one| i64::from(one.pid())).collect();
+    all.into_iter().for_each(|one| drop(one.wait().expect(0)));
+    recorder.stop(libc::SIGINT).expect(0);
+    lab.assert_whole("t.tape");
+    let rows = lab.rows("t.tape", "uprobe:greet");
+    for (pid, times) in pids.into_iter().zip([11, 23, 7, 5]) {
+        let of: Vec<i64> = rows
+            .iter()
+            .filter(|row| row["pid"].as_i64() == Some(pid))
+            .map(|row| args(row)["n"].as_i64().expect("n"))
+            .collect();
+        assert_eq!(of, (1..=times).collect::<Vec<i64>>(), "{pid}");
+    }
 }

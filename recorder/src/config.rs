@@ -163,13 +163,20 @@ impl Config {
             }
         }
         let mut events = tracepoints::find(selection.other_events())?;
-        let (probes, mut notes) = probes::find(&args.uprobe, &args.probe, &args.kprobe)?;
+        let mut files = probes::Files::default();
+        if !(args.uprobe.is_empty() && args.probe.is_empty() && args.usdt.is_empty()) {
+            files.read()?;
+        }
+        let (probes, mut notes) = probes::find(&args.uprobe, &args.probe, &args.kprobe, &mut files)?;
         events.notes.append(&mut notes);
         let ids: Vec<u32> = args.pid.iter().chain(&args.tid).copied().collect();
         let command = args.command.first().map(OsString::as_os_str);
-        events.notes.append(&mut probes::unseen(&probes, command, &ids));
-        let (usdt, mut notes) = probes::find_static(&args.usdt)?;
+        events.notes.append(&mut probes::unseen(&probes, command, &ids, &mut files));
+        let (usdt, mut notes) = probes::find_static(&args.usdt, &mut files)?;
         events.notes.append(&mut notes);
+        files.notes.sort_unstable();
+        files.notes.dedup();
+        events.notes.append(&mut files.notes);
         let tables = events.tracepoints.len() + 2 * probes.len() + usdt.probes.len();
         if tables > MAX_ASKED_FOR {
             bail!(

@@ -76,6 +76,19 @@ pub fn is_static(file: &File) -> bool {
     !exports && !headers.is_empty() && !headers.iter().any(|header| header.p_type(parsed.endian()) == elf::PT_INTERP)
 }
 
+/// The name by which a 64-bit library is asked for (DT_SONAME); None = it has none, or cannot be read.
+pub fn soname(file: &File) -> Option<Vec<u8>> {
+    let cache = ReadCache::new(At { file, pos: 0 });
+    let parsed = parse(&cache, file).ok()?;
+    let endian = parsed.endian();
+    let sections = parsed.elf_section_table();
+    let (entries, strings) = sections.dynamic(endian, parsed.data()).ok()??;
+    let strings = sections.strings(endian, parsed.data(), strings).ok()?;
+    let entry = entries.iter().find(|entry| entry.d_tag.get(endian) == u64::from(elf::DT_SONAME))?;
+    let at = u32::try_from(entry.d_val.get(endian)).ok()?;
+    strings.get(at).ok().map(<[u8]>::to_vec)
+}
+
 /// A 64-bit ELF file that is read bit by bit.
 pub(crate) type Elf<'d> = ElfFile64<'d, object::Endianness, &'d ReadCache<At<'d>>>;
 

@@ -22,7 +22,7 @@ mod wire;
 pub use child::run_child;
 pub use debug_dirs::DebugDirs;
 pub use demangle::demangle;
-pub use function::{FunctionStart, find_function, is_static};
+pub use function::{FunctionStart, find_function, is_static, soname};
 pub use kallsyms::{Kallsyms, KernelModule, modules};
 pub use notes::{build_id, kernel_build_id, module_build_id};
 pub use perf_map::PerfMap;

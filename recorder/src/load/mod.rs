@@ -283,8 +283,8 @@ impl Programs {
                 let attach = |program: &libbpf_rs::ProgramMut<'_>, retprobe: bool, offset: u64, cookie: u64| {
                     let opts = UprobeOpts { cookie, retprobe, ..UprobeOpts::default() };
                     // every process that runs the file, now or later
-                    let link = program.attach_uprobe_with_opts(-1, &place.file, offset as usize, opts);
-                    link.with_context(|| format!("{} of {}", one.def.name, place.file.display()))
+                    let link = program.attach_uprobe_with_opts(-1, place.binary.by_descriptor(), offset as usize, opts);
+                    link.with_context(|| format!("{} of {}", one.def.name, place.binary.words()))
                 };
                 let (progs, cookie) = (&self.skel.progs, one.cookie(at + 1));
                 // returns first: an entry that is seen must have a return that is
@@ -327,8 +327,9 @@ impl Programs {
                 let ref_ctr_offset = place.semaphore as usize;
                 let opts = UprobeOpts { cookie, ref_ctr_offset, ..UprobeOpts::default() };
                 let program = &self.skel.progs.static_probe;
-                let link = program.attach_uprobe_with_opts(-1, &place.file, place.offset as usize, opts);
-                self.probes.push(link.with_context(|| format!("{} of {}", one.def.name, place.file.display()))?);
+                let link =
+                    program.attach_uprobe_with_opts(-1, place.binary.by_descriptor(), place.offset as usize, opts);
+                self.probes.push(link.with_context(|| format!("{} of {}", one.def.name, place.binary.words()))?);
             }
             self.probed.push(Arc::clone(&one.def));
         }

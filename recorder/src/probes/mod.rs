@@ -1,5 +1,6 @@
 //! Functions that `--uprobe`, `--probe` and `--kprobe` ask for, and static probes that `--usdt` does: where they are, and their tables.
 
+mod files;
 mod find;
 mod kernel;
 mod operand;
@@ -7,7 +8,6 @@ mod spec;
 mod unseen;
 mod usdt;
 
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use anyhow::{Context, Result, bail};
@@ -16,6 +16,7 @@ use systape_format::class::Class;
 use systape_format::table::{ColumnDef, TableDef, Type};
 use systape_format::tables::{CPU, MAX_TABLE_NAME};
 
+pub(crate) use files::{Binary, Files};
 pub(crate) use kernel::EVENT_TYPE as KPROBE_TYPE;
 use spec::Spec;
 pub(crate) use spec::{Kind, Parameter};
@@ -47,10 +48,15 @@ const SETS: [(&str, &[&str]); 2] = [
     ),
 ];
 
+/// The C library of most systems.
+const LIBC: &str = "libc.so.6";
+/// That of Alpine.
+const MUSL: &str = "ld-musl-x86_64.so.1";
+
 /// A place to attach to.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub(crate) struct Place {
-    pub file: PathBuf,
+    pub binary: Binary,
     /// Of the function's first byte, from the file's beginning.
     pub offset: u64,
     /// Of the instruction at which its entry is seen, if no other is needed there.
@@ -61,7 +67,7 @@ pub(crate) struct Place {
 }
 
 /// A function to record.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct Probe {
     /// In files.
     pub(crate) places: Vec<Place>,
@@ -105,7 +111,7 @@ impl Probe {
 
     /// Of files.
     fn new(spec: &Spec, category: &str, places: Vec<Place>) -> Result<Self> {
-        let file = places.first().map(|place| place.file.display().to_string()).unwrap_or_default();
+        let file = places.first().map(|place| place.binary.path.display().to_string()).unwrap_or_default();
         Self::declared(spec, (category, &file, &spec.function), "--uprobe", places)
     }
 
@@ -265,11 +271,16 @@ impl<'a> Values<'a> {
 ///
 /// # Errors
 /// A sentence about the option that asks for what there is not.
-pub(crate) fn find(uprobes: &[String], sets: &[String], kprobes: &[String]) -> Result<(Vec<Arc<Probe>>, Vec<String>)> {
+pub(crate) fn find(
+    uprobes: &[String],
+    sets: &[String],
+    kprobes: &[String],
+    files: &mut Files,
+) -> Result<(Vec<Arc<Probe>>, Vec<String>)> {
     let (mut probes, mut notes): (Vec<Arc<Probe>>, Vec<String>) = (Vec::new(), Vec::new());
     for text in uprobes {
         let spec = Spec::parse(text).with_context(|| format!("--uprobe '{text}'"))?;
-        let places = find::places(&spec).with_context(|| format!("--uprobe '{text}'"))?;
+        let places = find::places(files, &spec.file, &spec).with_context(|| format!("--uprobe '{text}'"))?;
         add(&mut probes, Probe::new(&spec, "uprobe", places)?)?;
     }
     for set in sets {
@@ -281,7 +292,7 @@ pub(crate) fn find(uprobes: &[String], sets: &[String], kprobes: &[String]) -> R
         let before = probes.len();
         for text in *functions {
             let spec = Spec::parse(text)?;
-            match find::places(&spec) {
+            match places_of_set(files, &spec) {
                 Ok(places) => add(&mut probes, Probe::new(&spec, name, places)?)?,
                 Err(error) => left_out.push(format!("{}: {error:#}", spec.function)),
             }
@@ -306,6 +317,19 @@ pub(crate) fn find(uprobes: &[String], sets: &[String], kprobes: &[String]) -> R
     Ok((probes, notes))
 }
 
+/// Those of a function of a set: what libc has, musl's may have too.
+fn places_of_set(files: &mut Files, spec: &Spec) -> Result<Vec<Place>> {
+    let found = find::places(files, &spec.file, spec);
+    if spec.file != LIBC {
+        return found;
+    }
+    match (found, find::places(files, MUSL, spec)) {
+        (Ok(found), Ok(more)) => Ok(found.into_iter().chain(more).collect()),
+        (Err(_), Ok(found)) => Ok(found),
+        (found, Err(_)) => found,
+    }
+}
+
 fn add(probes: &mut Vec<Arc<Probe>>, probe: Probe) -> Result<()> {
     if probes.iter().any(|other| other.def.name == probe.def.name) {
         bail!("{} is asked for twice", probe.def.name);
@@ -328,7 +352,7 @@ mod tests {
             let probe = probe_of(text);
             assert!(probe.result.is_some() && !probe.parameters.is_empty(), "{text}");
         }
-        let error = find(&[], &["smtp".to_owned()], &[]).unwrap_err().to_string();
+        let error = find(&[], &["smtp".to_owned()], &[], &mut Files::default()).unwrap_err().to_string();
         assert_eq!(error, "--probe smtp: there are dns and tls");
     }
 

@@ -7,14 +7,14 @@ use std::sync::Arc;
 
 use systape_symbols::{is_static, open_regular};
 
-use super::{Probe, find};
+use super::{Files, Probe};
 
 /// Notes about those of the command and of the processes `ids` that are linked statically, if functions of libraries are to be recorded.
-pub(crate) fn unseen(probes: &[Arc<Probe>], command: Option<&OsStr>, ids: &[u32]) -> Vec<String> {
+pub(crate) fn unseen(probes: &[Arc<Probe>], command: Option<&OsStr>, ids: &[u32], files: &mut Files) -> Vec<String> {
     let mut libraries: Vec<&str> = probes
         .iter()
         .flat_map(|probe| &probe.places)
-        .filter_map(|place| place.file.file_name()?.to_str())
+        .filter_map(|place| place.binary.path.file_name()?.to_str())
         .filter(|name| name.contains(".so"))
         .collect();
     libraries.sort_unstable();
@@ -22,7 +22,7 @@ pub(crate) fn unseen(probes: &[Arc<Probe>], command: Option<&OsStr>, ids: &[u32]
     if libraries.is_empty() {
         return Vec::new();
     }
-    let of_command = command.and_then(|name| find::files(name.to_str()?).ok()?.into_iter().next());
+    let of_command = command.and_then(|name| files.named(name.to_str()?).ok()?.into_iter().next().map(|one| one.path));
     let named = |id: &u32| {
         let path = PathBuf::from(format!("/proc/{id}/exe"));
         let name = fs::read_link(&path).unwrap_or_else(|_| path.clone());

@@ -1,17 +1,16 @@
 //! Static probes that `--usdt` asks for: their places, where the arguments are at each, and the table of each.
 
 use std::collections::{BTreeMap, HashMap};
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::{Context, Result, bail, ensure};
 use systape_abi::{glob_matches, nearest};
 use systape_bpf::wire;
 use systape_format::table::{ColumnDef, TableDef, Type};
-use systape_symbols::{StaticProbe, open_regular, static_probes, symbol_addresses};
+use systape_symbols::{StaticProbe, static_probes, symbol_addresses};
 
 use super::spec::{Kind, Parameter, own_name, parameters};
-use super::{find, operand, own_columns, table_name};
+use super::{Binary, Files, operand, own_columns, table_name};
 
 /// Most arguments of a probe.
 const MOST_ARGUMENTS: usize = wire::Operands { of: [BLANK; 12] }.of.len();
@@ -25,9 +24,9 @@ const MOST_SYMBOLS: usize = 256;
 const MOST_LISTED: usize = 12;
 
 /// A place to attach to.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub(crate) struct StaticPlace {
-    pub file: PathBuf,
+    pub binary: Binary,
     /// Of its instruction, from the file's beginning.
     pub offset: u64,
     /// Of the counter of its listeners, from the file's beginning; 0 = it has none.
@@ -100,7 +99,7 @@ impl Spec {
 /// A file's probe that was asked for, and what was.
 struct Found<'a> {
     spec: &'a Spec,
-    file: PathBuf,
+    binary: Binary,
     probe: StaticProbe,
     /// Addresses of symbols in its file that arguments are given by.
     symbols: Arc<HashMap<String, u64>>,
@@ -110,13 +109,13 @@ struct Found<'a> {
 ///
 /// # Errors
 /// A sentence about the option that asks for what there is not.
-pub(crate) fn find_static(options: &[String]) -> Result<(Usdt, Vec<String>)> {
+pub(crate) fn find_static(options: &[String], files: &mut Files) -> Result<(Usdt, Vec<String>)> {
     let (mut usdt, mut notes) = (Usdt::default(), Vec::new());
     for text in options {
         let context = || format!("--usdt '{text}'");
         let spec = Spec::parse(text).with_context(context)?;
         let mut by_name: BTreeMap<(String, String), Vec<Found<'_>>> = BTreeMap::new();
-        for found in places(&spec).with_context(context)? {
+        for found in places(files, &spec).with_context(context)? {
             by_name.entry((found.probe.provider.clone(), found.probe.name.clone())).or_default().push(found);
         }
         if spec.parameters.is_some() && by_name.len() > 1 {
@@ -138,21 +137,24 @@ pub(crate) fn find_static(options: &[String]) -> Result<(Usdt, Vec<String>)> {
 }
 
 /// Each place that an option names.
-fn places(spec: &Spec) -> Result<Vec<Found<'_>>> {
+fn places<'a>(files: &mut Files, spec: &'a Spec) -> Result<Vec<Found<'a>>> {
     let (mut found, mut why) = (Vec::new(), String::new());
-    for file in find::files(&spec.file)? {
-        match places_in(spec, &file) {
+    for binary in files.named(&spec.file)? {
+        match places_in(spec, &binary) {
             Ok(places) => found.extend(places),
-            Err(error) => why = format!("{}: {error}", file.display()),
+            Err(error) if binary.is_elsewhere() => {
+                files.notes.push(format!("{} is not probed: {error}", binary.words()));
+            }
+            Err(error) => why = format!("{}: {error}", binary.words()),
         }
     }
-    ensure!(!found.is_empty(), "{why}");
+    ensure!(!found.is_empty(), "{}", if why.is_empty() { "no file of this name has it" } else { &why });
     Ok(found)
 }
 
-fn places_in<'a>(spec: &'a Spec, path: &Path) -> Result<Vec<Found<'a>>, String> {
-    let file = open_regular(path).map_err(|error| error.to_string())?.ok_or("it is no regular file")?;
-    let all = static_probes(&file)?;
+fn places_in<'a>(spec: &'a Spec, binary: &Binary) -> Result<Vec<Found<'a>>, String> {
+    let file = binary.file();
+    let all = static_probes(file)?;
     let mut chosen: Vec<StaticProbe> = all.iter().filter(|probe| spec.matches(probe)).cloned().collect();
     if chosen.is_empty() {
         return Err(none_such(spec, &all));
@@ -165,9 +167,9 @@ fn places_in<'a>(spec: &'a Spec, path: &Path) -> Result<Vec<Found<'a>>, String> 
     symbols.sort_unstable();
     symbols.dedup();
     symbols.truncate(MOST_SYMBOLS);
-    let symbols = if symbols.is_empty() { HashMap::new() } else { symbol_addresses(&file, &symbols)? };
+    let symbols = if symbols.is_empty() { HashMap::new() } else { symbol_addresses(file, &symbols)? };
     let symbols = Arc::new(symbols);
-    let found = |probe| Found { spec, file: path.to_owned(), probe, symbols: Arc::clone(&symbols) };
+    let found = |probe| Found { spec, binary: binary.clone(), probe, symbols: Arc::clone(&symbols) };
     Ok(chosen.into_iter().map(found).collect())
 }
 
@@ -219,7 +221,7 @@ impl Usdt {
             let operands = one.operands(parameters, &mut unread);
             let operands = self.index(operands);
             let semaphore = one.probe.semaphore.unwrap_or(0);
-            places.push(StaticPlace { file: one.file.clone(), offset: one.probe.offset, semaphore, operands });
+            places.push(StaticPlace { binary: one.binary.clone(), offset: one.probe.offset, semaphore, operands });
         }
         for (argument, times) in unread {
             let places = if found.len() > 1 { format!(" at {times} of {} places", found.len()) } else { String::new() };
@@ -239,7 +241,7 @@ impl Usdt {
         }
         columns.push(ColumnDef::stored("unread", Type::Unread, None, "which arguments could not be read"));
         columns.push(ColumnDef::stored("stack", Type::Stack, None, "the functions in which it is"));
-        let doc = format!("The static probe {name} of {}.", first.file.display());
+        let doc = format!("The static probe {name} of {}.", first.binary.path.display());
         let doc: String = doc.chars().filter(char::is_ascii).take(256).collect();
         let def = TableDef { name: table_name("usdt", name).into(), doc: doc.into(), columns: columns.into() };
         Ok(Static { places, kinds: parameters.iter().map(|parameter| parameter.kind).collect(), def: Arc::new(def) })
@@ -312,7 +314,7 @@ mod tests {
         let spec = Spec::parse(option)?;
         let place = |arguments: &&str| Found {
             spec: &spec,
-            file: PathBuf::from("/f"),
+            binary: Binary::of_nothing(),
             probe: probe(arguments),
             symbols: Arc::default(),
         };

@@ -121,8 +121,11 @@ pub(crate) fn without_deleted(path: &[u8]) -> (&[u8], bool) {
     }
 }
 
-/// Opens the file behind a mapping.
-fn open_mapped(pid: u32, mapped: &Mapped) -> Result<OpenedFile, Refused> {
+/// Opens the file behind a mapping, in the caller's thread: it may hang.
+///
+/// # Errors
+/// See [`Refused`].
+pub(crate) fn open_mapped(pid: u32, mapped: &Mapped) -> Result<OpenedFile, Refused> {
     let mut failure = Failure::default();
     let exact = PathBuf::from(format!("/proc/{pid}/map_files/{:x}-{:x}", mapped.start, mapped.end));
     if let Some(opened) = failure.note(open_checked(&exact, mapped), false) {

@@ -1,0 +1,343 @@
+//! The files that a name stands for: a path as it is, a program in PATH, a library where the loader of this machine looks
+//! and wherever a process has one of this name mapped, such as a container's.
+
+use std::collections::HashMap;
+use std::env;
+use std::ffi::OsStr;
+use std::fs::{self, File, Metadata};
+use std::io;
+use std::os::fd::AsRawFd;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use anyhow::{Result, bail};
+use systape_symbols::{open_regular, soname};
+
+use crate::patient::{PATIENCE, Patient, Unanswered, each};
+use crate::spaces::open::{open_mapped, without_deleted};
+use crate::spaces::{Mapped, proc_maps};
+
+/// Where libraries are, besides what /etc/ld.so.conf.d names.
+const DIRS: [&str; 8] = [
+    "/lib/x86_64-linux-gnu",
+    "/usr/lib/x86_64-linux-gnu",
+    "/lib64",
+    "/usr/lib64",
+    "/usr/local/lib",
+    "/usr/local/lib64",
+    "/lib",
+    "/usr/lib",
+];
+/// Most mapped libraries of all processes that are kept, each once.
+const MOST_MAPPED: usize = 1 << 16;
+/// Most of one name that are opened.
+const MOST_OPENED: usize = 64;
+/// File systems that a program or another host serves (statfs(2), linux/magic.h): a read of them may never end, and the
+/// kernel reads the code that it puts a probe on.
+const SERVED: [i64; 7] = [
+    0x6573_5546, // FUSE, and the host's of a virtual machine
+    0x6969,      // NFS
+    0xff53_4d42, // CIFS
+    0xfe53_4d42, // SMB2
+    0x0102_1997, // 9p
+    0x00c3_6400, // Ceph
+    0x5346_414f, // AFS
+];
+const OVERLAYFS: i64 = 0x794c_7630;
+
+/// A program or library. It is held open, so that what is probed is what was looked into.
+#[derive(Clone, Debug)]
+pub(crate) struct Binary {
+    /// As its users see it.
+    pub path: PathBuf,
+    /// A process that has it, where this machine's loader does not look for it.
+    of: Option<u32>,
+    file: Arc<File>,
+}
+
+impl Binary {
+    pub(crate) fn file(&self) -> &File {
+        &self.file
+    }
+
+    /// A path by which the kernel finds it, in whatever mount namespace it is.
+    pub(crate) fn by_descriptor(&self) -> PathBuf {
+        PathBuf::from(format!("/proc/self/fd/{}", self.file.as_raw_fd()))
+    }
+
+    /// For a sentence; other users may have chosen it.
+    pub(crate) fn words(&self) -> String {
+        let path = self.path.to_string_lossy().escape_debug().to_string();
+        self.of.map_or_else(|| path.clone(), |pid| format!("{path} of process {pid}"))
+    }
+
+    #[cfg(test)]
+    pub(crate) fn of_nothing() -> Self {
+        Self { path: PathBuf::from("/f"), of: None, file: Arc::new(File::open("/dev/null").unwrap()) }
+    }
+
+    pub(crate) fn is_elsewhere(&self) -> bool {
+        self.of.is_some()
+    }
+}
+
+/// Facts by which a file is told from others.
+#[derive(Debug)]
+struct Identity {
+    meta: Metadata,
+    /// Of its file system.
+    magic: i64,
+}
+
+impl Identity {
+    fn of(file: &File) -> io::Result<Self> {
+        Ok(Self { meta: file.metadata()?, magic: magic(file)? })
+    }
+
+    /// Whether a probe on one of them is a probe on the other. Overlays that share a layer share its inodes, under
+    /// numbers of their own; the times of its files, to the nanosecond, are the layer's.
+    fn is_one_with(&self, other: &Self) -> bool {
+        let (a, b) = (&self.meta, &other.meta);
+        let stamp = |meta: &Metadata| (meta.size(), meta.mtime(), meta.mtime_nsec(), meta.ctime(), meta.ctime_nsec());
+        match self.magic == OVERLAYFS || other.magic == OVERLAYFS {
+            true if a.dev() != b.dev() => stamp(a) == stamp(b),
+            _ => (a.dev(), a.ino()) == (b.dev(), b.ino()),
+        }
+    }
+}
+
+fn magic(file: &File) -> io::Result<i64> {
+    // SAFETY: zeroed is a valid statfs.
+    let mut raw: libc::statfs = unsafe { std::mem::zeroed() };
+    // SAFETY: file is open, raw has room for a statfs.
+    if unsafe { libc::fstatfs(file.as_raw_fd(), &raw mut raw) } != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    Ok(raw.f_type)
+}
+
+/// A library in the memory of a process.
+#[derive(Clone, Debug)]
+struct InMemory {
+    pid: u32,
+    mapped: Mapped,
+}
+
+/// What was found out about one.
+#[derive(Debug)]
+struct Opened {
+    file: File,
+    identity: Identity,
+    soname: Option<Vec<u8>>,
+}
+
+/// Finds files by name.
+#[derive(Debug)]
+pub(crate) struct Files {
+    /// Libraries of all processes; none before they are read.
+    mapped: Vec<InMemory>,
+    opener: Patient<InMemory, Result<Opened, String>>,
+    /// Which libraries of that name are not probed, and why.
+    pub notes: Vec<String>,
+}
+
+impl Default for Files {
+    fn default() -> Self {
+        Self { mapped: Vec::new(), opener: Patient::new("library", open), notes: Vec::new() }
+    }
+}
+
+/// Opens a mapped library. It may hang.
+fn open(InMemory { pid, mapped }: InMemory) -> Result<Opened, String> {
+    let file = open_mapped(pid, &mapped).map_err(|refused| refused.reason)?.file;
+    let identity = Identity::of(&file).map_err(|error| error.to_string())?;
+    if SERVED.contains(&identity.magic) {
+        return Err("a program or another host serves its file system, which may never answer".to_owned());
+    }
+    let soname = soname(&file);
+    Ok(Opened { file, identity, soname })
+}
+
+impl Files {
+    /// The files that `name` stands for, each once.
+    ///
+    /// # Errors
+    /// A sentence: there is none.
+    pub(crate) fn named(&mut self, name: &str) -> Result<Vec<Binary>> {
+        let opened = |path: &Path| open_regular(path)?.ok_or_else(|| io::Error::other("it is no regular file"));
+        if name.contains('/') {
+            let found = fs::canonicalize(name).and_then(|path| Ok((opened(&path)?, path)));
+            return match found {
+                Ok((file, path)) => Ok(vec![Binary { path, of: None, file: Arc::new(file) }]),
+                Err(error) => bail!("{error}"),
+            };
+        }
+        let mut found: Vec<(Binary, Identity)> = Vec::new();
+        for path in paths(name) {
+            let Ok(file) = opened(&path) else { continue };
+            let identity = Identity::of(&file)?;
+            if !found.iter().any(|(_, known)| known.is_one_with(&identity)) {
+                found.push((Binary { path, of: None, file: Arc::new(file) }, identity));
+            }
+            if !is_library(name) {
+                break;
+            }
+        }
+        if is_library(name) {
+            self.add_mapped(name, &mut found);
+        }
+        if found.is_empty() {
+            let what = if is_library(name) { "library" } else { "program or library" };
+            bail!("there is no {what} {name} where this machine looks for them: write its path");
+        }
+        Ok(found.into_iter().map(|(binary, _)| binary).collect())
+    }
+
+    /// Adds the libraries of this name that processes have and that are others than those found.
+    fn add_mapped(&mut self, name: &str, found: &mut Vec<(Binary, Identity)>) {
+        let fitting: Vec<InMemory> =
+            self.mapped.iter().filter(|one| may_be(&base(&one.mapped), name)).cloned().collect();
+        let refused = |path: &Path, pid: u32, why: &str| {
+            format!("{} of process {pid} is not probed: {why}", path.to_string_lossy().escape_debug())
+        };
+        for (at, one) in fitting.into_iter().enumerate() {
+            let path = PathBuf::from(OsStr::from_bytes(without_deleted(&one.mapped.path).0));
+            let (pid, is_named) = (one.pid, base(&one.mapped) == name.as_bytes());
+            if at >= MOST_OPENED {
+                self.notes.push(refused(&path, pid, &format!("{MOST_OPENED} others of this name were looked into")));
+                break;
+            }
+            let opened = self.opener.run(PATIENCE, one).unwrap_or_else(|unanswered| {
+                Err(match unanswered {
+                    Unanswered::TooMany => "too many other files take too long to open".to_owned(),
+                    Unanswered::TooLong => "its file system takes too long to open it".to_owned(),
+                })
+            });
+            match opened {
+                Ok(Opened { soname, .. }) if !is_named && soname.as_deref() != Some(name.as_bytes()) => {}
+                Ok(Opened { identity, .. }) if found.iter().any(|(_, known)| known.is_one_with(&identity)) => {}
+                Ok(Opened { file, identity, .. }) => {
+                    found.push((Binary { path, of: Some(pid), file: Arc::new(file) }, identity));
+                }
+                // of another name its soname is not known
+                Err(why) if is_named && Path::new(&format!("/proc/{pid}")).exists() => {
+                    self.notes.push(refused(&path, pid, &why));
+                }
+                Err(_) => {}
+            }
+        }
+    }
+
+    /// Reads the libraries of all processes, each once. The caller has to do so before it probes any file.
+    ///
+    /// # Errors
+    /// A process hangs with its memory map locked. To put in a probe, the kernel locks the map of each process that has the
+    /// file (uprobe_register), and such a wait cannot be ended.
+    pub(crate) fn read(&mut self) -> Result<()> {
+        let mut all = HashMap::new();
+        let pids = proc_maps::pids();
+        let hung = each(
+            "libraries",
+            pids.clone(),
+            |pid, _| proc_maps::read(pid),
+            |at, maps| {
+                let pid = pids.get(at).copied().unwrap_or_default();
+                for mapped in maps.unwrap_or_default() {
+                    let is_one = mapped.inode != 0 && is_library(&String::from_utf8_lossy(&base(&mapped)));
+                    let key = (mapped.dev, mapped.inode, base(&mapped));
+                    if is_one && all.len() < MOST_MAPPED {
+                        all.entry(key).or_insert(InMemory { pid, mapped });
+                    }
+                }
+            },
+        );
+        if let Some(first) = hung.first().and_then(|at| pids.get(*at)) {
+            let more = if hung.len() > 1 { format!(" and {} others", hung.len() - 1) } else { String::new() };
+            bail!(
+                "the memory map of process {first}{more} is locked, and the kernel waits for every process that may run the file of a probe: end it, or leave --uprobe, --usdt and --probe out"
+            );
+        }
+        let mut all: Vec<InMemory> = all.into_values().collect();
+        all.sort_by(|a, b| (a.pid, &a.mapped.path).cmp(&(b.pid, &b.mapped.path)));
+        self.mapped = all;
+        Ok(())
+    }
+}
+
+/// The last part of the path.
+fn base(mapped: &Mapped) -> Vec<u8> {
+    let (path, _) = without_deleted(&mapped.path);
+    path.rsplit(|byte| *byte == b'/').next().unwrap_or_default().to_vec()
+}
+
+/// Whether a file may have the soname `name`: libc-2.31.so and libcurl.so.4.8.0 do.
+fn may_be(base: &[u8], name: &str) -> bool {
+    let stem = name.split(".so").next().unwrap_or(name);
+    base == name.as_bytes()
+        || base.strip_prefix(stem.as_bytes()).is_some_and(|rest| rest.starts_with(b".so") || rest.starts_with(b"-"))
+}
+
+fn is_library(name: &str) -> bool {
+    name.contains(".so")
+}
+
+/// Where this machine looks for a file of this name.
+pub(super) fn paths(name: &str) -> Vec<PathBuf> {
+    let in_path = env::var_os("PATH").unwrap_or_default();
+    let dirs = DIRS.iter().map(PathBuf::from).chain(configured());
+    let dirs: Vec<PathBuf> =
+        if is_library(name) { dirs.collect() } else { env::split_paths(&in_path).chain(dirs).collect() };
+    dirs.iter().map(|dir| dir.join(name)).filter(|path| path.is_file()).collect()
+}
+
+/// Directories of /etc/ld.so.conf.d.
+fn configured() -> Vec<PathBuf> {
+    let Ok(entries) = fs::read_dir("/etc/ld.so.conf.d") else { return Vec::new() };
+    let texts = entries.flatten().take(256).filter_map(|entry| fs::read_to_string(entry.path()).ok());
+    let lines = texts.flat_map(|text| text.lines().map(str::trim).map(PathBuf::from).collect::<Vec<_>>());
+    lines.filter(|line| line.is_absolute()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn libraries_and_programs_are_found_once() {
+        let mut files = Files::default();
+        files.read().unwrap();
+        // a library that the machine has, mapped by this very process
+        let libc = files.named("libc.so.6").unwrap();
+        let ours = libc.iter().filter(|one| !one.is_elsewhere()).count();
+        assert_eq!(ours, 1, "{libc:?}: /lib is a link to /usr/lib, or there is one of them only");
+        assert_eq!(files.named("sh").unwrap().len(), 1);
+        let error = files.named("libnone.so.9").unwrap_err().to_string();
+        assert!(error.contains("no library libnone.so.9"), "{error}");
+        assert!(files.named("./none/none").unwrap_err().to_string().contains("No such file"));
+        assert!(files.named("/dev/null").unwrap_err().to_string().contains("no regular file"));
+    }
+
+    #[test]
+    fn a_soname_has_files_of_other_names() {
+        for base in ["libc.so.6", "libc-2.31.so", "libc.so.6.1"] {
+            assert!(may_be(base.as_bytes(), "libc.so.6"), "{base}");
+        }
+        for base in ["libcurl.so.4", "libcap.so.2", "c.so.6", "mylibc.so.6"] {
+            assert!(!may_be(base.as_bytes(), "libc.so.6"), "{base}");
+        }
+    }
+
+    #[test]
+    fn a_copy_is_another_file() {
+        let dir = tempfile::tempdir().unwrap();
+        let (one, copy, link) = (dir.path().join("one"), dir.path().join("copy"), dir.path().join("link"));
+        fs::write(&one, "text").unwrap();
+        fs::copy(&one, &copy).unwrap();
+        fs::hard_link(&one, &link).unwrap();
+        let identity = |path: &Path| Identity::of(&File::open(path).unwrap()).unwrap();
+        assert!(identity(&one).is_one_with(&identity(&link)));
+        assert!(!identity(&one).is_one_with(&identity(&copy)));
+    }
+}
