@@ -1,5 +1,5 @@
 //! Text that must not change unnoticed: testdata/analyzer/NAME.cmd holds arguments, NAME.txt what `analyze` prints for them on the
-//! tapes of `common`: sample.tape, events.tape, life.tape, lost.tape (the same, without some signals), stacks.tape, more.tape, ledger.tape, tables.tape, udp.tape, locks.tape. `UPDATE_GOLDEN=1 cargo test -p systape-analyzer --test golden` writes them anew; read the diff.
+//! tapes of `common`: sample.tape, events.tape, life.tape, lost.tape (the same, without some signals), stacks.tape, more.tape, ledger.tape, tables.tape, udp.tape, locks.tape, stats.tape. `UPDATE_GOLDEN=1 cargo test -p systape-analyzer --test golden` writes them anew; read the diff.
 
 mod common;
 
@@ -20,6 +20,7 @@ fn goldens() {
     common::stacks::write(&place.path("more.tape"), 3);
     common::ledger::write(&place.path("ledger.tape"), &[]);
     common::tables::write(&place.path("tables.tape"));
+    common::stats::write(&place.path("stats.tape"));
     common::udp::write(&place.path("udp.tape"), &[]);
     common::locks::write(&place.path("locks.tape"), &[]);
     // for scripts/json-renames.py

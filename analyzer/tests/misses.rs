@@ -32,6 +32,8 @@ const REPORTS: &[&str] = &[
     "files --opens",
     "files --slower 0",
     "opensnoop",
+    "statsnoop",
+    "execsnoop",
     "rate --by comm,dir",
     "net",
     "net --events",

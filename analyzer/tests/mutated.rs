@@ -53,6 +53,8 @@ const REPORTS: &[&str] = &[
     "opensnoop TAPE",
     "rate --by peer,errno TAPE",
     "opensnoop --clock mono TAPE",
+    "statsnoop TAPE",
+    "execsnoop TAPE",
     "net TAPE",
     "net --events --format json TAPE",
     "net --format csv TAPE",

@@ -57,6 +57,7 @@ const WORDS: &[(&str, &str, &str)] = &[
     ("all", "--tree", "--all"),
     ("verbose", "", "-v"),
     ("tree", "", "--tree"),
+    ("fails", "", "--fails"),
     ("hist", "", "--hist"),
     ("top", "", "--top"),
     ("changes", "", "--events"),
@@ -137,7 +138,7 @@ const ELSEWHERE: [&str; 1] = [
 /// Options that are the word for a view of their own: they choose it.
 const CHOOSE: [&str; 2] = ["summary", "with_summary"];
 
-const TAPES: [&str; 12] = [
+const TAPES: [&str; 13] = [
     "sample.tape",
     "events.tape",
     "life.tape",
@@ -150,6 +151,7 @@ const TAPES: [&str; 12] = [
     "asleep.tape",
     "udp.tape",
     "locks.tape",
+    "stats.tape",
 ];
 
 fn place() -> Place {
@@ -160,6 +162,7 @@ fn place() -> Place {
     common::stacks::write(&place.path("more.tape"), 3);
     common::ledger::write(&place.path("ledger.tape"), &[]);
     common::asleep::write(&place.path("asleep.tape"));
+    common::stats::write(&place.path("stats.tape"));
     common::udp::write(&place.path("udp.tape"), &[]);
     common::locks::write(&place.path("locks.tape"), &[]);
     let recorded = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../testdata/tapes");

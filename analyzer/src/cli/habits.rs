@@ -49,9 +49,10 @@ const LISTS: &[&str] = &["", "with-summary"];
 /// The first row that fits counts.
 const HABITS: &[Habit] = &[
     // options of the tools whose columns a report has
-    of(&["opensnoop"], &["-x", "--failed"], Type(&["--failure"])),
-    of(&["opensnoop"], &["-n", "--name"], Named("--comm")),
-    of(&["opensnoop"], &["--timestamp"], Type(&["--clock=start"])),
+    of(&["execsnoop"], &["-x"], Type(&["--fails"])),
+    of(&["opensnoop", "statsnoop"], &["-x", "--failed"], Type(&["--failure"])),
+    of(&["opensnoop", "statsnoop", "execsnoop"], &["-n", "--name"], Named("--comm")),
+    of(&["opensnoop", "statsnoop", "execsnoop"], &["--timestamp"], Type(&["--clock=start"])),
     // what is always so
     of(&["callgraph"], &["-f"], Say("--folded prints one stack a line")),
     of(LISTS, &["-v", "--verbose", "--no-abbrev"], Always),
@@ -228,14 +229,13 @@ const NO_SORTS: &[&str] = &["name", "syscall", "nothing", "none", "min-time", "m
 /// Programs and words whose place is taken by a report: what to type.
 const REPORTS: &systape_cli::Habits = &[
     (&["opens"], "analyze files --opens"),
-    (&["execsnoop", "execs", "exitsnoop"], "analyze exec"),
+    (&["execs", "exitsnoop"], "analyze exec"),
     (&["killsnoop", "sigsnoop", "signals", "signal"], "analyze kills --all"),
     (&["oomkill", "killed", "who"], "analyze kills"),
     (&["biosnoop", "bio", "disk", "io", "blktrace", "iosnoop"], "analyze block"),
     (&["biotop", "iotop", "topprocs_file"], "analyze block --top"),
     (&["biolatency"], "analyze block --hist"),
     (&["filetop", "topfiles_bytes", "topfiles_time", "fileslower", "filelife"], "analyze files"),
-    (&["statsnoop"], "analyze -e %stat"),
     (&["syscount", "topscalls", "topscalls_time", "funccount", "stat", "stats", "count"], "analyze -s"),
     (&["errors", "errno", "topfiles_errors", "topprocs_errors"], "analyze --errno-summary"),
     (&["offcputime", "offwaketime", "wakeuptime"], "analyze callgraph --of offcpu"),

@@ -25,6 +25,8 @@ pub static VIEWS: &[&View] = &[
     &reports::why::VIEW,
     &reports::files::VIEW,
     &reports::tools::opensnoop::VIEW,
+    &reports::tools::statsnoop::VIEW,
+    &reports::tools::execsnoop::VIEW,
     &reports::rate::VIEW,
     &reports::net::VIEW,
     &reports::locks::VIEW,

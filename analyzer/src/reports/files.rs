@@ -11,7 +11,7 @@ use systape_abi::{ArgKind, Io};
 use systape_format::model::Family;
 use systape_format::reader::Tape;
 
-use self::lines::List;
+use self::lines::{Doing, List};
 use super::{Context, losses};
 use crate::asked::config::Config;
 use crate::asked::config::view::Part::{All, Keys};
@@ -156,7 +156,8 @@ fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
     let mut out = output::stdout()?;
     if own.listed() {
         let (stamps, layout) = (context.stamps(), if own.opens { lines::OPENS } else { lines::SLOWER });
-        let list = List { opens: own.opens, slower: slower(&own)?, sockets: own.sockets, stamps, layout };
+        let doing = if own.opens { Doing::Open } else { Doing::Any };
+        let list = List { doing, slower: slower(&own)?, sockets: own.sockets, stamps, layout };
         return lines::answer(&mut context, &list, &mut out);
     }
     let doubts = sums::print(&mut context, &own, &by, &mut out)?;

@@ -47,6 +47,8 @@ pub const COMMANDS: &[(&str, &[&str])] = &[
     ),
     ("files --opens", &["files --opens TAPE", "files --slower 0ns --sockets TAPE"]),
     ("opensnoop", &["opensnoop TAPE"]),
+    ("statsnoop", &["statsnoop TAPE"]),
+    ("execsnoop", &["execsnoop TAPE", "execsnoop --fails TAPE"]),
     ("rate", &["rate TAPE", "rate --by file,errno --slices 7 TAPE"]),
     ("locks", &["locks TAPE", "locks --metric waits TAPE"]),
     ("path", &["path TAPE", "path -p 100 TAPE", "path -t 101 TAPE"]),

@@ -10,6 +10,7 @@ pub mod life;
 pub mod locks;
 pub mod sched;
 pub mod stacks;
+pub mod stats;
 pub mod stored;
 pub mod tables;
 pub mod udp;

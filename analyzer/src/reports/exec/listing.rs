@@ -7,6 +7,7 @@ use systape_format::model::UID_UNKNOWN;
 
 use super::Story;
 use super::rows::{After, Row};
+use crate::asked::config::Config;
 use crate::render::cell::Cell;
 use crate::render::json::bytes;
 use crate::render::mark;
@@ -44,21 +45,42 @@ systape_format::tables! {
     }
 }
 
+/// Which attempts are listed, and what lines of text look like.
+pub(in crate::reports) struct Layout {
+    /// Whether an attempt is listed.
+    pub takes: fn(&Config, &Row) -> bool,
+    /// Times are printed also if none are asked for.
+    pub always_timed: bool,
+    /// The heading.
+    pub head: fn(&Story<'_>) -> String,
+    /// An attempt.
+    pub line: fn(&Story<'_>, &Row) -> String,
+    /// How many there were stands at the end.
+    pub counts: bool,
+}
+
+/// That of `analyze exec`.
+pub(super) const LAYOUT: Layout = Layout {
+    takes: |_, _| true,
+    always_timed: true,
+    head: |story| columns([&story.stamps.heading(TIME), "UID", "PCOMM", "PID", "PPID", "RET", "EXIT", "LIVED"], "ARGS"),
+    line: text,
+    counts: true,
+};
+
 /// Column of times.
 const TIME: Column = Column { name: "TIME", width: 9, places: 3, right: false };
 
 /// Prints `rows`.
-pub(super) fn print(story: &Story<'_>, rows: &[Row], out: &mut impl Write) -> io::Result<()> {
+pub(super) fn print(story: &Story<'_>, layout: &Layout, rows: &[Row], out: &mut impl Write) -> io::Result<()> {
     let limit = usize::try_from(story.context.config.max_events).unwrap_or(usize::MAX);
     story.context.config.shown.rows(rows.len());
     let shown = rows.iter().take(limit);
     match story.context.config.format.rows() {
         None => {
-            let head =
-                columns([&story.stamps.heading(TIME), "UID", "PCOMM", "PID", "PPID", "RET", "EXIT", "LIVED"], "ARGS");
-            line(out, &head)?;
-            shown.into_iter().try_for_each(|row| line(out, &text(story, row)))?;
-            if limit < rows.len() {
+            line(out, &(layout.head)(story))?;
+            shown.into_iter().try_for_each(|row| line(out, &(layout.line)(story, row)))?;
+            if limit < rows.len() || !layout.counts {
                 return Ok(());
             }
             let failed = rows.iter().filter(|row| row.errno != 0).count();
@@ -75,7 +97,8 @@ fn columns(cells: [&str; 8], last: &str) -> String {
     format!("{time} {uid:>5} {comm:<15} {pid:<7} {ppid:<7} {ret:>3} {exit:<12} {lived:>9}  {last}")
 }
 
-fn number(number: u32) -> String {
+/// A pid; 0 = not known.
+pub(in crate::reports) fn number(number: u32) -> String {
     if number == 0 { "?".to_owned() } else { number.to_string() }
 }
 
@@ -95,7 +118,6 @@ fn text(story: &Story<'_>, row: &Row) -> String {
         After::Open if story.lives => format!("{}{}", mark::AT_LEAST, span(story.until.saturating_sub(row.ts))),
         After::Open | After::Lost => "?".to_owned(),
     };
-    let ret = if row.errno == 0 { "0".to_owned() } else { format!("-{}", row.errno) };
     let mut args = words(row).unwrap_or_else(|| "?".to_owned());
     if row.errno != 0 {
         let name = systape_abi::errno_name(row.errno).map_or_else(|| row.errno.to_string(), str::to_owned);
@@ -109,7 +131,7 @@ fn text(story: &Story<'_>, row: &Row) -> String {
             &escaped(&row.task.comm),
             &row.task.pid.to_string(),
             &number(row.ppid),
-            &ret,
+            &returned(row),
             &exit,
             &lived,
         ],
@@ -117,8 +139,13 @@ fn text(story: &Story<'_>, row: &Row) -> String {
     )
 }
 
+/// What the call returned, as execsnoop has it: 0, or minus the errno.
+pub(in crate::reports) fn returned(row: &Row) -> String {
+    if row.errno == 0 { "0".to_owned() } else { format!("-{}", row.errno) }
+}
+
 /// The arguments as typed, or the path alone.
-fn words(row: &Row) -> Option<String> {
+pub(in crate::reports) fn words(row: &Row) -> Option<String> {
     if !row.command.argv.is_empty() {
         return Some(command(&row.command.argv, row.command.whole));
     }

@@ -1,13 +1,14 @@
 //! Started programs, with arguments, failures and ends, as execsnoop shows them; or the tree of processes.
 
 pub(super) mod listing;
-mod rows;
+pub(super) mod rows;
 pub(super) mod tree;
 
 use anyhow::{Result, bail};
 use systape_format::model::Family;
 use systape_format::reader::Tape;
 
+use self::listing::Layout;
 use self::rows::After;
 use super::Context;
 use crate::asked::config::view::Part::All;
@@ -26,14 +27,23 @@ use crate::values::clock::Clock;
 use crate::values::output;
 use crate::values::say::{Verdict, complain};
 
+/// What is printed.
+#[derive(Clone, Copy)]
+pub(in crate::reports) enum Form {
+    /// Attempts to start a program.
+    List(&'static Layout),
+    /// The tree of processes; `all`: with kernel threads.
+    Tree { all: bool },
+}
+
 /// Input of every form of both reports.
-struct Story<'a> {
+pub(in crate::reports) struct Story<'a> {
     context: &'a Context<'a>,
     /// Kernel threads are in the tree too.
     kernel_threads: bool,
     processes: &'a Processes,
     times: Times<'a>,
-    stamps: Stamps,
+    pub stamps: Stamps,
     /// The time up to which lifetimes are known.
     until: u64,
     /// No loss could change the answer.
@@ -84,18 +94,34 @@ fn check(config: &Config) -> Result<()> {
 
 /// Prints the answer for `config`.
 fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
+    let Options { tree, all } = config.own()?;
+    answer(config, tape, if tree { Form::Tree { all } } else { Form::List(&listing::LAYOUT) })
+}
+
+/// The whole answer of a report in this form.
+pub(in crate::reports) fn answer(config: &Config, tape: &Tape, form: Form) -> Result<Verdict> {
     let families = &tape.session().families;
     let has = |family| families.is_empty() || families.contains(&family);
     if !has(Family::Process) {
         bail!("process life was not recorded: record it with --families process");
     }
-    let Options { tree, all } = config.own()?;
+    let (tree, all) = match form {
+        Form::Tree { all } => (true, all),
+        Form::List(_) => (false, false),
+    };
     // failed attempts are calls
     let about: &[Family] = if tree { &[Family::Process] } else { &[Family::Process, Family::Syscall] };
     let mut context = Context::about(config, tape, about)?;
     let mut findings = Vec::new();
     let processes = processes::read::read(tape, &mut findings)?;
-    let rows = if tree { Vec::new() } else { rows::collect(&mut context, &processes) };
+    let rows = match form {
+        Form::Tree { .. } => Vec::new(),
+        Form::List(layout) => {
+            let mut rows = rows::collect(&mut context, &processes);
+            rows.retain(|row| (layout.takes)(config, row));
+            rows
+        }
+    };
     context.question.loss.findings.append(&mut findings);
     if tree {
         // a process that is shown may have begun, and become what it is, before the time asked for
@@ -109,7 +135,10 @@ fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
     let ends = whole && !lost && tape.end().is_some();
     let loss = &context.question.loss;
     let lives = !lost && loss.findings.is_empty() && loss.holes.is_empty() && loss.misses.is_empty();
-    let stamps = context.stamps_and_wall();
+    let stamps = match form {
+        Form::List(layout) if !layout.always_timed => Stamps::new(config.base().as_slice(), tape),
+        _ => context.stamps_and_wall(),
+    };
     let story = Story {
         context: &context,
         kernel_threads: all,
@@ -147,10 +176,9 @@ fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
             output::line(&mut out, &format!("NOT RECORDED: {note}"))?;
         }
     }
-    if tree {
-        tree::print(&story, &mut out)?;
-    } else {
-        listing::print(&story, &rows, &mut out)?;
+    match form {
+        Form::Tree { .. } => tree::print(&story, &mut out)?,
+        Form::List(layout) => listing::print(&story, layout, &rows, &mut out)?,
     }
     let verdict = losses::end(&context, &mut out, config.format == Format::Text, Listed::Nothing)?;
     if config.format != Format::Text {

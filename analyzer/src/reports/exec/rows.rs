@@ -14,7 +14,7 @@ use crate::table::scan::{Coverage, Scan};
 
 /// Outcome of a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum After {
+pub(in crate::reports) enum After {
     /// Its process ended.
     End(Ending),
     /// Its process executed another program at this time.
@@ -27,7 +27,7 @@ pub(super) enum After {
 
 /// An attempt to start a program.
 #[derive(Clone, Debug)]
-pub(super) struct Row {
+pub(in crate::reports) struct Row {
     /// Time of the success, or start of the failed call.
     pub ts: u64,
     /// The process: after a success as the new program, after a failure as the old one.

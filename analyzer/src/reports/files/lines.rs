@@ -38,8 +38,8 @@ struct Lines<'a> {
 
 /// Which calls are listed, and how their lines look.
 pub(in crate::reports) struct List {
-    /// Those that open.
-    pub opens: bool,
+    /// What they do.
+    pub doing: Doing,
     /// Those that took longer.
     pub slower: Option<u64>,
     /// Those on what is no file too.
@@ -48,6 +48,29 @@ pub(in crate::reports) struct List {
     pub stamps: Stamps,
     /// What lines of text look like.
     pub layout: Layout,
+}
+
+/// What calls do that are listed.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(in crate::reports) enum Doing {
+    Open,
+    /// They ask for the attributes of a path or of what it is on.
+    Stat,
+    /// They work on files, by path or descriptor.
+    Any,
+}
+
+impl Doing {
+    fn is_done_by(self, info: &CallInfo) -> bool {
+        /// Those of bcc's statsnoop, and others that do the same.
+        const STATS: [&str; 9] =
+            ["stat", "lstat", "newfstatat", "fstatat64", "stat64", "lstat64", "statx", "statfs", "statfs64"];
+        match self {
+            Self::Open => info.io == Io::Open,
+            Self::Stat => STATS.contains(&&*info.name),
+            Self::Any => on_files(info),
+        }
+    }
 }
 
 /// How text looks.
@@ -94,6 +117,8 @@ pub(in crate::reports) struct Listed {
     dur: Duration,
     pub task: Task,
     call: String,
+    /// What it returned; None: it failed, or did not return.
+    pub ret: Option<i64>,
     /// The new descriptor; None: it failed, did not return, or opens nothing.
     pub fd: Option<i64>,
     /// None: it did not fail, or did not return.
@@ -120,8 +145,8 @@ impl Reader for Lines<'_> {
 
     fn read(&self, segment: &Loaded, range: Range<usize>, waiting: &mut Vec<Waiting<Box<Listed>>>) {
         let filter = self.context.question.scope.segment(&segment.dict, segment.number);
-        let wanted = |info: &CallInfo| if self.list.opens { info.io == Io::Open } else { on_files(info) };
-        let calls: Vec<bool> = segment.calls.iter().map(|info| wanted(info)).collect();
+        let calls: Vec<bool> = segment.calls.iter().map(|info| self.list.doing.is_done_by(info)).collect();
+        let anything = self.list.sockets || self.list.doing != Doing::Any;
         for row in range {
             let state = segment.core.state[row];
             let dur = duration(segment, row);
@@ -135,7 +160,7 @@ impl Reader for Lines<'_> {
             if !slow || !calls[segment.core.call[row] as usize] || state == CallState::CloneChild || !passes {
                 continue;
             }
-            let mut on = uses(segment, row).filter(|on| self.list.opens || self.list.sockets || is_file(&on.name));
+            let mut on = uses(segment, row).filter(|on| anything || is_file(&on.name));
             let (Some(first), second) = (on.next(), on.next()) else { continue };
             let (info, errno) = (segment.call(row), segment.core.errno[row]);
             let ret = segment.args.ret.get(row).copied().filter(|_| errno == 0 && state.returned());
@@ -155,6 +180,7 @@ impl Reader for Lines<'_> {
                     dur,
                     task: segment.task(row).clone(),
                     call: info.long_name.clone(),
+                    ret,
                     fd: ret.filter(|_| info.io == Io::Open),
                     errno: failed(state, errno).then_some(errno),
                     flags: if info.io == Io::Open { open_flags(segment, row) } else { None },

@@ -4,7 +4,7 @@ use anyhow::Result;
 use systape_format::model::Family;
 use systape_format::reader::Tape;
 
-use super::timed;
+use super::{HEAD_OF_PATHS, cells_of_path, columns_of_paths};
 use crate::asked::config::Config;
 use crate::asked::config::view::Part::All;
 use crate::asked::config::view::{CALLS, CPUS, PATHS, Rows, Run, TASKS, View};
@@ -12,11 +12,10 @@ use crate::lines::tables::LOSSES;
 use crate::render::stamp::{Column, Stamps};
 use crate::reports::Context;
 use crate::reports::files::FILE_CALLS;
-use crate::reports::files::lines::{Layout, List, Listed, answer};
+use crate::reports::files::lines::{Doing, Layout, List, Listed, answer};
 use crate::table::families;
 use crate::values::output;
 use crate::values::say::Verdict;
-use crate::values::words::escaped;
 
 /// What is asked.
 pub(crate) static VIEW: View = View {
@@ -43,33 +42,21 @@ fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
     let mut out = output::stdout()?;
     // it has times only when asked for
     let stamps = Stamps::new(config.base().as_slice(), tape);
-    let list = List { opens: true, slower: None, sockets: false, stamps, layout: LAYOUT };
+    let list = List { doing: Doing::Open, slower: None, sockets: false, stamps, layout: LAYOUT };
     answer(&mut context, &list, &mut out)
 }
 
-fn columns(time: &str, [pid, comm, fd, errno, path]: [&str; 5]) -> Vec<u8> {
-    let cells = format!("{pid:<6} {comm:<16} {fd:>4} {errno:>3} {path}\n");
-    timed(time, &cells).into_bytes()
+fn columns(time: &str, cells: [&str; 5]) -> Vec<u8> {
+    columns_of_paths(time, 6, cells)
 }
 
 fn head(stamps: &Stamps) -> Vec<u8> {
-    columns(&stamps.heading(TIME), ["PID", "COMM", "FD", "ERR", "PATH"])
+    columns(&stamps.heading(TIME), HEAD_OF_PATHS)
 }
 
 fn line(call: Listed, cwd: Option<&[u8]>, stamps: &Stamps) -> Vec<u8> {
-    // what did not return has neither
-    let (fd, errno) = match (call.fd, call.errno) {
-        (Some(fd), _) => (fd.to_string(), "0".to_owned()),
-        (None, Some(errno)) => ("-1".to_owned(), errno.to_string()),
-        (None, None) => ("?".to_owned(), "?".to_owned()),
-    };
-    let [file, _] = call.files;
-    let path = match (call.given, file.and_then(|place| place.path(cwd))) {
-        (Some(given), _) => format!("{}{}", escaped(&given), if call.cut { "..." } else { "" }),
-        // a handle was given
-        (None, Some(file)) => escaped(&file),
-        (None, None) => "?".to_owned(),
-    };
-    let (pid, comm) = (call.task.pid.to_string(), escaped(&call.task.comm));
-    columns(&stamps.text(TIME, call.start), [&pid, &comm, &fd, &errno, &path])
+    let time = stamps.text(TIME, call.start);
+    let fd = call.fd;
+    let [pid, comm, fd, errno, path] = cells_of_path(call, fd, cwd);
+    columns(&time, [&pid, &comm, &fd, &errno, &path])
 }

@@ -1,0 +1,64 @@
+//! `analyze execsnoop`: the starts of programs of `analyze exec` in execsnoop's columns.
+
+use anyhow::Result;
+use systape_format::reader::Tape;
+
+use super::timed;
+use crate::asked::config::Config;
+use crate::asked::config::view::Part::All;
+use crate::asked::config::view::{Own, Rows, Run, TASKS, View};
+use crate::render::stamp::Column;
+use crate::reports::exec::listing::{EXEC, Layout, number, returned, words};
+use crate::reports::exec::rows::Row;
+use crate::reports::exec::{Form, Story, answer};
+use crate::values::say::Verdict;
+use crate::values::words::escaped;
+
+/// What is asked.
+pub(crate) static VIEW: View = View {
+    name: "execsnoop",
+    about: "Programs that were started, in the columns of bcc's execsnoop",
+    options: &[TASKS, &["time", "max_events", "clock", "absolute", "failure"]],
+    own: Own::of::<Options>(),
+    examples: [
+        ("analyze execsnoop -x", "those that could not be started too"),
+        ("analyze execsnoop -n 'python*' --clock start", "those named python..., with times"),
+    ],
+    tables: &[Rows::of("execsnoop", &[All(&EXEC)])],
+    run: Run::Prints(run),
+    ..View::PLAIN
+};
+
+#[derive(Debug, clap::Args)]
+struct Options {
+    /// Programs that could not be started too
+    #[arg(long)]
+    fails: bool,
+}
+
+const TIME: Column = Column { name: "TIME", width: 9, places: 3, right: false };
+
+const LAYOUT: Layout = Layout { takes, always_timed: false, head, line, counts: false };
+
+/// Prints the answer for `config`.
+fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
+    answer(config, tape, Form::List(&LAYOUT))
+}
+
+fn takes(config: &Config, row: &Row) -> bool {
+    row.errno == 0 || config.filters.failure || config.own::<Options>().is_ok_and(|own| own.fails)
+}
+
+fn columns(time: &str, [comm, pid, ppid, ret, args]: [&str; 5]) -> String {
+    timed(time, &format!("{comm:<16} {pid:<7} {ppid:<7} {ret:>3} {args}"))
+}
+
+fn head(story: &Story<'_>) -> String {
+    columns(&story.stamps.heading(TIME), ["PCOMM", "PID", "PPID", "RET", "ARGS"])
+}
+
+fn line(story: &Story<'_>, row: &Row) -> String {
+    let (comm, pid) = (escaped(&row.task.comm), row.task.pid.to_string());
+    let args = words(row).unwrap_or_else(|| "?".to_owned());
+    columns(&story.stamps.text(TIME, row.ts), [&comm, &pid, &number(row.ppid), &returned(row), &args])
+}

@@ -1,0 +1,1 @@
+execsnoop --fails --clock start life.tape

@@ -1,0 +1,1 @@
+statsnoop stats.tape
