@@ -32,8 +32,12 @@ const DIRS: [&str; 8] = [
 ];
 /// Most mapped libraries of all processes that are kept, each once.
 const MOST_MAPPED: usize = 1 << 16;
-/// Most of one name that are opened.
-const MOST_OPENED: usize = 64;
+/// Most of one name that are opened; each container has its own number for the same file.
+const MOST_OPENED: usize = 1024;
+/// Most of one name that are probed: each takes the kernel some tens of ms.
+const MOST_PROBED: usize = 64;
+/// Largest library of a user that is looked into, bytes: tables of symbols are kept while they are searched.
+const LARGEST_OF_A_USER: u64 = 256 << 20;
 /// File systems that a program or another host serves (statfs(2), linux/magic.h): a read of them may never end, and the
 /// kernel reads the code that it puts a probe on.
 const SERVED: [i64; 7] = [
@@ -156,6 +160,10 @@ fn open(InMemory { pid, mapped }: InMemory) -> Result<Opened, String> {
     if SERVED.contains(&identity.magic) {
         return Err("a program or another host serves its file system, which may never answer".to_owned());
     }
+    let len = identity.meta.len();
+    if identity.meta.uid() != 0 && len > LARGEST_OF_A_USER {
+        return Err(format!("it has {len} bytes, too many to look into"));
+    }
     let soname = soname(&file);
     Ok(Opened { file, identity, soname })
 }
@@ -205,8 +213,9 @@ impl Files {
         for (at, one) in fitting.into_iter().enumerate() {
             let path = PathBuf::from(OsStr::from_bytes(without_deleted(&one.mapped.path).0));
             let (pid, is_named) = (one.pid, base(&one.mapped) == name.as_bytes());
-            if at >= MOST_OPENED {
-                self.notes.push(refused(&path, pid, &format!("{MOST_OPENED} others of this name were looked into")));
+            if at >= MOST_OPENED || found.len() >= MOST_PROBED {
+                let why = format!("{} others of this name are, and no more will be", found.len());
+                self.notes.push(refused(&path, pid, &why));
                 break;
             }
             let opened = self.opener.run(PATIENCE, one).unwrap_or_else(|unanswered| {
