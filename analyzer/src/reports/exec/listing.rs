@@ -7,7 +7,6 @@ use systape_format::model::UID_UNKNOWN;
 
 use super::Story;
 use super::rows::{After, Row};
-use crate::asked::config::Config;
 use crate::render::cell::Cell;
 use crate::render::json::bytes;
 use crate::render::mark;
@@ -45,10 +44,8 @@ systape_format::tables! {
     }
 }
 
-/// Which attempts are listed, and what lines of text look like.
+/// What lines of text look like.
 pub(in crate::reports) struct Layout {
-    /// Whether an attempt is listed.
-    pub takes: fn(&Config, &Row) -> bool,
     /// Times are printed also if none are asked for.
     pub always_timed: bool,
     /// The heading.
@@ -61,7 +58,6 @@ pub(in crate::reports) struct Layout {
 
 /// That of `analyze exec`.
 pub(super) const LAYOUT: Layout = Layout {
-    takes: |_, _| true,
     always_timed: true,
     head: |story| columns([&story.stamps.heading(TIME), "UID", "PCOMM", "PID", "PPID", "RET", "EXIT", "LIVED"], "ARGS"),
     line: text,

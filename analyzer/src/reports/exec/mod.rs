@@ -30,8 +30,8 @@ use crate::values::say::{Verdict, complain};
 /// What is printed.
 #[derive(Clone, Copy)]
 pub(in crate::reports) enum Form {
-    /// Attempts to start a program.
-    List(&'static Layout),
+    /// Attempts to start a program; `failures`: those that failed too.
+    List { layout: &'static Layout, failures: bool },
     /// The tree of processes; `all`: with kernel threads.
     Tree { all: bool },
 }
@@ -95,7 +95,11 @@ fn check(config: &Config) -> Result<()> {
 /// Prints the answer for `config`.
 fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
     let Options { tree, all } = config.own()?;
-    answer(config, tape, if tree { Form::Tree { all } } else { Form::List(&listing::LAYOUT) })
+    answer(
+        config,
+        tape,
+        if tree { Form::Tree { all } } else { Form::List { layout: &listing::LAYOUT, failures: true } },
+    )
 }
 
 /// The whole answer of a report in this form.
@@ -105,23 +109,16 @@ pub(in crate::reports) fn answer(config: &Config, tape: &Tape, form: Form) -> Re
     if !has(Family::Process) {
         bail!("process life was not recorded: record it with --families process");
     }
-    let (tree, all) = match form {
-        Form::Tree { all } => (true, all),
-        Form::List(_) => (false, false),
+    let (tree, all, failures) = match form {
+        Form::Tree { all } => (true, all, false),
+        Form::List { failures, .. } => (false, false, failures),
     };
     // failed attempts are calls
-    let about: &[Family] = if tree { &[Family::Process] } else { &[Family::Process, Family::Syscall] };
+    let about: &[Family] = if failures { &[Family::Process, Family::Syscall] } else { &[Family::Process] };
     let mut context = Context::about(config, tape, about)?;
     let mut findings = Vec::new();
     let processes = processes::read::read(tape, &mut findings)?;
-    let rows = match form {
-        Form::Tree { .. } => Vec::new(),
-        Form::List(layout) => {
-            let mut rows = rows::collect(&mut context, &processes);
-            rows.retain(|row| (layout.takes)(config, row));
-            rows
-        }
-    };
+    let rows = if tree { Vec::new() } else { rows::collect(&mut context, &processes, failures) };
     context.question.loss.findings.append(&mut findings);
     if tree {
         // a process that is shown may have begun, and become what it is, before the time asked for
@@ -136,7 +133,7 @@ pub(in crate::reports) fn answer(config: &Config, tape: &Tape, form: Form) -> Re
     let loss = &context.question.loss;
     let lives = !lost && loss.findings.is_empty() && loss.holes.is_empty() && loss.misses.is_empty();
     let stamps = match form {
-        Form::List(layout) if !layout.always_timed => Stamps::new(config.base().as_slice(), tape),
+        Form::List { layout, .. } if !layout.always_timed => Stamps::new(config.base().as_slice(), tape),
         _ => context.stamps_and_wall(),
     };
     let story = Story {
@@ -157,14 +154,14 @@ pub(in crate::reports) fn answer(config: &Config, tape: &Tape, form: Form) -> Re
     };
     let mut out = output::stdout()?;
     let mut notes = Vec::new();
-    if !tree && !has(Family::Syscall) {
+    if failures && !has(Family::Syscall) {
         let why = "calls were not recorded (record --families ...,syscall): attempts that failed are missing";
         notes.push(why.to_owned());
-    } else if !tree && !tape.session().selection.is_empty() {
+    } else if failures && !tape.session().selection.is_empty() {
         let why = "calls were recorded with -e: attempts that failed are missing unless it selected execve";
         notes.push(why.to_owned());
     }
-    if !tree && losses::stores_some(tape) {
+    if failures && losses::stores_some(tape) {
         let options = options(tape.session());
         notes.push(format!("record stored only some calls{options}: other attempts that failed are missing"));
     }
@@ -178,7 +175,7 @@ pub(in crate::reports) fn answer(config: &Config, tape: &Tape, form: Form) -> Re
     }
     match form {
         Form::Tree { .. } => tree::print(&story, &mut out)?,
-        Form::List(layout) => listing::print(&story, layout, &rows, &mut out)?,
+        Form::List { layout, .. } => listing::print(&story, layout, &rows, &mut out)?,
     }
     let verdict = losses::end(&context, &mut out, config.format == Format::Text, Listed::Nothing)?;
     if config.format != Format::Text {

@@ -44,17 +44,19 @@ pub(in crate::reports) struct Row {
     pub after: After,
 }
 
-/// The passing attempts, by time. Unreadable parts are added to the context's losses.
-pub(super) fn collect(context: &mut Context<'_>, processes: &Processes) -> Vec<Row> {
+/// The passing attempts, by time; those that failed with `failures` only. Unreadable parts are added to the context's losses.
+pub(super) fn collect(context: &mut Context<'_>, processes: &Processes, failures: bool) -> Vec<Row> {
     let mut rows = Vec::new();
     if !context.config.filters.failure {
         rows = successes(context, processes);
     }
-    let (failed, coverage) = Scan::calls(&context.question).fold(Vec::new, |rows, segment, coverage| {
-        failures(context, processes, segment, rows, coverage);
-    });
-    rows.extend(failed.into_iter().flatten());
-    coverage.tell(&mut context.question.loss);
+    if failures {
+        let (failed, coverage) = Scan::calls(&context.question).fold(Vec::new, |rows, segment, coverage| {
+            add_failures(context, processes, segment, rows, coverage);
+        });
+        rows.extend(failed.into_iter().flatten());
+        coverage.tell(&mut context.question.loss);
+    }
     rows.sort_by_key(|row| (row.ts, row.task.pid, row.task.tid));
     rows
 }
@@ -109,7 +111,7 @@ fn arguments(name: &str) -> Option<(u8, u8)> {
     }
 }
 
-fn failures(
+fn add_failures(
     context: &Context<'_>,
     processes: &Processes,
     from: &Segment<'_>,

@@ -38,15 +38,12 @@ struct Options {
 
 const TIME: Column = Column { name: "TIME", width: 9, places: 3, right: false };
 
-const LAYOUT: Layout = Layout { takes, always_timed: false, head, line, counts: false };
+const LAYOUT: Layout = Layout { always_timed: false, head, line, counts: false };
 
 /// Prints the answer for `config`.
 fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
-    answer(config, tape, Form::List(&LAYOUT))
-}
-
-fn takes(config: &Config, row: &Row) -> bool {
-    row.errno == 0 || config.filters.failure || config.own::<Options>().is_ok_and(|own| own.fails)
+    let Options { fails } = config.own()?;
+    answer(config, tape, Form::List { layout: &LAYOUT, failures: fails || config.filters.failure })
 }
 
 fn columns(time: &str, [comm, pid, ppid, ret, args]: [&str; 5]) -> String {

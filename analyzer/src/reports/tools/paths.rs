@@ -1,0 +1,61 @@
+//! The tools that list calls on paths in the same columns: opensnoop and statsnoop.
+
+use anyhow::Result;
+use systape_format::model::Family;
+use systape_format::reader::Tape;
+
+use super::timed;
+use crate::asked::config::Config;
+use crate::asked::config::view::{CALLS, CPUS, PATHS, TASKS, View};
+use crate::render::stamp::{Column, Stamps};
+use crate::reports::Context;
+use crate::reports::files::lines::{self, Doing, Layout, List, Listed};
+use crate::table::families;
+use crate::values::output;
+use crate::values::say::Verdict;
+use crate::values::words::escaped;
+
+/// What both take.
+pub(super) const TOOL: View =
+    View { options: &[TASKS, CALLS, PATHS, CPUS, &["time", "max_events", "clock", "absolute"]], ..View::PLAIN };
+
+const TIME: Column = Column { name: "TIME", width: 15, places: 9, right: false };
+
+/// The whole answer of a tool whose first column is `WIDTH` wide.
+pub(super) fn answer<const WIDTH: usize>(config: &Config, tape: &Tape, doing: Doing) -> Result<Verdict> {
+    families::require(tape, Family::Syscall, "syscalls")?;
+    let mut context = Context::about(config, tape, &[Family::Syscall, Family::Process])?;
+    let mut out = output::stdout()?;
+    // it has times only when asked for
+    let stamps = Stamps::new(config.base().as_slice(), tape);
+    let layout = Layout { head: head::<WIDTH>, line: line::<WIDTH> };
+    lines::answer(&mut context, &List { doing, slower: None, sockets: false, stamps, layout }, &mut out)
+}
+
+fn columns<const WIDTH: usize>(time: &str, [pid, comm, fd, errno, path]: [&str; 5]) -> Vec<u8> {
+    timed(time, &format!("{pid:<WIDTH$} {comm:<16} {fd:>4} {errno:>3} {path}\n")).into_bytes()
+}
+
+fn head<const WIDTH: usize>(stamps: &Stamps) -> Vec<u8> {
+    columns::<WIDTH>(&stamps.heading(TIME), ["PID", "COMM", "FD", "ERR", "PATH"])
+}
+
+fn line<const WIDTH: usize>(call: Listed, cwd: Option<&[u8]>, stamps: &Stamps) -> Vec<u8> {
+    // what did not return has neither
+    let (fd, errno) = match (call.ret, call.errno) {
+        (Some(ret), _) => (ret.to_string(), "0".to_owned()),
+        (None, Some(errno)) => ("-1".to_owned(), errno.to_string()),
+        (None, None) => ("?".to_owned(), "?".to_owned()),
+    };
+    let [file, _] = call.files;
+    // an empty path is about the descriptor, unless it was refused
+    let given = call.given.filter(|given| !given.is_empty() || call.errno.is_some());
+    let path = match (given, file.and_then(|place| place.path(cwd))) {
+        (Some(given), _) => format!("{}{}", escaped(&given), if call.cut { "..." } else { "" }),
+        // a handle was given
+        (None, Some(file)) => escaped(&file),
+        (None, None) => "?".to_owned(),
+    };
+    let (pid, comm) = (call.task.pid.to_string(), escaped(&call.task.comm));
+    columns::<WIDTH>(&stamps.text(TIME, call.start), [&pid, &comm, &fd, &errno, &path])
+}
