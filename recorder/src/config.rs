@@ -174,8 +174,6 @@ impl Config {
         events.notes.append(&mut probes::unseen(&probes, command, &ids, &mut files));
         let (usdt, mut notes) = probes::find_static(&args.usdt, &mut files)?;
         events.notes.append(&mut notes);
-        files.notes.sort_unstable();
-        files.notes.dedup();
         events.notes.append(&mut files.notes);
         let tables = events.tracepoints.len() + 2 * probes.len() + usdt.probes.len();
         if tables > MAX_ASKED_FOR {

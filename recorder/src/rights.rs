@@ -94,7 +94,7 @@ pub(crate) fn notes(config: &Config) -> Vec<String> {
     let has = |cap: Capability| set.contains(&cap);
     if !has(Capability::CAP_SYS_PTRACE) {
         notes.push("without CAP_SYS_PTRACE: executables, directories and open files of other users' processes are unknown until they open them".into());
-        if !config.probes.is_empty() {
+        if config.probes.iter().any(|probe| !probe.places.is_empty()) || !config.usdt.probes.is_empty() {
             notes.push("without CAP_SYS_PTRACE: libraries that only other users' processes have are not probed".into());
         }
     } else if !has(Capability::CAP_DAC_READ_SEARCH) {

@@ -142,6 +142,7 @@ mod tests {
         let error = find_function(&own, "no_such_function").expect_err("none");
         assert_eq!(error, "it has no function 'no_such_function'");
         assert!(!is_static(&own));
+        assert_eq!(soname(&own), None, "a program");
         let text = File::open("/proc/self/maps").expect("maps");
         assert!(find_function(&text, "main").is_err());
     }

@@ -81,10 +81,6 @@ impl Binary {
     pub(crate) fn of_nothing() -> Self {
         Self { path: PathBuf::from("/f"), of: None, file: Arc::new(File::open("/dev/null").unwrap()) }
     }
-
-    pub(crate) fn is_elsewhere(&self) -> bool {
-        self.of.is_some()
-    }
 }
 
 /// Facts by which a file is told from others.
@@ -143,13 +139,15 @@ pub(crate) struct Files {
     /// Libraries of all processes; none before they are read.
     mapped: Vec<InMemory>,
     opener: Patient<InMemory, Result<Opened, String>>,
+    /// Those of names that were asked for before.
+    known: HashMap<String, Vec<Binary>>,
     /// Which libraries of that name are not probed, and why.
     pub notes: Vec<String>,
 }
 
 impl Default for Files {
     fn default() -> Self {
-        Self { mapped: Vec::new(), opener: Patient::new("library", open), notes: Vec::new() }
+        Self { mapped: Vec::new(), opener: Patient::new("library", open), known: HashMap::new(), notes: Vec::new() }
     }
 }
 
@@ -174,6 +172,38 @@ impl Files {
     /// # Errors
     /// A sentence: there is none.
     pub(crate) fn named(&mut self, name: &str) -> Result<Vec<Binary>> {
+        if let Some(known) = self.known.get(name) {
+            return Ok(known.clone());
+        }
+        let found = self.find(name)?;
+        self.known.insert(name.to_owned(), found.clone());
+        Ok(found)
+    }
+
+    /// What `look` finds in the files that `name` stands for. Why it fails in a file that only processes have is a note.
+    ///
+    /// # Errors
+    /// A sentence: there is no such file, or `look` fails in all.
+    pub(super) fn look_into<T>(&mut self, name: &str, look: impl Fn(&Binary) -> Result<T, String>) -> Result<Vec<T>> {
+        let (mut all, mut why) = (Vec::new(), String::new());
+        for binary in self.named(name)? {
+            match look(&binary) {
+                Ok(found) => all.push(found),
+                Err(error) => {
+                    if binary.of.is_some() {
+                        self.notes.push(format!("{} is not probed: {error}", binary.words()));
+                    }
+                    why = format!("{}: {error}", binary.words());
+                }
+            }
+        }
+        if all.is_empty() {
+            bail!("{why}");
+        }
+        Ok(all)
+    }
+
+    fn find(&mut self, name: &str) -> Result<Vec<Binary>> {
         let opened = |path: &Path| open_regular(path)?.ok_or_else(|| io::Error::other("it is no regular file"));
         if name.contains('/') {
             let found = fs::canonicalize(name).and_then(|path| Ok((opened(&path)?, path)));
@@ -319,7 +349,7 @@ mod tests {
         files.read().unwrap();
         // a library that the machine has, mapped by this very process
         let libc = files.named("libc.so.6").unwrap();
-        let ours = libc.iter().filter(|one| !one.is_elsewhere()).count();
+        let ours = libc.iter().filter(|one| one.of.is_none()).count();
         assert_eq!(ours, 1, "{libc:?}: /lib is a link to /usr/lib, or there is one of them only");
         assert_eq!(files.named("sh").unwrap().len(), 1);
         let error = files.named("libnone.so.9").unwrap_err().to_string();

@@ -1,6 +1,6 @@
 //! Places of a function: in each file that its option names.
 
-use anyhow::{Result, bail};
+use anyhow::Result;
 use systape_symbols::find_function;
 
 use super::Place;
@@ -19,20 +19,7 @@ const ENDBR: [u8; 4] = [0xf3, 0x0f, 0x1e, 0xfa];
 /// # Errors
 /// A sentence: there is no such file, or no such function in it.
 pub(super) fn places(files: &mut Files, name: &str, spec: &Spec) -> Result<Vec<Place>> {
-    let (mut places, mut why) = (Vec::new(), String::new());
-    for binary in files.named(name)? {
-        match place(&binary, &spec.function, spec.result.is_some()) {
-            Ok(place) => places.push(place),
-            Err(error) if binary.is_elsewhere() => {
-                files.notes.push(format!("{} is not probed: {error}", binary.words()));
-            }
-            Err(error) => why = format!("{}: {error}", binary.words()),
-        }
-    }
-    if places.is_empty() {
-        bail!("{}", if why.is_empty() { format!("no {name} has a function '{}'", spec.function) } else { why });
-    }
-    Ok(places)
+    files.look_into(name, |binary| place(binary, &spec.function, spec.result.is_some()))
 }
 
 fn place(binary: &Binary, function: &str, needs_returns: bool) -> Result<Place, String> {
@@ -62,13 +49,10 @@ mod tests {
     fn a_function_is_entered_behind_its_landing_pad() {
         let spec = Spec::parse("libc.so.6:getaddrinfo").unwrap();
         let mut files = Files::default();
-        let places_of = |files: &mut Files, spec: &Spec| places(files, &spec.file, spec);
-        let all = places_of(&mut files, &spec).unwrap();
-        let place = all.first().unwrap();
+        let mut places = |spec: &Spec| places(&mut files, &spec.file, spec);
+        let [place] = &places(&spec).unwrap()[..] else { panic!("one") };
         assert!([0, 4].contains(&(place.entry - place.offset)), "{place:?}");
         let none = Spec::parse("libc.so.6:no_such_function").unwrap();
-        assert!(
-            places_of(&mut files, &none).unwrap_err().to_string().contains("it has no function 'no_such_function'")
-        );
+        assert!(places(&none).unwrap_err().to_string().contains("it has no function 'no_such_function'"));
     }
 }

@@ -97,6 +97,7 @@ impl Spec {
 }
 
 /// A file's probe that was asked for, and what was.
+#[derive(Clone)]
 struct Found<'a> {
     spec: &'a Spec,
     binary: Binary,
@@ -138,18 +139,7 @@ pub(crate) fn find_static(options: &[String], files: &mut Files) -> Result<(Usdt
 
 /// Each place that an option names.
 fn places<'a>(files: &mut Files, spec: &'a Spec) -> Result<Vec<Found<'a>>> {
-    let (mut found, mut why) = (Vec::new(), String::new());
-    for binary in files.named(&spec.file)? {
-        match places_in(spec, &binary) {
-            Ok(places) => found.extend(places),
-            Err(error) if binary.is_elsewhere() => {
-                files.notes.push(format!("{} is not probed: {error}", binary.words()));
-            }
-            Err(error) => why = format!("{}: {error}", binary.words()),
-        }
-    }
-    ensure!(!found.is_empty(), "{}", if why.is_empty() { "no file of this name has it" } else { &why });
-    Ok(found)
+    Ok(files.look_into(&spec.file, |binary| places_in(spec, binary))?.concat())
 }
 
 fn places_in<'a>(spec: &'a Spec, binary: &Binary) -> Result<Vec<Found<'a>>, String> {
