@@ -214,11 +214,10 @@ fn a_recorder_that_cannot_read_counts_what_is_lost() {
     let run = lab.analyze(&[&["t.tape", "--fail-on-loss"], LOCK].concat());
     assert_eq!(run.code(), 3);
     let gaps: Vec<Value> = run.json().into_iter().filter(|row| row.get("lost").is_some()).collect();
-    assert!(
-        !gaps.is_empty()
-            && gaps
-                .iter()
-                .all(|gap| gap["family"] == "lock" && (gap["cause"] == "ring-full" || gap["cause"] == "skipped")),
-        "{gaps:?}"
-    );
+    // the kernel may skip a run besides, on a machine that is busy
+    assert!(gaps.iter().any(|gap| gap["cause"] == "ring-full"), "{gaps:?}");
+    let told = |gap: &Value| {
+        gap["family"] == "lock" && ["ring-full", "skipped"].contains(&gap["cause"].as_str().unwrap_or(""))
+    };
+    assert!(gaps.iter().all(told), "{gaps:?}");
 }
