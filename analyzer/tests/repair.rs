@@ -5,7 +5,8 @@ mod common;
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use common::{Place, Row, Tape};
 
@@ -86,13 +87,21 @@ fn every_block_of_a_small_tape() {
 
 #[test]
 fn every_block_of_older_tapes() {
-    let place = Place::new();
     let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("../testdata/tapes");
-    for file in fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path()) {
-        if file.extension().is_some_and(|e| e == "tape") {
-            damage_each_block(&place, &file);
+    let files = fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path());
+    let files: Vec<PathBuf> = files.filter(|file| file.extension().is_some_and(|e| e == "tape")).collect();
+    let next = AtomicUsize::new(0);
+    let work = || {
+        let place = Place::new();
+        while let Some(file) = files.get(next.fetch_add(1, Ordering::Relaxed)) {
+            damage_each_block(&place, file);
         }
-    }
+    };
+    std::thread::scope(|scope| {
+        for _ in 0..std::thread::available_parallelism().map_or(2, usize::from) {
+            scope.spawn(work);
+        }
+    });
 }
 
 #[test]
