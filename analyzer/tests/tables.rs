@@ -206,13 +206,26 @@ fn tapes(place: &Place) -> Vec<PathBuf> {
     common::events::write(&place.path("lossy.tape"), true);
     common::tables::write(&place.path("tables.tape"));
     common::udp::write(&place.path("udp.tape"), &[]);
+    common::tools::write(&place.path("tools.tape"), &[Gap { family: Family::Tracepoint, ..common::gap() }]);
     let lost = [Family::Signal, Family::Net].map(|family| Gap { family, ..common::gap() });
     common::life::write(&place.path("lost.tape"), &lost);
-    let mut tapes: Vec<PathBuf> =
-        ["sample", "sched", "sched-lost", "events", "life", "stacks", "ledger", "lossy", "lost", "tables", "udp"]
-            .into_iter()
-            .map(|name| place.path(&format!("{name}.tape")))
-            .collect();
+    let mut tapes: Vec<PathBuf> = [
+        "sample",
+        "sched",
+        "sched-lost",
+        "events",
+        "life",
+        "stacks",
+        "ledger",
+        "lossy",
+        "lost",
+        "tables",
+        "udp",
+        "tools",
+    ]
+    .into_iter()
+    .map(|name| place.path(&format!("{name}.tape")))
+    .collect();
     let data = Path::new(env!("CARGO_MANIFEST_DIR")).join("../testdata");
     for dir in [data.join("tapes"), data.join("fuzz/tapes")] {
         let files = fs::read_dir(&dir).unwrap().map(|entry| entry.unwrap().path());

@@ -86,7 +86,7 @@ impl Config {
         if args.summary && args.with_summary {
             bail!("-s is the summary alone, -S is listing and summary: give one of them");
         }
-        let filters = filters(args)?;
+        let filters = filters(view, args)?;
         let color = args.format == Format::Text && output::begin_text();
         let config = Self {
             view,
@@ -157,8 +157,9 @@ pub(crate) fn refuse(options: &[(bool, &str)], why: &str) -> Result<()> {
     }
 }
 
-fn filters(args: &Args) -> Result<Filters> {
-    let selection = if args.events.is_empty() { Selection::all() } else { Selection::parse(&args.events)? };
+fn filters(view: &View, args: &Args) -> Result<Filters> {
+    let terms: Vec<String> = view.events.iter().map(|term| (*term).to_owned()).chain(args.events.clone()).collect();
+    let selection = if terms.is_empty() { Selection::all() } else { Selection::parse(&terms)? };
     let (comms, not_comms) = comms(&args.comm)?;
     let (mut paths, mut not_paths) = (Vec::new(), Vec::new());
     for path in &args.paths {

@@ -75,12 +75,15 @@ impl LogHist {
         if self.counts.is_empty() {
             return Ok(());
         }
-        // bcc makes room for numbers of 20 digits when one is beyond 32 bits
-        let width = if self.counts.len() <= 32 { 10 } else { 20 };
-        line(out, &format!("{:5}{unit:<label$} : count    distribution", "", label = 2 * width - 1))?;
+        // bcc makes room for larger numbers by halving the bars
+        let wide = self.counts.len() > 32;
+        let (width, bar_width) = if wide { (20, BAR / 2) } else { (10, BAR) };
+        let (indent, label) = if wide { (15, 29) } else { (5, 19) };
+        line(out, &format!("{:indent$}{unit:<label$} : count     distribution", ""))?;
         let most = self.counts.iter().copied().max().unwrap_or(0);
         for (low, high, count) in self.buckets() {
-            line(out, &format!("{low:>width$} -> {high:<width$} : {count:<8} |{:<BAR$}|", bar(count, most)))?;
+            let bar = bar(count, most, bar_width);
+            line(out, &format!("{low:>width$} -> {high:<width$} : {count:<8} |{bar:<bar_width$}|"))?;
         }
         Ok(())
     }
@@ -120,10 +123,10 @@ pub(crate) fn short(value: u64) -> String {
     format!("{}{}", value >> (10 * unit), units[unit])
 }
 
-/// [`BAR`] stars for `most`, fewer in proportion.
-fn bar(count: u64, most: u64) -> String {
-    let stars = u128::from(count) * BAR as u128 / u128::from(most.max(1));
-    "*".repeat(usize::try_from(stars).unwrap_or(BAR).min(BAR))
+/// `full` stars for `most`, fewer in proportion.
+fn bar(count: u64, most: u64, full: usize) -> String {
+    let stars = u128::from(count) * full as u128 / u128::from(most.max(1));
+    "*".repeat(usize::try_from(stars).unwrap_or(full).min(full))
 }
 
 #[cfg(test)]
@@ -140,7 +143,7 @@ mod tests {
 
     #[test]
     fn as_bcc_prints_it() {
-        let expected = "     usecs               : count    distribution
+        let expected = "     usecs               : count     distribution
          0 -> 1          : 2        |********************                    |
          2 -> 3          : 0        |                                        |
          4 -> 7          : 4        |****************************************|

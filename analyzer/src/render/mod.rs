@@ -2,6 +2,7 @@
 
 pub(crate) mod by;
 pub(crate) mod cell;
+pub(crate) mod columns;
 pub(crate) mod csv;
 pub(crate) mod form;
 pub(crate) mod heat;

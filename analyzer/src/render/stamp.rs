@@ -55,6 +55,11 @@ impl Stamps {
         Self { bases: bases.to_vec(), open: tape.session().window_open, clock, day }
     }
 
+    /// Of rows without times.
+    pub fn none() -> Self {
+        Self { bases: Vec::new(), open: 0, clock: Clock::default(), day: None }
+    }
+
     /// Characters of a time of day.
     fn wall_width(&self) -> usize {
         if self.day.is_some() { "05:48:19.012345".len() } else { "2026-11-21T05:48:19.012345Z".len() }
@@ -100,6 +105,11 @@ impl Stamps {
     /// The cells of `column` at `ts`.
     pub fn text(&self, column: Column, ts: u64) -> String {
         self.each(column, |base| self.cell(base, ts, column.places))
+    }
+
+    /// The same `since` ns after the tape's start.
+    pub fn text_since(&self, column: Column, since: i64) -> String {
+        self.text(column, self.open.saturating_add_signed(since))
     }
 
     /// The same cells where there is a word instead of a time.

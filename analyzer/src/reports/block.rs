@@ -4,7 +4,7 @@ pub(super) mod line;
 pub(super) mod table;
 
 use std::fs::File;
-use std::io::{BufWriter, Write};
+use std::io::{self, BufWriter, Write};
 use std::ops::ControlFlow;
 
 use anyhow::{Result, bail};
@@ -18,13 +18,13 @@ use crate::asked::config::{Config, refuse};
 use crate::derive::block::by;
 use crate::derive::block::files::Files;
 use crate::derive::block::io::Io;
-use crate::derive::block::sums::{Folded, Sums};
-use crate::lines::tables as lines;
+use crate::derive::block::sums::{Folded, Measure, Sums};
+use crate::lines::tables::LOSSES;
 use crate::render;
+use crate::render::columns::Layout;
 use crate::render::form::Format;
 use crate::render::rank::Rank;
 use crate::render::row::Times;
-use crate::render::sink::Sink;
 use crate::table::families;
 use crate::table::group::by::By;
 use crate::table::loss::Listed;
@@ -43,11 +43,11 @@ pub(crate) static VIEW: View = View {
     own: Own::of::<Options>(),
     examples: [
         ("analyze block --top --by cgroup", "who caused the I/O, by cgroup"),
-        ("analyze block --hist", "histograms of latencies by disk and operation"),
+        ("analyze block --sizes --by comm", "histograms of sizes by program, as bitesize"),
     ],
     tables: &[
         Rows::of("block", &[All(&line::BLOCK)]),
-        Rows::json("block", &[All(&lines::LOSSES)]),
+        Rows::json("block", &[All(&LOSSES)]),
         Rows::of("block --top", &[Keys(&render::by::BY), All(&table::SUMS)]),
         Rows::of("block --hist", &[Keys(&render::by::BY), All(&table::SUMS), All(&table::HISTOGRAM)]),
     ],
@@ -61,6 +61,14 @@ struct Options {
     /// Histograms of latencies
     #[arg(long)]
     hist: bool,
+
+    /// Of --hist: from the way into the queue on, not only the time that the device took
+    #[arg(long)]
+    queued: bool,
+
+    /// Histograms of sizes
+    #[arg(long)]
+    sizes: bool,
 
     /// Sums by the task an I/O is blamed on, or by --by
     /// N rows, 0: all [default: 40 in text, all in JSON and CSV]
@@ -81,16 +89,22 @@ fn limit(config: &Config, top: Option<&str>) -> Result<usize> {
 
 /// Options that exclude each other.
 fn check(config: &Config) -> Result<()> {
-    let Options { hist, top } = config.own()?;
-    limit(config, top.as_deref())?;
-    let top = top.is_some();
-    if hist && top {
-        bail!("--hist and --top are two answers: give one of them");
+    let own: Options = config.own()?;
+    limit(config, own.top.as_deref())?;
+    let top = own.top.is_some();
+    if own.histograms() && top {
+        bail!("--top is another answer than histograms (--hist, --sizes): give one of them");
     }
-    if !config.by.is_empty() && !hist && !top {
-        bail!("--by needs --top or --hist");
+    if own.hist && own.sizes {
+        bail!("--hist has latencies, --sizes has sizes: give one of them");
     }
-    if hist || top {
+    if own.queued && !own.hist {
+        bail!("--queued is about latencies: it needs --hist");
+    }
+    if !config.by.is_empty() && !own.histograms() && !top {
+        bail!("--by needs --top, --hist or --sizes");
+    }
+    if own.histograms() || top {
         refuse(&config.clock_options(), "sums have no time")?;
     }
     By::parse(&config.by, &by::KNOWN, "'analyze block'").map(drop)
@@ -98,22 +112,54 @@ fn check(config: &Config) -> Result<()> {
 
 /// Prints the answer for `config`.
 fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
+    let own: Options = config.own()?;
+    if !own.histograms() && own.top.is_none() {
+        return answer_list(config, tape, None);
+    }
+    let mut keys = By::parse(&config.by, &by::KNOWN, "'analyze block'")?;
+    if keys.is_empty() {
+        keys = if own.histograms() { vec![By::Disk, By::Op] } else { vec![By::Pid] };
+    }
+    let (measure, limit) = (own.measure(), limit(config, own.top.as_deref())?);
+    if own.histograms() {
+        return answer_sums(config, tape, keys, measure, Shown::Histograms(|view, out| view.histograms(out)));
+    }
+    answer_sums(config, tape, keys, measure, Shown::Top(limit))
+}
+
+/// Form of sums.
+pub(super) enum Shown {
+    /// At most so many rows.
+    Top(usize),
+    /// Histograms, and how text prints them.
+    Histograms(fn(&table::View<'_>, &mut BufWriter<File>) -> io::Result<()>),
+}
+
+impl Options {
+    fn histograms(&self) -> bool {
+        self.hist || self.sizes
+    }
+
+    fn measure(&self) -> Measure {
+        match (self.sizes, self.queued) {
+            (true, _) => Measure::Size,
+            (false, true) => Measure::Whole,
+            (false, false) => Measure::Latency,
+        }
+    }
+}
+
+fn begin<'a>(config: &'a Config, tape: &'a Tape) -> Result<Context<'a>> {
     families::require(tape, Family::Block, "block I/Os")?;
-    let mut context = Context::about(config, tape, &[Family::Block])?;
-    let devices = Devices::new(tape.session());
+    Context::about(config, tape, &[Family::Block])
+}
+
+/// The whole answer, one I/O a line; text in the columns of `layout`, if that is given.
+pub(super) fn answer_list(config: &Config, tape: &Tape, layout: Option<&'static Layout>) -> Result<Verdict> {
+    let mut context = begin(config, tape)?;
     let mut out = output::stdout()?;
-    let Options { hist, top } = config.own()?;
-    let listed = if hist || top.is_some() {
-        let limit = limit(config, top.as_deref())?;
-        sums(&mut context, &devices, hist, limit, &mut out)?;
-        false
-    } else {
-        list(&mut context, &devices, &mut out)?;
-        true
-    };
-    let told = !listed && config.format == Format::Text;
-    let listed = if listed { losses::pushed(config.format) } else { Listed::Nothing };
-    losses::end(&context, &mut out, told, listed)
+    list(&mut context, layout, &mut out)?;
+    losses::end(&context, &mut out, false, losses::pushed(config.format))
 }
 
 /// Calls `each` with the passing I/Os of every segment.
@@ -145,28 +191,23 @@ fn read(segment: &Segment<'_>, coverage: &mut Coverage) -> Option<(Dict, Vec<Blo
     Some((dict, ios, Files::new(&tables.unwrap_or_default())))
 }
 
-fn list(context: &mut Context<'_>, devices: &Devices, out: &mut BufWriter<File>) -> Result<()> {
+fn list(context: &mut Context<'_>, layout: Option<&'static Layout>, out: &mut BufWriter<File>) -> Result<()> {
     let (config, session) = (context.config, context.question.tape.session());
+    let devices = Devices::new(session);
     let clock = if config.format == Format::Text { Default::default() } else { clock(context.question.tape) };
     let times = Times { session, clock };
-    let sink = config.format.rows().map(|form| Sink::new(form, &line::BLOCK));
     let stamps = context.stamps();
-    let mut head = Vec::new();
-    match &sink {
-        None => head = line::header(&stamps),
-        Some(sink) => sink.head(&mut head),
-    }
-    out.write_all(&head)?;
+    let lines = context.lines(&line::BLOCK, layout);
+    out.write_all(&lines.head(|| line::header(&stamps)))?;
     let mut merger = Merger::new(out, config.max_events);
     losses::push(context, &context.question.loss, &mut merger);
     walk(context, |ios| {
         let mut part = Part::default();
         for io in ios {
-            match &sink {
-                None => line::text(&mut part.bytes, &io, session, devices, &stamps),
-                Some(sink) => sink.row(&mut part.bytes, &line::row(&io, &times, devices)),
+            let text = |out: &mut Vec<u8>| line::text(out, &io, session, &devices, &stamps);
+            if lines.line(&mut part.bytes, text, || line::row(&io, &times, &devices)) {
+                part.end_line(io.io.complete);
             }
-            part.end_line(io.io.complete);
         }
         merger.part(&part)?;
         Ok(if merger.left() > 0 { ControlFlow::Continue(()) } else { ControlFlow::Break(()) })
@@ -175,42 +216,45 @@ fn list(context: &mut Context<'_>, devices: &Devices, out: &mut BufWriter<File>)
     Ok(())
 }
 
-fn sums(
-    context: &mut Context<'_>,
-    devices: &Devices,
-    hist: bool,
-    limit: usize,
-    out: &mut BufWriter<File>,
-) -> Result<()> {
-    let config = context.config;
-    let mut keys = By::parse(&config.by, &by::KNOWN, "'analyze block'")?;
-    if keys.is_empty() {
-        keys = if hist { vec![By::Disk, By::Op] } else { vec![By::Pid] };
-    }
-    if !context.question.tape.session_is_whole() && !keys.contains(&By::Disk) {
+/// The whole answer, sums by `keys`.
+pub(super) fn answer_sums(
+    config: &Config,
+    tape: &Tape,
+    keys: Vec<By>,
+    measure: Measure,
+    shown: Shown,
+) -> Result<Verdict> {
+    let mut context = begin(config, tape)?;
+    let (session, devices, mut out) = (tape.session(), Devices::new(tape.session()), output::stdout()?);
+    if !tape.session_is_whole() && !keys.contains(&By::Disk) {
         bail!(
             "the block that says which disks are made of others is damaged: I/Os may count twice, add them up by disk (--by disk)"
         );
     }
-    let mut sums = Sums::new(keys.clone(), context.question.tape.session());
-    walk(context, |ios| {
+    let mut sums = Sums::new(keys.clone(), measure, session);
+    walk(&mut context, |ios| {
         ios.iter().for_each(|io| sums.add(io));
         Ok(ControlFlow::Continue(()))
     })?;
-    let mut folded: Folded = sums.fold(devices);
+    let mut folded: Folded = sums.fold(&devices);
     folded.rows.truncate(usize::try_from(config.max_events).unwrap_or(usize::MAX));
     let view = table::View {
         keys: &keys,
         folded: &folded,
-        names: by::Names { session: context.question.tape.session(), devices, of_cgroup: &folded.of_cgroup },
+        names: by::Names { session, devices: &devices, of_cgroup: &folded.of_cgroup },
         complete: context.question.loss.complete(),
+        measure,
     };
-    match config.format.rows() {
-        None => {
-            losses::head(context, "At least, because something is missing:", out)?;
-            if hist { view.histograms(out)? } else { view.top(limit, out)? }
+    match (config.format.rows(), shown) {
+        (None, shown) => {
+            losses::head(&context, "At least, because something is missing:", &mut out)?;
+            match shown {
+                Shown::Top(limit) => view.top(limit, &mut out)?,
+                Shown::Histograms(text) => text(&view, &mut out)?,
+            }
         }
-        Some(form) => view.rows(form, hist, limit, out)?,
+        (Some(form), Shown::Top(limit)) => view.rows(form, false, limit, &mut out)?,
+        (Some(form), Shown::Histograms(_)) => view.rows(form, true, usize::MAX, &mut out)?,
     }
-    Ok(())
+    losses::end(&context, &mut out, config.format == Format::Text, Listed::Nothing)
 }

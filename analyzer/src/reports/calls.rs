@@ -7,6 +7,7 @@ use systape_abi::{Abi, EventTerm, Selection, glob_matches};
 use systape_format::model::{Family, Session};
 use systape_format::reader::Tape;
 
+use super::listing::Lines;
 use super::{Context, events, listing, losses, measured, summary};
 use crate::asked::config::Config;
 use crate::asked::config::view::Part::{All, Keys, Maybe};
@@ -126,34 +127,50 @@ struct Parts {
 
 /// Prints `parts` of the answer for `config`.
 fn run(config: &Config, tape: &Tape, parts: Parts) -> Result<Verdict> {
-    tell_not_recorded(config, tape, parts)?;
+    let own = parts.listing.then(|| config.own()).transpose()?;
+    answer(config, tape, own.as_ref(), None, parts.summary)
+}
+
+/// The whole answer of a tool: a listing with its `lines`.
+pub(super) fn answer_in(config: &Config, tape: &Tape, lines: &Lines) -> Result<Verdict> {
+    answer(config, tape, Some(&listing::Options::default()), Some(lines), false)
+}
+
+/// Prints a listing, if there are options of one, and a summary.
+fn answer(
+    config: &Config,
+    tape: &Tape,
+    listing: Option<&listing::Options>,
+    lines: Option<&Lines>,
+    summary: bool,
+) -> Result<Verdict> {
+    tell_not_recorded(config, tape, summary)?;
     let calls = config.calls && families::recorded(tape, Family::Syscall) != Some(false);
     let mut families = if calls { vec![Family::Syscall] } else { Vec::new() };
     families.extend(config.events.families());
-    if parts.listing {
-        let own: listing::Options = config.own()?;
+    if let Some(own) = listing {
         families.extend(own.stacks.asked().then_some(Family::Stack));
         // where processes are follows from how they came to be
         families.extend((own.show_cwd && !families.contains(&Family::Process)).then_some(Family::Process));
     }
     let mut context = Context::about(config, tape, &families)?;
     let mut out = output::stdout()?;
-    if parts.listing {
-        listing::run(&mut context, &mut out)?;
+    if let Some(own) = listing {
+        listing::run_with(&mut context, own, lines, &mut out)?;
     }
     // a listing has the events themselves
-    let by_task = parts.summary && config.events.tables();
-    let told = if parts.summary && config.calls { Some(summary::run(&mut context, &mut out)?) } else { None };
+    let by_task = summary && config.events.tables();
+    let told = if summary && config.calls { Some(summary::run(&mut context, &mut out)?) } else { None };
     let events_lost = by_task && events::run(config, tape, &mut out)?;
     out.flush()?;
-    if parts.listing && calls {
+    if listing.is_some() && calls {
         losses::tell_filtered(&context);
     } else if let Some(told) = &told {
         context.question.loss = told.loss.clone();
     }
     // where the answer itself has no line for it
-    let silent = config.format != Format::Text || !parts.summary;
-    let listed = if parts.listing && config.format != Format::Csv { Listed::All } else { Listed::Nothing };
+    let silent = config.format != Format::Text || !summary;
+    let listed = if listing.is_some() && config.format != Format::Csv { Listed::All } else { Listed::Nothing };
     let verdict = losses::end(&context, &mut out, !silent, listed)?;
     let doubts = told.iter().filter(|_| silent).flat_map(|told| &told.doubts);
     doubts.for_each(|line| complain(line));
@@ -161,7 +178,7 @@ fn run(config: &Config, tape: &Tape, parts: Parts) -> Result<Verdict> {
 }
 
 /// Reports the selected events that the tape cannot have; fails when it has none of them.
-fn tell_not_recorded(config: &Config, tape: &Tape, parts: Parts) -> Result<()> {
+fn tell_not_recorded(config: &Config, tape: &Tape, summary: bool) -> Result<()> {
     let mut asked = config.events.families();
     // a term that names none of the tape's is refused
     asked.retain(|family| *family != Family::Tracepoint);
@@ -177,7 +194,7 @@ fn tell_not_recorded(config: &Config, tape: &Tape, parts: Parts) -> Result<()> {
     }
     if config.calls && families::recorded(tape, Family::Syscall) == Some(false) {
         // a summary tells of io_uring's operations too
-        let rings = parts.summary && families::recorded(tape, Family::IoUring) == Some(true);
+        let rings = summary && families::recorded(tape, Family::IoUring) == Some(true);
         if !rings && absent.len() == asked.len() {
             families::require(tape, Family::Syscall, "syscalls")?;
         }

@@ -3,8 +3,8 @@
 //! Reads through a memory mapping or by io_uring are not calls and not included.
 
 pub(super) mod lines;
-mod sums;
-mod work;
+pub(super) mod sums;
+pub(super) mod work;
 
 use anyhow::{Result, bail};
 use systape_abi::{ArgKind, Io};
@@ -12,6 +12,8 @@ use systape_format::model::Family;
 use systape_format::reader::Tape;
 
 use self::lines::{Doing, List};
+use self::sums::Asked;
+use self::work::Work;
 use super::{Context, losses};
 use crate::asked::config::Config;
 use crate::asked::config::view::Part::{All, Keys};
@@ -149,18 +151,30 @@ fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
     families::require(tape, Family::Syscall, "syscalls")?;
     let own: Options = config.own()?;
     let by = keys(config)?;
-    // paths follow from where processes are
-    let by_path = own.listed() || by.contains(&By::File);
-    let families = if by_path { &[Family::Syscall, Family::Process][..] } else { &[Family::Syscall] };
-    let mut context = Context::about(config, tape, families)?;
-    let mut out = output::stdout()?;
     if own.listed() {
+        // paths follow from where processes are
+        let mut context = Context::about(config, tape, &[Family::Syscall, Family::Process])?;
+        let mut out = output::stdout()?;
         let (stamps, layout) = (context.stamps(), if own.opens { lines::OPENS } else { lines::SLOWER });
         let doing = if own.opens { Doing::Open } else { Doing::Any };
         let list = List { doing, slower: slower(&own)?, sockets: own.sockets, stamps, layout };
         return lines::answer(&mut context, &list, &mut out);
     }
-    let doubts = sums::print(&mut context, &own, &by, &mut out)?;
+    let limit = own.rank.limit(config.format, u64::MAX);
+    // all calls have a row, those of no time too
+    let rank = |work: &Work| u128::from(work.ns) + 1;
+    answer_sums(config, tape, &Asked { by: &by, sockets: own.sockets, limit, rank, layout: None })
+}
+
+/// The whole answer, sums.
+pub(super) fn answer_sums(config: &Config, tape: &Tape, asked: &Asked<'_>) -> Result<Verdict> {
+    families::require(tape, Family::Syscall, "syscalls")?;
+    // paths follow from where processes are
+    let by_path = asked.by.contains(&By::File);
+    let families = if by_path { &[Family::Syscall, Family::Process][..] } else { &[Family::Syscall] };
+    let mut context = Context::about(config, tape, families)?;
+    let mut out = output::stdout()?;
+    let doubts = sums::print(&mut context, asked, &mut out)?;
     let verdict = losses::end(&context, &mut out, config.format == Format::Text, Listed::Nothing)?;
     Ok(verdict.doubted(doubts))
 }

@@ -27,7 +27,9 @@ use crate::lines::LineFormat;
 use crate::lines::csv::Csv;
 use crate::lines::events::lines::EventLines;
 use crate::lines::json::Json;
+use crate::lines::tables::EVENTS;
 use crate::lines::text::{Look, Text};
+use crate::render::columns::Layout;
 use crate::render::form::Format;
 use crate::table::families;
 use crate::table::load::{Base, Loaded, OpenCalls};
@@ -45,7 +47,7 @@ const BATCH: usize = 6;
 const FIRST_LINES: usize = 1024;
 
 /// Options of the listing.
-#[derive(Debug, clap::Args)]
+#[derive(Debug, Default, clap::Args)]
 #[group(skip)]
 pub(crate) struct Options {
     /// Leave out thread names
@@ -109,21 +111,45 @@ impl Options {
     }
 }
 
+/// Lines of text other than perf trace's: of calls by what the function makes, of events in the columns of a tool.
+pub(super) enum Lines {
+    Calls(fn(&Context<'_>) -> Box<dyn LineFormat>),
+    Events(&'static Layout),
+}
+
 /// Prints the listing to `out`; holes are added to the context's losses.
 pub fn run(context: &mut Context<'_>, out: &mut BufWriter<File>) -> Result<()> {
     let own: Options = context.config.own()?;
+    run_with(context, &own, None, out)
+}
+
+/// The same with these options, text with those `lines` if they are given.
+pub(super) fn run_with(
+    context: &mut Context<'_>,
+    own: &Options,
+    lines: Option<&Lines>,
+    out: &mut BufWriter<File>,
+) -> Result<()> {
     let (session, look) = (context.question.tape.session(), own.look(context.config.look));
     let form: Box<dyn LineFormat + '_> = match context.config.format {
-        Format::Text => Box::new(Text::new(session, look, context.stamps())),
+        Format::Text => match lines {
+            Some(Lines::Calls(make)) => make(context),
+            _ => Box::new(Text::new(session, look, context.stamps())),
+        },
         Format::Json => Box::new(Json::new(session, clock(context.question.tape))),
         Format::Csv => Box::new(Csv::new(session, clock(context.question.tape), own.stacks.asked())),
     };
     let sort = order(context);
-    out.write_all(&form.header())?;
+    let tool = match lines {
+        Some(Lines::Events(layout)) => Some(context.lines(&EVENTS, Some(layout))),
+        _ => None,
+    };
+    out.write_all(&tool.as_ref().map_or_else(|| form.header(), |tool| tool.head(Vec::new)))?;
     let mut holes = Vec::new();
     let (config, times) = (context.config, clock_for(context));
     let names = names(context, &own.stacks)?;
     let mut events = EventLines::new(config.events.clone(), config.format, (look, context.stamps()), session, times);
+    events.tool = tool;
     events.stacks = names.as_ref().map(|names| (names, own.stacks.limits()));
     let calls = config.calls && families::recorded(context.question.tape, Family::Syscall) != Some(false);
     let listing = Listing {

@@ -34,9 +34,11 @@ pub(crate) mod why;
 use anyhow::Result;
 use systape_format::model::Family;
 use systape_format::reader::Tape;
+use systape_format::table::TableDef;
 
 use crate::asked::config::Config;
 use crate::derive::paths::pick;
+use crate::render::columns::{Layout, Lines};
 use crate::render::row::Judgement;
 use crate::render::stamp::{Stamps, TimeBase};
 use crate::table::question::Question;
@@ -66,6 +68,12 @@ impl<'a> Context<'a> {
     /// Makes texts of times.
     pub fn stamps(&self) -> Stamps {
         Stamps::new(&[self.config.base().unwrap_or_default()], self.question.tape)
+    }
+
+    /// Writes rows of `table` one a line, text as a tool does if it has a `layout`.
+    pub(crate) fn lines<'t>(&self, table: &'t TableDef, layout: Option<&'static Layout>) -> Lines<'t> {
+        let stamped = |layout: &'static Layout| (layout, layout.stamps(self.config.base(), self.question.tape));
+        Lines::new(self.config.format, table, layout.map(stamped))
     }
 
     /// The same for reports that, if nothing else was asked for, have the time of day beside the seconds.

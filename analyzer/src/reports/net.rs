@@ -21,9 +21,9 @@ use crate::derive::net::connection::{Connection, Direction, Lasted, Outcome, Win
 use crate::derive::net::counts::{self, At, Counted, Named};
 use crate::derive::net::tracker::Tracker;
 use crate::lines::tables as lines;
+use crate::render::columns::Layout;
 use crate::render::form::Format;
-use crate::render::row::{Row, Times};
-use crate::render::sink::Sink;
+use crate::render::row::Times;
 use crate::table::calls::CallBook;
 use crate::table::families;
 use crate::table::loss::{Loss, loses};
@@ -82,11 +82,26 @@ fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
     if config.own::<Options>()?.udp {
         return udp::run(config, tape);
     }
+    answer(config, tape, |context, loss, out| match config.own::<Options>()?.changes {
+        true => changes(context, loss, out),
+        false => connections(context, loss, None, out),
+    })
+}
+
+/// The whole answer: connections, text in the columns of `layout`.
+pub(super) fn answer_in(config: &Config, tape: &Tape, layout: &'static Layout) -> Result<Verdict> {
+    answer(config, tape, |context, loss, out| connections(context, loss, Some(layout), out))
+}
+
+fn answer(
+    config: &Config,
+    tape: &Tape,
+    report: impl FnOnce(&Context<'_>, &mut Loss, &mut BufWriter<File>) -> Result<Doubts>,
+) -> Result<Verdict> {
     families::require(tape, Family::Net, "connections")?;
     let mut context = Context::about(config, tape, &[Family::Net])?;
     let mut out = output::stdout()?;
     let mut loss = context.question.loss.clone();
-    let report = if config.own::<Options>()?.changes { changes } else { connections };
     let doubts = report(&context, &mut loss, &mut out)?;
     context.question.loss = loss;
     let verdict = losses::end(&context, &mut out, false, losses::pushed(config.format))?;
@@ -167,29 +182,11 @@ fn times<'a>(context: &Context<'a>) -> Times<'a> {
     }
 }
 
-/// Appends a line: text without a sink.
-fn write<'a>(
-    out: &mut Vec<u8>,
-    sink: Option<&Sink<'_>>,
-    text: impl FnOnce(&mut Vec<u8>),
-    row: impl FnOnce() -> Row<'a>,
-) {
-    match sink {
-        None => text(out),
-        Some(sink) => sink.row(out, &row()),
-    }
-}
-
 fn changes(context: &Context<'_>, loss: &mut Loss, out: &mut BufWriter<File>) -> Result<Doubts> {
     let (config, scope, times) = (context.config, &context.question.scope, times(context));
     let stamps = context.stamps();
-    let mut head = Vec::new();
-    let sink = config.format.rows().map(|form| Sink::new(form, &line::CHANGES));
-    match &sink {
-        None => head = line::changes_header(&stamps),
-        Some(sink) => sink.head(&mut head),
-    }
-    out.write_all(&head)?;
+    let lines = context.lines(&line::CHANGES, None);
+    out.write_all(&lines.head(|| line::changes_header(&stamps)))?;
     let mut merger = Merger::new(out, config.max_events);
     losses::push(context, loss, &mut merger);
     let coverage = Scan::all(context.question.tape).walk(
@@ -201,7 +198,7 @@ fn changes(context: &Context<'_>, loss: &mut Loss, out: &mut BufWriter<File>) ->
                 let task = cause(dict, event);
                 if scope.at(event.ts) && scope.blamed(task, 0) {
                     let text = |out: &mut Vec<u8>| line::change(out, event, task, &stamps);
-                    write(&mut part.bytes, sink.as_ref(), text, || line::change_row(event, task, &times));
+                    lines.line(&mut part.bytes, text, || line::change_row(event, task, &times));
                     part.end_line(event.ts);
                 }
             }
@@ -215,7 +212,12 @@ fn changes(context: &Context<'_>, loss: &mut Loss, out: &mut BufWriter<File>) ->
     Ok(Doubts::default())
 }
 
-fn connections(context: &Context<'_>, loss: &mut Loss, out: &mut BufWriter<File>) -> Result<Doubts> {
+fn connections(
+    context: &Context<'_>,
+    loss: &mut Loss,
+    layout: Option<&'static Layout>,
+    out: &mut BufWriter<File>,
+) -> Result<Doubts> {
     let (config, times) = (context.config, times(context));
     let stamps = context.stamps();
     let tape = context.question.tape;
@@ -229,23 +231,19 @@ fn connections(context: &Context<'_>, loss: &mut Loss, out: &mut BufWriter<File>
         complete: nothing_missing(tape),
         ended: tape.end().is_some(),
     };
-    let sink = config.format.rows().map(|form| Sink::new(form, &line::NET));
+    let lines = context.lines(&line::NET, layout);
     let mut add = |part: &mut Part, connection: &Connection, window: Window| {
         doubts.accepted |= connection.task.is_none() && connection.direction == Direction::Accept;
         if passes(context, connection, window) {
             doubts.open |= connection.may_have_ended(window);
             let text = |out: &mut Vec<u8>| line::text(out, connection, window, &stamps);
-            write(&mut part.bytes, sink.as_ref(), text, || line::row(connection, window, &times));
-            part.end_line(connection.end.unwrap_or(u64::MAX));
-            config.shown.rows(1);
+            if lines.line(&mut part.bytes, text, || line::row(connection, window, &times)) {
+                part.end_line(connection.end.unwrap_or(u64::MAX));
+                config.shown.rows(1);
+            }
         }
     };
-    let mut head = Vec::new();
-    match &sink {
-        None => head = line::header(&stamps),
-        Some(sink) => sink.head(&mut head),
-    }
-    out.write_all(&head)?;
+    out.write_all(&lines.head(|| line::header(&stamps)))?;
     let mut merger = Merger::new(out, config.max_events);
     losses::push(context, loss, &mut merger);
     let mut tracker = Tracker::default();

@@ -1,7 +1,5 @@
 //! How long runnable threads waited for a CPU: bcc's runqlat histogram, in all or one per task, process, cgroup, CPU, name.
 
-use std::io::{self, Write};
-
 use anyhow::Result;
 use rustc_hash::FxHashMap;
 use systape_format::model::Task;
@@ -31,9 +29,6 @@ systape_format::tables! {
         count ? AtLeast: Count "waits for a CPU that ended; those of unknown length are in none"
     }
 }
-
-/// Stars in the longest bar.
-const STARS: u64 = 40;
 
 /// What is asked.
 pub(crate) static VIEW: View = View {
@@ -91,7 +86,7 @@ fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
                 if !title.is_empty() {
                     line(&mut out, &format!("\n{title}"))?;
                 }
-                text(&mut out, hist)?;
+                hist.print(&mut out, "usecs")?;
             }
             if hists.is_empty() {
                 line(&mut out, "no thread that passes the filters waited for a CPU")?;
@@ -144,22 +139,6 @@ impl Sink for Waits<'_> {
     }
 }
 
-/// As bcc prints a histogram by powers of two.
-fn text(out: &mut impl Write, hist: &LogHist) -> io::Result<()> {
-    let buckets = hist.buckets();
-    let max = buckets.iter().map(|(_, _, count)| *count).max().unwrap_or(0).max(1);
-    // bcc makes room for larger numbers by halving the bars
-    let wide = buckets.len() > 32;
-    let (width, stars) = if wide { (20, STARS / 2) } else { (10, STARS) };
-    let (indent, name) = if wide { (15, 29) } else { (5, 19) };
-    line(out, &format!("{:indent$}{:<name$} : count     distribution", "", "usecs"))?;
-    for (low, high, count) in buckets {
-        let bar = "*".repeat((u128::from(count) * u128::from(stars) / u128::from(max)) as usize);
-        line(out, &format!("{low:>width$} -> {high:<width$} : {count:<8} |{bar:<fill$}|", fill = stars as usize))?;
-    }
-    Ok(())
-}
-
 fn fill(row: &mut Row<'_>, (low, high, count): (u64, u64, u64)) {
     row.set("low_ns", low * 1000).set("high_ns", high * 1000 + 999).set("count", count);
 }
@@ -169,20 +148,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn as_bcc_prints_it() {
+    fn a_bucket_in_ns() {
         let mut hist = LogHist::default();
         for us in [0, 1, 1, 1, 3, 9, 9] {
             hist.add(us);
         }
-        let mut out = Vec::new();
-        text(&mut out, &hist).unwrap();
-        let expected = "     usecs               : count     distribution
-         0 -> 1          : 4        |****************************************|
-         2 -> 3          : 1        |**********                              |
-         4 -> 7          : 0        |                                        |
-         8 -> 15         : 2        |********************                    |
-";
-        assert_eq!(String::from_utf8(out).unwrap(), expected);
         let mut row = Row::new(&RUNQLAT);
         fill(&mut row, hist.buckets()[3]);
         assert_eq!(

@@ -22,6 +22,7 @@ use crate::derive::summary::plan::Plan;
 use crate::derive::summary::table::{self, Row};
 use crate::render::by;
 use crate::render::cell::Cell;
+use crate::render::columns::Layout;
 use crate::render::form::Form;
 use crate::render::heat::{self, Stretch};
 use crate::render::keys::{with_keys, with_parts};
@@ -71,22 +72,23 @@ const BAR: usize = 20;
 const DEFAULT: [By; 2] = [By::Comm, By::Syscall];
 
 #[derive(Debug, clap::Args)]
-struct Options {
+pub(super) struct Options {
     /// What rows are ranked by
     #[arg(long, value_enum, value_name = "METRIC", default_value_t)]
-    metric: Column,
+    pub metric: Column,
 
     /// A histogram of durations below each row
     #[arg(long)]
-    hist: bool,
+    pub hist: bool,
 
     #[command(flatten)]
-    rank: Few,
+    pub rank: Few,
 }
 
-fn check(config: &Config) -> Result<()> {
+/// Options without effect.
+pub(super) fn check(config: &Config) -> Result<()> {
     if !config.calls || config.events.tables() {
-        bail!("'analyze top' ranks calls; other events are counted by -s: analyze -s -e 'sched:*' --by comm");
+        bail!("{} ranks calls; other events are counted by -s: analyze -s -e 'sched:*' --by comm", config.view.title());
     }
     if config.bare_cpu() {
         bail!("--cpu without CPUs goes with the summary: analyze -s --cpu");
@@ -101,10 +103,19 @@ fn keys(config: &Config) -> Result<Vec<By>> {
 
 /// Prints the answer for `config`.
 fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
+    answer(config, tape, &config.own()?, &keys(config)?, None)
+}
+
+/// The whole answer by the keys `by`; text in the columns of `layout`, if that is given.
+pub(super) fn answer(
+    config: &Config,
+    tape: &Tape,
+    own: &Options,
+    by: &[By],
+    layout: Option<&'static Layout>,
+) -> Result<Verdict> {
     families::require(tape, Family::Syscall, "syscalls")?;
-    let own: Options = config.own()?;
-    let by = keys(config)?;
-    let plan = Plan::by(&by).naming(tape.session());
+    let plan = Plan::by(by).naming(tape.session());
     let mut context = Context::about(config, tape, &[Family::Syscall])?;
     let question = &context.question;
     let (sums, knowledge, coverage) = collect::collect(tape, &question.scope, &question.book, &plan);
@@ -119,13 +130,13 @@ fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
         context: &context,
         knowledge: &knowledge,
         plan: &plan,
-        by: &by,
-        own: &own,
+        by,
+        own,
         all,
         rough: rough(&rows, own.metric) || knowledge.missing(),
     };
     match config.format.rows() {
-        None => shown.text(&rows, &mut out)?,
+        None => shown.text(&rows, layout, &mut out)?,
         Some(form) => shown.rows(form, &rows, &mut out)?,
     }
     let told = config.format.rows().is_none();
@@ -175,10 +186,16 @@ impl Shown<'_> {
         self.own.rank.limit(self.context.config.format)
     }
 
-    fn text(&self, rows: &[Row<'_>], out: &mut BufWriter<File>) -> Result<()> {
+    fn text(&self, rows: &[Row<'_>], layout: Option<&'static Layout>, out: &mut BufWriter<File>) -> Result<()> {
         losses::above_sums(self.context, self.knowledge, out)?;
         let limit = self.limit();
         let mut all = rows.len();
+        if let Some(layout) = layout {
+            let table = self.columns();
+            layout.print(self.records(&table, rows).map(|row| row.judged(self.judged())), out)?;
+            rank::more(all, limit).iter().try_for_each(|text| line(out, text))?;
+            return Ok(());
+        }
         if let Some(time) = self.by.iter().find(|by| By::OF_TIME.contains(by)).filter(|_| self.own.hist) {
             let maps = self.maps(*time, rows);
             maps.iter().take(limit).try_for_each(|(name, rows)| self.heat(*time, name, rows, out))?;
@@ -275,10 +292,25 @@ impl Shown<'_> {
     }
 
     fn rows(&self, form: Form, rows: &[Row<'_>], out: &mut impl Write) -> Result<()> {
+        let table = self.columns();
+        sink::print(form, &table, self.judged(), self.records(&table, rows), out)?;
+        Ok(())
+    }
+
+    fn judged(&self) -> Judgement {
+        Judgement::Touched(!self.context.question.loss.complete())
+    }
+
+    /// The table of [`Self::records`].
+    fn columns(&self) -> TableDef {
         let parts: Vec<&TableDef> = [Some(&SHARE), self.own.hist.then_some(&HIST)].into_iter().flatten().collect();
-        let table = with_keys(by::columns(self.by), &with_parts(&SUMMARY, parts));
-        let lines = rows.iter().take(self.limit()).map(|row| {
-            let mut line = record::Row::short_if(row.short, &table);
+        with_keys(by::columns(self.by), &with_parts(&SUMMARY, parts))
+    }
+
+    /// The first `rows` as rows of `table`.
+    fn records<'r>(&'r self, table: &'r TableDef, rows: &'r [Row<'r>]) -> impl Iterator<Item = record::Row<'r>> {
+        rows.iter().take(self.limit()).map(|row| {
+            let mut line = record::Row::short_if(row.short, table);
             let keys = self.keys(row);
             by::fill(&mut line, self.by, |by, name| keys.cell(by, name));
             measures(&mut line, row.stats);
@@ -291,9 +323,7 @@ impl Shown<'_> {
                 line.bound("durations", Cell::Spelled(json, text), !exact);
             }
             line
-        });
-        sink::print(form, &table, Judgement::Touched(!self.context.question.loss.complete()), lines, out)?;
-        Ok(())
+        })
     }
 }
 

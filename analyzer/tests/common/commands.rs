@@ -36,7 +36,7 @@ pub const COMMANDS: &[(&str, &[&str])] = &[
     ("why", &["why TAPE", "why --floor 0 TAPE"]),
     ("block", &["block TAPE"]),
     ("block --top", &["block --top TAPE", "block --top --by comm,tid,uid,cgroup,unit,cause,task TAPE"]),
-    ("block --hist", &["block --hist TAPE", "block --hist --by op,comm TAPE"]),
+    ("block --hist", &["block --hist TAPE", "block --hist --queued --by op,comm TAPE", "block --sizes --by comm TAPE"]),
     (
         "files",
         &[
@@ -49,6 +49,14 @@ pub const COMMANDS: &[(&str, &[&str])] = &[
     ("opensnoop", &["opensnoop TAPE"]),
     ("statsnoop", &["statsnoop TAPE"]),
     ("execsnoop", &["execsnoop TAPE", "execsnoop --fails TAPE"]),
+    ("biosnoop", &["biosnoop TAPE"]),
+    ("biolatency", &["biolatency TAPE"]),
+    ("tcplife", &["tcplife TAPE"]),
+    ("syscount", &["syscount TAPE", "syscount -P TAPE"]),
+    ("filetop", &["filetop TAPE"]),
+    ("killsnoop", &["killsnoop TAPE"]),
+    ("gethostlatency", &["gethostlatency TAPE"]),
+    ("offcputime", &["offcputime TAPE"]),
     ("rate", &["rate TAPE", "rate --by file,errno --slices 7 TAPE"]),
     ("locks", &["locks TAPE", "locks --metric waits TAPE"]),
     ("path", &["path TAPE", "path -p 100 TAPE", "path -t 101 TAPE"]),

@@ -13,6 +13,7 @@ pub mod stacks;
 pub mod stats;
 pub mod stored;
 pub mod tables;
+pub mod tools;
 pub mod udp;
 
 use std::fs::File;

@@ -35,6 +35,8 @@ pub struct View {
     pub about: &'static str,
     /// Its operands.
     pub operands: Operands,
+    /// What it is about, as `-e` would say it; empty: all calls.
+    pub events: &'static [&'static str],
     /// The shared options it takes: names of the fields of [`crate::asked::args::Args`], beside [`COMMON`].
     pub options: &'static [&'static [&'static str]],
     /// Its own options.
@@ -173,6 +175,7 @@ impl View {
         name: "",
         about: "",
         operands: Operands::Tape,
+        events: &[],
         options: &[],
         own: Own::NONE,
         examples: [("", ""); 2],

@@ -45,6 +45,11 @@ impl<'a> Io<'a> {
         if from == 0 { None } else { self.io.complete.checked_sub(from) }
     }
 
+    /// ns from its way into the block layer to its end; None when not known.
+    pub(crate) fn whole(&self) -> Option<u64> {
+        Some(self.io.queued).filter(|queued| *queued != 0).and_then(|queued| self.io.complete.checked_sub(queued))
+    }
+
     /// ns it waited before it went to the device; None when not known or without a queue.
     pub(crate) fn queue(&self) -> Option<u64> {
         let known = self.io.queued != 0 && self.io.issued != 0;

@@ -14,6 +14,34 @@ use crate::table::group::by::By;
 use crate::table::group::of_cgroup::OfCgroup;
 use crate::values::devices::{Dev, Devices};
 
+/// What a histogram has buckets of.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Measure {
+    /// How long the device took, µs.
+    #[default]
+    Latency,
+    /// The same with the time in the queue, µs.
+    Whole,
+    /// Size, KiB, rounded down.
+    Size,
+}
+
+impl Measure {
+    /// Of `io`; None: not known, and of what has no data no size.
+    fn of(self, io: &Io<'_>) -> Option<u64> {
+        match self {
+            Self::Latency => io.latency().map(|ns| ns / 1000),
+            Self::Whole => io.whole().map(|ns| ns / 1000),
+            Self::Size => Some(u64::from(io.io.bytes)).filter(|bytes| *bytes > 0).map(|bytes| bytes / 1024),
+        }
+    }
+
+    /// Its unit in text, as bcc's tools have it.
+    pub(crate) fn unit(self) -> &'static str {
+        if self == Self::Size { "Kbytes" } else { "usecs" }
+    }
+}
+
 /// Sum of the I/Os of one key.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Sum {
@@ -33,14 +61,14 @@ pub(crate) struct Sum {
     pub total: u128,
     /// Greatest, ns.
     pub max: u64,
-    /// Latencies in µs.
+    /// Values of the measure.
     pub hist: LogHist,
     /// Their owner, with its newest name.
     pub owner: Option<Task>,
 }
 
 impl Sum {
-    fn add(&mut self, io: &Io<'_>) {
+    fn add(&mut self, io: &Io<'_>, measure: Measure) {
         self.ios += 1;
         match Op::of_io(io.io) {
             Op::Read => self.read += u64::from(io.io.bytes),
@@ -53,8 +81,8 @@ impl Sum {
             self.timed += 1;
             self.total += u128::from(ns);
             self.max = self.max.max(ns);
-            self.hist.add(ns / 1000);
         }
+        measure.of(io).into_iter().for_each(|value| self.hist.add(value));
         if let Some(owner) = io.owner
             && self.owner.as_ref().is_none_or(|known| known.comm != owner.comm)
         {
@@ -97,6 +125,7 @@ impl Sum {
 #[derive(Clone, Debug)]
 pub(crate) struct Sums {
     keys: Vec<By>,
+    measure: Measure,
     of_cgroup: OfCgroup,
     sums: FxHashMap<(Dev, Vec<Part>), Sum>,
 }
@@ -115,15 +144,15 @@ pub(crate) struct Folded {
 }
 
 impl Sums {
-    /// Empty sums by `keys`; `session` tells what cgroups are called.
-    pub(crate) fn new(keys: Vec<By>, session: &Session) -> Self {
-        Self { of_cgroup: OfCgroup::of(session, &keys), keys, sums: FxHashMap::default() }
+    /// Empty sums by `keys`, with histograms of `measure`; `session` tells what cgroups are called.
+    pub(crate) fn new(keys: Vec<By>, measure: Measure, session: &Session) -> Self {
+        Self { of_cgroup: OfCgroup::of(session, &keys), keys, measure, sums: FxHashMap::default() }
     }
 
     /// Counts `io` once.
     pub(crate) fn add(&mut self, io: &Io<'_>) {
         let parts = self.keys.iter().map(|key| part(*key, io, &self.of_cgroup)).collect();
-        self.sums.entry((io.io.dev, parts)).or_default().add(io);
+        self.sums.entry((io.io.dev, parts)).or_default().add(io, self.measure);
     }
 
     /// Merges disks. If `disk` is a key, a stacked device keeps its row and is left out of the total; else its I/Os are
@@ -185,7 +214,7 @@ mod tests {
             requeues: 1,
             ..BlockIo::default()
         };
-        let mut sums = Sums::new(keys.to_vec(), &Session::default());
+        let mut sums = Sums::new(keys.to_vec(), Measure::Latency, &Session::default());
         for io in [
             io(dm, 1, Some(0), 1_000, 0),
             io(sda, 1, None, 4_000, 0),

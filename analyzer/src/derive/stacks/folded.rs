@@ -8,32 +8,43 @@ use super::graph::Graph;
 use super::label::Label;
 use crate::values::words::named;
 
-/// Weights by folded stack, in order of the text; stacks are cut after `max_depth` functions.
-pub(crate) fn fold(graph: &Graph, max_depth: usize) -> Vec<(String, u64)> {
-    let mut folded: Vec<(String, u64)> = Vec::new();
-    // (node, where its text begins, depth)
-    let mut waiting: Vec<(u32, usize, usize)> = Vec::new();
-    let mut text = String::new();
+/// Calls `then` with the name of the threads, the nodes from the outermost on and the weight of each stack; stacks are cut after
+/// `max_depth` functions.
+pub(crate) fn each(graph: &Graph, max_depth: usize, mut then: impl FnMut(&[u8], &[u32], u64)) {
+    // (node, depth)
+    let mut waiting: Vec<(u32, usize)> = Vec::new();
+    let mut nodes = Vec::new();
     for thread in &graph.nodes[0].children {
         let thread = &graph.nodes[*thread as usize];
-        text.clear();
-        text.push_str(&frame(&named(&graph.comms[thread.label as usize])));
-        waiting.extend(thread.children.iter().map(|root| (*root, text.len(), 1)));
-        while let Some((at, begin, depth)) = waiting.pop() {
+        let comm = &graph.comms[thread.label as usize];
+        waiting.extend(thread.children.iter().map(|root| (*root, 1)));
+        while let Some((at, depth)) = waiting.pop() {
             let node = &graph.nodes[at as usize];
-            text.truncate(begin);
-            text.push(';');
-            text.push_str(&of_label(graph.label(at)));
+            nodes.truncate(depth - 1);
+            nodes.push(at);
             let deep = depth >= max_depth;
             let weight = if deep { node.total } else { node.own }.of(graph.metric);
             if weight > 0 {
-                folded.push((text.clone(), weight));
+                then(comm, &nodes, weight);
             }
             if !deep {
-                waiting.extend(node.children.iter().map(|child| (*child, text.len(), depth + 1)));
+                waiting.extend(node.children.iter().map(|child| (*child, depth + 1)));
             }
         }
     }
+}
+
+/// Weights by folded stack, in order of the text; stacks are cut after `max_depth` functions.
+pub(crate) fn fold(graph: &Graph, max_depth: usize) -> Vec<(String, u64)> {
+    let mut folded: Vec<(String, u64)> = Vec::new();
+    each(graph, max_depth, |comm, nodes, weight| {
+        let mut text = frame(&named(comm));
+        for at in nodes {
+            text.push(';');
+            text.push_str(&of_label(graph.label(*at)));
+        }
+        folded.push((text, weight));
+    });
     // a name in both kernel and user space, or escaped alike, must not be two lines
     folded.sort();
     folded.dedup_by(|b, a| {

@@ -12,6 +12,7 @@ use crate::derive::stacks::lines::StackLines;
 use crate::derive::stacks::names::Names;
 use crate::lines::tables::{CALLS, EVENTS};
 use crate::lines::text::Look;
+use crate::render;
 use crate::render::form::{Form, Format};
 use crate::render::row::Times;
 use crate::render::sink::Sink;
@@ -32,6 +33,8 @@ pub(crate) struct EventLines<'a> {
     devices: Devices,
     json: Sink<'static>,
     csv: Sink<'static>,
+    /// Lines of a tool, which has no calls beside them; None: those of the listing.
+    pub tool: Option<render::columns::Lines<'static>>,
     /// Names for stacks and limits on them; None: stacks are not printed.
     pub stacks: Option<(&'a Names, Limits)>,
 }
@@ -47,7 +50,7 @@ impl<'a> EventLines<'a> {
     ) -> Self {
         let (json, csv) = (Sink::new(Form::Json, &EVENTS), Sink::new(Form::Csv, &CALLS));
         let (times, devices) = (Times { session, clock }, Devices::new(session));
-        Self { wanted, format, look, stamps, times, devices, json, csv, stacks: None }
+        Self { wanted, format, look, stamps, times, devices, json, csv, tool: None, stacks: None }
     }
 
     /// The lines of `segment`, and the start of its window. A group that cannot be read is added to `findings`.
@@ -154,10 +157,14 @@ impl Lines<'_, '_> {
         }
         let out = &mut self.part.bytes;
         let begin = out.len();
-        match self.all.format {
-            Format::Text => form::text(out, event, self.all.look, &self.all.stamps),
-            Format::Json => self.all.json.row(out, &form::row(event, &self.all.times)),
-            Format::Csv => self.all.csv.row(out, &form::call_row(event, &self.all.times)),
+        let (format, times) = (self.all.format, &self.all.times);
+        match (&self.all.tool, format) {
+            (Some(lines), _) => {
+                lines.line(out, |_| {}, || form::row(event, times));
+            }
+            (None, Format::Text) => form::text(out, event, self.all.look, &self.all.stamps),
+            (None, Format::Json) => self.all.json.row(out, &form::row(event, times)),
+            (None, Format::Csv) => self.all.csv.row(out, &form::call_row(event, times)),
         }
         match (&mut self.stacks, stack) {
             (Some(stacks), Some((of, row))) => stacks.add(out, self.all.format, of, row),

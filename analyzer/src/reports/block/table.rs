@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use crate::derive::block::by::{self as parts_of, Part};
-use crate::derive::block::sums::{Folded, Sum};
+use crate::derive::block::sums::{Folded, Measure, Sum};
 use crate::render::by;
 use crate::render::cell::Cell;
 use crate::render::form::Form;
@@ -33,8 +33,8 @@ systape_format::tables! {
     }
     /// With `--hist` also:
     pub HISTOGRAM = "block_histogram" {
-        unit: Word "unit of the bounds: `us`"
-        histogram ? AtLeast: Nested "`[{\"from\": 64, \"to\": 127, \"count\": 5}]`: how many I/Os took so long, `to` inclusive, without empty buckets"
+        unit: Word "unit of the bounds: `us`, with `--sizes` `KiB`"
+        histogram ? AtLeast: Nested "`[{\"from\": 64, \"to\": 127, \"count\": 5}]`: how many I/Os took so long or were of that size, `to` inclusive, without empty buckets; those of which it is not known, and without data, are in none"
     }
 }
 
@@ -49,6 +49,8 @@ pub(crate) struct View<'a> {
     pub names: parts_of::Names<'a>,
     /// Whether nothing is missing.
     pub complete: bool,
+    /// What histograms have buckets of.
+    pub measure: Measure,
 }
 
 impl View<'_> {
@@ -88,19 +90,43 @@ impl View<'_> {
     /// A histogram of latencies for each key, and the devices they leave out.
     pub(crate) fn histograms(&self, out: &mut impl Write) -> io::Result<()> {
         for (parts, sum, _) in &self.folded.rows {
-            let value = |(key, part): (&By, &Part)| {
-                let text = parts_of::text((*key, part), sum.comm(), &self.names);
-                let words: Vec<_> = text.split_whitespace().collect();
-                format!("{} = {}", name(*key), words.join(" "))
-            };
-            let names: Vec<_> = self.keys.iter().zip(parts).map(value).collect();
-            let unknown = match sum.ios - sum.timed {
-                0 => String::new(),
-                count => format!(", {count} of unknown latency"),
-            };
-            line(out, &format!("{}: {} I/Os{unknown}", names.join(", "), sum.ios))?;
-            sum.hist.print(out, "usecs")?;
+            line(out, &format!("{}: {} I/Os{}", self.title(parts, sum), sum.ios, self.unknown(sum)))?;
+            sum.hist.print(out, self.measure.unit())?;
             line(out, "")?;
+        }
+        self.stacked(out)
+    }
+
+    /// `disk = vda, op = read`.
+    fn title(&self, parts: &[Part], sum: &Sum) -> String {
+        let value = |(key, part): (&By, &Part)| {
+            let text = parts_of::text((*key, part), sum.comm(), &self.names);
+            let words: Vec<_> = text.split_whitespace().collect();
+            format!("{} = {}", name(*key), words.join(" "))
+        };
+        self.keys.iter().zip(parts).map(value).collect::<Vec<_>>().join(", ")
+    }
+
+    /// `, 2 of unknown latency`: I/Os that are in no bucket.
+    fn unknown(&self, sum: &Sum) -> String {
+        let what = if self.measure == Measure::Size { "without data" } else { "of unknown latency" };
+        match sum.ios.saturating_sub(sum.hist.total()) {
+            0 => String::new(),
+            count => format!(", {count} {what}"),
+        }
+    }
+
+    /// As biolatency prints them: a line with the keys only if there are some.
+    pub(crate) fn as_biolatency(&self, out: &mut impl Write) -> io::Result<()> {
+        for (parts, sum, _) in &self.folded.rows {
+            if !parts.is_empty() {
+                line(out, &format!("\n{}", self.title(parts, sum)))?;
+            }
+            sum.hist.print(out, self.measure.unit())?;
+            let unknown = self.unknown(sum);
+            if !unknown.is_empty() {
+                line(out, &format!("({} I/Os{unknown})", sum.ios))?;
+            }
         }
         self.stacked(out)
     }
@@ -143,7 +169,9 @@ impl View<'_> {
             row.bound("max_ns", (sum.timed > 0).then_some(sum.max), untimed);
             row.bound("share", self.share(sum).filter(|_| *counted), untimed).set("in_total", *counted);
             if hist {
-                row.set("unit", "us").bound("histogram", sum.hist.json(), untimed);
+                let unit = if self.measure == Measure::Size { "KiB" } else { "us" };
+                let unsure = self.measure != Measure::Size && sum.hist.total() < sum.ios;
+                row.set("unit", unit).bound("histogram", sum.hist.json(), unsure);
             }
             row
         });

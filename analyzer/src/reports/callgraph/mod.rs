@@ -51,7 +51,7 @@ pub(crate) static VIEW: View = View {
     ..View::PLAIN
 };
 
-#[derive(Debug, clap::Args)]
+#[derive(Debug, Default, clap::Args)]
 struct Options {
     /// Whose stacks: cpu syscall offcpu block signal wakeup, or a table that has stacks [default: the first of these the tape has]
     #[arg(long, value_parser = Of::parse, value_name = "EVENTS", help_heading = "Stacks")]
@@ -150,15 +150,39 @@ fn make(config: &Config) -> Result<Option<NewFile>> {
 
 /// Prints the answer for `config`.
 fn run(config: &Config, tape: &Tape, svg: Option<&mut NewFile>) -> Result<Verdict> {
-    let own: Options = config.own()?;
-    let mut found = Found::read(config, &own, tape, own.of.clone())?;
+    answer(config, tape, &config.own()?, svg, text)
+}
+
+/// The whole answer on times off the CPU; text as `print` makes it.
+pub(super) fn answer_offcpu(
+    config: &Config,
+    tape: &Tape,
+    folded: bool,
+    names: DebugDirs,
+    print: fn(&Graph, &mut BufWriter<File>) -> Result<()>,
+) -> Result<Verdict> {
+    let own = Options { of: Some(Of::OffCpu), folded, names, ..Options::default() };
+    answer(config, tape, &own, None, |_, _, found, out| {
+        losses::head(&found.context, "At least, because something is missing:", out)?;
+        print(&found.graph, out)
+    })
+}
+
+fn answer(
+    config: &Config,
+    tape: &Tape,
+    own: &Options,
+    svg: Option<&mut NewFile>,
+    text: impl FnOnce(&Config, &Tape, &Found<'_>, &mut BufWriter<File>) -> Result<()>,
+) -> Result<Verdict> {
+    let mut found = Found::read(config, own, tape, own.of.clone())?;
     config.shown.rows(usize::try_from(found.total.count).unwrap_or(usize::MAX));
     let before = match &own.diff {
         Some(path) => {
             let tape = open(path)?;
             // the same question to both
             let before =
-                Found::read(config, &own, &tape, Some(found.of.clone())).with_context(|| path.display().to_string())?;
+                Found::read(config, own, &tape, Some(found.of.clone())).with_context(|| path.display().to_string())?;
             let lines = before.context.question.loss.lines(tape.session(), losses::LOSS_LINES);
             let lines = lines.into_iter().chain(before.partial());
             lines.for_each(|text| complain(&format!("{}: {text}", path.display())));

@@ -15,7 +15,7 @@ use systape_format::reader::Tape;
 use systape_format::table::TableDef;
 
 use super::work::Work;
-use super::{FILES, Options, is_file, names_file, on_files};
+use super::{FILES, is_file, names_file, on_files};
 use crate::derive::paths::feed::{Reader, Told, Waiting, feed};
 use crate::derive::paths::join;
 use crate::derive::paths::names::{Name, Use, uses};
@@ -23,6 +23,7 @@ use crate::derive::summary::labels::Labels;
 use crate::derive::summary::ledger::{Judge, Judged, counts, threads};
 use crate::derive::summary::plan::{Plan, RowPart};
 use crate::render::by;
+use crate::render::columns::Layout;
 use crate::render::keys::with_keys;
 use crate::render::mark;
 use crate::render::rank;
@@ -305,9 +306,9 @@ impl<'a> Part<'a> {
 }
 
 /// Prints sums by `by`; returns whether calls that might pass were lost.
-pub(super) fn print(context: &mut Context<'_>, own: &Options, by: &[By], out: &mut BufWriter<File>) -> Result<bool> {
-    let plan = Plan::by(by).naming(context.question.tape.session());
-    let totals = Totals { context, plan: &plan, sockets: own.sockets };
+pub(super) fn print(context: &mut Context<'_>, asked: &Asked<'_>, out: &mut BufWriter<File>) -> Result<bool> {
+    let plan = Plan::by(asked.by).naming(context.question.tape.session());
+    let totals = Totals { context, plan: &plan, sockets: asked.sockets };
     let mut sums = Sums::default();
     let read = feed(&context.question, &totals, |told| {
         match told {
@@ -326,9 +327,22 @@ pub(super) fn print(context: &mut Context<'_>, own: &Options, by: &[By], out: &m
     // what is in the ledger is in the sums
     context.question.loss.gaps.retain(|gap| !gap.ledger);
     read.tell(&mut context.question.loss);
-    let limit = own.rank.limit(context.config.format, u64::MAX);
-    Shown::new(context, &sums, &plan, by).print(limit, out)?;
+    Shown::new(context, &sums, &plan, asked).print(out)?;
     Ok(sums.doubts_lost)
+}
+
+/// Which sums are printed, and how.
+pub(in crate::reports) struct Asked<'a> {
+    /// The keys of rows.
+    pub by: &'a [By],
+    /// Of what is no file too.
+    pub sockets: bool,
+    /// Most rows.
+    pub limit: usize,
+    /// Those with most of this come first; 0: they are left out.
+    pub rank: fn(&Work) -> u128,
+    /// Columns of text; None: the report's own.
+    pub layout: Option<&'static Layout>,
 }
 
 /// The printed form of sums.
@@ -336,8 +350,9 @@ struct Shown<'a> {
     context: &'a Context<'a>,
     words: Words<'a>,
     sums: &'a Sums,
+    asked: &'a Asked<'a>,
     by: &'a [By],
-    /// Most time first.
+    /// In the order that is asked for.
     rows: Vec<(&'a [Value], &'a Work)>,
 }
 
@@ -345,16 +360,17 @@ struct Shown<'a> {
 type Short = [bool; 4];
 
 impl<'a> Shown<'a> {
-    fn new(context: &'a Context<'a>, sums: &'a Sums, plan: &'a Plan, by: &'a [By]) -> Self {
+    fn new(context: &'a Context<'a>, sums: &'a Sums, plan: &'a Plan, asked: &'a Asked<'a>) -> Self {
         let question = &context.question;
         let words = Words { session: question.tape.session(), book: &question.book, plan };
-        let mut rows: Vec<_> = sums.groups.iter().collect();
+        let mut rows: Vec<_> = sums.groups.iter().filter(|(_, work)| (asked.rank)(work) > 0).collect();
         context.config.shown.rows(rows.len());
-        rows.sort_by_key(|(key, work)| (Reverse(work.ns), Reverse(work.calls), *key));
-        Self { context, words, sums, by, rows }
+        rows.sort_by_key(|(key, work)| (Reverse((asked.rank)(work)), Reverse(work.calls), *key));
+        Self { context, words, sums, asked, by: asked.by, rows }
     }
 
-    fn print(&self, limit: usize, out: &mut BufWriter<File>) -> Result<()> {
+    fn print(&self, out: &mut BufWriter<File>) -> Result<()> {
+        let limit = self.asked.limit;
         let lost = !self.context.question.loss.complete();
         let judges = self.sums.open.each_ref().map(|open| open.judge(None));
         let rows = self.rows.iter().take(limit).map(|(values, work)| {
@@ -364,8 +380,8 @@ impl<'a> Shown<'a> {
         });
         let doubts = (self.sums.doubts > 0)
             .then(|| doubt_text(self.sums.doubts, self.words.plan, self.context.config.filters.by_path()));
+        let declared = with_keys(by::columns(self.by), &FILES);
         if let Some(form) = self.context.config.format.rows() {
-            let declared = with_keys(by::columns(self.by), &FILES);
             let rows = rows.map(|(keys, work, short)| self.row(&declared, keys, work, short));
             sink::print(form, &declared, self.context.judged(), rows, out)?;
             doubts.iter().for_each(|text| complain(text));
@@ -374,6 +390,12 @@ impl<'a> Shown<'a> {
         losses::head(self.context, "At least, because something is missing:", out)?;
         if let Some(text) = &doubts {
             line(out, &format!("{text}\n"))?;
+        }
+        if let Some(layout) = self.asked.layout {
+            let rows = rows.map(|(keys, work, short)| self.row(&declared, keys, work, short));
+            layout.print(rows.map(|row| row.judged(self.context.judged())), out)?;
+            rank::more(self.rows.len(), limit).iter().try_for_each(|text| line(out, text))?;
+            return Ok(());
         }
         let headings =
             ["total ms", "max ms", "calls", "opens", "reads", "writes", "read bytes", "written bytes", "errors"];

@@ -12,25 +12,25 @@ use crate::table::moved::Moved;
 
 /// Time and bytes of calls on one object.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Work {
-    pub(super) calls: u64,
-    pub(super) opens: u64,
-    pub(super) reads: u64,
-    pub(super) writes: u64,
-    pub(super) errors: u64,
-    pub(super) read: u64,
-    pub(super) written: u64,
-    pub(super) ns: u64,
-    pub(super) max: u64,
+pub(in crate::reports) struct Work {
+    pub calls: u64,
+    pub opens: u64,
+    pub reads: u64,
+    pub writes: u64,
+    pub errors: u64,
+    pub read: u64,
+    pub written: u64,
+    pub ns: u64,
+    pub max: u64,
     /// When the first began (a counted one: ended) and when the last ended, ns; None = not known.
-    pub(super) first: Option<u64>,
-    pub(super) last: Option<u64>,
+    pub first: Option<u64>,
+    pub last: Option<u64>,
     /// Part of `calls`: those counted and not stored.
-    pub(super) ledger: u64,
+    pub ledger: u64,
     /// Bytes or time may be too low.
-    pub(super) read_short: bool,
-    pub(super) written_short: bool,
-    pub(super) ns_short: bool,
+    pub read_short: bool,
+    pub written_short: bool,
+    pub ns_short: bool,
 }
 
 impl Add for Work {

@@ -1,0 +1,37 @@
+//! `analyze biolatency`: the histograms of `analyze block --hist` as biolatency prints them, one of all disks or one a disk.
+
+use crate::asked::config::view::Part::{All, Keys};
+use crate::asked::config::view::{Own, Rows, Run, TASKS, View};
+use crate::derive::block::sums::Measure;
+use crate::render::by::BY;
+use crate::reports::block::table::{HISTOGRAM, SUMS};
+use crate::reports::block::{Shown, answer_sums};
+use crate::table::group::by::By;
+
+/// What is asked.
+pub(crate) static VIEW: View = View {
+    name: "biolatency",
+    about: "Histograms of how long block I/Os took, as bcc's biolatency prints them",
+    options: &[TASKS, &["time", "duration", "failure"]],
+    own: Own::of::<Options>(),
+    examples: [("analyze biolatency -D", "one a disk"), ("analyze biolatency -Q", "with the time in the queue")],
+    tables: &[Rows::of("biolatency", &[Keys(&BY), All(&SUMS), All(&HISTOGRAM)])],
+    run: Run::Prints(|config, tape| {
+        let Options { disks, queued } = config.own()?;
+        let keys = if disks { vec![By::Disk] } else { Vec::new() };
+        let measure = if queued { Measure::Whole } else { Measure::Latency };
+        answer_sums(config, tape, keys, measure, Shown::Histograms(|view, out| view.as_biolatency(out)))
+    }),
+    ..View::PLAIN
+};
+
+#[derive(Debug, clap::Args)]
+struct Options {
+    /// A histogram for each disk
+    #[arg(short = 'D', long)]
+    disks: bool,
+
+    /// From the way into the queue on, not only the time that the device took
+    #[arg(short = 'Q', long)]
+    queued: bool,
+}

@@ -1,0 +1,120 @@
+//! `analyze filetop`: the reads and writes of `analyze files` by thread and file, in filetop's columns.
+
+use anyhow::Result;
+use clap::ValueEnum;
+use systape_format::reader::Tape;
+
+use super::KEPT;
+use crate::asked::config::Config;
+use crate::asked::config::view::Part::{All, Keys};
+use crate::asked::config::view::{CALLS, CPUS, Own, PATHS, Rows, Run, TASKS, View};
+use crate::render::by::BY;
+use crate::render::columns::{Column, Layout, Line, kilobytes, plain};
+use crate::render::rank::Few;
+use crate::reports::files::sums::Asked;
+use crate::reports::files::work::Work;
+use crate::reports::files::{FILES, answer_sums};
+use crate::table::group::by::By;
+use crate::values::say::Verdict;
+
+/// What is asked.
+pub(crate) static VIEW: View = View {
+    name: "filetop",
+    about: "Reads and writes by thread and file, in the columns of bcc's filetop, with full paths",
+    options: &[TASKS, CALLS, PATHS, CPUS, &["time"]],
+    own: Own::of::<Options>(),
+    examples: [
+        ("analyze filetop --rank wbytes", "the most written first"),
+        ("analyze filetop --all-files -p 2214", "sockets, pipes and devices of a process too"),
+    ],
+    tables: &[Rows::of("filetop", &[Keys(&BY), All(&FILES)])],
+    run: Run::Prints(run),
+    ..View::PLAIN
+};
+
+#[derive(Debug, clap::Args)]
+struct Options {
+    /// Sockets, pipes and other descriptors too that are of no file
+    #[arg(long)]
+    all_files: bool,
+
+    /// What comes first
+    #[arg(long, value_enum, value_name = "COLUMN", default_value_t)]
+    rank: Rank,
+
+    #[command(flatten)]
+    rows: Few,
+}
+
+/// What rows are ranked by.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+enum Rank {
+    /// Reads, writes and their bytes together
+    #[default]
+    All,
+    /// Reads
+    Reads,
+    /// Writes
+    Writes,
+    /// Bytes read
+    Rbytes,
+    /// Bytes written
+    Wbytes,
+}
+
+impl Rank {
+    /// Of what neither reads nor writes 0.
+    fn of(self) -> fn(&Work) -> u128 {
+        // what has none of it comes last
+        const fn with(most: u64, work: &Work) -> u128 {
+            ((most as u128) << 64) + work.reads as u128 + work.writes as u128
+        }
+        match self {
+            Self::All => |work| [work.reads, work.writes, work.read, work.written].into_iter().map(u128::from).sum(),
+            Self::Reads => |work| with(work.reads, work),
+            Self::Writes => |work| with(work.writes, work),
+            Self::Rbytes => |work| with(work.read, work),
+            Self::Wbytes => |work| with(work.written, work),
+        }
+    }
+}
+
+static LAYOUT: Layout = Layout {
+    time: None,
+    always_timed: false,
+    columns: &[
+        Column::left("TID", 7, |line| line.word("tid")),
+        Column::left("COMM", 16, |line| line.word("comm")),
+        Column::left("READS", 6, |line| line.counted("reads", plain)),
+        Column::left("WRITES", 6, |line| line.counted("writes", plain)),
+        Column::left("R_Kb", 7, |line| line.counted("read_bytes", kilobytes)),
+        Column::left("W_Kb", 7, |line| line.counted("write_bytes", kilobytes)),
+        Column::left("T", 1, kind),
+        Column::left("FILE", 0, |line| line.word("file")),
+    ],
+    omits: KEPT,
+};
+
+/// R: a file, S: a socket, O: what is neither, `?`: not known.
+fn kind(line: &Line<'_>) -> String {
+    let Some(file) = line.text("file") else { return "?".to_owned() };
+    let is_device = file.starts_with("/dev/") && !file.starts_with("/dev/shm/");
+    let is_socket = file.split_once(":[").is_some_and(|(kind, _)| kind != "pipe" && kind != "anon_inode");
+    (if file.starts_with('/') && !is_device {
+        "R"
+    } else if is_socket {
+        "S"
+    } else {
+        "O"
+    })
+    .to_owned()
+}
+
+/// Prints the answer for `config`.
+fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
+    let own: Options = config.own()?;
+    let limit = own.rows.limit(config.format);
+    let asked =
+        Asked { by: &[By::Tid, By::File], sockets: own.all_files, limit, rank: own.rank.of(), layout: Some(&LAYOUT) };
+    answer_sums(config, tape, &asked)
+}

@@ -1,0 +1,61 @@
+//! `analyze offcputime`: the stacks of `analyze callgraph --of offcpu` as offcputime prints them, by name of the threads.
+
+use std::fs::File;
+use std::io::BufWriter;
+
+use anyhow::Result;
+
+use super::text_only;
+use crate::asked::config::view::Part::All;
+use crate::asked::config::view::{CPUS, Own, Reads, Rows, Run, TASKS, View};
+use crate::asked::options::stacks::DebugDirs;
+use crate::derive::stacks::folded;
+use crate::derive::stacks::graph::Graph;
+use crate::reports::callgraph::answer_offcpu;
+use crate::reports::callgraph::rows::CALLGRAPH;
+use crate::values::output::line;
+use crate::values::words::named;
+
+/// What is asked.
+pub(crate) static VIEW: View = View {
+    name: "offcputime",
+    about: "Stacks with which threads left the CPU and the time until they came back, as bcc's offcputime prints them",
+    options: &[TASKS, CPUS, &["time"]],
+    own: Own::of::<Options>(),
+    examples: [
+        ("analyze offcputime -p 2214", "what a process waited for"),
+        ("analyze offcputime -f", "one stack a line, for flame graphs; the numbers are ns"),
+    ],
+    tables: &[Rows::of("offcputime", &[All(&CALLGRAPH)])],
+    reads: |config| -> Result<Reads> { Ok(config.own::<Options>()?.names.reads()) },
+    check: |config| text_only(config, config.own::<Options>()?.folded, "--folded"),
+    run: Run::Prints(|config, tape| {
+        let Options { folded, names } = config.own()?;
+        answer_offcpu(config, tape, folded, names, text)
+    }),
+    ..View::PLAIN
+};
+
+#[derive(Debug, clap::Args)]
+struct Options {
+    /// One stack a line, functions separated by semicolons
+    #[arg(long)]
+    folded: bool,
+
+    #[command(flatten)]
+    names: DebugDirs,
+}
+
+/// Innermost functions first, the thread's name below them, then µs; the longest last.
+fn text(graph: &Graph, out: &mut BufWriter<File>) -> Result<()> {
+    let mut stacks = Vec::new();
+    folded::each(graph, usize::MAX, |comm, nodes, ns| stacks.push((ns, named(comm), nodes.to_vec())));
+    stacks.sort();
+    for (ns, comm, nodes) in stacks {
+        for at in nodes.iter().rev() {
+            line(out, &format!("    {}", graph.label(*at).in_tree()))?;
+        }
+        line(out, &format!("    {:<16} {comm}\n        {}\n", "-", ns / 1000))?;
+    }
+    Ok(())
+}

@@ -1,0 +1,73 @@
+//! `analyze syscount`: the calls of `analyze top` by name or by process, in syscount's columns.
+
+use anyhow::Result;
+use systape_format::reader::Tape;
+
+use super::KEPT;
+use crate::asked::config::Config;
+use crate::asked::config::view::Part::{All, Keys};
+use crate::asked::config::view::{CALLS, CPUS, Own, Rows, Run, TASKS, View};
+use crate::derive::summary::column::Column as Metric;
+use crate::render::by::BY;
+use crate::render::columns::{Column, Layout, micros, plain};
+use crate::render::rank::Few;
+use crate::reports::measured::SUMMARY;
+use crate::reports::top::{self, SHARE, answer};
+use crate::table::group::by::By;
+use crate::values::say::Verdict;
+
+/// What is asked.
+pub(crate) static VIEW: View = View {
+    name: "syscount",
+    about: "How many calls of which kind, or of which process, in the columns of bcc's syscount",
+    options: &[TASKS, CALLS, CPUS, &["time"]],
+    own: Own::of::<Options>(),
+    examples: [
+        ("analyze syscount -L", "by the time that they took"),
+        ("analyze syscount -P -x", "the processes whose calls failed most"),
+    ],
+    tables: &[Rows::of("syscount", &[Keys(&BY), All(&SUMMARY), All(&SHARE)])],
+    check: top::check,
+    run: Run::Prints(run),
+    ..View::PLAIN
+};
+
+#[derive(Debug, clap::Args)]
+struct Options {
+    /// Also their time, by which they are ranked then
+    #[arg(short = 'L', long)]
+    latency: bool,
+
+    /// By process
+    #[arg(long)]
+    process: bool,
+
+    #[command(flatten)]
+    rank: Few,
+}
+
+const SYSCALL: Column = Column::left("SYSCALL", 22, |line| line.word("syscall"));
+const PID: Column = Column::left("PID", 6, |line| line.word("pid"));
+const COMM: Column = Column::left("COMM", 15, |line| line.word("comm"));
+const COUNT: Column = Column::right("COUNT", 8, |line| line.counted("calls", plain));
+const TIME: Column = Column::right("TIME (us)", 16, |line| line.counted("total_ns", micros));
+
+const LAYOUT: Layout = Layout { time: None, always_timed: false, columns: &[], omits: KEPT };
+
+static CALL: Layout = Layout { columns: &[SYSCALL, COUNT], ..LAYOUT };
+static CALL_TIME: Layout = Layout { columns: &[SYSCALL, COUNT, TIME], ..LAYOUT };
+static PROCESS: Layout = Layout { columns: &[PID, COMM, COUNT], ..LAYOUT };
+static PROCESS_TIME: Layout = Layout { columns: &[PID, COMM, COUNT, TIME], ..LAYOUT };
+
+/// Prints the answer for `config`.
+fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
+    let Options { latency, process, rank } = config.own()?;
+    let (by, layout) = match (process, latency) {
+        (false, false) => (By::Syscall, &CALL),
+        (false, true) => (By::Syscall, &CALL_TIME),
+        (true, false) => (By::Pid, &PROCESS),
+        (true, true) => (By::Pid, &PROCESS_TIME),
+    };
+    let metric = if latency { Metric::Total } else { Metric::Calls };
+    answer(config, tape, &top::Options { metric, hist: false, rank }, &[by], Some(layout))
+}

@@ -1,0 +1,1 @@
+biolatency -D -Q events.tape

@@ -1,0 +1,1 @@
+biolatency events.tape

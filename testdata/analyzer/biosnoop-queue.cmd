@@ -1,0 +1,1 @@
+biosnoop -Q events.tape

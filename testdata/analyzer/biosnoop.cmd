@@ -1,0 +1,1 @@
+biosnoop events.tape

@@ -1,0 +1,1 @@
+block --sizes --format json events.tape

@@ -1,0 +1,1 @@
+block --sizes --by comm events.tape

@@ -1,0 +1,1 @@
+filetop -a sample.tape

@@ -1,0 +1,1 @@
+gethostlatency --format csv tools.tape

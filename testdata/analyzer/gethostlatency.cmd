@@ -1,0 +1,1 @@
+gethostlatency tools.tape

@@ -1,0 +1,1 @@
+killsnoop --format json tools.tape

@@ -1,0 +1,1 @@
+killsnoop tools.tape

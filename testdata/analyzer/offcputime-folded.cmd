@@ -1,0 +1,1 @@
+offcputime -f stacks.tape

@@ -1,0 +1,1 @@
+offcputime stacks.tape

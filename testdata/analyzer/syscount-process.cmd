@@ -1,0 +1,1 @@
+syscount -P ledger.tape

@@ -1,0 +1,1 @@
+syscount -L sample.tape

@@ -1,0 +1,1 @@
+tables exceptions:page_fault_user -i tables.tape

@@ -1,0 +1,1 @@
+tcplife --format csv tools.tape

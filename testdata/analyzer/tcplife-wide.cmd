@@ -1,0 +1,1 @@
+tcplife -w -T tools.tape

@@ -1,0 +1,1 @@
+tcplife events.tape
