@@ -45,6 +45,7 @@ const REPORTS: &[&str] = &[
     "sched",
     "sched latency",
     "runqlat",
+    "cpudist",
     "offcpu",
     "offcpu --by task,state,syscall,file",
     "states",

@@ -55,6 +55,7 @@ const REPORTS: &[&str] = &[
     "opensnoop --clock mono TAPE",
     "statsnoop TAPE",
     "execsnoop TAPE",
+    "cpudist --by comm TAPE",
     "biosnoop -Q TAPE",
     "biolatency TAPE",
     "block --sizes TAPE",

@@ -149,7 +149,8 @@ const ELSEWHERE: [&str; 1] = [
 ];
 
 /// Options whose letter means what it means to the tool of the view's name.
-const THEIRS: [(&str, &str); 3] = [("syscount", "paths"), ("syscount", "absolute"), ("filetop", "summary")];
+const THEIRS: [(&str, &str); 4] =
+    [("syscount", "paths"), ("syscount", "absolute"), ("cpudist", "paths"), ("filetop", "summary")];
 
 /// Options that are the word for a view of their own: they choose it.
 const CHOOSE: [&str; 2] = ["summary", "with_summary"];

@@ -42,6 +42,7 @@ pub static VIEWS: &[&View] = &[
     &reports::sched::TIMEHIST,
     &reports::sched::LATENCY,
     &reports::runqlat::VIEW,
+    &reports::runqlat::CPUDIST,
     &reports::offcpu::VIEW,
     &reports::states::VIEW,
     &reports::callgraph::VIEW,

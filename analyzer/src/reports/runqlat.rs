@@ -1,4 +1,5 @@
-//! How long runnable threads waited for a CPU: bcc's runqlat histogram, in all or one per task, process, cgroup, CPU, name.
+//! How long runnable threads waited for a CPU, or how long they kept it: the histograms of bcc's runqlat and cpudist, in all or one per task,
+//! process, cgroup, CPU, name.
 
 use anyhow::Result;
 use rustc_hash::FxHashMap;
@@ -24,9 +25,9 @@ use crate::values::say::Verdict;
 systape_format::tables! {
     /// One row a power of two of µs, for each value of the keys of `--by`, which stand before these columns.
     pub RUNQLAT = "runqlat" {
-        low_ns: Duration "the shortest wait that is counted here"
+        low_ns: Duration "the shortest time that is counted here"
         high_ns: Duration "the longest one"
-        count ? AtLeast: Count "waits for a CPU that ended; those of unknown length are in none"
+        count ? AtLeast: Count "waits for a CPU that ended, in `cpudist` times on one that ended; those of unknown length are in none"
     }
 }
 
@@ -38,26 +39,71 @@ pub(crate) static VIEW: View = View {
     examples: [("analyze runqlat", "one histogram"), ("analyze runqlat --by cpu", "one a CPU")],
     tables: &[Rows::of("runqlat", &[Part::Keys(&crate::render::by::BY), Part::All(&RUNQLAT)])],
     check: |config| scheduling::key(config, KEYS).map(drop),
-    run: Run::Prints(run),
+    run: Run::Prints(|config, tape| run(config, tape, Kind::Waits)),
     ..View::PLAIN
 };
+
+/// The same of the times on a CPU.
+pub(crate) static CPUDIST: View = View {
+    name: "cpudist",
+    about: "Histograms of how long threads stayed on a CPU, as bcc's cpudist",
+    examples: [("analyze cpudist -p 2214", "one of a process"), ("analyze cpudist --by comm", "one a program")],
+    tables: &[Rows::of("cpudist", &[Part::Keys(&crate::render::by::BY), Part::All(&RUNQLAT)])],
+    run: Run::Prints(|config, tape| run(config, tape, Kind::Runs)),
+    ..VIEW
+};
+
+/// What is measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Waits,
+    Runs,
+}
+
+impl Kind {
+    /// The CPU, and whether all of the time is known; None: it is none of these, or has not ended.
+    fn ends(self, interval: &Interval) -> Option<(u32, bool)> {
+        match (self, interval.end) {
+            (Self::Waits, End::In(cpu)) => {
+                let known = matches!(interval.state, State::Waiting(why) if why != Why::Made);
+                Some((cpu, known && !interval.began_before))
+            }
+            (Self::Runs, End::Out(_) | End::Died) => match interval.state {
+                State::Running => Some((interval.cpu, !interval.began_before)),
+                // it ended, and may have begun at any time
+                State::Unknown => Some((interval.cpu, false)),
+                _ => None,
+            },
+            _ => None,
+        }
+    }
+
+    /// Several of them.
+    fn words(self) -> &'static str {
+        match self {
+            Self::Waits => "waits",
+            Self::Runs => "times on a CPU",
+        }
+    }
+}
 
 /// Key of one histogram.
 const KEYS: &[By] =
     &[By::Tid, By::Pid, By::Cgroup, By::Container, By::Unit, By::Pod, By::Job, By::Env, By::Cpu, By::Comm];
 
 /// Prints the answer for `config`.
-fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
+fn run(config: &Config, tape: &Tape, kind: Kind) -> Result<Verdict> {
     let by = Vec::from_iter(scheduling::key(config, KEYS)?);
     let mut context = scheduling::context(config, tape, false)?;
-    let sink = Waits {
+    let sink = Times {
+        kind,
         keys: Keys::new(&by, &context.question.scope, tape.session(), false),
         context: &context,
         hists: FxHashMap::default(),
         unknown: 0,
     };
     let fed = feed::feed(&context.question, Needs::default(), context.question.scope.to, sink);
-    let Waits { keys, hists, unknown, .. } = fed.tracker.sink;
+    let Times { keys, hists, unknown, .. } = fed.tracker.sink;
     let mut hists: Vec<(Key, LogHist)> = hists.into_iter().collect();
     // the busiest first; CPUs by number
     hists.sort_by_key(|(key, hist)| (key.cpu, std::cmp::Reverse(hist.total()), *key));
@@ -89,10 +135,11 @@ fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
                 hist.print(&mut out, "usecs")?;
             }
             if hists.is_empty() {
-                line(&mut out, "no thread that passes the filters waited for a CPU")?;
+                let did = if kind == Kind::Waits { "waited for" } else { "left" };
+                line(&mut out, &format!("no thread that passes the filters {did} a CPU"))?;
             }
             if unknown > 0 {
-                line(&mut out, &format!("\n{unknown} waits are not counted: when they began is not known"))?;
+                line(&mut out, &format!("\n{unknown} {} are not counted: when they began is not known", kind.words()))?;
             }
             scheduling::foot(&context, &mut out)?;
         }
@@ -103,15 +150,16 @@ fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
     losses::end(&context, &mut out, config.format == Format::Text, Listed::Nothing)
 }
 
-struct Waits<'a> {
+struct Times<'a> {
+    kind: Kind,
     context: &'a Context<'a>,
     keys: Keys<'a>,
     hists: FxHashMap<Key, LogHist>,
-    /// Waits that ended, of unknown length.
+    /// Those that ended, of unknown length.
     unknown: u64,
 }
 
-impl Sink for Waits<'_> {
+impl Sink for Times<'_> {
     fn concerns(&self, thread: &Thread) -> bool {
         self.context.question.scope.task(&thread.task)
     }
@@ -121,13 +169,12 @@ impl Sink for Waits<'_> {
     }
 
     fn interval(&mut self, threads: &[Thread], slot: Slot, interval: &Interval) {
-        let (End::In(cpu), scope) = (interval.end, &self.context.question.scope) else { return };
+        let (Some((cpu, known)), scope) = (self.kind.ends(interval), &self.context.question.scope) else { return };
         let cpus = scope.filters().cpus.as_ref();
         if interval.to < scope.from || cpus.is_some_and(|cpus| cpus.binary_search(&cpu).is_err()) {
             return;
         }
         let Some(mut key) = self.keys.key(threads, slot, interval) else { return };
-        let known = matches!(interval.state, State::Waiting(why) if why != Why::Made) && !interval.began_before;
         if !known {
             self.unknown += 1;
             return;

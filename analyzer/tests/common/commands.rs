@@ -70,6 +70,7 @@ pub const COMMANDS: &[(&str, &[&str])] = &[
     ("sched timehist", &["sched timehist TAPE"]),
     ("sched latency", &["sched latency TAPE", "sched latency --by process TAPE"]),
     ("runqlat", &["runqlat TAPE", "runqlat --by task TAPE", "runqlat --by cpu TAPE", "runqlat --by unit TAPE"]),
+    ("cpudist", &["cpudist TAPE", "cpudist --by cpu TAPE"]),
     ("offcpu", &["offcpu TAPE", "offcpu --by file,task,comm,unit,process,syscall,state TAPE"]),
     ("offcpu --wakers", &["offcpu --wakers 100 TAPE"]),
     ("states", &["states TAPE", "states --by cgroup,container,pod,job,user,process TAPE"]),

@@ -24,7 +24,7 @@ pub(crate) struct Question {
 impl Question {
     fn new(report: &'static str, words: impl Into<String>) -> Self {
         let words = words.into();
-        let views = ["sched", "runqlat", "offcpu", "states", "path"];
+        let views = ["sched", "runqlat", "cpudist", "offcpu", "states", "path"];
         let of_scheduler = views.iter().any(|view| report.starts_with(view)) || words.contains("--cpu");
         Self { report, words, seldom: false, of_scheduler }
     }
@@ -68,12 +68,24 @@ const FILTERS: [(&str, &str); 12] = [
     ("paths", "-P passwd"),
 ];
 
+/// Reports that are not asked: those about files and tables, and tools whose rows another report makes by the same code.
+const OTHERS: [&str; 10] = [
+    "a file",
+    "info",
+    "list",
+    "tables TABLE",
+    "biosnoop",
+    "biolatency",
+    "tcplife",
+    "filetop",
+    "syscount",
+    "offcputime",
+];
+
 /// Every question.
 pub(crate) fn questions() -> Vec<Question> {
     let mut asked: Vec<Question> = Vec::new();
-    for (report, commands) in
-        COMMANDS.iter().filter(|(report, _)| !["a file", "info", "list", "tables TABLE"].contains(report))
-    {
+    for (report, commands) in COMMANDS.iter().filter(|(report, _)| !OTHERS.contains(report)) {
         // shares of the length of a tape are other times when its end is missing
         let words = commands.iter().map(|words| words.replace("100%", "@100").replace("90%", "@90"));
         let words = words.map(|words| in_time(&words));
@@ -129,8 +141,10 @@ fn in_time(words: &str) -> String {
 fn filtered(reports: &[&'static str]) -> Vec<Question> {
     let mut asked = Vec::new();
     // with another -e the summary of a table would be one of calls too
-    let others = ["a file", "info", "list", "tables TABLE", "--summary -e FAMILY:EVENT"];
-    for report in reports.iter().filter(|report| !others.contains(report) && !OF_FILES.contains(report)) {
+    let is_asked = |report: &str| {
+        report != "--summary -e FAMILY:EVENT" && !OTHERS.contains(&report) && !OF_FILES.contains(&report)
+    };
+    for report in reports.iter().filter(|report| is_asked(report)) {
         let (name, words) = match *report {
             "--summary" => ("summary", "-s"),
             "states --at" => ("states", "states --at @50"),

@@ -1,0 +1,1 @@
+cpudist --by comm sched.tape

@@ -1,0 +1,1 @@
+cpudist events.tape
