@@ -39,6 +39,7 @@ const REPORTS: &[&str] = &[
     "net --events",
     "locks",
     "net --udp",
+    "net --by comm,peer",
     "kills --all -v",
     "exec",
     "exec --tree",

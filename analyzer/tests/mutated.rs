@@ -71,6 +71,7 @@ const REPORTS: &[&str] = &[
     "locks TAPE",
     "locks --metric max --top 0 --format json TAPE",
     "net --udp TAPE",
+    "net --by pid,peer TAPE",
     "net --udp --format json TAPE",
     "why TAPE",
     "why --floor 0 TAPE",

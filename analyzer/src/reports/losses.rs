@@ -84,11 +84,16 @@ pub(crate) fn stores_some(tape: &Tape) -> bool {
 
 /// Lines above a table, the first one `heading`, and an empty line; nothing without losses.
 pub(crate) fn head(context: &Context<'_>, heading: &str, out: &mut impl Write) -> io::Result<()> {
-    if context.question.loss.complete() {
+    head_of(&context.question.loss, context, heading, out)
+}
+
+/// The same of other losses than those known so far.
+pub(crate) fn head_of(loss: &Loss, context: &Context<'_>, heading: &str, out: &mut impl Write) -> io::Result<()> {
+    if loss.complete() {
         return Ok(());
     }
     line(out, heading)?;
-    for lost in context.question.loss.lines(context.question.tape.session(), LOSS_LINES) {
+    for lost in loss.lines(context.question.tape.session(), LOSS_LINES) {
         line(out, &format!("  {lost}"))?;
     }
     line(out, "")

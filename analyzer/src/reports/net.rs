@@ -2,6 +2,7 @@
 //! what was sent and received by UDP.
 
 pub(super) mod line;
+mod sums;
 mod udp;
 
 use std::fs::File;
@@ -13,7 +14,7 @@ use systape_format::model::{Dict, Family, NetState, Task};
 use systape_format::reader::{Segment, Tape};
 
 use super::{Context, losses};
-use crate::asked::config::view::Part::All;
+use crate::asked::config::view::Part::{All, Keys};
 use crate::asked::config::view::{Own, Rows, Run, TASKS, View};
 use crate::asked::config::{Config, refuse};
 use crate::derive::net::accepts::{self, Accepted};
@@ -21,12 +22,14 @@ use crate::derive::net::connection::{Connection, Direction, Lasted, Outcome, Win
 use crate::derive::net::counts::{self, At, Counted, Named};
 use crate::derive::net::tracker::Tracker;
 use crate::lines::tables as lines;
+use crate::render::by::BY;
 use crate::render::columns::Layout;
 use crate::render::form::Format;
+use crate::render::rank::Rank;
 use crate::render::row::Times;
 use crate::table::calls::CallBook;
 use crate::table::families;
-use crate::table::loss::{Loss, loses};
+use crate::table::loss::{Listed, Loss, loses};
 use crate::table::question::clock;
 use crate::table::scan::{Scan, lost};
 use crate::table::stream::{Merger, Part};
@@ -37,10 +40,10 @@ use crate::values::say::{Verdict, complain};
 pub(crate) static VIEW: View = View {
     name: "net",
     about: "Connections: both ends, who, how long; or each change of a socket's state; or UDP by process and peer",
-    options: &[TASKS, &["time", "duration", "failure", "max_events", "clock", "absolute"]],
+    options: &[TASKS, &["time", "duration", "failure", "max_events", "clock", "absolute", "by"]],
     own: Own::of::<Options>(),
     examples: [
-        ("analyze net --failure", "connections that could not be made"),
+        ("analyze net --by user,peer", "who sent and received how much, and with whom"),
         ("analyze net --udp", "UDP: messages and bytes by process, own end and peer"),
     ],
     tables: &[
@@ -49,6 +52,7 @@ pub(crate) static VIEW: View = View {
         Rows::of("net --events", &[All(&line::CHANGES)]),
         Rows::json("net --events", &[All(&lines::LOSSES)]),
         Rows::of("net --udp", &[All(&udp::UDP)]),
+        Rows::of("net --by", &[Keys(&BY), All(&sums::SUMS)]),
     ],
     check,
     run: Run::Prints(run),
@@ -64,14 +68,27 @@ struct Options {
     /// What each process sent and received by UDP, by own end and peer, as udplife
     #[arg(long)]
     udp: bool,
+
+    #[command(flatten)]
+    rank: Rank,
 }
 
 /// Options that exclude each other.
 fn check(config: &Config) -> Result<()> {
     let filters = &config.filters;
     let of_connections = [(filters.longer_than.is_some(), "--duration"), (filters.failure, "--failure")];
-    match config.own()? {
-        Options { changes: true, udp: true } => bail!("--udp: UDP sockets have no states: leave out --events"),
+    let own: Options = config.own()?;
+    match (sums::keys(config)?.is_empty(), own.rank.given()) {
+        (true, true) => bail!("--top is for sums: add --by KEY,..."),
+        (false, _) if own.changes || own.udp => bail!("--by adds up TCP connections: leave out --events and --udp"),
+        (false, _) => {
+            refuse(&config.clock_options(), "sums have no time")?;
+            refuse(&[(config.max_events != u64::MAX, "--max-events")], "rows of sums: --top N")?;
+        }
+        _ => {}
+    }
+    match own {
+        Options { changes: true, udp: true, .. } => bail!("--udp: UDP sockets have no states: leave out --events"),
         Options { changes: true, .. } => refuse(&of_connections, "a change of state neither lasts nor fails"),
         Options { changes: false, .. } => Ok(()),
     }
@@ -82,9 +99,11 @@ fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
     if config.own::<Options>()?.udp {
         return udp::run(config, tape);
     }
-    answer(config, tape, |context, loss, out| match config.own::<Options>()?.changes {
-        true => changes(context, loss, out),
-        false => connections(context, loss, None, out),
+    let own: Options = config.own()?;
+    answer(config, tape, |context, loss, out| match (own.changes, &*sums::keys(config)?) {
+        (true, _) => changes(context, loss, out),
+        (false, []) => connections(context, loss, None, out),
+        (false, keys) => sums::print(context, loss, keys, own.rank, out),
     })
 }
 
@@ -104,7 +123,10 @@ fn answer(
     let mut loss = context.question.loss.clone();
     let doubts = report(&context, &mut loss, &mut out)?;
     context.question.loss = loss;
-    let verdict = losses::end(&context, &mut out, false, losses::pushed(config.format))?;
+    let sums = !config.by.is_empty();
+    let told = sums && config.format == Format::Text;
+    let listed = if sums { Listed::Nothing } else { losses::pushed(config.format) };
+    let verdict = losses::end(&context, &mut out, told, listed)?;
     let unknown = doubts.accepted && calls_missing(tape);
     if unknown {
         complain("calls were lost: who accepted some of the connections is not known");
@@ -220,32 +242,53 @@ fn connections(
 ) -> Result<Doubts> {
     let (config, times) = (context.config, times(context));
     let stamps = context.stamps();
-    let tape = context.question.tape;
-    // a connection may have begun before the time asked for
-    loss.add_earlier(tape, &[Family::Net], context.question.scope.to);
-    let mut doubts = Doubts::default();
-    config.shown.rows(0);
-    let mut window = Window {
-        open: times.session.window_open,
-        close: tape.complete_until(),
-        complete: nothing_missing(tape),
-        ended: tape.end().is_some(),
-    };
+    begin(context, loss);
     let lines = context.lines(&line::NET, layout);
-    let mut add = |part: &mut Part, connection: &Connection, window: Window| {
-        doubts.accepted |= connection.task.is_none() && connection.direction == Direction::Accept;
-        if passes(context, connection, window) {
-            doubts.open |= connection.may_have_ended(window);
+    out.write_all(&lines.head(|| line::header(&stamps)))?;
+    let mut merger = Merger::new(out, config.max_events);
+    losses::push(context, loss, &mut merger);
+    let doubts = walk(context, loss, |found, window| {
+        let mut part = Part::default();
+        for connection in &found {
             let text = |out: &mut Vec<u8>| line::text(out, connection, window, &stamps);
             if lines.line(&mut part.bytes, text, || line::row(connection, window, &times)) {
                 part.end_line(connection.end.unwrap_or(u64::MAX));
                 config.shown.rows(1);
             }
         }
+        merger.part(&part)?;
+        Ok(if merger.left() > 0 { ControlFlow::Continue(()) } else { ControlFlow::Break(()) })
+    })?;
+    merger.finish()?;
+    Ok(doubts)
+}
+
+/// What is lost before the time asked for touches connections that had begun.
+fn begin(context: &Context<'_>, loss: &mut Loss) {
+    loss.add_earlier(context.question.tape, &[Family::Net], context.question.scope.to);
+    context.config.shown.rows(0);
+}
+
+/// Calls `each` with the passing connections that end in each segment, and with those that do not end.
+fn walk(
+    context: &Context<'_>,
+    loss: &mut Loss,
+    mut each: impl FnMut(Vec<Connection>, Window) -> Result<ControlFlow<()>>,
+) -> Result<Doubts> {
+    let tape = context.question.tape;
+    let mut doubts = Doubts::default();
+    let mut window = Window {
+        open: tape.session().window_open,
+        close: tape.complete_until(),
+        complete: nothing_missing(tape),
+        ended: tape.end().is_some(),
     };
-    out.write_all(&lines.head(|| line::header(&stamps)))?;
-    let mut merger = Merger::new(out, config.max_events);
-    losses::push(context, loss, &mut merger);
+    let mut passing = |connection: &Connection, window: Window| {
+        doubts.accepted |= connection.task.is_none() && connection.direction == Direction::Accept;
+        let passes = passes(context, connection, window);
+        doubts.open |= passes && connection.may_have_ended(window);
+        passes
+    };
     let mut tracker = Tracker::default();
     // what a socket did is not only done by the processes asked for
     let read = |segment: &Segment<'_>, dict: &Dict| steps(segment, dict, &context.question.book);
@@ -254,28 +297,25 @@ fn connections(
         // one that cannot be read
         window.complete &= at == next;
         next = at + 1;
-        let mut part = Part::default();
+        let mut found = Vec::new();
         for step in &steps {
             match step {
                 Step::Accepted(accepted) => tracker.accepted(accepted),
                 Step::Counted(counted) => tracker.counted(counted),
                 Step::Named(named) => tracker.named(named),
                 Step::Change(event) => {
-                    if let Some(connection) = tracker.change(event, who(dict, event)) {
-                        add(&mut part, &connection, window);
-                    }
+                    let ended = tracker.change(event, who(dict, event));
+                    found.extend(ended.filter(|connection| passing(connection, window)));
                 }
             }
         }
-        merger.part(&part)?;
-        Ok(if merger.left() > 0 { ControlFlow::Continue(()) } else { ControlFlow::Break(()) })
+        each(found, window)
     })?;
     window.complete &= coverage.unread().is_empty();
     coverage.tell(loss);
-    let mut part = Part::default();
-    tracker.finish().iter().for_each(|connection| add(&mut part, connection, window));
-    merger.part(&part)?;
-    merger.finish()?;
+    let open = tracker.finish().into_iter().filter(|connection| passing(connection, window)).collect();
+    // what is left does not matter any more
+    let _flow = each(open, window)?;
     Ok(doubts)
 }
 

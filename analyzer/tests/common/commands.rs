@@ -64,6 +64,7 @@ pub const COMMANDS: &[(&str, &[&str])] = &[
     ("net", &["net TAPE"]),
     ("net --events", &["net --events TAPE"]),
     ("net --udp", &["net --udp TAPE"]),
+    ("net --by", &["net --by uid,comm,peer TAPE", "net --by pid,port TAPE"]),
     ("kills", &["kills --all TAPE"]),
     ("exec", &["exec TAPE"]),
     ("exec --tree", &["exec --tree --all TAPE"]),

@@ -24,6 +24,7 @@ fn identity(table: &str) -> &'static [&'static str] {
         "block" => &["ts_ns", "sector", "disk", "op"],
         "block_sums" | "sched_latency" | "offcpu" | "states" => &[],
         "runqlat" => &["low_ns", "high_ns"],
+        "net_sums" => &[],
         "net" => &["socket", "protocol"],
         "net_changes" => &["ts_ns", "socket", "old_state", "new_state"],
         "net_udp" => &["protocol", "laddr", "lport", "raddr", "rport", "pid", "upid"],

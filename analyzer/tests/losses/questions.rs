@@ -108,10 +108,14 @@ pub(crate) fn questions() -> Vec<Question> {
     let reports: Vec<&'static str> = COMMANDS.iter().map(|(report, _)| *report).collect();
     for view in VIEWS.iter().filter(|view| view.takes("by")) {
         for report in reports.iter().filter(|report| report.split(" --").next() == Some(view.name)) {
-            let is_alone = report.contains("--at") || report.contains("--wakers") || *report == "block";
+            let is_alone = report.contains("--at")
+                || report.contains("--wakers")
+                || (report.starts_with("net") && *report != "net --by")
+                || *report == "block";
             for key in KEYS.iter().filter(|_| !is_alone) {
                 let tapes = if *report == "diff" { "SOUND TAPE" } else { "TAPE" };
-                asked.push(Question::new(report, in_time(&format!("{report} --by {key} {tapes}"))));
+                let words = report.strip_suffix(" --by").unwrap_or(report);
+                asked.push(Question::new(report, in_time(&format!("{words} --by {key} {tapes}"))));
             }
         }
     }
@@ -151,6 +155,7 @@ fn filtered(reports: &[&'static str]) -> Vec<Question> {
             "states --at --call-graph" => ("states", "states --at @50 --call-graph"),
             "offcpu --wakers" => ("offcpu", "offcpu --wakers 100"),
             "diff" => ("diff", "diff SOUND"),
+            "net --by" => ("net", "net --by peer"),
             other => (other.split(" --").next().unwrap_or_default(), other),
         };
         let view = VIEWS.iter().find(|view| view.name == name).unwrap_or_else(|| panic!("{name} is no view"));

@@ -1,0 +1,208 @@
+//! Sums of TCP connections by keys: who sent and received how much, and with whom.
+
+use std::cmp::Reverse;
+use std::fs::File;
+use std::io::BufWriter;
+use std::ops::ControlFlow;
+
+use anyhow::Result;
+use systape_format::model::Call;
+
+use super::{Doubts, begin, calls_missing, walk};
+use crate::asked::config::Config;
+use crate::derive::net::connection::{Connection, Direction, Outcome};
+use crate::derive::net::words::{address, endpoint, protocol_name};
+use crate::derive::summary::labels::Labels;
+use crate::derive::summary::plan::{Plan, RowPart};
+use crate::render::by;
+use crate::render::keys::with_keys;
+use crate::render::mark;
+use crate::render::rank::{Rank, more};
+use crate::render::row::{Judgement, Row};
+use crate::render::sink;
+use crate::render::table::Table;
+use crate::reports::keys::{Keys, Words};
+use crate::reports::{Context, losses};
+use crate::table::group::by::By;
+use crate::table::group::open::Open;
+use crate::table::group::value::{Key, Value};
+use crate::table::group::{Add, Groups};
+use crate::table::loss::Loss;
+use crate::values::output::line;
+use crate::values::words::bytes;
+
+systape_format::tables! {
+    /// With `--by` one row for each value of the keys, which stand before these columns, the one with most bytes first. Null of a row whose owner is not known: calls
+    /// are missing, and some of its connections may be those of other rows.
+    pub SUMS = "net_sums" {
+        connections ? AtLeast: Count "connections; one between two processes of the tape counts for each of its ends"
+        failed ? AtLeast: Count "of these, those that were never established"
+        sent_bytes ? AtLeast: Wide "data that these ends sent in the recording, each byte once"
+        received_bytes ? AtLeast: Wide "data that they received"
+        retransmits ? AtLeast: Count "segments that they sent again"
+        unknown ? AtLeast: Count "connections of which bytes and segments are not known: they are in none of the last three"
+    }
+}
+
+/// The keys that connections have.
+const KNOWN: [By; 13] = [
+    By::Pid,
+    By::Tid,
+    By::Comm,
+    By::Uid,
+    By::Cgroup,
+    By::Container,
+    By::Unit,
+    By::Pod,
+    By::Job,
+    By::Env,
+    By::Label,
+    By::Peer,
+    By::Port,
+];
+
+/// Those that are asked for; none: no sums.
+///
+/// # Errors
+/// Connections do not have such a key.
+pub(super) fn keys(config: &Config) -> Result<Vec<By>> {
+    By::parse(&config.by, &KNOWN, "'analyze net'")
+}
+
+/// Connections of one key.
+#[derive(Clone, Copy, Debug, Default)]
+struct Sum {
+    connections: u64,
+    failed: u64,
+    sent: u64,
+    received: u64,
+    retrans: u64,
+    unknown: u64,
+    /// Bytes of one that began before the recording may be missing.
+    at_least: bool,
+}
+
+impl Sum {
+    fn of(connection: &Connection) -> Self {
+        let moved = connection.moved();
+        let failed = connection.outcome == Outcome::Failed;
+        Self {
+            connections: 1,
+            failed: u64::from(failed),
+            sent: moved.map_or(0, |moved| moved.sent),
+            received: moved.map_or(0, |moved| moved.received),
+            retrans: moved.map_or(0, |moved| moved.retrans),
+            // what was never established moved nothing
+            unknown: u64::from(moved.is_none() && !failed),
+            at_least: moved.is_some_and(|moved| moved.at_least),
+        }
+    }
+
+    fn bytes(&self) -> u128 {
+        u128::from(self.sent) + u128::from(self.received)
+    }
+}
+
+impl Add for Sum {
+    fn add(&mut self, other: &Self) {
+        for (sum, more) in [
+            (&mut self.connections, other.connections),
+            (&mut self.failed, other.failed),
+            (&mut self.sent, other.sent),
+            (&mut self.received, other.received),
+            (&mut self.retrans, other.retrans),
+            (&mut self.unknown, other.unknown),
+        ] {
+            *sum = sum.saturating_add(more);
+        }
+        self.at_least |= other.at_least;
+    }
+}
+
+/// The key of a connection. What it is on is named as its descriptor would be, so that peers are the same as elsewhere.
+fn key(connection: &Connection, plan: &Plan) -> Key {
+    let unknown = || plan.keys().iter().map(|_| Value::Unknown).collect();
+    let mut key: Key = connection.task.as_ref().map_or_else(unknown, |task| plan.key(task, Call::default()));
+    let c = connection;
+    let name = || {
+        let (local, remote) = (endpoint(&c.laddr, c.lport), endpoint(&c.raddr, c.rport));
+        let known = address(&c.raddr).is_some() && c.rport != 0;
+        known.then(|| format!("{}:[{local}->{remote}]", protocol_name(c.protocol)))
+    };
+    plan.row(&mut key, RowPart::default(), |_| {
+        name().map_or(Value::Unknown, |name| Value::Text(name.into_bytes().into()))
+    });
+    key
+}
+
+/// Prints the sums by the keys `by`.
+pub(super) fn print(
+    context: &Context<'_>,
+    loss: &mut Loss,
+    by: &[By],
+    rank: Rank,
+    out: &mut BufWriter<File>,
+) -> Result<Doubts> {
+    let question = &context.question;
+    let plan = Plan::by(by).naming(question.tape.session());
+    let (mut groups, mut labels, mut open): (Groups<Sum>, _, _) = Default::default();
+    begin(context, loss);
+    let mut nth = 0;
+    let doubts = walk(context, loss, |found, _| {
+        nth += 1;
+        for connection in found.iter().filter(|connection| connection.direction != Direction::Listen) {
+            let key = key(connection, &plan);
+            groups.of(&key).add(&Sum::of(connection));
+            Open::add(&mut open, &key, false);
+            if let Some(task) = &connection.task {
+                Labels::add(&mut labels, plan.whose_is(task), task, &plan, (nth, 0));
+            }
+        }
+        Ok(ControlFlow::Continue(()))
+    })?;
+    let mut rows: Vec<(&[Value], &Sum)> = groups.iter().collect();
+    rows.sort_by_key(|(key, sum)| (Reverse(sum.bytes()), Reverse(sum.connections), *key));
+    context.config.shown.rows(rows.len());
+    let (judge, lost) = (open.judge(None), !loss.complete());
+    let limit = rank.limit(context.config.format, u64::MAX);
+    let words = Words { session: question.tape.session(), book: &question.book, plan: &plan };
+    // who accepted some is not known because calls are missing: as many as are not known may be of those who are
+    let unsure = doubts.accepted && calls_missing(question.tape);
+    let of_task = |by: &By| ![By::Peer, By::Port, By::Label].contains(by);
+    let nobody = |values: &[Value]| plan.keys().iter().zip(values).any(|(by, value)| of_task(by) && !value.is_known());
+    let shown = rows.iter().take(limit).map(|(values, sum)| {
+        let keys = Keys { words, values, task: labels.get(values, &plan) };
+        (keys, *sum, lost || judge.short(values), unsure && nobody(values))
+    });
+    if let Some(form) = context.config.format.rows() {
+        let declared = with_keys(by::columns(by), &SUMS);
+        let lines = shown.map(|(keys, sum, short, unsure)| {
+            let mut row = Row::new(&declared);
+            by::fill(&mut row, by, |by, name| keys.cell(by, name));
+            let some = short || sum.at_least || sum.unknown > 0;
+            let known = |number: u64| (!unsure).then_some(number);
+            row.bound("connections", known(sum.connections), short).bound("failed", known(sum.failed), short);
+            row.bound("sent_bytes", known(sum.sent), some).bound("received_bytes", known(sum.received), some);
+            row.bound("retransmits", known(sum.retrans), some).bound("unknown", known(sum.unknown), short);
+            row
+        });
+        sink::print(form, &declared, Judgement::Touched(lost), lines, out)?;
+        return Ok(doubts);
+    }
+    losses::head_of(loss, context, "At least, because something is missing:", out)?;
+    let headings = ["sent", "received", "connections", "failed", "retr"];
+    let table = headings.into_iter().fold(Table::default(), Table::number);
+    let mut table = by.iter().fold(table, |table, by| table.word(by.heading()));
+    for (keys, sum, short, unsure) in shown {
+        let lead = |short: bool| if unsure { mark::ABOUT } else { mark::at_least(short) };
+        let (some, count) = (lead(short || sum.at_least || sum.unknown > 0), lead(short));
+        let mut cells = vec![format!("{some}{}", bytes(sum.sent)), format!("{some}{}", bytes(sum.received))];
+        cells.extend([format!("{count}{}", sum.connections), format!("{count}{}", sum.failed)]);
+        cells.push(format!("{some}{}", sum.retrans));
+        cells.extend(by.iter().map(|by| keys.text(*by)));
+        table.row(cells);
+    }
+    table.print(out)?;
+    more(rows.len(), limit).iter().try_for_each(|text| line(out, text))?;
+    Ok(doubts)
+}

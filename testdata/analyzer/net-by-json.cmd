@@ -1,0 +1,1 @@
+net --by pid --format json events.tape

@@ -1,0 +1,1 @@
+net --by user,peer events.tape
