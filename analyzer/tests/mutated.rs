@@ -56,6 +56,7 @@ const REPORTS: &[&str] = &[
     "statsnoop TAPE",
     "execsnoop TAPE",
     "cpudist --by comm TAPE",
+    "samples TAPE",
     "biosnoop -Q TAPE",
     "biolatency TAPE",
     "block --sizes TAPE",

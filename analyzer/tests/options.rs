@@ -52,6 +52,8 @@ const WORDS: &[(&str, &str, &str)] = &[
     ("max_stack", "--call-graph", "--max-stack 1"),
     ("max_stack", "--at 100us --call-graph", "--max-stack 1"),
     ("min_stack", "--call-graph", "--min-stack 99"),
+    ("max_stack", "", "--max-stack 1"),
+    ("min_stack", "", "--min-stack 99"),
     ("min_stack", "--at 50% --call-graph", "--min-stack 99"),
     ("errno_summary", "", "--errno-summary"),
     ("summary_mode", "", "--summary-mode total"),

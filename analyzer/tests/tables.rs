@@ -207,6 +207,8 @@ fn tapes(place: &Place) -> Vec<PathBuf> {
     common::tables::write(&place.path("tables.tape"));
     common::udp::write(&place.path("udp.tape"), &[]);
     common::tools::write(&place.path("tools.tape"), &[Gap { family: Family::Tracepoint, ..common::gap() }]);
+    let gap = Gap { family: Family::Sample, ..common::gap() };
+    common::stacks::write_with(&place.path("samples.tape"), 1, &common::stacks::of_tape(), &[gap]);
     let lost = [Family::Signal, Family::Net].map(|family| Gap { family, ..common::gap() });
     common::life::write(&place.path("lost.tape"), &lost);
     let mut tapes: Vec<PathBuf> = [

@@ -118,6 +118,8 @@ impl Lab {
     pub fn command(&self, program: impl AsRef<OsStr>) -> Command {
         let mut command = Command::new(program);
         command.current_dir(self.dir()).stdin(Stdio::null());
+        // cargo sets it, and the loader of each program would look there first
+        command.env_remove("LD_LIBRARY_PATH");
         // a suite that runs in the background was started with SIGINT ignored, which `record` would respect
         let defaults = || {
             for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP] {

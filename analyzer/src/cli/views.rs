@@ -46,6 +46,7 @@ pub static VIEWS: &[&View] = &[
     &reports::offcpu::VIEW,
     &reports::states::VIEW,
     &reports::callgraph::VIEW,
+    &reports::samples::VIEW,
     &reports::diff::VIEW,
     &reports::info::VIEW,
     &reports::info::list::VIEW,

@@ -12,6 +12,7 @@ use super::{Context, events, listing, losses, measured, summary};
 use crate::asked::config::Config;
 use crate::asked::config::view::Part::{All, Keys, Maybe};
 use crate::asked::config::view::{CALLS, CPUS, Own, PATHS, Reads, Rows, Run, TASKS, View};
+use crate::asked::options::stacks::Below;
 use crate::asked::sort::Sort;
 use crate::derive::stacks::lines::STACK;
 use crate::lines::tables as lines;
@@ -115,7 +116,7 @@ fn check_both(config: &Config) -> Result<()> {
 }
 
 fn reads(config: &Config) -> Result<Reads> {
-    Ok(config.own::<listing::Options>()?.stacks.names.reads())
+    Ok(config.own::<listing::Options>()?.stacks.cut.names.reads())
 }
 
 /// The parts to print.
@@ -131,9 +132,10 @@ fn run(config: &Config, tape: &Tape, parts: Parts) -> Result<Verdict> {
     answer(config, tape, own.as_ref(), None, parts.summary)
 }
 
-/// The whole answer of a tool: a listing with its `lines`.
-pub(super) fn answer_in(config: &Config, tape: &Tape, lines: &Lines) -> Result<Verdict> {
-    answer(config, tape, Some(&listing::Options::default()), Some(lines), false)
+/// The whole answer of a tool: a listing with its `lines`, and `stacks` below them.
+pub(super) fn answer_in(config: &Config, tape: &Tape, lines: &Lines, stacks: Below) -> Result<Verdict> {
+    let own = listing::Options::with(stacks);
+    answer(config, tape, Some(&own), Some(lines), false)
 }
 
 /// Prints a listing, if there are options of one, and a summary.

@@ -20,7 +20,7 @@ use crate::asked::sort::{Order, Sort};
 use crate::derive::paths::cwds::{self, Cwds, Moves};
 use crate::derive::paths::history::History;
 use crate::derive::stacks::debug_files;
-use crate::derive::stacks::lines::StackLines;
+use crate::derive::stacks::lines::{STACK, StackLines};
 use crate::derive::stacks::names::Names;
 use crate::derive::stacks::recorded;
 use crate::lines::LineFormat;
@@ -31,6 +31,7 @@ use crate::lines::tables::EVENTS;
 use crate::lines::text::{Look, Text};
 use crate::render::columns::Layout;
 use crate::render::form::Format;
+use crate::render::sink;
 use crate::table::families;
 use crate::table::load::{Base, Loaded, OpenCalls};
 use crate::table::loss::Hole;
@@ -76,6 +77,11 @@ pub(crate) struct Options {
 }
 
 impl Options {
+    /// None but these `stacks`.
+    pub(super) fn with(stacks: Below) -> Self {
+        Self { stacks, ..Self::default() }
+    }
+
     /// Options without effect.
     ///
     /// # Errors
@@ -101,7 +107,7 @@ impl Options {
             ];
             refuse(&of_calls, "it is about calls, and -e names none")?;
         }
-        self.stacks.names.check(self.stacks.asked())
+        self.stacks.cut.names.check(self.stacks.asked())
     }
 
     /// Form of the lines.
@@ -144,7 +150,12 @@ pub(super) fn run_with(
         Some(Lines::Events(layout)) => Some(context.lines(&EVENTS, Some(layout))),
         _ => None,
     };
-    out.write_all(&tool.as_ref().map_or_else(|| form.header(), |tool| tool.head(Vec::new)))?;
+    let mut head = tool.as_ref().map_or_else(|| form.header(), |tool| tool.head(Vec::new));
+    if tool.is_some() && own.stacks.asked() && context.config.format == Format::Csv {
+        head.truncate(head.trim_ascii_end().len());
+        head.extend(format!(",{}\n", sink::names(&STACK).join(",")).into_bytes());
+    }
+    out.write_all(&head)?;
     let mut holes = Vec::new();
     let (config, times) = (context.config, clock_for(context));
     let names = names(context, &own.stacks)?;
@@ -184,7 +195,7 @@ fn names(context: &Context<'_>, below: &Below) -> Result<Option<Names>> {
         bail!("this tape has stacks, but none of syscalls: 'analyze callgraph' adds up those it has");
     }
     let mut findings = Vec::new();
-    let names = debug_files::find(tape, || recorded::places(tape), &below.names.debug_dirs, &mut findings)?;
+    let names = debug_files::find(tape, || recorded::places(tape), &below.cut.names.debug_dirs, &mut findings)?;
     findings.iter().for_each(|finding| complain(finding));
     Ok(Some(names))
 }

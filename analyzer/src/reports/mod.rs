@@ -22,6 +22,7 @@ pub(crate) mod path;
 pub(crate) mod rate;
 pub(crate) mod repair;
 pub(crate) mod runqlat;
+pub(crate) mod samples;
 pub(crate) mod sched;
 pub(crate) mod scheduling;
 pub(crate) mod states;

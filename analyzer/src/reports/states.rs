@@ -59,7 +59,7 @@ pub(crate) static VIEW: View = View {
         Rows::of("states --at --call-graph", &[Part::All(&stacks::STACKS)]),
     ],
     check,
-    reads: |config| Ok(config.own::<Options>()?.stacks.names.reads()),
+    reads: |config| Ok(config.own::<Options>()?.stacks.cut.names.reads()),
     run: Run::Prints(run),
     ..View::PLAIN
 };
@@ -101,7 +101,7 @@ fn check(config: &Config) -> Result<()> {
             "--at shows every thread at one instant",
         )?;
     }
-    own.stacks.names.check(own.stacks.asked())
+    own.stacks.cut.names.check(own.stacks.asked())
 }
 
 /// Prints the answer for `config`.

@@ -81,6 +81,7 @@ pub const COMMANDS: &[(&str, &[&str])] = &[
         "callgraph",
         &["callgraph TAPE", "callgraph --of syscall --metric bytes TAPE", "callgraph --of offcpu --callee TAPE"],
     ),
+    ("samples", &["samples TAPE"]),
     ("diff", &["diff SOUND TAPE", "diff --by comm,file,errno SOUND TAPE"]),
     ("info", &["info TAPE"]),
     ("list", &["list TAPE"]),

@@ -15,6 +15,15 @@ pub(crate) struct Below {
     #[arg(long, value_name = "MODE", num_args = 0..=1, require_equals = true, default_missing_value = "", value_parser = call_graph, help_heading = "Stacks")]
     call_graph: Option<String>,
 
+    /// How much of them.
+    #[command(flatten)]
+    pub cut: Cut,
+}
+
+/// How much of stacks is printed below lines.
+#[derive(Clone, Debug, Default, clap::Args)]
+#[group(skip)]
+pub(crate) struct Cut {
     /// Print at most N functions of a stack; implies --call-graph
     #[arg(long, value_name = "N", help_heading = "Stacks")]
     max_stack: Option<usize>,
@@ -29,14 +38,19 @@ pub(crate) struct Below {
 }
 
 impl Below {
+    /// Stacks that are always printed.
+    pub(crate) fn always(cut: Cut) -> Self {
+        Self { call_graph: Some(String::new()), cut }
+    }
+
     /// Whether stacks are asked for.
     pub(crate) fn asked(&self) -> bool {
-        self.call_graph.is_some() || self.max_stack.is_some() || self.min_stack.is_some()
+        self.call_graph.is_some() || self.cut.max_stack.is_some() || self.cut.min_stack.is_some()
     }
 
     /// How much of them.
     pub(crate) fn limits(&self) -> Limits {
-        Limits { max: self.max_stack.unwrap_or(usize::MAX), min: self.min_stack.unwrap_or(0) }
+        Limits { max: self.cut.max_stack.unwrap_or(usize::MAX), min: self.cut.min_stack.unwrap_or(0) }
     }
 }
 

@@ -1,8 +1,8 @@
 //! The contents of an event, independent of its printed form: time, CPU, task, named values.
 
 use systape_format::model::{
-    BlockIo, Dict, FORK_THREAD, NetState, ProcessEvent, ProcessKind, SIGNAL_GROUP, Session, SignalEvent, SignalKind,
-    Switch, Task, UID_UNKNOWN, UringOp, Wakeup,
+    BlockIo, Dict, FORK_THREAD, NetState, ProcessEvent, ProcessKind, SIGNAL_GROUP, Sample, Session, SignalEvent,
+    SignalKind, Switch, Task, UID_UNKNOWN, UringOp, Wakeup,
 };
 
 use super::kind::Kind;
@@ -122,6 +122,14 @@ impl<'a> Describer<'a> {
         }
         let waker = e.waker.and_then(|waker| self.task(waker));
         Event { which: Which::Kind(kind), ts: e.ts, cpu: Some(e.cpu), task: waker, other: wakee, fields }
+    }
+
+    /// A CPU sample: the line of the task that ran.
+    pub(crate) fn sample(&self, e: &Sample) -> Event<'a> {
+        let mode = if e.kernel { "kernel" } else { "user" };
+        let fields = vec![("mode", Value::Word(mode.to_owned()))];
+        let task = self.task(e.task);
+        Event { which: Which::Kind(Kind::Sample), ts: e.ts, cpu: Some(e.cpu), task, other: None, fields }
     }
 
     /// An event of process life; a fork is the line of the parent.

@@ -45,11 +45,13 @@ pub enum Kind {
     SockState,
     /// An io_uring operation was submitted.
     Uring,
+    /// A CPU's timer ticked, and this task ran on it.
+    Sample,
 }
 
 impl Kind {
     /// Every kind with its name, its aliases, and its family in the tape.
-    const ALL: [(Self, &'static str, &'static [&'static str], Family); 17] = [
+    const ALL: [(Self, &'static str, &'static [&'static str], Family); 18] = [
         (Self::Switch, "sched:sched_switch", &[], Family::Sched),
         (Self::Waking, "sched:sched_waking", &["sched:sched_wakeup"], Family::Sched),
         (Self::WakeupNew, "sched:sched_wakeup_new", &[], Family::Sched),
@@ -67,6 +69,7 @@ impl Kind {
         (Self::BioComplete, "block:block_bio_complete", &[], Family::Block),
         (Self::SockState, "sock:inet_sock_set_state", &[], Family::Net),
         (Self::Uring, "io_uring:io_uring_submit_req", &["io_uring:io_uring_submit_sqe"], Family::IoUring),
+        (Self::Sample, "sample:cpu-clock", &["perf:cpu-clock"], Family::Sample),
     ];
 
     /// The kind's name, `family:event`.

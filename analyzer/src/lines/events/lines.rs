@@ -116,6 +116,10 @@ impl Lines<'_, '_> {
                 let events = segment.blocks(dict)?;
                 self.lines(StackOf::Block, events.iter().map(|e| describer.block(e)));
             }
+            Family::Sample => {
+                let events = segment.samples(dict)?;
+                self.lines(StackOf::Sample, events.iter().map(|e| describer.sample(e)));
+            }
             Family::Net => segment.nets(dict)?.iter().for_each(|e| self.line(&describer.net(e), None)),
             Family::IoUring => segment.urings(dict)?.iter().for_each(|e| self.line(&describer.uring(e), None)),
             _ => {}

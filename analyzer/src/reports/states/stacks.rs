@@ -91,7 +91,8 @@ pub(super) fn groups<'n, 'a>(
     let wanted: Vec<(usize, Place)> = off.filter_map(|(at, now)| place(now).map(|place| (at, *place))).collect();
     let mut forest = Forest::default();
     let stacks = asleep::graft(context.question.tape, wanted, &mut forest, &mut findings);
-    let names = debug_files::find(context.question.tape, || forest.places(), &below.names.debug_dirs, &mut findings)?;
+    let names =
+        debug_files::find(context.question.tape, || forest.places(), &below.cut.names.debug_dirs, &mut findings)?;
     findings.iter().for_each(|finding| complain(finding));
 
     // two places in one function make no difference: what is printed is what is compared

@@ -7,6 +7,7 @@ use super::KEPT;
 use crate::asked::config::Config;
 use crate::asked::config::view::Part::All;
 use crate::asked::config::view::{CPUS, Rows, Run, TASKS, View};
+use crate::asked::options::stacks::Below;
 use crate::lines::tables::{EVENTS, LOSSES};
 use crate::render::columns::{Column, Layout, Line, millis};
 use crate::render::stamp;
@@ -49,7 +50,7 @@ fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
     if !tape.table_defs().values().any(|def| def.name.starts_with("dns:")) {
         bail!("no names that are looked up were recorded: record --probe dns");
     }
-    answer_in(config, tape, &Lines::Events(&LAYOUT))
+    answer_in(config, tape, &Lines::Events(&LAYOUT), Below::default())
 }
 
 fn latency(line: &Line<'_>) -> String {

@@ -4,6 +4,7 @@ use systape_format::model::Gap;
 
 use crate::asked::config::view::Part::All;
 use crate::asked::config::view::{CPUS, Rows, Run, TASKS, View};
+use crate::asked::options::stacks::Below;
 use crate::lines::row::{Outcome, outcome};
 use crate::lines::tables::{CALLS, LOSSES};
 use crate::lines::{LineFormat, SegmentLines};
@@ -27,7 +28,9 @@ pub(crate) static VIEW: View = View {
         ("analyze killsnoop --clock wall", "with the time of day"),
     ],
     tables: &[Rows::of("killsnoop", &[All(&CALLS)]), Rows::json("killsnoop", &[All(&LOSSES)])],
-    run: Run::Prints(|config, tape| answer_in(config, tape, &Lines::Calls(|context| Box::new(Kills::new(context))))),
+    run: Run::Prints(|config, tape| {
+        answer_in(config, tape, &Lines::Calls(|context| Box::new(Kills::new(context))), Below::default())
+    }),
     ..View::PLAIN
 };
 

@@ -1,0 +1,66 @@
+//! `analyze samples`: CPU samples one by one with their stacks, as `perf script` lists them.
+
+use anyhow::Result;
+use systape_format::model::Family;
+use systape_format::reader::Tape;
+
+use super::calls::answer_in;
+use super::listing::Lines;
+use crate::asked::config::Config;
+use crate::asked::config::view::Part::All;
+use crate::asked::config::view::{CPUS, Own, Rows, Run, TASKS, View};
+use crate::asked::options::stacks::{Below, Cut};
+use crate::derive::stacks::lines::STACK;
+use crate::lines::tables::{EVENTS, LOSSES};
+use crate::render::columns::{Column, Layout, Line};
+use crate::render::stamp;
+use crate::table::families;
+use crate::values::say::Verdict;
+
+/// What is asked.
+pub(crate) static VIEW: View = View {
+    name: "samples",
+    about: "CPU samples one by one, each with its stack (perf script)",
+    events: &["sample:cpu-clock"],
+    options: &[TASKS, CPUS, &["time", "max_events", "clock", "absolute"]],
+    own: Own::of::<Cut>(),
+    examples: [
+        ("analyze samples -t 4711 --time 12.3,12.4", "what a thread did in a tenth of a second"),
+        ("analyze samples --max-stack 1", "the innermost function of each"),
+    ],
+    tables: &[Rows::of("samples", &[All(&EVENTS), All(&STACK)]), Rows::json("samples", &[All(&LOSSES)])],
+    reads: |config| Ok(config.own::<Cut>()?.names.reads()),
+    run: Run::Prints(run),
+    ..View::PLAIN
+};
+
+const TIME: stamp::Column = stamp::Column { name: "TIME", width: 13, places: 6, right: true };
+
+static LAYOUT: Layout = Layout {
+    time: Some(("ts_ns", TIME)),
+    always_timed: true,
+    columns: &[
+        Column::left("COMM", 15, |line| line.word("comm")),
+        Column::right("PID", 7, |line| line.word("pid")),
+        Column::right("TID", 7, |line| line.word("tid")),
+        Column::left("CPU", 5, cpu),
+        Column::left("MODE", 0, mode),
+    ],
+    omits: |_| false,
+};
+
+/// As perf writes it.
+fn cpu(line: &Line<'_>) -> String {
+    line.number("cpu").map_or_else(|| "?".to_owned(), |cpu| format!("[{cpu:03}]"))
+}
+
+/// Whether it ran in the kernel.
+fn mode(line: &Line<'_>) -> String {
+    line.member("args", "mode").and_then(serde_json::Value::as_str).unwrap_or("?").to_owned()
+}
+
+/// Prints the answer for `config`.
+fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
+    families::require(tape, Family::Sample, "CPU samples")?;
+    answer_in(config, tape, &Lines::Events(&LAYOUT), Below::always(config.own()?))
+}

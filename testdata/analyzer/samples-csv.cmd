@@ -1,0 +1,1 @@
+samples --format csv stacks.tape

@@ -1,0 +1,1 @@
+samples --format json --max-stack 2 stacks.tape
