@@ -224,6 +224,7 @@ fn tapes(place: &Place) -> Vec<PathBuf> {
         "tables",
         "udp",
         "tools",
+        "samples",
     ]
     .into_iter()
     .map(|name| place.path(&format!("{name}.tape")))
