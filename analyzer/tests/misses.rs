@@ -47,6 +47,7 @@ const REPORTS: &[&str] = &[
     "sched latency",
     "runqlat",
     "cpudist",
+    "probes --by comm",
     "samples",
     "offcpu",
     "offcpu --by task,state,syscall,file",

@@ -56,6 +56,7 @@ const REPORTS: &[&str] = &[
     "statsnoop TAPE",
     "execsnoop TAPE",
     "cpudist --by comm TAPE",
+    "probes --hist --by tid TAPE",
     "samples TAPE",
     "biosnoop -Q TAPE",
     "biolatency TAPE",

@@ -186,7 +186,7 @@ fn each_tool_says_the_same() {
     assert_eq!((works.len() as u64, theirs["works"]), (500, 500));
     row(
         "funclatency",
-        "-e 'uprobe:*'",
+        "-e uprobe:*",
         "bpftrace, uprobe and uretprobe",
         micros(500, theirs["worked"]),
         micros(500, took),

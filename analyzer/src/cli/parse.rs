@@ -304,7 +304,7 @@ mod tests {
     fn an_option_that_is_not_taken_names_who_takes_it() {
         assert_eq!(
             usage("analyze kills --by comm"),
-            "--by is not for 'analyze kills'; it is for 'analyze summary', 'analyze block', 'analyze top', 'analyze files', 'analyze rate', 'analyze net', 'analyze sched latency', 'analyze runqlat', 'analyze cpudist', 'analyze offcpu', 'analyze states' and 'analyze diff'"
+            "--by is not for 'analyze kills'; it is for 'analyze summary', 'analyze block', 'analyze top', 'analyze files', 'analyze rate', 'analyze net', 'analyze probes', 'analyze sched latency', 'analyze runqlat', 'analyze cpudist', 'analyze offcpu', 'analyze states' and 'analyze diff'"
         );
         assert!(usage("analyze -s --max-events 2").starts_with("--max-events is not for 'analyze summary'"));
         assert!(usage("analyze check -p 9").starts_with("-p is not for 'analyze check'"));

@@ -38,6 +38,7 @@ pub static VIEWS: &[&View] = &[
     &reports::rate::VIEW,
     &reports::net::VIEW,
     &reports::locks::VIEW,
+    &reports::probes::VIEW,
     &reports::path::VIEW,
     &reports::sched::TIMEHIST,
     &reports::sched::LATENCY,

@@ -19,6 +19,7 @@ pub(crate) mod measured;
 pub(crate) mod net;
 pub(crate) mod offcpu;
 pub(crate) mod path;
+pub(crate) mod probes;
 pub(crate) mod rate;
 pub(crate) mod repair;
 pub(crate) mod runqlat;

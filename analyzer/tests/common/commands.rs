@@ -59,6 +59,7 @@ pub const COMMANDS: &[(&str, &[&str])] = &[
     ("offcputime", &["offcputime TAPE"]),
     ("rate", &["rate TAPE", "rate --by file,errno --slices 7 TAPE"]),
     ("locks", &["locks TAPE", "locks --metric waits TAPE"]),
+    ("probes", &["probes TAPE", "probes --by comm,cpu TAPE"]),
     ("path", &["path TAPE", "path -p 100 TAPE", "path -t 101 TAPE"]),
     ("path --sums", &["path --sums TAPE", "path --sums -p 200 TAPE"]),
     ("net", &["net TAPE"]),

@@ -23,6 +23,13 @@ fn kills() -> Vec<Row<'static>> {
     ]
 }
 
+/// The table that `record --uprobe` makes.
+fn works() -> Arc<TableDef> {
+    let column = |name: &'static str, ty| ColumnDef::stored(name, ty, None, "of a test");
+    let columns = vec![column("ts", Type::Time), column("task", Type::Task), column("dur", Type::Duration)];
+    Arc::new(TableDef { name: "uprobe:app:work".into(), doc: "of a test".into(), columns: columns.into() })
+}
+
 /// The table that `record --probe dns` makes.
 fn lookups() -> Arc<TableDef> {
     let column = |name: &'static str, ty, class| ColumnDef::stored(name, ty, class, "of a test");
@@ -63,7 +70,7 @@ fn connection(builder: &mut SegmentBuilder) {
 pub fn write(path: &Path, gaps: &[Gap]) {
     let families = vec![Family::Syscall, Family::Process, Family::Net];
     let mut tape = Tape::create_with(path, &Session { families, ..session() });
-    let table = lookups();
+    let (table, works) = (lookups(), works());
     tape.segment_with(1_000, &kills(), gaps, |builder| {
         connection(builder);
         let known = Field::Bytes(b"db.example.org");
@@ -76,6 +83,10 @@ pub fn write(path: &Path, gaps: &[Gap]) {
             let ret = Field::Number(i64::from(ret).cast_unsigned());
             let fields = [task, Field::Number(cpu), dur, host, ret];
             builder.push_table_row(&table, OPEN + us * US, &fields).unwrap();
+        }
+        for (us, tid, dur) in [(50, 100, 3_000), (60, 101, 3_500), (70, 102, 70_000)] {
+            let fields = [Field::Task(builder.intern_task(&task(tid))), Field::Number(dur)];
+            builder.push_table_row(&works, OPEN + us * US, &fields).unwrap();
         }
     });
     tape.finish();

@@ -25,6 +25,7 @@ fn identity(table: &str) -> &'static [&'static str] {
         "block_sums" | "sched_latency" | "offcpu" | "states" => &[],
         "runqlat" => &["low_ns", "high_ns"],
         "net_sums" => &[],
+        "probes" => &["event"],
         "net" => &["socket", "protocol"],
         "net_changes" => &["ts_ns", "socket", "old_state", "new_state"],
         "net_udp" => &["protocol", "laddr", "lport", "raddr", "rport", "pid", "upid"],

@@ -129,7 +129,8 @@ fn of_table(def: &TableDef) -> Of {
 
 /// Which column has how long what a row is about took, never the first; None = there is none.
 pub(crate) fn duration(def: &TableDef) -> Option<usize> {
-    let is_duration = |column: &ColumnDef| column.name == "dur" && column.ty == Type::Duration;
+    // record's own tables say dur, those of functions dur_ns
+    let is_duration = |column: &ColumnDef| ["dur", "dur_ns"].contains(&&*column.name) && column.ty == Type::Duration;
     def.columns.iter().position(is_duration).filter(|at| *at > 0)
 }
 

@@ -1,0 +1,294 @@
+//! `analyze probes`: how long functions that were probed, waits for locks of the kernel and page faults took: sums, or histograms as
+//! funclatency prints them.
+
+use std::cmp::Reverse;
+use std::fs::File;
+use std::io::BufWriter;
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use anyhow::{Result, bail};
+use systape_format::model::{CPU_NONE, Call, Dict, Family};
+use systape_format::reader::Tape;
+use systape_format::table::TableDef;
+use systape_format::tables::TableRows;
+
+use super::keys::{Keys, Words};
+use super::{Context, losses};
+use crate::asked::config::view::Part::{All, Keys as KeysPart};
+use crate::asked::config::view::{CPUS, Own, Rows, Run, TASKS, View};
+use crate::asked::config::{Config, refuse};
+use crate::derive::stacks::of::duration;
+use crate::derive::summary::labels::Labels;
+use crate::derive::summary::plan::{Plan, RowPart};
+use crate::lines::events::picked::Picked;
+use crate::render::by::{self, BY};
+use crate::render::cell::Cell;
+use crate::render::form::Format;
+use crate::render::keys::with_keys;
+use crate::render::loghist::LogHist;
+use crate::render::mark;
+use crate::render::rank::{Few, more};
+use crate::render::row::Row;
+use crate::render::sink;
+use crate::render::table::{Table, millis};
+use crate::table::filter::Scope;
+use crate::table::group::by::By;
+use crate::table::group::value::{Key, Value};
+use crate::table::group::{Add, Groups};
+use crate::table::loss::Listed;
+use crate::table::scan::Scan;
+use crate::values::output::{self, line};
+use crate::values::say::Verdict;
+
+systape_format::tables! {
+    /// One row for each table of the tape whose rows last (`uprobe:…`, `dns:…`, `lock:contention`), and for each value of the keys of `--by`, which
+    /// stand before these columns; the one with most time first.
+    pub PROBES = "probes" {
+        event: Word "its name: `dns:getaddrinfo`"
+        count ? AtLeast: Count "its rows: calls that returned, waits that ended, faults"
+        total_ns ? AtLeast: Duration "time in all of them"
+        avg_ns ? OfKnown: Duration "mean of those whose duration is known; null: it is of none"
+        max_ns ? AtLeast: Duration "the longest; null: likewise"
+        untimed ? AtLeast: Count "those whose duration is not known: they are in none of the times"
+        durations ? AtLeast: Nested "how many took how long, by the power of two that their duration in ns is in, `[{\"from\": 1024, \"to\": 2047, \"count\": 17}]`"
+    }
+}
+
+/// What is asked.
+pub(crate) static VIEW: View = View {
+    name: "probes",
+    about: "How long probed functions, waits for locks of the kernel and page faults took: sums or histograms",
+    options: &[TASKS, CPUS, &["time", "events", "by"]],
+    own: Own::of::<Options>(),
+    examples: [
+        ("analyze probes --hist -e 'uprobe:*'", "a histogram for each function, as funclatency"),
+        ("analyze probes --by comm", "which programs called them, and for how long"),
+    ],
+    tables: &[Rows::of("probes", &[KeysPart(&BY), All(&PROBES)])],
+    check,
+    run: Run::Prints(run),
+    ..View::PLAIN
+};
+
+#[derive(Debug, clap::Args)]
+struct Options {
+    /// A histogram for each row
+    #[arg(long)]
+    hist: bool,
+
+    #[command(flatten)]
+    rank: Few,
+}
+
+/// The keys that rows can have.
+const KNOWN: [By; 12] = [
+    By::Pid,
+    By::Tid,
+    By::Comm,
+    By::Uid,
+    By::Cgroup,
+    By::Container,
+    By::Unit,
+    By::Pod,
+    By::Job,
+    By::Env,
+    By::Label,
+    By::Cpu,
+];
+
+fn check(config: &Config) -> Result<()> {
+    if config.filters.selects && config.calls {
+        bail!("-e names tables here, such as 'uprobe:*'; how long syscalls took says 'analyze top --hist'");
+    }
+    let hist = config.own::<Options>()?.hist && config.format != Format::Text;
+    refuse(&[(hist, "--hist")], "JSON and CSV have the histogram of each row")?;
+    keys(config).map(drop)
+}
+
+fn keys(config: &Config) -> Result<Vec<By>> {
+    By::parse(&config.by, &KNOWN, "'analyze probes'")
+}
+
+/// Rows of one table and key.
+#[derive(Debug, Default)]
+struct Times {
+    count: u64,
+    total: u64,
+    max: u64,
+    untimed: u64,
+    hist: LogHist,
+}
+
+impl Times {
+    fn add_one(&mut self, ns: Option<u64>) {
+        self.count += 1;
+        let Some(ns) = ns else { return self.untimed += 1 };
+        self.total = self.total.saturating_add(ns);
+        self.max = self.max.max(ns);
+        self.hist.add(ns);
+    }
+
+    fn timed(&self) -> u64 {
+        self.count - self.untimed
+    }
+
+    fn avg(&self) -> Option<u64> {
+        self.total.checked_div(self.timed())
+    }
+}
+
+impl Add for Times {
+    fn add(&mut self, other: &Self) {
+        self.count = self.count.saturating_add(other.count);
+        self.total = self.total.saturating_add(other.total);
+        self.max = self.max.max(other.max);
+        self.untimed = self.untimed.saturating_add(other.untimed);
+        self.hist.merge(&other.hist);
+    }
+}
+
+/// The sums so far: by the keys of the plan, and the name of the table.
+#[derive(Debug, Default)]
+struct Sums {
+    groups: Groups<Times>,
+    labels: Labels,
+}
+
+impl Sums {
+    /// Adds the passing rows of a segment's table.
+    fn add(&mut self, table: &TableRows, scope: &Scope<'_>, (segment, dict): (usize, &Dict), plan: &Plan) {
+        let Some(at) = duration(&table.def) else { return };
+        let Some(durations) = table.column(&table.def.columns[at].name) else { return };
+        let picked = Picked::new(table, scope, dict);
+        let event = Value::Text(Arc::from(table.def.name.as_bytes()));
+        for row in picked.rows() {
+            let bits = table.unread().and_then(|bits| bits.get(row)).copied().unwrap_or(0);
+            let known = bits >> (at - 1) & 1 == 0;
+            let task = picked.task(row).and_then(|at| Some((at, dict.tasks.get(at)?)));
+            let unknown = || plan.keys().iter().map(|_| Value::Unknown).collect();
+            let mut key: Key = task.map_or_else(unknown, |(_, task)| plan.key(task, Call::default()));
+            let cpu = picked.cpu(row).unwrap_or(CPU_NONE);
+            plan.row(&mut key, RowPart { cpu, ..RowPart::default() }, |_| Value::Unknown);
+            if let Some((at, task)) = task {
+                self.labels.add(plan.whose_is(task), task, plan, (segment as u32, at as u32));
+            }
+            key.push(event.clone());
+            self.groups.of(&key).add_one(Some(durations[row]).filter(|_| known));
+        }
+    }
+}
+
+/// Whether `def` is asked for.
+fn asked(config: &Config, def: &TableDef) -> bool {
+    duration(def).is_some() && (!config.filters.selects || config.events.has_table(&def.name))
+}
+
+/// Prints the answer for `config`.
+fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
+    let by = keys(config)?;
+    let own: Options = config.own()?;
+    let mut families: Vec<Family> = Vec::new();
+    for def in tape.table_defs().values().filter(|def| asked(config, def)) {
+        let family = Family::of_table(&def.name);
+        families.extend((!families.contains(&family)).then_some(family));
+    }
+    if families.is_empty() {
+        bail!(
+            "no functions were probed: record --probe dns, --uprobe FILE:FUNCTION->TYPE, --kprobe, --usdt, or --families lock, fault"
+        );
+    }
+    let plan = Plan::by(&by).naming(tape.session());
+    let mut context = Context::about(config, tape, &families)?;
+    let mut sums = Sums::default();
+    let coverage = Scan::candidates(&context.question).walk(
+        "tables",
+        |segment, dict| segment.tables(dict),
+        |at, dict, tables| {
+            let asked = tables.iter().filter(|table| asked(config, &table.def));
+            asked.for_each(|table| sums.add(table, &context.question.scope, (at, dict), &plan));
+            Ok(ControlFlow::Continue(()))
+        },
+    )?;
+    coverage.tell(&mut context.question.loss);
+    let words = Words { session: tape.session(), book: &context.question.book, plan: &plan };
+    let rows = sums.groups.iter().filter_map(|(key, times)| {
+        let (event, values) = key.split_last()?;
+        Some((Keys { words, values, task: sums.labels.get(values, &plan) }, event, times))
+    });
+    let mut rows: Vec<(Keys<'_>, &Value, &Times)> = rows.collect();
+    rows.sort_by_key(|(keys, event, times)| (Reverse((times.total, times.count)), *event, keys.values));
+    config.shown.rows(rows.len());
+    let limit = own.rank.limit(config.format);
+    let (all, lost) = (rows.len(), !context.question.loss.complete());
+    rows.truncate(limit);
+    let mut out = output::stdout()?;
+    if let Some(form) = config.format.rows() {
+        let declared = with_keys(by::columns(&by), &PROBES);
+        let lines = rows.iter().map(|(keys, event, times)| {
+            let mut row = Row::new(&declared);
+            by::fill(&mut row, &by, |by, name| keys.cell(by, name));
+            let short = times.untimed > 0;
+            row.set("event", name(event)).set("count", times.count).bound("total_ns", times.total, short);
+            row.bound("avg_ns", times.avg(), short);
+            row.bound("max_ns", (times.timed() > 0).then_some(times.max), short).set("untimed", times.untimed);
+            row.bound("durations", Cell::Spelled(times.hist.json(), times.hist.words()), short);
+            row
+        });
+        sink::print(form, &declared, context.judged(), lines, &mut out)?;
+        return losses::end(&context, &mut out, false, Listed::Nothing);
+    }
+    losses::head(&context, "At least, because something is missing:", &mut out)?;
+    if own.hist {
+        histograms(&rows, &by, lost, &mut out)?
+    } else {
+        table(&rows, &by, lost).print(&mut out)?
+    }
+    more(all, limit).iter().try_for_each(|text| line(&mut out, text))?;
+    losses::end(&context, &mut out, true, Listed::Nothing)
+}
+
+/// The name of a table.
+fn name(event: &Value) -> String {
+    match event {
+        Value::Text(name) => String::from_utf8_lossy(name).into_owned(),
+        _ => String::new(),
+    }
+}
+
+fn table(rows: &[(Keys<'_>, &Value, &Times)], by: &[By], lost: bool) -> Table {
+    let table =
+        ["total ms", "count", "avg ms", "max ms"].into_iter().fold(Table::default(), Table::number).word("event");
+    let mut table = by.iter().fold(table, |table, by| table.word(by.heading()));
+    for (keys, event, times) in rows {
+        let (lead, short) = (mark::at_least(lost), lost || times.untimed > 0);
+        let known = |ns: u64| (times.timed() > 0).then_some(ns);
+        let text = |ns: Option<u64>, lead: &str| ns.map_or_else(|| "-".to_owned(), |ns| millis(ns, lead));
+        let mut cells = vec![millis(times.total, mark::at_least(short)), format!("{lead}{}", times.count)];
+        cells.extend([
+            text(times.avg(), mark::about(short)),
+            text(known(times.max), mark::at_least(short)),
+            name(event),
+        ]);
+        cells.extend(by.iter().map(|by| keys.text(*by)));
+        table.row(cells);
+    }
+    table
+}
+
+/// As funclatency prints them.
+fn histograms(rows: &[(Keys<'_>, &Value, &Times)], by: &[By], lost: bool, out: &mut BufWriter<File>) -> Result<()> {
+    for (keys, event, times) in rows {
+        let named = by.iter().map(|by| format!(", {} = {}", by.heading(), keys.text(*by)));
+        line(out, &format!("{}{}", name(event), named.collect::<String>()))?;
+        times.hist.print(out, "nsecs")?;
+        let lead = mark::at_least(lost);
+        let avg = times.avg().map_or_else(|| "?".to_owned(), |avg| format!("{}{avg}", mark::about(lost)));
+        let unknown =
+            if times.untimed > 0 { format!(", {} of unknown duration", times.untimed) } else { String::new() };
+        let text =
+            format!("avg = {avg} nsecs, total: {lead}{} nsecs, count: {lead}{}{unknown}\n", times.total, times.count);
+        line(out, &text)?;
+    }
+    Ok(())
+}

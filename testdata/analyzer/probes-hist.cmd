@@ -1,0 +1,1 @@
+probes --hist -e uprobe:* tools.tape

@@ -1,0 +1,1 @@
+probes --format json tools.tape

@@ -1,0 +1,1 @@
+probes --by comm tools.tape
