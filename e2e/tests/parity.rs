@@ -181,12 +181,12 @@ fn each_tool_says_the_same() {
     );
 
     // funclatency
-    let works = json(&["-e", "uprobe:*work"]);
-    let took: u64 = works.iter().map(|row| row["args"]["dur_ns"].as_u64().expect("ns")).sum();
-    assert_eq!((works.len() as u64, theirs["works"]), (500, 500));
+    let works = json(&["probes", "-e", "uprobe:*"]);
+    let (calls, took) = (sum(&works, "count"), sum(&works, "total_ns"));
+    assert_eq!((works.len(), calls, theirs["works"]), (1, 500, 500), "{works:?}");
     row(
         "funclatency",
-        "-e uprobe:*",
+        "probes --hist",
         "bpftrace, uprobe and uretprobe",
         micros(500, theirs["worked"]),
         micros(500, took),
