@@ -39,7 +39,7 @@ fn tapes_reports_and_families_are_offered() {
     let first = offered(&place, &[""]);
     assert!(has(&first, &["kills", "block", "sched", "one.tape", "two words.tape", "dir"]), "{first:?}");
     assert!(!first.iter().any(|word| word.starts_with('-') || word == "other.txt"), "{first:?}");
-    assert_eq!(offered(&place, &["ki"]), ["kills"]);
+    assert_eq!(offered(&place, &["ki"]), ["kills", "killsnoop"]);
     assert_eq!(offered(&place, &["kills", "o"]), ["one.tape"]);
     assert!(has(&offered(&place, &["sched", ""]), &["timehist", "latency", "one.tape"]));
     assert_eq!(offered(&place, &["-i", "tw"]), ["two words.tape"]);

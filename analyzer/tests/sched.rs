@@ -123,3 +123,27 @@ fn a_recording_that_was_killed_is_told_to_where_it_is_whole() {
         }
     }
 }
+
+/// What a thread is called, and the cgroup that it is in, may change while it runs or waits: that is one run all the same.
+#[test]
+fn a_run_is_one_whatever_changes_in_it() {
+    let place = Place::with_sample();
+    let mut seen = 0;
+    for report in ["cpudist", "runqlat"] {
+        let buckets = |by: &str| {
+            let mut buckets = std::collections::BTreeMap::new();
+            for row in place.analyze(&format!("{report} {by} --format json sched.tape")).json() {
+                let count = row["count"].as_u64().expect("a count");
+                *buckets.entry(row["low_ns"].as_u64().expect("a bound")).or_insert(0) += count;
+            }
+            buckets.retain(|_, count| *count > 0);
+            buckets
+        };
+        let all = buckets("");
+        seen += all.values().sum::<u64>();
+        for key in ["comm", "cgroup", "task", "cpu"] {
+            assert_eq!(buckets(&format!("--by {key}")), all, "{report} by {key}");
+        }
+    }
+    assert!(seen > 5, "{seen}");
+}

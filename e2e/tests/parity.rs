@@ -270,7 +270,7 @@ fn each_tool_says_the_same() {
         let found = buckets
             .iter()
             .find(|bucket| bucket["from"] == bytes / 1024)
-            .map_or(0, |bucket| sum(&[bucket.clone()], "count"));
+            .map_or(0, |bucket| sum(std::slice::from_ref(bucket), "count"));
         let peer = theirs.get(&format!("size[{bytes}]")).copied().unwrap_or(0);
         assert!(found <= most && peer <= most && found + 4 >= most, "{bytes}: {found} {peer} of {most}");
         all.push((format!("{peer} of {} KiB", bytes / 1024), format!("{found} of {} KiB", bytes / 1024)));

@@ -93,7 +93,8 @@ fn check(config: &Config) -> Result<()> {
     limit(config, own.top.as_deref())?;
     let top = own.top.is_some();
     if own.histograms() && top {
-        bail!("--top is another answer than histograms (--hist, --sizes): give one of them");
+        let hist = if own.hist { "--hist" } else { "--sizes" };
+        bail!("{hist} and --top are two answers: give one of them");
     }
     if own.hist && own.sizes {
         bail!("--hist has latencies, --sizes has sizes: give one of them");

@@ -42,23 +42,7 @@ systape_format::tables! {
 }
 
 /// The keys that events can have. The file is that of the table's first column with a path.
-const KNOWN: [By; 15] = [
-    By::Pid,
-    By::Tid,
-    By::Comm,
-    By::Uid,
-    By::Cgroup,
-    By::Container,
-    By::Unit,
-    By::Pod,
-    By::Job,
-    By::Env,
-    By::Label,
-    By::Cpu,
-    By::File,
-    By::Dir,
-    By::Ext,
-];
+const KNOWN: [By; 15] = By::of_task_and(&[By::Cpu, By::File, By::Dir, By::Ext]);
 
 /// The keys in `config`.
 ///

@@ -82,20 +82,7 @@ struct Options {
 }
 
 /// The keys that rows can have.
-const KNOWN: [By; 12] = [
-    By::Pid,
-    By::Tid,
-    By::Comm,
-    By::Uid,
-    By::Cgroup,
-    By::Container,
-    By::Unit,
-    By::Pod,
-    By::Job,
-    By::Env,
-    By::Label,
-    By::Cpu,
-];
+const KNOWN: [By; 12] = By::of_task_and(&[By::Cpu]);
 
 fn check(config: &Config) -> Result<()> {
     if config.filters.selects && config.calls {

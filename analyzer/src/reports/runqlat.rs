@@ -69,6 +69,8 @@ impl Kind {
                 Some((cpu, known && !interval.began_before))
             }
             (Self::Runs, End::Out(_) | End::Died) => match interval.state {
+                // it left as a dead one: the event of its end is lost, and it was on the CPU for longer than until then
+                State::Running if matches!(interval.end, End::Out(b'X' | b'Z')) => Some((interval.cpu, false)),
                 State::Running => Some((interval.cpu, !interval.began_before)),
                 // it ended, and may have begun at any time
                 State::Unknown => Some((interval.cpu, false)),
@@ -100,6 +102,7 @@ fn run(config: &Config, tape: &Tape, kind: Kind) -> Result<Verdict> {
         keys: Keys::new(&by, &context.question.scope, tape.session(), false),
         context: &context,
         hists: FxHashMap::default(),
+        begun: FxHashMap::default(),
         unknown: 0,
     };
     let fed = feed::feed(&context.question, Needs::default(), context.question.scope.to, sink);
@@ -155,6 +158,8 @@ struct Times<'a> {
     context: &'a Context<'a>,
     keys: Keys<'a>,
     hists: FxHashMap<Key, LogHist>,
+    /// Threads whose state goes on: since when, and whether it had begun before.
+    begun: FxHashMap<Slot, (u64, bool)>,
     /// Those that ended, of unknown length.
     unknown: u64,
 }
@@ -169,6 +174,14 @@ impl Sink for Times<'_> {
     }
 
     fn interval(&mut self, threads: &[Thread], slot: Slot, interval: &Interval) {
+        // what it was in the parts before a change of its name or cgroup belongs to it
+        let first = self.begun.remove(&slot).filter(|_| interval.continued);
+        let (from, began_before) = first.unwrap_or((interval.from, interval.began_before));
+        if interval.end == End::Step {
+            self.begun.insert(slot, (from, began_before));
+            return;
+        }
+        let interval = &Interval { from, began_before, ..*interval };
         let (Some((cpu, known)), scope) = (self.kind.ends(interval), &self.context.question.scope) else { return };
         let cpus = scope.filters().cpus.as_ref();
         if interval.to < scope.from || cpus.is_some_and(|cpus| cpus.binary_search(&cpu).is_err()) {

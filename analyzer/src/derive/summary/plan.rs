@@ -58,41 +58,21 @@ pub struct RowPart {
 
 impl Plan {
     /// The keys of calls.
-    pub const OF_CALLS: [By; 21] = {
-        let mut all = [By::Pid; 21];
-        let (known, files) = (Self::KNOWN.len(), By::OF_FILE.len());
-        let mut at = 0;
-        while at < all.len() {
-            all[at] = if at < known {
-                Self::KNOWN[at]
-            } else if at < known + files {
-                By::OF_FILE[at - known]
-            } else {
-                By::OF_TIME[at - known - files]
-            };
-            at += 1;
-        }
-        all
-    };
-
-    /// Those of them that calls on files can have too.
-    pub const KNOWN: [By; 15] = [
-        By::Pid,
-        By::Tid,
-        By::Comm,
-        By::Uid,
-        By::Cgroup,
-        By::Container,
-        By::Unit,
-        By::Pod,
-        By::Job,
-        By::Env,
-        By::Label,
+    pub const OF_CALLS: [By; 21] = By::of_task_and(&[
         By::Cpu,
         By::Syscall,
         By::File,
         By::Errno,
-    ];
+        By::Dir,
+        By::Ext,
+        By::Peer,
+        By::Port,
+        By::Second,
+        By::Minute,
+    ]);
+
+    /// Those of them that calls on files can have too.
+    pub const KNOWN: [By; 15] = By::of_task_and(&[By::Cpu, By::Syscall, By::File, By::Errno]);
 
     /// Keys of `--by`. Threads are keyed by process too, because counted calls have only that.
     pub fn by(keys: &[By]) -> Self {

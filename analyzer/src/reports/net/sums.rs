@@ -6,7 +6,7 @@ use std::io::BufWriter;
 use std::ops::ControlFlow;
 
 use anyhow::Result;
-use systape_format::model::Call;
+use systape_format::model::{Call, Family};
 
 use super::{Doubts, begin, calls_missing, walk};
 use crate::asked::config::Config;
@@ -45,21 +45,7 @@ systape_format::tables! {
 }
 
 /// The keys that connections have.
-const KNOWN: [By; 13] = [
-    By::Pid,
-    By::Tid,
-    By::Comm,
-    By::Uid,
-    By::Cgroup,
-    By::Container,
-    By::Unit,
-    By::Pod,
-    By::Job,
-    By::Env,
-    By::Label,
-    By::Peer,
-    By::Port,
-];
+const KNOWN: [By; 13] = By::of_task_and(&[By::Peer, By::Port]);
 
 /// Those that are asked for; none: no sums.
 ///
@@ -147,6 +133,8 @@ pub(super) fn print(
     let plan = Plan::by(by).naming(question.tape.session());
     let (mut groups, mut labels, mut open): (Groups<Sum>, _, _) = Default::default();
     begin(context, loss);
+    // one that was there in the time asked for may be met only later
+    loss.add_earlier(question.tape, &[Family::Net], u64::MAX);
     let mut nth = 0;
     let doubts = walk(context, loss, |found, _| {
         nth += 1;

@@ -67,6 +67,32 @@ impl By {
     /// Keys that the time at which a call began tells.
     pub(crate) const OF_TIME: [Self; 2] = [Self::Second, Self::Minute];
 
+    /// Keys that a task tells, and the tape it is on.
+    const OF_TASK: [Self; 11] = [
+        Self::Pid,
+        Self::Tid,
+        Self::Comm,
+        Self::Uid,
+        Self::Cgroup,
+        Self::Container,
+        Self::Unit,
+        Self::Pod,
+        Self::Job,
+        Self::Env,
+        Self::Label,
+    ];
+
+    /// These and `more`; `N` is the number of all.
+    pub(crate) const fn of_task_and<const N: usize>(more: &[Self]) -> [Self; N] {
+        let (mut all, mut at) = ([Self::Pid; N], 0);
+        assert!(N == Self::OF_TASK.len() + more.len(), "all keys have a place");
+        while at < N {
+            all[at] = if at < Self::OF_TASK.len() { Self::OF_TASK[at] } else { more[at - Self::OF_TASK.len()] };
+            at += 1;
+        }
+        all
+    }
+
     /// Its name as typed, aliases, and its heading in a table.
     const WORDS: [(Self, &'static str, &'static [&'static str], &'static str); 25] = [
         (Self::Pid, "pid", &["process"], "process"),
