@@ -131,7 +131,7 @@ fn a_run_is_one_whatever_changes_in_it() {
     let mut seen = 0;
     for report in ["cpudist", "runqlat"] {
         let buckets = |by: &str| {
-            let mut buckets = std::collections::BTreeMap::new();
+            let mut buckets = BTreeMap::new();
             for row in place.analyze(&format!("{report} {by} --format json sched.tape")).json() {
                 let count = row["count"].as_u64().expect("a count");
                 *buckets.entry(row["low_ns"].as_u64().expect("a bound")).or_insert(0) += count;

@@ -193,7 +193,11 @@ fn questions_a_tape_cannot_answer() {
         ("callgraph --diff more.tape stacks.tape", 2, "--diff compares two tapes"),
         ("callgraph --max-depth 0 stacks.tape", 2, "--max-depth 0 leaves nothing"),
         ("callgraph --min-percent 101 stacks.tape", 2, "a percentage is between 0 and 100"),
-        ("--folded stacks.tape", 2, "--folded is not for the listing; it is for 'analyze offcputime' and 'analyze callgraph'"),
+        (
+            "--folded stacks.tape",
+            2,
+            "--folded is not for the listing; it is for 'analyze offcputime' and 'analyze callgraph'",
+        ),
         ("-s --call-graph stacks.tape", 2, "--call-graph is not for 'analyze summary'"),
         ("info --call-graph stacks.tape", 2, "it is for the listing"),
         ("--call-graph=caller stacks.tape", 2, "invalid value 'caller'"),
