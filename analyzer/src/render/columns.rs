@@ -11,6 +11,7 @@ use super::mark;
 use super::row::Row;
 use super::sink::Sink;
 use super::stamp::{self, Stamps, TimeBase};
+use super::table;
 use crate::values::words::escaped;
 
 /// What the lines of a tool look like.
@@ -68,9 +69,9 @@ impl<'r> Line<'r> {
 
     /// The value, and whether it is exact.
     fn cell(&self, name: &str) -> (&'r Cell<'r>, Known) {
-        let found = self.0.cells().find(|(column, ..)| column.full_name() == name);
+        let found = self.0.value(name);
         debug_assert!(found.is_some(), "table {} has no column {name}", self.0.table().name);
-        found.map_or((&Cell::Null, Known::Unknown), |(_, cell, known)| (cell, known))
+        found.unwrap_or((&Cell::Null, Known::Unknown))
     }
 
     /// A number; None: not known, or none.
@@ -110,10 +111,9 @@ impl<'r> Line<'r> {
     }
 }
 
-/// ns as ms with three decimals.
+/// ns as ms with three decimals, as in every other report.
 pub(crate) fn millis(ns: i128) -> String {
-    let us = ns / 1000;
-    format!("{}.{:03}", us / 1000, us % 1000)
+    table::millis(u64::try_from(ns).unwrap_or(u64::MAX), "")
 }
 
 /// ns as µs with three decimals.
@@ -180,6 +180,9 @@ impl<'t> Lines<'t> {
 }
 
 impl Layout {
+    /// No columns, no time, and a line for each row.
+    pub(crate) const PLAIN: Self = Self { time: None, always_timed: false, columns: &[], omits: |_| false };
+
     /// Its clocks on `tape`: `base`, if one is asked for.
     pub(crate) fn stamps(&self, base: Option<TimeBase>, tape: &Tape) -> Stamps {
         let base = base.or(self.always_timed.then(TimeBase::default));
@@ -252,6 +255,6 @@ mod tests {
         let line = Line::new(&row);
         assert_eq!((line.word("owner_pid"), line.word("name")), ("?".into(), "?".into()));
         assert_eq!(line.counted("bytes", kilobytes), "-");
-        assert_eq!(millis(1_999_999), "1.999");
+        assert_eq!(millis(1_999_999), "2.000");
     }
 }

@@ -137,6 +137,11 @@ impl<'a> Row<'a> {
         })
     }
 
+    /// The value of the column with that full name (`owner_pid` in an object), and whether it is exact; None: there is none.
+    pub(crate) fn value(&self, name: &str) -> Option<(&Cell<'a>, Known)> {
+        self.cells().find(|(column, ..)| is(column, name)).map(|(_, cell, known)| (cell, known))
+    }
+
     /// Whether every column was set. Complains if not, and about values that can be bounds without a judgement.
     pub(crate) fn is_whole(&self) -> bool {
         if let Some(column) = self.table.columns.get(self.next) {

@@ -161,8 +161,8 @@ pub(crate) fn run(config: &Config, tape: &Tape, out: &mut impl Write) -> Result<
     Ok(lost)
 }
 
-/// The name of an event.
-fn name(event: &Value) -> String {
+/// The name of a table, the last of the values of a group.
+pub(super) fn name(event: &Value) -> String {
     match event {
         Value::Text(name) => String::from_utf8_lossy(name).into_owned(),
         _ => String::new(),

@@ -148,10 +148,10 @@ fn keys(config: &Config) -> Result<Vec<By>> {
 
 /// Prints the answer for `config`.
 fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
-    families::require(tape, Family::Syscall, "syscalls")?;
     let own: Options = config.own()?;
     let by = keys(config)?;
     if own.listed() {
+        families::require(tape, Family::Syscall, "syscalls")?;
         // paths follow from where processes are
         let mut context = Context::about(config, tape, &[Family::Syscall, Family::Process])?;
         let mut out = output::stdout()?;

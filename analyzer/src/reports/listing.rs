@@ -119,7 +119,7 @@ impl Options {
 
 /// Lines of text other than perf trace's: of calls by what the function makes, of events in the columns of a tool.
 pub(super) enum Lines {
-    Calls(fn(&Context<'_>) -> Box<dyn LineFormat>),
+    Calls(for<'t> fn(&Context<'t>) -> Box<dyn LineFormat + 't>),
     Events(&'static Layout),
 }
 

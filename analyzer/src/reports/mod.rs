@@ -72,18 +72,18 @@ impl<'a> Context<'a> {
         Stamps::new(&[self.config.base().unwrap_or_default()], self.question.tape)
     }
 
-    /// Writes rows of `table` one a line, text as a tool does if it has a `layout`.
-    pub(crate) fn lines<'t>(&self, table: &'t TableDef, layout: Option<&'static Layout>) -> Lines<'t> {
-        let stamped = |layout: &'static Layout| (layout, layout.stamps(self.config.base(), self.question.tape));
-        Lines::new(self.config.format, table, layout.map(stamped))
-    }
-
     /// The same for reports that, if nothing else was asked for, have the time of day beside the seconds.
     pub fn stamps_and_wall(&self) -> Stamps {
         match self.config.base() {
             Some(base) => Stamps::new(&[base], self.question.tape),
             None => Stamps::new(&[TimeBase::Start, TimeBase::Wall], self.question.tape),
         }
+    }
+
+    /// Writes rows of `table` one a line, text as a tool does if it has a `layout`.
+    pub(crate) fn lines<'t>(&self, table: &'t TableDef, layout: Option<&'static Layout>) -> Lines<'t> {
+        let stamped = |layout: &'static Layout| (layout, layout.stamps(self.config.base(), self.question.tape));
+        Lines::new(self.config.format, table, layout.map(stamped))
     }
 
     /// Effect of the losses so far on rows of sums.

@@ -96,10 +96,10 @@ fn check(config: &Config) -> Result<()> {
 
 /// Prints the answer for `config`.
 fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
-    if config.own::<Options>()?.udp {
+    let own: Options = config.own()?;
+    if own.udp {
         return udp::run(config, tape);
     }
-    let own: Options = config.own()?;
     answer(config, tape, |context, loss, out| match (own.changes, &*sums::keys(config)?) {
         (true, _) => changes(context, loss, out),
         (false, []) => connections(context, loss, None, out),

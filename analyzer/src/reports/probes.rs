@@ -8,11 +8,13 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use anyhow::{Result, bail};
+use rustc_hash::FxHashMap;
 use systape_format::model::{CPU_NONE, Call, Dict, Family};
 use systape_format::reader::Tape;
 use systape_format::table::TableDef;
 use systape_format::tables::TableRows;
 
+use super::events::name;
 use super::keys::{Keys, Words};
 use super::{Context, losses};
 use crate::asked::config::view::Part::{All, Keys as KeysPart};
@@ -42,7 +44,7 @@ use crate::values::output::{self, line};
 use crate::values::say::Verdict;
 
 systape_format::tables! {
-    /// One row for each table of the tape whose rows last (`uprobe:…`, `dns:…`, `lock:contention`), and for each value of the keys of `--by`, which
+    /// One row for each table of the tape whose events have a duration (`uprobe:…`, `dns:…`, `lock:contention`), and for each value of the keys of `--by`, which
     /// stand before these columns; the one with most time first.
     pub PROBES = "probes" {
         event: Word "its name: `dns:getaddrinfo`"
@@ -149,19 +151,23 @@ impl Sums {
         let Some(durations) = table.column(&table.def.columns[at].name) else { return };
         let picked = Picked::new(table, scope, dict);
         let event = Value::Text(Arc::from(table.def.name.as_bytes()));
+        let mut times: FxHashMap<(Option<usize>, u32), Times> = FxHashMap::default();
         for row in picked.rows() {
             let bits = table.unread().and_then(|bits| bits.get(row)).copied().unwrap_or(0);
             let known = bits >> (at - 1) & 1 == 0;
-            let task = picked.task(row).and_then(|at| Some((at, dict.tasks.get(at)?)));
+            let cpu = if plan.has(By::Cpu) { picked.cpu(row).unwrap_or(CPU_NONE) } else { CPU_NONE };
+            times.entry((picked.task(row), cpu)).or_default().add_one(Some(durations[row]).filter(|_| known));
+        }
+        for ((at, cpu), times) in times {
+            let task = at.and_then(|at| Some((at, dict.tasks.get(at)?)));
             let unknown = || plan.keys().iter().map(|_| Value::Unknown).collect();
             let mut key: Key = task.map_or_else(unknown, |(_, task)| plan.key(task, Call::default()));
-            let cpu = picked.cpu(row).unwrap_or(CPU_NONE);
             plan.row(&mut key, RowPart { cpu, ..RowPart::default() }, |_| Value::Unknown);
             if let Some((at, task)) = task {
                 self.labels.add(plan.whose_is(task), task, plan, (segment as u32, at as u32));
             }
             key.push(event.clone());
-            self.groups.of(&key).add_one(Some(durations[row]).filter(|_| known));
+            self.groups.of(&key).add(&times);
         }
     }
 }
@@ -233,14 +239,6 @@ fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
     }
     more(all, limit).iter().try_for_each(|text| line(&mut out, text))?;
     losses::end(&context, &mut out, true, Listed::Nothing)
-}
-
-/// The name of a table.
-fn name(event: &Value) -> String {
-    match event {
-        Value::Text(name) => String::from_utf8_lossy(name).into_owned(),
-        _ => String::new(),
-    }
 }
 
 fn table(rows: &[(Keys<'_>, &Value, &Times)], by: &[By], lost: bool) -> Table {

@@ -46,7 +46,7 @@ static LAYOUT: Layout = Layout {
         Column::left("CPU", 5, cpu),
         Column::left("MODE", 0, mode),
     ],
-    omits: |_| false,
+    ..Layout::PLAIN
 };
 
 /// As perf writes it.

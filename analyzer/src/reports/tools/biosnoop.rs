@@ -1,6 +1,6 @@
 //! `analyze biosnoop`: the block I/Os of `analyze block` in biosnoop's columns.
 
-use super::{KEPT, text_only};
+use super::text_only;
 use crate::asked::config::view::Part::All;
 use crate::asked::config::view::{Own, Rows, Run, TASKS, View};
 use crate::lines::tables::LOSSES;
@@ -36,7 +36,7 @@ struct Options {
 
 const TIME: stamp::Column = stamp::Column { name: "TIME", width: 11, places: 6, right: false };
 
-const LAYOUT: Layout = Layout { time: Some(("ts_ns", TIME)), always_timed: true, columns: &[], omits: KEPT };
+const LAYOUT: Layout = Layout { time: Some(("ts_ns", TIME)), always_timed: true, ..Layout::PLAIN };
 
 static PLAIN: Layout = Layout { columns: &[COMM, PID, DISK, OP, SECTOR, BYTES, LATENCY], ..LAYOUT };
 static QUEUED: Layout = Layout { columns: &[COMM, PID, DISK, OP, SECTOR, BYTES, QUEUE, LATENCY], ..LAYOUT };

@@ -4,7 +4,6 @@ use anyhow::Result;
 use clap::ValueEnum;
 use systape_format::reader::Tape;
 
-use super::KEPT;
 use crate::asked::config::Config;
 use crate::asked::config::view::Part::{All, Keys};
 use crate::asked::config::view::{CALLS, CPUS, Own, PATHS, Rows, Run, TASKS, View};
@@ -80,8 +79,6 @@ impl Rank {
 }
 
 static LAYOUT: Layout = Layout {
-    time: None,
-    always_timed: false,
     columns: &[
         Column::left("TID", 7, |line| line.word("tid")),
         Column::left("COMM", 16, |line| line.word("comm")),
@@ -92,7 +89,7 @@ static LAYOUT: Layout = Layout {
         Column::left("T", 1, kind),
         Column::left("FILE", 0, |line| line.word("file")),
     ],
-    omits: KEPT,
+    ..Layout::PLAIN
 };
 
 /// R: a file, S: a socket, O: what is neither, `?`: not known.

@@ -3,7 +3,6 @@
 use anyhow::{Result, bail};
 use systape_format::reader::Tape;
 
-use super::KEPT;
 use crate::asked::config::Config;
 use crate::asked::config::view::Part::All;
 use crate::asked::config::view::{CPUS, Rows, Run, TASKS, View};
@@ -42,7 +41,7 @@ static LAYOUT: Layout = Layout {
         Column::right("LATms", 10, latency),
         Column::left("HOST", 0, host),
     ],
-    omits: KEPT,
+    ..Layout::PLAIN
 };
 
 /// Prints the answer for `config`.

@@ -7,6 +7,7 @@ use crate::asked::config::view::{CPUS, Rows, Run, TASKS, View};
 use crate::asked::options::stacks::Below;
 use crate::lines::row::{Outcome, outcome};
 use crate::lines::tables::{CALLS, LOSSES};
+use crate::lines::text::Text;
 use crate::lines::{LineFormat, SegmentLines};
 use crate::render::stamp::{Column, Stamps};
 use crate::reports::Context;
@@ -14,7 +15,7 @@ use crate::reports::calls::answer_in;
 use crate::reports::listing::Lines;
 use crate::table::filter::start_known;
 use crate::table::load::Loaded;
-use crate::table::loss::{self, Hole};
+use crate::table::loss::Hole;
 use crate::values::words::escaped;
 
 /// What is asked.
@@ -37,14 +38,18 @@ pub(crate) static VIEW: View = View {
 const TIME: Column = Column { name: "TIME", width: 9, places: 3, right: false };
 
 /// Its lines.
-struct Kills {
+struct Kills<'a> {
+    /// Those of losses are the listing's.
+    listing: Text<'a>,
     stamps: Stamps,
     open: u64,
 }
 
-impl Kills {
-    fn new(context: &Context<'_>) -> Self {
-        Self { stamps: context.stamps(), open: context.question.tape.session().window_open }
+impl<'a> Kills<'a> {
+    fn new(context: &Context<'a>) -> Self {
+        let session = context.question.tape.session();
+        let listing = Text::new(session, context.config.look, context.stamps());
+        Self { listing, stamps: context.stamps(), open: session.window_open }
     }
 }
 
@@ -52,7 +57,7 @@ fn columns([time, pid, comm, signal, target, result]: [&str; 6]) -> Vec<u8> {
     format!("{time} {pid:<7} {comm:<16} {signal:<4} {target:<7} {result}\n").into_bytes()
 }
 
-impl LineFormat for Kills {
+impl LineFormat for Kills<'_> {
     fn header(&self) -> Vec<u8> {
         columns([&self.stamps.heading(TIME), "PID", "COMM", "SIG", "TPID", "RESULT"])
     }
@@ -62,16 +67,16 @@ impl LineFormat for Kills {
     }
 
     fn gap(&self, gap: &Gap) -> Vec<u8> {
-        format!("{}\n", loss::gap_text(gap, |first, last| self.stamps.span(first, last))).into_bytes()
+        self.listing.gap(gap)
     }
 
     fn hole(&self, hole: &Hole) -> Vec<u8> {
-        format!("{}\n", loss::hole_text(hole, |first, last| self.stamps.span(first, last))).into_bytes()
+        self.listing.hole(hole)
     }
 }
 
 struct KillLines<'a> {
-    form: &'a Kills,
+    form: &'a Kills<'a>,
     segment: &'a Loaded,
 }
 

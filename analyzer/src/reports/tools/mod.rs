@@ -4,7 +4,6 @@
 use anyhow::Result;
 
 use crate::asked::config::{Config, refuse};
-use crate::render::columns::Line;
 use crate::render::form::Format;
 
 pub(crate) mod biolatency;
@@ -19,9 +18,6 @@ mod paths;
 pub(crate) mod statsnoop;
 pub(crate) mod syscount;
 pub(crate) mod tcplife;
-
-/// Each row has a line.
-const KEPT: fn(&Line<'_>) -> bool = |_| false;
 
 /// Refuses an option that is about columns, if it was given and there are none.
 fn text_only(config: &Config, given: bool, option: &str) -> Result<()> {

@@ -3,7 +3,6 @@
 use anyhow::Result;
 use systape_format::reader::Tape;
 
-use super::KEPT;
 use crate::asked::config::Config;
 use crate::asked::config::view::Part::{All, Keys};
 use crate::asked::config::view::{CALLS, CPUS, Own, Rows, Run, TASKS, View};
@@ -52,12 +51,10 @@ const COMM: Column = Column::left("COMM", 15, |line| line.word("comm"));
 const COUNT: Column = Column::right("COUNT", 8, |line| line.counted("calls", plain));
 const TIME: Column = Column::right("TIME (us)", 16, |line| line.counted("total_ns", micros));
 
-const LAYOUT: Layout = Layout { time: None, always_timed: false, columns: &[], omits: KEPT };
-
-static CALL: Layout = Layout { columns: &[SYSCALL, COUNT], ..LAYOUT };
-static CALL_TIME: Layout = Layout { columns: &[SYSCALL, COUNT, TIME], ..LAYOUT };
-static PROCESS: Layout = Layout { columns: &[PID, COMM, COUNT], ..LAYOUT };
-static PROCESS_TIME: Layout = Layout { columns: &[PID, COMM, COUNT, TIME], ..LAYOUT };
+static CALL: Layout = Layout { columns: &[SYSCALL, COUNT], ..Layout::PLAIN };
+static CALL_TIME: Layout = Layout { columns: &[SYSCALL, COUNT, TIME], ..Layout::PLAIN };
+static PROCESS: Layout = Layout { columns: &[PID, COMM, COUNT], ..Layout::PLAIN };
+static PROCESS_TIME: Layout = Layout { columns: &[PID, COMM, COUNT, TIME], ..Layout::PLAIN };
 
 /// Prints the answer for `config`.
 fn run(config: &Config, tape: &Tape) -> Result<Verdict> {

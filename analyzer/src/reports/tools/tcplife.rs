@@ -36,7 +36,7 @@ struct Options {
 
 const TIME: stamp::Column = stamp::Column { name: "TIME", width: 9, places: 6, right: false };
 
-const LAYOUT: Layout = Layout { time: Some(("ts_ns", TIME)), always_timed: false, columns: &[], omits: is_no_life };
+const LAYOUT: Layout = Layout { time: Some(("ts_ns", TIME)), omits: is_no_life, ..Layout::PLAIN };
 
 static NARROW: Layout = Layout {
     columns: &[
