@@ -231,7 +231,7 @@ static __always_inline bool send_file(struct inode *inode, struct vfsmount *mnt,
 	s->rec.inode = LOADED(struct inode, inode, i_ino);
 	s->rec.dev = file_system_of(inode);
 	s->rec.links = LOADED(struct inode, inode, i_nlink);
-	len = walk_path(s->data, 0, mnt, dentry);
+	len = walk_path(index, SLOT_BYTE(file_slot, 0), (u64)mnt, (u64)dentry);
 	if (len && BPF_CORE_READ(dentry, d_inode) == inode)
 		sent = !send_bulk(s, at_most(sizeof(s->rec) + len, sizeof(*s)));
 	slot_put(index);
@@ -303,18 +303,26 @@ static __always_inline void note_held(struct io_state *io, struct held *h)
 		io->file_tag = name_file(inode);
 }
 
-/* A further bio of a request: the request holds what all of its bios do. */
-static __always_inline void compare_held(struct io_state *io, struct bio *bio, u32 number)
+/*
+ * Whether a bio holds something else than what is given. Not static, with numbers
+ * as arguments, so that the verifier walks it once rather than for each bio of a
+ * request.
+ */
+__noinline u32 holds_other(u64 bio, u64 file, u32 what)
 {
 	struct held h = {};
 
+	find_held(&h, (void *)bio);
+	return h.what != what || (u64)h.inode != file;
+}
+
+/* A further bio of a request: the request holds what all of its bios do. */
+static __always_inline void compare_held(struct io_state *io, struct bio *bio, u32 number)
+{
 	if (io->holds == HOLDS_SEVERAL)
 		return;
-	if (number < MAX_COMPARED) {
-		find_held(&h, bio);
-		if (h.what == io->holds && (u64)h.inode == io->file)
-			return;
-	}
+	if (number < MAX_COMPARED && !holds_other(number_of(bio), io->file, io->holds))
+		return;
 	io->holds = HOLDS_SEVERAL;
 	io->file = 0;
 	io->inode = 0;

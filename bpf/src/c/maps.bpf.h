@@ -269,6 +269,18 @@ struct {
 	__type(value, struct buffered_sched);
 } buffered_sched SEC(".maps");
 
+/* Where the walk of a path is (path.bpf.h). */
+struct path_walk {
+	u64 dentry;
+	u64 mount;
+	u64 root; /* of that mount */
+	u32 begin; /* bytes of the slot */
+	u32 end;
+	u8 kind; /* enum name_kind, if it comes to its end */
+	u8 in_mounts; /* it goes on above the root of the file system */
+	u8 pad[6];
+};
+
 /* Room for a record with long strings, argv or a walked path. */
 #define SLOT_DATA_MASK 0x7fff
 #define SLOT_DATA (SLOT_DATA_MASK + 1)
@@ -280,7 +292,11 @@ struct slot {
 		struct wire_environ environ;
 	};
 	u8 data[SLOT_DATA + STRING_MAX + 8];
+	struct path_walk walk; /* not sent */
 };
+
+/* Where in a slot of a kind byte `at` of its data is. */
+#define SLOT_BYTE(kind, at) (__builtin_offsetof(struct kind, data) + (at))
 
 /* A slot used for a signal. */
 struct signal_slot {

@@ -84,52 +84,86 @@ static __always_inline void read_place(struct place *place, struct dentry *dentr
 	}
 }
 
-/* Without a mount: the name inside its file system. */
-static __noinline u32 walk_path(u8 *data, u32 start, struct vfsmount *vfsmnt, struct dentry *dentry)
+/*
+ * One step of a walk: a component, or from a mount to what it is mounted on.
+ * Returns what the name is; 0 = it goes on. Not static, so that the verifier
+ * walks a step once rather than each of all steps.
+ */
+__noinline u32 walk_step(u32 index)
 {
-	struct mount *mnt = real_mount(vfsmnt);
-	struct dentry *root = vfsmnt ? BPF_CORE_READ(vfsmnt, mnt_root) : NULL;
+	struct slot *s = bpf_map_lookup_elem(&slots, &index);
 	struct place place = {};
-	u32 off = start & SLOT_DATA_MASK;
+	struct dentry *dentry;
+	struct path_walk *w;
 	u32 end;
+	long n;
 
-	if (!dentry)
-		return 0;
-	if (BPF_CORE_READ(dentry, d_op) && BPF_CORE_READ(dentry, d_op, d_dname))
-		return special_name(data, off, dentry);
+	if (!s)
+		return NAME_UNKNOWN;
+	w = &s->walk;
+	dentry = (void *)w->dentry;
 	read_place(&place, dentry);
-	/* d_unlinked(): not hashed and not a root */
-	data[off] = !BPF_CORE_READ(dentry, d_hash.pprev) && dentry != place.parent ? NAME_DELETED : NAME_PATH;
-	end = off + 1;
-	for (int i = 0; i < MAX_COMPONENTS; i++) {
-		if (i)
-			read_place(&place, dentry);
-		if (dentry == root || dentry == place.parent) {
-			struct mount *up = vfsmnt ? BPF_CORE_READ(mnt, mnt_parent) : mnt;
+	if (w->dentry == w->root || dentry == place.parent) {
+		struct mount *mnt = (void *)w->mount;
+		u64 up = w->in_mounts ? (u64)BPF_CORE_READ(mnt, mnt_parent) : w->mount;
 
-			if (up == mnt) {
-				if (end - off > NAME_BYTES_MAX)
-					break;
-				return end - off;
-			}
-			dentry = BPF_CORE_READ(mnt, mnt_mountpoint);
-			mnt = up;
-			root = BPF_CORE_READ(mnt, mnt.mnt_root);
-			continue;
-		}
-		if (end - off >= NAME_BYTES_MAX)
-			break;
-		end &= SLOT_DATA_MASK;
-		long n = bpf_probe_read_kernel_str(&data[end], COMPONENT_MAX, place.name);
-		if (n <= 0)
-			break;
-		end += n;
-		dentry = place.parent;
+		if (up == w->mount)
+			return w->end - w->begin > NAME_BYTES_MAX ? NAME_UNKNOWN : w->kind;
+		w->dentry = (u64)BPF_CORE_READ(mnt, mnt_mountpoint);
+		w->mount = up;
+		w->root = (u64)BPF_CORE_READ((struct mount *)up, mnt.mnt_root);
+		return 0;
 	}
-	/* too deep or unreadable: unknown, rather than a part of a path */
-	data[off] = NAME_UNKNOWN;
-	return 1;
+	end = w->end;
+	if (end - w->begin >= NAME_BYTES_MAX)
+		return NAME_UNKNOWN;
+	end &= SLOT_DATA_MASK;
+	n = bpf_probe_read_kernel_str((u8 *)s + end, COMPONENT_MAX, place.name);
+	if (n <= 0)
+		return NAME_UNKNOWN;
+	w->end = end + n;
+	w->dentry = (u64)place.parent;
+	return 0;
 }
+
+/*
+ * Writes a name into a slot, from its byte `at` on, and returns its length. `mount`
+ * and `entry`: addresses of a struct vfsmount and a struct dentry; without a
+ * mount it is the name inside its file system. Not static, with numbers as
+ * arguments, as above.
+ */
+__noinline u32 walk_path(u32 index, u32 at, u64 mount, u64 entry)
+{
+	struct slot *s = bpf_map_lookup_elem(&slots, &index);
+	struct dentry *dentry = (void *)entry;
+	u8 *data = (u8 *)s;
+	u32 kind = 0;
+	struct path_walk *w;
+
+	if (!s || !dentry)
+		return 0;
+	at &= SLOT_DATA_MASK;
+	if (BPF_CORE_READ(dentry, d_op) && BPF_CORE_READ(dentry, d_op, d_dname))
+		return special_name(data, at, dentry);
+	w = &s->walk;
+	w->dentry = entry;
+	w->mount = (u64)real_mount((void *)mount);
+	w->root = mount ? (u64)BPF_CORE_READ((struct vfsmount *)mount, mnt_root) : 0;
+	w->in_mounts = !!mount;
+	/* d_unlinked(): not hashed and not a root */
+	w->kind = !BPF_CORE_READ(dentry, d_hash.pprev) && dentry != BPF_CORE_READ(dentry, d_parent) ? NAME_DELETED :
+												     NAME_PATH;
+	w->begin = at;
+	w->end = at + 1;
+	for (int i = 0; i < MAX_COMPONENTS && !kind; i++)
+		kind = walk_step(index);
+	/* too deep or unreadable: unknown, rather than a part of a path */
+	if (kind != w->kind)
+		w->end = at + 1;
+	data[at] = kind == w->kind ? kind : NAME_UNKNOWN;
+	return w->end - at;
+}
+_Static_assert(sizeof(struct slot) > SLOT_DATA_MASK + COMPONENT_MAX, "a slot has room from any byte on");
 
 /* Names that only the kernel has, at the exit of a successful call. */
 static __always_inline void add_names(struct task_state *st, const struct sc_desc *d)
@@ -159,7 +193,7 @@ static __always_inline void add_names(struct task_state *st, const struct sc_des
 		/* closed by another thread already: no name */
 		if (!path.dentry)
 			return;
-		len = walk_path(s->data, st->data_len & SLOT_DATA_MASK, path.mnt, path.dentry);
+		len = walk_path(st->slot - 1, SLOT_BYTE(slot, st->data_len), (u64)path.mnt, (u64)path.dentry);
 		if (len)
 			set_capture(st, st->rec.captures, CAPTURE_NAME0 + i, BYTES_WHOLE, len, len);
 		if (!(d->flags & SC_FD_PAIR))

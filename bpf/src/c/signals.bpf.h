@@ -257,7 +257,7 @@ int signal_generate(u64 *ctx)
 				struct file *file = file_of(s->rec.call_args[0]);
 				struct vfsmount *mnt = BPF_CORE_READ(file, f_path.mnt);
 				struct dentry *dentry = BPF_CORE_READ(file, f_path.dentry);
-				u32 n = dentry ? walk_path(s->data, len & SLOT_DATA_MASK, mnt, dentry) : 0;
+				u32 n = dentry ? walk_path(index, SLOT_BYTE(signal_slot, len), (u64)mnt, (u64)dentry) : 0;
 
 				n &= STRING_MAX - 1;
 				s->rec.path_len = n;

@@ -10,8 +10,9 @@
 #define IPPROTO_SCTP 132
 #define IPPROTO_MPTCP 262
 
-/* Most established connections of a listener that were not accepted yet. */
-#define MAX_UNACCEPTED 2048
+/* Most established connections of a listener that were not accepted yet: so many times so many. */
+#define UNACCEPTED_ROUNDS 64
+#define UNACCEPTED_A_ROUND 32
 
 /* Protocols that inet_sock_set_state reports. Others never go to CLOSE, and would stay. */
 static __always_inline bool has_states(const struct sock *sk)
@@ -42,14 +43,25 @@ __noinline int note_existing(u64 address)
 	return 0;
 }
 
+/* Of a listener's queue, from a request on; returns the next, 0 = there is none. Not static, as above. */
+__noinline u64 note_unaccepted(u64 from)
+{
+	struct request_sock *request = (void *)from;
+
+	for (int i = 0; i < UNACCEPTED_A_ROUND && request; i++) {
+		note_existing((u64)BPF_CORE_READ(request, sk));
+		request = BPF_CORE_READ(request, dl_next);
+	}
+	return (u64)request;
+}
+
 int walk_files(struct bpf_iter__task_file *ctx)
 {
 	struct task_struct *task = ctx->task;
 	struct file *file = ctx->file;
-	struct request_sock *request;
 	struct socket *socket;
 	struct sock *sk;
-	u64 files;
+	u64 files, request;
 
 	if (!task || !file)
 		return 0;
@@ -66,11 +78,9 @@ int walk_files(struct bpf_iter__task_file *ctx)
 	if (state_of_socket(sk) != TCP_LISTEN)
 		return 0;
 	note_listener(sk, BPF_CORE_READ(sk, __sk_common.skc_num), true);
-	request = BPF_CORE_READ((struct inet_connection_sock *)sk, icsk_accept_queue.rskq_accept_head);
-	for (int i = 0; i < MAX_UNACCEPTED && request; i++) {
-		note_existing((u64)BPF_CORE_READ(request, sk));
-		request = BPF_CORE_READ(request, dl_next);
-	}
+	request = (u64)BPF_CORE_READ((struct inet_connection_sock *)sk, icsk_accept_queue.rskq_accept_head);
+	for (int i = 0; i < UNACCEPTED_ROUNDS && request; i++)
+		request = note_unaccepted(request);
 	return 0;
 }
 

@@ -21,6 +21,13 @@ static __always_inline u32 call_index(u8 abi, u32 nr)
 	return abi == ABI_I386 ? key + SC_MAX : key;
 }
 
+static __always_inline const struct sc_desc *desc_of(u8 abi, u32 nr)
+{
+	u32 key = call_index(abi, nr);
+
+	return bpf_map_lookup_elem(&calls, &key);
+}
+
 /* Whether the call has structures with this second argument. */
 static __always_inline bool has_structs(const struct sc_desc *d, u64 op)
 {

@@ -37,13 +37,6 @@ static __always_inline u8 current_abi(struct task_struct *current, long id)
 	return abi_of(current, id);
 }
 
-static __always_inline const struct sc_desc *desc_of(u8 abi, u32 nr)
-{
-	u32 key = call_index(abi, nr);
-
-	return bpf_map_lookup_elem(&calls, &key);
-}
-
 static __always_inline void read_args(u64 *args, struct pt_regs *regs, u8 abi)
 {
 	if (abi == ABI_I386) {
@@ -194,7 +187,7 @@ static __noinline int count_lacking(struct task_struct *task, const struct sc_de
 		return 0;
 	if (s && s->armed && d->flags & SC_EXEC) {
 		s->armed = 0;
-		send_task(task, TASK_SEEN);
+		send_current(TASK_SEEN);
 	}
 	if (!lacks_state(task))
 		return 0;
@@ -297,7 +290,7 @@ static __always_inline int on_enter(void *ctx, struct pt_regs *regs, long id, bo
 		if (!(d->flags & SC_EXEC))
 			return 0;
 		st->armed = 0;
-		send_task(task, TASK_SEEN);
+		send_current(TASK_SEEN);
 	}
 	if (!p)
 		claim_plain(st);
@@ -607,6 +600,38 @@ static __always_inline void end_plain(struct plain_call *p, struct task_struct *
 		count_missed(&p->rec, missed, current_uid(task), task, !again);
 }
 
+/*
+ * What a call that ended has besides its arguments and its value. Not static, so
+ * that the verifier walks it once.
+ */
+__noinline int add_at_exit(u32 without_enter)
+{
+	struct task_state *st = current_state(current_task(), false);
+	const struct sc_desc *d;
+	s64 ret;
+
+	if (!st)
+		return 0;
+	d = desc_of(st->rec.abi, st->rec.nr);
+	if (!d)
+		return 0;
+	ret = st->rec.ret;
+	if (d->cap_kind[0]) {
+		/* after a successful exec the addresses are those of another program */
+		if (!(d->flags & SC_EXEC && ret >= 0) && (capture_missed(st) || without_enter))
+			capture_again(st, d);
+		if (ret >= 0)
+			capture_at_exit(st, d);
+	}
+	if ((d->structs & STRUCT_EXIT || (d->structs && st->absent)) && has_structs(d, st->rec.args[1]))
+		capture_structs(1);
+	if (ret >= 0 && makes_fd(d, st->rec.args[0], st->rec.args[1]))
+		add_names(st, d);
+	else
+		add_socket(st, d);
+	return 0;
+}
+
 static __always_inline int on_exit(void *ctx, struct pt_regs *regs, long ret, bool again)
 {
 	u64 end = bpf_ktime_get_ns();
@@ -672,23 +697,12 @@ static __always_inline int on_exit(void *ctx, struct pt_regs *regs, long ret, bo
 		st->rec.state = CALL_KILLED;
 	if (leave_out(st, d))
 		goto count;
-	if (d->cap_kind[0]) {
-		/* after a successful exec the addresses are those of another program */
-		if (!(d->flags & SC_EXEC && ret >= 0) && (capture_missed(st) || without_enter))
-			capture_again(st, d);
-		if (ret >= 0)
-			capture_at_exit(st, d);
-	}
-	if ((d->structs & STRUCT_EXIT || (d->structs && st->absent)) && has_structs(d, st->rec.args[1]))
-		capture_structs(1);
-	if (ret >= 0 && makes_fd(d, st->rec.args[0], st->rec.args[1]))
-		add_names(st, d);
-	else
-		add_socket(st, d);
+	if (d->cap_kind[0] || d->structs || d->socket || d->flags & (SC_NEW_FD | SC_FD_PAIR | SC_CWD))
+		add_at_exit(without_enter);
 	stack_at_exit(st, d);
 	send_record(st, d);
 	if (d->flags & SC_CRED && !ret)
-		send_task(task, TASK_CRED);
+		send_current(TASK_CRED);
 count:
 	count_if_missed(st, d, task, !again);
 	return 0;

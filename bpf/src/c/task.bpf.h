@@ -42,6 +42,15 @@
 		__field;                                        \
 	})
 
+/* An address as a number, which is what functions that are not static take: the verifier lets no pointer be one. */
+static __always_inline u64 number_of(const void *pointer)
+{
+	u64 number = 0;
+
+	bpf_probe_read_kernel(&number, sizeof(number), &pointer);
+	return number;
+}
+
 /* A helper call, expensive where the kernel guards its returns: once per program. */
 static __always_inline struct task_struct *current_task(void)
 {
@@ -417,6 +426,13 @@ static __always_inline void send_task(struct task_struct *task, u16 reason)
 	send_process(&t, sizeof(t));
 }
 
+/* The current task. Not static, so that the verifier walks it once. */
+__noinline int send_current(u32 reason)
+{
+	send_task(current_task(), reason);
+	return 0;
+}
+
 static __always_inline void init_state(struct task_state *st, struct task_struct *task)
 {
 	fill_ident(&st->rec.id, task);
@@ -467,7 +483,7 @@ static __always_inline struct task_state *recorded_current(struct task_struct *c
 	if (!st->matched) {
 		init_state(st, current);
 		if (st->matched != NOT_MATCHED) {
-			send_task(current, TASK_SEEN);
+			send_current(TASK_SEEN);
 			note_outsider(st, current);
 		}
 	}
