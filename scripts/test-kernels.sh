@@ -280,16 +280,34 @@ check_all() { # what, expected, seen, tape, families
 }
 count_of() { "$analyze" "$1" --summary --summary-mode total --format json | sed -nE "s/.*\"syscall\":\"$2\".*/&/p" | grep -oE '"calls":[0-9]+' | cut -d: -f2; }
 
+# Runs a release's kernel; `console` in its directory is what came of it, `kernel` is there if it could be had
+run() { # release, directory
+  local release=$1 begun=$SECONDS kernel
+  kernel=$(kernel_of "$release") || return
+  echo "$kernel" >"$2/kernel"
+  truncate -s 32M "$2/disk"; mkfs.ext4 -q "$2/disk"
+  boot "$kernel" "$2"
+  echo "time $release: $(basename "$(cat "$cache/$release/package")"): $((SECONDS - begun)) s"
+}
+
 initramfs=$(make_initramfs)
+# an emulated machine takes one CPU: as many at once as there are
+declare -A dirs=() runs=()
+begun=()
 for release in $releases; do
-  bad=0 begun=$SECONDS
+  if [ ${#begun[@]} -ge "$(nproc)" ]; then wait "${runs[${begun[0]}]}" || true; begun=("${begun[@]:1}"); fi
+  dirs[$release]=$(mktemp -d)
+  run "$release" "${dirs[$release]}" &
+  runs[$release]=$!
+  begun+=("$release")
+done
+
+for release in $releases; do
+  bad=0 out=${dirs[$release]}
   # 7.0 and later: programs may be preempted, and another task's run of the same program on that CPU is skipped and counted
   skips=$([ "$release" = sid ] && echo skipped || true)
-  if ! kernel=$(kernel_of "$release"); then echo "FAIL $release: its kernel cannot be had"; failed=1; continue; fi
-  out=$(mktemp -d)
-  truncate -s 32M "$out/disk"; mkfs.ext4 -q "$out/disk"
-  boot "$kernel" "$out"
-  echo "time $release: $(basename "$(cat "$cache/$release/package")"): $((SECONDS - begun)) s"
+  wait "${runs[$release]}" || true
+  if [ ! -e "$out/kernel" ]; then echo "FAIL $release: its kernel cannot be had"; failed=1; continue; fi
   tr -d '\r' <"$out/console" >"$out/log"
   for tape in $tapes; do
     sed -n "/^SYSTAPE-BEGIN $tape/,/^SYSTAPE-END $tape/p" "$out/log" | sed '1d;$d' | base64 -d 2>/dev/null | gzip -dc >"$out/$tape.tape" 2>/dev/null || true
