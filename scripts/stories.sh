@@ -89,7 +89,7 @@ tell <<'END'
 With `TZ` set, the same program:
 END
 run "record -o with.tape -- env TZ=:/etc/localtime perl -e '@t = localtime for 1..30000'"
-show 7 "analyze diff without.tape with.tape --by syscall,file"
+show 9 "analyze diff without.tape with.tape --by syscall,file"
 
 story "Something starts a program again and again"
 run "record -a -o storm.tape -- timeout 2 sh -c 'while sleep 0.1; do date; done'"

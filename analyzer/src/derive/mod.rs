@@ -1,6 +1,7 @@
 //! State machines on plain values: they know neither tapes' bytes nor printing.
 
 pub(crate) mod block;
+pub(crate) mod chance;
 pub(crate) mod critical;
 pub(crate) mod futexes;
 pub(crate) mod locks;

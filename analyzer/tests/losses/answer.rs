@@ -77,7 +77,7 @@ const AS_HEARD: [&str; 3] = ["time", "time_uncertain_ns", "comm"];
 const NOT_KNOWN: [&str; 4] = ["?", "unknown", "unreadable", "not-stored"];
 
 /// Quantiles that are known to a relative error beside them.
-const QUANTILES: [&str; 2] = ["p50_ns", "p99_ns"];
+const QUANTILES: [&str; 6] = ["p50_ns", "p99_ns", "p50_ns_before", "p99_ns_before", "p50_ns_after", "p99_ns_after"];
 
 /// A value, how it may be off, and whether the answer says that it is; None: of null it says nothing.
 #[derive(Clone, Debug)]
