@@ -20,6 +20,7 @@ const REPORTS: &[&str] = &[
     "-e all,sched:*,signal:*,block:*,sock:*,io_uring:*,process:* --call-graph",
     "-s",
     "top --by dir,peer,errno --hist",
+    "top -e sched:*,signal:*,block:* --by comm,cpu",
     "-s --errno-summary --summary-mode total",
     "-s --summary-mode cgroup",
     "-s --cpu --summary-mode process",

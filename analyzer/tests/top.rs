@@ -180,3 +180,83 @@ fn a_histogram_has_each_call_of_a_known_duration_once() {
         }
     }
 }
+
+/// A field of a listed event as text: JSON has large numbers as text.
+fn field(row: &Value, of: &str, name: &str) -> String {
+    match &row[of][name] {
+        Value::String(text) => text.clone(),
+        value => value.to_string(),
+    }
+}
+
+/// Questions about other events, at random, beside the listing: number of events and sums of fields.
+#[test]
+fn rows_are_sums_of_listed_events() {
+    const EVENTS: &str = "sched:*,signal:*,block:*,sock:*,process:*,task:*,exceptions:*,sample:*";
+    let (tapes, mut state, mut compared) = (tapes(), 11, 0);
+    let listed: Vec<Vec<Value>> = tapes.iter().map(|tape| rows(&format!("-e {EVENTS}"), tape)).collect();
+    for _ in 0..200 {
+        let at = draw(&mut state, tapes.len());
+        let events: Vec<&Value> = listed[at].iter().filter(|row| row.get("args").is_some()).collect();
+        if events.is_empty() {
+            continue;
+        }
+        // fields of an event that is there
+        let some = events[draw(&mut state, events.len())]["args"].as_object().unwrap();
+        let names: Vec<&String> = some.keys().collect();
+        let fields: BTreeSet<&str> = (0..draw(&mut state, 3))
+            .filter_map(|_| names.get(draw(&mut state, names.len().max(1))))
+            .map(|name| name.as_str())
+            .collect();
+        let by: BTreeSet<&str> =
+            (0..draw(&mut state, 3)).map(|_| ["comm", "pid", "tid", "cpu"][draw(&mut state, 4)]).collect();
+        // a task is no number to be added up
+        let numbers: Vec<&&String> =
+            names.iter().filter(|name| some[**name].is_u64() && !name.ends_with("pid")).collect();
+        let value = numbers.get(draw(&mut state, numbers.len() + 1)).map(|name| name.as_str());
+        let keys_of = |row: &Value, of: &str| {
+            let mut keys: Vec<String> = by.iter().map(|name| key(row, name)).collect();
+            keys.extend(fields.iter().map(|name| field(row, of, name)));
+            keys.push(row["event"].as_str().unwrap().to_owned());
+            keys
+        };
+        let mut expected: BTreeMap<Vec<String>, (u64, u64, u64)> = BTreeMap::new();
+        for event in &events {
+            let sum = expected.entry(keys_of(event, "args")).or_default();
+            sum.0 += 1;
+            let number = value.and_then(|name| match &event["args"][name] {
+                Value::String(text) => text.parse().ok(),
+                value => value.as_u64(),
+            });
+            if let Some(number) = number {
+                (sum.1, sum.2) = (sum.1 + number, sum.2.max(number));
+            }
+        }
+        let words: Vec<String> =
+            by.iter().map(|name| (*name).to_owned()).chain(fields.iter().map(|name| format!("args.{name}"))).collect();
+        let by_words = if words.is_empty() { String::new() } else { format!("--by {}", words.join(",")) };
+        let value_words = value.map_or_else(String::new, |name| format!("--value {name}"));
+        let asked = format!("top -e {EVENTS} {by_words} {value_words}");
+        // without keys it is by comm
+        if words.is_empty() {
+            continue;
+        }
+        let got: BTreeMap<Vec<String>, (u64, u64, u64)> = rows(&asked, &tapes[at])
+            .iter()
+            .map(|row| {
+                let number = |name: &str| row[name].as_u64().unwrap_or(0);
+                (
+                    keys_of(row, "fields"),
+                    (
+                        number("count"),
+                        if value.is_some() { number("total") } else { 0 },
+                        if value.is_some() { number("max") } else { 0 },
+                    ),
+                )
+            })
+            .collect();
+        assert_eq!(got, expected, "{asked} {:?}", tapes[at]);
+        compared += got.len();
+    }
+    assert!(compared > 1000, "{compared} rows");
+}

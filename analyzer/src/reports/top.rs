@@ -1,5 +1,7 @@
 //! `analyze top`: which process, file, directory, peer, error ... has most calls, or most of their time; each with its share, or with a
-//! histogram of how long its calls took.
+//! histogram of how long its calls took. With `-e EVENTS` the same of other events ([`events`]).
+
+mod events;
 
 use std::fs::File;
 use std::io::{BufWriter, Write};
@@ -10,11 +12,12 @@ use systape_format::model::Family;
 use systape_format::reader::Tape;
 use systape_format::table::TableDef;
 
+use self::events::{Asked, Metric};
 use super::measured::{SUMMARY, measured, measures};
 use super::{Context, losses};
-use crate::asked::config::Config;
 use crate::asked::config::view::Part::{All, Keys as KeysPart, Maybe};
 use crate::asked::config::view::{CALLS, CPUS, Own, PATHS, Rows, Run, TASKS, View};
+use crate::asked::config::{Config, refuse};
 use crate::derive::summary::collect;
 use crate::derive::summary::column::Column;
 use crate::derive::summary::ledger::Knowledge;
@@ -60,7 +63,10 @@ pub(crate) static VIEW: View = View {
         ("analyze top --by dir,syscall", "the directories whose calls took most time"),
         ("analyze top --by second,file --hist -e fsync", "how long they took and when, a map for each file"),
     ],
-    tables: &[Rows::of("top", &[KeysPart(&by::BY), All(&SUMMARY), All(&SHARE), Maybe(&HIST)])],
+    tables: &[
+        Rows::of("top", &[KeysPart(&by::BY), All(&SUMMARY), All(&SHARE), Maybe(&HIST)]),
+        Rows::of("top -e EVENTS", &[KeysPart(&by::BY), All(&events::TOP_EVENTS), Maybe(&events::VALUES)]),
+    ],
     check,
     run: Run::Prints(run),
     ..View::PLAIN
@@ -81,14 +87,54 @@ pub(super) struct Options {
     #[arg(long)]
     pub hist: bool,
 
+    /// Field of the events of -e that is added up, in place of their duration
+    #[arg(long, value_name = "FIELD")]
+    pub value: Option<String>,
+
     #[command(flatten)]
     pub rank: Few,
 }
 
 /// Options without effect.
-pub(super) fn check(config: &Config) -> Result<()> {
-    if !config.calls || config.events.tables() {
-        bail!("{} ranks calls; other events are counted by -s: analyze -s -e 'sched:*' --by comm", config.view.title());
+fn check(config: &Config) -> Result<()> {
+    let own: Options = config.own()?;
+    if config.events.is_empty() {
+        if own.value.is_some() {
+            bail!("--value is a field of other events than calls, and -e names none");
+        }
+        return check_calls(config);
+    }
+    if config.calls {
+        bail!("{} ranks calls or other events: -e names both", config.view.title());
+    }
+    let of_calls = [
+        (config.filters.longer_than.is_some(), "--duration"),
+        (config.filters.failure, "--failure"),
+        (config.filters.by_path(), "-P"),
+        (config.bare_cpu(), "--cpu"),
+    ];
+    refuse(&of_calls, "it is about calls, and -e names other events")?;
+    metric(own.metric).map(drop)
+}
+
+/// The metric of other events.
+fn metric(column: Column) -> Result<Metric> {
+    Ok(match column {
+        Column::Calls => Metric::Count,
+        Column::Total => Metric::Total,
+        Column::Avg => Metric::Avg,
+        Column::Max => Metric::Max,
+        Column::Errors => bail!("--metric errors is of calls; other events have count, total, avg and max"),
+        Column::P50 | Column::P99 => {
+            bail!("quantiles are of calls; other events have the metrics count, total, avg and max")
+        }
+    })
+}
+
+/// Options without effect on calls.
+pub(super) fn check_calls(config: &Config) -> Result<()> {
+    if !config.calls || !config.events.is_empty() {
+        bail!("{} ranks calls, and -e names other events", config.view.title());
     }
     if config.bare_cpu() {
         bail!("--cpu without CPUs goes with the summary: analyze -s --cpu");
@@ -103,7 +149,12 @@ fn keys(config: &Config) -> Result<Vec<By>> {
 
 /// Prints the answer for `config`.
 fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
-    answer(config, tape, &config.own()?, &keys(config)?, None)
+    let own: Options = config.own()?;
+    if !config.events.is_empty() {
+        let asked = Asked { metric: metric(own.metric)?, hist: own.hist, value: own.value.as_deref(), rank: own.rank };
+        return events::answer(config, tape, &asked);
+    }
+    answer(config, tape, &own, &keys(config)?, None)
 }
 
 /// The whole answer by the keys `by`; text in the columns of `layout`, if that is given.
@@ -256,9 +307,8 @@ impl Shown<'_> {
             let share = self.share(row);
             let lead = mark::about(self.rough || !self.complete());
             let percent = share.map_or_else(|| "-".to_owned(), |part| format!("{lead}{:.1}%", 100.0 * part));
-            let stars = (share.unwrap_or(0.0) * BAR as f64).round() as usize;
             let mut cells = if adds_up { vec![percent] } else { Vec::new() };
-            cells.push(format!("{:<BAR$}", "#".repeat(stars.min(BAR))));
+            cells.push(bar(share.unwrap_or(0.0)));
             let all = measured(row, short);
             cells.extend(COLUMNS.iter().map(|(at, _)| all[*at].clone()));
             let keys = self.keys(row);
@@ -325,6 +375,12 @@ impl Shown<'_> {
             line
         })
     }
+}
+
+/// As long as a share of 0 to 1 is high.
+fn bar(share: f64) -> String {
+    let stars = (share * BAR as f64).round() as usize;
+    format!("{:<BAR$}", "#".repeat(stars.min(BAR)))
 }
 
 /// Columns of text: the place in [`measured`], and the heading.

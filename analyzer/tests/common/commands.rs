@@ -32,6 +32,14 @@ pub const COMMANDS: &[(&str, &[&str])] = &[
             "top --by file,errno --top 3 TAPE",
         ],
     ),
+    (
+        "top -e EVENTS",
+        &[
+            "top -e sched:*,signal:*,block:*,sock:*,process:*,task:* --by comm,cpu,second TAPE",
+            "top -e block:block_rq_complete --by dev,pid,rwbs --value nr_sector --hist TAPE",
+            "top -e exceptions:*,lock:* TAPE",
+        ],
+    ),
     ("--summary -e FAMILY:EVENT", &["-s -e exceptions:* TAPE"]),
     ("why", &["why TAPE", "why --floor 0 TAPE"]),
     ("block", &["block TAPE"]),

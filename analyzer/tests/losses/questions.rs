@@ -52,6 +52,9 @@ const KEYS: [&str; 19] = [
     "ext", "peer", "port", "second", "minute",
 ];
 
+/// Those of them that no event but a call has.
+const OF_CALLS: [&str; 11] = ["syscall", "file", "errno", "state", "disk", "op", "cause", "dir", "ext", "peer", "port"];
+
 /// Filters, with the option that takes each.
 const FILTERS: [(&str, &str); 12] = [
     ("pids", "-p 100"),
@@ -129,8 +132,13 @@ pub(crate) fn questions() -> Vec<Question> {
         .filter(|(option, _)| !["events", "paths"].contains(option))
         .map(|(_, words)| (*words).to_owned());
     for words in others.chain(filters) {
+        let top = format!("top -e exceptions:*,sched:*,signal:*,block:*,sock:* {words} TAPE");
         let words = format!("-s -e exceptions:*,writeback:* {words} TAPE");
         asked.push(Question::new("--summary -e FAMILY:EVENT", words));
+        // keys that only calls have are none of events
+        if !OF_CALLS.iter().any(|key| top.contains(&format!("--by {key} "))) {
+            asked.push(Question::new("top -e EVENTS", top));
+        }
     }
     asked.extend(filtered(&reports));
     asked
@@ -146,7 +154,9 @@ fn filtered(reports: &[&'static str]) -> Vec<Question> {
     let mut asked = Vec::new();
     // with another -e the summary of a table would be one of calls too
     let is_asked = |report: &str| {
-        report != "--summary -e FAMILY:EVENT" && !OTHERS.contains(&report) && !OF_FILES.contains(&report)
+        !["--summary -e FAMILY:EVENT", "top -e EVENTS"].contains(&report)
+            && !OTHERS.contains(&report)
+            && !OF_FILES.contains(&report)
     };
     for report in reports.iter().filter(|report| is_asked(report)) {
         let (name, words) = match *report {

@@ -1,12 +1,12 @@
 //! The lines of a segment's events, in order of time.
 
-use systape_format::BlockKind;
-use systape_format::model::{Dict, Family, Session, StackOf};
+use systape_format::model::Session;
 use systape_format::reader::Segment;
 
-use super::describe::{Describer, Event, Which};
+use super::describe::Event;
 use super::form;
-use super::kind::{Kind, Wanted};
+use super::kind::Wanted;
+use super::walk::{StackAt, Walk};
 use crate::derive::stacks::limits::Limits;
 use crate::derive::stacks::lines::StackLines;
 use crate::derive::stacks::names::Names;
@@ -67,16 +67,10 @@ impl<'a> EventLines<'a> {
                 return (Part::default(), 0);
             }
         };
-        let mut lines = Lines { all: self, scope, stacks, part: Part::default(), unsorted: Vec::new() };
-        for family in self.wanted.families() {
-            if let Err(error) = lines.family(family, segment, &dict) {
-                told(crate::table::loss::family_name(family), error);
-            }
-        }
-        if segment.has(BlockKind::Tables)
-            && let Err(error) = lines.tables(segment, &dict)
-        {
-            told("tables", error);
+        let mut lines = Lines { all: self, stacks, part: Part::default(), unsorted: Vec::new() };
+        let walk = Walk { wanted: &self.wanted, scope, session: self.times.session, devices: &self.devices };
+        for (what, error) in walk.segment(segment, &dict, |event, stack| lines.line(event, stack)) {
+            told(what, error);
         }
         (lines.sorted(), dict.window_start)
     }
@@ -84,7 +78,6 @@ impl<'a> EventLines<'a> {
 
 struct Lines<'a, 'b> {
     all: &'b EventLines<'a>,
-    scope: &'b Scope<'b>,
     stacks: Option<StackLines<'b>>,
     /// Lines in the order they were read, family by family.
     part: Part,
@@ -93,65 +86,7 @@ struct Lines<'a, 'b> {
 }
 
 impl Lines<'_, '_> {
-    fn family(&mut self, family: Family, segment: &Segment<'_>, dict: &Dict) -> Result<(), systape_format::Error> {
-        let describer = Describer { session: self.all.times.session, devices: &self.all.devices, dict };
-        let wanted = &self.all.wanted;
-        match family {
-            Family::Sched => {
-                if wanted.has(Kind::Switch) {
-                    let events = segment.switches(dict)?;
-                    self.lines(StackOf::Switch, events.iter().map(|e| describer.switch(e)));
-                }
-                if wanted.has(Kind::Waking) || wanted.has(Kind::WakeupNew) {
-                    let events = segment.wakeups(dict)?;
-                    self.lines(StackOf::Wakeup, events.iter().map(|e| describer.wakeup(e)));
-                }
-            }
-            Family::Process => segment.processes(dict)?.iter().for_each(|e| self.line(&describer.process(e), None)),
-            Family::Signal => {
-                let events = segment.signals(dict)?;
-                self.lines(StackOf::Signal, events.iter().map(|e| describer.signal(e)));
-            }
-            Family::Block => {
-                let events = segment.blocks(dict)?;
-                self.lines(StackOf::Block, events.iter().map(|e| describer.block(e)));
-            }
-            Family::Sample => {
-                let events = segment.samples(dict)?;
-                self.lines(StackOf::Sample, events.iter().map(|e| describer.sample(e)));
-            }
-            Family::Net => segment.nets(dict)?.iter().for_each(|e| self.line(&describer.net(e), None)),
-            Family::IoUring => segment.urings(dict)?.iter().for_each(|e| self.line(&describer.uring(e), None)),
-            _ => {}
-        }
-        Ok(())
-    }
-
-    /// Rows of the selected tables.
-    fn tables(&mut self, segment: &Segment<'_>, dict: &Dict) -> Result<(), systape_format::Error> {
-        let describer = Describer { session: self.all.times.session, devices: &self.all.devices, dict };
-        for table in segment.tables(dict)?.iter().filter(|table| self.all.wanted.has_table(&table.def.name)) {
-            let stacks = table.stacks();
-            // codes are far below 2^32
-            let stack = |at: usize| stacks.map(|codes| (StackOf::Row, u32::try_from(codes[at]).unwrap_or(0)));
-            (0..table.ts.len()).for_each(|at| self.line(&describer.row(table, at), stack(at)));
-        }
-        Ok(())
-    }
-
-    /// Lines of events that may have stacks, in the segment's order.
-    fn lines<'e>(&mut self, of: StackOf, events: impl Iterator<Item = Event<'e>>) {
-        events.enumerate().for_each(|(row, event)| self.line(&event, Some((of, row as u32))));
-    }
-
-    fn line(&mut self, event: &Event<'_>, stack: Option<(StackOf, u32)>) {
-        let wanted = match event.which {
-            Which::Kind(kind) => self.all.wanted.has(kind),
-            Which::Table(def) => self.all.wanted.has_table(&def.name),
-        };
-        if !wanted || !self.passes(event) {
-            return;
-        }
+    fn line(&mut self, event: &Event<'_>, stack: Option<StackAt>) {
         let long = |stacks: &mut StackLines<'_>| match stack {
             Some((of, row)) => stacks.passes(of, row),
             None => !stacks.limited(),
@@ -176,14 +111,6 @@ impl Lines<'_, '_> {
             (None, _) => {}
         }
         self.unsorted.push((event.ts, begin, out.len()));
-    }
-
-    /// Filters on tasks let an event pass if one of its two tasks does.
-    fn passes(&self, event: &Event<'_>) -> bool {
-        let cpus = self.scope.filters().cpus.as_ref();
-        self.scope.at(event.ts)
-            && cpus.is_none_or(|cpus| event.cpu.is_some_and(|cpu| cpus.binary_search(&cpu).is_ok()))
-            && (self.scope.blamed(event.task, 0) || event.other.is_some_and(|other| self.scope.task(other)))
     }
 
     fn sorted(mut self) -> Part {

@@ -5,3 +5,4 @@ pub(crate) mod form;
 pub(crate) mod kind;
 pub(crate) mod lines;
 pub(crate) mod picked;
+pub(crate) mod walk;

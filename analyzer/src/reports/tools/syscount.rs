@@ -26,7 +26,7 @@ pub(crate) static VIEW: View = View {
         ("analyze syscount -P -x", "the processes whose calls failed most"),
     ],
     tables: &[Rows::of("syscount", &[Keys(&BY), All(&SUMMARY), All(&SHARE)])],
-    check: top::check,
+    check: top::check_calls,
     run: Run::Prints(run),
     ..View::PLAIN
 };
@@ -66,5 +66,5 @@ fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
         (true, true) => (By::Pid, &PROCESS_TIME),
     };
     let metric = if latency { Metric::Total } else { Metric::Calls };
-    answer(config, tape, &top::Options { metric, hist: false, rank }, &[by], Some(layout))
+    answer(config, tape, &top::Options { metric, hist: false, value: None, rank }, &[by], Some(layout))
 }

@@ -1,0 +1,1 @@
+top -e block:* --by dev,rwbs --value nr_sector events.tape
