@@ -40,6 +40,7 @@ const REPORTS: &[&str] = &[
     "-S TAPE",
     "top --by comm,file,dir,peer,port --top 0 TAPE",
     "top --hist --by ext,syscall --format json TAPE",
+    "top --by host,syscall TAPE SOUND",
     "top -e sched:*,signal:*,block:*,lock:* --by comm,second --hist TAPE",
     "info TAPE",
     "info --format json TAPE",

@@ -260,3 +260,50 @@ fn rows_are_sums_of_listed_events() {
     }
     assert!(compared > 1000, "{compared} rows");
 }
+
+/// What several tapes have together is what each has, added up.
+#[test]
+fn several_tapes_have_the_sums_of_each() {
+    let tapes = tapes();
+    let dir = tapes[0].parent().unwrap();
+    for by in ["syscall", "comm,errno", "file", "uid,cpu", "dir,syscall"] {
+        let names: Vec<&str> = by.split(',').collect();
+        let sums = |row: &Value| {
+            // a lower bound is added up like any other number
+            ["calls", "errors", "total_ns", "incomplete_calls", "ledger_calls"].map(|name| row[name].as_u64().unwrap())
+        };
+        let keys = |row: &Value| names.iter().map(|name| row[*name].to_string()).collect::<Vec<_>>();
+        let mut expected: BTreeMap<Vec<String>, [u64; 5]> = BTreeMap::new();
+        let mut of_each: BTreeMap<(String, Vec<String>), [u64; 5]> = BTreeMap::new();
+        for tape in &tapes {
+            for row in rows(&format!("top --by {by}"), tape) {
+                let name = tape.display().to_string();
+                // pipes and sockets have other numbers in each tape: they are put together
+                let keys: Vec<String> = keys(&row).into_iter().map(|key| without_number(&key)).collect();
+                let sums = sums(&row);
+                for (sum, more) in expected.entry(keys.clone()).or_default().iter_mut().zip(sums) {
+                    *sum += more;
+                }
+                for (sum, more) in of_each.entry((name, keys)).or_default().iter_mut().zip(sums) {
+                    *sum += more;
+                }
+            }
+        }
+        let together: BTreeMap<_, _> =
+            rows(&format!("top --by {by}"), dir).iter().map(|row| (keys(row), sums(row))).collect();
+        assert_eq!(together, expected, "{by}");
+        let apart = rows(&format!("top --by tape,{by}"), dir);
+        let apart: BTreeMap<_, _> =
+            apart.iter().map(|row| ((row["tape"].as_str().unwrap().to_owned(), keys(row)), sums(row))).collect();
+        assert_eq!(apart, of_each, "{by}");
+    }
+}
+
+/// `"pipe"` of `"pipe:[17]"`.
+fn without_number(key: &str) -> String {
+    let numbered = |kind: &str| {
+        let number = key.strip_prefix(&format!("\"{kind}:["))?.strip_suffix("]\"")?;
+        number.bytes().all(|byte| byte.is_ascii_digit()).then(|| format!("\"{kind}\""))
+    };
+    numbered("pipe").or_else(|| numbered("socket")).unwrap_or_else(|| key.to_owned())
+}

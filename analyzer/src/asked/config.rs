@@ -42,7 +42,7 @@ pub struct Config {
     bare_cpu: bool,
     /// The tape; tables: empty without one.
     pub file: PathBuf,
-    /// list: what is named beside it. Nothing elsewhere.
+    /// list, and views of several tapes: what is named beside it. Nothing elsewhere.
     pub more: Vec<PathBuf>,
     /// diff: the tape it is compared with; repair and redact: the file to write; tables: the name of a table.
     pub second: Option<PathBuf>,
@@ -72,7 +72,15 @@ pub struct Config {
     pub shown: Shown,
 }
 
+/// Keys that a tape has as a whole: of views of several tapes.
+pub(crate) const OF_TAPES: [&str; 2] = ["host", "tape"];
+
 impl Config {
+    /// Whether it is about several tapes: those that are named, those of a directory, or one by what tells it from others.
+    pub fn is_of_many(&self) -> bool {
+        !self.more.is_empty() || self.file.is_dir() || self.by.iter().any(|word| OF_TAPES.contains(&word.as_str()))
+    }
+
     /// Resolves the command line: `args`, and the other `matches`, of `view` and its files.
     ///
     /// # Errors

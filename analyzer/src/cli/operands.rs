@@ -22,6 +22,12 @@ pub(crate) fn files(args: &Args, view: &View, words: usize) -> Result<Files> {
         let file = all.next().unwrap_or_else(|| PathBuf::from("."));
         return Ok(Files { file, second: None, more: all.collect() });
     }
+    let several = args.input.iter().count() + operands.len() > 1;
+    if view.operands == Operands::OneOrMore && several {
+        let mut all = args.input.iter().chain(operands).cloned();
+        let file = all.next().unwrap_or_default();
+        return Ok(Files { file, second: None, more: all.collect() });
+    }
     let (file, second) = at_most_two(args, view, words, operands)?;
     Ok(Files { file, second, more: Vec::new() })
 }
@@ -42,7 +48,7 @@ fn at_most_two(args: &Args, view: &View, words: usize, files: &[PathBuf]) -> Res
             return Ok((input.clone().unwrap_or_default(), files.first().cloned()));
         }
         (Operands::Table, ..) => bail!("'analyze {} [TABLE]' shows one table: name one", view.name),
-        (Operands::Tape | Operands::Tapes, ..) => {}
+        (Operands::Tape | Operands::Tapes | Operands::OneOrMore, ..) => {}
     }
     match (&args.input, files) {
         (None, []) => Ok((PathBuf::from(DEFAULT_TAPE), None)),

@@ -210,7 +210,7 @@ pub(crate) fn command(view: &View) -> Command {
         Operands::TwoTapes => "BEFORE AFTER",
         Operands::TapeAndCopy => "IN OUT",
         Operands::Table => "[TABLE]",
-        Operands::Tapes => "[TAPE|DIR]...",
+        Operands::Tapes | Operands::OneOrMore => "[TAPE|DIR]...",
     };
     let owned: Vec<_> = view.own.args().iter().map(|arg| arg.get_id().clone()).collect();
     let own = |arg: &Arg| {

@@ -109,6 +109,13 @@ fn answer(config: &Config, confined: bool) -> Result<Verdict> {
         }
         return run(config, &tapes);
     }
+    if let Some(run) = config.view.many.filter(|_| config.is_of_many()) {
+        let tapes = tapes::found(std::iter::once(&config.file).chain(&config.more))?;
+        if confined {
+            sandbox::enter(&Needs { read: tapes.clone(), ..Needs::default() });
+        }
+        return run(config, &tapes);
+    }
     let input = if config.file == Path::new(spool::STDIN) { Some(spool::stdin()?) } else { None };
     if input.is_none() {
         check_name(config)?;

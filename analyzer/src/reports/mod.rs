@@ -16,6 +16,7 @@ pub(crate) mod listing;
 pub(crate) mod locks;
 pub(crate) mod losses;
 pub(crate) mod measured;
+pub(crate) mod named;
 pub(crate) mod net;
 pub(crate) mod offcpu;
 pub(crate) mod path;

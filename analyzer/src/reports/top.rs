@@ -2,9 +2,11 @@
 //! histogram of how long its calls took. With `-e EVENTS` the same of other events ([`events`]).
 
 mod events;
+mod many;
 
 use std::fs::File;
 use std::io::{BufWriter, Write};
+use std::path::PathBuf;
 
 use anyhow::{Result, bail};
 use indexmap::IndexMap;
@@ -16,8 +18,8 @@ use self::events::{Asked, Metric};
 use super::measured::{SUMMARY, measured, measures};
 use super::{Context, losses};
 use crate::asked::config::view::Part::{All, Keys as KeysPart, Maybe};
-use crate::asked::config::view::{CALLS, CPUS, Own, PATHS, Rows, Run, TASKS, View};
-use crate::asked::config::{Config, refuse};
+use crate::asked::config::view::{CALLS, CPUS, Operands, Own, PATHS, Rows, Run, TASKS, View};
+use crate::asked::config::{Config, OF_TAPES, refuse};
 use crate::derive::summary::collect;
 use crate::derive::summary::column::Column;
 use crate::derive::summary::ledger::Knowledge;
@@ -57,6 +59,7 @@ systape_format::tables! {
 pub(crate) static VIEW: View = View {
     name: "top",
     about: "Which process, file, directory, peer, error ... has most calls, or most of their time, with shares or histograms",
+    operands: Operands::OneOrMore,
     options: &[TASKS, CALLS, PATHS, CPUS, &["time", "by"]],
     own: Own::of::<Options>(),
     examples: [
@@ -65,10 +68,12 @@ pub(crate) static VIEW: View = View {
     ],
     tables: &[
         Rows::of("top", &[KeysPart(&by::BY), All(&SUMMARY), All(&SHARE), Maybe(&HIST)]),
+        Rows::of("top of several tapes", &[KeysPart(&many::OF_TAPES), KeysPart(&by::BY), All(&SUMMARY), All(&SHARE)]),
         Rows::of("top -e EVENTS", &[KeysPart(&by::BY), All(&events::TOP_EVENTS), Maybe(&events::VALUES)]),
     ],
     check,
     run: Run::Prints(run),
+    many: Some(run_many),
     ..View::PLAIN
 };
 
@@ -98,6 +103,11 @@ pub(super) struct Options {
 /// Options without effect.
 fn check(config: &Config) -> Result<()> {
     let own: Options = config.own()?;
+    if config.is_of_many() {
+        let of_one = [(own.hist, "--hist"), (!config.events.is_empty(), "-e with other events than calls")];
+        refuse(&of_one, "several tapes have one sum")?;
+        many::check(config, &keys(config)?)?;
+    }
     if config.events.is_empty() {
         if own.value.is_some() {
             bail!("--value is a field of other events than calls, and -e names none");
@@ -143,8 +153,16 @@ pub(super) fn check_calls(config: &Config) -> Result<()> {
 }
 
 fn keys(config: &Config) -> Result<Vec<By>> {
-    let by = By::parse(&config.by, &Plan::OF_CALLS, "'analyze top'")?;
-    Ok(if by.is_empty() { DEFAULT.to_vec() } else { by })
+    // those of tapes are no keys of calls
+    let words: Vec<String> = config.by.iter().filter(|word| !OF_TAPES.contains(&word.as_str())).cloned().collect();
+    let by = By::parse(&words, &Plan::OF_CALLS, "'analyze top'")?;
+    Ok(if config.by.is_empty() { DEFAULT.to_vec() } else { by })
+}
+
+/// Prints the answer of several tapes.
+fn run_many(config: &Config, tapes: &[PathBuf]) -> Result<Verdict> {
+    let own: Options = config.own()?;
+    many::answer(config, tapes, &own, &keys(config)?)
 }
 
 /// Prints the answer for `config`.

@@ -32,6 +32,7 @@ pub const COMMANDS: &[(&str, &[&str])] = &[
             "top --by file,errno --top 3 TAPE",
         ],
     ),
+    ("top of several tapes", &["top --by host,syscall SOUND TAPE", "top --by comm,file,host,errno TAPE SOUND"]),
     (
         "top -e EVENTS",
         &[

@@ -18,6 +18,7 @@ fn identity(table: &str) -> &'static [&'static str] {
         // another slice is another question
         "rate" => &["slice_ns"],
         "top" | "top_share" | "top_hist" => &[],
+        "top_tapes" => &["host"],
         "top_events" | "top_values" => &["event", "fields"],
         "file_calls" => &["ts_ns", "tid", "syscall"],
         "summary_events" => &["event", "pid", "tid", "upid", "utid"],

@@ -154,7 +154,7 @@ fn filtered(reports: &[&'static str]) -> Vec<Question> {
     let mut asked = Vec::new();
     // with another -e the summary of a table would be one of calls too
     let is_asked = |report: &str| {
-        !["--summary -e FAMILY:EVENT", "top -e EVENTS"].contains(&report)
+        !["--summary -e FAMILY:EVENT", "top -e EVENTS", "top of several tapes"].contains(&report)
             && !OTHERS.contains(&report)
             && !OF_FILES.contains(&report)
     };

@@ -24,6 +24,8 @@ pub enum Operands {
     Table,
     /// Tapes and directories of tapes; the current directory without one.
     Tapes,
+    /// A tape, `trace.tape` without one; or several, and directories of tapes.
+    OneOrMore,
 }
 
 /// One view.
@@ -53,7 +55,12 @@ pub struct View {
     pub reads: fn(&Config) -> Result<Reads>,
     /// The function that answers.
     pub run: Run,
+    /// The one that answers of several tapes, which it opens one after the other; None: it is about one.
+    pub many: Option<OfMany>,
 }
+
+/// A function that answers of several tapes.
+pub(crate) type OfMany = fn(&Config, &[PathBuf]) -> Result<Verdict>;
 
 /// A function that answers.
 #[derive(Clone, Copy, Debug)]
@@ -72,7 +79,7 @@ pub enum Run {
     /// Says what answers hold: of the views there are, and of the tape if one is named.
     Lists(fn(&Config, &'static [&'static View], Option<&Tape>) -> Result<Verdict>),
     /// Prints the answer of several tapes, which it opens one after the other.
-    Many(fn(&Config, &[PathBuf]) -> Result<Verdict>),
+    Many(OfMany),
     /// Checks whether a file is a tape, and sound; it reports all damage.
     Judges {
         /// For a tape.
@@ -184,6 +191,7 @@ impl View {
         check: |_| Ok(()),
         reads: |_| Ok(Reads::default()),
         run: Run::Prints(|_, _| Ok(Verdict { lost: false, bad: false })),
+        many: None,
     };
 
     /// Whether it takes the option with that name.

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use systape_format::table::TableDef;
 
-use super::side::{Identity, Named, Side, Sum};
+use super::side::{Side, Sum};
 use crate::derive::chance::{Changed, Common, Sample};
 use crate::render::by;
 use crate::render::cell::Cell;
@@ -13,6 +13,7 @@ use crate::render::mark;
 use crate::render::row;
 use crate::render::table::millis;
 use crate::reports::measured::ROUGH;
+use crate::reports::named::{Identity, Named};
 use crate::table::group::by::By;
 use crate::values::num;
 

@@ -1,0 +1,1 @@
+top --by host,tape,comm sample.tape ledger.tape lost.tape
