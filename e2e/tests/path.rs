@@ -1,8 +1,10 @@
 //! What `analyze path` says of a program that takes long for known reasons, and says itself which thread is to blame, from when to when, and
 //! how long it was on a CPU.
 
+use std::fs;
+
 use serde_json::Value;
-use systape_e2e::Lab;
+use systape_e2e::{Background, Lab};
 
 /// What the program says of one case.
 #[derive(Debug)]
@@ -58,7 +60,7 @@ fn the_culprit_is_the_one_that_the_program_names() {
     let told = lab.record("t.tape", &["-a", "--with-self"], &[&program, "150"]).expect(0).text();
     lab.assert_whole("t.tape");
     let all = said(&told);
-    assert_eq!(all.len(), 8, "{told}");
+    assert_eq!(all.len(), 9, "{told}");
     for said in &all {
         let parts = path(&lab, said);
         let whole = said.to - said.from;
@@ -101,6 +103,20 @@ fn the_culprit_is_the_one_that_the_program_names() {
                 let off = (cpu - said.cpu).abs();
                 assert!(off * 100 <= whole * 5, "{cpu} ns on a CPU, {} by its own clock: {parts:#?}", said.cpu);
             }
+            "tiers" => {
+                // of the server, all of whose threads have its number: computing, its own sleep, and that of who has the lock
+                let of = |mine: bool, causes: &'static [&'static str]| {
+                    time(&parts, move |part| {
+                        let own = part["tid"] == said.culprit;
+                        part["pid"] == said.culprit && own == mine && causes.iter().any(|cause| part["cause"] == *cause)
+                    })
+                };
+                let thirds = [of(true, &["cpu", "runqueue"]), of(true, &["sleep"]), of(false, &["sleep"])];
+                enough(thirds.iter().sum::<i64>() + of(false, &["cpu", "runqueue"]), "are of the server's three");
+                for third in thirds {
+                    assert!(third >= 150_000_000 * 9 / 10, "{thirds:?} of {whole}: {parts:#?}");
+                }
+            }
             other => panic!("{other}"),
         }
         if said.case == "futex-sleep" {
@@ -127,4 +143,25 @@ fn the_command_is_found_on_a_tape_of_the_whole_machine() {
     let text = lab.analyze(&["path", "t.tape"]).expect(0).text();
     let is_head = |line: &str| line.contains(" of sleep[") && line.contains("the command that was recorded");
     assert!(text.lines().any(is_head), "{text}");
+}
+
+#[test]
+fn a_slow_file_system_is_its_daemon() {
+    let Some(lab) = Lab::with_bpf() else { return };
+    let slowfs = lab.cc("slowfs", &["-lfuse3", "-I/usr/include/fuse3", "-D_FILE_OFFSET_BITS=64"]);
+    let dir = lab.path("slow");
+    fs::create_dir(&dir).expect("a directory");
+    let daemon = Background::start(lab.command(slowfs).arg(&dir));
+    lab.until("the file system", || dir.join("big_file").exists());
+    let from = format!("if={}", dir.join("big_file").display());
+    lab.record("t.tape", &["-a"], &["dd", &from, "of=/dev/null", "bs=4k", "count=4"]).expect(0);
+    let pid = i64::from(daemon.pid());
+    let unmounted = std::process::Command::new("fusermount3").args(["-u", "-z"]).arg(&dir).status();
+    drop(daemon);
+    assert!(unmounted.is_ok_and(|status| status.success()));
+    let parts = lab.analyze(&["path", "t.tape", "--format", "json"]).expect(0).json();
+    // the first four reads take 20, 350, 35 and 120 ms
+    let asleep = time(&parts, |part| part["pid"] == pid && part["cause"] == "sleep");
+    assert!((525_000_000..545_000_000).contains(&asleep), "{asleep}: {parts:#?}");
+    assert!(parts.iter().any(|part| part["pid"] == pid && part["for_syscall"] == "read"), "{parts:#?}");
 }

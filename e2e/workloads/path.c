@@ -191,6 +191,92 @@ static void served(void)
 	kill(server, 9);
 }
 
+static int holds[2];
+
+/* Of the server below: takes the lock when it is told to, and sleeps with it. */
+static void *hold_when_told(void *unused)
+{
+	char c;
+
+	read(holds[0], &c, 1);
+	pthread_mutex_lock(&lock);
+	*shared = 1;
+	nap();
+	pthread_mutex_unlock(&lock);
+	pause();
+	return unused;
+}
+
+static int listen_on(struct sockaddr_in *at)
+{
+	int listener = socket(AF_INET, SOCK_STREAM, 0);
+	socklen_t len = sizeof(*at);
+
+	*at = (struct sockaddr_in){ .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	bind(listener, (void *)at, sizeof(*at));
+	listen(listener, 1);
+	getsockname(listener, (void *)at, &len);
+	return listener;
+}
+
+static int connect_to(struct sockaddr_in *at)
+{
+	int to = socket(AF_INET, SOCK_STREAM, 0);
+
+	connect(to, (void *)at, sizeof(*at));
+	return to;
+}
+
+/*
+ * A client, a proxy that only hands on, and a server that computes, sleeps, and
+ * waits for a lock with which another thread of it sleeps: a third of the time
+ * each.
+ */
+static void tiers(void)
+{
+	struct sockaddr_in front, back;
+	int at_proxy = listen_on(&front), at_server = listen_on(&back), server, proxy, to;
+	char c = 'x';
+
+	server = fork();
+	if (!server) {
+		pthread_t thread;
+		int from_proxy;
+
+		*shared = 0;
+		pipe(holds);
+		pthread_create(&thread, NULL, hold_when_told, NULL);
+		from_proxy = accept(at_server, NULL, NULL);
+		read(from_proxy, &c, 1);
+		burn();
+		nap();
+		write(holds[1], &c, 1);
+		while (!*shared)
+			sched_yield();
+		pthread_mutex_lock(&lock);
+		write(from_proxy, &c, 1);
+		pause();
+	}
+	proxy = fork();
+	if (!proxy) {
+		int from_client = accept(at_proxy, NULL, NULL), to_server = connect_to(&back);
+
+		read(from_client, &c, 1);
+		write(to_server, &c, 1);
+		read(to_server, &c, 1);
+		write(from_client, &c, 1);
+		pause();
+	}
+	to = connect_to(&front);
+	usleep(50000);
+	begin();
+	write(to, &c, 1);
+	read(to, &c, 1);
+	end("tiers", server);
+	kill(server, 9);
+	kill(proxy, 9);
+}
+
 static void waited(void)
 {
 	int child;
@@ -227,7 +313,8 @@ static void timed_out(void)
 
 int main(int argc, char **argv)
 {
-	void (*cases[])(void) = { chain, futex_sleeps, futex_burns, crowded, served, waited, slept, timed_out };
+	void (*cases[])(void) = { chain,  futex_sleeps, futex_burns, crowded,  served,
+				   tiers,  waited,	    slept,	 timed_out };
 
 	ms = argc > 1 ? atol(argv[1]) : 100;
 	shared = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
