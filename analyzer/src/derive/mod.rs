@@ -6,6 +6,7 @@ pub(crate) mod critical;
 pub(crate) mod futexes;
 pub(crate) mod locks;
 pub(crate) mod net;
+pub(crate) mod numbers;
 pub(crate) mod paths;
 pub(crate) mod processes;
 pub(crate) mod runs;

@@ -20,6 +20,7 @@ use super::{Context, losses};
 use crate::asked::config::view::Part::{All, Keys as KeysPart};
 use crate::asked::config::view::{CPUS, Own, Rows, Run, TASKS, View};
 use crate::asked::config::{Config, refuse};
+use crate::derive::numbers::Numbers;
 use crate::derive::stacks::of::duration;
 use crate::derive::summary::labels::Labels;
 use crate::derive::summary::plan::{Plan, RowPart};
@@ -28,7 +29,6 @@ use crate::render::by::{self, BY};
 use crate::render::cell::Cell;
 use crate::render::form::Format;
 use crate::render::keys::with_keys;
-use crate::render::loghist::LogHist;
 use crate::render::mark;
 use crate::render::rank::{Few, more};
 use crate::render::row::Row;
@@ -37,7 +37,7 @@ use crate::render::table::{Table, millis};
 use crate::table::filter::Scope;
 use crate::table::group::by::By;
 use crate::table::group::value::{Key, Value};
-use crate::table::group::{Add, Groups};
+use crate::table::group::{Add as _, Groups};
 use crate::table::loss::Listed;
 use crate::table::scan::Scan;
 use crate::values::output::{self, line};
@@ -99,48 +99,10 @@ fn keys(config: &Config) -> Result<Vec<By>> {
     By::parse(&config.by, &KNOWN, "'analyze probes'")
 }
 
-/// Rows of one table and key.
-#[derive(Debug, Default)]
-struct Times {
-    count: u64,
-    total: u64,
-    max: u64,
-    untimed: u64,
-    hist: LogHist,
-}
-
-impl Times {
-    fn add_one(&mut self, ns: Option<u64>) {
-        self.count += 1;
-        let Some(ns) = ns else { return self.untimed += 1 };
-        self.total = self.total.saturating_add(ns);
-        self.max = self.max.max(ns);
-        self.hist.add(ns);
-    }
-
-    fn timed(&self) -> u64 {
-        self.count - self.untimed
-    }
-
-    fn avg(&self) -> Option<u64> {
-        self.total.checked_div(self.timed())
-    }
-}
-
-impl Add for Times {
-    fn add(&mut self, other: &Self) {
-        self.count = self.count.saturating_add(other.count);
-        self.total = self.total.saturating_add(other.total);
-        self.max = self.max.max(other.max);
-        self.untimed = self.untimed.saturating_add(other.untimed);
-        self.hist.merge(&other.hist);
-    }
-}
-
 /// The sums so far: by the keys of the plan, and the name of the table.
 #[derive(Debug, Default)]
 struct Sums {
-    groups: Groups<Times>,
+    groups: Groups<Numbers>,
     labels: Labels,
 }
 
@@ -151,7 +113,7 @@ impl Sums {
         let Some(durations) = table.column(&table.def.columns[at].name) else { return };
         let picked = Picked::new(table, scope, dict);
         let event = Value::Text(Arc::from(table.def.name.as_bytes()));
-        let mut times: FxHashMap<(Option<usize>, u32), Times> = FxHashMap::default();
+        let mut times: FxHashMap<(Option<usize>, u32), Numbers> = FxHashMap::default();
         for row in picked.rows() {
             let bits = table.unread().and_then(|bits| bits.get(row)).copied().unwrap_or(0);
             let known = bits >> (at - 1) & 1 == 0;
@@ -209,7 +171,7 @@ fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
         let (event, values) = key.split_last()?;
         Some((Keys { words, values, task: sums.labels.get(values, &plan) }, event, times))
     });
-    let mut rows: Vec<(Keys<'_>, &Value, &Times)> = rows.collect();
+    let mut rows: Vec<(Keys<'_>, &Value, &Numbers)> = rows.collect();
     rows.sort_by_key(|(keys, event, times)| (Reverse((times.total, times.count)), *event, keys.values));
     config.shown.rows(rows.len());
     let limit = own.rank.limit(config.format);
@@ -221,10 +183,10 @@ fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
         let lines = rows.iter().map(|(keys, event, times)| {
             let mut row = Row::new(&declared);
             by::fill(&mut row, &by, |by, name| keys.cell(by, name));
-            let short = times.untimed > 0;
+            let short = times.unknown() > 0;
             row.set("event", name(event)).set("count", times.count).bound("total_ns", times.total, short);
-            row.bound("avg_ns", times.avg(), short);
-            row.bound("max_ns", (times.timed() > 0).then_some(times.max), short).set("untimed", times.untimed);
+            row.bound("avg_ns", mean(times), short);
+            row.bound("max_ns", times.max(), short).set("untimed", times.unknown());
             row.bound("durations", Cell::Spelled(times.hist.json(), times.hist.words()), short);
             row
         });
@@ -241,20 +203,20 @@ fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
     losses::end(&context, &mut out, true, Listed::Nothing)
 }
 
-fn table(rows: &[(Keys<'_>, &Value, &Times)], by: &[By], lost: bool) -> Table {
+/// Of the known durations, whole ns.
+fn mean(times: &Numbers) -> Option<u64> {
+    times.total.checked_div(times.known)
+}
+
+fn table(rows: &[(Keys<'_>, &Value, &Numbers)], by: &[By], lost: bool) -> Table {
     let table =
         ["total ms", "count", "avg ms", "max ms"].into_iter().fold(Table::default(), Table::number).word("event");
     let mut table = by.iter().fold(table, |table, by| table.word(by.heading()));
     for (keys, event, times) in rows {
-        let (lead, short) = (mark::at_least(lost), lost || times.untimed > 0);
-        let known = |ns: u64| (times.timed() > 0).then_some(ns);
+        let (lead, short) = (mark::at_least(lost), lost || times.unknown() > 0);
         let text = |ns: Option<u64>, lead: &str| ns.map_or_else(|| "-".to_owned(), |ns| millis(ns, lead));
         let mut cells = vec![millis(times.total, mark::at_least(short)), format!("{lead}{}", times.count)];
-        cells.extend([
-            text(times.avg(), mark::about(short)),
-            text(known(times.max), mark::at_least(short)),
-            name(event),
-        ]);
+        cells.extend([text(mean(times), mark::about(short)), text(times.max(), mark::at_least(short)), name(event)]);
         cells.extend(by.iter().map(|by| keys.text(*by)));
         table.row(cells);
     }
@@ -262,15 +224,15 @@ fn table(rows: &[(Keys<'_>, &Value, &Times)], by: &[By], lost: bool) -> Table {
 }
 
 /// As funclatency prints them.
-fn histograms(rows: &[(Keys<'_>, &Value, &Times)], by: &[By], lost: bool, out: &mut BufWriter<File>) -> Result<()> {
+fn histograms(rows: &[(Keys<'_>, &Value, &Numbers)], by: &[By], lost: bool, out: &mut BufWriter<File>) -> Result<()> {
     for (keys, event, times) in rows {
         let named = by.iter().map(|by| format!(", {} = {}", by.heading(), keys.text(*by)));
         line(out, &format!("{}{}", name(event), named.collect::<String>()))?;
         times.hist.print(out, "nsecs")?;
         let lead = mark::at_least(lost);
-        let avg = times.avg().map_or_else(|| "?".to_owned(), |avg| format!("{}{avg}", mark::about(lost)));
+        let avg = mean(times).map_or_else(|| "?".to_owned(), |avg| format!("{}{avg}", mark::about(lost)));
         let unknown =
-            if times.untimed > 0 { format!(", {} of unknown duration", times.untimed) } else { String::new() };
+            if times.unknown() > 0 { format!(", {} of unknown duration", times.unknown()) } else { String::new() };
         let text =
             format!("avg = {avg} nsecs, total: {lead}{} nsecs, count: {lead}{}{unknown}\n", times.total, times.count);
         line(out, &text)?;

@@ -12,6 +12,7 @@ use systape_format::model::{CPU_NONE, Call};
 use systape_format::reader::Tape;
 
 use crate::asked::config::Config;
+use crate::derive::numbers::Numbers;
 use crate::derive::summary::labels::Labels;
 use crate::derive::summary::plan::{Plan, RowPart};
 use crate::lines::events::describe::{self, Event};
@@ -21,7 +22,6 @@ use crate::render::cell::Cell;
 use crate::render::form::Form;
 use crate::render::json;
 use crate::render::keys::{with_keys, with_parts};
-use crate::render::loghist::LogHist;
 use crate::render::mark;
 use crate::render::rank::{self, Few};
 use crate::render::row::Row;
@@ -123,45 +123,30 @@ impl Wanted {
     }
 }
 
-/// Numbers of the events of a key.
+/// Events of one key.
 #[derive(Debug, Default)]
 struct Sum {
-    count: u64,
-    measured: u64,
-    total: u64,
-    max: u64,
-    hist: LogHist,
+    numbers: Numbers,
     /// The field that was added up, if `--value` names none.
     duration: Option<&'static str>,
 }
 
 impl Add for Sum {
     fn add(&mut self, other: &Self) {
-        self.count = self.count.saturating_add(other.count);
-        self.measured = self.measured.saturating_add(other.measured);
-        self.total = self.total.saturating_add(other.total);
-        self.max = self.max.max(other.max);
-        self.hist.merge(&other.hist);
+        self.numbers.add(&other.numbers);
         self.duration = self.duration.or(other.duration);
     }
 }
 
 impl Sum {
-    fn avg(&self) -> Option<f64> {
-        (self.measured > 0).then(|| self.total as f64 / self.measured as f64)
-    }
-
-    fn max(&self) -> Option<u64> {
-        (self.measured > 0).then_some(self.max)
-    }
-
     /// What it is ranked by; None: it has no such value.
     fn of(&self, metric: Metric) -> Option<f64> {
+        let numbers = &self.numbers;
         match metric {
-            Metric::Count => Some(self.count as f64),
-            Metric::Total => (self.measured > 0).then_some(self.total as f64),
-            Metric::Avg => self.avg(),
-            Metric::Max => self.max().map(|max| max as f64),
+            Metric::Count => Some(numbers.count as f64),
+            Metric::Total => (numbers.known > 0).then_some(numbers.total as f64),
+            Metric::Avg => numbers.avg(),
+            Metric::Max => numbers.max().map(|max| max as f64),
         }
     }
 }
@@ -205,14 +190,8 @@ impl Sums {
             None => duration(),
         };
         let sum = self.groups.of(&key);
-        sum.count += 1;
-        if let Some((duration, number)) = measured.and_then(|(duration, value)| Some((duration, number(value)?))) {
-            sum.measured += 1;
-            sum.total = sum.total.saturating_add(number);
-            sum.max = sum.max.max(number);
-            sum.hist.add(number);
-            sum.duration = duration;
-        }
+        sum.numbers.add_one(measured.and_then(|(_, value)| number(value)));
+        sum.duration = measured.and_then(|(duration, _)| duration).or(sum.duration);
     }
 
     fn merge(&mut self, mut other: Self) {
@@ -323,16 +302,16 @@ pub(super) fn answer(config: &Config, tape: &Tape, asked: &Asked<'_>) -> Result<
     };
     let mut rows: Vec<Line<'_>> = sums.groups.iter().filter_map(line).collect();
     if matches!(asked.metric, Metric::Avg | Metric::Max)
-        && rows.iter().all(|row| row.sum.measured == 0)
+        && rows.iter().all(|row| row.sum.numbers.known == 0)
         && !rows.is_empty()
     {
         bail!(BadUsage("these events have no duration: --value names the field of which --metric is meant".to_owned()));
     }
     // without a value to add up all are counted
-    let metric = if rows.iter().all(|row| row.sum.measured == 0) { Metric::Count } else { asked.metric };
+    let metric = if rows.iter().all(|row| row.sum.numbers.known == 0) { Metric::Count } else { asked.metric };
     let value = |row: &Line<'_>| row.sum.of(metric).unwrap_or(-1.0);
     rows.sort_by(|a, b| {
-        let order = value(b).total_cmp(&value(a)).then(b.sum.count.cmp(&a.sum.count));
+        let order = value(b).total_cmp(&value(a)).then(b.sum.numbers.count.cmp(&a.sum.numbers.count));
         order.then_with(|| (a.event, a.keys.values, a.fields).cmp(&(b.event, b.keys.values, b.fields)))
     });
     config.shown.rows(rows.len());
@@ -423,8 +402,8 @@ impl Shown<'_> {
     }
 
     fn table(&self, rows: &[Line<'_>]) -> Table {
-        let measured = rows.iter().any(|row| row.sum.measured > 0);
-        let is_time = rows.iter().all(|row| self.is_time(row.sum) || row.sum.measured == 0);
+        let measured = rows.iter().any(|row| row.sum.numbers.known > 0);
+        let is_time = rows.iter().all(|row| self.is_time(row.sum) || row.sum.numbers.known == 0);
         let name = self.asked.value.unwrap_or("time");
         let unit = if is_time { "ms" } else { name };
         let mut table = Table::default();
@@ -459,14 +438,14 @@ impl Shown<'_> {
             let of_highest = row.sum.of(self.metric).filter(|_| highest > 0.0).map_or(0.0, |value| value / highest);
             cells.push(super::bar(share.unwrap_or(of_highest)));
             let or_none = |text: Option<String>| text.unwrap_or_else(|| "-".to_owned());
-            let known = row.sum.measured > 0;
+            let known = row.sum.numbers.known > 0;
             if measured {
-                cells.push(or_none(known.then(|| value(row.sum.total, mark::at_least(lost)))));
+                cells.push(or_none(known.then(|| value(row.sum.numbers.total, mark::at_least(lost)))));
             }
-            cells.push(format!("{}{}", mark::at_least(lost), row.sum.count));
+            cells.push(format!("{}{}", mark::at_least(lost), row.sum.numbers.count));
             if measured {
-                cells.push(or_none(row.sum.avg().map(|avg| value(avg.round() as u64, mark::about(lost)))));
-                cells.push(or_none(row.sum.max().map(|max| value(max, mark::at_least(lost)))));
+                cells.push(or_none(row.sum.numbers.avg().map(|avg| value(avg.round() as u64, mark::about(lost)))));
+                cells.push(or_none(row.sum.numbers.max().map(|max| value(max, mark::at_least(lost)))));
             }
             cells.push(text_of(row.event));
             cells.extend(self.keys(row));
@@ -479,14 +458,14 @@ impl Shown<'_> {
     fn histogram(&self, row: &Line<'_>, out: &mut BufWriter<File>) -> Result<()> {
         let named = self.headings().into_iter().zip(self.keys(row));
         let named: String = named.map(|(heading, text)| format!(", {heading} {text}")).collect();
-        let s = if row.sum.count == 1 { "" } else { "s" };
+        let s = if row.sum.numbers.count == 1 { "" } else { "s" };
         let lead = mark::at_least(self.lost());
         let unit = if self.is_time(row.sum) { "times in ns" } else { self.asked.value.unwrap_or("values") };
-        line(out, &format!("{}{named}: {lead}{} event{s}, {unit}", text_of(row.event), row.sum.count))?;
-        if row.sum.measured == 0 {
+        line(out, &format!("{}{named}: {lead}{} event{s}, {unit}", text_of(row.event), row.sum.numbers.count))?;
+        if row.sum.numbers.known == 0 {
             line(out, "(none has a number to be added up: --value names a field)")?;
         }
-        row.sum.hist.print_powers(out)?;
+        row.sum.numbers.hist.print_powers(out)?;
         line(out, "")?;
         Ok(())
     }
@@ -501,17 +480,17 @@ impl Shown<'_> {
             by::fill(&mut row, &self.wanted.by, |by, name| line.keys.cell(by, name));
             let fields: Map<String, serde_json::Value> =
                 self.wanted.fields.iter().cloned().zip(line.fields.iter().map(json_of)).collect();
-            let sum = line.sum;
-            let any = sum.measured > 0;
+            let (sum, numbers) = (line.sum, &line.sum.numbers);
+            let any = numbers.known > 0;
             row.set("event", text_of(line.event))
                 .set("fields", serde_json::Value::Object(fields))
-                .set("count", sum.count);
+                .set("count", numbers.count);
             row.set("value", self.asked.value.or(sum.duration).filter(|_| any));
-            row.set("measured", any.then_some(sum.measured)).set("total", any.then_some(sum.total));
-            row.set("avg", sum.avg()).set("max", sum.max());
+            row.set("measured", any.then_some(numbers.known)).set("total", any.then_some(numbers.total));
+            row.set("avg", numbers.avg()).set("max", numbers.max());
             row.set("share_percent", self.share(line).map(|share| 100.0 * share));
             if self.asked.hist {
-                row.set("values", Cell::Spelled(sum.hist.json(), sum.hist.words()));
+                row.set("values", Cell::Spelled(numbers.hist.json(), numbers.hist.words()));
             }
             row
         });

@@ -1,0 +1,71 @@
+//! Numbers of events added up: how many, their sum, the greatest, and how often they were how large.
+
+use crate::render::loghist::LogHist;
+use crate::table::group::Add;
+
+/// Those of the events of one key.
+#[derive(Debug, Default)]
+pub(crate) struct Numbers {
+    /// Events.
+    pub count: u64,
+    /// Those of them whose number is known.
+    pub known: u64,
+    /// Sum of the known numbers.
+    pub total: u64,
+    max: u64,
+    /// The known numbers by their power of two.
+    pub hist: LogHist,
+}
+
+impl Numbers {
+    /// Adds an event.
+    pub(crate) fn add_one(&mut self, number: Option<u64>) {
+        self.count += 1;
+        let Some(number) = number else { return };
+        self.known += 1;
+        self.total = self.total.saturating_add(number);
+        self.max = self.max.max(number);
+        self.hist.add(number);
+    }
+
+    /// Events whose number is not known.
+    pub(crate) fn unknown(&self) -> u64 {
+        self.count - self.known
+    }
+
+    /// Mean of the known numbers; None: there are none.
+    pub(crate) fn avg(&self) -> Option<f64> {
+        (self.known > 0).then(|| self.total as f64 / self.known as f64)
+    }
+
+    /// The greatest; None: there are none.
+    pub(crate) fn max(&self) -> Option<u64> {
+        (self.known > 0).then_some(self.max)
+    }
+}
+
+impl Add for Numbers {
+    fn add(&mut self, other: &Self) {
+        self.count = self.count.saturating_add(other.count);
+        self.known = self.known.saturating_add(other.known);
+        self.total = self.total.saturating_add(other.total);
+        self.max = self.max.max(other.max);
+        self.hist.merge(&other.hist);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_not_known_counts_and_adds_nothing() {
+        let (mut numbers, mut more) = (Numbers::default(), Numbers::default());
+        assert_eq!((numbers.avg(), numbers.max()), (None, None));
+        [Some(3), None, Some(0)].into_iter().for_each(|number| numbers.add_one(number));
+        more.add_one(Some(9));
+        numbers.add(&more);
+        assert_eq!((numbers.count, numbers.known, numbers.unknown(), numbers.total), (4, 3, 1, 12));
+        assert_eq!((numbers.avg(), numbers.max(), numbers.hist.total()), (Some(4.0), Some(9), 3));
+    }
+}
