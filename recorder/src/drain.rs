@@ -20,6 +20,7 @@ use crate::forced::{Checked, Poisoned};
 use crate::load::{DropDelta, LostState, Programs, Walker};
 use crate::lock_buffers::LockBuffers;
 use crate::order::Batch;
+use crate::say::say;
 use crate::self_stats::Fills;
 use crate::skips::{Skipped, Skips};
 use crate::stacks::feed::{Feed, Raw};
@@ -334,7 +335,10 @@ impl<'a> Passes<'a> {
     fn close(&mut self, walker: &Walker) -> Result<bool> {
         self.programs.close_window();
         let ts = clock::monotonic();
-        let snaps = walker.open_calls().unwrap_or_default();
+        let snaps = walker.open_calls().unwrap_or_else(|error| {
+            say(format_args!("calls in flight at the end are not on the tape: {error:#}"));
+            Vec::new()
+        });
         // what open connections did comes through the rings
         walker.sockets();
         // Programs that had passed the window check when it closed need a moment to send.
@@ -345,7 +349,9 @@ impl<'a> Passes<'a> {
             thread::sleep(Duration::from_millis(2));
         }
         // when that fails, all that are left count as on their way
-        self.programs.count_unseen_ios().ok();
+        if let Err(error) = self.programs.count_unseen_ios() {
+            say(format_args!("block I/Os that ended unseen are not counted as lost: {error:#}"));
+        }
         if self.collected.out.send(Drained::Closed { ts, snaps }).is_err() {
             return Ok(false);
         }
