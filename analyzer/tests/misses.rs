@@ -21,6 +21,7 @@ const REPORTS: &[&str] = &[
     "-s",
     "top --by dir,peer,errno --hist",
     "top -e sched:*,signal:*,block:* --by comm,cpu",
+    "top --by comm,ret --value ret",
     "-s --errno-summary --summary-mode total",
     "-s --summary-mode cgroup",
     "-s --cpu --summary-mode process",

@@ -41,6 +41,7 @@ const REPORTS: &[&str] = &[
     "top --by comm,file,dir,peer,port --top 0 TAPE",
     "top --hist --by ext,syscall --format json TAPE",
     "top --by host,syscall TAPE SOUND",
+    "top --by args.fd,args.filename,args.flags,ret --value ret TAPE",
     "top -e sched:*,signal:*,block:*,lock:* --by comm,second --hist TAPE",
     "info TAPE",
     "info --format json TAPE",

@@ -183,7 +183,8 @@ fn a_histogram_has_each_call_of_a_known_duration_once() {
 
 /// A field of a listed event as text: JSON has large numbers as text.
 fn field(row: &Value, of: &str, name: &str) -> String {
-    match &row[of][name] {
+    match if of.is_empty() { &row[name] } else { &row[of][name] } {
+        Value::Null if of == "args" && row["args"].get(name).is_none() => String::new(),
         Value::String(text) => text.clone(),
         value => value.to_string(),
     }
@@ -259,6 +260,77 @@ fn rows_are_sums_of_listed_events() {
         compared += got.len();
     }
     assert!(compared > 1000, "{compared} rows");
+}
+
+/// An argument in the listing as one text: the number of a descriptor, the names of flags.
+fn argument(call: &Value, name: &str) -> String {
+    let failed = || call["errno"].as_str().map(|errno| format!("-{errno}"));
+    match name {
+        // in flight, and never returned
+        "ret" if call["ret"].is_null() && call["errno"].is_null() => String::new(),
+        "ret" => failed().unwrap_or_else(|| field(call, "", "ret")),
+        _ => match &call["args"][name] {
+            // no pointer
+            Value::Null if name == "filename" => "0".to_owned(),
+            Value::Null if call["args"].get(name).is_none() => String::new(),
+            Value::Object(parts) => match (parts.get("text"), parts.get("fd")) {
+                (Some(Value::String(text)), _) => text.clone(),
+                (_, Some(fd)) => fd.to_string(),
+                _ => panic!("{name}: {call}"),
+            },
+            Value::String(text) => text.clone(),
+            value => value.to_string(),
+        },
+    }
+}
+
+/// Questions about arguments of calls beside the listing: number of calls, and sums of what they returned.
+#[test]
+fn rows_by_arguments_are_sums_of_listed_calls() {
+    const ARGUMENTS: [(&str, &str); 9] = [
+        ("read,write", "fd"),
+        ("read,write,pread64", "count"),
+        ("openat", "filename"),
+        ("openat", "flags"),
+        ("mmap", "prot"),
+        ("mmap,brk", "flags"),
+        ("close,fstat,newfstatat", "fd"),
+        ("rt_sigaction,kill", "sig"),
+        ("execve", "filename"),
+    ];
+    let mut compared = 0;
+    for tape in tapes() {
+        for (calls, name) in ARGUMENTS {
+            let listed = rows(&format!("-e {calls}"), &tape);
+            let listed: Vec<&Value> = listed.iter().filter(|row| row.get("syscall").is_some()).collect();
+            let mut expected: BTreeMap<[String; 4], (u64, u64)> = BTreeMap::new();
+            for call in &listed {
+                let of = [call["syscall"].to_string(), key(call, "comm"), argument(call, name), argument(call, "ret")];
+                let sum = expected.entry(of).or_default();
+                sum.0 += 1;
+                sum.1 += call["ret"].as_u64().or_else(|| call["ret"].as_str()?.parse().ok()).unwrap_or(0);
+            }
+            if listed.iter().all(|call| call["args"].get(name).is_none()) {
+                continue;
+            }
+            let got = rows(&format!("top -e {calls} --by comm,args.{name},ret --value ret"), &tape);
+            let got: BTreeMap<[String; 4], (u64, u64)> = got
+                .iter()
+                .map(|row| {
+                    let of = [
+                        row["event"].to_string(),
+                        key(row, "comm"),
+                        field(row, "fields", name),
+                        field(row, "fields", "ret"),
+                    ];
+                    (of, (row["count"].as_u64().unwrap(), row["total"].as_u64().unwrap_or(0)))
+                })
+                .collect();
+            assert_eq!(got, expected, "{calls} {name} {tape:?}");
+            compared += got.len();
+        }
+    }
+    assert!(compared > 200, "{compared} rows");
 }
 
 /// What several tapes have together is what each has, added up.

@@ -1,7 +1,9 @@
 //! `analyze top`: which process, file, directory, peer, error ... has most calls, or most of their time; each with its share, or with a
 //! histogram of how long its calls took. With `-e EVENTS` the same of other events ([`events`]).
 
+mod args;
 mod events;
+mod fields;
 mod many;
 
 use std::fs::File;
@@ -14,7 +16,7 @@ use systape_format::model::Family;
 use systape_format::reader::Tape;
 use systape_format::table::TableDef;
 
-use self::events::{Asked, Metric};
+use self::fields::{Asked, Metric};
 use super::measured::{SUMMARY, measured, measures};
 use super::{Context, losses};
 use crate::asked::config::view::Part::{All, Keys as KeysPart, Maybe};
@@ -69,7 +71,7 @@ pub(crate) static VIEW: View = View {
     tables: &[
         Rows::of("top", &[KeysPart(&by::BY), All(&SUMMARY), All(&SHARE), Maybe(&HIST)]),
         Rows::of("top of several tapes", &[KeysPart(&many::OF_TAPES), KeysPart(&by::BY), All(&SUMMARY), All(&SHARE)]),
-        Rows::of("top -e EVENTS", &[KeysPart(&by::BY), All(&events::TOP_EVENTS), Maybe(&events::VALUES)]),
+        Rows::of("top -e EVENTS", &[KeysPart(&by::BY), All(&fields::TOP_EVENTS), Maybe(&fields::VALUES)]),
     ],
     check,
     run: Run::Prints(run),
@@ -92,7 +94,7 @@ pub(super) struct Options {
     #[arg(long)]
     pub hist: bool,
 
-    /// Field of the events of -e that is added up, in place of their duration
+    /// Field of events, argument of calls or 'ret' that is added up, in place of their duration
     #[arg(long, value_name = "FIELD")]
     pub value: Option<String>,
 
@@ -104,13 +106,18 @@ pub(super) struct Options {
 fn check(config: &Config) -> Result<()> {
     let own: Options = config.own()?;
     if config.is_of_many() {
-        let of_one = [(own.hist, "--hist"), (!config.events.is_empty(), "-e with other events than calls")];
+        let of_one = [
+            (own.hist, "--hist"),
+            (!config.events.is_empty(), "-e with other events than calls"),
+            (args::is_asked(config, own.value.as_deref()), "a sum by arguments of calls"),
+        ];
         refuse(&of_one, "several tapes have one sum")?;
         many::check(config, &keys(config)?)?;
     }
     if config.events.is_empty() {
-        if own.value.is_some() {
-            bail!("--value is a field of other events than calls, and -e names none");
+        if args::is_asked(config, own.value.as_deref()) {
+            refuse(&[(config.bare_cpu(), "--cpu")], "it goes with the summary: analyze -s --cpu")?;
+            return metric(own.metric).map(drop);
         }
         return check_calls(config);
     }
@@ -134,7 +141,7 @@ fn metric(column: Column) -> Result<Metric> {
         Column::Total => Metric::Total,
         Column::Avg => Metric::Avg,
         Column::Max => Metric::Max,
-        Column::Errors => bail!("--metric errors is of calls; other events have count, total, avg and max"),
+        Column::Errors => bail!("--metric errors is of calls by other keys; fields have count, total, avg and max"),
         Column::P50 | Column::P99 => {
             bail!("quantiles are of calls; other events have the metrics count, total, avg and max")
         }
@@ -168,9 +175,11 @@ fn run_many(config: &Config, tapes: &[PathBuf]) -> Result<Verdict> {
 /// Prints the answer for `config`.
 fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
     let own: Options = config.own()?;
-    if !config.events.is_empty() {
-        let asked = Asked { metric: metric(own.metric)?, hist: own.hist, value: own.value.as_deref(), rank: own.rank };
-        return events::answer(config, tape, &asked);
+    let value = own.value.as_deref();
+    if !config.events.is_empty() || args::is_asked(config, value) {
+        let asked = Asked { metric: metric(own.metric)?, hist: own.hist, value, rank: own.rank };
+        let answer = if config.events.is_empty() { args::answer } else { events::answer };
+        return answer(config, tape, &asked);
     }
     answer(config, tape, &own, &keys(config)?, None)
 }

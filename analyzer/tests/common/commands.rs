@@ -39,6 +39,8 @@ pub const COMMANDS: &[(&str, &[&str])] = &[
             "top -e sched:*,signal:*,block:*,sock:*,process:*,task:* --by comm,cpu,second TAPE",
             "top -e block:block_rq_complete --by dev,pid,rwbs --value nr_sector --hist TAPE",
             "top -e exceptions:*,lock:* TAPE",
+            "top --by comm,ret --value ret TAPE",
+            "top -e read,write --by args.fd,pid --value ret --hist TAPE",
         ],
     ),
     ("--summary -e FAMILY:EVENT", &["-s -e exceptions:* TAPE"]),

@@ -1,205 +1,20 @@
 //! `analyze top -e EVENTS`: which values of the fields of an event come most often, and what a number among them adds up to.
 
-use std::collections::BTreeSet;
-use std::fs::File;
-use std::io::BufWriter;
 use std::ops::ControlFlow;
-use std::sync::Arc;
 
-use anyhow::{Result, bail};
-use serde_json::Map;
-use systape_format::model::{CPU_NONE, Call};
+use anyhow::Result;
 use systape_format::reader::Tape;
 
+use super::fields::{Asked, DURATIONS, Seen, Sums, Wanted, print};
 use crate::asked::config::Config;
-use crate::derive::numbers::Numbers;
-use crate::derive::summary::labels::Labels;
-use crate::derive::summary::plan::{Plan, RowPart};
+use crate::derive::summary::plan::Plan;
 use crate::lines::events::describe::{self, Event};
 use crate::lines::events::walk::Walk;
-use crate::render::by;
-use crate::render::cell::Cell;
-use crate::render::form::Form;
-use crate::render::json;
-use crate::render::keys::{with_keys, with_parts};
-use crate::render::mark;
-use crate::render::rank::{self, Few};
-use crate::render::row::Row;
-use crate::render::sink;
-use crate::render::table::{Table, millis};
-use crate::reports::keys::{Keys, Words};
-use crate::reports::{Context, losses};
-use crate::table::group::by::By;
-use crate::table::group::value::{Key, Value};
-use crate::table::group::{Add, Groups};
-use crate::table::loss::Listed;
+use crate::reports::Context;
+use crate::table::group::value::Value;
 use crate::table::scan::Scan;
 use crate::values::devices::Devices;
-use crate::values::output::{self, line};
-use crate::values::say::{BadUsage, Verdict};
-use crate::values::words::escaped;
-
-systape_format::tables! {
-    /// With `-e EVENTS`, which names other events than calls: one row for each event and value of the keys. Those of `--by` that a task
-    /// or a time has stand before these columns, fields of events are in `fields`.
-    pub TOP_EVENTS = "top_events" {
-        event: Word "its name: `sched:sched_switch`"
-        fields: Nested "the fields that are keys, as the listing has them in `args`, `{\"prev_state\": \"S\"}`; null: not known, or the event has no such field"
-        count ? AtLeast: Count "events"
-        value: Word "the field that is added up (`--value`); null: none"
-        measured ? AtLeast: Count "events in which it is a number, not below 0; null: nothing is added up, as in the columns below"
-        total ? AtLeast: Count "sum of these numbers"
-        avg ? OfKnown: Real "their mean; null: there are none"
-        max ? AtLeast: Count "the greatest; null: likewise"
-        share_percent ? OfKnown: Real "share of the metric that all rows have; null: it does not add up, or is 0"
-    }
-    /// With `--hist` also:
-    pub VALUES = "top_values" {
-        values ? AtLeast: Nested "these numbers by the power of two that they are in, `[{\"from\": 1024, \"to\": 2047, \"count\": 17}]`"
-    }
-}
-
-/// The keys that an event has beside its fields.
-const KNOWN: [By; 14] = By::of_task_and(&[By::Cpu, By::Second, By::Minute]);
-/// Fields that are added up without `--value`, the first that an event has.
-const DURATIONS: [&str; 2] = ["dur_ns", "dur"];
-/// Before the name of a field that is also a key of tasks.
-const ARGS: &str = "args.";
-
-/// What rows are ranked by.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Metric {
-    /// How many events.
-    Count,
-    /// What the value adds up to; without one as [`Self::Count`].
-    Total,
-    /// Its mean.
-    Avg,
-    /// The greatest.
-    Max,
-}
-
-/// What is asked beside the filters.
-#[derive(Debug)]
-pub(super) struct Asked<'a> {
-    pub metric: Metric,
-    pub hist: bool,
-    /// Field that is added up.
-    pub value: Option<&'a str>,
-    pub rank: Few,
-}
-
-/// Keys in the order of `--by`.
-#[derive(Debug)]
-struct Wanted {
-    /// Those of tasks and times.
-    by: Vec<By>,
-    /// Names of fields.
-    fields: Vec<String>,
-    /// The order: whether the next is a field.
-    is_field: Vec<bool>,
-}
-
-impl Wanted {
-    fn new(words: &[String]) -> Self {
-        let mut wanted = Self { by: Vec::new(), fields: Vec::new(), is_field: Vec::new() };
-        for word in words {
-            let of_task = By::parse(std::slice::from_ref(word), &KNOWN, "").ok().and_then(|by| by.first().copied());
-            let field = word.strip_prefix(ARGS).unwrap_or(word).to_owned();
-            let known = match of_task {
-                Some(by) => wanted.by.contains(&by),
-                None => wanted.fields.contains(&field),
-            };
-            if !known {
-                wanted.is_field.push(of_task.is_none());
-                of_task.map_or_else(|| wanted.fields.push(field), |by| wanted.by.push(by));
-            }
-        }
-        if words.is_empty() {
-            wanted.by.push(By::Comm);
-            wanted.is_field.push(false);
-        }
-        wanted
-    }
-}
-
-/// Events of one key.
-#[derive(Debug, Default)]
-struct Sum {
-    numbers: Numbers,
-    /// The field that was added up, if `--value` names none.
-    duration: Option<&'static str>,
-}
-
-impl Add for Sum {
-    fn add(&mut self, other: &Self) {
-        self.numbers.add(&other.numbers);
-        self.duration = self.duration.or(other.duration);
-    }
-}
-
-impl Sum {
-    /// What it is ranked by; None: it has no such value.
-    fn of(&self, metric: Metric) -> Option<f64> {
-        let numbers = &self.numbers;
-        match metric {
-            Metric::Count => Some(numbers.count as f64),
-            Metric::Total => (numbers.known > 0).then_some(numbers.total as f64),
-            Metric::Avg => numbers.avg(),
-            Metric::Max => numbers.max().map(|max| max as f64),
-        }
-    }
-}
-
-/// Sums by the keys of the plan, the fields, and the name of the event.
-#[derive(Debug, Default)]
-struct Sums {
-    groups: Groups<Sum>,
-    labels: Labels,
-    /// Names of the fields of all events that were met.
-    fields: BTreeSet<String>,
-}
-
-impl Sums {
-    fn add(
-        &mut self,
-        event: &Event<'_>,
-        wanted: &Wanted,
-        plan: &Plan,
-        value: Option<&str>,
-        (place, since): ((u32, u32), u64),
-    ) {
-        for (name, _) in event.fields.iter().filter(|(name, _)| !self.fields.contains(*name)).collect::<Vec<_>>() {
-            self.fields.insert((*name).to_owned());
-        }
-        let unknown = || plan.keys().iter().map(|_| Value::Unknown).collect();
-        let mut key: Key = event.task.map_or_else(unknown, |task| plan.key(task, Call::default()));
-        let second = event.ts.checked_sub(since).and_then(|ns| u32::try_from(ns / 1_000_000_000).ok());
-        plan.row(&mut key, RowPart { cpu: event.cpu.unwrap_or(CPU_NONE), second, ..RowPart::default() }, |_| {
-            Value::None
-        });
-        let field = |name: &str| event.fields.iter().find(|(field, _)| *field == name).map(|(_, value)| value);
-        key.extend(wanted.fields.iter().map(|name| field(name).map_or(Value::None, value_of)));
-        key.push(Value::Text(Arc::from(event.which.name().as_bytes())));
-        if let Some(task) = event.task {
-            self.labels.add(plan.whose_is(task), task, plan, place);
-        }
-        let duration = || DURATIONS.into_iter().find_map(|name| field(name).map(|value| (Some(name), value)));
-        let measured = match value {
-            Some(name) => field(name).map(|value| (None, value)),
-            None => duration(),
-        };
-        let sum = self.groups.of(&key);
-        sum.numbers.add_one(measured.and_then(|(_, value)| number(value)));
-        sum.duration = measured.and_then(|(duration, _)| duration).or(sum.duration);
-    }
-
-    fn merge(&mut self, mut other: Self) {
-        self.groups.merge(&mut other.groups);
-        self.labels.merge(&mut other.labels);
-        self.fields.append(&mut other.fields);
-    }
-}
+use crate::values::say::Verdict;
 
 /// A field as a key.
 fn value_of(value: &describe::Value<'_>) -> Value {
@@ -226,36 +41,31 @@ fn number(value: &describe::Value<'_>) -> Option<u64> {
     }
 }
 
-/// The name of a field, as `--by` takes it.
-fn as_typed(field: &str) -> String {
-    let taken = KNOWN.iter().any(|by| by.name() == field);
-    if taken { format!("{ARGS}{field}") } else { field.to_owned() }
+/// What of an event is asked for.
+struct Read<'a> {
+    wanted: &'a Wanted,
+    plan: &'a Plan,
+    value: Option<&'a str>,
+    /// When the recording began.
+    since: u64,
 }
 
-/// A key in text.
-fn text_of(value: &Value) -> String {
-    match value {
-        Value::Number(number) => number.to_string(),
-        Value::Text(text) => escaped(text),
-        Value::None => "-".to_owned(),
-        _ => "?".to_owned(),
+impl Read<'_> {
+    fn event(&self, sums: &mut Sums, event: &Event<'_>, place: (u32, u32)) {
+        event.fields.iter().for_each(|(name, _)| sums.has_field(name));
+        let second = event.ts.checked_sub(self.since).and_then(|ns| u32::try_from(ns / 1_000_000_000).ok());
+        let seen = Seen { name: event.which.name(), task: event.task, cpu: event.cpu, second, place };
+        let field = |name: &str| event.fields.iter().find(|(field, _)| *field == name).map(|(_, value)| value);
+        let keys = self.wanted.fields.iter().map(|name| field(name).map_or(Value::None, value_of));
+        let measured = match self.value {
+            Some(name) => (field(name).and_then(number), None),
+            None => {
+                let found = DURATIONS.into_iter().find_map(|name| Some((field(name)?, name)));
+                (found.and_then(|(value, _)| number(value)), found.map(|(_, name)| name))
+            }
+        };
+        sums.add(&seen, keys, measured, self.plan);
     }
-}
-
-fn json_of(value: &Value) -> serde_json::Value {
-    match value {
-        Value::Number(number) => (*number).into(),
-        Value::Text(text) => json::bytes(text),
-        _ => serde_json::Value::Null,
-    }
-}
-
-/// One row.
-struct Line<'a> {
-    keys: Keys<'a>,
-    fields: &'a [Value],
-    event: &'a Value,
-    sum: &'a Sum,
 }
 
 /// Prints the answer for `config`.
@@ -267,18 +77,19 @@ pub(super) fn answer(config: &Config, tape: &Tape, asked: &Asked<'_>) -> Result<
     let devices = Devices::new(session);
     let question = &context.question;
     let walk = Walk { wanted: &config.events, scope: &question.scope, session, devices: &devices };
+    let read = Read { wanted: &wanted, plan: &plan, value: asked.value, since: session.window_open };
     let mut sums = Sums::default();
     let coverage = Scan::candidates(question).parts(
         |_, segment, coverage| {
             let mut part = Sums::default();
-            let read = segment.dict().map(|dict| {
+            let unread = segment.dict().map(|dict| {
                 let mut place = (segment.info().segment, 0);
                 walk.segment(segment, &dict, |event, _| {
-                    part.add(event, &wanted, &plan, asked.value, (place, session.window_open));
+                    read.event(&mut part, event, place);
                     place.1 += 1;
                 })
             });
-            match read {
+            match unread {
                 Ok(unread) => unread.iter().for_each(|(what, error)| coverage.finding(segment, what, error)),
                 Err(error) => coverage.finding(segment, "events", &error),
             }
@@ -290,211 +101,5 @@ pub(super) fn answer(config: &Config, tape: &Tape, asked: &Asked<'_>) -> Result<
         },
     )?;
     coverage.tell(&mut context.question.loss);
-    known(
-        &sums,
-        wanted.fields.iter().map(|name| ("--by", name.as_str())).chain(asked.value.map(|name| ("--value", name))),
-    )?;
-    let words = Words { session, book: &context.question.book, plan: &plan };
-    let line = |(key, sum)| {
-        let (event, key): (&Value, &[Value]) = <[Value]>::split_last(key)?;
-        let (values, fields) = key.split_at(plan.keys().len());
-        Some(Line { keys: Keys { words, values, task: sums.labels.get(values, &plan) }, fields, event, sum })
-    };
-    let mut rows: Vec<Line<'_>> = sums.groups.iter().filter_map(line).collect();
-    if matches!(asked.metric, Metric::Avg | Metric::Max)
-        && rows.iter().all(|row| row.sum.numbers.known == 0)
-        && !rows.is_empty()
-    {
-        bail!(BadUsage("these events have no duration: --value names the field of which --metric is meant".to_owned()));
-    }
-    // without a value to add up all are counted
-    let metric = if rows.iter().all(|row| row.sum.numbers.known == 0) { Metric::Count } else { asked.metric };
-    let value = |row: &Line<'_>| row.sum.of(metric).unwrap_or(-1.0);
-    rows.sort_by(|a, b| {
-        let order = value(b).total_cmp(&value(a)).then(b.sum.numbers.count.cmp(&a.sum.numbers.count));
-        order.then_with(|| (a.event, a.keys.values, a.fields).cmp(&(b.event, b.keys.values, b.fields)))
-    });
-    config.shown.rows(rows.len());
-    let adds_up = matches!(metric, Metric::Count | Metric::Total);
-    let all = if adds_up { rows.iter().filter_map(|row| row.sum.of(metric)).sum() } else { 0.0 };
-    let shown = Shown { context: &context, wanted: &wanted, asked, metric, all };
-    let mut out = output::stdout()?;
-    match config.format.rows() {
-        None => shown.text(&rows, &mut out)?,
-        Some(form) => shown.rows(form, &rows, &mut out)?,
-    }
-    losses::end(&context, &mut out, config.format.rows().is_none(), Listed::Nothing)
-}
-
-/// Refuses a field that no event has.
-fn known<'a>(sums: &Sums, named: impl Iterator<Item = (&'static str, &'a str)>) -> Result<()> {
-    for (option, name) in named {
-        if !sums.fields.is_empty() && !sums.fields.contains(name) {
-            let there: Vec<&str> = sums.fields.iter().map(String::as_str).collect();
-            let keys: Vec<&str> = KNOWN.iter().map(|by| by.name()).collect();
-            let keys = if option == "--by" { format!(", and each has {}", keys.join(", ")) } else { String::new() };
-            bail!(BadUsage(format!("{option} {name}: these events have {}{keys}", there.join(", "))));
-        }
-    }
-    Ok(())
-}
-
-struct Shown<'a> {
-    context: &'a Context<'a>,
-    wanted: &'a Wanted,
-    asked: &'a Asked<'a>,
-    metric: Metric,
-    /// Of the metric of all rows the sum; 0: it does not add up.
-    all: f64,
-}
-
-impl Shown<'_> {
-    fn lost(&self) -> bool {
-        !self.context.question.loss.complete()
-    }
-
-    /// Whether what is added up is a time in ns.
-    fn is_time(&self, sum: &Sum) -> bool {
-        self.asked.value.map_or(sum.duration.is_some(), |name| name.ends_with("_ns") || DURATIONS.contains(&name))
-    }
-
-    fn limit(&self) -> usize {
-        self.asked.rank.limit(self.context.config.format)
-    }
-
-    /// Share of a row in all; None: there is none.
-    fn share(&self, row: &Line<'_>) -> Option<f64> {
-        let value = row.sum.of(self.metric)?;
-        (self.all > 0.0).then(|| value / self.all)
-    }
-
-    /// The keys of a row as text, in the order of `--by`.
-    fn keys(&self, row: &Line<'_>) -> Vec<String> {
-        let (mut by, mut fields) = (self.wanted.by.iter(), row.fields.iter());
-        let next = |is_field: &bool| {
-            if *is_field { fields.next().map(text_of) } else { by.next().map(|by| row.keys.text(*by)) }
-        };
-        self.wanted.is_field.iter().filter_map(next).collect()
-    }
-
-    fn headings(&self) -> Vec<String> {
-        let (mut by, mut fields) = (self.wanted.by.iter(), self.wanted.fields.iter());
-        let next = |is_field: &bool| {
-            if *is_field {
-                fields.next().map(|name| as_typed(name))
-            } else {
-                by.next().map(|by| by.heading().to_owned())
-            }
-        };
-        self.wanted.is_field.iter().filter_map(next).collect()
-    }
-
-    fn text(&self, rows: &[Line<'_>], out: &mut BufWriter<File>) -> Result<()> {
-        losses::head(self.context, "At least, because something is missing:", out)?;
-        let limit = self.limit();
-        if self.asked.hist {
-            rows.iter().take(limit).try_for_each(|row| self.histogram(row, out))?;
-        } else {
-            self.table(&rows[..rows.len().min(limit)]).print(out)?;
-        }
-        rank::more(rows.len(), limit).iter().try_for_each(|text| line(out, text))?;
-        Ok(())
-    }
-
-    fn table(&self, rows: &[Line<'_>]) -> Table {
-        let measured = rows.iter().any(|row| row.sum.numbers.known > 0);
-        let is_time = rows.iter().all(|row| self.is_time(row.sum) || row.sum.numbers.known == 0);
-        let name = self.asked.value.unwrap_or("time");
-        let unit = if is_time { "ms" } else { name };
-        let mut table = Table::default();
-        if self.all > 0.0 {
-            table = table.number("share");
-        }
-        table = table.word(match self.metric {
-            Metric::Count => "of events",
-            Metric::Total => "of total",
-            Metric::Avg => "avg",
-            Metric::Max => "max",
-        });
-        if measured {
-            table = table.number(&format!("total {unit}"));
-        }
-        table = table.number("events");
-        if measured {
-            table = table.number(&format!("avg {unit}")).number(&format!("max {unit}"));
-        }
-        table = table.word("event");
-        table = self.headings().iter().fold(table, |table, heading| table.word(heading));
-        let highest = rows.iter().filter_map(|row| row.sum.of(self.metric)).fold(0.0, f64::max);
-        let lost = self.lost();
-        let value = |value: u64, lead: &str| if is_time { millis(value, lead) } else { format!("{lead}{value}") };
-        for row in rows {
-            let share = self.share(row);
-            let mut cells = Vec::new();
-            if self.all > 0.0 {
-                let percent = |part: f64| format!("{}{:.1}%", mark::about(lost), 100.0 * part);
-                cells.push(share.map_or_else(|| "-".to_owned(), percent));
-            }
-            let of_highest = row.sum.of(self.metric).filter(|_| highest > 0.0).map_or(0.0, |value| value / highest);
-            cells.push(super::bar(share.unwrap_or(of_highest)));
-            let or_none = |text: Option<String>| text.unwrap_or_else(|| "-".to_owned());
-            let known = row.sum.numbers.known > 0;
-            if measured {
-                cells.push(or_none(known.then(|| value(row.sum.numbers.total, mark::at_least(lost)))));
-            }
-            cells.push(format!("{}{}", mark::at_least(lost), row.sum.numbers.count));
-            if measured {
-                cells.push(or_none(row.sum.numbers.avg().map(|avg| value(avg.round() as u64, mark::about(lost)))));
-                cells.push(or_none(row.sum.numbers.max().map(|max| value(max, mark::at_least(lost)))));
-            }
-            cells.push(text_of(row.event));
-            cells.extend(self.keys(row));
-            table.row(cells);
-        }
-        table
-    }
-
-    /// A row and its values, as bpftrace prints a map of histograms.
-    fn histogram(&self, row: &Line<'_>, out: &mut BufWriter<File>) -> Result<()> {
-        let named = self.headings().into_iter().zip(self.keys(row));
-        let named: String = named.map(|(heading, text)| format!(", {heading} {text}")).collect();
-        let s = if row.sum.numbers.count == 1 { "" } else { "s" };
-        let lead = mark::at_least(self.lost());
-        let unit = if self.is_time(row.sum) { "times in ns" } else { self.asked.value.unwrap_or("values") };
-        line(out, &format!("{}{named}: {lead}{} event{s}, {unit}", text_of(row.event), row.sum.numbers.count))?;
-        if row.sum.numbers.known == 0 {
-            line(out, "(none has a number to be added up: --value names a field)")?;
-        }
-        row.sum.numbers.hist.print_powers(out)?;
-        line(out, "")?;
-        Ok(())
-    }
-
-    fn rows(&self, form: Form, rows: &[Line<'_>], out: &mut BufWriter<File>) -> Result<()> {
-        let mut declared = with_keys(by::columns(&self.wanted.by), &TOP_EVENTS);
-        if self.asked.hist {
-            declared = with_parts(&declared, [&VALUES]);
-        }
-        let lines = rows.iter().take(self.limit()).map(|line| {
-            let mut row = Row::new(&declared);
-            by::fill(&mut row, &self.wanted.by, |by, name| line.keys.cell(by, name));
-            let fields: Map<String, serde_json::Value> =
-                self.wanted.fields.iter().cloned().zip(line.fields.iter().map(json_of)).collect();
-            let (sum, numbers) = (line.sum, &line.sum.numbers);
-            let any = numbers.known > 0;
-            row.set("event", text_of(line.event))
-                .set("fields", serde_json::Value::Object(fields))
-                .set("count", numbers.count);
-            row.set("value", self.asked.value.or(sum.duration).filter(|_| any));
-            row.set("measured", any.then_some(numbers.known)).set("total", any.then_some(numbers.total));
-            row.set("avg", numbers.avg()).set("max", numbers.max());
-            row.set("share_percent", self.share(line).map(|share| 100.0 * share));
-            if self.asked.hist {
-                row.set("values", Cell::Spelled(numbers.hist.json(), numbers.hist.words()));
-            }
-            row
-        });
-        sink::print(form, &declared, self.context.judged(), lines, out)?;
-        Ok(())
-    }
+    print(&context, &wanted, asked, (&sums, &plan))
 }

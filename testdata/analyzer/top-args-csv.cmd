@@ -1,0 +1,1 @@
+top -e openat --by args.flags,syscall --metric count --top 6 --format csv sample.tape

@@ -1,0 +1,1 @@
+top -e read --by comm --value ret --hist sample.tape

@@ -1,0 +1,1 @@
+top -e read,openat --by args.fd,args.filename,ret sample.tape
