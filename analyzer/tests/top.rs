@@ -333,6 +333,37 @@ fn rows_by_arguments_are_sums_of_listed_calls() {
     assert!(compared > 200, "{compared} rows");
 }
 
+/// `file` and `errno` are the same beside arguments as without them.
+#[test]
+fn files_and_errors_beside_arguments_are_those_of_other_sums() {
+    let mut compared = 0;
+    for tape in tapes() {
+        for by in ["file", "errno", "file,errno"] {
+            let plain = rows(&format!("top --by syscall,{by}"), &tape);
+            let keys = |row: &Value, of: &str| by.split(',').map(|name| field(row, of, name)).collect::<Vec<_>>();
+            let mut expected: BTreeMap<(String, Vec<String>), u64> = BTreeMap::new();
+            for row in &plain {
+                // what was counted has no arguments
+                let stored = row["calls"].as_u64().unwrap() - row["ledger_calls"].as_u64().unwrap();
+                if stored > 0 {
+                    *expected.entry((row["syscall"].as_str().unwrap().to_owned(), keys(row, ""))).or_default() +=
+                        stored;
+                }
+            }
+            let got = rows(&format!("top --by {by} --value ret"), &tape);
+            let got: BTreeMap<(String, Vec<String>), u64> = got
+                .iter()
+                .map(|row| {
+                    ((row["event"].as_str().unwrap().to_owned(), keys(row, "fields")), row["count"].as_u64().unwrap())
+                })
+                .collect();
+            assert_eq!(got, expected, "{by} {tape:?}");
+            compared += got.len();
+        }
+    }
+    assert!(compared > 300, "{compared} rows");
+}
+
 /// What several tapes have together is what each has, added up.
 #[test]
 fn several_tapes_have_the_sums_of_each() {

@@ -3,7 +3,7 @@
 use std::ops::ControlFlow;
 
 use anyhow::Result;
-use systape_abi::{ArgKind, FlagStyle, RetKind, errno_name};
+use systape_abi::{ArgKind, FlagStyle, RetKind};
 use systape_format::model::{CPU_NONE, CallState, Family, SECOND_VALUE};
 use systape_format::reader::Tape;
 
@@ -17,14 +17,19 @@ use crate::table::calls::CallInfo;
 use crate::table::families;
 use crate::table::filter::{SegmentFilter, start_known};
 use crate::table::group::value::Value;
-use crate::table::load::{Base, Loaded, OpenCalls};
+use crate::table::load::{Base, FdPath, Loaded, OpenCalls};
 use crate::table::scan::Scan;
 use crate::values::say::Verdict;
+use crate::values::words::errno_text;
 
 /// What a call returned.
 const RET: &str = "ret";
 /// How long it took.
 const DUR: &str = "dur_ns";
+/// The file that it is on, as in other summaries.
+const FILE: &str = "file";
+/// The error that it returned.
+const ERRNO: &str = "errno";
 
 /// Whether `words` of `--by`, or the field that is added up, are about arguments.
 pub(super) fn is_asked(config: &Config, value: Option<&str>) -> bool {
@@ -106,7 +111,7 @@ impl Field {
 impl Read<'_> {
     /// Adds the calls of a segment that pass.
     fn calls(&self, sums: &mut Sums, loaded: &Loaded, filter: SegmentFilter<'_>) {
-        [RET, DUR].into_iter().for_each(|name| sums.has_field(name));
+        [RET, DUR, FILE, ERRNO].into_iter().for_each(|name| sums.has_field(name));
         for call in &loaded.calls {
             call.args.iter().for_each(|arg| sums.has_field(&arg.name));
         }
@@ -147,6 +152,13 @@ fn field(loaded: &Loaded, row: usize, name: &str, scratch: &mut Scratch) -> Fiel
                 _ => Field::UNKNOWN,
             };
         }
+        FILE => return file(loaded, row),
+        ERRNO => {
+            return match row::outcome(loaded, row) {
+                Outcome::Errno(errno) => Field::text(errno_text(errno).as_bytes()),
+                _ => Field::text(b"0"),
+            };
+        }
         _ => {}
     }
     let call = loaded.call(row);
@@ -180,6 +192,21 @@ fn field(loaded: &Loaded, row: usize, name: &str, scratch: &mut Scratch) -> Fiel
     }
 }
 
+/// The path among its arguments as the program named it, else what its first descriptor stood for.
+fn file(loaded: &Loaded, row: usize) -> Field {
+    let call = loaded.call(row);
+    if let Some(at) = call.args.iter().position(|arg| matches!(arg.kind, ArgKind::Path)) {
+        let named = loaded.captured(row).iter().find(|captured| usize::from(captured.arg) == at);
+        let named = named.filter(|captured| captured.status.has_bytes());
+        return named.map_or(Field::UNKNOWN, |captured| Field::text(&captured.bytes));
+    }
+    match loaded.fd_of_column(row, 0) {
+        FdPath::Known(name) => Field::text(name),
+        FdPath::Unknown if call.fd_args[0].is_some() => Field::UNKNOWN,
+        _ => Field { key: Value::None, number: None },
+    }
+}
+
 /// What it returned; the error by its name.
 fn returned(outcome: Outcome, call: &CallInfo) -> Field {
     match outcome {
@@ -187,10 +214,7 @@ fn returned(outcome: Outcome, call: &CallInfo) -> Field {
             Field::text(format!("{ret:#x}").as_bytes())
         }
         Outcome::Ret(ret) => Field::number(ret),
-        Outcome::Errno(errno) | Outcome::Restart(errno) => {
-            let name = errno_name(errno).map_or_else(|| errno.to_string(), str::to_owned);
-            Field::text(format!("-{name}").as_bytes())
-        }
+        Outcome::Errno(errno) | Outcome::Restart(errno) => Field::text(format!("-{}", errno_text(errno)).as_bytes()),
         Outcome::InFlight | Outcome::Killed | Outcome::NoReturn => Field { key: Value::None, number: None },
         Outcome::NotRecorded => Field::UNKNOWN,
     }
