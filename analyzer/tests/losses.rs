@@ -244,7 +244,8 @@ fn tapes(dir: &Path) -> Vec<PathBuf> {
     common::tables::write(&path("tables"));
     common::udp::write(&path("udp"), &[]);
     common::locks::write(&path("locks"), &[]);
-    let names = ["sample", "events", "life", "stacks", "ledger", "asleep", "sched", "tables", "udp", "locks"];
+    common::tools::write(&path("tools"), &[]);
+    let names = ["sample", "events", "life", "stacks", "ledger", "asleep", "sched", "tables", "udp", "locks", "tools"];
     let mut tapes: Vec<PathBuf> = names.into_iter().map(path).collect();
     let recorded = Path::new(env!("CARGO_MANIFEST_DIR")).join("../testdata/tapes");
     let files = fs::read_dir(recorded).unwrap().map(|entry| entry.unwrap().path());

@@ -158,7 +158,8 @@ pub(super) fn run_with(
     out.write_all(&head)?;
     let mut holes = Vec::new();
     let (config, times) = (context.config, clock_for(context));
-    let names = names(context, &own.stacks)?;
+    let mut unnamed = Vec::new();
+    let names = names(context, &own.stacks, &mut unnamed)?;
     let mut events = EventLines::new(config.events.clone(), config.format, (look, context.stamps()), session, times);
     events.tool = tool;
     events.stacks = names.as_ref().map(|names| (names, own.stacks.limits()));
@@ -180,12 +181,13 @@ pub(super) fn run_with(
     // what chose the calls may have met them before
     holes.retain(|hole| !loss.holes.contains(hole));
     loss.holes.extend(holes);
-    context.question.loss.findings.extend(findings);
+    // a place without its name is a part of the answer that is missing
+    context.question.loss.findings.extend(unnamed.into_iter().chain(findings));
     Ok(())
 }
 
-/// The names for stacks, if requested.
-fn names(context: &Context<'_>, below: &Below) -> Result<Option<Names>> {
+/// The names for stacks, if requested; why some are missing is added to `findings`.
+fn names(context: &Context<'_>, below: &Below, findings: &mut Vec<String>) -> Result<Option<Names>> {
     if !below.asked() {
         return Ok(None);
     }
@@ -194,10 +196,7 @@ fn names(context: &Context<'_>, below: &Below) -> Result<Option<Names>> {
     if context.config.events.is_empty() && !kinds.contains(&StackOf::Syscall) {
         bail!("this tape has stacks, but none of syscalls: 'analyze callgraph' adds up those it has");
     }
-    let mut findings = Vec::new();
-    let names = debug_files::find(tape, || recorded::places(tape), &below.cut.names.debug_dirs, &mut findings)?;
-    findings.iter().for_each(|finding| complain(finding));
-    Ok(Some(names))
+    Ok(Some(debug_files::find(tape, || recorded::places(tape), &below.cut.names.debug_dirs, findings)?))
 }
 
 /// The clock of events: none for text, and none without events.

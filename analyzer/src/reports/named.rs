@@ -53,8 +53,14 @@ fn anonymous(cell: Cell<'_>) -> Cell<'_> {
     }
 }
 
-/// `pipe` of `pipe:[4711]`: the kernel numbers these anew each time, so no other tape has the same. None: it is no such name.
+/// `pipe` of `pipe:[4711]`, and `/tmp/#` of `/tmp/#4711 (deleted)`, a file without a name (O_TMPFILE): the kernel numbers these anew each time, so
+/// no other tape has the same. None: it is no such name.
 fn without_number(name: &[u8]) -> Option<&[u8]> {
+    if let Some(number) = name.strip_suffix(b" (deleted)") {
+        let (before, number) = number.split_at(number.iter().rposition(|byte| *byte == b'#')? + 1);
+        let plain = !number.is_empty() && number.iter().all(u8::is_ascii_digit);
+        return (plain && before.ends_with(b"/#")).then_some(before);
+    }
     let at = name.windows(2).position(|two| two == b":[")?;
     let (kind, rest) = name.split_at(at);
     let number = rest.strip_prefix(b":[")?.strip_suffix(b"]")?;
@@ -78,9 +84,20 @@ mod tests {
     fn numbers_of_one_boot_are_left_out() {
         assert_eq!(without_number(b"pipe:[4711]"), Some(&b"pipe"[..]));
         assert_eq!(without_number(b"socket:[1]"), Some(&b"socket"[..]));
-        for whole in
-            ["pipe:[]", "pipe:[4a]", "/tmp/pipe:[4]", "pipe:[4]x", "anon_inode:[eventpoll]", "UNIX:[/run/a]", ""]
-        {
+        assert_eq!(without_number(b"/tmp/#17 (deleted)"), Some(&b"/tmp/#"[..]));
+        for whole in [
+            "/a/b#1 (deleted)",
+            "/a/#x (deleted)",
+            "/a/#1",
+            "/a (deleted)",
+            "pipe:[]",
+            "pipe:[4a]",
+            "/tmp/pipe:[4]",
+            "pipe:[4]x",
+            "anon_inode:[eventpoll]",
+            "UNIX:[/run/a]",
+            "",
+        ] {
             assert_eq!(without_number(whole.as_bytes()), None, "{whole}");
         }
     }
