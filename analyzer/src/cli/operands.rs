@@ -17,15 +17,10 @@ use crate::values::open::DEFAULT_TAPE;
 /// There are too few or too many.
 pub(crate) fn files(args: &Args, view: &View, words: usize) -> Result<Files> {
     let operands = args.words.get(words..).unwrap_or_default();
-    if view.operands == Operands::Tapes {
+    let several = args.input.iter().count() + operands.len() > 1;
+    if view.operands == Operands::Tapes || (view.operands == Operands::OneOrMore && several) {
         let mut all = args.input.iter().chain(operands).cloned();
         let file = all.next().unwrap_or_else(|| PathBuf::from("."));
-        return Ok(Files { file, second: None, more: all.collect() });
-    }
-    let several = args.input.iter().count() + operands.len() > 1;
-    if view.operands == Operands::OneOrMore && several {
-        let mut all = args.input.iter().chain(operands).cloned();
-        let file = all.next().unwrap_or_default();
         return Ok(Files { file, second: None, more: all.collect() });
     }
     let (file, second) = at_most_two(args, view, words, operands)?;

@@ -102,14 +102,11 @@ fn answer(config: &Config, confined: bool) -> Result<Verdict> {
     if let (Run::Lists(run), true) = (config.view.run, config.file.as_os_str().is_empty()) {
         return run(config, views::VIEWS, None);
     }
-    if let Run::Many(run) = config.view.run {
-        let tapes = tapes::found(std::iter::once(&config.file).chain(&config.more))?;
-        if confined {
-            sandbox::enter(&Needs { read: tapes.clone(), ..Needs::default() });
-        }
-        return run(config, &tapes);
-    }
-    if let Some(run) = config.view.many.filter(|_| config.is_of_many()) {
+    let many = match config.view.run {
+        Run::Many(run) => Some(run),
+        _ => config.view.many.filter(|_| config.is_of_many()),
+    };
+    if let Some(run) = many {
         let tapes = tapes::found(std::iter::once(&config.file).chain(&config.more))?;
         if confined {
             sandbox::enter(&Needs { read: tapes.clone(), ..Needs::default() });

@@ -26,6 +26,7 @@ use crate::derive::summary::collect;
 use crate::derive::summary::column::Column;
 use crate::derive::summary::ledger::Knowledge;
 use crate::derive::summary::plan::Plan;
+use crate::derive::summary::stats::Stats;
 use crate::derive::summary::table::{self, Row};
 use crate::render::by;
 use crate::render::cell::Cell;
@@ -202,17 +203,8 @@ pub(super) fn answer(
     let rows = table::rows(&sums, &knowledge, &context.question.book, &plan, own.metric);
     context.config.shown.rows(rows.len());
     let mut out = output::stdout()?;
-    let values = rows.iter().filter_map(|row| own.metric.of(row.stats));
-    let all = if own.metric.adds_up() { values.sum() } else { values.max().unwrap_or(0) };
-    let shown = Shown {
-        context: &context,
-        knowledge: &knowledge,
-        plan: &plan,
-        by,
-        own,
-        all,
-        rough: rough(&rows, own.metric) || knowledge.missing(),
-    };
+    let shares = Shares::new(own.metric, rows.iter().map(|row| (row.stats, row.short)), knowledge.missing());
+    let shown = Shown { context: &context, knowledge: &knowledge, plan: &plan, by, own, shares };
     match config.format.rows() {
         None => shown.text(&rows, layout, &mut out)?,
         Some(form) => shown.rows(form, &rows, &mut out)?,
@@ -231,27 +223,66 @@ struct Shown<'a> {
     plan: &'a Plan,
     by: &'a [By],
     own: &'a Options,
+    shares: Shares,
+}
+
+/// The shares that rows have in a metric.
+struct Shares {
+    metric: Column,
     /// Of the metric of all rows the sum, or the greatest if it does not add up.
     all: u128,
     /// Some of the sum may be missing, and so all shares may be others.
     rough: bool,
 }
 
-/// Whether a row may have more of what adds up.
-fn rough(rows: &[Row<'_>], metric: Column) -> bool {
-    let more = |row: &Row<'_>| row.short || (metric == Column::Total && row.stats.open > 0);
-    metric.adds_up() && rows.iter().any(more)
+impl Shares {
+    /// Of rows with these sums, which may be too low; `missing`: there may be more rows.
+    fn new<'s>(metric: Column, rows: impl Iterator<Item = (&'s Stats, bool)> + Clone, missing: bool) -> Self {
+        let values = rows.clone().filter_map(|(stats, _)| metric.of(stats));
+        let all = if metric.adds_up() { values.sum() } else { values.max().unwrap_or(0) };
+        let more = |(stats, short): (&Stats, bool)| short || (metric == Column::Total && stats.open > 0);
+        let rough = missing || (metric.adds_up() && rows.clone().any(more));
+        Self { metric, all, rough }
+    }
+
+    /// Share in [`Self::all`], 0 to 1; None: there is nothing to have a share in.
+    fn of(&self, stats: &Stats) -> Option<f64> {
+        let value = self.metric.of(stats)?;
+        (self.all > 0).then(|| value as f64 / self.all as f64)
+    }
+
+    /// A table with the columns of [`Self::cells`].
+    fn headings(&self) -> Table {
+        let mut table = Table::default();
+        if self.metric.adds_up() {
+            table = table.number("share");
+        }
+        table = table.word(self.metric.heading());
+        COLUMNS.iter().fold(table, |table, (_, heading)| table.number(heading))
+    }
+
+    /// The share of a row, with a bar, and its sums; `missing`: all may be too low.
+    fn cells(&self, row: &Row<'_>, missing: bool) -> Vec<String> {
+        let share = self.of(row.stats);
+        let lead = mark::about(self.rough || missing);
+        let percent = share.map_or_else(|| "-".to_owned(), |part| format!("{lead}{:.1}%", 100.0 * part));
+        let mut cells = if self.metric.adds_up() { vec![percent] } else { Vec::new() };
+        cells.push(bar(share.unwrap_or(0.0)));
+        let all = measured(row, row.short || missing);
+        cells.extend(COLUMNS.iter().map(|(at, _)| all[*at].clone()));
+        cells
+    }
+
+    /// Sets the share in a row of [`SHARE`].
+    fn set(&self, line: &mut record::Row<'_>, stats: &Stats) {
+        let share = self.of(stats).filter(|_| self.metric.adds_up());
+        line.bound("share_percent", share.map(|share| 100.0 * share), self.rough);
+    }
 }
 
 impl Shown<'_> {
     fn complete(&self) -> bool {
         losses::sums_are_whole(self.context, self.knowledge)
-    }
-
-    /// Share of a row in [`Self::all`], 0 to 1; None: there is nothing to have a share in.
-    fn share(&self, row: &Row<'_>) -> Option<f64> {
-        let value = self.own.metric.of(row.stats)?;
-        (self.all > 0).then(|| value as f64 / self.all as f64)
     }
 
     fn keys<'r>(&'r self, row: &'r Row<'_>) -> Keys<'r> {
@@ -321,23 +352,10 @@ impl Shown<'_> {
     }
 
     fn table<'r, 'k: 'r>(&self, rows: impl Iterator<Item = &'r Row<'k>>) -> Table {
-        let adds_up = self.own.metric.adds_up();
-        let mut table = Table::default();
-        if adds_up {
-            table = table.number("share");
-        }
-        table = table.word(self.own.metric.heading());
-        table = COLUMNS.iter().fold(table, |table, (_, heading)| table.number(heading));
-        table = self.by.iter().fold(table, |table, by| table.word(by.heading()));
+        let table = self.shares.headings();
+        let mut table = self.by.iter().fold(table, |table, by| table.word(by.heading()));
         for row in rows {
-            let short = row.short || !self.complete();
-            let share = self.share(row);
-            let lead = mark::about(self.rough || !self.complete());
-            let percent = share.map_or_else(|| "-".to_owned(), |part| format!("{lead}{:.1}%", 100.0 * part));
-            let mut cells = if adds_up { vec![percent] } else { Vec::new() };
-            cells.push(bar(share.unwrap_or(0.0)));
-            let all = measured(row, short);
-            cells.extend(COLUMNS.iter().map(|(at, _)| all[*at].clone()));
+            let mut cells = self.shares.cells(row, !self.complete());
             let keys = self.keys(row);
             cells.extend(self.by.iter().map(|by| keys.text(*by)));
             table.row(cells);
@@ -391,8 +409,7 @@ impl Shown<'_> {
             let keys = self.keys(row);
             by::fill(&mut line, self.by, |by, name| keys.cell(by, name));
             measures(&mut line, row.stats);
-            let share = self.share(row).filter(|_| self.own.metric.adds_up());
-            line.bound("share_percent", share.map(|share| 100.0 * share), self.rough);
+            self.shares.set(&mut line, row.stats);
             if self.own.hist {
                 let (sizes, exact) = row.stats.sizes();
                 let json = sizes.json();

@@ -10,7 +10,7 @@ use indexmap::IndexMap;
 use systape_format::model::Family;
 use systape_format::reader::Tape;
 
-use super::{COLUMNS, Options, SHARE, bar};
+use super::{Options, SHARE, Shares};
 use crate::asked::config::{Config, OF_TAPES as KEYS};
 use crate::derive::summary::collect;
 use crate::derive::summary::column::Column;
@@ -20,20 +20,17 @@ use crate::derive::summary::table::{self, Row};
 use crate::render::by;
 use crate::render::form::Form;
 use crate::render::keys::{columns, with_keys, with_parts};
-use crate::render::mark;
 use crate::render::rank;
 use crate::render::row::{self as record, Judgement};
 use crate::render::sink;
-use crate::render::table::Table;
 use crate::reports::Context;
 use crate::reports::keys::{Keys, Words};
 use crate::reports::losses::LOSS_LINES;
-use crate::reports::measured::{SUMMARY, measured, measures};
+use crate::reports::measured::{SUMMARY, measures};
 use crate::reports::named::{Identity, Named, identify};
 use crate::table::families;
 use crate::table::group::by::By;
 use crate::table::group::value::Value;
-use crate::table::loss::miss_text;
 use crate::values::open::open;
 use crate::values::output::{self, line};
 use crate::values::say::{Verdict, complain};
@@ -116,12 +113,9 @@ pub(super) fn answer(config: &Config, tapes: &[PathBuf], own: &Options, by: &[By
         (std::cmp::Reverse((value(group), stats.total(), stats.calls)), group.whose.clone(), group.named.texts.clone())
     });
     config.shown.rows(groups.len());
-    let all = groups.iter().filter_map(|group| value(group));
-    let all = if own.metric.adds_up() { all.sum() } else { all.max().unwrap_or(0) };
-    let rough = found.incomplete
-        || groups.iter().any(|group| group.short || (own.metric == Column::Total && group.stats.open > 0));
+    let shares = Shares::new(own.metric, groups.iter().map(|group| (&group.stats, group.short)), found.incomplete);
     let limit = own.rank.limit(config.format);
-    let shown = Shown { words: &words, by, own, all, rough, found: &found };
+    let shown = Shown { words: &words, by, shares, found: &found };
     let mut out = output::stdout()?;
     match config.format.rows() {
         None => shown.text(&groups, limit, &mut out)?,
@@ -172,12 +166,10 @@ impl Found {
         }
         coverage.tell(&mut context.question.loss);
         let of_sums = context.question.loss.of_sums();
-        let damage = tape.misses().tell().into_iter().map(|miss| format!("DAMAGED: {}", miss_text(&miss)));
-        let losses = of_sums.lines(session, LOSS_LINES).into_iter().chain(knowledge.doubts()).chain(damage);
+        let losses = of_sums.lines(session, LOSS_LINES).into_iter().chain(knowledge.doubts());
         self.losses.extend(losses.map(|text| format!("{}: {text}", escaped(name.as_bytes()))));
-        let whole = of_sums.complete() && tape.misses().is_empty();
-        self.incomplete |= !whole || knowledge.missing();
-        self.lost |= !whole || knowledge.lost();
+        self.incomplete |= !of_sums.complete() || knowledge.missing();
+        self.lost |= !of_sums.complete() || knowledge.lost();
         self.tapes += 1;
         self.hosts.insert(session.hostname.clone());
         Ok(())
@@ -187,18 +179,11 @@ impl Found {
 struct Shown<'a> {
     words: &'a [&'static str],
     by: &'a [By],
-    own: &'a Options,
-    all: u128,
-    rough: bool,
+    shares: Shares,
     found: &'a Found,
 }
 
 impl Shown<'_> {
-    fn share(&self, group: &Group) -> Option<f64> {
-        let value = self.own.metric.of(&group.stats)?;
-        (self.all > 0).then(|| value as f64 / self.all as f64)
-    }
-
     fn text(&self, groups: &[&Group], limit: usize, out: &mut BufWriter<File>) -> Result<()> {
         let s = |count: usize| if count == 1 { "" } else { "s" };
         let (tapes, hosts) = (self.found.tapes, self.found.hosts.len());
@@ -207,20 +192,12 @@ impl Shown<'_> {
             line(out, "At least, because something is missing:")?;
         }
         self.found.losses.iter().try_for_each(|text| line(out, &format!("  {text}")))?;
-        let adds_up = self.own.metric.adds_up();
-        let mut table = if adds_up { Table::default().number("share") } else { Table::default() };
-        table = table.word(self.own.metric.heading());
-        table = COLUMNS.iter().fold(table, |table, (_, heading)| table.number(heading));
+        let mut table = self.shares.headings();
         table = self.words.iter().fold(table, |table, word| table.word(word));
         table = self.by.iter().fold(table, |table, by| table.word(by.heading()));
         for group in groups.iter().take(limit) {
-            let share = self.share(group);
-            let percent = |part: f64| format!("{}{:.1}%", mark::about(self.rough), 100.0 * part);
-            let mut cells = if adds_up { vec![share.map_or_else(|| "-".to_owned(), percent)] } else { Vec::new() };
-            cells.push(bar(share.unwrap_or(0.0)));
             let row = Row { key: &[], call: None, task: None, stats: &group.stats, short: group.short };
-            let all = measured(&row, group.short || self.found.incomplete);
-            cells.extend(COLUMNS.iter().map(|(at, _)| all[*at].clone()));
+            let mut cells = self.shares.cells(&row, self.found.incomplete);
             cells.extend(group.whose.iter().map(|text| if text.is_empty() { "?".to_owned() } else { escaped(text) }));
             cells.extend(group.named.texts.iter().cloned());
             table.row(cells);
@@ -241,8 +218,7 @@ impl Shown<'_> {
             let mut cells = group.named.cells.iter();
             by::fill(&mut row, self.by, |_, _| cells.next().cloned().unwrap_or_default());
             measures(&mut row, &group.stats);
-            let share = self.share(group).filter(|_| self.own.metric.adds_up());
-            row.bound("share_percent", share.map(|share| 100.0 * share), self.rough);
+            self.shares.set(&mut row, &group.stats);
             row
         });
         sink::print(form, &table, Judgement::Touched(self.found.incomplete), records, out)?;
