@@ -55,5 +55,6 @@ pub mod exercise {
     pub use crate::table::loss::{CAUSES, cause_name, cause_text, remedy};
     pub use crate::table::stream::{Loose, Merger, Part as StreamPart};
     pub use crate::values::glob::matches;
+    pub use crate::values::output::Out;
     pub use crate::values::timespec::duration;
 }

@@ -31,7 +31,7 @@ fn what_is_no_tape_is_told_in_one_line() {
     fs::create_dir(place.path("dir")).unwrap();
     fails(&place, "text", 1, &["text", "not a tape"]);
     fails(&place, "empty", 1, &["empty"]);
-    fails(&place, "dir", 1, &["dir is a directory, not a tape"]);
+    fails(&place, "dir", 1, &["there is no tape (*.tape) in dir"]);
     fails(&place, "", 1, &["trace.tape: no such file", "record --"]);
     fails(&place, "absent.tape", 1, &["absent.tape: no such file"]);
     fails(&place, "inof", 1, &["did you mean the report 'info'?"]);
@@ -82,7 +82,7 @@ fn bad_usage_is_2() {
     fails(&place, "--duration fast sample.tape", 2, &["--duration", "fast"]);
     fails(&place, "--time 1,2,3 sample.tape", 2, &["--time"]);
     fails(&place, "-C x sample.tape", 2, &["-C"]);
-    fails(&place, "sample.tape other.tape", 2, &["two tapes"]);
+    fails(&place, "sample.tape other.tape", 1, &["other.tape: no such file"]);
     fails(&place, "-sS sample.tape", 2, &["-s", "-S"]);
     assert_eq!(place.analyze("--no-such-option").status, 2);
     fails(&place, "-u nobody-here sample.tape", 1, &["nobody-here", "eva"]);

@@ -209,7 +209,7 @@ fn place() -> Place {
 fn answer(place: &Place, view: &View, words: &str, tape: &str) -> Result<String, i32> {
     let (copy, svg) = (place.path("copy.tape"), place.path("out.svg"));
     let operands = match view.operands {
-        Operands::Tape | Operands::Tapes | Operands::OneOrMore => tape.to_owned(),
+        Operands::Tape | Operands::Tapes => tape.to_owned(),
         Operands::TwoTapes => format!("{tape} more.tape"),
         Operands::TapeAndCopy => format!("{tape} copy.tape"),
         Operands::Table => format!("-i {tape}"),

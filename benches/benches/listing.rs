@@ -11,7 +11,7 @@ use std::fs::File;
 use std::io::BufWriter;
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
-use systape_analyzer::exercise::{Context, listing};
+use systape_analyzer::exercise::{Context, Out, listing};
 
 fn lines(c: &mut Criterion) {
     let config = report::config(&[]);
@@ -19,7 +19,7 @@ fn lines(c: &mut Criterion) {
     group.sample_size(20);
     for (name, windows) in windows::inputs(256 << 10) {
         let tape = tape::tape(&windows);
-        let mut out = BufWriter::with_capacity(1 << 18, File::create("/dev/null").expect("/dev/null"));
+        let mut out = Out::from(BufWriter::with_capacity(1 << 18, File::create("/dev/null").expect("/dev/null")));
         group.throughput(Throughput::Elements(windows::rows(&windows)));
         group.bench_function(name, |b| {
             b.iter(|| {

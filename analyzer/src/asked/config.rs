@@ -2,13 +2,13 @@
 
 pub(crate) mod view;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Result, bail};
 use clap::ArgMatches;
 use systape_abi::Selection;
 
-use self::view::View;
+use self::view::{Operands, Several, View};
 use crate::asked::args::Args;
 use crate::asked::sort::Sort;
 use crate::lines::events::kind::Wanted;
@@ -32,7 +32,7 @@ pub struct Files {
 }
 
 /// Resolved values common to all reports; [`Config::own`] has those of one report.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Config {
     /// The view.
     pub view: &'static View,
@@ -42,7 +42,7 @@ pub struct Config {
     bare_cpu: bool,
     /// The tape; tables: empty without one.
     pub file: PathBuf,
-    /// list, and views of several tapes: what is named beside it. Nothing elsewhere.
+    /// What is named beside it, of views of several tapes.
     pub more: Vec<PathBuf>,
     /// diff: the tape it is compared with; repair and redact: the file to write; tables: the name of a table.
     pub second: Option<PathBuf>,
@@ -58,6 +58,8 @@ pub struct Config {
     absolute: bool,
     /// `--clock`.
     clock: Option<TimeBase>,
+    /// Times of day have their dates: several tapes are of more than one day.
+    pub dated: bool,
     /// Form of the lines; the listing has more options of its own.
     pub look: Look,
     /// Order of the listing, or of the summary.
@@ -78,7 +80,24 @@ pub(crate) const OF_TAPES: [&str; 2] = ["host", "tape"];
 impl Config {
     /// Whether it is about several tapes: those that are named, those of a directory, or one by what tells it from others.
     pub fn is_of_many(&self) -> bool {
-        !self.more.is_empty() || self.file.is_dir() || self.by.iter().any(|word| OF_TAPES.contains(&word.as_str()))
+        let by_tape = || self.by.iter().any(|word| OF_TAPES.contains(&word.as_str()));
+        match self.view.operands {
+            Operands::Tapes => true,
+            Operands::Tape => !self.more.is_empty() || self.file.is_dir() || by_tape(),
+            Operands::TwoTapes | Operands::TapeAndCopy | Operands::Table => false,
+        }
+    }
+
+    /// The same question, of the tape `file` alone.
+    pub fn of(&self, file: &Path) -> Self {
+        let (file, more) = (file.to_owned(), Vec::new());
+        Self { file, more, shown: Shown::default(), ..self.clone() }
+    }
+
+    /// As [`Self::of`], for lines that are put in order by time of day; `dated`: see there.
+    pub fn of_time(&self, file: &Path, dated: bool) -> Self {
+        let clock = self.clock.or((self.format == Format::Text).then_some(TimeBase::Wall));
+        Self { clock, dated, ..self.of(file) }
     }
 
     /// Resolves the command line: `args`, and the other `matches`, of `view` and its files.
@@ -109,6 +128,7 @@ impl Config {
             max_events: args.max_events.unwrap_or(u64::MAX),
             absolute: args.absolute,
             clock: args.clock,
+            dated: false,
             look: Look { color, ..Look::default() },
             sort: args.sort,
             by: args.by.clone(),
@@ -122,6 +142,12 @@ impl Config {
         }
         if args.absolute && args.clock.is_some() {
             bail!("-T is --clock mono: give one of them");
+        }
+        let other = config.base().is_some_and(|base| base != TimeBase::Wall);
+        if matches!(view.several, Several::Merged) && config.is_of_many() && other {
+            bail!(
+                "the lines of several tapes are in order by time of day, --clock wall: other clocks are of one machine"
+            );
         }
         (view.check)(&config)?;
         if config.bare_cpu() && !view.takes("summary_mode") {

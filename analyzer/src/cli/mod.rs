@@ -1,5 +1,6 @@
 //! From a command line to an answer: which view is meant ([`parse`], [`views`]), then running it ([`run`]).
 
+pub(crate) mod answer;
 pub(crate) mod generate;
 pub(crate) mod habits;
 pub(crate) mod nothing;
@@ -7,4 +8,5 @@ pub(crate) mod operands;
 pub(crate) mod parse;
 pub(crate) mod run;
 pub(crate) mod sandbox;
+pub(crate) mod several;
 pub(crate) mod views;

@@ -14,54 +14,52 @@ use crate::values::open::DEFAULT_TAPE;
 /// The files for `view`; the first `words` of `args` name the view.
 ///
 /// # Errors
-/// There are too few or too many.
+/// There are too few or too many, or the first is meant as a report's name.
 pub(crate) fn files(args: &Args, view: &View, words: usize) -> Result<Files> {
     let operands = args.words.get(words..).unwrap_or_default();
-    let several = args.input.iter().count() + operands.len() > 1;
-    if view.operands == Operands::Tapes || (view.operands == Operands::OneOrMore && several) {
+    let several = |otherwise: &str| {
         let mut all = args.input.iter().chain(operands).cloned();
-        let file = all.next().unwrap_or_else(|| PathBuf::from("."));
-        return Ok(Files { file, second: None, more: all.collect() });
-    }
-    let (file, second) = at_most_two(args, view, words, operands)?;
-    Ok(Files { file, second, more: Vec::new() })
-}
-
-fn at_most_two(args: &Args, view: &View, words: usize, files: &[PathBuf]) -> Result<(PathBuf, Option<PathBuf>)> {
-    match (view.operands, &args.input, files) {
-        (Operands::TwoTapes, None, [before, after]) => return Ok((before.clone(), Some(after.clone()))),
+        let file = all.next().unwrap_or_else(|| PathBuf::from(otherwise));
+        Files { file, second: None, more: all.collect() }
+    };
+    let two = |(file, second): (&PathBuf, Option<&PathBuf>)| Files {
+        file: file.clone(),
+        second: second.cloned(),
+        more: Vec::new(),
+    };
+    match (view.operands, &args.input, operands) {
+        (Operands::Tapes, ..) => Ok(several(".")),
+        (Operands::Tape, None, files @ [_, _, ..]) if words == 0 => {
+            no_report(files)?;
+            Ok(several(DEFAULT_TAPE))
+        }
+        (Operands::Tape, ..) => Ok(several(DEFAULT_TAPE)),
+        (Operands::TwoTapes, None, [before, after]) => Ok(two((before, Some(after)))),
         (Operands::TwoTapes, ..) => bail!("'analyze {} BEFORE AFTER' compares two tapes: name both", view.name),
-        (Operands::TapeAndCopy, None, [from, to]) => return Ok((from.clone(), Some(to.clone()))),
-        (Operands::TapeAndCopy, Some(from), [to]) => return Ok((from.clone(), Some(to.clone()))),
+        (Operands::TapeAndCopy, None, [from, to]) | (Operands::TapeAndCopy, Some(from), [to]) => {
+            Ok(two((from, Some(to))))
+        }
         (Operands::TapeAndCopy, ..) if view.takes("level") => {
             bail!("'analyze redact IN OUT' copies a tape without what --level takes out: name both files")
         }
         (Operands::TapeAndCopy, ..) => {
             bail!("'analyze {} IN OUT' copies what is whole of a tape: name both files", view.name)
         }
-        (Operands::Table, input, [] | [_]) => {
-            return Ok((input.clone().unwrap_or_default(), files.first().cloned()));
-        }
+        (Operands::Table, input, [] | [_]) => Ok(two((&input.clone().unwrap_or_default(), operands.first()))),
         (Operands::Table, ..) => bail!("'analyze {} [TABLE]' shows one table: name one", view.name),
-        (Operands::Tape | Operands::Tapes | Operands::OneOrMore, ..) => {}
     }
-    match (&args.input, files) {
-        (None, []) => Ok((PathBuf::from(DEFAULT_TAPE), None)),
-        (None, [file]) | (Some(file), []) => Ok((file.clone(), None)),
-        (Some(input), [file, ..]) => bail!("two tapes: '{}' and -i '{}'; give one", file.display(), input.display()),
-        (None, [first, second, ..]) => {
-            let other = |file: &PathBuf| Some((file.display().to_string(), habits::instead_of(file.to_str()?)?));
-            if let (0, Some((word, typed))) = (words, files.iter().filter(|file| !file.exists()).find_map(other)) {
-                bail!("'{word}' is no report: {typed}");
-            }
-            if words > 0 || first.exists() {
-                bail!("two tapes: '{}' and '{}'; this report reads one", first.display(), second.display());
-            }
-            let known: Vec<_> = views::names().collect();
-            let near = views::nearest(first).map(|name| format!("; did you mean '{name}'?")).unwrap_or_default();
-            bail!("'{}' is no report (there are: {}){near}", first.display(), known.join(", "))
-        }
+}
+
+/// Refuses a first word that is no file, and the words of other tools' reports.
+fn no_report(files: &[PathBuf]) -> Result<()> {
+    let other = |file: &PathBuf| Some((file.display().to_string(), habits::instead_of(file.to_str()?)?));
+    if let Some((word, typed)) = files.iter().filter(|file| !file.exists()).find_map(other) {
+        bail!("'{word}' is no report: {typed}");
     }
+    let Some(first) = files.first().filter(|first| !first.exists()) else { return Ok(()) };
+    let known: Vec<_> = views::names().collect();
+    let near = views::nearest(first).map(|name| format!("; did you mean '{name}'?")).unwrap_or_default();
+    bail!("'{}' is no report (there are: {}){near}", first.display(), known.join(", "))
 }
 
 #[cfg(test)]
@@ -87,7 +85,7 @@ mod tests {
         assert_eq!(first("analyze sched ./latency"), PathBuf::from("./latency"));
         assert_eq!(first("analyze --comm x.tape"), PathBuf::from("x.tape"));
         assert!(files("analyze inof x").unwrap_err().to_string().contains("'info'"));
-        assert!(files("analyze -i x y").is_err());
+        assert!(files("analyze ./x y").unwrap_err().to_string().contains("'./x' is no report"));
     }
 
     #[test]
@@ -100,6 +98,8 @@ mod tests {
         assert_eq!(all("analyze list"), [PathBuf::from(".")]);
         assert_eq!(all("analyze list a"), [PathBuf::from("a")]);
         assert_eq!(all("analyze list -i a b c"), ["a", "b", "c"].map(PathBuf::from));
+        assert_eq!(all("analyze kills a b"), ["a", "b"].map(PathBuf::from));
+        assert_eq!(all("analyze -s -i a b"), ["a", "b"].map(PathBuf::from));
     }
 
     #[test]

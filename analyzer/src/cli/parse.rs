@@ -205,12 +205,11 @@ fn help_of<T>(words: &[&str]) -> Result<T, Stop> {
 pub(crate) fn command(view: &View) -> Command {
     let name = if view.name.is_empty() { "analyze".to_owned() } else { format!("analyze {}", view.name) };
     let operands = match view.operands {
-        Operands::Tape if view.name.is_empty() => "[REPORT] [FILE]",
-        Operands::Tape => "[FILE]",
+        Operands::Tape if view.name.is_empty() => "[REPORT] [TAPE|DIR]...",
         Operands::TwoTapes => "BEFORE AFTER",
         Operands::TapeAndCopy => "IN OUT",
         Operands::Table => "[TABLE]",
-        Operands::Tapes | Operands::OneOrMore => "[TAPE|DIR]...",
+        Operands::Tape | Operands::Tapes => "[TAPE|DIR]...",
     };
     let owned: Vec<_> = view.own.args().iter().map(|arg| arg.get_id().clone()).collect();
     let own = |arg: &Arg| {

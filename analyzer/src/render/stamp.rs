@@ -55,6 +55,11 @@ impl Stamps {
         Self { bases: bases.to_vec(), open: tape.session().window_open, clock, day }
     }
 
+    /// The same, with a date in each time of day.
+    pub fn dated(self) -> Self {
+        Self { day: None, ..self }
+    }
+
     /// Of rows without times.
     pub fn none() -> Self {
         Self { bases: Vec::new(), open: 0, clock: Clock::default(), day: None }

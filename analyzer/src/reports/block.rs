@@ -3,8 +3,7 @@
 pub(super) mod line;
 pub(super) mod table;
 
-use std::fs::File;
-use std::io::{self, BufWriter, Write};
+use std::io::{self, Write};
 use std::ops::ControlFlow;
 
 use anyhow::{Result, bail};
@@ -32,7 +31,7 @@ use crate::table::question::clock;
 use crate::table::scan::{Coverage, Scan};
 use crate::table::stream::{Merger, Part};
 use crate::values::devices::Devices;
-use crate::values::output;
+use crate::values::output::{self, Out};
 use crate::values::say::Verdict;
 
 /// What is asked.
@@ -133,7 +132,7 @@ pub(super) enum Shown {
     /// At most so many rows.
     Top(usize),
     /// Histograms, and how text prints them.
-    Histograms(fn(&table::View<'_>, &mut BufWriter<File>) -> io::Result<()>),
+    Histograms(fn(&table::View<'_>, &mut Out) -> io::Result<()>),
 }
 
 impl Options {
@@ -192,7 +191,7 @@ fn read(segment: &Segment<'_>, coverage: &mut Coverage) -> Option<(Dict, Vec<Blo
     Some((dict, ios, Files::new(&tables.unwrap_or_default())))
 }
 
-fn list(context: &mut Context<'_>, layout: Option<&'static Layout>, out: &mut BufWriter<File>) -> Result<()> {
+fn list(context: &mut Context<'_>, layout: Option<&'static Layout>, out: &mut Out) -> Result<()> {
     let (config, session) = (context.config, context.question.tape.session());
     let devices = Devices::new(session);
     let clock = if config.format == Format::Text { Default::default() } else { clock(context.question.tape) };

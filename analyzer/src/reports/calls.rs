@@ -11,7 +11,7 @@ use super::listing::Lines;
 use super::{Context, events, listing, losses, measured, summary};
 use crate::asked::config::Config;
 use crate::asked::config::view::Part::{All, Keys, Maybe};
-use crate::asked::config::view::{CALLS, CPUS, Own, PATHS, Reads, Rows, Run, TASKS, View};
+use crate::asked::config::view::{CALLS, CPUS, Own, PATHS, Reads, Rows, Run, Several, TASKS, View};
 use crate::asked::options::stacks::Below;
 use crate::asked::sort::Sort;
 use crate::derive::stacks::lines::STACK;
@@ -42,6 +42,7 @@ pub(crate) static LISTING: View = View {
     check,
     reads,
     run: Run::Prints(|config, tape| run(config, tape, Parts { listing: true, summary: false })),
+    several: Several::Merged,
     ..View::PLAIN
 };
 

@@ -2,8 +2,7 @@
 //!
 //! Three grades: good (exit 0), usable with holes that are listed, and not a tape (exit 1 both).
 
-use std::fs::File;
-use std::io::{BufWriter, IsTerminal as _, Write as _, stderr};
+use std::io::{IsTerminal as _, Write as _, stderr};
 
 use anyhow::{Result, bail};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -20,7 +19,7 @@ use crate::render::form::Form;
 use crate::render::row::{Judgement, Row};
 use crate::render::sink;
 use crate::table::loss::{family_name, finding_text, seconds};
-use crate::values::output::{self, line};
+use crate::values::output::{self, Out, line};
 use crate::values::say::Verdict;
 use crate::values::words::escaped;
 
@@ -99,14 +98,7 @@ pub(crate) fn grade(good: bool) -> &'static str {
     if good { "good" } else { "usable" }
 }
 
-fn text(
-    out: &mut BufWriter<File>,
-    name: &str,
-    tape: &Tape,
-    found: &[Finding],
-    holes: &Holes,
-    good: bool,
-) -> Result<()> {
+fn text(out: &mut Out, name: &str, tape: &Tape, found: &[Finding], holes: &Holes, good: bool) -> Result<()> {
     let size = format!("{} segments, {} bytes", tape.segments().len(), tape.len_bytes());
     if good {
         line(out, &format!("{name}: good: {size}; every hash, index and order holds"))?;
@@ -144,7 +136,7 @@ fn text(
 }
 
 /// A line for each hole: its kind, its time, and the totals that are "at least".
-pub(crate) fn holes_text(out: &mut BufWriter<File>, tape: &Tape, holes: &Holes) -> Result<()> {
+pub(crate) fn holes_text(out: &mut Out, tape: &Tape, holes: &Holes) -> Result<()> {
     for hole in &holes.list {
         let mut text = format!("  {}", what(hole));
         if let Some((from, to)) = hole.span {

@@ -4,8 +4,7 @@
 mod rows;
 mod side;
 
-use std::fs::File;
-use std::io::{BufWriter, Write};
+use std::io::Write;
 
 use anyhow::{Result, bail};
 use clap::ValueEnum;
@@ -25,7 +24,7 @@ use crate::render::sink;
 use crate::render::table::{Table, millis};
 use crate::table::group::by::By;
 use crate::values::open::open;
-use crate::values::output::{self, line};
+use crate::values::output::{self, Out, line};
 use crate::values::say::Verdict;
 use crate::values::words::{escaped, span};
 
@@ -167,7 +166,7 @@ struct Shown<'a> {
 }
 
 impl Shown<'_> {
-    fn print(&self, rows: &[&Row], out: &mut BufWriter<File>) -> Result<()> {
+    fn print(&self, rows: &[&Row], out: &mut Out) -> Result<()> {
         let unit = Unit::of(self.sides, self.rates);
         for (side, name) in self.sides.iter().zip(["before", "after"]) {
             let (mut calls, mut total) = (0_u64, 0_u64);

@@ -351,7 +351,7 @@ impl<'a> Facts<'a> {
         };
         lines.add("start", &time(session.window_open));
         lines.add("end", &format!("{} ({} s)", time(self.until), seconds(self.until, session)));
-        lines.add("clock", &self.clock_text());
+        lines.add("clock", &self.clock.text());
         self.session_lines(&mut lines);
         lines.add("families", &families::names(self.tape).join(", "));
         for left in &session.left_out {
@@ -449,20 +449,6 @@ impl<'a> Facts<'a> {
             Some(end) => format!(
                 "ended cleanly ({}), events are missing: totals are \"at least\"",
                 printable(end.reason.as_bytes())
-            ),
-        }
-    }
-
-    fn clock_text(&self) -> String {
-        let step = self.clock.largest_step();
-        match self.clock.samples() {
-            0 => "no sample: real times are not known".to_owned(),
-            1 => "one sample of real time".to_owned(),
-            count => format!(
-                "{count} samples of real time, largest step {}{}.{:03} ms",
-                if step <= -1000 { "-" } else { "" },
-                step.unsigned_abs() / 1_000_000,
-                step.unsigned_abs() / 1000 % 1000
             ),
         }
     }

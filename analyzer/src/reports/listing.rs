@@ -4,8 +4,7 @@
 //! Segments are decoded and rendered in parallel, a bounded batch at a time, while the batch before is written. Memory
 //! holds two batches of rendered lines, and the carry rows that wait for their place.
 
-use std::fs::File;
-use std::io::{self, BufWriter, Write};
+use std::io::{self, Write};
 use std::sync::{Mutex, PoisonError};
 
 use anyhow::{Result, bail};
@@ -40,6 +39,7 @@ use crate::table::scan::Scan;
 use crate::table::scan::carry::{CarryPlan, carry_start, frontier};
 use crate::table::stream::{Loose, Merger, Part, merged};
 use crate::values::clock::Clock;
+use crate::values::output::{Out, TimedLines};
 use crate::values::say::complain;
 
 /// Most segments rendered together: 64 Ki lines of 130 bytes and their columns are about 16 MB each.
@@ -124,18 +124,13 @@ pub(super) enum Lines {
 }
 
 /// Prints the listing to `out`; holes are added to the context's losses.
-pub fn run(context: &mut Context<'_>, out: &mut BufWriter<File>) -> Result<()> {
+pub fn run(context: &mut Context<'_>, out: &mut Out) -> Result<()> {
     let own: Options = context.config.own()?;
     run_with(context, &own, None, out)
 }
 
 /// The same with these options, text with those `lines` if they are given.
-pub(super) fn run_with(
-    context: &mut Context<'_>,
-    own: &Options,
-    lines: Option<&Lines>,
-    out: &mut BufWriter<File>,
-) -> Result<()> {
+pub(super) fn run_with(context: &mut Context<'_>, own: &Options, lines: Option<&Lines>, out: &mut Out) -> Result<()> {
     let (session, look) = (context.question.tape.session(), own.look(context.config.look));
     let form: Box<dyn LineFormat + '_> = match context.config.format {
         Format::Text => match lines {
@@ -281,7 +276,7 @@ struct Listing<'a, 'b> {
 }
 
 impl Listing<'_, '_> {
-    fn run(&self, out: &mut BufWriter<File>, holes: &mut Vec<Hole>) -> Result<()> {
+    fn run(&self, out: &mut Out, holes: &mut Vec<Hole>) -> Result<()> {
         let segments = self.segments();
         let carries = if self.calls && self.sort == Order::Start { &segments[..] } else { &[] };
         let mut plan = CarryPlan::of(self.context.question.tape, carries);
@@ -354,7 +349,7 @@ impl Listing<'_, '_> {
     }
 
     /// Lines about gaps wait for their places from the beginning, because gaps are few.
-    fn gaps<W: Write>(&self, merger: &mut Merger<W>) {
+    fn gaps<W: TimedLines>(&self, merger: &mut Merger<W>) {
         for gap in &self.context.question.loss.gaps {
             let line = self.form.gap(gap);
             if !line.is_empty() {
@@ -364,7 +359,7 @@ impl Listing<'_, '_> {
     }
 
     /// Calls that were open when a recording ended abnormally come from its last checkpoint, not from a segment.
-    fn open_calls<W: Write>(&self, merger: &mut Merger<W>) {
+    fn open_calls<W: TimedLines>(&self, merger: &mut Merger<W>) {
         let context = self.context;
         let Some(open) = OpenCalls::read(context.question.tape) else { return };
         let filter = context.question.scope.segment(&open.dict, u32::MAX);
@@ -418,7 +413,7 @@ impl Listing<'_, '_> {
         jobs.par_iter().map(|job| self.render_one(*job, most, history)).collect()
     }
 
-    fn write<W: Write>(&self, merger: &mut Merger<W>, mut batch: Batch, holes: &mut Vec<Hole>) -> io::Result<()> {
+    fn write<W: TimedLines>(&self, merger: &mut Merger<W>, mut batch: Batch, holes: &mut Vec<Hole>) -> io::Result<()> {
         for rendered in &mut batch.rendered {
             self.context.config.shown.rows(rendered.own.marks.len() + rendered.carry.len());
             for loose in rendered.carry.drain(..) {
@@ -441,7 +436,7 @@ impl Listing<'_, '_> {
         merger.flush_below(batch.frontier)
     }
 
-    fn tell<W: Write>(&self, merger: &mut Merger<W>, hole: &Hole) {
+    fn tell<W: TimedLines>(&self, merger: &mut Merger<W>, hole: &Hole) {
         let line = self.form.hole(hole);
         // without a detail its calls are listed all the same
         if hole.rows > 0 && !line.is_empty() {

@@ -15,7 +15,7 @@ use crate::lines::text::Text;
 use crate::render::form::Format;
 use crate::table::loss::{Listed, Loss};
 use crate::table::stream::{Loose, Merger};
-use crate::values::output::line;
+use crate::values::output::{TimedLines, line};
 use crate::values::say::{Verdict, complain};
 
 /// Most lines about losses; the rest is only counted.
@@ -105,7 +105,7 @@ pub(crate) fn pushed(format: Format) -> Listed {
 }
 
 /// Inserts the lines of the gaps of `loss` in a listing by time; CSV has none.
-pub(crate) fn push<W: Write>(context: &Context<'_>, loss: &Loss, merger: &mut Merger<W>) {
+pub(crate) fn push<W: TimedLines>(context: &Context<'_>, loss: &Loss, merger: &mut Merger<W>) {
     let session = context.question.tape.session();
     let form: Box<dyn LineFormat + '_> = match context.config.format {
         Format::Text => Box::new(Text::new(session, context.config.look, context.stamps())),

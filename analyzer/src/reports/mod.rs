@@ -70,7 +70,8 @@ impl<'a> Context<'a> {
 
     /// Makes texts of times.
     pub fn stamps(&self) -> Stamps {
-        Stamps::new(&[self.config.base().unwrap_or_default()], self.question.tape)
+        let stamps = Stamps::new(&[self.config.base().unwrap_or_default()], self.question.tape);
+        if self.config.dated { stamps.dated() } else { stamps }
     }
 
     /// The same for reports that, if nothing else was asked for, have the time of day beside the seconds.

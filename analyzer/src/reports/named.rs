@@ -6,6 +6,14 @@ use crate::reports::keys::Keys;
 use crate::table::group::by::By;
 use crate::values::words::escaped;
 
+systape_format::tables! {
+    /// Of several tapes, before the other columns; `top` has those of these that `--by` names:
+    pub TAPES = "tapes" {
+        host: Str [Host] "name of the machine that was recorded; null: not known"
+        tape: Str [Path] "path of the file, as named or found"
+    }
+}
+
 /// One value of the keys, as its tape has it.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Named {

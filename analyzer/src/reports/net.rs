@@ -5,8 +5,7 @@ pub(super) mod line;
 mod sums;
 mod udp;
 
-use std::fs::File;
-use std::io::{BufWriter, Write};
+use std::io::Write;
 use std::ops::ControlFlow;
 
 use anyhow::{Result, bail};
@@ -33,7 +32,7 @@ use crate::table::loss::{Listed, Loss, loses};
 use crate::table::question::clock;
 use crate::table::scan::{Scan, lost};
 use crate::table::stream::{Merger, Part};
-use crate::values::output;
+use crate::values::output::{self, Out};
 use crate::values::say::{Verdict, complain};
 
 /// What is asked.
@@ -115,7 +114,7 @@ pub(super) fn answer_in(config: &Config, tape: &Tape, layout: &'static Layout) -
 fn answer(
     config: &Config,
     tape: &Tape,
-    report: impl FnOnce(&Context<'_>, &mut Loss, &mut BufWriter<File>) -> Result<Doubts>,
+    report: impl FnOnce(&Context<'_>, &mut Loss, &mut Out) -> Result<Doubts>,
 ) -> Result<Verdict> {
     families::require(tape, Family::Net, "connections")?;
     let mut context = Context::about(config, tape, &[Family::Net])?;
@@ -204,7 +203,7 @@ fn times<'a>(context: &Context<'a>) -> Times<'a> {
     }
 }
 
-fn changes(context: &Context<'_>, loss: &mut Loss, out: &mut BufWriter<File>) -> Result<Doubts> {
+fn changes(context: &Context<'_>, loss: &mut Loss, out: &mut Out) -> Result<Doubts> {
     let (config, scope, times) = (context.config, &context.question.scope, times(context));
     let stamps = context.stamps();
     let lines = context.lines(&line::CHANGES, None);
@@ -238,7 +237,7 @@ fn connections(
     context: &Context<'_>,
     loss: &mut Loss,
     layout: Option<&'static Layout>,
-    out: &mut BufWriter<File>,
+    out: &mut Out,
 ) -> Result<Doubts> {
     let (config, times) = (context.config, times(context));
     let stamps = context.stamps();

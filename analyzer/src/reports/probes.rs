@@ -2,8 +2,6 @@
 //! funclatency prints them.
 
 use std::cmp::Reverse;
-use std::fs::File;
-use std::io::BufWriter;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
@@ -40,7 +38,7 @@ use crate::table::group::value::{Key, Value};
 use crate::table::group::{Add as _, Groups};
 use crate::table::loss::Listed;
 use crate::table::scan::Scan;
-use crate::values::output::{self, line};
+use crate::values::output::{self, Out, line};
 use crate::values::say::Verdict;
 
 systape_format::tables! {
@@ -224,7 +222,7 @@ fn table(rows: &[(Keys<'_>, &Value, &Numbers)], by: &[By], lost: bool) -> Table 
 }
 
 /// As funclatency prints them.
-fn histograms(rows: &[(Keys<'_>, &Value, &Numbers)], by: &[By], lost: bool, out: &mut BufWriter<File>) -> Result<()> {
+fn histograms(rows: &[(Keys<'_>, &Value, &Numbers)], by: &[By], lost: bool, out: &mut Out) -> Result<()> {
     for (keys, event, times) in rows {
         let named = by.iter().map(|by| format!(", {} = {}", by.heading(), keys.text(*by)));
         line(out, &format!("{}{}", name(event), named.collect::<String>()))?;

@@ -1,7 +1,6 @@
 //! `analyze rate`: how many calls began when: the busiest programs, calls or files, each with a line of its rate over time.
 
-use std::fs::File;
-use std::io::{BufWriter, Write};
+use std::io::Write;
 
 use anyhow::{Result, bail};
 use rustc_hash::FxHashMap;
@@ -34,7 +33,7 @@ use crate::table::filter::Scope;
 use crate::table::group::by::By;
 use crate::table::group::value::Value;
 use crate::table::loss::Listed;
-use crate::values::output::{self, line};
+use crate::values::output::{self, Out, line};
 use crate::values::say::{Verdict, complain};
 use crate::values::words::span;
 
@@ -218,7 +217,7 @@ impl Shown<'_> {
         calls as f64 * 1e9 / (self.slices.width as f64 * slices as f64)
     }
 
-    fn text(&self, rows: &[Row<'_>], limit: usize, out: &mut BufWriter<File>) -> Result<()> {
+    fn text(&self, rows: &[Row<'_>], limit: usize, out: &mut Out) -> Result<()> {
         losses::above_sums(self.context, self.knowledge, out)?;
         let first = self.since(0) as f64 / 1e9;
         line(out, &format!("each column {}, from {first:.3} s; calls by when they began", span(self.slices.width)))?;

@@ -22,7 +22,7 @@ use crate::asked::config::view::Part::All;
 use crate::asked::config::view::{Operands, Own, Rows, Run, View};
 use crate::render::row::{Judgement, Row};
 use crate::render::sink;
-use crate::values::output::{self, NewFile, line};
+use crate::values::output::{self, NewFile, Out, line};
 use crate::values::say::Verdict;
 
 systape_format::tables! {
@@ -188,7 +188,7 @@ fn classes(copy: &Tape) -> Vec<&'static str> {
 }
 
 fn text(
-    out: &mut BufWriter<File>,
+    out: &mut Out,
     config: &Config,
     to: &Path,
     tape: &Tape,

@@ -1,8 +1,7 @@
 //! The summary: calls, errors and times per thread (or process, cgroup, all) and syscall, in the shape of `perf trace -s`, with the
 //! median and the 99th percentile behind perf's columns.
 
-use std::fs::File;
-use std::io::{self, BufWriter, Write};
+use std::io::{self, Write};
 
 use anyhow::{Result, bail};
 use rustc_hash::FxHashMap;
@@ -38,7 +37,7 @@ use crate::table::group::by::By;
 use crate::table::group::value::{Key, Value};
 use crate::table::loss::Loss;
 use crate::values::num;
-use crate::values::output::{self, line};
+use crate::values::output::{self, Out, line};
 use crate::values::say::complain;
 use crate::values::words::{self, errno_text, escaped};
 use systape_abi::iouring_op_name;
@@ -126,7 +125,7 @@ pub(crate) struct Told {
 }
 
 /// Prints the summary to `out`; holes are added to the context's losses.
-pub(crate) fn run(context: &mut Context<'_>, out: &mut BufWriter<File>) -> Result<Told> {
+pub(crate) fn run(context: &mut Context<'_>, out: &mut Out) -> Result<Told> {
     let own: Options = context.config.own()?;
     let (by, plan) = keys(context.config, &own)?;
     let plan = plan.naming(context.question.tape.session());

@@ -1,8 +1,7 @@
 //! `analyze tables`: what JSON and CSV hold, from the declarations that also print: every table of every report, and those that a tape defines.
 
 use std::collections::BTreeMap;
-use std::fs::File;
-use std::io::{BufWriter, Write as _};
+use std::io::Write as _;
 
 use anyhow::{Result, bail};
 use systape_format::model::Family;
@@ -18,7 +17,7 @@ use crate::render::sink;
 use crate::render::table::Table;
 use crate::table::loss::Listed;
 use crate::table::scan::Scan;
-use crate::values::output::{self, line};
+use crate::values::output::{self, Out, line};
 use crate::values::say::{BadUsage, Verdict};
 use crate::values::words::escaped;
 
@@ -178,7 +177,7 @@ impl<'a> Stored<'a> {
 }
 
 /// A line a table.
-fn list(config: &Config, found: &[Found<'_>], judged: Judgement, out: &mut BufWriter<File>) -> Result<()> {
+fn list(config: &Config, found: &[Found<'_>], judged: Judgement, out: &mut Out) -> Result<()> {
     if let Some(form) = config.format.rows() {
         let rows = found.iter().map(|Found { def, reports, rows }| {
             let mut row = Row::new(&TABLES);
@@ -201,7 +200,7 @@ fn list(config: &Config, found: &[Found<'_>], judged: Judgement, out: &mut BufWr
 }
 
 /// A line a column, below what its table is.
-fn columns(config: &Config, found: &[&Found<'_>], out: &mut BufWriter<File>) -> Result<()> {
+fn columns(config: &Config, found: &[&Found<'_>], out: &mut Out) -> Result<()> {
     if let Some(form) = config.format.rows() {
         let rows = found.iter().flat_map(|found| found.def.columns.iter().map(|column| row(found.def, column)));
         return Ok(sink::print(form, &COLUMNS, Judgement::Each, rows, out)?);

@@ -6,8 +6,7 @@ mod events;
 mod fields;
 mod many;
 
-use std::fs::File;
-use std::io::{BufWriter, Write};
+use std::io::Write;
 use std::path::PathBuf;
 
 use anyhow::{Result, bail};
@@ -20,7 +19,7 @@ use self::fields::{Asked, Metric};
 use super::measured::{SUMMARY, measured, measures};
 use super::{Context, losses};
 use crate::asked::config::view::Part::{All, Keys as KeysPart, Maybe};
-use crate::asked::config::view::{CALLS, CPUS, Operands, Own, PATHS, Rows, Run, TASKS, View};
+use crate::asked::config::view::{CALLS, CPUS, Own, PATHS, Rows, Run, Several, TASKS, View};
 use crate::asked::config::{Config, OF_TAPES, refuse};
 use crate::derive::summary::collect;
 use crate::derive::summary::column::Column;
@@ -40,11 +39,12 @@ use crate::render::row::{self as record, Judgement};
 use crate::render::sink;
 use crate::render::table::Table;
 use crate::reports::keys::{Keys, Words};
+use crate::reports::named::TAPES;
 use crate::table::families;
 use crate::table::group::by::By;
 use crate::table::group::value::Value;
 use crate::table::loss::Listed;
-use crate::values::output::{self, line};
+use crate::values::output::{self, Out, line};
 use crate::values::say::{Verdict, complain};
 
 systape_format::tables! {
@@ -62,7 +62,6 @@ systape_format::tables! {
 pub(crate) static VIEW: View = View {
     name: "top",
     about: "Which process, file, directory, peer, error ... has most calls, or most of their time, with shares or histograms",
-    operands: Operands::OneOrMore,
     options: &[TASKS, CALLS, PATHS, CPUS, &["time", "by"]],
     own: Own::of::<Options>(),
     examples: [
@@ -71,12 +70,12 @@ pub(crate) static VIEW: View = View {
     ],
     tables: &[
         Rows::of("top", &[KeysPart(&by::BY), All(&SUMMARY), All(&SHARE), Maybe(&HIST)]),
-        Rows::of("top of several tapes", &[KeysPart(&many::OF_TAPES), KeysPart(&by::BY), All(&SUMMARY), All(&SHARE)]),
+        Rows::of("top of several tapes", &[KeysPart(&TAPES), KeysPart(&by::BY), All(&SUMMARY), All(&SHARE)]),
         Rows::of("top -e EVENTS", &[KeysPart(&by::BY), All(&fields::TOP_EVENTS), Maybe(&fields::VALUES)]),
     ],
     check,
     run: Run::Prints(run),
-    many: Some(run_many),
+    several: Several::Added(run_many),
     ..View::PLAIN
 };
 
@@ -295,7 +294,7 @@ impl Shown<'_> {
         self.own.rank.limit(self.context.config.format)
     }
 
-    fn text(&self, rows: &[Row<'_>], layout: Option<&'static Layout>, out: &mut BufWriter<File>) -> Result<()> {
+    fn text(&self, rows: &[Row<'_>], layout: Option<&'static Layout>, out: &mut Out) -> Result<()> {
         losses::above_sums(self.context, self.knowledge, out)?;
         let limit = self.limit();
         let mut all = rows.len();
@@ -330,7 +329,7 @@ impl Shown<'_> {
     }
 
     /// The durations of `rows` by `time` as a map of characters.
-    fn heat(&self, time: By, name: &str, rows: &[&Row<'_>], out: &mut BufWriter<File>) -> Result<()> {
+    fn heat(&self, time: By, name: &str, rows: &[&Row<'_>], out: &mut Out) -> Result<()> {
         let stretch = |row: &&Row<'_>| {
             let at = match self.plan.place(time).map(|place| &row.key[place]) {
                 Some(Value::Number(at)) => Some(*at),
@@ -364,7 +363,7 @@ impl Shown<'_> {
     }
 
     /// A row and its durations, as bpftrace prints a map of histograms.
-    fn histogram(&self, row: &Row<'_>, out: &mut BufWriter<File>) -> Result<()> {
+    fn histogram(&self, row: &Row<'_>, out: &mut Out) -> Result<()> {
         let short = row.short || !self.complete();
         let keys = self.keys(row);
         let named: Vec<String> = self.by.iter().map(|by| keys.text(*by)).collect();

@@ -16,7 +16,7 @@ use crate::values::say::BadUsage;
 use crate::values::timespec::Edge;
 
 /// The filters as typed; empty lists and None let everything pass.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Filters {
     /// Calls longer than this, ns.
     pub longer_than: Option<u64>,

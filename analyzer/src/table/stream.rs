@@ -6,7 +6,9 @@
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
-use std::io::{self, Write};
+use std::io;
+
+use crate::values::output::TimedLines;
 
 /// Lines in order of their keys (start or end time), all in one buffer.
 #[derive(Clone, Debug, Default)]
@@ -69,7 +71,7 @@ pub struct Merger<W> {
     left: u64,
 }
 
-impl<W: Write> Merger<W> {
+impl<W: TimedLines> Merger<W> {
     /// Prints to `out`, at most `limit` lines.
     pub fn new(out: W, limit: u64) -> Self {
         Self { out, waiting: BinaryHeap::new(), left: limit }
@@ -97,7 +99,7 @@ impl<W: Write> Merger<W> {
             let until = until.min(line.saturating_add(usize::try_from(self.left).unwrap_or(usize::MAX)));
             if until > line {
                 let to = part.marks[until - 1].1;
-                self.out.write_all(&part.bytes[from..to])?;
+                self.out.lines(&part.bytes[from..to], &part.marks[line..until], from)?;
                 self.left -= (until - line) as u64;
                 (line, from) = (until, to);
             }
@@ -131,7 +133,7 @@ impl<W: Write> Merger<W> {
 
     fn pop(&mut self) -> io::Result<()> {
         if let Some(Reverse(loose)) = self.waiting.pop() {
-            self.out.write_all(&loose.line)?;
+            self.out.lines(&loose.line, &[(loose.key, loose.line.len())], 0)?;
             self.left -= 1;
         }
         Ok(())

@@ -180,6 +180,21 @@ impl Clock {
         Some((day_of(open.first.min(end.first)), day_of(open.last.max(end.last))))
     }
 
+    /// How well it is known, in a few words.
+    pub(crate) fn text(&self) -> String {
+        let step = self.largest_step();
+        match self.samples() {
+            0 => "no sample: real times are not known".to_owned(),
+            1 => "one sample of real time".to_owned(),
+            count => format!(
+                "{count} samples of real time, largest step {}{}.{:03} ms",
+                if step <= -1000 { "-" } else { "" },
+                step.unsigned_abs() / 1_000_000,
+                step.unsigned_abs() / 1000 % 1000
+            ),
+        }
+    }
+
     /// Number of samples.
     pub fn samples(&self) -> usize {
         self.samples.len()

@@ -12,4 +12,5 @@ pub(crate) mod say;
 pub(crate) mod spool;
 pub(crate) mod tapes;
 pub(crate) mod timespec;
+pub(crate) mod whose;
 pub(crate) mod words;

@@ -1,11 +1,14 @@
 //! Messages to the user, and results of a report besides its output.
 
 use std::io::Write;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use crate::values::whose;
+
 /// Number of rows of an answer, to explain an empty one.
-#[derive(Debug, Default)]
-pub struct Shown(AtomicU64);
+#[derive(Clone, Debug, Default)]
+pub struct Shown(Arc<AtomicU64>);
 
 impl Shown {
     /// The answer has `more` rows; 0 only marks that rows are counted.
@@ -35,6 +38,11 @@ impl Verdict {
     pub fn doubted(self, doubts: bool) -> Self {
         Self { lost: self.lost || doubts, ..self }
     }
+
+    /// That of two answers together.
+    pub(crate) fn and(self, other: Self) -> Self {
+        Self { lost: self.lost || other.lost, bad: self.bad || other.bad }
+    }
 }
 
 /// The question was wrong, as only the tape shows: exit status 2.
@@ -49,8 +57,11 @@ impl std::fmt::Display for BadUsage {
 
 impl std::error::Error for BadUsage {}
 
-/// Prints a message that is not part of the answer; a closed stderr is no error.
+/// Prints a message that is not part of the answer, with the name of the tape if there are several; a closed stderr is
+/// no error.
 pub(crate) fn complain(text: &str) {
     crate::values::progress::end();
-    let _ = writeln!(std::io::stderr(), "analyze: {text}");
+    let whose = whose::current().filter(|whose| !text.starts_with(&whose.name));
+    let whose = whose.map(|whose| format!("{}: ", whose.name)).unwrap_or_default();
+    let _ = writeln!(std::io::stderr(), "analyze: {whose}{text}");
 }

@@ -14,7 +14,7 @@ use crate::values::say::Verdict;
 /// The operands behind the options.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Operands {
-    /// A tape; `trace.tape` without one.
+    /// A tape, `trace.tape` without one; or several, and directories of tapes.
     Tape,
     /// Two tapes, the earlier one first.
     TwoTapes,
@@ -24,8 +24,6 @@ pub enum Operands {
     Table,
     /// Tapes and directories of tapes; the current directory without one.
     Tapes,
-    /// A tape, `trace.tape` without one; or several, and directories of tapes.
-    OneOrMore,
 }
 
 /// One view.
@@ -55,12 +53,23 @@ pub struct View {
     pub reads: fn(&Config) -> Result<Reads>,
     /// The function that answers.
     pub run: Run,
-    /// The one that answers of several tapes, which it opens one after the other; None: it is about one.
-    pub many: Option<OfMany>,
+    /// What it says of several tapes.
+    pub several: Several,
 }
 
 /// A function that answers of several tapes.
 pub(crate) type OfMany = fn(&Config, &[PathBuf]) -> Result<Verdict>;
+
+/// What a view of one tape says of several.
+#[derive(Clone, Copy, Debug)]
+pub enum Several {
+    /// The answer of each, one after the other.
+    Each,
+    /// The lines of all, in order of their times of day.
+    Merged,
+    /// What this function says, which opens one after the other.
+    Added(OfMany),
+}
 
 /// A function that answers.
 #[derive(Clone, Copy, Debug)]
@@ -191,7 +200,7 @@ impl View {
         check: |_| Ok(()),
         reads: |_| Ok(Reads::default()),
         run: Run::Prints(|_, _| Ok(Verdict { lost: false, bad: false })),
-        many: None,
+        several: Several::Each,
     };
 
     /// Whether it takes the option with that name.

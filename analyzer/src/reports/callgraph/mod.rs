@@ -4,8 +4,6 @@ mod collect;
 mod offcpu;
 pub(super) mod rows;
 
-use std::fs::File;
-use std::io::BufWriter;
 use std::path::PathBuf;
 
 use anyhow::{Context as _, Result, bail};
@@ -31,7 +29,7 @@ use crate::render::form::Format;
 use crate::table::loss::{Listed, family_name};
 use crate::values::num;
 use crate::values::open::open;
-use crate::values::output::{self, NewFile, line};
+use crate::values::output::{self, NewFile, Out, line};
 use crate::values::say::{BadUsage, Verdict, complain};
 
 /// What is asked.
@@ -98,6 +96,10 @@ impl Options {
                 [(config.max_events != u64::MAX, "--max-events"), (self.min_percent.is_some(), "--min-percent")];
             refuse(&of_trees, "folded stacks and flame graphs have all stacks")?;
         }
+        if config.is_of_many() {
+            let of_one = [(self.folded, "--folded"), (self.svg.is_some(), "--svg"), (self.diff.is_some(), "--diff")];
+            refuse(&of_one, "folded stacks and flame graphs are of one tape")?;
+        }
         if self.svg.is_some() && format != Format::Text {
             bail!("--svg FILE writes a picture and prints nothing: leave out --format");
         }
@@ -159,7 +161,7 @@ pub(super) fn answer_offcpu(
     tape: &Tape,
     folded: bool,
     names: DebugDirs,
-    print: fn(&Graph, &mut BufWriter<File>) -> Result<()>,
+    print: fn(&Graph, &mut Out) -> Result<()>,
 ) -> Result<Verdict> {
     let own = Options { of: Some(Of::OffCpu), folded, names, ..Options::default() };
     answer(config, tape, &own, None, |_, _, found, out| {
@@ -173,7 +175,7 @@ fn answer(
     tape: &Tape,
     own: &Options,
     svg: Option<&mut NewFile>,
-    text: impl FnOnce(&Config, &Tape, &Found<'_>, &mut BufWriter<File>) -> Result<()>,
+    text: impl FnOnce(&Config, &Tape, &Found<'_>, &mut Out) -> Result<()>,
 ) -> Result<Verdict> {
     let mut found = Found::read(config, own, tape, own.of.clone())?;
     config.shown.rows(usize::try_from(found.total.count).unwrap_or(usize::MAX));
@@ -357,7 +359,7 @@ fn families_of(config: &Config, of: &Of) -> Vec<Family> {
     families
 }
 
-fn text(config: &Config, tape: &Tape, found: &Found<'_>, out: &mut BufWriter<File>) -> Result<()> {
+fn text(config: &Config, tape: &Tape, found: &Found<'_>, out: &mut Out) -> Result<()> {
     const HEADING: &str = "Something is missing: every number is at least, and some stacks may be missing:";
     losses::head(&found.context, HEADING, out)?;
     line(out, &format!("# Stacks of {} by {}, {}", found.of.words(), found.metric.name(), order(found.own)))?;
@@ -446,7 +448,7 @@ fn branches(count: u64) -> String {
     format!("{count} {}", if count == 1 { "branch" } else { "branches" })
 }
 
-fn print_folded(found: &Found<'_>, before: Option<Vec<(String, u64)>>, out: &mut BufWriter<File>) -> Result<()> {
+fn print_folded(found: &Found<'_>, before: Option<Vec<(String, u64)>>, out: &mut Out) -> Result<()> {
     let stacks = folded::fold(&found.graph, found.own.depth());
     match before {
         None => folded::print(out, &stacks)?,

@@ -1,7 +1,6 @@
 //! Calls on files one a line, as opensnoop and fileslower print them.
 
-use std::fs::File;
-use std::io::{BufWriter, Write as _};
+use std::io::Write as _;
 use std::ops::{ControlFlow, Range};
 
 use anyhow::Result;
@@ -27,6 +26,7 @@ use crate::table::load::Loaded;
 use crate::table::moved::Moved;
 use crate::table::question::clock;
 use crate::table::stream::{Loose, Merger};
+use crate::values::output::Out;
 use crate::values::say::Verdict;
 use crate::values::words::{errno_text, escaped};
 
@@ -223,13 +223,13 @@ fn open_flags(segment: &Loaded, row: usize) -> Option<(u64, String)> {
 const TIME: Column = Column { name: "TIME", width: 11, places: 6, right: false };
 
 /// The whole answer of a report that is such a list.
-pub(in crate::reports) fn answer(context: &mut Context<'_>, list: &List, out: &mut BufWriter<File>) -> Result<Verdict> {
+pub(in crate::reports) fn answer(context: &mut Context<'_>, list: &List, out: &mut Out) -> Result<Verdict> {
     print(context, list, out)?;
     losses::tell_filtered(context);
     losses::end(context, out, false, losses::pushed(context.config.format))
 }
 
-fn print(context: &mut Context<'_>, list: &List, out: &mut BufWriter<File>) -> Result<()> {
+fn print(context: &mut Context<'_>, list: &List, out: &mut Out) -> Result<()> {
     let config = context.config;
     let question = &context.question;
     let session = question.tape.session();

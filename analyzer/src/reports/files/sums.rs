@@ -2,8 +2,6 @@
 
 use std::borrow::Cow;
 use std::cmp::Reverse;
-use std::fs::File;
-use std::io::BufWriter;
 use std::ops::{ControlFlow, Range};
 use std::sync::Arc;
 
@@ -38,7 +36,7 @@ use crate::table::group::value::{Key, Value};
 use crate::table::group::{Add as _, Groups};
 use crate::table::load::Loaded;
 use crate::table::scan::{Coverage, Scan};
-use crate::values::output::line;
+use crate::values::output::{Out, line};
 use crate::values::say::complain;
 
 /// Whether `on` may be no file: a descriptor of which nothing is known.
@@ -306,7 +304,7 @@ impl<'a> Part<'a> {
 }
 
 /// Prints sums by `by`; returns whether calls that might pass were lost.
-pub(super) fn print(context: &mut Context<'_>, asked: &Asked<'_>, out: &mut BufWriter<File>) -> Result<bool> {
+pub(super) fn print(context: &mut Context<'_>, asked: &Asked<'_>, out: &mut Out) -> Result<bool> {
     let plan = Plan::by(asked.by).naming(context.question.tape.session());
     let totals = Totals { context, plan: &plan, sockets: asked.sockets };
     let mut sums = Sums::default();
@@ -369,7 +367,7 @@ impl<'a> Shown<'a> {
         Self { context, words, sums, asked, by: asked.by, rows }
     }
 
-    fn print(&self, out: &mut BufWriter<File>) -> Result<()> {
+    fn print(&self, out: &mut Out) -> Result<()> {
         let limit = self.asked.limit;
         let lost = !self.context.question.loss.complete();
         let judges = self.sums.open.each_ref().map(|open| open.judge(None));

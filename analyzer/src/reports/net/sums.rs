@@ -1,8 +1,6 @@
 //! Sums of TCP connections by keys: who sent and received how much, and with whom.
 
 use std::cmp::Reverse;
-use std::fs::File;
-use std::io::BufWriter;
 use std::ops::ControlFlow;
 
 use anyhow::Result;
@@ -28,7 +26,7 @@ use crate::table::group::open::Open;
 use crate::table::group::value::{Key, Value};
 use crate::table::group::{Add, Groups};
 use crate::table::loss::Loss;
-use crate::values::output::line;
+use crate::values::output::{Out, line};
 use crate::values::words::bytes;
 
 systape_format::tables! {
@@ -122,13 +120,7 @@ fn key(connection: &Connection, plan: &Plan) -> Key {
 }
 
 /// Prints the sums by the keys `by`.
-pub(super) fn print(
-    context: &Context<'_>,
-    loss: &mut Loss,
-    by: &[By],
-    rank: Rank,
-    out: &mut BufWriter<File>,
-) -> Result<Doubts> {
+pub(super) fn print(context: &Context<'_>, loss: &mut Loss, by: &[By], rank: Rank, out: &mut Out) -> Result<Doubts> {
     let question = &context.question;
     let plan = Plan::by(by).naming(question.tape.session());
     let (mut groups, mut labels, mut open): (Groups<Sum>, _, _) = Default::default();

@@ -1,8 +1,6 @@
 //! `analyze net --udp`: what each process sent to and received from each peer by UDP, in order of the first calls.
 
 use std::cmp::Reverse;
-use std::fs::File;
-use std::io::BufWriter;
 use std::sync::Arc;
 
 use anyhow::Result;
@@ -29,7 +27,7 @@ use crate::table::group::{Add as _, Groups};
 use crate::table::load::Base;
 use crate::table::loss::Listed;
 use crate::table::scan::{Coverage, Scan};
-use crate::values::output::{self, line};
+use crate::values::output::{self, Out, line};
 use crate::values::say::{Verdict, complain};
 use crate::values::words::escaped;
 
@@ -250,7 +248,7 @@ impl<'a> Shown<'a> {
         Self { context, lines, doubts, partial }
     }
 
-    fn print(&self, out: &mut BufWriter<File>) -> Result<()> {
+    fn print(&self, out: &mut Out) -> Result<()> {
         let lost = !self.context.question.loss.complete();
         let notes = self.partial.clone().into_iter().chain((self.doubts > 0).then(|| doubt_text(self.doubts)));
         if let Some(form) = self.context.config.format.rows() {

@@ -3,8 +3,7 @@
 //!
 //! Lines are printed as they come; nothing grows with their number.
 
-use std::fs::File;
-use std::io::{BufWriter, Write};
+use std::io::Write;
 
 use anyhow::Result;
 use systape_format::model::{CPU_NONE, Gap};
@@ -24,7 +23,7 @@ use crate::render::stamp::{Column, Stamps};
 use crate::reports::losses::{self, LOSS_LINES};
 use crate::table::loss;
 use crate::table::loss::Listed;
-use crate::values::output;
+use crate::values::output::{self, Out};
 use crate::values::say::Verdict;
 
 systape_format::tables! {
@@ -153,7 +152,7 @@ struct Timehist<'a> {
     accs: Vec<Acc>,
     left: u64,
     stamps: Stamps,
-    out: BufWriter<File>,
+    out: Out,
     error: Option<std::io::Error>,
 }
 

@@ -1,8 +1,5 @@
 //! `analyze offcputime`: the stacks of `analyze callgraph --of offcpu` as offcputime prints them, by name of the threads.
 
-use std::fs::File;
-use std::io::BufWriter;
-
 use anyhow::Result;
 
 use super::text_only;
@@ -13,7 +10,7 @@ use crate::derive::stacks::folded;
 use crate::derive::stacks::graph::Graph;
 use crate::reports::callgraph::answer_offcpu;
 use crate::reports::callgraph::rows::CALLGRAPH;
-use crate::values::output::line;
+use crate::values::output::{Out, line};
 use crate::values::words::named;
 
 /// What is asked.
@@ -47,7 +44,7 @@ struct Options {
 }
 
 /// Innermost functions first, the thread's name below them, then µs; the longest last.
-fn text(graph: &Graph, out: &mut BufWriter<File>) -> Result<()> {
+fn text(graph: &Graph, out: &mut Out) -> Result<()> {
     let mut stacks = Vec::new();
     folded::each(graph, usize::MAX, |comm, nodes, ns| stacks.push((ns, named(comm), nodes.to_vec())));
     stacks.sort();

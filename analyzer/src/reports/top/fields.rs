@@ -1,8 +1,6 @@
 //! Rows of `analyze top` by fields: of other events than calls ([`super::events`]), and of calls by their arguments ([`super::args`]).
 
 use std::collections::BTreeSet;
-use std::fs::File;
-use std::io::BufWriter;
 use std::sync::Arc;
 
 use anyhow::{Result, bail};
@@ -28,7 +26,7 @@ use crate::table::group::by::By;
 use crate::table::group::value::{Key, Value};
 use crate::table::group::{Add, Groups};
 use crate::table::loss::Listed;
-use crate::values::output::{self, line};
+use crate::values::output::{self, Out, line};
 use crate::values::say::{BadUsage, Verdict};
 use crate::values::words::escaped;
 
@@ -344,7 +342,7 @@ impl Shown<'_> {
         self.wanted.is_field.iter().filter_map(next).collect()
     }
 
-    fn text(&self, rows: &[Line<'_>], out: &mut BufWriter<File>) -> Result<()> {
+    fn text(&self, rows: &[Line<'_>], out: &mut Out) -> Result<()> {
         losses::head(self.context, "At least, because something is missing:", out)?;
         let limit = self.limit();
         if self.asked.hist {
@@ -410,7 +408,7 @@ impl Shown<'_> {
     }
 
     /// A row and its values, as bpftrace prints a map of histograms.
-    fn histogram(&self, row: &Line<'_>, out: &mut BufWriter<File>) -> Result<()> {
+    fn histogram(&self, row: &Line<'_>, out: &mut Out) -> Result<()> {
         let named = self.headings().into_iter().zip(self.keys(row));
         let named: String = named.map(|(heading, text)| format!(", {heading} {text}")).collect();
         let s = if row.sum.numbers.count == 1 { "" } else { "s" };
@@ -425,7 +423,7 @@ impl Shown<'_> {
         Ok(())
     }
 
-    fn rows(&self, form: Form, rows: &[Line<'_>], out: &mut BufWriter<File>) -> Result<()> {
+    fn rows(&self, form: Form, rows: &[Line<'_>], out: &mut Out) -> Result<()> {
         let mut declared = with_keys(by::columns(&self.wanted.by), &TOP_EVENTS);
         if self.asked.hist {
             declared = with_parts(&declared, [&VALUES]);

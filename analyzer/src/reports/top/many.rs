@@ -1,8 +1,7 @@
 //! `analyze top` of several tapes: the sums of all of them together, or by host and tape.
 
 use std::collections::BTreeSet;
-use std::fs::File;
-use std::io::{BufWriter, Write};
+use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result, bail};
@@ -27,22 +26,14 @@ use crate::reports::Context;
 use crate::reports::keys::{Keys, Words};
 use crate::reports::losses::LOSS_LINES;
 use crate::reports::measured::{SUMMARY, measures};
-use crate::reports::named::{Identity, Named, identify};
+use crate::reports::named::{Identity, Named, TAPES, identify};
 use crate::table::families;
 use crate::table::group::by::By;
 use crate::table::group::value::Value;
 use crate::values::open::open;
-use crate::values::output::{self, line};
+use crate::values::output::{self, Out, line};
 use crate::values::say::{Verdict, complain};
 use crate::values::words::escaped;
-
-systape_format::tables! {
-    /// Of several tapes, before the other keys, those of these that `--by` names:
-    pub OF_TAPES = "top_tapes" {
-        host: Str [Host] "name of the machine that was recorded; null: not known"
-        tape: Str [Path] "path of the file, as named or found"
-    }
-}
 
 /// Keys that mean something in one tape only.
 const OF_ONE: [By; 4] = [By::Pid, By::Tid, By::Second, By::Minute];
@@ -184,7 +175,7 @@ struct Shown<'a> {
 }
 
 impl Shown<'_> {
-    fn text(&self, groups: &[&Group], limit: usize, out: &mut BufWriter<File>) -> Result<()> {
+    fn text(&self, groups: &[&Group], limit: usize, out: &mut Out) -> Result<()> {
         let s = |count: usize| if count == 1 { "" } else { "s" };
         let (tapes, hosts) = (self.found.tapes, self.found.hosts.len());
         line(out, &format!("{tapes} tape{} of {hosts} host{}", s(tapes), s(hosts)))?;
@@ -207,8 +198,8 @@ impl Shown<'_> {
         Ok(())
     }
 
-    fn rows(&self, form: Form, groups: &[&Group], out: &mut BufWriter<File>) -> Result<()> {
-        let keys = columns(&OF_TAPES, self.words.iter().copied()).into_iter().chain(by::columns(self.by));
+    fn rows(&self, form: Form, groups: &[&Group], out: &mut Out) -> Result<()> {
+        let keys = columns(&TAPES, self.words.iter().copied()).into_iter().chain(by::columns(self.by));
         let table = with_keys(keys, &with_parts(&SUMMARY, [&SHARE]));
         let records = groups.iter().map(|group| {
             let mut row = record::Row::short_if(group.short, &table);

@@ -1,0 +1,83 @@
+//! The answer of one tape: opens it, checks that it can be asked, calls the view, and tells what could not be read.
+
+use std::fs::File;
+use std::path::Path;
+
+use anyhow::{Context as _, Result, bail};
+use systape_format::reader::{Misses, Tape};
+
+use crate::asked::config::Config;
+use crate::asked::config::view::Run;
+use crate::cli::{habits, nothing, views};
+use crate::render::stamp::TimeBase;
+use crate::table::loss::miss_text;
+use crate::table::question;
+use crate::values::open::{look, open};
+use crate::values::output::NewFile;
+use crate::values::say::{BadUsage, Verdict, complain};
+
+/// Refuses a file that cannot be a tape, and names the report that it resembles.
+pub(crate) fn check_name(file: &Path) -> Result<()> {
+    if let (false, Some(name)) = (file.exists(), views::nearest(file)) {
+        bail!("{}: no such file; did you mean the report '{name}'?", file.display());
+    }
+    if let (false, Some(typed)) = (file.exists(), file.to_str().and_then(habits::instead_of)) {
+        bail!("{}: no such file, and no report: {typed}", file.display());
+    }
+    look(file)
+}
+
+/// Reports the blocks that could not be read and that the report has not mentioned, and marks the answer as incomplete.
+fn with_misses(result: Result<Verdict>, misses: &Misses) -> Result<Verdict> {
+    for miss in misses.tell() {
+        complain(&format!("DAMAGED: {}", miss_text(&miss)));
+    }
+    result.map(|verdict| Verdict { lost: verdict.lost || !misses.is_empty(), ..verdict })
+}
+
+/// The answer for `config`, of `input` if the tape came by standard input, with the `file` that it is to write.
+pub(crate) fn answer(config: &Config, input: Option<File>, file: Option<&mut NewFile>) -> Result<Verdict> {
+    let opened = match input {
+        Some(input) => Tape::from_file(input).context("standard input"),
+        None => open(&config.file),
+    };
+    let tape = match (opened, config.view.run) {
+        (Ok(tape), _) => tape,
+        (Err(error), Run::Judges { not_a_tape: judge, .. }) => match not_a_tape(&error) {
+            Some(why) => return judge(config, &why),
+            None => return Err(error),
+        },
+        (Err(error), _) => return Err(error),
+    };
+    if config.base() == Some(TimeBase::Wall) && question::clock(&tape).samples() == 0 {
+        let text = "--clock wall: this tape has no clock sample, so no time of day is known; --clock mono prints CLOCK_MONOTONIC";
+        return Err(BadUsage(text.to_owned()).into());
+    }
+    // a report that asks for events by itself says what it lacks
+    if config.view.events.is_empty() {
+        config.events.check(|| tape.table_defs().values().map(|def| &*def.name).collect())?;
+    }
+    let (result, told) = match config.view.run {
+        Run::Prints(run) => (run(config, &tape), false),
+        Run::Lists(run) => (run(config, views::VIEWS, Some(&tape)), false),
+        Run::Many(run) => (run(config, std::slice::from_ref(&config.file)), true),
+        Run::Writes { run, tells_damage, .. } => (run(config, &tape, file), tells_damage),
+        Run::Judges { run, .. } => (run(config, &tape), true),
+    };
+    let result = if told { result } else { with_misses(result, tape.misses()) };
+    if result.is_ok() && config.shown.nothing() {
+        nothing::why(config, &tape).iter().for_each(|why| complain(why));
+    }
+    result
+}
+
+/// Why a file holds no tape, if that is the error: not an unreadable file or a newer version.
+fn not_a_tape(error: &anyhow::Error) -> Option<String> {
+    use systape_format::Error::{BadHeader, Empty, NotATape};
+    match error.downcast_ref()? {
+        // its text begins with the grade
+        e @ NotATape { .. } => Some(e.to_string().trim_start_matches("not a tape: ").to_owned()),
+        e @ (Empty | BadHeader { .. }) => Some(e.to_string()),
+        _ => None,
+    }
+}

@@ -1,0 +1,89 @@
+//! The answers of several tapes: one after the other, in one listing, or as the view itself adds them up. At most one tape
+//! is open at a time, but for listings.
+
+mod merge;
+mod named;
+
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use anyhow::{Result, bail};
+
+use self::named::Named;
+use crate::asked::config::Config;
+use crate::asked::config::view::{Run, Several};
+use crate::cli::answer::{self, check_name};
+use crate::cli::views;
+use crate::values::output::{self, line};
+use crate::values::say::{BadUsage, Verdict, complain};
+use crate::values::spool;
+use crate::values::whose::{self, Head, Labels, To, Whose};
+
+/// Refuses names that stand for no tape among several.
+///
+/// # Errors
+/// One is standard input, or no file's name but a report's.
+pub(super) fn check(config: &Config, tapes: &[PathBuf]) -> Result<()> {
+    if tapes.len() > 1 && tapes.iter().any(|path| path == Path::new(spool::STDIN)) {
+        bail!("'-', standard input, is one tape: save it to a file to read it with others");
+    }
+    let report = |path: &&PathBuf| path.to_str().is_some_and(|word| views::names().any(|name| name == word));
+    if let Some(word) = tapes.iter().filter(|path| !path.exists()).find(report) {
+        bail!("'{}' is a report, and no file: its name stands before those of tapes", word.display());
+    }
+    // what a directory has is told beside the answers
+    let named = std::iter::once(&config.file).chain(&config.more).filter(|path| !path.is_dir());
+    named.filter(|_| !matches!(config.view.run, Run::Many(_))).try_for_each(|path| check_name(path))
+}
+
+/// Prints the answers for `config` of `tapes`.
+///
+/// # Errors
+/// Nothing could be written, or the question is wrong. What is wrong with one tape is told, and makes the verdict bad.
+pub(super) fn answer(config: &Config, tapes: &[PathBuf]) -> Result<Verdict> {
+    match (config.view.run, config.view.several) {
+        (Run::Many(run), _) | (_, Several::Added(run)) => run(config, tapes),
+        (_, Several::Merged) => merge::answer(config, tapes),
+        (_, Several::Each) => each(config, tapes),
+    }
+}
+
+/// Whether rows of the view say the machine themselves.
+fn has_host(config: &Config) -> bool {
+    let parts = config.view.tables.iter().flat_map(|rows| rows.parts);
+    parts.flat_map(|part| part.table().columns.iter()).any(|column| column.full_name() == "host")
+}
+
+/// One answer after the other.
+fn each(config: &Config, tapes: &[PathBuf]) -> Result<Verdict> {
+    let (head, mut verdict) = (Head::default(), Verdict::default());
+    for (at, path) in tapes.iter().enumerate() {
+        let named = Named::of(path);
+        let to = match config.format.rows() {
+            None => {
+                let mut out = output::stdout()?;
+                let blank = if at > 0 { "\n" } else { "" };
+                line(&mut out, &format!("{blank}==> {} <==", named.heading()))?;
+                out.flush()?;
+                To::Output
+            }
+            Some(form) => To::Labelled(Arc::new(Labels::new(named.label(form, has_host(config)), &head))),
+        };
+        let config = config.of(path);
+        verdict = verdict.and(said(&named, to, || answer::answer(&config, None, None))?);
+    }
+    Ok(verdict)
+}
+
+/// The verdict of `answer`, which is of one of several tapes; what is wrong with that is told.
+fn said(named: &Named, to: To, answer: impl FnOnce() -> Result<Verdict>) -> Result<Verdict> {
+    whose::of(Whose { name: named.name.clone(), to }, || match answer() {
+        Err(error) if output::is_closed_pipe(&error) || error.is::<BadUsage>() => Err(error),
+        Err(error) => {
+            complain(&format!("{error:#}"));
+            Ok(Verdict { lost: false, bad: true })
+        }
+        verdict => verdict,
+    })
+}
