@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use clap::builder::PossibleValuesParser;
 use clap::{Parser, Subcommand};
 
+use crate::floor::Floor;
 use crate::inner;
 use crate::pair;
 use crate::scale;
@@ -33,8 +34,10 @@ pub(crate) enum Inside {
     /// Runs one workload and writes down how fast it was (this program does that inside a tracer)
     #[command(hide = true)]
     Inner(inner::Run),
-    /// Runs a command while two empty programs are attached to sys_enter and sys_exit
+    /// Runs a command while two programs are attached to sys_enter and sys_exit
     Floor {
+        /// What they do
+        floor: Floor,
         /// The command and its arguments
         #[arg(required = true, last = true)]
         command: Vec<OsString>,
@@ -62,7 +65,7 @@ pub(crate) struct Plan {
     /// Only these workloads
     #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = PossibleValuesParser::new(workload_names()))]
     workloads: Vec<String>,
-    /// Only these systems; bare and floor always run
+    /// Only these systems; bare and the floors always run
     #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = PossibleValuesParser::new(systems::keys()))]
     systems: Vec<String>,
     /// Puts the tables into this Markdown file, between its two marks
@@ -136,7 +139,7 @@ mod tests {
         assert_eq!(names, ["dd", "redis"]);
         let dd = some.workloads().next().expect("dd");
         let keys: Vec<_> = some.systems(dd).iter().map(|s| s.key).collect();
-        assert_eq!(keys, ["bare", "floor", "record"]);
+        assert_eq!(keys, ["bare", "floor", "clock", "record"]);
         assert!(Args::try_parse_from(["bench", "--workloads", "ddd"]).is_err());
     }
 

@@ -1,4 +1,4 @@
-//! The floor: a command under two empty programs on sys_enter and sys_exit.
+//! The floors: a command under two programs on sys_enter and sys_exit that do nothing, or only read the clock.
 
 use std::ffi::OsString;
 use std::process::Command;
@@ -6,15 +6,40 @@ use std::process::Command;
 use anyhow::{Context, Result, bail};
 use libbpf_rs::ObjectBuilder;
 
+/// What the programs do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum Floor {
+    /// Nothing.
+    Empty,
+    /// Read the clock and keep the time: what tells durations does that at least.
+    Clock,
+}
+
+impl Floor {
+    /// Its word on the command line.
+    pub(crate) const fn word(self) -> &'static str {
+        match self {
+            Self::Empty => "empty",
+            Self::Clock => "clock",
+        }
+    }
+
+    fn object(self) -> &'static [u8] {
+        match self {
+            Self::Empty => include_bytes!(concat!(env!("OUT_DIR"), "/floor.bpf.o")),
+            Self::Clock => include_bytes!(concat!(env!("OUT_DIR"), "/clock.bpf.o")),
+        }
+    }
+}
+
 /// Runs the command while the programs are attached, and ends as it ended.
-pub(crate) fn hold(command: &[OsString]) -> Result<()> {
+pub(crate) fn hold(floor: Floor, command: &[OsString]) -> Result<()> {
     let [name, args @ ..] = command else { bail!("floor: no command") };
-    let bytes = include_bytes!(concat!(env!("OUT_DIR"), "/floor.bpf.o"));
-    let object = ObjectBuilder::default().open_memory(bytes).context("floor.bpf.o")?;
-    let object = object.load().context("the kernel refused the empty programs")?;
+    let object = ObjectBuilder::default().open_memory(floor.object()).context("the programs of a floor")?;
+    let object = object.load().context("the kernel refused the programs of a floor")?;
     let links = object.progs_mut().map(|p| p.attach()).collect::<Result<Vec<_>, _>>().context("cannot attach")?;
     if links.len() != 2 {
-        bail!("floor.bpf.o has {} programs, not 2", links.len());
+        bail!("there are {} programs, not 2", links.len());
     }
     let status = Command::new(name).args(args).status().with_context(|| format!("cannot run {}", name.display()))?;
     drop(links);

@@ -45,7 +45,7 @@ fn main() -> ExitCode {
     let args = Args::parse();
     let done = match args.inside {
         Some(Inside::Inner(run)) => inner::run(&run),
-        Some(Inside::Floor { command }) => floor::hold(&command),
+        Some(Inside::Floor { floor, command }) => floor::hold(floor, &command),
         Some(Inside::Tape(plan)) => scale::make(&plan),
         Some(Inside::Scale(plan)) => scale::run(&plan),
         Some(Inside::Pair(plan)) => pair::run(&plan),

@@ -30,7 +30,7 @@ pub(crate) fn look(tools: &Tools, system: &System, trace: Option<&Path>) -> Resu
     let Some(trace) = trace else { return Ok(Outcome::default()) };
     let bytes = Some(size(trace));
     Ok(match system.kind {
-        Kind::Bare | Kind::Floor => Outcome::default(),
+        Kind::Bare | Kind::Floor(_) => Outcome::default(),
         Kind::Record(_) => {
             let of_tape = tape(&tape_info(tools, trace)?);
             let calls = Some(calls_of_tape(tools, trace)?);

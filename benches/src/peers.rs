@@ -22,7 +22,7 @@ pub(crate) struct Measured {
     text: String,
     cells: Vec<Cell>,
     /// CPU seconds that a system takes to end, and for a workload that does nothing.
-    starts: Vec<(&'static str, f64)>,
+    starts: Vec<Start>,
 }
 
 /// What it costs to start each system; also which of them there are.
@@ -30,6 +30,16 @@ pub(crate) struct Measured {
 pub(crate) struct Starts {
     measured: Measured,
     missing: Vec<(&'static System, String)>,
+}
+
+/// CPU seconds that it takes to trace `true`.
+#[derive(Clone, Copy, Debug)]
+struct Start {
+    key: &'static str,
+    /// The system's own, from the beginning of the workload on.
+    own: Option<f64>,
+    /// Those of system and workload.
+    all: Option<f64>,
 }
 
 /// Runs nothing under every system that is asked for by any workload.
@@ -69,7 +79,8 @@ pub(crate) fn run(
         done => done?,
     };
     let text = (workload.text)(plan.size(workload, &ALL[0]));
-    let starts = starts.measured.cells.iter().filter_map(|c| Some((c.system.key, c.cpu_since.known()?))).collect();
+    let start = |c: &Cell| Start { key: c.system.key, own: c.cpu_since.known(), all: c.all.known() };
+    let starts = starts.measured.cells.iter().map(start).collect();
     let measured = Measured { workload, text, cells, starts };
     if measured.rate("bare").is_none() {
         return left_out("it fails");
@@ -96,20 +107,29 @@ impl Measured {
         Some(1.0 - self.rate(key)? / self.rate("bare")?)
     }
 
-    /// What a system costs, in floors. None: the floor costs nothing that can be seen.
-    pub(crate) fn floors(&self, key: &str) -> Option<f64> {
+    /// What a system costs by what reading the clock costs. None: that costs nothing that can be seen.
+    pub(crate) fn clocks(&self, key: &str) -> Option<f64> {
         let cost = |key| match self.workload.cost {
             Cost::Added => self.added(key),
             Cost::Lost => self.lost(key),
         };
-        let floor = cost("floor").filter(|f| *f > 0.0)?;
-        Some(cost(key)? / floor)
+        let clock = cost("clock").filter(|f| *f > 0.0)?;
+        Some(cost(key)? / clock)
+    }
+
+    /// CPU seconds that a system adds for a million calls: its own, without starting and ending, and what the workload takes
+    /// longer under it. None: not known, or it has less work than the bare workload.
+    pub(crate) fn cpu_added_per_million(&self, key: &str) -> Option<f64> {
+        let cell = self.cell(key).filter(|cell| !cell.system.slow)?;
+        let started = |key: &str| self.starts.iter().find(|start| start.key == key)?.all;
+        let start = started(key)? - started("bare")?;
+        Some((cell.all.known()? - self.cell("bare")?.all.known()? - start) / cell.calls.known()? * 1e6)
     }
 
     /// CPU seconds of a system for a million calls, without what it takes to start and end it.
     pub(crate) fn cpu_per_million(&self, key: &str) -> Option<f64> {
         let cell = self.cell(key)?;
-        let start = self.starts.iter().find(|(k, _)| *k == key)?.1;
+        let start = self.starts.iter().find(|start| start.key == key)?.own?;
         Some((cell.cpu_since.known()? - start) / cell.calls.known()? * 1e6)
     }
 
@@ -131,7 +151,8 @@ impl Measured {
     /// The table, and what is to be said of it.
     pub(crate) fn section(&self) -> Section {
         let per_second = format!("{}/s", self.workload.unit);
-        let head = ["system", &per_second, "slowdown (range)", "x floor", "CPU s/M", "lost", "calls", "B/call", "MiB"];
+        let head =
+            ["system", &per_second, "slowdown (range)", "x clock", "own s/M", "all s/M", "lost", "B/call", "MiB"];
         let mut table = Table::new(&head);
         let bare = self.rate("bare").unwrap_or(f64::NAN);
         for cell in self.cells.iter().filter(|c| !c.failed) {
@@ -141,15 +162,18 @@ impl Measured {
                 cell.system.name.to_owned(),
                 short(cell.rate.median()),
                 slowdown(bare, &cell.rate),
-                or_dash(self.floors(key).filter(|_| key != "bare").map(times)),
+                or_dash(self.clocks(key).filter(|_| !["bare", "floor"].contains(&key)).map(times)),
                 or_dash(self.cpu_per_million(key).map(two_places)),
+                or_dash(self.cpu_added_per_million(key).map(two_places)),
                 or_dash(cell.lost.map(|n| if n < 100_000 { n.to_string() } else { short(n as f64) })),
-                or_dash(cell.calls.known().map(short)),
                 or_dash(cell.bytes.known().map(|b| format!("{b:.2}"))),
                 or_dash(cell.peak.known().map(|b| format!("{:.0}", b / f64::from(1 << 20)))),
             ]);
         }
         let mut section = Section::new(self.workload.title).paragraph(format!("`{}`", self.text));
+        if let Some(calls) = self.cell("record").and_then(|cell| cell.calls.known()) {
+            section = section.paragraph(format!("{} calls a run.", short(calls)));
+        }
         if self.workload.pinned {
             section = section.paragraph("On one CPU, the system on another.");
         }
@@ -163,8 +187,9 @@ impl Measured {
     fn floor(&self) -> String {
         match self.workload.cost {
             Cost::Added => {
-                let added = self.added("floor").map_or_else(|| "nothing known".into(), duration);
-                format!("The floor adds {added} to each of the {}.", self.workload.unit)
+                let added = |key| self.added(key).map_or_else(|| "nothing known".into(), duration);
+                let (floor, clock) = (added("floor"), added("clock"));
+                format!("The floor adds {floor} to each of the {}, reading the clock {clock}.", self.workload.unit)
             }
             Cost::Lost => {
                 let lost = |c: &Cell| Some(format!("{} {:.1} %", c.system.name, self.lost(c.system.key)? * 100.0));
@@ -225,26 +250,26 @@ mod tests {
     }
 
     #[test]
-    fn time_added_in_floors() {
-        // a block takes 1 s, 2 s with the floor, 4 s recorded
-        let dd = measured("dd", &[("bare", 1.0), ("floor", 0.5), ("record", 0.25)]);
-        assert_eq!((dd.added("floor"), dd.added("record"), dd.floors("record")), (Some(1.0), Some(3.0), Some(3.0)));
-        assert_eq!(dd.floors("strace"), None);
+    fn time_added_in_clocks() {
+        // a block takes 1 s, 2 s with the clock, 4 s recorded
+        let dd = measured("dd", &[("bare", 1.0), ("clock", 0.5), ("record", 0.25)]);
+        assert_eq!((dd.added("clock"), dd.added("record"), dd.clocks("record")), (Some(1.0), Some(3.0), Some(3.0)));
+        assert_eq!(dd.clocks("strace"), None);
     }
 
     #[test]
-    fn throughput_lost_in_floors() {
-        let redis = measured("redis", &[("bare", 100.0), ("floor", 90.0), ("record", 75.0)]);
-        assert!((redis.floors("record").expect("a ratio") - 2.5).abs() < 1e-9);
-        let noise = measured("redis", &[("bare", 100.0), ("floor", 101.0), ("record", 75.0)]);
-        assert_eq!(noise.floors("record"), None);
+    fn throughput_lost_in_clocks() {
+        let redis = measured("redis", &[("bare", 100.0), ("clock", 90.0), ("record", 75.0)]);
+        assert!((redis.clocks("record").expect("a ratio") - 2.5).abs() < 1e-9);
+        let noise = measured("redis", &[("bare", 100.0), ("clock", 101.0), ("record", 75.0)]);
+        assert_eq!(noise.clocks("record"), None);
     }
 
     #[test]
     fn starting_is_taken_off_the_cpu_time() {
         let mut dd = measured("dd", &[("bare", 1.0), ("record", 0.5)]);
         let found = Found { rate: 0.5, parent: 7, before: 0.5 };
-        let took = Took { pid: 7, wall: 1.0, cpu: 1.2, peak: Some(1 << 20) };
+        let took = Took { pid: 7, wall: 1.0, cpu: 1.2, all: 2.0, peak: Some(1 << 20) };
         let outcome = Outcome {
             calls: Some(2_000_000),
             told: Some(1_600_000),
@@ -255,7 +280,7 @@ mod tests {
         dd.cells[1].push(found, took, outcome);
         // a helper's time is not the system's
         dd.cells[1].push(Found { parent: 8, before: 0.0, ..found }, took, outcome);
-        dd.starts = vec![("record", 0.3)];
+        dd.starts = vec![Start { key: "record", own: Some(0.3), all: None }];
         assert!((dd.cpu_per_million("record").expect("a number") - 0.2).abs() < 1e-9);
         assert_eq!((dd.bytes("record"), dd.call_bytes("record"), dd.missing("record")), (Some(2.5), None, Some(6)));
     }
@@ -265,7 +290,7 @@ mod tests {
         for workload in workloads::ALL {
             let mut cells = measured(workload.name, &[("bare", 1e6), ("floor", 9e5), ("duration-10", 1234.5)]);
             let found = Found { rate: 2345.6, parent: 7, before: 0.0 };
-            let took = Took { pid: 7, wall: 1.0, cpu: 100.0, peak: Some(300 << 20) };
+            let took = Took { pid: 7, wall: 1.0, cpu: 100.0, all: 120.0, peak: Some(300 << 20) };
             let outcome = Outcome {
                 calls: Some(2_345_678),
                 told: Some(2_345_678),

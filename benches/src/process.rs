@@ -23,6 +23,8 @@ pub(crate) struct Took {
     pub wall: f64,
     /// Seconds of user and system time of all its threads.
     pub cpu: f64,
+    /// The same with those of the processes that it started and waited for, the workload among them.
+    pub all: f64,
     /// Most memory resident at once, bytes.
     pub peak: Option<u64>,
 }
@@ -50,6 +52,7 @@ pub(crate) fn go_on() -> Result<()> {
 
 /// Runs it to its end. What it prints is thrown away; what it complains of goes to `errors`, and into the error if it fails.
 pub(crate) fn run(command: &mut Command, errors: &Path) -> Result<Took> {
+    let before = cpu_of_children()?;
     let started = Instant::now();
     let stderr = File::create(errors).with_context(|| errors.display().to_string())?;
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(stderr).process_group(0);
@@ -75,7 +78,7 @@ pub(crate) fn run(command: &mut Command, errors: &Path) -> Result<Took> {
         let text = fs::read(errors).unwrap_or_default();
         bail!("{command:?}: {status}: {}", String::from_utf8_lossy(&text).trim());
     }
-    Ok(Took { pid: child.id(), wall, cpu, peak })
+    Ok(Took { pid: child.id(), wall, cpu, all: cpu_of_children()? - before, peak })
 }
 
 /// Whether a child has ended; it is not reaped.
@@ -103,6 +106,20 @@ pub(crate) fn cpu_of(pid: u32) -> io::Result<f64> {
         }
     };
     if failed { Err(io::Error::last_os_error()) } else { Ok(time.tv_sec as f64 + time.tv_nsec as f64 / 1e9) }
+}
+
+/// User and system seconds of all children of this process that were waited for, with theirs.
+fn cpu_of_children() -> io::Result<f64> {
+    // SAFETY: zeroed bytes are a rusage; the call writes to it only.
+    let usage = unsafe {
+        let mut usage: libc::rusage = std::mem::zeroed();
+        match libc::getrusage(libc::RUSAGE_CHILDREN, &raw mut usage) {
+            0 => usage,
+            _ => return Err(io::Error::last_os_error()),
+        }
+    };
+    let seconds = |time: libc::timeval| time.tv_sec as f64 + time.tv_usec as f64 / 1e6;
+    Ok(seconds(usage.ru_utime) + seconds(usage.ru_stime))
 }
 
 /// Not getrusage: its maximum is handed on over exec and from children.
@@ -144,6 +161,7 @@ mod tests {
         let own = run(loops(300_000));
         let childs = run(format!("sh -c '{}'; true", loops(300_000)));
         assert!(childs.cpu < own.cpu / 2.0, "{childs:?} {own:?}");
+        assert!(childs.all > childs.cpu * 2.0 && own.all >= own.cpu / 2.0, "{childs:?} {own:?}");
         assert!(own.peak.is_some_and(|bytes| bytes > 100_000), "{own:?}");
     }
 

@@ -35,6 +35,8 @@ pub(crate) struct Cell {
     pub cpu: Samples,
     /// The same from the beginning of the workload on.
     pub cpu_since: Samples,
+    /// CPU seconds of system and workload.
+    pub all: Samples,
     /// Most memory resident, bytes.
     pub peak: Samples,
     /// Syscalls.
@@ -134,6 +136,7 @@ impl Cell {
             wall: none(),
             cpu: none(),
             cpu_since: none(),
+            all: none(),
             peak: none(),
             calls: none(),
             bytes: none(),
@@ -147,6 +150,7 @@ impl Cell {
     pub(crate) fn push(&mut self, found: Found, took: Took, outcome: Outcome) {
         self.rate.push(found.rate);
         self.wall.push(took.wall);
+        self.all.push(took.all);
         if self.system.always() {
             return;
         }

@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::path::Path;
 use std::process::Command;
 
+use crate::floor::Floor;
 use crate::tools::{Need, Tools, output};
 
 const PERF: &[Need] = &[Need::new(&["perf"], "linux-perf")];
@@ -16,8 +17,8 @@ const COUNT: &str = "tracepoint:raw_syscalls:sys_exit { @ = count(); }";
 pub(crate) enum Kind {
     /// Nothing.
     Bare,
-    /// Two empty programs.
-    Floor,
+    /// Two programs that do next to nothing.
+    Floor(Floor),
     /// systape, with options.
     Record(&'static [&'static str]),
     /// systape, with options that leave syscalls out.
@@ -55,8 +56,13 @@ const fn system(key: &'static str, name: &'static str, kind: Kind, needs: &'stat
 /// In the order of the tables.
 pub(crate) const ALL: &[System] = &[
     system("bare", "bare", Kind::Bare, &[]),
-    system("floor", "floor", Kind::Floor, &[]),
+    system("floor", "floor", Kind::Floor(Floor::Empty), &[]),
+    system("clock", "clock", Kind::Floor(Floor::Clock), &[]),
     system("record", "record", Kind::Record(&[]), &[]),
+    System {
+        only: Some("dd"),
+        ..system("syscalls", "record, syscalls", Kind::Record(&["--families", "syscall"]), &[])
+    },
     system("duration-10", "record --duration 10", Kind::Record(&["--duration", "10"]), &[]),
     system("duration-1", "record --duration 1", Kind::Record(&["--duration", "1"]), &[]),
     System {
@@ -81,7 +87,7 @@ pub(crate) fn keys() -> Vec<&'static str> {
 impl System {
     /// Whether everything else is compared with it.
     pub(crate) const fn always(&self) -> bool {
-        matches!(self.kind, Kind::Bare | Kind::Floor)
+        matches!(self.kind, Kind::Bare | Kind::Floor(_))
     }
 
     /// Why it cannot be run here.
@@ -119,7 +125,7 @@ impl System {
         let mut argv = cpu.map_or_else(Vec::new, |cpu| words(&["taskset", "-c", &cpu.to_string()]));
         match self.kind {
             Kind::Bare => {}
-            Kind::Floor => argv.extend(words(&["./bench", "floor", "--"])),
+            Kind::Floor(floor) => argv.extend(words(&["./bench", "floor", floor.word(), "--"])),
             Kind::Record(options) | Kind::RecordOther(options) => {
                 argv.push(tools.record.clone().into());
                 argv.extend(words(options));

@@ -41,11 +41,15 @@ pub(crate) fn all(measured: &[Measured]) -> Vec<Goal> {
     for m in measured {
         match m.workload.name {
             "dd" => {
-                for (key, name) in
-                    [("record", "record"), ("duration-10", "--duration 10"), ("duration-1", "--duration 1")]
-                {
-                    let floors = m.floors(key);
-                    goals.extend(floors.map(|f| Goal::at_most(format!("dd, {name}: time added / floor's"), 2.0, f)));
+                let limits = [
+                    ("syscalls", "record, syscalls", 1.10),
+                    ("record", "record", 1.15),
+                    ("duration-10", "--duration 10", 1.10),
+                    ("duration-1", "--duration 1", 1.10),
+                ];
+                for (key, name, limit) in limits {
+                    let what = format!("dd, {name}: time added / that of reading the clock");
+                    goals.extend(m.clocks(key).map(|clocks| Goal::at_most(what, limit, clocks)));
                 }
                 goals.extend(tape(m, 0.25, 1.6));
                 goals.extend(smaller(m));
@@ -57,11 +61,23 @@ pub(crate) fn all(measured: &[Measured]) -> Vec<Goal> {
             }
             _ => {}
         }
+        goals.extend(cpu(m));
         goals.extend(m.missing("record").map(|n| {
             Goal::new(format!("{}, record: events not stored", m.workload.name), "0".into(), n.to_string(), n == 0)
         }));
     }
     goals
+}
+
+/// CPU time beside that of `perf record -z` in the same run.
+fn cpu(m: &Measured) -> Vec<Goal> {
+    let workload = m.workload.name;
+    let ratio = |of: fn(&Measured, &str) -> Option<f64>| Some(of(m, "record")? / of(m, "perf-record-z")?);
+    let own = ratio(Measured::cpu_per_million)
+        .map(|r| Goal::at_most(format!("{workload}, record: own CPU / perf record -z's"), 1.0, r));
+    let all = ratio(Measured::cpu_added_per_million)
+        .map(|r| Goal::at_most(format!("{workload}, record: CPU added / perf record -z's"), 0.5, r));
+    own.into_iter().chain(all).collect()
 }
 
 fn throughput(m: &Measured, key: &str, name: &str, limit: f64) -> Option<Goal> {
@@ -115,8 +131,8 @@ mod tests {
 
     #[test]
     fn dd_is_judged_by_the_time_added() {
-        let found = goals("dd", &[("bare", 1.0), ("floor", 0.5), ("record", 0.25), ("duration-10", 0.4)]);
-        assert_eq!(found, [("<= 2x 3.00x".to_owned(), false), ("<= 2x 1.50x".to_owned(), true)]);
+        let found = goals("dd", &[("bare", 1.0), ("clock", 0.5), ("record", 0.48), ("duration-10", 0.4)]);
+        assert_eq!(found, [("<= 1.15x 1.08x".to_owned(), true), ("<= 1.1x 1.50x".to_owned(), false)]);
     }
 
     #[test]
