@@ -9,6 +9,7 @@ use systape_format::header::BlockKind;
 use systape_format::model::{CPU_NONE, CallState, Core, Dict, FD_FIRST, SegmentInfo, Time};
 use systape_format::reader::{Segment, Tape};
 
+use super::batch::{Batch, FEW};
 use super::group::Sums;
 use super::ledger::{self, Counted, Judge, Knowledge};
 use super::places::{Known, Places};
@@ -23,7 +24,7 @@ use crate::table::load::OpenCalls;
 use crate::table::scan::{Coverage, Scan};
 
 /// Most sums that all threads keep; about 1 KiB each with their histograms.
-const OWN: usize = 32 << 10;
+const OWN: usize = 128 << 10;
 /// The least that each thread keeps: about the number for a segment of a busy machine.
 const OWN_LEAST: usize = 4 << 10;
 
@@ -46,6 +47,7 @@ pub fn collect(tape: &Tape, scope: &Scope<'_>, book: &CallBook<'_>, plan: &Plan)
         if part.sums.groups.len() > own {
             share(&mut part.sums);
             part.known.clear();
+            part.batch.forget();
         }
     });
     let mut all = shared.into_inner().unwrap_or_else(PoisonError::into_inner);
@@ -54,7 +56,7 @@ pub fn collect(tape: &Tape, scope: &Scope<'_>, book: &CallBook<'_>, plan: &Plan)
         let (filter, valued) = (scope.segment(&open.dict, u32::MAX), scope.valued());
         let (dict, core, time) = (&open.dict, &open.core, Some(&open.time));
         let rows = Rows { segment: None, dict, core, time, filter: &filter, valued };
-        all.add(u32::MAX, &rows, judge, &mut Known::default());
+        all.add(u32::MAX, &rows, judge, (&mut Known::default(), &mut Batch::default()));
     }
     for mut part in parts {
         all.merge(&mut part.sums);
@@ -74,6 +76,8 @@ struct Part {
     counted: Counted,
     /// Each segment is decoded into the buffers of the one before.
     core: Core,
+    /// Empty between segments.
+    batch: Batch,
 }
 
 impl Part {
@@ -103,7 +107,7 @@ impl Part {
                 let (filter, valued) = (scope.segment(&dict, info.segment), scope.valued());
                 let (segment, time) = (Some(segment), time.as_ref());
                 let rows = Rows { segment, dict: &dict, core, time, filter: &filter, valued };
-                self.sums.add(info.segment, &rows, judge, &mut self.known);
+                self.sums.add(info.segment, &rows, judge, (&mut self.known, &mut self.batch));
             }
             Err(error) => coverage.hole(segment, info.rows, &error),
         }
@@ -112,8 +116,9 @@ impl Part {
 
 impl Sums {
     /// Adds the rows of one segment.
-    fn add(&mut self, number: u32, rows: &Rows<'_>, judge: Judge<'_>, known: &mut Known) {
-        let seen = if judge.plan.by_row() { self.by_row(rows, judge) } else { self.by_task(rows, judge, known) };
+    fn add(&mut self, number: u32, rows: &Rows<'_>, judge: Judge<'_>, (known, batch): (&mut Known, &mut Batch)) {
+        let by_row = judge.plan.by_row();
+        let seen = if by_row { self.by_row(rows, judge) } else { self.by_task(rows, judge, (known, batch)) };
         for (entry, _) in seen.into_iter().enumerate().filter(|(_, seen)| *seen) {
             let task = &rows.dict.tasks[entry];
             self.labels.add(judge.plan.whose_is(task), task, judge.plan, (number, entry as u32));
@@ -121,7 +126,7 @@ impl Sums {
     }
 
     /// Adds rows whose key depends on task and call alone. Returns which tasks have one.
-    fn by_task(&mut self, rows: &Rows<'_>, judge: Judge<'_>, known: &mut Known) -> Vec<bool> {
+    fn by_task(&mut self, rows: &Rows<'_>, judge: Judge<'_>, (known, batch): (&mut Known, &mut Batch)) -> Vec<bool> {
         let mut places = Places::new(rows.dict, rows.filter);
         let mut known = known.segment(rows.dict, judge.plan);
         let exits = rows.exits(judge);
@@ -137,13 +142,13 @@ impl Sums {
             if checked && !rows.counts(row) {
                 continue;
             }
-            let stats = self.groups.at(place);
-            if state == CallState::Complete && errno == 0 {
-                stats.add_ok(dur);
-            } else {
-                add(stats, (state, dur, errno), exits[c]);
+            match state == CallState::Complete && errno == 0 {
+                true if self.groups.len() < FEW => self.groups.at(place).add_ok(dur),
+                true => batch.add(place, dur),
+                false => add(self.groups.at(place), (state, dur, errno), exits[c]),
             }
         }
+        batch.give(&mut self.groups);
         places.seen
     }
 

@@ -1,8 +1,10 @@
 //! A log-linear histogram of durations, 16 buckets per power of two (like HdrHistogram), so a quantile is off by at
 //! most 1/32 (3.1 %).
 //!
-//! Values below 16 have a bucket each. Only the range of buckets in use is stored, so a key with one call costs 8
-//! counters and a busy one a few hundred. Histograms can be added up in any order.
+//! Values below 16 have a bucket each. Most keys have few values: the bucket of each is kept, two bytes a value. With more
+//! there is a counter for each bucket of the range in use. Histograms can be added up in any order.
+
+use std::borrow::Cow;
 
 /// log2 of the buckets per power of two.
 const SUB_BITS: u32 = 4;
@@ -10,17 +12,30 @@ const SUB: u64 = 1 << SUB_BITS;
 
 /// So many counters are allocated at a time, as most values of a key lie near each other.
 const ROOM: usize = 8;
+/// Most values that are kept one by one.
+const FEW: usize = 64;
 
 /// The largest relative error of [`Histogram::quantile`]: half a bucket.
 pub(crate) const QUANTILE_ERROR: f64 = 1.0 / (2 * SUB) as f64;
 
 /// Counts of values by size.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default)]
 pub struct Histogram {
+    /// The bucket of each value, in any order; empty if there are counters.
+    few: Vec<u16>,
     /// Bucket of `counts[0]`.
     first: usize,
     counts: Vec<u64>,
 }
+
+impl PartialEq for Histogram {
+    fn eq(&self, other: &Self) -> bool {
+        let (one, other) = (self.spread(), other.spread());
+        one.values().eq(other.values())
+    }
+}
+
+impl Eq for Histogram {}
 
 impl Histogram {
     /// Counts `value` once.
@@ -29,7 +44,29 @@ impl Histogram {
         let bucket = bucket(value);
         match self.counts.get_mut(bucket.wrapping_sub(self.first)) {
             Some(count) => *count += 1,
-            None => *self.slot(bucket) += 1,
+            None => self.add_new(bucket),
+        }
+    }
+
+    /// Counts a value of a bucket without counter.
+    #[cold]
+    fn add_new(&mut self, bucket: usize) {
+        if self.has_room(1) {
+            self.few.push(bucket as u16);
+        } else {
+            *self.slot(bucket) += 1;
+        }
+    }
+
+    /// Counts each of `values`, which are within `min..=max`.
+    pub(super) fn add_all(&mut self, values: &[u64], (min, max): (u64, u64)) {
+        if self.has_room(values.len()) {
+            self.few.extend(values.iter().map(|value| bucket(*value) as u16));
+            return;
+        }
+        self.cover(bucket(min), bucket(max) + 1);
+        for value in values {
+            self.counts[bucket(*value) - self.first] += 1;
         }
     }
 
@@ -43,40 +80,76 @@ impl Histogram {
 
     /// Adds all of `other`.
     pub fn merge(&mut self, other: &Self) {
-        if other.counts.is_empty() {
-            return;
-        }
-        let at = self.cover(other.first, other.first + other.counts.len());
-        for (mine, count) in self.counts[at..].iter_mut().zip(&other.counts) {
-            *mine = mine.saturating_add(*count);
+        if other.counts.is_empty() && self.has_room(other.few.len()) {
+            self.few.extend_from_slice(&other.few);
+        } else if other.counts.is_empty() {
+            let (least, most) = (other.few.iter().min(), other.few.iter().max());
+            self.cover(least.map_or(0, |at| (*at).into()), most.map_or(0, |at| usize::from(*at) + 1));
+            for bucket in &other.few {
+                let count = &mut self.counts[usize::from(*bucket) - self.first];
+                *count = count.saturating_add(1);
+            }
+        } else {
+            let at = self.cover(other.first, other.first + other.counts.len());
+            for (mine, count) in self.counts[at..].iter_mut().zip(&other.counts) {
+                *mine = mine.saturating_add(*count);
+            }
         }
     }
 
     /// The least value of each bucket in use, and how many values are in it.
     pub(crate) fn values(&self) -> impl Iterator<Item = (u64, u64)> {
-        let full = self.counts.iter().enumerate().filter(|(_, count)| **count > 0);
-        full.map(|(at, count)| (edges(self.first + at).0, *count))
+        let this = self.spread();
+        let full = this.counts.iter().enumerate().filter(|(_, count)| **count > 0);
+        full.map(|(at, count)| (edges(this.first + at).0, *count)).collect::<Vec<_>>().into_iter()
     }
 
     /// Makes it empty; its memory stays.
     pub(crate) fn clear(&mut self) {
+        self.few.clear();
         self.counts.clear();
     }
 
     /// Gives memory back that it has for more buckets.
     pub(crate) fn settle(&mut self) {
+        self.few.shrink_to_fit();
         self.counts.shrink_to_fit();
     }
 
+    /// Whether `more` values can be kept one by one.
+    fn has_room(&self, more: usize) -> bool {
+        self.counts.is_empty() && self.few.len() + more <= FEW
+    }
+
     /// The counter of `bucket`, new if needed.
-    #[cold]
     fn slot(&mut self, bucket: usize) -> &mut u64 {
         let at = self.cover(bucket, bucket + 1);
         &mut self.counts[at]
     }
 
-    /// Makes counters of the buckets `from` to before `to`; returns the index of the first.
+    /// The same with counters.
+    fn spread(&self) -> Cow<'_, Self> {
+        if self.few.is_empty() {
+            return Cow::Borrowed(self);
+        }
+        let mut spread = self.clone();
+        let bucket = self.few[0].into();
+        spread.cover(bucket, bucket + 1);
+        Cow::Owned(spread)
+    }
+
+    /// Makes counters of the buckets `from` to before `to`, and of those in use; returns the index of the first.
     fn cover(&mut self, from: usize, to: usize) -> usize {
+        let few = std::mem::take(&mut self.few);
+        let (least, most) = (few.iter().min(), few.iter().max());
+        self.widen(least.map_or(from, |at| from.min((*at).into())), most.map_or(to, |at| to.max(usize::from(*at) + 1)));
+        for bucket in few {
+            self.counts[usize::from(bucket) - self.first] += 1;
+        }
+        from - self.first
+    }
+
+    fn widen(&mut self, from: usize, to: usize) {
         // whole rooms: the same values have the same counters, whatever their order
         let (low, high) = (from / ROOM * ROOM, to.next_multiple_of(ROOM));
         if self.counts.is_empty() {
@@ -92,13 +165,33 @@ impl Histogram {
             self.counts.reserve_exact(high - self.first - self.counts.len());
             self.counts.resize(high - self.first, 0);
         }
-        from - self.first
     }
 
     /// The value below which `permille` of 1000 values lie (nearest rank), as the middle of its bucket; None without
     /// values.
     pub fn quantile(&self, permille: u64) -> Option<u64> {
-        quantile_bucket(&[self], permille).map(middle)
+        if self.counts.is_empty() {
+            return self.quantile_of_few(permille);
+        }
+        let total = self.counts.iter().try_fold(0_u64, |total, count| total.checked_add(*count));
+        let Some(rank) = total.and_then(|total| Some(total.checked_mul(permille)?.div_ceil(1000).max(1))) else {
+            return quantile_bucket(&[self], permille).map(middle);
+        };
+        let mut seen = 0;
+        let at = self.counts.iter().position(|count| {
+            seen += count;
+            seen >= rank
+        });
+        at.map(|at| middle(self.first + at))
+    }
+
+    fn quantile_of_few(&self, permille: u64) -> Option<u64> {
+        let mut buckets = [0; FEW];
+        let buckets = buckets.get_mut(..self.few.len()).filter(|buckets| !buckets.is_empty())?;
+        buckets.copy_from_slice(&self.few);
+        let rank = (buckets.len() as u64 * permille).div_ceil(1000).max(1) as usize - 1;
+        let (_, bucket, _) = buckets.select_nth_unstable(rank.min(self.few.len() - 1));
+        Some(middle((*bucket).into()))
     }
 
     fn total(&self) -> u128 {
@@ -112,10 +205,11 @@ impl Histogram {
 
 /// The least and the greatest value of the bucket with this quantile of all values of `parts`; None without values.
 pub(crate) fn quantile_bounds(parts: &[&Histogram], permille: u64) -> Option<(u64, u64)> {
-    quantile_bucket(parts, permille).map(edges)
+    let spread: Vec<Cow<'_, Histogram>> = parts.iter().map(|part| part.spread()).collect();
+    quantile_bucket(&spread.iter().map(|part| &**part).collect::<Vec<_>>(), permille).map(edges)
 }
 
-/// The bucket with the value below which `permille` of 1000 values of `parts` lie (nearest rank).
+/// The bucket with the value below which `permille` of 1000 values of `parts`, which have counters, lie (nearest rank).
 fn quantile_bucket(parts: &[&Histogram], permille: u64) -> Option<usize> {
     let total: u128 = parts.iter().map(|part| part.total()).sum();
     let rank = (total * u128::from(permille)).div_ceil(1000).max(1);

@@ -1,5 +1,6 @@
 //! Adding up calls: histograms and statistics that do not depend on the order of events.
 
+mod batch;
 pub(crate) mod collect;
 pub(crate) mod column;
 pub(crate) mod counted;

@@ -47,6 +47,20 @@ impl Stats {
         self.add_time(dur);
     }
 
+    /// As [`Self::add_ok`] for each of `durs`.
+    pub(super) fn add_all_ok(&mut self, durs: &[u64]) {
+        let (Some(min), Some(max)) = (durs.iter().min(), durs.iter().max()) else { return };
+        self.min = if self.timed == 0 { *min } else { self.min.min(*min) };
+        self.max = self.max.max(*max);
+        self.calls += durs.len() as u64;
+        self.timed += durs.len() as u64;
+        for dur in durs {
+            self.sum += u128::from(*dur);
+            self.squares = self.squares.saturating_add(u128::from(*dur) * u128::from(*dur));
+        }
+        self.hist.add_all(durs, (*min, *max));
+    }
+
     /// Counts any call. `timeless`: exit and exit_group, which never return: their duration means nothing.
     pub fn add(&mut self, state: CallState, dur: u64, errno: u16, timeless: bool) {
         self.calls += 1;
