@@ -74,5 +74,34 @@ fn assemble(c: &mut Criterion) {
     group.finish();
 }
 
-criterion_group!(benches, assemble);
+/// The serial part for many CPUs, each with a ring of its own whose calls are in time with those of the others: putting
+/// them in order, and rows. Each fourth call has a path.
+fn cpus(c: &mut Criterion) {
+    let mut group = c.benchmark_group("record_cpus");
+    group.throughput(Throughput::Elements(records::ROWS as u64));
+    for cpus in [1, 8, 64, 256] {
+        let rings: Vec<_> =
+            (0..cpus).map(|cpu| records::ring(records::ROWS / cpus, 1000 + cpu as u64 * 7, 4)).collect();
+        let filled = || {
+            let mut encoder = encoder();
+            for ring in &rings {
+                for some in ring.chunks(BATCH) {
+                    let mut batch = Batch::default();
+                    some.iter().for_each(|record| batch.push(record));
+                    encoder.add(batch);
+                }
+            }
+            encoder
+        };
+        let run = |mut encoder: Assembler| {
+            encoder.advance(u64::MAX);
+            assert_eq!(encoder.totals().sum(), records::ROWS as u64);
+            encoder
+        };
+        group.bench_function(format!("{cpus}_cpus"), |b| b.iter_batched(filled, run, BatchSize::LargeInput));
+    }
+    group.finish();
+}
+
+criterion_group!(benches, assemble, cpus);
 criterion_main!(benches);

@@ -20,7 +20,7 @@ fn rings(n: usize) -> Vec<Batch> {
 fn order(c: &mut Criterion) {
     let mut group = c.benchmark_group("record_order");
     group.throughput(Throughput::Elements(records::ROWS as u64));
-    for n in [1, 2, 16] {
+    for n in [1, 2, 16, 64, 256] {
         let sort = |batches: Vec<Batch>| {
             let mut order = Order::default();
             batches.into_iter().for_each(|batch| order.add(batch));
