@@ -99,6 +99,16 @@ struct Session {
   envKeys @34 :List(Argument) $class("none"); # names of the environment variables that were kept of each process
                                        # (record --env). Since 1.5
   containers @35 :List(Container);     # those of `cgroups`. Since 1.5
+  kept @36 :Kept;                      # the tape was written from what the recorder kept in memory (record --last).
+                                       # null = no. Since 1.5
+}
+
+struct Kept {
+  # How much of the past the recorder kept in memory. windowOpen is the first moment it still had.
+  lastNs @0 :UInt64;                   # record --last, or 0 = as much as fits (--rotate: nothing)
+  ringBytes @1 :UInt64;                # record --ring
+  full @2 :Bool;                       # the size ended it, not the time
+  recordingOpen @3 :Ns;                # when the recorder itself began
 }
 
 struct LeftOut {

@@ -33,7 +33,7 @@ pub struct Encoder {
 }
 
 /// A segment's blocks, compressed.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct EncodedSegment {
     pub(crate) blocks: Vec<Block>,
     pub(crate) info: SegmentInfo,
@@ -44,6 +44,11 @@ pub struct EncodedSegment {
 }
 
 impl EncodedSegment {
+    /// Cgroups and containers that appeared in it.
+    pub fn appeared(&self) -> &Appeared {
+        &self.appeared
+    }
+
     /// Bytes the blocks will take in the tape, headers included.
     pub fn stored_bytes(&self) -> u64 {
         stored_bytes(&self.blocks)
@@ -51,7 +56,7 @@ impl EncodedSegment {
 }
 
 /// A checkpoint's blocks, compressed.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct EncodedCheckpoint {
     pub(crate) blocks: Vec<Block>,
 }
@@ -64,7 +69,7 @@ impl EncodedCheckpoint {
 }
 
 /// Names of code, compressed.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct EncodedSymbols {
     pub(crate) blocks: Vec<Block>,
 }

@@ -247,6 +247,21 @@ crate::tables! {
     }
 }
 
+crate::tables! {
+    /// A trigger of `record --on`, or a request, fired while this tape was written or before it was begun for it.
+    pub RECORD_TRIGGER = "record:trigger" {
+        ts: Time "when the event happened"
+        task: Task "whose event; none: nobody's, or not known"
+        trigger: Str [Command] "the trigger as --on has it; request: by signal or by `record trigger`"
+        what: Str "what happened, in words and with its values"
+        name: Str [Command] "name that `record trigger` gave; unknown: none"
+        value: Wide "the measured value: ns of a time, a number of events, of a signal, an exit status"
+        began: Flag "the tape was begun for it"
+        events: Count "events that this row stands for: above 1 in the last row of a trigger that fired too often to be listed"
+        suppressed: Count "of them those that fired between tapes, during the cooldown: they are in no tape's time"
+    }
+}
+
 /// Tables that the recorder makes of what it knows, with the family whose losses rows may be missing by.
 pub const OWN: &[Recorded] = &[
     Recorded { family: Family::Syscall, def: &SOCKET_NAME },
@@ -254,6 +269,7 @@ pub const OWN: &[Recorded] = &[
     Recorded { family: Family::Process, def: &PROCESS_USAGE },
     Recorded { family: Family::Process, def: &PROCESS_THREAD },
     Recorded { family: Family::Process, def: &PROCESS_MEMORY },
+    Recorded { family: Family::Process, def: &RECORD_TRIGGER },
     Recorded { family: Family::Net, def: &SOCKET_TCP },
     Recorded { family: Family::Net, def: &SOCKET_RETRANSMIT },
     Recorded { family: Family::Net, def: &SOCKET_ERROR },

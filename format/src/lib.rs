@@ -26,6 +26,7 @@ mod message;
 pub mod model;
 mod order;
 mod payload;
+pub mod places;
 pub mod reader;
 pub mod redact;
 pub mod repair;

@@ -27,7 +27,7 @@ const TRAVERSALS: usize = 4;
 const KEEP: usize = 4 << 20;
 
 /// A block ready to be written: the writer fills in tape, chunk, segment, seq and groups.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Block {
     pub(crate) header: Header,
     pub(crate) stored: Vec<u8>,

@@ -94,6 +94,11 @@ impl SegmentData {
         self.end.len()
     }
 
+    /// Distinct calls, in order of first use.
+    pub fn calls(&self) -> &[Call] {
+        &self.calls
+    }
+
     /// Stacks, in the order in which they were pushed.
     pub fn stacks(&self) -> &Stacks {
         &self.stacks

@@ -86,6 +86,7 @@ pub(crate) fn collect(config: &Config) -> Session {
         labels: config.labels.iter().map(|label| label.clone().into_bytes()).collect(),
         env_keys: config.env.names().map(|name| name.as_bytes().to_vec()).collect(),
         containers: Vec::new(),
+        kept: None,
     }
 }
 

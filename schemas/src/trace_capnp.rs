@@ -1076,11 +1076,19 @@ pub mod session {
         pub fn has_containers(&self) -> bool {
             !self.reader.get_pointer_field(24).is_null()
         }
+        #[inline]
+        pub fn get_kept(self) -> ::capnp::Result<crate::trace_capnp::kept::Reader<'a>> {
+            ::capnp::traits::FromPointerReader::get_from_pointer(&self.reader.get_pointer_field(25), ::core::option::Option::None)
+        }
+        #[inline]
+        pub fn has_kept(&self) -> bool {
+            !self.reader.get_pointer_field(25).is_null()
+        }
     }
 
     pub struct Builder<'a> { builder: ::capnp::private::layout::StructBuilder<'a> }
     impl <> ::capnp::traits::HasStructSize for Builder<'_,>  {
-        const STRUCT_SIZE: ::capnp::private::layout::StructSize = ::capnp::private::layout::StructSize { data: 6, pointers: 25 };
+        const STRUCT_SIZE: ::capnp::private::layout::StructSize = ::capnp::private::layout::StructSize { data: 6, pointers: 26 };
     }
     impl <> ::capnp::traits::HasTypeId for Builder<'_,>  {
         const TYPE_ID: u64 = _private::TYPE_ID;
@@ -1618,6 +1626,22 @@ pub mod session {
         pub fn has_containers(&self) -> bool {
             !self.builder.is_pointer_field_null(24)
         }
+        #[inline]
+        pub fn get_kept(self) -> ::capnp::Result<crate::trace_capnp::kept::Builder<'a>> {
+            ::capnp::traits::FromPointerBuilder::get_from_pointer(self.builder.get_pointer_field(25), ::core::option::Option::None)
+        }
+        #[inline]
+        pub fn set_kept(&mut self, value: crate::trace_capnp::kept::Reader<'_>) -> ::capnp::Result<()> {
+            ::capnp::traits::SetterInput::set_pointer_builder(self.builder.reborrow().get_pointer_field(25), value, false)
+        }
+        #[inline]
+        pub fn init_kept(self, ) -> crate::trace_capnp::kept::Builder<'a> {
+            ::capnp::traits::FromPointerBuilder::init_pointer(self.builder.get_pointer_field(25), 0)
+        }
+        #[inline]
+        pub fn has_kept(&self) -> bool {
+            !self.builder.is_pointer_field_null(25)
+        }
     }
 
     pub struct Pipeline { _typeless: ::capnp::any_pointer::Pipeline }
@@ -1633,278 +1657,288 @@ pub mod session {
         pub fn get_stacks(&self) -> crate::trace_capnp::stack_settings::Pipeline {
             ::capnp::capability::FromTypelessPipeline::new(self._typeless.get_pointer_field(17))
         }
+        pub fn get_kept(&self) -> crate::trace_capnp::kept::Pipeline {
+            ::capnp::capability::FromTypelessPipeline::new(self._typeless.get_pointer_field(25))
+        }
     }
     mod _private {
-        pub(crate) static ENCODED_NODE: [::capnp::Word; 752] = [
+        pub(crate) static ENCODED_NODE: [::capnp::Word; 767] = [
             ::capnp::word(0, 0, 0, 0, 5, 0, 6, 0),
             ::capnp::word(95, 222, 92, 63, 235, 27, 236, 185),
             ::capnp::word(12, 0, 0, 0, 1, 0, 6, 0),
             ::capnp::word(100, 2, 233, 193, 243, 167, 184, 213),
-            ::capnp::word(25, 0, 7, 0, 0, 0, 0, 0),
+            ::capnp::word(26, 0, 7, 0, 0, 0, 0, 0),
             ::capnp::word(0, 0, 0, 0, 0, 0, 0, 0),
             ::capnp::word(21, 0, 0, 0, 162, 0, 0, 0),
             ::capnp::word(29, 0, 0, 0, 7, 0, 0, 0),
             ::capnp::word(0, 0, 0, 0, 0, 0, 0, 0),
-            ::capnp::word(25, 0, 0, 0, 231, 7, 0, 0),
+            ::capnp::word(25, 0, 0, 0, 31, 8, 0, 0),
             ::capnp::word(0, 0, 0, 0, 0, 0, 0, 0),
             ::capnp::word(0, 0, 0, 0, 0, 0, 0, 0),
             ::capnp::word(116, 114, 97, 99, 101, 46, 99, 97),
             ::capnp::word(112, 110, 112, 58, 83, 101, 115, 115),
             ::capnp::word(105, 111, 110, 0, 0, 0, 0, 0),
             ::capnp::word(0, 0, 0, 0, 1, 0, 1, 0),
-            ::capnp::word(144, 0, 0, 0, 3, 0, 4, 0),
+            ::capnp::word(148, 0, 0, 0, 3, 0, 4, 0),
             ::capnp::word(0, 0, 0, 0, 0, 0, 0, 0),
             ::capnp::word(0, 0, 1, 0, 0, 0, 0, 0),
             ::capnp::word(0, 0, 0, 0, 0, 0, 0, 0),
-            ::capnp::word(225, 3, 0, 0, 50, 0, 0, 0),
+            ::capnp::word(253, 3, 0, 0, 50, 0, 0, 0),
             ::capnp::word(0, 0, 0, 0, 0, 0, 0, 0),
-            ::capnp::word(220, 3, 0, 0, 3, 0, 1, 0),
-            ::capnp::word(232, 3, 0, 0, 2, 0, 1, 0),
+            ::capnp::word(248, 3, 0, 0, 3, 0, 1, 0),
+            ::capnp::word(4, 4, 0, 0, 2, 0, 1, 0),
             ::capnp::word(1, 0, 0, 0, 1, 0, 0, 0),
             ::capnp::word(0, 0, 1, 0, 1, 0, 0, 0),
             ::capnp::word(0, 0, 0, 0, 0, 0, 0, 0),
-            ::capnp::word(229, 3, 0, 0, 58, 0, 0, 0),
-            ::capnp::word(229, 3, 0, 0, 31, 0, 0, 0),
-            ::capnp::word(4, 4, 0, 0, 3, 0, 1, 0),
-            ::capnp::word(16, 4, 0, 0, 2, 0, 1, 0),
+            ::capnp::word(1, 4, 0, 0, 58, 0, 0, 0),
+            ::capnp::word(1, 4, 0, 0, 31, 0, 0, 0),
+            ::capnp::word(32, 4, 0, 0, 3, 0, 1, 0),
+            ::capnp::word(44, 4, 0, 0, 2, 0, 1, 0),
             ::capnp::word(2, 0, 0, 0, 2, 0, 0, 0),
             ::capnp::word(0, 0, 1, 0, 2, 0, 0, 0),
             ::capnp::word(0, 0, 0, 0, 0, 0, 0, 0),
-            ::capnp::word(13, 4, 0, 0, 74, 0, 0, 0),
-            ::capnp::word(17, 4, 0, 0, 31, 0, 0, 0),
-            ::capnp::word(48, 4, 0, 0, 3, 0, 1, 0),
-            ::capnp::word(60, 4, 0, 0, 2, 0, 1, 0),
+            ::capnp::word(41, 4, 0, 0, 74, 0, 0, 0),
+            ::capnp::word(45, 4, 0, 0, 31, 0, 0, 0),
+            ::capnp::word(76, 4, 0, 0, 3, 0, 1, 0),
+            ::capnp::word(88, 4, 0, 0, 2, 0, 1, 0),
             ::capnp::word(3, 0, 0, 0, 0, 0, 0, 0),
             ::capnp::word(0, 0, 1, 0, 3, 0, 0, 0),
             ::capnp::word(0, 0, 0, 0, 0, 0, 0, 0),
-            ::capnp::word(57, 4, 0, 0, 114, 0, 0, 0),
+            ::capnp::word(85, 4, 0, 0, 114, 0, 0, 0),
             ::capnp::word(0, 0, 0, 0, 0, 0, 0, 0),
-            ::capnp::word(56, 4, 0, 0, 3, 0, 1, 0),
-            ::capnp::word(68, 4, 0, 0, 2, 0, 1, 0),
+            ::capnp::word(84, 4, 0, 0, 3, 0, 1, 0),
+            ::capnp::word(96, 4, 0, 0, 2, 0, 1, 0),
             ::capnp::word(4, 0, 0, 0, 2, 0, 0, 0),
             ::capnp::word(0, 0, 1, 0, 4, 0, 0, 0),
             ::capnp::word(0, 0, 0, 0, 0, 0, 0, 0),
-            ::capnp::word(65, 4, 0, 0, 138, 0, 0, 0),
+            ::capnp::word(93, 4, 0, 0, 138, 0, 0, 0),
             ::capnp::word(0, 0, 0, 0, 0, 0, 0, 0),
-            ::capnp::word(68, 4, 0, 0, 3, 0, 1, 0),
-            ::capnp::word(80, 4, 0, 0, 2, 0, 1, 0),
+            ::capnp::word(96, 4, 0, 0, 3, 0, 1, 0),
+            ::capnp::word(108, 4, 0, 0, 2, 0, 1, 0),
             ::capnp::word(5, 0, 0, 0, 3, 0, 0, 0),
             ::capnp::word(0, 0, 1, 0, 5, 0, 0, 0),
             ::capnp::word(0, 0, 0, 0, 0, 0, 0, 0),
-            ::capnp::word(77, 4, 0, 0, 114, 0, 0, 0),
-            ::capnp::word(81, 4, 0, 0, 31, 0, 0, 0),
-            ::capnp::word(112, 4, 0, 0, 3, 0, 1, 0),
-            ::capnp::word(124, 4, 0, 0, 2, 0, 1, 0),
+            ::capnp::word(105, 4, 0, 0, 114, 0, 0, 0),
+            ::capnp::word(109, 4, 0, 0, 31, 0, 0, 0),
+            ::capnp::word(140, 4, 0, 0, 3, 0, 1, 0),
+            ::capnp::word(152, 4, 0, 0, 2, 0, 1, 0),
             ::capnp::word(6, 0, 0, 0, 4, 0, 0, 0),
             ::capnp::word(0, 0, 1, 0, 6, 0, 0, 0),
             ::capnp::word(0, 0, 0, 0, 0, 0, 0, 0),
-            ::capnp::word(121, 4, 0, 0, 114, 0, 0, 0),
-            ::capnp::word(125, 4, 0, 0, 31, 0, 0, 0),
-            ::capnp::word(156, 4, 0, 0, 3, 0, 1, 0),
-            ::capnp::word(168, 4, 0, 0, 2, 0, 1, 0),
+            ::capnp::word(149, 4, 0, 0, 114, 0, 0, 0),
+            ::capnp::word(153, 4, 0, 0, 31, 0, 0, 0),
+            ::capnp::word(184, 4, 0, 0, 3, 0, 1, 0),
+            ::capnp::word(196, 4, 0, 0, 2, 0, 1, 0),
             ::capnp::word(7, 0, 0, 0, 5, 0, 0, 0),
             ::capnp::word(0, 0, 1, 0, 7, 0, 0, 0),
             ::capnp::word(0, 0, 0, 0, 0, 0, 0, 0),
-            ::capnp::word(165, 4, 0, 0, 66, 0, 0, 0),
-            ::capnp::word(165, 4, 0, 0, 31, 0, 0, 0),
-            ::capnp::word(196, 4, 0, 0, 3, 0, 1, 0),
-            ::capnp::word(208, 4, 0, 0, 2, 0, 1, 0),
+            ::capnp::word(193, 4, 0, 0, 66, 0, 0, 0),
+            ::capnp::word(193, 4, 0, 0, 31, 0, 0, 0),
+            ::capnp::word(224, 4, 0, 0, 3, 0, 1, 0),
+            ::capnp::word(236, 4, 0, 0, 2, 0, 1, 0),
             ::capnp::word(8, 0, 0, 0, 3, 0, 0, 0),
             ::capnp::word(0, 0, 1, 0, 8, 0, 0, 0),
             ::capnp::word(0, 0, 0, 0, 0, 0, 0, 0),
-            ::capnp::word(205, 4, 0, 0, 42, 0, 0, 0),
+            ::capnp::word(233, 4, 0, 0, 42, 0, 0, 0),
             ::capnp::word(0, 0, 0, 0, 0, 0, 0, 0),
-            ::capnp::word(200, 4, 0, 0, 3, 0, 1, 0),
-            ::capnp::word(212, 4, 0, 0, 2, 0, 1, 0),
+            ::capnp::word(228, 4, 0, 0, 3, 0, 1, 0),
+            ::capnp::word(240, 4, 0, 0, 2, 0, 1, 0),
             ::capnp::word(9, 0, 0, 0, 4, 0, 0, 0),
             ::capnp::word(0, 0, 1, 0, 9, 0, 0, 0),
             ::capnp::word(0, 0, 0, 0, 0, 0, 0, 0),
-            ::capnp::word(209, 4, 0, 0, 74, 0, 0, 0),
+            ::capnp::word(237, 4, 0, 0, 74, 0, 0, 0),
             ::capnp::word(0, 0, 0, 0, 0, 0, 0, 0),
-            ::capnp::word(208, 4, 0, 0, 3, 0, 1, 0),
-            ::capnp::word(220, 4, 0, 0, 2, 0, 1, 0),
+            ::capnp::word(236, 4, 0, 0, 3, 0, 1, 0),
+            ::capnp::word(248, 4, 0, 0, 2, 0, 1, 0),
             ::capnp::word(10, 0, 0, 0, 6, 0, 0, 0),
             ::capnp::word(0, 0, 1, 0, 10, 0, 0, 0),
             ::capnp::word(0, 0, 0, 0, 0, 0, 0, 0),
-            ::capnp::word(217, 4, 0, 0, 98, 0, 0, 0),
-            ::capnp::word(221, 4, 0, 0, 31, 0, 0, 0),
-            ::capnp::word(252, 4, 0, 0, 3, 0, 1, 0),
-            ::capnp::word(8, 5, 0, 0, 2, 0, 1, 0),
+            ::capnp::word(245, 4, 0, 0, 98, 0, 0, 0),
+            ::capnp::word(249, 4, 0, 0, 31, 0, 0, 0),
+            ::capnp::word(24, 5, 0, 0, 3, 0, 1, 0),
+            ::capnp::word(36, 5, 0, 0, 2, 0, 1, 0),
             ::capnp::word(11, 0, 0, 0, 7, 0, 0, 0),
             ::capnp::word(0, 0, 1, 0, 11, 0, 0, 0),
             ::capnp::word(0, 0, 0, 0, 0, 0, 0, 0),
-            ::capnp::word(5, 5, 0, 0, 82, 0, 0, 0),
+            ::capnp::word(33, 5, 0, 0, 82, 0, 0, 0),
             ::capnp::word(0, 0, 0, 0, 0, 0, 0, 0),
-            ::capnp::word(4, 5, 0, 0, 3, 0, 1, 0),
-            ::capnp::word(32, 5, 0, 0, 2, 0, 1, 0),
+            ::capnp::word(32, 5, 0, 0, 3, 0, 1, 0),
+            ::capnp::word(60, 5, 0, 0, 2, 0, 1, 0),
             ::capnp::word(12, 0, 0, 0, 8, 0, 0, 0),
             ::capnp::word(0, 0, 1, 0, 12, 0, 0, 0),
             ::capnp::word(0, 0, 0, 0, 0, 0, 0, 0),
-            ::capnp::word(29, 5, 0, 0, 58, 0, 0, 0),
-            ::capnp::word(29, 5, 0, 0, 31, 0, 0, 0),
-            ::capnp::word(60, 5, 0, 0, 3, 0, 1, 0),
-            ::capnp::word(72, 5, 0, 0, 2, 0, 1, 0),
+            ::capnp::word(57, 5, 0, 0, 58, 0, 0, 0),
+            ::capnp::word(57, 5, 0, 0, 31, 0, 0, 0),
+            ::capnp::word(88, 5, 0, 0, 3, 0, 1, 0),
+            ::capnp::word(100, 5, 0, 0, 2, 0, 1, 0),
             ::capnp::word(13, 0, 0, 0, 9, 0, 0, 0),
             ::capnp::word(0, 0, 1, 0, 13, 0, 0, 0),
             ::capnp::word(0, 0, 0, 0, 0, 0, 0, 0),
-            ::capnp::word(69, 5, 0, 0, 82, 0, 0, 0),
-            ::capnp::word(73, 5, 0, 0, 31, 0, 0, 0),
-            ::capnp::word(104, 5, 0, 0, 3, 0, 1, 0),
-            ::capnp::word(132, 5, 0, 0, 2, 0, 1, 0),
+            ::capnp::word(97, 5, 0, 0, 82, 0, 0, 0),
+            ::capnp::word(101, 5, 0, 0, 31, 0, 0, 0),
+            ::capnp::word(132, 5, 0, 0, 3, 0, 1, 0),
+            ::capnp::word(160, 5, 0, 0, 2, 0, 1, 0),
             ::capnp::word(14, 0, 0, 0, 5, 0, 0, 0),
             ::capnp::word(0, 0, 1, 0, 14, 0, 0, 0),
             ::capnp::word(0, 0, 0, 0, 0, 0, 0, 0),
-            ::capnp::word(129, 5, 0, 0, 98, 0, 0, 0),
+            ::capnp::word(157, 5, 0, 0, 98, 0, 0, 0),
             ::capnp::word(0, 0, 0, 0, 0, 0, 0, 0),
-            ::capnp::word(128, 5, 0, 0, 3, 0, 1, 0),
-            ::capnp::word(140, 5, 0, 0, 2, 0, 1, 0),
+            ::capnp::word(156, 5, 0, 0, 3, 0, 1, 0),
+            ::capnp::word(168, 5, 0, 0, 2, 0, 1, 0),
             ::capnp::word(15, 0, 0, 0, 3, 0, 0, 0),
             ::capnp::word(0, 0, 1, 0, 15, 0, 0, 0),
             ::capnp::word(0, 0, 0, 0, 0, 0, 0, 0),
-            ::capnp::word(137, 5, 0, 0, 90, 0, 0, 0),
+            ::capnp::word(165, 5, 0, 0, 90, 0, 0, 0),
             ::capnp::word(0, 0, 0, 0, 0, 0, 0, 0),
-            ::capnp::word(136, 5, 0, 0, 3, 0, 1, 0),
-            ::capnp::word(148, 5, 0, 0, 2, 0, 1, 0),
+            ::capnp::word(164, 5, 0, 0, 3, 0, 1, 0),
+            ::capnp::word(176, 5, 0, 0, 2, 0, 1, 0),
             ::capnp::word(16, 0, 0, 0, 10, 0, 0, 0),
             ::capnp::word(0, 0, 1, 0, 16, 0, 0, 0),
             ::capnp::word(0, 0, 0, 0, 0, 0, 0, 0),
-            ::capnp::word(145, 5, 0, 0, 74, 0, 0, 0),
+            ::capnp::word(173, 5, 0, 0, 74, 0, 0, 0),
             ::capnp::word(0, 0, 0, 0, 0, 0, 0, 0),
-            ::capnp::word(144, 5, 0, 0, 3, 0, 1, 0),
-            ::capnp::word(172, 5, 0, 0, 2, 0, 1, 0),
+            ::capnp::word(172, 5, 0, 0, 3, 0, 1, 0),
+            ::capnp::word(200, 5, 0, 0, 2, 0, 1, 0),
             ::capnp::word(17, 0, 0, 0, 11, 0, 0, 0),
             ::capnp::word(0, 0, 1, 0, 17, 0, 0, 0),
             ::capnp::word(0, 0, 0, 0, 0, 0, 0, 0),
-            ::capnp::word(169, 5, 0, 0, 50, 0, 0, 0),
+            ::capnp::word(197, 5, 0, 0, 50, 0, 0, 0),
             ::capnp::word(0, 0, 0, 0, 0, 0, 0, 0),
-            ::capnp::word(164, 5, 0, 0, 3, 0, 1, 0),
-            ::capnp::word(192, 5, 0, 0, 2, 0, 1, 0),
+            ::capnp::word(192, 5, 0, 0, 3, 0, 1, 0),
+            ::capnp::word(220, 5, 0, 0, 2, 0, 1, 0),
             ::capnp::word(18, 0, 0, 0, 12, 0, 0, 0),
             ::capnp::word(0, 0, 1, 0, 18, 0, 0, 0),
             ::capnp::word(0, 0, 0, 0, 0, 0, 0, 0),
-            ::capnp::word(189, 5, 0, 0, 66, 0, 0, 0),
+            ::capnp::word(217, 5, 0, 0, 66, 0, 0, 0),
             ::capnp::word(0, 0, 0, 0, 0, 0, 0, 0),
-            ::capnp::word(184, 5, 0, 0, 3, 0, 1, 0),
-            ::capnp::word(212, 5, 0, 0, 2, 0, 1, 0),
+            ::capnp::word(212, 5, 0, 0, 3, 0, 1, 0),
+            ::capnp::word(240, 5, 0, 0, 2, 0, 1, 0),
             ::capnp::word(19, 0, 0, 0, 13, 0, 0, 0),
             ::capnp::word(0, 0, 1, 0, 19, 0, 0, 0),
             ::capnp::word(0, 0, 0, 0, 0, 0, 0, 0),
-            ::capnp::word(209, 5, 0, 0, 66, 0, 0, 0),
+            ::capnp::word(237, 5, 0, 0, 66, 0, 0, 0),
             ::capnp::word(0, 0, 0, 0, 0, 0, 0, 0),
-            ::capnp::word(204, 5, 0, 0, 3, 0, 1, 0),
-            ::capnp::word(232, 5, 0, 0, 2, 0, 1, 0),
+            ::capnp::word(232, 5, 0, 0, 3, 0, 1, 0),
+            ::capnp::word(4, 6, 0, 0, 2, 0, 1, 0),
             ::capnp::word(20, 0, 0, 0, 4, 0, 0, 0),
             ::capnp::word(0, 0, 1, 0, 20, 0, 0, 0),
             ::capnp::word(0, 0, 0, 0, 0, 0, 0, 0),
-            ::capnp::word(229, 5, 0, 0, 82, 0, 0, 0),
+            ::capnp::word(1, 6, 0, 0, 82, 0, 0, 0),
             ::capnp::word(0, 0, 0, 0, 0, 0, 0, 0),
-            ::capnp::word(228, 5, 0, 0, 3, 0, 1, 0),
-            ::capnp::word(240, 5, 0, 0, 2, 0, 1, 0),
+            ::capnp::word(0, 6, 0, 0, 3, 0, 1, 0),
+            ::capnp::word(12, 6, 0, 0, 2, 0, 1, 0),
             ::capnp::word(21, 0, 0, 0, 14, 0, 0, 0),
             ::capnp::word(0, 0, 1, 0, 21, 0, 0, 0),
             ::capnp::word(0, 0, 0, 0, 0, 0, 0, 0),
-            ::capnp::word(237, 5, 0, 0, 50, 0, 0, 0),
-            ::capnp::word(237, 5, 0, 0, 31, 0, 0, 0),
-            ::capnp::word(12, 6, 0, 0, 3, 0, 1, 0),
-            ::capnp::word(40, 6, 0, 0, 2, 0, 1, 0),
+            ::capnp::word(9, 6, 0, 0, 50, 0, 0, 0),
+            ::capnp::word(9, 6, 0, 0, 31, 0, 0, 0),
+            ::capnp::word(40, 6, 0, 0, 3, 0, 1, 0),
+            ::capnp::word(68, 6, 0, 0, 2, 0, 1, 0),
             ::capnp::word(22, 0, 0, 0, 15, 0, 0, 0),
             ::capnp::word(0, 0, 1, 0, 22, 0, 0, 0),
             ::capnp::word(0, 0, 0, 0, 0, 0, 0, 0),
-            ::capnp::word(37, 6, 0, 0, 98, 0, 0, 0),
+            ::capnp::word(65, 6, 0, 0, 98, 0, 0, 0),
             ::capnp::word(0, 0, 0, 0, 0, 0, 0, 0),
-            ::capnp::word(36, 6, 0, 0, 3, 0, 1, 0),
-            ::capnp::word(64, 6, 0, 0, 2, 0, 1, 0),
+            ::capnp::word(64, 6, 0, 0, 3, 0, 1, 0),
+            ::capnp::word(92, 6, 0, 0, 2, 0, 1, 0),
             ::capnp::word(23, 0, 0, 0, 16, 0, 0, 0),
             ::capnp::word(0, 0, 1, 0, 23, 0, 0, 0),
             ::capnp::word(0, 0, 0, 0, 0, 0, 0, 0),
-            ::capnp::word(61, 6, 0, 0, 74, 0, 0, 0),
+            ::capnp::word(89, 6, 0, 0, 74, 0, 0, 0),
             ::capnp::word(0, 0, 0, 0, 0, 0, 0, 0),
-            ::capnp::word(60, 6, 0, 0, 3, 0, 1, 0),
-            ::capnp::word(88, 6, 0, 0, 2, 0, 1, 0),
+            ::capnp::word(88, 6, 0, 0, 3, 0, 1, 0),
+            ::capnp::word(116, 6, 0, 0, 2, 0, 1, 0),
             ::capnp::word(24, 0, 0, 0, 17, 0, 0, 0),
             ::capnp::word(0, 0, 1, 0, 24, 0, 0, 0),
             ::capnp::word(0, 0, 0, 0, 0, 0, 0, 0),
-            ::capnp::word(85, 6, 0, 0, 58, 0, 0, 0),
+            ::capnp::word(113, 6, 0, 0, 58, 0, 0, 0),
             ::capnp::word(0, 0, 0, 0, 0, 0, 0, 0),
-            ::capnp::word(80, 6, 0, 0, 3, 0, 1, 0),
-            ::capnp::word(92, 6, 0, 0, 2, 0, 1, 0),
+            ::capnp::word(108, 6, 0, 0, 3, 0, 1, 0),
+            ::capnp::word(120, 6, 0, 0, 2, 0, 1, 0),
             ::capnp::word(25, 0, 0, 0, 18, 0, 0, 0),
             ::capnp::word(0, 0, 1, 0, 25, 0, 0, 0),
             ::capnp::word(0, 0, 0, 0, 0, 0, 0, 0),
-            ::capnp::word(89, 6, 0, 0, 98, 0, 0, 0),
-            ::capnp::word(93, 6, 0, 0, 31, 0, 0, 0),
-            ::capnp::word(124, 6, 0, 0, 3, 0, 1, 0),
-            ::capnp::word(152, 6, 0, 0, 2, 0, 1, 0),
+            ::capnp::word(117, 6, 0, 0, 98, 0, 0, 0),
+            ::capnp::word(121, 6, 0, 0, 31, 0, 0, 0),
+            ::capnp::word(152, 6, 0, 0, 3, 0, 1, 0),
+            ::capnp::word(180, 6, 0, 0, 2, 0, 1, 0),
             ::capnp::word(26, 0, 0, 0, 19, 0, 0, 0),
             ::capnp::word(0, 0, 1, 0, 26, 0, 0, 0),
             ::capnp::word(0, 0, 0, 0, 0, 0, 0, 0),
-            ::capnp::word(149, 6, 0, 0, 74, 0, 0, 0),
-            ::capnp::word(153, 6, 0, 0, 31, 0, 0, 0),
-            ::capnp::word(184, 6, 0, 0, 3, 0, 1, 0),
-            ::capnp::word(212, 6, 0, 0, 2, 0, 1, 0),
+            ::capnp::word(177, 6, 0, 0, 74, 0, 0, 0),
+            ::capnp::word(181, 6, 0, 0, 31, 0, 0, 0),
+            ::capnp::word(212, 6, 0, 0, 3, 0, 1, 0),
+            ::capnp::word(240, 6, 0, 0, 2, 0, 1, 0),
             ::capnp::word(27, 0, 0, 0, 20, 0, 0, 0),
             ::capnp::word(0, 0, 1, 0, 27, 0, 0, 0),
             ::capnp::word(0, 0, 0, 0, 0, 0, 0, 0),
-            ::capnp::word(209, 6, 0, 0, 66, 0, 0, 0),
+            ::capnp::word(237, 6, 0, 0, 66, 0, 0, 0),
             ::capnp::word(0, 0, 0, 0, 0, 0, 0, 0),
-            ::capnp::word(204, 6, 0, 0, 3, 0, 1, 0),
-            ::capnp::word(232, 6, 0, 0, 2, 0, 1, 0),
+            ::capnp::word(232, 6, 0, 0, 3, 0, 1, 0),
+            ::capnp::word(4, 7, 0, 0, 2, 0, 1, 0),
             ::capnp::word(28, 0, 0, 0, 64, 1, 0, 0),
             ::capnp::word(0, 0, 1, 0, 28, 0, 0, 0),
             ::capnp::word(0, 0, 0, 0, 0, 0, 0, 0),
-            ::capnp::word(229, 6, 0, 0, 74, 0, 0, 0),
+            ::capnp::word(1, 7, 0, 0, 74, 0, 0, 0),
             ::capnp::word(0, 0, 0, 0, 0, 0, 0, 0),
-            ::capnp::word(228, 6, 0, 0, 3, 0, 1, 0),
-            ::capnp::word(240, 6, 0, 0, 2, 0, 1, 0),
+            ::capnp::word(0, 7, 0, 0, 3, 0, 1, 0),
+            ::capnp::word(12, 7, 0, 0, 2, 0, 1, 0),
             ::capnp::word(29, 0, 0, 0, 21, 0, 0, 0),
             ::capnp::word(0, 0, 1, 0, 29, 0, 0, 0),
             ::capnp::word(0, 0, 0, 0, 0, 0, 0, 0),
-            ::capnp::word(237, 6, 0, 0, 58, 0, 0, 0),
-            ::capnp::word(0, 0, 0, 0, 0, 0, 0, 0),
-            ::capnp::word(232, 6, 0, 0, 3, 0, 1, 0),
-            ::capnp::word(244, 6, 0, 0, 2, 0, 1, 0),
-            ::capnp::word(30, 0, 0, 0, 21, 0, 0, 0),
-            ::capnp::word(0, 0, 1, 0, 30, 0, 0, 0),
-            ::capnp::word(0, 0, 0, 0, 0, 0, 0, 0),
-            ::capnp::word(241, 6, 0, 0, 66, 0, 0, 0),
-            ::capnp::word(0, 0, 0, 0, 0, 0, 0, 0),
-            ::capnp::word(236, 6, 0, 0, 3, 0, 1, 0),
-            ::capnp::word(8, 7, 0, 0, 2, 0, 1, 0),
-            ::capnp::word(31, 0, 0, 0, 65, 1, 0, 0),
-            ::capnp::word(0, 0, 1, 0, 31, 0, 0, 0),
-            ::capnp::word(0, 0, 0, 0, 0, 0, 0, 0),
-            ::capnp::word(5, 7, 0, 0, 98, 0, 0, 0),
+            ::capnp::word(9, 7, 0, 0, 58, 0, 0, 0),
             ::capnp::word(0, 0, 0, 0, 0, 0, 0, 0),
             ::capnp::word(4, 7, 0, 0, 3, 0, 1, 0),
             ::capnp::word(16, 7, 0, 0, 2, 0, 1, 0),
+            ::capnp::word(30, 0, 0, 0, 21, 0, 0, 0),
+            ::capnp::word(0, 0, 1, 0, 30, 0, 0, 0),
+            ::capnp::word(0, 0, 0, 0, 0, 0, 0, 0),
+            ::capnp::word(13, 7, 0, 0, 66, 0, 0, 0),
+            ::capnp::word(0, 0, 0, 0, 0, 0, 0, 0),
+            ::capnp::word(8, 7, 0, 0, 3, 0, 1, 0),
+            ::capnp::word(36, 7, 0, 0, 2, 0, 1, 0),
+            ::capnp::word(31, 0, 0, 0, 65, 1, 0, 0),
+            ::capnp::word(0, 0, 1, 0, 31, 0, 0, 0),
+            ::capnp::word(0, 0, 0, 0, 0, 0, 0, 0),
+            ::capnp::word(33, 7, 0, 0, 98, 0, 0, 0),
+            ::capnp::word(0, 0, 0, 0, 0, 0, 0, 0),
+            ::capnp::word(32, 7, 0, 0, 3, 0, 1, 0),
+            ::capnp::word(44, 7, 0, 0, 2, 0, 1, 0),
             ::capnp::word(32, 0, 0, 0, 66, 1, 0, 0),
             ::capnp::word(0, 0, 1, 0, 32, 0, 0, 0),
             ::capnp::word(0, 0, 0, 0, 0, 0, 0, 0),
-            ::capnp::word(13, 7, 0, 0, 138, 0, 0, 0),
+            ::capnp::word(41, 7, 0, 0, 138, 0, 0, 0),
             ::capnp::word(0, 0, 0, 0, 0, 0, 0, 0),
-            ::capnp::word(16, 7, 0, 0, 3, 0, 1, 0),
-            ::capnp::word(28, 7, 0, 0, 2, 0, 1, 0),
+            ::capnp::word(44, 7, 0, 0, 3, 0, 1, 0),
+            ::capnp::word(56, 7, 0, 0, 2, 0, 1, 0),
             ::capnp::word(33, 0, 0, 0, 22, 0, 0, 0),
             ::capnp::word(0, 0, 1, 0, 33, 0, 0, 0),
             ::capnp::word(0, 0, 0, 0, 0, 0, 0, 0),
-            ::capnp::word(25, 7, 0, 0, 58, 0, 0, 0),
+            ::capnp::word(53, 7, 0, 0, 58, 0, 0, 0),
             ::capnp::word(0, 0, 0, 0, 0, 0, 0, 0),
-            ::capnp::word(20, 7, 0, 0, 3, 0, 1, 0),
-            ::capnp::word(48, 7, 0, 0, 2, 0, 1, 0),
+            ::capnp::word(48, 7, 0, 0, 3, 0, 1, 0),
+            ::capnp::word(76, 7, 0, 0, 2, 0, 1, 0),
             ::capnp::word(34, 0, 0, 0, 23, 0, 0, 0),
             ::capnp::word(0, 0, 1, 0, 34, 0, 0, 0),
             ::capnp::word(0, 0, 0, 0, 0, 0, 0, 0),
-            ::capnp::word(45, 7, 0, 0, 66, 0, 0, 0),
-            ::capnp::word(45, 7, 0, 0, 31, 0, 0, 0),
-            ::capnp::word(76, 7, 0, 0, 3, 0, 1, 0),
-            ::capnp::word(104, 7, 0, 0, 2, 0, 1, 0),
+            ::capnp::word(73, 7, 0, 0, 66, 0, 0, 0),
+            ::capnp::word(73, 7, 0, 0, 31, 0, 0, 0),
+            ::capnp::word(104, 7, 0, 0, 3, 0, 1, 0),
+            ::capnp::word(132, 7, 0, 0, 2, 0, 1, 0),
             ::capnp::word(35, 0, 0, 0, 24, 0, 0, 0),
             ::capnp::word(0, 0, 1, 0, 35, 0, 0, 0),
             ::capnp::word(0, 0, 0, 0, 0, 0, 0, 0),
-            ::capnp::word(101, 7, 0, 0, 90, 0, 0, 0),
+            ::capnp::word(129, 7, 0, 0, 90, 0, 0, 0),
             ::capnp::word(0, 0, 0, 0, 0, 0, 0, 0),
-            ::capnp::word(100, 7, 0, 0, 3, 0, 1, 0),
-            ::capnp::word(128, 7, 0, 0, 2, 0, 1, 0),
+            ::capnp::word(128, 7, 0, 0, 3, 0, 1, 0),
+            ::capnp::word(156, 7, 0, 0, 2, 0, 1, 0),
+            ::capnp::word(36, 0, 0, 0, 25, 0, 0, 0),
+            ::capnp::word(0, 0, 1, 0, 36, 0, 0, 0),
+            ::capnp::word(0, 0, 0, 0, 0, 0, 0, 0),
+            ::capnp::word(153, 7, 0, 0, 42, 0, 0, 0),
+            ::capnp::word(0, 0, 0, 0, 0, 0, 0, 0),
+            ::capnp::word(148, 7, 0, 0, 3, 0, 1, 0),
+            ::capnp::word(160, 7, 0, 0, 2, 0, 1, 0),
             ::capnp::word(99, 108, 111, 99, 107, 0, 0, 0),
             ::capnp::word(16, 0, 0, 0, 0, 0, 0, 0),
             ::capnp::word(33, 177, 168, 194, 63, 192, 47, 197),
@@ -2388,6 +2422,14 @@ pub mod session {
             ::capnp::word(14, 0, 0, 0, 0, 0, 0, 0),
             ::capnp::word(0, 0, 0, 0, 0, 0, 0, 0),
             ::capnp::word(0, 0, 0, 0, 0, 0, 0, 0),
+            ::capnp::word(107, 101, 112, 116, 0, 0, 0, 0),
+            ::capnp::word(16, 0, 0, 0, 0, 0, 0, 0),
+            ::capnp::word(181, 183, 141, 155, 49, 242, 25, 229),
+            ::capnp::word(0, 0, 0, 0, 0, 0, 0, 0),
+            ::capnp::word(0, 0, 0, 0, 0, 0, 0, 0),
+            ::capnp::word(16, 0, 0, 0, 0, 0, 0, 0),
+            ::capnp::word(0, 0, 0, 0, 0, 0, 0, 0),
+            ::capnp::word(0, 0, 0, 0, 0, 0, 0, 0),
         ];
         pub(crate) fn get_field_types(index: u16) -> ::capnp::introspect::Type {
             match index {
@@ -2427,6 +2469,7 @@ pub mod session {
                 33 => <::capnp::struct_list::Owned<crate::trace_capnp::argument::Owned> as ::capnp::introspect::Introspect>::introspect(),
                 34 => <::capnp::struct_list::Owned<crate::trace_capnp::argument::Owned> as ::capnp::introspect::Introspect>::introspect(),
                 35 => <::capnp::struct_list::Owned<crate::trace_capnp::container::Owned> as ::capnp::introspect::Introspect>::introspect(),
+                36 => <crate::trace_capnp::kept::Owned as ::capnp::introspect::Introspect>::introspect(),
                 _ => ::capnp::introspect::panic_invalid_field_index(index),
             }
         }
@@ -2454,10 +2497,291 @@ pub mod session {
             MEMBERS_BY_DISCRIMINANT,
             MEMBERS_BY_NAME
         );
-        pub(crate) static NONUNION_MEMBERS : &[u16] = &[0,1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18,19,20,21,22,23,24,25,26,27,28,29,30,31,32,33,34,35];
+        pub(crate) static NONUNION_MEMBERS : &[u16] = &[0,1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18,19,20,21,22,23,24,25,26,27,28,29,30,31,32,33,34,35,36];
         pub(crate) static MEMBERS_BY_DISCRIMINANT : &[u16] = &[];
-        pub(crate) static MEMBERS_BY_NAME : &[u16] = &[11,1,25,19,0,35,27,8,22,18,34,29,23,2,5,6,33,30,7,3,21,9,31,26,32,20,13,24,14,16,12,10,17,4,15,28];
+        pub(crate) static MEMBERS_BY_NAME : &[u16] = &[11,1,25,19,0,35,27,8,22,18,34,29,23,2,36,5,6,33,30,7,3,21,9,31,26,32,20,13,24,14,16,12,10,17,4,15,28];
         pub(crate) const TYPE_ID: u64 = 0xb9ec_1beb_3f5c_de5f;
+    }
+}
+
+pub mod kept {
+    #[derive(Copy, Clone)]
+    pub struct Owned(());
+    impl ::capnp::introspect::Introspect for Owned { fn introspect() -> ::capnp::introspect::Type { ::capnp::introspect::TypeVariant::Struct(::capnp::introspect::RawBrandedStructSchema { generic: &_private::RAW_SCHEMA, field_types: _private::get_field_types, annotation_types: _private::get_annotation_types, type_id: ::core::any::TypeId::of::<Owned>() }).into() } }
+    impl ::capnp::traits::Owned for Owned { type Reader<'a> = Reader<'a>; type Builder<'a> = Builder<'a>; }
+    impl ::capnp::traits::OwnedStruct for Owned { type Reader<'a> = Reader<'a>; type Builder<'a> = Builder<'a>; }
+    impl ::capnp::traits::Pipelined for Owned { type Pipeline = Pipeline; }
+
+    pub struct Reader<'a> { reader: ::capnp::private::layout::StructReader<'a> }
+    impl <> ::core::marker::Copy for Reader<'_,>  {}
+    impl <> ::core::clone::Clone for Reader<'_,>  {
+        fn clone(&self) -> Self { *self }
+    }
+
+    impl <> ::capnp::traits::HasTypeId for Reader<'_,>  {
+        const TYPE_ID: u64 = _private::TYPE_ID;
+    }
+    impl <'a,> ::core::convert::From<::capnp::private::layout::StructReader<'a>> for Reader<'a,>  {
+        fn from(reader: ::capnp::private::layout::StructReader<'a>) -> Self {
+            Self { reader,  }
+        }
+    }
+
+    impl <'a,> ::core::convert::From<Reader<'a,>> for ::capnp::dynamic_value::Reader<'a>  {
+        fn from(reader: Reader<'a,>) -> Self {
+            Self::Struct(::capnp::dynamic_struct::Reader::new(reader.reader, ::capnp::schema::StructSchema::new(::capnp::introspect::RawBrandedStructSchema { generic: &_private::RAW_SCHEMA, field_types: _private::get_field_types::<>, annotation_types: _private::get_annotation_types::<>, type_id: ::core::any::TypeId::of::<Owned<>>()})))
+        }
+    }
+
+    impl <> ::core::fmt::Debug for Reader<'_,>  {
+        fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::result::Result<(), ::core::fmt::Error> {
+            core::fmt::Debug::fmt(&::core::convert::Into::<::capnp::dynamic_value::Reader<'_>>::into(*self), f)
+        }
+    }
+
+    impl <'a,> ::capnp::traits::FromPointerReader<'a> for Reader<'a,>  {
+        fn get_from_pointer(reader: &::capnp::private::layout::PointerReader<'a>, default: ::core::option::Option<&'a [::capnp::Word]>) -> ::capnp::Result<Self> {
+            ::core::result::Result::Ok(reader.get_struct(default)?.into())
+        }
+    }
+
+    impl <'a,> ::capnp::traits::IntoInternalStructReader<'a> for Reader<'a,>  {
+        fn into_internal_struct_reader(self) -> ::capnp::private::layout::StructReader<'a> {
+            self.reader
+        }
+    }
+
+    impl <'a,> ::capnp::traits::Imbue<'a> for Reader<'a,>  {
+        fn imbue(&mut self, cap_table: &'a ::capnp::private::layout::CapTable) {
+            self.reader.imbue(::capnp::private::layout::CapTableReader::from_ref(cap_table))
+        }
+    }
+
+    impl <> Reader<'_,>  {
+        pub fn reborrow(&self) -> Reader<'_,> {
+            Self { .. *self }
+        }
+
+        pub fn total_size(&self) -> ::capnp::Result<::capnp::MessageSize> {
+            self.reader.total_size()
+        }
+        #[inline]
+        pub fn get_last_ns(self) -> u64 {
+            self.reader.get_data_field::<u64>(0)
+        }
+        #[inline]
+        pub fn get_ring_bytes(self) -> u64 {
+            self.reader.get_data_field::<u64>(1)
+        }
+        #[inline]
+        pub fn get_full(self) -> bool {
+            self.reader.get_bool_field(128)
+        }
+        #[inline]
+        pub fn get_recording_open(self) -> u64 {
+            self.reader.get_data_field::<u64>(3)
+        }
+    }
+
+    pub struct Builder<'a> { builder: ::capnp::private::layout::StructBuilder<'a> }
+    impl <> ::capnp::traits::HasStructSize for Builder<'_,>  {
+        const STRUCT_SIZE: ::capnp::private::layout::StructSize = ::capnp::private::layout::StructSize { data: 4, pointers: 0 };
+    }
+    impl <> ::capnp::traits::HasTypeId for Builder<'_,>  {
+        const TYPE_ID: u64 = _private::TYPE_ID;
+    }
+    impl <'a,> ::core::convert::From<::capnp::private::layout::StructBuilder<'a>> for Builder<'a,>  {
+        fn from(builder: ::capnp::private::layout::StructBuilder<'a>) -> Self {
+            Self { builder,  }
+        }
+    }
+
+    impl <'a,> ::core::convert::From<Builder<'a,>> for ::capnp::dynamic_value::Builder<'a>  {
+        fn from(builder: Builder<'a,>) -> Self {
+            Self::Struct(::capnp::dynamic_struct::Builder::new(builder.builder, ::capnp::schema::StructSchema::new(::capnp::introspect::RawBrandedStructSchema { generic: &_private::RAW_SCHEMA, field_types: _private::get_field_types::<>, annotation_types: _private::get_annotation_types::<>, type_id: ::core::any::TypeId::of::<Owned<>>()})))
+        }
+    }
+
+    impl <'a,> ::capnp::traits::ImbueMut<'a> for Builder<'a,>  {
+        fn imbue_mut(&mut self, cap_table: &'a mut ::capnp::private::layout::CapTable) {
+            self.builder.imbue(::capnp::private::layout::CapTableBuilder::from_ref(cap_table))
+        }
+    }
+
+    impl <'a,> ::capnp::traits::FromPointerBuilder<'a> for Builder<'a,>  {
+        fn init_pointer(builder: ::capnp::private::layout::PointerBuilder<'a>, _size: u32) -> Self {
+            builder.init_struct(<Self as ::capnp::traits::HasStructSize>::STRUCT_SIZE).into()
+        }
+        fn get_from_pointer(builder: ::capnp::private::layout::PointerBuilder<'a>, default: ::core::option::Option<&'a [::capnp::Word]>) -> ::capnp::Result<Self> {
+            ::core::result::Result::Ok(builder.get_struct(<Self as ::capnp::traits::HasStructSize>::STRUCT_SIZE, default)?.into())
+        }
+    }
+
+    impl <> ::capnp::traits::SetterInput<Owned<>> for Reader<'_,>  {
+        fn set_pointer_builder(mut pointer: ::capnp::private::layout::PointerBuilder<'_>, value: Self, canonicalize: bool) -> ::capnp::Result<()> { pointer.set_struct(&value.reader, canonicalize) }
+    }
+
+    impl <'a,> Builder<'a,>  {
+        pub fn into_reader(self) -> Reader<'a,> {
+            self.builder.into_reader().into()
+        }
+        pub fn reborrow(&mut self) -> Builder<'_,> {
+            Builder { builder: self.builder.reborrow() }
+        }
+        pub fn reborrow_as_reader(&self) -> Reader<'_,> {
+            self.builder.as_reader().into()
+        }
+
+        pub fn total_size(&self) -> ::capnp::Result<::capnp::MessageSize> {
+            self.builder.as_reader().total_size()
+        }
+        #[inline]
+        pub fn get_last_ns(self) -> u64 {
+            self.builder.get_data_field::<u64>(0)
+        }
+        #[inline]
+        pub fn set_last_ns(&mut self, value: u64)  {
+            self.builder.set_data_field::<u64>(0, value);
+        }
+        #[inline]
+        pub fn get_ring_bytes(self) -> u64 {
+            self.builder.get_data_field::<u64>(1)
+        }
+        #[inline]
+        pub fn set_ring_bytes(&mut self, value: u64)  {
+            self.builder.set_data_field::<u64>(1, value);
+        }
+        #[inline]
+        pub fn get_full(self) -> bool {
+            self.builder.get_bool_field(128)
+        }
+        #[inline]
+        pub fn set_full(&mut self, value: bool)  {
+            self.builder.set_bool_field(128, value);
+        }
+        #[inline]
+        pub fn get_recording_open(self) -> u64 {
+            self.builder.get_data_field::<u64>(3)
+        }
+        #[inline]
+        pub fn set_recording_open(&mut self, value: u64)  {
+            self.builder.set_data_field::<u64>(3, value);
+        }
+    }
+
+    pub struct Pipeline { _typeless: ::capnp::any_pointer::Pipeline }
+    impl ::capnp::capability::FromTypelessPipeline for Pipeline {
+        fn new(typeless: ::capnp::any_pointer::Pipeline) -> Self {
+            Self { _typeless: typeless,  }
+        }
+    }
+    impl Pipeline  {
+    }
+    mod _private {
+        pub(crate) static ENCODED_NODE: [::capnp::Word; 79] = [
+            ::capnp::word(0, 0, 0, 0, 5, 0, 6, 0),
+            ::capnp::word(181, 183, 141, 155, 49, 242, 25, 229),
+            ::capnp::word(12, 0, 0, 0, 1, 0, 4, 0),
+            ::capnp::word(100, 2, 233, 193, 243, 167, 184, 213),
+            ::capnp::word(0, 0, 7, 0, 0, 0, 0, 0),
+            ::capnp::word(0, 0, 0, 0, 0, 0, 0, 0),
+            ::capnp::word(21, 0, 0, 0, 138, 0, 0, 0),
+            ::capnp::word(29, 0, 0, 0, 7, 0, 0, 0),
+            ::capnp::word(0, 0, 0, 0, 0, 0, 0, 0),
+            ::capnp::word(25, 0, 0, 0, 231, 0, 0, 0),
+            ::capnp::word(0, 0, 0, 0, 0, 0, 0, 0),
+            ::capnp::word(0, 0, 0, 0, 0, 0, 0, 0),
+            ::capnp::word(116, 114, 97, 99, 101, 46, 99, 97),
+            ::capnp::word(112, 110, 112, 58, 75, 101, 112, 116),
+            ::capnp::word(0, 0, 0, 0, 0, 0, 0, 0),
+            ::capnp::word(0, 0, 0, 0, 1, 0, 1, 0),
+            ::capnp::word(16, 0, 0, 0, 3, 0, 4, 0),
+            ::capnp::word(0, 0, 0, 0, 0, 0, 0, 0),
+            ::capnp::word(0, 0, 1, 0, 0, 0, 0, 0),
+            ::capnp::word(0, 0, 0, 0, 0, 0, 0, 0),
+            ::capnp::word(97, 0, 0, 0, 58, 0, 0, 0),
+            ::capnp::word(0, 0, 0, 0, 0, 0, 0, 0),
+            ::capnp::word(92, 0, 0, 0, 3, 0, 1, 0),
+            ::capnp::word(104, 0, 0, 0, 2, 0, 1, 0),
+            ::capnp::word(1, 0, 0, 0, 1, 0, 0, 0),
+            ::capnp::word(0, 0, 1, 0, 1, 0, 0, 0),
+            ::capnp::word(0, 0, 0, 0, 0, 0, 0, 0),
+            ::capnp::word(101, 0, 0, 0, 82, 0, 0, 0),
+            ::capnp::word(0, 0, 0, 0, 0, 0, 0, 0),
+            ::capnp::word(100, 0, 0, 0, 3, 0, 1, 0),
+            ::capnp::word(112, 0, 0, 0, 2, 0, 1, 0),
+            ::capnp::word(2, 0, 0, 0, 128, 0, 0, 0),
+            ::capnp::word(0, 0, 1, 0, 2, 0, 0, 0),
+            ::capnp::word(0, 0, 0, 0, 0, 0, 0, 0),
+            ::capnp::word(109, 0, 0, 0, 42, 0, 0, 0),
+            ::capnp::word(0, 0, 0, 0, 0, 0, 0, 0),
+            ::capnp::word(104, 0, 0, 0, 3, 0, 1, 0),
+            ::capnp::word(116, 0, 0, 0, 2, 0, 1, 0),
+            ::capnp::word(3, 0, 0, 0, 3, 0, 0, 0),
+            ::capnp::word(0, 0, 1, 0, 3, 0, 0, 0),
+            ::capnp::word(0, 0, 0, 0, 0, 0, 0, 0),
+            ::capnp::word(113, 0, 0, 0, 114, 0, 0, 0),
+            ::capnp::word(0, 0, 0, 0, 0, 0, 0, 0),
+            ::capnp::word(112, 0, 0, 0, 3, 0, 1, 0),
+            ::capnp::word(124, 0, 0, 0, 2, 0, 1, 0),
+            ::capnp::word(108, 97, 115, 116, 78, 115, 0, 0),
+            ::capnp::word(9, 0, 0, 0, 0, 0, 0, 0),
+            ::capnp::word(0, 0, 0, 0, 0, 0, 0, 0),
+            ::capnp::word(0, 0, 0, 0, 0, 0, 0, 0),
+            ::capnp::word(0, 0, 0, 0, 0, 0, 0, 0),
+            ::capnp::word(9, 0, 0, 0, 0, 0, 0, 0),
+            ::capnp::word(0, 0, 0, 0, 0, 0, 0, 0),
+            ::capnp::word(0, 0, 0, 0, 0, 0, 0, 0),
+            ::capnp::word(114, 105, 110, 103, 66, 121, 116, 101),
+            ::capnp::word(115, 0, 0, 0, 0, 0, 0, 0),
+            ::capnp::word(9, 0, 0, 0, 0, 0, 0, 0),
+            ::capnp::word(0, 0, 0, 0, 0, 0, 0, 0),
+            ::capnp::word(0, 0, 0, 0, 0, 0, 0, 0),
+            ::capnp::word(0, 0, 0, 0, 0, 0, 0, 0),
+            ::capnp::word(9, 0, 0, 0, 0, 0, 0, 0),
+            ::capnp::word(0, 0, 0, 0, 0, 0, 0, 0),
+            ::capnp::word(0, 0, 0, 0, 0, 0, 0, 0),
+            ::capnp::word(102, 117, 108, 108, 0, 0, 0, 0),
+            ::capnp::word(1, 0, 0, 0, 0, 0, 0, 0),
+            ::capnp::word(0, 0, 0, 0, 0, 0, 0, 0),
+            ::capnp::word(0, 0, 0, 0, 0, 0, 0, 0),
+            ::capnp::word(0, 0, 0, 0, 0, 0, 0, 0),
+            ::capnp::word(1, 0, 0, 0, 0, 0, 0, 0),
+            ::capnp::word(0, 0, 0, 0, 0, 0, 0, 0),
+            ::capnp::word(0, 0, 0, 0, 0, 0, 0, 0),
+            ::capnp::word(114, 101, 99, 111, 114, 100, 105, 110),
+            ::capnp::word(103, 79, 112, 101, 110, 0, 0, 0),
+            ::capnp::word(9, 0, 0, 0, 0, 0, 0, 0),
+            ::capnp::word(0, 0, 0, 0, 0, 0, 0, 0),
+            ::capnp::word(0, 0, 0, 0, 0, 0, 0, 0),
+            ::capnp::word(0, 0, 0, 0, 0, 0, 0, 0),
+            ::capnp::word(9, 0, 0, 0, 0, 0, 0, 0),
+            ::capnp::word(0, 0, 0, 0, 0, 0, 0, 0),
+            ::capnp::word(0, 0, 0, 0, 0, 0, 0, 0),
+        ];
+        pub(crate) fn get_field_types(index: u16) -> ::capnp::introspect::Type {
+            match index {
+                0 => <u64 as ::capnp::introspect::Introspect>::introspect(),
+                1 => <u64 as ::capnp::introspect::Introspect>::introspect(),
+                2 => <bool as ::capnp::introspect::Introspect>::introspect(),
+                3 => <u64 as ::capnp::introspect::Introspect>::introspect(),
+                _ => ::capnp::introspect::panic_invalid_field_index(index),
+            }
+        }
+        pub(crate) fn get_annotation_types(child_index: Option<u16>, index: u32) -> ::capnp::introspect::Type {
+            ::capnp::introspect::panic_invalid_annotation_indices(child_index, index)
+        }
+        pub(crate) static ARENA: ::capnp::private::arena::GeneratedCodeArena = ::capnp::private::arena::GeneratedCodeArena::new(&ENCODED_NODE);
+        pub(crate) static RAW_SCHEMA: ::capnp::introspect::RawStructSchema = ::capnp::introspect::RawStructSchema::new(
+            &ARENA,
+            NONUNION_MEMBERS,
+            MEMBERS_BY_DISCRIMINANT,
+            MEMBERS_BY_NAME
+        );
+        pub(crate) static NONUNION_MEMBERS : &[u16] = &[0,1,2,3];
+        pub(crate) static MEMBERS_BY_DISCRIMINANT : &[u16] = &[];
+        pub(crate) static MEMBERS_BY_NAME : &[u16] = &[2,0,3,1];
+        pub(crate) const TYPE_ID: u64 = 0xe519_f231_9b8d_b7b5;
     }
 }
 

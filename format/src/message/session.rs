@@ -4,7 +4,7 @@ use super::{data, read_clock, text, write_clock};
 use crate::error::{Result, capnp_err};
 use crate::header::Header;
 use crate::model::{
-    Class, Container, DeviceLink, End, Extent, Family, LeftOut, Session, StackMode, StackOf, StackSettings,
+    Class, Container, DeviceLink, End, Extent, Family, Kept, LeftOut, Session, StackMode, StackOf, StackSettings,
     SyscallFormat,
 };
 use crate::payload::{Message, list_len, new_message, plain_len};
@@ -109,6 +109,13 @@ pub(crate) fn write_session(s: &Session) -> Builder<HeapAllocator> {
         b.set_family(family_raw(left.family));
         b.set_program(&left.program);
         b.set_reason(&left.reason);
+    }
+    if let Some(kept) = &s.kept {
+        let mut b = b.reborrow().init_kept();
+        b.set_last_ns(kept.last);
+        b.set_ring_bytes(kept.ring_bytes);
+        b.set_full(kept.full);
+        b.set_recording_open(kept.recording_open);
     }
     write_arguments(b.init_notes(s.notes.len() as u32), &s.notes);
     message
@@ -263,6 +270,15 @@ pub(crate) fn read_session(header: &Header, message: &Message<'_>) -> Result<Ses
         stacks: read_stack_settings(header, r.get_stacks().map_err(&err)?)?,
         ..Session::default()
     };
+    if r.has_kept() {
+        let r = r.get_kept().map_err(&err)?;
+        s.kept = Some(Kept {
+            last: r.get_last_ns(),
+            ring_bytes: r.get_ring_bytes(),
+            full: r.get_full(),
+            recording_open: r.get_recording_open(),
+        });
+    }
     let list = r.get_syscalls().map_err(&err)?;
     list_len::<schema::syscall_format::Builder<'_>>(SESSION, "syscalls", list.len(), header)?;
     for r in list {

@@ -124,6 +124,21 @@ pub struct Session {
     pub labels: Vec<Vec<u8>>,
     /// Names of the environment variables that were kept, see [`Task::env`].
     pub env_keys: Vec<Vec<u8>>,
+    /// What the recorder kept in memory until the tape was begun; None = it was written from the start.
+    pub kept: Option<Kept>,
+}
+
+/// How much of the past a recorder kept in memory, from which a tape was written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Kept {
+    /// The time asked for, ns; 0 = only the size bounds it, or nothing was to be kept.
+    pub last: u64,
+    /// The size asked for, bytes.
+    pub ring_bytes: u64,
+    /// The size, not the time, decided how much there was.
+    pub full: bool,
+    /// When the recorder itself began.
+    pub recording_open: u64,
 }
 
 /// What the files of a container runtime say of a container; empty = they do not.

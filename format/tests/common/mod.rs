@@ -8,7 +8,7 @@ use systape_format::header::HEADER_LEN;
 use systape_format::model::Class;
 use systape_format::model::{
     Ancestor, Attached, BlockCause, BlockHolds, BlockIo, BlockLayer, CommandLine, Container, DeviceLink, ERRNO_ANY,
-    Extent, Frame, Function, LedgerReason, LedgerRow, LeftOut, Mapping, MappingKind, NetState, Node, OomMemory,
+    Extent, Frame, Function, Kept, LedgerReason, LedgerRow, LeftOut, Mapping, MappingKind, NetState, Node, OomMemory,
     RecordedFamilies, RunState, Sample, SignalEvent, SignalInfo, SignalKind, Sleeper, StackMode, StackOf,
     StackSettings, StackStatus, Stacks, Switch, Symbol, Symbols, UringOp, Wakeup,
 };
@@ -60,6 +60,7 @@ pub fn session() -> Session {
         ],
         cgroups: vec![(1, b"/".to_vec())],
         containers: vec![container("4d")],
+        kept: Some(Kept { last: 30, ring_bytes: 1 << 28, full: true, recording_open: 7 }),
         labels: vec![b"host=web3".to_vec(), b"run=7".to_vec()],
         env_keys: vec![b"JOB".to_vec()],
         ring_bytes: 1 << 20,
