@@ -28,6 +28,8 @@ fn encoder() -> Assembler {
         flush: Duration::from_secs(3600),
         stacks: StackSettings::default(),
         targets: Targets::default(),
+        triggers: Vec::new(),
+        chunks_stand_alone: false,
         own_pid: 1,
         nested: false,
         tracepoints: Vec::new(),

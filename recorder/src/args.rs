@@ -20,19 +20,29 @@ Examples:
   record -a --families sched,block --for 5s
   record --call-graph dwarf -F 99 -- ./program
   record -o slow.tape -G /system.slice/nginx.service --max-size 1G
+  record --last 30s --dir /var/tmp --on kill --on 'slow:fsync>500ms'
 
 Then: analyze [FILE]   (see analyze --help)
 
 A tape carries paths, program arguments and host names (--redact leaves them out). It is made readable for its owner only.";
+
+/// When one tape of a rotation ends and the next begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rotation {
+    /// After this time.
+    Time(Duration),
+    /// At this size.
+    Size(u64),
+}
 
 /// Records what a command, processes or the whole machine do (syscalls, scheduling, block I/O, signals, connections) into a tape.
 #[derive(Parser, Debug)]
 #[command(name = "record", version, after_help = EXAMPLES, max_term_width = 100)]
 #[command(group(ArgGroup::new("target").multiple(true).args(["pid", "tid", "uid", "comm", "cgroup", "all"])))]
 pub struct Args {
-    /// Tape to write; an existing file is renamed to FILE.old
-    #[arg(short, long, value_name = "FILE", default_value = "trace.tape", value_parser = OsStringValueParser::new().try_map(parse_output), value_hint = ValueHint::FilePath)]
-    pub output: PathBuf,
+    /// Tape to write; an existing file is renamed to FILE.old [default: trace.tape; with --last or --rotate none]
+    #[arg(short, long, value_name = "FILE", value_parser = OsStringValueParser::new().try_map(parse_output), value_hint = ValueHint::FilePath)]
+    pub output: Option<PathBuf>,
 
     /// Record these processes: all their threads, and children from now on
     #[arg(short, long, alias = "attach", value_name = "PID", value_delimiter = ',', value_parser = parse_number)]
@@ -204,6 +214,50 @@ pub struct Args {
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = parse_time)]
     pub flush: Duration,
 
+    /// Keep the last TIME in memory and write nothing until a trigger or a request (SIGUSR2, record trigger); -o writes everything beside it
+    #[arg(long, value_name = "TIME", value_parser = parse_time, help_heading = "Flight recorder")]
+    pub last: Option<Duration>,
+
+    /// Memory for it, the stricter of both holds [default: 256M]
+    #[arg(long = "ring", value_name = "SIZE", value_parser = parse_size, help_heading = "Flight recorder")]
+    pub ring_size: Option<u64>,
+
+    /// Directory of its tapes [default: .]
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath, help_heading = "Flight recorder")]
+    pub dir: Option<PathBuf>,
+
+    /// Write a tape when this happens; may be given several times: kill, signal:SEGV,ABRT, oom, slow:CALLS>TIME, stuck:CALLS>TIME, errno:CALLS=ERRNO>N/s, io>TIME, io-error, runq>TIME, exec:GLOB, exit:GLOB!=0, file:PATH, psi:io>20%/2s, lost>N/s; most take :COMM (io: :DISK) behind
+    #[arg(long, value_name = "TRIGGER", help_heading = "Flight recorder")]
+    pub on: Vec<String>,
+
+    /// Go on with a tape for this long; what fires meanwhile joins it
+    #[arg(long, value_name = "TIME", default_value = "5s", value_parser = parse_time, help_heading = "Flight recorder")]
+    pub after: Duration,
+
+    /// A trigger begins no second tape within this time
+    #[arg(long, value_name = "TIME", default_value = "60s", value_parser = parse_time, help_heading = "Flight recorder")]
+    pub cooldown: Duration,
+
+    /// Keep at most this many tapes in the directory, the oldest go first
+    #[arg(long, value_name = "N", default_value_t = 20, value_parser = parse_count, help_heading = "Flight recorder")]
+    pub max_tapes: usize,
+
+    /// Keep at most this much of them
+    #[arg(long, value_name = "SIZE", default_value = "2G", value_parser = parse_size, help_heading = "Flight recorder")]
+    pub disk: u64,
+
+    /// Leave this part of the file system free
+    #[arg(long, value_name = "PERCENT", default_value = "5%", value_parser = parse_percent, help_heading = "Flight recorder")]
+    pub keep_free: f64,
+
+    /// Write everything, into a new tape after each TIME or SIZE: 1h, 500M
+    #[arg(long, value_name = "TIME|SIZE", value_parser = parse_rotation, help_heading = "Flight recorder")]
+    pub rotate: Option<Rotation>,
+
+    /// Tapes of a rotation that are kept [default: 20]
+    #[arg(long, value_name = "N", value_parser = parse_count, help_heading = "Flight recorder")]
+    pub keep: Option<usize>,
+
     /// Write the tape to the disk itself (fsync): at the end, every TIME, or no (when the kernel does)
     #[arg(long, value_name = "end|TIME|no", default_value = "end", value_parser = parse_sync)]
     pub sync: Policy,
@@ -345,6 +399,32 @@ pub(crate) fn parse_sync(text: &str) -> Result<Policy, String> {
     .map_err(|e| format!("{e}; or end, or no"))
 }
 
+/// A number of tapes.
+fn parse_count(text: &str) -> Result<usize, String> {
+    let count = text.parse().ok().filter(|count| (1..=1_000_000).contains(count));
+    count.ok_or_else(|| format!("'{text}' is no number of tapes from 1 on"))
+}
+
+/// A part of the whole in percent, as a fraction.
+fn parse_percent(text: &str) -> Result<f64, String> {
+    let number = text.strip_suffix('%').unwrap_or(text).parse().ok().filter(|percent| (0.0..=99.0).contains(percent));
+    number.map(|percent: f64| percent / 100.0).ok_or_else(|| format!("'{text}': write a percentage such as 5%"))
+}
+
+/// `1h`, or `1G`: a unit of time, or of size. `m` is minutes, `M` megabytes.
+fn parse_rotation(text: &str) -> Result<Rotation, String> {
+    let of_size = text.ends_with(['k', 'K', 'M', 'G', 'T', 'b', 'B']);
+    match (of_size, parse_time(text)) {
+        (false, Ok(time)) if time < Duration::from_secs(1) => Err(format!("'{text}': at least 1s")),
+        (false, Ok(time)) => Ok(Rotation::Time(time)),
+        (false, Err(why)) => Err(format!("{why}; or a size such as 1G")),
+        (true, _) => match parse_size(text)? {
+            size if size < 1 << 20 => Err(format!("'{text}': at least 1M")),
+            size => Ok(Rotation::Size(size)),
+        },
+    }
+}
+
 /// A size with a suffix: `64k`, `8M`, `1GiB`; a bare number is bytes.
 pub(crate) fn parse_size(text: &str) -> Result<u64, String> {
     let split = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
@@ -383,6 +463,18 @@ mod tests {
         assert_eq!(parse_size("17"), Ok(17));
         assert!(parse_size("x").is_err());
         assert!(parse_size("99999999999T").is_err());
+    }
+
+    #[test]
+    fn tapes_are_counted_and_rotated() {
+        assert_eq!(parse_rotation("1h"), Ok(Rotation::Time(Duration::from_secs(3600))));
+        assert_eq!(parse_rotation("5m"), Ok(Rotation::Time(Duration::from_secs(300))));
+        assert_eq!(parse_rotation("5M"), Ok(Rotation::Size(5 << 20)));
+        assert!(["", "1k", "10ms", "x", "5MM"].into_iter().all(|text| parse_rotation(text).is_err()));
+        assert_eq!((parse_percent("5%"), parse_percent("0")), (Ok(0.05), Ok(0.0)));
+        assert!(parse_percent("100%").is_err() && parse_percent("NaN").is_err());
+        assert_eq!(parse_count("3"), Ok(3));
+        assert!(parse_count("0").is_err());
     }
 
     #[test]

@@ -6,6 +6,7 @@ use clap::{Command, CommandFactory, Parser};
 use systape_cli::{Options, Stop, Takes};
 
 use crate::args::Args;
+use crate::ask::Asked;
 use crate::habits;
 
 /// Reads a command line; the first word is the program's name.
@@ -19,6 +20,14 @@ pub fn parse(words: impl IntoIterator<Item = OsString>) -> Result<Args, Stop> {
         Some(word) => Err(Stop::Usage(habits::unknown(word))),
         None => Ok(args),
     }
+}
+
+/// Reads the command line of a request; the first word is the program's name.
+///
+/// # Errors
+/// As [`parse`].
+pub fn parse_request(words: impl IntoIterator<Item = OsString>) -> Result<Asked, Stop> {
+    Asked::try_parse_from(words).map_err(|error| Stop::new(&error, &Asked::command()))
 }
 
 /// The words with each value apart from the letter that it stands behind: `-F99` is `--freq=99`. clap takes a word in which a letter is no

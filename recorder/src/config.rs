@@ -18,6 +18,7 @@ use systape_format::redact::Level;
 use crate::args::{Args, parse_size};
 use crate::families::Families;
 use crate::filter::CallFilter;
+use crate::flight;
 use crate::forced::Forced;
 use crate::habits;
 use crate::patient::Asked;
@@ -55,8 +56,10 @@ pub(crate) struct CommandError {
 /// All settings of `record`, resolved.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// Tape.
-    pub output: PathBuf,
+    /// Tape; None = only a flight recorder's.
+    pub output: Option<PathBuf>,
+    /// The flight recorder.
+    pub(crate) flight: Option<flight::Settings>,
     /// Prints nothing at the end unless something is wrong.
     pub quiet: bool,
     /// The whole system; a command only limits the time.
@@ -189,6 +192,14 @@ impl Config {
             bail!("--keep-stack-bytes writes stacks as they are: leave it or --redact out");
         }
         let filter = CallFilter::new(&args)?;
+        let flight = flight::Settings::new(&args, &selection, &families)?;
+        if flight.is_some() && args.output.is_none() {
+            let of_tape = [(args.max_size.is_some(), "--max-size"), (args.keep_stack_bytes, "--keep-stack-bytes")];
+            if let Some((_, name)) = of_tape.into_iter().find(|(given, _)| *given) {
+                bail!("{name} is about the tape of -o; see --disk and --ring");
+            }
+        }
+        let output = args.output.or_else(|| flight.is_none().then(|| PathBuf::from("trace.tape")));
         let comm = args.comm.map(OsString::into_vec);
         if let Some(name) = &comm
             && (name.is_empty() || name.len() > 15)
@@ -235,7 +246,8 @@ impl Config {
             self_stats: args.self_stats,
             flush: args.flush.max(Duration::from_millis(10)),
             command: args.command,
-            output: args.output,
+            output,
+            flight,
             quiet: args.quiet > 0,
         })
     }

@@ -49,8 +49,8 @@ const HABITS: &systape_cli::Habits = &[
     (&["-U", "--print-uid"], "users are always recorded; 'analyze -s --by uid' has them"),
     (&["-R", "--raw-samples", "-W", "--timestamp", "--sample-cpu", "--no-buffering", "-B"], "it is always so here"),
     (
-        &["--overwrite", "--switch-output", "--last"],
-        "the last minutes alone cannot be kept yet; --duration MS keeps a long recording small",
+        &["--overwrite", "--switch-output", "--snapshot"],
+        "--last TIME keeps the last minutes in memory until something happens; --rotate TIME|SIZE writes several tapes",
     ),
     (&["-P", "--trace-path"], "all paths are recorded; 'analyze -P PATH' lists the calls on one"),
     (&["-E"], "set it in front of the command: env NAME=VALUE record ..."),

@@ -7,6 +7,7 @@
 
 mod addresses;
 pub mod args;
+pub mod ask;
 mod backlog;
 mod bio_ends;
 mod bounded;
@@ -26,6 +27,7 @@ mod environ;
 mod families;
 mod fds;
 pub mod filter;
+pub mod flight;
 mod forced;
 pub mod generate;
 mod habits;
@@ -41,6 +43,7 @@ mod major_faults;
 mod mounts;
 mod names;
 pub mod order;
+mod outlet;
 mod output;
 mod patient;
 mod perf_event;
@@ -74,3 +77,4 @@ mod target;
 pub mod targets;
 mod tasks;
 pub mod tracepoints;
+pub mod triggers;

@@ -5,13 +5,13 @@ use std::io::{self, Stdout, Write};
 use std::process::ExitCode;
 
 use systape_cli::Stop;
-use systape_recorder::cli;
 use systape_recorder::config::Config;
 use systape_recorder::generate::generate;
 use systape_recorder::rights;
 use systape_recorder::run::{self, FAILED};
 use systape_recorder::say::say;
 use systape_recorder::stacks::names;
+use systape_recorder::{ask, cli};
 
 /// The command line cannot be followed.
 const USAGE: u8 = 2;
@@ -20,6 +20,17 @@ fn main() -> ExitCode {
     if std::env::args_os().nth(1).is_some_and(|arg| arg == names::CHILD) {
         // it gets open files; whatever they hold, it has no rights
         return if rights::give_up_all().is_ok() { systape_symbols::run_child() } else { ExitCode::FAILURE };
+    }
+    if ask::is_asked(std::env::args_os().nth(1).as_ref()) {
+        let asked = match cli::parse_request(std::env::args_os()) {
+            Ok(asked) => asked,
+            Err(Stop::Printed(text)) => return shown(|out| out.write_all(text.as_bytes())),
+            Err(Stop::Usage(text)) => return fail(USAGE, text),
+        };
+        return match ask::run(asked, &mut io::stdout()) {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(e) => fail(1, format_args!("{e:#}")),
+        };
     }
     let args = match cli::parse(std::env::args_os()) {
         Ok(args) => args,

@@ -140,13 +140,17 @@ pub(crate) fn is_stdout(path: &Path) -> bool {
 fn create(path: &Path) -> io::Result<File> {
     // create_new: what appears here between the look and the open is not ours to overwrite
     let file = OpenOptions::new().write(true).create_new(true).mode(0o600).custom_flags(libc::O_NOFOLLOW).open(path)?;
-    // for as long as it is open, others leave it alone; a file system without locks cannot tell them
-    lock(&file, libc::LOCK_EX).ok();
+    hold(&file);
     Ok(file)
 }
 
-/// Whether another `record` is writing the plain file at `path`.
-fn is_being_written(path: &Path) -> bool {
+/// For as long as the file is open, others leave it alone; a file system without locks cannot tell them.
+pub(crate) fn hold(file: &File) {
+    lock(file, libc::LOCK_EX).ok();
+}
+
+/// Whether a `record` is writing the plain file at `path`.
+pub(crate) fn is_being_written(path: &Path) -> bool {
     let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK;
     let file = OpenOptions::new().read(true).custom_flags(flags).open(path);
     let held = |file| lock(&file, libc::LOCK_SH).is_err_and(|e| e.kind() == io::ErrorKind::WouldBlock);

@@ -10,29 +10,36 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow};
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded, unbounded};
-use systape_format::encode::{EncodedCheckpoint, EncodedSegment, EncodedSymbols, Encoder};
-use systape_format::model::{End, Session};
+use systape_format::encode::Encoder;
+use systape_format::model::{End, Session, Symbols};
 use systape_format::redact::Redactor;
+use systape_format::segment::SegmentData;
 use systape_format::table::TableDef;
 use systape_format::writer::Writer;
 
 use crate::backlog::Backlog;
 use crate::drain::{self, Control, Drained};
 use crate::encode::{Piece, Settings, Start};
+use crate::flight::Prepared;
+use crate::flight::dump::Plan;
+use crate::flight::names::NameStore;
+use crate::flight::ring::Ring;
 use crate::forced::Checked;
 use crate::ledger;
 use crate::load::Programs;
 use crate::order::Batch;
+use crate::outlet::{Compressed, Outlet};
 use crate::priority::Raised;
 use crate::progress::Progress;
 use crate::say::say;
 use crate::self_stats::counted;
-use crate::sink::Sink;
+use crate::sink::{Flow, Sink};
 use crate::stacks::feed::Raw;
+use crate::stacks::forgot::Forgot;
 use crate::stacks::names::Message;
 use crate::stacks::taken::Taken;
 use crate::stacks::{NameWorker, Workers, asleep, feed};
-use crate::stage::{Encoded, Stage};
+use crate::stage::{Encoded, Flying, Stage, Work};
 use crate::sync::{self, Syncing};
 
 /// Windows of counted calls that may wait for the encoder.
@@ -41,34 +48,20 @@ const WINDOWS: usize = 2;
 const PIECES: usize = 4;
 /// Level 3 takes 3 to 56 % more time for 0 to 6 % fewer bytes (docs/performance.md).
 const ZSTD_LEVEL: i32 = 1;
+/// Of names, which are few.
+const NAMES_LEVEL: i32 = 6;
 
-/// A tape to be written.
+/// Where a recording goes.
 #[derive(Debug)]
 pub(crate) struct Output<'a> {
-    /// The output.
-    pub sink: Sink,
-    /// Its name.
-    pub path: &'a Path,
+    /// The tape and its name; None = everything stays in memory.
+    pub tape: Option<(Sink, &'a Path)>,
+    /// The flight recorder; None = there is none.
+    pub flight: Option<Prepared>,
     /// When it is synced.
     pub sync: sync::Policy,
     /// Most bytes that wait in memory.
     pub buffer: u64,
-}
-
-enum Compressed {
-    Checkpoint(EncodedCheckpoint),
-    Segment(EncodedSegment),
-    Symbols(EncodedSymbols),
-}
-
-impl Compressed {
-    fn bytes(&self) -> u64 {
-        match self {
-            Self::Checkpoint(piece) => piece.stored_bytes(),
-            Self::Segment(piece) => piece.stored_bytes(),
-            Self::Symbols(piece) => piece.stored_bytes(),
-        }
-    }
 }
 
 /// Pieces on their way to the writer, by number; names have no number of their own.
@@ -117,12 +110,12 @@ pub(crate) struct Pipeline {
     ledger: JoinHandle<Result<()>>,
     encode: JoinHandle<Encoded>,
     compress: Vec<JoinHandle<Result<()>>>,
-    write: JoinHandle<Result<Writer<Sink>>>,
+    write: JoinHandle<Result<Outlet>>,
     /// Disconnected when all stacks of sleepers were sent.
     asleep: Option<Receiver<()>>,
     stacks: StackThreads,
     start: Sender<Start>,
-    sync: Syncing,
+    sync: Option<Syncing>,
     opened: Receiver<()>,
 }
 
@@ -141,10 +134,12 @@ impl Pipeline {
     ) -> Result<Self> {
         let redactor = tape.redact();
         let control = Arc::new(Control::default());
-        let progress = Arc::new(Progress::new(output.buffer, output.sink.flow()));
+        let flow = output.tape.as_ref().map_or_else(Arc::<Flow>::default, |(sink, _)| sink.flow());
+        let progress = Arc::new(Progress::new(output.buffer, flow));
+        let forgot = Forgot::default();
         let (walker, tables, always) = (programs.walker()?, programs.ledger()?, programs.checks_ledger());
         let (batch_tx, batches) = unbounded();
-        let (piece_tx, pieces) = bounded::<(u64, Piece)>(PIECES);
+        let (piece_tx, pieces) = bounded::<(u64, Work)>(PIECES);
         let (done_tx, done_rx) = unbounded();
         let done = Done { out: done_tx, progress: Arc::clone(&progress) };
         let (start, starts) = bounded(1);
@@ -163,23 +158,35 @@ impl Pipeline {
         let drain = draining.start(batch_tx, raw_tx, sleeper_rx)?;
         raised.lower();
         let asleep = sleepers.zip(sleeper_tx).map(|(links, out)| asleep::start(links, out)).transpose()?;
-        let sync = Syncing::start(output.sync, &output.sink, output.path, &progress.failed)?;
+        let start_sync = |(sink, path): &(Sink, &Path)| Syncing::start(output.sync, sink, path, &progress.failed);
+        let sync = output.tape.as_ref().map(start_sync).transpose()?;
+        let ends = NamesTo {
+            done: output.tape.as_ref().map(|_| done.clone()),
+            forgot: output.flight.as_ref().map(|_| forgot.clone()),
+        };
         let mut stacks = match stacks.zip(raw_rx) {
-            Some((workers, raw)) => StackThreads::start(workers, raw, &done, redactor.as_ref())?,
+            Some((workers, raw)) => StackThreads::start(workers, raw, ends, redactor.as_ref())?,
             None => StackThreads::default(),
         };
         let (taken, tell) = (stacks.taken.take(), stacks.tell.take());
         let ledger = spawn("ledger", move || ledger::run(tables, always, &drained, &counted_tx))?;
+        let (flying, ring) = match output.flight {
+            Some(flight) => {
+                let (flying, ring) = flying(flight, &tape, stacks.store.take(), output.sync, forgot);
+                (Some(flying), Some(ring))
+            }
+            None => (None, None),
+        };
         let about = Arc::clone(&progress);
         let encode = spawn("encode", move || {
             let _closing = Closing(&about.backlog);
-            let stage = Stage::new(settings, walker, piece_tx, Arc::clone(&about), tell);
+            let stage = Stage::new(settings, walker, piece_tx, Arc::clone(&about), tell, flying);
             stage.run(&starts, &batches, taken, &counted)
         })?;
         // the writer ends when all of these have
-        let compress = compressors(&pieces, done, redactor.as_ref())?;
+        let compress = compressors(&pieces, done, redactor.as_ref(), ring.is_some())?;
         let (open, opened) = bounded(1);
-        let write = start_writer(output.sink, tape, open, done_rx, Arc::clone(&progress))?;
+        let write = start_writer(output.tape.map(|(sink, _)| sink), ring, tape, open, done_rx, Arc::clone(&progress))?;
         Ok(Self { control, progress, drain, ledger, encode, compress, write, asleep, stacks, start, sync, opened })
     }
 
@@ -222,13 +229,14 @@ impl Pipeline {
             say(format_args!("names of functions are missing: {e:#}"));
         }
         let compressed: Vec<Result<()>> = self.compress.into_iter().map(join).collect::<Result<_>>()?;
-        let writer = join(self.write)??;
+        let writer = join(self.write)??.finish();
         encoded.checked = drained?;
         counted?;
         compressed.into_iter().collect::<Result<()>>()?;
+        let Some(writer) = writer else { return Ok((encoded, self.progress.bytes())) };
         let sink = writer.finish(&end(&encoded)).context("cannot write the end of the tape")?;
         self.progress.flow.wait(|| {
-            self.sync.finish()?;
+            self.sync.map(Syncing::finish).transpose()?;
             sink.check_name()?;
             sink.close().context("cannot close the tape")
         })?;
@@ -271,18 +279,42 @@ struct StackThreads {
     taken: Option<Receiver<Taken>>,
     /// Takes places whose names are needed, from the encoder.
     tell: Option<Sender<Message>>,
+    /// Names for the flight recorder.
+    store: Option<NameStore>,
+}
+
+/// Where names go.
+struct NamesTo {
+    /// To the tape.
+    done: Option<Done>,
+    /// To the flight recorder, which may forget them.
+    forgot: Option<Forgot>,
 }
 
 impl StackThreads {
-    fn start(workers: Workers, raw: Receiver<Raw>, done: &Done, redactor: Option<&Arc<Redactor>>) -> Result<Self> {
+    fn start(workers: Workers, raw: Receiver<Raw>, to: NamesTo, redactor: Option<&Arc<Redactor>>) -> Result<Self> {
         let (out, taken) = bounded(feed::BATCHES);
-        let unwind = spawn("unwind", move || workers.unwinding.run(&raw, &out))?;
+        let NamesTo { done, forgot } = to;
+        let mut unwinding = workers.unwinding;
+        if let Some(forgot) = &forgot {
+            unwinding.may_forget(forgot.clone());
+        }
+        let unwind = spawn("unwind", move || unwinding.run(&raw, &out))?;
         let mut threads = Self { unwind: Some(unwind), taken: Some(taken), ..Self::default() };
         if let Some(NameWorker { names, tell, told }) = workers.names {
-            let (done, redactor) = (done.clone(), redactor.cloned());
-            // who takes them is gone only when writing failed, which the main thread sees
-            let write = move |symbols| {
-                done.send(0, Compressed::Symbols(symbols));
+            let redactor = redactor.cloned();
+            let store = forgot.map(|forgot| NameStore::new(tell.clone(), forgot));
+            threads.store.clone_from(&store);
+            let mut compressor = Encoder::new(NAMES_LEVEL);
+            let write = move |symbols: Symbols| {
+                if let Some(done) = &done {
+                    // who takes them is gone only when writing failed, which the main thread sees
+                    done.send(0, Compressed::Symbols(compressor.symbols(&symbols).context("names")?));
+                }
+                if let Some(store) = &store {
+                    store.add(symbols);
+                }
+                Ok(())
             };
             threads.names = Some(spawn("names", move || names.run(&told, redactor.as_deref(), write))?);
             threads.tell = Some(tell);
@@ -293,32 +325,53 @@ impl StackThreads {
 
 /// Starts the threads that compress; pieces are done when all of them have ended.
 fn compressors(
-    pieces: &Receiver<(u64, Piece)>,
+    pieces: &Receiver<(u64, Work)>,
     done: Done,
     redactor: Option<&Arc<Redactor>>,
+    places: bool,
 ) -> Result<Vec<JoinHandle<Result<()>>>> {
     let count = thread::available_parallelism().map_or(1, |n| n.get().clamp(1, 4));
     let one = |_| {
         let (pieces, done, redactor) = (pieces.clone(), done.clone(), redactor.cloned());
-        spawn("compress", move || compress(&pieces, &done, redactor.as_deref()))
+        spawn("compress", move || compress(&pieces, &done, redactor.as_deref(), places))
     };
     (0..count).map(one).collect()
 }
 
+/// The flight recorder's part of the encoder and its memory.
+fn flying(
+    flight: Prepared,
+    tape: &About,
+    names: Option<NameStore>,
+    sync: sync::Policy,
+    forgot: Forgot,
+) -> (Flying, Ring) {
+    let Prepared { settings, dir, commands, status } = flight;
+    let (session, tables) = (tape.session.clone(), tape.tables.clone());
+    let plan = Plan { dir, session, tables, names, sync, status: Arc::clone(&status) };
+    let ring = Ring::new(settings.bounds, Arc::new(plan));
+    (Flying { settings, commands, status, forgot }, ring)
+}
+
 /// Begins the tape in a thread of its own, and tells `open` when that is done.
 fn start_writer(
-    sink: Sink,
+    sink: Option<Sink>,
+    ring: Option<Ring>,
     tape: About,
     open: Sender<()>,
     done: Receiver<(u64, Compressed)>,
     progress: Arc<Progress>,
-) -> Result<JoinHandle<Result<Writer<Sink>>>> {
+) -> Result<JoinHandle<Result<Outlet>>> {
     let failed = Arc::clone(&progress.failed);
     let work = move || {
-        let mut writer = Writer::create(sink, tape.id, &tape.session).context("cannot write the tape")?;
-        writer.define_always(tape.tables);
+        let begin = |sink| {
+            let mut writer = Writer::create(sink, tape.id, &tape.session).context("cannot write the tape")?;
+            writer.define_always(tape.tables);
+            anyhow::Ok(writer)
+        };
+        let outlet = Outlet::new(sink.map(begin).transpose()?, ring);
         open.send(()).ok();
-        write(writer, &done, &progress)
+        write(outlet, &done, &progress)
     };
     spawn("write", move || {
         let written = work();
@@ -348,19 +401,26 @@ fn join<T>(handle: JoinHandle<T>) -> Result<T> {
     handle.join().map_err(|_| anyhow!("the {name} thread died; what was written before is readable"))
 }
 
-/// Compresses and redacts pieces as they come; the writer restores their order.
-fn compress(pieces: &Receiver<(u64, Piece)>, done: &Done, redactor: Option<&Redactor>) -> Result<()> {
+/// Compresses and redacts pieces as they come; the writer restores their order. `places`: the places on stacks are kept
+/// beside a segment.
+fn compress(pieces: &Receiver<(u64, Work)>, done: &Done, redactor: Option<&Redactor>, places: bool) -> Result<()> {
     let mut compressor = Encoder::new(ZSTD_LEVEL);
-    for (seq, mut piece) in pieces {
-        if let Some(redactor) = redactor {
-            match &mut piece {
-                Piece::Checkpoint(cp) => redactor.checkpoint(cp),
-                Piece::Segment(data) => redactor.segment(data),
+    let redact = |data: &mut SegmentData| redactor.into_iter().for_each(|redactor| redactor.segment(data));
+    for (seq, work) in pieces {
+        let compressed = match work {
+            Work::Piece(Piece::Checkpoint(mut checkpoint)) => {
+                redactor.into_iter().for_each(|redactor| redactor.checkpoint(&mut checkpoint));
+                Compressed::Checkpoint(compressor.checkpoint(&checkpoint).context("checkpoint")?)
             }
-        }
-        let compressed = match piece {
-            Piece::Checkpoint(cp) => Compressed::Checkpoint(compressor.checkpoint(&cp).context("checkpoint")?),
-            Piece::Segment(data) => Compressed::Segment(compressor.segment(*data).context("segment")?),
+            Work::Piece(Piece::Segment(mut data)) => {
+                redact(&mut data);
+                let places = if places { data.place_keys() } else { Box::default() };
+                Compressed::Segment(compressor.segment(*data).context("segment")?, places)
+            }
+            Work::Step(step) => Compressed::Step(step.try_map(|mut data| {
+                redact(&mut data);
+                compressor.segment(*data).context("segment")
+            })?),
         };
         if !done.send(seq, compressed) {
             break;
@@ -370,33 +430,29 @@ fn compress(pieces: &Receiver<(u64, Piece)>, done: &Done, redactor: Option<&Reda
 }
 
 /// Writes pieces in their order. A piece is written at once and whole, so that it survives this process.
-fn write(mut writer: Writer<Sink>, done: &Receiver<(u64, Compressed)>, progress: &Progress) -> Result<Writer<Sink>> {
+fn write(mut outlet: Outlet, done: &Receiver<(u64, Compressed)>, progress: &Progress) -> Result<Outlet> {
     // at most as many as there are compressors and places in the channels before them
     let mut early = BTreeMap::new();
     let mut next = 0;
-    progress.written.store(writer.bytes(), Ordering::Relaxed);
+    progress.written.store(outlet.bytes(), Ordering::Relaxed);
     for (seq, piece) in done {
         if let Compressed::Symbols(_) = piece {
-            write_piece(&mut writer, piece, progress)?;
+            write_piece(&mut outlet, piece, progress)?;
             continue;
         }
         early.insert(seq, piece);
         while let Some(piece) = early.remove(&next) {
-            write_piece(&mut writer, piece, progress)?;
+            write_piece(&mut outlet, piece, progress)?;
             next += 1;
         }
     }
-    Ok(writer)
+    Ok(outlet)
 }
 
-fn write_piece(writer: &mut Writer<Sink>, piece: Compressed, progress: &Progress) -> Result<()> {
+fn write_piece(outlet: &mut Outlet, piece: Compressed, progress: &Progress) -> Result<()> {
     let bytes = piece.bytes();
-    let written = match piece {
-        Compressed::Checkpoint(cp) => writer.checkpoint(cp),
-        Compressed::Segment(segment) => writer.segment(segment),
-        Compressed::Symbols(symbols) => writer.symbols(symbols),
-    };
+    let written = outlet.add(piece);
     progress.backlog.take_piece(bytes);
-    progress.written.store(writer.bytes(), Ordering::Relaxed);
-    written.context("what was written before is readable")
+    progress.written.store(outlet.bytes(), Ordering::Relaxed);
+    written
 }

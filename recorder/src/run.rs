@@ -1,6 +1,7 @@
 //! One recording from start to end.
 
-use std::io::{IsTerminal, Read};
+use std::io::IsTerminal;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::thread;
@@ -23,12 +24,12 @@ use crate::pipeline::{About, Output, Pipeline};
 use crate::priority::Raised;
 use crate::progress::{Line, not_stored};
 use crate::say::{quoted, say};
-use crate::self_stats::{Recorded, SelfStats, counted};
+use crate::self_stats::{Recorded, SelfStats, counted, peak_rss};
 use crate::signals::Signals;
 use crate::stage::Encoded;
 use crate::target::Child;
 use crate::targets::Targets;
-use crate::{clock, limits, output, rights, session, stacks, start, system};
+use crate::{clock, flight, limits, output, rights, session, stacks, start, system};
 
 /// Exit status when `record` itself failed, like env(1) and timeout(1).
 pub const FAILED: u8 = 125;
@@ -83,20 +84,27 @@ pub fn record(config: &Config) -> Result<u8> {
     };
     rights::check_proc()?;
     // SIGCHLD, SIGINT and SIGTERM arrive here, whenever they come from now on
-    let signals = Signals::new().context("cannot catch signals")?;
+    let mut signals = Signals::new().context("cannot catch signals")?;
     limits::return_memory();
     limits::check_data()?;
     let files = limits::raise_files();
     let mut own = config.self_stats.then(SelfStats::begin);
     // before anything is attached: the file system may not answer for long
-    let opened = if output::is_stdout(&config.output) {
-        output::open(&config.output)?
-    } else {
-        output::open_patiently(&config.output, |time| signals.wait(time))?
+    let opened = match &config.output {
+        Some(path) if output::is_stdout(path) => Some(output::open(path)?),
+        Some(path) => Some(output::open_patiently(path, |time| signals.wait(time))?),
+        None => None,
     };
+    let flight = config.flight.as_ref().map(|settings| flight::open(settings, &session::hostname())).transpose()?;
+    if flight.is_some() {
+        signals.catch_requests().context("cannot catch signals")?;
+    }
     let mut config = config.clone();
     let mut programs = Programs::load(&mut config)?;
     let config = &config;
+    if let Some(settings) = &config.flight {
+        settings.check(&config.selection, &config.families)?;
+    }
     if let Some(own) = &mut own {
         let (loaded, rings) = programs.measured()?;
         own.watch(loaded, rings);
@@ -115,7 +123,12 @@ pub fn record(config: &Config) -> Result<u8> {
     }
     let started = Instant::now();
     let window_open = prepared.window_open;
-    let Some((pipeline, snaps, walker)) = prepared.begin(config, opened)? else { return Ok(FAILED) };
+    let begun = flight.map(|flight| prepared.raised.without(|| flight.begin(window_open)));
+    let (flight, control) = begun.transpose()?.unzip();
+    if let Some(settings) = &config.flight {
+        flight::announce(settings, prepared.about.ring_bytes);
+    }
+    let Some((pipeline, snaps, walker)) = prepared.begin(config, opened, flight)? else { return Ok(FAILED) };
     let start = start::read(snaps, child.as_ref().map(Child::pid), &config.env, move || walker.sockets());
     if let Some(words) = start::words(&start.unread) {
         say(words);
@@ -124,12 +137,13 @@ pub fn record(config: &Config) -> Result<u8> {
     if let Some(child) = &mut child {
         child.go();
     }
-    Running { config, signals, started, window_open, child, own }.until_the_end(pipeline)
+    Running { config, signals, started, window_open, child, own, flight: control }.until_the_end(pipeline)
 }
 
 /// Makes the command's process, which waits, a target.
 fn hold(config: &Config, command: &Command, files: Option<libc::rlimit>, programs: &Programs) -> Result<Child> {
-    let child = Child::spawn(command, files, output::is_stdout(&config.output))?;
+    let spare_stdout = config.output.as_deref().is_some_and(output::is_stdout);
+    let child = Child::spawn(command, files, spare_stdout)?;
     if !config.all {
         // with a delay the command runs before the recording begins
         let armed = if config.delay.is_none() { target_bits::ARMED } else { 0 };
@@ -157,7 +171,7 @@ impl Prepared {
         about.left_out = std::mem::take(&mut programs.left_out);
         about.preemptible = programs.preemptible;
         about.notes.extend(programs.notes.iter().map(|note| note.clone().into_bytes()));
-        let keep = config.keep_stack_bytes.then_some(config.output.as_path());
+        let keep = config.output.as_deref().filter(|_| config.keep_stack_bytes);
         let stacks = stacks::open(&config.stacks, keep, &mut about.notes)?;
         for note in &about.notes {
             say(String::from_utf8_lossy(note));
@@ -177,7 +191,12 @@ impl Prepared {
     }
 
     /// Starts all stages on the tape; None = it cannot be written, and the end reports the reason.
-    fn begin(self, config: &Config, opened: output::OpenedTape) -> Result<Option<(Pipeline, Vec<Snap>, Walker)>> {
+    fn begin(
+        self,
+        config: &Config,
+        opened: Option<output::OpenedTape>,
+        flight: Option<flight::Prepared>,
+    ) -> Result<Option<(Pipeline, Vec<Snap>, Walker)>> {
         let Self { programs, raised, about, stacks, window_open, snaps, walker } = self;
         let settings = Settings {
             selection: config.selection.clone(),
@@ -187,6 +206,8 @@ impl Prepared {
             stacks: config.stacks.clone(),
             env: Arc::clone(&config.env),
             targets: Targets::new(config, RecordedFamilies::of(&about.families), programs.own_pid()),
+            triggers: config.flight.as_ref().map(|flight| flight.triggers.clone()).unwrap_or_default(),
+            chunks_stand_alone: config.flight.is_some(),
             own_pid: programs.own_pid(),
             nested: programs.is_nested(),
             tracepoints: config.tracepoints.clone(),
@@ -195,15 +216,16 @@ impl Prepared {
             lock_names: programs.lock_names(config.symbols),
         };
         let redactor = config.redact.map(|level| Redactor::new(level, class));
-        let tape = About { id: tape_id(window_open), session: about, tables: programs.tables(), redactor };
-        let output = Output { sink: opened.begin(), path: &config.output, sync: config.sync, buffer: config.buffer };
+        let tape = About { id: system::unique_id(window_open), session: about, tables: programs.tables(), redactor };
+        let tape_at = opened.map(output::OpenedTape::begin).zip(config.output.as_deref());
+        let output = Output { tape: tape_at, flight, sync: config.sync, buffer: config.buffer };
         let pipeline = Pipeline::start(programs, raised, output, tape, settings, stacks)?;
         if begun(config, &pipeline) {
             return Ok(Some((pipeline, snaps, walker)));
         }
         // says why
         let failed = pipeline.finish(|encoded| end(encoded, Reason::WriteFailed, None));
-        failed.map(|_| None).with_context(|| config.output.display().to_string())
+        failed.map(|_| None).with_context(|| name(config))
     }
 }
 
@@ -215,6 +237,7 @@ struct Running<'a> {
     window_open: u64,
     child: Option<Child>,
     own: Option<SelfStats>,
+    flight: Option<flight::Control>,
 }
 
 impl Running<'_> {
@@ -222,7 +245,7 @@ impl Running<'_> {
     fn until_the_end(mut self, pipeline: Pipeline) -> Result<u8> {
         let config = self.config;
         let mut line = Line::new(self.child.is_some());
-        let reason = wait(config, &pipeline, &self.signals, self.child.as_mut(), self.started, &mut line);
+        let reason = self.wait(&pipeline, &mut line);
         line.clear();
         let command_exit = self.child.as_mut().and_then(Child::ended);
         let control = Arc::clone(&pipeline.control);
@@ -230,7 +253,8 @@ impl Running<'_> {
         match &finished {
             Ok((encoded, bytes)) => {
                 let window = Duration::from_nanos(encoded.window_close.saturating_sub(self.window_open));
-                last_line(config, encoded, *bytes, (window, self.started.elapsed()));
+                let tapes = self.flight.as_ref().map(flight::Control::tapes);
+                last_line(config, encoded, *bytes, tapes, (window, self.started.elapsed()));
                 if let Some(checked) = &encoded.checked {
                     checked_lines(&config.forced, checked);
                 }
@@ -241,7 +265,7 @@ impl Running<'_> {
             // the command is not to blame: it goes on, and its end is waited for as after --for
             Err(e) if self.child.is_some() => {
                 let waiting = if command_exit.is_some() { "" } else { "; waiting for the command" };
-                say(format_args!("{}: {e:#}{waiting}", config.output.display()));
+                say(format_args!("{}: {e:#}{waiting}", name(config)));
             }
             Err(_) => {}
         }
@@ -249,9 +273,47 @@ impl Running<'_> {
         match finished {
             Ok(_) => Ok(status),
             Err(_) if !config.command.is_empty() => Ok(FAILED),
-            Err(e) => Err(e.context(config.output.display().to_string())),
+            Err(e) => Err(e.context(name(config))),
         }
     }
+
+    /// Waits until the recording is over.
+    fn wait(&mut self, pipeline: &Pipeline, line: &mut Line) -> Reason {
+        let config = self.config;
+        loop {
+            let left = config.limit_time.map(|limit| limit.saturating_sub(self.started.elapsed()));
+            if self.signals.wait(left.map_or(TICK, |left| left.min(TICK))) {
+                return Reason::Interrupted;
+            }
+            if self.signals.requested() {
+                self.flight.iter().for_each(flight::Control::request);
+            }
+            if left.is_some_and(|left| left.is_zero()) {
+                return Reason::Time;
+            }
+            if self.child.as_mut().is_some_and(|c| c.ended().is_some()) {
+                return Reason::CommandExited;
+            }
+            if pipeline.broken() {
+                return Reason::WriteFailed;
+            }
+            let size = pipeline.progress.bytes();
+            if config.max_size.is_some_and(|max| size >= max) {
+                return Reason::Size;
+            }
+            let ids = config.pids.iter().chain(&config.tids);
+            if self.child.is_none() && config.marks_tasks() && ids.clone().all(|id| !system::is_alive(*id)) {
+                return Reason::TargetsGone;
+            }
+            line.update(&pipeline.progress, &pipeline.control);
+        }
+    }
+}
+
+/// The tape, or where tapes go.
+fn name(config: &Config) -> String {
+    let dir = || config.flight.as_ref().map(|flight| flight.dir.as_path());
+    config.output.as_deref().or_else(dir).unwrap_or(Path::new("")).display().to_string()
 }
 
 /// The class of captured memory, for redaction.
@@ -263,7 +325,7 @@ fn class(call: Call, arg: u8, bytes: &[u8]) -> Option<Class> {
 /// waits in memory.
 fn begun(config: &Config, pipeline: &Pipeline) -> bool {
     pipeline.opened(BEGIN).unwrap_or_else(|| {
-        let (output, room) = (config.output.display(), HumanBytes(config.buffer));
+        let (output, room) = (name(config), HumanBytes(config.buffer));
         say(format_args!("{output}: the disk or reader accepts nothing yet; up to {room} wait in memory"));
         true
     })
@@ -316,43 +378,9 @@ fn finish(
             told = true;
             say(format_args!(
                 "{}: the disk or reader does not accept the rest of the tape; waiting, Ctrl-C gives up",
-                config.output.display()
+                name(config)
             ));
         }
-    }
-}
-
-fn wait(
-    config: &Config,
-    pipeline: &Pipeline,
-    signals: &Signals,
-    mut child: Option<&mut Child>,
-    started: Instant,
-    line: &mut Line,
-) -> Reason {
-    loop {
-        let left = config.limit_time.map(|limit| limit.saturating_sub(started.elapsed()));
-        if signals.wait(left.map_or(TICK, |left| left.min(TICK))) {
-            return Reason::Interrupted;
-        }
-        if left.is_some_and(|left| left.is_zero()) {
-            return Reason::Time;
-        }
-        if child.as_mut().is_some_and(|c| c.ended().is_some()) {
-            return Reason::CommandExited;
-        }
-        if pipeline.broken() {
-            return Reason::WriteFailed;
-        }
-        let size = pipeline.progress.bytes();
-        if config.max_size.is_some_and(|max| size >= max) {
-            return Reason::Size;
-        }
-        let ids = config.pids.iter().chain(&config.tids);
-        if child.is_none() && config.marks_tasks() && ids.clone().all(|id| !system::is_alive(*id)) {
-            return Reason::TargetsGone;
-        }
-        line.update(&pipeline.progress, &pipeline.control);
     }
 }
 
@@ -370,14 +398,6 @@ fn end(encoded: &Encoded, reason: Reason, command_exit: Option<i32>) -> End {
     }
 }
 
-/// Peak memory of this process, bytes; 0 = not known. Not getrusage's, which begins with the parent's.
-fn peak_rss() -> u64 {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let kib =
-        status.lines().find_map(|line| line.strip_prefix("VmHWM:")?.trim().strip_suffix("kB")?.trim().parse().ok());
-    kib.unwrap_or(0_u64) * 1024
-}
-
 fn recorded(config: &Config, encoded: &Encoded, bytes: u64) -> Recorded {
     let only_own_children = config.command.is_empty();
     Recorded { events: encoded.totals.sum(), bytes, peak_rss: peak_rss(), only_own_children }
@@ -385,7 +405,13 @@ fn recorded(config: &Config, encoded: &Encoded, bytes: u64) -> Recorded {
 
 /// `12 events, 24 KiB, 2.36 s and 9.30 s to finish, 0 lost -> t.tape`: the length of the recording, and the time after
 /// it (names of functions, a slow disk).
-fn last_line(config: &Config, encoded: &Encoded, bytes: u64, (recorded, took): (Duration, Duration)) {
+fn last_line(
+    config: &Config,
+    encoded: &Encoded,
+    bytes: u64,
+    tapes: Option<(u64, u64)>,
+    (recorded, took): (Duration, Duration),
+) {
     let missing: u64 = encoded.lost.iter().map(|(_, n)| n).sum();
     if config.quiet && missing == 0 {
         return;
@@ -401,15 +427,19 @@ fn last_line(config: &Config, encoded: &Encoded, bytes: u64, (recorded, took): (
     if encoded.filtered > 0 {
         lost = format!("{} left out and counted as asked, {lost}", HumanCount(encoded.filtered));
     }
+    let tapes = tapes.map_or_else(String::new, |(written, failed)| {
+        let failed = if failed == 0 { String::new() } else { format!(" ({failed} failed)") };
+        format!(", {written} tape{}{failed}", if written == 1 { "" } else { "s" })
+    });
     say(format_args!(
-        "{} event{plural}, {}, {:.2} s{after}, {lost} -> {}",
+        "{} event{plural}, {}, {:.2} s{after}, {lost}{tapes} -> {}",
         HumanCount(events),
         HumanBytes(bytes),
         recorded.as_secs_f64(),
-        config.output.display()
+        name(config)
     ));
-    if std::io::stderr().is_terminal() && !config.quiet {
-        say(format_args!("next: analyze -s {}", quoted(&config.output)));
+    if let Some(output) = config.output.as_ref().filter(|_| std::io::stderr().is_terminal() && !config.quiet) {
+        say(format_args!("next: analyze -s {}", quoted(output)));
     }
 }
 
@@ -438,16 +468,4 @@ fn finish_command(config: &Config, mut child: Child, signals: &Signals) -> u8 {
         }
     }
     child.wait_end().and_then(shell_status).unwrap_or(0)
-}
-
-/// A unique number: time, process and the kernel's random bytes.
-fn tape_id(seed: u64) -> [u8; 16] {
-    let mut id = [0; 16];
-    let random = std::fs::File::open("/dev/urandom").and_then(|mut f| f.read_exact(&mut id));
-    if random.is_err() {
-        let (time, pid) = (clock::sample().realtime ^ seed, u64::from(std::process::id()));
-        id[..8].copy_from_slice(&time.to_le_bytes());
-        id[8..].copy_from_slice(&pid.to_le_bytes());
-    }
-    id
 }

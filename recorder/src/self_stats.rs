@@ -77,6 +77,22 @@ fn usage(who: libc::c_int) -> Cpu {
     Cpu { user: ns(raw.ru_utime), system: ns(raw.ru_stime) }
 }
 
+/// Peak memory of this process, bytes; 0 = not known. Not getrusage's, which begins with the parent's.
+pub(crate) fn peak_rss() -> u64 {
+    memory("VmHWM:")
+}
+
+/// Memory of this process now, bytes; 0 = not known.
+pub(crate) fn rss() -> u64 {
+    memory("VmRSS:")
+}
+
+fn memory(key: &str) -> u64 {
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let kib = status.lines().find_map(|line| line.strip_prefix(key)?.trim().strip_suffix("kB")?.trim().parse().ok());
+    kib.unwrap_or(0_u64) * 1024
+}
+
 /// Threads of one name.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Sum {

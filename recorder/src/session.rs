@@ -90,6 +90,11 @@ pub(crate) fn collect(config: &Config) -> Session {
     }
 }
 
+/// Name of this machine.
+pub(crate) fn hostname() -> Vec<u8> {
+    Uname::read().nodename
+}
+
 /// Adds the names of cgroups and containers. From the start of the window on the programs tell of new ones, so they are read after it.
 pub(crate) fn name_cgroups(session: &mut Session) {
     let named = || {

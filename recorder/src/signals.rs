@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use anyhow::Result;
 use libc::SIGXFSZ;
-use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGPIPE, SIGTERM};
+use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGPIPE, SIGTERM, SIGUSR2};
 
 /// Signals that a command must not inherit as ignored because `record` ignores them: for `record` a failed write is
 /// enough.
@@ -65,6 +65,7 @@ pub(crate) fn was_ignored(signal: i32) -> bool {
 pub(crate) struct Signals {
     end: UnixStream,
     child: UnixStream,
+    request: Option<UnixStream>,
 }
 
 impl Signals {
@@ -84,7 +85,24 @@ impl Signals {
         unsafe { libc::signal(SIGXFSZ, libc::SIG_IGN) };
         end.set_nonblocking(true)?;
         child.set_nonblocking(true)?;
-        Ok(Self { end, child })
+        Ok(Self { end, child, request: None })
+    }
+
+    /// Catches SIGUSR2 too, for [`Self::requested`].
+    ///
+    /// # Errors
+    /// As [`Self::new`].
+    pub(crate) fn catch_requests(&mut self) -> Result<()> {
+        let (request, writer) = UnixStream::pair()?;
+        signal_hook::low_level::pipe::register(SIGUSR2, writer)?;
+        request.set_nonblocking(true)?;
+        self.request = Some(request);
+        Ok(())
+    }
+
+    /// Whether SIGUSR2 came since the last call.
+    pub(crate) fn requested(&self) -> bool {
+        self.request.as_ref().is_some_and(|mut request| request.read(&mut [0; 64]).is_ok_and(|n| n > 0))
     }
 
     /// Waits until a signal comes or the time is over; true for a signal that ends the recording.

@@ -1,5 +1,7 @@
 //! The encoder's thread: passes the drain's messages to [`Assembler`], turns drop counters into gaps, begins chunks.
 
+mod tapes;
+
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -13,20 +15,27 @@ use crate::backlog::Shed;
 use crate::clock;
 use crate::drain::Drained;
 use crate::encode::{Assembler, Given, Piece, Settings, Start, Totals};
+use crate::flight;
+use crate::flight::status::Status;
+use crate::flight::step::Raw;
 use crate::forced::Checked;
 use crate::ledger::Window;
 use crate::load::{DropDelta, LostState, Walker};
 use crate::progress::Progress;
 use crate::skips::Skipped;
 use crate::stacks::feed;
+use crate::stacks::forgot::Forgot;
 use crate::stacks::names::Message;
 use crate::stacks::taken::{GivenUp, Taken};
+use tapes::Tapes;
 
 /// A chunk ends at this many stored bytes ...
 const CHUNK_BYTES: u64 = 32 << 20;
 /// ... but not before this many times its checkpoint; or after this time.
 const CHUNK_CHECKPOINTS: u64 = 16;
 const CHUNK_NS: u64 = 60_000_000_000;
+/// The same of a flight recorder, whose chunks are its steps in forgetting.
+const FLIGHT_CHECKPOINTS: u64 = 2;
 
 /// How long events wait for their stacks when the unwinding hangs, and most bytes of waiting events when it is behind.
 const STACK_PATIENCE_NS: u64 = 2_000_000_000;
@@ -51,11 +60,32 @@ pub(crate) struct Encoded {
     pub window_close: u64,
 }
 
+/// What the stages behind this one get, in order.
+#[derive(Debug)]
+pub(crate) enum Work {
+    /// A part of the tape.
+    Piece(Piece),
+    /// A message to the flight recorder.
+    Step(Raw),
+}
+
+/// The flight recorder's part.
+pub(crate) struct Flying {
+    /// What was asked for.
+    pub settings: flight::Settings,
+    /// What other threads ask for.
+    pub commands: Receiver<flight::request::Command>,
+    /// Where numbers go.
+    pub status: Arc<Status>,
+    /// How often names were forgotten.
+    pub forgot: Forgot,
+}
+
 /// See the module.
 pub(crate) struct Stage {
     assembler: Assembler,
     walker: Walker,
-    out: Sender<(u64, Piece)>,
+    out: Sender<(u64, Work)>,
     next: u64,
     progress: Arc<Progress>,
     encoded: Encoded,
@@ -73,6 +103,10 @@ pub(crate) struct Stage {
     held: Vec<(Vec<DropDelta>, Vec<LostState>, Vec<Skipped>)>,
     /// Every task when the window was closed.
     open_calls: Vec<Snap>,
+    /// The flight recorder's part; None = there is none.
+    tapes: Option<Tapes>,
+    /// There is a checkpoint.
+    chunk_begun: bool,
 }
 
 impl Stage {
@@ -80,15 +114,20 @@ impl Stage {
     pub(crate) fn new(
         settings: Settings,
         walker: Walker,
-        out: Sender<(u64, Piece)>,
+        out: Sender<(u64, Work)>,
         progress: Arc<Progress>,
         names: Option<Sender<Message>>,
+        flying: Option<Flying>,
     ) -> Self {
         let window_open = settings.window_open;
         let mut assembler = Assembler::new(settings);
         if let Some(names) = names {
             assembler.tell_names(names);
         }
+        let tapes = flying.map(|Flying { settings, commands, status, forgot }| {
+            assembler.may_forget_names(forgot);
+            Tapes::new(settings, commands, status)
+        });
         Self {
             assembler,
             walker,
@@ -105,6 +144,8 @@ impl Stage {
             waiting: None,
             held: Vec::new(),
             open_calls: Vec::new(),
+            tapes,
+            chunk_begun: false,
         }
     }
 
@@ -205,6 +246,7 @@ impl Stage {
         self.assembler.close_segment(clock::monotonic());
         self.shed();
         self.send();
+        self.finish_tapes();
         self.assembler.end_names();
         self.encoded.filtered = self.assembler.filtered();
         self.encoded.totals = self.assembler.totals().clone();
@@ -223,6 +265,36 @@ impl Stage {
         let excess = self.assembler.excess(STACK_PATIENCE_BYTES);
         let watermark = self.events_until.min(self.stacks_until.max(patience).max(excess));
         self.assembler.shed(self.progress.backlog.shed());
+        let reached = self.advance_tapes(watermark);
+        self.shed();
+        let written = self.progress.bytes();
+        let in_chunk = written.saturating_sub(self.chunk_from);
+        let (bytes, checkpoints, time) =
+            self.tapes.as_ref().map_or((CHUNK_BYTES, CHUNK_CHECKPOINTS, CHUNK_NS), |tapes| {
+                let (bytes, time) = tapes.chunk();
+                (bytes, FLIGHT_CHECKPOINTS, time)
+            });
+        let enough = in_chunk >= bytes.max(checkpoints * self.checkpoint_bytes);
+        if enough || (in_chunk > 0 && reached.saturating_sub(self.chunk_ts) >= time) {
+            // a walk that fails leaves the calls in flight out of one checkpoint, nothing else
+            let snaps = self.walker.open_calls().unwrap_or_default();
+            self.new_chunk(reached, &snaps);
+        }
+        self.send();
+        self.tell_status(reached);
+        self.progress.events.store(self.assembler.totals().sum(), Ordering::Relaxed);
+    }
+
+    /// Begins a chunk at `ts`, before which everything is encoded.
+    fn new_chunk(&mut self, ts: u64, snaps: &[Snap]) {
+        self.assembler.new_chunk(ts, snaps);
+        self.send();
+        self.prologue(ts);
+        (self.chunk_ts, self.chunk_from) = (ts, self.progress.bytes());
+    }
+
+    /// Encodes everything before `watermark`, and the calls that were counted until then.
+    fn advance(&mut self, watermark: u64) {
         while self.windows.front().is_some_and(|window| window.until <= watermark) {
             let Some(window) = self.windows.pop_front() else { break };
             // the processes as they were then
@@ -230,19 +302,6 @@ impl Stage {
             self.assembler.counted(window);
         }
         self.assembler.advance(watermark);
-        self.shed();
-        let written = self.progress.bytes();
-        let in_chunk = written.saturating_sub(self.chunk_from);
-        let enough = in_chunk >= CHUNK_BYTES.max(CHUNK_CHECKPOINTS * self.checkpoint_bytes);
-        if enough || (in_chunk > 0 && watermark.saturating_sub(self.chunk_ts) >= CHUNK_NS) {
-            // a walk that fails leaves the calls in flight out of one checkpoint, nothing else
-            let snaps = self.walker.open_calls().unwrap_or_default();
-            self.assembler.new_chunk(watermark, &snaps);
-            self.chunk_ts = watermark;
-            self.chunk_from = written;
-        }
-        self.send();
-        self.progress.events.store(self.assembler.totals().sum(), Ordering::Relaxed);
     }
 
     fn send(&mut self) {
@@ -251,11 +310,17 @@ impl Stage {
                 // stored size is not known here; this is of its order
                 let fds: usize = cp.fd_tables.iter().map(|t| t.fds.len()).sum();
                 self.checkpoint_bytes = 16 * (cp.tasks.len() + fds) as u64;
+                self.chunk_begun = true;
+                self.mark(cp.ts, cp.clock);
             }
-            // the compressors are gone only when writing failed, which the main thread sees
-            self.out.send((self.next, piece)).ok();
-            self.next += 1;
+            self.put(Work::Piece(piece));
         }
+    }
+
+    fn put(&mut self, work: Work) {
+        // the compressors are gone only when writing failed, which the main thread sees
+        self.out.send((self.next, work)).ok();
+        self.next += 1;
     }
 
     fn losses(&mut self, drops: &[DropDelta], lost_state: &[LostState], skipped: &[Skipped]) {
@@ -324,6 +389,7 @@ impl Stage {
     }
 
     fn lost(&mut self, family: Family, count: u64) {
+        self.assembler.watch_lost(clock::monotonic(), family, count);
         match self.encoded.lost.iter_mut().find(|(f, _)| *f == family) {
             Some((_, n)) => *n += count,
             None => self.encoded.lost.push((family, count)),

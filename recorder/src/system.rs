@@ -1,8 +1,9 @@
 //! Facts about the system and single tasks.
 
 use std::fs;
+use std::io::Read;
 
-use crate::bounded;
+use crate::{bounded, clock};
 
 /// Bytes in a page.
 pub(crate) fn page_size() -> u64 {
@@ -37,6 +38,18 @@ pub(crate) fn users() -> Vec<(u32, Vec<u8>)> {
             Some((uid, name.to_vec()))
         })
         .collect()
+}
+
+/// A unique number: the kernel's random bytes, or time and process.
+pub(crate) fn unique_id(seed: u64) -> [u8; 16] {
+    let mut id = [0; 16];
+    let random = fs::File::open("/dev/urandom").and_then(|mut f| f.read_exact(&mut id));
+    if random.is_err() {
+        let (time, pid) = (clock::sample().realtime ^ seed, u64::from(std::process::id()));
+        id[..8].copy_from_slice(&time.to_le_bytes());
+        id[8..].copy_from_slice(&pid.to_le_bytes());
+    }
+    id
 }
 
 #[cfg(test)]

@@ -204,6 +204,18 @@ impl Calls {
         ledger.flush(world, rows);
     }
 
+    /// Whether a call that has been open for `dur` ns is stored.
+    pub(super) fn stores_open(&self, abi: Abi, nr: u32, dur: u64) -> bool {
+        !self.stores.is_on() || self.stores.stores_open(abi, nr, dur)
+    }
+
+    /// Stores a call in flight without any effect on what is known.
+    pub(super) fn in_flight_row(&self, s: &Syscall, world: &mut World, rows: &mut Rows) {
+        let task = world.tasks.find_or_add(&s.id);
+        let info = world.call_info(s.abi, s.nr);
+        self.row((task, &info), (s, &[]), (CallState::InFlight, 0, 0), world, rows);
+    }
+
     fn is_selected(&self, abi: u8, nr: u32) -> bool {
         self.selection.contains(Abi::from_raw(abi), nr)
     }

@@ -12,7 +12,7 @@ use std::time::Duration;
 use crossbeam_channel::Sender;
 use systape_abi::Selection;
 use systape_bpf::wire::{self, Record, Snap};
-use systape_format::model::{Gap, StackSettings};
+use systape_format::model::{Family, Gap, StackSettings, Task};
 
 use crate::backlog::Shed;
 use crate::environ::Keys;
@@ -22,11 +22,13 @@ use crate::lock_names::LockNames;
 use crate::order::{Batch, Order, Pending};
 use crate::probes::{Probe, Static};
 use crate::snapshot;
+use crate::stacks::forgot::Forgot;
 use crate::stacks::names::Message;
 use crate::stacks::taken::Taken;
 use crate::targets::Targets;
 use crate::tasks::Tasks;
 use crate::tracepoints::Tracepoint;
+use crate::triggers::{Fire, Spec, Triggers};
 use calls::Calls;
 use ledger::Ledger;
 use rows::Rows;
@@ -34,6 +36,7 @@ use samples::Samples;
 use stacks::Stacks;
 use world::World;
 
+mod aside;
 mod begin;
 mod block;
 mod calls;
@@ -60,8 +63,10 @@ mod tables;
 mod tests;
 mod uring;
 mod usage;
+mod watch;
 mod world;
 
+pub(crate) use aside::TriggerRow;
 pub use rows::{Piece, Totals};
 pub use shed::Given;
 
@@ -94,6 +99,10 @@ pub struct Settings {
     pub static_probes: Vec<Arc<Static>>,
     /// Variables of the kernel that are locks.
     pub lock_names: Arc<LockNames>,
+    /// What begins a tape of a flight recorder.
+    pub triggers: Vec<Spec>,
+    /// Tapes may begin with any chunk.
+    pub chunks_stand_alone: bool,
     /// The recorder's pid on the machine.
     pub own_pid: u32,
     /// The recorder is in another pid namespace than the machine's first: ids in /proc differ from those in records.
@@ -147,12 +156,18 @@ pub struct Assembler {
     locks: locks::Locks,
     probes: probes::Probes,
     usage: usage::Usage,
+    watch: watch::Watch,
+    chunks_stand_alone: bool,
 }
 
 impl Assembler {
     /// Begins with the given settings.
     pub fn new(settings: Settings) -> Self {
         let window_open = settings.window_open;
+        let mut names = names::Names::default();
+        if settings.chunks_stand_alone {
+            names.keep();
+        }
         Self {
             window_open,
             flush: settings.flush.as_nanos() as u64,
@@ -163,7 +178,9 @@ impl Assembler {
             ledger: Ledger::new(window_open),
             sockets: net::Sockets::default(),
             samples: Samples::default(),
-            names: names::Names::default(),
+            names,
+            watch: watch::Watch::new(Triggers::new(&settings.triggers)),
+            chunks_stand_alone: settings.chunks_stand_alone,
             files: files::Files::default(),
             faults: faults::Faults::default(),
             locks: locks::Locks::new(settings.lock_names),
@@ -241,7 +258,14 @@ impl Assembler {
         }
     }
 
-    fn record(&mut self, Pending { ts, bytes }: Pending<'_>) {
+    fn record(&mut self, pending: Pending<'_>) {
+        self.encode(pending);
+        if self.watch.is_on() {
+            self.watch.record(pending.bytes, &mut self.world);
+        }
+    }
+
+    fn encode(&mut self, Pending { ts, bytes }: Pending<'_>) {
         // most are: without the copy of the others' largest
         if let Ok((s, data)) = wire::syscall(bytes) {
             return self.calls.record(&s, data, &mut self.world, &mut self.rows, &mut self.ledger);
@@ -315,6 +339,9 @@ impl Assembler {
 
     /// Stores the counts up to a time before which every record is encoded.
     pub(crate) fn counted(&mut self, window: Window) {
+        if self.watch.is_on() {
+            self.watch.counted(&window, &mut self.world);
+        }
         self.ledger.store(window, &mut self.world, &mut self.rows);
     }
 
@@ -367,12 +394,47 @@ impl Assembler {
         self.rows.close(window_end);
     }
 
+    /// Where the segment that is being filled begins.
+    pub(crate) fn segment_start(&self) -> u64 {
+        self.rows.window_start
+    }
+
     /// Begins a new chunk with the full state, when everything before was encoded.
     pub(crate) fn new_chunk(&mut self, ts: u64, snaps: &[Snap]) {
         self.close_segment(ts);
         let checkpoint = checkpoint::of(&mut self.world, &self.calls, ts, snaps, "tracked");
         self.rows.pieces.push(Piece::Checkpoint(Box::new(checkpoint)));
         self.usage.memory(snaps, u64::MAX, &mut self.world, &mut self.rows);
+        if self.chunks_stand_alone {
+            self.rows.stacks.chunk_ends();
+        }
+    }
+
+    /// What fired since the last call.
+    pub(crate) fn take_fired(&mut self) -> Vec<(Fire, Option<Arc<Task>>)> {
+        self.watch.take()
+    }
+
+    /// Whether [`Self::watch_open_calls`] is wanted now and then.
+    pub(crate) fn wants_open_calls(&self) -> bool {
+        self.watch.want_open_calls()
+    }
+
+    /// Every task, for triggers on calls in flight.
+    pub(crate) fn watch_open_calls(&mut self, snaps: &[Snap]) {
+        self.watch.open_calls(snaps, &self.calls, self.window_open, &mut self.world);
+    }
+
+    /// Events of `family` were lost, for triggers.
+    pub(crate) fn watch_lost(&mut self, ts: u64, family: Family, count: u64) {
+        if self.watch.is_on() {
+            self.watch.lost(ts, count, family == Family::Sched, &self.world);
+        }
+    }
+
+    /// Places in code are passed on anew when their names were forgotten.
+    pub(crate) fn may_forget_names(&mut self, forgot: Forgot) {
+        self.rows.stacks.may_forget(forgot);
     }
 
     /// Pieces ready to be compressed.

@@ -3,6 +3,8 @@
 
 use std::sync::Arc;
 
+use rustc_hash::FxHashMap;
+use systape_bpf::wire;
 use systape_format::families::SOCKET_NAME;
 use systape_format::table::TableDef;
 use systape_format::tables::Field;
@@ -11,42 +13,75 @@ use super::net;
 use super::rows::Rows;
 use super::world::{Renamed, World};
 use crate::sockets::{Parts, parts};
+use crate::tasks::TaskId;
 
 /// Most rows of sockets from before the recording: a segment's.
 pub(super) const MOST_AT_START: usize = 65_536;
 
 /// See the module.
 #[derive(Debug)]
-pub(super) struct Names(Arc<TableDef>);
+pub(super) struct Names {
+    def: Arc<TableDef>,
+    /// The last facts of each socket, by inode; None = nobody asks for them again.
+    kept: Option<FxHashMap<u64, wire::Socket>>,
+}
 
 impl Default for Names {
     fn default() -> Self {
-        Self(Arc::new(SOCKET_NAME.clone()))
+        Self { def: Arc::new(SOCKET_NAME.clone()), kept: None }
     }
 }
 
 impl Names {
+    /// [`Self::again`] will be called.
+    pub(super) fn keep(&mut self) {
+        self.kept = Some(FxHashMap::default());
+    }
+
+    /// Stores the names of all sockets that descriptors stand for, as at the start of a recording; false = there are none.
+    pub(super) fn again(&mut self, ts: u64, numbers: &net::Sockets, world: &mut World, rows: &mut Rows) -> bool {
+        let Some(kept) = &mut self.kept else { return false };
+        kept.retain(|inode, _| world.sockets.find(*inode).is_some());
+        for socket in kept.values().take(MOST_AT_START) {
+            store(&self.def, (ts, None, socket), numbers, world, rows);
+        }
+        !kept.is_empty()
+    }
+
     /// Stores what sockets of targets were named since the last time.
-    pub(super) fn record(&self, numbers: &mut net::Sockets, world: &mut World, rows: &mut Rows) {
+    pub(super) fn record(&mut self, numbers: &mut net::Sockets, world: &mut World, rows: &mut Rows) {
         for Renamed { ts, task, socket } in std::mem::take(&mut world.renamed) {
             numbers.named(socket.address, socket.inode);
             if task.is_some_and(|task| !world.tasks.is_target(task)) || rows.shedding.is_all() {
                 continue;
             }
-            let Parts { protocol, local, remote, .. } = parts(&socket);
-            if local.is_empty() {
-                continue;
+            if let Some(kept) = &mut self.kept {
+                kept.insert(socket.inode, socket);
             }
-            let remote = if remote.is_empty() { Field::Unknown } else { Field::Bytes(remote.as_bytes()) };
-            let fields = [
-                task.map_or(Field::Unknown, |task| Field::Task(rows.task(&mut world.tasks, task))),
-                Field::Number(socket.inode),
-                Field::Number(numbers.find(socket.address)),
-                Field::Bytes(protocol.as_bytes()),
-                Field::Bytes(local.as_bytes()),
-                remote,
-            ];
-            rows.beside(&self.0, ts, &fields);
+            store(&self.def, (ts, task, &socket), numbers, world, rows);
         }
     }
+}
+
+fn store(
+    def: &Arc<TableDef>,
+    (ts, task, socket): (u64, Option<TaskId>, &wire::Socket),
+    numbers: &net::Sockets,
+    world: &mut World,
+    rows: &mut Rows,
+) {
+    let Parts { protocol, local, remote, .. } = parts(socket);
+    if local.is_empty() {
+        return;
+    }
+    let remote = if remote.is_empty() { Field::Unknown } else { Field::Bytes(remote.as_bytes()) };
+    let fields = [
+        task.map_or(Field::Unknown, |task| Field::Task(rows.task(&mut world.tasks, task))),
+        Field::Number(socket.inode),
+        Field::Number(numbers.find(socket.address)),
+        Field::Bytes(protocol.as_bytes()),
+        Field::Bytes(local.as_bytes()),
+        remote,
+    ];
+    rows.beside(def, ts, &fields);
 }

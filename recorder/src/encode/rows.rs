@@ -66,6 +66,8 @@ pub(super) struct Rows {
     pub stacks: Stacks,
     /// Pieces ready to be compressed.
     pub pieces: Vec<Piece>,
+    /// Segments made aside so far.
+    pub asides: u32,
 }
 
 impl Rows {
@@ -80,6 +82,7 @@ impl Rows {
             shedding: Shedding::default(),
             stacks,
             pieces: Vec::new(),
+            asides: 0,
         }
     }
 

@@ -8,6 +8,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use systape_format::model::{Attached, Frame, Mapping, MappingKind, Node, StackOf, StackSettings, StackStatus, Task};
 use systape_format::segment::SegmentBuilder;
 
+use crate::stacks::forgot::Forgot;
 use crate::stacks::jit_maps::Owner;
 use crate::stacks::names::{Message, Origin, Seen};
 use crate::stacks::taken::{Chain, Code, Key, TakenFrame, TakenStack};
@@ -81,6 +82,8 @@ pub(super) struct Stacks {
     /// Places in code made at run time that were passed on: process and address.
     jit_seen: FxHashSet<(u32, u64)>,
     names: Option<Sender<Message>>,
+    /// See [`Stacks::may_forget`].
+    forgot: Option<(Forgot, u64)>,
 }
 
 impl Stacks {
@@ -98,6 +101,11 @@ impl Stacks {
     /// Passes a place in code made at run time on, once.
     fn see_jit(&mut self, frame: &TakenFrame, task: &Task, here: u32) {
         let Some(names) = &self.names else { return };
+        if let Some((forgot, seen)) = &mut self.forgot
+            && (forgot.since(seen) || self.jit_seen.len() >= MAX_JIT)
+        {
+            self.jit_seen.clear();
+        }
         let lookup = frame.lookup();
         if self.jit_seen.len() < MAX_JIT && self.jit_seen.insert((task.upid, lookup)) {
             let mapping = Mapping { kind: MappingKind::Jit, upid: task.upid, ..Mapping::default() };
@@ -158,6 +166,11 @@ impl Stacks {
     /// `names` gets places in code made at run time.
     pub(super) fn tell_names(&mut self, names: Sender<Message>) {
         self.names = Some(names);
+    }
+
+    /// Places are passed on anew when their names were forgotten.
+    pub(super) fn may_forget(&mut self, forgot: Forgot) {
+        self.forgot = Some((forgot, 0));
     }
 
     /// No more places will come: `names` looks up the known ones.
@@ -318,6 +331,8 @@ pub(super) mod tests {
             flush,
             stacks,
             targets,
+            triggers: Vec::new(),
+            chunks_stand_alone: false,
             own_pid,
             nested,
             tracepoints,

@@ -30,7 +30,7 @@ fn who_ended_before_the_start_is_not_in_the_first_checkpoint() {
     let snaps = vec![snap(5, 1), snap(6, 1), snap(7, 1), snap(8, 0)];
     encoder.begin(Start { snaps, processes: Vec::new(), sockets: Vec::new(), unread: Vec::new(), done: 50 });
     let Some(Piece::Checkpoint(first)) = encoder.rows.pieces.pop() else { panic!("a checkpoint") };
-    let tids = |tasks: &[systape_format::model::Task]| tasks.iter().map(|t| t.tid).collect::<Vec<_>>();
+    let tids = |tasks: &[Task]| tasks.iter().map(|t| t.tid).collect::<Vec<_>>();
     assert_eq!(tids(&first.tasks), [7, 8]);
     assert_eq!(first.run.len(), 2);
 }
@@ -138,4 +138,76 @@ fn names_read_at_the_start_are_not_those_of_later_events() {
     encoder.advance(u64::MAX);
     assert_eq!(names(&encoder), ["socket:[17]", "TCP:[10.0.0.1:81]"]);
     assert_eq!(name_at(&encoder, task, 3, 40).unwrap(), "TCP:[10.0.0.1:80]");
+}
+
+/// The bytes of a call without captures.
+fn call_bytes(tid: u32, nr: u32, (start, end): (u64, u64)) -> Vec<u8> {
+    use std::mem::offset_of;
+    let mut bytes = vec![0; wire::PLAIN_SYSCALL];
+    let mut put = |at: usize, value: &[u8]| bytes[at..at + value.len()].copy_from_slice(value);
+    put(0, &1_u16.to_ne_bytes());
+    put(offset_of!(wire::Syscall, id) + offset_of!(Ident, tid), &tid.to_ne_bytes());
+    put(offset_of!(wire::Syscall, id) + offset_of!(Ident, start), &u64::from(tid).to_ne_bytes());
+    put(offset_of!(wire::Syscall, start), &start.to_ne_bytes());
+    put(offset_of!(wire::Syscall, end), &end.to_ne_bytes());
+    put(offset_of!(wire::Syscall, nr), &nr.to_ne_bytes());
+    put(offset_of!(wire::Syscall, state), &[systape_format::model::CallState::Complete as u8]);
+    bytes
+}
+
+#[test]
+fn a_tape_that_ends_has_the_calls_in_flight_and_the_stream_goes_on() {
+    let mut encoder = recorded(true);
+    let mut batch = Batch::default();
+    // 1 returned before the end of the tape, 2 while the tasks were looked at, 3 began after the end
+    for (tid, nr, span) in [(1, 0, (10, 90)), (2, 1, (20, 105)), (3, 2, (101, 104))] {
+        batch.push(&call_bytes(tid, nr, span));
+    }
+    encoder.add(batch);
+    encoder.advance(100);
+    encoder.close_segment(100);
+    let pieces = encoder.take_pieces();
+    assert!(matches!(&pieces[..], [Piece::Segment(segment)] if segment.rows() == 1));
+    let snap = |tid: u32, nr: u32, call_start| {
+        let id = Ident { tid, start: u64::from(tid), ..Ident::default() };
+        let task = wire::Task { id, ts: 103, ..wire::Task::default() };
+        Snap { task, nr, call_start, matched: 1, state: b'S', ..Snap::default() }
+    };
+    // 2 is in its next call, 4 in one from before, 5 in a later one
+    let snaps = [snap(2, 7, 106), snap(4, 8, 30), snap(5, 9, 102)];
+    let row = TriggerRow { ts: 95, what: "slow".into(), events: 1, ..TriggerRow::default() };
+    let totals = encoder.totals().sum();
+    let tail = encoder.tail((100, 110), &snaps, std::slice::from_ref(&row));
+    let mut numbers: Vec<u32> = tail.calls().iter().map(|call| call.nr).collect();
+    numbers.sort_unstable();
+    assert_eq!((tail.rows(), numbers), (2, vec![1, 8]));
+    let table = tail.tables().iter().find(|table| table.def.name == "record:trigger").expect("the trigger's row");
+    assert_eq!((table.ts.as_slice(), table.column("events")), (&[95][..], Some(&[1][..])));
+    assert_eq!(encoder.totals().sum(), totals, "they are no events of the stream");
+    // which has both calls that returned later
+    encoder.advance(u64::MAX);
+    encoder.close_segment(200);
+    let pieces = encoder.take_pieces();
+    assert!(matches!(&pieces[..], [Piece::Segment(segment)] if segment.rows() == 2), "{pieces:?}");
+    let alone = encoder.trigger_rows(200, &[row]);
+    assert_eq!((alone.rows(), alone.tables().len()), (0, 1));
+}
+
+#[test]
+fn a_tape_that_begins_later_has_the_names_of_sockets() {
+    let mut encoder = recorded(true);
+    encoder.names.keep();
+    let task = encoder.world.tasks.find_or_add(&Ident { tid: 7, pid: 7, start: 1, leader_start: 1 });
+    let file = encoder.world.socket(&bound(17, 80), 5, Some(task), Read::Made);
+    encoder.name_sockets();
+    encoder.close_segment(10);
+    encoder.take_pieces();
+    let names = |encoder: &mut Assembler| {
+        let segment = encoder.prologue(50)?;
+        let table = segment.tables().first()?.clone();
+        Some((table.ts.clone(), table.column("inode")?.to_vec()))
+    };
+    assert_eq!(names(&mut encoder), Some((vec![50], vec![17])));
+    drop(file);
+    assert_eq!(names(&mut encoder), None, "nobody has it open any more");
 }

@@ -23,6 +23,7 @@ use unwinding::Unwinding;
 pub(crate) mod asleep;
 pub(crate) mod code;
 pub(crate) mod feed;
+pub(crate) mod forgot;
 pub(crate) mod jit_maps;
 pub(crate) mod kernel;
 pub mod names;

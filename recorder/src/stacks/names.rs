@@ -11,10 +11,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use anyhow::{Context, Result};
-use crossbeam_channel::Receiver;
+use crossbeam_channel::{Receiver, Sender};
 use indicatif::{ProgressBar, ProgressStyle};
 use rustc_hash::FxHashMap;
-use systape_format::encode::{EncodedSymbols, Encoder as Compressor};
 use systape_format::model::{Function, Mapping, Symbol, Symbols};
 use systape_format::redact::Redactor;
 use systape_symbols::{Kallsyms, Resolver};
@@ -25,7 +24,6 @@ use super::jit_maps::{JitMaps, Owner};
 pub const CHILD: &str = "--look-up-names";
 /// Directories of debug files that are not beside their program.
 const DEBUG_DIR: &str = "/usr/lib/debug";
-const ZSTD_LEVEL: i32 = 6;
 
 /// Source of a place's name.
 #[derive(Clone, Debug)]
@@ -61,6 +59,8 @@ pub(crate) enum Message {
     Seen(Seen),
     /// A chunk ended: names of the places so far are looked up and written.
     ChunkEnds,
+    /// The same; who sent it is told when they are passed on.
+    Settle(Sender<()>),
     /// The recording ended. An explicit message, because other senders may hang.
     End,
 }
@@ -101,26 +101,29 @@ impl Names {
     /// Works until the end, then looks up the rest.
     ///
     /// # Errors
-    /// When names cannot be compressed; those sent before are in the tape.
+    /// That of `out`; names passed to it before are safe.
     pub(crate) fn run(
         mut self,
         input: &Receiver<Message>,
         redactor: Option<&Redactor>,
-        mut out: impl FnMut(EncodedSymbols),
+        mut out: impl FnMut(Symbols) -> Result<()>,
     ) -> Result<()> {
-        let mut compressor = Compressor::new(ZSTD_LEVEL);
         let mut out = move |mut symbols: Symbols| -> Result<()> {
             if let Some(redactor) = redactor {
                 redactor.symbols(&mut symbols);
             }
-            out(compressor.symbols(&symbols).context("names")?);
-            Ok(())
+            out(symbols)
         };
         for message in input {
             match message {
                 Message::Seen(seen) => self.add(seen),
                 Message::End => break,
                 Message::ChunkEnds => self.write(&ProgressBar::hidden(), &mut out)?,
+                Message::Settle(done) => {
+                    self.write(&ProgressBar::hidden(), &mut out)?;
+                    // who asked may have gone
+                    done.send(()).ok();
+                }
             }
         }
         let places: usize = self.pending.values().map(|p| p.offsets.len()).sum();

@@ -21,6 +21,7 @@ use systape_unwind::{
 
 use super::code::CodeReader;
 use super::feed::{Raw, RawStacks, with_frames, without_frames};
+use super::forgot::Forgot;
 use super::kernel::Kernel;
 use super::names::{Message, Origin, Seen};
 use super::places::{ImageId, Place, Places};
@@ -68,6 +69,8 @@ pub(crate) struct Unwinding {
     special: [Option<u32>; 2],
     codes: u32,
     seen: FxHashSet<(u32, u64)>,
+    /// Places are reported anew when their names were forgotten; None = they never are.
+    forgot: Option<(Forgot, u64)>,
     /// Hashed with a key, because a program chooses where its frames are.
     chains: HashSet<Chain>,
     chain_frames: usize,
@@ -104,6 +107,7 @@ impl Unwinding {
             special: [None; 2],
             codes: 0,
             seen: FxHashSet::default(),
+            forgot: None,
             chains: HashSet::new(),
             chain_frames: 0,
             frames_held: Arc::default(),
@@ -116,6 +120,11 @@ impl Unwinding {
             copies: false,
             slept: 0,
         }
+    }
+
+    /// Names may be forgotten: see [`Forgot`].
+    pub(crate) fn may_forget(&mut self, forgot: Forgot) {
+        self.forgot = Some((forgot, 0));
     }
 
     /// Works until the drain is done.
@@ -350,6 +359,11 @@ impl Unwinding {
 
     /// Whether the name of a new place is needed.
     fn first_seen(&mut self, frame: &TakenFrame) -> bool {
+        if let Some((forgot, seen)) = &mut self.forgot
+            && (forgot.since(seen) || self.seen.len() >= MAX_SEEN)
+        {
+            self.seen.clear();
+        }
         self.names.is_some() && self.seen.len() < MAX_SEEN && self.seen.insert((frame.code, frame.lookup()))
     }
 

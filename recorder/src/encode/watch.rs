@@ -1,0 +1,165 @@
+//! Triggers on records: makes an [`Event`] of each record that one may be about.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use rustc_hash::FxHashMap;
+use systape_bpf::wire::{self, Record, Snap};
+use systape_format::model::{CallState, LedgerReason, Task};
+
+use super::calls::Calls;
+use super::ledger::in_ledger;
+use super::world::World;
+use crate::effects::split_ret;
+use crate::ledger::Window;
+use crate::tasks::TaskId;
+use crate::triggers::{Event, Fire, Of, RunQueue, Triggers};
+
+/// Most events that wait to be taken.
+const MOST: usize = 1 << 16;
+
+/// See the module.
+#[derive(Debug, Default)]
+pub(super) struct Watch {
+    triggers: Triggers,
+    /// Whether a trigger looks at returns of a call, by ABI and number: most are not looked at.
+    calls: FxHashMap<(u8, u32), bool>,
+    queue: RunQueue,
+    fired: Vec<(Fire, Option<Arc<Task>>)>,
+}
+
+impl Watch {
+    /// Evaluates `triggers`.
+    pub(super) fn new(triggers: Triggers) -> Self {
+        Self { triggers, ..Self::default() }
+    }
+
+    /// Whether there is a trigger.
+    pub(super) fn is_on(&self) -> bool {
+        self.triggers.is_on()
+    }
+
+    /// Whether calls in flight are to be looked at.
+    pub(super) fn want_open_calls(&self) -> bool {
+        self.triggers.want_open_calls()
+    }
+
+    /// What fired since the last call, in the order in which it was seen.
+    pub(super) fn take(&mut self) -> Vec<(Fire, Option<Arc<Task>>)> {
+        std::mem::take(&mut self.fired)
+    }
+
+    /// A record was encoded.
+    pub(super) fn record(&mut self, bytes: &[u8], world: &mut World) {
+        if let Ok((s, _)) = wire::syscall(bytes) {
+            return self.call(&s, world);
+        }
+        match wire::parse(bytes) {
+            Ok(Record::Exit(e)) if e.group_dead != 0 => {
+                let event = Event::Exit { ts: e.ts, status: e.exit_code };
+                self.of_task(&e.id, &event, world);
+            }
+            Ok(Record::Exec(e, path, _)) => {
+                let path = path.strip_suffix(&[0]).unwrap_or(path);
+                self.of_task(&e.task.id, &Event::Exec { ts: e.task.ts, path }, world);
+            }
+            Ok(Record::Signal(parts)) if parts.signal.kind == wire::SIGNAL_OOM_VICTIM => {
+                self.of_task(&parts.signal.target.id, &Event::Oom { ts: parts.signal.ts }, world);
+            }
+            Ok(Record::Block(b)) => {
+                let began = if b.queued == 0 { b.issued } else { b.queued };
+                let dur = (began != 0).then(|| b.complete.saturating_sub(began));
+                let event = Event::Io { ts: b.complete, dur, device: b.dev, failed: b.error != 0 };
+                let origin = (b.has_origin != 0).then(|| world.tasks.meet(&b.origin));
+                self.evaluate(&event, origin, world);
+            }
+            Ok(Record::Wakeup(w)) if self.triggers.want_run_queue() => self.queue.runnable(w.wakee.tid, w.ts),
+            Ok(Record::Switch(s)) if self.triggers.want_run_queue() => {
+                let stays = s.hdr.flags & wire::SWITCH_PREEMPTED != 0 || s.prev_state == 0;
+                if let Some(waited) = self.queue.switch((s.prev.tid, stays), s.next.tid, s.ts) {
+                    let next = world.tasks.meet(&s.next);
+                    if world.tasks.is_target(next) {
+                        self.evaluate(&Event::Ran { ts: s.ts, waited }, Some(next), world);
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn call(&mut self, s: &wire::Syscall, world: &mut World) {
+        let triggers = &self.triggers;
+        if !*self.calls.entry((s.abi, s.nr)).or_insert_with(|| triggers.want_call((s.abi, s.nr))) {
+            return;
+        }
+        let counted_there = in_ledger(s) && s.hdr.flags & wire::FILTERED == 0;
+        let Some(state) = CallState::from_raw(s.state).filter(|state| state.returned()) else { return };
+        if s.hdr.flags & wire::UNSELECTED != 0 || counted_there || state == CallState::CloneChild {
+            return;
+        }
+        let (errno, _) = split_ret(s.ret, state);
+        let event = Event::Call { ts: s.end, dur: s.end.saturating_sub(s.start), call: (s.abi, s.nr), errno };
+        let task = world.tasks.find(&s.id);
+        self.evaluate(&event, task, world);
+    }
+
+    /// Calls were counted in the kernel.
+    pub(super) fn counted(&mut self, window: &Window, world: &mut World) {
+        for (key, sum) in window.rows.iter().filter(|(key, _)| key.reason != LedgerReason::Behind) {
+            let (span, call) = ((sum.first, sum.last), key.call);
+            let event = Event::Counted { span, count: sum.count, longest: sum.max, call, errno: key.errno };
+            // its first thread stands for it; it may have ended
+            let leader = |(pid, start)| wire::Ident { tid: pid, pid, start, leader_start: start };
+            let task = key.process.and_then(|process| world.tasks.find(&leader(process)));
+            self.evaluate(&event, task, world);
+        }
+    }
+
+    /// Every task was looked at; calls that began before the recording count from `window_open`.
+    pub(super) fn open_calls(&mut self, snaps: &[Snap], calls: &Calls, window_open: u64, world: &mut World) {
+        let mut open = HashSet::new();
+        for snap in snaps {
+            let Some(call) = calls.open_call(snap) else { continue };
+            let start = if call.start == 0 { window_open } else { call.start };
+            open.insert((snap.task.id.tid, start));
+            let event = Event::Open { ts: snap.task.ts, start, call: (call.call.abi, call.call.nr) };
+            let task = world.tasks.find(&snap.task.id);
+            self.evaluate(&event, task, world);
+        }
+        self.triggers.looked(&open);
+    }
+
+    /// Events were lost; `switches`: switches or wake-ups.
+    pub(super) fn lost(&mut self, ts: u64, count: u64, switches: bool, world: &World) {
+        if switches {
+            self.queue.forget();
+        }
+        self.evaluate(&Event::Lost { ts, count }, None, world);
+    }
+
+    fn of_task(&mut self, id: &wire::Ident, event: &Event<'_>, world: &mut World) {
+        if let Some(task) = world.tasks.find(id).filter(|task| world.tasks.is_target(*task)) {
+            self.evaluate(event, Some(task), world);
+        }
+    }
+
+    fn evaluate(&mut self, event: &Event<'_>, task: Option<TaskId>, world: &World) {
+        let of = task.map_or_else(Of::default, |task| {
+            let entry = world.tasks.get(task);
+            Of { tid: entry.task.tid, comm: &entry.task.comm, exe: &entry.task.exe }
+        });
+        let mut fires = Vec::new();
+        self.triggers.event(event, &of, &mut fires);
+        if fires.is_empty() {
+            return;
+        }
+        // by then its number may be another's
+        let task = task.map(|task| Arc::new(world.tasks.on_tape(task).into_owned()));
+        for fire in fires {
+            // beyond that the encoder is too far behind to take them: they are as good as one
+            if self.fired.len() < MOST {
+                self.fired.push((fire, task.clone()));
+            }
+        }
+    }
+}
