@@ -1,6 +1,7 @@
 //! The answer of one tape: opens it, checks that it can be asked, calls the view, and tells what could not be read.
 
 use std::fs::File;
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 
 use anyhow::{Context as _, Result, bail};
@@ -9,12 +10,15 @@ use systape_format::reader::{Misses, Tape};
 use crate::asked::config::Config;
 use crate::asked::config::view::Run;
 use crate::cli::{habits, nothing, views};
+use crate::render::form::Format;
 use crate::render::stamp::TimeBase;
+use crate::table::fired;
 use crate::table::loss::miss_text;
 use crate::table::question;
 use crate::values::open::{look, open};
 use crate::values::output::NewFile;
 use crate::values::say::{BadUsage, Verdict, complain};
+use crate::values::words::shell;
 
 /// Refuses a file that cannot be a tape, and names the report that it resembles.
 pub(crate) fn check_name(file: &Path) -> Result<()> {
@@ -57,6 +61,9 @@ pub(crate) fn answer(config: &Config, input: Option<File>, file: Option<&mut New
     if config.view.events.is_empty() {
         config.events.check(|| tape.table_defs().values().map(|def| &*def.name).collect())?;
     }
+    if let Some(hint) = triggered(config, &tape) {
+        complain(&hint);
+    }
     let (result, told) = match config.view.run {
         Run::Prints(run) => (run(config, &tape), false),
         Run::Lists(run) => (run(config, views::VIEWS, Some(&tape)), false),
@@ -69,6 +76,18 @@ pub(crate) fn answer(config: &Config, input: Option<File>, file: Option<&mut New
         nothing::why(config, &tape).iter().for_each(|why| complain(why));
     }
     result
+}
+
+/// For the listing of a whole tape that a trigger began: what fired, and where to look.
+fn triggered(config: &Config, tape: &Tape) -> Option<String> {
+    if !config.view.name.is_empty() || config.format != Format::Text || config.filters.time != (None, None) {
+        return None;
+    }
+    let (all, open) = (fired::fired(tape), tape.session().window_open);
+    let text = fired::summary(&all, open)?;
+    let window = all.first()?.window(open);
+    let file = config.file.as_os_str().as_bytes().to_vec();
+    Some(format!("triggered by {text}: analyze why --time {window} {}", shell(&[file])))
 }
 
 /// Why a file holds no tape, if that is the error: not an unreadable file or a newer version.

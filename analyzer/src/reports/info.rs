@@ -25,6 +25,7 @@ use crate::render::json;
 use crate::render::row::Row;
 use crate::render::sink;
 use crate::table::families;
+use crate::table::fired::{self, Fired, fired};
 use crate::table::loss::{cause_name, cause_text, family_name, finding_text, is_loss, miss_text, remedy, seconds};
 use crate::values::clock::{self, Clock};
 use crate::values::output::{self, line};
@@ -33,6 +34,11 @@ use crate::values::say::Verdict;
 systape_format::tables! {
     /// One row; CSV has a line `name,value` for each column, `null` for what is not known.
     pub INFO = "info" {
+        fired: Nested [Command] "`[{ts_ns, what, trigger, name, pid, tid, comm, began, events, suppressed}]`: the rows of `record:trigger`, what the tape was begun for first; null: it was not begun by `record --last`"
+        kept.last_ns: Duration "past that `record` was asked to keep in memory; null: no time; `kept` null: the tape was written from the start"
+        kept.ring_bytes: Bytes "memory that it was asked to keep it in"
+        kept.full: Flag "the memory, not the time, decided how much there was"
+        kept.before_ns: Duration "what there was: from the start of the tape to what it was begun for"
         complete: Flag "nothing is missing, as far as the gaps, the headers of blocks and the end mark say (`check` reads every block), but what the ledger counts: its calls are in sums, not in listings"
         clean_end: Flag "the recording was ended, not cut off"
         end_reason: Word "why the recording ended; null: there is no end mark"
@@ -127,6 +133,8 @@ struct Facts<'a> {
     until: u64,
     /// Stacks and names; None = there are none.
     stacks: Option<Inventory>,
+    /// What the tape was begun for.
+    fired: Vec<Fired>,
 }
 
 /// What is asked.
@@ -227,7 +235,21 @@ impl<'a> Facts<'a> {
                 unreadable.push(miss_text(&miss));
             }
         }
-        Self { tape, clock, events, stored, lost, ledger, bytes, gaps, unread, unreadable, until, stacks }
+        Self {
+            tape,
+            clock,
+            events,
+            stored,
+            lost,
+            ledger,
+            bytes,
+            gaps,
+            unread,
+            unreadable,
+            until,
+            stacks,
+            fired: fired(tape),
+        }
     }
 
     fn complete(&self) -> bool {
@@ -272,6 +294,7 @@ impl<'a> Facts<'a> {
         let (major, minor) = self.tape.version();
         let findings = self.tape.findings().iter().map(finding_text).chain(self.unreadable.iter().cloned());
         let mut row = Row::new(&INFO);
+        self.kept(&mut row);
         row.set("complete", self.complete()).set("clean_end", end.is_some());
         row.set("end_reason", self.tape.end_mark().map(|end| end.reason.clone())).set("events", counts(&self.events));
         row.set("families", said(whole, json!(families::names(self.tape)))).set("lost", counts(&self.lost));
@@ -302,6 +325,51 @@ impl<'a> Facts<'a> {
         row.set("own_calls", end.map(|end| end.own_calls)).set("recorder_cpu_ns", end.map(|end| end.self_cpu_ns));
         row.set("recorder_peak_rss", end.map(|end| end.self_peak_rss));
         row
+    }
+
+    /// What the tape was begun for, and how much of the past there was.
+    fn kept(&self, row: &mut Row<'_>) {
+        let session = self.tape.session();
+        let Some(kept) = session.kept else {
+            row.set("fired", Cell::Null).absent("kept");
+            return;
+        };
+        let since = |ts: u64| ts.wrapping_sub(session.window_open).cast_signed();
+        let one = |fired: &Fired| {
+            let task = fired.task.as_ref();
+            json!({
+                "ts_ns": since(fired.ts), "what": json::bytes(&fired.what), "trigger": json::bytes(&fired.trigger),
+                "name": (!fired.name.is_empty()).then(|| json::bytes(&fired.name)),
+                "pid": task.map(|task| task.pid), "tid": task.map(|task| task.tid),
+                "comm": task.map(|task| json::bytes(&task.comm)),
+                "began": fired.began, "events": fired.events, "suppressed": fired.suppressed,
+            })
+        };
+        row.set("fired", Value::from(self.fired.iter().map(one).collect::<Vec<_>>()));
+        row.set("kept_last_ns", (kept.last > 0).then_some(kept.last)).set("kept_ring_bytes", kept.ring_bytes);
+        row.set("kept_full", kept.full).set("kept_before_ns", self.before());
+    }
+
+    /// Time from the start of the tape to what it was begun for.
+    fn before(&self) -> Option<u64> {
+        let first = self.fired.first().filter(|fired| fired.began)?;
+        Some(first.ts.saturating_sub(self.tape.session().window_open))
+    }
+
+    /// How much of the past was asked for, and how much there is.
+    fn kept_text(&self) -> Option<String> {
+        let session = self.tape.session();
+        let (kept, before) = (session.kept?, self.before()?);
+        let seconds = |ns: u64| format!("{:.1} s", ns as f64 / 1e9);
+        let asked = if kept.last == 0 { "no time".to_owned() } else { seconds(kept.last) };
+        let why = if kept.full {
+            format!(": the ring of {} MiB was full", kept.ring_bytes >> 20)
+        } else if session.window_open == kept.recording_open {
+            ": the recording began then".to_owned()
+        } else {
+            String::new()
+        };
+        Some(format!("asked for {asked}, holds {} before it{why}", seconds(before)))
     }
 
     /// What a tape reveals about the machine and its users: the classes of redaction.
@@ -335,6 +403,8 @@ impl<'a> Facts<'a> {
     fn lines(&self, config: &Config) -> Vec<String> {
         let session = self.tape.session();
         let mut lines = Lines::default();
+        lines.add("triggered", &fired::summary(&self.fired, session.window_open).unwrap_or_default());
+        lines.add("past", &self.kept_text().unwrap_or_default());
         lines.add("tape", &config.file.display().to_string());
         lines.add("state", &self.state());
         for finding in self.tape.findings() {

@@ -5,6 +5,7 @@ pub(crate) mod call_files;
 pub(crate) mod calls;
 pub(crate) mod families;
 pub(crate) mod filter;
+pub(crate) mod fired;
 pub(crate) mod group;
 pub(crate) mod load;
 pub(crate) mod loss;
