@@ -1,4 +1,5 @@
-// A file system of one file, big_file, whose reads take between 20 and 800 ms: the n-th takes DELAYS[n % 10].
+// A file system of two files. Reads of big_file take between 20 and 800 ms: the n-th takes DELAYS[n % 10]. Reads of hang
+// take 12 s. fsync of either takes 800 ms.
 // slowfs MOUNTPOINT stays in the foreground until it is unmounted.
 #define FUSE_USE_VERSION 31
 #include <errno.h>
@@ -22,7 +23,7 @@ static int slow_getattr(const char *path, struct stat *st, struct fuse_file_info
 	st->st_size = SIZE;
 	if (!strcmp(path, "/"))
 		st->st_mode = S_IFDIR | 0755;
-	else if (strcmp(path, "/big_file"))
+	else if (strcmp(path, "/big_file") && strcmp(path, "/hang"))
 		return -ENOENT;
 	return 0;
 }
@@ -30,12 +31,21 @@ static int slow_getattr(const char *path, struct stat *st, struct fuse_file_info
 static int slow_open(const char *path, struct fuse_file_info *info)
 {
 	info->direct_io = 1; // every read of the program is one read here
-	return strcmp(path, "/big_file") ? -ENOENT : 0;
+	return strcmp(path, "/big_file") && strcmp(path, "/hang") ? -ENOENT : 0;
+}
+
+static int slow_fsync(const char *path, int datasync, struct fuse_file_info *info)
+{
+	struct timespec delay = { 0, 800 * 1000000L };
+
+	(void)path, (void)datasync, (void)info;
+	nanosleep(&delay, NULL);
+	return 0;
 }
 
 static int slow_read(const char *path, char *buf, size_t size, off_t at, struct fuse_file_info *info)
 {
-	int ms = DELAYS[atomic_fetch_add(&reads, 1) % 10];
+	int ms = strcmp(path, "/hang") ? DELAYS[atomic_fetch_add(&reads, 1) % 10] : 12000;
 	struct timespec delay = { ms / 1000, ms % 1000 * 1000000L };
 
 	(void)path, (void)at, (void)info;
@@ -44,7 +54,8 @@ static int slow_read(const char *path, char *buf, size_t size, off_t at, struct 
 	return size;
 }
 
-static const struct fuse_operations OPERATIONS = { .getattr = slow_getattr, .open = slow_open, .read = slow_read };
+static const struct fuse_operations OPERATIONS = { .getattr = slow_getattr, .open = slow_open, .read = slow_read,
+						    .fsync = slow_fsync };
 
 int main(int argc, char **argv)
 {

@@ -1,0 +1,465 @@
+//! The flight recorder: nothing is written until something happens; then a tape has what was before it, is good, and says
+//! who and why. It is the same as the part of a tape that the same recorder wrote all along. Limits, requests and ends of
+//! the recorder at any moment are what docs/reliability.md says.
+
+use std::fs;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+use systape_e2e::more::{FREESTANDING, Mounted};
+use systape_e2e::{Background, Lab, lab};
+
+const SECOND: u64 = 1_000_000_000;
+
+/// Starts `record OPTIONS --dir tapes`, and returns once it records.
+#[track_caller]
+fn start(lab: &Lab, options: &[&str]) -> Background {
+    start_with(lab, lab::binary("record").to_str().expect("UTF-8"), &[], options)
+}
+
+/// The same through another program.
+#[track_caller]
+fn start_with(lab: &Lab, program: &str, before: &[&str], options: &[&str]) -> Background {
+    fs::create_dir_all(lab.path("tapes")).expect("mkdir");
+    fs::remove_file(lab.path("log")).ok();
+    let mut command = lab.command("sh");
+    // the announcement is the last line before the recording begins
+    command.args(["-c", "exec \"$@\" 2> log", "sh", program]).args(before);
+    command.args(options).args(["--dir", "tapes"]);
+    if !options.contains(&"--keep-free") {
+        // however full the machine's disk is
+        command.args(["--keep-free", "0"]);
+    }
+    let mut recorder = Background::start(command);
+    lab.until("the recorder begins", || {
+        if let Some(run) = recorder.ended() {
+            panic!("record ended early: {run:?} {}", log(lab));
+        }
+        log(lab).contains("tapes -> ") && status(lab).is_some_and(|status| status["held_ns"].as_u64() > Some(0))
+    });
+    recorder
+}
+
+fn log(lab: &Lab) -> String {
+    fs::read_to_string(lab.path("log")).unwrap_or_default()
+}
+
+fn status(lab: &Lab) -> Option<Value> {
+    let run = lab::run(lab.command(lab::binary("record")).args(["status", "--dir", "tapes", "--format", "json"]));
+    run.status.success().then(|| run.json().pop()).flatten()
+}
+
+/// Whole tapes, in order of their names: of time.
+fn tapes(lab: &Lab) -> Vec<String> {
+    names(lab).into_iter().filter(|name| name.ends_with(".tape")).collect()
+}
+
+fn names(lab: &Lab) -> Vec<String> {
+    let entries = fs::read_dir(lab.path("tapes")).expect("tapes");
+    let mut names: Vec<String> =
+        entries.map(|e| format!("tapes/{}", e.expect("entry").file_name().display())).collect();
+    names.sort();
+    names
+}
+
+/// Waits for a new tape with `word` in its name.
+#[track_caller]
+fn wait_for(lab: &Lab, word: &str) -> String {
+    let deadline = Instant::now() + Duration::from_secs(40);
+    loop {
+        if let Some(tape) = tapes(lab).into_iter().find(|name| name.contains(word)) {
+            return tape;
+        }
+        assert!(Instant::now() < deadline, "no tape of {word}: {:?}\n{}", names(lab), log(lab));
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+#[track_caller]
+fn request(lab: &Lab, name: &str) -> String {
+    let run = lab::run(lab.command(lab::binary("record")).args(["trigger", name, "--dir", "tapes"])).expect(0);
+    run.text().trim_end().to_owned()
+}
+
+/// The trigger that began the tape, and `info`.
+#[track_caller]
+fn began(lab: &Lab, tape: &str) -> (Value, Value) {
+    let info = lab.info(tape);
+    let fired = info["fired"].as_array().unwrap_or_else(|| panic!("{tape}: {info}")).clone();
+    let first = fired.first().unwrap_or_else(|| panic!("{tape}: nothing fired")).clone();
+    assert_eq!(first["began"], true, "{tape}: {fired:?}");
+    (first, info)
+}
+
+#[track_caller]
+fn assert_good(lab: &Lab, tape: &str) {
+    let check = lab.analyze(&["check", tape, "--format", "json"]).expect(0).json();
+    assert_eq!(
+        (&check[0]["grade"], &check[0]["findings"]),
+        (&"good".into(), &serde_json::json!([])),
+        "{tape}: {check:?}"
+    );
+}
+
+/// Calls of getppid by flood.
+fn flood_calls(lab: &Lab, tape: &str) -> u64 {
+    let rows = lab.analyze(&[tape, "-s", "-e", "getppid", "--comm=flood", "--format", "json"]).expect(0).json();
+    rows.iter().map(|row| row["calls"].as_u64().expect("calls")).sum()
+}
+
+/// A FUSE file system, gone when the test is.
+struct Slow(PathBuf, Option<Background>);
+
+impl Slow {
+    fn mount(lab: &Lab) -> Self {
+        let slowfs = lab.cc("slowfs", &["-lfuse3", "-I/usr/include/fuse3", "-D_FILE_OFFSET_BITS=64"]);
+        let dir = lab.path("slow");
+        fs::create_dir(&dir).expect("mkdir");
+        let daemon = Background::start(lab.command(slowfs).arg(&dir));
+        lab.until("the file system", || dir.join("hang").exists());
+        Self(dir, Some(daemon))
+    }
+}
+
+impl Drop for Slow {
+    fn drop(&mut self) {
+        std::process::Command::new("fusermount3").args(["-u", "-z"]).arg(&self.0).status().ok();
+        self.1.take();
+    }
+}
+
+/// Three things go wrong on a busy machine. Each has a tape that reaches back, goes on for a while, and answers.
+#[test]
+fn what_goes_wrong_is_on_a_tape_with_its_past() {
+    const LAST: u64 = 10;
+    const AFTER: u64 = 2;
+    let Some(lab) = Lab::with_bpf() else { return };
+    let slow = Slow::mount(&lab);
+    let slowcalls = lab.cc("slowcalls", &[]);
+    let program = Background::start(lab.command(&slowcalls).arg(&slow.0));
+    lab.until_file("ready");
+    let load = "while :; do dd if=/dev/zero of=/dev/null bs=1 count=20000 2>/dev/null; sleep 0.05; done & \
+                while :; do /bin/true; sleep 0.01; done & trap 'kill 0' EXIT TERM; wait";
+    let load = Background::start(lab.command("setsid").args(["sh", "-c", load]));
+    let options = ["-a", "--last", "10s", "--after", "2s", "--on", "kill:victim", "--on", "slow:fsync>500ms:slowcalls"];
+    let recorder = start(&lab, &[&options[..], &["--on", "stuck:pread64>2s:slowcalls"]].concat());
+    std::thread::sleep(Duration::from_secs(LAST + 2));
+
+    // a process is killed
+    fs::copy("/bin/sleep", lab.path("victim")).expect("copy");
+    let victim = Background::start(lab.command(lab.file("victim")).arg("100"));
+    std::thread::sleep(Duration::from_millis(300));
+    victim.signal(libc::SIGKILL);
+    let pid = i64::from(victim.pid());
+    drop(victim);
+    let killed = wait_for(&lab, "-kill");
+    // an fsync takes 800 ms
+    program.signal(libc::SIGUSR1);
+    let fsync = wait_for(&lab, "-slow-fsync");
+    // a read takes 12 s: its tape is there before it returns
+    program.signal(libc::SIGUSR2);
+    let stuck = wait_for(&lab, "-stuck-pread64");
+    assert!(!lab.path("returned").exists(), "the read returned before its tape was there");
+    let pids = (program.pid(), recorder.pid());
+    recorder.stop(libc::SIGINT).expect(0);
+    drop((load, program));
+
+    for (tape, what) in [(&killed, "SIGKILL"), (&fsync, "fsync 8"), (&stuck, "pread64 in flight for ")] {
+        assert_good(&lab, tape);
+        let (first, info) = began(&lab, tape);
+        assert!(first["what"].as_str().is_some_and(|text| text.contains(what)), "{first}");
+        let (before, ts) = (info["kept"]["before_ns"].as_u64(), first["ts_ns"].as_u64().expect("ts"));
+        assert!(before >= Some(LAST * SECOND), "{tape}: {before:?} ns before");
+        assert_eq!((&info["kept"]["last_ns"], &info["kept"]["full"]), (&(LAST * SECOND).into(), &false.into()));
+        let whole = info["duration_ns"].as_u64().expect("duration");
+        assert!(whole >= ts + AFTER * SECOND, "{tape}: {whole} ns, fired at {ts}");
+        assert_eq!(info["end_reason"], "--after reached");
+        let text = lab.analyze(&["info", tape]).expect(0).text();
+        assert!(text.lines().next().is_some_and(|line| line.starts_with("triggered") && line.contains(what)), "{text}");
+        let hint = lab.analyze(&[tape, "-e", "fsync"]).expect(0).stderr;
+        assert!(hint.contains("triggered by ") && hint.contains("analyze why --time "), "{hint}");
+    }
+    // who, why and how long
+    let kills = lab.analyze(&["kills", &killed, "--format", "json"]).expect(0).json();
+    let kill = kills.iter().find(|kill| kill["target"]["pid"] == pid).unwrap_or_else(|| panic!("{kills:?}"));
+    assert_eq!((&kill["signal_name"], &kill["outcome"]["exit_signal"]), (&"SIGKILL".into(), &9.into()), "{kill}");
+    assert_eq!(kill["target"]["comm"], "victim");
+    assert_eq!(began(&lab, &killed).0["comm"], "victim");
+    let path = |name: &str| slow.0.join(name).to_str().expect("UTF-8").to_owned();
+    let listed = |tape: &str, call: &str| -> Vec<Value> {
+        let lines = lab.analyze(&[tape, "-e", call, "--comm=slowcalls", "--format", "json"]).expect(0).json();
+        // the load may be too much for the rings
+        lines.into_iter().filter(|line| line.get("lost").is_none()).collect()
+    };
+    let calls = listed(&fsync, "fsync");
+    assert_eq!(calls.len(), 1, "{calls:?}");
+    assert_eq!(calls[0]["args"]["fd"]["path"], path("big_file"), "opened before the recorder began: {}", calls[0]);
+    assert!((800_000_000..1_500_000_000).contains(&calls[0]["dur_ns"].as_u64().expect("dur")), "{}", calls[0]);
+    let calls = listed(&stuck, "pread64");
+    assert_eq!(calls.len(), 1, "{calls:?}");
+    assert_eq!((&calls[0]["incomplete"], &calls[0]["args"]["fd"]["path"]), (&"in-flight".into(), &path("hang").into()));
+    assert!(calls[0]["dur_ns"].as_u64() >= Some((2 + AFTER) * SECOND), "{}", calls[0]);
+    assert_eq!(calls[0]["tid"], i64::from(pids.0));
+}
+
+/// Every view of a window is the same on the tape of the ring and on the one that the same recorder wrote all along.
+#[test]
+fn the_ring_has_what_a_whole_tape_has() {
+    let Some(lab) = Lab::with_bpf() else { return };
+    let steady = lab.cc("steady", &["-fno-omit-frame-pointer"]);
+    let options = ["--last", "6s", "--after", "1s", "-o", "full.tape", "-g", "-F", "99", "--", &steady, "14"];
+    fs::create_dir_all(lab.path("tapes")).expect("mkdir");
+    let mut command = lab.command(lab::binary("record"));
+    let mut recorder = Background::start(command.args(["--dir", "tapes", "--keep-free", "0"]).args(options));
+    lab.until("chunks are gone", || {
+        status(&lab).is_some_and(|status| status["recording_ns"].as_u64() > Some(10 * SECOND))
+    });
+    let ring = request(&lab, "compare");
+    while recorder.ended().is_none() {
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    for tape in [&ring, "full.tape"] {
+        assert_good(&lab, tape);
+    }
+    let (first, info) = began(&lab, &ring);
+    assert_eq!((&first["name"], &first["trigger"]), (&"compare".into(), &"request".into()));
+    assert!(info["kept"]["before_ns"].as_u64() >= Some(6 * SECOND), "{info}");
+    assert!(lab.info("full.tape")["fired"].is_null() && lab.info("full.tape")["kept"].is_null());
+    // how much later than the whole tape the ring begins
+    let offset = offset(&lab, &ring);
+    let length = info["duration_ns"].as_u64().expect("duration");
+    for chunks in [1, 2, 5] {
+        let window = |open: u64| {
+            let [from, to] = [open + chunks * SECOND, open + length - SECOND / 2];
+            format!("{}.{:09},{}.{:09}", from / SECOND, from % SECOND, to / SECOND, to % SECOND)
+        };
+        let windows = [(ring.as_str(), window(0)), ("full.tape", window(offset))];
+        for view in [
+            &["--clock", "mono"][..],
+            &["--clock", "mono", "--call-graph"],
+            &["-s"],
+            &["kills", "--clock", "mono"],
+            &["sched", "--clock", "mono"],
+            &["sched", "latency", "--clock", "mono"],
+            &["offcpu"],
+            &["block", "--clock", "mono"],
+            &["states"],
+            &["net", "--clock", "mono"],
+            &["exec", "--clock", "mono"],
+            &["files"],
+            &["callgraph"],
+        ] {
+            let [of_ring, of_full] = windows.each_ref().map(|(tape, window)| {
+                let run = lab.analyze(&[view, &[tape, "--time", window]].concat()).expect(0);
+                let text = run.text();
+                // the recorder's own time until then is another
+                text.lines()
+                    .filter(|line| !line.starts_with("without record itself"))
+                    .map(str::to_owned)
+                    .collect::<Vec<_>>()
+            });
+            assert!(!of_full.is_empty(), "{view:?}: nothing to compare");
+            let differ = of_ring.iter().zip(&of_full).find(|(ring, full)| ring != full);
+            let lengths = (of_ring.len(), of_full.len());
+            assert!(differ.is_none() && lengths.0 == lengths.1, "{view:?} {windows:?}: {lengths:?} {differ:#?}");
+        }
+    }
+    let names = lab.analyze(&["callgraph", &ring]).expect(0).text();
+    assert!(names.contains("compute"), "{names}");
+}
+
+/// Time from the start of full.tape to that of `ring`, by a call that both have.
+fn offset(lab: &Lab, ring: &str) -> u64 {
+    let call = |tape: &str, is_it: &dyn Fn(&Value) -> bool| {
+        let calls = lab.analyze(&[tape, "-e", "openat", "--comm=steady", "--format", "json"]).expect(0).json();
+        calls.into_iter().find(is_it).expect("the call")
+    };
+    let ours = call(ring, &|call| call["ts_ns"].as_i64() > Some(0));
+    let same = call("full.tape", &|call| call["time"] == ours["time"] && call["tid"] == ours["tid"]);
+    let ts = |call: &Value| call["ts_ns"].as_i64().expect("ts");
+    u64::try_from(ts(&same) - ts(&ours)).expect("the ring begins later")
+}
+
+/// Nothing happens: nothing is written.
+#[test]
+fn nothing_is_written_until_something_happens() {
+    let Some(lab) = Lab::with_bpf() else { return };
+    let record = lab::binary("record");
+    let traced = [
+        "-f",
+        "-qq",
+        "-o",
+        "calls",
+        "-e",
+        "trace=write,writev,pwrite64,pwritev,pwritev2,openat,creat,rename,renameat2,ftruncate,fsync,fdatasync",
+    ];
+    let before = [&traced[..], &[record.to_str().expect("UTF-8")]].concat();
+    let recorder = start_with(&lab, "strace", &before, &["-a", "--last", "2s", "--on", "kill:nobody"]);
+    let from = fs::metadata(lab.path("calls")).expect("calls").len() as usize;
+    std::thread::sleep(Duration::from_secs(8));
+    let calls = fs::read_to_string(lab.path("calls")).expect("calls");
+    let writes = calls[from..].lines().filter(|line| {
+        // answers to this test's own requests, and words in /proc
+        let harmless = line.contains("\"{\\\"") || line.contains("/proc/") || line.contains("\"ended\"");
+        let reads =
+            line.contains("openat(") && !["O_CREAT", "O_WRONLY", "O_RDWR"].iter().any(|flag| line.contains(flag));
+        !(harmless || reads || line.contains("+++") || line.contains("---") || line.contains("resumed"))
+    });
+    let writes: Vec<&str> = writes.collect();
+    assert!(writes.is_empty(), "{writes:#?}");
+    assert!(names(&lab).iter().all(|name| name.ends_with("record.sock")), "{:?}", names(&lab));
+    // strace ends with it
+    let pid = status(&lab).expect("status")["pid"].as_i64().expect("pid") as i32;
+    // SAFETY: kill has no memory effects here.
+    unsafe { libc::kill(pid, libc::SIGINT) };
+    recorder.wait().expect(0);
+}
+
+/// Ten thousand events are one tape, which says how many there were.
+#[test]
+fn many_events_are_one_tape() {
+    let Some(lab) = Lab::with_bpf() else { return };
+    let flood = lab.cc("flood", &FREESTANDING);
+    let recorder = start(&lab, &["-a", "--last", "5s", "--after", "3s", "--on", "slow:getppid>0s:flood"]);
+    lab::run(lab.command(&flood).args(["1", "10000"]));
+    let tape = wait_for(&lab, "-slow-getppid");
+    let run = lab::run(lab.command(&flood).args(["1", "7"]));
+    drop(run);
+    std::thread::sleep(Duration::from_millis(500));
+    assert_eq!(tapes(&lab), std::slice::from_ref(&tape), "one tape");
+    let second = request(&lab, "later");
+    recorder.stop(libc::SIGINT).expect(0);
+    let (_, info) = began(&lab, &tape);
+    let events = info["fired"].as_array().expect("fired").iter().map(|row| row["events"].as_u64().expect("events"));
+    let calls = flood_calls(&lab, &tape);
+    assert!(calls >= 10_000, "{calls} calls");
+    // calls that were counted instead of stored, on a busy machine, fire as one
+    let (events, counted) = (events.sum::<u64>(), info["ledger"]["calls"].as_u64().expect("calls"));
+    assert!(events <= calls && events + counted >= calls, "{events} events of {calls} calls: {}", info["fired"]);
+    let more = format!("; {} more", events - 1);
+    let text = lab.analyze(&["info", &tape]).expect(0).text();
+    assert!(text.replace("\n            ", " ").contains(&more), "{text}");
+    let (_, info) = began(&lab, &second);
+    let suppressed =
+        info["fired"].as_array().expect("fired").iter().map(|row| row["suppressed"].as_u64().expect("number"));
+    assert!(suppressed.sum::<u64>() >= 1, "those of the cooldown: {}", info["fired"]);
+}
+
+/// A full disk costs that tape, not what is in memory.
+#[test]
+fn a_full_disk_costs_one_tape() {
+    let Some(lab) = Lab::with_bpf() else { return };
+    let flood = lab.cc("flood", &FREESTANDING);
+    let _disk = Mounted::tmpfs(&lab, "tapes", "3m");
+    let recorder = start(&lab, &["--comm", "flood", "--last", "20s", "--after", "100ms"]);
+    lab::run(lab.command(&flood).args(["1", "300007"]));
+    // others fill it
+    fs::write(lab.path("tapes/others"), vec![1; (3 << 20) - (64 << 10)]).expect("write");
+    let full = lab::run(lab.command(lab::binary("record")).args(["trigger", "full", "--dir", "tapes"]));
+    full.says(1, &["No space left on device"]);
+    fs::remove_file(lab.path("tapes/others")).expect("rm");
+    let tape = request(&lab, "again");
+    recorder.stop(libc::SIGINT).expect(0);
+    assert_good(&lab, &tape);
+    assert_eq!(flood_calls(&lab, &tape), 300_007);
+}
+
+/// Tapes take no more room than they may, and the oldest go.
+#[test]
+fn old_tapes_make_room() {
+    let Some(lab) = Lab::with_bpf() else { return };
+    let _disk = Mounted::tmpfs(&lab, "tapes", "100m");
+    let options = ["--comm", "nobody", "--last", "2s", "--after", "50ms", "--disk", "64M", "--max-tapes", "3"];
+    let recorder = start(&lab, &[&options[..], &["--keep-free", "5%"]].concat());
+    let written: Vec<String> = (0..5).map(|n| request(&lab, &format!("n{n}"))).collect();
+    assert_eq!(tapes(&lab), written[2..], "the newest three");
+    // nothing would stay free
+    fs::write(lab.path("tapes/others"), vec![1; 96 << 20]).expect("write");
+    let run = lab::run(lab.command(lab::binary("record")).args(["trigger", "none", "--dir", "tapes"]));
+    run.says(1, &["--keep-free"]);
+    recorder.stop(libc::SIGINT).expect(0);
+}
+
+/// A recorder that is killed while it writes a tape leaves a readable part; one that is asked to end leaves a whole one.
+#[test]
+fn the_recorder_ends_while_it_writes() {
+    let Some(lab) = Lab::with_bpf() else { return };
+    for (signal, suffix) in [(libc::SIGKILL, ".part"), (libc::SIGTERM, ".tape")] {
+        let recorder = start(&lab, &["-a", "--last", "5s", "--after", "60s"]);
+        std::thread::sleep(Duration::from_millis(1500));
+        recorder.signal(libc::SIGUSR2);
+        let size = |name: &String| fs::metadata(lab.path(name)).map_or(0, |meta| meta.len());
+        lab.until("a part", || names(&lab).iter().any(|name| name.ends_with(".part") && size(name) > 4096));
+        std::thread::sleep(Duration::from_millis(1500));
+        let run = recorder.stop(signal);
+        assert_eq!(lab::killed_by(&run).is_some(), signal == libc::SIGKILL, "{run:?}");
+        let left: Vec<String> = names(&lab).into_iter().filter(|name| !name.ends_with(".sock")).collect();
+        assert!(left.len() == 1 && left[0].ends_with(suffix), "{left:?}");
+        let (first, info) = began(&lab, &left[0]);
+        assert_eq!(first["what"], "asked for");
+        assert_eq!(info["clean_end"], signal == libc::SIGTERM);
+        assert!(info["duration_ns"].as_u64() >= Some(SECOND), "{info}");
+        fs::remove_file(lab.path(&left[0])).expect("rm");
+    }
+}
+
+/// A rotation is one recording in several tapes: each call is on one of them.
+#[test]
+fn a_rotation_has_every_call_once() {
+    let Some(lab) = Lab::with_bpf() else { return };
+    let flood = lab.cc("flood", &FREESTANDING);
+    let recorder = start(&lab, &["-a", "--rotate", "1s", "--keep", "50"]);
+    let script = format!("for i in 1 2 3 4 5 6 7 8; do {flood} 1 1009; sleep 0.45; done");
+    lab::run(lab.command("sh").args(["-c", &script]));
+    recorder.stop(libc::SIGINT).expect(0);
+    let tapes = tapes(&lab);
+    assert!(tapes.len() >= 3, "{tapes:?}");
+    let calls = |tape: &String| {
+        assert_good(&lab, tape);
+        flood_calls(&lab, tape)
+    };
+    let counts: Vec<u64> = tapes.iter().map(calls).collect();
+    assert_eq!(counts.iter().sum::<u64>(), 8 * 1009, "{counts:?}");
+}
+
+/// What is gone from the past is gone from memory: processes, connections and files come and go.
+#[test]
+fn memory_does_not_grow() {
+    let Some(lab) = Lab::with_bpf() else { return };
+    let steady = lab.cc("steady", &[]);
+    let recorder = start(&lab, &["-a", "-g", "-F", "99", "--last", "2s"]);
+    let script = format!("for i in 1 2 3 4; do mkdir d$i; (cd d$i; exec {steady} 24) & done; wait");
+    let mut load = Background::start(lab.command("sh").args(["-c", &script]));
+    let numbers = |lab: &Lab| {
+        status(lab).map(|now| ["recording_ns", "rss_bytes", "chunks"].map(|key| now[key].as_u64().expect("a number")))
+    };
+    let mut after_ten = 0;
+    while load.ended().is_none() {
+        let [recorded, rss, chunks] = numbers(&lab).expect("status");
+        assert!(chunks <= 5, "{chunks} chunks of 1 s for 2 s");
+        if recorded > 10 * SECOND && after_ten == 0 {
+            after_ten = rss;
+        }
+        std::thread::sleep(Duration::from_millis(250));
+    }
+    let [_, rss, _] = numbers(&lab).expect("status");
+    recorder.stop(libc::SIGINT).expect(0);
+    assert!(after_ten > 0 && rss < after_ten / 5 * 6, "{} MiB after 10 s, {} at the end", after_ten >> 20, rss >> 20);
+}
+
+/// Two recorders do not share a directory; triggers that cannot fire are refused.
+#[test]
+fn what_cannot_be_is_refused() {
+    let Some(lab) = Lab::with_bpf() else { return };
+    let recorder = start(&lab, &["-a", "--last", "2s"]);
+    let record = |options: &[&str]| lab::run(lab.command(lab::binary("record")).args(options));
+    record(&["-a", "--last", "2s", "--dir", "tapes"]).says(1, &["another record uses it"]);
+    record(&["-a", "--last", "2s", "--dir", "none"]).says(1, &["--dir none"]);
+    record(&["-a", "--last", "2s", "--on", "runq>1s", "--families", "syscall"]).says(2, &["family sched"]);
+    record(&["-a", "--last", "2s", "--on", "slow:fsync>1s", "-e", "read"]).says(2, &["fsync is not recorded"]);
+    record(&["-a", "--last", "2s", "--on", "slov:fsync>1s"]).says(2, &["no such trigger"]);
+    record(&["status", "--dir", "none"]).says(1, &["no record with --last"]);
+    recorder.stop(libc::SIGINT).expect(0);
+    assert!(!lab.path("tapes/record.sock").exists());
+}
