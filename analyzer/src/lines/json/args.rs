@@ -1,0 +1,219 @@
+//! The arguments of a call as JSON.
+
+use std::fmt::Write as _;
+
+use systape_abi::{ArgKind, FlagStyle};
+use systape_format::model::{Captured, SECOND_VALUE};
+
+use super::super::value::{self, Scratch};
+use super::{Text, optional};
+use crate::render::json::{lossy_string, string};
+use crate::table::calls::{ArgInfo, CallInfo};
+use crate::table::load::{FdPath, Loaded};
+use crate::values::num;
+
+/// Writes arguments of the calls of one segment.
+pub(crate) struct Arguments<'a> {
+    segment: &'a Loaded,
+    /// `{"fd":`, `,"count":` of each argument of each call; empty: it is half of the one before.
+    keys: Vec<Vec<Vec<u8>>>,
+    scratch: Scratch,
+    text: Vec<u8>,
+}
+
+impl<'a> Arguments<'a> {
+    /// Those of `segment`.
+    pub(crate) fn new(segment: &'a Loaded) -> Self {
+        let keys = segment.calls.iter().map(|call| argument_keys(call)).collect();
+        Self { segment, keys, scratch: Scratch::default(), text: Vec::new() }
+    }
+}
+
+fn argument_keys(call: &CallInfo) -> Vec<Vec<u8>> {
+    let mut before = '{';
+    let key = |arg: &ArgInfo| {
+        if matches!(arg.kind, ArgKind::HighHalf) {
+            return Vec::new();
+        }
+        format!("{}\"{}\":", std::mem::replace(&mut before, ','), arg.name).into_bytes()
+    };
+    call.args.iter().map(key).collect()
+}
+
+impl Arguments<'_> {
+    /// Appends the object of `row`; null: they were not recorded.
+    pub(crate) fn write(&mut self, out: &mut Vec<u8>, row: usize) {
+        let segment = self.segment;
+        let call = segment.call(row);
+        let Some(args) = segment.args.args.get(row) else {
+            return out.extend_from_slice(b"null");
+        };
+        let captured = segment.captured(row);
+        let begin = out.len();
+        let code = segment.core.call[row] as usize;
+        for at in 0..call.args.len() {
+            let key = &self.keys[code][at];
+            if key.is_empty() {
+                continue;
+            }
+            out.extend_from_slice(key);
+            let value = |arg: usize| captured.iter().find(|c| usize::from(c.arg) == arg);
+            let after = value(at | usize::from(SECOND_VALUE));
+            match (value(at), call.args[at].kind) {
+                (before, ArgKind::InOut(_)) if before.or(after).is_some() => {
+                    self.before_and_after(out, row, at, (before, after), args);
+                }
+                (Some(value), _) => self.captured(out, row, at, value, args[at]),
+                (None, kind) if value::is_empty_array(segment, row, kind) => out.extend_from_slice(b"\"[]\""),
+                (None, _) => self.scalar(out, call, at, args, row),
+            }
+        }
+        if out.len() == begin {
+            out.push(b'{');
+        }
+        out.push(b'}');
+    }
+
+    /// A value without captured bytes.
+    fn scalar(&mut self, out: &mut Vec<u8>, call: &CallInfo, at: usize, args: &[u64; 6], row: usize) {
+        let kind = call.args[at].kind;
+        let raw = value::narrow(kind, args[at]);
+        if matches!(kind, ArgKind::Fd | ArgKind::DirFd) {
+            return self.fd(out, call, at, raw as i64, row);
+        }
+        if raw == 0 && matches!(kind, ArgKind::Path | ArgKind::FileName | ArgKind::Str | ArgKind::Argv | ArgKind::Envp)
+        {
+            return out.extend_from_slice(b"null");
+        }
+        let set = value::flag_set(call, at, args);
+        if set.is_some() || matches!(kind, ArgKind::Mode | ArgKind::Signal | ArgKind::Dev | ArgKind::SockOpt { .. }) {
+            out.extend_from_slice(b"{\"value\":");
+            if set.is_some_and(|set| set.wide) {
+                let _ = write!(Text(out), "\"{raw}\"");
+            } else {
+                num::unsigned(out, raw & 0xffff_ffff);
+            }
+            out.extend_from_slice(b",\"text\":\"");
+            value::scalar(out, &mut self.scratch, call, at, args, FlagStyle::FULL);
+            return out.extend_from_slice(b"\"}");
+        }
+        let number = matches!(
+            kind,
+            ArgKind::Int | ArgKind::UInt | ArgKind::Pid | ArgKind::Uid | ArgKind::Gid | ArgKind::TimeoutMs
+        );
+        if !number {
+            out.push(b'"');
+        }
+        value::scalar(out, &mut self.scratch, call, at, args, FlagStyle::FULL);
+        if !number {
+            out.push(b'"');
+        }
+    }
+
+    fn fd(&mut self, out: &mut Vec<u8>, call: &CallInfo, at: usize, fd: i64, row: usize) {
+        out.extend_from_slice(b"{\"fd\":");
+        num::signed(out, fd);
+        out.extend_from_slice(b",\"path\":");
+        let path = match self.segment.fd_path(row, at) {
+            FdPath::Known(path) => Some(path),
+            _ => None,
+        };
+        optional(out, path);
+        if fd == i64::from(value::AT_FDCWD) && matches!(call.args[at].kind, ArgKind::DirFd) {
+            out.extend_from_slice(b",\"text\":\"AT_FDCWD\"");
+        }
+        out.push(b'}');
+    }
+
+    /// A captured value: plain when it is whole and UTF-8, else an object that says what is missing.
+    fn captured(&mut self, out: &mut Vec<u8>, row: usize, at: usize, value: &Captured, addr: u64) {
+        let kind = self.segment.call(row).args[at].kind;
+        let whole = value.status.is_whole();
+        if let (ArgKind::FdPair, true, Some([a, b])) = (kind, whole, value::two_fds(&value.bytes)) {
+            let _ = write!(Text(out), "[{a},{b}]");
+            return;
+        }
+        let plain = whole && std::str::from_utf8(&value.bytes).is_ok();
+        match kind {
+            ArgKind::SockaddrIn { .. } | ArgKind::SockaddrOut { .. } if whole => {
+                return string(out, systape_abi::sockaddr_text(&value.bytes).as_bytes());
+            }
+            ArgKind::Argv | ArgKind::Envp if plain => return words(out, &value.bytes),
+            ArgKind::Path | ArgKind::FileName | ArgKind::Str if plain => return string(out, &value.bytes),
+            ArgKind::BufIn { .. } | ArgKind::BufOut if plain => return string(out, &value.bytes),
+            kind if whole && kind.structure().is_some() => {
+                self.text.clear();
+                value::captured(&mut self.text, &mut self.scratch, self.segment, (row, at), value, FlagStyle::FULL);
+                return string(out, &self.text);
+            }
+            _ => {}
+        }
+        self.partial(out, row, at, value, addr);
+    }
+
+    /// A structure that the kernel overwrites: `{"before":…,"after":…}`, the latter null when it did not.
+    fn before_and_after(
+        &mut self,
+        out: &mut Vec<u8>,
+        row: usize,
+        at: usize,
+        (before, after): (Option<&Captured>, Option<&Captured>),
+        args: &[u64; 6],
+    ) {
+        out.extend_from_slice(b"{\"before\":");
+        match before {
+            Some(before) => self.captured(out, row, at, before, args[at]),
+            None => self.scalar(out, self.segment.call(row), at, args, row),
+        }
+        out.extend_from_slice(b",\"after\":");
+        match after {
+            Some(after) => self.captured(out, row, at, after, args[at]),
+            None => out.extend_from_slice(b"null"),
+        }
+        out.push(b'}');
+    }
+
+    fn partial(&mut self, out: &mut Vec<u8>, row: usize, at: usize, value: &Captured, addr: u64) {
+        let kind = self.segment.call(row).args[at].kind;
+        if value.status.has_bytes() {
+            self.text.clear();
+            match kind {
+                ArgKind::Path | ArgKind::FileName | ArgKind::Str | ArgKind::BufIn { .. } | ArgKind::BufOut => {
+                    self.text.extend_from_slice(&value.bytes)
+                }
+                _ => {
+                    value::captured(&mut self.text, &mut self.scratch, self.segment, (row, at), value, FlagStyle::FULL);
+                }
+            }
+            out.extend_from_slice(b"{\"text\":");
+            lossy_string(out, &self.text);
+            out.extend_from_slice(b",\"hex\":\"");
+            for byte in &value.bytes {
+                let _ = write!(Text(out), "{byte:02x}");
+            }
+            out.push(b'"');
+        } else {
+            out.extend_from_slice(b"{\"text\":null,\"hex\":null");
+        }
+        out.extend_from_slice(b",\"len\":");
+        match value.full {
+            0 => out.extend_from_slice(b"null"),
+            full => num::unsigned(out, full),
+        }
+        out.extend_from_slice(b",\"missing\":");
+        optional(out, value::missing(value.status).map(str::as_bytes));
+        let _ = write!(Text(out), ",\"addr\":\"{addr:#x}\"}}");
+    }
+}
+
+/// `["ls","-l"]`.
+fn words(out: &mut Vec<u8>, bytes: &[u8]) {
+    out.push(b'[');
+    for (at, word) in bytes.split(|b| *b == 0).enumerate() {
+        if at > 0 {
+            out.push(b',');
+        }
+        string(out, word);
+    }
+    out.push(b']');
+}
