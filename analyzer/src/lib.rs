@@ -4,6 +4,7 @@
 //!
 //! | storey | what is there |
 //! |---|---|
+//! | `frames` | tables as typed columns, for `analyze-sql` |
 //! | `cli` | reads the command line, opens the tape, calls a view; says why an answer is empty |
 //! | `reports` | one file a report, each with its [`View`](exercise::View) |
 //! | `asked` | the command line as typed and settled; what a view is |
@@ -25,6 +26,7 @@
 mod asked;
 mod cli;
 mod derive;
+pub mod frames;
 mod lines;
 mod render;
 mod reports;

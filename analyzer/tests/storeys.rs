@@ -14,7 +14,7 @@ const CRATES: [&str; 10] =
     ["abi", "analyzer", "benches", "bpf", "cli", "e2e", "format", "recorder", "symbols", "unwind"];
 
 /// The analyzer's folders, the lowest storey first.
-const STOREYS: [&str; 8] = ["values", "table", "render", "derive", "lines", "asked", "reports", "cli"];
+const STOREYS: [&str; 9] = ["values", "table", "render", "derive", "lines", "asked", "reports", "cli", "frames"];
 
 /// A module's path from the crate's root.
 type Module = Vec<String>;

@@ -12,6 +12,7 @@ use systape_cli::Stop;
 use crate::asked::args::Args;
 use crate::asked::config::Config;
 use crate::asked::config::view::{Operands, View};
+use crate::cli::beside;
 use crate::cli::habits;
 use crate::cli::operands;
 use crate::cli::views::{self, VIEWS};
@@ -246,9 +247,10 @@ pub(crate) fn command(view: &View) -> Command {
 /// A line about each report.
 fn reports() -> String {
     let mut text = "Reports (analyze REPORT --help has their options):\n".to_owned();
-    for view in VIEWS.iter().filter(|view| !view.name.is_empty()) {
+    let views = VIEWS.iter().map(|view| (view.name, view.about)).filter(|(name, _)| !name.is_empty());
+    for (name, about) in views.chain(beside::WORDS) {
         let mut lines = Vec::new();
-        for word in view.about.split(' ') {
+        for word in about.split(' ') {
             match lines.last_mut() {
                 Some(line) if String::len(line) + word.len() < 80 => {
                     line.push(' ');
@@ -258,7 +260,7 @@ fn reports() -> String {
             }
         }
         for (at, line) in lines.iter().enumerate() {
-            let _ = writeln!(text, "  {:14}  {line}", if at == 0 { view.name } else { "" });
+            let _ = writeln!(text, "  {:14}  {line}", if at == 0 { name } else { "" });
         }
     }
     text
@@ -272,7 +274,8 @@ pub(crate) fn whole() -> Command {
     let sched = Command::new("sched")
         .about("Runs of threads and their waits for a CPU")
         .subcommands(sched.map(|(view, word)| command(view).name(word)));
-    command(VIEWS[0]).subcommands(views.map(named)).subcommand(sched)
+    let beside = beside::WORDS.map(|(name, about)| Command::new(name).about(about));
+    command(VIEWS[0]).subcommands(views.map(named)).subcommand(sched).subcommands(beside)
 }
 
 #[cfg(test)]

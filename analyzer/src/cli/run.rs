@@ -11,6 +11,7 @@ use systape_cli::Stop;
 use crate::asked::config::Config;
 use crate::asked::config::view::Run;
 use crate::cli::answer::{self, check_name};
+use crate::cli::beside;
 use crate::cli::generate;
 use crate::cli::parse::{self, Asked};
 use crate::cli::sandbox;
@@ -33,6 +34,11 @@ const LOSS: u8 = 3;
 /// Executes the command line, in a [`sandbox`] unless it says otherwise; messages go to stderr. This thread and those
 /// made later stay in the sandbox: only for a process that does nothing else.
 pub fn run_confined(words: impl IntoIterator<Item = OsString>) -> ExitCode {
+    let words: Vec<OsString> = words.into_iter().collect();
+    if let Some(why) = beside::asked(&words) {
+        complain(&why);
+        return ExitCode::from(FAILED);
+    }
     resolve(words, true)
 }
 

@@ -29,6 +29,8 @@ pub struct Needs {
     pub write: Vec<PathBuf>,
     /// Directories in which files may be removed: those of output files that a failed report removes.
     pub clear: Vec<PathBuf>,
+    /// Directories below which directories and files may be made, replaced and removed.
+    pub make: Vec<PathBuf>,
     /// Directories to read recursively, by a second process of this program: `--debug-dir`. Empty = no other process.
     pub search: Vec<PathBuf>,
 }
@@ -53,6 +55,7 @@ impl Needs {
             read: [Some(config.file.clone()), before, random].into_iter().flatten().chain(reads.files).collect(),
             write: to.into_iter().collect(),
             clear: new.map(|file| file.dir().to_owned()).collect(),
+            make: Vec::new(),
             search: reads.search.into_iter().chain(debug).collect(),
         })
     }
@@ -114,6 +117,8 @@ mod linux {
         allow(&mut rules, &needs.read, read);
         allow(&mut rules, &needs.write, write);
         allow(&mut rules, &needs.clear, AccessFs::RemoveFile.into());
+        let make = AccessFs::MakeDir | AccessFs::MakeReg | AccessFs::RemoveFile | AccessFs::ReadDir;
+        allow(&mut rules, &needs.make, write | make);
         if !needs.search.is_empty() {
             allow(&mut rules, &needs.search, read | AccessFs::ReadDir);
             // this program again, with its libraries; std gives it /dev/null

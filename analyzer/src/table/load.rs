@@ -102,6 +102,11 @@ impl<'a> Base<'a> {
         }
     }
 
+    /// That part with what was read of it: without times, if these cannot be read.
+    pub(crate) fn with(segment: Segment<'a>, dict: Dict, core: Core, time: Time) -> Self {
+        Self { segment, dict, core, time }
+    }
+
     /// Reads the rest. What cannot be read is added to `holes`.
     pub(crate) fn load(self, book: &CallBook<'_>, holes: &mut Vec<Hole>) -> Loaded {
         let Self { segment, dict, core, time } = self;
@@ -183,19 +188,7 @@ impl OpenCalls {
     /// As a segment to print; the files of its descriptors are not known.
     pub(crate) fn load(self, book: &CallBook<'_>) -> Loaded {
         let Self { dict, core, time, args } = self;
-        let calls = dict.calls.iter().map(|call| book.get(*call)).collect();
-        Loaded {
-            number: u32::MAX,
-            dict,
-            core,
-            time,
-            args,
-            fds: Fds::default(),
-            calls,
-            captured: Vec::new(),
-            first: Vec::new(),
-            by_tid: FxHashMap::default(),
-        }
+        Loaded { args, ..Loaded::of_columns(u32::MAX, dict, core, time, book) }
     }
 }
 
@@ -272,6 +265,13 @@ fn first_of_row(captured: &[Captured], rows: usize) -> Vec<u32> {
 }
 
 impl Loaded {
+    /// A segment of which only these columns are read.
+    pub(crate) fn of_columns(number: u32, dict: Dict, core: Core, time: Time, book: &CallBook<'_>) -> Self {
+        let calls = dict.calls.iter().map(|call| book.get(*call)).collect();
+        let (args, fds, captured, first) = (Args::default(), Fds::default(), Vec::new(), Vec::new());
+        Self { number, dict, core, time, args, fds, calls, captured, first, by_tid: FxHashMap::default() }
+    }
+
     /// Number of calls.
     pub(crate) fn rows(&self) -> usize {
         self.core.call.len()

@@ -5,15 +5,23 @@ use std::io::{self, IsTerminal as _, Write};
 use std::os::fd::AsFd;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::SyncSender;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::values::progress;
 use crate::values::whose::{self, Labels, Lines, To};
 
 /// Bytes collected before a write.
 const BUFFER: usize = 1 << 18;
+
+/// Where answers go instead of standard output, while they are read by this program itself.
+static ELSEWHERE: Mutex<Option<File>> = Mutex::new(None);
+
+/// From now on answers go to `file`, or again to standard output.
+pub(crate) fn elsewhere(file: Option<File>) {
+    *ELSEWHERE.lock().unwrap_or_else(PoisonError::into_inner) = file;
+}
 
 /// Standard output without std's line buffer, which searches every write for its last newline; of several tapes, what
 /// labels their lines or puts them in order ([`whose`]).
@@ -23,7 +31,11 @@ pub(crate) fn stdout() -> io::Result<Out> {
         Some(To::Merged(lines)) => return Ok(Out::Merged(lines)),
         other => other,
     };
-    let fd = io::stdout().as_fd().try_clone_to_owned()?;
+    let other = ELSEWHERE.lock().unwrap_or_else(PoisonError::into_inner);
+    let fd = match &*other {
+        Some(file) => file.as_fd().try_clone_to_owned()?,
+        None => io::stdout().as_fd().try_clone_to_owned()?,
+    };
     let out = io::BufWriter::with_capacity(BUFFER, File::from(fd));
     Ok(match to {
         Some(To::Labelled(labels)) => Out::Labelled { out, labels, begun: Vec::new() },

@@ -43,6 +43,11 @@ fn allowed(needs: &Needs) -> Result<Rules> {
         #[cfg(target_arch = "x86_64")]
         any(&[libc::SYS_unlink]);
     }
+    if !needs.make.is_empty() {
+        any(&[libc::SYS_mkdirat, libc::SYS_unlinkat, libc::SYS_renameat, libc::SYS_renameat2]);
+        #[cfg(target_arch = "x86_64")]
+        any(&[libc::SYS_mkdir, libc::SYS_unlink, libc::SYS_rename]);
+    }
     if needs.search.is_empty() {
         rules.extend(alone()?);
     } else {
@@ -110,7 +115,7 @@ const IOCTL: [u64; 5] = [
     libc::FIOCLEX as u64,
 ];
 
-const ALWAYS: [libc::c_long; 45] = [
+const ALWAYS: [libc::c_long; 46] = [
     // files: Landlock says which
     libc::SYS_openat,
     libc::SYS_close,
@@ -129,6 +134,8 @@ const ALWAYS: [libc::c_long; 45] = [
     libc::SYS_ftruncate,
     libc::SYS_fsync,
     libc::SYS_fdatasync,
+    // a pipe of its own, through which a report's rows come back
+    libc::SYS_pipe2,
     // memory
     libc::SYS_munmap,
     libc::SYS_mremap,

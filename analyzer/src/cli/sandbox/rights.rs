@@ -25,7 +25,7 @@ pub(super) fn give_up(needs: &Needs) -> Result<(), CapsError> {
         kept.insert(Capability::CAP_DAC_READ_SEARCH);
     }
     if needs.write.iter().any(|path| closed(path, libc::R_OK | libc::W_OK))
-        || needs.clear.iter().any(|dir| closed(dir, libc::W_OK | libc::X_OK))
+        || needs.clear.iter().chain(&needs.make).any(|dir| closed(dir, libc::W_OK | libc::X_OK))
     {
         kept.insert(Capability::CAP_DAC_OVERRIDE);
     }

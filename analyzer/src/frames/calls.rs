@@ -1,0 +1,178 @@
+//! Table `syscalls`: calls that the tape stores, the rows of the listing without filters.
+
+use std::sync::Arc;
+
+use serde_json::Value as Json;
+use systape_format::header::BlockKind;
+use systape_format::model::{CallState, FD_FIRST, Time};
+use systape_format::reader::Segment;
+
+use super::defs::SYSCALLS;
+use super::make::Maker;
+use super::values::{Argument, NONE, Values};
+use super::{Batch, Field, Frame};
+use crate::lines::json::args::Arguments;
+use crate::lines::row::{self, Duration, Outcome};
+use crate::table::filter::failed;
+use crate::table::load::{Base, FdPath, Loaded, OpenCalls};
+use crate::table::loss::Hole;
+use crate::table::scan::carry::Rows;
+
+impl Frame<'_> {
+    /// The `rows` of a segment: the wanted columns of those that the listing shows.
+    pub(super) fn calls(&self, segment: Segment<'_>, rows: Option<Rows>, holes: &mut Vec<Hole>) -> Option<Batch> {
+        let scope = &self.question.scope;
+        let info = segment.info();
+        let shown = |loaded: &Loaded, number: u32| {
+            let filter = scope.segment(&loaded.dict, number);
+            let all = rows.map_or(0..loaded.core.call.len(), |rows| rows.of(&loaded.core));
+            let shown =
+                |row: &usize| loaded.core.state[*row] != CallState::CloneChild && filter.core(&loaded.core, *row);
+            all.filter(shown).collect::<Vec<usize>>()
+        };
+        let maker = |rows: usize| Maker::new(&SYSCALLS, self.wanted.iter().copied(), self.common, rows);
+        let wants = maker(0);
+        // The summary's columns, and of the others what is wanted. Without times, arguments or files a call still has its
+        // row, so that it does not depend on the columns of a query which rows there are.
+        let mut read = || -> Result<Loaded, systape_format::Error> {
+            let dict = segment.dict()?;
+            let core = segment.core(&dict)?;
+            let timed = wants.wants(&["ts_ns", "cpu"]);
+            let time = if timed { segment.time(&dict, &core).unwrap_or_default() } else { Time::default() };
+            if wants.wants(&["args"]) {
+                return Ok(Base::with(segment, dict, core, time).load(&self.question.book, holes));
+            }
+            let mut loaded = Loaded::of_columns(info.segment, dict, core, time, &self.question.book);
+            if wants.wants(&["ret"]) {
+                loaded.args = segment.args(&loaded.core).unwrap_or_default();
+            }
+            if wants.wants(&["file", "file2"]) {
+                loaded.fds = segment.fds(&loaded.core).unwrap_or_default();
+            }
+            Ok(loaded)
+        };
+        // what cannot be read is among the tape's misses
+        let loaded = read().ok()?;
+        let shown = shown(&loaded, info.segment);
+        Some(self.made(maker(shown.len()), &loaded, &shown))
+    }
+
+    /// The calls that were open when the recording ended abnormally.
+    pub(super) fn open_calls(&self) -> Option<Batch> {
+        let open = OpenCalls::read(self.tape)?;
+        let loaded = open.load(&self.question.book);
+        let shown: Vec<usize> = (0..loaded.rows()).collect();
+        let maker = Maker::new(&SYSCALLS, self.wanted.iter().copied(), self.common, shown.len());
+        Some(self.made(maker, &loaded, &shown))
+    }
+
+    fn made(&self, mut maker: Maker<'_>, loaded: &Loaded, shown: &[usize]) -> Batch {
+        let (core, time) = (&loaded.core, &loaded.time);
+        let session = self.tape.session();
+        maker.time("ts_ns", |at| time.start.get(shown[at]).copied());
+        maker.bound("dur_ns", || {
+            let durs = shown.iter().map(|row| match row::duration(loaded, *row) {
+                Duration::Exact(ns) => (i64::try_from(ns).ok(), Some(false)),
+                Duration::AtLeast(ns) => (i64::try_from(ns).ok(), Some(true)),
+                Duration::Unknown => (None, None),
+            });
+            let (durs, short) = durs.unzip();
+            (Values::Int(durs), short)
+        });
+        maker.int("cpu", |at| time.cpu.get(shown[at]).map(|cpu| i64::from(*cpu)));
+        maker.task("", &loaded.dict.tasks, |task| session.cgroup_path(task.cgroup_id), |at| Some(core.task[shown[at]]));
+        let by_call = |name: &dyn Fn(usize) -> Vec<u8>| {
+            let names = (0..loaded.calls.len()).map(name).collect();
+            Values::Text(shown.iter().map(|row| core.call[*row]).collect(), names)
+        };
+        maker.put("abi", || by_call(&|call| loaded.calls[call].abi.as_str().as_bytes().to_vec()));
+        maker.put("syscall", || by_call(&|call| loaded.calls[call].name.as_bytes().to_vec()));
+        maker.put("args", || arguments(loaded, shown));
+        for (column, name) in [(0, "file"), (1, "file2")] {
+            maker.put(name, || files(loaded, shown, column));
+        }
+        maker.int("ret", |at| match row::outcome(loaded, shown[at]) {
+            Outcome::Ret(ret) => Some(ret),
+            Outcome::Errno(_) => Some(-1),
+            _ => None,
+        });
+        let errno = |at: usize| match core.state[shown[at]] {
+            CallState::InFlight | CallState::Killed | CallState::NoReturn => None,
+            _ => Some(core.errno[shown[at]]).filter(|errno| *errno != 0),
+        };
+        maker.word("errno", |at| errno(at).and_then(systape_abi::errno_name));
+        maker.int("errno_code", |at| errno(at).map(i64::from));
+        maker.flag("failed", |at| Some(failed(core.state[shown[at]], core.errno[shown[at]])));
+        maker.word("incomplete", |at| row::incomplete(core.state[shown[at]]));
+        Batch { rows: shown.len(), columns: maker.fields(self.wanted) }
+    }
+}
+
+fn files(loaded: &Loaded, shown: &[usize], column: usize) -> Values {
+    let column_of = if column == 0 { &loaded.fds.fd } else { &loaded.fds.fd2 };
+    let code = |row: &usize| match loaded.fd_of_column(*row, column) {
+        FdPath::Known(_) => column_of.get(*row).map_or(NONE, |fd| fd - FD_FIRST),
+        FdPath::None | FdPath::Unknown => NONE,
+    };
+    Values::Text(shown.iter().map(code).collect(), loaded.fds.names.clone())
+}
+
+/// The arguments, each as a short text of what the listing's JSON has.
+fn arguments(loaded: &Loaded, shown: &[usize]) -> Values {
+    let mut writer = Arguments::new(loaded);
+    let names: Vec<Vec<Arc<str>>> =
+        loaded.calls.iter().map(|call| call.args.iter().map(|arg| Arc::from(&*arg.name)).collect()).collect();
+    let mut json = Vec::new();
+    let one = |row: &usize| {
+        json.clear();
+        writer.write(&mut json, *row);
+        // our own writer made it
+        let Ok(Json::Object(map)) = serde_json::from_slice(&json) else { return None };
+        let names = &names[loaded.core.call[*row] as usize];
+        let mut seen = vec![false; names.len()];
+        let argument = |(name, value): (String, Json)| -> Argument {
+            let at = names.iter().position(|known| **known == *name);
+            at.into_iter().for_each(|at| seen[at] = true);
+            (at.map_or_else(|| Arc::from(&*name), |at| Arc::clone(&names[at])), short(value))
+        };
+        Some(map.into_iter().map(argument).collect())
+    };
+    Values::Map(shown.iter().map(one).collect())
+}
+
+/// The text of a value: of an object its `text`, or the number of its descriptor.
+fn short(value: Json) -> Option<String> {
+    match value {
+        Json::Null => None,
+        Json::String(text) => Some(text),
+        Json::Object(map) if map.contains_key("fd") => match (map.get("text"), map.get("fd")) {
+            (Some(Json::String(text)), _) => Some(text.clone()),
+            (_, fd) => fd.map(Json::to_string),
+        },
+        Json::Object(map) if map.contains_key("text") && !map.contains_key("missing") => match map.get("text") {
+            Some(Json::String(text)) => Some(text.clone()),
+            _ => None,
+        },
+        other => Some(other.to_string()),
+    }
+}
+
+/// The blocks that are read of a segment for the columns `wanted`.
+pub(super) fn blocks(wanted: &[&Field]) -> Vec<BlockKind> {
+    let maker = |names: &[&str]| wanted.iter().any(|field| names.iter().any(|name| column(field) == Some(name)));
+    let mut kinds = vec![BlockKind::SyscallsCore];
+    let all = maker(&["args"]);
+    let groups: [(&[&str], BlockKind); 4] = [
+        (&["ts_ns", "cpu"], BlockKind::SyscallsTime),
+        (&["ret"], BlockKind::SyscallsArgs),
+        (&["file", "file2"], BlockKind::SyscallsFds),
+        (&[], BlockKind::SyscallsBytes),
+    ];
+    kinds.extend(groups.into_iter().filter(|(names, _)| all || maker(names)).map(|(_, kind)| kind));
+    kinds
+}
+
+/// The column of the declaration that a field shows.
+fn column(field: &Field) -> Option<&'static str> {
+    SYSCALLS.columns.get(field.of).map(|column| &*column.name)
+}

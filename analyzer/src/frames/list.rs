@@ -1,0 +1,228 @@
+//! The list of tables.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::sync::{Arc, OnceLock};
+
+use systape_format::header::BlockKind;
+use systape_format::model::{Dict, Family};
+use systape_format::reader::{Segment, Tape};
+use systape_format::table::TableDef;
+
+use super::fields::{self, Field};
+use super::views::Report;
+use super::{Batch, Frame, defs, stored};
+use crate::derive::stacks::names::Names;
+use crate::table::loss::family_name;
+
+type Read = for<'a, 'b> fn(&Frame<'a>, &Segment<'b>, &Dict) -> Result<Batch, systape_format::Error>;
+
+/// Where the rows of a table come from.
+#[derive(Debug)]
+pub(super) enum Rows {
+    /// Calls of segments.
+    Calls,
+    /// Other events of segments.
+    Segment(Read),
+    /// Losses of segments.
+    Gaps,
+    /// Stacks of segments.
+    Stacks,
+    /// Rows of the table of this name that the tape defines.
+    Stored(String),
+    /// Tasks.
+    Threads,
+    /// Their processes.
+    Processes,
+    /// A report.
+    Report(&'static Report),
+}
+
+/// A table.
+#[derive(Debug)]
+pub struct Table {
+    /// Its name in SQL.
+    pub name: String,
+    /// What a row is.
+    pub doc: String,
+    /// Its columns.
+    pub fields: Vec<Field>,
+    /// Their declaration.
+    pub(super) def: Cow<'static, TableDef>,
+    pub(super) rows: Rows,
+    /// The families whose loss can change it.
+    pub(super) families: Vec<Family>,
+    /// The family without which it has no rows.
+    pub(super) needs: Option<Family>,
+    /// The blocks with its rows.
+    pub(super) kinds: &'static [BlockKind],
+    /// Segments outside the time asked for have none of its rows.
+    pub(super) prunes: bool,
+    /// Calls of the ledger are in it, so that they are no loss.
+    pub(super) counts_ledger: bool,
+    /// The names of stacks.
+    pub(super) symbols: OnceLock<Arc<Names>>,
+}
+
+impl Table {
+    fn new(
+        def: impl Into<Cow<'static, TableDef>>,
+        rows: Rows,
+        families: &[Family],
+        kinds: &'static [BlockKind],
+    ) -> Self {
+        let def = def.into();
+        Self {
+            name: def.name.to_string(),
+            doc: def.doc.trim().to_owned(),
+            fields: fields::of(&def),
+            rows,
+            families: families.to_vec(),
+            needs: None,
+            kinds,
+            prunes: true,
+            counts_ledger: false,
+            symbols: OnceLock::new(),
+            def,
+        }
+    }
+
+    fn of_events(def: &'static TableDef, read: Read, family: Family, kind: &'static [BlockKind]) -> Self {
+        Self { needs: Some(family), ..Self::new(Cow::Borrowed(def), Rows::Segment(read), &[family], kind) }
+    }
+
+    /// Whether its rows come from a report, which reads the tape by itself.
+    pub fn is_report(&self) -> bool {
+        matches!(self.rows, Rows::Report(_))
+    }
+
+    /// The families whose loss can change it, as words.
+    pub fn families(&self) -> Vec<&'static str> {
+        self.families.iter().map(|family| family_name(*family)).collect()
+    }
+}
+
+/// Reports that are tables, with the families of their losses.
+const REPORTS: &[(Report, &[Family])] = &[
+    (
+        Report {
+            name: "summary",
+            words: &["--summary"],
+            keys: &["pid", "tid", "upid", "utid", "comm", "uid", "abi", "syscall"],
+            columns: "summary",
+        },
+        &[Family::Syscall],
+    ),
+    (Report { name: "exec", words: &["exec"], keys: &[], columns: "exec" }, &[Family::Process, Family::Syscall]),
+    (Report { name: "kills", words: &["kills"], keys: &[], columns: "kills" }, &[Family::Signal, Family::Process]),
+    (
+        Report { name: "files", words: &["files", "--top", "4294967295"], keys: &["file"], columns: "files" },
+        &[Family::Syscall],
+    ),
+    (Report { name: "block", words: &["block"], keys: &[], columns: "block" }, &[Family::Block]),
+    (Report { name: "net", words: &["net"], keys: &[], columns: "net" }, &[Family::Net, Family::Syscall]),
+    (Report { name: "net_udp", words: &["net", "--udp"], keys: &[], columns: "net_udp" }, &[Family::Syscall]),
+    (
+        Report { name: "peers", words: &["net", "--by", "peer"], keys: &["peer"], columns: "net_sums" },
+        &[Family::Net, Family::Syscall],
+    ),
+    (
+        Report {
+            name: "offcpu",
+            words: &["offcpu", "--by", "pid,comm,state,syscall", "--top", "4294967295"],
+            keys: &["pid", "upid", "comm", "state", "abi", "syscall"],
+            columns: "offcpu",
+        },
+        &[Family::Sched, Family::Process, Family::Syscall],
+    ),
+    (
+        Report {
+            name: "states",
+            words: &["states", "--by", "pid,state,syscall", "--top", "4294967295"],
+            keys: &["pid", "upid", "comm", "state", "abi", "syscall"],
+            columns: "states",
+        },
+        &[Family::Sched, Family::Process, Family::Syscall],
+    ),
+    (
+        Report {
+            name: "sched_latency",
+            words: &["sched", "latency", "--by", "task"],
+            keys: &["pid", "tid", "upid", "utid", "comm"],
+            columns: "sched_latency",
+        },
+        &[Family::Sched, Family::Process],
+    ),
+    (Report { name: "runqlat", words: &["runqlat"], keys: &[], columns: "runqlat" }, &[Family::Sched, Family::Process]),
+    (Report { name: "locks", words: &["locks"], keys: &[], columns: "locks" }, &[Family::Syscall, Family::Sched]),
+    (Report { name: "why", words: &["why"], keys: &[], columns: "why" }, Family::ALL),
+    (Report { name: "info", words: &["info"], keys: &[], columns: "info" }, &[]),
+];
+
+/// The tables of `tape`; without one those that every tape has.
+pub(super) fn tables(tape: Option<&Tape>) -> Vec<Table> {
+    use BlockKind::{Gaps, Ledger, Net, Processes, Samples, Sched, Signals, Stacks, SyscallsCore, Uring, Wakeups};
+    let (calls, tasks) = ([Family::Syscall], [Family::Process, Family::Syscall]);
+    let mut all = vec![
+        Table {
+            needs: Some(Family::Syscall),
+            ..Table::new(Cow::Borrowed(&defs::SYSCALLS), Rows::Calls, &calls, &[SyscallsCore])
+        },
+        Table {
+            prunes: false,
+            counts_ledger: true,
+            ..Table::new(
+                Cow::Borrowed(&defs::LEDGER),
+                Rows::Segment(|frame, segment, dict| frame.ledger(segment, dict)),
+                &calls,
+                &[Ledger],
+            )
+        },
+        Table { prunes: false, ..Table::new(Cow::Borrowed(&defs::GAPS), Rows::Gaps, &[], &[Gaps]) },
+        Table::new(Cow::Borrowed(&defs::PROCESSES), Rows::Processes, &tasks, &[]),
+        Table::new(Cow::Borrowed(&defs::THREADS), Rows::Threads, &tasks, &[]),
+        Table::of_events(&defs::LIFE, |frame, segment, dict| frame.life(segment, dict), Family::Process, &[Processes]),
+        Table::of_events(
+            &defs::SIGNALS,
+            |frame, segment, dict| frame.signals(segment, dict),
+            Family::Signal,
+            &[Signals],
+        ),
+        Table::of_events(&defs::SCHED, |frame, segment, dict| frame.switches(segment, dict), Family::Sched, &[Sched]),
+        Table::of_events(
+            &defs::WAKEUPS,
+            |frame, segment, dict| frame.wakeups(segment, dict),
+            Family::Sched,
+            &[Wakeups],
+        ),
+        Table::of_events(&defs::SOCKETS, |frame, segment, dict| frame.sockets(segment, dict), Family::Net, &[Net]),
+        Table::of_events(&defs::URING, |frame, segment, dict| frame.urings(segment, dict), Family::IoUring, &[Uring]),
+        Table::of_events(
+            &defs::SAMPLES,
+            |frame, segment, dict| frame.samples(segment, dict),
+            Family::Sample,
+            &[Samples, Stacks],
+        ),
+        Table { prunes: false, ..Table::new(Cow::Borrowed(&defs::STACKS), Rows::Stacks, &[Family::Stack], &[Stacks]) },
+    ];
+    all.extend(REPORTS.iter().map(|(report, families)| Table {
+        counts_ledger: ["summary"].contains(&report.name),
+        ..Table::new(Cow::Owned(report.def()), Rows::Report(report), families, &[])
+    }));
+    let Some(tape) = tape else { return all };
+    let defined: BTreeMap<_, _> = tape.table_defs().values().map(|def| (def.name.to_string(), def)).collect();
+    for (name, def) in defined {
+        let family = Family::of_table(&name);
+        let def = stored::query_def(def);
+        // a name that has become another table's
+        if all.iter().all(|table| table.name != def.name) {
+            all.push(Table::new(Cow::Owned(def), Rows::Stored(name), &[family], &[BlockKind::Tables]));
+        }
+    }
+    all
+}
+
+/// The tables that every tape has, for lists and documents.
+pub fn names() -> Vec<Table> {
+    tables(None)
+}

@@ -1,0 +1,238 @@
+//! Columns of a declaration, filled one after the other where they are wanted, and made into the columns of a query.
+
+use systape_format::model::Task;
+use systape_format::table::{TableDef, Type};
+
+use super::fields::{Field, Shows};
+use super::values::{NONE, Values};
+use crate::render::json::lossless;
+use crate::render::row::{some, user};
+use crate::values::clock::{self, Clock};
+
+/// The values of a column of the declaration.
+#[derive(Debug)]
+struct Column {
+    /// Points in time are CLOCK_MONOTONIC.
+    values: Values,
+    /// Whether each is a bound, if its column has that.
+    short: Option<Vec<Option<bool>>>,
+}
+
+/// What is the same in all rows of a tape.
+#[derive(Debug)]
+pub(crate) struct Common {
+    /// Name of the machine.
+    pub host: Option<Vec<u8>>,
+    /// Day of its beginning.
+    pub date: Option<String>,
+    /// The tape's id.
+    pub tape: String,
+    /// Its clock.
+    pub clock: Clock,
+    /// Start of the recording, CLOCK_MONOTONIC.
+    pub open: u64,
+}
+
+/// A batch of rows being made.
+pub(crate) struct Maker<'a> {
+    def: &'a TableDef,
+    common: &'a Common,
+    wanted: Vec<bool>,
+    rows: usize,
+    columns: Vec<Option<Column>>,
+}
+
+impl<'a> Maker<'a> {
+    /// Of `rows` rows of `def`, of which `fields` are asked for.
+    pub(crate) fn new<'f>(
+        def: &'a TableDef,
+        fields: impl Iterator<Item = &'f Field>,
+        common: &'a Common,
+        rows: usize,
+    ) -> Self {
+        let mut wanted = vec![false; def.columns.len()];
+        for field in fields {
+            match field.shows {
+                // any name may have such bytes
+                Shows::Raw => {
+                    def.columns.iter().zip(&mut wanted).for_each(|(column, wanted)| *wanted |= column.ty == Type::Str)
+                }
+                _ => wanted.get_mut(field.of).into_iter().for_each(|wanted| *wanted = true),
+            }
+        }
+        let columns = def.columns.iter().map(|_| None).collect();
+        Self { def, common, wanted, rows, columns }
+    }
+
+    /// Whether one of the columns `names` is wanted.
+    pub(crate) fn wants(&self, names: &[&str]) -> bool {
+        self.def
+            .columns
+            .iter()
+            .zip(&self.wanted)
+            .any(|(column, wanted)| *wanted && names.contains(&&*column.full_name()))
+    }
+
+    /// Whether the table has a column `name`.
+    pub(crate) fn has(&self, name: &str) -> bool {
+        self.def.columns.iter().any(|column| column.full_name() == name)
+    }
+
+    fn place(&mut self, name: &str, make: impl FnOnce() -> Column) {
+        let at = self.def.columns.iter().position(|column| column.full_name() == name);
+        debug_assert!(at.is_some(), "table {} has no column {name}", self.def.name);
+        if let Some(at) = at.filter(|at| self.wanted[*at]) {
+            self.columns[at] = Some(make());
+        }
+    }
+
+    /// Fills column `name` if it is wanted.
+    pub(crate) fn put(&mut self, name: &str, make: impl FnOnce() -> Values) {
+        self.place(name, || Column { values: make(), short: None });
+    }
+
+    /// The same with numbers by row.
+    pub(crate) fn int(&mut self, name: &str, of: impl Fn(usize) -> Option<i64>) {
+        let rows = self.rows;
+        self.put(name, || Values::Int((0..rows).map(of).collect()));
+    }
+
+    /// The same with yes or no.
+    pub(crate) fn flag(&mut self, name: &str, of: impl Fn(usize) -> Option<bool>) {
+        let rows = self.rows;
+        self.put(name, || Values::Flag((0..rows).map(of).collect()));
+    }
+
+    /// The same with points in time, CLOCK_MONOTONIC.
+    pub(crate) fn time(&mut self, name: &str, of: impl Fn(usize) -> Option<u64>) {
+        let rows = self.rows;
+        self.put(name, || Values::Wide((0..rows).map(|row| of(row).map(i128::from)).collect()));
+    }
+
+    /// The same with words, of which there are few.
+    pub(crate) fn word<'w>(&mut self, name: &str, of: impl Fn(usize) -> Option<&'w str>) {
+        let rows = self.rows;
+        self.put(name, || Values::words((0..rows).map(of)));
+    }
+
+    /// The same with any texts.
+    pub(crate) fn text(&mut self, name: &str, of: impl Fn(usize) -> Option<Vec<u8>>) {
+        let rows = self.rows;
+        self.put(name, || Values::texts((0..rows).map(of)));
+    }
+
+    /// The same with values that may be bounds, and whether each is.
+    pub(crate) fn bound(&mut self, name: &str, make: impl FnOnce() -> (Values, Vec<Option<bool>>)) {
+        self.place(name, || {
+            let (values, short) = make();
+            Column { values, short: Some(short) }
+        });
+    }
+
+    /// Fills the columns of a task, in the object `group` if that is not empty: those that the table has of pid, tid, upid, utid,
+    /// comm, exe, uid, cgroup. `tasks` are the segment's, `of` the row's.
+    pub(crate) fn task<'t>(
+        &mut self,
+        group: &str,
+        tasks: &[Task],
+        cgroup: impl Fn(&Task) -> Option<&'t [u8]>,
+        of: impl Fn(usize) -> Option<u32>,
+    ) {
+        let index = |row: usize| of(row).filter(|task| (*task as usize) < tasks.len());
+        let task = |row: usize| index(row).map(|task| &tasks[task as usize]);
+        let name = |name: &str| if group.is_empty() { name.to_owned() } else { format!("{group}_{name}") };
+        let numbers: [(&str, fn(&Task) -> Option<u32>); 5] = [
+            ("pid", |task| Some(task.pid)),
+            ("tid", |task| Some(task.tid)),
+            ("upid", |task| some(task.upid)),
+            ("utid", |task| some(task.utid)),
+            ("uid", |task| user(task.uid)),
+        ];
+        for (column, number) in numbers {
+            let column = name(column);
+            if self.has(&column) {
+                self.int(&column, |row| task(row).and_then(number).map(i64::from));
+            }
+        }
+        let rows = self.rows;
+        let mut texts = |column: &str, text: &dyn Fn(&Task) -> Option<Vec<u8>>| {
+            let column = name(column);
+            if self.has(&column) {
+                self.put(&column, || {
+                    let names: Vec<Option<Vec<u8>>> = tasks.iter().map(text).collect();
+                    let known = |task: u32| if names[task as usize].is_some() { task } else { NONE };
+                    let codes = (0..rows).map(|row| index(row).map_or(NONE, known)).collect();
+                    Values::Text(codes, names.into_iter().map(Option::unwrap_or_default).collect())
+                });
+            }
+        };
+        texts("comm", &|task| Some(task.comm.clone()));
+        texts("exe", &|task| Some(task.exe.clone()).filter(|exe| !exe.is_empty()));
+        texts("cgroup", &|task| cgroup(task).map(<[u8]>::to_vec));
+    }
+
+    /// The columns `fields` of the query.
+    pub(crate) fn fields(&self, fields: &[&Field]) -> Vec<Values> {
+        fields.iter().map(|field| self.field(field)).collect()
+    }
+
+    fn field(&self, field: &Field) -> Values {
+        let (common, rows) = (self.common, self.rows);
+        let column = self.columns.get(field.of).and_then(Option::as_ref);
+        let times = |of: &dyn Fn(u64) -> Option<i64>| match column {
+            Some(Column { values: Values::Wide(times), .. }) => {
+                let ts = |ts: &Option<i128>| ts.and_then(|ts| u64::try_from(ts).ok());
+                Values::Int(times.iter().map(|time| ts(time).and_then(of)).collect())
+            }
+            _ => Values::Int(vec![None; rows]),
+        };
+        let real = |ts: u64| common.clock.real(ts);
+        match field.shows {
+            Shows::Host => Values::constant(common.host.as_deref(), rows),
+            Shows::Date => Values::constant(common.date.as_deref().map(str::as_bytes), rows),
+            Shows::Tape => Values::constant(Some(common.tape.as_bytes()), rows),
+            Shows::Instant => times(&|ts| real(ts).map(|real| real.first.div_euclid(1000))),
+            Shows::SinceEpoch => times(&|ts| real(ts).map(|real| real.first)),
+            Shows::SinceStart => times(&|ts| Some(ts.wrapping_sub(common.open).cast_signed())),
+            Shows::Uncertain => {
+                times(&|ts| real(ts).and_then(clock::Real::uncertain).and_then(|ns| i64::try_from(ns).ok()))
+            }
+            Shows::Short => match column.and_then(|column| column.short.as_ref()) {
+                Some(short) => Values::Flag(short.clone()),
+                None => Values::Flag(vec![None; rows]),
+            },
+            Shows::Raw => self.raw(),
+            Shows::Value => match column {
+                Some(column) => column.values.clone(),
+                None => Values::nulls(field.kind, rows),
+            },
+        }
+    }
+
+    /// For each row the names that are not UTF-8.
+    fn raw(&self) -> Values {
+        let texts = self.def.columns.iter().zip(&self.columns).filter(|(column, _)| column.ty == Type::Str);
+        let mut found: Vec<Option<serde_json::Map<String, serde_json::Value>>> = vec![None; self.rows];
+        for (column, values) in texts {
+            let Some(Column { values: Values::Text(codes, names), .. }) = values else { continue };
+            if names.iter().all(|name| std::str::from_utf8(name).is_ok()) {
+                continue;
+            }
+            for (row, code) in codes.iter().enumerate() {
+                let Some(name) = names.get(*code as usize).filter(|name| std::str::from_utf8(name).is_err()) else {
+                    continue;
+                };
+                let hex: String = name.iter().map(|byte| format!("{byte:02x}")).collect();
+                found[row].get_or_insert_default().insert(column.full_name(), hex.into());
+            }
+        }
+        Values::texts(
+            found.into_iter().map(|map| map.map(|map| serde_json::Value::Object(map).to_string().into_bytes())),
+        )
+    }
+}
+
+/// A text as UTF-8: each byte that is not is `\xNN`.
+pub fn utf8(name: &[u8]) -> String {
+    lossless(name).into_owned()
+}
