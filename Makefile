@@ -7,10 +7,13 @@ CARGO   ?= cargo
 TARGET  := $(or $(CARGO_TARGET_DIR),target)
 BIN     := $(TARGET)/release
 
+# no: leave out analyze-sql
+SQL     ?= yes
+
 SHELL_SCRIPTS := .ci/run $(wildcard scripts/*.sh)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo build static test-kernels test lint deny fuzz stories bench-peers bench-layers bench-scale man install uninstall clean
+.PHONY: help demo build static test-kernels test test-sql lint deny fuzz stories bench-peers bench-layers bench-scale man install uninstall clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 20
@@ -18,19 +21,27 @@ help: ## this list
 demo: ## install what is missing, build, record a program, print answers
 	@scripts/demo.sh
 
-build: ## record and analyze in target/release, their man pages and completions in target/share
+build: ## record, analyze and (with Rust 1.94 or newer) analyze-sql in target/release, their man pages and completions in target/share
 	@scripts/setup.sh build
 	$(CARGO) build --release -p systape-recorder -p systape-analyzer
-	@scripts/split-debug.sh $(BIN)/record $(BIN)/analyze
+	@SQL=$(SQL) scripts/sql.sh build
+	@scripts/split-debug.sh $(BIN)/record $(BIN)/analyze $$(ls $(BIN)/analyze-sql 2>/dev/null)
 	@$(MAKE) --no-print-directory man
 
 test: ## install what is missing, run every test (BPF tests need root or sudo)
 	@scripts/setup.sh test
 	@scripts/test.sh
+	@SQL=$(SQL) scripts/sql.sh test
+
+test-sql: ## only the tests of analyze sql and analyze export, beside DuckDB
+	@scripts/setup.sh test
+	$(CARGO) build --release -p systape-analyzer
+	@scripts/sql.sh test
 
 lint: ## formatting, clippy, shell syntax, generated code, licences of dependencies
 	@scripts/setup.sh test
 	$(CARGO) fmt --all --check
+	$(CARGO) fmt --check --manifest-path sql/Cargo.toml
 	$(CARGO) clippy --release --workspace --all-targets -- -D warnings
 	for script in $(SHELL_SCRIPTS); do bash -n $$script || exit 1; done
 	$(CARGO) test -q --release --workspace --test schema --test current
@@ -40,6 +51,7 @@ deny: ## licences, sources and advisories of dependencies (cargo-deny, if it is 
 	@if ! $(CARGO) deny --version >/dev/null 2>&1; then \
 		echo "deny: SKIPPED: cargo-deny is not installed (cargo install --locked cargo-deny)" >&2; exit 0; fi; \
 	$(CARGO) deny check bans licenses sources || exit 1; \
+	(cd sql && $(CARGO) deny check bans licenses sources) || exit 1; \
 	if $(CARGO) deny fetch db >/dev/null 2>&1; then $(CARGO) deny check advisories; \
 	else echo "deny: SKIPPED advisories: the database cannot be fetched" >&2; fi
 
@@ -96,15 +108,16 @@ man: ## man pages and completions of what was built, in target/share
 install: ## what `make build` made, into PREFIX (/usr/local); DESTDIR is honoured
 	@test -e $(TARGET)/share/man/man1/record.1 || { echo "install: nothing is built yet: make build" >&2; exit 1; }
 	install -d $(DESTDIR)$(PREFIX)/bin/.debug
-	install -m 755 $(BIN)/record $(BIN)/analyze $(DESTDIR)$(PREFIX)/bin
-	for debug in $(wildcard $(BIN)/record.debug $(BIN)/analyze.debug); do \
+	install -m 755 $(BIN)/record $(BIN)/analyze $(wildcard $(BIN)/analyze-sql) $(DESTDIR)$(PREFIX)/bin
+	for debug in $(wildcard $(BIN)/record.debug $(BIN)/analyze.debug $(BIN)/analyze-sql.debug); do \
 		install -m 644 $$debug $(DESTDIR)$(PREFIX)/bin || exit 1; done
-	scripts/split-debug.sh $(DESTDIR)$(PREFIX)/bin/record $(DESTDIR)$(PREFIX)/bin/analyze
-	mv -f $(addprefix $(DESTDIR)$(PREFIX)/bin/,record.debug analyze.debug) $(DESTDIR)$(PREFIX)/bin/.debug
+	scripts/split-debug.sh $(addprefix $(DESTDIR)$(PREFIX)/bin/,record analyze $(notdir $(wildcard $(BIN)/analyze-sql)))
+	mv -f $(addprefix $(DESTDIR)$(PREFIX)/bin/,$(addsuffix .debug,record analyze $(notdir $(wildcard $(BIN)/analyze-sql)))) \
+		$(DESTDIR)$(PREFIX)/bin/.debug
 	cd $(TARGET)/share && find . -type f -exec install -D -m 644 {} $(DESTDIR)$(PREFIX)/share/{} \;
 
 uninstall: ## what install put there (pages and completions: those that are built)
-	rm -f $(addprefix $(DESTDIR)$(PREFIX)/bin/,record analyze .debug/record.debug .debug/analyze.debug)
+	rm -f $(addprefix $(DESTDIR)$(PREFIX)/bin/,record analyze analyze-sql .debug/record.debug .debug/analyze.debug .debug/analyze-sql.debug)
 	-rmdir $(DESTDIR)$(PREFIX)/bin/.debug 2>/dev/null
 	if cd $(TARGET)/share 2>/dev/null; then find . -type f -exec rm -f $(DESTDIR)$(PREFIX)/share/{} \; ; fi
 

@@ -107,6 +107,7 @@ if [ "$wanted" = test ]; then
     need strace strace -V
     need git runs git
     need python3 command -v python3
+    need python3-pip python3 -m pip --version
     need tar runs tar
     need findutils command -v find
     need libcap2-bin command -v setcap
@@ -192,6 +193,15 @@ fi
 if [ "$wanted" = fuzz ] && ! cargo fuzz --version >/dev/null 2>&1; then
     say "installing cargo-fuzz"
     cargo install -q --locked cargo-fuzz || die "cargo could not install cargo-fuzz"
+fi
+
+# The judge of analyze sql and of what is exported: a database of its own, pinned.
+duckdb=2.0.1
+python=$(dirname "$0")/../target/python
+if [ "$wanted" = test ] && [ "$(PYTHONPATH=$python python3 -c 'import duckdb; print(duckdb.__version__)' 2>/dev/null)" != "$duckdb" ]; then
+    say "installing duckdb $duckdb for python3 in target/python"
+    python3 -m pip install -q --disable-pip-version-check --root-user-action=ignore --upgrade --target "$python" "duckdb==$duckdb" ||
+        die "pip could not install duckdb $duckdb"
 fi
 
 # The kernel's own names of syscalls and arguments are read here. Without them the built-in ones are used.

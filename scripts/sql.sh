@@ -1,0 +1,31 @@
+#!/usr/bin/env bash
+# analyze-sql, a workspace of its own (sql/): its engine needs Rust 1.94 and takes minutes to build. `sql.sh build` makes it beside
+# analyze, `sql.sh test` compares it with analyze and DuckDB. SQL=no leaves both out.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+if [ "${SQL:-yes}" = no ]; then exit 0; fi
+minor=$(rustc --version | sed -n 's/^rustc 1\.\([0-9]*\)\..*/\1/p')
+if [ -n "$minor" ] && [ "$minor" -lt 94 ]; then
+    echo "sql: SKIPPED analyze-sql: its engine needs Rust 1.94 or newer, this is $(rustc --version)" >&2
+    exit 0
+fi
+target=${CARGO_TARGET_DIR:-target}
+make() { cargo build --locked "$@" --manifest-path sql/Cargo.toml --target-dir "$target"; }
+
+case ${1:-} in
+build)
+    make --release
+    ;;
+test)
+    # what was built to be used is tested; else a build that takes less time and answers the same
+    if [ -e "$target/release/analyze-sql" ]; then profile=release; else profile=quick; fi
+    make --profile "$profile"
+    PYTHONPATH=$PWD/target/python ANALYZE=$PWD/target/release/analyze ANALYZE_SQL=$target/$profile/analyze-sql \
+        python3 sql/tests/against_duckdb.py
+    ;;
+*)
+    echo "usage: scripts/sql.sh build|test" >&2
+    exit 2
+    ;;
+esac

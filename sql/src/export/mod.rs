@@ -1,0 +1,142 @@
+//! `analyze export`: the tables of tapes as files, one directory a table, partitioned by host and day.
+//!
+//! A file appears under its name when it is whole ([`place`]). A tape that is exported again replaces what it left before.
+//! Rows of a table with times are in their order ([`ordered`]); memory does not grow with the tape.
+
+mod ordered;
+mod place;
+mod write;
+
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, Result, bail};
+use systape_analyzer::frames::{self, Bounds, Field, Source, Table};
+
+use self::ordered::Ordered;
+use self::place::Place;
+use self::write::{Ending, Writer};
+use crate::args::{Export, Files};
+use crate::{columns, say};
+
+/// Columns that are directories.
+const PARTITIONS: [&str; 2] = ["host", "date"];
+
+/// Views for reports, and the tables for DuckDB.
+const VIEWS: [(&str, &str); 2] = [("views.sql", include_str!("views.sql")), ("duckdb.sql", include_str!("duckdb.sql"))];
+
+/// Writes; true: something is lost, and that was to be said by the exit status.
+///
+/// # Errors
+/// A tape cannot be read, or a file not be written.
+pub(crate) fn run(export: &Export) -> Result<bool> {
+    let (ending, files) = match export {
+        Export::Parquet(files) => (Ending::Parquet, files),
+        Export::Json(files) => (Ending::Json, files),
+        Export::Csv(files) => (Ending::Csv, files),
+    };
+    let tapes = frames::tapes(&files.tapes)?;
+    std::fs::create_dir_all(&files.dir).with_context(|| format!("cannot make {}", files.dir.display()))?;
+    // other directories are below it from here on
+    let dir = files.dir.canonicalize().with_context(|| files.dir.display().to_string())?;
+    if !files.no_sandbox {
+        frames::confine(&tapes, std::slice::from_ref(&dir));
+    }
+    let mut lost = false;
+    for tape in &tapes {
+        lost |= one(tape, &dir, ending, files).with_context(|| tape.display().to_string())?;
+    }
+    for (name, text) in VIEWS {
+        place::replace(&dir.join("_systape"), name, text.as_bytes())?;
+    }
+    Ok(lost && files.fail_on_loss)
+}
+
+/// Writes the tables of a tape; true: something is lost.
+fn one(tape: &Path, dir: &Path, ending: Ending, files: &Files) -> Result<bool> {
+    let source = frames::source(tape)?;
+    let unknown = files.tables.iter().find(|name| source.tables().iter().all(|table| table.name != **name));
+    if let Some(unknown) = unknown {
+        bail!("there is no table {unknown}; 'analyze sql --tables' lists them");
+    }
+    let mut lost: Vec<(String, Vec<&str>)> = Vec::new();
+    let asked = |table: &&Table| files.tables.is_empty() || files.tables.contains(&table.name);
+    // what is missing is known when all else has been read
+    let (last, first): (Vec<_>, Vec<_>) = source.tables().iter().filter(asked).partition(|table| table.name == "gaps");
+    for table in first.into_iter().chain(last) {
+        for line in export(&source, table, dir, ending).with_context(|| format!("table {}", table.name))? {
+            match lost.iter_mut().find(|(known, _)| *known == line) {
+                Some((_, tables)) => tables.push(&table.name),
+                None => lost.push((line, vec![&table.name])),
+            }
+        }
+    }
+    for (line, tables) in &lost {
+        say(&format!("{}: {line} (of {})", tape.display(), tables.join(", ")));
+    }
+    Ok(!lost.is_empty())
+}
+
+/// Writes a table; what is lost of it.
+fn export(source: &Source, table: &Table, dir: &Path, ending: Ending) -> Result<Vec<String>> {
+    // columns that are directories are none of the file
+    let fields: Vec<&Field> = table.fields.iter().filter(|field| !PARTITIONS.contains(&&*field.name)).collect();
+    let schema = columns::schema(fields.iter().copied());
+    let host = source.host().map(frames::utf8);
+    let place = Place::new(dir, &table.name, host.as_deref(), source.date(), source.id(), ending.name());
+    let mut writer = Writer::new(place, ending, &schema, table)?;
+    // of what was not recorded there is a file without rows that says so
+    let absent = source.require(table).err().map(|error| format!("{error:#}"));
+    if absent.is_none() {
+        let mut rows = Ordered::new(&schema);
+        for step in source.steps(table) {
+            for part in step.parts {
+                let mut fault = None;
+                let read = source.read(table, part, &fields, &mut |batch| {
+                    let pushed = columns::record_batch(&schema, batch)
+                        .map_err(Into::into)
+                        .and_then(|batch| rows.push(batch, &mut writer));
+                    match pushed {
+                        Ok(()) => ControlFlow::Continue(()),
+                        Err(error) => {
+                            fault = Some(error);
+                            ControlFlow::Break(())
+                        }
+                    }
+                });
+                match (fault, read) {
+                    (Some(fault), _) => return Err(fault),
+                    // a report that has no answer for such a tape
+                    (None, Err(error)) if table.is_report() => {
+                        return finish(writer, source, table, Some(format!("{error:#}")));
+                    }
+                    (None, read) => read?,
+                }
+            }
+            rows.reached(step.frontier, &mut writer)?;
+        }
+        rows.end(&mut writer)?;
+    }
+    finish(writer, source, table, absent)
+}
+
+fn finish(writer: Writer, source: &Source, table: &Table, absent: Option<String>) -> Result<Vec<String>> {
+    let (complete, losses) = source.losses(&[table], &Bounds::default())?;
+    let facts = [
+        ("systape.table", table.name.clone()),
+        ("systape.about", table.doc.clone()),
+        ("systape.tape", source.id().to_owned()),
+        ("systape.host", source.host().map(frames::utf8).unwrap_or_default()),
+        ("systape.version", env!("CARGO_PKG_VERSION").to_owned()),
+        ("systape.complete", complete.to_string()),
+        ("systape.losses", losses.join("\n")),
+        ("systape.absent", absent.unwrap_or_default()),
+    ];
+    writer.end(&facts)?;
+    Ok(if complete { Vec::new() } else { losses })
+}
+
+/// The directories of a path that are made below `dir`.
+fn below(dir: &Path, parts: &[String]) -> PathBuf {
+    parts.iter().fold(dir.to_owned(), |path, part| path.join(part))
+}

@@ -1,0 +1,81 @@
+//! `analyze-sql`: answers SQL about tapes, and writes their tables as files. `analyze sql` and `analyze export` start it, from
+//! their own directory, with the same words.
+//!
+//! [`check`] says which queries are answered, [`engine`] runs them over [`tables`], [`export`] writes files. Everything runs
+//! in `analyze`'s sandbox: only the named tapes are read, and only below the named directory is anything written.
+
+mod args;
+mod bounds;
+mod check;
+mod columns;
+mod engine;
+mod exact;
+mod export;
+mod out;
+mod query;
+mod tables;
+
+use std::process::ExitCode;
+
+use clap::Parser as _;
+use clap::error::ErrorKind;
+
+use crate::args::{Args, Asked};
+
+/// Answered, with `--fail-on-loss`, and a loss could change the answer.
+const LOSS: u8 = 3;
+/// The command line was wrong.
+const USAGE: u8 = 2;
+
+fn main() -> ExitCode {
+    let args = match Args::try_parse() {
+        Ok(args) => args,
+        Err(error) => {
+            // a closed pipe is no error
+            let _ = error.print();
+            let asked = matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion);
+            return if asked { ExitCode::SUCCESS } else { ExitCode::from(USAGE) };
+        }
+    };
+    // queries are walked by recursion: a thread with room for the deepest that is answered
+    let work = std::thread::Builder::new().stack_size(engine::STACK).spawn(move || match args.asked {
+        Asked::Sql(sql) => query::run(&sql),
+        Asked::Export(export) => export::run(&export),
+    });
+    let done = work.map(|work| work.join().unwrap_or_else(|_| Err(anyhow::anyhow!("internal error, see above"))));
+    match done {
+        Ok(Ok(lost)) => {
+            if lost {
+                ExitCode::from(LOSS)
+            } else {
+                ExitCode::SUCCESS
+            }
+        }
+        Ok(Err(error)) if closed(&error) => ExitCode::SUCCESS,
+        Ok(Err(error)) => {
+            say(&format!("{error:#}"));
+            ExitCode::FAILURE
+        }
+        Err(error) => {
+            say(&format!("no thread can be made: {error}"));
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Whether the reader of the output has gone.
+fn closed(error: &anyhow::Error) -> bool {
+    let is = |error: &std::io::Error| error.kind() == std::io::ErrorKind::BrokenPipe;
+    error.chain().any(|cause| {
+        cause.downcast_ref::<std::io::Error>().is_some_and(is)
+            || cause
+                .downcast_ref::<serde_json::Error>()
+                .is_some_and(|error| error.io_error_kind() == Some(std::io::ErrorKind::BrokenPipe))
+    })
+}
+
+/// Prints a message; a closed stderr is no error.
+fn say(text: &str) {
+    use std::io::Write as _;
+    let _ = writeln!(std::io::stderr(), "analyze: {}", out::escaped(text));
+}
