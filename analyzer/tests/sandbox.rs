@@ -190,7 +190,7 @@ const DO_NOT_RETURN: [i64; 5] = [libc::SYS_exit, libc::SYS_exit_group, libc::SYS
 /// What gets through with any arguments. Written here again: the list of the sandbox is what is tested.
 #[cfg(target_arch = "x86_64")]
 const THROUGH: &str = "brk clock_getres clock_gettime clock_nanosleep clone close fdatasync fstat fsync ftruncate futex \
-    getcwd getdents64 geteuid getpid getrandom gettid gettimeofday lseek lstat madvise mremap munmap nanosleep newfstatat open \
+    getcwd getdents64 geteuid getpid getrandom gettid gettimeofday lseek pipe2 lstat madvise mremap munmap nanosleep newfstatat open \
     openat pread64 preadv pwrite64 read readlink readlinkat readv restart_syscall rseq rt_sigaction rt_sigprocmask \
     sched_getaffinity sched_yield set_robust_list sigaltstack stat statx write writev";
 
