@@ -4,11 +4,13 @@
 mod generate;
 mod options;
 mod stop;
+mod version;
 
 pub use clap_complete::Shell;
 pub use generate::{Generate, completions, man};
 pub use options::{Options, Takes};
 pub use stop::{Stop, unknown};
+pub use version::version;
 
 /// Words that other programs take, and for those of each row what to type here.
 pub type Habits = [(&'static [&'static str], &'static str)];

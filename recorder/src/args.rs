@@ -37,7 +37,7 @@ pub enum Rotation {
 
 /// Records what a command, processes or the whole machine do (syscalls, scheduling, block I/O, signals, connections) into a tape.
 #[derive(Parser, Debug)]
-#[command(name = "record", version, after_help = EXAMPLES, max_term_width = 100)]
+#[command(name = "record", version = systape_cli::version(), after_help = EXAMPLES, max_term_width = 100)]
 #[command(group(ArgGroup::new("target").multiple(true).args(["pid", "tid", "uid", "comm", "cgroup", "all"])))]
 pub struct Args {
     /// Tape to write; an existing file is renamed to FILE.old [default: trace.tape; with --last or --rotate none]

@@ -79,6 +79,8 @@ pub(crate) enum Drained {
 pub(crate) struct Control {
     /// Set to end the recording.
     pub stop: AtomicBool,
+    /// Passes over all rings so far.
+    pub passes: AtomicU64,
     /// Bytes read from the rings.
     pub bytes: AtomicU64,
     /// Events lost so far, without calls that are counted.
@@ -129,6 +131,7 @@ impl Reads {
         fills.sched.fetch_max(fullest.sched, Ordering::Relaxed);
         all += self.buffers.take();
         control.bytes.fetch_add(all, Ordering::Relaxed);
+        control.passes.fetch_add(1, Ordering::Relaxed);
         all
     }
 }

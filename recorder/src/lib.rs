@@ -42,6 +42,7 @@ pub mod lock_names;
 mod major_faults;
 mod mounts;
 mod names;
+mod notify;
 pub mod order;
 mod outlet;
 mod output;

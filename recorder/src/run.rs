@@ -20,6 +20,7 @@ use crate::config::{Command, CommandError, Config, find_command};
 use crate::encode::Settings;
 use crate::forced::{Checked, Forced, Poisoned};
 use crate::load::{Programs, Walker};
+use crate::notify::{self, Watchdog};
 use crate::pipeline::{About, Output, Pipeline};
 use crate::priority::Raised;
 use crate::progress::{Line, not_stored};
@@ -247,6 +248,7 @@ impl Running<'_> {
         let mut line = Line::new(self.child.is_some());
         let reason = self.wait(&pipeline, &mut line);
         line.clear();
+        notify::stopping();
         let command_exit = self.child.as_mut().and_then(Child::ended);
         let control = Arc::clone(&pipeline.control);
         let finished = finish(config, pipeline, &self.signals, move |encoded| end(encoded, reason, command_exit));
@@ -280,6 +282,7 @@ impl Running<'_> {
     /// Waits until the recording is over.
     fn wait(&mut self, pipeline: &Pipeline, line: &mut Line) -> Reason {
         let config = self.config;
+        let mut watchdog = Watchdog::ready();
         loop {
             let left = config.limit_time.map(|limit| limit.saturating_sub(self.started.elapsed()));
             if self.signals.wait(left.map_or(TICK, |left| left.min(TICK))) {
@@ -305,6 +308,7 @@ impl Running<'_> {
             if self.child.is_none() && config.marks_tasks() && ids.clone().all(|id| !system::is_alive(*id)) {
                 return Reason::TargetsGone;
             }
+            watchdog.feed(&pipeline.control, &pipeline.progress.flow);
             line.update(&pipeline.progress, &pipeline.control);
         }
     }
