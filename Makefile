@@ -13,7 +13,7 @@ SQL     ?= yes
 SHELL_SCRIPTS := .ci/run $(wildcard scripts/*.sh)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo build static test-kernels test test-sql lint deny fuzz stories bench-peers bench-layers bench-scale man install uninstall clean
+.PHONY: help demo build static dist deb test-packages test-kernels test test-sql lint deny fuzz stories bench-peers bench-layers bench-scale man install uninstall clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 20
@@ -80,10 +80,26 @@ bench-scale: ## the same reports on made-up tapes of growing size (SCALE_ARGS="-
 	$(CARGO) build --release -p systape-analyzer -p systape-benches
 	$(BIN)/bench scale $(SCALE_ARGS)
 
-static: ## record as one static file that runs on any x86-64 Linux, in target/x86_64-unknown-linux-gnu/release
+STATIC  := $(TARGET)/x86_64-unknown-linux-gnu/release
+# paths of this machine are in no program, so that equal sources give equal ones
+STATIC_FLAGS = -C target-feature=+crt-static -C link-arg=-Wl,-z,pack-relative-relocs --remap-path-prefix=$(CURDIR)=. --remap-path-prefix=$(or $(CARGO_HOME),$(HOME)/.cargo)=cargo
+STATIC_ENV   = RUSTFLAGS="$(STATIC_FLAGS)" SYSTAPE_REVISION="$$(git rev-parse --short=12 HEAD 2>/dev/null)" LIBBPF_SYS_LIBRARY_PATH=/usr/lib/x86_64-linux-gnu
+
+static: ## record and analyze as static files that run on any x86-64 Linux, in target/x86_64-unknown-linux-gnu/release
 	@scripts/setup.sh build
-	RUSTFLAGS="-C target-feature=+crt-static" LIBBPF_SYS_LIBRARY_PATH=/usr/lib/x86_64-linux-gnu $(CARGO) build --release \
-		--target x86_64-unknown-linux-gnu -p systape-recorder --features libbpf-rs/static
+	$(STATIC_ENV) $(CARGO) build --profile dist --target x86_64-unknown-linux-gnu -p systape-recorder --features libbpf-rs/static
+	install -D -m 755 $(TARGET)/x86_64-unknown-linux-gnu/dist/record $(STATIC)/record
+	$(STATIC_ENV) $(CARGO) build --release --target x86_64-unknown-linux-gnu -p systape-analyzer
+	@scripts/split-debug.sh $(STATIC)/record $(STATIC)/analyze
+
+dist: static ## both static programs in a tar with checksums, in target/dist
+	scripts/package.sh dist $(STATIC) $(TARGET)/dist
+
+deb: static ## Debian packages of the static programs, in target/dist
+	scripts/package.sh deb $(STATIC) $(TARGET)/dist
+
+test-packages: deb ## install, record, analyze and remove the packages in chroots of Debian 12 and 13 (debootstrap, 300 MB; root)
+	@scripts/as-root.sh scripts/test-packages.sh $(TARGET)/dist
 
 RELEASES ?=
 test-kernels: build static ## record under Debian's 5.10, 6.1, 6.12 and newest kernels in qemu (fetches them, 100 MB); RELEASES="bullseye sid"
