@@ -82,13 +82,12 @@ bench-scale: ## the same reports on made-up tapes of growing size (SCALE_ARGS="-
 
 STATIC  := $(TARGET)/x86_64-unknown-linux-gnu/release
 # paths of this machine are in no program, so that equal sources give equal ones
-STATIC_FLAGS = -C target-feature=+crt-static -C link-arg=-Wl,-z,pack-relative-relocs --remap-path-prefix=$(CURDIR)=. --remap-path-prefix=$(or $(CARGO_HOME),$(HOME)/.cargo)=cargo
+STATIC_FLAGS = -C target-feature=+crt-static --remap-path-prefix=$(CURDIR)=. --remap-path-prefix=$(or $(CARGO_HOME),$(HOME)/.cargo)=cargo
 STATIC_ENV   = RUSTFLAGS="$(STATIC_FLAGS)" SYSTAPE_REVISION="$$(git rev-parse --short=12 HEAD 2>/dev/null)" LIBBPF_SYS_LIBRARY_PATH=/usr/lib/x86_64-linux-gnu
 
 static: ## record and analyze as static files that run on any x86-64 Linux, in target/x86_64-unknown-linux-gnu/release
 	@scripts/setup.sh build
-	$(STATIC_ENV) $(CARGO) build --profile dist --target x86_64-unknown-linux-gnu -p systape-recorder --features libbpf-rs/static
-	install -D -m 755 $(TARGET)/x86_64-unknown-linux-gnu/dist/record $(STATIC)/record
+	$(STATIC_ENV) $(CARGO) build --release --target x86_64-unknown-linux-gnu -p systape-recorder --features libbpf-rs/static
 	$(STATIC_ENV) $(CARGO) build --release --target x86_64-unknown-linux-gnu -p systape-analyzer
 	@scripts/split-debug.sh $(STATIC)/record $(STATIC)/analyze
 
