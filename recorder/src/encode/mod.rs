@@ -179,7 +179,7 @@ impl Assembler {
             sockets: net::Sockets::default(),
             samples: Samples::default(),
             names,
-            watch: watch::Watch::new(Triggers::new(&settings.triggers)),
+            watch: watch::Watch::new(Triggers::new(&settings.triggers), settings.own_pid),
             chunks_stand_alone: settings.chunks_stand_alone,
             files: files::Files::default(),
             faults: faults::Faults::default(),

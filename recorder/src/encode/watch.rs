@@ -26,12 +26,14 @@ pub(super) struct Watch {
     calls: FxHashMap<(u8, u32), bool>,
     queue: RunQueue,
     fired: Vec<(Fire, Option<Arc<Task>>)>,
+    /// The recorder's pid: writing a tape must not begin the next.
+    own_pid: u32,
 }
 
 impl Watch {
-    /// Evaluates `triggers`.
-    pub(super) fn new(triggers: Triggers) -> Self {
-        Self { triggers, ..Self::default() }
+    /// Evaluates `triggers`; the I/O of `own_pid`, the recorder, is no event.
+    pub(super) fn new(triggers: Triggers, own_pid: u32) -> Self {
+        Self { triggers, own_pid, ..Self::default() }
     }
 
     /// Whether there is a trigger.
@@ -66,13 +68,7 @@ impl Watch {
             Ok(Record::Signal(parts)) if parts.signal.kind == wire::SIGNAL_OOM_VICTIM => {
                 self.of_task(&parts.signal.target.id, &Event::Oom { ts: parts.signal.ts }, world);
             }
-            Ok(Record::Block(b)) => {
-                let began = if b.queued == 0 { b.issued } else { b.queued };
-                let dur = (began != 0).then(|| b.complete.saturating_sub(began));
-                let event = Event::Io { ts: b.complete, dur, device: b.dev, failed: b.error != 0 };
-                let origin = (b.has_origin != 0).then(|| world.tasks.meet(&b.origin));
-                self.evaluate(&event, origin, world);
-            }
+            Ok(Record::Block(b)) => self.io(&b, world),
             Ok(Record::Wakeup(w)) if self.triggers.want_run_queue() => self.queue.runnable(w.wakee.tid, w.ts),
             Ok(Record::Switch(s)) if self.triggers.want_run_queue() => {
                 let stays = s.hdr.flags & wire::SWITCH_PREEMPTED != 0 || s.prev_state == 0;
@@ -85,6 +81,17 @@ impl Watch {
             }
             _ => {}
         }
+    }
+
+    fn io(&mut self, b: &wire::Block, world: &mut World) {
+        if b.has_origin != 0 && b.origin.pid == self.own_pid {
+            return;
+        }
+        let began = if b.queued == 0 { b.issued } else { b.queued };
+        let dur = (began != 0).then(|| b.complete.saturating_sub(began));
+        let event = Event::Io { ts: b.complete, dur, device: b.dev, failed: b.error != 0 };
+        let origin = (b.has_origin != 0).then(|| world.tasks.meet(&b.origin));
+        self.evaluate(&event, origin, world);
     }
 
     fn call(&mut self, s: &wire::Syscall, world: &mut World) {
@@ -161,5 +168,28 @@ impl Watch {
                 self.fired.push((fire, task.clone()));
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use systape_bpf::wire::{Block, Who};
+
+    use super::*;
+    use crate::encode::stacks::tests::encoder;
+    use crate::triggers::parse;
+
+    #[test]
+    fn writing_a_tape_begins_no_other() {
+        let mut world = encoder().world;
+        let mut watch = Watch::new(Triggers::new(&[parse("io>1ms").unwrap()]), 7);
+        let origin = |pid: u32| Who { tid: pid + 1, pid, start: 1, ..Who::default() };
+        let io =
+            |pid| Block { issued: 10, complete: 5_000_010, has_origin: 1, origin: origin(pid), ..Block::default() };
+        watch.io(&io(7), &mut world);
+        assert_eq!(watch.take().len(), 0);
+        watch.io(&io(8), &mut world);
+        watch.io(&Block { has_origin: 0, ..io(7) }, &mut world);
+        assert_eq!(watch.take().len(), 2, "of another process, and of one that is not known");
     }
 }
