@@ -52,26 +52,30 @@ fn switches(rows: usize) -> Vec<Vec<u8>> {
     (0..rows).map(one).collect()
 }
 
+/// An encoder with the records of these rings.
+fn filled(rings: &[Vec<Vec<u8>>]) -> Assembler {
+    let mut encoder = encoder();
+    for some in rings.iter().flat_map(|ring| ring.chunks(BATCH)) {
+        let mut batch = Batch::default();
+        some.iter().for_each(|record| batch.push(record));
+        encoder.add(batch);
+    }
+    encoder
+}
+
+fn run(mut encoder: Assembler) -> Assembler {
+    encoder.advance(u64::MAX);
+    assert_eq!(encoder.totals().sum(), records::ROWS as u64);
+    encoder
+}
+
 fn assemble(c: &mut Criterion) {
     let mut group = c.benchmark_group("record_assemble");
     group.throughput(Throughput::Elements(records::ROWS as u64));
     let calls = |every| records::ring(records::ROWS, 1000, every);
     for (name, records) in [("dd", calls(0)), ("paths", calls(4)), ("switches", switches(records::ROWS))] {
-        let filled = || {
-            let mut encoder = encoder();
-            for some in records.chunks(BATCH) {
-                let mut batch = Batch::default();
-                some.iter().for_each(|record| batch.push(record));
-                encoder.add(batch);
-            }
-            encoder
-        };
-        let run = |mut encoder: Assembler| {
-            encoder.advance(u64::MAX);
-            assert_eq!(encoder.totals().sum(), records::ROWS as u64);
-            encoder
-        };
-        group.bench_function(name, |b| b.iter_batched(filled, run, BatchSize::LargeInput));
+        let rings = [records];
+        group.bench_function(name, |b| b.iter_batched(|| filled(&rings), run, BatchSize::LargeInput));
     }
     group.finish();
 }
@@ -82,25 +86,9 @@ fn cpus(c: &mut Criterion) {
     let mut group = c.benchmark_group("record_cpus");
     group.throughput(Throughput::Elements(records::ROWS as u64));
     for cpus in [1, 8, 64, 256] {
-        let rings: Vec<_> =
-            (0..cpus).map(|cpu| records::ring(records::ROWS / cpus, 1000 + cpu as u64 * 7, 4)).collect();
-        let filled = || {
-            let mut encoder = encoder();
-            for ring in &rings {
-                for some in ring.chunks(BATCH) {
-                    let mut batch = Batch::default();
-                    some.iter().for_each(|record| batch.push(record));
-                    encoder.add(batch);
-                }
-            }
-            encoder
-        };
-        let run = |mut encoder: Assembler| {
-            encoder.advance(u64::MAX);
-            assert_eq!(encoder.totals().sum(), records::ROWS as u64);
-            encoder
-        };
-        group.bench_function(format!("{cpus}_cpus"), |b| b.iter_batched(filled, run, BatchSize::LargeInput));
+        let ring = |cpu| records::ring(records::ROWS / cpus, 1000 + cpu as u64 * 7, 4);
+        let rings: Vec<_> = (0..cpus).map(ring).collect();
+        group.bench_function(format!("{cpus}_cpus"), |b| b.iter_batched(|| filled(&rings), run, BatchSize::LargeInput));
     }
     group.finish();
 }
