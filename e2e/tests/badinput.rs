@@ -32,7 +32,7 @@ fn what_is_no_tape() {
         ("text", "not a tape"),
         ("short", "not a tape"),
         ("zeros", "not a tape"),
-        ("dir", "directory"),
+        ("dir", "there is no tape"),
         ("dangling", "no such file"),
         ("missing", "no such file"),
         ("no/such/dir/t.tape", "no such file"),
@@ -118,7 +118,7 @@ fn options_of_analyze() {
         (&["--summary-mode", "uid"], 2, &["uid", "process"]),
         (&["--no-such-option"], 2, &["--no-such-option"]),
         (&["-s", "-S"], 2, &["-s", "-S"]),
-        (&["-i", "t.tape"], 2, &["t.tape"]),
+        (&["-i", "gone.tape"], 1, &["gone.tape", "no such file"]),
         (&["klils"], 2, &["klils", "kills"]),
         (&["other.tape"], 2, &["other.tape"]),
     ];

@@ -9,6 +9,9 @@ use crate::render::json::lossless;
 use crate::render::row::{some, user};
 use crate::values::clock::{self, Clock};
 
+/// A number of a task; None: not known.
+type Number = fn(&Task) -> Option<u32>;
+
 /// The values of a column of the declaration.
 #[derive(Debug)]
 struct Column {
@@ -141,7 +144,7 @@ impl<'a> Maker<'a> {
         let index = |row: usize| of(row).filter(|task| (*task as usize) < tasks.len());
         let task = |row: usize| index(row).map(|task| &tasks[task as usize]);
         let name = |name: &str| if group.is_empty() { name.to_owned() } else { format!("{group}_{name}") };
-        let numbers: [(&str, fn(&Task) -> Option<u32>); 5] = [
+        let numbers: [(&str, Number); 5] = [
             ("pid", |task| Some(task.pid)),
             ("tid", |task| Some(task.tid)),
             ("upid", |task| some(task.upid)),
