@@ -4,7 +4,8 @@ use anyhow::{Context, Result};
 use systape_format::encode::{EncodedCheckpoint, EncodedSegment, EncodedSymbols};
 use systape_format::writer::Writer;
 
-use crate::flight::ring::{Piece, Ring};
+use crate::flight::piece::Piece;
+use crate::flight::ring::Ring;
 use crate::flight::step::Ready;
 use crate::sink::Sink;
 

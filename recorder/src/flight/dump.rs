@@ -15,7 +15,7 @@ use systape_format::writer::Writer;
 
 use super::dir::{self, Dir, Part};
 use super::names::NameStore;
-use super::ring::Piece;
+use super::piece::Piece;
 use super::status::{Status, Written};
 use super::step::{Closing, Opening, Reply, Since, Sums};
 use crate::clock;

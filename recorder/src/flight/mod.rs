@@ -10,6 +10,7 @@ pub(crate) mod dir;
 pub(crate) mod dump;
 pub(crate) mod names;
 pub(crate) mod outside;
+pub(crate) mod piece;
 pub(crate) mod pilot;
 pub(crate) mod request;
 pub(crate) mod ring;

@@ -4,41 +4,16 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use systape_format::encode::{EncodedCheckpoint, EncodedSegment};
+use systape_format::encode::EncodedSegment;
 use systape_format::model::{Appeared, Kept};
 
 use super::dump::{Begin, Dump, Plan};
+use super::piece::Piece;
 use super::step::{Mark, Ready, Step};
 use crate::say::say;
 
 /// Bytes of paths of cgroups that appeared in chunks which are gone.
 const MOST_CGROUPS: usize = 1 << 20;
-
-/// A piece that stays in memory.
-#[derive(Debug)]
-pub(crate) enum Piece {
-    /// The head of a chunk.
-    Checkpoint(EncodedCheckpoint),
-    /// A window's events, and the places on its stacks.
-    Segment(EncodedSegment, Box<[u64]>),
-}
-
-impl Piece {
-    /// Bytes that it takes.
-    pub(crate) fn bytes(&self) -> u64 {
-        match self {
-            Self::Checkpoint(checkpoint) => checkpoint.stored_bytes(),
-            Self::Segment(segment, places) => segment.stored_bytes() + 8 * places.len() as u64,
-        }
-    }
-
-    fn places(&self) -> &[u64] {
-        match self {
-            Self::Checkpoint(_) => &[],
-            Self::Segment(_, places) => places,
-        }
-    }
-}
 
 /// A checkpoint and what follows it.
 #[derive(Debug)]

@@ -5,13 +5,11 @@ use systape_format::encode::EncodedSegment;
 use systape_format::model::{ClockSample, Family};
 use systape_format::segment::SegmentData;
 
-use crate::encode::Totals;
-
 /// Sums from the start of the recording until some moment.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Sums {
-    /// Events stored.
-    pub events: Totals,
+    /// Events stored, by family.
+    pub events: Vec<(Family, u64)>,
     /// Events lost, by family.
     pub lost: Vec<(Family, u64)>,
     /// Calls of the recorder itself.
@@ -38,7 +36,7 @@ impl Sums {
             rest.filter(|(_, count)| *count > 0).collect()
         };
         Since {
-            events: difference(&self.events.by_family(), &earlier.events.by_family()),
+            events: difference(&self.events, &earlier.events),
             lost: difference(&self.lost, &earlier.lost),
             own_calls: self.own_calls.saturating_sub(earlier.own_calls),
         }

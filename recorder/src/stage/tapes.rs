@@ -343,7 +343,7 @@ impl Stage {
 
     fn sums(&self) -> Sums {
         Sums {
-            events: self.assembler.totals().clone(),
+            events: self.assembler.totals().by_family(),
             lost: self.encoded.lost.clone(),
             own_calls: self.encoded.own_calls,
         }
