@@ -13,7 +13,7 @@ SQL     ?= yes
 SHELL_SCRIPTS := .ci/run $(wildcard scripts/*.sh)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo build static dist deb test-packages test-kernels test test-sql lint deny fuzz stories bench-peers bench-layers bench-scale man install uninstall clean
+.PHONY: help demo build static-record static dist deb test-packages test-kernels test test-sql lint deny fuzz stories bench-peers bench-layers bench-scale man install uninstall clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 20
@@ -85,9 +85,11 @@ STATIC  := $(TARGET)/x86_64-unknown-linux-gnu/release
 STATIC_FLAGS = -C target-feature=+crt-static --remap-path-prefix=$(CURDIR)=. --remap-path-prefix=$(or $(CARGO_HOME),$(HOME)/.cargo)=cargo
 STATIC_ENV   = RUSTFLAGS="$(STATIC_FLAGS)" SYSTAPE_REVISION="$$(git rev-parse --short=12 HEAD 2>/dev/null)" LIBBPF_SYS_LIBRARY_PATH=/usr/lib/x86_64-linux-gnu
 
-static: ## record and analyze as static files that run on any x86-64 Linux, in target/x86_64-unknown-linux-gnu/release
+static-record:
 	@scripts/setup.sh build
 	$(STATIC_ENV) $(CARGO) build --release --target x86_64-unknown-linux-gnu -p systape-recorder --features libbpf-rs/static
+
+static: static-record ## record and analyze as static files that run on any x86-64 Linux, in target/x86_64-unknown-linux-gnu/release
 	$(STATIC_ENV) $(CARGO) build --release --target x86_64-unknown-linux-gnu -p systape-analyzer
 	@scripts/split-debug.sh $(STATIC)/record $(STATIC)/analyze
 
@@ -101,7 +103,7 @@ test-packages: deb ## install, record, analyze and remove the packages in chroot
 	@scripts/as-root.sh scripts/test-packages.sh $(TARGET)/dist
 
 RELEASES ?=
-test-kernels: build static ## record under Debian's 5.10, 6.1, 6.12 and newest kernels in qemu (fetches them, 100 MB); RELEASES="bullseye sid"
+test-kernels: build static-record ## record under Debian's 5.10, 6.1, 6.12 and newest kernels in qemu (fetches them, 100 MB); RELEASES="bullseye sid"
 	@scripts/setup.sh kernels
 	scripts/test-kernels.sh $(TARGET)/x86_64-unknown-linux-gnu/release/record $(BIN)/analyze $(RELEASES)
 
