@@ -59,7 +59,7 @@ fn read(path: &Path) -> Option<String> {
 }
 
 /// major:minor of a device's directory in sysfs.
-fn number(dir: &Path) -> Option<(u32, u32)> {
+pub(crate) fn number(dir: &Path) -> Option<(u32, u32)> {
     let text = read(&dir.join("dev"))?;
     let (major, minor) = text.split_once(':')?;
     Some((major.parse().ok()?, minor.parse().ok()?))

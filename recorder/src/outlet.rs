@@ -63,16 +63,14 @@ impl Outlet {
         self.bytes += piece.bytes();
         match piece {
             Compressed::Checkpoint(piece) => {
-                let copy = self.ring.is_some().then(|| piece.clone());
-                write(&mut self.tape, piece, Writer::checkpoint)?;
-                keep(&mut self.ring, copy.map(Piece::Checkpoint));
+                let piece = self.write(piece, Writer::checkpoint)?;
+                keep(&mut self.ring, piece.map(Piece::Checkpoint));
             }
             Compressed::Segment(piece, places) => {
-                let copy = self.ring.is_some().then(|| piece.clone());
-                write(&mut self.tape, piece, Writer::segment)?;
-                keep(&mut self.ring, copy.map(|copy| Piece::Segment(copy, places)));
+                let piece = self.write(piece, Writer::segment)?;
+                keep(&mut self.ring, piece.map(|piece| Piece::Segment(piece, places)));
             }
-            Compressed::Symbols(piece) => write(&mut self.tape, piece, Writer::symbols)?,
+            Compressed::Symbols(piece) => drop(self.write(piece, Writer::symbols)?),
             Compressed::Step(step) => {
                 if let Some(ring) = &mut self.ring {
                     ring.step(step);
@@ -85,6 +83,18 @@ impl Outlet {
         Ok(())
     }
 
+    /// Writes a piece to the tape, and returns it for the flight recorder; copied only if there are both.
+    fn write<P: Clone>(
+        &mut self,
+        piece: P,
+        write: impl FnOnce(&mut Writer<Sink>, P) -> std::result::Result<(), systape_format::Error>,
+    ) -> Result<Option<P>> {
+        let Some(tape) = &mut self.tape else { return Ok(Some(piece)) };
+        let kept = self.ring.is_some().then(|| piece.clone());
+        write(tape, piece).context("what was written before is readable")?;
+        Ok(kept)
+    }
+
     /// No more pieces come: waits for the flight recorder's tapes; returns the tape, which lacks its end.
     pub(crate) fn finish(self) -> Option<Writer<Sink>> {
         if let Some(ring) = self.ring {
@@ -92,15 +102,6 @@ impl Outlet {
         }
         self.tape
     }
-}
-
-fn write<P>(
-    tape: &mut Option<Writer<Sink>>,
-    piece: P,
-    write: impl FnOnce(&mut Writer<Sink>, P) -> std::result::Result<(), systape_format::Error>,
-) -> Result<()> {
-    let Some(tape) = tape else { return Ok(()) };
-    write(tape, piece).context("what was written before is readable")
 }
 
 fn keep(ring: &mut Option<Ring>, piece: Option<Piece>) {

@@ -10,6 +10,7 @@ use systape_format::model::Family;
 use super::dir::Limits;
 use super::ring::Bounds;
 use crate::args::{Args, Rotation};
+use crate::devices::number;
 use crate::families::Families;
 use crate::triggers::{self, Kind, Spec};
 
@@ -122,18 +123,12 @@ impl Settings {
 fn spec(text: &str) -> Result<Spec> {
     let mut spec = triggers::parse(text).map_err(|why| anyhow!("--on {text}: {why}"))?;
     if let Some(disk) = &spec.disk {
-        let number = if disk.contains('/') { None } else { device(Path::new("/sys/class/block"), disk) };
-        spec.device =
-            Some(number.with_context(|| format!("--on {text}: there is no disk '{disk}' in /sys/class/block"))?);
+        let number = if disk.contains('/') { None } else { number(&Path::new("/sys/class/block").join(disk)) };
+        let (major, minor) =
+            number.with_context(|| format!("--on {text}: there is no disk '{disk}' in /sys/class/block"))?;
+        spec.device = Some(major << 20 | minor);
     }
     Ok(spec)
-}
-
-/// `major << 20 | minor` of a block device.
-fn device(class: &Path, name: &str) -> Option<u32> {
-    let text = std::fs::read_to_string(class.join(name).join("dev")).ok()?;
-    let (major, minor) = text.trim().split_once(':')?;
-    Some(major.parse::<u32>().ok()? << 20 | minor.parse::<u32>().ok()?)
 }
 
 #[cfg(test)]
