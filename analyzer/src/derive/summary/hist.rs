@@ -173,13 +173,10 @@ impl Histogram {
         if self.counts.is_empty() {
             return self.quantile_of_few(permille);
         }
-        let total = self.counts.iter().try_fold(0_u64, |total, count| total.checked_add(*count));
-        let Some(rank) = total.and_then(|total| Some(total.checked_mul(permille)?.div_ceil(1000).max(1))) else {
-            return quantile_bucket(&[self], permille).map(middle);
-        };
+        let rank = (self.total() * u128::from(permille)).div_ceil(1000).max(1);
         let mut seen = 0;
         let at = self.counts.iter().position(|count| {
-            seen += count;
+            seen += u128::from(*count);
             seen >= rank
         });
         at.map(|at| middle(self.first + at))
