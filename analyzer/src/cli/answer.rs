@@ -1,10 +1,9 @@
-//! The answer of one tape: opens it, checks that it can be asked, calls the view, and tells what could not be read.
+//! The answer of one tape: checks that it can be asked, calls the view, and tells what could not be read.
 
-use std::fs::File;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Result, bail};
 use systape_format::reader::{Misses, Tape};
 
 use crate::asked::config::Config;
@@ -15,7 +14,7 @@ use crate::render::stamp::TimeBase;
 use crate::table::fired;
 use crate::table::loss::miss_text;
 use crate::table::question;
-use crate::values::open::{look, open};
+use crate::values::open::look;
 use crate::values::output::NewFile;
 use crate::values::say::{BadUsage, Verdict, complain};
 use crate::values::words::shell;
@@ -39,12 +38,8 @@ fn with_misses(result: Result<Verdict>, misses: &Misses) -> Result<Verdict> {
     result.map(|verdict| Verdict { lost: verdict.lost || !misses.is_empty(), ..verdict })
 }
 
-/// The answer for `config`, of `input` if the tape came by standard input, with the `file` that it is to write.
-pub(crate) fn answer(config: &Config, input: Option<File>, file: Option<&mut NewFile>) -> Result<Verdict> {
-    let opened = match input {
-        Some(input) => Tape::from_file(input).context("standard input"),
-        None => open(&config.file),
-    };
+/// The answer for `config`, of the tape that was `opened`, with the `file` that it is to write.
+pub(crate) fn answer(config: &Config, opened: Result<Tape>, file: Option<&mut NewFile>) -> Result<Verdict> {
     let tape = match (opened, config.view.run) {
         (Ok(tape), _) => tape,
         (Err(error), Run::Judges { not_a_tape: judge, .. }) => match not_a_tape(&error) {

@@ -5,8 +5,9 @@ use std::io::{self, Write as _};
 use std::path::Path;
 use std::process::ExitCode;
 
-use anyhow::Result;
+use anyhow::{Context as _, Result};
 use systape_cli::Stop;
+use systape_format::reader::Tape;
 
 use crate::asked::config::Config;
 use crate::asked::config::view::Run;
@@ -18,6 +19,7 @@ use crate::cli::sandbox;
 use crate::cli::sandbox::Needs;
 use crate::cli::several;
 use crate::cli::views;
+use crate::values::open::open;
 use crate::values::output::{self, Out};
 use crate::values::progress;
 use crate::values::say::{BadUsage, Verdict, complain};
@@ -125,7 +127,11 @@ fn answer(config: &Config, confined: bool) -> Result<Verdict> {
     if !matches!(config.view.run, Run::Judges { .. }) {
         progress::begin(crate::values::words::escaped(config.file.as_os_str().as_encoded_bytes()));
     }
-    let verdict = answer::answer(config, input, file.as_mut());
+    let opened = match input {
+        Some(input) => Tape::from_file(input).context("standard input"),
+        None => open(&config.file),
+    };
+    let verdict = answer::answer(config, opened, file.as_mut());
     progress::end();
     verdict
 }

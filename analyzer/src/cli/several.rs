@@ -15,6 +15,7 @@ use crate::asked::config::Config;
 use crate::asked::config::view::{Run, Several};
 use crate::cli::answer::{self, check_name};
 use crate::cli::views;
+use crate::values::open::open;
 use crate::values::output::{self, line};
 use crate::values::say::{BadUsage, Verdict, complain};
 use crate::values::spool;
@@ -59,7 +60,8 @@ fn has_host(config: &Config) -> bool {
 fn each(config: &Config, tapes: &[PathBuf]) -> Result<Verdict> {
     let (head, mut verdict) = (Head::default(), Verdict::default());
     for (at, path) in tapes.iter().enumerate() {
-        let named = Named::of(path);
+        let opened = open(path);
+        let named = Named::new(path, opened.as_ref().map(|tape| tape.session().hostname.clone()).unwrap_or_default());
         let to = match config.format.rows() {
             None => {
                 let mut out = output::stdout()?;
@@ -71,7 +73,7 @@ fn each(config: &Config, tapes: &[PathBuf]) -> Result<Verdict> {
             Some(form) => To::Labelled(Arc::new(Labels::new(named.label(form, has_host(config)), &head))),
         };
         let config = config.of(path);
-        verdict = verdict.and(said(&named, to, || answer::answer(&config, None, None))?);
+        verdict = verdict.and(said(&named, to, || answer::answer(&config, opened, None))?);
     }
     Ok(verdict)
 }

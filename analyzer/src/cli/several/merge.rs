@@ -163,7 +163,7 @@ impl<'scope, 'env> Merge<'scope, 'env> {
         let listing = move || -> Result<Verdict> {
             // waiting for its turn must not keep the threads of other tapes
             let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build().context("cannot make a thread")?;
-            pool.install(|| said(&named, To::Merged(sender), || answer::answer(&config, None, None)))
+            pool.install(|| said(&named, To::Merged(sender), || answer::answer(&config, open(&config.file), None)))
         };
         let thread = std::thread::Builder::new().spawn_scoped(self.scope, listing).context("cannot make a thread")?;
         let labels = Labels::new(label, &self.head);

@@ -5,7 +5,6 @@ use std::path::Path;
 use crate::render::cell::Cell;
 use crate::render::form::Form;
 use crate::reports::named::TAPES;
-use crate::values::open::open;
 use crate::values::whose::Label;
 use crate::values::words::escaped;
 
@@ -20,13 +19,7 @@ pub(super) struct Named {
 }
 
 impl Named {
-    /// The tape in the file `path`, which may be none: whoever asks it hears why.
-    pub(super) fn of(path: &Path) -> Self {
-        let host = open(path).map(|tape| tape.session().hostname.clone()).unwrap_or_default();
-        Self::new(path, host)
-    }
-
-    /// The tape in the file `path`, of the machine `host`.
+    /// The tape in the file `path`, of the machine `host`; empty: not known.
     pub(super) fn new(path: &Path, host: Vec<u8>) -> Self {
         let path = path.as_os_str().as_encoded_bytes().to_vec();
         Self { name: escaped(&path), path, host }
