@@ -242,8 +242,8 @@ impl Check {
     }
 }
 
-fn body(body: &SetExpr) -> Go {
-    match body {
+fn body(of: &SetExpr) -> Go {
+    match of {
         SetExpr::Select(_) | SetExpr::Query(_) => Go::Continue(()),
         SetExpr::SetOperation {
             op: SetOperator::Union | SetOperator::Except | SetOperator::Intersect,
@@ -255,15 +255,11 @@ fn body(body: &SetExpr) -> Go {
                 SetQuantifier::All | SetQuantifier::None | SetQuantifier::Distinct => {}
                 other => return refuse(format!("{other}")),
             }
-            body_of(left)?;
-            body_of(right)
+            body(left)?;
+            body(right)
         }
         other => refuse(format!("{other}")),
     }
-}
-
-fn body_of(side: &SetExpr) -> Go {
-    body(side)
 }
 
 fn expression(expr: &Expr) -> Go {

@@ -77,5 +77,5 @@ fn closed(error: &anyhow::Error) -> bool {
 /// Prints a message; a closed stderr is no error.
 fn say(text: &str) {
     use std::io::Write as _;
-    let _ = writeln!(std::io::stderr(), "analyze: {}", out::escaped(text));
+    let _ = writeln!(std::io::stderr(), "analyze: {}", out::on_one_line(text));
 }

@@ -8,6 +8,7 @@ use datafusion::arrow::compute::cast;
 use datafusion::arrow::datatypes::{DataType, Decimal128Type, Float64Type, Int64Type, SchemaRef};
 use datafusion::arrow::util::display::{ArrayFormatter, FormatOptions};
 use serde_json::{Number, Value};
+use systape_analyzer::frames::escaped;
 
 /// Form of an answer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
@@ -82,8 +83,9 @@ impl<W: Write> Out<W> {
                     writeln!(self.to, "{}", cells.collect::<Vec<_>>().join(","))?;
                 }
                 Form::Text => {
-                    let cell =
-                        |column: &Column| column.text(row).map_or_else(|| "NULL".to_owned(), |text| escaped(&text));
+                    let cell = |column: &Column| {
+                        column.text(row).map_or_else(|| "NULL".to_owned(), |text| escaped(text.as_bytes()))
+                    };
                     let cells: Vec<String> = columns.iter().map(cell).collect();
                     if self.widths.is_some() {
                         self.line(&cells)?;
@@ -127,7 +129,7 @@ impl<W: Write> Out<W> {
         if self.widths.is_some() {
             return Ok(());
         }
-        let names: Vec<String> = self.names.iter().map(|name| escaped(name)).collect();
+        let names: Vec<String> = self.names.iter().map(|name| escaped(name.as_bytes())).collect();
         let width = |at: usize| {
             let cells = self.waiting.iter().map(|row| row[at].chars().count());
             cells.chain([names[at].chars().count()]).max().unwrap_or(0)
@@ -241,8 +243,8 @@ impl<'a> Column<'a> {
     }
 }
 
-/// `text` for a terminal: without characters that it acts on.
-pub(crate) fn escaped(text: &str) -> String {
+/// `text` on one line: control characters by their numbers.
+pub(crate) fn on_one_line(text: &str) -> String {
     if !text.chars().any(char::is_control) {
         return text.to_owned();
     }
@@ -251,7 +253,7 @@ pub(crate) fn escaped(text: &str) -> String {
 
 /// A cell of CSV (RFC 4180); what a spreadsheet could take for a formula is quoted too.
 fn quoted(text: &str) -> String {
-    let text = escaped(text);
+    let text = on_one_line(text);
     let formula = text.starts_with(['=', '+', '@']) || (text.starts_with('-') && text.parse::<f64>().is_err());
     if formula || text.contains([',', '"']) { format!("\"{}\"", text.replace('"', "\"\"")) } else { text }
 }

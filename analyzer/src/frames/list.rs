@@ -206,7 +206,7 @@ pub(super) fn tables(tape: Option<&Tape>) -> Vec<Table> {
         Table { prunes: false, ..Table::new(Cow::Borrowed(&defs::STACKS), Rows::Stacks, &[Family::Stack], &[Stacks]) },
     ];
     all.extend(REPORTS.iter().map(|(report, families)| Table {
-        counts_ledger: ["summary"].contains(&report.name),
+        counts_ledger: report.name == "summary",
         ..Table::new(Cow::Owned(report.def()), Rows::Report(report), families, &[])
     }));
     let Some(tape) = tape else { return all };

@@ -44,6 +44,7 @@ use crate::values::clock::{Clock, rfc3339};
 use crate::values::open::open;
 use crate::values::tapes::found;
 use crate::values::timespec::Edge;
+pub use crate::values::words::escaped;
 
 /// Rows of a table: the wanted columns, in the order in which they were asked for.
 #[derive(Clone, Debug)]

@@ -2,11 +2,9 @@
 //! report cannot differ.
 
 use std::ffi::OsString;
-use std::fs::File;
 use std::io::{BufRead as _, BufReader, PipeReader};
 use std::ops::ControlFlow;
-use std::os::fd::OwnedFd;
-use std::sync::{Mutex, PoisonError};
+use std::sync::Arc;
 
 use anyhow::{Context as _, Result, anyhow, bail};
 use serde_json::Value as Json;
@@ -20,7 +18,7 @@ use crate::asked::config::view::Run;
 use crate::cli::{parse, views};
 use crate::render::by::BY;
 use crate::values::output;
-use crate::values::say::hush;
+use crate::values::whose::{self, To, Whose};
 
 /// Rows of a batch.
 const BATCH: usize = 8192;
@@ -37,18 +35,6 @@ pub(crate) struct Report {
     /// The table of the report that has its other columns.
     pub columns: &'static str,
 }
-
-/// Answers go to standard output again when it is gone.
-struct Back;
-
-impl Drop for Back {
-    fn drop(&mut self) {
-        output::elsewhere(None);
-    }
-}
-
-/// One report answers at a time, because it writes to what is standard output for it.
-static ONE: Mutex<()> = Mutex::new(());
 
 impl Report {
     /// The declaration of all its columns.
@@ -73,22 +59,17 @@ impl Report {
         wanted: &[&Field],
         each: &mut dyn FnMut(Batch) -> ControlFlow<()>,
     ) -> Result<()> {
-        let _one = ONE.lock().unwrap_or_else(PoisonError::into_inner);
         let words = ["analyze"].iter().chain(self.words).chain(&["--format", "json", "-i", "-"]);
         let asked = parse::parse(words.map(OsString::from)).map_err(|stop| anyhow!("{stop:?}"))?;
         let config = asked.config()?;
+        let Run::Prints(run) = config.view.run else {
+            bail!("'analyze {}' answers in another way", self.words.join(" "))
+        };
         let (reader, writer) = std::io::pipe().context("cannot read what a report answers")?;
-        output::elsewhere(Some(File::from(OwnedFd::from(writer))));
-        hush(true);
         let answered = std::thread::scope(|scope| -> Result<()> {
-            let report = scope.spawn(|| {
-                // whatever happens, the reader comes to the end
-                let _back = Back;
-                match config.view.run {
-                    Run::Prints(run) => run(&config, tape).map(drop),
-                    _ => Err(anyhow!("'analyze {}' answers in another way", self.words.join(" "))),
-                }
-            });
+            // the reader comes to the end when this has ended, whatever happens
+            let whose = Whose { name: String::new(), to: To::Read(Arc::new(writer)) };
+            let report = scope.spawn(|| whose::of(whose, || run(&config, tape).map(drop)));
             let read = read(reader, def, tape, common, wanted, each);
             let answered = report.join().unwrap_or_else(|_| Err(anyhow!("the report failed")));
             match (read, answered) {
@@ -97,7 +78,6 @@ impl Report {
                 (Ok(()), _) => Ok(()),
             }
         });
-        hush(false);
         answered.with_context(|| format!("table {}", self.name))
     }
 }

@@ -5,9 +5,9 @@ use std::io::{self, IsTerminal as _, Write};
 use std::os::fd::AsFd;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::SyncSender;
-use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::values::progress;
 use crate::values::whose::{self, Labels, Lines, To};
@@ -15,26 +15,15 @@ use crate::values::whose::{self, Labels, Lines, To};
 /// Bytes collected before a write.
 const BUFFER: usize = 1 << 18;
 
-/// Where answers go instead of standard output, while they are read by this program itself.
-static ELSEWHERE: Mutex<Option<File>> = Mutex::new(None);
-
-/// From now on answers go to `file`, or again to standard output.
-pub(crate) fn elsewhere(file: Option<File>) {
-    *ELSEWHERE.lock().unwrap_or_else(PoisonError::into_inner) = file;
-}
-
 /// Standard output without std's line buffer, which searches every write for its last newline; of several tapes, what
 /// labels their lines or puts them in order ([`whose`]).
 pub(crate) fn stdout() -> io::Result<Out> {
     progress::end();
-    let to = match whose::current().map(|whose| whose.to) {
-        Some(To::Merged(lines)) => return Ok(Out::Merged(lines)),
-        other => other,
-    };
-    let other = ELSEWHERE.lock().unwrap_or_else(PoisonError::into_inner);
-    let fd = match &*other {
-        Some(file) => file.as_fd().try_clone_to_owned()?,
-        None => io::stdout().as_fd().try_clone_to_owned()?,
+    let to = whose::current().map(|whose| whose.to);
+    let fd = match &to {
+        Some(To::Merged(lines)) => return Ok(Out::Merged(lines.clone())),
+        Some(To::Read(pipe)) => pipe.as_fd().try_clone_to_owned()?,
+        _ => io::stdout().as_fd().try_clone_to_owned()?,
     };
     let out = io::BufWriter::with_capacity(BUFFER, File::from(fd));
     Ok(match to {

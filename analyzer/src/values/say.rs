@@ -2,9 +2,9 @@
 
 use std::io::Write;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::values::whose;
+use crate::values::whose::{self, To};
 
 /// Number of rows of an answer, to explain an empty one.
 #[derive(Clone, Debug, Default)]
@@ -57,22 +57,15 @@ impl std::fmt::Display for BadUsage {
 
 impl std::error::Error for BadUsage {}
 
-/// Whether messages are left out, because who asked for the answer says it himself.
-static HUSHED: AtomicBool = AtomicBool::new(false);
-
-/// Leaves messages out from now on, or no longer.
-pub(crate) fn hush(hushed: bool) {
-    HUSHED.store(hushed, Ordering::Relaxed);
-}
-
 /// Prints a message that is not part of the answer, with the name of the tape if there are several; a closed stderr is
 /// no error.
 pub(crate) fn complain(text: &str) {
-    if HUSHED.load(Ordering::Relaxed) {
+    let whose = whose::current();
+    if whose.as_ref().is_some_and(|whose| matches!(whose.to, To::Read(_))) {
         return;
     }
     crate::values::progress::end();
-    let whose = whose::current().filter(|whose| !text.starts_with(&whose.name));
+    let whose = whose.filter(|whose| !text.starts_with(&whose.name));
     let whose = whose.map(|whose| format!("{}: ", whose.name)).unwrap_or_default();
     let _ = writeln!(std::io::stderr(), "analyze: {whose}{text}");
 }

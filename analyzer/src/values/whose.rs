@@ -1,20 +1,20 @@
-//! Which of several tapes the answer that this thread gives is of: its messages say so, and so do its rows.
+//! Where the answer goes that this thread gives, and which of several tapes it is of: its messages say so, and so do its rows.
 
 use std::cell::RefCell;
-use std::io;
+use std::io::{self, PipeWriter};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::SyncSender;
 use std::sync::{Arc, Mutex, PoisonError};
 
 thread_local! {
-    /// The tape; None: the answer is of one tape.
+    /// See [`Whose`]; None: the answer is of one tape, and goes to standard output.
     static WHOSE: RefCell<Option<Whose>> = const { RefCell::new(None) };
 }
 
-/// One of several tapes.
+/// Whose answer it is.
 #[derive(Clone, Debug)]
 pub(crate) struct Whose {
-    /// Its name in messages.
+    /// The tape's name in messages.
     pub name: String,
     /// Where its answer goes.
     pub to: To,
@@ -29,6 +29,8 @@ pub(crate) enum To {
     Labelled(Arc<Labels>),
     /// To another thread, which puts the lines of several tapes in order.
     Merged(SyncSender<Lines>),
+    /// To a part of this program that reads it, and says itself what is to be said: messages are left out.
+    Read(Arc<PipeWriter>),
 }
 
 /// Some lines of one tape.
@@ -40,7 +42,7 @@ pub struct Lines {
     pub marks: Vec<(u64, usize)>,
 }
 
-/// Runs `answer`, which is of the tape `whose`.
+/// Runs `answer`, which is `whose`.
 pub(crate) fn of<R>(whose: Whose, answer: impl FnOnce() -> R) -> R {
     let before = WHOSE.replace(Some(whose));
     let answered = answer();
@@ -48,7 +50,7 @@ pub(crate) fn of<R>(whose: Whose, answer: impl FnOnce() -> R) -> R {
     answered
 }
 
-/// The tape, if there are several.
+/// Of the answer that is given, if there is anything to say.
 pub(crate) fn current() -> Option<Whose> {
     WHOSE.with_borrow(Clone::clone)
 }

@@ -38,7 +38,7 @@ pub(crate) fn cgroup(session: &Session, id: u64) -> String {
 }
 
 /// `bytes` escaped for a terminal.
-pub(crate) fn escaped(bytes: &[u8]) -> String {
+pub fn escaped(bytes: &[u8]) -> String {
     let mut text = String::with_capacity(bytes.len());
     systape_abi::escape(bytes, &mut text);
     text
