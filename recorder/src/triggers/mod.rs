@@ -89,7 +89,7 @@ pub struct Spec {
 impl Spec {
     /// A short name for files: `slow-fsync`.
     pub(crate) fn slug(&self) -> String {
-        let head = self.text.split(['>', '=']).next().unwrap_or_default();
+        let head = self.text.split(['>', '=']).next().unwrap_or_default().trim_end_matches('!');
         match &self.kind {
             Kind::Errno(_, errno, _) => format!("{head}-{}", errno_name(*errno).unwrap_or("error")),
             Kind::File(path) => format!("file-{}", path.rsplit('/').next().unwrap_or_default()),

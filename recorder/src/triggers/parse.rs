@@ -150,6 +150,7 @@ mod tests {
         assert!(matches!(read("psi:memory>20%/2s").kind, Kind::Pressure(Resource::Memory, 20, 2_000_000_000)));
         assert!(matches!(read("lost>10/s").kind, Kind::Lost(10)));
         assert_eq!(read("file:/run/core.1").slug(), "file-core.1");
+        assert_eq!(read("exit:sh!=0").slug(), "exit:sh");
     }
 
     #[test]
