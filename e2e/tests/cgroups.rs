@@ -78,12 +78,13 @@ fn has_names(lab: &Lab, mount: &Path) {
         let container = path.rsplit('/').next().filter(|id| id.len() == 64).unwrap_or_default();
         let owners: Vec<_> = sums.iter().map(|sum| [&sum["systemd_unit"], &sum["container"]]).collect();
         assert_eq!(owners, [[unit, container]], "{sums:?}");
-        for view in [&["offcpu"][..], &["states"], &["runqlat"]] {
-            let by = if view == ["runqlat"] { "unit" } else { "unit,container" };
-            let args = [view, &["t.tape", "--comm=sleep", "--by", by, "--format", "json"]].concat();
+        // a program that was preempted until its sleep was over did not sleep: it was off the CPU runnable, which needs the state
+        for (view, by) in [("offcpu", "unit,container,state"), ("states", "unit,container"), ("runqlat", "unit")] {
+            let args = [view, "t.tape", "--comm=sleep", "--by", by, "--format", "json"];
             let rows = lab.analyze(&args).expect(0).json();
-            let here = |row: &Value| row["systemd_unit"] == unit && (by == "unit" || row["container"] == container);
-            assert!(!rows.is_empty() && rows.iter().any(here), "{view:?}: {rows:?}");
+            let here =
+                |row: &Value| row["systemd_unit"] == unit && (view == "runqlat" || row["container"] == container);
+            assert!(!rows.is_empty() && rows.iter().any(here), "{view}: {rows:?}");
         }
         // copies have it too, or leave it out
         for (level, expected) in [("strings", "<redacted "), ("paths", "<redacted ")] {
