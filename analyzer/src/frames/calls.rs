@@ -122,26 +122,36 @@ fn arguments(loaded: &Loaded, shown: &[usize]) -> Values {
     let mut writer = Arguments::new(loaded);
     let names: Vec<Vec<Arc<str>>> =
         loaded.calls.iter().map(|call| call.args.iter().map(|arg| Arc::from(&*arg.name)).collect()).collect();
-    let mut json = Vec::new();
     let one = |row: &usize| {
-        json.clear();
-        writer.write(&mut json, *row);
-        // our own writer made it
-        let Ok(Json::Object(map)) = serde_json::from_slice(&json) else { return None };
+        if !writer.is_recorded(*row) {
+            return None;
+        }
         let names = &names[loaded.core.call[*row] as usize];
-        let mut seen = vec![false; names.len()];
-        let argument = |(name, value): (String, Json)| -> Argument {
-            let at = names.iter().position(|known| **known == *name);
-            at.into_iter().for_each(|at| seen[at] = true);
-            (at.map_or_else(|| Arc::from(&*name), |at| Arc::clone(&names[at])), short(value))
-        };
-        Some(map.into_iter().map(argument).collect())
+        let mut made: Vec<Argument> = Vec::with_capacity(names.len());
+        writer.each(*row, |at, json| made.push((Arc::clone(&names[at]), short(json))));
+        Some(made)
     };
     Values::Map(shown.iter().map(one).collect())
 }
 
+/// The text of a value that our own writer made as JSON. Most are numbers, plain strings and descriptors.
+fn short(json: &[u8]) -> Option<String> {
+    let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).ok();
+    match json {
+        b"null" => return None,
+        [b'0'..=b'9' | b'-', ..] => return text(json),
+        // a descriptor; one of them has a word of its own
+        [b'{', b'"', b'f', b'd', b'"', b':', rest @ ..] if !rest.starts_with(b"-100") => {
+            return rest.split(|byte| *byte == b',').next().and_then(text);
+        }
+        [b'"', inner @ .., b'"'] if !inner.iter().any(|byte| matches!(byte, b'"' | b'\\')) => return text(inner),
+        _ => {}
+    }
+    serde_json::from_slice(json).ok().and_then(text_of)
+}
+
 /// The text of a value: of an object its `text`, or the number of its descriptor.
-fn short(value: Json) -> Option<String> {
+fn text_of(value: Json) -> Option<String> {
     match value {
         Json::Null => None,
         Json::String(text) => Some(text),

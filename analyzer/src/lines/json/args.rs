@@ -43,35 +43,59 @@ fn argument_keys(call: &CallInfo) -> Vec<Vec<u8>> {
 impl Arguments<'_> {
     /// Appends the object of `row`; null: they were not recorded.
     pub(crate) fn write(&mut self, out: &mut Vec<u8>, row: usize) {
-        let segment = self.segment;
-        let call = segment.call(row);
-        let Some(args) = segment.args.args.get(row) else {
+        if !self.is_recorded(row) {
             return out.extend_from_slice(b"null");
-        };
-        let captured = segment.captured(row);
+        }
         let begin = out.len();
-        let code = segment.core.call[row] as usize;
-        for at in 0..call.args.len() {
-            let key = &self.keys[code][at];
-            if key.is_empty() {
-                continue;
-            }
-            out.extend_from_slice(key);
-            let value = |arg: usize| captured.iter().find(|c| usize::from(c.arg) == arg);
-            let after = value(at | usize::from(SECOND_VALUE));
-            match (value(at), call.args[at].kind) {
-                (before, ArgKind::InOut(_)) if before.or(after).is_some() => {
-                    self.before_and_after(out, row, at, (before, after), args);
-                }
-                (Some(value), _) => self.captured(out, row, at, value, args[at]),
-                (None, kind) if value::is_empty_array(segment, row, kind) => out.extend_from_slice(b"\"[]\""),
-                (None, _) => self.scalar(out, call, at, args, row),
+        let code = self.segment.core.call[row] as usize;
+        for at in 0..self.keys[code].len() {
+            if !self.keys[code][at].is_empty() {
+                out.extend_from_slice(&self.keys[code][at]);
+                self.value(out, row, at);
             }
         }
         if out.len() == begin {
             out.push(b'{');
         }
         out.push(b'}');
+    }
+
+    /// Whether the arguments of `row` were recorded.
+    pub(crate) fn is_recorded(&self, row: usize) -> bool {
+        self.segment.args.args.get(row).is_some()
+    }
+
+    /// Passes the value of each argument of `row`, in the order of [`Self::write`]: its number and the JSON. None: they were not
+    /// recorded.
+    pub(crate) fn each(&mut self, row: usize, mut take: impl FnMut(usize, &[u8])) {
+        let code = self.segment.core.call[row] as usize;
+        let count = if self.is_recorded(row) { self.keys[code].len() } else { 0 };
+        let mut one = Vec::new();
+        for at in 0..count {
+            if !self.keys[code][at].is_empty() {
+                one.clear();
+                self.value(&mut one, row, at);
+                take(at, &one);
+            }
+        }
+    }
+
+    /// Appends the value of argument `at` of `row`, whose arguments were recorded.
+    fn value(&mut self, out: &mut Vec<u8>, row: usize, at: usize) {
+        let segment = self.segment;
+        let call = segment.call(row);
+        let args = &segment.args.args[row];
+        let captured = segment.captured(row);
+        let value = |arg: usize| captured.iter().find(|c| usize::from(c.arg) == arg);
+        let after = value(at | usize::from(SECOND_VALUE));
+        match (value(at), call.args[at].kind) {
+            (before, ArgKind::InOut(_)) if before.or(after).is_some() => {
+                self.before_and_after(out, row, at, (before, after), args);
+            }
+            (Some(value), _) => self.captured(out, row, at, value, args[at]),
+            (None, kind) if value::is_empty_array(segment, row, kind) => out.extend_from_slice(b"\"[]\""),
+            (None, _) => self.scalar(out, call, at, args, row),
+        }
     }
 
     /// A value without captured bytes.
