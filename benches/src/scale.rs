@@ -29,6 +29,9 @@ pub(crate) struct Made {
     /// Processes; half are there from the start, half are born
     #[arg(long, value_name = "N", default_value_t = 10_000)]
     processes: u32,
+    /// Number of the machine: tapes of several have other names, processes and calls
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    host: u32,
     /// File to write
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
@@ -59,7 +62,7 @@ fn number(text: &str) -> Result<u64, String> {
 
 /// Writes a tape.
 pub(crate) fn make(made: &Made) -> Result<()> {
-    let world = World::new(synth::Plan { calls: made.calls, processes: made.processes })?;
+    let world = World::new(synth::Plan { calls: made.calls, processes: made.processes, host: made.host })?;
     let (started, total) = (Instant::now(), world.windows());
     let mut told = 0;
     let tell = |done: u64| {
@@ -137,7 +140,7 @@ fn ask(plan: &Plan, calls: u64, bench: &Path, analyze: &Path, file: &Path) -> Re
         let mut command = Command::new(analyze);
         command.args(question.words).arg("-i").arg(file);
         if question.words.is_empty() && !question.first_line {
-            let middle = World::new(synth::Plan { calls, processes: plan.processes })?.middle();
+            let middle = World::new(synth::Plan { calls, processes: plan.processes, host: 0 })?.middle();
             command.args(["--time", &format!("{middle},{}", middle + 1)]);
         }
         eprintln!("bench: {} calls: {}", short(calls as f64), question.name);

@@ -4,7 +4,7 @@ use systape_benches::synth::{Plan, Window, World, dd};
 
 /// A name and its windows, about `rows` calls together.
 pub(crate) fn inputs(rows: usize) -> [(&'static str, Vec<Window>); 2] {
-    let plan = Plan { calls: rows as u64, processes: 600 };
+    let plan = Plan { calls: rows as u64, processes: 600, host: 0 };
     let world = World::new(plan).expect("a plan that makes sense");
     [("dd", dd(rows)), ("mixed", (0..world.windows()).map(|at| world.window(at)).collect())]
 }

@@ -96,7 +96,7 @@ mod tests {
     fn a_tape_that_checks_with_exactly_what_was_asked() {
         let dir = tempfile::tempdir().expect("a directory");
         let file = dir.path().join("tape");
-        let world = World::new(Plan { calls: 300_001, processes: 400 }).expect("a world");
+        let world = World::new(Plan { calls: 300_001, processes: 400, host: 0 }).expect("a world");
         let bytes = write(&world, &file, |_| {}).expect("written");
         let tape = Tape::open(&file).expect("a tape");
         assert_eq!((tape.len_bytes(), tape.verify(&|_| {})), (bytes, vec![]));

@@ -43,6 +43,8 @@ pub struct Plan {
     pub calls: u64,
     /// Processes, half of which are there from the start.
     pub processes: u32,
+    /// Which machine it is; 0: the only one. Others have other processes and calls.
+    pub host: u32,
 }
 
 /// What a call's first argument is.
@@ -123,6 +125,11 @@ struct Lane {
 
 const SEED: u64 = 0x7a9e;
 
+/// Where the numbers of a machine begin.
+fn seed(host: u32) -> u64 {
+    SEED ^ (u64::from(host) << 32)
+}
+
 impl World {
     /// Lays it out; windows are made when they are asked for.
     ///
@@ -133,14 +140,15 @@ impl World {
             bail!("a tape has 100 processes or more, 100 calls or more for each, and 100 billion calls at most");
         }
         let close = OPEN + plan.calls * STEP;
-        let people = People::new(SEED, plan.processes, OPEN, close);
-        let mut rng = Rng::of(SEED, 1);
+        let seed = seed(plan.host);
+        let people = People::new(seed, plan.processes, OPEN, close);
+        let mut rng = Rng::of(seed, 1);
         Ok(Self {
             plan,
             close,
             segments: plan.calls.div_ceil(FULL_ROWS as u64),
             items: people.items(),
-            sleepers: people.sleepers().map(|process| Sleeper::new(SEED, process, OPEN)).collect(),
+            sleepers: people.sleepers().map(|process| Sleeper::new(seed, process, OPEN)).collect(),
             people,
             durations: (0..4096).map(|_| rng.log_normal(900.0, 1.1).max(90.0) as u32).collect(),
             kinds: KINDS.iter().zip(0u8..).flat_map(|(kind, at)| std::iter::repeat_n(at, kind.share)).collect(),
@@ -292,7 +300,7 @@ impl World {
     /// The many short calls.
     fn work(&self, at: u64, rows: u64, window: &mut Window) {
         let mut lanes = self.lanes(at, window);
-        let mut rng = Rng::of(SEED ^ 0x80_77, at);
+        let mut rng = Rng::of(seed(self.plan.host) ^ 0x80_77, at);
         let span = window.end - window.start;
         window.rows.reserve(rows as usize);
         for n in 0..rows {
@@ -366,11 +374,11 @@ impl World {
 
     /// Who is busy on each CPU.
     fn lanes(&self, at: u64, window: &mut Window) -> Vec<Lane> {
-        let mut rng = Rng::of(SEED ^ 0x1a_4e, at / self.segments.div_ceil(SHIFTS));
+        let mut rng = Rng::of(seed(self.plan.host) ^ 0x1a_4e, at / self.segments.div_ceil(SHIFTS));
         let mut busy: Vec<u32> = (0..BUSY.0).map(|_| self.people.standing(rng.next())).collect();
         let living: Vec<u32> = self.people.living(window.start, window.end).collect();
         if !living.is_empty() {
-            let mut rng = Rng::of(SEED ^ 0x11_fe, at);
+            let mut rng = Rng::of(seed(self.plan.host) ^ 0x11_fe, at);
             busy.extend((0..BUSY.1).map(|_| living[rng.below(living.len() as u64) as usize]));
         }
         busy.sort_unstable();
@@ -387,16 +395,16 @@ impl World {
 
     /// What the tape says of itself.
     pub fn session(&self) -> Session {
-        let Plan { calls, processes } = self.plan;
+        let Plan { calls, processes, host } = self.plan;
         Session {
             clock: clock(OPEN),
-            hostname: b"synthetic".to_vec(),
+            hostname: if host == 0 { b"synthetic".to_vec() } else { format!("synthetic-{host}").into_bytes() },
             kernel_release: "synthetic".into(),
             machine: "x86_64".into(),
             cpus: CPUS as u32,
             page_size: 4096,
             tool_version: env!("CARGO_PKG_VERSION").into(),
-            arguments: format!("bench tape --calls {calls} --processes {processes}")
+            arguments: format!("bench tape --calls {calls} --processes {processes} --host {host}")
                 .split(' ')
                 .map(|word| word.as_bytes().to_vec())
                 .collect(),
