@@ -19,8 +19,8 @@ use datafusion::sql::sqlparser::ast;
 use futures::TryStreamExt as _;
 
 use crate::check::ELSEWHERE;
-use crate::exact;
 use crate::tables::{Provider, Taped};
+use crate::{exact, pairs, texts};
 
 /// Memory for groups, sorts and joins. The program with all its segments stays below 1 GiB with it.
 const BUDGET: usize = 600 << 20;
@@ -48,6 +48,7 @@ pub(crate) fn run(
         shown(plan.schema().as_arrow())?;
         casts(&context, &plan)?;
         let plan = context.state().create_physical_plan(&plan).await.map_err(said)?;
+        let plan = pairs::bounded(plan).map_err(said)?;
         let mut batches = execute_stream(plan, context.task_ctx()).map_err(said)?;
         let schema = batches.schema();
         if !each(&schema, None)? {
@@ -78,10 +79,14 @@ fn context(taped: &Arc<Taped>) -> Result<SessionContext> {
     let mut state = builder.build();
     let mut planners = state.expr_planners().to_vec();
     planners.insert(0, Arc::new(exact::Arithmetic));
+    planners.insert(0, Arc::new(texts::Join));
     state = SessionStateBuilder::new_from_existing(state).with_expr_planners(planners).build();
     let context = SessionContext::new_with_state(state);
     for aggregate in exact::aggregates() {
         context.register_udaf(aggregate);
+    }
+    for function in texts::functions() {
+        context.register_udf(function);
     }
     for (at, table) in taped.source.tables().iter().enumerate() {
         context.register_table(table.name.as_str(), Arc::new(Provider::new(taped, at)))?;

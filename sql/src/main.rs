@@ -12,8 +12,10 @@ mod engine;
 mod exact;
 mod export;
 mod out;
+mod pairs;
 mod query;
 mod tables;
+mod texts;
 
 use std::process::ExitCode;
 

@@ -199,8 +199,14 @@ def messages(tape):
         "SELECT " + "(" * 5000 + "1" + ")" * 5000, "SELECT " + "+".join("1" * 1 for _ in range(30000)), "SELECT " + "NOT " * 20000 + "true",
         "SELECT '" + "x" * 100_000 + "'", "SELECT CASE " + "WHEN true THEN 1 " * 3000 + "END", "SELECT " + ",".join("count(*)" for _ in range(5000)) + " FROM syscalls",
         "\0", "SELECT \"", "'", "SELECT * FROM " + "(SELECT * FROM " * 500 + "syscalls" + ")" * 500, "SELECT 'a' LIKE '" + "%a" * 5000 + "'",
+        "SELECT count(*) FROM syscalls a, syscalls b, syscalls c, syscalls d", "SELECT count(*) FROM syscalls a JOIN syscalls b ON a.dur_ns < b.dur_ns, syscalls c, syscalls d",
+        "SELECT a.comm, count(*) FROM syscalls a JOIN syscalls b ON a.host = b.host JOIN syscalls c ON a.host = c.host JOIN syscalls d ON a.host = d.host GROUP BY 1",
+        "SELECT count(*) FROM syscalls WHERE comm LIKE '" + "%a_" * 300 + "'", "SELECT " + "replace(" * 60 + "comm" + ", 'a', 'aaaaaaaaaa')" * 60 + " FROM syscalls",
+        "WITH t0 AS (SELECT comm AS x FROM syscalls)" + "".join(f", t{n} AS (SELECT x || x AS x FROM t{n - 1})" for n in range(1, 40)) + " SELECT max(length(x)) FROM t39",
+        "WITH t0 AS (SELECT comm AS x FROM syscalls)" + "".join(f", t{n} AS (SELECT concat(x, x) AS x FROM t{n - 1})" for n in range(1, 40)) + " SELECT max(length(x)) FROM t39",
         "SELECT 1e400", "SELECT 99999999999999999999", "SELECT count(*) FROM syscalls WHERE " + " OR ".join(f"pid = {n}" for n in range(2000)),
     ]
+    longest = 0
     for query in hostile:
         # more than an argument of a program may have
         if "\0" in query or len(query) > 120_000:
@@ -209,6 +215,10 @@ def messages(tape):
         ask(tape, query)
         took = time.monotonic() - begun
         check(f"hostile {query[:40]!r}", None if took < 60 else f"it took {took:.0f} s")
+        longest = max(longest, took)
+    print(f"hostile queries: at most {longest:.1f} s", flush=True)
+    _, said = ask(tape, "SELECT count(*) FROM syscalls a, syscalls b, syscalls c, syscalls d")
+    check("a join of all with all is refused", None if "pairs of rows" in str(said) else said)
     out, _, _ = run(SQL, "sql", "--explain", "-i", tape, "SELECT count(*) FROM syscalls WHERE rel_ns > 100000000000000")
     check("--explain: no segment is read", None if "segments  0 of" in out else out)
     _, status, said = run(ANALYZE, "sql", "SELECT 1", tape, ok=False)
