@@ -13,7 +13,7 @@ SQL     ?= yes
 SHELL_SCRIPTS := .ci/run $(wildcard scripts/*.sh)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo build static-record static dist deb test-packages test-kernels test test-sql lint deny fuzz stories bench-peers bench-layers bench-scale man install uninstall clean
+.PHONY: help demo build static-record static dist deb test-packages test-kernels test test-sql test-fleet lint deny fuzz stories bench-peers bench-layers bench-scale man install uninstall clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 20
@@ -37,6 +37,11 @@ test-sql: ## only the tests of analyze sql and analyze export, beside DuckDB
 	@scripts/setup.sh test
 	$(CARGO) build --release -p systape-analyzer
 	@scripts/sql.sh test
+
+test-fleet: ## the questions of docs/fleet.md asked of Spark and DuckDB, beside analyze (installs Java and Spark, 700 MB; not part of test)
+	@scripts/setup.sh fleet
+	$(CARGO) build --release -p systape-analyzer -p systape-benches
+	@scripts/sql.sh fleet
 
 lint: ## formatting, clippy, shell syntax, generated code, licences of dependencies
 	@scripts/setup.sh test

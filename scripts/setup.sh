@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Installs what is missing to build (setup.sh build), to build and test (setup.sh test), to measure beside other tracers
-# (setup.sh bench), to boot other kernels (setup.sh kernels) or to fuzz (setup.sh fuzz); does nothing when all is there.
+# (setup.sh bench), to boot other kernels (setup.sh kernels), to fuzz (setup.sh fuzz) or to ask Spark (setup.sh fleet); does
+# nothing when all is there.
 # Debian and Ubuntu; elsewhere it says what to install. Asks for nothing but, where needed, sudo's password.
 set -euo pipefail
 
@@ -168,6 +169,13 @@ if [ "$wanted" = fuzz ]; then
     need g++ runs g++
 fi
 
+if [ "$wanted" = fleet ]; then
+    # Spark runs in it
+    need openjdk-17-jre-headless java -version
+    need python3 command -v python3
+    need python3-pip python3 -m pip --version
+fi
+
 if [ ${#missing[@]} -gt 0 ]; then
     command -v apt-get >/dev/null ||
         die "missing: ${missing[*]} (Debian's names); install them with this system's package manager, see docs/install.md"
@@ -195,14 +203,18 @@ if [ "$wanted" = fuzz ] && ! cargo fuzz --version >/dev/null 2>&1; then
     cargo install -q --locked cargo-fuzz || die "cargo could not install cargo-fuzz"
 fi
 
-# The judge of analyze sql and of what is exported: a database of its own, pinned.
-duckdb=2.0.1
-python=$(dirname "$0")/../target/python
-if [ "$wanted" = test ] && [ "$(PYTHONPATH=$python python3 -c 'import duckdb; print(duckdb.__version__)' 2>/dev/null)" != "$duckdb" ]; then
-    say "installing duckdb $duckdb for python3 in target/python"
-    python3 -m pip install -q --disable-pip-version-check --root-user-action=ignore --upgrade --target "$python" "duckdb==$duckdb" ||
-        die "pip could not install duckdb $duckdb"
-fi
+# python_package NAME VERSION DIR: the package for python3 in DIR, pinned
+python_package() {
+    local name=$1 version=$2 dir=$3
+    [ "$(PYTHONPATH=$dir python3 -c "import $name; print($name.__version__)" 2>/dev/null)" != "$version" ] || return 0
+    say "installing $name $version for python3 in $dir"
+    python3 -m pip install -q --disable-pip-version-check --root-user-action=ignore --upgrade --target "$dir" "$name==$version" ||
+        die "pip could not install $name $version"
+}
+# The judge of analyze sql and of what is exported: a database of its own.
+if [ "$wanted" = test ] || [ "$wanted" = fleet ]; then python_package duckdb 2.0.1 "$(dirname "$0")/../target/python"; fi
+# What asks the tapes of many machines: 500 MB
+if [ "$wanted" = fleet ]; then python_package pyspark 4.3.0 "$(dirname "$0")/../target/spark"; fi
 
 # The kernel's own names of syscalls and arguments are read here. Without them the built-in ones are used.
 if [ "$(uname -s)" = Linux ] && ! [ -d /sys/kernel/tracing/events/syscalls ] && can_be_root; then

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # analyze-sql, a workspace of its own (sql/): its engine needs Rust 1.94 and takes minutes to build. `sql.sh build` makes it beside
-# analyze, `sql.sh test` compares it with analyze and DuckDB. SQL=no leaves both out.
+# analyze, `sql.sh test` compares it with analyze and DuckDB, `sql.sh fleet` what it exports with Spark, `sql.sh lint` runs clippy.
+# SQL=no leaves all out.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -10,7 +11,9 @@ if [ -n "$minor" ] && [ "$minor" -lt 94 ]; then
     echo "sql: SKIPPED analyze-sql: its engine needs Rust 1.94 or newer, this is $(rustc --version)" >&2
     exit 0
 fi
-target=${CARGO_TARGET_DIR:-target}
+target=$(realpath -m "${CARGO_TARGET_DIR:-target}")
+# what was built to be used is tested; else a build that takes less time and answers the same
+if [ -e "$target/release/analyze-sql" ]; then profile=release; else profile=quick; fi
 make() { cargo build --locked "$@" --manifest-path sql/Cargo.toml --target-dir "$target"; }
 
 case ${1:-} in
@@ -18,14 +21,20 @@ build)
     make --release
     ;;
 test)
-    # what was built to be used is tested; else a build that takes less time and answers the same
-    if [ -e "$target/release/analyze-sql" ]; then profile=release; else profile=quick; fi
     make --profile "$profile"
-    PYTHONPATH=$PWD/target/python ANALYZE=$PWD/target/release/analyze ANALYZE_SQL=$target/$profile/analyze-sql \
+    PYTHONPATH=$PWD/target/python ANALYZE=$target/release/analyze ANALYZE_SQL=$target/$profile/analyze-sql \
         python3 sql/tests/against_duckdb.py
     ;;
+fleet)
+    make --profile "$profile"
+    PYTHONPATH=$PWD/target/python:$PWD/target/spark ANALYZE=$target/release/analyze ANALYZE_SQL=$target/$profile/analyze-sql \
+        BENCH=$target/release/bench python3 fleet/test_fleet.py
+    ;;
+lint)
+    cargo clippy --locked --profile "$profile" --manifest-path sql/Cargo.toml --target-dir "$target" --all-targets -- -D warnings
+    ;;
 *)
-    echo "usage: scripts/sql.sh build|test" >&2
+    echo "usage: scripts/sql.sh build|test|fleet|lint" >&2
     exit 2
     ;;
 esac
