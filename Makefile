@@ -48,6 +48,7 @@ lint: ## formatting, clippy, shell syntax, generated code, licences of dependenc
 	$(CARGO) fmt --all --check
 	$(CARGO) fmt --check --manifest-path sql/Cargo.toml
 	$(CARGO) clippy --release --workspace --all-targets -- -D warnings
+	@SQL=$(SQL) scripts/sql.sh lint
 	for script in $(SHELL_SCRIPTS); do bash -n $$script || exit 1; done
 	$(CARGO) test -q --release --workspace --test schema --test current
 	@$(MAKE) --no-print-directory deny

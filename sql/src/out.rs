@@ -64,7 +64,7 @@ impl<W: Write> Out<W> {
     /// They cannot be written.
     pub(crate) fn batch(&mut self, batch: &RecordBatch) -> Result<()> {
         self.rows += batch.num_rows() as u64;
-        let columns = batch.columns().iter().map(|column| Column::new(column)).collect::<Result<Vec<_>>>()?;
+        let columns = batch.columns().iter().map(Column::new).collect::<Result<Vec<_>>>()?;
         for row in 0..batch.num_rows() {
             match self.form {
                 Form::Json => {
