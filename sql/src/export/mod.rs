@@ -70,11 +70,21 @@ fn one(tape: &Path, dir: &Path, ending: Ending, files: &Files) -> Result<bool> {
                 None => lost.push((line, vec![&table.name])),
             }
         }
+        give_back();
     }
     for (line, tables) in &lost {
         say(&format!("{}: {line} (of {})", tape.display(), tables.join(", ")));
     }
     Ok(!lost.is_empty())
+}
+
+/// What the last table needed is none of the next one's.
+fn give_back() {
+    #[cfg(target_env = "gnu")]
+    // SAFETY: it takes a number, and only looks for memory that nobody has.
+    unsafe {
+        libc::malloc_trim(0);
+    }
 }
 
 /// Writes a table; what is lost of it.

@@ -1,4 +1,4 @@
-//! Rows in order of time, in groups: batches come nearly in order, and wait until nothing earlier can come.
+//! Rows in order of time: batches come nearly in order, and wait until nothing earlier can come.
 
 use anyhow::Result;
 use datafusion::arrow::array::{Array as _, AsArray as _, RecordBatch};
@@ -9,6 +9,8 @@ use super::write::{GROUP, Writer};
 
 /// Rows passed on at once.
 const BATCH: usize = 8192;
+/// So many are sorted at a time: a row has some 400 bytes here, and 20 when it is written.
+const STEP: usize = 4 * BATCH;
 /// Most rows that wait. If more would, what is there is passed on, in order among itself.
 const MOST: usize = GROUP + GROUP / 2;
 
@@ -46,7 +48,7 @@ impl Ordered {
     /// # Errors
     /// Rows cannot be written.
     pub(crate) fn reached(&mut self, frontier: Option<i64>, to: &mut Writer) -> Result<()> {
-        if self.rows < GROUP { Ok(()) } else { self.pass(frontier, to) }
+        if self.rows < STEP || frontier.is_none() { Ok(()) } else { self.pass(frontier, to) }
     }
 
     /// There are no more.
@@ -57,7 +59,7 @@ impl Ordered {
         self.pass(Some(i64::MAX), to)
     }
 
-    /// Passes on the rows before `frontier`, or as many as make whole groups.
+    /// Passes on the rows before `frontier`; without one all.
     fn pass(&mut self, frontier: Option<i64>, to: &mut Writer) -> Result<()> {
         let Some(time) = self.time else { return Ok(()) };
         let all = std::mem::take(&mut self.waiting);
@@ -75,12 +77,11 @@ impl Ordered {
             Some(i64::MAX) | None => order.len(),
             Some(frontier) => order.partition_point(|(key, _)| *key < frontier),
         };
-        let whole = if frontier == Some(i64::MAX) { ready } else { ready / GROUP * GROUP };
         let batches: Vec<&RecordBatch> = all.iter().collect();
         let rows = |part: &[(i64, (usize, usize))]| {
             interleave_record_batch(&batches, &part.iter().map(|(_, place)| *place).collect::<Vec<_>>())
         };
-        let (go, stay) = order.split_at(whole);
+        let (go, stay) = order.split_at(ready);
         for part in go.chunks(BATCH) {
             to.rows(&rows(part)?)?;
         }

@@ -121,15 +121,21 @@ impl Writer {
     /// # Errors
     /// They cannot be written.
     pub(crate) fn rows(&mut self, batch: &RecordBatch) -> Result<()> {
-        if self.rows >= FILE {
-            self.close(&[])?;
-            self.begin()?;
-        }
-        self.rows += batch.num_rows();
-        match &mut self.open {
-            Some((_, Open::Parquet(writer))) => writer.write(batch).context("cannot write")?,
-            Some((_, Open::Lines(out))) => out.batch(batch)?,
-            None => {}
+        let mut rest = batch.clone();
+        while rest.num_rows() > 0 {
+            if self.rows == FILE {
+                self.close(&[])?;
+                self.begin()?;
+            }
+            let fits = rest.num_rows().min(FILE - self.rows);
+            let part = rest.slice(0, fits);
+            rest = rest.slice(fits, rest.num_rows() - fits);
+            self.rows += fits;
+            match &mut self.open {
+                Some((_, Open::Parquet(writer))) => writer.write(&part).context("cannot write")?,
+                Some((_, Open::Lines(out))) => out.batch(&part)?,
+                None => {}
+            }
         }
         Ok(())
     }
