@@ -101,6 +101,12 @@ struct Session {
   containers @35 :List(Container);     # those of `cgroups`. Since 1.5
   kept @36 :Kept;                      # the tape was written from what the recorder kept in memory (record --last).
                                        # null = no. Since 1.5
+  cutFrom @37 :Ns;                     # a tape cut out of a longer one: reports are about [cutFrom, cutTo). Other rows
+                                       # are there for what they tell of it: states, names, ends. Since 1.5
+  cutTo @38 :Ns;                       # 0 = no cut
+  recording @39 :Data $class("none");  # the same in all tapes of one recording, 16 bytes; empty = the tape's id. Since 1.5
+  cutTasks @40 :Bool;                  # the cut has the events of some tasks: those with Task.recorded. Rows of others are there
+                                       # for what they tell of these. Since 1.5
 }
 
 struct Kept {

@@ -30,7 +30,7 @@ fn said(place: &Place, words: &str) -> String {
 fn every_view_says_why_it_is_empty() {
     let place = place();
     let mut tried = 0;
-    for view in VIEWS.iter().filter(|view| view.takes("pids")) {
+    for view in VIEWS.iter().filter(|view| view.takes("pids") && !view.makes_a_copy()) {
         let tapes = ["sample.tape", "events.tape", "stacks.tape", "mix.tape", "sh.tape", "tools.tape"];
         let mut answered = false;
         for tape in tapes {

@@ -19,7 +19,7 @@ fn lines(number: u32, window: &Window, early: usize) -> (Part, Vec<Loose>) {
     starts.sort_unstable();
     for (row, key) in starts.into_iter().enumerate() {
         if key < window.start || row % early == early - 1 {
-            carry.push(Loose { key, tie: (number, row as u32), line: LINE.to_vec() });
+            carry.push(Loose { key, tie: Some((number, row as u32)), line: LINE.to_vec() });
         } else {
             part.bytes.extend_from_slice(LINE);
             part.end_line(key);

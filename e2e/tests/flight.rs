@@ -236,39 +236,49 @@ fn the_ring_has_what_a_whole_tape_has() {
             let [from, to] = [open + chunks * SECOND, open + length - SECOND / 2];
             format!("{}.{:09},{}.{:09}", from / SECOND, from % SECOND, to / SECOND, to % SECOND)
         };
-        let windows = [(ring.as_str(), window(0)), ("full.tape", window(offset))];
-        for view in [
-            &["--clock", "mono"][..],
-            &["--clock", "mono", "--call-graph"],
-            &["-s"],
-            &["kills", "--clock", "mono"],
-            &["sched", "--clock", "mono"],
-            &["sched", "latency", "--clock", "mono"],
-            &["offcpu"],
-            &["block", "--clock", "mono"],
-            &["states"],
-            &["net", "--clock", "mono"],
-            &["exec", "--clock", "mono"],
-            &["files"],
-            &["callgraph"],
-        ] {
-            let [of_ring, of_full] = windows.each_ref().map(|(tape, window)| {
-                let run = lab.analyze(&[view, &[tape, "--time", window]].concat()).expect(0);
-                let text = run.text();
-                // the recorder's own time until then is another
-                text.lines()
-                    .filter(|line| !line.starts_with("without record itself"))
-                    .map(str::to_owned)
-                    .collect::<Vec<_>>()
-            });
-            assert!(!of_full.is_empty(), "{view:?}: nothing to compare");
-            let differ = of_ring.iter().zip(&of_full).find(|(ring, full)| ring != full);
-            let lengths = (of_ring.len(), of_full.len());
-            assert!(differ.is_none() && lengths.0 == lengths.1, "{view:?} {windows:?}: {lengths:?} {differ:#?}");
+        same(&lab, [(&ring, &window(0)), ("full.tape", &window(offset))]);
+        if chunks == 2 {
+            // a cut of it says the same, and what the tape was begun for
+            lab.analyze(&["cut", &ring, "cut.tape", "--time", &window(0)]).expect(0);
+            assert_good(&lab, "cut.tape");
+            same(&lab, [(&ring, &window(0)), ("cut.tape", "0%,100%")]);
+            assert_eq!(began(&lab, "cut.tape").0, first);
         }
     }
     let names = lab.analyze(&["callgraph", &ring]).expect(0).text();
     assert!(names.contains("compute"), "{names}");
+}
+
+/// Views print the same of two tapes, each of a time.
+#[track_caller]
+fn same(lab: &Lab, tapes: [(&str, &str); 2]) {
+    for view in [
+        &["--clock", "mono"][..],
+        &["--clock", "mono", "--call-graph"],
+        &["-s"],
+        &["kills", "--clock", "mono"],
+        &["sched", "--clock", "mono"],
+        &["sched", "latency", "--clock", "mono"],
+        &["offcpu"],
+        &["block", "--clock", "mono"],
+        &["states"],
+        &["net", "--clock", "mono"],
+        &["exec", "--clock", "mono"],
+        &["files"],
+        &["callgraph"],
+    ] {
+        let [one, other] = tapes.map(|(tape, window)| {
+            let run = lab.analyze(&[view, &[tape, "--time", window]].concat()).expect(0);
+            let text = run.text();
+            // the recorder's own time until then is another
+            let lines = text.lines().filter(|line| !line.starts_with("without record itself"));
+            lines.map(str::to_owned).collect::<Vec<_>>()
+        });
+        assert!(!other.is_empty(), "{view:?}: nothing to compare");
+        let differ = one.iter().zip(&other).find(|(one, other)| one != other);
+        let lengths = (one.len(), other.len());
+        assert!(differ.is_none() && lengths.0 == lengths.1, "{view:?} {tapes:?}: {lengths:?} {differ:#?}");
+    }
 }
 
 /// Time from the start of full.tape to that of `ring`, by a call that both have.

@@ -65,6 +65,9 @@ pub(crate) const INCOMPAT_SLEEPERS: u64 = 8;
 pub(crate) const INCOMPAT_BLOCK_CAUSES: u64 = 32;
 /// `features_incompat` of a ledger: some calls were counted for a reason unknown to a reader of 1.4.
 pub(crate) const INCOMPAT_BEHIND: u64 = 128;
+/// `features_incompat` of a session: the tape is a cut ([`Session::cut`](crate::model::Session::cut)). A reader that does
+/// not know it would take what is missing outside of its window for what did not happen.
+pub(crate) const INCOMPAT_WINDOW: u64 = 256;
 /// `features_compat` of a session: the original was lost, and a repair made this one. Only clock and start of the
 /// window are known.
 pub(crate) const COMPAT_MADE: u64 = 1;
@@ -235,6 +238,7 @@ impl Header {
     pub(crate) fn unknown_incompat(&self) -> u64 {
         let known = match self.kind {
             BlockKind::End => INCOMPAT_CUT,
+            BlockKind::Session => INCOMPAT_WINDOW,
             BlockKind::Wakeups => incompat_of(self.kind) | INCOMPAT_SOFTIRQ,
             BlockKind::Stacks => incompat_of(self.kind) | INCOMPAT_SLEEPERS,
             BlockKind::Blocks => incompat_of(self.kind) | INCOMPAT_BLOCK_CAUSES,

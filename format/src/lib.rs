@@ -13,6 +13,7 @@
 pub mod cgroups;
 pub mod class;
 mod column;
+pub mod cut;
 pub mod encode;
 pub mod error;
 #[cfg(feature = "exercise")]
@@ -22,6 +23,7 @@ pub mod footer;
 pub mod header;
 mod info;
 mod kinds;
+pub mod merge;
 mod message;
 pub mod model;
 mod order;
@@ -30,6 +32,7 @@ pub mod places;
 pub mod reader;
 pub mod redact;
 pub mod repair;
+mod rows;
 mod scan;
 pub mod segment;
 pub mod sockets;

@@ -179,7 +179,7 @@ fn session(tape: &Tape, redactor: Option<&Redactor>) -> Result<Block> {
 }
 
 /// A part of the tape in the order in which it is copied.
-enum Piece {
+pub(crate) enum Piece {
     /// Checkpoint `.0`, whole.
     Checkpoint(usize),
     /// A lost segment, of which only its gaps are copied.
@@ -192,21 +192,21 @@ enum Piece {
 
 /// The whole blocks of a segment.
 #[derive(Default)]
-struct Part {
-    dict: Dict,
-    core: Core,
+pub(crate) struct Part {
+    pub(crate) dict: Dict,
+    pub(crate) core: Core,
     /// To copy as stored.
-    kept: Vec<BlockKind>,
+    pub(crate) kept: Vec<BlockKind>,
     /// To rewrite.
-    stacks: Option<Stacks>,
+    pub(crate) stacks: Option<Stacks>,
     /// To rewrite when there are `more`, or when their block was lost.
-    gaps: Vec<Gap>,
+    pub(crate) gaps: Vec<Gap>,
     /// The lost groups.
-    more: Vec<Gap>,
+    pub(crate) more: Vec<Gap>,
 }
 
 /// Goes through a tape and separates whole blocks from lost ones.
-struct Walk<'a> {
+pub(crate) struct Walk<'a> {
     tape: &'a Tape,
     /// Windows by the headers of the dicts.
     windows: Vec<Option<(u64, u64)>>,
@@ -220,7 +220,7 @@ struct Walk<'a> {
 }
 
 impl<'a> Walk<'a> {
-    fn new(tape: &'a Tape) -> Self {
+    pub(crate) fn new(tape: &'a Tape) -> Self {
         let window = |i: usize| {
             let place = tape.blocks[i].places.iter().find(|p| p.kind == BlockKind::Dict)?;
             let header = header(tape, place, tape.segments[i].segment)?;
@@ -241,7 +241,7 @@ impl<'a> Walk<'a> {
         Self { tape, windows, next, end, holes: Holes::default(), pending: Vec::new() }
     }
 
-    fn run(mut self, progress: &dyn Fn(u64), mut sink: impl FnMut(Piece) -> Result<()>) -> Result<Holes> {
+    pub(crate) fn run(mut self, progress: &dyn Fn(u64), mut sink: impl FnMut(Piece) -> Result<()>) -> Result<Holes> {
         let tape = self.tape;
         if tape.session_lost {
             self.holes.push(Hole { lost: Lost::Session, segments: None, span: None, families: Vec::new() });
@@ -574,12 +574,7 @@ impl<W: Write> Copy<'_, W> {
     fn end(&mut self, holes: &Holes) -> End {
         let tape = self.tape;
         let id: String = tape.tape_id.iter().map(|byte| format!("{byte:02x}")).collect();
-        let mut end = tape.end_mark().cloned().unwrap_or_else(|| End {
-            window_close: tape.complete_until(),
-            reason: "the recording ended abnormally".to_owned(),
-            command_exit: -1,
-            ..End::default()
-        });
+        let mut end = tape.known_end();
         if holes.count() > 0 || end.events.is_empty() {
             self.events.sort_unstable();
             end.events = std::mem::take(&mut self.events);

@@ -557,6 +557,11 @@ impl SegmentBuilder {
         self.mapping_bytes + columns
     }
 
+    /// Number of rows of the largest group.
+    pub(crate) fn rows(&self) -> usize {
+        self.data.most_rows()
+    }
+
     /// Whether nothing was pushed. Interned tasks, calls, names and nodes alone do not count.
     pub fn is_empty(&self) -> bool {
         let SegmentData { processes, gaps, appeared, .. } = &self.data;

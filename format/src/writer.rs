@@ -10,7 +10,7 @@ use std::sync::Arc;
 use crate::encode::{EncodedCheckpoint, EncodedSegment, EncodedSymbols, Encoder};
 use crate::error::{Error, Result};
 use crate::footer::Footer;
-use crate::header::{ALIGN, BlockKind, FLAG_CONTINUED, FLAG_CONTINUES, NO_SEGMENT};
+use crate::header::{ALIGN, BlockKind, FLAG_CONTINUED, FLAG_CONTINUES, INCOMPAT_WINDOW, NO_SEGMENT};
 use crate::message::{self, IndexEntry};
 use crate::model::{Appeared, End, Session};
 use crate::payload::{Block, Packer, Place};
@@ -251,5 +251,8 @@ pub(crate) fn session_block(session: &Session) -> Result<Block> {
     let mut block = Packer::new(LEVEL).pack(BlockKind::Session, &message::write_session(session))?;
     let h = &mut block.header;
     (h.start_min, h.end_min, h.end_max) = (session.window_open, session.window_open, session.window_open);
+    if session.cut.is_some() {
+        h.features_incompat |= INCOMPAT_WINDOW;
+    }
     Ok(block)
 }

@@ -50,6 +50,10 @@ pub(crate) fn collect(config: &Config) -> Session {
         ));
     }
     Session {
+        cut: None,
+        cut_tasks: false,
+        // that of the tape, until several are made of one recording
+        recording: Vec::new(),
         clock: clock::sample(),
         boot_id: read_line("/proc/sys/kernel/random/boot_id"),
         hostname: uname.nodename,

@@ -16,7 +16,7 @@ use crate::render::stamp::TimeBase;
 #[derive(Clone, Debug, Default, Parser)]
 #[command(
     name = "analyze",
-    version,
+    version = systape_cli::version(),
     about = "Answers questions from a tape recorded by `record`, offline and without root",
     disable_help_flag = true,
     max_term_width = 100

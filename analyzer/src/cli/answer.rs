@@ -3,7 +3,7 @@
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 
-use anyhow::{Result, bail};
+use anyhow::{Result, anyhow, bail};
 use systape_format::reader::{Misses, Tape};
 
 use crate::asked::config::Config;
@@ -63,6 +63,7 @@ pub(crate) fn answer(config: &Config, opened: Result<Tape>, file: Option<&mut Ne
         Run::Prints(run) => (run(config, &tape), false),
         Run::Lists(run) => (run(config, views::VIEWS, Some(&tape)), false),
         Run::Many(run) => (run(config, std::slice::from_ref(&config.file)), true),
+        Run::Joins { .. } => (Err(anyhow!("{} is about several tapes", config.view.title())), true),
         Run::Writes { run, tells_damage, .. } => (run(config, &tape, file), tells_damage),
         Run::Judges { run, .. } => (run(config, &tape), true),
     };
@@ -80,7 +81,11 @@ fn triggered(config: &Config, tape: &Tape) -> Option<String> {
     }
     let (all, open) = (fired::fired(tape), tape.session().window_open);
     let text = fired::summary(&all, open)?;
-    let window = all.first()?.window(open);
+    let first = all.first()?;
+    if tape.session().cut.is_some_and(|cut| !cut.has(first.ts)) {
+        return None;
+    }
+    let window = first.window(open);
     let file = config.file.as_os_str().as_bytes().to_vec();
     Some(format!("triggered by {text}: analyze why --time {window} {}", shell(&[file])))
 }

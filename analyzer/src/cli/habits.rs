@@ -28,7 +28,8 @@ enum Does {
 struct Habit {
     /// As typed, without a value.
     words: &'static [&'static str],
-    /// The reports it is about, "" the listing; they come before an option of that name. Empty: all, where there is no such option.
+    /// The reports it is about, "" the listing; they come before an option of that name. `!merge`: all but that one. Empty: all, where
+    /// there is no such option.
     views: &'static [&'static str],
     does: Does,
 }
@@ -138,7 +139,7 @@ const HABITS: &[Habit] = &[
     ),
     all(&["--json", "-j"], Type(&["--format=json"])),
     all(&["--csv"], Type(&["--format=csv"])),
-    all(&["-o", "--output", "--log-file"], Say("the answer goes to standard output: analyze ... > FILE")),
+    of(&["!merge"], &["-o", "--output", "--log-file"], Say("the answer goes to standard output: analyze ... > FILE")),
     // which calls
     all(&["-z", "--successful-only"], Say("calls that succeed cannot be chosen; --failure lists those that fail")),
     all(&["--status"], Say("--failure lists calls that fail")),

@@ -42,6 +42,9 @@ pub(crate) fn files(args: &Args, view: &View, words: usize) -> Result<Files> {
         (Operands::TapeAndCopy, ..) if view.takes("level") => {
             bail!("'analyze redact IN OUT' copies a tape without what --level takes out: name both files")
         }
+        (Operands::TapeAndCopy, ..) if view.takes("time") => {
+            bail!("'analyze cut IN OUT --time FROM,TO' copies a part of a tape: name both files")
+        }
         (Operands::TapeAndCopy, ..) => {
             bail!("'analyze {} IN OUT' copies what is whole of a tape: name both files", view.name)
         }

@@ -103,6 +103,15 @@ fn answer(config: &Config, confined: bool) -> Result<Verdict> {
     if let (Run::Lists(run), true) = (config.view.run, config.file.as_os_str().is_empty()) {
         return run(config, views::VIEWS, None);
     }
+    if let Run::Joins { make, run } = config.view.run {
+        let tapes = tapes::found(std::iter::once(&config.file).chain(&config.more))?;
+        let mut file = make(config)?;
+        if confined {
+            let (write, clear) = (vec![file.path().to_owned()], vec![file.dir().to_owned()]);
+            sandbox::enter(&Needs { read: tapes.clone(), write, clear, ..Needs::default() });
+        }
+        return run(config, &tapes, &mut file);
+    }
     if config.is_of_many() {
         let tapes = tapes::found(std::iter::once(&config.file).chain(&config.more))?;
         several::check(config, &tapes)?;
@@ -118,7 +127,7 @@ fn answer(config: &Config, confined: bool) -> Result<Verdict> {
     // what is to be written is made while that can be done
     let mut file = match config.view.run {
         Run::Writes { make, .. } => make(config)?,
-        Run::Prints(_) | Run::Lists(_) | Run::Many(_) | Run::Judges { .. } => None,
+        Run::Prints(_) | Run::Lists(_) | Run::Many(_) | Run::Joins { .. } | Run::Judges { .. } => None,
     };
     if confined {
         sandbox::enter(&Needs::of(config, file.iter())?);

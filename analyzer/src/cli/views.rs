@@ -55,6 +55,8 @@ pub static VIEWS: &[&View] = &[
     &reports::check::VIEW,
     &reports::repair::VIEW,
     &reports::repair::REDACT_VIEW,
+    &reports::cut::VIEW,
+    &reports::merge::VIEW,
 ];
 
 /// Every kind of row of every view.

@@ -23,11 +23,15 @@ impl Frame<'_> {
     pub(super) fn calls(&self, segment: Segment<'_>, rows: Option<Rows>, holes: &mut Vec<Hole>) -> Option<Batch> {
         let scope = &self.question.scope;
         let info = segment.info();
+        // of a cut some calls began before or behind what it is about
+        let timed = scope.timed();
         let shown = |loaded: &Loaded, number: u32| {
             let filter = scope.segment(&loaded.dict, number);
             let all = rows.map_or(0..loaded.core.call.len(), |rows| rows.of(&loaded.core));
-            let shown =
-                |row: &usize| loaded.core.state[*row] != CallState::CloneChild && filter.core(&loaded.core, *row);
+            let shown = |row: &usize| {
+                let inside = !timed || filter.time(&loaded.time, *row);
+                inside && loaded.core.state[*row] != CallState::CloneChild && filter.core(&loaded.core, *row)
+            };
             all.filter(shown).collect::<Vec<usize>>()
         };
         let maker = |rows: usize| Maker::new(&SYSCALLS, self.wanted.iter().copied(), self.common, rows);
@@ -37,8 +41,11 @@ impl Frame<'_> {
         let mut read = || -> Result<Loaded, systape_format::Error> {
             let dict = segment.dict()?;
             let core = segment.core(&dict)?;
-            let timed = wants.wants(&["ts_ns", "cpu"]);
-            let time = if timed { segment.time(&dict, &core).unwrap_or_default() } else { Time::default() };
+            let time = match (timed, wants.wants(&["ts_ns", "cpu"])) {
+                (true, _) => segment.time(&dict, &core)?,
+                (false, true) => segment.time(&dict, &core).unwrap_or_default(),
+                (false, false) => Time::default(),
+            };
             if wants.wants(&["args"]) {
                 return Ok(Base::with(segment, dict, core, time).load(&self.question.book, holes));
             }
@@ -61,7 +68,9 @@ impl Frame<'_> {
     pub(super) fn open_calls(&self) -> Option<Batch> {
         let open = OpenCalls::read(self.tape)?;
         let loaded = open.load(&self.question.book);
-        let shown: Vec<usize> = (0..loaded.rows()).collect();
+        let filter = self.question.scope.segment(&loaded.dict, u32::MAX);
+        let inside = |row: &usize| filter.core(&loaded.core, *row) && filter.time(&loaded.time, *row);
+        let shown: Vec<usize> = (0..loaded.rows()).filter(inside).collect();
         let maker = Maker::new(&SYSCALLS, self.wanted.iter().copied(), self.common, shown.len());
         Some(self.made(maker, &loaded, &shown))
     }

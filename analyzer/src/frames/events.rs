@@ -30,8 +30,26 @@ impl Frame<'_> {
         Maker::new(def, self.wanted.iter().copied(), self.common, rows)
     }
 
-    fn batch(&self, maker: &Maker<'_>, rows: usize) -> Read {
-        Ok(Batch { rows, columns: maker.fields(self.wanted) })
+    /// The rows that `passes`: of a cut those of its window and its tasks. The others tell reports of what was before.
+    fn batch(&self, maker: &Maker<'_>, rows: usize, passes: impl Fn(usize) -> bool) -> Read {
+        Ok(self.kept(maker, rows, passes))
+    }
+
+    fn kept(&self, maker: &Maker<'_>, rows: usize, passes: impl Fn(usize) -> bool) -> Batch {
+        let mut columns = maker.fields(self.wanted);
+        if !self.question.scope.narrows() {
+            return Batch { rows, columns };
+        }
+        let kept: Vec<bool> = (0..rows).map(passes).collect();
+        columns.iter_mut().for_each(|values| values.keep(&kept));
+        Batch { rows: kept.iter().filter(|kept| **kept).count(), columns }
+    }
+
+    /// Whether an event at `ts` is one of those that are asked for; one of nobody known is everybody's.
+    fn passes<const N: usize>(&self, dict: &Dict, ts: u64, tasks: [Option<u32>; N]) -> bool {
+        let scope = &self.question.scope;
+        let mut known = tasks.into_iter().flatten().filter_map(|task| dict.tasks.get(task as usize)).peekable();
+        scope.at(ts) && (known.peek().is_none() || known.any(|task| scope.task(task)))
     }
 
     fn task(&self, maker: &mut Maker<'_>, group: &str, dict: &Dict, of: impl Fn(usize) -> Option<u32>) {
@@ -49,7 +67,9 @@ impl Frame<'_> {
         maker.word("prev_state", |at| letter(events[at].prev_letter()));
         maker.flag("preempted", |at| Some(events[at].preempted));
         self.task(&mut maker, "next", dict, |at| Some(events[at].next));
-        self.batch(&maker, events.len())
+        self.batch(&maker, events.len(), |at| {
+            self.passes(dict, events[at].ts, [Some(events[at].prev), Some(events[at].next)])
+        })
     }
 
     /// Rows of table `wakeups`.
@@ -63,7 +83,9 @@ impl Frame<'_> {
         maker.int("target_cpu", |at| Some(events[at].target_cpu.into()));
         maker.flag("new", |at| Some(events[at].new));
         maker.flag("softirq", |at| Some(events[at].softirq));
-        self.batch(&maker, events.len())
+        self.batch(&maker, events.len(), |at| {
+            self.passes(dict, events[at].ts, [events[at].waker, Some(events[at].wakee)])
+        })
     }
 
     /// Rows of table `signals`.
@@ -87,7 +109,9 @@ impl Frame<'_> {
         maker.flag("to_group", |at| Some(events[at].flags & SIGNAL_GROUP != 0));
         self.task(&mut maker, "sender", dict, |at| events[at].sender);
         self.task(&mut maker, "target", dict, |at| Some(events[at].target));
-        self.batch(&maker, events.len())
+        self.batch(&maker, events.len(), |at| {
+            self.passes(dict, events[at].ts, [events[at].sender, Some(events[at].target)])
+        })
     }
 
     /// Rows of table `process_events`.
@@ -115,7 +139,7 @@ impl Frame<'_> {
         maker.int("exit_signal", |at| end(at).map(|code| i64::from(code & 0x7f)).filter(|signal| *signal != 0));
         maker.flag("group_dead", |at| is(at, ProcessKind::Exit).then_some(events[at].group_dead));
         maker.text("path", |at| is(at, ProcessKind::Exec).then(|| events[at].path.clone()));
-        self.batch(&maker, events.len())
+        self.batch(&maker, events.len(), |at| self.passes(dict, events[at].ts, [Some(events[at].task)]))
     }
 
     /// Rows of table `socket_states`.
@@ -132,7 +156,7 @@ impl Frame<'_> {
         maker.text("remote", |at| address(&events[at].daddr).map(String::into_bytes));
         maker.int("remote_port", |at| Some(events[at].dport.into()));
         self.task(&mut maker, "", dict, |at| events[at].task);
-        self.batch(&maker, events.len())
+        self.batch(&maker, events.len(), |at| self.passes(dict, events[at].ts, [events[at].task]))
     }
 
     /// Rows of table `io_uring`.
@@ -142,7 +166,7 @@ impl Frame<'_> {
         maker.time("ts_ns", |at| Some(events[at].ts));
         maker.text("op", |at| Some(iouring_op_name(events[at].op).into_bytes()));
         self.task(&mut maker, "", dict, |at| Some(events[at].task));
-        self.batch(&maker, events.len())
+        self.batch(&maker, events.len(), |at| self.passes(dict, events[at].ts, [Some(events[at].task)]))
     }
 
     /// Rows of table `samples`.
@@ -163,7 +187,7 @@ impl Frame<'_> {
                 stack_id(number, *places.get(&Ends::from(attached))?)
             });
         }
-        self.batch(&maker, events.len())
+        self.batch(&maker, events.len(), |at| self.passes(dict, events[at].ts, [Some(events[at].task)]))
     }
 
     /// Rows of table `ledger`.
@@ -210,7 +234,10 @@ impl Frame<'_> {
         maker.word("errno", |at| errno(at).and_then(systape_abi::errno_name));
         maker.int("errno_code", |at| errno(at).map(i64::from));
         maker.word("incomplete", |at| incomplete(events[at].state));
-        self.batch(&maker, events.len())
+        self.batch(&maker, events.len(), |at| {
+            let of = |task: u32| dict.tasks.get(task as usize).is_none_or(|task| self.question.scope.task(task));
+            self.question.scope.began(&events[at]) == Some(true) && events[at].task.is_none_or(of)
+        })
     }
 
     /// Rows of table `gaps`.
@@ -230,7 +257,10 @@ impl Frame<'_> {
         maker.flag("in_ledger", |at| Some(gaps[at].ledger));
         maker.int("cpu", |at| Some(gaps[at].cpu).filter(|cpu| *cpu != CPU_NONE).map(i64::from));
         maker.int("pid", |at| Some(gaps[at].pid).filter(|pid| *pid != 0).map(i64::from));
-        self.batch(&maker, gaps.len())
+        let scope = &self.question.scope;
+        self.batch(&maker, gaps.len(), |at| {
+            !known(&gaps[at]) || (gaps[at].last >= scope.from && gaps[at].first < scope.to)
+        })
     }
 
     /// Rows of table `gaps` about what cannot be read, as far as that has been noticed.
@@ -300,7 +330,9 @@ impl Frame<'_> {
                 _ => maker.int(&name, |at| value(at).map(u64::cast_signed)),
             }
         }
-        Batch { rows, columns: maker.fields(self.wanted) }
+        let owner = table.def.columns.iter().skip(1).zip(&table.columns).find(|(column, _)| column.ty == Type::Task);
+        let of = |at: usize| u32::try_from(*owner?.1.get(at)?).ok()?.checked_sub(1);
+        self.kept(&maker, rows, |at| self.passes(dict, table.ts[at], [of(at)]))
     }
 }
 

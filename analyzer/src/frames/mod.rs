@@ -23,7 +23,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::{Result, bail};
 use systape_format::header::BlockKind;
-use systape_format::model::Family;
+use systape_format::model::{CallState, Family, LedgerRow};
 use systape_format::reader::{Segment, Tape};
 
 pub use self::fields::{Field, Kind};
@@ -36,7 +36,7 @@ use crate::cli::sandbox::{self, Needs};
 use crate::derive::stacks::names::Names;
 use crate::reports::losses::LOSS_LINES;
 use crate::table::families;
-use crate::table::filter::Filters;
+use crate::table::filter::{Filters, Scope};
 use crate::table::loss::{Hole, miss_text};
 use crate::table::question::{self, Question};
 use crate::table::scan::carry;
@@ -342,6 +342,21 @@ impl Source {
         Names::read(tape, &mut Vec::new())
     }
 
+    /// Of a cut, the calls that were only counted and may have begun in its window or not.
+    fn crossing(&self, scope: &Scope<'_>) -> u64 {
+        if self.tape.session().cut.is_none() {
+            return 0;
+        }
+        let segments = (0..self.tape.segments().len()).map(|at| self.tape.segment(at));
+        let rows = segments.filter(|segment| segment.has(BlockKind::Ledger)).filter_map(|segment| {
+            let dict = segment.dict().ok()?;
+            // what cannot be read is among the tape's misses
+            segment.ledger(&dict).ok()
+        });
+        let counts = |row: &LedgerRow| row.state != CallState::CloneChild && scope.began(row).is_none();
+        rows.flatten().filter(counts).fold(0, |sum, row| sum.saturating_add(row.count))
+    }
+
     /// Whether nothing is lost of these `tables` within `bounds`, and a sentence for each loss.
     ///
     /// # Errors
@@ -360,8 +375,14 @@ impl Source {
         let missed = self.missed.lock().unwrap_or_else(PoisonError::into_inner);
         let reports = tables.iter().any(|table| table.is_report());
         let new: Vec<String> = missed.iter().filter(|line| reports && !lines.contains(line)).cloned().collect();
-        let complete = loss.complete() && new.is_empty();
+        let crossing = if sums && !tables.is_empty() { self.crossing(&question.scope) } else { 0 };
+        let complete = loss.complete() && new.is_empty() && crossing == 0;
         lines.extend(new);
+        if crossing > 0 {
+            lines.push(format!(
+                "{crossing} calls were only counted, over a time that reaches beyond the cut: they are left out, sums are at least"
+            ));
+        }
         Ok((complete, lines))
     }
 }

@@ -79,6 +79,18 @@ impl Values {
         }
     }
 
+    /// Leaves out the rows that are not `kept`.
+    pub(crate) fn keep(&mut self, kept: &[bool]) {
+        match self {
+            Self::Int(values) => retain(values, kept),
+            Self::Wide(values) => retain(values, kept),
+            Self::Real(values) => retain(values, kept),
+            Self::Flag(values) => retain(values, kept),
+            Self::Text(codes, _) => retain(codes, kept),
+            Self::Map(values) => retain(values, kept),
+        }
+    }
+
     /// Number of rows.
     pub fn len(&self) -> usize {
         match self {
@@ -95,4 +107,10 @@ impl Values {
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
+}
+
+/// Leaves out the values that are not `kept`.
+fn retain<T>(values: &mut Vec<T>, kept: &[bool]) {
+    let mut kept = kept.iter();
+    values.retain(|_| kept.next() == Some(&true));
 }

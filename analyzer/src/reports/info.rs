@@ -67,6 +67,8 @@ systape_format::tables! {
         labels: Nested [Command] "labels of the tape (`record --label`), an array of `KEY=VALUE`; null: not known"
         env_keys: Nested [Command] "variables of the environment that it has of each process (`record --env`), an array of names; null: not known"
         redacted: Nested "classes of data that were taken out; null: not known"
+        cut_from_ns: Time "of a tape cut out of a longer one the beginning of the time that reports are about; null: it is none, or not known"
+        cut_to_ns: Time "the end of that time; null also: the end of the recording"
         left_out: Nested "`[{family, program, reason}]`: kinds of event that were asked for and that the kernel did not let be captured; `program`: the BPF program it refused (null: something else was missing); null: not known"
         hostname: Str [Host] "name of the machine; null: not known"
         boot_id: Word [Host] "id of its boot; null: not known"
@@ -309,6 +311,9 @@ impl<'a> Facts<'a> {
         row.set("call_filters", said(whole, words(&session.call_filters)));
         row.set("labels", said(whole, words(&session.labels))).set("env_keys", said(whole, words(&session.env_keys)));
         row.set("redacted", said(whole, Value::from(taken_out(session))));
+        let cut = |ts: u64| ts.wrapping_sub(session.window_open) as i64;
+        row.set("cut_from_ns", session.cut.map(|window| cut(window.from)));
+        row.set("cut_to_ns", session.cut.filter(|window| window.to < u64::MAX).map(|window| cut(window.to)));
         row.set("left_out", said(whole, session.left_out.iter().map(left_out).collect::<Value>()));
         row.set("hostname", said(whole, &session.hostname)).set("boot_id", said(whole, &*session.boot_id));
         row.set("kernel", said(whole, &*session.kernel_release));
@@ -350,9 +355,10 @@ impl<'a> Facts<'a> {
         row.set("kept_full", kept.full).set("kept_before_ns", self.before());
     }
 
-    /// Time from the start of the tape to what it was begun for.
+    /// Time from the start of the tape to what it was begun for; None: nothing is known of it, or the tape is a cut of that one.
     fn before(&self) -> Option<u64> {
-        let first = self.fired.first().filter(|fired| fired.began)?;
+        let whole = self.tape.session().cut.is_none();
+        let first = self.fired.first().filter(|fired| fired.began && whole)?;
         Some(first.ts.saturating_sub(self.tape.session().window_open))
     }
 
@@ -421,6 +427,12 @@ impl<'a> Facts<'a> {
         };
         lines.add("start", &time(session.window_open));
         lines.add("end", &format!("{} ({} s)", time(self.until), seconds(self.until, session)));
+        if let Some(cut) = session.cut {
+            let (from, to) = (seconds(cut.from, session), seconds(cut.to.min(self.until), session));
+            let text =
+                format!("reports are about {from} to {to} s; what is from outside is there for what it tells of it");
+            lines.add("cut", &text);
+        }
         lines.add("clock", &self.clock.text());
         self.session_lines(&mut lines);
         lines.add("families", &families::names(self.tape).join(", "));

@@ -353,7 +353,7 @@ impl Listing<'_, '_> {
         for gap in &self.context.question.loss.gaps {
             let line = self.form.gap(gap);
             if !line.is_empty() {
-                merger.push(Loose { key: gap.first, tie: (0, 0), line });
+                merger.push(Loose { key: gap.first, tie: None, line });
             }
         }
     }
@@ -381,7 +381,7 @@ impl Listing<'_, '_> {
             }
             merger.push(Loose {
                 key: segment.time.start[row].saturating_add(dur),
-                tie: (segment.number, row as u32),
+                tie: Some((segment.number, row as u32)),
                 line,
             });
         }
@@ -440,7 +440,7 @@ impl Listing<'_, '_> {
         let line = self.form.hole(hole);
         // without a detail its calls are listed all the same
         if hole.rows > 0 && !line.is_empty() {
-            merger.push(Loose { key: hole.first, tie: (hole.segment, 0), line });
+            merger.push(Loose { key: hole.first, tie: None, line });
         }
     }
 
@@ -462,7 +462,7 @@ impl Listing<'_, '_> {
         let mut begin = 0;
         for (row, (key, end)) in part.marks.drain(..late).enumerate() {
             let line = part.bytes[begin..end].to_vec();
-            rendered.carry.push(Loose { key, tie: (segment.info().segment, row as u32), line });
+            rendered.carry.push(Loose { key, tie: Some((segment.info().segment, row as u32)), line });
             begin = end;
         }
         part.bytes.drain(..begin);
@@ -564,7 +564,7 @@ impl Listing<'_, '_> {
                 let mut line = Vec::with_capacity(160);
                 lines.row(&mut line, *row as usize);
                 stack(&mut line);
-                rendered.carry.push(Loose { key: *key, tie: (segment.number, *row), line });
+                rendered.carry.push(Loose { key: *key, tie: Some((segment.number, *row)), line });
             } else if left > 0 {
                 lines.row(&mut rendered.own.bytes, *row as usize);
                 stack(&mut rendered.own.bytes);

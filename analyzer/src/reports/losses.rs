@@ -113,6 +113,6 @@ pub(crate) fn push<W: TimedLines>(context: &Context<'_>, loss: &Loss, merger: &m
         Format::Csv => return,
     };
     for gap in &loss.gaps {
-        merger.push(Loose { key: gap.first, tie: (0, 0), line: form.gap(gap) });
+        merger.push(Loose { key: gap.first, tie: None, line: form.gap(gap) });
     }
 }

@@ -108,12 +108,23 @@ impl From<RedactLevel> for Level {
     }
 }
 
-/// Fills `copy`, the second file of `config`, from `tape`, checks it and reports its holes.
-fn run(config: &Config, tape: &Tape, copy: Option<&mut NewFile>) -> Result<Verdict> {
-    let new = copy.context("no file to write to")?;
+/// A file that was written, and read again.
+pub(super) struct Copied {
+    /// What the writer says of it.
+    pub repaired: Repaired,
+    /// The file as a tape.
+    pub copy: Tape,
+    /// It has an end mark, and follows all rules.
+    pub good: bool,
+}
+
+/// Fills `new` by `write`, and checks it.
+///
+/// # Errors
+/// It cannot be written, or is no tape.
+pub(super) fn fill(new: &mut NewFile, write: impl FnOnce(&File) -> Result<Repaired>) -> Result<Copied> {
     let to = &new.path().to_owned();
-    let written = write(config, tape, new.file());
-    let (repaired, copy) = written
+    let (repaired, copy) = write(new.file())
         .and_then(|repaired| Ok((repaired, Tape::open(to)?)))
         .with_context(|| format!("cannot write {}", to.display()))?;
     new.keep();
@@ -121,6 +132,19 @@ fn run(config: &Config, tape: &Tape, copy: Option<&mut NewFile>) -> Result<Verdi
     let found = copy.verify(&|done| bar.set_position(done));
     bar.finish_and_clear();
     let good = found.is_empty() && copy.end_mark().is_some();
+    Ok(Copied { repaired, copy, good })
+}
+
+/// Writes all that `out` holds to the disk.
+pub(super) fn sync(out: BufWriter<&File>) -> Result<()> {
+    Ok(out.into_inner().map_err(std::io::IntoInnerError::into_error)?.sync_all()?)
+}
+
+/// Fills `copy`, the second file of `config`, from `tape`, checks it and reports its holes.
+fn run(config: &Config, tape: &Tape, copy: Option<&mut NewFile>) -> Result<Verdict> {
+    let new = copy.context("no file to write to")?;
+    let to = &new.path().to_owned();
+    let Copied { repaired, copy, good } = fill(new, |file| write(config, tape, file))?;
     let mut out = output::stdout()?;
     match config.format.rows() {
         None => text(&mut out, config, to, tape, &copy, &repaired, good)?,
@@ -139,10 +163,21 @@ fn run(config: &Config, tape: &Tape, copy: Option<&mut NewFile>) -> Result<Verdi
 }
 
 /// Makes the second file of `config`.
-fn create(config: &Config) -> Result<Option<NewFile>> {
-    let (from, to) = (&config.file, config.second.as_deref().context("no file to write to")?);
+///
+/// # Errors
+/// It exists, or its directory takes no files.
+pub(super) fn create(config: &Config) -> Result<Option<NewFile>> {
+    let to = config.second.as_deref().context("no file to write to")?;
+    new_file(config, to, &config.file).map(Some)
+}
+
+/// A new file at `to`, beside the tape `from`.
+///
+/// # Errors
+/// It exists, or its directory takes no files.
+pub(super) fn new_file(config: &Config, to: &Path, from: &Path) -> Result<NewFile> {
     match NewFile::private(to) {
-        Ok(file) => Ok(Some(file)),
+        Ok(file) => Ok(file),
         Err(e) if e.kind() == ErrorKind::AlreadyExists => {
             if to.canonicalize().ok().is_some_and(|to| from.canonicalize().ok() == Some(to)) {
                 bail!("{}: a tape is not {} in place: name another file for the copy", to.display(), done(config));
@@ -159,7 +194,12 @@ fn redacts(config: &Config) -> bool {
 }
 
 fn done(config: &Config) -> &'static str {
-    if redacts(config) { "redacted" } else { "repaired" }
+    match config.view.name {
+        "redact" => "redacted",
+        "cut" => "cut",
+        "merge" => "put together",
+        _ => "repaired",
+    }
 }
 
 /// The class of captured memory.
@@ -179,7 +219,7 @@ fn write(config: &Config, tape: &Tape, file: &File) -> Result<Repaired> {
         None => repair(tape, BufWriter::new(file), id, &progress)?,
     };
     bar.finish_and_clear();
-    out.into_inner().map_err(std::io::IntoInnerError::into_error)?.sync_all()?;
+    sync(out)?;
     Ok(repaired)
 }
 

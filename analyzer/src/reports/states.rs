@@ -130,7 +130,7 @@ fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
     let fed = feed::feed(&context.question, needs, context.question.scope.to, sink);
     let States { keys, sums, .. } = &fed.tracker.sink;
     let mut sums: Vec<(&Key, &Sum)> = sums.iter().collect();
-    sums.sort_by_key(|(key, sum)| (std::cmp::Reverse(sum.ns), **key));
+    sums.sort_by(|(a, x), (b, y)| y.ns.cmp(&x.ns).then_with(|| keys.order(&fed.names, a, b)));
     config.shown.rows(sums.len());
     let total = sums.iter().fold(0_u64, |total, (_, sum)| total.saturating_add(sum.ns));
     let span = to.saturating_sub(from);

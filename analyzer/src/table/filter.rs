@@ -7,7 +7,9 @@
 use anyhow::{Context as _, Result, bail};
 use rustc_hash::FxHashSet;
 use systape_abi::{Abi, Selection};
-use systape_format::model::{Call, CallState, Core, Dict, SegmentInfo, Session, Task, Time};
+use systape_format::model::{
+    Call, CallState, Core, Dict, LedgerRow, RecordedFamilies, SegmentInfo, Session, Task, Time,
+};
 
 use crate::table::picked::Picked;
 use crate::values::clock::{self, Clock};
@@ -98,6 +100,8 @@ pub struct Scope<'a> {
     pub from: u64,
     /// Calls that began before this.
     pub to: u64,
+    /// The tape is a cut of some tasks: what it has of others is there for what it tells of these.
+    cut_tasks: bool,
 }
 
 /// The time of `edge` on the tape of `session`, which ends at `end`: CLOCK_MONOTONIC ns, at the earliest and at the latest.
@@ -168,6 +172,8 @@ impl<'a> Scope<'a> {
             None | Some(Edge::Part(1_000_000)) => u64::MAX,
             Some(edge) => place(edge).context("--time")?.1,
         };
+        // of a cut only this is known; what is outside is there for what it tells of it
+        let (from, to) = session.cut.map_or((from, to), |cut| (from.max(cut.from), to.min(cut.to)));
         Ok(Self {
             filters,
             uids: uids(filters, session)?,
@@ -175,6 +181,7 @@ impl<'a> Scope<'a> {
             picked: None,
             from,
             to,
+            cut_tasks: session.cut_tasks,
         })
     }
 
@@ -253,7 +260,9 @@ impl<'a> Scope<'a> {
 
     /// Whether the facts that all threads of a process share pass: its pid and its user.
     pub fn process(&self, leader: &Task) -> bool {
-        (self.filters.pids.is_empty() || self.filters.pids.contains(&leader.pid))
+        let left_out = self.cut_tasks && leader.recorded == RecordedFamilies::NOTHING;
+        !left_out
+            && (self.filters.pids.is_empty() || self.filters.pids.contains(&leader.pid))
             && self.uids.as_ref().is_none_or(|uids| uids.contains(&leader.uid))
     }
 
@@ -292,6 +301,22 @@ impl<'a> Scope<'a> {
     /// Whether an event at `ts` passes `--time`.
     pub fn at(&self, ts: u64) -> bool {
         ts >= self.from && ts < self.to
+    }
+
+    /// Whether calls that a ledger row counts began in `--time`; None: some may have. They ended in [first, last] and took
+    /// `min` to `max`.
+    pub fn began(&self, row: &LedgerRow) -> Option<bool> {
+        let (earliest, latest) = (row.first.saturating_sub(row.max), row.last.saturating_sub(row.min));
+        if latest < self.from || earliest >= self.to {
+            Some(false)
+        } else {
+            (earliest >= self.from && latest < self.to).then_some(true)
+        }
+    }
+
+    /// Whether rows are left out by time, or because the tape is a cut.
+    pub fn narrows(&self) -> bool {
+        self.timed() || self.cut_tasks
     }
 
     /// Whether `call` passes `-e`.

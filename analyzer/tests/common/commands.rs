@@ -99,8 +99,9 @@ pub const COMMANDS: &[(&str, &[&str])] = &[
     ("list", &["list TAPE"]),
     ("tables", &["tables -i TAPE"]),
     ("tables TABLE", &["tables calls -i TAPE", "tables --of exec -i TAPE"]),
-    ("a file", &["check TAPE", "repair TAPE OUT", "redact TAPE OUT"]),
+    ("a file", &["check TAPE", "repair TAPE OUT", "redact TAPE OUT", "cut TAPE OUT --time 0,90%"]),
+    ("merge", &["merge TAPE -o OUT"]),
 ];
 
 /// The words that begin the name of a report that is about a file.
-pub const OF_FILES: [&str; 3] = ["check", "repair", "redact"];
+pub const OF_FILES: [&str; 4] = ["check", "repair", "redact", "cut"];

@@ -5,7 +5,7 @@ use crate::error::{Result, capnp_err};
 use crate::header::Header;
 use crate::model::{
     Class, Container, DeviceLink, End, Extent, Family, Kept, LeftOut, Session, StackMode, StackOf, StackSettings,
-    SyscallFormat,
+    SyscallFormat, Window,
 };
 use crate::payload::{Message, list_len, new_message, plain_len};
 use crate::trace_capnp as schema;
@@ -95,6 +95,12 @@ pub(crate) fn write_session(s: &Session) -> Builder<HeapAllocator> {
     for (i, &cpu) in s.cpu_list.iter().enumerate() {
         list.set(i as u32, cpu);
     }
+    if let Some(cut) = s.cut {
+        b.set_cut_from(cut.from);
+        b.set_cut_to(cut.to);
+    }
+    b.set_recording(&s.recording);
+    b.set_cut_tasks(s.cut_tasks);
     b.set_with_self(s.with_self);
     b.set_preemptible(s.preemptible);
     b.set_registers_unknown(s.registers_unknown);
@@ -259,6 +265,9 @@ pub(crate) fn read_session(header: &Header, message: &Message<'_>) -> Result<Ses
         labels: read_arguments(header, "labels", r.get_labels())?,
         env_keys: read_arguments(header, "envKeys", r.get_env_keys())?,
         containers: read_containers(SESSION, header, r.get_containers())?,
+        cut: Some(Window { from: r.get_cut_from(), to: r.get_cut_to() }).filter(|cut| cut.to != 0),
+        recording: data(SESSION, r.get_recording())?,
+        cut_tasks: r.get_cut_tasks(),
         with_self: r.get_with_self(),
         preemptible: r.get_preemptible(),
         registers_unknown: r.get_registers_unknown(),

@@ -126,6 +126,14 @@ pub struct Session {
     pub env_keys: Vec<Vec<u8>>,
     /// What the recorder kept in memory until the tape was begun; None = it was written from the start.
     pub kept: Option<Kept>,
+    /// A tape cut out of a longer one: the time that reports are about. Rows outside are there for what they tell of
+    /// it: states, names, ends. None = no cut.
+    pub cut: Option<Window>,
+    /// The cut has the events of some tasks: those with [`Task::recorded`]. Rows of others are there for what they tell of
+    /// these.
+    pub cut_tasks: bool,
+    /// The same in all tapes of one recording, 16 bytes; empty = the tape's id.
+    pub recording: Vec<u8>,
 }
 
 /// How much of the past a recorder kept in memory, from which a tape was written.
@@ -139,6 +147,22 @@ pub struct Kept {
     pub full: bool,
     /// When the recorder itself began.
     pub recording_open: u64,
+}
+
+/// A stretch of time, CLOCK_MONOTONIC ns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Window {
+    /// Its first moment.
+    pub from: u64,
+    /// Its end, which is not in it; never 0. u64::MAX = the end of the recording, with its last event.
+    pub to: u64,
+}
+
+impl Window {
+    /// Whether `ts` is in it.
+    pub fn has(&self, ts: u64) -> bool {
+        ts >= self.from && ts < self.to
+    }
 }
 
 /// What the files of a container runtime say of a container; empty = they do not.

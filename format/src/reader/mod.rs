@@ -149,6 +149,16 @@ impl Tape {
         self.end.as_ref()
     }
 
+    /// The end mark, or one with the facts known without it, for a copy.
+    pub(crate) fn known_end(&self) -> End {
+        self.end.clone().unwrap_or_else(|| End {
+            window_close: self.complete_until(),
+            reason: "the recording ended abnormally".to_owned(),
+            command_exit: -1,
+            ..End::default()
+        })
+    }
+
     /// Damage found while opening. [`Self::verify`] finds the rest.
     pub fn findings(&self) -> &[Finding] {
         &self.findings

@@ -13,7 +13,7 @@ use crate::table::scan::lost::{Lost, gaps, window};
 const ANY_ERROR: u16 = u16::MAX;
 
 /// Whether a call with this effect may change where its process is.
-pub(super) fn moves(effect: Effect) -> bool {
+pub(crate) fn moves(effect: Effect) -> bool {
     matches!(
         effect,
         Effect::Chdir | Effect::Fchdir | Effect::Chroot | Effect::PivotRoot | Effect::Unshare | Effect::Setns

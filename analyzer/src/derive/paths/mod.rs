@@ -11,7 +11,7 @@ pub(crate) mod cwds;
 pub(crate) mod dirs;
 pub(crate) mod feed;
 pub(crate) mod history;
-mod lost;
+pub(crate) mod lost;
 pub(crate) mod names;
 pub(crate) mod pick;
 

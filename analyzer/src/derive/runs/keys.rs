@@ -1,5 +1,6 @@
 //! Keys of the reports' sums: a [`Key`] of small numbers, and their text and JSON.
 
+use std::cmp::Ordering;
 use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
@@ -91,6 +92,12 @@ pub(crate) fn is_kernel(task: &Task) -> bool {
 }
 
 impl<'a> Keys<'a> {
+    /// The order of two keys of equal sums: by what they name, because numbers of names depend on what came before.
+    pub(crate) fn order(&self, files: &Names, a: &Key, b: &Key) -> Ordering {
+        let named = |key: &Key| (self.comms.name(key.comm), key.state, key.place, files.name(key.file));
+        named(a).cmp(&named(b)).then_with(|| a.cmp(b))
+    }
+
     /// Keys of `by`, of the tasks of `session` that pass `scope`. `all_calls`: every call was recorded, so a thread in none
     /// is in its own code.
     pub(crate) fn new(by: &[By], scope: &'a Scope<'a>, session: &Session, all_calls: bool) -> Self {

@@ -127,10 +127,10 @@ impl Sums {
 
     /// Adds rows whose key depends on task and call alone. Returns which tasks have one.
     fn by_task(&mut self, rows: &Rows<'_>, judge: Judge<'_>, (known, batch): (&mut Known, &mut Batch)) -> Vec<bool> {
-        let mut places = Places::new(rows.dict, rows.filter);
+        let checked = rows.checked();
+        let mut places = Places::new(rows.dict, rows.filter, checked);
         let mut known = known.segment(rows.dict, judge.plan);
         let exits = rows.exits(judge);
-        let checked = rows.checked();
         let Core { call, task, dur, errno, state, .. } = rows.core;
         // every call goes through here: columns side by side need no bounds
         let columns = task.iter().zip(call).zip(dur).zip(errno).zip(state);
@@ -139,8 +139,11 @@ impl Sums {
             let Some(place) = places.of(t as usize, c, || known.place(t as usize, c, &mut self.groups)) else {
                 continue;
             };
-            if checked && !rows.counts(row) {
-                continue;
+            if checked {
+                if !rows.counts(row) {
+                    continue;
+                }
+                places.saw(t as usize);
             }
             match state == CallState::Complete && errno == 0 {
                 true if self.groups.len() < FEW => self.groups.at(place).add_ok(dur),
@@ -170,13 +173,14 @@ impl Sums {
             }
         };
         let (mut bases, mut parts) = (Vec::<Key>::new(), FxHashMap::<(u32, RowPart), u32>::default());
-        let mut places = Places::new(rows.dict, rows.filter);
+        let mut places = Places::new(rows.dict, rows.filter, true);
         rows.each(|row, t, c| {
             let base = places.of(t, c, || {
                 bases.push(plan.key(&rows.dict.tasks[t], rows.dict.calls[c]));
                 bases.len() as u32 - 1
             });
             let Some(base) = base.filter(|_| rows.counts(row)) else { return };
+            places.saw(t);
             let cpu = rows.time.and_then(|time| time.cpu.get(row)).copied().unwrap_or(CPU_NONE);
             let state = rows.core.state[row];
             let second = rows.time.and_then(|time| plan.second(state, *time.start.get(row)?));

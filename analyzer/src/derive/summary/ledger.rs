@@ -296,16 +296,12 @@ impl Judge<'_> {
         }
     }
 
-    /// `--time` is about the start of a call: it ended in [first, last] and took `min` to `max`.
+    /// `--time` is about the start of a call.
     fn time(&self, row: &LedgerRow) -> Passes {
-        let (from, to) = (self.scope.from, self.scope.to);
-        let (earliest, latest) = (row.first.saturating_sub(row.max), row.last.saturating_sub(row.min));
-        if latest < from || earliest >= to {
-            Passes::No
-        } else if earliest >= from && latest < to {
-            Passes::Yes
-        } else {
-            Passes::Maybe(Doubt::Time)
+        match self.scope.began(row) {
+            Some(true) => Passes::Yes,
+            Some(false) => Passes::No,
+            None => Passes::Maybe(Doubt::Time),
         }
     }
 }

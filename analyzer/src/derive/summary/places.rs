@@ -24,16 +24,27 @@ pub(super) struct Places<'a> {
     table: Vec<u32>,
     /// Of each task, whether a call passes.
     pub(super) seen: Vec<bool>,
+    /// Rows are tested one by one, so that a call of a task that passes may not: [`Self::saw`] says which do.
+    checked: bool,
 }
 
 impl<'a> Places<'a> {
-    pub(super) fn new(dict: &Dict, filter: &'a SegmentFilter<'a>) -> Self {
+    pub(super) fn new(dict: &Dict, filter: &'a SegmentFilter<'a>, checked: bool) -> Self {
         let size = dict.tasks.len().saturating_mul(dict.calls.len());
         Self {
             filter,
             calls: dict.calls.len(),
             table: vec![NOT_YET; if size <= TABLE_LIMIT { size } else { 0 }],
             seen: vec![false; dict.tasks.len()],
+            checked,
+        }
+    }
+
+    /// A call of task `t` passes all tests.
+    #[inline]
+    pub(super) fn saw(&mut self, t: usize) {
+        if let Some(seen) = self.seen.get_mut(t) {
+            *seen = true;
         }
     }
 
@@ -47,7 +58,7 @@ impl<'a> Places<'a> {
             _ => {
                 let passes = self.filter.tasks[t] && self.filter.calls[c];
                 let place = if passes { find() } else { LEFT_OUT };
-                self.seen[t] |= passes;
+                self.seen[t] |= passes && !self.checked;
                 if known.is_some() {
                     self.table[at] = place;
                 }

@@ -115,6 +115,10 @@ impl Sink for OffCpu<'_> {
             *away = Away::default();
             return;
         }
+        // it never left a CPU: what is there is of another thread, whose place it took
+        if away.length == 0 && matches!(interval.state, State::Waiting(Why::Made | Why::New)) {
+            away.left = None;
+        }
         if away.left.is_none() {
             let why = match interval.state {
                 State::Waiting(Why::Made | Why::New) => Ending::New,

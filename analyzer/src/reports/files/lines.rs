@@ -259,7 +259,7 @@ fn print(context: &mut Context<'_>, list: &List, out: &mut Out) -> Result<()> {
         told = told.wrapping_add(1);
         merger.flush_below(key)?;
         config.shown.rows(1);
-        merger.push(Loose { key, tie: (told, 0), line: bytes });
+        merger.push(Loose { key, tie: Some((told, 0)), line: bytes });
         Ok(if merger.left() > 0 { ControlFlow::Continue(()) } else { ControlFlow::Break(()) })
     })?;
     merger.finish()?;

@@ -47,7 +47,9 @@ struct Options {
 fn text(graph: &Graph, out: &mut Out) -> Result<()> {
     let mut stacks = Vec::new();
     folded::each(graph, usize::MAX, |comm, nodes, ns| stacks.push((ns, named(comm), nodes.to_vec())));
-    stacks.sort();
+    // numbers of nodes depend on what came before
+    let labels = |nodes: &[u32]| nodes.iter().map(|at| graph.label(*at).in_tree()).collect::<Vec<_>>();
+    stacks.sort_by(|(a, x, these), (b, y, those)| (a, x).cmp(&(b, y)).then_with(|| labels(these).cmp(&labels(those))));
     for (ns, comm, nodes) in stacks {
         for at in nodes.iter().rev() {
             line(out, &format!("    {}", graph.label(*at).in_tree()))?;
