@@ -1,5 +1,6 @@
 //! Man page and shell completions, from the same description clap parses with.
 
+use std::fmt::Display;
 use std::io::{self, Write};
 
 use clap::builder::PossibleValuesParser;
@@ -8,6 +9,7 @@ use systape_abi::Selection;
 use systape_cli::{Generate, Shell, completions, man};
 
 use crate::args::Args;
+use crate::ask::Asked;
 use crate::{families, stacks};
 
 /// What the man page says besides the options, as roff.
@@ -73,7 +75,7 @@ complete -F _record_lists -o nosort -o bashdefault -o default record
 /// When it cannot be written.
 pub fn generate(what: Generate, out: &mut impl Write) -> io::Result<()> {
     let Some(shell) = what.shell() else {
-        return if what == Generate::Man { man(shown(), "record", MORE, out) } else { Ok(()) };
+        return if what == Generate::Man { man(shown(), "record", &(requests() + MORE), out) } else { Ok(()) };
     };
     let mut text = completions(shell, with_words());
     if shell == Shell::Bash {
@@ -82,6 +84,31 @@ pub fn generate(what: Generate, out: &mut impl Write) -> io::Result<()> {
         text.push_str(&lists.replace("@groups@", &Selection::groups().join(" ")));
     }
     out.write_all(text.as_bytes())
+}
+
+/// What the man page says of requests to a recorder that runs, as roff.
+fn requests() -> String {
+    let escaped = |text: &dyn Display| text.to_string().replace('\\', "\\e").replace('-', "\\-");
+    let mut page = ".SH REQUESTS\nTo a recorder that runs (record \\-\\-last, \\-\\-rotate).\n".to_owned();
+    let asked = Asked::command();
+    for request in asked.get_subcommands() {
+        let about = request.get_about().map(|about| escaped(about)).unwrap_or_default();
+        page.push_str(&format!(".TP\n\\fBrecord {}\\fR", request.get_name()));
+        let mut more = String::new();
+        for arg in request.get_arguments() {
+            let value = arg.get_value_names().and_then(|names| names.first()).map(|name| escaped(name));
+            let value = value.unwrap_or_else(|| escaped(&arg.get_id()));
+            let word = match arg.get_long() {
+                Some(long) => format!("\\fB\\-\\-{}\\fR \\fI{value}\\fR", escaped(&long)),
+                None => format!("\\fI{value}\\fR"),
+            };
+            page.push_str(&format!(" [{word}]"));
+            let help = arg.get_help().map(|help| escaped(help)).unwrap_or_default();
+            more.push_str(&format!(".RS\n.TP\n{word}\n{help}\n.RE\n"));
+        }
+        page.push_str(&format!("\n{about}\n{more}"));
+    }
+    page
 }
 
 /// The command line without options that help does not show.
@@ -134,5 +161,13 @@ mod tests {
         assert!(place(".SH \"EXIT STATUS\"") < place(".SH \"SEE ALSO\""));
         assert!(place(".SH EXAMPLES\n.nf") < place(".fi"));
         assert!(text.contains("analyze (1)"));
+        assert!(place(".SH REQUESTS") < place(".SH \"EXIT STATUS\""));
+        for words in [
+            "\\fBrecord trigger\\fR [\\fINAME\\fR] [\\fB\\-\\-dir\\fR \\fIDIR\\fR]",
+            "\\fBrecord status\\fR",
+            "\\fIFORMAT\\fR",
+        ] {
+            place(words);
+        }
     }
 }
