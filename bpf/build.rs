@@ -6,14 +6,20 @@ use std::{env, fs};
 
 use libbpf_cargo::SkeletonBuilder;
 
+/// zstd's level for the programs: the best, because they are compressed once.
+const LEVEL: i32 = 22;
+
 fn main() {
     let out = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets OUT_DIR"));
     let arch = match env::var("CARGO_CFG_TARGET_ARCH").as_deref() {
         Ok("aarch64") => "arm64",
         _ => "x86",
     };
+    let object = out.join("systape.bpf.o");
     SkeletonBuilder::new()
         .source("src/c/systape.bpf.c")
+        .obj(&object)
+        .reference_obj(true)
         .clang_args([format!("-D__TARGET_ARCH_{arch}"), "-Wall".into(), "-Werror".into(), "-Isrc/c".into()])
         .build_and_generate(out.join("systape.skel.rs"))
         .unwrap_or_else(|e| {
@@ -22,8 +28,27 @@ fn main() {
             );
             panic!("{e:#}")
         });
+    store(&object, &out.join("systape.skel.rs"));
     expand(Path::new("src/c/rust.h"), &out.join("lists.rs"));
     println!("cargo:rerun-if-changed=src/c");
+}
+
+/// Compresses the `object`, and has the `skeleton` ask for its bytes instead of having them.
+fn store(object: &Path, skeleton: &Path) {
+    let bytes = fs::read(object).expect("clang wrote the object");
+    let stored = zstd::bulk::compress(&bytes, LEVEL).expect("bytes can be compressed");
+    fs::write(object.with_extension("o.zst"), stored).expect("OUT_DIR can be written to");
+    fs::write(object.with_extension("o.len"), bytes.len().to_string()).expect("OUT_DIR can be written to");
+    let code = fs::read_to_string(skeleton).expect("the skeleton was generated");
+    let (has, asks) = ("SkeletonConfigBuilder::new(&DATA)", "SkeletonConfigBuilder::new(crate::object::bytes())");
+    let begin = code.find("#[unsafe(link_section").or_else(|| code.find("static DATA:"));
+    let end = code.find("static DATA:").and_then(|at| Some(at + code[at..].find(';')? + 1));
+    let end = end.and_then(|end| Some(end + code[end..].find(';')? + 1));
+    let (Some(begin), Some(end), true) = (begin, end, code.contains(has)) else {
+        panic!("libbpf-cargo generates another skeleton than this build script knows")
+    };
+    let code = format!("{}{}", &code[..begin], &code[end..]).replace(has, asks);
+    fs::write(skeleton, code).expect("OUT_DIR can be written to");
 }
 
 /// Writes what the preprocessor makes of `from`: no macros but its own, and no lines about where something comes from.

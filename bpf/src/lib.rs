@@ -6,7 +6,15 @@
 //! which targets, and handles the records.
 
 mod skeleton {
-    #![allow(clippy::all, missing_docs, unused_qualifications, dead_code, non_camel_case_types, non_snake_case)]
+    #![allow(
+        clippy::all,
+        missing_docs,
+        unreachable_pub,
+        unused_qualifications,
+        dead_code,
+        non_camel_case_types,
+        non_snake_case
+    )]
     #![allow(
         clippy::undocumented_unsafe_blocks,
         clippy::use_self,
@@ -19,11 +27,13 @@ mod skeleton {
 // the lists: `values`, and a macro for each list of events
 include!(concat!(env!("OUT_DIR"), "/lists.rs"));
 
+mod object;
 pub mod wire;
 
+pub use object::open;
 /// Types of the C side as the skeleton gives them.
 pub use skeleton::types;
-pub use skeleton::{OpenSystapeSkel, SystapeSkel, SystapeSkelBuilder};
+pub use skeleton::{OpenSystapeSkel, SystapeSkel};
 pub use values::limit::{
     BIO_ENDS, BUSY_SUMS, COARSE_OUTCOMES, COARSE_PER_LANE, MAX_CPUS, MAX_RINGS, NET_ERROR_AFTER, SC_MAX, SLOTS,
     TRACEPOINT_DATA,

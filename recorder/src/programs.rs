@@ -114,15 +114,14 @@ mod tests {
     use std::collections::BTreeSet;
     use std::mem::MaybeUninit;
 
-    use libbpf_rs::skel::{OpenSkel, SkelBuilder};
-    use systape_bpf::SystapeSkelBuilder;
+    use libbpf_rs::skel::OpenSkel;
 
     use super::*;
 
     #[test]
     fn the_object_has_the_programs_of_the_list_and_no_others() {
         let mut storage = MaybeUninit::uninit();
-        let open = SystapeSkelBuilder::default().open(&mut storage).unwrap();
+        let open = systape_bpf::open(&mut storage).unwrap();
         let name = |program: libbpf_rs::OpenProgram<'_>| program.name().to_str().unwrap().to_owned();
         let there: BTreeSet<String> = open.open_object().progs().map(name).collect();
         let listed: BTreeSet<String> = PROGRAMS.iter().map(|program| program.name.to_owned()).collect();

@@ -20,9 +20,9 @@ use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::sync::Arc;
 
 use anyhow::{Context, Result, bail};
-use libbpf_rs::skel::{OpenSkel, Skel, SkelBuilder};
+use libbpf_rs::skel::{OpenSkel, Skel};
 use libbpf_rs::{MapCore, MapHandle, OpenObject, TracepointCategory, TracepointOpts, UprobeOpts};
-use systape_bpf::{OpenSystapeSkel, SystapeSkel, SystapeSkelBuilder};
+use systape_bpf::{OpenSystapeSkel, SystapeSkel};
 use systape_format::families::{FAULT_MAJOR, LOCK_UNPAIRED, SOCKET_ERROR, SOCKET_RETRANSMIT, SOCKET_TCP};
 use systape_format::model::{Family, LeftOut, StackOf};
 use systape_format::table::TableDef;
@@ -167,7 +167,7 @@ impl Programs {
         messages::forget();
         // The skeleton borrows this for its whole life, which is the process's.
         let storage: &'static mut MaybeUninit<OpenObject> = Box::leak(Box::new(MaybeUninit::uninit()));
-        let mut open = SystapeSkelBuilder::default().open(storage).context("cannot open the BPF object")?;
+        let mut open = systape_bpf::open(storage).context("cannot open the BPF object")?;
         let rings = options::ring_count()?;
         let rooms = options::buffer_rooms(config, rings)?;
         options::set(&mut open, config, attempt.task_storage, rings, rooms)?;
