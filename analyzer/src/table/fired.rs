@@ -35,25 +35,41 @@ pub(crate) struct Fired {
 /// All of them, the one that the tape was begun for first; none of a tape that was not begun by a trigger. What cannot be
 /// read is left out: a report on it says so.
 pub(crate) fn fired(tape: &Tape) -> Vec<Fired> {
-    let mut all = Vec::new();
     if tape.session().kept.is_none() {
-        return all;
+        return Vec::new();
     }
-    for at in 0..tape.segments().len() {
+    let with_tables = |at: &usize| tape.segment(*at).has(BlockKind::Tables);
+    let all = || (0..tape.segments().len()).filter(with_tables);
+    let last = tape.segments().len().saturating_sub(1);
+    // the recorder writes them into a segment of their own, and what joined them into the last one; not so a cut
+    let mut rows = rows_of(tape, all().filter(|at| *at == last || is_of_tables(tape, *at)));
+    if tape.session().cut.is_some() || !rows.iter().any(|fired| fired.began) {
+        rows = rows_of(tape, all());
+    }
+    rows.sort_by_key(|fired| (!fired.began, fired.suppressed > 0, fired.ts));
+    rows
+}
+
+/// Whether the segment has rows of tables and nothing else.
+fn is_of_tables(tape: &Tape, at: usize) -> bool {
+    let segment = tape.segment(at);
+    BlockKind::of_segment().all(|kind| matches!(kind, BlockKind::Dict | BlockKind::Tables) || !segment.has(kind))
+}
+
+/// Those of the segments at `places`.
+fn rows_of(tape: &Tape, places: impl Iterator<Item = usize>) -> Vec<Fired> {
+    let mut rows = Vec::new();
+    for at in places {
         let segment = tape.segment(at);
-        if !segment.has(BlockKind::Tables) {
-            continue;
-        }
         let Ok((dict, tables)) = segment.dict().and_then(|dict| segment.tables(&dict).map(|tables| (dict, tables)))
         else {
             continue;
         };
         for table in tables.iter().filter(|table| table.def.name == RECORD_TRIGGER.name) {
-            all.extend((0..table.ts.len()).map(|row| read(table, row, &dict.tasks)));
+            rows.extend((0..table.ts.len()).map(|row| read(table, row, &dict.tasks)));
         }
     }
-    all.sort_by_key(|fired| (!fired.began, fired.suppressed > 0, fired.ts));
-    all
+    rows
 }
 
 fn read(table: &TableRows, row: usize, tasks: &[Task]) -> Fired {
