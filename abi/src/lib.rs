@@ -6,6 +6,7 @@
 //!
 //! - [`name`], [`number`], [`display_name`], [`all`]: numbers and names per [`Abi`]
 //! - [`describe`]: the arguments of a call, what its return value is and what it does to kernel state
+//! - [`descriptors`]: what a call did to the descriptors of its process
 //! - [`FlagSet`]: values with names, printed in perf's or strace's way
 //! - [`errno_name`], [`errno_text`], [`signal_name`], [`sockaddr_text`], [`escape`]: single values
 //! - [`captured_class`]: what captured memory tells of somebody
@@ -16,6 +17,7 @@
 
 mod abi;
 mod desc;
+pub mod descriptors;
 mod errno;
 mod flags;
 mod iouring;

@@ -3,10 +3,8 @@
 
 use std::rc::Rc;
 
-use systape_abi::uapi::{
-    CLONE_FILES, CLOSE_RANGE_CLOEXEC, CLOSE_RANGE_UNSHARE, F_DUPFD, F_DUPFD_CLOEXEC, F_SETFD, FD_CLOEXEC, FIOCLEX,
-    FIONCLEX, O_CLOEXEC, SECCOMP_IOCTL_NOTIF_ADDFD,
-};
+use systape_abi::descriptors::{Descriptors, Entered, Made, socketcall};
+use systape_abi::uapi::SECCOMP_IOCTL_NOTIF_ADDFD;
 use systape_abi::{Abi, ArgKind, Effect, Struct, SyscallDesc, describe, display_name};
 use systape_format::model::CallState;
 
@@ -23,29 +21,16 @@ pub(crate) struct CallInfo {
     pub polls: Option<u8>,
     /// Its effect on fds.
     pub effect: Effect,
-    desc: Option<&'static SyscallDesc>,
+    /// What it does to descriptors.
+    descriptors: Descriptors,
     /// Number of its arguments.
     pub args: u8,
     /// The argument with argv, of an exec.
     pub argv_arg: Option<u8>,
-    /// Place of the flag that closes the new fd at exec.
-    cloexec: Cloexec,
-    io_uring_setup: bool,
     /// What it does with the socket that it names.
     pub reads: Read,
     /// Its number in the segment being built: (segment, index).
     pub interned: (u32, u32),
-}
-
-/// How to find out whether exec closes a new fd.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Cloexec {
-    Never,
-    Always,
-    /// This bit of that argument.
-    Bit(u8, u32),
-    /// O_CLOEXEC in the open_how that argument 2 points to.
-    OpenHow,
 }
 
 impl CallInfo {
@@ -59,12 +44,10 @@ impl CallInfo {
         Self {
             fd_args: desc.map_or([None; 2], SyscallDesc::fd_args).map(|arg| arg.map(|arg| arg as u8)),
             polls: position(|k| matches!(k, ArgKind::InOut(Struct::PollFds))).map(|i| i as u8),
-            desc,
+            descriptors: Descriptors::of(abi, nr),
             effect: desc.map_or(Effect::None, |d| d.effect),
             args: if desc.is_some() { args.len() as u8 } else { 6 },
             argv_arg: position(|k| matches!(k, ArgKind::Argv)).map(|i| i as u8),
-            cloexec: cloexec_of(&name),
-            io_uring_setup: name == "io_uring_setup",
             reads: match (&*name, desc.map_or(Effect::None, |d| d.effect)) {
                 ("socket" | "socketpair", _) => Read::Made,
                 ("accept" | "accept4", _) => Read::Accepted,
@@ -74,37 +57,6 @@ impl CallInfo {
             interned: (u32::MAX, 0),
         }
     }
-}
-
-/// A call that this list does not have is assumed to close its fd at exec: unknown afterwards, never wrong.
-fn cloexec_of(name: &str) -> Cloexec {
-    match name {
-        "creat" | "dup" | "dup2" | "epoll_create" | "eventfd" | "signalfd" | "inotify_init" | "accept" | "pipe" => {
-            Cloexec::Never
-        }
-        "open" | "eventfd2" | "timerfd_create" | "pipe2" | "mq_open" | "socket" | "socketpair" => {
-            Cloexec::Bit(1, O_CLOEXEC)
-        }
-        "openat" | "open_tree" | "open_by_handle_at" | "dup3" => Cloexec::Bit(2, O_CLOEXEC),
-        "openat2" => Cloexec::OpenHow,
-        "accept4" | "signalfd4" => Cloexec::Bit(3, O_CLOEXEC),
-        "epoll_create1" | "inotify_init1" | "userfaultfd" | "memfd_secret" => Cloexec::Bit(0, O_CLOEXEC),
-        "memfd_create" | "fsopen" | "fsmount" => Cloexec::Bit(1, 1),
-        "fanotify_init" => Cloexec::Bit(0, 1),
-        "fspick" => Cloexec::Bit(2, 1),
-        "perf_event_open" => Cloexec::Bit(4, 8),
-        _ => Cloexec::Always,
-    }
-}
-
-/// Calls behind i386 `socketcall` (include/uapi/linux/net.h).
-mod socketcall {
-    pub(super) const SOCKET: u32 = 1;
-    pub(super) const BIND: u32 = 2;
-    pub(super) const CONNECT: u32 = 3;
-    pub(super) const LISTEN: u32 = 4;
-    pub(super) const ACCEPT: u32 = 5;
-    pub(super) const ACCEPT4: u32 = 18;
 }
 
 /// What a call with these arguments does with the socket that it names.
@@ -154,26 +106,22 @@ pub(crate) fn is_injection(nr: u32, args: &[u64; 3]) -> bool {
 
 /// A call that closes fds was entered at `ts`.
 pub(crate) fn entered(tasks: &mut Tasks, task: TaskId, effect: Effect, ts: u64, args: &[u64; 3]) {
-    let fd = |i: usize| args[i] as i32;
     // what the call before left belongs to that one
     tasks.get_mut(task).closing = None;
-    let target = match effect {
-        Effect::Close => fd(0),
-        // dup2(3, 3) does nothing
-        Effect::Dup2 | Effect::Dup3 if fd(0) != fd(1) => fd(1),
-        Effect::CloseRange => {
-            if args[2] as u32 & CLOSE_RANGE_UNSHARE != 0 {
+    let target = match Descriptors::entered(effect, args) {
+        Entered::Nothing => return,
+        Entered::Closes(fd) => fd,
+        Entered::Range { first, last, marks, unshares } => {
+            if unshares {
                 tasks.unshare_files(task);
             }
-            let (first, last) = (args[0] as u32, args[1] as u32);
-            if args[2] as u32 & CLOSE_RANGE_CLOEXEC != 0 {
+            if marks {
                 tasks.files_mut(task).set_cloexec_range(first, last);
             } else {
                 tasks.files_mut(task).close_range(ts, first, last);
             }
             return;
         }
-        _ => return,
     };
     let name = tasks.files(task).at(ts, target).cloned();
     tasks.get_mut(task).closing = Some(Closing { ts, fd: target, name });
@@ -191,51 +139,25 @@ pub(crate) fn failed(tasks: &mut Tasks, task: TaskId, info: &CallInfo) {
 
 /// A call succeeded.
 pub(crate) fn returned(tasks: &mut Tasks, task: TaskId, info: &CallInfo, r: &mut Returned<'_>) {
-    match info.effect {
-        Effect::MaybeFd if !info.desc.is_some_and(|d| d.returns_fd(r.args)) => {}
-        Effect::NewFd | Effect::MaybeFd | Effect::Dup | Effect::Dup2 | Effect::Dup3 | Effect::SocketCall => {
-            new_fd(tasks, task, info, r);
+    match info.descriptors.returned(r.args, r.ret, r.pair, r.open_how_flags) {
+        Made::Nothing => {}
+        Made::One { fd, cloexec } => {
+            if info.descriptors.ring {
+                tasks.files_mut(task).make_opaque(r.end);
+            }
+            set(tasks, task, r.end, fd, r.name0.take(), cloexec);
         }
-        Effect::NewFdPair => {
-            let Some([first, second]) = r.pair else { return };
-            let cloexec = is_cloexec(info, r);
+        Made::Two { fds: [first, second], cloexec } => {
             set(tasks, task, r.end, first, r.name0.take(), cloexec);
             set(tasks, task, r.end, second, r.name1.take(), cloexec);
         }
-        Effect::Fcntl => match r.args[1] as u32 {
-            F_DUPFD | F_DUPFD_CLOEXEC => {
-                let cloexec = r.args[1] as u32 == F_DUPFD_CLOEXEC;
-                set(tasks, task, r.end, r.ret as i32, r.name0.take(), cloexec);
-            }
-            F_SETFD => tasks.files_mut(task).set_cloexec(r.args[0] as i32, r.args[2] as u32 & FD_CLOEXEC != 0),
-            _ => {}
-        },
-        Effect::Ioctl if matches!(r.args[1] as u32, FIOCLEX | FIONCLEX) => {
-            tasks.files_mut(task).set_cloexec(r.args[0] as i32, r.args[1] as u32 == FIOCLEX);
-        }
-        Effect::Unshare if r.args[0] as u32 & CLONE_FILES != 0 => tasks.unshare_files(task),
-        Effect::Chdir | Effect::Fchdir => {
-            let known = r.name0.take().filter(|_| !tasks.files(task).is_blind(r.end));
-            tasks.set_cwd(task, known);
-        }
-        _ => {}
+        Made::Marked { fd, cloexec } => tasks.files_mut(task).set_cloexec(fd, cloexec),
+        Made::Unshared => tasks.unshare_files(task),
     }
-}
-
-fn new_fd(tasks: &mut Tasks, task: TaskId, info: &CallInfo, r: &mut Returned<'_>) {
-    // i386 socketcall: only socket, accept and accept4 have a name, others return no fd
-    let makes = |call: u64| matches!(call as u32, socketcall::SOCKET | socketcall::ACCEPT | socketcall::ACCEPT4);
-    if info.effect == Effect::SocketCall && !makes(r.args[0]) {
-        return;
+    if matches!(info.effect, Effect::Chdir | Effect::Fchdir) {
+        let known = r.name0.take().filter(|_| !tasks.files(task).is_blind(r.end));
+        tasks.set_cwd(task, known);
     }
-    if matches!(info.effect, Effect::Dup2 | Effect::Dup3) && r.args[0] as i32 == r.args[1] as i32 {
-        return;
-    }
-    let cloexec = is_cloexec(info, r);
-    if info.io_uring_setup {
-        tasks.files_mut(task).make_opaque(r.end);
-    }
-    set(tasks, task, r.end, r.ret as i32, r.name0.take(), cloexec);
 }
 
 fn set(tasks: &mut Tasks, task: TaskId, ts: u64, fd: i32, name: Option<Rc<Name>>, cloexec: bool) {
@@ -243,15 +165,6 @@ fn set(tasks: &mut Tasks, task: TaskId, ts: u64, fd: i32, name: Option<Rc<Name>>
     match name {
         Some(name) => files.set(ts, fd, name, cloexec),
         None => files.close(ts, fd),
-    }
-}
-
-fn is_cloexec(info: &CallInfo, r: &Returned<'_>) -> bool {
-    match info.cloexec {
-        Cloexec::Never => false,
-        Cloexec::Always => true,
-        Cloexec::Bit(arg, bit) => r.args[usize::from(arg)] as u32 & bit != 0,
-        Cloexec::OpenHow => r.open_how_flags.is_none_or(|f| f as u32 & O_CLOEXEC != 0),
     }
 }
 
@@ -291,6 +204,7 @@ pub(crate) fn ended(tasks: &mut Tasks, task: TaskId, info: &CallInfo) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use systape_abi::uapi::{CLOSE_RANGE_CLOEXEC, F_SETFD, O_CLOEXEC};
     use systape_bpf::wire::{Ident, Task};
 
     fn call(name: &str) -> CallInfo {

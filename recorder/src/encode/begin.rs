@@ -4,10 +4,11 @@ use std::collections::HashSet;
 
 use rustc_hash::FxHashMap;
 use systape_abi::Effect;
+use systape_abi::descriptors::pair_of;
 use systape_bpf::wire::{self, Ident, Record, Snap, Syscall};
 use systape_format::model::{CPU_NONE, Checkpoint, Family, Gap, GapCause, RunState};
 
-use super::calls::{Calls, new_fds, pair_of};
+use super::calls::{Calls, new_fds};
 use super::names::MOST_AT_START;
 use super::rows::{Piece, Rows};
 use super::world::World;

@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 use std::rc::Rc;
 
+use systape_abi::descriptors::{open_how_flags, pair_of};
 use systape_abi::{Abi, Effect, Selection};
 use systape_bpf::values::snap_match;
 use systape_bpf::wire::{self, CAPTURE_AFTER, CAPTURE_NAME0, CAPTURE_NAME1, Snap, Syscall, captures};
@@ -283,7 +284,7 @@ fn captured<'a>(
                 if info.effect == Effect::NewFdPair {
                     known.pair = pair_of(bytes);
                 } else if info.effect == Effect::NewFd && arg == 2 {
-                    known.open_how_flags = bytes.first_chunk::<8>().map(|b| u64::from_ne_bytes(*b));
+                    known.open_how_flags = open_how_flags(bytes);
                 }
             }
         }
@@ -339,10 +340,4 @@ pub(super) fn new_fds(info: &CallInfo, s: &Syscall, pair: Option<[i32; 2]>) -> [
         Effect::NewFdPair => pair.unwrap_or([-1; 2]),
         _ => [-1; 2],
     }
-}
-
-/// The two fds of a captured `int[2]`.
-pub(super) fn pair_of(bytes: &[u8]) -> Option<[i32; 2]> {
-    let (a, b) = bytes.split_first_chunk::<4>()?;
-    Some([i32::from_ne_bytes(*a), i32::from_ne_bytes(*b.first_chunk::<4>()?)])
 }

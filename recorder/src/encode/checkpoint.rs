@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::rc::Rc;
 
-use systape_bpf::wire::Snap;
+use systape_bpf::wire::{self, Snap};
 use systape_format::model::{Checkpoint, CommandLine, Fd, FdTable, InFlight, RunState};
 
 use super::calls::Calls;
@@ -18,14 +18,29 @@ pub(super) const SNAPSHOT: &str = "snapshot";
 pub(super) fn of(world: &mut World, calls: &Calls, ts: u64, snaps: &[Snap], source: &str) -> Checkpoint {
     let mut cp = Checkpoint { ts, clock: clock::sample(), source: source.into(), ..Checkpoint::default() };
     let mut seen_tables = HashSet::new();
+    let listed = |(fd, file, cloexec): (i32, Rc<Name>, bool)| {
+        let path = file.at(ts, |name| name.bytes.clone());
+        Fd { fd, path, cloexec }
+    };
+    // the command waits until all is ready, and becomes a target with its first event, its exec: what it begins with is known by then
+    let first = source == SNAPSHOT;
+    let idle: HashSet<_> = snaps.iter().filter(|snap| first && snap.matched == wire::SNAP_IDLE).map(ident).collect();
+    let recorded: HashSet<_> =
+        world.tasks.alive().filter(|(id, _)| first && world.tasks.is_target(*id)).map(|(_, e)| e.task.upid).collect();
     for (id, entry) in world.tasks.alive() {
         if !world.tasks.is_target(id) {
-            // the command waits until all is ready, and becomes a target with its first event: where it begins is known by then
-            if let Some(cwd) = entry.cwd.as_ref().filter(|_| source == SNAPSHOT)
+            if let Some(cwd) = entry.cwd.as_ref().filter(|_| first && !recorded.contains(&entry.task.upid))
                 && seen_tables.insert((entry.task.upid, entry.files))
             {
                 let (upid, cwd) = (entry.task.upid, cwd.bytes.clone());
-                cp.fd_tables.push(FdTable { upid, cwd, ..FdTable::default() });
+                let mut table = FdTable { upid, cwd, ..FdTable::default() };
+                if idle.contains(&(entry.task.tid, entry.task.start_ns)) {
+                    let files = world.tasks.files(id);
+                    table.complete = files.is_complete();
+                    // others are the recorder's own
+                    table.fds = files.open().into_iter().filter(|(.., cloexec)| !cloexec).map(listed).collect();
+                }
+                cp.fd_tables.push(table);
             }
             continue;
         }
@@ -35,8 +50,7 @@ pub(super) fn of(world: &mut World, calls: &Calls, ts: u64, snaps: &[Snap], sour
         if (open.is_empty() && entry.cwd.is_none()) || !seen_tables.insert((entry.task.upid, entry.files)) {
             continue;
         }
-        let name = |file: &Rc<Name>| file.at(ts, |name| name.bytes.clone());
-        let fds = open.into_iter().map(|(fd, file, cloexec)| Fd { fd, path: name(&file), cloexec }).collect();
+        let fds = open.into_iter().map(listed).collect();
         let cwd = entry.cwd.as_ref().map(|c| c.bytes.clone()).unwrap_or_default();
         cp.fd_tables.push(FdTable { upid: entry.task.upid, complete: files.is_complete(), cwd, fds });
     }
@@ -62,4 +76,9 @@ pub(super) fn of(world: &mut World, calls: &Calls, ts: u64, snaps: &[Snap], sour
         }
     }
     cp
+}
+
+/// What identifies a task.
+fn ident(snap: &Snap) -> (u32, u64) {
+    (snap.task.id.tid, snap.task.id.start)
 }
