@@ -6,6 +6,7 @@ mod common;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
+use common::Place;
 use common::stored::{rows, tapes};
 use serde_json::Value;
 
@@ -399,6 +400,44 @@ fn several_tapes_have_the_sums_of_each() {
         let apart: BTreeMap<_, _> =
             apart.iter().map(|row| ((row["tape"].as_str().unwrap().to_owned(), keys(row)), sums(row))).collect();
         assert_eq!(apart, of_each, "{by}");
+    }
+}
+
+/// The summary of several tapes by tape has the sums that the ranking has.
+#[test]
+fn the_summary_of_several_tapes_has_the_same_sums() {
+    let tapes = tapes();
+    let dir = tapes[0].parent().unwrap();
+    for by in ["tape", "host,syscall", "tape,comm,errno"] {
+        let sorted = |words: &str| {
+            let mut rows = rows(words, dir);
+            rows.iter_mut().for_each(|row| drop(row.as_object_mut().unwrap().remove("share_percent")));
+            rows.iter_mut().for_each(|row| drop(row.as_object_mut().unwrap().remove("share_percent_of_known")));
+            let mut rows: Vec<String> = rows.iter().map(Value::to_string).collect();
+            rows.sort();
+            rows
+        };
+        let summary = sorted(&format!("-s --by {by}"));
+        assert_eq!(summary, sorted(&format!("top --by {by}")), "{by}");
+        assert!(!summary.is_empty());
+    }
+}
+
+/// What was counted and not stored is said of each of several tapes.
+#[test]
+fn counted_calls_of_several_tapes_are_said() {
+    let place = Place::new();
+    common::ledger::write(&place.path("a.tape"), &[]);
+    common::ledger::write(&place.path("b.tape"), &[]);
+    let one = place.analyze("top a.tape").out;
+    let said: Vec<&str> = one.lines().filter(|line| line.contains("counted")).collect();
+    assert!(!said.is_empty(), "{one}");
+    for words in ["top a.tape b.tape", "-s --by tape a.tape b.tape"] {
+        let both = place.analyze(words).out;
+        for line in &said {
+            let line = line.trim();
+            assert!(both.contains(&format!("a.tape: {line}")) && both.contains(&format!("b.tape: {line}")), "{both}");
+        }
     }
 }
 

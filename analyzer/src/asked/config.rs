@@ -80,12 +80,16 @@ pub(crate) const OF_TAPES: [&str; 2] = ["host", "tape"];
 impl Config {
     /// Whether it is about several tapes: those that are named, those of a directory, or one by what tells it from others.
     pub fn is_of_many(&self) -> bool {
-        let by_tape = || self.by.iter().any(|word| OF_TAPES.contains(&word.as_str()));
         match self.view.operands {
             Operands::Tapes => true,
-            Operands::Tape => !self.more.is_empty() || self.file.is_dir() || by_tape(),
+            Operands::Tape => !self.more.is_empty() || self.file.is_dir() || self.is_by_tape(),
             Operands::TwoTapes | Operands::TapeAndCopy | Operands::Table => false,
         }
+    }
+
+    /// Whether `--by` names what a tape has as a whole.
+    pub fn is_by_tape(&self) -> bool {
+        self.by.iter().any(|word| OF_TAPES.contains(&word.as_str()))
     }
 
     /// The same question, of the tape `file` alone.

@@ -15,6 +15,7 @@ use crate::asked::config::Config;
 use crate::asked::config::view::{Run, Several};
 use crate::cli::answer::{self, check_name};
 use crate::cli::views;
+use crate::reports::named::TAPES;
 use crate::values::open::open;
 use crate::values::output::{self, line};
 use crate::values::say::{BadUsage, Verdict, complain};
@@ -46,13 +47,15 @@ pub(super) fn answer(config: &Config, tapes: &[PathBuf]) -> Result<Verdict> {
     match (config.view.run, config.view.several) {
         (Run::Many(run), _) | (_, Several::Added(run)) => run(config, tapes),
         (_, Several::Merged) => merge::answer(config, tapes),
-        (_, Several::Each) => each(config, tapes),
+        (_, Several::AddedBy(run)) if config.is_by_tape() => run(config, tapes),
+        (_, Several::Each | Several::AddedBy(_)) => each(config, tapes),
     }
 }
 
 /// Whether rows of the view say the machine themselves.
 fn has_host(config: &Config) -> bool {
-    let parts = config.view.tables.iter().flat_map(|rows| rows.parts);
+    // what sums of several tapes begin with is none of one tape
+    let parts = config.view.tables.iter().flat_map(|rows| rows.parts).filter(|part| part.table().name != TAPES.name);
     parts.flat_map(|part| part.table().columns.iter()).any(|column| column.full_name() == "host")
 }
 

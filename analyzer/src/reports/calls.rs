@@ -8,6 +8,7 @@ use systape_format::model::{Family, Session};
 use systape_format::reader::Tape;
 
 use super::listing::Lines;
+use super::named::TAPES;
 use super::{Context, events, listing, losses, measured, summary};
 use crate::asked::config::Config;
 use crate::asked::config::view::Part::{All, Keys, Maybe};
@@ -20,6 +21,7 @@ use crate::render::by;
 use crate::render::form::Format;
 use crate::table::families;
 use crate::table::loss::{Listed, family_name};
+use crate::table::question::Question;
 use crate::values::output;
 use crate::values::say::{Verdict, complain};
 use crate::values::words::escaped;
@@ -60,10 +62,15 @@ pub(crate) static SUMMARY: View = View {
     tables: &[
         Rows::of("--summary", &[Keys(&by::BY), All(&measured::SUMMARY), Maybe(&summary::CPU), Maybe(&summary::ERRNOS)]),
         Rows::json("--summary", &[All(&summary::URING)]),
+        Rows::of(
+            "--summary of several tapes",
+            &[Keys(&TAPES), Keys(&by::BY), All(&measured::SUMMARY), Maybe(&summary::ERRNOS)],
+        ),
         Rows::of("--summary -e FAMILY:EVENT", &[Keys(&by::BY), All(&events::EVENTS)]),
     ],
     check: summary::check,
     run: Run::Prints(|config, tape| run(config, tape, Parts { listing: false, summary: true })),
+    several: Several::AddedBy(summary::many::run),
     ..View::PLAIN
 };
 
@@ -130,22 +137,33 @@ struct Parts {
 /// Prints `parts` of the answer for `config`.
 fn run(config: &Config, tape: &Tape, parts: Parts) -> Result<Verdict> {
     let own = parts.listing.then(|| config.own()).transpose()?;
-    answer(config, tape, own.as_ref(), None, parts.summary)
+    answer(config, tape, (own.as_ref(), None), parts.summary, |_| ())
 }
 
 /// The whole answer of a tool: a listing with its `lines`, and `stacks` below them.
 pub(super) fn answer_in(config: &Config, tape: &Tape, lines: &Lines, stacks: Below) -> Result<Verdict> {
-    let own = listing::Options::with(stacks);
-    answer(config, tape, Some(&own), Some(lines), false)
+    answer_picked(config, tape, lines, stacks, |_| ())
 }
 
-/// Prints a listing, if there are options of one, and a summary.
+/// The same, of the calls that `pick` leaves in the question.
+pub(super) fn answer_picked(
+    config: &Config,
+    tape: &Tape,
+    lines: &Lines,
+    stacks: Below,
+    pick: impl FnOnce(&mut Question<'_>),
+) -> Result<Verdict> {
+    let own = listing::Options::with(stacks);
+    answer(config, tape, (Some(&own), Some(lines)), false, pick)
+}
+
+/// Prints a listing, if there are options of one, and a summary, of the calls that `pick` leaves.
 fn answer(
     config: &Config,
     tape: &Tape,
-    listing: Option<&listing::Options>,
-    lines: Option<&Lines>,
+    (listing, lines): (Option<&listing::Options>, Option<&Lines>),
     summary: bool,
+    pick: impl FnOnce(&mut Question<'_>),
 ) -> Result<Verdict> {
     tell_not_recorded(config, tape, summary)?;
     let calls = config.calls && families::recorded(tape, Family::Syscall) != Some(false);
@@ -157,6 +175,7 @@ fn answer(
         families.extend((own.show_cwd && !families.contains(&Family::Process)).then_some(Family::Process));
     }
     let mut context = Context::about(config, tape, &families)?;
+    pick(&mut context.question);
     let mut out = output::stdout()?;
     if let Some(own) = listing {
         listing::run_with(&mut context, own, lines, &mut out)?;

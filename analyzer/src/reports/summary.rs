@@ -1,6 +1,8 @@
 //! The summary: calls, errors and times per thread (or process, cgroup, all) and syscall, in the shape of `perf trace -s`, with the
 //! median and the 99th percentile behind perf's columns.
 
+pub(super) mod many;
+
 use std::io::{self, Write};
 
 use anyhow::{Result, bail};
@@ -10,7 +12,7 @@ use systape_format::model::{Family, Task};
 use systape_format::table::TableDef;
 
 use super::{Context, events};
-use crate::asked::config::Config;
+use crate::asked::config::{Config, OF_TAPES};
 use crate::asked::sort::Sort;
 use crate::derive::summary::collect;
 use crate::derive::summary::column::Column;
@@ -91,6 +93,9 @@ pub(crate) fn check(config: &Config) -> Result<()> {
                 "-s prints a table of calls and one of events, and CSV holds one: ask for calls and for events on their own"
             );
         }
+    }
+    if config.is_by_tape() {
+        return many::check(config);
     }
     if config.calls {
         return keys(config, &own).map(drop);
@@ -196,8 +201,10 @@ pub(crate) fn run(context: &mut Context<'_>, out: &mut Out) -> Result<Told> {
 
 /// The keys of `--by`, none without, and the plan.
 fn keys(config: &Config, own: &Options) -> Result<(Vec<By>, Plan)> {
-    let by = By::parse(&config.by, &Plan::OF_CALLS, "the summary")?;
-    if by.is_empty() {
+    // those of tapes are no keys of calls
+    let words: Vec<String> = config.by.iter().filter(|word| !OF_TAPES.contains(&word.as_str())).cloned().collect();
+    let by = By::parse(&words, &Plan::OF_CALLS, "the summary")?;
+    if config.by.is_empty() {
         return Ok((by, Plan::mode(own.summary_mode)));
     }
     if own.summary_mode != SummaryMode::default() {

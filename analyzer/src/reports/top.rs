@@ -38,6 +38,7 @@ use crate::render::rank::{self, Few};
 use crate::render::row::{self as record, Judgement};
 use crate::render::sink;
 use crate::render::table::Table;
+use crate::reports::added;
 use crate::reports::keys::{Keys, Words};
 use crate::reports::named::TAPES;
 use crate::table::families;
@@ -112,7 +113,7 @@ fn check(config: &Config) -> Result<()> {
             (args::is_asked(config, own.value.as_deref()), "a sum by arguments of calls"),
         ];
         refuse(&of_one, "several tapes have one sum")?;
-        many::check(config, &keys(config)?)?;
+        added::check(config, &keys(config)?)?;
     }
     if config.events.is_empty() {
         if args::is_asked(config, own.value.as_deref()) {

@@ -69,6 +69,8 @@ pub enum Several {
     Merged,
     /// What this function says, which opens one after the other.
     Added(OfMany),
+    /// The same if `--by` names what a tape has as a whole; else the answer of each.
+    AddedBy(OfMany),
 }
 
 /// A function that answers.

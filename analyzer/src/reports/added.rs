@@ -1,0 +1,197 @@
+//! Sums of the calls of several tapes: of all of them together, or by host and tape. One tape is open at a time.
+
+use std::collections::BTreeSet;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, Result, bail};
+use indexmap::IndexMap;
+use systape_format::model::Family;
+use systape_format::reader::Tape;
+
+use crate::asked::config::{Config, OF_TAPES as KEYS};
+use crate::derive::summary::collect;
+use crate::derive::summary::column::Column;
+use crate::derive::summary::plan::Plan;
+use crate::derive::summary::stats::Stats;
+use crate::derive::summary::table;
+use crate::render::by;
+use crate::render::cell::Cell;
+use crate::render::row as record;
+use crate::reports::Context;
+use crate::reports::keys::{Keys, Words};
+use crate::reports::losses::LOSS_LINES;
+use crate::reports::named::{Identity, Named, identify};
+use crate::table::families;
+use crate::table::group::by::By;
+use crate::table::group::value::Value;
+use crate::values::open::open;
+use crate::values::output::line;
+use crate::values::say::complain;
+use crate::values::words::escaped;
+
+/// Keys that mean something in one tape only.
+const OF_ONE: [By; 4] = [By::Pid, By::Tid, By::Second, By::Minute];
+
+/// The calls of one key in all tapes.
+pub(super) struct Group {
+    /// Texts of the keys of tapes.
+    whose: Vec<Vec<u8>>,
+    named: Named,
+    /// The sums.
+    pub stats: Stats,
+    /// Calls may be missing from them.
+    pub short: bool,
+    /// The last of the tapes that it has calls of and that are [`Found::vague`], and how many there are.
+    vague: (usize, usize),
+}
+
+/// What was read.
+#[derive(Default)]
+pub(super) struct Found {
+    groups: IndexMap<(Vec<Vec<u8>>, Identity), Group>,
+    tapes: usize,
+    hosts: BTreeSet<Vec<u8>>,
+    losses: Vec<String>,
+    /// What was counted and not stored.
+    counted: Vec<String>,
+    /// Tapes in which calls were counted of which not each key is known: they may be of a key that has no row there.
+    vague: usize,
+    /// Calls are missing, or may be.
+    pub incomplete: bool,
+    /// They were lost.
+    pub lost: bool,
+    /// A tape could not be read.
+    pub bad: bool,
+}
+
+/// Those of [`KEYS`] that are asked for, in their order.
+pub(super) fn words(config: &Config) -> Vec<&'static str> {
+    let mut words: Vec<&'static str> = Vec::new();
+    for word in &config.by {
+        words.extend(KEYS.into_iter().find(|known| known == word && !words.contains(known)));
+    }
+    words
+}
+
+/// Keys of processes and times of several tapes are no keys, unless each tape has its own.
+pub(super) fn check(config: &Config, by: &[By]) -> Result<()> {
+    let one = by.iter().find(|by| OF_ONE.contains(by));
+    if let (Some(by), false) = (one, words(config).contains(&"tape")) {
+        bail!("--by {0}: a {0} of one tape is none of another: --by tape,{0}", by.name());
+    }
+    Ok(())
+}
+
+/// The sums by `by` of `tapes`, and what is missing from them; None: none could be read.
+pub(super) fn find(config: &Config, tapes: &[PathBuf], words: &[&str], by: &[By]) -> Option<Found> {
+    let mut found = Found::default();
+    for path in tapes {
+        if let Err(error) = found.add(config, path, (words, by)) {
+            found.bad = true;
+            complain(&format!("{error:#}"));
+        }
+    }
+    for group in found.groups.values_mut() {
+        group.short |= group.vague.1 < found.vague;
+    }
+    (found.tapes > 0).then_some(found)
+}
+
+impl Found {
+    /// The groups with most of `column` first.
+    pub(super) fn sorted(&self, column: Column) -> Vec<&Group> {
+        let mut groups: Vec<&Group> = self.groups.values().collect();
+        groups.sort_by_cached_key(|group| {
+            let stats = &group.stats;
+            let value = column.of(stats);
+            (std::cmp::Reverse((value, stats.total(), stats.calls)), group.whose.clone(), group.named.texts.clone())
+        });
+        groups
+    }
+
+    /// Which tapes they are of, and what is missing, above a table.
+    ///
+    /// # Errors
+    /// The answer cannot be written.
+    pub(super) fn head(&self, out: &mut impl Write) -> std::io::Result<()> {
+        let s = |count: usize| if count == 1 { "" } else { "s" };
+        let (tapes, hosts) = (self.tapes, self.hosts.len());
+        line(out, &format!("{tapes} tape{} of {hosts} host{}", s(tapes), s(hosts)))?;
+        if self.incomplete {
+            line(out, "At least, because something is missing:")?;
+        }
+        let notes = self.losses.iter().chain(&self.counted);
+        notes.into_iter().try_for_each(|text| line(out, &format!("  {text}")))
+    }
+
+    /// The same for forms without a place for it.
+    pub(super) fn complain(&self) {
+        self.losses.iter().for_each(|text| complain(text));
+    }
+
+    fn add(&mut self, config: &Config, path: &Path, (words, by): (&[&str], &[By])) -> Result<()> {
+        let tape: Tape = open(path)?;
+        let name = path.display().to_string();
+        families::require(&tape, Family::Syscall, "syscalls").with_context(|| name.clone())?;
+        let mut context = Context::new(config, &tape).with_context(|| name.clone())?;
+        let session = tape.session();
+        let plan = Plan::by(by).naming(session);
+        let question = &context.question;
+        let (sums, knowledge, coverage) = collect::collect(&tape, &question.scope, &question.book, &plan);
+        let whose: Vec<Vec<u8>> = words
+            .iter()
+            .map(|word| if *word == "host" { session.hostname.clone() } else { name.clone().into_bytes() })
+            .collect();
+        let rows = table::rows(&sums, &knowledge, &question.book, &plan, Column::default());
+        let is_vague = rows.iter().any(|row| row.stats.ledger_calls() > 0 && row.key.contains(&Value::Unknown));
+        self.vague += usize::from(is_vague);
+        for row in rows {
+            let keys =
+                Keys { words: Words { session, book: &question.book, plan: &plan }, values: row.key, task: row.task };
+            let (identity, named) = identify(by, &keys);
+            let new = || Group {
+                whose: whose.clone(),
+                named: named.clone(),
+                stats: Stats::default(),
+                short: false,
+                vague: (0, 0),
+            };
+            let group = self.groups.entry((whose.clone(), identity)).or_insert_with(new);
+            group.named = group.named.agreed(&named);
+            group.stats.merge(row.stats);
+            group.short |= row.short;
+            if is_vague && group.vague.0 != self.vague {
+                group.vague = (self.vague, group.vague.1 + 1);
+            }
+        }
+        coverage.tell(&mut context.question.loss);
+        let of_sums = context.question.loss.of_sums();
+        let losses = of_sums.lines(session, LOSS_LINES).into_iter().chain(knowledge.doubts());
+        let of = |text: String| format!("{}: {text}", escaped(name.as_bytes()));
+        self.losses.extend(losses.map(of));
+        self.counted.extend(knowledge.counted(session).into_iter().map(of));
+        self.incomplete |= !of_sums.complete() || knowledge.missing();
+        self.lost |= !of_sums.complete() || knowledge.lost();
+        self.tapes += 1;
+        self.hosts.insert(session.hostname.clone());
+        Ok(())
+    }
+}
+
+impl Group {
+    /// Texts of its keys: those of tapes, then the others.
+    pub(super) fn texts(&self) -> impl Iterator<Item = String> {
+        let whose = self.whose.iter().map(|text| if text.is_empty() { "?".to_owned() } else { escaped(text) });
+        whose.chain(self.named.texts.iter().cloned())
+    }
+
+    /// Sets the columns of its keys: `words`, then `by`.
+    pub(super) fn set_keys(&self, row: &mut record::Row<'_>, words: &[&'static str], by: &[By]) {
+        for (word, text) in words.iter().zip(&self.whose) {
+            row.set(word, Some(text.clone()).filter(|text| !text.is_empty()));
+        }
+        let mut cells = self.named.cells.iter();
+        by::fill(row, by, |_, _| cells.next().cloned().unwrap_or_else(|| Cell::Null));
+    }
+}

@@ -1,0 +1,80 @@
+//! The summary of several tapes by host or tape, and by other keys: the sums of all of one key.
+
+use std::io::Write;
+use std::path::PathBuf;
+
+use anyhow::Result;
+
+use super::{ERRNOS, Options, errnos, errnos_text, keys};
+use crate::asked::config::{Config, refuse};
+use crate::asked::sort::Sort;
+use crate::derive::summary::column::Column;
+use crate::derive::summary::table::Row;
+use crate::render::by;
+use crate::render::keys::{columns, with_keys, with_parts};
+use crate::render::row::{self as record, Judgement};
+use crate::render::sink;
+use crate::render::table::Table;
+use crate::reports::added;
+use crate::reports::measured::{SUMMARY, measured, measures};
+use crate::reports::named::TAPES;
+use crate::values::output;
+use crate::values::say::Verdict;
+
+/// Options without effect on sums of several tapes.
+pub(super) fn check(config: &Config) -> Result<()> {
+    let of_one = [(config.bare_cpu(), "--cpu"), (!config.events.is_empty(), "-e with other events than calls")];
+    refuse(&of_one, "several tapes have one sum by host or tape")?;
+    added::check(config, &keys(config, &config.own()?)?.0)
+}
+
+/// Prints the answer of `tapes`.
+pub(in crate::reports) fn run(config: &Config, tapes: &[PathBuf]) -> Result<Verdict> {
+    let own: Options = config.own()?;
+    let ((by, _), words) = (keys(config, &own)?, added::words(config));
+    let Some(found) = added::find(config, tapes, &words, &by) else {
+        return Ok(Verdict { lost: false, bad: true });
+    };
+    let column = match config.sort {
+        Some(Sort::Sums(column)) => column,
+        _ => Column::default(),
+    };
+    let groups = found.sorted(column);
+    config.shown.rows(groups.len());
+    let mut out = output::stdout()?;
+    match config.format.rows() {
+        None => {
+            found.head(&mut out)?;
+            let names = ["calls", "errors", "total ms", "min ms", "avg ms", "max ms", "stddev %", "p50 ms", "p99 ms"];
+            let table = names.into_iter().fold(Table::default(), Table::number);
+            let last = ["errnos"].into_iter().filter(|_| own.errno_summary);
+            let headings = words.iter().copied().chain(by.iter().map(|by| by.heading())).chain(last);
+            let mut table = headings.fold(table, Table::word);
+            for group in &groups {
+                let row = Row { key: &[], call: None, task: None, stats: &group.stats, short: group.short };
+                let mut cells = measured(&row, found.incomplete || group.short);
+                cells.extend(group.texts());
+                cells.extend(own.errno_summary.then(|| errnos_text(&group.stats)));
+                table.row(cells);
+            }
+            table.print(&mut out)?;
+        }
+        Some(form) => {
+            let keys = columns(&TAPES, words.iter().copied()).into_iter().chain(by::columns(&by));
+            let table = with_keys(keys, &with_parts(&SUMMARY, Some(&ERRNOS).filter(|_| own.errno_summary)));
+            let records = groups.iter().map(|group| {
+                let mut row = record::Row::short_if(group.short, &table);
+                group.set_keys(&mut row, &words, &by);
+                measures(&mut row, &group.stats);
+                if own.errno_summary {
+                    row.set("errnos", errnos(&group.stats));
+                }
+                row
+            });
+            sink::print(form, &table, Judgement::Touched(found.incomplete), records, &mut out)?;
+            found.complain();
+        }
+    }
+    out.flush()?;
+    Ok(Verdict { lost: found.lost, bad: found.bad })
+}

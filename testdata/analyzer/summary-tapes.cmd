@@ -1,0 +1,1 @@
+-s --by tape,syscall sample.tape more.tape
