@@ -4,6 +4,8 @@
 use std::fs;
 
 use serde_json::Value;
+use systape_e2e::disk::skipped;
+use systape_e2e::lab::run;
 use systape_e2e::{Background, Lab};
 
 /// What the program says of one case.
@@ -164,4 +166,36 @@ fn a_slow_file_system_is_its_daemon() {
     let asleep = time(&parts, |part| part["pid"] == pid && part["cause"] == "sleep");
     assert!((525_000_000..545_000_000).contains(&asleep), "{asleep}: {parts:#?}");
     assert!(parts.iter().any(|part| part["pid"] == pid && part["for_syscall"] == "read"), "{parts:#?}");
+}
+
+#[test]
+fn a_wait_for_a_disk_names_the_io_that_ended_it() {
+    let Some(lab) = Lab::with_bpf() else { return };
+    fs::write(lab.path("data"), vec![7; 8 << 20]).expect("data");
+    run(lab.command("sync").arg("data")).expect(0);
+    let dd = ["dd", "if=data", "of=/dev/null", "bs=256k", "iflag=direct"];
+    // not every file system has direct I/O, nor a disk below it
+    if run(lab.command(dd[0]).args(&dd[1..])).code() != 0 {
+        return skipped("no direct I/O here");
+    }
+    lab.record("t.tape", &[], &dd).expect(0);
+    let ios = lab.analyze(&["block", "t.tape", "--format", "json"]).expect(0).json();
+    let number = |row: &Value, key: &str| row[key].as_i64().unwrap_or_else(|| panic!("{key}: {row}"));
+    if ios.iter().all(|io| io["owner"]["comm"] != "dd") {
+        return skipped("direct I/O that is none of a disk");
+    }
+    let parts = lab.analyze(&["path", "t.tape", "--format", "json"]).expect(0).json();
+    let waits: Vec<&Value> = parts.iter().filter(|part| part["cause"] == "disk" && part["syscall"] == "read").collect();
+    let named: Vec<&&Value> = waits.iter().filter(|part| !part["disk"].is_null()).collect();
+    assert!(!waits.is_empty() && named.len() * 10 >= waits.len() * 9, "{} of {}: {parts:#?}", named.len(), waits.len());
+    for part in named {
+        let (from, to) = (number(part, "ts_ns"), number(part, "ts_ns") + number(part, "dur_ns"));
+        let is = |io: &&Value| {
+            ["disk", "sector"].iter().all(|key| io[*key] == part[*key])
+                && io["bytes"] == part["io_bytes"]
+                && (from..=to).contains(&number(io, "ts_ns"))
+        };
+        assert!(ios.iter().any(|io| is(&io)), "{part}: {ios:#?}");
+    }
+    assert!(lab.analyze(&["path", "t.tape"]).expect(0).text().contains(" [its last I/O: read of "));
 }

@@ -5,6 +5,7 @@
 use std::fs;
 
 use serde_json::Value;
+use systape_e2e::disk::has;
 use systape_e2e::lab::{binary, run};
 use systape_e2e::{Background, Lab};
 
@@ -186,5 +187,41 @@ fn sound_programs_have_no_finding() {
         assert!(found.is_empty(), "{command:?}: {found:#?}");
         let text = lab.analyze(&["why", "t.tape"]).expect(0).text();
         assert!(text.contains("(floor: 30.0 ms)") || text.contains("for a CPU"), "{text}");
+    }
+}
+
+#[test]
+fn a_lock_of_a_file_has_its_holder() {
+    let Some(lab) = Lab::with_bpf() else { return };
+    if !has("flock") {
+        return;
+    }
+    // who holds it says its number
+    let script = "flock lock sh -c 'echo $PPID >holder; sleep 3' & while ! [ -s holder ]; do sleep 0.02; done; flock lock true; wait";
+    lab.record("t.tape", &[], &["sh", "-c", script]).expect(0);
+    let holder: i64 = fs::read_to_string(lab.path("holder")).expect("holder").trim().parse().expect("a pid");
+    let found = causes(&lab, "t.tape");
+    let first = &found[0];
+    assert_eq!((first["rule"].as_str(), first["syscall"].as_str()), (Some("lock"), Some("flock")), "{found:#?}");
+    assert!(first["object"].as_str().is_some_and(|path| path.ends_with("/lock")), "{first}");
+    assert_eq!((first["by_pid"].as_i64(), first["by_comm"].as_str()), (Some(holder), Some("flock")), "{first}");
+    assert!(first["cost_ns"].as_u64().is_some_and(|cost| cost > 2_500_000_000), "{first}");
+    let text = lab.analyze(&["why", "t.tape"]).expect(0).text();
+    assert!(text.contains(&format!("given up by flock {holder}")), "{text}");
+    shows(&lab, "t.tape", first);
+}
+
+#[test]
+fn the_command_of_a_short_stretch_is_about_that() {
+    let Some(lab) = Lab::with_bpf() else { return };
+    let script = "sleep 1; i=0; while [ $i -lt 300 ]; do (exec /no/such) 2>/dev/null; cat /etc/hostname >/dev/null; i=$((i+1)); done; sleep 4";
+    lab.record("t.tape", &[], &["sh", "-c", script]).expect(0);
+    let found = findings(&lab, "t.tape");
+    let timed: Vec<&Value> =
+        found.iter().filter(|finding| finding["command"].as_str().is_some_and(|c| c.contains("--time "))).collect();
+    assert!(!timed.is_empty(), "{found:#?}");
+    for finding in timed {
+        assert_eq!(finding["class"], "time");
+        shows(&lab, "t.tape", finding);
     }
 }

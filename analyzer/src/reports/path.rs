@@ -1,6 +1,7 @@
 //! The critical path of a thread: why something took so long, across the threads that it waited for.
 
 mod cause;
+mod request;
 mod rows;
 mod sums;
 
@@ -107,9 +108,11 @@ fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
     let words = Words { session, book: &context.question.book, names: &told.names };
     let found = parts.into_iter().zip(spent).map(|((part, behind), spent)| {
         let cause = Cause::of(&part, &spent, &ends, &words);
-        Found { part, behind, cause, spent }
+        Found { part, behind, cause, spent, io: None }
     });
-    let found = merge(found);
+    let mut found = merge(found);
+    let ios = request::of(tape, &found, &log.threads);
+    found.iter_mut().zip(ios).for_each(|(found, io)| found.io = io);
     let sums = Sums::of(&found, &log.threads);
     config.shown.rows(if own.sums { sums.len() } else { found.len() });
     let answer = Answer { threads: &log.threads, path: &path, found: &found, waits: &waits, words, context: &context };
@@ -235,6 +238,8 @@ struct Found {
     behind: Option<Id>,
     cause: Cause,
     spent: Spent,
+    /// The block I/O that it waited for; None: none, or not known.
+    io: Option<request::Io>,
 }
 
 impl Found {

@@ -43,6 +43,8 @@ systape_format::tables! {
         syscall: Word "the call; null: none"
         object: Str [Path] "what it is on: a file, `/dir/*`, a peer, a disk, a program, a lock's address, a signal; null: nothing, or several"
         errno: Word "name of the error; null: none"
+        by_pid: Int "process that held the lock until the longest wait for it ended; null: no lock, or not known"
+        by_comm: Str [Comm] "its name"
         count ? OfKnown: Wide "how often; of memory that grew, bytes"
         max_ns ? OfKnown: Duration "the longest; null: no time belongs to it"
         first_ns ? OfKnown: Time "when it began; null: not known"
@@ -107,7 +109,8 @@ fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
     let to = context.question.scope.to.min(tape.complete_until());
     let floor = Floor::of(to.saturating_sub(from), own.floor()?);
     let collected = collect::collect(&mut context, &recorded, floor, (from, to))?;
-    let found = rules::judge(&collected.inputs, has);
+    let mut found = rules::judge(&collected.inputs, has);
+    found.iter_mut().for_each(|finding| narrow(finding, (from, to), session.window_open));
     // no finding is an answer; that nothing was looked at is not
     config.shown.rows(collected.inputs.len());
     let limit = own.rank.limit(config.format);
@@ -125,6 +128,21 @@ fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
     losses::end(&context, &mut out, config.format == Format::Text, Listed::Nothing)
 }
 
+/// Adds to the command when it was, if that is less than half of the time that was looked at, `from` to `to`.
+fn narrow(finding: &mut Finding, (from, to): (u64, u64), open: u64) {
+    // a bit before and behind: ends of what is asked for may be ends of other events
+    const ROOM: u64 = 1_000_000;
+    let Some((first, last)) = finding.span.filter(|_| finding.class == Class::Time) else { return };
+    let (first, last) = (first.saturating_sub(ROOM).max(open), last.saturating_add(ROOM));
+    if last.saturating_sub(first) > to.saturating_sub(from) / 2 {
+        return;
+    }
+    // whole milliseconds, outwards
+    let [first, last] = [(first - open) / ROOM, (last.saturating_sub(open)).div_ceil(ROOM)];
+    let seconds = |ms: u64| format!("{}.{:03}", ms / 1000, ms % 1000);
+    finding.command.push_str(&format!(" --time {},{}", seconds(first), seconds(last)));
+}
+
 fn row(finding: &Finding, open: u64, cut: bool) -> Row<'_> {
     let short = finding.short || cut;
     let since = |ts: u64| ts.wrapping_sub(open) as i64;
@@ -137,6 +155,8 @@ fn row(finding: &Finding, open: u64, cut: bool) -> Row<'_> {
     row.set("syscall", Some(finding.call.clone()).filter(|call| !call.is_empty()));
     row.set("object", some(&finding.object));
     row.set("errno", Some(finding.errno).filter(|errno| !matches!(*errno, 0 | ERRNO_ANY)).map(errno_text));
+    let by = finding.by.as_ref().filter(|_| !short);
+    row.set("by_pid", by.and_then(|who| who.pid)).set("by_comm", by.map(|who| who.comm.clone()));
     row.bound("count", finding.count, cut).bound("max_ns", finding.max, short);
     row.bound("first_ns", finding.span.map(|(first, _)| since(first)), cut);
     row.bound("last_ns", finding.span.map(|(_, last)| since(last)), short);

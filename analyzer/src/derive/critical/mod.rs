@@ -5,6 +5,7 @@
 //! tile the time exactly. [`doing`] says in which calls the threads were in these parts, [`behind`] who had the CPUs that they waited for.
 
 pub(crate) mod behind;
+pub(crate) mod disk;
 pub(crate) mod doing;
 pub(crate) mod log;
 pub(crate) mod walk;

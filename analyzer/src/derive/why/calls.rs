@@ -12,7 +12,8 @@ use rustc_hash::FxHashMap;
 use systape_abi::{is_restart, sockaddr_text};
 use systape_format::model::{Call, CallState, Task};
 
-use super::cpu::{Waited, wider};
+use super::cpu::{Waited, Woken, wider};
+use super::finding::Who;
 use crate::derive::futexes::{self, Futex};
 use crate::derive::paths::feed::{Reader, Waiting};
 use crate::derive::paths::names::{Name, uses};
@@ -80,6 +81,8 @@ pub(crate) struct Work {
     pub slow_span: Option<(u64, u64)>,
     /// One was open at the end, or began before the start: times are lower bounds.
     pub open: bool,
+    /// Of locks of files: how long the longest wait was whose end is known, ns, and who ended it by giving the lock up.
+    pub by: Option<Box<(u64, Who)>>,
 }
 
 impl Work {
@@ -100,6 +103,9 @@ impl Work {
             }
         }
         self.open |= other.open;
+        if other.by.as_ref().map(|by| by.0) > self.by.as_ref().map(|by| by.0) {
+            self.by.clone_from(&other.by);
+        }
     }
 }
 
@@ -182,6 +188,8 @@ pub(crate) struct Calls<'a> {
     pub question: &'a Question<'a>,
     /// Waits for a CPU.
     pub waited: &'a Waited,
+    /// Ends of sleeps.
+    pub woken: &'a Woken,
 }
 
 /// What a call counts as.
@@ -375,6 +383,9 @@ impl<'a> Part<'a> {
         let bytes = ret.and_then(|ret| u64::try_from(ret).ok()).unwrap_or(0);
         let limit = if sort == Sort::Durable { 0 } else { SLOW.saturating_add(bytes.saturating_mul(SLOW_BYTE)) };
         let slow = ns >= limit;
+        let locks =
+            slow && core.errno[row] == 0 && core.state[row].returned() && takes_lock(&self.segment.call(row).name);
+        let woken = || self.reader.woken.last(self.segment.task(row).utid, span.0, span.1);
         Work {
             calls: 1,
             ns,
@@ -385,6 +396,7 @@ impl<'a> Part<'a> {
             span: Some(span),
             slow_span: slow.then_some(span),
             open,
+            by: locks.then(woken).flatten().map(|who| Box::new((ns, who.clone()))),
         }
     }
 

@@ -3,9 +3,10 @@
 use rustc_hash::FxHashMap;
 use systape_format::model::Task;
 
+use super::finding::Who;
 use crate::derive::processes::track::key;
 use crate::derive::runs::keys::is_kernel;
-use crate::derive::runs::{Interval, Sink, Slot, State, Thread, Why};
+use crate::derive::runs::{End, Interval, Sink, Slot, State, Thread, Why};
 use crate::table::filter::Scope;
 
 /// Shorter waits for a CPU are not subtracted from calls, ns.
@@ -78,6 +79,42 @@ impl Waited {
     }
 }
 
+/// Who woke threads from long sleeps.
+#[derive(Debug, Default)]
+pub(crate) struct Woken {
+    /// By thread: when it was woken, and by whom of `whose`; ascending.
+    by_thread: FxHashMap<u32, Vec<(u64, u32)>>,
+    whose: Vec<Who>,
+    numbers: FxHashMap<u64, u32>,
+    kept: usize,
+}
+
+/// Shorter sleeps need no waker, ns.
+const SLEPT: u64 = 1_000_000;
+
+impl Woken {
+    /// Of more than [`KEPT`] the rest has no waker.
+    fn add(&mut self, utid: u32, ts: u64, waker: &Task) {
+        if utid == 0 || self.kept >= KEPT {
+            return;
+        }
+        self.kept += 1;
+        let whose = &mut self.whose;
+        let number = *self.numbers.entry(key(waker)).or_insert_with(|| {
+            whose.push(Who { comm: waker.comm.clone(), pid: Some(waker.pid) });
+            whose.len() as u32 - 1
+        });
+        self.by_thread.entry(utid).or_default().push((ts, number));
+    }
+
+    /// Who woke the thread last from `from` to `to`; None: nobody, an interrupt, or not known.
+    pub(crate) fn last(&self, utid: u32, from: u64, to: u64) -> Option<&Who> {
+        let wakes = self.by_thread.get(&utid)?;
+        let (ts, number) = wakes[..wakes.partition_point(|(ts, _)| *ts <= to)].last()?;
+        self.whose.get(*number as usize).filter(|_| *ts >= from)
+    }
+}
+
 /// The sink.
 #[derive(Debug)]
 pub(crate) struct Cpu<'a> {
@@ -86,6 +123,8 @@ pub(crate) struct Cpu<'a> {
     pub ran: FxHashMap<u64, Ran>,
     /// See [`Waited`].
     pub waited: Waited,
+    /// See [`Woken`].
+    pub woken: Woken,
     /// Processes are left out.
     pub cut: bool,
 }
@@ -93,7 +132,7 @@ pub(crate) struct Cpu<'a> {
 impl<'a> Cpu<'a> {
     /// Empty, of tasks that pass `scope`.
     pub(crate) fn new(scope: &'a Scope<'a>) -> Self {
-        Self { scope, ran: FxHashMap::default(), waited: Waited::default(), cut: false }
+        Self { scope, ran: FxHashMap::default(), waited: Waited::default(), woken: Woken::default(), cut: false }
     }
 
     fn process(&mut self, task: &Task) -> Option<&mut Ran> {
@@ -125,6 +164,12 @@ impl Sink for Cpu<'_> {
         if to <= from || task.pid == 0 {
             return;
         }
+        if let (State::Sleeping(_), End::Woken(Some(waker))) = (interval.state, interval.end)
+            && interval.len() >= SLEPT
+            && !waker.softirq
+        {
+            self.woken.add(task.utid, interval.to, &threads[waker.slot].task);
+        }
         if waits {
             self.waited.add(task.utid, from, to);
         }
@@ -152,6 +197,16 @@ impl Sink for Cpu<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_last_waker_inside_of_a_call() {
+        let waker = |pid: u32| Task { pid, tid: pid, upid: pid, comm: b"w".to_vec(), ..Task::default() };
+        let mut woken = Woken::default();
+        woken.add(7, 10, &waker(1));
+        woken.add(7, 20, &waker(2));
+        let last = |from, to| woken.last(7, from, to).and_then(|who| who.pid);
+        assert_eq!((last(5, 15), last(5, 20), last(21, 30), last(1, 9)), (Some(1), Some(2), None, None));
+    }
 
     #[test]
     fn waits_inside_of_a_call_are_found() {

@@ -54,6 +54,8 @@ pub(crate) struct Finding {
     pub object: Vec<u8>,
     /// The error; 0: none.
     pub errno: u16,
+    /// Who held the lock that was waited for longest: who ended that wait; None: no lock, or not known.
+    pub by: Option<Who>,
     /// How often.
     pub count: u64,
     /// The longest, ns; None: no time belongs to it.

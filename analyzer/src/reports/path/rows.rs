@@ -42,6 +42,12 @@ systape_format::tables! {
         for_syscall: Word "call it waited in; empty: it did not exist before, this one made it"
         for_file: Str [Path] "what that call is on; empty: on none; null: not known"
         net_softirq: Flag "this one woke it by a packet that it sent on this machine"
+        disk: Word "of `disk`: the disk of the block I/O that ended it; null: not known, or block I/O was not recorded"
+        sector: Wide "its first sector, of 512 bytes"
+        io_bytes: Int "its bytes; 0: of a flush"
+        io_op: Word "`read`, `write`, `flush` and so on"
+        io_ns: Duration "time it spent at the device; null: not known"
+        io_comm: Str [Comm] "name of the thread that caused it; null: this one, or not known"
     }
 }
 
@@ -114,6 +120,11 @@ impl<'a> Shown<'a> {
         row.set("for_syscall", call);
         row.set("for_file", wait.and_then(|(_, spent)| file(answer, spent.most().map(|most| most.file))));
         row.set("net_softirq", wait.is_some_and(|(wait, _)| wait.softirq));
+        let io = found.io.as_ref();
+        row.set("disk", io.map(|io| io.disk.clone())).set("sector", io.map(|io| io.sector));
+        row.set("io_bytes", io.map(|io| io.bytes)).set("io_op", io.map(|io| io.op.clone()));
+        row.set("io_ns", io.and_then(|io| io.latency));
+        row.set("io_comm", io.and_then(|io| io.owner.as_ref()).map(|task| &task.comm));
         row
     }
 
@@ -254,7 +265,8 @@ fn sentence(answer: &Answer<'_>, found: &Found, arguments: Option<&str>) -> Stri
                 Kind::Unseen { by } | Kind::TooDeep { by } => who(by),
                 _ => "?".to_owned(),
             };
-            asleep(other, &call(), &by)
+            let io = found.io.as_ref().map(|io| format!(" [its last I/O: {}]", io.text())).unwrap_or_default();
+            format!("{}{io}", asleep(other, &call(), &by))
         }
     }
 }

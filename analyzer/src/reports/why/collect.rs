@@ -14,7 +14,7 @@ use crate::derive::runs::decode::Needs;
 use crate::derive::runs::feed as runs;
 use crate::derive::signals::{Cause, Choice, Record, Tracker, Via};
 use crate::derive::why::calls::{Calls, Relative, Sums};
-use crate::derive::why::cpu::{Cpu, Waited};
+use crate::derive::why::cpu::{Cpu, Waited, Woken};
 use crate::derive::why::disks::{Disk, Disks};
 use crate::derive::why::finding::Who;
 use crate::derive::why::floor::Floor;
@@ -59,18 +59,18 @@ pub(super) fn collect(
         length: to.saturating_sub(from),
     };
     let mut cut = false;
-    let mut waited = Waited::default();
+    let (mut waited, mut woken) = (Waited::default(), Woken::default());
     if families::recorded(tape, Family::Sched) == Some(true) {
         let sink = Cpu::new(&context.question.scope);
         let fed = runs::feed(&context.question, Needs::default(), context.question.scope.to, sink);
-        let Cpu { ran, waited: found, cut: dropped, .. } = fed.tracker.sink;
-        (inputs.ran, waited) = (ran.into_values().collect(), found);
+        let Cpu { ran, waited: found, woken: wakes, cut: dropped, .. } = fed.tracker.sink;
+        (inputs.ran, waited, woken) = (ran.into_values().collect(), found, wakes);
         cut |= dropped;
         inputs.ran.sort_by_key(|ran| ran.pid);
         scheduling::touched(fed.coverage, fed.unsure_until, context);
     }
     if recorded.contains(&Family::Syscall) {
-        cut |= calls(context, &waited, &mut inputs)?;
+        cut |= calls(context, (&waited, &woken), &mut inputs)?;
     }
     others(context, &mut inputs, (from, context.question.scope.to))?;
     if recorded.contains(&Family::Process) || recorded.contains(&Family::Signal) {
@@ -85,8 +85,8 @@ pub(super) fn collect(
 }
 
 /// Time in calls, and waits for futexes; whether some were dropped.
-fn calls(context: &mut Context<'_>, waited: &Waited, inputs: &mut Inputs) -> Result<bool> {
-    let reader = Calls { question: &context.question, waited };
+fn calls(context: &mut Context<'_>, (waited, woken): (&Waited, &Woken), inputs: &mut Inputs) -> Result<bool> {
+    let reader = Calls { question: &context.question, waited, woken };
     let mut sums = Sums::default();
     let coverage = feed(&context.question, &reader, |told| {
         match told {

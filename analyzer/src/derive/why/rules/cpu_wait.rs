@@ -49,6 +49,7 @@ fn finding(ran: &super::Ran, inputs: &Inputs) -> Finding {
         call: String::new(),
         object: Vec::new(),
         errno: 0,
+        by: None,
         count: ran.waits,
         max: Some(ran.max),
         span: ran.span,

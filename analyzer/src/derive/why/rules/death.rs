@@ -48,6 +48,7 @@ fn finding(death: &Death) -> Finding {
         call: String::new(),
         object: name.into_bytes(),
         errno: 0,
+        by: None,
         count: 1,
         max: None,
         span: Some((death.ts, death.ts)),

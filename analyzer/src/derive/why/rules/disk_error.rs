@@ -29,6 +29,7 @@ fn judge(inputs: &Inputs) -> Vec<Finding> {
                 call: String::new(),
                 object: disk.name.clone().into_bytes(),
                 errno: disk.errno,
+                by: None,
                 count: disk.errors,
                 max: None,
                 span: disk.errors_span,

@@ -9,7 +9,7 @@ use super::{Inputs, Rule, command};
 /// The rule.
 pub(super) const RULE: Rule = Rule {
     name: "lock",
-    finds: "waits for one lock: a futex of a process (threads that waited for it woke others too, or the wait is that of a lock), a lock of a file",
+    finds: "waits for one lock: a futex of a process (threads that waited for it woke others too, or the wait is that of a lock), a lock of a file, with who gave it up in the end",
     limits: "their sum is above the floor",
     needs: &[systape_format::model::Family::Syscall],
     judge,
@@ -38,6 +38,7 @@ fn judge(inputs: &Inputs) -> Vec<Finding> {
             call: "futex".into(),
             object: format!("{:#x}", waits.address).into_bytes(),
             errno: 0,
+            by: None,
             count: futex.waits,
             max: Some(futex.max),
             span: futex.span,

@@ -32,6 +32,7 @@ fn judge(inputs: &Inputs) -> Vec<Finding> {
             call: String::new(),
             object: Vec::new(),
             errno: 0,
+            by: None,
             count,
             max: None,
             span,

@@ -50,6 +50,7 @@ fn finding(program: &super::Program) -> Finding {
         call: String::new(),
         object: program.path.clone(),
         errno: 0,
+        by: None,
         count: program.starts,
         max: Some(program.max),
         span: program.span,

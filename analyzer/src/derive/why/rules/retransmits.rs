@@ -28,6 +28,7 @@ fn judge(inputs: &Inputs) -> Vec<Finding> {
         call: String::new(),
         object: peer.clone(),
         errno: 0,
+        by: None,
         count: again.segments,
         max: None,
         span: again.span,

@@ -56,6 +56,11 @@ pub(super) fn finding(rule: &'static str, which: &str, ((comm, call, _), on, sum
     let who = who(&comm, &sums);
     let work = &sums.work;
     let open = if work.open { ", not all of it recorded" } else { "" };
+    let by = work.by.as_ref().map(|by| by.1.clone());
+    let held = by.as_ref().map_or_else(String::new, |who| {
+        let pid = who.pid.map(|pid| format!(" {pid}")).unwrap_or_default();
+        format!(", given up by {}{pid}", escaped(&who.comm))
+    });
     let calls = if work.slow == 1 { "call" } else { "calls" };
     Finding {
         rule,
@@ -65,10 +70,11 @@ pub(super) fn finding(rule: &'static str, which: &str, ((comm, call, _), on, sum
         processes: sums.pids.len() as u64,
         object: object(&on),
         errno: 0,
+        by,
         count: work.slow,
         max: Some(work.max),
         span: work.slow_span,
-        text: format!("{{count}} {which}{call} {calls}{}, the longest {{max}}{open}", of(&on, sums.things)),
+        text: format!("{{count}} {which}{call} {calls}{}, the longest {{max}}{held}{open}", of(&on, sums.things)),
         command: command::summary(&who, &call, &on, ""),
         who,
         call,
@@ -86,6 +92,7 @@ pub(super) fn repeated(rule: &'static str, ((comm, call, errno), on, sums): Row,
         processes: sums.pids.len() as u64,
         object: object(&on),
         errno,
+        by: None,
         count: sums.work.calls,
         max: Some(sums.work.max),
         span: sums.work.span,

@@ -26,6 +26,7 @@ fn judge(inputs: &Inputs) -> Vec<Finding> {
             call: String::new(),
             object: disk.name.clone().into_bytes(),
             errno: 0,
+            by: None,
             count: disk.slow,
             max: Some(disk.max),
             span: disk.slow_span,

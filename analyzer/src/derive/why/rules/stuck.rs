@@ -35,6 +35,7 @@ fn judge(inputs: &Inputs) -> Vec<Finding> {
             call: String::new(),
             object: Vec::new(),
             errno: 0,
+            by: None,
             count: 1,
             max: Some(ran.stuck_max),
             span: ran.stuck_span,
