@@ -69,6 +69,7 @@ const MEANT: &[(&str, &str)] = &[
     ("biolatency -DQ t.tape", "biolatency --disks --queued t.tape"),
     ("tcplife -w --timestamp t.tape", "tcplife --wide --clock=start t.tape"),
     ("killsnoop -x t.tape", "killsnoop --failure t.tape"),
+    ("killsnoop -s 9 t.tape", "killsnoop --signal=9 t.tape"),
     ("syscount -P -x -T 5 t.tape", "syscount --process --failure --top=5 t.tape"),
     ("syscount -L t.tape", "syscount --latency t.tape"),
     ("filetop -a -s reads -r 5 t.tape", "filetop --all-files --rank=reads --top=5 t.tape"),

@@ -63,6 +63,7 @@ const HABITS: &[Habit] = &[
     of(&["cpudist"], &["-P"], Type(&["--by=pid"])),
     of(&["cpudist"], &["-L"], Type(&["--by=tid"])),
     of(&["cpudist"], &["-O", "--offcpu"], Say("'analyze offcpu' has the times off the CPU")),
+    of(&["killsnoop"], &["-s"], Named("--signal")),
     of(&["filetop"], &["-a"], Type(&["--all-files"])),
     of(&["filetop"], &["-s"], Named("--rank")),
     of(&["filetop"], &["-r", "--maxrows"], Named("--top")),

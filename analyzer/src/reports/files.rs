@@ -163,7 +163,7 @@ fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
     let limit = own.rank.limit(config.format, u64::MAX);
     // all calls have a row, those of no time too
     let rank = |work: &Work| u128::from(work.ns) + 1;
-    answer_sums(config, tape, &Asked { by: &by, sockets: own.sockets, limit, rank, layout: None })
+    answer_sums(config, tape, &Asked { by: &by, sockets: own.sockets, limit, rank, without: |_| false, layout: None })
 }
 
 /// The whole answer, sums.

@@ -339,6 +339,8 @@ pub(in crate::reports) struct Asked<'a> {
     pub limit: usize,
     /// Those with most of this come first; 0: they are left out.
     pub rank: fn(&Work) -> u128,
+    /// Rows of such files are left out.
+    pub without: fn(&[u8]) -> bool,
     /// Columns of text; None: the report's own.
     pub layout: Option<&'static Layout>,
 }
@@ -361,7 +363,12 @@ impl<'a> Shown<'a> {
     fn new(context: &'a Context<'a>, sums: &'a Sums, plan: &'a Plan, asked: &'a Asked<'a>) -> Self {
         let question = &context.question;
         let words = Words { session: question.tape.session(), book: &question.book, plan };
-        let mut rows: Vec<_> = sums.groups.iter().filter(|(_, work)| (asked.rank)(work) > 0).collect();
+        let out = |key: &[Value]| match plan.place(By::File).map(|at| &key[at]) {
+            Some(Value::Text(path)) => (asked.without)(path),
+            _ => false,
+        };
+        let wanted = |(key, work): &(&[Value], &Work)| (asked.rank)(work) > 0 && !out(key);
+        let mut rows: Vec<(&[Value], &Work)> = sums.groups.iter().filter(wanted).collect();
         context.config.shown.rows(rows.len());
         rows.sort_by_key(|(key, work)| (Reverse((asked.rank)(work)), Reverse(work.calls), *key));
         Self { context, words, sums, asked, by: asked.by, rows }

@@ -33,7 +33,7 @@ pub(crate) static VIEW: View = View {
 
 #[derive(Debug, clap::Args)]
 struct Options {
-    /// Sockets, pipes and other descriptors too that are of no file
+    /// Devices, sockets, pipes and other descriptors too that are of no regular file
     #[arg(long)]
     all_files: bool,
 
@@ -95,9 +95,8 @@ static LAYOUT: Layout = Layout {
 /// R: a file, S: a socket, O: what is neither, `?`: not known.
 fn kind(line: &Line<'_>) -> String {
     let Some(file) = line.text("file") else { return "?".to_owned() };
-    let is_device = file.starts_with("/dev/") && !file.starts_with("/dev/shm/");
     let is_socket = file.split_once(":[").is_some_and(|(kind, _)| kind != "pipe" && kind != "anon_inode");
-    (if file.starts_with('/') && !is_device {
+    (if file.starts_with('/') && !is_device(file.as_bytes()) {
         "R"
     } else if is_socket {
         "S"
@@ -107,11 +106,23 @@ fn kind(line: &Line<'_>) -> String {
     .to_owned()
 }
 
+/// Whether a file of that path is a device: no regular file.
+fn is_device(path: &[u8]) -> bool {
+    path.starts_with(b"/dev/")
+        && ![&b"/dev/shm/"[..], b"/dev/mqueue/", b"/dev/hugepages/"].iter().any(|dir| path.starts_with(dir))
+}
+
 /// Prints the answer for `config`.
 fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
     let own: Options = config.own()?;
     let limit = own.rows.limit(config.format);
-    let asked =
-        Asked { by: &[By::Tid, By::File], sockets: own.all_files, limit, rank: own.rank.of(), layout: Some(&LAYOUT) };
+    let asked = Asked {
+        by: &[By::Tid, By::File],
+        sockets: own.all_files,
+        limit,
+        rank: own.rank.of(),
+        without: if own.all_files { |_| false } else { is_device },
+        layout: Some(&LAYOUT),
+    };
     answer_sums(config, tape, &asked)
 }

@@ -1,9 +1,12 @@
 //! `analyze killsnoop`: the calls of kill, tkill and tgkill, in killsnoop's columns.
 
-use systape_format::model::Gap;
+use anyhow::{Result, anyhow};
+use systape_format::model::{Call, Gap};
+use systape_format::reader::Tape;
 
+use crate::asked::config::Config;
 use crate::asked::config::view::Part::All;
-use crate::asked::config::view::{CPUS, Rows, Run, TASKS, View};
+use crate::asked::config::view::{CPUS, Own, Rows, Run, TASKS, View};
 use crate::asked::options::stacks::Below;
 use crate::lines::row::{Outcome, outcome};
 use crate::lines::tables::{CALLS, LOSSES};
@@ -11,11 +14,15 @@ use crate::lines::text::Text;
 use crate::lines::{LineFormat, SegmentLines};
 use crate::render::stamp::{Column, Stamps};
 use crate::reports::Context;
-use crate::reports::calls::answer_in;
+use crate::reports::calls::answer_picked;
 use crate::reports::listing::Lines;
 use crate::table::filter::start_known;
-use crate::table::load::Loaded;
+use crate::table::load::{Base, Loaded};
 use crate::table::loss::Hole;
+use crate::table::picked::Picked;
+use crate::table::question::Question;
+use crate::table::scan::Scan;
+use crate::values::say::Verdict;
 use crate::values::words::escaped;
 
 /// What is asked.
@@ -26,14 +33,75 @@ pub(crate) static VIEW: View = View {
     options: &[TASKS, CPUS, &["time", "failure", "max_events", "clock", "absolute"]],
     examples: [
         ("analyze killsnoop -x", "those that failed"),
-        ("analyze killsnoop --clock wall", "with the time of day"),
+        ("analyze killsnoop --signal TERM,KILL", "only these signals"),
     ],
     tables: &[Rows::of("killsnoop", &[All(&CALLS)]), Rows::json("killsnoop", &[All(&LOSSES)])],
-    run: Run::Prints(|config, tape| {
-        answer_in(config, tape, &Lines::Calls(|context| Box::new(Kills::new(context))), Below::default())
-    }),
+    own: Own::of::<Options>(),
+    check: |config| config.own::<Options>()?.signals().map(drop),
+    run: Run::Prints(run),
     ..View::PLAIN
 };
+
+#[derive(Debug, clap::Args)]
+struct Options {
+    /// Only these signals, by name or number: TERM,9,SIGUSR1
+    #[arg(long, value_name = "SIGNAL,...", value_delimiter = ',')]
+    signal: Vec<String>,
+}
+
+impl Options {
+    /// The numbers of the selected signals; empty: all.
+    fn signals(&self) -> Result<Vec<u32>> {
+        let number =
+            |name: &String| systape_abi::signal_number(name).ok_or_else(|| anyhow!("--signal: '{name}' is no signal"));
+        self.signal.iter().map(number).collect()
+    }
+}
+
+/// Prints the answer for `config`.
+fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
+    let signals = config.own::<Options>()?.signals()?;
+    let lines = Lines::Calls(|context| Box::new(Kills::new(context)));
+    answer_picked(config, tape, &lines, Below::default(), |question| {
+        if !signals.is_empty() {
+            pick(question, &signals);
+        }
+    })
+}
+
+/// The argument of call `name` that is the signal; None: it sends none.
+fn signal_at(name: &str) -> Option<usize> {
+    match name {
+        "kill" | "tkill" => Some(1),
+        // behind its group and thread
+        "tgkill" => Some(2),
+        _ => None,
+    }
+}
+
+/// From now on `question` is about calls that send these signals.
+fn pick(question: &mut Question<'_>, signals: &[u32]) {
+    let (parts, coverage) = Scan::calls(question).fold(Vec::new, |parts, segment, coverage| {
+        let mut holes = Vec::new();
+        let sends = |call: &Call| signal_at(&question.book.get(*call).name).is_some();
+        let base = Base::read(*segment, &mut holes, |dict, _| dict.calls.iter().any(sends));
+        if let Some(segment) = base.map(|base| base.load(&question.book, &mut holes)) {
+            let signal = |row: usize| {
+                let at = signal_at(&segment.call(row).name)?;
+                Some(*segment.args.args.get(row)?.get(at)? as u32)
+            };
+            let sent = |row: &u32| signal(*row as usize).is_some_and(|signal| signals.contains(&signal));
+            let rows: Vec<u32> = (0..segment.rows() as u32).filter(sent).collect();
+            parts.push((segment.number, rows));
+        }
+        coverage.holes(holes);
+    });
+    let mut picked = Picked::default();
+    parts.into_iter().flatten().for_each(|(segment, rows)| picked.add(segment, rows));
+    coverage.tell(&mut question.loss);
+    picked.settle(question.loss.holes.iter().map(|hole| hole.segment));
+    question.scope.pick(picked);
+}
 
 const TIME: Column = Column { name: "TIME", width: 9, places: 3, right: false };
 

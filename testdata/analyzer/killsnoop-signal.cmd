@@ -1,0 +1,1 @@
+killsnoop --signal KILL tools.tape
