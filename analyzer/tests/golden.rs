@@ -1,5 +1,5 @@
 //! Text that must not change unnoticed: testdata/analyzer/NAME.cmd holds arguments, NAME.txt what `analyze` prints for them on the
-//! tapes of `common`: sample.tape, events.tape, life.tape, lost.tape (the same, without some signals), stacks.tape, more.tape, ledger.tape, tables.tape, udp.tape, locks.tape, stats.tape, tools.tape. `UPDATE_GOLDEN=1 cargo test -p systape-analyzer --test golden` writes them anew; read the diff.
+//! tapes of `common`: sample.tape, events.tape, life.tape, lost.tape (the same, without some signals), stacks.tape, more.tape, ledger.tape, tables.tape, udp.tape, locks.tape, held.tape, stats.tape, tools.tape. `UPDATE_GOLDEN=1 cargo test -p systape-analyzer --test golden` writes them anew; read the diff.
 
 mod common;
 
@@ -25,6 +25,7 @@ fn goldens() {
     common::tools::write(&place.path("tools.tape"), &[]);
     common::udp::write(&place.path("udp.tape"), &[]);
     common::locks::write(&place.path("locks.tape"), &[]);
+    common::held::write(&place.path("held.tape"), &[]);
     // for scripts/json-renames.py
     if let Some(dir) = std::env::var_os("KEEP_TAPES") {
         for entry in fs::read_dir(place.path("")).unwrap() {

@@ -57,6 +57,8 @@ const REPORTS: &[&str] = &[
     "states --by user,cgroup,file",
     "states --at 50%",
     "states --at 100%",
+    "fds --at 50%",
+    "env",
     "path --top 0",
     "path --sums",
     "callgraph --of cpu",

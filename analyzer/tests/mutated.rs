@@ -98,6 +98,9 @@ const REPORTS: &[&str] = &[
     "offcpu --wakers 100 TAPE",
     "states --by comm,state,syscall,user,cgroup TAPE",
     "states --at 0.0012 TAPE",
+    "fds --at 0.0012 TAPE",
+    "fds --format json TAPE",
+    "env TAPE",
     "states --at 100% --format json TAPE",
     "path TAPE",
     "path --top 0 --format json TAPE",
@@ -146,6 +149,7 @@ fn build(dir: &Path) {
     common::ledger::write(&dir.join("ledger.tape"), &[common::gap()]);
     common::udp::write(&dir.join("udp.tape"), &[]);
     common::locks::write(&dir.join("locks.tape"), &[]);
+    common::held::write(&dir.join("held.tape"), &[]);
 }
 
 /// Standard output of this process, which is a file.

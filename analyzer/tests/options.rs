@@ -67,6 +67,8 @@ const WORDS: &[(&str, &str, &str)] = &[
     ("errno_summary", "", "--errno-summary"),
     ("summary_mode", "", "--summary-mode total"),
     ("signal", "", "--signal USR2"),
+    ("signal", "", "--signal KILL"),
+    ("var", "", "--var J*"),
     ("all", "", "--all"),
     ("all", "--tree", "--all"),
     ("verbose", "", "-v"),
@@ -169,13 +171,19 @@ const ELSEWHERE: [&str; 3] = [
 ];
 
 /// Options whose letter means what it means to the tool of the view's name.
-const THEIRS: [(&str, &str); 4] =
-    [("syscount", "paths"), ("syscount", "absolute"), ("cpudist", "paths"), ("filetop", "summary")];
+const THEIRS: [(&str, &str); 5] = [
+    ("syscount", "paths"),
+    ("syscount", "absolute"),
+    ("cpudist", "paths"),
+    ("filetop", "summary"),
+    ("killsnoop", "summary"),
+];
 
 /// Options that are the word for a view of their own: they choose it.
 const CHOOSE: [&str; 2] = ["summary", "with_summary"];
 
-const TAPES: [&str; 14] = [
+const TAPES: [&str; 15] = [
+    "held.tape",
     "sample.tape",
     "events.tape",
     "life.tape",
@@ -204,6 +212,7 @@ fn place() -> Place {
     common::tools::write(&place.path("tools.tape"), &[]);
     common::udp::write(&place.path("udp.tape"), &[]);
     common::locks::write(&place.path("locks.tape"), &[]);
+    common::held::write(&place.path("held.tape"), &[]);
     let recorded = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../testdata/tapes");
     fs::copy(recorded.join("kernel-6.1-mix.tape"), place.path("mix.tape")).unwrap();
     fs::copy(recorded.join("kernel-6.12-sh.tape"), place.path("sh.tape")).unwrap();

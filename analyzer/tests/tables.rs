@@ -206,6 +206,7 @@ fn tapes(place: &Place) -> Vec<PathBuf> {
     common::events::write(&place.path("lossy.tape"), true);
     common::tables::write(&place.path("tables.tape"));
     common::udp::write(&place.path("udp.tape"), &[]);
+    common::held::write(&place.path("held.tape"), &[]);
     common::tools::write(&place.path("tools.tape"), &[Gap { family: Family::Tracepoint, ..common::gap() }]);
     let gap = Gap { family: Family::Sample, ..common::gap() };
     common::stacks::write_with(&place.path("samples.tape"), 1, &common::stacks::of_tape(), &[gap]);
@@ -225,6 +226,7 @@ fn tapes(place: &Place) -> Vec<PathBuf> {
         "udp",
         "tools",
         "samples",
+        "held",
     ]
     .into_iter()
     .map(|name| place.path(&format!("{name}.tape")))

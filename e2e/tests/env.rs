@@ -57,11 +57,27 @@ fn each_program_has_the_variables_it_was_started_with() {
         let text = lab.analyze(&[view, &by].concat()).expect(0).text();
         assert!(text.contains("JOB=17"), "{view:?}: {text}");
     }
+    // one row a variable of each program that was started
+    let rows = lab.analyze(&["env", "t.tape", "--format", "json"]).expect(0).json();
+    let set = |comm: &str| {
+        let of = rows.iter().filter(|row| row["comm"] == comm && !row["ts_ns"].is_null());
+        let one =
+            |row: &Value| format!("{}={}", row["name"].as_str().expect("name"), row["value"].as_str().expect("value"));
+        let mut all: Vec<String> = of.map(one).collect();
+        all.sort();
+        all.join("|")
+    };
+    assert_eq!(set("mkdir"), "JOB=17|JOB=18|STAGE=two", "{rows:?}");
+    assert_eq!((set("touch"), set("rmdir")), ("JOB=17|STAGE=".to_owned(), String::new()), "{rows:?}");
+    let stages = lab.analyze(&["env", "t.tape", "--var", "S*", "--comm=mkdir"]).expect(0).text();
+    assert!(stages.contains("STAGE=two") && !stages.contains("JOB"), "{stages}");
     // copies have it too, or leave it out
     for (level, kept) in [("paths", true), ("strings", false), ("all", false)] {
         lab.analyze(&["redact", "--level", level, "t.tape", "less.tape"]).expect(0);
         let all = format!("{:?}", self::envs(&lab, "less.tape", &[]));
         assert_eq!(all.contains("JOB=17"), kept, "{level}: {all}");
+        let rows = lab.analyze(&["env", "less.tape"]).expect(0).text();
+        assert_eq!((rows.contains("JOB=17"), rows.contains("<redacted")), (kept, !kept), "{level}: {rows}");
         fs::remove_file(lab.path("less.tape")).expect("remove");
     }
     lab.analyze(&["repair", "t.tape", "copy.tape"]).expect(0);

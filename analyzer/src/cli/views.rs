@@ -46,6 +46,8 @@ pub static VIEWS: &[&View] = &[
     &reports::runqlat::CPUDIST,
     &reports::offcpu::VIEW,
     &reports::states::VIEW,
+    &reports::fds::VIEW,
+    &reports::env::VIEW,
     &reports::callgraph::VIEW,
     &reports::samples::VIEW,
     &reports::diff::VIEW,

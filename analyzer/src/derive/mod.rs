@@ -3,8 +3,11 @@
 pub(crate) mod block;
 pub(crate) mod chance;
 pub(crate) mod critical;
+pub(crate) mod environments;
+pub(crate) mod fds;
 pub(crate) mod futexes;
 pub(crate) mod locks;
+pub(crate) mod lost_calls;
 pub(crate) mod net;
 pub(crate) mod numbers;
 pub(crate) mod paths;

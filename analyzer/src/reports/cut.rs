@@ -18,7 +18,7 @@ use super::repair::{Copied, create, fill, sync};
 use crate::asked::config::Config;
 use crate::asked::config::view::Part::All;
 use crate::asked::config::view::{Operands, Own, Rows, Run, View};
-use crate::derive::paths;
+use crate::derive::{fds, paths};
 use crate::render::row::{Judgement, Row};
 use crate::render::sink;
 use crate::render::table::seconds;
@@ -147,13 +147,15 @@ fn write(
         let name = |abi, name| systape_abi::number(abi, name) == Some(call.nr);
         ["accept", "accept4"].iter().any(|word| name(Abi::from_raw(call.abi), word))
     };
+    // where a process is, and what it has open
+    let outlasts = |effect: Effect| paths::feed::moves(effect) || fds::calls::matters(effect);
     let tasks = |task: &Task| scope.task(task);
     let choice = Choice {
         window: Window { from: scope.from, to: scope.to },
         tasks: if scope.by_task() { Some(&tasks) } else { None },
         cgroup: &|id| scope.blamed(None, id),
         families,
-        outlasts: &|call| paths::lost::moves(book.get(call).effect) || accepts(call),
+        outlasts: &|call| outlasts(book.get(call).effect) || accepts(call),
         words: &words(config, families),
     };
     let bar = check::progress("cutting", tape.len_bytes());

@@ -32,6 +32,10 @@ pub const COMMANDS: &[(&str, &[&str])] = &[
             "top --by file,errno --top 3 TAPE",
         ],
     ),
+    (
+        "--summary of several tapes",
+        &["-s --by host,syscall SOUND TAPE", "-s --errno-summary --by comm,host TAPE SOUND"],
+    ),
     ("top of several tapes", &["top --by host,syscall SOUND TAPE", "top --by comm,file,host,errno TAPE SOUND"]),
     (
         "top -e EVENTS",
@@ -88,6 +92,8 @@ pub const COMMANDS: &[(&str, &[&str])] = &[
     ("offcpu --wakers", &["offcpu --wakers 100 TAPE"]),
     ("states", &["states TAPE", "states --by cgroup,container,pod,job,user,process TAPE"]),
     ("states --at", &["states --at 0.0012 TAPE", "states --at 100% TAPE"]),
+    ("fds", &["fds --at 0.0012 TAPE", "fds --at 100% TAPE"]),
+    ("env", &["env TAPE"]),
     ("states --at --call-graph", &["states --at 90% --call-graph TAPE"]),
     (
         "callgraph",

@@ -5,6 +5,7 @@
 pub mod asleep;
 pub mod commands;
 pub mod events;
+pub mod held;
 pub mod ledger;
 pub mod life;
 pub mod locks;
@@ -130,6 +131,12 @@ impl Tape {
         let encoded = tape.encoder.checkpoint(checkpoint).unwrap();
         tape.writer.checkpoint(encoded).unwrap();
         tape
+    }
+
+    /// Begins a chunk at which this is known.
+    pub fn again(&mut self, checkpoint: &Checkpoint) {
+        let encoded = self.encoder.checkpoint(checkpoint).unwrap();
+        self.writer.checkpoint(encoded).unwrap();
     }
 
     /// The same without a checkpoint.

@@ -55,6 +55,8 @@ fn identity(table: &str) -> &'static [&'static str] {
         "path_sums" => &["comm", "cause", "syscall", "file", "other_comm"],
         "offcpu_wakers" => &["waker_tid", "waker_utid", "interrupt", "net_softirq", "tid", "utid"],
         "states_at" => &["ts_ns", "tid", "utid"],
+        "fds" => &["ts_ns", "pid", "upid", "tid", "fd"],
+        "env" => &["ts_ns", "pid", "upid", "name"],
         "states_at_stacks" => &["ts_ns", "stack", "stack_status"],
         "callgraph" => &["parent", "comm", "sym", "module", "kernel", "inlined", "of", "metric"],
         "locks" => &["address", "pid", "upid"],

@@ -97,6 +97,7 @@ pub(crate) fn questions() -> Vec<Question> {
     asked.push(Question::new("diff", "diff TAPE SOUND"));
     asked.push(Question::new("kills", "kills TAPE"));
     asked.extend(["@10", "@50", "@70"].map(|at| Question::new("states --at", format!("states --at {at} TAPE"))));
+    asked.extend(["@20", "@60"].map(|at| Question::new("fds", format!("fds --at {at} TAPE"))));
     asked.push(Question::new("offcpu --wakers", "offcpu --wakers 200 TAPE"));
     for mode in ["thread", "process", "cgroup", "total"] {
         asked.push(Question::new("--summary", format!("-s --errno-summary --summary-mode {mode} TAPE")));
@@ -154,7 +155,8 @@ fn filtered(reports: &[&'static str]) -> Vec<Question> {
     let mut asked = Vec::new();
     // with another -e the summary of a table would be one of calls too
     let is_asked = |report: &str| {
-        !["--summary -e FAMILY:EVENT", "top -e EVENTS", "top of several tapes"].contains(&report)
+        !["--summary -e FAMILY:EVENT", "top -e EVENTS", "top of several tapes", "--summary of several tapes"]
+            .contains(&report)
             && !OTHERS.contains(&report)
             && !OF_FILES.contains(&report)
     };

@@ -10,10 +10,10 @@ use rustc_hash::FxHashMap;
 use systape_abi::{AT_FDCWD, ArgKind};
 use systape_format::model::{CallState, FD_FIRST, FD_UNKNOWN};
 
+use super::super::lost_calls;
 use super::dirs::Dirs;
-use super::feed::{Changes, Feeder, Reader, Told, Waiting, who};
+use super::feed::{self, Changes, Feeder, Reader, Told, Waiting, who};
 use super::history::History;
-use super::lost;
 use crate::table::load::Loaded;
 use crate::table::question::Question;
 use crate::table::scan::Scan;
@@ -47,7 +47,7 @@ fn wanted(question: &Question<'_>) -> bool {
     let infos = question.tape.segments();
     let some = |at: usize| infos[at].calls.as_ref();
     let any = question.candidates().into_iter().any(|segment| some(segment).is_none_or(|calls| calls.iter().any(at)));
-    any && !lost::unrecorded(question.tape.session())
+    any && !lost_calls::unrecorded(question.tape.session(), feed::moves)
 }
 
 fn is_dir(arg: &crate::table::calls::ArgInfo) -> bool {
@@ -79,7 +79,8 @@ impl<'m, 'a> Cwds<'m, 'a> {
         let question = moves.changes.question;
         let each: Each = |_| Ok(ControlFlow::Continue(()));
         let feeder = Feeder::new(Dirs::noted(false), u64::MAX, each);
-        let lost = lost::all(question.tape, &question.book).into_iter().map(|lost| (Missing::Calls, lost));
+        let lost = lost_calls::all(question.tape, &question.book, feed::moves).into_iter();
+        let lost = lost.map(|lost| (Missing::Calls, lost));
         Self { stream: Stream::new(&moves.scan, &moves.changes, lost, feeder) }
     }
 

@@ -13,9 +13,9 @@ use systape_abi::{ArgKind, Effect};
 use systape_format::model::{CallState, Dict, FORK_SHARES_FS, FORK_THREAD, Family, ProcessKind, Task};
 use systape_format::reader::Segment;
 
+use super::super::lost_calls;
 use super::dirs::{Begun, Dirs, To};
 use super::history::Who;
-use super::lost::{self, moves};
 use crate::table::load::{Base, FdPath, Loaded, OpenCalls};
 use crate::table::question::Question;
 use crate::table::scan::carry::Rows;
@@ -26,6 +26,14 @@ use crate::table::scan::{Coverage, Scan};
 
 /// `unshare`: the current directory, the mounts (CLONE_NEWNS), users (CLONE_NEWUSER).
 const UNSHARES: u64 = 0x200 | 0x2_0000 | 0x1000_0000;
+
+/// Whether a call with this effect may change where its process is.
+pub(crate) fn moves(effect: Effect) -> bool {
+    matches!(
+        effect,
+        Effect::Chdir | Effect::Fchdir | Effect::Chroot | Effect::PivotRoot | Effect::Unshare | Effect::Setns
+    )
+}
 
 /// What is made of rows.
 pub(crate) trait Reader: Sync {
@@ -132,10 +140,10 @@ pub(crate) fn feed<R: Reader>(
     each: impl FnMut(Told<R::Sum, R::Row>) -> Result<ControlFlow<()>> + Send,
 ) -> Result<Coverage> {
     let tape = question.tape;
-    let dirs = Dirs::new(lost::unrecorded(tape.session()));
+    let dirs = Dirs::new(lost_calls::unrecorded(tape.session(), moves));
     let (source, until) = (Changes { question, reader }, question.scope.to);
     let mut feeder = Feeder::new(dirs, until, each);
-    let lost = lost::all(tape, &question.book).into_iter().map(|lost| (Missing::Calls, lost));
+    let lost = lost_calls::all(tape, &question.book, moves).into_iter().map(|lost| (Missing::Calls, lost));
     let coverage = Scan::all(tape).stream(&source, lost, &mut feeder);
     feeder.over.map(|_| coverage)
 }
@@ -366,5 +374,18 @@ impl<F> Feeder<F> {
                 tables.iter().for_each(|(process, pid, cwd)| self.dirs.seen(now, *process, *pid, cwd));
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn calls_that_matter_have_their_effect() {
+        for name in ["chdir", "fchdir", "chroot", "pivot_root", "unshare", "setns"] {
+            assert!(systape_abi::describe_name(name).is_some_and(|call| moves(call.effect)), "{name}");
+        }
+        assert!(![Effect::NewFd, Effect::Clone, Effect::Exec, Effect::None].into_iter().any(moves));
     }
 }

@@ -11,7 +11,6 @@ pub(crate) mod cwds;
 pub(crate) mod dirs;
 pub(crate) mod feed;
 pub(crate) mod history;
-pub(crate) mod lost;
 pub(crate) mod names;
 pub(crate) mod pick;
 

@@ -1,6 +1,6 @@
-//! Where a change of a current directory may be missing from the tape.
+//! Where calls that a state machine follows may be missing from the tape. Which ones matter their effects say.
 
-use systape_abi::{Abi, Effect, number};
+use systape_abi::{Abi, Effect, describe};
 use systape_format::header::BlockKind;
 use systape_format::model::{CallState, Family, Gap, Session};
 use systape_format::reader::{Segment, Tape};
@@ -12,32 +12,26 @@ use crate::table::scan::lost::{Lost, gaps, window};
 /// An error of a ledger's row: any.
 const ANY_ERROR: u16 = u16::MAX;
 
-/// Whether a call with this effect may change where its process is.
-pub(crate) fn moves(effect: Effect) -> bool {
-    matches!(
-        effect,
-        Effect::Chdir | Effect::Fchdir | Effect::Chroot | Effect::PivotRoot | Effect::Unshare | Effect::Setns
-    )
-}
-
-/// Whether such calls were left out of the recording, of all or of some threads of a process: then it is never known where a process is.
-pub(super) fn unrecorded(session: &Session) -> bool {
+/// Whether calls with an effect that `matters` were left out of the recording, of all or of some threads of a process: then what
+/// they change is never known.
+pub(crate) fn unrecorded(session: &Session, matters: impl Fn(Effect) -> bool) -> bool {
     let single = |part: &str| part.starts_with("tid ") || part.starts_with("comm ");
     if !session.cpu_list.is_empty() || session.target.split(", ").any(single) {
         return true;
     }
     let Some(selection) = calls::recorded(session) else { return true };
-    const CALLS: [&str; 6] = ["chdir", "fchdir", "chroot", "pivot_root", "unshare", "setns"];
-    let missing = |abi: Abi, name: &str| number(abi, name).is_some_and(|nr| !selection.contains(abi, nr));
-    [Abi::X86_64, Abi::I386, Abi::X32, Abi::Aarch64].into_iter().any(|abi| CALLS.iter().any(|name| missing(abi, name)))
+    let missing =
+        |abi: Abi, nr: u32| describe(abi, nr).is_some_and(|call| matters(call.effect)) && !selection.contains(abi, nr);
+    let abis = [Abi::X86_64, Abi::I386, Abi::X32, Abi::Aarch64];
+    abis.into_iter().any(|abi| systape_abi::all(abi).any(|(nr, _)| missing(abi, nr)))
 }
 
-/// All of them.
-pub(super) fn all(tape: &Tape, book: &CallBook<'_>) -> Vec<Lost> {
+/// When calls with an effect that `matters` are missing.
+pub(crate) fn all(tape: &Tape, book: &CallBook<'_>, matters: impl Fn(Effect) -> bool) -> Vec<Lost> {
     let (mut lost, mut unread) = (Vec::new(), Vec::new());
     for at in 0..tape.segments().len() {
         let segment = tape.segment(at);
-        if counted(&segment, book, &mut lost).is_err() {
+        if counted(&segment, (book, &matters), &mut lost).is_err() {
             let (first, last) = window(&segment);
             lost.push(Lost::any(first, last));
             unread.push(at);
@@ -50,12 +44,16 @@ pub(super) fn all(tape: &Tape, book: &CallBook<'_>) -> Vec<Lost> {
 }
 
 /// The calls that the ledger of `segment` has of those that matter.
-fn counted(segment: &Segment<'_>, book: &CallBook<'_>, lost: &mut Vec<Lost>) -> Result<(), systape_format::Error> {
+fn counted(
+    segment: &Segment<'_>,
+    (book, matters): (&CallBook<'_>, &impl Fn(Effect) -> bool),
+    lost: &mut Vec<Lost>,
+) -> Result<(), systape_format::Error> {
     if !segment.has(BlockKind::Ledger) {
         return Ok(());
     }
     let dict = segment.dict()?;
-    let effects: Vec<bool> = dict.calls.iter().map(|call| moves(book.get(*call).effect)).collect();
+    let effects: Vec<bool> = dict.calls.iter().map(|call| matters(book.get(*call).effect)).collect();
     if !effects.contains(&true) {
         return Ok(());
     }
@@ -76,27 +74,23 @@ fn counted(segment: &Segment<'_>, book: &CallBook<'_>, lost: &mut Vec<Lost>) -> 
 mod tests {
     use super::*;
 
-    #[test]
-    fn calls_that_matter_have_their_effect() {
-        for name in ["chdir", "fchdir", "chroot", "pivot_root", "unshare", "setns"] {
-            assert!(systape_abi::describe_name(name).is_some_and(|call| moves(call.effect)), "{name}");
-        }
-        assert!(![Effect::NewFd, Effect::Clone, Effect::Exec, Effect::None].into_iter().any(moves));
+    fn moves(effect: Effect) -> bool {
+        matches!(effect, Effect::Chdir | Effect::Unshare)
     }
 
     #[test]
-    fn a_selection_without_them_hides_where_processes_are() {
+    fn a_selection_without_them_hides_what_they_change() {
         let session = |words: &[&str]| Session {
             selection: words.iter().map(|word| word.as_bytes().to_vec()).collect(),
             ..Session::default()
         };
-        assert!(!unrecorded(&session(&[])));
-        assert!(unrecorded(&Session { cpu_list: vec![0], ..session(&[]) }));
-        assert!(unrecorded(&Session { target: "pid 3, tid 7".into(), ..session(&[]) }));
-        assert!(!unrecorded(&Session { target: "command ls".into(), ..session(&[]) }));
-        assert!(unrecorded(&session(&["openat"])));
-        assert!(unrecorded(&session(&["!chdir"])));
-        assert!(!unrecorded(&session(&["!futex"])));
-        assert!(!unrecorded(&session(&["openat,chdir,fchdir,chroot,pivot_root,unshare,setns"])));
+        assert!(!unrecorded(&session(&[]), moves));
+        assert!(unrecorded(&Session { cpu_list: vec![0], ..session(&[]) }, moves));
+        assert!(unrecorded(&Session { target: "pid 3, tid 7".into(), ..session(&[]) }, moves));
+        assert!(!unrecorded(&Session { target: "command ls".into(), ..session(&[]) }, moves));
+        assert!(unrecorded(&session(&["openat"]), moves));
+        assert!(unrecorded(&session(&["!chdir"]), moves));
+        assert!(!unrecorded(&session(&["!futex"]), moves));
+        assert!(!unrecorded(&session(&["openat,chdir,unshare"]), moves));
     }
 }

@@ -1,0 +1,331 @@
+//! Follows the tables of a tape to the moment that is asked for, and on until what was open then has names.
+
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use rustc_hash::{FxHashMap, FxHashSet};
+use systape_format::model::{
+    Checkpoint, Dict, FORK_SHARES_FILES, FORK_THREAD, Family, ProcessEvent, ProcessKind, Task,
+};
+use systape_format::reader::Segment;
+
+use super::super::lost_calls;
+use super::calls::{self, Change, matters, who};
+use super::tables::{Listed, Table, Tables, Who};
+use crate::table::families::in_session;
+use crate::table::load::{Base, OpenCalls};
+use crate::table::question::Question;
+use crate::table::scan::carry::Rows;
+use crate::table::scan::later::{Later, Timed};
+use crate::table::scan::lost::Missing;
+use crate::table::scan::stream::{self, Machine, Piece, Source};
+use crate::table::scan::{Coverage, Scan};
+
+/// The table of a process, or of a thread with its own, at the moment.
+#[derive(Debug)]
+pub(crate) struct Held {
+    /// The process by its first thread, or that thread, as it was then.
+    pub task: Arc<Task>,
+    /// It is of this thread alone.
+    pub own: bool,
+    /// Its descriptors.
+    pub table: Table,
+}
+
+/// The answer.
+#[derive(Debug)]
+pub(crate) struct Fed {
+    /// Tables in order of pid and tid.
+    pub held: Vec<Held>,
+    /// Calls that change descriptors were not all recorded.
+    pub unrecorded: bool,
+    /// Parts that could not be read.
+    pub coverage: Coverage,
+}
+
+/// The tables of the tasks that `wanted` picks at `at`.
+pub(crate) fn feed(question: &Question<'_>, at: u64, wanted: impl Fn(&Task) -> bool + Send) -> Fed {
+    let tape = question.tape;
+    let unrecorded = !in_session(tape.session(), Family::Syscall) || lost_calls::unrecorded(tape.session(), matters);
+    let mut feeder = Feeder {
+        tables: Tables::new(at, unrecorded),
+        at,
+        leaders: FxHashMap::default(),
+        threads: FxHashMap::default(),
+        waiting: FxHashSet::default(),
+        wanted,
+        held: None,
+    };
+    let lost = lost_calls::all(tape, &question.book, matters).into_iter().map(|lost| (Missing::Calls, lost));
+    let coverage = Scan::all(tape).stream(&Changes { question }, lost, &mut feeder);
+    feeder.freeze();
+    Fed { held: feeder.held.unwrap_or_default(), unrecorded, coverage }
+}
+
+/// Something that happens.
+#[derive(Debug)]
+enum Event {
+    Call(Who, Change),
+    Fork {
+        parent: Who,
+        child: Arc<Task>,
+        thread: bool,
+        shares: bool,
+    },
+    Exec(Arc<Task>),
+    /// A task's name, user or cgroup changed.
+    Is(Arc<Task>),
+    /// From now on its calls are recorded, or no longer.
+    Forget(Arc<Task>),
+    Exit {
+        who: Who,
+        last: bool,
+    },
+    Seen(Box<Checkpoint>),
+}
+
+/// When.
+#[derive(Debug)]
+struct At {
+    ts: u64,
+    event: Event,
+}
+
+impl Timed for At {
+    fn key(&self) -> (u64, u8) {
+        // what ends before what begins
+        let order = match &self.event {
+            Event::Call(_, Change::Uses { .. }) => 6,
+            Event::Call(_, Change::Closes { .. }) => 7,
+            Event::Call(..) => 0,
+            Event::Fork { .. } => 1,
+            Event::Is(_) | Event::Forget(_) => 2,
+            Event::Exec(_) => 3,
+            Event::Exit { .. } => 4,
+            Event::Seen(_) => 5,
+        };
+        (self.ts, order)
+    }
+}
+
+struct Changes<'a> {
+    question: &'a Question<'a>,
+}
+
+impl Source for Changes<'_> {
+    type Row = At;
+    type Part = Vec<Arc<Task>>;
+    type Waiting = At;
+
+    fn read(&self, segment: Segment<'_>, dict: Dict, rows: Rows, piece: &mut Piece<Self>) {
+        if rows == Rows::Own {
+            let tasks: Vec<Arc<Task>> = dict.tasks.iter().cloned().map(Arc::new).collect();
+            match segment.processes(&dict) {
+                Ok(events) => piece.rows.extend(events.iter().filter_map(|event| life(&tasks, event))),
+                Err(_) => piece.lacks_events = true,
+            }
+            piece.part = tasks;
+        }
+        if segment.info().rows == 0 {
+            return;
+        }
+        let mut holes = Vec::new();
+        if let Some(base) = Base::of(segment, Ok(dict), &mut holes, |_, _| true) {
+            let loaded = base.load(&self.question.book, &mut holes);
+            let range = rows.of(&loaded.core);
+            calls::changes(&loaded, range, |ts, who, change| {
+                piece.rows.push(At { ts, event: Event::Call(who, change) })
+            });
+        }
+        piece.lacks_calls = !holes.is_empty();
+        piece.coverage.holes(holes);
+    }
+
+    fn open(&self, open: OpenCalls, piece: &mut Piece<Self>) {
+        let open = open.load(&self.question.book);
+        calls::changes(&open, 0..open.rows(), |ts, who, change| {
+            piece.rows.push(At { ts, event: Event::Call(who, change) });
+        });
+    }
+}
+
+/// What happened to a task, if it matters here.
+fn life(tasks: &[Arc<Task>], event: &ProcessEvent) -> Option<At> {
+    let task = Arc::clone(tasks.get(event.task as usize)?);
+    let what = match event.kind {
+        ProcessKind::Fork => {
+            let parent = who(tasks.get(event.parent as usize)?);
+            let (thread, shares) = (event.flags & FORK_THREAD != 0, event.flags & FORK_SHARES_FILES != 0);
+            Event::Fork { parent, child: task, thread, shares }
+        }
+        ProcessKind::Exec => Event::Exec(task),
+        ProcessKind::Exit => Event::Exit { who: who(&task), last: event.group_dead },
+        ProcessKind::Target => Event::Forget(task),
+        ProcessKind::Rename | ProcessKind::Cred | ProcessKind::Cgroup => Event::Is(task),
+    };
+    Some(At { ts: event.ts, event: what })
+}
+
+struct Feeder<W> {
+    tables: Tables,
+    /// The moment.
+    at: u64,
+    /// The first thread of each process as it is now, and other threads.
+    leaders: FxHashMap<u32, Arc<Task>>,
+    threads: FxHashMap<u32, Arc<Task>>,
+    /// Processes that did nothing until their calls were recorded: the command that `record` started.
+    waiting: FxHashSet<u32>,
+    wanted: W,
+    /// What was open at the moment; None: that is still to come.
+    held: Option<Vec<Held>>,
+}
+
+impl<W: Fn(&Task) -> bool + Send> Machine<Changes<'_>> for Feeder<W> {
+    fn push(&mut self, event: stream::Event<'_, Changes<'_>>, later: &mut Later<At>) -> ControlFlow<()> {
+        match event {
+            stream::Event::Row(_, what) | stream::Event::Due(what) => self.happens(what),
+            stream::Event::Early(_, what) => later.push(what),
+            stream::Event::Part(tasks) => {
+                tasks.iter().for_each(|task| self.meets(task));
+            }
+            stream::Event::Start(checkpoint) => {
+                // who is its process's leader, or another thread
+                checkpoint
+                    .tasks
+                    .iter()
+                    .filter(|task| task.tid != task.pid)
+                    .for_each(|task| self.tables.thread(task.upid));
+                let listed: FxHashSet<u32> = checkpoint.tasks.iter().map(|task| task.upid).collect();
+                let tables = checkpoint.fd_tables.iter().filter(|table| table.complete);
+                self.waiting = tables.map(|table| table.upid).filter(|upid| !listed.contains(upid)).collect();
+                self.seen(checkpoint);
+            }
+            stream::Event::Checkpoint(checkpoint) => {
+                later.push(At { ts: checkpoint.ts, event: Event::Seen(Box::new(checkpoint.clone())) });
+            }
+            stream::Event::Lost(_, lost) => {
+                self.reach(lost.first);
+                self.tables.lose(lost.last, lost.pid);
+            }
+            stream::Event::End => return self.named(),
+            stream::Event::Reached => {}
+        }
+        ControlFlow::Continue(())
+    }
+}
+
+impl<W: Fn(&Task) -> bool> Feeder<W> {
+    /// All events before `ts` were told.
+    fn reach(&mut self, ts: u64) {
+        if ts > self.at {
+            self.freeze();
+        }
+    }
+
+    /// Nothing more is needed once all that was open at the moment has a name.
+    fn named(&self) -> ControlFlow<()> {
+        let unnamed = |held: &Held| held.table.fds.values().any(|open| open.file.name().is_none());
+        match &self.held {
+            Some(held) if !held.iter().any(unnamed) => ControlFlow::Break(()),
+            _ => ControlFlow::Continue(()),
+        }
+    }
+
+    fn happens(&mut self, At { ts, event }: At) {
+        self.reach(ts);
+        match event {
+            Event::Call(who, change) => self.changes(ts, who, change),
+            Event::Fork { parent, child, thread, shares } => {
+                self.tables.fork(parent, who(&child), thread, shares);
+                self.is(child);
+            }
+            Event::Exec(task) => {
+                self.tables.exec(who(&task), ts);
+                self.is(task);
+            }
+            Event::Is(task) => self.is(task),
+            Event::Forget(task) => {
+                if !self.waiting.remove(&task.upid) {
+                    self.tables.forget(who(&task));
+                }
+                self.is(task);
+            }
+            Event::Exit { who, last } => {
+                self.tables.exit(who, last);
+                self.threads.remove(&who.thread);
+                if last {
+                    self.leaders.remove(&who.process);
+                }
+            }
+            Event::Seen(checkpoint) => self.seen(&checkpoint),
+        }
+    }
+
+    fn changes(&mut self, ts: u64, who: Who, change: Change) {
+        let tables = &mut self.tables;
+        match change {
+            Change::Opens { fd, cloexec, file } => tables.opens(ts, who, (fd, cloexec), file),
+            Change::Copies { from, to, cloexec } => tables.copies(ts, who, from, (to, cloexec)),
+            Change::Marks { first, last, cloexec } => tables.marks(who, first, last, cloexec),
+            Change::Unshares => tables.unshare(who),
+            Change::Rings => tables.rings(who),
+            Change::Receives => tables.receives(who),
+            Change::Injects => tables.lose(ts, 0),
+            Change::Forgets => tables.forget(who),
+            Change::Uses { fd, name } => tables.uses(ts, who, fd, name.as_ref()),
+            Change::Closes { first, last } => tables.closes_range(who, first, last),
+        }
+    }
+
+    /// A task is so from now on.
+    fn is(&mut self, task: Arc<Task>) {
+        let (place, key) = self.place(&task);
+        place.insert(key, task);
+    }
+
+    /// A list has this task, which may be older than what is known.
+    fn meets(&mut self, task: &Arc<Task>) {
+        let (place, key) = self.place(task);
+        place.entry(key).or_insert_with(|| Arc::clone(task));
+    }
+
+    fn place(&mut self, task: &Task) -> (&mut FxHashMap<u32, Arc<Task>>, u32) {
+        if task.tid == task.pid { (&mut self.leaders, task.upid) } else { (&mut self.threads, task.utid) }
+    }
+
+    fn seen(&mut self, checkpoint: &Checkpoint) {
+        checkpoint.tasks.iter().for_each(|task| self.meets(&Arc::new(task.clone())));
+        let pids: FxHashMap<_, _> = checkpoint.tasks.iter().map(|task| (task.upid, task.pid)).collect();
+        for table in checkpoint.fd_tables.iter().filter(|table| table.upid != 0) {
+            let pid = pids.get(&table.upid).copied().unwrap_or(0);
+            let mut fds: Vec<Listed> =
+                table.fds.iter().map(|fd| (fd.fd, fd.path.as_slice().into(), fd.cloexec)).collect();
+            fds.sort_by_key(|(fd, ..)| *fd);
+            self.tables.seen(checkpoint.ts, (table.upid, pid), fds, table.complete);
+        }
+    }
+
+    /// The moment is here.
+    fn freeze(&mut self) {
+        if self.held.is_some() {
+            return;
+        }
+        let mut first: FxHashMap<u32, &Arc<Task>> = FxHashMap::default();
+        let mut picked: FxHashSet<u32> = FxHashSet::default();
+        for task in self.leaders.values().chain(self.threads.values()) {
+            first.entry(task.upid).or_insert(task);
+            if (self.wanted)(task) {
+                picked.insert(task.upid);
+            }
+        }
+        let mut held: Vec<Held> = Vec::new();
+        for (process, thread, table) in self.tables.each() {
+            let task = if thread == 0 { first.get(&process).copied() } else { self.threads.get(&thread) };
+            if let Some(task) = task.filter(|task| picked.contains(&task.upid)) {
+                held.push(Held { task: Arc::clone(task), own: thread != 0, table: table.clone() });
+            }
+        }
+        held.sort_by_key(|held| (held.task.pid, held.own, held.task.tid, held.task.upid));
+        self.held = Some(held);
+    }
+}

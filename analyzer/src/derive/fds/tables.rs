@@ -1,0 +1,507 @@
+//! All tables of descriptors, from plain values that come in order of time.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use rustc_hash::FxHashMap;
+
+use super::file::{File, is_socket};
+
+/// Who: numbers that are unique in a tape; 0 = not known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Who {
+    /// The thread.
+    pub thread: u32,
+    /// Its process.
+    pub process: u32,
+    /// The process's number of the kernel's, by which losses name it.
+    pub pid: u32,
+}
+
+/// An open descriptor.
+#[derive(Clone, Debug)]
+pub(crate) struct Open {
+    /// What it stands for.
+    pub file: Arc<File>,
+    /// Exec closes it; None: not known.
+    pub cloexec: Option<bool>,
+    /// When it became this file; None: before the tape, or unseen.
+    pub since: Option<u64>,
+    /// It is open; false: what was lost, or not recorded, may have closed it.
+    pub is_open: bool,
+}
+
+/// The descriptors of a process, or of a thread with a table of its own.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Table {
+    /// By number.
+    pub fds: BTreeMap<i32, Open>,
+    /// There are no others, as far as calls tell.
+    pub complete: bool,
+    /// Others may have come in a way that the tape does not show: in messages of a socket, by an io_uring.
+    pub unseen: bool,
+    /// An io_uring may close them.
+    opaque: bool,
+    /// Until then changes may have been missed.
+    blind: u64,
+    users: u32,
+    /// Whose it is; 0 = of several processes.
+    pid: u32,
+}
+
+/// A listed descriptor: number, name, closed by exec.
+pub(super) type Listed = (i32, Arc<[u8]>, bool);
+
+/// Of more processes than this losses are not kept apart: any may have lost something.
+const BLIND_PIDS: usize = 1 << 16;
+
+/// All of them.
+#[derive(Debug, Default)]
+pub(super) struct Tables {
+    /// The moment that is asked for: names from before it count more.
+    at: u64,
+    /// Changes are not all recorded: nothing is sure.
+    unrecorded: bool,
+    all: Vec<Table>,
+    free: Vec<usize>,
+    of_process: FxHashMap<u32, usize>,
+    /// Of threads that do not share their process's.
+    of_thread: FxHashMap<u32, usize>,
+    /// Further threads of processes.
+    threads: FxHashMap<u32, u32>,
+    /// Until then a change of anybody may have been missed, and of single processes.
+    blind: u64,
+    blind_pids: FxHashMap<u32, u64>,
+}
+
+impl Tables {
+    pub(super) fn new(at: u64, unrecorded: bool) -> Self {
+        Self { at, unrecorded, ..Self::default() }
+    }
+
+    /// `child` was made by `parent`; `thread`: in the same process; `shares`: they have one table from now on.
+    pub(super) fn fork(&mut self, parent: Who, child: Who, thread: bool, shares: bool) {
+        let Some(from) = self.place(parent) else { return };
+        if thread {
+            *self.threads.entry(child.process).or_default() += 1;
+            // a thread has its process's unless it, or who made it, has one of its own
+            match (shares, self.of_thread.contains_key(&parent.thread)) {
+                (true, false) => {}
+                (true, true) => self.give(child, from),
+                (false, _) => {
+                    let copy = self.copy(from);
+                    self.give(child, copy);
+                }
+            }
+            return;
+        }
+        if child.process == 0 || self.of_process.contains_key(&child.process) {
+            return;
+        }
+        let place = if shares { from } else { self.copy(from) };
+        self.all[place].users += 1;
+        self.all[place].pid = if shares { 0 } else { child.pid };
+        self.of_process.insert(child.process, place);
+    }
+
+    /// There is another thread of `process`.
+    pub(super) fn thread(&mut self, process: u32) {
+        *self.threads.entry(process).or_default() += 1;
+    }
+
+    /// A thread ended; `last`: and its process with it.
+    pub(super) fn exit(&mut self, who: Who, last: bool) {
+        if last {
+            self.threads.remove(&who.process);
+        } else if let Some(threads) = self.threads.get_mut(&who.process) {
+            *threads = threads.saturating_sub(1);
+        }
+        if let Some(place) = self.of_thread.remove(&who.thread) {
+            self.leave(place);
+        }
+        if let Some(place) = self.of_process.get(&who.process).copied().filter(|_| last) {
+            self.of_process.remove(&who.process);
+            self.leave(place);
+        }
+    }
+
+    /// A process runs another program: it has a table of its own, without those that exec closes.
+    pub(super) fn exec(&mut self, who: Who, ts: u64) {
+        self.unshare(Who { thread: 0, ..who });
+        let blind = self.is_blind(who, ts);
+        let Some(place) = self.place(who) else { return };
+        let table = &mut self.all[place];
+        table.opaque = false;
+        table.fds.retain(|_, open| open.cloexec != Some(true));
+        for open in table.fds.values_mut() {
+            open.is_open &= open.cloexec.is_some() && !blind;
+        }
+    }
+
+    /// `who` has a table of its own from now on, a copy of the one it shared.
+    pub(super) fn unshare(&mut self, who: Who) {
+        let Some(place) = self.place(who) else { return };
+        let own = self.of_thread.contains_key(&who.thread);
+        let among = !own && who.thread != 0 && self.threads.get(&who.process).is_some_and(|others| *others > 0);
+        if self.all[place].users <= 1 && !among {
+            return;
+        }
+        let copy = self.copy(place);
+        (self.all[copy].users, self.all[copy].pid) = (1, who.pid);
+        let before = match own || among {
+            true => self.of_thread.insert(who.thread, copy),
+            false => self.of_process.insert(who.process, copy),
+        };
+        if before.is_some() {
+            self.leave(place);
+        }
+    }
+
+    /// `fd` became this file.
+    pub(super) fn opens(&mut self, ts: u64, who: Who, (fd, cloexec): (i32, bool), file: Arc<File>) {
+        let sure = !self.is_blind(who, ts);
+        if let Some(table) = self.table(who).filter(|_| fd >= 0) {
+            let sure = sure && !table.opaque;
+            table.fds.insert(fd, Open { file, cloexec: Some(cloexec), since: Some(ts), is_open: sure });
+        }
+    }
+
+    /// `to` became a copy of `from`.
+    pub(super) fn copies(&mut self, ts: u64, who: Who, from: i32, (to, cloexec): (i32, bool)) {
+        let file = self.table(who).and_then(|table| table.fds.get(&from)).map(|open| Arc::clone(&open.file));
+        self.opens(ts, who, (to, cloexec), file.unwrap_or_default());
+    }
+
+    /// Those from `first` to `last` are being closed.
+    pub(super) fn closes_range(&mut self, who: Who, first: u32, last: u32) {
+        if let Some(table) = self.table(who) {
+            table.fds.retain(|fd, _| !(first..=last).contains(&fd.cast_unsigned()));
+        }
+    }
+
+    /// Exec closes those from `first` to `last` from now on, or no longer.
+    pub(super) fn marks(&mut self, who: Who, first: u32, last: u32, cloexec: bool) {
+        let Some(table) = self.table(who) else { return };
+        for (_, open) in table.fds.iter_mut().filter(|(fd, _)| (first..=last).contains(&fd.cast_unsigned())) {
+            open.cloexec = Some(cloexec);
+        }
+    }
+
+    /// A call that began at `ts` found `fd` open, as a file of that name; None: its name is not known.
+    pub(super) fn uses(&mut self, ts: u64, who: Who, fd: i32, name: Option<&Arc<[u8]>>) {
+        let (at, blind) = (self.at, self.is_blind(who, ts));
+        let Some(table) = self.table(who).filter(|_| fd >= 0) else { return };
+        if name.is_some_and(|name| name.starts_with(b"anon_inode:[io_uring")) {
+            table.make_opaque();
+        }
+        // what is read of it are descriptors
+        table.unseen |= name.is_some_and(|name| name.starts_with(b"anon_inode:[fanotify"));
+        let sure = !blind && !table.opaque;
+        match (table.fds.get_mut(&fd), name) {
+            (Some(open), Some(name)) if is_same(&open.file, name) => {
+                open.file.learn(ts, name, at);
+                open.is_open |= sure;
+            }
+            (Some(open), None) if open.is_open || !sure => {}
+            // it came unseen, or became another file
+            (_, name) => {
+                let file = name.map_or_else(Arc::default, |name| File::named(ts, name));
+                table.fds.insert(fd, Open { file, cloexec: None, since: None, is_open: sure });
+            }
+        }
+    }
+
+    /// Descriptors may have come to `who` unseen.
+    pub(super) fn receives(&mut self, who: Who) {
+        if let Some(table) = self.table(who) {
+            table.unseen = true;
+        }
+    }
+
+    /// `who` made an io_uring.
+    pub(super) fn rings(&mut self, who: Who) {
+        if let Some(table) = self.table(who) {
+            table.make_opaque();
+        }
+    }
+
+    /// A checkpoint of `ts` lists the descriptors of a process; `complete`: there are no others.
+    pub(super) fn seen(&mut self, ts: u64, (process, pid): (u32, u32), fds: Vec<Listed>, complete: bool) {
+        let who = Who { thread: 0, process, pid };
+        let (at, blind, unrecorded) = (self.at, self.is_blind(who, ts), self.unrecorded);
+        let first = !self.of_process.contains_key(&process);
+        let Some(table) = self.table(who) else { return };
+        if !first && table.complete {
+            // what calls did is known exactly: the list may be from a moment before or after
+            for (fd, name, _) in &fds {
+                if let Some(open) = table.fds.get_mut(fd).filter(|open| is_same(&open.file, name)) {
+                    open.file.learn(ts, name, at);
+                }
+            }
+            return;
+        }
+        if complete && (!blind || unrecorded) {
+            table.fds.retain(|fd, open| open.is_open || fds.binary_search_by_key(fd, |(fd, ..)| *fd).is_ok());
+            table.complete = !blind;
+        }
+        for (fd, name, cloexec) in fds.into_iter().filter(|(fd, ..)| *fd >= 0) {
+            match table.fds.get_mut(&fd) {
+                Some(open) if is_same(&open.file, &name) => {
+                    open.file.learn(ts, &name, at);
+                    open.is_open |= !blind;
+                    open.cloexec = open.cloexec.or(Some(cloexec));
+                }
+                _ => {
+                    let file = File::named(ts, &name);
+                    let open = Open { file, cloexec: Some(cloexec), since: None, is_open: !blind };
+                    table.fds.insert(fd, open);
+                }
+            }
+        }
+    }
+
+    /// From now on nothing is sure of `who`.
+    pub(super) fn forget(&mut self, who: Who) {
+        if let Some(table) = self.table(who) {
+            table.doubt();
+        }
+    }
+
+    /// Events between now and `last` were lost; of the process `pid`, 0 = of anybody.
+    pub(super) fn lose(&mut self, last: u64, pid: u32) {
+        let until = last.saturating_add(1);
+        if pid == 0 || self.blind_pids.len() > BLIND_PIDS {
+            self.blind = self.blind.max(until);
+        } else {
+            let blind = self.blind_pids.entry(pid).or_default();
+            *blind = until.max(*blind);
+        }
+        for table in self.all.iter_mut().filter(|table| table.users > 0) {
+            if pid == 0 || table.pid == 0 || table.pid == pid {
+                table.blind = table.blind.max(until);
+                table.doubt();
+            }
+        }
+    }
+
+    /// The table of each process, and of each thread with its own: (process, thread or 0, table).
+    pub(super) fn each(&self) -> impl Iterator<Item = (u32, u32, &Table)> {
+        let processes = self.of_process.iter().map(|(process, place)| (*process, 0, &self.all[*place]));
+        processes.chain(self.of_thread.iter().map(|(thread, place)| (0, *thread, &self.all[*place])))
+    }
+
+    /// Whether a change at `ts` may be followed by one that was missed.
+    fn is_blind(&self, who: Who, ts: u64) -> bool {
+        let shared = self.find(who).map_or(0, |place| self.all[place].blind);
+        self.unrecorded || ts < self.blind || ts < shared
+    }
+
+    fn table(&mut self, who: Who) -> Option<&mut Table> {
+        let place = self.place(who)?;
+        Some(&mut self.all[place])
+    }
+
+    /// Where the table of `who` is; a new one, of which nothing is known, for who was not seen before.
+    fn place(&mut self, who: Who) -> Option<usize> {
+        if who.process == 0 {
+            return None;
+        }
+        if let Some(place) = self.find(who) {
+            return Some(place);
+        }
+        let blind = self.blind_pids.get(&who.pid).copied().unwrap_or(0);
+        let place = self.add(Table { users: 1, pid: who.pid, blind, ..Table::default() });
+        self.of_process.insert(who.process, place);
+        Some(place)
+    }
+
+    fn find(&self, who: Who) -> Option<usize> {
+        self.of_thread.get(&who.thread).or_else(|| self.of_process.get(&who.process)).copied()
+    }
+
+    fn give(&mut self, who: Who, place: usize) {
+        if who.thread != 0 && self.of_thread.insert(who.thread, place).is_none() {
+            self.all[place].users += 1;
+        }
+    }
+
+    fn copy(&mut self, from: usize) -> usize {
+        let copy = Table { users: 0, ..self.all[from].clone() };
+        self.add(copy)
+    }
+
+    fn add(&mut self, table: Table) -> usize {
+        match self.free.pop() {
+            Some(place) => {
+                self.all[place] = table;
+                place
+            }
+            None => {
+                self.all.push(table);
+                self.all.len() - 1
+            }
+        }
+    }
+
+    fn leave(&mut self, place: usize) {
+        let table = &mut self.all[place];
+        table.users = table.users.saturating_sub(1);
+        if table.users == 0 {
+            *table = Table::default();
+            self.free.push(place);
+        }
+    }
+}
+
+impl Table {
+    /// Any descriptor may have been closed, and others opened.
+    fn doubt(&mut self) {
+        self.complete = false;
+        self.fds.values_mut().for_each(|open| open.is_open = false);
+    }
+
+    fn make_opaque(&mut self) {
+        (self.opaque, self.unseen) = (true, true);
+        self.doubt();
+    }
+}
+
+/// Whether a file may be called so: it has no name, this one, or both are those of a socket.
+fn is_same(file: &File, name: &[u8]) -> bool {
+    file.name().is_none_or(|known| *known == *name || (is_socket(&known) && is_socket(name)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn who(process: u32, thread: u32) -> Who {
+        Who { thread, process, pid: process + 1000 }
+    }
+
+    fn name(text: &str) -> Arc<[u8]> {
+        text.as_bytes().into()
+    }
+
+    fn open(tables: &mut Tables, ts: u64, process: u32, fd: i32, path: &str) {
+        tables.opens(ts, who(process, process), (fd, false), File::named(ts, &name(path)));
+    }
+
+    /// `0=/a 3=?` of a process: `!` behind one that is not sure.
+    fn held(tables: &Tables, process: u32) -> String {
+        let (.., table) = tables.each().find(|(of, thread, _)| (*of, *thread) == (process, 0)).expect("a table");
+        text(table)
+    }
+
+    fn text(table: &Table) -> String {
+        let one = |(fd, open): (&i32, &Open)| {
+            let name = open.file.name().map_or("?".into(), |name| String::from_utf8(name.to_vec()).unwrap());
+            format!("{fd}={name}{}", if open.is_open { "" } else { "!" })
+        };
+        table.fds.iter().map(one).collect::<Vec<_>>().join(" ")
+    }
+
+    /// Process 1, whose table is known: 0 is /tty.
+    fn one() -> Tables {
+        let mut tables = Tables::new(100, false);
+        tables.seen(1, (1, 1001), vec![(0, name("/tty"), false)], true);
+        tables
+    }
+
+    #[test]
+    fn opens_copies_and_closes() {
+        let mut t = one();
+        open(&mut t, 2, 1, 3, "/a");
+        t.copies(3, who(1, 7), 3, (5, true));
+        t.copies(3, who(1, 7), 9, (6, false));
+        t.closes_range(who(1, 1), 3, 3);
+        assert_eq!(held(&t, 1), "0=/tty 5=/a 6=?");
+        // a copy is the same file: what names one names all
+        t.copies(4, who(1, 1), 6, (8, false));
+        t.uses(5, who(1, 1), 8, Some(&name("pipe:[9]")));
+        assert_eq!(held(&t, 1), "0=/tty 5=/a 6=pipe:[9] 8=pipe:[9]");
+        t.closes_range(who(1, 1), 6, u32::MAX);
+        t.exec(who(1, 1), 6);
+        assert_eq!(held(&t, 1), "0=/tty");
+    }
+
+    #[test]
+    fn a_child_has_a_copy_or_shares() {
+        let mut t = one();
+        t.fork(who(1, 1), who(2, 2), false, false);
+        open(&mut t, 2, 2, 3, "/child");
+        t.fork(who(1, 1), who(3, 3), false, true);
+        open(&mut t, 3, 3, 4, "/shared");
+        assert_eq!((held(&t, 1), held(&t, 2)), ("0=/tty 4=/shared".into(), "0=/tty 3=/child".into()));
+        // exec leaves what it shared
+        t.exec(who(3, 3), 4);
+        t.closes_range(who(3, 3), 4, 4);
+        assert_eq!((held(&t, 1), held(&t, 3)), ("0=/tty 4=/shared".into(), "0=/tty".into()));
+        t.exit(who(2, 2), true);
+        assert!(!t.each().any(|(process, ..)| process == 2));
+    }
+
+    #[test]
+    fn a_thread_may_leave_its_process() {
+        let mut t = one();
+        t.unshare(who(1, 1));
+        assert_eq!(t.each().count(), 1, "it shares with nobody");
+        t.fork(who(1, 1), who(1, 7), true, true);
+        t.unshare(who(1, 7));
+        t.closes_range(who(1, 7), 0, 0);
+        assert_eq!(held(&t, 1), "0=/tty");
+        assert_eq!(t.each().find(|(_, thread, _)| *thread == 7).map(|(.., table)| text(table)), Some(String::new()));
+        t.exit(who(1, 7), false);
+        assert_eq!(t.each().count(), 1);
+    }
+
+    #[test]
+    fn after_a_loss_nothing_is_sure_until_a_checkpoint() {
+        let mut t = one();
+        open(&mut t, 2, 1, 3, "/a");
+        open(&mut t, 2, 1, 4, "/b");
+        t.lose(20, 1001);
+        open(&mut t, 15, 1, 5, "/during");
+        open(&mut t, 25, 1, 6, "/after");
+        assert_eq!(held(&t, 1), "0=/tty! 3=/a! 4=/b! 5=/during! 6=/after");
+        t.uses(26, who(1, 1), 3, Some(&name("/a")));
+        t.seen(30, (1, 1001), vec![(0, name("/tty"), false), (5, name("/other"), false)], true);
+        assert_eq!(held(&t, 1), "0=/tty 3=/a 5=/other 6=/after", "4 was closed");
+        // of others nothing was lost
+        let mut t = one();
+        t.lose(20, 7);
+        assert_eq!(held(&t, 1), "0=/tty");
+    }
+
+    #[test]
+    fn an_exact_table_takes_only_names_of_a_checkpoint() {
+        let mut t = one();
+        t.opens(2, who(1, 1), (3, false), Arc::default());
+        t.seen(3, (1, 1001), vec![(3, name("/a"), false), (4, name("/later"), false)], true);
+        assert_eq!(held(&t, 1), "0=/tty 3=/a");
+    }
+
+    #[test]
+    fn what_came_unseen_is_there_when_it_is_used() {
+        let mut t = one();
+        t.uses(2, who(1, 1), 7, None);
+        t.uses(3, who(1, 1), 0, None);
+        assert_eq!(held(&t, 1), "0=/tty 7=?");
+        t.uses(4, who(1, 1), 0, Some(&name("/other")));
+        assert_eq!(held(&t, 1), "0=/other 7=?");
+        t.rings(who(1, 1));
+        assert_eq!(held(&t, 1), "0=/other! 7=?!");
+        open(&mut t, 5, 1, 9, "/x");
+        assert_eq!(held(&t, 1), "0=/other! 7=?! 9=/x!", "it may be closed again unseen");
+    }
+
+    #[test]
+    fn not_recorded_is_never_sure() {
+        let mut t = Tables::new(100, true);
+        t.seen(1, (1, 1001), vec![(0, name("/tty"), false), (3, name("/a"), false)], true);
+        t.uses(2, who(1, 1), 4, Some(&name("/b")));
+        assert_eq!(held(&t, 1), "0=/tty! 3=/a! 4=/b!");
+        t.seen(9, (1, 1001), vec![(0, name("/tty"), false)], true);
+        assert_eq!(held(&t, 1), "0=/tty!");
+    }
+}

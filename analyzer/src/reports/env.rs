@@ -1,0 +1,146 @@
+//! `analyze env`: variables of the environment with which programs were started, of those that `record --env` kept.
+
+use std::ops::ControlFlow;
+
+use anyhow::{Result, bail};
+use systape_format::model::Family;
+use systape_format::reader::Tape;
+
+use super::{Context, losses};
+use crate::asked::config::Config;
+use crate::asked::config::view::Part::All;
+use crate::asked::config::view::{Own, Rows, Run, TASKS, View};
+use crate::derive::environments::{Program, Programs, Variable};
+use crate::render::rank::more;
+use crate::render::row::{Row, some, user};
+use crate::render::sink;
+use crate::render::table::{Table, seconds};
+use crate::table::families;
+use crate::table::loss::Listed;
+use crate::table::scan::Scan;
+use crate::values::glob;
+use crate::values::output::{self, line};
+use crate::values::say::{Verdict, complain};
+use crate::values::words::{escaped, named};
+
+systape_format::tables! {
+    /// One row for each variable that a program was started with, of those that `record --env` kept, in order of time.
+    pub ENV = "env" {
+        ts_ns: Time "when the program was started; null: before the tape"
+        pid: Int "process"
+        upid: Int "the process, unique in the tape; null: not known"
+        comm: Str [Comm] "its name then"
+        uid: Int "real user; null: not known"
+        path: Str [Path] "path that was passed to exec; null: not known"
+        name: Word "name of the variable; null: it was taken out of the tape"
+        value: Str [Command] "its value, which may be empty; null: whether it was set is not known"
+    }
+}
+
+/// What is asked.
+pub(crate) static VIEW: View = View {
+    name: "env",
+    about: "Environment variables with which programs were started, of those that record --env kept",
+    options: &[TASKS, &["time", "max_events"]],
+    own: Own::of::<Options>(),
+    examples: [
+        ("analyze env -p 4711", "those of a process, of each program that it ran"),
+        ("analyze env --var 'LD_*'", "of all programs, only these"),
+    ],
+    tables: &[Rows::of("env", &[All(&ENV)])],
+    run: Run::Prints(run),
+    ..View::PLAIN
+};
+
+#[derive(Debug, clap::Args)]
+struct Options {
+    /// Only variables of these names; globs allowed
+    #[arg(long, value_name = "NAME,...", value_delimiter = ',')]
+    var: Vec<String>,
+}
+
+/// Prints the answer for `config`.
+fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
+    families::require(tape, Family::Process, "events of process life")?;
+    let session = tape.session();
+    if session.env_keys.is_empty() && session.redacted.is_empty() && tape.session_is_whole() {
+        bail!("this tape has no variables of environments: name those to keep with record --env NAME,...");
+    }
+    let own: Options = config.own()?;
+    let mut context = Context::about(config, tape, &[Family::Process])?;
+    let mut programs = Programs::default();
+    if tape.checkpoints() > 0
+        && let Ok(checkpoint) = tape.checkpoint(0)
+    {
+        programs.begin(&checkpoint.tasks);
+    }
+    let coverage = Scan::all(tape).walk(
+        "events of process life",
+        |segment, dict| segment.processes(dict),
+        |_, dict, events| {
+            programs.add(&dict.tasks, &events);
+            Ok(ControlFlow::Continue(()))
+        },
+    )?;
+    coverage.tell(&mut context.question.loss);
+    let scope = &context.question.scope;
+    let passes = |program: &&Program| {
+        let ts = program.since.unwrap_or(session.window_open);
+        ts >= scope.from && ts < scope.to && scope.task(&program.task)
+    };
+    let mut asked: Vec<&Program> = programs.all.iter().filter(passes).collect();
+    asked.sort_by_key(|program| (program.since, program.task.pid));
+    let unknown = asked.iter().filter(|program| !program.is_known()).count();
+    let fits = |variable: &Variable<'_>| {
+        let name = variable.name.unwrap_or_default();
+        own.var.is_empty() || own.var.iter().any(|pattern| glob::matches(pattern.as_bytes(), name))
+    };
+    let rows: Vec<(&Program, Variable<'_>)> = asked
+        .iter()
+        .flat_map(|program| program.variables().filter(fits).map(move |variable| (*program, variable)))
+        .collect();
+    config.shown.rows(rows.len());
+    let note = (unknown > 0).then(|| {
+        let s = if unknown == 1 { "" } else { "s" };
+        format!("UNKNOWN: the environment of {unknown} other program{s} could not be read")
+    });
+    let limit = usize::try_from(config.max_events).unwrap_or(usize::MAX);
+    let mut out = output::stdout()?;
+    match config.format.rows() {
+        Some(form) => {
+            let lines = rows.iter().take(limit).map(|(program, variable)| row(session.window_open, program, variable));
+            sink::print(form, &ENV, context.judged(), lines, &mut out)?;
+            note.iter().for_each(|note| complain(note));
+        }
+        None => {
+            let mut table = Table::default().number("TIME").number("PID").word("COMM").word("VARIABLE");
+            for (program, variable) in rows.iter().take(limit) {
+                table.row(cells(session.window_open, program, variable));
+            }
+            table.print(&mut out)?;
+            more(rows.len(), limit).iter().try_for_each(|text| line(&mut out, text))?;
+            note.iter().try_for_each(|note| line(&mut out, note))?;
+        }
+    }
+    losses::end(&context, &mut out, false, Listed::Nothing)
+}
+
+fn row<'r>(open: u64, program: &'r Program, variable: &Variable<'r>) -> Row<'r> {
+    let task = &program.task;
+    let mut row = Row::new(&ENV);
+    row.set("ts_ns", program.since.map(|since| since.wrapping_sub(open) as i64));
+    row.set("pid", task.pid).set("upid", some(task.upid)).set("comm", &task.comm).set("uid", user(task.uid));
+    row.set("path", Some(&program.path).filter(|path| !path.is_empty()));
+    row.set("name", variable.name.map(<[u8]>::to_vec)).set("value", variable.value.map(<[u8]>::to_vec));
+    row
+}
+
+fn cells(open: u64, program: &Program, variable: &Variable<'_>) -> Vec<String> {
+    let name = variable.name.map(|name| format!("{}=", escaped(name))).unwrap_or_default();
+    vec![
+        program.since.map_or_else(|| "before".to_owned(), |since| seconds(since, open)),
+        program.task.pid.to_string(),
+        named(&program.task.comm),
+        format!("{name}{}", variable.value.map_or_else(|| "?".to_owned(), escaped)),
+    ]
+}

@@ -1,0 +1,251 @@
+//! `analyze fds`: which descriptors processes held at one moment, as lsof and `ls -l /proc/PID/fd` show them.
+
+use anyhow::{Context as _, Result};
+use systape_format::model::{Family, GapCause};
+use systape_format::reader::Tape;
+
+use super::{Context, losses};
+use crate::asked::config::Config;
+use crate::asked::config::view::Part::All;
+use crate::asked::config::view::{Own, Rows, Run, TASKS, View};
+use crate::derive::fds::feed::{Fed, Held, feed};
+use crate::derive::fds::file::{kind, kind_made};
+use crate::derive::fds::tables::Open;
+use crate::render::rank::more;
+use crate::render::row::{Row, some, user};
+use crate::render::sink;
+use crate::render::table::{Table, seconds};
+use crate::table::filter;
+use crate::table::loss::Listed;
+use crate::table::question::clock;
+use crate::values::clock::Clock;
+use crate::values::output::{self, line};
+use crate::values::say::{Verdict, complain};
+use crate::values::timespec::{self, Edge};
+use crate::values::words::{escaped, named};
+
+systape_format::tables! {
+    /// One row for each descriptor that was open, in order of processes and numbers.
+    pub FDS = "fds" {
+        ts_ns: Time "the moment"
+        pid: Int "process"
+        tid: Int "thread, if the table is of this thread alone; null: it is the process's"
+        upid: Int "the process, unique in the tape; null: not known"
+        comm: Str [Comm] "name of the process's first thread, or of the thread, at that moment"
+        uid: Int "real user; null: not known"
+        fd: Int "descriptor"
+        kind: Word "`path`, `pipe`, `socket`, `eventfd`, `eventpoll` and so on; null: not known"
+        name: Str [Path] "what it stands for, as /proc/PID/fd has it, of sockets their addresses; a file keeps the name it was opened by. null: no call or checkpoint of the tape has it"
+        given: Str [Path] "path that the call that opened it was given; null: none, or that call is not on the tape"
+        mode: Word "`r`, `w` or `rw`, by the flags of that call; null: not known"
+        cloexec: Flag "exec closes it; null: not known"
+        since_ns: Time "when the descriptor became this file; null: before the tape, or in a way that is not on it"
+        by: Word "call that opened the file; null: it is not on the tape"
+        open: Flag "it was open; false: what is not on the tape may have closed it"
+        complete: Flag "the process had no other descriptors, as far as calls tell"
+        unseen: Flag "others may have come in ways that no call shows: in messages of a UNIX socket, by an io_uring"
+    }
+}
+
+/// What is asked.
+pub(crate) static VIEW: View = View {
+    name: "fds",
+    about: "Which descriptors processes held at one moment (lsof)",
+    options: &[TASKS, &["max_events"]],
+    own: Own::of::<Options>(),
+    examples: [
+        ("analyze fds -p 4711 --at 12.5", "what a process had open at 12.5 s"),
+        ("analyze fds --comm=nginx --at 100%", "of all that lived at the end of the tape"),
+    ],
+    tables: &[Rows::of("fds", &[All(&FDS)])],
+    check,
+    run: Run::Prints(run),
+    ..View::PLAIN
+};
+
+#[derive(Debug, clap::Args)]
+struct Options {
+    /// The moment (as an end of --time) [default: the end of the tape]
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
+    at: Option<String>,
+}
+
+impl Options {
+    fn at(&self) -> Result<Edge> {
+        timespec::edge(self.at.as_deref().unwrap_or("100%")).context("--at")
+    }
+}
+
+/// The moment must be one.
+fn check(config: &Config) -> Result<()> {
+    config.own::<Options>()?.at().map(drop)
+}
+
+/// Prints the answer for `config`.
+fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
+    let edge = config.own::<Options>()?.at()?;
+    let mut context = Context::about(config, tape, &[Family::Syscall, Family::Process])?;
+    let clock = if edge.needs_clock() { clock(tape) } else { Clock::default() };
+    let end = tape.complete_until();
+    let at = filter::place(edge, tape.session(), end, &clock).context("--at")?.0.min(end);
+    let scope = &context.question.scope;
+    let fed = feed(&context.question, at, |task| scope.task(task));
+    let shown = Shown { at, context: &context, fed: &fed };
+    let notes = shown.notes();
+    let rows: Vec<(&Held, i32, &Open)> = fed.held.iter().flat_map(descriptors).collect();
+    config.shown.rows(rows.len());
+    let limit = usize::try_from(config.max_events).unwrap_or(usize::MAX);
+    let unnamed = rows.iter().any(|(.., open)| open.file.name().is_none());
+    let doubted = fed.held.iter().any(|held| !held.table.complete) || rows.iter().any(|(.., open)| !open.is_open);
+    let mut loss = context.question.loss.clone();
+    // what was lost matters if it made something unknown: a table until the moment, a name also behind it
+    if doubted || unnamed || rows.is_empty() {
+        loss.add_earlier(tape, &context.question.families, if unnamed { u64::MAX } else { at });
+    } else {
+        loss.gaps.retain(|gap| matches!(gap.cause, GapCause::Damaged | GapCause::DetailDamaged));
+    }
+    let mut out = output::stdout()?;
+    let form = config.format.rows();
+    match form {
+        Some(form) => {
+            let lines = rows.iter().take(limit).map(|row| shown.row(row));
+            sink::print(form, &FDS, context.judged(), lines, &mut out)?;
+            notes.iter().for_each(|note| complain(note));
+        }
+        None => {
+            shown.table(&rows[..rows.len().min(limit)]).print(&mut out)?;
+            more(rows.len(), limit).iter().try_for_each(|text| line(&mut out, text))?;
+            notes.iter().try_for_each(|note| line(&mut out, note))?;
+        }
+    }
+    let Fed { coverage, .. } = fed;
+    context.question.loss = loss;
+    coverage.tell(&mut context.question.loss);
+    losses::end(&context, &mut out, false, Listed::Nothing)
+}
+
+fn descriptors(held: &Held) -> impl Iterator<Item = (&Held, i32, &Open)> {
+    held.table.fds.iter().map(move |(fd, open)| (held, *fd, open))
+}
+
+/// What is printed.
+struct Shown<'a> {
+    /// The moment.
+    at: u64,
+    context: &'a Context<'a>,
+    fed: &'a Fed,
+}
+
+/// Most processes that notes name.
+const NOTED: usize = 8;
+
+impl Shown<'_> {
+    fn row<'r>(&self, (held, fd, open): &(&'r Held, i32, &'r Open)) -> Row<'r> {
+        let (task, table) = (&*held.task, &held.table);
+        let window = self.context.question.tape.session().window_open;
+        let relative = |ts: u64| ts.wrapping_sub(window) as i64;
+        let origin = open.file.origin.as_ref();
+        let mut row = Row::new(&FDS);
+        row.set("ts_ns", relative(self.at)).set("pid", task.pid).set("tid", held.own.then_some(task.tid));
+        row.set("upid", some(task.upid)).set("comm", &task.comm).set("uid", user(task.uid));
+        row.set("fd", *fd).set("kind", self.kind(open)).set("name", open.file.name().map(|name| name.to_vec()));
+        row.set("given", origin.and_then(|origin| origin.given.as_deref()).map(<[u8]>::to_vec));
+        row.set("mode", mode(open)).set("cloexec", open.cloexec).set("since_ns", open.since.map(relative));
+        row.set("by", self.by(open)).set("open", open.is_open);
+        row.set("complete", table.complete).set("unseen", table.unseen);
+        row
+    }
+
+    fn kind(&self, open: &Open) -> Option<String> {
+        let name = open.file.name();
+        let known = name.as_deref().and_then(kind).map(escaped_word);
+        known.or_else(|| self.by(open).and_then(|by| kind_made(&by)).map(str::to_owned))
+    }
+
+    fn by(&self, open: &Open) -> Option<String> {
+        let origin = open.file.origin.as_ref()?;
+        Some(self.context.question.book.get(origin.call).long_name.clone())
+    }
+
+    fn table(&self, rows: &[(&Held, i32, &Open)]) -> Table {
+        let window = self.context.question.tape.session().window_open;
+        let mut table = Table::default().word("PROCESS").number("FD").word("TYPE").word("MODE").number("SINCE");
+        table = table.word("BY").word("NAME");
+        for (held, fd, open) in rows {
+            let doubt = if open.is_open { "" } else { "?" };
+            let exec = if open.cloexec == Some(true) { " cloexec" } else { "" };
+            let origin = open.file.origin.as_ref();
+            let name = match (open.file.name(), origin.and_then(|origin| origin.given.as_deref())) {
+                (Some(name), _) => escaped(&name),
+                (None, Some(given)) => format!("{} (as given)", escaped(given)),
+                (None, None) => "?".to_owned(),
+            };
+            table.row(vec![
+                whose(held),
+                format!("{doubt}{fd}"),
+                self.kind(open).unwrap_or_else(|| "?".to_owned()),
+                format!("{}{exec}", mode(open).unwrap_or("-")),
+                open.since.map_or_else(|| "before".to_owned(), |since| seconds(since, window)),
+                self.by(open).unwrap_or_else(|| "-".to_owned()),
+                name,
+            ]);
+        }
+        table
+    }
+
+    /// What the tables do not hold, and why.
+    fn notes(&self) -> Vec<String> {
+        let mut notes = Vec::new();
+        let list = |which: fn(&Held) -> bool| {
+            let all: Vec<String> = self.fed.held.iter().filter(|held| which(held)).map(whose).collect();
+            let more = all.len().saturating_sub(NOTED);
+            let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+            (!all.is_empty()).then(|| format!("{}{more}", all[..all.len().min(NOTED)].join(", ")))
+        };
+        if self.fed.held.is_empty() {
+            let window = self.context.question.tape.session().window_open;
+            notes.push(format!(
+                "no process asked for is known to have lived at {} s; --at TIME asks for another moment",
+                seconds(self.at, window)
+            ));
+        }
+        if self.fed.unrecorded {
+            notes.push(
+                "NOT RECORDED: record left out calls that open or close descriptors: these are what checkpoints and \
+                 calls of the tape show, and may have been closed"
+                    .to_owned(),
+            );
+        } else if let Some(whose) = list(|held| !held.table.complete) {
+            notes.push(format!(
+                "INCOMPLETE: others may have been open, and those with ? closed, because events were lost or the table \
+                 was not known at the start: {whose}"
+            ));
+        }
+        if let Some(whose) = list(|held| held.table.unseen) {
+            notes.push(format!(
+                "UNSEEN: descriptors may have come or gone in messages of a UNIX socket, by an io_uring or by clone's \
+                 pidfd: {whose}"
+            ));
+        }
+        notes
+    }
+}
+
+/// `nginx[17]`; `nginx[17/18]`: of that thread alone.
+fn whose(held: &Held) -> String {
+    let thread = if held.own { format!("/{}", held.task.tid) } else { String::new() };
+    format!("{}[{}{thread}]", named(&held.task.comm), held.task.pid)
+}
+
+fn mode(open: &Open) -> Option<&'static str> {
+    match open.file.origin.as_ref()?.mode? {
+        0 => Some("r"),
+        1 => Some("w"),
+        2 => Some("rw"),
+        _ => None,
+    }
+}
+
+fn escaped_word(word: &str) -> String {
+    escaped(word.as_bytes())
+}

@@ -1,0 +1,1 @@
+env --format csv held.tape

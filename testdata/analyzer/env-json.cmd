@@ -1,0 +1,1 @@
+env --format json held.tape

@@ -1,0 +1,1 @@
+fds --at 105us --format csv held.tape

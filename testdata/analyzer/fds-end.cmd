@@ -1,0 +1,1 @@
+fds -p 200 held.tape

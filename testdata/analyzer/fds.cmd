@@ -1,0 +1,1 @@
+fds --at 85us held.tape
