@@ -1,5 +1,5 @@
-//! Questions that a program of its own answers: `analyze sql` and `analyze export` are `analyze-sql`, which stands beside
-//! `analyze`. Its engine is large, so `analyze` is without it.
+//! Questions that a program of its own answers: `analyze sql`, and exports of tables, are `analyze-sql`, which stands beside
+//! `analyze`. Its engine is large, so `analyze` is without it. Other exports are views of `analyze` itself.
 
 use std::ffi::OsString;
 use std::io;
@@ -7,41 +7,105 @@ use std::os::unix::process::CommandExt as _;
 use std::path::PathBuf;
 use std::process::Command;
 
+use crate::cli::views::VIEWS;
+
 /// The program.
 const PROGRAM: &str = "analyze-sql";
 
 /// The words that ask it, and what it answers.
-pub(crate) const WORDS: [(&str, &str); 2] = [
+pub(crate) const WORDS: [(&str, &str); 4] = [
     ("sql", "Any question about a tape in SQL, over tables of its events and reports (docs/sql.md)"),
-    ("export", "The tables of tapes as Parquet, JSON or CSV, for DuckDB, Spark and their like"),
+    ("export parquet", "The tables of tapes as Parquet, for DuckDB, Spark and their like (docs/sql.md)"),
+    ("export json", "The same as JSON lines"),
+    ("export csv", "The same as CSV"),
 ];
 
-/// Becomes that program if `words`, after the name of this one, ask it. Comes back only if it does not; then with the
-/// reason, if it should have.
-pub(crate) fn asked(words: &[OsString]) -> Option<String> {
-    let is = |at: usize| {
-        words.get(at).and_then(|word| word.to_str()).filter(|word| WORDS.iter().any(|(name, _)| name == word))
+/// What becomes of a command line.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Asked {
+    /// It is for this program.
+    Here,
+    /// It asks what can be exported: this says it.
+    Overview(String),
+    /// It is for the other one: the word that asks it, and the words behind that.
+    There(&'static str, Vec<OsString>),
+}
+
+/// Whom `words`, after the name of this program, ask.
+pub(crate) fn asked(words: &[OsString]) -> Asked {
+    let typed: Vec<&str> = words.iter().skip(1).map(|word| word.to_str().unwrap_or_default()).collect();
+    let (helps, typed) = match &*typed {
+        ["help", rest @ ..] => (true, rest),
+        all => (false, all),
     };
-    let (word, rest) = match (is(1), words.get(1).and_then(|word| word.to_str()), is(2)) {
-        (Some(word), ..) => (word, words[2..].to_vec()),
-        (None, Some("help"), Some(word)) => (word, vec!["--help".into()]),
-        _ => return None,
+    // what stands behind the words that were looked at
+    let rest = |looked: usize| {
+        let help = helps.then(|| "--help".into());
+        help.map_or_else(|| words[1 + looked..].to_vec(), |help| vec![help])
     };
+    match *typed {
+        ["sql", ..] => Asked::There("sql", rest(1)),
+        ["export"] | ["export", "-h" | "--help", ..] => Asked::Overview(overview()),
+        ["export", form, ..] if VIEWS.iter().any(|view| view.name.split_once(' ') == Some(("export", form))) => {
+            Asked::Here
+        }
+        ["export", form, ..] if helps => Asked::There("export", vec![form.into(), "--help".into()]),
+        ["export", ..] => Asked::There("export", rest(1)),
+        _ => Asked::Here,
+    }
+}
+
+/// A line about each form of export.
+fn overview() -> String {
+    let mut text = "Writes tapes in the form of another program (analyze export FORM --help):\n".to_owned();
+    let own = VIEWS.iter().map(|view| (view.name, view.about));
+    let forms = own.chain(WORDS).filter_map(|(name, about)| Some((name.strip_prefix("export ")?, about)));
+    forms.for_each(|(form, about)| text.push_str(&format!("  {form:<9} {about}\n")));
+    text
+}
+
+/// Becomes that program, asked by `word`. Comes back only with the reason why it could not.
+pub(crate) fn become_it(word: &str, rest: &[OsString]) -> String {
     let program = match path() {
         Ok(program) => program,
-        Err(error) => return Some(format!("'analyze {word}': where this program is is not known: {error}")),
+        Err(error) => return format!("'analyze {word}': where this program is is not known: {error}"),
     };
     let error = Command::new(&program).arg(word).args(rest).exec();
-    Some(match error.kind() {
+    match error.kind() {
         io::ErrorKind::NotFound => format!(
             "'analyze {word}' needs the program {PROGRAM} beside this one, and {} is missing ('make build' makes it with Rust 1.94 or newer)",
             program.display()
         ),
         _ => format!("'analyze {word}': cannot start {}: {error}", program.display()),
-    })
+    }
 }
 
 fn path() -> io::Result<PathBuf> {
     // a link may stand elsewhere
     Ok(std::env::current_exe()?.canonicalize()?.with_file_name(PROGRAM))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tables_are_exported_by_the_other_program() {
+        let asked = |words: &str| asked(&words.split(' ').map(OsString::from).collect::<Vec<_>>());
+        let there = |word, rest: &[&str]| Asked::There(word, rest.iter().map(OsString::from).collect());
+        assert_eq!(asked("analyze export strace t.tape"), Asked::Here);
+        assert_eq!(asked("analyze help export strace"), Asked::Here);
+        assert_eq!(asked("analyze t.tape export"), Asked::Here);
+        assert_eq!(asked("analyze export parquet out t.tape"), there("export", &["parquet", "out", "t.tape"]));
+        assert_eq!(asked("analyze help export csv"), there("export", &["csv", "--help"]));
+        assert_eq!(asked("analyze export xml t.tape"), there("export", &["xml", "t.tape"]));
+        assert_eq!(asked("analyze sql --tables"), there("sql", &["--tables"]));
+        assert_eq!(asked("analyze help sql"), there("sql", &["--help"]));
+        for words in ["analyze export", "analyze export --help", "analyze help export"] {
+            let Asked::Overview(text) = asked(words) else { panic!("{words}") };
+            for form in ["strace", "parquet", "json", "csv"] {
+                assert!(text.contains(&format!("\n  {form} ")), "{text}");
+            }
+        }
+    }
 }

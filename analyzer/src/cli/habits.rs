@@ -28,8 +28,7 @@ enum Does {
 struct Habit {
     /// As typed, without a value.
     words: &'static [&'static str],
-    /// The reports it is about, "" the listing; they come before an option of that name. `!merge`: all but that one. Empty: all, where
-    /// there is no such option.
+    /// The reports it is about, "" the listing; they come before an option of that name. Empty: all, where there is no such option.
     views: &'static [&'static str],
     does: Does,
 }
@@ -70,6 +69,9 @@ const HABITS: &[Habit] = &[
     of(&["filetop"], &["--noclear"], Always),
     of(&["offcputime"], &["-f"], Type(&["--folded"])),
     // what is always so
+    of(&["export strace"], &["-f", "-ff", "-ttt", "-T", "--follow-forks", "--syscall-times"], Always),
+    of(&["export strace"], &["-yy"], Type(&["-y"])),
+    of(&["export strace"], &["-tt", "--absolute-timestamps"], Type(&["--clock=wall"])),
     of(&["callgraph"], &["-f"], Say("--folded prints one stack a line")),
     of(LISTS, &["-v", "--verbose", "--no-abbrev"], Always),
     of(&["callgraph"], &["-g", "--children"], Always),
@@ -140,7 +142,7 @@ const HABITS: &[Habit] = &[
     ),
     all(&["--json", "-j"], Type(&["--format=json"])),
     all(&["--csv"], Type(&["--format=csv"])),
-    of(&["!merge"], &["-o", "--output", "--log-file"], Say("the answer goes to standard output: analyze ... > FILE")),
+    all(&["--log-file"], Say("the answer goes to standard output: analyze ... > FILE")),
     // which calls
     all(&["-z", "--successful-only"], Say("calls that succeed cannot be chosen; --failure lists those that fail")),
     all(&["--status"], Say("--failure lists calls that fail")),

@@ -162,6 +162,10 @@ fn check(union: &mut Command, matches: &ArgMatches, view: &View) -> Result<(), S
             "summary" | "with_summary" | "errno_summary" => {
                 format!("{option} sums up calls: leave out the name of the report ({whose})")
             }
+            "output" => format!(
+                "{option} is for {}: the answer of {whose} goes to standard output (analyze ... > FILE)",
+                list(&takers)
+            ),
             _ => format!("{option} is not for {whose}; it is for {}", list(&takers)),
         }));
     }
@@ -270,12 +274,22 @@ fn reports() -> String {
 pub(crate) fn whole() -> Command {
     let views = VIEWS.iter().filter(|view| !view.name.is_empty() && !view.name.contains(' '));
     let named = |view: &&View| command(view).name(view.name).disable_help_subcommand(true);
-    let sched = VIEWS.iter().filter_map(|view| Some((view, view.name.split_once(' ')?.1)));
-    let sched = Command::new("sched")
-        .about("Runs of threads and their waits for a CPU")
-        .subcommands(sched.map(|(view, word)| command(view).name(word)));
-    let beside = beside::WORDS.map(|(name, about)| Command::new(name).about(about));
-    command(VIEWS[0]).subcommands(views.map(named)).subcommand(sched).subcommands(beside)
+    // those of two words
+    let below = |word: &'static str, about: &'static str| {
+        let own = VIEWS
+            .iter()
+            .filter_map(move |view| Some((view, view.name.split_once(' ').filter(|(first, _)| *first == word)?.1)));
+        let beside = beside::WORDS.into_iter().filter_map(move |(name, about)| {
+            Some(Command::new(name.split_once(' ').filter(|(first, _)| *first == word)?.1).about(about))
+        });
+        Command::new(word).about(about).subcommands(own.map(|(view, name)| command(view).name(name)).chain(beside))
+    };
+    let sql = beside::WORDS.into_iter().filter(|(name, _)| !name.contains(' '));
+    command(VIEWS[0])
+        .subcommands(views.map(named))
+        .subcommand(below("sched", "Runs of threads and their waits for a CPU"))
+        .subcommand(below("export", "Tapes in the form of another program"))
+        .subcommands(sql.map(|(name, about)| Command::new(name).about(about)))
 }
 
 #[cfg(test)]

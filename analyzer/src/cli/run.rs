@@ -37,11 +37,14 @@ const LOSS: u8 = 3;
 /// made later stay in the sandbox: only for a process that does nothing else.
 pub fn run_confined(words: impl IntoIterator<Item = OsString>) -> ExitCode {
     let words: Vec<OsString> = words.into_iter().collect();
-    if let Some(why) = beside::asked(&words) {
-        complain(&why);
-        return ExitCode::from(FAILED);
+    match beside::asked(&words) {
+        beside::Asked::Here => resolve(words, true),
+        beside::Asked::Overview(text) => print(|out| out.write_all(text.as_bytes())),
+        beside::Asked::There(word, rest) => {
+            complain(&beside::become_it(word, &rest));
+            ExitCode::from(FAILED)
+        }
     }
-    resolve(words, true)
 }
 
 /// Executes the command line, without a sandbox; messages go to stderr.

@@ -51,6 +51,8 @@ pub static VIEWS: &[&View] = &[
     &reports::callgraph::VIEW,
     &reports::samples::VIEW,
     &reports::diff::VIEW,
+    &reports::export::strace::VIEW,
+    &reports::export::pprof::VIEW,
     &reports::info::VIEW,
     &reports::info::list::VIEW,
     &reports::tables::VIEW,

@@ -7,6 +7,7 @@ pub(crate) mod csv;
 pub(crate) mod events;
 pub(crate) mod json;
 pub(crate) mod row;
+pub(crate) mod strace;
 pub(crate) mod tables;
 pub(crate) mod text;
 pub(crate) mod value;

@@ -212,16 +212,21 @@ const FCNTL_WITHOUT_ARG: [u32; 7] = [
     uapi::F_GET_SEALS,
 ];
 
-/// Whether the kernel ignores argument `at`, so that it holds an old register value: perf leaves out the mode of an
-/// open that makes no file, and descriptor and offset of an anonymous mapping.
-fn ignored(call: &CallInfo, at: usize, args: &[u64; 6]) -> bool {
+/// Whether programs leave out argument `at`, so that it holds an old register value: the mode of an open that makes no file,
+/// and what fcntl's command does not take.
+pub(crate) fn unread(call: &CallInfo, at: usize, args: &[u64; 6]) -> bool {
     match (call.name.as_str(), at) {
         ("open", 2) => args[1] as u32 & MAKES_FILE == 0,
         ("openat", 3) => args[2] as u32 & MAKES_FILE == 0,
         ("fcntl" | "fcntl64", 2) => FCNTL_WITHOUT_ARG.contains(&(args[1] as u32)),
-        (name, 4..) => name.starts_with("mmap") && args[3] as u32 & uapi::MAP_ANONYMOUS != 0,
         _ => false,
     }
+}
+
+/// Whether perf leaves out argument `at` because the kernel ignores it: also descriptor and offset of an anonymous mapping.
+fn ignored(call: &CallInfo, at: usize, args: &[u64; 6]) -> bool {
+    let anonymous = || call.name.starts_with("mmap") && args[3] as u32 & uapi::MAP_ANONYMOUS != 0;
+    unread(call, at, args) || (at >= 4 && anonymous())
 }
 
 /// Appends `fd: 3</path>, buf: 0x7ffc, count: 79`.

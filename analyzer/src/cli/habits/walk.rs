@@ -175,8 +175,7 @@ impl Walk<'_> {
     /// What `word` means by habit. `first`: before it is looked for among the options.
     fn habit(&self, word: &str, first: bool) -> Option<Does> {
         let fits = |habit: &&Habit| {
-            let is_of = |name: &&str| name.strip_prefix('!').map_or(**name == *self.view, |but| *but != *self.view);
-            habit.words.contains(&word) && if first { habit.views.iter().any(is_of) } else { habit.views.is_empty() }
+            habit.words.contains(&word) && if first { habit.views.contains(&self.view) } else { habit.views.is_empty() }
         };
         HABITS.iter().find(fits).map(|habit| habit.does)
     }

@@ -85,6 +85,10 @@ struct Options {
 
     #[command(flatten)]
     names: DebugDirs,
+
+    /// All metrics are wanted, as in JSON.
+    #[arg(skip)]
+    all: bool,
 }
 
 impl Options {
@@ -168,6 +172,41 @@ pub(super) fn answer_offcpu(
         losses::head(&found.context, "At least, because something is missing:", out)?;
         print(&found.graph, out)
     })
+}
+
+/// The sums of a tape for another program.
+pub(super) struct Sums<'a> {
+    /// Weights by name, callers first.
+    pub graph: &'a Graph,
+    /// What the stacks are of.
+    pub of: &'a Of,
+    /// The total with its unit, and `at least` if it is a lower bound.
+    pub total: String,
+    /// Facts that the numbers do not show.
+    pub notes: Vec<String>,
+}
+
+/// Answers by what `write` makes of the sums of stacks of `of`.
+///
+/// # Errors
+/// Those of `write`, or the tape has no such stacks.
+pub(super) fn answer_elsewhere(
+    config: &Config,
+    tape: &Tape,
+    (of, metric): (Option<Of>, Option<Metric>),
+    names: DebugDirs,
+    write: impl FnOnce(&Sums<'_>) -> Result<()>,
+) -> Result<Verdict> {
+    let own = Options { of: of.clone(), metric, names, all: true, ..Options::default() };
+    let found = Found::read(config, &own, tape, of)?;
+    config.shown.rows(usize::try_from(found.total.count).unwrap_or(usize::MAX));
+    let loss = &found.context.question.loss;
+    let lost = if loss.complete() { Vec::new() } else { loss.lines(tape.session(), losses::LOSS_LINES) };
+    let notes = lost.into_iter().chain(found.partial()).chain(footer(config, &found, Left::default())).collect();
+    write(&Sums { graph: &found.graph, of: &found.of, total: found.total_text(), notes })?;
+    let verdict = losses::end(&found.context, &mut std::io::sink(), false, Listed::Nothing)?;
+    found.partial().iter().for_each(|text| complain(text));
+    Ok(verdict.doubted(found.lost))
 }
 
 fn answer(
@@ -256,7 +295,7 @@ impl<'a> Found<'a> {
         let stacked = match of {
             Of::OffCpu => offcpu::collect(&mut context)?,
             _ => {
-                let all = matches!(config.format, Format::Json | Format::Csv);
+                let all = own.all || matches!(config.format, Format::Json | Format::Csv);
                 collect::collect(&mut context, &of, all || metric == Metric::Bytes)?
             }
         };

@@ -1,0 +1,24 @@
+//! `analyze export`: a tape in the form of another program.
+
+pub(crate) mod pprof;
+mod proto;
+pub(crate) mod strace;
+
+use std::path::PathBuf;
+
+use anyhow::{Context as _, Result};
+
+use crate::asked::config::{Config, refuse};
+use crate::render::form::Format;
+use crate::values::output::NewFile;
+
+/// Refuses a form of rows: an export has its own.
+fn not_text(config: &Config) -> Result<()> {
+    refuse(&[(config.format != Format::Text, "--format")], "an export is a form of its own")
+}
+
+/// The file named by -o.
+fn made(output: Option<PathBuf>) -> Result<Option<NewFile>> {
+    let make = |path: PathBuf| NewFile::replacing(&path).with_context(|| format!("cannot write {}", path.display()));
+    output.map(make).transpose()
+}

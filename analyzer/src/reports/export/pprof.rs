@@ -1,0 +1,201 @@
+//! `analyze export pprof`: the sums of `analyze callgraph` as a file that `go tool pprof` opens.
+
+use std::collections::HashMap;
+use std::io::Write as _;
+use std::path::PathBuf;
+
+use anyhow::{Context as _, Result, bail};
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use prost::Message as _;
+use systape_format::reader::Tape;
+
+use super::proto::profile::{Function, Label, Line, Location, Mapping, Profile, Sample, ValueType};
+use super::{made, not_text};
+use crate::asked::config::Config;
+use crate::asked::config::view::{CALLS, CPUS, Own, PATHS, Reads, Run, TASKS, View};
+use crate::asked::options::stacks::DebugDirs;
+use crate::derive::stacks::graph::Graph;
+use crate::derive::stacks::label;
+use crate::derive::stacks::of::Of;
+use crate::derive::stacks::weight::{Metric, Weight};
+use crate::reports::callgraph::{Sums, answer_elsewhere};
+use crate::table::question::clock;
+use crate::values::output::NewFile;
+use crate::values::say::Verdict;
+use crate::values::words::{escaped, named, shell};
+
+/// What is asked.
+pub(crate) static VIEW: View = View {
+    name: "export pprof",
+    about: "Stacks added up, as a file for go tool pprof",
+    options: &[TASKS, CALLS, PATHS, CPUS, &["time"]],
+    own: Own::of::<Options>(),
+    examples: [
+        ("analyze export pprof -o cpu.pb.gz", "what ran on the CPUs: go tool pprof -top cpu.pb.gz"),
+        ("analyze export pprof --of offcpu -o off.pb.gz", "where threads left the CPU, by time"),
+    ],
+    check: |config| {
+        let own: Options = config.own()?;
+        not_text(config)?;
+        if config.is_of_many() {
+            bail!("a profile is of one tape: export one at a time (go tool pprof adds up the profiles it is given)");
+        }
+        if own.output.is_none() {
+            bail!("-o FILE: name the file to write");
+        }
+        Ok(())
+    },
+    reads: |config| -> Result<Reads> { Ok(config.own::<Options>()?.names.reads()) },
+    run: Run::Writes { make: |config| made(config.own::<Options>()?.output), run, tells_damage: false },
+    ..View::PLAIN
+};
+
+#[derive(Debug, Default, clap::Args)]
+struct Options {
+    /// Whose stacks: cpu syscall offcpu block signal wakeup, or a table that has stacks [default: the first of these the tape has]
+    #[arg(long, value_parser = Of::parse, value_name = "EVENTS", help_heading = "Stacks")]
+    of: Option<Of>,
+
+    /// The value that pprof shows first
+    #[arg(long, value_enum, value_name = "METRIC", help_heading = "Stacks")]
+    metric: Option<Metric>,
+
+    /// Write to FILE
+    #[arg(short = 'o', long = "output", value_name = "FILE", help_heading = "Output")]
+    output: Option<PathBuf>,
+
+    #[command(flatten)]
+    names: DebugDirs,
+}
+
+fn run(config: &Config, tape: &Tape, file: Option<&mut NewFile>) -> Result<Verdict> {
+    let own: Options = config.own()?;
+    let Some(file) = file else { bail!("-o FILE: name the file to write") };
+    answer_elsewhere(config, tape, (own.of, own.metric), own.names, |sums| {
+        let mut out = GzEncoder::new(Vec::new(), Compression::default());
+        out.write_all(&profile(sums, tape).encode_to_vec())?;
+        let bytes = out.finish()?;
+        file.replace(&bytes).with_context(|| format!("cannot write {}", file.path().display()))
+    })
+}
+
+/// The profile of `sums`.
+fn profile(sums: &Sums<'_>, tape: &Tape) -> Profile {
+    let (session, graph) = (tape.session(), sums.graph);
+    let mut made = Made::default();
+    // a stack has a value of each
+    let metrics = [Metric::Count, Metric::Time, Metric::Bytes].map(|metric| (metric, sums.of.has(metric)));
+    let metrics: Vec<Metric> = metrics.into_iter().filter(|(_, has)| *has).map(|(metric, _)| metric).collect();
+    for metric in &metrics {
+        let unit = match metric {
+            Metric::Count => "count",
+            Metric::Time => "nanoseconds",
+            Metric::Bytes => "bytes",
+        };
+        let (r#type, unit) = (made.text(metric.name().to_owned()), made.text(unit.to_owned()));
+        made.profile.sample_type.push(ValueType { r#type, unit });
+    }
+    made.samples(graph, &metrics);
+    let title = format!("{}: {}", sums.of.words(), sums.total);
+    for comment in
+        [title, format!("recorded by: {}", shell(&session.arguments))].into_iter().chain(sums.notes.iter().cloned())
+    {
+        let comment = made.text(comment);
+        made.profile.comment.push(comment);
+    }
+    made.profile.default_sample_type = made.text(graph.metric.name().to_owned());
+    made.profile.time_nanos = clock(tape).real(session.window_open).map_or(0, |real| real.first);
+    let length = tape.complete_until().saturating_sub(session.window_open);
+    made.profile.duration_nanos = i64::try_from(length).unwrap_or(i64::MAX);
+    if *sums.of == Of::Cpu && session.stacks.frequency > 0 {
+        let (r#type, unit) = (made.text("cpu".to_owned()), made.text("nanoseconds".to_owned()));
+        made.profile.period_type = Some(ValueType { r#type, unit });
+        made.profile.period = 1_000_000_000 / i64::from(session.stacks.frequency);
+    }
+    made.profile
+}
+
+/// A profile being made.
+#[derive(Debug)]
+struct Made {
+    profile: Profile,
+    texts: HashMap<String, i64>,
+    /// By number of the label.
+    locations: HashMap<u32, u64>,
+    mappings: HashMap<Vec<u8>, u64>,
+}
+
+impl Default for Made {
+    fn default() -> Self {
+        let profile = Profile { string_table: vec![String::new()], ..Profile::default() };
+        let texts = HashMap::from([(String::new(), 0)]);
+        Self { profile, texts, locations: HashMap::new(), mappings: HashMap::new() }
+    }
+}
+
+impl Made {
+    fn text(&mut self, text: String) -> i64 {
+        let table = &mut self.profile.string_table;
+        *self.texts.entry(text).or_insert_with_key(|text| {
+            table.push(text.clone());
+            table.len() as i64 - 1
+        })
+    }
+
+    /// The file of a function; 0: it has none.
+    fn mapping(&mut self, module: &[u8]) -> u64 {
+        if module.is_empty() {
+            return 0;
+        }
+        if let Some(id) = self.mappings.get(module) {
+            return *id;
+        }
+        let filename = self.text(escaped(module));
+        let id = self.profile.mapping.len() as u64 + 1;
+        self.profile.mapping.push(Mapping { id, filename, has_functions: true });
+        self.mappings.insert(module.to_vec(), id);
+        id
+    }
+
+    /// The place of a label: a function, or what stands for missing ones.
+    fn location(&mut self, graph: &Graph, at: u32) -> u64 {
+        let number = graph.nodes[at as usize].label;
+        if let Some(id) = self.locations.get(&number) {
+            return *id;
+        }
+        let label: &label::Label = graph.label(at);
+        let name = self.text(label.in_tree());
+        let mapping_id = self.mapping(&label.module);
+        let id = self.profile.location.len() as u64 + 1;
+        self.profile.function.push(Function { id, name, system_name: name });
+        self.profile.location.push(Location { id, mapping_id, line: vec![Line { function_id: id }] });
+        self.locations.insert(number, id);
+        id
+    }
+
+    /// A sample for each path on which stacks end.
+    fn samples(&mut self, graph: &Graph, metrics: &[Metric]) {
+        let key = self.text("thread".to_owned());
+        for thread in &graph.nodes[0].children {
+            let thread = &graph.nodes[*thread as usize];
+            let comm = self.text(named(&graph.comms[thread.label as usize]));
+            let mut path: Vec<u64> = Vec::new();
+            let mut waiting: Vec<(u32, usize)> = thread.children.iter().map(|root| (*root, 0)).collect();
+            while let Some((at, depth)) = waiting.pop() {
+                path.truncate(depth);
+                path.push(self.location(graph, at));
+                let node = &graph.nodes[at as usize];
+                if node.own != Weight::default() {
+                    let value = |metric: &Metric| i64::try_from(node.own.of(*metric)).unwrap_or(i64::MAX);
+                    self.profile.sample.push(Sample {
+                        location_id: path.iter().rev().copied().collect(),
+                        value: metrics.iter().map(value).collect(),
+                        label: vec![Label { key, str: comm }],
+                    });
+                }
+                waiting.extend(node.children.iter().map(|child| (*child, depth + 1)));
+            }
+        }
+    }
+}
