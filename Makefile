@@ -13,7 +13,7 @@ SQL     ?= yes
 SHELL_SCRIPTS := .ci/run $(wildcard scripts/*.sh)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo build static-record static dist deb test-packages test-kernels test test-sql test-fleet lint deny fuzz stories bench-peers bench-layers bench-scale man install uninstall clean
+.PHONY: help demo build static-record static dist deb test-packages test-kernels test test-exports test-sql test-fleet lint deny fuzz stories bench-peers bench-layers bench-scale man install uninstall clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 20
@@ -31,7 +31,13 @@ build: ## record, analyze and (with Rust 1.94 or newer) analyze-sql in target/re
 test: ## install what is missing, run every test (BPF tests need root or sudo)
 	@scripts/setup.sh test
 	@scripts/test.sh
+	@scripts/exports.sh
 	@SQL=$(SQL) scripts/sql.sh test
+
+test-exports: ## only what analyze export writes, read by Perfetto's trace_processor, go tool pprof and a parser of strace's listings
+	@scripts/setup.sh test
+	$(CARGO) build --release -p systape-recorder -p systape-analyzer
+	@scripts/exports.sh
 
 test-sql: ## only the tests of analyze sql and analyze export, beside DuckDB
 	@scripts/setup.sh test

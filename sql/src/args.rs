@@ -20,7 +20,7 @@ pub(crate) struct Args {
 pub(crate) enum Asked {
     /// Answer a query about a tape; docs/sql.md has the tables and what SQL is answered
     Sql(Sql),
-    /// Write the tables of tapes as files
+    /// Write the tables of tapes as files (other forms than tables: analyze export --help)
     #[command(subcommand)]
     Export(Export),
 }

@@ -64,6 +64,7 @@ pub(crate) fn answer(config: &Config, opened: Result<Tape>, file: Option<&mut Ne
         Run::Lists(run) => (run(config, views::VIEWS, Some(&tape)), false),
         Run::Many(run) => (run(config, std::slice::from_ref(&config.file)), true),
         Run::Joins { .. } => (Err(anyhow!("{} is about several tapes", config.view.title())), true),
+        Run::Exports { run, .. } => (run(config, std::slice::from_ref(&config.file), file), true),
         Run::Writes { run, tells_damage, .. } => (run(config, &tape, file), tells_damage),
         Run::Judges { run, .. } => (run(config, &tape), true),
     };

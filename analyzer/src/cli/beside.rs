@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use std::process::Command;
 
 use crate::cli::views::VIEWS;
+use crate::values::words::escaped;
 
 /// The program.
 const PROGRAM: &str = "analyze-sql";
@@ -27,6 +28,8 @@ pub(crate) enum Asked {
     Here,
     /// It asks what can be exported: this says it.
     Overview(String),
+    /// It asks for a form that there is not: this says it.
+    Unknown(String),
     /// It is for the other one: the word that asks it, and the words behind that.
     There(&'static str, Vec<OsString>),
 }
@@ -49,18 +52,28 @@ pub(crate) fn asked(words: &[OsString]) -> Asked {
         ["export", form, ..] if VIEWS.iter().any(|view| view.name.split_once(' ') == Some(("export", form))) => {
             Asked::Here
         }
+        ["export", form, ..] if !WORDS.iter().any(|(name, _)| name.strip_prefix("export ") == Some(form)) => {
+            let known: Vec<&str> = forms().map(|(form, _)| form).collect();
+            let near = systape_abi::nearest(form, known.iter().copied());
+            let near = near.first().map(|name| format!("; did you mean '{name}'?")).unwrap_or_default();
+            Asked::Unknown(format!("there is no export '{}': {}{near}", escaped(form.as_bytes()), known.join(", ")))
+        }
         ["export", form, ..] if helps => Asked::There("export", vec![form.into(), "--help".into()]),
         ["export", ..] => Asked::There("export", rest(1)),
         _ => Asked::Here,
     }
 }
 
+/// The forms of export, and what each is.
+fn forms() -> impl Iterator<Item = (&'static str, &'static str)> {
+    let own = VIEWS.iter().map(|view| (view.name, view.about));
+    own.chain(WORDS).filter_map(|(name, about)| Some((name.strip_prefix("export ")?, about)))
+}
+
 /// A line about each form of export.
 fn overview() -> String {
     let mut text = "Writes tapes in the form of another program (analyze export FORM --help):\n".to_owned();
-    let own = VIEWS.iter().map(|view| (view.name, view.about));
-    let forms = own.chain(WORDS).filter_map(|(name, about)| Some((name.strip_prefix("export ")?, about)));
-    forms.for_each(|(form, about)| text.push_str(&format!("  {form:<9} {about}\n")));
+    forms().for_each(|(form, about)| text.push_str(&format!("  {form:<9} {about}\n")));
     text
 }
 
@@ -98,12 +111,16 @@ mod tests {
         assert_eq!(asked("analyze t.tape export"), Asked::Here);
         assert_eq!(asked("analyze export parquet out t.tape"), there("export", &["parquet", "out", "t.tape"]));
         assert_eq!(asked("analyze help export csv"), there("export", &["csv", "--help"]));
-        assert_eq!(asked("analyze export xml t.tape"), there("export", &["xml", "t.tape"]));
+        let unknown = Asked::Unknown(
+            "there is no export 'straces': perfetto, strace, pprof, parquet, json, csv; did you mean 'strace'?"
+                .to_owned(),
+        );
+        assert_eq!(asked("analyze export straces t.tape"), unknown);
         assert_eq!(asked("analyze sql --tables"), there("sql", &["--tables"]));
         assert_eq!(asked("analyze help sql"), there("sql", &["--help"]));
         for words in ["analyze export", "analyze export --help", "analyze help export"] {
             let Asked::Overview(text) = asked(words) else { panic!("{words}") };
-            for form in ["strace", "parquet", "json", "csv"] {
+            for form in ["perfetto", "strace", "pprof", "parquet", "json", "csv"] {
                 assert!(text.contains(&format!("\n  {form} ")), "{text}");
             }
         }

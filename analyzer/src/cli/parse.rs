@@ -322,6 +322,7 @@ mod tests {
             usage("analyze kills --by comm"),
             "--by is not for 'analyze kills'; it is for 'analyze summary', 'analyze block', 'analyze top', 'analyze files', 'analyze rate', 'analyze net', 'analyze probes', 'analyze sched latency', 'analyze runqlat', 'analyze cpudist', 'analyze offcpu', 'analyze states' and 'analyze diff'"
         );
+        assert!(usage("analyze kills -o x t.tape").contains("analyze ... > FILE"));
         assert!(usage("analyze -s --max-events 2").starts_with("--max-events is not for 'analyze summary'"));
         assert!(usage("analyze check -p 9").starts_with("-p is not for 'analyze check'"));
         assert!(usage("analyze kills -s").starts_with("--summary sums up calls"));
@@ -338,6 +339,7 @@ mod tests {
         assert_eq!(name("analyze path -t 5 t.tape"), "path");
         assert_eq!(name("analyze sched latency"), "sched latency");
         assert_eq!(name("analyze sched t.tape"), "sched timehist");
+        assert_eq!(name("analyze export strace t.tape"), "export strace");
         assert_eq!(name("analyze --max-events 3 kills t.tape"), "kills");
         // a name behind an option is the option's
         assert_eq!(name("analyze -i block t.tape --comm=net"), "");

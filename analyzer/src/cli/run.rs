@@ -40,6 +40,10 @@ pub fn run_confined(words: impl IntoIterator<Item = OsString>) -> ExitCode {
     match beside::asked(&words) {
         beside::Asked::Here => resolve(words, true),
         beside::Asked::Overview(text) => print(|out| out.write_all(text.as_bytes())),
+        beside::Asked::Unknown(text) => {
+            complain(&format!("{text} (see 'analyze export --help')"));
+            ExitCode::from(USAGE)
+        }
         beside::Asked::There(word, rest) => {
             complain(&beside::become_it(word, &rest));
             ExitCode::from(FAILED)
@@ -115,13 +119,19 @@ fn answer(config: &Config, confined: bool) -> Result<Verdict> {
         }
         return run(config, &tapes, &mut file);
     }
-    if config.is_of_many() {
+    let exports = matches!(config.view.run, Run::Exports { .. });
+    if config.is_of_many() || exports {
         let tapes = tapes::found(std::iter::once(&config.file).chain(&config.more))?;
         several::check(config, &tapes)?;
+        let mut file = match config.view.run {
+            Run::Exports { make, .. } => make(config)?,
+            _ => None,
+        };
         if confined {
-            sandbox::enter(&Needs { read: tapes.clone(), ..Needs::of(config, std::iter::empty())? });
+            let needs = Needs::of(config, file.iter())?;
+            sandbox::enter(&Needs { read: tapes.iter().cloned().chain(needs.read).collect(), ..needs });
         }
-        return several::answer(config, &tapes);
+        return several::answer(config, &tapes, file.as_mut());
     }
     let input = if config.file == Path::new(spool::STDIN) { Some(spool::stdin()?) } else { None };
     if input.is_none() {
@@ -130,7 +140,7 @@ fn answer(config: &Config, confined: bool) -> Result<Verdict> {
     // what is to be written is made while that can be done
     let mut file = match config.view.run {
         Run::Writes { make, .. } => make(config)?,
-        Run::Prints(_) | Run::Lists(_) | Run::Many(_) | Run::Joins { .. } | Run::Judges { .. } => None,
+        Run::Prints(_) | Run::Lists(_) | Run::Many(_) | Run::Joins { .. } | Run::Judges { .. } | Run::Exports { .. } => None,
     };
     if confined {
         sandbox::enter(&Needs::of(config, file.iter())?);

@@ -17,7 +17,7 @@ use crate::cli::answer::{self, check_name};
 use crate::cli::views;
 use crate::reports::named::TAPES;
 use crate::values::open::open;
-use crate::values::output::{self, line};
+use crate::values::output::{self, NewFile, line};
 use crate::values::say::{BadUsage, Verdict, complain};
 use crate::values::spool;
 use crate::values::whose::{self, Head, Labels, To, Whose};
@@ -39,12 +39,13 @@ pub(super) fn check(config: &Config, tapes: &[PathBuf]) -> Result<()> {
     named.filter(|_| !matches!(config.view.run, Run::Many(_))).try_for_each(|path| check_name(path))
 }
 
-/// Prints the answers for `config` of `tapes`.
+/// Prints the answers for `config` of `tapes`, or writes the one to `file`.
 ///
 /// # Errors
 /// Nothing could be written, or the question is wrong. What is wrong with one tape is told, and makes the verdict bad.
-pub(super) fn answer(config: &Config, tapes: &[PathBuf]) -> Result<Verdict> {
+pub(super) fn answer(config: &Config, tapes: &[PathBuf], file: Option<&mut NewFile>) -> Result<Verdict> {
     match (config.view.run, config.view.several) {
+        (Run::Exports { run, .. }, _) => run(config, tapes, file),
         (Run::Many(run), _) | (_, Several::Added(run)) => run(config, tapes),
         (_, Several::Merged) => merge::answer(config, tapes),
         (_, Several::AddedBy(run)) if config.is_by_tape() => run(config, tapes),

@@ -51,6 +51,7 @@ pub static VIEWS: &[&View] = &[
     &reports::callgraph::VIEW,
     &reports::samples::VIEW,
     &reports::diff::VIEW,
+    &reports::export::perfetto::VIEW,
     &reports::export::strace::VIEW,
     &reports::export::pprof::VIEW,
     &reports::info::VIEW,

@@ -138,7 +138,7 @@ fn answer(
 
 /// Facts about connections that are unknown because of losses.
 #[derive(Clone, Copy, Debug, Default)]
-struct Doubts {
+pub(super) struct Doubts {
     /// Whether one is open.
     open: bool,
     /// Who accepted one.
@@ -269,7 +269,7 @@ fn begin(context: &Context<'_>, loss: &mut Loss) {
 }
 
 /// Calls `each` with the passing connections that end in each segment, and with those that do not end.
-fn walk(
+pub(super) fn walk(
     context: &Context<'_>,
     loss: &mut Loss,
     mut each: impl FnMut(Vec<Connection>, Window) -> Result<ControlFlow<()>>,

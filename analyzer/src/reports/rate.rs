@@ -135,6 +135,19 @@ fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
     Ok(verdict.doubted(knowledge.lost()))
 }
 
+/// Calls that began in each of `count` equal slices of the time asked about, and those slices.
+pub(super) fn in_slices(context: &Context<'_>, count: u16) -> (Slices, Vec<u64>) {
+    let question = &context.question;
+    let slices = slices(&question.scope, question.tape, count);
+    let plan = Plan::by(&[By::Second]).naming(question.tape.session()).in_slices(slices);
+    let (sums, knowledge, _) = collect::collect(question.tape, &question.scope, &question.book, &plan);
+    let mut lines = Lines::default();
+    for row in table::rows(&sums, &knowledge, &question.book, &plan, Column::default()) {
+        lines.add(&row, plan.place(By::Second), count);
+    }
+    (slices, lines.0.into_values().next().unwrap_or_default().slices)
+}
+
 /// The time asked about, or all of the tape, in `count` equal slices; the last reaches over its end by less than `count` ns.
 fn slices(scope: &Scope<'_>, tape: &Tape, count: u16) -> Slices {
     let from = scope.from.max(tape.session().window_open);

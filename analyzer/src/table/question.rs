@@ -51,16 +51,19 @@ pub(crate) fn everyone(tape: &Tape) -> bool {
     session.extent == Extent::NotSaid && session.target.starts_with("system-wide")
 }
 
-/// The tape's clock: samples of its session, its checkpoints and its end. Reads every checkpoint, so only for real
-/// times.
+/// The tape's clock, by all of its [`samples`].
 pub(crate) fn clock(tape: &Tape) -> Clock {
+    Clock::new(samples(tape))
+}
+
+/// The samples of clocks in a tape: of its session, its checkpoints and its end. Reads every checkpoint, so only for other clocks than
+/// the tape's own.
+pub(crate) fn samples(tape: &Tape) -> impl Iterator<Item = ClockSample> {
     let checkpoints =
         (0..tape.checkpoints()).filter_map(|at| tape.checkpoint(at).ok()).map(|checkpoint| checkpoint.clock);
     let ends = tape.end().map(|end| end.clock);
-    Clock::new(
-        std::iter::once(tape.session().clock)
-            .chain(checkpoints)
-            .chain(ends)
-            .filter(|sample: &ClockSample| sample.monotonic != 0),
-    )
+    std::iter::once(tape.session().clock)
+        .chain(checkpoints)
+        .chain(ends)
+        .filter(|sample: &ClockSample| sample.monotonic != 0)
 }

@@ -69,5 +69,4 @@ for (const [name, sql] of Object.entries(JSON.parse(readFileSync(0, 'utf8')))) {
   }
   answers[name] = rows;
 }
-process.stdout.write(JSON.stringify(answers));
-process.exit(0);
+process.stdout.write(JSON.stringify(answers), () => process.exit(0));

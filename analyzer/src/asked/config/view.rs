@@ -87,6 +87,13 @@ pub enum Run {
         /// It reports what cannot be read, completely.
         tells_damage: bool,
     },
+    /// Writes a file about one or several tapes, which it opens one after the other.
+    Exports {
+        /// Makes the file before rights are given up.
+        make: fn(&Config) -> Result<Option<NewFile>>,
+        /// Writes it.
+        run: fn(&Config, &[PathBuf], Option<&mut NewFile>) -> Result<Verdict>,
+    },
     /// Says what answers hold: of the views there are, and of the tape if one is named.
     Lists(fn(&Config, &'static [&'static View], Option<&Tape>) -> Result<Verdict>),
     /// Prints the answer of several tapes, which it opens one after the other.

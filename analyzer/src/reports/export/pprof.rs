@@ -168,7 +168,7 @@ impl Made {
         let name = self.text(label.in_tree());
         let mapping_id = self.mapping(&label.module);
         let id = self.profile.location.len() as u64 + 1;
-        self.profile.function.push(Function { id, name, system_name: name });
+        self.profile.function.push(Function { id, name });
         self.profile.location.push(Location { id, mapping_id, line: vec![Line { function_id: id }] });
         self.locations.insert(number, id);
         id

@@ -144,7 +144,7 @@ pub struct TrackEvent {
     pub r#type: u32,
     #[prost(uint64, tag = "11")]
     pub track_uuid: u64,
-    #[prost(uint64, repeated, tag = "3")]
+    #[prost(uint64, repeated, packed = "false", tag = "3")]
     pub category_iids: ::prost::alloc::vec::Vec<u64>,
     #[prost(uint64, tag = "10")]
     pub name_iid: u64,
@@ -152,9 +152,9 @@ pub struct TrackEvent {
     pub name: ::prost::alloc::string::String,
     #[prost(int64, optional, tag = "30")]
     pub counter_value: ::core::option::Option<i64>,
-    #[prost(fixed64, repeated, tag = "47")]
+    #[prost(fixed64, repeated, packed = "false", tag = "47")]
     pub flow_ids: ::prost::alloc::vec::Vec<u64>,
-    #[prost(fixed64, repeated, tag = "48")]
+    #[prost(fixed64, repeated, packed = "false", tag = "48")]
     pub terminating_flow_ids: ::prost::alloc::vec::Vec<u64>,
     #[prost(message, repeated, tag = "4")]
     pub debug_annotations: ::prost::alloc::vec::Vec<DebugAnnotation>,
@@ -237,7 +237,7 @@ pub struct Mapping {
     pub iid: u64,
     #[prost(uint64, tag = "5")]
     pub end: u64,
-    #[prost(uint64, repeated, tag = "7")]
+    #[prost(uint64, repeated, packed = "false", tag = "7")]
     pub path_string_ids: ::prost::alloc::vec::Vec<u64>,
 }
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
@@ -256,7 +256,7 @@ pub struct Callstack {
     #[prost(uint64, tag = "1")]
     pub iid: u64,
     /// The outermost first.
-    #[prost(uint64, repeated, tag = "2")]
+    #[prost(uint64, repeated, packed = "false", tag = "2")]
     pub frame_ids: ::prost::alloc::vec::Vec<u64>,
 }
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]

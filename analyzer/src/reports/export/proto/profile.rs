@@ -74,12 +74,11 @@ pub struct Line {
     #[prost(uint64, tag = "1")]
     pub function_id: u64,
 }
+/// Without a system_name: pprof would shorten a name that is the same as that.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct Function {
     #[prost(uint64, tag = "1")]
     pub id: u64,
     #[prost(int64, tag = "2")]
     pub name: i64,
-    #[prost(int64, tag = "3")]
-    pub system_name: i64,
 }

@@ -44,8 +44,8 @@ pub(crate) static VIEW: View = View {
 #[derive(Debug, Default, clap::Args)]
 struct Options {
     /// Show the files of descriptors: 3</etc/passwd>, as strace -y
-    #[arg(short = 'y', long = "decode-fds", help_heading = "Listing")]
-    decode_fds: bool,
+    #[arg(short = 'y', long = "show-files", help_heading = "Listing")]
+    show_files: bool,
 }
 
 fn check(config: &Config) -> Result<()> {
@@ -70,7 +70,7 @@ fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
     config.shown.rows(0);
     let mut out = output::stdout()?;
     let question = &context.question;
-    let look = Look { base: config.base(), clock, open: tape.session().window_open, files: own.decode_fds };
+    let look = Look { base: config.base(), clock, open: tape.session().window_open, files: own.show_files };
     let mut lines = Lines::new(&mut out, look, config.max_events);
     let events = Events { question };
     let coverage = Scan::candidates(question).stream(&events, [], &mut lines);

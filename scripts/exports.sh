@@ -1,0 +1,26 @@
+#!/usr/bin/env bash
+# What analyze export writes, read by the programs that it is for: trace_processor and Perfetto's protos, go tool pprof, a parser of
+# strace's listings; and strace beside a recording of the same programs. Part of `make test`; alone: make test-exports.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+target=${CARGO_TARGET_DIR:-target}
+export PYTHONPATH=$PWD/target/python ANALYZE=$PWD/$target/release/analyze TRACE_PROCESSOR=$PWD/target/trace_processor
+case $target in /*) ANALYZE=$target/release/analyze ;; esac
+checks=analyzer/tests/exports tapes=testdata/tapes
+
+# of each kind: whole, with samples, with losses, of several kernels, before there were families
+python3 $checks/check_perfetto.py $tapes/{mix-1.5,stacks-1.2,ledger-1.3,kernel-6.1-mix,kernel-6.12-sh,mix-1.1}.tape
+python3 $checks/check_pprof.py $tapes/stacks-1.2.tape cpu syscall offcpu block signal
+
+# with root strace's listings are compared with recordings
+record=${ANALYZE%analyze}record
+if [ "$(id -u)" = 0 ] && [ -x "$record" ]; then
+    export RECORD=$record
+elif [ -n "${CI:-}" ]; then
+    echo "exports: recording beside strace needs root and target/release/record" >&2
+    exit 1
+else
+    echo "exports: SKIPPED beside strace: recording needs root and target/release/record" >&2
+fi
+python3 $checks/check_strace.py $tapes/*.tape

@@ -1,0 +1,1 @@
+export strace life.tape

@@ -1,0 +1,1 @@
+export strace -y --clock start sample.tape
