@@ -1,1 +1,1 @@
-export strace -y --clock start sample.tape
+export strace -y --clock start events.tape

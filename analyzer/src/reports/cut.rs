@@ -7,7 +7,7 @@ use std::fs::File;
 use std::io::{BufWriter, Write as _};
 
 use anyhow::{Context as _, Result, bail};
-use systape_abi::Abi;
+use systape_abi::{Abi, Effect};
 use systape_format::cut::{Choice, cut};
 use systape_format::model::{Call, Family, Task, Window};
 use systape_format::reader::Tape;

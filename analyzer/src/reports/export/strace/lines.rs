@@ -10,40 +10,18 @@ use systape_format::model::{CallState, ProcessKind};
 
 use super::read::{Event, Events, Part, What};
 use super::signals::{self, Signals};
+use super::waiting::{Due, Text};
 use crate::derive::processes::Ending;
 use crate::lines::strace::{Pieces, pieces};
 use crate::lines::value::Scratch;
 use crate::render::stamp::TimeBase;
 use crate::table::calls::CallInfo;
-use crate::table::scan::later::{Later, Timed};
+use crate::table::scan::later::Later;
 use crate::table::scan::stream::{self, Machine};
 use crate::values::clock::{Clock, day_of, write_micros};
 
 /// Column of `= result`, counted from the line's beginning: strace's `-a`.
 const ALIGNMENT: usize = 40;
-
-/// What waits for its time.
-#[derive(Debug)]
-pub(super) struct Due {
-    ts: u64,
-    tid: u32,
-    what: Text,
-}
-
-#[derive(Debug)]
-enum Text {
-    Begin(Vec<u8>),
-    End { call: Arc<CallInfo>, rest: Vec<u8>, result: Vec<u8> },
-}
-
-impl Timed for Due {
-    fn key(&self) -> (u64, u8) {
-        match self.what {
-            Text::End { .. } => (self.ts, 0),
-            Text::Begin(_) => (self.ts, 2),
-        }
-    }
-}
 
 /// What lines look like.
 #[derive(Debug)]

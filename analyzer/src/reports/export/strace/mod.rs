@@ -5,6 +5,7 @@
 mod lines;
 mod read;
 mod signals;
+mod waiting;
 
 use anyhow::Result;
 use systape_format::model::Family;

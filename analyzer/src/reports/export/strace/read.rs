@@ -4,7 +4,7 @@ use systape_format::Error;
 use systape_format::model::{CallState, Dict, ProcessEvent, ProcessKind, SignalEvent};
 use systape_format::reader::Segment;
 
-use super::lines::Due;
+use super::waiting::Due;
 use crate::table::load::{Base, Loaded, OpenCalls};
 use crate::table::question::Question;
 use crate::table::scan::Coverage;

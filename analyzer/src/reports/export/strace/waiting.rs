@@ -1,0 +1,42 @@
+//! Parts of lines that wait until time reaches them.
+
+use std::sync::Arc;
+
+use crate::table::calls::CallInfo;
+use crate::table::scan::later::Timed;
+
+/// What waits for its time.
+#[derive(Debug)]
+pub(super) struct Due {
+    /// When, CLOCK_MONOTONIC.
+    pub ts: u64,
+    /// The thread.
+    pub tid: u32,
+    /// What is written then.
+    pub what: Text,
+}
+
+/// A part of a call's line.
+#[derive(Debug)]
+pub(super) enum Text {
+    /// It begins.
+    Begin(Vec<u8>),
+    /// It ends: its other arguments, and its result.
+    End {
+        /// The call.
+        call: Arc<CallInfo>,
+        /// See [`crate::lines::strace::Pieces::rest`].
+        rest: Vec<u8>,
+        /// See [`crate::lines::strace::Pieces::result`].
+        result: Vec<u8>,
+    },
+}
+
+impl Timed for Due {
+    fn key(&self) -> (u64, u8) {
+        match self.what {
+            Text::End { .. } => (self.ts, 0),
+            Text::Begin(_) => (self.ts, 2),
+        }
+    }
+}
