@@ -10,6 +10,8 @@ const MEANT: &[(&str, &str)] = &[
     ("-f t.tape", "t.tape"),
     ("-ff t.tape", "t.tape"),
     ("-yy t.tape", "-y t.tape"),
+    ("export strace -f -ttt -T t.tape", "export strace t.tape"),
+    ("export strace -f -tt -yy t.tape", "export strace --clock wall --show-files t.tape"),
     ("-fyy t.tape", "-y t.tape"),
     ("-v t.tape", "t.tape"),
     ("-q t.tape", "t.tape"),

@@ -70,7 +70,7 @@ const HABITS: &[Habit] = &[
     of(&["offcputime"], &["-f"], Type(&["--folded"])),
     // what is always so
     of(&["export strace"], &["-f", "-ff", "-ttt", "-T", "--follow-forks", "--syscall-times"], Always),
-    of(&["export strace"], &["-yy", "--decode-fds"], Type(&["-y"])),
+    of(&["export strace"], &["-y", "-yy", "--decode-fds"], Type(&["--show-files"])),
     of(&["export strace"], &["-tt", "--absolute-timestamps"], Type(&["--clock=wall"])),
     of(&["callgraph"], &["-f"], Say("--folded prints one stack a line")),
     of(LISTS, &["-v", "--verbose", "--no-abbrev"], Always),

@@ -264,7 +264,7 @@ fn reports() -> String {
             }
         }
         for (at, line) in lines.iter().enumerate() {
-            let _ = writeln!(text, "  {:14}  {line}", if at == 0 { name } else { "" });
+            let _ = writeln!(text, "  {:15}  {line}", if at == 0 { name } else { "" });
         }
     }
     text

@@ -27,8 +27,16 @@ use crate::values::whose::{self, Head, Labels, To, Whose};
 /// # Errors
 /// One is standard input, or no file's name but a report's.
 pub(super) fn check(config: &Config, tapes: &[PathBuf]) -> Result<()> {
-    if tapes.len() > 1 && tapes.iter().any(|path| path == Path::new(spool::STDIN)) {
-        bail!("'-', standard input, is one tape: save it to a file to read it with others");
+    if tapes.iter().any(|path| path == Path::new(spool::STDIN)) {
+        if matches!(config.view.run, Run::Exports { .. }) {
+            bail!(
+                "'-', standard input, can be read once, and {} reads a tape twice: save it to a file",
+                config.view.title()
+            );
+        }
+        if tapes.len() > 1 {
+            bail!("'-', standard input, is one tape: save it to a file to read it with others");
+        }
     }
     let report = |path: &&PathBuf| path.to_str().is_some_and(|word| views::names().any(|name| name == word));
     if let Some(word) = tapes.iter().filter(|path| !path.exists()).find(report) {

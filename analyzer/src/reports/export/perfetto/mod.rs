@@ -113,11 +113,14 @@ fn run(config: &Config, tapes: &[PathBuf], file: Option<&mut NewFile>) -> Result
     let own: Options = config.own()?;
     let path = file.path().to_owned();
     let cannot = || format!("cannot write {}", path.display());
+    // a file that is there stays if one of them is no tape
+    let tapes = placed(tapes)?;
+    let several = tapes.len() > 1;
     file.file().set_len(0).with_context(cannot)?;
     let mut out = BufWriter::with_capacity(1 << 20, file.file());
     let mut verdict = Verdict::default();
-    for (number, Placed { path, boot, machine }) in placed(tapes)?.into_iter().enumerate() {
-        let config = if tapes.len() > 1 { config.of(&path) } else { config.clone() };
+    for (number, Placed { path, boot, machine }) in tapes.into_iter().enumerate() {
+        let config = if several { config.of(&path) } else { config.clone() };
         let tape = open(&path)?;
         let one = One { config: &config, tape: &tape, path: &path, boot, number: number as u32, machine };
         verdict = verdict.and(one.write(&own.names, &mut out).with_context(|| path.display().to_string())?);
