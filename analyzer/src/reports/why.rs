@@ -49,6 +49,7 @@ systape_format::tables! {
         max_ns ? OfKnown: Duration "the longest; null: no time belongs to it"
         first_ns ? OfKnown: Time "when it began; null: not known"
         last_ns ? OfKnown: Time "when it ended; null: not known"
+        text: Word [Command] "the finding as a sentence, with `>=` before figures that may be more"
         command: Word [Command] "arguments of `analyze` that show it, as a shell takes them, without the tape"
     }
 }
@@ -118,7 +119,8 @@ fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
     let unknown = unknown(&context, &collected);
     match config.format.rows() {
         Some(form) => {
-            let rows = found.iter().take(limit).map(|finding| row(finding, session.window_open, collected.cut));
+            let lost = !context.question.loss.complete();
+            let rows = found.iter().take(limit).map(|finding| row(finding, session.window_open, (collected.cut, lost)));
             sink::print(form, &WHY, context.judged(), rows, &mut out)?;
             out.flush()?;
             unknown.iter().for_each(|text| complain(text));
@@ -143,7 +145,7 @@ fn narrow(finding: &mut Finding, (from, to): (u64, u64), open: u64) {
     finding.command.push_str(&format!(" --time {},{}", seconds(first), seconds(last)));
 }
 
-fn row(finding: &Finding, open: u64, cut: bool) -> Row<'_> {
+fn row(finding: &Finding, open: u64, (cut, lost): (bool, bool)) -> Row<'_> {
     let short = finding.short || cut;
     let since = |ts: u64| ts.wrapping_sub(open) as i64;
     let some = |bytes: &'_ [u8]| if bytes.is_empty() { Cell::Null } else { Cell::from(bytes.to_vec()) };
@@ -160,7 +162,7 @@ fn row(finding: &Finding, open: u64, cut: bool) -> Row<'_> {
     row.bound("count", finding.count, cut).bound("max_ns", finding.max, short);
     row.bound("first_ns", finding.span.map(|(first, _)| since(first)), cut);
     row.bound("last_ns", finding.span.map(|(_, last)| since(last)), short);
-    row.set("command", finding.command.clone());
+    row.set("text", sentence(finding, lost || cut)).set("command", finding.command.clone());
     row
 }
 
@@ -236,6 +238,17 @@ fn one_line(rank: usize, finding: &Finding, lost: bool, stamps: &Stamps, tape: &
         (Class::Time, Some(ns)) => format!("{}{}", mark::at_least(short), span(ns)),
         (class, _) => class.name().to_owned(),
     };
+    let text = sentence(finding, lost);
+    let when = match finding.span {
+        Some((first, last)) if first == last => format!(", {}", stamps.at(first)),
+        Some((first, last)) => format!(", {}", stamps.span(first, last)),
+        None => String::new(),
+    };
+    format!("{rank:>3}.  {cost:>10}  {text}{when}   analyze {}{tape}", finding.command)
+}
+
+/// Who, and what it was: without the time.
+fn sentence(finding: &Finding, lost: bool) -> String {
     let who = match (&finding.who.comm, finding.who.pid) {
         (comm, _) if comm.is_empty() => String::new(),
         (comm, Some(pid)) => format!("{} {pid}: ", escaped(comm)),
@@ -245,7 +258,7 @@ fn one_line(rank: usize, finding: &Finding, lost: bool, stamps: &Stamps, tape: &
         }
     };
     // a name may hold braces: what is put in comes first, once each
-    let mut text = String::new();
+    let mut text = who;
     let mut rest = finding.text.as_str();
     for (word, value) in places(finding, lost) {
         if let Some((before, after)) = rest.split_once(word) {
@@ -255,12 +268,7 @@ fn one_line(rank: usize, finding: &Finding, lost: bool, stamps: &Stamps, tape: &
         }
     }
     text.push_str(rest);
-    let when = match finding.span {
-        Some((first, last)) if first == last => format!(", {}", stamps.at(first)),
-        Some((first, last)) => format!(", {}", stamps.span(first, last)),
-        None => String::new(),
-    };
-    format!("{rank:>3}.  {cost:>10}  {who}{text}{when}   analyze {}{tape}", finding.command)
+    text
 }
 
 /// The figures of a sentence, in the order in which they stand there.
