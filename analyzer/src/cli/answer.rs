@@ -1,5 +1,6 @@
 //! The answer of one tape: checks that it can be asked, calls the view, and tells what could not be read.
 
+use std::ops::ControlFlow;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 
@@ -7,8 +8,8 @@ use anyhow::{Result, anyhow, bail};
 use systape_format::reader::{Misses, Tape};
 
 use crate::asked::config::Config;
-use crate::asked::config::view::Run;
-use crate::cli::{habits, nothing, views};
+use crate::asked::config::view::{Composer, Run};
+use crate::cli::{ask, habits, nothing, views};
 use crate::render::form::Format;
 use crate::render::stamp::TimeBase;
 use crate::table::fired;
@@ -66,6 +67,11 @@ pub(crate) fn answer(config: &Config, opened: Result<Tape>, file: Option<&mut Ne
         Run::Joins { .. } => (Err(anyhow!("{} is about several tapes", config.view.title())), true),
         Run::Exports { run, .. } => (run(config, std::slice::from_ref(&config.file), file), true),
         Run::Writes { run, tells_damage, .. } => (run(config, &tape, file), tells_damage),
+        Run::Composes { run, .. } => match file {
+            Some(file) => (compose(run, config, &tape, file), false),
+            // several tapes are refused where options are checked
+            None => bail!("{} makes one file of one tape", config.view.title()),
+        },
         Run::Judges { run, .. } => (run(config, &tape), true),
     };
     let result = if told { result } else { with_misses(result, tape.misses()) };
@@ -73,6 +79,14 @@ pub(crate) fn answer(config: &Config, opened: Result<Tape>, file: Option<&mut Ne
         nothing::why(config, &tape).iter().for_each(|why| complain(why));
     }
     result
+}
+
+/// Lets `run` ask other views about `tape`.
+fn compose(run: Composer, config: &Config, tape: &Tape, file: &mut NewFile) -> Result<Verdict> {
+    let asks = |words: &[String], each: &mut dyn FnMut(&[u8]) -> Result<()>| {
+        ask::ask(words, tape, &mut |line| each(line).map(ControlFlow::Continue))
+    };
+    run(config, tape, file, &asks)
 }
 
 /// For the listing of a whole tape that a trigger began: what fired, and where to look.

@@ -1,6 +1,7 @@
 //! From a command line to an answer: which view is meant ([`parse`], [`views`]), then running it ([`run`]).
 
 pub(crate) mod answer;
+pub(crate) mod ask;
 pub(crate) mod beside;
 pub(crate) mod generate;
 pub(crate) mod habits;

@@ -140,6 +140,7 @@ fn answer(config: &Config, confined: bool) -> Result<Verdict> {
     // what is to be written is made while that can be done
     let mut file = match config.view.run {
         Run::Writes { make, .. } => make(config)?,
+        Run::Composes { make, .. } => Some(make(config)?),
         Run::Prints(_) | Run::Lists(_) | Run::Many(_) | Run::Joins { .. } | Run::Judges { .. } | Run::Exports { .. } => None,
     };
     if confined {

@@ -1,12 +1,9 @@
 //! Tables that reports make: the report answers as JSON, and its rows are read back by its declaration. So the table and the
 //! report cannot differ.
 
-use std::ffi::OsString;
-use std::io::{BufRead as _, BufReader, PipeReader};
 use std::ops::ControlFlow;
-use std::sync::Arc;
 
-use anyhow::{Context as _, Result, anyhow, bail};
+use anyhow::{Context as _, Result, bail};
 use serde_json::Value as Json;
 use systape_format::reader::Tape;
 use systape_format::table::{ColumnDef, TableDef, Type};
@@ -14,11 +11,8 @@ use systape_format::table::{ColumnDef, TableDef, Type};
 use super::make::{Common, Maker};
 use super::values::Values;
 use super::{Batch, fields::Field};
-use crate::asked::config::view::Run;
-use crate::cli::{parse, views};
+use crate::cli::{ask, views};
 use crate::render::by::BY;
-use crate::values::output;
-use crate::values::whose::{self, To, Whose};
 
 /// Rows of a batch.
 const BATCH: usize = 8192;
@@ -59,62 +53,28 @@ impl Report {
         wanted: &[&Field],
         each: &mut dyn FnMut(Batch) -> ControlFlow<()>,
     ) -> Result<()> {
-        let words = ["analyze"].iter().chain(self.words).chain(&["--format", "json", "-i", "-"]);
-        let asked = parse::parse(words.map(OsString::from)).map_err(|stop| anyhow!("{stop:?}"))?;
-        let config = asked.config()?;
-        let Run::Prints(run) = config.view.run else {
-            bail!("'analyze {}' answers in another way", self.words.join(" "))
-        };
-        let (reader, writer) = std::io::pipe().context("cannot read what a report answers")?;
-        let answered = std::thread::scope(|scope| -> Result<()> {
-            // the reader comes to the end when this has ended, whatever happens
-            let whose = Whose { name: String::new(), to: To::Read(Arc::new(writer)) };
-            let report = scope.spawn(|| whose::of(whose, || run(&config, tape).map(drop)));
-            let read = read(reader, def, tape, common, wanted, each);
-            let answered = report.join().unwrap_or_else(|_| Err(anyhow!("the report failed")));
-            match (read, answered) {
-                (Err(error), _) => Err(error),
-                (Ok(()), Err(error)) if !output::is_closed_pipe(&error) => Err(error),
-                (Ok(()), _) => Ok(()),
-            }
+        let words: Vec<String> = self.words.iter().map(|word| (*word).to_owned()).collect();
+        let mut rows: Vec<Json> = Vec::new();
+        let mut pass = |rows: &mut Vec<Json>| each(batch(&std::mem::take(rows), def, tape, common, wanted));
+        let asked = ask::ask(&words, tape, &mut |line| {
+            rows.extend(row(line, def)?);
+            Ok(if rows.len() == BATCH { pass(&mut rows) } else { ControlFlow::Continue(()) })
         });
-        answered.with_context(|| format!("table {}", self.name))
+        asked.with_context(|| format!("table {}", self.name))?;
+        if !rows.is_empty() {
+            let _ = pass(&mut rows);
+        }
+        Ok(())
     }
 }
 
-/// Reads rows of `def` from a report's JSON; what are none of them are losses, which are told otherwise.
-fn read(
-    from: PipeReader,
-    def: &TableDef,
-    tape: &Tape,
-    common: &Common,
-    wanted: &[&Field],
-    each: &mut dyn FnMut(Batch) -> ControlFlow<()>,
-) -> Result<()> {
-    let mut rows: Vec<Json> = Vec::new();
-    let mut pass = |rows: &mut Vec<Json>| {
-        let batch = batch(&std::mem::take(rows), def, tape, common, wanted);
-        each(batch)
-    };
-    for line in BufReader::with_capacity(1 << 16, from).lines() {
-        let row: Json = serde_json::from_str(&line?).context("a report's row")?;
-        let Some(object) = row.as_object() else { bail!("a report's row is no object") };
-        let ours = def
-            .columns
-            .iter()
-            .all(|column| object.contains_key(if column.group.is_empty() { &*column.name } else { &*column.group }));
-        if !ours {
-            continue;
-        }
-        rows.push(row);
-        if rows.len() == BATCH && pass(&mut rows).is_break() {
-            return Ok(());
-        }
-    }
-    if !rows.is_empty() {
-        let _ = pass(&mut rows);
-    }
-    Ok(())
+/// The row of `def` on a line of a report's JSON; None: it is a loss, which is told otherwise.
+fn row(line: &[u8], def: &TableDef) -> Result<Option<Json>> {
+    let row: Json = serde_json::from_slice(line).context("a report's row")?;
+    let Some(object) = row.as_object() else { bail!("a report's row is no object") };
+    let name = |column: &ColumnDef| if column.group.is_empty() { column.name.clone() } else { column.group.clone() };
+    let ours = def.columns.iter().all(|column| object.contains_key(&*name(column)));
+    Ok(ours.then_some(row))
 }
 
 fn batch(rows: &[Json], def: &TableDef, tape: &Tape, common: &Common, wanted: &[&Field]) -> Batch {

@@ -18,11 +18,14 @@ const BUFFER: usize = 1 << 18;
 /// Standard output without std's line buffer, which searches every write for its last newline; of several tapes, what
 /// labels their lines or puts them in order ([`whose`]).
 pub(crate) fn stdout() -> io::Result<Out> {
-    progress::end();
     let to = whose::current().map(|whose| whose.to);
+    // the line of progress stays as long as nothing is printed
+    if !matches!(to, Some(To::Read(..))) {
+        progress::end();
+    }
     let fd = match &to {
         Some(To::Merged(lines)) => return Ok(Out::Merged(lines.clone())),
-        Some(To::Read(pipe)) => pipe.as_fd().try_clone_to_owned()?,
+        Some(To::Read(pipe, _)) => pipe.as_fd().try_clone_to_owned()?,
         _ => io::stdout().as_fd().try_clone_to_owned()?,
     };
     let out = io::BufWriter::with_capacity(BUFFER, File::from(fd));

@@ -4,7 +4,7 @@ use std::io::Write;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::values::whose::{self, To};
+use crate::values::whose;
 
 /// Number of rows of an answer, to explain an empty one.
 #[derive(Clone, Debug, Default)]
@@ -60,12 +60,11 @@ impl std::error::Error for BadUsage {}
 /// Prints a message that is not part of the answer, with the name of the tape if there are several; a closed stderr is
 /// no error.
 pub(crate) fn complain(text: &str) {
-    let whose = whose::current();
-    if whose.as_ref().is_some_and(|whose| matches!(whose.to, To::Read(_))) {
+    if whose::keep(text) {
         return;
     }
     crate::values::progress::end();
-    let whose = whose.filter(|whose| !text.starts_with(&whose.name));
+    let whose = whose::current().filter(|whose| !text.starts_with(&whose.name));
     let whose = whose.map(|whose| format!("{}: ", whose.name)).unwrap_or_default();
     let _ = writeln!(std::io::stderr(), "analyze: {whose}{text}");
 }

@@ -6,6 +6,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::SyncSender;
 use std::sync::{Arc, Mutex, PoisonError};
 
+/// Most messages that are kept of one answer.
+const MOST_TOLD: usize = 64;
+
 thread_local! {
     /// See [`Whose`]; None: the answer is of one tape, and goes to standard output.
     static WHOSE: RefCell<Option<Whose>> = const { RefCell::new(None) };
@@ -29,9 +32,12 @@ pub(crate) enum To {
     Labelled(Arc<Labels>),
     /// To another thread, which puts the lines of several tapes in order.
     Merged(SyncSender<Lines>),
-    /// To a part of this program that reads it, and says itself what is to be said: messages are left out.
-    Read(Arc<PipeWriter>),
+    /// To a part of this program that reads it; messages are kept for it, the first [`MOST_TOLD`] of them.
+    Read(Arc<PipeWriter>, Told),
 }
+
+/// Messages kept beside an answer that this program reads, in order.
+pub(crate) type Told = Arc<Mutex<Vec<String>>>;
 
 /// Some lines of one tape.
 #[derive(Debug, Default)]
@@ -48,6 +54,16 @@ pub(crate) fn of<R>(whose: Whose, answer: impl FnOnce() -> R) -> R {
     let answered = answer();
     WHOSE.set(before);
     answered
+}
+
+/// Keeps a message for the part of this program that reads the answer; false: nobody does.
+pub(crate) fn keep(text: &str) -> bool {
+    let Some(Whose { to: To::Read(_, told), .. }) = current() else { return false };
+    let mut told = told.lock().unwrap_or_else(PoisonError::into_inner);
+    if told.len() < MOST_TOLD {
+        told.push(text.to_owned());
+    }
+    true
 }
 
 /// Of the answer that is given, if there is anything to say.

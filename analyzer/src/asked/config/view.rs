@@ -73,6 +73,22 @@ pub enum Several {
     AddedBy(OfMany),
 }
 
+/// Asks a view, given as the words of its command line without the tape: each row of its JSON is passed on, and what it
+/// said beside them is returned.
+pub(crate) type Ask<'a> = &'a dyn Fn(&[String], &mut dyn FnMut(&[u8]) -> Result<()>) -> Result<Answered>;
+
+/// Fills a file with the answers of other views.
+pub(crate) type Composer = fn(&Config, &Tape, &mut NewFile, Ask<'_>) -> Result<Verdict>;
+
+/// What an answer that this program read has beside its rows.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Answered {
+    /// Its verdict.
+    pub verdict: Verdict,
+    /// Its messages: losses, and what it does not hold.
+    pub told: Vec<String>,
+}
+
 /// A function that answers.
 #[derive(Clone, Copy, Debug)]
 pub enum Run {
@@ -93,6 +109,13 @@ pub enum Run {
         make: fn(&Config) -> Result<Option<NewFile>>,
         /// Writes it.
         run: fn(&Config, &[PathBuf], Option<&mut NewFile>) -> Result<Verdict>,
+    },
+    /// Makes a file of the answers of other views to the same tape.
+    Composes {
+        /// Makes the file before rights are given up.
+        make: fn(&Config) -> Result<NewFile>,
+        /// Fills it.
+        run: Composer,
     },
     /// Says what answers hold: of the views there are, and of the tape if one is named.
     Lists(fn(&Config, &'static [&'static View], Option<&Tape>) -> Result<Verdict>),
