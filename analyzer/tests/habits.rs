@@ -204,7 +204,6 @@ const REFUSED: &[(&str, &str)] = &[
     ("sched timehist -s t.tape", "sched latency"),
     ("sched timehist --summary t.tape", "sched latency"),
     ("sched timehist -MVI t.tape", "sched:*"),
-    ("report t.tape", "analyze callgraph"),
     ("script t.tape", "analyze FILE"),
     ("trace t.tape", "analyze FILE"),
     ("timehist t.tape", "sched timehist"),

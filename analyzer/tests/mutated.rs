@@ -22,7 +22,7 @@ use systape_format::exercise::bombs::bombs;
 use systape_format::exercise::forge::{Block, seal, unseal};
 use systape_format::exercise::mutate::{Rng, Sample, mutate};
 
-/// Every report, in every form. TAPE is the tape; SOUND one that is not damaged.
+/// Every report, in every form. TAPE is the tape, PAGE the file to write; SOUND one that is not damaged.
 const REPORTS: &[&str] = &[
     "TAPE",
     "-y TAPE",
@@ -85,6 +85,7 @@ const REPORTS: &[&str] = &[
     "why TAPE",
     "why --floor 0 TAPE",
     "why --floor 0 --format json TAPE",
+    "report -o PAGE TAPE",
     "kills -v --all TAPE",
     "kills -v --all --format json TAPE",
     "kills --format csv TAPE",
@@ -193,15 +194,22 @@ fn control(report: &str, printed: &[u8]) -> Option<String> {
 /// Runs every report on `tape`; its trouble, if there is any.
 fn all_reports(tape: &Path, sound: &Path, printed: &mut Printed) -> Option<String> {
     let exported = tape.with_extension("exported");
+    let page = tape.with_extension("html");
     for report in REPORTS {
         let words = report.split(' ').map(|word| match word {
             "TAPE" => tape.as_os_str(),
             "SOUND" => sound.as_os_str(),
             "OUT" => exported.as_os_str(),
+            "PAGE" => page.as_os_str(),
             word => word.as_ref(),
         });
         run([std::ffi::OsStr::new("analyze")].into_iter().chain(words).map(Into::into));
-        let text = printed.take();
+        let mut text = printed.take();
+        if report.contains("PAGE") {
+            // refused tapes have no page
+            text.extend(fs::read(&page).unwrap_or_default());
+            let _ = fs::remove_file(&page);
+        }
         if let Some(what) = control(report, &text) {
             return Some(format!("{report}: {what}"));
         }

@@ -225,7 +225,8 @@ fn place() -> Place {
 
 /// What `view` answers about `tape` with `words`: its output, and what it wrote; the status when it refuses.
 fn answer(place: &Place, view: &View, words: &str, tape: &str) -> Result<String, i32> {
-    let (copy, svg) = (place.path("copy.tape"), place.path("out.svg"));
+    let copy = place.path("copy.tape");
+    let written = ["out.svg", "out.html", "report.html"].map(|name| place.path(name));
     let operands = match view.operands {
         Operands::Tape | Operands::Tapes => tape.to_owned(),
         Operands::TwoTapes => format!("{tape} more.tape"),
@@ -234,17 +235,13 @@ fn answer(place: &Place, view: &View, words: &str, tape: &str) -> Result<String,
     };
     let output = if view.takes("output") { "-o out.svg" } else { "" };
     let got = place.analyze(&format!("{} {words} {output} {operands}", view.name));
-    let written = if view.takes("level") {
-        let shown = place.analyze("copy.tape");
-        shown.out
-    } else {
-        String::new()
-    };
-    let graph = String::from_utf8_lossy(&fs::read(&svg).unwrap_or_default()).into_owned();
-    for file in [copy, svg] {
+    let copied = if view.takes("level") { place.analyze("copy.tape").out } else { String::new() };
+    // each at its place: what is written elsewhere differs
+    let files = written.each_ref().map(|file| fs::read_to_string(file).unwrap_or_default()).join("\n");
+    for file in written.into_iter().chain([copy]) {
         let _ = fs::remove_file(file);
     }
-    if got.status == 0 { Ok(format!("{}{written}{graph}", got.out)) } else { Err(got.status) }
+    if got.status == 0 { Ok(format!("{}{copied}{files}", got.out)) } else { Err(got.status) }
 }
 
 /// What a view answered, by its name, words and tape.

@@ -165,6 +165,11 @@ impl Config {
         self.bare_cpu
     }
 
+    /// `--time` as it was typed.
+    pub(crate) fn time_word(&self) -> Option<String> {
+        self.matches.try_get_one::<String>("time").ok().flatten().cloned()
+    }
+
     /// What times in text count from, if that was said.
     pub fn base(&self) -> Option<TimeBase> {
         self.clock.or(self.absolute.then_some(TimeBase::Mono))

@@ -259,7 +259,7 @@ const REPORTS: &systape_cli::Habits = &[
     (&["funcslower", "argdist"], "analyze -e 'uprobe:*'"),
     (&["errors", "errno", "topfiles_errors", "topprocs_errors"], "analyze --errno-summary"),
     (&["offwaketime", "wakeuptime"], "analyze callgraph --of offcpu"),
-    (&["profile", "report", "flamegraph", "flame", "stacks", "stackcount", "annotate"], "analyze callgraph"),
+    (&["profile", "flamegraph", "flame", "stacks", "stackcount", "annotate"], "analyze callgraph"),
     (&["runqlen", "runqslower", "latency", "topprocs_cpu"], "analyze sched latency"),
     (&["timehist"], "analyze sched timehist"),
     (&["tcpconnect", "tcpaccept", "tcptracer", "netstat", "ss", "topconns", "connections", "network"], "analyze net"),

@@ -26,6 +26,7 @@ Examples:
   analyze --format json | jq .syscall       one JSON object a line (docs/json.md)
   analyze --call-graph -e fsync             who called fsync: the stack below each call
   analyze why                               what was slow and what broke, the worst first
+  analyze report -o app.html                a page for a browser, in one file
   analyze kills -v                          who sent which signal to whom, and what came of it
   analyze exec --tree --comm=watch          who started what, how it ended, below watch
   analyze offcpu -p 2214                    what a process waited for

@@ -23,6 +23,7 @@ pub static VIEWS: &[&View] = &[
     &reports::top::VIEW,
     // behind block: of options that several have the first form is the one of words before the report
     &reports::why::VIEW,
+    &reports::page::VIEW,
     &reports::files::VIEW,
     &reports::tools::opensnoop::VIEW,
     &reports::tools::statsnoop::VIEW,

@@ -25,6 +25,7 @@ pub(crate) mod merge;
 pub(crate) mod named;
 pub(crate) mod net;
 pub(crate) mod offcpu;
+pub(crate) mod page;
 pub(crate) mod path;
 pub(crate) mod probes;
 pub(crate) mod rate;

@@ -149,7 +149,7 @@ pub(super) fn in_slices(context: &Context<'_>, count: u16) -> (Slices, Vec<u64>)
 }
 
 /// The time asked about, or all of the tape, in `count` equal slices; the last reaches over its end by less than `count` ns.
-fn slices(scope: &Scope<'_>, tape: &Tape, count: u16) -> Slices {
+pub(super) fn slices(scope: &Scope<'_>, tape: &Tape, count: u16) -> Slices {
     let from = scope.from.max(tape.session().window_open);
     let to = if scope.to == u64::MAX { tape.complete_until() } else { scope.to };
     // what begins at the very end is in the last one

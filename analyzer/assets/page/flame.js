@@ -1,0 +1,141 @@
+// Flame graphs, drawn on a canvas: callers below, a width for the time. A click makes a function the whole width.
+
+const FRAME = 18;
+
+/// The graph as a tree: for each row its place within the whole, 0 to 1, and its depth.
+function layOut(graph) {
+  const count = graph.parent.length;
+  const children = Array.from({ length: count }, () => []);
+  const roots = [];
+  graph.parent.forEach((parent, at) => (parent < 0 ? roots : children[parent]).push(at));
+  const name = at => graph.labels[graph.label[at]];
+  const byName = (a, b) => (name(a) < name(b) ? -1 : 1);
+  const total = roots.reduce((sum, at) => sum + graph.ns[at], 0) || 1;
+  const [left, depth] = [new Float64Array(count), new Uint16Array(count)];
+  let deepest = 0;
+  const place = (list, start, level) => {
+    let at = start;
+    list.sort(byName).forEach(child => {
+      left[child] = at;
+      depth[child] = level;
+      deepest = Math.max(deepest, level);
+      at += graph.ns[child];
+    });
+  };
+  place(roots, 0, 0);
+  // parents stand before their children
+  for (let at = 0; at < count; at++) place(children[at], left[at], depth[at] + 1);
+  return { children, roots, total, left, depth, deepest, name };
+}
+
+function hash(text) {
+  let sum = 0;
+  for (let at = 0; at < text.length; at++) sum = (sum * 31 + text.charCodeAt(at)) >>> 0;
+  return sum;
+}
+
+/// Warm for functions, another hue for the kernel's and for what is not known.
+function flameColor(graph, at, waits) {
+  const spread = hash(graph.labels[graph.label[at]]) % 100;
+  const kind = graph.kind[at];
+  const hue = [waits ? 205 : 22, waits ? 235 : 350, waits ? 190 : 40, 220, 215][kind] + spread * 0.22;
+  const strength = kind > 2 ? 8 : 62;
+  return `hsl(${hue} ${strength}% ${isDark() ? 56 + spread * 0.1 : 66 + spread * 0.12}%)`;
+}
+
+function flame(graph) {
+  const place = element('div', 'panel');
+  const tools = element('div', 'tools');
+  const found = element('span', 'muted');
+  const box = element('div', 'flame');
+  const canvas = element('canvas');
+  canvas.setAttribute('role', 'img');
+  canvas.setAttribute('aria-label', `Flame graph: ${graph.title}`);
+  const tree = layOut(graph);
+  const height = (tree.deepest + 1) * FRAME;
+  let [width, words, focus] = [0, '', -1];
+  const back = element('button', '', 'Whole graph');
+  back.type = 'button';
+  back.hidden = true;
+  const view = () => focus < 0 ? [0, tree.total] : [tree.left[focus], Math.max(1, graph.ns[focus])];
+  const rect = at => {
+    const [start, length] = view();
+    const left = (tree.left[at] - start) / length * width;
+    return [Math.max(0, left), Math.min(width, left + graph.ns[at] / length * width)];
+  };
+  const matches = at => words && tree.name(at).toLowerCase().includes(words);
+  const waits = graph.title === 'Off the CPU';
+  const draw = () => {
+    if (!width) return;
+    const context = prepare(canvas, width, height);
+    context.font = '12px system-ui, sans-serif';
+    context.textBaseline = 'middle';
+    for (let at = 0; at < graph.parent.length; at++) {
+      const [left, right] = rect(at);
+      if (right - left < 0.4) continue;
+      const top = height - (tree.depth[at] + 1) * FRAME;
+      context.fillStyle = matches(at) ? color('c4') : flameColor(graph, at, waits);
+      context.fillRect(left, top, Math.max(0.4, right - left - 0.6), FRAME - 1);
+      if (right - left < 28) continue;
+      context.save();
+      context.beginPath();
+      context.rect(left, top, right - left - 3, FRAME);
+      context.clip();
+      context.fillStyle = '#16181c';
+      context.fillText(tree.name(at), left + 4, top + FRAME / 2);
+      context.restore();
+    }
+  };
+  const under = event => {
+    const edge = canvas.getBoundingClientRect();
+    const level = Math.floor((height - (event.clientY - edge.top)) / FRAME);
+    const x = event.clientX - edge.left;
+    for (let at = 0; at < graph.parent.length; at++) {
+      if (tree.depth[at] !== level) continue;
+      const [left, right] = rect(at);
+      if (x >= left && x < right) return at;
+    }
+    return -1;
+  };
+  const share = ns => `${(ns / tree.total * 100).toFixed(2)} %`;
+  const zoom = at => {
+    focus = at;
+    back.hidden = at < 0;
+    draw();
+  };
+  canvas.addEventListener('pointermove', event => {
+    const at = under(event);
+    const least = graph.short ? '>=' : '';
+    tip(at < 0 ? undefined : [tree.name(at), `${least}${span(graph.ns[at])}, ${share(graph.ns[at])}`], event);
+  });
+  canvas.addEventListener('pointerleave', () => tip());
+  canvas.addEventListener('click', event => zoom(under(event)));
+  back.addEventListener('click', () => zoom(-1));
+  tools.append(element('h3', '', `${graph.title}: ${graph.short ? '>=' : ''}${span(tree.total)}`), filterBox(text => {
+    words = text;
+    // a match within a match is part of it
+    const sum = list => list.reduce((all, at) => all + (matches(at) ? graph.ns[at] : sum(tree.children[at])), 0);
+    found.textContent = words ? `${share(sum(tree.roots))} match` : '';
+    draw();
+  }), found, back);
+  box.append(canvas);
+  place.append(tools, box);
+  if (graph.left_out) place.append(element('p', 'muted', `${whole(graph.left_out)} of the lightest rows are left out.`));
+  notes(place, graph.told);
+  const foot = element('p', 'foot');
+  const command = element('code');
+  foot.append(command);
+  place.append(foot);
+  following(() => command.textContent = `analyze ${graph.command}${timeOption()}${range.chosen ? '   # the picture is of all of the time' : ''}`);
+  byId('flame-view').append(place);
+  sized(box, now => {
+    width = now;
+    draw();
+    box.scrollTop = box.scrollHeight;
+  });
+  redraws.push(draw);
+}
+
+function drawFlames() {
+  data.graphs.forEach(flame);
+}

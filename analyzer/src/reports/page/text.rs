@@ -1,0 +1,74 @@
+//! Text of tapes: made visible, cut, and escaped for data in a script element.
+
+use std::fmt::Write as _;
+
+use serde_json::Value;
+
+/// Most characters of a text on the page; the rest is only counted.
+pub(super) const LONGEST: usize = 400;
+
+/// Whether a character is not seen, or changes how others are: controls, directions of writing, and what has no width.
+fn hidden(c: char) -> bool {
+    c.is_control()
+        || matches!(c, '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
+        || matches!(c, '\u{ad}' | '\u{34f}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}')
+}
+
+/// `text` with what is not seen as `\u{202e}`, cut after [`LONGEST`] characters.
+pub(super) fn visible(text: &str) -> String {
+    cut(text, LONGEST)
+}
+
+/// The same, cut after `most` characters.
+pub(super) fn cut(text: &str, most: usize) -> String {
+    let mut seen = String::with_capacity(text.len().min(most));
+    for (at, c) in text.chars().enumerate() {
+        if at == most {
+            let more = text.chars().count() - most;
+            _ = write!(seen, "… ({more} more characters)");
+            break;
+        }
+        match c {
+            '\n' => seen.push_str("\\n"),
+            '\t' => seen.push_str("\\t"),
+            c if hidden(c) => _ = write!(seen, "\\u{{{:x}}}", u32::from(c)),
+            c => seen.push(c),
+        }
+    }
+    seen
+}
+
+/// `value` as it can stand in a script element: no text in it ends the element, begins a comment or is a line's end.
+pub(super) fn json(value: &Value) -> String {
+    let text = value.to_string();
+    let mut safe = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            // none of them stands outside of strings
+            '<' | '>' | '&' | '\u{2028}' | '\u{2029}' => _ = write!(safe, "\\u{:04x}", u32::from(c)),
+            c => safe.push(c),
+        }
+    }
+    safe
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_not_seen_is_shown() {
+        assert_eq!(visible("a\x1b[m\u{202e}b\u{200b}\n"), "a\\u{1b}[m\\u{202e}b\\u{200b}\\n");
+        assert_eq!(visible("ä → \u{1f600}"), "ä → \u{1f600}");
+        assert_eq!(cut("abcdef", 2), "ab… (4 more characters)");
+        assert_eq!(cut("ab", 2), "ab");
+    }
+
+    #[test]
+    fn data_does_not_end_its_element() {
+        let value = Value::from("</script><!--\u{2028}&\"\\");
+        let safe = json(&value);
+        assert!(!safe.contains(['<', '>', '&', '\u{2028}']), "{safe}");
+        assert_eq!(serde_json::from_str::<Value>(&safe).unwrap(), value);
+    }
+}
