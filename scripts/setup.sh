@@ -121,6 +121,10 @@ if [ "$wanted" = test ]; then
     # the slow file system of a test
     need fuse3 command -v fusermount3
     need libfuse3-dev test -e /usr/include/fuse3/fuse.h
+    # a browser for the pages of analyze report
+    need chromium in_path chromium
+    need nodejs runs node
+    need npm in_path npm
     # peers that tests compare with; without one, its part of the test says SKIPPED. Ubuntu has no linux-perf
     wish fio in_path fio
     wish bpftrace in_path bpftrace
@@ -242,6 +246,16 @@ if [ "$wanted" = test ]; then
         rm "$processor/$argent"
         (cd "$processor" && sha256sum --quiet -c SHA256SUMS) || die "trace_processor is not whole"
     fi
+fi
+
+# Drives the browser: pinned, with the sums of its lock file.
+browser=$(dirname "$0")/../target/browser
+drives=$(dirname "$0")/../analyzer/tests/report_browser
+if [ "$wanted" = test ] && ! { [ -d "$browser/node_modules/playwright-core" ] && cmp -s "$drives/package-lock.json" "$browser/package-lock.json"; }; then
+    say "installing playwright-core in target/browser"
+    mkdir -p "$browser"
+    cp "$drives/package.json" "$drives/package-lock.json" "$browser"
+    npm ci --prefix "$browser" --silent --no-audit --no-fund || die "npm could not install playwright-core"
 fi
 
 # The kernel's own names of syscalls and arguments are read here. Without them the built-in ones are used.

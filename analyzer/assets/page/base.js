@@ -74,6 +74,9 @@ function startTheme() {
   addEventListener('beforeprint', () => {
     before = document.documentElement.dataset.theme;
     setTheme('light');
+    // what is drawn keeps its pixels: made as wide as paper
+    const wide = document.querySelector('main').clientWidth;
+    document.documentElement.style.setProperty('--paper', String(Math.min(1, 690 / wide)));
   });
   addEventListener('afterprint', () => setTheme(before));
 }

@@ -33,6 +33,7 @@ function chooseAll() {
 }
 
 function tell() {
+  tip();
   byId('range').hidden = !range.chosen;
   byId('range-text').textContent = `${clock(range.from)} – ${clock(range.to)} (${span(range.to - range.from)})`;
   followers.forEach(follow => follow(range));

@@ -19,4 +19,5 @@ document.querySelectorAll('section.scripted').forEach(section => {
   const link = document.querySelector(`#bar a[href="#${section.id}"]`);
   if (link) link.hidden = empty;
 });
+performance.mark('ready');
 document.documentElement.dataset.ready = 'yes';

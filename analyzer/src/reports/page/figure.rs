@@ -11,7 +11,9 @@ use crate::values::words::{bytes, span};
 pub(super) enum Kind {
     /// Names and words.
     Text,
-    /// A number.
+    /// A number that names something.
+    Id,
+    /// A number of things.
     Count,
     /// Bytes.
     Bytes,
@@ -62,7 +64,10 @@ pub(super) fn cell(row: &Row, column: &Column) -> Cell {
         None => (row, column.name),
     };
     match column.kind {
-        Kind::Text => Cell { text: word(row, name).unwrap_or_else(|| "–".to_owned()), key: None },
+        Kind::Text => {
+            let text = word(row, name).unwrap_or_else(|| "–".to_owned());
+            Cell { text: if text.is_empty() { "(none)".to_owned() } else { text }, key: None }
+        }
         kind => match number(row, name) {
             Some(value) => Cell { text: format!("{}{}", bound(row, name), text(kind, value)), key: Some(value) },
             None => Cell { text: "–".to_owned(), key: None },
@@ -88,6 +93,7 @@ fn text(kind: Kind, value: f64) -> String {
         Kind::Time => format!("{:.6} s", value / 1e9),
         Kind::Part => format!("{:.1} %", value * 100.0),
         Kind::Percent => format!("{value:.1} %"),
+        Kind::Id => format!("{value:.0}"),
         _ => thousands(value),
     }
 }
@@ -125,7 +131,7 @@ mod tests {
         let row = row.as_object().unwrap();
         let text = |name, kind| cell(row, &Column { name, heading: "", kind }).text;
         assert_eq!(text("total_ns", Kind::Span), ">=1.500 ms");
-        assert_eq!((text("n", Kind::Count), text("min", Kind::Count)), ("1,234,567".to_owned(), "<=3".to_owned()));
+        assert_eq!((text("n", Kind::Count), text("min", Kind::Id)), ("1,234,567".to_owned(), "<=3".to_owned()));
         assert_eq!((text("avg", Kind::Count), text("x", Kind::Count)), ("~2".to_owned(), "–".to_owned()));
         assert_eq!((text("of.comm", Kind::Text), text("no.comm", Kind::Text)), ("a\\xff".to_owned(), "–".to_owned()));
         assert_eq!(cell(row, &Column { name: "wide", heading: "", kind: Kind::Bytes }).key, Some(12.0));

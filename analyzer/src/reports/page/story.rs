@@ -152,7 +152,10 @@ pub(super) fn findings(context: &Context<'_>, asker: &Asker<'_>, html: &mut Html
         html.raw(" ").text(&tape).raw("</code></div></li>");
     }
     html.raw("</ol>");
-    told(&answer.told, html);
+    // losses stand above
+    let lost = context.question.loss.lines(context.question.tape.session(), of_reports::LOSS_LINES);
+    let rest: Vec<String> = answer.told.into_iter().filter(|line| !lost.contains(line)).collect();
+    told(&rest, html);
     html.raw("</section>");
 }
 

@@ -50,7 +50,7 @@ static TABLES: &[Shown] = &[
         id: "by-process",
         title: "Calls by process",
         words: "top --by pid",
-        columns: sums!(column("pid", "Process", Kind::Count), COMM),
+        columns: sums!(column("pid", "Process", Kind::Id), COMM),
     },
     Shown {
         id: "by-file",
@@ -100,7 +100,7 @@ static TABLES: &[Shown] = &[
         words: "locks",
         columns: &[
             COMM,
-            column("pid", "Process", Kind::Count),
+            column("pid", "Process", Kind::Id),
             column("kind", "Kind", Kind::Text),
             column("waits", "Waits", Kind::Count),
             column("total_ns", "Time", Kind::Span),
