@@ -147,6 +147,38 @@ fn figures_are_those_of_the_reports() {
 }
 
 #[test]
+fn sums_of_slices_are_those_of_their_time() {
+    let place = Place::new();
+    for name in ["mix-1.5.tape", "stacks-1.2.tape", "kernel-6.1-mix.tape"] {
+        fs::copy(recorded(name), place.path("t.tape")).unwrap();
+        let data = data(&page(&place, "t.tape"));
+        let (from, width) = (number(&data["from"]), number(&data["width"]));
+        for (first, end) in [(0, 500), (300, 700), (999, 1000), (0, 1000)] {
+            // of nobody it is known when a call began that was there before
+            let time = format!("{}ns,{}ns", from + first * width, from + end * width);
+            let rows = rows(&place, &format!("top --by syscall --time {time} t.tape"));
+            for ours in data["calls"]["names"].as_array().unwrap() {
+                let column = |name: &str| ours[name].as_array().unwrap();
+                let inside = |at: &usize| (first..end).contains(&number(&column("at")[*at]));
+                let sum = |name: &str| {
+                    let places = (0..column("at").len()).filter(inside);
+                    places.map(|at| number(&column(name)[at])).sum::<u64>()
+                };
+                if ours["untimed"] != 0 {
+                    continue;
+                }
+                let row = rows.iter().find(|row| row["syscall"] == ours["name"]);
+                let of = |name: &str| row.map_or(0, |row| number(&row[name]));
+                let expected = (of("calls"), of("errors"), of("total_ns"));
+                assert_eq!((sum("n"), sum("err"), sum("ns")), expected, "{name} {time} {}", ours["name"]);
+                let bound = row.is_some_and(|row| row["total_ns_at_least"] == true);
+                assert_eq!(sum("open") > 0, bound, "{name} {time} {}", ours["name"]);
+            }
+        }
+    }
+}
+
+#[test]
 fn flame_graphs_have_the_totals_of_callgraph() {
     let place = Place::new();
     fs::copy(recorded("stacks-1.2.tape"), place.path("t.tape")).unwrap();

@@ -187,24 +187,25 @@ function callSums() {
   const sum = () => {
     const [first, end] = chosenSlices();
     rows = data.calls.names.map(name => {
-      const row = { name: name.name, calls: range.chosen ? 0 : name.untimed, errors: 0, ns: 0, max: 0 };
+      const row = { name: name.name, calls: range.chosen ? 0 : name.untimed, errors: 0, ns: 0, max: 0, open: 0, openMax: 0 };
       name.at.forEach((slice, at) => {
         if (slice < first || slice >= end) return;
         row.calls += name.n[at];
         row.errors += name.err[at];
         row.ns += name.ns[at];
-        row.max = Math.max(row.max, name.max[at]);
+        row.open += name.open[at];
+        if (name.max[at] > row.max) [row.max, row.openMax] = [name.max[at], name.open_max[at]];
       });
       return row;
     }).filter(row => row.calls > 0).sort((a, b) => b.calls - a.calls);
   };
-  const mark = data.calls.exact ? '' : '>=';
+  const mark = open => data.calls.exact && !open ? '' : '>=';
   const show = rowTable(place, [
     { title: 'Call', value: row => row.name },
-    { title: 'Calls', number: true, value: row => row.calls, text: row => mark + whole(row.calls) },
-    { title: 'Errors', number: true, value: row => row.errors, text: row => mark + whole(row.errors) },
-    { title: 'Time', number: true, value: row => row.ns, text: row => mark + span(row.ns) },
-    { title: 'Longest', number: true, value: row => row.max, text: row => mark + span(row.max) },
+    { title: 'Calls', number: true, value: row => row.calls, text: row => mark() + whole(row.calls) },
+    { title: 'Errors', number: true, value: row => row.errors, text: row => mark() + whole(row.errors) },
+    { title: 'Time', number: true, value: row => row.ns, text: row => mark(row.open) + span(row.ns) },
+    { title: 'Longest', number: true, value: row => row.max, text: row => mark(row.openMax) + span(row.max) },
   ], () => rows, 15);
   const foot = element('p', 'foot');
   const command = element('code');

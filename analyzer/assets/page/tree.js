@@ -38,8 +38,8 @@ function drawTree() {
     { title: 'Process', value: at => tree.texts[tree.comm[at]], cell: name },
     { title: 'Pid', number: true, value: at => tree.pid[at] },
     { title: 'Life', value: at => tree.from[at] ?? data.from, text: () => '', cell: life },
-    { title: 'Lasted', number: true, value: at => tree.from[at] === null ? null : end(at) - tree.from[at],
-      text: at => tree.from[at] === null ? '–' : `${tree.to[at] === null ? '>=' : ''}${span(end(at) - tree.from[at])}` },
+    { title: 'Lasted', number: true, value: at => tree.ns[at],
+      text: at => tree.ns[at] === null ? '–' : `${tree.least[at] ? '>=' : ''}${span(tree.ns[at])}` },
     { title: 'End', value: ending },
     { title: 'Command line', value: at => tree.texts[tree.line[at]] },
   ], () => rows.filter(at => isChosen(tree.from[at] ?? data.from, end(at))), 200);

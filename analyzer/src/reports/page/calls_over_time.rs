@@ -32,6 +32,10 @@ struct Sum {
     errors: u64,
     total: u128,
     max: u64,
+    /// Calls that lasted longer than is known.
+    open: u64,
+    /// One of them is the longest.
+    open_max: bool,
 }
 
 impl Sum {
@@ -39,7 +43,9 @@ impl Sum {
         self.calls = self.calls.saturating_add(other.calls);
         self.errors = self.errors.saturating_add(other.errors);
         self.total = self.total.saturating_add(other.total);
+        self.open_max = if other.max > self.max { other.open_max } else { self.open_max };
         self.max = self.max.max(other.max);
+        self.open = self.open.saturating_add(other.open);
     }
 }
 
@@ -74,6 +80,8 @@ pub(super) fn calls(page: &Context<'_>, slices: Slices, count: u64) -> Result<Ca
             errors: row.stats.errors,
             total: row.stats.total(),
             max: row.stats.longest().unwrap_or(0),
+            open: row.stats.open,
+            open_max: row.stats.open_max > row.stats.max,
         };
         let of_name = names.entry(name).or_default();
         of_name.all.add(sum);
@@ -140,6 +148,8 @@ fn of_name(name: &str, sums: &Name) -> Json {
         "err": column(&|sum| sum.errors),
         "ns": column(&|sum| u64::try_from(sum.total).unwrap_or(u64::MAX)),
         "max": column(&|sum| sum.max),
+        "open": column(&|sum| sum.open),
+        "open_max": column(&|sum| u64::from(sum.open_max)),
     })
 }
 

@@ -40,6 +40,8 @@ pub(super) fn processes(asker: &Asker<'_>) -> Value {
         "line": command,
         "from": column(&|row| row.get("ts_ns").cloned().unwrap_or_default()),
         "to": column(&|row| row.get("end_ns").cloned().unwrap_or_default()),
+        "ns": column(&|row| json!(ns(row, "dur_ns"))),
+        "least": column(&|row| json!(!bound(row, "dur_ns").is_empty())),
         "code": column(&|row| row.get("exit_code").cloned().unwrap_or_default()),
         "signal": column(&|row| row.get("exit_signal").cloned().unwrap_or_default()),
     })
