@@ -4,7 +4,7 @@ use std::ops::ControlFlow;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 
-use anyhow::{Result, anyhow, bail};
+use anyhow::{Result, bail};
 use systape_format::reader::{Misses, Tape};
 
 use crate::asked::config::Config;
@@ -64,7 +64,6 @@ pub(crate) fn answer(config: &Config, opened: Result<Tape>, file: Option<&mut Ne
         Run::Prints(run) => (run(config, &tape), false),
         Run::Lists(run) => (run(config, views::VIEWS, Some(&tape)), false),
         Run::Many(run) => (run(config, std::slice::from_ref(&config.file)), true),
-        Run::Joins { .. } => (Err(anyhow!("{} is about several tapes", config.view.title())), true),
         Run::Exports { run, .. } => (run(config, std::slice::from_ref(&config.file), file), true),
         Run::Writes { run, tells_damage, .. } => (run(config, &tape, file), tells_damage),
         Run::Composes { run, .. } => match file {

@@ -110,15 +110,6 @@ fn answer(config: &Config, confined: bool) -> Result<Verdict> {
     if let (Run::Lists(run), true) = (config.view.run, config.file.as_os_str().is_empty()) {
         return run(config, views::VIEWS, None);
     }
-    if let Run::Joins { make, run } = config.view.run {
-        let tapes = tapes::found(std::iter::once(&config.file).chain(&config.more))?;
-        let mut file = make(config)?;
-        if confined {
-            let (write, clear) = (vec![file.path().to_owned()], vec![file.dir().to_owned()]);
-            sandbox::enter(&Needs { read: tapes.clone(), write, clear, ..Needs::default() });
-        }
-        return run(config, &tapes, &mut file);
-    }
     let exports = matches!(config.view.run, Run::Exports { .. });
     if config.is_of_many() || exports {
         let tapes = tapes::found(std::iter::once(&config.file).chain(&config.more))?;
@@ -141,7 +132,7 @@ fn answer(config: &Config, confined: bool) -> Result<Verdict> {
     let mut file = match config.view.run {
         Run::Writes { make, .. } => make(config)?,
         Run::Composes { make, .. } => Some(make(config)?),
-        Run::Prints(_) | Run::Lists(_) | Run::Many(_) | Run::Joins { .. } | Run::Judges { .. } | Run::Exports { .. } => None,
+        Run::Prints(_) | Run::Lists(_) | Run::Many(_) | Run::Judges { .. } | Run::Exports { .. } => None,
     };
     if confined {
         sandbox::enter(&Needs::of(config, file.iter())?);

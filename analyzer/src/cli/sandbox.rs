@@ -45,6 +45,7 @@ impl Needs {
     /// The options are not the view's own.
     pub fn of<'a>(config: &Config, new: impl Iterator<Item = &'a NewFile>) -> Result<Self> {
         let copies = config.view.makes_a_copy();
+        let new: Vec<&NewFile> = new.collect();
         let second = |of| config.second.clone().filter(|_| config.view.operands == of);
         let (before, to) = (second(Operands::TwoTapes), second(Operands::TapeAndCopy));
         let reads = (config.view.reads)(config)?;
@@ -53,8 +54,9 @@ impl Needs {
         let random = copies.then(|| PathBuf::from("/dev/urandom"));
         Ok(Self {
             read: [Some(config.file.clone()), before, random].into_iter().flatten().chain(reads.files).collect(),
-            write: to.into_iter().collect(),
-            clear: new.map(|file| file.dir().to_owned()).collect(),
+            // a new tape is read again, to check it
+            write: to.into_iter().chain(new.iter().map(|file| file.path().to_owned())).collect(),
+            clear: new.iter().map(|file| file.dir().to_owned()).collect(),
             make: Vec::new(),
             search: reads.search.into_iter().chain(debug).collect(),
         })

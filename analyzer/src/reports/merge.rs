@@ -49,7 +49,7 @@ pub(crate) static VIEW: View = View {
     ],
     tables: &[Rows::of("merge", &[All(&MERGE)])],
     check: |config| output_of(config).map(drop),
-    run: Run::Joins { make, run },
+    run: Run::Exports { make, run },
     ..View::PLAIN
 };
 
@@ -67,12 +67,13 @@ fn output_of(config: &Config) -> Result<PathBuf> {
     }
 }
 
-fn make(config: &Config) -> Result<NewFile> {
-    new_file(config, &output_of(config)?, &config.file)
+fn make(config: &Config) -> Result<Option<NewFile>> {
+    new_file(config, &output_of(config)?, &config.file).map(Some)
 }
 
 /// Fills `new` from the tapes at `paths`, checks it and reports what it has.
-fn run(config: &Config, paths: &[PathBuf], new: &mut NewFile) -> Result<Verdict> {
+fn run(config: &Config, paths: &[PathBuf], new: Option<&mut NewFile>) -> Result<Verdict> {
+    let Some(new) = new else { bail!("no file was made for the tape") };
     let tapes = paths.iter().map(|path| open(path)).collect::<Result<Vec<Tape>>>()?;
     let all: Vec<&Tape> = tapes.iter().collect();
     let named = |at: usize| paths.get(at).map_or_else(String::new, |path| escaped(path.as_os_str().as_encoded_bytes()));

@@ -103,7 +103,7 @@ pub enum Run {
         /// It reports what cannot be read, completely.
         tells_damage: bool,
     },
-    /// Writes a file about one or several tapes, which it opens one after the other.
+    /// Writes a file about one or several tapes, which it opens itself.
     Exports {
         /// Makes the file before rights are given up.
         make: fn(&Config) -> Result<Option<NewFile>>,
@@ -121,13 +121,6 @@ pub enum Run {
     Lists(fn(&Config, &'static [&'static View], Option<&Tape>) -> Result<Verdict>),
     /// Prints the answer of several tapes, which it opens one after the other.
     Many(OfMany),
-    /// The same, and writes a file.
-    Joins {
-        /// Makes the file before rights are given up.
-        make: fn(&Config) -> Result<NewFile>,
-        /// Answers.
-        run: fn(&Config, &[PathBuf], &mut NewFile) -> Result<Verdict>,
-    },
     /// Checks whether a file is a tape, and sound; it reports all damage.
     Judges {
         /// For a tape.
