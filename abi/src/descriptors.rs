@@ -234,6 +234,7 @@ mod tests {
         assert_eq!(made("fcntl", [3, F_DUPFD_CLOEXEC.into(), 9, 0, 0, 0], 9), Made::One { fd: 9, cloexec: true });
         assert_eq!(made("fcntl", [3, F_SETFD.into(), 1, 0, 0, 0], 0), Made::Marked { fd: 3, cloexec: true });
         assert_eq!(made("ioctl", [3, FIONCLEX.into(), 0, 0, 0, 0], 0), Made::Marked { fd: 3, cloexec: false });
+        assert_eq!(made("fcntl", [3, 1, 0, 0, 0, 0], 0), Made::Nothing, "F_GETFD");
         assert_eq!(made("bpf", [1, 0, 0, 0, 0, 0], 0), Made::Nothing, "BPF_MAP_LOOKUP_ELEM");
         assert_eq!(made("dup2", [3, 3, 0, 0, 0, 0], 3), Made::Nothing);
         assert_eq!(made("read", [3, 0, 9, 0, 0, 0], 9), Made::Nothing);

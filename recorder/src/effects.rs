@@ -57,6 +57,11 @@ impl CallInfo {
             interned: (u32::MAX, 0),
         }
     }
+
+    /// What a success with these values did to descriptors; whether exec closes new ones is not always known.
+    pub(crate) fn made(&self, args: &[u64; 6], ret: i64, pair: Option<[i32; 2]>) -> Made {
+        self.descriptors.returned(args, ret, pair, None)
+    }
 }
 
 /// What a call with these arguments does with the socket that it names.

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::rc::Rc;
 
-use systape_abi::descriptors::{open_how_flags, pair_of};
+use systape_abi::descriptors::{Made, open_how_flags, pair_of};
 use systape_abi::{Abi, Effect, Selection};
 use systape_bpf::values::snap_match;
 use systape_bpf::wire::{self, CAPTURE_AFTER, CAPTURE_NAME0, CAPTURE_NAME1, Snap, Syscall, captures};
@@ -334,10 +334,9 @@ pub(super) fn closing(c: &wire::Closing, world: &mut World) {
 
 /// The fds that a successful call made or replaced; -1 = none.
 pub(super) fn new_fds(info: &CallInfo, s: &Syscall, pair: Option<[i32; 2]>) -> [i32; 2] {
-    match info.effect {
-        Effect::NewFd | Effect::MaybeFd | Effect::Dup | Effect::Dup2 | Effect::Dup3 => [s.ret as i32, -1],
-        Effect::Fcntl | Effect::SocketCall => [s.ret as i32, -1],
-        Effect::NewFdPair => pair.unwrap_or([-1; 2]),
-        _ => [-1; 2],
+    match info.made(&s.args, s.ret, pair) {
+        Made::One { fd, .. } => [fd, -1],
+        Made::Two { fds, .. } => fds,
+        Made::Nothing | Made::Marked { .. } | Made::Unshared => [-1; 2],
     }
 }

@@ -202,14 +202,16 @@ impl Rows {
             self.gap(gap);
         }
         self.stacks.give_up(&mut self.builder);
+        if self.builder.is_empty() {
+            // its time belongs to the next: to a reader a time of no segment is one whose segment is missing
+            return;
+        }
         let window_end = window_end.max(self.window_start);
         let next = SegmentBuilder::after(&self.builder, window_end);
         let full = std::mem::replace(&mut self.builder, next);
         self.segment += 1;
         self.window_start = window_end;
         self.first_row = None;
-        if !full.is_empty() {
-            self.pieces.push(Piece::Segment(Box::new(full.finish(window_end))));
-        }
+        self.pieces.push(Piece::Segment(Box::new(full.finish(window_end))));
     }
 }
