@@ -41,7 +41,7 @@ for release in "${releases[@]}"; do
     before=$(cd "$root" && find etc usr var -xdev ! -path 'var/lib/dpkg/*' ! -path 'var/log/*' ! -path 'var/cache/*' | sort)
     cp "$dist"/systape-{record,analyze}_*_amd64.deb "$root/tmp/"
     chroot "$root" sh -c 'dpkg -i /tmp/systape-*.deb' >/dev/null
-    check_program "$root" record 12000000
+    check_program "$root" record 10485760
     check_program "$root" analyze 26000000
     ! strings -n 6 "$root/usr/bin/analyze" | grep -qi libbpf || { echo "analyze has libbpf" >&2; exit 1; }
     [ "$(chroot "$root" record --version | grep -c static)" = 1 ]

@@ -105,9 +105,8 @@ pub const COMMANDS: &[(&str, &[&str])] = &[
     ("list", &["list TAPE"]),
     ("tables", &["tables -i TAPE"]),
     ("tables TABLE", &["tables calls -i TAPE", "tables --of exec -i TAPE"]),
-    ("a file", &["check TAPE", "repair TAPE OUT", "redact TAPE OUT", "cut TAPE OUT --time 0,90%"]),
-    ("merge", &["merge TAPE -o OUT"]),
+    ("a file", &["check TAPE", "repair TAPE OUT", "redact TAPE OUT", "cut TAPE OUT --time 0,90%", "merge TAPE -o OUT"]),
 ];
 
 /// The words that begin the name of a report that is about a file.
-pub const OF_FILES: [&str; 4] = ["check", "repair", "redact", "cut"];
+pub const OF_FILES: [&str; 5] = ["check", "repair", "redact", "cut", "merge"];
