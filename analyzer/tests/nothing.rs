@@ -38,7 +38,8 @@ fn every_view_says_why_it_is_empty() {
             let operands = if view.operands == Operands::TwoTapes { format!("{tape} {tape}") } else { tape.to_owned() };
             let name = if view.name == "with-summary" { "-S" } else { view.name };
             for format in ["text", "json"] {
-                let words = format!("{name} -p 99999999 --format {format} {operands}");
+                let output = if view.takes("output") { " -o exported" } else { "" };
+                let words = format!("{name} -p 99999999 --format {format}{output} {operands}");
                 let got = place.analyze(&words);
                 // a tape without what the view is about
                 if got.status != 0 {

@@ -14,6 +14,7 @@ use self::named::Named;
 use crate::asked::config::Config;
 use crate::asked::config::view::{Run, Several};
 use crate::cli::answer::{self, check_name};
+use crate::cli::nothing;
 use crate::cli::views;
 use crate::reports::named::TAPES;
 use crate::values::open::open;
@@ -53,7 +54,13 @@ pub(super) fn check(config: &Config, tapes: &[PathBuf]) -> Result<()> {
 /// Nothing could be written, or the question is wrong. What is wrong with one tape is told, and makes the verdict bad.
 pub(super) fn answer(config: &Config, tapes: &[PathBuf], file: Option<&mut NewFile>) -> Result<Verdict> {
     match (config.view.run, config.view.several) {
-        (Run::Exports { run, .. }, _) => run(config, tapes, file),
+        (Run::Exports { run, .. }, _) => {
+            let verdict = run(config, tapes, file)?;
+            if let ([path], true) = (tapes, config.shown.nothing()) {
+                nothing::why(config, &open(path)?).iter().for_each(|why| complain(why));
+            }
+            Ok(verdict)
+        }
         (Run::Many(run), _) | (_, Several::Added(run)) => run(config, tapes),
         (_, Several::Merged) => merge::answer(config, tapes),
         (_, Several::AddedBy(run)) if config.is_by_tape() => run(config, tapes),

@@ -201,6 +201,7 @@ impl One<'_> {
         let mut context = Context::about(self.config, tape, &FAMILIES)?;
         let mut findings = Vec::new();
         let names = self.names(dirs, &mut findings)?;
+        self.config.shown.rows(0);
         let scan = Scan::candidates(&context.question);
         size::warn(&context, scan.segments(), self.path);
         let mut packets = self.packets();
@@ -348,7 +349,8 @@ impl One<'_> {
         part.calls.threads.iter().for_each(|task| threads.tell(packets, task));
         packets.bytes.extend_from_slice(&part.calls.bytes);
         packets.bytes.extend_from_slice(&part.samples);
-        context.config.shown.rows(part.calls.count as usize + part.switches.len());
+        // of what filters choose
+        context.config.shown.rows(part.calls.count as usize + usize::from(!part.samples.is_empty()));
     }
 
     /// What `analyze kills` lists.
