@@ -44,11 +44,11 @@ function isChosen(from, to) {
   return !range.chosen || ((to ?? from) >= range.from && from < range.to);
 }
 
-/// `--time` of the choice, for command lines.
-function timeOption() {
+/// `--time` of the choice, or of another time, for command lines.
+function timeOption(from = range.from, to = range.to) {
   if (!range.chosen) return '';
   const seconds = ns => (ns / 1e9).toFixed(9).replace(/0+$/, '').replace(/\.$/, '');
-  return ` --time ${seconds(range.from)},${seconds(range.to)}`;
+  return ` --time ${seconds(from)},${seconds(to)}`;
 }
 
 function startBrush() {

@@ -2,15 +2,15 @@
 
 const FRAME = 18;
 
-/// The graph as a tree: for each row its place within the whole, 0 to 1, and its depth.
-function layOut(graph) {
+/// The graph as a tree, with these times: for each frame where it begins, and its depth.
+function layOut(graph, times) {
   const count = graph.parent.length;
   const children = Array.from({ length: count }, () => []);
   const roots = [];
   graph.parent.forEach((parent, at) => (parent < 0 ? roots : children[parent]).push(at));
   const name = at => graph.labels[graph.label[at]];
   const byName = (a, b) => (name(a) < name(b) ? -1 : 1);
-  const total = roots.reduce((sum, at) => sum + graph.ns[at], 0) || 1;
+  const total = roots.reduce((sum, at) => sum + times[at], 0);
   const [left, depth] = [new Float64Array(count), new Uint16Array(count)];
   let deepest = 0;
   const place = (list, start, level) => {
@@ -19,7 +19,7 @@ function layOut(graph) {
       left[child] = at;
       depth[child] = level;
       deepest = Math.max(deepest, level);
-      at += graph.ns[child];
+      at += times[child];
     });
   };
   place(roots, 0, 0);
@@ -43,6 +43,21 @@ function flameColor(graph, at, waits) {
   return `hsl(${hue} ${strength}% ${isDark() ? 56 + spread * 0.1 : 66 + spread * 0.12}%)`;
 }
 
+/// Times of the frames in the parts of the tape that the chosen time touches, and which those are.
+function chosenParts(graph) {
+  if (!range.chosen) return { times: graph.ns, text: '', option: '' };
+  if (!graph.parts) return { times: graph.ns, text: ', of all of the time', option: '' };
+  const count = graph.parts.length;
+  const edge = part => Math.floor(data.slices * part / count);
+  const [first, end] = chosenSlices();
+  const inside = graph.parts.map((_, part) => part).filter(part => edge(part) < end && edge(part + 1) > first);
+  const times = new Array(graph.ns.length).fill(0);
+  inside.forEach(part => graph.parts[part].at.forEach((frame, at) => times[frame] += graph.parts[part].ns[at]));
+  const time = part => data.from + edge(part) * data.width;
+  const [from, to] = [time(inside[0]), Math.min(data.to, time(inside.at(-1) + 1))];
+  return { times, text: `, from ${clock(from)} to ${clock(to)}`, option: timeOption(from, to) };
+}
+
 function flame(graph) {
   const place = element('div', 'panel');
   const tools = element('div', 'tools');
@@ -51,17 +66,17 @@ function flame(graph) {
   const canvas = element('canvas');
   canvas.setAttribute('role', 'img');
   canvas.setAttribute('aria-label', `Flame graph: ${graph.title}`);
-  const tree = layOut(graph);
+  let [times, tree] = [graph.ns, layOut(graph, graph.ns)];
   const height = (tree.deepest + 1) * FRAME;
   let [width, words, focus] = [0, '', -1];
   const back = element('button', '', 'Whole graph');
   back.type = 'button';
   back.hidden = true;
-  const view = () => focus < 0 ? [0, tree.total] : [tree.left[focus], Math.max(1, graph.ns[focus])];
+  const view = () => focus < 0 || !times[focus] ? [0, tree.total || 1] : [tree.left[focus], times[focus]];
   const rect = at => {
     const [start, length] = view();
     const left = (tree.left[at] - start) / length * width;
-    return [Math.max(0, left), Math.min(width, left + graph.ns[at] / length * width)];
+    return [Math.max(0, left), Math.min(width, left + times[at] / length * width)];
   };
   const matches = at => words && tree.name(at).toLowerCase().includes(words);
   const waits = graph.title === 'Off the CPU';
@@ -97,7 +112,7 @@ function flame(graph) {
     }
     return -1;
   };
-  const share = ns => `${(ns / tree.total * 100).toFixed(2)} %`;
+  const share = ns => `${(ns / (tree.total || 1) * 100).toFixed(2)} %`;
   const zoom = at => {
     focus = at;
     back.hidden = at < 0;
@@ -106,16 +121,18 @@ function flame(graph) {
   canvas.addEventListener('pointermove', event => {
     const at = under(event);
     const least = graph.short ? '>=' : '';
-    tip(at < 0 ? undefined : [tree.name(at), `${least}${span(graph.ns[at])}, ${share(graph.ns[at])}`], event);
+    tip(at < 0 ? undefined : [tree.name(at), `${least}${span(times[at])}, ${share(times[at])}`], event);
   });
   canvas.addEventListener('pointerleave', () => tip());
   canvas.addEventListener('click', event => zoom(under(event)));
   back.addEventListener('click', () => zoom(-1));
-  tools.append(element('h3', '', `${graph.title}: ${graph.short ? '>=' : ''}${span(tree.total)}`), filterBox(text => {
+  const heading = element('h3');
+  // a match within a match is part of it
+  const sum = list => list.reduce((all, at) => all + (matches(at) ? times[at] : sum(tree.children[at])), 0);
+  const tell = () => found.textContent = words ? `${share(sum(tree.roots))} match` : '';
+  tools.append(heading, filterBox(text => {
     words = text;
-    // a match within a match is part of it
-    const sum = list => list.reduce((all, at) => all + (matches(at) ? graph.ns[at] : sum(tree.children[at])), 0);
-    found.textContent = words ? `${share(sum(tree.roots))} match` : '';
+    tell();
     draw();
   }), found, back);
   box.append(canvas);
@@ -126,7 +143,14 @@ function flame(graph) {
   const command = element('code');
   foot.append(command);
   place.append(foot);
-  following(() => command.textContent = `analyze ${graph.command}${timeOption()}${range.chosen ? '   # the picture is of all of the time' : ''}`);
+  following(() => {
+    const part = chosenParts(graph);
+    [times, tree] = [part.times, layOut(graph, part.times)];
+    heading.textContent = `${graph.title}: ${graph.short ? '>=' : ''}${span(tree.total)}${part.text}`;
+    command.textContent = `analyze ${graph.command}${part.option}`;
+    tell();
+    draw();
+  });
   byId('flame-view').append(place);
   sized(box, now => {
     width = now;

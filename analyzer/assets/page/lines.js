@@ -172,7 +172,7 @@ function drawCalls() {
     rest.forEach(name => name.at.forEach((slice, at) => sum[slice] += name.n[at]));
     layers.push({ name: 'others', color: 'c8', values: perSecond(sum) });
   }
-  const untimed = data.calls.names.reduce((sum, name) => sum + name.untimed, 0);
+  const untimed = data.calls.names.reduce((sum, name) => sum + name.untimed.n, 0);
   const note = [data.calls.exact ? '' : 'at least', untimed ? `${whole(untimed)} calls of unknown start are not shown` : ''];
   stacked('Calls a second', note.filter(Boolean).join('; '), layers, '/s');
 }
@@ -181,31 +181,38 @@ function drawCalls() {
 function callSums() {
   if (!data.calls) return;
   const place = element('div', 'panel');
-  place.append(element('h3', '', 'Calls that began in the chosen time'));
+  place.append(element('h3', '', 'Calls by name, in the chosen time'));
   byId('charts').append(place);
   let rows = [];
   const sum = () => {
     const [first, end] = chosenSlices();
     rows = data.calls.names.map(name => {
-      const row = { name: name.name, calls: range.chosen ? 0 : name.untimed, errors: 0, ns: 0, max: 0, open: 0, openMax: 0 };
+      const row = { name: name.name, calls: 0, errors: 0, ns: 0, max: 0, open: 0, openMax: 0, short: false };
+      const add = (calls, errors, ns, max, open, openMax) => {
+        row.calls += calls;
+        row.errors += errors;
+        row.ns += ns;
+        row.open += open;
+        if (max > row.max) [row.max, row.openMax] = [max, openMax];
+      };
       name.at.forEach((slice, at) => {
         if (slice < first || slice >= end) return;
-        row.calls += name.n[at];
-        row.errors += name.err[at];
-        row.ns += name.ns[at];
-        row.open += name.open[at];
-        if (name.max[at] > row.max) [row.max, row.openMax] = [name.max[at], name.open_max[at]];
+        add(name.n[at], name.err[at], name.ns[at], name.max[at], name.open[at], name.open_max[at]);
       });
+      const { n, err, ns, max, open, open_max: openMax } = name.untimed;
+      // of a part nobody knows whether these began in it
+      if (range.chosen) row.short = n > 0;
+      else add(n, err, ns, max, open, openMax);
       return row;
     }).filter(row => row.calls > 0).sort((a, b) => b.calls - a.calls);
   };
-  const mark = open => data.calls.exact && !open ? '' : '>=';
+  const mark = (row, open) => data.calls.exact && !row.short && !open ? '' : '>=';
   const show = rowTable(place, [
     { title: 'Call', value: row => row.name },
-    { title: 'Calls', number: true, value: row => row.calls, text: row => mark() + whole(row.calls) },
-    { title: 'Errors', number: true, value: row => row.errors, text: row => mark() + whole(row.errors) },
-    { title: 'Time', number: true, value: row => row.ns, text: row => mark(row.open) + span(row.ns) },
-    { title: 'Longest', number: true, value: row => row.max, text: row => mark(row.openMax) + span(row.max) },
+    { title: 'Calls', number: true, value: row => row.calls, text: row => mark(row) + whole(row.calls) },
+    { title: 'Errors', number: true, value: row => row.errors, text: row => mark(row) + whole(row.errors) },
+    { title: 'Time', number: true, value: row => row.ns, text: row => mark(row, row.open) + span(row.ns) },
+    { title: 'Longest', number: true, value: row => row.max, text: row => mark(row, row.openMax) + span(row.max) },
   ], () => rows, 15);
   const foot = element('p', 'foot');
   const command = element('code');

@@ -149,6 +149,16 @@ async function flames(page, name) {
   }
 }
 
+/// The heading of a flame graph names the time that it is of.
+async function flamesOfTime(page, name) {
+  if (await page.locator('#flames .panel').count() === 0) return;
+  await drag(page, await page.$('.u-over'), 0.3, 0.6);
+  const headings = await page.$$eval('#flames .panel h3', heads => heads.map(head => head.textContent));
+  const fits = heading => heading.startsWith('Off') ? heading.endsWith(', of all of the time') : /, from [0-9.]+ s to [0-9.]+ s$/.test(heading);
+  check(headings.length > 0 && headings.every(fits), name, `flame graphs of a chosen time are ${headings}`);
+  await page.keyboard.press('Escape');
+}
+
 async function themes(page, name) {
   const background = () => page.evaluate(() => getComputedStyle(document.body).backgroundColor);
   const light = await background();
@@ -208,6 +218,7 @@ try {
     await brush(page, made.name);
     await sortAndFilter(page, made.name);
     await flames(page, made.name);
+    await flamesOfTime(page, made.name);
     await themes(page, made.name);
     await fits(page, made.name, 1280);
     await fits(page, made.name, 390);

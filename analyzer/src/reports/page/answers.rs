@@ -54,10 +54,20 @@ impl<'a> Asker<'a> {
 
     /// Passes every row of `words` to `each`; the command line, what was said, and why there is no answer.
     pub(super) fn each(&self, words: &str, each: &mut dyn FnMut(Row)) -> (String, Vec<String>, Option<String>) {
+        self.each_in(words, None, each)
+    }
+
+    /// The same of those in `time`, if that is given, as `--time` has it.
+    pub(super) fn each_in(
+        &self,
+        words: &str,
+        time: Option<&str>,
+        each: &mut dyn FnMut(Row),
+    ) -> (String, Vec<String>, Option<String>) {
         let mut typed: Vec<String> = words.split(' ').filter(|word| !word.is_empty()).map(str::to_owned).collect();
         // facts of the tape as a whole have no time
-        if let Some(time) = self.time.as_ref().filter(|_| words != "info") {
-            typed.extend(["--time".to_owned(), time.clone()]);
+        if let Some(time) = time.or(self.time.as_deref()).filter(|_| words != "info") {
+            typed.extend(["--time".to_owned(), time.to_owned()]);
         }
         let asked = (self.ask)(&typed, &mut |line| {
             let row = serde_json::from_slice(line).context("a report's row")?;

@@ -47,6 +47,12 @@ impl Sum {
         self.max = self.max.max(other.max);
         self.open = self.open.saturating_add(other.open);
     }
+
+    /// As one slice has it.
+    fn json(self) -> Json {
+        let ns = u64::try_from(self.total).unwrap_or(u64::MAX);
+        json!({"n": self.calls, "err": self.errors, "ns": ns, "max": self.max, "open": self.open, "open_max": u64::from(self.open_max)})
+    }
 }
 
 /// The calls of one name.
@@ -56,7 +62,7 @@ struct Name {
     /// By slice.
     slices: FxHashMap<u64, Sum>,
     /// Calls that are in no slice: counted only, or begun before the recording.
-    untimed: u64,
+    untimed: Sum,
     short: bool,
 }
 
@@ -92,7 +98,7 @@ pub(super) fn calls(page: &Context<'_>, slices: Slices, count: u64) -> Result<Ca
         });
         match slice {
             Some(slice) => of_name.slices.entry(slice).or_default().add(sum),
-            None => of_name.untimed = of_name.untimed.saturating_add(sum.calls),
+            None => of_name.untimed.add(sum),
         }
         let (sizes, known) = row.stats.sizes();
         exact &= known;
@@ -126,7 +132,7 @@ fn others(rest: Vec<(String, Name)>) -> Name {
     let mut all = Name::default();
     for (_, name) in rest {
         all.all.add(name.all);
-        all.untimed = all.untimed.saturating_add(name.untimed);
+        all.untimed.add(name.untimed);
         all.short |= name.short;
         name.slices.into_iter().for_each(|(slice, sum)| all.slices.entry(slice).or_default().add(sum));
     }
@@ -141,7 +147,7 @@ fn of_name(name: &str, sums: &Name) -> Json {
     json!({
         "name": name,
         "calls": sums.all.calls,
-        "untimed": sums.untimed,
+        "untimed": sums.untimed.json(),
         "short": sums.short,
         "at": slices.iter().map(|(slice, _)| slice).collect::<Vec<_>>(),
         "n": column(&|sum| sum.calls),

@@ -6,6 +6,7 @@ use systape_format::model::{Family, Gap};
 
 use super::answers::{Asker, ns, word};
 use super::html::Html;
+use super::stacks::Span;
 use super::text::visible;
 use super::{SLICES, call_rows, calls_over_time, disks, stacks, story, threads, tree};
 use crate::derive::summary::plan::Slices;
@@ -27,6 +28,11 @@ pub(super) fn charts(context: &Context<'_>, asker: &Asker<'_>, slices: Slices) -
     let durations = calls.as_ref().map(|calls| calls.durations.as_slice()).unwrap_or_default();
     let threads = has(Family::Sched).then(|| threads::threads(context, slices, count, to)).transpose()?;
     let disks = if has(Family::Block) { disks::disks(context, slices, count)? } else { Value::Null };
+    let span = Span {
+        slices: since(slices, session.window_open),
+        count: SLICES.into(),
+        to: context.question.scope.timed().then(|| to.saturating_sub(session.window_open)),
+    };
     Ok(json!({
         "from": slices.from.wrapping_sub(session.window_open).cast_signed(),
         "width": slices.width,
@@ -38,7 +44,7 @@ pub(super) fn charts(context: &Context<'_>, asker: &Asker<'_>, slices: Slices) -
         "threads": threads,
         "disks": disks,
         "marks": {"kills": kills(asker), "losses": losses(context)},
-        "graphs": stacks::graphs(asker),
+        "graphs": stacks::graphs(asker, span),
         "path": tree::path(asker, &session.target, since(slices, session.window_open)),
         "processes": tree::processes(asker),
     }))

@@ -11,6 +11,7 @@ mod calls_over_time;
 mod data;
 mod disks;
 mod figure;
+mod frames;
 mod html;
 mod longest;
 mod pool;

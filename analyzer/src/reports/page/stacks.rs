@@ -1,84 +1,77 @@
-//! Flame graphs: the rows of `analyze callgraph` as columns.
+//! Flame graphs: `analyze callgraph` of the whole time, and of parts of it, so that a stretch of time can be shown.
 
-use std::collections::BTreeMap;
-
+use rustc_hash::FxHashMap;
 use serde_json::{Value, json};
 
-use super::answers::{Asker, Row, ns, word};
-use super::figure::bound;
-use super::pool::Pool;
+use super::answers::Asker;
+use super::frames::{Frame, Graph, Names, read};
 use super::text::visible;
+use crate::derive::summary::plan::Slices;
 
 /// Most functions of one graph; the lightest are left out.
 const MOST: usize = 20_000;
-/// Most rows that are read for one.
-const READ: usize = 400_000;
+/// Parts of the time, each of as many slices.
+const PARTS: u64 = 20;
+/// Most frames of all parts together; with more there are no parts.
+const MOST_OF_PARTS: usize = 100_000;
 
-/// The graphs: heading, what stacks are of, metric.
-const GRAPHS: [(&str, &str, &str); 3] =
-    [("On a CPU", "cpu", "time"), ("Off the CPU", "offcpu", "time"), ("In calls", "syscall", "time")];
+/// The graphs: heading, what stacks are of, whether parts of the time are shown. A wait that is in several parts is in the answer of each, so
+/// these do not add up.
+const GRAPHS: [(&str, &str, bool); 3] =
+    [("On a CPU", "cpu", true), ("Off the CPU", "offcpu", false), ("In calls", "syscall", true)];
 
-/// Kind of the frame of all threads of one name.
-const THREADS: u8 = 4;
-
-/// One row of a graph.
-struct Frame {
-    parent: Option<u64>,
-    id: u64,
-    value: u64,
-    label: u32,
-    /// 0: a function, 1: of the kernel, 2: inlined, 3: what is missing, 4: [`THREADS`].
-    kind: u8,
+/// The time that graphs are of.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Span {
+    /// Its slices, from the start of the recording.
+    pub slices: Slices,
+    /// How many.
+    pub count: u64,
+    /// Its end, ns from the start of the recording, if it is a part of the tape.
+    pub to: Option<u64>,
 }
 
 /// The graphs that the tape has stacks for.
-pub(super) fn graphs(asker: &Asker<'_>) -> Value {
-    let graphs = GRAPHS.iter().filter_map(|(title, of, metric)| graph(asker, title, of, metric));
-    graphs.collect()
+pub(super) fn graphs(asker: &Asker<'_>, span: Span) -> Value {
+    GRAPHS.iter().filter_map(|(title, of, parts)| graph(asker, title, of, parts.then_some(span))).collect()
 }
 
-fn graph(asker: &Asker<'_>, title: &str, of: &str, metric: &str) -> Option<Value> {
-    let mut pool = Pool::default();
-    let (mut frames, mut more, mut short) = (Vec::<Frame>::new(), 0_u64, false);
-    let mut roots = BTreeMap::new();
-    let words = format!("callgraph --of {of} --metric {metric}");
-    let each = &mut |row: Row| {
-        if frames.len() < READ {
-            short |= !bound(&row, "time_ns").is_empty();
-            if let Some(frame) = frame(&row, &mut roots, &mut pool) {
-                frames.push(frame);
-            }
-        } else {
-            more += 1;
-        }
-    };
-    let (command, told, none) = asker.each(&words, each);
-    if none.is_some() || frames.is_empty() {
+fn graph(asker: &Asker<'_>, title: &str, of: &str, span: Option<Span>) -> Option<Value> {
+    let words = format!("callgraph --of {of} --metric time");
+    let mut names = Names::default();
+    let Graph { command, told, mut frames, more, short } = read(asker, &words, None, &mut names)?;
+    if frames.is_empty() {
         return None;
     }
-    // threads of one name below all of its stacks
-    frames.extend(roots.into_values());
-    frames.sort_by_key(|frame| (frame.kind != THREADS, frame.id));
+    let total = total(&frames);
+    let all = frames.len();
     let least = least(&frames);
-    let left_out = frames.len();
     // a parent weighs as much as its children, so no child stays without it
     frames.retain(|frame| frame.value >= least);
-    let left_out = (left_out - frames.len()) as u64 + more;
-    let mut places = rustc_hash::FxHashMap::default();
+    let mut places = FxHashMap::default();
     frames.iter().enumerate().for_each(|(at, frame)| _ = places.insert(frame.id, at));
-    let parent = |frame: &Frame| frame.parent.and_then(|parent| places.get(&parent)).map_or(-1, |at| *at as i64);
+    let parents: Vec<Option<usize>> =
+        frames.iter().map(|frame| frame.parent.and_then(|parent| places.get(&parent).copied())).collect();
+    let whole = Whole { frames: &frames, parents: &parents, total };
+    let parts = span.and_then(|span| parts(asker, &words, span, &mut names, &whole));
     Some(json!({
         "title": title,
         "command": visible(&command),
         "told": told.iter().map(|text| visible(text)).collect::<Vec<_>>(),
         "short": short,
-        "left_out": left_out,
-        "labels": pool.texts(),
-        "parent": frames.iter().map(parent).collect::<Vec<_>>(),
+        "left_out": (all - frames.len()) as u64 + more,
+        "labels": names.labels.texts(),
+        "parent": parents.iter().map(|parent| parent.map_or(-1, |at| at as i64)).collect::<Vec<_>>(),
         "label": frames.iter().map(|frame| frame.label).collect::<Vec<_>>(),
         "kind": frames.iter().map(|frame| frame.kind).collect::<Vec<_>>(),
         "ns": frames.iter().map(|frame| frame.value).collect::<Vec<_>>(),
+        "parts": parts,
     }))
+}
+
+/// Time of all stacks.
+fn total(frames: &[Frame]) -> u64 {
+    frames.iter().filter(|frame| frame.parent.is_none()).fold(0, |sum, frame| sum.saturating_add(frame.value))
 }
 
 /// Least value of a frame that is kept: with it there are not more than [`MOST`].
@@ -91,32 +84,82 @@ fn least(frames: &[Frame]) -> u64 {
     values.get(MOST).map_or(0, |first_out| first_out.saturating_add(1))
 }
 
-/// The frame of a row; that of its threads is among `roots`.
-fn frame(row: &Row, roots: &mut BTreeMap<String, Frame>, pool: &mut Pool) -> Option<Frame> {
-    let is = |name: &str| row.get(name).and_then(Value::as_bool) == Some(true);
-    let kind = match (is("kernel"), is("inlined"), row.get("module").is_some_and(Value::is_null)) {
-        (_, _, true) => 3,
-        (true, ..) => 1,
-        (_, true, _) => 2,
-        _ => 0,
-    };
-    let value = ns(row, "time_ns")?;
-    let parent = match ns(row, "parent") {
-        Some(parent) => parent,
-        None => {
-            let comm = word(row, "comm").unwrap_or_default();
-            // no row has such a number
-            let id = u64::MAX - roots.len() as u64;
-            let root = roots.entry(comm.clone()).or_insert_with(|| Frame {
-                parent: None,
-                id,
-                value: 0,
-                label: pool.number(&comm),
-                kind: THREADS,
-            });
-            root.value = root.value.saturating_add(value);
-            root.id
+/// The graph that parts are of.
+struct Whole<'a> {
+    frames: &'a [Frame],
+    /// Place of each one's caller.
+    parents: &'a [Option<usize>],
+    /// Time of all its stacks.
+    total: u64,
+}
+
+/// The same graph of each part of the time: places of frames, and their time. None: the parts do not add up to the whole, as where
+/// some of it belongs to no time, or are too many.
+fn parts(asker: &Asker<'_>, words: &str, span: Span, names: &mut Names, whole: &Whole<'_>) -> Option<Value> {
+    let key = |parent, frame: &Frame| (parent, frame.label, frame.module, frame.kind);
+    let known: FxHashMap<_, usize> = whole
+        .frames
+        .iter()
+        .zip(whole.parents)
+        .enumerate()
+        .map(|(at, (frame, parent))| (key(*parent, frame), at))
+        .collect();
+    let (mut sum, mut size, mut made) = (0_u64, 0, Vec::new());
+    for part in 0..PARTS {
+        let graph = read(asker, words, Some(&time(span, part)), names)?;
+        sum = sum.saturating_add(total(&graph.frames));
+        let mut places = FxHashMap::default();
+        let (mut at, mut ns) = (Vec::new(), Vec::new());
+        for frame in &graph.frames {
+            let parent = match frame.parent.map(|parent| places.get(&parent)) {
+                None => None,
+                Some(Some(parent)) => Some(*parent),
+                // its caller is too light
+                Some(None) => continue,
+            };
+            if let Some(place) = known.get(&key(parent, frame)) {
+                places.insert(frame.id, *place);
+                at.push(*place);
+                ns.push(frame.value);
+            }
         }
+        size += at.len();
+        if graph.more > 0 || size > MOST_OF_PARTS {
+            return None;
+        }
+        made.push(json!({"at": at, "ns": ns}));
+    }
+    (sum == whole.total).then(|| made.into())
+}
+
+/// `--time` of a part. The first and the last are open where the tape begins and ends.
+fn time(span: Span, part: u64) -> String {
+    let edge = |part: u64| {
+        let ns = span.slices.start(span.count * part / PARTS);
+        format!("{}.{:09}", ns / 1_000_000_000, ns % 1_000_000_000)
     };
-    Some(Frame { parent: Some(parent), id: ns(row, "id")?, value, label: pool.number(&word(row, "sym")?), kind })
+    let from = if part == 0 && span.to.is_none() { String::new() } else { edge(part) };
+    let to = match (part + 1 == PARTS, span.to) {
+        (false, _) => edge(part + 1),
+        (true, None) => String::new(),
+        (true, Some(to)) => format!("{}.{:09}", to / 1_000_000_000, to % 1_000_000_000),
+    };
+    format!("{from},{to}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_of_time_follow_each_other() {
+        let slices = Slices { from: 0, width: 1_500_000 };
+        let span = Span { slices, count: 1000, to: None };
+        assert_eq!(
+            [time(span, 0), time(span, 1), time(span, 19)],
+            [",0.075000000", "0.075000000,0.150000000", "1.425000000,"]
+        );
+        let span = Span { slices: Slices { from: 2_000_000_000, width: 1 }, count: 1000, to: Some(2_000_000_990) };
+        assert_eq!([time(span, 0), time(span, 19)], ["2.000000000,2.000000050", "2.000000950,2.000000990"]);
+    }
 }

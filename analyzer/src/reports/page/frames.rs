@@ -1,0 +1,108 @@
+//! The rows of `analyze callgraph` as frames of a flame graph, parents before their children.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use super::answers::{Asker, Row, ns, word};
+use super::figure::bound;
+use super::pool::Pool;
+
+/// Most rows that are read for one graph.
+const READ: usize = 400_000;
+
+/// Kind of the frame of all threads of one name.
+const THREADS: u8 = 4;
+
+/// One frame.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Frame {
+    /// [`Frame::id`] of its caller; None: it is of threads.
+    pub parent: Option<u64>,
+    /// Number within its graph.
+    pub id: u64,
+    /// Time of it and what it called, ns.
+    pub value: u64,
+    /// Number of its name.
+    pub label: u32,
+    /// Number of its file.
+    pub module: u32,
+    /// 0: a function, 1: of the kernel, 2: inlined, 3: what is missing, 4: all threads of one name.
+    pub kind: u8,
+}
+
+/// Names of functions and files, the same for all graphs that are compared.
+#[derive(Debug, Default)]
+pub(super) struct Names {
+    /// Of functions and threads.
+    pub labels: Pool,
+    modules: Pool,
+}
+
+/// A graph.
+#[derive(Debug, Default)]
+pub(super) struct Graph {
+    /// Its command line.
+    pub command: String,
+    /// What was said beside it.
+    pub told: Vec<String>,
+    /// Threads first, then parents before their children.
+    pub frames: Vec<Frame>,
+    /// Rows that were not read.
+    pub more: u64,
+    /// Some times are lower bounds.
+    pub short: bool,
+}
+
+/// The graph of `words` in `time`, or in that of the page; None: the tape has no such stacks.
+pub(super) fn read(asker: &Asker<'_>, words: &str, time: Option<&str>, names: &mut Names) -> Option<Graph> {
+    let mut graph = Graph::default();
+    let mut roots = BTreeMap::new();
+    let each = &mut |row: Row| {
+        if graph.frames.len() < READ {
+            graph.short |= !bound(&row, "time_ns").is_empty();
+            graph.frames.extend(frame(&row, &mut roots, names));
+        } else {
+            graph.more += 1;
+        }
+    };
+    let (command, told, none) = asker.each_in(words, time, each);
+    (graph.command, graph.told) = (command, told);
+    // threads of one name below all of its stacks
+    graph.frames.extend(roots.into_values());
+    graph.frames.sort_by_key(|frame| (frame.kind != THREADS, frame.id));
+    none.is_none().then_some(graph)
+}
+
+/// The frame of a row; that of its threads is among `roots`.
+fn frame(row: &Row, roots: &mut BTreeMap<String, Frame>, names: &mut Names) -> Option<Frame> {
+    let is = |name: &str| row.get(name).and_then(Value::as_bool) == Some(true);
+    let kind = match (is("kernel"), is("inlined"), row.get("module").is_some_and(Value::is_null)) {
+        (_, _, true) => 3,
+        (true, ..) => 1,
+        (_, true, _) => 2,
+        _ => 0,
+    };
+    let value = ns(row, "time_ns")?;
+    let parent = match ns(row, "parent") {
+        Some(parent) => parent,
+        None => {
+            let comm = word(row, "comm").unwrap_or_default();
+            // no row has such a number
+            let id = u64::MAX - roots.len() as u64;
+            let root = roots.entry(comm.clone()).or_insert_with(|| Frame {
+                parent: None,
+                id,
+                value: 0,
+                label: names.labels.number(&comm),
+                module: 0,
+                kind: THREADS,
+            });
+            root.value = root.value.saturating_add(value);
+            root.id
+        }
+    };
+    let label = names.labels.number(&word(row, "sym")?);
+    let module = names.modules.number(&word(row, "module").unwrap_or_default());
+    Some(Frame { parent: Some(parent), id: ns(row, "id")?, value, label, module, kind })
+}
