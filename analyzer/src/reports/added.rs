@@ -16,7 +16,6 @@ use crate::derive::summary::plan::Plan;
 use crate::derive::summary::stats::Stats;
 use crate::derive::summary::table;
 use crate::render::by;
-use crate::render::cell::Cell;
 use crate::render::row as record;
 use crate::reports::Context;
 use crate::reports::keys::{Keys, Words};
@@ -192,6 +191,6 @@ impl Group {
             row.set(word, Some(text.clone()).filter(|text| !text.is_empty()));
         }
         let mut cells = self.named.cells.iter();
-        by::fill(row, by, |_, _| cells.next().cloned().unwrap_or_else(|| Cell::Null));
+        by::fill(row, by, |_, _| cells.next().cloned().unwrap_or_default());
     }
 }
