@@ -134,6 +134,9 @@ def compared(program, differences):
             if name != other:
                 break
             both += 1
+            # a kill cuts each run in another call
+            if name not in ("exit", "exit_group") and "?" in (result, their_result):
+                break
             if name not in KNOWN and shape(args) != shape(their_args):
                 differences[name, "arguments"].append((args[:160], their_args[:160]))
             if name not in KNOWN and re.sub(r"^\d+", "N", shape(result)) != re.sub(r"^\d+", "N", shape(their_result)):
