@@ -96,7 +96,10 @@ fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
     config.shown.rows(rows.len());
     let limit = usize::try_from(config.max_events).unwrap_or(usize::MAX);
     let unnamed = rows.iter().any(|(.., open)| open.file.name().is_none());
-    let doubted = fed.held.iter().any(|held| !held.table.complete) || rows.iter().any(|(.., open)| !open.is_open);
+    let unsure = |(held, _, open): &(&Held, i32, &Open)| {
+        !open.is_open || (held.table.lost && (open.since.is_none() || open.file.origin.is_none()))
+    };
+    let doubted = fed.held.iter().any(|held| !held.table.complete) || rows.iter().any(unsure);
     let mut loss = context.question.loss.clone();
     // what was lost matters if it made something unknown: a table until the moment, a name also behind it
     if doubted || unnamed || rows.is_empty() {

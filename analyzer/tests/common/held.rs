@@ -95,6 +95,9 @@ pub fn write(path: &Path, gaps: &[Gap]) {
         fd(0, "/dev/null", false),
         fd(1, "/var/log/app", false),
         fd(4, "/srv/data/cache", false),
+        fd(5, "pipe:[4711]", false),
+        fd(6, "pipe:[4711]", false),
+        fd(7, "TCP:[10.0.0.1:80]", true),
         fd(9, "/etc/passwd", false),
     ];
     let tables = vec![FdTable { upid: 1, complete: true, cwd: b"/srv".to_vec(), fds }];

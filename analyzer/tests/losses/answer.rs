@@ -71,7 +71,7 @@ fn identity(table: &str) -> &'static [&'static str] {
 const NUMBERS: [&str; 3] = ["id", "depth", "act"];
 
 /// Columns that tell how the others are known.
-const KNOWING: [&str; 3] = ["ledger_calls", "quantile_error", "outcome_maybe_cause"];
+const KNOWING: [&str; 6] = ["ledger_calls", "quantile_error", "outcome_maybe_cause", "open", "complete", "unseen"];
 
 /// Columns that may be another one when something is lost: a time of day follows from the samples of clocks that are there, and what a
 /// thread is called is the last that was heard.

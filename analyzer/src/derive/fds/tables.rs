@@ -40,6 +40,8 @@ pub(crate) struct Table {
     pub complete: bool,
     /// Others may have come in a way that the tape does not show: in messages of a socket, by an io_uring.
     pub unseen: bool,
+    /// Changes were lost: what has no time may have one.
+    pub lost: bool,
     /// An io_uring may close them.
     opaque: bool,
     /// Until then changes may have been missed.
@@ -279,6 +281,7 @@ impl Tables {
         for table in self.all.iter_mut().filter(|table| table.users > 0) {
             if pid == 0 || table.pid == 0 || table.pid == pid {
                 table.blind = table.blind.max(until);
+                table.lost = true;
                 table.doubt();
             }
         }
@@ -310,7 +313,8 @@ impl Tables {
             return Some(place);
         }
         let blind = self.blind_pids.get(&who.pid).copied().unwrap_or(0);
-        let place = self.add(Table { users: 1, pid: who.pid, blind, ..Table::default() });
+        let lost = blind > 0 || self.blind > 0;
+        let place = self.add(Table { users: 1, pid: who.pid, blind, lost, ..Table::default() });
         self.of_process.insert(who.process, place);
         Some(place)
     }
