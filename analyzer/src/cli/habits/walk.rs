@@ -63,9 +63,7 @@ impl Walk<'_> {
         if let Some(does) = self.habit(name, true) {
             return self.apply(name, does, value, rest);
         }
-        let known = self.options.long(name.trim_start_matches('-'));
-        let known = known.filter(|(id, _)| self.takes(id) || self.habit(name, false).is_none());
-        let Some((id, takes)) = known else {
+        let Some((id, takes)) = self.options.long(name.trim_start_matches('-')) else {
             return match self.habit(name, false) {
                 Some(does) => self.apply(name, does, value, rest),
                 None => {
@@ -119,9 +117,7 @@ impl Walk<'_> {
 
     /// `-abc`: habits as a whole, then letter by letter.
     fn cluster(&mut self, text: &str, rest: &mut Rest<'_>) -> Result<(), String> {
-        // a single letter may be an option of the report, which comes before a habit of all
-        let several = text.chars().count() > 2;
-        let whole = self.habit(text, true).or_else(|| self.habit(text, false).filter(|_| several));
+        let whole = self.habit(text, true).or_else(|| text.get(2..).and_then(|_| self.habit(text, false)));
         if let Some(does) = whole {
             return self.apply(text, does, None, rest);
         }
@@ -132,9 +128,7 @@ impl Walk<'_> {
                 self.apply(&one, does, None, rest)?;
                 continue;
             }
-            let known =
-                self.options.short(letter).filter(|(id, _)| self.takes(id) || self.habit(&one, false).is_none());
-            let Some((id, takes)) = known else {
+            let Some((id, takes)) = self.options.short(letter) else {
                 match self.habit(&one, false) {
                     Some(does) => self.apply(&one, does, None, rest)?,
                     None => self.push(one),
@@ -176,12 +170,6 @@ impl Walk<'_> {
             }
             _ => Ok(None),
         }
-    }
-
-    /// Whether the report takes the option `id`; others are refused with the name of a report that does, if there is no better advice.
-    fn takes(&self, id: &str) -> bool {
-        let view = views::VIEWS.iter().find(|view| view.name == self.view);
-        view.is_none_or(|view| view.takes(id))
     }
 
     /// What `word` means by habit. `first`: before it is looked for among the options.
