@@ -79,6 +79,8 @@ const REPORTS: &[&str] = &[
     "callgraph --of block",
     "callgraph --of signal",
     "samples",
+    "env",
+    "export strace",
 ];
 
 fn place() -> (Place, Vec<String>) {
@@ -139,10 +141,38 @@ fn every_report_of_a_time_is_compared() {
         "with-summary" => asked == "-S",
         name => asked.split(" --").next() == Some(name) || asked.starts_with(&format!("{name} ")),
     };
-    let timed = VIEWS.iter().filter(|view| view.takes("time") && !["cut", "diff"].contains(&view.name));
+    // fds is asked for a moment, below; what makes a file asks the same places as these
+    const NOT_HERE: [&str; 6] = ["cut", "diff", "fds", "report", "export perfetto", "export pprof"];
+    let timed = VIEWS.iter().filter(|view| view.takes("time") && !NOT_HERE.contains(&view.name));
     for view in timed {
         assert!(REPORTS.iter().any(|asked| of(view.name, asked)), "{}", view.name);
     }
+}
+
+#[test]
+fn a_cut_says_what_was_open_at_a_moment_of_its_time() {
+    let (place, tapes) = place();
+    let mut open = 0;
+    // in that one a process accepts after its end
+    for tape in tapes.iter().filter(|tape| *tape != "events.tape") {
+        let cut = format!("cut-of-{tape}");
+        assert_eq!(place.analyze(&format!("cut {tape} {cut} --time 20%,60%")).status, 0, "{tape}");
+        let info: serde_json::Value =
+            serde_json::from_str(place.analyze(&format!("info {tape} --format json")).out.lines().next().unwrap())
+                .unwrap();
+        for percent in [21, 40, 59] {
+            let at = info["duration_ns"].as_u64().unwrap() * percent / 100_000;
+            let ask = |tape: &str| place.analyze(&format!("fds {tape} --at {at}us"));
+            let (before, after) = (ask(tape), ask(&cut));
+            assert_eq!(
+                (before.status, &before.out),
+                (after.status, &after.out.replace(&cut, tape)),
+                "{tape} at {at} us"
+            );
+            open += before.out.lines().count();
+        }
+    }
+    assert!(open > 100, "{open} lines");
 }
 
 /// The rows of a table for queries whose time is `inside`, in words: all columns but numbers that are a tape's own.

@@ -44,10 +44,10 @@ fn each_moment_has_its_descriptors() {
         "9 /etc/passwd",
     ];
     assert_eq!(held(&place, 100, "85us"), all);
-    assert_eq!(held(&place, 200, "105us"), all, "a copy");
+    assert_eq!(held(&place, 70_000, "105us"), all, "a copy");
     // exec closes 7; the child closed 1
     assert_eq!(
-        held(&place, 200, "150us"),
+        held(&place, 70_000, "150us"),
         ["0 /dev/null", "4 /srv/data/cache", "5 pipe:[4711]", "6 pipe:[4711]", "9 /etc/passwd"]
     );
     assert_eq!(
@@ -80,7 +80,7 @@ fn a_loss_makes_it_uncertain_until_the_next_checkpoint() {
     assert_eq!((run("130us", 100).status, run("160us", 100).status, run("230us", 100).status), (0, 3, 3));
     // since when what the checkpoint lists was open is not known
     assert!(!run("230us", 100).out.contains("INCOMPLETE"));
-    assert_eq!(run("160us", 200).status, 0, "nothing of it was lost");
+    assert_eq!(run("160us", 70_000).status, 0, "nothing of it was lost");
     assert!(run("160us", 100).out.contains("INCOMPLETE"), "{}", run("160us", 100).out);
     assert!(held(&place, 100, "160us").iter().all(|row| row.ends_with('?')));
     // the checkpoint lists what is open
@@ -95,11 +95,11 @@ fn variables_of_each_program() {
         |row: &Value| format!("{} {} {}={}", row["ts_ns"], row["pid"], row["name"].as_str().unwrap(), row["value"]);
     let all = |words: &str| rows(words).iter().map(text).collect::<Vec<_>>();
     let before = [r#"null 100 JOB="17""#, "null 100 STAGE=null"];
-    let started = [r#"120000 200 JOB="18""#, r#"120000 200 STAGE="two words""#];
+    let started = [r#"120000 70000 JOB="18""#, r#"120000 70000 STAGE="two words""#];
     assert_eq!(all(""), [before, started].concat());
-    assert_eq!(all("-p 200"), started);
+    assert_eq!(all("-p 70000"), started);
     assert_eq!(all("--var S* --time 1us,"), started[1..]);
-    assert_eq!(rows("-p 200")[0]["path"], "/bin/tool");
+    assert_eq!(rows("-p 70000")[0]["path"], "/bin/tool");
     let none = Place::with_sample().analyze("env sample.tape");
     assert_eq!(none.status, 1);
     assert!(none.err.contains("record --env"), "{}", none.err);

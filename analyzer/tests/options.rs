@@ -5,6 +5,7 @@ mod common;
 
 use std::collections::HashMap;
 use std::fs;
+use std::path::PathBuf;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -237,7 +238,8 @@ fn answer(place: &Place, view: &View, words: &str, tape: &str) -> Result<String,
     let got = place.analyze(&format!("{} {words} {output} {operands}", view.name));
     let copied = if view.takes("level") { place.analyze("copy.tape").out } else { String::new() };
     // each at its place: what is written elsewhere differs
-    let files = written.each_ref().map(|file| fs::read_to_string(file).unwrap_or_default()).join("\n");
+    let read = |file: &PathBuf| String::from_utf8_lossy(&fs::read(file).unwrap_or_default()).into_owned();
+    let files = written.each_ref().map(read).join("\n");
     for file in written.into_iter().chain([copy]) {
         let _ = fs::remove_file(file);
     }

@@ -1,1 +1,1 @@
-fds -p 200 held.tape
+fds -p 70000 held.tape

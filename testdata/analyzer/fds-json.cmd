@@ -1,1 +1,1 @@
-fds --at 105us --format json -p 200 held.tape
+fds --at 105us --format json -p 70000 held.tape

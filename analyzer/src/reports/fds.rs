@@ -41,7 +41,7 @@ systape_format::tables! {
         cloexec: Flag "exec closes it; null: not known"
         since_ns: Time "when the descriptor became this file; null: before the tape, or in a way that is not on it"
         by: Word "call that opened the file; null: it is not on the tape"
-        open: Flag "it was open; false: what is not on the tape may have closed it"
+        open: Flag "it was open, and this; false: what is not on the tape may have closed it, and given its number to another"
         complete: Flag "the process had no other descriptors, as far as calls tell"
         unseen: Flag "others may have come in ways that no call shows: in messages of a UNIX socket, by an io_uring"
     }

@@ -262,9 +262,9 @@ fn connections(
     Ok(doubts)
 }
 
-/// What is lost before the time asked for touches connections that had begun.
+/// What is lost at any time touches connections of the time asked for: how long one lasted is known from its end.
 fn begin(context: &Context<'_>, loss: &mut Loss) {
-    loss.add_earlier(context.question.tape, &[Family::Net], context.question.scope.to);
+    loss.add_earlier(context.question.tape, &[Family::Net], u64::MAX);
     context.config.shown.rows(0);
 }
 

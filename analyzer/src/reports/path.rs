@@ -113,6 +113,9 @@ fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
     let mut found = merge(found);
     let ios = request::of(tape, &found, &log.threads);
     found.iter_mut().zip(ios).for_each(|(found, io)| found.io = io);
+    if in_session(session, Family::Block) && found.iter().any(|found| found.cause == Cause::Disk) {
+        context.question.loss.add_earlier(tape, &[Family::Block], u64::MAX);
+    }
     let sums = Sums::of(&found, &log.threads);
     config.shown.rows(if own.sums { sums.len() } else { found.len() });
     let answer = Answer { threads: &log.threads, path: &path, found: &found, waits: &waits, words, context: &context };

@@ -7,7 +7,7 @@ use systape_format::model::{
     ByteStatus, Checkpoint, Family, Fd, FdTable, Gap, ProcessEvent, ProcessKind, Session, Task,
 };
 
-use super::{OPEN, Row, Tape, US, session, task};
+use super::{BORN, OPEN, Row, Tape, US, session, task};
 
 /// `AT_FDCWD`, `O_RDWR`, `O_CLOEXEC`.
 const AT_FDCWD: u64 = 0xffff_ff9c;
@@ -15,7 +15,7 @@ const RDWR: u64 = 2;
 const CLOEXEC: u64 = 0o2_000_000;
 
 /// The forked child.
-const CHILD: u32 = 200;
+const CHILD: u32 = BORN;
 
 fn with_env(tid: u32, env: &str) -> Task {
     Task { env: env.into(), ..task(tid) }
@@ -67,7 +67,7 @@ pub fn write(path: &Path, gaps: &[Gap]) {
         },
         Row { args: [3, 9, 0, 0, 0, 0], ret: 9, ..on(100, "dup2", 50, 3, Some("/etc/passwd")) },
         on(100, "close", 60, 3, Some("/etc/passwd")),
-        Row { ret: 200, ..on(100, "fork", 70, 0, None) },
+        Row { ret: CHILD.into(), ..on(100, "fork", 70, 0, None) },
         // EBADF closes nothing, and neither does a dup2 that fails
         Row { errno: 9, ..on(100, "close", 80, 55, None) },
         Row { args: [55, 9, 0, 0, 0, 0], errno: 9, ..on(100, "dup2", 82, 55, None) },

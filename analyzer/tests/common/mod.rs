@@ -59,12 +59,14 @@ pub struct Row<'a> {
 
 /// Threads 100 and 101 of process 100 (`app`), anything else a process of its own (`other`).
 pub fn task(tid: u32) -> Task {
+    // most were there before the recording
+    let start = |tid: u32| if tid >= BORN { OPEN + 71 * US } else { u64::from(tid) };
     let (pid, comm, upid) = if tid <= 101 { (100, "app", 1) } else { (tid, "other", tid) };
     Task {
         tid,
         pid,
-        start_ns: u64::from(tid),
-        leader_start_ns: u64::from(pid),
+        start_ns: start(tid),
+        leader_start_ns: start(pid),
         comm: comm.into(),
         uid: if pid == 100 { 1000 } else { 0 },
         cgroup_id: if pid == 100 { 7 } else { 0 },
@@ -73,6 +75,9 @@ pub fn task(tid: u32) -> Task {
         ..Task::default()
     }
 }
+
+/// Processes of this number and later ones are forked 71 µs after the start.
+pub const BORN: u32 = 70_000;
 
 /// What the tape says of itself.
 pub fn session() -> Session {
