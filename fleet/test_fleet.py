@@ -14,7 +14,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "sql/tests"))
-from tapes import Exported, report, run, same_cell
+from tapes import Exported, difference, report, run
 
 BENCH = Path(os.environ.get("BENCH", ROOT / "target/release/bench"))
 # two workers of one core each, as far apart as machines: code and rows are sent
@@ -78,18 +78,6 @@ def comparable(question, rows):
     if question == "slow_calls":
         return [row[:8] for row in rows]
     return rows
-
-
-def difference(ours, theirs, ranked):
-    """What is different; None: nothing. `ranked`: the order counts."""
-    if len(ours) != len(theirs):
-        return f"{len(ours)} rows, not {len(theirs)}"
-    if not ranked:
-        ours, theirs = sorted(ours, key=str), sorted(theirs, key=str)
-    for one, other in zip(ours, theirs):
-        if len(one) != len(other) or not all(same_cell(a, b) for a, b in zip(one, other)):
-            return f"{one} is not {other}"
-    return None
 
 
 def spark(directory):
