@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 
 use rustc_hash::FxHashMap;
+use systape_abi::descriptors::pair_of;
 use systape_abi::{ArgKind, FlagSet, FlagStyle, How, Struct, StructBytes};
 use systape_format::model::{ByteStatus, Captured, SECOND_VALUE};
 use systape_format::redact::PLACEHOLDER;
@@ -292,15 +293,8 @@ pub(crate) fn argv(out: &mut Vec<u8>, scratch: &mut Scratch, bytes: &[u8], whole
     out.push(b']');
 }
 
-/// The two descriptors of pipe or socketpair.
-pub(crate) fn two_fds(bytes: &[u8]) -> Option<[i32; 2]> {
-    let first = bytes.first_chunk::<4>()?;
-    let second = bytes.get(4..)?.first_chunk::<4>()?;
-    Some([i32::from_le_bytes(*first), i32::from_le_bytes(*second)])
-}
-
 fn fd_pair(out: &mut Vec<u8>, bytes: &[u8]) -> bool {
-    let Some([first, second]) = two_fds(bytes) else { return false };
+    let Some([first, second]) = pair_of(bytes) else { return false };
     out.push(b'[');
     num::signed(out, i64::from(first));
     out.extend_from_slice(b", ");

@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use systape_abi::descriptors::pair_of;
 use systape_abi::{ArgKind, FlagStyle};
 use systape_format::model::{Captured, SECOND_VALUE};
 
@@ -153,7 +154,7 @@ impl Arguments<'_> {
     fn captured(&mut self, out: &mut Vec<u8>, row: usize, at: usize, value: &Captured, addr: u64) {
         let kind = self.segment.call(row).args[at].kind;
         let whole = value.status.is_whole();
-        if let (ArgKind::FdPair, true, Some([a, b])) = (kind, whole, value::two_fds(&value.bytes)) {
+        if let (ArgKind::FdPair, true, Some([a, b])) = (kind, whole, pair_of(&value.bytes)) {
             let _ = write!(Text(out), "[{a},{b}]");
             return;
         }
