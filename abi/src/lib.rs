@@ -49,4 +49,4 @@ pub use private::captured_class;
 pub use select::{EventTerm, SelectError, Selection, glob_matches};
 pub use signal::{signal_name, signal_number};
 pub use struct_text::{FdText, StructBytes};
-pub use value::{dev_text, escape, mode_text, open_how_text, sockaddr_text};
+pub use value::{dev_text, escape, is_unsafe, mode_text, open_how_text, sockaddr_text};

@@ -147,9 +147,9 @@ fn hex_bytes(bytes: &[u8], out: &mut String) {
     }
 }
 
-/// Characters a terminal acts on or hides: general categories Cc, Cf, Zl, Zp and Co of Unicode 16, the fillers and variation
+/// Whether a terminal or a browser acts on `c` or hides it: general categories Cc, Cf, Zl, Zp and Co of Unicode 16, the fillers and variation
 /// selectors that are drawn as nothing, and noncharacters.
-fn is_unsafe(c: char) -> bool {
+pub fn is_unsafe(c: char) -> bool {
     if c.is_ascii() {
         return c.is_ascii_control();
     }

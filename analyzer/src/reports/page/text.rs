@@ -3,16 +3,10 @@
 use std::fmt::Write as _;
 
 use serde_json::Value;
+use systape_abi::is_unsafe;
 
 /// Most characters of a text on the page; the rest is only counted.
 pub(super) const LONGEST: usize = 400;
-
-/// Whether a character is not seen, or changes how others are: controls, directions of writing, and what has no width.
-fn hidden(c: char) -> bool {
-    c.is_control()
-        || matches!(c, '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
-        || matches!(c, '\u{ad}' | '\u{34f}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}')
-}
 
 /// `text` with what is not seen as `\u{202e}`, cut after [`LONGEST`] characters.
 pub(super) fn visible(text: &str) -> String {
@@ -31,7 +25,7 @@ pub(super) fn cut(text: &str, most: usize) -> String {
         match c {
             '\n' => seen.push_str("\\n"),
             '\t' => seen.push_str("\\t"),
-            c if hidden(c) => _ = write!(seen, "\\u{{{:x}}}", u32::from(c)),
+            c if is_unsafe(c) => _ = write!(seen, "\\u{{{:x}}}", u32::from(c)),
             c => seen.push(c),
         }
     }
