@@ -14,7 +14,7 @@ use super::{Context, losses};
 use crate::asked::config::Config;
 use crate::asked::config::view::Part::All;
 use crate::asked::config::view::{Own, Rows, Run, TASKS, View};
-use crate::derive::why::finding::{Class, Finding, count_text};
+use crate::derive::why::finding::{Class, Finding};
 use crate::derive::why::floor::Floor;
 use crate::derive::why::rules::{self, RULES};
 use crate::render::cell::Cell;
@@ -26,6 +26,7 @@ use crate::render::sink;
 use crate::render::stamp::{Stamps, TimeBase};
 use crate::table::families;
 use crate::table::loss::Listed;
+use crate::values::num::grouped;
 use crate::values::output::{self, line};
 use crate::values::say::{Verdict, complain};
 use crate::values::timespec;
@@ -253,7 +254,7 @@ fn sentence(finding: &Finding, lost: bool) -> String {
         (comm, _) if comm.is_empty() => String::new(),
         (comm, Some(pid)) => format!("{} {pid}: ", escaped(comm)),
         (comm, None) => {
-            let processes = format!("{}{}", mark::at_least(lost), count_text(finding.processes));
+            let processes = format!("{}{}", mark::at_least(lost), grouped(finding.processes));
             format!("{} ({processes} processes): ", escaped(comm))
         }
     };
@@ -275,7 +276,7 @@ fn sentence(finding: &Finding, lost: bool) -> String {
 fn places(finding: &Finding, lost: bool) -> Vec<(&'static str, String)> {
     let short = lost || finding.short;
     let value = |word: &'static str| match word {
-        "{count}" => format!("{}{}", mark::at_least(lost), count_text(finding.count)),
+        "{count}" => format!("{}{}", mark::at_least(lost), grouped(finding.count)),
         "{max}" => format!("{}{}", mark::at_least(short), span(finding.max.unwrap_or(0))),
         _ => mark::at_least(lost).to_owned(),
     };

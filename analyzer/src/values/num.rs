@@ -83,6 +83,19 @@ pub(crate) fn spaces(out: &mut Vec<u8>, count: usize, fill: u8) {
     out.resize(out.len() + count, fill);
 }
 
+/// `1204` as `1,204`.
+pub(crate) fn grouped(value: u64) -> String {
+    let digits = value.to_string();
+    let mut text = String::new();
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -104,6 +117,11 @@ mod tests {
                 prop_assert_eq!(text(|o| hex(o, v)), if v == 0 { "0".into() } else { format!("{v:#x}") });
             }
         }
+    }
+
+    #[test]
+    fn thousands_have_commas() {
+        assert_eq!([7, 1204, 1_000_000].map(grouped), ["7", "1,204", "1,000,000"]);
     }
 
     #[test]

@@ -80,19 +80,6 @@ pub(crate) fn wall(ns: u64, span: Option<(u64, u64)>) -> u64 {
     span.map_or(ns, |(first, last)| ns.min(last.saturating_sub(first)))
 }
 
-/// `1204` as `1,204`.
-pub(crate) fn count_text(count: u64) -> String {
-    let digits = count.to_string();
-    let mut text = String::new();
-    for (at, digit) in digits.chars().enumerate() {
-        if at > 0 && (digits.len() - at).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -100,10 +87,5 @@ mod tests {
     #[test]
     fn wall_time_is_no_more_than_there_was() {
         assert_eq!((wall(70, Some((10, 50))), wall(30, Some((10, 50))), wall(70, None)), (40, 30, 70));
-    }
-
-    #[test]
-    fn thousands_have_commas() {
-        assert_eq!([7, 1204, 1_000_000].map(count_text), ["7", "1,204", "1,000,000"]);
     }
 }

@@ -4,6 +4,7 @@ use serde_json::Value;
 
 use super::answers::{Row, number, text_of, word};
 use crate::render::mark;
+use crate::values::num::grouped;
 use crate::values::words::{bytes, span};
 
 /// What a column holds.
@@ -98,18 +99,11 @@ fn text(kind: Kind, value: f64) -> String {
     }
 }
 
-/// `1,234,567`.
+/// `1,234,567`, `-12`.
 pub(super) fn thousands(value: f64) -> String {
-    let digits = format!("{value:.0}");
-    let (sign, digits) = digits.strip_prefix('-').map_or(("", digits.as_str()), |digits| ("-", digits));
-    let mut text = sign.to_owned();
-    for (at, digit) in digits.chars().enumerate() {
-        if at > 0 && (digits.len() - at) % 3 == 0 {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
+    let value = value.round_ties_even();
+    let sign = if value < 0.0 { "-" } else { "" };
+    format!("{sign}{}", grouped(value.abs() as u64))
 }
 
 /// Words of an array, with blanks between.
