@@ -31,29 +31,34 @@ fn waker(tid: i64, stack: &[&str]) -> Waker {
     }
 }
 
-/// Of perf's events. None: perf lost some, or a stack.
-fn perfs(lab: &Lab, of: &BTreeSet<i64>) -> Option<Wakes> {
+/// Of perf's events, or what perf lost.
+fn perfs(lab: &Lab, of: &BTreeSet<i64>) -> Result<Wakes, String> {
     let script = ["script", "-i", "p.data", "--show-lost-events", "-F", "tid,time,event,trace,ip,sym"];
     let run = run(lab.command("perf").args(script)).expect(0);
     let text = run.text();
     if text.contains("PERF_RECORD_LOST") || run.stderr.contains("lost") {
-        return None;
+        return Err(format!("events: {}", run.stderr));
     }
     let mut wakes = Wakes::new();
-    for event in text.split("\n\n") {
-        let mut lines = event.trim_start().lines();
-        let Some(head) = lines.next().filter(|head| head.contains("sched:sched_waking:")) else { continue };
+    let mut lines = text.lines().peekable();
+    while let Some(head) = lines.next() {
+        // no empty line follows an event without a stack
+        let is_event = |line: &&str| line.contains("sched:sched_waking:");
+        if !is_event(&head) {
+            continue;
+        }
         let tid: i64 = head.split_whitespace().next().and_then(|tid| tid.parse().ok()).expect(head);
         let wakee = head.split(" pid=").nth(1).and_then(|rest| rest.split(' ').next()?.parse().ok()).expect(head);
-        let stack: Vec<&str> = lines.filter_map(|line| line.split_whitespace().nth(1)).collect();
+        let frames = std::iter::from_fn(|| lines.next_if(|line| !is_event(line) && !line.is_empty()));
+        let stack: Vec<&str> = frames.filter_map(|line| line.split_whitespace().nth(1)).collect();
         if of.contains(&wakee) {
             if stack.is_empty() {
-                return None;
+                return Err(format!("the stack of {head}"));
             }
             wakes.entry(wakee).or_default().push(waker(tid, &stack));
         }
     }
-    Some(wakes)
+    Ok(wakes)
 }
 
 /// Of a tape.
@@ -77,7 +82,8 @@ fn perf_and_its_stacks_agree() {
     }
     let workload = lab.cc("pingpong", &[]);
     let device = Loop::new(&lab, "disk", 1 << 20);
-    for _ in 0..5 {
+    let mut lost = Vec::new();
+    for _ in 0..20 {
         let mut perf = lab.command("perf");
         perf.args([
             "record",
@@ -104,11 +110,23 @@ fn perf_and_its_stacks_agree() {
             }
         }
         let tids: BTreeSet<i64> = pairs.values().flatten().copied().collect();
-        let Some(theirs) = perfs(&lab, &tids) else { continue };
+        let theirs = match perfs(&lab, &tids) {
+            Ok(theirs) => theirs,
+            Err(what) => {
+                lost.push(what);
+                continue;
+            }
+        };
         let ours = ours(&lab, &tids);
         let count = |wakes: &Wakes, tid: &i64| wakes.get(tid).map_or(0, Vec::len);
-        if tids.iter().any(|tid| count(&theirs, tid) < count(&ours, tid)) {
-            continue; // some that perf does not know to have lost
+        // some that perf does not know to have lost
+        if let Some(tid) = tids.iter().find(|tid| count(&theirs, tid) < count(&ours, tid)) {
+            lost.push(format!(
+                "{} of {} wake-ups of {tid}",
+                count(&ours, tid) - count(&theirs, tid),
+                count(&ours, tid)
+            ));
+            continue;
         }
         for (means, [one, other]) in &pairs {
             let of = |wakes: &Wakes, tid: &i64| wakes.get(tid).cloned().unwrap_or_default();
@@ -123,19 +141,21 @@ fn perf_and_its_stacks_agree() {
                 }
             }
             match *means {
-                "tcp" | "udp" => assert!(by_partner[1] > 0, "{means}: {ours:?}"),
-                "timer" | "device" => assert_eq!(softirqs, 0, "{means}: {ours:?}"),
-                _ => assert!(by_partner[0] > 0 && softirqs == 0, "{means}: {ours:?}"),
+                "tcp" | "udp" => assert!(by_partner[1] > 0, "{means}: {by_partner:?}"),
+                "timer" | "device" => assert_eq!(softirqs, 0, "{means}"),
+                _ => assert!(by_partner[0] > 0 && softirqs == 0, "{means}: {by_partner:?}, {softirqs} in softirqs"),
             }
         }
         let timer = &ours[&pairs["timer"][0]];
-        assert!(timer.iter().filter(|waker| **waker == (None, false)).count() >= 50, "{timer:?}");
+        let (interrupts, others): (Vec<Waker>, Vec<Waker>) = timer.iter().partition(|waker| **waker == (None, false));
+        // of 50; while some tasks are current, this kernel runs no program, and traces nothing
+        assert!(interrupts.len() >= 25, "{} and {others:?}", interrupts.len());
         assert_eq!(pairs.contains_key("device"), device.is_some());
         let [one, other] = pairs["tcp"];
         let slept = ours.get(&one).is_some_and(|wakes| wakes.contains(&(Some(other), true)));
         return by_name(&lab, if slept { [one, other] } else { [other, one] });
     }
-    panic!("perf lost events or stacks five times");
+    panic!("perf lost some each time: {lost:#?}");
 }
 
 /// The report says the same.

@@ -1,7 +1,7 @@
 /*
- * pingpong COUNT [DEVICE]: two processes that wake each other COUNT times through each of several means, one after the
- * other: "MEANS ONE OTHER" a line, their ids. Then one process that sleeps ("timer ID 0"), and one that reads DEVICE past
- * the page cache ("device ID 0").
+ * pingpong COUNT [DEVICE]: two processes that wake each other up to COUNT times, once at least, through each of several
+ * means, one after the other: "MEANS ONE OTHER" a line, their ids. Then one process that sleeps ("timer ID 0"), and one
+ * that reads DEVICE past the page cache ("device ID 0").
  */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
@@ -99,8 +99,12 @@ static void futexes(void)
 /* The other side's turn, and wait for one's own. */
 static void play(int me, int count)
 {
+	struct timespec t = { .tv_nsec = 2000000 };
 	uint64_t ball = 1;
 
+	/* the other one waits by now: two that are as fast as each other may never sleep */
+	if (!me)
+		nanosleep(&t, NULL);
 	for (int i = 0; i < count; i++) {
 		if (turn) {
 			while (__atomic_load_n(turn, __ATOMIC_SEQ_CST) != (uint32_t)me)
