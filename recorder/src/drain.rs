@@ -43,6 +43,8 @@ const IDLE: Duration = Duration::from_millis(5);
 const QUIET: Duration = Duration::from_millis(20);
 /// Most bytes a CPU sends in that time (1.5 million calls/s): smaller rings are polled more often.
 const QUIET_BYTES: u64 = 4 << 20;
+/// I/Os that ended unseen are counted this often: a tape of the ring ends before the recording does.
+const CHECK_IOS: Duration = Duration::from_secs(1);
 /// A record may be sent this long after it read its clock before it counts as late, because its task may be preempted
 /// in between.
 const SLACK_NS: u64 = 20_000_000;
@@ -326,9 +328,14 @@ impl<'a> Passes<'a> {
         let most = if self.stack_ring.is_some() || bulk_bytes < QUIET_BYTES { IDLE } else { QUIET };
         let wanted = PASS_BYTES.min(bulk_bytes / PASS_PART);
         let mut passed = Instant::now();
+        let mut checked = Some(passed);
         while !self.control.stop.load(Ordering::Acquire) {
             let Some(read) = self.pass(SLACK_NS, false)? else { return Ok(false) };
             let now = Instant::now();
+            if checked.is_some_and(|checked| now.duration_since(checked) >= CHECK_IOS) {
+                // where it cannot be done, the end says so
+                checked = self.programs.count_unseen_ios().is_ok().then_some(now);
+            }
             thread::sleep(pause(read, now.duration_since(std::mem::replace(&mut passed, now)), wanted, most));
         }
         Ok(true)

@@ -164,7 +164,7 @@ static __noinline int blame_waiter(struct io_state *io, struct request *rq)
  */
 static __always_inline void count_unseen(struct io_state *io)
 {
-	if (io->ended)
+	if (io->ended || (io->issued && io->unseen == io->issued))
 		return;
 	count_drop_since(DROP_BLOCK_UNSEEN, io->issued ?: io->queued);
 }
@@ -475,8 +475,9 @@ int block_bio_complete(u64 *ctx)
 }
 
 /*
- * At the end, for each key of ios: a request that was issued and is idle has
- * ended. One still in progress is no event.
+ * Now and then, for each key of ios: a request that was issued and is idle has
+ * ended. One still in progress is no event. Written down is which issue was
+ * counted: by now the element may be another request's.
  */
 int check_io(u64 *ctx)
 {
@@ -491,8 +492,10 @@ int check_io(u64 *ctx)
 		return 0;
 	/* it becomes idle after its end is reported, perhaps just now */
 	io = bpf_map_lookup_elem(&ios, &key);
-	if (io && io->issued == issued)
-		count_unseen(io);
+	if (!io || io->issued != issued)
+		return 0;
+	count_unseen(io);
+	io->unseen = issued;
 	return 0;
 }
 

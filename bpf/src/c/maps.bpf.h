@@ -556,6 +556,7 @@ struct io_state {
 	u64 inode;
 	u64 file; /* address of the inode */
 	u64 file_tag;
+	u64 unseen; /* that end was counted as unseen, 0 = none */
 	u32 file_dev;
 	u32 dev;
 	u32 bytes;

@@ -475,7 +475,7 @@ impl Programs {
         Walker::new(link.as_fd(), outsiders, sockets.map(|link| link.as_fd()))
     }
 
-    /// Counts the I/Os that ended without a program seeing it.
+    /// Counts the I/Os that ended without a program seeing it, each once.
     ///
     /// # Errors
     /// When the kernel does not let the table of I/Os be read.

@@ -7,6 +7,9 @@ use anyhow::{Context, Result};
 use libbpf_rs::libbpf_sys::{bpf_prog_test_run_opts, bpf_test_run_opts};
 use libbpf_rs::{MapCore, MapFlags, MapHandle};
 
+/// Keys read by one system call, more than a bucket of a map has.
+const AT_ONCE: u32 = 2048;
+
 /// A program, and the map whose keys it is run for. Iterators over the elements of a map would do the same; there are
 /// kernels whose policy refuses those alone.
 #[derive(Debug)]
@@ -30,8 +33,9 @@ impl PerKey {
     /// # Errors
     /// When the kernel refuses a run, or `found` fails; the keys after that are left.
     pub(super) fn run(&self, mut found: impl FnMut() -> Result<()>) -> Result<()> {
-        // all in one call: keys that come and go do not make it begin again
-        for (key, _) in self.keys.lookup_batch(self.keys.max_entries(), MapFlags::ANY, MapFlags::ANY)? {
+        // bucket by bucket: keys that come and go do not make it begin again
+        let at_once = self.keys.max_entries().min(AT_ONCE);
+        for (key, _) in self.keys.lookup_batch(at_once, MapFlags::ANY, MapFlags::ANY)? {
             let mut argument = [0; size_of::<u64>()];
             argument.get_mut(..key.len()).context("the keys are too large")?.copy_from_slice(&key);
             if self.run_once(argument)? != 0 {
