@@ -40,6 +40,43 @@ fn calls_that_are_only_counted() {
     }
 }
 
+/// More kinds of calls than a CPU has entries for, by two users, before and after an exec: each is counted for whom it was.
+#[test]
+fn many_kinds_of_calls_that_are_only_counted() {
+    let Some(lab) = Lab::with_bpf() else { return };
+    // some succeed, the others fail, with EBADF and with EINVAL
+    const NUMBERS: [i64; 30] = [
+        8, 24, 48, 50, 73, 74, 75, 77, 95, 102, 104, 107, 108, 110, 111, 121, 124, 140, 145, 146, 147, 186, 203, 204,
+        225, 226, 251, 252, 255, 277,
+    ];
+    let script = format!(
+        "import ctypes, os, sys\n\
+         call = ctypes.CDLL(None).syscall\n\
+         def all(rounds):\n    for i in range(rounds):\n        for nr in {NUMBERS:?}: call(nr, -1, 0, 0)\n\
+         if len(sys.argv) > 1: all(59)\n\
+         else:\n    all(257)\n    os.setresuid(65534, 65534, 65534)\n    all(101)\n\
+         \x20   os.execv('/usr/bin/python3', ['python3', 'calls.py', 'again'])\n"
+    );
+    std::fs::write(lab.path("calls.py"), script).expect("write");
+    // whom nothing is hidden from by the directory's rights
+    std::fs::set_permissions(lab.path("."), std::os::unix::fs::PermissionsExt::from_mode(0o755)).expect("chmod");
+    for options in WAYS {
+        lab.record("t.tape", &[&["--duration", "1000"], options].concat(), &["python3", "calls.py"]).expect(0);
+        let counts = |user: &str| {
+            let rows = lab.analyze(&["t.tape", "-s", "-u", user, "--summary-mode", "total", "--format", "json"]);
+            let rows = rows.expect(0).json();
+            let count = |row: &serde_json::Value| Some((row["syscall"].as_str()?.to_owned(), row["calls"].as_u64()?));
+            rows.iter().filter_map(count).collect::<std::collections::BTreeMap<_, _>>()
+        };
+        let (root, nobody) = (counts("0"), counts("65534"));
+        for name in ["getpriority", "getsid", "timer_delete", "inotify_rm_watch", "shutdown", "sched_yield", "umask"] {
+            assert_eq!((root.get(name), nobody.get(name)), (Some(&257), Some(&160)), "{options:?} {name}: {root:?}");
+        }
+        assert!(root.values().filter(|count| **count >= 257).count() >= NUMBERS.len(), "{root:?}");
+        assert!(nobody.values().filter(|count| **count >= 160).count() >= NUMBERS.len(), "{nobody:?}");
+    }
+}
+
 #[test]
 fn a_call_that_is_still_in_progress() {
     let Some(lab) = Lab::with_bpf() else { return };

@@ -120,30 +120,117 @@ static __always_inline bool same_key(const struct ledger_key *a, const struct le
 	return !differs;
 }
 
+static __always_inline u32 busy_slot(u32 pid, u32 nr, u32 err, u32 reason)
+{
+	return (pid ^ nr << 16 ^ err << 8 ^ reason) * 0x9e3779b1 >> 27;
+}
+_Static_assert(BUSY_SUMS == 1 << (32 - 27), "the hash has as many bits");
+
+/*
+ * Makes room in one of this CPU's own entries: its sums go to the table. 0 when
+ * that is full. Not static, so that the verifier walks it once.
+ */
+__noinline int move_busy(u32 index)
+{
+	struct busy_sum *from = bpf_map_lookup_elem(&ledger_busy, &index);
+	struct ledger_sum *to;
+
+	if (!from)
+		return 0;
+	to = index < BUSY_SUMS ? ledger_entry(&ledger_a, &from->key, 0) : ledger_entry(&ledger_b, &from->key, 1);
+	if (!to)
+		return 0;
+	if (has_lock)
+		bpf_spin_lock(&to->lock);
+	if (!to->n.count || from->n.min < to->n.min)
+		to->n.min = from->n.min;
+	if (from->n.max > to->n.max)
+		to->n.max = from->n.max;
+	if (!to->n.count || from->n.first < to->n.first)
+		to->n.first = from->n.first;
+	if (from->n.last > to->n.last)
+		to->n.last = from->n.last;
+	to->n.sum += from->n.sum;
+	to->n.count += from->n.count;
+	for (u32 i = 0; i < LEDGER_SIZES; i++)
+		to->sizes[i] += from->sizes[i];
+	if (has_lock)
+		bpf_spin_unlock(&to->lock);
+	__builtin_memset(&from->n, 0, sizeof(from->n));
+	for (u32 i = 0; i < LEDGER_SIZES; i++)
+		from->sizes[i] = 0;
+	from->missed = 0;
+	return 1;
+}
+
 /*
  * Counts a call in this CPU's own entries. False when another key has its
- * entry. Only sys_exit uses them (maps.bpf.h): another program counts calls
- * that do not return.
+ * entry: the first one there, until others have missed it a few times. Only
+ * sys_exit uses them (maps.bpf.h): another program counts calls that do not
+ * return.
  */
+#define BUSY_MISSES 8
 static __always_inline bool count_busy(u32 epoch, const struct ledger_key *key, u32 size, u64 dur, u64 end)
 {
-	u32 hash = (key->pid ^ key->nr << 16 ^ key->err << 8 ^ key->reason) * 0x9e3779b1;
-	u32 index = epoch * BUSY_SUMS + (hash >> 27);
+	u32 index = epoch * BUSY_SUMS + busy_slot(key->pid, key->nr, key->err, key->reason);
 	struct busy_sum *s = bpf_map_lookup_elem(&ledger_busy, &index);
 
 	if (!s || key->state == CALL_NO_RETURN)
 		return false;
+	if (s->n.count && !same_key(&s->key, key)) {
+		s->missed += 1;
+		if (s->missed < BUSY_MISSES || !move_busy(index))
+			return false;
+	}
 	if (!s->n.count) {
 		s->key = *key;
 		add_to_word(LEDGER_BUSY + epoch);
 	}
-	if (!same_key(&s->key, key))
-		return false;
 	add_to(&s->n, dur, end);
 	s->sizes[size] += 1;
 	return true;
 }
-_Static_assert(BUSY_SUMS == 1 << (32 - 27), "the hash has as many bits");
+
+/*
+ * Counts a call that was left out by request and returned, where this CPU has
+ * its key already: most calls, so nothing is looked up or called for it.
+ */
+static __always_inline bool count_again(struct plain_call *p)
+{
+	u64 dur = p->rec.end > p->rec.start ? p->rec.end - p->rec.start : 0;
+	u32 word = LEDGER_EPOCH, err = 0, cpu, index, size;
+	u64 *epoch, differs;
+	struct busy_sum *s;
+
+	epoch = bpf_map_lookup_elem(&ledger_words, &word);
+	if (ledger_check || !epoch || !p->has_key || p->rec.state != CALL_COMPLETE)
+		return false;
+	if (p->rec.ret < 0 && p->rec.ret >= -MAX_ERRNO)
+		err = -p->rec.ret;
+	index = (*epoch & 1) * BUSY_SUMS + busy_slot(p->rec.id.pid, p->rec.nr, err, LEDGER_FILTERED);
+	s = bpf_map_lookup_elem(&ledger_busy, &index);
+	if (!s || !s->n.count)
+		return false;
+	cpu = bpf_get_smp_processor_id();
+	differs = s->key.leader_start ^ p->rec.id.leader_start;
+	differs |= (s->key.pid ^ p->rec.id.pid) | (s->key.execs ^ p->execs) | (s->key.uid ^ p->uid);
+	differs |= (s->key.cpu ^ cpu) | (s->key.nr ^ p->rec.nr) | (s->key.err ^ err) | (s->key.abi ^ p->rec.abi);
+	differs |= (s->key.reason ^ LEDGER_FILTERED) | (s->key.state ^ CALL_COMPLETE);
+	if (differs)
+		return false;
+	add_to(&s->n, dur, p->rec.end);
+	size = size_of_dur(dur);
+	/* it is; but an old verifier has lost that bound */
+	barrier_var(size);
+	s->sizes[size & (LEDGER_SIZES - 1)] += 1;
+	return true;
+}
+
+/* A load rather than a probe read, where the kernel allows it. */
+static __always_inline u32 execs_of(struct task_struct *current)
+{
+	return has_task_storage ? current->self_exec_id : BPF_CORE_READ(current, self_exec_id);
+}
 
 /* `alone`: the program is the one that writes this CPU's own entries. */
 static __noinline int count_call(const struct wire_syscall *rec, struct task_struct *current, u32 uid, u8 reason, bool alone)
@@ -160,8 +247,7 @@ static __noinline int count_call(const struct wire_syscall *rec, struct task_str
 	epoch = *which & 1;
 	key.leader_start = rec->id.leader_start;
 	key.pid = rec->id.pid;
-	/* a load rather than a probe read, where the kernel allows it */
-	key.execs = has_task_storage ? current->self_exec_id : BPF_CORE_READ(current, self_exec_id);
+	key.execs = execs_of(current);
 	key.uid = uid;
 	key.cpu = bpf_get_smp_processor_id();
 	key.nr = rec->nr;

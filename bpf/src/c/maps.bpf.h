@@ -207,6 +207,11 @@ struct plain_call {
 	u8 in_other; /* the owner is in a call that is in its task_state, or not recorded */
 	u8 enter_seen; /* as in task_state */
 	u8 exit_seen;
+	u64 regs;      /* of the last call: the place of its registers, at the top of the owner's stack */
+	u8 has_key;    /* the next two are known; a call that may change them goes the long way */
+	u8 pad[3];
+	u32 execs;     /* as in ledger_key */
+	u32 uid;
 	struct wire_syscall rec; /* id: the owner; without captures */
 };
 /* User space sets their number. */
@@ -216,6 +221,23 @@ struct {
 	__type(key, u32);
 	__type(value, struct plain_call);
 } plain_calls SEC(".maps");
+
+/*
+ * Each CPU's last enter the short way. A call that does not wait finds its entry
+ * by it at the exit, without asking for the current task, which is a call of a
+ * helper. Tasks may have moved on: the entry says whether it is theirs.
+ */
+struct last_enter {
+	u64 regs;
+	u32 index; /* in plain_calls */
+	u32 pad;
+};
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, struct last_enter);
+} last_enters SEC(".maps");
 
 /*
  * Per-CPU buffers for most records: calls that take the short way, switches,

@@ -16,6 +16,44 @@ static __always_inline struct plain_call *plain_entry(u32 tid)
 	return bpf_map_lookup_elem(&plain_calls, &index);
 }
 
+static __always_inline struct last_enter *last_enter(void)
+{
+	u32 zero = 0;
+
+	return bpf_map_lookup_elem(&last_enters, &zero);
+}
+
+/* For the exit of the call that has these registers. */
+static __always_inline void note_enter(struct plain_call *p, struct pt_regs *regs)
+{
+	struct last_enter *last = last_enter();
+
+	p->regs = (u64)regs;
+	if (!last)
+		return;
+	last->regs = (u64)regs;
+	last->index = p->rec.id.tid & plain_mask;
+}
+
+/*
+ * The call in progress that has these registers, if it was the last that this
+ * CPU saw being entered. They are at the top of a stack, which no two living
+ * tasks share. The number is for a task that inherited the stack of one whose
+ * end was not seen: its first exit is that of a fork, which goes the long way.
+ */
+static __always_inline struct plain_call *last_call(struct pt_regs *regs)
+{
+	struct last_enter *last = has_short_way ? last_enter() : NULL;
+	struct plain_call *p;
+	u32 index;
+
+	if (!last || last->regs != (u64)regs)
+		return NULL;
+	index = last->index;
+	p = bpf_map_lookup_elem(&plain_calls, &index);
+	return p && p->in_call && p->regs == (u64)regs && p->rec.nr == (u32)regs->orig_ax ? p : NULL;
+}
+
 /* A task's own entry, if it has one. */
 static __always_inline struct plain_call *plain_call_of(struct task_struct *task)
 {
@@ -60,6 +98,7 @@ static __always_inline void claim_plain(const struct task_state *st)
 	p->in_other = 1;
 	p->enter_seen = 0;
 	p->exit_seen = 0;
+	p->has_key = 0;
 	p->rec.hdr.kind = WIRE_SYSCALL;
 	p->rec.id = st->rec.id;
 }

@@ -80,6 +80,7 @@ static __always_inline void begin_plain(struct plain_call *p, struct pt_regs *re
 	p->rec.nr = nr;
 	p->rec.abi = abi;
 	read_args(p->rec.args, regs, abi);
+	note_enter(p, regs);
 	p->rec.start = bpf_ktime_get_ns();
 	/* last: a walk on another CPU reads the call in progress at any time */
 	barrier();
@@ -249,37 +250,15 @@ static __always_inline bool is_skipped(void)
 	return skip_first && bpf_get_prandom_u32() % skip_first == 0;
 }
 
-static __always_inline int on_enter(void *ctx, struct pt_regs *regs, long id, bool again)
+/* The enter of a call the long way. */
+static __noinline int begin_other(u64 *ctx, struct task_struct *task, const struct sc_desc *d, bool has_entry, bool again)
 {
-	const struct sc_desc *d;
-	struct task_struct *task;
+	struct pt_regs *regs = (void *)ctx[0];
 	struct task_state *st;
-	struct plain_call *p;
+	long id = ctx[1];
 	u8 abi;
 
-	if (window != WINDOW_OPEN)
-		return 0;
-	if (id == NR_IOCTL_64 && (u32)regs->si == SECCOMP_IOCTL_NOTIF_ADDFD)
-		send_injection(regs);
-	task = current_task();
 	abi = current_abi(task, id);
-	d = desc_of(abi, id);
-	if (!d)
-		return 0;
-	p = plain_call_of(task);
-	if (p) {
-		if (preemptible)
-			forget_mark(&p->exit_seen);
-		/* if the exit of another call was missed, its data is in the state and must go */
-		if (d->plain && !p->in_other && (d->plain == PLAIN_ALWAYS || lacks_structs(d, regs, abi))) {
-			begin_plain(p, regs, abi, id);
-			if (preemptible)
-				p->enter_seen = !again;
-			return 0;
-		}
-		p->in_call = 0;
-		p->in_other = 1;
-	}
 	st = recorded_current(task, true);
 	if (!st) {
 		if (any_stateless)
@@ -292,7 +271,7 @@ static __always_inline int on_enter(void *ctx, struct pt_regs *regs, long id, bo
 		st->armed = 0;
 		send_current(TASK_SEEN);
 	}
-	if (!p)
+	if (!has_entry)
 		claim_plain(st);
 	if (preemptible) {
 		forget_mark(&st->exit_seen);
@@ -322,6 +301,40 @@ static __always_inline int on_enter(void *ctx, struct pt_regs *regs, long id, bo
 	st->in_call = 1;
 	stack_at_enter(ctx, st, d);
 	return 0;
+}
+
+static __always_inline int on_enter(void *ctx, struct pt_regs *regs, long id, bool again)
+{
+	const struct sc_desc *d;
+	struct task_struct *task;
+	struct plain_call *p;
+	u8 abi;
+
+	if (window != WINDOW_OPEN)
+		return 0;
+	if (id == NR_IOCTL_64 && (u32)regs->si == SECCOMP_IOCTL_NOTIF_ADDFD)
+		send_injection(regs);
+	task = current_task();
+	abi = current_abi(task, id);
+	d = desc_of(abi, id);
+	if (!d)
+		return 0;
+	p = plain_call_of(task);
+	if (p) {
+		if (preemptible)
+			forget_mark(&p->exit_seen);
+		/* if the exit of another call was missed, its data is in the state and must go */
+		if (d->plain && !p->in_other && (d->plain == PLAIN_ALWAYS || lacks_structs(d, regs, abi))) {
+			begin_plain(p, regs, abi, id);
+			if (preemptible)
+				p->enter_seen = !again;
+			return 0;
+		}
+		p->in_call = 0;
+		p->in_other = 1;
+		p->has_key = 0;
+	}
+	return begin_other(ctx, task, d, p, again);
 }
 
 int BPF_PROG(sys_enter, struct pt_regs *regs, long id)
@@ -389,7 +402,8 @@ static __always_inline bool has_room(void *ring, const struct wire_syscall *rec,
 /* Most records: nothing captured. Reserved and filled in place, which is cheaper than output's copy. */
 static __always_inline u8 send_plain(const struct wire_syscall *rec)
 {
-	void *ring = bulk_ring(rec->hdr.cpu), *to;
+	void *ring = bulk_ring(rec->hdr.cpu);
+	struct wire_syscall *to; /* not void: what is not known to be aligned is copied by bytes */
 	u8 missed;
 
 	if (!ring)
@@ -580,7 +594,19 @@ static __always_inline bool begin_without_enter(struct task_state *st, struct pt
 	return true;
 }
 
-static __always_inline void end_plain(struct plain_call *p, struct task_struct *task, u64 end, long ret, bool again)
+/* Counts a call the short way that has no record; `missed` says why, 0 = it has one. */
+static __noinline int count_plain(struct plain_call *p, u8 missed, bool alone)
+{
+	struct task_struct *task = current_task();
+
+	p->execs = execs_of(task);
+	p->uid = current_uid(task);
+	p->has_key = 1;
+	count_missed(&p->rec, missed, p->uid, task, alone);
+	return 0;
+}
+
+static __always_inline void end_plain(struct plain_call *p, u64 end, long ret, bool again)
 {
 	const struct sc_desc *d = filter_calls ? desc_of(p->rec.abi, p->rec.nr) : NULL;
 	u8 missed;
@@ -588,16 +614,18 @@ static __always_inline void end_plain(struct plain_call *p, struct task_struct *
 	p->in_call = 0;
 	p->rec.end = end;
 	p->rec.ret = ret;
-	p->rec.state = interrupted(ret) && being_killed(task) ? CALL_KILLED : CALL_COMPLETE;
+	p->rec.state = interrupted(ret) && being_killed(current_task()) ? CALL_KILLED : CALL_COMPLETE;
 	if (d && is_filtered(&p->rec, d)) {
 		missed = LEDGER_FILTERED;
+		if (!again && count_again(p))
+			return;
 	} else {
 		p->rec.hdr.cpu = bpf_get_smp_processor_id();
 		/* one program alone writes the buffer */
 		missed = !again && send_buffered(&p->rec) ? 0 : send_plain(&p->rec);
 	}
 	if (is_counted(&p->rec, missed))
-		count_missed(&p->rec, missed, current_uid(task), task, !again);
+		count_plain(p, missed, !again);
 }
 
 /*
@@ -632,30 +660,17 @@ __noinline int add_at_exit(u32 without_enter)
 	return 0;
 }
 
-static __always_inline int on_exit(void *ctx, struct pt_regs *regs, long ret, bool again)
+/*
+ * The exit of a call the long way. A function, as the enter is, so that the
+ * short way has few registers to save, and no stack of its own to find (6.13).
+ */
+static __noinline int end_other(u64 *ctx, struct task_struct *task, u64 end, long ret, bool again)
 {
-	u64 end = bpf_ktime_get_ns();
+	struct pt_regs *regs = (void *)ctx[0];
 	const struct sc_desc *d;
-	struct task_struct *task;
 	struct task_state *st;
-	struct plain_call *p;
 	bool without_enter;
 
-	if (window == WINDOW_CLOSED)
-		return 0;
-	task = current_task();
-	p = plain_call_of(task);
-	if (p) {
-		if (p->in_call) {
-			if (preemptible) {
-				forget_mark(&p->enter_seen);
-				p->exit_seen = !again;
-			}
-			end_plain(p, task, end, ret, again);
-			return 0;
-		}
-		p->in_other = 0;
-	}
 	/* once memory is short, no state is made for a call whose enter was counted as lost */
 	st = window == WINDOW_OPEN ? recorded_current(task, !any_stateless) : current_state(task, false);
 	if (!st || st->armed || st->matched == NOT_MATCHED)
@@ -705,6 +720,34 @@ static __always_inline int on_exit(void *ctx, struct pt_regs *regs, long ret, bo
 		send_current(TASK_CRED);
 count:
 	count_if_missed(st, d, task, !again);
+	return 0;
+}
+
+static __always_inline int on_exit(void *ctx, struct pt_regs *regs, long ret, bool again)
+{
+	u64 end = bpf_ktime_get_ns();
+	struct task_struct *task;
+	struct plain_call *p;
+
+	if (window == WINDOW_CLOSED)
+		return 0;
+	p = last_call(regs);
+	if (!p) {
+		task = current_task();
+		p = plain_call_of(task);
+		if (!p || !p->in_call) {
+			if (p) {
+				p->in_other = 0;
+				p->has_key = 0;
+			}
+			return end_other(ctx, task, end, ret, again);
+		}
+	}
+	if (preemptible) {
+		forget_mark(&p->enter_seen);
+		p->exit_seen = !again;
+	}
+	end_plain(p, end, ret, again);
 	return 0;
 }
 

@@ -564,6 +564,8 @@ struct ledger_sum {
 struct busy_sum {
 	struct ledger_key key;
 	struct ledger_counts n;
+	u32 missed; /* calls with another key that found it here */
+	u32 pad;
 	u32 sizes[LEDGER_SIZES];
 };
 
