@@ -112,6 +112,27 @@ pub fn in_bare_root(lab: &Lab, root: &Path, arguments: &[&str]) -> Command {
     command
 }
 
+/// A frozen file system: what is written to it waits. It is thawed when the test is over.
+pub struct Frozen<'a>(&'a Lab, &'static str);
+
+impl<'a> Frozen<'a> {
+    /// That at `dir`.
+    ///
+    /// # Panics
+    /// When it cannot be frozen.
+    #[must_use]
+    pub fn new(lab: &'a Lab, dir: &'static str) -> Self {
+        run(lab.command("fsfreeze").args(["-f", dir])).expect(0);
+        Self(lab, dir)
+    }
+}
+
+impl Drop for Frozen<'_> {
+    fn drop(&mut self) {
+        self.0.command("fsfreeze").args(["-u", self.1]).status().ok();
+    }
+}
+
 /// A mounted file system, unmounted when the test is over.
 pub struct Mounted(PathBuf);
 

@@ -8,7 +8,8 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
-use systape_e2e::more::{FREESTANDING, Mounted};
+use systape_e2e::disk::Loop;
+use systape_e2e::more::{FREESTANDING, Frozen, Mounted};
 use systape_e2e::{Background, Lab, lab};
 
 const SECOND: u64 = 1_000_000_000;
@@ -230,7 +231,7 @@ fn the_ring_has_what_a_whole_tape_has() {
     assert!(info["kept"]["before_ns"].as_u64() >= Some(6 * SECOND), "{info}");
     assert!(lab.info("full.tape")["fired"].is_null() && lab.info("full.tape")["kept"].is_null());
     // how much later than the whole tape the ring begins
-    let offset = offset(&lab, &ring);
+    let offset = offset(&lab, &ring, "steady");
     let length = info["duration_ns"].as_u64().expect("duration");
     // the ends of I/Os that no program saw are known a second later
     for chunks in [1, 2, 5] {
@@ -283,10 +284,11 @@ fn same(lab: &Lab, tapes: [(&str, &str); 2]) {
     }
 }
 
-/// Time from the start of full.tape to that of `ring`, by a call that both have.
-fn offset(lab: &Lab, ring: &str) -> u64 {
+/// Time from the start of full.tape to that of `ring`, by a call of a program that both have.
+fn offset(lab: &Lab, ring: &str, comm: &str) -> u64 {
     let call = |tape: &str, is_it: &dyn Fn(&Value) -> bool| {
-        let calls = lab.analyze(&[tape, "-e", "openat", "--comm=steady", "--format", "json"]).expect(0).json();
+        let comm = format!("--comm={comm}");
+        let calls = lab.analyze(&[tape, "-e", "openat", &comm, "--format", "json"]).expect(0).json();
         calls.into_iter().find(is_it).expect("the call")
     };
     let ours = call(ring, &|call| call["ts_ns"].as_i64() > Some(0));
@@ -559,6 +561,93 @@ fn a_service_manager_is_told() {
         rest = told();
     }
     assert_eq!(rest, "STOPPING=1");
+}
+
+/// The disk takes nothing while a tape is being written: the watchdog is not fed. What the service manager sends then ends the
+/// recorder, and the part says what was before.
+#[test]
+fn a_disk_that_hangs_lets_the_watchdog_bite() {
+    let Some(lab) = Lab::with_bpf() else { return };
+    let Some(disk) = Loop::new(&lab, "image", 64 << 20) else { return };
+    lab::run(lab.command("mkfs.ext4").args(["-q", &disk.path])).expect(0);
+    let _mounted = Mounted::disk(&lab, "tapes", &disk.path);
+    let socket = UnixDatagram::bind(lab.path("notify")).expect("a socket");
+    socket.set_read_timeout(Some(Duration::from_secs(2))).expect("a time-out");
+    let to = format!("NOTIFY_SOCKET={}", lab.path("notify").display());
+    let record = lab::binary("record");
+    let before = [&*to, "WATCHDOG_USEC=400000", record.to_str().expect("UTF-8")];
+    let recorder = start_with(&lab, "env", &before, &["-a", "--last", "5s", "--after", "60s"]);
+    std::thread::sleep(Duration::from_millis(1500));
+    recorder.signal(libc::SIGUSR2);
+    let size = |name: &String| fs::metadata(lab.path(name)).map_or(0, |meta| meta.len());
+    lab.until("a part", || names(&lab).iter().any(|name| name.ends_with(".part") && size(name) > 4096));
+    let mut text = [0; 256];
+    let frozen = Frozen::new(&lab, "tapes");
+    let since = Instant::now();
+    // silent for five times as long as it may be
+    while socket.recv(&mut text).is_ok() {
+        assert!(since.elapsed() < Duration::from_secs(30), "fed while nothing can be written");
+    }
+    recorder.signal(libc::SIGABRT);
+    drop(frozen);
+    let run = recorder.wait();
+    assert_eq!(lab::killed_by(&run), Some(libc::SIGABRT), "{run:?}");
+    let left: Vec<String> = names(&lab).into_iter().filter(|name| name.ends_with(".part")).collect();
+    assert_eq!(left.len(), 1, "{left:?}");
+    let (first, info) = began(&lab, &left[0]);
+    assert_eq!((&first["what"], &info["clean_end"]), (&"asked for".into(), &false.into()));
+    assert!(info["duration_ns"].as_u64() >= Some(SECOND), "{info}");
+}
+
+/// Programs that are gone, with their files, when their stacks are written: the ring knows the names of the functions that a
+/// whole tape of the same recorder has.
+#[test]
+fn stacks_of_what_is_gone_have_their_names() {
+    let Some(lab) = Lab::with_bpf() else { return };
+    let busy = lab.cc("busy", &["-pthread"]);
+    let script = format!("for i in $(seq 9); do cp {busy} hot$i; ./hot$i hot 1700; rm hot$i; done");
+    let options = ["--last", "5s", "--after", "1s", "-o", "full.tape", "-F", "99", "--call-graph", "dwarf"];
+    fs::create_dir_all(lab.path("tapes")).expect("mkdir");
+    let mut command = lab.command(lab::binary("record"));
+    command.args(["--dir", "tapes", "--keep-free", "0"]).args(options).args(["--", "sh", "-c", &script]);
+    let mut recorder = Background::start(&mut command);
+    lab.until("chunks are gone", || {
+        status(&lab).is_some_and(|status| status["recording_ns"].as_u64() > Some(11 * SECOND))
+    });
+    let ring = request(&lab, "gone");
+    while recorder.ended().is_none() {
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    assert_good(&lab, &ring);
+    // samples of each program: in the function that has all of its time, and all
+    let samples = |tape: &str, options: &[&str]| {
+        let mut of = std::collections::BTreeMap::<String, [u64; 2]>::new();
+        for run in 1..=9 {
+            let comm = format!("hot{run}");
+            let only = format!("--comm={comm}");
+            let view = lab.analyze(&[&["callgraph", tape, "--of", "cpu", "--folded", &only], options].concat());
+            assert!(matches!(view.code(), 0 | 3), "{view:?}");
+            let text = view.text();
+            let counts = text.lines().filter_map(|line| {
+                let (stack, count) = line.rsplit_once(' ')?;
+                Some((stack.contains("hot_loop"), count.parse::<u64>().ok()?))
+            });
+            let (named, other): (Vec<_>, Vec<_>) = counts.partition(|(named, _)| *named);
+            let sum = |of: &[(bool, u64)]| of.iter().map(|(_, count)| count).sum::<u64>();
+            of.insert(comm, [sum(&named), sum(&named) + sum(&other)]);
+        }
+        of
+    };
+    let of_ring = samples(&ring, &[]);
+    let there = of_ring.values().filter(|[_, all]| *all >= 50);
+    assert!(there.clone().count() >= 2, "{of_ring:?}");
+    assert!(there.clone().all(|[named, all]| named * 10 >= all * 9), "{of_ring:?}");
+    let (base, length) = (offset(&lab, &ring, "cp"), lab.info(&ring)["duration_ns"].as_u64().expect("duration"));
+    let window = |open: u64| {
+        let [from, to] = [open + SECOND, open + length - SECOND / 2];
+        format!("{}.{:09},{}.{:09}", from / SECOND, from % SECOND, to / SECOND, to % SECOND)
+    };
+    assert_eq!(samples(&ring, &["--time", &window(0)]), samples("full.tape", &["--time", &window(base)]));
 }
 
 /// Two recorders do not share a directory; triggers that cannot fire are refused.

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 use systape_e2e::disk::Loop;
 use systape_e2e::lab::run;
-use systape_e2e::more::Mounted;
+use systape_e2e::more::{Frozen, Mounted};
 use systape_e2e::{Background, Lab};
 
 /// A file system whose writes wait while the file `stall` is there; gone when the test is.
@@ -47,22 +47,6 @@ impl Drop for Stalling {
         fs::remove_file(&self.stall).ok();
         std::process::Command::new("fusermount3").args(["-u", "-z"]).arg(&self.dir).status().ok();
         self.daemon.take();
-    }
-}
-
-/// A frozen file system, thawed when the test is over.
-struct Frozen<'a>(&'a Lab, &'static str);
-
-impl<'a> Frozen<'a> {
-    fn new(lab: &'a Lab, dir: &'static str) -> Self {
-        run(lab.command("fsfreeze").args(["-f", dir])).expect(0);
-        Self(lab, dir)
-    }
-}
-
-impl Drop for Frozen<'_> {
-    fn drop(&mut self) {
-        self.0.command("fsfreeze").args(["-u", self.1]).status().ok();
     }
 }
 

@@ -172,7 +172,8 @@ impl Pipeline {
         let ledger = spawn("ledger", move || ledger::run(tables, always, &drained, &counted_tx))?;
         let (flying, ring) = match output.flight {
             Some(flight) => {
-                let (flying, ring) = flying(flight, &tape, stacks.store.take(), output.sync, forgot);
+                let (flying, ring) =
+                    flying(flight, &tape, stacks.store.take(), output.sync, forgot, Arc::clone(&progress.kept));
                 (Some(flying), Some(ring))
             }
             None => (None, None),
@@ -345,10 +346,11 @@ fn flying(
     names: Option<NameStore>,
     sync: sync::Policy,
     forgot: Forgot,
+    flow: Arc<Flow>,
 ) -> (Flying, Ring) {
     let Prepared { settings, dir, commands, status } = flight;
     let (session, tables) = (tape.session.clone(), tape.tables.clone());
-    let plan = Plan { dir, session, tables, names, sync, status: Arc::clone(&status) };
+    let plan = Plan { dir, session, tables, names, sync, status: Arc::clone(&status), flow };
     let ring = Ring::new(settings.bounds, Arc::new(plan));
     (Flying { settings, commands, status, forgot }, ring)
 }

@@ -28,6 +28,8 @@ pub(crate) struct Progress {
     pub failed: Arc<AtomicBool>,
     /// Whether the output accepts data.
     pub flow: Arc<Flow>,
+    /// The same of the tapes of the flight recorder.
+    pub kept: Arc<Flow>,
 }
 
 impl Progress {
@@ -41,6 +43,7 @@ impl Progress {
             backlog: Backlog::new(room),
             failed: Arc::default(),
             flow,
+            kept: Arc::default(),
         }
     }
 

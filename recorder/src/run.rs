@@ -308,7 +308,7 @@ impl Running<'_> {
             if self.child.is_none() && config.marks_tasks() && ids.clone().all(|id| !system::is_alive(*id)) {
                 return Reason::TargetsGone;
             }
-            watchdog.feed(&pipeline.control, &pipeline.progress.flow);
+            watchdog.feed(&pipeline.control, [&pipeline.progress.flow, &pipeline.progress.kept]);
             line.update(&pipeline.progress, &pipeline.control);
         }
     }

@@ -21,6 +21,7 @@ use super::step::{Closing, Opening, Reply, Since, Sums};
 use crate::clock;
 use crate::say::say;
 use crate::self_stats::{counted, peak_rss};
+use crate::sink::Flow;
 use crate::sync::Policy;
 use crate::system;
 
@@ -46,6 +47,8 @@ pub(crate) struct Plan {
     pub sync: Policy,
     /// Where results go.
     pub status: Arc<Status>,
+    /// Shows when a write does not end.
+    pub flow: Arc<Flow>,
 }
 
 /// The beginning of a tape.
@@ -183,9 +186,11 @@ fn write(
     let Begin { session, prologue, pieces, sums } = begin;
     let kept: u64 = pieces.iter().map(|piece| piece.bytes()).sum();
     plan.dir.make_room(kept + BESIDE)?;
-    let Part { file, name } = plan.dir.create(realtime, &opening.slug)?;
+    let flow = &plan.flow;
+    let Part { file, name } = flow.wait(|| plan.dir.create(realtime, &opening.slug))?;
     let left = || format!("{name}.part has what was written");
-    let mut tape = Tape::begin(plan, Counting { file, bytes: 0 }, &session).with_context(left)?;
+    let mut tape =
+        Tape::begin(plan, Counting { file, bytes: 0, flow: Arc::clone(flow) }, &session).with_context(left)?;
     let mut prologue = prologue.map(|segment| EncodedSegment::clone(&segment));
     for piece in pieces {
         // it belongs behind the first checkpoint
@@ -206,11 +211,11 @@ fn write(
                 tape.writer.segment(rows).with_context(left)?;
                 let file = tape.finish(&end).with_context(left)?;
                 if plan.sync != Policy::No {
-                    file.sync_data().context("cannot sync the tape").with_context(left)?;
+                    flow.wait(|| file.sync_data()).context("cannot sync the tape").with_context(left)?;
                 }
-                plan.dir.keep(&name)?;
+                flow.wait(|| plan.dir.keep(&name))?;
                 if plan.sync != Policy::No {
-                    plan.dir.sync();
+                    flow.wait(|| plan.dir.sync());
                 }
                 return Ok(name);
             }
@@ -239,12 +244,15 @@ fn end(closing: &Closing, begin: &Sums) -> End {
 struct Counting {
     file: std::fs::File,
     bytes: u64,
+    flow: Arc<Flow>,
 }
 
 impl Write for Counting {
     fn write(&mut self, buf: &[u8]) -> io::Result<usize> {
-        let n = self.file.write(buf)?;
-        self.bytes += n as u64;
+        let Self { file, bytes, flow } = self;
+        let n = flow.wait(|| file.write(buf))?;
+        *bytes += n as u64;
+        flow.accepted.fetch_add(n as u64, Ordering::Relaxed);
         Ok(n)
     }
 
