@@ -723,6 +723,7 @@ struct FdTable {
   fds @3 :List(Fd);
 }
 
+# path: empty = it was open, and nobody knows what it was; nor is cloexec known
 struct Fd { fd @0 :Int32; path @1 :Data $class("path"); cloexec @2 :Bool; }
 
 struct InFlight {

@@ -3,8 +3,13 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::time::Duration;
 
-use systape_e2e::{Background, Call, Lab};
+use systape_e2e::more::Cgroup;
+use systape_e2e::{Background, Call, Lab, lab};
+
+/// Until /proc was read of everybody: of what changes before that it is not always known what it was at the start.
+const UNTIL_READ: Duration = Duration::from_secs(2);
 
 /// What a descriptor stands for, and whether exec closes it.
 type Fd = (String, bool);
@@ -94,11 +99,94 @@ fn of_a_process_from_before_the_recording() {
     let program = Background::start(command);
     lab.until("the program waits", || lab.path("waits").exists());
     let record = lab.attach("t.tape", &["-p", &program.pid_text()]);
+    std::thread::sleep(UNTIL_READ);
     fs::write(lab.path("ready"), "").expect("ready");
     program.wait().expect(0);
     record.wait().expect(0);
     lab.assert_whole("t.tape");
     compare(&lab, "t.tape", 9);
+}
+
+/// Removes what the workload wrote.
+fn fresh(lab: &Lab) {
+    for name in ["side", "waits", "ready"] {
+        fs::remove_file(lab.path(name)).ok();
+    }
+}
+
+/// Whatever selects all of it: everything, its user, its cgroup.
+#[test]
+fn of_each_target() {
+    let Some(lab) = Lab::with_bpf() else { return };
+    let held = lab.cc("held", &["-lpthread"]);
+    fs::set_permissions(lab.path("."), std::os::unix::fs::PermissionsExt::from_mode(0o777)).expect("chmod");
+    let name = format!("systape-held-{}", std::process::id());
+    let group = Cgroup::new(&name).expect("cgroup v2 is mounted");
+    let script =
+        format!("echo 0 > {}/cgroup.procs; exec setpriv --reuid 54321 --clear-groups {held} side wait", group.dir());
+    for target in [&["-a"][..], &["-u", "54321"], &["-G", &format!("/{name}")]] {
+        fresh(&lab);
+        let mut command = lab.command("sh");
+        command.args(["-c", &script]);
+        let program = Background::start(command);
+        lab.until("the program waits", || lab.path("waits").exists());
+        let record = lab.attach("t.tape", target);
+        std::thread::sleep(UNTIL_READ);
+        fs::write(lab.path("ready"), "").expect("ready");
+        program.wait().expect(0);
+        record.stop(libc::SIGINT).expect(0);
+        eprintln!("{target:?}");
+        compare(&lab, "t.tape", 9);
+    }
+    // a part of its calls
+    for target in [&["--comm=held"][..], &["-C", "0"]] {
+        let mut command = lab.command(&held);
+        fresh(&lab);
+        let program = Background::start(command.args(["side", "wait"]));
+        lab.until("the program waits", || lab.path("waits").exists());
+        let record = lab.attach("t.tape", target);
+        fs::write(lab.path("ready"), "").expect("ready");
+        program.wait().expect(0);
+        record.stop(libc::SIGINT).expect(0);
+        let run = lab.analyze(&["fds", "t.tape", "--comm=held", "--at", "50%", "--format", "json"]).expect(0);
+        assert!(run.stderr.contains("NOT RECORDED"), "{target:?}: {}", run.stderr);
+        assert!(run.json().iter().all(|row| row["open"] == false && row["complete"] == false), "{target:?}");
+    }
+}
+
+/// What a process did as another user was not recorded: what it holds is not certain, be it the command or another.
+#[test]
+fn of_who_was_another_user_meanwhile() {
+    let Some(lab) = Lab::with_bpf() else { return };
+    fs::set_permissions(lab.path("."), std::os::unix::fs::PermissionsExt::from_mode(0o777)).expect("chmod");
+    let script = "import os, time\n\
+        os.setresuid(54321, 54321, 0)\na = os.open('a', os.O_CREAT | os.O_RDWR)\nos.write(a, b'x')\nos.access('moment-before', 0)\n\
+        os.setresuid(0, 0, 0)\nos.close(a)\nos.open('b', os.O_CREAT | os.O_RDWR)\n\
+        os.setresuid(54321, 54321, 0)\nos.access('moment-after', 0)\n";
+    for command in [true, false] {
+        let python = ["/usr/bin/python3", "-c", script];
+        if command {
+            lab.record("t.tape", &["-u", "54321"], &python).expect(0);
+        } else {
+            let record = lab.attach("t.tape", &["-u", "54321"]);
+            lab::run(lab.command(python[0]).args(&python[1..])).expect(0);
+            record.stop(libc::SIGINT).expect(0);
+        }
+        let moments: Vec<Call> =
+            lab.calls("t.tape", &["-e", "=access"]).into_iter().filter(|c| moment(c).is_some()).collect();
+        let names: Vec<_> = moments.iter().filter_map(moment).collect();
+        assert_eq!(names, ["before", "after"]);
+        for call in &moments {
+            let at = format!("{}ns", call.ts());
+            let pid = call.pid().to_string();
+            let rows = lab.analyze(&["fds", "t.tape", "-p", &pid, "--at", &at, "--format", "json"]).json();
+            let sure = |row: &serde_json::Value| {
+                row["open"] == true && row["name"].as_str().is_some_and(|n| n.ends_with("/a"))
+            };
+            assert_eq!(rows.iter().any(sure), moment(call).as_deref() == Some("before"), "{command} {rows:?}");
+            assert!(rows.iter().all(|row| row["complete"] == false), "{command} {rows:?}");
+        }
+    }
 }
 
 #[test]

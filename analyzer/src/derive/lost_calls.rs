@@ -2,7 +2,7 @@
 
 use systape_abi::{Abi, Effect, describe};
 use systape_format::header::BlockKind;
-use systape_format::model::{CallState, Family, Gap, Session};
+use systape_format::model::{CallState, Family, Gap, ProcessKind, Session};
 use systape_format::reader::{Segment, Tape};
 
 use crate::table::calls::{self, CallBook};
@@ -24,6 +24,30 @@ pub(crate) fn unrecorded(session: &Session, matters: impl Fn(Effect) -> bool) ->
         |abi: Abi, nr: u32| describe(abi, nr).is_some_and(|call| matters(call.effect)) && !selection.contains(abi, nr);
     let abis = [Abi::X86_64, Abi::I386, Abi::X32, Abi::Aarch64];
     abis.into_iter().any(|abi| systape_abi::all(abi).any(|(nr, _)| missing(abi, nr)))
+}
+
+/// Changes of a task after which its calls are recorded, or no longer, because it was asked for by its user or its cgroup.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Selects {
+    user: bool,
+    cgroup: bool,
+}
+
+impl Selects {
+    /// Those of a recording.
+    pub(crate) fn of(session: &Session) -> Self {
+        let has = |kind: &str| session.target.split(", ").any(|part| part.starts_with(kind));
+        Self { user: has("uid "), cgroup: has("cgroup ") }
+    }
+
+    /// Whether such an event is one.
+    pub(crate) fn by(self, kind: ProcessKind) -> bool {
+        match kind {
+            ProcessKind::Cred => self.user,
+            ProcessKind::Cgroup => self.cgroup,
+            _ => false,
+        }
+    }
 }
 
 /// When calls with an effect that `matters` are missing.

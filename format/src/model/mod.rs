@@ -611,7 +611,8 @@ pub struct Gap {
 pub struct Fd {
     /// Number.
     pub fd: i32,
-    /// Path, or `pipe:[17]`, `anon_inode:[eventfd]` as /proc/PID/fd shows it; of a socket its name, `TCP:[10.0.0.1:80]`.
+    /// Path, or `pipe:[17]`, `anon_inode:[eventfd]` as /proc/PID/fd shows it; of a socket its name, `TCP:[10.0.0.1:80]`; empty =
+    /// not known, nor is `cloexec`.
     pub path: Vec<u8>,
     /// Closed by exec.
     pub cloexec: bool,

@@ -6,11 +6,12 @@ use rustc_hash::FxHashMap;
 use systape_abi::Effect;
 use systape_abi::descriptors::pair_of;
 use systape_bpf::wire::{self, Ident, Record, Snap, Syscall};
-use systape_format::model::{CPU_NONE, Checkpoint, Family, Gap, GapCause, RunState};
+use systape_format::model::{CPU_NONE, Checkpoint, Family, Fd, Gap, GapCause, RunState};
 
 use super::calls::{Calls, new_fds};
 use super::names::MOST_AT_START;
 use super::rows::{Piece, Rows};
+use super::touched::SinceStart;
 use super::world::World;
 use super::{Start, Unread, checkpoint};
 use crate::effects::CallInfo;
@@ -41,11 +42,10 @@ pub(super) fn begin(
     for mut process in std::mem::take(&mut start.processes) {
         // of who moved since the start it is not known whether it was looked at before or after
         process.cwd = process.cwd.filter(|_| !moved.contains(&process.pid));
-        let none = HashSet::new();
-        let skip = touched.get(&process.pid).unwrap_or(&none);
+        let skip = touched.get(&process.pid).map(|since| &since.touched);
         let Some(members) = members.get(&process.pid) else { continue };
         // open before the recording, for all that is known: calls that began before it are resolved too
-        world.apply_process(&process, members, 0, |fd| !skip.contains(&fd));
+        world.apply_process(&process, members, 0, |fd| skip.is_none_or(|skip| !skip.contains(fd)));
     }
     // what they were called before what waits is not known
     let known = start.sockets.iter().filter(|socket| !renamed.contains(&socket.inode));
@@ -59,6 +59,7 @@ pub(super) fn begin(
     tell_unread(&start.unread, (window_open, start.done), rows);
     bury(&start.snaps, window_open, order, world, start.done.saturating_add(1));
     let mut checkpoint = checkpoint::of(world, calls, window_open, &start.snaps, checkpoint::SNAPSHOT);
+    complete(&mut checkpoint, &touched, world);
     as_of_start(&mut checkpoint, order, world, start.done.saturating_add(1));
     rows.pieces.push(Piece::Checkpoint(Box::new(checkpoint)));
     rows.stacks.chunk_ends();
@@ -112,8 +113,8 @@ fn bury(snaps: &[Snap], window_open: u64, order: &mut Order, world: &mut World, 
 /// What waiting records change.
 #[derive(Default)]
 struct Touched {
-    /// fds by process.
-    fds: FxHashMap<u32, HashSet<i32>>,
+    /// Descriptors by process.
+    fds: FxHashMap<u32, SinceStart>,
     /// Processes that change their current directory.
     moved: HashSet<u32>,
     /// Sockets that are named, and the other ends of those, by inode.
@@ -127,28 +128,47 @@ fn touched(order: &mut Order, until: u64) -> Touched {
     for pending in order.before(until) {
         match wire::parse(pending.bytes) {
             Ok(Record::Closing(c)) => {
-                let set = touched.entry(c.id.pid).or_default();
-                set.extend([c.args[0] as i32, c.args[1] as i32]);
+                let info = infos.entry((c.abi, c.nr)).or_insert_with(|| CallInfo::new(c.abi, c.nr));
+                touched.entry(c.id.pid).or_default().entered(info.effect, &c.args);
             }
+            // the list is of the new program: what exec closed is not in it
+            Ok(Record::Exec(e, ..)) => touched.entry(e.task.id.pid).or_default().unsure = true,
             Ok(Record::Syscall(s, data)) => {
                 for name in names(&s, data) {
                     sockets.extend(wire::socket(name).into_iter().flat_map(|socket| [socket.inode, socket.peer]));
                 }
+                let info = infos.entry((s.abi, s.nr)).or_insert_with(|| CallInfo::new(s.abi, s.nr));
                 if s.ret < 0 {
+                    if s.ret == i64::from(-libc::EBADF) && info.effect == Effect::Close {
+                        touched.entry(s.id.pid).or_default().was_closed(s.args[0] as i32);
+                    }
                     continue;
                 }
-                let info = infos.entry((s.abi, s.nr)).or_insert_with(|| CallInfo::new(s.abi, s.nr));
                 if matches!(info.effect, Effect::Chdir | Effect::Fchdir | Effect::Chroot | Effect::PivotRoot) {
                     moved.insert(s.id.pid);
                 }
                 // a pair is the only thing such a call captures before its names
                 let fds = new_fds(info, &s, pair_of(data));
-                touched.entry(s.id.pid).or_default().extend(fds);
+                touched.entry(s.id.pid).or_default().touched.made(fds);
             }
             _ => {}
         }
     }
     Touched { fds: touched, moved, sockets }
+}
+
+/// Adds what was open at the start and closed before the lists were read, without a name; where there may have been more, a
+/// list says that it is not complete.
+fn complete(checkpoint: &mut Checkpoint, touched: &FxHashMap<u32, SinceStart>, world: &World) {
+    let pids: FxHashMap<u32, u32> = world.tasks.alive().map(|(_, e)| (e.task.upid, e.task.pid)).collect();
+    for table in &mut checkpoint.fd_tables {
+        let Some(since) = pids.get(&table.upid).and_then(|pid| touched.get(pid)) else { continue };
+        table.complete &= !since.unsure;
+        let unnamed = since.open.iter().map(|fd| Fd { fd: *fd, path: Vec::new(), cloexec: false });
+        let known: HashSet<i32> = table.fds.iter().map(|fd| fd.fd).collect();
+        table.fds.extend(unnamed.filter(|fd| fd.fd >= 0 && !known.contains(&fd.fd)));
+        table.fds.sort_unstable_by_key(|fd| fd.fd);
+    }
 }
 
 /// The kernel side's names in a call's captured bytes.

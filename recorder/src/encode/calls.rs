@@ -95,7 +95,8 @@ impl Calls {
         } else if let Some(returned) = &mut returned
             && state.returned()
         {
-            world.touch(s.id.pid, new_fds(&info, s, returned.pair));
+            let made = new_fds(&info, s, returned.pair);
+            world.touch(s.id.pid, |touched| touched.made(made));
             effects::returned(&mut world.tasks, task, &info, returned);
             match info.effect {
                 Effect::Exec => world.outdate(s.id.pid),
@@ -328,7 +329,7 @@ pub(super) fn closing(c: &wire::Closing, world: &mut World) {
     }
     let task = world.tasks.find_or_add(&c.id);
     let effect = world.call_info(c.abi, c.nr).effect;
-    world.touch(c.id.pid, [c.args[0] as i32, c.args[1] as i32]);
+    world.touch(c.id.pid, |touched| touched.entered(effect, &c.args));
     effects::entered(&mut world.tasks, task, effect, c.ts, &c.args);
 }
 

@@ -61,6 +61,7 @@ mod stacks;
 mod tables;
 #[cfg(test)]
 mod tests;
+mod touched;
 mod uring;
 mod usage;
 mod watch;

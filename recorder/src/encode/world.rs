@@ -1,7 +1,7 @@
 //! State common to all families: tasks, facts about calls, descriptors, and reads of /proc that are repeated because
 //! records were lost.
 
-use std::collections::{BTreeSet, HashSet};
+use std::collections::BTreeSet;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -10,6 +10,7 @@ use systape_bpf::wire::{self, Ident};
 use systape_format::model::Container;
 
 use super::lookups::{Answer, Lookups};
+use super::touched::Touched;
 use crate::containers;
 use crate::effects::CallInfo;
 use crate::environ::{Keys, Parts};
@@ -28,7 +29,7 @@ pub(super) struct Reread {
     /// None = not read yet.
     pub process: Option<snapshot::Process>,
     /// Its descriptors that events changed since the request.
-    touched: HashSet<i32>,
+    touched: Touched,
     /// The directory it changed to since; None in it = not known.
     cwd: Option<Option<Vec<u8>>>,
     /// Records were lost since, or the process executed another program: it must be read again.
@@ -150,7 +151,7 @@ impl World {
         let (pid, here) = (entry.task.pid, entry.here);
         let asked = self.rereads.iter().any(|r| r.pid == pid);
         if here != 0 && self.rereads.len() < MAX_REREADS && !asked && self.lookups.process(pid, here, &self.environ.0) {
-            self.rereads.push(Reread { pid, process: None, touched: HashSet::new(), cwd: None, stale: false });
+            self.rereads.push(Reread { pid, process: None, touched: Touched::default(), cwd: None, stale: false });
         }
     }
 
@@ -199,10 +200,9 @@ impl World {
     }
 
     /// An event changed these descriptors of a process.
-    pub(crate) fn touch(&mut self, pid: u32, fds: [i32; 2]) {
-        for reread in self.rereads.iter_mut().filter(|r| r.pid == pid) {
-            reread.touched.extend(fds);
-        }
+    /// Descriptors of a process change.
+    pub(super) fn touch(&mut self, pid: u32, change: impl Fn(&mut Touched)) {
+        self.rereads.iter_mut().filter(|r| r.pid == pid).for_each(|reread| change(&mut reread.touched));
     }
 
     /// Adds the data read before `watermark`.
@@ -222,7 +222,7 @@ impl World {
                 continue;
             }
             process.cwd = cwd.unwrap_or(process.cwd);
-            self.apply_process(&process, &members, process.to, |fd| !touched.contains(&fd));
+            self.apply_process(&process, &members, process.to, |fd| !touched.contains(fd));
         }
     }
 

@@ -5,11 +5,11 @@ use std::sync::Arc;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 use systape_format::model::{
-    Checkpoint, Dict, FORK_SHARES_FILES, FORK_THREAD, Family, ProcessEvent, ProcessKind, Task,
+    Checkpoint, Dict, FORK_SHARES_FILES, FORK_THREAD, Family, Fd, ProcessEvent, ProcessKind, Task,
 };
 use systape_format::reader::Segment;
 
-use super::super::lost_calls;
+use super::super::lost_calls::{self, Selects};
 use super::calls::{self, Change, matters, who};
 use super::tables::{Listed, Table, Tables, Who};
 use crate::table::families::in_session;
@@ -75,8 +75,11 @@ enum Event {
     Exec(Arc<Task>),
     /// A task's name, user or cgroup changed.
     Is(Arc<Task>),
-    /// From now on its calls are recorded, or no longer.
-    Forget(Arc<Task>),
+    /// From now on its calls are recorded, or no longer; `begins`: it may have done nothing before.
+    Forget {
+        task: Arc<Task>,
+        begins: bool,
+    },
     Exit {
         who: Who,
         last: bool,
@@ -99,7 +102,7 @@ impl Timed for At {
             Event::Call(_, Change::Closes { .. }) => 7,
             Event::Call(..) => 0,
             Event::Fork { .. } => 1,
-            Event::Is(_) | Event::Forget(_) => 2,
+            Event::Is(_) | Event::Forget { .. } => 2,
             Event::Exec(_) => 3,
             Event::Exit { .. } => 4,
             Event::Seen(_) => 5,
@@ -119,9 +122,10 @@ impl Source for Changes<'_> {
 
     fn read(&self, segment: Segment<'_>, dict: Dict, rows: Rows, piece: &mut Piece<Self>) {
         if rows == Rows::Own {
+            let selects = Selects::of(self.question.tape.session());
             let tasks: Vec<Arc<Task>> = dict.tasks.iter().cloned().map(Arc::new).collect();
             match segment.processes(&dict) {
-                Ok(events) => piece.rows.extend(events.iter().filter_map(|event| life(&tasks, event))),
+                Ok(events) => piece.rows.extend(events.iter().filter_map(|event| life(&tasks, event, selects))),
                 Err(_) => piece.lacks_events = true,
             }
             piece.part = tasks;
@@ -150,7 +154,7 @@ impl Source for Changes<'_> {
 }
 
 /// What happened to a task, if it matters here.
-fn life(tasks: &[Arc<Task>], event: &ProcessEvent) -> Option<At> {
+fn life(tasks: &[Arc<Task>], event: &ProcessEvent, selects: Selects) -> Option<At> {
     let task = Arc::clone(tasks.get(event.task as usize)?);
     let what = match event.kind {
         ProcessKind::Fork => {
@@ -160,7 +164,8 @@ fn life(tasks: &[Arc<Task>], event: &ProcessEvent) -> Option<At> {
         }
         ProcessKind::Exec => Event::Exec(task),
         ProcessKind::Exit => Event::Exit { who: who(&task), last: event.group_dead },
-        ProcessKind::Target => Event::Forget(task),
+        ProcessKind::Target => Event::Forget { task, begins: true },
+        kind if selects.by(kind) => Event::Forget { task, begins: false },
         ProcessKind::Rename | ProcessKind::Cred | ProcessKind::Cgroup => Event::Is(task),
     };
     Some(At { ts: event.ts, event: what })
@@ -244,8 +249,8 @@ impl<W: Fn(&Task) -> bool> Feeder<W> {
                 self.is(task);
             }
             Event::Is(task) => self.is(task),
-            Event::Forget(task) => {
-                if !self.waiting.remove(&task.upid) {
+            Event::Forget { task, begins } => {
+                if !self.waiting.remove(&task.upid) || !begins {
                     self.tables.forget(who(&task));
                 }
                 self.is(task);
@@ -298,8 +303,8 @@ impl<W: Fn(&Task) -> bool> Feeder<W> {
         let pids: FxHashMap<_, _> = checkpoint.tasks.iter().map(|task| (task.upid, task.pid)).collect();
         for table in checkpoint.fd_tables.iter().filter(|table| table.upid != 0) {
             let pid = pids.get(&table.upid).copied().unwrap_or(0);
-            let mut fds: Vec<Listed> =
-                table.fds.iter().map(|fd| (fd.fd, fd.path.as_slice().into(), fd.cloexec)).collect();
+            let known = |fd: &Fd| (!fd.path.is_empty()).then(|| (fd.path.as_slice().into(), fd.cloexec));
+            let mut fds: Vec<Listed> = table.fds.iter().map(|fd| (fd.fd, known(fd))).collect();
             fds.sort_by_key(|(fd, ..)| *fd);
             self.tables.seen(checkpoint.ts, (table.upid, pid), fds, table.complete);
         }

@@ -51,8 +51,8 @@ pub(crate) struct Table {
     pid: u32,
 }
 
-/// A listed descriptor: number, name, closed by exec.
-pub(super) type Listed = (i32, Arc<[u8]>, bool);
+/// A listed descriptor: number; name and whether exec closes it, None: not known.
+pub(super) type Listed = (i32, Option<(Arc<[u8]>, bool)>);
 
 /// Of more processes than this losses are not kept apart: any may have lost something.
 const BLIND_PIDS: usize = 1 << 16;
@@ -235,7 +235,8 @@ impl Tables {
         let Some(table) = self.table(who) else { return };
         if !first && table.complete {
             // what calls did is known exactly: the list may be from a moment before or after
-            for (fd, name, _) in &fds {
+            for (fd, known) in &fds {
+                let Some((name, _)) = known else { continue };
                 if let Some(open) = table.fds.get_mut(fd).filter(|open| is_same(&open.file, name)) {
                     open.file.learn(ts, name, at);
                 }
@@ -246,17 +247,18 @@ impl Tables {
             table.fds.retain(|fd, open| open.is_open || fds.binary_search_by_key(fd, |(fd, ..)| *fd).is_ok());
             table.complete = !blind;
         }
-        for (fd, name, cloexec) in fds.into_iter().filter(|(fd, ..)| *fd >= 0) {
-            match table.fds.get_mut(&fd) {
-                Some(open) if is_same(&open.file, &name) => {
+        for (fd, known) in fds.into_iter().filter(|(fd, _)| *fd >= 0) {
+            match (table.fds.get_mut(&fd), known) {
+                (Some(open), Some((name, cloexec))) if is_same(&open.file, &name) => {
                     open.file.learn(ts, &name, at);
                     open.is_open |= !blind;
                     open.cloexec = open.cloexec.or(Some(cloexec));
                 }
-                _ => {
-                    let file = File::named(ts, &name);
-                    let open = Open { file, cloexec: Some(cloexec), since: None, is_open: !blind };
-                    table.fds.insert(fd, open);
+                (Some(open), None) => open.is_open |= !blind,
+                (_, known) => {
+                    let file = known.as_ref().map_or_else(Arc::default, |(name, _)| File::named(ts, name));
+                    let cloexec = known.map(|(_, cloexec)| cloexec);
+                    table.fds.insert(fd, Open { file, cloexec, since: None, is_open: !blind });
                 }
             }
         }
@@ -387,6 +389,10 @@ mod tests {
         text.as_bytes().into()
     }
 
+    fn listed(fd: i32, path: &str) -> Listed {
+        (fd, Some((name(path), false)))
+    }
+
     fn open(tables: &mut Tables, ts: u64, process: u32, fd: i32, path: &str) {
         tables.opens(ts, who(process, process), (fd, false), File::named(ts, &name(path)));
     }
@@ -408,7 +414,7 @@ mod tests {
     /// Process 1, whose table is known: 0 is /tty.
     fn one() -> Tables {
         let mut tables = Tables::new(100, false);
-        tables.seen(1, (1, 1001), vec![(0, name("/tty"), false)], true);
+        tables.seen(1, (1, 1001), vec![listed(0, "/tty")], true);
         tables
     }
 
@@ -469,7 +475,7 @@ mod tests {
         open(&mut t, 25, 1, 6, "/after");
         assert_eq!(held(&t, 1), "0=/tty! 3=/a! 4=/b! 5=/during! 6=/after");
         t.uses(26, who(1, 1), 3, Some(&name("/a")));
-        t.seen(30, (1, 1001), vec![(0, name("/tty"), false), (5, name("/other"), false)], true);
+        t.seen(30, (1, 1001), vec![listed(0, "/tty"), listed(5, "/other")], true);
         assert_eq!(held(&t, 1), "0=/tty 3=/a 5=/other 6=/after", "4 was closed");
         // of others nothing was lost
         let mut t = one();
@@ -481,8 +487,17 @@ mod tests {
     fn an_exact_table_takes_only_names_of_a_checkpoint() {
         let mut t = one();
         t.opens(2, who(1, 1), (3, false), Arc::default());
-        t.seen(3, (1, 1001), vec![(3, name("/a"), false), (4, name("/later"), false)], true);
+        t.seen(3, (1, 1001), vec![listed(3, "/a"), listed(4, "/later")], true);
         assert_eq!(held(&t, 1), "0=/tty 3=/a");
+    }
+
+    #[test]
+    fn a_list_may_not_know_what_it_was() {
+        let mut t = Tables::new(100, false);
+        t.seen(1, (1, 1001), vec![listed(0, "/tty"), (5, None)], true);
+        assert_eq!(held(&t, 1), "0=/tty 5=?");
+        t.closes_range(who(1, 1), 5, 5);
+        assert_eq!(held(&t, 1), "0=/tty");
     }
 
     #[test]
@@ -502,10 +517,10 @@ mod tests {
     #[test]
     fn not_recorded_is_never_sure() {
         let mut t = Tables::new(100, true);
-        t.seen(1, (1, 1001), vec![(0, name("/tty"), false), (3, name("/a"), false)], true);
+        t.seen(1, (1, 1001), vec![listed(0, "/tty"), listed(3, "/a")], true);
         t.uses(2, who(1, 1), 4, Some(&name("/b")));
         assert_eq!(held(&t, 1), "0=/tty! 3=/a! 4=/b!");
-        t.seen(9, (1, 1001), vec![(0, name("/tty"), false)], true);
+        t.seen(9, (1, 1001), vec![listed(0, "/tty")], true);
         assert_eq!(held(&t, 1), "0=/tty!");
     }
 }

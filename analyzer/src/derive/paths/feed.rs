@@ -13,7 +13,7 @@ use systape_abi::{ArgKind, Effect};
 use systape_format::model::{CallState, Dict, FORK_SHARES_FS, FORK_THREAD, Family, ProcessKind, Task};
 use systape_format::reader::Segment;
 
-use super::super::lost_calls;
+use super::super::lost_calls::{self, Selects};
 use super::dirs::{Begun, Dirs, To};
 use super::history::Who;
 use crate::table::load::{Base, FdPath, Loaded, OpenCalls};
@@ -163,8 +163,9 @@ impl<R: Reader> Source for Changes<'_, R> {
 
     fn read(&self, segment: Segment<'_>, dict: Dict, rows: Rows, piece: &mut Piece<Self>) {
         if rows == Rows::Own {
+            let selects = Selects::of(self.question.tape.session());
             match segment.processes(&dict) {
-                Ok(events) => piece.rows.extend(events.iter().filter_map(|event| life(&dict, event))),
+                Ok(events) => piece.rows.extend(events.iter().filter_map(|event| life(&dict, event, selects))),
                 Err(_) => piece.lacks_events = true,
             }
         }
@@ -217,7 +218,7 @@ pub(super) fn who(task: &Task) -> Who {
 }
 
 /// What happened to a task, if it matters here.
-fn life<T>(dict: &Dict, event: &systape_format::model::ProcessEvent) -> Option<At<T>> {
+fn life<T>(dict: &Dict, event: &systape_format::model::ProcessEvent, selects: Selects) -> Option<At<T>> {
     let task = dict.tasks.get(event.task as usize)?;
     let what = match event.kind {
         ProcessKind::Fork => {
@@ -229,6 +230,7 @@ fn life<T>(dict: &Dict, event: &systape_format::model::ProcessEvent) -> Option<A
         // where it goes from now on is not recorded; of who was not recorded before nothing is known anyway
         ProcessKind::Target if task.recorded.has(Family::Syscall) != Some(true) => Event::Forget(who(task)),
         ProcessKind::Target => return None,
+        kind if selects.by(kind) => Event::Forget(who(task)),
         ProcessKind::Exec | ProcessKind::Rename | ProcessKind::Cred | ProcessKind::Cgroup => return None,
     };
     Some(what.at(event.ts))
