@@ -40,6 +40,7 @@ mod load;
 mod lock_buffers;
 pub mod lock_names;
 mod major_faults;
+pub mod memory;
 mod mounts;
 mod names;
 mod notify;

@@ -11,7 +11,7 @@ use systape_recorder::rights;
 use systape_recorder::run::{self, FAILED};
 use systape_recorder::say::say;
 use systape_recorder::stacks::names;
-use systape_recorder::{ask, cli};
+use systape_recorder::{ask, cli, memory};
 
 /// The command line cannot be followed.
 const USAGE: u8 = 2;
@@ -45,29 +45,13 @@ fn main() -> ExitCode {
         Err(e) => return fail(USAGE, format_args!("{e:#}")),
     };
     config.notes().iter().for_each(say);
-    keep_memory();
+    memory::keep();
     match run::record(&config) {
         Ok(status) => ExitCode::from(status),
         // with a command, 1 would look like the command's own status
         Err(e) => fail(if config.command.is_empty() { 1 } else { FAILED }, format_args!("{e:#}")),
     }
 }
-
-/// Has the allocator keep what segments and batches are made of instead of giving it back and getting it zeroed each time: an eighth
-/// of the recorder's CPU time (docs/performance.md). It keeps 64 MiB at most.
-#[cfg(target_env = "gnu")]
-fn keep_memory() {
-    // SAFETY: mallopt takes two numbers; no other thread is running yet. What it refuses stays as it was.
-    unsafe {
-        libc::mallopt(libc::M_MMAP_THRESHOLD, 16 << 20);
-        libc::mallopt(libc::M_TRIM_THRESHOLD, 64 << 20);
-        // each more is one that keeps as much
-        libc::mallopt(libc::M_ARENA_MAX, 2);
-    }
-}
-
-#[cfg(not(target_env = "gnu"))]
-fn keep_memory() {}
 
 /// Prints what needs no recording.
 fn shown(print: impl FnOnce(&mut Stdout) -> io::Result<()>) -> ExitCode {

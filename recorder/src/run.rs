@@ -20,6 +20,7 @@ use crate::config::{Command, CommandError, Config, find_command};
 use crate::encode::Settings;
 use crate::forced::{Checked, Forced, Poisoned};
 use crate::load::{Programs, Walker};
+use crate::memory::GivesBack;
 use crate::notify::{self, Watchdog};
 use crate::pipeline::{About, Output, Pipeline};
 use crate::priority::Raised;
@@ -283,6 +284,7 @@ impl Running<'_> {
     fn wait(&mut self, pipeline: &Pipeline, line: &mut Line) -> Reason {
         let config = self.config;
         let mut watchdog = Watchdog::ready();
+        let mut memory = GivesBack::new();
         loop {
             let left = config.limit_time.map(|limit| limit.saturating_sub(self.started.elapsed()));
             if self.signals.wait(left.map_or(TICK, |left| left.min(TICK))) {
@@ -309,6 +311,7 @@ impl Running<'_> {
                 return Reason::TargetsGone;
             }
             watchdog.feed(&pipeline.control, [&pipeline.progress.flow, &pipeline.progress.kept]);
+            memory.look();
             line.update(&pipeline.progress, &pipeline.control);
         }
     }
