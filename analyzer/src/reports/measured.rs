@@ -34,10 +34,10 @@ pub(crate) fn measured(row: &Row<'_>, short: bool) -> Vec<String> {
     let count = |count: u64| format!("{}{count}", mark::at_least(short));
     let lead = mark::at_least;
     let total = u64::try_from(stats.total()).unwrap_or(u64::MAX);
-    let quantile = |permille| match stats.quantile(permille) {
+    let [p50, p99] = row.quantiles().map(|quantile| match quantile {
         Some(quantile) => millis(quantile.value, mark::about(short || quantile.error > ROUGH)),
         None => "-".to_owned(),
-    };
+    });
     vec![
         count(stats.calls),
         count(stats.errors),
@@ -46,8 +46,8 @@ pub(crate) fn measured(row: &Row<'_>, short: bool) -> Vec<String> {
         stats.avg().map_or_else(|| "-".to_owned(), |avg| millis(avg, mark::about(short))),
         stats.longest().map_or_else(|| "-".to_owned(), |max| millis(max, lead(short || stats.open_max > stats.max))),
         stats.stddev_percent().map_or_else(|| "-".to_owned(), |percent| format!("{}{percent:.2}", mark::about(short))),
-        quantile(500),
-        quantile(990),
+        p50,
+        p99,
     ]
 }
 

@@ -16,6 +16,7 @@ use crate::asked::config::{Config, OF_TAPES};
 use crate::asked::sort::Sort;
 use crate::derive::summary::collect;
 use crate::derive::summary::column::Column;
+use crate::derive::summary::counted::Quantile;
 use crate::derive::summary::cpu::{self, CpuTime, CpuTimes};
 use crate::derive::summary::ledger::Knowledge;
 use crate::derive::summary::mode::SummaryMode;
@@ -287,19 +288,20 @@ struct Widths {
 
 impl Widths {
     fn of(rows: &[Row<'_>]) -> Self {
-        let widest = |write: &dyn Fn(&mut Vec<u8>, &Stats)| {
+        let mut text = Vec::new();
+        let mut widest = |write: &dyn Fn(&mut Vec<u8>, &Row<'_>)| {
             let width = |row: &Row<'_>| {
-                let mut text = Vec::new();
-                write(&mut text, row.stats);
+                text.clear();
+                write(&mut text, row);
                 text.len()
             };
             rows.iter().map(width).max().unwrap_or(0)
         };
         Self {
-            total: widest(&|out, stats| total(out, stats, 1)).max(9),
-            max: widest(&|out, stats| longest(out, stats, 1)).max(9),
-            p50: widest(&|out, stats| quantile(out, stats, 500, 1)).max(6),
-            p99: widest(&|out, stats| quantile(out, stats, 990, 1)).max(7),
+            total: widest(&|out, row| total(out, row.stats, 1)).max(9),
+            max: widest(&|out, row| longest(out, row.stats, 1)).max(9),
+            p50: widest(&|out, row| quantile(out, row.quantiles()[0], 1)).max(6),
+            p99: widest(&|out, row| quantile(out, row.quantiles()[1], 1)).max(7),
         }
     }
 }
@@ -337,11 +339,11 @@ impl View<'_> {
         self.head(out)?;
         let widths = Widths::of(&rows);
         let (groups, events) = self.groups(rows);
-        let mut buffer = Vec::new();
+        let (mut buffer, head) = (Vec::new(), columns(widths, self.cpu.times.is_some()));
         for group in &groups {
             buffer.clear();
             self.heading(&mut buffer, group, events);
-            columns(&mut buffer, widths, self.cpu.times.is_some());
+            buffer.extend_from_slice(head.as_bytes());
             for row in &group.rows {
                 cells(&mut buffer, row, widths);
                 for (ns, lead) in self.cpu.columns(row, self.loss.complete() && self.cpu.seen).into_iter().flatten() {
@@ -490,13 +492,14 @@ fn ring_rows(ring: &Ring) -> impl Iterator<Item = record::Row<'_>> {
     })
 }
 
-fn columns(out: &mut Vec<u8>, widths: Widths, cpu: bool) {
+/// The heads of the columns.
+fn columns(widths: Widths, cpu: bool) -> String {
     let (a, b) = (widths.p50, widths.p99);
     // perf's columns are 9 wide
     let [t, m] = [widths.total, widths.max].map(|width| width - 9);
     let more =
         if cpu { ["     on cpu    off cpu", "     (msec)     (msec)", " ---------- ----------"] } else { [""; 3] };
-    let text = format!(
+    format!(
         "   syscall            calls  errors  {:t$}total       min       avg       {:m$}max       stddev  {:>a$} {:>b$}{}\n\
          \x20                                    {:t$}(msec)    (msec)    (msec)    {:m$}(msec)        (%)  {:>a$} {:>b$}{}\n\
          \x20  --------------- --------  ------ {:-<t$}-------- --------- --------- {:-<m$}---------     ------  {} {}{}\n",
@@ -515,14 +518,19 @@ fn columns(out: &mut Vec<u8>, widths: Widths, cpu: bool) {
         "-".repeat(a),
         "-".repeat(b),
         more[2]
-    );
-    out.extend_from_slice(text.as_bytes());
+    )
 }
 
 /// perf's `"   %-15s %8u %6u %9.3f %9.3f %9.3f %9.3f %9.2f%%"`, then the quantiles.
 fn cells(out: &mut Vec<u8>, row: &Row<'_>, widths: Widths) {
     let (name, stats) = (row.call.as_ref().map_or("?", |call| &call.long_name), row.stats);
-    out.extend_from_slice(format!("   {:<15} {:8} {:6} ", name, stats.calls, stats.errors).as_bytes());
+    out.extend_from_slice(b"   ");
+    out.extend_from_slice(name.as_bytes());
+    num::spaces(out, 16_usize.saturating_sub(name.chars().count()).max(1), b' ');
+    num::padded(out, stats.calls, 8, b' ');
+    out.push(b' ');
+    num::padded(out, stats.errors, 6, b' ');
+    out.push(b' ');
     total(out, stats, widths.total);
     for value in [(stats.timed > 0).then_some(stats.min), stats.avg()] {
         out.push(b' ');
@@ -531,12 +539,14 @@ fn cells(out: &mut Vec<u8>, row: &Row<'_>, widths: Widths) {
     out.push(b' ');
     longest(out, stats, widths.max);
     match stats.stddev_percent() {
-        Some(percent) => out.extend_from_slice(format!(" {percent:9.2}%  ").as_bytes()),
+        // writing to a Vec cannot fail
+        Some(percent) => _ = write!(out, " {percent:9.2}%  "),
         None => out.extend_from_slice(b"         -   "),
     }
-    quantile(out, stats, 500, widths.p50);
+    let [p50, p99] = *row.quantiles();
+    quantile(out, p50, widths.p50);
     out.push(b' ');
-    quantile(out, stats, 990, widths.p99);
+    quantile(out, p99, widths.p99);
 }
 
 /// The time in all calls in ms; `>=`: some lasted longer than known.
@@ -551,8 +561,7 @@ fn longest(out: &mut Vec<u8>, stats: &Stats, width: usize) {
 }
 
 /// A quantile in ms; `~`: the ledger makes it less certain than the histogram of stored calls.
-fn quantile(out: &mut Vec<u8>, stats: &Stats, permille: u64, width: usize) {
-    let quantile = stats.quantile(permille);
+fn quantile(out: &mut Vec<u8>, quantile: Option<Quantile>, width: usize) {
     let about = quantile.is_some_and(|quantile| quantile.error > ROUGH);
     optional(out, quantile.map(|quantile| quantile.value), width, mark::about(about));
 }

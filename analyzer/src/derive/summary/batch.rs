@@ -1,53 +1,146 @@
-//! The calls of a segment, brought together by the sum they belong to: with many tasks the sums do not fit into a CPU's cache,
-//! and each is then touched once a segment, not once a call.
+//! The calls of a segment, brought together by the sum they belong to: a segment has many calls and few sums, so each sum is looked up
+//! and touched once a segment, not once a call. With many tasks the sums do not fit into a CPU's cache.
 
+use std::hash::BuildHasher as _;
+
+use indexmap::{IndexMap, IndexSet};
+use rustc_hash::FxBuildHasher;
+use systape_format::model::{Call, CallState};
+
+use super::shared::{PARTS, Shared};
 use super::stats::Stats;
-use crate::table::group::Groups;
+use crate::table::group::value::Key;
 
-/// Sums that fit into the cache: with fewer than these, bringing calls together costs more than it gains.
-pub(super) const FEW: usize = 512;
-
-/// No number yet.
+/// No entry of [`Batch::others`].
 const NONE: u32 = u32::MAX;
 
-/// Durations of calls that returned without an error, and where they belong. Its memory serves for the next segment.
+/// With fewer sums than these in a segment each is added up on its own, which costs less than bringing its calls together.
+const FEW: usize = 512;
+
+/// A call that failed, took seconds, or did not run from enter to return.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Other {
+    /// What its row says.
+    pub(super) state: CallState,
+    /// As in the row, ns.
+    pub(super) dur: u64,
+    /// As in the row.
+    pub(super) errno: u16,
+    /// exit and exit_group.
+    pub(super) timeless: bool,
+}
+
+impl Other {
+    /// Adds it, unless it is the child's return from a clone.
+    fn give(&self, stats: &mut Stats) {
+        if self.state != CallState::CloneChild {
+            stats.add(self.state, self.dur, self.errno, self.timeless);
+        }
+    }
+}
+
+/// Where the sums of a key are.
+#[derive(Clone, Copy, Debug)]
+struct Base {
+    /// Part of the shared sums.
+    part: u32,
+    /// Number there; None: not looked up yet.
+    number: Option<u32>,
+}
+
+/// The calls of a segment by sums, each of which has a number here. Its memory serves for the next segment.
 #[derive(Debug, Default)]
 pub(super) struct Batch {
-    /// Number here of each sum by its place in the sums; [`NONE`]: none of its calls was met.
-    numbers: Vec<u32>,
-    /// Place of each number.
-    places: Vec<u32>,
-    /// Calls of each number; then where those of it end in `sorted`.
+    /// Keys without the call, if that is one of them.
+    bases: IndexMap<Key, Base, FxBuildHasher>,
+    /// The base of each sum, and its call if that is a key.
+    sums: IndexSet<(u32, Option<Call>), FxBuildHasher>,
+    /// How many of `calls` each sum has; while they are given away, where those of it begin in `sorted`.
     counts: Vec<u32>,
-    /// Number and duration of each call.
-    calls: Vec<(u32, u64)>,
-    sorted: Vec<u64>,
+    /// Sum and duration of each call that returned without an error, in less than 2^32 ns.
+    calls: Vec<(u32, u32)>,
+    sorted: Vec<u32>,
+    /// Last of the other calls of each sum; [`NONE`]: there is none.
+    last: Vec<u32>,
+    /// The other calls, each with the one of its sum before it.
+    others: Vec<(u32, Other)>,
+    /// The sums of each part.
+    of_part: Vec<Vec<u32>>,
+    /// Their places in a part.
+    places: Vec<u32>,
+    /// Each sum, if the segment before had few of them: then `calls` and `others` stay empty.
+    own: Option<Vec<Stats>>,
 }
 
 impl Batch {
-    /// Takes a call of the sum at `place`.
-    #[inline]
-    pub(super) fn add(&mut self, place: u32, dur: u64) {
-        let at = place as usize;
-        if at >= self.numbers.len() {
-            self.numbers.resize(at + 1, NONE);
-        }
-        let mut number = self.numbers[at];
-        if number == NONE {
-            number = self.places.len() as u32;
-            self.numbers[at] = number;
-            self.places.push(place);
-            self.counts.push(0);
-        }
-        self.counts[number as usize] += 1;
-        self.calls.push((number, dur));
+    /// Number of the base `key`.
+    pub(super) fn base(&mut self, key: Key) -> u32 {
+        let number = self.bases.get_index_of(&key).unwrap_or_else(|| {
+            let part = (FxBuildHasher.hash_one(&key) % PARTS as u64) as u32;
+            self.bases.insert_full(key, Base { part, number: None }).0
+        });
+        number as u32
     }
 
-    /// Adds all to `sums`, and is empty then.
-    pub(super) fn give(&mut self, sums: &mut Groups<Stats>) {
+    /// Number of the sum of a base and a call, if that is a key.
+    pub(super) fn sum(&mut self, base: u32, call: Option<Call>) -> u32 {
+        let (number, new) = self.sums.insert_full((base, call));
+        if new {
+            self.counts.push(0);
+            self.last.push(NONE);
+            self.own.iter_mut().for_each(|own| own.push(Stats::default()));
+        }
+        number as u32
+    }
+
+    /// Takes a call of the sum with that number, which ran from enter to return without an error.
+    #[inline(always)]
+    pub(super) fn add_ok(&mut self, number: u32, dur: u64) {
+        if let Some(own) = &mut self.own {
+            return own[number as usize].add_ok(dur);
+        }
+        match u32::try_from(dur) {
+            Ok(dur) => {
+                self.counts[number as usize] += 1;
+                self.calls.push((number, dur));
+            }
+            Err(_) => self.add(number, Other { state: CallState::Complete, dur, errno: 0, timeless: false }),
+        }
+    }
+
+    /// Takes another call.
+    #[cold]
+    pub(super) fn add(&mut self, number: u32, other: Other) {
+        if let Some(own) = &mut self.own {
+            return other.give(&mut own[number as usize]);
+        }
+        let before = std::mem::replace(&mut self.last[number as usize], self.others.len() as u32);
+        self.others.push((before, other));
+    }
+
+    /// Adds all to `shared`, from the part `begin` on, and is empty then. `syscall`: the index of the call among the keys.
+    pub(super) fn give(&mut self, shared: &Shared, begin: usize, syscall: Option<usize>) {
+        self.sort();
+        self.of_part.resize_with(PARTS, Vec::new);
+        for (number, (base, _)) in self.sums.iter().enumerate() {
+            self.of_part[self.bases[*base as usize].part as usize].push(number as u32);
+        }
+        for part in (0..PARTS).map(|at| begin.wrapping_add(at) % PARTS) {
+            self.give_part(shared, part, syscall);
+        }
+        self.own = (self.sums.len() < FEW).then(Vec::new);
+        self.bases.clear();
+        self.sums.clear();
+        self.counts.clear();
+        self.last.clear();
+        self.others.clear();
+    }
+
+    /// Puts the durations of each sum side by side.
+    fn sort(&mut self) {
         let mut end = 0;
         for count in &mut self.counts {
-            // the calls of a number fill its part from its end
+            // the calls of a sum fill its part from its end
             end += *count;
             *count = end;
         }
@@ -57,40 +150,80 @@ impl Batch {
             *at -= 1;
             self.sorted[*at as usize] = dur;
         }
-        let ends = self.counts.iter().skip(1).copied().chain([end]);
-        for ((place, from), to) in self.places.drain(..).zip(&self.counts).zip(ends) {
-            sums.at(place).add_all_ok(&self.sorted[*from as usize..to as usize]);
-            self.numbers[place as usize] = NONE;
-        }
-        self.counts.clear();
+        // the end of each is the begin of the next
+        self.counts.push(end);
     }
 
-    /// The sums are others now.
-    pub(super) fn forget(&mut self) {
-        self.numbers.clear();
+    fn give_part(&mut self, shared: &Shared, part: usize, syscall: Option<usize>) {
+        let Self { bases, sums, counts, sorted, last, others, of_part, places, own, .. } = self;
+        let numbers = &mut of_part[part];
+        if numbers.is_empty() {
+            return;
+        }
+        let durs = |number: u32| &sorted[counts[number as usize] as usize..counts[number as usize + 1] as usize];
+        let mut part = shared.lock(part);
+        places.extend(numbers.iter().filter_map(|number| {
+            let (base, call) = sums[*number as usize];
+            let (key, base) = bases.get_index_mut(base as usize)?;
+            Some(part.place(key, &mut base.number, call.zip(syscall)))
+        }));
+        // all are read once before any is added to: the CPU waits for the memory of many at a time
+        let met = places.iter().zip(&*numbers).map(|(place, number)| part.at(*place).peek(durs(*number)));
+        std::hint::black_box(met.fold(0, u64::wrapping_add));
+        for (number, place) in numbers.drain(..).zip(places.drain(..)) {
+            let stats = part.at(place);
+            match own {
+                Some(own) => stats.merge(&own[number as usize]),
+                None => stats.add_all_ok(durs(number)),
+            }
+            let mut at = last[number as usize];
+            while let Some((before, other)) = others.get(at as usize) {
+                other.give(stats);
+                at = *before;
+            }
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::table::group::Groups;
     use crate::table::group::value::Value;
     use proptest::prelude::*;
 
     proptest! {
         #[test]
-        fn the_same_as_one_by_one(calls in prop::collection::vec((0_u64..40, 0_u64..5_000_000), 0..400), cut in 0_usize..400) {
-            let (mut expected, mut sums) = (Groups::<Stats>::default(), Groups::<Stats>::default());
-            let mut batch = Batch::default();
-            for (at, (key, dur)) in calls.iter().enumerate() {
-                expected.of(&[Value::Number(*key)]).add_ok(*dur);
-                batch.add(sums.place(&[Value::Number(*key)]), *dur);
+        fn the_same_as_one_by_one(
+            calls in prop::collection::vec((0_u64..40, 0_u32..3, (0_u64..5_000_000_000, 0_u32..10), 0_u16..3), 0..900),
+            few in 1_u64..40, cut in 0_usize..900, by_call: bool, own: bool,
+        ) {
+            let mut expected = Groups::<Stats>::default();
+            let (shared, mut batch) = (Shared::default(), Batch { own: own.then(Vec::new), ..Batch::default() });
+            let syscall = by_call.then_some(0);
+            for (at, (key, nr, (dur, shift), errno)) in calls.iter().enumerate() {
+                let dur = &(dur >> (shift * 3));
+                let (key, call) = (Value::Number(*key % few), Call { nr: *nr, ..Call::default() });
+                let of_call = by_call.then_some(Value::Call(call));
+                let whole: Key = of_call.iter().cloned().chain([key.clone()]).collect();
+                expected.of(&whole).add(CallState::Complete, *dur, *errno, false);
+                let base = batch.base(by_call.then_some(Value::Unknown).into_iter().chain([key]).collect());
+                let sum = batch.sum(base, by_call.then_some(call));
+                match *errno {
+                    0 => batch.add_ok(sum, *dur),
+                    errno => batch.add(sum, Other { state: CallState::Complete, dur: *dur, errno, timeless: false }),
+                }
                 if at == cut {
-                    batch.give(&mut sums);
+                    batch.give(&shared, at, syscall);
                 }
             }
-            batch.give(&mut sums);
-            prop_assert_eq!(sums.iter().collect::<Vec<_>>(), expected.iter().collect::<Vec<_>>());
+            batch.give(&shared, 0, syscall);
+            let sorted = |groups: Groups<Stats>| {
+                let mut sums: Vec<_> = groups.into_sums().collect();
+                sums.sort_by(|a, b| a.0.cmp(&b.0));
+                sums
+            };
+            prop_assert_eq!(sorted(shared.into_groups()), sorted(expected));
         }
     }
 }

@@ -1,20 +1,21 @@
-//! From segments to [`Stats`] by the keys of a [`Plan`]. Each thread adds up the segments it takes. The sums are
-//! merged, in any order, at the end and whenever a thread has many. Memory grows with the number of keys, neither with
-//! events nor with CPUs.
+//! From segments to [`Stats`](super::stats::Stats) by the keys of a [`Plan`]. Each thread brings the calls of a segment together by
+//! their sums, and adds them to the sums of all threads, in any order. Memory grows with the number of keys, neither with events nor
+//! with CPUs.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 use systape_format::header::BlockKind;
-use systape_format::model::{CPU_NONE, CallState, Core, Dict, FD_FIRST, SegmentInfo, Time};
+use systape_format::model::{CPU_NONE, Call, CallState, Core, Dict, FD_FIRST, SegmentInfo, Time};
 use systape_format::reader::{Segment, Tape};
 
-use super::batch::{Batch, FEW};
+use super::batch::{Batch, Other};
 use super::group::Sums;
+use super::labels::Labels;
 use super::ledger::{self, Counted, Judge, Knowledge};
-use super::places::{Known, Places};
+use super::places::Places;
 use super::plan::{Plan, RowPart};
-use super::stats::Stats;
+use super::shared::Shared;
 use crate::table::call_files::{self, NO_FILE, UNKNOWN_FILE, unseen};
 use crate::table::calls::{CallBook, CallInfo};
 use crate::table::filter::{Scope, SegmentFilter};
@@ -22,11 +23,6 @@ use crate::table::group::by::By;
 use crate::table::group::value::{Key, Value};
 use crate::table::load::OpenCalls;
 use crate::table::scan::{Coverage, Scan};
-
-/// Most sums that all threads keep; about 1 KiB each with their histograms.
-const OWN: usize = 128 << 10;
-/// The least that each thread keeps: about the number for a segment of a busy machine.
-const OWN_LEAST: usize = 4 << 10;
 
 /// The segments that may store or count a call that passes, in order.
 pub(crate) fn candidates(tape: &Tape, scope: &Scope<'_>) -> Vec<usize> {
@@ -39,27 +35,21 @@ pub(crate) fn candidates(tape: &Tape, scope: &Scope<'_>) -> Vec<usize> {
 pub fn collect(tape: &Tape, scope: &Scope<'_>, book: &CallBook<'_>, plan: &Plan) -> (Sums, Knowledge, Coverage) {
     let threads = ledger::threads(tape, scope, plan);
     let judge = Judge { scope, book, plan, threads: threads.as_ref() };
-    let shared = Mutex::new(Sums::default());
-    let own = (OWN / rayon::current_num_threads().max(1)).max(OWN_LEAST);
-    let share = |sums: &mut Sums| shared.lock().unwrap_or_else(PoisonError::into_inner).merge(sums);
-    let (parts, coverage) = Scan::of(tape, candidates(tape, scope)).fold(Part::default, |part, segment, coverage| {
-        part.segment(segment, judge, coverage);
-        if part.sums.groups.len() > own {
-            share(&mut part.sums);
-            part.known.clear();
-            part.batch.forget();
-        }
-    });
-    let mut all = shared.into_inner().unwrap_or_else(PoisonError::into_inner);
-    let mut counted = Counted::default();
+    let shared = Shared::default();
+    let (mut parts, coverage) = Scan::of(tape, candidates(tape, scope))
+        .fold(Part::default, |part, segment, coverage| part.segment(segment, judge, &shared, coverage));
     if let Some(open) = OpenCalls::read(tape) {
         let (filter, valued) = (scope.segment(&open.dict, u32::MAX), scope.valued());
         let (dict, core, time) = (&open.dict, &open.core, Some(&open.time));
         let rows = Rows { segment: None, dict, core, time, filter: &filter, valued };
-        all.add(u32::MAX, &rows, judge, (&mut Known::default(), &mut Batch::default()));
+        let mut part = Part::default();
+        part.adder.add(u32::MAX, &rows, judge, &shared);
+        parts.push(part);
     }
+    let mut all = Sums { groups: shared.into_groups(), labels: Labels::default() };
+    let mut counted = Counted::default();
     for mut part in parts {
-        all.merge(&mut part.sums);
+        all.labels.merge(&mut part.adder.labels);
         counted.merge(part.counted);
     }
     let (mut sums, knowledge) = counted.knowledge(plan);
@@ -70,19 +60,15 @@ pub fn collect(tape: &Tape, scope: &Scope<'_>, book: &CallBook<'_>, plan: &Plan)
 /// The state of one thread.
 #[derive(Debug, Default)]
 struct Part {
-    sums: Sums,
-    /// Of `sums`.
-    known: Known,
+    adder: Adder,
     counted: Counted,
     /// Each segment is decoded into the buffers of the one before.
     core: Core,
-    /// Empty between segments.
-    batch: Batch,
 }
 
 impl Part {
     /// Adds the rows of a segment and of its ledger.
-    fn segment(&mut self, segment: &Segment<'_>, judge: Judge<'_>, coverage: &mut Coverage) {
+    fn segment(&mut self, segment: &Segment<'_>, judge: Judge<'_>, shared: &Shared, coverage: &mut Coverage) {
         let (scope, info) = (judge.scope, segment.info());
         let has_ledger = segment.has(BlockKind::Ledger);
         // rows of a ledger are sums: nobody knows of how many calls
@@ -107,55 +93,74 @@ impl Part {
                 let (filter, valued) = (scope.segment(&dict, info.segment), scope.valued());
                 let (segment, time) = (Some(segment), time.as_ref());
                 let rows = Rows { segment, dict: &dict, core, time, filter: &filter, valued };
-                self.sums.add(info.segment, &rows, judge, (&mut self.known, &mut self.batch));
+                self.adder.add(info.segment, &rows, judge, shared);
             }
             Err(error) => coverage.hole(segment, info.rows, &error),
         }
     }
 }
 
-impl Sums {
+/// Adds up the rows of segments.
+#[derive(Debug, Default)]
+struct Adder {
+    labels: Labels,
+    /// Empty between segments.
+    batch: Batch,
+    /// Memory for [`Places`].
+    table: Vec<u32>,
+}
+
+impl Adder {
     /// Adds the rows of one segment.
-    fn add(&mut self, number: u32, rows: &Rows<'_>, judge: Judge<'_>, (known, batch): (&mut Known, &mut Batch)) {
-        let by_row = judge.plan.by_row();
-        let seen = if by_row { self.by_row(rows, judge) } else { self.by_task(rows, judge, (known, batch)) };
+    fn add(&mut self, number: u32, rows: &Rows<'_>, judge: Judge<'_>, shared: &Shared) {
+        let plan = judge.plan;
+        let seen = if plan.by_row() { self.by_row(rows, judge) } else { self.by_task(rows, judge) };
+        // threads begin at different parts, so that none waits for another all the time
+        self.batch.give(shared, number as usize, plan.place(By::Syscall).filter(|_| !plan.by_row()));
         for (entry, _) in seen.into_iter().enumerate().filter(|(_, seen)| *seen) {
             let task = &rows.dict.tasks[entry];
-            self.labels.add(judge.plan.whose_is(task), task, judge.plan, (number, entry as u32));
+            self.labels.add(plan.whose_is(task), task, plan, (number, entry as u32));
         }
     }
 
-    /// Adds rows whose key depends on task and call alone. Returns which tasks have one.
-    fn by_task(&mut self, rows: &Rows<'_>, judge: Judge<'_>, (known, batch): (&mut Known, &mut Batch)) -> Vec<bool> {
-        let checked = rows.checked();
-        let mut places = Places::new(rows.dict, rows.filter, checked);
-        let mut known = known.segment(rows.dict, judge.plan);
+    /// Takes rows whose key depends on task and call alone. Returns which tasks have one.
+    fn by_task(&mut self, rows: &Rows<'_>, judge: Judge<'_>) -> Vec<bool> {
+        let (checked, plan) = (rows.checked(), judge.plan);
+        let Self { batch, table, .. } = self;
+        let mut places = Places::new(rows.dict, rows.filter, checked, table);
+        let mut bases = vec![None; rows.dict.tasks.len()];
+        let by_call = plan.has(By::Syscall);
+        // base and sum of each call when it was last looked up: often all tasks have one base
+        let mut latest = vec![(u32::MAX, 0); rows.dict.calls.len()];
         let exits = rows.exits(judge);
         let Core { call, task, dur, errno, state, .. } = rows.core;
         // every call goes through here: columns side by side need no bounds
         let columns = task.iter().zip(call).zip(dur).zip(errno).zip(state);
         for (row, ((((&t, &c), &dur), &errno), &state)) in columns.enumerate() {
-            let c = c as usize;
-            let Some(place) = places.of(t as usize, c, || known.place(t as usize, c, &mut self.groups)) else {
-                continue;
-            };
+            let (t, c) = (t as usize, c as usize);
+            let number = places.of(t, c, || {
+                let base = *bases[t].get_or_insert_with(|| batch.base(plan.key(&rows.dict.tasks[t], Call::default())));
+                if latest[c].0 != base {
+                    latest[c] = (base, batch.sum(base, by_call.then(|| rows.dict.calls[c])));
+                }
+                latest[c].1
+            });
+            let Some(number) = number else { continue };
             if checked {
                 if !rows.counts(row) {
                     continue;
                 }
-                places.saw(t as usize);
+                places.saw(t);
             }
             match state == CallState::Complete && errno == 0 {
-                true if self.groups.len() < FEW => self.groups.at(place).add_ok(dur),
-                true => batch.add(place, dur),
-                false => add(self.groups.at(place), (state, dur, errno), exits[c]),
+                true => batch.add_ok(number, dur),
+                false => batch.add(number, Other { state, dur, errno, timeless: exits[c] }),
             }
         }
-        batch.give(&mut self.groups);
         places.seen
     }
 
-    /// Adds rows one by one by their key.
+    /// Takes rows one by one by their key.
     fn by_row(&mut self, rows: &Rows<'_>, judge: Judge<'_>) -> Vec<bool> {
         let plan = judge.plan;
         let infos: Vec<Arc<CallInfo>> = rows.dict.calls.iter().map(|call| judge.book.get(*call)).collect();
@@ -173,7 +178,8 @@ impl Sums {
             }
         };
         let (mut bases, mut parts) = (Vec::<Key>::new(), FxHashMap::<(u32, RowPart), u32>::default());
-        let mut places = Places::new(rows.dict, rows.filter, true);
+        let Self { batch, table, .. } = self;
+        let mut places = Places::new(rows.dict, rows.filter, true, table);
         rows.each(|row, t, c| {
             let base = places.of(t, c, || {
                 bases.push(plan.key(&rows.dict.tasks[t], rows.dict.calls[c]));
@@ -182,25 +188,21 @@ impl Sums {
             let Some(base) = base.filter(|_| rows.counts(row)) else { return };
             places.saw(t);
             let cpu = rows.time.and_then(|time| time.cpu.get(row)).copied().unwrap_or(CPU_NONE);
-            let state = rows.core.state[row];
+            let (state, dur, errno) = (rows.core.state[row], rows.core.dur[row], rows.core.errno[row]);
             let second = rows.time.and_then(|time| plan.second(state, *time.start.get(row)?));
-            let part = plan.part((state, rows.core.errno[row]), files[row], cpu, second);
-            let place = *parts.entry((base, part)).or_insert_with(|| {
+            let part = plan.part((state, errno), files[row], cpu, second);
+            let number = *parts.entry((base, part)).or_insert_with(|| {
                 let mut key = bases[base as usize].clone();
                 plan.row(&mut key, part, file);
-                self.groups.place(&key)
+                let base = batch.base(key);
+                batch.sum(base, None)
             });
-            let core = rows.core;
-            add(self.groups.at(place), (core.state[row], core.dur[row], core.errno[row]), infos[c].is_exit);
+            match state == CallState::Complete && errno == 0 {
+                true => batch.add_ok(number, dur),
+                false => batch.add(number, Other { state, dur, errno, timeless: infos[c].is_exit }),
+            }
         });
         places.seen
-    }
-}
-
-/// Adds a call, except the child's return from a clone.
-fn add(stats: &mut Stats, (state, dur, errno): (CallState, u64, u16), is_exit: bool) {
-    if state != CallState::CloneChild {
-        stats.add(state, dur, errno, is_exit);
     }
 }
 

@@ -11,17 +11,6 @@ impl Add for Stats {
     fn add(&mut self, other: &Self) {
         self.merge(other);
     }
-
-    fn reset(&mut self) {
-        let (mut hist, mut errnos) = (std::mem::take(&mut self.hist), std::mem::take(&mut self.errnos));
-        hist.clear();
-        errnos.clear();
-        *self = Self { hist, errnos, ..Self::default() };
-    }
-
-    fn settle(&mut self) {
-        self.hist.settle();
-    }
 }
 
 /// Sums so far.

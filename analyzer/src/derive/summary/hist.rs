@@ -6,6 +6,8 @@
 
 use std::borrow::Cow;
 
+use smallvec::SmallVec;
+
 /// log2 of the buckets per power of two.
 const SUB_BITS: u32 = 4;
 const SUB: u64 = 1 << SUB_BITS;
@@ -14,6 +16,8 @@ const SUB: u64 = 1 << SUB_BITS;
 const ROOM: usize = 8;
 /// Most values that are kept one by one.
 const FEW: usize = 64;
+/// So many of them need no memory of their own.
+const INLINE: usize = 16;
 
 /// The largest relative error of [`Histogram::quantile`]: half a bucket.
 pub(crate) const QUANTILE_ERROR: f64 = 1.0 / (2 * SUB) as f64;
@@ -22,10 +26,10 @@ pub(crate) const QUANTILE_ERROR: f64 = 1.0 / (2 * SUB) as f64;
 #[derive(Clone, Debug, Default)]
 pub struct Histogram {
     /// The bucket of each value, in any order; empty if there are counters.
-    few: Vec<u16>,
+    few: SmallVec<[u16; INLINE]>,
     /// Bucket of `counts[0]`.
     first: usize,
-    counts: Vec<u64>,
+    counts: Counters,
 }
 
 impl PartialEq for Histogram {
@@ -42,39 +46,57 @@ impl Histogram {
     #[inline]
     pub fn add(&mut self, value: u64) {
         let bucket = bucket(value);
-        match self.counts.get_mut(bucket.wrapping_sub(self.first)) {
-            Some(count) => *count += 1,
-            None => self.add_new(bucket),
+        let at = bucket.wrapping_sub(self.first);
+        if let Counters::Narrow(counts) = &mut self.counts
+            && let Some(count) = counts.get_mut(at)
+            && let Some(more) = count.checked_add(1)
+        {
+            *count = more;
+        } else {
+            self.add_new(bucket);
         }
     }
 
-    /// Counts a value of a bucket without counter.
+    /// Counts a value of a bucket without counter, or with one that may not be narrow.
     #[cold]
     fn add_new(&mut self, bucket: usize) {
         if self.has_room(1) {
             self.few.push(bucket as u16);
         } else {
-            *self.slot(bucket) += 1;
+            self.add_times(bucket, 1);
         }
     }
 
     /// Counts each of `values`, which are within `min..=max`.
-    pub(super) fn add_all(&mut self, values: &[u64], (min, max): (u64, u64)) {
+    pub(super) fn add_all(&mut self, values: &[u32], (min, max): (u64, u64)) {
+        let buckets = values.iter().map(|value| bucket((*value).into()));
         if self.has_room(values.len()) {
-            self.few.extend(values.iter().map(|value| bucket(*value) as u16));
+            self.few.extend(buckets.map(|bucket| bucket as u16));
             return;
         }
         self.cover(bucket(min), bucket(max) + 1);
-        for value in values {
-            self.counts[bucket(*value) - self.first] += 1;
+        let (first, mut full) = (self.first, 0);
+        if let Counters::Narrow(counts) = &mut self.counts {
+            for bucket in buckets.clone() {
+                match counts[bucket - first].checked_add(1) {
+                    Some(count) => counts[bucket - first] = count,
+                    None => break,
+                }
+                full += 1;
+            }
         }
+        buckets.skip(full).for_each(|bucket| self.counts.add(bucket - first, 1));
+    }
+
+    /// How many values are in the bucket of `value`, if there are counters.
+    pub(super) fn peek(&self, value: u64) -> u64 {
+        self.count(bucket(value))
     }
 
     /// Counts `value` `times` times.
     pub fn add_many(&mut self, value: u64, times: u64) {
         if times > 0 {
-            let count = self.slot(bucket(value));
-            *count = count.saturating_add(times);
+            self.add_times(bucket(value), times);
         }
     }
 
@@ -86,13 +108,12 @@ impl Histogram {
             let (least, most) = (other.few.iter().min(), other.few.iter().max());
             self.cover(least.map_or(0, |at| (*at).into()), most.map_or(0, |at| usize::from(*at) + 1));
             for bucket in &other.few {
-                let count = &mut self.counts[usize::from(*bucket) - self.first];
-                *count = count.saturating_add(1);
+                self.counts.add(usize::from(*bucket) - self.first, 1);
             }
         } else {
-            let at = self.cover(other.first, other.first + other.counts.len());
-            for (mine, count) in self.counts[at..].iter_mut().zip(&other.counts) {
-                *mine = mine.saturating_add(*count);
+            let from = self.cover(other.first, other.first + other.counts.len());
+            for (at, count) in other.counts.iter().enumerate().filter(|(_, count)| *count > 0) {
+                self.counts.add(from + at, count);
             }
         }
     }
@@ -100,20 +121,8 @@ impl Histogram {
     /// The least value of each bucket in use, and how many values are in it.
     pub(crate) fn values(&self) -> impl Iterator<Item = (u64, u64)> {
         let this = self.spread();
-        let full = this.counts.iter().enumerate().filter(|(_, count)| **count > 0);
-        full.map(|(at, count)| (edges(this.first + at).0, *count)).collect::<Vec<_>>().into_iter()
-    }
-
-    /// Makes it empty; its memory stays.
-    pub(crate) fn clear(&mut self) {
-        self.few.clear();
-        self.counts.clear();
-    }
-
-    /// Gives memory back that it has for more buckets.
-    pub(crate) fn settle(&mut self) {
-        self.few.shrink_to_fit();
-        self.counts.shrink_to_fit();
+        let full = this.counts.iter().enumerate().filter(|(_, count)| *count > 0);
+        full.map(|(at, count)| (edges(this.first + at).0, count)).collect::<Vec<_>>().into_iter()
     }
 
     /// Whether `more` values can be kept one by one.
@@ -121,10 +130,10 @@ impl Histogram {
         self.counts.is_empty() && self.few.len() + more <= FEW
     }
 
-    /// The counter of `bucket`, new if needed.
-    fn slot(&mut self, bucket: usize) -> &mut u64 {
+    /// Counts `bucket` so often, with counters.
+    fn add_times(&mut self, bucket: usize, times: u64) {
         let at = self.cover(bucket, bucket + 1);
-        &mut self.counts[at]
+        self.counts.add(at, times);
     }
 
     /// The same with counters.
@@ -140,11 +149,14 @@ impl Histogram {
 
     /// Makes counters of the buckets `from` to before `to`, and of those in use; returns the index of the first.
     fn cover(&mut self, from: usize, to: usize) -> usize {
+        if from >= self.first && to <= self.first + self.counts.len() {
+            return from - self.first;
+        }
         let few = std::mem::take(&mut self.few);
         let (least, most) = (few.iter().min(), few.iter().max());
         self.widen(least.map_or(from, |at| from.min((*at).into())), most.map_or(to, |at| to.max(usize::from(*at) + 1)));
         for bucket in few {
-            self.counts[usize::from(bucket) - self.first] += 1;
+            self.counts.add(usize::from(bucket) - self.first, 1);
         }
         from - self.first
     }
@@ -155,16 +167,9 @@ impl Histogram {
         if self.counts.is_empty() {
             self.first = low;
         }
-        if low < self.first {
-            let more = self.first - low;
-            self.counts.reserve_exact(more);
-            self.counts.splice(0..0, std::iter::repeat_n(0, more));
-            self.first = low;
-        }
-        if high > self.first + self.counts.len() {
-            self.counts.reserve_exact(high - self.first - self.counts.len());
-            self.counts.resize(high - self.first, 0);
-        }
+        let high = high.max(self.first + self.counts.len());
+        self.counts.widen(self.first.saturating_sub(low), high - low.min(self.first));
+        self.first = low.min(self.first);
     }
 
     /// The value below which `permille` of 1000 values lie (nearest rank), as the middle of its bucket; None without
@@ -176,7 +181,7 @@ impl Histogram {
         let rank = (self.total() * u128::from(permille)).div_ceil(1000).max(1);
         let mut seen = 0;
         let at = self.counts.iter().position(|count| {
-            seen += u128::from(*count);
+            seen += u128::from(count);
             seen >= rank
         });
         at.map(|at| middle(self.first + at))
@@ -192,11 +197,76 @@ impl Histogram {
     }
 
     fn total(&self) -> u128 {
-        self.counts.iter().map(|count| u128::from(*count)).sum()
+        self.counts.iter().map(u128::from).sum()
     }
 
     fn count(&self, bucket: usize) -> u64 {
-        bucket.checked_sub(self.first).and_then(|at| self.counts.get(at)).copied().unwrap_or(0)
+        bucket.checked_sub(self.first).map_or(0, |at| self.counts.get(at))
+    }
+}
+
+/// Counters of buckets that follow each other. They are narrow until one of them overflows, because most are of few calls.
+#[derive(Clone, Debug)]
+enum Counters {
+    Narrow(Vec<u32>),
+    Wide(Vec<u64>),
+}
+
+impl Default for Counters {
+    fn default() -> Self {
+        Self::Narrow(Vec::new())
+    }
+}
+
+impl Counters {
+    fn len(&self) -> usize {
+        match self {
+            Self::Narrow(counts) => counts.len(),
+            Self::Wide(counts) => counts.len(),
+        }
+    }
+
+    fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// 0 if there is none at that index.
+    fn get(&self, at: usize) -> u64 {
+        match self {
+            Self::Narrow(counts) => counts.get(at).copied().unwrap_or(0).into(),
+            Self::Wide(counts) => counts.get(at).copied().unwrap_or(0),
+        }
+    }
+
+    fn iter(&self) -> impl Iterator<Item = u64> {
+        (0..self.len()).map(|at| self.get(at))
+    }
+
+    /// Adds to the counter at that index.
+    #[inline]
+    fn add(&mut self, at: usize, times: u64) {
+        if let Self::Narrow(counts) = self {
+            match u32::try_from(u64::from(counts[at]).saturating_add(times)) {
+                Ok(count) => return counts[at] = count,
+                Err(_) => *self = Self::Wide(counts.iter().map(|count| u64::from(*count)).collect()),
+            }
+        }
+        if let Self::Wide(counts) = self {
+            counts[at] = counts[at].saturating_add(times);
+        }
+    }
+
+    /// Puts so many counters of 0 before those there are, and others behind, until there are `len`.
+    fn widen(&mut self, before: usize, len: usize) {
+        fn widen<T: Clone + Default>(counts: &mut Vec<T>, before: usize, len: usize) {
+            counts.reserve_exact(len - counts.len());
+            counts.splice(0..0, std::iter::repeat_n(T::default(), before));
+            counts.resize(len, T::default());
+        }
+        match self {
+            Self::Narrow(counts) => widen(counts, before, len),
+            Self::Wide(counts) => widen(counts, before, len),
+        }
     }
 }
 

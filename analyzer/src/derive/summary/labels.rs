@@ -31,7 +31,11 @@ impl Labels {
         let rank = (plan.leads(task), place.0, place.1);
         let label = self.of.entry(whose).or_insert_with(|| Label { rank, task: task.clone() });
         if label.rank < rank {
-            *label = Label { rank, task: task.clone() };
+            label.rank = rank;
+            // most tasks are the same in every segment
+            if label.task != *task {
+                label.task = task.clone();
+            }
         }
     }
 

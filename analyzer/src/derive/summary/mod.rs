@@ -12,6 +12,7 @@ pub(crate) mod ledger;
 pub(crate) mod mode;
 mod places;
 pub(crate) mod plan;
+mod shared;
 pub(crate) mod stats;
 pub(crate) mod table;
 pub(crate) mod threads;

@@ -47,18 +47,27 @@ impl Stats {
         self.add_time(dur);
     }
 
-    /// As [`Self::add_ok`] for each of `durs`.
-    pub(super) fn add_all_ok(&mut self, durs: &[u64]) {
-        let (Some(min), Some(max)) = (durs.iter().min(), durs.iter().max()) else { return };
-        self.min = if self.timed == 0 { *min } else { self.min.min(*min) };
-        self.max = self.max.max(*max);
+    /// Reads what adding `durs` would change; the result means nothing.
+    pub(super) fn peek(&self, durs: &[u32]) -> u64 {
+        let counted = durs.first().map_or(0, |dur| self.hist.peek((*dur).into()));
+        self.calls ^ self.max ^ self.sum as u64 ^ counted
+    }
+
+    /// As [`Self::add_ok`] for each of `durs`, at most 2^32.
+    pub(super) fn add_all_ok(&mut self, durs: &[u32]) {
+        let (Some(&min), Some(&max)) = (durs.iter().min(), durs.iter().max()) else { return };
+        let (mut sum, mut squares) = (0, 0);
+        for dur in durs.iter().map(|dur| u64::from(*dur)) {
+            sum += dur;
+            squares += u128::from(dur * dur);
+        }
+        self.min = if self.timed == 0 { min.into() } else { self.min.min(min.into()) };
+        self.max = self.max.max(max.into());
         self.calls += durs.len() as u64;
         self.timed += durs.len() as u64;
-        for dur in durs {
-            self.sum += u128::from(*dur);
-            self.squares = self.squares.saturating_add(u128::from(*dur) * u128::from(*dur));
-        }
-        self.hist.add_all(durs, (*min, *max));
+        self.sum += u128::from(sum);
+        self.squares = self.squares.saturating_add(squares);
+        self.hist.add_all(durs, (min.into(), max.into()));
     }
 
     /// Counts any call. `timeless`: exit and exit_group, which never return: their duration means nothing.

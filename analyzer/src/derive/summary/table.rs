@@ -1,11 +1,12 @@
 //! Sums arranged for print: groups by events, calls by time.
 
-use std::cmp::Reverse;
+use std::cell::OnceCell;
 use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
 use super::column::Column;
+use super::counted::Quantile;
 use super::group::Sums;
 use super::ledger::Knowledge;
 use super::plan::Plan;
@@ -13,7 +14,7 @@ use super::stats::Stats;
 use crate::table::calls::{CallBook, CallInfo};
 use crate::table::group::by::By;
 use crate::table::group::value::{Key, Value};
-use systape_format::model::Task;
+use systape_format::model::{Call, Task};
 
 /// The calls of one group.
 #[derive(Debug)]
@@ -45,6 +46,19 @@ pub(crate) struct Row<'a> {
     pub stats: &'a Stats,
     /// They may be too low.
     pub short: bool,
+    quantiles: OnceCell<[Option<Quantile>; 2]>,
+}
+
+impl<'a> Row<'a> {
+    /// Sums without keys.
+    pub(crate) fn of_all(stats: &'a Stats, short: bool) -> Self {
+        Self { key: &[], call: None, task: None, stats, short, quantiles: OnceCell::new() }
+    }
+
+    /// The median and the 99th percentile of `stats`, found once.
+    pub(crate) fn quantiles(&self) -> &[Option<Quantile>; 2] {
+        self.quantiles.get_or_init(|| [500, 990].map(|permille| self.stats.quantile(permille)))
+    }
 }
 
 /// The sums of all keys, the largest of `column` first, those without a value last; equal ones with the most time first.
@@ -55,26 +69,37 @@ pub(crate) fn rows<'a>(
     plan: &Plan,
     column: Column,
 ) -> Vec<Row<'a>> {
-    let call = |key: &[Value]| match plan.place(By::Syscall).map(|at| &key[at]) {
-        Some(Value::Call(call)) => Some(book.get(*call)),
+    let syscall = plan.place(By::Syscall);
+    let call = |key: &[Value]| match syscall.map(|at| &key[at]) {
+        Some(Value::Call(call)) => Some(*call),
         _ => None,
     };
-    let row = |(key, stats): (&'a [Value], &'a Stats)| Row {
+    // a place is made before filters on durations decide
+    let (labels, sums) = (&sums.labels, sums.groups.iter().filter(|(_, stats)| stats.calls > 0));
+    let mut infos: FxHashMap<Call, Arc<CallInfo>> = FxHashMap::default();
+    let mut order: Vec<(Option<u128>, u128, &[Value], &Stats)> = Vec::new();
+    for (key, stats) in sums {
+        if let Some(call) = call(key) {
+            infos.entry(call).or_insert_with(|| book.get(call));
+        }
+        order.push((column.of(stats), stats.total(), key, stats));
+    }
+    let info = |key: &[Value]| infos.get(&call(key)?);
+    let name = |key| info(key).map(|call| call.long_name.as_str());
+    // None is less than any value; no two have the same key
+    order.sort_unstable_by(|a, b| {
+        let of_time = || b.1.cmp(&a.1).then_with(|| b.3.calls.cmp(&a.3.calls));
+        b.0.cmp(&a.0).then_with(of_time).then_with(|| name(a.2).cmp(&name(b.2))).then_with(|| a.2.cmp(b.2))
+    });
+    let row = |(_, _, key, stats): (_, _, &'a [Value], &'a Stats)| Row {
         key,
-        call: call(key),
-        task: sums.labels.get(key, plan),
+        call: info(key).cloned(),
+        task: labels.get(key, plan),
         stats,
         short: knowledge.short(key),
+        quantiles: OnceCell::new(),
     };
-    // a place is made before filters on durations decide
-    let mut rows: Vec<Row<'_>> = sums.groups.iter().filter(|(_, stats)| stats.calls > 0).map(row).collect();
-    let name = |row: &Row<'_>| row.call.as_ref().map(|call| call.long_name.clone());
-    // None is less than any value
-    let value = |row: &Row<'_>| Reverse(column.of(row.stats));
-    rows.sort_by_cached_key(|row| {
-        (value(row), Reverse(row.stats.total()), Reverse(row.stats.calls), name(row), row.key)
-    });
-    rows
+    order.into_iter().map(row).collect()
 }
 
 /// `rows` in groups with equal keys except the syscall, and the events of all. `sorted`: the groups in the order of their first

@@ -51,7 +51,7 @@ pub(in crate::reports) fn run(config: &Config, tapes: &[PathBuf]) -> Result<Verd
             let headings = words.iter().copied().chain(by.iter().map(|by| by.heading())).chain(last);
             let mut table = headings.fold(table, Table::word);
             for group in &groups {
-                let row = Row { key: &[], call: None, task: None, stats: &group.stats, short: group.short };
+                let row = Row::of_all(&group.stats, group.short);
                 let mut cells = measured(&row, found.incomplete || group.short);
                 cells.extend(group.texts());
                 cells.extend(own.errno_summary.then(|| errnos_text(&group.stats)));

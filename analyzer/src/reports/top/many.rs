@@ -58,7 +58,7 @@ impl Shown<'_> {
         table = self.words.iter().fold(table, |table, word| table.word(word));
         table = self.by.iter().fold(table, |table, by| table.word(by.heading()));
         for group in groups.iter().take(limit) {
-            let row = Row { key: &[], call: None, task: None, stats: &group.stats, short: group.short };
+            let row = Row::of_all(&group.stats, group.short);
             let mut cells = self.shares.cells(&row, self.found.incomplete);
             cells.extend(group.texts());
             table.row(cells);

@@ -17,27 +17,17 @@ use self::value::{Key, Value};
 pub trait Add: Default {
     /// Adds all of `other`.
     fn add(&mut self, other: &Self);
-
-    /// Makes it a new one, which may keep its memory for the next key.
-    fn reset(&mut self) {
-        *self = Self::default();
-    }
-
-    /// Gives memory back that it has for more.
-    fn settle(&mut self) {}
 }
 
 /// Sums by key. Memory grows with the number of keys.
 #[derive(Debug)]
 pub struct Groups<A> {
     sums: IndexMap<Key, A, FxBuildHasher>,
-    /// New sums with memory from former ones.
-    spare: Vec<A>,
 }
 
 impl<A> Default for Groups<A> {
     fn default() -> Self {
-        Self { sums: IndexMap::default(), spare: Vec::new() }
+        Self { sums: IndexMap::default() }
     }
 }
 
@@ -45,8 +35,7 @@ impl<A: Add> Groups<A> {
     /// Index of the sum of `key`, for [`Self::at`]; a new sum is empty.
     pub fn place(&mut self, key: &[Value]) -> u32 {
         let place = self.sums.get_index_of(key);
-        let Self { sums, spare } = self;
-        place.unwrap_or_else(|| sums.insert_full(key.into(), spare.pop().unwrap_or_default()).0) as u32
+        place.unwrap_or_else(|| self.sums.insert_full(key.into(), A::default()).0) as u32
     }
 
     /// The sum at an index.
@@ -68,17 +57,10 @@ impl<A: Add> Groups<A> {
 
     /// Adds all of `other`, which is empty then and keeps its memory.
     pub fn merge(&mut self, other: &mut Self) {
-        for (key, mut sum) in other.sums.drain(..) {
+        for (key, sum) in other.sums.drain(..) {
             match self.sums.entry(key) {
-                Entry::Occupied(mut mine) => {
-                    mine.get_mut().add(&sum);
-                    sum.reset();
-                    other.spare.push(sum);
-                }
-                Entry::Vacant(place) => {
-                    sum.settle();
-                    place.insert(sum);
-                }
+                Entry::Occupied(mut mine) => mine.get_mut().add(&sum),
+                Entry::Vacant(place) => _ = place.insert(sum),
             }
         }
     }

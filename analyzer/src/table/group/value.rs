@@ -24,8 +24,8 @@ pub enum Value {
     Unknown,
 }
 
-/// The values of all keys, in their order. Most questions have one or two.
-pub(crate) type Key = SmallVec<[Value; 2]>;
+/// The values of all keys, in their order. Most questions have at most three: a thread has a process too.
+pub(crate) type Key = SmallVec<[Value; 3]>;
 
 impl Value {
     /// Whether it is known.

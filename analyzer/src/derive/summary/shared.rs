@@ -1,0 +1,80 @@
+//! Sums that all threads add to. They are in parts with a lock each, by their keys, so threads seldom wait for one another; and each sum is
+//! there once, however many threads there are.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use rustc_hash::FxHashMap;
+use systape_format::model::Call;
+
+use super::stats::Stats;
+use crate::table::group::Groups;
+use crate::table::group::value::{Key, Value};
+
+/// Number of parts.
+pub(super) const PARTS: usize = 64;
+
+/// Sums by key.
+#[derive(Debug)]
+pub(super) struct Shared {
+    parts: Vec<Mutex<Part>>,
+}
+
+impl Default for Shared {
+    fn default() -> Self {
+        Self { parts: (0..PARTS).map(|_| Mutex::default()).collect() }
+    }
+}
+
+impl Shared {
+    /// Part `at`, for the caller alone.
+    pub(super) fn lock(&self, at: usize) -> MutexGuard<'_, Part> {
+        self.parts[at].lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// All of them.
+    pub(super) fn into_groups(self) -> Groups<Stats> {
+        let mut all = Groups::default();
+        for part in self.parts {
+            all.merge(&mut part.into_inner().unwrap_or_else(PoisonError::into_inner).groups);
+        }
+        all
+    }
+}
+
+/// The sums of some keys. Sums by call are looked up by numbers: most are met again in every segment, and no key is made and
+/// compared for them.
+#[derive(Debug, Default)]
+pub(super) struct Part {
+    /// A number of each key that sums have but for the call.
+    bases: FxHashMap<Key, u32>,
+    /// Place of each base and call in `groups`.
+    places: FxHashMap<(u32, Call), u32>,
+    groups: Groups<Stats>,
+}
+
+impl Part {
+    /// The place of the sum of `base`, or of `base` with this call at this index among the keys. `number` is that of `base`, once it is
+    /// known.
+    pub(super) fn place(&mut self, base: &Key, number: &mut Option<u32>, call: Option<(Call, usize)>) -> u32 {
+        let Self { bases, places, groups } = self;
+        match call {
+            None => groups.place(base),
+            Some((call, at)) => {
+                let number = *number.get_or_insert_with(|| {
+                    let next = bases.len() as u32;
+                    *bases.entry(base.clone()).or_insert(next)
+                });
+                *places.entry((number, call)).or_insert_with(|| {
+                    let mut key = base.clone();
+                    key[at] = Value::Call(call);
+                    groups.place(&key)
+                })
+            }
+        }
+    }
+
+    /// The sum at a place.
+    pub(super) fn at(&mut self, place: u32) -> &mut Stats {
+        self.groups.at(place)
+    }
+}
