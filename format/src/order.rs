@@ -6,6 +6,8 @@
 //! *Column order* of arguments: by (task, call, row), in which neighbours resemble each other; the reader rebuilds it
 //! from the core group.
 
+use crate::model::Core;
+
 /// Insertion ids in row order, and how many of them are carry rows.
 ///
 /// `starts` and `ends` have one value per insertion id; so has `tasks`. Rows equal in their key keep insertion order.
@@ -46,6 +48,64 @@ pub(crate) fn column_order(task: &[u32], call: &[u32]) -> Vec<u32> {
     }
     let rows = counting_pass(rows, call, calls);
     counting_pass(rows.into_iter(), task, tasks)
+}
+
+/// The rows of a segment whose details are read, and where the columns in column order have them.
+#[derive(Clone, Debug)]
+pub struct Picked(Rows);
+
+#[derive(Clone, Debug)]
+enum Rows {
+    /// All: the row of each position.
+    All(Vec<u32>),
+    Only {
+        /// Of each row of the segment, whether it is one of them.
+        are: Vec<bool>,
+        /// Position and row of each.
+        places: Vec<(u32, u32)>,
+    },
+}
+
+impl Picked {
+    /// All rows of `core`.
+    pub fn all(core: &Core) -> Self {
+        Self(Rows::All(column_order(&core.task, &core.call)))
+    }
+
+    /// These rows of `core`; those that it does not have are left out.
+    pub fn only(core: &Core, rows: impl IntoIterator<Item = u32>) -> Self {
+        let order = column_order(&core.task, &core.call);
+        let mut are = vec![false; order.len()];
+        for row in rows {
+            are.get_mut(row as usize).into_iter().for_each(|is| *is = true);
+        }
+        let places = (0..).zip(order).filter(|(_, row)| are[*row as usize]).collect();
+        Self(Rows::Only { are, places })
+    }
+
+    /// Whether `row` is one of them.
+    pub(crate) fn has(&self, row: u32) -> bool {
+        match &self.0 {
+            Rows::All(_) => true,
+            Rows::Only { are, .. } => are.get(row as usize).copied().unwrap_or(false),
+        }
+    }
+
+    /// Whether all are.
+    pub(crate) fn is_all(&self) -> bool {
+        matches!(self.0, Rows::All(_))
+    }
+
+    /// Calls `each` with the rows and their values in `column`, which is in column order.
+    pub(crate) fn each<T: Copy>(&self, column: &[T], mut each: impl FnMut(usize, T)) {
+        match &self.0 {
+            Rows::All(order) => order.iter().zip(column).for_each(|(row, value)| each(*row as usize, *value)),
+            Rows::Only { places, .. } => {
+                let there = places.iter().filter_map(|(at, row)| Some((row, column.get(*at as usize)?)));
+                there.for_each(|(row, value)| each(*row as usize, *value));
+            }
+        }
+    }
 }
 
 /// `rows`, a permutation, stably sorted by `keys[row]`; each key is below `bound`.

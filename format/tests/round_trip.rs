@@ -9,10 +9,11 @@ use common::{
 use proptest::prelude::*;
 use systape_format::exercise::{read_segments, read_symbols};
 use systape_format::model::{
-    Ancestor, BlockCause, BlockHolds, BlockIo, BlockLayer, CommandLine, Function, LedgerReason, LedgerRow, NetState,
-    OomMemory, RecordedFamilies, RunState, Sample, SignalEvent, SignalInfo, SignalKind, Sleeper, StackOf,
-    StackSettings, StackStatus, Stacks, Switch, Symbol, Symbols, UringOp, Wakeup,
+    Ancestor, Args, BlockCause, BlockHolds, BlockIo, BlockLayer, CommandLine, Core, FD_FIRST, Fds, Function,
+    LedgerReason, LedgerRow, NetState, OomMemory, RecordedFamilies, RunState, Sample, SignalEvent, SignalInfo,
+    SignalKind, Sleeper, StackOf, StackSettings, StackStatus, Stacks, Switch, Symbol, Symbols, UringOp, Wakeup,
 };
+use systape_format::reader::Picked;
 use systape_format::{
     BlockKind, ByteStatus, Call, CallState, Captured, Checkpoint, Encoder, End, Error, Family, Fd, FdTable, Gap,
     GapCause, InFlight, ProcessEvent, ProcessKind, SegmentBuilder, Session, SyscallRow, Tape, Task, Writer,
@@ -59,6 +60,7 @@ fn check(windows: &[Window]) {
         assert_eq!(args.ret, order.iter().map(|&i| w.rows[i].ret).collect::<Vec<_>>());
         assert_eq!(args.args, order.iter().map(|&i| w.rows[i].args).collect::<Vec<_>>());
         let fds = got.fds.unwrap().unwrap();
+        check_picked(&tape, i, &core, (&args, &fds, got.captured.as_ref().unwrap().as_ref().unwrap()));
         if fds.fd.is_empty() {
             assert!(w.rows.iter().all(|r| r.fd == 0 && r.fd2 == 0));
         } else {
@@ -104,6 +106,34 @@ fn check(windows: &[Window]) {
             w.rows.iter().filter(|r| ![0, 512, 513, 514, 516].contains(&r.errno)).count()
         );
         assert!(w.tasks.iter().all(|t| info.may_contain_pid(t.pid)));
+    }
+}
+
+/// Some rows have what they have when all are read.
+fn check_picked(tape: &Tape, at: usize, core: &Core, (args, fds, captured): (&Args, &Fds, &[Captured])) {
+    let segment = tape.segment(at);
+    for step in [1, 3, usize::MAX] {
+        let rows: Vec<u32> = (0..core.dur.len() as u32).skip(at % 2).step_by(step).collect();
+        let picked = Picked::only(core, rows.iter().copied().chain([u32::MAX]));
+        let only = segment.args_of(core, &picked).unwrap();
+        assert_eq!((only.ret.len(), only.args.len()), (args.ret.len(), args.args.len()));
+        let named = |fds: &Fds, column: &[u32], row: u32| match column[row as usize] {
+            file if file >= FD_FIRST => Err(fds.names[(file - FD_FIRST) as usize].clone()),
+            file => Ok(file),
+        };
+        let files = segment.fds_of(core, &picked).unwrap();
+        assert_eq!((files.fd.len(), files.fd2.len()), (fds.fd.len(), fds.fd2.len()));
+        assert!(files.names.len() <= 2 * rows.len(), "names of other rows");
+        for row in rows.iter().copied() {
+            let at = row as usize;
+            assert_eq!((only.ret.get(at), only.args.get(at)), (args.ret.get(at), args.args.get(at)));
+            for (mine, all) in [(&files.fd, &fds.fd), (&files.fd2, &fds.fd2)].iter().filter(|(_, all)| !all.is_empty())
+            {
+                assert_eq!(named(&files, mine, row), named(fds, all, row));
+            }
+        }
+        let of_rows: Vec<Captured> = captured.iter().filter(|value| rows.contains(&value.row)).cloned().collect();
+        assert_eq!(segment.captured_of(core, Some(&picked)).unwrap(), of_rows);
     }
 }
 

@@ -494,7 +494,8 @@ impl Listing<'_, '_> {
         }
         // rows are in order of end: nearly sorted, which the stable sort is quick at
         keyed.sort_by_key(|(key, _)| *key);
-        let mut segment = base.load(&context.question.book, &mut rendered.holes);
+        let rows = keyed.iter().map(|(_, row)| *row);
+        let mut segment = base.load_rows(rows, &context.question.book, &mut rendered.holes);
         if let Some(history) = history {
             cwds::fill(history, &mut segment, keyed.iter().map(|(_, row)| *row as usize));
         }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 use systape_format::model::{Args, CallState, Captured, Core, Dict, FD_FIRST, FD_NONE, Fds, InFlight, Task, Time};
-use systape_format::reader::{Segment, Tape};
+use systape_format::reader::{Picked, Segment, Tape};
 
 use crate::table::calls::{CallBook, CallInfo};
 use crate::table::loss::Hole;
@@ -109,10 +109,32 @@ impl<'a> Base<'a> {
 
     /// Reads the rest. What cannot be read is added to `holes`.
     pub(crate) fn load(self, book: &CallBook<'_>, holes: &mut Vec<Hole>) -> Loaded {
+        let picked = Picked::all(&self.core);
+        self.load_picked(&picked, book, holes)
+    }
+
+    /// The same for a caller that asks only about these rows: of others arguments, files and captured values may be missing.
+    pub(crate) fn load_rows(
+        self,
+        rows: impl ExactSizeIterator<Item = u32>,
+        book: &CallBook<'_>,
+        holes: &mut Vec<Hole>,
+    ) -> Loaded {
+        // of most it is cheaper to read all
+        if rows.len() > self.core.call.len() / 4 {
+            return self.load(book, holes);
+        }
+        let picked = Picked::only(&self.core, rows);
+        self.load_picked(&picked, book, holes)
+    }
+
+    fn load_picked(self, picked: &Picked, book: &CallBook<'_>, holes: &mut Vec<Hole>) -> Loaded {
         let Self { segment, dict, core, time } = self;
         // of the first segment somebody waits for the first line
-        let (args, (fds, captured)) =
-            rayon::join(|| segment.args(&core), || (segment.fds(&core), segment.captured(&core)));
+        let (args, (fds, captured)) = rayon::join(
+            || segment.args_of(&core, picked),
+            || (segment.fds_of(&core, picked), segment.captured_of(&core, Some(picked))),
+        );
         let mut detail = Detail { segment: &segment, holes };
         let (args, fds, captured) = (detail.or_default(args), detail.or_default(fds), detail.or_default(captured));
         let calls: Vec<_> = dict.calls.iter().map(|call| book.get(*call)).collect();

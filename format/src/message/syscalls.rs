@@ -3,13 +3,12 @@
 //! Writing takes columns already in row order ([`Columns`]); `args` and `fds` put them in column order themselves.
 //! Reading gives row order back.
 
-use super::data;
 use super::rows::{deltas, in_range, rows_of, sums};
 use crate::column::{Name, bits, get, need, put, put_repeating, put_running, put_signed, zigzag};
 use crate::error::{Error, Result, capnp_err};
 use crate::header::Header;
 use crate::model::{Args, ByteStatus, CallState, Captured, Core, Dict, FD_FIRST, FD_NONE, Fds, Time};
-use crate::order::column_order;
+use crate::order::Picked;
 use crate::payload::{Message, list_len, new_message};
 use crate::trace_capnp::{self as schema, EndFrom};
 use capnp::message::{Builder, HeapAllocator};
@@ -225,20 +224,17 @@ pub(crate) fn write_args(order: &[u32], ids: &[u32], ret: &[i64], args: &[[u64; 
     message
 }
 
-/// Return values and arguments of the rows of `core`.
-pub(crate) fn read_args(header: &Header, message: &Message<'_>, core: &Core) -> Result<Args> {
+/// Return values and arguments of the rows of `core`; those that are not `picked` have 0.
+pub(crate) fn read_args(header: &Header, message: &Message<'_>, core: &Core, picked: &Picked) -> Result<Args> {
     let err = capnp_err(ARGS);
     let n = core.dur.len();
     same_rows(ARGS, header, core)?;
     let r = message.get_root::<schema::syscalls_args::Reader<'_>>().map_err(&err)?;
-    let order = column_order(&core.task, &core.call);
     let mut column: Vec<u64> = Vec::new();
     let mut out = Args::default();
     if get(Name { block: ARGS, column: "ret" }, r.get_ret().map_err(&err)?, n, &mut column)? {
         out.ret = vec![0; n];
-        for (&row, &v) in order.iter().zip(&column) {
-            out.ret[row as usize] = v as i64;
-        }
+        picked.each(&column, |row, v| out.ret[row] = v as i64);
     }
     let list = r.get_args().map_err(&err)?;
     if list.len() > 6 {
@@ -250,9 +246,7 @@ pub(crate) fn read_args(header: &Header, message: &Message<'_>, core: &Core) -> 
     out.args = vec![[0; 6]; n];
     for (k, col) in list.iter().enumerate() {
         need(Name { block: ARGS, column: "args" }, col, n, &mut column)?;
-        for (&row, &v) in order.iter().zip(&column) {
-            out.args[row as usize][k] = v;
-        }
+        picked.each(&column, |row, v| out.args[row][k] = v);
     }
     Ok(out)
 }
@@ -274,25 +268,22 @@ pub(crate) fn write_fds(order: &[u32], ids: &[u32], fds: [&[u32]; 2], names: &[V
     message
 }
 
-/// Paths of fd arguments, for the rows of `core`.
-pub(crate) fn read_fds(header: &Header, message: &Message<'_>, core: &Core) -> Result<Fds> {
+/// Paths of fd arguments, for the rows of `core`; those that are not `picked` have none, and of names only theirs are there.
+pub(crate) fn read_fds(header: &Header, message: &Message<'_>, core: &Core, picked: &Picked) -> Result<Fds> {
     let err = capnp_err(FDS);
     let n = core.dur.len();
     same_rows(FDS, header, core)?;
     let r = message.get_root::<schema::syscalls_fds::Reader<'_>>().map_err(&err)?;
     let list = r.get_names().map_err(&err)?;
     list_len::<schema::fd_name::Builder<'_>>(FDS, "names", list.len(), header)?;
-    let names = list.iter().map(|r| data(FDS, r.get_name())).collect::<Result<Vec<_>>>()?;
-    let order = column_order(&core.task, &core.call);
+    let mut names = list.iter().map(|r| r.get_name().map_err(&err)).collect::<Result<Vec<_>>>()?;
     let limit = names.len() + FD_FIRST as usize;
     let row_order = |column: Vec<u64>| -> Result<Vec<u32>> {
         if let Some(&max) = column.iter().max().filter(|&&max| max >= limit as u64) {
-            return Err(Error::invalid(FDS, format!("fd {max} where there are {} names", names.len())));
+            return Err(Error::invalid(FDS, format!("fd {max} where there are {} names", limit - FD_FIRST as usize)));
         }
         let mut rows = vec![FD_NONE; n];
-        for (&row, &v) in order.iter().zip(&column) {
-            rows[row as usize] = v as u32;
-        }
+        picked.each(&column, |row, v| rows[row] = v as u32);
         Ok(rows)
     };
     let mut fds = Fds::default();
@@ -304,8 +295,25 @@ pub(crate) fn read_fds(header: &Header, message: &Message<'_>, core: &Core) -> R
     if get(Name { block: FDS, column: "fd2" }, r.get_fd2().map_err(&err)?, n, &mut column)? {
         fds.fd2 = row_order(column)?;
     }
-    fds.names = names;
+    if !picked.is_all() {
+        names = only_used(&mut fds, &names);
+    }
+    fds.names = names.into_iter().map(<[u8]>::to_vec).collect();
     Ok(fds)
+}
+
+/// Those of `names` that rows of `fds` have, which get their new numbers.
+fn only_used<'a>(fds: &mut Fds, names: &[&'a [u8]]) -> Vec<&'a [u8]> {
+    let (mut numbers, mut used) = (vec![FD_NONE; names.len()], Vec::new());
+    for fd in fds.fd.iter_mut().chain(&mut fds.fd2).filter(|fd| **fd >= FD_FIRST) {
+        let at = (*fd - FD_FIRST) as usize;
+        if numbers[at] == FD_NONE {
+            numbers[at] = used.len() as u32 + FD_FIRST;
+            used.push(names[at]);
+        }
+        *fd = numbers[at];
+    }
+    used
 }
 
 /// The bytes message.
@@ -324,8 +332,13 @@ pub(crate) fn write_bytes(v: &Values) -> Builder<HeapAllocator> {
     message
 }
 
-/// Captured values of a segment whose core has `rows` rows.
-pub(crate) fn read_bytes(header: &Header, message: &Message<'_>, rows: usize) -> Result<Vec<Captured>> {
+/// Captured values of those rows of a segment that are `picked`; its core has `rows` rows.
+pub(crate) fn read_bytes(
+    header: &Header,
+    message: &Message<'_>,
+    rows: usize,
+    picked: Option<&Picked>,
+) -> Result<Vec<Captured>> {
     let err = capnp_err(BYTES);
     let r = message.get_root::<schema::syscalls_bytes::Reader<'_>>().map_err(&err)?;
     if r.get_n() != header.rows {
@@ -343,8 +356,8 @@ pub(crate) fn read_bytes(header: &Header, message: &Message<'_>, rows: usize) ->
     need(name("full"), r.get_full().map_err(&err)?, n, &mut full)?;
     let bytes = r.get_bytes().map_err(&err)?;
     let mut rest: &[u8] = bytes;
-    let mut out: Vec<Captured> = Vec::with_capacity(n);
-    let mut at = 0u64;
+    let mut out: Vec<Captured> = Vec::with_capacity(if picked.is_none_or(Picked::is_all) { n } else { 0 });
+    let (mut at, mut last) = (0u64, (0, 0));
     for i in 0..n {
         let bad = |why: String| Error::invalid(BYTES, format!("value {i}: {why}"));
         at += u64::from(row[i]);
@@ -359,11 +372,14 @@ pub(crate) fn read_bytes(header: &Header, message: &Message<'_>, rows: usize) ->
             .split_at_checked(len[i] as usize)
             .ok_or_else(|| bad(format!("{} bytes where {} are left of {}", len[i], rest.len(), bytes.len())))?;
         rest = tail;
-        let value = Captured { row: at as u32, arg: arg[i], status, full: full[i], bytes: value.to_vec() };
-        if out.last().is_some_and(|last| (last.row, last.arg) > (value.row, value.arg)) {
+        let row = at as u32;
+        if last > (row, arg[i]) {
             return Err(bad("not sorted by (row, arg)".to_owned()));
         }
-        out.push(value);
+        last = (row, arg[i]);
+        if picked.is_none_or(|picked| picked.has(row)) {
+            out.push(Captured { row, arg: arg[i], status, full: full[i], bytes: value.to_vec() });
+        }
     }
     if !rest.is_empty() {
         return Err(Error::invalid(BYTES, format!("{} bytes belong to no value", rest.len())));

@@ -24,6 +24,7 @@ use crate::source::Source;
 use crate::table::TableDef;
 use crate::tables::MAX_TABLES;
 
+pub use crate::order::Picked;
 pub use crate::scan::Finding;
 pub use misses::{Miss, Misses};
 pub(crate) use open::{by_headers, header_at, same_header_part};

@@ -9,6 +9,7 @@ use crate::model::{
     Args, BlockIo, Captured, Core, Dict, Fds, Gap, LedgerRow, NetState, ProcessEvent, Sample, SegmentInfo, SignalEvent,
     Sleeper, StackOf, Stacks, Switch, Time, UringOp, Wakeup,
 };
+use crate::order::Picked;
 use crate::payload::{self, Message};
 use crate::tables::TableRows;
 
@@ -128,21 +129,36 @@ impl<'a> Segment<'a> {
 
     /// Return values and arguments of the rows of `core`; empty = not recorded.
     pub fn args(&self, core: &Core) -> Result<Args> {
-        let read = self.read(BlockKind::SyscallsArgs, |header, message| message::read_args(header, message, core))?;
-        Ok(read.unwrap_or_default())
+        self.args_of(core, &Picked::all(core))
+    }
+
+    /// The same of the rows that are `picked`; the others have 0, which means nothing. The whole block is checked.
+    pub fn args_of(&self, core: &Core, picked: &Picked) -> Result<Args> {
+        let read = |header: &Header, message: &Message<'_>| message::read_args(header, message, core, picked);
+        Ok(self.read(BlockKind::SyscallsArgs, read)?.unwrap_or_default())
     }
 
     /// Files of fd arguments; empty = not recorded, or no call of the segment has one.
     pub fn fds(&self, core: &Core) -> Result<Fds> {
-        let read = self.read(BlockKind::SyscallsFds, |header, message| message::read_fds(header, message, core))?;
-        Ok(read.unwrap_or_default())
+        self.fds_of(core, &Picked::all(core))
+    }
+
+    /// The same of the rows that are `picked`; the others have none, which means nothing. The whole block is checked.
+    pub fn fds_of(&self, core: &Core, picked: &Picked) -> Result<Fds> {
+        let read = |header: &Header, message: &Message<'_>| message::read_fds(header, message, core, picked);
+        Ok(self.read(BlockKind::SyscallsFds, read)?.unwrap_or_default())
     }
 
     /// Captured user memory, sorted by (row, arg).
     pub fn captured(&self, core: &Core) -> Result<Vec<Captured>> {
+        self.captured_of(core, None)
+    }
+
+    /// The same of the rows that are `picked`. The whole block is checked.
+    pub fn captured_of(&self, core: &Core, picked: Option<&Picked>) -> Result<Vec<Captured>> {
         let rows = core.dur.len();
-        let read = self.read(BlockKind::SyscallsBytes, |header, message| message::read_bytes(header, message, rows))?;
-        Ok(read.unwrap_or_default())
+        let read = |header: &Header, message: &Message<'_>| message::read_bytes(header, message, rows, picked);
+        Ok(self.read(BlockKind::SyscallsBytes, read)?.unwrap_or_default())
     }
 
     /// Events of process life, sorted by ts; `task` and `parent` are inside `dict`'s tasks.
