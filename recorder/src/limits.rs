@@ -1,5 +1,5 @@
-//! Limits of this process: open files, of which every BPF program, link, map and ring is one, over a hundred in all;
-//! memory for data; and how much free memory the allocator keeps.
+//! Limits of this process: open files, of which every BPF program, link, map and ring is one, over a hundred in all; and
+//! memory for data.
 
 use std::fs;
 use std::mem::MaybeUninit;
@@ -12,18 +12,6 @@ const FILES: libc::rlim_t = 1024;
 
 /// Memory for data of a small recording: ten threads of 2 MiB, and buffers.
 const DATA: libc::rlim_t = 32 << 20;
-
-/// Allocations of at least this many bytes return to the system as soon as they are free.
-const RETURNED: libc::c_int = 2 << 20;
-
-/// Large buffers are freed by other threads than those that made them. glibc would keep them for ever, for each thread.
-pub(crate) fn return_memory() {
-    // SAFETY: it changes a number of the allocator, under its own lock.
-    #[cfg(target_env = "gnu")]
-    unsafe {
-        libc::mallopt(libc::M_MMAP_THRESHOLD, RETURNED);
-    }
-}
 
 /// Raises a lower limit, as far as allowed. Returns the old one if it was changed, for the command.
 pub(crate) fn raise_files() -> Option<libc::rlimit> {

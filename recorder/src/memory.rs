@@ -5,11 +5,11 @@ use std::time::{Duration, Instant};
 /// How often what a busy moment left is given back to the system.
 const EVERY: Duration = Duration::from_secs(60);
 
-/// Has the allocator keep what segments and batches are made of instead of giving it back and getting it zeroed each time: an eighth
-/// of the recorder's CPU time (docs/performance.md).
-#[cfg(target_env = "gnu")]
+/// Has the allocator keep what segments and batches are made of instead of giving it back and getting it zeroed each
+/// time, which takes CPU (docs/performance.md). To be called before there are other threads.
 pub fn keep() {
     // SAFETY: mallopt takes two numbers; no other thread is running yet. What it refuses stays as it was.
+    #[cfg(target_env = "gnu")]
     unsafe {
         libc::mallopt(libc::M_MMAP_THRESHOLD, 16 << 20);
         libc::mallopt(libc::M_TRIM_THRESHOLD, 64 << 20);
@@ -18,9 +18,15 @@ pub fn keep() {
     }
 }
 
-/// Nothing.
-#[cfg(not(target_env = "gnu"))]
-pub fn keep() {}
+/// Has memory of 2 MiB or more go back to the system as soon as it is free. With copies of stacks there is so much of it at
+/// times that what is kept would be 30 MiB more.
+pub(crate) fn return_large() {
+    // SAFETY: it changes a number of the allocator, under its own lock.
+    #[cfg(target_env = "gnu")]
+    unsafe {
+        libc::mallopt(libc::M_MMAP_THRESHOLD, 2 << 20);
+    }
+}
 
 /// Gives back to the system what is free, now and then: what lives longer lies between, so the allocator alone would keep the most
 /// that was ever needed.
@@ -42,11 +48,10 @@ impl GivesBack {
     }
 }
 
-#[cfg(target_env = "gnu")]
 fn give_back() {
     // SAFETY: malloc_trim takes a number, and may be called by any thread at any time.
-    unsafe { libc::malloc_trim(0) };
+    #[cfg(target_env = "gnu")]
+    unsafe {
+        libc::malloc_trim(0);
+    }
 }
-
-#[cfg(not(target_env = "gnu"))]
-fn give_back() {}
