@@ -103,15 +103,15 @@ impl CpuBuffers {
         })
     }
 
-    /// Passes all records to `record`, and frees their room. Returns the number of bytes in all buffers, and the most
-    /// in one of each kind.
-    pub(crate) fn drain(&mut self, mut record: impl FnMut(&[u8])) -> (u64, BufferBytes) {
-        let (calls, most_calls) = self.drain_kinds(&self.calls, &mut record);
-        let (sched, most_sched) = self.drain_kinds(&self.sched, &mut record);
+    /// Passes all records to `pass`, those of a buffer together: their bytes, and the length of each. Frees their room.
+    /// Returns the number of bytes in all buffers, and the most in one of each kind.
+    pub(crate) fn drain(&mut self, mut pass: impl FnMut(&[u8], usize)) -> (u64, BufferBytes) {
+        let (calls, most_calls) = self.drain_kinds(&self.calls, &mut pass);
+        let (sched, most_sched) = self.drain_kinds(&self.sched, &mut pass);
         (calls + sched, BufferBytes { calls: most_calls, sched: most_sched })
     }
 
-    fn drain_kinds(&self, records: &Records, record: &mut impl FnMut(&[u8])) -> (u64, u64) {
+    fn drain_kinds(&self, records: &Records, pass: &mut impl FnMut(&[u8], usize)) -> (u64, u64) {
         let (mut all, mut most) = (0, 0);
         let buffers = (0..self.cpus).flat_map(|cpu| records.kinds.clone().map(move |kind| (cpu, kind)));
         for (nth, (cpu, kind)) in buffers.enumerate() {
@@ -122,8 +122,9 @@ impl CpuBuffers {
             let tail = tail_at.load(Ordering::Relaxed);
             // more than there is room for is never written
             let count = head.wrapping_sub(tail).min(records.room as u64);
-            (0..count).for_each(|at| record(records.get(nth, tail.wrapping_add(at))));
             if count > 0 {
+                let (to_end, rest) = records.get(nth, tail, count as usize);
+                [to_end, rest].iter().filter(|part| !part.is_empty()).for_each(|part| pass(part, records.len));
                 tail_at.store(head, Ordering::Release);
                 let bytes = count * records.len as u64;
                 all += bytes;
@@ -141,12 +142,20 @@ impl CpuBuffers {
 }
 
 impl Records {
-    /// Of the `nth` buffer in this map.
-    fn get(&self, nth: usize, position: u64) -> &[u8] {
-        let at = nth * self.room + (position as usize & (self.room - 1));
-        // SAFETY: within the mapping, which has `room` records for each buffer; the program does not write between tail and
-        // head, and drain() moves the tail when nothing refers to the record any more.
-        unsafe { std::slice::from_raw_parts(self.map.as_ptr().add(at * self.len), self.len) }
+    /// `count` records of the `nth` buffer in this map, from `position` on: those until its end, and those from its
+    /// beginning on. The count is at most `room`.
+    fn get(&self, nth: usize, position: u64, count: usize) -> (&[u8], &[u8]) {
+        let from = position as usize & (self.room - 1);
+        let to_end = count.min(self.room - from);
+        let part = |from: usize, count: usize| {
+            debug_assert!(from + count <= self.room);
+            // SAFETY: within the mapping, which has `room` records for each buffer; the program does not write between tail
+            // and head, and drain() moves the tail when nothing refers to the records any more.
+            unsafe {
+                std::slice::from_raw_parts(self.map.as_ptr().add((nth * self.room + from) * self.len), count * self.len)
+            }
+        };
+        (part(from, to_end), part(0, count - to_end))
     }
 }
 
@@ -215,10 +224,13 @@ mod tests {
     /// The numbers of the records that are there, and how many were in one buffer of calls and of the others at most.
     fn drain(buffers: &mut CpuBuffers) -> (Vec<u64>, [u64; 2]) {
         let (mut seen, mut bytes) = (Vec::new(), 0);
-        let (all, most) = buffers.drain(|record| {
-            assert!(record.chunks(8).all(|word| word == &record[..8]));
-            seen.push(u64::from_ne_bytes(*record.first_chunk().unwrap()));
-            bytes += record.len() as u64;
+        let (all, most) = buffers.drain(|records, each| {
+            for record in records.chunks(each) {
+                assert_eq!(record.len(), each);
+                assert!(record.chunks(8).all(|word| word == &record[..8]));
+                seen.push(u64::from_ne_bytes(*record.first_chunk().unwrap()));
+            }
+            bytes += records.len() as u64;
         });
         assert_eq!(all, bytes);
         (seen, [most.calls / PLAIN_SYSCALL as u64, most.sched / SCHED as u64])

@@ -20,21 +20,24 @@ use crate::forced::{Checked, Poisoned};
 use crate::load::{DropDelta, LostState, Programs, Walker};
 use crate::lock_buffers::LockBuffers;
 use crate::order::Batch;
+use crate::records::Records;
 use crate::say::say;
 use crate::self_stats::Fills;
 use crate::skips::{Skipped, Skips};
 use crate::stacks::feed::{Feed, Raw};
 use crate::stacks::taken::Taken;
 
-/// Size at which a batch is passed on.
+/// Size at which a batch is full.
 const BATCH: usize = 256 << 10;
+/// Full batches that are passed on before the end of a pass, so that the encoder does not wait for all of a long one.
+const AT_ONCE: usize = 8;
 /// A smaller batch waits this long for more, and so does the message that there was nothing: a wake-up costs more than
 /// the work for it.
 const SMALL: usize = 64 << 10;
 const WAIT: Duration = Duration::from_millis(20);
 const NOTHING: Duration = Duration::from_millis(100);
 /// Target size of a pass: large compared with the cost of waking up, but within a cache.
-const PASS_BYTES: u64 = 512 << 10;
+const PASS_BYTES: u64 = 1 << 20;
 /// And at most this part of a ring.
 const PASS_PART: u64 = 16;
 /// Least time between two passes, greatest time if a ring may fill up sooner, and greatest time.
@@ -53,9 +56,11 @@ const SLACK_NS: u64 = 20_000_000;
 #[derive(Debug)]
 pub(crate) enum Drained {
     /// Records.
-    Batch(Batch),
-    /// Every record with a time before `watermark` was sent, as far as is known.
+    Batches(Vec<Batch>),
+    /// Every record with a time before `watermark` was sent, as far as is known: in earlier messages, or with this one.
     Pass {
+        /// Records.
+        batches: Vec<Batch>,
         /// See there.
         watermark: u64,
         /// Losses since the last pass.
@@ -152,7 +157,9 @@ fn room(record: &[u8]) -> u64 {
 /// Receivers of the rings' records.
 struct Collected<'a> {
     batch: RefCell<Batch>,
-    /// Takes full batches.
+    /// Batches that are full.
+    full: RefCell<Vec<Batch>>,
+    /// Takes them.
     out: &'a Sender<Drained>,
     backlog: &'a Backlog,
     /// Takes stacks; None = not recorded.
@@ -173,12 +180,35 @@ impl Collected<'_> {
 
     fn push(&self, record: &[u8]) {
         self.look(record);
+        self.batch.borrow_mut().push(record);
+        self.pass_full();
+    }
+
+    /// Adds records of `each` bytes that stand one after the other.
+    fn push_all(&self, mut records: &[u8], each: usize) {
+        if self.poisoned.is_some() {
+            records.chunks_exact(each).for_each(|record| self.look(record));
+        }
+        while !records.is_empty() {
+            let room = BATCH.saturating_sub(self.batch.borrow().len()) / each + 1;
+            let (now, later) = records.split_at(records.len().min(room * each));
+            self.batch.borrow_mut().push_all(now, each);
+            self.pass_full();
+            records = later;
+        }
+    }
+
+    /// Begins another batch if this one is full.
+    fn pass_full(&self) {
         let mut batch = self.batch.borrow_mut();
-        batch.push(record);
-        if batch.len() >= BATCH {
-            let full = std::mem::replace(&mut *batch, Batch::with_capacity(BATCH + 4096));
+        if batch.len() < BATCH {
+            return;
+        }
+        let full = std::mem::replace(&mut *batch, Batch::with_capacity(BATCH + 4096));
+        self.full.borrow_mut().push(full);
+        if self.full.borrow().len() >= AT_ONCE {
             // a closed channel shows at the next pass
-            self.send(full);
+            self.send();
         }
     }
 
@@ -190,16 +220,24 @@ impl Collected<'_> {
         }
     }
 
-    /// Passes a batch on; false = the encoder is gone.
-    fn send(&self, batch: Batch) -> bool {
-        self.backlog.add_records(batch.len());
-        self.out.send(Drained::Batch(batch)).is_ok()
+    /// Passes the full batches on; false = the encoder is gone.
+    fn send(&self) -> bool {
+        let batches = self.full.take();
+        self.backlog.add_records(batches.iter().map(Batch::len).sum());
+        batches.is_empty() || self.out.send(Drained::Batches(batches)).is_ok()
     }
 
-    /// Passes the current batch on.
-    fn send_rest(&self) -> bool {
-        let rest = std::mem::take(&mut *self.batch.borrow_mut());
-        rest.is_empty() || self.send(rest)
+    /// All batches, of which the last need not be full.
+    fn take_all(&self) -> Vec<Batch> {
+        let mut batch = self.batch.borrow_mut();
+        if !batch.is_empty() {
+            // as much will come again
+            let next = Batch::with_capacity((batch.len() + batch.len() / 4).min(BATCH + 4096));
+            self.full.borrow_mut().push(std::mem::replace(&mut *batch, next));
+        }
+        let batches = self.full.take();
+        self.backlog.add_records(batches.iter().map(Batch::len).sum());
+        batches
     }
 
     /// Reads all rings into this, except the stack ring.
@@ -238,7 +276,7 @@ struct Passes<'a> {
     stack_ring: Option<RingBuffer<'a>>,
     buffers: CpuBuffers,
     locks: Option<LockBuffers>,
-    sleepers: Option<Receiver<Batch>>,
+    sleepers: Option<Receiver<Records>>,
     skips: Skips,
     /// When a batch was last passed on.
     sent: Instant,
@@ -249,7 +287,7 @@ impl<'a> Passes<'a> {
         collected: &'a Collected<'a>,
         control: &'a Control,
         mut programs: Programs,
-        sleepers: Option<Receiver<Batch>>,
+        sleepers: Option<Receiver<Records>>,
     ) -> Result<Self> {
         let locks = programs.take_locks();
         let (rings, stack_ring) = (collected.rings(&programs)?, collected.stack_ring(&programs)?);
@@ -262,7 +300,7 @@ impl<'a> Passes<'a> {
     fn pass(&mut self, slack: u64, stopping: bool) -> Result<Option<u64>> {
         let (collected, started) = (self.collected, clock::monotonic());
         let reads = &collected.reads;
-        let (all, fullest) = self.buffers.drain(|record: &[u8]| collected.push(record));
+        let (all, fullest) = self.buffers.drain(|records, each| collected.push_all(records, each));
         let of_locks = self
             .locks
             .as_mut()
@@ -273,18 +311,23 @@ impl<'a> Passes<'a> {
         self.rings.consume().context("cannot read the rings")?;
         self.programs.looked();
         let dropped = self.programs.has_drops() || stopping;
-        let waiting = collected.batch.borrow().len();
+        let waiting = collected.batch.borrow().len() + BATCH * collected.full.borrow().len();
         let wait = if waiting > 0 { WAIT } else { NOTHING };
         // a stack's event is to be known when it comes
         if waiting < SMALL && self.sent.elapsed() < wait && !dropped && collected.feed.is_none() {
             return Ok(Some(reads.take(self.control)));
         }
         self.sent = Instant::now();
-        if !collected.send_rest() {
-            return Ok(None);
+        let mut batches = collected.take_all();
+        // stacks come another way: their events are to be known when they arrive
+        if collected.feed.is_some() && !batches.is_empty() {
+            let batches = std::mem::take(&mut batches);
+            if collected.out.send(Drained::Batches(batches)).is_err() {
+                return Ok(None);
+            }
         }
         let watermark = started.saturating_sub(slack);
-        if !self.pass_stacks(watermark, slack == 0)? || !self.pass_losses(watermark, dropped, slack == 0)? {
+        if !self.pass_stacks(watermark, slack == 0)? || !self.pass_losses(batches, watermark, dropped, slack == 0)? {
             return Ok(None);
         }
         Ok(Some(reads.take(self.control)))
@@ -298,7 +341,7 @@ impl<'a> Passes<'a> {
         let mut feed = feed.borrow_mut();
         // they can wait, so they do not push out stacks of events
         while let Some(batch) = self.sleepers.as_ref().filter(|_| feed.has_room()).and_then(|rx| rx.try_recv().ok()) {
-            batch.records().for_each(|record| feed.push(record));
+            batch.iter().for_each(|record| feed.push(record));
         }
         let late = feed.pass(watermark, last);
         drop(feed);
@@ -307,8 +350,9 @@ impl<'a> Passes<'a> {
         Ok(self.collected.out.send(Drained::LateStacks(stacks)).is_ok())
     }
 
-    /// Reports the losses so far, and that everything before `watermark` was read; false = the encoder is gone.
-    fn pass_losses(&mut self, watermark: u64, dropped: bool, last: bool) -> Result<bool> {
+    /// Passes records on; reports the losses so far, and that everything before `watermark` was read. One message, since
+    /// each may have to wake the encoder. False = the encoder is gone.
+    fn pass_losses(&mut self, batches: Vec<Batch>, watermark: u64, dropped: bool, last: bool) -> Result<bool> {
         let drops = if dropped { self.programs.take_drops()? } else { Vec::new() };
         let lost_state = if dropped { self.programs.take_lost_state() } else { Vec::new() };
         let skipped = self.skips.take(last, self.programs.harmless_skips());
@@ -318,7 +362,7 @@ impl<'a> Passes<'a> {
         let skips: u64 = skipped.iter().map(|s| s.count).sum();
         self.control.lost.fetch_add(sum(false) + skips, Ordering::Relaxed);
         self.control.counted.fetch_add(sum(true), Ordering::Relaxed);
-        Ok(self.collected.out.send(Drained::Pass { watermark, drops, lost_state, skipped }).is_ok())
+        Ok(self.collected.out.send(Drained::Pass { batches, watermark, drops, lost_state, skipped }).is_ok())
     }
 
     /// Passes until told to stop; false = the encoder is gone.
@@ -381,10 +425,11 @@ pub(crate) fn run(
     control: &Control,
     (out, backlog): (&Sender<Drained>, &Backlog),
     unwinding: Option<Sender<Raw>>,
-    sleepers: Option<Receiver<Batch>>,
+    sleepers: Option<Receiver<Records>>,
 ) -> Result<Option<Checked>> {
     let collected = Collected {
         batch: RefCell::new(Batch::with_capacity(BATCH + 4096)),
+        full: RefCell::default(),
         out,
         backlog,
         feed: unwinding.map(|out| RefCell::new(Feed::new(out))),

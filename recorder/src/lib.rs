@@ -55,6 +55,7 @@ mod priority;
 mod probes;
 mod programs;
 mod progress;
+mod records;
 mod registers;
 pub mod rights;
 pub mod run;

@@ -9,22 +9,46 @@ use std::rc::Rc;
 
 use systape_bpf::wire;
 
-/// Records read from the rings, each after its length.
+/// Records read from the rings, with their times.
 #[derive(Debug, Default)]
 pub struct Batch {
     bytes: Vec<u8>,
+    /// In the order in which they were added; their places are in this batch.
+    records: Vec<Waiting>,
+    /// Number of those without a time, which are not kept.
+    bad: u64,
 }
 
 impl Batch {
-    /// An empty one with room.
+    /// An empty one with room for `bytes`, in records like those of calls.
     pub(crate) fn with_capacity(bytes: usize) -> Self {
-        Self { bytes: Vec::with_capacity(bytes) }
+        let records = Vec::with_capacity(bytes / wire::PLAIN_SYSCALL);
+        Self { bytes: Vec::with_capacity(bytes), records, bad: 0 }
     }
 
-    /// Adds a record. Ring records are far below 4 GiB.
+    /// Adds a record.
+    #[inline]
     pub fn push(&mut self, record: &[u8]) {
-        self.bytes.extend_from_slice(&(record.len() as u32).to_ne_bytes());
+        let from = self.bytes.len();
         self.bytes.extend_from_slice(record);
+        self.note(record, from);
+    }
+
+    /// Adds records of the same length that stand one after the other.
+    pub(crate) fn push_all(&mut self, records: &[u8], each: usize) {
+        let from = self.bytes.len();
+        self.bytes.extend_from_slice(records);
+        let places = (from..).step_by(each);
+        records.chunks_exact(each).zip(places).for_each(|(record, from)| self.note(record, from));
+    }
+
+    /// Notes the time and the place of a record whose bytes were added.
+    #[inline]
+    fn note(&mut self, record: &[u8], from: usize) {
+        match wire::time(record).zip(Place::new(from, record.len())) {
+            Some((ts, place)) => self.records.push(Waiting { ts, place }),
+            None => self.bad += 1,
+        }
     }
 
     /// Bytes held.
@@ -35,27 +59,6 @@ impl Batch {
     /// Whether there is no record.
     pub(crate) fn is_empty(&self) -> bool {
         self.bytes.is_empty()
-    }
-
-    /// The records.
-    pub(crate) fn records(&self) -> impl Iterator<Item = &[u8]> {
-        self.ranges().map(|(from, to)| &self.bytes[from..to])
-    }
-
-    /// The record at one of [`Self::ranges`].
-    pub(crate) fn get(&self, (from, to): (usize, usize)) -> &[u8] {
-        self.bytes.get(from..to).unwrap_or_default()
-    }
-
-    /// Ranges of the records.
-    pub(crate) fn ranges(&self) -> impl Iterator<Item = (usize, usize)> {
-        let mut at = 0;
-        std::iter::from_fn(move || {
-            let len = self.bytes.get(at..at + 4)?.first_chunk::<4>().map(|b| u32::from_ne_bytes(*b))? as usize;
-            let range = (at + 4, at + 4 + len);
-            at = range.1;
-            (range.1 <= self.bytes.len()).then_some(range)
-        })
     }
 }
 
@@ -86,11 +89,16 @@ impl Place {
     /// Number of batches that can be distinguished: far more than ever wait.
     const BATCHES: u64 = 1 << (64 - 2 * Self::BITS);
 
-    /// None when the batch is larger than possible.
-    fn new(batch: u64, (from, to): (usize, usize)) -> Option<Self> {
-        let (from, len) = (from as u64, (to - from) as u64);
-        (from.max(len) <= Self::MASK)
-            .then_some(Self((batch % Self::BATCHES) << (2 * Self::BITS) | from << Self::BITS | len))
+    /// In the batch of number 0; None when the batch is larger than possible.
+    #[inline]
+    fn new(from: usize, len: usize) -> Option<Self> {
+        let (from, len) = (from as u64, len as u64);
+        (from.max(len) <= Self::MASK).then_some(Self(from << Self::BITS | len))
+    }
+
+    /// The same place in the batch of that number.
+    fn in_batch(self, batch: u64) -> Self {
+        Self(self.0 | (batch % Self::BATCHES) << (2 * Self::BITS))
     }
 
     fn len(self) -> usize {
@@ -148,18 +156,13 @@ pub struct Order {
 }
 
 impl Order {
-    /// Adds a batch; counts bytes that are no record.
-    pub fn add(&mut self, batch: Batch) {
+    /// Adds a batch, and its number of records that could not be read.
+    pub fn add(&mut self, mut batch: Batch) {
         let number = self.batches.first + self.batches.all.len() as u64;
-        for range in batch.ranges() {
-            match wire::time(batch.get(range)).zip(Place::new(number, range)) {
-                Some((ts, place)) => {
-                    self.bytes += place.len();
-                    self.waiting.push(Waiting { ts, place });
-                }
-                None => self.bad += 1,
-            }
-        }
+        let records = std::mem::take(&mut batch.records);
+        self.bytes += records.iter().map(|waiting| waiting.place.len()).sum::<usize>();
+        self.waiting.extend(records.iter().map(|w| Waiting { place: w.place.in_batch(number), ..*w }));
+        self.bad += batch.bad;
         self.batches.all.push_back(Rc::new(batch));
     }
 
@@ -189,7 +192,9 @@ impl Order {
         self.sorted = rest.len();
         let mut records = std::mem::replace(&mut self.waiting, rest);
         records.truncate(end);
-        self.bytes -= records.iter().map(|waiting| waiting.place.len()).sum::<usize>();
+        let sum = |some: &[Waiting]| some.iter().map(|waiting| waiting.place.len()).sum::<usize>();
+        // whichever are fewer are counted
+        self.bytes = if end > self.waiting.len() { sum(&self.waiting) } else { self.bytes - sum(&records) };
         let taken = Taken { records, batches: self.batches.clone() };
         let first = self.batches.first;
         let done = self.waiting.iter().map(|waiting| waiting.place.batch_after(first)).min();

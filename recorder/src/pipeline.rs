@@ -27,10 +27,10 @@ use crate::flight::ring::Ring;
 use crate::forced::Checked;
 use crate::ledger;
 use crate::load::Programs;
-use crate::order::Batch;
 use crate::outlet::{Compressed, Outlet};
 use crate::priority::Raised;
 use crate::progress::Progress;
+use crate::records::Records;
 use crate::say::say;
 use crate::self_stats::counted;
 use crate::sink::{Flow, Sink};
@@ -259,7 +259,7 @@ impl Draining {
         self,
         out: Sender<Drained>,
         unwinding: Option<Sender<Raw>>,
-        sleepers: Option<Receiver<Batch>>,
+        sleepers: Option<Receiver<Records>>,
     ) -> Result<JoinHandle<Result<Option<Checked>>>> {
         spawn("drain", move || {
             let Self { programs, control, progress, drained } = self;

@@ -21,6 +21,7 @@ use crate::flight::step::Raw;
 use crate::forced::Checked;
 use crate::ledger::Window;
 use crate::load::{DropDelta, LostState, Walker};
+use crate::order::Batch;
 use crate::progress::Progress;
 use crate::skips::Skipped;
 use crate::stacks::feed;
@@ -201,15 +202,21 @@ impl Stage {
         self.finish()
     }
 
+    /// Adds records.
+    fn add(&mut self, batches: Vec<Batch>) {
+        for batch in batches {
+            self.progress.backlog.take_records(batch.len());
+            self.assembler.add(batch);
+        }
+    }
+
     /// Adds the drain's messages.
     fn drained(&mut self, message: Drained) {
         match message {
-            Drained::Batch(batch) => {
-                self.progress.backlog.take_records(batch.len());
-                self.assembler.add(batch);
-            }
+            Drained::Batches(batches) => self.add(batches),
             Drained::LateStacks(taken) => self.stacks(taken),
-            Drained::Pass { watermark, drops, lost_state, skipped } => {
+            Drained::Pass { batches, watermark, drops, lost_state, skipped } => {
+                self.add(batches);
                 self.held.push((drops, lost_state, skipped));
                 self.events_until = watermark;
                 if let Some(start) = self.waiting.take_if(|start| watermark > start.done) {

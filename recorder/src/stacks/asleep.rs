@@ -18,7 +18,7 @@ use rustc_hash::FxHashMap;
 use systape_bpf::wire::{self, Stack};
 
 use crate::iterate::open_iterator;
-use crate::order::Batch;
+use crate::records::Records;
 use crate::self_stats::counted;
 
 /// After this time without a record the copying is given up.
@@ -46,7 +46,7 @@ pub(crate) struct Links {
 ///
 /// # Errors
 /// When a thread cannot be made.
-pub(crate) fn start(links: Links, out: Sender<Batch>) -> Result<Receiver<()>> {
+pub(crate) fn start(links: Links, out: Sender<Records>) -> Result<Receiver<()>> {
     let (working, done) = bounded(0);
     let work = move || {
         // a walk that fails costs these stacks, nothing else: their threads count as without one
@@ -58,13 +58,13 @@ pub(crate) fn start(links: Links, out: Sender<Batch>) -> Result<Receiver<()>> {
 }
 
 /// Sends the records of all sleepers.
-fn fetch(links: Links, out: &Sender<Batch>) -> Result<()> {
+fn fetch(links: Links, out: &Sender<Records>) -> Result<()> {
     let Some(copying) = links.copying else {
         return walk(&links.plain, |batch| out.send(batch).is_ok());
     };
     let mut kept = FxHashMap::default();
     walk(&links.plain, |batch| {
-        for record in batch.records() {
+        for record in batch.iter() {
             if let (Some(key), true) = (key(record), kept.len() < MAX_KEPT) {
                 kept.insert(key, record.to_vec());
             }
@@ -80,7 +80,7 @@ fn fetch(links: Links, out: &Sender<Batch>) -> Result<()> {
     };
     thread::Builder::new().name("copy".into()).spawn(counted("copy", copy)).context("cannot start a thread")?;
     for record in supervise(&told, kept, PATIENCE, |batch| out.send(batch).is_ok()) {
-        let mut batch = Batch::default();
+        let mut batch = Records::default();
         batch.push(&late(record));
         if out.send(batch).is_err() {
             break;
@@ -92,15 +92,15 @@ fn fetch(links: Links, out: &Sender<Batch>) -> Result<()> {
 /// Passes the copying's records on; returns those of `kept` that it did not reach. If it reaches its end (None), the
 /// tasks without a record have run meanwhile, and are no sleepers.
 fn supervise(
-    told: &Receiver<Option<Batch>>,
+    told: &Receiver<Option<Records>>,
     mut kept: FxHashMap<(u32, u64), Vec<u8>>,
     patience: Duration,
-    mut out: impl FnMut(Batch) -> bool,
+    mut out: impl FnMut(Records) -> bool,
 ) -> Vec<Vec<u8>> {
     loop {
         match told.recv_timeout(patience) {
             Ok(Some(batch)) => {
-                batch.records().filter_map(key).for_each(|key| drop(kept.remove(&key)));
+                batch.iter().filter_map(key).for_each(|key| drop(kept.remove(&key)));
                 if !out(batch) {
                     return Vec::new();
                 }
@@ -129,7 +129,7 @@ fn late(mut record: Vec<u8>) -> Vec<u8> {
 }
 
 /// Runs an iterator, and passes its records as they come to `tell` until that returns false.
-fn walk(link: &OwnedFd, mut tell: impl FnMut(Batch) -> bool) -> Result<()> {
+fn walk(link: &OwnedFd, mut tell: impl FnMut(Records) -> bool) -> Result<()> {
     let mut iterator = open_iterator(link.as_fd())?;
     let mut bytes = Vec::new();
     while read_more(&mut iterator, &mut bytes)? {
@@ -157,8 +157,8 @@ fn read_more(iterator: &mut File, bytes: &mut Vec<u8>) -> io::Result<bool> {
 }
 
 /// The whole records at the beginning of `bytes`, and their length in bytes.
-fn split(bytes: &[u8]) -> Result<(Batch, usize)> {
-    let mut batch = Batch::default();
+fn split(bytes: &[u8]) -> Result<(Records, usize)> {
+    let mut batch = Records::default();
     let mut used = 0;
     while let Some(len) = wire::stack_len(&bytes[used..]).map_err(|bad| anyhow!("{bad:?}"))? {
         batch.push(&bytes[used..used + len]);
@@ -184,8 +184,8 @@ mod tests {
         bytes
     }
 
-    fn batch(records: &[Vec<u8>]) -> Batch {
-        let mut batch = Batch::default();
+    fn batch(records: &[Vec<u8>]) -> Records {
+        let mut batch = Records::default();
         records.iter().for_each(|record| batch.push(record));
         batch
     }
@@ -203,7 +203,7 @@ mod tests {
             let (first, used) = split(&all[..cut]).unwrap();
             let (rest, more) = split(&all[used..]).unwrap();
             assert_eq!(used + more, all.len());
-            assert_eq!(tids(first.records().chain(rest.records())), [1, 2, 3], "cut at {cut}");
+            assert_eq!(tids(first.iter().chain(rest.iter())), [1, 2, 3], "cut at {cut}");
         }
         assert!(split(&vec![0xff; size_of::<Stack>()]).is_err());
     }
@@ -211,14 +211,14 @@ mod tests {
     #[test]
     fn whoever_the_copying_did_not_get_to_has_a_kernel_stack() {
         let kept = || (1..=3).map(|tid| ((tid, 0), record(tid, 0, wire::STACK_UNREAD))).collect::<FxHashMap<_, _>>();
-        let brought = |end: Option<Option<Batch>>| {
+        let brought = |end: Option<Option<Records>>| {
             let (tell, told) = bounded(2);
             tell.send(Some(batch(&[record(2, 64, 0)]))).unwrap();
             end.into_iter().for_each(|end| tell.send(end).unwrap());
             let mut passed = Vec::new();
             let patience = Duration::from_millis(20);
             let left = supervise(&told, kept(), patience, |batch| {
-                passed.extend(tids(batch.records()));
+                passed.extend(tids(batch.iter()));
                 true
             });
             drop(tell);

@@ -13,7 +13,7 @@ use systape_bpf::wire::{self, StackParts};
 use systape_format::model::{StackOf, StackStatus};
 
 use super::taken::{Chain, GivenUp, Key, Taken, TakenStack};
-use crate::order::Batch;
+use crate::records::Records;
 
 /// Bytes of raw stacks per batch, if there are so many ...
 const BATCH: usize = 1 << 20;
@@ -43,18 +43,18 @@ pub(crate) enum Raw {
 /// Records of the stack ring, counted while they exist.
 #[derive(Debug)]
 pub(crate) struct RawStacks {
-    batch: Batch,
+    batch: Records,
     held: Arc<AtomicUsize>,
 }
 
 impl RawStacks {
-    fn new(batch: Batch, held: &Arc<AtomicUsize>) -> Self {
+    fn new(batch: Records, held: &Arc<AtomicUsize>) -> Self {
         held.fetch_add(batch.len(), Ordering::Relaxed);
         Self { batch, held: Arc::clone(held) }
     }
 
     /// The records.
-    pub(crate) fn batch(&self) -> &Batch {
+    pub(crate) fn batch(&self) -> &Records {
         &self.batch
     }
 }
@@ -68,7 +68,7 @@ impl Drop for RawStacks {
 /// The drain's end of the queue.
 #[derive(Debug)]
 pub(crate) struct Feed {
-    batch: Batch,
+    batch: Records,
     out: Sender<Raw>,
     /// Bytes that were passed on and still exist.
     held: Arc<AtomicUsize>,
@@ -83,7 +83,7 @@ impl Feed {
     /// A feed for `out`.
     pub(crate) fn new(out: Sender<Raw>) -> Self {
         Self {
-            batch: Batch::with_capacity(BATCH),
+            batch: Records::with_capacity(BATCH),
             out,
             held: Arc::default(),
             late: Vec::new(),
@@ -111,7 +111,7 @@ impl Feed {
     }
 
     fn take(&mut self) -> RawStacks {
-        RawStacks::new(std::mem::replace(&mut self.batch, Batch::with_capacity(BATCH)), &self.held)
+        RawStacks::new(std::mem::replace(&mut self.batch, Records::with_capacity(BATCH)), &self.held)
     }
 
     /// Passes the current batch on; if the queue is full it stays.
@@ -137,8 +137,8 @@ impl Feed {
         }
     }
 
-    fn give_up_all(&mut self, batch: &Batch) {
-        batch.records().for_each(|record| self.give_up(record));
+    fn give_up_all(&mut self, batch: &Records) {
+        batch.iter().for_each(|record| self.give_up(record));
     }
 
     /// Passes the last batch on, and waits for room up to a limit.
@@ -239,7 +239,7 @@ mod tests {
         let (mut times, mut passes) = (Vec::new(), Vec::new());
         for raw in queue.try_iter() {
             match raw {
-                Raw::Stacks(stacks) => times.extend(stacks.batch().records().map(|r| wire::stack(r).unwrap().stack.ts)),
+                Raw::Stacks(stacks) => times.extend(stacks.batch().iter().map(|r| wire::stack(r).unwrap().stack.ts)),
                 Raw::Pass(watermark) => passes.push(watermark),
             }
         }
@@ -327,7 +327,7 @@ mod tests {
         let (out, queue) = bounded(0);
         let mut feed = Feed::new(out);
         let give_up = |feed: &mut Feed, from: u64, count: u64, of: StackOf| {
-            let mut batch = Batch::default();
+            let mut batch = Records::default();
             for ts in from..from + count {
                 let mut bytes = record(ts, 0);
                 bytes[offset_of!(Stack, of)] = of as u8;
@@ -367,9 +367,7 @@ mod tests {
             let mut all = Vec::new();
             for raw in queue {
                 match raw {
-                    Raw::Stacks(stacks) => {
-                        all.extend(stacks.batch().records().map(|r| wire::stack(r).unwrap().stack.ts))
-                    }
+                    Raw::Stacks(stacks) => all.extend(stacks.batch().iter().map(|r| wire::stack(r).unwrap().stack.ts)),
                     Raw::Pass(watermark) => all.push(watermark),
                 }
             }
