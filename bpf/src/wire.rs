@@ -131,6 +131,10 @@ macro_rules! record_enum {
             $(#[doc = $doc] $name($name)),*
         }
 
+        $(impl Fixed for $name {
+            const KIND: u16 = $kind;
+        })*
+
         /// Reads a record without trailing data.
         #[inline]
         fn fixed(bytes: &[u8], kind: u16) -> Result<Record<'_>, BadRecord> {
@@ -142,6 +146,18 @@ macro_rules! record_enum {
     };
 }
 fixed_kinds!(record_enum);
+
+/// A record that is all of its bytes.
+pub trait Fixed: Copy {
+    /// Its kind.
+    const KIND: u16;
+}
+
+/// Reads a record of one kind, without the copies of [`parse`]'s largest; None: there is no whole record of that kind.
+#[inline]
+pub fn fixed_record<T: Fixed>(bytes: &[u8]) -> Option<T> {
+    (kind(bytes) == T::KIND).then(|| copy::<T>(bytes, T::KIND).ok()).flatten().map(|(record, _)| record)
+}
 
 /// A signal's record and its trailing data.
 #[derive(Clone, Debug)]
@@ -215,6 +231,7 @@ pub struct BadRecord {
 }
 
 /// Copies a plain record off the front of `bytes`.
+#[inline]
 fn copy<T: Copy>(bytes: &[u8], kind: u16) -> Result<(T, &[u8]), BadRecord> {
     let needed = size_of::<T>();
     if bytes.len() < needed {
@@ -240,22 +257,36 @@ pub const LOCK: usize = size_of::<Lock>();
 /// As [`parse`].
 #[inline]
 pub fn syscall(bytes: &[u8]) -> Result<(Syscall, &[u8]), BadRecord> {
+    let mut call = Syscall::default();
+    let data = syscall_into(bytes, &mut call)?;
+    Ok((call, data))
+}
+
+/// Reads the record of a call into `call`, without the copies of [`syscall`]; returns its captured bytes. A record without
+/// captures leaves `call.cap` as it was.
+///
+/// # Errors
+/// As [`parse`]; `call` may have changed.
+#[inline]
+pub fn syscall_into<'a>(bytes: &'a [u8], call: &mut Syscall) -> Result<&'a [u8], BadRecord> {
     let bad = |needed| BadRecord { kind: kind(bytes), len: bytes.len(), needed };
     if kind(bytes) != WIRE_SYSCALL {
         return Err(bad(0));
     }
     if let Ok(plain) = <&[u8; PLAIN_SYSCALL]>::try_from(bytes) {
-        let mut r = Syscall::default();
         // SAFETY: Syscall is repr(C), made of integers only, and PLAIN_SYSCALL is an offset in it: its first bytes may be any.
-        unsafe { ptr::copy_nonoverlapping(plain.as_ptr(), (&raw mut r).cast::<u8>(), PLAIN_SYSCALL) };
-        return if r.captures == 0 { Ok((r, &[])) } else { Err(bad(size_of::<Syscall>())) };
+        unsafe { ptr::copy_nonoverlapping(plain.as_ptr(), (&raw mut *call).cast::<u8>(), PLAIN_SYSCALL) };
+        return if call.captures == 0 { Ok(&[]) } else { Err(bad(size_of::<Syscall>())) };
     }
-    let (r, data) = copy::<Syscall>(bytes, WIRE_SYSCALL)?;
-    let needed: usize = captures(&r).map(|c| usize::from(c.len)).sum();
-    if data.len() < needed {
-        return Err(bad(size_of::<Syscall>() + needed));
+    let needed = size_of::<Syscall>();
+    let Some((head, data)) = bytes.split_at_checked(needed) else { return Err(bad(needed)) };
+    // SAFETY: as above, and there are as many bytes as it has.
+    unsafe { ptr::copy_nonoverlapping(head.as_ptr(), (&raw mut *call).cast::<u8>(), needed) };
+    let captured: usize = captures(call).map(|c| usize::from(c.len)).sum();
+    if data.len() < captured {
+        return Err(bad(needed + captured));
     }
-    Ok((r, data))
+    Ok(data)
 }
 
 /// Reads one record.
@@ -359,6 +390,7 @@ macro_rules! times {
 ordered_kinds!(times);
 
 /// Time by which a record is ordered: end of a call, else when it happened. None for bytes that are no record.
+#[inline]
 pub fn time(bytes: &[u8]) -> Option<u64> {
     let at = time_at(kind(bytes))?;
     bytes.get(at..at + 8).and_then(|b| b.try_into().ok()).map(u64::from_ne_bytes)
@@ -376,6 +408,7 @@ pub fn snaps(bytes: &[u8]) -> (Vec<Snap>, usize) {
 }
 
 /// The captures of a call that are in use.
+#[inline]
 pub fn captures(r: &Syscall) -> impl Iterator<Item = &Capture> {
     r.cap.iter().take(usize::from(r.captures))
 }
@@ -402,6 +435,7 @@ pub fn comm(raw: &[i8; 16]) -> Vec<u8> {
     raw.iter().take_while(|&&c| c != 0).map(|&c| c.cast_unsigned()).collect()
 }
 
+#[inline]
 fn kind(bytes: &[u8]) -> u16 {
     bytes.first_chunk::<2>().map_or(0, |b| u16::from_ne_bytes(*b))
 }
@@ -474,6 +508,23 @@ mod tests {
         assert_eq!(parse(&bytes[..112]).unwrap_err().needed, size_of::<Syscall>());
         bytes[0] = 77;
         assert_eq!(parse(&bytes).unwrap_err().kind, 77);
+    }
+
+    #[test]
+    fn a_call_is_read_into_what_held_another() {
+        let mut bytes = vec![0u8; size_of::<Syscall>() + 9];
+        (bytes[0], bytes[110], bytes[112 + 2]) = (1, 1, 9);
+        bytes[size_of::<Syscall>()..].fill(7);
+        let mut call = Syscall::default();
+        assert_eq!(syscall_into(&bytes, &mut call).unwrap(), [7; 9]);
+        assert_eq!(captures(&call).map(|c| c.len).collect::<Vec<_>>(), [9]);
+        bytes[110] = 0;
+        assert_eq!(syscall_into(&bytes[..PLAIN_SYSCALL], &mut call).unwrap(), [0; 0]);
+        assert_eq!(captures(&call).count(), 0, "those of the call before are not its own");
+        bytes[0] = 9;
+        assert!(syscall_into(&bytes[..PLAIN_SYSCALL], &mut call).is_err());
+        assert!(fixed_record::<Switch>(&bytes[..SCHED]).is_some());
+        assert!(fixed_record::<Switch>(&bytes[..SCHED - 1]).is_none() && fixed_record::<Wakeup>(&bytes).is_none());
     }
 
     #[test]

@@ -19,6 +19,9 @@ use crate::targets::Targets;
 /// How long a dead task is remembered.
 const KEEP_DEAD_NS: u64 = 2_000_000_000;
 
+/// Number of tasks that are found without a look into the table of all.
+const LATEST: usize = 16;
+
 /// Index of a task in [`Tasks`].
 pub(crate) type TaskId = u32;
 
@@ -97,6 +100,12 @@ pub(crate) struct Entry {
     met: bool,
 }
 
+/// Whether a record's comm is `comm`, without a copy.
+fn is_comm(raw: &[i8; 16], comm: &[u8]) -> bool {
+    let Some((same, rest)) = raw.split_at_checked(comm.len()) else { return false };
+    rest.first().is_none_or(|&c| c == 0) && same.iter().zip(comm).all(|(&a, &b)| a.cast_unsigned() == b && b != 0)
+}
+
 /// All tasks.
 #[derive(Debug, Default)]
 pub(crate) struct Tasks {
@@ -107,7 +116,8 @@ pub(crate) struct Tasks {
     tables: Vec<Option<(FdHistory, u32)>>,
     free_tables: Vec<u32>,
     dead: VecDeque<(u64, TaskId)>,
-    last: Option<((u32, u64), TaskId)>,
+    /// The latest of those with the same low bits of their ids.
+    latest: [Option<((u32, u64), TaskId)>; LATEST],
     strangers: VecDeque<TaskId>,
     /// Processes before their execs, the earliest first: (time of the exec, the leader until then).
     before_exec: FxHashMap<(u32, u64), Vec<(u64, Task)>>,
@@ -153,13 +163,14 @@ impl Tasks {
     /// The task of a record, if it is known.
     pub(crate) fn find(&mut self, id: &Ident) -> Option<TaskId> {
         let key = (id.tid, id.start);
-        if let Some((last, task)) = self.last
+        let latest = &mut self.latest[id.tid as usize % LATEST];
+        if let Some((last, task)) = *latest
             && last == key
         {
             return Some(task);
         }
         let task = *self.by_ident.get(&key)?;
-        self.last = Some((key, task));
+        *latest = Some((key, task));
         Some(task)
     }
 
@@ -214,9 +225,8 @@ impl Tasks {
             let entry = self.get_mut(id);
             if entry.stranger {
                 entry.met = true;
-                let comm = comm_of(&who.comm);
-                if entry.task.comm != comm && who.tid != 0 {
-                    entry.task.comm = comm;
+                if who.tid != 0 && !is_comm(&who.comm, &entry.task.comm) {
+                    entry.task.comm = comm_of(&who.comm);
                     entry.interned = (u32::MAX, 0);
                 }
             }
@@ -416,7 +426,7 @@ impl Tasks {
                 }
                 self.drop_table(entry.files);
                 self.free.push(id);
-                self.last = None;
+                self.latest = Default::default();
             }
         }
     }
@@ -441,7 +451,7 @@ impl Tasks {
         entry.task.tid = to.tid;
         entry.task.start_ns = to.start;
         entry.interned = (u32::MAX, 0);
-        self.last = None;
+        self.latest = Default::default();
     }
 
     /// The task; `id` comes from this table and is not dropped while its records are being encoded.
@@ -549,7 +559,7 @@ impl Tasks {
             }
         };
         self.by_ident.insert(key, id);
-        self.last = None;
+        self.latest = Default::default();
         id
     }
 
@@ -679,6 +689,24 @@ mod tests {
         tasks.unshare_files(thread);
         tasks.files_mut(thread).set(30, 9, Name::new(b"/t".into()), false);
         assert!(tasks.files(main).at(31, 9).is_none());
+    }
+
+    #[test]
+    fn a_comm_is_compared_without_its_nuls() {
+        let raw = |text: &str| {
+            let mut raw = [0; 16];
+            raw.iter_mut().zip(text.bytes()).for_each(|(to, c)| *to = c.cast_signed());
+            raw
+        };
+        for text in ["", "dd", "fifteen-letters", "sixteen-letters!"] {
+            for other in ["", "d", "dd", "ddd", "fifteen-letters", "sixteen-letters!", "sixteen-letters!!"] {
+                assert_eq!(is_comm(&raw(text), other.as_bytes()), text == other, "{text} {other}");
+            }
+        }
+        // what is behind the first NUL is none of it
+        let mut rest = raw("dd");
+        rest[3] = 7;
+        assert!(is_comm(&rest, b"dd") && !is_comm(&rest, b"dd\0\x07") && !is_comm(&rest, b"dd\0"));
     }
 
     #[test]

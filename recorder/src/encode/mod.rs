@@ -71,9 +71,8 @@ pub(crate) use aside::TriggerRow;
 pub use rows::{Piece, Totals};
 pub use shed::Given;
 
-/// For records up to this size (bytes), one in this many makes the encoder check whether the segment is full.
-const SMALL_RECORD: usize = 256;
-const LOOK_AT: usize = 16;
+/// Bytes of records after which the encoder checks whether the segment is full: a few rows do not fill what was not.
+const LOOK_AT: usize = 4096;
 
 /// Settings of the recording.
 #[derive(Clone, Debug)]
@@ -216,14 +215,22 @@ impl Assembler {
     /// Encodes every record before `watermark`; u64::MAX stands for all.
     pub fn advance(&mut self, watermark: u64) {
         let taken = self.order.take(watermark);
-        for (n, pending) in taken.iter().enumerate() {
+        let mut call = wire::Syscall::default();
+        let mut unchecked = LOOK_AT;
+        for pending in taken.iter() {
             self.rows.latest = self.rows.latest.max(pending.ts);
             self.world.apply_losses(pending.ts);
-            self.record(pending);
+            self.encode(pending, &mut call);
+            if self.watch.is_on() {
+                self.watch.record(pending.bytes, &mut self.world);
+            }
             self.name_sockets();
-            // a few rows without bytes do not fill what was not full
-            let small = pending.bytes.len() <= SMALL_RECORD && !self.rows.stacks.are_on();
-            if (!small || n % LOOK_AT == 0) && self.rows.builder.is_full() {
+            unchecked += pending.bytes.len();
+            if unchecked < LOOK_AT && !self.rows.stacks.are_on() {
+                continue;
+            }
+            unchecked = 0;
+            if self.rows.builder.is_full() {
                 // a later record may carry the same time: it belongs to this window's end all the same
                 self.close_segment(pending.ts.saturating_add(1));
             }
@@ -259,17 +266,21 @@ impl Assembler {
         }
     }
 
-    fn record(&mut self, pending: Pending<'_>) {
-        self.encode(pending);
-        if self.watch.is_on() {
-            self.watch.record(pending.bytes, &mut self.world);
+    /// Passes a record to its family; `call` is room for that of a call.
+    fn encode(&mut self, Pending { ts, bytes }: Pending<'_>, call: &mut wire::Syscall) {
+        let (world, rows) = (&mut self.world, &mut self.rows);
+        // most are one of these: without the copies of the others' largest
+        if let Ok(data) = wire::syscall_into(bytes, call) {
+            return self.calls.record(call, data, world, rows, &mut self.ledger);
         }
-    }
-
-    fn encode(&mut self, Pending { ts, bytes }: Pending<'_>) {
-        // most are: without the copy of the others' largest
-        if let Ok((s, data)) = wire::syscall(bytes) {
-            return self.calls.record(&s, data, &mut self.world, &mut self.rows, &mut self.ledger);
+        if let Some(closing) = wire::fixed_record(bytes) {
+            return calls::closing(&closing, world);
+        }
+        if let Some(switch) = wire::fixed_record(bytes) {
+            return sched::switch(&switch, world, rows);
+        }
+        if let Some(wakeup) = wire::fixed_record(bytes) {
+            return sched::wakeup(&wakeup, world, rows);
         }
         match wire::parse(bytes) {
             Ok(record) => self.take(record),

@@ -53,7 +53,7 @@ pub(super) struct World {
     pub sockets: Sockets,
     /// Those with a new name that is not on the tape yet.
     pub renamed: Vec<Renamed>,
-    calls: FxHashMap<(u8, u32), CallInfo>,
+    calls: CallInfos,
     pub rereads: Vec<Reread>,
     lookups: Lookups,
     /// Environment variables to keep, and the parts of an environment so far.
@@ -65,13 +65,40 @@ pub(super) struct World {
     losses: BTreeSet<(u64, u32, u64)>,
 }
 
+/// Facts about calls, each found when it is first wanted.
+#[derive(Debug, Default)]
+struct CallInfos {
+    /// For each ABI below [`CallInfos::ABIS`], by number.
+    frequent: [Vec<Option<CallInfo>>; Self::ABIS],
+    /// Those of other ABIs and of numbers from [`CallInfos::NUMBERS`] on.
+    rest: FxHashMap<(u8, u32), CallInfo>,
+}
+
+impl CallInfos {
+    const ABIS: usize = 4;
+    const NUMBERS: usize = 1024;
+
+    #[inline]
+    fn get(&mut self, abi: u8, nr: u32) -> &mut CallInfo {
+        let (table, at) = (usize::from(abi), nr as usize);
+        if table < Self::ABIS && at < Self::NUMBERS {
+            let table = &mut self.frequent[table];
+            if table.len() <= at {
+                table.resize(Self::NUMBERS, None);
+            }
+            return table[at].get_or_insert_with(|| CallInfo::new(abi, nr));
+        }
+        self.rest.entry((abi, nr)).or_insert_with(|| CallInfo::new(abi, nr))
+    }
+}
+
 impl World {
     pub(crate) fn new(tasks: Tasks, env: Arc<Keys>) -> Self {
         Self {
             tasks,
             sockets: Sockets::default(),
             renamed: Vec::new(),
-            calls: FxHashMap::default(),
+            calls: CallInfos::default(),
             rereads: Vec::new(),
             lookups: Lookups::default(),
             environ: (env, Parts::default()),
@@ -82,14 +109,12 @@ impl World {
 
     /// Facts about a call.
     pub(crate) fn call_info(&mut self, abi: u8, nr: u32) -> CallInfo {
-        *self.calls.entry((abi, nr)).or_insert_with(|| CallInfo::new(abi, nr))
+        *self.calls.get(abi, nr)
     }
 
     /// A call got a number in a segment: (segment, number).
     pub(crate) fn call_is_interned(&mut self, abi: u8, nr: u32, interned: (u32, u32)) {
-        if let Some(info) = self.calls.get_mut(&(abi, nr)) {
-            info.interned = interned;
-        }
+        self.calls.get(abi, nr).interned = interned;
     }
 
     /// Adds the data read of a process whose live tasks are `members`; its descriptors, except those that `keep`
