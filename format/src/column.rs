@@ -2,7 +2,6 @@
 //!
 //! An encoder may choose any width; a decoder accepts every one. A value that does not fit the narrow width is an
 //! *exception* (patched): 12 bytes for its row and its value. The choice here minimises bytes before compression.
-//! *exception*: 12 bytes for its row and its value. The choice here minimises bytes before compression.
 //!
 //! Decoding works on whole slices without a branch per row. The caller chooses the type of the values; a value that
 //! does not fit it refuses the block.

@@ -456,11 +456,26 @@ fn positions(ids: &[u32]) -> Vec<u32> {
 
 /// Captured values with rows instead of insertion ids, sorted by (row, arg).
 fn values_in_row_order(d: &SegmentData, ids: &[u32]) -> Values {
-    let row_of = positions(ids);
-    let mut order: Vec<(u32, u8, usize)> =
-        d.values.iter().enumerate().map(|(i, v)| (row_of[v.row as usize], v.arg, i)).collect();
-    order.sort_unstable();
-    let mut out = Values { bytes: Vec::with_capacity(d.bytes.len()), ..Values::default() };
+    let mut order: Vec<(u32, u8, usize)> = Vec::with_capacity(d.values.len());
+    if d.values.is_sorted_by_key(|v| v.row) {
+        // those of a row come together: where they begin, by insertion id
+        let mut from = Vec::with_capacity(ids.len() + 1);
+        let mut next = 0;
+        for id in 0..=ids.len() as u32 {
+            from.push(next);
+            next += d.values[next..].iter().take_while(|v| v.row == id).count();
+        }
+        for (row, &id) in (0..).zip(ids) {
+            let (begin, at) = (order.len(), from[id as usize]..from[id as usize + 1]);
+            order.extend(at.map(|i| (row, d.values[i].arg, i)));
+            order[begin..].sort_unstable();
+        }
+    } else {
+        let row_of = positions(ids);
+        order.extend(d.values.iter().enumerate().map(|(i, v)| (row_of[v.row as usize], v.arg, i)));
+        order.sort_unstable();
+    }
+    let mut out = Values::with_capacity(order.len(), d.bytes.len());
     for (row, arg, i) in order {
         let v = &d.values[i];
         out.row.push(row);

@@ -37,6 +37,7 @@ mod scan;
 pub mod segment;
 pub mod sockets;
 mod source;
+mod strings;
 pub mod table;
 pub mod tables;
 mod tree;

@@ -3,8 +3,6 @@
 //! *Row order*: rows that began before the segment's window ("carry") first, by (start, task); then the rest by end.
 //! *Column order* of arguments: by (task, call, row), so that neighbours are similar; the reader rebuilds it from the
 //! core group.
-//! *Column order* of arguments: by (task, call, row), in which neighbours resemble each other; the reader rebuilds it
-//! from the core group.
 
 use crate::model::Core;
 

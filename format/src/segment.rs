@@ -20,6 +20,7 @@ use crate::model::{
     UringOp, Wakeup, cut_mapping,
 };
 
+use crate::strings::{StringSet, Strings};
 use crate::table::{ColumnDef, TableDef, Type};
 use crate::tables::{Field, MAX_CELLS, MAX_TABLES, TableRows, fault};
 
@@ -56,7 +57,7 @@ pub struct SegmentData {
     pub(crate) window_end: u64,
     pub(crate) tasks: Vec<Task>,
     pub(crate) calls: Vec<Call>,
-    pub(crate) fd_names: Vec<Vec<u8>>,
+    pub(crate) fd_names: Strings,
     pub(crate) end: Vec<u64>,
     pub(crate) dur: Vec<u64>,
     pub(crate) cpu: Vec<u32>,
@@ -151,7 +152,7 @@ pub struct SegmentBuilder {
     latest: std::collections::HashMap<u32, u32, BuildHasherDefault<UtidHasher>>,
     call_table: Vec<u32>,
     call_ids: HashMap<Call, u32>,
-    fd_names: IndexSet<Vec<u8>, foldhash::fast::RandomState>,
+    fd_names: StringSet,
     mapping_ids: HashMap<Mapping, u32>,
     frame_ids: HashMap<Frame, u32>,
     node_ids: HashMap<Node, u32>,
@@ -178,7 +179,7 @@ impl SegmentBuilder {
             latest: std::collections::HashMap::default(),
             call_table: vec![0; usize::from(TABLE.0) * TABLE.1 as usize],
             call_ids: HashMap::new(),
-            fd_names: IndexSet::default(),
+            fd_names: StringSet::default(),
             mapping_ids: HashMap::new(),
             frame_ids: HashMap::new(),
             node_ids: HashMap::new(),
@@ -261,12 +262,9 @@ impl SegmentBuilder {
 
     /// Value of [`SyscallRow::fd`] for `name`.
     pub fn intern_fd_name(&mut self, name: &[u8]) -> u32 {
-        if let Some(index) = self.fd_names.get_index_of(name) {
-            return index as u32 + FD_FIRST;
-        }
-        let (index, _) = self.fd_names.insert_full(name.to_vec());
-        self.fd_bytes += 16 + name.len();
-        index as u32 + FD_FIRST
+        let (index, is_new) = self.fd_names.insert(name);
+        self.fd_bytes += if is_new { 16 + name.len() } else { 0 };
+        index + FD_FIRST
     }
 
     /// Adds a call; its `task`, `call` and `fd` come from this builder's intern functions. Returns its insertion id for
@@ -583,7 +581,7 @@ impl SegmentBuilder {
         for (table, strings) in data.tables.iter_mut().zip(self.table_strings) {
             table.strings = strings.into_iter().collect();
         }
-        SegmentData { window_end, fd_names: self.fd_names.into_iter().collect(), ..data }
+        SegmentData { window_end, fd_names: self.fd_names.into_strings(), ..data }
     }
 }
 

@@ -10,6 +10,7 @@ use crate::header::Header;
 use crate::model::{Args, ByteStatus, CallState, Captured, Core, Dict, FD_FIRST, FD_NONE, Fds, Time};
 use crate::order::Picked;
 use crate::payload::{Message, list_len, new_message};
+use crate::strings::Strings;
 use crate::trace_capnp::{self as schema, EndFrom};
 use capnp::message::{Builder, HeapAllocator};
 
@@ -45,6 +46,20 @@ pub(crate) struct Values {
     pub(crate) len: Vec<u32>,
     pub(crate) full: Vec<u64>,
     pub(crate) bytes: Vec<u8>,
+}
+
+impl Values {
+    /// Without values, but with room for `values` of `bytes` together.
+    pub(crate) fn with_capacity(values: usize, bytes: usize) -> Self {
+        Self {
+            row: Vec::with_capacity(values),
+            arg: Vec::with_capacity(values),
+            status: Vec::with_capacity(values),
+            len: Vec::with_capacity(values),
+            full: Vec::with_capacity(values),
+            bytes: Vec::with_capacity(bytes),
+        }
+    }
 }
 
 /// The core message.
@@ -214,10 +229,15 @@ pub(crate) fn write_args(order: &[u32], ids: &[u32], ret: &[i64], args: &[[u64; 
     let order: Vec<u32> = order.iter().map(|&row| ids[row as usize]).collect();
     let ret: Vec<i64> = order.iter().map(|&id| ret[id as usize]).collect();
     put_signed(b.reborrow().init_ret(), &ret);
-    // a row's arguments stand together: each row is looked up once
+    // a row's arguments stand together: each row is looked up once, and a few make a part of each column
     let mut columns: [Vec<u64>; 6] = std::array::from_fn(|_| Vec::with_capacity(n));
-    for &id in &order {
-        columns.iter_mut().zip(args[id as usize]).for_each(|(column, arg)| column.push(arg));
+    const PART: usize = 64;
+    let mut part = [[0u64; PART]; 6];
+    for ids in order.chunks(PART) {
+        for (at, &id) in ids.iter().enumerate() {
+            part.iter_mut().zip(args[id as usize]).for_each(|(column, arg)| column[at] = arg);
+        }
+        columns.iter_mut().zip(&part).for_each(|(column, part)| column.extend_from_slice(&part[..ids.len()]));
     }
     let mut list = b.init_args(6);
     (0..).zip(&columns).for_each(|(k, column)| put_repeating(list.reborrow().get(k), column));
@@ -252,9 +272,8 @@ pub(crate) fn read_args(header: &Header, message: &Message<'_>, core: &Core, pic
 }
 
 /// The fds message; see [`write_args`] for `order` and `ids`.
-pub(crate) fn write_fds(order: &[u32], ids: &[u32], fds: [&[u32]; 2], names: &[Vec<u8>]) -> Builder<HeapAllocator> {
-    let bytes: usize = names.iter().map(|name| 16 + name.len()).sum();
-    let mut message = new_message(order.len() * 8 + bytes + 512);
+pub(crate) fn write_fds(order: &[u32], ids: &[u32], fds: [&[u32]; 2], names: &Strings) -> Builder<HeapAllocator> {
+    let mut message = new_message(order.len() * 8 + names.len() * 16 + names.bytes() + 512);
     let mut b = message.init_root::<schema::syscalls_fds::Builder<'_>>();
     let column = |fd: &[u32]| -> Vec<u64> { order.iter().map(|&row| fd[ids[row as usize] as usize].into()).collect() };
     put_running(b.reborrow().init_fd(), &column(fds[0]));

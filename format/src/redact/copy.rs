@@ -1,6 +1,6 @@
 //! A redacted copy of a tape: blocks with a field of a class are rewritten, the others are copied as stored.
 
-use super::Redactor;
+use super::{Redactor, renumber};
 use crate::encode::Encoder;
 use crate::error::{Error, Result};
 use crate::header::{BlockKind, MINOR};
@@ -45,10 +45,11 @@ pub(crate) fn block(
         BlockKind::SyscallsFds => {
             let mut fds = segment.fds(core)?;
             fds.fd2.resize(fds.fd.len(), crate::model::FD_NONE);
-            redactor.fd_names(&mut fds.names, [&mut fds.fd, &mut fds.fd2]);
+            let (names, numbers) = redactor.fd_names(fds.names.iter().map(Vec::as_slice));
+            renumber(fds.fd.iter_mut().chain(&mut fds.fd2), &numbers);
             let rows: Vec<u32> = (0..core.task.len() as u32).collect();
             let order = column_order(&core.task, &core.call);
-            message::write_fds(&order, &rows, [&fds.fd, &fds.fd2], &fds.names)
+            message::write_fds(&order, &rows, [&fds.fd, &fds.fd2], &names)
         }
         BlockKind::Processes => {
             let mut events = segment.processes(dict)?;

@@ -19,6 +19,7 @@ use crate::model::{
 };
 use crate::segment::SegmentData;
 use crate::sockets;
+use crate::strings::Strings;
 use crate::table::Type;
 use crate::tables::TableRows;
 
@@ -240,32 +241,26 @@ impl Redactor {
         self.bytes(Class::Command, &mut task.env);
     }
 
-    /// Names of descriptors, and the columns that refer to them. Names that the kernel numbers (`socket:[17]`) stay.
-    pub(crate) fn fd_names(&self, names: &mut Vec<Vec<u8>>, columns: [&mut Vec<u32>; 2]) {
-        if !self.takes(Class::Path) {
-            return;
-        }
-        let mut kept: Vec<Vec<u8>> = Vec::new();
+    /// Names of descriptors: those that replace them, and the new number of each for [`renumber`]. Names that the kernel
+    /// numbers (`socket:[17]`) stay.
+    pub(crate) fn fd_names<'a>(&self, names: impl Iterator<Item = &'a [u8]>) -> (Strings, Vec<u32>) {
+        let takes = self.takes(Class::Path);
+        let mut kept = Strings::default();
         let mut taken = None;
-        let mut keep = |name: Vec<u8>| {
+        let mut keep = |name: &[u8]| {
             kept.push(name);
             kept.len() as u32 - 1 + FD_FIRST
         };
         // all that are taken out become one: the tape does not say any more which are equal
-        let number = |name: Vec<u8>| {
-            if name.is_empty() || !self.takes_file(&name) {
+        let number = |name: &[u8]| {
+            if !takes || name.is_empty() || !self.takes_file(name) {
                 keep(name)
             } else {
-                *taken.get_or_insert_with(|| keep(PLACEHOLDER.to_vec()))
+                *taken.get_or_insert_with(|| keep(PLACEHOLDER))
             }
         };
-        let numbers: Vec<u32> = names.drain(..).map(number).collect();
-        for fd in columns.into_iter().flatten() {
-            if let Some(number) = fd.checked_sub(FD_FIRST).and_then(|i| numbers.get(i as usize)) {
-                *fd = *number;
-            }
-        }
-        *names = kept;
+        let numbers = names.map(number).collect();
+        (kept, numbers)
     }
 
     /// Whether the name of a descriptor is taken out.
@@ -379,7 +374,9 @@ impl Redactor {
     /// A segment that is not encoded yet.
     pub fn segment(&self, data: &mut SegmentData) {
         data.tasks.iter_mut().for_each(|task| self.task(task));
-        self.fd_names(&mut data.fd_names, [&mut data.fd, &mut data.fd2]);
+        let (names, numbers) = self.fd_names(data.fd_names.iter());
+        data.fd_names = names;
+        renumber(data.fd.iter_mut().chain(&mut data.fd2), &numbers);
         let mut bytes = Vec::new();
         for value in &mut data.values {
             let mut own = data.bytes.get(value.at..value.at + value.len).unwrap_or_default().to_vec();
@@ -471,6 +468,15 @@ fn own_arguments(arguments: &[Vec<u8>]) -> Vec<Vec<u8>> {
         }
     }
     kept
+}
+
+/// Gives descriptors the new numbers of their names; those without one stay.
+fn renumber<'a>(fds: impl Iterator<Item = &'a mut u32>, numbers: &[u32]) {
+    for fd in fds {
+        if let Some(number) = fd.checked_sub(FD_FIRST).and_then(|i| numbers.get(i as usize)) {
+            *fd = *number;
+        }
+    }
 }
 
 #[cfg(test)]
