@@ -1,18 +1,19 @@
 //! Ordered records into rows of a segment, as the encoder's thread does it: tasks and descriptors are followed, nothing is compressed.
 
+#[path = "inputs/mixed.rs"]
+mod mixed;
 #[path = "inputs/records.rs"]
 mod records;
 
-use std::mem::size_of;
 use std::sync::Arc;
 use std::time::Duration;
 
 use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
 use systape_abi::Selection;
-use systape_bpf::wire::{Switch, Who};
 use systape_format::model::StackSettings;
 use systape_recorder::encode::{Assembler, Settings};
 use systape_recorder::filter::CallFilter;
+use systape_recorder::memory;
 use systape_recorder::order::Batch;
 use systape_recorder::targets::Targets;
 
@@ -39,19 +40,6 @@ fn encoder() -> Assembler {
     })
 }
 
-/// Switches between two tasks, 2 µs apart.
-fn switches(rows: usize) -> Vec<Vec<u8>> {
-    let who = |tid: usize| Who { tid: tid as u32, pid: tid as u32, start: tid as u64, ..Who::default() };
-    let one = |row: usize| {
-        let mut switch = Switch { ts: row as u64 * 2000, ..Switch::default() };
-        switch.hdr.kind = 7;
-        (switch.prev, switch.next) = (who(4711 + row % 2), who(4712 - row % 2));
-        // SAFETY: a record of integers without padding, read as its bytes.
-        unsafe { std::slice::from_raw_parts((&raw const switch).cast::<u8>(), size_of::<Switch>()) }.to_vec()
-    };
-    (0..rows).map(one).collect()
-}
-
 /// An encoder with the records of these rings.
 fn filled(rings: &[Vec<Vec<u8>>]) -> Assembler {
     let mut encoder = encoder();
@@ -63,19 +51,26 @@ fn filled(rings: &[Vec<Vec<u8>>]) -> Assembler {
     encoder
 }
 
-fn run(mut encoder: Assembler) -> Assembler {
+fn run(mut encoder: Assembler, events: usize) -> Assembler {
     encoder.advance(u64::MAX);
-    assert_eq!(encoder.totals().sum(), records::ROWS as u64);
+    assert_eq!(encoder.totals().sum(), events as u64);
     encoder
 }
 
 fn assemble(c: &mut Criterion) {
+    memory::keep();
     let mut group = c.benchmark_group("record_assemble");
-    group.throughput(Throughput::Elements(records::ROWS as u64));
-    let calls = |every| records::ring(records::ROWS, 1000, every);
-    for (name, records) in [("dd", calls(0)), ("paths", calls(4)), ("switches", switches(records::ROWS))] {
-        let rings = [records];
-        group.bench_function(name, |b| b.iter_batched(|| filled(&rings), run, BatchSize::LargeInput));
+    let calls = |every| vec![records::ring(records::ROWS, 1000, every)];
+    let times = records::ROWS / mixed::PER_FILE;
+    for (name, rings, events) in [
+        ("dd", calls(0), records::ROWS),
+        ("paths", calls(4), records::ROWS),
+        ("switches", vec![mixed::switches(records::ROWS)], records::ROWS),
+        ("mixed", mixed::files(times).into(), times * mixed::PER_FILE),
+    ] {
+        group.throughput(Throughput::Elements(events as u64));
+        let run = |encoder| run(encoder, events);
+        group.bench_function(name, |b| b.iter_batched(|| filled(&rings), run, BatchSize::PerIteration));
     }
     group.finish();
 }
@@ -88,7 +83,10 @@ fn cpus(c: &mut Criterion) {
     for cpus in [1, 8, 64, 256] {
         let ring = |cpu| records::ring(records::ROWS / cpus, 1000 + cpu as u64 * 7, 4);
         let rings: Vec<_> = (0..cpus).map(ring).collect();
-        group.bench_function(format!("{cpus}_cpus"), |b| b.iter_batched(|| filled(&rings), run, BatchSize::LargeInput));
+        let run = |encoder| run(encoder, records::ROWS);
+        group.bench_function(format!("{cpus}_cpus"), |b| {
+            b.iter_batched(|| filled(&rings), run, BatchSize::PerIteration)
+        });
     }
     group.finish();
 }
