@@ -161,8 +161,10 @@ def lossy(listener):
     for _ in range(40):
         a.send(1500)
         time.sleep(0.002)
-    b.receive(60000)
+    # each loss of the same segment doubles the wait until it is sent again: for seconds, if all are left to chance
+    time.sleep(0.3)
     b.sock.setsockopt(socket.SOL_SOCKET, 27, 0)
+    b.receive(60000)
     return [a, b]
 
 
