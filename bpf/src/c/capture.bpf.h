@@ -193,6 +193,8 @@ static __noinline int capture_argv(struct task_state *st, u8 arg, u64 addr, bool
  */
 static __always_inline void capture_in(struct task_state *st, const struct sc_desc *d, bool late)
 {
+	/* 5.10 does not take a loop that goes round right behind a call of a function */
+#pragma unroll
 	for (int i = 0; i < 3; i++) {
 		u8 arg = d->cap_arg[i], kind = d->cap_kind[i];
 
@@ -227,6 +229,7 @@ static __always_inline void capture_again(struct task_state *st, const struct sc
 
 static __always_inline void capture_at_exit(struct task_state *st, const struct sc_desc *d)
 {
+#pragma unroll
 	for (int i = 0; i < 2; i++) {
 		u8 arg = d->cap_arg[i];
 

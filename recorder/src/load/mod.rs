@@ -145,8 +145,9 @@ impl Programs {
                     first = Some((error, said, refusal));
                 }
                 Next::GiveUp => {
-                    // the first try's is the real one: the second was another way round it
-                    let (error, said, _) = first.unwrap_or((error, said, refusal));
+                    // the first try's is the real one where the second was another way round it, not what old kernels need
+                    let before = first.filter(|(_, _, refusal)| !refusal.of_task_storage);
+                    let (error, said, _) = before.unwrap_or((error, said, refusal));
                     return Err(messages::explain(error, &said));
                 }
             }
