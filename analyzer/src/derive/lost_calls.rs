@@ -15,8 +15,7 @@ const ANY_ERROR: u16 = u16::MAX;
 /// Whether calls with an effect that `matters` were left out of the recording, of all or of some threads of a process: then what
 /// they change is never known.
 pub(crate) fn unrecorded(session: &Session, matters: impl Fn(Effect) -> bool) -> bool {
-    let single = |part: &str| part.starts_with("tid ") || part.starts_with("comm ");
-    if !session.cpu_list.is_empty() || session.target.split(", ").any(single) {
+    if !session.cpu_list.is_empty() || asks_for(session, "tid ") || asks_for(session, "comm ") {
         return true;
     }
     let Some(selection) = calls::recorded(session) else { return true };
@@ -24,6 +23,11 @@ pub(crate) fn unrecorded(session: &Session, matters: impl Fn(Effect) -> bool) ->
         |abi: Abi, nr: u32| describe(abi, nr).is_some_and(|call| matters(call.effect)) && !selection.contains(abi, nr);
     let abis = [Abi::X86_64, Abi::I386, Abi::X32, Abi::Aarch64];
     abis.into_iter().any(|abi| systape_abi::all(abi).any(|(nr, _)| missing(abi, nr)))
+}
+
+/// Whether what a session says it recorded is narrowed by something of this kind.
+fn asks_for(session: &Session, kind: &str) -> bool {
+    session.target.split(", ").any(|part| part.starts_with(kind))
 }
 
 /// Changes of a task after which its calls are recorded, or no longer, because it was asked for by its user or its cgroup.
@@ -36,8 +40,7 @@ pub(crate) struct Selects {
 impl Selects {
     /// Those of a recording.
     pub(crate) fn of(session: &Session) -> Self {
-        let has = |kind: &str| session.target.split(", ").any(|part| part.starts_with(kind));
-        Self { user: has("uid "), cgroup: has("cgroup ") }
+        Self { user: asks_for(session, "uid "), cgroup: asks_for(session, "cgroup ") }
     }
 
     /// Whether such an event is one.
