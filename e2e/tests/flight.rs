@@ -207,25 +207,39 @@ fn what_goes_wrong_is_on_a_tape_with_its_past() {
     assert_eq!(calls[0]["tid"], i64::from(pids.0));
 }
 
+/// Runs `record OPTIONS -- COMMAND` with a ring and with full.tape beside it, to the command's end; returns the tape of the ring that
+/// was asked for by a name after so many seconds.
+#[track_caller]
+fn beside(lab: &Lab, (seconds, name): (u64, &str), options: &[&str], command: &[&str]) -> String {
+    fs::create_dir_all(lab.path("tapes")).expect("mkdir");
+    let mut record = lab.command(lab::binary("record"));
+    record.args(["--dir", "tapes", "--keep-free", "0", "-o", "full.tape"]).args(options).arg("--").args(command);
+    let mut recorder = Background::start(&mut record);
+    lab.until("chunks are gone", || {
+        status(lab).is_some_and(|status| status["recording_ns"].as_u64() > Some(seconds * SECOND))
+    });
+    let ring = request(lab, name);
+    while recorder.ended().is_none() {
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    for tape in [&ring, "full.tape"] {
+        assert_good(lab, tape);
+    }
+    ring
+}
+
+/// A part of a tape for --time, in ns since its start.
+fn span(from: u64, to: u64) -> String {
+    format!("{}.{:09},{}.{:09}", from / SECOND, from % SECOND, to / SECOND, to % SECOND)
+}
+
 /// Every view of a window is the same on the tape of the ring and on the one that the same recorder wrote all along.
 #[test]
 fn the_ring_has_what_a_whole_tape_has() {
     let Some(lab) = Lab::with_bpf() else { return };
     let steady = lab.cc("steady", &["-fno-omit-frame-pointer"]);
-    let options = ["--last", "6s", "--after", "2s", "-o", "full.tape", "-g", "-F", "99", "--", &steady, "14"];
-    fs::create_dir_all(lab.path("tapes")).expect("mkdir");
-    let mut command = lab.command(lab::binary("record"));
-    let mut recorder = Background::start(command.args(["--dir", "tapes", "--keep-free", "0"]).args(options));
-    lab.until("chunks are gone", || {
-        status(&lab).is_some_and(|status| status["recording_ns"].as_u64() > Some(10 * SECOND))
-    });
-    let ring = request(&lab, "compare");
-    while recorder.ended().is_none() {
-        std::thread::sleep(Duration::from_millis(20));
-    }
-    for tape in [&ring, "full.tape"] {
-        assert_good(&lab, tape);
-    }
+    let options = ["--last", "6s", "--after", "2s", "-g", "-F", "99"];
+    let ring = beside(&lab, (10, "compare"), &options, &[&steady, "14"]);
     let (first, info) = began(&lab, &ring);
     assert_eq!((&first["name"], &first["trigger"]), (&"compare".into(), &"request".into()));
     assert!(info["kept"]["before_ns"].as_u64() >= Some(6 * SECOND), "{info}");
@@ -235,10 +249,7 @@ fn the_ring_has_what_a_whole_tape_has() {
     let length = info["duration_ns"].as_u64().expect("duration");
     // the ends of I/Os that no program saw are known a second later
     for chunks in [1, 2, 5] {
-        let window = |open: u64| {
-            let [from, to] = [open + chunks * SECOND, open + length - 3 * SECOND / 2];
-            format!("{}.{:09},{}.{:09}", from / SECOND, from % SECOND, to / SECOND, to % SECOND)
-        };
+        let window = |open: u64| span(open + chunks * SECOND, open + length - 3 * SECOND / 2);
         same(&lab, [(&ring, &window(0)), ("full.tape", &window(offset))]);
         if chunks == 2 {
             // a cut of it says the same, and what the tape was begun for
@@ -292,7 +303,11 @@ fn offset(lab: &Lab, ring: &str, comm: &str) -> u64 {
         calls.into_iter().find(is_it).expect("the call")
     };
     let ours = call(ring, &|call| call["ts_ns"].as_i64() > Some(0));
-    let same = call("full.tape", &|call| call["time"] == ours["time"] && call["tid"] == ours["tid"]);
+    // each tape has its own reading of the real time, which may differ by some ns
+    let ms = |call: &Value| call["time"].as_str().and_then(|time| time.get(..23)).map(str::to_owned).expect("time");
+    let same = call("full.tape", &|call| {
+        ms(call) == ms(&ours) && ["tid", "dur_ns", "args"].iter().all(|key| call[key] == ours[key])
+    });
     let ts = |call: &Value| call["ts_ns"].as_i64().expect("ts");
     u64::try_from(ts(&same) - ts(&ours)).expect("the ring begins later")
 }
@@ -606,19 +621,8 @@ fn stacks_of_what_is_gone_have_their_names() {
     let Some(lab) = Lab::with_bpf() else { return };
     let busy = lab.cc("busy", &["-pthread"]);
     let script = format!("for i in $(seq 9); do cp {busy} hot$i; ./hot$i hot 1700; rm hot$i; done");
-    let options = ["--last", "5s", "--after", "1s", "-o", "full.tape", "-F", "99", "--call-graph", "dwarf"];
-    fs::create_dir_all(lab.path("tapes")).expect("mkdir");
-    let mut command = lab.command(lab::binary("record"));
-    command.args(["--dir", "tapes", "--keep-free", "0"]).args(options).args(["--", "sh", "-c", &script]);
-    let mut recorder = Background::start(&mut command);
-    lab.until("chunks are gone", || {
-        status(&lab).is_some_and(|status| status["recording_ns"].as_u64() > Some(11 * SECOND))
-    });
-    let ring = request(&lab, "gone");
-    while recorder.ended().is_none() {
-        std::thread::sleep(Duration::from_millis(20));
-    }
-    assert_good(&lab, &ring);
+    let options = ["--last", "5s", "--after", "1s", "-F", "99", "--call-graph", "dwarf"];
+    let ring = beside(&lab, (11, "gone"), &options, &["sh", "-c", &script]);
     // samples of each program: in the function that has all of its time, and all
     let samples = |tape: &str, options: &[&str]| {
         let mut of = std::collections::BTreeMap::<String, [u64; 2]>::new();
@@ -643,10 +647,7 @@ fn stacks_of_what_is_gone_have_their_names() {
     assert!(there.clone().count() >= 2, "{of_ring:?}");
     assert!(there.clone().all(|[named, all]| named * 10 >= all * 9), "{of_ring:?}");
     let (base, length) = (offset(&lab, &ring, "cp"), lab.info(&ring)["duration_ns"].as_u64().expect("duration"));
-    let window = |open: u64| {
-        let [from, to] = [open + SECOND, open + length - SECOND / 2];
-        format!("{}.{:09},{}.{:09}", from / SECOND, from % SECOND, to / SECOND, to % SECOND)
-    };
+    let window = |open: u64| span(open + SECOND, open + length - SECOND / 2);
     assert_eq!(samples(&ring, &["--time", &window(0)]), samples("full.tape", &["--time", &window(base)]));
 }
 

@@ -1,5 +1,6 @@
 //! `analyze fds --at` of a moment is what `/proc/self/fd` said then: of a command, of its forked and cloned children, after
-//! exec, of a process that ran before the recording, and on a tape of several chunks.
+//! exec, of a process that ran before the recording, by whatever target, and on a tape of several chunks. Where calls were not
+//! recorded it is not certain.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -90,28 +91,37 @@ fn of_a_command_and_its_children() {
     assert!(none.stdout.is_empty() && none.stderr.contains("--at TIME"), "{}", none.stderr);
 }
 
+/// Starts the workload anew, and returns once it waits.
+#[track_caller]
+fn waiting(lab: &Lab, command: &[&str]) -> Background {
+    for name in ["side", "waits", "ready"] {
+        fs::remove_file(lab.path(name)).ok();
+    }
+    let program = Background::start(lab.command(command[0]).args(&command[1..]));
+    lab.until("the program waits", || lab.path("waits").exists());
+    program
+}
+
+/// Has it go on, to its end, a while after a recorder of `target` began; returns that.
+#[track_caller]
+fn go_on(lab: &Lab, program: Background, target: &[&str], pause: Duration) -> Background {
+    let record = lab.attach("t.tape", target);
+    std::thread::sleep(pause);
+    fs::write(lab.path("ready"), "").expect("ready");
+    program.wait().expect(0);
+    record
+}
+
 #[test]
 fn of_a_process_from_before_the_recording() {
     let Some(lab) = Lab::with_bpf() else { return };
     let held = lab.cc("held", &["-lpthread"]);
-    let mut command = lab.command(&held);
-    command.args(["side", "wait"]);
-    let program = Background::start(command);
-    lab.until("the program waits", || lab.path("waits").exists());
-    let record = lab.attach("t.tape", &["-p", &program.pid_text()]);
-    std::thread::sleep(UNTIL_READ);
-    fs::write(lab.path("ready"), "").expect("ready");
-    program.wait().expect(0);
+    let program = waiting(&lab, &[&held, "side", "wait"]);
+    let target = ["-p", &program.pid_text()];
+    let record = go_on(&lab, program, &target, UNTIL_READ);
     record.wait().expect(0);
     lab.assert_whole("t.tape");
     compare(&lab, "t.tape", 9);
-}
-
-/// Removes what the workload wrote.
-fn fresh(lab: &Lab) {
-    for name in ["side", "waits", "ready"] {
-        fs::remove_file(lab.path(name)).ok();
-    }
 }
 
 /// Whatever selects all of it: everything, its user, its cgroup.
@@ -125,29 +135,15 @@ fn of_each_target() {
     let script =
         format!("echo 0 > {}/cgroup.procs; exec setpriv --reuid 54321 --clear-groups {held} side wait", group.dir());
     for target in [&["-a"][..], &["-u", "54321"], &["-G", &format!("/{name}")]] {
-        fresh(&lab);
-        let mut command = lab.command("sh");
-        command.args(["-c", &script]);
-        let program = Background::start(command);
-        lab.until("the program waits", || lab.path("waits").exists());
-        let record = lab.attach("t.tape", target);
-        std::thread::sleep(UNTIL_READ);
-        fs::write(lab.path("ready"), "").expect("ready");
-        program.wait().expect(0);
-        record.stop(libc::SIGINT).expect(0);
+        let program = waiting(&lab, &["sh", "-c", &script]);
+        go_on(&lab, program, target, UNTIL_READ).stop(libc::SIGINT).expect(0);
         eprintln!("{target:?}");
         compare(&lab, "t.tape", 9);
     }
     // a part of its calls
     for target in [&["--comm=held"][..], &["-C", "0"]] {
-        let mut command = lab.command(&held);
-        fresh(&lab);
-        let program = Background::start(command.args(["side", "wait"]));
-        lab.until("the program waits", || lab.path("waits").exists());
-        let record = lab.attach("t.tape", target);
-        fs::write(lab.path("ready"), "").expect("ready");
-        program.wait().expect(0);
-        record.stop(libc::SIGINT).expect(0);
+        let program = waiting(&lab, &[&held, "side", "wait"]);
+        go_on(&lab, program, target, Duration::ZERO).stop(libc::SIGINT).expect(0);
         let run = lab.analyze(&["fds", "t.tape", "--comm=held", "--at", "50%", "--format", "json"]).expect(0);
         assert!(run.stderr.contains("NOT RECORDED"), "{target:?}: {}", run.stderr);
         assert!(run.json().iter().all(|row| row["open"] == false && row["complete"] == false), "{target:?}");
