@@ -53,7 +53,7 @@ pub(crate) enum Inside {
 /// Which parts, how often.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Plan {
-    /// Runs of each workload under each system; median, lowest and highest are printed
+    /// Runs of each workload under each system (9; 15 of dd); median, lowest and highest are printed
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     rounds: Option<u16>,
     /// Small workloads, two rounds: to see that everything runs; its numbers mean little
@@ -78,9 +78,14 @@ fn workload_names() -> Vec<&'static str> {
 }
 
 impl Plan {
-    /// Runs of each workload under each system.
+    /// Runs under each system, unless a workload needs more.
     pub(crate) fn rounds(&self) -> usize {
-        self.rounds.map_or(if self.quick { 2 } else { 5 }, usize::from)
+        self.rounds.map_or(if self.quick { 2 } else { 9 }, usize::from)
+    }
+
+    /// Runs of the workload under each system.
+    pub(crate) fn rounds_of(&self, workload: &Workload) -> usize {
+        if self.quick || self.rounds.is_some() { self.rounds() } else { self.rounds().max(workload.least_rounds) }
     }
 
     fn wants(&self, name: &str) -> bool {
@@ -131,7 +136,12 @@ mod tests {
     #[test]
     fn everything_unless_named() {
         let all = plan(&[]);
-        assert_eq!((all.rounds(), all.stacks()), (5, true));
+        assert_eq!((all.rounds(), all.stacks()), (9, true));
+        let rounds = |plan: &Plan| ["dd", "redis"].map(|w| plan.rounds_of(workloads::named(w).expect("a workload")));
+        assert_eq!(
+            (rounds(&all), rounds(&plan(&["--rounds", "3"])), rounds(&plan(&["--quick"]))),
+            ([15, 9], [3, 3], [2, 2])
+        );
         assert_eq!(all.workloads().count(), workloads::ALL.len());
         let some = plan(&["--quick", "--workloads", "dd,redis", "--systems", "record"]);
         assert_eq!((some.rounds(), some.stacks()), (2, false));

@@ -70,7 +70,7 @@ fn bench(plan: &Plan) -> Result<()> {
     let tools = Tools::find()?;
     // traces go to disk, the workloads' files into memory where there is such a place: a disk's mood is not what is measured
     let files = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir())?;
-    let mut sections = vec![machine::describe(&tools, plan.rounds())];
+    let mut sections = vec![machine::describe(&tools, plan)];
     println!("{}", sections[0].plain());
     let mut add = |section: Section| {
         println!("{}", section.plain());
@@ -105,7 +105,8 @@ fn bench(plan: &Plan) -> Result<()> {
             add(section);
         }
     }
-    goals.splice(0..0, verdict::all(&measured));
+    let started = starts.record().map(|(wall, cpu)| verdict::start(wall, cpu));
+    goals.splice(0..0, started.into_iter().flatten().chain(verdict::all(&measured)));
     if !goals.is_empty() {
         add(verdict::section(&goals));
     }

@@ -21,8 +21,6 @@ pub(crate) struct Outcome {
     pub lost: Option<u64>,
     /// Of its file.
     pub bytes: Option<u64>,
-    /// Of a tape: blocks of syscalls alone.
-    pub call_bytes: Option<u64>,
 }
 
 /// Looks at the file.
@@ -41,7 +39,7 @@ pub(crate) fn look(tools: &Tools, system: &System, trace: Option<&Path>) -> Resu
             let stats = PerfStats::of(trace)?;
             // an event at the enter and one at the exit
             let (calls, told) = (Some((stats.samples + stats.lost) / 2), Some(stats.samples / 2));
-            Outcome { calls, told, lost: Some(stats.lost), bytes, call_bytes: None }
+            Outcome { calls, told, lost: Some(stats.lost), bytes }
         }
         Kind::PerfOther(_) => Outcome { lost: Some(PerfStats::of(trace)?.lost), bytes, ..Outcome::default() },
         Kind::Strace => {
@@ -64,13 +62,8 @@ fn calls_of_tape(tools: &Tools, tape: &Path) -> Result<u64> {
 }
 
 fn tape(info: &Value) -> Outcome {
-    let syscalls = info["bytes"].as_object().into_iter().flatten().filter(|(k, _)| k.starts_with("syscalls."));
     let ledger = |key: &str| info["ledger"][key].as_u64().unwrap_or(0);
-    Outcome {
-        lost: Some(sum(&info["lost"]) + ledger("lost_calls") + ledger("over_share_calls")),
-        call_bytes: Some(syscalls.filter_map(|(_, v)| v.as_u64()).sum()),
-        ..Outcome::default()
-    }
+    Outcome { lost: Some(sum(&info["lost"]) + ledger("lost_calls") + ledger("over_share_calls")), ..Outcome::default() }
 }
 
 /// The sum of an object's numbers.
@@ -197,11 +190,9 @@ raw_syscalls:sys_exit stats:
     #[test]
     fn a_tape_loses_what_it_does_not_hold() {
         let info = serde_json::json!({
-            "bytes": {"syscalls.core": 10, "syscalls.time": 5, "sched": 100},
             "lost": {"sched": 2},
             "ledger": {"calls": 1000, "filtered_calls": 993, "lost_calls": 3, "over_share_calls": 4},
         });
-        let outcome = tape(&info);
-        assert_eq!((outcome.lost, outcome.call_bytes), (Some(9), Some(15)));
+        assert_eq!(tape(&info).lost, Some(9));
     }
 }

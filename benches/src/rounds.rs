@@ -43,15 +43,13 @@ pub(crate) struct Cell {
     pub calls: Samples,
     /// Bytes of the file for each call it tells of.
     pub bytes: Samples,
-    /// Bytes of the blocks of syscalls in a tape, likewise.
-    pub call_bytes: Samples,
     /// Events missing from the file, all rounds together.
     pub lost: Option<u64>,
     /// A run failed. Why is said when it happens, with paths that do not belong into a page.
     pub failed: bool,
 }
 
-/// Runs the workload under every system, `plan.rounds()` times.
+/// Runs the workload under every system, as often as the plan says.
 pub(crate) fn rounds(
     tools: &Tools,
     plan: &Plan,
@@ -66,7 +64,7 @@ pub(crate) fn rounds(
     // one run that is not counted: caches
     let size = plan.size(workload, first);
     once(tools, workload, first, size, &places.of(size))?;
-    for round in 0..plan.rounds() {
+    for round in 0..plan.rounds_of(workload) {
         for cell in (0..n).map(|i| (i + round) % n) {
             let cell = &mut cells[cell];
             if cell.failed {
@@ -77,7 +75,7 @@ pub(crate) fn rounds(
             let size = plan.size(workload, cell.system);
             let done = once(tools, workload, cell.system, size, &places.of(size));
             // a large file that is left is written to disk while others are measured
-            if !(workload.read && round + 1 == plan.rounds()) {
+            if !(workload.read && round + 1 == plan.rounds_of(workload)) {
                 remove_trace(tools, cell.system);
             }
             match done {
@@ -140,7 +138,6 @@ impl Cell {
             peak: none(),
             calls: none(),
             bytes: none(),
-            call_bytes: none(),
             lost: None,
             failed: false,
         }
@@ -160,10 +157,8 @@ impl Cell {
         }
         let push = |samples: &mut Samples, value: Option<f64>| value.into_iter().for_each(|v| samples.push(v));
         push(&mut self.peak, took.peak.map(|b| b as f64));
-        let per_call = |bytes: Option<u64>| Some(bytes? as f64 / outcome.told? as f64);
         push(&mut self.calls, outcome.calls.map(|n| n as f64));
-        push(&mut self.bytes, per_call(outcome.bytes));
-        push(&mut self.call_bytes, per_call(outcome.call_bytes));
+        push(&mut self.bytes, outcome.bytes.zip(outcome.told).map(|(bytes, calls)| bytes as f64 / calls as f64));
         self.lost = outcome.lost.map(|n| n + self.lost.unwrap_or(0));
     }
 }

@@ -23,6 +23,11 @@ impl Samples {
         }
     }
 
+    /// The highest; NaN when there are none.
+    pub(crate) fn highest(&self) -> f64 {
+        self.0.last().copied().unwrap_or(f64::NAN)
+    }
+
     /// The median of those there are.
     pub(crate) fn known(&self) -> Option<f64> {
         (!self.0.is_empty()).then(|| self.median())

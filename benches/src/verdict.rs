@@ -35,6 +35,13 @@ const SMALL_FLOOR: f64 = 0.02;
 /// See [`SMALL_FLOOR`].
 const SMALL_LOSS: f64 = 0.05;
 
+/// What `record -- true` takes, seconds of wall time and of CPU time.
+pub(crate) fn start(wall: f64, cpu: f64) -> [Goal; 2] {
+    let at_most =
+        |what: &str, limit: f64, s: f64| Goal::new(what, format!("<= {limit} s"), format!("{s:.2} s"), s <= limit);
+    [at_most("record -- true: wall time", 0.20, wall), at_most("record -- true: CPU time", 0.15, cpu)]
+}
+
 /// What can be judged of what was measured.
 pub(crate) fn all(measured: &[Measured]) -> Vec<Goal> {
     let mut goals = Vec::new();
@@ -51,11 +58,12 @@ pub(crate) fn all(measured: &[Measured]) -> Vec<Goal> {
                     let what = format!("dd, {name}: time added / that of reading the clock");
                     goals.extend(m.clocks(key).map(|clocks| Goal::at_most(what, limit, clocks)));
                 }
-                goals.extend(tape(m, 0.25, 1.6));
+                goals.extend(bytes(m, 1.3));
                 goals.extend(smaller(m));
             }
-            "files" => goals.extend(tape(m, 0.35, 6.0)),
+            "files" => goals.extend(bytes(m, 3.0)),
             "fio" | "redis" | "sqlite" | "build" => {
+                goals.extend((m.workload.name == "redis").then(|| bytes(m, 2.8)).flatten());
                 goals.extend(throughput(m, "record", "record", 2.0));
                 goals.extend(throughput(m, "duration-1", "--duration 1", 1.7));
             }
@@ -91,16 +99,10 @@ fn throughput(m: &Measured, key: &str, name: &str, limit: f64) -> Option<Goal> {
     Some(Goal::new(what, wanted, figure, lost <= SMALL_LOSS))
 }
 
-fn tape(m: &Measured, cpu: f64, bytes: f64) -> Vec<Goal> {
-    let workload = m.workload.name;
-    let below = |what: &str, limit: f64, unit: &str, figure: f64| {
-        let what = format!("{workload}, record: {what}");
-        Goal::new(what, format!("<= {limit} {unit}"), format!("{figure:.2} {unit}"), figure <= limit)
-    };
-    let mut goals = Vec::new();
-    goals.extend(m.cpu_per_million("record").map(|s| below("CPU of the recorder per million calls", cpu, "s", s)));
-    goals.extend(m.call_bytes("record").map(|b| below("blocks of syscalls per call", bytes, "B", b)));
-    goals
+/// Of the tape, all families of events together.
+fn bytes(m: &Measured, limit: f64) -> Option<Goal> {
+    let (what, bytes) = (format!("{}, record: bytes of the tape per call", m.workload.name), m.bytes("record")?);
+    Some(Goal::new(what, format!("<= {limit} B"), format!("{bytes:.2} B"), bytes <= limit))
 }
 
 /// Whole files, although the tape has more in it.

@@ -29,6 +29,7 @@ pub(super) const WORKLOAD: Workload = Workload {
     full: 60,
     quick: 10,
     short: 10,
+    least_rounds: 0,
     pinned: false,
     read: false,
     needs: &[Need::new(&["make"], "make"), Need::new(&["cc"], "gcc")],

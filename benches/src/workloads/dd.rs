@@ -14,6 +14,7 @@ pub(super) const WORKLOAD: Workload = Workload {
     full: 512_000,
     quick: 51_200,
     short: 25_600,
+    least_rounds: 15,
     pinned: false,
     read: true,
     needs: &[],

@@ -23,6 +23,7 @@ pub(super) const WORKLOAD: Workload = Workload {
     full: 80,
     quick: 20,
     short: 8,
+    least_rounds: 0,
     pinned: false,
     read: true,
     needs: &[],

@@ -22,6 +22,7 @@ pub(super) const WORKLOAD: Workload = Workload {
     full: ALL,
     quick: 40_000,
     short: 20_000,
+    least_rounds: 0,
     pinned: false,
     read: false,
     needs: &[],

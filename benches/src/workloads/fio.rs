@@ -29,6 +29,7 @@ pub(super) const WORKLOAD: Workload = Workload {
     full: 80_000,
     quick: 8_000,
     short: 4_000,
+    least_rounds: 0,
     pinned: false,
     read: false,
     needs: &[Need::new(&["fio"], "fio"), Need::new(&["losetup"], "mount"), Need::new(&["mkfs.ext4"], "e2fsprogs")],

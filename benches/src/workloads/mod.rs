@@ -51,6 +51,8 @@ pub(crate) struct Workload {
     pub quick: u64,
     /// For a system that takes a hundred times as long.
     pub short: u64,
+    /// Unless told otherwise it runs this often under each system.
+    pub least_rounds: usize,
     /// On one CPU, the tracer on another.
     pub pinned: bool,
     /// Its tapes serve for measuring how fast they are read.
@@ -85,6 +87,7 @@ pub(crate) const NOTHING: Workload = Workload {
     full: 1,
     quick: 1,
     short: 1,
+    least_rounds: 0,
     pinned: false,
     read: false,
     needs: &[],

@@ -17,6 +17,7 @@ pub(super) const WORKLOAD: Workload = Workload {
     full: 200_000,
     quick: 20_000,
     short: 5_000,
+    least_rounds: 0,
     pinned: true,
     read: false,
     needs: &[Need::new(&["perf"], "linux-perf"), Need::new(&["taskset"], "util-linux")],

@@ -28,6 +28,7 @@ pub(super) const WORKLOAD: Workload = Workload {
     full: 100_000,
     quick: 10_000,
     short: 2_000,
+    least_rounds: 0,
     pinned: false,
     read: false,
     needs: &[Need::new(SERVERS, "redis-tools"), Need::new(&["redis-benchmark"], "redis-tools")],

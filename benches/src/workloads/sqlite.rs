@@ -22,6 +22,7 @@ pub(super) const WORKLOAD: Workload = Workload {
     full: 20_000,
     quick: 2_000,
     short: 1_000,
+    least_rounds: 0,
     pinned: false,
     read: false,
     needs: &[Need::new(&["sqlite3"], "sqlite3")],
