@@ -14,7 +14,7 @@ use systape_format::model::{Family, StackOf};
 
 use crate::kallsyms::Symbols;
 use crate::programs::{self, Hook, Load, PROGRAMS, Program};
-use crate::{bio_ends, softirq};
+use crate::{bio_ends, preemption, softirq};
 
 macro_rules! names {
     ($(($family:ident, $name:literal, $when:ident))*) => {
@@ -135,7 +135,7 @@ impl Tracepoints {
     /// When there is none.
     pub(crate) fn read() -> Result<Self> {
         let btf = Btf::from_vmlinux().context("cannot read the kernel's BTF")?;
-        let wanted = |name: &str| softirq::wants(name) || bio_ends::of(name).is_some();
+        let wanted = |name: &str| softirq::wants(name) || preemption::wants(name) || bio_ends::of(name).is_some();
         Ok(Self { btf, symbols: Symbols::read(wanted) })
     }
 
@@ -144,7 +144,7 @@ impl Tracepoints {
         &self.btf
     }
 
-    /// Places of its functions.
+    /// Places of its functions, and names.
     pub(crate) fn symbols(&self) -> &Symbols {
         &self.symbols
     }
@@ -243,6 +243,10 @@ pub(crate) fn choose(
     } else if !finds_mappings {
         notes
             .push("this kernel does not say what is mapped at an address (5.17 does): page faults have no file".into());
+    }
+    if has("block_io_start") {
+        // what begins there is inserted later, and a flush never is
+        set(&mut progs.block_rq_insert, false);
     }
     if has("io_uring_submit_req") {
         // of the two the newer one: both would tell of each operation

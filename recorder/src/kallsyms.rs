@@ -1,9 +1,9 @@
-//! Functions of the running kernel whose places matter to the programs, from one reading of /proc/kallsyms.
+//! Symbols of the running kernel that matter to the programs, from one reading of /proc/kallsyms.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader};
 
-/// A function.
+/// A function, or a variable.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Symbol {
     /// Its name, without what the compiler adds to it (`.llvm.123`).
@@ -14,9 +14,13 @@ pub(crate) struct Symbol {
     pub to: u64,
 }
 
-/// Those that were wanted, by address; none if the kernel hides its addresses.
+/// Those that were wanted, by address.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Symbols(Vec<Symbol>);
+pub(crate) struct Symbols {
+    found: Vec<Symbol>,
+    /// The kernel hides its addresses.
+    hidden: bool,
+}
 
 impl Symbols {
     /// Those of the running kernel whose names are `wanted`.
@@ -26,33 +30,41 @@ impl Symbols {
     }
 
     /// The same in a list by address, as /proc/kallsyms is, with modules at its end.
-    pub(crate) fn parse(list: impl BufRead, wanted: impl Fn(&str) -> bool) -> Self {
-        let mut found: Vec<Symbol> = Vec::new();
-        for line in list.lines().map_while(Result::ok) {
-            let mut fields = line.split([' ', '\t']);
-            let (Some(address), Some(_), Some(name)) = (fields.next(), fields.next(), fields.next()) else { continue };
-            let (Ok(address), in_module) = (u64::from_str_radix(address, 16), fields.next().is_some()) else {
-                continue;
-            };
-            // those that end with this one; several names may begin at one place
-            for open in found.iter_mut().rev().take_while(|open| open.to == 0).filter(|open| open.from != address) {
-                open.to = if in_module { open.from } else { address };
-            }
-            let name = name.split(".llvm.").next().unwrap_or_default();
-            if wanted(name) {
-                // variables of CPUs begin at 0, functions do not
-                if address == 0 {
-                    return Self::default();
-                }
-                found.push(Symbol { name: name.to_owned(), from: address, to: if in_module { address } else { 0 } });
-            }
+    pub(crate) fn parse(mut list: impl BufRead, wanted: impl Fn(&str) -> bool) -> Self {
+        let mut all = Self::default();
+        let mut line = String::new();
+        while list.read_line(&mut line).is_ok_and(|bytes| bytes > 0) {
+            all.add(line.trim_end(), &wanted);
+            line.clear();
         }
-        Self(found)
+        all
     }
 
-    /// All of them, in the order of their addresses.
+    fn add(&mut self, line: &str, wanted: impl Fn(&str) -> bool) {
+        let mut fields = line.split([' ', '\t']);
+        let (Some(address), Some(_), Some(name)) = (fields.next(), fields.next(), fields.next()) else { return };
+        let (Ok(address), in_module) = (u64::from_str_radix(address, 16), fields.next().is_some()) else { return };
+        // those that end with this one; several names may begin at one place
+        for open in self.found.iter_mut().rev().take_while(|open| open.to == 0).filter(|open| open.from != address) {
+            open.to = if in_module { open.from } else { address };
+        }
+        let name = name.split(".llvm.").next().unwrap_or_default();
+        if wanted(name) {
+            // variables of CPUs begin at 0, others do not
+            self.hidden |= address == 0;
+            let to = if in_module { address } else { 0 };
+            self.found.push(Symbol { name: name.to_owned(), from: address, to });
+        }
+    }
+
+    /// All of them, in the order of their addresses; none if the kernel hides these.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &Symbol> {
-        self.0.iter()
+        self.found.iter().filter(|_| !self.hidden)
+    }
+
+    /// Whether there is one of that name.
+    pub(crate) fn has(&self, name: &str) -> bool {
+        self.found.iter().any(|symbol| symbol.name == name)
     }
 }
 
@@ -83,6 +95,7 @@ mod tests {
     #[test]
     fn hidden_addresses_are_none() {
         let hidden: String = KERNEL.lines().map(|line| format!("0000000000000000{}\n", &line[16..])).collect();
-        assert_eq!(Symbols::parse(hidden.as_bytes(), wanted).iter().count(), 0);
+        let hidden = Symbols::parse(hidden.as_bytes(), wanted);
+        assert_eq!((hidden.iter().count(), hidden.has("process_backlog"), hidden.has("_text")), (0, true, false));
     }
 }

@@ -4,29 +4,27 @@
 //! kernel preempts at all: a task may be preempted inside a program, and for every task that comes to the same program on that CPU
 //! meanwhile the kernel skips it (`bpf_prog_get_recursion_context` counts per program and CPU).
 
-use std::fs::File;
-use std::io::{BufRead, BufReader};
-
 use libbpf_rs::btf::Btf;
 use libbpf_rs::btf::types::Struct;
+
+use crate::kallsyms::Symbols;
 
 /// The guard of tracepoints instead of preemption off. Kernels before 6.13 have one of that name for another purpose.
 const GUARD: &str = "tracepoint_srcu";
 
+/// Whether the symbol of that name tells.
+pub(crate) fn wants(name: &str) -> bool {
+    name == GUARD
+}
+
 /// Whether the running kernel does; false if it hides the names of its variables.
-pub(crate) fn is_on(btf: &Btf<'_>) -> bool {
-    is_since_6_13(btf)
-        && File::open("/proc/kallsyms").is_ok_and(|file| has_guard(BufReader::new(file).lines().map_while(Result::ok)))
+pub(crate) fn is_on(btf: &Btf<'_>, symbols: &Symbols) -> bool {
+    is_since_6_13(btf) && symbols.has(GUARD)
 }
 
 fn is_since_6_13(btf: &Btf<'_>) -> bool {
     let Some(srcu) = btf.type_by_name::<Struct<'_>>("srcu_struct") else { return false };
     srcu.iter().any(|member| member.name.is_some_and(|name| name == "srcu_reader_flavor"))
-}
-
-/// Whether one of the lines of kallsyms (`address type name`) is the guard's.
-fn has_guard(mut lines: impl Iterator<Item = String>) -> bool {
-    lines.any(|line| line.split(' ').nth(2) == Some(GUARD))
 }
 
 #[cfg(test)]
@@ -35,10 +33,9 @@ mod tests {
 
     #[test]
     fn the_guard_is_found() {
-        let lines = |text: &str| text.lines().map(str::to_owned).collect::<Vec<_>>().into_iter();
-        assert!(has_guard(lines("ffffffff81 T a\nffffffff82 D tracepoint_srcu\n")));
-        assert!(!has_guard(lines(
-            "ffffffff81 T a\nffffffff82 D tracepoint_srcu_x\nffffffff83 d x\ttracepoint_srcu [m]\n"
-        )));
+        let has = |text: &str| Symbols::parse(text.as_bytes(), wants).has(GUARD);
+        assert!(has("ffffffff81 T a\nffffffff82 D tracepoint_srcu\n"));
+        assert!(has("0000000000 T a\n0000000000 D tracepoint_srcu\n"));
+        assert!(!has("ffffffff81 T a\nffffffff82 D tracepoint_srcu_x\nffffffff83 d x\ttracepoint_srcu [m]\n"));
     }
 }

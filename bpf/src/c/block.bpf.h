@@ -191,27 +191,29 @@ static __always_inline bool is_used_again(struct request *rq, struct io_state *k
 	return FIELD(rq, start_time_ns) > known->queued;
 }
 
-/* A request begins; `known` at its address has ended. */
-static __always_inline void begin_request(void *ctx, struct request *rq, u64 now, struct io_state *known)
+/*
+ * A request begins; `known` at its address has ended. at_start: this is the
+ * kernel's tracepoint for that. There is none before 6.5 and for flushes, and
+ * none was heard of a request that began before the window opened.
+ */
+static __always_inline void begin_request(void *ctx, struct request *rq, u64 now, struct io_state *known,
+					  bool at_start)
 {
 	u64 key = (u64)rq;
 	struct io_state io = {};
 	bool flush;
 
+	rq = UNTRUSTED(struct request, rq);
 	if (known)
 		count_unseen(known);
 	io.dev = dev_of(disk_of_rq(rq));
 	io.op_flags = FIELD(rq, cmd_flags);
 	io.queued = now;
 	flush = (io.op_flags & REQ_OP_MASK) == REQ_OP_FLUSH;
-	if (!has_io_start || flush) {
+	if (!at_start) {
+		/* set after the tracepoint of the start: there it is still that of the request before */
 		u64 start = FIELD(rq, start_time_ns);
 
-		/*
-		 * With a tracepoint for the start, this is set after it: here
-		 * it is still that of the request before. A flush has no such
-		 * tracepoint.
-		 */
 		if (start && start < now)
 			io.queued = start;
 	}
@@ -238,7 +240,7 @@ static __always_inline struct io_state *known_request(void *ctx, struct request 
 
 	if (known && !is_used_again(rq, known))
 		return known;
-	begin_request(ctx, rq, now, known);
+	begin_request(ctx, rq, now, known, false);
 	return bpf_map_lookup_elem(&ios, &key);
 }
 
@@ -248,7 +250,7 @@ int block_io_start(u64 *ctx)
 	u64 key = (u64)rq;
 
 	if (window == WINDOW_OPEN)
-		begin_request(ctx, rq, bpf_ktime_get_ns(), bpf_map_lookup_elem(&ios, &key));
+		begin_request(ctx, rq, bpf_ktime_get_ns(), bpf_map_lookup_elem(&ios, &key), true);
 	return 0;
 }
 
@@ -439,6 +441,7 @@ int block_bio_queue(u64 *ctx)
 		bio = (void *)CTX_ARG(ctx, 0);
 	if (window != WINDOW_OPEN)
 		return 0;
+	bio = UNTRUSTED(struct bio, bio);
 	disk = disk_of_bio(bio);
 	if (!disk || FIELD(FIELD(disk, queue), mq_ops))
 		return 0;

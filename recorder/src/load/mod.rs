@@ -96,7 +96,7 @@ impl Programs {
     pub(crate) fn load(config: &mut Config) -> Result<Self> {
         messages::keep();
         let kernel = Tracepoints::read().map_err(|e| messages::explain(e, ""))?;
-        let preemptible = preemption::is_on(kernel.btf());
+        let preemptible = preemption::is_on(kernel.btf(), kernel.symbols());
         let task_storage = config.forced.task_states.is_none();
         let mut attempt = Attempt { task_storage, preemptible, without: Vec::new() };
         let (mut notes, mut left_out, mut first) = (Vec::new(), Vec::new(), None);
