@@ -13,6 +13,7 @@ pub(crate) mod numbers;
 pub(crate) mod paths;
 pub(crate) mod processes;
 pub(crate) mod runs;
+pub(crate) mod sharers;
 pub(crate) mod signals;
 pub(crate) mod stacks;
 pub(crate) mod summary;

@@ -7,11 +7,11 @@ use rustc_hash::FxHashMap;
 use systape_abi::descriptors::{Descriptors, Entered, Made, open_how_flags, pair_of};
 use systape_abi::uapi::SECCOMP_IOCTL_NOTIF_ADDFD;
 use systape_abi::{ArgKind, Effect};
-use systape_format::model::{Call, CallState, FD_FIRST, Task};
+use systape_format::model::{Call, CallState, FD_FIRST};
 
 use super::file::{File, Origin};
-use super::tables::Who;
 use crate::derive::paths::names::{self, Name};
+use crate::derive::sharers::Member;
 use crate::table::calls::CallInfo;
 use crate::table::load::{FdPath, Loaded};
 
@@ -69,10 +69,6 @@ pub(crate) fn matters(effect: Effect) -> bool {
     )
 }
 
-pub(super) fn who(task: &Task) -> Who {
-    Who { thread: task.utid, process: task.upid, pid: task.pid }
-}
-
 /// What a segment's calls have in common.
 struct Calls<'a> {
     segment: &'a Loaded,
@@ -84,7 +80,7 @@ struct Calls<'a> {
 }
 
 /// Passes what the rows `range` of `segment` do to `each`: when, who, what.
-pub(super) fn changes(segment: &Loaded, range: Range<usize>, mut each: impl FnMut(u64, Who, Change)) {
+pub(super) fn changes(segment: &Loaded, range: Range<usize>, mut each: impl FnMut(u64, Member, Change)) {
     let descriptors = segment.calls.iter().map(|info| Descriptors::of(info.abi, info.call.nr)).collect();
     let names = vec![None; segment.fds.names.len()];
     let mut calls = Calls { segment, descriptors, names, used: FxHashMap::default() };
@@ -94,9 +90,9 @@ pub(super) fn changes(segment: &Loaded, range: Range<usize>, mut each: impl FnMu
 }
 
 impl Calls<'_> {
-    fn row(&mut self, row: usize, each: &mut impl FnMut(u64, Who, Change)) {
+    fn row(&mut self, row: usize, each: &mut impl FnMut(u64, Member, Change)) {
         let (segment, info) = (self.segment, self.segment.call(row));
-        let (state, errno, task) = (segment.core.state[row], segment.core.errno[row], who(segment.task(row)));
+        let (state, errno, task) = (segment.core.state[row], segment.core.errno[row], Member::of(segment.task(row)));
         let start = segment.time.start[row];
         let end = start.saturating_add(segment.core.dur[row]);
         match state {
@@ -157,7 +153,7 @@ impl Calls<'_> {
 
     fn returned(&mut self, row: usize, (info, args): (&CallInfo, &[u64; 6]), mut each: impl FnMut(Change)) {
         let segment = self.segment;
-        let task = who(segment.task(row));
+        let task = Member::of(segment.task(row));
         let descriptors = self.descriptors[segment.core.call[row] as usize];
         let value = |at: fn(&ArgKind) -> bool| {
             let at = info.args.iter().position(|arg| at(&arg.kind))?;
@@ -213,7 +209,7 @@ impl Calls<'_> {
     }
 
     /// A descriptor is another file from now on.
-    fn forget(&mut self, task: Who, fd: i32) {
+    fn forget(&mut self, task: Member, fd: i32) {
         self.used.remove(&(task.process, fd));
     }
 

@@ -10,8 +10,9 @@ use systape_format::model::{
 use systape_format::reader::Segment;
 
 use super::super::lost_calls::{self, Selects};
-use super::calls::{self, Change, matters, who};
-use super::tables::{Listed, Table, Tables, Who};
+use super::calls::{self, Change, matters};
+use super::tables::{Listed, Table, Tables};
+use crate::derive::sharers::Member;
 use crate::table::families::in_session;
 use crate::table::load::{Base, OpenCalls};
 use crate::table::question::Question;
@@ -65,9 +66,9 @@ pub(crate) fn feed(question: &Question<'_>, at: u64, wanted: impl Fn(&Task) -> b
 /// Something that happens.
 #[derive(Debug)]
 enum Event {
-    Call(Who, Change),
+    Call(Member, Change),
     Fork {
-        parent: Who,
+        parent: Member,
         child: Arc<Task>,
         thread: bool,
         shares: bool,
@@ -81,7 +82,7 @@ enum Event {
         begins: bool,
     },
     Exit {
-        who: Who,
+        who: Member,
         last: bool,
     },
     Seen(Box<Checkpoint>),
@@ -158,12 +159,12 @@ fn life(tasks: &[Arc<Task>], event: &ProcessEvent, selects: Selects) -> Option<A
     let task = Arc::clone(tasks.get(event.task as usize)?);
     let what = match event.kind {
         ProcessKind::Fork => {
-            let parent = who(tasks.get(event.parent as usize)?);
+            let parent = Member::of(tasks.get(event.parent as usize)?);
             let (thread, shares) = (event.flags & FORK_THREAD != 0, event.flags & FORK_SHARES_FILES != 0);
             Event::Fork { parent, child: task, thread, shares }
         }
         ProcessKind::Exec => Event::Exec(task),
-        ProcessKind::Exit => Event::Exit { who: who(&task), last: event.group_dead },
+        ProcessKind::Exit => Event::Exit { who: Member::of(&task), last: event.group_dead },
         ProcessKind::Target => Event::Forget { task, begins: true },
         kind if selects.by(kind) => Event::Forget { task, begins: false },
         ProcessKind::Rename | ProcessKind::Cred | ProcessKind::Cgroup => Event::Is(task),
@@ -241,17 +242,17 @@ impl<W: Fn(&Task) -> bool> Feeder<W> {
         match event {
             Event::Call(who, change) => self.changes(ts, who, change),
             Event::Fork { parent, child, thread, shares } => {
-                self.tables.fork(parent, who(&child), thread, shares);
+                self.tables.fork(parent, Member::of(&child), thread, shares);
                 self.is(child);
             }
             Event::Exec(task) => {
-                self.tables.exec(who(&task), ts);
+                self.tables.exec(Member::of(&task), ts);
                 self.is(task);
             }
             Event::Is(task) => self.is(task),
             Event::Forget { task, begins } => {
                 if !self.waiting.remove(&task.upid) || !begins {
-                    self.tables.forget(who(&task));
+                    self.tables.forget(Member::of(&task));
                 }
                 self.is(task);
             }
@@ -266,7 +267,7 @@ impl<W: Fn(&Task) -> bool> Feeder<W> {
         }
     }
 
-    fn changes(&mut self, ts: u64, who: Who, change: Change) {
+    fn changes(&mut self, ts: u64, who: Member, change: Change) {
         let tables = &mut self.tables;
         match change {
             Change::Opens { fd, cloexec, file } => tables.opens(ts, who, (fd, cloexec), file),

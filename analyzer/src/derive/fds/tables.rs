@@ -6,17 +6,7 @@ use std::sync::Arc;
 use rustc_hash::FxHashMap;
 
 use super::file::{File, is_socket};
-
-/// Who: numbers that are unique in a tape; 0 = not known.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Who {
-    /// The thread.
-    pub thread: u32,
-    /// Its process.
-    pub process: u32,
-    /// The process's number of the kernel's, by which losses name it.
-    pub pid: u32,
-}
+use crate::derive::sharers::{Member, Sharers};
 
 /// An open descriptor.
 #[derive(Clone, Debug)]
@@ -44,18 +34,10 @@ pub(crate) struct Table {
     pub lost: bool,
     /// An io_uring may close them.
     opaque: bool,
-    /// Until then changes may have been missed.
-    blind: u64,
-    users: u32,
-    /// Whose it is; 0 = of several processes.
-    pid: u32,
 }
 
 /// A listed descriptor: number; name and whether exec closes it, None: not known.
 pub(super) type Listed = (i32, Option<(Arc<[u8]>, bool)>);
-
-/// Of more processes than this losses are not kept apart: any may have lost something.
-const BLIND_PIDS: usize = 1 << 16;
 
 /// All of them.
 #[derive(Debug, Default)]
@@ -64,16 +46,9 @@ pub(super) struct Tables {
     at: u64,
     /// Changes are not all recorded: nothing is sure.
     unrecorded: bool,
-    all: Vec<Table>,
-    free: Vec<usize>,
-    of_process: FxHashMap<u32, usize>,
-    /// Of threads that do not share their process's.
-    of_thread: FxHashMap<u32, usize>,
+    all: Sharers<Table>,
     /// Further threads of processes.
     threads: FxHashMap<u32, u32>,
-    /// Until then a change of anybody may have been missed, and of single processes.
-    blind: u64,
-    blind_pids: FxHashMap<u32, u64>,
 }
 
 impl Tables {
@@ -82,28 +57,12 @@ impl Tables {
     }
 
     /// `child` was made by `parent`; `thread`: in the same process; `shares`: they have one table from now on.
-    pub(super) fn fork(&mut self, parent: Who, child: Who, thread: bool, shares: bool) {
-        let Some(from) = self.place(parent) else { return };
-        if thread {
-            *self.threads.entry(child.process).or_default() += 1;
-            // a thread has its process's unless it, or who made it, has one of its own
-            match (shares, self.of_thread.contains_key(&parent.thread)) {
-                (true, false) => {}
-                (true, true) => self.give(child, from),
-                (false, _) => {
-                    let copy = self.copy(from);
-                    self.give(child, copy);
-                }
-            }
-            return;
+    pub(super) fn fork(&mut self, parent: Member, child: Member, thread: bool, shares: bool) {
+        if thread && parent.process != 0 {
+            self.thread(child.process);
         }
-        if child.process == 0 || self.of_process.contains_key(&child.process) {
-            return;
-        }
-        let place = if shares { from } else { self.copy(from) };
-        self.all[place].users += 1;
-        self.all[place].pid = if shares { 0 } else { child.pid };
-        self.of_process.insert(child.process, place);
+        self.place(parent);
+        self.all.fork(parent, child, thread, shares, Table::clone);
     }
 
     /// There is another thread of `process`.
@@ -112,27 +71,19 @@ impl Tables {
     }
 
     /// A thread ended; `last`: and its process with it.
-    pub(super) fn exit(&mut self, who: Who, last: bool) {
+    pub(super) fn exit(&mut self, who: Member, last: bool) {
         if last {
             self.threads.remove(&who.process);
         } else if let Some(threads) = self.threads.get_mut(&who.process) {
             *threads = threads.saturating_sub(1);
         }
-        if let Some(place) = self.of_thread.remove(&who.thread) {
-            self.leave(place);
-        }
-        if let Some(place) = self.of_process.get(&who.process).copied().filter(|_| last) {
-            self.of_process.remove(&who.process);
-            self.leave(place);
-        }
+        self.all.exit(who, last);
     }
 
     /// A process runs another program: it has a table of its own, without those that exec closes.
-    pub(super) fn exec(&mut self, who: Who, ts: u64) {
-        self.unshare(Who { thread: 0, ..who });
-        let blind = self.is_blind(who, ts);
-        let Some(place) = self.place(who) else { return };
-        let table = &mut self.all[place];
+    pub(super) fn exec(&mut self, who: Member, ts: u64) {
+        self.unshare(who.whole());
+        let Some((table, blind)) = self.table(who, ts) else { return };
         table.opaque = false;
         table.fds.retain(|_, open| open.cloexec != Some(true));
         for open in table.fds.values_mut() {
@@ -141,58 +92,48 @@ impl Tables {
     }
 
     /// `who` has a table of its own from now on, a copy of the one it shared.
-    pub(super) fn unshare(&mut self, who: Who) {
+    pub(super) fn unshare(&mut self, who: Member) {
         let Some(place) = self.place(who) else { return };
-        let own = self.of_thread.contains_key(&who.thread);
+        let own = self.all.has_own(who);
         let among = !own && who.thread != 0 && self.threads.get(&who.process).is_some_and(|others| *others > 0);
-        if self.all[place].users <= 1 && !among {
-            return;
-        }
-        let copy = self.copy(place);
-        (self.all[copy].users, self.all[copy].pid) = (1, who.pid);
-        let before = match own || among {
-            true => self.of_thread.insert(who.thread, copy),
-            false => self.of_process.insert(who.process, copy),
-        };
-        if before.is_some() {
-            self.leave(place);
+        if self.all.users(place) > 1 || among {
+            self.all.leave(who, own || among, Table::clone);
         }
     }
 
     /// `fd` became this file.
-    pub(super) fn opens(&mut self, ts: u64, who: Who, (fd, cloexec): (i32, bool), file: Arc<File>) {
-        let sure = !self.is_blind(who, ts);
-        if let Some(table) = self.table(who).filter(|_| fd >= 0) {
-            let sure = sure && !table.opaque;
+    pub(super) fn opens(&mut self, ts: u64, who: Member, (fd, cloexec): (i32, bool), file: Arc<File>) {
+        if let Some((table, blind)) = self.table(who, ts).filter(|_| fd >= 0) {
+            let sure = !blind && !table.opaque;
             table.fds.insert(fd, Open { file, cloexec: Some(cloexec), since: Some(ts), is_open: sure });
         }
     }
 
     /// `to` became a copy of `from`.
-    pub(super) fn copies(&mut self, ts: u64, who: Who, from: i32, (to, cloexec): (i32, bool)) {
-        let file = self.table(who).and_then(|table| table.fds.get(&from)).map(|open| Arc::clone(&open.file));
+    pub(super) fn copies(&mut self, ts: u64, who: Member, from: i32, (to, cloexec): (i32, bool)) {
+        let file = self.table(who, ts).and_then(|(table, _)| table.fds.get(&from)).map(|open| Arc::clone(&open.file));
         self.opens(ts, who, (to, cloexec), file.unwrap_or_default());
     }
 
     /// Those from `first` to `last` are being closed.
-    pub(super) fn closes_range(&mut self, who: Who, first: u32, last: u32) {
-        if let Some(table) = self.table(who) {
+    pub(super) fn closes_range(&mut self, who: Member, first: u32, last: u32) {
+        if let Some((table, _)) = self.table(who, 0) {
             table.fds.retain(|fd, _| !(first..=last).contains(&fd.cast_unsigned()));
         }
     }
 
     /// Exec closes those from `first` to `last` from now on, or no longer.
-    pub(super) fn marks(&mut self, who: Who, first: u32, last: u32, cloexec: bool) {
-        let Some(table) = self.table(who) else { return };
+    pub(super) fn marks(&mut self, who: Member, first: u32, last: u32, cloexec: bool) {
+        let Some((table, _)) = self.table(who, 0) else { return };
         for (_, open) in table.fds.iter_mut().filter(|(fd, _)| (first..=last).contains(&fd.cast_unsigned())) {
             open.cloexec = Some(cloexec);
         }
     }
 
     /// A call that began at `ts` found `fd` open, as a file of that name; None: its name is not known.
-    pub(super) fn uses(&mut self, ts: u64, who: Who, fd: i32, name: Option<&Arc<[u8]>>) {
-        let (at, blind) = (self.at, self.is_blind(who, ts));
-        let Some(table) = self.table(who).filter(|_| fd >= 0) else { return };
+    pub(super) fn uses(&mut self, ts: u64, who: Member, fd: i32, name: Option<&Arc<[u8]>>) {
+        let at = self.at;
+        let Some((table, blind)) = self.table(who, ts).filter(|_| fd >= 0) else { return };
         if name.is_some_and(|name| name.starts_with(b"anon_inode:[io_uring")) {
             table.make_opaque();
         }
@@ -214,25 +155,23 @@ impl Tables {
     }
 
     /// Descriptors may have come to `who` unseen.
-    pub(super) fn receives(&mut self, who: Who) {
-        if let Some(table) = self.table(who) {
+    pub(super) fn receives(&mut self, who: Member) {
+        if let Some((table, _)) = self.table(who, 0) {
             table.unseen = true;
         }
     }
 
     /// `who` made an io_uring.
-    pub(super) fn rings(&mut self, who: Who) {
-        if let Some(table) = self.table(who) {
+    pub(super) fn rings(&mut self, who: Member) {
+        if let Some((table, _)) = self.table(who, 0) {
             table.make_opaque();
         }
     }
 
     /// A checkpoint of `ts` lists the descriptors of a process; `complete`: there are no others.
     pub(super) fn seen(&mut self, ts: u64, (process, pid): (u32, u32), fds: Vec<Listed>, complete: bool) {
-        let who = Who { thread: 0, process, pid };
-        let (at, blind, unrecorded) = (self.at, self.is_blind(who, ts), self.unrecorded);
-        let first = !self.of_process.contains_key(&process);
-        let Some(table) = self.table(who) else { return };
+        let (at, unrecorded, first) = (self.at, self.unrecorded, !self.all.knows(process));
+        let Some((table, blind)) = self.table(Member { thread: 0, process, pid }, ts) else { return };
         if !first && table.complete {
             // what calls did is known exactly: the list may be from a moment before or after
             for (fd, known) in &fds {
@@ -265,97 +204,40 @@ impl Tables {
     }
 
     /// From now on nothing is sure of `who`.
-    pub(super) fn forget(&mut self, who: Who) {
-        if let Some(table) = self.table(who) {
+    pub(super) fn forget(&mut self, who: Member) {
+        if let Some((table, _)) = self.table(who, 0) {
             table.doubt();
         }
     }
 
     /// Events between now and `last` were lost; of the process `pid`, 0 = of anybody.
     pub(super) fn lose(&mut self, last: u64, pid: u32) {
-        let until = last.saturating_add(1);
-        if pid == 0 || self.blind_pids.len() > BLIND_PIDS {
-            self.blind = self.blind.max(until);
-        } else {
-            let blind = self.blind_pids.entry(pid).or_default();
-            *blind = until.max(*blind);
-        }
-        for table in self.all.iter_mut().filter(|table| table.users > 0) {
-            if pid == 0 || table.pid == 0 || table.pid == pid {
-                table.blind = table.blind.max(until);
-                table.lost = true;
-                table.doubt();
-            }
-        }
+        self.all.lose(last, pid, |_, table, ()| {
+            table.lost = true;
+            table.doubt();
+        });
     }
 
     /// The table of each process, and of each thread with its own: (process, thread or 0, table).
     pub(super) fn each(&self) -> impl Iterator<Item = (u32, u32, &Table)> {
-        let processes = self.of_process.iter().map(|(process, place)| (*process, 0, &self.all[*place]));
-        processes.chain(self.of_thread.iter().map(|(thread, place)| (0, *thread, &self.all[*place])))
+        self.all.each()
     }
 
-    /// Whether a change at `ts` may be followed by one that was missed.
-    fn is_blind(&self, who: Who, ts: u64) -> bool {
-        let shared = self.find(who).map_or(0, |place| self.all[place].blind);
-        self.unrecorded || ts < self.blind || ts < shared
-    }
-
-    fn table(&mut self, who: Who) -> Option<&mut Table> {
+    /// The table of `who`, and whether a change of it at `ts` may be followed by one that was missed.
+    fn table(&mut self, who: Member, ts: u64) -> Option<(&mut Table, bool)> {
         let place = self.place(who)?;
-        Some(&mut self.all[place])
+        let blind = self.unrecorded || ts < self.all.blind(place);
+        Some((self.all.at_mut(place).0, blind))
     }
 
     /// Where the table of `who` is; a new one, of which nothing is known, for who was not seen before.
-    fn place(&mut self, who: Who) -> Option<usize> {
-        if who.process == 0 {
-            return None;
+    fn place(&mut self, who: Member) -> Option<usize> {
+        let new = self.all.find(who).is_none();
+        let place = self.all.place(who)?;
+        if new {
+            self.all.at_mut(place).0.lost = self.all.blind(place) > 0;
         }
-        if let Some(place) = self.find(who) {
-            return Some(place);
-        }
-        let blind = self.blind_pids.get(&who.pid).copied().unwrap_or(0);
-        let lost = blind > 0 || self.blind > 0;
-        let place = self.add(Table { users: 1, pid: who.pid, blind, lost, ..Table::default() });
-        self.of_process.insert(who.process, place);
         Some(place)
-    }
-
-    fn find(&self, who: Who) -> Option<usize> {
-        self.of_thread.get(&who.thread).or_else(|| self.of_process.get(&who.process)).copied()
-    }
-
-    fn give(&mut self, who: Who, place: usize) {
-        if who.thread != 0 && self.of_thread.insert(who.thread, place).is_none() {
-            self.all[place].users += 1;
-        }
-    }
-
-    fn copy(&mut self, from: usize) -> usize {
-        let copy = Table { users: 0, ..self.all[from].clone() };
-        self.add(copy)
-    }
-
-    fn add(&mut self, table: Table) -> usize {
-        match self.free.pop() {
-            Some(place) => {
-                self.all[place] = table;
-                place
-            }
-            None => {
-                self.all.push(table);
-                self.all.len() - 1
-            }
-        }
-    }
-
-    fn leave(&mut self, place: usize) {
-        let table = &mut self.all[place];
-        table.users = table.users.saturating_sub(1);
-        if table.users == 0 {
-            *table = Table::default();
-            self.free.push(place);
-        }
     }
 }
 
@@ -381,8 +263,8 @@ fn is_same(file: &File, name: &[u8]) -> bool {
 mod tests {
     use super::*;
 
-    fn who(process: u32, thread: u32) -> Who {
-        Who { thread, process, pid: process + 1000 }
+    fn who(process: u32, thread: u32) -> Member {
+        Member { thread, process, pid: process + 1000 }
     }
 
     fn name(text: &str) -> Arc<[u8]> {
@@ -481,6 +363,15 @@ mod tests {
         let mut t = one();
         t.lose(20, 7);
         assert_eq!(held(&t, 1), "0=/tty");
+    }
+
+    #[test]
+    fn of_who_is_met_first_after_a_loss_nothing_is_sure() {
+        let mut t = one();
+        t.lose(20, 1002);
+        open(&mut t, 15, 2, 3, "/during");
+        open(&mut t, 25, 2, 4, "/after");
+        assert_eq!((held(&t, 1), held(&t, 2)), ("0=/tty".into(), "3=/during! 4=/after".into()));
     }
 
     #[test]

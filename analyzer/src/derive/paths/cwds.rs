@@ -12,8 +12,9 @@ use systape_format::model::{CallState, FD_FIRST, FD_UNKNOWN};
 
 use super::super::lost_calls;
 use super::dirs::Dirs;
-use super::feed::{self, Changes, Feeder, Reader, Told, Waiting, who};
+use super::feed::{self, Changes, Feeder, Reader, Told, Waiting};
 use super::history::History;
+use crate::derive::sharers::Member;
 use crate::table::load::Loaded;
 use crate::table::question::Question;
 use crate::table::scan::Scan;
@@ -86,7 +87,7 @@ impl<'m, 'a> Cwds<'m, 'a> {
 
     /// From now on they are those of `from` until `until`.
     pub(crate) fn advance(&mut self, from: u64, until: u64) {
-        if let Some(history) = &mut self.stream.machine.dirs.history {
+        if let Some(history) = self.stream.machine.dirs.history_mut() {
             history.forget(from);
         }
         while self.stream.reached <= until && self.stream.step() {}
@@ -94,7 +95,7 @@ impl<'m, 'a> Cwds<'m, 'a> {
 
     /// Those of the while.
     pub(crate) fn history(&self) -> Option<&History> {
-        self.stream.machine.dirs.history.as_ref()
+        self.stream.machine.dirs.history()
     }
 }
 
@@ -113,7 +114,7 @@ pub(crate) fn fill(history: &History, segment: &mut Loaded, rows: impl Iterator<
         }
         let start = segment.time.start[row];
         let end = start.saturating_add(segment.core.dur[row]);
-        let known = history.cwd(who(segment.task(row)), start, end);
+        let known = history.cwd(Member::of(segment.task(row)), start, end);
         let Some(path) = known.filter(|path| path.starts_with(b"/")) else { continue };
         let fds = &mut segment.fds;
         let number = *numbers.entry(path).or_insert_with(|| {

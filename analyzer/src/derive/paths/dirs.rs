@@ -5,13 +5,9 @@
 
 use std::sync::Arc;
 
-use rustc_hash::FxHashMap;
-
-use super::history::{History, Who};
+use super::history::History;
 use super::join;
-
-/// Of more processes than this losses are not kept apart: any may have lost something.
-const BLIND_PIDS: usize = 1 << 16;
+use crate::derive::sharers::{Member, Sharers, Watch};
 
 /// Where a `chdir` or `fchdir` goes.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -42,117 +38,136 @@ struct Fs {
     mover: (u32, Option<Arc<[u8]>>),
     /// Further changes that have begun: nobody knows which comes last.
     others: u32,
-    /// Until then a change may have been missed.
-    blind: u64,
-    /// Processes, and threads that have one of their own.
-    users: u32,
-    /// Whose it is; 0 = of several.
-    pid: u32,
+}
+
+impl Fs {
+    /// What a child has that does not share it. A change that has begun is its parent's.
+    fn copy(&self) -> Self {
+        Self { cwd: self.cwd.clone(), ..Self::default() }
+    }
+}
+
+/// What becomes of every place.
+#[derive(Debug, Default)]
+struct Notes {
+    versions: u64,
+    /// None: nothing is noted.
+    history: Option<History>,
+}
+
+impl Notes {
+    fn next(&mut self) -> u64 {
+        self.versions += 1;
+        self.versions
+    }
+
+    /// Puts what is known of `place` into the history, if one is kept.
+    fn note(&mut self, place: usize, fs: &Fs) {
+        if let Some(history) = &mut self.history {
+            history.note(place, fs.version, fs.cwd.clone());
+        }
+    }
+
+    /// From now on it is not known where it is.
+    fn forget(&mut self, place: usize, fs: &mut Fs) {
+        (fs.version, fs.cwd, fs.mover) = (self.next(), None, (0, None));
+        if let Some(target) = &mut fs.changing {
+            *target = None;
+        }
+        self.note(place, fs);
+    }
+}
+
+impl Watch<Fs> for Notes {
+    fn begins(&mut self, place: usize, fs: &mut Fs) {
+        fs.version = self.next();
+        self.note(place, fs);
+    }
+
+    fn process(&mut self, process: u32, place: usize) {
+        if let Some(history) = &mut self.history {
+            history.process(process, place);
+        }
+    }
+
+    fn thread(&mut self, thread: u32, place: usize) {
+        if let Some(history) = &mut self.history {
+            history.thread(thread, place);
+        }
+    }
 }
 
 /// All of them.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Dirs {
-    all: Vec<Fs>,
-    free: Vec<usize>,
-    of_process: FxHashMap<u32, usize>,
-    /// Of threads that do not share their process's.
-    of_thread: FxHashMap<u32, usize>,
-    /// Processes of which a thread does not.
-    split: FxHashMap<u32, u32>,
-    /// Until then a change of anybody may have been missed.
-    blind: u64,
-    /// The same of single processes, by the kernel's number.
-    blind_pids: FxHashMap<u32, u64>,
+    all: Sharers<Fs, Notes>,
     /// Changes of directories are not recorded.
     opaque: bool,
-    versions: u64,
-    /// What is noted of every change; None: nothing is.
-    pub history: Option<History>,
 }
 
 impl Dirs {
     /// Nothing is known. `opaque`: nor will it be, because changes are not recorded.
     pub(crate) fn new(opaque: bool) -> Self {
-        Self { opaque, ..Self::default() }
+        Self { all: Sharers::new(Notes::default()), opaque }
     }
 
     /// The same, and what happens is noted.
     pub(crate) fn noted(opaque: bool) -> Self {
-        Self { history: Some(History::default()), ..Self::new(opaque) }
+        Self { all: Sharers::new(Notes { history: Some(History::default()), versions: 0 }), opaque }
+    }
+
+    /// What is noted of every change; None: nothing is.
+    pub(crate) fn history(&self) -> Option<&History> {
+        self.all.watch().history.as_ref()
+    }
+
+    /// The same, to be told something.
+    pub(crate) fn history_mut(&mut self) -> Option<&mut History> {
+        self.all.watch_mut().history.as_mut()
     }
 
     /// From now on it is `now`.
     pub(crate) fn at(&mut self, now: u64) {
-        if let Some(history) = &mut self.history {
+        if let Some(history) = self.history_mut() {
             history.at(now);
         }
     }
 
     /// A checkpoint of `ts` says that `process` is in `cwd`.
     pub(crate) fn seen(&mut self, ts: u64, process: u32, pid: u32, cwd: &[u8]) {
-        if self.opaque || cwd.is_empty() || process == 0 || self.split.contains_key(&process) || ts < self.blind {
+        if cwd.is_empty() || self.all.is_split(process) || ts < self.all.blind_for_all() {
             return;
         }
-        let Some(place) = self.place(Who { thread: 0, process, pid }) else { return };
-        let fs = &mut self.all[place];
+        let Some(place) = self.place(Member { thread: 0, process, pid }) else { return };
         // of several processes that share it one may have moved unseen by the checkpoint
-        if fs.changing.is_none() && fs.users == 1 && ts >= fs.blind {
+        let sure = self.all.users(place) == 1 && ts >= self.all.blind(place);
+        let (fs, notes) = self.all.at_mut(place);
+        if sure && fs.changing.is_none() {
             fs.cwd = Some(cwd.into());
-            self.note(place);
+            notes.note(place, fs);
         }
     }
 
     /// `child` was made by `parent`; `thread`: in the same process; `shares`: they have one directory from now on.
-    pub(crate) fn fork(&mut self, parent: Who, child: Who, thread: bool, shares: bool) {
-        let Some(from) = self.place(parent) else { return };
-        if thread {
-            // a thread is in its process's unless it, or who made it, has one of its own
-            let own = self.of_thread.contains_key(&parent.thread);
-            match (shares, own) {
-                (true, false) => {}
-                (true, true) => self.give(child, from),
-                (false, _) => {
-                    let copy = self.copy(from);
-                    self.give(child, copy);
-                }
-            }
-            return;
+    pub(crate) fn fork(&mut self, parent: Member, child: Member, thread: bool, shares: bool) {
+        if !self.opaque {
+            self.all.fork(parent, child, thread, shares, Fs::copy);
         }
-        if child.process == 0 || self.of_process.contains_key(&child.process) {
-            return;
-        }
-        let place = if shares { from } else { self.copy(from) };
-        self.all[place].users += 1;
-        self.all[place].pid = if shares { 0 } else { child.pid };
-        self.settle(child.process, place);
     }
 
     /// A thread ended; `last`: and its process with it.
-    pub(crate) fn exit(&mut self, who: Who, last: bool) {
-        if let Some(history) = &mut self.history {
+    pub(crate) fn exit(&mut self, who: Member, last: bool) {
+        if let Some(history) = self.history_mut() {
             history.exit(who, last);
         }
-        if let Some(place) = self.of_thread.remove(&who.thread) {
-            self.leave(place);
-            if let Some(split) = self.split.get_mut(&who.process) {
-                *split -= 1;
-            }
-        }
-        if last {
-            if let Some(place) = self.of_process.remove(&who.process) {
-                self.leave(place);
-            }
-            self.split.remove(&who.process);
-        }
+        self.all.exit(who, last);
     }
 
     /// A call that changes the directory has begun.
-    pub(crate) fn moves(&mut self, who: Who, to: &To) {
+    pub(crate) fn moves(&mut self, who: Member, to: &To) {
         let Some(place) = self.place(who) else { return };
-        let version = self.next();
-        let fs = &mut self.all[place];
-        fs.version = version;
+        let (fs, notes) = self.all.at_mut(place);
+        fs.version = notes.next();
         if fs.changing.is_some() {
             fs.others += 1;
             return;
@@ -164,19 +179,18 @@ impl Dirs {
         // the name of a directory that is gone names none
         let target = target.filter(|path: &Arc<[u8]>| path.starts_with(b"/") && !path.ends_with(b" (deleted)"));
         (fs.changing, fs.mover) = (Some(target), (who.thread, fs.cwd.take()));
-        self.note(place);
+        notes.note(place, fs);
     }
 
     /// It ended at `ts`.
-    pub(crate) fn moved(&mut self, ts: u64, who: Who) {
-        let Some(place) = self.find(who) else { return };
-        let version = self.next();
-        let blind = self.blind;
-        let fs = &mut self.all[place];
-        fs.version = version;
+    pub(crate) fn moved(&mut self, ts: u64, who: Member) {
+        let Some(place) = self.all.find(who) else { return };
+        let blind = self.all.blind(place);
+        let (fs, notes) = self.all.at_mut(place);
+        fs.version = notes.next();
         fs.mover = (0, None);
         match (fs.others, fs.changing.take()) {
-            (0, Some(target)) => fs.cwd = target.filter(|_| ts >= fs.blind.max(blind)),
+            (0, Some(target)) => fs.cwd = target.filter(|_| ts >= blind),
             // the last of several that overlapped
             (1.., Some(_)) => {
                 fs.others -= 1;
@@ -184,57 +198,39 @@ impl Dirs {
             }
             (_, None) => {}
         }
-        self.note(place);
+        notes.note(place, fs);
     }
 
     /// From now on it is not known where `who` is.
-    pub(crate) fn forget(&mut self, who: Who) {
+    pub(crate) fn forget(&mut self, who: Member) {
         if let Some(place) = self.place(who) {
-            self.forget_place(place);
+            let (fs, notes) = self.all.at_mut(place);
+            notes.forget(place, fs);
         }
     }
 
     /// `who` left what it shared with other threads of its process, and is nobody knows where.
-    pub(crate) fn leaves(&mut self, who: Who) {
-        if who.thread == 0 {
-            return self.forget(who);
-        }
-        let place = match self.of_thread.get(&who.thread) {
-            Some(place) => *place,
-            None => {
-                let place = self.add(Fs { pid: who.pid, ..Fs::default() });
-                self.give(who, place);
-                place
+    pub(crate) fn leaves(&mut self, who: Member) {
+        if who.thread != 0 && !self.opaque {
+            if !self.all.has_own(who) {
+                self.all.leave(who, true, |_| Fs::default());
             }
-        };
-        self.forget_place(place);
+            self.forget(who);
+        }
         // it may be its process's only thread
-        self.forget(Who { thread: 0, ..who });
+        self.forget(who.whole());
     }
 
     /// Events between `now` and `last` were lost; of the process `pid`, 0 = of anybody.
     pub(crate) fn lose(&mut self, last: u64, pid: u32) {
-        let until = last.saturating_add(1);
-        if pid == 0 || self.blind_pids.len() > BLIND_PIDS {
-            self.blind = self.blind.max(until);
-        } else {
-            let blind = self.blind_pids.entry(pid).or_default();
-            *blind = until.max(*blind);
-        }
-        for place in 0..self.all.len() {
-            let fs = &mut self.all[place];
-            if fs.users > 0 && (pid == 0 || fs.pid == 0 || fs.pid == pid) {
-                fs.blind = fs.blind.max(until);
-                self.forget_place(place);
-            }
-        }
+        self.all.lose(last, pid, |place, fs, notes| notes.forget(place, fs));
     }
 
     /// A call of `who` begins now.
-    pub(crate) fn begin(&mut self, who: Who) -> Begun {
+    pub(crate) fn begin(&mut self, who: Member) -> Begun {
         match self.place(who) {
             Some(place) => {
-                let fs = &self.all[place];
+                let fs = self.all.at(place);
                 let moves = who.thread != 0 && fs.mover.0 == who.thread && fs.others == 0;
                 let cwd = if moves { &fs.mover.1 } else { &fs.cwd };
                 Begun { place: Some(place), version: fs.version, cwd: cwd.clone() }
@@ -245,102 +241,13 @@ impl Dirs {
 
     /// The directory it was in all the time until now; None: not known.
     pub(crate) fn end(&self, call: Begun) -> Option<Arc<[u8]>> {
-        let fs = self.all.get(call.place?)?;
+        let fs = self.all.at(call.place?);
         call.cwd.filter(|_| fs.version == call.version)
     }
 
-    fn next(&mut self) -> u64 {
-        self.versions += 1;
-        self.versions
-    }
-
-    fn forget_place(&mut self, place: usize) {
-        let version = self.next();
-        let fs = &mut self.all[place];
-        (fs.version, fs.cwd, fs.mover) = (version, None, (0, None));
-        if let Some(target) = &mut fs.changing {
-            *target = None;
-        }
-        self.note(place);
-    }
-
-    /// Puts what is known of `place` into the history, if one is kept.
-    fn note(&mut self, place: usize) {
-        if let Some(history) = &mut self.history {
-            let fs = &self.all[place];
-            history.note(place, fs.version, fs.cwd.clone());
-        }
-    }
-
-    /// `process` is in `place`.
-    fn settle(&mut self, process: u32, place: usize) {
-        self.of_process.insert(process, place);
-        if let Some(history) = &mut self.history {
-            history.process(process, place);
-        }
-    }
-
     /// Where the directory of `who` is; a new one, of which nothing is known, for who was not seen before.
-    fn place(&mut self, who: Who) -> Option<usize> {
-        if self.opaque || who.process == 0 {
-            return None;
-        }
-        if let Some(place) = self.find(who) {
-            let fs = &mut self.all[place];
-            fs.pid = if fs.users > 1 { 0 } else { who.pid.max(fs.pid) };
-            return Some(place);
-        }
-        let blind = self.blind_pids.get(&who.pid).copied().unwrap_or(0);
-        let place = self.add(Fs { users: 1, pid: who.pid, blind, ..Fs::default() });
-        self.settle(who.process, place);
-        Some(place)
-    }
-
-    fn find(&self, who: Who) -> Option<usize> {
-        self.of_thread.get(&who.thread).or_else(|| self.of_process.get(&who.process)).copied()
-    }
-
-    fn give(&mut self, who: Who, place: usize) {
-        if who.thread == 0 || self.of_thread.insert(who.thread, place).is_some() {
-            return;
-        }
-        if let Some(history) = &mut self.history {
-            history.thread(who.thread, place);
-        }
-        self.all[place].users += 1;
-        *self.split.entry(who.process).or_default() += 1;
-    }
-
-    fn copy(&mut self, from: usize) -> usize {
-        let Fs { cwd, blind, pid, .. } = self.all[from].clone();
-        self.add(Fs { cwd, blind, pid, ..Fs::default() })
-    }
-
-    fn add(&mut self, fs: Fs) -> usize {
-        let fs = Fs { version: self.next(), ..fs };
-        let place = match self.free.pop() {
-            Some(place) => {
-                self.all[place] = fs;
-                place
-            }
-            None => {
-                self.all.push(fs);
-                self.all.len() - 1
-            }
-        };
-        self.note(place);
-        place
-    }
-
-    fn leave(&mut self, place: usize) {
-        let version = self.next();
-        let fs = &mut self.all[place];
-        fs.users = fs.users.saturating_sub(1);
-        if fs.users == 0 {
-            *fs = Fs { version, ..Fs::default() };
-            self.free.push(place);
-            self.note(place);
-        }
+    fn place(&mut self, who: Member) -> Option<usize> {
+        if self.opaque { None } else { self.all.place(who) }
     }
 }
 
@@ -348,17 +255,17 @@ impl Dirs {
 mod tests {
     use super::*;
 
-    fn who(process: u32, thread: u32) -> Who {
-        Who { thread, process, pid: process + 1000 }
+    fn who(process: u32, thread: u32) -> Member {
+        Member { thread, process, pid: process + 1000 }
     }
 
     /// The directory of a call that is over at once.
-    fn cwd(dirs: &mut Dirs, who: Who) -> Option<String> {
+    fn cwd(dirs: &mut Dirs, who: Member) -> Option<String> {
         let begun = dirs.begin(who);
         dirs.end(begun).map(|path| String::from_utf8(path.to_vec()).unwrap())
     }
 
-    fn chdir(dirs: &mut Dirs, ts: u64, who: Who, path: &str) {
+    fn chdir(dirs: &mut Dirs, ts: u64, who: Member, path: &str) {
         dirs.moves(who, &To::Path(path.into()));
         dirs.moved(ts, who);
     }
@@ -372,7 +279,7 @@ mod tests {
 
     /// Processes of which something is known.
     fn known(dirs: &Dirs) -> usize {
-        dirs.all.len() - dirs.free.len()
+        dirs.all.sizes().0
     }
 
     #[test]
@@ -471,8 +378,7 @@ mod tests {
             dirs.exit(who(process, process + 5000), false);
             dirs.exit(who(process, process), true);
         }
-        assert_eq!(known(&dirs), 1);
-        assert!(dirs.split.is_empty() && dirs.of_thread.is_empty());
+        assert_eq!(dirs.all.sizes(), (1, 0, 0));
         // a call that was open when its process ended, and another has its place
         let begun = dirs.begin(who(1, 1));
         dirs.exit(who(1, 1), true);
@@ -536,12 +442,12 @@ mod tests {
         assert_eq!((cwd(&mut dirs, who(2, 2)).unwrap(), cwd(&mut dirs, who(2, 22))), ("/x".into(), None));
     }
 
-    fn was(dirs: &Dirs, who: Who, start: u64, end: u64) -> Option<&str> {
-        let path = dirs.history.as_ref()?.cwd(who, start, end)?;
+    fn was(dirs: &Dirs, who: Member, start: u64, end: u64) -> Option<&str> {
+        let path = dirs.history()?.cwd(who, start, end)?;
         std::str::from_utf8(path).ok()
     }
 
-    fn chdir_at(dirs: &mut Dirs, start: u64, end: u64, who: Who, path: &str) {
+    fn chdir_at(dirs: &mut Dirs, start: u64, end: u64, who: Member, path: &str) {
         dirs.at(start);
         dirs.moves(who, &To::Path(path.into()));
         dirs.at(end);
@@ -569,12 +475,12 @@ mod tests {
         );
         assert_eq!(times(who(2, 2), &[(19, 19), (20, 30), (25, 33), (32, 40)]), [None, Some("/a/b"), None, Some("/c")]);
         assert_eq!(times(who(3, 3), &[(20, 30), (35, 39), (52, 52)]), [None, None, Some("/d")]);
-        let history = dirs.history.as_mut().unwrap();
+        let history = dirs.history_mut().unwrap();
         history.forget(45);
         assert_eq!(history.sizes(), (2, 0));
         assert_eq!(was(&dirs, who(1, 1), 45, 50), Some("/a/b"));
         chdir_at(&mut dirs, 60, 61, who(1, 1), "/e");
-        assert_eq!(dirs.history.as_ref().unwrap().spans(0), 3, "since 12, 60 and 61");
+        assert_eq!(dirs.history().unwrap().spans(0), 3, "since 12, 60 and 61");
     }
 
     #[test]

@@ -10,12 +10,12 @@ use std::sync::Arc;
 use anyhow::Result;
 use rustc_hash::FxHashMap;
 use systape_abi::{ArgKind, Effect};
-use systape_format::model::{CallState, Dict, FORK_SHARES_FS, FORK_THREAD, Family, ProcessKind, Task};
+use systape_format::model::{CallState, Dict, FORK_SHARES_FS, FORK_THREAD, Family, ProcessKind};
 use systape_format::reader::Segment;
 
 use super::super::lost_calls::{self, Selects};
 use super::dirs::{Begun, Dirs, To};
-use super::history::Who;
+use crate::derive::sharers::Member;
 use crate::table::load::{Base, FdPath, Loaded, OpenCalls};
 use crate::table::question::Question;
 use crate::table::scan::carry::Rows;
@@ -71,25 +71,25 @@ pub(crate) enum Told<S, T> {
 #[derive(Debug)]
 enum Event<T> {
     Fork {
-        parent: Who,
-        child: Who,
+        parent: Member,
+        child: Member,
         thread: bool,
         shares: bool,
     },
     Exit {
-        who: Who,
+        who: Member,
         last: bool,
     },
-    Forget(Who),
-    Leaves(Who),
+    Forget(Member),
+    Leaves(Member),
     Moves {
-        who: Who,
+        who: Member,
         to: To,
         end: u64,
     },
-    Moved(Who),
+    Moved(Member),
     Begins {
-        who: Who,
+        who: Member,
         what: T,
         end: u64,
     },
@@ -202,7 +202,7 @@ impl<R: Reader> Changes<'_, R> {
         piece.part = Some(self.reader.read(loaded, range, &mut waiting));
         piece.rows.extend(waiting.into_iter().map(|Waiting { row, what }| {
             let (start, end) = times(loaded, row);
-            Event::Begins { who: who(loaded.task(row)), what, end }.at(start)
+            Event::Begins { who: Member::of(loaded.task(row)), what, end }.at(start)
         }));
     }
 }
@@ -213,10 +213,6 @@ fn times(loaded: &Loaded, row: usize) -> (u64, u64) {
     (start, start.saturating_add(loaded.core.dur[row]))
 }
 
-pub(super) fn who(task: &Task) -> Who {
-    Who { thread: task.utid, process: task.upid, pid: task.pid }
-}
-
 /// What happened to a task, if it matters here.
 fn life<T>(dict: &Dict, event: &systape_format::model::ProcessEvent, selects: Selects) -> Option<At<T>> {
     let task = dict.tasks.get(event.task as usize)?;
@@ -224,13 +220,13 @@ fn life<T>(dict: &Dict, event: &systape_format::model::ProcessEvent, selects: Se
         ProcessKind::Fork => {
             let parent = dict.tasks.get(event.parent as usize)?;
             let (thread, shares) = (event.flags & FORK_THREAD != 0, event.flags & FORK_SHARES_FS != 0);
-            Event::Fork { parent: who(parent), child: who(task), thread, shares }
+            Event::Fork { parent: Member::of(parent), child: Member::of(task), thread, shares }
         }
-        ProcessKind::Exit => Event::Exit { who: who(task), last: event.group_dead },
+        ProcessKind::Exit => Event::Exit { who: Member::of(task), last: event.group_dead },
         // where it goes from now on is not recorded; of who was not recorded before nothing is known anyway
-        ProcessKind::Target if task.recorded.has(Family::Syscall) != Some(true) => Event::Forget(who(task)),
+        ProcessKind::Target if task.recorded.has(Family::Syscall) != Some(true) => Event::Forget(Member::of(task)),
         ProcessKind::Target => return None,
-        kind if selects.by(kind) => Event::Forget(who(task)),
+        kind if selects.by(kind) => Event::Forget(Member::of(task)),
         ProcessKind::Exec | ProcessKind::Rename | ProcessKind::Cred | ProcessKind::Cgroup => return None,
     };
     Some(what.at(event.ts))
@@ -238,7 +234,7 @@ fn life<T>(dict: &Dict, event: &systape_format::model::ProcessEvent, selects: Se
 
 /// What the call of `row` changes; None: nothing.
 fn change<T>(loaded: &Loaded, row: usize) -> Option<Event<T>> {
-    let (state, task) = (loaded.core.state[row], who(loaded.task(row)));
+    let (state, task) = (loaded.core.state[row], Member::of(loaded.task(row)));
     let may = match state {
         CallState::CloneChild | CallState::Denied => return None,
         // it may have done it, or may do it at any time

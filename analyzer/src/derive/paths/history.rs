@@ -8,16 +8,7 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
-/// Who: numbers that are unique in a tape; 0 = not known.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Who {
-    /// The thread.
-    pub thread: u32,
-    /// Its process.
-    pub process: u32,
-    /// The process's number of the kernel's, by which losses name it.
-    pub pid: u32,
-}
+use crate::derive::sharers::Member;
 
 /// What was so from a time on.
 #[derive(Debug)]
@@ -42,7 +33,7 @@ pub(crate) struct History {
     /// Of threads that have one of their own.
     of_thread: FxHashMap<u32, (u64, usize)>,
     /// Those who ended, in order of time.
-    ended: VecDeque<(u64, Who, bool)>,
+    ended: VecDeque<(u64, Member, bool)>,
 }
 
 impl History {
@@ -74,7 +65,7 @@ impl History {
     }
 
     /// A thread ended, and with it its process if it was the `last`.
-    pub(super) fn exit(&mut self, who: Who, last: bool) {
+    pub(super) fn exit(&mut self, who: Member, last: bool) {
         self.ended.push_back((self.now, who, last));
     }
 
@@ -91,7 +82,7 @@ impl History {
     }
 
     /// The directory of `who` from `start` to `end`; None: it is not known, or changed.
-    pub(crate) fn cwd(&self, who: Who, start: u64, end: u64) -> Option<&Arc<[u8]>> {
+    pub(crate) fn cwd(&self, who: Member, start: u64, end: u64) -> Option<&Arc<[u8]>> {
         let since = |home: &&(u64, usize)| home.0 <= start;
         let own = self.of_thread.get(&who.thread).filter(since);
         let (_, place) = own.or_else(|| self.of_process.get(&who.process).filter(since))?;
