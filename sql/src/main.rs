@@ -13,6 +13,7 @@ mod exact;
 mod export;
 mod out;
 mod pairs;
+mod plan;
 mod query;
 mod tables;
 mod texts;

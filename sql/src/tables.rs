@@ -9,17 +9,14 @@ use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::catalog::{Session, TableProvider};
 use datafusion::common::{DataFusionError, Result};
-use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::logical_expr::{Expr, TableProviderFilterPushDown, TableType};
 use datafusion::physical_plan::ExecutionPlan;
-use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
-use datafusion::physical_plan::streaming::{PartitionStream, StreamingTableExec};
-use futures::stream;
 use rayon::prelude::*;
 use systape_analyzer::frames::{Bounds, Cost, Field, Part, Source};
 
 use crate::bounds;
 use crate::columns;
+use crate::plan::Reading;
 
 /// Most rows of a report's table: they are kept in memory.
 const MOST_ROWS: usize = 1 << 20;
@@ -114,14 +111,14 @@ impl TableProvider for Provider {
             parts,
             next: AtomicUsize::new(0),
         });
-        let reader = Arc::new(Reader(scan)) as Arc<dyn PartitionStream>;
-        Ok(Arc::new(StreamingTableExec::try_new(schema, vec![reader], None, [], false, None)?))
+        let about = self.taped.source.about(table, &scan.parts);
+        Ok(Arc::new(Reading::new(scan, schema, about)))
     }
 }
 
 /// Reading a table: its readers take the next part from here.
 #[derive(Debug)]
-struct Scan {
+pub(crate) struct Scan {
     taped: Arc<Taped>,
     at: usize,
     wanted: Vec<usize>,
@@ -132,7 +129,7 @@ struct Scan {
 
 impl Scan {
     /// The next batches, of as many parts as there are CPUs; None: there are no more.
-    fn next(&self) -> Result<Option<Vec<RecordBatch>>> {
+    pub(crate) fn next(&self) -> Result<Option<Vec<RecordBatch>>> {
         let many = rayon::current_num_threads().clamp(1, MOST_PARTS);
         let from = self.next.fetch_add(many, Ordering::Relaxed);
         let Some(parts) = self.parts.get(from..).filter(|parts| !parts.is_empty()) else { return Ok(None) };
@@ -177,31 +174,4 @@ fn too_many(table: &str) -> DataFusionError {
 
 fn failed(error: anyhow::Error) -> DataFusionError {
     DataFusionError::External(error.into())
-}
-
-/// One of the readers of a scan.
-#[derive(Debug)]
-struct Reader(Arc<Scan>);
-
-impl PartitionStream for Reader {
-    fn schema(&self) -> &SchemaRef {
-        &self.0.schema
-    }
-
-    fn execute(&self, _: Arc<TaskContext>) -> SendableRecordBatchStream {
-        let schema = Arc::clone(&self.0.schema);
-        let rest = (Arc::clone(&self.0), Vec::<RecordBatch>::new());
-        let batches = stream::try_unfold(rest, |(scan, mut ready)| async move {
-            loop {
-                if let Some(batch) = ready.pop() {
-                    return Ok(Some((batch, (scan, ready))));
-                }
-                match scan.next()? {
-                    Some(batches) => ready = batches,
-                    None => return Ok(None),
-                }
-            }
-        });
-        Box::pin(RecordBatchStreamAdapter::new(schema, batches))
-    }
 }

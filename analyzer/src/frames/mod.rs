@@ -46,6 +46,11 @@ use crate::values::tapes::found;
 use crate::values::timespec::Edge;
 pub use crate::values::words::escaped;
 
+/// Rows of a report, or of tasks, roughly.
+const ABOUT_REPORT: usize = 10_000;
+/// Stored bytes of an event that is no call, roughly.
+const BYTES_OF_EVENT: u64 = 4;
+
 /// Rows of a table: the wanted columns, in the order in which they were asked for.
 #[derive(Clone, Debug)]
 pub struct Batch {
@@ -295,6 +300,23 @@ impl Source {
         };
         let bytes = segments.clone().map(stored).sum();
         Cost { segments: segments.count(), of_segments, bytes, of_bytes }
+    }
+
+    /// How many rows `parts` of a table have, roughly: it tells large tables from small ones.
+    pub fn about(&self, table: &Table, parts: &[Part]) -> usize {
+        let segments = || parts.iter().filter_map(|part| part.segment);
+        if segments().next().is_none() {
+            // tasks, and rows of reports
+            return ABOUT_REPORT;
+        }
+        let rows = |at: usize| {
+            let segment = self.tape.segment(at);
+            match table.rows {
+                Rows::Calls => u64::from(segment.info().rows),
+                _ => table.kinds.iter().map(|kind| segment.stored_len(*kind)).sum::<u64>() / BYTES_OF_EVENT,
+            }
+        };
+        usize::try_from(segments().map(rows).sum::<u64>()).unwrap_or(usize::MAX)
     }
 
     /// Passes the columns `wanted` of the rows of `part` to `each`, until it breaks off. What cannot be read is among
