@@ -78,7 +78,68 @@ impl ScalarUDFImpl for Checked {
     }
 }
 
-/// Plans arithmetic on whole numbers by [`Checked`], and division as that of fractions.
+/// An operation on fractions whose NaN is greater than every number. That of x86 has a sign, and the engine orders it below all.
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct Fraction {
+    op: FractionOp,
+    signature: Signature,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum FractionOp {
+    Add,
+    Sub,
+    Mul,
+    Div,
+}
+
+impl FractionOp {
+    fn udf(self) -> Arc<ScalarUDF> {
+        static ALL: LazyLock<[Arc<ScalarUDF>; 4]> = LazyLock::new(|| {
+            [FractionOp::Add, FractionOp::Sub, FractionOp::Mul, FractionOp::Div].map(|op| {
+                let signature = Signature::exact(vec![DataType::Float64, DataType::Float64], Volatility::Immutable);
+                Arc::new(ScalarUDF::from(Fraction { op, signature }))
+            })
+        });
+        Arc::clone(&ALL[self as usize])
+    }
+}
+
+impl ScalarUDFImpl for Fraction {
+    fn name(&self) -> &str {
+        match self.op {
+            FractionOp::Add => "add",
+            FractionOp::Sub => "subtract",
+            FractionOp::Mul => "multiply",
+            FractionOp::Div => "divide",
+        }
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, _: &[DataType]) -> Result<DataType> {
+        Ok(DataType::Float64)
+    }
+
+    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        let arrays = ColumnarValue::values_to_arrays(&args.args)?;
+        let [left, right] = &arrays[..] else { return exec_err!("two numbers are needed") };
+        let of = match self.op {
+            FractionOp::Add => numeric::add,
+            FractionOp::Sub => numeric::sub,
+            FractionOp::Mul => numeric::mul,
+            FractionOp::Div => numeric::div,
+        };
+        let result = of(left, right)?;
+        let result = result.as_primitive::<Float64Type>();
+        let result = result.unary::<_, Float64Type>(|value| if value.is_nan() { f64::NAN } else { value });
+        Ok(ColumnarValue::Array(Arc::new(result)))
+    }
+}
+
+/// Plans arithmetic on whole numbers by [`Checked`], that on fractions by [`Fraction`], and division as the latter.
 #[derive(Debug)]
 pub(crate) struct Arithmetic;
 
@@ -104,7 +165,7 @@ impl ExprPlanner for Arithmetic {
         match op {
             None => {
                 let (left, right) = both(raw, &DataType::Float64);
-                Ok(PlannerResult::Planned(left / right))
+                Ok(PlannerResult::Planned(FractionOp::Div.udf().call(vec![left, right])))
             }
             Some(op) if whole(&types.0) && whole(&types.1) => {
                 let (left, right) = both(raw, &DataType::Int64);
@@ -131,13 +192,14 @@ impl ExprPlanner for Arithmetic {
                     }
                 }))
             }
-            Some(_) => {
-                let (left, right) = both(raw.clone(), &DataType::Float64);
-                Ok(PlannerResult::Planned(match raw.op {
-                    BinaryOperator::Plus => left + right,
-                    BinaryOperator::Minus => left - right,
-                    _ => left * right,
-                }))
+            Some(op) => {
+                let op = match op {
+                    Op::Add => FractionOp::Add,
+                    Op::Sub => FractionOp::Sub,
+                    Op::Mul | Op::Rem => FractionOp::Mul,
+                };
+                let (left, right) = both(raw, &DataType::Float64);
+                Ok(PlannerResult::Planned(op.udf().call(vec![left, right])))
             }
         }
     }

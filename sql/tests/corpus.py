@@ -10,6 +10,9 @@ SELECT NULL
 SELECT 1 + 1, 7 - 9, 3 * 4, 7 / 2, 7 % 3, -7 % 3, 7 % -3
 SELECT 1 / 0
 SELECT 5 % 0
+SELECT 0.0 / 0 > 5, -(0.0 / 0) > 5, sqrt(0.0 / 0) > 5, 0.0 / 0 = 0.0 / 0, 5 <= 1.0 / 0 - 1.0 / 0, greatest(0.0 / 0, 5) > 6
+SELECT count(*) FROM syscalls WHERE 532 - rel_ns >= cpu / cpu
+SELECT pid FROM syscalls WHERE errno IS NOT NULL ORDER BY cpu / cpu DESC, rel_ns, utid, pid LIMIT 5
 SELECT 9223372036854775807 + 1
 SELECT 9223372036854775807 * 2
 SELECT -9223372036854775807 - 2
