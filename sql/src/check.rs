@@ -6,12 +6,14 @@ use std::ops::ControlFlow;
 use anyhow::{Result, anyhow, bail};
 use datafusion::sql::sqlparser::ast::{
     BinaryOperator, CastKind, DataType, DateTimeField, Expr, Function, FunctionArg, FunctionArgExpr,
-    FunctionArgumentClause, FunctionArguments, GroupByExpr, ObjectName, Query, Select, SelectFlavor, SetExpr,
-    SetOperator, SetQuantifier, Statement, TableFactor, UnaryOperator, Value, ValueWithSpan, Visit as _, VisitMut as _,
-    Visitor, VisitorMut,
+    FunctionArgumentClause, FunctionArgumentList, FunctionArguments, GroupByExpr, Ident, ObjectName, Query, Select,
+    SelectFlavor, SetExpr, SetOperator, SetQuantifier, Statement, TableFactor, UnaryOperator, Value, ValueWithSpan,
+    Visit as _, VisitMut as _, Visitor, VisitorMut,
 };
 use datafusion::sql::sqlparser::dialect::DuckDbDialect;
 use datafusion::sql::sqlparser::parser::Parser;
+
+use crate::exact::NEGATED;
 
 /// Most bytes of a query.
 const MOST_BYTES: usize = 64 << 10;
@@ -446,18 +448,25 @@ impl VisitorMut for VisitorMutRun {
     type Break = ();
 
     fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
-        // the engine wraps at the least number; a subtraction is checked
+        // the engine's own wraps at the least number
         if let Expr::UnaryOp { op: UnaryOperator::Minus, expr: of } = expr
             && !matches!(**of, Expr::Value(_))
         {
-            let zero = Expr::Value(Value::Number("0".to_owned(), false).into());
             let of = std::mem::replace(&mut **of, Expr::Value(Value::Null.into()));
-            let both = Expr::BinaryOp {
-                left: Box::new(zero),
-                op: BinaryOperator::Minus,
-                right: Box::new(Expr::Nested(Box::new(of))),
-            };
-            *expr = Expr::Nested(Box::new(both));
+            *expr = Expr::Function(Function {
+                name: ObjectName::from(vec![Ident::new(NEGATED)]),
+                uses_odbc_syntax: false,
+                parameters: FunctionArguments::None,
+                args: FunctionArguments::List(FunctionArgumentList {
+                    duplicate_treatment: None,
+                    args: vec![FunctionArg::Unnamed(FunctionArgExpr::Expr(of))],
+                    clauses: Vec::new(),
+                }),
+                filter: None,
+                null_treatment: None,
+                over: None,
+                within_group: Vec::new(),
+            });
         }
         ControlFlow::Continue(())
     }

@@ -85,6 +85,7 @@ fn context(taped: &Arc<Taped>) -> Result<SessionContext> {
     for aggregate in exact::aggregates() {
         context.register_udaf(aggregate);
     }
+    context.register_udf(exact::negated());
     for function in texts::functions() {
         context.register_udf(function);
     }

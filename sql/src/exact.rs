@@ -132,10 +132,58 @@ impl ScalarUDFImpl for Fraction {
             FractionOp::Mul => numeric::mul,
             FractionOp::Div => numeric::div,
         };
-        let result = of(left, right)?;
-        let result = result.as_primitive::<Float64Type>();
-        let result = result.unary::<_, Float64Type>(|value| if value.is_nan() { f64::NAN } else { value });
-        Ok(ColumnarValue::Array(Arc::new(result)))
+        Ok(ColumnarValue::Array(positive_nan(of(left, right)?)))
+    }
+}
+
+/// The number with the other sign: of a whole number it fails where there is none, and that of 0.0 is -0.0.
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct Negated(Signature);
+
+/// Its name, which no query may use.
+pub(crate) const NEGATED: &str = "negated";
+
+/// What [`NEGATED`] stands for.
+pub(crate) fn negated() -> ScalarUDF {
+    ScalarUDF::from(Negated(Signature::user_defined(Volatility::Immutable)))
+}
+
+impl ScalarUDFImpl for Negated {
+    fn name(&self) -> &str {
+        NEGATED
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.0
+    }
+
+    fn coerce_types(&self, types: &[DataType]) -> Result<Vec<DataType>> {
+        let [of] = types else { return exec_err!("a number is needed") };
+        Ok(vec![match of {
+            ty if ty.is_integer() || ty.is_null() => DataType::Int64,
+            ty if ty.is_floating() => DataType::Float64,
+            DataType::Decimal128(..) => of.clone(),
+            other => return exec_err!("- of {other} is not answered here: it is for numbers"),
+        }])
+    }
+
+    fn return_type(&self, types: &[DataType]) -> Result<DataType> {
+        Ok(types[0].clone())
+    }
+
+    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        let arrays = ColumnarValue::values_to_arrays(&args.args)?;
+        // a sum of decimals has fewer digits than its type says
+        let values = cast(&arrays[0], args.return_type())?;
+        Ok(ColumnarValue::Array(positive_nan(numeric::neg(&values)?)))
+    }
+}
+
+/// The same with a NaN that is greater than every number.
+fn positive_nan(values: ArrayRef) -> ArrayRef {
+    match values.as_primitive_opt::<Float64Type>() {
+        Some(values) => Arc::new(values.unary::<_, Float64Type>(|value| if value.is_nan() { f64::NAN } else { value })),
+        None => values,
     }
 }
 

@@ -12,6 +12,9 @@ SELECT 1 / 0
 SELECT 5 % 0
 SELECT 0.0 / 0 > 5, -(0.0 / 0) > 5, sqrt(0.0 / 0) > 5, 0.0 / 0 = 0.0 / 0, 5 <= 1.0 / 0 - 1.0 / 0, greatest(0.0 / 0, 5) > 6
 SELECT count(*) FROM syscalls WHERE 532 - rel_ns >= cpu / cpu
+SELECT -(0 / 709), 0 - 0 / 709, -(0.0), -(1 / 4), -(-(3)), -(-9223372036854775807 - 1), - CAST(NULL AS BIGINT)
+SELECT -(-9223372036854775807), -sum(dur_ns), -max(dur_ns), -(sum(ts_ns)) FROM syscalls
+SELECT - comm FROM syscalls
 SELECT pid FROM syscalls WHERE errno IS NOT NULL ORDER BY cpu / cpu DESC, rel_ns, utid, pid LIMIT 5
 SELECT 9223372036854775807 + 1
 SELECT 9223372036854775807 * 2
