@@ -108,7 +108,7 @@ impl Measured {
     }
 
     /// The part of the throughput that is lost under a system.
-    pub(crate) fn lost(&self, key: &str) -> Option<f64> {
+    fn lost(&self, key: &str) -> Option<f64> {
         Some(1.0 - self.rate(key)? / self.rate("bare")?)
     }
 

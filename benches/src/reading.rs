@@ -32,8 +32,8 @@ struct Question {
 }
 
 const SUMMARY: Question =
-    Question { name: "summary", ours: &["--summary", "-i"], perfs: &["trace", "-s", "-i"], goals: [30.0, 50.0] };
-const LISTING: Question = Question { name: "listing", ours: &["-i"], perfs: &["trace", "-i"], goals: [20.0, 20.0] };
+    Question { name: "summary", ours: &["--summary", "-i"], perfs: &["trace", "-s", "-i"], goals: [60.0, 150.0] };
+const LISTING: Question = Question { name: "listing", ours: &["-i"], perfs: &["trace", "-i"], goals: [40.0, 40.0] };
 
 /// Reads the last traces of the workload.
 pub(crate) fn run(tools: &Tools, workload: &Workload, rounds: usize) -> Result<(Section, Vec<Goal>)> {

@@ -30,11 +30,6 @@ impl Goal {
     }
 }
 
-/// Where the floor costs so little, a ratio to it is noise: then this part of the throughput may be lost.
-const SMALL_FLOOR: f64 = 0.02;
-/// See [`SMALL_FLOOR`].
-const SMALL_LOSS: f64 = 0.05;
-
 /// What `record -- true` takes, seconds of wall time and of CPU time.
 pub(crate) fn start(wall: f64, cpu: f64) -> [Goal; 2] {
     let at_most =
@@ -62,11 +57,7 @@ pub(crate) fn all(measured: &[Measured]) -> Vec<Goal> {
                 goals.extend(smaller(m));
             }
             "files" => goals.extend(bytes(m, 3.0)),
-            "fio" | "redis" | "sqlite" | "build" => {
-                goals.extend((m.workload.name == "redis").then(|| bytes(m, 2.8)).flatten());
-                goals.extend(throughput(m, "record", "record", 2.0));
-                goals.extend(throughput(m, "duration-1", "--duration 1", 1.7));
-            }
+            "redis" => goals.extend(bytes(m, 2.8)),
             _ => {}
         }
         goals.extend(cpu(m));
@@ -86,17 +77,6 @@ fn cpu(m: &Measured) -> Vec<Goal> {
     let all = ratio(Measured::cpu_added_per_million)
         .map(|r| Goal::at_most(format!("{workload}, record: CPU added / perf record -z's"), 0.5, r));
     own.into_iter().chain(all).collect()
-}
-
-fn throughput(m: &Measured, key: &str, name: &str, limit: f64) -> Option<Goal> {
-    let (floor, lost) = (m.lost("floor")?, m.lost(key)?);
-    let workload = m.workload.name;
-    if floor > SMALL_FLOOR {
-        return Some(Goal::at_most(format!("{workload}, {name}: throughput lost / floor's"), limit, lost / floor));
-    }
-    let (wanted, figure) = (format!("<= {:.0} %", SMALL_LOSS * 100.0), format!("{:.1} %", lost * 100.0));
-    let what = format!("{workload}, {name}: throughput lost (floor's: {:.1} %)", floor * 100.0);
-    Some(Goal::new(what, wanted, figure, lost <= SMALL_LOSS))
 }
 
 /// Of the tape, all families of events together.
@@ -135,18 +115,6 @@ mod tests {
     fn dd_is_judged_by_the_time_added() {
         let found = goals("dd", &[("bare", 1.0), ("clock", 0.5), ("record", 0.48), ("duration-10", 0.4)]);
         assert_eq!(found, [("<= 1.15x 1.08x".to_owned(), true), ("<= 1.1x 1.50x".to_owned(), false)]);
-    }
-
-    #[test]
-    fn a_server_is_judged_by_the_throughput_lost() {
-        let found = goals("redis", &[("bare", 100.0), ("floor", 90.0), ("record", 82.0), ("duration-1", 80.0)]);
-        assert_eq!(found, [("<= 2x 1.80x".to_owned(), true), ("<= 1.7x 2.00x".to_owned(), false)]);
-    }
-
-    #[test]
-    fn where_the_floor_costs_next_to_nothing_a_part_may_be_lost() {
-        let found = goals("build", &[("bare", 100.0), ("floor", 99.0), ("record", 96.0), ("duration-1", 90.0)]);
-        assert_eq!(found, [("<= 5 % 4.0 %".to_owned(), true), ("<= 5 % 10.0 %".to_owned(), false)]);
     }
 
     #[test]
