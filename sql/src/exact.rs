@@ -1,7 +1,7 @@
 //! Arithmetic that is right or fails: the engine's own wraps at 64 bits, and divides whole numbers to whole numbers.
 
 use std::hash::Hash;
-use std::sync::{Arc, LazyLock};
+use std::sync::Arc;
 
 use datafusion::arrow::array::{ArrayRef, AsArray as _};
 use datafusion::arrow::compute::cast;
@@ -20,10 +20,12 @@ use datafusion::logical_expr::{
 use datafusion::physical_expr::expressions::Literal;
 use datafusion::sql::sqlparser::ast::BinaryOperator;
 
-/// An operation on whole numbers that fails where its result has more than 64 bits.
+/// An operation on two whole numbers, which fails where its result has more than 64 bits, or on two fractions: there NaN is greater
+/// than every number. That of x86 has a sign, and the engine orders it below all.
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct Checked {
     op: Op,
+    of: DataType,
     signature: Signature,
 }
 
@@ -33,17 +35,14 @@ enum Op {
     Sub,
     Mul,
     Rem,
+    Div,
 }
 
 impl Op {
-    fn udf(self) -> Arc<ScalarUDF> {
-        static ALL: LazyLock<[Arc<ScalarUDF>; 4]> = LazyLock::new(|| {
-            [Op::Add, Op::Sub, Op::Mul, Op::Rem].map(|op| {
-                let signature = Signature::exact(vec![DataType::Int64, DataType::Int64], Volatility::Immutable);
-                Arc::new(ScalarUDF::from(Checked { op, signature }))
-            })
-        });
-        Arc::clone(&ALL[self as usize])
+    /// Of [`DataType::Int64`] or [`DataType::Float64`].
+    fn udf(self, of: DataType) -> ScalarUDF {
+        let signature = Signature::exact(vec![of.clone(), of.clone()], Volatility::Immutable);
+        ScalarUDF::from(Checked { op: self, of, signature })
     }
 }
 
@@ -54,6 +53,7 @@ impl ScalarUDFImpl for Checked {
             Op::Sub => "subtract",
             Op::Mul => "multiply",
             Op::Rem => "modulo",
+            Op::Div => "divide",
         }
     }
 
@@ -62,7 +62,7 @@ impl ScalarUDFImpl for Checked {
     }
 
     fn return_type(&self, _: &[DataType]) -> Result<DataType> {
-        Ok(DataType::Int64)
+        Ok(self.of.clone())
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
@@ -73,64 +73,7 @@ impl ScalarUDFImpl for Checked {
             Op::Sub => numeric::sub,
             Op::Mul => numeric::mul,
             Op::Rem => numeric::rem,
-        };
-        Ok(ColumnarValue::Array(of(left, right)?))
-    }
-}
-
-/// An operation on fractions whose NaN is greater than every number. That of x86 has a sign, and the engine orders it below all.
-#[derive(Debug, PartialEq, Eq, Hash)]
-struct Fraction {
-    op: FractionOp,
-    signature: Signature,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-enum FractionOp {
-    Add,
-    Sub,
-    Mul,
-    Div,
-}
-
-impl FractionOp {
-    fn udf(self) -> Arc<ScalarUDF> {
-        static ALL: LazyLock<[Arc<ScalarUDF>; 4]> = LazyLock::new(|| {
-            [FractionOp::Add, FractionOp::Sub, FractionOp::Mul, FractionOp::Div].map(|op| {
-                let signature = Signature::exact(vec![DataType::Float64, DataType::Float64], Volatility::Immutable);
-                Arc::new(ScalarUDF::from(Fraction { op, signature }))
-            })
-        });
-        Arc::clone(&ALL[self as usize])
-    }
-}
-
-impl ScalarUDFImpl for Fraction {
-    fn name(&self) -> &str {
-        match self.op {
-            FractionOp::Add => "add",
-            FractionOp::Sub => "subtract",
-            FractionOp::Mul => "multiply",
-            FractionOp::Div => "divide",
-        }
-    }
-
-    fn signature(&self) -> &Signature {
-        &self.signature
-    }
-
-    fn return_type(&self, _: &[DataType]) -> Result<DataType> {
-        Ok(DataType::Float64)
-    }
-
-    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        let arrays = ColumnarValue::values_to_arrays(&args.args)?;
-        let [left, right] = &arrays[..] else { return exec_err!("two numbers are needed") };
-        let of = match self.op {
-            FractionOp::Add => numeric::add,
-            FractionOp::Sub => numeric::sub,
-            FractionOp::Mul => numeric::mul,
-            FractionOp::Div => numeric::div,
+            Op::Div => numeric::div,
         };
         Ok(ColumnarValue::Array(positive_nan(of(left, right)?)))
     }
@@ -187,18 +130,18 @@ fn positive_nan(values: ArrayRef) -> ArrayRef {
     }
 }
 
-/// Plans arithmetic on whole numbers by [`Checked`], that on fractions by [`Fraction`], and division as the latter.
+/// Plans arithmetic by [`Checked`], division as that of fractions.
 #[derive(Debug)]
 pub(crate) struct Arithmetic;
 
 impl ExprPlanner for Arithmetic {
     fn plan_binary_op(&self, raw: RawBinaryExpr, schema: &DFSchema) -> Result<PlannerResult<RawBinaryExpr>> {
         let op = match raw.op {
-            BinaryOperator::Plus => Some(Op::Add),
-            BinaryOperator::Minus => Some(Op::Sub),
-            BinaryOperator::Multiply => Some(Op::Mul),
-            BinaryOperator::Modulo => Some(Op::Rem),
-            BinaryOperator::Divide => None,
+            BinaryOperator::Plus => Op::Add,
+            BinaryOperator::Minus => Op::Sub,
+            BinaryOperator::Multiply => Op::Mul,
+            BinaryOperator::Modulo => Op::Rem,
+            BinaryOperator::Divide => Op::Div,
             _ => return Ok(PlannerResult::Original(raw)),
         };
         let types = (raw.left.get_type(schema)?, raw.right.get_type(schema)?);
@@ -211,27 +154,22 @@ impl ExprPlanner for Arithmetic {
         let both =
             |raw: RawBinaryExpr, ty: &DataType| (cast_expr(raw.left, ty.clone()), cast_expr(raw.right, ty.clone()));
         match op {
-            None => {
-                let (left, right) = both(raw, &DataType::Float64);
-                Ok(PlannerResult::Planned(FractionOp::Div.udf().call(vec![left, right])))
-            }
-            Some(op) if whole(&types.0) && whole(&types.1) => {
+            op if op != Op::Div && whole(&types.0) && whole(&types.1) => {
                 let (left, right) = both(raw, &DataType::Int64);
-                Ok(PlannerResult::Planned(op.udf().call(vec![left, right])))
+                Ok(PlannerResult::Planned(op.udf(DataType::Int64).call(vec![left, right])))
             }
-            Some(Op::Rem) => exec_err!("% is answered here for whole numbers alone"),
+            Op::Rem => exec_err!("% is answered here for whole numbers alone"),
             // decimals are checked by the engine
-            Some(_) if exact(&types.0) && exact(&types.1) => {
+            op if op != Op::Div && exact(&types.0) && exact(&types.1) => {
                 let wide = DataType::Decimal128(38, 0);
                 let scaled = |ty: &DataType| matches!(ty, DataType::Decimal128(_, scale) if *scale != 0);
                 if scaled(&types.0) || scaled(&types.1) {
                     return exec_err!("arithmetic on {} and {} is not answered here", types.0, types.1);
                 }
-                let op = raw.op.clone();
                 let (left, right) = both(raw, &wide);
                 Ok(PlannerResult::Planned(match op {
-                    BinaryOperator::Plus => left + right,
-                    BinaryOperator::Minus => left - right,
+                    Op::Add => left + right,
+                    Op::Sub => left - right,
                     // the engine would round a product of so many digits
                     _ => {
                         return exec_err!(
@@ -240,14 +178,9 @@ impl ExprPlanner for Arithmetic {
                     }
                 }))
             }
-            Some(op) => {
-                let op = match op {
-                    Op::Add => FractionOp::Add,
-                    Op::Sub => FractionOp::Sub,
-                    Op::Mul | Op::Rem => FractionOp::Mul,
-                };
+            op => {
                 let (left, right) = both(raw, &DataType::Float64);
-                Ok(PlannerResult::Planned(op.udf().call(vec![left, right])))
+                Ok(PlannerResult::Planned(op.udf(DataType::Float64).call(vec![left, right])))
             }
         }
     }
