@@ -61,10 +61,10 @@ def value(cell):
 
 
 def key(row):
-    """An order of rows in which a rounding of the last digit changes nothing."""
-    return [
-        (cell is not None, str(type(cell) in (int, float)), f"{cell:.6g}" if type(cell) in (int, float) else str(cell)) for cell in row
-    ]
+    """An order of rows in which a rounding of the last digits changes nothing: finer only among those that are equal in six."""
+    number = lambda cell: type(cell) in (int, float)
+    coarse = [(cell is not None, str(number(cell)), f"{cell:.6g}" if number(cell) else str(cell)) for cell in row]
+    return coarse, [f"{cell:.12g}" if number(cell) else "" for cell in row]
 
 
 def same_cell(a, b):
