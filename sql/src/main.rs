@@ -1,8 +1,9 @@
 //! `analyze-sql`: answers SQL about tapes, and writes their tables as files. `analyze sql` and `analyze export` start it, from
 //! their own directory, with the same words.
 //!
-//! [`check`] says which queries are answered, [`engine`] runs them over [`tables`], [`export`] writes files. Everything runs
-//! in `analyze`'s sandbox: only the named tapes are read, and only below the named directory is anything written.
+//! [`check`] says which queries are answered, [`engine`] runs them over [`tables`], whose reading is a step of its plan ([`plan`]),
+//! [`export`] writes files. Everything runs in `analyze`'s sandbox: only the named tapes are read, and only below the named
+//! directory is anything written.
 
 mod args;
 mod bounds;
