@@ -71,6 +71,7 @@ mod snapshot;
 mod sockets;
 mod softirq;
 pub mod spaces;
+mod spare;
 pub mod stacks;
 mod stage;
 mod start;

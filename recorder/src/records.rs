@@ -7,15 +7,25 @@ pub(crate) struct Records {
 }
 
 impl Records {
-    /// An empty one with room for `bytes`.
-    pub(crate) fn with_capacity(bytes: usize) -> Self {
-        Self { bytes: Vec::with_capacity(bytes) }
+    /// An empty one in a buffer, which must be empty.
+    pub(crate) fn within(bytes: Vec<u8>) -> Self {
+        Self { bytes }
+    }
+
+    /// Its buffer.
+    pub(crate) fn into_buffer(self) -> Vec<u8> {
+        self.bytes
     }
 
     /// Adds a record. Ring records are far below 4 GiB.
     pub(crate) fn push(&mut self, record: &[u8]) {
         self.bytes.extend_from_slice(&(record.len() as u32).to_ne_bytes());
         self.bytes.extend_from_slice(record);
+    }
+
+    /// Bytes that a record takes.
+    pub(crate) fn bytes_of(record: &[u8]) -> usize {
+        4 + record.len()
     }
 
     /// Bytes held.

@@ -14,11 +14,16 @@ use systape_format::model::{StackOf, StackStatus};
 
 use super::taken::{Chain, GivenUp, Key, Taken, TakenStack};
 use crate::records::Records;
+use crate::spare::Spare;
 
-/// Bytes of raw stacks per batch, if there are so many ...
+/// Bytes of raw stacks in a batch, if there are so many ...
 const BATCH: usize = 1 << 20;
+/// ... in pieces of this size ...
+const PIECE: usize = 256 << 10;
 /// ... and most bytes in all: collected while the queue is full, in the queue, and in the unwinding.
 const MOST: usize = 48 << 20;
+/// Buffers of pieces that are kept for the next ones.
+const SPARE: usize = 2 * BATCH / PIECE;
 /// Most batches in the queue. When the unwinding is behind they grow, so it handles all of them in one go.
 pub(crate) const BATCHES: usize = 2;
 
@@ -35,7 +40,7 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(10);
 #[derive(Debug)]
 pub(crate) enum Raw {
     /// Records of the stack ring.
-    Stacks(RawStacks),
+    Stacks(Vec<RawStacks>),
     /// Every stack with a time before this was sent.
     Pass(u64),
 }
@@ -43,35 +48,46 @@ pub(crate) enum Raw {
 /// Records of the stack ring, counted while they exist.
 #[derive(Debug)]
 pub(crate) struct RawStacks {
-    batch: Records,
-    held: Arc<AtomicUsize>,
+    records: Records,
+    held: Arc<Held>,
+}
+
+/// What the pieces that were passed on have in common.
+#[derive(Debug)]
+struct Held {
+    /// Bytes of those that still exist.
+    bytes: AtomicUsize,
+    spare: Spare,
 }
 
 impl RawStacks {
-    fn new(batch: Records, held: &Arc<AtomicUsize>) -> Self {
-        held.fetch_add(batch.len(), Ordering::Relaxed);
-        Self { batch, held: Arc::clone(held) }
+    fn new(records: Records, held: &Arc<Held>) -> Self {
+        held.bytes.fetch_add(records.len(), Ordering::Relaxed);
+        Self { records, held: Arc::clone(held) }
     }
 
     /// The records.
-    pub(crate) fn batch(&self) -> &Records {
-        &self.batch
+    pub(crate) fn records(&self) -> &Records {
+        &self.records
     }
 }
 
 impl Drop for RawStacks {
     fn drop(&mut self) {
-        self.held.fetch_sub(self.batch.len(), Ordering::Relaxed);
+        self.held.bytes.fetch_sub(self.records.len(), Ordering::Relaxed);
+        self.held.spare.give(std::mem::take(&mut self.records).into_buffer());
     }
 }
 
 /// The drain's end of the queue.
 #[derive(Debug)]
 pub(crate) struct Feed {
-    batch: Records,
+    /// Those that were not passed on, in their order.
+    pieces: Vec<Records>,
+    /// Their bytes.
+    bytes: usize,
     out: Sender<Raw>,
-    /// Bytes that were passed on and still exist.
-    held: Arc<AtomicUsize>,
+    held: Arc<Held>,
     late: Vec<TakenStack>,
     given_up: GivenUp,
     /// Held by each batch of late stacks until the encoder has added it.
@@ -83,9 +99,10 @@ impl Feed {
     /// A feed for `out`.
     pub(crate) fn new(out: Sender<Raw>) -> Self {
         Self {
-            batch: Records::with_capacity(BATCH),
+            pieces: Vec::new(),
+            bytes: 0,
             out,
-            held: Arc::default(),
+            held: Arc::new(Held { bytes: AtomicUsize::new(0), spare: Spare::new(PIECE, SPARE) }),
             late: Vec::new(),
             given_up: GivenUp::default(),
             on_the_way: Arc::default(),
@@ -95,23 +112,33 @@ impl Feed {
 
     /// Adds a record of the ring. Beyond the limit it is dropped; earlier ones keep the unwinding busy.
     pub(crate) fn push(&mut self, record: &[u8]) {
-        if self.held.load(Ordering::Relaxed) + self.batch.len() + record.len() > MOST {
+        if self.all() + record.len() > MOST {
             self.give_up(record);
             return;
         }
-        self.batch.push(record);
-        if self.batch.len() >= BATCH {
+        let bytes = Records::bytes_of(record);
+        let mut piece = self.pieces.pop_if(|last| last.len() + bytes <= PIECE);
+        piece.get_or_insert_with(|| Records::within(self.held.spare.take())).push(record);
+        self.pieces.extend(piece);
+        self.bytes += bytes;
+        if self.bytes >= BATCH {
             self.try_send();
         }
     }
 
-    /// Whether there is room for many more; otherwise callers that can wait do.
-    pub(crate) fn has_room(&self) -> bool {
-        self.held.load(Ordering::Relaxed) + self.batch.len() < MOST / 2
+    /// Bytes in all.
+    fn all(&self) -> usize {
+        self.held.bytes.load(Ordering::Relaxed) + self.bytes
     }
 
-    fn take(&mut self) -> RawStacks {
-        RawStacks::new(std::mem::replace(&mut self.batch, Records::with_capacity(BATCH)), &self.held)
+    /// Whether there is room for many more; otherwise callers that can wait do.
+    pub(crate) fn has_room(&self) -> bool {
+        self.all() < MOST / 2
+    }
+
+    fn take(&mut self) -> Vec<RawStacks> {
+        self.bytes = 0;
+        self.pieces.drain(..).map(|piece| RawStacks::new(piece, &self.held)).collect()
     }
 
     /// Passes the current batch on; if the queue is full it stays.
@@ -124,7 +151,7 @@ impl Feed {
         if let Err(TrySendError::Full(Raw::Stacks(stacks)) | TrySendError::Disconnected(Raw::Stacks(stacks))) =
             self.out.try_send(Raw::Stacks(stacks))
         {
-            self.give_up_all(stacks.batch());
+            self.give_up_all(&stacks);
         }
     }
 
@@ -137,8 +164,8 @@ impl Feed {
         }
     }
 
-    fn give_up_all(&mut self, batch: &Records) {
-        batch.iter().for_each(|record| self.give_up(record));
+    fn give_up_all(&mut self, stacks: &[RawStacks]) {
+        stacks.iter().flat_map(|piece| piece.records().iter()).for_each(|record| self.give_up(record));
     }
 
     /// Passes the last batch on, and waits for room up to a limit.
@@ -151,7 +178,7 @@ impl Feed {
             Err(
                 SendTimeoutError::Timeout(Raw::Stacks(stacks)) | SendTimeoutError::Disconnected(Raw::Stacks(stacks)),
             ) => {
-                self.give_up_all(stacks.batch());
+                self.give_up_all(&stacks);
             }
             Err(_) => {}
         }
@@ -163,11 +190,11 @@ impl Feed {
         if last {
             self.send_last(watermark);
         } else {
-            if !self.batch.is_empty() {
+            if self.bytes > 0 {
                 self.try_send();
             }
             // what stayed is of before the watermark: then the next pass says it
-            if self.batch.is_empty() {
+            if self.bytes == 0 {
                 self.out.try_send(Raw::Pass(watermark)).ok();
             }
         }
@@ -234,12 +261,16 @@ mod tests {
         bytes
     }
 
+    fn times_of(piece: &RawStacks) -> impl Iterator<Item = u64> {
+        piece.records().iter().map(|record| wire::stack(record).unwrap().stack.ts)
+    }
+
     /// Times of the stacks and watermarks in the queue.
     fn told(queue: &Receiver<Raw>) -> (Vec<u64>, Vec<u64>) {
         let (mut times, mut passes) = (Vec::new(), Vec::new());
         for raw in queue.try_iter() {
             match raw {
-                Raw::Stacks(stacks) => times.extend(stacks.batch().iter().map(|r| wire::stack(r).unwrap().stack.ts)),
+                Raw::Stacks(stacks) => times.extend(stacks.iter().flat_map(times_of)),
                 Raw::Pass(watermark) => passes.push(watermark),
             }
         }
@@ -327,13 +358,11 @@ mod tests {
         let (out, queue) = bounded(0);
         let mut feed = Feed::new(out);
         let give_up = |feed: &mut Feed, from: u64, count: u64, of: StackOf| {
-            let mut batch = Records::default();
             for ts in from..from + count {
                 let mut bytes = record(ts, 0);
                 bytes[offset_of!(Stack, of)] = of as u8;
-                batch.push(&bytes);
+                feed.give_up(&bytes);
             }
-            feed.give_up_all(&batch);
         };
         let mut unread = Vec::new();
         for i in 1..=MAX_LATE_BATCHES as u64 {
@@ -367,7 +396,7 @@ mod tests {
             let mut all = Vec::new();
             for raw in queue {
                 match raw {
-                    Raw::Stacks(stacks) => all.extend(stacks.batch().iter().map(|r| wire::stack(r).unwrap().stack.ts)),
+                    Raw::Stacks(stacks) => all.extend(stacks.iter().flat_map(times_of)),
                     Raw::Pass(watermark) => all.push(watermark),
                 }
             }

@@ -36,6 +36,8 @@ const MODULE_BYTES: u64 = 48 << 20;
 const ALL_MODULE_BYTES: usize = 96 << 20;
 /// With frame pointers only sleepers need unwind information, at the start: it is dropped this long after the last, ns.
 const KEEP_NS: u64 = 2_000_000_000;
+/// Stacks whose place is kept for those of the next passes.
+const KEEP_WAITING: usize = 1 << 14;
 /// Most files read for one stack.
 const MAX_READS: usize = 64;
 /// Most distinct frames whose names are looked up: bounds the memory of an endless recording.
@@ -131,7 +133,7 @@ impl Unwinding {
     pub(crate) fn run(mut self, input: &Receiver<Raw>, out: &Sender<Taken>) {
         for raw in input {
             match raw {
-                Raw::Stacks(stacks) => self.add(stacks),
+                Raw::Stacks(stacks) => stacks.into_iter().for_each(|piece| self.add(piece)),
                 Raw::Pass(watermark) => {
                     self.places.read();
                     let taken = self.pass(watermark);
@@ -147,8 +149,8 @@ impl Unwinding {
 
     fn add(&mut self, stacks: RawStacks) {
         let stacks = Arc::new(stacks);
-        for range in stacks.batch().ranges() {
-            let bytes = stacks.batch().get(range);
+        for range in stacks.records().ranges() {
+            let bytes = stacks.records().get(range);
             if let Some(keep) = &mut self.keep {
                 // for debugging only: what does not fit on the disk is left out
                 keep.write_all(bytes).ok();
@@ -163,12 +165,16 @@ impl Unwinding {
         let mut taken = Taken { watermark, mappings_lost: self.places.take_lost_span(), ..Taken::default() };
         self.waiting.sort_by_key(|(ts, ..)| *ts);
         let ready = self.waiting.partition_point(|(ts, ..)| *ts < watermark);
-        let rest = self.waiting.split_off(ready);
-        for (ts, stacks, range) in std::mem::replace(&mut self.waiting, rest) {
-            let Ok(parts) = wire::stack(stacks.batch().get(range)) else { continue };
+        taken.stacks.reserve(ready);
+        // its room is kept for the next ones, that of a burst is not
+        let mut waiting = std::mem::take(&mut self.waiting);
+        for (ts, stacks, range) in waiting.drain(..ready) {
+            let Ok(parts) = wire::stack(stacks.records().get(range)) else { continue };
             self.places.apply_until(ts);
             self.one(&parts, &mut taken);
         }
+        waiting.shrink_to(KEEP_WAITING);
+        self.waiting = waiting;
         self.code.forget();
         if watermark != u64::MAX {
             self.places.sweep(watermark);
