@@ -2,8 +2,12 @@
 
 use std::time::{Duration, Instant};
 
-/// How often what a busy moment left is given back to the system.
-const EVERY: Duration = Duration::from_secs(60);
+use crate::self_stats::anonymous;
+
+/// How often what a busy moment left may be given back to the system ...
+const EVERY: Duration = Duration::from_secs(10);
+/// ... if there are so many bytes more than after the last time: giving back takes CPU, and so does getting it again.
+const WORTH: u64 = 8 << 20;
 
 /// Has the allocator keep what segments and batches are made of instead of giving it back and getting it zeroed each
 /// time, which takes CPU (docs/performance.md). To be called before there are other threads.
@@ -31,19 +35,30 @@ pub(crate) fn return_large() {
 /// Gives back to the system what is free, now and then: what lives longer lies between, so the allocator alone would keep the most
 /// that was ever needed.
 #[derive(Debug)]
-pub(crate) struct GivesBack(Instant);
+pub(crate) struct GivesBack {
+    looked: Instant,
+    /// The least bytes since the last time.
+    left: u64,
+}
 
 impl GivesBack {
     /// The first time is after a while.
     pub(crate) fn new() -> Self {
-        Self(Instant::now())
+        Self { looked: Instant::now(), left: 0 }
     }
 
-    /// Does it when it is time to.
+    /// Does it when it is time to, and worth it.
     pub(crate) fn look(&mut self) {
-        if self.0.elapsed() >= EVERY {
+        if self.looked.elapsed() < EVERY {
+            return;
+        }
+        self.looked = Instant::now();
+        let bytes = anonymous();
+        if bytes == 0 || bytes >= self.left + WORTH {
             give_back();
-            self.0 = Instant::now();
+            self.left = anonymous();
+        } else {
+            self.left = self.left.min(bytes);
         }
     }
 }

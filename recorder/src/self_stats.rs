@@ -87,6 +87,11 @@ pub(crate) fn rss() -> u64 {
     memory("VmRSS:")
 }
 
+/// Of it what no file has, bytes; 0 = not known.
+pub(crate) fn anonymous() -> u64 {
+    memory("RssAnon:")
+}
+
 fn memory(key: &str) -> u64 {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let kib = status.lines().find_map(|line| line.strip_prefix(key)?.trim().strip_suffix("kB")?.trim().parse().ok());
