@@ -22,6 +22,8 @@ const PATIENCE_IO_NS: u64 = 60_000_000_000;
 const MAX_WAITING: usize = if cfg!(test) { 1 << 10 } else { 1 << 17 };
 /// Most frames of the chains whose nodes are remembered.
 const MAX_NODE_FRAMES: usize = if cfg!(test) { 1 << 6 } else { 1 << 20 };
+/// Room for so many is kept whatever was needed.
+const KEPT: usize = if cfg!(test) { 1 << 4 } else { 1 << 10 };
 /// Most places in code made at run time whose names are looked up.
 const MAX_JIT: usize = 1 << 18;
 
@@ -62,6 +64,21 @@ pub(super) struct Segment<'a> {
     pub tasks: &'a Tasks,
 }
 
+/// The most that was needed in this segment.
+#[derive(Debug, Default)]
+struct Most {
+    waiting: usize,
+    order: [usize; 3],
+    nodes: usize,
+}
+
+/// The room to keep when at most `most` were needed of what there is room for `capacity`; None = all of it. So a burst's room is
+/// not kept for ever, nor made anew each time.
+fn room(most: usize, capacity: usize) -> Option<usize> {
+    let room = 2 * most.max(KEPT);
+    (capacity > 2 * room).then_some(room)
+}
+
 /// Stacks that wait for their events, and the codes of frames.
 #[derive(Debug, Default)]
 pub(super) struct Stacks {
@@ -77,6 +94,7 @@ pub(super) struct Stacks {
     own_pid: u32,
     /// Events of the segment without a stack so far, by row: its record may be late.
     overdue: FxHashMap<Key, (u32, TaskId)>,
+    most: Most,
     /// Events without an expected stack.
     missed: u64,
     /// Places in code made at run time that were passed on: process and address.
@@ -128,6 +146,8 @@ impl Stacks {
         };
         self.order[queue].push_back((ts, key));
         self.waiting.insert(key, stack);
+        self.most.waiting = self.most.waiting.max(self.waiting.len());
+        self.most.order[queue] = self.most.order[queue].max(self.order[queue].len());
         if self.waiting.len() > MAX_WAITING {
             self.sweep(0);
         }
@@ -221,6 +241,23 @@ impl Stacks {
         }
         // nodes are the segment's
         self.forget_nodes();
+        self.shrink();
+    }
+
+    /// Gives up room that this segment did not need.
+    fn shrink(&mut self) {
+        let Most { waiting, order, nodes } = std::mem::take(&mut self.most);
+        if let Some(room) = room(waiting.max(self.waiting.len()), self.waiting.capacity()) {
+            self.waiting.shrink_to(room);
+        }
+        for (queue, most) in self.order.iter_mut().zip(order) {
+            if let Some(room) = room(most.max(queue.len()), queue.capacity()) {
+                queue.shrink_to(room);
+            }
+        }
+        if let Some(room) = room(nodes, self.nodes.capacity()) {
+            self.nodes.shrink_to(room);
+        }
     }
 
     fn lacks(&mut self, of: StackOf, row: u32, builder: &mut SegmentBuilder) {
@@ -248,6 +285,7 @@ impl Stacks {
         let node = self.frames(chain.frames(), task, into);
         self.node_frames += chain.frames().len();
         self.nodes.insert(key, (chain.clone(), node));
+        self.most.nodes = self.most.nodes.max(self.nodes.len());
         node
     }
 
@@ -574,6 +612,42 @@ pub(super) mod tests {
         let waits = |time| encoder.rows.stacks.waiting.contains_key(&Key { of: StackOf::Signal, tid: 7, time });
         assert!(!waits(10) && waits(11) && waits(count));
         assert_eq!(encoder.rows.stacks.order[1].len(), MAX_WAITING);
+    }
+
+    #[test]
+    fn the_room_of_a_burst_is_not_kept() {
+        let mut encoder = encoder();
+        let rooms = |encoder: &Assembler| {
+            let stacks = &encoder.rows.stacks;
+            [stacks.waiting.capacity(), stacks.order[1].capacity(), stacks.nodes.capacity()]
+        };
+        let burst = |encoder: &mut Assembler, from: u64, count: u64| {
+            let offsets: Vec<[u64; 1]> = (from..from + count).map(|time| [time]).collect();
+            let taken: Vec<_> = offsets.iter().map(|at| (StackOf::Wakeup, 7, at[0], &at[..])).collect();
+            encoder.add_stacks(batch(if from == 1 { vec![image("a")] } else { vec![] }, 0, &taken));
+            (from..from + count).for_each(|time| wakeup(encoder, 7, time));
+            encoder.advance(from + count);
+            assert_eq!(segment(encoder).stacks().attached.len() as u64, count);
+        };
+        let many = MAX_WAITING as u64;
+        burst(&mut encoder, 1, many);
+        let full = rooms(&encoder);
+        assert!(full[0] >= many as usize && full[1] >= many as usize, "{full:?}");
+        // as much again finds it
+        burst(&mut encoder, 1 + many, many);
+        assert_eq!(rooms(&encoder), full);
+        burst(&mut encoder, 1 + 2 * many, 3);
+        let kept = rooms(&encoder);
+        assert!(kept.iter().all(|room| *room <= 4 * KEPT), "{kept:?}");
+        assert_eq!(encoder.missed_stacks(), 0);
+    }
+
+    #[test]
+    fn room_is_kept_for_twice_what_was_needed() {
+        assert_eq!(room(0, 4 * KEPT), None);
+        assert_eq!(room(0, 4 * KEPT + 1), Some(2 * KEPT));
+        assert_eq!(room(5 * KEPT, 20 * KEPT), None);
+        assert_eq!(room(5 * KEPT, 40 * KEPT), Some(10 * KEPT));
     }
 
     #[test]
