@@ -24,11 +24,14 @@ use crate::records::Records;
 use crate::say::say;
 use crate::self_stats::Fills;
 use crate::skips::{Skipped, Skips};
+use crate::spare::Spare;
 use crate::stacks::feed::{Feed, Raw};
 use crate::stacks::taken::Taken;
 
 /// Size at which a batch is full.
 const BATCH: usize = 256 << 10;
+/// Buffers of batches that are kept for the next ones.
+const SPARE: usize = 16;
 /// Full batches that are passed on before the end of a pass, so that the encoder does not wait for all of a long one.
 const AT_ONCE: usize = 8;
 /// A smaller batch waits this long for more, and so does the message that there was nothing: a wake-up costs more than
@@ -157,6 +160,7 @@ fn room(record: &[u8]) -> u64 {
 /// Receivers of the rings' records.
 struct Collected<'a> {
     batch: RefCell<Batch>,
+    spare: Spare,
     /// Batches that are full.
     full: RefCell<Vec<Batch>>,
     /// Takes them.
@@ -198,13 +202,18 @@ impl Collected<'_> {
         }
     }
 
+    /// An empty batch, for about so many bytes.
+    fn new_batch(&self, bytes: usize) -> Batch {
+        Batch::within(self.spare.take(), bytes)
+    }
+
     /// Begins another batch if this one is full.
     fn pass_full(&self) {
         let mut batch = self.batch.borrow_mut();
         if batch.len() < BATCH {
             return;
         }
-        let full = std::mem::replace(&mut *batch, Batch::with_capacity(BATCH + 4096));
+        let full = std::mem::replace(&mut *batch, self.new_batch(BATCH));
         self.full.borrow_mut().push(full);
         if self.full.borrow().len() >= AT_ONCE {
             // a closed channel shows at the next pass
@@ -232,7 +241,7 @@ impl Collected<'_> {
         let mut batch = self.batch.borrow_mut();
         if !batch.is_empty() {
             // as much will come again
-            let next = Batch::with_capacity((batch.len() + batch.len() / 4).min(BATCH + 4096));
+            let next = self.new_batch((batch.len() + batch.len() / 4).min(BATCH));
             self.full.borrow_mut().push(std::mem::replace(&mut *batch, next));
         }
         let batches = self.full.take();
@@ -427,8 +436,10 @@ pub(crate) fn run(
     unwinding: Option<Sender<Raw>>,
     sleepers: Option<Receiver<Records>>,
 ) -> Result<Option<Checked>> {
+    let spare = Spare::new(BATCH + 4096, SPARE);
     let collected = Collected {
-        batch: RefCell::new(Batch::with_capacity(BATCH + 4096)),
+        batch: RefCell::new(Batch::within(spare.take(), BATCH)),
+        spare,
         full: RefCell::default(),
         out,
         backlog,

@@ -9,10 +9,12 @@ use std::rc::Rc;
 
 use systape_bpf::wire;
 
+use crate::spare::Buffer;
+
 /// Records read from the rings, with their times.
 #[derive(Debug, Default)]
 pub struct Batch {
-    bytes: Vec<u8>,
+    bytes: Buffer,
     /// In the order in which they were added; their places are in this batch.
     records: Vec<Waiting>,
     /// Number of those without a time, which are not kept.
@@ -20,10 +22,9 @@ pub struct Batch {
 }
 
 impl Batch {
-    /// An empty one with room for `bytes`, in records like those of calls.
-    pub(crate) fn with_capacity(bytes: usize) -> Self {
-        let records = Vec::with_capacity(bytes / wire::PLAIN_SYSCALL);
-        Self { bytes: Vec::with_capacity(bytes), records, bad: 0 }
+    /// An empty one in a buffer, which must be empty, with room for `bytes` of records like those of calls.
+    pub(crate) fn within(buffer: Buffer, bytes: usize) -> Self {
+        Self { bytes: buffer, records: Vec::with_capacity(bytes / wire::PLAIN_SYSCALL), bad: 0 }
     }
 
     /// Adds a record.
@@ -186,14 +187,20 @@ impl Order {
     pub fn take(&mut self, watermark: u64) -> Taken {
         self.sort();
         let end = self.waiting.partition_point(|p| p.ts < watermark);
-        // as many will come again
-        let mut rest = Vec::with_capacity(self.waiting.len());
-        rest.extend_from_slice(&self.waiting[end..]);
-        self.sorted = rest.len();
-        let mut records = std::mem::replace(&mut self.waiting, rest);
-        records.truncate(end);
+        // whichever are fewer are copied
+        let records = if end > self.waiting.len() / 2 {
+            // as many will come again
+            let mut rest = Vec::with_capacity(self.waiting.len());
+            rest.extend_from_slice(&self.waiting[end..]);
+            let mut records = std::mem::replace(&mut self.waiting, rest);
+            records.truncate(end);
+            records
+        } else {
+            self.waiting.drain(..end).collect()
+        };
+        self.sorted = self.waiting.len();
         let sum = |some: &[Waiting]| some.iter().map(|waiting| waiting.place.len()).sum::<usize>();
-        // whichever are fewer are counted
+        // and counted
         self.bytes = if end > self.waiting.len() { sum(&self.waiting) } else { self.bytes - sum(&records) };
         let taken = Taken { records, batches: self.batches.clone() };
         let first = self.batches.first;

@@ -1,20 +1,17 @@
 //! Records of a ring that need no order, such as stacks: each after its length.
 
+use crate::spare::Buffer;
+
 /// See the module.
 #[derive(Debug, Default)]
 pub(crate) struct Records {
-    bytes: Vec<u8>,
+    bytes: Buffer,
 }
 
 impl Records {
     /// An empty one in a buffer, which must be empty.
-    pub(crate) fn within(bytes: Vec<u8>) -> Self {
+    pub(crate) fn within(bytes: Buffer) -> Self {
         Self { bytes }
-    }
-
-    /// Its buffer.
-    pub(crate) fn into_buffer(self) -> Vec<u8> {
-        self.bytes
     }
 
     /// Adds a record. Ring records are far below 4 GiB.

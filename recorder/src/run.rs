@@ -31,7 +31,7 @@ use crate::signals::Signals;
 use crate::stage::Encoded;
 use crate::target::Child;
 use crate::targets::Targets;
-use crate::{clock, flight, limits, memory, output, rights, session, stacks, start, system};
+use crate::{clock, flight, limits, output, rights, session, stacks, start, system};
 
 /// Exit status when `record` itself failed, like env(1) and timeout(1).
 pub const FAILED: u8 = 125;
@@ -87,9 +87,6 @@ pub fn record(config: &Config) -> Result<u8> {
     rights::check_proc()?;
     // SIGCHLD, SIGINT and SIGTERM arrive here, whenever they come from now on
     let mut signals = Signals::new().context("cannot catch signals")?;
-    if config.stacks.copy_limit > 0 {
-        memory::return_large();
-    }
     limits::check_data()?;
     let files = limits::raise_files();
     let mut own = config.self_stats.then(SelfStats::begin);

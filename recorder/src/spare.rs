@@ -1,11 +1,15 @@
-//! Buffers that go round: whoever fills one takes it here, and whoever has read it gives it back. Otherwise the allocator finds,
-//! and the kernel zeroes, the same room again for each of them.
+//! Buffers that go round: whoever fills one takes it here, and when it is dropped it waits here for the next. Otherwise the
+//! allocator finds, and the kernel zeroes, the same room again for each of them.
 
-use std::sync::{Mutex, PoisonError};
+use std::ops::{Deref, DerefMut};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Buffers of one size that wait for their next use.
+#[derive(Clone, Debug)]
+pub(crate) struct Spare(Arc<Kept>);
+
 #[derive(Debug)]
-pub(crate) struct Spare {
+struct Kept {
     buffers: Mutex<Vec<Vec<u8>>>,
     room: usize,
     most: usize,
@@ -14,21 +18,56 @@ pub(crate) struct Spare {
 impl Spare {
     /// Of buffers with room for `room` bytes, of which at most `most` are kept.
     pub(crate) fn new(room: usize, most: usize) -> Self {
-        Self { buffers: Mutex::default(), room, most }
+        Self(Arc::new(Kept { buffers: Mutex::default(), room, most }))
     }
 
     /// An empty buffer.
-    pub(crate) fn take(&self) -> Vec<u8> {
-        let last = self.buffers.lock().unwrap_or_else(PoisonError::into_inner).pop();
-        last.unwrap_or_else(|| Vec::with_capacity(self.room))
+    pub(crate) fn take(&self) -> Buffer {
+        let last = self.0.buffers().pop();
+        Buffer { bytes: last.unwrap_or_else(|| Vec::with_capacity(self.0.room)), home: Some(Arc::clone(&self.0)) }
+    }
+}
+
+impl Kept {
+    fn buffers(&self) -> MutexGuard<'_, Vec<Vec<u8>>> {
+        self.buffers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Keeps a buffer; not one of another size, which had to grow, nor one too many.
-    pub(crate) fn give(&self, mut buffer: Vec<u8>) {
-        buffer.clear();
-        let mut buffers = self.buffers.lock().unwrap_or_else(PoisonError::into_inner);
-        if buffer.capacity() == self.room && buffers.len() < self.most {
-            buffers.push(buffer);
+    fn give(&self, mut bytes: Vec<u8>) {
+        bytes.clear();
+        let mut buffers = self.buffers();
+        if bytes.capacity() == self.room && buffers.len() < self.most {
+            buffers.push(bytes);
+        }
+    }
+}
+
+/// Bytes whose room has another use after them. The default is one of no [`Spare`].
+#[derive(Debug, Default)]
+pub(crate) struct Buffer {
+    bytes: Vec<u8>,
+    home: Option<Arc<Kept>>,
+}
+
+impl Deref for Buffer {
+    type Target = Vec<u8>;
+
+    fn deref(&self) -> &Vec<u8> {
+        &self.bytes
+    }
+}
+
+impl DerefMut for Buffer {
+    fn deref_mut(&mut self) -> &mut Vec<u8> {
+        &mut self.bytes
+    }
+}
+
+impl Drop for Buffer {
+    fn drop(&mut self) {
+        if let Some(home) = &self.home {
+            home.give(std::mem::take(&mut self.bytes));
         }
     }
 }
@@ -43,7 +82,7 @@ mod tests {
         let mut first = spare.take();
         let place = first.as_ptr();
         first.extend([1; 1000]);
-        spare.give(first);
+        drop(first);
         let again = spare.take();
         assert_eq!((again.as_ptr(), again.len(), again.capacity()), (place, 0, 1000));
     }
@@ -53,8 +92,9 @@ mod tests {
         let spare = Spare::new(1000, 2);
         let mut all: Vec<_> = (0..4).map(|_| spare.take()).collect();
         all[0].extend([0; 1001]);
-        all.into_iter().for_each(|buffer| spare.give(buffer));
-        assert_eq!(spare.buffers.lock().unwrap().len(), 2);
+        drop(all);
+        assert_eq!(spare.0.buffers().len(), 2);
         assert!(spare.take().capacity() == 1000 && spare.take().capacity() == 1000);
+        drop(Buffer::default());
     }
 }

@@ -49,20 +49,12 @@ pub(crate) enum Raw {
 #[derive(Debug)]
 pub(crate) struct RawStacks {
     records: Records,
-    held: Arc<Held>,
-}
-
-/// What the pieces that were passed on have in common.
-#[derive(Debug)]
-struct Held {
-    /// Bytes of those that still exist.
-    bytes: AtomicUsize,
-    spare: Spare,
+    held: Arc<AtomicUsize>,
 }
 
 impl RawStacks {
-    fn new(records: Records, held: &Arc<Held>) -> Self {
-        held.bytes.fetch_add(records.len(), Ordering::Relaxed);
+    fn new(records: Records, held: &Arc<AtomicUsize>) -> Self {
+        held.fetch_add(records.len(), Ordering::Relaxed);
         Self { records, held: Arc::clone(held) }
     }
 
@@ -74,8 +66,7 @@ impl RawStacks {
 
 impl Drop for RawStacks {
     fn drop(&mut self) {
-        self.held.bytes.fetch_sub(self.records.len(), Ordering::Relaxed);
-        self.held.spare.give(std::mem::take(&mut self.records).into_buffer());
+        self.held.fetch_sub(self.records.len(), Ordering::Relaxed);
     }
 }
 
@@ -87,7 +78,9 @@ pub(crate) struct Feed {
     /// Their bytes.
     bytes: usize,
     out: Sender<Raw>,
-    held: Arc<Held>,
+    /// Bytes that were passed on and still exist.
+    held: Arc<AtomicUsize>,
+    spare: Spare,
     late: Vec<TakenStack>,
     given_up: GivenUp,
     /// Held by each batch of late stacks until the encoder has added it.
@@ -102,7 +95,8 @@ impl Feed {
             pieces: Vec::new(),
             bytes: 0,
             out,
-            held: Arc::new(Held { bytes: AtomicUsize::new(0), spare: Spare::new(PIECE, SPARE) }),
+            held: Arc::default(),
+            spare: Spare::new(PIECE, SPARE),
             late: Vec::new(),
             given_up: GivenUp::default(),
             on_the_way: Arc::default(),
@@ -118,7 +112,7 @@ impl Feed {
         }
         let bytes = Records::bytes_of(record);
         let mut piece = self.pieces.pop_if(|last| last.len() + bytes <= PIECE);
-        piece.get_or_insert_with(|| Records::within(self.held.spare.take())).push(record);
+        piece.get_or_insert_with(|| Records::within(self.spare.take())).push(record);
         self.pieces.extend(piece);
         self.bytes += bytes;
         if self.bytes >= BATCH {
@@ -128,7 +122,7 @@ impl Feed {
 
     /// Bytes in all.
     fn all(&self) -> usize {
-        self.held.bytes.load(Ordering::Relaxed) + self.bytes
+        self.held.load(Ordering::Relaxed) + self.bytes
     }
 
     /// Whether there is room for many more; otherwise callers that can wait do.
