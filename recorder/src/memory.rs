@@ -9,21 +9,27 @@ const EVERY: Duration = Duration::from_secs(10);
 /// ... if there are so many bytes more than after the last time: giving back takes CPU, and so does getting it again.
 const WORTH: u64 = 8 << 20;
 
-/// From this size on memory is the system's own part, which goes back when it is free. What is smaller lies between what lives
-/// longer: the more of it a burst needs, the more pages have something in them afterwards.
-#[cfg(target_env = "gnu")]
-const OWN_PART: libc::c_int = 512 << 10;
-
 /// Has the allocator keep what segments and batches are made of instead of giving it back and getting it zeroed each
 /// time, which takes CPU (docs/performance.md). To be called before there are other threads.
 pub fn keep() {
     // SAFETY: mallopt takes two numbers; no other thread is running yet. What it refuses stays as it was.
     #[cfg(target_env = "gnu")]
     unsafe {
-        libc::mallopt(libc::M_MMAP_THRESHOLD, OWN_PART);
+        libc::mallopt(libc::M_MMAP_THRESHOLD, 16 << 20);
         libc::mallopt(libc::M_TRIM_THRESHOLD, 64 << 20);
         // each more is one that keeps as much
         libc::mallopt(libc::M_ARENA_MAX, 2);
+    }
+}
+
+/// Has parts of memory from 512 KiB on go back to the system as soon as they are free. With stacks many small ones live on between
+/// them: the more room a burst needs, the more pages have something in them afterwards, and that grew for hours. Without stacks
+/// it would cost a tenth of the CPU time (docs/performance.md).
+pub(crate) fn return_large() {
+    // SAFETY: it changes a number of the allocator, under its own lock.
+    #[cfg(target_env = "gnu")]
+    unsafe {
+        libc::mallopt(libc::M_MMAP_THRESHOLD, 512 << 10);
     }
 }
 

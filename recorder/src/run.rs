@@ -13,7 +13,7 @@ use indicatif::{HumanBytes, HumanCount};
 use systape_abi::Abi;
 use systape_bpf::target_bits;
 use systape_bpf::wire::Snap;
-use systape_format::model::{Call, Class, End, RecordedFamilies, Session, shell_status};
+use systape_format::model::{Call, Class, End, RecordedFamilies, Session, StackMode, shell_status};
 use systape_format::redact::Redactor;
 
 use crate::config::{Command, CommandError, Config, find_command};
@@ -31,7 +31,7 @@ use crate::signals::Signals;
 use crate::stage::Encoded;
 use crate::target::Child;
 use crate::targets::Targets;
-use crate::{clock, flight, limits, output, rights, session, stacks, start, system};
+use crate::{clock, flight, limits, memory, output, rights, session, stacks, start, system};
 
 /// Exit status when `record` itself failed, like env(1) and timeout(1).
 pub const FAILED: u8 = 125;
@@ -87,6 +87,9 @@ pub fn record(config: &Config) -> Result<u8> {
     rights::check_proc()?;
     // SIGCHLD, SIGINT and SIGTERM arrive here, whenever they come from now on
     let mut signals = Signals::new().context("cannot catch signals")?;
+    if config.stacks.mode != StackMode::None {
+        memory::return_large();
+    }
     limits::check_data()?;
     let files = limits::raise_files();
     let mut own = config.self_stats.then(SelfStats::begin);
