@@ -83,7 +83,7 @@ impl Tables {
     /// A process runs another program: it has a table of its own, without those that exec closes.
     pub(super) fn exec(&mut self, who: Member, ts: u64) {
         self.unshare(who.whole());
-        let Some((table, blind)) = self.table(who, ts) else { return };
+        let Some((table, blind)) = self.table_at(who, ts) else { return };
         table.opaque = false;
         table.fds.retain(|_, open| open.cloexec != Some(true));
         for open in table.fds.values_mut() {
@@ -103,7 +103,7 @@ impl Tables {
 
     /// `fd` became this file.
     pub(super) fn opens(&mut self, ts: u64, who: Member, (fd, cloexec): (i32, bool), file: Arc<File>) {
-        if let Some((table, blind)) = self.table(who, ts).filter(|_| fd >= 0) {
+        if let Some((table, blind)) = self.table_at(who, ts).filter(|_| fd >= 0) {
             let sure = !blind && !table.opaque;
             table.fds.insert(fd, Open { file, cloexec: Some(cloexec), since: Some(ts), is_open: sure });
         }
@@ -111,20 +111,20 @@ impl Tables {
 
     /// `to` became a copy of `from`.
     pub(super) fn copies(&mut self, ts: u64, who: Member, from: i32, (to, cloexec): (i32, bool)) {
-        let file = self.table(who, ts).and_then(|(table, _)| table.fds.get(&from)).map(|open| Arc::clone(&open.file));
+        let file = self.table(who).and_then(|table| table.fds.get(&from)).map(|open| Arc::clone(&open.file));
         self.opens(ts, who, (to, cloexec), file.unwrap_or_default());
     }
 
     /// Those from `first` to `last` are being closed.
     pub(super) fn closes_range(&mut self, who: Member, first: u32, last: u32) {
-        if let Some((table, _)) = self.table(who, 0) {
+        if let Some(table) = self.table(who) {
             table.fds.retain(|fd, _| !(first..=last).contains(&fd.cast_unsigned()));
         }
     }
 
     /// Exec closes those from `first` to `last` from now on, or no longer.
     pub(super) fn marks(&mut self, who: Member, first: u32, last: u32, cloexec: bool) {
-        let Some((table, _)) = self.table(who, 0) else { return };
+        let Some(table) = self.table(who) else { return };
         for (_, open) in table.fds.iter_mut().filter(|(fd, _)| (first..=last).contains(&fd.cast_unsigned())) {
             open.cloexec = Some(cloexec);
         }
@@ -133,7 +133,7 @@ impl Tables {
     /// A call that began at `ts` found `fd` open, as a file of that name; None: its name is not known.
     pub(super) fn uses(&mut self, ts: u64, who: Member, fd: i32, name: Option<&Arc<[u8]>>) {
         let at = self.at;
-        let Some((table, blind)) = self.table(who, ts).filter(|_| fd >= 0) else { return };
+        let Some((table, blind)) = self.table_at(who, ts).filter(|_| fd >= 0) else { return };
         if name.is_some_and(|name| name.starts_with(b"anon_inode:[io_uring")) {
             table.make_opaque();
         }
@@ -156,14 +156,14 @@ impl Tables {
 
     /// Descriptors may have come to `who` unseen.
     pub(super) fn receives(&mut self, who: Member) {
-        if let Some((table, _)) = self.table(who, 0) {
+        if let Some(table) = self.table(who) {
             table.unseen = true;
         }
     }
 
     /// `who` made an io_uring.
     pub(super) fn rings(&mut self, who: Member) {
-        if let Some((table, _)) = self.table(who, 0) {
+        if let Some(table) = self.table(who) {
             table.make_opaque();
         }
     }
@@ -171,7 +171,7 @@ impl Tables {
     /// A checkpoint of `ts` lists the descriptors of a process; `complete`: there are no others.
     pub(super) fn seen(&mut self, ts: u64, (process, pid): (u32, u32), fds: Vec<Listed>, complete: bool) {
         let (at, unrecorded, first) = (self.at, self.unrecorded, !self.all.knows(process));
-        let Some((table, blind)) = self.table(Member { thread: 0, process, pid }, ts) else { return };
+        let Some((table, blind)) = self.table_at(Member { thread: 0, process, pid }, ts) else { return };
         if !first && table.complete {
             // what calls did is known exactly: the list may be from a moment before or after
             for (fd, known) in &fds {
@@ -205,7 +205,7 @@ impl Tables {
 
     /// From now on nothing is sure of `who`.
     pub(super) fn forget(&mut self, who: Member) {
-        if let Some((table, _)) = self.table(who, 0) {
+        if let Some(table) = self.table(who) {
             table.doubt();
         }
     }
@@ -223,8 +223,14 @@ impl Tables {
         self.all.each()
     }
 
-    /// The table of `who`, and whether a change of it at `ts` may be followed by one that was missed.
-    fn table(&mut self, who: Member, ts: u64) -> Option<(&mut Table, bool)> {
+    /// The table of `who`.
+    fn table(&mut self, who: Member) -> Option<&mut Table> {
+        let place = self.place(who)?;
+        Some(self.all.at_mut(place).0)
+    }
+
+    /// The same, and whether a change of it at `ts` may be followed by one that was missed.
+    fn table_at(&mut self, who: Member, ts: u64) -> Option<(&mut Table, bool)> {
         let place = self.place(who)?;
         let blind = self.unrecorded || ts < self.all.blind(place);
         Some((self.all.at_mut(place).0, blind))
