@@ -24,7 +24,7 @@ use crate::records::Records;
 use crate::say::say;
 use crate::self_stats::Fills;
 use crate::skips::{Skipped, Skips};
-use crate::spare::Spare;
+use crate::spare::{Buffer, Spare};
 use crate::stacks::feed::{Feed, Raw};
 use crate::stacks::taken::Taken;
 
@@ -204,7 +204,9 @@ impl Collected<'_> {
 
     /// An empty batch, for about so many bytes.
     fn new_batch(&self, bytes: usize) -> Batch {
-        Batch::within(self.spare.take(), bytes)
+        // a small one in a buffer of a large one's size would keep many of them, as long as its events wait for stacks
+        let buffer = if bytes < BATCH / 2 { Buffer::with_capacity(bytes) } else { self.spare.take() };
+        Batch::within(buffer, bytes)
     }
 
     /// Begins another batch if this one is full.

@@ -50,6 +50,13 @@ pub(crate) struct Buffer {
     home: Option<Arc<Kept>>,
 }
 
+impl Buffer {
+    /// An empty one of no [`Spare`].
+    pub(crate) fn with_capacity(bytes: usize) -> Self {
+        Self { bytes: Vec::with_capacity(bytes), home: None }
+    }
+}
+
 impl Deref for Buffer {
     type Target = Vec<u8>;
 

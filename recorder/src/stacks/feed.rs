@@ -19,7 +19,7 @@ use crate::spare::Spare;
 /// Bytes of raw stacks in a batch, if there are so many ...
 const BATCH: usize = 1 << 20;
 /// ... in pieces of this size ...
-const PIECE: usize = 256 << 10;
+const PIECE: usize = 64 << 10;
 /// ... and most bytes in all: collected while the queue is full, in the queue, and in the unwinding.
 const MOST: usize = 48 << 20;
 /// Buffers of pieces that are kept for the next ones.
