@@ -13,7 +13,7 @@ SQL     ?= yes
 SHELL_SCRIPTS := .ci/run $(wildcard scripts/*.sh)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo build static-record static dist deb test-packages test-kernels test test-exports test-sql test-fleet lint deny fuzz stories bench-peers bench-layers bench-scale man install uninstall clean
+.PHONY: help demo build static-record static dist deb test-packages test-service test-kernels test test-exports test-sql test-fleet lint deny fuzz stories bench-peers bench-layers bench-scale man install uninstall clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 20
@@ -114,6 +114,10 @@ deb: static ## Debian packages of the static programs, in target/dist
 
 test-packages: deb ## install, record, analyze and remove the packages in chroots of Debian 12 and 13 (debootstrap, 300 MB; root)
 	@scripts/as-root.sh scripts/test-packages.sh $(TARGET)/dist
+
+test-service: deb ## the service under Debian 13's systemd in qemu: sandbox, watchdog, flight recorder (debootstrap, 200 MB; root)
+	@scripts/setup.sh kernels
+	@scripts/as-root.sh scripts/test-service.sh $(TARGET)/dist
 
 RELEASES ?=
 test-kernels: build static-record ## record under Debian's 5.10, 6.1, 6.12 and newest kernels in qemu (fetches them, 100 MB); RELEASES="bullseye sid"

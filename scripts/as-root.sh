@@ -1,3 +1,5 @@
 #!/usr/bin/env bash
-# Runs a test binary through sudo with the variables that tests look at: cargo's "runner" for `make test` of a user.
+# Runs a program as root, through sudo unless it is root already, with the variables that tests look at: also cargo's "runner" for
+# `make test` of a user.
+[ "$(id -u)" != 0 ] || exec "$@"
 exec sudo env "PATH=$PATH" "SYSTAPE_REQUIRE_BPF=${SYSTAPE_REQUIRE_BPF:-}" "$@"
