@@ -11,8 +11,8 @@ use systape_e2e::{Background, Lab, lab};
 const BURSTS: usize = 4;
 /// Seconds from one burst to the next: memory is given back within ten.
 const EVERY: u64 = 15;
-/// Bytes by which quiet moments may differ; what waits in a burst is more.
-const NOISE: u64 = 32 << 20;
+/// Bytes by which quiet moments may differ: 10 to 30 MiB were seen. When what a burst needed was kept it was 150.
+const NOISE: u64 = 64 << 20;
 
 /// Bytes of a process's own.
 fn memory(pid: i32) -> u64 {
