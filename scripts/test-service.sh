@@ -7,7 +7,7 @@ set -euo pipefail
 dist=$(realpath "$1") release=${2:-trixie}
 here=$(cd "$(dirname "$0")/.." && pwd)
 command -v debootstrap >/dev/null || { echo "test-service: debootstrap is missing" >&2; exit 1; }
-unpacked=${CARGO_TARGET_DIR:-$here/target}/kernels/qemu
+unpacked=$here/target/kernels/qemu # where setup.sh puts it
 qemu=(qemu-system-x86_64)
 if ! command -v "${qemu[0]}" >/dev/null; then
     qemu=(env "LD_LIBRARY_PATH=$unpacked/usr/lib/x86_64-linux-gnu:$unpacked/lib/x86_64-linux-gnu" "$unpacked/usr/bin/qemu-system-x86_64"
