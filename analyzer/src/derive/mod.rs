@@ -2,6 +2,7 @@
 
 pub(crate) mod block;
 pub(crate) mod chance;
+pub(crate) mod cost;
 pub(crate) mod critical;
 pub(crate) mod environments;
 pub(crate) mod fds;

@@ -38,6 +38,9 @@ impl Ids {
     }
 }
 
+/// Name of the recorder's threads, and of the process that it makes for a command until that is executed.
+pub(crate) const RECORDER: &[u8] = b"record";
+
 /// One thread.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Logged {
@@ -100,6 +103,11 @@ impl Log {
 }
 
 impl Sink for Log {
+    /// What `record` did in the process that became the command is not the command's.
+    fn parts(&self, before: &Task, after: Option<&Task>) -> bool {
+        before.comm == RECORDER && after.is_some_and(|after| after.comm != before.comm)
+    }
+
     fn interval(&mut self, threads: &[Thread], slot: Slot, interval: &Interval) {
         if interval.is_empty() || interval.to <= self.from {
             return;

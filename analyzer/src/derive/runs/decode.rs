@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
+use rustc_hash::FxHashMap;
 use systape_format::Error;
 use systape_format::model::{
-    CGROUP_ALL_THREADS, CPU_NONE, Call, CallState, Core, Dict, ProcessKind, RunState, Stacks, Switch, TARGET_RUNNING,
-    Task, Time, Wakeup,
+    CGROUP_ALL_THREADS, CPU_NONE, Call, CallState, Core, Dict, FD_FIRST, ProcessKind, RunState, Stacks, Switch,
+    TARGET_RUNNING, Task, Time, Wakeup,
 };
 use systape_format::reader::Segment;
 
@@ -30,6 +31,8 @@ pub(crate) struct Needs {
     pub counted: bool,
     /// Stacks of switches.
     pub stacks: bool,
+    /// The address of a futex, as the name of its calls' file: `0x7f2029289e70`. Needs `files`.
+    pub futexes: bool,
 }
 
 /// No task: an interrupt.
@@ -269,11 +272,14 @@ impl Decoder<'_> {
         }
         let time = segment.time(dict, &core)?;
         let infos: Vec<Arc<CallInfo>> = dict.calls.iter().map(|call| self.book.get(*call)).collect();
-        let files = if self.needs.files {
+        let mut files = if self.needs.files {
             call_files::of_rows(segment, &core, &infos, &mut piece.part.files)
         } else {
             Vec::new()
         };
+        if self.needs.futexes {
+            futexes(segment, &core, &infos, (&mut files, &mut piece.part.files));
+        }
         let filter = self.needs.counted.then(|| self.scope.segment(dict, segment.info().segment));
         let first = piece.rows.len();
         for row in range.clone() {
@@ -297,6 +303,28 @@ impl Decoder<'_> {
         piece.rows[first..].sort_by_key(|event| event.ts);
         leaves(&core, &time, range, &mut piece.rows);
         Ok(())
+    }
+}
+
+/// Makes the addresses of futexes the files of their calls.
+fn futexes(
+    segment: &Segment<'_>,
+    core: &Core,
+    infos: &[Arc<CallInfo>],
+    (files, names): (&mut [u32], &mut Vec<Vec<u8>>),
+) {
+    let is_futex: Vec<bool> = infos.iter().map(|info| info.name == "futex").collect();
+    if !is_futex.contains(&true) {
+        return;
+    }
+    let args = segment.args(core).unwrap_or_default();
+    let mut numbers: FxHashMap<u64, u32> = FxHashMap::default();
+    for (row, file) in files.iter_mut().enumerate().filter(|(row, _)| is_futex[core.call[*row] as usize]) {
+        let Some(args) = args.args.get(row) else { continue };
+        *file = *numbers.entry(args[0]).or_insert_with(|| {
+            names.push(format!("{:#x}", args[0]).into_bytes());
+            (names.len() - 1) as u32 + FD_FIRST
+        });
     }
 }
 

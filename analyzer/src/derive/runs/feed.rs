@@ -100,7 +100,13 @@ impl<'a, S: Sink> Machine<Decoder<'a>> for Feeder<'a, S> {
                     return ControlFlow::Break(());
                 }
                 self.files.clear();
-                self.files.extend(part.files.iter().map(|file| self.names.number(file)));
+                for file in &part.files {
+                    let (number, new) = self.names.numbered(file);
+                    if new {
+                        self.tracker.sink.file(number, file);
+                    }
+                    self.files.push(number);
+                }
                 self.slots.clear();
                 self.slots.resize(part.tasks.len(), None);
             }

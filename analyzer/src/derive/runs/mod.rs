@@ -212,10 +212,47 @@ pub(crate) trait Sink: Send {
     fn parts(&self, _before: &Task, _after: Option<&Task>) -> bool {
         false
     }
+    /// `number` stands for the file `name` from here on.
+    fn file(&mut self, _number: u32, _name: &[u8]) {}
     /// Everything before `ts` was passed.
     fn reached(&mut self, _ts: u64) {}
     /// Whether nothing more is needed.
     fn done(&self) -> bool {
         false
+    }
+}
+
+/// Two sinks that are fed in one pass.
+impl<A: Sink, B: Sink> Sink for (A, B) {
+    fn interval(&mut self, threads: &[Thread], slot: Slot, interval: &Interval) {
+        self.0.interval(threads, slot, interval);
+        self.1.interval(threads, slot, interval);
+    }
+
+    fn left(&mut self, slot: Slot, part: &Part, row: u32) {
+        self.0.left(slot, part, row);
+        self.1.left(slot, part, row);
+    }
+
+    fn concerns(&self, thread: &Thread) -> bool {
+        self.0.concerns(thread) || self.1.concerns(thread)
+    }
+
+    fn parts(&self, before: &Task, after: Option<&Task>) -> bool {
+        self.0.parts(before, after) || self.1.parts(before, after)
+    }
+
+    fn file(&mut self, number: u32, name: &[u8]) {
+        self.0.file(number, name);
+        self.1.file(number, name);
+    }
+
+    fn reached(&mut self, ts: u64) {
+        self.0.reached(ts);
+        self.1.reached(ts);
+    }
+
+    fn done(&self) -> bool {
+        self.0.done() && self.1.done()
     }
 }

@@ -19,14 +19,19 @@ pub(crate) struct Names {
 impl Names {
     /// The number of `name`.
     pub(crate) fn number(&mut self, name: &[u8]) -> u32 {
+        self.numbered(name).0
+    }
+
+    /// The number of `name`, and whether it was given now.
+    pub(crate) fn numbered(&mut self, name: &[u8]) -> (u32, bool) {
         if let Some(number) = self.numbers.get(name) {
-            return *number;
+            return (*number, false);
         }
         let number = (FIRST + self.names.len()) as u32;
         let name: Arc<[u8]> = name.into();
         self.names.push(Arc::clone(&name));
         self.numbers.insert(name, number);
-        number
+        (number, true)
     }
 
     /// The number of a key's value: of nothing that of the empty name, 0 if it is not known.

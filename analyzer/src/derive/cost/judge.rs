@@ -1,0 +1,45 @@
+//! One cost out of what two rules say.
+
+use super::saved::Range;
+
+/// Rules agree when they differ by less than this part, in percent ...
+const APART: u64 = 25;
+/// ... or by less than this, ns.
+const NEAR: u64 = 20_000_000;
+
+/// A cost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Cost {
+    /// ns; of a range the least.
+    pub ns: u64,
+    /// The most, where rules differ.
+    pub hi: Option<u64>,
+}
+
+/// The cost of which re-timing says `saved` and the path `inside`. `only`: only re-timing knows, because threads of the path sleep until fixed
+/// times, or own code between the calls goes with them.
+pub(crate) fn cost(saved: Range, inside: u64, only: bool) -> Cost {
+    let saved = inside.clamp(saved.lo.min(saved.hi), saved.hi.max(saved.lo));
+    let (least, most) = (saved.min(inside), saved.max(inside));
+    if only || most - least <= NEAR.max(most * APART / 100) {
+        return Cost { ns: saved, hi: None };
+    }
+    Cost { ns: least, hi: Some(most) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_figure_where_rules_agree_and_a_range_where_not() {
+        let ms = |lo: u64, hi: u64| Range { lo: lo * 1_000_000, hi: hi * 1_000_000 };
+        let one = |ms: u64| Cost { ns: ms * 1_000_000, hi: None };
+        let range = |lo: u64, hi: u64| Cost { ns: lo * 1_000_000, hi: Some(hi * 1_000_000) };
+        assert_eq!(cost(ms(210, 210), 200_000_000, false), one(210));
+        assert_eq!(cost(ms(90, 900), 850_000_000, false), one(850), "the wait for a CPU inside goes too");
+        assert_eq!(cost(ms(230, 230), 820_000_000, false), range(230, 820));
+        assert_eq!(cost(ms(0, 0), 610_000_000, true), one(0));
+        assert_eq!(cost(ms(0, 0), 15_000_000, false), one(0));
+    }
+}

@@ -1,0 +1,261 @@
+//! The wake graph timed anew without a cause: how much earlier each thread would be.
+//!
+//! For each thread and cause one number is kept: the time saved so far. Time inside of the cause is saved. A sleep that another thread ends
+//! begins earlier by what the sleeper saved and ends earlier by what its waker saved, so the sleeper has saved the less of what it can
+//! and of what its waker had then. A sleep that a timer or a device ends keeps its length. A new thread has saved what its maker had.
+//! Two numbers bound what is not known: whether the wait for a CPU inside of a cause goes with it, and whether a short wait takes away all
+//! that was saved before it.
+
+use std::sync::Arc;
+
+use rustc_hash::{FxHashMap, FxHashSet};
+use systape_format::model::Task;
+
+use super::pattern::{CallName, Causes, MOST, Matcher, Pattern};
+use super::union::Union;
+use crate::derive::critical::Id;
+use crate::derive::critical::log::Ids;
+use crate::derive::runs::{Doing, End, Interval, Sink, Slot, State, Thread, Why};
+
+/// A range, ns.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Range {
+    /// The least.
+    pub lo: u64,
+    /// The most.
+    pub hi: u64,
+}
+
+impl Range {
+    fn add(&mut self, ns: u64) {
+        (self.lo, self.hi) = (self.lo + ns, self.hi + ns);
+    }
+}
+
+/// What is known of a thread in a slot.
+#[derive(Debug, Default)]
+struct Seen {
+    task: Arc<Task>,
+    matcher: Matcher,
+    /// The causes that loop in which its last call was, and own code since then, ns.
+    looped: Causes,
+    own: u64,
+}
+
+/// The sink.
+pub(crate) struct Saved<'a> {
+    patterns: &'a [Vec<Pattern>],
+    name: CallName<'a>,
+    ids: Ids,
+    /// Threads whose sleeps end at fixed times.
+    paced: FxHashSet<Id>,
+    subject: Option<Id>,
+    span: (u64, u64),
+    /// By thread; empty: nothing saved yet.
+    saved: Vec<Vec<Range>>,
+    seen: Vec<Seen>,
+    names: FxHashMap<u32, Box<[u8]>>,
+    /// Causes of which own code in between is a part.
+    loops: Causes,
+    /// By cause: the time in which at least one thread was in it.
+    pub unions: Vec<Union>,
+    /// By cause: when it began first and ended last.
+    pub spans: Vec<Option<(u64, u64)>>,
+}
+
+impl<'a> Saved<'a> {
+    /// Of `subject`, whose time that counts is `span`; threads are numbered by `ids`. Causes beyond [`MOST`] are not measured.
+    pub(crate) fn new(
+        patterns: &'a [Vec<Pattern>],
+        name: CallName<'a>,
+        ids: Ids,
+        paced: FxHashSet<Id>,
+        (subject, span): (Option<Id>, (u64, u64)),
+    ) -> Self {
+        let causes = patterns.len().min(MOST);
+        Self {
+            patterns: &patterns[..causes],
+            name,
+            ids,
+            paced,
+            subject,
+            span,
+            saved: Vec::new(),
+            seen: Vec::new(),
+            names: FxHashMap::default(),
+            loops: (0..causes).filter(|at| patterns[*at].iter().any(Pattern::loops)).fold(0, |bits, at| bits | 1 << at),
+            unions: vec![Union::default(); causes],
+            spans: vec![None; causes],
+        }
+    }
+
+    /// What the subject saved, by cause.
+    pub(crate) fn of_subject(&self) -> Vec<Range> {
+        let saved = self.subject.and_then(|id| self.saved.get(id as usize));
+        let mut saved = saved.cloned().unwrap_or_default();
+        saved.resize(self.patterns.len(), Range::default());
+        saved
+    }
+
+    fn causes(&mut self, thread: &Thread, slot: Slot, (state, doing): (State, &Doing)) -> Causes {
+        if slot >= self.seen.len() {
+            self.seen.resize_with(slot + 1, Seen::default);
+        }
+        let task = &thread.task;
+        let seen = &mut self.seen[slot];
+        if !Arc::ptr_eq(&seen.task, task) {
+            *seen = Seen { task: Arc::clone(task), matcher: Matcher::new(self.patterns, task), ..Seen::default() };
+        }
+        let names = &self.names;
+        let file = |number: u32| names.get(&number).map(|name| &**name);
+        seen.matcher.causes(self.patterns, task, (state, doing), self.name, file)
+    }
+
+    /// The numbers of a thread, made if there are none.
+    fn of(&mut self, id: Id) -> &mut Vec<Range> {
+        let (at, causes) = (id as usize, self.patterns.len());
+        if at >= self.saved.len() {
+            self.saved.resize_with(at + 1, Vec::new);
+        }
+        let saved = &mut self.saved[at];
+        if saved.is_empty() {
+            saved.resize(causes, Range::default());
+        }
+        saved
+    }
+
+    /// What the thread in `slot` has saved at `ts`, in the midst of what it does.
+    fn at(&mut self, threads: &[Thread], slot: Slot, ts: u64) -> Vec<Range> {
+        let thread = &threads[slot];
+        let id = self.ids.of(threads, slot);
+        let mut saved = self.saved.get(id as usize).cloned().unwrap_or_default();
+        saved.resize(self.patterns.len(), Range::default());
+        let from = thread.since.max(self.span.0);
+        if from < ts && thread.state == State::Running {
+            let causes = self.causes(thread, slot, (thread.state, &thread.doing));
+            each(causes, |at| saved[at].add(ts - from));
+        }
+        saved
+    }
+
+    /// A sleep of `id`, `len` long, outside of `causes`, that ended so.
+    fn slept(&mut self, threads: &[Thread], id: Id, causes: Causes, len: u64, (end, ts): (End, u64)) {
+        let waker = match end {
+            End::Woken(Some(waker)) => Some(self.at(threads, waker.slot, ts)),
+            _ => None,
+        };
+        let paced = end == End::Woken(None) && self.paced.contains(&id);
+        let saved = self.of(id);
+        for (at, range) in saved.iter_mut().enumerate() {
+            if causes & 1 << at != 0 {
+                range.add(len);
+                continue;
+            }
+            match &waker {
+                Some(waker) => {
+                    range.add(len);
+                    let lost = range.hi.saturating_sub(waker[at].hi);
+                    range.lo = range.lo.min(waker[at].lo);
+                    // a short wait for somebody who would not be earlier: perhaps he goes on only until he is told that it is enough
+                    if lost < LOST || lost / 4 < len {
+                        range.hi = range.hi.min(waker[at].hi);
+                    }
+                }
+                // the sleep is longer by what was saved before
+                None if paced => *range = Range::default(),
+                None => {}
+            }
+        }
+    }
+}
+
+/// What a wait may take away of what was saved before without being doubted, ns.
+const LOST: u64 = 20_000_000;
+
+/// Own code between two calls that takes longer is no part of a loop of calls, ns.
+const LOOP: u64 = 50_000;
+
+impl Saved<'_> {
+    /// Adds own code between two calls of a cause that loops.
+    fn looped(&mut self, slot: Slot, id: Id, (causes, len): (Causes, u64), interval: &Interval) {
+        let seen = &mut self.seen[slot];
+        match (interval.doing, interval.state) {
+            (Doing::User, State::Running) if seen.looped != 0 => {
+                seen.own += len;
+                if seen.own > LOOP {
+                    (seen.looped, seen.own) = (0, 0);
+                }
+            }
+            (Doing::Call(_), State::Running) => {
+                let (again, own) = (seen.looped & causes, seen.own);
+                (seen.looped, seen.own) = (causes, 0);
+                if again != 0 && own > 0 {
+                    let saved = self.of(id);
+                    each(again, |at| saved[at].add(own));
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Calls `with` for each of `causes`.
+fn each(mut causes: Causes, mut with: impl FnMut(usize)) {
+    while causes != 0 {
+        with(causes.trailing_zeros() as usize);
+        causes &= causes - 1;
+    }
+}
+
+impl Sink for Saved<'_> {
+    fn interval(&mut self, threads: &[Thread], slot: Slot, interval: &Interval) {
+        let (from, to) = (interval.from.max(self.span.0), interval.to.min(self.span.1));
+        if to <= from || threads[slot].task.pid == 0 {
+            return;
+        }
+        let len = to - from;
+        let id = self.ids.of(threads, slot);
+        let causes = self.causes(&threads[slot], slot, (interval.state, &interval.doing));
+        each(causes, |at| {
+            self.unions[at].add(from, to);
+            let (first, last) = self.spans[at].unwrap_or((from, to));
+            self.spans[at] = Some((first.min(from), last.max(to)));
+        });
+        self.looped(slot, id, (causes & self.loops, len), interval);
+        match interval.state {
+            State::Waiting(Why::Made) => {
+                // a new thread: what its number stood for before is gone
+                let maker = match interval.end {
+                    End::Woken(Some(waker)) => self.at(threads, waker.slot, to),
+                    _ => Vec::new(),
+                };
+                if !maker.is_empty() {
+                    *self.of(id) = maker;
+                }
+            }
+            State::Running if causes != 0 => {
+                let saved = self.of(id);
+                each(causes, |at| saved[at].add(len));
+            }
+            State::Waiting(_) if causes != 0 => {
+                let patterns = self.patterns;
+                let saved = self.of(id);
+                each(causes, |at| {
+                    let asked = patterns[at].iter().any(|pattern| pattern.state(interval.state));
+                    saved[at].hi += len;
+                    saved[at].lo += if asked { len } else { 0 };
+                });
+            }
+            State::Sleeping(b'Z' | b'X') => {}
+            State::Sleeping(_) => self.slept(threads, id, causes, len, (interval.end, to)),
+            State::Running | State::Waiting(_) | State::Unknown => {}
+        }
+    }
+
+    fn file(&mut self, number: u32, name: &[u8]) {
+        self.names.insert(number, name.into());
+    }
+}
+
+#[cfg(test)]
+mod tests;
