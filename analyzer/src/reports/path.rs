@@ -1,8 +1,9 @@
 //! The critical path of a thread: why something took so long, across the threads that it waited for.
 
-mod cause;
+pub(crate) mod cause;
 mod request;
 mod rows;
+pub(crate) mod subject;
 mod sums;
 
 use std::io::{self, Write};
@@ -13,6 +14,7 @@ use systape_format::reader::Tape;
 
 use self::cause::{Cause, Ends};
 use self::rows::{PATH, Shown};
+use self::subject::{Subject, subject};
 use self::sums::{PATH_SUMS, Sums};
 use super::{Context, losses, scheduling};
 use crate::asked::config::view::{Own, Part as Columns, Rows, Run, View};
@@ -22,8 +24,8 @@ use crate::derive::critical::log::{Log, Logged};
 use crate::derive::critical::walk::{self, Handover, Part, Path};
 use crate::derive::critical::{Id, behind};
 use crate::derive::runs::decode::Needs;
+use crate::derive::runs::feed;
 use crate::derive::runs::keys::{self, Words, task_text};
-use crate::derive::runs::{State, feed};
 use crate::render::rank::Few;
 use crate::render::sink;
 use crate::render::table::millis;
@@ -90,7 +92,7 @@ fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
     let log = fed.tracker.sink;
     let subject = subject(config, tape, &log.threads);
     let (path, parts) = match subject {
-        Some(Subject { id, .. }) => path(&log.threads, id, (from, to)),
+        Some(of) => path(&log.threads, of.id, (of.from(tape, &log.threads).max(from), to)),
         None => (Path::default(), Vec::new()),
     };
     let spans = spans(&path, &parts);
@@ -103,14 +105,8 @@ fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
 
     scheduling::touched(fed.coverage, fed.unsure_until.max(told.unsure_until), &mut context);
     told.coverage.tell(&mut context.question.loss);
-    let slept = parts.iter().zip(&spent).filter(|((part, _), _)| part.kind == walk::Kind::Interrupt);
-    let ends = Ends::of(tape, &context.question.book, slept.filter_map(|(_, spent)| spent.most()?.call));
     let words = Words { session, book: &context.question.book, names: &told.names };
-    let found = parts.into_iter().zip(spent).map(|((part, behind), spent)| {
-        let cause = Cause::of(&part, &spent, &ends, &words);
-        Found { part, behind, cause, spent, io: None }
-    });
-    let mut found = merge(found);
+    let mut found = merge(causes(parts, spent, tape, &words));
     let ios = request::of(tape, &found, &log.threads);
     found.iter_mut().zip(ios).for_each(|(found, io)| found.io = io);
     if in_session(session, Family::Block) && found.iter().any(|found| found.cause == Cause::Disk) {
@@ -152,71 +148,8 @@ fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
     losses::end(&context, &mut out, config.format.rows().is_none(), Listed::Nothing)
 }
 
-/// The thread that the path ends in.
-#[derive(Clone, Copy, Debug)]
-struct Subject {
-    id: Id,
-    /// Why this one, where it was not said; empty: it was.
-    why: &'static str,
-}
-
-/// The thread that `config` asks for; None: it has no time on this part of the tape.
-fn subject(config: &Config, tape: &Tape, threads: &[Logged]) -> Option<Subject> {
-    let there = || (0..).zip(threads).filter(|(_, thread)| !thread.stretches.is_empty());
-    let newest = |thread: &Logged| thread.tasks.last().map_or((0, 0), |task| (task.pid, task.tid));
-    let end = |thread: &Logged| thread.stretches.last().map_or(0, |stretch| stretch.to);
-    let begin = |thread: &Logged| thread.stretches.first().map_or(u64::MAX, |stretch| stretch.from);
-    let ran = |thread: &Logged| {
-        let on = thread.stretches.iter().filter(|stretch| stretch.state == State::Running);
-        on.fold(0_u64, |sum, stretch| sum.saturating_add(stretch.to - stretch.from))
-    };
-    let last_ran = |thread: &Logged| {
-        let on = thread.stretches.iter().rev().find(|stretch| stretch.state == State::Running);
-        on.map_or(0, |stretch| stretch.to)
-    };
-    if let [tid] = config.filters.tids[..] {
-        // of several with that number the last
-        let found = there().filter(|(_, thread)| newest(thread).1 == tid).max_by_key(|(_, thread)| end(thread));
-        return found.map(|(id, _)| Subject { id, why: "" });
-    }
-    if let [pid] = config.filters.pids[..] {
-        let of_it = || there().filter(|(_, thread)| newest(thread).0 == pid);
-        let main = of_it().filter(|(_, thread)| newest(thread).1 == pid).max_by_key(|(_, thread)| end(thread));
-        let main = main.map(|(id, _)| Subject { id, why: "the main thread of the process; -t for another one" });
-        return main.or_else(|| {
-            let last = of_it().max_by_key(|(_, thread)| last_ran(thread));
-            last.map(|(id, _)| Subject { id, why: "the thread of the process that ran last; -t for another one" })
-        });
-    }
-    let session = tape.session();
-    if let Some(command) = session.target.strip_prefix("system-wide during ") {
-        let first = there().filter(|(_, thread)| ran_for_record(thread, command));
-        if let Some((id, _)) = first.min_by_key(|(_, thread)| (begin(thread), newest(thread).1)) {
-            return Some(Subject { id, why: "the command that was recorded; -t or -p for another one" });
-        }
-    }
-    if session.extent == Extent::Some && session.target.starts_with("command ") {
-        let first = there().filter(|(_, thread)| newest(thread).0 == newest(thread).1);
-        let first = first.min_by_key(|(_, thread)| (begin(thread), newest(thread).1));
-        return first.map(|(id, _)| Subject { id, why: "the command that was recorded; -t or -p for another one" });
-    }
-    let busiest = there().max_by_key(|(id, thread)| (ran(thread), std::cmp::Reverse(*id)));
-    busiest.map(|(id, _)| Subject { id, why: "the thread that was longest on a CPU; -t or -p for another one" })
-}
-
-/// Whether the thread was made by `record` to become `command`: it had the name of the one first, and the program's
-/// then. Of a recording of the whole machine nothing else tells.
-fn ran_for_record(thread: &Logged, command: &str) -> bool {
-    let program = command.split(' ').next().unwrap_or_default();
-    let name = program.rsplit('/').next().unwrap_or_default().as_bytes();
-    // as the kernel cuts it
-    let name = &name[..name.len().min(15)];
-    let mut names = thread.tasks.iter().filter(|task| task.tid == task.pid).map(|task| task.comm.as_slice());
-    !name.is_empty() && names.next() == Some(b"record") && names.any(|comm| comm == name)
-}
-
 /// The path of `id` within `from` and `to`, as far as it was there, with who had the CPUs that were waited for.
-fn path(threads: &[Logged], id: Id, (from, to): (u64, u64)) -> (Path, Vec<(Part, Option<Id>)>) {
+pub(crate) fn path(threads: &[Logged], id: Id, (from, to): (u64, u64)) -> (Path, Vec<(Part, Option<Id>)>) {
     let stretches = &threads[id as usize].stretches;
     let first = stretches.first().map_or(from, |first| first.from).max(from);
     let last = stretches.last().map_or(first, |last| last.to).min(to);
@@ -226,7 +159,7 @@ fn path(threads: &[Logged], id: Id, (from, to): (u64, u64)) -> (Path, Vec<(Part,
 }
 
 /// What is to be found out of parts, and behind these of the waits that they stand in for.
-fn spans(path: &Path, parts: &[(Part, Option<Id>)]) -> Vec<Span> {
+pub(crate) fn spans(path: &Path, parts: &[(Part, Option<Id>)]) -> Vec<Span> {
     let of_parts = parts.iter().map(|(part, _)| (part.thread, part.from, part.to));
     let of_waits = path.handovers.iter().map(|wait| (wait.thread, wait.from, wait.to));
     let numbered = (0..).zip(of_parts.chain(of_waits));
@@ -235,20 +168,40 @@ fn spans(path: &Path, parts: &[(Part, Option<Id>)]) -> Vec<Span> {
 
 /// A part of the path, and all that is known of it.
 #[derive(Clone, Debug)]
-struct Found {
-    part: Part,
+pub(crate) struct Found {
+    /// The part.
+    pub part: Part,
     /// Who had the CPU.
-    behind: Option<Id>,
-    cause: Cause,
-    spent: Spent,
+    pub behind: Option<Id>,
+    /// What it is put down to.
+    pub cause: Cause,
+    /// What its thread did.
+    pub spent: Spent,
     /// The block I/O that it waited for; None: none, or not known.
     io: Option<request::Io>,
 }
 
 impl Found {
-    fn ns(&self) -> u64 {
+    /// Its length, ns.
+    pub(crate) fn ns(&self) -> u64 {
         self.part.to - self.part.from
     }
+}
+
+/// What parts, with what was done in each, are put down to.
+pub(crate) fn causes(
+    parts: Vec<(Part, Option<Id>)>,
+    spent: Vec<Spent>,
+    tape: &Tape,
+    words: &Words<'_>,
+) -> impl Iterator<Item = Found> {
+    let slept = parts.iter().zip(&spent).filter(|((part, _), _)| part.kind == walk::Kind::Interrupt);
+    let ends = Ends::of(tape, words.book, slept.filter_map(|(_, spent)| spent.most()?.call));
+    let found = parts.into_iter().zip(spent);
+    found.map(move |((part, behind), spent)| {
+        let cause = Cause::of(&part, &spent, &ends, words);
+        Found { part, behind, cause, spent, io: None }
+    })
 }
 
 /// Joins what follows each other and is the same.

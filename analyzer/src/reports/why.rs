@@ -1,15 +1,25 @@
 //! `analyze why`: what was slow, and what broke: the first question about a tape.
 //!
-//! Which figures are wrong by what was lost no rule knows: with any loss before the end of the time looked at, all of them are marked.
+//! [`collect`] makes the inputs of the rules, these make candidates, and [`measure`] says what each costs and what the subject's time went
+//! to, its [`budget`]. Which figures are wrong by what was lost no rule knows: with any loss before the end of the time looked at, all of them are marked.
 
+mod budget;
 mod collect;
+mod measure;
+mod print;
+mod rows;
+mod sentence;
+mod traced;
+mod waited_for;
 
 use std::io::Write;
 
 use anyhow::{Result, bail};
-use systape_format::model::{ERRNO_ANY, Family, GapCause};
+use systape_format::model::{Family, GapCause};
 use systape_format::reader::Tape;
 
+use self::measure::{Before, measure};
+use self::rows::Shown;
 use super::{Context, losses};
 use crate::asked::config::Config;
 use crate::asked::config::view::Part::All;
@@ -17,27 +27,28 @@ use crate::asked::config::view::{Own, Rows, Run, TASKS, View};
 use crate::derive::why::finding::{Class, Finding};
 use crate::derive::why::floor::Floor;
 use crate::derive::why::rules::{self, RULES};
-use crate::render::cell::Cell;
 use crate::render::form::Format;
-use crate::render::mark;
-use crate::render::rank::{self, Few};
-use crate::render::row::Row;
+use crate::render::rank::Few;
 use crate::render::sink;
-use crate::render::stamp::{Stamps, TimeBase};
 use crate::table::families;
 use crate::table::loss::Listed;
-use crate::values::num::grouped;
-use crate::values::output::{self, line};
+use crate::values::output;
 use crate::values::say::{Verdict, complain};
 use crate::values::timespec;
-use crate::values::words::{errno_text, escaped, shell, span};
 
 systape_format::tables! {
-    /// One row for each finding, the worst first: what broke, then by the time it cost, then what has no known cost.
+    /// First what the subject's time went to (`budget`), then one row for each finding, the worst first: what broke, then by the time it cost,
+    /// then what has no known cost.
     pub WHY = "why" {
-        rule: Word "name of the rule ([rules](why.md#rules))"
-        class: Word "`broken`, `time`, or `notice`: what it cost is not known"
-        cost_ns ? OfKnown: Duration "wall time that would go away without it, never more than from `first_ns` to `last_ns`; null: not known"
+        kind: Word "`budget`: a part of the subject's time; `finding`"
+        level: Int "of a budget 1: what its threads did, together the subject's time; 2: the states in which they did that, together the row before; null: a finding"
+        rule: Word "name of the rule ([rules](why.md#rules)); null: a budget"
+        class: Word "`broken`, `time`, or `notice`: what it cost is not known; null: a budget"
+        cost_ns ? OfKnown: Duration "of a budget the time; of a finding the wall time that would go away without it; null: not known"
+        cost_hi_ns ? OfKnown: Duration "the most that would go away, where two ways to measure it differ; null: `cost_ns` is the figure"
+        cost_is: Word "`saved`: the subject's time that would go away; `rough`: the same, but parts of that time are not known; `at_most`: the time in which somebody was in it; null: a budget, or no cost"
+        subject: Flag "it is of the subject, the command or the tasks that were asked for; false: of others on the machine"
+        state: Word "of a budget's level 2: the cause as `path` names it; null: another row"
         pid: Int "whose time it was; null: of several processes of one name, or of nobody"
         comm: Str [Comm] "name of the thread or process; null: nobody's"
         processes ? OfKnown: Count "number of processes"
@@ -110,23 +121,25 @@ fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
     let from = context.question.scope.from.max(session.window_open);
     let to = context.question.scope.to.min(tape.complete_until());
     let floor = Floor::of(to.saturating_sub(from), own.floor()?);
-    let collected = collect::collect(&mut context, &recorded, floor, (from, to))?;
-    let mut found = rules::judge(&collected.inputs, has);
-    found.iter_mut().for_each(|finding| narrow(finding, (from, to), session.window_open));
+    let mut collected = collect::collect(&mut context, &recorded, floor, (from, to))?;
+    let candidates = rules::judge(&collected.inputs, has);
     // no finding is an answer; that nothing was looked at is not
     config.shown.rows(collected.inputs.len());
+    let before = Before { log: collected.log.take(), candidates, span: (from, to), floor };
+    let (told, mut ranked) = measure(config, &mut context, before);
+    ranked.iter_mut().for_each(|ranked| narrow(&mut ranked.finding, (from, to), session.window_open));
     let limit = own.rank.limit(config.format);
     let mut out = output::stdout()?;
     let unknown = unknown(&context, &collected);
+    let lost = !context.question.loss.complete();
+    let shown = Shown { told: told.as_ref(), ranked: &ranked, cut: collected.cut, lost, limit };
     match config.format.rows() {
         Some(form) => {
-            let lost = !context.question.loss.complete();
-            let rows = found.iter().take(limit).map(|finding| row(finding, session.window_open, (collected.cut, lost)));
-            sink::print(form, &WHY, context.judged(), rows, &mut out)?;
+            sink::print(form, &WHY, context.judged(), shown.rows(session.window_open), &mut out)?;
             out.flush()?;
             unknown.iter().for_each(|text| complain(text));
         }
-        None => text(&context, &found, &collected, limit, &unknown, &mut out)?,
+        None => shown.print(&context, floor, &unknown, &mut out)?,
     }
     losses::end(&context, &mut out, config.format == Format::Text, Listed::Nothing)
 }
@@ -144,27 +157,6 @@ fn narrow(finding: &mut Finding, (from, to): (u64, u64), open: u64) {
     let [first, last] = [(first - open) / ROOM, (last.saturating_sub(open)).div_ceil(ROOM)];
     let seconds = |ms: u64| format!("{}.{:03}", ms / 1000, ms % 1000);
     finding.command.push_str(&format!(" --time {},{}", seconds(first), seconds(last)));
-}
-
-fn row(finding: &Finding, open: u64, (cut, lost): (bool, bool)) -> Row<'_> {
-    let short = finding.short || cut;
-    let since = |ts: u64| ts.wrapping_sub(open) as i64;
-    let some = |bytes: &'_ [u8]| if bytes.is_empty() { Cell::Null } else { Cell::from(bytes.to_vec()) };
-    let mut row = Row::new(&WHY);
-    row.set("rule", finding.rule).set("class", finding.class.name());
-    row.bound("cost_ns", finding.cost, short);
-    row.set("pid", finding.who.pid).set("comm", some(&finding.who.comm));
-    row.bound("processes", finding.processes, cut);
-    row.set("syscall", Some(finding.call.clone()).filter(|call| !call.is_empty()));
-    row.set("object", some(&finding.object));
-    row.set("errno", Some(finding.errno).filter(|errno| !matches!(*errno, 0 | ERRNO_ANY)).map(errno_text));
-    let by = finding.by.as_ref().filter(|_| !short);
-    row.set("by_pid", by.and_then(|who| who.pid)).set("by_comm", by.map(|who| who.comm.clone()));
-    row.bound("count", finding.count, cut).bound("max_ns", finding.max, short);
-    row.bound("first_ns", finding.span.map(|(first, _)| since(first)), cut);
-    row.bound("last_ns", finding.span.map(|(_, last)| since(last)), short);
-    row.set("text", sentence(finding, lost || cut)).set("command", finding.command.clone());
-    row
 }
 
 /// What the answer cannot hold.
@@ -197,93 +189,4 @@ fn unknown(context: &Context<'_>, collected: &collect::Collected) -> Vec<String>
         lines.push("not known: sums beyond the memory for them; figures are at least".to_owned());
     }
     lines
-}
-
-fn text(
-    context: &Context<'_>,
-    found: &[Finding],
-    collected: &collect::Collected,
-    limit: usize,
-    unknown: &[String],
-    out: &mut impl Write,
-) -> Result<()> {
-    let session = context.question.tape.session();
-    let lost = !context.question.loss.complete();
-    losses::head(context, "Something is missing: every figure is at least:", out)?;
-    let base = if session.clock.monotonic == 0 { TimeBase::Start } else { TimeBase::Wall };
-    let stamps = Stamps::new(&[base], context.question.tape);
-    let floor = span(collected.inputs.floor.ns);
-    if found.is_empty() {
-        let what = if lost { "nothing found in what was recorded, which is not all" } else { "no finding" };
-        line(out, &format!("{what} (floor: {floor})"))?;
-    }
-    let tape = tape_word(context.config);
-    for (at, finding) in found.iter().take(limit).enumerate() {
-        line(out, &one_line(at + 1, finding, lost || collected.cut, &stamps, &tape))?;
-    }
-    rank::more(found.len(), limit).iter().try_for_each(|text| line(out, text))?;
-    unknown.iter().try_for_each(|text| line(out, text))?;
-    Ok(())
-}
-
-/// The tape's name as a word of a command line; empty: it is the one without a name.
-fn tape_word(config: &Config) -> String {
-    use std::os::unix::ffi::OsStrExt as _;
-    let name = config.file.as_os_str().as_bytes();
-    if name == b"trace.tape" { String::new() } else { format!(" {}", shell(&[name.to_vec()])) }
-}
-
-fn one_line(rank: usize, finding: &Finding, lost: bool, stamps: &Stamps, tape: &str) -> String {
-    let short = lost || finding.short;
-    let cost = match (finding.class, finding.cost) {
-        (Class::Time, Some(ns)) => format!("{}{}", mark::at_least(short), span(ns)),
-        (class, _) => class.name().to_owned(),
-    };
-    let text = sentence(finding, lost);
-    let when = match finding.span {
-        Some((first, last)) if first == last => format!(", {}", stamps.at(first)),
-        Some((first, last)) => format!(", {}", stamps.span(first, last)),
-        None => String::new(),
-    };
-    format!("{rank:>3}.  {cost:>10}  {text}{when}   analyze {}{tape}", finding.command)
-}
-
-/// Who, and what it was: without the time.
-fn sentence(finding: &Finding, lost: bool) -> String {
-    let who = match (&finding.who.comm, finding.who.pid) {
-        (comm, _) if comm.is_empty() => String::new(),
-        (comm, Some(pid)) => format!("{} {pid}: ", escaped(comm)),
-        (comm, None) => {
-            let processes = format!("{}{}", mark::at_least(lost), grouped(finding.processes));
-            format!("{} ({processes} processes): ", escaped(comm))
-        }
-    };
-    // a name may hold braces: what is put in comes first, once each
-    let mut text = who;
-    let mut rest = finding.text.as_str();
-    for (word, value) in places(finding, lost) {
-        if let Some((before, after)) = rest.split_once(word) {
-            text.push_str(before);
-            text.push_str(&value);
-            rest = after;
-        }
-    }
-    text.push_str(rest);
-    text
-}
-
-/// The figures of a sentence, in the order in which they stand there.
-fn places(finding: &Finding, lost: bool) -> Vec<(&'static str, String)> {
-    let short = lost || finding.short;
-    let value = |word: &'static str| match word {
-        "{count}" => format!("{}{}", mark::at_least(lost), grouped(finding.count)),
-        "{max}" => format!("{}{}", mark::at_least(short), span(finding.max.unwrap_or(0))),
-        _ => mark::at_least(lost).to_owned(),
-    };
-    let mut found: Vec<(usize, &'static str)> = Vec::new();
-    for word in ["{count}", "{max}", "{mark}"] {
-        found.extend(finding.text.match_indices(word).map(|(at, _)| (at, word)));
-    }
-    found.sort_unstable();
-    found.into_iter().map(|(_, word)| (word, value(word))).collect()
 }

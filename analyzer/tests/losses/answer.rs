@@ -62,7 +62,7 @@ fn identity(table: &str) -> &'static [&'static str] {
         "locks" => &["address", "pid", "upid"],
         "diff" => &[],
         "tables" => &["table"],
-        "why" => &["rule", "class", "pid", "comm", "syscall", "object", "errno", "command"],
+        "why" => &["kind", "level", "state", "rule", "class", "pid", "comm", "syscall", "object", "errno", "command"],
         other => panic!("which columns say which row of '{other}' is which?"),
     }
 }

@@ -2,12 +2,15 @@
 
 use std::cmp::Reverse;
 
+use crate::derive::cost::pattern::Pattern;
+
 /// How bad a finding is, before its cost.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Class {
     /// Something broke: a process died, a disk failed. No time saved would give its work back.
     Broken,
     /// It cost time.
+    #[default]
     Time,
     /// It happened, and what it cost is not known.
     Notice,
@@ -34,14 +37,17 @@ pub(crate) struct Who {
 }
 
 /// One finding. Its figures may be too low when events are lost.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Finding {
     /// Name of its rule.
     pub rule: &'static str,
     /// How bad.
     pub class: Class,
-    /// The wall time that would go away, ns: never more than from the first to the last; None: not known.
+    /// The wall time that would go away, ns; None: not known. A rule says how much it can be at most: its sum, and never more than from
+    /// the first to the last.
     pub cost: Option<u64>,
+    /// The time that it is about, where its call and object do not say it (see [`Finding::patterns`]).
+    pub time: Vec<Pattern>,
     /// The cost is a lower bound although nothing is lost: a call was still open.
     pub short: bool,
     /// Who.
@@ -71,7 +77,12 @@ pub(crate) struct Finding {
 impl Finding {
     /// The key by which findings are ranked: the worst first.
     pub(crate) fn place(&self) -> impl Ord + use<> {
-        (self.class, Reverse(self.cost), Reverse(self.count), self.span, self.text.clone())
+        (self.class, Reverse(self.cost), self.place_in_rank())
+    }
+
+    /// What decides between findings of equal cost.
+    pub(crate) fn place_in_rank(&self) -> impl Ord + use<> {
+        (Reverse(self.count), self.span, self.text.clone())
     }
 }
 

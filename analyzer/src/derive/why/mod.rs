@@ -12,6 +12,7 @@ pub(crate) mod finding;
 pub(crate) mod floor;
 pub(crate) mod memory;
 pub(crate) mod network;
+pub(crate) mod patterns;
 pub(crate) mod programs;
 pub(crate) mod rank;
 pub(crate) mod rules;

@@ -27,8 +27,10 @@ pub(crate) struct Sum {
 pub(crate) enum On {
     /// One thing.
     One(Object),
-    /// Files of this directory.
+    /// Files of this directory, and of those in it.
     In(Vec<u8>),
+    /// Sockets whose other end has this address.
+    Peer(Vec<u8>),
     /// Anything.
     Any,
 }
@@ -46,8 +48,13 @@ pub(crate) struct Together {
 
 impl Together {
     fn add(&mut self, other: &Self) {
-        self.work.add(&other.work);
+        self.join(other);
         self.things += other.things;
+    }
+
+    /// Adds other calls on the same things.
+    pub(crate) fn join(&mut self, other: &Self) {
+        self.work.add(&other.work);
         for pid in &other.pids {
             if !self.pids.contains(pid) && self.pids.len() < PIDS {
                 self.pids.push(*pid);
@@ -68,17 +75,47 @@ pub(crate) type Row = (Kind, On, Together);
 /// Sums of one step on the way up.
 type Level = BTreeMap<(Kind, On), Together>;
 
+/// What else is counted with it one step up.
 fn parent(on: &On) -> On {
+    let dir_of = |path: &[u8]| {
+        let end = path.iter().rposition(|byte| *byte == b'/').unwrap_or(0);
+        On::In(path[..end.max(1)].to_vec())
+    };
     match on {
-        On::One(Object::Named(name)) if name.starts_with(b"/") => {
-            let end = name.iter().rposition(|byte| *byte == b'/').unwrap_or(0);
-            On::In(name[..end.max(1)].to_vec())
-        }
+        On::One(Object::Named(name)) if name.starts_with(b"/") => dir_of(name),
+        On::One(Object::Named(name)) => peer(name).map_or(On::Any, On::Peer),
+        On::In(dir) if dir.len() > 1 => dir_of(dir),
         _ => On::Any,
     }
 }
 
-/// Rows of which each passes `worth`, each sum in one at most: on one thing if that is enough, else on a directory, else on all.
+/// `10.0.0.2:443` of `TCP:[10.0.0.1:40002->10.0.0.2:443]`, `/run/x.sock` of `UNIX-STREAM:[3->4 /run/x.sock]`.
+fn peer(socket: &[u8]) -> Option<Vec<u8>> {
+    let at = socket.windows(2).position(|pair| pair == b"->")?;
+    let end = socket[at + 2..].strip_suffix(b"]")?;
+    (!end.is_empty()).then(|| end.to_vec())
+}
+
+/// How much a row explains, ns: threads that waited at once count each, so that a part of them is less than all.
+fn explains(work: &Work) -> u64 {
+    if work.slow == 0 { work.ns } else { work.slow_ns }
+}
+
+/// Whether rows are one cause, `on`: that explains more than the largest of them, and there is nothing better to call them by.
+fn is_one(on: &On, rows: &[(On, Together)], all: &Together) -> bool {
+    let largest = rows.iter().map(|(_, row)| explains(&row.work)).max().unwrap_or(0);
+    let files = rows.iter().all(|(on, _)| matches!(on, On::One(_)));
+    let (fewest, tenths) = match on {
+        On::Any => return false,
+        On::In(dir) if dir == b"/" => return false,
+        On::In(_) if files => (3, 20),
+        On::In(_) | On::Peer(_) | On::One(_) => (2, 15),
+    };
+    rows.len() >= fewest && explains(&all.work).saturating_mul(10) >= largest.saturating_mul(tenths)
+}
+
+/// Rows of which each passes `worth`, each sum in one at most. Those of one directory, directory of directories or peer are one row when that
+/// explains more than each of them; else those that are worth it stand alone, and what is left is counted one step up.
 pub(crate) fn roll(sums: &[Sum], worth: impl Fn(&Work) -> bool, by_errno: bool) -> Vec<Row> {
     let mut level: Level = Level::new();
     for sum in sums {
@@ -89,19 +126,37 @@ pub(crate) fn roll(sums: &[Sum], worth: impl Fn(&Work) -> bool, by_errno: bool) 
     }
     level.values_mut().for_each(|row| row.things = 1);
     let mut rows = Vec::new();
-    for last in [false, false, true] {
-        let mut next: Level = Level::new();
-        for ((who, on), sums) in level {
-            if worth(&sums.work) {
-                rows.push((who, on, sums));
-            } else if !last && on != On::Any {
-                next.entry((who, parent(&on))).or_default().add(&sums);
+    for _ in 0..DEEPEST {
+        let mut groups: BTreeMap<(Kind, On), Vec<(On, Together)>> = BTreeMap::new();
+        for ((kind, on), sums) in level {
+            groups.entry((kind, parent(&on))).or_default().push((on, sums));
+        }
+        level = Level::new();
+        for ((kind, up), children) in groups {
+            let mut all = Together::default();
+            children.iter().for_each(|(_, child)| all.add(child));
+            if is_one(&up, &children, &all) {
+                level.entry((kind, up)).or_default().add(&all);
+                continue;
+            }
+            for (on, sums) in children {
+                if worth(&sums.work) {
+                    rows.push((kind.clone(), on, sums));
+                } else if on != On::Any {
+                    level.entry((kind.clone(), up.clone())).or_default().add(&sums);
+                }
             }
         }
-        level = next;
+        if level.is_empty() {
+            break;
+        }
     }
+    rows.sort_by(|a, b| (&a.0, &a.1).cmp(&(&b.0, &b.1)));
     rows
 }
+
+/// Steps up at most: directories in directories.
+const DEEPEST: usize = 16;
 
 /// The program of a row: with its pid if it is one process.
 pub(crate) fn who(comm: &[u8], together: &Together) -> Who {
@@ -137,7 +192,30 @@ mod tests {
         let rows = roll(&sums, |work| work.slow_ns >= 50, false);
         let found: Vec<_> =
             rows.iter().map(|(_, on, sums)| (on.clone(), sums.work.ns, sums.things, sums.pids.len())).collect();
+        // in the order of their kinds
         assert_eq!(found, [(On::One(named("/nfs/big")), 90, 1, 1), (On::In(b"/nfs".to_vec()), 50, 2, 2)]);
         assert_eq!(who(b"ls", &rows[1].2).pid, None, "two processes");
+    }
+
+    #[test]
+    fn one_cause_is_one_row() {
+        let sum = |name: &str, ns| Sum {
+            who: Who { comm: b"cc".to_vec(), pid: Some(1) },
+            call: "openat".into(),
+            errno: 0,
+            object: named(name),
+            work: Work { calls: 1, ns, slow: 1, slow_ns: ns, ..Work::default() },
+        };
+        let found = |sums: &[Sum]| -> Vec<(On, u64)> {
+            roll(sums, |work| work.slow_ns >= 50, false).into_iter().map(|(_, on, sums)| (on, sums.work.ns)).collect()
+        };
+        let files: Vec<Sum> = (0..9).map(|at| sum(&format!("/mnt/share/inc{}/h{at}", at % 3), 60)).collect();
+        assert_eq!(found(&files), [(On::In(b"/mnt/share".to_vec()), 540)], "files of directories of a mount");
+        let peers = [sum("TCP:[1.1.1.1:4->2.2.2.2:80]", 60), sum("TCP:[1.1.1.1:5->2.2.2.2:80]", 70)];
+        assert_eq!(found(&peers), [(On::Peer(b"2.2.2.2:80".to_vec()), 130)], "connections to a peer");
+        let apart = [sum("/data/a", 60), sum("/etc/b", 70)];
+        assert_eq!(found(&apart).len(), 2, "files that have nothing in common");
+        let large = [sum("/data/a", 900), sum("/data/b", 60), sum("/data/c", 60)];
+        assert_eq!(found(&large).len(), 3, "the first explains nearly all");
     }
 }

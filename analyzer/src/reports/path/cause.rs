@@ -13,7 +13,7 @@ use crate::table::calls::CallBook;
 
 /// A cause.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(super) enum Cause {
+pub(crate) enum Cause {
     /// On a CPU.
     Cpu,
     /// Waiting for a CPU.
@@ -44,7 +44,7 @@ pub(super) enum Cause {
 
 impl Cause {
     /// In JSON and CSV.
-    pub(super) fn word(self) -> &'static str {
+    pub(crate) fn word(self) -> &'static str {
         match self {
             Self::Cpu => "cpu",
             Self::Runqueue => "runqueue",

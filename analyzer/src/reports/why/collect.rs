@@ -7,6 +7,7 @@ use rustc_hash::FxHashSet;
 use systape_format::model::{Family, Task};
 
 use crate::derive::block::io::Io;
+use crate::derive::critical::log::Log;
 use crate::derive::paths::feed::{Told, feed};
 use crate::derive::paths::join;
 use crate::derive::processes::{self, Processes};
@@ -36,6 +37,8 @@ pub(super) struct Collected {
     pub inputs: Inputs,
     /// Some sums were dropped.
     pub cut: bool,
+    /// Threads' stretches of time; None: switches were not recorded.
+    pub log: Option<Log>,
 }
 
 /// Reads the tape; parts that cannot be read are added to the losses.
@@ -58,12 +61,13 @@ pub(super) fn collect(
         floor,
         length: to.saturating_sub(from),
     };
-    let mut cut = false;
+    let (mut cut, mut log) = (false, None);
     let (mut waited, mut woken) = (Waited::default(), Woken::default());
     if families::recorded(tape, Family::Sched) == Some(true) {
-        let sink = Cpu::new(&context.question.scope);
+        let sink = (Cpu::new(&context.question.scope), Log::new(from));
         let fed = runs::feed(&context.question, Needs::default(), context.question.scope.to, sink);
-        let Cpu { ran, waited: found, woken: wakes, cut: dropped, .. } = fed.tracker.sink;
+        let (Cpu { ran, waited: found, woken: wakes, cut: dropped, .. }, stretches) = fed.tracker.sink;
+        log = Some(stretches);
         (inputs.ran, waited, woken) = (ran.into_values().collect(), found, wakes);
         cut |= dropped;
         inputs.ran.sort_by_key(|ran| ran.pid);
@@ -81,7 +85,7 @@ pub(super) fn collect(
         inputs.deaths = deaths(context, &processes, from, &mut findings)?;
         context.question.loss.findings.append(&mut findings);
     }
-    Ok(Collected { inputs, cut })
+    Ok(Collected { inputs, cut, log })
 }
 
 /// Time in calls, and waits for futexes; whether some were dropped.

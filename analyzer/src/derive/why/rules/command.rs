@@ -30,6 +30,7 @@ pub(super) fn path(on: &On) -> String {
         On::One(Object::Named(name)) => name.to_vec(),
         On::In(dir) if dir == b"/" => b"/*".to_vec(),
         On::In(dir) => [dir, &b"/*"[..]].concat(),
+        On::Peer(end) => [b"*->", &end[..], b"]"].concat(),
         _ => return String::new(),
     };
     format!("-P {} ", words([pattern.as_slice()]))

@@ -4,48 +4,52 @@ use std::cmp::Reverse;
 
 use super::super::finding::{Class, Finding, Who, wall};
 use super::{Inputs, Rule, command};
-use crate::values::words::escaped;
 
-/// Most processes with a line each.
-const LINES: usize = 3;
+/// Tenths of all waits from which on they are those of one process.
+const MOST: u64 = 8;
 /// A wait below this part of the time looked at is that of any busy machine: one tenth.
 const PART: u64 = 10;
 
 /// The rule.
 pub(super) const RULE: Rule = Rule {
     name: "cpu-wait",
-    finds: "the processes that waited longest for a CPU, and who was on one most",
-    limits: "a tenth of the time looked at, and the floor; three processes",
+    finds: "waits for a CPU, of one process or of all, and who ran there meanwhile",
+    limits: "a tenth of the time looked at, and the floor",
     needs: &[systape_format::model::Family::Sched],
     judge,
 };
 
 fn judge(inputs: &Inputs) -> Vec<Finding> {
     let least = if inputs.floor.asked { 0 } else { inputs.length / PART };
-    let worth = |ran: &&super::Ran| {
-        let cost = wall(ran.waited, ran.span);
-        ran.asked && !ran.kernel && cost >= least && inputs.floor.passes(cost)
-    };
-    let mut waited: Vec<&super::Ran> = inputs.ran.iter().filter(worth).collect();
+    let cost = |ran: &super::Ran| wall(ran.waited, ran.span);
+    let mut waited: Vec<&super::Ran> =
+        inputs.ran.iter().filter(|ran| ran.asked && !ran.kernel && ran.waits > 0).collect();
     waited.sort_by_key(|ran| (Reverse(ran.waited), ran.pid));
-    waited.truncate(LINES);
-    waited.into_iter().map(|ran| finding(ran, inputs)).collect()
+    let all = waited.iter().fold(0_u64, |sum, ran| sum.saturating_add(ran.waited));
+    let Some(first) = waited.first().copied() else { return Vec::new() };
+    let span = waited.iter().filter_map(|ran| ran.span).reduce(|a, b| (a.0.min(b.0), a.1.max(b.1)));
+    let together = wall(all, span);
+    if together < least || !inputs.floor.passes(together) {
+        return Vec::new();
+    }
+    if first.waited >= all / 10 * MOST {
+        return vec![finding(first, Who { comm: first.comm.clone(), pid: Some(first.pid) }, 1, cost(first))];
+    }
+    let waits = waited.iter().fold(0, |sum, ran| sum + ran.waits);
+    let max = waited.iter().map(|ran| ran.max).max().unwrap_or(0);
+    let sum = super::Ran { waited: all, waits, max, span, ..super::Ran::default() };
+    vec![finding(&sum, Who::default(), waited.len() as u64, together)]
 }
 
-fn finding(ran: &super::Ran, inputs: &Inputs) -> Finding {
-    let others = inputs.ran.iter().filter(|other| other.pid != ran.pid);
-    let busiest = others.max_by_key(|other| (other.ran, Reverse(other.pid)));
-    let on = busiest.filter(|other| other.ran > 0).map_or_else(String::new, |other| {
-        let share = 100.0 * other.ran as f64 / inputs.length.max(1) as f64;
-        format!("; on a CPU most: {} {} ({{mark}}{share:.0}% of one)", escaped(&other.comm), other.pid)
-    });
-    let who = Who { comm: ran.comm.clone(), pid: Some(ran.pid) };
+fn finding(ran: &super::Ran, who: Who, processes: u64, cost: u64) -> Finding {
+    let whose = if processes == 1 { String::new() } else { format!("{{mark}}{processes} processes ") };
     Finding {
         rule: RULE.name,
         class: Class::Time,
-        cost: Some(wall(ran.waited, ran.span)),
+        cost: Some(cost),
+        time: Vec::new(),
         short: false,
-        processes: 1,
+        processes,
         call: String::new(),
         object: Vec::new(),
         errno: 0,
@@ -53,8 +57,11 @@ fn finding(ran: &super::Ran, inputs: &Inputs) -> Finding {
         count: ran.waits,
         max: Some(ran.max),
         span: ran.span,
-        text: format!("waited {{count}} times for a CPU, the longest {{max}}{on}"),
-        command: format!("sched latency {}", command::task(&who)),
+        text: format!("{whose}waited {{count}} times for a CPU, the longest {{max}}"),
+        command: match who.pid {
+            Some(_) => format!("sched latency {}", command::task(&who)),
+            None => "sched latency".to_owned(),
+        },
         who,
     }
 }
@@ -65,12 +72,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_waits_is_told_who_ran() {
-        let ran = |pid, waited, ran| Ran {
+    fn one_line_says_who_waited_for_a_cpu() {
+        let ran = |pid, waited| Ran {
             comm: b"hog".to_vec(),
             pid,
             asked: true,
-            ran,
             waited,
             waits: 5,
             max: 7,
@@ -78,13 +84,13 @@ mod tests {
             ..Ran::default()
         };
         let found = |all: Vec<Ran>| judge(&Inputs { ran: all, ..Inputs::none() });
-        let all = found(vec![ran(1, 500_000_000, 90), ran(2, 90_000_000, 800_000_000)]);
-        assert_eq!(all.len(), 1, "a little is normal");
-        assert_eq!(
-            all[0].text,
-            "waited {count} times for a CPU, the longest {max}; on a CPU most: hog 2 ({mark}80% of one)"
-        );
-        assert_eq!(found(vec![Ran { kernel: true, ..ran(1, 500_000_000, 90) }]), []);
-        assert_eq!(found((1..9).map(|pid| ran(pid, 500_000_000, 90)).collect()).len(), LINES);
+        let one = found(vec![ran(1, 500_000_000), ran(2, 9_000_000)]);
+        assert_eq!((one.len(), one[0].who.pid, one[0].cost), (1, Some(1), Some(500_000_000)));
+        assert_eq!(one[0].text, "waited {count} times for a CPU, the longest {max}");
+        let many = found((1..9).map(|pid| ran(pid, 50_000_000)).collect());
+        assert_eq!((many.len(), many[0].cost, many[0].count), (1, Some(400_000_000), 40));
+        assert_eq!(many[0].text, "{mark}8 processes waited {count} times for a CPU, the longest {max}");
+        assert_eq!(found(vec![ran(1, 50_000_000)]), [], "a little is normal");
+        assert_eq!(found(vec![Ran { kernel: true, ..ran(1, 500_000_000) }]), []);
     }
 }

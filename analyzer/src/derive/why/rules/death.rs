@@ -42,6 +42,7 @@ fn finding(death: &Death) -> Finding {
         rule: RULE.name,
         class: if broke(death.sig) { Class::Broken } else { Class::Notice },
         cost: None,
+        time: Vec::new(),
         short: false,
         who: death.who.clone(),
         processes: 1,

@@ -23,6 +23,7 @@ fn judge(inputs: &Inputs) -> Vec<Finding> {
                 rule: RULE.name,
                 class: Class::Broken,
                 cost: None,
+                time: Vec::new(),
                 short: false,
                 who: Who { comm, pid },
                 processes: 1,

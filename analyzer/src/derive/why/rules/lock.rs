@@ -32,6 +32,7 @@ fn judge(inputs: &Inputs) -> Vec<Finding> {
             rule: RULE.name,
             class: Class::Time,
             cost: Some(cost),
+            time: Vec::new(),
             short: futex.open,
             who: waits.who.clone(),
             processes: 1,

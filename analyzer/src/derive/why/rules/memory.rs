@@ -26,6 +26,7 @@ fn judge(inputs: &Inputs) -> Vec<Finding> {
             rule: RULE.name,
             class: Class::Notice,
             cost: None,
+            time: Vec::new(),
             short: false,
             who: who.clone(),
             processes: 1,

@@ -2,6 +2,7 @@
 
 use super::super::finding::{Class, Finding, Who, wall};
 use super::{Inputs, Rule, command};
+use crate::derive::cost::pattern::{Files, Pattern, Time};
 use crate::values::words::escaped;
 
 /// Fewer starts are no storm.
@@ -10,6 +11,8 @@ const STARTS: u64 = 20;
 const RATE: u64 = 5;
 /// Programs that run longer on average do work, ns.
 const SHORT: u64 = 100_000_000;
+/// Most processes that start it whose time is looked at.
+const PARENTS: usize = 16;
 
 /// The rule.
 pub(super) const RULE: Rule = Rule {
@@ -44,6 +47,7 @@ fn finding(program: &super::Program) -> Finding {
         rule: RULE.name,
         class: Class::Time,
         cost: Some(wall(program.lived, program.span)),
+        time: time(program),
         short: false,
         who: Who { comm: program.comm.clone(), pid: None },
         processes: program.starts,
@@ -57,6 +61,24 @@ fn finding(program: &super::Program) -> Finding {
         text: format!("{} was started {{count}} times, {{mark}}{rate:.0} a second{by}", escaped(&program.path)),
         command: format!("exec {}", command::comm(&program.comm)),
     }
+}
+
+/// The life of its processes, before they execute it too, and the calls that make them.
+fn time(program: &super::Program) -> Vec<Pattern> {
+    const MAKES: [&str; 4] = ["clone", "clone3", "fork", "vfork"];
+    let mut time = Vec::new();
+    for (comm, pid, _) in program.parents.iter().take(PARENTS) {
+        for comm in [comm, &program.comm] {
+            time.push(Pattern { comm: comm.clone(), pid: None, parent: Some(*pid), time: Time::All });
+        }
+        time.extend(MAKES.map(|call| Pattern {
+            comm: comm.clone(),
+            pid: Some(*pid),
+            parent: None,
+            time: Time::In { call: call.to_owned(), files: Files::Any, loops: false },
+        }));
+    }
+    time
 }
 
 #[cfg(test)]

@@ -22,6 +22,7 @@ fn judge(inputs: &Inputs) -> Vec<Finding> {
         rule: RULE.name,
         class: Class::Notice,
         cost: None,
+        time: Vec::new(),
         short: false,
         who: Who::default(),
         processes: 0,

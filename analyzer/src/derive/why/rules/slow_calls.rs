@@ -1,7 +1,11 @@
 //! Calls that took long, on one file or peer.
 
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+
 use super::super::calls::{Object, Work, is_durable, takes_lock};
 use super::super::finding::{Class, Finding, wall};
+use super::super::patterns::TO;
 use super::super::rank::{On, Row, Sum, roll, who};
 use super::{Inputs, Rule, command};
 use crate::values::words::escaped;
@@ -18,7 +22,42 @@ pub(super) const RULE: Rule = Rule {
 fn judge(inputs: &Inputs) -> Vec<Finding> {
     let asked: Vec<Sum> = inputs.calls.iter().filter(|sum| sum.work.slow > 0 && !of_others(sum)).cloned().collect();
     let rows = roll(&asked, |work| inputs.floor.passes(cost(work)), false);
-    rows.into_iter().map(|row| finding(RULE.name, "slow ", row)).collect()
+    across(rows).into_iter().map(|(row, calls)| several(finding(RULE.name, "slow ", row), &calls)).collect()
+}
+
+/// Rows of calls of several kinds on the same thing, joined where together they explain more than the one that explains most; with the names of
+/// the kinds.
+fn across(rows: Vec<Row>) -> Vec<(Row, Vec<String>)> {
+    let mut groups: BTreeMap<(Vec<u8>, On), Vec<Row>> = BTreeMap::new();
+    for row in rows {
+        groups.entry((row.0.0.clone(), row.1.clone())).or_default().push(row);
+    }
+    let mut joined = Vec::new();
+    for ((comm, on), mut rows) in groups {
+        rows.sort_by_key(|(.., sums)| Reverse(cost(&sums.work)));
+        let mut all = rows[0].2.clone();
+        rows[1..].iter().for_each(|(.., sums)| all.join(sums));
+        let largest = cost(&rows[0].2.work);
+        if on == On::Any || rows.len() < 2 || cost(&all.work) < largest.saturating_add(largest / 2) {
+            joined.extend(rows.into_iter().map(|row| (row, Vec::new())));
+            continue;
+        }
+        let calls = rows.iter().map(|((_, call, _), ..)| call.clone()).collect();
+        joined.push((((comm, String::new(), 0), on, all), calls));
+    }
+    joined
+}
+
+/// A finding about `calls` of several kinds; none: it is about its own.
+fn several(mut finding: Finding, calls: &[String]) -> Finding {
+    if calls.is_empty() {
+        return finding;
+    }
+    finding.text = finding.text.replacen("slow  calls", &format!("slow calls ({})", calls.join(", ")), 1);
+    let pattern = |call: &String| Finding { call: call.clone(), ..finding.clone() }.patterns();
+    finding.time = calls.iter().flat_map(pattern).collect();
+    finding.command = finding.command.replacen("-e  ", &format!("-e {} ", calls.join(",")), 1);
+    finding
 }
 
 /// Those that have rules of their own.
@@ -38,6 +77,7 @@ pub(super) fn of(on: &On, things: u64) -> String {
         On::One(Object::Unknown) => " of an unknown file".to_owned(),
         On::One(Object::None) => String::new(),
         On::In(dir) => format!(" of {{mark}}{things} files in {}", escaped(dir)),
+        On::Peer(end) => format!(" of {{mark}}{things} connections to {}", escaped(end)),
         On::Any => format!(" of {{mark}}{things} files"),
     }
 }
@@ -47,6 +87,7 @@ pub(super) fn object(on: &On) -> Vec<u8> {
     match on {
         On::One(Object::Named(name)) => name.to_vec(),
         On::In(dir) => [dir, &b"/*"[..]].concat(),
+        On::Peer(end) => [TO, end].concat(),
         _ => Vec::new(),
     }
 }
@@ -61,11 +102,12 @@ pub(super) fn finding(rule: &'static str, which: &str, ((comm, call, _), on, sum
         let pid = who.pid.map(|pid| format!(" {pid}")).unwrap_or_default();
         format!(", given up by {}{pid}", escaped(&who.comm))
     });
-    let calls = if work.slow == 1 { "call" } else { "calls" };
+    let calls = if work.slow == 1 && !call.is_empty() { "call" } else { "calls" };
     Finding {
         rule,
         class: Class::Time,
         cost: Some(cost(work)),
+        time: Vec::new(),
         short: work.open,
         processes: sums.pids.len() as u64,
         object: object(&on),
@@ -88,6 +130,7 @@ pub(super) fn repeated(rule: &'static str, ((comm, call, errno), on, sums): Row,
         rule,
         class: Class::Time,
         cost: Some(wall(sums.work.ns, sums.work.span)),
+        time: Vec::new(),
         short: sums.work.open,
         processes: sums.pids.len() as u64,
         object: object(&on),
@@ -125,6 +168,10 @@ mod tests {
         assert_eq!(found[0].text, "{count} slow openat calls of /nfs/x, the longest {max}");
         assert_eq!(found[0].command, "-s --by comm,syscall -e openat -P /nfs/x -p 7");
         assert_eq!(judge(&inputs(vec![sum("openat", 7_000_000)])), [], "below the floor");
+        let both = judge(&inputs(vec![sum("openat", 70_000_000), sum("statx", 80_000_000), sum("read", 31_000_000)]));
+        assert_eq!((both.len(), both[0].cost, both[0].time.len()), (1, Some(181_000_000), 3));
+        assert_eq!(both[0].text, "{count} slow calls (statx, openat, read) of /nfs/x, the longest {max}");
+        assert_eq!(both[0].command, "-s --by comm,syscall -e statx,openat,read -P /nfs/x -p 7");
         assert_eq!(judge(&inputs(vec![sum("fsync", 70_000_000), sum("flock", 70_000_000)])), [], "rules of their own");
     }
 }

@@ -20,6 +20,7 @@ fn judge(inputs: &Inputs) -> Vec<Finding> {
             rule: RULE.name,
             class: Class::Time,
             cost: Some(wall(disk.slow_ns, disk.slow_span)),
+            time: Vec::new(),
             short: false,
             who: Who { comm, pid },
             processes: disk.owners.len() as u64,

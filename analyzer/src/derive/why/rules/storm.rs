@@ -36,6 +36,7 @@ fn judge(inputs: &Inputs) -> Vec<Finding> {
     let asked: Vec<Sum> = inputs.calls.iter().filter(|sum| !is_durable(&sum.call)).cloned().collect();
     let rows = roll(&asked, worth, false).into_iter().filter(|(_, on, sums)| match on {
         On::One(Object::Named(_)) => true,
+        On::In(_) | On::Peer(_) => sums.work.calls / sums.things.max(1) >= CALLS,
         On::One(Object::None) => sums.work.calls >= CALLS_ON_NOTHING,
         _ => false,
     });

@@ -30,6 +30,7 @@ fn judge(inputs: &Inputs) -> Vec<Finding> {
             rule: RULE.name,
             class: Class::Time,
             cost: Some(ran.stuck_max),
+            time: Vec::new(),
             short: true,
             processes: 1,
             call: String::new(),

@@ -1,0 +1,41 @@
+//! Which time a finding is about, so that its cost can be measured.
+
+use super::finding::{Class, Finding};
+use crate::derive::cost::pattern::{Files, Pattern, Time};
+
+/// How the object of several sockets of one peer begins.
+pub(crate) const TO: &[u8] = b"->";
+
+impl Finding {
+    /// The time that would not be spent without it; empty: no rule says.
+    pub(crate) fn patterns(&self) -> Vec<Pattern> {
+        if self.class != Class::Time {
+            return Vec::new();
+        }
+        if !self.time.is_empty() {
+            return self.time.clone();
+        }
+        let one = |time| vec![Pattern { comm: self.who.comm.clone(), pid: self.who.pid, parent: None, time }];
+        let loops = matches!(self.rule, "storm" | "failures");
+        match self.rule {
+            // of all that was asked for
+            "cpu-wait" => vec![Pattern { comm: Vec::new(), pid: self.who.pid, parent: None, time: Time::Runqueue }],
+            "stuck" => one(Time::Stuck),
+            _ if self.call.is_empty() => Vec::new(),
+            _ => one(Time::In { call: self.call.clone(), files: self.files(), loops }),
+        }
+    }
+
+    fn files(&self) -> Files {
+        match &self.object[..] {
+            // of these the object is no file of the call
+            _ if self.call == "connect" => Files::Any,
+            b"" => Files::Any,
+            object if object.starts_with(TO) => Files::Peer(object[TO.len()..].to_vec()),
+            object => match object.strip_suffix(b"/*") {
+                Some(dir) => Files::Under(dir.to_vec()),
+                None => Files::Named(object.to_vec()),
+            },
+        }
+    }
+}

@@ -1,0 +1,305 @@
+//! Measures what findings cost, and what the subject's time went to: one pass over the tape.
+
+use rustc_hash::{FxHashMap, FxHashSet};
+use systape_format::model::Family;
+
+use super::budget::Budget;
+use super::traced::{Traced, Way, of_whom, walked};
+use super::waited_for::{self, Waiter};
+use crate::asked::config::Config;
+use crate::derive::cost::inclusive::Walked;
+use crate::derive::cost::judge::{self, Cost};
+use crate::derive::cost::paced::is_paced;
+use crate::derive::cost::pattern::{MOST, Pattern};
+use crate::derive::cost::saved::Saved;
+use crate::derive::critical::Id;
+use crate::derive::critical::log::{Log, Logged};
+use crate::derive::runs::decode::Needs;
+use crate::derive::runs::feed;
+use crate::derive::runs::keys;
+use crate::derive::why::finding::{Class, Finding, Who};
+use crate::derive::why::floor::Floor;
+use crate::reports::Context;
+use crate::reports::path::Found;
+use crate::reports::path::cause::Cause;
+use crate::reports::path::subject::Subject;
+use crate::table::families::in_session;
+use crate::values::words::escaped;
+
+/// What a cost is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Is {
+    /// The subject's time that would have been saved.
+    Saved,
+    /// The same, but parts of the subject's time are not known.
+    Rough,
+    /// The time in which somebody was in it: no more than that is saved.
+    AtMost,
+}
+
+impl Is {
+    /// In JSON and CSV.
+    pub(super) fn word(self) -> &'static str {
+        match self {
+            Self::Saved => "saved",
+            Self::Rough => "rough",
+            Self::AtMost => "at_most",
+        }
+    }
+}
+
+/// Who is asked about, and what its time went to.
+pub(super) struct Told {
+    /// `sh[17] (the command that was recorded)`.
+    pub who: String,
+    /// Its time.
+    pub span: (u64, u64),
+    /// What that went to.
+    pub budget: Budget,
+}
+
+/// A finding with its cost.
+pub(super) struct Ranked {
+    /// The finding; its cost is the measured one.
+    pub finding: Finding,
+    /// The most it can cost, if that is another figure, ns.
+    pub hi: Option<u64>,
+    /// What the cost is; None: there is none.
+    pub is: Option<Is>,
+    /// It is of the subject, or nobody is asked about.
+    pub own: bool,
+}
+
+/// What is known before the pass.
+pub(super) struct Before {
+    /// Threads' stretches of time; None: switches were not recorded.
+    pub log: Option<Log>,
+    /// The candidates.
+    pub candidates: Vec<Finding>,
+    /// The time looked at.
+    pub span: (u64, u64),
+    /// The least cost.
+    pub floor: Floor,
+}
+
+/// Measures `candidates`.
+pub(super) fn measure(config: &Config, context: &mut Context<'_>, before: Before) -> (Option<Told>, Vec<Ranked>) {
+    let Before { log, candidates, span, floor } = before;
+    let Some(log) = log else {
+        return (None, candidates.into_iter().map(unmeasured).collect());
+    };
+    let found = of_whom(config, context, &log.threads, span);
+    let (subject, way) = found.map_or((None, None), |(subject, way)| (Some(subject), Some(way)));
+    let walked = walked(context, &log, way.as_ref(), span);
+    let (mut candidates, mut waiters) = (candidates, Vec::new());
+    waiters.resize(candidates.len(), None);
+    for (finding, waiter) in waited_for::find(&walked, &log.threads, floor) {
+        candidates.push(finding);
+        waiters.push(waiter);
+    }
+    let causes: Vec<Vec<Pattern>> = candidates.iter().map(Finding::patterns).collect();
+    // the costliest by their sums are measured
+    let measured: Vec<usize> = (0..causes.len()).filter(|at| !causes[*at].is_empty()).take(MOST).collect();
+    let patterns: Vec<Vec<Pattern>> = measured.iter().map(|at| causes[*at].clone()).collect();
+    let measures = retime(context, &log, (way.as_ref(), &walked), &patterns, span);
+    let own = own(&log.threads, way.as_ref());
+    let mut sums: Vec<Option<Sum>> = vec![None; causes.len()];
+    measured.iter().zip(measures).for_each(|(at, sum)| sums[*at] = Some(sum));
+    let of_it = |finding: &Finding| match (&own, finding.who.pid) {
+        (None, _) => true,
+        (Some(own), Some(pid)) => own.pids.contains(&pid),
+        (Some(own), None) => finding.who.comm.is_empty() || own.comms.contains(&finding.who.comm),
+    };
+    let ranked = candidates.into_iter().zip(sums).zip(waiters).filter_map(|((finding, sum), waiter)| {
+        let own = of_it(&finding);
+        let mut ranked = match (sum, finding.class) {
+            (Some(sum), Class::Time) if sum.union > 0 => {
+                rank(finding, &sum, way.as_ref().filter(|way| way.ends), own, walked.rough)?
+            }
+            _ => Ranked { own, ..unmeasured(finding) },
+        };
+        let most = ranked.hi.or(ranked.finding.cost).unwrap_or(0);
+        if ranked.is.is_some() && !floor.passes(most) {
+            return None;
+        }
+        if ranked.finding.rule == "cpu-wait" {
+            ran_meanwhile(&mut ranked.finding, &walked.found, &log.threads);
+        }
+        Some((ranked, waiter))
+    });
+    let mut ranked = fold(ranked.collect());
+    let middle = |ranked: &Ranked| {
+        let least = ranked.finding.cost.unwrap_or(0);
+        ranked.hi.map_or(least, |hi| least / 2 + hi / 2)
+    };
+    ranked.sort_by_cached_key(|ranked| {
+        (!ranked.own, ranked.finding.class, std::cmp::Reverse(middle(ranked)), ranked.finding.place_in_rank())
+    });
+    let told = subject.zip(way).map(|(subject, way)| Told {
+        who: who(&subject, &log.threads, way.span),
+        span: way.span,
+        budget: walked.budget,
+    });
+    (told, ranked)
+}
+
+/// Makes one finding of a wait and of the sleeps of those that were waited for, when they cost the same.
+fn fold(found: Vec<(Ranked, Option<Waiter>)>) -> Vec<Ranked> {
+    let (sleeps, mut others): (Vec<_>, Vec<_>) = found.into_iter().partition(|(_, waiter)| waiter.is_some());
+    let mut kept = Vec::new();
+    for (sleep, waiter) in sleeps {
+        let ns = sleep.finding.cost.unwrap_or(0);
+        let same = |other: &&mut (Ranked, Option<Waiter>)| {
+            let finding = &other.0.finding;
+            waiter.as_ref().is_some_and(|(comm, call)| (&finding.who.comm, &finding.call) == (comm, call))
+                && finding.cost.is_some_and(|cost| cost.abs_diff(ns) <= cost.max(ns) / 4)
+        };
+        match others.iter_mut().find(same) {
+            Some((wait, _)) => {
+                let who = &sleep.finding.who;
+                let pid = who.pid.map(|pid| format!(" {pid}")).unwrap_or_default();
+                let text = format!("; meanwhile {}{pid} slept in {}", escaped(&who.comm), sleep.finding.call);
+                wait.finding.text.push_str(&text);
+                wait.finding.by.get_or_insert_with(|| who.clone());
+            }
+            None => kept.push(sleep),
+        }
+    }
+    others.into_iter().map(|(ranked, _)| ranked).chain(kept).collect()
+}
+
+/// Cost by its rule alone: the sum of times that may overlap, within the time from first to last.
+fn unmeasured(finding: Finding) -> Ranked {
+    let is = (finding.class == Class::Time && finding.cost.is_some()).then_some(Is::AtMost);
+    Ranked { finding, hi: None, is, own: true }
+}
+
+/// A finding with its measured cost; None: it is the subject's, and costs it nothing.
+fn rank(mut finding: Finding, sum: &Sum, ends: Option<&Way>, own: bool, rough: bool) -> Option<Ranked> {
+    let union = sum.union.min(finding.cost.unwrap_or(u64::MAX).max(sum.union));
+    match ends {
+        Some(_) if own || sum.cost.ns > 0 => {
+            finding.cost = Some(sum.cost.ns);
+            let is = if rough { Is::Rough } else { Is::Saved };
+            Some(Ranked { finding, hi: sum.cost.hi, is: Some(is), own: true })
+        }
+        _ => {
+            finding.cost = Some(union);
+            Some(Ranked { finding, hi: None, is: Some(Is::AtMost), own })
+        }
+    }
+}
+
+/// What was measured of one cause.
+#[derive(Clone, Copy, Debug)]
+struct Sum {
+    cost: Cost,
+    union: u64,
+}
+
+/// Measures each of `patterns`: a second pass over the tape.
+fn retime(
+    context: &Context<'_>,
+    log: &Log,
+    (way, walked): (Option<&Way>, &Traced),
+    patterns: &[Vec<Pattern>],
+    span: (u64, u64),
+) -> Vec<Sum> {
+    if patterns.is_empty() {
+        return Vec::new();
+    }
+    let question = &context.question;
+    let calls = in_session(question.tape.session(), Family::Syscall);
+    let name = |call| question.book.get(call).name.clone();
+    let paced: FxHashSet<Id> =
+        (0..).zip(&log.threads).filter(|(_, thread)| is_paced(thread)).map(|(id, _)| id).collect();
+    let is_paced = walked.found.iter().any(|found| paced.contains(&found.part.thread));
+    let subject = (way.map(|way| way.id), way.map_or(span, |way| way.span));
+    let saved = Saved::new(patterns, &name, log.ids.clone(), paced, subject);
+    let needs = Needs { calls, files: calls, futexes: calls, ..Needs::default() };
+    let saved = feed::feed(question, needs, span.1, saved).tracker.sink;
+    let with: Vec<_> = walked.found.iter().map(|found| (found.part, found.spent.clone())).collect();
+    let inside = Walked {
+        threads: &log.threads,
+        path: &walked.path,
+        parts: &with,
+        waits: &walked.waits,
+        book: &question.book,
+        names: &walked.names,
+    };
+    let sums = saved.of_subject().into_iter().zip(inside.inside(patterns)).zip(&saved.unions).zip(patterns);
+    let sums = sums.map(|(((saved, inside), union), patterns)| {
+        let only = is_paced || patterns.iter().any(Pattern::loops);
+        Sum { cost: judge::cost(saved, inside, only), union: union.ns() }
+    });
+    sums.collect()
+}
+
+/// The subject's processes and the names of their threads.
+struct Own {
+    pids: FxHashSet<u32>,
+    comms: FxHashSet<Vec<u8>>,
+}
+
+/// The process of the subject and all that descend from it; None: nobody is asked about.
+fn own(threads: &[Logged], way: Option<&Way>) -> Option<Own> {
+    let way = way?;
+    let tasks = || threads.iter().filter_map(|thread| thread.tasks.last());
+    let first = threads[way.id as usize].tasks.last()?.pid;
+    let mut children: FxHashMap<u32, Vec<u32>> = FxHashMap::default();
+    for task in tasks() {
+        children.entry(task.ppid).or_default().push(task.pid);
+    }
+    let (mut pids, mut next) = (FxHashSet::default(), vec![first]);
+    while let Some(pid) = next.pop() {
+        if pids.insert(pid) {
+            next.extend(children.get(&pid).into_iter().flatten());
+        }
+    }
+    let of_it = threads.iter().filter(|thread| thread.tasks.last().is_some_and(|task| pids.contains(&task.pid)));
+    let comms = of_it.flat_map(|thread| &thread.tasks).map(|task| task.comm.clone()).collect();
+    Some(Own { pids, comms })
+}
+
+/// `sh[17] (the command that was recorded)`.
+fn who(subject: &Subject, threads: &[Logged], span: (u64, u64)) -> String {
+    let task = threads[subject.id as usize].task_at(span.1.saturating_sub(1));
+    let name = task.map_or_else(|| "?".to_owned(), |task| keys::task_text(task));
+    if subject.why.is_empty() { name } else { format!("{name} ({})", subject.why) }
+}
+
+/// Says who had the CPUs that the path waited for: a fact, and a cause only where one had most of that time.
+fn ran_meanwhile(finding: &mut Finding, found: &[Found], threads: &[Logged]) {
+    let process = |id: Id, ts: u64| {
+        let task = threads.get(id as usize).and_then(|thread| thread.task_at(ts))?;
+        Some((task.pid, task.comm.clone()))
+    };
+    let (mut all, mut own) = (0_u64, 0_u64);
+    // by name, with one of the processes and whether there are others
+    let mut others: FxHashMap<Vec<u8>, (u64, u32, bool)> = FxHashMap::default();
+    for found in found.iter().filter(|found| found.cause == Cause::Runqueue) {
+        all += found.ns();
+        let waits = process(found.part.thread, found.part.from);
+        match found.behind.and_then(|id| process(id, found.part.from)) {
+            Some(other) if waits.is_some_and(|(pid, _)| pid == other.0) => own += found.ns(),
+            Some((pid, comm)) => {
+                let other = others.entry(comm).or_insert((0, pid, false));
+                (other.0, other.2) = (other.0 + found.ns(), other.2 || other.1 != pid);
+            }
+            None => {}
+        }
+    }
+    let percent = |ns: u64| 100.0 * ns as f64 / all.max(1) as f64;
+    if own * 2 > all {
+        finding.text.push_str(&format!("; its own other threads ran there {:.0}% of that time", percent(own)));
+        return;
+    }
+    let most = others.into_iter().max_by_key(|(comm, (ns, ..))| (*ns, std::cmp::Reverse(comm.clone())));
+    if let Some((comm, (ns, pid, several))) = most.filter(|(_, (ns, ..))| ns * 4 > all) {
+        let whose = if several { " (several processes)".to_owned() } else { format!(" {pid}") };
+        finding.text.push_str(&format!("; {}{whose} ran there {:.0}% of that time", escaped(&comm), percent(ns)));
+        if ns * 2 > all {
+            finding.by = Some(Who { comm, pid: (!several).then_some(pid) });
+        }
+    }
+}

@@ -1,0 +1,135 @@
+//! The answer as text.
+
+use std::io::Write;
+
+use anyhow::Result;
+
+use super::measure::{Is, Ranked, Told};
+use super::rows::Shown;
+use super::sentence::sentence;
+use crate::asked::config::Config;
+use crate::derive::why::finding::Class;
+use crate::derive::why::floor::Floor;
+use crate::render::mark;
+use crate::render::rank;
+use crate::render::stamp::{Stamps, TimeBase};
+use crate::reports::offcpu::share;
+use crate::reports::{Context, losses};
+use crate::values::output::line;
+use crate::values::words::{shell, span};
+
+/// Most lines of a budget.
+const LINES: usize = 8;
+/// Most lines about others on the machine.
+const OTHERS: usize = 5;
+
+impl Shown<'_> {
+    /// Prints the subject's budget, its findings and those of others.
+    pub(super) fn print(
+        &self,
+        context: &Context<'_>,
+        floor: Floor,
+        unknown: &[String],
+        out: &mut impl Write,
+    ) -> Result<()> {
+        losses::head(context, "Something is missing: every figure is at least:", out)?;
+        let session = context.question.tape.session();
+        let base = if session.clock.monotonic == 0 { TimeBase::Start } else { TimeBase::Wall };
+        let stamps = Stamps::new(&[base], context.question.tape);
+        let tape = tape_word(context.config);
+        if let Some(told) = self.told {
+            budget(told, &stamps, &tape, out)?;
+        }
+        let (own, others): (Vec<&Ranked>, Vec<&Ranked>) = self.ranked.iter().partition(|ranked| ranked.own);
+        self.findings(&own, (floor, &stamps, &tape), out)?;
+        if !others.is_empty() {
+            line(out, "\nOthers on the machine, each for as long as it lasted:")?;
+            for ranked in others.iter().take(OTHERS.min(self.limit)) {
+                line(out, &self.one_line(None, ranked, &stamps, &tape))?;
+            }
+            rank::more(others.len(), OTHERS.min(self.limit)).iter().try_for_each(|text| line(out, text))?;
+        }
+        unknown.iter().try_for_each(|text| line(out, text))?;
+        Ok(())
+    }
+
+    fn findings(
+        &self,
+        found: &[&Ranked],
+        (floor, stamps, tape): (Floor, &Stamps, &str),
+        out: &mut impl Write,
+    ) -> Result<()> {
+        if found.is_empty() {
+            let what = match (self.told.is_some(), self.lost) {
+                (_, true) => "Nothing found in what was recorded, which is not all",
+                (true, _) => "No finding: nothing else explains that time",
+                (false, _) => "no finding",
+            };
+            return Ok(line(out, &format!("{what} (floor: {})", span(floor.ns)))?);
+        }
+        if self.told.is_some() {
+            line(out, "What would go away without a cause (costs overlap and do not add up):")?;
+        }
+        for (at, ranked) in found.iter().take(self.limit).enumerate() {
+            line(out, &self.one_line(Some(at + 1), ranked, stamps, tape))?;
+        }
+        rank::more(found.len(), self.limit).iter().try_for_each(|text| line(out, text))?;
+        Ok(())
+    }
+
+    fn one_line(&self, rank: Option<usize>, ranked: &Ranked, stamps: &Stamps, tape: &str) -> String {
+        let finding = &ranked.finding;
+        let lost = self.lost || self.cut;
+        let text = sentence(finding, lost);
+        let when = match finding.span {
+            Some((first, last)) if first == last => format!(", {}", stamps.at(first)),
+            Some((first, last)) => format!(", {}", stamps.span(first, last)),
+            None => String::new(),
+        };
+        let rank = rank.map_or_else(|| "    ".to_owned(), |rank| format!("{rank:>3}."));
+        format!("{rank}  {:>10}  {text}{when}   analyze {}{tape}", cost(ranked, lost), finding.command)
+    }
+}
+
+/// `1.20 s`, `<=1.20 s`, `0.23-0.82 s`; of what has no cost its class.
+fn cost(ranked: &Ranked, lost: bool) -> String {
+    let finding = &ranked.finding;
+    let (Class::Time, Some(ns)) = (finding.class, finding.cost) else { return finding.class.name().to_owned() };
+    let short = mark::at_least(lost || finding.short);
+    let mark = match ranked.is {
+        Some(Is::AtMost) if short.is_empty() => mark::AT_MOST,
+        Some(Is::AtMost | Is::Rough) => mark::ABOUT,
+        _ => short,
+    };
+    match ranked.hi {
+        Some(hi) => format!("{mark}{}–{}", span(ns), span(hi)),
+        None => format!("{mark}{}", span(ns)),
+    }
+}
+
+/// What the subject's time went to.
+fn budget(told: &Told, stamps: &Stamps, tape: &str, out: &mut impl Write) -> Result<()> {
+    let budget = &told.budget;
+    let (first, last) = told.span;
+    let when = stamps.span(first, last);
+    line(out, &format!("The {} of {}, {when}, went to:", span(budget.total), told.who))?;
+    let worth = budget.lines.iter().take(LINES).take_while(|line| line.ns >= budget.total / 100).count();
+    for of in &budget.lines[..worth] {
+        line(out, &format!("    {:>11} {:>6}  {}", span(of.ns), share(of.ns, budget.total), of.text()))?;
+    }
+    let rest = budget.lines[worth..].iter().fold(0, |sum, line| sum + line.ns);
+    if rest > 0 {
+        let more = budget.lines.len() - worth;
+        let text = format!("{more} more: analyze path --sums{tape}");
+        line(out, &format!("    {:>11} {:>6}  {text}", span(rest), share(rest, budget.total)))?;
+    }
+    line(out, "")?;
+    Ok(())
+}
+
+/// The tape's name as a word of a command line; empty: it is the one without a name.
+fn tape_word(config: &Config) -> String {
+    use std::os::unix::ffi::OsStrExt as _;
+    let name = config.file.as_os_str().as_bytes();
+    if name == b"trace.tape" { String::new() } else { format!(" {}", shell(&[name.to_vec()])) }
+}

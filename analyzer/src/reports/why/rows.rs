@@ -1,0 +1,95 @@
+//! The answer as rows for JSON and CSV.
+
+use systape_format::model::ERRNO_ANY;
+
+use super::WHY;
+use super::budget::Line;
+use super::measure::{Is, Ranked, Told};
+use super::sentence::sentence;
+use crate::render::cell::Cell;
+use crate::render::row::Row;
+use crate::values::words::errno_text;
+
+/// The answer, and which part of it is shown.
+pub(super) struct Shown<'a> {
+    /// The subject; None: the machine.
+    pub told: Option<&'a Told>,
+    /// Findings.
+    pub ranked: &'a [Ranked],
+    /// Sums were dropped, so that counts are lower bounds.
+    pub cut: bool,
+    /// Events were lost.
+    pub lost: bool,
+    /// Most findings.
+    pub limit: usize,
+}
+
+fn some(bytes: &[u8]) -> Cell<'static> {
+    if bytes.is_empty() { Cell::Null } else { Cell::from(bytes.to_vec()) }
+}
+
+impl<'a> Shown<'a> {
+    /// The rows; times are relative to `open`.
+    pub(super) fn rows(&self, open: u64) -> impl Iterator<Item = Row<'a>> {
+        let lines = self.told.map_or(&[][..], |told| &told.budget.lines);
+        let budget = lines.iter().flat_map(budget);
+        let (cut, lost) = (self.cut, self.lost);
+        budget.chain(self.ranked.iter().take(self.limit).map(move |ranked| finding(ranked, open, (cut, lost))))
+    }
+}
+
+/// A line of the budget, and those of its second level.
+fn budget(line: &Line) -> impl Iterator<Item = Row<'_>> {
+    let row = |level: u32, ns: u64| {
+        let mut row = Row::new(&WHY);
+        row.set("kind", "budget").set("level", level).set("rule", Cell::Null).set("class", Cell::Null);
+        row.set("cost_ns", ns).set("cost_hi_ns", Cell::Null).set("cost_is", Cell::Null).set("subject", true);
+        row
+    };
+    let end = move |mut row: Row<'static>, text: String| {
+        for name in ["count", "max_ns", "first_ns", "last_ns"] {
+            row.set(name, Cell::Null);
+        }
+        row.set("text", text).set("command", "path --sums");
+        row
+    };
+    let who = |row: &mut Row<'static>, other: &[u8]| {
+        row.set("pid", Cell::Null).set("comm", some(&line.comm)).set("processes", Cell::Null);
+        row.set("syscall", line.call.clone()).set("object", line.file.clone()).set("errno", Cell::Null);
+        row.set("by_pid", Cell::Null).set("by_comm", some(other));
+    };
+    let mut first = row(1, line.ns);
+    first.set("state", Cell::Null);
+    who(&mut first, b"");
+    let first = end(first, line.text());
+    let states = line.states.iter().map(move |(cause, other, ns)| {
+        let mut row = row(2, *ns);
+        row.set("state", cause.word());
+        who(&mut row, other);
+        end(row, super::budget::state(*cause, other))
+    });
+    std::iter::once(first).chain(states.collect::<Vec<_>>())
+}
+
+fn finding(ranked: &Ranked, open: u64, (cut, lost): (bool, bool)) -> Row<'_> {
+    let finding = &ranked.finding;
+    let short = finding.short || cut;
+    let since = |ts: u64| ts.wrapping_sub(open) as i64;
+    let mut row = Row::new(&WHY);
+    row.set("kind", "finding").set("level", Cell::Null);
+    row.set("rule", finding.rule).set("class", finding.class.name());
+    row.bound("cost_ns", finding.cost, short).bound("cost_hi_ns", ranked.hi, short);
+    row.set("cost_is", ranked.is.map(Is::word)).set("subject", ranked.own).set("state", Cell::Null);
+    row.set("pid", finding.who.pid).set("comm", some(&finding.who.comm));
+    row.bound("processes", finding.processes, cut);
+    row.set("syscall", Some(finding.call.clone()).filter(|call| !call.is_empty()));
+    row.set("object", some(&finding.object));
+    row.set("errno", Some(finding.errno).filter(|errno| !matches!(*errno, 0 | ERRNO_ANY)).map(errno_text));
+    let by = finding.by.as_ref().filter(|_| !short);
+    row.set("by_pid", by.and_then(|who| who.pid)).set("by_comm", by.map(|who| who.comm.clone()));
+    row.bound("count", finding.count, cut).bound("max_ns", finding.max, short);
+    row.bound("first_ns", finding.span.map(|(first, _)| since(first)), cut);
+    row.bound("last_ns", finding.span.map(|(_, last)| since(last)), short);
+    row.set("text", sentence(finding, lost || cut)).set("command", finding.command.clone());
+    row
+}
