@@ -11,6 +11,7 @@ use crate::inner;
 use crate::pair;
 use crate::scale;
 use crate::systems::{self, System};
+use crate::why;
 use crate::workloads::{self, Workload};
 
 /// The word in `--workloads` for the part about stacks, which has systems of its own.
@@ -48,6 +49,8 @@ pub(crate) enum Inside {
     Scale(scale::Plan),
     /// Two builds of analyze asked the same, by turns: BEFORE AFTER TAPE...
     Pair(pair::Plan),
+    /// Planted incidents and healthy programs: does `analyze why` name the cause, and what it costs?
+    Why(why::Plan),
 }
 
 /// Which parts, how often.

@@ -4,7 +4,7 @@
 //! runs (`process`) and at what it left (`outcome`), round after round (`rounds`), and makes tables of it (`peers`, `verdict`).
 //! Inside the tracer it is started again as the workload's parent (`inner`) and measures the workload alone: neither the
 //! start nor the end of a tracer is in the workload's time. Beside that, `bench tape` makes tapes up and `bench scale` reads them (`scale`);
-//! `bench pair` compares two builds of `analyze` (`pair`).
+//! `bench pair` compares two builds of `analyze` (`pair`); `bench why` measures the answers of `analyze why` (`why`).
 
 mod args;
 mod floor;
@@ -27,6 +27,7 @@ mod systems;
 mod table;
 mod tools;
 mod verdict;
+mod why;
 mod workloads;
 
 use std::process::ExitCode;
@@ -49,6 +50,7 @@ fn main() -> ExitCode {
         Some(Inside::Tape(plan)) => scale::make(&plan),
         Some(Inside::Scale(plan)) => scale::run(&plan),
         Some(Inside::Pair(plan)) => pair::run(&plan),
+        Some(Inside::Why(plan)) => why::run(&plan),
         None => bench(&args.plan),
     };
     match done {
@@ -111,7 +113,7 @@ fn bench(plan: &Plan) -> Result<()> {
         add(verdict::section(&goals));
     }
     match &plan.markdown {
-        Some(file) => page::fill(file, &sections),
+        Some(file) => page::fill(file, &page::PEERS, &sections),
         None => Ok(()),
     }
 }

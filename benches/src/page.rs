@@ -7,21 +7,33 @@ use anyhow::{Context, Result, bail};
 
 use crate::section::Section;
 
-const BEGIN: &str = "<!-- bench-peers: from here to the end mark written by `make bench-peers` -->";
-const END: &str = "<!-- bench-peers: end -->";
+/// Two lines of a page, between which tables are written.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Marks {
+    /// The line before them.
+    pub begin: &'static str,
+    /// The line behind them.
+    pub end: &'static str,
+}
+
+/// The marks of docs/performance.md.
+pub(crate) const PEERS: Marks = Marks {
+    begin: "<!-- bench-peers: from here to the end mark written by `make bench-peers` -->",
+    end: "<!-- bench-peers: end -->",
+};
 
 /// Replaces what is between the marks.
-pub(crate) fn fill(file: &Path, sections: &[Section]) -> Result<()> {
+pub(crate) fn fill(file: &Path, marks: &Marks, sections: &[Section]) -> Result<()> {
     let page = fs::read_to_string(file).with_context(|| file.display().to_string())?;
     let text: Vec<_> = sections.iter().map(Section::markdown).collect();
-    let page = replace(&page, &text.join("\n")).with_context(|| file.display().to_string())?;
+    let page = replace(&page, marks, &text.join("\n")).with_context(|| file.display().to_string())?;
     fs::write(file, page).with_context(|| file.display().to_string())
 }
 
-fn replace(page: &str, text: &str) -> Result<String> {
-    let Some((before, rest)) = page.split_once(BEGIN) else { bail!("no line {BEGIN}") };
-    let Some((_, after)) = rest.split_once(END) else { bail!("no line {END} after the first mark") };
-    Ok(format!("{before}{BEGIN}\n\n{text}\n{END}{after}"))
+fn replace(page: &str, Marks { begin, end }: &Marks, text: &str) -> Result<String> {
+    let Some((before, rest)) = page.split_once(begin) else { bail!("no line {begin}") };
+    let Some((_, after)) = rest.split_once(end) else { bail!("no line {end} after the first mark") };
+    Ok(format!("{before}{begin}\n\n{text}\n{end}{after}"))
 }
 
 #[cfg(test)]
@@ -30,11 +42,12 @@ mod tests {
 
     #[test]
     fn only_what_is_between_the_marks() {
-        let page = format!("above\n{BEGIN}\nold\n{END}\nbelow\n");
-        let once = replace(&page, "new\n").expect("marks");
-        assert_eq!(once, format!("above\n{BEGIN}\n\nnew\n\n{END}\nbelow\n"));
-        assert_eq!(replace(&once, "new\n").expect("marks"), once);
-        assert!(replace("nothing", "new").is_err());
-        assert!(replace(&format!("{END}\n{BEGIN}\n"), "new").is_err());
+        let Marks { begin, end } = PEERS;
+        let page = format!("above\n{begin}\nold\n{end}\nbelow\n");
+        let once = replace(&page, &PEERS, "new\n").expect("marks");
+        assert_eq!(once, format!("above\n{begin}\n\nnew\n\n{end}\nbelow\n"));
+        assert_eq!(replace(&once, &PEERS, "new\n").expect("marks"), once);
+        assert!(replace("nothing", &PEERS, "new").is_err());
+        assert!(replace(&format!("{end}\n{begin}\n"), &PEERS, "new").is_err());
     }
 }

@@ -109,7 +109,7 @@ pub(crate) fn cpu_of(pid: u32) -> io::Result<f64> {
 }
 
 /// User and system seconds of all children of this process that were waited for, with theirs.
-fn cpu_of_children() -> io::Result<f64> {
+pub(crate) fn cpu_of_children() -> io::Result<f64> {
     // SAFETY: zeroed bytes are a rusage; the call writes to it only.
     let usage = unsafe {
         let mut usage: libc::rusage = std::mem::zeroed();

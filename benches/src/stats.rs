@@ -33,6 +33,17 @@ impl Samples {
         (!self.0.is_empty()).then(|| self.median())
     }
 
+    /// How far apart the quartiles are, as a share of the median; NaN when there are none. Of five numbers these are the second
+    /// and the fourth: one odd run does not count.
+    pub(crate) fn spread(&self) -> f64 {
+        let quartile = |q: usize| {
+            let at = (self.0.len().saturating_sub(1) * q) as f64 / 4.0;
+            let [low, high] = [at.floor(), at.ceil()].map(|i| self.0.get(i as usize).copied().unwrap_or(f64::NAN));
+            low + (high - low) * at.fract()
+        };
+        (quartile(3) - quartile(1)) / self.median()
+    }
+
     /// Lowest and highest.
     pub(crate) fn range(&self) -> Option<(f64, f64)> {
         Some((*self.0.first()?, *self.0.last()?))
@@ -115,6 +126,12 @@ mod tests {
         assert_eq!((format!("{}", samples(&[])), samples(&[]).known()), ("-".into(), None));
         assert_eq!(format!("{:.1}", samples(&[3.0, 1.0, 2.0])), "2.0 (1.0-3.0)");
         assert_eq!(samples(&[3.0, 1.0, 2.0, 4.0]).known(), Some(2.5));
+    }
+
+    #[test]
+    fn one_odd_run_is_no_spread() {
+        assert_eq!(samples(&[2.0, 1.5, 2.5, 9.0, 1.0]).spread(), 0.5);
+        assert_eq!((samples(&[2.0]).spread(), samples(&[]).spread().is_nan()), (0.0, true));
     }
 
     #[test]
