@@ -66,9 +66,10 @@ impl Row {
         !own && self.text("text").is_some_and(|text| has_word(&text, comm))
     }
 
-    /// Whether it is about waits for a CPU, which other programs of a busy machine cause.
+    /// Whether it is about waits for a CPU, which other programs of a busy machine cause; a limit is something else.
     pub(crate) fn is_of_cpu(&self) -> bool {
-        self.text("rule").is_some_and(|rule| rule.contains("cpu"))
+        let limit = |rule: &str| ["quota", "throttl", "limit"].iter().any(|word| rule.contains(word));
+        self.text("rule").is_some_and(|rule| rule.contains("cpu") && !limit(&rule))
     }
 }
 
@@ -109,7 +110,7 @@ impl Answer {
     fn read(text: &str) -> Result<Self> {
         let mut answer = Self::default();
         for line in text.lines() {
-            let row = Row(serde_json::from_str(line).with_context(|| format!("analyze why: {line}"))?);
+            let row = Row::of(serde_json::from_str(line).with_context(|| format!("analyze why: {line}"))?);
             match row.kind().as_str() {
                 "finding" => answer.findings.push(row),
                 "budget" if row.text("level").as_deref() == Some("1") => answer.budget.push(row),
@@ -130,7 +131,8 @@ impl Answer {
 mod tests {
     use super::*;
 
-    const TODAY: &str = r#"{"rule":"lock","class":"time","cost_ns":"1500000000","comm":{"text":"a\\xff","hex":"61ff"},"text":"t"}"#;
+    const TODAY: &str =
+        r#"{"rule":"lock","class":"time","cost_ns":"1500000000","comm":{"text":"a\\xff","hex":"61ff"},"text":"t"}"#;
 
     #[test]
     fn rows_of_before_the_budget_are_findings() {
@@ -161,6 +163,8 @@ mod tests {
     fn names_in_sentences_are_whole() {
         assert!(has_word("on a CPU most: burner 12 (69% of one)", "burner"));
         assert!(has_word("held by keeper.", "keeper") && has_word("keeper", "keeper"));
-        assert!(!has_word("/tmp/keeper/x", "keeper") && !has_word("keeper2", "keeper") && !has_word("a-keeper", "keeper"));
+        assert!(
+            !has_word("/tmp/keeper/x", "keeper") && !has_word("keeper2", "keeper") && !has_word("a-keeper", "keeper")
+        );
     }
 }

@@ -165,7 +165,8 @@ mod tests {
 
     #[test]
     fn a_case_has_a_cause_or_is_healthy() {
-        for wrong in ["#: what x", "#: what x\n#: healthy\n#: cause a=b", "#: healthy", "#: what x\n#: healthy\n#: odd"] {
+        for wrong in ["#: what x", "#: what x\n#: healthy\n#: cause a=b", "#: healthy", "#: what x\n#: healthy\n#: odd"]
+        {
             assert!(Case::read("x.sh", wrong).is_err(), "{wrong}");
         }
     }

@@ -1,6 +1,6 @@
 //! Holds the answers of a case's tapes against its truth.
 
-use super::answer::{Answer, Row, Said};
+use super::answer::{Row, Said};
 use super::case::Case;
 use super::run::{Runs, Told};
 use crate::stats::Samples;
@@ -114,7 +114,7 @@ pub(crate) fn judge(case: &Case, runs: &Runs, strict: bool) -> Verdict {
     for told in &runs.told {
         let (findings, excused) = without_excused(told, strict || case.is_of_cpu());
         verdict.excused += excused;
-        blame(case, told, &findings, &mut verdict.blamed);
+        blame(case, &findings, &mut verdict.blamed);
         if case.healthy {
             verdict.false_findings.extend(findings.iter().filter_map(|row| row.text("text")));
         } else {
@@ -140,7 +140,7 @@ fn without_excused(told: &Told, all: bool) -> (Vec<&Row>, usize) {
     (findings, excused)
 }
 
-fn blame(case: &Case, told: &Told, findings: &[&Row], blamed: &mut Vec<String>) {
+fn blame(case: &Case, findings: &[&Row], blamed: &mut Vec<String>) {
     let mut add = |who: String| {
         if !blamed.contains(&who) {
             blamed.push(who);
@@ -152,14 +152,14 @@ fn blame(case: &Case, told: &Told, findings: &[&Row], blamed: &mut Vec<String>) 
         }
         case.innocents.iter().filter(|who| row.blames(who)).for_each(|who| add(who.clone()));
     }
-    // a process that waits for what it was asked to wait for does not hold itself up
-    debug_assert!(told.pid > 0 || findings.is_empty());
 }
 
 fn read(case: &Case, told: &Told, findings: &[&Row]) -> Reading {
-    let place = |row: &&Row| case.causes.iter().any(|pattern| pattern.holds(row, told.pid));
+    // a wait for a CPU that happens to be that of the right program is another finding
+    let may = |row: &Row| case.is_of_cpu() || !row.is_of_cpu();
+    let place = |row: &&Row| may(row) && case.causes.iter().any(|pattern| pattern.holds(row, &told.facts));
     let found = findings.iter().position(place).map(|at| (at + 1, findings[at]));
-    let found = found.or_else(|| in_budget(case, &told.answer, findings, told.pid));
+    let found = found.or_else(|| in_budget(case, told, findings));
     match found {
         None => Reading { rank: None, said: Said::Nothing, marked: false },
         Some((rank, row)) => {
@@ -170,15 +170,15 @@ fn read(case: &Case, told: &Told, findings: &[&Row]) -> Reading {
 }
 
 /// The cause as a line of the budget: behind the lines and the findings that are larger.
-fn in_budget<'a>(case: &Case, answer: &'a Answer, findings: &[&Row], pid: u32) -> Option<(usize, &'a Row)> {
+fn in_budget<'a>(case: &Case, told: &'a Told, findings: &[&Row]) -> Option<(usize, &'a Row)> {
     let size = |row: &Row| match row.said() {
         Said::One(cost) | Said::Range(_, cost) => cost,
         Said::Nothing => 0.0,
     };
-    let named = |row: &&Row| case.budget_causes.iter().any(|pattern| pattern.holds(row, pid));
-    let row = answer.budget.iter().find(named)?;
+    let named = |row: &&Row| case.budget_causes.iter().any(|pattern| pattern.holds(row, &told.facts));
+    let row = told.answer.budget.iter().find(named)?;
     let larger = |other: &&&Row| size(other) > size(row);
-    let lines: Vec<_> = answer.budget.iter().collect();
+    let lines: Vec<_> = told.answer.budget.iter().collect();
     Some((1 + lines.iter().filter(larger).count() + findings.iter().filter(larger).count(), row))
 }
 
@@ -245,7 +245,7 @@ fn budget(case: &Case, told: &[Told], verdict: &mut Verdict) {
         };
         let mut off = (sum - told.wall).abs();
         if let Some((seconds, pattern)) = &case.known {
-            let lines = told.answer.budget.iter().filter(|row| pattern.holds(row, told.pid));
+            let lines = told.answer.budget.iter().filter(|row| pattern.holds(row, &told.facts));
             let said: f64 = lines.map(|row| if let Said::One(cost) = row.said() { cost } else { 0.0 }).sum();
             off = off.max((said - seconds).abs());
         }
@@ -259,6 +259,9 @@ fn budget(case: &Case, told: &[Told], verdict: &mut Verdict) {
 #[cfg(test)]
 mod tests {
     use serde_json::json;
+
+    use super::super::answer::Answer;
+    use super::super::pattern::Facts;
 
     use super::*;
 
@@ -274,7 +277,7 @@ mod tests {
             let to = if row["kind"] == "budget" { &mut answer.budget } else { &mut answer.findings };
             to.push(Row::of(row.clone()));
         }
-        Told { pid: 9, wall: 1.0, others, answer }
+        Told { facts: Facts::of(9, ""), wall: 1.0, others, answer }
     }
 
     fn judged(truth: &str, on: f64, told: Vec<Told>) -> Verdict {
@@ -316,6 +319,14 @@ mod tests {
     }
 
     #[test]
+    fn a_wait_for_a_cpu_is_another_cause() {
+        let cpu = json!({"rule": "cpu-wait", "comm": "a", "by_comm": "b", "cost_ns": 1});
+        let rows = [cpu, json!({"rule": "lock", "by_comm": "b", "cost_ns": 2})];
+        let rank = |truth| judged(truth, 1.0, vec![told(&rows, 0.0)]).rank;
+        assert_eq!((rank("#: cause by=b"), rank("#: load\n#: cause by=b")), (Some(2), Some(1)));
+    }
+
+    #[test]
     fn tapes_that_do_not_agree_count_with_their_middle() {
         let named = || told(&[json!({"syscall": "flock", "cost_ns": 600_000_000})], 0.0);
         let silent = || told(&[], 0.0);
@@ -344,7 +355,9 @@ mod tests {
         let more = [rows[0].clone(), rows[1].clone(), json!({"cost_ns": 700_000_000})];
         let verdict = judged(truth, 1.0, vec![told(&more, 0.0)]);
         assert_eq!(verdict.rank, Some(2), "a larger finding stands before it");
-        assert!(!judged("#: cause-budget call*=sleep\n#: budget 0.5 call*=sleep", 1.0, vec![told(&rows, 0.0)]).budget_right);
+        assert!(
+            !judged("#: cause-budget call*=sleep\n#: budget 0.5 call*=sleep", 1.0, vec![told(&rows, 0.0)]).budget_right
+        );
     }
 
     #[test]

@@ -54,12 +54,12 @@ pub(crate) struct Plan {
     /// Puts the tables into this Markdown file, between its two marks
     #[arg(long, value_name = "FILE")]
     markdown: Option<PathBuf>,
+    /// Priority of all runs, -20 to 19: on a machine that others use, a negative one keeps most of their load out
+    #[arg(long, value_name = "N", default_value_t = 0, allow_negative_numbers = true, value_parser = clap::value_parser!(i32).range(-20..20))]
+    nice: i32,
     /// Prints the cases' names and what they plant, and runs nothing
     #[arg(long)]
     list: bool,
-    /// Prints the first findings of each case below its line
-    #[arg(long)]
-    verbose: bool,
 }
 
 impl Plan {
@@ -156,8 +156,8 @@ mod tests {
             bin_dir: None,
             keep: None,
             markdown: None,
+            nice: 0,
             list: false,
-            verbose: false,
         };
         let names = |plan: &Plan| plan.chosen().expect("cases").iter().map(|c| c.name).collect::<Vec<_>>();
         assert!(names(&plan(&[])).len() >= 55);

@@ -22,6 +22,24 @@ struct Condition {
     values: Vec<String>,
 }
 
+/// What only a run knows of its truth: `{pid}` is the recorded command's, others (addresses) the program wrote into its file
+/// `truth`, as lines of a key and a value.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Facts(Vec<(String, String)>);
+
+impl Facts {
+    /// From the file and the pid.
+    pub(crate) fn of(pid: u32, truth: &str) -> Self {
+        let pairs = truth.lines().filter_map(|line| line.split_once(' '));
+        let pairs = pairs.map(|(key, value)| (format!("{{{key}}}"), value.to_owned()));
+        Self(pairs.chain([("{pid}".to_owned(), pid.to_string())]).collect())
+    }
+
+    fn fill(&self, value: &str) -> String {
+        self.0.iter().fold(value.to_owned(), |value, (key, fact)| value.replace(key, fact))
+    }
+}
+
 /// Conditions on a row, all of which must hold.
 #[derive(Clone, Debug)]
 pub(crate) struct Pattern(Vec<Condition>);
@@ -39,16 +57,16 @@ impl Pattern {
         Ok(Self(conditions))
     }
 
-    /// Whether the row is meant. `pid` is that of the recorded command, `{pid}` in a pattern.
-    pub(crate) fn holds(&self, row: &Row, pid: u32) -> bool {
-        self.0.iter().all(|condition| condition.holds(row, pid))
+    /// Whether the row is meant. What the run itself knew of its truth stands in `facts`.
+    pub(crate) fn holds(&self, row: &Row, facts: &Facts) -> bool {
+        self.0.iter().all(|condition| condition.holds(row, facts))
     }
 }
 
 impl Condition {
-    fn holds(&self, row: &Row, pid: u32) -> bool {
-        let pid = pid.to_string();
-        let values = self.values.iter().map(|value| value.replace("{pid}", &pid));
+    fn holds(&self, row: &Row, facts: &Facts) -> bool {
+        // a value that nobody filled in is none that a row has
+        let values = self.values.iter().map(|value| facts.fill(value));
         if self.field == "by" {
             return values.into_iter().any(|who| row.blames(&who));
         }
@@ -97,9 +115,10 @@ mod tests {
     use super::*;
 
     fn holds(pattern: &str) -> bool {
-        let row = Row::of(json!({"syscall": "flock", "object": "/x/shared.lock", "comm": "app", "errno": null, "by_pid": 7,
+        let row =
+            Row::of(json!({"syscall": "flock", "object": "/x/shared.lock", "comm": "app", "errno": null, "by_pid": 7,
             "by_comm": "keeper", "text": "app 3: 2 waiting flock calls; keeper-2 ran, Rest 4 too"}));
-        Pattern::parse(pattern).expect("a pattern").holds(&row, 7)
+        Pattern::parse(pattern).expect("a pattern").holds(&row, &Facts::of(7, "lock shared\n"))
     }
 
     #[test]
@@ -108,6 +127,7 @@ mod tests {
         assert!(!holds("syscall=flock object*=other"));
         assert!(!holds("object=shared.lock"), "= is the whole field");
         assert!(holds("by_pid={pid}") && !holds("by_pid!={pid}"));
+        assert!(holds("object*={lock}.lock") && !holds("object*={other}.lock"));
         assert!(holds("text*='2 waiting'") && !holds("text*='3 waiting'"));
     }
 

@@ -1,9 +1,9 @@
 //! The tables and the totals.
 
+use super::Plan;
 use super::answer::Said;
 use super::judge::Verdict;
 use super::stage::Stage;
-use super::Plan;
 use crate::section::Section;
 use crate::table::Table;
 use crate::tools::output;
@@ -87,7 +87,8 @@ pub(crate) fn sections(stage: &Stage, plan: &Plan, verdicts: &[Verdict]) -> Vec<
     }
     if !out.is_empty() {
         let mut table = Table::new(&["left out", "because"]).words(2);
-        out.iter().for_each(|v| table.push(vec![v.name.into(), v.left_out.clone().unwrap_or_default().replace('\n', " ")]));
+        out.iter()
+            .for_each(|v| table.push(vec![v.name.into(), v.left_out.clone().unwrap_or_default().replace('\n', " ")]));
         section = section.table(table);
     }
     vec![section]

@@ -13,6 +13,7 @@ use anyhow::{Context, Result, bail};
 use super::Plan;
 use super::answer::Answer;
 use super::case::Case;
+use super::pattern::Facts;
 use super::stage::{Ready, Stage};
 use crate::process;
 use crate::stats::Samples;
@@ -23,8 +24,8 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// One recorded run with the cause on.
 #[derive(Clone, Debug)]
 pub(crate) struct Told {
-    /// The recorded command's process.
-    pub pid: u32,
+    /// What the run knew of its truth.
+    pub facts: Facts,
     /// Seconds from its exec to its end.
     pub wall: f64,
     /// CPUs that were busy with anything but this run, on average.
@@ -50,7 +51,7 @@ pub(crate) struct Runs {
 
 /// What one run took.
 struct Took {
-    pid: u32,
+    facts: Facts,
     wall: f64,
     others: f64,
 }
@@ -102,7 +103,7 @@ impl Runs {
         if way.on {
             let (answer, text) = Answer::ask(&stage.analyze, &tape)?;
             keep(plan, &tape, &text)?;
-            self.told.push(Told { pid: took.pid, wall: took.wall, others: took.others, answer });
+            self.told.push(Told { facts: took.facts, wall: took.wall, others: took.others, answer });
         }
         fs::remove_file(&tape).with_context(|| tape.display().to_string())
     }
@@ -118,7 +119,8 @@ fn keep(plan: &Plan, tape: &Path, text: &str) -> Result<()> {
 /// Runs the case once and measures it from its exec to its end.
 fn run(stage: &Stage, plan: &Plan, ready: &Ready<'_>, way: Way, tape: &Path) -> Result<Took> {
     let start = ready.dir.join("start");
-    fs::remove_file(&start).ok();
+    let truth = ready.dir.join("truth");
+    [&start, &truth].iter().for_each(|file| drop(fs::remove_file(file)));
     let words = ready.words(&ready.case.run, way.on);
     let mut command = match way.recorded {
         true => {
@@ -137,6 +139,7 @@ fn run(stage: &Stage, plan: &Plan, ready: &Ready<'_>, way: Way, tape: &Path) -> 
     command.arg(&start).args(words).current_dir(&ready.dir).process_group(0);
     command.stdin(Stdio::null()).stdout(out).stderr(File::create(&errors)?);
     let before = Busy::now()?;
+    set_nice(plan.nice);
     let neighbour = plan.beside.then(|| stage.neighbour()).transpose()?;
     let helper = ready.helper(way.on)?;
     let mut child = command.spawn().with_context(|| format!("{command:?}"))?;
@@ -152,7 +155,14 @@ fn run(stage: &Stage, plan: &Plan, ready: &Ready<'_>, way: Way, tape: &Path) -> 
     if !status?.success() {
         bail!("{command:?} failed: {}", text());
     }
-    Ok(Took { pid, wall, others })
+    let facts = Facts::of(pid, &fs::read_to_string(&truth).unwrap_or_default());
+    Ok(Took { facts, wall, others })
+}
+
+/// What is started from here on has this priority.
+fn set_nice(nice: i32) {
+    // SAFETY: the call touches no memory; 0 is this process.
+    unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, nice) };
 }
 
 /// Kills what is left of a run.

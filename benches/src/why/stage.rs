@@ -1,7 +1,7 @@
 //! Where a case runs: its directory, its program ready to start, and what runs beside it.
 
 use std::fs;
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Read, Seek, SeekFrom};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -19,10 +19,8 @@ use crate::tools::output;
 const PATIENCE: Duration = Duration::from_secs(3);
 
 /// Functions that the cases' programs share, beside each of them.
-const SHARED: &[(&str, &str)] = &[
-    ("shared.py", include_str!("common/shared.py")),
-    ("shared.h", include_str!("common/shared.h")),
-];
+const SHARED: &[(&str, &str)] =
+    &[("shared.py", include_str!("common/shared.py")), ("shared.h", include_str!("common/shared.h"))];
 
 /// The programs of a run of this bench, and a directory for the cases'.
 #[derive(Debug)]
@@ -189,14 +187,18 @@ pub(crate) struct Helper(Child);
 
 impl Helper {
     fn start(command: &mut Command) -> Result<Self> {
-        let command = command.stdin(Stdio::null()).stdout(Stdio::piped()).process_group(0);
+        let errors = tempfile::tempfile()?;
+        let command = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(errors.try_clone()?).process_group(0);
         let mut child = command.spawn().with_context(|| format!("{command:?}"))?;
         let out = child.stdout.take().context("a pipe")?;
         let helper = Self(child);
         let mut line = String::new();
         BufReader::new(out).read_line(&mut line)?;
         if line.is_empty() {
-            bail!("{command:?}: ended before it was ready");
+            let mut text = String::new();
+            (&errors).seek(SeekFrom::Start(0))?;
+            (&errors).read_to_string(&mut text)?;
+            bail!("{command:?}: ended before it was ready: {}", text.trim());
         }
         Ok(helper)
     }

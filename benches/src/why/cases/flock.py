@@ -33,5 +33,5 @@ for _ in range(10):
     fcntl.flock(lock, fcntl.LOCK_UN)
     time.sleep(0.015)
 for pid in others:
-    os.kill(pid, signal.SIGKILL)
+    os.kill(pid, signal.SIGTERM)
     os.waitpid(pid, 0)

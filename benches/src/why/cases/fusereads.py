@@ -1,7 +1,7 @@
 #: what A file system in user space takes 15 ms for each read; 30 are made.
 #: needs /usr/include/fuse3/fuse.h fusermount3
 #: helper {prog} {mode} helper {slowfs}
-#: cause object*=/slow syscall=read|pread64
+#: cause object*=/slow syscall=read|pread64|preadv|preadv2
 import os
 from shared import *
 

@@ -1,6 +1,6 @@
 #: what A Python thread keeps a threading.Lock while it waits for a slow pipe; the main thread queues for the lock.
 #: cause syscall=futex by=slowpoke
-import os
+#: cause syscall=futex object*={lock}
 import threading
 from shared import *
 
@@ -20,6 +20,7 @@ def slowpoke():
 
 
 name("front")
+truth("lock", hex(ctypes.c_void_p.from_address(id(lock) + 16).value))
 t = threading.Thread(target=slowpoke)
 t.start()
 for _ in range(20):

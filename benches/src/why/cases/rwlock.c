@@ -1,5 +1,7 @@
 //: what A writer holds a read-write lock 25 of every 30 ms while it sleeps; three readers and main want to read.
 //: cause syscall=futex by=writer
+//: cause syscall=futex object*={phase}
+//: cause syscall=futex object*={writers}
 #include "shared.h"
 
 static pthread_rwlock_t lock = PTHREAD_RWLOCK_INITIALIZER;
@@ -38,6 +40,9 @@ int main(int argc, char **argv)
 	pthread_t w, r[3];
 
 	on = is_on(argc, argv);
+	/* glibc sleeps on two words of the lock */
+	truth("phase", (char *)&lock + 8);
+	truth("writers", (char *)&lock + 12);
 	w = thread(writer, NULL);
 	nap(2 * MS);
 	for (int i = 0; i < 3; i++)

@@ -1,8 +1,7 @@
 #: what Somebody stops the program (SIGSTOP) for 0.6 s in the middle of its work.
 #: record -a
 #: helper {prog} {mode} helper
-#: cause text*=stopped text*=stopper comm=victim
-#: cause text*=SIGSTOP by=stopper
+#: cause text*=stopped|SIGSTOP by=stopper comm=victim
 import os
 import signal
 from shared import *

@@ -1,5 +1,5 @@
 #: what A program looks 250,000 times for a file that is not there.
-#: cause syscall=newfstatat|stat|openat|access object*=no-such-file errno=ENOENT
+#: cause syscall=access object*=no-such-file
 import os
 from shared import *
 

@@ -21,7 +21,8 @@ def spin(seconds):
     end = time.thread_time() + seconds
     x = 0
     while time.thread_time() < end:
-        for _ in range(200):
+        # half a millisecond: the clock is a call each time
+        for _ in range(10000):
             x += 1
 
 
@@ -86,3 +87,37 @@ def put(path, text):
     """Writes into a file."""
     with open(path, "w") as f:
         f.write(str(text))
+
+
+def truth(key, value):
+    """Tells the bench what a pattern means by {key}."""
+    with open("truth", "a") as f:
+        f.write(f"{key} {value}\n")
+
+
+def slow_server(port, seconds, comm="backend"):
+    """Answers each request after so long; a thread for each client."""
+    import threading
+
+    def serve(c):
+        while c.recv(100):
+            time.sleep(seconds)
+            c.sendall(b"answer")
+        c.close()
+
+    name(comm)
+    s = listen(port)
+    ready()
+    while True:
+        threading.Thread(target=serve, args=(s.accept()[0],), daemon=True).start()
+
+
+def ask(client):
+    """One question, one answer."""
+    client.sendall(b"question")
+    assert client.recv(100)
+
+
+def client_of(port):
+    """A connection to a server of this machine."""
+    return socket.create_connection(("127.0.0.1", port))
