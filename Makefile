@@ -13,7 +13,7 @@ SQL     ?= yes
 SHELL_SCRIPTS := .ci/run $(wildcard scripts/*.sh)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo build static-record static dist deb test-packages test-service test-kernels test test-exports test-sql test-fleet lint deny fuzz stories bench-peers bench-layers bench-scale man install uninstall clean
+.PHONY: help demo build static-record static dist deb test-packages test-service test-kernels test test-exports test-sql test-fleet lint deny fuzz stories bench-peers bench-why bench-layers bench-scale man install uninstall clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 20
@@ -80,6 +80,12 @@ bench-peers: ## cost of recording, speed of reading, beside other tracers; write
 
 stories: ## records the programs of docs/stories.md, asks their tapes, and writes that page anew
 	@scripts/stories.sh
+
+WHY_ARGS ?= --markdown docs/why.md
+bench-why: ## planted incidents and healthy programs: does analyze why name the cause and its cost? Writes docs/why.md (or WHY_ARGS=--quick)
+	@scripts/setup.sh bench
+	$(CARGO) build --release -p systape-recorder -p systape-analyzer -p systape-benches
+	@scripts/as-root.sh $(BIN)/bench why $(WHY_ARGS)
 
 LAYER_ARGS ?=
 bench-layers: ## each layer alone (criterion): ns per row; LAYER_ARGS="--bench encode" for one of them

@@ -152,6 +152,14 @@ if [ "$wanted" = bench ]; then
     wish sqlite3 in_path sqlite3
     wish findutils in_path find
     wish python3 in_path python3
+    # programs of bench-why: a slow file system, and what healthy programs are written in or are. Packages of servers that would
+    # start one are not installed: their cases are left out, and said to be
+    wish fuse3 in_path fusermount3
+    wish libfuse3-dev test -e /usr/include/fuse3/fuse.h
+    wish git runs git
+    wish nodejs runs node
+    wish golang-go command -v go
+    wish openjdk-17-jdk-headless in_path javac
 fi
 
 if [ "$wanted" = kernels ]; then

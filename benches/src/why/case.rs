@@ -159,7 +159,7 @@ mod tests {
         let case = Case::read("x.sh", text).expect("a case");
         assert_eq!((case.name, case.what.as_str(), case.causes.len()), ("x", "a lock", 1));
         assert_eq!((case.innocents.len(), case.run.join(" ")), (2, "{prog} {mode}".into()));
-        assert_eq!(case.known.map(|(seconds, _)| seconds), Some(0.5));
+        assert_eq!(case.known.as_ref().map(|(seconds, _)| *seconds), Some(0.5));
         assert_eq!(case.missing(), None);
     }
 

@@ -12,6 +12,8 @@ if ROLE:
         group = cgroup("cpu", f"bench-why-quota-{mode}")
         put(f"{group}/cpu.cfs_period_us", 100000)
         put(f"{group}/cpu.cfs_quota_us", quota)
+        # beside others the group counts as much as twenty programs: only its quota holds it up
+        put(f"{group}/cpu.shares", 20480)
     sys.exit()
 name("victim")
 spin(0.25)
