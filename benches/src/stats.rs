@@ -13,6 +13,11 @@ impl Samples {
         self.0.sort_by(f64::total_cmp);
     }
 
+    /// All, the lowest first.
+    pub(crate) fn all(&self) -> &[f64] {
+        &self.0
+    }
+
     /// The middle one, or the mean of the two in the middle; NaN when there are none.
     pub(crate) fn median(&self) -> f64 {
         let n = self.0.len();

@@ -155,7 +155,7 @@ mod tests {
 
     #[test]
     fn the_truth_is_on_top() {
-        let text = "#!/bin/sh\n#: what a lock\n#: cause syscall=flock\n#: innocent a b\n#: budget 0.5 call*=sleep\n#: record -a\n";
+        let text = "#!/bin/sh\n#: what a lock\n#: cause syscall=flock\n#: innocent a b\n#: budget 0.5 syscall*=sleep\n#: record -a\n";
         let case = Case::read("x.sh", text).expect("a case");
         assert_eq!((case.name, case.what.as_str(), case.causes.len()), ("x", "a lock", 1));
         assert_eq!((case.innocents.len(), case.run.join(" ")), (2, "{prog} {mode}".into()));

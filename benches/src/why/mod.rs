@@ -8,6 +8,7 @@ mod answer;
 mod case;
 mod cases;
 mod judge;
+mod kept;
 mod pattern;
 mod report;
 mod run;
@@ -51,6 +52,9 @@ pub(crate) struct Plan {
     /// Keeps the tapes with the cause on, and the answers to them, in this directory
     #[arg(long, value_name = "DIR")]
     keep: Option<PathBuf>,
+    /// Runs nothing: asks this `analyze` about the tapes that --keep left in the directory
+    #[arg(long, value_name = "DIR", conflicts_with = "keep")]
+    again: Option<PathBuf>,
     /// Puts the tables into this Markdown file, between its two marks
     #[arg(long, value_name = "FILE")]
     markdown: Option<PathBuf>,
@@ -135,11 +139,21 @@ pub(crate) fn run(plan: &Plan) -> Result<()> {
 }
 
 fn judged(stage: &Stage, plan: &Plan, case: &Case) -> Result<Verdict> {
-    let Some(why) = case.missing() else {
-        let runs = Runs::of(stage, plan, case)?;
-        return Ok(judge::judge(case, &runs, plan.beside));
-    };
-    Ok(Verdict::left_out(case, why))
+    if let Some(dir) = &plan.again {
+        let runs = kept::read(dir, case.name, &stage.analyze)?;
+        return Ok(match runs {
+            Some(runs) => judge::judge(case, &runs, plan.beside),
+            None => Verdict::left_out(case, "nothing was kept".into()),
+        });
+    }
+    if let Some(why) = case.missing() {
+        return Ok(Verdict::left_out(case, why));
+    }
+    let runs = Runs::of(stage, plan, case)?;
+    if let Some(dir) = &plan.keep {
+        kept::write(dir, case.name, &runs)?;
+    }
+    Ok(judge::judge(case, &runs, plan.beside))
 }
 
 #[cfg(test)]
@@ -155,6 +169,7 @@ mod tests {
             beside: false,
             bin_dir: None,
             keep: None,
+            again: None,
             markdown: None,
             nice: 0,
             list: false,

@@ -35,8 +35,19 @@ impl Facts {
         Self(pairs.chain([("{pid}".to_owned(), pid.to_string())]).collect())
     }
 
+    /// Each key, in braces, and its value.
+    pub(crate) fn pairs(&self) -> &[(String, String)] {
+        &self.0
+    }
+
     fn fill(&self, value: &str) -> String {
         self.0.iter().fold(value.to_owned(), |value, (key, fact)| value.replace(key, fact))
+    }
+}
+
+impl From<Vec<(String, String)>> for Facts {
+    fn from(pairs: Vec<(String, String)>) -> Self {
+        Self(pairs)
     }
 }
 

@@ -14,7 +14,7 @@ pub(crate) fn line(verdict: &Verdict) -> String {
         return format!("{:<14} LEFT OUT: {}", verdict.name, why.replace('\n', " "));
     }
     let mut text = if verdict.healthy {
-        format!("{:<14} healthy; {} false findings", verdict.name, verdict.false_findings.len())
+        format!("{:<14} healthy; false findings in {}", verdict.name, false_tapes(verdict))
     } else {
         let [rank, said, within] = [rank(verdict), said(verdict), verdict_word(verdict)];
         let (truth, bare) = (seconds(verdict.truth), seconds(verdict.bare));
@@ -27,6 +27,10 @@ pub(crate) fn line(verdict: &Verdict) -> String {
     let below = if verdict.healthy { &verdict.false_findings } else { &verdict.first };
     let below = below.iter().take(4).map(|finding| format!("\n{:>16}{finding}", ""));
     text + &below.collect::<String>()
+}
+
+fn false_tapes(verdict: &Verdict) -> String {
+    format!("{} of {}", verdict.false_tapes, verdict.run.all().len())
 }
 
 fn seconds(seconds: f64) -> String {
@@ -158,11 +162,10 @@ fn incidents_table(incidents: &[&Verdict]) -> Table {
 }
 
 fn healthy_table(healthy: &[&Verdict]) -> Table {
-    let mut table = Table::new(&["case", "false findings", "first of them", "run", "budget"]).words(3);
+    let mut table = Table::new(&["case", "tapes with a finding", "first of them", "run", "budget"]).words(3);
     for v in healthy {
         let first = v.false_findings.first().map_or("-", String::as_str).replace('|', "\\|");
-        let count = v.false_findings.len().to_string();
-        table.push(vec![v.name.into(), count, first, format!("{:.2}", v.run.median()), budget(v)]);
+        table.push(vec![v.name.into(), false_tapes(v), first, format!("{:.2}", v.run.median()), budget(v)]);
     }
     table
 }

@@ -13,6 +13,7 @@ use anyhow::{Context, Result, bail};
 use super::Plan;
 use super::answer::Answer;
 use super::case::Case;
+use super::kept;
 use super::pattern::Facts;
 use super::stage::{Ready, Stage};
 use crate::process;
@@ -88,7 +89,7 @@ impl Runs {
     }
 
     fn once(&mut self, stage: &Stage, plan: &Plan, ready: &Ready<'_>, pair: usize, way: Way) -> Result<()> {
-        let tape = ready.dir.join(format!("{}.{}.tape", ready.case.name, pair + 1));
+        let tape = kept::tape(&ready.dir, ready.case.name, pair);
         let took = run(stage, plan, ready, way, &tape)?;
         let walls = match (way.recorded, way.on) {
             (true, true) => &mut self.on,

@@ -17,4 +17,4 @@ if [ "$2" = prepare ]; then
     exit
 fi
 cd repo || exit 1
-for i in 1 2 3; do git log -p --stat >/dev/null; git grep -c 17 >/dev/null; git status --short; git blame d1/f1.txt >/dev/null; done
+for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15; do git log -p --stat >/dev/null; git grep -c 17 >/dev/null; git status --short; git blame d1/f1.txt >/dev/null; done

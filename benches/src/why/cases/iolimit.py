@@ -3,7 +3,7 @@
 #: needs /sys/fs/cgroup/blkio/blkio.throttle.write_bps_device
 #: prepare {prog} on prepare
 #: run /bin/sh -c 'echo $$ > /sys/fs/cgroup/blkio/bench-why-io-{mode}/cgroup.procs && exec "$@"' sh {prog} {mode}
-#: cause text*=bench-why-io
+#: cause text*=limit|throttl text*=bench-why-io syscall!=write
 #: innocent *
 import mmap
 import os

@@ -3,7 +3,7 @@
 #: needs /sys/fs/cgroup/memory/memory.limit_in_bytes
 #: prepare {prog} on prepare
 #: run /bin/sh -c 'echo $$ > /sys/fs/cgroup/memory/bench-why-mem-{mode}/cgroup.procs && exec "$@"' sh {prog} {mode}
-#: cause text*=bench-why-mem
+#: cause text*=limit|reclaim text*=bench-why-mem syscall!=write
 #: innocent *
 import os
 from shared import *

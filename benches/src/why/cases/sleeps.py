@@ -1,7 +1,7 @@
 #: what The code sleeps 20 ms before each of 25 pieces of work.
-#: cause-budget call*=nanosleep
+#: cause-budget syscall*=nanosleep
 #: cause syscall=clock_nanosleep|nanosleep comm=app
-#: budget 0.50 call*=nanosleep
+#: budget 0.50 syscall*=nanosleep
 from shared import *
 
 name("app")

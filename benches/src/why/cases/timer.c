@@ -1,7 +1,6 @@
 //: what A loop waits for a timer (timerfd) of 20 ms before each of 30 pieces of work.
 //: cause syscall=read object*=timerfd
-//: cause-budget call*=timerfd
-//: cause-budget call*=read
+//: cause-budget syscall=read object*=timerfd
 #include "shared.h"
 #include <sys/timerfd.h>
 
