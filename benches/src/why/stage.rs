@@ -181,6 +181,17 @@ impl Ready<'_> {
     }
 }
 
+impl Drop for Ready<'_> {
+    /// Removes the control groups that the case's programs made: their names begin with `bench-why-`.
+    fn drop(&mut self) {
+        let controllers = fs::read_dir("/sys/fs/cgroup").into_iter().flatten().flatten();
+        let groups = controllers.flat_map(|c| fs::read_dir(c.path()).into_iter().flatten().flatten());
+        let ours = |name: &std::ffi::OsStr| name.as_encoded_bytes().starts_with(b"bench-why-");
+        // one that is not empty stays: somebody else's bench runs, or a case hangs and was told of
+        groups.filter(|group| ours(&group.file_name())).for_each(|group| drop(fs::remove_dir(group.path())));
+    }
+}
+
 /// A program beside the case, in a process group of its own; gone, and waited for, when this is dropped.
 #[derive(Debug)]
 pub(crate) struct Helper(Child);
