@@ -23,6 +23,7 @@ mod flags;
 mod iouring;
 mod names;
 mod near;
+mod plain;
 mod private;
 mod select;
 pub mod si_code;
@@ -45,6 +46,7 @@ pub use flags::{FlagSet, FlagStyle, How, clock_flags, open_flags, protocol_flags
 pub use iouring::iouring_op_name;
 pub use names::{all, display_name, name, number};
 pub use near::nearest;
+pub use plain::{plain, plain_json};
 pub use private::captured_class;
 pub use select::{EventTerm, SelectError, Selection, glob_matches};
 pub use signal::{signal_name, signal_number};

@@ -141,7 +141,7 @@ pub fn escape(bytes: &[u8], out: &mut String) {
     }
 }
 
-fn hex_bytes(bytes: &[u8], out: &mut String) {
+pub(crate) fn hex_bytes(bytes: &[u8], out: &mut String) {
     for byte in bytes {
         let _ = write!(out, "\\x{byte:02x}");
     }

@@ -7,6 +7,7 @@ use systape_abi::{Abi, Selection};
 use systape_bpf::COUNTED_ONLY;
 
 use crate::args::{Args, parse_delay};
+use crate::say::say;
 
 /// A threshold from here on was more likely meant as the length of the recording.
 const LONG: Duration = Duration::from_secs(5);
@@ -32,9 +33,9 @@ impl CallFilter {
         let mut filter = Self::default();
         if let Some(duration) = args.duration {
             if duration >= LONG {
-                eprintln!(
-                    "record: --duration {duration:?} stores only calls that take longer than that; to end the recording after a time use --for"
-                );
+                say(format_args!(
+                    "--duration {duration:?} stores only calls that take longer than that; to end the recording after a time use --for"
+                ));
             }
             filter.min_dur = nanos(duration);
             filter.text.push(format!("--duration {duration:?}"));

@@ -99,7 +99,7 @@ impl Cell<'_> {
             Self::Real(value) => real(*value, "null", out),
             Self::Text(text) => json::string(out, text),
             // writing to a Vec never fails
-            Self::Nested(value) | Self::Spelled(value, _) => drop(serde_json::to_writer(out, value)),
+            Self::Nested(value) | Self::Spelled(value, _) => out.extend_from_slice(json::printable(value).as_bytes()),
         }
     }
 

@@ -4,13 +4,14 @@ use std::borrow::Cow;
 use std::fmt::Write as _;
 
 use serde_json::Value;
+use systape_abi::plain_json;
 
 /// Appends bytes that need not be UTF-8, in the form of [`bytes`].
 pub(crate) fn string(out: &mut Vec<u8>, text: &[u8]) {
     if std::str::from_utf8(text).is_ok() {
         return lossy_string(out, text);
     }
-    let _ = serde_json::to_writer(out, &bytes(text));
+    out.extend_from_slice(printable(&bytes(text)).as_bytes());
 }
 
 /// Bytes that need not be UTF-8 (names, paths, words): a string if they are, else an object with the text, in which
@@ -32,15 +33,9 @@ pub(crate) fn known(text: &[u8]) -> Value {
     if text.is_empty() { Value::Null } else { bytes(text) }
 }
 
-/// A value as JSON without effect on a terminal: control characters that JSON allows are escaped too.
+/// A value as JSON that acts on no terminal.
 pub(crate) fn printable(value: &Value) -> String {
-    let text = value.to_string();
-    if !text.contains(char::is_control) {
-        return text;
-    }
-    // they can only be inside strings
-    let escape = |c: char| if c.is_control() { format!("\\u{:04x}", u32::from(c)) } else { c.to_string() };
-    text.chars().map(escape).collect()
+    plain_json(&value.to_string()).into_owned()
 }
 
 /// Appends `text` as a JSON string, always; see [`lossless`].
@@ -50,8 +45,9 @@ pub(crate) fn lossy_string(out: &mut Vec<u8>, text: &[u8]) {
         out.extend_from_slice(text);
         return out.push(b'"');
     }
-    // a String always serializes, and writing to a Vec never fails
-    let _ = serde_json::to_writer(out, &lossless(text));
+    // a string always serializes
+    let json = serde_json::to_string(&*lossless(text)).unwrap_or_default();
+    out.extend_from_slice(plain_json(&json).as_bytes());
 }
 
 /// Bytes as text: those that are not UTF-8 become `\xNN`. Another name may look the same, so the bytes must stand

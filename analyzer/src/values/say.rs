@@ -4,6 +4,8 @@ use std::io::Write;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use systape_abi::plain;
+
 use crate::values::whose;
 
 /// Number of rows of an answer, to explain an empty one.
@@ -66,5 +68,6 @@ pub(crate) fn complain(text: &str) {
     crate::values::progress::end();
     let whose = whose::current().filter(|whose| !text.starts_with(&whose.name));
     let whose = whose.map(|whose| format!("{}: ", whose.name)).unwrap_or_default();
-    let _ = writeln!(std::io::stderr(), "analyze: {whose}{text}");
+    // paths, names and what a tape says are others' words
+    let _ = writeln!(std::io::stderr(), "analyze: {}", plain(&format!("{whose}{text}")));
 }

@@ -14,6 +14,7 @@ use anyhow::{Context, Result};
 use crossbeam_channel::{Receiver, Sender};
 use indicatif::{ProgressBar, ProgressStyle};
 use rustc_hash::FxHashMap;
+use systape_abi::plain;
 use systape_format::model::{Function, Mapping, Symbol, Symbols};
 use systape_format::redact::Redactor;
 use systape_symbols::{Kallsyms, Resolver};
@@ -151,7 +152,7 @@ impl Names {
         let mut all: Vec<_> = std::mem::take(&mut self.pending).into_iter().collect();
         all.sort_by(|a, b| a.0.cmp(&b.0));
         for (mapping, pending) in all {
-            bar.set_message(String::from_utf8_lossy(&mapping.path).escape_debug().to_string());
+            bar.set_message(plain(&String::from_utf8_lossy(&mapping.path)).into_owned());
             let symbols = self.look_up(&mapping, &pending);
             bar.inc(pending.offsets.len() as u64);
             out(symbols)?;
