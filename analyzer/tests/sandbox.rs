@@ -120,6 +120,136 @@ fn a_run_is_confined_unless_told_otherwise() {
     assert_eq!(status(&[]), ["1", "2"], "no new privileges, a filter of calls");
 }
 
+/// What the kernel says of each thread of a process, by its number.
+fn threads(pid: u32) -> Vec<String> {
+    let tasks = fs::read_dir(format!("/proc/{pid}/task")).unwrap();
+    tasks.flatten().filter_map(|task| fs::read_to_string(task.path().join("status")).ok()).collect()
+}
+
+fn assert_all_confined(what: &str, threads: &[String]) {
+    let filter = if landlock() == 0 { "" } else { "NoNewPrivs:\t1\n" };
+    for thread in threads {
+        for line in ["CapEff:\t0000000000000000\n", "CapPrm:\t0000000000000000\n", "Seccomp:\t2\n", filter] {
+            assert!(thread.contains(line), "{what}, one of {} threads: {thread}", threads.len());
+        }
+    }
+}
+
+/// A thread without limits in the same memory would do what a confined one writes on its stack.
+#[test]
+fn every_thread_is_confined() {
+    let place = Place::new();
+    many(&place.path("many.tape"));
+    let mut most = 0;
+    for words in [
+        &["many.tape"][..],
+        &["--format", "json", "many.tape"],
+        &["--format", "csv", "many.tape", "many.tape"],
+        &["export", "strace", "many.tape"],
+    ] {
+        let mut child = Command::new(assert_cmd::cargo::cargo_bin("analyze"))
+            .args(words)
+            .env("RAYON_NUM_THREADS", "3")
+            .current_dir(place.path(""))
+            .stdout(std::process::Stdio::piped())
+            .spawn()
+            .unwrap();
+        // it has read of the tape, and waits: the rest does not fit the pipe
+        child.stdout.as_mut().unwrap().read_exact(&mut [0]).unwrap();
+        let threads = threads(child.id());
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert_all_confined(&words.join(" "), &threads);
+        most = most.max(threads.len());
+    }
+    assert!(most > 2, "{most} threads at most: there was nothing to see");
+}
+
+/// Not a byte of a tape is read before.
+#[test]
+fn a_pipe_is_read_in_the_sandbox() {
+    let place = Place::new();
+    let mut child = Command::new(assert_cmd::cargo::cargo_bin("analyze"))
+        .arg("-")
+        .current_dir(place.path(""))
+        .stdin(std::process::Stdio::piped())
+        .stdout(std::process::Stdio::null())
+        .spawn()
+        .unwrap();
+    let input = child.stdin.take().unwrap();
+    let waits = || {
+        let read = fs::read_to_string(format!("/proc/{}/syscall", child.id())).unwrap_or_default();
+        // read, of the pipe
+        read.starts_with("0 0x")
+    };
+    let begun = std::time::Instant::now();
+    while !waits() && begun.elapsed().as_secs() < 30 {
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    }
+    std::thread::sleep(std::time::Duration::from_millis(200));
+    let threads = threads(child.id());
+    drop(input);
+    child.wait().unwrap();
+    assert!(!threads.is_empty());
+    assert_all_confined("analyze -", &threads);
+}
+
+/// What `analyze` writes is read by nobody who may not read the tape.
+#[test]
+fn files_are_as_open_as_the_tape() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let place = Place::new();
+    common::stacks::write(&place.path("a.tape"), 1);
+    common::stacks::write(&place.path("b.tape"), 1);
+    let mode = |name: &str, mode| fs::set_permissions(place.path(name), fs::Permissions::from_mode(mode)).unwrap();
+    let is = |name: &str| fs::metadata(place.path(name)).unwrap().permissions().mode() & 0o777;
+    mode("b.tape", 0o644);
+    let all = [
+        "report -o out a.tape",
+        "export perfetto -o out a.tape",
+        "export perfetto -o out b.tape a.tape",
+        "export pprof -o out a.tape",
+        "callgraph --svg out a.tape",
+        "callgraph --svg out b.tape --diff a.tape",
+        "offcpu --stacks --svg out a.tape",
+        "repair a.tape out",
+        "redact a.tape out",
+        "cut --time 0,1 a.tape out",
+    ];
+    let mut made = 0;
+    for words in all {
+        // unreadable to others, then readable; a new file, then one that is there
+        for (tape, wanted) in [(0o600, 0o600), (0o640, 0o640), (0o644, 0o644)] {
+            mode("a.tape", tape);
+            let private = ["repair", "redact", "cut"].iter().any(|word| words.starts_with(word));
+            let wanted = if private { 0o600 } else { wanted };
+            fs::remove_file(place.path("out")).ok();
+            let got = place.analyze(words);
+            if got.status == 2 {
+                continue;
+            }
+            assert_eq!((got.status, is("out")), (0, wanted), "{words} of {tape:o}: {}", got.err);
+            made += 1;
+            if !private {
+                mode("out", 0o644);
+                assert_eq!((place.analyze(words).status, is("out")), (0, wanted), "{words}: one that is there");
+            }
+        }
+    }
+    assert!(made >= 3 * 8, "{made}");
+    // who reads a pipe is not known
+    fs::remove_file(place.path("out")).ok();
+    let script = format!("cat a.tape | {} report -o out -", assert_cmd::cargo::cargo_bin("analyze").display());
+    assert!(Command::new("sh").args(["-c", &script]).current_dir(place.path("")).status().unwrap().success());
+    assert_eq!(is("out"), 0o600);
+    // somebody else's file would be his
+    mode("a.tape", 0o600);
+    if std::os::unix::fs::chown(place.path("out"), Some(65534), None).is_ok() {
+        let got = place.analyze("report -o out a.tape");
+        assert!(got.status == 1 && got.err.contains("uid 65534's, who may not read the tape"), "{}", got.err);
+    }
+}
+
 /// A tape whose listing does not fit a pipe.
 fn many(path: &Path) {
     let mut tape = common::Tape::create(path);

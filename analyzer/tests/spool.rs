@@ -67,3 +67,39 @@ fn what_is_no_tape_is_told() {
     let help = place.analyze("--help").out;
     assert!(help.contains("4 GiB at most"), "{help}");
 }
+
+/// Of what is no tape no more is kept than where a tape could begin.
+#[test]
+fn what_is_no_tape_is_not_kept() {
+    let place = Place::new();
+    let mut child = analyze(&place, &["-"], Stdio::piped()).spawn().unwrap();
+    let mut input = child.stdin.take().unwrap();
+    let mut taken = 0;
+    while taken < 1_usize << 30 && input.write_all(&[0; 1 << 16]).is_ok() {
+        taken += 1 << 16;
+    }
+    drop(input);
+    let got = child.wait_with_output().unwrap();
+    let err = String::from_utf8(got.stderr).unwrap();
+    assert!(got.status.code() == Some(1) && err.contains("standard input: not a tape: it starts with [00, "), "{err}");
+    assert!(taken < 64 << 20, "{taken} bytes were taken");
+}
+
+/// A tape whose first bytes are damaged is read through a pipe as it is from a file.
+#[test]
+fn a_damaged_beginning_is_no_reason() {
+    let place = Place::with_sample();
+    let mut bytes = fs::read(place.path("sample.tape")).unwrap();
+    bytes[3] ^= 1;
+    fs::write(place.path("bent.tape"), &bytes).unwrap();
+    let expected = analyze(&place, &["-s", "bent.tape"], Stdio::null()).output().unwrap();
+    assert!(!expected.stdout.is_empty(), "{expected:?}");
+    assert_eq!(piped(&place, &["-s", "-"], &bytes), expected);
+    let magic = piped(&place, &["info", "-"], &bytes_of_a_header(&place));
+    let err = String::from_utf8(magic.stderr).unwrap();
+    assert!(err.contains("it starts like one, but its first 8 bytes hold no whole block"), "{err}");
+}
+
+fn bytes_of_a_header(place: &Place) -> Vec<u8> {
+    fs::read(place.path("sample.tape")).unwrap()[..8].to_vec()
+}

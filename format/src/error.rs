@@ -2,6 +2,8 @@
 
 use std::io;
 
+use crate::header::MAGIC;
+
 /// Why a tape, or a part of it, cannot be read or written.
 ///
 /// An error from opening concerns the whole tape. An error from a [`crate::reader::Segment`] getter concerns that one
@@ -22,7 +24,7 @@ pub enum Error {
     #[error("the tape is empty (0 bytes): record was stopped before it wrote anything, or the disk was full")]
     Empty,
     /// No block header anywhere near the start.
-    #[error("not a tape: it starts with {found:02x?}, not with {magic:02x?}, and its first {searched} bytes hold no block", magic = crate::header::MAGIC)]
+    #[error("{}", not_a_tape(found, *searched))]
     NotATape {
         /// First bytes.
         found: Vec<u8>,
@@ -143,3 +145,13 @@ pub(crate) fn capnp_err(what: &'static str) -> impl Fn(capnp::Error) -> Error {
 
 /// Result of this crate.
 pub(crate) type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// Why a file that starts with `found` and has no block in its first `searched` bytes is no tape.
+fn not_a_tape(found: &[u8], searched: u64) -> String {
+    if found == MAGIC {
+        return format!("not a tape: it starts like one, but its first {searched} bytes hold no whole block");
+    }
+    format!(
+        "not a tape: it starts with {found:02x?}, not with {MAGIC:02x?}, and its first {searched} bytes hold no block"
+    )
+}

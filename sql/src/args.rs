@@ -88,6 +88,15 @@ pub(crate) enum Export {
     Csv(Files),
 }
 
+impl Export {
+    /// What is exported, in whichever form.
+    pub(crate) fn files(&self) -> &Files {
+        match self {
+            Self::Parquet(files) | Self::Json(files) | Self::Csv(files) => files,
+        }
+    }
+}
+
 /// What is exported, and where to.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Files {

@@ -23,8 +23,9 @@ use std::process::ExitCode;
 
 use clap::Parser as _;
 use clap::error::ErrorKind;
+use systape_analyzer::frames;
 
-use crate::args::{Args, Asked};
+use crate::args::{Args, Asked, Export, Sql};
 
 /// Answered, with `--fail-on-loss`, and a loss could change the answer.
 const LOSS: u8 = 3;
@@ -41,10 +42,17 @@ fn main() -> ExitCode {
             return if asked { ExitCode::SUCCESS } else { ExitCode::from(USAGE) };
         }
     };
+    let work = match confined(args.asked) {
+        Ok(work) => work,
+        Err(error) => {
+            say(&format!("{error:#}"));
+            return ExitCode::FAILURE;
+        }
+    };
     // queries are walked by recursion: a thread with room for the deepest that is answered
-    let work = std::thread::Builder::new().stack_size(engine::STACK).spawn(move || match args.asked {
-        Asked::Sql(sql) => query::run(&sql),
-        Asked::Export(export) => export::run(&export),
+    let work = std::thread::Builder::new().stack_size(engine::STACK).spawn(move || match work {
+        Work::Sql(sql, asked) => query::run(&sql, asked),
+        Work::Export(export, paths) => export::run(&export, &paths),
     });
     let done = work.map(|work| work.join().unwrap_or_else(|_| Err(anyhow::anyhow!("internal error, see above"))));
     match done {
@@ -67,6 +75,36 @@ fn main() -> ExitCode {
     }
 }
 
+/// What is to be done, and the files for it.
+enum Work {
+    Sql(Sql, query::Asked),
+    Export(Export, export::Paths),
+}
+
+/// Finds the files that are asked about and gives up all rights but to these: those of this thread, which is the only one,
+/// and so of all that come. No byte of a tape was read.
+///
+/// # Errors
+/// It is not said what is asked, or there is no tape.
+fn confined(asked: Asked) -> anyhow::Result<Work> {
+    Ok(match asked {
+        Asked::Sql(sql) => {
+            let asked = query::asked(&sql)?;
+            if !sql.no_sandbox {
+                frames::confine(asked.tape.as_slice(), &[]);
+            }
+            Work::Sql(sql, asked)
+        }
+        Asked::Export(export) => {
+            let paths = export::paths(&export)?;
+            if !export.files().no_sandbox {
+                frames::confine(&paths.tapes, std::slice::from_ref(&paths.dir));
+            }
+            Work::Export(export, paths)
+        }
+    })
+}
+
 /// Whether the reader of the output has gone.
 fn closed(error: &anyhow::Error) -> bool {
     let is = |error: &std::io::Error| error.kind() == std::io::ErrorKind::BrokenPipe;
@@ -81,5 +119,5 @@ fn closed(error: &anyhow::Error) -> bool {
 /// Prints a message; a closed stderr is no error.
 fn say(text: &str) {
     use std::io::Write as _;
-    let _ = writeln!(std::io::stderr(), "analyze: {}", out::on_one_line(text));
+    let _ = writeln!(std::io::stderr(), "analyze: {}", frames::plain(text));
 }

@@ -8,7 +8,7 @@ use datafusion::arrow::compute::cast;
 use datafusion::arrow::datatypes::{DataType, Decimal128Type, Float64Type, Int64Type, SchemaRef};
 use datafusion::arrow::util::display::{ArrayFormatter, FormatOptions};
 use serde_json::{Number, Value};
-use systape_analyzer::frames::escaped;
+use systape_analyzer::frames::{escaped, plain, plain_json};
 
 /// Form of an answer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
@@ -71,9 +71,9 @@ impl<W: Write> Out<W> {
                     // in the order of the columns, which a map of the library would not keep
                     for (at, (name, column)) in self.names.iter().zip(&columns).enumerate() {
                         self.to.write_all(if at == 0 { b"{" } else { b"," })?;
-                        serde_json::to_writer(&mut self.to, name)?;
-                        self.to.write_all(b":")?;
-                        serde_json::to_writer(&mut self.to, &column.json(row))?;
+                        let name = Value::from(name.as_str()).to_string();
+                        let value = column.json(row).to_string();
+                        write!(self.to, "{}:{}", plain_json(&name), plain_json(&value))?;
                     }
                     self.to.write_all(if columns.is_empty() { b"{}\n" } else { b"}\n" })?;
                 }
@@ -120,7 +120,7 @@ impl<W: Write> Out<W> {
         if self.form == Form::Json {
             let rows = Number::from(self.rows);
             let end = serde_json::json!({ "rows": rows, "complete": complete, "losses": lost });
-            writeln!(self.to, "{end}")?;
+            writeln!(self.to, "{}", plain_json(&end.to_string()))?;
         }
         Ok(self.to.flush()?)
     }
@@ -243,17 +243,9 @@ impl<'a> Column<'a> {
     }
 }
 
-/// `text` on one line: control characters by their numbers.
-pub(crate) fn on_one_line(text: &str) -> String {
-    if !text.chars().any(char::is_control) {
-        return text.to_owned();
-    }
-    text.chars().map(|c| if c.is_control() { c.escape_default().to_string() } else { c.to_string() }).collect()
-}
-
 /// A cell of CSV (RFC 4180); what a spreadsheet could take for a formula is quoted too.
 fn quoted(text: &str) -> String {
-    let text = on_one_line(text);
+    let text = plain(text);
     let formula = text.starts_with(['=', '+', '@']) || (text.starts_with('-') && text.parse::<f64>().is_err());
-    if formula || text.contains([',', '"']) { format!("\"{}\"", text.replace('"', "\"\"")) } else { text }
+    if formula || text.contains([',', '"']) { format!("\"{}\"", text.replace('"', "\"\"")) } else { text.into_owned() }
 }

@@ -15,25 +15,38 @@ use crate::{check, engine, say};
 /// The tape that is read when none is named.
 const DEFAULT_TAPE: &str = "trace.tape";
 
-/// Answers; true: something is lost, and that was to be said by the exit status.
+/// What the words of a command line say.
+pub(crate) struct Asked {
+    /// The query; None = a list is asked for.
+    query: Option<String>,
+    /// The tape; None = the list is of none.
+    pub(crate) tape: Option<PathBuf>,
+}
+
+/// What `sql` asks, and of which tape. Reads neither.
 ///
 /// # Errors
-/// There is no answer.
-pub(crate) fn run(sql: &Sql) -> Result<bool> {
+/// There is no query, or more than one tape.
+pub(crate) fn asked(sql: &Sql) -> Result<Asked> {
     let listing = sql.tables || sql.schema.is_some();
     let mut words = sql.words.clone();
     let query = if listing { None } else { Some(take(&mut words)?) };
-    let path = match (&sql.input, words.as_slice()) {
+    let tape = match (&sql.input, words.as_slice()) {
         (Some(input), []) => Some(input.clone()),
         (None, [file]) => Some(PathBuf::from(file)),
         (None, []) if listing => None,
         (None, []) => Some(PathBuf::from(DEFAULT_TAPE)),
         _ => bail!("one tape is asked at a time; to ask several, export them (docs/sql.md)"),
     };
+    Ok(Asked { query, tape })
+}
+
+/// Answers; true: something is lost, and that was to be said by the exit status.
+///
+/// # Errors
+/// There is no answer.
+pub(crate) fn run(sql: &Sql, Asked { query, tape: path }: Asked) -> Result<bool> {
     let statement = query.as_deref().map(check::parse).transpose()?;
-    if !sql.no_sandbox {
-        frames::confine(&path.iter().cloned().collect::<Vec<_>>(), &[]);
-    }
     let Some(statement) = statement else {
         return list(sql, path.as_deref()).map(|()| false);
     };

@@ -7,6 +7,7 @@ Prints a line a check, and 'N passed, N failed' at the end."""
 import json
 import random
 import shutil
+import subprocess
 import sys
 import tempfile
 import time
@@ -239,6 +240,47 @@ def again(tapes, directory):
         check(f"rows as {form}", None if rows == [expected] else f"{rows}, not {expected}")
 
 
+CONFINED = ["CapEff:\t0000000000000000", "CapPrm:\t0000000000000000", "NoNewPrivs:\t1", "Seccomp:\t2"]
+
+
+def threads(pid):
+    """What the kernel says of each thread of a process."""
+    found = []
+    for task in Path(f"/proc/{pid}/task").glob("*/status"):
+        try:
+            found.append(task.read_text().splitlines())
+        except OSError:
+            pass
+    return found
+
+
+def confined(tape, scratch):
+    """Every thread is confined as soon as there is a second one: the first confines itself before it makes any."""
+    join = "SELECT a.ts FROM syscalls a JOIN syscalls b ON a.date = b.date AND a.tid <> b.tid ORDER BY a.dur_ns * b.dur_ns DESC LIMIT 3"
+    for words in (["sql", join, tape], ["export", "parquet", scratch / "confined", tape], ["export", "csv", scratch / "confined", tape]):
+        most, wrong = 0, None
+        with subprocess.Popen([str(SQL), *map(str, words)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as child:
+            while child.poll() is None:
+                found = threads(child.pid)
+                if len(found) > 1:
+                    most = max(most, len(found))
+                    missing = [line for line in CONFINED for thread in found if line not in thread]
+                    wrong = wrong or (missing and f"{missing[0]} is not of all of {len(found)} threads")
+        check(f"confined: {words[:2]}", wrong or (None if most > 1 else "no second thread was seen"))
+
+
+def permissions(tape, scratch):
+    """A file of rows may be read by whom the tape may be."""
+    for mode in (0o600, 0o644):
+        copy, to = scratch / f"{mode:o}.tape", scratch / f"modes-{mode:o}"
+        shutil.copy(tape, copy)
+        copy.chmod(mode)
+        for form in ("parquet", "json", "csv"):
+            run(SQL, "export", form, to, copy)
+        wrong = [path for path in to.rglob("*.*") if path.is_file() and "_systape" not in path.parts and path.stat().st_mode & 0o777 != mode]
+        check(f"permissions of {mode:o}", wrong[0] if wrong else None)
+
+
 def main():
     words = sys.argv[1:]
     seconds = 0
@@ -273,6 +315,8 @@ def main():
         Exported(tapes[:2], one)
         again(tapes[:2], one)
         messages(tapes[0])
+        confined(next((tape for tape in tapes if "mix" in tape.name), tapes[0]), scratch)
+        permissions(tapes[0], scratch)
         until, seed = time.monotonic() + seconds, 0
         while time.monotonic() < until:
             alone = Exported([tapes[0]], scratch / "long")

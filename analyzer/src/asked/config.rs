@@ -18,6 +18,7 @@ use crate::render::stamp::TimeBase;
 use crate::table::filter::Filters;
 use crate::values::output;
 use crate::values::say::Shown;
+use crate::values::tapes::found;
 use crate::values::timespec;
 
 /// The operands, as [`Config`] has them.
@@ -90,6 +91,16 @@ impl Config {
     /// Whether `--by` names what a tape has as a whole.
     pub fn is_by_tape(&self) -> bool {
         self.by.iter().any(|word| OF_TAPES.contains(&word.as_str()))
+    }
+
+    /// Permissions of a file that is made of what is asked about, and of the tapes `also`.
+    ///
+    /// # Errors
+    /// A directory of tapes cannot be read.
+    pub fn permissions(&self, also: Option<&Path>) -> Result<u32> {
+        let second = self.second.as_ref().filter(|_| self.view.operands == Operands::TwoTapes);
+        let tapes = found([&self.file].into_iter().chain(&self.more).chain(second))?;
+        Ok(output::permissions_like(tapes.iter().map(PathBuf::as_path).chain(also)))
     }
 
     /// The same question, of the tape `file` alone.

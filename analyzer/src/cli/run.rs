@@ -23,7 +23,7 @@ use crate::values::open::open;
 use crate::values::output::{self, Out};
 use crate::values::progress;
 use crate::values::say::{BadUsage, Verdict, complain};
-use crate::values::spool;
+use crate::values::spool::{self, Spool};
 use crate::values::tapes;
 
 /// The question could not be answered.
@@ -124,7 +124,7 @@ fn answer(config: &Config, confined: bool) -> Result<Verdict> {
         }
         return several::answer(config, &tapes, file.as_mut());
     }
-    let input = if config.file == Path::new(spool::STDIN) { Some(spool::stdin()?) } else { None };
+    let input = if config.file == Path::new(spool::STDIN) { Some(Spool::open()?) } else { None };
     if input.is_none() {
         check_name(&config.file)?;
     }
@@ -142,7 +142,7 @@ fn answer(config: &Config, confined: bool) -> Result<Verdict> {
         progress::begin(crate::values::words::escaped(config.file.as_os_str().as_encoded_bytes()));
     }
     let opened = match input {
-        Some(input) => Tape::from_file(input).context("standard input"),
+        Some(input) => input.fill().and_then(|file| Tape::from_file(file).context("standard input")),
         None => open(&config.file),
     };
     let verdict = answer::answer(config, opened, file.as_mut());

@@ -16,6 +16,7 @@ mod tasks;
 mod values;
 mod views;
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
@@ -42,6 +43,7 @@ use crate::table::question::{self, Question};
 use crate::table::scan::carry;
 use crate::values::clock::{Clock, rfc3339};
 use crate::values::open::open;
+use crate::values::output;
 use crate::values::tapes::found;
 use crate::values::timespec::Edge;
 pub use crate::values::words::escaped;
@@ -129,6 +131,21 @@ pub(crate) struct Frame<'a> {
 /// There are none, or too many.
 pub fn tapes(named: &[PathBuf]) -> Result<Vec<PathBuf>> {
     found(named.iter())
+}
+
+/// Permissions of a file that is made of the tape at `path`: who may read that may read it.
+pub fn permissions_like(path: &Path) -> u32 {
+    output::permissions_like([path])
+}
+
+/// `text` on one line that acts on no terminal.
+pub fn plain(text: &str) -> Cow<'_, str> {
+    systape_abi::plain(text)
+}
+
+/// One value of JSON that acts on no terminal; it has no line ends.
+pub fn plain_json(json: &str) -> Cow<'_, str> {
+    systape_abi::plain_json(json)
 }
 
 /// Gives up all rights but to read the files `read` and to make files below the directories `make`. For this thread and

@@ -1,15 +1,16 @@
 //! Standard output with large writes, for which a closed pipe is no error; and files that a report writes.
 
-use std::fs::{File, OpenOptions};
+use std::fs::{File, OpenOptions, Permissions};
 use std::io::{self, IsTerminal as _, Write};
 use std::os::fd::AsFd;
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::SyncSender;
 
 use crate::values::progress;
+use crate::values::spool::STDIN;
 use crate::values::whose::{self, Labels, Lines, To};
 
 /// Bytes collected before a write.
@@ -183,17 +184,13 @@ impl NewFile {
         Self::open(path, OpenOptions::new().mode(0o600))
     }
 
-    /// As [`Self::private`], with permissions by the umask.
-    pub fn public(path: &Path) -> io::Result<Self> {
-        Self::open(path, &mut OpenOptions::new())
-    }
-
-    /// A new file as [`Self::public`] makes it, or the existing regular file, which stays even if the report fails.
+    /// A new file with these permissions at most ([`permissions_like`]), or the existing regular file, which stays even if
+    /// the report fails, and which nobody may read then who may not read the tape.
     ///
     /// # Errors
-    /// It is a link, a device, a pipe or a directory, or cannot be opened.
-    pub fn replacing(path: &Path) -> io::Result<Self> {
-        match Self::public(path) {
+    /// It is a link, a device, a pipe or a directory, somebody else's who may not read the tape, or cannot be opened.
+    pub fn replacing(path: &Path, permissions: u32) -> io::Result<Self> {
+        match Self::open(path, OpenOptions::new().mode(permissions)) {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
             other => return other,
         }
@@ -205,9 +202,7 @@ impl NewFile {
             Some(libc::ELOOP) => io::Error::other("it is a symbolic link: name the file it points to"),
             _ => error,
         })?;
-        if !file.metadata()?.is_file() {
-            return Err(io::Error::other("it is not a regular file"));
-        }
+        narrow(&file, permissions)?;
         Ok(Self { path: path.to_owned(), file, kept: true })
     }
 
@@ -243,6 +238,38 @@ impl NewFile {
     pub fn keep(&mut self) {
         self.kept = true;
     }
+}
+
+/// Takes from an existing file readers that are more than `permissions` has.
+fn narrow(file: &File, permissions: u32) -> io::Result<()> {
+    let metadata = file.metadata()?;
+    if !metadata.is_file() {
+        return Err(io::Error::other("it is not a regular file"));
+    }
+    // SAFETY: asks for a number.
+    if permissions & 0o004 == 0 && metadata.uid() != unsafe { libc::geteuid() } {
+        let whose = metadata.uid();
+        return Err(io::Error::other(format!("it is uid {whose}'s, who may not read the tape: name another file")));
+    }
+    let more = metadata.mode() & 0o044 & !permissions;
+    if more != 0 {
+        file.set_permissions(Permissions::from_mode(metadata.mode() & 0o7777 & !more))?;
+    }
+    Ok(())
+}
+
+/// Permissions of a file that is made from `tapes`: who may read all of them may read it. None: its owner.
+pub fn permissions_like<'a>(tapes: impl IntoIterator<Item = &'a Path>) -> u32 {
+    let of = |tape: &Path| {
+        let metadata = if tape == Path::new(STDIN) { stdin() } else { std::fs::metadata(tape) };
+        // nothing is known of the readers of a pipe
+        metadata.ok().filter(std::fs::Metadata::is_file).map_or(0o600, |metadata| 0o600 | metadata.mode() & 0o666)
+    };
+    tapes.into_iter().map(of).reduce(|all, one| all & one).unwrap_or(0o600)
+}
+
+fn stdin() -> io::Result<std::fs::Metadata> {
+    File::from(io::stdin().as_fd().try_clone_to_owned()?).metadata()
 }
 
 impl Drop for NewFile {

@@ -1,11 +1,15 @@
 //! A tape from standard input. Reads of a tape need random access, so a tape from a pipe is first copied to a file:
 //! unnamed, gone with the process, and of bounded size.
+//!
+//! The file is made while files can be made ([`Spool::open`]), and nothing is read before rights are given up
+//! ([`Spool::fill`]). Of what does not begin like a tape no more than its beginning is copied.
 
 use std::fs::File;
 use std::io::{self, IsTerminal, Read, Seek as _, Write};
 use std::os::fd::AsFd;
 
 use anyhow::{Context as _, Result, bail};
+use systape_format::reader::{HEAD_SEARCH, Tape};
 
 /// The file that is standard input.
 pub(crate) const STDIN: &str = "-";
@@ -14,26 +18,50 @@ const MOST: u64 = 4 << 30;
 /// Bytes per copy.
 const PIECE: usize = 1 << 20;
 
-/// Standard input as a file: itself if it is one, else a copy of everything from the pipe.
-///
-/// # Errors
-/// It is a terminal or closed, longer than 4 GiB, or the disk is full.
-pub(crate) fn stdin() -> Result<File> {
-    let input = io::stdin();
-    if input.is_terminal() {
-        bail!("standard input is a terminal: name a tape, or pipe one: record -o - ... | analyze -");
+/// Standard input, of which nothing was read.
+#[derive(Debug)]
+pub(crate) struct Spool {
+    input: File,
+    /// Where it is copied to; None = it is a file itself.
+    copy: Option<File>,
+}
+
+impl Spool {
+    /// Takes standard input, and makes the file for a copy if it is a pipe.
+    ///
+    /// # Errors
+    /// It is a terminal or closed, or the file cannot be made.
+    pub(crate) fn open() -> Result<Self> {
+        let input = io::stdin();
+        if input.is_terminal() {
+            bail!("standard input is a terminal: name a tape, or pipe one: record -o - ... | analyze -");
+        }
+        let mut input = File::from(input.as_fd().try_clone_to_owned().context("standard input")?);
+        let is_file = input.metadata().is_ok_and(|metadata| metadata.is_file());
+        if is_file && input.stream_position().is_ok_and(|at| at == 0) {
+            return Ok(Self { input, copy: None });
+        }
+        let copy = tempfile::tempfile_in(std::env::temp_dir()).with_context(cannot_keep)?;
+        Ok(Self { input, copy: Some(copy) })
     }
-    let mut input = File::from(input.as_fd().try_clone_to_owned().context("standard input")?);
-    let is_file = input.metadata().is_ok_and(|metadata| metadata.is_file());
-    if is_file && input.stream_position().is_ok_and(|at| at == 0) {
-        return Ok(input);
+
+    /// Standard input as a file: itself if it is one, else a copy of everything from the pipe.
+    ///
+    /// # Errors
+    /// It is no tape, longer than 4 GiB, or the disk is full.
+    pub(crate) fn fill(self) -> Result<File> {
+        let Self { mut input, copy } = self;
+        let Some(mut file) = copy else { return Ok(input) };
+        keep(&mut (&mut input).take(HEAD_SEARCH), &mut file, MOST).with_context(cannot_keep)?;
+        Tape::check_begin(&file).context("standard input")?;
+        keep(&mut input, &mut file, MOST - HEAD_SEARCH).with_context(cannot_keep)?;
+        Ok(file)
     }
+}
+
+fn cannot_keep() -> String {
     let dir = std::env::temp_dir();
-    let mut file = tempfile::tempfile_in(&dir)
-        .with_context(|| format!("cannot keep standard input in {} (TMPDIR names another directory)", dir.display()))?;
-    keep(&mut input, &mut file, MOST)
-        .with_context(|| format!("cannot keep standard input in {} (TMPDIR names another directory)", dir.display()))?;
-    Ok(file)
+    format!("cannot keep standard input in {} (TMPDIR names another directory)", dir.display())
 }
 
 /// Copies `input` to `file`, at most `most` bytes.

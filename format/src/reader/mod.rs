@@ -27,6 +27,7 @@ use crate::tables::MAX_TABLES;
 pub use crate::order::Picked;
 pub use crate::scan::Finding;
 pub use misses::{Miss, Misses};
+pub use open::HEAD_SEARCH;
 pub(crate) use open::{by_headers, header_at, same_header_part};
 pub use segment::Segment;
 pub(crate) use segment::kind_of;
@@ -116,6 +117,16 @@ impl Tape {
     pub fn from_file(file: File) -> Result<Self> {
         let (source, len) = Source::file(file, &|| "read the tape".to_owned())?;
         open::open(source, len)
+    }
+
+    /// Fails as [`Self::from_file`] would, because no tape begins in the first [`HEAD_SEARCH`] bytes of `file`.
+    ///
+    /// # Errors
+    /// See above.
+    pub fn check_begin(file: &File) -> Result<()> {
+        let file = file.try_clone().map_err(|e| Error::io("read the tape", e))?;
+        let (source, len) = Source::file(file, &|| "read the tape".to_owned())?;
+        open::check_begin(&source, len)
     }
 
     /// As [`Self::open`] for a tape in memory.

@@ -17,8 +17,8 @@ use crate::payload::{self, Place};
 use crate::scan::{Findings, Scan, find_header, scan};
 use crate::source::Source;
 
-/// Bytes searched for a first block when the file does not begin with one: two blocks' length.
-const HEAD_SEARCH: u64 = 2 * (MAX_STORED as u64 + HEADER_LEN as u64);
+/// Bytes of a file in which its first block is looked for when it does not begin with one: two blocks' length.
+pub const HEAD_SEARCH: u64 = 2 * (MAX_STORED as u64 + HEADER_LEN as u64);
 /// Segments whose headers are compared with the index on opening; the rest is compared when read.
 const SAMPLED: usize = 64;
 
@@ -131,6 +131,11 @@ fn first_block(source: &Source, len: u64, findings: &mut Findings) -> Result<(u6
         return Err(Error::BadHeader { offset: 0, why: why.to_string() });
     }
     Err(Error::NotATape { found: bytes.get(..n.min(8)).unwrap_or_default().to_vec(), searched })
+}
+
+/// Fails when there is no first block.
+pub(crate) fn check_begin(source: &Source, len: u64) -> Result<()> {
+    first_block(source, len, &mut Findings::default()).map(drop)
 }
 
 /// The session, None when its block is damaged.

@@ -25,36 +25,51 @@ const PARTITIONS: [&str; 2] = ["host", "date"];
 /// Views for reports, and the tables for DuckDB.
 const VIEWS: [(&str, &str); 2] = [("views.sql", include_str!("views.sql")), ("duckdb.sql", include_str!("duckdb.sql"))];
 
+/// What an export reads, and where it writes.
+pub(crate) struct Paths {
+    /// The tapes.
+    pub(crate) tapes: Vec<PathBuf>,
+    /// The directory, below which all others are.
+    pub(crate) dir: PathBuf,
+}
+
+/// The paths of `export`; makes the directory. Reads no tape.
+///
+/// # Errors
+/// There is no tape, or no directory can be made.
+pub(crate) fn paths(export: &Export) -> Result<Paths> {
+    let files = export.files();
+    let tapes = frames::tapes(&files.tapes)?;
+    std::fs::create_dir_all(&files.dir).with_context(|| format!("cannot make {}", files.dir.display()))?;
+    let dir = files.dir.canonicalize().with_context(|| files.dir.display().to_string())?;
+    Ok(Paths { tapes, dir })
+}
+
 /// Writes; true: something is lost, and that was to be said by the exit status.
 ///
 /// # Errors
 /// A tape cannot be read, or a file not be written.
-pub(crate) fn run(export: &Export) -> Result<bool> {
-    let (ending, files) = match export {
-        Export::Parquet(files) => (Ending::Parquet, files),
-        Export::Json(files) => (Ending::Json, files),
-        Export::Csv(files) => (Ending::Csv, files),
+pub(crate) fn run(export: &Export, Paths { tapes, dir }: &Paths) -> Result<bool> {
+    let files = export.files();
+    let ending = match export {
+        Export::Parquet(_) => Ending::Parquet,
+        Export::Json(_) => Ending::Json,
+        Export::Csv(_) => Ending::Csv,
     };
-    let tapes = frames::tapes(&files.tapes)?;
-    std::fs::create_dir_all(&files.dir).with_context(|| format!("cannot make {}", files.dir.display()))?;
-    // other directories are below it from here on
-    let dir = files.dir.canonicalize().with_context(|| files.dir.display().to_string())?;
-    if !files.no_sandbox {
-        frames::confine(&tapes, std::slice::from_ref(&dir));
-    }
     let mut lost = false;
-    for tape in &tapes {
-        lost |= one(tape, &dir, ending, files).with_context(|| tape.display().to_string())?;
+    for tape in tapes {
+        lost |= one(tape, dir, ending, files).with_context(|| tape.display().to_string())?;
     }
     for (name, text) in VIEWS {
-        place::replace(&dir.join("_systape"), name, text.as_bytes())?;
+        // nothing of a tape is in them
+        place::replace(&dir.join("_systape"), name, text.as_bytes(), 0o666)?;
     }
     Ok(lost && files.fail_on_loss)
 }
 
 /// Writes the tables of a tape; true: something is lost.
 fn one(tape: &Path, dir: &Path, ending: Ending, files: &Files) -> Result<bool> {
-    let source = frames::source(tape)?;
+    let (source, permissions) = (frames::source(tape)?, frames::permissions_like(tape));
     let unknown = files.tables.iter().find(|name| source.tables().iter().all(|table| table.name != **name));
     if let Some(unknown) = unknown {
         bail!("there is no table {unknown}; 'analyze sql --tables' lists them");
@@ -64,7 +79,9 @@ fn one(tape: &Path, dir: &Path, ending: Ending, files: &Files) -> Result<bool> {
     // what is missing is known when all else has been read
     let (last, first): (Vec<_>, Vec<_>) = source.tables().iter().filter(asked).partition(|table| table.name == "gaps");
     for table in first.into_iter().chain(last) {
-        for line in export(&source, table, dir, ending).with_context(|| format!("table {}", table.name))? {
+        for line in
+            export(&source, table, dir, (ending, permissions)).with_context(|| format!("table {}", table.name))?
+        {
             match lost.iter_mut().find(|(known, _)| *known == line) {
                 Some((_, tables)) => tables.push(&table.name),
                 None => lost.push((line, vec![&table.name])),
@@ -88,12 +105,13 @@ fn give_back() {
 }
 
 /// Writes a table; what is lost of it.
-fn export(source: &Source, table: &Table, dir: &Path, ending: Ending) -> Result<Vec<String>> {
+fn export(source: &Source, table: &Table, dir: &Path, (ending, permissions): (Ending, u32)) -> Result<Vec<String>> {
     // columns that are directories are none of the file
     let fields: Vec<&Field> = table.fields.iter().filter(|field| !PARTITIONS.contains(&&*field.name)).collect();
     let schema = columns::schema(fields.iter().copied());
     let host = source.host().map(frames::utf8);
-    let place = Place::new(dir, &table.name, host.as_deref(), source.date(), source.id(), ending.name());
+    let place = Place::new(dir, &table.name, host.as_deref(), source.date(), source.id(), ending.name())
+        .readable_by(permissions);
     let mut writer = Writer::new(place, ending, &schema, table)?;
     // of what was not recorded there is a file without rows that says so
     let absent = source.require(table).err().map(|error| format!("{error:#}"));

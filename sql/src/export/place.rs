@@ -2,6 +2,7 @@
 
 use std::fs::{self, File};
 use std::io::{self, Write as _};
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result};
@@ -19,6 +20,7 @@ pub(crate) struct Place {
     tape: String,
     ending: &'static str,
     made: usize,
+    permissions: u32,
 }
 
 impl Place {
@@ -34,7 +36,13 @@ impl Place {
         let part =
             |key: &str, value: Option<&str>| format!("{key}={}", value.map_or_else(|| UNKNOWN.to_owned(), encoded));
         let parts = [table.to_owned(), part("host", host), part("date", date)];
-        Self { table: dir.join(table), dir: below(dir, &parts), tape: tape.to_owned(), ending, made: 0 }
+        let (table, dir) = (dir.join(table), below(dir, &parts));
+        Self { table, dir, tape: tape.to_owned(), ending, made: 0, permissions: 0o600 }
+    }
+
+    /// The same, whose files have `permissions`; without it they are for their owner alone.
+    pub(crate) fn readable_by(self, permissions: u32) -> Self {
+        Self { permissions, ..self }
     }
 
     /// A new file, the next of the tape, that has its name when it is whole.
@@ -45,7 +53,7 @@ impl Place {
         fs::create_dir_all(&self.dir).with_context(|| format!("cannot make {}", self.dir.display()))?;
         let name = format!("{}-{:02}.{}", self.tape, self.made, self.ending);
         self.made += 1;
-        Begun::new(&self.dir, &name)
+        Begun::new(&self.dir, &name, self.permissions)
     }
 
     /// Removes files of the tape that are none of those made now.
@@ -91,7 +99,7 @@ pub(crate) struct Begun {
 }
 
 impl Begun {
-    fn new(dir: &Path, name: &str) -> Result<Self> {
+    fn new(dir: &Path, name: &str, permissions: u32) -> Result<Self> {
         // readers take names that begin with a dot for none of theirs
         let (temporary, path) = (dir.join(format!(".{name}.part")), dir.join(name));
         let made = || {
@@ -100,7 +108,7 @@ impl Begun {
                 Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
                 _ => {}
             }
-            File::options().write(true).create_new(true).open(&temporary)
+            File::options().write(true).create_new(true).mode(permissions).open(&temporary)
         };
         let file = made().with_context(|| format!("cannot write {}", temporary.display()))?;
         Ok(Self { file, temporary, path, whole: false })
@@ -134,13 +142,13 @@ impl Drop for Begun {
     }
 }
 
-/// Writes `bytes` to file `name` of `dir`, in place of what was there.
+/// Writes `bytes` to file `name` of `dir`, with `permissions`, in place of what was there.
 ///
 /// # Errors
 /// It cannot be written.
-pub(crate) fn replace(dir: &Path, name: &str, bytes: &[u8]) -> Result<()> {
+pub(crate) fn replace(dir: &Path, name: &str, bytes: &[u8], permissions: u32) -> Result<()> {
     fs::create_dir_all(dir).with_context(|| format!("cannot make {}", dir.display()))?;
-    let begun = Begun::new(dir, name)?;
+    let begun = Begun::new(dir, name, permissions)?;
     begun.file()?.write_all(bytes).with_context(|| format!("cannot write {name}"))?;
     begun.end()
 }

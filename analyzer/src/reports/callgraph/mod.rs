@@ -150,8 +150,12 @@ fn reads(config: &Config) -> Result<Reads> {
 
 /// Makes the file of the flame graph.
 fn make(config: &Config) -> Result<Option<NewFile>> {
-    let make = |path: &PathBuf| NewFile::replacing(path).with_context(|| format!("cannot write {}", path.display()));
-    config.own::<Options>()?.svg.as_ref().map(make).transpose()
+    let own = config.own::<Options>()?;
+    let permissions = config.permissions(own.diff.as_deref())?;
+    let make = |path: &PathBuf| {
+        NewFile::replacing(path, permissions).with_context(|| format!("cannot write {}", path.display()))
+    };
+    own.svg.as_ref().map(make).transpose()
 }
 
 /// Prints the answer for `config`.

@@ -18,8 +18,11 @@ fn not_text(config: &Config) -> Result<()> {
     refuse(&[(config.format != Format::Text, "--format")], "an export is a form of its own")
 }
 
-/// The file named by -o.
-fn made(output: Option<PathBuf>) -> Result<Option<NewFile>> {
-    let make = |path: PathBuf| NewFile::replacing(&path).with_context(|| format!("cannot write {}", path.display()));
+/// The file named by -o, of the tapes of `config`.
+fn made(config: &Config, output: Option<PathBuf>) -> Result<Option<NewFile>> {
+    let permissions = config.permissions(None)?;
+    let make = |path: PathBuf| {
+        NewFile::replacing(&path, permissions).with_context(|| format!("cannot write {}", path.display()))
+    };
     output.map(make).transpose()
 }

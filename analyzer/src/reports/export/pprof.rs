@@ -47,7 +47,7 @@ pub(crate) static VIEW: View = View {
         Ok(())
     },
     reads: |config| -> Result<Reads> { Ok(config.own::<Options>()?.names.reads()) },
-    run: Run::Writes { make: |config| made(config.own::<Options>()?.output), run, tells_damage: false },
+    run: Run::Writes { make: |config| made(config, config.own::<Options>()?.output), run, tells_damage: false },
     ..View::PLAIN
 };
 

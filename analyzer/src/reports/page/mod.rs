@@ -79,7 +79,7 @@ fn check(config: &Config) -> Result<()> {
 /// Makes the file of the page.
 fn make(config: &Config) -> Result<NewFile> {
     let path = config.own::<Options>()?.output;
-    NewFile::replacing(&path).with_context(|| format!("cannot write {}", path.display()))
+    NewFile::replacing(&path, config.permissions(None)?).with_context(|| format!("cannot write {}", path.display()))
 }
 
 /// Writes the page for `config`.

@@ -74,7 +74,7 @@ pub(crate) static VIEW: View = View {
         Ok(())
     },
     reads: |config| -> Result<Reads> { Ok(config.own::<Options>()?.names.reads()) },
-    run: Run::Exports { make: |config| made(config.own::<Options>()?.output), run },
+    run: Run::Exports { make: |config| made(config, config.own::<Options>()?.output), run },
     ..View::PLAIN
 };
 
