@@ -356,6 +356,40 @@ fn a_listing_lacks_what_was_lost_and_says_so() {
     assert_eq!(place.analyze("-s --fail-on-loss ledger.tape").status, 0);
 }
 
+/// The ledger knows which calls were counted only: others are all there.
+#[test]
+fn calls_that_an_answer_is_not_about_are_no_loss_of_it() {
+    let place = Place::new();
+    let row = |name, start: u64, errno| Row { tid: 102, name, start, dur: 5, errno, ..Row::default() };
+    let with = |name: &str, lost: &[Row<'_>]| {
+        let mut tape = Tape::create_at(&place.path(name), &system(""), &start());
+        let stored = [row("execve", 100, 2), row("openat", 120, 0), row("futex", 140, 0)];
+        let gaps = [counted_gap(GapCause::RingFull, 1, lost.len().max(1) as u64, (400, 900))];
+        tape.segment_with(1_000, &stored, &gaps, |builder| {
+            parts(lost, LedgerReason::Lost, false).iter().for_each(|part| count(builder, part));
+        });
+        tape.finish();
+    };
+    let other: Vec<Row<'_>> = (0..40).map(|i| row("wait4", 400 + i * 10, 0)).collect();
+    with("other.tape", &other);
+    for (name, view) in [("execve", "exec"), ("futex", "locks"), ("close", "fds"), ("openat", "-e openat")] {
+        let tape = format!("{name}.tape");
+        with(&tape, &[&other[..], &[row(name, 850, 0)]].concat());
+        let (whole, part) = ("other.tape", tape.as_str());
+        let got = place.analyze(&format!("{view} --fail-on-loss {whole}"));
+        assert!(got.status == 0 && !got.out.contains("at least"), "{view}: {} {}", got.out, got.err);
+        let got = place.analyze(&format!("{view} --fail-on-loss {part}"));
+        assert_eq!(got.status, 3, "{view} of {part}: {}", got.out);
+        // it was over by then
+        let got = place.analyze(&format!("{view} --fail-on-loss --time ,0.0006 {part}"));
+        assert!(got.status == 0 || view == "fds", "{view} before it: {} {}", got.out, got.err);
+    }
+    // a gap of which no ledger knows may be of any call
+    with("gone.tape", &[]);
+    assert_eq!(place.analyze("exec --fail-on-loss gone.tape").status, 3);
+    assert_eq!(place.analyze("--fail-on-loss other.tape").status, 3, "the whole listing");
+}
+
 #[test]
 fn what_record_left_out_is_no_loss() {
     let place = place();

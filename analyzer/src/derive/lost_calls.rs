@@ -2,7 +2,7 @@
 
 use systape_abi::{Abi, Effect, describe};
 use systape_format::header::BlockKind;
-use systape_format::model::{CallState, Family, Gap, ProcessKind, Session};
+use systape_format::model::{Call, CallState, Family, Gap, ProcessKind, Session};
 use systape_format::reader::{Segment, Tape};
 
 use crate::table::calls::{self, CallBook};
@@ -51,6 +51,11 @@ impl Selects {
             _ => false,
         }
     }
+}
+
+/// Whether `call` has an effect that `matters`.
+pub(crate) fn has_effect(call: Call, matters: impl Fn(Effect) -> bool) -> bool {
+    describe(Abi::from_raw(call.abi), call.nr).is_some_and(|known| matters(known.effect))
 }
 
 /// When calls with an effect that `matters` are missing.

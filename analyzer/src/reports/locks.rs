@@ -11,6 +11,7 @@ use super::{Context, losses};
 use crate::asked::config::Config;
 use crate::asked::config::view::Part::All;
 use crate::asked::config::view::{Own, Rows, Run, TASKS, View};
+use crate::derive::futexes;
 use crate::derive::locks::{Calls, Lock, Locks, Waits};
 use crate::derive::paths::feed::{Told, feed};
 use crate::render::mark;
@@ -21,6 +22,7 @@ use crate::render::table::{Table, millis};
 use crate::table::calls::recorded;
 use crate::table::families;
 use crate::table::loss::Listed;
+use crate::table::question::Question;
 use crate::values::output::{self, line};
 use crate::values::say::{Verdict, complain};
 use crate::values::words::escaped;
@@ -99,6 +101,8 @@ fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
         Ok(ControlFlow::Continue(()))
     })?;
     coverage.tell(&mut context.question.loss);
+    let Question { loss, scope, book, .. } = &mut context.question;
+    loss.keep_counted_of(tape, scope, |call| futexes::is_one(&book.get(call).name));
     let mut rows: Vec<(Lock, Waits)> = locks.sums.into_iter().filter(|(_, waits)| waits.futex.waits > 0).collect();
     rows.sort_by(|(a, one), (b, other)| (Reverse(own.metric.of(one)), a).cmp(&(Reverse(own.metric.of(other)), b)));
     config.shown.rows(rows.len());

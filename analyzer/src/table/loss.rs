@@ -9,7 +9,7 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 
 use systape_format::header::BlockKind;
-use systape_format::model::{CPU_NONE, CallState, Family, Gap, GapCause, LedgerRow, Session};
+use systape_format::model::{CPU_NONE, Call, CallState, Family, Gap, GapCause, LedgerRow, Session};
 use systape_format::reader::{Finding, Miss, Misses, Tape};
 
 use crate::table::filter::Scope;
@@ -100,7 +100,16 @@ impl Loss {
             None => loss.cut = Some(tape.complete_until()).filter(|until| scope.to > *until),
             Some(end) => loss.unlocated(end.lost.iter().copied(), scope, families),
         }
+        loss.keep_counted_of(tape, scope, |call| scope.call(&call));
         loss
+    }
+
+    /// Leaves out gaps of calls that were counted, if none of those that `matters` is among them: the ledger says which
+    /// they are. One that cannot be read says nothing.
+    pub(crate) fn keep_counted_of(&mut self, tape: &Tape, scope: &Scope<'_>, matters: impl Fn(Call) -> bool) {
+        if self.gaps.iter().any(|gap| gap.ledger) && !counts(tape, scope, matters) {
+            self.gaps.retain(|gap| !gap.ledger);
+        }
     }
 
     /// The end mark may count losses without a gap record, because its block may be damaged.
@@ -239,6 +248,28 @@ fn counted_began(tape: &Tape) -> u64 {
     };
     let with = (0..tape.segments().len()).filter(|at| tape.segment(*at).has(BlockKind::Ledger));
     with.map(of_segment).min().unwrap_or(0)
+}
+
+/// Whether the ledger may have calls that were left out in the selected time and that `matters`.
+fn counts(tape: &Tape, scope: &Scope<'_>, matters: impl Fn(Call) -> bool) -> bool {
+    let mut rows = 0;
+    let mut in_segment = |at: usize| {
+        let segment = tape.segment(at);
+        if !segment.has(BlockKind::Ledger) {
+            return segment.missing().contains(&BlockKind::Ledger);
+        }
+        let (Ok(dict), Ok(info)) = (segment.dict(), segment.dict().and_then(|dict| segment.ledger(&dict))) else {
+            return true;
+        };
+        info.iter().filter(|row| row.reason.is_loss()).any(|row| {
+            rows += 1;
+            let began = if row.state == CallState::LostEnter { 0 } else { row.first.saturating_sub(row.max) };
+            let when = row.last >= scope.from && began < scope.to;
+            when && dict.calls.get(row.call as usize).is_none_or(|call| matters(*call))
+        })
+    };
+    // no row at all: the gaps are of calls that no ledger has
+    (0..tape.segments().len()).any(&mut in_segment) || rows == 0
 }
 
 /// Whether `gap` means that selected events of `families` are missing; `began`: see [`counted_began`].

@@ -5,6 +5,7 @@ pub(super) mod rows;
 pub(super) mod tree;
 
 use anyhow::{Result, bail};
+use systape_abi::Effect;
 use systape_format::model::Family;
 use systape_format::reader::Tape;
 
@@ -14,6 +15,7 @@ use super::Context;
 use crate::asked::config::view::Part::All;
 use crate::asked::config::view::{Own, Rows, Run, TASKS, View};
 use crate::asked::config::{Config, refuse};
+use crate::derive::lost_calls::has_effect;
 use crate::derive::processes::{self, Ending, Processes};
 use crate::derive::signals::via;
 use crate::derive::summary::ledger::options;
@@ -120,6 +122,11 @@ pub(in crate::reports) fn answer(config: &Config, tape: &Tape, form: Form) -> Re
     let processes = processes::read::read(tape, &mut findings)?;
     let rows = if tree { Vec::new() } else { rows::collect(&mut context, &processes, failures) };
     context.question.loss.findings.append(&mut findings);
+    // of calls only attempts are listed
+    context
+        .question
+        .loss
+        .keep_counted_of(tape, &context.question.scope, |call| has_effect(call, |e| e == Effect::Exec));
     if tree {
         // a process that is shown may have begun, and become what it is, before the time asked for
         context.question.loss.add_earlier(tape, &[Family::Process], context.question.scope.to);
