@@ -31,9 +31,7 @@ fleet)
         BENCH=$target/release/bench python3 fleet/test_fleet.py
     ;;
 lint)
-    # as cargo clippy does, but with a build in place of a check, so that the engine is built once for this and the tests
-    driver=$(rustup which clippy-driver 2>/dev/null || command -v clippy-driver)
-    CLIPPY_ARGS=-D__CLIPPY_HACKERY__warnings__CLIPPY_HACKERY__ RUSTC_WORKSPACE_WRAPPER=$driver make --profile "$profile"
+    cargo clippy --locked --profile "$profile" --all-targets --manifest-path sql/Cargo.toml --target-dir "$target" -- -D warnings
     ;;
 *)
     echo "usage: scripts/sql.sh build|test|fleet|lint" >&2

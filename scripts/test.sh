@@ -1,15 +1,19 @@
 #!/usr/bin/env bash
-# Builds and runs every test. BPF can be loaded by root only: a user's tests run as the user, those of package
-# systape-e2e through sudo. `make test` runs this, after setup.sh.
+# Runs every test; `test.sh unit` those that record nothing, `test.sh e2e` the others. `make test` runs this, after setup.sh.
+# BPF can be loaded by root only: a user's tests run as the user, those of package systape-e2e through sudo.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-# one profile for build, tests, lint and demo: one set of compiled dependencies
-profile=(--release)
+what=all
+case ${1:-} in unit | e2e | all)
+    what=$1
+    shift
+    ;;
+esac
 if [ -n "${CI:-}" ]; then export SYSTAPE_REQUIRE_BPF=1; fi
-
-# the black-box tests run these
-cargo build "${profile[@]}" --workspace --lib --bins --tests --examples
+target=$(realpath -m "${CARGO_TARGET_DIR:-target}")
+# what failed beside others and passed alone, over all runs: a line each with the day and the commit
+flaky=$target/flaky.txt
 
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
@@ -25,6 +29,7 @@ again() {
             bad=1
         elif (cd e2e && "$binary" --exact "$name"); then
             echo "test: FLAKY $name failed beside others and passes alone" >&2
+            echo "$(date -u +%F) $(git rev-parse --short HEAD 2>/dev/null || echo '?') $(basename "${binary%-*}")::$name" >>"$flaky"
         else
             echo "test: FAILED $binary $name, alone too" >&2
             bad=1
@@ -47,16 +52,30 @@ failures() {
         END { tell() }' "$1"
 }
 
-if [ "$(id -u)" = 0 ]; then
-    cargo test "${profile[@]}" --workspace --no-fail-fast "$@" 2>&1 | tee "$log" || again "$log"
-elif command -v sudo >/dev/null && { [ -t 0 ] || sudo -n true 2>/dev/null; }; then
-    cargo test "${profile[@]}" --workspace --exclude systape-e2e --no-fail-fast "$@"
-    triple=$(rustc -vV | sed -n 's/^host: //p' | tr 'a-z-' 'A-Z_')
-    env "CARGO_TARGET_${triple}_RUNNER=$PWD/scripts/as-root.sh" SYSTAPE_REQUIRE_BPF=1 \
-        cargo test "${profile[@]}" -p systape-e2e --no-fail-fast "$@"
-else
-    cargo test "${profile[@]}" --workspace --exclude systape-e2e --no-fail-fast "$@"
-    echo >&2
-    echo "test: SKIPPED package systape-e2e: its tests load BPF programs, which needs root, and there is no sudo." >&2
-    echo "test: run 'make test' as root for all of it." >&2
-fi
+# cargo's dev profile: our crates are built in a third of the time, and check what overflows
+unit() {
+    cargo test --workspace --exclude systape-e2e --no-fail-fast "$@"
+}
+
+# black boxes: record and analyze as users have them
+e2e() {
+    local triple
+    cargo build --release -p systape-recorder -p systape-analyzer || return 1
+    export SYSTAPE_BIN_DIR=$target/release
+    if [ "$(id -u)" = 0 ]; then
+        cargo test -p systape-e2e --no-fail-fast "$@" 2>&1 | tee "$log" || again "$log"
+    elif command -v sudo >/dev/null && { [ -t 0 ] || sudo -n true 2>/dev/null; }; then
+        triple=$(rustc -vV | sed -n 's/^host: //p' | tr 'a-z-' 'A-Z_')
+        env "CARGO_TARGET_${triple}_RUNNER=$PWD/scripts/as-root.sh" SYSTAPE_REQUIRE_BPF=1 \
+            cargo test -p systape-e2e --no-fail-fast "$@"
+    else
+        echo >&2
+        echo "test: SKIPPED package systape-e2e: its tests load BPF programs, which needs root, and there is no sudo." >&2
+        echo "test: run 'make test' as root for all of it." >&2
+    fi
+}
+
+failed=0
+if [ "$what" != e2e ]; then unit "$@" || failed=1; fi
+if [ "$what" != unit ]; then e2e "$@" || failed=1; fi
+exit $failed

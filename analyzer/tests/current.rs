@@ -12,7 +12,7 @@ fn generated_code_is_current() {
         let read = |dir: &Path| std::fs::read_to_string(dir.join(name)).unwrap();
         assert!(
             read(&here.join("src/reports/export/proto")) == read(dir.path()),
-            "analyzer/proto changed: run `cargo run --release -p systape-analyzer --example gen-protos`"
+            "analyzer/proto changed: run `cargo run -p systape-analyzer --example gen-protos`"
         );
     }
 }

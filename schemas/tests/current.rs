@@ -24,6 +24,6 @@ fn generated_code_is_current() {
     };
     assert!(
         body(&here.join("src/trace_capnp.rs")) == body(&dir.path().join("trace_capnp.rs")),
-        "schemas/trace.capnp changed: run `cargo run --release -p systape-schema --example gen-schema`"
+        "schemas/trace.capnp changed: run `cargo run -p systape-schema --example gen-schema`"
     );
 }
