@@ -76,6 +76,13 @@ e2e() {
 }
 
 failed=0
-if [ "$what" != e2e ]; then unit "$@" || failed=1; fi
-if [ "$what" != unit ]; then e2e "$@" || failed=1; fi
+if [ "$what" != e2e ]; then
+    unit "$@" || failed=1
+    echo "test: tests that record nothing: $SECONDS s"
+fi
+began=$SECONDS
+if [ "$what" != unit ]; then
+    e2e "$@" || failed=1
+    echo "test: tests that record: $((SECONDS - began)) s"
+fi
 exit $failed
