@@ -363,6 +363,10 @@ struct Sched {
                              # 0 in a CPU's first row), else TaskIdx + 1
   prevState @6 :Column;      # bit 0: prev was preempted; from bit 1 on the kernel's task state, must be below 2^32
 }
+  throttled @7 :Column;      # 1.5: 1 = prev is runnable, and its cgroup has used up its quota of CPU time; else 0. Absent = not
+                             # known of any row, as in older tapes
+  unthrottled @8 :Column;    # 1.5: ns before the switch at which the quota let next run again, which has waited for a CPU since;
+                             # 0 = next was not throttled, or until the switch, or it is not known. Absent = 0
 
 struct Wakeups {
   rows @0 :UInt32;
@@ -375,6 +379,7 @@ struct Wakeups {
   flags @7 :Column;          # bit 0: a new task's first; bit 1 (since 1.5, with incompat bit 2 of the block): by a
                              # network softirq at the end of the waker's own send; other bits must be 0
 }
+  throttled @8 :Column;      # 1.5: 1 = the wakee must wait until its cgroup has CPU time again; else 0. Absent = not known
 
 struct Blocks {
   # I/O of block devices, by completion.

@@ -142,12 +142,13 @@ fn sched(rows: usize) -> Vec<SegmentData> {
                 target_cpu,
                 new: rng.below(500) == 0,
                 softirq: false,
+                ..Wakeup::default()
             });
         }
         let preempted = prev != 0 && rng.below(8) == 0;
         let prev_state = if prev == 0 || preempted { 0 } else { 1 + u32::from(rng.below(12) == 0) };
         running[cpu as usize] = next;
-        b.push_switch(Switch { ts: *now, cpu, prev: prev_id, next: next_id, prev_state, preempted });
+        b.push_switch(Switch { ts: *now, cpu, prev: prev_id, next: next_id, prev_state, preempted, ..Switch::default() });
     })
 }
 

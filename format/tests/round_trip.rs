@@ -203,17 +203,18 @@ prop_compose! {
     fn switch(tasks: u32)(
         ts in number(), cpu in prop_oneof![0..3u32, any::<u32>()], prev in 0..tasks, next in 0..tasks,
         prev_state in prop_oneof![0..3u32, any::<u32>()], preempted in any::<bool>(),
+        throttled in any::<bool>(), unthrottled_ns in number(),
     ) -> Switch {
-        Switch { ts, cpu, prev, next, prev_state, preempted }
+        Switch { ts, cpu, prev, next, prev_state, preempted, throttled, unthrottled_ns }
     }
 }
 
 prop_compose! {
     fn wakeup(tasks: u32)(
         ts in number(), cpu in any::<u32>(), waker in prop::option::of(0..tasks), wakee in 0..tasks,
-        target_cpu in 0..3u32, new in any::<bool>(), softirq in any::<bool>(),
+        target_cpu in 0..3u32, new in any::<bool>(), softirq in any::<bool>(), throttled in any::<bool>(),
     ) -> Wakeup {
-        Wakeup { ts, cpu, waker, wakee, target_cpu, new, softirq }
+        Wakeup { ts, cpu, waker, wakee, target_cpu, new, softirq, throttled }
     }
 }
 

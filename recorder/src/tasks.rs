@@ -66,6 +66,17 @@ impl Argv {
     }
 }
 
+/// Where and when a thread began to wait for its cgroup's quota of CPU time.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Throttled {
+    /// When it left its CPU.
+    pub ts: u64,
+    /// That CPU.
+    pub cpu: u32,
+    /// The kernel's sum of times of its group there, units of 1024 ns, modulo 2^32.
+    pub clock: u32,
+}
+
 /// A thread.
 #[derive(Debug)]
 pub(crate) struct Entry {
@@ -91,6 +102,8 @@ pub(crate) struct Entry {
     told: bool,
     /// See [`systape_bpf::wire::TASK_IS_MARKED`].
     marked: bool,
+    /// It left a CPU to wait for its cgroup's quota; None: it did not, or has run since.
+    pub throttled: Option<Throttled>,
     /// It sent a signal to a target, so the signal's record needs it.
     pub sender: bool,
     alive: bool,
@@ -543,6 +556,7 @@ impl Tasks {
             looked_up: false,
             told: false,
             marked: true,
+            throttled: None,
             sender: false,
             alive: true,
             stranger: false,

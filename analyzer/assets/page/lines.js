@@ -146,6 +146,7 @@ function drawThreads() {
   const all = [
     { name: 'on a CPU', color: 'c2', values: on(threads.run) },
     { name: 'waiting for a CPU', color: 'c1', values: on(threads.wait) },
+    { name: 'throttled by a CPU quota', color: 'c3', values: on(threads.throttled) },
     { name: 'in uninterruptible sleep (D)', color: 'c4', values: on(threads.disk) },
     { name: 'state not known', color: 'c8', values: on(threads.unknown) },
   ];

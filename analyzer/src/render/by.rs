@@ -41,7 +41,7 @@ systape_format::tables! {
         errno: Word "the error it returned, `0`: none; null: not known"
         second: Int "second of the recording in which the call began, 0 the first, as `--time` counts; null: it began before the recording, or is not known"
         minute: Int "the minute likewise"
-        state: Word "letter of ps(1), `R` for waiting for a CPU; in `states` also `RUN` (on a CPU), `RQ` (waiting for one) and `?`"
+        state: Word "letter of ps(1), `R` for waiting for a CPU; in `states` also `RUN` (on a CPU), `RQ` (waiting for one) and `?`; `throttled`: its cgroup has used up its CPU quota"
         disk: Word "the whole disk"
         major: Int "the disk's number, first part"
         minor: Int "second part"

@@ -64,6 +64,8 @@ impl Kind {
     /// The CPU, and whether all of the time is known; None: it is none of these, or has not ended.
     fn ends(self, interval: &Interval) -> Option<(u32, bool)> {
         match (self, interval.end) {
+            // it had a CPU as soon as its quota let it, or on another one, where it is not known for how long it waited
+            (Self::Waits, End::In(_)) if interval.state == State::Throttled => None,
             (Self::Waits, End::In(cpu)) => {
                 let known = matches!(interval.state, State::Waiting(why) if why != Why::Made);
                 Some((cpu, known && !interval.began_before))

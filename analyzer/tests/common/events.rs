@@ -165,7 +165,7 @@ fn nets(builder: &mut SegmentBuilder) {
 fn sched(builder: &mut SegmentBuilder) {
     let [app, thread, other] = [100, 101, 102].map(|tid| builder.intern_task(&task(tid)));
     let switch =
-        |ts, prev, next, prev_state, preempted| Switch { ts: at(ts), cpu: 1, prev, next, prev_state, preempted };
+        |ts, prev, next, prev_state, preempted| Switch { ts: at(ts), cpu: 1, prev, next, prev_state, preempted, ..Switch::default() };
     builder.push_switch(switch(20, app, other, 1, false));
     builder.push_switch(switch(60, other, app, 0, true));
     builder.push_wakeup(Wakeup {
@@ -176,6 +176,7 @@ fn sched(builder: &mut SegmentBuilder) {
         target_cpu: 1,
         new: false,
         softirq: false,
+        ..Wakeup::default()
     });
     builder.push_wakeup(Wakeup {
         ts: at(70),
@@ -185,6 +186,7 @@ fn sched(builder: &mut SegmentBuilder) {
         target_cpu: 2,
         new: true,
         softirq: false,
+        ..Wakeup::default()
     });
     builder.push_process(ProcessEvent {
         exit_code: 9,

@@ -152,7 +152,7 @@ pub fn write_with(path: &Path, times: u64, of_tape: &Session, gaps: &[Gap]) {
         let row = push(builder, &stuck);
         attach(builder, StackOf::Syscall, row, (&[MAIN, SAVE, FSYNC], &[]), StackStatus::Complete);
         let [app, thread] = [100, 101].map(|tid| builder.intern_task(&task(tid)));
-        let back = Switch { ts: at(1_500), cpu: 1, prev: app, next: thread, prev_state: 0, preempted: true };
+        let back = Switch { ts: at(1_500), cpu: 1, prev: app, next: thread, prev_state: 0, preempted: true, ..Switch::default() };
         let row = builder.push_switch(back);
         attach(builder, StackOf::Switch, row, (&[MAIN, WORK], &[SCHEDULE]), StackStatus::Complete);
     });
@@ -195,7 +195,7 @@ fn calls(builder: &mut SegmentBuilder, times: u64) {
 fn sched(builder: &mut SegmentBuilder) {
     let [app, thread, other] = [100, 101, 102].map(|tid| builder.intern_task(&task(tid)));
     let mut switch = |ts, prev, next, prev_state, stack: Option<(&[Place], StackStatus)>| {
-        let row = builder.push_switch(Switch { ts: at(ts), cpu: 1, prev, next, prev_state, preempted: false });
+        let row = builder.push_switch(Switch { ts: at(ts), cpu: 1, prev, next, prev_state, preempted: false, ..Switch::default() });
         if let Some((user, status)) = stack {
             attach(builder, StackOf::Switch, row, (user, &[ENTRY, KSYS_READ, SCHEDULE]), status);
         }
@@ -212,6 +212,7 @@ fn sched(builder: &mut SegmentBuilder) {
         target_cpu: 1,
         new: false,
         softirq: false,
+        ..Wakeup::default()
     });
     attach(builder, StackOf::Wakeup, row, (&[STRIPPED], &[]), StackStatus::Complete);
     let row = builder.push_wakeup(Wakeup {
@@ -222,6 +223,7 @@ fn sched(builder: &mut SegmentBuilder) {
         target_cpu: 1,
         new: false,
         softirq: false,
+        ..Wakeup::default()
     });
     attach(builder, StackOf::Wakeup, row, (&[], &[]), StackStatus::Absent);
     builder.push_wakeup(Wakeup {
@@ -232,6 +234,7 @@ fn sched(builder: &mut SegmentBuilder) {
         target_cpu: 1,
         new: false,
         softirq: false,
+        ..Wakeup::default()
     });
 }
 

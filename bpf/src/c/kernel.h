@@ -354,10 +354,15 @@ struct sched_info {
 	u64 last_arrival;
 };
 
-struct rq;
+struct rq {
+	u64 clock;
+};
 
 struct cfs_rq {
 	struct rq *rq;
+	int throttle_count;	       /* of it and the groups above that are out of quota; with CONFIG_CFS_BANDWIDTH */
+	u64 throttled_clock_self;      /* 6.6: when that began, of rq->clock; 0 = it runs */
+	u64 throttled_clock_self_time; /* the sum of those that are over */
 };
 
 struct sched_entity {
@@ -404,6 +409,7 @@ struct task_struct {
 	struct task_io_accounting ioac;
 	struct thread_struct thread;
 	unsigned int cpu; /* before 5.16: then in thread_info */
+	bool throttled;	  /* 6.18: it waits for its group's quota */
 };
 
 struct thread_info___cpu {

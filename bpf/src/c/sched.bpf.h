@@ -57,6 +57,36 @@ static __always_inline void learn_sched_clock(struct task_struct *prev, struct t
 	a->ts = now;
 }
 
+/*
+ * Whether a runnable task that leaves its CPU waits for the quota of a cgroup.
+ * Before 6.18 the kernel takes whole groups off a CPU at once, and a task that
+ * is in one of them cannot run, wherever it is in the kernel.
+ */
+static __always_inline bool is_throttled(struct task_struct *task)
+{
+	if (bpf_core_field_exists(task->throttled))
+		return FIELD(task, throttled);
+	if (bpf_core_field_exists(task->se.cfs_rq) && bpf_core_field_exists(task->se.cfs_rq->throttle_count))
+		return FIELD(task, se.cfs_rq->throttle_count) > 0;
+	return false;
+}
+
+/* For how long a task's group was out of quota on this CPU until now, in units of 1024 ns, modulo 2^32. */
+static __always_inline u32 throttle_clock(struct task_struct *task, bool is_out)
+{
+	struct cfs_rq *group = NULL;
+	u64 sum, since;
+
+	if (!bpf_core_field_exists(task->se.cfs_rq) || !bpf_core_field_exists(group->throttled_clock_self_time))
+		return 0;
+	group = FIELD(task, se.cfs_rq);
+	sum = FIELD(group, throttled_clock_self_time);
+	since = is_out ? FIELD(group, throttled_clock_self) : 0;
+	if (since)
+		sum += FIELD(group, rq->clock) - since;
+	return sum >> 10;
+}
+
 int sched_switch(u64 *ctx)
 {
 	bool preempt = ctx[0];
@@ -80,6 +110,11 @@ int sched_switch(u64 *ctx)
 		w.prev_state = CTX_ARG(ctx, 3);
 	else
 		w.prev_state = task_run_state(prev, true);
+	if ((preempt || w.prev_state == TASK_RUNNING) && is_throttled(prev)) {
+		w.hdr.flags |= SWITCH_THROTTLED;
+		w.prev_throttle = throttle_clock(prev, true);
+	}
+	w.next_throttle = throttle_clock(next, false);
 	if (wants_stack(STACK_SWITCH) && w.prev.tid && is_recorded(prev))
 		take_stack(ctx, STACK_SWITCH, now, now, 0);
 	send_sched(&w, w.hdr.cpu, BUFFER_SWITCHES);
@@ -106,6 +141,9 @@ static __always_inline int wakeup(void *ctx, struct task_struct *wakee, u16 flag
 	w.ts = bpf_ktime_get_ns();
 	fill_who(&w.waker, current);
 	fill_who(&w.wakee, wakee);
+	/* since 6.18 it runs until it has left the kernel, and its switch says it */
+	if (!bpf_core_field_exists(wakee->throttled) && is_throttled(wakee))
+		w.hdr.flags |= WAKEUP_THROTTLED;
 	w.target_cpu = task_cpu(wakee, true);
 	if (wants_stack(STACK_WAKEUP) && w.waker.tid && (!(flags & WAKEUP_IRQ) || flags & WAKEUP_SOFTIRQ))
 		take_stack(ctx, STACK_WAKEUP, w.ts, w.ts, 0);

@@ -6,7 +6,6 @@
 #ifndef __SYSTAPE_SNAPSHOT_H
 #define __SYSTAPE_SNAPSHOT_H
 
-#define TASK_RUNNING 0
 
 /*
  * WALK_MARK, before the window opens: makes the states of tasks to record.

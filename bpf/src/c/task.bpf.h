@@ -26,6 +26,8 @@
 		__value;                                                                          \
 	})
 
+#define TASK_RUNNING 0 /* include/linux/sched.h */
+
 /*
  * A field of an object that the kernel guarantees (a tracepoint's argument, the
  * current task, and what they point to): a plain load if that is allowed for

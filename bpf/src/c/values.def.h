@@ -205,12 +205,14 @@ VALUE(, SWITCH_PREEMPTED, 1, "The task before was preempted.")
 END
 
 GROUP(wakeup_flags, u16, "`hdr.flags` of a wake-up.")
+VALUE(, SWITCH_THROTTLED, 2, "The task before waits for its cgroup's quota of CPU time.")
 VALUE(, WAKEUP_NEW, 1, "Of a new task.")
 VALUE(, WAKEUP_IRQ, 2, "By an interrupt: the waker is who was interrupted.")
 VALUE(, WAKEUP_SOFTIRQ, 4, "With WAKEUP_IRQ: by a network softirq at the end of the waker's own send.")
 END
 
 GROUP(net_flags, u16, "`hdr.flags` of a change of a socket's state.")
+VALUE(, WAKEUP_THROTTLED, 8, "The wakee must wait for its cgroup's quota of CPU time.")
 VALUE(, NET_IRQ, 1, "In an interrupt.")
 VALUE(, NET_SOFTIRQ, 2, "With NET_IRQ: in a network softirq at the end of a send of `who`.")
 VALUE(, NET_FOUND, 4, "No change: `who` has it open when the recording begins, or with NET_STOP when it ends.")

@@ -179,6 +179,8 @@ struct wire_switch {
 	struct wire_who prev;
 	struct wire_who next;
 	u32 prev_state;
+	u32 prev_throttle; /* with SWITCH_THROTTLED: of throttle_clock */
+	u32 next_throttle; /* the same of next's group when next runs; 0 = not known */
 	u32 pad;
 };
 
@@ -188,7 +190,7 @@ struct wire_wakeup {
 	struct wire_who waker;
 	struct wire_who wakee;
 	u32 target_cpu;
-	u32 pad;
+	u8 pad[12]; /* as long as wire_switch: they share a map */
 };
 
 struct wire_block {

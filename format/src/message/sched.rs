@@ -15,9 +15,9 @@ const SCHED: &str = "sched";
 const WAKEUPS: &str = "wakeups";
 
 /// Most bytes of a switch in a message, in any layout of its columns.
-pub(crate) const SWITCH_BYTES: usize = 28;
+pub(crate) const SWITCH_BYTES: usize = 37;
 /// The same of a wake-up.
-pub(crate) const WAKEUP_BYTES: usize = 28;
+pub(crate) const WAKEUP_BYTES: usize = 29;
 
 /// Bits of `flags` of a wake-up.
 const NEW: u8 = 1;
@@ -72,7 +72,9 @@ pub(crate) fn write_switches(rows: &[Switch]) -> Builder<HeapAllocator> {
     put(b.reborrow().init_next(), &rows.iter().map(|r| r.next).collect::<Vec<_>>());
     put(b.reborrow().init_prev(), &prev);
     let state = |r: &Switch| u64::from(r.prev_state) << 1 | u64::from(r.preempted);
-    put(b.init_prev_state(), &rows.iter().map(state).collect::<Vec<_>>());
+    put(b.reborrow().init_prev_state(), &rows.iter().map(state).collect::<Vec<_>>());
+    put(b.reborrow().init_throttled(), &rows.iter().map(|r| u8::from(r.throttled)).collect::<Vec<_>>());
+    put(b.init_unthrottled(), &rows.iter().map(|r| r.unthrottled_ns).collect::<Vec<_>>());
     message
 }
 
@@ -86,6 +88,8 @@ pub(crate) fn read_switches(header: &Header, message: &Message<'_>, tasks: usize
     let next = rows.tasks("next", r.get_next(), tasks)?;
     let prev = rows.maybe_tasks("prev", r.get_prev(), tasks)?;
     let state: Vec<u64> = rows.column("prevState", r.get_prev_state())?;
+    let throttled: Vec<u8> = rows.column_or_zero("throttled", r.get_throttled())?;
+    let unthrottled: Vec<u64> = rows.column_or_zero("unthrottled", r.get_unthrottled())?;
     let mut running = Running::default();
     let mut out = Vec::with_capacity(n);
     for (i, &ts) in ts.iter().enumerate() {
@@ -95,7 +99,16 @@ pub(crate) fn read_switches(header: &Header, message: &Message<'_>, tasks: usize
             .or(before)
             .ok_or_else(|| bad(format!("prev is left to a row before it, CPU {} has none", cpu[i])))?;
         let prev_state = u32::try_from(state[i] >> 1).map_err(|_| bad(format!("task state {:#x}", state[i] >> 1)))?;
-        out.push(Switch { ts, cpu: cpu[i], prev, next: next[i], prev_state, preempted: state[i] & 1 != 0 });
+        out.push(Switch {
+            ts,
+            cpu: cpu[i],
+            prev,
+            next: next[i],
+            prev_state,
+            preempted: state[i] & 1 != 0,
+            throttled: throttled[i] != 0,
+            unthrottled_ns: unthrottled[i],
+        });
     }
     Ok(out)
 }
@@ -115,7 +128,8 @@ pub(crate) fn write_wakeups(rows: &[Wakeup]) -> Builder<HeapAllocator> {
     put(b.reborrow().init_wakee(), &column(|r| r.wakee));
     put(b.reborrow().init_target_cpu(), &column(|r| r.target_cpu));
     let flags = |r: &Wakeup| if r.new { NEW } else { 0 } | if r.softirq { SOFTIRQ } else { 0 };
-    put(b.init_flags(), &rows.iter().map(flags).collect::<Vec<_>>());
+    put(b.reborrow().init_flags(), &rows.iter().map(flags).collect::<Vec<_>>());
+    put(b.init_throttled(), &rows.iter().map(|r| u8::from(r.throttled)).collect::<Vec<_>>());
     message
 }
 
@@ -130,6 +144,7 @@ pub(crate) fn read_wakeups(header: &Header, message: &Message<'_>, tasks: usize)
     let wakee = rows.tasks("wakee", r.get_wakee(), tasks)?;
     let target_cpu: Vec<u32> = rows.column("targetCpu", r.get_target_cpu())?;
     let flags: Vec<u8> = rows.column("flags", r.get_flags())?;
+    let throttled: Vec<u8> = rows.column_or_zero("throttled", r.get_throttled())?;
     // without its bit in the header an older reader would have taken the block and refused the row
     let known = if header.features_incompat & INCOMPAT_SOFTIRQ == 0 { NEW } else { NEW | SOFTIRQ };
     if let Some(flags) = flags.iter().find(|&&flags| flags & !known != 0) {
@@ -143,6 +158,7 @@ pub(crate) fn read_wakeups(header: &Header, message: &Message<'_>, tasks: usize)
         target_cpu: target_cpu[i],
         new: flags[i] & NEW != 0,
         softirq: flags[i] & SOFTIRQ != 0,
+        throttled: throttled[i] != 0,
     };
     Ok(ts.iter().enumerate().map(row).collect())
 }
@@ -166,7 +182,7 @@ mod tests {
 
     #[test]
     fn prev_is_left_out_where_the_row_before_tells() {
-        let rows = [switch(1, 0, 0, 1), switch(2, 0, 1, 2), switch(3, u32::MAX, 0, 2), switch(4, 0, 1, 1)];
+        let rows = [switch(1, 0, 0, 1), Switch { throttled: true, unthrottled_ns: 9, ..switch(2, 0, 1, 2) }, switch(3, u32::MAX, 0, 2), switch(4, 0, 1, 1)];
         let message = write_switches(&rows);
         let read = reread(&message, 4, |h, m| {
             let r = m.get_root::<schema::sched::Reader<'_>>().expect("the root");
@@ -191,6 +207,9 @@ mod tests {
         says(forged(&rows, 2, |b| put(b.init_prev_state(), &[0, 1 << 33, 0u64])), "row 1: task state 0x100000000");
         says(forged(&rows, 2, |b| put(b.init_cpu(), &[0u32, 1])), "2 values for 3 rows");
         says(forged(&rows, 2, |b| _ = b.init_cpu()), "absent");
+        // older tapes have neither
+        assert_eq!(forged(&rows, 2, |b| _ = b.init_throttled()), "");
+        assert_eq!(forged(&rows, 2, |b| _ = b.init_unthrottled()), "");
         says(forged(&rows, 2, |b| put(b.init_cpu(), &[0, 0, 1u64 << 32])), "value 4294967296 > 4294967295");
     }
 

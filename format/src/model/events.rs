@@ -21,6 +21,11 @@ pub struct Switch {
     pub prev_state: u32,
     /// `prev` was preempted: it waits for a CPU, whatever `prev_state` says.
     pub preempted: bool,
+    /// `prev` waits until the CPU quota of its cgroup lets it run again, not for a CPU. False in older tapes.
+    pub throttled: bool,
+    /// How long before `ts` the quota let `next` run again, which has waited for a CPU since, ns; 0 = `next` was not throttled, was
+    /// until `ts`, or it is not known.
+    pub unthrottled_ns: u64,
 }
 
 impl Switch {
@@ -66,6 +71,8 @@ pub struct Wakeup {
     /// A network softirq woke it at the end of a send of `waker`, on the waker's CPU. False if not known: then there is
     /// no waker.
     pub softirq: bool,
+    /// The wakee must wait until the CPU quota of its cgroup lets it run. False in older tapes.
+    pub throttled: bool,
 }
 
 /// Kind of a [`BlockIo`].

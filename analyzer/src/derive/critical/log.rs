@@ -117,7 +117,7 @@ impl Sink for Log {
             End::Woken(Some(waker)) => Ended::Woken { by: self.id(threads, waker.slot), softirq: waker.softirq },
             End::Woken(None) => Ended::Interrupt,
             End::Stop => Ended::GoesOn,
-            End::In(_) | End::Out(_) | End::Step | End::Lost | End::Died => Ended::Changed,
+            End::In(_) | End::Out(_) | End::Unthrottled | End::Step | End::Lost | End::Died => Ended::Changed,
         };
         let cpu = match (interval.state, interval.end) {
             (State::Waiting(_), End::In(cpu)) => cpu,

@@ -20,6 +20,8 @@ pub(crate) enum Kind {
         /// See there.
         cpu: u32,
     },
+    /// Runnable, while a cgroup of it was out of CPU time.
+    Throttled,
     /// Asleep, and an interrupt ended that: a timer, a device, or a sender that is not known.
     Interrupt,
     /// Asleep, and what woke it came after the part that is looked at, or never.
@@ -129,6 +131,7 @@ pub(crate) fn walk(threads: &[Logged], thread: Id, (from, to): (u64, u64)) -> Pa
         let kind = match stretch.state {
             State::Running => Kind::Runs,
             State::Waiting(_) => Kind::Waits { cpu: stretch.cpu },
+            State::Throttled => Kind::Throttled,
             State::Unknown => Kind::Unknown,
             State::Sleeping(b'T' | b't') => Kind::Stopped,
             State::Sleeping(b'Z' | b'X') => Kind::Ended,

@@ -35,6 +35,9 @@ pub(crate) struct Needs {
     pub futexes: bool,
 }
 
+/// Unit of [`What::Switch`]'s time, ns: the recorder knows it no better, and an event stays small.
+pub(crate) const UNTHROTTLED_UNIT: u64 = 1024;
+
 /// No task: an interrupt.
 pub(crate) const NOBODY: u32 = u32::MAX;
 
@@ -87,6 +90,8 @@ pub(crate) enum What {
         new: bool,
         /// By a network softirq at the end of the waker's send.
         softirq: bool,
+        /// See [`Wakeup::throttled`].
+        throttled: bool,
     },
     /// See [`Switch`].
     Switch {
@@ -98,6 +103,10 @@ pub(crate) enum What {
         cpu: u32,
         /// State of `prev` from then on.
         letter: u8,
+        /// See [`Switch::throttled`].
+        throttled: bool,
+        /// See [`Switch::unthrottled_ns`]; in units of [`UNTHROTTLED_UNIT`].
+        unthrottled: u32,
         /// Index among the segment's switches.
         row: u32,
     },
@@ -367,11 +376,25 @@ fn scheduling(segment: &Segment<'_>, dict: &Dict, events: &mut Vec<Event>) -> Re
     }
     events.extend(segment.wakeups(dict)?.iter().map(|w: &Wakeup| Event {
         ts: w.ts,
-        what: What::Wakeup { waker: w.waker.unwrap_or(NOBODY), wakee: w.wakee, new: w.new, softirq: w.softirq },
+        what: What::Wakeup {
+            waker: w.waker.unwrap_or(NOBODY),
+            wakee: w.wakee,
+            new: w.new,
+            softirq: w.softirq,
+            throttled: w.throttled,
+        },
     }));
     events.extend(segment.switches(dict)?.iter().enumerate().map(|(row, s): (usize, &Switch)| Event {
         ts: s.ts,
-        what: What::Switch { prev: s.prev, next: s.next, cpu: s.cpu, letter: s.prev_letter(), row: row as u32 },
+        what: What::Switch {
+            prev: s.prev,
+            next: s.next,
+            cpu: s.cpu,
+            letter: s.prev_letter(),
+            throttled: s.throttled,
+            unthrottled: u32::try_from(s.unthrottled_ns / UNTHROTTLED_UNIT).unwrap_or(u32::MAX),
+            row: row as u32,
+        },
     }));
     Ok(())
 }

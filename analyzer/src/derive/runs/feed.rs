@@ -12,7 +12,7 @@ use systape_abi::Abi;
 use systape_format::model::{Call, Checkpoint, FD_FIRST, Family, InFlight, Task};
 use systape_format::reader::Tape;
 
-use super::decode::{Decoder, Edge, Event, Loose, NOBODY, Needs, OPEN, Part, What};
+use super::decode::{Decoder, Edge, Event, Loose, NOBODY, Needs, OPEN, Part, UNTHROTTLED_UNIT, What};
 use super::gaps;
 use super::names::Names;
 use super::targets::Followed;
@@ -244,17 +244,21 @@ impl<S: Sink> Feeder<'_, S> {
                     self.tracker.exit(event.ts, slot);
                 }
             }
-            What::Wakeup { waker, wakee, new, softirq } => {
+            What::Wakeup { waker, wakee, new, softirq, throttled } => {
                 let waker = if waker == NOBODY { None } else { self.slot(part, waker, event.ts) };
                 let waker = waker.map(|slot| Waker { slot, softirq });
                 if let Some(wakee) = self.slot(part, wakee, event.ts) {
                     self.tracker.wakeup(event.ts, waker, wakee, new);
+                    if throttled {
+                        self.tracker.throttled(wakee);
+                    }
                 }
             }
-            What::Switch { prev, next, cpu, letter, row } => {
+            What::Switch { prev, next, cpu, letter, throttled, unthrottled, row } => {
                 let prev = self.slot(part, prev, event.ts);
                 let next = self.slot(part, next, event.ts);
-                self.tracker.switch(Change { ts: event.ts, cpu, prev, next, letter });
+                let unthrottled_ns = u64::from(unthrottled) * UNTHROTTLED_UNIT;
+                self.tracker.switch(Change { ts: event.ts, cpu, prev, next, letter, throttled, unthrottled_ns });
                 if let Some(prev) = prev.filter(|prev| !self.tracker.threads()[*prev].dead) {
                     self.tracker.sink.left(prev, part, row);
                 }

@@ -372,11 +372,12 @@ pub(crate) fn all_calls(session: &Session) -> bool {
         && crate::table::families::in_session(session, systape_format::model::Family::Syscall)
 }
 
-/// Whether an interval counts as off the CPU for `offcpu`: asleep or stopped; `waiting`: also waiting for a CPU.
+/// Whether an interval counts as off the CPU for `offcpu`: asleep or stopped; `waiting`: also waiting for a CPU, or for the quota of a
+/// cgroup.
 pub(crate) fn off_cpu(state: State, waiting: bool) -> bool {
     match state {
         State::Sleeping(letter) => !matches!(letter, b'Z' | b'X'),
-        State::Waiting(_) => waiting,
+        State::Waiting(_) | State::Throttled => waiting,
         State::Running | State::Unknown => false,
     }
 }

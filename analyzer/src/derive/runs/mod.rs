@@ -34,6 +34,8 @@ pub(crate) enum Why {
     New,
     /// It waited when the recording began.
     Before,
+    /// It was throttled, and the quota let it run again.
+    Unthrottled,
 }
 
 /// State of a thread for the scheduler.
@@ -43,6 +45,9 @@ pub(crate) enum State {
     Running,
     /// Waiting for a CPU.
     Waiting(Why),
+    /// Runnable, but a cgroup of it has used up its quota of CPU time for this period. Older tapes do not tell this from waiting for
+    /// a CPU.
+    Throttled,
     /// Asleep or stopped; the letter of ps(1): S D T t I P, Z or X while it waits to be reaped.
     Sleeping(u8),
     /// Not known: it had no event yet, or something was lost.
@@ -50,11 +55,12 @@ pub(crate) enum State {
 }
 
 impl State {
-    /// Its name in reports: RUN, RQ, the letter, `?`.
+    /// Its name in reports: RUN, RQ, throttled, the letter, `?`.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Running => "RUN",
             Self::Waiting(_) => "RQ",
+            Self::Throttled => "throttled",
             Self::Unknown => "?",
             Self::Sleeping(letter) => match letter {
                 b'S' => "S",
@@ -118,6 +124,8 @@ pub(crate) enum End {
     Out(u8),
     /// It was woken, by a thread or (None) an interrupt.
     Woken(Option<Waker>),
+    /// Its cgroup got CPU time again: it waits for a CPU.
+    Unthrottled,
     /// A call was entered or left; the state continues.
     Step,
     /// Something was lost.

@@ -32,7 +32,7 @@ pub(crate) struct Coverage {
 }
 
 /// A switch, with threads as slots.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Change {
     /// When.
     pub ts: u64,
@@ -44,6 +44,10 @@ pub(crate) struct Change {
     pub next: Option<Slot>,
     /// Letter of the new state of `prev`.
     pub letter: u8,
+    /// `prev` is runnable, and its cgroup is out of CPU time.
+    pub throttled: bool,
+    /// How long before `ts` the cgroup of `next` got CPU time again, ns; 0: then, or not known, or `next` was not throttled.
+    pub unthrottled_ns: u64,
 }
 
 /// States of all threads.
@@ -285,9 +289,10 @@ impl<S: Sink> Tracker<S> {
             self.doubt(believed, ts);
         }
         if let Some(prev) = change.prev {
-            self.left(prev, ts, cpu, change.letter);
+            self.left(prev, ts, cpu, (change.letter, change.throttled));
         }
         if let Some(next) = change.next {
+            self.unthrottled(next, ts.saturating_sub(change.unthrottled_ns), ts);
             self.came(next, ts, cpu);
         }
         self.set_cpu(cpu, change.next);
@@ -296,7 +301,7 @@ impl<S: Sink> Tracker<S> {
         }
     }
 
-    fn left(&mut self, slot: Slot, ts: u64, cpu: u32, letter: u8) {
+    fn left(&mut self, slot: Slot, ts: u64, cpu: u32, (letter, throttled): (u8, bool)) {
         if self.threads[slot].state != State::Unknown && !self.runs_on(slot, cpu) {
             self.doubt(slot, ts);
         }
@@ -306,6 +311,7 @@ impl<S: Sink> Tracker<S> {
         }
         let state = match letter {
             _ if self.blind(slot) => State::Unknown,
+            b'R' if throttled => State::Throttled,
             b'R' => State::Waiting(Why::Preempted),
             letter => State::Sleeping(letter),
         };
@@ -316,13 +322,22 @@ impl<S: Sink> Tracker<S> {
         thread.missed_in |= blind;
     }
 
+    /// A thread that gets a CPU now waited for one since `at`. Only its getting it says so: until then all of the wait was throttled.
+    fn unthrottled(&mut self, slot: Slot, at: u64, now: u64) {
+        let thread = &self.threads[slot];
+        if thread.state == State::Throttled && at < now {
+            let at = at.max(thread.since);
+            self.change(slot, at, End::Unthrottled, State::Waiting(Why::Unthrottled));
+        }
+    }
+
     fn came(&mut self, slot: Slot, ts: u64, cpu: u32) {
         let thread = &mut self.threads[slot];
         match thread.state {
             // it was woken before it had left, so it never slept
             State::Sleeping(_) if !thread.began_before => thread.state = State::Waiting(Why::Woken),
             State::Sleeping(_) | State::Running => self.doubt(slot, ts),
-            State::Waiting(_) | State::Unknown => {}
+            State::Waiting(_) | State::Throttled | State::Unknown => {}
         }
         self.notes[slot].heard = true;
         let pid = self.threads[slot].task.pid;
@@ -341,13 +356,21 @@ impl<S: Sink> Tracker<S> {
             // it had not left yet: its leaving will say that it wants to go on
             State::Running => return,
             State::Waiting(Why::Made) => Why::New,
-            State::Waiting(_) => return,
+            State::Waiting(_) | State::Throttled => return,
             State::Sleeping(_) => Why::Woken,
             State::Unknown if new => Why::New,
             State::Unknown => Why::Woken,
         };
         let state = if self.blind(wakee) { State::Unknown } else { State::Waiting(why) };
         self.change(wakee, ts, End::Woken(waker), state);
+    }
+
+    /// A thread was just made runnable in a cgroup that is out of CPU time.
+    pub(crate) fn throttled(&mut self, slot: Slot) {
+        let thread = &mut self.threads[slot];
+        if matches!(thread.state, State::Waiting(Why::Woken | Why::New)) && thread.since == self.now {
+            thread.state = State::Throttled;
+        }
     }
 
     /// A call began.
@@ -529,7 +552,7 @@ impl<S: Sink> Tracker<S> {
     /// Only a thread on a CPU begins and ends calls: any other state was wrong, and an unknown state becomes running,
     /// on an unknown CPU.
     fn must_run(&mut self, slot: Slot, ts: u64, cpu: u32) {
-        if matches!(self.threads[slot].state, State::Sleeping(_) | State::Waiting(_)) {
+        if matches!(self.threads[slot].state, State::Sleeping(_) | State::Waiting(_) | State::Throttled) {
             self.doubt(slot, ts);
         }
         let known = self.threads[slot].state != State::Unknown;

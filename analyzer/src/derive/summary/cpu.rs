@@ -120,7 +120,7 @@ impl Sink for CpuSink<'_> {
         let acc = &mut self.accs[slot];
         match interval.state {
             State::Running => acc.on = acc.on.saturating_add(interval.len()),
-            State::Sleeping(_) | State::Waiting(_) => acc.off = acc.off.saturating_add(interval.len()),
+            State::Sleeping(_) | State::Waiting(_) | State::Throttled => acc.off = acc.off.saturating_add(interval.len()),
             State::Unknown => acc.unknown |= !interval.is_empty(),
         }
         if matches!(interval.end, End::Died | End::Stop) {
@@ -152,9 +152,9 @@ mod tests {
         tracker.enter(a, read(10, 0));
         tracker.leave(15, a, 0);
         tracker.enter(a, read(20, 1));
-        tracker.switch(Change { ts: 25, cpu: 0, prev: Some(a), next: None, letter: b'S' });
+        tracker.switch(Change { ts: 25, cpu: 0, prev: Some(a), letter: b'S', ..Change::default() });
         tracker.wakeup(70, None, a, false);
-        tracker.switch(Change { ts: 80, cpu: 0, prev: None, next: Some(a), letter: b'R' });
+        tracker.switch(Change { ts: 80, cpu: 0, next: Some(a), letter: b'R', ..Change::default() });
         tracker.leave(84, a, 0);
         tracker.enter(a, read(90, 2));
         tracker.finish(100);

@@ -27,6 +27,7 @@ struct Sums<'a> {
     slices: Slices,
     run: Vec<u64>,
     wait: Vec<u64>,
+    throttled: Vec<u64>,
     disk: Vec<u64>,
     unknown: Vec<u64>,
     seconds: Seconds,
@@ -54,16 +55,18 @@ pub(super) fn threads(page: &Context<'_>, slices: Slices, count: usize, to: u64)
         slices,
         run: vec![0; count],
         wait: vec![0; count],
+        throttled: vec![0; count],
         disk: vec![0; count],
         unknown: vec![0; count],
         seconds: Seconds { each, columns: vec![[0; PARTS as usize]; columns] },
     };
     let fed = feed::feed(question, Needs::default(), question.scope.to, sums);
-    let Sums { run, wait, disk, unknown, seconds: within, .. } = fed.tracker.sink;
+    let Sums { run, wait, throttled, disk, unknown, seconds: within, .. } = fed.tracker.sink;
     scheduling::touched(fed.coverage, fed.unsure_until, &mut context);
     Ok(json!({
         "run": run,
         "wait": wait,
+        "throttled": throttled,
         "disk": disk,
         "unknown": unknown,
         "exact": context.question.loss.complete(),
@@ -90,6 +93,7 @@ impl Sink for Sums<'_> {
             State::Waiting(_) => &mut self.wait,
             State::Sleeping(b'D') => &mut self.disk,
             State::Unknown => &mut self.unknown,
+            State::Throttled => &mut self.throttled,
             State::Sleeping(_) => return,
         };
         let since = (from - self.slices.from, interval.to - self.slices.from);

@@ -18,6 +18,8 @@ pub(crate) enum Cause {
     Cpu,
     /// Waiting for a CPU.
     Runqueue,
+    /// Runnable, while a cgroup was out of CPU time.
+    Throttled,
     /// A sleep that the program asked for.
     Sleep,
     /// A wait whose time was up.
@@ -48,6 +50,7 @@ impl Cause {
         match self {
             Self::Cpu => "cpu",
             Self::Runqueue => "runqueue",
+            Self::Throttled => "throttled",
             Self::Sleep => "sleep",
             Self::Timeout => "timeout",
             Self::Disk => "disk",
@@ -67,6 +70,7 @@ impl Cause {
         match part.kind {
             Kind::Runs => Self::Cpu,
             Kind::Waits { .. } => Self::Runqueue,
+            Kind::Throttled => Self::Throttled,
             Kind::GoesOn => Self::Blocked,
             Kind::Stopped => Self::Stopped,
             Kind::Ended => Self::Dead,

@@ -29,7 +29,7 @@ systape_format::tables! {
         upid: Int "the process, unique in the tape"
         utid: Int "the thread, unique in the tape"
         comm: Str [Comm] "name of the thread"
-        cause: Word "`cpu`: on one; `runqueue`: waits for one; `sleep`: as it asked; `timeout`: the time of its wait was up; `disk`; `network`: a sender that is not known; `interrupt`: another one, of a timer or device; `blocked`: not over at the end; `stopped`; `dead`: ended and not waited for; `not-recorded`: the waker is not on the tape; `too-deep`: not followed further; `unknown`"
+        cause: Word "`cpu`: on one; `runqueue`: waits for one; `throttled`: its cgroup has used up its CPU quota; `sleep`: as it asked; `timeout`: the time of its wait was up; `disk`; `network`: a sender that is not known; `interrupt`: another one, of a timer or device; `blocked`: not over at the end; `stopped`; `dead`: ended and not waited for; `not-recorded`: the waker is not on the tape; `too-deep`: not followed further; `unknown`"
         syscall: Word "call with most of that time; `[user]`, `[kernel]`, `?` as in `states`"
         file: Str [Path] "what the call is on; empty: on none; null: not known"
         syscall_ns ? OfKnown: Duration "part of `dur_ns` in that call"
@@ -280,6 +280,7 @@ pub(super) fn asleep(cause: Cause, call: &str, by: &str) -> String {
         Cause::Network => format!("waits for the network, the sender is not known: {call}"),
         Cause::Interrupt => format!("waits for a timer or a device: {call}"),
         Cause::Blocked => format!("waits, and that is not over at the end: {call}"),
+        Cause::Throttled => "is throttled: the CPU quota of a cgroup is used up".to_owned(),
         Cause::Stopped => "is stopped, by a signal or a tracer".to_owned(),
         Cause::Dead => "has ended, and nobody has waited for it yet".to_owned(),
         Cause::NotRecorded => format!("not known: waits for {by}, whose time is not on the tape: {call}"),

@@ -183,7 +183,7 @@ impl Sink for Timehist<'_> {
                     acc.delay.add(interval);
                 }
             }
-            State::Sleeping(_) => acc.wait.add(interval),
+            State::Sleeping(_) | State::Throttled => acc.wait.add(interval),
             State::Unknown => [&mut acc.wait, &mut acc.delay, &mut acc.run].into_iter().for_each(|k| k.add(interval)),
         }
         if interval.state == State::Unknown && matches!(interval.end, End::In(_)) {

@@ -18,7 +18,7 @@ systape_format::tables! {
         upid: Int "the process, unique in the tape"
         utid: Int "the thread, unique in the tape"
         comm: Str [Comm] "name of the thread"
-        state: Word "letter of ps(1), `RUN` (on a CPU), `RQ` (waiting for one) or `?`"
+        state: Word "letter of ps(1), `RUN` (on a CPU), `RQ` (waiting for one), `throttled` (its cgroup has used up its CPU quota) or `?`"
         cpu: Int "where it runs or ran last; null: not known"
         off_cpu_ns ? AtLeast: Duration "for how long it has been on no CPU; null: it is on one, or that is not known"
         came_on_cpu_ns: Duration "how long ago it last came on a CPU; null: not known, or events were lost since"

@@ -44,7 +44,71 @@ fn of(t: &Tracker<Told>, tid: u32) -> Vec<(&'static str, u64, u64, End)> {
 }
 
 fn switch(t: &mut Tracker<Told>, ts: u64, cpu: u32, prev: Option<Slot>, next: Option<Slot>, letter: u8) {
-    t.switch(Change { ts, cpu, prev, next, letter });
+    t.switch(Change { ts, cpu, prev, next, letter, ..Change::default() });
+}
+
+/// A thread that runs on CPU 0 from 110 on.
+fn running(t: &mut Tracker<Told>, tid: u32) -> Slot {
+    let slot = asleep(t, tid);
+    t.wakeup(105, None, slot, false);
+    switch(t, 110, 0, None, Some(slot), b'R');
+    slot
+}
+
+#[test]
+fn throttled_until_the_quota_lets_it_run() {
+    let mut t = tracker(ALL);
+    let a = running(&mut t, 1);
+    let out = Change { cpu: 0, prev: Some(a), letter: b'R', throttled: true, ..Change::default() };
+    let back = Change { cpu: 0, next: Some(a), letter: b'S', ..Change::default() };
+    t.switch(Change { ts: 120, ..out });
+    t.switch(Change { ts: 180, unthrottled_ns: 20, ..back });
+    // on another CPU it is not known since when it waits for it
+    t.switch(Change { ts: 200, ..out });
+    t.switch(Change { ts: 250, cpu: 1, ..back });
+    // more than the whole wait is damage, or a clock that goes a little wrong
+    t.switch(Change { ts: 260, cpu: 1, ..out });
+    t.switch(Change { ts: 270, unthrottled_ns: 1000, ..back });
+    t.switch(Change { ts: 280, ..out });
+    t.finish(300);
+    let expected = [
+        ("RUN", 110, 120, End::Out(b'R')),
+        ("throttled", 120, 160, End::Unthrottled),
+        ("RQ", 160, 180, End::In(0)),
+        ("RUN", 180, 200, End::Out(b'R')),
+        ("throttled", 200, 250, End::In(1)),
+        ("RUN", 250, 260, End::Out(b'R')),
+        ("throttled", 260, 260, End::Unthrottled),
+        ("RQ", 260, 270, End::In(0)),
+        ("RUN", 270, 280, End::Out(b'R')),
+        ("throttled", 280, 300, End::Stop),
+    ];
+    assert_eq!(of(&t, 1)[2..], expected);
+}
+
+#[test]
+fn only_what_could_run_is_throttled() {
+    let mut t = tracker(ALL);
+    let a = running(&mut t, 1);
+    // it falls asleep in a group that is out of CPU time, and is woken while that is so
+    t.switch(Change { ts: 120, cpu: 0, prev: Some(a), letter: b'S', throttled: true, ..Change::default() });
+    t.wakeup(130, None, a, false);
+    t.throttled(a);
+    // a second wake-up changes nothing
+    t.wakeup(135, None, a, false);
+    t.throttled(a);
+    t.switch(Change { ts: 150, cpu: 0, next: Some(a), letter: b'S', ..Change::default() });
+    // it runs: a wake-up is too early to matter
+    t.wakeup(155, None, a, false);
+    t.throttled(a);
+    // what was not throttled has no end of it
+    t.switch(Change { ts: 160, cpu: 0, prev: Some(a), letter: b'R', ..Change::default() });
+    t.switch(Change { ts: 170, cpu: 0, next: Some(a), letter: b'S', unthrottled_ns: 5, ..Change::default() });
+    t.finish(180);
+    let states: Vec<_> = of(&t, 1)[3..].iter().map(|&(state, from, to, _)| (state, from, to)).collect();
+    let expected =
+        [("S", 120, 130), ("throttled", 130, 150), ("RUN", 150, 160), ("RQ", 160, 170), ("RUN", 170, 180)];
+    assert_eq!(states, expected);
 }
 
 #[test]

@@ -1,0 +1,96 @@
+//! CPU quotas of cgroups, against the kernel's own sums in `cpu.stat`.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+use systape_e2e::Lab;
+
+/// A cgroup with a quota of 10 % of a CPU; removed at the end, when nobody is in it any more.
+struct Limited {
+    dir: PathBuf,
+    v2: bool,
+}
+
+impl Limited {
+    /// None: no hierarchy here has the controller `cpu`.
+    fn new(name: &str) -> Option<Self> {
+        let name = format!("systape-e2e-{name}-{}", std::process::id());
+        let mounts = fs::read_to_string("/proc/self/mounts").expect("mounts");
+        let (top, v2) = mounts.lines().find_map(|line| {
+            let fields: Vec<&str> = line.split(' ').collect();
+            let top = Path::new(fields[1]);
+            match fields[2] {
+                "cgroup" if fields[3].split(',').any(|option| option == "cpu") => Some((top.to_owned(), false)),
+                "cgroup2" => {
+                    let on = fs::read_to_string(top.join("cgroup.subtree_control")).unwrap_or_default();
+                    on.split_whitespace().any(|controller| controller == "cpu").then(|| (top.to_owned(), true))
+                }
+                _ => None,
+            }
+        })?;
+        let limited = Self { dir: top.join(name), v2 };
+        fs::create_dir(&limited.dir).expect("mkdir of a cgroup");
+        if v2 {
+            limited.write("cpu.max", "10000 100000");
+        } else {
+            limited.write("cpu.cfs_period_us", "100000");
+            limited.write("cpu.cfs_quota_us", "10000");
+        }
+        Some(limited)
+    }
+
+    fn write(&self, file: &str, text: &str) {
+        fs::write(self.dir.join(file), text).expect(file);
+    }
+
+    fn procs(&self) -> String {
+        self.dir.join("cgroup.procs").display().to_string()
+    }
+
+    /// How long its threads were throttled, ms.
+    fn throttled_ms(&self) -> f64 {
+        let stat = fs::read_to_string(self.dir.join("cpu.stat")).expect("cpu.stat");
+        let (name, per_ms) = if self.v2 { ("throttled_usec", 1e3) } else { ("throttled_time", 1e6) };
+        let line = stat.lines().find_map(|line| line.strip_prefix(name)).expect(name);
+        line.trim().parse::<f64>().expect(name) / per_ms
+    }
+}
+
+impl Drop for Limited {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir(&self.dir);
+    }
+}
+
+/// Time in a state of the threads of a name, ms.
+fn time(rows: &[Value], comm: &str, state: &str) -> f64 {
+    let mine = rows.iter().filter(|row| row["comm"] == comm && row["state"] == state);
+    let ns = |row: &Value| row["time_ns"].as_f64().or(row["total_ns"].as_f64()).expect("exact");
+    mine.map(ns).sum::<f64>() / 1e6
+}
+
+#[test]
+fn throttled_time_is_that_of_the_cgroup() {
+    let Some(lab) = Lab::with_bpf() else { return };
+    let Some(group) = Limited::new("quota") else { return eprintln!("no hierarchy has the controller cpu") };
+    // two loops of one kind, each a program of its own name; only one has a quota
+    let spin = lab.dir().join("spin");
+    fs::write(&spin, "i=0; while [ $i -lt 400000 ]; do i=$((i + 1)); done").expect("script");
+    for name in ["inside", "outside"] {
+        fs::copy("/bin/sh", lab.dir().join(name)).expect("a shell");
+    }
+    let script = format!("./outside spin & echo $$ >{}; exec ./inside spin", group.procs());
+    lab.record("t.tape", &["--families", "sched,process"], &["sh", "-c", &script]).expect(0);
+    let truth = group.throttled_ms();
+    assert!(truth > 100.0, "the loop was throttled for {truth} ms only");
+    let rows = lab.analyze(&["states", "t.tape", "--by", "comm,state", "--format", "json"]).expect(0).json();
+    let inside = time(&rows, "inside", "throttled");
+    // the shell before the exec may have been throttled too
+    let all = inside + time(&rows, "sh", "throttled");
+    assert!((all - truth).abs() <= truth * 0.05, "{all} ms on the tape, {truth} ms in cpu.stat: {rows:#?}");
+    assert_eq!(time(&rows, "outside", "throttled"), 0.0, "{rows:#?}");
+    // of the same time, the wait for a CPU is no part of it
+    let whole = lab.analyze(&["offcpu", "t.tape", "--by", "comm,state", "--format", "json"]).expect(0).json();
+    assert_eq!(time(&whole, "inside", "throttled"), inside, "offcpu and states agree");
+}
