@@ -148,7 +148,15 @@ fn sched(rows: usize) -> Vec<SegmentData> {
         let preempted = prev != 0 && rng.below(8) == 0;
         let prev_state = if prev == 0 || preempted { 0 } else { 1 + u32::from(rng.below(12) == 0) };
         running[cpu as usize] = next;
-        b.push_switch(Switch { ts: *now, cpu, prev: prev_id, next: next_id, prev_state, preempted, ..Switch::default() });
+        b.push_switch(Switch {
+            ts: *now,
+            cpu,
+            prev: prev_id,
+            next: next_id,
+            prev_state,
+            preempted,
+            ..Switch::default()
+        });
     })
 }
 

@@ -92,7 +92,7 @@ fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
     let log = fed.tracker.sink;
     let subject = subject(config, tape, &log.threads);
     let (path, parts) = match subject {
-        Some(of) => path(&log.threads, of.id, (of.from(tape, &log.threads).max(from), to)),
+        Some(of) => path(&log.threads, of.id, (of.from.max(from), to)),
         None => (Path::default(), Vec::new()),
     };
     let spans = spans(&path, &parts);

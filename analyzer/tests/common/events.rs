@@ -164,8 +164,15 @@ fn nets(builder: &mut SegmentBuilder) {
 
 fn sched(builder: &mut SegmentBuilder) {
     let [app, thread, other] = [100, 101, 102].map(|tid| builder.intern_task(&task(tid)));
-    let switch =
-        |ts, prev, next, prev_state, preempted| Switch { ts: at(ts), cpu: 1, prev, next, prev_state, preempted, ..Switch::default() };
+    let switch = |ts, prev, next, prev_state, preempted| Switch {
+        ts: at(ts),
+        cpu: 1,
+        prev,
+        next,
+        prev_state,
+        preempted,
+        ..Switch::default()
+    };
     builder.push_switch(switch(20, app, other, 1, false));
     builder.push_switch(switch(60, other, app, 0, true));
     builder.push_wakeup(Wakeup {

@@ -65,13 +65,30 @@ struct Sched<'a>(&'a mut SegmentBuilder);
 impl Sched<'_> {
     fn switch(&mut self, at: u64, cpu: u32, prev: u32, next: u32, prev_state: u32) {
         let (prev, next) = (self.0.intern_task(&task(prev)), self.0.intern_task(&task(next)));
-        self.0.push_switch(Switch { ts: OPEN + at * US, cpu, prev, next, prev_state, preempted: false, ..Switch::default() });
+        self.0.push_switch(Switch {
+            ts: OPEN + at * US,
+            cpu,
+            prev,
+            next,
+            prev_state,
+            preempted: false,
+            ..Switch::default()
+        });
     }
 
     fn wakeup(&mut self, at: u64, cpu: u32, waker: Option<u32>, wakee: u32, new: bool) {
         let waker = waker.map(|waker| self.0.intern_task(&task(waker)));
         let wakee = self.0.intern_task(&task(wakee));
-        self.0.push_wakeup(Wakeup { ts: OPEN + at * US, cpu, waker, wakee, target_cpu: cpu, new, softirq: false, ..Wakeup::default() });
+        self.0.push_wakeup(Wakeup {
+            ts: OPEN + at * US,
+            cpu,
+            waker,
+            wakee,
+            target_cpu: cpu,
+            new,
+            softirq: false,
+            ..Wakeup::default()
+        });
     }
 
     fn process(&mut self, at: u64, kind: ProcessKind, who: u32, parent: u32) {

@@ -152,7 +152,15 @@ pub fn write_with(path: &Path, times: u64, of_tape: &Session, gaps: &[Gap]) {
         let row = push(builder, &stuck);
         attach(builder, StackOf::Syscall, row, (&[MAIN, SAVE, FSYNC], &[]), StackStatus::Complete);
         let [app, thread] = [100, 101].map(|tid| builder.intern_task(&task(tid)));
-        let back = Switch { ts: at(1_500), cpu: 1, prev: app, next: thread, prev_state: 0, preempted: true, ..Switch::default() };
+        let back = Switch {
+            ts: at(1_500),
+            cpu: 1,
+            prev: app,
+            next: thread,
+            prev_state: 0,
+            preempted: true,
+            ..Switch::default()
+        };
         let row = builder.push_switch(back);
         attach(builder, StackOf::Switch, row, (&[MAIN, WORK], &[SCHEDULE]), StackStatus::Complete);
     });
@@ -195,7 +203,15 @@ fn calls(builder: &mut SegmentBuilder, times: u64) {
 fn sched(builder: &mut SegmentBuilder) {
     let [app, thread, other] = [100, 101, 102].map(|tid| builder.intern_task(&task(tid)));
     let mut switch = |ts, prev, next, prev_state, stack: Option<(&[Place], StackStatus)>| {
-        let row = builder.push_switch(Switch { ts: at(ts), cpu: 1, prev, next, prev_state, preempted: false, ..Switch::default() });
+        let row = builder.push_switch(Switch {
+            ts: at(ts),
+            cpu: 1,
+            prev,
+            next,
+            prev_state,
+            preempted: false,
+            ..Switch::default()
+        });
         if let Some((user, status)) = stack {
             attach(builder, StackOf::Switch, row, (user, &[ENTRY, KSYS_READ, SCHEDULE]), status);
         }

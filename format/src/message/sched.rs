@@ -182,7 +182,12 @@ mod tests {
 
     #[test]
     fn prev_is_left_out_where_the_row_before_tells() {
-        let rows = [switch(1, 0, 0, 1), Switch { throttled: true, unthrottled_ns: 9, ..switch(2, 0, 1, 2) }, switch(3, u32::MAX, 0, 2), switch(4, 0, 1, 1)];
+        let rows = [
+            switch(1, 0, 0, 1),
+            Switch { throttled: true, unthrottled_ns: 9, ..switch(2, 0, 1, 2) },
+            switch(3, u32::MAX, 0, 2),
+            switch(4, 0, 1, 1),
+        ];
         let message = write_switches(&rows);
         let read = reread(&message, 4, |h, m| {
             let r = m.get_root::<schema::sched::Reader<'_>>().expect("the root");

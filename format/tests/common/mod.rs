@@ -346,8 +346,15 @@ pub fn counted(first: u64, task: Option<u32>) -> LedgerRow {
 
 /// A few of each kind, of tasks 0 and 1 and calls 0 and 1, some before the window that begins at `start`.
 pub fn events(start: u64) -> Events {
-    let switch =
-        |ts, cpu, prev, next| Switch { ts: start + ts - 10, cpu, prev, next, prev_state: 1, preempted: prev == 1, ..Switch::default() };
+    let switch = |ts, cpu, prev, next| Switch {
+        ts: start + ts - 10,
+        cpu,
+        prev,
+        next,
+        prev_state: 1,
+        preempted: prev == 1,
+        ..Switch::default()
+    };
     let ancestor = |pid| Ancestor { pid, start_ns: 7, comm: b"b\xffsh".to_vec() };
     let deliver = SignalEvent {
         ts: start + 91,
@@ -431,8 +438,26 @@ pub fn events(start: u64) -> Events {
     Events {
         switches: vec![switch(20, 0, 0, 1), switch(30, 0, 1, 0), switch(5, 1, 1, 1), switch(25, 1, 0, 1)],
         wakeups: vec![
-            Wakeup { ts: start + 14, cpu: 1, waker: Some(0), wakee: 1, target_cpu: 0, new: false, softirq: true, ..Wakeup::default() },
-            Wakeup { ts: start + 13, cpu: 0, waker: None, wakee: 0, target_cpu: 1, new: true, softirq: false, ..Wakeup::default() },
+            Wakeup {
+                ts: start + 14,
+                cpu: 1,
+                waker: Some(0),
+                wakee: 1,
+                target_cpu: 0,
+                new: false,
+                softirq: true,
+                ..Wakeup::default()
+            },
+            Wakeup {
+                ts: start + 13,
+                cpu: 0,
+                waker: None,
+                wakee: 0,
+                target_cpu: 1,
+                new: true,
+                softirq: false,
+                ..Wakeup::default()
+            },
         ],
         blocks: vec![io, bio],
         signals: vec![victim, generate, deliver],

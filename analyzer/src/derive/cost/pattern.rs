@@ -31,6 +31,8 @@ pub(crate) enum Time {
     },
     /// Time in which they wait for a CPU.
     Runqueue,
+    /// Time in which the CPU quota of their cgroup is used up.
+    Throttled,
     /// Uninterruptible sleep, in whatever call.
     Stuck,
     /// Stopped, by a signal or a tracer.
@@ -100,7 +102,7 @@ impl Pattern {
         match &self.time {
             Time::In { call, files, .. } => (call.is_empty() || call == name) && files.hold(file),
             Time::All => true,
-            Time::Runqueue | Time::Stuck | Time::Stopped => false,
+            Time::Runqueue | Time::Throttled | Time::Stuck | Time::Stopped => false,
         }
     }
 
@@ -110,6 +112,7 @@ impl Pattern {
             (&self.time, state),
             (Time::All, _)
                 | (Time::Runqueue, State::Waiting(_))
+                | (Time::Throttled, State::Throttled)
                 | (Time::Stuck, State::Sleeping(b'D'))
                 | (Time::Stopped, State::Sleeping(b'T' | b't'))
         )

@@ -42,6 +42,17 @@ struct Seen {
     own: u64,
 }
 
+/// Threads that one call on a futex woke.
+#[derive(Debug, Default)]
+struct Round {
+    /// When that call began.
+    start: u64,
+    /// How many.
+    woken: u32,
+    /// What each may have saved when it came there, the least of all, ns.
+    limits: Vec<u64>,
+}
+
 /// The sink.
 pub(crate) struct Saved<'a> {
     patterns: &'a [Vec<Pattern>],
@@ -57,6 +68,12 @@ pub(crate) struct Saved<'a> {
     names: FxHashMap<u32, Box<[u8]>>,
     /// Causes of which own code in between is a part.
     loops: Causes,
+    /// By waker: the threads that its last call on a futex woke.
+    rounds: FxHashMap<Id, Round>,
+    /// Who waited for which futex.
+    met: FxHashSet<(Id, u32)>,
+    /// Causes of which a barrier took away what was saved: the path does not know of it.
+    pub limited: Causes,
     /// By cause: the time in which at least one thread was in it.
     pub unions: Vec<Union>,
     /// By cause: when it began first and ended last.
@@ -83,6 +100,9 @@ impl<'a> Saved<'a> {
             saved: Vec::new(),
             seen: Vec::new(),
             names: FxHashMap::default(),
+            rounds: FxHashMap::default(),
+            met: FxHashSet::default(),
+            limited: 0,
             loops: (0..causes).filter(|at| patterns[*at].iter().any(Pattern::loops)).fold(0, |bits, at| bits | 1 << at),
             unions: vec![Union::default(); causes],
             spans: vec![None; causes],
@@ -138,6 +158,40 @@ impl<'a> Saved<'a> {
         saved
     }
 
+    /// A sleep for a futex that one of those who meet there ended: at a barrier the last to come wakes all, and is itself no earlier than each
+    /// of the others.
+    fn meet(&mut self, threads: &[Thread], (id, causes): (Id, Causes), interval: &Interval) {
+        let (Doing::Call(call), End::Woken(Some(waker))) = (interval.doing, interval.end) else { return };
+        let Doing::Call(by) = threads[waker.slot].doing else { return };
+        if call.file == 0 || (by.call, by.file) != (call.call, call.file) {
+            return;
+        }
+        let other = self.ids.of(threads, waker.slot);
+        if self.met.len() < MET {
+            self.met.insert((id, call.file));
+        }
+        let before = self.of(id).clone();
+        let len = interval.to - interval.from.max(self.span.0).min(interval.to);
+        let meets = self.met.contains(&(other, call.file));
+        let round = self.rounds.entry(other).or_default();
+        if round.start != by.start {
+            *round = Round { start: by.start, woken: 0, limits: vec![u64::MAX; before.len()] };
+        }
+        round.woken += 1;
+        for (at, limit) in round.limits.iter_mut().enumerate().filter(|(at, _)| causes & 1 << at == 0) {
+            *limit = (*limit).min(before[at].hi.saturating_add(len));
+        }
+        if round.woken >= 2 && meets {
+            let limits = round.limits.clone();
+            let mut limited = 0;
+            for (at, (range, limit)) in self.of(other).iter_mut().zip(limits).enumerate() {
+                limited |= Causes::from(range.hi > limit) << at;
+                (range.lo, range.hi) = (range.lo.min(limit), range.hi.min(limit));
+            }
+            self.limited |= limited;
+        }
+    }
+
     /// A sleep of `id`, `len` long, outside of `causes`, that ended so.
     fn slept(&mut self, threads: &[Thread], id: Id, causes: Causes, len: u64, (end, ts): (End, u64)) {
         let waker = match end {
@@ -169,6 +223,9 @@ impl<'a> Saved<'a> {
     }
 }
 
+/// Most pairs of a thread and a futex that are remembered.
+const MET: usize = 1 << 16;
+
 /// What a wait may take away of what was saved before without being doubted, ns.
 const LOST: u64 = 20_000_000;
 
@@ -180,9 +237,11 @@ impl Saved<'_> {
     fn looped(&mut self, slot: Slot, id: Id, (causes, len): (Causes, u64), interval: &Interval) {
         let seen = &mut self.seen[slot];
         match (interval.doing, interval.state) {
+            // calls that were counted and not stored are those of the loop
+            (Doing::Unknown, State::Running) if seen.looped != 0 => seen.own += len,
             (Doing::User, State::Running) if seen.looped != 0 => {
                 seen.own += len;
-                if seen.own > LOOP {
+                if len > LOOP {
                     (seen.looped, seen.own) = (0, 0);
                 }
             }
@@ -233,7 +292,7 @@ impl Sink for Saved<'_> {
                     *self.of(id) = maker;
                 }
             }
-            State::Running if causes != 0 => {
+            State::Running | State::Throttled if causes != 0 => {
                 let saved = self.of(id);
                 each(causes, |at| saved[at].add(len));
             }
@@ -247,8 +306,11 @@ impl Sink for Saved<'_> {
                 });
             }
             State::Sleeping(b'Z' | b'X') => {}
-            State::Sleeping(_) => self.slept(threads, id, causes, len, (interval.end, to)),
-            State::Running | State::Waiting(_) | State::Unknown => {}
+            State::Sleeping(_) => {
+                self.meet(threads, (id, causes), interval);
+                self.slept(threads, id, causes, len, (interval.end, to));
+            }
+            State::Running | State::Waiting(_) | State::Throttled | State::Unknown => {}
         }
     }
 

@@ -103,11 +103,6 @@ impl Log {
 }
 
 impl Sink for Log {
-    /// What `record` did in the process that became the command is not the command's.
-    fn parts(&self, before: &Task, after: Option<&Task>) -> bool {
-        before.comm == RECORDER && after.is_some_and(|after| after.comm != before.comm)
-    }
-
     fn interval(&mut self, threads: &[Thread], slot: Slot, interval: &Interval) {
         if interval.is_empty() || interval.to <= self.from {
             return;

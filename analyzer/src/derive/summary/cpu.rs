@@ -120,7 +120,9 @@ impl Sink for CpuSink<'_> {
         let acc = &mut self.accs[slot];
         match interval.state {
             State::Running => acc.on = acc.on.saturating_add(interval.len()),
-            State::Sleeping(_) | State::Waiting(_) | State::Throttled => acc.off = acc.off.saturating_add(interval.len()),
+            State::Sleeping(_) | State::Waiting(_) | State::Throttled => {
+                acc.off = acc.off.saturating_add(interval.len())
+            }
             State::Unknown => acc.unknown |= !interval.is_empty(),
         }
         if matches!(interval.end, End::Died | End::Stop) {

@@ -37,6 +37,16 @@ pub(crate) struct Ran {
     pub max: u64,
     /// First and last of them.
     pub span: Option<(u64, u64)>,
+    /// Time in which the CPU quota of its cgroup was used up, ns, how often, the longest, and from when to when.
+    pub throttled: u64,
+    /// See `throttled`.
+    pub throttlings: u64,
+    /// See `throttled`.
+    pub throttled_max: u64,
+    /// See `throttled`.
+    pub throttled_span: Option<(u64, u64)>,
+    /// Its cgroup's id in that time; 0: not known.
+    pub cgroup: u64,
     /// Time of all its threads in uninterruptible sleep, ns.
     pub stuck: u64,
     /// The longest without a break, ns, and when.
@@ -173,11 +183,18 @@ impl Sink for Cpu<'_> {
         if waits {
             self.waited.add(task.utid, from, to);
         }
-        if interval.state == State::Running || waits || interval.state == State::Sleeping(b'D') {
+        let counts = matches!(interval.state, State::Running | State::Throttled | State::Sleeping(b'D'));
+        if counts || waits {
             let ns = to - from;
             let Some(ran) = self.process(task) else { return };
             match interval.state {
                 State::Running => ran.ran = ran.ran.saturating_add(ns),
+                State::Throttled => {
+                    ran.throttled = ran.throttled.saturating_add(ns);
+                    (ran.throttlings, ran.throttled_max) = (ran.throttlings + 1, ran.throttled_max.max(ns));
+                    ran.throttled_span = wider(ran.throttled_span, from, to);
+                    ran.cgroup = task.cgroup_id;
+                }
                 State::Sleeping(_) => {
                     ran.stuck = ran.stuck.saturating_add(ns);
                     if ns > ran.stuck_max {

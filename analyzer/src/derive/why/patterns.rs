@@ -20,6 +20,7 @@ impl Finding {
         match self.rule {
             // of all that was asked for
             "cpu-wait" => vec![Pattern { comm: Vec::new(), pid: self.who.pid, parent: None, time: Time::Runqueue }],
+            "throttled" => vec![Pattern { comm: Vec::new(), pid: self.who.pid, parent: None, time: Time::Throttled }],
             "stuck" => one(Time::Stuck),
             _ if self.call.is_empty() => Vec::new(),
             _ => one(Time::In { call: self.call.clone(), files: self.files(), loops }),

@@ -6,6 +6,7 @@ use systape_format::reader::Tape;
 use crate::asked::config::Config;
 use crate::derive::critical::Id;
 use crate::derive::critical::log::{Logged, RECORDER};
+use crate::derive::processes::{self, Image, Processes};
 use crate::derive::runs::State;
 
 /// The thread that the path ends in.
@@ -15,6 +16,8 @@ pub(crate) struct Subject {
     pub id: Id,
     /// Why this one, where it was not said; empty: it was.
     pub why: &'static str,
+    /// When its time begins: of a command when it was executed, because before it is `record` that prepares it; 0: with its first event.
+    pub from: u64,
 }
 
 /// The thread that `config` asks for; None: it has no time on this part of the tape.
@@ -34,31 +37,50 @@ pub(crate) fn subject(config: &Config, tape: &Tape, threads: &[Logged]) -> Optio
     if let [tid] = config.filters.tids[..] {
         // of several with that number the last
         let found = there().filter(|(_, thread)| newest(thread).1 == tid).max_by_key(|(_, thread)| end(thread));
-        return found.map(|(id, _)| Subject { id, why: "" });
+        return found.map(|(id, _)| Subject { id, why: "", from: 0 });
     }
     if let [pid] = config.filters.pids[..] {
         let of_it = || there().filter(|(_, thread)| newest(thread).0 == pid);
         let main = of_it().filter(|(_, thread)| newest(thread).1 == pid).max_by_key(|(_, thread)| end(thread));
-        let main = main.map(|(id, _)| Subject { id, why: "the main thread of the process; -t for another one" });
+        let main =
+            main.map(|(id, _)| Subject { id, why: "the main thread of the process; -t for another one", from: 0 });
         return main.or_else(|| {
             let last = of_it().max_by_key(|(_, thread)| last_ran(thread));
-            last.map(|(id, _)| Subject { id, why: "the thread of the process that ran last; -t for another one" })
+            last.map(|(id, _)| Subject {
+                id,
+                why: "the thread of the process that ran last; -t for another one",
+                from: 0,
+            })
         });
     }
+    const RECORDED: &str = "the command that was recorded; -t or -p for another one";
     let session = tape.session();
-    if let Some(command) = session.target.strip_prefix("system-wide during ") {
-        let first = there().filter(|(_, thread)| ran_for_record(thread, command));
-        if let Some((id, _)) = first.min_by_key(|(_, thread)| (begin(thread), newest(thread).1)) {
-            return Some(Subject { id, why: "the command that was recorded; -t or -p for another one" });
+    let target = &session.target;
+    if let Some(command) = target.strip_prefix("system-wide during ").or_else(|| target.strip_prefix("command ")) {
+        let processes = processes::read::read(tape, &mut Vec::new()).ok();
+        let executed = processes.and_then(|processes| executed(&processes, command));
+        let main = |pid| there().filter(move |(_, thread)| newest(thread) == (pid, pid));
+        let found = executed.and_then(|(pid, since)| {
+            let thread = main(pid).find(|(_, thread)| end(thread) > since);
+            thread.map(|(id, _)| Subject { id, why: RECORDED, from: since })
+        });
+        if found.is_some() {
+            return found;
+        }
+        // what it executed is not on the tape: of the whole machine it is known by its name
+        let all = session.extent != Extent::Some;
+        let first = there().filter(|(_, thread)| newest(thread).0 == newest(thread).1);
+        let first = first.filter(|(_, thread)| !all || ran_for_record(thread, command));
+        if let Some((id, thread)) = first.min_by_key(|(_, thread)| (begin(thread), newest(thread).1)) {
+            return Some(Subject { id, why: RECORDED, from: begin(thread) });
         }
     }
-    if session.extent == Extent::Some && session.target.starts_with("command ") {
-        let first = there().filter(|(_, thread)| newest(thread).0 == newest(thread).1);
-        let first = first.min_by_key(|(_, thread)| (begin(thread), newest(thread).1));
-        return first.map(|(id, _)| Subject { id, why: "the command that was recorded; -t or -p for another one" });
-    }
     let busiest = there().max_by_key(|(id, thread)| (ran(thread), std::cmp::Reverse(*id)));
-    busiest.map(|(id, _)| Subject { id, why: "the thread that was longest on a CPU; -t or -p for another one" })
+    busiest.map(|(id, _)| Subject {
+        id,
+        why: "the thread that was longest on a CPU; -t or -p for another one",
+        from: 0,
+    })
 }
 
 /// Whether the thread was made by `record` to become `command`: it had the name of the one first, and the program's
@@ -72,18 +94,48 @@ fn ran_for_record(thread: &Logged, command: &str) -> bool {
     !name.is_empty() && names.next() == Some(RECORDER) && names.any(|comm| comm == name)
 }
 
-impl Subject {
-    /// When its time begins: of a command that was recorded when it was executed, because before it is `record` that prepares it; else with
-    /// its first event.
-    pub(crate) fn from(&self, tape: &Tape, threads: &[Logged]) -> u64 {
-        let thread = &threads[self.id as usize];
-        let first = thread.stretches.first().map_or(0, |first| first.from);
-        let target = &tape.session().target;
-        let command = target.strip_prefix("system-wide during ").or_else(|| target.strip_prefix("command "));
-        if !command.is_some_and(|command| ran_for_record(thread, command)) {
-            return first;
+/// The process that was recorded as `command`, its arguments with spaces in between, and when it executed that. A script's arguments stand behind
+/// those of its interpreter.
+fn executed(processes: &Processes, command: &str) -> Option<(u32, u64)> {
+    let is = |image: &&Image| {
+        let words: Vec<_> = image.command.argv.split(|byte| *byte == 0).map(String::from_utf8_lossy).collect();
+        let line = words.join(" ");
+        match image.command.whole {
+            true => line == command || line.strip_suffix(command).is_some_and(|before| before.ends_with(' ')),
+            false => !line.is_empty() && command.starts_with(&line),
         }
-        let own = thread.stretches.iter().find(|stretch| thread.task(stretch).comm != RECORDER);
-        own.map_or(first, |own| own.from)
+    };
+    let found = processes.all.iter().filter_map(|process| {
+        let image = process.images.iter().filter(|image| image.exec).find(is)?;
+        Some((process.task.pid, image.since))
+    });
+    found.min_by_key(|(_, since)| *since)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::derive::processes::{Command, Process};
+
+    #[test]
+    fn a_command_is_found_by_its_arguments() {
+        let process = |pid, argv: &[u8], since| {
+            let mut process = Process::default();
+            (process.task.pid, process.task.tid) = (pid, pid);
+            process.images.push(Image {
+                since,
+                exec: true,
+                command: Arc::new(Command { argv: argv.to_vec(), whole: true }),
+                ..Image::default()
+            });
+            process
+        };
+        let mut all = Processes::new(0);
+        all.all =
+            vec![process(7, b"sh\0other", 5), process(8, b"/bin/sh\0./run.sh\0on", 9), process(9, b"./run.sh\0on", 20)];
+        assert_eq!(executed(&all, "./run.sh on"), Some((8, 9)), "behind its interpreter, and the first");
+        assert_eq!((executed(&all, "run.sh on"), executed(&all, "sh other")), (None, Some((7, 5))));
     }
 }

@@ -102,7 +102,7 @@ fn doing(place: Place, file: Option<&[u8]>, words: &Words<'_>) -> String {
 /// What a part's thread did in it: together the part's time. A sleep is in one call, that of most of it.
 fn doings(found: &Found) -> Vec<(Place, u32, u64)> {
     let whole = found.ns();
-    if !matches!(found.cause, Cause::Cpu | Cause::Runqueue) {
+    if !matches!(found.cause, Cause::Cpu | Cause::Runqueue | Cause::Throttled) {
         let most = found.spent.most();
         return vec![(most.map_or(Place::Unknown, |of| of.place), most.map_or(NO_FILE, |of| of.file), whole)];
     }
@@ -134,6 +134,7 @@ pub(super) fn state(cause: Cause, other: &[u8]) -> String {
     let text = match cause {
         Cause::Cpu => "on a CPU",
         Cause::Runqueue => "waiting for a CPU",
+        Cause::Throttled => "throttled, its CPU quota used up",
         Cause::Sleep => "asleep as it asked",
         Cause::Timeout => "until its time-out",
         Cause::Disk => "for a disk",

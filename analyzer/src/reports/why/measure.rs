@@ -228,9 +228,9 @@ fn retime(
         names: &walked.names,
     };
     let sums = saved.of_subject().into_iter().zip(inside.inside(patterns)).zip(&saved.unions).zip(patterns);
-    let sums = sums.map(|(((saved, inside), union), patterns)| {
-        let only = is_paced || patterns.iter().any(Pattern::loops);
-        Sum { cost: judge::cost(saved, inside, only), union: union.ns() }
+    let sums = sums.enumerate().map(|(at, (((range, inside), union), patterns))| {
+        let only = is_paced || saved.limited & 1 << at != 0 || patterns.iter().any(Pattern::loops);
+        Sum { cost: judge::cost(range, inside, only), union: union.ns() }
     });
     sums.collect()
 }

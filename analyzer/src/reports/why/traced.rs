@@ -49,7 +49,7 @@ pub(super) fn of_whom(
         return None;
     }
     let of = subject(config, tape, threads)?;
-    let begin = of.from(tape, threads).max(from);
+    let begin = of.from.max(from);
     let (path, parts) = path::path(threads, of.id, (begin, to));
     let span = (path.parts.first()?.from, path.parts.last()?.to);
     let last = threads[of.id as usize].stretches.last();

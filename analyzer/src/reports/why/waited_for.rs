@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use rustc_hash::FxHashSet;
+
 use super::traced::Traced;
 use crate::derive::critical::log::Logged;
 use crate::derive::critical::walk::Handover;
@@ -15,8 +17,11 @@ use crate::values::words::escaped;
 /// Name of the rule.
 pub(super) const RULE: &str = "waited-for";
 
-/// Part of the subject's time that a single sleep of a child must take to be worth a line, when only its end was waited for.
+/// Part of the subject's time that a single sleep must take to be worth a line, when the thread was not waited for again and again: one
+/// that sleeps between things to do, and is only waited for at its end, is made so.
 const OF_ALL: u64 = 10;
+/// So many waits are again and again.
+const AGAIN: usize = 3;
 
 /// Whose sleeps, in which call.
 type Key = (Vec<u8>, u32, String);
@@ -30,8 +35,8 @@ struct Sleeps {
     span: Option<(u64, u64)>,
     /// Who waited, in which call, and how long.
     waiters: BTreeMap<(Vec<u8>, String), u64>,
-    /// All waits were for the end of a process.
-    ends: bool,
+    /// The waits that were not for the end of a process or thread.
+    waits: FxHashSet<u32>,
 }
 
 /// Name of the threads that waited most, and their call.
@@ -43,23 +48,18 @@ pub(super) fn find(traced: &Traced, threads: &[Logged], floor: Floor) -> Vec<(Fi
     let mut sleeps: BTreeMap<Key, Sleeps> = BTreeMap::new();
     for found in &traced.found {
         if let Some((key, wait)) = sleep(traced, threads, found) {
-            add(
-                sleeps.entry(key).or_insert_with(|| Sleeps { ends: true, ..Sleeps::default() }),
-                found,
-                wait,
-                traced,
-                threads,
-            );
+            add(sleeps.entry(key).or_default(), found, wait, traced, threads);
         }
     }
-    let worth = |sleeps: &Sleeps| floor.passes(sleeps.ns) && (!sleeps.ends || sleeps.max >= total / OF_ALL);
+    let worth =
+        |sleeps: &Sleeps| floor.passes(sleeps.ns) && (sleeps.waits.len() >= AGAIN || sleeps.max >= total / OF_ALL);
     sleeps.into_iter().filter(|(_, sleeps)| worth(sleeps)).map(|(key, sleeps)| finding(key, sleeps)).collect()
 }
 
 /// Whose sleep `found` is, and the wait that it is in; None: it is no sleep that anybody waits for.
 fn sleep<'t>(traced: &'t Traced, threads: &[Logged], found: &Found) -> Option<(Key, &'t Handover)> {
     let wait = &traced.path.handovers[found.part.handover? as usize];
-    let asked = matches!(found.cause, Cause::Sleep | Cause::Timeout);
+    let asked = found.cause == Cause::Sleep;
     let Place::Call(call) = found.spent.most()?.place else { return None };
     let task = threads.get(found.part.thread as usize)?.task_at(found.part.from)?;
     asked.then(|| ((task.comm.clone(), task.pid, traced.calls[&call].clone()), wait))
@@ -77,8 +77,9 @@ fn add(sleeps: &mut Sleeps, found: &Found, wait: &Handover, traced: &Traced, thr
     let call = if let Place::Call(call) = in_call { traced.calls[&call].clone() } else { String::new() };
     let task = threads.get(wait.thread as usize).and_then(|thread| thread.task_at(wait.from));
     // who made a thread did not wait for it
-    let ends = wait.made || matches!(call.as_str(), "wait4" | "waitid" | "waitpid");
-    sleeps.ends &= ends;
+    if !wait.made && !matches!(call.as_str(), "wait4" | "waitid" | "waitpid") {
+        sleeps.waits.insert(at as u32);
+    }
     if let (false, Some(task)) = (wait.made, task) {
         *sleeps.waiters.entry((task.comm.clone(), call)).or_default() += to - from;
     }

@@ -155,6 +155,29 @@ fn threads_in_parallel_count_once_in_the_union() {
 }
 
 #[test]
+fn the_last_at_a_barrier_is_no_earlier_than_the_others() {
+    let futex = |start| Doing::Call(InCall { call: Call { abi: 1, nr: 202 }, file: 9, start, ..InCall::default() });
+    let time = Time::In { call: "cause".into(), files: super::super::pattern::Files::Any, loops: false };
+    let patterns = vec![vec![Pattern { comm: Vec::new(), pid: None, parent: None, time }]];
+    let mut threads = threads(3);
+    let mut sink = Saved::new(&patterns, &name, Ids::default(), FxHashSet::default(), (Some(0), (0, 1000)));
+    let mut add = |threads: &[Thread], slot, state, (from, to), end, doing| {
+        let interval = Interval { state, from, to, began_before: false, continued: false, end, doing, cpu: CPU_NONE };
+        sink.interval(threads, slot, &interval);
+    };
+    let cause = Doing::Call(InCall { call: CAUSE, ..InCall::default() });
+    // a round in which 0 waits for 1, so that it is one of those who meet
+    threads[1].doing = futex(10);
+    add(&threads, 0, S, (5, 10), by(1), futex(5));
+    // 0 comes last, at 40, because of the cause; 1 came at 37 and 2 at 20
+    add(&threads, 0, S, (10, 40), TIMER, cause);
+    threads[0].doing = futex(40);
+    add(&threads, 1, S, (37, 40), by(0), futex(37));
+    add(&threads, 2, S, (20, 40), by(0), futex(20));
+    assert_eq!(sink.of_subject()[0], exactly(3), "without the cause it would wait for 1");
+}
+
+#[test]
 fn own_code_between_calls_of_a_loop_goes_with_them() {
     let told = [
         (0, RUN, 0, 10, End::Step, false),

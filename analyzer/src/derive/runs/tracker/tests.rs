@@ -106,8 +106,7 @@ fn only_what_could_run_is_throttled() {
     t.switch(Change { ts: 170, cpu: 0, next: Some(a), letter: b'S', unthrottled_ns: 5, ..Change::default() });
     t.finish(180);
     let states: Vec<_> = of(&t, 1)[3..].iter().map(|&(state, from, to, _)| (state, from, to)).collect();
-    let expected =
-        [("S", 120, 130), ("throttled", 130, 150), ("RUN", 150, 160), ("RQ", 160, 170), ("RUN", 170, 180)];
+    let expected = [("S", 120, 130), ("throttled", 130, 150), ("RUN", 150, 160), ("RQ", 160, 170), ("RUN", 170, 180)];
     assert_eq!(states, expected);
 }
 

@@ -14,6 +14,9 @@ mod slow_calls;
 mod slow_disk;
 mod storm;
 mod stuck;
+mod throttled;
+
+use std::collections::BTreeMap;
 
 use systape_format::model::Family;
 
@@ -59,6 +62,15 @@ pub(crate) struct Death {
     pub maybe: bool,
 }
 
+/// A cgroup whose CPU quota was used up.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Quota {
+    /// Its path.
+    pub path: Vec<u8>,
+    /// Its quota in words, with a space before; empty: not known.
+    pub text: String,
+}
+
 /// What the rules judge.
 #[derive(Clone, Debug)]
 pub(crate) struct Inputs {
@@ -78,6 +90,8 @@ pub(crate) struct Inputs {
     pub peers: Vec<(Vec<u8>, Again)>,
     /// Memory of processes.
     pub memory: Vec<Grew>,
+    /// Cgroups of processes that were throttled, by id.
+    pub quotas: BTreeMap<u64, Quota>,
     /// The least cost of a finding.
     pub floor: Floor,
     /// The time looked at, ns.
@@ -100,8 +114,8 @@ impl Inputs {
         let length = 1_000_000_000;
         let floor = Floor::of(length, None);
         let (calls, futexes, ran, programs, deaths) = Default::default();
-        let (disks, peers, memory) = Default::default();
-        Self { calls, futexes, ran, programs, deaths, disks, peers, memory, floor, length }
+        let (disks, peers, memory, quotas) = Default::default();
+        Self { calls, futexes, ran, programs, deaths, disks, peers, memory, quotas, floor, length }
     }
 }
 
@@ -132,6 +146,7 @@ pub(crate) const RULES: &[Rule] = &[
     storm::RULE,
     program_storm::RULE,
     lock::RULE,
+    throttled::RULE,
     cpu_wait::RULE,
     stuck::RULE,
     slow_disk::RULE,

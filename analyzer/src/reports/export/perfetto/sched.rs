@@ -205,8 +205,15 @@ mod tests {
     /// What a list of (time, who leaves, who comes) on CPU 0 becomes.
     fn run(switches: &[(u64, u32, u32)]) -> FtraceEventBundle {
         let tasks: Vec<Task> = (0..4).map(|tid| Task { tid, utid: tid, ..Task::default() }).collect();
-        let switch =
-            |&(ts, prev, next): &(u64, u32, u32)| Switch { ts, cpu: 0, prev, next, prev_state: 1, preempted: false, ..Switch::default() };
+        let switch = |&(ts, prev, next): &(u64, u32, u32)| Switch {
+            ts,
+            cpu: 0,
+            prev,
+            next,
+            prev_state: 1,
+            preempted: false,
+            ..Switch::default()
+        };
         let switches: Vec<Switch> = switches.iter().map(switch).collect();
         let (mut sched, mut bundles, mut packets) = (Sched::default(), Bundles::default(), Packets::of(0, 0));
         sched.events(&tasks, (&switches, &[]), &Boot::default(), &mut bundles);
