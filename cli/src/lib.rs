@@ -1,6 +1,8 @@
 //! What the command lines of both programs have in common: man pages and completions ([`Generate`]), and why a command line is not
-//! followed ([`Stop`]), how options take their values ([`Options`]). What there is to type is each program's own.
+//! followed ([`Stop`]), how options take their values ([`Options`]), and what a running `record` is asked and answers
+//! ([`control`]). What there is to type is each program's own.
 
+pub mod control;
 mod generate;
 mod options;
 mod stop;

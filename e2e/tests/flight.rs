@@ -658,7 +658,7 @@ fn what_cannot_be_is_refused() {
     let recorder = start(&lab, &["-a", "--last", "2s"]);
     let record = |options: &[&str]| lab::run(lab.command(lab::binary("record")).args(options));
     record(&["-a", "--last", "2s", "--dir", "tapes"]).says(1, &["another record uses it"]);
-    record(&["-a", "--last", "2s", "--dir", "none"]).says(1, &["--dir none"]);
+    record(&["-a", "--last", "2s", "--dir", "none/none"]).says(1, &["--dir none/none"]);
     record(&["-a", "--last", "2s", "--on", "runq>1s", "--families", "syscall"]).says(2, &["family sched"]);
     record(&["-a", "--last", "2s", "--on", "slow:fsync>1s", "-e", "read"]).says(2, &["fsync is not recorded"]);
     record(&["-a", "--last", "2s", "--on", "slov:fsync>1s"]).says(2, &["no such trigger"]);

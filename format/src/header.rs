@@ -7,7 +7,7 @@
 //! | 10 | 2 | minor | [`MINOR`]; a reader ignores it |
 //! | 12 | 2 | kind | [`BlockKind`] |
 //! | 14 | 2 | flags | [`FLAG_CONTINUES`], [`FLAG_CONTINUED`]; unknown bits are ignored |
-//! | 16 | 16 | tape_id | random, the same in every block of a tape |
+//! | 16 | 16 | tape_id | random, the same in every block of a tape; of a flight recorder's half follows from the other and the machine |
 //! | 32 | 4 | chunk | number of the chunk, from 0 |
 //! | 36 | 4 | segment | number of the segment, from 0; [`NO_SEGMENT`] for a block of no segment |
 //! | 40 | 8 | seq | number of the block, from 0 without holes |
@@ -247,6 +247,11 @@ impl Header {
         };
         self.features_incompat & !known
     }
+}
+
+/// The id of the tape that these first bytes begin; None = they begin none, or are damaged.
+pub fn tape_id(first: &[u8; HEADER_LEN]) -> Option<[u8; 16]> {
+    Header::parse(first).ok().map(|header| header.tape_id)
 }
 
 /// Bits that this version's writer sets in every block of a kind.

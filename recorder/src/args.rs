@@ -20,7 +20,7 @@ Examples:
   record -a --families sched,block --for 5s
   record --call-graph dwarf -F 99 -- ./program
   record -o slow.tape -G /system.slice/nginx.service --max-size 1G
-  record --last 30s --dir /var/tmp --on kill --on 'slow:fsync>500ms'
+  record --last 30s --dir /var/lib/systape --on kill --on 'slow:fsync>500ms'
 
 Then: analyze [FILE]   (see analyze --help)
 

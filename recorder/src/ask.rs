@@ -4,11 +4,12 @@ use std::ffi::OsString;
 use std::io::Write;
 use std::path::PathBuf;
 
-use anyhow::{Result, bail};
+use anyhow::{Result, anyhow};
 use clap::{Parser, Subcommand, ValueEnum, ValueHint};
+use systape_abi::plain;
+use systape_cli::control::{self, Request};
 
 use crate::flight::request::ask;
-use crate::flight::status;
 
 /// The first words that are requests; a program of that name stands behind --.
 const WORDS: [&str; 2] = ["trigger", "status"];
@@ -63,19 +64,16 @@ pub fn is_asked(first: Option<&OsString>) -> bool {
 pub fn run(asked: Asked, out: &mut impl Write) -> Result<()> {
     match asked.what {
         What::Trigger { name, dir } => {
-            let line = name.map_or_else(|| "trigger".to_owned(), |name| format!("trigger {name}"));
-            let answer = ask(&dir, &line)?;
-            match answer["tape"].as_str() {
-                Some(tape) => writeln!(out, "{}", dir.join(tape).display())?,
-                None => bail!("{}", answer["error"].as_str().unwrap_or("there is no tape")),
-            }
+            let answer = ask(&dir, &Request::Trigger(name))?;
+            let tape = control::tape(&answer).map_err(|why| anyhow!("{why}"))?;
+            writeln!(out, "{}", plain(&dir.join(tape).to_string_lossy()))?;
         }
         What::Status { dir, format } => {
-            let answer = ask(&dir, "status")?;
+            let answer = ask(&dir, &Request::Status)?;
             match format {
-                Form::Json => writeln!(out, "{answer}")?,
+                Form::Json => writeln!(out, "{}", control::status_json(&answer))?,
                 Form::Text => {
-                    for line in status::lines(&answer) {
+                    for line in control::status(&answer) {
                         writeln!(out, "{line}")?;
                     }
                 }

@@ -152,9 +152,12 @@ pub(crate) fn hold(file: &File) {
 /// Whether a `record` is writing the plain file at `path`.
 pub(crate) fn is_being_written(path: &Path) -> bool {
     let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK;
-    let file = OpenOptions::new().read(true).custom_flags(flags).open(path);
-    let held = |file| lock(&file, libc::LOCK_SH).is_err_and(|e| e.kind() == io::ErrorKind::WouldBlock);
-    file.is_ok_and(held)
+    OpenOptions::new().read(true).custom_flags(flags).open(path).is_ok_and(|file| is_held(&file))
+}
+
+/// Whether a `record` is writing this file.
+pub(crate) fn is_held(file: &File) -> bool {
+    lock(file, libc::LOCK_SH).is_err_and(|e| e.kind() == io::ErrorKind::WouldBlock)
 }
 
 /// Locks a file until it is closed, or reports that another process has.

@@ -254,11 +254,14 @@ impl Running<'_> {
         notify::stopping();
         let command_exit = self.child.as_mut().and_then(Child::ended);
         let control = Arc::clone(&pipeline.control);
+        let mut no_tape = false;
         let finished = finish(config, pipeline, &self.signals, move |encoded| end(encoded, reason, command_exit));
         match &finished {
             Ok((encoded, bytes)) => {
                 let window = Duration::from_nanos(encoded.window_close.saturating_sub(self.window_open));
                 let tapes = self.flight.as_ref().map(flight::Control::tapes);
+                // none of those that were begun is there
+                no_tape = matches!(tapes, Some((0, failed)) if failed > 0);
                 last_line(config, encoded, *bytes, tapes, (window, self.started.elapsed()));
                 if let Some(checked) = &encoded.checked {
                     checked_lines(&config.forced, checked);
@@ -276,6 +279,7 @@ impl Running<'_> {
         }
         let status = self.child.map_or(0, |child| finish_command(config, child, &self.signals));
         match finished {
+            Ok(_) if no_tape => Ok(if config.command.is_empty() { 1 } else { FAILED }),
             Ok(_) => Ok(status),
             Err(_) if !config.command.is_empty() => Ok(FAILED),
             Err(e) => Err(e.context(name(config))),

@@ -36,6 +36,6 @@ mod tests {
         let text = String::from_utf8(out).unwrap();
         let line = text.strip_suffix('\n').unwrap();
         assert!(line.starts_with("record: --usdt prov\\x1b[31m:name\\nevil\\r\\x00\\xe2\\x80\\xaeyyy"), "{line:?}");
-        assert!(!line.contains(systape_abi::is_unsafe));
+        assert!(!line.contains(is_unsafe));
     }
 }

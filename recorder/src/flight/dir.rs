@@ -1,20 +1,24 @@
 //! The directory of a flight recorder's tapes: their names, how they appear, and how much room they may take.
 //!
-//! It is opened before rights are given up, and everything in it is reached through that descriptor. A tape is written
-//! under a temporary name for its owner alone, and renamed when it is whole. What a killed recorder leaves has the
-//! temporary name and is readable.
+//! It is opened before rights are given up ([`place`]), and everything in it is reached through that descriptor. A tape is
+//! written under a temporary name for its owner alone, and renamed when it is whole. What a killed recorder leaves has the
+//! temporary name and is readable. Only tapes of this recorder ([`Own`]) are counted and removed, whatever their names.
 
 use std::ffi::{CString, OsStr};
-use std::fs::File;
+use std::fs::{File, Metadata, OpenOptions};
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
+use caps::{CapSet, Capability};
 
-use crate::output;
+use super::own::Own;
+use super::{peer, place};
+use crate::say::say;
+use crate::{output, system};
 
 /// Behind the name of a tape that is being written.
 const PART: &str = ".part";
@@ -44,6 +48,7 @@ pub(crate) struct Dir {
     fd: OwnedFd,
     path: PathBuf,
     host: String,
+    own: Own,
     limits: Limits,
 }
 
@@ -52,6 +57,8 @@ pub(crate) struct Dir {
 struct Old {
     name: CString,
     bytes: u64,
+    /// When it was last written, s and ns: of tapes of the same second.
+    written: (i64, i64),
     /// Somebody writes it: it takes room, and stays.
     busy: bool,
 }
@@ -66,23 +73,33 @@ pub(crate) struct Part {
 }
 
 impl Dir {
-    /// Opens the directory, which must exist.
+    /// Opens the directory of the machine `host`, or makes it ([`place::open`]).
     ///
     /// # Errors
-    /// When it does not, or is none.
+    /// When it is none, or others could remove tapes there.
     pub(crate) fn open(path: &Path, host: &[u8], limits: Limits) -> Result<Self> {
-        let name = CString::new(path.as_os_str().as_bytes())?;
-        let flags = libc::O_RDONLY | libc::O_DIRECTORY | libc::O_CLOEXEC;
-        // SAFETY: name is a NUL-terminated string; a new descriptor comes back, or -1.
-        let fd = unsafe { libc::open(name.as_ptr(), flags) };
-        if fd < 0 {
-            let error = io::Error::last_os_error();
-            return Err(error).with_context(|| format!("--dir {}: cannot open the directory", path.display()));
-        }
-        // SAFETY: the kernel just gave this descriptor to us.
-        let fd = unsafe { OwnedFd::from_raw_fd(fd) };
+        let fd = place::open(path)?;
+        let own = Own::new(host);
         let host = word(&String::from_utf8_lossy(host));
-        Ok(Self { fd, path: path.to_path_buf(), host: if host.is_empty() { "host".into() } else { host }, limits })
+        let host = if host.is_empty() { "host".into() } else { host };
+        Ok(Self { fd, path: path.to_path_buf(), host, own, limits })
+    }
+
+    /// An id for a new tape, by which it is known as this recorder's.
+    pub(crate) fn tape_id(&self, seed: u64) -> [u8; 16] {
+        self.own.mark(system::unique_id(seed))
+    }
+
+    /// Says how many files have names of tapes and are not this recorder's.
+    pub(crate) fn tell_of_others(&self) {
+        let Ok((_, others)) = self.tapes() else { return };
+        if others > 0 {
+            let (files, they) = if others == 1 { ("file is", "it is") } else { ("files are", "they are") };
+            say(format_args!(
+                "--dir {}: {others} {files} called like a tape of this recorder and not its own: {they} neither counted nor removed",
+                self.path.display()
+            ));
+        }
     }
 
     /// Its path as it was given.
@@ -90,11 +107,24 @@ impl Dir {
         &self.path
     }
 
-    /// Fails if this process, with the rights that it has now, could not make files there.
+    /// Fails if this process could not make files there with the rights that a recording keeps. It may still have more.
     ///
     /// # Errors
     /// See above.
     pub(crate) fn check(&self) -> Result<()> {
+        let cap = Capability::CAP_DAC_OVERRIDE;
+        let had = caps::has_cap(None, CapSet::Effective, cap).unwrap_or(false);
+        if had {
+            caps::drop(None, CapSet::Effective, cap).context("cannot give a capability up")?;
+        }
+        let checked = self.check_as_it_is();
+        if had {
+            caps::raise(None, CapSet::Effective, cap).context("cannot get a capability back")?;
+        }
+        checked
+    }
+
+    fn check_as_it_is(&self) -> Result<()> {
         // SAFETY: the descriptor is open, the string a constant.
         let able =
             unsafe { libc::faccessat(self.fd.as_raw_fd(), c".".as_ptr(), libc::W_OK | libc::X_OK, libc::AT_EACCESS) };
@@ -197,8 +227,11 @@ impl Dir {
     }
 
     fn remove(&self, tapes: usize, bytes: u64) -> Result<()> {
-        let mut old = self.own()?;
-        old.sort_by(|a, b| a.name.cmp(&b.name));
+        let (mut old, _) = self.tapes()?;
+        // the time in a name is in seconds
+        let begun = self.host.len() + 1 + STAMP;
+        let age = |old: &Old| (old.name.as_bytes().get(..begun).map(<[u8]>::to_vec), old.written);
+        old.sort_by_cached_key(age);
         let mut total: u64 = old.iter().map(|old| old.bytes).sum();
         let mut left = old.len();
         for Old { name, bytes: had, .. } in old.into_iter().filter(|old| !old.busy) {
@@ -231,24 +264,54 @@ impl Dir {
         Ok(free.saturating_sub(bytes) as f64 >= self.limits.free * all as f64)
     }
 
-    /// Tapes of this host, whole, being written, or left by a killed recorder.
-    fn own(&self) -> Result<Vec<Old>> {
-        let mut own = Vec::new();
+    /// Tapes of this recorder, whole, being written, or left by a killed one; and the number of files that have such a
+    /// name and are none.
+    fn tapes(&self) -> Result<(Vec<Old>, usize)> {
+        let (mut own, mut others) = (Vec::new(), 0);
         for entry in std::fs::read_dir(self.at(".")).context("cannot read the directory")?.flatten() {
             let name = entry.file_name();
-            let Ok(meta) = entry.metadata() else { continue };
-            if !meta.is_file() || !self.is_own(&name) {
+            if !self.is_own_name(&name) {
                 continue;
             }
-            let busy = output::is_being_written(&entry.path());
-            let Ok(name) = CString::new(name.as_bytes()) else { continue };
-            own.push(Old { name, bytes: meta.blocks() * 512, busy });
+            match (self.tape(&entry.path()), CString::new(name.as_bytes())) {
+                (Some((meta, busy)), Ok(name)) => {
+                    own.push(Old {
+                        name,
+                        bytes: meta.blocks() * 512,
+                        written: (meta.mtime(), meta.mtime_nsec()),
+                        busy,
+                    });
+                }
+                _ => others += 1,
+            }
         }
-        Ok(own)
+        Ok((own, others))
+    }
+
+    /// What the file system says of a tape of this recorder, and whether it is being written; None = it is none.
+    fn tape(&self, path: &Path) -> Option<(Metadata, bool)> {
+        // a device acts when it is opened, and a pipe may wait
+        let is_ours = |meta: &Metadata| meta.is_file() && meta.uid() == peer::own_uid();
+        std::fs::symlink_metadata(path).ok().filter(is_ours)?;
+        let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK;
+        let file = OpenOptions::new().read(true).custom_flags(flags).open(path).ok()?;
+        let meta = file.metadata().ok().filter(is_ours)?;
+        self.own.wrote(&file).then(|| (meta, output::is_held(&file)))
+    }
+
+    /// Removes a part into which nothing was written.
+    pub(crate) fn discard_empty(&self, name: &str) {
+        let part = format!("{name}{PART}");
+        if let Ok(name) = CString::new(&*part)
+            && std::fs::symlink_metadata(self.at(&part)).is_ok_and(|meta| meta.is_file() && meta.len() == 0)
+        {
+            // SAFETY: the descriptor is open, name NUL-terminated.
+            unsafe { libc::unlinkat(self.fd.as_raw_fd(), name.as_ptr(), 0) };
+        }
     }
 
     /// Whether it is a name that [`Self::create`] gives.
-    fn is_own(&self, name: &OsStr) -> bool {
+    fn is_own_name(&self, name: &OsStr) -> bool {
         let Some(name) = name.to_str() else { return false };
         let name = name.strip_suffix(PART).unwrap_or(name);
         let rest = name.strip_suffix(TAPE).and_then(|name| name.strip_prefix(self.host.as_str()));
@@ -287,24 +350,26 @@ pub(crate) fn stamp(realtime: u64) -> String {
     format!("{year:04}-{month:02}-{day:02}T{:02}{:02}{:02}Z", utc.tm_hour, utc.tm_min, utc.tm_sec)
 }
 
-/// Removes what a socket of an earlier recorder left, and nothing else.
-pub(crate) fn remove_socket(path: &Path) {
-    use std::os::unix::fs::FileTypeExt;
-    if std::fs::symlink_metadata(path).is_ok_and(|meta| meta.file_type().is_socket()) {
-        std::fs::remove_file(path).ok();
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use std::io::Write;
-    use std::os::unix::fs::{PermissionsExt, symlink};
+    use std::os::unix::fs::{PermissionsExt, chown, symlink};
+    use systape_format::model::{End, Session};
+    use systape_format::writer::Writer;
 
     const DAY: u64 = 86_400_000_000_000;
 
     fn dir(path: &Path, tapes: usize, bytes: u64) -> Dir {
         Dir::open(path, b"web 3", Limits { tapes, bytes, free: 0.0 }).unwrap()
+    }
+
+    /// What begins like a tape of `dir`'s recorder.
+    fn tape(dir: &Dir, bytes: usize) -> Vec<u8> {
+        let tape = Writer::create(Vec::new(), dir.tape_id(1), &Session::default()).unwrap();
+        let mut tape = tape.finish(&End::default()).unwrap();
+        tape.resize(bytes.max(tape.len()), 1);
+        tape
     }
 
     fn names(path: &Path) -> Vec<String> {
@@ -338,7 +403,6 @@ mod tests {
         assert_eq!(dir.create(0, "kill").unwrap().name, "web-3-1970-01-01T000000Z-kill-2.tape");
         symlink("/etc/passwd", temp.path().join("web-3-1970-01-02T000000Z-kill.tape.part")).unwrap();
         assert_eq!(dir.create(DAY, "kill").unwrap().name, "web-3-1970-01-02T000000Z-kill-2.tape");
-        assert!(Dir::open(&temp.path().join("none"), b"h", Limits { tapes: 1, bytes: 1, free: 0.0 }).is_err());
     }
 
     #[test]
@@ -352,7 +416,7 @@ mod tests {
         let write = |day: u64, bytes: usize| {
             dir.make_room(bytes as u64)?;
             let mut part = dir.create(day * DAY, "kill")?;
-            part.file.write_all(&vec![1; bytes])?;
+            part.file.write_all(&tape(&dir, bytes))?;
             dir.keep(&part.name)?;
             anyhow::Ok(part)
         };
@@ -374,9 +438,59 @@ mod tests {
         assert_eq!(days(), ["08"]);
         assert!(others.iter().all(|name| temp.path().join(name).exists()));
         let mut large = dir.create(20 * DAY, "kill").unwrap();
-        large.file.write_all(&[1; 70 << 10]).unwrap();
+        large.file.write_all(&tape(&dir, 70 << 10)).unwrap();
         assert!(format!("{:#}", dir.still_fits().unwrap_err()).contains("--disk"), "it alone is too large");
         assert!(days().iter().all(|day| day == "21"), "{:?}", days());
+    }
+
+    #[test]
+    fn what_is_called_like_a_tape_and_is_none_stays_and_does_not_count() {
+        let temp = tempfile::tempdir().unwrap();
+        let dir = dir(temp.path(), 2, 1 << 30);
+        let at = |day: u64, what: &str| temp.path().join(format!("web-3-2099-01-0{day}T000000Z-{what}.tape"));
+        let here = tape(&dir, 4096);
+        let other = Dir { own: Own::new(b"another host"), ..Dir::open(temp.path(), b"web 3", dir.limits).unwrap() };
+        std::fs::write(at(1, "short"), "x").unwrap();
+        std::fs::write(at(2, "text"), vec![b'x'; 4096]).unwrap();
+        std::fs::write(at(3, "other"), tape(&other, 4096)).unwrap();
+        std::fs::write(
+            at(4, "bent"),
+            here.iter().enumerate().map(|(at, b)| b ^ u8::from(at == 20)).collect::<Vec<_>>(),
+        )
+        .unwrap();
+        std::fs::create_dir(at(5, "dir")).unwrap();
+        std::fs::write(temp.path().join("aim"), &here).unwrap();
+        symlink(temp.path().join("aim"), at(6, "link")).unwrap();
+        let fifo = CString::new(at(7, "fifo").as_os_str().as_bytes()).unwrap();
+        // SAFETY: a NUL-terminated string.
+        assert_eq!(unsafe { libc::mkfifo(fifo.as_ptr(), 0o600) }, 0);
+        std::fs::write(at(8, "foreign"), &here).unwrap();
+        let foreign = chown(at(8, "foreign"), Some(65534), None).is_ok();
+        let before = names(temp.path());
+        assert_eq!(dir.tapes().unwrap().1, 8 - usize::from(!foreign));
+        for day in 0..3 {
+            dir.make_room(4096).unwrap();
+            let mut part = dir.create(day * DAY, "kill").unwrap();
+            part.file.write_all(&tape(&dir, 4096)).unwrap();
+            dir.keep(&part.name).unwrap();
+        }
+        let after = names(temp.path());
+        assert!(before.iter().all(|name| after.contains(name)), "{after:?}");
+        let own: Vec<&String> = after.iter().filter(|name| !before.contains(name)).collect();
+        assert_eq!(own, ["web-3-1970-01-02T000000Z-kill.tape", "web-3-1970-01-03T000000Z-kill.tape"]);
+    }
+
+    #[test]
+    fn a_part_of_nothing_is_removed() {
+        let temp = tempfile::tempdir().unwrap();
+        let dir = dir(temp.path(), 2, 1 << 30);
+        let mut part = dir.create(0, "kill").unwrap();
+        part.file.write_all(b"x").unwrap();
+        dir.discard_empty(&part.name);
+        assert_eq!(names(temp.path()).len(), 1);
+        part.file.set_len(0).unwrap();
+        dir.discard_empty(&part.name);
+        assert_eq!(names(temp.path()).len(), 0);
     }
 
     #[test]

@@ -23,7 +23,6 @@ use crate::say::say;
 use crate::self_stats::{counted, peak_rss};
 use crate::sink::Flow;
 use crate::sync::Policy;
-use crate::system;
 
 /// Level for names, as elsewhere.
 const LEVEL: i32 = 6;
@@ -189,8 +188,11 @@ fn write(
     let flow = &plan.flow;
     let Part { file, name } = flow.wait(|| plan.dir.create(realtime, &opening.slug))?;
     let left = || format!("{name}.part has what was written");
-    let mut tape =
-        Tape::begin(plan, Counting { file, bytes: 0, flow: Arc::clone(flow) }, &session).with_context(left)?;
+    let begun = Tape::begin(plan, Counting { file, bytes: 0, flow: Arc::clone(flow) }, &session);
+    if begun.is_err() {
+        plan.dir.discard_empty(&name);
+    }
+    let mut tape = begun.with_context(left)?;
     let mut prologue = prologue.map(|segment| EncodedSegment::clone(&segment));
     for piece in pieces {
         // it belongs behind the first checkpoint
@@ -271,7 +273,7 @@ struct Tape<'a> {
 
 impl<'a> Tape<'a> {
     fn begin(plan: &'a Plan, file: Counting, session: &Session) -> Result<Self> {
-        let id = system::unique_id(session.window_open);
+        let id = plan.dir.tape_id(session.window_open);
         let mut writer = Writer::create(file, id, session).context("cannot write the tape")?;
         writer.define_always(plan.tables.clone());
         Ok(Self { plan, writer, places: FxHashSet::default(), checked: 0 })

@@ -10,15 +10,18 @@ pub(crate) mod dir;
 pub(crate) mod dump;
 pub(crate) mod names;
 pub(crate) mod outside;
+mod own;
+mod peer;
 pub(crate) mod piece;
 pub(crate) mod pilot;
+mod place;
 pub(crate) mod request;
 pub(crate) mod ring;
 pub(crate) mod settings;
+mod socket;
 pub(crate) mod status;
 pub(crate) mod step;
 
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -31,6 +34,7 @@ use crate::triggers::{self, Spec};
 use dir::Dir;
 use outside::Outside;
 use request::{Command, Server};
+use socket::Bound;
 use status::{Fires, Status};
 
 pub(crate) use settings::Settings;
@@ -39,7 +43,7 @@ pub(crate) use settings::Settings;
 #[derive(Debug)]
 pub(crate) struct Opened {
     settings: Settings,
-    dir: Dir,
+    dir: Arc<Dir>,
     outside: Outside,
     server: Server,
 }
@@ -63,8 +67,8 @@ pub(crate) struct Control {
     commands: Sender<Command>,
     stop: Arc<AtomicBool>,
     status: Arc<Status>,
-    /// The directory, which keeps the socket's path valid, and that.
-    socket: (Arc<Dir>, PathBuf),
+    /// The socket is there as long as this.
+    _socket: Bound,
 }
 
 /// Opens the directory, the socket in it, and what triggers wait for. No other thread may be running.
@@ -72,7 +76,9 @@ pub(crate) struct Control {
 /// # Errors
 /// When one of them is missing.
 pub(crate) fn open(settings: &Settings, host: &[u8]) -> Result<Opened> {
-    let dir = Dir::open(&settings.dir, host, settings.limits)?;
+    let dir = Arc::new(Dir::open(&settings.dir, host, settings.limits)?);
+    // what is made now could not be removed later
+    dir.check()?;
     let outside = Outside::open(&settings.triggers)?;
     let server = Server::bind(&dir)?;
     Ok(Opened { settings: settings.clone(), dir, outside, server })
@@ -82,10 +88,10 @@ impl Opened {
     /// Begins to listen, with the rights that are left. The recording begins at `since`.
     ///
     /// # Errors
-    /// When these do not suffice, or there are no threads.
+    /// When there are no threads.
     pub(crate) fn begin(self, since: u64) -> Result<(Prepared, Control)> {
         let Self { settings, dir, outside, server } = self;
-        dir.check()?;
+        dir.tell_of_others();
         let (out, commands) = unbounded();
         let (stop, status) = (Arc::new(AtomicBool::new(false)), Arc::new(Status::default()));
         {
@@ -96,10 +102,9 @@ impl Opened {
             let fires = |spec: &Spec| Fires { on: spec.text.clone(), ..Fires::default() };
             now.triggers = settings.triggers.iter().map(fires).collect();
         }
-        let (dir, path) = (Arc::new(dir), server.path().to_path_buf());
         outside.start(out.clone(), Arc::clone(&stop))?;
-        server.start(out.clone(), Arc::clone(&status), Arc::clone(&stop))?;
-        let control = Control { commands: out, stop, status: Arc::clone(&status), socket: (Arc::clone(&dir), path) };
+        let socket = server.start(out.clone(), Arc::clone(&status), Arc::clone(&stop))?;
+        let control = Control { commands: out, stop, status: Arc::clone(&status), _socket: socket };
         Ok((Prepared { settings, dir, commands, status }, control))
     }
 }
@@ -121,7 +126,6 @@ impl Control {
 impl Drop for Control {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::Relaxed);
-        dir::remove_socket(&self.socket.1);
     }
 }
 

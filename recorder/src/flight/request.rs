@@ -1,35 +1,37 @@
 //! Requests of other processes, by a socket in the directory of the tapes: `record trigger` and `record status`.
 //!
-//! A request is a line, the answer one line of JSON. The socket is for its owner alone.
+//! A request is a line, the answer one line of JSON ([`control`]). The socket is for its owner alone, and both sides ask
+//! the kernel who is at the other end. While somebody waits for a tape, blanks show that the recorder lives.
 
-use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
+use std::io::Write;
 use std::os::fd::AsRawFd;
 use std::os::unix::net::{UnixListener, UnixStream};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, bail};
-use crossbeam_channel::{Sender, bounded};
+use anyhow::{Context, Result, anyhow};
+use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded};
 use serde_json::{Value, json};
+use systape_abi::plain_json;
+use systape_cli::control::{self, Request};
 
-use super::dir::{Dir, remove_socket};
+use super::dir::Dir;
+use super::peer;
+use super::socket::{self, Bound};
 use super::status::Status;
 use super::step::Reply;
 use crate::clock;
 use crate::self_stats::{counted, rss};
 use crate::triggers::Fire;
 
-/// The socket's name.
-const SOCKET: &str = "record.sock";
-/// Longest line.
-const MOST_BYTES: u64 = 4096;
-/// Longest name of a request.
-const MOST_NAME: usize = 200;
 /// How long a client may take for its line.
 const PATIENCE: Duration = Duration::from_secs(5);
+/// How often a client that waits for a tape is sent a blank, and after how long without one a client gives up.
+const ALIVE: Duration = Duration::from_secs(1);
+const SILENCE: Duration = Duration::from_secs(15);
 /// Requests that are answered at the same time.
 const MOST: usize = 16;
 /// How often the end of the recording is checked, ms.
@@ -48,53 +50,30 @@ pub(crate) enum Command {
 #[derive(Debug)]
 pub(crate) struct Server {
     listener: UnixListener,
-    path: PathBuf,
+    bound: Bound,
 }
 
 impl Server {
-    /// Makes the socket. No other thread may be running: it changes the mask of new files for a moment.
+    /// Makes the socket. No other thread may be running: see [`socket::bind`].
     ///
     /// # Errors
-    /// When another recorder has it, or it cannot be made.
-    pub(crate) fn bind(dir: &Dir) -> Result<Self> {
-        let path = dir.at(SOCKET);
-        match UnixStream::connect(&path) {
-            Ok(_) => bail!("--dir {}: another record uses it", dir.path().display()),
-            Err(e) if e.kind() == ErrorKind::NotFound => {}
-            Err(_) => remove_socket(&path),
-        }
-        // SAFETY: numbers only.
-        let before = unsafe { libc::umask(0o177) };
-        let bound = UnixListener::bind(&path);
-        // SAFETY: numbers only.
-        unsafe { libc::umask(before) };
-        let listener = bound.with_context(|| format!("--dir {}: cannot make {SOCKET}", dir.path().display()))?;
-        listener.set_nonblocking(true)?;
-        Ok(Self { listener, path })
+    /// When another recorder has it, somebody else its name, or it cannot be made.
+    pub(crate) fn bind(dir: &Arc<Dir>) -> Result<Self> {
+        let (listener, bound) = socket::bind(dir)?;
+        Ok(Self { listener, bound })
     }
 
-    /// Where it is, for as long as the directory is open.
-    pub(crate) fn path(&self) -> &Path {
-        &self.path
-    }
-
-    /// Waits a while for a client.
-    fn wait(&self) {
-        let mut poll = libc::pollfd { fd: self.listener.as_raw_fd(), events: libc::POLLIN, revents: 0 };
-        // SAFETY: poll is one valid pollfd.
-        unsafe { libc::poll(&raw mut poll, 1, TICK) };
-    }
-
-    /// Answers in a thread until `stop`.
+    /// Answers in a thread until `stop`. The socket is there as long as what comes back.
     ///
     /// # Errors
     /// When there is no thread for it.
-    pub(crate) fn start(self, out: Sender<Command>, status: Arc<Status>, stop: Arc<AtomicBool>) -> Result<()> {
+    pub(crate) fn start(self, out: Sender<Command>, status: Arc<Status>, stop: Arc<AtomicBool>) -> Result<Bound> {
+        let Self { listener, bound } = self;
         let work = move || {
             let now = Arc::new(AtomicUsize::new(0));
             while !stop.load(Ordering::Relaxed) {
-                self.wait();
-                match self.listener.accept() {
+                wait(&listener);
+                match listener.accept() {
                     Ok((client, _)) if now.load(Ordering::Relaxed) < MOST => {
                         let (out, status, now) = (out.clone(), Arc::clone(&status), Arc::clone(&now));
                         now.fetch_add(1, Ordering::Relaxed);
@@ -114,76 +93,105 @@ impl Server {
             .name("requests".into())
             .spawn(counted("requests", work))
             .context("cannot start a thread")?;
-        Ok(())
+        Ok(bound)
     }
+}
+
+/// Waits a while for a client.
+fn wait(listener: &UnixListener) {
+    let mut poll = libc::pollfd { fd: listener.as_raw_fd(), events: libc::POLLIN, revents: 0 };
+    // SAFETY: poll is one valid pollfd.
+    unsafe { libc::poll(&raw mut poll, 1, TICK) };
 }
 
 fn serve(mut client: UnixStream, out: &Sender<Command>, status: &Status) -> Result<()> {
     client.set_nonblocking(false)?;
     client.set_read_timeout(Some(PATIENCE))?;
     client.set_write_timeout(Some(PATIENCE))?;
-    let mut line = String::new();
-    BufReader::new((&client).take(MOST_BYTES)).read_line(&mut line)?;
-    let answer = answer(line.trim_end_matches('\n'), out, status);
-    writeln!(client, "{answer}")?;
+    let (_, uid) = peer::of(&client)?;
+    let answer = if peer::is_trusted(uid) {
+        let line = control::read_request(&mut client, Instant::now() + PATIENCE)?;
+        answer(&line, &mut client, out, status)?
+    } else {
+        json!({"error": format!("uid {uid} may not ask: only root and uid {} may", peer::own_uid())})
+    };
+    writeln!(client, "{}", plain_json(&answer.to_string()))?;
     Ok(())
 }
 
-fn answer(line: &str, out: &Sender<Command>, status: &Status) -> Value {
-    let (word, rest) = line.split_once(' ').unwrap_or((line, ""));
-    match word {
-        "status" => status.json(std::process::id(), clock::self_cpu(), rss()),
-        "trigger" if rest.len() > MOST_NAME => json!({"error": format!("a name has at most {MOST_NAME} bytes")}),
-        "trigger" => {
+fn answer(line: &[u8], client: &mut impl Write, out: &Sender<Command>, status: &Status) -> Result<Value> {
+    Ok(match Request::parse(line) {
+        Ok(Request::Status) => status.json(std::process::id(), clock::self_cpu(), rss()),
+        Ok(Request::Trigger(name)) => {
             let (reply, written) = bounded(1);
-            let name = (!rest.is_empty()).then(|| rest.to_owned());
-            let asked = out.send(Command::Request(name, Some(reply))).ok();
-            match asked.and_then(|()| written.recv().ok()) {
+            let asked = out.send(Command::Request(name, Some(reply)));
+            match asked.ok().map(|()| patiently(&written, client)).transpose()?.flatten() {
                 Some(Ok(tape)) => json!({"tape": tape}),
                 Some(Err(why)) => json!({"error": why}),
                 None => json!({"error": "the recording ended"}),
             }
         }
-        _ => json!({"error": "there are trigger [NAME] and status"}),
+        Err(why) => json!({"error": why}),
+    })
+}
+
+/// Waits for a tape for as long as `client` takes blanks. None = the recording ended.
+fn patiently(
+    written: &Receiver<Result<String, String>>,
+    client: &mut impl Write,
+) -> Result<Option<Result<String, String>>> {
+    loop {
+        match written.recv_timeout(ALIVE) {
+            Ok(result) => return Ok(Some(result)),
+            Err(RecvTimeoutError::Disconnected) => return Ok(None),
+            // who is gone waits no longer
+            Err(RecvTimeoutError::Timeout) => client.write_all(b" ")?,
+        }
     }
 }
 
 /// Asks the recorder of `dir`; returns its answer.
 ///
 /// # Errors
-/// When none runs there, or it does not answer.
-pub(crate) fn ask(dir: &Path, line: &str) -> Result<Value> {
-    let path = dir.join(SOCKET);
-    let mut server = UnixStream::connect(&path).with_context(|| {
-        format!("no record with --last or --rotate runs for {} ({})", dir.display(), path.display())
-    })?;
-    writeln!(server, "{}", line.replace('\n', " "))?;
-    let mut answer = String::new();
-    server.read_to_string(&mut answer)?;
-    serde_json::from_str(&answer).context("the recorder ended before it answered")
+/// When none runs there that is believed, or it does not answer.
+pub(crate) fn ask(dir: &Path, request: &Request) -> Result<Value> {
+    let mut server = socket::connect(dir)?;
+    server.set_read_timeout(Some(SILENCE))?;
+    server.write_all(request.line().as_bytes())?;
+    control::read_answer(&mut server).map_err(|why| anyhow!("{}: {why}", dir.display()))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::flight::dir::Limits;
+    use crate::flight::dir::{Dir, Limits};
+    use crate::flight::socket::SOCKET;
     use crossbeam_channel::unbounded;
-    use std::os::unix::fs::PermissionsExt;
+    use std::fs;
+    use std::os::unix::fs::{PermissionsExt, chown, symlink};
+
+    fn dir(path: &Path) -> Arc<Dir> {
+        Arc::new(Dir::open(path, b"h", Limits { tapes: 1, bytes: 1, free: 0.0 }).unwrap())
+    }
+
+    fn asked(name: &str) -> Request {
+        Request::Trigger(Some(name.to_owned()))
+    }
 
     #[test]
     fn requests_are_answered_and_the_socket_is_its_owners() {
         let temp = tempfile::tempdir().unwrap();
-        let dir = Dir::open(temp.path(), b"h", Limits { tapes: 1, bytes: 1, free: 0.0 }).unwrap();
+        let dir = dir(temp.path());
         let socket = temp.path().join(SOCKET);
         // one that a killed recorder left
         drop(UnixListener::bind(&socket).unwrap());
         let server = Server::bind(&dir).unwrap();
-        assert_eq!(std::fs::metadata(&socket).unwrap().permissions().mode() & 0o777, 0o600);
-        let path = server.path().to_path_buf();
+        assert_eq!(fs::metadata(&socket).unwrap().permissions().mode() & 0o777, 0o600);
         let (out, commands) = unbounded();
         let stop = Arc::new(AtomicBool::new(false));
-        server.start(out, Arc::default(), Arc::clone(&stop)).unwrap();
-        assert!(format!("{:#}", Server::bind(&dir).unwrap_err()).contains("another record"));
+        let bound = server.start(out, Arc::default(), Arc::clone(&stop)).unwrap();
+        let why = format!("{:#}", Server::bind(&dir).unwrap_err());
+        assert!(why.contains(&format!("another record uses it (pid {})", std::process::id())), "{why}");
         let recorder = thread::spawn(move || {
             for n in 0..2 {
                 let Ok(Command::Request(name, Some(reply))) = commands.recv() else { panic!("no request") };
@@ -191,15 +199,70 @@ mod tests {
                 reply.send(if n == 0 { Ok("a.tape".to_owned()) } else { Err("disk full".to_owned()) }).unwrap();
             }
         });
-        assert_eq!(ask(temp.path(), "trigger deploy 7").unwrap(), json!({"tape": "a.tape"}));
-        assert_eq!(ask(temp.path(), "trigger").unwrap(), json!({"error": "disk full"}));
-        assert_eq!(ask(temp.path(), "status").unwrap()["pid"], std::process::id());
-        assert!(ask(temp.path(), "nonsense").unwrap()["error"].is_string());
+        assert_eq!(ask(temp.path(), &asked("deploy 7")).unwrap(), json!({"tape": "a.tape"}));
+        assert_eq!(ask(temp.path(), &Request::Trigger(None)).unwrap(), json!({"error": "disk full"}));
+        assert_eq!(ask(temp.path(), &Request::Status).unwrap()["pid"], std::process::id());
+        assert!(ask(temp.path(), &asked(&"x".repeat(201))).unwrap()["error"].is_string());
         recorder.join().unwrap();
-        assert_eq!(ask(temp.path(), "trigger").unwrap(), json!({"error": "the recording ended"}));
+        assert_eq!(ask(temp.path(), &asked("x")).unwrap(), json!({"error": "the recording ended"}));
         stop.store(true, Ordering::Relaxed);
-        remove_socket(&path);
+        drop(bound);
         assert!(!socket.exists());
-        assert!(ask(temp.path(), "status").is_err());
+        assert!(ask(temp.path(), &Request::Status).is_err());
+    }
+
+    #[test]
+    fn who_waits_is_sent_blanks() {
+        let (send, written) = bounded(1);
+        let mut client = Vec::new();
+        thread::scope(|scope| {
+            scope.spawn(move || {
+                thread::sleep(ALIVE + ALIVE / 2);
+                send.send(Ok("a.tape".to_owned())).unwrap();
+            });
+            assert_eq!(patiently(&written, &mut client).unwrap(), Some(Ok("a.tape".to_owned())));
+        });
+        assert!(!client.is_empty() && client.iter().all(|byte| *byte == b' '), "{client:?}");
+        assert_eq!(patiently(&written, &mut client).unwrap(), None);
+    }
+
+    #[test]
+    fn a_taken_name_is_told_and_left_alone() {
+        let temp = tempfile::tempdir().unwrap();
+        let (dir, socket) = (dir(temp.path()), temp.path().join(SOCKET));
+        let told = |what: &str| {
+            let both = [Server::bind(&dir).unwrap_err(), ask(temp.path(), &Request::Status).unwrap_err()];
+            for why in both.map(|error| format!("{error:#}")) {
+                assert!(why.contains(what) && why.contains("somebody took its name. Remove it (rm -r "), "{why}");
+            }
+            assert!(socket.symlink_metadata().is_ok());
+        };
+        symlink("/nowhere", &socket).unwrap();
+        told("a symbolic link of uid");
+        fs::remove_file(&socket).unwrap();
+        fs::write(&socket, "x").unwrap();
+        told("a file of uid");
+        fs::remove_file(&socket).unwrap();
+        fs::create_dir(&socket).unwrap();
+        told("a directory of uid");
+        fs::remove_dir(&socket).unwrap();
+        let _listener = UnixListener::bind(&socket).unwrap();
+        if chown(&socket, Some(65534), None).is_ok() {
+            told("a socket of uid 65534");
+        }
+    }
+
+    #[test]
+    fn a_socket_of_another_name_stays() {
+        let temp = tempfile::tempdir().unwrap();
+        let (dir, socket) = (dir(temp.path()), temp.path().join(SOCKET));
+        let server = Server::bind(&dir).unwrap();
+        fs::remove_file(&socket).unwrap();
+        fs::write(&socket, "another's").unwrap();
+        drop(server);
+        assert!(socket.exists());
+        fs::remove_file(&socket).unwrap();
+        drop(Server::bind(&dir).unwrap());
+        assert!(!socket.exists(), "a recorder that is refused leaves none");
     }
 }

@@ -112,55 +112,10 @@ impl Status {
     }
 }
 
-/// The text of [`Status::json`]'s object, a line each.
-pub(crate) fn lines(status: &Value) -> Vec<String> {
-    let number = |key: &str| status[key].as_u64().unwrap_or(0);
-    let seconds = |key: &str| number(key) as f64 / 1e9;
-    let asked = status["asked_ns"].as_u64().map_or(String::new(), |ns| format!(" of the last {} s", ns as f64 / 1e9));
-    let full = if status["full"] == true { ": the ring is full" } else { "" };
-    let mut lines = vec![
-        format!(
-            "recorder    pid {}, for {:.0} s, {:.1} s of CPU, {} MiB",
-            number("pid"),
-            seconds("recording_ns"),
-            seconds("cpu_ns"),
-            number("rss_bytes") >> 20
-        ),
-        format!(
-            "holds       {:.1} s{asked} in {} of {} MiB{full}",
-            seconds("held_ns"),
-            number("used_bytes") >> 20,
-            number("ring_bytes") >> 20
-        ),
-        format!("events      {}, {} lost", number("events"), number("lost")),
-        format!(
-            "tapes       {} written, {} failed{}",
-            number("tapes"),
-            number("failed"),
-            if status["writing"] == true { ", one is being written" } else { "" }
-        ),
-    ];
-    let list = |key: &str| status[key].as_array().cloned().unwrap_or_default();
-    for trigger in list("triggers") {
-        let text = |key: &str| trigger[key].as_str().unwrap_or_default().to_owned();
-        let count = |key: &str| trigger[key].as_u64().unwrap_or(0);
-        lines.push(format!("trigger     {}: {} times, {} suppressed", text("on"), count("fired"), count("suppressed")));
-    }
-    for written in list("last") {
-        let text = |key: &str| written[key].as_str().map(str::to_owned);
-        let result = text("tape").unwrap_or_else(|| format!("no tape: {}", text("error").unwrap_or_default()));
-        lines.push(format!(
-            "last        {} {}: {result}",
-            text("at").unwrap_or_default(),
-            text("what").unwrap_or_default()
-        ));
-    }
-    lines
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use systape_cli::control;
 
     #[test]
     fn numbers_become_text() {
@@ -176,7 +131,7 @@ mod tests {
             let tape = if n == 19 { Err("disk full".to_owned()) } else { Ok(format!("{n}.tape")) };
             status.written(Written { at: "T".into(), what: "kill".into(), tape });
         }
-        let lines = lines(&status.json(7, 1_500_000_000, 64 << 20));
+        let lines = control::status(&status.json(7, 1_500_000_000, 64 << 20));
         assert!(lines[0].contains("pid 7, for 17 s, 1.5 s of CPU, 64 MiB"), "{}", lines[0]);
         assert!(lines[1].contains("12.4 s of the last 30 s in 0 of 256 MiB: the ring is full"), "{}", lines[1]);
         assert!(lines.iter().any(|line| line.contains("kill: 2 times, 7 suppressed")));
