@@ -17,6 +17,9 @@ use systape_recorder::{ask, cli, memory};
 const USAGE: u8 = 2;
 
 fn main() -> ExitCode {
+    if let Err(e) = rights::refuse_borrowed() {
+        return fail(FAILED, format_args!("{e:#}"));
+    }
     if std::env::args_os().nth(1).is_some_and(|arg| arg == names::CHILD) {
         // it gets open files; whatever they hold, it has no rights
         return if rights::give_up_all().is_ok() { systape_symbols::run_child() } else { ExitCode::FAILURE };

@@ -9,6 +9,7 @@ use caps::{CapSet, Capability, CapsHashSet};
 
 use crate::addresses;
 use crate::config::Config;
+use crate::say::quoted;
 
 /// Required for any recording; [`notes`] has what the others add.
 const CORE: [Capability; 2] = [Capability::CAP_BPF, Capability::CAP_PERFMON];
@@ -36,12 +37,11 @@ pub(crate) fn how_to_get() -> Option<String> {
     let missing = missing();
     if !missing.is_empty() {
         let names: Vec<String> = missing.iter().map(ToString::to_string).collect();
-        let all: Vec<String> = CORE.iter().chain(&MORE).map(|cap| cap.to_string().to_lowercase()).collect();
         let program = std::env::current_exe().unwrap_or_else(|_| PathBuf::from("record"));
         return Some(format!(
             "recording takes {}; run it as root (sudo record ...), or once: sudo setcap {}+ep {}",
             names.join(" and "),
-            all.join(","),
+            every(),
             program.display()
         ));
     }
@@ -52,6 +52,11 @@ pub(crate) fn how_to_get() -> Option<String> {
         );
     }
     None
+}
+
+/// What a recording can use, as setcap takes it.
+fn every() -> String {
+    CORE.iter().chain(&MORE).map(|cap| cap.to_string().to_lowercase()).collect::<Vec<_>>().join(",")
 }
 
 /// Whether user ids here differ from the machine's: then capabilities are valid only in this namespace.
@@ -65,6 +70,31 @@ fn in_user_namespace() -> bool {
 pub(crate) fn in_first_pid_namespace() -> bool {
     // PROC_PID_INIT_INO, include/linux/proc_ns.h
     fs::read_link("/proc/self/ns/pid").is_ok_and(|link| link.as_os_str() == "pid:[4026531836]")
+}
+
+/// Fails where this program has its file's user or group instead of its caller's (set-uid, set-gid): a command that it
+/// starts would have them too, and the files that it makes would be theirs. Capabilities of the file go to no command.
+///
+/// # Errors
+/// See above; it says how to give the rights to those who may have them.
+pub fn refuse_borrowed() -> Result<()> {
+    // SAFETY: they ask for numbers.
+    let ids = unsafe { [(libc::getuid(), libc::geteuid()), (libc::getgid(), libc::getegid())] };
+    borrowed(ids).map_or(Ok(()), |why| Err(anyhow::anyhow!("{why}")))
+}
+
+fn borrowed([(uid, euid), (gid, egid)]: [(u32, u32); 2]) -> Option<String> {
+    let (bit, whose) = match (uid == euid, gid == egid) {
+        (true, true) => return None,
+        (false, _) => ("u-s", format!("uid {uid} would run the command and make files as uid {euid}")),
+        (true, false) => ("g-s", format!("gid {gid} would run the command and make files as gid {egid}")),
+    };
+    let program = std::env::current_exe().map_or_else(|_| "/path/of/record".to_owned(), quoted);
+    Some(format!(
+        "a set-uid or set-gid record records nothing: {whose}. Give capabilities, to one group: chmod {bit} {program}; \
+         chgrp GROUP {program}; chmod 0750 {program}; setcap {}+ep {program}",
+        every()
+    ))
 }
 
 /// Checks that /proc has the ids that this process knows. A /proc of another pid namespace (unshare --pid without
@@ -175,6 +205,17 @@ fn confine(keep: &CapsHashSet) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn borrowed_ids_are_refused() {
+        assert_eq!(borrowed([(0, 0), (0, 0)]), None);
+        assert_eq!(borrowed([(1000, 1000), (100, 100)]), None);
+        let why = borrowed([(65534, 0), (65534, 65534)]).unwrap();
+        assert!(why.contains("uid 65534 would") && why.contains("as uid 0") && why.contains("chmod u-s"), "{why}");
+        assert!(why.contains("setcap cap_bpf,cap_perfmon"), "{why}");
+        assert!(borrowed([(1, 1), (65534, 0)]).unwrap().contains("chmod g-s"));
+        assert!(borrowed([(0, 1000), (0, 0)]).is_some(), "also the other way round");
+    }
 
     #[test]
     fn proc_of_another_pid_namespace_is_told() {
