@@ -40,7 +40,7 @@ fn every_view_says_why_it_is_empty() {
             for format in ["text", "json"] {
                 let output = if view.takes("output") { " -o exported" } else { "" };
                 let words = format!("{name} -p 99999999 --format {format}{output} {operands}");
-                let got = place.analyze(&words);
+                let got = place.ask(&words);
                 // a tape without what the view is about
                 if got.status != 0 {
                     continue;

@@ -226,6 +226,11 @@ fn place() -> Place {
 
 /// What `view` answers about `tape` with `words`: its output, and what it wrote; the status when it refuses.
 fn answer(place: &Place, view: &View, words: &str, tape: &str) -> Result<String, i32> {
+    answer_by(Place::ask, place, view, words, tape)
+}
+
+/// The same, asked by `ask`.
+fn answer_by(ask: Ask, place: &Place, view: &View, words: &str, tape: &str) -> Result<String, i32> {
     let copy = place.path("copy.tape");
     let written = ["out.svg", "out.html", "report.html"].map(|name| place.path(name));
     let operands = match view.operands {
@@ -235,8 +240,8 @@ fn answer(place: &Place, view: &View, words: &str, tape: &str) -> Result<String,
         Operands::Table => format!("-i {tape}"),
     };
     let output = if view.takes("output") { "-o out.svg" } else { "" };
-    let got = place.analyze(&format!("{} {words} {output} {operands}", view.name));
-    let copied = if view.takes("level") { place.analyze("copy.tape").out } else { String::new() };
+    let got = ask(place, &format!("{} {words} {output} {operands}", view.name));
+    let copied = if view.takes("level") { ask(place, "copy.tape").out } else { String::new() };
     // each at its place: what is written elsewhere differs
     let read = |file: &PathBuf| String::from_utf8_lossy(&fs::read(file).unwrap_or_default()).into_owned();
     let files = written.each_ref().map(read).join("\n");
@@ -245,6 +250,9 @@ fn answer(place: &Place, view: &View, words: &str, tape: &str) -> Result<String,
     }
     if got.status == 0 { Ok(format!("{}{copied}{files}", got.out)) } else { Err(got.status) }
 }
+
+/// [`Place::ask`], or [`Place::analyze`].
+type Ask = fn(&Place, &str) -> common::Output;
 
 /// What a view answered, by its name, words and tape.
 type Answers = HashMap<(&'static str, String, &'static str), Result<String, i32>>;
@@ -255,11 +263,15 @@ fn changes(place: &Place, answers: &mut Answers, view: &'static View, mode: &str
     for (_, without, with) in WORDS.iter().filter(|(id, ..)| *id == option) {
         // of two options that cannot stand together the second one replaces the first
         let words = if option == "level" { format!("{mode} {with}") } else { format!("{mode} {without} {with}") };
+        let plain = format!("{mode} {without}");
         for tape in TAPES {
-            let plain = format!("{mode} {without}");
-            let before =
-                answers.entry((view.name, plain.clone(), tape)).or_insert_with(|| answer(place, view, &plain, tape));
-            let Ok(before) = before else { continue };
+            answers.entry((view.name, plain.clone(), tape)).or_insert_with(|| answer(place, view, &plain, tape));
+        }
+        let before = |tape: &'static str| answers.get(&(view.name, plain.clone(), tape))?.as_ref().ok();
+        let mut asked: Vec<_> = TAPES.into_iter().filter_map(|tape| Some((tape, before(tape)?))).collect();
+        // where most is answered most can change
+        asked.sort_by_key(|(_, before)| std::cmp::Reverse(before.len()));
+        for (tape, before) in asked {
             match answer(place, view, &words, tape) {
                 Ok(after) if after != *before => return true,
                 Err(2) => {}
@@ -303,6 +315,12 @@ fn every_option_of_every_view_has_an_effect() {
                     idle.lock().unwrap().push(format!("'{} {mode}': {option}", view.name));
                 }
             }
+            // a process of its own says the same as the one that is asked everything
+            let longest = TAPES.into_iter().max_by_key(|tape| answer(&place, view, mode, tape).map_or(0, |a| a.len()));
+            let tape = longest.expect("a tape");
+            let [alone, among] =
+                [Place::analyze as Ask, Place::ask].map(|ask| answer_by(ask, &place, view, mode, tape));
+            assert!(alone == among, "'{} {mode}' {tape}: {alone:?}\n{among:?}", view.name);
         }
     };
     std::thread::scope(|scope| {
@@ -333,7 +351,7 @@ fn every_other_option_is_refused() {
                 (_, Some((_, _, words))) => words,
                 (_, None) => panic!("how is {id} typed?"),
             };
-            let got = place.analyze(&format!("{} {words} sample.tape", view.name));
+            let got = place.ask(&format!("{} {words} sample.tape", view.name));
             let taker = VIEWS.iter().find(|view| view.takes(id)).expect("a view");
             // what other programs mean by -o comes first
             let habit = *id == "output" && got.err.contains("the answer goes to standard output");

@@ -7,6 +7,7 @@ mod common;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use common::Place;
 use common::commands::{COMMANDS, OF_FILES};
@@ -246,15 +247,15 @@ fn tapes(place: &Place) -> Vec<PathBuf> {
     tapes
 }
 
-/// Runs `command` on `tape`; None: it has no answer for it.
-fn ask(place: &Place, command: &str, format: &str, tape: &Path) -> Option<common::Output> {
-    let out = place.path("out.tape");
+/// Runs `command` on `tape` in `here`, another tape being `sound`; None: it has no answer for it.
+fn ask(here: &Place, sound: &Path, command: &str, format: &str, tape: &Path) -> Option<common::Output> {
+    let out = here.path("out.tape");
     let _ = fs::remove_file(&out);
     let words = command
-        .replace("SOUND", &place.path("sample.tape").display().to_string())
+        .replace("SOUND", &sound.display().to_string())
         .replace("TAPE", &tape.display().to_string())
         .replace("OUT", &out.display().to_string());
-    let got = place.analyze(&format!("{words} --format {format}"));
+    let got = here.ask(&format!("{words} --format {format}"));
     assert!(got.status < 100 && !got.err.contains("internal error"), "{words}: {}", got.err);
     assert_ne!(got.status, 2, "{words}: {}", got.err);
     (got.status == 0 || !got.out.is_empty()).then_some(got)
@@ -272,31 +273,50 @@ fn rows_of(all: &[Rows], report: &str, command: &str) -> Vec<Rows> {
     rows
 }
 
+/// By report and first table: the forms of its rows that were seen.
+type Seen = BTreeMap<(String, String), BTreeSet<Vec<bool>>>;
+
+/// Looks at what `command` of `report`, asked in `here`, says of the second of `tapes`; the first is the other tape.
+fn look(here: &Place, all: &[Rows], (report, command): (&str, &str), [sound, tape]: [&Path; 2], seen: &mut Seen) {
+    let rows = rows_of(all, report, command);
+    let told = || format!("{command}: {}", tape.display());
+    let Some(json) = ask(here, sound, command, "json", tape) else { return };
+    for line in json.out.lines() {
+        let Tree::Object(parts) = Tree::parse(line) else { panic!("{}: {line}", told()) };
+        let found = rows.iter().find_map(|rows| Some((rows, is_row(rows, &parts)?)));
+        let (rows, form) = found.unwrap_or_else(|| panic!("{}: a row of no table: {line}", told()));
+        let names: Vec<_> = rows.parts.iter().map(|part| part.table().name.clone()).collect();
+        seen.entry((rows.report.to_owned(), names.join("+"))).or_default().insert(form);
+    }
+    if let Some(csv) = ask(here, sound, command, "csv", tape) {
+        check_csv(&rows[0], &csv.out, &json.out, &told());
+    }
+}
+
 #[test]
 fn every_line_has_the_columns_of_a_declared_table() {
     let place = Place::with_sample();
     let (tapes, all) = (tapes(&place), tables());
-    let asked = COMMANDS.iter().flat_map(|(report, commands)| commands.iter().map(move |command| (*report, *command)));
-    // by report and first table: the forms of its rows that were seen
-    let mut seen: BTreeMap<(String, String), BTreeSet<Vec<bool>>> = BTreeMap::new();
-    for (report, command) in asked {
-        let rows = rows_of(&all, report, command);
-        for tape in &tapes {
-            let told = || format!("{command}: {}", tape.display());
-            let Some(json) = ask(&place, command, "json", tape) else { continue };
-            for line in json.out.lines() {
-                let Tree::Object(parts) = Tree::parse(line) else { panic!("{}: {line}", told()) };
-                let found = rows.iter().find_map(|rows| Some((rows, is_row(rows, &parts)?)));
-                let (rows, form) = found.unwrap_or_else(|| panic!("{}: a row of no table: {line}", told()));
-                let names: Vec<_> = rows.parts.iter().map(|part| part.table().name.clone()).collect();
-                seen.entry((rows.report.to_owned(), names.join("+"))).or_default().insert(form);
-            }
-            let csv = ask(&place, command, "csv", tape);
-            if let Some(csv) = csv {
-                check_csv(&rows[0], &csv.out, &json.out, &told());
+    let commands: Vec<(&str, &str)> =
+        COMMANDS.iter().flat_map(|(report, commands)| commands.iter().map(|command| (*report, *command))).collect();
+    let (next, sound) = (AtomicUsize::new(0), place.path("sample.tape"));
+    let work = || {
+        let (here, mut seen) = (Place::new(), Seen::new());
+        while let Some(asked) = commands.get(next.fetch_add(1, Ordering::Relaxed)) {
+            for tape in &tapes {
+                look(&here, &all, *asked, [&sound, tape], &mut seen);
             }
         }
-    }
+        seen
+    };
+    let mut seen = Seen::new();
+    std::thread::scope(|scope| {
+        let workers = [(); 2].map(|()| scope.spawn(work));
+        for worker in workers {
+            let part = worker.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+            part.into_iter().for_each(|(key, forms)| seen.entry(key).or_default().extend(forms));
+        }
+    });
     for rows in &all {
         let names: Vec<_> = rows.parts.iter().map(|part| part.table().name.clone()).collect();
         let key = (rows.report.to_owned(), names.join("+"));

@@ -2,6 +2,7 @@
 
 #![allow(dead_code, unreachable_pub, reason = "each test file uses its part")]
 
+pub mod asker;
 pub mod asleep;
 pub mod commands;
 pub mod events;
@@ -18,6 +19,7 @@ pub mod tables;
 pub mod tools;
 pub mod udp;
 
+use std::cell::RefCell;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
@@ -475,13 +477,15 @@ fn third_segment() -> Vec<Row<'static>> {
 
 /// A directory to work in and `analyze` to run there.
 pub struct Place {
+    // before the directory that it works in
+    asker: RefCell<Option<asker::Asker>>,
     dir: tempfile::TempDir,
 }
 
 impl Place {
     /// An empty directory.
     pub fn new() -> Self {
-        Self { dir: tempfile::tempdir().unwrap() }
+        Self { asker: RefCell::default(), dir: tempfile::tempdir().unwrap() }
     }
 
     /// One with `sample.tape` in it.
@@ -504,6 +508,13 @@ impl Place {
         let output = Command::cargo_bin("analyze").unwrap().args(words).current_dir(self.dir.path()).output().unwrap();
         let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
         Output { status: output.status.code().unwrap(), out: text(output.stdout), err: text(output.stderr) }
+    }
+
+    /// The same by one process for all questions, and so without a sandbox: for tests that ask very many.
+    pub fn ask(&self, words: &str) -> Output {
+        let mut asker = self.asker.borrow_mut();
+        let asker = asker.get_or_insert_with(|| asker::Asker::begin(self.dir.path()));
+        asker.ask(words.split(' ').filter(|word| !word.is_empty()))
     }
 }
 
