@@ -565,17 +565,20 @@ fn a_service_manager_is_told() {
     let to = format!("NOTIFY_SOCKET={}", lab.path("notify").display());
     let record = lab::binary("record");
     let before = [&*to, "WATCHDOG_USEC=400000", record.to_str().expect("UTF-8")];
+    let since = Instant::now();
     let recorder = start_with(&lab, "env", &before, &["-a", "--last", "2s"]);
     assert_eq!(told(), "READY=1");
-    let since = Instant::now();
-    (0..5).for_each(|_| assert_eq!(told(), "WATCHDOG=1"));
-    assert!(since.elapsed() > Duration::from_millis(500), "it is fed every 200 ms: {:?}", since.elapsed());
+    (0..12).for_each(|_| assert_eq!(told(), "WATCHDOG=1"));
     recorder.stop(libc::SIGTERM).expect(0);
-    let mut rest = told();
+    let (mut fed, mut rest) = (12, told());
     while rest == "WATCHDOG=1" {
+        fed += 1;
         rest = told();
     }
     assert_eq!(rest, "STOPPING=1");
+    // it is fed every 200 ms: no more often than there was time for, however long that was
+    let most = 2 + since.elapsed().as_millis() / 200;
+    assert!(fed <= most, "{fed} times, {most} at most");
 }
 
 /// The disk takes nothing while a tape is being written: the watchdog is not fed. What the service manager sends then ends the
@@ -598,10 +601,11 @@ fn a_disk_that_hangs_lets_the_watchdog_bite() {
     lab.until("a part", || names(&lab).iter().any(|name| name.ends_with(".part") && size(name) > 4096));
     let mut text = [0; 256];
     let frozen = Frozen::new(&lab, "tapes");
-    let since = Instant::now();
+    let mut fed = 0;
     // silent for five times as long as it may be
     while socket.recv(&mut text).is_ok() {
-        assert!(since.elapsed() < Duration::from_secs(30), "fed while nothing can be written");
+        fed += 1;
+        assert!(fed < 150, "fed {fed} times while nothing can be written");
     }
     recorder.signal(libc::SIGABRT);
     drop(frozen);

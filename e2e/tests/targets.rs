@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use systape_e2e::more::{Cgroup, NOBODY, clock, monotonic, numbered};
 use systape_e2e::{Background, Call, Lab, lab, strace};
@@ -274,10 +274,9 @@ fn a_tape_begins_when_everything_counts() {
 fn for_a_time() {
     let Some(lab) = Lab::with_bpf() else { return };
     let text = "echo $$ > started; sleep 1; touch late; exit 7";
-    let begun = Instant::now();
     lab.record("t.tape", &["--for", "300ms"], &["sh", "-c", text]).expect(7);
     // it went on, untraced, and was waited for
-    assert!(begun.elapsed() >= Duration::from_secs(1) && lab.path("late").exists());
+    assert!(lab.path("late").exists());
     lab.assert_whole("t.tape");
     let info = lab.info("t.tape");
     assert_eq!(info["end_reason"], "--for reached", "{info}");
@@ -291,11 +290,10 @@ fn for_a_time() {
 
     // with --kill it does not go on: SIGTERM, which it may catch
     fs::remove_file(lab.path("late")).expect("remove");
-    let begun = Instant::now();
     lab.record("t.tape", &["--for", "200ms", "--kill"], &["sh", "-c", "exec sleep 30"]).expect(128 + 15);
     let text = "trap 'exit 3' TERM; while :; do sleep 0.02; done; touch late";
     lab.record("t.tape", &["--for", "200ms", "--kill"], &["sh", "-c", text]).expect(3);
-    assert!(begun.elapsed() < Duration::from_secs(8) && !lab.path("late").exists());
+    assert!(!lab.path("late").exists());
     lab.assert_whole("t.tape");
 }
 
