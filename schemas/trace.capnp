@@ -294,7 +294,8 @@ struct SyscallsBytes {
   n @0 :UInt32;
   row @1 :Column;          # delta from the previous value's row
   arg @2 :Column;          # 0..5; bit 3 set: its value when the call had returned, which the kernel wrote over the first.
-                           # Of an array of pollfd: the elements whose revents are not 0
+                           # Of an array of pollfd: the elements whose revents are not 0. 6: what was at the futex that the call waits
+                           # for when the wait began, 16 bytes or those up to the end of the page
   status @3 :Column;       # ByteStatus
   len @4 :Column;          # bytes stored
   full @5 :Column;         # full size of the value; 0 = not known
@@ -362,11 +363,11 @@ struct Sched {
   prev @5 :Column;           # the task that ran until then: 0 = `next` of the previous row of the same CPU (must not be
                              # 0 in a CPU's first row), else TaskIdx + 1
   prevState @6 :Column;      # bit 0: prev was preempted; from bit 1 on the kernel's task state, must be below 2^32
-}
   throttled @7 :Column;      # 1.5: 1 = prev is runnable, and its cgroup has used up its quota of CPU time; else 0. Absent = not
                              # known of any row, as in older tapes
   unthrottled @8 :Column;    # 1.5: ns before the switch at which the quota let next run again, which has waited for a CPU since;
                              # 0 = next was not throttled, or until the switch, or it is not known. Absent = 0
+}
 
 struct Wakeups {
   rows @0 :UInt32;
@@ -378,8 +379,8 @@ struct Wakeups {
   targetCpu @6 :Column;      # the wakee's last CPU (new task: where it is queued)
   flags @7 :Column;          # bit 0: a new task's first; bit 1 (since 1.5, with incompat bit 2 of the block): by a
                              # network softirq at the end of the waker's own send; other bits must be 0
-}
   throttled @8 :Column;      # 1.5: 1 = the wakee must wait until its cgroup has CPU time again; else 0. Absent = not known
+}
 
 struct Blocks {
   # I/O of block devices, by completion.

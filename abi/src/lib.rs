@@ -47,7 +47,7 @@ pub use iouring::iouring_op_name;
 pub use names::{all, display_name, name, number};
 pub use near::nearest;
 pub use plain::{plain, plain_json};
-pub use private::captured_class;
+pub use private::{FUTEX_WORDS, captured_class};
 pub use select::{EventTerm, SelectError, Selection, glob_matches};
 pub use signal::{signal_name, signal_number};
 pub use struct_text::{FdText, StructBytes};

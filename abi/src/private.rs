@@ -3,13 +3,20 @@
 use crate::uapi::AF_UNIX;
 use crate::{Abi, ArgKind, describe};
 
+/// Number of a captured value that is no argument's: what was at the futex that a call waits for.
+pub const FUTEX_WORDS: u8 = 6;
+
 /// The class of the captured value of argument `arg` of a call, as schemas/trace.capnp names classes: `path`, `string`,
 /// `command`, `address`, or `none` for structures with only numbers.
 ///
 /// A value that looks like a path is one: the address of a local socket, and any string with a slash in it. So is a
 /// value of an unknown call: its contents are not known, so every level takes it out.
 pub fn captured_class(abi: Abi, nr: u32, arg: u8, bytes: &[u8]) -> &'static str {
-    let Some(desc) = describe(abi, nr).and_then(|desc| desc.args.get(usize::from(arg))) else { return "path" };
+    let Some(desc) = describe(abi, nr) else { return "path" };
+    if arg == FUTEX_WORDS && desc.args.iter().any(|arg| matches!(arg.kind, ArgKind::Futex)) {
+        return "none";
+    }
+    let Some(desc) = desc.args.get(usize::from(arg)) else { return "path" };
     match desc.kind {
         ArgKind::Path | ArgKind::FileName => "path",
         ArgKind::SockaddrIn { .. } | ArgKind::SockaddrOut { .. } => match bytes.first_chunk::<2>() {
@@ -53,6 +60,7 @@ mod tests {
         assert_eq!(class("pipe2", 0, &[3, 0, 0, 0, 4, 0, 0, 0]), "none");
         assert_eq!(captured_class(Abi::X86_64, 100_000, 0, b"x"), "path");
         assert_eq!(class("openat", 9, b"x"), "path");
+        assert_eq!((class("futex", FUTEX_WORDS, b"\x02/"), class("openat", FUTEX_WORDS, b"x")), ("none", "path"));
     }
 
     /// Every string argument other than paths. A string argument added to the tables must be added here too, after a

@@ -59,6 +59,10 @@ impl StructBytes<'_> {
             Struct::SigSet => sigset(&mut out, long(self.bytes, 0, 8)? as u64),
             Struct::WaitStatus => wait_status(&mut out, long(self.bytes, 0, 4)? as u32),
             Struct::SigInfo => self.siginfo(&mut out)?,
+            Struct::Futex => self.list(&mut out, 4, |out, word| {
+                let _ = write!(out, "{}", long(word, 0, 4)? as u32);
+                Some(())
+            })?,
         }
         Some(out)
     }
@@ -409,6 +413,7 @@ mod tests {
         let after = StructBytes { bytes: &fds[..8], whole: true, ..polled };
         assert_eq!(after.text_after(&mut fd).unwrap(), "[{fd=3<x>, revents=POLLIN}]");
         assert_eq!(x86_64(Struct::PollFds, &[]), "[]");
+        assert_eq!(x86_64(Struct::Futex, &ints([2, 77])), "[2, 77]");
         let event = [&[1, 0, 0, 0x80][..], &words([0x1_0000_0003])].concat();
         assert_eq!(x86_64(Struct::EpollEvents, &event), "[{events=EPOLLIN|EPOLLET, data={u32=3, u64=4294967299}}]");
     }

@@ -30,11 +30,8 @@ fn entry((abi, structs): (Abi, Structs), desc: Option<&SyscallDesc>, selected: b
     if let Some(desc) = desc {
         describe_to(&mut out, desc);
         if selected {
-            let all = desc.structs(abi, structs).map(|(arg, kind, layout)| rule(arg, kind, layout));
-            for (to, rule) in rules.rules.iter_mut().zip(all) {
-                out.structs |= rule.when;
-                *to = rule;
-            }
+            rules = rules_of(desc, abi, structs);
+            out.structs = rules.rules.iter().fold(0, |all, rule| all | rule.when);
             out.struct_ops = desc.struct_ops();
         }
     }
@@ -46,6 +43,14 @@ fn entry((abi, structs): (Abi, Structs), desc: Option<&SyscallDesc>, selected: b
     (out, rules)
 }
 
+/// The structures that a call's arguments point to.
+pub(crate) fn rules_of(desc: &SyscallDesc, abi: Abi, structs: Structs) -> CallStructs {
+    let mut rules = CallStructs::default();
+    let all = desc.structs(abi, structs).map(|(arg, kind, layout)| rule(arg, kind, layout));
+    rules.rules.iter_mut().zip(all).for_each(|(to, rule)| *to = rule);
+    rules
+}
+
 /// How and when to copy a structure.
 fn rule(arg: u8, kind: ArgKind, layout: Layout) -> StructRule {
     let count = match layout.count {
@@ -53,9 +58,11 @@ fn rule(arg: u8, kind: ArgKind, layout: Layout) -> StructRule {
         Count::One => struct_count::ONE,
         Count::Returned => struct_count::RETURNED,
         Count::Bits => struct_count::BITS,
+        Count::ToPage => struct_count::TO_PAGE,
     };
     let when = match kind {
         ArgKind::In(_) => struct_when::ENTER,
+        ArgKind::Futex => struct_when::ENTER | struct_when::BESIDE,
         ArgKind::Out(what) if what.needs_result() => struct_when::EXIT | struct_when::IF_POSITIVE,
         ArgKind::InOut(Struct::PollFds) => {
             struct_when::ENTER | struct_when::EXIT | struct_when::IF_POSITIVE | struct_when::KEPT
@@ -170,7 +177,7 @@ mod tests {
         use systape_bpf::plain;
         assert_eq!(["read", "exit_group", "rt_sigprocmask"].map(plain), [plain::ALWAYS; 3]);
         assert_eq!(["openat", "close", "setuid", "execve", "stat", "connect", "fcntl"].map(plain), [plain::NEVER; 7]);
-        // a copy is made of a timeout only
+        // a copy is made of what waits only
         assert_eq!(["futex", "poll", "epoll_wait"].map(plain), [plain::WITHOUT_STRUCT, plain::NEVER, plain::NEVER]);
         assert_eq!(get("read", &["write"]).plain, 0);
     }
@@ -191,6 +198,8 @@ mod tests {
         assert_eq!(rules("epoll_wait").1, [(1, EXIT | IF_POSITIVE, struct_count::RETURNED, 12)]);
         assert_eq!(rules("clock_gettime"), (EXIT, vec![(1, EXIT, one, 16)]));
         assert_eq!(rules("select").1[0], (1, both, struct_count::BITS, 8));
+        let beside = ENTER | struct_when::BESIDE;
+        assert_eq!(rules("futex").1, [(0, beside, struct_count::TO_PAGE, 4), (3, ENTER, one, 16)]);
         assert_eq!(rules("read"), (0, vec![]));
         let none = table(Abi::X86_64, &Selection::parse(&["read"]).unwrap(), &CallFilter::default(), Structs::All);
         assert!(none.iter().all(|(desc, _)| desc.structs == 0));

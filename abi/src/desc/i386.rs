@@ -49,7 +49,7 @@ calls! {
     clock_nanosleep(which_clock: ClockId, flags: Flags(&TIMER), rqtp: In(Timespec32), rmtp: Left(Timespec32)) -> Int;
     ppoll(ufds: InOut(PollFds), nfds: UInt, tsp: InOut(Timespec32), sigmask: In(SigSet), sigsetsize: Size) -> Timeout;
     pselect6(n: Int, inp: InOut(FdSet), outp: InOut(FdSet), exp: InOut(FdSet), tsp: InOut(Timespec32), sig: Ptr) -> Timeout;
-    futex(uaddr: Ptr, op: Flags(&FUTEX), val: UInt, utime: In(Timespec32), uaddr2: Ptr, val3: UInt) -> Int;
+    futex(uaddr: Futex, op: Flags(&FUTEX), val: UInt, utime: In(Timespec32), uaddr2: Ptr, val3: UInt) -> Int;
     rt_sigtimedwait(uthese: In(SigSet), uinfo: Ptr, uts: In(Timespec32), sigsetsize: Size) -> Int;
     recvmmsg(fd: Fd, mmsg: Ptr, vlen: UInt, flags: Flags(&MSG), timeout: InOut(Timespec32)) -> Int, RecvFds;
     semtimedop(semid: Int, tsems: Ptr, nsops: UInt, timeout: In(Timespec32)) -> Int;
@@ -83,7 +83,7 @@ calls! {
     mq_timedreceive_time64(mqdes: Fd, u_msg_ptr: BufOut, msg_len: Size, u_msg_prio: Ptr, u_abs_timeout: In(Timespec)) -> Int;
     semtimedop_time64(semid: Int, tsops: Ptr, nsops: UInt, timeout: In(Timespec)) -> Int;
     rt_sigtimedwait_time64(uthese: In(SigSet), uinfo: Ptr, uts: In(Timespec), sigsetsize: Size) -> Int;
-    futex_time64(uaddr: Ptr, op: Flags(&FUTEX), val: UInt, utime: In(Timespec), uaddr2: Ptr, val3: UInt) -> Int;
+    futex_time64(uaddr: Futex, op: Flags(&FUTEX), val: UInt, utime: In(Timespec), uaddr2: Ptr, val3: UInt) -> Int;
     sched_rr_get_interval_time64(pid: Pid, interval: Out(Timespec)) -> Int;
 
     // later widths of older calls: the plain names take 16-bit ids and 32-bit offsets

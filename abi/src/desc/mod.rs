@@ -111,6 +111,8 @@ pub enum ArgKind {
     Hex32,
     /// An address in the caller's memory that nothing below says more about.
     Ptr,
+    /// The address of a futex. Of a wait for it what is there is copied beside the arguments ([`Struct::Futex`]).
+    Futex,
     /// A number of bytes, as wide as a register.
     Size,
     /// A file offset: signed, as wide as a register.

@@ -59,7 +59,7 @@ calls! {
     arch_prctl(option: Flags(&ARCH_PRCTL), arg2: Hex) -> Int;
     setrlimit(resource: Flags(&RLIMIT), rlim: In(Rlimit)) -> Int;
     gettid() -> Pid;
-    futex(uaddr: Ptr, op: Flags(&FUTEX), val: UInt, utime: In(Timespec), uaddr2: Ptr, val3: UInt) -> Int;
+    futex(uaddr: Futex, op: Flags(&FUTEX), val: UInt, utime: In(Timespec), uaddr2: Ptr, val3: UInt) -> Int;
     sched_setaffinity(pid: Pid, len: UInt, user_mask_ptr: Ptr) -> Int;
     sched_getaffinity(pid: Pid, len: UInt, user_mask_ptr: Ptr) -> Int;
     set_thread_area(u_info: Ptr) -> Int;
@@ -86,6 +86,6 @@ calls! {
     pidfd_getfd(pidfd: Fd, fd: Int, flags: UInt) -> Fd, NewFd;
     futex_waitv(waiters: Ptr, nr_futexes: UInt, flags: Flags(&FUTEX2), timeout: In(Timespec), clockid: ClockId) -> Int;
     futex_wake(uaddr: Ptr, mask: Hex, nr: Int, flags: Flags(&FUTEX2)) -> Int;
-    futex_wait(uaddr: Ptr, val: ULong, mask: Hex, flags: Flags(&FUTEX2), timeout: In(Timespec), clockid: ClockId) -> Int;
+    futex_wait(uaddr: Futex, val: ULong, mask: Hex, flags: Flags(&FUTEX2), timeout: In(Timespec), clockid: ClockId) -> Int;
     futex_requeue(waiters: Ptr, flags: Flags(&FUTEX2), nr_wake: Int, nr_requeue: Int) -> Int;
 }

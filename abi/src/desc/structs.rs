@@ -54,6 +54,8 @@ pub enum Struct {
     Stat64,
     /// `struct statx`: what is known, attributes, type, mode, size.
     Statx,
+    /// What is at the address of a futex: its word, and the 12 bytes behind it, where glibc's mutex has its owner.
+    Futex,
 }
 
 /// Which structures are recorded: each choice includes those before it.
@@ -93,6 +95,8 @@ pub enum Count {
     Returned,
     /// Words with as many bits as the first argument says.
     Bits,
+    /// As many of the most as lie in one page.
+    ToPage,
 }
 
 /// Bytes of a structure in memory.
@@ -146,6 +150,7 @@ impl Struct {
             Self::Stat => one(56),
             Self::Stat64 => one(52),
             Self::Statx => one(48),
+            Self::Futex => Layout { size: 4, count: Count::ToPage, most: 4 },
         })
     }
 
@@ -180,13 +185,17 @@ impl super::SyscallDesc {
     /// The arguments whose structures are recorded with `structs`: index, kind, layout in `abi`.
     pub fn structs(&self, abi: Abi, structs: Structs) -> impl Iterator<Item = (u8, ArgKind, Layout)> {
         let args = if includes(structs, self.name) { self.args } else { &[] };
-        (0..).zip(args).filter_map(move |(at, arg)| Some((at, arg.kind, arg.kind.structure()?.layout(abi)?)))
+        let what = |kind: ArgKind| match kind {
+            ArgKind::Futex => Some(Struct::Futex),
+            kind => kind.structure(),
+        };
+        (0..).zip(args).filter_map(move |(at, arg)| Some((at, arg.kind, what(arg.kind)?.layout(abi)?)))
     }
 
     /// The values of the second argument with which the call has its structures, a bit each; 0 = with any.
     pub fn struct_ops(&self) -> u16 {
         match self.name {
-            // FUTEX_WAIT, LOCK_PI, WAIT_BITSET, WAIT_REQUEUE_PI, LOCK_PI2 have a timeout (include/uapi/linux/futex.h)
+            // FUTEX_WAIT, LOCK_PI, WAIT_BITSET, WAIT_REQUEUE_PI, LOCK_PI2 wait, and have a timeout (include/uapi/linux/futex.h)
             "futex" | "futex_time64" => 1 | 1 << 6 | 1 << 9 | 1 << 11 | 1 << 13,
             // EPOLL_CTL_ADD, EPOLL_CTL_MOD
             "epoll_ctl" => 1 << 1 | 1 << 3,

@@ -4,21 +4,21 @@
 const THREADS: usize = 64;
 
 /// Operations of futex: include/uapi/linux/futex.h.
-mod op {
-    pub(super) const WAIT: u64 = 0;
-    pub(super) const WAKE: u64 = 1;
-    pub(super) const REQUEUE: u64 = 3;
-    pub(super) const CMP_REQUEUE: u64 = 4;
-    pub(super) const WAKE_OP: u64 = 5;
-    pub(super) const LOCK_PI: u64 = 6;
-    pub(super) const UNLOCK_PI: u64 = 7;
-    pub(super) const WAIT_BITSET: u64 = 9;
-    pub(super) const WAKE_BITSET: u64 = 10;
-    pub(super) const WAIT_REQUEUE_PI: u64 = 11;
-    pub(super) const CMP_REQUEUE_PI: u64 = 12;
-    pub(super) const LOCK_PI2: u64 = 13;
+pub(super) mod op {
+    pub(crate) const WAIT: u64 = 0;
+    pub(crate) const WAKE: u64 = 1;
+    pub(crate) const REQUEUE: u64 = 3;
+    pub(crate) const CMP_REQUEUE: u64 = 4;
+    pub(crate) const WAKE_OP: u64 = 5;
+    pub(crate) const LOCK_PI: u64 = 6;
+    pub(crate) const UNLOCK_PI: u64 = 7;
+    pub(crate) const WAIT_BITSET: u64 = 9;
+    pub(crate) const WAKE_BITSET: u64 = 10;
+    pub(crate) const WAIT_REQUEUE_PI: u64 = 11;
+    pub(crate) const CMP_REQUEUE_PI: u64 = 12;
+    pub(crate) const LOCK_PI2: u64 = 13;
     /// The others are flags.
-    pub(super) const MASK: u64 = 0x7f;
+    pub(crate) const MASK: u64 = 0x7f;
 }
 
 /// What a call does with a futex.

@@ -215,6 +215,7 @@ fn is_pointer(kind: ArgKind) -> bool {
     matches!(
         kind,
         ArgKind::Ptr
+            | ArgKind::Futex
             | ArgKind::Path
             | ArgKind::FileName
             | ArgKind::Str

@@ -8,6 +8,7 @@
 #define __SYSTAPE_CAPTURE_H
 
 #define SOCKADDR_MAX 128
+#define PAGE_STEP 4096 /* of user memory, read page by page: the next one may not exist */
 
 /* Place of a call's captured bytes: the task's state, or a slot if they are long. */
 static __always_inline struct slot *state_slot(struct task_state *st)

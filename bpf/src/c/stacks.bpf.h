@@ -8,7 +8,6 @@
 #define __SYSTAPE_STACKS_H
 
 #define BPF_F_USER_STACK 256
-#define PAGE_STEP 4096
 #define USER_CS 0x33 /* __USER_CS: 64-bit code */
 
 static __always_inline struct stack_slot *stack_slot_get(u32 *index)

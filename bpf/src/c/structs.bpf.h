@@ -45,6 +45,12 @@ static __always_inline u64 elements(const struct task_state *st, const struct st
 
 	if (r->count == STRUCT_ONE)
 		return 1;
+	if (r->count == STRUCT_TO_PAGE && r->size) {
+		/* the next page may not exist, and a read is all or nothing */
+		u64 left = (PAGE_STEP - (arg_of(st, r->arg) & (PAGE_STEP - 1))) / r->size;
+
+		return left < r->most ? left : r->most;
+	}
 	if (r->count == STRUCT_RETURNED)
 		return st->rec.ret > 0 ? st->rec.ret : 0;
 	if (r->count == STRUCT_BITS)
@@ -136,6 +142,12 @@ __noinline int capture_structs(u32 at_exit)
 
 		if (!(r->when & STRUCT_ENTER))
 			continue;
+		if (r->when & STRUCT_BESIDE) {
+			/* what cannot be read is not known, and no value of the call is missing */
+			if ((!at_exit || st->absent >> i & 1) && capture_struct(st, r, CAPTURE_FUTEX, at_exit))
+				st->absent |= 1 << i;
+			continue;
+		}
 		if (!at_exit) {
 			if (capture_struct(st, r, r->arg, false))
 				st->absent |= 1 << i;

@@ -69,9 +69,7 @@ static __always_inline void begin_call(struct task_state *st, struct pt_regs *re
 /* Whether a call that may have structures has none, so that its arguments are enough. */
 static __always_inline bool lacks_structs(const struct sc_desc *d, struct pt_regs *regs, u8 abi)
 {
-	if (abi == ABI_I386)
-		return !(u32)regs->si || !has_structs(d, regs->cx);
-	return !regs->r10 || !has_structs(d, regs->si);
+	return !has_structs(d, abi == ABI_I386 ? regs->cx : regs->si);
 }
 
 static __always_inline void begin_plain(struct plain_call *p, struct pt_regs *regs, u8 abi, u32 nr)

@@ -75,7 +75,7 @@ END
 GROUP(plain, u8, "Whether a call goes the short way: `sc_desc.plain`.")
 VALUE(PLAIN_, NEVER, 0, "No.")
 VALUE(PLAIN_, ALWAYS, 1, "Yes.")
-VALUE(PLAIN_, WITHOUT_STRUCT, 2, "If it has no structure: its fourth argument is null, or `sc_desc.struct_ops` says so.")
+VALUE(PLAIN_, WITHOUT_STRUCT, 2, "If it has no structure, as `sc_desc.struct_ops` says.")
 END
 
 GROUP(struct_when, u8, "When a structure is copied: `struct_rule.when`. At both times: a value before and one after.")
@@ -84,12 +84,14 @@ VALUE(STRUCT_, EXIT, 2, "When it returns, if it succeeded.")
 VALUE(STRUCT_, IF_POSITIVE, 4, "With STRUCT_EXIT: if it returns more than 0.")
 VALUE(STRUCT_, KEPT, 16, "With both: the call leaves the part before as it was.")
 VALUE(STRUCT_, IF_INTERRUPTED, 8, "With STRUCT_EXIT: if a signal interrupted it and it is continued or fails.")
+VALUE(STRUCT_, BESIDE, 32, "It is not the argument's value, which is the address itself: CAPTURE_FUTEX.")
 END
 
 GROUP(struct_count, u8, "Numbers of elements that are not in an argument: `struct_rule.count`.")
 VALUE(STRUCT_, ONE, 6, "One.")
 VALUE(STRUCT_, RETURNED, 7, "The return value.")
 VALUE(STRUCT_, BITS, 8, "Words with so many bits as the first argument says.")
+VALUE(STRUCT_, TO_PAGE, 9, "As many as can be kept and lie in one page.")
 END
 
 GROUP(socket_call, u8, "Whether a call may change what the socket of its first argument is called: `sc_desc.socket`.")
@@ -146,6 +148,7 @@ VALUE(BYTES_, NO_BUFFER, 6, "There was no room to copy them to.")
 END
 
 GROUP(capture_arg, u8, "`Capture::arg` of what is not the value of an argument at the enter.")
+VALUE(, CAPTURE_FUTEX, 6, "What is at the futex that the call waits for.")
 VALUE(, CAPTURE_NAME0, 8, "Of the returned fd, the first of a pair, or the cwd.")
 VALUE(, CAPTURE_NAME1, 9, "Of the second fd of a pair.")
 VALUE(, CAPTURE_AFTER, 16, "Plus an argument: its value when the call returned, beside the one before.")
@@ -202,17 +205,17 @@ END
 
 GROUP(switch_flags, u16, "`hdr.flags` of a switch.")
 VALUE(, SWITCH_PREEMPTED, 1, "The task before was preempted.")
+VALUE(, SWITCH_THROTTLED, 2, "The task before waits for its cgroup's quota of CPU time.")
 END
 
 GROUP(wakeup_flags, u16, "`hdr.flags` of a wake-up.")
-VALUE(, SWITCH_THROTTLED, 2, "The task before waits for its cgroup's quota of CPU time.")
 VALUE(, WAKEUP_NEW, 1, "Of a new task.")
 VALUE(, WAKEUP_IRQ, 2, "By an interrupt: the waker is who was interrupted.")
 VALUE(, WAKEUP_SOFTIRQ, 4, "With WAKEUP_IRQ: by a network softirq at the end of the waker's own send.")
+VALUE(, WAKEUP_THROTTLED, 8, "The wakee must wait for its cgroup's quota of CPU time.")
 END
 
 GROUP(net_flags, u16, "`hdr.flags` of a change of a socket's state.")
-VALUE(, WAKEUP_THROTTLED, 8, "The wakee must wait for its cgroup's quota of CPU time.")
 VALUE(, NET_IRQ, 1, "In an interrupt.")
 VALUE(, NET_SOFTIRQ, 2, "With NET_IRQ: in a network softirq at the end of a send of `who`.")
 VALUE(, NET_FOUND, 4, "No change: `who` has it open when the recording begins, or with NET_STOP when it ends.")

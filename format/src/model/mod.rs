@@ -438,13 +438,16 @@ pub const FD_FIRST: u32 = 2;
 
 /// Bit of [`Captured::arg`]: the argument's value after the call, beside the one before.
 pub const SECOND_VALUE: u8 = 8;
+/// [`Captured::arg`] of what is no argument's value: the 16 bytes at the futex that a call waits for, or those up to the end of their page,
+/// as they were when the wait began.
+pub const BESIDE: u8 = 6;
 
 /// One captured value of user memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Captured {
     /// Row of the segment.
     pub row: u32,
-    /// Argument 0..5, plus [`SECOND_VALUE`] of one that the kernel overwrote.
+    /// Argument 0..5, plus [`SECOND_VALUE`] of one that the kernel overwrote; or [`BESIDE`].
     pub arg: u8,
     /// Status of the bytes.
     pub status: ByteStatus,

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use systape_abi::descriptors::pair_of;
 use systape_abi::{ArgKind, FlagStyle};
-use systape_format::model::{Captured, SECOND_VALUE};
+use systape_format::model::{BESIDE, ByteStatus, Captured, SECOND_VALUE};
 
 use super::super::value::{self, Scratch};
 use super::{Text, optional};
@@ -58,7 +58,19 @@ impl Arguments<'_> {
         if out.len() == begin {
             out.push(b'{');
         }
+        self.futex(out, row);
         out.push(b'}');
+    }
+
+    /// Appends what was at the futex that a call waits for, if it is known.
+    fn futex(&self, out: &mut Vec<u8>, row: usize) {
+        // what was read when the call returned is no more what it waited for
+        let at_first = |value: &&Captured| matches!(value.status, ByteStatus::Whole | ByteStatus::Truncated);
+        let captured = self.segment.captured(row).iter();
+        let Some(value) = captured.filter(at_first).find(|value| value.arg == BESIDE) else { return };
+        let words = value.bytes.chunks_exact(4).filter_map(|word| word.first_chunk::<4>());
+        let words: Vec<String> = words.map(|word| u32::from_le_bytes(*word).to_string()).collect();
+        let _ = write!(Text(out), ",\"at_uaddr\":[{}]", words.join(","));
     }
 
     /// Whether the arguments of `row` were recorded.
