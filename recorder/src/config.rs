@@ -16,6 +16,7 @@ use systape_format::model::{Family, StackOf, StackSettings};
 use systape_format::redact::Level;
 
 use crate::args::{Args, parse_size};
+use crate::call_memory::Wanted;
 use crate::families::Families;
 use crate::filter::CallFilter;
 use crate::flight;
@@ -250,6 +251,11 @@ impl Config {
             flight,
             quiet: args.quiet > 0,
         })
+    }
+
+    /// What is read of the memory of calls in flight.
+    pub(crate) fn wanted(&self) -> Wanted {
+        Wanted { selection: self.selection.clone(), string_limit: self.string_limit, structs: self.structs }
     }
 
     /// What of the command line may be meant differently.

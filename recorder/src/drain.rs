@@ -14,6 +14,7 @@ use libbpf_rs::{RingBuffer, RingBufferBuilder};
 use systape_bpf::wire::Snap;
 
 use crate::backlog::Backlog;
+use crate::call_memory::{self, CallMemory, Wanted};
 use crate::clock;
 use crate::cpu_buffers::{BufferBytes, CpuBuffers};
 use crate::forced::{Checked, Poisoned};
@@ -81,6 +82,8 @@ pub(crate) enum Drained {
         ts: u64,
         /// Every task.
         snaps: Vec<Snap>,
+        /// What the arguments of these calls point to.
+        memory: Vec<CallMemory>,
     },
 }
 
@@ -282,6 +285,7 @@ impl Collected<'_> {
 struct Passes<'a> {
     collected: &'a Collected<'a>,
     control: &'a Control,
+    wanted: &'a Wanted,
     programs: Programs,
     rings: RingBuffer<'a>,
     stack_ring: Option<RingBuffer<'a>>,
@@ -296,14 +300,14 @@ struct Passes<'a> {
 impl<'a> Passes<'a> {
     fn new(
         collected: &'a Collected<'a>,
-        control: &'a Control,
+        (control, wanted): (&'a Control, &'a Wanted),
         mut programs: Programs,
         sleepers: Option<Receiver<Records>>,
     ) -> Result<Self> {
         let locks = programs.take_locks();
         let (rings, stack_ring) = (collected.rings(&programs)?, collected.stack_ring(&programs)?);
         let (buffers, skips, sent) = (programs.cpu_buffers()?, programs.skips(), Instant::now());
-        Ok(Self { collected, control, programs, rings, stack_ring, buffers, locks, sleepers, skips, sent })
+        Ok(Self { collected, control, wanted, programs, rings, stack_ring, buffers, locks, sleepers, skips, sent })
     }
 
     /// Reads all rings, and reports that everything before `slack` ns ago was read. Returns the bytes read; None = the
@@ -404,6 +408,10 @@ impl<'a> Passes<'a> {
             say(format_args!("calls in flight at the end are not on the tape: {error:#}"));
             Vec::new()
         });
+        let mut memory = self.wanted.read_all(&snaps);
+        if !memory.is_empty() {
+            call_memory::keep_those_asleep(&mut memory, &snaps, &walker.walk().unwrap_or_default());
+        }
         // what open connections did comes through the rings
         walker.sockets();
         // Programs that had passed the window check when it closed need a moment to send.
@@ -417,7 +425,7 @@ impl<'a> Passes<'a> {
         if let Err(error) = self.programs.count_unseen_ios() {
             say(format_args!("block I/Os that ended unseen are not counted as lost: {error:#}"));
         }
-        if self.collected.out.send(Drained::Closed { ts, snaps }).is_err() {
+        if self.collected.out.send(Drained::Closed { ts, snaps, memory }).is_err() {
             return Ok(false);
         }
         // The last two halves of the drop counters, and all records whatever their time.
@@ -433,7 +441,7 @@ impl<'a> Passes<'a> {
 /// When the rings cannot be read at all; a closed channel ends the drain without an error.
 pub(crate) fn run(
     programs: Programs,
-    control: &Control,
+    (control, wanted): (&Control, &Wanted),
     (out, backlog): (&Sender<Drained>, &Backlog),
     unwinding: Option<Sender<Raw>>,
     sleepers: Option<Receiver<Records>>,
@@ -450,7 +458,7 @@ pub(crate) fn run(
         poisoned: programs.is_poisoned().then(|| Cell::new(Poisoned::default())),
     };
     let walker = programs.walker()?;
-    let mut passes = Passes::new(&collected, control, programs, sleepers)?;
+    let mut passes = Passes::new(&collected, (control, wanted), programs, sleepers)?;
     if !passes.until_stopped()? || !passes.close(&walker)? {
         return Ok(None);
     }

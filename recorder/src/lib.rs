@@ -11,6 +11,7 @@ pub mod ask;
 mod backlog;
 mod bio_ends;
 mod bounded;
+mod call_memory;
 mod calls;
 mod cgroups;
 pub mod cli;

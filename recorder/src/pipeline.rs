@@ -18,6 +18,7 @@ use systape_format::table::TableDef;
 use systape_format::writer::Writer;
 
 use crate::backlog::Backlog;
+use crate::call_memory::Wanted;
 use crate::drain::{self, Control, Drained};
 use crate::encode::{Piece, Settings, Start};
 use crate::flight::Prepared;
@@ -129,7 +130,7 @@ impl Pipeline {
         raised: Raised,
         output: Output<'_>,
         mut tape: About,
-        settings: Settings,
+        (settings, wanted): (Settings, Wanted),
         stacks: Option<Workers>,
     ) -> Result<Self> {
         let redactor = tape.redact();
@@ -151,6 +152,7 @@ impl Pipeline {
         let drained = Arc::new(AtomicBool::new(false));
         let draining = Draining {
             programs,
+            wanted,
             control: Arc::clone(&control),
             progress: Arc::clone(&progress),
             drained: Arc::clone(&drained),
@@ -248,6 +250,8 @@ impl Pipeline {
 /// The drain's inputs.
 struct Draining {
     programs: Programs,
+    /// What is read of calls in flight at the end.
+    wanted: Wanted,
     control: Arc<Control>,
     progress: Arc<Progress>,
     /// Set at the end of the recording.
@@ -262,8 +266,8 @@ impl Draining {
         sleepers: Option<Receiver<Records>>,
     ) -> Result<JoinHandle<Result<Option<Checked>>>> {
         spawn("drain", move || {
-            let Self { programs, control, progress, drained } = self;
-            let result = drain::run(programs, &control, (&out, &progress.backlog), unwinding, sleepers);
+            let Self { programs, wanted, control, progress, drained } = self;
+            let result = drain::run(programs, (&control, &wanted), (&out, &progress.backlog), unwinding, sleepers);
             // no call is counted after the window was closed
             drained.store(true, Ordering::Release);
             result

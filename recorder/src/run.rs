@@ -133,7 +133,8 @@ pub fn record(config: &Config) -> Result<u8> {
         flight::announce(settings, prepared.about.ring_bytes);
     }
     let Some((pipeline, snaps, walker)) = prepared.begin(config, opened, flight)? else { return Ok(FAILED) };
-    let start = start::read(snaps, child.as_ref().map(Child::pid), &config.env, move || walker.sockets());
+    let start =
+        start::read(snaps, child.as_ref().map(Child::pid), &config.env, config.wanted(), move || walker.sockets());
     if let Some(words) = start::words(&start.unread) {
         say(words);
     }
@@ -223,7 +224,7 @@ impl Prepared {
         let tape = About { id: system::unique_id(window_open), session: about, tables: programs.tables(), redactor };
         let tape_at = opened.map(output::OpenedTape::begin).zip(config.output.as_deref());
         let output = Output { tape: tape_at, flight, sync: config.sync, buffer: config.buffer };
-        let pipeline = Pipeline::start(programs, raised, output, tape, settings, stacks)?;
+        let pipeline = Pipeline::start(programs, raised, output, tape, (settings, config.wanted()), stacks)?;
         if begun(config, &pipeline) {
             return Ok(Some((pipeline, snaps, walker)));
         }

@@ -12,6 +12,7 @@ use systape_bpf::wire::Snap;
 use systape_format::model::{CPU_NONE, Family, Gap, GapCause};
 
 use crate::backlog::Shed;
+use crate::call_memory::CallMemory;
 use crate::clock;
 use crate::drain::Drained;
 use crate::encode::{Assembler, Given, Piece, Settings, Start, Totals};
@@ -103,7 +104,7 @@ pub(crate) struct Stage {
     /// Losses of that time.
     held: Vec<(Vec<DropDelta>, Vec<LostState>, Vec<Skipped>)>,
     /// Every task when the window was closed.
-    open_calls: Vec<Snap>,
+    open_calls: (Vec<Snap>, Vec<CallMemory>),
     /// The flight recorder's part; None = there is none.
     tapes: Option<Tapes>,
     /// There is a checkpoint.
@@ -144,7 +145,7 @@ impl Stage {
             windows: VecDeque::new(),
             waiting: None,
             held: Vec::new(),
-            open_calls: Vec::new(),
+            open_calls: Default::default(),
             tapes,
             chunk_begun: false,
         }
@@ -227,10 +228,10 @@ impl Stage {
                     self.pass();
                 }
             }
-            Drained::Closed { ts, snaps } => {
+            Drained::Closed { ts, snaps, memory } => {
                 self.assembler.closing(ts);
                 self.encoded.window_close = ts;
-                self.open_calls = snaps;
+                self.open_calls = (snaps, memory);
             }
         }
     }
@@ -248,7 +249,8 @@ impl Stage {
         }
         // it is the last, whatever room there is
         self.assembler.shed(Shed::Nothing);
-        self.assembler.in_flight(&std::mem::take(&mut self.open_calls));
+        let (snaps, memory) = std::mem::take(&mut self.open_calls);
+        self.assembler.in_flight(&snaps, memory);
         self.unexplained();
         self.assembler.close_segment(clock::monotonic());
         self.shed();

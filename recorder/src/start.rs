@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use systape_bpf::wire::{Snap, Socket, comm};
 
+use crate::call_memory::{Asked, CallMemory, Wanted};
 use crate::clock;
 use crate::encode::{Start, Unread};
 use crate::environ::Keys;
@@ -17,7 +18,7 @@ use crate::tasks::Argv;
 enum Part {
     /// Executable, directory and open files.
     Files,
-    /// Arguments.
+    /// Arguments, and what the arguments of its calls in flight point to: both wait for its mmap lock, and one thread is enough for that.
     Argv,
     /// Variables of the environment.
     Environ,
@@ -25,16 +26,17 @@ enum Part {
 
 enum Answer {
     Files(Process),
-    Argv(Option<Arc<Argv>>),
+    Argv(Option<Arc<Argv>>, Vec<CallMemory>),
     Environ(Vec<u8>),
 }
 
 /// Reads the recorded processes of `snaps`, `first` (as in /proc) before all others, with the variables `env` of their
-/// environments, and with `sockets` what their sockets are called.
+/// environments, with `sockets` what their sockets are called, and of their calls in flight what is `wanted`.
 pub(crate) fn read(
     snaps: Vec<Snap>,
     first: Option<u32>,
     env: &Arc<Keys>,
+    wanted: Wanted,
     sockets: impl FnOnce() -> Vec<Socket>,
 ) -> Start {
     // soon, because what connections do until then is not known; what calls change meanwhile is left out later
@@ -43,17 +45,23 @@ pub(crate) fn read(
     // what may wait for a process's mmap lock comes when everything else is known
     let part = |part: Part| pids.iter().map(move |&(pid, here)| (part, pid, here));
     let environ = part(Part::Environ).filter(|_| !env.is_empty());
+    let calls = wanted.calls(&snaps);
     let jobs: Vec<_> = part(Part::Files).chain(part(Part::Argv)).chain(environ).collect();
     let room = Room::default();
     let mut processes: BTreeMap<u32, Process> = BTreeMap::new();
     let mut arguments: BTreeMap<u32, Arc<Argv>> = BTreeMap::new();
     let mut environs: BTreeMap<u32, Vec<u8>> = BTreeMap::new();
     let asked = jobs.clone();
-    let unread = each("start", jobs, work(room, Arc::clone(env)), |number, answer| {
+    let mut memory: Vec<CallMemory> = Vec::new();
+    let calls = Arc::new((wanted, calls));
+    let unread = each("start", jobs, work(room, Arc::clone(env), calls), |number, answer| {
         let pid = asked[number].1;
         match answer {
             Answer::Files(process) => drop(processes.insert(pid, process)),
-            Answer::Argv(argv) => drop(argv.map(|argv| arguments.insert(pid, argv))),
+            Answer::Argv(argv, calls) => {
+                argv.map(|argv| arguments.insert(pid, argv));
+                memory.extend(calls);
+            }
             Answer::Environ(env) => drop(environs.insert(pid, env)),
         }
     });
@@ -68,7 +76,7 @@ pub(crate) fn read(
         process.env = environs.remove(pid).unwrap_or_default();
     }
     let processes = processes.into_values().collect();
-    Start { snaps, processes, sockets, unread, done }
+    Start { snaps, processes, sockets, memory, unread, done }
 }
 
 /// Each recorded process once, by its ids on the machine and here.
@@ -80,10 +88,20 @@ fn processes(snaps: &[Snap], first: Option<u32>) -> Vec<(u32, u32)> {
     pids
 }
 
-fn work(room: Room, env: Arc<Keys>) -> impl Fn((Part, u32, u32), &Moved) -> Answer + Clone + Send + 'static {
+/// What is wanted of calls in flight, and these by process as in /proc.
+type Calls = Arc<(Wanted, BTreeMap<u32, Vec<Asked>>)>;
+
+fn work(
+    room: Room,
+    env: Arc<Keys>,
+    calls: Calls,
+) -> impl Fn((Part, u32, u32), &Moved) -> Answer + Clone + Send + 'static {
     move |(part, pid, here), moved| match part {
         Part::Files => Answer::Files(snapshot::process(pid, here, &room, moved)),
-        Part::Argv => Answer::Argv(snapshot::argv(here)),
+        Part::Argv => {
+            let argv = snapshot::argv(here);
+            Answer::Argv(argv, calls.1.get(&here).map_or_else(Vec::new, |of| calls.0.read(of, moved)))
+        }
         Part::Environ => Answer::Environ(snapshot::environ(here, &env)),
     }
 }
@@ -132,14 +150,19 @@ pub(crate) fn words(unread: &[Unread]) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    use systape_abi::{Selection, Structs};
     use systape_bpf::wire::{Ident, Task};
 
     use super::*;
 
+    fn wanted() -> Wanted {
+        Wanted { selection: Selection::all(), string_limit: 64, structs: Structs::Waits }
+    }
+
     fn snap(pid: u32, matched: u32) -> Snap {
         let id = Ident { tid: pid, pid, ..Ident::default() };
         let task = Task { id, here_pid: pid, ..Task::default() };
-        Snap { task, matched: matched as _, ..Snap::default() }
+        Snap { task, matched: matched as _, nr: systape_bpf::wire::SNAP_NO_CALL, ..Snap::default() }
     }
 
     #[test]
@@ -152,7 +175,7 @@ mod tests {
     #[test]
     fn what_is_there_is_read() {
         let own = std::process::id();
-        let start = read(vec![snap(own, 1), snap(u32::MAX, 1)], None, &Arc::default(), Vec::new);
+        let start = read(vec![snap(own, 1), snap(u32::MAX, 1)], None, &Arc::default(), wanted(), Vec::new);
         assert_eq!(start.unread, []);
         let me = start.processes.iter().find(|process| process.pid == own).unwrap();
         assert!(me.argv.is_some() && me.fds.is_some() && me.to <= start.done);

@@ -26,8 +26,10 @@ pub(super) fn begin(
     order: &mut Order,
     world: &mut World,
     rows: &mut Rows,
-    calls: &Calls,
+    calls: &mut Calls,
 ) {
+    calls.know(std::mem::take(&mut start.memory));
+    let calls = &*calls;
     // leaders first: threads find their process's table of files through them, and ids wrap around
     let is_thread = |snap: &&Snap| snap.task.id.tid != snap.task.id.pid;
     let (threads, leaders): (Vec<&Snap>, Vec<&Snap>) = start.snaps.iter().partition(is_thread);

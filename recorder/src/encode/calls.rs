@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 use std::rc::Rc;
 
+use rustc_hash::FxHashMap;
 use systape_abi::descriptors::{Made, open_how_flags, pair_of};
 use systape_abi::{Abi, Effect, Selection};
 use systape_bpf::values::snap_match;
@@ -17,6 +18,7 @@ use super::polls;
 use super::rows::Rows;
 use super::stacks::Event;
 use super::world::World;
+use crate::call_memory::CallMemory;
 use crate::effects::{self, CallInfo, Returned, split_ret};
 use crate::filter::CallFilter;
 use crate::names::Name;
@@ -38,6 +40,8 @@ pub(super) struct Calls {
     close_ts: Option<u64>,
     /// Calls that ended after the recording did: not in flight.
     ended: HashSet<(TaskId, u64)>,
+    /// What the arguments of calls in flight point to, by thread: at the start, and at the end.
+    memory: FxHashMap<(u32, u64), CallMemory>,
 }
 
 impl Calls {
@@ -49,7 +53,22 @@ impl Calls {
             stacks_min_dur: settings.stacks.min_dur,
             close_ts: None,
             ended: HashSet::new(),
+            memory: FxHashMap::default(),
         }
+    }
+
+    /// What the arguments of calls in flight point to.
+    pub(crate) fn know(&mut self, memory: Vec<CallMemory>) {
+        self.memory.extend(memory.into_iter().map(|call| (call.key(), call)));
+    }
+
+    /// A call whose memory was read from outside, with it: the programs did not see its enter, or have not told of it.
+    fn with_memory(&self, s: &Syscall, data: &[u8]) -> Option<(Syscall, Vec<u8>)> {
+        let outside = [CallState::BeganBefore, CallState::InFlight, CallState::Killed].map(|state| state as u8);
+        if self.memory.is_empty() || !outside.contains(&s.state) {
+            return None;
+        }
+        self.memory.get(&(s.id.tid, s.id.start))?.join(s, data)
     }
 
     /// The time of [`Self::closing`]; None = it goes on.
@@ -65,6 +84,8 @@ impl Calls {
     /// A call ended, or is open at the end.
     pub(crate) fn record(&mut self, s: &Syscall, data: &[u8], world: &mut World, rows: &mut Rows, ledger: &mut Ledger) {
         let Some(state) = CallState::from_raw(s.state) else { return };
+        let joined = self.with_memory(s, data);
+        let (s, data) = joined.as_ref().map_or((s, data), |(s, data)| (s, &data[..]));
         let task = world.tasks.find_or_add(&s.id);
         let info = world.call_info(s.abi, s.nr);
         let (errno, ret) = split_ret(s.ret, state);
@@ -213,9 +234,17 @@ impl Calls {
 
     /// Stores a call in flight without any effect on what is known.
     pub(super) fn in_flight_row(&self, s: &Syscall, world: &mut World, rows: &mut Rows) {
+        let joined = self.with_memory(s, &[]);
+        let (s, mut data) = joined.as_ref().map_or((s, &[][..]), |(s, data)| (s, &data[..]));
         let task = world.tasks.find_or_add(&s.id);
         let info = world.call_info(s.abi, s.nr);
-        self.row((task, &info), (s, &[]), (CallState::InFlight, 0, 0), world, rows);
+        let row = self.row((task, &info), (s, data), (CallState::InFlight, 0, 0), world, rows);
+        for capture in captures(s) {
+            let Some((bytes, rest)) = data.split_at_checked(capture.len.into()) else { return };
+            let status = ByteStatus::from_raw(capture.status).unwrap_or(ByteStatus::NotResident);
+            rows.builder.push_captured(row, capture.arg, status, u64::from(capture.full), bytes);
+            data = rest;
+        }
     }
 
     fn is_selected(&self, abi: u8, nr: u32) -> bool {

@@ -15,6 +15,7 @@ use systape_bpf::wire::{self, Record, Snap};
 use systape_format::model::{Family, Gap, StackSettings, Task};
 
 use crate::backlog::Shed;
+use crate::call_memory::CallMemory;
 use crate::environ::Keys;
 use crate::filter::CallFilter;
 use crate::ledger::Window;
@@ -118,6 +119,8 @@ pub(crate) struct Start {
     pub processes: Vec<snapshot::Process>,
     /// Sockets that their files stand for; one may be there more than once.
     pub sockets: Vec<wire::Socket>,
+    /// What the arguments of calls in flight point to.
+    pub memory: Vec<CallMemory>,
     /// Processes that could not be fully read in time.
     pub unread: Vec<Unread>,
     /// When the last of it was read.
@@ -202,7 +205,7 @@ impl Assembler {
 
     /// Adds the state at the start. Every record up to `start.done` must have been added.
     pub(crate) fn begin(&mut self, mut start: Start) {
-        begin::begin(&mut start, self.window_open, &mut self.order, &mut self.world, &mut self.rows, &self.calls);
+        begin::begin(&mut start, self.window_open, &mut self.order, &mut self.world, &mut self.rows, &mut self.calls);
         self.usage.memory(&start.snaps, u64::MAX, &mut self.world, &mut self.rows);
         self.name_sockets();
     }
@@ -390,7 +393,8 @@ impl Assembler {
     }
 
     /// Calls open at the end, from the task iterator at [`Self::closing`]'s time.
-    pub(crate) fn in_flight(&mut self, snaps: &[Snap]) {
+    pub(crate) fn in_flight(&mut self, snaps: &[Snap], memory: Vec<CallMemory>) {
+        self.calls.know(memory);
         self.calls.in_flight(snaps, &mut self.world, &mut self.rows, &mut self.ledger);
         let latest = self.rows.latest;
         self.probes.finish(latest, &mut self.world, &mut self.rows);

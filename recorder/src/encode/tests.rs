@@ -28,7 +28,14 @@ fn who_ended_before_the_start_is_not_in_the_first_checkpoint() {
     batch.push(&exit);
     encoder.add(batch);
     let snaps = vec![snap(5, 1), snap(6, 1), snap(7, 1), snap(8, 0)];
-    encoder.begin(Start { snaps, processes: Vec::new(), sockets: Vec::new(), unread: Vec::new(), done: 50 });
+    encoder.begin(Start {
+        snaps,
+        processes: Vec::new(),
+        sockets: Vec::new(),
+        memory: Vec::new(),
+        unread: Vec::new(),
+        done: 50,
+    });
     let Some(Piece::Checkpoint(first)) = encoder.rows.pieces.pop() else { panic!("a checkpoint") };
     let tids = |tasks: &[Task]| tasks.iter().map(|t| t.tid).collect::<Vec<_>>();
     assert_eq!(tids(&first.tasks), [7, 8]);
@@ -130,7 +137,14 @@ fn names_read_at_the_start_are_not_those_of_later_events() {
     batch.push(&[raw((&raw const call).cast(), size_of::<wire::Syscall>()), vec![b's'], name].concat());
     encoder.add(batch);
     let sockets = vec![bound(17, 80), bound(18, 81)];
-    encoder.begin(Start { snaps: vec![snap], processes: vec![process], sockets, unread: Vec::new(), done: 50 });
+    encoder.begin(Start {
+        snaps: vec![snap],
+        processes: vec![process],
+        sockets,
+        memory: Vec::new(),
+        unread: Vec::new(),
+        done: 50,
+    });
     let task = encoder.world.tasks.find(&id).unwrap();
     let names =
         |encoder: &Assembler| [name_at(encoder, task, 3, 39), name_at(encoder, task, 4, 39)].map(Option::unwrap);
