@@ -31,7 +31,7 @@ fn waits_are_those_that_the_threads_count() {
                 let row = of(address);
                 let seen = ["waits", "timeouts"].map(|name| row[name].as_u64().expect("a number"));
                 assert_eq!(seen.to_vec(), numbers(counted), "{row}");
-                assert_eq!((&row["kind"], &row["waker_tid"]), (&"wait".into(), &Value::Null), "{row}");
+                assert_eq!((&row["kind"], &row["waker_tid"]), (&"idle".into(), &Value::Null), "{row}");
             }
             _ => panic!("{line}"),
         }

@@ -6,10 +6,6 @@ pub(crate) mod cost;
 pub(crate) mod critical;
 pub(crate) mod environments;
 pub(crate) mod fds;
-#[allow(dead_code, reason = "for the rules that name owners of locks")]
-pub(crate) mod futex_words;
-pub(crate) mod futexes;
-pub(crate) mod locks;
 pub(crate) mod lost_calls;
 pub(crate) mod net;
 pub(crate) mod numbers;

@@ -1,9 +1,10 @@
-//! `analyze locks`: which futexes threads waited for, how long, and who woke them; by process and address.
+//! `analyze locks`: which locks and other futexes threads waited for, how long, who holds them, and who woke them; by process and address.
 
 use std::cmp::Reverse;
 use std::ops::ControlFlow;
 
 use anyhow::Result;
+use clap::builder::PossibleValuesParser;
 use systape_format::model::Family;
 use systape_format::reader::Tape;
 
@@ -11,12 +12,11 @@ use super::{Context, losses};
 use crate::asked::config::Config;
 use crate::asked::config::view::Part::All;
 use crate::asked::config::view::{Own, Rows, Run, TASKS, View};
-use crate::derive::futexes;
-use crate::derive::locks::{Calls, Lock, Locks, Waits};
 use crate::derive::paths::feed::{Told, feed};
+use crate::derive::waits::{self, Judged, Kind, Locks, Named, Sum, Threads, Tracker};
 use crate::render::mark;
 use crate::render::rank::{self, Few};
-use crate::render::row::{Row, some};
+use crate::render::row::Row;
 use crate::render::sink;
 use crate::render::table::{Table, millis};
 use crate::table::calls::recorded;
@@ -32,9 +32,9 @@ systape_format::tables! {
     pub LOCKS = "locks" {
         pid: Int "process"
         upid: Int "the process, unique in the tape; null: not known"
-        comm: Str [Comm] "name of the thread that waited first"
+        comm: Str [Comm] "name of the thread whose wait ended first"
         address: Hex "address of the futex in the process"
-        kind: Word "`lock`: threads that waited woke others too, or a wait says that it is for a lock; `wait`: neither, as of conditions, joins, semaphores; null: not known"
+        kind: Word "what the waits are for: `deadlock`: a lock whose owner waits, by way of other locks, for who waits here; `lock`: a wait names its owner, or threads hold it from their own wait to their next wake; `barrier`: the last of several threads to come; `join`: the end of a thread; `condition`: one thread waits until others wake it; `wait`: nobody ended the wait; `idle`: work, or the time to pass; null: not known"
         waits ? AtLeast: Count "waits; calls that found the value changed are none"
         total_ns ? AtLeast: Duration "time in them, of all threads together"
         avg_ns ? OfKnown: Duration "the mean"
@@ -43,6 +43,8 @@ systape_format::tables! {
         again ? AtLeast: Count "calls that were not to wait, because the value had changed (EAGAIN)"
         threads ? AtLeast: Count "threads that waited"
         woken ? AtLeast: Count "threads that calls on it woke, or moved to another futex"
+        for_tid: Int "thread that is waited for: the owner of a lock, who is to end (`join`), who woke most (`barrier`, `condition`); null: several, or not known"
+        for_comm: Str [Comm] "its name"
         waker_tid: Int "thread that woke most; null: nobody did, or not known"
         waker_comm: Str [Comm] "its name"
         waker_woken ? AtLeast: Count "how many it woke"
@@ -52,12 +54,12 @@ systape_format::tables! {
 /// What is asked.
 pub(crate) static VIEW: View = View {
     name: "locks",
-    about: "Which locks and other futexes threads waited for, how long, and who woke them",
+    about: "Which locks and other futexes threads waited for, how long, who holds them, and who woke them",
     options: &[TASKS, &["time"]],
     own: Own::of::<Options>(),
     examples: [
-        ("analyze locks", "the futexes with most time of waits"),
-        ("analyze locks -p 2214 --metric max", "of one process, the longest waits first"),
+        ("analyze locks", "the futexes with most time of waits, pools at rest last"),
+        ("analyze locks -p 2214 --kind lock,deadlock --metric max", "locks of one process, the longest waits first"),
     ],
     tables: &[Rows::of("locks", &[All(&LOCKS)])],
     run: Run::Prints(run),
@@ -84,6 +86,10 @@ struct Options {
     #[arg(long, value_enum, value_name = "METRIC", default_value_t)]
     metric: Metric,
 
+    /// Only waits for these: deadlock, lock, barrier, join, condition, wait, idle
+    #[arg(long, value_name = "KIND,...", value_delimiter = ',', value_parser = PossibleValuesParser::new(Kind::ALL.map(Kind::name)), hide_possible_values = true)]
+    kind: Vec<String>,
+
     #[command(flatten)]
     rank: Few,
 }
@@ -93,26 +99,32 @@ fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
     families::require(tape, Family::Syscall, "syscalls")?;
     let own: Options = config.own()?;
     let mut context = Context::about(config, tape, &[Family::Syscall])?;
-    let mut locks = Locks::default();
-    let coverage = feed(&context.question, &Calls { question: &context.question }, |told| {
-        if let Told::Sum(part) = told {
-            locks.merge(part);
+    let (mut tracker, mut threads) = (Tracker::default(), Threads::default());
+    let coverage = feed(&context.question, &Locks { question: &context.question }, |told| {
+        match told {
+            Told::Sum(part) => threads.merge(part),
+            Told::Row(event, _) => tracker.add(&event),
         }
         Ok(ControlFlow::Continue(()))
     })?;
     coverage.tell(&mut context.question.loss);
     let Question { loss, scope, book, .. } = &mut context.question;
-    loss.keep_counted_of(tape, scope, |call| futexes::is_one(&book.get(call).name));
-    let mut rows: Vec<(Lock, Waits)> = locks.sums.into_iter().filter(|(_, waits)| waits.futex.waits > 0).collect();
-    rows.sort_by(|(a, one), (b, other)| (Reverse(own.metric.of(one)), a).cmp(&(Reverse(own.metric.of(other)), b)));
-    config.shown.rows(rows.len());
-    let notes = notes(tape, locks.cut);
+    loss.keep_counted_of(tape, scope, |call| waits::is_futex(&book.get(call).name));
+    let (mut rows, _, cut) = tracker.judge(&threads);
+    let notes = notes(tape, cut);
     let short = !context.question.loss.complete() || !notes.is_empty();
-    let shown = Shown { rows: &rows, limit: own.rank.limit(config.format), short };
+    let mut shown = Shown { rows: &[], threads: &threads, limit: own.rank.limit(config.format), short };
+    rows.retain(|row| {
+        own.kind.is_empty() || shown.kind(row).is_some_and(|kind| own.kind.iter().any(|one| one == kind))
+    });
+    let key = |row: &Judged| (row.kind == Kind::Idle, Reverse(own.metric.of(&row.sum)), row.at);
+    rows.sort_by_key(key);
+    shown.rows = &rows;
+    config.shown.rows(rows.len());
     let mut out = output::stdout()?;
     match config.format.rows() {
         Some(form) => {
-            let lines = rows.iter().take(shown.limit).map(|(lock, waits)| shown.row(lock, waits));
+            let lines = rows.iter().take(shown.limit).map(|row| shown.row(row));
             sink::print(form, &LOCKS, context.judged(), lines, &mut out)?;
             notes.iter().for_each(|note| complain(note));
         }
@@ -149,50 +161,63 @@ fn notes(tape: &Tape, cut: bool) -> Vec<String> {
 }
 
 impl Metric {
-    fn of(self, waits: &Waits) -> u64 {
+    fn of(self, sum: &Sum) -> u64 {
         match self {
-            Self::Total => waits.futex.ns,
-            Self::Waits => waits.futex.waits,
-            Self::Avg => mean(waits),
-            Self::Max => waits.futex.max,
+            Self::Total => sum.ns,
+            Self::Waits => sum.waits,
+            Self::Avg => mean(sum),
+            Self::Max => sum.max,
         }
     }
 }
 
-fn mean(waits: &Waits) -> u64 {
-    waits.futex.ns / waits.futex.waits.max(1)
+fn mean(sum: &Sum) -> u64 {
+    sum.ns / sum.waits.max(1)
 }
 
 /// The printed form.
 struct Shown<'a> {
-    rows: &'a [(Lock, Waits)],
+    rows: &'a [Judged],
+    threads: &'a Threads,
     limit: usize,
     /// Something is missing: numbers are at least.
     short: bool,
 }
 
-impl Shown<'_> {
-    /// `lock` or `wait`; None: what is missing may say that it is a lock.
-    fn kind(&self, waits: &Waits) -> Option<&'static str> {
-        let known = if self.short { None } else { Some("wait") };
-        if waits.futex.is_lock() { Some("lock") } else { known }
+impl<'a> Shown<'a> {
+    /// What the waits are for; None: what is missing may say something else.
+    fn kind(&self, row: &Judged) -> Option<&'static str> {
+        (row.kind.is_certain() || !self.short).then(|| row.kind.name())
     }
 
-    fn row<'r>(&self, lock: &Lock, waits: &'r Waits) -> Row<'r> {
-        let (futex, short) = (&waits.futex, self.short);
-        let (task, times) = (waits.whose.as_ref().map(|(_, task)| task), short || futex.open);
+    /// The thread that is waited for.
+    fn waited_for(&self, row: &Judged) -> Option<&'a Named> {
+        self.kind(row).and(row.thread).and_then(|thread| self.threads.named(thread))
+    }
+
+    /// Who woke most, and how many.
+    fn waker(&self, row: &Judged) -> Option<(&'a Named, u64)> {
+        let (thread, woken) = row.sum.waker()?;
+        Some((self.threads.named(thread)?, woken))
+    }
+
+    fn row<'r>(&self, judged: &'r Judged) -> Row<'r> {
+        let (sum, short) = (&judged.sum, self.short);
+        let (task, times) = (sum.waiters.first().and_then(|thread| self.threads.named(*thread)), short || sum.open);
+        let comm = |named: &Named| named.comm.to_vec();
         let mut row = Row::new(&LOCKS);
-        row.set("pid", task.map(|task| task.pid)).set("upid", task.and_then(|task| some(task.upid)));
-        row.set("comm", task.map(|task| &task.comm)).set("address", lock.address).set("kind", self.kind(waits));
-        row.bound("waits", futex.waits, short).bound("total_ns", futex.ns, times);
-        row.bound("avg_ns", mean(waits), times).bound("max_ns", futex.max, times);
-        row.bound("timeouts", waits.timeouts, short).bound("again", waits.again, short);
-        row.bound("threads", futex.waiters.len(), short || futex.has_more_waiters());
-        row.bound("woken", waits.woken, short);
+        row.set("pid", task.map(|task| task.pid)).set("upid", judged.at.upid());
+        row.set("comm", task.map(comm)).set("address", judged.at.address).set("kind", self.kind(judged));
+        row.bound("waits", sum.waits, short).bound("total_ns", sum.ns, times);
+        row.bound("avg_ns", mean(sum), times).bound("max_ns", sum.max, times);
+        row.bound("timeouts", sum.timeouts, short).bound("again", sum.again, short);
+        row.bound("threads", sum.waiters.len(), short || sum.has_more_waiters());
+        row.bound("woken", sum.woken, short);
+        let waited_for = self.waited_for(judged);
+        row.set("for_tid", waited_for.map(|named| named.tid)).set("for_comm", waited_for.map(comm));
         // of many who woke, what is missing may make another the first
-        let waker = waits.waker().filter(|_| !short);
-        row.set("waker_tid", waker.map(|((tid, _), _)| *tid))
-            .set("waker_comm", waker.map(|((_, comm), _)| comm.to_vec()));
+        let waker = self.waker(judged).filter(|_| !short);
+        row.set("waker_tid", waker.map(|(named, _)| named.tid)).set("waker_comm", waker.map(|(named, _)| comm(named)));
         row.bound("waker_woken", waker.map(|(_, woken)| woken), short);
         row
     }
@@ -200,29 +225,31 @@ impl Shown<'_> {
     fn table(&self) -> Table {
         let headings = ["total ms", "waits", "avg ms", "max ms", "timeouts", "again", "threads", "woken"];
         let table = headings.into_iter().fold(Table::default(), Table::number);
-        let mut table = ["kind", "address", "process", "woken most by"].into_iter().fold(table, Table::word);
-        for (lock, waits) in self.rows.iter().take(self.limit) {
-            let (futex, short) = (&waits.futex, mark::at_least(self.short));
-            let times = self.short || futex.open;
+        let words = ["kind", "address", "process", "waits for", "woken most by"];
+        let mut table = words.into_iter().fold(table, Table::word);
+        for row in self.rows.iter().take(self.limit) {
+            let (sum, short) = (&row.sum, mark::at_least(self.short));
+            let times = self.short || sum.open;
             let count = |number: u64| format!("{short}{number}");
-            let who = |comm: &[u8], id: u32| format!("{}[{id}]", escaped(comm));
-            let waker = waits
-                .waker()
-                .map(|((tid, comm), woken)| format!("{}{} ({short}{woken})", mark::about(self.short), who(comm, *tid)));
-            let many = futex.waiters.len() as u64;
+            let who = |named: &Named, id: u32| format!("{}[{id}]", escaped(&named.comm));
+            let waker = self
+                .waker(row)
+                .map(|(named, woken)| format!("{}{} ({short}{woken})", mark::about(self.short), who(named, named.tid)));
+            let first = sum.waiters.first().and_then(|thread| self.threads.named(*thread));
             table.row(vec![
-                millis(futex.ns, mark::at_least(times)),
-                count(futex.waits),
-                millis(mean(waits), mark::about(times)),
-                millis(futex.max, mark::at_least(times)),
-                count(waits.timeouts),
-                count(waits.again),
-                format!("{}{many}", mark::at_least(self.short || futex.has_more_waiters())),
-                count(waits.woken),
-                self.kind(waits).unwrap_or("?").to_owned(),
-                format!("{:#x}", lock.address),
-                waits.whose.as_ref().map_or_else(|| "?".to_owned(), |(_, task)| who(&task.comm, task.pid)),
-                waker.unwrap_or_else(|| if waits.woken > 0 || self.short { "?" } else { "-" }.to_owned()),
+                millis(sum.ns, mark::at_least(times)),
+                count(sum.waits),
+                millis(mean(sum), mark::about(times)),
+                millis(sum.max, mark::at_least(times)),
+                count(sum.timeouts),
+                count(sum.again),
+                format!("{}{}", mark::at_least(self.short || sum.has_more_waiters()), sum.waiters.len()),
+                count(sum.woken),
+                self.kind(row).unwrap_or("?").to_owned(),
+                format!("{:#x}", row.at.address),
+                first.map_or_else(|| "?".to_owned(), |named| who(named, named.pid)),
+                self.waited_for(row).map_or_else(|| "-".to_owned(), |named| who(named, named.tid)),
+                waker.unwrap_or_else(|| if sum.woken > 0 || self.short { "?" } else { "-" }.to_owned()),
             ]);
         }
         table

@@ -1,4 +1,4 @@
-//! Time in calls by process, call and file, and waits for futexes: the shared input of the rules about calls.
+//! Time in calls by process, call and file, and calls on futexes in their order: the shared input of the rules about calls.
 //!
 //! Calls that wait for work are left out, and waits for a CPU are subtracted where they are known. Memory is bounded: when there are more
 //! sums than [`SUMS`], the smaller half is dropped, and the answer says so.
@@ -14,11 +14,12 @@ use systape_format::model::{Call, CallState, Task};
 
 use super::cpu::{Waited, Woken, wider};
 use super::finding::Who;
-use crate::derive::futexes::{self, Futex};
+use super::talk::Said;
+use super::talk::read::{Reads, Users};
 use crate::derive::paths::feed::{Reader, Waiting};
 use crate::derive::paths::names::{Name, uses};
 use crate::derive::processes::track::key;
-use crate::derive::waits;
+use crate::derive::waits::{self, Event, Threads};
 use crate::table::calls::CallInfo;
 use crate::table::load::Loaded;
 use crate::table::question::Question;
@@ -109,24 +110,15 @@ impl Work {
     }
 }
 
-/// The key of a futex.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Lock {
-    /// The process.
-    pub process: u64,
-    /// Its pid.
-    pub pid: u32,
-    /// Its address there.
-    pub address: u64,
-}
-
 /// The sums.
 #[derive(Debug, Default)]
 pub(crate) struct Sums {
     /// Of calls.
     pub calls: FxHashMap<Key, Work>,
-    /// Of futexes, with the name of a thread that waited.
-    pub futexes: FxHashMap<Lock, (Arc<[u8]>, Futex)>,
+    /// The threads that made them.
+    pub threads: Threads,
+    /// Who is at the ends of sockets and pipes.
+    pub users: Users,
     /// Some were dropped: each of the others may lack what was dropped before.
     pub cut: bool,
 }
@@ -141,18 +133,11 @@ impl Sums {
         }
     }
 
-    fn add_futex(&mut self, lock: Lock, comm: &Arc<[u8]>, futex: &Futex) {
-        self.futexes.entry(lock).or_insert_with(|| (Arc::clone(comm), Futex::default())).1.add(futex);
-        if self.futexes.len() > SUMS {
-            self.cut = true;
-            drop_half(&mut self.futexes, |(_, futex)| futex.ns);
-        }
-    }
-
     /// Adds those of a segment.
     pub(crate) fn merge(&mut self, part: Self) {
         part.calls.into_iter().for_each(|(key, work)| self.add(key, &work));
-        part.futexes.into_iter().for_each(|(lock, (comm, futex))| self.add_futex(lock, &comm, &futex));
+        self.threads.merge(part.threads);
+        self.users.merge(part.users);
         self.cut |= part.cut;
     }
 }
@@ -169,6 +154,17 @@ fn drop_half<K: Eq + Hash, V>(sums: &mut FxHashMap<K, V>, ns: impl Fn(&V) -> u64
         room -= usize::from(keeps && room > 0);
         keeps
     });
+}
+
+/// What waits for its turn: calls are told in order of their ends.
+#[derive(Debug)]
+pub(crate) enum InOrder {
+    /// A call on a file in the current directory.
+    Relative(Relative),
+    /// A call on a futex, or a rest of a server.
+    Wait(Event),
+    /// A call on a socket or pipe, or one that waits.
+    Said(Said),
 }
 
 /// A call on a file in the current directory.
@@ -197,8 +193,8 @@ pub(crate) struct Calls<'a> {
 enum Sort {
     /// It waits for work.
     Skip,
-    /// It waits for a futex, or wakes who does.
-    Futex,
+    /// It waits for a futex, wakes who does, or rests as servers do.
+    Follow,
     /// It makes data durable: its time is that of the storage.
     Durable,
     /// It connects.
@@ -213,13 +209,13 @@ enum Sort {
 
 fn sort(info: &CallInfo) -> Sort {
     match info.name.as_str() {
-        "futex" => Sort::Futex,
+        name if waits::follows(name) => Sort::Follow,
         // which of them waits for its child is in memory that is not on the tape
         "clone3" => Sort::Skip,
         _ if info.is_exit => Sort::Skip,
         name if is_durable(name) => Sort::Durable,
         "connect" => Sort::Connect,
-        name if waits::for_anything(name) => Sort::Skip,
+        name if waits::at_rest(name, false, None) => Sort::Skip,
         name if info.io.reads().is_some() || name.starts_with("recv") => Sort::Takes,
         _ if info.io.writes().is_some() => Sort::Gives,
         _ => Sort::Plain,
@@ -236,24 +232,15 @@ pub(crate) fn takes_lock(name: &str) -> bool {
     matches!(name, "flock" | "fcntl" | "fcntl64")
 }
 
-/// Whether the socket called `name` is of a client: its own port is one of those that the kernel gives out, above the other's.
-fn of_client(name: &[u8]) -> bool {
-    let Ok(name) = std::str::from_utf8(name) else { return false };
-    let port = |end: &str| end.rsplit(':').next().and_then(|port| port.parse::<u16>().ok());
-    let ends = name.split_once(":[").and_then(|(_, rest)| rest.strip_suffix(']')?.split_once("->"));
-    let Some((local, remote)) = ends else { return false };
-    matches!((port(local), port(remote)), (Some(local), Some(remote)) if local > remote)
-}
-
 impl Reader for Calls<'_> {
     type Sum = Sums;
-    type Row = Relative;
+    type Row = InOrder;
 
     fn wants(&self, segment: usize) -> bool {
         self.question.scope.may_match(&self.question.tape.segments()[segment])
     }
 
-    fn read(&self, segment: &Loaded, range: Range<usize>, waiting: &mut Vec<Waiting<Relative>>) -> Sums {
+    fn read(&self, segment: &Loaded, range: Range<usize>, waiting: &mut Vec<Waiting<InOrder>>) -> Sums {
         let filter = self.question.scope.segment(&segment.dict, segment.number);
         let mut part = Part {
             reader: self,
@@ -261,19 +248,23 @@ impl Reader for Calls<'_> {
             objects: vec![Object::None, Object::Unknown],
             numbers: FxHashMap::default(),
             sums: FxHashMap::default(),
-            futexes: FxHashMap::default(),
             comms: FxHashMap::default(),
         };
+        let mut talk = Reads::new(segment);
         let sorts: Vec<Sort> = segment.calls.iter().map(|info| sort(info)).collect();
         for row in range {
             let sort = sorts[segment.core.call[row] as usize];
+            if talk.follows(row) && filter.core(&segment.core, row) && filter.time(&segment.time, row) {
+                let what = talk.said(row, || part.time(row).0).map(InOrder::Said);
+                waiting.extend(what.map(|what| Waiting { row, what }));
+            }
             let state = segment.core.state[row];
             let timed = !matches!(state, CallState::CloneChild | CallState::Denied | CallState::LostEnter);
             if sort != Sort::Skip && timed && filter.core(&segment.core, row) && filter.time(&segment.time, row) {
                 part.call(row, sort, waiting);
             }
         }
-        part.sums()
+        Sums { users: talk.users, ..part.sums() }
     }
 }
 
@@ -290,15 +281,15 @@ struct Part<'a> {
     numbers: FxHashMap<Cow<'a, [u8]>, u32>,
     /// By task, call, error and object.
     sums: FxHashMap<(u32, u32, u16, u32), Work>,
-    /// By task and address.
-    futexes: FxHashMap<(u32, u64), Futex>,
     comms: FxHashMap<u32, Arc<[u8]>>,
 }
 
 impl<'a> Part<'a> {
-    fn call(&mut self, row: usize, sort: Sort, waiting: &mut Vec<Waiting<Relative>>) {
-        if sort == Sort::Futex {
-            return self.futex(row);
+    fn call(&mut self, row: usize, sort: Sort, waiting: &mut Vec<Waiting<InOrder>>) {
+        if sort == Sort::Follow {
+            let what = waits::wait(self.segment, row, self.time(row).0);
+            waiting.extend(what.map(|what| Waiting { row, what: InOrder::Wait(what) }));
+            return;
         }
         let segment = self.segment;
         if sort == Sort::Plain && segment.call(row).name == "clone" {
@@ -317,7 +308,8 @@ impl<'a> Part<'a> {
                 Some(Name::Known(name)) => self.number(name),
                 Some(Name::InCwd(name)) => {
                     let (key, work) = (self.key(row), self.work(row, sort));
-                    waiting.push(Waiting { row, what: Relative { key, name: name.to_vec(), work } });
+                    let what = InOrder::Relative(Relative { key, name: name.to_vec(), work });
+                    waiting.push(Waiting { row, what });
                     return;
                 }
             },
@@ -400,28 +392,13 @@ impl<'a> Part<'a> {
         }
     }
 
-    fn futex(&mut self, row: usize) {
-        let Some(args) = self.segment.args.args.get(row) else { return };
-        let Some((address, role)) = futexes::role("futex", args) else { return };
-        let index = self.segment.core.task[row];
-        let thread = self.segment.dict.tasks[index as usize].utid;
-        let (ns, span, open) = self.time(row);
-        let futex = Futex::of(role, thread, (ns, span, open));
-        self.futexes.entry((index, address)).or_default().add(&futex);
-    }
-
     fn sums(mut self) -> Sums {
-        let mut all = Sums::default();
+        let mut all = Sums { threads: waits::known(&self.segment.dict), ..Sums::default() };
         for ((index, call, errno, object), work) in std::mem::take(&mut self.sums) {
             let task: &Task = &self.segment.dict.tasks[index as usize];
             let (process, pid, comm) = (key(task), task.pid, self.comm(index));
             let (call, object) = (self.segment.dict.calls[call as usize], self.objects[object as usize].clone());
             all.add(Key { process, pid, comm, call, errno, object }, &work);
-        }
-        for ((index, address), futex) in std::mem::take(&mut self.futexes) {
-            let task: &Task = &self.segment.dict.tasks[index as usize];
-            let comm = self.comm(index);
-            all.add_futex(Lock { process: key(task), pid: task.pid, address }, &comm, &futex);
         }
         all
     }
@@ -432,8 +409,7 @@ fn worth(sort: Sort, name: &[u8]) -> bool {
     let path = name.starts_with(b"/");
     let socket = !path && !name.starts_with(b"pipe:") && !name.starts_with(b"anon_inode:");
     match sort {
-        Sort::Takes if path => waits::is_storage(name),
-        Sort::Takes => socket && of_client(name),
+        Sort::Takes => !waits::at_rest("read", true, Some(name)),
         Sort::Gives if path => waits::is_storage(name),
         Sort::Gives => socket,
         // what an ioctl of a device waits for only its driver knows
@@ -449,12 +425,6 @@ mod tests {
         let object = Object::Named(Arc::from(name.as_bytes()));
         let (comm, call) = (Arc::from(&b"app"[..]), Call { abi: 1, nr: 0 });
         Key { process: 1, pid: 1, comm, call, errno: 0, object }
-    }
-
-    #[test]
-    fn clients_have_the_higher_port() {
-        assert!(of_client(b"TCP:[10.0.0.1:40002->10.0.0.2:443]") && of_client(b"TCPv6:[[::1]:40002->[::1]:80]"));
-        assert!(!of_client(b"TCP:[10.0.0.2:443->10.0.0.1:40002]") && !of_client(b"socket:[17]"));
     }
 
     #[test]

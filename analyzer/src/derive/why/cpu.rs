@@ -53,6 +53,37 @@ pub(crate) struct Ran {
     pub stuck_max: u64,
     /// See `stuck_max`.
     pub stuck_span: Option<(u64, u64)>,
+    /// Time in which signals had stopped it.
+    pub stopped: Halt,
+    /// Time in which a tracer held it.
+    pub traced: Halt,
+}
+
+/// Time in which a process was stopped.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Halt {
+    /// How often one of its threads was.
+    pub count: u64,
+    /// ns in which one or more were: all threads stop together, so that times overlap.
+    pub ns: u64,
+    /// The longest, ns.
+    pub max: u64,
+    /// The first and the last.
+    pub span: Option<(u64, u64)>,
+    /// One was at the end of the tape, or before its start.
+    pub open: bool,
+}
+
+impl Halt {
+    /// Adds a stretch of one thread; ends do not go back.
+    fn add(&mut self, (from, to): (u64, u64), (continued, ends): (bool, bool)) {
+        let seen = self.span.map_or(0, |(_, last)| last);
+        self.ns = self.ns.saturating_add(to.saturating_sub(from.max(seen)));
+        self.count += u64::from(!continued);
+        self.max = self.max.max(to.saturating_sub(from));
+        self.span = wider(self.span, from, to);
+        self.open |= !ends;
+    }
 }
 
 /// Waits for a CPU by thread, for subtracting them from calls.
@@ -183,6 +214,13 @@ impl Sink for Cpu<'_> {
         if waits {
             self.waited.add(task.utid, from, to);
         }
+        if let State::Sleeping(letter @ (b'T' | b't')) = interval.state
+            && let Some(ran) = self.process(task)
+        {
+            let halt = if letter == b'T' { &mut ran.stopped } else { &mut ran.traced };
+            let ends = !matches!(interval.end, End::Stop | End::Lost);
+            halt.add((from, to), (interval.continued, ends));
+        }
         let counts = matches!(interval.state, State::Running | State::Throttled | State::Sleeping(b'D'));
         if counts || waits {
             let ns = to - from;
@@ -214,6 +252,16 @@ impl Sink for Cpu<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn threads_that_are_stopped_together_count_once() {
+        let mut halt = Halt::default();
+        halt.add((10, 50), (false, true));
+        halt.add((12, 51), (false, true));
+        halt.add((100, 130), (false, false));
+        let is = Halt { count: 3, ns: 71, max: 40, span: Some((10, 130)), open: true };
+        assert_eq!(halt, is);
+    }
 
     #[test]
     fn the_last_waker_inside_of_a_call() {

@@ -1,7 +1,9 @@
 //! Which time a finding is about, so that its cost can be measured.
 
 use super::finding::{Class, Finding};
+use crate::derive::cost::pattern::Time::In;
 use crate::derive::cost::pattern::{Files, Pattern, Time};
+use crate::derive::waits::{Waits, for_work, is_futex};
 
 /// How the object of several sockets of one peer begins.
 pub(crate) const TO: &[u8] = b"->";
@@ -22,15 +24,29 @@ impl Finding {
             "cpu-wait" => vec![Pattern { comm: Vec::new(), pid: self.who.pid, parent: None, time: Time::Runqueue }],
             "throttled" => vec![Pattern { comm: Vec::new(), pid: self.who.pid, parent: None, time: Time::Throttled }],
             "stuck" => one(Time::Stuck),
+            "stopped" => one(Time::Stopped),
+            // the pauses between attempts are its time too
+            "connects" if self.call == "connect" => {
+                let calls = ["connect", "nanosleep", "clock_nanosleep", "poll", "select"];
+                calls
+                    .into_iter()
+                    .flat_map(|call| one(In { call: call.to_owned(), files: Files::Any, loops: false }))
+                    .collect()
+            }
             _ if self.call.is_empty() => Vec::new(),
-            _ => one(Time::In { call: self.call.clone(), files: self.files(), loops }),
+            _ => one(In { call: self.call.clone(), files: self.files(), loops }),
         }
     }
 
     fn files(&self) -> Files {
         match &self.object[..] {
             // of these the object is no file of the call
-            _ if self.call == "connect" => Files::Any,
+            _ if self.call == "connect" || (!is_futex(&self.call) && for_work(&self.call) == Some(Waits::Call)) => {
+                Files::Any
+            }
+            peer if matches!(self.rule, "answers" | "dns" | "nagle") && !peer.starts_with(b"UNIX") => {
+                Files::Peer(peer.to_vec())
+            }
             b"" => Files::Any,
             object if object.starts_with(TO) => Files::Peer(object[TO.len()..].to_vec()),
             object => match object.strip_suffix(b"/*") {

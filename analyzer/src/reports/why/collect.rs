@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 
 use anyhow::Result;
-use rustc_hash::FxHashSet;
-use systape_format::model::{Family, Task};
+use rustc_hash::{FxHashMap, FxHashSet};
+use systape_format::model::{Call, Family, Task};
 
 use crate::derive::block::io::Io;
 use crate::derive::critical::log::Log;
@@ -15,16 +15,21 @@ use crate::derive::processes::{self, Processes};
 use crate::derive::runs::decode::Needs;
 use crate::derive::runs::feed as runs;
 use crate::derive::signals::{Cause, Choice, Record, Tracker, Via};
-use crate::derive::why::calls::{Calls, Relative, Sums};
+use crate::derive::waits::{self, Cycle, Held, Threads};
+use crate::derive::why::calls::{Calls, InOrder, Relative, Sums};
 use crate::derive::why::cpu::{Cpu, Ran, Waited, Woken};
 use crate::derive::why::disks::{Disk, Disks};
 use crate::derive::why::finding::Who;
 use crate::derive::why::floor::Floor;
+use crate::derive::why::lookups;
 use crate::derive::why::memory::{self, Memory};
 use crate::derive::why::network::{self, Peers};
 use crate::derive::why::programs;
 use crate::derive::why::rank::{Sum, object};
-use crate::derive::why::rules::{Death, Inputs, Quota, Waits};
+use crate::derive::why::rules::{Deadlock, Death, Inputs, Quota, Stuck, Waits};
+use crate::derive::why::talk::read::{Users, other_end};
+use crate::derive::why::talk::together::Talked;
+use crate::derive::why::talk::{For, Process, Talks, Way};
 use crate::reports::kills::records;
 use crate::reports::{Context, scheduling};
 use crate::table::families;
@@ -53,6 +58,9 @@ pub(super) fn collect(
     let mut inputs = Inputs {
         calls: Vec::new(),
         futexes: Vec::new(),
+        deadlocks: Vec::new(),
+        talked: Vec::new(),
+        lookups: Vec::new(),
         ran: Vec::new(),
         programs: Vec::new(),
         deaths: Vec::new(),
@@ -102,11 +110,13 @@ fn quotas(context: &Context<'_>, ran: &[Ran]) -> BTreeMap<u64, Quota> {
 /// Time in calls, and waits for futexes; whether some were dropped.
 fn calls(context: &mut Context<'_>, (waited, woken): (&Waited, &Woken), inputs: &mut Inputs) -> Result<bool> {
     let reader = Calls { question: &context.question, waited, woken };
-    let mut sums = Sums::default();
+    let (mut sums, mut tracker, mut talks) = (Sums::default(), waits::Tracker::default(), Talks::default());
     let coverage = feed(&context.question, &reader, |told| {
         match told {
             Told::Sum(part) => sums.merge(part),
-            Told::Row(Relative { mut key, name, work }, cwd) => {
+            Told::Row(InOrder::Wait(event), _) => tracker.add(&event),
+            Told::Row(InOrder::Said(said), _) => talks.add(&said),
+            Told::Row(InOrder::Relative(Relative { mut key, name, work }), cwd) => {
                 if let Some(path) = cwd.and_then(|cwd| join(&cwd, &name)) {
                     key.object = object(path);
                 }
@@ -132,18 +142,57 @@ fn calls(context: &mut Context<'_>, (waited, woken): (&Waited, &Woken), inputs: 
         (key(a), &a.call, &a.object).cmp(&(key(b), &b.call, &b.object))
     });
     inputs.calls = calls;
-    inputs.futexes = sums
-        .futexes
-        .into_iter()
-        .map(|(lock, (comm, futex))| Waits {
-            who: Who { comm: comm.to_vec(), pid: Some(lock.pid) },
-            address: lock.address,
-            futex,
+    let (judged, cycles, dropped) = tracker.judge(&sums.threads);
+    inputs.futexes = judged.into_iter().filter_map(|judged| Waits::of(judged, &sums.threads)).collect();
+    inputs.talked = talked(&talks, &sums.users, inputs, |call| book.get(call).name.clone());
+    inputs.deadlocks = cycles.iter().map(|cycle| deadlock(cycle, &sums.threads)).collect();
+    coverage.tell(&mut context.question.loss);
+    Ok(sums.cut || waited.cut || dropped)
+}
+
+/// The waits of `talks`, with who is at the other ends.
+fn talked(talks: &Talks, users: &Users, inputs: &Inputs, name: impl Fn(Call) -> String) -> Vec<Talked> {
+    let mut busy: FxHashMap<u32, u64> = talks.slept.clone();
+    let mut add = |pid: Option<u32>, ns: u64| {
+        let sum = busy.entry(pid.unwrap_or(0)).or_default();
+        *sum = sum.saturating_add(ns);
+    };
+    inputs.ran.iter().for_each(|ran| add(Some(ran.pid), ran.ran.saturating_add(ran.waited)));
+    inputs.calls.iter().for_each(|sum| add(sum.who.pid, sum.work.slow_ns));
+    talks.sums.iter().for_each(|((who, ..), waited)| add(Some(who.pid), waited.ns));
+    let mut talked: Vec<Talked> = talks
+        .sums
+        .iter()
+        .map(|((who, call, what), waited)| {
+            let other = match what {
+                For::Answer(socket) => other_end(socket).and_then(|end| users.only(&end, Way::Out, who.key)),
+                For::Pipe(pipe, Way::In) => users.only(pipe, Way::Out, who.key),
+                For::Pipe(pipe, Way::Out) => users.only(pipe, Way::In, who.key),
+                For::Connection(_) | For::Retry(_) | For::Ack(_) => None,
+            };
+            let named = |who: &Process| Who { comm: who.comm.to_vec(), pid: Some(who.pid) };
+            let other = other.map(|other| (named(other), busy.get(&other.pid).copied().unwrap_or(0)));
+            Talked { who: named(who), call: name(*call), what: what.clone(), waited: waited.clone(), other }
         })
         .collect();
-    inputs.futexes.sort_by_key(|waits| (waits.who.pid, waits.address));
-    coverage.tell(&mut context.question.loss);
-    Ok(sums.cut || waited.cut)
+    talked.sort_by(|a, b| (&a.who, &a.call, &a.what).cmp(&(&b.who, &b.call, &b.what)));
+    talked
+}
+
+/// The threads of `cycle`, by name.
+fn deadlock(cycle: &Cycle, threads: &Threads) -> Deadlock {
+    let thread = |held: &Held| {
+        let named = threads.named(held.thread);
+        Stuck {
+            comm: named.map(|named| named.comm.to_vec()).unwrap_or_default(),
+            tid: named.map_or(0, |named| named.tid),
+            address: held.address.address,
+            since: held.since,
+            until: held.until,
+        }
+    };
+    let pid = cycle.first().and_then(|held| threads.named(held.thread)).map_or(0, |named| named.pid);
+    Deadlock { pid, threads: cycle.iter().map(thread).collect() }
 }
 
 /// I/Os by disk, segments sent again, memory.
@@ -151,6 +200,7 @@ fn others(context: &mut Context<'_>, inputs: &mut Inputs, (from, to): (u64, u64)
     let (tape, scope) = (context.question.tape, &context.question.scope);
     let devices = Devices::new(tape.session());
     let (mut disks, mut peers, mut grew) = (Disks::default(), Peers::default(), Memory::default());
+    let mut looked_up = lookups::All::default();
     let coverage = Scan::all(tape).walk(
         "block I/Os and tables",
         |segment, dict| Ok((segment.blocks(dict)?, segment.tables(dict)?)),
@@ -164,6 +214,7 @@ fn others(context: &mut Context<'_>, inputs: &mut Inputs, (from, to): (u64, u64)
                     network::add(&mut peers, table, (from, to));
                 }
                 memory::add(&mut grew, table, dict, |task| scope.task(task), (from, to));
+                lookups::add(&mut looked_up, table, dict, |task| scope.task(task), (from, to));
             }
             Ok(ControlFlow::Continue(()))
         },
@@ -174,6 +225,7 @@ fn others(context: &mut Context<'_>, inputs: &mut Inputs, (from, to): (u64, u64)
     inputs.disks = lowest.map(|(dev, disk)| Disk { name: devices.name(dev), ..disk }).collect();
     inputs.peers = peers.into_iter().collect();
     inputs.memory = grew.into_values().collect();
+    inputs.lookups = looked_up.into_values().collect();
     coverage.tell(&mut context.question.loss);
     Ok(())
 }

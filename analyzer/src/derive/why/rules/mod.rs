@@ -1,17 +1,24 @@
 //! The rules: each judges plain values and makes findings.
 
+mod answers;
 mod command;
+mod connects;
 mod cpu_wait;
+mod deadlock;
 mod death;
 mod disk_error;
+mod dns;
 mod failures;
 mod fsync;
 mod lock;
 mod memory;
+mod nagle;
+mod pipes;
 mod program_storm;
 mod retransmits;
 mod slow_calls;
 mod slow_disk;
+mod stopped;
 mod storm;
 mod stuck;
 mod throttled;
@@ -24,11 +31,13 @@ use super::cpu::Ran;
 use super::disks::Disk;
 use super::finding::{Finding, Who};
 use super::floor::Floor;
+use super::lookups::Lookups;
 use super::memory::Grew;
 use super::network::Again;
 use super::programs::Program;
 use super::rank::Sum;
-use crate::derive::futexes::Futex;
+use super::talk::together::{Talked, Together};
+use crate::derive::waits::{Judged, Kind, Named, Threads};
 
 /// Waits for one futex of a process.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -37,8 +46,69 @@ pub(crate) struct Waits {
     pub who: Who,
     /// Its address.
     pub address: u64,
-    /// The waits.
-    pub futex: Futex,
+    /// What they are for.
+    pub kind: Kind,
+    /// The thread that is waited for: a lock's owner; None: not known.
+    pub thread: Option<Named>,
+    /// How many.
+    pub waits: u64,
+    /// Time in them, ns.
+    pub ns: u64,
+    /// The longest, ns.
+    pub max: u64,
+    /// When the first began and the last ended.
+    pub span: Option<(u64, u64)>,
+    /// Threads that waited.
+    pub waiters: usize,
+    /// Some of the waits had a time-out that passed.
+    pub timeouts: u64,
+    /// One was open at the end, or began before the start.
+    pub open: bool,
+}
+
+impl Waits {
+    /// Those of `judged`; None: no thread that waited is known.
+    pub(crate) fn of(judged: Judged, threads: &Threads) -> Option<Self> {
+        let Judged { at, sum, kind, thread } = judged;
+        let first = threads.named(*sum.waiters.first()?)?;
+        Some(Self {
+            who: Who { comm: first.comm.to_vec(), pid: Some(first.pid) },
+            address: at.address,
+            kind,
+            thread: thread.and_then(|thread| threads.named(thread)).cloned(),
+            waits: sum.waits,
+            ns: sum.ns,
+            max: sum.max,
+            span: sum.span,
+            waiters: sum.waiters.len(),
+            timeouts: sum.timeouts,
+            open: sum.open,
+        })
+    }
+}
+
+/// A thread of a deadlock.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Stuck {
+    /// Its name.
+    pub comm: Vec<u8>,
+    /// Its tid.
+    pub tid: u32,
+    /// The address of the lock that it waits for; the next thread owns it, of the last the first.
+    pub address: u64,
+    /// When the wait began.
+    pub since: u64,
+    /// Until when it is on the tape.
+    pub until: u64,
+}
+
+/// Threads of a process that wait for each other for ever.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Deadlock {
+    /// The process.
+    pub pid: u32,
+    /// Its threads, at least one: then it waits for what it owns itself.
+    pub threads: Vec<Stuck>,
 }
 
 /// A process that a signal ended.
@@ -78,6 +148,12 @@ pub(crate) struct Inputs {
     pub calls: Vec<Sum>,
     /// Waits for futexes.
     pub futexes: Vec<Waits>,
+    /// Threads that wait for each other.
+    pub deadlocks: Vec<Deadlock>,
+    /// Waits for other ends of sockets and pipes, and for connections.
+    pub talked: Vec<Talked>,
+    /// Names that were looked up.
+    pub lookups: Vec<Lookups>,
     /// What processes did with CPUs.
     pub ran: Vec<Ran>,
     /// Programs that were started.
@@ -114,9 +190,36 @@ impl Inputs {
         let length = 1_000_000_000;
         let floor = Floor::of(length, None);
         let (calls, futexes, ran, programs, deaths) = Default::default();
-        let (disks, peers, memory, quotas) = Default::default();
-        Self { calls, futexes, ran, programs, deaths, disks, peers, memory, quotas, floor, length }
+        let (disks, peers, memory, deadlocks, talked, lookups) = Default::default();
+        let quotas = BTreeMap::new();
+        Self {
+            deadlocks,
+            talked,
+            lookups,
+            calls,
+            futexes,
+            ran,
+            programs,
+            deaths,
+            disks,
+            peers,
+            memory,
+            quotas,
+            floor,
+            length,
+        }
     }
+}
+
+/// Whose a line about several waits is: with a pid if it is one process.
+fn whose(comm: Vec<u8>, row: &Together) -> Who {
+    let pid = if let [pid] = row.pids[..] { Some(pid) } else { None };
+    Who { comm, pid }
+}
+
+/// ` 17`, behind a name.
+fn pid(who: &Who) -> String {
+    who.pid.map(|pid| format!(" {pid}")).unwrap_or_default()
 }
 
 /// One rule.
@@ -138,6 +241,7 @@ pub(crate) struct Rule {
 
 /// Every rule.
 pub(crate) const RULES: &[Rule] = &[
+    deadlock::RULE,
     death::RULE,
     disk_error::RULE,
     slow_calls::RULE,
@@ -147,6 +251,12 @@ pub(crate) const RULES: &[Rule] = &[
     program_storm::RULE,
     lock::RULE,
     throttled::RULE,
+    answers::RULE,
+    dns::RULE,
+    connects::RULE,
+    pipes::RULE,
+    nagle::RULE,
+    stopped::RULE,
     cpu_wait::RULE,
     stuck::RULE,
     slow_disk::RULE,

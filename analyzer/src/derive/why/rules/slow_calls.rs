@@ -7,6 +7,7 @@ use super::super::calls::{Object, Work, is_durable, takes_lock};
 use super::super::finding::{Class, Finding, wall};
 use super::super::patterns::TO;
 use super::super::rank::{On, Row, Sum, roll, who};
+use super::super::talk::together::{is_dns, peer};
 use super::{Inputs, Rule, command};
 use crate::values::words::escaped;
 
@@ -62,7 +63,9 @@ fn several(mut finding: Finding, calls: &[String]) -> Finding {
 
 /// Those that have rules of their own.
 fn of_others(sum: &Sum) -> bool {
-    is_durable(&sum.call) || takes_lock(&sum.call)
+    let asks_name = |name: &[u8]| peer(name).is_some_and(is_dns);
+    let dns = matches!(&sum.object, Object::Named(name) if asks_name(name));
+    is_durable(&sum.call) || takes_lock(&sum.call) || dns
 }
 
 /// The wall time of slow calls.

@@ -84,6 +84,27 @@ pub(crate) fn is_storage(name: &[u8]) -> bool {
     }
 }
 
+/// Whether the socket called `name` is of a client: its own port is one of those that the kernel gives out, above the other's.
+pub(crate) fn of_client(name: &[u8]) -> bool {
+    let Ok(name) = std::str::from_utf8(name) else { return false };
+    let port = |end: &str| end.rsplit(':').next().and_then(|port| port.parse::<u16>().ok());
+    let ends = name.split_once(":[").and_then(|(_, rest)| rest.strip_suffix(']')?.split_once("->"));
+    let Some((local, remote)) = ends else { return false };
+    matches!((port(local), port(remote)), (Some(local), Some(remote)) if local > remote)
+}
+
+/// Whether time in the call `name` is rest as far as the call alone says: it waits for work, a signal, a child or the time to pass; or it takes
+/// data (`takes`) from `on`, into which somebody else puts it when there is something to do: a pipe, a terminal, a server's socket. None: not
+/// known from what. Of waits for futexes [`super::kind`] says it.
+pub(crate) fn at_rest(name: &str, takes: bool, on: Option<&[u8]>) -> bool {
+    match on {
+        _ if !takes => for_anything(name),
+        Some(path) if path.starts_with(b"/") => !is_storage(path),
+        Some(other) => !of_client(other),
+        None => true,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -95,6 +116,21 @@ mod tests {
             (Some(Waits::Call), Some(Waits::Reads), None)
         );
         assert_eq!([for_anything("wait4"), for_anything("read"), for_anything("fsync")], [true, false, false]);
+    }
+
+    #[test]
+    fn clients_have_the_higher_port() {
+        assert!(of_client(b"TCP:[10.0.0.1:40002->10.0.0.2:443]") && of_client(b"TCPv6:[[::1]:40002->[::1]:80]"));
+        assert!(!of_client(b"TCP:[10.0.0.2:443->10.0.0.1:40002]") && !of_client(b"socket:[17]"));
+    }
+
+    #[test]
+    fn who_takes_from_what_others_fill_rests() {
+        let takes = |on: &str| at_rest("read", true, Some(on.as_bytes()));
+        let rest = ["pipe:[9]", "/dev/pts/0", "TCP:[1.1.1.2:80->1.1.1.1:50000]", "anon_inode:[eventfd]", "UNIX:[7]"];
+        assert!(rest.into_iter().all(takes) && at_rest("read", true, None));
+        assert!(!takes("/etc/passwd") && !takes("TCP:[1.1.1.1:50000->1.1.1.2:80]"));
+        assert!(at_rest("accept4", false, None) && at_rest("nanosleep", false, None) && !at_rest("fsync", false, None));
     }
 
     #[test]

@@ -1,0 +1,105 @@
+//! Reads what [`super::Tracker`] follows from calls.
+
+use std::ops::Range;
+
+use systape_format::model::{BESIDE, ByteStatus, CallState, Dict};
+
+use super::super::paths::feed::{Reader, Waiting};
+use super::super::processes::track::key;
+use super::futex::{self, Role};
+use super::threads::{Threads, thread};
+use super::track::{Doing, Ended, Event};
+use crate::table::load::Loaded;
+use crate::table::question::Question;
+
+const EAGAIN: u16 = 11;
+const ETIMEDOUT: u16 = 110;
+/// A shorter rest of a thread says nothing about what it holds, ns.
+const REST: u64 = 1_000_000;
+
+/// Whether a call of this name is followed.
+pub(crate) fn follows(name: &str) -> bool {
+    futex::is_one(name) || rests(name)
+}
+
+/// Whether the call `name` waits for somebody to connect, or for one of many events: so servers rest, also with a lock in hand.
+fn rests(name: &str) -> bool {
+    matches!(name, "accept" | "accept4" | "epoll_wait" | "epoll_pwait" | "epoll_pwait2")
+}
+
+/// Whether the call in `state` has a time.
+fn is_timed(state: CallState) -> bool {
+    !matches!(state, CallState::CloneChild | CallState::Denied | CallState::LostEnter)
+}
+
+/// The call of `row` as an event; None: it is not followed. Its time is `ns`.
+pub(crate) fn wait(segment: &Loaded, row: usize, ns: u64) -> Option<Event> {
+    let core = &segment.core;
+    let (name, task) = (&segment.call(row).name, segment.task(row));
+    let state = core.state[row];
+    let (from, errno) = (segment.time.start[row], core.errno[row]);
+    let ended = match errno {
+        _ if matches!(state, CallState::InFlight | CallState::Killed | CallState::NoReturn) => Ended::Never,
+        0 => Ended::With(segment.args.ret.get(row).and_then(|ret| u64::try_from(*ret).ok()).unwrap_or(0)),
+        EAGAIN => Ended::Again,
+        ETIMEDOUT => Ended::TimedOut,
+        _ => Ended::Failed,
+    };
+    let doing = if rests(name) {
+        if core.dur[row] < REST {
+            return None;
+        }
+        Doing::Rest
+    } else {
+        let (address, role) = futex::role(name, segment.args.args.get(row)?)?;
+        let names = match role {
+            Role::Waits(asks) => {
+                let memory = segment.captured(row).iter().find(|value| value.arg == BESIDE);
+                // what was read when the call returned is no more what it waited for
+                let memory = memory.filter(|value| matches!(value.status, ByteStatus::Whole | ByteStatus::Truncated));
+                asks.names(memory.map(|value| value.bytes.as_slice()))
+            }
+            _ => None,
+        };
+        Doing::Futex(address, role, names)
+    };
+    let to = from.saturating_add(core.dur[row]);
+    let began_before = state == CallState::BeganBefore;
+    Some(Event { process: key(task), thread: thread(task), doing, from, to, ns, ended, began_before })
+}
+
+/// The threads that `dict` knows.
+pub(crate) fn known(dict: &Dict) -> Threads {
+    let mut threads = Threads::default();
+    dict.tasks.iter().for_each(|task| threads.add(task));
+    threads
+}
+
+/// Reads calls that are followed, and nothing else.
+#[derive(Debug)]
+pub(crate) struct Locks<'a> {
+    /// What is asked.
+    pub question: &'a Question<'a>,
+}
+
+impl Reader for Locks<'_> {
+    type Sum = Threads;
+    type Row = Event;
+
+    fn wants(&self, segment: usize) -> bool {
+        self.question.scope.may_match(&self.question.tape.segments()[segment])
+    }
+
+    fn read(&self, segment: &Loaded, range: Range<usize>, waiting: &mut Vec<Waiting<Event>>) -> Threads {
+        let filter = self.question.scope.segment(&segment.dict, segment.number);
+        let follows: Vec<bool> = segment.calls.iter().map(|info| follows(&info.name)).collect();
+        for row in range {
+            let wanted = follows[segment.core.call[row] as usize] && is_timed(segment.core.state[row]);
+            if wanted && filter.core(&segment.core, row) && filter.time(&segment.time, row) {
+                let what = wait(segment, row, segment.core.dur[row]);
+                waiting.extend(what.map(|what| Waiting { row, what }));
+            }
+        }
+        known(&segment.dict)
+    }
+}

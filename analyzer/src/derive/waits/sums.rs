@@ -1,0 +1,216 @@
+//! Sums of the waits for one futex, with what says what the waits are for.
+
+use rustc_hash::FxHashMap;
+
+use super::futex::{Asks, CONTENDED};
+use super::hold::Hold;
+
+/// Most threads of a futex that are told apart.
+pub(super) const THREADS: usize = 64;
+/// Most other waits in which holders of a futex were, and most threads that waits name.
+const FEW: usize = 16;
+
+/// A futex of a process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) struct Address {
+    /// The process.
+    pub process: u64,
+    /// The address there.
+    pub address: u64,
+}
+
+impl Address {
+    /// The process, unique in the tape; None: not known.
+    pub(crate) fn upid(self) -> Option<u32> {
+        u32::try_from(self.process).ok().filter(|upid| *upid != 0)
+    }
+}
+
+/// What a thread that held a futex waited for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(super) enum Inside {
+    /// For another futex of its process.
+    Futex(u64),
+    /// For somebody to connect or for an event of many: as servers rest.
+    Rest,
+}
+
+/// Times by a few keys, the longest of which are kept.
+#[derive(Clone, Debug)]
+pub(super) struct Few<K>(Vec<(K, u64)>);
+
+impl<K> Default for Few<K> {
+    fn default() -> Self {
+        Self(Vec::new())
+    }
+}
+
+impl<K: Copy + Ord> Few<K> {
+    /// Adds `ns` of `key`.
+    pub(super) fn add(&mut self, key: K, ns: u64) {
+        if let Some((_, sum)) = self.0.iter_mut().find(|(known, _)| *known == key) {
+            *sum = sum.saturating_add(ns);
+        } else if self.0.len() < FEW {
+            self.0.push((key, ns));
+        } else if let Some(least) = self.0.iter_mut().min_by_key(|(_, sum)| *sum).filter(|(_, sum)| *sum < ns) {
+            *least = (key, ns);
+        }
+    }
+
+    /// The key with most, the least of several.
+    pub(super) fn most(&self) -> Option<K> {
+        self.0.iter().max_by_key(|(key, ns)| (*ns, std::cmp::Reverse(*key))).map(|(key, _)| *key)
+    }
+
+    /// All of them.
+    pub(super) fn iter(&self) -> impl Iterator<Item = (K, u64)> {
+        self.0.iter().copied()
+    }
+}
+
+/// The values that waits for one futex saw, in order.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Vals {
+    last: Option<u32>,
+    /// One was greater than that before it, and one less.
+    rises: bool,
+    falls: bool,
+    /// The states of a lock: glibc's for reading and writing are up to 3.
+    states: bool,
+}
+
+impl Vals {
+    /// Adds that of a wait.
+    pub(super) fn add(&mut self, asks: Asks) {
+        let step = self.last.map_or(0, |last| asks.val.wrapping_sub(last) as i32);
+        (self.rises, self.falls) = (self.rises || step > 0, self.falls || step < 0);
+        self.states = asks.bitset && asks.val <= 3 && (self.states || self.last.is_none());
+        self.last = Some(asks.val);
+    }
+
+    /// Whether each saw a mutex that others wait for, as those of glibc and Rust are then: 2.
+    pub(super) fn are_contended(self) -> bool {
+        self.last == Some(CONTENDED) && !self.rises && !self.falls
+    }
+
+    /// Whether it counts rounds.
+    pub(super) fn count_up(self) -> bool {
+        self.rises && !self.falls && !self.states
+    }
+}
+
+/// Waits for one futex.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Sum {
+    /// How many waits.
+    pub waits: u64,
+    /// Time in them, ns, without waits for a CPU where the reader knows them.
+    pub ns: u64,
+    /// The longest, ns.
+    pub max: u64,
+    /// When the first began and the last ended.
+    pub span: Option<(u64, u64)>,
+    /// Threads (utid) that waited, at most 64, in order of their first return.
+    pub waiters: Vec<u32>,
+    /// One was open at the end, or began before the start: times are lower bounds.
+    pub open: bool,
+    /// Calls that were not to wait: the value was another by then.
+    pub again: u64,
+    /// Waits whose time was up.
+    pub timeouts: u64,
+    /// Threads that were woken or moved to another futex.
+    pub woken: u64,
+    /// The same by who did it (utid), with when it did so last; not all, if there are more than 64.
+    pub by: FxHashMap<u32, (u64, u64)>,
+    /// There were more.
+    pub more_wakers: bool,
+    /// Waits that never ended, with a time-out or without.
+    pub(super) never: u64,
+    /// Waits in FUTEX_LOCK_PI.
+    pub(super) pi: u64,
+    /// Owners (utid) that waits named, by the waits' time.
+    pub(super) owners: Few<u32>,
+    /// Threads (utid) whose end was waited for, by the waits' time.
+    pub(super) ends: Few<u32>,
+    /// Wakes of every waiting thread by one that waited here at another time, and those of others.
+    pub(super) rounds: u64,
+    /// Wakes that were for a number of threads.
+    pub(super) single: u64,
+    /// The values that waits saw.
+    pub(super) vals: Vals,
+    /// When it was held by a thread that had waited.
+    pub(super) hold: Hold,
+    /// Time in which it was held so, of all holders together, ns.
+    pub(super) held: u64,
+    /// In what of that time they waited themselves.
+    pub(super) inside: Few<Inside>,
+    /// Time from the begins of waits to their ends, ns: what `hold` is a part of.
+    pub(super) length: u64,
+}
+
+impl Sum {
+    /// Whether more threads waited than are told apart.
+    pub(crate) fn has_more_waiters(&self) -> bool {
+        self.waiters.len() >= THREADS
+    }
+
+    /// Who woke most: the thread (utid), and how many; None: nobody, or not known.
+    pub(crate) fn waker(&self) -> Option<(u32, u64)> {
+        let most = self.by.iter().max_by_key(|(thread, (woken, _))| (*woken, std::cmp::Reverse(**thread)));
+        most.filter(|(_, (woken, _))| *woken > 0 && !self.more_wakers).map(|(thread, (woken, _))| (*thread, *woken))
+    }
+
+    /// Remembers that `thread` woke `woken` others at `ts`.
+    pub(super) fn wakes(&mut self, thread: u32, woken: u64, ts: u64) {
+        self.woken = self.woken.saturating_add(woken);
+        if self.by.len() < THREADS || self.by.contains_key(&thread) {
+            let (sum, last) = self.by.entry(thread).or_default();
+            (*sum, *last) = (sum.saturating_add(woken), ts.max(*last));
+        } else {
+            self.more_wakers = true;
+        }
+    }
+
+    /// Remembers that `thread` waited.
+    pub(super) fn waiter(&mut self, thread: u32) {
+        if self.waiters.len() < THREADS && !self.waiters.contains(&thread) {
+            self.waiters.push(thread);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_woke_most_is_known_unless_there_are_too_many() {
+        let mut sum = Sum::default();
+        [(7, 2), (8, 3), (7, 4)].into_iter().for_each(|(thread, woken)| sum.wakes(thread, woken, 5));
+        assert_eq!(sum.waker(), Some((7, 6)));
+        (100..200).for_each(|thread| sum.wakes(thread, 1, 6));
+        assert!(sum.waker().is_none() && sum.by.len() == THREADS);
+        assert_eq!(sum.woken, 109);
+        (0..100).for_each(|thread| sum.waiter(thread));
+        assert!(sum.has_more_waiters() && sum.waiters.len() == THREADS);
+    }
+
+    #[test]
+    fn values_of_rounds_count_up() {
+        let of = |bitset, vals: &[u32]| {
+            let mut all = Vals::default();
+            vals.iter().for_each(|val| all.add(Asks { val: *val, bitset, ..Asks::default() }));
+            all.count_up()
+        };
+        assert!(of(false, &[0, 0, 4, 4, 8]) && of(true, &[1, 2, 2, 9]) && of(false, &[u32::MAX, 3]));
+        assert!(!of(false, &[2, 2, 2]) && !of(true, &[2, 3]) && !of(true, &[9, 7, 9]) && !of(false, &[]));
+    }
+
+    #[test]
+    fn the_longest_of_many_stay() {
+        let mut few = Few::default();
+        (0..100_u32).for_each(|key| few.add(key, u64::from(key)));
+        few.add(99, 1);
+        assert_eq!((few.most(), few.iter().count()), (Some(99), FEW));
+    }
+}

@@ -1,0 +1,320 @@
+//! Waits of clients for answers, for connections, and between attempts to connect; and for the other ends of pipes: who waits, in which call,
+//! for whom.
+//!
+//! A wait in `poll` and the like says nothing about what it is for. What the thread does next does: it reads the answer to what it has sent
+//! before. Only a client's own sockets count: a server that waits for the next request is at rest. [`read`] makes plain values of calls,
+//! [`Talks`] follows them in order of their ends. Memory is bounded.
+
+pub(crate) mod read;
+pub(crate) mod together;
+
+use std::sync::Arc;
+
+use rustc_hash::FxHashMap;
+use systape_format::model::Call;
+
+use super::cpu::wider;
+
+/// Shorter waits are left out, ns.
+pub(super) const SHORT: u64 = 1_000_000;
+/// Most sums.
+const SUMS: usize = 1 << 14;
+/// Most sockets and threads that are followed.
+const FOLLOWED: usize = 1 << 16;
+/// Most waits of a thread since it last read or sent.
+const WAITS: usize = 8;
+/// An answer so long after the second of two writes was held back until a delayed ACK came: 40 ms, and what a busy machine adds.
+const DELAYED: std::ops::Range<u64> = 38_000_000..60_000_000;
+
+/// What a thread did.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Act {
+    /// It sent on this socket.
+    Sends(Arc<[u8]>),
+    /// It got something from this socket.
+    Takes(Arc<[u8]>),
+    /// It waited for one of several descriptors; true: until its time was up.
+    Waits(bool),
+    /// It slept as it asked.
+    Sleeps,
+    /// It connected to this address.
+    Connects(Arc<[u8]>, Connected),
+    /// It waited for this pipe to have something, or room.
+    Pipe(Arc<[u8]>, Way),
+}
+
+/// How an attempt to connect ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Connected {
+    /// It is connected.
+    Yes,
+    /// It is under way.
+    Later,
+    /// It failed.
+    No,
+}
+
+/// A direction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) enum Way {
+    /// Something is taken from it.
+    In,
+    /// Something is given to it.
+    Out,
+}
+
+/// A process.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) struct Process {
+    /// Unique in the tape.
+    pub key: u64,
+    /// Its pid.
+    pub pid: u32,
+    /// Name of the thread.
+    pub comm: Arc<[u8]>,
+}
+
+/// A call that ended.
+#[derive(Clone, Debug)]
+pub(crate) struct Said {
+    /// Whose.
+    pub who: Process,
+    /// The thread.
+    pub thread: u32,
+    /// The call.
+    pub call: Call,
+    /// What it was.
+    pub act: Act,
+    /// When it began and ended.
+    pub span: (u64, u64),
+    /// Its time without waits for a CPU, ns.
+    pub ns: u64,
+}
+
+/// What was waited for.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) enum For {
+    /// The answer to what was sent on this socket.
+    Answer(Arc<[u8]>),
+    /// The other side of a connection to this address to say that it is there.
+    Connection(Arc<[u8]>),
+    /// The time to try this address again.
+    Retry(Arc<[u8]>),
+    /// The other end of a pipe.
+    Pipe(Arc<[u8]>, Way),
+    /// The ACK of the first of several writes to this socket, without which the kernel does not send the last.
+    Ack(Arc<[u8]>),
+}
+
+/// Waits of one process in one call for one thing.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Waited {
+    /// How many.
+    pub count: u64,
+    /// Time in them, ns.
+    pub ns: u64,
+    /// The longest, ns.
+    pub max: u64,
+    /// The first and the last.
+    pub span: Option<(u64, u64)>,
+    /// Those that were no different in form but were not as long as a delayed ACK makes them.
+    pub others: u64,
+}
+
+/// A socket of a client.
+#[derive(Debug)]
+struct Socket {
+    /// When something was sent last.
+    sent: u64,
+    /// How often since the last answer; 0: it is answered.
+    writes: u64,
+    /// Whether the process sent first.
+    client: bool,
+}
+
+/// A wait of a thread, not yet known for what.
+#[derive(Debug)]
+struct Open {
+    call: Call,
+    span: (u64, u64),
+    ns: u64,
+    timed_out: bool,
+}
+
+/// An attempt to connect that failed.
+#[derive(Debug)]
+struct Failed {
+    to: Arc<[u8]>,
+    since: u64,
+    slept: u64,
+}
+
+/// What a thread is about.
+#[derive(Debug, Default)]
+struct Thread {
+    open: Vec<Open>,
+    /// The socket it sent on last.
+    asked: Option<Arc<[u8]>>,
+    connecting: Option<Arc<[u8]>>,
+    failed: Option<Failed>,
+}
+
+/// The machine.
+#[derive(Debug, Default)]
+pub(crate) struct Talks {
+    /// By process, call and what for.
+    pub sums: FxHashMap<(Process, Call, For), Waited>,
+    /// Time asleep as asked, by pid: it is part of what a server does for its answer, ns.
+    pub slept: FxHashMap<u32, u64>,
+    sockets: FxHashMap<(u64, Arc<[u8]>), Socket>,
+    threads: FxHashMap<u32, Thread>,
+}
+
+impl Talks {
+    /// Adds a call.
+    pub(crate) fn add(&mut self, said: &Said) {
+        if self.threads.len() >= FOLLOWED && !self.threads.contains_key(&said.thread) {
+            return;
+        }
+        match &said.act {
+            Act::Sends(name) => self.sends(said, name),
+            Act::Takes(name) => self.takes(said, name),
+            Act::Waits(timed_out) => self.waits(said, *timed_out),
+            Act::Sleeps => self.sleeps(said),
+            Act::Connects(to, how) => self.connects(said, to, *how),
+            Act::Pipe(name, way) => self.count(said, For::Pipe(Arc::clone(name), *way), said.span, said.ns),
+        }
+    }
+
+    fn count(&mut self, said: &Said, what: For, span: (u64, u64), ns: u64) {
+        let key = (said.who.clone(), said.call, what);
+        if self.sums.len() >= SUMS && !self.sums.contains_key(&key) {
+            return;
+        }
+        let sum = self.sums.entry(key).or_default();
+        sum.count += 1;
+        (sum.ns, sum.max) = (sum.ns.saturating_add(ns), sum.max.max(ns));
+        sum.span = wider(sum.span, span.0, span.1);
+    }
+
+    /// Counts `open` waits of the thread of `said` from `since` on.
+    fn count_open(&mut self, said: &Said, open: Vec<Open>, what: &For, since: u64) {
+        for wait in open {
+            let (from, to) = (wait.span.0.max(since), wait.span.1);
+            let ns = wait.ns.min(to.saturating_sub(from));
+            if ns >= SHORT {
+                let of = Said { call: wait.call, ..said.clone() };
+                self.count(&of, what.clone(), (from, to), ns);
+            }
+        }
+    }
+
+    fn sends(&mut self, said: &Said, name: &Arc<[u8]>) {
+        let at = (said.who.key, Arc::clone(name));
+        let unanswered = self.sockets.get(&at).filter(|socket| socket.client && socket.writes > 0);
+        let since = unanswered.map(|socket| socket.sent);
+        let thread = self.threads.entry(said.thread).or_default();
+        (thread.asked, thread.connecting) = (Some(Arc::clone(name)), None);
+        let open = std::mem::take(&mut thread.open);
+        // no answer came in time: it is asked again
+        if let Some(since) = since {
+            let in_vain = open.into_iter().filter(|wait| wait.timed_out).collect();
+            self.count_open(said, in_vain, &For::Answer(Arc::clone(name)), since);
+        }
+        if self.sockets.len() >= FOLLOWED && !self.sockets.contains_key(&at) {
+            self.sockets.retain(|_, socket| socket.writes > 0);
+            if self.sockets.len() >= FOLLOWED {
+                return;
+            }
+        }
+        let socket = self.sockets.entry(at).or_insert(Socket { sent: 0, writes: 0, client: true });
+        (socket.sent, socket.writes) = (said.span.1, socket.writes + 1);
+    }
+
+    fn takes(&mut self, said: &Said, name: &Arc<[u8]>) {
+        let at = (said.who.key, Arc::clone(name));
+        let thread = self.threads.entry(said.thread).or_default();
+        let open = std::mem::take(&mut thread.open);
+        if thread.asked.as_ref() == Some(name) {
+            thread.asked = None;
+        }
+        let room = self.sockets.len() < FOLLOWED;
+        let Some(socket) = self.sockets.get_mut(&at) else {
+            // who is asked first is the server
+            if room {
+                self.sockets.insert(at, Socket { sent: 0, writes: 0, client: false });
+            }
+            return;
+        };
+        let (since, writes) = (socket.sent, std::mem::take(&mut socket.writes));
+        if !socket.client || writes == 0 {
+            return;
+        }
+        self.acknowledged(said, name, since, writes);
+        let answer = For::Answer(Arc::clone(name));
+        self.count_open(said, open, &answer, since);
+        if said.ns >= SHORT && said.span.0 >= since {
+            self.count(said, answer, said.span, said.ns);
+        }
+    }
+
+    /// An answer came: whether the last of several writes waited for the ACK of the first.
+    fn acknowledged(&mut self, said: &Said, name: &Arc<[u8]>, since: u64, writes: u64) {
+        let after = said.span.1.saturating_sub(since);
+        if writes < 2 || !name.starts_with(b"TCP") {
+            return;
+        }
+        let key = (said.who.clone(), said.call, For::Ack(Arc::clone(name)));
+        if DELAYED.contains(&after) {
+            self.count(said, key.2, (since, said.span.1), after);
+        } else if let Some(sum) = self.sums.get_mut(&key) {
+            sum.others += 1;
+        }
+    }
+
+    fn waits(&mut self, said: &Said, timed_out: bool) {
+        let thread = self.threads.entry(said.thread).or_default();
+        if let Some(failed) = thread.failed.as_mut().filter(|_| timed_out) {
+            failed.slept = failed.slept.saturating_add(said.ns);
+        }
+        if let Some(to) = thread.connecting.take() {
+            if said.ns >= SHORT {
+                self.count(said, For::Connection(to), said.span, said.ns);
+            }
+            return;
+        }
+        if thread.open.len() >= WAITS {
+            thread.open.remove(0);
+        }
+        thread.open.push(Open { call: said.call, span: said.span, ns: said.ns, timed_out });
+    }
+
+    fn sleeps(&mut self, said: &Said) {
+        if self.slept.len() < FOLLOWED || self.slept.contains_key(&said.who.pid) {
+            let slept = self.slept.entry(said.who.pid).or_default();
+            *slept = slept.saturating_add(said.ns);
+        }
+        if let Some(failed) = self.threads.entry(said.thread).or_default().failed.as_mut() {
+            failed.slept = failed.slept.saturating_add(said.ns);
+        }
+    }
+
+    fn connects(&mut self, said: &Said, to: &Arc<[u8]>, how: Connected) {
+        let thread = self.threads.entry(said.thread).or_default();
+        let before = thread.failed.take_if(|failed| failed.to == *to);
+        thread.connecting = (how == Connected::Later).then(|| Arc::clone(to));
+        if how == Connected::No {
+            thread.failed = Some(Failed { to: Arc::clone(to), since: said.span.1, slept: 0 });
+        }
+        // the time between two attempts is theirs if the thread slept for most of it
+        if let Some(failed) = before {
+            let between = said.span.0.saturating_sub(failed.since);
+            if failed.slept >= SHORT && failed.slept >= between / 2 {
+                self.count(said, For::Retry(Arc::clone(to)), (failed.since, said.span.0), between);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,212 @@
+//! Makes [`Said`] of calls, and notes who uses which socket and pipe.
+
+use std::sync::Arc;
+
+use rustc_hash::FxHashMap;
+use systape_abi::sockaddr_text;
+use systape_format::model::CallState;
+
+use super::super::super::paths::names::{Name, uses};
+use super::super::super::processes::track::key;
+use super::{Act, Connected, Process, SHORT, Said, Way};
+use crate::derive::waits::of_client;
+use crate::table::calls::CallInfo;
+use crate::table::load::Loaded;
+
+/// Most processes that are told apart at one end of a socket or pipe.
+const ENDS: usize = 4;
+/// Most ends.
+const USERS: usize = 1 << 16;
+
+const EINPROGRESS: u16 = 115;
+
+/// What a call may be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in super::super) enum Sort {
+    /// It takes data.
+    Takes,
+    /// It gives data.
+    Gives,
+    /// It waits for one of several descriptors.
+    Waits,
+    /// It sleeps as asked.
+    Sleeps,
+    /// It connects.
+    Connects,
+}
+
+/// What the call may be; None: nothing that is followed.
+pub(in super::super) fn sort(info: &CallInfo) -> Option<Sort> {
+    Some(match info.name.as_str() {
+        "poll" | "ppoll" | "select" | "pselect6" | "epoll_wait" | "epoll_pwait" | "epoll_pwait2" => Sort::Waits,
+        "nanosleep" | "clock_nanosleep" => Sort::Sleeps,
+        "connect" => Sort::Connects,
+        name if info.io.reads().is_some() || name.starts_with("recv") => Sort::Takes,
+        name if info.io.writes().is_some() || name.starts_with("send") => Sort::Gives,
+        _ => return None,
+    })
+}
+
+/// Who is at the ends of sockets and pipes: by name and direction, for sockets always [`Way::Out`].
+#[derive(Debug, Default)]
+pub(crate) struct Users(FxHashMap<(Arc<[u8]>, Way), Vec<Process>>);
+
+impl Users {
+    /// Notes that `who` uses the end.
+    fn add(&mut self, name: &Arc<[u8]>, way: Way, who: impl FnOnce() -> Process, process: u64) {
+        let end = (Arc::clone(name), way);
+        if self.0.len() >= USERS && !self.0.contains_key(&end) {
+            return;
+        }
+        let known = self.0.entry(end).or_default();
+        if known.len() < ENDS && !known.iter().any(|one| one.key == process) {
+            known.push(who());
+        }
+    }
+
+    /// Adds those of a part of the tape.
+    pub(crate) fn merge(&mut self, part: Self) {
+        for ((name, way), processes) in part.0 {
+            for who in processes {
+                let process = who.key;
+                self.add(&name, way, || who, process);
+            }
+        }
+    }
+
+    /// The only process other than `not` that is at that end; None: nobody is known, or there are several.
+    pub(crate) fn only(&self, name: &[u8], way: Way, not: u64) -> Option<&Process> {
+        let all = self.0.get(&(Arc::from(name), way))?;
+        let mut others = all.iter().filter(|who| who.key != not);
+        others.next().filter(|_| all.len() < ENDS && others.next().is_none())
+    }
+}
+
+/// The other end of the socket `name`: `TCP:[a->b]` is that of `TCP:[b->a]`.
+pub(crate) fn other_end(name: &[u8]) -> Option<Vec<u8>> {
+    let name = std::str::from_utf8(name).ok()?;
+    let (kind, ends) = name.split_once(":[")?;
+    let (one, other) = ends.strip_suffix(']')?.split_once("->")?;
+    Some(format!("{kind}:[{other}->{one}]").into_bytes())
+}
+
+/// Reads the calls of a segment.
+#[derive(Debug)]
+pub(in super::super) struct Reads<'a> {
+    segment: &'a Loaded,
+    sorts: Vec<Option<Sort>>,
+    names: FxHashMap<Vec<u8>, Arc<[u8]>>,
+    comms: FxHashMap<u32, Arc<[u8]>>,
+    /// See [`Users`].
+    pub(in super::super) users: Users,
+}
+
+impl<'a> Reads<'a> {
+    /// Of `segment`.
+    pub(in super::super) fn new(segment: &'a Loaded) -> Self {
+        let sorts = segment.calls.iter().map(|info| sort(info)).collect();
+        let (names, comms) = Default::default();
+        Self { segment, sorts, names, comms, users: Users::default() }
+    }
+
+    /// Whether the call of `row` may say something.
+    pub(in super::super) fn follows(&self, row: usize) -> bool {
+        self.sorts[self.segment.core.call[row] as usize].is_some()
+    }
+
+    /// The call of `row`, whose time is `ns`; None: it says nothing.
+    pub(in super::super) fn said(&mut self, row: usize, ns: impl FnOnce() -> u64) -> Option<Said> {
+        let segment = self.segment;
+        let core = &segment.core;
+        let sort = self.sorts[core.call[row] as usize]?;
+        let timed = !matches!(core.state[row], CallState::CloneChild | CallState::Denied | CallState::LostEnter);
+        if !timed {
+            return None;
+        }
+        let dur = core.dur[row];
+        let act = match sort {
+            Sort::Waits | Sort::Sleeps if dur < SHORT => return None,
+            Sort::Waits => Act::Waits(segment.args.ret.get(row) == Some(&0) && core.state[row].returned()),
+            Sort::Sleeps => Act::Sleeps,
+            Sort::Connects => self.connects(row)?,
+            Sort::Takes | Sort::Gives => self.moves(row, sort)?,
+        };
+        let start = segment.time.start[row];
+        let span = (start, start.saturating_add(dur));
+        let (task, call) = (segment.task(row), segment.dict.calls[core.call[row] as usize]);
+        let thread = if task.utid == 0 { task.tid } else { task.utid };
+        Some(Said { who: self.who(row), thread, call, act, span, ns: ns() })
+    }
+
+    fn who(&mut self, row: usize) -> Process {
+        let task = self.segment.task(row);
+        let index = self.segment.core.task[row];
+        let comm = self.comms.entry(index).or_insert_with(|| Arc::from(&*task.comm));
+        Process { key: key(task), pid: task.pid, comm: Arc::clone(comm) }
+    }
+
+    fn connects(&self, row: usize) -> Option<Act> {
+        let address = self.segment.captured(row).iter().find(|value| value.arg == 1 && value.status.is_whole())?;
+        let how = match self.segment.core.errno[row] {
+            _ if !self.segment.core.state[row].returned() => return None,
+            0 => Connected::Yes,
+            EINPROGRESS => Connected::Later,
+            _ => Connected::No,
+        };
+        Some(Act::Connects(Arc::from(sockaddr_text(&address.bytes).into_bytes()), how))
+    }
+
+    /// A call that moves data by a socket or pipe.
+    fn moves(&mut self, row: usize, sort: Sort) -> Option<Act> {
+        let segment = self.segment;
+        let on = uses(segment, row).next()?.name;
+        let Name::Known(name) = on else { return None };
+        let pipe = name.starts_with(b"pipe:");
+        if name.starts_with(b"/") || name.starts_with(b"anon_inode:") {
+            return None;
+        }
+        let name = match self.names.get(&*name) {
+            Some(known) => Arc::clone(known),
+            None => Arc::clone(self.names.entry(name.to_vec()).or_insert_with(|| Arc::from(&*name))),
+        };
+        let way = if pipe && sort == Sort::Takes { Way::In } else { Way::Out };
+        let who = self.who(row);
+        let process = who.key;
+        self.users.add(&name, way, || who, process);
+        let core = &segment.core;
+        if pipe {
+            return (core.dur[row] >= SHORT).then_some(Act::Pipe(name, way));
+        }
+        // nothing was there, or the call failed: no answer
+        let empty = core.errno[row] != 0 || !core.state[row].returned();
+        let internet = !name.starts_with(b"UNIX");
+        if empty || (internet && !of_client(&name)) {
+            return None;
+        }
+        Some(if sort == Sort::Takes { Act::Takes(name) } else { Act::Sends(name) })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_other_end_is_named_the_other_way_round() {
+        assert_eq!(other_end(b"UNIX-STREAM:[5->6]"), Some(b"UNIX-STREAM:[6->5]".to_vec()));
+        assert_eq!(other_end(b"TCP:[1.1.1.1:5->2.2.2.2:80]"), Some(b"TCP:[2.2.2.2:80->1.1.1.1:5]".to_vec()));
+        assert_eq!((other_end(b"socket:[7]"), other_end(b"/x"), other_end(b"UDP:[0.0.0.0:5]")), (None, None, None));
+    }
+
+    #[test]
+    fn one_process_at_the_other_end_is_named_and_several_are_not() {
+        let (mut users, mut part) = (Users::default(), Users::default());
+        let name: Arc<[u8]> = Arc::from(&b"pipe:[7]"[..]);
+        let who = |key: u64| Process { key, pid: key as u32, comm: Arc::from(&b"w"[..]) };
+        users.add(&name, Way::Out, || who(1), 1);
+        part.add(&name, Way::Out, || who(2), 2);
+        users.merge(part);
+        assert_eq!(users.only(&name, Way::Out, 1).map(|who| who.pid), Some(2));
+        assert_eq!((users.only(&name, Way::Out, 9), users.only(&name, Way::In, 1)), (None, None));
+    }
+}
