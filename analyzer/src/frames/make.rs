@@ -82,11 +82,16 @@ impl<'a> Maker<'a> {
     }
 
     fn place(&mut self, name: &str, make: impl FnOnce() -> Column) {
-        let at = self.def.columns.iter().position(|column| column.full_name() == name);
-        debug_assert!(at.is_some(), "table {} has no column {name}", self.def.name);
-        if let Some(at) = at.filter(|at| self.wanted[*at]) {
+        if let Some(at) = self.wanted_at(name) {
             self.columns[at] = Some(make());
         }
+    }
+
+    /// Where the column `name` is, if it is wanted.
+    fn wanted_at(&self, name: &str) -> Option<usize> {
+        let at = self.def.columns.iter().position(|column| column.full_name() == name);
+        debug_assert!(at.is_some(), "table {} has no column {name}", self.def.name);
+        at.filter(|at| self.wanted[*at])
     }
 
     /// Fills column `name` if it is wanted.

@@ -67,17 +67,17 @@ impl<'a> Row<'a> {
 
     /// Sets the next column, which must be `name` (`owner_pid` in an object).
     pub(crate) fn set(&mut self, name: &str, value: impl Into<Cell<'a>>) -> &mut Self {
-        self.put(name, |column| is(column, name), value.into(), None)
+        self.put(None, name, value.into(), None)
     }
 
     /// The same for a value that is a bound, in its column's way, if `short`.
     pub(crate) fn bound(&mut self, name: &str, value: impl Into<Cell<'a>>, short: bool) -> &mut Self {
-        self.put(name, |column| is(column, name), value.into(), Some(Known::short_if(short)))
+        self.put(None, name, value.into(), Some(Known::short_if(short)))
     }
 
     /// Sets the next column, which must be `name` of the object `group`.
     pub(crate) fn part(&mut self, group: &str, name: &str, value: impl Into<Cell<'a>>) -> &mut Self {
-        self.put(name, |column| column.group == group && column.name == name, value.into(), None)
+        self.put(Some(group), name, value.into(), None)
     }
 
     /// Sets all columns of the object `group`: it is null.
@@ -156,8 +156,13 @@ impl<'a> Row<'a> {
         self.next == self.table.columns.len()
     }
 
-    fn put(&mut self, name: &str, is: impl Fn(&ColumnDef) -> bool, value: Cell<'a>, known: Option<Known>) -> &mut Self {
-        let at = match self.table.columns.get(self.next).is_some_and(&is) {
+    /// Sets the next column, which must be `name` of the object `group`, or have the full name `name`.
+    fn put(&mut self, group: Option<&str>, name: &str, value: Cell<'a>, known: Option<Known>) -> &mut Self {
+        let is = |column: &ColumnDef| match group {
+            None => is(column, name),
+            Some(group) => column.group == group && column.name == name,
+        };
+        let at = match self.table.columns.get(self.next).is_some_and(is) {
             true => Some(self.next),
             false => {
                 self.fault(name);

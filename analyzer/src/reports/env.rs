@@ -19,6 +19,7 @@ use crate::table::families;
 use crate::table::loss::Listed;
 use crate::table::scan::Scan;
 use crate::values::glob;
+use crate::values::order::InOrder as _;
 use crate::values::output::{self, line};
 use crate::values::say::{Verdict, complain};
 use crate::values::words::{escaped, named};
@@ -89,7 +90,7 @@ fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
         ts >= scope.from && ts < scope.to && scope.task(&program.task)
     };
     let mut asked: Vec<&Program> = programs.all.iter().filter(passes).collect();
-    asked.sort_by_key(|program| (program.since, program.task.pid));
+    asked.order_by_key(|program| (program.since, program.task.pid));
     let unknown = asked.iter().filter(|program| !program.is_known()).count();
     let fits = |variable: &Variable<'_>| {
         let name = variable.name.unwrap_or_default();

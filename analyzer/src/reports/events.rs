@@ -30,6 +30,7 @@ use crate::table::group::by::By;
 use crate::table::group::value::{Key, Value};
 use crate::table::group::{Add, Groups};
 use crate::table::scan::{Coverage, Scan};
+use crate::values::order::InOrder as _;
 use crate::values::output::line;
 
 systape_format::tables! {
@@ -143,7 +144,7 @@ pub(crate) fn run(config: &Config, tape: &Tape, out: &mut impl Write) -> Result<
         })
         .collect();
     config.shown.rows(rows.len());
-    rows.sort_by_key(|(keys, event, count)| (Reverse(*count), *event, keys.values));
+    rows.order_by_key(|(keys, event, count)| (Reverse(*count), *event, keys.values));
     let lost = !context.question.loss.complete();
     let Some(form) = config.format.rows() else {
         losses::head(&context, "Something is missing: every count is at least.", out)?;

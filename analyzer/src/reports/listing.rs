@@ -8,7 +8,6 @@ use std::io::{self, Write};
 use std::sync::{Mutex, PoisonError};
 
 use anyhow::{Result, bail};
-use rayon::prelude::*;
 use systape_abi::FlagStyle;
 use systape_format::model::{CallState, Family, StackOf};
 
@@ -40,6 +39,7 @@ use crate::table::scan::carry::{CarryPlan, carry_start, frontier};
 use crate::table::stream::{Loose, Merger, Part, merged};
 use crate::values::clock::Clock;
 use crate::values::output::{Out, TimedLines};
+use crate::values::parallel;
 use crate::values::say::complain;
 
 /// Most segments rendered together: 64 Ki lines of 130 bytes and their columns are about 16 MB each.
@@ -322,12 +322,12 @@ impl Listing<'_, '_> {
             begin = jobs.1;
             let begun = rest.take();
             let render = || {
-                rayon::join(
+                parallel::both(
                     || begun.as_ref().map(|rest| self.render_rest(rest)),
                     || self.render(&jobs.0, usize::MAX, history),
                 )
             };
-            let (written, (begun, rendered)) = rayon::join(|| self.write(&mut merger, before, holes), render);
+            let (written, (begun, rendered)) = parallel::both(|| self.write(&mut merger, before, holes), render);
             written?;
             ready = Batch { rendered: begun.into_iter().chain(rendered).collect(), frontier: jobs.1 };
             next = until;
@@ -410,7 +410,7 @@ impl Listing<'_, '_> {
 
     /// At most `most` of each segment's own rows; the others are its rest.
     fn render(&self, jobs: &[Job], most: usize, history: Option<&History>) -> Vec<Rendered> {
-        jobs.par_iter().map(|job| self.render_one(*job, most, history)).collect()
+        parallel::map(jobs, |job| self.render_one(*job, most, history))
     }
 
     fn write<W: TimedLines>(&self, merger: &mut Merger<W>, mut batch: Batch, holes: &mut Vec<Hole>) -> io::Result<()> {

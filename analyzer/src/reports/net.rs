@@ -32,6 +32,7 @@ use crate::table::loss::{Listed, Loss, loses};
 use crate::table::question::clock;
 use crate::table::scan::{Scan, lost};
 use crate::table::stream::{Merger, Part};
+use crate::values::order::InOrder as _;
 use crate::values::output::{self, Out};
 use crate::values::say::{Verdict, complain};
 
@@ -181,7 +182,7 @@ fn steps(segment: &Segment<'_>, dict: &Dict, book: &CallBook<'_>) -> Result<Vec<
     let (counted, named) = counts::read(segment, dict).unwrap_or_default();
     steps.extend(counted.into_iter().map(|counted| (counted.ts, Step::Counted(Box::new(counted)))));
     steps.extend(named.into_iter().map(|named| (named.ts, Step::Named(named))));
-    steps.sort_by_key(place);
+    steps.order_by_key(place);
     Ok(steps.into_iter().map(|(_, step)| step).collect())
 }
 

@@ -21,6 +21,7 @@ use crate::render::sink;
 use crate::render::table::{Table, millis};
 use crate::table::group::by::By;
 use crate::table::loss::Listed;
+use crate::values::order::InOrder as _;
 use crate::values::output;
 use crate::values::say::Verdict;
 
@@ -110,7 +111,7 @@ fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
     let fed = feed::feed(&context.question, needs, context.question.scope.to, sink);
     let OffCpu { keys, sums, .. } = &fed.tracker.sink;
     let mut sums: Vec<(&Key, &Sum)> = sums.iter().collect();
-    sums.sort_by(|(a, x), (b, y)| y.total.cmp(&x.total).then_with(|| keys.order(&fed.names, a, b)));
+    sums.order_by(|(a, x), (b, y)| y.total.cmp(&x.total).then_with(|| keys.order(&fed.names, a, b)));
     config.shown.rows(sums.len());
     let total = sums.iter().fold(0_u64, |total, (_, sum)| total.saturating_add(sum.total));
     let words = Words { session: tape.session(), book: &context.question.book, names: &fed.names };

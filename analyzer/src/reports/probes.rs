@@ -38,6 +38,7 @@ use crate::table::group::value::{Key, Value};
 use crate::table::group::{Add as _, Groups};
 use crate::table::loss::Listed;
 use crate::table::scan::Scan;
+use crate::values::order::InOrder as _;
 use crate::values::output::{self, Out, line};
 use crate::values::say::Verdict;
 
@@ -170,7 +171,7 @@ fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
         Some((Keys { words, values, task: sums.labels.get(values, &plan) }, event, times))
     });
     let mut rows: Vec<(Keys<'_>, &Value, &Numbers)> = rows.collect();
-    rows.sort_by_key(|(keys, event, times)| (Reverse((times.total, times.count)), *event, keys.values));
+    rows.order_by_key(|(keys, event, times)| (Reverse((times.total, times.count)), *event, keys.values));
     config.shown.rows(rows.len());
     let limit = own.rank.limit(config.format);
     let (all, lost) = (rows.len(), !context.question.loss.complete());

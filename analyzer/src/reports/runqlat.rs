@@ -19,6 +19,7 @@ use crate::render::row::Row;
 use crate::render::sink;
 use crate::table::group::by::By;
 use crate::table::loss::Listed;
+use crate::values::order::InOrder as _;
 use crate::values::output::{self, line};
 use crate::values::say::Verdict;
 
@@ -111,7 +112,7 @@ fn run(config: &Config, tape: &Tape, kind: Kind) -> Result<Verdict> {
     let Times { keys, hists, unknown, .. } = fed.tracker.sink;
     let mut hists: Vec<(Key, LogHist)> = hists.into_iter().collect();
     // the busiest first; CPUs by number
-    hists.sort_by_key(|(key, hist)| (key.cpu, std::cmp::Reverse(hist.total()), *key));
+    hists.order_by_key(|(key, hist)| (key.cpu, std::cmp::Reverse(hist.total()), *key));
     config.shown.rows(hists.len());
     let words = Words { session: tape.session(), book: &context.question.book, names: &fed.names };
     let mut out = output::stdout()?;

@@ -27,6 +27,7 @@ use crate::render::table::{Table, millis};
 use crate::reports::{Context, losses};
 use crate::table::group::by::By;
 use crate::table::loss::Listed;
+use crate::values::order::InOrder as _;
 use crate::values::output::{self, line};
 use crate::values::say::Verdict;
 use crate::values::timespec::{self, Edge};
@@ -130,7 +131,7 @@ fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
     let fed = feed::feed(&context.question, needs, context.question.scope.to, sink);
     let States { keys, sums, .. } = &fed.tracker.sink;
     let mut sums: Vec<(&Key, &Sum)> = sums.iter().collect();
-    sums.sort_by(|(a, x), (b, y)| y.ns.cmp(&x.ns).then_with(|| keys.order(&fed.names, a, b)));
+    sums.order_by(|(a, x), (b, y)| y.ns.cmp(&x.ns).then_with(|| keys.order(&fed.names, a, b)));
     config.shown.rows(sums.len());
     let total = sums.iter().fold(0_u64, |total, (_, sum)| total.saturating_add(sum.ns));
     let span = to.saturating_sub(from);

@@ -45,6 +45,7 @@ use crate::table::families;
 use crate::table::group::by::By;
 use crate::table::group::value::Value;
 use crate::table::loss::Listed;
+use crate::values::order::InOrder as _;
 use crate::values::output::{self, Out, line};
 use crate::values::say::{Verdict, complain};
 
@@ -340,7 +341,7 @@ impl Shown<'_> {
             Stretch { at, count, sizes: row.stats.sizes().0 }
         };
         let mut stretches: Vec<Stretch> = rows.iter().map(stretch).collect();
-        stretches.sort_by_key(|stretch| (stretch.at.is_none(), stretch.at));
+        stretches.order_by_key(|stretch| (stretch.at.is_none(), stretch.at));
         let title = if name.is_empty() { String::new() } else { format!("{name}: ") };
         line(out, &format!("{title}calls by {} and duration in ns", time.name()))?;
         if rows.iter().any(|row| !row.stats.sizes().1) {

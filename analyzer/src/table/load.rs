@@ -11,6 +11,7 @@ use systape_format::reader::{Picked, Segment, Tape};
 
 use crate::table::calls::{CallBook, CallInfo};
 use crate::table::loss::Hole;
+use crate::values::parallel;
 
 /// The file of an fd argument.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -131,7 +132,7 @@ impl<'a> Base<'a> {
     fn load_picked(self, picked: &Picked, book: &CallBook<'_>, holes: &mut Vec<Hole>) -> Loaded {
         let Self { segment, dict, core, time } = self;
         // of the first segment somebody waits for the first line
-        let (args, (fds, captured)) = rayon::join(
+        let (args, (fds, captured)) = parallel::both(
             || segment.args_of(&core, picked),
             || (segment.fds_of(&core, picked), segment.captured_of(&core, Some(picked))),
         );

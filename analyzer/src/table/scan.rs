@@ -13,7 +13,6 @@ use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use anyhow::Result;
-use rayon::prelude::*;
 use systape_format::Error;
 use systape_format::model::{Dict, SegmentInfo};
 use systape_format::reader::{Segment, Tape};
@@ -21,6 +20,7 @@ use systape_format::reader::{Segment, Tape};
 use crate::table::load::hole;
 use crate::table::loss::{Hole, Loss};
 use crate::table::question::Question;
+use crate::values::parallel;
 
 /// Most segments decoded together by [`Scan::walk`], which keeps their results.
 const BATCH: usize = 8;
@@ -166,8 +166,7 @@ impl<'t> Scan<'t> {
                 let mut part = Coverage::new();
                 (read(*at, &self.tape.segment(*at), &mut part), part)
             };
-            let found: Vec<_> = batch.par_iter().map(one).collect();
-            for (found, part) in found {
+            for (found, part) in parallel::map(batch, one) {
                 coverage.merge(part);
                 if each(found)?.is_break() {
                     return Ok(coverage);
@@ -193,7 +192,7 @@ impl<'t> Scan<'t> {
             (state, coverage)
         };
         // a pool costs more than a few segments are worth
-        let parts = if self.segments.len() <= FEW { vec![work()] } else { rayon::broadcast(|_| work()) };
+        let parts = if self.segments.len() <= FEW { vec![work()] } else { parallel::on_each_thread(work) };
         let mut coverage = Coverage::new();
         let states = parts.into_iter().map(|(state, part)| {
             coverage.merge(part);

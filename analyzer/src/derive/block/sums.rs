@@ -13,6 +13,7 @@ use crate::render::loghist::LogHist;
 use crate::table::group::by::By;
 use crate::table::group::of_cgroup::OfCgroup;
 use crate::values::devices::{Dev, Devices};
+use crate::values::order::InOrder as _;
 
 /// What a histogram has buckets of.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -184,7 +185,7 @@ impl Sums {
         folded.rows = rows.into_iter().map(|(parts, (sum, counted))| (parts, sum, counted)).collect();
         folded
             .rows
-            .sort_by(|(a_parts, a, _), (b_parts, b, _)| (b.total, b.ios, a_parts).cmp(&(a.total, a.ios, b_parts)));
+            .order_by(|(a_parts, a, _), (b_parts, b, _)| (b.total, b.ios, a_parts).cmp(&(a.total, a.ios, b_parts)));
         folded.stacked = stacked.into_iter().map(|(dev, ios)| (dev, ios, below[&dev].clone())).collect();
         folded.stacked.sort_unstable();
         folded

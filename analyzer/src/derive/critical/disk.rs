@@ -1,5 +1,6 @@
 //! Which block I/O a sleep waited for: the one that ended right before its end.
 
+use crate::values::order::InOrder as _;
 use systape_format::model::BlockIo;
 
 /// An I/O that ended longer before the end of a sleep did not end it, ns: the interrupt that completes one wakes who waits for it.
@@ -30,7 +31,7 @@ impl<T> Waits<T> {
     /// Of these; [`Self::found`] has their order.
     pub(crate) fn new(sleeps: &[Sleep]) -> Self {
         let mut sorted: Vec<(Sleep, usize)> = sleeps.iter().copied().zip(0..).collect();
-        sorted.sort_by_key(|(sleep, _)| sleep.to);
+        sorted.order_by_key(|(sleep, _)| sleep.to);
         Self { found: sleeps.iter().map(|_| None).collect(), sleeps: sorted }
     }
 

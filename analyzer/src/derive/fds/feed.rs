@@ -21,6 +21,7 @@ use crate::table::scan::later::{Later, Timed};
 use crate::table::scan::lost::Missing;
 use crate::table::scan::stream::{self, Machine, Piece, Source};
 use crate::table::scan::{Coverage, Scan};
+use crate::values::order::InOrder as _;
 
 /// The table of a process, or of a thread with its own, at the moment.
 #[derive(Debug)]
@@ -306,7 +307,7 @@ impl<W: Fn(&Task) -> bool> Feeder<W> {
             let pid = pids.get(&table.upid).copied().unwrap_or(0);
             let known = |fd: &Fd| (!fd.path.is_empty()).then(|| (fd.path.as_slice().into(), fd.cloexec));
             let mut fds: Vec<Listed> = table.fds.iter().map(|fd| (fd.fd, known(fd))).collect();
-            fds.sort_by_key(|(fd, ..)| *fd);
+            fds.order_by_key(|(fd, ..)| *fd);
             self.tables.seen(checkpoint.ts, (table.upid, pid), fds, table.complete);
         }
     }
@@ -331,7 +332,7 @@ impl<W: Fn(&Task) -> bool> Feeder<W> {
                 held.push(Held { task: Arc::clone(task), own: thread != 0, table: table.clone() });
             }
         }
-        held.sort_by_key(|held| (held.task.pid, held.own, held.task.tid, held.task.upid));
+        held.order_by_key(|held| (held.task.pid, held.own, held.task.tid, held.task.upid));
         self.held = Some(held);
     }
 }

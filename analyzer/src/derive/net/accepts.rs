@@ -9,6 +9,7 @@ use systape_format::model::{CallState, Dict, Task};
 use systape_format::reader::Segment;
 
 use crate::table::calls::CallBook;
+use crate::values::order::InOrder as _;
 
 /// Address and port of the other side: 4 or 16 bytes, an IPv4 address always as 4.
 pub(crate) type Remote = (Vec<u8>, u16);
@@ -61,7 +62,7 @@ pub(crate) fn read(segment: &Segment<'_>, dict: &Dict, book: &CallBook<'_>) -> R
             found.push(Accepted { ts, remote, task: dict.tasks[*task as usize].clone() });
         }
     }
-    found.sort_by_key(|accepted| accepted.ts);
+    found.order_by_key(|accepted| accepted.ts);
     Ok(found)
 }
 

@@ -7,6 +7,7 @@ use systape_format::model::{Checkpoint, FORK_THREAD, Family, ProcessEvent, Proce
 
 use super::ending::Ending;
 use super::process::{Command, Image, Process};
+use crate::values::order::InOrder as _;
 
 /// pid of the parent of kernel threads. Lower pids are init and 0, the idle tasks of all CPUs as one process.
 const KTHREADD: u32 = 2;
@@ -166,7 +167,7 @@ impl Processes {
             by_pid.entry(process.task.pid).or_default().push(at);
         }
         for at in 0..self.all.len() {
-            self.all[at].images.sort_by_key(|image| image.since);
+            self.all[at].images.order_by_key(|image| image.since);
             let process = &self.all[at];
             if process.parent.is_none() {
                 // of several processes with that pid, the youngest that can have been there

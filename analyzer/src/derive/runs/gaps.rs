@@ -7,6 +7,7 @@ use systape_format::reader::{Segment, Tape};
 
 use crate::table::loss::{is_loss, loses};
 use crate::table::scan::lost::{self, Lost};
+use crate::values::order::InOrder as _;
 
 /// If more processes than this have counted calls in one segment, the calls count as anybody's, because each process is
 /// tested for every event.
@@ -26,7 +27,7 @@ pub(crate) fn of_calls(tape: &Tape) -> Vec<Lost> {
     let known = counted.is_some();
     let mut lost = lost::gaps(tape, |_, gap| loses(gap, &[Family::Syscall]) && !(known && gap.ledger));
     lost.extend(counted.unwrap_or_default());
-    lost.sort_by_key(|lost| lost.first);
+    lost.order_by_key(|lost| lost.first);
     lost
 }
 

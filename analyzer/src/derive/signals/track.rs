@@ -15,6 +15,7 @@ use super::{act, everyday, stops};
 use crate::derive::processes::track::key;
 use crate::derive::processes::{Ending, Processes};
 use crate::table::calls::CallInfo;
+use crate::values::order::InOrder as _;
 use systape_abi::signo::{SIGABRT, SIGINT, SIGKILL, SIGQUIT, SIGTERM};
 
 /// The selected signals.
@@ -256,7 +257,7 @@ impl<'a> Tracker<'a> {
                 records.push(unseen(&process.task, sig, end, missing));
             }
         }
-        records.sort_by_key(|record| record.sent.event.ts);
+        records.order_by_key(|record| record.sent.event.ts);
         act::number(&mut records);
         records
     }

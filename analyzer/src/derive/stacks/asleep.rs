@@ -10,6 +10,7 @@ use super::forest::{Forest, Graft};
 use crate::derive::runs::decode::Needs;
 use crate::derive::runs::{Interval, Sink, Slot, State, Thread, feed};
 use crate::table::question::Question;
+use crate::values::order::InOrder as _;
 
 /// Place of a stack: (kind of event, index of its segment, row).
 pub(crate) type Place = (StackOf, usize, u32);
@@ -93,7 +94,7 @@ pub(crate) fn graft<K: Copy + Eq + std::hash::Hash>(
         by_segment.entry(at).or_default().push((key, of, row));
     }
     let mut segments: Vec<_> = by_segment.into_iter().collect();
-    segments.sort_by_key(|(at, _)| *at);
+    segments.order_by_key(|(at, _)| *at);
     let mut found = FxHashMap::default();
     for (at, wanted) in segments {
         let stacks = match tape.segment(at).stacks() {

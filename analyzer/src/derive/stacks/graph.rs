@@ -8,6 +8,7 @@ use super::interner::Interner;
 use super::label::{self, Label};
 use super::names::Names;
 use super::weight::{Metric, Weight};
+use crate::values::order::InOrder as _;
 
 /// A stack in a [`Forest`], its end, and its thread's name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -53,7 +54,7 @@ impl Stacked {
             *endings.entry((key.ending, key.user == NONE && key.kernel == NONE)).or_default() += weight.count;
         }
         let mut endings: Vec<_> = endings.into_iter().collect();
-        endings.sort_by_key(|(ending, count)| (std::cmp::Reverse(*count), *ending));
+        endings.order_by_key(|(ending, count)| (std::cmp::Reverse(*count), *ending));
         endings
     }
 }
@@ -133,7 +134,7 @@ impl Graph {
     fn sort(&mut self) {
         for at in 0..self.nodes.len() {
             let mut children = std::mem::take(&mut self.nodes[at].children);
-            children.sort_by(|a, b| {
+            children.order_by(|a, b| {
                 let weight = |at: &u32| self.nodes[*at as usize].total;
                 let heavier = weight(b).of(self.metric).cmp(&weight(a).of(self.metric));
                 let more = || weight(b).count.cmp(&weight(a).count);
@@ -165,7 +166,7 @@ impl Graph {
         let mut roots: Vec<(u32, u32)> =
             threads.flat_map(|thread| thread.children.iter().map(|root| (thread.label, *root))).collect();
         // the sort is stable: equal roots stay in the order of their threads
-        roots.sort_by_key(|(_, root)| std::cmp::Reverse(self.nodes[*root as usize].total.of(self.metric)));
+        roots.order_by_key(|(_, root)| std::cmp::Reverse(self.nodes[*root as usize].total.of(self.metric)));
         roots
     }
 }

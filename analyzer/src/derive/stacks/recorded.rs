@@ -10,6 +10,7 @@ use systape_format::reader::{Segment, Tape};
 use super::names::Names;
 use super::places::Places;
 use crate::table::scan::Scan;
+use crate::values::order::InOrder as _;
 
 /// The kinds of events whose stacks `tape` may have.
 pub(crate) fn kinds(tape: &Tape) -> Vec<StackOf> {
@@ -86,7 +87,7 @@ impl Inventory {
                 all.unnamed.push(Unnamed { mapping: mapping.clone(), places: (offsets.len() - named) as u64, why });
             }
         }
-        all.unnamed.sort_by_key(|unnamed| (std::cmp::Reverse(unnamed.places), unnamed.mapping.clone()));
+        all.unnamed.order_by_key(|unnamed| (std::cmp::Reverse(unnamed.places), unnamed.mapping.clone()));
         Some(all)
     }
 

@@ -14,6 +14,7 @@ use super::stats::Stats;
 use crate::table::calls::{CallBook, CallInfo};
 use crate::table::group::by::By;
 use crate::table::group::value::{Key, Value};
+use crate::values::order::InOrder as _;
 use systape_format::model::{Call, Task};
 
 /// The calls of one group.
@@ -124,9 +125,9 @@ pub(crate) fn groups<'a>(
     }
     let mut groups: Vec<Group<'_>> = by_key.into_values().collect();
     if sorted {
-        groups.sort_by_key(|group| group.first);
+        groups.order_by_key(|group| group.first);
     } else {
-        groups.sort_by(|a, b| (a.events, &a.key).cmp(&(b.events, &b.key)));
+        groups.order_by(|a, b| (a.events, &a.key).cmp(&(b.events, &b.key)));
     }
     let events = groups.iter().fold(0_u64, |events, group| events.saturating_add(group.events));
     (groups, events)

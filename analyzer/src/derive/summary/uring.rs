@@ -11,6 +11,7 @@ use systape_format::model::Task;
 
 use crate::table::question::Question;
 use crate::table::scan::{Coverage, Scan};
+use crate::values::order::InOrder as _;
 use crate::values::words::escaped;
 
 /// Operations so far.
@@ -61,7 +62,7 @@ impl Rings {
     /// Processes with operations, the busiest last.
     pub(crate) fn processes(self) -> Vec<Ring> {
         let mut all: Vec<Ring> = self.processes.into_values().collect();
-        all.sort_by_key(|ring| (ring.total(), ring.task.pid, ring.task.upid));
+        all.order_by_key(|ring| (ring.total(), ring.task.pid, ring.task.upid));
         all
     }
 }
@@ -75,7 +76,7 @@ impl Ring {
     /// missing.
     pub(crate) fn text(&self, complete: bool) -> String {
         let mut ops: Vec<_> = self.ops.iter().collect();
-        ops.sort_by_key(|(op, count)| (std::cmp::Reverse(**count), **op));
+        ops.order_by_key(|(op, count)| (std::cmp::Reverse(**count), **op));
         let ops: Vec<_> = ops.into_iter().map(|(op, count)| format!("{} {count}", iouring_op_name(*op))).collect();
         let (comm, total) = (escaped(&self.task.comm), self.total());
         let (ending, what) = if total == 1 { ("", "is no syscall") } else { ("s", "are no syscalls") };

@@ -6,6 +6,7 @@ use systape_format::model::Task;
 
 use super::cpu::wider;
 use crate::derive::processes::Processes;
+use crate::values::order::InOrder as _;
 
 /// Runs of one program.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -62,6 +63,6 @@ pub(crate) fn programs(processes: &Processes, asked: impl Fn(&Task) -> bool, (fr
     }
     let mut all: Vec<Program> =
         found.into_iter().map(|(path, program)| Program { path: path.to_vec(), ..program }).collect();
-    all.iter_mut().for_each(|program| program.parents.sort_by_key(|(.., starts)| std::cmp::Reverse(*starts)));
+    all.iter_mut().for_each(|program| program.parents.order_by_key(|(.., starts)| std::cmp::Reverse(*starts)));
     all
 }

@@ -11,6 +11,7 @@ use crate::derive::processes::{Command, Ending, Processes, read};
 use crate::table::filter::failed;
 use crate::table::load::{Base, Loaded};
 use crate::table::scan::{Coverage, Scan};
+use crate::values::order::InOrder as _;
 
 /// Outcome of a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,7 +58,7 @@ pub(super) fn collect(context: &mut Context<'_>, processes: &Processes, failures
         rows.extend(failed.into_iter().flatten());
         coverage.tell(&mut context.question.loss);
     }
-    rows.sort_by_key(|row| (row.ts, row.task.pid, row.task.tid));
+    rows.order_by_key(|row| (row.ts, row.task.pid, row.task.tid));
     rows
 }
 

@@ -12,6 +12,7 @@ use crate::render::mark;
 use crate::render::row::{Judgement, Row, some, user};
 use crate::render::sink;
 use crate::render::stamp::Column;
+use crate::values::order::InOrder as _;
 use crate::values::output::line;
 use crate::values::words::{command, escaped, named, span};
 
@@ -125,9 +126,9 @@ fn order<'a>(story: &'a Story<'_>, show: &[bool]) -> Vec<Node<'a>> {
     }
     // the last of the stack comes first
     let later_first = |list: &mut Vec<usize>| {
-        list.sort_by_key(|at| std::cmp::Reverse((all[*at].start, all[*at].task.pid)));
+        list.order_by_key(|at| std::cmp::Reverse((all[*at].start, all[*at].task.pid)));
     };
-    stack.sort_by_key(|(at, _)| std::cmp::Reverse((all[*at].start, all[*at].task.pid)));
+    stack.order_by_key(|(at, _)| std::cmp::Reverse((all[*at].start, all[*at].task.pid)));
     let mut nodes = Vec::new();
     while let Some((at, depth)) = stack.pop() {
         nodes.push(Node { process: &all[at], depth });

@@ -36,6 +36,7 @@ use crate::table::group::value::{Key, Value};
 use crate::table::group::{Add as _, Groups};
 use crate::table::load::Loaded;
 use crate::table::scan::{Coverage, Scan};
+use crate::values::order::InOrder as _;
 use crate::values::output::{Out, line};
 use crate::values::say::complain;
 
@@ -370,7 +371,7 @@ impl<'a> Shown<'a> {
         let wanted = |(key, work): &(&[Value], &Work)| (asked.rank)(work) > 0 && !out(key);
         let mut rows: Vec<(&[Value], &Work)> = sums.groups.iter().filter(wanted).collect();
         context.config.shown.rows(rows.len());
-        rows.sort_by_key(|(key, work)| (Reverse((asked.rank)(work)), Reverse(work.calls), *key));
+        rows.order_by_key(|(key, work)| (Reverse((asked.rank)(work)), Reverse(work.calls), *key));
         Self { context, words, sums, asked, by: asked.by, rows }
     }
 

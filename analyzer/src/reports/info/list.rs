@@ -16,6 +16,7 @@ use crate::render::sink;
 use crate::render::table::Table;
 use crate::values::clock::{Real, rfc3339};
 use crate::values::open::open;
+use crate::values::order::InOrder as _;
 use crate::values::output;
 use crate::values::say::{Verdict, complain};
 use crate::values::words::{bytes, escaped, span};
@@ -84,7 +85,7 @@ struct Summed {
 /// Prints a line for each of `tapes`.
 fn run(config: &Config, tapes: &[PathBuf]) -> Result<Verdict> {
     let mut lines: Vec<Line> = tapes.iter().map(|path| Line::of(path)).collect();
-    lines.sort_by_key(|line| {
+    lines.order_by_key(|line| {
         let start = line.is.as_ref().ok().and_then(|is| is.start);
         (start.is_none(), start.map(|start| start.first), line.path.clone())
     });

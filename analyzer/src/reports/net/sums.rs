@@ -26,6 +26,7 @@ use crate::table::group::open::Open;
 use crate::table::group::value::{Key, Value};
 use crate::table::group::{Add, Groups};
 use crate::table::loss::Loss;
+use crate::values::order::InOrder as _;
 use crate::values::output::{Out, line};
 use crate::values::words::bytes;
 
@@ -141,7 +142,7 @@ pub(super) fn print(context: &Context<'_>, loss: &mut Loss, by: &[By], rank: Ran
         Ok(ControlFlow::Continue(()))
     })?;
     let mut rows: Vec<(&[Value], &Sum)> = groups.iter().collect();
-    rows.sort_by_key(|(key, sum)| (Reverse(sum.bytes()), Reverse(sum.connections), *key));
+    rows.order_by_key(|(key, sum)| (Reverse(sum.bytes()), Reverse(sum.connections), *key));
     context.config.shown.rows(rows.len());
     let (judge, lost) = (open.judge(None), !loss.complete());
     let limit = rank.limit(context.config.format, u64::MAX);

@@ -27,6 +27,7 @@ use crate::table::group::{Add as _, Groups};
 use crate::table::load::Base;
 use crate::table::loss::Listed;
 use crate::table::scan::{Coverage, Scan};
+use crate::values::order::InOrder as _;
 use crate::values::output::{self, Out, line};
 use crate::values::say::{Verdict, complain};
 use crate::values::words::escaped;
@@ -158,7 +159,7 @@ struct Names {
 impl Names {
     fn new(mut bound: Vec<Bound>) -> Self {
         let mut names = Self::default();
-        bound.sort_by_key(|bound| Reverse((bound.ts, bound.inode)));
+        bound.order_by_key(|bound| Reverse((bound.ts, bound.inode)));
         for bound in bound {
             if bound.before {
                 names.before.insert(bound.inode);
@@ -241,7 +242,7 @@ impl<'a> Shown<'a> {
             Line { key, talk, short }
         };
         let mut lines: Vec<Line> = talks.into_sums().map(line).filter(|line| passes(context, line)).collect();
-        lines.sort_by(|a, b| (a.talk.first, &a.key).cmp(&(b.talk.first, &b.key)));
+        lines.order_by(|a, b| (a.talk.first, &a.key).cmp(&(b.talk.first, &b.key)));
         lines.truncate(usize::try_from(context.config.max_events).unwrap_or(usize::MAX));
         context.config.shown.rows(lines.len());
         let doubts = sums.doubts.values().fold(0, |sum: u64, calls| sum.saturating_add(*calls));

@@ -16,6 +16,7 @@ use crate::render::row::Row;
 use crate::render::sink;
 use crate::render::table::{Table, millis};
 use crate::table::loss::Listed;
+use crate::values::order::InOrder as _;
 use crate::values::output::{self, line};
 use crate::values::say::Verdict;
 use crate::values::words::VIA_SOFTIRQ;
@@ -47,7 +48,7 @@ pub(crate) fn run(mut context: Context<'_>, pid: u32, limit: usize) -> Result<Ve
     let fed = feed::feed(&context.question, Needs::default(), context.question.scope.to, sink);
     let Wakers { sums, seen, .. } = fed.tracker.sink;
     let mut sums: Vec<((u32, bool, u32), Sum)> = sums.into_iter().collect();
-    sums.sort_by_key(|(ids, sum)| (std::cmp::Reverse((sum.slept, sum.count)), *ids));
+    sums.order_by_key(|(ids, sum)| (std::cmp::Reverse((sum.slept, sum.count)), *ids));
     context.config.shown.rows(sums.len());
     let more = more(sums.len(), limit);
     sums.truncate(limit);

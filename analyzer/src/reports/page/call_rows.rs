@@ -9,6 +9,7 @@ use super::longest::Longest;
 use super::pool::Pool;
 use super::text::cut;
 use crate::table::calls::CallBook;
+use crate::values::order::InOrder as _;
 
 /// Calls of each kind.
 const MOST: usize = 1000;
@@ -145,7 +146,7 @@ fn order(row: &Row, book: &CallBook<'_>) -> Vec<String> {
 /// `fd: 3</tmp/x>, count: 4096`; those that `order` does not name come last.
 fn arguments(args: &Row, order: &[String]) -> String {
     let mut sorted: Vec<(&String, &Value)> = args.iter().collect();
-    sorted.sort_by_key(|(name, _)| order.iter().position(|known| known == *name).unwrap_or(usize::MAX));
+    sorted.order_by_key(|(name, _)| order.iter().position(|known| known == *name).unwrap_or(usize::MAX));
     sorted.into_iter().map(|(name, value)| format!("{name}: {}", brief(value))).collect::<Vec<_>>().join(", ")
 }
 

@@ -12,6 +12,7 @@ use crate::render::loghist::LogHist;
 use crate::reports::Context;
 use crate::table::group::by::By;
 use crate::table::group::value::Value;
+use crate::values::order::InOrder as _;
 
 /// Names that are kept apart, those with most calls; the others are one.
 const NAMES: usize = 60;
@@ -112,7 +113,7 @@ pub(super) fn calls(page: &Context<'_>, slices: Slices, count: u64) -> Result<Ca
     let mut durations: Vec<(u64, u64)> = durations.into_iter().collect();
     durations.sort_unstable();
     let mut names: Vec<(String, Name)> = names.into_iter().collect();
-    names.sort_by(|(a, one), (b, other)| (other.all.calls, a).cmp(&(one.all.calls, b)));
+    names.order_by(|(a, one), (b, other)| (other.all.calls, a).cmp(&(one.all.calls, b)));
     let rest = names.split_off(names.len().min(NAMES));
     if !rest.is_empty() {
         names.push((format!("{} others", rest.len()), others(rest)));

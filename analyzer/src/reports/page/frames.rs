@@ -7,6 +7,7 @@ use serde_json::Value;
 use super::answers::{Asker, Row, ns, word};
 use super::figure::bound;
 use super::pool::Pool;
+use crate::values::order::InOrder as _;
 
 /// Most rows that are read for one graph.
 const READ: usize = 400_000;
@@ -70,7 +71,7 @@ pub(super) fn read(asker: &Asker<'_>, words: &str, time: Option<&str>, names: &m
     (graph.command, graph.told) = (command, told);
     // threads of one name below all of its stacks
     graph.frames.extend(roots.into_values());
-    graph.frames.sort_by_key(|frame| (frame.kind != THREADS, frame.id));
+    graph.frames.order_by_key(|frame| (frame.kind != THREADS, frame.id));
     none.is_none().then_some(graph)
 }
 

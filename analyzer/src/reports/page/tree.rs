@@ -12,6 +12,7 @@ use super::pool::Pool;
 use super::slicing::pieces;
 use super::text::{cut, visible};
 use crate::derive::summary::plan::Slices;
+use crate::values::order::InOrder as _;
 
 /// Most processes.
 const PROCESSES: usize = 4000;
@@ -128,7 +129,7 @@ impl Causes {
             json!({"name": visible(&name), "all": cause.ns, "short": cause.short, "at": at, "ns": ns})
         };
         let mut causes: Vec<Value> = self.all.into_iter().map(cause).collect();
-        causes.sort_by_key(|cause| Reverse(cause["all"].as_u64()));
+        causes.order_by_key(|cause| Reverse(cause["all"].as_u64()));
         causes.into()
     }
 }

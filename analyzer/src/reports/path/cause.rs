@@ -10,6 +10,7 @@ use crate::derive::runs::keys::{Place, Words};
 use crate::derive::runs::{InCall, State};
 use crate::derive::waits::is_storage;
 use crate::table::calls::CallBook;
+use crate::values::order::InOrder as _;
 
 /// A cause.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -188,7 +189,7 @@ pub(super) fn on_cpu(spent: &Spent, ns: u64, words: &Words<'_>) -> String {
             None => calls.push((name, of.ns)),
         }
     }
-    calls.sort_by(|(a, one), (b, other)| other.cmp(one).then_with(|| a.cmp(b)));
+    calls.order_by(|(a, one), (b, other)| other.cmp(one).then_with(|| a.cmp(b)));
     let (first, rest) = match calls.split_first() {
         None => return "on a CPU".to_owned(),
         Some((first, rest)) => (first, rest),

@@ -15,6 +15,7 @@ use crate::render::row::Row;
 use crate::render::stamp::Column;
 use crate::render::table::millis;
 use crate::reports::call_texts;
+use crate::values::order::InOrder as _;
 use crate::values::output::line;
 use crate::values::words::VIA_SOFTIRQ;
 
@@ -66,7 +67,7 @@ impl<'a> Shown<'a> {
         let found = self.answer.found;
         let mut longest: Vec<usize> = (0..found.len()).collect();
         if self.limit < found.len() {
-            longest.sort_by_key(|at| (std::cmp::Reverse(found[*at].ns()), *at));
+            longest.order_by_key(|at| (std::cmp::Reverse(found[*at].ns()), *at));
             longest.truncate(self.limit);
             longest.sort_unstable();
         }

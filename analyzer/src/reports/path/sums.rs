@@ -18,6 +18,7 @@ use crate::render::row::Row;
 use crate::render::table::{Table, millis};
 use crate::reports::offcpu::share;
 use crate::table::call_files::NO_FILE;
+use crate::values::order::InOrder as _;
 use crate::values::words::escaped;
 
 systape_format::tables! {
@@ -116,7 +117,7 @@ impl Sums {
             }
         }
         let mut sums: Vec<(Key, Sum)> = sums.into_iter().collect();
-        sums.sort_by_key(|(key, sum)| (Reverse(sum.ns), *key));
+        sums.order_by_key(|(key, sum)| (Reverse(sum.ns), *key));
         Self { sums, comms }
     }
 

@@ -17,6 +17,7 @@ use crate::render::stamp::{Column, Stamps};
 use crate::render::{row as record, sink};
 use crate::table::group::by::By;
 use crate::table::loss::Listed;
+use crate::values::order::InOrder as _;
 use crate::values::output::{self, line};
 use crate::values::say::Verdict;
 
@@ -48,7 +49,7 @@ pub(crate) fn run(mut context: Context<'_>, by: By) -> Result<Verdict> {
     let Latency { keys, rows, .. } = fed.tracker.sink;
     let mut rows: Vec<(Key, Row)> = rows.into_iter().filter(|(_, row)| row.switches > 0 || row.run > 0).collect();
     // perf's default order: avg, max, switch, runtime
-    rows.sort_by_key(|(key, row)| (std::cmp::Reverse((row.avg(), row.max, row.switches, row.run)), *key));
+    rows.order_by_key(|(key, row)| (std::cmp::Reverse((row.avg(), row.max, row.switches, row.run)), *key));
     let words = Words { session: context.question.tape.session(), book: &context.question.book, names: &fed.names };
     context.config.shown.rows(rows.len());
     let total = rows.iter().fold((0_u64, 0_u64), |sum, (_, row)| (sum.0 + row.run, sum.1 + row.switches));

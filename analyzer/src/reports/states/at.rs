@@ -17,6 +17,7 @@ use crate::table::filter;
 use crate::table::loss::Listed;
 use crate::table::question::clock;
 use crate::values::clock::Clock;
+use crate::values::order::InOrder as _;
 use crate::values::output;
 use crate::values::say::Verdict;
 use crate::values::timespec::Edge;
@@ -41,7 +42,7 @@ pub(super) fn run(mut context: Context<'_>, edge: Edge, below: &Below, limit: us
         })
         .map(|(slot, thread)| Now::of((slot, thread), at, session.window_open, all_calls, &longer))
         .collect();
-    now.sort_by_key(|now| (std::cmp::Reverse(now.off), now.thread.last_in, now.thread.task.tid));
+    now.order_by_key(|now| (std::cmp::Reverse(now.off), now.thread.last_in, now.thread.task.tid));
     let ts = at.wrapping_sub(session.window_open) as i64;
     // `fed` ended at that instant: what was lost matters if something was unknown then because of it
     if now.iter().any(|now| now.missed()) || fed.unsure_until >= at {

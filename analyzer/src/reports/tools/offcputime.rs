@@ -10,6 +10,7 @@ use crate::derive::stacks::folded;
 use crate::derive::stacks::graph::Graph;
 use crate::reports::callgraph::answer_offcpu;
 use crate::reports::callgraph::rows::CALLGRAPH;
+use crate::values::order::InOrder as _;
 use crate::values::output::{Out, line};
 use crate::values::words::named;
 
@@ -49,7 +50,7 @@ fn text(graph: &Graph, out: &mut Out) -> Result<()> {
     folded::each(graph, usize::MAX, |comm, nodes, ns| stacks.push((ns, named(comm), nodes.to_vec())));
     // numbers of nodes depend on what came before
     let labels = |nodes: &[u32]| nodes.iter().map(|at| graph.label(*at).in_tree()).collect::<Vec<_>>();
-    stacks.sort_by(|(a, x, these), (b, y, those)| (a, x).cmp(&(b, y)).then_with(|| labels(these).cmp(&labels(those))));
+    stacks.order_by(|(a, x, these), (b, y, those)| (a, x).cmp(&(b, y)).then_with(|| labels(these).cmp(&labels(those))));
     for (ns, comm, nodes) in stacks {
         for at in nodes.iter().rev() {
             line(out, &format!("    {}", graph.label(*at).in_tree()))?;

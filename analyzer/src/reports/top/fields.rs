@@ -26,6 +26,7 @@ use crate::table::group::by::By;
 use crate::table::group::value::{Key, Value};
 use crate::table::group::{Add, Groups};
 use crate::table::loss::Listed;
+use crate::values::order::InOrder as _;
 use crate::values::output::{self, Out, line};
 use crate::values::say::{BadUsage, Verdict};
 use crate::values::words::escaped;
@@ -263,7 +264,7 @@ pub(super) fn print(
     // without a value to add up all are counted
     let metric = if rows.iter().all(|row| row.sum.numbers.known == 0) { Metric::Count } else { asked.metric };
     let value = |row: &Line<'_>| row.sum.of(metric).unwrap_or(-1.0);
-    rows.sort_by(|a, b| {
+    rows.order_by(|a, b| {
         let order = value(b).total_cmp(&value(a)).then(b.sum.numbers.count.cmp(&a.sum.numbers.count));
         order.then_with(|| (a.event, a.keys.values, a.fields).cmp(&(b.event, b.keys.values, b.fields)))
     });

@@ -9,7 +9,6 @@
 
 use std::ops::ControlFlow;
 
-use rayon::prelude::*;
 use systape_format::Error;
 use systape_format::model::{Checkpoint, Dict};
 use systape_format::reader::{Segment, Tape};
@@ -19,6 +18,7 @@ use super::later::{Later, Timed};
 use super::lost::{Lost, Missing};
 use super::{Coverage, Scan};
 use crate::table::load::OpenCalls;
+use crate::values::parallel;
 
 /// Most segments decoded at a time: those of two batches are in memory.
 const BATCH: usize = 6;
@@ -228,15 +228,14 @@ impl<'s, 't, S: Source, M: Machine<S>> Stream<'s, 't, S, M> {
         let early = if more { self.plan.due(frontier) } else { Vec::new() };
         let before = std::mem::replace(&mut self.ready, Batch::none(frontier));
         let reached = before.frontier;
-        (_, (self.ready.own, self.ready.early)) = rayon::join(
+        let own = segments[next..until].iter().map(|at| (*at, Rows::Own));
+        let asked: Vec<(usize, Rows)> = own.chain(early.into_iter().map(|at| (at, Rows::Carry))).collect();
+        let (_, mut pieces) = parallel::both(
             || self.over = self.over || self.tell(before).is_break(),
-            || {
-                rayon::join(
-                    || segments[next..until].par_iter().map(|at| read(scan, source, *at, Rows::Own)).collect(),
-                    || early.par_iter().map(|at| read(scan, source, *at, Rows::Carry)).collect(),
-                )
-            },
+            || parallel::map(&asked, |(at, rows)| read(scan, source, *at, *rows)),
         );
+        self.ready.early = pieces.split_off(until - next);
+        self.ready.own = pieces;
         (self.next, self.reached) = (until, reached);
         if self.ready.own.is_empty() {
             self.last();
