@@ -1,6 +1,6 @@
 //! Regenerates `analyzer/src/reports/export/proto/*.rs` from `analyzer/proto/*.proto`:
 //!
-//!     cargo run --release -p systape-analyzer --example gen-protos
+//!     cargo run -p systape-analyzer --example gen-protos
 //!
 //! Needs no `protoc`. The output is committed, so that building the crate needs nothing but cargo; the test
 //! `generated_code_is_current` fails when it was forgotten.

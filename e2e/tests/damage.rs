@@ -375,6 +375,9 @@ fn standard_output_that_takes_no_tape() {
     let line = [record.get_program()].into_iter().chain(record.get_args()).map(|word| word.to_str().expect("UTF-8"));
     let line = line.collect::<Vec<_>>().join(" ");
     run(lab.command("sh").args(["-c", &format!("{line} >&-")])).says(125, &["standard output is closed"]);
+    // the length is taken for what it is likely meant to be, and said so
+    let warned = line.replacen(" -o - ", " -o - --duration 10s ", 1);
+    assert!(warned != line, "{line}");
     let shown = run(lab.command("script").args(["-qec", &line, "/dev/null"])).expect(125).text();
     assert!(shown.contains("standard output is a terminal") && shown.lines().count() == 1, "{shown:?}");
     assert!(!lab.path("ran").exists());
@@ -382,5 +385,6 @@ fn standard_output_that_takes_no_tape() {
     run(lab.command("sh").args(["-c", &format!("{line} > t.tape 2>/dev/full")])).expect(0);
     lab.assert_whole("t.tape");
     assert!(lab.path("ran").exists());
+    run(lab.command("sh").args(["-c", &format!("{warned} > warned.tape 2>/dev/full")])).expect(0);
     assert!(!seeks(&lab, &[]).iter().any(|call| call.name() != "lseek"));
 }

@@ -1,6 +1,6 @@
 //! Regenerates `schemas/src/trace_capnp.rs` from `schemas/trace.capnp`:
 //!
-//!     cargo run --release -p systape-schema --example gen-schema
+//!     cargo run -p systape-schema --example gen-schema
 //!
 //! Needs the C++ `capnp` compiler (Debian: `apt install capnproto`). The output is committed, so that building the
 //! crate needs nothing but cargo; the test `generated_code_is_current` fails when it was forgotten.
