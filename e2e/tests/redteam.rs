@@ -250,7 +250,7 @@ fn an_answer_is_bounded_timed_and_shown() {
         let run = run(record(&lab, words));
         assert_shown(&run);
         assert_eq!(run.code(), i32::from(at < 7), "{at}: {run:?}");
-        assert!(begun.elapsed() < Duration::from_secs(60), "{at}: {:?}", begun.elapsed());
+        assert!(begun.elapsed() < Duration::from_secs(85), "{at}: {:?}", begun.elapsed());
     }
     server.join().expect("the server");
 }

@@ -31,7 +31,7 @@ use crate::triggers::Fire;
 const PATIENCE: Duration = Duration::from_secs(5);
 /// How often a client that waits for a tape is sent a blank, and after how long without one a client gives up.
 const ALIVE: Duration = Duration::from_secs(1);
-const SILENCE: Duration = Duration::from_secs(15);
+const SILENCE: Duration = Duration::from_secs(60);
 /// Requests that are answered at the same time.
 const MOST: usize = 16;
 /// How often the end of the recording is checked, ms.
