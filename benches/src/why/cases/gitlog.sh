@@ -9,7 +9,7 @@ if [ "$2" = prepare ]; then
     i=0
     while [ $i -lt 120 ]; do
         mkdir -p d$((i % 9))
-        seq $i $((i * 3 + 200)) >d$((i % 9))/f$((i % 40)).txt
+        seq $i $((i * 9 + 2000)) >d$((i % 9))/f$((i % 40)).txt
         git add -A && git commit -qm "change $i"
         i=$((i + 1))
     done
@@ -17,4 +17,9 @@ if [ "$2" = prepare ]; then
     exit
 fi
 cd repo || exit 1
-for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15; do git log -p --stat >/dev/null; git grep -c 17 >/dev/null; git status --short; git blame d1/f1.txt >/dev/null; done
+git log -p --stat -M -C -C >/dev/null
+git log -S1717 --oneline >/dev/null
+git log -G'7.*1' --oneline >/dev/null
+git grep -c 17 >/dev/null
+git status --short
+git blame -C d1/f1.txt >/dev/null

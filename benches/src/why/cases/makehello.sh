@@ -1,15 +1,18 @@
-#: what make compiles and links three files.
+#: what make compiles and links three files of 400 functions each.
 #: healthy
 #: needs make cc
 #: prepare {prog} on prepare
 if [ "$2" = prepare ]; then
-    for i in 1 2 3; do echo "#include <stdio.h>
-int f$i(int n) { return printf(\"%d\", n); }" >f$i.c; done
+    for i in 1 2 3; do
+        echo '#include <stdio.h>'
+        for j in $(seq 400); do echo "int f${i}_$j(int n) { return n > $j ? printf(\"%d\", n) : n * $j + $i; }"; done
+        echo "int f$i(int n) { return f${i}_1(n) + f${i}_400(n); }"
+    done >all.c
+    for i in 1 2 3; do { echo '#include <stdio.h>'; grep "f$i[_(]" all.c; } >f$i.c; done
     echo 'int f1(int), f2(int), f3(int); int main(void) { return f1(f2(f3(1))) > 9; }' >main.c
-    printf 'hello: main.o f1.o f2.o f3.o\n\tcc -o $@ $^\n' >Makefile
+    printf 'CFLAGS = -O2\nhello: main.o f1.o f2.o f3.o\n\tcc -o $@ $^\n' >Makefile
     make -s
     exit
 fi
-for i in 1 2 3; do rm -f ./*.o hello; make -s; done
 rm -f ./*.o hello
 exec make -s
