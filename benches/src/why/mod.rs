@@ -114,6 +114,7 @@ pub(crate) fn run(plan: &Plan) -> Result<()> {
     }
     process::catch_interrupts()?;
     mount::keep_to_ourselves();
+    mount::own_network()?;
     if let Some(dir) = &plan.keep {
         fs::create_dir_all(dir).with_context(|| dir.display().to_string())?;
     }

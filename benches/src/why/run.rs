@@ -15,7 +15,7 @@ use super::answer::Answer;
 use super::case::Case;
 use super::kept;
 use super::pattern::Facts;
-use super::stage::{Ready, Stage};
+use super::stage::{self, Ready, Stage};
 use crate::process;
 use crate::stats::Samples;
 
@@ -137,6 +137,7 @@ fn run(stage: &Stage, plan: &Plan, ready: &Ready<'_>, way: Way, tape: &Path) -> 
     };
     let errors = ready.dir.join("errors");
     let out = File::create(ready.dir.join("output"))?;
+    command.env(stage::GROUP.0, stage::group());
     command.arg(&start).args(words).current_dir(&ready.dir).process_group(0);
     command.stdin(Stdio::null()).stdout(out).stderr(File::create(&errors)?);
     let before = Busy::now()?;
@@ -156,7 +157,8 @@ fn run(stage: &Stage, plan: &Plan, ready: &Ready<'_>, way: Way, tape: &Path) -> 
     if !status?.success() {
         bail!("{command:?} failed: {}", text());
     }
-    let facts = Facts::of(pid, &fs::read_to_string(&truth).unwrap_or_default());
+    let known = fs::read_to_string(&truth).unwrap_or_default();
+    let facts = Facts::of(pid, &format!("group {}\n{known}", stage::group()));
     Ok(Took { facts, wall, others })
 }
 

@@ -18,6 +18,14 @@ use crate::tools::output;
 /// Whoever was asked to end is killed after this.
 const PATIENCE: Duration = Duration::from_secs(3);
 
+/// The variable in which a case's programs find how their control groups are called, and how the names begin.
+pub(crate) const GROUP: (&str, &str) = ("BENCH_WHY_GROUP", "bench-why-");
+
+/// How the control groups of this bench are called; others may run at the same time.
+pub(crate) fn group() -> String {
+    format!("{}{}", GROUP.1, std::process::id())
+}
+
 /// Functions that the cases' programs share, beside each of them.
 const SHARED: &[(&str, &str)] =
     &[("shared.py", include_str!("common/shared.py")), ("shared.h", include_str!("common/shared.h"))];
@@ -157,7 +165,7 @@ impl Ready<'_> {
             if word == "{prog}" {
                 words.extend(self.prog.iter().cloned());
             } else {
-                let word = word.replace("{mode}", mode).replace("{dir}", &dir);
+                let word = word.replace("{mode}", mode).replace("{dir}", &dir).replace("{group}", &group());
                 words.push(word.replace("{slowfs}", &self.slow_fs).replace("{python}", &self.stage.python));
             }
         }
@@ -168,7 +176,7 @@ impl Ready<'_> {
         let words = self.words(template, on);
         let (program, args) = words.split_first().context("a command without a word")?;
         let mut command = Command::new(program);
-        command.args(args).current_dir(&self.dir);
+        command.args(args).current_dir(&self.dir).env(GROUP.0, group());
         Ok(command)
     }
 
@@ -182,12 +190,13 @@ impl Ready<'_> {
 }
 
 impl Drop for Ready<'_> {
-    /// Removes the control groups that the case's programs made: their names begin with `bench-why-`.
+    /// Removes the control groups that the case's programs made: their names begin with [`group`].
     fn drop(&mut self) {
         let controllers = fs::read_dir("/sys/fs/cgroup").into_iter().flatten().flatten();
         let groups = controllers.flat_map(|c| fs::read_dir(c.path()).into_iter().flatten().flatten());
-        let ours = |name: &std::ffi::OsStr| name.as_encoded_bytes().starts_with(b"bench-why-");
-        // one that is not empty stays: somebody else's bench runs, or a case hangs and was told of
+        let prefix = group();
+        let ours = |name: &std::ffi::OsStr| name.as_encoded_bytes().starts_with(prefix.as_bytes());
+        // one that is not empty stays: a case hangs, and was told of
         groups.filter(|group| ours(&group.file_name())).for_each(|group| drop(fs::remove_dir(group.path())));
     }
 }

@@ -3,12 +3,12 @@
 #: needs /sys/fs/cgroup/freezer/cgroup.procs
 #: helper {prog} {mode} helper
 #: cause text*=frozen|freezer comm=victim
-#: cause text*=frozen|freezer object*=bench-why-frozen
+#: cause text*=frozen|freezer object*={group}-frozen
 from shared import *
 
 if ROLE:
     name("docker")
-    group = cgroup("freezer", "bench-why-frozen")
+    group = cgroup("freezer", f"{GROUP}-frozen")
     ready()
     put(f"{group}/cgroup.procs", subject())
     time.sleep(0.3)

@@ -17,9 +17,8 @@ if [ "$2" = prepare ]; then
     exit
 fi
 cd repo || exit 1
-git log -p --stat -M -C -C >/dev/null
+git log -p --stat >/dev/null
 git log -S1717 --oneline >/dev/null
-git log -G'7.*1' --oneline >/dev/null
 git grep -c 17 >/dev/null
 git status --short
-git blame -C d1/f1.txt >/dev/null
+git blame d1/f1.txt >/dev/null

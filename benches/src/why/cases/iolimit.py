@@ -2,8 +2,8 @@
 #: record -a
 #: needs /sys/fs/cgroup/blkio/blkio.throttle.write_bps_device
 #: prepare {prog} on prepare
-#: run /bin/sh -c 'echo $$ > /sys/fs/cgroup/blkio/bench-why-io-{mode}/cgroup.procs && exec "$@"' sh {prog} {mode}
-#: cause text*=limit|throttl text*=bench-why-io syscall!=write
+#: run /bin/sh -c 'echo $$ > /sys/fs/cgroup/blkio/{group}-io-{mode}/cgroup.procs && exec "$@"' sh {prog} {mode}
+#: cause text*=limit|throttl text*={group}-io syscall!=write
 #: innocent *
 import mmap
 import os
@@ -12,7 +12,7 @@ from shared import *
 if ROLE:
     d = os.stat(".").st_dev
     for mode in ("on", "off"):
-        group = cgroup("blkio", f"bench-why-io-{mode}")
+        group = cgroup("blkio", f"{GROUP}-io-{mode}")
         if mode == "on":
             put(f"{group}/blkio.throttle.write_bps_device", f"{os.major(d)}:{os.minor(d)} 4000000")
     f = os.open("limited", os.O_WRONLY | os.O_CREAT, 0o600)

@@ -2,8 +2,8 @@
 #: record -a
 #: needs /sys/fs/cgroup/memory/memory.limit_in_bytes
 #: prepare {prog} on prepare
-#: run /bin/sh -c 'echo $$ > /sys/fs/cgroup/memory/bench-why-mem-{mode}/cgroup.procs && exec "$@"' sh {prog} {mode}
-#: cause text*=limit|reclaim text*=bench-why-mem syscall!=write
+#: run /bin/sh -c 'echo $$ > /sys/fs/cgroup/memory/{group}-mem-{mode}/cgroup.procs && exec "$@"' sh {prog} {mode}
+#: cause text*=limit|reclaim text*={group}-mem syscall!=write
 #: innocent *
 import os
 from shared import *
@@ -11,7 +11,7 @@ from shared import *
 SIZE = 96 << 20
 if ROLE:
     for mode in ("on", "off"):
-        group = cgroup("memory", f"bench-why-mem-{mode}")
+        group = cgroup("memory", f"{GROUP}-mem-{mode}")
         put(f"{group}/memory.limit_in_bytes", (48 << 20) if mode == "on" else (1 << 30))
         with open(f"data-{mode}", "wb") as f:
             for _ in range(SIZE >> 20):
@@ -20,7 +20,7 @@ if ROLE:
             os.fsync(f.fileno())
             # whoever reads a page first pays for it
             os.posix_fadvise(f.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
-    put("/sys/fs/cgroup/memory/bench-why-mem-off/cgroup.procs", 0)
+    put(f"/sys/fs/cgroup/memory/{GROUP}-mem-off/cgroup.procs", 0)
     open("data-off", "rb").read()
     sys.exit()
 name("reader")

@@ -7,6 +7,8 @@ import sys
 import time
 
 ON = len(sys.argv) > 1 and sys.argv[1] == "on"
+# what control groups of this bench are called: others may run at the same time
+GROUP = os.environ["BENCH_WHY_GROUP"]
 ROLE = sys.argv[2] if len(sys.argv) > 2 else ""
 libc = ctypes.CDLL(None, use_errno=True)
 
