@@ -16,6 +16,9 @@ use systape_e2e::more::{NOBODY, count};
 use systape_e2e::{Background, Lab, Run};
 
 /// Bits of capabilities, linux/capability.h.
+const KILL: u64 = 1 << 5;
+const SETGID: u64 = 1 << 6;
+const SETUID: u64 = 1 << 7;
 const DAC_READ_SEARCH: u64 = 1 << 2;
 const SYS_PTRACE: u64 = 1 << 19;
 const SYS_ADMIN: u64 = 1 << 21;
@@ -163,7 +166,12 @@ fn what_is_not_needed_is_given_up() {
     let all = rights("/proc/self/status")[1];
     let core = SYS_PTRACE | DAC_READ_SEARCH;
     let stacks = core | SYS_ADMIN | CHECKPOINT_RESTORE;
-    for (options, kept) in [(&["-a"][..], core), (&["-a", "--call-graph", "dwarf", "-F", "49"], stacks)] {
+    let names = stacks | SETUID | SETGID | KILL;
+    for (options, kept) in [
+        (&["-a"][..], core),
+        (&["-a", "--call-graph", "dwarf", "-F", "49"], names),
+        (&["-a", "--call-graph", "dwarf", "--no-symbols"], stacks),
+    ] {
         let recorder = lab.attach("t.tape", options);
         std::thread::sleep(Duration::from_millis(300));
         let tasks = fs::read_dir(format!("/proc/{}/task", recorder.pid())).expect("tasks");

@@ -161,6 +161,10 @@ pub struct Args {
     #[arg(long, help_heading = "Stacks")]
     pub no_symbols: bool,
 
+    /// Look names of functions up for at most this long after the recording, and a file that gives no answer for a third of it; the rest has no names (analyze --debug-dir can do it later)
+    #[arg(long, value_name = "TIME", default_value = "3s", value_parser = parse_time, help_heading = "Stacks")]
+    pub names_for: Duration,
+
     /// For debugging: keep the copied stacks in FILE.stacks
     #[arg(long, hide = true)]
     pub keep_stack_bytes: bool,

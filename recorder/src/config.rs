@@ -87,6 +87,8 @@ pub struct Config {
     pub stacks: StackSettings,
     /// Look names of functions up.
     pub symbols: bool,
+    /// Most time for them, after the recording and for each chunk.
+    pub names_for: Duration,
     /// Keep copied stacks beside the tape.
     pub keep_stack_bytes: bool,
     /// Calls to record.
@@ -214,6 +216,7 @@ impl Config {
             forced: Forced::parse(&args.force)?,
             stacks,
             symbols: !args.no_symbols,
+            names_for: args.names_for,
             keep_stack_bytes: args.keep_stack_bytes,
             all: args.all,
             pids: args.pid,

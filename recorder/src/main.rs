@@ -7,11 +7,9 @@ use std::process::ExitCode;
 use systape_cli::Stop;
 use systape_recorder::config::Config;
 use systape_recorder::generate::generate;
-use systape_recorder::rights;
 use systape_recorder::run::{self, FAILED};
 use systape_recorder::say::say;
-use systape_recorder::stacks::names;
-use systape_recorder::{ask, cli, memory};
+use systape_recorder::{ask, cli, foreign, memory};
 
 /// The command line cannot be followed.
 const USAGE: u8 = 2;
@@ -20,9 +18,9 @@ fn main() -> ExitCode {
     if let Err(e) = rights::refuse_borrowed() {
         return fail(FAILED, format_args!("{e:#}"));
     }
-    if std::env::args_os().nth(1).is_some_and(|arg| arg == names::CHILD) {
-        // it gets open files; whatever they hold, it has no rights
-        return if rights::give_up_all().is_ok() { systape_symbols::run_child() } else { ExitCode::FAILURE };
+    if std::env::args_os().nth(1).is_some_and(|arg| arg == foreign::CHILD) {
+        // it gets open files, and gives up everything else before it reads the first
+        return systape_symbols::run_child();
     }
     if ask::is_asked(std::env::args_os().nth(1).as_ref()) {
         let asked = match cli::parse_request(std::env::args_os()) {

@@ -35,6 +35,7 @@ use crate::records::Records;
 use crate::say::say;
 use crate::self_stats::counted;
 use crate::sink::{Flow, Sink};
+use crate::stacks::budget::NamesTime;
 use crate::stacks::feed::Raw;
 use crate::stacks::forgot::Forgot;
 use crate::stacks::names::Message;
@@ -118,6 +119,8 @@ pub(crate) struct Pipeline {
     start: Sender<Start>,
     sync: Option<Syncing>,
     opened: Receiver<()>,
+    /// Ends the look-up of names; None = there is none.
+    pub names_time: Option<NamesTime>,
 }
 
 impl Pipeline {
@@ -170,7 +173,7 @@ impl Pipeline {
             Some((workers, raw)) => StackThreads::start(workers, raw, ends, redactor.as_ref())?,
             None => StackThreads::default(),
         };
-        let (taken, tell) = (stacks.taken.take(), stacks.tell.take());
+        let (taken, tell, names_time) = (stacks.taken.take(), stacks.tell.take(), stacks.names_time.take());
         let ledger = spawn("ledger", move || ledger::run(tables, always, &drained, &counted_tx))?;
         let (flying, ring) = match output.flight {
             Some(flight) => {
@@ -190,7 +193,21 @@ impl Pipeline {
         let compress = compressors(&pieces, done, redactor.as_ref(), ring.is_some())?;
         let (open, opened) = bounded(1);
         let write = start_writer(output.tape.map(|(sink, _)| sink), ring, tape, open, done_rx, Arc::clone(&progress))?;
-        Ok(Self { control, progress, drain, ledger, encode, compress, write, asleep, stacks, start, sync, opened })
+        Ok(Self {
+            control,
+            progress,
+            drain,
+            ledger,
+            encode,
+            compress,
+            write,
+            asleep,
+            stacks,
+            start,
+            sync,
+            opened,
+            names_time,
+        })
     }
 
     /// Whether the tape's beginning is written: Some(false) = it never will be, None = not in `time`.
@@ -224,6 +241,8 @@ impl Pipeline {
         drop(self.start);
         let drained = join(self.drain)?;
         let mut encoded = join(self.encode)?;
+        // the last place was told
+        self.names_time.iter().for_each(NamesTime::recording_ended);
         let counted = join(self.ledger)?;
         // it may hang in a file system that does not answer; the encoder has waited long enough
         self.stacks.unwind.filter(JoinHandle::is_finished).map(join).transpose()?;
@@ -286,6 +305,8 @@ struct StackThreads {
     tell: Option<Sender<Message>>,
     /// Names for the flight recorder.
     store: Option<NameStore>,
+    /// Ends the look-up of names.
+    names_time: Option<NamesTime>,
 }
 
 /// Where names go.
@@ -306,9 +327,9 @@ impl StackThreads {
         }
         let unwind = spawn("unwind", move || unwinding.run(&raw, &out))?;
         let mut threads = Self { unwind: Some(unwind), taken: Some(taken), ..Self::default() };
-        if let Some(NameWorker { names, tell, told }) = workers.names {
+        if let Some(NameWorker { names, tell, told, time }) = workers.names {
             let redactor = redactor.cloned();
-            let store = forgot.map(|forgot| NameStore::new(tell.clone(), forgot));
+            let store = forgot.map(|forgot| NameStore::new(tell.clone(), forgot, time.of_a_tape()));
             threads.store.clone_from(&store);
             let mut compressor = Encoder::new(NAMES_LEVEL);
             let write = move |symbols: Symbols| {
@@ -323,6 +344,7 @@ impl StackThreads {
             };
             threads.names = Some(spawn("names", move || names.run(&told, redactor.as_deref(), write))?);
             threads.tell = Some(tell);
+            threads.names_time = Some(time);
         }
         Ok(threads)
     }

@@ -158,6 +158,10 @@ fn needed(config: &Config) -> CapsHashSet {
     if !config.stacks.on.is_empty() {
         // /proc/PID/map_files, and fanotify on file systems that are mounted later (containers)
         needed.extend([Capability::CAP_CHECKPOINT_RESTORE, Capability::CAP_SYS_ADMIN]);
+        if config.symbols {
+            // the process that looks names up becomes nobody, and is ended when it takes too long
+            needed.extend([Capability::CAP_SETUID, Capability::CAP_SETGID, Capability::CAP_KILL]);
+        }
     }
     if config.kill && !config.command.is_empty() {
         // the command may have become another user's
@@ -181,14 +185,6 @@ pub(crate) fn give_up(config: &Config, works: impl Fn() -> bool) -> Result<()> {
         keep.extend(stands_for_it.into_iter().find(|cap| permitted.contains(cap)));
     }
     confine(&keep)
-}
-
-/// Gives up everything.
-///
-/// # Errors
-/// As [`give_up`].
-pub fn give_up_all() -> Result<()> {
-    confine(&CapsHashSet::new())
 }
 
 fn confine(keep: &CapsHashSet) -> Result<()> {

@@ -28,6 +28,7 @@ use crate::progress::{Line, not_stored};
 use crate::say::{quoted, say};
 use crate::self_stats::{Recorded, SelfStats, counted, peak_rss};
 use crate::signals::Signals;
+use crate::stacks::budget::NamesTime;
 use crate::stage::Encoded;
 use crate::target::Child;
 use crate::targets::Targets;
@@ -185,7 +186,8 @@ impl Prepared {
         let raised = Raised::new();
         let walker = programs.walker()?;
         rights::give_up(config, || walker.walk().is_ok())?;
-        let scan = |opened: stacks::Opened| opened.scan(config.marked_processes().as_deref(), config.symbols);
+        let names = config.symbols.then(|| NamesTime::new(config.names_for));
+        let scan = |opened: stacks::Opened| opened.scan(config.marked_processes().as_deref(), names);
         let stacks = stacks.map(|opened| raised.without(|| scan(opened))).transpose()?;
         about.ring_bytes = programs.ring_bytes();
         about.registers_unknown = !programs.knows_registers();
@@ -256,6 +258,7 @@ impl Running<'_> {
         let command_exit = self.child.as_mut().and_then(Child::ended);
         let control = Arc::clone(&pipeline.control);
         let mut no_tape = false;
+        let names = pipeline.names_time.clone();
         let finished = finish(config, pipeline, &self.signals, move |encoded| end(encoded, reason, command_exit));
         match &finished {
             Ok((encoded, bytes)) => {
@@ -264,6 +267,7 @@ impl Running<'_> {
                 // none of those that were begun is there
                 no_tape = matches!(tapes, Some((0, failed)) if failed > 0);
                 last_line(config, encoded, *bytes, tapes, (window, self.started.elapsed()));
+                names.iter().for_each(names_line);
                 if let Some(checked) = &encoded.checked {
                     checked_lines(&config.forced, checked);
                 }
@@ -345,15 +349,15 @@ fn begun(config: &Config, pipeline: &Pipeline) -> bool {
     })
 }
 
-/// Ends the tape. The output may have stalled (a pipe without a reader, a lost server): a signal during a stall gives
-/// up the unwritten rest.
+/// Ends the tape. A signal ends the look-up of names. The output may have stalled (a pipe without a reader, a lost server): a signal during a
+/// stall gives up the unwritten rest.
 fn finish(
     config: &Config,
     pipeline: Pipeline,
     signals: &Signals,
     end: impl FnOnce(&Encoded) -> End + Send + 'static,
 ) -> Result<(Encoded, u64)> {
-    let flow = Arc::clone(&pipeline.progress.flow);
+    let (flow, names) = (Arc::clone(&pipeline.progress.flow), pipeline.names_time.clone());
     let (done, finished) = bounded(1);
     // nobody waits any more: it was given up
     let work = move || drop(done.send(pipeline.finish(end)));
@@ -380,6 +384,9 @@ fn finish(
             (seen, moved) = (bytes, Instant::now());
         }
         let asked = signals.wait(Duration::ZERO);
+        if asked {
+            names.iter().for_each(NamesTime::stop);
+        }
         if moved.elapsed() < STUCK {
             continue;
         }
@@ -454,6 +461,22 @@ fn last_line(
     ));
     if let Some(output) = config.output.as_ref().filter(|_| std::io::stderr().is_terminal() && !config.quiet) {
         say(format_args!("next: analyze -s {}", quoted(output)));
+    }
+}
+
+/// What became of names that the time did not reach, and of processes that hang.
+fn names_line(time: &NamesTime) {
+    let (given_up, hang) = (time.given_up(), systape_symbols::left_behind());
+    if given_up > 0 {
+        say(format_args!(
+            "{} place{} in code stay{} without a name (analyze info says why): --names-for TIME looks longer, analyze --debug-dir finds them later",
+            HumanCount(given_up),
+            if given_up == 1 { "" } else { "s" },
+            if given_up == 1 { "s" } else { "" },
+        ));
+    }
+    if hang > 0 {
+        say(format_args!("{hang} of its processes that read files end when the file systems of these answer"));
     }
 }
 

@@ -1,7 +1,10 @@
 //! The child's side: limits, then one file after the other.
 
+mod facts;
 mod limits;
+mod opened;
 mod reader;
+mod sandbox;
 mod separate;
 
 use std::fs::File;
@@ -17,20 +20,36 @@ use crate::perf_map::PerfMap;
 use crate::wire::{self, In, Out};
 use reader::Reader;
 
+fn check(ret: libc::c_int) -> io::Result<()> {
+    if ret < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}
+
 /// The child's side: takes requests from its standard input, a socket, until that ends. To be called first in main.
 pub fn run_child() -> ExitCode {
     if limits::confine().is_err() {
         return ExitCode::FAILURE;
     }
+    // Refused inside the sandbox of `analyze`, which has to do then.
+    let _ = sandbox::enter();
     let Ok(socket) = io::stdin().as_fd().try_clone_to_owned().map(UnixStream::from) else { return ExitCode::FAILURE };
     let mut child = Child::default();
-    while let Ok(Some((message, fd))) = crate::socket::receive(&socket, wire::LONGEST_REQUEST, None) {
+    while let Ok(Some((message, fd))) = crate::socket::receive(&socket, wire::LONGEST_REQUEST, &crate::socket::for_ever)
+    {
         let Some(answer) = child.answer(&message, fd) else { return ExitCode::FAILURE };
-        if crate::socket::send(&socket, &answer.0, None, None).is_err() {
+        if crate::socket::send(&socket, &answer.0, None, &crate::socket::for_ever).is_err() {
             return ExitCode::FAILURE;
         }
     }
     ExitCode::SUCCESS
+}
+
+/// Answers any bytes, for fuzzers: no request without a descriptor touches a file, and SETUP is left out, which limits the process.
+#[cfg(feature = "exercise")]
+pub(crate) fn exercise(message: &[u8]) {
+    if message.first() != Some(&wire::SETUP) {
+        // of CPU time there is no end
+        let _ = Child { cpu_seconds: u32::MAX, ..Child::default() }.answer(message, None);
+    }
 }
 
 #[derive(Default)]
@@ -97,6 +116,11 @@ impl Child {
                     Ok(names) => all_that_fit(&names),
                     Err(why) => failed(&why),
                 })
+            }
+            kind @ wire::FUNCTION..=wire::ADDRESSES => {
+                self.content = None;
+                limits::more_cpu(self.cpu_seconds);
+                facts::answer(kind, &mut input, fd)
             }
             wire::CLOSE => {
                 self.content = None;

@@ -1,16 +1,10 @@
-//! Where a function begins in a file, by its name.
-
-use std::fs::File;
+//! Where a function begins in a file, by its name. Of the child's side: names are slices of the mapped file.
 
 use iced_x86::{Decoder, DecoderOptions, Mnemonic};
 use object::read::elf::{ElfFile64, ProgramHeader};
-use object::read::{Object, ObjectSegment, ObjectSymbol, ReadCache};
+use object::read::{Object, ObjectSegment, ObjectSymbol};
 use object::{SymbolFlags, SymbolKind, elf};
 
-use crate::elf::At;
-
-/// Largest file looked into: its tables of symbols are kept while they are searched.
-const MOST: u64 = 4 << 30;
 /// Longest function whose returns are looked for.
 const LONGEST: u64 = 4 << 20;
 
@@ -19,7 +13,7 @@ const LONGEST: u64 = 4 << 20;
 pub struct FunctionStart {
     /// Of its first byte, from the file's beginning.
     pub offset: u64,
-    /// Its code; empty when its length is not known.
+    /// The beginning of its code, 16 bytes at most; empty when its length is not known.
     pub code: Vec<u8>,
     /// Places of its return instructions, from the file's beginning. A jump to another function's beginning is none.
     pub returns: Vec<u64>,
@@ -31,16 +25,15 @@ pub struct FunctionStart {
 ///
 /// # Errors
 /// A sentence: what the file is instead, or that it has no such function.
-pub fn find_function(file: &File, name: &str) -> Result<FunctionStart, String> {
-    let cache = ReadCache::new(At { file, pos: 0 });
-    let parsed = parse(&cache, file)?;
+pub(crate) fn find_function(file: &[u8], name: &[u8]) -> Result<FunctionStart, String> {
+    let parsed = parse(file)?;
     if parsed.section_by_name(".gopclntab").is_some() {
         return Err("it is a Go program, whose functions take their arguments otherwise and whose stacks move".into());
     }
     let mut chosen_at_run_time = false;
     for symbol in parsed.dynamic_symbols().chain(parsed.symbols()) {
         // exported names may have a version behind an @
-        let is_it = symbol.name_bytes().is_ok_and(|its| its.split(|&b| b == b'@').next() == Some(name.as_bytes()));
+        let is_it = symbol.name_bytes().is_ok_and(|its| is_named(its, name));
         if !is_it || symbol.is_undefined() || symbol.kind() != SymbolKind::Text {
             continue;
         }
@@ -61,15 +54,14 @@ pub fn find_function(file: &File, name: &str) -> Result<FunctionStart, String> {
         }
     }
     if chosen_at_run_time {
-        return Err(format!("which function '{name}' is, is chosen at run time: name that one"));
+        return Err(format!("which function '{}' is, is chosen at run time: name that one", name.escape_ascii()));
     }
-    Err(format!("it has no function '{name}'"))
+    Err(format!("it has no function '{}'", name.escape_ascii()))
 }
 
 /// Whether it is a 64-bit program that asks for no loader of libraries; false too if it cannot be read.
-pub fn is_static(file: &File) -> bool {
-    let cache = ReadCache::new(At { file, pos: 0 });
-    let Ok(parsed) = parse(&cache, file) else { return false };
+pub(crate) fn is_static(file: &[u8]) -> bool {
+    let Ok(parsed) = parse(file) else { return false };
     let headers = parsed.elf_program_headers();
     // the loader itself, run by name, asks for none either, but has functions for others
     let exports = parsed.dynamic_symbols().any(|symbol| !symbol.is_undefined());
@@ -77,31 +69,31 @@ pub fn is_static(file: &File) -> bool {
 }
 
 /// The name by which a 64-bit library is asked for (DT_SONAME); None = it has none, or cannot be read.
-pub fn soname(file: &File) -> Option<Vec<u8>> {
-    let cache = ReadCache::new(At { file, pos: 0 });
-    let parsed = parse(&cache, file).ok()?;
+pub(crate) fn soname(file: &[u8]) -> Option<&[u8]> {
+    let parsed = parse(file).ok()?;
     let endian = parsed.endian();
     let sections = parsed.elf_section_table();
     let (entries, strings) = sections.dynamic(endian, parsed.data()).ok()??;
     let strings = sections.strings(endian, parsed.data(), strings).ok()?;
     let entry = entries.iter().find(|entry| entry.d_tag.get(endian) == u64::from(elf::DT_SONAME))?;
     let at = u32::try_from(entry.d_val.get(endian)).ok()?;
-    strings.get(at).ok().map(<[u8]>::to_vec)
+    strings.get(at).ok()
 }
 
-/// A 64-bit ELF file that is read bit by bit.
-pub(crate) type Elf<'d> = ElfFile64<'d, object::Endianness, &'d ReadCache<At<'d>>>;
+/// A 64-bit ELF file.
+pub(crate) type Elf<'d> = ElfFile64<'d, object::Endianness, &'d [u8]>;
 
-/// The file behind `cache`, which is `file`.
+/// The file with these bytes.
 ///
 /// # Errors
 /// A sentence: what it is instead.
-pub(crate) fn parse<'d>(cache: &'d ReadCache<At<'d>>, file: &File) -> Result<Elf<'d>, String> {
-    let len = file.metadata().map_err(|error| error.to_string())?.len();
-    if len > MOST {
-        return Err(format!("it has {len} bytes, too many to look into"));
-    }
-    ElfFile64::parse(cache).map_err(|error| format!("it is no 64-bit ELF file, or damaged: {error}"))
+pub(crate) fn parse(file: &[u8]) -> Result<Elf<'_>, String> {
+    ElfFile64::parse(file).map_err(|error| format!("it is no 64-bit ELF file, or damaged: {error}"))
+}
+
+/// Whether a symbol is called that, with or without a version behind an @.
+fn is_named(symbol: &[u8], name: &[u8]) -> bool {
+    symbol.strip_prefix(name).is_some_and(|rest| rest.is_empty() || rest.starts_with(b"@"))
 }
 
 /// Where the byte of an address is in the file; None = it is not in it.
@@ -117,7 +109,7 @@ pub(crate) fn offset_of(parsed: &Elf<'_>, address: u64) -> Option<u64> {
 fn unwinds<'d>(file: &impl Object<'d>) -> bool {
     const SIGNS: [&[u8]; 4] =
         [b"__cxa_throw", b"__gxx_personality_v0", b"rust_eh_personality", b"_Unwind_RaiseException"];
-    let is_sign = |name: &[u8]| SIGNS.iter().any(|sign| name.split(|&b| b == b'@').next() == Some(*sign));
+    let is_sign = |name: &[u8]| SIGNS.iter().any(|sign| is_named(name, sign));
     file.dynamic_symbols().chain(file.symbols()).any(|symbol| symbol.name_bytes().is_ok_and(is_sign))
 }
 
@@ -134,17 +126,17 @@ mod tests {
 
     #[test]
     fn own_functions_are_found() {
-        let own = File::open("/proc/self/exe").expect("self");
-        let found = find_function(&own, "main").expect("main");
+        let own = std::fs::read("/proc/self/exe").expect("self");
+        let found = find_function(&own, b"main").expect("main");
         assert!(found.offset > 0 && found.unwinds && found.code.len() > 8, "{found:?}");
         let last = found.offset + found.code.len() as u64;
         assert!(found.returns.iter().all(|at| (found.offset..last).contains(at)), "{found:?}");
-        let error = find_function(&own, "no_such_function").expect_err("none");
+        let error = find_function(&own, b"no_such_function").expect_err("none");
         assert_eq!(error, "it has no function 'no_such_function'");
         assert!(!is_static(&own));
         assert_eq!(soname(&own), None, "a program");
-        let text = File::open("/proc/self/maps").expect("maps");
-        assert!(find_function(&text, "main").is_err());
+        assert!(find_function(b"7f0000-7f1000 r-xp", b"main").is_err());
+        assert!(is_named(b"f@@V_1", b"f") && is_named(b"f", b"f") && !is_named(b"ff", b"f") && !is_named(b"", b"f"));
     }
 
     #[test]

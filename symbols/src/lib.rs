@@ -1,18 +1,23 @@
 //! Names of places in code: functions, functions inlined into them, source lines.
 //!
-//! A limited child process ([`Resolver`]) parses ELF files and perf maps, because they are untrusted. A parser that
+//! A limited child process ([`Resolver`], [`FileReader`]) parses ELF files and perf maps, because they are untrusted. A parser that
 //! panics, maps a file that is cut short, or allocates all memory costs only the names of that file. The calling
 //! process itself parses only text of the kernel ([`Kallsyms`]), and headers and notes of debug files ([`DebugDirs`]),
 //! with bounds.
 
 mod child;
+mod deadline;
 mod debug_dirs;
 mod demangle;
 mod elf;
+#[cfg(feature = "exercise")]
+mod exercise;
+mod facts;
 mod function;
 mod kallsyms;
 mod notes;
 mod perf_map;
+mod process;
 mod regular;
 mod resolver;
 mod socket;
@@ -20,12 +25,17 @@ mod static_probes;
 mod wire;
 
 pub use child::run_child;
+pub use deadline::Deadline;
 pub use debug_dirs::DebugDirs;
 pub use demangle::demangle;
-pub use function::{FunctionStart, find_function, is_static, soname};
+#[cfg(feature = "exercise")]
+pub use exercise::{exercise, exercise_file};
+pub use facts::{FileReader, Limits};
+pub use function::FunctionStart;
 pub use kallsyms::{Kallsyms, KernelModule, modules};
 pub use notes::{build_id, kernel_build_id, module_build_id};
 pub use perf_map::PerfMap;
+pub use process::left_behind;
 pub use regular::{open_regular, open_regular_no_follow};
-pub use resolver::{File, Resolver, ResolverLimits};
-pub use static_probes::{StaticProbe, static_probes, symbol_addresses};
+pub use resolver::{File, GivenUp, Resolver, ResolverLimits};
+pub use static_probes::StaticProbe;

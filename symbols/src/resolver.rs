@@ -1,24 +1,26 @@
-//! The child process that parses ELF files, and its requests.
+//! Names of places in files, asked of a child process that parses them.
 
 use std::ffi::OsString;
-use std::io;
-use std::os::fd::{BorrowedFd, OwnedFd};
+use std::fmt::{self, Display};
+use std::fs;
+use std::os::fd::BorrowedFd;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::net::UnixStream;
-use std::os::unix::process::{CommandExt, ExitStatusExt};
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, ExitStatus, Stdio};
-use std::time::{Duration, Instant};
+use std::path::{Component, Path, PathBuf};
+use std::time::Duration;
 
 use systape_format::model::Function;
 
-use crate::socket;
+use crate::deadline::Deadline;
+use crate::process::{Failure, Running, Terms, Within};
+use crate::regular::open_regular;
 use crate::wire::{self, In, Out};
 
 /// Where distributions put debug files; searched last.
 const DEFAULT_DEBUG_DIR: &str = "/usr/lib/debug";
-/// After this many files in a row that killed the child, the cause is another one.
-const MOST_DEATHS: u32 = 16;
+/// After this many children in a row that could not be started, no more are.
+const MOST_FALSE_STARTS: u32 = 16;
+/// Offsets asked for at once: each answer is progress.
+const BATCH: usize = 256;
 /// Most bytes of names of a file for each requested offset ...
 const BYTES_PER_OFFSET: usize = 2048;
 /// ... and so many more.
@@ -40,14 +42,51 @@ pub struct File<'a> {
 pub struct ResolverLimits {
     /// Most memory of the child, bytes; files it maps are not counted.
     pub memory: u64,
-    /// Most time for a file, including all its offsets; as much CPU time.
+    /// Most time without any answer about a file. Time that the child waits for a CPU does not count.
     pub time: Duration,
+    /// Most CPU time for a file, about; whole seconds.
+    pub cpu: Duration,
 }
 
 impl Default for ResolverLimits {
-    /// 2 GiB, 30 s.
+    /// 2 GiB, 30 s, 30 s.
     fn default() -> Self {
-        Self { memory: 2 << 30, time: Duration::from_secs(30) }
+        Self { memory: 2 << 30, time: Duration::from_secs(30), cpu: Duration::from_secs(30) }
+    }
+}
+
+/// Why a file gives no names, or no more.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum GivenUp {
+    /// The file is damaged, or another one: a sentence.
+    Refused(String),
+    /// The child died of it, or cannot be started: a sentence.
+    Broken(String),
+    /// It gave no answer for this long.
+    TooLong(Duration),
+    /// The time of all look-ups was over before.
+    Over,
+}
+
+impl Display for GivenUp {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Refused(why) => f.write_str(why),
+            Self::Broken(why) => write!(f, "the symbol reader {why}"),
+            Self::TooLong(time) => {
+                write!(f, "the symbol reader took too long: no answer for {} s of its time", time.as_secs_f64())
+            }
+            Self::Over => f.write_str("the time for names was over"),
+        }
+    }
+}
+
+/// Opens a regular file for reading; None = there is none.
+struct Opener(Box<dyn FnMut(&Path) -> Option<fs::File> + Send>);
+
+impl fmt::Debug for Opener {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Opener")
     }
 }
 
@@ -57,31 +96,18 @@ pub struct Resolver {
     command: Vec<OsString>,
     debug_dirs: Vec<PathBuf>,
     limits: ResolverLimits,
+    opener: Opener,
     child: Option<Running>,
     /// In a row.
-    deaths: u32,
-    last_death: String,
-}
-
-#[derive(Debug)]
-struct Running {
-    process: Child,
-    socket: UnixStream,
-}
-
-/// Why there are no names.
-enum Failure {
-    /// The child said so and continues.
-    Said(String),
-    /// It is gone, or no longer trusted.
-    Broken(String),
+    false_starts: u32,
+    last_start: String,
 }
 
 impl Resolver {
     /// `command` starts the child: a program and arguments whose main calls [`run_child`](crate::run_child). `debug_dirs` are searched for
     /// separate debug files, `.build-id/xx/yyyy.debug` and `.gnu_debuglink`; `/usr/lib/debug` is searched after them.
     ///
-    /// The child starts with the first file. It lives in a process group of its own, so that Ctrl-C does not reach it.
+    /// The child starts with the first file.
     pub fn new(command: Vec<OsString>, debug_dirs: Vec<PathBuf>) -> Self {
         Self::with_limits(command, debug_dirs, ResolverLimits::default())
     }
@@ -91,7 +117,14 @@ impl Resolver {
         if !debug_dirs.iter().any(|dir| dir == Path::new(DEFAULT_DEBUG_DIR)) {
             debug_dirs.push(DEFAULT_DEBUG_DIR.into());
         }
-        Self { command, debug_dirs, limits, child: None, deaths: 0, last_death: String::new() }
+        let opener = Opener(Box::new(|path: &Path| open_regular(path).ok().flatten()));
+        Self { command, debug_dirs, limits, opener, child: None, false_starts: 0, last_start: String::new() }
+    }
+
+    /// Separate debug files are opened by `open`, for a caller whose own opens might hang; None = it is not for the reader.
+    #[must_use]
+    pub fn opening_by(self, open: impl FnMut(&Path) -> Option<fs::File> + Send + 'static) -> Self {
+        Self { opener: Opener(Box::new(open)), ..self }
     }
 
     /// The functions at each of `offsets` (of the file), the innermost inlined one first; an empty list = there is no name.
@@ -101,207 +134,199 @@ impl Resolver {
     /// [`DebugDirs`](crate::DebugDirs).
     ///
     /// # Errors
-    /// Why the file gives no names at all, in words.
+    /// Why the file gives no names, or not those of all offsets, in words.
     pub fn look_up(&mut self, file: &File<'_>, offsets: &[u64]) -> Result<Vec<Vec<Function>>, String> {
+        let mut names = Vec::with_capacity(offsets.len());
+        let done = self.look_up_each(file, offsets, &Deadline::default(), |mut some| names.append(&mut some));
+        done.map(|()| names).map_err(|why| why.to_string())
+    }
+
+    /// As [`look_up`](Self::look_up); passes the names to `take` in the order of `offsets`, some at a time, until
+    /// `deadline`.
+    ///
+    /// # Errors
+    /// Why the file gives no names, or none of the offsets after those that `take` got.
+    pub fn look_up_each(
+        &mut self,
+        file: &File<'_>,
+        offsets: &[u64],
+        deadline: &Deadline,
+        take: impl FnMut(Vec<Vec<Function>>),
+    ) -> Result<(), GivenUp> {
         let mut open = Out::new(wire::OPEN);
         open.bytes(file.build_id);
         let path = file.path.as_os_str().as_bytes();
         open.bytes(if path.len() <= wire::LONGEST_STRING { path } else { b"" });
-        self.look_up_in(&open, file.fd, offsets)
+        self.look_up_in(&open, (file.fd, Some(file.path)), offsets, deadline, take)
     }
 
-    /// The functions at each of `addresses`, by a perf map ([`PerfMap`](crate::PerfMap)); an empty list = there is no name.
+    /// As [`look_up_each`](Self::look_up_each), of addresses by a perf map ([`PerfMap`](crate::PerfMap)).
     ///
     /// # Errors
-    /// Why the map gives no names at all, in words.
-    pub fn look_up_map(&mut self, map: BorrowedFd<'_>, addresses: &[u64]) -> Result<Vec<Vec<Function>>, String> {
-        self.look_up_in(&Out::new(wire::MAP), map, addresses)
+    /// As [`look_up_each`](Self::look_up_each).
+    pub fn look_up_map(
+        &mut self,
+        map: BorrowedFd<'_>,
+        addresses: &[u64],
+        deadline: &Deadline,
+        take: impl FnMut(Vec<Vec<Function>>),
+    ) -> Result<(), GivenUp> {
+        self.look_up_in(&Out::new(wire::MAP), (map, None), addresses, deadline, take)
     }
 
-    /// `open` is the request that goes with the file.
-    fn look_up_in(&mut self, open: &Out, fd: BorrowedFd<'_>, offsets: &[u64]) -> Result<Vec<Vec<Function>>, String> {
+    /// `open` is the request that goes with the file, which has this path.
+    fn look_up_in(
+        &mut self,
+        open: &Out,
+        file: (BorrowedFd<'_>, Option<&Path>),
+        offsets: &[u64],
+        deadline: &Deadline,
+        take: impl FnMut(Vec<Vec<Function>>),
+    ) -> Result<(), GivenUp> {
         if offsets.is_empty() {
-            return Ok(Vec::new());
+            return Ok(());
         }
-        if self.deaths >= MOST_DEATHS {
-            return Err(format!(
-                "the symbol reader failed {MOST_DEATHS} times in a row and is not started again; the last time {}",
-                self.last_death
-            ));
+        if deadline.is_over() {
+            return Err(GivenUp::Over);
         }
-        let until = Instant::now() + self.limits.time;
-        match self.ask(open, fd, offsets, until) {
-            Ok(names) => {
-                self.deaths = 0;
-                Ok(names)
-            }
-            Err(Failure::Said(why)) => {
-                self.deaths = 0;
-                Err(why)
-            }
-            Err(Failure::Broken(why)) => {
-                self.deaths += 1;
-                self.child = None;
-                self.last_death.clone_from(&why);
-                Err(format!("the symbol reader {why}"))
-            }
+        let within = Within { patience: self.limits.time, deadline };
+        let asked = self.ask(open, file, offsets, within, take);
+        // A child that dies of closing a file gave good names before.
+        let goes_on = matches!(asked, Ok(()) | Err(Failure::Said(_)));
+        let closed = |child: &mut Running| child.request(&Out::new(wire::CLOSE), None, within, &mut |_| None).is_ok();
+        if !(goes_on && self.child.as_mut().is_some_and(closed)) {
+            self.child = None;
         }
+        asked.map_err(|failure| match failure {
+            Failure::Said(why) => GivenUp::Refused(why),
+            Failure::Broken(why) => GivenUp::Broken(why),
+            Failure::TooLong => GivenUp::TooLong(self.limits.time),
+            Failure::Over => GivenUp::Over,
+        })
     }
 
     fn ask(
         &mut self,
         open: &Out,
-        fd: BorrowedFd<'_>,
+        (fd, path): (BorrowedFd<'_>, Option<&Path>),
         offsets: &[u64],
-        until: Instant,
-    ) -> Result<Vec<Vec<Function>>, Failure> {
+        within: Within<'_>,
+        take: impl FnMut(Vec<Vec<Function>>),
+    ) -> Result<(), Failure> {
         // One that ended between files did not fail at this one.
-        if self.child.as_mut().is_some_and(|child| !matches!(child.process.try_wait(), Ok(None))) {
+        if !self.child.as_mut().is_some_and(Running::is_alive) {
             self.child = None;
+            self.start(within)?;
         }
-        if self.child.is_none() {
-            self.child = Some(self.start(until)?);
-        }
-        let child = self.child.as_mut().expect("just started");
-        child.request(open, Some(fd), until)?;
-        let names = child.names(offsets, until);
-        // A child that dies of closing a file gave good names before.
-        if !matches!(names, Err(Failure::Broken(_))) && child.request(&Out::new(wire::CLOSE), None, until).is_err() {
-            self.child = None;
-        }
-        names
+        let Self { child, opener, debug_dirs, .. } = self;
+        let Some(child) = child else { return Err(Failure::Broken("is not there".into())) };
+        let mut wanted =
+            |wanted: &Path| path.filter(|path| is_for(wanted, path, debug_dirs)).and_then(|_| opener.0(wanted));
+        child.request(open, Some(fd), within, &mut wanted)?;
+        names(child, offsets, within, &mut wanted, take)
     }
 
-    fn start(&self, until: Instant) -> Result<Running, Failure> {
-        let cannot = |error: io::Error| Failure::Broken(format!("cannot be started: {error}"));
-        let (program, arguments) =
-            self.command.split_first().ok_or_else(|| cannot(io::ErrorKind::InvalidInput.into()))?;
-        let (ours, theirs) = UnixStream::pair().map_err(cannot)?;
-        let process = Command::new(program)
-            .args(arguments)
-            .env_clear()
-            .stdin(Stdio::from(OwnedFd::from(theirs)))
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .process_group(0)
-            .spawn()
-            .map_err(cannot)?;
-        let mut child = Running { process, socket: ours };
-        let mut setup = Out::new(wire::SETUP);
-        setup.u64(self.limits.memory);
-        setup.u32(self.limits.time.as_secs().try_into().unwrap_or(u32::MAX));
-        let dirs: Vec<&[u8]> = self.debug_dirs.iter().map(|dir| dir.as_os_str().as_bytes()).collect();
-        let dirs: Vec<&[u8]> = dirs.into_iter().filter(|d| d.len() <= wire::LONGEST_STRING).take(64).collect();
-        setup.u32(dirs.len() as u32);
-        dirs.iter().for_each(|dir| setup.bytes(dir));
-        let answer = child.request(&setup, None, until)?;
-        if In(&answer).u32() != Some(wire::MAGIC) {
-            return Err(nonsense("another program answered"));
+    fn start(&mut self, within: Within<'_>) -> Result<(), Failure> {
+        if self.false_starts >= MOST_FALSE_STARTS {
+            return Err(Failure::Broken(format!(
+                "could not be started {MOST_FALSE_STARTS} times in a row and is not tried again; the last time it {}",
+                self.last_start
+            )));
         }
-        Ok(child)
-    }
-}
-
-fn nonsense(what: &str) -> Failure {
-    Failure::Broken(format!("answered nonsense: {what}"))
-}
-
-impl Running {
-    fn names(&mut self, offsets: &[u64], until: Instant) -> Result<Vec<Vec<Function>>, Failure> {
-        let mut names = Vec::with_capacity(offsets.len());
-        let mut bytes_left = BYTES_PER_FILE.saturating_add(BYTES_PER_OFFSET.saturating_mul(offsets.len()));
-        while names.len() < offsets.len() {
-            let batch = &offsets[names.len()..];
-            let batch = &batch[..batch.len().min(wire::MOST_OFFSETS)];
-            let mut request = Out::new(wire::NAMES);
-            request.u32(batch.len() as u32);
-            batch.iter().for_each(|offset| request.u64(*offset));
-            let answer = self.request(&request, None, until)?;
-            bytes_left = bytes_left
-                .checked_sub(answer.len())
-                .ok_or_else(|| Failure::Said("its names are too long, all together".into()))?;
-            let mut input = In(&answer);
-            let answered =
-                input.count(batch.len()).filter(|n| *n > 0).ok_or_else(|| nonsense("a wrong number of names"))?;
-            for _ in 0..answered {
-                names.push(input.functions().ok_or_else(|| nonsense("damaged names"))?);
+        let Self { command, debug_dirs, limits, .. } = self;
+        let terms = Terms { command, memory: limits.memory, cpu: limits.cpu, debug_dirs };
+        match Running::start(&terms, within) {
+            Ok(child) => {
+                self.child = Some(child);
+                self.false_starts = 0;
+                Ok(())
             }
-            if !input.0.is_empty() {
-                return Err(nonsense("more than was asked for"));
-            }
-        }
-        Ok(names)
-    }
-
-    /// The answer behind its OK.
-    fn request(&mut self, message: &Out, fd: Option<BorrowedFd<'_>>, until: Instant) -> Result<Vec<u8>, Failure> {
-        let answer = socket::send(&self.socket, &message.0, fd, Some(until))
-            .and_then(|()| socket::receive(&self.socket, wire::LONGEST_ANSWER, Some(until)));
-        let (mut answer, _) = match answer {
-            Ok(Some(answer)) => answer,
-            Ok(None) => return Err(Failure::Broken(self.death())),
-            Err(error) => return Err(Failure::Broken(self.break_of(&error))),
-        };
-        match answer.first() {
-            Some(&wire::OK) => Ok(answer.split_off(1)),
-            Some(&wire::FAILED) => {
-                let why = In(&answer[1..]).bytes(wire::LONGEST_REASON).ok_or_else(|| nonsense("a damaged reason"))?;
-                Err(Failure::Said(String::from_utf8_lossy(why).replace(char::is_control, "?")))
-            }
-            _ => Err(nonsense("an unknown answer")),
-        }
-    }
-
-    fn break_of(&mut self, error: &io::Error) -> String {
-        match error.kind() {
-            io::ErrorKind::TimedOut => "took too long".into(),
-            io::ErrorKind::InvalidData => format!("answered nonsense: {error}"),
-            io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset | io::ErrorKind::UnexpectedEof => self.death(),
-            _ => format!("cannot be talked to: {error}"),
-        }
-    }
-
-    /// How the process ended that closed its end of the socket; kills it if it still runs.
-    fn death(&mut self) -> String {
-        let until = Instant::now() + Duration::from_secs(1);
-        loop {
-            match self.process.try_wait() {
-                Ok(Some(status)) => return describe(status),
-                Ok(None) if Instant::now() < until => std::thread::sleep(Duration::from_millis(1)),
-                _ => return "closed its connection".into(),
+            Err(failure) => {
+                if let Failure::Broken(why) = &failure {
+                    self.false_starts += 1;
+                    self.last_start.clone_from(why);
+                }
+                Err(failure)
             }
         }
     }
 }
 
-impl Drop for Running {
-    fn drop(&mut self) {
-        // Errors: it is gone already.
-        let _ = self.process.kill();
-        let _ = self.process.wait();
-    }
+/// Whether a file that the child wants may be the debug file of the one at `path`: it is in a directory of debug files, or where `.gnu_debuglink`
+/// points to. The child may be in the hands of a file that it read, and then wants any.
+fn is_for(wanted: &Path, path: &Path, debug_dirs: &[PathBuf]) -> bool {
+    let plain =
+        wanted.is_absolute() && wanted.components().all(|c| matches!(c, Component::Normal(_) | Component::RootDir));
+    let beside = path.parent().filter(|dir| dir.is_absolute());
+    let of_link = [beside.map(Path::to_path_buf), beside.map(|dir| dir.join(".debug"))];
+    let in_debug_dir = || debug_dirs.iter().any(|dir| wanted.starts_with(dir));
+    plain && (in_debug_dir() || of_link.iter().flatten().any(|dir| wanted.parent() == Some(dir)))
 }
 
-fn describe(status: ExitStatus) -> String {
-    match (status.signal(), status.code()) {
-        (Some(signal), _) => format!("died: signal {signal} ({})", signal_name(signal)),
-        // std's exit status for a panic
-        (_, Some(101)) => "died: it panicked".into(),
-        (_, code) => format!("ended with status {}", code.unwrap_or(-1)),
+/// Passes the names at `offsets` of the open file to `take`, some at a time.
+fn names(
+    child: &mut Running,
+    offsets: &[u64],
+    within: Within<'_>,
+    wanted: &mut dyn FnMut(&Path) -> Option<fs::File>,
+    mut take: impl FnMut(Vec<Vec<Function>>),
+) -> Result<(), Failure> {
+    let mut rest = offsets;
+    let mut bytes_left = BYTES_PER_FILE.saturating_add(BYTES_PER_OFFSET.saturating_mul(offsets.len()));
+    while !rest.is_empty() {
+        let batch = &rest[..rest.len().min(BATCH)];
+        let mut request = Out::new(wire::NAMES);
+        request.u32(batch.len() as u32);
+        batch.iter().for_each(|offset| request.u64(*offset));
+        let answer = child.request(&request, None, within, wanted)?;
+        bytes_left = bytes_left
+            .checked_sub(answer.len())
+            .ok_or_else(|| Failure::Said("its names are too long, all together".into()))?;
+        let names = parse_names(&answer, batch.len())?;
+        rest = &rest[names.len()..];
+        take(names);
     }
+    Ok(())
 }
 
-fn signal_name(signal: i32) -> &'static str {
-    match signal {
-        libc::SIGABRT => "SIGABRT",
-        libc::SIGBUS => "SIGBUS",
-        libc::SIGFPE => "SIGFPE",
-        libc::SIGILL => "SIGILL",
-        libc::SIGKILL => "SIGKILL",
-        libc::SIGSEGV => "SIGSEGV",
-        libc::SIGSYS => "SIGSYS",
-        libc::SIGTRAP => "SIGTRAP",
-        libc::SIGXCPU => "SIGXCPU",
-        _ => "another one",
+/// At least one name, at most `most`.
+pub(crate) fn parse_names(answer: &[u8], most: usize) -> Result<Vec<Vec<Function>>, Failure> {
+    let mut input = In(answer);
+    let answered = input.count(most).filter(|n| *n > 0);
+    let answered = answered.ok_or_else(|| Failure::nonsense("a wrong number of names"))?;
+    let mut names = Vec::with_capacity(answered);
+    for _ in 0..answered {
+        names.push(input.functions().ok_or_else(|| Failure::nonsense("damaged names"))?);
+    }
+    if !input.0.is_empty() {
+        return Err(Failure::nonsense("more than was asked for"));
+    }
+    Ok(names)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_child_gets_debug_files_only() {
+        let dirs = [PathBuf::from("/usr/lib/debug")];
+        let is_for = |wanted: &str| is_for(Path::new(wanted), Path::new("/opt/a/program"), &dirs);
+        for wanted in ["/usr/lib/debug/.build-id/ab/cd.debug", "/opt/a/program.debug", "/opt/a/.debug/program.debug"] {
+            assert!(is_for(wanted), "{wanted}");
+        }
+        for wanted in [
+            "/etc/shadow",
+            "/usr/lib/debug/../../../etc/shadow",
+            "/opt/a/../../etc/shadow",
+            "/opt/a/b/c",
+            "/opt/b",
+            "program.debug",
+            "../program.debug",
+            "",
+            "/",
+        ] {
+            assert!(!is_for(wanted), "{wanted}");
+        }
     }
 }

@@ -4,7 +4,7 @@ use std::io;
 use std::mem::{size_of, zeroed};
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::os::unix::net::UnixStream;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// Room for one descriptor in a control message: the header and the number, padded. Aligned as a header must be.
 type Control = [u64; 4];
@@ -14,20 +14,23 @@ fn ensure_room() {
     const _: () = assert!(unsafe { libc::CMSG_SPACE(size_of::<RawFd>() as u32) } as usize <= size_of::<Control>());
 }
 
-/// Sends a message, its length first, and `fd` with its first byte. A time-out is an error of kind TimedOut.
-pub(crate) fn send(
-    socket: &UnixStream,
-    message: &[u8],
-    fd: Option<BorrowedFd<'_>>,
-    until: Option<Instant>,
-) -> io::Result<()> {
+/// The longest wait for the next step of a message; None = for ever. An error of it, such as TimedOut, ends the message.
+pub(crate) type Left<'a> = &'a dyn Fn() -> io::Result<Option<Duration>>;
+
+/// No message takes too long.
+pub(crate) fn for_ever() -> io::Result<Option<Duration>> {
+    Ok(None)
+}
+
+/// Sends a message, its length first, and `fd` with its first byte. An error of `left` is one of the message.
+pub(crate) fn send(socket: &UnixStream, message: &[u8], fd: Option<BorrowedFd<'_>>, left: Left<'_>) -> io::Result<()> {
     let mut bytes = Vec::with_capacity(4 + message.len());
     bytes.extend_from_slice(&(message.len() as u32).to_ne_bytes());
     bytes.extend_from_slice(message);
     let mut fd = fd;
     let mut rest = &bytes[..];
     while !rest.is_empty() {
-        socket.set_write_timeout(left(until)?)?;
+        socket.set_write_timeout(left()?)?;
         match send_some(socket, rest, fd) {
             Ok(n) => {
                 fd = None;
@@ -68,11 +71,11 @@ fn send_some(socket: &UnixStream, bytes: &[u8], fd: Option<BorrowedFd<'_>>) -> i
 pub(crate) fn receive(
     socket: &UnixStream,
     longest: usize,
-    until: Option<Instant>,
+    left: Left<'_>,
 ) -> io::Result<Option<(Vec<u8>, Option<OwnedFd>)>> {
     let mut length = [0; 4];
     let mut fd = None;
-    if fill(socket, &mut length, &mut fd, until)? < length.len() {
+    if fill(socket, &mut length, &mut fd, left)? < length.len() {
         return Ok(None);
     }
     let length = u32::from_ne_bytes(length) as usize;
@@ -80,17 +83,17 @@ pub(crate) fn receive(
         return Err(io::Error::new(io::ErrorKind::InvalidData, format!("a message of {length} bytes, over {longest}")));
     }
     let mut message = vec![0; length];
-    if fill(socket, &mut message, &mut fd, until)? < length {
+    if fill(socket, &mut message, &mut fd, left)? < length {
         return Err(io::ErrorKind::UnexpectedEof.into());
     }
     Ok(Some((message, fd)))
 }
 
 /// Fills `buf`; less only at the end of input.
-fn fill(socket: &UnixStream, buf: &mut [u8], fd: &mut Option<OwnedFd>, until: Option<Instant>) -> io::Result<usize> {
+fn fill(socket: &UnixStream, buf: &mut [u8], fd: &mut Option<OwnedFd>, left: Left<'_>) -> io::Result<usize> {
     let mut have = 0;
     while have < buf.len() {
-        socket.set_read_timeout(left(until)?)?;
+        socket.set_read_timeout(left()?)?;
         match receive_some(socket, &mut buf[have..], fd) {
             Ok(0) => break,
             Ok(n) => have += n,
@@ -130,14 +133,7 @@ fn receive_some(socket: &UnixStream, buf: &mut [u8], fd: &mut Option<OwnedFd>) -
     Ok(n)
 }
 
-/// Time left until a deadline, for a socket's time-out; None = no deadline.
-fn left(until: Option<Instant>) -> io::Result<Option<Duration>> {
-    let Some(until) = until else { return Ok(None) };
-    let left = until.saturating_duration_since(Instant::now());
-    if left.is_zero() { Err(io::ErrorKind::TimedOut.into()) } else { Ok(Some(left)) }
-}
-
-/// Repeats interrupted calls, and those whose time-out passed; [`left`] then reports the deadline.
+/// Repeats interrupted calls, and those whose time-out passed; `left` then says whether that was the last one.
 fn retry_or(error: io::Error) -> io::Result<()> {
     match error.kind() {
         io::ErrorKind::Interrupted | io::ErrorKind::WouldBlock => Ok(()),
@@ -151,38 +147,47 @@ mod tests {
     use std::fs::File;
     use std::io::{Read, Write};
     use std::os::fd::AsFd;
+    use std::time::Instant;
+
+    /// The time left until `until`.
+    fn until(until: Instant) -> io::Result<Option<Duration>> {
+        match until.saturating_duration_since(Instant::now()) {
+            Duration::ZERO => Err(io::ErrorKind::TimedOut.into()),
+            left => Ok(Some(left)),
+        }
+    }
 
     #[test]
     fn a_descriptor_travels_with_its_message() {
         let (a, b) = UnixStream::pair().unwrap();
         let file = File::open("/proc/self/stat").unwrap();
-        send(&a, b"with", Some(file.as_fd()), None).unwrap();
-        send(&a, b"without", None, None).unwrap();
-        let (message, fd) = receive(&b, 100, None).unwrap().unwrap();
+        send(&a, b"with", Some(file.as_fd()), &for_ever).unwrap();
+        send(&a, b"without", None, &for_ever).unwrap();
+        let (message, fd) = receive(&b, 100, &for_ever).unwrap().unwrap();
         assert_eq!(message, b"with");
         let mut text = String::new();
         File::from(fd.unwrap()).read_to_string(&mut text).unwrap();
         assert!(text.starts_with(&std::process::id().to_string()), "{text}");
-        let (message, fd) = receive(&b, 100, None).unwrap().unwrap();
+        let (message, fd) = receive(&b, 100, &for_ever).unwrap().unwrap();
         assert_eq!((&message[..], fd.is_none()), (&b"without"[..], true));
         drop(a);
-        assert!(receive(&b, 100, None).unwrap().is_none());
+        assert!(receive(&b, 100, &for_ever).unwrap().is_none());
     }
 
     #[test]
     fn long_cut_and_late_messages_are_errors() {
         let (mut a, b) = UnixStream::pair().unwrap();
         a.write_all(&u32::MAX.to_ne_bytes()).unwrap();
-        assert_eq!(receive(&b, 100, None).unwrap_err().kind(), io::ErrorKind::InvalidData);
+        assert_eq!(receive(&b, 100, &for_ever).unwrap_err().kind(), io::ErrorKind::InvalidData);
 
-        let soon = Some(Instant::now() + Duration::from_millis(20));
-        assert_eq!(receive(&b, 100, soon).unwrap_err().kind(), io::ErrorKind::TimedOut);
-        let soon = Some(Instant::now() + Duration::from_millis(20));
-        assert_eq!(send(&a, &vec![0; 16 << 20], None, soon).unwrap_err().kind(), io::ErrorKind::TimedOut);
+        let soon = Instant::now() + Duration::from_millis(20);
+        assert_eq!(receive(&b, 100, &|| until(soon)).unwrap_err().kind(), io::ErrorKind::TimedOut);
+        let soon = Instant::now() + Duration::from_millis(20);
+        assert_eq!(send(&a, &vec![0; 16 << 20], None, &|| until(soon)).unwrap_err().kind(), io::ErrorKind::TimedOut);
 
         let (mut a, b) = UnixStream::pair().unwrap();
         a.write_all(&[9, 0, 0, 0, 1, 2]).unwrap();
         drop(a);
-        assert_eq!(receive(&b, 100, None).unwrap_err().kind(), io::ErrorKind::UnexpectedEof);
+        assert_eq!(receive(&b, 100, &for_ever).unwrap_err().kind(), io::ErrorKind::UnexpectedEof);
     }
 }

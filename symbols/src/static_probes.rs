@@ -1,19 +1,17 @@
 //! Static probes of a file (USDT): what notes of `stapsdt` in its section `.note.stapsdt` say, as sys/sdt.h writes them.
 
 use std::collections::HashMap;
-use std::fs::File;
 
 use object::read::elf::NoteIterator;
-use object::read::{Object, ObjectSection, ObjectSymbol, ReadCache};
+use object::read::{Object, ObjectSection, ObjectSymbol};
 use object::{Architecture, Endianness, elf};
 
-use crate::elf::At;
 use crate::function::{Elf, offset_of, parse};
 
 /// Longest section of notes that is read.
 const LONGEST: u64 = 16 << 20;
 /// Most notes that are looked at.
-const MOST: usize = 65_536;
+const MOST: usize = crate::wire::MOST_PROBES;
 /// Type of a note that describes a probe.
 const NT_STAPSDT: u32 = 3;
 
@@ -39,9 +37,8 @@ pub struct StaticProbe {
 ///
 /// # Errors
 /// A sentence: what the file is instead, or that it has none.
-pub fn static_probes(file: &File) -> Result<Vec<StaticProbe>, String> {
-    let cache = ReadCache::new(At { file, pos: 0 });
-    let parsed = parse(&cache, file)?;
+pub(crate) fn static_probes(file: &[u8]) -> Result<Vec<StaticProbe>, String> {
+    let parsed = parse(file)?;
     if parsed.architecture() != Architecture::X86_64 {
         return Err("it is of another architecture".into());
     }
@@ -79,25 +76,24 @@ fn probe(parsed: &Elf<'_>, base: Option<u64>, desc: &[u8]) -> Option<StaticProbe
     Some(StaticProbe { provider, name, offset: offset_of(parsed, address)?, address, semaphore, arguments })
 }
 
-/// Addresses of those of `names` that are symbols of the file, in its own address space.
+/// The address of each of `names` that is a symbol of the file, in its own address space.
 ///
 /// # Errors
 /// A sentence: what the file is instead.
-pub fn symbol_addresses(file: &File, names: &[&str]) -> Result<HashMap<String, u64>, String> {
-    let cache = ReadCache::new(At { file, pos: 0 });
-    let parsed = parse(&cache, file)?;
-    let mut found: HashMap<String, Option<u64>> = HashMap::new();
+pub(crate) fn symbol_addresses(file: &[u8], names: &[&[u8]]) -> Result<Vec<Option<u64>>, String> {
+    let parsed = parse(file)?;
+    let mut found: HashMap<&[u8], Option<u64>> = HashMap::new();
     for symbol in parsed.symbols().chain(parsed.dynamic_symbols()).filter(|symbol| !symbol.is_undefined()) {
-        let name = symbol.name().unwrap_or_default();
+        let name = symbol.name_bytes().unwrap_or_default();
         if !names.contains(&name) {
             continue;
         }
         let address = symbol.address();
         // of two local ones nobody knows which is meant
-        let known = found.entry(name.to_owned()).or_insert(Some(address));
+        let known = found.entry(name).or_insert(Some(address));
         *known = known.filter(|at| *at == address);
     }
-    Ok(found.into_iter().filter_map(|(name, address)| Some((name, address?))).collect())
+    Ok(names.iter().map(|name| found.get(name).copied().flatten()).collect())
 }
 
 #[cfg(test)]
@@ -106,19 +102,18 @@ mod tests {
 
     #[test]
     fn a_file_without_probes_says_so() {
-        let own = File::open("/proc/self/exe").expect("self");
+        let own = std::fs::read("/proc/self/exe").expect("self");
         let error = static_probes(&own).expect_err("none");
         assert!(error.contains("no static probes"), "{error}");
-        let names = symbol_addresses(&own, &["main", "no_such_symbol"]).expect("addresses");
-        assert!(names["main"] > 0 && names.len() == 1);
+        let found = symbol_addresses(&own, &[b"main", b"no_such_symbol"]).expect("addresses");
+        assert!(matches!(found[..], [Some(1..), None]), "{found:?}");
     }
 
     #[test]
     fn a_damaged_note_is_none() {
-        let own = File::open("/proc/self/exe").expect("self");
-        let cache = ReadCache::new(At { file: &own, pos: 0 });
-        let parsed = parse(&cache, &own).expect("parsed");
-        let main = symbol_addresses(&own, &["main"]).expect("addresses")["main"];
+        let own = std::fs::read("/proc/self/exe").expect("self");
+        let parsed = parse(&own).expect("parsed");
+        let main = symbol_addresses(&own, &[b"main"]).expect("addresses")[0].expect("main");
         let mut desc = Vec::new();
         for word in [main, 0x1000, 0] {
             desc.extend_from_slice(&word.to_le_bytes());

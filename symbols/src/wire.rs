@@ -9,11 +9,21 @@
 //! | MAP, with a descriptor | - | OK, or FAILED and why: a perf map takes the place of the file, its offsets are addresses |
 //! | NAMES | offsets: n u32, u64 each | OK, k u32, then k times: functions n u32, each name, file: strings, line u32; or FAILED and why |
 //! | CLOSE | | OK |
+//! | FUNCTION, with a descriptor | name: string | OK, offset u64, unwinds u8, code: string, returns: n u32, u64 each; or FAILED and why |
+//! | SONAME, with a descriptor | | OK, is there one u8, name: string |
+//! | IS_STATIC, with a descriptor | | OK, u8 |
+//! | PROBES, with a descriptor | first u32 | OK, all u32, n u32, n static probes from the first on; or FAILED and why |
+//! | ADDRESSES, with a descriptor | names: n u32, strings | OK, for each: is there one u8, address u64; or FAILED and why |
+//!
+//! Any request may be answered by WANT and a path first: the child opens no file itself. The calling process sends OK with a descriptor,
+//! or FAILED if the file is not for the child, and then waits for the answer again.
 //!
 //! NAMES may be answered for the first k offsets only (k ≥ 1), when the answer would be too long; the rest is asked again.
 //! The calling process checks every number: the child may be in the hands of a file it read.
 
 use systape_format::model::Function;
+
+use crate::static_probes::StaticProbe;
 
 pub(crate) const SETUP: u8 = 1;
 pub(crate) const OPEN: u8 = 2;
@@ -21,8 +31,15 @@ pub(crate) const NAMES: u8 = 3;
 pub(crate) const CLOSE: u8 = 4;
 pub(crate) const MAP: u8 = 5;
 
+pub(crate) const FUNCTION: u8 = 6;
+pub(crate) const SONAME: u8 = 7;
+pub(crate) const IS_STATIC: u8 = 8;
+pub(crate) const PROBES: u8 = 9;
+pub(crate) const ADDRESSES: u8 = 10;
+
 pub(crate) const OK: u8 = 0;
 pub(crate) const FAILED: u8 = 1;
+pub(crate) const WANT: u8 = 2;
 
 /// Identifies our child, and its version.
 pub(crate) const MAGIC: u32 = 0x5379_6d01;
@@ -33,6 +50,14 @@ pub(crate) const LONGEST_REQUEST: usize = 1 << 20;
 pub(crate) const LONGEST_ANSWER: usize = 4 << 20;
 /// Most offsets in a request.
 pub(crate) const MOST_OFFSETS: usize = 4096;
+/// Most files that the child may want for one request.
+pub(crate) const MOST_WANTED: usize = 256;
+/// Most bytes of a function's code that are told.
+pub(crate) const MOST_CODE: usize = 16;
+/// Most static probes of a file.
+pub(crate) const MOST_PROBES: usize = 65_536;
+/// Most symbols whose addresses are asked for at once.
+pub(crate) const MOST_NAMES: usize = 256;
 /// Most functions at an offset. One that has more keeps the innermost and the outermost.
 pub(crate) const MOST_FUNCTIONS: usize = 64;
 /// Longest name, and longest path of a source file.
@@ -49,6 +74,10 @@ impl Out {
         Self(vec![kind])
     }
 
+    pub(crate) fn u8(&mut self, value: u8) {
+        self.0.push(value);
+    }
+
     pub(crate) fn u32(&mut self, value: u32) {
         self.0.extend_from_slice(&value.to_ne_bytes());
     }
@@ -61,6 +90,17 @@ impl Out {
     pub(crate) fn bytes(&mut self, bytes: &[u8]) {
         self.u32(bytes.len() as u32);
         self.0.extend_from_slice(bytes);
+    }
+
+    /// Strings that are too long lose their end; none of a real probe is.
+    pub(crate) fn static_probe(&mut self, probe: &StaticProbe) {
+        for text in [&probe.provider, &probe.name, &probe.arguments] {
+            self.bytes(&text.as_bytes()[..text.len().min(LONGEST_STRING)]);
+        }
+        self.u64(probe.offset);
+        self.u64(probe.address);
+        self.u8(probe.semaphore.is_some().into());
+        probe.semaphore.iter().for_each(|semaphore| self.u64(*semaphore));
     }
 
     pub(crate) fn functions(&mut self, functions: &[Function]) {
@@ -105,6 +145,14 @@ impl<'a> In<'a> {
         let (bytes, rest) = self.0.split_at_checked(len)?;
         self.0 = rest;
         Some(bytes)
+    }
+
+    pub(crate) fn static_probe(&mut self) -> Option<StaticProbe> {
+        let mut text = || self.bytes(LONGEST_STRING).map(|text| String::from_utf8_lossy(text).into_owned());
+        let (provider, name, arguments) = (text()?, text()?, text()?);
+        let (offset, address) = (self.u64()?, self.u64()?);
+        let semaphore = if self.u8()? == 0 { None } else { Some(self.u64()?) };
+        Some(StaticProbe { provider, name, offset, address, semaphore, arguments })
     }
 
     pub(crate) fn functions(&mut self) -> Option<Vec<Function>> {

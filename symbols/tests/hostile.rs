@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use common::{build_c, instructions, look_up, names, offsets, resolver, run};
-use systape_symbols::{File, Resolver, ResolverLimits};
+use systape_symbols::{Deadline, File, GivenUp, Resolver, ResolverLimits};
 
 #[test]
 #[ignore = "the child of the other tests"]
@@ -158,7 +158,57 @@ fn time_is_limited() {
     // Takes the socket for its input and says nothing.
     let sleeper = vec!["/bin/sleep".into(), "1000".into()];
     let why = look_up(&mut Resolver::with_limits(sleeper, Vec::new(), limits), &path, &[0x1000]).unwrap_err();
-    assert_eq!(why, "the symbol reader took too long");
+    assert_eq!(why, "the symbol reader took too long: no answer for 0.4 s of its time");
+}
+
+#[test]
+fn all_look_ups_end_with_the_deadline() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = build_c(dir.path(), &[]);
+    let sleeper = || -> Vec<std::ffi::OsString> { vec!["/bin/sleep".into(), "1000".into()] };
+    let deadline = Deadline::default();
+    let mut resolver = Resolver::new(sleeper(), Vec::new());
+    let file = fs::File::open(&path).unwrap();
+    let request = File { fd: file.as_fd(), path: &path, build_id: &[] };
+    // of one file
+    let over = resolver
+        .look_up_each(&request, &[0x1000], &deadline.sooner(Duration::from_millis(100)), |_| panic!("an answer"));
+    assert_eq!(over, Err(GivenUp::Over));
+    // of all, set while one waits
+    let ender = std::thread::spawn({
+        let deadline = deadline.clone();
+        move || {
+            std::thread::sleep(Duration::from_millis(100));
+            deadline.end_now();
+        }
+    });
+    for _ in 0..1000 {
+        let over = resolver.look_up_each(&request, &[0x1000], &deadline, |_| panic!("an answer"));
+        assert_eq!(over, Err(GivenUp::Over));
+    }
+    ender.join().unwrap();
+}
+
+#[test]
+fn files_that_kill_the_reader_cost_no_other_its_names() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = build_c(dir.path(), &[]);
+    let offsets = offsets(&path, &instructions(&path, &["<outer>"]));
+    let mut resolver = resolver(Vec::new());
+    let expected = look_up(&mut resolver, &path, &offsets).unwrap();
+    let me = fs::read_link("/proc/thread-self").unwrap();
+    for _ in 0..40 {
+        let children = fs::read_to_string(format!("/proc/{}/children", me.display())).unwrap();
+        for pid in children.split_whitespace() {
+            // SAFETY: a number; it is a child of this very thread and is waited for by nobody else.
+            unsafe { libc::kill(pid.parse().unwrap(), libc::SIGSTOP) };
+        }
+        let file = fs::File::open(&path).unwrap();
+        let request = File { fd: file.as_fd(), path: &path, build_id: &[] };
+        let time = Deadline::default().sooner(Duration::from_millis(20));
+        assert_eq!(resolver.look_up_each(&request, &offsets, &time, |_| panic!("an answer")), Err(GivenUp::Over));
+        assert_eq!(look_up(&mut resolver, &path, &offsets).as_ref(), Ok(&expected));
+    }
 }
 
 #[test]

@@ -18,8 +18,6 @@ use crate::stacks::names::Message;
 
 /// Bytes of names beyond which those that no stack needs are forgotten.
 const MOST_BYTES: usize = if cfg!(test) { 4 << 10 } else { 64 << 20 };
-/// How long a tape waits for names: files of debug information are large, and disks slow.
-const PATIENCE: Duration = Duration::from_secs(60);
 
 #[derive(Debug)]
 struct Named {
@@ -41,6 +39,8 @@ pub(crate) struct NameStore {
     table: Arc<Mutex<Table>>,
     tell: Sender<Message>,
     forgot: Forgot,
+    /// How long a tape waits for names.
+    patience: Duration,
 }
 
 fn bytes_of(functions: &[Function]) -> usize {
@@ -48,9 +48,10 @@ fn bytes_of(functions: &[Function]) -> usize {
 }
 
 impl NameStore {
-    /// `tell`: queue of the thread that looks names up; `forgot` is read by those that report places.
-    pub(crate) fn new(tell: Sender<Message>, forgot: Forgot) -> Self {
-        Self { table: Arc::default(), tell, forgot }
+    /// `tell`: queue of the thread that looks names up; `forgot` is read by those that report places;
+    /// `patience`: how long a tape waits for names.
+    pub(crate) fn new(tell: Sender<Message>, forgot: Forgot, patience: Duration) -> Self {
+        Self { table: Arc::default(), tell, forgot, patience }
     }
 
     fn table(&self) -> MutexGuard<'_, Table> {
@@ -63,6 +64,8 @@ impl NameStore {
         let mut table = self.table();
         for Symbol { mapping, offset, functions } in symbols.symbols {
             let Some(mapping) = mappings.get(mapping as usize).cloned() else { continue };
+            // what was said of it before may hold no more; if it does, it is said again
+            table.failures.remove(&mapping_key(&mapping));
             table.bytes += bytes_of(&functions);
             let key = place_key(&mapping, offset);
             if let Some(before) = table.places.insert(key, Named { mapping, offset, functions }) {
@@ -80,7 +83,7 @@ impl NameStore {
         let (done, settled) = bounded(1);
         if self.tell.send(Message::Settle(done)).is_ok() {
             // an error: that thread has ended, and everything is here
-            settled.recv_timeout(PATIENCE).ok();
+            settled.recv_timeout(self.patience).ok();
         }
     }
 
@@ -141,7 +144,7 @@ mod tests {
     #[test]
     fn a_tape_takes_the_names_that_it_needs() {
         let (tell, told) = bounded(1);
-        let store = NameStore::new(tell, Forgot::default());
+        let store = NameStore::new(tell, Forgot::default(), Duration::ZERO);
         store.add(names("b", 0..3));
         store.add(names("a", 5..7));
         let failure =
@@ -165,7 +168,7 @@ mod tests {
     #[test]
     fn names_that_no_stack_needs_go_first() {
         let forgot = Forgot::default();
-        let store = NameStore::new(bounded(1).0, forgot.clone());
+        let store = NameStore::new(bounded(1).0, forgot.clone(), Duration::ZERO);
         let mut seen = 0;
         store.add(names("a", 0..10));
         store.trim(std::iter::empty());

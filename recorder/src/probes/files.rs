@@ -13,8 +13,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::{Result, bail};
-use systape_symbols::{open_regular, soname};
+use systape_symbols::open_regular;
 
+use crate::foreign::{Facts, Whose};
 use crate::patient::{PATIENCE, Patient, Unanswered, each};
 use crate::spaces::open::{open_mapped, without_deleted};
 use crate::spaces::{Mapped, proc_maps};
@@ -62,6 +63,11 @@ pub(crate) struct Binary {
 }
 
 impl Binary {
+    /// Who may have made it.
+    pub(super) fn whose(&self) -> Whose {
+        if self.of.is_some() { Whose::Strange } else { Whose::Ours }
+    }
+
     pub(crate) fn file(&self) -> &File {
         &self.file
     }
@@ -130,7 +136,6 @@ struct InMemory {
 struct Opened {
     file: File,
     identity: Identity,
-    soname: Option<Vec<u8>>,
 }
 
 /// Finds files by name.
@@ -139,6 +144,8 @@ pub(crate) struct Files {
     /// Libraries of all processes; none before they are read.
     mapped: Vec<InMemory>,
     opener: Patient<InMemory, Result<Opened, String>>,
+    programs: Patient<PathBuf, Option<File>>,
+    facts: Facts,
     /// Those of names that were asked for before.
     known: HashMap<String, Vec<Binary>>,
     /// Which libraries of that name are not probed, and why.
@@ -147,7 +154,9 @@ pub(crate) struct Files {
 
 impl Default for Files {
     fn default() -> Self {
-        Self { mapped: Vec::new(), opener: Patient::new("library", open), known: HashMap::new(), notes: Vec::new() }
+        let programs = Patient::new("program", |path: PathBuf| open_regular(&path).ok().flatten());
+        let (opener, facts) = (Patient::new("library", open), Facts::new());
+        Self { mapped: Vec::new(), opener, programs, facts, known: HashMap::new(), notes: Vec::new() }
     }
 }
 
@@ -162,8 +171,7 @@ fn open(InMemory { pid, mapped }: InMemory) -> Result<Opened, String> {
     if identity.meta.uid() != 0 && len > LARGEST_OF_A_USER {
         return Err(format!("it has {len} bytes, too many to look into"));
     }
-    let soname = soname(&file);
-    Ok(Opened { file, identity, soname })
+    Ok(Opened { file, identity })
 }
 
 impl Files {
@@ -184,14 +192,20 @@ impl Files {
     ///
     /// # Errors
     /// A sentence: there is no such file, or `look` fails in all.
-    pub(super) fn look_into<T>(&mut self, name: &str, look: impl Fn(&Binary) -> Result<T, String>) -> Result<Vec<T>> {
+    pub(super) fn look_into<T>(
+        &mut self,
+        name: &str,
+        look: impl Fn(&Binary, &mut Facts) -> Result<T, String>,
+    ) -> Result<Vec<T>> {
         let (mut all, mut why) = (Vec::new(), String::new());
         for binary in self.named(name)? {
-            match look(&binary) {
+            match look(&binary, &mut self.facts) {
                 Ok(found) => all.push(found),
                 Err(error) => {
-                    if binary.of.is_some() {
-                        self.notes.push(format!("{} is not probed: {error}", binary.words()));
+                    let note = format!("{} is not probed: {error}", binary.words());
+                    // each function asks anew
+                    if binary.of.is_some() && !self.notes.contains(&note) {
+                        self.notes.push(note);
                     }
                     why = format!("{}: {error}", binary.words());
                 }
@@ -201,6 +215,18 @@ impl Files {
             bail!("{why}");
         }
         Ok(all)
+    }
+
+    /// Whether the file of a process is asked for by this name.
+    fn has_soname(&mut self, file: &File, name: &str) -> bool {
+        let soname = self.facts.ask(Whose::Strange, |reader, limits| reader.soname(file, limits));
+        soname.is_ok_and(|soname| soname.as_deref() == Some(name.as_bytes()))
+    }
+
+    /// Whether a program uses no libraries; false too if that cannot be found out in a short time.
+    pub(super) fn is_static(&mut self, path: &Path) -> bool {
+        let file = self.programs.run(PATIENCE, path.to_path_buf()).ok().flatten();
+        file.is_some_and(|file| self.facts.ask(Whose::Strange, |reader, limits| reader.is_static(&file, limits)))
     }
 
     fn find(&mut self, name: &str) -> Result<Vec<Binary>> {
@@ -255,7 +281,7 @@ impl Files {
                 })
             });
             match opened {
-                Ok(Opened { soname, .. }) if !is_named && soname.as_deref() != Some(name.as_bytes()) => {}
+                Ok(Opened { file, .. }) if !is_named && !self.has_soname(&file, name) => {}
                 Ok(Opened { identity, .. }) if found.iter().any(|(_, known)| known.is_one_with(&identity)) => {}
                 Ok(Opened { file, identity, .. }) => {
                     found.push((Binary { path, of: Some(pid), file: Arc::new(file) }, identity));

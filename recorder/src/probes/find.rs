@@ -1,11 +1,11 @@
 //! Places of a function: in each file that its option names.
 
 use anyhow::Result;
-use systape_symbols::find_function;
 
 use super::Place;
 use super::files::{Binary, Files};
 use super::spec::Spec;
+use crate::foreign::Facts;
 
 /// Most return instructions of a function that are probed: each takes the kernel a moment to attach.
 const MOST_RETURNS: usize = 256;
@@ -19,11 +19,11 @@ const ENDBR: [u8; 4] = [0xf3, 0x0f, 0x1e, 0xfa];
 /// # Errors
 /// A sentence: there is no such file, or no such function in it.
 pub(super) fn places(files: &mut Files, name: &str, spec: &Spec) -> Result<Vec<Place>> {
-    files.look_into(name, |binary| place(binary, &spec.function, spec.result.is_some()))
+    files.look_into(name, |binary, facts| place(binary, facts, &spec.function, spec.result.is_some()))
 }
 
-fn place(binary: &Binary, function: &str, needs_returns: bool) -> Result<Place, String> {
-    let found = find_function(binary.file(), function)?;
+fn place(binary: &Binary, facts: &mut Facts, function: &str, needs_returns: bool) -> Result<Place, String> {
+    let found = facts.ask(binary.whose(), |reader, limits| reader.function(binary.file(), function, limits))?;
     // with the stack pointer as at the entry
     let pushes = match found.code.get(4..) {
         Some([first, ..]) if PUSHES.contains(first) => true,

@@ -2,10 +2,8 @@
 
 use std::ffi::OsStr;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
-
-use systape_symbols::{is_static, open_regular};
 
 use super::{Files, Probe};
 
@@ -30,7 +28,7 @@ pub(crate) fn unseen(probes: &[Arc<Probe>], command: Option<&OsStr>, ids: &[u32]
     };
     let of_command = of_command.map(|path| (path.clone(), path.display().to_string()));
     let programs = of_command.into_iter().chain(ids.iter().map(named));
-    let notes = programs.filter(|(path, _)| is_static_program(path)).map(|(_, name)| {
+    let notes = programs.filter(|(path, _)| files.is_static(path)).map(|(_, name)| {
         format!(
             "{} is linked statically: it does not use {}, and calls of its own code are not seen",
             name.escape_debug(),
@@ -38,8 +36,4 @@ pub(crate) fn unseen(probes: &[Arc<Probe>], command: Option<&OsStr>, ids: &[u32]
         )
     });
     notes.collect()
-}
-
-fn is_static_program(path: &Path) -> bool {
-    open_regular(path).ok().flatten().is_some_and(|file| is_static(&file))
 }

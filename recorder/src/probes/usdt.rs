@@ -7,10 +7,11 @@ use anyhow::{Context, Result, bail, ensure};
 use systape_abi::{glob_matches, nearest};
 use systape_bpf::wire;
 use systape_format::table::{ColumnDef, TableDef, Type};
-use systape_symbols::{StaticProbe, static_probes, symbol_addresses};
+use systape_symbols::StaticProbe;
 
 use super::spec::{Kind, Parameter, own_name, parameters};
 use super::{Binary, Files, operand, own_columns, table_name};
+use crate::foreign::Facts;
 
 /// Most arguments of a probe.
 const MOST_ARGUMENTS: usize = wire::Operands { of: [BLANK; 12] }.of.len();
@@ -139,12 +140,12 @@ pub(crate) fn find_static(options: &[String], files: &mut Files) -> Result<(Usdt
 
 /// Each place that an option names.
 fn places<'a>(files: &mut Files, spec: &'a Spec) -> Result<Vec<Found<'a>>> {
-    Ok(files.look_into(&spec.file, |binary| places_in(spec, binary))?.concat())
+    Ok(files.look_into(&spec.file, |binary, facts| places_in(spec, binary, facts))?.concat())
 }
 
-fn places_in<'a>(spec: &'a Spec, binary: &Binary) -> Result<Vec<Found<'a>>, String> {
-    let file = binary.file();
-    let all = static_probes(file)?;
+fn places_in<'a>(spec: &'a Spec, binary: &Binary, facts: &mut Facts) -> Result<Vec<Found<'a>>, String> {
+    let (file, whose) = (binary.file(), binary.whose());
+    let all = facts.ask(whose, |reader, limits| reader.static_probes(file, limits))?;
     let mut chosen: Vec<StaticProbe> = all.iter().filter(|probe| spec.matches(probe)).cloned().collect();
     if chosen.is_empty() {
         return Err(none_such(spec, &all));
@@ -157,7 +158,10 @@ fn places_in<'a>(spec: &'a Spec, binary: &Binary) -> Result<Vec<Found<'a>>, Stri
     symbols.sort_unstable();
     symbols.dedup();
     symbols.truncate(MOST_SYMBOLS);
-    let symbols = if symbols.is_empty() { HashMap::new() } else { symbol_addresses(file, &symbols)? };
+    let symbols = match symbols[..] {
+        [] => HashMap::new(),
+        _ => facts.ask(whose, |reader, limits| reader.symbol_addresses(file, &symbols, limits))?,
+    };
     let symbols = Arc::new(symbols);
     let found = |probe| Found { spec, binary: binary.clone(), probe, symbols: Arc::clone(&symbols) };
     Ok(chosen.into_iter().map(found).collect())

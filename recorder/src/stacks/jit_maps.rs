@@ -10,6 +10,7 @@ use std::io::{self, Read, Seek, SeekFrom};
 use std::os::fd::FromRawFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
+use std::time::Duration;
 
 use systape_symbols::open_regular_no_follow;
 
@@ -54,16 +55,16 @@ impl Default for JitMaps {
 }
 
 impl JitMaps {
-    /// The map of a process.
+    /// The map of a process. `left`: the time there is; None = as long as any file may take.
     ///
     /// # Errors
     /// Why there is none, in words.
-    pub(crate) fn find(&mut self, owner: Owner) -> Result<Map, String> {
+    pub(crate) fn find(&mut self, owner: Owner, left: Option<Duration>) -> Result<Map, String> {
         let takes_long = || format!("the file system of /tmp/perf-{}.map takes too long", owner.inner());
         if self.hung.contains(&owner.here) {
             return Err(takes_long());
         }
-        match self.patient.run(PATIENCE, owner) {
+        match self.patient.run(left.unwrap_or(PATIENCE).min(PATIENCE), owner) {
             Ok(found) => found,
             Err(Unanswered::TooLong) => {
                 self.hung.insert(owner.here);

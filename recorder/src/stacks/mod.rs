@@ -15,12 +15,14 @@ use systape_symbols::Kallsyms;
 
 use crate::output;
 use crate::spaces::{self, Tracker};
+use budget::NamesTime;
 use kernel::Kernel;
 use names::{Message, Names};
 use places::Places;
 use unwinding::Unwinding;
 
 pub(crate) mod asleep;
+pub(crate) mod budget;
 pub(crate) mod code;
 pub(crate) mod feed;
 pub(crate) mod forgot;
@@ -54,6 +56,8 @@ pub(crate) struct NameWorker {
     pub tell: Sender<Message>,
     /// The receiving end.
     pub told: Receiver<Message>,
+    /// Ends it.
+    pub time: NamesTime,
 }
 
 /// Everything that needs rights, opened; nothing of any process was read yet.
@@ -87,18 +91,18 @@ pub(crate) fn open(settings: &StackSettings, keep: Option<&Path>, notes: &mut Ve
 
 impl Opened {
     /// Reads the mappings of existing processes, and prepares the workers. `targets`: marked processes; None = all are
-    /// recorded. `symbols`: names are looked up.
+    /// recorded. `names`: the time for names; None = none are looked up.
     ///
     /// # Errors
     /// When this program's own file cannot be found.
-    pub(crate) fn scan(mut self, targets: Option<&[u32]>, symbols: bool) -> Result<Workers> {
+    pub(crate) fn scan(mut self, targets: Option<&[u32]>, names: Option<NamesTime>) -> Result<Workers> {
         self.tracker.scan(&already_there(targets));
         let places = Places::new(self.tracker);
-        let names = symbols.then(|| Names::new(self.kallsyms)).transpose()?;
-        let names = names.map(|names| {
+        let worker = |time: NamesTime| {
             let (tell, told) = unbounded();
-            NameWorker { names, tell, told }
-        });
+            Ok::<_, anyhow::Error>(NameWorker { names: Names::new(self.kallsyms, time.clone())?, tell, told, time })
+        };
+        let names = names.map(worker).transpose()?;
         let tell = names.as_ref().map(|worker| worker.tell.clone());
         Ok(Workers { unwinding: Unwinding::new(places, self.kernel, tell, self.keep), names })
     }

@@ -1,30 +1,31 @@
 //! Names of the places on stacks, looked up at the end of each chunk and of the recording.
 //!
-//! A thread of its own collects the distinct places. ELF files and perf maps are parsed in a child process (systape-symbols).
+//! A thread of its own collects the distinct places. ELF files and perf maps are parsed in a child process
+//! (systape-symbols); [`super::budget`] has the limits of that.
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
-use std::ffi::OsString;
 use std::fs::File;
 use std::io::IsTerminal;
 use std::os::fd::AsFd;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use crossbeam_channel::{Receiver, Sender};
 use indicatif::{ProgressBar, ProgressStyle};
 use rustc_hash::FxHashMap;
 use systape_abi::plain;
 use systape_format::model::{Function, Mapping, Symbol, Symbols};
 use systape_format::redact::Redactor;
-use systape_symbols::{Kallsyms, Resolver};
+use systape_symbols::{Deadline, GivenUp, Kallsyms, Resolver};
 
+use super::budget::{Budget, NamesTime};
 use super::jit_maps::{JitMaps, Owner};
+use crate::foreign;
 
-/// The first argument that makes `record` the child that parses them.
-pub const CHILD: &str = "--look-up-names";
-/// Directories of debug files that are not beside their program.
-const DEBUG_DIR: &str = "/usr/lib/debug";
+/// Names that are kept until they are written.
+const MOST_SYMBOLS: usize = 4096;
 
 /// Source of a place's name.
 #[derive(Clone, Debug)]
@@ -74,13 +75,77 @@ struct Pending {
     offsets: BTreeMap<u64, u64>,
 }
 
+/// What becomes of places that the time does not reach.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Left {
+    /// They are looked up with the next chunk's.
+    Later,
+    /// The same, and a tape says why it lacks their names.
+    LaterAndSaid,
+    /// They stay without.
+    Said,
+}
+
 /// See the module.
 #[derive(Debug)]
 pub(crate) struct Names {
+    sources: Sources,
+    pending: FxHashMap<Arc<Mapping>, Pending>,
+    budget: Budget,
+}
+
+/// Sources of names.
+#[derive(Debug)]
+struct Sources {
     resolver: Resolver,
     kernel: Option<Arc<Kallsyms>>,
     jit_maps: JitMaps,
-    pending: FxHashMap<Arc<Mapping>, Pending>,
+}
+
+/// The names of one mapping on their way out: some are kept until they are worth a block.
+struct Found<'a> {
+    mapping: &'a Mapping,
+    offsets: Vec<u64>,
+    /// Of `offsets` that were answered.
+    answered: usize,
+    /// There is no room for more: what comes belongs to offsets behind those that were left out.
+    full: bool,
+    symbols: Vec<Symbol>,
+    budget: &'a mut Budget,
+    out: &'a mut dyn FnMut(Symbols) -> Result<()>,
+    /// The first error of `out`.
+    written: Result<()>,
+}
+
+impl Found<'_> {
+    /// Takes the names of the next offsets.
+    fn take(&mut self, names: Vec<Vec<Function>>) {
+        if self.full {
+            return;
+        }
+        let offsets = self.offsets.get(self.answered..).unwrap_or_default().iter();
+        let symbols = offsets.zip(names).map(|(offset, functions)| Symbol { mapping: 0, offset: *offset, functions });
+        let before = self.symbols.len();
+        self.symbols.extend(symbols);
+        let new = self.symbols.len() - before;
+        if self.budget.take(&self.symbols[before..]).is_none() {
+            self.symbols.truncate(before);
+            self.full = true;
+            return;
+        }
+        self.answered += new;
+        if self.symbols.len() >= MOST_SYMBOLS {
+            self.flush();
+        }
+    }
+
+    /// Writes what was taken.
+    fn flush(&mut self) {
+        if !self.symbols.is_empty() && self.written.is_ok() {
+            let (mappings, symbols) = (vec![self.mapping.clone()], std::mem::take(&mut self.symbols));
+            self.written = (self.out)(Symbols { mappings, symbols, ..Symbols::default() });
+        }
+    }
 }
 
 impl Names {
@@ -88,15 +153,10 @@ impl Names {
     ///
     /// # Errors
     /// When this program's own file cannot be found.
-    pub(crate) fn new(kernel: Option<Arc<Kallsyms>>) -> Result<Self> {
-        let program = std::env::current_exe().context("cannot find this program")?;
-        let command = vec![program.into_os_string(), OsString::from(CHILD)];
-        Ok(Self {
-            resolver: Resolver::new(command, vec![PathBuf::from(DEBUG_DIR)]),
-            kernel,
-            jit_maps: JitMaps::default(),
-            pending: FxHashMap::default(),
-        })
+    pub(crate) fn new(kernel: Option<Arc<Kallsyms>>, time: NamesTime) -> Result<Self> {
+        let resolver = foreign::resolver(time.limits())?;
+        let sources = Sources { resolver, kernel, jit_maps: JitMaps::default() };
+        Ok(Self { sources, pending: FxHashMap::default(), budget: Budget::new(time) })
     }
 
     /// Works until the end, then looks up the rest.
@@ -119,9 +179,9 @@ impl Names {
             match message {
                 Message::Seen(seen) => self.add(seen),
                 Message::End => break,
-                Message::ChunkEnds => self.write(&ProgressBar::hidden(), &mut out)?,
+                Message::ChunkEnds => self.write(Left::Later, &ProgressBar::hidden(), &mut out)?,
                 Message::Settle(done) => {
-                    self.write(&ProgressBar::hidden(), &mut out)?;
+                    self.write(Left::LaterAndSaid, &ProgressBar::hidden(), &mut out)?;
                     // who asked may have gone
                     done.send(()).ok();
                 }
@@ -133,7 +193,7 @@ impl Names {
             ProgressStyle::with_template("looking up names  {pos}/{len}  {msg}")
                 .unwrap_or_else(|_| ProgressStyle::default_bar()),
         );
-        let written = self.write(&bar, &mut out);
+        let written = self.write(Left::Said, &bar, &mut out);
         bar.finish_and_clear();
         written
     }
@@ -147,67 +207,221 @@ impl Names {
         pending.offsets.insert(seen.offset, address);
     }
 
-    /// Looks up the pending places, a mapping at a time, so that only one mapping's names are in memory.
-    fn write(&mut self, bar: &ProgressBar, out: &mut impl FnMut(Symbols) -> Result<()>) -> Result<()> {
+    /// Looks up the pending places, a mapping at a time.
+    fn write(&mut self, left: Left, bar: &ProgressBar, out: &mut impl FnMut(Symbols) -> Result<()>) -> Result<()> {
+        let deadline = self.budget.time.begin();
         let mut all: Vec<_> = std::mem::take(&mut self.pending).into_iter().collect();
-        all.sort_by(|a, b| a.0.cmp(&b.0));
+        all.sort_by(|(a, of_a), (b, of_b)| of_a.rank().cmp(&of_b.rank()).then_with(|| a.cmp(b)));
         for (mapping, pending) in all {
             bar.set_message(plain(&String::from_utf8_lossy(&mapping.path)).into_owned());
-            let symbols = self.look_up(&mapping, &pending);
-            bar.inc(pending.offsets.len() as u64);
-            out(symbols)?;
+            let places = pending.offsets.len();
+            let why = self.write_one(&mapping, pending, left, &deadline, out)?;
+            bar.inc(places as u64);
+            if let Some(why) = why {
+                let (mappings, failures) = (vec![Mapping::clone(&mapping)], vec![(0, why)]);
+                out(Symbols { mappings, failures, ..Symbols::default() })?;
+            }
         }
         Ok(())
     }
 
-    fn look_up(&mut self, mapping: &Mapping, pending: &Pending) -> Symbols {
+    /// Looks up the places of a mapping. Returns why some lack a name, if the tape is to say so.
+    ///
+    /// # Errors
+    /// That of `out`.
+    fn write_one(
+        &mut self,
+        mapping: &Arc<Mapping>,
+        mut pending: Pending,
+        left: Left,
+        deadline: &Deadline,
+        out: &mut impl FnMut(Symbols) -> Result<()>,
+    ) -> Result<Option<String>> {
         let offsets: Vec<u64> = pending.offsets.keys().copied().collect();
-        let mut symbols = Symbols { mappings: vec![mapping.clone()], ..Symbols::default() };
-        let found = match &pending.origin {
-            Origin::File { file: Ok(file), path } => {
-                let file = systape_symbols::File { fd: file.as_fd(), path, build_id: &mapping.build_id };
-                self.resolver.look_up(&file, &offsets)
-            }
-            Origin::File { file: Err(why), .. } => Err(why.clone()),
-            Origin::Kernel(_) => self.kernel_names(pending),
-            Origin::Jit(owner) => self.jit_names(*owner, &offsets, &mut symbols),
-        };
-        match found {
-            Ok(names) => {
-                let named = offsets.into_iter().zip(names);
-                symbols.symbols = named.map(|(offset, functions)| Symbol { mapping: 0, offset, functions }).collect();
-            }
-            Err(why) => symbols.failures.push((0, why)),
+        let places = offsets.len();
+        if let Some(why) = self.budget.refuses(mapping) {
+            self.budget.count(places);
+            return Ok(Some(why));
         }
-        symbols
+        let (symbols, written, budget) = (Vec::new(), Ok(()), &mut self.budget);
+        let mut found = Found { mapping, offsets, answered: 0, full: false, symbols, budget, out, written };
+        let looked_up = self.sources.look_up(&pending, deadline, &mut found);
+        found.flush();
+        let Found { answered, written, .. } = found;
+        written?;
+        Ok(match looked_up {
+            Ok(()) if answered == places => None,
+            Ok(()) => {
+                self.budget.count(places - answered);
+                self.budget.refuses(mapping)
+            }
+            Err(GivenUp::Over) if left != Left::Said => {
+                pending.offsets = pending.offsets.into_iter().skip(answered).collect();
+                self.pending.insert(Arc::clone(mapping), pending);
+                (left == Left::LaterAndSaid).then(|| self.budget.words(&GivenUp::Over))
+            }
+            Err(why) => Some(self.budget.give_up(mapping, places - answered, &why)),
+        })
+    }
+}
+
+impl Pending {
+    /// The order of look-ups: the kernel's, which take no time, then those with the most places.
+    fn rank(&self) -> (bool, Reverse<usize>) {
+        (!matches!(self.origin, Origin::Kernel(_)), Reverse(self.offsets.len()))
+    }
+}
+
+impl Sources {
+    fn look_up(&mut self, pending: &Pending, deadline: &Deadline, found: &mut Found<'_>) -> Result<(), GivenUp> {
+        let offsets = found.offsets.clone();
+        match &pending.origin {
+            Origin::File { file: Ok(file), path } => {
+                let build_id = found.mapping.build_id.clone();
+                let file = systape_symbols::File { fd: file.as_fd(), path, build_id: &build_id };
+                self.resolver.look_up_each(&file, &offsets, deadline, |names| found.take(names))
+            }
+            Origin::File { file: Err(why), .. } => Err(GivenUp::Refused(why.clone())),
+            Origin::Kernel(_) => self.kernel_names(pending, found),
+            Origin::Jit(owner) => self.jit_names(*owner, &offsets, deadline, found),
+        }
     }
 
-    fn kernel_names(&self, pending: &Pending) -> Result<Vec<Vec<Function>>, String> {
+    fn kernel_names(&self, pending: &Pending, found: &mut Found<'_>) -> Result<(), GivenUp> {
         let Some(kernel) = &self.kernel else {
-            return Err(crate::addresses::hidden().to_owned());
+            return Err(GivenUp::Refused(crate::addresses::hidden().to_owned()));
         };
         let name = |address: &u64| match kernel.lookup(*address) {
             Some((name, ..)) => vec![Function { name: name.as_bytes().to_vec(), ..Function::default() }],
             None => Vec::new(),
         };
-        Ok(pending.offsets.values().map(name).collect())
+        let addresses: Vec<u64> = pending.offsets.values().copied().collect();
+        addresses.chunks(MOST_SYMBOLS).for_each(|some| found.take(some.iter().map(name).collect()));
+        Ok(())
     }
 
-    /// Names from a JIT compiler's perf map. Missing ones are noted in `symbols`.
+    /// Names from a JIT compiler's perf map.
     fn jit_names(
         &mut self,
         owner: Owner,
         addresses: &[u64],
-        symbols: &mut Symbols,
-    ) -> Result<Vec<Vec<Function>>, String> {
+        deadline: &Deadline,
+        found: &mut Found<'_>,
+    ) -> Result<(), GivenUp> {
         if owner.here == 0 {
-            return Err("its process is not in the recorder's pid namespace".into());
+            return Err(GivenUp::Refused("its process is not in the recorder's pid namespace".into()));
         }
-        let map = self.jit_maps.find(owner)?;
-        let names = self.resolver.look_up_map(map.file.as_fd(), addresses)?;
-        if map.skipped > 0 && names.iter().any(Vec::is_empty) {
-            symbols.failures.push((0, format!("the first {} bytes of its perf map are too much to read", map.skipped)));
+        if deadline.is_over() {
+            return Err(GivenUp::Over);
         }
-        Ok(names)
+        let map = self.jit_maps.find(owner, deadline.left()).map_err(GivenUp::Refused)?;
+        let mut nameless = false;
+        self.resolver.look_up_map(map.file.as_fd(), addresses, deadline, |names| {
+            nameless |= names.iter().any(Vec::is_empty);
+            found.take(names);
+        })?;
+        if map.skipped > 0 && nameless {
+            let why = format!("the first {} bytes of its perf map are too much to read", map.skipped);
+            return Err(GivenUp::Refused(why));
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use crossbeam_channel::unbounded;
+
+    use super::*;
+
+    fn mapping(name: &str) -> Arc<Mapping> {
+        Arc::new(Mapping { path: name.into(), ..Mapping::default() })
+    }
+
+    fn function(name: &str) -> Vec<Function> {
+        vec![Function { name: name.into(), ..Function::default() }]
+    }
+
+    fn names(time: NamesTime) -> Names {
+        Names::new(None, time).unwrap()
+    }
+
+    #[test]
+    fn names_belong_to_their_offsets_whatever_has_no_room() {
+        let mut budget = Budget::new(NamesTime::new(Duration::ZERO));
+        let (mapping, mut written) = (Mapping::default(), Vec::new());
+        let mut out = |symbols: Symbols| {
+            written.extend(symbols.symbols.into_iter().map(|symbol| (symbol.offset, symbol.functions.len())));
+            Ok(())
+        };
+        let offsets = vec![10, 20, 30, 40];
+        let mut found = Found {
+            mapping: &mapping,
+            offsets,
+            answered: 0,
+            full: false,
+            symbols: Vec::new(),
+            budget: &mut budget,
+            out: &mut out,
+            written: Ok(()),
+        };
+        found.take(vec![function("first"), Vec::new()]);
+        found.take(vec![function(&"x".repeat(300 << 20))]);
+        // of offset 40, not of 30
+        found.take(vec![Vec::new()]);
+        found.flush();
+        assert_eq!(found.answered, 2);
+        assert_eq!(written, [(10, 1), (20, 0)]);
+    }
+
+    #[test]
+    fn the_file_with_the_most_places_comes_first() {
+        let (mut names, out) = (names(NamesTime::new(Duration::from_secs(60))), &mut Vec::new());
+        let none = |why: &str| Origin::File { file: Err(why.into()), path: PathBuf::new() };
+        for (name, places) in [("a", 1), ("b", 3), ("c", 2)] {
+            for offset in 0..places {
+                names.add(Seen { mapping: mapping(name), offset, origin: none(name) });
+            }
+        }
+        names.add(Seen { mapping: mapping("kernel"), offset: 0, origin: Origin::Kernel(1) });
+        let take = |symbols: Symbols| {
+            out.push(symbols.mappings[0].path.clone());
+            Ok(())
+        };
+        let (tell, told) = unbounded();
+        tell.send(Message::End).unwrap();
+        names.run(&told, None, take).unwrap();
+        assert_eq!(*out, [&b"kernel"[..], b"b", b"c", b"a"]);
+    }
+
+    #[test]
+    fn what_the_time_does_not_reach_waits_or_is_said() {
+        let file = Arc::new(File::open("/proc/self/exe").unwrap());
+        let seen = |offset| Seen {
+            mapping: mapping("late"),
+            offset,
+            origin: Origin::File { file: Ok(Arc::clone(&file)), path: PathBuf::from("/late") },
+        };
+        let time = NamesTime::new(Duration::ZERO);
+        let (tell, told) = unbounded();
+        let (done, _settled) = unbounded();
+        for message in [Message::Seen(seen(1)), Message::Seen(seen(2)), Message::ChunkEnds, Message::Settle(done)] {
+            tell.send(message).unwrap();
+        }
+        tell.send(Message::Seen(seen(3))).unwrap();
+        tell.send(Message::End).unwrap();
+        let mut said = Vec::new();
+        let take = |symbols: Symbols| {
+            assert!(symbols.symbols.is_empty());
+            said.extend(symbols.failures.into_iter().map(|(_, why)| why));
+            Ok(())
+        };
+        names(time.clone()).run(&told, None, take).unwrap();
+        // nothing at the chunk's end, for a tape, and at the end
+        let why = "given up: names have 0 s (--names-for)";
+        assert_eq!(said, [why, why]);
+        assert_eq!(time.given_up(), 3, "each place once");
     }
 }

@@ -5,9 +5,10 @@ use std::io;
 /// Address space beyond the memory limit: room for files, which are mapped and take no memory of their own.
 const ROOM_FOR_FILES: u64 = 16 << 30;
 
-fn check(ret: libc::c_int) -> io::Result<()> {
-    if ret < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
-}
+use super::{check, sandbox};
+
+/// Most open descriptors: those of one file with its debug files, and their duplicates.
+const MOST_FILES: u64 = 64;
 
 fn set_limit(resource: libc::__rlimit_resource_t, soft: u64) -> io::Result<()> {
     let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
@@ -18,9 +19,13 @@ fn set_limit(resource: libc::__rlimit_resource_t, soft: u64) -> io::Result<()> {
     check(unsafe { libc::setrlimit(resource, &raw const limit) })
 }
 
-/// Keeps only standard input, output and error; ends with its parent; gains no rights; has the lowest priority.
+/// Keeps only standard input, output and error; is nobody; ends with its parent; has no rights and gains none; has a low
+/// priority.
 pub(super) fn confine() -> io::Result<()> {
     close_others()?;
+    // When memory is short it is this process that can go; a kernel without the file has no such choice. Nobody may not.
+    let _ = std::fs::write("/proc/self/oom_score_adj", "1000");
+    sandbox::be_nobody()?;
     // SAFETY: these calls take numbers and change this process only; a SIG_IGN is no handler that could run.
     unsafe {
         check(libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))?;
@@ -33,9 +38,7 @@ pub(super) fn confine() -> io::Result<()> {
         }
     }
     set_limit(libc::RLIMIT_CORE, 0)?;
-    // When memory is short it is this process that can go; a kernel without the file has no such choice.
-    let _ = std::fs::write("/proc/self/oom_score_adj", "1000");
-    Ok(())
+    set_limit(libc::RLIMIT_NOFILE, MOST_FILES)
 }
 
 fn close_others() -> io::Result<()> {

@@ -7,16 +7,16 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Component, Path, PathBuf};
 
+use super::opened;
 use crate::debug_dirs::by_build_id;
 use crate::elf::ElfHeaders;
-use crate::regular::open_regular;
 
 /// The debug file of a program: one with DWARF, or, when the program has no symbols of its own, one with symbols.
 pub(super) fn find(file: &File, elf: &ElfHeaders, path: &Path, debug_dirs: &[PathBuf]) -> Option<(File, ElfHeaders)> {
     let own = file.metadata().ok().map(|m| (m.dev(), m.ino()));
     let mut with_symbols = None;
     for candidate in candidates(elf, path, debug_dirs) {
-        let Ok(Some(other)) = open_regular(&candidate) else { continue };
+        let Some(other) = opened::open(&candidate) else { continue };
         if other.metadata().ok().map(|m| (m.dev(), m.ino())) == own {
             continue;
         }

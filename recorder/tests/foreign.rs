@@ -1,0 +1,50 @@
+//! Files of users are parsed in one place only: no module of `record` but `foreign` names a parser of them.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Crates that parse such files.
+const PARSERS: [&str; 6] = ["object::", "gimli::", "addr2line::", "blazesym::", "goblin::", "elf::parse"];
+/// What `systape_symbols` has of them; the rest of it is opening files, times and text of the kernel.
+const READERS: [&str; 5] = ["Resolver::", "FileReader::new", "run_child", "PerfMap", "DebugDirs"];
+
+fn sources(dir: &Path, found: &mut Vec<PathBuf>) {
+    for entry in fs::read_dir(dir).expect("folder").flatten() {
+        let path = entry.path();
+        if path.is_dir() {
+            sources(&path, found);
+        } else if path.extension().is_some_and(|ending| ending == "rs") {
+            found.push(path);
+        }
+    }
+}
+
+/// The lines of code with one of `words`.
+fn with<'a>(text: &'a str, words: &[&str]) -> Vec<&'a str> {
+    let is_code = |line: &&str| !line.trim_start().starts_with("//");
+    text.lines().filter(is_code).filter(|line| words.iter().any(|word| line.contains(word))).collect()
+}
+
+#[test]
+fn no_other_module_names_a_parser() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let mut files = Vec::new();
+    sources(&root, &mut files);
+    assert!(files.len() > 100, "{}", files.len());
+    let mut found = Vec::new();
+    for file in &files {
+        let text = fs::read_to_string(file).expect("source");
+        let name = file.strip_prefix(&root).expect("below").to_str().expect("UTF-8");
+        found.extend(with(&text, &PARSERS).into_iter().map(|line| format!("{name}: {line}")));
+        // main is that process
+        if !["foreign.rs", "main.rs"].contains(&name) {
+            found.extend(with(&text, &READERS).into_iter().map(|line| format!("{name}: {line}")));
+        }
+    }
+    assert!(found.is_empty(), "{}", found.join("\n"));
+    // the parsers are no dependencies either
+    let manifest = fs::read_to_string(root.with_file_name("Cargo.toml")).expect("Cargo.toml");
+    for parser in ["object", "gimli", "addr2line", "blazesym"] {
+        assert!(!manifest.lines().any(|line| line.starts_with(parser)), "{parser}");
+    }
+}

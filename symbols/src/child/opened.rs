@@ -1,0 +1,85 @@
+//! Files that the child has opened for it.
+//!
+//! It can open nothing itself. A separate debug file is asked for at the other end of the socket ([`open`]). Libraries
+//! that open by a path do not know that: the kernel sends a signal instead of opening, and its handler ([`answer_traps`])
+//! gives them the descriptor that /proc/self/fd/N names, or asks as well.
+
+use std::fs::File;
+use std::os::fd::AsFd;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+
+use crate::socket;
+use crate::wire::{self, Out};
+
+/// The file of a path, for reading; None = there is none, or it is not for the child.
+pub(super) fn open(path: &Path) -> Option<File> {
+    let socket = UnixStream::from(std::io::stdin().as_fd().try_clone_to_owned().ok()?);
+    ask(&socket, path.as_os_str().as_bytes())
+}
+
+fn ask(socket: &UnixStream, path: &[u8]) -> Option<File> {
+    if path.len() > wire::LONGEST_STRING {
+        return None;
+    }
+    let mut want = Out::new(wire::WANT);
+    want.bytes(path);
+    socket::send(socket, &want.0, None, &socket::for_ever).ok()?;
+    let (_, fd) = socket::receive(socket, wire::LONGEST_REQUEST, &socket::for_ever).ok()??;
+    fd.map(File::from)
+}
+
+/// Has traps of open(2) and openat(2) answered here.
+///
+/// # Errors
+/// The handler is refused, which should never happen.
+#[cfg(target_arch = "x86_64")]
+pub(super) fn answer_traps() -> std::io::Result<()> {
+    // SAFETY: a zeroed sigaction is one; the handler has the type that SA_SIGINFO asks for, and what it does is said there.
+    unsafe {
+        let mut action: libc::sigaction = std::mem::zeroed();
+        action.sa_sigaction = trapped as *const () as libc::sighandler_t;
+        action.sa_flags = libc::SA_SIGINFO;
+        super::check(libc::sigaction(libc::SIGSYS, &raw const action, std::ptr::null_mut()))
+    }
+}
+
+/// Runs in the place of the call, which is one of a thread of this process and interrupts nothing: it may do what the caller of an open may.
+/// Allocators open files of /proc with their locks held, so that no memory is asked for before these are refused.
+#[cfg(target_arch = "x86_64")]
+extern "C" fn trapped(_: libc::c_int, _: *mut libc::siginfo_t, context: *mut libc::c_void) {
+    // SAFETY: the kernel passes a ucontext, which is the handler's until it returns.
+    let registers = unsafe { &mut (*context.cast::<libc::ucontext_t>()).uc_mcontext.gregs };
+    let of = |register: libc::c_int| registers[register as usize];
+    let path = match of(libc::REG_RAX) {
+        libc::SYS_open => of(libc::REG_RDI),
+        libc::SYS_openat => of(libc::REG_RSI),
+        _ => 0,
+    };
+    let result = if path == 0 {
+        -i64::from(libc::EPERM)
+    } else {
+        // SAFETY: std and the C library pass strings that end with zero.
+        descriptor_of(unsafe { std::ffi::CStr::from_ptr(path as *const libc::c_char) }.to_bytes())
+    };
+    registers[libc::REG_RAX as usize] = result;
+}
+
+/// A new descriptor of the file, or minus an error's number.
+#[cfg(target_arch = "x86_64")]
+fn descriptor_of(path: &[u8]) -> i64 {
+    use std::os::fd::IntoRawFd;
+
+    if let Some(number) = path.strip_prefix(b"/proc/self/fd/") {
+        let number = std::str::from_utf8(number).ok().and_then(|digits| digits.parse::<i32>().ok());
+        // SAFETY: numbers only.
+        let new = number.map_or(-1, |number| unsafe { libc::fcntl(number, libc::F_DUPFD_CLOEXEC, 3) });
+        return if new < 0 { -i64::from(libc::EBADF) } else { i64::from(new) };
+    }
+    if path.starts_with(b"/proc/") || path.starts_with(b"/sys/") {
+        return -i64::from(libc::ENOENT);
+    }
+    open(Path::new(std::ffi::OsStr::from_bytes(path)))
+        .map_or(-i64::from(libc::ENOENT), |file| i64::from(file.into_raw_fd()))
+}

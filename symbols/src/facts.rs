@@ -1,0 +1,166 @@
+//! Facts of files of users, asked of a child process that parses them: where a function begins, static probes, the build id.
+
+use std::collections::HashMap;
+use std::ffi::OsString;
+use std::fs::File;
+use std::os::fd::AsFd;
+use std::time::Duration;
+
+use crate::deadline::Deadline;
+use crate::function::FunctionStart;
+use crate::process::{Failure, Running, Terms, Within};
+use crate::static_probes::StaticProbe;
+use crate::wire::{self, In, Out};
+
+/// Most memory of the child's own, bytes.
+const MEMORY: u64 = 256 << 20;
+/// Most CPU time for a file.
+const CPU: Duration = Duration::from_secs(10);
+
+/// Asks a child process for facts of files.
+#[derive(Debug)]
+pub struct FileReader {
+    command: Vec<OsString>,
+    child: Option<Running>,
+}
+
+impl FileReader {
+    /// `command` as for [`Resolver::new`](crate::Resolver::new). The child starts with the first file.
+    pub fn new(command: Vec<OsString>) -> Self {
+        Self { command, child: None }
+    }
+
+    /// The function `name` of a 64-bit ELF file, exported or not.
+    ///
+    /// # Errors
+    /// A sentence: what the file is instead, or that it has no such function.
+    pub fn function(&mut self, file: &File, name: &str, within: Limits<'_>) -> Result<FunctionStart, String> {
+        let mut request = Out::new(wire::FUNCTION);
+        request.bytes(short(name)?);
+        self.ask(&request, file, within, |input| {
+            let (offset, unwinds) = (input.u64()?, input.u8()? != 0);
+            let code = input.bytes(wire::MOST_CODE)?.to_vec();
+            let returns = (0..input.count(wire::MOST_OFFSETS)?).map(|_| input.u64()).collect::<Option<_>>()?;
+            Some(FunctionStart { offset, code, returns, unwinds })
+        })
+    }
+
+    /// The name by which a 64-bit library is asked for (DT_SONAME); None = it has none.
+    ///
+    /// # Errors
+    /// A sentence: why it cannot be read.
+    pub fn soname(&mut self, file: &File, within: Limits<'_>) -> Result<Option<Vec<u8>>, String> {
+        self.ask(&Out::new(wire::SONAME), file, within, |input| match input.u8()? {
+            0 => Some(None),
+            _ => input.bytes(wire::LONGEST_STRING).map(|name| Some(name.to_vec())),
+        })
+    }
+
+    /// Whether it is a 64-bit program that asks for no loader of libraries; false too if it cannot be read.
+    pub fn is_static(&mut self, file: &File, within: Limits<'_>) -> bool {
+        self.ask(&Out::new(wire::IS_STATIC), file, within, |input| Some(input.u8()? != 0)).unwrap_or(false)
+    }
+
+    /// The static probes of a 64-bit ELF file of this architecture, in the order of their notes. Those whose note is damaged, or whose place is
+    /// not in the file, are left out.
+    ///
+    /// # Errors
+    /// A sentence: what the file is instead, or that it has none.
+    pub fn static_probes(&mut self, file: &File, within: Limits<'_>) -> Result<Vec<StaticProbe>, String> {
+        let mut probes = Vec::new();
+        loop {
+            let mut request = Out::new(wire::PROBES);
+            request.u32(probes.len() as u32);
+            let total = self.ask(&request, file, within, |input| {
+                let total = input.count(wire::MOST_PROBES)?;
+                for _ in 0..input.count(total.checked_sub(probes.len())?)? {
+                    probes.push(input.static_probe()?);
+                }
+                Some(total)
+            });
+            let (total, before) = (total?, probes.len());
+            if before >= total {
+                return Ok(probes);
+            }
+        }
+    }
+
+    /// Addresses of those of `names` that are symbols of the file, in its own address space.
+    ///
+    /// # Errors
+    /// A sentence: what the file is instead.
+    pub fn symbol_addresses(
+        &mut self,
+        file: &File,
+        names: &[&str],
+        within: Limits<'_>,
+    ) -> Result<HashMap<String, u64>, String> {
+        let names: Vec<&str> =
+            names.iter().copied().filter(|name| short(name).is_ok()).take(wire::MOST_NAMES).collect();
+        let mut request = Out::new(wire::ADDRESSES);
+        request.u32(names.len() as u32);
+        names.iter().for_each(|name| request.bytes(name.as_bytes()));
+        self.ask(&request, file, within, |input| {
+            let mut found = HashMap::new();
+            for name in &names {
+                if input.u8()? != 0 {
+                    found.insert((*name).to_owned(), input.u64()?);
+                }
+            }
+            Some(found)
+        })
+    }
+
+    /// `parse` takes the answer apart, all of it.
+    fn ask<T>(
+        &mut self,
+        request: &Out,
+        file: &File,
+        limits: Limits<'_>,
+        parse: impl FnOnce(&mut In<'_>) -> Option<T>,
+    ) -> Result<T, String> {
+        let within = Within { patience: limits.patience, deadline: limits.deadline };
+        if limits.deadline.is_over() {
+            return Err("the time to look into files is over".into());
+        }
+        if !self.child.as_mut().is_some_and(Running::is_alive) {
+            let terms = Terms { command: &self.command, memory: MEMORY, cpu: CPU, debug_dirs: &[] };
+            self.child = Some(Running::start(&terms, within).map_err(words)?);
+        }
+        let Some(child) = &mut self.child else { return Err("it is not read".into()) };
+        let answer = child.request(request, Some(file.as_fd()), within, &mut |_| None);
+        let parsed = answer.and_then(|answer| {
+            let mut input = In(&answer);
+            parse(&mut input).filter(|_| input.0.is_empty()).ok_or_else(|| Failure::nonsense("a damaged answer"))
+        });
+        parsed.map_err(|failure| {
+            if !matches!(failure, Failure::Said(_)) {
+                self.child = None;
+            }
+            words(failure)
+        })
+    }
+}
+
+/// How long a file may take.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits<'a> {
+    /// Of one question.
+    pub patience: Duration,
+    /// Of all.
+    pub deadline: &'a Deadline,
+}
+
+fn short(name: &str) -> Result<&[u8], String> {
+    let bytes = name.as_bytes();
+    if bytes.len() <= wire::LONGEST_STRING { Ok(bytes) } else { Err("its name is too long".into()) }
+}
+
+fn words(failure: Failure) -> String {
+    match failure {
+        Failure::Said(why) => why,
+        Failure::Broken(why) => format!("the process that reads it {why}"),
+        Failure::TooLong => "it takes too long to read".into(),
+        Failure::Over => "the time to look into files is over".into(),
+    }
+}

@@ -1,0 +1,291 @@
+//! The child process as its owner sees it: it is started, asked, and ended, and none of that waits for it longer than
+//! asked. A child may hang in a file system that does not answer, and then SIGKILL does not end it either.
+
+use std::cell::Cell;
+use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::net::UnixStream;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use crate::deadline::Deadline;
+use crate::socket;
+use crate::wire::{self, In, Out};
+
+/// Longest wait at a time, so that an earlier end is noticed.
+const STEP: Duration = Duration::from_millis(50);
+/// How long an ended child may take to vanish before nobody waits for it.
+const VANISHES: Duration = Duration::from_millis(50);
+/// Most children that were killed and do not end.
+const MOST_LEFT: usize = 8;
+
+/// Killed children that have not ended.
+static LEFT: Mutex<Vec<Child>> = Mutex::new(Vec::new());
+
+fn left() -> MutexGuard<'static, Vec<Child>> {
+    let mut left = LEFT.lock().unwrap_or_else(PoisonError::into_inner);
+    left.retain_mut(|child| matches!(child.try_wait(), Ok(None)));
+    left
+}
+
+/// Number of children that were killed and cannot end: they wait for a file system that does not answer.
+pub fn left_behind() -> usize {
+    left().iter().filter(|child| waits_uninterrupted(child.id())).count()
+}
+
+/// Whether a process is in a wait that no signal ends. The name before the state may contain anything.
+fn waits_uninterrupted(pid: u32) -> bool {
+    let stat = std::fs::read(format!("/proc/{pid}/stat")).unwrap_or_default();
+    let state = stat.iter().rposition(|&b| b == b')').and_then(|at| stat.get(at + 2));
+    state == Some(&b'D')
+}
+
+/// Why there is no answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Failure {
+    /// The child said so and continues.
+    Said(String),
+    /// It is gone, or no longer trusted.
+    Broken(String),
+    /// It gave no answer in its time.
+    TooLong,
+    /// The deadline passed.
+    Over,
+}
+
+impl Failure {
+    pub(crate) fn nonsense(what: &str) -> Self {
+        Self::Broken(format!("answered nonsense: {what}"))
+    }
+}
+
+/// What a child was told when it was started.
+#[derive(Debug)]
+pub(crate) struct Terms<'a> {
+    /// Program and arguments whose main calls [`run_child`](crate::run_child).
+    pub command: &'a [OsString],
+    /// Most memory of its own, bytes.
+    pub memory: u64,
+    /// Most CPU time for a file, rounded up to seconds.
+    pub cpu: Duration,
+    /// Directories of separate debug files.
+    pub debug_dirs: &'a [PathBuf],
+}
+
+/// How long an answer may take.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Within<'a> {
+    /// Without the time that the child waits for a CPU.
+    pub patience: Duration,
+    /// In any case.
+    pub deadline: &'a Deadline,
+}
+
+/// The wait for one answer.
+#[derive(Debug)]
+struct Wait<'a> {
+    deadline: &'a Deadline,
+    until: Cell<Instant>,
+    /// Of the child: its /proc entry has how long it waited for a CPU; 0 = there is none yet.
+    pid: u32,
+    starved: Cell<Duration>,
+}
+
+impl<'a> Wait<'a> {
+    fn new(within: Within<'a>, pid: u32) -> Self {
+        Self {
+            deadline: within.deadline,
+            until: Cell::new(Instant::now() + within.patience),
+            pid,
+            starved: Cell::new(starved(pid).unwrap_or_default()),
+        }
+    }
+
+    /// The time until the next look at it.
+    ///
+    /// # Errors
+    /// TimedOut: there is none.
+    fn left(&self) -> io::Result<Option<Duration>> {
+        /// Less is no time-out of a socket.
+        const LEAST: Duration = Duration::from_micros(10);
+        let mut left = self.left_now();
+        if left < LEAST {
+            let starved = starved(self.pid).unwrap_or_default();
+            let more = starved.saturating_sub(self.starved.replace(starved));
+            self.deadline.move_by(more);
+            self.until.set(self.until.get() + more);
+            left = self.left_now();
+        }
+        if left < LEAST { Err(io::ErrorKind::TimedOut.into()) } else { Ok(Some(left)) }
+    }
+
+    fn left_now(&self) -> Duration {
+        let of_all = self.deadline.left().unwrap_or(STEP);
+        self.until.get().saturating_duration_since(Instant::now()).min(of_all).min(STEP)
+    }
+}
+
+/// How long a process has waited for a CPU so far (run_delay, Documentation/scheduler/sched-stats.rst).
+fn starved(pid: u32) -> Option<Duration> {
+    let text = std::fs::read_to_string(format!("/proc/{pid}/schedstat")).ok()?;
+    text.split_whitespace().nth(1)?.parse().ok().map(Duration::from_nanos)
+}
+
+/// A child that runs.
+#[derive(Debug)]
+pub(crate) struct Running {
+    /// None = it was ended.
+    process: Option<Child>,
+    socket: UnixStream,
+}
+
+impl Running {
+    /// Starts one. It lives in a process group of its own, so that Ctrl-C does not reach it.
+    pub(crate) fn start(terms: &Terms<'_>, within: Within<'_>) -> Result<Self, Failure> {
+        let cannot = |error: io::Error| Failure::Broken(format!("cannot be started: {error}"));
+        if left().len() >= MOST_LEFT {
+            return Err(Failure::Broken(format!(
+                "is not started again: {MOST_LEFT} wait for file systems that do not answer"
+            )));
+        }
+        let (program, arguments) =
+            terms.command.split_first().ok_or_else(|| cannot(io::ErrorKind::InvalidInput.into()))?;
+        let (ours, theirs) = UnixStream::pair().map_err(cannot)?;
+        let process = Command::new(program)
+            .args(arguments)
+            .env_clear()
+            .stdin(Stdio::from(OwnedFd::from(theirs)))
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .process_group(0)
+            .spawn()
+            .map_err(cannot)?;
+        let mut child = Self { process: Some(process), socket: ours };
+        let mut setup = Out::new(wire::SETUP);
+        setup.u64(terms.memory);
+        let cpu = terms.cpu.as_secs().saturating_add(u64::from(terms.cpu.subsec_nanos() > 0));
+        setup.u32(cpu.try_into().unwrap_or(u32::MAX));
+        let dirs = terms.debug_dirs.iter().map(|dir| dir.as_os_str().as_bytes());
+        let dirs: Vec<&[u8]> = dirs.filter(|dir| dir.len() <= wire::LONGEST_STRING).take(64).collect();
+        setup.u32(dirs.len() as u32);
+        dirs.iter().for_each(|dir| setup.bytes(dir));
+        let answer = child.request(&setup, None, within, &mut |_| None)?;
+        if In(&answer).u32() != Some(wire::MAGIC) {
+            return Err(Failure::nonsense("another program answered"));
+        }
+        Ok(child)
+    }
+
+    /// Whether it has not ended by itself.
+    pub(crate) fn is_alive(&mut self) -> bool {
+        self.process.as_mut().is_some_and(|process| matches!(process.try_wait(), Ok(None)))
+    }
+
+    /// The answer behind its OK. `open` opens what the child wants, if that is for it. After any failure but [`Failure::Said`] the child is not to be asked again.
+    pub(crate) fn request(
+        &mut self,
+        message: &Out,
+        fd: Option<BorrowedFd<'_>>,
+        within: Within<'_>,
+        open: &mut dyn FnMut(&Path) -> Option<File>,
+    ) -> Result<Vec<u8>, Failure> {
+        let wait = Wait::new(within, self.process.as_ref().map_or(0, Child::id));
+        let left = || wait.left();
+        let broken = |this: &mut Self, error: io::Error| this.break_of(&error, within.deadline);
+        socket::send(&self.socket, &message.0, fd, &left).map_err(|error| broken(self, error))?;
+        for _ in 0..=wire::MOST_WANTED {
+            let answer = socket::receive(&self.socket, wire::LONGEST_ANSWER, &left);
+            let Some((mut answer, _)) = answer.map_err(|error| broken(self, error))? else {
+                return Err(Failure::Broken(self.death()));
+            };
+            let mut rest = In(answer.get(1..).unwrap_or_default());
+            match answer.first() {
+                Some(&wire::OK) => return Ok(answer.split_off(1)),
+                Some(&wire::FAILED) => {
+                    let why = rest.bytes(wire::LONGEST_REASON).ok_or_else(|| Failure::nonsense("a damaged reason"))?;
+                    return Err(Failure::Said(String::from_utf8_lossy(why).replace(char::is_control, "?")));
+                }
+                Some(&wire::WANT) => {
+                    let path = rest.bytes(wire::LONGEST_STRING).ok_or_else(|| Failure::nonsense("a damaged path"))?;
+                    let file = open(Path::new(OsStr::from_bytes(path)));
+                    let reply = Out::new(if file.is_some() { wire::OK } else { wire::FAILED });
+                    let sent = socket::send(&self.socket, &reply.0, file.as_ref().map(AsFd::as_fd), &left);
+                    sent.map_err(|error| broken(self, error))?;
+                }
+                _ => return Err(Failure::nonsense("an unknown answer")),
+            }
+        }
+        Err(Failure::nonsense("it wants too many files"))
+    }
+
+    fn break_of(&mut self, error: &io::Error, deadline: &Deadline) -> Failure {
+        match error.kind() {
+            io::ErrorKind::TimedOut if deadline.is_over() => Failure::Over,
+            io::ErrorKind::TimedOut => Failure::TooLong,
+            io::ErrorKind::InvalidData => Failure::Broken(format!("answered nonsense: {error}")),
+            io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset | io::ErrorKind::UnexpectedEof => {
+                Failure::Broken(self.death())
+            }
+            _ => Failure::Broken(format!("cannot be talked to: {error}")),
+        }
+    }
+
+    /// How the process ended that closed its end of the socket.
+    fn death(&mut self) -> String {
+        let ended = self.process.as_mut().and_then(|process| ended_in(process, Duration::from_secs(1)));
+        ended.map_or_else(|| "closed its connection".into(), describe)
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let Some(mut process) = self.process.take() else { return };
+        // an error: it is gone already
+        let _ = process.kill();
+        if ended_in(&mut process, VANISHES).is_none() {
+            left().push(process);
+        }
+    }
+}
+
+/// The status of a process that ends in this time.
+fn ended_in(process: &mut Child, time: Duration) -> Option<ExitStatus> {
+    let until = Instant::now() + time;
+    loop {
+        match process.try_wait() {
+            Ok(Some(status)) => return Some(status),
+            Ok(None) if Instant::now() < until => std::thread::sleep(Duration::from_millis(1)),
+            _ => return None,
+        }
+    }
+}
+
+fn describe(status: ExitStatus) -> String {
+    match (status.signal(), status.code()) {
+        (Some(signal), _) => format!("died: signal {signal} ({})", signal_name(signal)),
+        // std's exit status for a panic
+        (_, Some(101)) => "died: it panicked".into(),
+        (_, code) => format!("ended with status {}", code.unwrap_or(-1)),
+    }
+}
+
+fn signal_name(signal: i32) -> &'static str {
+    match signal {
+        libc::SIGABRT => "SIGABRT",
+        libc::SIGBUS => "SIGBUS",
+        libc::SIGFPE => "SIGFPE",
+        libc::SIGILL => "SIGILL",
+        libc::SIGKILL => "SIGKILL",
+        libc::SIGSEGV => "SIGSEGV",
+        libc::SIGSYS => "SIGSYS",
+        libc::SIGTRAP => "SIGTRAP",
+        libc::SIGXCPU => "SIGXCPU",
+        _ => "another one",
+    }
+}
