@@ -21,7 +21,7 @@ use std::sync::Arc;
 
 use anyhow::{Context, Result, bail};
 use libbpf_rs::skel::{OpenSkel, Skel};
-use libbpf_rs::{MapCore, MapHandle, OpenObject, TracepointCategory, TracepointOpts, UprobeOpts};
+use libbpf_rs::{Link, MapCore, MapHandle, OpenObject, TracepointCategory, TracepointOpts, UprobeOpts};
 use systape_bpf::{OpenSystapeSkel, SystapeSkel};
 use systape_format::families::{FAULT_MAJOR, LOCK_UNPAIRED, SOCKET_ERROR, SOCKET_RETRANSMIT, SOCKET_TCP};
 use systape_format::model::{Family, LeftOut, StackOf};
@@ -33,7 +33,7 @@ use crate::families::{self, Tracepoints};
 use crate::ledger::Tables;
 use crate::lock_buffers::LockBuffers;
 use crate::lock_names::LockNames;
-use crate::probes::Static;
+use crate::probes::{Binary, Place, Probe, Static};
 use crate::programs::Part;
 use crate::self_stats::RingSizes;
 use crate::skips::Skips;
@@ -54,16 +54,16 @@ pub(crate) struct Programs {
     skel: SystapeSkel<'static>,
     rings: Rings,
     /// Of the timers that take samples.
-    samplers: Vec<libbpf_rs::Link>,
+    samplers: Vec<Link>,
     /// Of the event of major page faults.
-    major_faults: Vec<libbpf_rs::Link>,
+    major_faults: Vec<Link>,
     /// What the programs of locks write to; None = not recorded, or the drain has it.
     locks: Option<LockBuffers>,
     lock_bytes: u64,
     /// Attachments to the tracepoints of -e, and their tables.
-    tracepoints: Vec<(libbpf_rs::Link, Arc<TableDef>)>,
+    tracepoints: Vec<(Link, Arc<TableDef>)>,
     /// Attachments to functions.
-    probes: Vec<libbpf_rs::Link>,
+    probes: Vec<Link>,
     /// Tables of functions.
     probed: Vec<Arc<TableDef>>,
     more_skips: u64,
@@ -85,6 +85,14 @@ struct Attempt {
     preemptible: bool,
     /// Programs left out alone.
     without: Vec<String>,
+}
+
+/// Most places that the kernel refused which are named one by one.
+const MOST_REFUSED: usize = 16;
+
+/// Which place is not probed, and why.
+fn not_probed(what: &str, binary: &Binary, error: &anyhow::Error) -> String {
+    format!("{} of {} is not probed: {error:#}", what.escape_debug(), binary.words())
 }
 
 impl Programs {
@@ -271,33 +279,22 @@ impl Programs {
         Ok(())
     }
 
-    /// Attaches the programs of functions.
+    /// Attaches the programs of functions. A place that the kernel refuses is left out alone, with a note.
     ///
     /// # Errors
-    /// When the kernel refuses one.
+    /// When the kernel refuses all of them.
     fn attach_probes(&mut self, config: &Config) -> Result<()> {
         if !config.families.has(Family::Tracepoint) {
             return Ok(());
         }
+        let mut refused = Vec::new();
         for (at, one) in config.probes.iter().enumerate() {
+            let before = self.probes.len();
             for place in &one.places {
-                let attach = |program: &libbpf_rs::ProgramMut<'_>, retprobe: bool, offset: u64, cookie: u64| {
-                    let opts = UprobeOpts { cookie, retprobe, ..UprobeOpts::default() };
-                    // every process that runs the file, now or later
-                    let link = program.attach_uprobe_with_opts(-1, place.binary.by_descriptor(), offset as usize, opts);
-                    link.with_context(|| format!("{} of {}", one.def.name, place.binary.words()))
-                };
-                let (progs, cookie) = (&self.skel.progs, one.cookie(at + 1));
-                // returns first: an entry that is seen must have a return that is
-                for offset in &place.returns {
-                    self.probes.push(attach(&progs.probe_return, false, *offset, one.cookie_of_return(at + 1))?);
+                match self.attach_place(at + 1, one, place) {
+                    Ok(links) => self.probes.extend(links),
+                    Err(error) => refused.push(not_probed(&one.def.name, &place.binary, &error)),
                 }
-                let by_address = one.result.is_some() && place.returns.is_empty();
-                if by_address {
-                    self.probes.push(attach(&progs.probe_return, true, place.offset, cookie)?);
-                }
-                let entry = if by_address { place.offset } else { place.entry };
-                self.probes.push(attach(&progs.probe_entry, false, entry, cookie)?);
             }
             if let Some(function) = &one.kernel {
                 let (progs, cookie) = (&self.skel.progs, one.cookie(at + 1));
@@ -309,30 +306,76 @@ impl Programs {
                 let link = kprobe::attach(&progs.probe_entry, function, false, cookie);
                 self.probes.push(link.with_context(context)?);
             }
-            self.probed.extend([Arc::clone(&one.def), Arc::clone(&one.unpaired)]);
+            if self.probes.len() > before {
+                self.probed.extend([Arc::clone(&one.def), Arc::clone(&one.unpaired)]);
+            }
         }
-        Ok(())
+        self.note_refused(refused)
     }
 
-    /// Attaches the program of static probes.
+    /// The links of a function in a file: all that it needs, or none.
+    fn attach_place(&self, number: usize, one: &Probe, place: &Place) -> Result<Vec<Link>> {
+        let attach = |program: &libbpf_rs::ProgramMut<'_>, retprobe: bool, offset: u64, cookie: u64| {
+            let opts = UprobeOpts { cookie, retprobe, ..UprobeOpts::default() };
+            // every process that runs the file, now or later
+            program.attach_uprobe_with_opts(-1, place.binary.by_descriptor(), offset as usize, opts)
+        };
+        let (progs, cookie) = (&self.skel.progs, one.cookie(number));
+        let mut links = Vec::new();
+        // returns first: an entry that is seen must have a return that is
+        for offset in &place.returns {
+            links.push(attach(&progs.probe_return, false, *offset, one.cookie_of_return(number))?);
+        }
+        let by_address = one.result.is_some() && place.returns.is_empty();
+        if by_address {
+            links.push(attach(&progs.probe_return, true, place.offset, cookie)?);
+        }
+        let entry = if by_address { place.offset } else { place.entry };
+        links.push(attach(&progs.probe_entry, false, entry, cookie)?);
+        Ok(links)
+    }
+
+    /// Attaches the program of static probes. A place that the kernel refuses is left out alone, with a note.
     ///
     /// # Errors
-    /// When the kernel refuses a place.
+    /// When the kernel refuses all of them.
     fn attach_static(&mut self, config: &Config) -> Result<()> {
         if !config.families.has(Family::Tracepoint) {
             return Ok(());
         }
+        let mut refused = Vec::new();
         for (at, one) in config.usdt.probes.iter().enumerate() {
+            let before = self.probes.len();
             for place in &one.places {
                 let cookie = Static::cookie(at + 1, place);
                 let ref_ctr_offset = place.semaphore as usize;
                 let opts = UprobeOpts { cookie, ref_ctr_offset, ..UprobeOpts::default() };
-                let program = &self.skel.progs.static_probe;
-                let link =
-                    program.attach_uprobe_with_opts(-1, place.binary.by_descriptor(), place.offset as usize, opts);
-                self.probes.push(link.with_context(|| format!("{} of {}", one.def.name, place.binary.words()))?);
+                let (program, file) = (&self.skel.progs.static_probe, place.binary.by_descriptor());
+                match program.attach_uprobe_with_opts(-1, file, place.offset as usize, opts) {
+                    Ok(link) => self.probes.push(link),
+                    Err(error) => refused.push(not_probed(&one.def.name, &place.binary, &error.into())),
+                }
             }
-            self.probed.push(Arc::clone(&one.def));
+            if self.probes.len() > before {
+                self.probed.push(Arc::clone(&one.def));
+            }
+        }
+        self.note_refused(refused)
+    }
+
+    /// Notes which places are not probed.
+    ///
+    /// # Errors
+    /// When none is.
+    fn note_refused(&mut self, mut refused: Vec<String>) -> Result<()> {
+        if self.probes.is_empty() && !refused.is_empty() {
+            bail!("{}", refused.join("; "));
+        }
+        let more = refused.len().saturating_sub(MOST_REFUSED);
+        refused.truncate(MOST_REFUSED);
+        self.notes.append(&mut refused);
+        if more > 0 {
+            self.notes.push(format!("{more} more places are not probed"));
         }
         Ok(())
     }
