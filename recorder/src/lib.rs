@@ -59,7 +59,7 @@ mod programs;
 mod progress;
 mod records;
 mod registers;
-mod rights;
+pub mod rights;
 pub mod run;
 mod same_numbers;
 mod sampler;

@@ -9,7 +9,7 @@ use systape_recorder::config::Config;
 use systape_recorder::generate::generate;
 use systape_recorder::run::{self, FAILED};
 use systape_recorder::say::say;
-use systape_recorder::{ask, cli, foreign, memory};
+use systape_recorder::{ask, cli, foreign, memory, rights};
 
 /// The command line cannot be followed.
 const USAGE: u8 = 2;
