@@ -25,7 +25,8 @@ fn slow_names(lab: &Lab, count: usize) -> Vec<Background> {
     let start = |salt: usize| {
         let salt_flag = format!("-DSALT={salt}");
         let flags =
-            [&FREESTANDING[..], &["-Wl,--build-id", "-DFUNCTIONS=300000", "-DRANGES=500000", &salt_flag]].concat();
+            [&FREESTANDING[..], &["-g0", "-Wl,--build-id", "-DFUNCTIONS=300000", "-DRANGES=500000", &salt_flag]]
+                .concat();
         let program = lab.cc("slow_names", &flags);
         let own = format!("{program}{salt}");
         fs::rename(&program, &own).expect("rename");
@@ -52,9 +53,7 @@ const CALLS: [&str; 7] = ["-a", "-g", "-e", "=getppid", "--families", "syscall",
 #[test]
 fn slow_debug_information_costs_its_own_names() {
     let Some(lab) = Lab::with_bpf() else { return };
-    let target = lab.cc("target", &["-g"]);
     let slow = slow_names(&lab, 4);
-    let sound = Background::start(lab.command(&target).args(["spin", "2000000000"]));
     lab.record("t.tape", &[&CALLS[..], &["--for", "500ms"]].concat(), &[]).expect(0);
     lab.assert_whole("t.tape");
     let info = lab.info("t.tape");
@@ -63,7 +62,8 @@ fn slow_debug_information_costs_its_own_names() {
     assert_eq!(why.len(), slow.len(), "{lacking:?}");
     assert!(why.iter().all(|(_, (places, why))| *places > 0 && why.starts_with("given up: ")), "{why:?}");
     assert!(peak(&info) < MOST_MEMORY, "{}", peak(&info));
-    drop((slow, sound));
+    assert!(info["symbols"]["named"].as_u64().is_some_and(|named| named > 0), "others have theirs: {info}");
+    drop(slow);
 }
 
 #[test]
@@ -84,8 +84,7 @@ fn a_second_signal_ends_the_look_up_of_names() {
     let lacking = unnamed(&lab.info("t.tape"));
     let why = lacking.iter().find(|(module, _)| module.contains("slow_names")).map(|(_, (_, why))| why.as_str());
     assert_eq!(why, Some("given up: a signal ended the look-up of names"), "{lacking:?}");
-    // later there is time
-    assert_eq!(slow.len(), 1);
+    drop(slow);
 }
 
 /// Uid, Gid, CapEff, CapPrm, NoNewPrivs and Seccomp of a task.
