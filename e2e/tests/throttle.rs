@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 use systape_e2e::Lab;
 
-/// A cgroup with a quota of 10 % of a CPU; removed at the end, when nobody is in it any more.
+/// A cgroup with a quota of 5 % of a CPU; removed at the end, when nobody is in it any more.
 struct Limited {
     dir: PathBuf,
     v2: bool,
@@ -32,10 +32,10 @@ impl Limited {
         let limited = Self { dir: top.join(name), v2 };
         fs::create_dir(&limited.dir).expect("mkdir of a cgroup");
         if v2 {
-            limited.write("cpu.max", "10000 100000");
+            limited.write("cpu.max", "5000 100000");
         } else {
             limited.write("cpu.cfs_period_us", "100000");
-            limited.write("cpu.cfs_quota_us", "10000");
+            limited.write("cpu.cfs_quota_us", "5000");
         }
         Some(limited)
     }
@@ -83,7 +83,7 @@ fn throttled_time_is_that_of_the_cgroup() {
     let script = format!("./outside spin & echo $$ >{}; exec ./inside spin", group.procs());
     lab.record("t.tape", &["--families", "sched,process"], &["sh", "-c", &script]).expect(0);
     let truth = group.throttled_ms();
-    assert!(truth > 100.0, "the loop was throttled for {truth} ms only");
+    assert!(truth > 50.0, "the loop was throttled for {truth} ms only");
     let rows = lab.analyze(&["states", "t.tape", "--by", "comm,state", "--format", "json"]).expect(0).json();
     let inside = time(&rows, "inside", "throttled");
     // the shell before the exec may have been throttled too

@@ -9,7 +9,7 @@ use common::{
 use proptest::prelude::*;
 use systape_format::exercise::{read_segments, read_symbols};
 use systape_format::model::{
-    Ancestor, Args, BlockCause, BlockHolds, BlockIo, BlockLayer, CommandLine, Core, FD_FIRST, Fds, Function,
+    Ancestor, Args, BESIDE, BlockCause, BlockHolds, BlockIo, BlockLayer, CommandLine, Core, FD_FIRST, Fds, Function,
     LedgerReason, LedgerRow, NetState, OomMemory, RecordedFamilies, RunState, Sample, SignalEvent, SignalInfo,
     SignalKind, Sleeper, StackOf, StackSettings, StackStatus, Stacks, Switch, Symbol, Symbols, UringOp, Wakeup,
 };
@@ -400,7 +400,7 @@ prop_compose! {
     )(
         tasks in (0..n_tasks).map(any_task).collect::<Vec<_>>(),
         rows in prop::collection::vec(row(n_tasks, n_calls, n_names), 0..80),
-        values in prop::collection::vec((any::<prop::sample::Index>(), 0..6u8, any::<bool>(), 1..8u8, number(), bytes()), 0..20),
+        values in prop::collection::vec((any::<prop::sample::Index>(), 0..=BESIDE, any::<bool>(), 1..8u8, number(), bytes()), 0..20),
         processes in prop::collection::vec(event(n_tasks), 0..4),
         events in any_events(n_tasks, n_calls),
         gap_counts in prop::collection::vec(number(), 0..3),
@@ -414,7 +414,7 @@ prop_compose! {
             .filter(|_| !rows.is_empty())
             .map(|(row, arg, second, status, full, bytes)| Captured {
                 row: row.index(rows.len()) as u32,
-                arg: arg | u8::from(second) << 3,
+                arg: if arg == BESIDE { arg } else { arg | u8::from(second) << 3 },
                 status: ByteStatus::from_raw(status).unwrap(),
                 full,
                 bytes,

@@ -146,6 +146,11 @@ impl CallMemory {
         (self.asked.tid, self.asked.start)
     }
 
+    /// When it was read.
+    pub(crate) fn read(&self) -> u64 {
+        self.read
+    }
+
     /// The call `s` with this memory among its captured values, if it is that call; `data`: the values that it has.
     pub(crate) fn join(&self, s: &Syscall, data: &[u8]) -> Option<(Syscall, Vec<u8>)> {
         let Asked { abi, nr, args, .. } = self.asked;
@@ -154,15 +159,23 @@ impl CallMemory {
         if (s.abi, s.nr, s.args) != (abi, nr, args) || other {
             return None;
         }
-        let has = |arg: u8| wire::captures(s).any(|capture| capture.arg == arg);
-        let (mut joined, mut bytes) = (Syscall { captures: 0, ..*s }, Vec::new());
-        for (arg, status, full, value) in self.values.iter().filter(|(arg, ..)| !has(*arg)) {
-            let len = u16::try_from(value.len()).unwrap_or(0);
-            let fits = add(&mut joined, Capture { arg: *arg, status: *status, len, full: *full });
-            bytes.extend_from_slice(if fits { value } else { &[] });
+        // what the programs have of such a call they read when it returned
+        let own = |arg: u8| self.values.iter().any(|(known, ..)| *known == arg);
+        let (mut joined, mut bytes, mut fits) = (Syscall { captures: 0, ..*s }, Vec::new(), true);
+        for (arg, status, full, value) in &self.values {
+            let len = u16::try_from(value.len()).ok()?;
+            fits &= add(&mut joined, Capture { arg: *arg, status: *status, len, full: *full });
+            bytes.extend_from_slice(value);
         }
-        let fits = wire::captures(s).all(|capture| add(&mut joined, *capture));
-        bytes.extend_from_slice(data);
+        let mut rest = data;
+        for capture in wire::captures(s) {
+            let (value, behind) = rest.split_at_checked(capture.len.into())?;
+            rest = behind;
+            if !own(capture.arg) {
+                fits &= add(&mut joined, *capture);
+                bytes.extend_from_slice(value);
+            }
+        }
         fits.then_some((joined, bytes))
     }
 }
@@ -340,6 +353,15 @@ mod tests {
         let (joined, data) = memory.join(&call, &[]).expect("the same");
         assert_eq!((joined.captures, joined.cap[0].arg, &data[..]), (1, 1, &b"x"[..]));
         assert!(memory.join(&Syscall { end: 90, ..call }, &[]).is_none(), "it had ended before");
+        let mut late = Syscall { captures: 2, ..call };
+        late.cap[0] = Capture { arg: 1, status: byte_status::LATE, len: 2, full: 2 };
+        late.cap[1] = Capture { arg: 8, status: byte_status::WHOLE, len: 1, full: 1 };
+        let (joined, data) = memory.join(&late, b"yyz").expect("the same");
+        assert_eq!(
+            (joined.captures, joined.cap[1].arg, &data[..]),
+            (2, 8, &b"xz"[..]),
+            "instead of what was read late"
+        );
         let open = Syscall { end: 90, state: call_state::IN_FLIGHT, ..call };
         assert!(memory.join(&open, &[]).is_some() && memory.join(&Syscall { nr: 1, ..call }, &[]).is_none());
     }

@@ -68,7 +68,10 @@ impl Calls {
         if self.memory.is_empty() || !outside.contains(&s.state) {
             return None;
         }
-        self.memory.get(&(s.id.tid, s.id.start))?.join(s, data)
+        let memory = self.memory.get(&(s.id.tid, s.id.start))?;
+        let at_the_end = self.close_ts.is_some_and(|closed| memory.read() >= closed);
+        let is_it = if at_the_end { s.state == CallState::InFlight as u8 } else { s.start <= self.window_open };
+        is_it.then(|| memory.join(s, data)).flatten()
     }
 
     /// The time of [`Self::closing`]; None = it goes on.
