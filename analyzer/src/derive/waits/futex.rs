@@ -18,8 +18,6 @@ mod op {
     pub(super) const MASK: u64 = 0x7f;
     /// Only threads of one process use it.
     pub(super) const PRIVATE: u64 = 0x80;
-    /// The time-out is of CLOCK_REALTIME.
-    pub(super) const REALTIME: u64 = 0x100;
 }
 
 /// The same of `futex_wait`: FUTEX2_PRIVATE.
@@ -115,7 +113,7 @@ pub(crate) fn role(name: &str, args: &[u64; 6]) -> Option<(u64, Role)> {
         private: args[1] & op::PRIVATE != 0,
         timed: args[3] != 0,
         bitset,
-        of_two: bitset && args[1] & op::REALTIME != 0 && args[2] as u32 == 0,
+        of_two: bitset && args[2] as u32 == 0,
     };
     let role = match (name, operation) {
         ("futex_wait", _) => {
@@ -154,7 +152,7 @@ mod tests {
         let role = |name, op, count| role(name, &[0x1000, op, count, 0, 0, 0]).map(|(_, role)| role);
         assert_eq!(role("futex", 0x80, 2), Some(Role::Waits(Asks { val: 2, private: true, ..Asks::default() })));
         assert!(asks(0x189, 2, 0).bitset && asks(0x86, 0, 0).pi);
-        assert!(asks(0x189, 0, 0).of_two && !asks(0x89, 0, 0).of_two && !asks(0x189, 3, 0).of_two);
+        assert!(asks(0x189, 0, 0).of_two && asks(0x89, 0, 0).of_two && !asks(0x189, 3, 0).of_two);
         assert_eq!(role("futex", 0x81, 1), Some(Role::Wakes { all: false }));
         assert_eq!(role("futex", 0x81, i32::MAX as u64), Some(Role::Wakes { all: true }));
         assert_eq!(

@@ -141,7 +141,7 @@ impl Tracker {
         self.waits_inside(event, Inside::Futex(address));
         let backs = self.back.entry(event.thread).or_default();
         backs.retain(|back| !back.is(address));
-        if matches!(event.ended, Ended::With(_) | Ended::Again) {
+        if matches!(event.ended, Ended::With(_) | Ended::Again | Ended::TimedOut) {
             if backs.len() >= HOLDS {
                 backs.remove(0);
             }

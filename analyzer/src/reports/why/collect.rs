@@ -160,6 +160,7 @@ fn talked(talks: &Talks, users: &Users, inputs: &Inputs, name: impl Fn(Call) -> 
     inputs.ran.iter().for_each(|ran| add(Some(ran.pid), ran.ran.saturating_add(ran.waited)));
     inputs.calls.iter().for_each(|sum| add(sum.who.pid, sum.work.slow_ns));
     talks.sums.iter().for_each(|((who, ..), waited)| add(Some(who.pid), waited.ns));
+    let none = FxHashMap::default();
     let mut talked: Vec<Talked> = talks
         .sums
         .iter()
@@ -171,7 +172,13 @@ fn talked(talks: &Talks, users: &Users, inputs: &Inputs, name: impl Fn(Call) -> 
                 For::Connection(_) | For::Retry(_) | For::Ack(_) => None,
             };
             let named = |who: &Process| Who { comm: who.comm.to_vec(), pid: Some(who.pid) };
-            let other = other.map(|other| (named(other), busy.get(&other.pid).copied().unwrap_or(0)));
+            // a sleep is part of an answer; who fills a pipe and sleeps has nothing to put into it
+            let idle = if matches!(what, For::Pipe(..)) { &talks.slept } else { &none };
+            let busy = |pid: u32| {
+                let busy = busy.get(&pid).copied().unwrap_or(0);
+                busy.saturating_sub(idle.get(&pid).copied().unwrap_or(0))
+            };
+            let other = other.map(|other| (named(other), busy(other.pid)));
             Talked { who: named(who), call: name(*call), what: what.clone(), waited: waited.clone(), other }
         })
         .collect();

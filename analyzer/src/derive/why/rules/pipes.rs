@@ -10,8 +10,8 @@ use crate::values::words::escaped;
 /// The rule.
 pub(super) const RULE: Rule = Rule {
     name: "pipes",
-    finds: "waits for the other end of a pipe: for room in it, or for something to read from the one process that fills it; that process is named",
-    limits: "waits of 1 ms; their sum is above the floor; reads only where the other end did something for most of that time",
+    finds: "waits for the other end of a pipe: for room in it, or of a pipeline for something to read from standard input; the process at the other end is named",
+    limits: "waits of 1 ms; their sum is above the floor; reads only where the one process at the other end did something for half of that time, sleeps left out",
     needs: &[systape_format::model::Family::Syscall],
     judge,
 };

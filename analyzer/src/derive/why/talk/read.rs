@@ -175,7 +175,9 @@ impl<'a> Reads<'a> {
         self.users.add(&name, way, || who, process);
         let core = &segment.core;
         if pipe {
-            return (core.dur[row] >= SHORT).then_some(Act::Pipe(name, way));
+            // a pipeline reads its standard input; workers read their jobs, and shells their children, from other descriptors
+            let counts = way == Way::Out || segment.args.args.get(row).is_some_and(|args| args[0] == 0);
+            return (counts && core.dur[row] >= SHORT).then_some(Act::Pipe(name, way));
         }
         // nothing was there, or the call failed: no answer
         let empty = core.errno[row] != 0 || !core.state[row].returned();
