@@ -131,6 +131,32 @@ fn children_are_left_out_with_no_inherit() {
 }
 
 #[test]
+fn who_runs_below_a_process_is_left_out_and_told_or_recorded_with_tree() {
+    let Some(lab) = Lab::with_bpf() else { return };
+    let target = lab.cc("target", &[]);
+    // a worker that was there before the recording, and its child
+    let text = format!("(while [ ! -e go ]; do sleep 0.02; done; {target} spin 1009; exec {target} spin 1013) & wait");
+    for (options, n) in [(&[][..], 0), (&["--tree"], 1009 + 1013)] {
+        fs::remove_file(lab.path("go")).ok();
+        let parent = script(&lab, &text);
+        // until the worker is there
+        let children = format!("/proc/{}/task/{}/children", parent.pid_text(), parent.pid_text());
+        let deadline = Instant::now() + Duration::from_secs(20);
+        while fs::read_to_string(&children).is_ok_and(|text| text.trim().is_empty()) && Instant::now() < deadline {
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        let pid = parent.pid_text();
+        let recorder = lab.attach("t.tape", &[&["-p", &pid][..], options].concat());
+        fs::write(lab.path("go"), "").expect("go");
+        parent.wait().expect(0);
+        let run = recorder.wait().expect(0);
+        assert_eq!(spun(&lab.calls("t.tape", &[])), n, "{options:?}");
+        let told = run.complaints().contains(&format!("below {pid} ")) && run.complaints().contains("--tree");
+        assert_eq!(told, options.is_empty(), "{options:?}: {}", run.complaints());
+    }
+}
+
+#[test]
 fn a_user_a_name_a_cpu_a_cgroup() {
     let Some(lab) = Lab::with_bpf() else { return };
     let target = lab.cc("target", &[]);

@@ -48,6 +48,10 @@ pub struct Args {
     #[arg(short, long, alias = "attach", value_name = "PID", value_delimiter = ',', value_parser = parse_number)]
     pub pid: Vec<u32>,
 
+    /// With -p: also the children that run already, and theirs
+    #[arg(long, requires = "pid", conflicts_with = "no_inherit")]
+    pub tree: bool,
+
     /// Record these threads, and children from now on
     #[arg(short, long, value_name = "TID", value_delimiter = ',', value_parser = parse_thread)]
     pub tid: Vec<u32>,

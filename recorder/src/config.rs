@@ -27,7 +27,7 @@ use crate::probes::{Probe, Usdt};
 use crate::sync::Policy;
 use crate::system::{self, is_alive, page_size};
 use crate::tracepoints::Tracepoint;
-use crate::{cgroups, environ, limits, probes, stacks, tracepoints};
+use crate::{cgroups, environ, kin, limits, probes, stacks, tracepoints};
 
 const MAX_RING: u64 = 1 << 30;
 /// Default of --buffer with enough memory, and the least value that works.
@@ -67,6 +67,8 @@ pub struct Config {
     pub all: bool,
     /// Processes to record.
     pub pids: Vec<u32>,
+    /// Also those that run below them.
+    pub tree: bool,
     /// Threads to record.
     pub tids: Vec<u32>,
     /// User to record.
@@ -220,6 +222,7 @@ impl Config {
             keep_stack_bytes: args.keep_stack_bytes,
             all: args.all,
             pids: args.pid,
+            tree: args.tree,
             tids: args.tid,
             uid: args.uid.as_deref().map(resolve_user).transpose()?,
             comm,
@@ -264,6 +267,9 @@ impl Config {
     /// What of the command line may be meant differently.
     pub fn notes(&self) -> Vec<String> {
         let mut notes = [self.selection.notes(), &self.notes].concat();
+        if !self.pids.is_empty() && !self.tree && self.inherit {
+            notes.extend(kin::note(&self.pids, kin::descendants(&self.pids).len()));
+        }
         // SAFETY: it has no arguments and cannot fail.
         let own = unsafe { libc::geteuid() };
         if let Some(uid) = self.uid.filter(|uid| *uid != own && !self.command.is_empty() && !self.all) {

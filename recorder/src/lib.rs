@@ -35,6 +35,7 @@ pub mod generate;
 mod habits;
 mod iterate;
 mod kallsyms;
+mod kin;
 mod kprobe;
 mod ledger;
 mod limits;

@@ -13,7 +13,7 @@ use crate::config::Config;
 use crate::forced::POISON;
 use crate::kallsyms::Symbols;
 use crate::system::process_of;
-use crate::{bio_ends, calls};
+use crate::{bio_ends, calls, kin};
 
 /// Fills the tables that depend on `config` and the machine.
 ///
@@ -70,6 +70,11 @@ fn poison(skel: &SystapeSkel<'_>) -> Result<()> {
 /// Tasks requested by number.
 fn add_targets(skel: &SystapeSkel<'_>, config: &Config) -> Result<()> {
     for &pid in &config.pids {
+        add_target(skel, pid, target_bits::PID)?;
+    }
+    // as late as can be: who is forked from now on by one of them inherits
+    let tree = if config.tree { kin::descendants(&config.pids) } else { Vec::new() };
+    for pid in tree {
         add_target(skel, pid, target_bits::PID)?;
     }
     for &tid in &config.tids {
