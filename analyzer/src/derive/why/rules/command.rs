@@ -18,22 +18,34 @@ pub(super) fn task(who: &Who) -> String {
     }
 }
 
-/// `--comm=app`: a comma and a leading `!` mean something there, and a `?` stands for any character.
+/// `--comm=app`: a comma, a leading `!` and a backslash mean something there, bytes that are no text are refused, and a `?` stands for any
+/// byte. An empty name cannot be typed: it is what is left without all others.
 pub(super) fn comm(comm: &[u8]) -> String {
-    let safe: Vec<u8> = comm.iter().map(|byte| if matches!(byte, b',' | b'!') { b'?' } else { *byte }).collect();
+    let safe = if comm.is_empty() { b"!?*".to_vec() } else { pattern(comm, b",!\\") };
     words([[b"--comm=".as_slice(), &safe].concat().as_slice()])
+}
+
+/// A pattern that `name` matches and an option takes: `?` for each byte that is no text, and for each of `special`.
+fn pattern(name: &[u8], special: &[u8]) -> Vec<u8> {
+    let mut safe = Vec::with_capacity(name.len());
+    for part in name.utf8_chunks() {
+        let byte = |byte: u8| if byte == 0 || special.contains(&byte) { b'?' } else { byte };
+        safe.extend(part.valid().bytes().map(byte));
+        safe.extend(part.invalid().iter().map(|_| b'?'));
+    }
+    safe
 }
 
 /// `-P /etc/passwd`, for all calls on it; empty: of none or unknown ones.
 pub(super) fn path(on: &On) -> String {
-    let pattern = match on {
+    let asked = match on {
         On::One(Object::Named(name)) => name.to_vec(),
         On::In(dir) if dir == b"/" => b"/*".to_vec(),
         On::In(dir) => [dir, &b"/*"[..]].concat(),
         On::Peer(end) => [b"*->", &end[..], b"]"].concat(),
         _ => return String::new(),
     };
-    format!("-P {} ", words([pattern.as_slice()]))
+    format!("-P {} ", words([pattern(&asked, b"").as_slice()]))
 }
 
 /// `-s --by comm,syscall -e openat -P /etc/passwd -p 17`.
@@ -61,5 +73,15 @@ mod tests {
             "-s --by comm,syscall -e read -P /a --failure -p 7"
         );
         assert_eq!(comm(b"!a,b"), "'--comm=?a?b'");
+    }
+
+    #[test]
+    fn a_name_may_be_anything() {
+        assert_eq!(comm(b""), "'--comm=!?*'", "all that have a name are left out");
+        assert_eq!(comm(b"\\!x"), "'--comm=??x'");
+        assert_eq!(comm(b"a\xffb"), "'--comm=a?b'");
+        assert_eq!(comm("é\n".as_bytes()), "$'--comm=é\\n'");
+        assert_eq!(comm(b"it's"), "'--comm=it'\\''s'");
+        assert_eq!(path(&On::In(b"/a\xff,".to_vec())), "-P '/a?,/*' ");
     }
 }
