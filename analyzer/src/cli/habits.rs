@@ -19,6 +19,8 @@ enum Does {
     Type(&'static [&'static str]),
     /// This option, with the value that was given.
     Named(&'static str),
+    /// The value that was given, behind all other files.
+    Last,
     /// It is refused with this sentence.
     Say(&'static str),
 }
@@ -41,7 +43,7 @@ const fn of(views: &'static [&'static str], words: &'static [&'static str], does
     Habit { words, views, does }
 }
 
-use Does::{Always, Named, Say, Type};
+use Does::{Always, Last, Named, Say, Type};
 
 /// Calls are listed here.
 const LISTS: &[&str] = &["", "with-summary"];
@@ -67,6 +69,10 @@ const HABITS: &[Habit] = &[
     of(&["filetop"], &["-s"], Named("--rank")),
     of(&["filetop"], &["-r", "--maxrows"], Named("--top")),
     of(&["filetop"], &["--noclear"], Always),
+    // one word for what comes first, and one for a new file
+    of(&["files", "filetop"], &["--sort"], Named("--rank")),
+    of(&["locks"], &["--sort"], Named("--metric")),
+    of(&["cut", "redact", "repair"], &["-o", "--output"], Last),
     of(&["offcputime"], &["-f"], Type(&["--folded"])),
     // what is always so
     of(&["export strace"], &["-f", "-ff", "-ttt", "-T", "--follow-forks", "--syscall-times"], Always),

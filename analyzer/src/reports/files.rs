@@ -7,6 +7,7 @@ pub(super) mod sums;
 pub(super) mod work;
 
 use anyhow::{Result, bail};
+use clap::ValueEnum;
 use systape_abi::{ArgKind, Io};
 use systape_format::model::Family;
 use systape_format::reader::Tape;
@@ -109,8 +110,56 @@ struct Options {
     #[arg(long)]
     sockets: bool,
 
+    /// What comes first
+    #[arg(long = "rank", value_enum, value_name = "COLUMN")]
+    by_most: Option<Most>,
+
     #[command(flatten)]
     rank: Rank,
+}
+
+/// What rows are ranked by.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+enum Most {
+    /// Time in the calls
+    #[default]
+    Time,
+    /// Calls
+    Calls,
+    /// Opens
+    Opens,
+    /// Reads
+    Reads,
+    /// Writes
+    Writes,
+    /// Bytes read and written
+    Bytes,
+    /// Bytes read
+    Rbytes,
+    /// Bytes written
+    Wbytes,
+    /// Calls that failed
+    Errors,
+}
+
+impl Most {
+    /// All calls have a row, those without any of it too; of equal ones the one with most time comes first.
+    fn of(self) -> fn(&Work) -> u128 {
+        const fn with(most: u64, work: &Work) -> u128 {
+            ((most as u128) << 64) + work.ns as u128 + 1
+        }
+        match self {
+            Self::Time => |work| u128::from(work.ns) + 1,
+            Self::Calls => |work| with(work.calls, work),
+            Self::Opens => |work| with(work.opens, work),
+            Self::Reads => |work| with(work.reads, work),
+            Self::Writes => |work| with(work.writes, work),
+            Self::Bytes => |work| with(work.read.saturating_add(work.written), work),
+            Self::Rbytes => |work| with(work.read, work),
+            Self::Wbytes => |work| with(work.written, work),
+            Self::Errors => |work| with(work.errors, work),
+        }
+    }
 }
 
 impl Options {
@@ -126,8 +175,8 @@ fn check(config: &Config) -> Result<()> {
     slower(&own)?;
     let lines = config.max_events != u64::MAX || config.base().is_some();
     match own.listed() {
-        true if !config.by.is_empty() || own.rank.given() => {
-            bail!("--opens and --slower list calls: --by and --top are for sums")
+        true if !config.by.is_empty() || own.rank.given() || own.by_most.is_some() => {
+            bail!("--opens and --slower list calls: --by, --rank and --top are for sums")
         }
         false if lines => {
             bail!("--clock, -T and --max-events are for lines: they need --opens or --slower (rows: --top N)")
@@ -161,8 +210,7 @@ fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
         return lines::answer(&mut context, &list, &mut out);
     }
     let limit = own.rank.limit(config.format, u64::MAX);
-    // all calls have a row, those of no time too
-    let rank = |work: &Work| u128::from(work.ns) + 1;
+    let rank = own.by_most.unwrap_or_default().of();
     answer_sums(config, tape, &Asked { by: &by, sockets: own.sockets, limit, rank, without: |_| false, layout: None })
 }
 

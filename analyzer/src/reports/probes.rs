@@ -199,7 +199,24 @@ fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
         table(&rows, &by, lost).print(&mut out)?
     }
     more(all, limit).iter().try_for_each(|text| line(&mut out, text))?;
+    let without = without_duration(tape).filter(|_| all == 0);
+    without.iter().try_for_each(|text| line(&mut out, text))?;
     losses::end(&context, &mut out, true, Listed::Nothing)
+}
+
+/// What is said when no row has a duration, but the tape has events of these families that have none.
+fn without_duration(tape: &Tape) -> Option<String> {
+    let of_probes = |def: &&Arc<TableDef>| matches!(Family::of_table(&def.name), Family::Fault | Family::Lock);
+    let mut names: Vec<&str> = tape
+        .table_defs()
+        .values()
+        .filter(of_probes)
+        .filter(|def| duration(def).is_none())
+        .map(|def| &*def.name)
+        .collect();
+    names.sort_unstable();
+    let first = names.first()?;
+    Some(format!("no event with a duration; {} has none: analyze top -e {first}", names.join(", ")))
 }
 
 /// Of the known durations, whole ns.

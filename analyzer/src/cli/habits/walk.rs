@@ -26,6 +26,8 @@ struct Walk<'a> {
     view: &'a str,
     exists: &'a dyn Fn(&OsStr) -> bool,
     words: Vec<Word>,
+    /// What stands behind all others.
+    last: Vec<OsString>,
 }
 
 type Rest<'a> = std::iter::Peekable<std::slice::Iter<'a, OsString>>;
@@ -197,6 +199,10 @@ impl Walk<'_> {
                 text.push(value);
                 self.push(text);
             }
+            Does::Last => {
+                let value = value.map(OsString::from).or_else(|| rest.next().cloned());
+                self.last.push(value.ok_or_else(|| format!("{word} needs the name of a file"))?);
+            }
             Does::Say(sentence) => return Err(systape_cli::unknown(word, self.options.0, Some(sentence))),
         }
         Ok(())
@@ -271,9 +277,11 @@ pub(crate) fn settled(
     exists: &dyn Fn(&OsStr) -> bool,
 ) -> Result<Vec<OsString>, String> {
     let Some((program, typed)) = words.split_first() else { return Ok(Vec::new()) };
-    let mut walk = Walk { options: Options(options), view, exists, words: Vec::new() };
+    let mut walk = Walk { options: Options(options), view, exists, words: Vec::new(), last: Vec::new() };
     walk.run(typed)?;
     walk.comms();
     walk.report_first();
+    let last = std::mem::take(&mut walk.last);
+    last.iter().for_each(|word| walk.plain(word, None));
     Ok(std::iter::once(program.clone()).chain(walk.words.into_iter().map(|word| word.text)).collect())
 }

@@ -4,6 +4,7 @@ mod collect;
 mod offcpu;
 pub(super) mod rows;
 
+use std::io::Write as _;
 use std::path::PathBuf;
 
 use anyhow::{Context as _, Result, bail};
@@ -75,7 +76,7 @@ struct Options {
     #[arg(long, help_heading = "Stacks")]
     folded: bool,
 
-    /// Write a flame graph to FILE
+    /// Write a flame graph to FILE; -: to standard output
     #[arg(long, value_name = "FILE", help_heading = "Stacks")]
     svg: Option<PathBuf>,
 
@@ -128,6 +129,11 @@ impl Options {
         Ok(())
     }
 
+    /// Whether the flame graph goes to standard output.
+    fn is_piped(&self) -> bool {
+        self.svg.as_deref() == Some(std::path::Path::new("-"))
+    }
+
     fn order(&self) -> Order {
         if self.callee { Order::Callee } else { Order::Caller }
     }
@@ -155,7 +161,7 @@ fn make(config: &Config) -> Result<Option<NewFile>> {
     let make = |path: &PathBuf| {
         NewFile::replacing(path, permissions).with_context(|| format!("cannot write {}", path.display()))
     };
-    own.svg.as_ref().map(make).transpose()
+    own.svg.as_ref().filter(|_| !own.is_piped()).map(make).transpose()
 }
 
 /// Prints the answer for `config`.
@@ -237,8 +243,12 @@ fn answer(
         None => None,
     };
     let mut out = output::stdout()?;
-    if let Some(file) = svg {
-        draw(config, tape, &found, before.clone(), file)?;
+    if own.is_piped() {
+        out.write_all(&draw(config, tape, &found, before.clone())?)?;
+    } else if let Some(file) = svg {
+        // only a whole picture replaces what is there
+        let picture = draw(config, tape, &found, before.clone())?;
+        file.replace(&picture).with_context(|| format!("cannot write {}", file.path().display()))?;
     }
     let mut told = false;
     if own.folded {
@@ -504,13 +514,7 @@ fn print_folded(found: &Found<'_>, before: Option<Vec<(String, u64)>>, out: &mut
     Ok(())
 }
 
-fn draw(
-    config: &Config,
-    tape: &Tape,
-    found: &Found<'_>,
-    before: Option<Vec<(String, u64)>>,
-    file: &mut NewFile,
-) -> Result<()> {
+fn draw(config: &Config, tape: &Tape, found: &Found<'_>, before: Option<Vec<(String, u64)>>) -> Result<Vec<u8>> {
     let stacks = folded::fold(&found.graph, found.own.depth());
     let session = tape.session();
     let named = |path: &std::path::Path| crate::values::words::escaped(path.as_os_str().as_encoded_bytes());
@@ -534,6 +538,5 @@ fn draw(
             picture.difference(&folded::both(before, stacks), &gone, &mut bytes)?;
         }
     }
-    // only a whole picture replaces what is there
-    file.replace(&bytes).with_context(|| format!("cannot write {}", file.path().display()))
+    Ok(bytes)
 }
