@@ -143,6 +143,7 @@ impl Found {
             .map(|word| if *word == "host" { session.hostname.clone() } else { name.clone().into_bytes() })
             .collect();
         let rows = table::rows(&sums, &knowledge, &question.book, &plan, Column::default());
+        let lost = knowledge.lost_from(rows.iter().map(|row| row.key));
         let is_vague = rows.iter().any(|row| row.stats.ledger_calls() > 0 && row.key.contains(&Value::Unknown));
         self.vague += usize::from(is_vague);
         for row in rows {
@@ -171,7 +172,7 @@ impl Found {
         self.losses.extend(losses.map(of));
         self.counted.extend(knowledge.counted(session).into_iter().map(of));
         self.incomplete |= !of_sums.complete() || knowledge.missing();
-        self.lost |= !of_sums.complete() || knowledge.lost();
+        self.lost |= !of_sums.complete() || lost;
         self.tapes += 1;
         self.hosts.insert(session.hostname.clone());
         Ok(())

@@ -132,7 +132,7 @@ fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
     if !told {
         knowledge.doubts().iter().for_each(|text| complain(text));
     }
-    Ok(verdict.doubted(knowledge.lost()))
+    Ok(verdict.doubted(knowledge.lost_from(rows.iter().map(|row| row.key))))
 }
 
 /// Calls that began in each of `count` equal slices of the time asked about, and those slices.

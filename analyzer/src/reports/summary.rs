@@ -160,6 +160,9 @@ pub(crate) fn run(context: &mut Context<'_>, out: &mut Out) -> Result<Told> {
     };
     let rows = table::rows(&sums, &knowledge, &context.question.book, &plan, column);
     context.config.shown.rows(rows.len() + rings.len());
+    let lost = knowledge.lost_from(rows.iter().map(|row| row.key));
+    // in perf's shape a group has a sum of its own
+    let lost = lost || (by.is_empty() && rows.iter().any(|row| knowledge.group_lost(row.key)));
     let cpu = context.config.bare_cpu().then(|| cpu::collect(&mut context.question, &plan).map(Times::new));
     // what a thread did in its calls is not known where switches, or its beginning and end, are missing
     let of_cpu = || Loss::gather(context.question.tape, &context.question.scope, &[Family::Sched, Family::Process]);
@@ -197,7 +200,7 @@ pub(crate) fn run(context: &mut Context<'_>, out: &mut Out) -> Result<Told> {
             }
         }
     }
-    Ok(Told { doubts: knowledge.doubts(), lost: knowledge.lost() || !whole || !seen, loss })
+    Ok(Told { doubts: knowledge.doubts(), lost: lost || !whole || !seen, loss })
 }
 
 /// The keys of `--by`, none without, and the plan.

@@ -215,7 +215,7 @@ pub(super) fn answer(
     if !told {
         knowledge.doubts().iter().for_each(|text| complain(text));
     }
-    Ok(verdict.doubted(knowledge.lost()))
+    Ok(verdict.doubted(knowledge.lost_from(rows.iter().map(|row| row.key))))
 }
 
 struct Shown<'a> {

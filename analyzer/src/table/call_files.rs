@@ -14,6 +14,9 @@ pub(crate) const NO_FILE: u32 = 0;
 /// The number of an unknown file. Numbers from [`FD_FIRST`] on are indices of names.
 pub(crate) const UNKNOWN_FILE: u32 = 1;
 
+/// The error of a call on a descriptor that is not open, or not for what was asked: it is on no file.
+pub(crate) const EBADF: u16 = 9;
+
 /// The file of each row: its path argument, else the file of its first descriptor. Known ones are added to `names`. If
 /// a block cannot be read they stay unknown, and the tape's misses list it.
 pub(crate) fn of_rows(
@@ -31,6 +34,8 @@ pub(crate) fn of_rows(
                 _ if unseen(info) == NO_FILE || path_argument(info).is_some() => unseen(info),
                 Some(fd) if *fd == FD_NONE => NO_FILE,
                 Some(fd) if *fd >= FD_FIRST => *fd,
+                // the descriptor is not open
+                _ if core.errno.get(row) == Some(&EBADF) => NO_FILE,
                 _ => UNKNOWN_FILE,
             }
         })

@@ -9,6 +9,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use systape_format::model::{Args, CallState, Captured, Core, Dict, FD_FIRST, FD_NONE, Fds, InFlight, Task, Time};
 use systape_format::reader::{Picked, Segment, Tape};
 
+use crate::table::call_files::EBADF;
 use crate::table::calls::{CallBook, CallInfo};
 use crate::table::loss::Hole;
 use crate::values::parallel;
@@ -16,7 +17,7 @@ use crate::values::parallel;
 /// The file of an fd argument.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FdPath<'a> {
-    /// No descriptor.
+    /// No descriptor, or one that is not open.
     None,
     /// A descriptor whose path is not known.
     Unknown,
@@ -338,6 +339,8 @@ impl Loaded {
             Some(fd) if fd >= FD_FIRST => {
                 self.fds.names.get((fd - FD_FIRST) as usize).map_or(FdPath::Unknown, |name| FdPath::Known(name))
             }
+            // whatever it stands for, this call found nothing there
+            _ if self.core.errno.get(row) == Some(&EBADF) => FdPath::None,
             _ => FdPath::Unknown,
         }
     }

@@ -133,6 +133,25 @@ impl Loss {
             && self.misses.is_empty()
     }
 
+    /// Whether events of `families` that `pid` (None: any process) had in `from` to `to` may be missing: whether a figure
+    /// made from them is "at least". Of unreadable parts whose contents are not known any may be one of them.
+    pub(crate) fn touches(&self, families: &[Family], pid: Option<u32>, (from, to): (u64, u64)) -> bool {
+        let of_gap = |gap: &Gap| {
+            let when = gap.last == 0 || (gap.first <= to && gap.last >= from);
+            let whose = gap.pid == 0 || pid.is_none_or(|pid| pid == gap.pid);
+            when && whose && reads(gap, families)
+        };
+        let of_calls = families.contains(&Family::Syscall);
+        let of_hole = |hole: &Hole| of_calls && hole.first <= to && hole.last >= from;
+        let of_miss = |miss: &Miss| miss.kind.family().is_none_or(|family| families.contains(&family));
+        self.gaps.iter().any(of_gap)
+            || self.holes.iter().any(of_hole)
+            || !self.findings.is_empty()
+            || self.cut.is_some_and(|until| to > until)
+            || (of_calls && self.unplaced > 0)
+            || self.misses.all().iter().any(of_miss)
+    }
+
     /// Losses that make a sum of calls "at least": the sum includes calls in the ledger, and shows no arguments.
     pub fn of_sums(&self) -> Self {
         let mut loss = self.clone();
@@ -272,6 +291,20 @@ fn counts(tape: &Tape, scope: &Scope<'_>, matters: impl Fn(Call) -> bool) -> boo
     (0..tape.segments().len()).any(&mut in_segment) || rows == 0
 }
 
+/// Whether `gap` could change what is made from events of `families`.
+fn reads(gap: &Gap, families: &[Family]) -> bool {
+    let reads = of_families(gap.family, families);
+    match gap.cause {
+        // no call is missing, but what a line shows of it; sums leave it out
+        GapCause::DetailDamaged => reads,
+        // who was there scheduler reports know from calls, process life and checkpoints
+        GapCause::Damaged => {
+            reads || (families.contains(&Family::Sched) && matches!(gap.family, Family::Process | Family::Syscall))
+        }
+        cause => is_loss(cause) && reads,
+    }
+}
+
 /// Whether `gap` means that selected events of `families` are missing; `began`: see [`counted_began`].
 fn touches(gap: &Gap, scope: &Scope<'_>, families: &[Family], began: impl Fn() -> u64) -> bool {
     let f = scope.filters();
@@ -287,17 +320,7 @@ fn touches(gap: &Gap, scope: &Scope<'_>, families: &[Family], began: impl Fn() -
         _ => true,
     };
     let pid = gap.pid == 0 || f.pids.is_empty() || f.pids.contains(&gap.pid);
-    let reads = of_families(gap.family, families);
-    let lost = match gap.cause {
-        // no call is missing, but what a line shows of it; sums leave it out
-        GapCause::DetailDamaged => reads,
-        // who was there scheduler reports know from calls, process life and checkpoints
-        GapCause::Damaged => {
-            reads || (families.contains(&Family::Sched) && matches!(gap.family, Family::Process | Family::Syscall))
-        }
-        cause => is_loss(cause) && reads,
-    };
-    lost && when && cpu && pid
+    reads(gap, families) && when && cpu && pid
 }
 
 /// Every cause.
@@ -503,6 +526,33 @@ mod tests {
             gap_text(&gap),
             "COUNTED ONLY 1 syscall event, 1.204–1.204 s: the process had filled its share of the ring buffer"
         );
+    }
+
+    #[test]
+    fn a_loss_touches_its_family_owner_and_time() {
+        let gap = |family, pid| Gap {
+            cause: GapCause::Hidden,
+            family,
+            cpu: CPU_NONE,
+            count: 2,
+            first: 50,
+            last: 60,
+            pid,
+            ledger: false,
+        };
+        let loss = |gap: Gap| Loss { gaps: vec![gap], ..Loss::default() };
+        let block = loss(gap(Family::Block, 0));
+        assert!(block.touches(&[Family::Block], Some(7), (0, 100)) && block.touches(&[Family::Block], None, (60, 90)));
+        assert!(!block.touches(&[Family::Syscall, Family::Sched], None, (0, 100)), "of another family");
+        assert!(!block.touches(&[Family::Block], None, (61, 100)) && !block.touches(&[Family::Block], None, (0, 49)));
+        let of_seven = loss(gap(Family::Syscall, 7));
+        assert!(of_seven.touches(&[Family::Syscall], Some(7), (0, 100)));
+        assert!(of_seven.touches(&[Family::Syscall], None, (0, 100)), "it may be anybody");
+        assert!(!of_seven.touches(&[Family::Syscall], Some(8), (0, 100)));
+        let unknown = loss(gap(Family::Unknown, 0));
+        assert!(unknown.touches(&[Family::Net], None, (0, 100)), "any family");
+        let cut = Loss { cut: Some(80), ..Loss::default() };
+        assert!(cut.touches(&[Family::Net], None, (0, 100)) && !cut.touches(&[Family::Net], None, (0, 80)));
     }
 
     #[test]

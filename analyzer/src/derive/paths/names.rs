@@ -6,6 +6,7 @@ use systape_abi::{AT_FDCWD, ArgKind};
 use systape_format::model::{ByteStatus, CallState};
 
 use super::join;
+use crate::table::call_files::EBADF;
 use crate::table::load::{FdPath, Loaded};
 
 /// `resolve` of `struct open_how`: paths do not leave the directory they begin in, also those that begin with `/`.
@@ -63,8 +64,11 @@ fn descriptor(segment: &Loaded, row: usize, at: usize) -> Option<Name<'_>> {
     }
 }
 
-/// What the path in argument `at` names; None: it is a null pointer, and stands for nothing.
+/// What the path in argument `at` names; None: it is a null pointer, or relative to a descriptor that is not open.
 fn path(segment: &Loaded, row: usize, at: usize) -> Option<Use<'_>> {
+    if is_nowhere(segment, row, at) {
+        return None;
+    }
     let value = segment.captured(row).iter().find(|value| usize::from(value.arg) == at);
     let text = value.filter(|value| value.status.has_bytes() && value.status != ByteStatus::Redacted);
     let given = text.map(|value| value.bytes.as_slice());
@@ -99,6 +103,13 @@ fn named<'a>(segment: &'a Loaded, row: usize, at: usize, text: &'a [u8]) -> Opti
         Name::InCwd(_) => Some(Name::InCwd(text)),
         Name::Unknown => None,
     }
+}
+
+/// Whether the call failed because the descriptor that its path is relative to is not open.
+fn is_nowhere(segment: &Loaded, row: usize, at: usize) -> bool {
+    let Some(dir) = dir(segment, row, at).filter(|_| segment.core.errno[row] == EBADF) else { return false };
+    let value = segment.args.args.get(row).and_then(|args| args.get(dir));
+    value.is_some_and(|fd| *fd as i32 != AT_FDCWD) && segment.fd_path(row, dir) == FdPath::None
 }
 
 /// The argument with the descriptor that the path in argument `at` is relative to; None: there is none.

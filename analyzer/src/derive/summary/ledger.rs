@@ -163,7 +163,7 @@ impl Counted {
                     *calls = calls.saturating_add(row.count);
                 }
             }
-            self.open.add(&key, doubt.is_some());
+            self.open.add(&key, doubt.is_some(), row.reason.is_loss());
         })
     }
 
@@ -333,9 +333,19 @@ impl Knowledge {
         self.rows.short(key)
     }
 
+    /// Whether one of these sums may be too low because calls were lost, and not left out by request.
+    pub(crate) fn lost_from<'k>(&self, mut keys: impl Iterator<Item = &'k [Value]>) -> bool {
+        self.lost() || keys.any(|key| self.rows.lost(key))
+    }
+
     /// The same for a group of rows, whatever the call.
     pub fn group_short(&self, key: &[Value]) -> bool {
         self.groups.short(key)
+    }
+
+    /// Whether the group of this key may be too low because calls were lost.
+    pub(crate) fn group_lost(&self, key: &[Value]) -> bool {
+        self.groups.lost(key)
     }
 
     /// The counted calls that were not stored, a line a reason.

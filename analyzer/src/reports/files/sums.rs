@@ -56,8 +56,10 @@ struct Totals<'a> {
 #[derive(Default)]
 struct Sums {
     groups: Groups<Work>,
-    /// The sums that may be too low in calls, opens, reads, writes.
+    /// Counted calls that may belong to other groups, by what they leave open: calls, opens, reads, writes.
     open: [Open; 4],
+    /// Stored calls on what is not known, which are in the group of the unknown file.
+    nameless: Work,
     /// Names of the tasks among the keys.
     labels: Labels,
     /// Calls in no group, because it is not known whether they pass.
@@ -70,27 +72,38 @@ impl Sums {
     fn merge(&mut self, mut other: Self) {
         self.groups.merge(&mut other.groups);
         self.open.iter_mut().zip(other.open).for_each(|(open, other)| open.merge(other));
+        self.nameless.add(&other.nameless);
         self.labels.merge(&mut other.labels);
         self.doubts = self.doubts.saturating_add(other.doubts);
         self.doubts_lost |= other.doubts_lost;
     }
 
-    fn add(&mut self, key: &[Value], work: &Work) {
+    /// Stored calls; `at`: the place of the file among the keys.
+    fn add(&mut self, key: &[Value], work: &Work, at: Option<usize>) {
         self.groups.of(key).add(work);
-        self.leave_open(key, work, false);
+        if at.is_some_and(|at| !key[at].is_known()) {
+            self.nameless.add(work);
+        }
+    }
+
+    /// Counted calls; `lost`: not by request.
+    fn count(&mut self, key: &[Value], work: &Work, lost: bool) {
+        self.groups.of(key).add(work);
+        self.leave_open(key, work, false, lost);
     }
 
     /// Calls with this `work` might pass.
-    fn doubt(&mut self, key: &[Value], work: &Work) {
+    fn doubt(&mut self, key: &[Value], work: &Work, lost: bool) {
         self.doubts = self.doubts.saturating_add(work.calls);
-        self.leave_open(key, work, true);
+        self.doubts_lost |= lost;
+        self.leave_open(key, work, true, lost);
     }
 
     /// Calls with this `work` may be of another group than that of `key`; `missing`: they are in none.
-    fn leave_open(&mut self, key: &[Value], work: &Work, missing: bool) {
+    fn leave_open(&mut self, key: &[Value], work: &Work, missing: bool, lost: bool) {
         for (open, calls) in self.open.iter_mut().zip([work.calls, work.opens, work.reads, work.writes]) {
             if calls > 0 {
-                open.add(key, missing);
+                open.add(key, missing, lost);
             }
         }
     }
@@ -134,18 +147,17 @@ impl Totals<'_> {
         if !on_files(&info) {
             return;
         }
-        let work = Work::counted(&info, &row);
+        let (work, lost) = (Work::counted(&info, &row), row.reason.is_loss());
         // of a descriptor that may be a socket's
         let may_be_none = !self.counts_unknown() && info.io != Io::Open && !names_file(&info);
         if may_be_none || doubt.is_some() {
-            sums.doubt(&key, &work);
-            sums.doubts_lost |= row.reason.is_loss();
+            sums.doubt(&key, &work, lost);
             return;
         }
         if let Some(task) = task {
             sums.labels.add(self.plan.whose(&key), task, self.plan, place);
         }
-        sums.add(&key, &work);
+        sums.count(&key, &work, lost);
     }
 }
 
@@ -295,16 +307,16 @@ impl<'a> Part<'a> {
             all.labels.add(plan.whose_is(task), task, plan, (self.segment.number, entry));
         }
         for (codes, work) in open {
-            all.doubt(&self.key(codes), &work);
+            all.doubt(&self.key(codes), &work, false);
         }
         for (codes, work) in sums {
-            all.add(&self.key(codes), &work);
+            all.add(&self.key(codes), &work, plan.place(By::File));
         }
         all
     }
 }
 
-/// Prints sums by `by`; returns whether calls that might pass were lost.
+/// Prints sums by `by`; returns whether a sum may be too low because calls were lost.
 pub(super) fn print(context: &mut Context<'_>, asked: &Asked<'_>, out: &mut Out) -> Result<bool> {
     let plan = Plan::by(asked.by).naming(context.question.tape.session());
     let totals = Totals { context, plan: &plan, sockets: asked.sockets };
@@ -316,7 +328,7 @@ pub(super) fn print(context: &mut Context<'_>, asked: &Asked<'_>, out: &mut Out)
                 if let Some(path) = cwd.and_then(|cwd| join(&cwd, &name)) {
                     key[at] = Value::Text(path.into());
                 }
-                sums.add(&key, &work);
+                sums.add(&key, &work, Some(at));
             }
         }
         Ok(ControlFlow::Continue(()))
@@ -326,8 +338,9 @@ pub(super) fn print(context: &mut Context<'_>, asked: &Asked<'_>, out: &mut Out)
     // what is in the ledger is in the sums
     context.question.loss.gaps.retain(|gap| !gap.ledger);
     read.tell(&mut context.question.loss);
-    Shown::new(context, &sums, &plan, asked).print(out)?;
-    Ok(sums.doubts_lost)
+    let shown = Shown::new(context, &sums, &plan, asked);
+    shown.print(out)?;
+    Ok(sums.doubts_lost || shown.lost())
 }
 
 /// Which sums are printed, and how.
@@ -375,6 +388,12 @@ impl<'a> Shown<'a> {
         Self { context, words, sums, asked, by: asked.by, rows }
     }
 
+    /// Whether a row may be too low because calls were lost, and not left out by request.
+    fn lost(&self) -> bool {
+        let judges = self.sums.open.each_ref().map(|open| open.judge(None));
+        self.rows.iter().any(|(key, _)| judges.iter().any(|judge| judge.lost(key)))
+    }
+
     fn print(&self, out: &mut Out) -> Result<()> {
         let limit = self.asked.limit;
         let lost = !self.context.question.loss.complete();
@@ -400,8 +419,7 @@ impl<'a> Shown<'a> {
         if let Some(layout) = self.asked.layout {
             let rows = rows.map(|(keys, work, short)| self.row(&declared, keys, work, short));
             layout.print(rows.map(|row| row.judged(self.context.judged())), out)?;
-            rank::more(self.rows.len(), limit).iter().try_for_each(|text| line(out, text))?;
-            return Ok(());
+            return self.foot(limit, out);
         }
         let headings =
             ["total ms", "max ms", "calls", "opens", "reads", "writes", "read bytes", "written bytes", "errors"];
@@ -409,7 +427,14 @@ impl<'a> Shown<'a> {
         let mut table = self.by.iter().fold(table, |table, by| table.word(by.heading()));
         rows.for_each(|(keys, work, short)| table.row(self.cells(keys, work, short)));
         table.print(out)?;
+        self.foot(limit, out)
+    }
+
+    /// Lines below the table.
+    fn foot(&self, limit: usize, out: &mut Out) -> Result<()> {
         rank::more(self.rows.len(), limit).iter().try_for_each(|text| line(out, text))?;
+        let nameless = Some(&self.sums.nameless).filter(|work| work.calls > 0 && self.rows.len() > 1);
+        nameless.iter().try_for_each(|work| line(out, &nameless_text(work)))?;
         Ok(())
     }
 
@@ -442,6 +467,15 @@ impl<'a> Shown<'a> {
         cells.extend(self.by.iter().map(|by| keys.text(*by)));
         cells
     }
+}
+
+/// `?: 5 calls, 249 bytes on files that are not known: other rows may lack them`.
+fn nameless_text(work: &Work) -> String {
+    let calls = if work.calls == 1 { "1 call".to_owned() } else { format!("{} calls", work.calls) };
+    let bytes = work.read.saturating_add(work.written);
+    let short = mark::at_least(work.read_short || work.written_short);
+    let moved = if bytes > 0 || !short.is_empty() { format!(", {short}{bytes} bytes") } else { String::new() };
+    format!("?: {calls}{moved} on files that are not known: other rows may lack them")
 }
 
 fn doubt_text(calls: u64, plan: &Plan, by_path: bool) -> String {

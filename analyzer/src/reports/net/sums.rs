@@ -22,7 +22,6 @@ use crate::render::table::Table;
 use crate::reports::keys::{Keys, Words};
 use crate::reports::{Context, losses};
 use crate::table::group::by::By;
-use crate::table::group::open::Open;
 use crate::table::group::value::{Key, Value};
 use crate::table::group::{Add, Groups};
 use crate::table::loss::Loss;
@@ -124,7 +123,7 @@ fn key(connection: &Connection, plan: &Plan) -> Key {
 pub(super) fn print(context: &Context<'_>, loss: &mut Loss, by: &[By], rank: Rank, out: &mut Out) -> Result<Doubts> {
     let question = &context.question;
     let plan = Plan::by(by).naming(question.tape.session());
-    let (mut groups, mut labels, mut open): (Groups<Sum>, _, _) = Default::default();
+    let (mut groups, mut labels, mut nameless): (Groups<Sum>, _, Sum) = Default::default();
     begin(context, loss);
     // one that was there in the time asked for may be met only later
     loss.add_earlier(question.tape, &[Family::Net], u64::MAX);
@@ -133,8 +132,11 @@ pub(super) fn print(context: &Context<'_>, loss: &mut Loss, by: &[By], rank: Ran
         nth += 1;
         for connection in found.iter().filter(|connection| connection.direction != Direction::Listen) {
             let key = key(connection, &plan);
-            groups.of(&key).add(&Sum::of(connection));
-            Open::add(&mut open, &key, false);
+            let sum = Sum::of(connection);
+            groups.of(&key).add(&sum);
+            if key.iter().any(|value| !value.is_known()) {
+                nameless.add(&sum);
+            }
             if let Some(task) = &connection.task {
                 Labels::add(&mut labels, plan.whose_is(task), task, &plan, (nth, 0));
             }
@@ -144,7 +146,7 @@ pub(super) fn print(context: &Context<'_>, loss: &mut Loss, by: &[By], rank: Ran
     let mut rows: Vec<(&[Value], &Sum)> = groups.iter().collect();
     rows.order_by_key(|(key, sum)| (Reverse(sum.bytes()), Reverse(sum.connections), *key));
     context.config.shown.rows(rows.len());
-    let (judge, lost) = (open.judge(None), !loss.complete());
+    let lost = !loss.complete();
     let limit = rank.limit(context.config.format, u64::MAX);
     let words = Words { session: question.tape.session(), book: &question.book, plan: &plan };
     // who accepted some is not known because calls are missing: as many as are not known may be of those who are
@@ -153,7 +155,7 @@ pub(super) fn print(context: &Context<'_>, loss: &mut Loss, by: &[By], rank: Ran
     let nobody = |values: &[Value]| plan.keys().iter().zip(values).any(|(by, value)| of_task(by) && !value.is_known());
     let shown = rows.iter().take(limit).map(|(values, sum)| {
         let keys = Keys { words, values, task: labels.get(values, &plan) };
-        (keys, *sum, lost || judge.short(values), unsure && nobody(values))
+        (keys, *sum, lost, unsure && nobody(values))
     });
     if let Some(form) = context.config.format.rows() {
         let declared = with_keys(by::columns(by), &SUMS);
@@ -185,5 +187,18 @@ pub(super) fn print(context: &Context<'_>, loss: &mut Loss, by: &[By], rank: Ran
     }
     table.print(out)?;
     more(rows.len(), limit).iter().try_for_each(|text| line(out, text))?;
+    let foot = (nameless.connections > 0 && rows.len() > 1).then(|| nameless_text(&nameless));
+    foot.iter().try_for_each(|text| line(out, text))?;
     Ok(doubts)
+}
+
+/// `?: 2 connections, 12.0 KiB, of owners or peers that are not known: other rows may lack them`.
+fn nameless_text(sum: &Sum) -> String {
+    let s = if sum.connections == 1 { "" } else { "s" };
+    let moved = bytes(sum.sent.saturating_add(sum.received));
+    let some = mark::at_least(sum.at_least || sum.unknown > 0);
+    format!(
+        "?: {} connection{s}, {some}{moved}, of owners or peers that are not known: other rows may lack them",
+        sum.connections
+    )
 }

@@ -16,6 +16,16 @@ struct How {
     missing: bool,
     /// They are in a group of their own.
     apart: bool,
+    /// Some of them were lost; false: `record` was asked to leave them out.
+    lost: bool,
+}
+
+impl How {
+    fn merge(&mut self, other: Self) {
+        self.missing |= other.missing;
+        self.apart |= other.apart;
+        self.lost |= other.lost;
+    }
 }
 
 /// Keys of calls with unknown keys, or that might not pass.
@@ -25,20 +35,19 @@ pub(crate) struct Open {
 }
 
 impl Open {
-    /// Calls with `key` were counted; `missing`: they are in no group.
-    pub(crate) fn add(&mut self, key: &[Value], missing: bool) {
+    /// Calls with `key` were counted; `missing`: they are in no group; `lost`: not by request.
+    pub(crate) fn add(&mut self, key: &[Value], missing: bool, lost: bool) {
         let apart = key.iter().any(|value| !value.is_known());
         if missing || apart {
-            let how = self.keys.entry(key.into()).or_default();
-            (how.missing, how.apart) = (how.missing | missing, how.apart | (apart && !missing));
+            let how = How { missing, apart: apart && !missing, lost };
+            self.keys.entry(key.into()).or_default().merge(how);
         }
     }
 
     /// Adds those of `other`.
     pub(crate) fn merge(&mut self, other: Self) {
         for (key, how) in other.keys {
-            let mine = self.keys.entry(key).or_default();
-            (mine.missing, mine.apart) = (mine.missing | how.missing, mine.apart | how.apart);
+            self.keys.entry(key).or_default().merge(how);
         }
     }
 
@@ -50,8 +59,7 @@ impl Open {
             let places: Vec<usize> = (0..key.len()).filter(known).collect();
             let open = (0..key.len()).filter(|at| !key[*at].is_known() && Some(*at) != without).collect();
             let part: Key = places.iter().map(|at| key[*at].clone()).collect();
-            let keys = judge.by_places.entry((places, open)).or_default().entry(part).or_default();
-            (keys.missing, keys.apart) = (keys.missing | how.missing, keys.apart | how.apart);
+            judge.by_places.entry((places, open)).or_default().entry(part).or_default().merge(*how);
         }
         judge
     }
@@ -69,11 +77,21 @@ pub(crate) struct Judge {
 impl Judge {
     /// Whether the group of `key` may have more than its sum says.
     pub(crate) fn short(&self, key: &[Value]) -> bool {
-        self.by_places.iter().any(|((places, open), keys)| {
+        self.touching(key).next().is_some()
+    }
+
+    /// The same because of calls that were lost, not of such that `record` was asked to leave out.
+    pub(crate) fn lost(&self, key: &[Value]) -> bool {
+        self.touching(key).any(|how| how.lost)
+    }
+
+    /// What is known of the calls that may belong to the group of `key`.
+    fn touching<'a>(&'a self, key: &'a [Value]) -> impl Iterator<Item = How> + 'a {
+        self.by_places.iter().filter_map(move |((places, open), keys)| {
             let part: Key = places.iter().map(|at| key[*at].clone()).collect();
             // the group where they stand has all of them
             let own = open.iter().all(|at| !key[*at].is_known());
-            keys.get(&part).is_some_and(|how| how.missing || (how.apart && !own))
+            keys.get(&part).copied().filter(|how| how.missing || (how.apart && !own))
         })
     }
 }
@@ -88,7 +106,7 @@ mod tests {
 
     fn short(open: &[([u64; 2], bool)], group: [u64; 2]) -> bool {
         let mut all = Open::default();
-        open.iter().for_each(|(parts, missing)| all.add(&key(*parts), *missing));
+        open.iter().for_each(|(parts, missing)| all.add(&key(*parts), *missing, true));
         all.judge(None).short(&key(group))
     }
 
@@ -111,9 +129,19 @@ mod tests {
     }
 
     #[test]
+    fn what_was_left_out_by_request_is_not_lost() {
+        let mut open = Open::default();
+        open.add(&key([7, 0]), false, false);
+        open.add(&key([8, 0]), false, true);
+        let judge = open.judge(None);
+        assert_eq!([7, 8].map(|first| judge.short(&key([first, 1]))), [true, true]);
+        assert_eq!([7, 8].map(|first| judge.lost(&key([first, 1]))), [false, true]);
+    }
+
+    #[test]
     fn a_key_may_be_left_out() {
         let mut open = Open::default();
-        open.add(&key([7, 1]), true);
+        open.add(&key([7, 1]), true, true);
         assert!(open.judge(Some(1)).short(&key([7, 2])) && !open.judge(None).short(&key([7, 2])));
     }
 }
