@@ -35,6 +35,8 @@ pub(crate) fn files(args: &Args, view: &View, words: usize) -> Result<Files> {
         }
         (Operands::Tape, ..) => Ok(several(DEFAULT_TAPE)),
         (Operands::TwoTapes, None, [before, after]) => Ok(two((before, Some(after)))),
+        // two stretches of one
+        (Operands::TwoTapes, None, [tape]) | (Operands::TwoTapes, Some(tape), []) => Ok(two((tape, None))),
         (Operands::TwoTapes, ..) => bail!("'analyze {} BEFORE AFTER' compares two tapes: name both", view.name),
         (Operands::TapeAndCopy, None, [from, to]) | (Operands::TapeAndCopy, Some(from), [to]) => {
             Ok(two((from, Some(to))))
@@ -113,7 +115,8 @@ mod tests {
         assert_eq!(two("analyze tables"), ("".into(), None));
         assert_eq!(two("analyze tables -i a calls"), ("a".into(), Some("calls".into())));
         assert!(files("analyze tables a b").unwrap_err().to_string().contains("name one"));
-        for wrong in ["analyze diff a", "analyze diff -i a b", "analyze redact a", "analyze repair a b c"] {
+        assert_eq!((two("analyze diff a"), two("analyze diff -i a")), (("a".into(), None), ("a".into(), None)));
+        for wrong in ["analyze diff", "analyze diff -i a b", "analyze redact a", "analyze repair a b c"] {
             assert!(files(wrong).unwrap_err().to_string().contains("name both"), "{wrong}");
         }
     }

@@ -2,11 +2,13 @@
 
 pub(crate) mod block;
 pub(crate) mod chance;
+pub(crate) mod changes;
 pub(crate) mod cost;
 pub(crate) mod critical;
 pub(crate) mod environments;
 pub(crate) mod fds;
 pub(crate) mod lost_calls;
+pub(crate) mod measures;
 pub(crate) mod net;
 pub(crate) mod numbers;
 pub(crate) mod paths;

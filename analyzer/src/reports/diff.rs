@@ -1,21 +1,24 @@
-//! `analyze diff`: the summaries of two tapes side by side, a line for each syscall or other key of which more differs than chance
-//! explains, the largest difference first.
+//! `analyze diff`: two tapes, or two stretches of one, side by side: what differs of CPU time, waits, I/O, faults and processes, and a
+//! line for each syscall or other key of which more differs than chance explains, the largest difference first.
 
 mod rows;
 mod side;
+mod whole;
 
 use std::io::Write;
 
-use anyhow::{Result, bail};
+use anyhow::{Context as _, Result, bail};
 use clap::ValueEnum;
 use systape_format::reader::Tape;
 
 use self::rows::{Compared, DIFF, Row, Unit};
-use self::side::Side;
+use self::side::{Recorded, Side};
+use self::whole::{Line, WHOLE};
 use crate::asked::config::Config;
 use crate::asked::config::view::Part::{All, Keys as KeysPart};
 use crate::asked::config::view::{CALLS, CPUS, Operands, Own, PATHS, Rows, Run, TASKS, View};
 use crate::render::by;
+use crate::render::form::Form;
 use crate::render::keys::with_keys;
 use crate::render::mark;
 use crate::render::rank::{Rank, more};
@@ -26,20 +29,21 @@ use crate::table::group::by::By;
 use crate::values::open::open;
 use crate::values::output::{self, Out, line};
 use crate::values::say::Verdict;
+use crate::values::timespec;
 use crate::values::words::{escaped, span};
 
 /// What is asked.
 pub(crate) static VIEW: View = View {
     name: "diff",
-    about: "What changed between two tapes, by syscall, file, program or another key",
+    about: "What changed between two tapes, or two stretches of one: CPU, waits, I/O, and calls by a key",
     operands: Operands::TwoTapes,
     options: &[TASKS, CALLS, PATHS, CPUS, &["time", "by", "max_events"]],
     examples: [
         ("analyze diff before.tape after.tape", "what changed by more than chance, by time"),
-        ("analyze diff before.tape after.tape --by syscall,file", "which calls on which files"),
+        ("analyze diff app.tape --before 0,5 --after 5,10", "the first five seconds, and the next"),
     ],
     own: Own::of::<Options>(),
-    tables: &[Rows::of("diff", &[KeysPart(&by::BY), All(&DIFF)])],
+    tables: &[Rows::of("diff", &[KeysPart(&by::BY), All(&DIFF)]), Rows::json("diff", &[All(&WHOLE)])],
     check,
     run: Run::Prints(run),
     ..View::PLAIN
@@ -54,7 +58,7 @@ enum Per {
     Second,
 }
 
-#[derive(Clone, Copy, Debug, clap::Args)]
+#[derive(Clone, Debug, clap::Args)]
 struct Options {
     /// Also rows that chance may explain
     #[arg(long)]
@@ -64,6 +68,14 @@ struct Options {
     #[arg(long, value_name = "UNIT")]
     per: Option<Per>,
 
+    /// Only this stretch of the first tape
+    #[arg(long, value_name = "FROM,TO")]
+    before: Option<String>,
+
+    /// Only this stretch of the second tape, or of the one that there is
+    #[arg(long, value_name = "FROM,TO")]
+    after: Option<String>,
+
     #[command(flatten)]
     rank: Rank,
 }
@@ -72,15 +84,40 @@ struct Options {
 const SAME_LENGTH: f64 = 0.02;
 
 impl Options {
-    fn rates(self, [before, after]: [&Side; 2]) -> bool {
+    fn rates(&self, [before, after]: [&Side; 2]) -> bool {
         let same = (after.length as f64 - before.length as f64).abs() <= SAME_LENGTH * after.length as f64;
         self.per.map_or(!(same || (before.of_command && after.of_command)), |per| per == Per::Second)
     }
 }
 
+/// The question about one side: `stretch` of it, if that is given to `option`.
+fn of_side(config: &Config, option: &str, stretch: Option<&str>) -> Result<Config> {
+    let mut config = config.clone();
+    if let Some(text) = stretch {
+        config.filters.time = timespec::range(text).with_context(|| option.to_owned())?;
+    }
+    Ok(config)
+}
+
+/// A row that chance may explain is named if its time differs by more, ns, and by more than that of any other.
+const WORTH_A_WORD: u64 = 10_000_000;
+
 /// Options that do not apply.
 fn check(config: &Config) -> Result<()> {
-    if config.own::<Options>()?.all && config.format.rows().is_some() {
+    let own: Options = config.own()?;
+    let stretches = [own.before.as_deref(), own.after.as_deref()];
+    if config.second.is_none() && stretches.contains(&None) {
+        bail!(
+            "'analyze diff BEFORE AFTER' compares two tapes: name both; or two stretches of one: \
+             analyze diff TAPE --before FROM,TO --after FROM,TO"
+        );
+    }
+    if config.filters.time != (None, None) && stretches != [None, None] {
+        bail!("--time is of both sides: give --before and --after alone");
+    }
+    of_side(config, "--before", stretches[0])?;
+    of_side(config, "--after", stretches[1])?;
+    if own.all && config.format.rows().is_some() {
         bail!("--all is for text: JSON and CSV have all rows, and what chance may explain of them in 'changed'");
     }
     if !config.calls {
@@ -117,23 +154,34 @@ fn keys(config: &Config) -> Result<Vec<By>> {
 
 /// Prints the difference between `tape` and the second of `config`.
 fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
-    let path = config.second.as_deref().unwrap_or(&config.file);
-    let second = open(path)?;
-    let by = keys(config)?;
-    let before = Side::read(config, &by, tape, &config.file)?;
-    let after = Side::read(config, &by, &second, path)?;
     let own: Options = config.own()?;
+    let by = keys(config)?;
+    let (of_before, of_after) =
+        (of_side(config, "--before", own.before.as_deref())?, of_side(config, "--after", own.after.as_deref())?);
+    let mut before = Side::read(&of_before, &by, tape, &config.file)?;
+    let mut after = match config.second.as_deref() {
+        Some(path) => Side::read(&of_after, &by, &open(path)?, path)?,
+        None => Side::read(&of_after, &by, tape, &config.file)?,
+    };
+    for (side, stretch) in [(&mut before, &own.before), (&mut after, &own.after)] {
+        side.stretch = stretch.as_ref().map(|text| format!(" {text}")).unwrap_or_default();
+    }
     let rates = own.rates([&before, &after]);
     let compared = Compared::of(&before, &after, rates);
     let limit = own.rank.limit(config.format, config.max_events);
     let mut out = output::stdout()?;
     let complete = before.complete && after.complete;
     let rows = &compared.rows;
+    let measures = whole::lines([&before, &after], compared.scale);
+    let filters = &config.filters;
+    let narrowed = !filters.pids.is_empty() || !filters.tids.is_empty() || !filters.users.is_empty();
+    let narrowed = narrowed || !filters.comms.is_empty() || !filters.cgroups.is_empty();
     match config.format.rows() {
         None => {
             let listed: Vec<&Row> = rows.iter().filter(|row| own.all || row.changed.any()).collect();
             config.shown.rows(listed.len());
-            let shown = Shown { by: &by, sides: [&before, &after], compared: &compared, rates };
+            let sides = [&before, &after];
+            let shown = Shown { by: &by, sides, compared: &compared, rates, measures: &measures, own: &own, narrowed };
             shown.print(&listed[..listed.len().min(limit)], &mut out)?;
             more(listed.len(), limit).iter().try_for_each(|text| line(&mut out, text))?;
             let hidden = rows.len() - listed.len();
@@ -150,6 +198,9 @@ fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
             let whole = complete && ![&before, &after].into_iter().any(Side::is_vague);
             let records = rows.iter().take(limit).map(|row| row.record(&by, compared.scale, whole, &table));
             sink::print(form, &table, judged, records, &mut out)?;
+            if form == Form::Json {
+                sink::print(form, &WHOLE, Judgement::Each, measures.iter().map(Line::record), &mut out)?;
+            }
             [&before, &after].into_iter().for_each(Side::tell);
         }
     }
@@ -163,6 +214,11 @@ struct Shown<'a> {
     sides: [&'a Side; 2],
     compared: &'a Compared,
     rates: bool,
+    /// What differs besides calls.
+    measures: &'a [Line],
+    own: &'a Options,
+    /// Some tasks are asked for.
+    narrowed: bool,
 }
 
 impl Shown<'_> {
@@ -175,15 +231,21 @@ impl Shown<'_> {
                 total = total.saturating_add(sum.total);
             }
             let least = if side.complete { "" } else { "at least " };
-            let (name, length) = (format!("{name}: {}", escaped(side.name.as_bytes())), span(side.length));
+            let name = format!("{name}: {}{}", escaped(side.name.as_bytes()), escaped(side.stretch.as_bytes()));
+            let length = span(side.length);
             line(out, &format!("{name}, {length}: {least}{calls} calls, {} ms in them", millis(total, "")))?;
             for text in side.loss.iter().chain(&side.counted) {
                 line(out, &format!("  {text}"))?;
             }
         }
+        self.scopes().iter().try_for_each(|text| line(out, text))?;
         line(out, "")?;
         for text in [self.in_one_line(rows, unit), self.in_all_rows()].into_iter().flatten() {
             line(out, &text)?;
+            line(out, "")?;
+        }
+        if let Some(table) = whole::table(self.measures, unit, self.own.all) {
+            table.print(out)?;
             line(out, "")?;
         }
         if rows.is_empty() {
@@ -205,21 +267,56 @@ impl Shown<'_> {
         let total = |side: &Side| side.sums.values().fold(0_u64, |all, (_, sum)| all.saturating_add(sum.total));
         let rough = |side: &Side| !side.complete || side.sums.values().any(|(_, sum)| sum.open || sum.short);
         let [before, after] = self.sides;
+        let each = if self.rates { " of each second" } else { "" };
+        let lead = whole::lead(self.measures, unit, each);
         let (a, b) = (unit.time(0, total(before)), unit.time(1, total(after)));
         let about = mark::about(rough(before) || rough(after));
         let word = match b.cmp(&a) {
-            std::cmp::Ordering::Equal => return None,
+            std::cmp::Ordering::Equal => return lead.map(|lead| format!("after {lead}")),
             std::cmp::Ordering::Greater => "more",
             std::cmp::Ordering::Less => "less",
         };
-        let each = if self.rates { " of each second" } else { "" };
-        let spends = format!("after spends {about}{} {word}{each} in calls", span(b.abs_diff(a)));
-        let Some(most) = rows.first() else {
-            return Some(format!("{spends}; no row differs by more than chance may explain"));
+        let spends = format!("spends {about}{} {word}{each} in calls", span(b.abs_diff(a)));
+        let spends = lead.map_or_else(|| spends.clone(), |lead| format!("{lead}; it {spends}"));
+        let sure = rows.iter().find(|row| row.changed.any());
+        let most = match (self.largest_by_chance(sure.copied()), sure) {
+            (Some(most), Some(sure)) => {
+                format!("most: {}, which may be chance; beyond chance: {}", most.change(unit), sure.change(unit))
+            }
+            (Some(most), None) => format!("most: {}, which may be chance", most.change(unit)),
+            (None, Some(sure)) => format!("most changed: {}", sure.change(unit)),
+            (None, None) => "no row of calls differs by more than chance may explain".to_owned(),
         };
-        let name = most.named.texts.join(" ");
-        let calls = format!("{} calls{}", unit.more(most.before.calls, most.after.calls), unit.suffix());
-        Some(format!("{spends}; most changed: {name}, {} ms{}, {calls}", most.difference(unit), unit.suffix()))
+        Some(format!("after {spends}; {most}"))
+    }
+
+    /// The row that chance may explain and that differs most, if it differs more than `sure`, the first that chance does not explain.
+    fn largest_by_chance(&self, sure: Option<&Row>) -> Option<&Row> {
+        let unit = Unit::of(self.sides, self.rates);
+        let largest = self.compared.rows.iter().filter(|row| !row.changed.any()).max_by_key(|row| row.weight(unit));
+        let least = sure.map_or(0, |row| row.weight(unit)).max(WORTH_A_WORD);
+        largest.filter(|row| row.weight(unit) > least)
+    }
+
+    /// What the tapes were asked to hold, if that differs: a part of each difference is that.
+    fn scopes(&self) -> Option<String> {
+        let [before, after] = self.sides.map(|side| &side.recorded);
+        let whom = |recorded: &Recorded| match recorded.everyone {
+            true => "the whole machine (record -a)".to_owned(),
+            false => escaped(recorded.target.as_bytes()),
+        };
+        let mut parts = Vec::new();
+        if before.everyone != after.everyone && !self.narrowed {
+            let hint = "-p, --comm or -G compares like with like";
+            parts.push(format!("before is of {}, after of {} ({hint})", whom(before), whom(after)));
+        }
+        if before.selection != after.selection {
+            parts.push("record -e selected other calls".to_owned());
+        }
+        if before.filters != after.filters {
+            parts.push("record stored other calls (--duration and the like)".to_owned());
+        }
+        (!parts.is_empty()).then(|| format!("the scopes differ: {}", parts.join("; ")))
     }
 
     /// What most rows have in common; None: they are as before.

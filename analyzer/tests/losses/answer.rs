@@ -61,6 +61,8 @@ fn identity(table: &str) -> &'static [&'static str] {
         "callgraph" => &["parent", "comm", "sym", "module", "kernel", "inlined", "of", "metric"],
         "locks" => &["address", "pid", "upid"],
         "diff" => &[],
+        "diff_measures" => &["measure"],
+        "why_when" => &["what", "syscall", "pid", "change"],
         "tables" => &["table"],
         "why" => &["kind", "level", "state", "rule", "class", "pid", "comm", "syscall", "object", "errno", "command"],
         other => panic!("which columns say which row of '{other}' is which?"),

@@ -7,11 +7,12 @@ use std::path::Path;
 
 use anyhow::{Context as _, Result};
 use rustc_hash::FxHashMap;
-use systape_format::model::Family;
+use systape_format::model::{Extent, Family, Session};
 use systape_format::reader::Tape;
 
 use crate::asked::config::Config;
 use crate::derive::chance::{Sample, is_by_chance};
+use crate::derive::measures::{KINDS, Measures, inputs};
 use crate::derive::summary::collect;
 use crate::derive::summary::column::Column;
 use crate::derive::summary::counted::Quantile;
@@ -25,6 +26,7 @@ use crate::reports::named::{Identity, Named, identify};
 use crate::table::families;
 use crate::table::group::by::By;
 use crate::table::group::value::Value;
+use crate::table::loss::Loss;
 use crate::table::question::Question;
 use crate::values::say::complain;
 
@@ -99,9 +101,40 @@ fn by_chance(tape: &Tape, question: &Question<'_>, by: &[By]) -> FxHashMap<Vec<V
     sums
 }
 
+/// What is measured of a tape besides its calls, and what is lost of that; None: some calls are asked for.
+fn whole(config: &Config, tape: &Tape) -> Result<(Option<Measures>, Loss)> {
+    let filters = &config.filters;
+    if filters.selects || filters.by_path() || filters.failure || filters.longer_than.is_some() {
+        return Ok((None, Loss::default()));
+    }
+    let all = [Family::Sched, Family::Process, Family::Syscall, Family::Block, Family::Fault];
+    let there: Vec<Family> = all.into_iter().filter(|family| families::in_session(tape.session(), *family)).collect();
+    let mut context = Context::about(config, tape, &there)?;
+    // what threads do follows from what was before the time asked for
+    let to = context.question.scope.to;
+    context.question.loss.add_earlier(tape, &there, to);
+    let measures = Measures::of(&mut context.question)?;
+    Ok((Some(measures), context.question.loss))
+}
+
+/// Whether `loss` could change measures of `family` up to `until`.
+fn is_short(loss: &Loss, family: Family, until: u64) -> bool {
+    loss.touches(&inputs(family), None, (0, until))
+}
+
+/// Whether it could change one of `whole`.
+fn whole_is_short(whole: Option<&Measures>, loss: &Loss, until: u64) -> bool {
+    let there = |whole: &Measures| {
+        KINDS.iter().zip(whole.0).any(|(kind, measure)| measure.is_some() && is_short(loss, kind.family, until))
+    };
+    whole.is_some_and(there)
+}
+
 /// One tape.
 pub(super) struct Side {
     pub name: String,
+    /// Which part of the tape, as typed, behind a blank; empty: all.
+    pub stretch: String,
     /// In the order of the keys.
     pub sums: BTreeMap<Identity, (Named, Sum)>,
     /// Calls were counted of which not each key is known: they may be of a key that none of the others has.
@@ -116,6 +149,43 @@ pub(super) struct Side {
     pub loss: Vec<String>,
     /// The counted calls that were not stored.
     pub counted: Vec<String>,
+    /// What else is measured; None: the question is about some calls.
+    pub whole: Option<Measures>,
+    /// What could change that.
+    whole_loss: Loss,
+    /// Up to when that was looked at, CLOCK_MONOTONIC ns.
+    until: u64,
+    /// What was recorded.
+    pub recorded: Recorded,
+}
+
+/// What a tape was asked to hold.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Recorded {
+    /// Everything on the machine, not some tasks.
+    pub everyone: bool,
+    /// Of whom, in words.
+    pub target: String,
+    /// Calls that `-e` of `record` selected; none: all.
+    pub selection: Vec<Vec<u8>>,
+    /// Options of `record` that left out calls.
+    pub filters: Vec<Vec<u8>>,
+}
+
+impl Recorded {
+    fn of(session: &Session) -> Self {
+        let everyone = match session.extent {
+            Extent::Everyone => true,
+            Extent::Some => false,
+            Extent::NotSaid => session.target.starts_with("system-wide"),
+        };
+        Self {
+            everyone,
+            target: session.target.clone(),
+            selection: session.selection.clone(),
+            filters: session.call_filters.clone(),
+        }
+    }
 }
 
 impl Side {
@@ -130,7 +200,9 @@ impl Side {
         let of_all = if by.contains(&By::Syscall) { FxHashMap::default() } else { by_chance(tape, question, by) };
         let mut sums: BTreeMap<Identity, (Named, Adding<'_>)> = BTreeMap::new();
         let mut vague = false;
-        for row in table::rows(&found, &knowledge, &question.book, &plan, Column::default()) {
+        let rows = table::rows(&found, &knowledge, &question.book, &plan, Column::default());
+        let lost = knowledge.lost_from(rows.iter().map(|row| row.key));
+        for row in rows {
             let words = Words { session, book: &question.book, plan: &plan };
             let (identity, named) = identify(by, &Keys { words, values: row.key, task: row.task });
             let by_chance = match &row.call {
@@ -146,6 +218,7 @@ impl Side {
             vague |= row.stats.ledger_calls() > 0 && row.key.contains(&Value::Unknown);
         }
         let sums = sums.into_iter().map(|(identity, (named, adding))| (identity, (named, adding.sum()))).collect();
+        let (whole, whole_loss) = whole(config, tape)?;
         let scope = &question.scope;
         let from = scope.from.max(session.window_open);
         let to = scope.to.min(tape.complete_until());
@@ -155,15 +228,25 @@ impl Side {
         loss.extend(knowledge.doubts());
         Ok(Self {
             name,
+            stretch: String::new(),
             sums,
             vague,
             length: to.saturating_sub(from),
             of_command: ["command ", "system-wide during "].iter().any(|with| session.target.starts_with(with)),
             complete: of_sums.complete() && !knowledge.missing(),
-            lost: !of_sums.complete() || knowledge.lost(),
+            lost: !of_sums.complete() || lost || whole_is_short(whole.as_ref(), &whole_loss, to),
             loss,
             counted: knowledge.counted(session),
+            whole,
+            whole_loss,
+            until: to,
+            recorded: Recorded::of(session),
         })
+    }
+
+    /// Whether something is missing that measures of `family` are made from.
+    pub(super) fn is_short(&self, family: Family) -> bool {
+        is_short(&self.whole_loss, family, self.until)
     }
 
     /// Of some calls it is not known of which key they are.
