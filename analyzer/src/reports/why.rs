@@ -1,16 +1,18 @@
 //! `analyze why`: what was slow, and what broke: the first question about a tape.
 //!
 //! [`collect`] makes the inputs of the rules, these make candidates, and [`measure`] says what each costs and what the subject's time went
-//! to, its [`budget`]. Which figures are wrong by what was lost no rule knows: with any loss before the end of the time looked at, all of them are marked.
+//! to, its [`budget`]. A loss marks the findings made from events of its family and process ([`marks`]).
 
 mod budget;
 mod collect;
+mod marks;
 mod measure;
 mod print;
 mod rows;
 mod sentence;
 mod traced;
 mod waited_for;
+mod when;
 
 use std::io::Write;
 
@@ -18,6 +20,7 @@ use anyhow::{Result, bail};
 use systape_format::model::{Family, GapCause};
 use systape_format::reader::Tape;
 
+use self::marks::Marks;
 use self::measure::{Before, measure};
 use self::rows::Shown;
 use super::{Context, losses};
@@ -29,6 +32,7 @@ use crate::derive::why::floor::Floor;
 use crate::derive::why::rules::{self, RULES};
 use crate::render::form::Format;
 use crate::render::rank::Few;
+use crate::render::row::Judgement;
 use crate::render::sink;
 use crate::table::families;
 use crate::table::loss::Listed;
@@ -74,10 +78,10 @@ pub(crate) static VIEW: View = View {
     own: Own::of::<Options>(),
     examples: [
         ("analyze why", "the first question about any tape"),
-        ("analyze why -p 2214 --time 10,20", "of one process, in ten seconds"),
+        ("analyze why --when", "what began, ended, rose or fell, and when"),
     ],
-    tables: &[Rows::of("why", &[All(&WHY)])],
-    check: |config| config.own::<Options>()?.floor().map(drop),
+    tables: &[Rows::of("why", &[All(&WHY)]), Rows::of("why --when", &[All(&when::WHEN)])],
+    check,
     run: Run::Prints(run),
     ..View::PLAIN
 };
@@ -90,6 +94,18 @@ struct Options {
     /// Leave out what cost less; a bare number is ms [default: 30 ms, or a thousandth of the time if that is more]
     #[arg(long, value_name = "TIME")]
     floor: Option<String>,
+
+    /// What began, ended, rose or fell, and when: rates and times of calls, memory of processes
+    #[arg(long)]
+    when: bool,
+}
+
+fn check(config: &Config) -> Result<()> {
+    let own: Options = config.own()?;
+    if own.when && own.floor.is_some() {
+        bail!("--floor is about what findings cost: --when has changes");
+    }
+    own.floor().map(drop)
 }
 
 impl Options {
@@ -108,6 +124,9 @@ const FAMILIES: [Family; 6] =
 /// Prints the answer for `config`.
 fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
     let own: Options = config.own()?;
+    if own.when {
+        return when::run(config, tape, own.rank.limit(config.format));
+    }
     let session = tape.session();
     let has = |family| families::in_session(session, family);
     let recorded: Vec<Family> = FAMILIES.into_iter().filter(|family| has(*family)).collect();
@@ -131,11 +150,11 @@ fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
     let limit = own.rank.limit(config.format);
     let mut out = output::stdout()?;
     let unknown = unknown(&context, &collected);
-    let lost = !context.question.loss.complete();
-    let shown = Shown { told: told.as_ref(), ranked: &ranked, cut: collected.cut, lost, limit };
+    let marks = Marks::new(&context.question.loss, context.question.scope.to);
+    let shown = Shown { told: told.as_ref(), ranked: &ranked, cut: collected.cut, marks, limit };
     match config.format.rows() {
         Some(form) => {
-            sink::print(form, &WHY, context.judged(), shown.rows(session.window_open), &mut out)?;
+            sink::print(form, &WHY, Judgement::Touched(false), shown.rows(session.window_open), &mut out)?;
             out.flush()?;
             unknown.iter().for_each(|text| complain(text));
         }

@@ -49,6 +49,7 @@ pub const COMMANDS: &[(&str, &[&str])] = &[
     ),
     ("--summary -e FAMILY:EVENT", &["-s -e exceptions:* TAPE"]),
     ("why", &["why TAPE", "why --floor 0 TAPE"]),
+    ("why --when", &["why --when TAPE"]),
     ("block", &["block TAPE"]),
     ("block --top", &["block --top TAPE", "block --top --by comm,tid,uid,cgroup,unit,cause,task TAPE"]),
     ("block --hist", &["block --hist TAPE", "block --hist --queued --by op,comm TAPE", "block --sizes --by comm TAPE"]),

@@ -32,7 +32,7 @@ impl Shown<'_> {
         unknown: &[String],
         out: &mut impl Write,
     ) -> Result<()> {
-        losses::head(context, "Something is missing: every figure is at least:", out)?;
+        losses::head(context, "Something is missing: figures with >= are at least:", out)?;
         let session = context.question.tape.session();
         let base = if session.clock.monotonic == 0 { TimeBase::Start } else { TimeBase::Wall };
         let stamps = Stamps::new(&[base], context.question.tape);
@@ -60,7 +60,7 @@ impl Shown<'_> {
         out: &mut impl Write,
     ) -> Result<()> {
         if found.is_empty() {
-            let what = match (self.told.is_some(), self.lost) {
+            let what = match (self.told.is_some(), self.marks.any()) {
                 (_, true) => "Nothing found in what was recorded, which is not all",
                 (true, _) => "No finding: nothing else explains that time",
                 (false, _) => "no finding",
@@ -79,7 +79,7 @@ impl Shown<'_> {
 
     fn one_line(&self, rank: Option<usize>, ranked: &Ranked, stamps: &Stamps, tape: &str) -> String {
         let finding = &ranked.finding;
-        let lost = self.lost || self.cut;
+        let lost = self.cut || self.marks.touch(finding);
         let text = sentence(finding, lost);
         let when = match finding.span {
             Some((first, last)) if first == last => format!(", {}", stamps.at(first)),
@@ -87,7 +87,11 @@ impl Shown<'_> {
             None => String::new(),
         };
         let rank = rank.map_or_else(|| "    ".to_owned(), |rank| format!("{rank:>3}."));
-        format!("{rank}  {:>10}  {text}{when}   analyze {}{tape}", cost(ranked, lost), finding.command)
+        format!(
+            "{rank}  {:>10}  {text}{when}   analyze {}{tape}",
+            cost(ranked, lost || self.marks.path()),
+            finding.command
+        )
     }
 }
 
@@ -128,7 +132,7 @@ fn budget(told: &Told, stamps: &Stamps, tape: &str, out: &mut impl Write) -> Res
 }
 
 /// The tape's name as a word of a command line; empty: it is the one without a name.
-fn tape_word(config: &Config) -> String {
+pub(super) fn tape_word(config: &Config) -> String {
     use std::os::unix::ffi::OsStrExt as _;
     let name = config.file.as_os_str().as_bytes();
     if name == b"trace.tape" { String::new() } else { format!(" {}", shell(&[name.to_vec()])) }

@@ -4,6 +4,7 @@ use systape_format::model::ERRNO_ANY;
 
 use super::WHY;
 use super::budget::Line;
+use super::marks::Marks;
 use super::measure::{Is, Ranked, Told};
 use super::sentence::sentence;
 use crate::render::cell::Cell;
@@ -18,8 +19,8 @@ pub(super) struct Shown<'a> {
     pub ranked: &'a [Ranked],
     /// Sums were dropped, so that counts are lower bounds.
     pub cut: bool,
-    /// Events were lost.
-    pub lost: bool,
+    /// What was lost.
+    pub marks: Marks<'a>,
     /// Most findings.
     pub limit: usize,
 }
@@ -32,16 +33,17 @@ impl<'a> Shown<'a> {
     /// The rows; times are relative to `open`.
     pub(super) fn rows(&self, open: u64) -> impl Iterator<Item = Row<'a>> {
         let lines = self.told.map_or(&[][..], |told| &told.budget.lines);
-        let budget = lines.iter().flat_map(budget);
-        let (cut, lost) = (self.cut, self.lost);
-        budget.chain(self.ranked.iter().take(self.limit).map(move |ranked| finding(ranked, open, (cut, lost))))
+        let (cut, marks) = (self.cut, self.marks);
+        let short = marks.path();
+        let budget = lines.iter().flat_map(move |line| budget(line, short));
+        budget.chain(self.ranked.iter().take(self.limit).map(move |ranked| finding(ranked, open, (cut, marks))))
     }
 }
 
-/// A line of the budget, and those of its second level.
-fn budget(line: &Line) -> impl Iterator<Item = Row<'_>> {
+/// A line of the budget, and those of its second level; `short`: its times are of what is known.
+fn budget(line: &Line, short: bool) -> impl Iterator<Item = Row<'_>> {
     let row = |level: u32, ns: u64| {
-        let mut row = Row::new(&WHY);
+        let mut row = Row::short_if(short, &WHY);
         row.set("kind", "budget").set("level", level).set("rule", Cell::Null).set("class", Cell::Null);
         row.set("cost_ns", ns).set("cost_hi_ns", Cell::Null).set("cost_is", Cell::Null).set("subject", true);
         row
@@ -71,14 +73,16 @@ fn budget(line: &Line) -> impl Iterator<Item = Row<'_>> {
     std::iter::once(first).chain(states.collect::<Vec<_>>())
 }
 
-fn finding(ranked: &Ranked, open: u64, (cut, lost): (bool, bool)) -> Row<'_> {
+fn finding<'r>(ranked: &'r Ranked, open: u64, (cut, marks): (bool, Marks<'_>)) -> Row<'r> {
     let finding = &ranked.finding;
+    let cut = cut || marks.touch(finding);
     let short = finding.short || cut;
+    let cost = short || marks.path();
     let since = |ts: u64| ts.wrapping_sub(open) as i64;
     let mut row = Row::new(&WHY);
     row.set("kind", "finding").set("level", Cell::Null);
     row.set("rule", finding.rule).set("class", finding.class.name());
-    row.bound("cost_ns", finding.cost, short).bound("cost_hi_ns", ranked.hi, short);
+    row.bound("cost_ns", finding.cost, cost).bound("cost_hi_ns", ranked.hi, cost);
     row.set("cost_is", ranked.is.map(Is::word)).set("subject", ranked.own).set("state", Cell::Null);
     row.set("pid", finding.who.pid).set("comm", some(&finding.who.comm));
     row.bound("processes", finding.processes, cut);
@@ -90,6 +94,6 @@ fn finding(ranked: &Ranked, open: u64, (cut, lost): (bool, bool)) -> Row<'_> {
     row.bound("count", finding.count, cut).bound("max_ns", finding.max, short);
     row.bound("first_ns", finding.span.map(|(first, _)| since(first)), cut);
     row.bound("last_ns", finding.span.map(|(_, last)| since(last)), short);
-    row.set("text", sentence(finding, lost || cut)).set("command", finding.command.clone());
+    row.set("text", sentence(finding, cut)).set("command", finding.command.clone());
     row
 }
