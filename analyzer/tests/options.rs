@@ -118,6 +118,7 @@ const WORDS: &[(&str, &str, &str)] = &[
     ("process", "", "--process"),
     ("all_files", "", "--all-files"),
     ("rank", "", "--rank wbytes"),
+    ("by_most", "", "--rank wbytes"),
     ("families", "", "--families syscall"),
     ("show_files", "", "-y"),
     ("output", "", "-o out.svg"),

@@ -221,7 +221,9 @@ impl Side {
         let (whole, whole_loss) = whole(config, tape)?;
         let scope = &question.scope;
         let from = scope.from.max(session.window_open);
-        let to = scope.to.min(tape.complete_until());
+        // not only as far as the tape goes: what a cut tape lacks is behind that
+        let asked_to = scope.to;
+        let to = asked_to.min(tape.complete_until());
         coverage.tell(&mut context.question.loss);
         let of_sums = context.question.loss.of_sums();
         let mut loss = of_sums.lines(session, LOSS_LINES);
@@ -234,12 +236,12 @@ impl Side {
             length: to.saturating_sub(from),
             of_command: ["command ", "system-wide during "].iter().any(|with| session.target.starts_with(with)),
             complete: of_sums.complete() && !knowledge.missing(),
-            lost: !of_sums.complete() || lost || whole_is_short(whole.as_ref(), &whole_loss, to),
+            lost: !of_sums.complete() || lost || whole_is_short(whole.as_ref(), &whole_loss, asked_to),
             loss,
             counted: knowledge.counted(session),
             whole,
             whole_loss,
-            until: to,
+            until: asked_to,
             recorded: Recorded::of(session),
         })
     }
