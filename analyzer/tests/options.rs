@@ -105,6 +105,7 @@ const WORDS: &[(&str, &str, &str)] = &[
     ("level", "--level all", "--level paths"),
     ("floor", "", "--floor 0"),
     ("when", "", "--when"),
+    ("kind", "", "--kind lock"),
     ("before", "", "--before 0,300us"),
     ("after", "", "--after 0,300us"),
     ("sums", "", "--sums"),
@@ -178,7 +179,15 @@ const ELSEWHERE: [&str; 3] = [
 ];
 
 /// Options whose letter means what it means to the tool of the view's name.
-const THEIRS: [(&str, &str); 7] = [
+const THEIRS: [(&str, &str); 15] = [
+    ("files", "rank"),
+    ("filetop", "by_most"),
+    ("files", "sort"),
+    ("filetop", "sort"),
+    ("locks", "sort"),
+    ("cut", "output"),
+    ("redact", "output"),
+    ("repair", "output"),
     ("syscount", "paths"),
     ("syscount", "absolute"),
     ("cpudist", "paths"),
