@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use systape_e2e::more::{Cgroup, NOBODY, clock, monotonic, numbered};
 use systape_e2e::{Background, Call, Lab, lab, strace};

@@ -72,7 +72,7 @@ impl FileReader {
             let mut request = Out::new(wire::PROBES);
             request.u32(probes.len() as u32);
             let total = self.ask(&request, file, within, |input| {
-                let total = input.count(wire::MOST_PROBES)?;
+                let total = input.count(crate::static_probes::MOST)?;
                 for _ in 0..input.count(total.checked_sub(probes.len())?)? {
                     probes.push(input.static_probe()?);
                 }

@@ -82,7 +82,10 @@ impl Display for GivenUp {
 }
 
 /// Opens a regular file for reading; None = there is none.
-struct Opener(Box<dyn FnMut(&Path) -> Option<fs::File> + Send>);
+struct Opener(Box<Opens>);
+
+/// Opens a file that the reader wants.
+type Opens = dyn FnMut(&Path) -> Option<fs::File> + Send;
 
 impl fmt::Debug for Opener {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -10,8 +10,8 @@ use crate::function::{Elf, offset_of, parse};
 
 /// Longest section of notes that is read.
 const LONGEST: u64 = 16 << 20;
-/// Most notes that are looked at.
-const MOST: usize = crate::wire::MOST_PROBES;
+/// Most notes of a file that are looked at.
+pub(crate) const MOST: usize = 65_536;
 /// Type of a note that describes a probe.
 const NT_STAPSDT: u32 = 3;
 

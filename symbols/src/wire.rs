@@ -54,8 +54,6 @@ pub(crate) const MOST_OFFSETS: usize = 4096;
 pub(crate) const MOST_WANTED: usize = 256;
 /// Most bytes of a function's code that are told.
 pub(crate) const MOST_CODE: usize = 16;
-/// Most static probes of a file.
-pub(crate) const MOST_PROBES: usize = 65_536;
 /// Most symbols whose addresses are asked for at once.
 pub(crate) const MOST_NAMES: usize = 256;
 /// Most functions at an offset. One that has more keeps the innermost and the outermost.

@@ -259,7 +259,7 @@ fn narrow(file: &File, permissions: u32) -> io::Result<()> {
 }
 
 /// Permissions of a file that is made from `tapes`: who may read all of them may read it. None: its owner.
-pub fn permissions_like<'a>(tapes: impl IntoIterator<Item = &'a Path>) -> u32 {
+pub(crate) fn permissions_like<'a>(tapes: impl IntoIterator<Item = &'a Path>) -> u32 {
     let of = |tape: &Path| {
         let metadata = if tape == Path::new(STDIN) { stdin() } else { std::fs::metadata(tape) };
         // nothing is known of the readers of a pipe

@@ -19,9 +19,9 @@ pub mod tables;
 pub mod tools;
 pub mod udp;
 
-use std::cell::RefCell;
 use std::fs::File;
 use std::path::{Path, PathBuf};
+use std::sync::Mutex;
 
 use assert_cmd::Command;
 use systape_abi::{Abi, number};
@@ -478,14 +478,14 @@ fn third_segment() -> Vec<Row<'static>> {
 /// A directory to work in and `analyze` to run there.
 pub struct Place {
     // before the directory that it works in
-    asker: RefCell<Option<asker::Asker>>,
+    asker: Mutex<Option<asker::Asker>>,
     dir: tempfile::TempDir,
 }
 
 impl Place {
     /// An empty directory.
     pub fn new() -> Self {
-        Self { asker: RefCell::default(), dir: tempfile::tempdir().unwrap() }
+        Self { asker: Mutex::default(), dir: tempfile::tempdir().unwrap() }
     }
 
     /// One with `sample.tape` in it.
@@ -512,7 +512,7 @@ impl Place {
 
     /// The same by one process for all questions, and so without a sandbox: for tests that ask very many.
     pub fn ask(&self, words: &str) -> Output {
-        let mut asker = self.asker.borrow_mut();
+        let mut asker = self.asker.lock().unwrap();
         let asker = asker.get_or_insert_with(|| asker::Asker::begin(self.dir.path()));
         asker.ask(words.split(' ').filter(|word| !word.is_empty()))
     }

@@ -8,13 +8,8 @@ use serde_json::{Value, json};
 
 use super::answer::Answer;
 use super::pattern::Facts;
-use super::run::{Runs, Told};
+use super::run::{Runs, Told, tape};
 use crate::stats::Samples;
-
-/// The tape of a case's pair, counted from 0, in a directory.
-pub(crate) fn tape(dir: &Path, case: &str, pair: usize) -> PathBuf {
-    dir.join(format!("{case}.{}.tape", pair + 1))
-}
 
 fn notes(dir: &Path, case: &str) -> PathBuf {
     dir.join(format!("{case}.runs.json"))

@@ -13,7 +13,6 @@ use anyhow::{Context, Result, bail};
 use super::Plan;
 use super::answer::Answer;
 use super::case::Case;
-use super::kept;
 use super::pattern::Facts;
 use super::stage::{self, Ready, Stage};
 use crate::process;
@@ -48,6 +47,11 @@ pub(crate) struct Runs {
     pub bare_off: Samples,
     /// The tapes with the cause on.
     pub told: Vec<Told>,
+}
+
+/// The tape of a case's pair, counted from 0, in a directory.
+pub(crate) fn tape(dir: &Path, case: &str, pair: usize) -> PathBuf {
+    dir.join(format!("{case}.{}.tape", pair + 1))
 }
 
 /// What one run took.
@@ -89,7 +93,7 @@ impl Runs {
     }
 
     fn once(&mut self, stage: &Stage, plan: &Plan, ready: &Ready<'_>, pair: usize, way: Way) -> Result<()> {
-        let tape = kept::tape(&ready.dir, ready.case.name, pair);
+        let tape = tape(&ready.dir, ready.case.name, pair);
         let took = run(stage, plan, ready, way, &tape)?;
         let walls = match (way.recorded, way.on) {
             (true, true) => &mut self.on,

@@ -28,7 +28,14 @@ pub(crate) fn is_paced(thread: &Logged) -> bool {
     let (period, spread) = middle(&mut periods);
     let (_, of_sleeps) = middle(&mut slept);
     // a timer of 50 µs is as exact as this kernel's
-    spread <= period / 20 && of_sleeps > 50_000 && spread.saturating_mul(3) <= of_sleeps
+    spread <= period / 20 && of_sleeps > 50_000 && spread.saturating_mul(3) <= of_sleeps && differ(&mut slept)
+}
+
+/// Whether the sleeps are of many lengths: those of a loop with two sleeps of fixed lengths are of two.
+fn differ(slept: &mut [u64]) -> bool {
+    slept.sort_unstable();
+    let lengths = 1 + slept.windows(2).filter(|pair| pair[1] - pair[0] > pair[0] / 50).count();
+    lengths * 3 >= slept.len()
 }
 
 /// The median, and the median distance from it.
@@ -69,5 +76,7 @@ mod tests {
         assert!(!is_paced(&thread(&sleeper)));
         assert!(!is_paced(&thread(&ticker[..4])), "too few rounds");
         assert!(!is_paced(&thread(&vec![(10, 40); 20])), "nothing tells");
+        let two: Vec<_> = (0..20).map(|at| if at % 2 == 0 { (0, 10) } else { (5, 5) }).collect();
+        assert!(!is_paced(&thread(&two)), "two sleeps of fixed lengths, with a wait for a lock before one");
     }
 }

@@ -70,8 +70,10 @@ pub(crate) struct Saved<'a> {
     loops: Causes,
     /// By waker: the threads that its last call on a futex woke.
     rounds: FxHashMap<Id, Round>,
-    /// Who waited for which futex.
-    met: FxHashSet<(Id, u32)>,
+    /// Futexes that are barriers, by process and address: `0x7f2029289e70`; and by number of the name.
+    barriers: &'a FxHashSet<(u32, Vec<u8>)>,
+    /// See `barriers`.
+    numbers: FxHashSet<(u32, u32)>,
     /// Causes of which a barrier took away what was saved: the path does not know of it.
     pub limited: Causes,
     /// By cause: the time in which at least one thread was in it.
@@ -86,7 +88,7 @@ impl<'a> Saved<'a> {
         patterns: &'a [Vec<Pattern>],
         name: CallName<'a>,
         ids: Ids,
-        paced: FxHashSet<Id>,
+        (paced, barriers): (FxHashSet<Id>, &'a FxHashSet<(u32, Vec<u8>)>),
         (subject, span): (Option<Id>, (u64, u64)),
     ) -> Self {
         let causes = patterns.len().min(MOST);
@@ -101,7 +103,8 @@ impl<'a> Saved<'a> {
             seen: Vec::new(),
             names: FxHashMap::default(),
             rounds: FxHashMap::default(),
-            met: FxHashSet::default(),
+            barriers,
+            numbers: FxHashSet::default(),
             limited: 0,
             loops: (0..causes).filter(|at| patterns[*at].iter().any(Pattern::loops)).fold(0, |bits, at| bits | 1 << at),
             unions: vec![Union::default(); causes],
@@ -158,7 +161,7 @@ impl<'a> Saved<'a> {
         saved
     }
 
-    /// A sleep for a futex that one of those who meet there ended: at a barrier the last to come wakes all, and is itself no earlier than each
+    /// A sleep at a barrier that one of those who meet there ended: the last to come wakes all, and is itself no earlier than each
     /// of the others.
     fn meet(&mut self, threads: &[Thread], (id, causes): (Id, Causes), interval: &Interval) {
         let (Doing::Call(call), End::Woken(Some(waker))) = (interval.doing, interval.end) else { return };
@@ -166,13 +169,12 @@ impl<'a> Saved<'a> {
         if call.file == 0 || (by.call, by.file) != (call.call, call.file) {
             return;
         }
-        let other = self.ids.of(threads, waker.slot);
-        if self.met.len() < MET {
-            self.met.insert((id, call.file));
+        if !self.numbers.contains(&(threads[waker.slot].task.pid, call.file)) {
+            return;
         }
+        let other = self.ids.of(threads, waker.slot);
         let before = self.of(id).clone();
         let len = interval.to - interval.from.max(self.span.0).min(interval.to);
-        let meets = self.met.contains(&(other, call.file));
         let round = self.rounds.entry(other).or_default();
         if round.start != by.start {
             *round = Round { start: by.start, woken: 0, limits: vec![u64::MAX; before.len()] };
@@ -181,7 +183,7 @@ impl<'a> Saved<'a> {
         for (at, limit) in round.limits.iter_mut().enumerate().filter(|(at, _)| causes & 1 << at == 0) {
             *limit = (*limit).min(before[at].hi.saturating_add(len));
         }
-        if round.woken >= 2 && meets {
+        if round.woken >= 1 {
             let limits = round.limits.clone();
             let mut limited = 0;
             for (at, (range, limit)) in self.of(other).iter_mut().zip(limits).enumerate() {
@@ -222,9 +224,6 @@ impl<'a> Saved<'a> {
         }
     }
 }
-
-/// Most pairs of a thread and a futex that are remembered.
-const MET: usize = 1 << 16;
 
 /// What a wait may take away of what was saved before without being doubted, ns.
 const LOST: u64 = 20_000_000;
@@ -315,6 +314,8 @@ impl Sink for Saved<'_> {
     }
 
     fn file(&mut self, number: u32, name: &[u8]) {
+        let barriers = self.barriers.iter().filter(|(_, address)| address == name);
+        self.numbers.extend(barriers.map(|(pid, _)| (*pid, number)));
         self.names.insert(number, name.into());
     }
 }

@@ -1,6 +1,5 @@
 //! Makes the inputs of the rules from a tape, in few passes.
 
-use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 
 use anyhow::Result;
@@ -17,7 +16,7 @@ use crate::derive::runs::feed as runs;
 use crate::derive::signals::{Cause, Choice, Record, Tracker, Via};
 use crate::derive::waits::{self, Cycle, Held, Threads};
 use crate::derive::why::calls::{Calls, InOrder, Relative, Sums};
-use crate::derive::why::cpu::{Cpu, Ran, Waited, Woken};
+use crate::derive::why::cpu::{Cpu, Waited, Woken};
 use crate::derive::why::disks::{Disk, Disks};
 use crate::derive::why::finding::Who;
 use crate::derive::why::floor::Floor;
@@ -26,7 +25,7 @@ use crate::derive::why::memory::{self, Memory};
 use crate::derive::why::network::{self, Peers};
 use crate::derive::why::programs;
 use crate::derive::why::rank::{Sum, object};
-use crate::derive::why::rules::{Deadlock, Death, Inputs, Quota, Stuck, Waits};
+use crate::derive::why::rules::{Deadlock, Death, Inputs, Stuck, Waits};
 use crate::derive::why::talk::read::{Users, other_end};
 use crate::derive::why::talk::together::Talked;
 use crate::derive::why::talk::{For, Process, Talks, Way};
@@ -67,7 +66,6 @@ pub(super) fn collect(
         disks: Vec::new(),
         peers: Vec::new(),
         memory: Vec::new(),
-        quotas: BTreeMap::new(),
         floor,
         length: to.saturating_sub(from),
     };
@@ -81,7 +79,6 @@ pub(super) fn collect(
         (inputs.ran, waited, woken) = (ran.into_values().collect(), found, wakes);
         cut |= dropped;
         inputs.ran.sort_by_key(|ran| ran.pid);
-        inputs.quotas = quotas(context, &inputs.ran);
         scheduling::touched(fed.coverage, fed.unsure_until, context);
     }
     if recorded.contains(&Family::Syscall) {
@@ -97,14 +94,6 @@ pub(super) fn collect(
         context.question.loss.findings.append(&mut findings);
     }
     Ok(Collected { inputs, cut, log })
-}
-
-/// The cgroups of processes that were throttled.
-fn quotas(context: &Context<'_>, ran: &[Ran]) -> BTreeMap<u64, Quota> {
-    let session = context.question.tape.session();
-    let throttled = ran.iter().filter(|ran| ran.throttled > 0);
-    let named = throttled.filter_map(|ran| Some((ran.cgroup, session.cgroup_path(ran.cgroup)?.to_vec())));
-    named.map(|(id, path)| (id, Quota { path, text: String::new() })).collect()
 }
 
 /// Time in calls, and waits for futexes; whether some were dropped.

@@ -5,7 +5,7 @@ use systape_format::model::Family;
 
 use super::budget::Budget;
 use super::traced::{Traced, Way, of_whom, walked};
-use super::waited_for::{self, Waiter};
+use super::waited_for;
 use crate::asked::config::Config;
 use crate::derive::cost::inclusive::Walked;
 use crate::derive::cost::judge::{self, Cost};
@@ -16,7 +16,7 @@ use crate::derive::critical::Id;
 use crate::derive::critical::log::{Log, Logged};
 use crate::derive::runs::decode::Needs;
 use crate::derive::runs::feed;
-use crate::derive::runs::keys;
+use crate::derive::runs::keys::{self, Place};
 use crate::derive::why::finding::{Class, Finding, Who};
 use crate::derive::why::floor::Floor;
 use crate::reports::Context;
@@ -80,28 +80,26 @@ pub(super) struct Before {
     pub span: (u64, u64),
     /// The least cost.
     pub floor: Floor,
+    /// Futexes that are barriers, by process and address.
+    pub barriers: FxHashSet<(u32, Vec<u8>)>,
 }
 
 /// Measures `candidates`.
 pub(super) fn measure(config: &Config, context: &mut Context<'_>, before: Before) -> (Option<Told>, Vec<Ranked>) {
-    let Before { log, candidates, span, floor } = before;
+    let Before { log, candidates, span, floor, barriers } = before;
     let Some(log) = log else {
         return (None, candidates.into_iter().map(unmeasured).collect());
     };
     let found = of_whom(config, context, &log.threads, span);
     let (subject, way) = found.map_or((None, None), |(subject, way)| (Some(subject), Some(way)));
     let walked = walked(context, &log, way.as_ref(), span);
-    let (mut candidates, mut waiters) = (candidates, Vec::new());
-    waiters.resize(candidates.len(), None);
-    for (finding, waiter) in waited_for::find(&walked, &log.threads, floor) {
-        candidates.push(finding);
-        waiters.push(waiter);
-    }
+    let mut candidates = candidates;
+    candidates.extend(waited_for::find(&walked, &log.threads, floor));
     let causes: Vec<Vec<Pattern>> = candidates.iter().map(Finding::patterns).collect();
     // the costliest by their sums are measured
     let measured: Vec<usize> = (0..causes.len()).filter(|at| !causes[*at].is_empty()).take(MOST).collect();
     let patterns: Vec<Vec<Pattern>> = measured.iter().map(|at| causes[*at].clone()).collect();
-    let measures = retime(context, &log, (way.as_ref(), &walked), &patterns, span);
+    let measures = retime(context, (&log, &barriers), (way.as_ref(), &walked), &patterns, span);
     let own = own(&log.threads, way.as_ref());
     let mut sums: Vec<Option<Sum>> = vec![None; causes.len()];
     measured.iter().zip(measures).for_each(|(at, sum)| sums[*at] = Some(sum));
@@ -110,8 +108,11 @@ pub(super) fn measure(config: &Config, context: &mut Context<'_>, before: Before
         (Some(own), Some(pid)) => own.pids.contains(&pid),
         (Some(own), None) => finding.who.comm.is_empty() || own.comms.contains(&finding.who.comm),
     };
-    let ranked = candidates.into_iter().zip(sums).zip(waiters).filter_map(|((finding, sum), waiter)| {
+    let ranked = candidates.into_iter().zip(sums).filter_map(|(finding, sum)| {
         let own = of_it(&finding);
+        if finding.rule == "pipes" && at_work(&finding, &walked, &log.threads) {
+            return None;
+        }
         let mut ranked = match (sum, finding.class) {
             (Some(sum), Class::Time) if sum.union > 0 => {
                 rank(finding, &sum, way.as_ref().filter(|way| way.ends), own, walked.rough)?
@@ -122,10 +123,10 @@ pub(super) fn measure(config: &Config, context: &mut Context<'_>, before: Before
         if ranked.is.is_some() && !floor.passes(most) {
             return None;
         }
-        if ranked.finding.rule == "cpu-wait" {
+        if ranked.finding.rule == "cpu-wait" && ranked.own {
             ran_meanwhile(&mut ranked.finding, &walked.found, &log.threads);
         }
-        Some((ranked, waiter))
+        Some(ranked)
     });
     let mut ranked = fold(ranked.collect());
     let middle = |ranked: &Ranked| {
@@ -144,28 +145,29 @@ pub(super) fn measure(config: &Config, context: &mut Context<'_>, before: Before
 }
 
 /// Makes one finding of a wait and of the sleeps of those that were waited for, when they cost the same.
-fn fold(found: Vec<(Ranked, Option<Waiter>)>) -> Vec<Ranked> {
-    let (sleeps, mut others): (Vec<_>, Vec<_>) = found.into_iter().partition(|(_, waiter)| waiter.is_some());
+fn fold(found: Vec<Ranked>) -> Vec<Ranked> {
+    let (sleeps, mut others): (Vec<_>, Vec<_>) =
+        found.into_iter().partition(|one| one.finding.rule == waited_for::RULE);
     let mut kept = Vec::new();
-    for (sleep, waiter) in sleeps {
+    for sleep in sleeps {
         let ns = sleep.finding.cost.unwrap_or(0);
-        let same = |other: &&mut (Ranked, Option<Waiter>)| {
-            let finding = &other.0.finding;
-            waiter.as_ref().is_some_and(|(comm, call)| (&finding.who.comm, &finding.call) == (comm, call))
-                && finding.cost.is_some_and(|cost| cost.abs_diff(ns) <= cost.max(ns) / 4)
+        let same = |other: &&mut Ranked| {
+            let (wait, sleep) = (&other.finding, &sleep.finding);
+            (&wait.who.comm, &wait.call) == (&sleep.who.comm, &sleep.call)
+                && wait.cost.is_some_and(|cost| cost.abs_diff(ns) <= cost.max(ns) / 4)
         };
         match others.iter_mut().find(same) {
-            Some((wait, _)) => {
-                let who = &sleep.finding.who;
-                let pid = who.pid.map(|pid| format!(" {pid}")).unwrap_or_default();
-                let text = format!("; meanwhile {}{pid} slept in {}", escaped(&who.comm), sleep.finding.call);
-                wait.finding.text.push_str(&text);
-                wait.finding.by.get_or_insert_with(|| who.clone());
+            Some(wait) => {
+                let by = sleep.finding.by.unwrap_or_default();
+                let pid = by.pid.map(|pid| format!(" {pid}")).unwrap_or_default();
+                wait.finding.text.push_str(&format!("; meanwhile {}{pid} slept", escaped(&by.comm)));
+                wait.finding.by.get_or_insert(by);
             }
             None => kept.push(sleep),
         }
     }
-    others.into_iter().map(|(ranked, _)| ranked).chain(kept).collect()
+    others.extend(kept);
+    others
 }
 
 /// Cost by its rule alone: the sum of times that may overlap, within the time from first to last.
@@ -200,7 +202,7 @@ struct Sum {
 /// Measures each of `patterns`: a second pass over the tape.
 fn retime(
     context: &Context<'_>,
-    log: &Log,
+    (log, barriers): (&Log, &FxHashSet<(u32, Vec<u8>)>),
     (way, walked): (Option<&Way>, &Traced),
     patterns: &[Vec<Pattern>],
     span: (u64, u64),
@@ -215,7 +217,7 @@ fn retime(
         (0..).zip(&log.threads).filter(|(_, thread)| is_paced(thread)).map(|(id, _)| id).collect();
     let is_paced = walked.found.iter().any(|found| paced.contains(&found.part.thread));
     let subject = (way.map(|way| way.id), way.map_or(span, |way| way.span));
-    let saved = Saved::new(patterns, &name, log.ids.clone(), paced, subject);
+    let saved = Saved::new(patterns, &name, log.ids.clone(), (paced, barriers), subject);
     let needs = Needs { calls, files: calls, futexes: calls, ..Needs::default() };
     let saved = feed::feed(question, needs, span.1, saved).tracker.sink;
     let with: Vec<_> = walked.found.iter().map(|found| (found.part, found.spent.clone())).collect();
@@ -268,38 +270,98 @@ fn who(subject: &Subject, threads: &[Logged], span: (u64, u64)) -> String {
     if subject.why.is_empty() { name } else { format!("{name} ({})", subject.why) }
 }
 
-/// Says who had the CPUs that the path waited for: a fact, and a cause only where one had most of that time.
+/// Makes the finding one of the path's own waits for a CPU, and says who ran there: a fact, and a cause only where one had most of that time.
 fn ran_meanwhile(finding: &mut Finding, found: &[Found], threads: &[Logged]) {
     let process = |id: Id, ts: u64| {
         let task = threads.get(id as usize).and_then(|thread| thread.task_at(ts))?;
         Some((task.pid, task.comm.clone()))
     };
-    let (mut all, mut own) = (0_u64, 0_u64);
+    let waits: Vec<&Found> = found.iter().filter(|found| found.cause == Cause::Runqueue).collect();
+    let all = waits.iter().fold(0, |sum, found| sum + found.ns());
+    if all == 0 {
+        return;
+    }
     // by name, with one of the processes and whether there are others
-    let mut others: FxHashMap<Vec<u8>, (u64, u32, bool)> = FxHashMap::default();
-    for found in found.iter().filter(|found| found.cause == Cause::Runqueue) {
-        all += found.ns();
-        let waits = process(found.part.thread, found.part.from);
-        match found.behind.and_then(|id| process(id, found.part.from)) {
-            Some(other) if waits.is_some_and(|(pid, _)| pid == other.0) => own += found.ns(),
-            Some((pid, comm)) => {
-                let other = others.entry(comm).or_insert((0, pid, false));
-                (other.0, other.2) = (other.0 + found.ns(), other.2 || other.1 != pid);
-            }
+    let (mut whose, mut others) = (Shares::default(), Shares::default());
+    let mut own = 0;
+    for wait in &waits {
+        let waiter = process(wait.part.thread, wait.part.from);
+        match wait.behind.and_then(|id| process(id, wait.part.from)) {
+            Some(other) if waiter.as_ref().is_some_and(|(pid, _)| *pid == other.0) => own += wait.ns(),
+            Some(other) => others.add(other, wait.ns()),
             None => {}
         }
+        if let Some(waiter) = waiter {
+            whose.add(waiter, wait.ns());
+        }
     }
-    let percent = |ns: u64| 100.0 * ns as f64 / all.max(1) as f64;
+    if let Some((comm, (_, pid, several))) = whose.most().filter(|(_, (ns, ..))| ns * 5 > all * 4) {
+        finding.processes = 1;
+        finding.command = if several { "sched latency".to_owned() } else { format!("sched latency -p {pid}") };
+        finding.who = Who { comm, pid: (!several).then_some(pid) };
+        finding.text = "waited {count} times for a CPU, the longest {max}".to_owned();
+    }
+    finding.count = waits.len() as u64;
+    finding.max = waits.iter().map(|found| found.ns()).max();
+    finding.span = waits.first().zip(waits.last()).map(|(first, last)| (first.part.from, last.part.to));
+    let percent = |ns: u64| 100.0 * ns as f64 / all as f64;
     if own * 2 > all {
         finding.text.push_str(&format!("; its own other threads ran there {:.0}% of that time", percent(own)));
         return;
     }
-    let most = others.into_iter().max_by_key(|(comm, (ns, ..))| (*ns, std::cmp::Reverse(comm.clone())));
-    if let Some((comm, (ns, pid, several))) = most.filter(|(_, (ns, ..))| ns * 4 > all) {
+    if let Some((comm, (ns, pid, several))) = others.most().filter(|(_, (ns, ..))| ns * 4 > all) {
         let whose = if several { " (several processes)".to_owned() } else { format!(" {pid}") };
         finding.text.push_str(&format!("; {}{whose} ran there {:.0}% of that time", escaped(&comm), percent(ns)));
         if ns * 2 > all {
             finding.by = Some(Who { comm, pid: (!several).then_some(pid) });
         }
     }
+}
+
+/// Time by name of processes: ns, one of their pids, and whether there are several.
+#[derive(Debug, Default)]
+struct Shares(FxHashMap<Vec<u8>, (u64, u32, bool)>);
+
+impl Shares {
+    fn add(&mut self, (pid, comm): (u32, Vec<u8>), ns: u64) {
+        let share = self.0.entry(comm).or_insert((0, pid, false));
+        (share.0, share.2) = (share.0 + ns, share.2 || share.1 != pid);
+    }
+
+    fn most(self) -> Option<(Vec<u8>, (u64, u32, bool))> {
+        self.0.into_iter().max_by_key(|(comm, (ns, ..))| (*ns, std::cmp::Reverse(comm.clone())))
+    }
+}
+
+/// Most of a wait for a pipe in which the other end may work on a CPU: it does what the pipe is for.
+const AT_WORK: u64 = 2;
+
+/// Whether the path's time in the waits of `finding` was mostly work of the other end.
+fn at_work(finding: &Finding, walked: &Traced, threads: &[Logged]) -> bool {
+    let patterns = finding.patterns();
+    let is_wait: Vec<bool> = walked
+        .path
+        .handovers
+        .iter()
+        .zip(&walked.waits)
+        .map(|(wait, spent)| {
+            let task = threads.get(wait.thread as usize).and_then(|thread| thread.task_at(wait.from));
+            let Some((task, most)) = task.zip(spent.most()) else { return false };
+            let Place::Call(call) = most.place else { return false };
+            let (name, file) = (&walked.calls[&call], walked.names.name(most.file));
+            patterns.iter().any(|pattern| pattern.threads(task) && pattern.call(name, file))
+        })
+        .collect();
+    let (mut all, mut worked) = (0, 0);
+    for found in &walked.found {
+        let mut around = found.part.handover;
+        while let Some(at) = around.filter(|at| !is_wait[*at as usize]) {
+            around = walked.path.handovers[at as usize].within;
+        }
+        if around.is_some() {
+            all += found.ns();
+            worked += if matches!(found.cause, Cause::Cpu | Cause::Runqueue) { found.ns() } else { 0 };
+        }
+    }
+    worked * AT_WORK > all
 }

@@ -230,6 +230,9 @@ fn width(length: u64) -> u64 {
     WIDTHS.iter().find(fits).copied().unwrap_or((length / SLICES).max(1))
 }
 
+/// Calls of one kind: how many, their time in ns, and by bin what is looked for changes.
+type Bins = (u64, u128, Vec<[Option<f64>; 3]>);
+
 /// Rates and quantiles of calls, and whether some are in no slice because they were only counted.
 fn calls(context: &mut Context<'_>, slices: Slices, count: usize) -> (Vec<Series>, bool) {
     let question = &context.question;
@@ -240,7 +243,7 @@ fn calls(context: &mut Context<'_>, slices: Slices, count: usize) -> (Vec<Series
     let plan = Plan::by(&[By::Syscall, By::Second]).naming(question.tape.session()).in_slices(slices);
     let (sums, knowledge, coverage) = collect::collect(question.tape, &question.scope, &question.book, &plan);
     // by name: calls, time, and what each slice has
-    let mut found: BTreeMap<String, (u64, u128, Vec<[Option<f64>; 3]>)> = BTreeMap::new();
+    let mut found: BTreeMap<String, Bins> = BTreeMap::new();
     for row in rows(&sums, &knowledge, &question.book, &plan, Column::default()) {
         counted |= row.stats.ledger_calls() > 0;
         let second = plan.place(By::Second).and_then(|at| row.key.get(at));

@@ -48,8 +48,8 @@ fn within(count: u32, told: &[Told], paced: &[Id], loops: bool, until: u64) -> R
     let threads = threads(count);
     let mut ids = Ids::default();
     (0..count as usize).for_each(|slot| _ = ids.of(&threads, slot));
-    let paced = paced.iter().copied().collect();
-    let mut sink = Saved::new(&patterns, &name, ids, paced, (Some(0), (0, until)));
+    let (paced, none) = (paced.iter().copied().collect(), FxHashSet::default());
+    let mut sink = Saved::new(&patterns, &name, ids, (paced, &none), (Some(0), (0, until)));
     for &(slot, state, from, to, end, cause) in told {
         let doing = match cause {
             true => Doing::Call(InCall { call: CAUSE, ..InCall::default() }),
@@ -143,7 +143,8 @@ fn threads_in_parallel_count_once_in_the_union() {
     let time = Time::In { call: "cause".into(), files: super::super::pattern::Files::Any, loops: false };
     let patterns = vec![vec![Pattern { comm: b"app".to_vec(), pid: Some(1), parent: None, time }]];
     let threads = threads(2);
-    let mut sink = Saved::new(&patterns, &name, Ids::default(), FxHashSet::default(), (None, (0, 1000)));
+    let none = FxHashSet::default();
+    let mut sink = Saved::new(&patterns, &name, Ids::default(), (FxHashSet::default(), &none), (None, (0, 1000)));
     for (slot, from, to) in [(0, 10, 40), (1, 20, 50), (0, 100, 110)] {
         let doing = Doing::Call(InCall { call: CAUSE, ..InCall::default() });
         let interval =
@@ -160,15 +161,15 @@ fn the_last_at_a_barrier_is_no_earlier_than_the_others() {
     let time = Time::In { call: "cause".into(), files: super::super::pattern::Files::Any, loops: false };
     let patterns = vec![vec![Pattern { comm: Vec::new(), pid: None, parent: None, time }]];
     let mut threads = threads(3);
-    let mut sink = Saved::new(&patterns, &name, Ids::default(), FxHashSet::default(), (Some(0), (0, 1000)));
+    let barriers = FxHashSet::from_iter([(1, b"0x7f00".to_vec())]);
+    let paced = FxHashSet::default();
+    let mut sink = Saved::new(&patterns, &name, Ids::default(), (paced, &barriers), (Some(0), (0, 1000)));
+    sink.file(9, b"0x7f00");
     let mut add = |threads: &[Thread], slot, state, (from, to), end, doing| {
         let interval = Interval { state, from, to, began_before: false, continued: false, end, doing, cpu: CPU_NONE };
         sink.interval(threads, slot, &interval);
     };
     let cause = Doing::Call(InCall { call: CAUSE, ..InCall::default() });
-    // a round in which 0 waits for 1, so that it is one of those who meet
-    threads[1].doing = futex(10);
-    add(&threads, 0, S, (5, 10), by(1), futex(5));
     // 0 comes last, at 40, because of the cause; 1 came at 37 and 2 at 20
     add(&threads, 0, S, (10, 40), TIMER, cause);
     threads[0].doing = futex(40);

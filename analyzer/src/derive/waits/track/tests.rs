@@ -48,7 +48,10 @@ fn threads(count: u32) -> Threads {
 }
 
 /// Judges `events` in order of their ends.
-fn judged(mut events: Vec<Event>) -> (Vec<(u64, Kind, Option<u32>)>, Vec<Cycle>) {
+/// Address, kind, and the thread that is waited for.
+type Found = (u64, Kind, Option<u32>);
+
+fn judged(mut events: Vec<Event>) -> (Vec<Found>, Vec<Cycle>) {
     events.sort_by_key(|event| event.to);
     let mut tracker = Tracker::default();
     events.iter().for_each(|event| tracker.add(event));

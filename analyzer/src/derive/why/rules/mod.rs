@@ -23,8 +23,7 @@ mod storm;
 mod stuck;
 mod throttled;
 
-use std::collections::BTreeMap;
-
+use rustc_hash::FxHashSet;
 use systape_format::model::Family;
 
 use super::cpu::Ran;
@@ -132,15 +131,6 @@ pub(crate) struct Death {
     pub maybe: bool,
 }
 
-/// A cgroup whose CPU quota was used up.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Quota {
-    /// Its path.
-    pub path: Vec<u8>,
-    /// Its quota in words, with a space before; empty: not known.
-    pub text: String,
-}
-
 /// What the rules judge.
 #[derive(Clone, Debug)]
 pub(crate) struct Inputs {
@@ -166,8 +156,6 @@ pub(crate) struct Inputs {
     pub peers: Vec<(Vec<u8>, Again)>,
     /// Memory of processes.
     pub memory: Vec<Grew>,
-    /// Cgroups of processes that were throttled, by id.
-    pub quotas: BTreeMap<u64, Quota>,
     /// The least cost of a finding.
     pub floor: Floor,
     /// The time looked at, ns.
@@ -175,6 +163,12 @@ pub(crate) struct Inputs {
 }
 
 impl Inputs {
+    /// Futexes that are barriers, by process and address.
+    pub(crate) fn barriers(&self) -> FxHashSet<(u32, Vec<u8>)> {
+        let barriers = self.futexes.iter().filter(|waits| waits.kind == Kind::Barrier);
+        barriers.filter_map(|waits| Some((waits.who.pid?, format!("{:#x}", waits.address).into_bytes()))).collect()
+    }
+
     /// Number of values that pass the filters.
     pub(crate) fn len(&self) -> usize {
         let ran = self.ran.iter().filter(|ran| ran.asked).count();
@@ -191,23 +185,7 @@ impl Inputs {
         let floor = Floor::of(length, None);
         let (calls, futexes, ran, programs, deaths) = Default::default();
         let (disks, peers, memory, deadlocks, talked, lookups) = Default::default();
-        let quotas = BTreeMap::new();
-        Self {
-            deadlocks,
-            talked,
-            lookups,
-            calls,
-            futexes,
-            ran,
-            programs,
-            deaths,
-            disks,
-            peers,
-            memory,
-            quotas,
-            floor,
-            length,
-        }
+        Self { deadlocks, talked, lookups, calls, futexes, ran, programs, deaths, disks, peers, memory, floor, length }
     }
 }
 

@@ -4,12 +4,11 @@ use std::collections::BTreeMap;
 
 use super::super::finding::{Class, Finding, Who, wall};
 use super::{Inputs, Rule, command};
-use crate::values::words::escaped;
 
 /// The rule.
 pub(super) const RULE: Rule = Rule {
     name: "throttled",
-    finds: "time in which the CPU quota of a cgroup was used up, with the quota where the tape has it",
+    finds: "time in which the CPU quota of a cgroup was used up",
     limits: "its sum is above the floor",
     needs: &[systape_format::model::Family::Sched],
     judge,
@@ -20,12 +19,12 @@ fn judge(inputs: &Inputs) -> Vec<Finding> {
     for ran in inputs.ran.iter().filter(|ran| ran.asked && ran.throttled > 0) {
         groups.entry(ran.cgroup).or_default().push(ran);
     }
-    let found = groups.into_iter().filter_map(|(cgroup, of)| finding(cgroup, &of, inputs));
+    let found = groups.into_values().filter_map(|of| finding(&of));
     found.filter(|finding| inputs.floor.passes(finding.cost.unwrap_or(0))).collect()
 }
 
 /// The processes of one cgroup.
-fn finding(cgroup: u64, of: &[&super::Ran], inputs: &Inputs) -> Option<Finding> {
+fn finding(of: &[&super::Ran]) -> Option<Finding> {
     let ns = of.iter().fold(0_u64, |sum, ran| sum.saturating_add(ran.throttled));
     let span = of.iter().filter_map(|ran| ran.throttled_span).reduce(|a, b| (a.0.min(b.0), a.1.max(b.1)));
     let first = of.iter().max_by_key(|ran| (ran.throttled, std::cmp::Reverse(ran.pid)))?;
@@ -33,22 +32,15 @@ fn finding(cgroup: u64, of: &[&super::Ran], inputs: &Inputs) -> Option<Finding> 
         [one] => Who { comm: one.comm.clone(), pid: Some(one.pid) },
         _ => Who { comm: first.comm.clone(), pid: None },
     };
-    let limit = inputs.quotas.get(&cgroup);
-    let path = limit.map(|quota| quota.path.clone()).unwrap_or_default();
-    let by = match path.is_empty() {
-        true => "by the CPU quota of its cgroup".to_owned(),
-        false => format!("by the CPU quota of {}{}", escaped(&path), limit.map_or("", |quota| quota.text.as_str())),
-    };
     Some(Finding {
         rule: RULE.name,
         class: Class::Time,
         cost: Some(wall(ns, span)),
         processes: of.len() as u64,
-        object: path,
         count: of.iter().fold(0, |sum, ran| sum + ran.throttlings),
         max: of.iter().map(|ran| ran.throttled_max).max(),
         span,
-        text: format!("throttled {{count}} times {by}, the longest {{max}}"),
+        text: "throttled {count} times, as the CPU quota of its cgroup was used up, the longest {max}".to_owned(),
         command: format!("states --by tid,state {}", command::task(&who)),
         who,
         ..Finding::default()
@@ -57,7 +49,7 @@ fn finding(cgroup: u64, of: &[&super::Ran], inputs: &Inputs) -> Option<Finding> 
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Quota, Ran};
+    use super::super::Ran;
     use super::*;
 
     #[test]
@@ -73,14 +65,13 @@ mod tests {
             cgroup,
             ..Ran::default()
         };
-        let mut inputs =
+        let inputs =
             Inputs { ran: vec![ran(1, 7, 400_000_000), ran(2, 7, 100_000_000), ran(3, 8, 9)], ..Inputs::none() };
-        inputs.quotas.insert(7, Quota { path: b"/pod7".to_vec(), text: " (20 % of a CPU)".to_owned() });
         let found = judge(&inputs);
         assert_eq!((found.len(), found[0].cost, found[0].count, found[0].who.pid), (1, Some(500_000_000), 6, None));
         assert_eq!(
             found[0].text,
-            "throttled {count} times by the CPU quota of /pod7 (20 % of a CPU), the longest {max}"
+            "throttled {count} times, as the CPU quota of its cgroup was used up, the longest {max}"
         );
     }
 }
