@@ -26,12 +26,10 @@ impl Finding {
             "stuck" => one(Time::Stuck),
             "stopped" => one(Time::Stopped),
             // the pauses between attempts are its time too
-            "connects" if self.call == "connect" => {
-                let calls = ["connect", "nanosleep", "clock_nanosleep", "poll", "select"];
-                calls
-                    .into_iter()
-                    .flat_map(|call| one(In { call: call.to_owned(), files: Files::Any, loops: false }))
-                    .collect()
+            "retries" => {
+                let pauses = ["nanosleep", "clock_nanosleep", "poll", "ppoll", "select", "pselect6"];
+                let calls = pauses.into_iter().chain([self.call.as_str()]);
+                calls.flat_map(|call| one(In { call: call.to_owned(), files: Files::Any, loops: false })).collect()
             }
             _ if self.call.is_empty() => Vec::new(),
             _ => one(In { call: self.call.clone(), files: self.files(), loops }),

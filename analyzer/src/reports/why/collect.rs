@@ -158,7 +158,7 @@ fn talked(talks: &Talks, users: &Users, inputs: &Inputs, name: impl Fn(Call) -> 
                 For::Answer(socket) => other_end(socket).and_then(|end| users.only(&end, Way::Out, who.key)),
                 For::Pipe(pipe, Way::In) => users.only(pipe, Way::Out, who.key),
                 For::Pipe(pipe, Way::Out) => users.only(pipe, Way::In, who.key),
-                For::Connection(_) | For::Retry(_) | For::Ack(_) => None,
+                For::Connection(_) | For::Retry(..) | For::Ack(_) => None,
             };
             let named = |who: &Process| Who { comm: who.comm.to_vec(), pid: Some(who.pid) };
             // a sleep is part of an answer; who fills a pipe and sleeps has nothing to put into it

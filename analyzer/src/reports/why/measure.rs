@@ -167,7 +167,24 @@ fn fold(found: Vec<Ranked>) -> Vec<Ranked> {
         }
     }
     others.extend(kept);
+    let special: Vec<(Vec<u8>, String, u64)> =
+        others.iter().filter(|one| TALKS.contains(&one.finding.rule)).map(key).collect();
+    others.retain(|one| {
+        let (comm, call, ns) = key(one);
+        let same =
+            |other: &(Vec<u8>, String, u64)| (&other.0, &other.1) == (&comm, &call) && other.2.abs_diff(ns) <= ns / 8;
+        one.finding.rule != "slow-calls" || !special.iter().any(same)
+    });
     others
+}
+
+/// Rules that say more of the calls of one peer than that they are slow.
+const TALKS: [&str; 4] = ["answers", "dns", "nagle", "pipes"];
+
+/// Whose time a finding is, in which call, and how much.
+fn key(ranked: &Ranked) -> (Vec<u8>, String, u64) {
+    let finding = &ranked.finding;
+    (finding.who.comm.clone(), finding.call.clone(), ranked.hi.or(finding.cost).unwrap_or(0))
 }
 
 /// Cost by its rule alone: the sum of times that may overlap, within the time from first to last.

@@ -16,6 +16,7 @@ mod nagle;
 mod pipes;
 mod program_storm;
 mod retransmits;
+mod retries;
 mod slow_calls;
 mod slow_disk;
 mod stopped;
@@ -232,6 +233,7 @@ pub(crate) const RULES: &[Rule] = &[
     answers::RULE,
     dns::RULE,
     connects::RULE,
+    retries::RULE,
     pipes::RULE,
     nagle::RULE,
     stopped::RULE,

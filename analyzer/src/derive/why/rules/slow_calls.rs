@@ -58,6 +58,8 @@ fn several(mut finding: Finding, calls: &[String]) -> Finding {
     let pattern = |call: &String| Finding { call: call.clone(), ..finding.clone() }.patterns();
     finding.time = calls.iter().flat_map(pattern).collect();
     finding.command = finding.command.replacen("-e  ", &format!("-e {} ", calls.join(",")), 1);
+    // the one that explains most
+    finding.call.clone_from(&calls[0]);
     finding
 }
 

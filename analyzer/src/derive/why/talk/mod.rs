@@ -41,6 +41,8 @@ pub(crate) enum Act {
     Connects(Arc<[u8]>, Connected),
     /// It waited for this pipe to have something, or room.
     Pipe(Arc<[u8]>, Way),
+    /// A call on this file failed with this error.
+    Fails(Arc<[u8]>, u16),
 }
 
 /// How an attempt to connect ended.
@@ -50,8 +52,8 @@ pub(crate) enum Connected {
     Yes,
     /// It is under way.
     Later,
-    /// It failed.
-    No,
+    /// It failed with this error.
+    No(u16),
 }
 
 /// A direction.
@@ -98,8 +100,8 @@ pub(crate) enum For {
     Answer(Arc<[u8]>),
     /// The other side of a connection to this address to say that it is there.
     Connection(Arc<[u8]>),
-    /// The time to try this address again.
-    Retry(Arc<[u8]>),
+    /// The time to try this address or file again, after this error.
+    Retry(Arc<[u8]>, u16),
     /// The other end of a pipe.
     Pipe(Arc<[u8]>, Way),
     /// The ACK of the first of several writes to this socket, without which the kernel does not send the last.
@@ -141,10 +143,12 @@ struct Open {
     timed_out: bool,
 }
 
-/// An attempt to connect that failed.
+/// An attempt that failed.
 #[derive(Debug)]
 struct Failed {
+    call: Call,
     to: Arc<[u8]>,
+    errno: u16,
     since: u64,
     slept: u64,
 }
@@ -182,6 +186,7 @@ impl Talks {
             Act::Waits(timed_out) => self.waits(said, *timed_out),
             Act::Sleeps => self.sleeps(said),
             Act::Connects(to, how) => self.connects(said, to, *how),
+            Act::Fails(to, errno) => self.fails(said, to, *errno),
             Act::Pipe(name, way) => self.count(said, For::Pipe(Arc::clone(name), *way), said.span, said.ns),
         }
     }
@@ -301,16 +306,32 @@ impl Talks {
 
     fn connects(&mut self, said: &Said, to: &Arc<[u8]>, how: Connected) {
         let thread = self.threads.entry(said.thread).or_default();
-        let before = thread.failed.take_if(|failed| failed.to == *to);
         thread.connecting = (how == Connected::Later).then(|| Arc::clone(to));
-        if how == Connected::No {
-            thread.failed = Some(Failed { to: Arc::clone(to), since: said.span.1, slept: 0 });
+        self.again(said, to);
+        if let Connected::No(errno) = how {
+            self.failed(said, to, errno);
         }
-        // the time between two attempts is theirs if the thread slept for most of it
+    }
+
+    fn fails(&mut self, said: &Said, to: &Arc<[u8]>, errno: u16) {
+        self.again(said, to);
+        self.failed(said, to, errno);
+    }
+
+    /// Remembers an attempt that failed.
+    fn failed(&mut self, said: &Said, to: &Arc<[u8]>, errno: u16) {
+        let failed = Failed { call: said.call, to: Arc::clone(to), errno, since: said.span.1, slept: 0 };
+        self.threads.entry(said.thread).or_default().failed = Some(failed);
+    }
+
+    /// Counts the time since the attempt before, if this is another one: it is theirs if the thread slept for most of it.
+    fn again(&mut self, said: &Said, to: &Arc<[u8]>) {
+        let thread = self.threads.entry(said.thread).or_default();
+        let before = thread.failed.take_if(|failed| failed.to == *to && failed.call == said.call);
         if let Some(failed) = before {
             let between = said.span.0.saturating_sub(failed.since);
             if failed.slept >= SHORT && failed.slept >= between / 2 {
-                self.count(said, For::Retry(Arc::clone(to)), (failed.since, said.span.0), between);
+                self.count(said, For::Retry(Arc::clone(to), failed.errno), (failed.since, said.span.0), between);
             }
         }
     }

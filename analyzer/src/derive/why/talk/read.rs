@@ -19,6 +19,29 @@ const ENDS: usize = 4;
 const USERS: usize = 1 << 16;
 
 const EINPROGRESS: u16 = 115;
+/// Calls that programs make again after a sleep until they succeed.
+const TRIES: [&str; 20] = [
+    "open",
+    "openat",
+    "openat2",
+    "creat",
+    "mkdir",
+    "mkdirat",
+    "link",
+    "linkat",
+    "symlink",
+    "symlinkat",
+    "rename",
+    "renameat",
+    "renameat2",
+    "unlink",
+    "unlinkat",
+    "flock",
+    "fcntl",
+    "access",
+    "faccessat",
+    "faccessat2",
+];
 
 /// What a call may be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,6 +56,8 @@ pub(in super::super) enum Sort {
     Sleeps,
     /// It connects.
     Connects,
+    /// It opens, locks or makes a file, which may fail until somebody else is done.
+    Tries,
 }
 
 /// What the call may be; None: nothing that is followed.
@@ -41,6 +66,7 @@ pub(in super::super) fn sort(info: &CallInfo) -> Option<Sort> {
         "poll" | "ppoll" | "select" | "pselect6" | "epoll_wait" | "epoll_pwait" | "epoll_pwait2" => Sort::Waits,
         "nanosleep" | "clock_nanosleep" => Sort::Sleeps,
         "connect" => Sort::Connects,
+        name if TRIES.contains(&name) => Sort::Tries,
         name if info.io.reads().is_some() || name.starts_with("recv") => Sort::Takes,
         name if info.io.writes().is_some() || name.starts_with("send") => Sort::Gives,
         _ => return None,
@@ -129,6 +155,8 @@ impl<'a> Reads<'a> {
             Sort::Waits => Act::Waits(segment.args.ret.get(row) == Some(&0) && core.state[row].returned()),
             Sort::Sleeps => Act::Sleeps,
             Sort::Connects => self.connects(row)?,
+            Sort::Tries if core.errno[row] == 0 || !core.state[row].returned() => return None,
+            Sort::Tries => self.fails(row)?,
             Sort::Takes | Sort::Gives => self.moves(row, sort)?,
         };
         let start = segment.time.start[row];
@@ -151,9 +179,19 @@ impl<'a> Reads<'a> {
             _ if !self.segment.core.state[row].returned() => return None,
             0 => Connected::Yes,
             EINPROGRESS => Connected::Later,
-            _ => Connected::No,
+            errno => Connected::No(errno),
         };
         Some(Act::Connects(Arc::from(sockaddr_text(&address.bytes).into_bytes()), how))
+    }
+
+    fn fails(&mut self, row: usize) -> Option<Act> {
+        let name = match uses(self.segment, row).next()?.name {
+            Name::Known(name) => name,
+            Name::InCwd(name) => name.into(),
+            Name::Unknown => return None,
+        };
+        let name = Arc::clone(self.names.entry(name.to_vec()).or_insert_with(|| Arc::from(&*name)));
+        Some(Act::Fails(name, self.segment.core.errno[row]))
     }
 
     /// A call that moves data by a socket or pipe.

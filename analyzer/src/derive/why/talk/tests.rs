@@ -68,20 +68,32 @@ fn attempts_to_connect_with_sleeps_between_them() {
     let connects = |at, how| said(CONNECT, Act::Connects(Arc::clone(&to), how), at, at);
     let sleeps = |from, to| said(230, Act::Sleeps, from, to);
     let all = [
-        connects(0, Connected::No),
+        connects(0, Connected::No(111)),
         sleeps(1, 100),
-        connects(100, Connected::No),
+        connects(100, Connected::No(111)),
         said(23, Act::Waits(true), 101, 200),
         connects(200, Connected::Yes),
         sleeps(200, 900),
     ];
-    assert_eq!(sums(&all), [(CONNECT, For::Retry(Arc::clone(&to)), 2, 200)]);
+    assert_eq!(sums(&all), [(CONNECT, For::Retry(Arc::clone(&to), 111), 2, 200)]);
     let other = said(CONNECT, Act::Connects(Arc::from(&b"10.0.0.3:80"[..]), Connected::Yes), 100, 100);
-    assert_eq!(sums(&[connects(0, Connected::No), sleeps(1, 100), other]), [], "another address");
-    let late = [connects(0, Connected::No), sleeps(1, 3), connects(100, Connected::Yes)];
+    assert_eq!(sums(&[connects(0, Connected::No(111)), sleeps(1, 100), other]), [], "another address");
+    let late = [connects(0, Connected::No(111)), sleeps(1, 3), connects(100, Connected::Yes)];
     assert_eq!(sums(&late), [], "it did something else");
     let connection = For::Connection(Arc::clone(&to));
     assert_eq!(sums(&[connects(0, Connected::Later), polls(0, 70)]), [(POLL, connection, 1, 70)]);
+}
+
+#[test]
+fn attempts_on_a_file_with_sleeps_between_them() {
+    let lock: Arc<[u8]> = Arc::from(&b"/run/job.lock"[..]);
+    let fails = |at| said(2, Act::Fails(Arc::clone(&lock), 17), at, at);
+    let sleeps = |from, to| said(230, Act::Sleeps, from, to);
+    let all = [fails(0), sleeps(1, 100), fails(100), sleeps(101, 200), fails(200)];
+    assert_eq!(sums(&all), [(2, For::Retry(Arc::clone(&lock), 17), 2, 200)]);
+    let other = said(3, Act::Fails(Arc::clone(&lock), 17), 100, 100);
+    assert_eq!(sums(&[fails(0), sleeps(1, 100), other]), [], "another call");
+    assert_eq!(sums(&[fails(0), fails(100)]), [], "a search");
 }
 
 #[test]
