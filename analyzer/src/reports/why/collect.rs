@@ -1,5 +1,6 @@
 //! Makes the inputs of the rules from a tape, in few passes.
 
+use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 
 use anyhow::Result;
@@ -66,6 +67,7 @@ pub(super) fn collect(
         disks: Vec::new(),
         peers: Vec::new(),
         memory: Vec::new(),
+        stopped_by: BTreeMap::new(),
         floor,
         length: to.saturating_sub(from),
     };
@@ -90,7 +92,10 @@ pub(super) fn collect(
         let processes = processes::read::read(tape, &mut findings)?;
         let scope = &context.question.scope;
         inputs.programs = programs::programs(&processes, |task| scope.task(task), (from, scope.to));
-        inputs.deaths = deaths(context, &processes, from, &mut findings)?;
+        let records = fatal(context, &processes, &mut findings)?;
+        let inside = |ts: u64| ts >= from && ts < scope.to;
+        inputs.deaths = records.iter().filter_map(death).filter(|death| inside(death.ts)).collect();
+        inputs.stopped_by = records.iter().filter(|record| inside(record.sent.event.ts)).filter_map(stop).collect();
         context.question.loss.findings.append(&mut findings);
     }
     Ok(Collected { inputs, cut, log })
@@ -226,13 +231,18 @@ fn others(context: &mut Context<'_>, inputs: &mut Inputs, (from, to): (u64, u64)
     Ok(())
 }
 
-/// Processes that died of a signal between `from` and the end of the time asked for.
-fn deaths(context: &Context<'_>, processes: &Processes, from: u64, findings: &mut Vec<String>) -> Result<Vec<Death>> {
+/// Signals that ended or stopped processes.
+fn fatal(context: &Context<'_>, processes: &Processes, findings: &mut Vec<String>) -> Result<Vec<Record>> {
     let scope = &context.question.scope;
     let passes = |_: Option<&Task>, target: &Task, ts: u64| scope.task(target) && ts < scope.to;
-    let choice = Choice::Fatal;
-    let records = records(context, Tracker::new(processes, &choice, Box::new(passes)), findings)?;
-    Ok(records.iter().filter_map(death).filter(|death| death.ts >= from && death.ts < scope.to).collect())
+    records(context, Tracker::new(processes, &Choice::Fatal, Box::new(passes)), findings)
+}
+
+/// The process that `record` stopped, and who sent that; None: it stopped nobody, or the sender is not known.
+fn stop(record: &Record) -> Option<(u32, Who)> {
+    const STOPS: std::ops::RangeInclusive<u32> = 19..=22;
+    let sender = record.sender().filter(|_| STOPS.contains(&record.sent.event.sig))?;
+    Some((record.sent.target.pid, Who { comm: sender.comm.clone(), pid: Some(sender.pid) }))
 }
 
 /// The death that `record` is about; None: it ended nobody.

@@ -380,5 +380,5 @@ fn at_work(finding: &Finding, walked: &Traced, threads: &[Logged]) -> bool {
             worked += if matches!(found.cause, Cause::Cpu | Cause::Runqueue) { found.ns() } else { 0 };
         }
     }
-    worked * AT_WORK > all
+    worked * AT_WORK >= all
 }

@@ -24,6 +24,8 @@ mod storm;
 mod stuck;
 mod throttled;
 
+use std::collections::BTreeMap;
+
 use rustc_hash::FxHashSet;
 use systape_format::model::Family;
 
@@ -157,6 +159,8 @@ pub(crate) struct Inputs {
     pub peers: Vec<(Vec<u8>, Again)>,
     /// Memory of processes.
     pub memory: Vec<Grew>,
+    /// Who stopped a process by a signal, by the pid of that.
+    pub stopped_by: BTreeMap<u32, Who>,
     /// The least cost of a finding.
     pub floor: Floor,
     /// The time looked at, ns.
@@ -186,7 +190,23 @@ impl Inputs {
         let floor = Floor::of(length, None);
         let (calls, futexes, ran, programs, deaths) = Default::default();
         let (disks, peers, memory, deadlocks, talked, lookups) = Default::default();
-        Self { deadlocks, talked, lookups, calls, futexes, ran, programs, deaths, disks, peers, memory, floor, length }
+        let stopped_by = BTreeMap::new();
+        Self {
+            deadlocks,
+            talked,
+            lookups,
+            calls,
+            futexes,
+            ran,
+            programs,
+            deaths,
+            disks,
+            peers,
+            memory,
+            stopped_by,
+            floor,
+            length,
+        }
     }
 }
 

@@ -2,6 +2,7 @@
 
 use super::super::finding::{Class, Finding, Who};
 use super::{Inputs, Rule, command};
+use crate::values::words::escaped;
 
 /// The rule.
 pub(super) const RULE: Rule = Rule {
@@ -12,30 +13,38 @@ pub(super) const RULE: Rule = Rule {
     judge,
 };
 
+/// Of a signal.
+const STOPPED: &str = "was stopped by a signal";
+
 fn judge(inputs: &Inputs) -> Vec<Finding> {
     let halts = inputs.ran.iter().filter(|ran| ran.asked && !ran.kernel).flat_map(|ran| {
         let who = Who { comm: ran.comm.clone(), pid: Some(ran.pid) };
-        let both = [(ran.stopped, "was stopped by a signal"), (ran.traced, "was held by a tracer")];
+        let both = [(ran.stopped, STOPPED), (ran.traced, "was held by a tracer")];
         both.map(|(halt, text)| (who.clone(), halt, text))
     });
     let dear = halts.filter(|(_, halt, _)| inputs.floor.passes(halt.ns));
-    dear.map(|(who, halt, text)| Finding {
-        rule: RULE.name,
-        class: Class::Time,
-        cost: Some(halt.ns),
-        time: Vec::new(),
-        short: halt.open,
-        processes: 1,
-        call: String::new(),
-        object: Vec::new(),
-        errno: 0,
-        by: None,
-        count: halt.count,
-        max: Some(halt.max),
-        span: halt.span,
-        text: format!("{text} {{count}} times, the longest {{max}}"),
-        command: format!("states --by tid,state {}", command::task(&who)),
-        who,
+    dear.map(|(who, halt, text)| {
+        let by = who.pid.and_then(|pid| inputs.stopped_by.get(&pid)).filter(|_| text == STOPPED).cloned();
+        let sent =
+            by.as_ref().map(|by| format!(", sent by {}{}", escaped(&by.comm), super::pid(by))).unwrap_or_default();
+        Finding {
+            rule: RULE.name,
+            class: Class::Time,
+            cost: Some(halt.ns),
+            time: Vec::new(),
+            short: halt.open,
+            processes: 1,
+            call: String::new(),
+            object: Vec::new(),
+            errno: 0,
+            by,
+            count: halt.count,
+            max: Some(halt.max),
+            span: halt.span,
+            text: format!("{text} {{count}} times{sent}, the longest {{max}}"),
+            command: format!("states --by tid,state {}", command::task(&who)),
+            who,
+        }
     })
     .collect()
 }
