@@ -66,8 +66,8 @@ unix: bind(addrlen=19 fd=11<socket> umyaddr='{AF_UNIX, @systape-abstract}') = 0
 unix: connect(addrlen=110 fd=10<socket> uservaddr='{AF_UNIX, nobody.socket}') = ENOENT
 pair: socketpair(family=AF_UNIX protocol=0 type=SOCK_SEQPACKET|SOCK_CLOEXEC usockvec=[12 13]) = 0
 pair: pipe2(fildes=[14 15] flags=O_NONBLOCK) = 0
-futex: futex(op=FUTEX_WAIT|FUTEX_PRIVATE_FLAG uaddr=& uaddr2=* utime=0 val=6 val3=*) = EAGAIN
-futex: futex(op=FUTEX_WAIT uaddr=& uaddr2=* utime='{tv_sec=0, tv_nsec=3000000}' val=5 val3=*) = ETIMEDOUT
+futex: futex(at_uaddr=* op=FUTEX_WAIT|FUTEX_PRIVATE_FLAG uaddr=& uaddr2=* utime=0 val=6 val3=*) = EAGAIN
+futex: futex(at_uaddr=* op=FUTEX_WAIT uaddr=& uaddr2=* utime='{tv_sec=0, tv_nsec=3000000}' val=5 val3=*) = ETIMEDOUT
 futex: futex(op=FUTEX_WAKE|FUTEX_PRIVATE_FLAG uaddr=& uaddr2=* utime=* val=1 val3=*) = 0
 kill: kill(pid=$pid sig=0) = 0
 kill: rt_sigaction(act=& oact=& sig=SIGUSR2 sigsetsize=8) = 0
@@ -81,9 +81,10 @@ end: exit_group(error_code=0) = ?
 ";
 
 /// Arguments the kernel does not read for this call: whatever the register had.
-const UNREAD: [(&str, &str); 6] = [
+const UNREAD: [(&str, &str); 7] = [
     ("openat", "mode"),
     ("fcntl", "arg"),
+    ("futex", "at_uaddr"),
     ("futex", "uaddr2"),
     ("futex", "utime"),
     ("futex", "val3"),
