@@ -5,6 +5,8 @@
 //! it in a thread that may be left behind ([`crate::patient`]). A thread that has left its call meanwhile has no answer.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
+use std::fs::File;
+use std::os::unix::fs::FileExt;
 
 use systape_abi::{Abi, ArgKind, Selection, Structs, SyscallDesc, describe};
 use systape_bpf::values::{byte_status, call_state, capture_arg, snap_match, struct_count, struct_when};
@@ -85,8 +87,9 @@ impl Wanted {
     pub(crate) fn read(&self, calls: &[Asked], moved: &Moved) -> Vec<CallMemory> {
         let one = |asked: &Asked| {
             moved.step();
+            let memory = Memory::of(asked)?;
             let places = self.places(asked);
-            let values: Vec<Value> = places.into_iter().filter_map(|place| self.value(asked, place)).collect();
+            let values: Vec<Value> = places.into_iter().filter_map(|place| self.value(&memory, place)).collect();
             let read = clock::monotonic();
             (!values.is_empty() && asked.is_in_flight()).then_some(CallMemory { asked: *asked, read, values })
         };
@@ -113,16 +116,16 @@ impl Wanted {
         strings.chain(pointed).filter(|place| place.address != 0).take(Syscall::default().cap.len()).collect()
     }
 
-    fn value(&self, asked: &Asked, place: Place) -> Option<Value> {
+    fn value(&self, memory: &Memory, place: Place) -> Option<Value> {
         let Some(len) = place.len else {
             let most = MOST_STRING.min(self.string_limit as usize);
-            let (bytes, whole) = string(asked.here_tid, place.address, most)?;
+            let (bytes, whole) = string(memory, place.address, most)?;
             let full = if whole { bytes.len() as u32 } else { 0 };
             let status = if whole { byte_status::WHOLE } else { byte_status::TRUNCATED };
             return Some((place.arg, status, full, bytes));
         };
         let mut bytes = vec![0; len.min(place.most) as usize];
-        let n = read_at(asked.here_tid, place.address, &mut bytes);
+        let n = memory.read_at(place.address, &mut bytes);
         let status = if len > place.most { byte_status::TRUNCATED } else { byte_status::WHOLE };
         (n == bytes.len() && n > 0).then_some((place.arg, status, u32::try_from(len).unwrap_or(u32::MAX), bytes))
     }
@@ -250,14 +253,14 @@ fn structure(rule: &StructRule, args: &[u64; 6]) -> Option<Place> {
 }
 
 /// Bytes up to a NUL, at most `most`, and whether that is all.
-fn string(here_tid: u32, address: u64, most: usize) -> Option<(Vec<u8>, bool)> {
+fn string(memory: &Memory, address: u64, most: usize) -> Option<(Vec<u8>, bool)> {
     let mut out = Vec::new();
     // one more says whether it goes on; page by page, because the next one may not exist
     while out.len() <= most {
         let from = address.checked_add(out.len() as u64)?;
         let step = (PAGE - from % PAGE).min((most + 1 - out.len()) as u64) as usize;
         let mut part = vec![0; step];
-        if read_at(here_tid, from, &mut part) != step {
+        if memory.read_at(from, &mut part) != step {
             return None;
         }
         if let Some(end) = part.iter().position(|byte| *byte == 0) {
@@ -270,15 +273,20 @@ fn string(here_tid: u32, address: u64, most: usize) -> Option<(Vec<u8>, bool)> {
     Some((out, false))
 }
 
-/// Reads memory of a task; returns how many bytes.
-fn read_at(here_tid: u32, address: u64, to: &mut [u8]) -> usize {
-    let Ok(from) = usize::try_from(address) else { return 0 };
-    let local = libc::iovec { iov_base: to.as_mut_ptr().cast(), iov_len: to.len() };
-    let remote = libc::iovec { iov_base: std::ptr::without_provenance_mut(from), iov_len: to.len() };
-    // SAFETY: the kernel writes at most `to.len()` bytes to `to`, which is borrowed for the call; the remote address is the other
-    // task's, which the kernel checks.
-    let read = unsafe { libc::process_vm_readv(here_tid.cast_signed(), &raw const local, 1, &raw const remote, 1, 0) };
-    usize::try_from(read).unwrap_or(0)
+/// Memory of a task. Not by process_vm_readv: that waits for the process's mmap lock where no signal ends it, so that `record` could not
+/// exit while another process is stuck with the lock held.
+struct Memory(File);
+
+impl Memory {
+    fn of(asked: &Asked) -> Option<Self> {
+        File::open(format!("/proc/{}/task/{}/mem", asked.here_pid, asked.here_tid)).ok().map(Self)
+    }
+
+    /// Reads from `address` on; returns how many bytes.
+    fn read_at(&self, address: u64, to: &mut [u8]) -> usize {
+        // the file's offsets are signed
+        if i64::try_from(address).is_err() { 0 } else { self.0.read_at(to, address).unwrap_or(0) }
+    }
 }
 
 #[cfg(test)]
@@ -302,7 +310,8 @@ mod tests {
     /// What the arguments of a call point to, in this process.
     fn values(name: &str, args: [u64; 6]) -> Vec<Value> {
         let asked = asked(name, args);
-        wanted().places(&asked).into_iter().filter_map(|place| wanted().value(&asked, place)).collect()
+        let memory = Memory::of(&asked).expect("its own memory");
+        wanted().places(&asked).into_iter().filter_map(|place| wanted().value(&memory, place)).collect()
     }
 
     #[test]
