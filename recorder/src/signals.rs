@@ -112,9 +112,9 @@ impl Signals {
         let ms = i32::try_from(time.as_millis()).unwrap_or(i32::MAX);
         // SAFETY: fds is a valid array of two pollfd.
         unsafe { libc::poll(fds.as_mut_ptr(), 2, ms) };
-        let mut sink = [0; 64];
-        let mut readable = |mut s: &UnixStream| s.read(&mut sink).is_ok_and(|n| n > 0);
-        readable(&self.child);
-        readable(&self.end)
+        let readable = |mut s: &UnixStream, sink: &mut [u8]| s.read(sink).is_ok_and(|n| n > 0);
+        readable(&self.child, &mut [0; 64]);
+        // one a call: a second one says that nobody waits for what comes after the end
+        readable(&self.end, &mut [0])
     }
 }

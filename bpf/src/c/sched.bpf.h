@@ -60,14 +60,15 @@ static __always_inline void learn_sched_clock(struct task_struct *prev, struct t
 /*
  * Whether a runnable task that leaves its CPU waits for the quota of a cgroup.
  * Before 6.18 the kernel takes whole groups off a CPU at once, and a task that
- * is in one of them cannot run, wherever it is in the kernel.
+ * is in one of them cannot run, wherever it is in the kernel. Read by helpers:
+ * in some variants of sched_switch the verifier has forgotten what `prev` is.
  */
 static __always_inline bool is_throttled(struct task_struct *task)
 {
 	if (bpf_core_field_exists(task->throttled))
-		return FIELD(task, throttled);
+		return BPF_CORE_READ(task, throttled);
 	if (bpf_core_field_exists(task->se.cfs_rq) && bpf_core_field_exists(task->se.cfs_rq->throttle_count))
-		return FIELD(task, se.cfs_rq->throttle_count) > 0;
+		return BPF_CORE_READ(task, se.cfs_rq, throttle_count) > 0;
 	return false;
 }
 
@@ -79,11 +80,11 @@ static __always_inline u32 throttle_clock(struct task_struct *task, bool is_out)
 
 	if (!bpf_core_field_exists(task->se.cfs_rq) || !bpf_core_field_exists(group->throttled_clock_self_time))
 		return 0;
-	group = FIELD(task, se.cfs_rq);
-	sum = FIELD(group, throttled_clock_self_time);
-	since = is_out ? FIELD(group, throttled_clock_self) : 0;
+	group = BPF_CORE_READ(task, se.cfs_rq);
+	sum = BPF_CORE_READ(group, throttled_clock_self_time);
+	since = is_out ? BPF_CORE_READ(group, throttled_clock_self) : 0;
 	if (since)
-		sum += FIELD(group, rq->clock) - since;
+		sum += BPF_CORE_READ(group, rq, clock) - since;
 	return sum >> 10;
 }
 
