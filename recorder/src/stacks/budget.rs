@@ -112,18 +112,23 @@ impl Budget {
         if self.bytes_left == 0 {
             return Some(format!("given up: names take {} MiB already", MOST_NAME_BYTES >> 20));
         }
-        self.remembered.get(&key(mapping)).cloned()
+        self.remembered.get(&key(mapping)).or_else(|| self.remembered.get(mapping)).cloned()
     }
 
-    /// In words, why `places` of a file have no name. A file that gave no answer is not tried again, also where it is mapped
-    /// by another path.
+    /// In words, why `places` of a file have no name. A file that gave no answer in time is not tried again, also where it is mapped
+    /// by another path; one that broke the reader only at its path: a broken copy has the build id of the sound file.
     pub(crate) fn give_up(&mut self, mapping: &Mapping, places: usize, why: &GivenUp) -> String {
         let words = self.time.words(why);
         if !matches!(why, GivenUp::Refused(_)) {
             self.count(places);
         }
-        if matches!(why, GivenUp::TooLong(_) | GivenUp::Broken(_)) && self.remembered.len() < MOST_REMEMBERED {
-            self.remembered.insert(key(mapping), words.clone());
+        let which = match why {
+            GivenUp::TooLong(_) => Some(key(mapping)),
+            GivenUp::Broken(_) => Some(mapping.clone()),
+            GivenUp::Over | GivenUp::Refused(_) => None,
+        };
+        if let Some(which) = which.filter(|_| self.remembered.len() < MOST_REMEMBERED) {
+            self.remembered.insert(which, words.clone());
         }
         words
     }
@@ -167,6 +172,10 @@ mod tests {
         budget.give_up(&mapping(b"", "/a/nameless"), 2, &GivenUp::Broken("died".into()));
         assert!(budget.refuses(&mapping(b"", "/a/nameless")).is_some());
         assert_eq!(budget.refuses(&mapping(b"", "/a/another")), None);
+        // a broken copy of a file keeps nobody from the sound one
+        budget.give_up(&mapping(b"lib", "/tmp/lib"), 0, &GivenUp::Broken("died".into()));
+        assert!(budget.refuses(&mapping(b"lib", "/tmp/lib")).is_some());
+        assert_eq!(budget.refuses(&mapping(b"lib", "/usr/lib")), None);
         // neither what is damaged nor what the time did not reach is the file's fault for ever
         budget.give_up(&mapping(b"x", "/x"), 5, &GivenUp::Over);
         budget.give_up(&mapping(b"y", "/y"), 6, &GivenUp::Refused("it is no ELF file".into()));

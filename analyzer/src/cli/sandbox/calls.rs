@@ -176,7 +176,7 @@ const ALWAYS: [libc::c_long; 46] = [
 const ALWAYS_X86_64: [libc::c_long; 4] = [libc::SYS_open, libc::SYS_stat, libc::SYS_lstat, libc::SYS_readlink];
 
 /// Calls to start a second process and to talk to it, for its own start, and for its limits.
-const SECOND_PROCESS: [libc::c_long; 37] = [
+const SECOND_PROCESS: [libc::c_long; 38] = [
     libc::SYS_clone,
     libc::SYS_execve,
     libc::SYS_wait4,
@@ -208,6 +208,8 @@ const SECOND_PROCESS: [libc::c_long; 37] = [
     libc::SYS_setrlimit,
     libc::SYS_getrusage,
     libc::SYS_setpriority,
+    // takes rights away only
+    libc::SYS_capset,
     libc::SYS_set_tid_address,
     libc::SYS_faccessat,
     libc::SYS_faccessat2,
