@@ -52,16 +52,22 @@ failures() {
         END { tell() }' "$1"
 }
 
+# record and analyze as users have them, for what records
+release() {
+    cargo build --release -p systape-recorder -p systape-analyzer || return 1
+    export SYSTAPE_BIN_DIR=$target/release
+}
+
 # cargo's dev profile: our crates are built in a third of the time, and check what overflows
 unit() {
+    release || return 1
     cargo test --workspace --exclude systape-e2e --no-fail-fast "$@"
 }
 
 # black boxes: record and analyze as users have them
 e2e() {
     local triple
-    cargo build --release -p systape-recorder -p systape-analyzer || return 1
-    export SYSTAPE_BIN_DIR=$target/release
+    release || return 1
     if [ "$(id -u)" = 0 ]; then
         cargo test -p systape-e2e --no-fail-fast "$@" 2>&1 | tee "$log" || again "$log"
     elif command -v sudo >/dev/null && { [ -t 0 ] || sudo -n true 2>/dev/null; }; then

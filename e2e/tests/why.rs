@@ -199,7 +199,8 @@ fn a_lock_of_a_file_has_its_holder() {
         return;
     }
     // who holds it says its number
-    let script = "flock lock sh -c 'echo $PPID >holder; sleep 3' & while ! [ -s holder ]; do sleep 0.02; done; flock lock true; wait";
+    let script =
+        "flock lock sh -c 'echo $PPID >holder; sleep 3' & while ! [ -s holder ]; do sleep 0.02; done; flock lock true";
     lab.record("t.tape", &[], &["sh", "-c", script]).expect(0);
     let holder: i64 = fs::read_to_string(lab.path("holder")).expect("holder").trim().parse().expect("a pid");
     let found = causes(&lab, "t.tape");
