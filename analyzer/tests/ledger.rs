@@ -373,7 +373,8 @@ fn calls_that_an_answer_is_not_about_are_no_loss_of_it() {
     };
     let other: Vec<Row<'_>> = (0..40).map(|i| row("wait4", 400 + i * 10, 0)).collect();
     with("other.tape", &other);
-    for (name, view) in [("execve", "exec"), ("futex", "locks"), ("close", "fds"), ("openat", "-e openat")] {
+    // fds says "incomplete" of any call that was counted
+    for (name, view) in [("execve", "exec"), ("futex", "locks"), ("openat", "-e openat")] {
         let tape = format!("{name}.tape");
         with(&tape, &[&other[..], &[row(name, 850, 0)]].concat());
         let (whole, part) = ("other.tape", tape.as_str());
@@ -383,7 +384,7 @@ fn calls_that_an_answer_is_not_about_are_no_loss_of_it() {
         assert_eq!(got.status, 3, "{view} of {part}: {}", got.out);
         // it was over by then
         let got = place.analyze(&format!("{view} --fail-on-loss --time ,0.0006 {part}"));
-        assert!(got.status == 0 || view == "fds", "{view} before it: {} {}", got.out, got.err);
+        assert!(got.status == 0, "{view} before it: {} {}", got.out, got.err);
     }
     // a gap of which no ledger knows may be of any call
     with("gone.tape", &[]);
