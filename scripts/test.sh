@@ -52,16 +52,22 @@ failures() {
         END { tell() }' "$1"
 }
 
-# record and analyze as users have them, for what records
+# Tests that ask many thousand questions in their own process: without optimization they take ten minutes instead of two.
+heavy=(--test losses --test mutated)
+
+# record and analyze as users have them, for what asks programs; and the heavy tests, because one build makes both
 release() {
-    cargo build --release -p systape-recorder -p systape-analyzer || return 1
+    cargo build --release -p systape-recorder -p systape-analyzer --bins "${heavy[@]}" || return 1
     export SYSTAPE_BIN_DIR=$target/release
 }
 
 # cargo's dev profile: our crates are built in a third of the time, and check what overflows
 unit() {
+    local failed=0
     release || return 1
-    cargo test --workspace --exclude systape-e2e --no-fail-fast "$@"
+    cargo test --workspace --exclude systape-e2e --no-fail-fast "$@" || failed=1
+    cargo test --release -p systape-recorder -p systape-analyzer --no-fail-fast "${heavy[@]}" "$@" || failed=1
+    return "$failed"
 }
 
 # black boxes: record and analyze as users have them

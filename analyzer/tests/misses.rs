@@ -84,7 +84,7 @@ fn tapes() -> Vec<PathBuf> {
 }
 
 fn analyze(report: &str, format: &str, tape: &Path) -> Output {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_analyze"));
+    let mut command = Command::new(common::program());
     // one thread: a process that lives for a few ms gains nothing from more
     command.env("RAYON_NUM_THREADS", "1");
     command.args(report.split(' ').filter(|word| !word.is_empty())).args(["--format", format, "--fail-on-loss"]);

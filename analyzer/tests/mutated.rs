@@ -429,6 +429,7 @@ fn number(name: &str) -> Option<u64> {
 }
 
 #[test]
+#[cfg_attr(debug_assertions, ignore = "minutes without optimization: scripts/test.sh runs it with the release profile")]
 fn changed_tapes_are_read_within_bounds() {
     let from = number("SYSTAPE_MUTATIONS_FROM").unwrap_or(0);
     let count = number("SYSTAPE_MUTATIONS").unwrap_or(150);
@@ -441,6 +442,7 @@ fn changed_tapes_are_read_within_bounds() {
 }
 
 #[test]
+#[cfg_attr(debug_assertions, ignore = "minutes without optimization: scripts/test.sh runs it with the release profile")]
 fn tapes_made_on_purpose_are_read_within_bounds() {
     let outcome = run_child(0, 0);
     println!("made on purpose: {outcome:?}");

@@ -30,7 +30,7 @@ fn is_root() -> bool {
 /// `record` as users have it: one that is not optimized does not keep up with what is counted here.
 fn binary() -> std::path::PathBuf {
     let built = || env!("CARGO_BIN_EXE_record").into();
-    std::env::var_os("SYSTAPE_BIN_DIR").map_or_else(built, |dir| std::path::Path::new(&dir).join("record"))
+    std::env::var_os("SYSTAPE_BIN_DIR").map_or_else(built, |dir| Path::new(&dir).join("record"))
 }
 
 /// Runs `record OPTIONS -- COMMAND`; gives the tape, and what the programs counted in passing.

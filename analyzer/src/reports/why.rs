@@ -51,7 +51,7 @@ systape_format::tables! {
         cost_ns ? OfKnown: Duration "of a budget the time; of a finding the wall time that would go away without it; null: not known"
         cost_hi_ns ? OfKnown: Duration "the most that would go away, where two ways to measure it differ; null: `cost_ns` is the figure"
         cost_is: Word "`saved`: the subject's time that would go away; `rough`: the same, but parts of that time are not known; `at_most`: the time in which somebody was in it; null: a budget, or no cost"
-        subject: Flag "it is of the subject, the command or the tasks that were asked for; false: of others on the machine"
+        subject: Flag "it is of the subject, the command or the tasks that were asked for; false: of others on the machine; null: not known, because something is missing"
         state: Word "of a budget's level 2: the cause as `path` names it; null: another row"
         pid: Int "whose time it was; null: of several processes of one name, or of nobody"
         comm: Str [Comm] "name of the thread or process; null: nobody's"
@@ -129,10 +129,12 @@ fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
     }
     let session = tape.session();
     let has = |family| families::in_session(session, family);
-    let recorded: Vec<Family> = FAMILIES.into_iter().filter(|family| has(*family)).collect();
+    let mut recorded: Vec<Family> = FAMILIES.into_iter().filter(|family| has(*family)).collect();
     if recorded.is_empty() && tape.session_is_whole() {
         bail!("nothing that 'analyze why' judges was recorded: {}", families::instead(tape, Family::Syscall));
     }
+    // look-ups that a probe saw; a tape that lost them all does not know that there were any
+    recorded.push(Family::Tracepoint);
     let mut context = Context::about(config, tape, &recorded)?;
     // who was there, and in what, follows from what was before the time asked for
     context.question.loss.add_earlier(tape, &recorded, context.question.scope.to);

@@ -137,7 +137,9 @@ impl Loss {
     /// made from them is "at least". Of unreadable parts whose contents are not known any may be one of them.
     pub(crate) fn touches(&self, families: &[Family], pid: Option<u32>, (from, to): (u64, u64)) -> bool {
         let of_gap = |gap: &Gap| {
-            let when = gap.last == 0 || (gap.first <= to && gap.last >= from);
+            // a lost call has the time of its end: it may have begun long before
+            let began = gap.first <= to || gap.family == Family::Syscall;
+            let when = gap.last == 0 || (began && gap.last >= from);
             let whose = gap.pid == 0 || pid.is_none_or(|pid| pid == gap.pid);
             when && whose && reads(gap, families)
         };

@@ -475,6 +475,12 @@ fn third_segment() -> Vec<Row<'static>> {
     ]
 }
 
+/// `analyze` that answers: the one of `SYSTAPE_BIN_DIR`, as users have it, or cargo's.
+pub fn program() -> PathBuf {
+    let made = || PathBuf::from(env!("CARGO_BIN_EXE_analyze"));
+    std::env::var_os("SYSTAPE_BIN_DIR").map_or_else(made, |dir| Path::new(&dir).join("analyze"))
+}
+
 /// A directory to work in and `analyze` to run there.
 pub struct Place {
     // before the directory that it works in
@@ -505,7 +511,7 @@ impl Place {
     /// `analyze` with `words`, separated by spaces.
     pub fn analyze(&self, words: &str) -> Output {
         let words = words.split(' ').filter(|word| !word.is_empty());
-        let output = Command::cargo_bin("analyze").unwrap().args(words).current_dir(self.dir.path()).output().unwrap();
+        let output = Command::new(program()).args(words).current_dir(self.dir.path()).output().unwrap();
         let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
         Output { status: output.status.code().unwrap(), out: text(output.stdout), err: text(output.stderr) }
     }

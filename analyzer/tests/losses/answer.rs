@@ -62,7 +62,8 @@ fn identity(table: &str) -> &'static [&'static str] {
         "locks" => &["address", "pid", "upid"],
         "diff" => &[],
         "diff_measures" => &["measure"],
-        "why_when" => &["what", "syscall", "pid", "change"],
+        // of another length the tape has other slices
+        "why_when" => &["what", "syscall", "pid", "change", "slice_ns"],
         "tables" => &["table"],
         "why" => &["kind", "level", "state", "rule", "class", "pid", "comm", "syscall", "object", "errno", "command"],
         other => panic!("which columns say which row of '{other}' is which?"),
@@ -78,6 +79,9 @@ const KNOWING: [&str; 6] = ["ledger_calls", "quantile_error", "outcome_maybe_cau
 /// Columns that may be another one when something is lost: a time of day follows from the samples of clocks that are there, and what a
 /// thread is called is the last that was heard.
 const AS_HEARD: [&str; 3] = ["time", "time_uncertain_ns", "comm"];
+
+/// Columns that say how well another is known, the best first: what lacks something says a later word, or none.
+const WEAKER: [(&str, &[&str]); 1] = [("cost_is", &["saved", "rough", "at_most"])];
 
 /// Columns whose sentences say in words what the others of their row say with marks.
 const IN_WORDS: [(&str, &str); 1] = [("why", "text")];
@@ -157,7 +161,9 @@ fn row(all: &[Rows], line: Map<String, Value>) -> Option<Row> {
         let value = of.map_or(Value::Null, |of| of[&*column.name].clone());
         let flag = column.short.suffix().and_then(|suffix| of?.get(&format!("{}{suffix}", column.name))?.as_bool());
         let name = column.full_name();
-        if is_key || identity(&table.name).contains(&name.as_str()) {
+        // time of a budget is split by them
+        let splits = name == "by_comm" && line.get("kind").is_some_and(|kind| kind == "budget");
+        if is_key || splits || identity(&table.name).contains(&name.as_str()) {
             key.push(format!("{name}={value}"));
             vague |= value.is_null() || value == "?";
         }
@@ -249,6 +255,9 @@ fn differences(is: &Row, says: &Row, lost: bool) -> Vec<Lie> {
         if in_words || (unsure && AS_SEEN.contains(&name.as_str())) {
             continue;
         }
+        if lost && is_weaker(name, &truth.value, &told.value) {
+            continue;
+        }
         if heard || KNOWING.contains(&name.as_str()) || (QUANTILES.contains(&name.as_str()) && is_near(is, says, name))
         {
             continue;
@@ -264,6 +273,13 @@ fn differences(is: &Row, says: &Row, lost: bool) -> Vec<Lie> {
         }
     }
     lies
+}
+
+/// Whether `told` says of another column that it is known less well than `truth` does.
+fn is_weaker(name: &str, truth: &Value, told: &Value) -> bool {
+    let Some((_, words)) = WEAKER.iter().find(|(column, _)| *column == name) else { return false };
+    let place = |value: &Value| words.iter().position(|word| value == word).unwrap_or(words.len());
+    place(truth) <= place(told)
 }
 
 /// Whether a quantile is the same as far as its error lets it be told.

@@ -18,6 +18,8 @@ pub(crate) struct Subject {
     pub why: &'static str,
     /// When its time begins: of a command when it was executed, because before it is `record` that prepares it; 0: with its first event.
     pub from: u64,
+    /// It is the one that was asked for or recorded, not one that was taken for it.
+    pub sure: bool,
 }
 
 /// The thread that `config` asks for; None: it has no time on this part of the tape.
@@ -37,19 +39,24 @@ pub(crate) fn subject(config: &Config, tape: &Tape, threads: &[Logged]) -> Optio
     if let [tid] = config.filters.tids[..] {
         // of several with that number the last
         let found = there().filter(|(_, thread)| newest(thread).1 == tid).max_by_key(|(_, thread)| end(thread));
-        return found.map(|(id, _)| Subject { id, why: "", from: 0 });
+        return found.map(|(id, _)| Subject { id, why: "", from: 0, sure: true });
     }
     if let [pid] = config.filters.pids[..] {
         let of_it = || there().filter(|(_, thread)| newest(thread).0 == pid);
         let main = of_it().filter(|(_, thread)| newest(thread).1 == pid).max_by_key(|(_, thread)| end(thread));
-        let main =
-            main.map(|(id, _)| Subject { id, why: "the main thread of the process; -t for another one", from: 0 });
+        let main = main.map(|(id, _)| Subject {
+            id,
+            why: "the main thread of the process; -t for another one",
+            from: 0,
+            sure: true,
+        });
         return main.or_else(|| {
             let last = of_it().max_by_key(|(_, thread)| last_ran(thread));
             last.map(|(id, _)| Subject {
                 id,
                 why: "the thread of the process that ran last; -t for another one",
                 from: 0,
+                sure: false,
             })
         });
     }
@@ -62,7 +69,7 @@ pub(crate) fn subject(config: &Config, tape: &Tape, threads: &[Logged]) -> Optio
         let main = |pid| there().filter(move |(_, thread)| newest(thread) == (pid, pid));
         let found = executed.and_then(|(pid, since)| {
             let thread = main(pid).find(|(_, thread)| end(thread) > since);
-            thread.map(|(id, _)| Subject { id, why: RECORDED, from: since })
+            thread.map(|(id, _)| Subject { id, why: RECORDED, from: since, sure: true })
         });
         if found.is_some() {
             return found;
@@ -72,7 +79,7 @@ pub(crate) fn subject(config: &Config, tape: &Tape, threads: &[Logged]) -> Optio
         let first = there().filter(|(_, thread)| newest(thread).0 == newest(thread).1);
         let first = first.filter(|(_, thread)| !all || ran_for_record(thread, command));
         if let Some((id, thread)) = first.min_by_key(|(_, thread)| (begin(thread), newest(thread).1)) {
-            return Some(Subject { id, why: RECORDED, from: begin(thread) });
+            return Some(Subject { id, why: RECORDED, from: begin(thread), sure: false });
         }
     }
     let busiest = there().max_by_key(|(id, thread)| (ran(thread), std::cmp::Reverse(*id)));
@@ -80,6 +87,7 @@ pub(crate) fn subject(config: &Config, tape: &Tape, threads: &[Logged]) -> Optio
         id,
         why: "the thread that was longest on a CPU; -t or -p for another one",
         from: 0,
+        sure: false,
     })
 }
 

@@ -3,7 +3,7 @@
 use systape_format::model::Family;
 
 use crate::derive::why::finding::Finding;
-use crate::derive::why::rules::RULES;
+use crate::derive::why::rules::{RULES, Rule};
 use crate::table::loss::Loss;
 
 /// What is lost, for findings of the time up to `until`.
@@ -35,12 +35,12 @@ impl<'a> Marks<'a> {
             return false;
         }
         let rule = RULES.iter().find(|rule| rule.name == finding.rule);
-        rule.is_none_or(|rule| self.loss.touches(&inputs(rule.needs), finding.who.pid, (0, self.until)))
+        rule.is_none_or(|rule| self.loss.touches(&inputs(rule), finding.who.pid, (0, self.until)))
     }
 }
 
-/// The families of the events that a rule with these `needs` is fed: those that place its events count as well.
-fn inputs(needs: &[Family]) -> Vec<Family> {
+/// The families of the events that `rule` is fed: those that place its events count as well.
+fn inputs(rule: &Rule) -> Vec<Family> {
     let of = |family: &Family| match family {
         // waits for a CPU are taken out of calls; the directory of a relative path follows from forks
         Family::Syscall => vec![Family::Syscall, Family::Sched, Family::Process],
@@ -48,11 +48,13 @@ fn inputs(needs: &[Family]) -> Vec<Family> {
         Family::Sched => vec![Family::Sched, Family::Process],
         family => vec![*family],
     };
-    if needs.is_empty() {
+    match rule.needs {
+        // waits for answers, or what a probe tells
+        [] if rule.name == "dns" => vec![Family::Syscall, Family::Sched, Family::Process, Family::Tracepoint],
         // deaths: what signals and ends of processes say, and calls of who sent them
-        return vec![Family::Process, Family::Signal, Family::Syscall];
+        [] => vec![Family::Process, Family::Signal, Family::Syscall],
+        needs => needs.iter().flat_map(of).collect(),
     }
-    needs.iter().flat_map(of).collect()
 }
 
 #[cfg(test)]

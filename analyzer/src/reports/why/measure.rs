@@ -52,6 +52,8 @@ impl Is {
 pub(super) struct Told {
     /// `sh[17] (the command that was recorded)`.
     pub who: String,
+    /// It is the one that was asked for or recorded, not one that was taken for it.
+    pub sure: bool,
     /// Its time.
     pub span: (u64, u64),
     /// What that went to.
@@ -138,6 +140,7 @@ pub(super) fn measure(config: &Config, context: &mut Context<'_>, before: Before
     });
     let told = subject.zip(way).map(|(subject, way)| Told {
         who: who(&subject, &log.threads, way.span),
+        sure: subject.sure,
         span: way.span,
         budget: walked.budget,
     });

@@ -33,10 +33,15 @@ impl<'a> Shown<'a> {
     /// The rows; times are relative to `open`.
     pub(super) fn rows(&self, open: u64) -> impl Iterator<Item = Row<'a>> {
         let lines = self.told.map_or(&[][..], |told| &told.budget.lines);
-        let (cut, marks) = (self.cut, self.marks);
+        let (cut, marks, sure) = (self.cut, self.marks, self.told.is_some_and(|told| told.sure));
         let short = marks.path();
         let budget = lines.iter().flat_map(move |line| budget(line, short));
-        budget.chain(self.ranked.iter().take(self.limit).map(move |ranked| finding(ranked, open, (cut, marks))))
+        budget.chain(self.ranked.iter().take(self.limit).map(move |ranked| {
+            // who is asked about, or who descends from whom, may be what is missing
+            let doubted = marks.any() && (short || !sure);
+            let of_it = if doubted { (sure && ranked.own).then_some(true) } else { Some(ranked.own) };
+            finding(ranked, open, of_it, (cut, marks))
+        }))
     }
 }
 
@@ -73,7 +78,7 @@ fn budget(line: &Line, short: bool) -> impl Iterator<Item = Row<'_>> {
     std::iter::once(first).chain(states.collect::<Vec<_>>())
 }
 
-fn finding<'r>(ranked: &'r Ranked, open: u64, (cut, marks): (bool, Marks<'_>)) -> Row<'r> {
+fn finding<'r>(ranked: &'r Ranked, open: u64, of_it: Option<bool>, (cut, marks): (bool, Marks<'_>)) -> Row<'r> {
     let finding = &ranked.finding;
     let cut = cut || marks.touch(finding);
     let short = finding.short || cut;
@@ -83,7 +88,7 @@ fn finding<'r>(ranked: &'r Ranked, open: u64, (cut, marks): (bool, Marks<'_>)) -
     row.set("kind", "finding").set("level", Cell::Null);
     row.set("rule", finding.rule).set("class", finding.class.name());
     row.bound("cost_ns", finding.cost, cost).bound("cost_hi_ns", ranked.hi, cost);
-    row.set("cost_is", ranked.is.map(Is::word)).set("subject", ranked.own).set("state", Cell::Null);
+    row.set("cost_is", ranked.is.map(Is::word)).set("subject", of_it).set("state", Cell::Null);
     row.set("pid", finding.who.pid).set("comm", some(&finding.who.comm));
     row.bound("processes", finding.processes, cut);
     row.set("syscall", Some(finding.call.clone()).filter(|call| !call.is_empty()));
