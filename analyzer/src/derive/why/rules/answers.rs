@@ -45,10 +45,7 @@ fn finding(comm: Vec<u8>, call: String, end: Vec<u8>, row: &Together) -> Finding
         rule: RULE.name,
         class: Class::Time,
         cost: Some(wall(row.waited.ns, row.waited.span)),
-        time: Vec::new(),
-        short: false,
         processes: row.pids.len() as u64,
-        errno: 0,
         by: row.other.clone(),
         count: row.waited.count,
         max: Some(row.waited.max),
@@ -58,6 +55,7 @@ fn finding(comm: Vec<u8>, call: String, end: Vec<u8>, row: &Together) -> Finding
         object: end,
         who,
         call,
+        ..Finding::default()
     }
 }
 

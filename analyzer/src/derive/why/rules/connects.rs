@@ -33,11 +33,7 @@ fn finding(comm: Vec<u8>, call: String, to: Vec<u8>, row: &Together) -> Finding 
         rule: RULE.name,
         class: Class::Time,
         cost: Some(wall(row.waited.ns, row.waited.span)),
-        time: Vec::new(),
-        short: false,
         processes: row.pids.len() as u64,
-        errno: 0,
-        by: None,
         count: row.waited.count,
         max: Some(row.waited.max),
         span: row.waited.span,
@@ -46,6 +42,7 @@ fn finding(comm: Vec<u8>, call: String, to: Vec<u8>, row: &Together) -> Finding 
         object: to,
         who,
         call,
+        ..Finding::default()
     }
 }
 

@@ -47,13 +47,7 @@ fn finding(ran: &super::Ran, who: Who, processes: u64, cost: u64) -> Finding {
         rule: RULE.name,
         class: Class::Time,
         cost: Some(cost),
-        time: Vec::new(),
-        short: false,
         processes,
-        call: String::new(),
-        object: Vec::new(),
-        errno: 0,
-        by: None,
         count: ran.waits,
         max: Some(ran.max),
         span: ran.span,
@@ -63,6 +57,7 @@ fn finding(ran: &super::Ran, who: Who, processes: u64, cost: u64) -> Finding {
             None => "sched latency".to_owned(),
         },
         who,
+        ..Finding::default()
     }
 }
 

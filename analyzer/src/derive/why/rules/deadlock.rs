@@ -44,20 +44,17 @@ fn finding(deadlock: &Deadlock) -> Finding {
     Finding {
         rule: RULE.name,
         class: Class::Broken,
-        cost: None,
-        time: Vec::new(),
         short: true,
         who: Who { comm: threads[0].comm.clone(), pid: Some(deadlock.pid) },
         processes: 1,
         call: "futex".into(),
         object: objects.join(" ").into_bytes(),
-        errno: 0,
-        by: None,
         count: threads.len() as u64,
         max: Some(until.saturating_sub(since)),
         span: Some((since, until)),
         text: format!("deadlock for {{max}}: {}", parts.join("; ")),
         command: format!("-e futex -t {}", tids.join(",")),
+        ..Finding::default()
     }
 }
 

@@ -41,20 +41,14 @@ fn finding(death: &Death) -> Finding {
     Finding {
         rule: RULE.name,
         class: if broke(death.sig) { Class::Broken } else { Class::Notice },
-        cost: None,
-        time: Vec::new(),
-        short: false,
         who: death.who.clone(),
         processes: 1,
-        call: String::new(),
         object: name.into_bytes(),
-        errno: 0,
-        by: None,
         count: 1,
-        max: None,
         span: Some((death.ts, death.ts)),
         text: format!("{what}{by}"),
         command: format!("kills {}", command::task(&death.who)),
+        ..Finding::default()
     }
 }
 

@@ -22,20 +22,15 @@ fn judge(inputs: &Inputs) -> Vec<Finding> {
             Finding {
                 rule: RULE.name,
                 class: Class::Broken,
-                cost: None,
-                time: Vec::new(),
-                short: false,
                 who: Who { comm, pid },
                 processes: 1,
-                call: String::new(),
                 object: disk.name.clone().into_bytes(),
                 errno: disk.errno,
-                by: None,
                 count: disk.errors,
-                max: None,
                 span: disk.errors_span,
                 text: format!("{{count}} I/O{s} of disk {} failed ({})", disk.name, errno_text(disk.errno)),
                 command: "block --failure".to_owned(),
+                ..Finding::default()
             }
         })
         .collect()

@@ -40,10 +40,7 @@ fn waits(comm: Vec<u8>, call: String, server: Vec<u8>, row: &Together) -> Findin
         rule: RULE.name,
         class: Class::Time,
         cost: Some(wall(row.waited.ns, row.waited.span)),
-        time: Vec::new(),
-        short: false,
         processes: row.pids.len() as u64,
-        errno: 0,
         by: row.other.clone(),
         count: row.waited.count,
         max: Some(row.waited.max),
@@ -53,6 +50,7 @@ fn waits(comm: Vec<u8>, call: String, server: Vec<u8>, row: &Together) -> Findin
         object: server,
         who,
         call,
+        ..Finding::default()
     }
 }
 
@@ -62,19 +60,15 @@ fn probed(of: &Lookups) -> Finding {
         rule: RULE.name,
         class: Class::Time,
         cost: Some(wall(of.ns, of.span)),
-        time: Vec::new(),
-        short: false,
         who: of.who.clone(),
         processes: 1,
-        call: String::new(),
         object: of.slowest.clone(),
-        errno: 0,
-        by: None,
         count: of.count,
         max: Some(of.max),
         span: of.span,
         text: format!("looked up {{count}} names, the longest{name} {{max}}"),
         command: format!("-e 'dns:*' {}", command::task(&of.who)),
+        ..Finding::default()
     }
 }
 

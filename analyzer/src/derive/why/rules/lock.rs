@@ -39,14 +39,11 @@ fn futex(waits: &Waits) -> Finding {
         rule: RULE.name,
         class: Class::Time,
         cost: Some(wall(waits.ns, waits.span)),
-        time: Vec::new(),
         short: waits.open,
         who: waits.who.clone(),
         processes: 1,
         call: "futex".into(),
         object: format!("{:#x}", waits.address).into_bytes(),
-        errno: 0,
-        by: None,
         count: waits.waits,
         max: Some(waits.max),
         span: waits.span,
@@ -55,6 +52,7 @@ fn futex(waits: &Waits) -> Finding {
             waits.waiters, waits.address
         ),
         command: format!("-s --by tid,syscall -e futex {}", command::task(&waits.who)),
+        ..Finding::default()
     }
 }
 

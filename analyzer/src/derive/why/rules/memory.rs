@@ -25,20 +25,13 @@ fn judge(inputs: &Inputs) -> Vec<Finding> {
         let finding = |count, span, text, command| Finding {
             rule: RULE.name,
             class: Class::Notice,
-            cost: None,
-            time: Vec::new(),
-            short: false,
             who: who.clone(),
             processes: 1,
-            call: String::new(),
-            object: Vec::new(),
-            errno: 0,
-            by: None,
             count,
-            max: None,
             span,
             text,
             command,
+            ..Finding::default()
         };
         if let Some((last, most)) = grew.most {
             let (first, before) = grew.first.unwrap_or((last, 0));

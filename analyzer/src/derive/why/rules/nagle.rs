@@ -35,11 +35,7 @@ fn judge(inputs: &Inputs) -> Vec<Finding> {
             rule: RULE.name,
             class: Class::Time,
             cost: Some(cost),
-            time: Vec::new(),
-            short: false,
             processes: row.pids.len() as u64,
-            errno: 0,
-            by: None,
             count: waited.count,
             max: Some(waited.max),
             span: waited.span,
@@ -51,6 +47,7 @@ fn judge(inputs: &Inputs) -> Vec<Finding> {
             object: peer,
             who,
             call,
+            ..Finding::default()
         });
     }
     found

@@ -47,10 +47,7 @@ fn finding(comm: Vec<u8>, call: String, pipe: Vec<u8>, row: &Together, way: Way)
         rule: RULE.name,
         class: Class::Time,
         cost: Some(wall(row.waited.ns, row.waited.span)),
-        time: Vec::new(),
-        short: false,
         processes: row.pids.len() as u64,
-        errno: 0,
         by: row.other.clone(),
         count: row.waited.count,
         max: Some(row.waited.max),
@@ -60,6 +57,7 @@ fn finding(comm: Vec<u8>, call: String, pipe: Vec<u8>, row: &Together, way: Way)
         object: pipe,
         who,
         call,
+        ..Finding::default()
     }
 }
 

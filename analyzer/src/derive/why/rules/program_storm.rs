@@ -48,18 +48,15 @@ fn finding(program: &super::Program) -> Finding {
         class: Class::Time,
         cost: Some(wall(program.lived, program.span)),
         time: time(program),
-        short: false,
         who: Who { comm: program.comm.clone(), pid: None },
         processes: program.starts,
-        call: String::new(),
         object: program.path.clone(),
-        errno: 0,
-        by: None,
         count: program.starts,
         max: Some(program.max),
         span: program.span,
         text: format!("{} was started {{count}} times, {{mark}}{rate:.0} a second{by}", escaped(&program.path)),
         command: format!("exec {}", command::comm(&program.comm)),
+        ..Finding::default()
     }
 }
 

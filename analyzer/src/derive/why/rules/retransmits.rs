@@ -1,6 +1,6 @@
 //! Segments of TCP connections that were sent again.
 
-use super::super::finding::{Class, Finding, Who};
+use super::super::finding::{Class, Finding};
 use super::{Inputs, Rule};
 use crate::values::words::escaped;
 
@@ -21,20 +21,12 @@ fn judge(inputs: &Inputs) -> Vec<Finding> {
     many.map(|(peer, again)| Finding {
         rule: RULE.name,
         class: Class::Notice,
-        cost: None,
-        time: Vec::new(),
-        short: false,
-        who: Who::default(),
-        processes: 0,
-        call: String::new(),
         object: peer.clone(),
-        errno: 0,
-        by: None,
         count: again.segments,
-        max: None,
         span: again.span,
         text: format!("{{count}} segments to {} were sent again", escaped(peer)),
         command: "-e socket:retransmit".to_owned(),
+        ..Finding::default()
     })
     .collect()
 }

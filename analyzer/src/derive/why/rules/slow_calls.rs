@@ -112,11 +112,9 @@ pub(super) fn finding(rule: &'static str, which: &str, ((comm, call, _), on, sum
         rule,
         class: Class::Time,
         cost: Some(cost(work)),
-        time: Vec::new(),
         short: work.open,
         processes: sums.pids.len() as u64,
         object: object(&on),
-        errno: 0,
         by,
         count: work.slow,
         max: Some(work.max),
@@ -125,6 +123,7 @@ pub(super) fn finding(rule: &'static str, which: &str, ((comm, call, _), on, sum
         command: command::summary(&who, &call, &on, ""),
         who,
         call,
+        ..Finding::default()
     }
 }
 
@@ -135,12 +134,10 @@ pub(super) fn repeated(rule: &'static str, ((comm, call, errno), on, sums): Row,
         rule,
         class: Class::Time,
         cost: Some(wall(sums.work.ns, sums.work.span)),
-        time: Vec::new(),
         short: sums.work.open,
         processes: sums.pids.len() as u64,
         object: object(&on),
         errno,
-        by: None,
         count: sums.work.calls,
         max: Some(sums.work.max),
         span: sums.work.span,
@@ -148,6 +145,7 @@ pub(super) fn repeated(rule: &'static str, ((comm, call, errno), on, sums): Row,
         command: command::summary(&who, &call, &on, more),
         who,
         call,
+        ..Finding::default()
     }
 }
 

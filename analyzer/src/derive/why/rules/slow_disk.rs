@@ -20,19 +20,15 @@ fn judge(inputs: &Inputs) -> Vec<Finding> {
             rule: RULE.name,
             class: Class::Time,
             cost: Some(wall(disk.slow_ns, disk.slow_span)),
-            time: Vec::new(),
-            short: false,
             who: Who { comm, pid },
             processes: disk.owners.len() as u64,
-            call: String::new(),
             object: disk.name.clone().into_bytes(),
-            errno: 0,
-            by: None,
             count: disk.slow,
             max: Some(disk.max),
             span: disk.slow_span,
             text: format!("{{count}} slow I/Os of disk {}, the longest {{max}}", disk.name),
             command: "block --duration 20ms".to_owned(),
+            ..Finding::default()
         }
     })
     .collect()

@@ -31,12 +31,8 @@ fn judge(inputs: &Inputs) -> Vec<Finding> {
             rule: RULE.name,
             class: Class::Time,
             cost: Some(halt.ns),
-            time: Vec::new(),
             short: halt.open,
             processes: 1,
-            call: String::new(),
-            object: Vec::new(),
-            errno: 0,
             by,
             count: halt.count,
             max: Some(halt.max),
@@ -44,6 +40,7 @@ fn judge(inputs: &Inputs) -> Vec<Finding> {
             text: format!("{text} {{count}} times{sent}, the longest {{max}}"),
             command: format!("states --by tid,state {}", command::task(&who)),
             who,
+            ..Finding::default()
         }
     })
     .collect()

@@ -30,19 +30,15 @@ fn judge(inputs: &Inputs) -> Vec<Finding> {
             rule: RULE.name,
             class: Class::Time,
             cost: Some(ran.stuck_max),
-            time: Vec::new(),
             short: true,
             processes: 1,
-            call: String::new(),
-            object: Vec::new(),
-            errno: 0,
-            by: None,
             count: 1,
             max: Some(ran.stuck_max),
             span: ran.stuck_span,
             text: "a thread was in uninterruptible sleep (D)".to_owned(),
             command: format!("states --by tid,state,syscall {}", command::task(&who)),
             who,
+            ..Finding::default()
         }
     };
     inputs.ran.iter().filter(worth).map(finding).collect()
