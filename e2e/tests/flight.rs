@@ -394,7 +394,7 @@ fn a_full_disk_costs_one_tape() {
     let tape = request(&lab, "again");
     recorder.stop(libc::SIGINT).expect(0);
     assert_good(&lab, &tape);
-    assert_eq!(flood_calls(&lab, &tape), 300_007);
+    assert_eq!(flood_calls(&lab, &tape), 300_007, "{}", lab.info(&tape));
 }
 
 /// Tapes take no more room than they may, and the oldest go.

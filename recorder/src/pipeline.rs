@@ -174,7 +174,9 @@ impl Pipeline {
             None => StackThreads::default(),
         };
         let (taken, tell, names_time) = (stacks.taken.take(), stacks.tell.take(), stacks.names_time.take());
-        let ledger = spawn("ledger", move || ledger::run(tables, always, &drained, &counted_tx))?;
+        let told = ledger::Told { stop: drained, ..ledger::Told::default() };
+        let count_now = Arc::clone(&told.now);
+        let ledger = spawn("ledger", move || ledger::run(tables, always, &told, &counted_tx))?;
         let (flying, ring) = match output.flight {
             Some(flight) => {
                 let (flying, ring) =
@@ -187,7 +189,7 @@ impl Pipeline {
         let encode = spawn("encode", move || {
             let _closing = Closing(&about.backlog);
             let stage = Stage::new(settings, walker, piece_tx, Arc::clone(&about), tell, flying);
-            stage.run(&starts, &batches, taken, &counted)
+            stage.run(&starts, &batches, taken, (&counted, count_now))
         })?;
         // the writer ends when all of these have
         let compress = compressors(&pieces, done, redactor.as_ref(), ring.is_some())?;

@@ -4,7 +4,7 @@ mod tapes;
 
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use crossbeam_channel::{Receiver, Sender, never, select};
 use systape_bpf::Drop;
@@ -99,6 +99,10 @@ pub(crate) struct Stage {
     stacks_until: u64,
     /// Counted calls that wait for the events of their time.
     windows: VecDeque<Window>,
+    /// The end of the newest window that came.
+    counted_until: u64,
+    /// Asks for a window now.
+    count_now: Arc<AtomicBool>,
     /// The state at the start, until all events of the time of its reading have arrived.
     waiting: Option<Start>,
     /// Losses of that time.
@@ -143,6 +147,8 @@ impl Stage {
             events_until: 0,
             stacks_until: u64::MAX,
             windows: VecDeque::new(),
+            counted_until: 0,
+            count_now: Arc::default(),
             waiting: None,
             held: Vec::new(),
             open_calls: Default::default(),
@@ -158,8 +164,9 @@ impl Stage {
         start: &Receiver<Start>,
         drained: &Receiver<Drained>,
         stacks: Option<Receiver<Taken>>,
-        ledger: &Receiver<Window>,
+        (ledger, count_now): (&Receiver<Window>, Arc<AtomicBool>),
     ) -> Encoded {
+        self.count_now = count_now;
         let Ok(start) = start.recv() else { return self.encoded };
         self.waiting = Some(start);
         self.stacks_until = if stacks.is_some() { 0 } else { u64::MAX };
@@ -177,7 +184,10 @@ impl Stage {
                     Err(_) => break,
                 },
                 recv(counted) -> window => match window {
-                    Ok(window) => self.windows.push_back(window),
+                    Ok(window) => {
+                        self.counted_until = self.counted_until.max(window.until);
+                        self.windows.push_back(window);
+                    }
                     Err(_) => counted = never(),
                 },
                 recv(if pressed() { &none } else { &stacks }) -> taken => {

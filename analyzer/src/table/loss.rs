@@ -96,6 +96,11 @@ impl Loss {
             }
         }
         loss.gaps.sort_by_key(|gap| (gap.first, gap.cpu));
+        // a part of a longer tape has gaps at its ends whose counts are outside of it
+        let whole = tape.session().cut.is_none();
+        if whole && loss.gaps.iter().any(|gap| gap.ledger) && !has_counts(tape) {
+            loss.gaps.iter_mut().for_each(|gap| gap.ledger = false);
+        }
         match tape.end() {
             None => loss.cut = Some(tape.complete_until()).filter(|until| scope.to > *until),
             Some(end) => loss.unlocated(end.lost.iter().copied(), scope, families),
@@ -269,6 +274,24 @@ fn counted_began(tape: &Tape) -> u64 {
     };
     let with = (0..tape.segments().len()).filter(|at| tape.segment(*at).has(BlockKind::Ledger));
     with.map(of_segment).min().unwrap_or(0)
+}
+
+/// Whether the ledger has as many calls as gaps say that it counts: a tape may end before the counts of its last moments came. What cannot be
+/// read tells of itself.
+fn has_counts(tape: &Tape) -> bool {
+    let segments = (0..tape.segments().len()).map(|at| tape.segment(at));
+    let (mut said, mut counted) = (0_u64, 0_u64);
+    for segment in segments {
+        let gaps = if segment.has(BlockKind::Gaps) { segment.gaps().unwrap_or_default() } else { Vec::new() };
+        let of_ledger = gaps.iter().filter(|gap| gap.ledger && is_loss(gap.cause));
+        said = of_ledger.fold(said, |sum, gap| sum.saturating_add(gap.count));
+        if segment.has(BlockKind::Ledger) {
+            let Ok(rows) = segment.dict().and_then(|dict| segment.ledger(&dict)) else { return true };
+            let lost = rows.iter().filter(|row| row.reason.is_loss());
+            counted = lost.fold(counted, |sum, row| sum.saturating_add(row.count));
+        }
+    }
+    counted >= said
 }
 
 /// Whether the ledger may have calls that were left out in the selected time and that `matters`.

@@ -130,13 +130,29 @@ impl Counts {
     }
 }
 
-/// Reads windows until `stop`, then the last two. `always`: without pauses, for tests.
+/// What others tell the thread that reads the tables.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Told {
+    /// Nothing is counted any more.
+    pub stop: Arc<AtomicBool>,
+    /// A window is wanted now, also one without counts: a tape ends where it does.
+    pub now: Arc<AtomicBool>,
+}
+
+/// Reads windows until it is told to stop, then the last two. `always`: without pauses, for tests.
 ///
 /// # Errors
 /// When the tables cannot be read. A closed channel ends it without an error.
-pub(crate) fn run(mut tables: Tables, always: bool, stop: &Arc<AtomicBool>, out: &Sender<Window>) -> Result<()> {
+pub(crate) fn run(mut tables: Tables, always: bool, told: &Told, out: &Sender<Window>) -> Result<()> {
     let mut since = Instant::now();
-    while !stop.load(Ordering::Acquire) {
+    while !told.stop.load(Ordering::Acquire) {
+        if told.now.swap(false, Ordering::AcqRel) {
+            since = Instant::now();
+            let rows = tables.take()?;
+            if out.send(Window { until: clock::monotonic(), rows }).is_err() {
+                return Ok(());
+            }
+        }
         let used = tables.in_use()?;
         let due = since.elapsed() >= WINDOW;
         if due && tables.is_empty()? {

@@ -1,6 +1,7 @@
 //! The encoder's part of a flight recorder: when a tape begins and ends, and what only it has.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use crossbeam_channel::Receiver;
@@ -52,6 +53,8 @@ pub(super) struct Tapes {
     /// Rows of the tape that is being written, and who waits for it.
     rows: Vec<TriggerRow>,
     replies: Vec<Reply>,
+    /// When the end of the tape was asked for, and why: it ends where the counts end that come next.
+    asked: Option<(u64, String)>,
     ending: Option<Ending>,
     looked: u64,
     /// Of a rotation: beginning and size of the tape, None = there is none yet.
@@ -71,6 +74,7 @@ impl Tapes {
             waiting: Vec::new(),
             rows: Vec::new(),
             replies: Vec::new(),
+            asked: None,
             ending: None,
             looked: 0,
             rotated: None,
@@ -177,7 +181,11 @@ impl Stage {
                     tapes.ending = Some(ending);
                 }
             }
-            None => self.advance(watermark),
+            None => {
+                // what is counted until the end is not known yet
+                reached = tapes.asked.as_ref().map_or(watermark, |(asked, _)| watermark.min(*asked));
+                self.advance(reached);
+            }
         }
         self.look_at_calls();
         self.decide(reached);
@@ -252,6 +260,15 @@ impl Stage {
         if tapes.ending.is_some() {
             return;
         }
+        if let Some((_, reason)) = tapes.asked.take_if(|(asked, _)| self.counted_until >= *asked) {
+            // without it the calls in flight at its end are missing
+            let snaps = self.walker.open_calls().unwrap_or_default();
+            tapes.ending = Some(Ending { ts: self.counted_until, looked: clock::monotonic(), snaps, reason });
+            return;
+        }
+        if tapes.asked.is_some() {
+            return;
+        }
         let reason = match (tapes.settings.rotation, tapes.rotated) {
             (Some(_), None) if self.chunk_begun => return self.open_rotated(reached),
             (Some(Rotation::Time(time)), Some((since, _)))
@@ -265,10 +282,8 @@ impl Stage {
             (None, _) if tapes.pilot.is_due(reached) => "--after reached",
             _ => return,
         };
-        let ts = clock::monotonic();
-        // without it the calls in flight at its end are missing
-        let snaps = self.walker.open_calls().unwrap_or_default();
-        tapes.ending = Some(Ending { ts, looked: clock::monotonic(), snaps, reason: reason.to_owned() });
+        tapes.asked = Some((clock::monotonic(), reason.to_owned()));
+        self.count_now.store(true, Ordering::Release);
     }
 
     fn open_rotated(&mut self, reached: u64) {
