@@ -53,7 +53,7 @@ test-sql: ## the tests of analyze sql and analyze export, beside DuckDB (builds 
 	@SQL=$(SQL) scripts/sql.sh test
 
 # An emulated machine shares its CPU with whoever else is here: what fails runs once more, and fails if it fails again
-test-all: test test-sql ## test, test-sql and test-kernels with the oldest kernel and the newest: before a release; docs/reliability.md has the day
+test-all: test lint-sql test-sql fuzz ## test, test-sql, fuzz and test-kernels with the oldest kernel and the newest: before a release; docs/reliability.md has the day
 	@$(MAKE) --no-print-directory test-kernels SQL=no RELEASES="bullseye sid" || \
 		{ echo "test-all: kernels, once more"; $(MAKE) --no-print-directory test-kernels SQL=no RELEASES="bullseye sid"; }
 
