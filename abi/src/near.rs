@@ -23,14 +23,14 @@ fn distance(a: &[u8], b: &[u8]) -> usize {
     last[b.len()]
 }
 
-/// Up to three of `known` similar to `name`, the nearest first: at most half its length away, and at most three edits.
+/// Up to three of `known` similar to `name`, the nearest first: at most a third of its length away, and at most three edits.
 /// Upper case counts as lower case.
 pub fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Vec<&'a str> {
     if name.len() > LONGEST {
         return Vec::new();
     }
     let lower = name.to_ascii_lowercase();
-    let limit = (lower.len() / 2).clamp(1, 3);
+    let limit = (lower.len() / 3).clamp(1, 3);
     let near = known.into_iter().map(|known| (distance(lower.as_bytes(), known.as_bytes()), known));
     let mut near: Vec<(usize, &str)> = near.filter(|(distance, _)| *distance <= limit).collect();
     near.sort_unstable();
@@ -60,6 +60,9 @@ mod tests {
         assert_eq!(nearest("FORMTA", known)[0], "format");
         assert!(nearest("nothing-like-it", known).is_empty());
         assert!(nearest("", known).is_empty());
+        for (far, known) in [("caller", "tables"), ("grep", "tree"), ("trace", "rate"), ("tree", "freq")] {
+            assert!(nearest(far, [known]).is_empty(), "{far}");
+        }
         assert!(nearest(&"x".repeat(100_000), known).is_empty());
         assert_eq!(nearest("ab", ["ac", "ad", "ae", "af"]).len(), 3);
     }

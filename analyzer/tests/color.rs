@@ -11,7 +11,7 @@ use std::ptr::null_mut;
 use common::Place;
 
 /// What `analyze` prints on a terminal.
-fn on_terminal(place: &Place, words: &str, no_color: &str) -> String {
+fn on_terminal(place: &Place, words: &str, (term, no_color): (&str, &str)) -> String {
     let (mut ours, mut theirs) = (0, 0);
     // SAFETY: two valid places for descriptors; no name, settings or size are asked for or given.
     let made = unsafe { libc::openpty(&mut ours, &mut theirs, null_mut(), null_mut(), null_mut()) };
@@ -19,7 +19,8 @@ fn on_terminal(place: &Place, words: &str, no_color: &str) -> String {
     // SAFETY: openpty made both, and nobody else has them.
     let (mut ours, theirs) = unsafe { (File::from_raw_fd(ours), OwnedFd::from_raw_fd(theirs)) };
     let mut command = Command::new(assert_cmd::cargo::cargo_bin("analyze"));
-    command.args(words.split(' ')).current_dir(place.path("")).env("NO_COLOR", no_color).stderr(Stdio::null());
+    command.args(words.split(' ')).current_dir(place.path("")).stderr(Stdio::null());
+    command.env("NO_COLOR", no_color).env("TERM", term);
     let mut child = command.stdout(theirs).spawn().unwrap();
     // its side is closed with it: then reading ends with EIO
     drop(command);
@@ -48,11 +49,13 @@ fn only_colours_differ_on_a_terminal() {
         ("states --top 0 sched-lost.tape", ""),
         ("-s --format json sample.tape", ""),
     ] {
-        let (shown, piped) = (on_terminal(&place, words, ""), place.analyze(words).out);
+        let (shown, piped) = (on_terminal(&place, words, ("xterm", "")), place.analyze(words).out);
         assert!(!piped.contains('\x1b') && shown.contains(colored), "{words}: {shown}");
         let plain =
             ["\x1b[31m", "\x1b[33m", "\x1b[36m", "\x1b[m"].iter().fold(shown, |text, code| text.replace(code, ""));
         assert_eq!(plain, piped, "{words}");
-        assert_eq!(on_terminal(&place, words, "1"), piped, "{words}");
+        for without in [("xterm", "1"), ("dumb", "")] {
+            assert_eq!(on_terminal(&place, words, without), piped, "{words}");
+        }
     }
 }

@@ -35,7 +35,7 @@ fn what_is_no_tape_is_told_in_one_line() {
     fails(&place, "", 1, &["trace.tape: no such file", "record --"]);
     fails(&place, "absent.tape", 1, &["absent.tape: no such file"]);
     fails(&place, "inof", 1, &["did you mean the report 'info'?"]);
-    for (file, why) in [("text", "it starts with"), ("empty", "0 bytes")] {
+    for (file, why) in [("text", "it is text"), ("empty", "0 bytes")] {
         fails(&place, &format!("check {file}"), 1, &[&format!("{file}: not a tape: "), why]);
         let json = place.analyze(&format!("check --format json {file}")).json();
         assert_eq!(json[0]["grade"], "not a tape");

@@ -68,6 +68,54 @@ fn what_is_no_tape_is_told() {
     assert!(help.contains("4 GiB at most"), "{help}");
 }
 
+/// Who names no tape and pipes one means that one; a pipe that says nothing is refused aloud.
+#[test]
+fn what_is_piped_is_read_without_a_name() {
+    let place = Place::with_sample();
+    fs::copy(place.path("sched.tape"), place.path("trace.tape")).unwrap();
+    let bytes = fs::read(place.path("sample.tape")).unwrap();
+    let named = analyze(&place, &["-s", "sample.tape"], Stdio::null()).output().unwrap();
+    assert_eq!(piped(&place, &["-s"], &bytes), named);
+    let file = File::open(place.path("sample.tape")).unwrap();
+    assert_eq!(analyze(&place, &["-s"], file.into()).output().unwrap(), named);
+    let usual = analyze(&place, &["-s", "trace.tape"], Stdio::null()).output().unwrap();
+    assert_ne!(usual, named);
+    for nothing in [Stdio::null(), Stdio::piped()] {
+        // a pipe whose writer is gone
+        let mut child = analyze(&place, &["-s"], nothing).spawn().unwrap();
+        drop(child.stdin.take());
+        assert_eq!(child.wait_with_output().unwrap(), usual);
+    }
+    let mut child = analyze(&place, &["-s"], Stdio::piped()).spawn().unwrap();
+    let silent = child.stdin.take().unwrap();
+    let refused = child.wait_with_output().unwrap();
+    drop(silent);
+    let err = String::from_utf8(refused.stderr).unwrap();
+    assert!(refused.status.code() == Some(2) && err.contains("waits for it"), "{err}");
+}
+
+/// What is something else is named, also where a tape is inside of it.
+#[test]
+fn other_files_are_named_with_what_to_do() {
+    let place = Place::with_sample();
+    let tape = fs::read(place.path("sample.tape")).unwrap();
+    // blocks that do not get smaller are in it as they are
+    let zstd = [b"\x28\xb5\x2f\xfd\x04".as_slice(), &tape].concat();
+    for (bytes, says) in [
+        (zstd.as_slice(), "compressed with zstd: zstd -dc FILE | analyze -"),
+        (b"PERFILE2\0\0\0\0", "a recording of perf: perf script"),
+        (b"[{\"name\": \"read\", \"ts\": 5}]\n   ", "JSON"),
+    ] {
+        fs::write(place.path("other"), bytes).unwrap();
+        for words in [["other"].as_slice(), &["kills", "other"], &["info", "other"]] {
+            let got = analyze(&place, words, Stdio::null()).output().unwrap();
+            let err = String::from_utf8(got.stderr).unwrap();
+            assert!(got.status.code() == Some(1) && got.stdout.is_empty() && err.contains(says), "{words:?} {err}");
+        }
+        assert_eq!(place.analyze("check other").status, 1);
+    }
+}
+
 /// Of what is no tape no more is kept than where a tape could begin.
 #[test]
 fn what_is_no_tape_is_not_kept() {

@@ -3,6 +3,7 @@
 use std::io;
 
 use crate::header::MAGIC;
+use crate::other::Other;
 
 /// Why a tape, or a part of it, cannot be read or written.
 ///
@@ -31,6 +32,9 @@ pub enum Error {
         /// Bytes that were searched for a block header.
         searched: u64,
     },
+    /// It begins like a file of another kind.
+    #[error("not a tape: it is {}{}", .0.what, instead(*.0))]
+    Other(Other),
     /// Written by a later systape, in a layout unknown to this one.
     #[error("the tape has format {found}, this program reads up to {known}: use a newer analyze")]
     NewerMajor {
@@ -145,6 +149,10 @@ pub(crate) fn capnp_err(what: &'static str) -> impl Fn(capnp::Error) -> Error {
 
 /// Result of this crate.
 pub(crate) type Result<T, E = Error> = std::result::Result<T, E>;
+
+fn instead(other: Other) -> String {
+    if other.instead.is_empty() { String::new() } else { format!(": {}", other.instead) }
+}
 
 /// Why a file that starts with `found` and has no block in its first `searched` bytes is no tape.
 fn not_a_tape(found: &[u8], searched: u64) -> String {

@@ -27,6 +27,7 @@ pub mod merge;
 mod message;
 pub mod model;
 mod order;
+mod other;
 mod payload;
 pub mod places;
 pub mod reader;
@@ -51,6 +52,7 @@ pub use model::{
     Args, ByteStatus, Call, CallState, Captured, Checkpoint, ClockSample, Core, Dict, End, Family, Fd, FdTable, Fds,
     Gap, GapCause, InFlight, ProcessEvent, ProcessKind, SegmentInfo, Session, SyscallFormat, SyscallRow, Task, Time,
 };
+pub use other::Other;
 pub use reader::{BlockInfo, Finding, Segment, Tape};
 pub use segment::{SegmentBuilder, SegmentData};
 pub use writer::Writer;

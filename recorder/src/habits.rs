@@ -121,12 +121,24 @@ const HABITS: &systape_cli::Habits = &[
 const NO_COMMANDS: &systape_cli::Habits = &[
     (&["report", "script", "annotate", "top", "sched", "summary", "kills", "info"], "reports are made by 'analyze'"),
     (&["trace", "record", "strace", "perf"], "leave it out: record ls -l"),
+    (&["help"], "record --help"),
+    (&["start", "create", "on"], "record -a, or -p PID; without a command it records until Ctrl-C or --for TIME"),
+    (&["stop", "off", "end", "destroy"], "Ctrl-C ends a recording, as does kill -INT with its process id"),
+    (&["list"], "'analyze list' has the tapes of a directory"),
 ];
 
 /// What `word`, where the command stands and is none, may be meant to be: what to type for it.
 pub(crate) fn no_command(word: &str) -> Option<String> {
     if word.parse::<u64>().is_ok() {
         return Some(format!("--for {word}s ends a recording after {word} s"));
+    }
+    if word.contains([' ', '|', '>', ';', '&']) {
+        return Some(format!("a line of the shell is recorded by: record -- sh -c '{}'", word.replace('\'', "'\\''")));
+    }
+    if word.split_once('=').is_some_and(|(name, _)| {
+        !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
+    }) {
+        return Some(format!("a variable is set by env: record -- env {word} COMMAND"));
     }
     let fields = ["proc.", "evt.", "fd.", "thread.", "user.", "container."];
     if fields.iter().any(|field| word.starts_with(field)) {
@@ -174,6 +186,15 @@ pub(crate) fn unknown(word: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn lines_of_a_shell_have_a_hint_each() {
+        let said = |word: &str| no_command(word).unwrap_or_default();
+        assert_eq!(said("ls | wc -l"), "a line of the shell is recorded by: record -- sh -c 'ls | wc -l'");
+        assert_eq!(said("FOO=1"), "a variable is set by env: record -- env FOO=1 COMMAND");
+        assert_eq!(said("help"), "record --help");
+        assert_eq!((no_command("a-b=c"), no_command("lss")), (None, None));
+    }
 
     #[test]
     fn no_hint_is_about_an_option_there_is() {

@@ -460,7 +460,7 @@ fn last_line(
         name(config)
     ));
     if let Some(output) = config.output.as_ref().filter(|_| std::io::stderr().is_terminal() && !config.quiet) {
-        say(format_args!("next: analyze -s {}", quoted(output)));
+        say(format_args!("next: analyze why {}", quoted(output)));
     }
 }
 

@@ -106,10 +106,10 @@ fn triggered(config: &Config, tape: &Tape) -> Option<String> {
 
 /// Why a file holds no tape, if that is the error: not an unreadable file or a newer version.
 fn not_a_tape(error: &anyhow::Error) -> Option<String> {
-    use systape_format::Error::{BadHeader, Empty, NotATape};
+    use systape_format::Error::{BadHeader, Empty, NotATape, Other};
     match error.downcast_ref()? {
         // its text begins with the grade
-        e @ NotATape { .. } => Some(e.to_string().trim_start_matches("not a tape: ").to_owned()),
+        e @ (NotATape { .. } | Other(_)) => Some(e.to_string().trim_start_matches("not a tape: ").to_owned()),
         e @ (Empty | BadHeader { .. }) => Some(e.to_string()),
         _ => None,
     }

@@ -10,12 +10,13 @@ use crate::asked::config::view::{Operands, View};
 use crate::cli::habits;
 use crate::cli::views;
 use crate::values::open::DEFAULT_TAPE;
+use crate::values::spool::{Offered, STDIN};
 
-/// The files for `view`; the first `words` of `args` name the view.
+/// The files for `view`; the first `words` of `args` name the view. `offered` says what standard input has, if nothing is named.
 ///
 /// # Errors
 /// There are too few or too many, or the first is meant as a report's name.
-pub(crate) fn files(args: &Args, view: &View, words: usize) -> Result<Files> {
+pub(crate) fn files(args: &Args, view: &View, words: usize, offered: impl Fn() -> Offered) -> Result<Files> {
     let operands = args.words.get(words..).unwrap_or_default();
     let several = |otherwise: &str| {
         let mut all = args.input.iter().chain(operands).cloned();
@@ -33,6 +34,7 @@ pub(crate) fn files(args: &Args, view: &View, words: usize) -> Result<Files> {
             no_report(files)?;
             Ok(several(DEFAULT_TAPE))
         }
+        (Operands::Tape, None, []) => Ok(several(unnamed(view, offered())?)),
         (Operands::Tape, ..) => Ok(several(DEFAULT_TAPE)),
         (Operands::TwoTapes, None, [before, after]) => Ok(two((before, Some(after)))),
         // two stretches of one
@@ -55,6 +57,21 @@ pub(crate) fn files(args: &Args, view: &View, words: usize) -> Result<Files> {
     }
 }
 
+/// The tape of who named none: the one that is piped in, else the one that `record` writes.
+///
+/// # Errors
+/// There is a pipe that says nothing: nobody knows whether it is meant, and to wait for it could be for ever.
+fn unnamed(view: &View, offered: Offered) -> Result<&'static str> {
+    let words = if view.name.is_empty() { String::new() } else { format!(" {}", view.name) };
+    match offered {
+        Offered::Bytes => Ok(STDIN),
+        Offered::Nothing => Ok(DEFAULT_TAPE),
+        Offered::Silence => bail!(
+            "no tape is named, and the pipe at standard input has nothing to read yet: 'analyze{words} -' waits for it, 'analyze{words} {DEFAULT_TAPE}' reads the file"
+        ),
+    }
+}
+
 /// Refuses a first word that is no file, and the words of other tools' reports.
 fn no_report(files: &[PathBuf]) -> Result<()> {
     let other = |file: &PathBuf| Some((file.display().to_string(), habits::instead_of(file.to_str()?)?));
@@ -62,9 +79,8 @@ fn no_report(files: &[PathBuf]) -> Result<()> {
         bail!("'{word}' is no report: {typed}");
     }
     let Some(first) = files.first().filter(|first| !first.exists()) else { return Ok(()) };
-    let known: Vec<_> = views::names().collect();
-    let near = views::nearest(first).map(|name| format!("; did you mean '{name}'?")).unwrap_or_default();
-    bail!("'{}' is no report (there are: {}){near}", first.display(), known.join(", "))
+    let near = views::nearest(first).map(|name| format!("did you mean '{name}'? ")).unwrap_or_default();
+    bail!("'{}' is no report: {near}'analyze --help' has them all", first.display())
 }
 
 #[cfg(test)]
@@ -74,7 +90,7 @@ mod tests {
 
     fn files(words: &str) -> Result<(PathBuf, Option<PathBuf>)> {
         let asked = parse::parse(words.split(' ').map(Into::into)).map_err(|stop| anyhow::anyhow!("{stop:?}"))?;
-        super::files(&asked.args, asked.view, asked.words).map(|files| (files.file, files.second))
+        super::files(&asked.args, asked.view, asked.words, || Offered::Nothing).map(|files| (files.file, files.second))
     }
 
     #[test]
@@ -94,10 +110,19 @@ mod tests {
     }
 
     #[test]
+    fn a_pipe_is_read_refused_or_not_there() {
+        let kills = parse::parse(["analyze", "kills"].map(Into::into).into_iter()).unwrap().view;
+        assert_eq!(unnamed(kills, Offered::Bytes).unwrap(), "-");
+        assert_eq!(unnamed(kills, Offered::Nothing).unwrap(), "trace.tape");
+        let refused = unnamed(kills, Offered::Silence).unwrap_err().to_string();
+        assert!(refused.contains("'analyze kills -'") && refused.contains("'analyze kills trace.tape'"), "{refused}");
+    }
+
+    #[test]
     fn a_list_takes_any_number() {
         let all = |words: &str| {
             let asked = parse::parse(words.split(' ').map(Into::into)).unwrap();
-            let files = super::files(&asked.args, asked.view, asked.words).unwrap();
+            let files = super::files(&asked.args, asked.view, asked.words, || Offered::Nothing).unwrap();
             std::iter::once(files.file).chain(files.more).collect::<Vec<_>>()
         };
         assert_eq!(all("analyze list"), [PathBuf::from(".")]);

@@ -16,6 +16,7 @@ use crate::cli::beside;
 use crate::cli::habits;
 use crate::cli::operands;
 use crate::cli::views::{self, VIEWS};
+use crate::values::spool;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -72,7 +73,7 @@ impl Asked {
     /// # Errors
     /// It makes no sense.
     pub fn config(&self) -> Settled<Config> {
-        let files = operands::files(&self.args, self.view, self.words)?;
+        let files = operands::files(&self.args, self.view, self.words, spool::offered)?;
         Config::resolve(self.view, &self.args, self.matches.clone(), files)
     }
 }

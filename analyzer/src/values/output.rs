@@ -129,10 +129,13 @@ pub(crate) const PLAIN: &str = "\x1b[m";
 /// See [`begin_text`].
 static COLORED: AtomicBool = AtomicBool::new(false);
 
-/// From now on lines of text are written: in colours where standard output is a terminal and NO_COLOR is not set, which is given back.
+/// From now on lines of text are written: in colours where standard output is a terminal, not a dumb one, and NO_COLOR is not set, which is
+/// given back.
 /// It asks for what is given up before a tape is read.
 pub(crate) fn begin_text() -> bool {
-    let colored = io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
+    let dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
+    let no_color = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+    let colored = io::stdout().is_terminal() && !dumb && !no_color;
     COLORED.store(colored, Ordering::Relaxed);
     colored
 }

@@ -6,7 +6,8 @@
 
 use std::fs::File;
 use std::io::{self, IsTerminal, Read, Seek as _, Write};
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, AsRawFd as _};
+use std::os::unix::fs::FileTypeExt as _;
 
 use anyhow::{Context as _, Result, bail};
 use systape_format::reader::{HEAD_SEARCH, Tape};
@@ -17,6 +18,41 @@ pub(crate) const STDIN: &str = "-";
 const MOST: u64 = 4 << 30;
 /// Bytes per copy.
 const PIECE: usize = 1 << 20;
+
+/// What standard input has for somebody who named no tape.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Offered {
+    /// Nothing: a terminal, a device, an empty file, or a pipe that was closed.
+    Nothing,
+    /// Bytes.
+    Bytes,
+    /// A pipe that says nothing: perhaps somebody's who means no tape.
+    Silence,
+}
+
+/// Looks whether standard input has bytes, for a second at most.
+pub(crate) fn offered() -> Offered {
+    let input = io::stdin();
+    let Ok(mut file) = input.as_fd().try_clone_to_owned().map(File::from) else { return Offered::Nothing };
+    let Ok(metadata) = file.metadata() else { return Offered::Nothing };
+    if metadata.is_file() {
+        let rest = file.stream_position().is_ok_and(|at| at < metadata.len());
+        return if rest { Offered::Bytes } else { Offered::Nothing };
+    }
+    if !metadata.file_type().is_fifo() {
+        return Offered::Nothing;
+    }
+    let mut polled = libc::pollfd { fd: file.as_raw_fd(), events: libc::POLLIN, revents: 0 };
+    // SAFETY: one entry, which lives as long as the call
+    match unsafe { libc::poll(&raw mut polled, 1, PATIENCE_MS) } {
+        1.. if polled.revents & libc::POLLIN != 0 => Offered::Bytes,
+        1.. => Offered::Nothing,
+        _ => Offered::Silence,
+    }
+}
+
+/// How long a pipe may take to its first byte, ms.
+const PATIENCE_MS: libc::c_int = 1000;
 
 /// Standard input, of which nothing was read.
 #[derive(Debug)]

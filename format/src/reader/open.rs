@@ -13,6 +13,7 @@ use crate::header::{
 use crate::info::from_headers;
 use crate::message::{self, IndexEntry};
 use crate::model::{Appeared, End, SegmentInfo, Session};
+use crate::other;
 use crate::payload::{self, Place};
 use crate::scan::{Findings, Scan, find_header, scan};
 use crate::source::Source;
@@ -120,6 +121,12 @@ fn first_block(source: &Source, len: u64, findings: &mut Findings) -> Result<(u6
         Err(HeaderError::NewerMajor(found)) => return Err(Error::NewerMajor { found, known: MAJOR }),
         Err(why) => why,
     };
+    // a compressed tape has blocks in it that are not compressed again
+    let mut head = [0; other::HEAD];
+    let n_head = source.read_at(&mut head, 0)?;
+    if let Some(other) = head.get(..n_head).and_then(other::of) {
+        return Err(Error::Other(other));
+    }
     let searched = len.min(HEAD_SEARCH);
     if let Some(at) = find_header(source, 0, searched, |_, _| true)? {
         source.read_exact_at(&mut bytes, at, "first block")?;
