@@ -16,7 +16,8 @@ fn calls(place: &Place, words: &str) -> Vec<String> {
     assert_eq!(got.status, 0, "{words}: {}", got.err);
     got.out
         .lines()
-        .filter(|line| !line.starts_with("LOST") && !line.starts_with("DAMAGED") && !line.contains("\"lost\""))
+        .filter(|line| !["LOST", "COUNTED ONLY", "DAMAGED"].iter().any(|word| line.starts_with(word)))
+        .filter(|line| !line.contains("\"lost\""))
         .map(str::to_owned)
         .collect()
 }

@@ -191,6 +191,8 @@ impl Cgroup {
         let mounts = std::fs::read_to_string("/proc/self/mounts").expect("mounts");
         let mount = mounts.lines().find(|line| line.split(' ').nth(2) == Some("cgroup2"))?.split(' ').nth(1)?;
         let dir = Path::new(mount).join(name);
+        // a test that was killed left its own
+        remove(&dir);
         std::fs::create_dir(&dir).unwrap_or_else(|e| panic!("{}: {e}", dir.display()));
         Some(Self(dir))
     }
@@ -204,6 +206,13 @@ impl Cgroup {
 
 impl Drop for Cgroup {
     fn drop(&mut self) {
-        std::fs::remove_dir(&self.0).ok();
+        remove(&self.0);
     }
+}
+
+/// Removes a cgroup and those below it, if nobody is in them.
+fn remove(dir: &Path) {
+    let below = std::fs::read_dir(dir).into_iter().flatten().flatten();
+    below.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir())).for_each(|entry| remove(&entry.path()));
+    std::fs::remove_dir(dir).ok();
 }

@@ -119,6 +119,17 @@ mod tests {
     }
 
     #[test]
+    fn a_copy_is_named_as_of_other_programs_too() {
+        for words in ["analyze redact a -o b", "analyze cut -o b a --time 1,2", "analyze repair -i a -o b"] {
+            let asked = parse::parse(words.split(' ').map(Into::into)).unwrap();
+            let config = asked.config().unwrap();
+            assert_eq!((config.file, config.second), ("a".into(), Some("b".into())), "{words}");
+        }
+        let both = parse::parse("analyze redact a b -o c".split(' ').map(Into::into)).unwrap().config();
+        assert!(both.unwrap_err().to_string().contains("name both"));
+    }
+
+    #[test]
     fn a_list_takes_any_number() {
         let all = |words: &str| {
             let asked = parse::parse(words.split(' ').map(Into::into)).unwrap();

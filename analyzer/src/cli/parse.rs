@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 use std::fmt::Write as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::Result as Settled;
 use clap::parser::ValueSource;
@@ -73,7 +73,13 @@ impl Asked {
     /// # Errors
     /// It makes no sense.
     pub fn config(&self) -> Settled<Config> {
-        let files = operands::files(&self.args, self.view, self.words, spool::offered)?;
+        // where the copy goes may be said as of other programs
+        let typed = self.matches.value_source("output") == Some(ValueSource::CommandLine);
+        let mut args = self.args.clone();
+        if self.view.operands == Operands::TapeAndCopy && typed {
+            args.words.extend(self.matches.get_raw("output").into_iter().flatten().map(PathBuf::from));
+        }
+        let files = operands::files(&args, self.view, self.words, spool::offered)?;
         Config::resolve(self.view, &self.args, self.matches.clone(), files)
     }
 }
@@ -155,7 +161,8 @@ pub fn union(view: &View) -> Command {
 fn check(union: &mut Command, matches: &ArgMatches, view: &View) -> Result<(), Stop> {
     for arg in union.get_arguments() {
         let id = arg.get_id().as_str();
-        if view.takes(id) || matches.value_source(id) != Some(ValueSource::CommandLine) {
+        let names_copy = id == "output" && view.operands == Operands::TapeAndCopy;
+        if view.takes(id) || names_copy || matches.value_source(id) != Some(ValueSource::CommandLine) {
             continue;
         }
         let takers: Vec<String> = VIEWS.iter().filter(|other| other.takes(id)).map(|other| other.title()).collect();

@@ -276,8 +276,8 @@ fn counted_began(tape: &Tape) -> u64 {
     with.map(of_segment).min().unwrap_or(0)
 }
 
-/// Whether the ledger has as many calls as gaps say that it counts: a tape may end before the counts of its last moments came. What cannot be
-/// read tells of itself.
+/// Whether the ledger has as many calls as gaps say that it counts: a tape may end before the counts of its last moments came, and
+/// they may be unreadable.
 fn has_counts(tape: &Tape) -> bool {
     let segments = (0..tape.segments().len()).map(|at| tape.segment(at));
     let (mut said, mut counted) = (0_u64, 0_u64);
@@ -286,7 +286,7 @@ fn has_counts(tape: &Tape) -> bool {
         let of_ledger = gaps.iter().filter(|gap| gap.ledger && is_loss(gap.cause));
         said = of_ledger.fold(said, |sum, gap| sum.saturating_add(gap.count));
         if segment.has(BlockKind::Ledger) {
-            let Ok(rows) = segment.dict().and_then(|dict| segment.ledger(&dict)) else { return true };
+            let Ok(rows) = segment.dict().and_then(|dict| segment.ledger(&dict)) else { return false };
             let lost = rows.iter().filter(|row| row.reason.is_loss());
             counted = lost.fold(counted, |sum, row| sum.saturating_add(row.count));
         }
