@@ -111,7 +111,7 @@ mod tests {
 
     #[test]
     fn a_pipe_is_read_refused_or_not_there() {
-        let kills = parse::parse(["analyze", "kills"].map(Into::into).into_iter()).unwrap().view;
+        let kills = parse::parse(["analyze", "kills"].map(Into::into)).unwrap().view;
         assert_eq!(unnamed(kills, Offered::Bytes).unwrap(), "-");
         assert_eq!(unnamed(kills, Offered::Nothing).unwrap(), "trace.tape");
         let refused = unnamed(kills, Offered::Silence).unwrap_err().to_string();

@@ -21,7 +21,7 @@ PROGRAMS = [
     "ls -l /etc",
     "cat /etc/passwd",
     "sh -c 'exit 3'",
-    "sh -c 'sleep 0.02 & kill -9 $!; wait'",
+    "sh -c 'sleep 9 & kill -9 $!; sleep 0.2; wait'",
     "sh -c 'kill -SEGV $$'",
     "sh -c 'echo a | tr a b'",
     "dd if=/dev/zero of=/dev/null bs=4096 count=50",
