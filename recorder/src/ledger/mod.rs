@@ -148,8 +148,7 @@ pub(crate) fn run(mut tables: Tables, always: bool, told: &Told, out: &Sender<Wi
     while !told.stop.load(Ordering::Acquire) {
         if told.now.swap(false, Ordering::AcqRel) {
             since = Instant::now();
-            let rows = tables.take()?;
-            if out.send(Window { until: clock::monotonic(), rows }).is_err() {
+            if !pass(&mut tables, true, out)? {
                 return Ok(());
             }
         }
@@ -163,7 +162,7 @@ pub(crate) fn run(mut tables: Tables, always: bool, told: &Told, out: &Sender<Wi
             out.try_send(Window { until, rows: Vec::new() }).ok();
         } else if due || used > tables.room() / PART_IN_USE || always && !tables.is_empty()? {
             since = Instant::now();
-            if !pass(&mut tables, out)? {
+            if !pass(&mut tables, false, out)? {
                 return Ok(());
             }
         }
@@ -172,18 +171,18 @@ pub(crate) fn run(mut tables: Tables, always: bool, told: &Told, out: &Sender<Wi
         }
     }
     for _ in 0..2 {
-        if !pass(&mut tables, out)? {
+        if !pass(&mut tables, false, out)? {
             break;
         }
     }
     Ok(())
 }
 
-/// False when the encoder is gone.
-fn pass(tables: &mut Tables, out: &Sender<Window>) -> Result<bool> {
+/// Reads a window and sends it, one without counts only if it is `wanted`. False when the encoder is gone.
+fn pass(tables: &mut Tables, wanted: bool, out: &Sender<Window>) -> Result<bool> {
     let rows = tables.take()?;
     let until = clock::monotonic();
-    Ok(rows.is_empty() || out.send(Window { until, rows }).is_ok())
+    Ok((rows.is_empty() && !wanted) || out.send(Window { until, rows }).is_ok())
 }
 
 #[cfg(test)]
