@@ -233,10 +233,10 @@ impl Lab {
         assert_eq!(check[0]["findings"], serde_json::json!([]), "{tape}: {check:?}");
     }
 
-    /// Waits until `condition` holds; fails after 20 seconds.
+    /// Waits until `condition` holds; fails after 60 seconds: what resends lost segments takes 25 where others run beside it.
     #[track_caller]
     pub fn until(&self, what: &str, mut condition: impl FnMut() -> bool) {
-        let deadline = Instant::now() + Duration::from_secs(20);
+        let deadline = Instant::now() + Duration::from_secs(60);
         while !condition() {
             assert!(Instant::now() < deadline, "waited in vain: {what}");
             std::thread::sleep(Duration::from_millis(5));
