@@ -203,11 +203,15 @@ fn a_lock_of_a_file_has_its_holder() {
         "flock lock sh -c 'echo $PPID >holder; sleep 3' & while ! [ -s holder ]; do sleep 0.02; done; flock lock true";
     lab.record("t.tape", &[], &["sh", "-c", script]).expect(0);
     let holder: i64 = fs::read_to_string(lab.path("holder")).expect("holder").trim().parse().expect("a pid");
-    // its cost is measured too low today; who held it is right
-    let found = lab.analyze(&["why", "t.tape", "--floor", "0", "--format", "json"]).expect(0).json();
-    let first = found.iter().find(|row| row["rule"] == "lock").unwrap_or_else(|| panic!("{found:#?}"));
+    let found = causes(&lab, "t.tape");
+    // with the sleep of who holds it
+    let first = found.iter().take(2).find(|row| row["rule"] == "lock").unwrap_or_else(|| panic!("{found:#?}"));
+    assert_eq!(first["syscall"], "flock", "{first}");
     assert!(first["object"].as_str().is_some_and(|path| path.ends_with("/lock")), "{first}");
     assert_eq!((first["by_pid"].as_i64(), first["by_comm"].as_str()), (Some(holder), Some("flock")), "{first}");
+    // whether the shell needed the holder's end too is not on the tape: it would wait as long then, without the lock
+    let (least, most) = (first["cost_ns"].as_i64().expect("cost"), first["cost_hi_ns"].as_i64().expect("a range"));
+    assert!(least < 100_000_000 && most > 2_800_000_000, "{first}");
 }
 
 #[test]

@@ -5,6 +5,7 @@
 
 mod budget;
 mod collect;
+mod frozen;
 mod marks;
 mod measure;
 mod print;

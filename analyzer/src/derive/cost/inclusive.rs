@@ -25,13 +25,22 @@ pub(crate) struct Walked<'a> {
     pub names: &'a Names,
 }
 
+/// Time of a path inside of a cause, ns.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Inside {
+    /// All of it.
+    pub ns: u64,
+    /// The part in waits for the ends of several, of which the path follows only the last to end.
+    pub in_series: u64,
+}
+
 impl Walked<'_> {
-    /// Time of the path inside of each cause, ns.
-    pub(crate) fn inside(&self, causes: &[Vec<Pattern>]) -> Vec<u64> {
+    /// Time of the path inside of each cause.
+    pub(crate) fn inside(&self, causes: &[Vec<Pattern>]) -> Vec<Inside> {
         causes.iter().map(|patterns| self.of(patterns)).collect()
     }
 
-    fn of(&self, patterns: &[Pattern]) -> u64 {
+    fn of(&self, patterns: &[Pattern]) -> Inside {
         let waits: Vec<bool> = self
             .path
             .handovers
@@ -39,29 +48,30 @@ impl Walked<'_> {
             .zip(self.waits)
             .map(|(wait, spent)| {
                 let most = spent.most().filter(|_| !wait.made);
-                most.is_some_and(|most| self.call(patterns, (wait.thread, wait.from), (most.place, most.file)))
+                let of_wait = (wait.thread, (wait.from, wait.to));
+                most.is_some_and(|most| self.call(patterns, of_wait, (most.place, most.file)))
             })
             .collect();
-        self.parts.iter().fold(0, |sum, (part, spent)| {
-            let mut around = part.handover;
-            while let Some(at) = around {
-                if waits[at as usize] {
-                    return sum + (part.to - part.from);
-                }
-                around = self.path.handovers[at as usize].within;
-            }
-            sum + self.own(patterns, part, spent)
-        })
+        let mut inside = Inside::default();
+        for (part, spent) in self.parts {
+            let around = std::iter::successors(part.handover, |at| self.path.handovers[*at as usize].within);
+            let waits = around.clone().any(|at| waits[at as usize]);
+            let ns = if waits { part.to - part.from } else { self.own(patterns, part, spent) };
+            inside.ns += ns;
+            inside.in_series += if around.clone().any(|at| self.path.handovers[at as usize].series) { ns } else { 0 };
+        }
+        inside
     }
 
     /// Time of a part in which its own thread is in the cause.
     fn own(&self, patterns: &[Pattern], part: &Part, spent: &Spent) -> u64 {
-        let of_thread = (part.thread, part.from);
-        let so = |pattern: &&Pattern| self.is_of(pattern, of_thread) && pattern.state(part.state);
+        let (of_thread, span) = ((part.thread, part.from), (part.from, part.to));
+        let so =
+            |pattern: &&Pattern| self.is_of(pattern, of_thread) && pattern.state(part.state) && pattern.overlaps(span);
         if patterns.iter().any(|pattern| so(&pattern)) {
             return part.to - part.from;
         }
-        let calls = spent.calls.iter().filter(|of| self.call(patterns, of_thread, (of.place, of.file)));
+        let calls = spent.calls.iter().filter(|of| self.call(patterns, (of_thread.0, span), (of.place, of.file)));
         calls.fold(0, |sum, of| sum + of.ns)
     }
 
@@ -70,9 +80,10 @@ impl Walked<'_> {
         task.is_some_and(|task| pattern.threads(task))
     }
 
-    fn call(&self, patterns: &[Pattern], of: (Id, u64), (place, file): (Place, u32)) -> bool {
+    fn call(&self, patterns: &[Pattern], (thread, span): (Id, (u64, u64)), (place, file): (Place, u32)) -> bool {
         let Place::Call(call) = place else { return false };
         let name = &self.book.get(call).name;
-        patterns.iter().any(|pattern| self.is_of(pattern, of) && pattern.call(name, self.names.name(file)))
+        let so = |pattern: &Pattern| pattern.overlaps(span) && pattern.call(name, self.names.name(file));
+        patterns.iter().any(|pattern| self.is_of(pattern, (thread, span.0)) && so(pattern))
     }
 }

@@ -17,14 +17,21 @@ pub(crate) struct Cost {
 }
 
 /// The cost of which re-timing says `saved` and the path `inside`. `only`: only re-timing knows, because threads of the path sleep until fixed
-/// times, or own code between the calls goes with them.
+/// times, own code between the calls goes with them, or several ends were waited for.
 pub(crate) fn cost(saved: Range, inside: u64, only: bool) -> Cost {
-    let saved = inside.clamp(saved.lo.min(saved.hi), saved.hi.max(saved.lo));
-    let (least, most) = (saved.min(inside), saved.max(inside));
-    if only || most - least <= NEAR.max(most * APART / 100) {
-        return Cost { ns: saved, hi: None };
+    let likely = inside.clamp(saved.lo.min(saved.hi), saved.hi.max(saved.lo));
+    let (least, most) = if only { (likely, likely) } else { (likely.min(inside), likely.max(inside)) };
+    // who of several children was waited for is not known
+    let most = if saved.most > saved.hi && apart(most, saved.most) { saved.most } else { most };
+    match apart(least, most) {
+        false => Cost { ns: likely, hi: None },
+        true => Cost { ns: least, hi: Some(most) },
     }
-    Cost { ns: least, hi: Some(most) }
+}
+
+/// Whether `most` is so much more that it is another figure.
+fn apart(least: u64, most: u64) -> bool {
+    most.saturating_sub(least) > NEAR.max(most / 100 * APART)
 }
 
 #[cfg(test)]
@@ -33,7 +40,7 @@ mod tests {
 
     #[test]
     fn one_figure_where_rules_agree_and_a_range_where_not() {
-        let ms = |lo: u64, hi: u64| Range { lo: lo * 1_000_000, hi: hi * 1_000_000 };
+        let ms = |lo: u64, hi: u64| Range { lo: lo * 1_000_000, hi: hi * 1_000_000, most: hi * 1_000_000 };
         let one = |ms: u64| Cost { ns: ms * 1_000_000, hi: None };
         let range = |lo: u64, hi: u64| Cost { ns: lo * 1_000_000, hi: Some(hi * 1_000_000) };
         assert_eq!(cost(ms(210, 210), 200_000_000, false), one(210));
@@ -41,5 +48,7 @@ mod tests {
         assert_eq!(cost(ms(230, 230), 820_000_000, false), range(230, 820));
         assert_eq!(cost(ms(0, 0), 610_000_000, true), one(0));
         assert_eq!(cost(ms(0, 0), 15_000_000, false), one(0));
+        let perhaps = Range { most: 2_980_000_000, ..ms(2, 2) };
+        assert_eq!(cost(perhaps, 2_000_000, false), range(2, 2980), "if the other child was not waited for");
     }
 }

@@ -52,6 +52,8 @@ pub(crate) struct Pattern {
     pub parent: Option<u32>,
     /// Their time.
     pub time: Time,
+    /// Only in this time, CLOCK_MONOTONIC ns; None: always.
+    pub span: Option<(u64, u64)>,
 }
 
 /// Most causes that are measured in one pass: one bit each in a [`Causes`].
@@ -90,6 +92,11 @@ impl Pattern {
         (self.comm.is_empty() || self.comm == task.comm)
             && self.pid.is_none_or(|pid| pid == task.pid)
             && self.parent.is_none_or(|parent| parent == task.ppid)
+    }
+
+    /// Whether some of the time from `from` to `to` may be the cause's.
+    pub(crate) fn overlaps(&self, (from, to): (u64, u64)) -> bool {
+        self.span.is_none_or(|(first, last)| from <= last && to >= first)
     }
 
     /// Whether own code between two calls of the cause is the cause's.
@@ -137,7 +144,7 @@ impl Matcher {
         Self { of_thread: bits(patterns.iter().map(meant)), calls: Vec::new() }
     }
 
-    /// The causes that the thread is in, in `state` and `doing`; `file` is the name of the call's file.
+    /// The causes that the thread is in, in `state` and `doing`, whenever that is; `file` is the name of the call's file.
     pub(crate) fn causes<'n>(
         &mut self,
         patterns: &[Vec<Pattern>],
@@ -195,7 +202,7 @@ mod tests {
 
     #[test]
     fn states_that_are_causes() {
-        let of = |time| Pattern { comm: b"db".to_vec(), pid: Some(7), parent: None, time };
+        let of = |time| Pattern { comm: b"db".to_vec(), pid: Some(7), parent: None, time, span: None };
         let waiting = State::Waiting(crate::derive::runs::Why::Woken);
         let stuck = State::Sleeping(b'D');
         assert!(of(Time::Runqueue).state(waiting) && !of(Time::Runqueue).state(State::Running));
@@ -205,9 +212,9 @@ mod tests {
     #[test]
     fn threads_that_are_meant() {
         let task = |comm: &[u8], pid, ppid| Task { comm: comm.to_vec(), pid, ppid, ..Task::default() };
-        let one = Pattern { comm: b"db".to_vec(), pid: Some(7), parent: None, time: Time::All };
+        let one = Pattern { comm: b"db".to_vec(), pid: Some(7), parent: None, time: Time::All, span: None };
         assert!(one.threads(&task(b"db", 7, 1)) && !one.threads(&task(b"db", 8, 1)) && !one.threads(&task(b"d", 7, 1)));
-        let made = Pattern { comm: Vec::new(), pid: None, parent: Some(7), time: Time::All };
+        let made = Pattern { comm: Vec::new(), pid: None, parent: Some(7), time: Time::All, span: None };
         assert!(made.threads(&task(b"x", 9, 7)) && !made.threads(&task(b"db", 7, 1)));
     }
 }

@@ -4,7 +4,8 @@
 //! begins earlier by what the sleeper saved and ends earlier by what its waker saved, so the sleeper has saved the less of what it can
 //! and of what its waker had then. A sleep that a timer or a device ends keeps its length. A new thread has saved what its maker had.
 //! Two numbers bound what is not known: whether the wait for a CPU inside of a cause goes with it, and whether a short wait takes away all
-//! that was saved before it.
+//! that was saved before it. A third one is for waits for any child that begin again when the wrong one had ended: whether that child was
+//! waited for too is not on the tape.
 
 use std::sync::Arc;
 
@@ -15,6 +16,7 @@ use super::pattern::{CallName, Causes, MOST, Matcher, Pattern};
 use super::union::Union;
 use crate::derive::critical::Id;
 use crate::derive::critical::log::Ids;
+use crate::derive::runs::decode::ANY_CHILD;
 use crate::derive::runs::{Doing, End, Interval, Sink, Slot, State, Thread, Why};
 
 /// A range, ns.
@@ -24,13 +26,35 @@ pub(crate) struct Range {
     pub lo: u64,
     /// The most.
     pub hi: u64,
+    /// The most, if of a wait for any child that is begun again at once only the last end was waited for; at least `hi`.
+    pub most: u64,
 }
 
 impl Range {
     fn add(&mut self, ns: u64) {
-        (self.lo, self.hi) = (self.lo + ns, self.hi + ns);
+        (self.lo, self.hi, self.most) = (self.lo + ns, self.hi + ns, self.most + ns);
     }
 }
+
+/// What would limit [`Range::most`] after a wait for any child, if that wait is not begun again.
+#[derive(Debug)]
+struct Held {
+    /// When the wait ended, CLOCK_MONOTONIC ns.
+    ts: u64,
+    /// By cause, ns.
+    limits: Vec<u64>,
+}
+
+impl Held {
+    fn apply(&self, saved: &mut [Range]) {
+        for (range, limit) in saved.iter_mut().zip(&self.limits) {
+            range.most = range.most.min(*limit).max(range.hi);
+        }
+    }
+}
+
+/// A wait for any child that begins within this time after the one before goes on with that, ns.
+const AGAIN: u64 = 1_000_000;
 
 /// What is known of a thread in a slot.
 #[derive(Debug, Default)]
@@ -74,6 +98,10 @@ pub(crate) struct Saved<'a> {
     barriers: &'a FxHashSet<(u32, Vec<u8>)>,
     /// See `barriers`.
     numbers: FxHashSet<(u32, u32)>,
+    /// Numbers of [`ANY_CHILD`].
+    any_child: FxHashSet<u32>,
+    /// By thread, see there.
+    held: FxHashMap<Id, Held>,
     /// Causes of which a barrier took away what was saved: the path does not know of it.
     pub limited: Causes,
     /// By cause: the time in which at least one thread was in it.
@@ -105,6 +133,8 @@ impl<'a> Saved<'a> {
             rounds: FxHashMap::default(),
             barriers,
             numbers: FxHashSet::default(),
+            any_child: FxHashSet::default(),
+            held: FxHashMap::default(),
             limited: 0,
             loops: (0..causes).filter(|at| patterns[*at].iter().any(Pattern::loops)).fold(0, |bits, at| bits | 1 << at),
             unions: vec![Union::default(); causes],
@@ -117,10 +147,13 @@ impl<'a> Saved<'a> {
         let saved = self.subject.and_then(|id| self.saved.get(id as usize));
         let mut saved = saved.cloned().unwrap_or_default();
         saved.resize(self.patterns.len(), Range::default());
+        if let Some(held) = self.subject.and_then(|id| self.held.get(&id)) {
+            held.apply(&mut saved);
+        }
         saved
     }
 
-    fn causes(&mut self, thread: &Thread, slot: Slot, (state, doing): (State, &Doing)) -> Causes {
+    fn causes(&mut self, thread: &Thread, slot: Slot, (state, doing): (State, &Doing), span: (u64, u64)) -> Causes {
         if slot >= self.seen.len() {
             self.seen.resize_with(slot + 1, Seen::default);
         }
@@ -131,7 +164,12 @@ impl<'a> Saved<'a> {
         }
         let names = &self.names;
         let file = |number: u32| names.get(&number).map(|name| &**name);
-        seen.matcher.causes(self.patterns, task, (state, doing), self.name, file)
+        let whenever = seen.matcher.causes(self.patterns, task, (state, doing), self.name, file);
+        let mut now = 0;
+        each(whenever, |at| {
+            now |= Causes::from(self.patterns[at].iter().any(|pattern| pattern.overlaps(span))) << at;
+        });
+        now
     }
 
     /// The numbers of a thread, made if there are none.
@@ -153,9 +191,12 @@ impl<'a> Saved<'a> {
         let id = self.ids.of(threads, slot);
         let mut saved = self.saved.get(id as usize).cloned().unwrap_or_default();
         saved.resize(self.patterns.len(), Range::default());
+        if let Some(held) = self.held.get(&id) {
+            held.apply(&mut saved);
+        }
         let from = thread.since.max(self.span.0);
         if from < ts && thread.state == State::Running {
-            let causes = self.causes(thread, slot, (thread.state, &thread.doing));
+            let causes = self.causes(thread, slot, (thread.state, &thread.doing), (from, ts));
             each(causes, |at| saved[at].add(ts - from));
         }
         saved
@@ -188,19 +229,22 @@ impl<'a> Saved<'a> {
             let mut limited = 0;
             for (at, (range, limit)) in self.of(other).iter_mut().zip(limits).enumerate() {
                 limited |= Causes::from(range.hi > limit) << at;
-                (range.lo, range.hi) = (range.lo.min(limit), range.hi.min(limit));
+                (range.lo, range.hi, range.most) = (range.lo.min(limit), range.hi.min(limit), range.most.min(limit));
             }
             self.limited |= limited;
         }
     }
 
-    /// A sleep of `id`, `len` long, outside of `causes`, that ended so.
-    fn slept(&mut self, threads: &[Thread], id: Id, causes: Causes, len: u64, (end, ts): (End, u64)) {
+    /// A sleep of `id`, `len` long, outside of `causes`.
+    fn slept(&mut self, threads: &[Thread], id: Id, causes: Causes, len: u64, interval: &Interval) {
+        let (end, ts) = (interval.end, interval.to.min(self.span.1));
         let waker = match end {
             End::Woken(Some(waker)) => Some(self.at(threads, waker.slot, ts)),
             _ => None,
         };
         let paced = end == End::Woken(None) && self.paced.contains(&id);
+        let is_any = self.is_any_child(&interval.doing).is_some();
+        let mut held = Held { ts, limits: vec![u64::MAX; if is_any { self.patterns.len() } else { 0 }] };
         let saved = self.of(id);
         for (at, range) in saved.iter_mut().enumerate() {
             if causes & 1 << at != 0 {
@@ -215,12 +259,45 @@ impl<'a> Saved<'a> {
                     // a short wait for somebody who would not be earlier: perhaps he goes on only until he is told that it is enough
                     if lost < LOST || lost / 4 < len {
                         range.hi = range.hi.min(waker[at].hi);
+                        match held.limits.get_mut(at) {
+                            Some(limit) => *limit = waker[at].most,
+                            None => range.most = range.most.min(waker[at].most),
+                        }
                     }
+                    range.most = range.most.max(range.hi);
                 }
                 // the sleep is longer by what was saved before
                 None if paced => *range = Range::default(),
                 None => {}
             }
+        }
+        if is_any && waker.is_some() {
+            self.held.insert(id, held);
+        }
+    }
+
+    /// When the wait for any child began that a thread is in.
+    fn is_any_child(&self, doing: &Doing) -> Option<u64> {
+        match doing {
+            Doing::Call(call) if self.any_child.contains(&call.file) => Some(call.start),
+            _ => None,
+        }
+    }
+
+    /// Whether the wait before `interval` ended for good is known by it: then it limits what was saved, or not.
+    fn again(&mut self, id: Id, interval: &Interval) {
+        let Some(held) = self.held.get(&id) else { return };
+        let began = self.is_any_child(&interval.doing).filter(|_| matches!(interval.state, State::Sleeping(_)));
+        if began.is_some_and(|began| began >= held.ts && began - held.ts <= AGAIN) {
+            self.held.remove(&id);
+        } else if interval.to > held.ts + AGAIN {
+            self.ended_for_good(id);
+        }
+    }
+
+    fn ended_for_good(&mut self, id: Id) {
+        if let Some(held) = self.held.remove(&id) {
+            held.apply(self.of(id));
         }
     }
 }
@@ -273,20 +350,26 @@ impl Sink for Saved<'_> {
         }
         let len = to - from;
         let id = self.ids.of(threads, slot);
-        let causes = self.causes(&threads[slot], slot, (interval.state, &interval.doing));
+        let causes = self.causes(&threads[slot], slot, (interval.state, &interval.doing), (from, to));
         each(causes, |at| {
             self.unions[at].add(from, to);
             let (first, last) = self.spans[at].unwrap_or((from, to));
             self.spans[at] = Some((first.min(from), last.max(to)));
         });
         self.looped(slot, id, (causes & self.loops, len), interval);
+        self.again(id, interval);
         match interval.state {
             State::Waiting(Why::Made) => {
                 // a new thread: what its number stood for before is gone
                 let maker = match interval.end {
-                    End::Woken(Some(waker)) => self.at(threads, waker.slot, to),
+                    End::Woken(Some(waker)) => {
+                        let by = self.ids.of(threads, waker.slot);
+                        self.ended_for_good(by);
+                        self.at(threads, waker.slot, to)
+                    }
                     _ => Vec::new(),
                 };
+                self.held.remove(&id);
                 if !maker.is_empty() {
                     *self.of(id) = maker;
                 }
@@ -300,14 +383,14 @@ impl Sink for Saved<'_> {
                 let saved = self.of(id);
                 each(causes, |at| {
                     let asked = patterns[at].iter().any(|pattern| pattern.state(interval.state));
-                    saved[at].hi += len;
+                    (saved[at].hi, saved[at].most) = (saved[at].hi + len, saved[at].most + len);
                     saved[at].lo += if asked { len } else { 0 };
                 });
             }
             State::Sleeping(b'Z' | b'X') => {}
             State::Sleeping(_) => {
                 self.meet(threads, (id, causes), interval);
-                self.slept(threads, id, causes, len, (interval.end, to));
+                self.slept(threads, id, causes, len, interval);
             }
             State::Running | State::Waiting(_) | State::Throttled | State::Unknown => {}
         }
@@ -316,6 +399,9 @@ impl Sink for Saved<'_> {
     fn file(&mut self, number: u32, name: &[u8]) {
         let barriers = self.barriers.iter().filter(|(_, address)| address == name);
         self.numbers.extend(barriers.map(|(pid, _)| (*pid, number)));
+        if name == ANY_CHILD {
+            self.any_child.insert(number);
+        }
         self.names.insert(number, name.into());
     }
 }

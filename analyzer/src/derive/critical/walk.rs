@@ -1,7 +1,8 @@
 //! The walk backwards through the stretches of threads.
 //!
 //! At each moment the path is in one thread. Where that thread slept and another one woke it, the path is in the waker from then back to
-//! the beginning of the sleep. A thread that began meanwhile continues as the one that made it.
+//! the beginning of the sleep. A thread that began meanwhile continues as the one that made it. Waits for the ends of several threads or
+//! processes that follow each other at once are one wait, for the last of them.
 
 use super::log::Logged;
 use super::{Ended, Id, Stretch};
@@ -9,6 +10,12 @@ use crate::derive::runs::{State, Why};
 
 /// Most hand-overs within each other.
 const DEEPEST: usize = 64;
+
+/// A thread that after it woke another runs no longer than this, and does not sleep, woke it by ending, ns.
+const ENDING: u64 = 2_000_000;
+
+/// What a thread may do between two waits that are one, ns.
+const BETWEEN: u64 = 1_000_000;
 
 /// What a part of the path is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -78,6 +85,8 @@ pub(crate) struct Handover {
     pub softirq: bool,
     /// `by` made the thread.
     pub made: bool,
+    /// It stands for several waits for ends, of which this was the last.
+    pub series: bool,
     /// The wait that this one is within.
     pub within: Option<u32>,
     /// Hand-overs around it.
@@ -117,7 +126,7 @@ pub(crate) fn walk(threads: &[Logged], thread: Id, (from, to): (u64, u64)) -> Pa
             // nothing before: it began here, or its time is not on the tape
             frame.to = frame.from;
             let born = first(threads, at.thread).filter(|first| end <= first.from).and_then(maker);
-            let by = born.map(|by| (by, false, true));
+            let by = born.map(|by| By { by, made: true, softirq: false, series: false });
             hand_over(&mut path, &mut frames, (at, State::Unknown), (at.from, end), by, Kind::Unknown);
             continue;
         };
@@ -141,10 +150,14 @@ pub(crate) fn walk(threads: &[Logged], thread: Id, (from, to): (u64, u64)) -> Pa
                 Ended::GoesOn => Kind::GoesOn,
                 Ended::Changed => Kind::Unsaid,
                 Ended::Woken { by, softirq } => {
+                    let first = series(threads, &at, stretch, by).unwrap_or(begin);
+                    let several = first < begin;
+                    let begin = first;
+                    frame.to = begin;
                     let unseen = threads.get(by as usize).is_none_or(|by| by.stretches.is_empty());
                     let (waker, otherwise) = match unseen {
                         true => (None, Kind::Unseen { by }),
-                        false => (Some((by, softirq, false)), Kind::TooDeep { by }),
+                        false => (Some(By { by, softirq, series: several, made: false }), Kind::TooDeep { by }),
                     };
                     hand_over(&mut path, &mut frames, (at, stretch.state), (begin, end), waker, otherwise);
                     continue;
@@ -157,8 +170,13 @@ pub(crate) fn walk(threads: &[Logged], thread: Id, (from, to): (u64, u64)) -> Pa
     path
 }
 
-/// A waker: who, whether by a softirq, whether it made the thread.
-type By = (Id, bool, bool);
+/// Who ended a wait, or made the thread.
+struct By {
+    by: Id,
+    softirq: bool,
+    made: bool,
+    series: bool,
+}
 
 /// Goes on in the waker, if there is one that can be followed; otherwise the time is a part of its own, `otherwise`.
 fn hand_over(
@@ -171,16 +189,62 @@ fn hand_over(
 ) {
     let goes_round = |by: Id| frames.iter().any(|frame| frame.thread == by);
     match by {
-        Some((by, softirq, made)) if frames.len() <= DEEPEST && !goes_round(by) => {
+        Some(By { by, softirq, made, series }) if frames.len() <= DEEPEST && !goes_round(by) => {
             let depth = at.handover.map_or(0, |at| path.handovers[at as usize].depth + 1);
             let (from, to) = span;
             let within = at.handover;
-            path.handovers.push(Handover { thread: at.thread, from, to, by, softirq, made, within, depth });
+            path.handovers.push(Handover { thread: at.thread, from, to, by, softirq, made, series, within, depth });
             let handover = Some((path.handovers.len() - 1) as u32);
             frames.push(Frame { thread: by, from, to, handover });
         }
         _ => path.push(&at, span, otherwise, state),
     }
+}
+
+/// When the series of waits for ends began of which `last`, ended by `by`, is the last; None: it is no such wait.
+fn series(threads: &[Logged], at: &Frame, last: &Stretch, by: Id) -> Option<u64> {
+    if !ends_at(threads, by, last.to) {
+        return None;
+    }
+    let born = first(threads, by)?.from;
+    let stretches = &threads[at.thread as usize].stretches;
+    let before = &stretches[..stretches.partition_point(|stretch| stretch.from < last.from)];
+    let (mut begin, mut others) = (last.from, 0);
+    for stretch in before.iter().rev().take_while(|stretch| stretch.to > at.from) {
+        match (stretch.state, stretch.ended) {
+            (State::Waiting(_) | State::Throttled, _) => {}
+            // who began after it was not waited for in it
+            (State::Sleeping(_), Ended::Woken { by: other, .. })
+                if born <= stretch.from && ends_at(threads, other, stretch.to) =>
+            {
+                (begin, others) = (stretch.from, 0);
+            }
+            _ => others += stretch.to - stretch.from,
+        }
+        if others > BETWEEN {
+            break;
+        }
+    }
+    Some(begin.max(at.from))
+}
+
+/// Whether a thread ended when it woke another at `ts`.
+fn ends_at(threads: &[Logged], thread: Id, ts: u64) -> bool {
+    let Some(thread) = threads.get(thread as usize) else { return false };
+    let after = &thread.stretches[thread.stretches.partition_point(|stretch| stretch.to <= ts)..];
+    let mut runs = 0;
+    for stretch in after {
+        match stretch.state {
+            State::Sleeping(b'Z' | b'X') => return true,
+            State::Running => runs += stretch.to - stretch.from.max(ts),
+            State::Waiting(_) | State::Throttled => {}
+            State::Sleeping(_) | State::Unknown => return false,
+        }
+        if runs > ENDING || stretch.ended == Ended::GoesOn {
+            return false;
+        }
+    }
+    !thread.stretches.is_empty()
 }
 
 /// The last stretch of a thread that begins before `ts`.

@@ -33,7 +33,12 @@ pub(crate) struct Needs {
     pub stacks: bool,
     /// The address of a futex, as the name of its calls' file: `0x7f2029289e70`. Needs `files`.
     pub futexes: bool,
+    /// [`ANY_CHILD`] as the name of the file of waits for any child. Needs `files`.
+    pub children: bool,
 }
+
+/// What a wait for any child is on, if [`Needs::children`].
+pub(crate) const ANY_CHILD: &[u8] = b"any child";
 
 /// Unit of [`What::Switch`]'s time, ns: the recorder knows it no better, and an event stays small.
 pub(crate) const UNTHROTTLED_UNIT: u64 = 1024;
@@ -286,8 +291,8 @@ impl Decoder<'_> {
         } else {
             Vec::new()
         };
-        if self.needs.futexes {
-            futexes(segment, &core, &infos, (&mut files, &mut piece.part.files));
+        if self.needs.futexes || self.needs.children {
+            objects(self.needs, segment, &core, &infos, (&mut files, &mut piece.part.files));
         }
         let filter = self.needs.counted.then(|| self.scope.segment(dict, segment.info().segment));
         let first = piece.rows.len();
@@ -315,25 +320,41 @@ impl Decoder<'_> {
     }
 }
 
-/// Makes the addresses of futexes the files of their calls.
-fn futexes(
+/// Makes what calls without a file are on their files.
+fn objects(
+    needs: Needs,
     segment: &Segment<'_>,
     core: &Core,
     infos: &[Arc<CallInfo>],
     (files, names): (&mut [u32], &mut Vec<Vec<u8>>),
 ) {
-    let is_futex: Vec<bool> = infos.iter().map(|info| info.name == "futex").collect();
-    if !is_futex.contains(&true) {
+    let object_of: Vec<Option<Object>> = infos.iter().map(|info| object_of(needs, &info.name)).collect();
+    if object_of.iter().all(Option::is_none) {
         return;
     }
     let args = segment.args(core).unwrap_or_default();
-    let mut numbers: FxHashMap<u64, u32> = FxHashMap::default();
-    for (row, file) in files.iter_mut().enumerate().filter(|(row, _)| is_futex[core.call[*row] as usize]) {
-        let Some(args) = args.args.get(row) else { continue };
-        *file = *numbers.entry(args[0]).or_insert_with(|| {
-            names.push(format!("{:#x}", args[0]).into_bytes());
+    let mut numbers: FxHashMap<Vec<u8>, u32> = FxHashMap::default();
+    for (row, file) in files.iter_mut().enumerate() {
+        let (Some(object), Some(args)) = (object_of[core.call[row] as usize], args.args.get(row)) else { continue };
+        let Some(name) = object(args) else { continue };
+        *file = *numbers.entry(name).or_insert_with_key(|name| {
+            names.push(name.clone());
             (names.len() - 1) as u32 + FD_FIRST
         });
+    }
+}
+
+/// Says by its arguments what a call is on.
+type Object = fn(&[u64; 6]) -> Option<Vec<u8>>;
+
+fn object_of(needs: Needs, call: &str) -> Option<Object> {
+    match call {
+        "futex" if needs.futexes => Some(|args| Some(format!("{:#x}", args[0]).into_bytes())),
+        // a pid of -1
+        "wait4" | "waitpid" if needs.children => Some(|args| (args[0] as i32 == -1).then(|| ANY_CHILD.to_vec())),
+        // P_ALL
+        "waitid" if needs.children => Some(|args| (args[0] as i32 == 0).then(|| ANY_CHILD.to_vec())),
+        _ => None,
     }
 }
 

@@ -19,7 +19,7 @@ pub(crate) use names::{Waits, at_rest, for_work, is_storage, of_client};
 pub(crate) use read::{Locks, follows, known, wait};
 pub(crate) use sums::Sum;
 pub(crate) use threads::{Named, Threads};
-pub(crate) use track::{Event, Judged, Tracker};
+pub(crate) use track::{Event, Judged, Tracker, other_word};
 
 /// What waits for a futex are for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -142,6 +142,8 @@ pub(crate) struct Sum {
     pub(super) hold: Hold,
     /// Time in which it was held so, of all holders together, ns.
     pub(super) held: u64,
+    /// The same by holder (utid).
+    pub(super) holders: Few<u32>,
     /// In what of that time they waited themselves.
     pub(super) inside: Few<Inside>,
     /// Time from the begins of waits to their ends, ns: what `hold` is a part of.
@@ -158,6 +160,12 @@ impl Sum {
     pub(crate) fn waker(&self) -> Option<(u32, u64)> {
         let most = self.by.iter().max_by_key(|(thread, (woken, _))| (*woken, std::cmp::Reverse(**thread)));
         most.filter(|(_, (woken, _))| *woken > 0 && !self.more_wakers).map(|(thread, (woken, _))| (*thread, *woken))
+    }
+
+    /// The thread (utid) that held it for most of the time in which it was held; None: none did for most, or not known.
+    pub(crate) fn holder(&self) -> Option<u32> {
+        let most = self.holders.iter().max_by_key(|(thread, ns)| (*ns, std::cmp::Reverse(*thread)));
+        most.filter(|(_, ns)| *ns > self.held / 2).map(|(thread, _)| thread)
     }
 
     /// Remembers that `thread` woke `woken` others at `ts`.

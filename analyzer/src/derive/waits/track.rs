@@ -63,7 +63,7 @@ pub(crate) struct Event {
 }
 
 /// The other word of a condition of glibc.
-fn other_word(address: u64) -> u64 {
+pub(crate) fn other_word(address: u64) -> u64 {
     address ^ 4
 }
 
@@ -85,10 +85,12 @@ impl Back {
         self.address == address || (self.of_two && other_word(self.address) == address)
     }
 
-    /// Adds to `sum` that it was held until `to`.
-    fn was_held(&self, sum: &mut Sum, to: u64) {
+    /// Adds to `sum` that `thread` held it until `to`.
+    fn was_held(&self, sum: &mut Sum, thread: u32, to: u64) {
+        let ns = to.saturating_sub(self.since);
         sum.hold.held(self.since, to);
-        sum.held = sum.held.saturating_add(to.saturating_sub(self.since));
+        sum.held = sum.held.saturating_add(ns);
+        sum.holders.add(thread, ns);
         self.inside.iter().for_each(|(what, ns)| sum.inside.add(*what, *ns));
     }
 }
@@ -180,7 +182,7 @@ impl Tracker {
         }
         let sum = self.sum(event.process, address);
         if let Some(back) = &back {
-            back.was_held(sum, event.from);
+            back.was_held(sum, event.thread, event.from);
         }
         if woken > 0 {
             let waits_too = sum.waiters.contains(&event.thread);
@@ -194,7 +196,7 @@ impl Tracker {
         if let Some(back) = back.filter(|back| back.of_two)
             && let Some(sum) = self.sums.get_mut(&other)
         {
-            back.was_held(sum, event.from);
+            back.was_held(sum, event.thread, event.from);
         }
         if again {
             let backs = self.back.entry(event.thread).or_default();

@@ -60,7 +60,7 @@ pub(crate) struct Ran {
 }
 
 /// Time in which a process was stopped.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Halt {
     /// How often one of its threads was.
     pub count: u64,
@@ -72,11 +72,16 @@ pub(crate) struct Halt {
     pub span: Option<(u64, u64)>,
     /// One was at the end of the tape, or before its start.
     pub open: bool,
+    /// Who ended the longest: let it go on, or killed it; None: not known.
+    pub ended_by: Option<Who>,
 }
 
 impl Halt {
     /// Adds a stretch of one thread; ends do not go back.
-    fn add(&mut self, (from, to): (u64, u64), (continued, ends): (bool, bool)) {
+    fn add(&mut self, (from, to): (u64, u64), (continued, ends): (bool, bool), waker: Option<&Task>) {
+        if to.saturating_sub(from) > self.max {
+            self.ended_by = waker.map(|task| Who { comm: task.comm.clone(), pid: Some(task.pid) });
+        }
         let seen = self.span.map_or(0, |(_, last)| last);
         self.ns = self.ns.saturating_add(to.saturating_sub(from.max(seen)));
         self.count += u64::from(!continued);
@@ -219,7 +224,9 @@ impl Sink for Cpu<'_> {
         {
             let halt = if letter == b'T' { &mut ran.stopped } else { &mut ran.traced };
             let ends = !matches!(interval.end, End::Stop | End::Lost);
-            halt.add((from, to), (interval.continued, ends));
+            let waker =
+                if let End::Woken(Some(waker)) = interval.end { Some(&*threads[waker.slot].task) } else { None };
+            halt.add((from, to), (interval.continued, ends), waker);
         }
         let counts = matches!(interval.state, State::Running | State::Throttled | State::Sleeping(b'D'));
         if counts || waits {
@@ -256,10 +263,12 @@ mod tests {
     #[test]
     fn threads_that_are_stopped_together_count_once() {
         let mut halt = Halt::default();
-        halt.add((10, 50), (false, true));
-        halt.add((12, 51), (false, true));
-        halt.add((100, 130), (false, false));
-        let is = Halt { count: 3, ns: 71, max: 40, span: Some((10, 130)), open: true };
+        let gdb = Task { pid: 4, comm: b"gdb".to_vec(), ..Task::default() };
+        halt.add((10, 50), (false, true), Some(&gdb));
+        halt.add((12, 51), (false, true), None);
+        halt.add((100, 130), (false, false), None);
+        let ended_by = Some(Who { comm: b"gdb".to_vec(), pid: Some(4) });
+        let is = Halt { count: 3, ns: 71, max: 40, span: Some((10, 130)), open: true, ended_by };
         assert_eq!(halt, is);
     }
 

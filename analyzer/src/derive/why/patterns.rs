@@ -9,20 +9,33 @@ use crate::derive::waits::{Waits, for_work, is_futex};
 pub(crate) const TO: &[u8] = b"->";
 
 impl Finding {
-    /// The time that would not be spent without it; empty: no rule says.
+    /// The time that would not be spent without it, between its first and its last; empty: no rule says.
     pub(crate) fn patterns(&self) -> Vec<Pattern> {
+        let mut patterns = self.whenever();
+        // of that rule the span is the longest's
+        let span = self.span.filter(|_| self.rule != "stuck");
+        patterns.iter_mut().for_each(|pattern| pattern.span = pattern.span.or(span));
+        patterns
+    }
+
+    fn whenever(&self) -> Vec<Pattern> {
         if self.class != Class::Time {
             return Vec::new();
         }
         if !self.time.is_empty() {
             return self.time.clone();
         }
-        let one = |time| vec![Pattern { comm: self.who.comm.clone(), pid: self.who.pid, parent: None, time }];
+        let one =
+            |time| vec![Pattern { comm: self.who.comm.clone(), pid: self.who.pid, parent: None, time, span: None }];
         let loops = matches!(self.rule, "storm" | "failures");
         match self.rule {
             // of all that was asked for
-            "cpu-wait" => vec![Pattern { comm: Vec::new(), pid: self.who.pid, parent: None, time: Time::Runqueue }],
-            "throttled" => vec![Pattern { comm: Vec::new(), pid: self.who.pid, parent: None, time: Time::Throttled }],
+            "cpu-wait" => {
+                vec![Pattern { comm: Vec::new(), pid: self.who.pid, parent: None, time: Time::Runqueue, span: None }]
+            }
+            "throttled" => {
+                vec![Pattern { comm: Vec::new(), pid: self.who.pid, parent: None, time: Time::Throttled, span: None }]
+            }
             "stuck" => one(Time::Stuck),
             "stopped" => one(Time::Stopped),
             // the pauses between attempts are its time too

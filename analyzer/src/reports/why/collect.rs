@@ -137,7 +137,8 @@ fn calls(context: &mut Context<'_>, (waited, woken): (&Waited, &Woken), inputs: 
     });
     inputs.calls = calls;
     let (judged, cycles, dropped) = tracker.judge(&sums.threads);
-    inputs.futexes = judged.into_iter().filter_map(|judged| Waits::of(judged, &sums.threads)).collect();
+    let waits = judged.into_iter().filter_map(|judged| Waits::of(judged, &sums.threads));
+    inputs.futexes = Waits::join_words(waits);
     inputs.talked = talked(&talks, &sums.users, inputs, |call| book.get(call).name.clone());
     inputs.deadlocks = cycles.iter().map(|cycle| deadlock(cycle, &sums.threads)).collect();
     coverage.tell(&mut context.question.loss);

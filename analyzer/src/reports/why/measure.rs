@@ -5,7 +5,7 @@ use systape_format::model::Family;
 
 use super::budget::Budget;
 use super::traced::{Traced, Way, of_whom, walked};
-use super::waited_for;
+use super::{frozen, waited_for};
 use crate::asked::config::Config;
 use crate::derive::cost::inclusive::Walked;
 use crate::derive::cost::judge::{self, Cost};
@@ -97,11 +97,14 @@ pub(super) fn measure(config: &Config, context: &mut Context<'_>, before: Before
     let walked = walked(context, &log, way.as_ref(), span);
     let mut candidates = candidates;
     candidates.extend(waited_for::find(&walked, &log.threads, floor));
+    candidates.extend(frozen::find(&walked, &log.threads, floor));
     let causes: Vec<Vec<Pattern>> = candidates.iter().map(Finding::patterns).collect();
     // the costliest by their sums are measured
     let measured: Vec<usize> = (0..causes.len()).filter(|at| !causes[*at].is_empty()).take(MOST).collect();
     let patterns: Vec<Vec<Pattern>> = measured.iter().map(|at| causes[*at].clone()).collect();
-    let measures = retime(context, (&log, &barriers), (way.as_ref(), &walked), &patterns, span);
+    // its holder, who is in no wait for it, may be one of those whose ends are waited for
+    let locks = measured.iter().map(|at| candidates[*at].rule == "lock").collect();
+    let measures = retime(context, (&log, &barriers), (way.as_ref(), &walked), (&patterns, locks), span);
     let own = own(&log.threads, way.as_ref());
     let mut sums: Vec<Option<Sum>> = vec![None; causes.len()];
     measured.iter().zip(measures).for_each(|(at, sum)| sums[*at] = Some(sum));
@@ -138,6 +141,7 @@ pub(super) fn measure(config: &Config, context: &mut Context<'_>, before: Before
     ranked.sort_by_cached_key(|ranked| {
         (!ranked.own, ranked.finding.class, std::cmp::Reverse(middle(ranked)), ranked.finding.place_in_rank())
     });
+    roots_first(&mut ranked, middle);
     let told = subject.zip(way).map(|(subject, way)| Told {
         who: who(&subject, &log.threads, way.span),
         sure: subject.sure,
@@ -181,6 +185,39 @@ fn fold(found: Vec<Ranked>) -> Vec<Ranked> {
     others
 }
 
+/// Puts a wait for somebody who waited himself most of that time behind that other wait: it only carries it on. Who is to fill a pipe and
+/// waits for what he fills it with is not to blame at all.
+fn roots_first(ranked: &mut Vec<Ranked>, cost: impl Fn(&Ranked) -> u64) {
+    let mut at = 0;
+    while at < ranked.len() {
+        let root = root(&ranked[at], &ranked[at + 1..], &cost).map(|root| at + 1 + root);
+        match root.or_else(|| root_of_a_pipe(&ranked[at], &ranked[..at], &cost)) {
+            Some(_) if ranked[at].finding.rule == "pipes" => {
+                ranked.remove(at);
+                continue;
+            }
+            Some(root) if root > at => ranked[at..=root].rotate_right(1),
+            _ => {}
+        }
+        at += 1;
+    }
+}
+
+fn root_of_a_pipe(carrier: &Ranked, others: &[Ranked], cost: impl Fn(&Ranked) -> u64) -> Option<usize> {
+    if carrier.finding.rule == "pipes" { root(carrier, others, cost) } else { None }
+}
+
+/// Which of `others` is what the one at the other end of `carrier` waited for.
+fn root(carrier: &Ranked, others: &[Ranked], cost: impl Fn(&Ranked) -> u64) -> Option<usize> {
+    let by = carrier.finding.by.as_ref().filter(|_| TALKS.contains(&carrier.finding.rule))?.pid?;
+    others.iter().position(|other| {
+        let finding = &other.finding;
+        (finding.who.pid, other.own) == (Some(by), carrier.own)
+            && finding.by.as_ref().is_some_and(|root| root.pid != Some(by))
+            && cost(other) > cost(carrier) / 2
+    })
+}
+
 /// Rules that say more of the calls of one peer than that they are slow.
 const TALKS: [&str; 4] = ["answers", "dns", "nagle", "pipes"];
 
@@ -219,12 +256,12 @@ struct Sum {
     union: u64,
 }
 
-/// Measures each of `patterns`: a second pass over the tape.
+/// Measures each of `patterns`, some of which are `locks`: a second pass over the tape.
 fn retime(
     context: &Context<'_>,
     (log, barriers): (&Log, &FxHashSet<(u32, Vec<u8>)>),
     (way, walked): (Option<&Way>, &Traced),
-    patterns: &[Vec<Pattern>],
+    (patterns, locks): (&[Vec<Pattern>], Vec<bool>),
     span: (u64, u64),
 ) -> Vec<Sum> {
     if patterns.is_empty() {
@@ -238,7 +275,7 @@ fn retime(
     let is_paced = walked.found.iter().any(|found| paced.contains(&found.part.thread));
     let subject = (way.map(|way| way.id), way.map_or(span, |way| way.span));
     let saved = Saved::new(patterns, &name, log.ids.clone(), (paced, barriers), subject);
-    let needs = Needs { calls, files: calls, futexes: calls, ..Needs::default() };
+    let needs = Needs { calls, files: calls, futexes: calls, children: calls, ..Needs::default() };
     let saved = feed::feed(question, needs, span.1, saved).tracker.sink;
     let with: Vec<_> = walked.found.iter().map(|found| (found.part, found.spent.clone())).collect();
     let inside = Walked {
@@ -251,8 +288,9 @@ fn retime(
     };
     let sums = saved.of_subject().into_iter().zip(inside.inside(patterns)).zip(&saved.unions).zip(patterns);
     let sums = sums.enumerate().map(|(at, (((range, inside), union), patterns))| {
-        let only = is_paced || saved.limited & 1 << at != 0 || patterns.iter().any(Pattern::loops);
-        Sum { cost: judge::cost(range, inside, only), union: union.ns() }
+        let in_series = inside.in_series > inside.ns / 2 && !locks[at];
+        let only = is_paced || in_series || saved.limited & 1 << at != 0 || patterns.iter().any(Pattern::loops);
+        Sum { cost: judge::cost(range, inside.ns, only), union: union.ns() }
     });
     sums.collect()
 }
@@ -384,4 +422,33 @@ fn at_work(finding: &Finding, walked: &Traced, threads: &[Logged]) -> bool {
         }
     }
     worked * AT_WORK >= all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// `pid` waited for `by`.
+    fn wait(rule: &'static str, pid: u32, by: u32, ns: u64) -> Ranked {
+        let who = |pid| Who { comm: b"x".to_vec(), pid: Some(pid) };
+        let finding = Finding { rule, who: who(pid), by: Some(who(by)), cost: Some(ns), ..Finding::default() };
+        Ranked { finding, hi: None, is: Some(Is::Saved), own: true }
+    }
+
+    fn sorted(mut ranked: Vec<Ranked>) -> Vec<u32> {
+        roots_first(&mut ranked, |one| one.finding.cost.unwrap_or(0));
+        ranked.iter().filter_map(|one| one.finding.who.pid).collect()
+    }
+
+    #[test]
+    fn who_is_waited_for_in_the_end_stands_before_those_who_wait_for_who_waits() {
+        let chain = || vec![wait("answers", 1, 2, 770), wait("cpu-wait", 9, 9, 700), wait("answers", 2, 3, 610)];
+        assert_eq!(sorted(chain()), [2, 1, 9]);
+        let mut weak = chain();
+        weak[2].finding.cost = Some(300);
+        assert_eq!(sorted(weak), [1, 9, 2], "most of its time it did something else");
+        assert_eq!(sorted(vec![wait("pipes", 1, 2, 900), wait("waited-for", 2, 3, 850)]), [2]);
+        assert_eq!(sorted(vec![wait("waited-for", 2, 3, 850), wait("pipes", 1, 2, 800)]), [2]);
+        assert_eq!(sorted(vec![wait("pipes", 1, 2, 900), wait("pipes", 2, 2, 850)]), [1, 2]);
+    }
 }

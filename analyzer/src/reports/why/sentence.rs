@@ -29,18 +29,51 @@ pub(super) fn sentence(finding: &Finding, lost: bool) -> String {
     text
 }
 
-/// The figures of a sentence, in the order in which they stand there.
+/// The figures of a sentence, in the order in which they stand there, with the words around them that depend on them.
 fn places(finding: &Finding, lost: bool) -> Vec<(&'static str, String)> {
     let short = lost || finding.short;
+    let once = finding.count == 1 && !lost;
+    let count = format!("{}{}", mark::at_least(lost), grouped(finding.count));
+    let max = format!("{}{}", mark::at_least(short), span(finding.max.unwrap_or(0)));
     let value = |word: &'static str| match word {
-        "{count}" => format!("{}{}", mark::at_least(lost), grouped(finding.count)),
-        "{max}" => format!("{}{}", mark::at_least(short), span(finding.max.unwrap_or(0))),
+        TIMES if once => "once".to_owned(),
+        TIMES => format!("{count} times"),
+        "{count}" => count.clone(),
+        LONGEST if once => format!(", for {max}"),
+        LONGEST => format!(", the longest {max}"),
+        "{max}" => max.clone(),
         _ => mark::at_least(lost).to_owned(),
     };
     let mut found: Vec<(usize, &'static str)> = Vec::new();
-    for word in ["{count}", "{max}", "{mark}"] {
-        found.extend(finding.text.match_indices(word).map(|(at, _)| (at, word)));
+    for word in [TIMES, LONGEST, "{count}", "{max}", "{mark}"] {
+        let at = finding.text.match_indices(word).map(|(at, _)| (at, word));
+        let new: Vec<_> =
+            at.filter(|(at, _)| !found.iter().any(|(of, long)| (*of..of + long.len()).contains(at))).collect();
+        found.extend(new);
     }
     found.sort_unstable();
     found.into_iter().map(|(_, word)| (word, value(word))).collect()
+}
+
+/// A figure with words that are others for one.
+const TIMES: &str = "{count} times";
+/// See there.
+const LONGEST: &str = ", the longest {max}";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_is_once() {
+        let found = |count, text: &str| {
+            let text = text.to_owned();
+            Finding { count, max: Some(600_000_000), text, ..Finding::default() }
+        };
+        let held = "was held {count} times, the longest {max}, {mark}2 threads";
+        assert_eq!(sentence(&found(1, held), false), "was held once, for 600.0 ms, 2 threads");
+        assert_eq!(sentence(&found(1200, held), false), "was held 1,200 times, the longest 600.0 ms, 2 threads");
+        assert_eq!(sentence(&found(1, held), true), "was held >=1 times, the longest >=600.0 ms, >=2 threads");
+        assert_eq!(sentence(&found(1, "{count} slow fsync call"), false), "1 slow fsync call");
+    }
 }

@@ -6,7 +6,7 @@ use systape_format::model::{Call, Extent, Family};
 use super::budget::Budget;
 use crate::asked::config::Config;
 use crate::derive::critical::Id;
-use crate::derive::critical::doing::{Doings, Spent};
+use crate::derive::critical::doing::{Doings, Span, Spent};
 use crate::derive::critical::log::{Log, Logged};
 use crate::derive::critical::walk::{Kind, Part, Path};
 use crate::derive::runs::decode::Needs;
@@ -65,6 +65,8 @@ pub(super) struct Traced {
     pub path: Path,
     /// What was waited in.
     pub waits: Vec<Spent>,
+    /// What who ended the wait was in at that moment.
+    pub wakes: Vec<Spent>,
     /// Names of files.
     pub names: Names,
     /// Names of calls, by call.
@@ -81,27 +83,37 @@ pub(super) fn walked(context: &mut Context<'_>, log: &Log, way: Option<&Way>, sp
     let question = &context.question;
     let (tape, session) = (question.tape, question.tape.session());
     let calls = in_session(session, Family::Syscall);
-    let (mut spent, mut names) = (Vec::new(), Names::default());
+    let (mut spent, mut wakes, mut names) = (Vec::new(), Vec::new(), Names::default());
     let mut touched = None;
     if way.is_some() {
-        let doings = Doings::new(path::spans(&path, &parts), log.ids.clone(), keys::all_calls(session));
+        let doings = |spans| Doings::new(spans, log.ids.clone(), keys::all_calls(session));
+        let both = (doings(path::spans(&path, &parts)), doings(at_wakes(&path)));
         let needs = Needs { calls, files: calls, futexes: calls, ..Needs::default() };
-        let told = feed::feed(question, needs, span.1, doings);
-        (spent, names) = (told.tracker.sink.spent, told.names);
+        let told = feed::feed(question, needs, span.1, both);
+        let (in_parts, in_wakes) = told.tracker.sink;
+        (spent, wakes, names) = (in_parts.spent, in_wakes.spent, told.names);
         touched = Some((told.coverage, told.unsure_until));
     }
     spent.resize_with(parts.len() + path.handovers.len(), Spent::default);
+    wakes.resize_with(path.handovers.len(), Spent::default);
     let waits = spent.split_off(parts.len());
     let words = Words { session, book: &question.book, names: &names };
     let found: Vec<Found> = path::causes(parts, spent, tape, &words).collect();
     let budget = Budget::of(&found, &log.threads, &words);
     let unknown = found.iter().filter(|found| matches!(found.part.kind, Kind::Unknown | Kind::Unsaid));
     let rough = unknown.fold(0, |sum, found| sum + found.ns()) > budget.total / 10;
-    let places = found.iter().flat_map(|found| &found.spent.calls).chain(waits.iter().flat_map(|spent| &spent.calls));
+    let spent = found.iter().map(|found| &found.spent).chain(&waits).chain(&wakes);
+    let places = spent.flat_map(|spent| &spent.calls);
     let calls = places.filter_map(|of| if let Place::Call(call) = of.place { Some(call) } else { None });
     let calls = calls.map(|call| (call, question.book.get(call).name.clone())).collect();
     if let Some((coverage, unsure)) = touched {
         scheduling::touched(coverage, unsure, context);
     }
-    Traced { found, path, waits, names, calls, budget, rough }
+    Traced { found, path, waits, wakes, names, calls, budget, rough }
+}
+
+/// The moments at which waits of `path` ended, in who ended them.
+fn at_wakes(path: &Path) -> Vec<Span> {
+    let wakes = (0..).zip(&path.handovers).filter(|(_, wait)| !wait.made);
+    wakes.map(|(number, wait)| Span { thread: wait.by, from: wait.to, to: wait.to + 1, number }).collect()
 }

@@ -6,9 +6,11 @@ use rustc_hash::FxHashSet;
 
 use super::traced::Traced;
 use crate::derive::cost::pattern::{Files, Pattern, Time};
+use crate::derive::critical::Ended;
 use crate::derive::critical::log::Logged;
 use crate::derive::critical::walk::Handover;
 use crate::derive::runs::keys::Place;
+use crate::derive::runs::{State, Why};
 use crate::derive::why::finding::{Class, Finding, Who};
 use crate::derive::why::floor::Floor;
 use crate::reports::path::Found;
@@ -18,15 +20,28 @@ use crate::values::words::escaped;
 /// Name of the rule.
 pub(super) const RULE: &str = "waited-for";
 
-/// Fewer waits are none: one that sleeps between things to do, and is only waited for at its end, is made so.
+/// Fewer are none: one that sleeps between things to do, and is only waited for at its end, is made so.
 const AGAIN: usize = 3;
 /// A thread that ends so soon after it woke another was waited for to end, ns.
 const AT_ITS_END: u64 = 2_000_000;
+/// A thread is late when it lives longer than others of its maker by this part of its life, in percent.
+const LATE: u64 = 20;
+
+/// What makes a sleep one that somebody waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Counts {
+    /// [`AGAIN`] waits.
+    Waits,
+    /// [`AGAIN`] sleeps while somebody waits for what comes through a pipe.
+    Sleeps,
+    /// One: another program was run, or the last of several threads came late.
+    Once,
+}
 
 /// Whose sleeps, in which call.
 type Sleeper = (Vec<u8>, u32, String);
-/// Who waited, in which call, on what.
-type Waiter = (Vec<u8>, u32, String, Vec<u8>);
+/// Who waited, in which call, on what; for its end.
+type Waiter = (Vec<u8>, u32, String, Vec<u8>, bool);
 
 /// Sleeps of one thread's name.
 #[derive(Clone, Debug, Default)]
@@ -34,16 +49,25 @@ struct Sleeps {
     ns: u64,
     max: u64,
     span: Option<(u64, u64)>,
+    /// The sleeps, by what makes them count.
+    sleeps: BTreeMap<Counts, usize>,
     /// The waits.
     waits: FxHashSet<u32>,
     waiters: BTreeMap<Waiter, u64>,
+}
+
+impl Sleeps {
+    fn are_enough(&self) -> bool {
+        let sleeps = |counts| self.sleeps.get(&counts).copied().unwrap_or(0);
+        self.waits.len() >= AGAIN || sleeps(Counts::Sleeps) >= AGAIN || sleeps(Counts::Once) > 0
+    }
 }
 
 /// Those worth a line.
 pub(super) fn find(traced: &Traced, threads: &[Logged], floor: Floor) -> Vec<Finding> {
     let mut sleeps: BTreeMap<Sleeper, Sleeps> = BTreeMap::new();
     for found in &traced.found {
-        if let Some((sleeper, waiter)) = sleep(traced, threads, found) {
+        if let Some((sleeper, waiter, counts)) = sleep(traced, threads, found) {
             let (from, to) = (found.part.from, found.part.to);
             let sleeps = sleeps.entry(sleeper).or_default();
             sleeps.ns += to - from;
@@ -51,19 +75,19 @@ pub(super) fn find(traced: &Traced, threads: &[Logged], floor: Floor) -> Vec<Fin
             let (first, last) = sleeps.span.unwrap_or((from, to));
             sleeps.span = Some((first.min(from), last.max(to)));
             sleeps.waits.extend(found.part.handover);
+            *sleeps.sleeps.entry(counts).or_default() += 1;
             *sleeps.waiters.entry(waiter).or_default() += to - from;
         }
     }
-    let worth = |sleeps: &Sleeps| floor.passes(sleeps.ns) && sleeps.waits.len() >= AGAIN;
-    let dear = sleeps.into_iter().filter(|(_, sleeps)| worth(sleeps));
+    let dear = sleeps.into_iter().filter(|(_, sleeps)| floor.passes(sleeps.ns) && sleeps.are_enough());
     dear.filter_map(|(sleeper, sleeps)| finding(sleeper, sleeps)).collect()
 }
 
-/// Whose sleep `found` is, and who waited for that thread; None: it is no sleep that anybody waits for, again and again.
-fn sleep(traced: &Traced, threads: &[Logged], found: &Found) -> Option<(Sleeper, Waiter)> {
+/// Whose sleep `found` is, and who waited for that thread; None: it is no sleep that anybody waits for.
+fn sleep(traced: &Traced, threads: &[Logged], found: &Found) -> Option<(Sleeper, Waiter, Counts)> {
     let at = found.part.handover? as usize;
     let (wait, spent) = (&traced.path.handovers[at], &traced.waits[at]);
-    if found.cause != Cause::Sleep || wait.made || ends(wait, threads) {
+    if found.cause != Cause::Sleep || wait.made {
         return None;
     }
     let task = threads.get(found.part.thread as usize)?.task_at(found.part.from)?;
@@ -72,8 +96,35 @@ fn sleep(traced: &Traced, threads: &[Logged], found: &Found) -> Option<(Sleeper,
     let (Place::Call(slept), Place::Call(waited)) = (asleep.place, waits.place) else { return None };
     let (slept, waited) = (traced.calls[&slept].clone(), traced.calls[&waited].clone());
     let object = traced.names.name(waits.file).map(<[u8]>::to_vec).unwrap_or_default();
-    let for_its_end = matches!(waited.as_str(), "wait4" | "waitid" | "waitpid");
-    (!for_its_end).then(|| ((task.comm.clone(), task.pid, slept), (waiter.comm.clone(), waiter.pid, waited, object)))
+    let for_a_child = matches!(waited.as_str(), "wait4" | "waitid" | "waitpid");
+    let ends = ends(wait, threads);
+    let counts = match waited.as_str() {
+        _ if for_a_child => (task.exe != waiter.exe && !task.exe.is_empty()).then_some(Counts::Once),
+        "read" | "readv" | "splice" if object.starts_with(b"pipe:") => Some(Counts::Sleeps),
+        _ if ends && is_late(wait, threads) => Some(Counts::Once),
+        _ => (!ends).then_some(Counts::Waits),
+    }?;
+    let waiter = (waiter.comm.clone(), waiter.pid, waited, object, for_a_child || counts == Counts::Once);
+    Some(((task.comm.clone(), task.pid, slept), waiter, counts))
+}
+
+/// Whether the waker is one of several threads of one maker in a process, and the others ended long before it.
+fn is_late(wait: &Handover, threads: &[Logged]) -> bool {
+    let life = |thread: &Logged| {
+        let (first, last) = (thread.stretches.first()?, thread.stretches.last()?);
+        let by = if let Ended::Woken { by, .. } = first.ended { by } else { return None };
+        let made = first.state == State::Waiting(Why::Made);
+        made.then(|| (by, thread.tasks.last().map(|task| task.pid), first.from, last.to))
+    };
+    let Some((maker, pid, from, to)) = threads.get(wait.by as usize).and_then(life) else { return false };
+    let slack = (to - from) / 100 * LATE;
+    let others = threads.iter().filter_map(life).filter(|(by, of, born, _)| (*by, *of) == (maker, pid) && *born < to);
+    // itself too
+    let (mut count, mut last) = (0, 0);
+    for (.., ended) in others.filter(|(.., ended)| *ended != to) {
+        (count, last) = (count + 1, last.max(ended));
+    }
+    count >= 2 && last >= from && last.saturating_add(slack) <= to
 }
 
 /// Whether the waker ended with that.
@@ -84,20 +135,21 @@ fn ends(wait: &Handover, threads: &[Logged]) -> bool {
 
 fn finding((comm, pid, slept): Sleeper, sleeps: Sleeps) -> Option<Finding> {
     let most = sleeps.waiters.into_iter().max_by_key(|(who, ns)| (*ns, std::cmp::Reverse(who.clone())));
-    let ((waiter, waiter_pid, call, object), _) = most?;
+    let ((waiter, waiter_pid, call, object, for_its_end), _) = most?;
+    let to_end = if for_its_end { " to end" } else { "" };
     let on = if object.is_empty() { String::new() } else { format!(" of {}", escaped(&object)) };
     let asleep = Time::In { call: slept.clone(), files: Files::Any, loops: false };
     Some(Finding {
         rule: RULE,
         class: Class::Time,
         cost: Some(sleeps.ns),
-        time: vec![Pattern { comm: comm.clone(), pid: Some(pid), parent: None, time: asleep }],
+        time: vec![Pattern { comm: comm.clone(), pid: Some(pid), parent: None, time: asleep, span: None }],
         processes: 1,
         count: sleeps.waits.len() as u64,
         max: Some(sleeps.max),
         span: sleeps.span,
         text: format!(
-            "waited {{count}} times in {call}{on} for {} {pid}, which slept in {slept}, the longest {{max}}",
+            "waited {{count}} times in {call}{on} for {} {pid}{to_end}, which slept in {slept}, the longest {{max}}",
             escaped(&comm)
         ),
         command: format!("-e {slept} -p {pid}"),
@@ -107,4 +159,40 @@ fn finding((comm, pid, slept): Sleeper, sleeps: Sleeps) -> Option<Finding> {
         call,
         ..Finding::default()
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use systape_format::model::{CPU_NONE, Task};
+
+    use super::*;
+    use crate::derive::critical::Stretch;
+
+    /// A thread of process 7 that thread 0 made at `from`, and that sleeps until `to`.
+    fn thread(from: u64, to: u64) -> Logged {
+        let stretch = |from, to, state, ended| Stretch { from, to, state, cpu: CPU_NONE, ended, task: 0 };
+        let made = Ended::Woken { by: 0, softirq: false };
+        let stretches = vec![
+            stretch(from, from + 1, State::Waiting(Why::Made), made),
+            stretch(from + 1, to, State::Sleeping(b'S'), Ended::Interrupt),
+        ];
+        Logged { tasks: vec![Arc::new(Task { pid: 7, ..Task::default() })], stretches }
+    }
+
+    #[test]
+    fn the_last_of_several_threads_is_late_when_the_others_ended_long_before() {
+        let late = |others: &[(u64, u64)]| {
+            let mut threads = vec![Logged::default(), thread(0, 900)];
+            threads.extend(others.iter().map(|(from, to)| thread(*from, *to)));
+            let (thread, by, softirq, made, series, within, depth) = (0, 1, false, false, false, None, 0);
+            let wait = Handover { thread, from: 0, to: 900, by, softirq, made, series, within, depth };
+            is_late(&wait, &threads)
+        };
+        assert!(late(&[(0, 400), (5, 410)]));
+        assert!(!late(&[(0, 850), (5, 860)]), "they end together");
+        assert!(!late(&[(0, 400)]), "one other is not several");
+        assert!(!late(&[]));
+    }
 }

@@ -46,7 +46,17 @@ fn a_sleep_is_what_the_waker_did_meanwhile() {
         (0, 95, 100, Kind::Runs, 0),
     ];
     assert_eq!(parts(&path), expected);
-    let wait = Handover { thread: 0, from: 10, to: 90, by: 1, softirq: false, made: false, within: None, depth: 0 };
+    let wait = Handover {
+        thread: 0,
+        from: 10,
+        to: 90,
+        by: 1,
+        softirq: false,
+        made: false,
+        series: false,
+        within: None,
+        depth: 0,
+    };
     assert_eq!(path.handovers, [wait]);
 }
 
@@ -58,6 +68,30 @@ fn a_chain_goes_on_in_the_waker_of_the_waker() {
     let path = walk(&[c, b, a], 0, (5, 90));
     assert_eq!(parts(&path), [(2, 5, 70, Kind::Runs, 2), (1, 70, 80, Kind::Runs, 1), (0, 80, 90, Kind::Runs, 0)]);
     assert_eq!(path.handovers[1].within, Some(0));
+}
+
+#[test]
+fn waits_for_several_ends_are_one_for_the_last() {
+    let waits = |between: u64| {
+        let again = 300_000_000 + between;
+        let run = (RUN, 400_000_000, Ended::GoesOn);
+        thread(0, &[(S, 300_000_000, woken(1)), (RUN, again, Ended::Changed), (S, 320_000_000, woken(2)), run])
+    };
+    let holds = thread(0, &[(S, 299_900_000, Ended::Interrupt), (RUN, 300_010_000, Ended::Changed)]);
+    let waits_too = thread(0, &[(S, 310_000_000, Ended::Interrupt), (RUN, 320_010_000, Ended::Changed)]);
+    let of = |between, last: Logged| parts(&walk(&[waits(between), holds.clone(), last], 0, (0, 350_000_000)));
+    let one = [
+        (2, 0, 310_000_000, Kind::Interrupt, 1),
+        (2, 310_000_000, 320_000_000, Kind::Runs, 1),
+        (0, 320_000_000, 350_000_000, Kind::Runs, 0),
+    ];
+    assert_eq!(of(50_000, waits_too.clone()), one);
+    let first = |parts: Vec<(Id, u64, u64, Kind, u32)>| (parts[0].0, parts[0].2);
+    assert_eq!(first(of(5_000_000, waits_too.clone())), (1, 299_900_000), "it did something between");
+    let made = thread(299_000_000, &[(RUN, 320_010_000, Ended::Changed)]);
+    assert_eq!(first(of(50_000, made)), (1, 299_900_000), "it began later");
+    let lives = thread(0, &[(S, 310_000_000, Ended::Interrupt), (RUN, 400_000_000, Ended::GoesOn)]);
+    assert_eq!(first(of(50_000, lives)), (1, 299_900_000), "it told something and went on");
 }
 
 #[test]

@@ -1,11 +1,12 @@
 //! Threads and processes that wait for a lock: futexes that are locks, and locks of files.
 
 use super::super::calls::takes_lock;
-use super::super::finding::{Class, Finding, wall};
+use super::super::finding::{Class, Finding, Who, wall};
 use super::super::rank::{Sum, roll};
 use super::slow_calls::{cost, finding};
 use super::{Inputs, Rule, Waits, command};
-use crate::derive::waits::Kind;
+use crate::derive::cost::pattern::{Files, Pattern, Time};
+use crate::derive::waits::{Kind, other_word};
 use crate::values::words::escaped;
 
 /// The rule.
@@ -30,17 +31,37 @@ fn judge(inputs: &Inputs) -> Vec<Finding> {
 /// The finding of a futex that is a lock.
 fn futex(waits: &Waits) -> Finding {
     let s = if waits.waiters == 1 { "" } else { "s" };
-    let owner = waits.thread.as_ref().map_or_else(String::new, |owner| {
-        format!(", owned most of that time by thread {} {}", escaped(&owner.comm), owner.tid)
+    let by = waits.thread.as_ref().map(|owner| ("owned", owner));
+    let by = by.or(waits.holder.as_ref().map(|holder| ("held", holder)));
+    let owner = by.map_or_else(String::new, |(how, thread)| {
+        format!(", {how} most of that time by thread {} {}", escaped(&thread.comm), thread.tid)
     });
-    // an interpreter's lock is asked for again and again, until its holder gives it on
-    let again = if waits.timeouts > waits.waits / 4 { ", asked for again after each time-out" } else { "" };
+    let again = match waits.timeouts > waits.waits / 4 {
+        // until its holder gives it on
+        true if waits.thread.is_none() => ", asked for again after each time-out, as an interpreter's lock is (GIL)",
+        true => ", asked for again after each time-out",
+        false => "",
+    };
+    let one = |address: u64| Pattern {
+        comm: Vec::new(),
+        pid: waits.who.pid,
+        parent: None,
+        time: Time::In {
+            call: "futex".into(),
+            files: Files::Named(format!("{address:#x}").into_bytes()),
+            loops: false,
+        },
+        span: None,
+    };
+    let time = if waits.of_two { vec![one(waits.address), one(other_word(waits.address))] } else { Vec::new() };
     Finding {
         rule: RULE.name,
         class: Class::Time,
         cost: Some(wall(waits.ns, waits.span)),
         short: waits.open,
         who: waits.who.clone(),
+        by: by.map(|(_, thread)| Who { comm: thread.comm.to_vec(), pid: Some(thread.pid) }),
+        time,
         processes: 1,
         call: "futex".into(),
         object: format!("{:#x}", waits.address).into_bytes(),
@@ -60,7 +81,6 @@ fn futex(waits: &Waits) -> Finding {
 mod tests {
     use std::sync::Arc;
 
-    use super::super::super::finding::Who;
     use super::*;
     use crate::derive::waits::Named;
 
@@ -70,6 +90,8 @@ mod tests {
             address: 0x1000,
             kind,
             thread: None,
+            holder: None,
+            of_two: false,
             waits: 40,
             ns: 3_000_000_000,
             max: 9,
@@ -100,5 +122,21 @@ mod tests {
         });
         let end = "the longest {max}, owned most of that time by thread main 9, asked for again after each time-out";
         assert!(found[0].text.ends_with(end), "{}", found[0].text);
+        assert_eq!(found[0].by, Some(Who { comm: b"main".to_vec(), pid: Some(7) }));
+    }
+
+    #[test]
+    fn two_words_of_a_condition_are_one_lock_with_its_holder() {
+        let holder = |comm: &[u8]| Some(Named { tid: 9, pid: 7, comm: Arc::from(comm) });
+        let word = |address, comm: &[u8]| Waits { address, holder: holder(comm), timeouts: 30, ..waits(Kind::Lock) };
+        let joined = Waits::join_words([word(0x1000, b"busy"), word(0x1004, b"busy"), waits(Kind::Idle)].into_iter());
+        assert_eq!((joined.len(), joined[0].waits, joined[0].of_two), (2, 80, true));
+        let found = judge(&Inputs { futexes: joined, ..Inputs::none() });
+        assert_eq!(found[0].by, Some(Who { comm: b"busy".to_vec(), pid: Some(7) }));
+        assert_eq!(found[0].patterns().len(), 2, "the waits of both are its time");
+        let end = ", held most of that time by thread busy 9, asked for again after each time-out, as an interpreter's lock is (GIL)";
+        assert!(found[0].text.ends_with(end), "{}", found[0].text);
+        let of_two = Waits::join_words([word(0x1000, b"a"), word(0x1004, b"b")].into_iter());
+        assert_eq!(of_two[0].holder, None, "another one held each");
     }
 }

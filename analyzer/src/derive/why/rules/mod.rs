@@ -39,7 +39,7 @@ use super::network::Again;
 use super::programs::Program;
 use super::rank::Sum;
 use super::talk::together::{Talked, Together};
-use crate::derive::waits::{Judged, Kind, Named, Threads};
+use crate::derive::waits::{Judged, Kind, Named, Threads, other_word};
 
 /// Waits for one futex of a process.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -52,6 +52,10 @@ pub(crate) struct Waits {
     pub kind: Kind,
     /// The thread that is waited for: a lock's owner; None: not known.
     pub thread: Option<Named>,
+    /// Who held a lock without an owner for most of the time in which it was held.
+    pub holder: Option<Named>,
+    /// It is the other word, too, of a condition that has two.
+    pub of_two: bool,
     /// How many.
     pub waits: u64,
     /// Time in them, ns.
@@ -77,7 +81,9 @@ impl Waits {
             who: Who { comm: first.comm.to_vec(), pid: Some(first.pid) },
             address: at.address,
             kind,
+            holder: sum.holder().filter(|_| thread.is_none()).and_then(|thread| threads.named(thread)).cloned(),
             thread: thread.and_then(|thread| threads.named(thread)).cloned(),
+            of_two: false,
             waits: sum.waits,
             ns: sum.ns,
             max: sum.max,
@@ -86,6 +92,35 @@ impl Waits {
             timeouts: sum.timeouts,
             open: sum.open,
         })
+    }
+
+    /// Makes one of the two words of each condition that is used as a lock: waits alternate between them. They come in order of
+    /// processes and addresses.
+    pub(crate) fn join_words(waits: impl Iterator<Item = Self>) -> Vec<Self> {
+        let mut joined: Vec<Self> = Vec::new();
+        for waits in waits {
+            match joined.last_mut() {
+                Some(other) if other.is_other_word(&waits) => other.add(waits),
+                _ => joined.push(waits),
+            }
+        }
+        joined
+    }
+
+    fn is_other_word(&self, other: &Self) -> bool {
+        let is_lock = |waits: &Self| waits.kind == Kind::Lock && waits.thread.is_none() && !waits.of_two;
+        is_lock(self) && is_lock(other) && self.who.pid == other.who.pid && self.address == other_word(other.address)
+    }
+
+    fn add(&mut self, other: Self) {
+        self.holder = self.holder.take().filter(|holder| Some(holder) == other.holder.as_ref());
+        self.address = self.address.min(other.address);
+        (self.waits, self.ns) = (self.waits + other.waits, self.ns.saturating_add(other.ns));
+        (self.max, self.waiters) = (self.max.max(other.max), self.waiters.max(other.waiters));
+        self.span = self.span.zip(other.span).map(|(a, b)| (a.0.min(b.0), a.1.max(b.1)));
+        self.timeouts += other.timeouts;
+        self.open |= other.open;
+        self.of_two = true;
     }
 }
 

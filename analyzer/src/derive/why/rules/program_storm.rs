@@ -66,13 +66,14 @@ fn time(program: &super::Program) -> Vec<Pattern> {
     let mut time = Vec::new();
     for (comm, pid, _) in program.parents.iter().take(PARENTS) {
         for comm in [comm, &program.comm] {
-            time.push(Pattern { comm: comm.clone(), pid: None, parent: Some(*pid), time: Time::All });
+            time.push(Pattern { comm: comm.clone(), pid: None, parent: Some(*pid), time: Time::All, span: None });
         }
         time.extend(MAKES.map(|call| Pattern {
             comm: comm.clone(),
             pid: Some(*pid),
             parent: None,
             time: Time::In { call: call.to_owned(), files: Files::Any, loops: false },
+            span: None,
         }));
     }
     time

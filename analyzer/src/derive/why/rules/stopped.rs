@@ -1,5 +1,6 @@
 //! Processes that were stopped by a signal, or by a debugger.
 
+use super::super::cpu::Halt;
 use super::super::finding::{Class, Finding, Who};
 use super::{Inputs, Rule, command};
 use crate::values::words::escaped;
@@ -13,48 +14,69 @@ pub(super) const RULE: Rule = Rule {
     judge,
 };
 
-/// Of a signal.
-const STOPPED: &str = "was stopped by a signal";
-
 fn judge(inputs: &Inputs) -> Vec<Finding> {
-    let halts = inputs.ran.iter().filter(|ran| ran.asked && !ran.kernel).flat_map(|ran| {
-        let who = Who { comm: ran.comm.clone(), pid: Some(ran.pid) };
-        let both = [(ran.stopped, STOPPED), (ran.traced, "was held by a tracer")];
-        both.map(|(halt, text)| (who.clone(), halt, text))
+    let asked = inputs.ran.iter().filter(|ran| ran.asked && !ran.kernel);
+    let found = asked.flat_map(|ran| {
+        let sender = inputs.stopped_by.get(&ran.pid).cloned();
+        let sent = named(", sent by ", sender.as_ref());
+        // a tracer lets its tracee go on; who kills it ends that too
+        let killed = inputs.deaths.iter().any(|death| death.who.pid == Some(ran.pid) && death.sig == SIGKILL);
+        let tracer = ran.traced.ended_by.clone().filter(|_| !killed);
+        let let_go = named(", until it was let go by ", tracer.as_ref());
+        [
+            finding(
+                ran,
+                &ran.stopped,
+                sender,
+                format!("was stopped by a signal {{count}} times{sent}, the longest {{max}}"),
+            ),
+            finding(
+                ran,
+                &ran.traced,
+                tracer,
+                format!("was held by a tracer {{count}} times, the longest {{max}}{let_go}"),
+            ),
+        ]
     });
-    let dear = halts.filter(|(_, halt, _)| inputs.floor.passes(halt.ns));
-    dear.map(|(who, halt, text)| {
-        let by = who.pid.and_then(|pid| inputs.stopped_by.get(&pid)).filter(|_| text == STOPPED).cloned();
-        let sent =
-            by.as_ref().map(|by| format!(", sent by {}{}", escaped(&by.comm), super::pid(by))).unwrap_or_default();
-        Finding {
-            rule: RULE.name,
-            class: Class::Time,
-            cost: Some(halt.ns),
-            short: halt.open,
-            processes: 1,
-            by,
-            count: halt.count,
-            max: Some(halt.max),
-            span: halt.span,
-            text: format!("{text} {{count}} times{sent}, the longest {{max}}"),
-            command: format!("states --by tid,state {}", command::task(&who)),
-            who,
-            ..Finding::default()
-        }
-    })
-    .collect()
+    found.filter(|finding| inputs.floor.passes(finding.cost.unwrap_or(0))).collect()
+}
+
+/// Its number.
+const SIGKILL: u32 = 9;
+
+/// `words` and the name; nothing of nobody.
+fn named(words: &str, who: Option<&Who>) -> String {
+    who.map_or_else(String::new, |who| format!("{words}{}{}", escaped(&who.comm), super::pid(who)))
+}
+
+fn finding(ran: &super::Ran, halt: &Halt, by: Option<Who>, text: String) -> Finding {
+    let who = Who { comm: ran.comm.clone(), pid: Some(ran.pid) };
+    Finding {
+        rule: RULE.name,
+        class: Class::Time,
+        cost: Some(halt.ns),
+        short: halt.open,
+        processes: 1,
+        by,
+        count: halt.count,
+        max: Some(halt.max),
+        span: halt.span,
+        text,
+        command: format!("states --by tid,state {}", command::task(&who)),
+        who,
+        ..Finding::default()
+    }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::super::cpu::Halt;
-    use super::super::Ran;
+    use super::super::{Death, Ran};
     use super::*;
 
     #[test]
     fn who_was_stopped_is_found() {
-        let halt = |ns| Halt { count: 1, ns, max: ns, span: Some((5, 5 + ns)), open: false };
+        let gdb = || Some(Who { comm: b"gdb".to_vec(), pid: Some(4) });
+        let halt = |ns| Halt { count: 1, ns, max: ns, span: Some((5, 5 + ns)), open: false, ended_by: gdb() };
         let found = |stopped, traced| {
             let ran = Ran { comm: b"app".to_vec(), pid: 7, asked: true, stopped, traced, ..Ran::default() };
             judge(&Inputs { ran: vec![ran], ..Inputs::none() })
@@ -62,7 +84,17 @@ mod tests {
         let stopped = found(halt(700_000_000), Halt::default());
         assert_eq!((stopped.len(), stopped[0].cost, stopped[0].span), (1, Some(700_000_000), Some((5, 700_000_005))));
         assert_eq!(stopped[0].text, "was stopped by a signal {count} times, the longest {max}");
-        assert!(found(Halt::default(), halt(700_000_000))[0].text.starts_with("was held by a tracer"));
+        let traced = found(Halt::default(), halt(700_000_000));
+        assert_eq!(
+            traced[0].text,
+            "was held by a tracer {count} times, the longest {max}, until it was let go by gdb 4"
+        );
+        assert_eq!(traced[0].by, gdb());
+        let who = Who { comm: b"app".to_vec(), pid: Some(7) };
+        let killed = Death { who, sig: SIGKILL, ..Death::default() };
+        let ran = Ran { comm: b"app".to_vec(), pid: 7, asked: true, traced: halt(700_000_000), ..Ran::default() };
+        let found_killed = judge(&Inputs { ran: vec![ran], deaths: vec![killed], ..Inputs::none() });
+        assert_eq!(found_killed[0].by, None, "who killed it need not be the tracer");
         assert_eq!(found(halt(7_000), Halt::default()), [], "below the floor");
     }
 }
