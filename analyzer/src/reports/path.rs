@@ -204,7 +204,7 @@ pub(crate) fn causes(
     })
 }
 
-/// Joins what follows each other and is the same.
+/// Joins what follows each other and is the same, of a thread of one name.
 fn merge(found: impl Iterator<Item = Found>) -> Vec<Found> {
     let place = |found: &Found| found.spent.most().map(|most| (most.place, most.file));
     let mut merged: Vec<Found> = Vec::new();
@@ -214,7 +214,7 @@ fn merge(found: impl Iterator<Item = Found>) -> Vec<Found> {
                 if (last.part.thread, last.part.kind, last.part.handover)
                     == (next.part.thread, next.part.kind, next.part.handover)
                     && (last.cause, last.behind, last.part.to) == (next.cause, next.behind, next.part.from)
-                    && place(last) == place(&next) =>
+                    && (place(last), last.part.task) == (place(&next), next.part.task) =>
             {
                 last.part.to = next.part.to;
                 last.spent.merge(next.spent);

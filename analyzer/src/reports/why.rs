@@ -6,6 +6,7 @@
 mod budget;
 mod collect;
 mod frozen;
+mod hot;
 mod marks;
 mod measure;
 mod print;
@@ -149,7 +150,7 @@ fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
     config.shown.rows(collected.inputs.len());
     let barriers = collected.inputs.barriers();
     let before = Before { log: collected.log.take(), candidates, span: (from, to), floor, barriers };
-    let (told, mut ranked) = measure(config, &mut context, before);
+    let (told, mut ranked) = measure(config, &mut context, before)?;
     ranked.iter_mut().for_each(|ranked| narrow(&mut ranked.finding, (from, to), session.window_open));
     let limit = own.rank.limit(config.format);
     let mut out = output::stdout()?;

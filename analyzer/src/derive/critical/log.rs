@@ -24,6 +24,11 @@ pub(crate) struct Ids {
 }
 
 impl Ids {
+    /// The id of the thread of `task`; None: it has none.
+    pub(crate) fn known(&self, task: &Task) -> Option<Id> {
+        self.by_key.get(&key(task)).copied()
+    }
+
     /// The id of the thread in `slot`.
     pub(crate) fn of(&mut self, threads: &[Thread], slot: Slot) -> Id {
         let key = key(&threads[slot].task);
@@ -103,6 +108,11 @@ impl Log {
 }
 
 impl Sink for Log {
+    // a part of a path is of one name
+    fn parts(&self, before: &Task, after: Option<&Task>) -> bool {
+        after.is_some_and(|after| (&after.comm, &after.exe) != (&before.comm, &before.exe))
+    }
+
     fn interval(&mut self, threads: &[Thread], slot: Slot, interval: &Interval) {
         if interval.is_empty() || interval.to <= self.from {
             return;

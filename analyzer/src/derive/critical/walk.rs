@@ -66,6 +66,8 @@ pub(crate) struct Part {
     pub kind: Kind,
     /// The state, as recorded.
     pub state: State,
+    /// Which of the thread's entries says who it is; 0 where it is not known what it did.
+    pub task: u32,
     /// Index of the wait that it stands in for; None: the thread that was asked for.
     pub handover: Option<u32>,
 }
@@ -127,12 +129,12 @@ pub(crate) fn walk(threads: &[Logged], thread: Id, (from, to): (u64, u64)) -> Pa
             frame.to = frame.from;
             let born = first(threads, at.thread).filter(|first| end <= first.from).and_then(maker);
             let by = born.map(|by| By { by, made: true, softirq: false, series: false });
-            hand_over(&mut path, &mut frames, (at, State::Unknown), (at.from, end), by, Kind::Unknown);
+            hand_over(&mut path, &mut frames, (at, (State::Unknown, 0)), (at.from, end), by, Kind::Unknown);
             continue;
         };
         if stretch.to < end {
             frame.to = stretch.to;
-            path.push(&at, (stretch.to, end), Kind::Unknown, State::Unknown);
+            path.push(&at, (stretch.to, end), Kind::Unknown, (State::Unknown, stretch.task));
             continue;
         }
         let begin = stretch.from.max(at.from);
@@ -159,12 +161,13 @@ pub(crate) fn walk(threads: &[Logged], thread: Id, (from, to): (u64, u64)) -> Pa
                         true => (None, Kind::Unseen { by }),
                         false => (Some(By { by, softirq, series: several, made: false }), Kind::TooDeep { by }),
                     };
-                    hand_over(&mut path, &mut frames, (at, stretch.state), (begin, end), waker, otherwise);
+                    let state = (stretch.state, stretch.task);
+                    hand_over(&mut path, &mut frames, (at, state), (begin, end), waker, otherwise);
                     continue;
                 }
             },
         };
-        path.push(&at, (begin, end), kind, stretch.state);
+        path.push(&at, (begin, end), kind, (stretch.state, stretch.task));
     }
     path.parts.reverse();
     path
@@ -182,7 +185,7 @@ struct By {
 fn hand_over(
     path: &mut Path,
     frames: &mut Vec<Frame>,
-    (at, state): (Frame, State),
+    (at, state): (Frame, (State, u32)),
     span: (u64, u64),
     by: Option<By>,
     otherwise: Kind,
@@ -267,15 +270,15 @@ fn maker(first: &Stretch) -> Option<Id> {
 
 impl Path {
     /// Adds a part, the one in front of those so far.
-    fn push(&mut self, at: &Frame, (from, to): (u64, u64), kind: Kind, state: State) {
+    fn push(&mut self, at: &Frame, (from, to): (u64, u64), kind: Kind, (state, task): (State, u32)) {
         if let Some(last) = self.parts.last_mut()
-            && (last.thread, last.kind, last.handover) == (at.thread, kind, at.handover)
+            && (last.thread, last.kind, last.handover, last.task) == (at.thread, kind, at.handover, task)
             && last.from == to
         {
             last.from = from;
             return;
         }
-        self.parts.push(Part { thread: at.thread, from, to, kind, state, handover: at.handover });
+        self.parts.push(Part { thread: at.thread, from, to, kind, state, task, handover: at.handover });
     }
 
     /// How many hand-overs are around a part.

@@ -4,6 +4,7 @@ use std::cmp::Reverse;
 
 use rustc_hash::FxHashMap;
 
+use super::hot::Hottest;
 use crate::derive::critical::Id;
 use crate::derive::critical::log::Logged;
 use crate::derive::critical::walk::Kind;
@@ -39,6 +40,8 @@ pub(super) struct Line {
     pub ns: u64,
     /// The lines of the second level, most first: a state, the other thread's name, time in ns. Together they are `ns`.
     pub states: Vec<(Cause, Vec<u8>, u64)>,
+    /// Where it was on a CPU, of own code: `hot_loop 95%`; empty: not known.
+    pub functions: Vec<String>,
 }
 
 /// The budget.
@@ -79,14 +82,25 @@ impl Budget {
                 let ns = states.iter().fold(0, |sum, (.., ns)| sum + ns);
                 let file = words.names.name(key.file).map(<[u8]>::to_vec);
                 let doing = doing(key.place, file.as_deref(), words);
-                Line { call: words.place(key.place), doing, file, comm: key.comm, ns, states }
+                let call = words.place(key.place);
+                Line { call, doing, file, comm: key.comm, ns, states, functions: Vec::new() }
             })
             .collect();
         lines.sort_by(|a, b| (Reverse(a.ns), &a.comm, &a.doing).cmp(&(Reverse(b.ns), &b.comm, &b.doing)));
         let total = lines.iter().fold(0, |sum, line| sum + line.ns);
         Self { lines, total }
     }
+
+    /// Says where own code was on a CPU.
+    pub(super) fn name(&mut self, hottest: &Hottest) {
+        for line in self.lines.iter_mut().filter(|line| line.call == USER) {
+            line.functions = hottest.get(&line.comm).cloned().unwrap_or_default();
+        }
+    }
 }
+
+/// Own code as [`Words::place`] calls it.
+const USER: &str = "[user]";
 
 /// `fsync of /data/wal`.
 fn doing(place: Place, file: Option<&[u8]>, words: &Words<'_>) -> String {
@@ -123,9 +137,14 @@ impl Line {
     /// `1.53 s waiting for a CPU (make ran), 80.1 ms for a disk`: states of less than a twentieth are left out, but for the first.
     fn states(&self) -> String {
         let worth = self.states.iter().enumerate().filter(|(at, (.., ns))| *at == 0 || *ns >= self.ns / 20);
-        let texts: Vec<String> =
-            worth.take(4).map(|(_, (cause, other, ns))| format!("{} {}", span(*ns), state(*cause, other))).collect();
-        texts.join(", ")
+        let texts = worth.take(4).map(|(_, (cause, other, ns))| {
+            let functions = match (cause, &self.functions[..]) {
+                (Cause::Cpu, [_, ..]) => format!(" (in {})", self.functions.join(", ")),
+                _ => String::new(),
+            };
+            format!("{} {}{functions}", span(*ns), state(*cause, other))
+        });
+        texts.collect::<Vec<_>>().join(", ")
     }
 }
 

@@ -1,11 +1,12 @@
 //! Measures what findings cost, and what the subject's time went to: one pass over the tape.
 
+use anyhow::Result;
 use rustc_hash::{FxHashMap, FxHashSet};
 use systape_format::model::Family;
 
 use super::budget::Budget;
 use super::traced::{Traced, Way, of_whom, walked};
-use super::{frozen, waited_for};
+use super::{frozen, hot, waited_for};
 use crate::asked::config::Config;
 use crate::derive::cost::inclusive::Walked;
 use crate::derive::cost::judge::{self, Cost};
@@ -87,14 +88,23 @@ pub(super) struct Before {
 }
 
 /// Measures `candidates`.
-pub(super) fn measure(config: &Config, context: &mut Context<'_>, before: Before) -> (Option<Told>, Vec<Ranked>) {
+///
+/// # Errors
+/// The tape cannot be read.
+pub(super) fn measure(
+    config: &Config,
+    context: &mut Context<'_>,
+    before: Before,
+) -> Result<(Option<Told>, Vec<Ranked>)> {
     let Before { log, candidates, span, floor, barriers } = before;
     let Some(log) = log else {
-        return (None, candidates.into_iter().map(unmeasured).collect());
+        return Ok((None, candidates.into_iter().map(unmeasured).collect()));
     };
     let found = of_whom(config, context, &log.threads, span);
     let (subject, way) = found.map_or((None, None), |(subject, way)| (Some(subject), Some(way)));
-    let walked = walked(context, &log, way.as_ref(), span);
+    let mut walked = walked(context, &log, way.as_ref(), span);
+    let hottest = hot::hottest(context, &walked, &log)?;
+    walked.budget.name(&hottest);
     let mut candidates = candidates;
     candidates.extend(waited_for::find(&walked, &log.threads, floor));
     candidates.extend(frozen::find(&walked, &log.threads, floor));
@@ -148,7 +158,7 @@ pub(super) fn measure(config: &Config, context: &mut Context<'_>, before: Before
         span: way.span,
         budget: walked.budget,
     });
-    (told, ranked)
+    Ok((told, ranked))
 }
 
 /// Makes one finding of a wait and of the sleeps of those that were waited for, when they cost the same.
