@@ -105,6 +105,7 @@ const WORDS: &[(&str, &str, &str)] = &[
     ("level", "--level all", "--level paths"),
     ("floor", "", "--floor 0"),
     ("when", "", "--when"),
+    ("expand", "--floor 0", "--expand"),
     ("kind", "", "--kind lock"),
     ("before", "", "--before 0,300us"),
     ("after", "", "--after 0,300us"),
@@ -169,11 +170,13 @@ const UNSEEN: &[(&str, &[&str])] = &[
 ];
 
 /// What cannot be seen on the tapes here, and where it is tested.
-const ELSEWHERE: [&str; 3] = [
+const ELSEWHERE: [&str; 4] = [
     // needs files with the build ids of the tape: tests/stacks.rs
     "debug_dirs",
     // of what writes a tape: tests/cut.rs
     "families",
+    // needs a finding about several files: tests/why.rs
+    "expand",
     // what takes it needs it: every question here has it
     "output",
 ];

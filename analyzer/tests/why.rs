@@ -5,8 +5,9 @@ mod common;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use common::Place;
+use common::{AT_FDCWD, Place, Row, Tape};
 use serde_json::Value;
+use systape_format::model::ByteStatus;
 
 /// The recorded tapes.
 fn tapes() -> Vec<PathBuf> {
@@ -100,4 +101,50 @@ fn own_code_has_its_hottest_functions() {
     let why = rows(&place, "why", &tape);
     let own = why.iter().find(|row| row["level"] == 1 && row["syscall"] == "[user]").expect("own code");
     assert!(own["text"].as_str().expect("text").contains("on a CPU (in hot_loop 99%)"), "{own}");
+}
+
+/// Three slow openats in one directory, and one in another.
+fn slow_opens(path: &Path) {
+    let files = [("/nfs/lib/a", 50_000), ("/nfs/lib/b", 70_000), ("/nfs/lib/c", 60_000), ("/etc/d", 90_000)];
+    let mut start = 100;
+    let rows: Vec<Row<'_>> = files
+        .iter()
+        .map(|(name, dur)| {
+            let captured = vec![(1, ByteStatus::Whole, name.len() as u64, name.as_bytes())];
+            let row = Row {
+                tid: 100,
+                name: "openat",
+                start,
+                dur: *dur,
+                args: [AT_FDCWD, 1, 0, 0, 0, 0],
+                ret: 3,
+                captured,
+                ..Row::default()
+            };
+            start += dur + 10;
+            row
+        })
+        .collect();
+    let mut tape = Tape::create(path);
+    tape.segment(start + 100, &rows, &[]);
+    tape.finish();
+}
+
+#[test]
+fn a_line_about_several_files_says_which() {
+    let place = Place::new();
+    let tape = place.path("opens.tape");
+    slow_opens(&tape);
+    let text = |options: &str| place.analyze(&format!("why --floor 1 {options} {}", tape.display())).out;
+    let members = |text: &str| -> Vec<String> {
+        text.lines().map(str::trim).filter(|line| line.contains(" in 1 call of ")).map(str::to_owned).collect()
+    };
+    let told =
+        ["70.0 ms in 1 call of /nfs/lib/b", "60.0 ms in 1 call of /nfs/lib/c", "50.0 ms in 1 call of /nfs/lib/a"];
+    assert_eq!(members(&text("--expand")), told, "{}", text("--expand"));
+    assert_eq!(members(&text("")), [""; 0]);
+    let rows = rows(&place, "why --floor 1 --expand", &tape);
+    let of_members = rows.iter().filter(|row| row["kind"] == "member");
+    let objects: Vec<&str> = of_members.filter_map(|row| row["object"].as_str()).collect();
+    assert_eq!(objects, ["/nfs/lib/b", "/nfs/lib/c", "/nfs/lib/a"]);
 }

@@ -26,9 +26,9 @@ use self::marks::Marks;
 use self::measure::{Before, measure};
 use self::rows::Shown;
 use super::{Context, losses};
-use crate::asked::config::Config;
 use crate::asked::config::view::Part::All;
 use crate::asked::config::view::{Own, Rows, Run, TASKS, View};
+use crate::asked::config::{Config, refuse};
 use crate::derive::why::finding::{Class, Finding};
 use crate::derive::why::floor::Floor;
 use crate::derive::why::rules::{self, RULES};
@@ -46,7 +46,7 @@ systape_format::tables! {
     /// First what the subject's time went to (`budget`), then one row for each finding, the worst first: what broke, then by the time it cost,
     /// then what has no known cost.
     pub WHY = "why" {
-        kind: Word "`budget`: a part of the subject's time; `finding`"
+        kind: Word "`budget`: a part of the subject's time; `finding`; with `--expand` `member`: one of the things that the finding before it joins"
         level: Int "of a budget 1: what its threads did, together the subject's time; 2: the states in which they did that, together the row before; null: a finding"
         rule: Word "name of the rule ([rules](why.md#rules)); null: a budget"
         class: Word "`broken`, `time`, or `notice`: what it cost is not known; null: a budget"
@@ -97,6 +97,10 @@ struct Options {
     #[arg(long, value_name = "TIME")]
     floor: Option<String>,
 
+    /// Also the files, sockets and the like that a finding joins, most time first
+    #[arg(long)]
+    expand: bool,
+
     /// What began, ended, rose or fell, and when: rates and times of calls, memory of processes
     #[arg(long)]
     when: bool,
@@ -104,8 +108,9 @@ struct Options {
 
 fn check(config: &Config) -> Result<()> {
     let own: Options = config.own()?;
-    if own.when && own.floor.is_some() {
-        bail!("--floor is about what findings cost: --when has changes");
+    let of_findings = [(own.floor.is_some(), "--floor"), (own.expand, "--expand")];
+    if own.when {
+        refuse(&of_findings, "it is about findings: --when has changes")?;
     }
     own.floor().map(drop)
 }
@@ -156,7 +161,7 @@ fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
     let mut out = output::stdout()?;
     let unknown = unknown(&context, &collected);
     let marks = Marks::new(&context.question.loss, context.question.scope.to);
-    let shown = Shown { told: told.as_ref(), ranked: &ranked, cut: collected.cut, marks, limit };
+    let shown = Shown { told: told.as_ref(), ranked: &ranked, cut: collected.cut, marks, limit, expand: own.expand };
     match config.format.rows() {
         Some(form) => {
             sink::print(form, &WHY, Judgement::Touched(false), shown.rows(session.window_open), &mut out)?;

@@ -48,7 +48,7 @@ pub const COMMANDS: &[(&str, &[&str])] = &[
         ],
     ),
     ("--summary -e FAMILY:EVENT", &["-s -e exceptions:* TAPE"]),
-    ("why", &["why TAPE", "why --floor 0 TAPE"]),
+    ("why", &["why TAPE", "why --floor 0 TAPE", "why --floor 0 --expand TAPE"]),
     ("why --when", &["why --when TAPE"]),
     ("block", &["block TAPE"]),
     ("block --top", &["block --top TAPE", "block --top --by comm,tid,uid,cgroup,unit,cause,task TAPE"]),

@@ -292,7 +292,8 @@ pub fn strings() -> Gap {
     Gap { cause: GapCause::StringFault, cpu: CPU_NONE, count: 3, ..gap() }
 }
 
-const AT_FDCWD: u64 = 0xffff_ff9c;
+/// As the kernel's headers have it.
+pub const AT_FDCWD: u64 = 0xffff_ff9c;
 
 /// A tape with a call of every state, every fate of captured bytes, and calls that last across its three segments.
 pub fn sample(path: &Path) {

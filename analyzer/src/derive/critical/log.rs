@@ -109,8 +109,8 @@ impl Log {
 
 impl Sink for Log {
     // a part of a path is of one name
-    fn parts(&self, before: &Task, after: Option<&Task>) -> bool {
-        after.is_some_and(|after| (&after.comm, &after.exe) != (&before.comm, &before.exe))
+    fn steps(&self, before: &Task, after: &Task) -> bool {
+        (&after.comm, &after.exe) != (&before.comm, &before.exe)
     }
 
     fn interval(&mut self, threads: &[Thread], slot: Slot, interval: &Interval) {

@@ -215,6 +215,11 @@ pub(crate) trait Sink: Send {
     fn concerns(&self, _thread: &Thread) -> bool {
         true
     }
+    /// Whether an interval ends where a thread is known to have become `after`. Unlike [`Self::parts`] its time is known where that is not.
+    fn steps(&self, _before: &Task, _after: &Task) -> bool {
+        false
+    }
+
     /// Whether what a thread did as `before` and what it did as `after` are told apart: an interval ends where it changed. None: as
     /// anything it may have become.
     fn parts(&self, _before: &Task, _after: Option<&Task>) -> bool {
@@ -244,6 +249,10 @@ impl<A: Sink, B: Sink> Sink for (A, B) {
 
     fn concerns(&self, thread: &Thread) -> bool {
         self.0.concerns(thread) || self.1.concerns(thread)
+    }
+
+    fn steps(&self, before: &Task, after: &Task) -> bool {
+        self.0.steps(before, after) || self.1.steps(before, after)
     }
 
     fn parts(&self, before: &Task, after: Option<&Task>) -> bool {

@@ -36,6 +36,19 @@ pub(crate) struct Who {
     pub pid: Option<u32>,
 }
 
+/// One of several things that a finding is about.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Member {
+    /// What calls were on: a file, a socket; empty: nothing, or not known.
+    pub object: Vec<u8>,
+    /// How many calls.
+    pub calls: u64,
+    /// Time in them, ns.
+    pub ns: u64,
+    /// The longest, ns.
+    pub max: u64,
+}
+
 /// One finding. Its figures may be too low when events are lost.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Finding {
@@ -68,6 +81,8 @@ pub(crate) struct Finding {
     pub max: Option<u64>,
     /// When it began and ended, ns; None: not known.
     pub span: Option<(u64, u64)>,
+    /// What it joins, most time first: the largest 64; empty: it is about one thing.
+    pub members: Vec<Member>,
     /// The sentence, with `{count}` and `{max}` where these figures stand, `{mark}` before others; names in it are escaped.
     pub text: String,
     /// The arguments of `analyze` that show it; the tape's name is put behind them.

@@ -1,11 +1,12 @@
 //! Sums rolled up until they are worth a line: calls on one file, then on the files of one directory, then on all.
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::calls::Object;
 use super::calls::Work;
-use super::finding::Who;
+use super::finding::{Member, Who};
 
 /// Calls of one kind, of one program, on one thing.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -44,7 +45,12 @@ pub(crate) struct Together {
     pub pids: Vec<u32>,
     /// Number of different things.
     pub things: u64,
+    /// The largest [`MEMBERS`] of them, most time first.
+    members: Vec<(Object, Work)>,
 }
+
+/// Most things that a row can name.
+const MEMBERS: usize = 64;
 
 impl Together {
     fn add(&mut self, other: &Self) {
@@ -55,11 +61,33 @@ impl Together {
     /// Adds other calls on the same things.
     pub(crate) fn join(&mut self, other: &Self) {
         self.work.add(&other.work);
+        for (object, work) in &other.members {
+            match self.members.iter_mut().find(|(known, _)| known == object) {
+                Some((_, sum)) => sum.add(work),
+                None => self.members.push((object.clone(), work.clone())),
+            }
+        }
+        self.members.sort_by(|a, b| (Reverse(a.1.ns), &a.0).cmp(&(Reverse(b.1.ns), &b.0)));
+        self.members.truncate(MEMBERS);
         for pid in &other.pids {
             if !self.pids.contains(pid) && self.pids.len() < PIDS {
                 self.pids.push(*pid);
             }
         }
+    }
+
+    /// What it joins; empty: it is about one thing.
+    pub(crate) fn members(&self) -> Vec<Member> {
+        if self.things < 2 {
+            return Vec::new();
+        }
+        let member = |(object, work): &(Object, Work)| Member {
+            object: if let Object::Named(name) = object { name.to_vec() } else { Vec::new() },
+            calls: work.calls,
+            ns: work.ns,
+            max: work.max,
+        };
+        self.members.iter().map(member).collect()
     }
 }
 
@@ -121,7 +149,9 @@ pub(crate) fn roll(sums: &[Sum], worth: impl Fn(&Work) -> bool, by_errno: bool) 
     for sum in sums {
         let errno = if by_errno { sum.errno } else { 0 };
         let key = ((sum.who.comm.clone(), sum.call.clone(), errno), On::One(sum.object.clone()));
-        let one = Together { work: sum.work.clone(), pids: sum.who.pid.into_iter().collect(), things: 0 };
+        let members = vec![(sum.object.clone(), sum.work.clone())];
+        let pids = sum.who.pid.into_iter().collect();
+        let one = Together { work: sum.work.clone(), pids, things: 0, members };
         level.entry(key).or_default().add(&one);
     }
     level.values_mut().for_each(|row| row.things = 1);
@@ -195,6 +225,9 @@ mod tests {
         // in the order of their kinds
         assert_eq!(found, [(On::One(named("/nfs/big")), 90, 1, 1), (On::In(b"/nfs".to_vec()), 50, 2, 2)]);
         assert_eq!(who(b"ls", &rows[1].2).pid, None, "two processes");
+        let members: Vec<_> = rows[1].2.members().into_iter().map(|member| (member.object, member.ns)).collect();
+        assert_eq!(members, [(b"/nfs/b".to_vec(), 30), (b"/nfs/a".to_vec(), 20)]);
+        assert_eq!(rows[0].2.members(), [], "one thing");
     }
 
     #[test]

@@ -4,7 +4,6 @@ use std::cmp::Reverse;
 
 use rustc_hash::FxHashMap;
 
-use super::hot::Hottest;
 use crate::derive::critical::Id;
 use crate::derive::critical::log::Logged;
 use crate::derive::critical::walk::Kind;
@@ -24,6 +23,9 @@ struct Key {
 
 /// A state, and the name of the other thread that it is about: who had the CPU, who woke it and is not recorded.
 type InState = (Cause, Vec<u8>);
+
+/// By name of threads: the functions in which samples of their own code were most often, each with its share: `hot_loop 95%`.
+pub(super) type Hottest = FxHashMap<Vec<u8>, Vec<String>>;
 
 /// A line of the first level.
 #[derive(Clone, Debug, PartialEq, Eq)]

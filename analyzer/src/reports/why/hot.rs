@@ -6,6 +6,7 @@ use anyhow::Result;
 use rustc_hash::FxHashMap;
 use systape_format::model::{Dict, Sample, StackOf, StackStatus, Stacks};
 
+use super::budget::Hottest;
 use super::traced::Traced;
 use crate::derive::critical::Id;
 use crate::derive::critical::log::Log;
@@ -26,9 +27,6 @@ const FEWEST: u64 = 10;
 const LEAST: f64 = 10.0;
 /// ... and those behind the first few.
 const MOST: usize = 2;
-
-/// By name of threads: the functions in which samples of their own code were most often, each with its share: `hot_loop 95%`.
-pub(super) type Hottest = FxHashMap<Vec<u8>, Vec<String>>;
 
 /// Of the path's time on a CPU; empty: the tape has no such samples.
 pub(super) fn hottest(context: &mut Context<'_>, traced: &Traced, log: &Log) -> Result<Hottest> {

@@ -1,5 +1,7 @@
 //! Measures what findings cost, and what the subject's time went to: one pass over the tape.
 
+use std::collections::BTreeSet;
+
 use anyhow::Result;
 use rustc_hash::{FxHashMap, FxHashSet};
 use systape_format::model::Family;
@@ -349,7 +351,6 @@ fn ran_meanwhile(finding: &mut Finding, found: &[Found], threads: &[Logged]) {
     if all == 0 {
         return;
     }
-    // by name, with one of the processes and whether there are others
     let (mut whose, mut others) = (Shares::default(), Shares::default());
     let mut own = 0;
     for wait in &waits {
@@ -363,10 +364,11 @@ fn ran_meanwhile(finding: &mut Finding, found: &[Found], threads: &[Logged]) {
             whose.add(waiter, wait.ns());
         }
     }
-    if let Some((comm, (_, pid, several))) = whose.most().filter(|(_, (ns, ..))| ns * 5 > all * 4) {
-        finding.processes = 1;
-        finding.command = if several { "sched latency".to_owned() } else { format!("sched latency -p {pid}") };
-        finding.who = Who { comm, pid: (!several).then_some(pid) };
+    if let Some((comm, share)) = whose.most().filter(|(_, share)| share.ns * 5 > all * 4) {
+        finding.processes = share.pids.len() as u64;
+        let pid = share.only();
+        finding.command = pid.map_or_else(|| "sched latency".to_owned(), |pid| format!("sched latency -p {pid}"));
+        finding.who = Who { comm, pid };
         finding.text = "waited {count} times for a CPU, the longest {max}".to_owned();
     }
     finding.count = waits.len() as u64;
@@ -377,27 +379,42 @@ fn ran_meanwhile(finding: &mut Finding, found: &[Found], threads: &[Logged]) {
         finding.text.push_str(&format!("; its own other threads ran there {:.0}% of that time", percent(own)));
         return;
     }
-    if let Some((comm, (ns, pid, several))) = others.most().filter(|(_, (ns, ..))| ns * 4 > all) {
-        let whose = if several { " (several processes)".to_owned() } else { format!(" {pid}") };
-        finding.text.push_str(&format!("; {}{whose} ran there {:.0}% of that time", escaped(&comm), percent(ns)));
-        if ns * 2 > all {
-            finding.by = Some(Who { comm, pid: (!several).then_some(pid) });
+    if let Some((comm, share)) = others.most().filter(|(_, share)| share.ns * 4 > all) {
+        let whose = share.only().map_or_else(|| " (several processes)".to_owned(), |pid| format!(" {pid}"));
+        finding.text.push_str(&format!("; {}{whose} ran there {:.0}% of that time", escaped(&comm), percent(share.ns)));
+        if share.ns * 2 > all {
+            finding.by = Some(Who { comm, pid: share.only() });
         }
     }
 }
 
-/// Time by name of processes: ns, one of their pids, and whether there are several.
+/// Time of processes of one name.
 #[derive(Debug, Default)]
-struct Shares(FxHashMap<Vec<u8>, (u64, u32, bool)>);
+struct Share {
+    ns: u64,
+    pids: BTreeSet<u32>,
+}
+
+impl Share {
+    /// The process, if there is only one.
+    fn only(&self) -> Option<u32> {
+        self.pids.first().copied().filter(|_| self.pids.len() == 1)
+    }
+}
+
+/// Time by name of processes.
+#[derive(Debug, Default)]
+struct Shares(FxHashMap<Vec<u8>, Share>);
 
 impl Shares {
     fn add(&mut self, (pid, comm): (u32, Vec<u8>), ns: u64) {
-        let share = self.0.entry(comm).or_insert((0, pid, false));
-        (share.0, share.2) = (share.0 + ns, share.2 || share.1 != pid);
+        let share = self.0.entry(comm).or_default();
+        share.ns += ns;
+        share.pids.insert(pid);
     }
 
-    fn most(self) -> Option<(Vec<u8>, (u64, u32, bool))> {
-        self.0.into_iter().max_by_key(|(comm, (ns, ..))| (*ns, std::cmp::Reverse(comm.clone())))
+    fn most(self) -> Option<(Vec<u8>, Share)> {
+        self.0.into_iter().max_by_key(|(comm, share)| (share.ns, std::cmp::Reverse(comm.clone())))
     }
 }
 

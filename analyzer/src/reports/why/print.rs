@@ -6,7 +6,7 @@ use anyhow::Result;
 
 use super::measure::{Is, Ranked, Told};
 use super::rows::Shown;
-use super::sentence::sentence;
+use super::sentence::{member_sentence, sentence};
 use crate::asked::config::Config;
 use crate::derive::why::finding::Class;
 use crate::derive::why::floor::Floor;
@@ -46,6 +46,7 @@ impl Shown<'_> {
             line(out, "\nOthers on the machine, each for as long as it lasted:")?;
             for ranked in others.iter().take(OTHERS.min(self.limit)) {
                 line(out, &self.one_line(None, ranked, &stamps, &tape))?;
+                self.members(ranked, out)?;
             }
             rank::more(others.len(), OTHERS.min(self.limit)).iter().try_for_each(|text| line(out, text))?;
         }
@@ -72,8 +73,18 @@ impl Shown<'_> {
         }
         for (at, ranked) in found.iter().take(self.limit).enumerate() {
             line(out, &self.one_line(Some(at + 1), ranked, stamps, tape))?;
+            self.members(ranked, out)?;
         }
         rank::more(found.len(), self.limit).iter().try_for_each(|text| line(out, text))?;
+        Ok(())
+    }
+
+    /// What a finding joins.
+    fn members(&self, ranked: &Ranked, out: &mut impl Write) -> Result<()> {
+        let finding = &ranked.finding;
+        let lost = self.cut || self.marks.touch(finding);
+        let members = finding.members.iter().filter(|_| self.expand);
+        members.map(|of| member_sentence(of, lost)).try_for_each(|text| line(out, &format!("{:>18}{text}", "")))?;
         Ok(())
     }
 

@@ -6,7 +6,8 @@ use super::WHY;
 use super::budget::Line;
 use super::marks::Marks;
 use super::measure::{Is, Ranked, Told};
-use super::sentence::sentence;
+use super::sentence::{member_sentence, sentence};
+use crate::derive::why::finding::Member;
 use crate::render::cell::Cell;
 use crate::render::row::Row;
 use crate::values::words::errno_text;
@@ -23,6 +24,8 @@ pub(super) struct Shown<'a> {
     pub marks: Marks<'a>,
     /// Most findings.
     pub limit: usize,
+    /// With what they join.
+    pub expand: bool,
 }
 
 fn some(bytes: &[u8]) -> Cell<'static> {
@@ -36,11 +39,14 @@ impl<'a> Shown<'a> {
         let (cut, marks, sure) = (self.cut, self.marks, self.told.is_some_and(|told| told.sure));
         let short = marks.path();
         let budget = lines.iter().flat_map(move |line| budget(line, short));
-        budget.chain(self.ranked.iter().take(self.limit).map(move |ranked| {
+        let expand = self.expand;
+        budget.chain(self.ranked.iter().take(self.limit).flat_map(move |ranked| {
             // who is asked about, or who descends from whom, may be what is missing
             let doubted = marks.any() && (short || !sure);
             let of_it = if doubted { (sure && ranked.own).then_some(true) } else { Some(ranked.own) };
-            finding(ranked, open, of_it, (cut, marks))
+            let members = ranked.finding.members.iter().filter(move |_| expand);
+            let members = members.map(move |of| member(ranked, of, of_it, cut || marks.touch(&ranked.finding)));
+            std::iter::once(finding(ranked, open, of_it, (cut, marks))).chain(members)
         }))
     }
 }
@@ -76,6 +82,21 @@ fn budget(line: &Line, short: bool) -> impl Iterator<Item = Row<'_>> {
         end(row, super::budget::state(*cause, other))
     });
     std::iter::once(first).chain(states.collect::<Vec<_>>())
+}
+
+/// One of the things that a finding joins.
+fn member<'r>(ranked: &'r Ranked, of: &'r Member, of_it: Option<bool>, short: bool) -> Row<'r> {
+    let finding = &ranked.finding;
+    let mut row = Row::short_if(short, &WHY);
+    row.set("kind", "member").set("level", Cell::Null).set("rule", finding.rule).set("class", finding.class.name());
+    row.set("cost_ns", Cell::Null).set("cost_hi_ns", Cell::Null).set("cost_is", Cell::Null);
+    row.set("subject", of_it).set("state", Cell::Null).set("pid", finding.who.pid);
+    row.set("comm", some(&finding.who.comm)).set("processes", Cell::Null);
+    row.set("syscall", Some(finding.call.clone()).filter(|call| !call.is_empty())).set("object", some(&of.object));
+    row.set("errno", Cell::Null).set("by_pid", Cell::Null).set("by_comm", Cell::Null);
+    row.set("count", of.calls).set("max_ns", of.max).set("first_ns", Cell::Null).set("last_ns", Cell::Null);
+    row.set("text", member_sentence(of, short)).set("command", finding.command.clone());
+    row
 }
 
 fn finding<'r>(ranked: &'r Ranked, open: u64, of_it: Option<bool>, (cut, marks): (bool, Marks<'_>)) -> Row<'r> {

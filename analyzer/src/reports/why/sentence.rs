@@ -1,6 +1,6 @@
 //! The sentence of a finding.
 
-use crate::derive::why::finding::Finding;
+use crate::derive::why::finding::{Finding, Member};
 use crate::render::mark;
 use crate::values::num::grouped;
 use crate::values::words::{escaped, span};
@@ -27,6 +27,20 @@ pub(super) fn sentence(finding: &Finding, lost: bool) -> String {
     }
     text.push_str(rest);
     text
+}
+
+/// `120.5 ms in 3 calls of /srv/a, the longest 50.1 ms`.
+pub(super) fn member_sentence(of: &Member, short: bool) -> String {
+    let mark = mark::at_least(short);
+    let (s, longest) = match of.calls {
+        1 if !short => ("", String::new()),
+        _ => ("s", format!(", the longest {mark}{}", span(of.max))),
+    };
+    let object = match of.object.is_empty() {
+        true => "an unknown file".to_owned(),
+        false => escaped(&of.object),
+    };
+    format!("{mark}{} in {mark}{} call{s} of {object}{longest}", span(of.ns), grouped(of.calls))
 }
 
 /// The figures of a sentence, in the order in which they stand there, with the words around them that depend on them.
@@ -75,5 +89,13 @@ mod tests {
         assert_eq!(sentence(&found(1200, held), false), "was held 1,200 times, the longest 600.0 ms, 2 threads");
         assert_eq!(sentence(&found(1, held), true), "was held >=1 times, the longest >=600.0 ms, >=2 threads");
         assert_eq!(sentence(&found(1, "{count} slow fsync call"), false), "1 slow fsync call");
+    }
+
+    #[test]
+    fn members_have_their_time() {
+        let member = |calls| Member { object: b"/srv/a".to_vec(), calls, ns: 120_500_000, max: 50_100_000 };
+        assert_eq!(member_sentence(&member(3), false), "120.5 ms in 3 calls of /srv/a, the longest 50.1 ms");
+        assert_eq!(member_sentence(&member(1), false), "120.5 ms in 1 call of /srv/a");
+        assert_eq!(member_sentence(&member(1), true), ">=120.5 ms in >=1 calls of /srv/a, the longest >=50.1 ms");
     }
 }

@@ -35,6 +35,9 @@ impl<S: Sink> Tracker<S> {
             self.notes[slot].doubt = doubts;
             // the rest of a wait is not the whole
             self.threads[slot].began_before |= differs && !self.parted(slot);
+        } else if new && told && self.parted(slot) && self.sink.steps(before, task) {
+            let ts = self.at(ts);
+            self.step(slot, ts);
         }
         if new {
             self.threads[slot].task = Arc::clone(task);
