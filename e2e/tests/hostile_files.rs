@@ -97,14 +97,9 @@ fn confinement(status: &str) -> Option<BTreeMap<String, String>> {
     )
 }
 
-/// Processes of `record` that read files, by their command lines.
+/// Processes of `record` that read files.
 fn readers() -> Vec<String> {
-    let all = fs::read_dir("/proc").expect("/proc").flatten().filter_map(|entry| entry.file_name().into_string().ok());
-    let is_one = |pid: &String| {
-        fs::read(format!("/proc/{pid}/cmdline"))
-            .is_ok_and(|line| line.split(|b| *b == 0).nth(1) == Some(b"--look-up-names"))
-    };
-    all.filter(|name| name.parse::<u32>().is_ok()).filter(is_one).collect()
+    of_record("--look-up-names")
 }
 
 /// Every thread of those that read hostile files is nobody, without rights, behind a list of calls.
@@ -132,6 +127,30 @@ fn assert_confined(pid: &str) -> bool {
         threads += 1;
     }
     threads > 0
+}
+
+/// Processes that are `record`, by the words behind its name.
+fn of_record(first: &str) -> Vec<String> {
+    let pids = fs::read_dir("/proc").expect("/proc").flatten().filter_map(|entry| entry.file_name().into_string().ok());
+    let is_one = |pid: &String| {
+        fs::read(format!("/proc/{pid}/cmdline"))
+            .is_ok_and(|line| line.split(|b| *b == 0).nth(1) == Some(first.as_bytes()))
+    };
+    pids.filter(|name| name.parse::<u32>().is_ok()).filter(is_one).collect()
+}
+
+/// Descriptors of a process by which it could read a file of this name.
+fn readable(pid: &str, name: &str) -> Vec<String> {
+    const O_PATH: u32 = 0o10_000_000;
+    let descriptors = fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().flatten();
+    let of_name = descriptors.filter_map(|entry| {
+        let path = fs::read_link(entry.path()).ok()?.display().to_string();
+        let info = fs::read_to_string(format!("/proc/{pid}/fdinfo/{}", entry.file_name().to_str()?)).ok()?;
+        let flags = info.lines().find_map(|line| line.strip_prefix("flags:"))?.trim().to_owned();
+        let flags = u32::from_str_radix(&flags, 8).ok()?;
+        (path.contains(name) && flags & O_PATH == 0).then_some(path)
+    });
+    of_name.collect()
 }
 
 /// Whether time, memory and descriptors of a process have limits.
@@ -163,10 +182,62 @@ fn who_reads_hostile_files_is_nobody() {
         };
         assert!(opened.iter().all(known), "{opened:?}");
     }
+    // who opens has no right but for that, and neither it nor the recorder keeps a file of users that it could read
+    const SETS_IDS_OR_KILLS: u64 = 1 << 5 | 1 << 6 | 1 << 7;
+    let openers = of_record("--open-files");
+    assert!(!openers.is_empty());
+    for pid in &openers {
+        for task in fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten() {
+            let Some(found) = confinement(task.path().join("status").to_str().expect("UTF-8")) else { continue };
+            let rights = u64::from_str_radix(&found["CapPrm"], 16).expect("hex");
+            assert_eq!((rights & SETS_IDS_OR_KILLS, found["NoNewPrivs"].as_str()), (0, "1"), "{pid}: {found:?}");
+        }
+    }
+    let held = |pid: &str| readable(pid, "slow_names");
+    let own = recorder.pid().to_string();
+    assert_eq!(held(&own), [""; 0]);
+    for pid in &openers {
+        lab.until("it is closed again", || held(pid).is_empty());
+    }
     // the one of CPU time comes with the first file
     lab.until("all is limited", || readers().iter().any(|pid| is_limited(pid)));
     recorder.stop(libc::SIGTERM).expect(0);
     drop(slow);
+}
+
+/// Two programs that run from an overlay over a file system of a user. Once there is a file `hang`, one cannot be read, and
+/// no descriptor of the other can be closed.
+fn on_hanging_files(lab: &Lab) -> Background {
+    let flags = ["-lfuse3", "-I/usr/include/fuse3", "-D_FILE_OFFSET_BITS=64"];
+    lab.cc("hangfs", &flags);
+    let script = "mount -t tmpfs tmpfs mnt && mkdir mnt/fuse mnt/up mnt/ov
+        ./hangfs mnt/fuse /bin/sleep \"$PWD/hang\" &
+        until test -x mnt/fuse/flush; do sleep 0.02; done
+        mount -t overlay overlay -o lowerdir=mnt/fuse:mnt/up mnt/ov
+        mnt/ov/read 1000 & mnt/ov/flush 1000 & touch begun; wait";
+    fs::create_dir(lab.path("mnt")).expect("mkdir");
+    let mut unshare = lab.command("unshare");
+    unshare.args(["--mount", "--pid", "--fork", "--kill-child", "sh", "-c", script]);
+    let programs = Background::start(unshare);
+    lab.until("they run", || lab.path("begun").exists());
+    std::thread::sleep(Duration::from_millis(100));
+    fs::write(lab.path("hang"), "").expect("hang");
+    programs
+}
+
+#[test]
+fn files_that_nobody_answers_for_hold_no_recording_up() {
+    let Some(lab) = Lab::with_bpf() else { return };
+    let programs = on_hanging_files(&lab);
+    // it is waited for until each thread of it has ended
+    let run = lab.record("t.tape", &[&CALLS[..], &["--call-graph", "dwarf", "--for", "300ms"]].concat(), &[]).expect(0);
+    lab.assert_whole("t.tape");
+    let waiting = of_record("--open-files");
+    assert!(!waiting.is_empty(), "nothing hung: {}", run.stderr);
+    drop(programs);
+    lab.until("what was left behind ends with the file system", || {
+        of_record("--open-files").iter().all(|pid| !waiting.contains(pid))
+    });
 }
 
 /// A process of nobody's with its own `libc.so.6` mapped, made by the workload from these words.

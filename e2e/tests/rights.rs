@@ -165,11 +165,10 @@ fn what_is_not_needed_is_given_up() {
     let Some(lab) = Lab::with_bpf() else { return };
     let all = rights("/proc/self/status")[1];
     let core = SYS_PTRACE | DAC_READ_SEARCH;
-    let stacks = core | SYS_ADMIN | CHECKPOINT_RESTORE;
-    let names = stacks | SETUID | SETGID | KILL;
+    let stacks = core | SYS_ADMIN | CHECKPOINT_RESTORE | SETUID | SETGID | KILL;
     for (options, kept) in [
         (&["-a"][..], core),
-        (&["-a", "--call-graph", "dwarf", "-F", "49"], names),
+        (&["-a", "--call-graph", "dwarf", "-F", "49"], stacks),
         (&["-a", "--call-graph", "dwarf", "--no-symbols"], stacks),
     ] {
         let recorder = lab.attach("t.tape", options);

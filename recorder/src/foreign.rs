@@ -1,21 +1,23 @@
 //! The one place from which files of users are read: ELF, debug information, perf maps.
 //!
-//! Nothing of them is parsed here. A process that is nobody and may open nothing does it (systape-symbols); this says how
-//! it is started and how long it may take. No other module names a parser (recorder/tests/foreign.rs).
+//! Nothing of them is parsed or opened here. A process that is nobody and may open nothing parses (systape-symbols), and
+//! one that has rights opens ([`crate::opening`]): an open, a read or a close of such a file may never end. This says how
+//! they are started and how long they may take. No other module names a parser (recorder/tests/foreign.rs).
 
 use std::ffi::OsString;
 use std::fs::File;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use systape_symbols::{Deadline, FileReader, Limits, Resolver, ResolverLimits, open_regular};
-
-use crate::patient::{PATIENCE, Patient};
+use systape_symbols::{Carrier, Deadline, FileReader, Limits, Resolver, ResolverLimits, RuleReader, open_regular};
 
 /// The first argument that makes `record` that process.
 pub const CHILD: &str = "--look-up-names";
+/// The first argument that makes `record` the process that opens files.
+pub const OPENER: &str = "--open-files";
 /// Directories of debug files that are not beside their program.
 const DEBUG_DIR: &str = "/usr/lib/debug";
 /// Longest time for a question about a file of this machine that the user of `record` named.
@@ -24,33 +26,83 @@ const OWN_PATIENCE: Duration = Duration::from_secs(10);
 const STRANGE_PATIENCE: Duration = Duration::from_secs(1);
 const STRANGE_TIME: Duration = Duration::from_secs(2);
 
-/// How this program is started as that process.
-fn command() -> Result<Vec<OsString>> {
+/// How this program is started as such a process: its word, and of this module's tests the one that is it.
+fn command(word: &str, test: &str) -> Result<Vec<OsString>> {
     let program = std::env::current_exe().context("cannot find this program")?.into_os_string();
     if cfg!(test) {
-        let this = ["--exact", "foreign::tests::child", "--ignored", "--nocapture", "--test-threads=1"];
+        let this = ["--exact", test, "--ignored", "--nocapture", "--test-threads=1"];
         return Ok([program].into_iter().chain(this.map(OsString::from)).collect());
     }
-    Ok(vec![program, OsString::from(CHILD)])
+    Ok(vec![program, OsString::from(word)])
 }
 
-/// Names of places in code.
+fn reader() -> Result<Vec<OsString>> {
+    command(CHILD, "foreign::tests::child")
+}
+
+/// What files are opened for: the first byte of a request to the process that opens them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Wanted {
+    /// One that is mapped in a process.
+    Mapped = 1,
+    /// A library that is mapped in a process, and which it is.
+    Library,
+    /// A program at a path.
+    Program,
+    /// A separate debug file at a path.
+    DebugFile,
+    /// A copy of a process's perf map.
+    PerfMap,
+}
+
+impl Wanted {
+    /// All of them.
+    pub const ALL: [Self; 5] = [Self::Mapped, Self::Library, Self::Program, Self::DebugFile, Self::PerfMap];
+
+    /// A request; `what` is for who opens it.
+    pub(crate) fn request(self, what: &[u8]) -> Vec<u8> {
+        [&[self as u8], what].concat()
+    }
+}
+
+/// Who opens files.
 ///
 /// # Errors
 /// When this program's own file cannot be found.
-pub(crate) fn resolver(limits: ResolverLimits) -> Result<Resolver> {
-    Ok(Resolver::with_limits(command()?, vec![PathBuf::from(DEBUG_DIR)], limits).opening_by(debug_files()))
+pub(crate) fn carrier() -> Result<Carrier> {
+    Ok(Carrier::new(command(OPENER, "foreign::tests::opener")?))
 }
 
-/// Opens separate debug files, which users put there, maybe on a file system that does not answer.
-fn debug_files() -> impl FnMut(&Path) -> Option<File> + Send {
-    let mut patient = Patient::new("debug-file", open_for_all);
-    move |path| patient.run(PATIENCE, path.to_path_buf()).ok().flatten()
+/// Names of places in code; `carrier` opens files.
+///
+/// # Errors
+/// When this program's own file cannot be found.
+pub(crate) fn resolver(limits: ResolverLimits, carrier: Carrier) -> Result<Resolver> {
+    let opens = carrier.clone();
+    let debug_file = move |path: &Path| {
+        opens.open(&Wanted::DebugFile.request(path.as_os_str().as_bytes())).ok().map(|(_, file)| file)
+    };
+    let resolver = Resolver::with_limits(reader()?, vec![PathBuf::from(DEBUG_DIR)], limits);
+    Ok(resolver.opening_by(debug_file).carried_by(carrier))
+}
+
+/// What unwinding needs of files: their rules, and which they are.
+///
+/// # Errors
+/// When this program's own file cannot be found.
+pub(crate) fn rules() -> Result<RuleReader> {
+    Ok(RuleReader::new(reader()?, carrier()?))
+}
+
+/// The build id of an image in this process's memory that the kernel made.
+pub(crate) fn build_id_of_own(image: &[u8]) -> Vec<u8> {
+    systape_symbols::image_build_id(image)
 }
 
 /// What its owner does not show to everybody is not for a process that may be in the hands of somebody else.
-fn open_for_all(path: PathBuf) -> Option<File> {
-    let file = open_regular(&path).ok().flatten()?;
+pub(crate) fn open_for_all(path: &Path) -> Option<File> {
+    let file = open_regular(path).ok().flatten()?;
     file.metadata().is_ok_and(|meta| meta.mode() & 0o004 != 0).then_some(file)
 }
 
@@ -67,6 +119,7 @@ pub(crate) enum Whose {
 #[derive(Debug)]
 pub(crate) struct Facts {
     reader: FileReader,
+    carrier: Carrier,
     ours: Deadline,
     /// None = there was no strange file yet.
     strange: Option<Deadline>,
@@ -76,12 +129,22 @@ impl Facts {
     /// Starts nothing before the first question.
     pub(crate) fn new() -> Self {
         // without a program there is no answer, and every file says so
-        Self { reader: FileReader::new(command().unwrap_or_default()), ours: Deadline::default(), strange: None }
+        let carrier = carrier().unwrap_or_else(|_| Carrier::new(Vec::new()));
+        let reader = FileReader::new(reader().unwrap_or_default(), carrier.clone());
+        Self { reader, carrier, ours: Deadline::default(), strange: None }
+    }
+
+    /// Has a file opened, so that it can be asked about.
+    ///
+    /// # Errors
+    /// Why it is not, in words.
+    pub(crate) fn open(&self, wanted: Wanted, what: &[u8]) -> Result<(Vec<u8>, File), String> {
+        self.carrier.open(&wanted.request(what)).map_err(|unread| unread.why)
     }
 
     /// Asks about a file.
     pub(crate) fn ask<T>(&mut self, whose: Whose, ask: impl FnOnce(&mut FileReader, Limits<'_>) -> T) -> T {
-        let Self { reader, ours, strange } = self;
+        let Self { reader, ours, strange, .. } = self;
         let (patience, deadline) = match whose {
             Whose::Ours => (OWN_PATIENCE, &*ours),
             Whose::Strange => (STRANGE_PATIENCE, &*strange.get_or_insert_with(|| ours.sooner(STRANGE_TIME))),
@@ -98,6 +161,13 @@ mod tests {
     #[ignore = "the child of the other tests"]
     fn child() {
         let _ = systape_symbols::run_child();
+        std::process::exit(0);
+    }
+
+    #[test]
+    #[ignore = "the process that opens files for the other tests"]
+    fn opener() {
+        let _ = crate::opening::run();
         std::process::exit(0);
     }
 
@@ -131,8 +201,8 @@ mod tests {
         std::fs::write(&path, "x").unwrap();
         for (mode, shown) in [(0o644, true), (0o600, false), (0o640, false)] {
             std::fs::set_permissions(&path, std::fs::Permissions::from_mode(mode)).unwrap();
-            assert_eq!(open_for_all(path.clone()).is_some(), shown, "{mode:o}");
+            assert_eq!(open_for_all(&path).is_some(), shown, "{mode:o}");
         }
-        assert!(open_for_all(dir.path().to_path_buf()).is_none());
+        assert!(open_for_all(dir.path()).is_none());
     }
 }

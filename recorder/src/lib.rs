@@ -47,6 +47,7 @@ pub mod memory;
 mod mounts;
 mod names;
 mod notify;
+pub mod opening;
 pub mod order;
 mod outlet;
 mod output;

@@ -9,7 +9,7 @@ use systape_recorder::config::Config;
 use systape_recorder::generate::generate;
 use systape_recorder::run::{self, FAILED};
 use systape_recorder::say::say;
-use systape_recorder::{ask, cli, foreign, memory, rights};
+use systape_recorder::{ask, cli, foreign, memory, opening, rights};
 
 /// The command line cannot be followed.
 const USAGE: u8 = 2;
@@ -21,6 +21,9 @@ fn main() -> ExitCode {
     if std::env::args_os().nth(1).is_some_and(|arg| arg == foreign::CHILD) {
         // it gets open files, and gives up everything else before it reads the first
         return systape_symbols::run_child();
+    }
+    if std::env::args_os().nth(1).is_some_and(|arg| arg == foreign::OPENER) {
+        return opening::run();
     }
     if ask::is_asked(std::env::args_os().nth(1).as_ref()) {
         let asked = match cli::parse_request(std::env::args_os()) {

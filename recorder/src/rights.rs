@@ -158,10 +158,8 @@ fn needed(config: &Config) -> CapsHashSet {
     if !config.stacks.on.is_empty() {
         // /proc/PID/map_files, and fanotify on file systems that are mounted later (containers)
         needed.extend([Capability::CAP_CHECKPOINT_RESTORE, Capability::CAP_SYS_ADMIN]);
-        if config.symbols {
-            // the process that looks names up becomes nobody, and is ended when it takes too long
-            needed.extend([Capability::CAP_SETUID, Capability::CAP_SETGID, Capability::CAP_KILL]);
-        }
+        // the processes that read files become nobody, and are ended when they take too long
+        needed.extend([Capability::CAP_SETUID, Capability::CAP_SETGID, Capability::CAP_KILL]);
     }
     if config.kill && !config.command.is_empty() {
         // the command may have become another user's
@@ -185,6 +183,21 @@ pub(crate) fn give_up(config: &Config, works: impl Fn() -> bool) -> Result<()> {
         keep.extend(stands_for_it.into_iter().find(|cap| permitted.contains(cap)));
     }
     confine(&keep)
+}
+
+/// The capabilities of the process that opens files: no others than those.
+///
+/// # Errors
+/// When the kernel refuses, which should never happen.
+pub(crate) fn keep_for_opening() -> Result<()> {
+    let permitted = caps::read(None, CapSet::Permitted).context("cannot read capabilities")?;
+    let opening = [
+        Capability::CAP_SYS_PTRACE,
+        Capability::CAP_DAC_READ_SEARCH,
+        Capability::CAP_CHECKPOINT_RESTORE,
+        Capability::CAP_SYS_ADMIN,
+    ];
+    confine(&CapsHashSet::from(opening).intersection(&permitted).copied().collect())
 }
 
 fn confine(keep: &CapsHashSet) -> Result<()> {

@@ -4,9 +4,18 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Crates that parse such files.
-const PARSERS: [&str; 6] = ["object::", "gimli::", "addr2line::", "blazesym::", "goblin::", "elf::parse"];
+const PARSERS: [&str; 8] = [
+    "object::",
+    "gimli::",
+    "addr2line::",
+    "blazesym::",
+    "goblin::",
+    "elf::parse",
+    "Module::open",
+    "Module::from_bytes",
+];
 /// What `systape_symbols` has of them; the rest of it is opening files, times and text of the kernel.
-const READERS: [&str; 5] = ["Resolver::", "FileReader::new", "run_child", "PerfMap", "DebugDirs"];
+const READERS: [&str; 6] = ["Resolver::", "FileReader::new", "RuleReader::new", "run_child", "PerfMap::", "DebugDirs"];
 
 fn sources(dir: &Path, found: &mut Vec<PathBuf>) {
     for entry in fs::read_dir(dir).expect("folder").flatten() {

@@ -13,6 +13,31 @@ use std::time::Duration;
 
 use systape_recorder::clock::monotonic;
 use systape_recorder::spaces::{Backing, Config, Lost, Region, Tracker, proc_maps};
+use systape_symbols::{Carrier, RuleReader};
+
+#[test]
+#[ignore = "the reader of files of the other tests"]
+fn child() {
+    let _ = systape_symbols::run_child();
+    std::process::exit(0);
+}
+
+#[test]
+#[ignore = "the process that opens files for the other tests"]
+fn opener() {
+    let _ = systape_recorder::opening::run();
+    std::process::exit(0);
+}
+
+/// Reads files in a process that is [`child`], which [`opener`] opens.
+fn reader() -> RuleReader {
+    let this = std::env::current_exe().unwrap().into_os_string();
+    let command = |test: &str| {
+        let words = ["--exact", test, "--ignored", "--nocapture", "--test-threads=1"];
+        std::iter::once(this.clone()).chain(words.map(Into::into)).collect()
+    };
+    RuleReader::new(command("child"), Carrier::new(command("opener")))
+}
 
 /// A tracker that has scanned all processes; None where the side-band is refused, or files of others.
 fn tracker(config: &Config) -> Option<Tracker> {
@@ -21,7 +46,7 @@ fn tracker(config: &Config) -> Option<Tracker> {
         println!("SKIPPED: not root");
         return None;
     }
-    let (mut tracker, notes) = Tracker::open(config);
+    let (mut tracker, notes) = Tracker::open(config, reader());
     for note in &notes {
         println!("note: {note}");
     }
@@ -543,7 +568,8 @@ fn code_made_at_run_time_has_no_file() {
 
 #[test]
 fn without_the_side_band_proc_is_read() {
-    let (mut tracker, notes) = Tracker::open(&Config { sideband: false, exec_watch: false, ..Config::default() });
+    let (mut tracker, notes) =
+        Tracker::open(&Config { sideband: false, exec_watch: false, ..Config::default() }, reader());
     assert_eq!(notes, [""; 0]);
     let pid = std::process::id();
     assert!(!tracker.is_known(pid));

@@ -4,6 +4,7 @@ mod facts;
 mod limits;
 mod opened;
 mod reader;
+mod rules;
 mod sandbox;
 mod separate;
 
@@ -18,6 +19,7 @@ use systape_format::model::Function;
 
 use crate::perf_map::PerfMap;
 use crate::wire::{self, In, Out};
+pub(crate) use limits::stand_alone;
 use reader::Reader;
 
 fn check(ret: libc::c_int) -> io::Result<()> {
@@ -33,10 +35,11 @@ pub fn run_child() -> ExitCode {
     let _ = sandbox::enter();
     let Ok(socket) = io::stdin().as_fd().try_clone_to_owned().map(UnixStream::from) else { return ExitCode::FAILURE };
     let mut child = Child::default();
-    while let Ok(Some((message, fd))) = crate::socket::receive(&socket, wire::LONGEST_REQUEST, &crate::socket::for_ever)
+    while let Ok(Some((message, fds))) =
+        crate::socket::receive(&socket, wire::LONGEST_REQUEST, &crate::socket::for_ever)
     {
-        let Some(answer) = child.answer(&message, fd) else { return ExitCode::FAILURE };
-        if crate::socket::send(&socket, &answer.0, None, &crate::socket::for_ever).is_err() {
+        let Some(answer) = child.answer(&message, fds.into_iter().next()) else { return ExitCode::FAILURE };
+        if crate::socket::send(&socket, &answer.0, &[], &crate::socket::for_ever).is_err() {
             return ExitCode::FAILURE;
         }
     }
@@ -57,6 +60,7 @@ struct Child {
     cpu_seconds: u32,
     debug_dirs: Vec<PathBuf>,
     content: Option<Content>,
+    modules: rules::Modules,
 }
 
 /// Source of names.
@@ -117,7 +121,8 @@ impl Child {
                     Err(why) => failed(&why),
                 })
             }
-            kind @ wire::FUNCTION..=wire::ADDRESSES => {
+            kind @ wire::UNWIND..=wire::FORGET => self.modules.answer(kind, &mut input, fd, self.cpu_seconds),
+            kind @ wire::FUNCTION..=wire::IDENT => {
                 self.content = None;
                 limits::more_cpu(self.cpu_seconds);
                 facts::answer(kind, &mut input, fd)

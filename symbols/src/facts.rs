@@ -4,8 +4,10 @@ use std::collections::HashMap;
 use std::ffi::OsString;
 use std::fs::File;
 use std::os::fd::AsFd;
+use std::sync::Arc;
 use std::time::Duration;
 
+use crate::carrier::Carrier;
 use crate::deadline::Deadline;
 use crate::function::FunctionStart;
 use crate::process::{Failure, Running, Terms, Within};
@@ -21,13 +23,15 @@ const CPU: Duration = Duration::from_secs(10);
 #[derive(Debug)]
 pub struct FileReader {
     command: Vec<OsString>,
+    carrier: Carrier,
     child: Option<Running>,
 }
 
 impl FileReader {
-    /// `command` as for [`Resolver::new`](crate::Resolver::new). The child starts with the first file.
-    pub fn new(command: Vec<OsString>) -> Self {
-        Self { command, child: None }
+    /// `command` as for [`Resolver::new`](crate::Resolver::new). The child starts with the first file; `carrier`
+    /// opens those.
+    pub fn new(command: Vec<OsString>, carrier: Carrier) -> Self {
+        Self { command, carrier, child: None }
     }
 
     /// The function `name` of a 64-bit ELF file, exported or not.
@@ -124,7 +128,8 @@ impl FileReader {
             return Err("the time to look into files is over".into());
         }
         if !self.child.as_mut().is_some_and(Running::is_alive) {
-            let terms = Terms { command: &self.command, memory: MEMORY, cpu: CPU, debug_dirs: &[] };
+            let (command, carrier) = (&self.command, Some(Arc::new(self.carrier.clone()) as _));
+            let terms = Terms { command, memory: MEMORY, cpu: CPU, debug_dirs: &[], gives_way: true, carrier };
             self.child = Some(Running::start(&terms, within).map_err(words)?);
         }
         let Some(child) = &mut self.child else { return Err("it is not read".into()) };
@@ -134,7 +139,7 @@ impl FileReader {
             parse(&mut input).filter(|_| input.0.is_empty()).ok_or_else(|| Failure::nonsense("a damaged answer"))
         });
         parsed.map_err(|failure| {
-            if !matches!(failure, Failure::Said(_)) {
+            if !matches!(failure, Failure::Said(_) | Failure::NotOpened) {
                 self.child = None;
             }
             words(failure)
@@ -160,6 +165,7 @@ fn words(failure: Failure) -> String {
     match failure {
         Failure::Said(why) => why,
         Failure::Broken(why) => format!("the process that reads it {why}"),
+        Failure::NotOpened => "its file system takes too long to open it".into(),
         Failure::TooLong => "it takes too long to read".into(),
         Failure::Over => "the time to look into files is over".into(),
     }

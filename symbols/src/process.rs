@@ -3,6 +3,7 @@
 
 use std::cell::Cell;
 use std::ffi::{OsStr, OsString};
+use std::fmt;
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -11,7 +12,7 @@ use std::os::unix::net::UnixStream;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use crate::deadline::Deadline;
@@ -55,6 +56,8 @@ pub(crate) enum Failure {
     Broken(String),
     /// It gave no answer in its time.
     TooLong,
+    /// Its file could not be opened in its time; the child was not asked.
+    NotOpened,
     /// The deadline passed.
     Over,
 }
@@ -63,6 +66,15 @@ impl Failure {
     pub(crate) fn nonsense(what: &str) -> Self {
         Self::Broken(format!("answered nonsense: {what}"))
     }
+}
+
+/// Opens a file that only has a name so far, and sends it with a message into a socket.
+pub(crate) trait Carry: fmt::Debug + Send + Sync {
+    /// Does it.
+    ///
+    /// # Errors
+    /// Nothing was sent.
+    fn carry(&self, to: &UnixStream, message: &Out, file: BorrowedFd<'_>) -> Result<(), Failure>;
 }
 
 /// What a child was told when it was started.
@@ -76,6 +88,10 @@ pub(crate) struct Terms<'a> {
     pub cpu: Duration,
     /// Directories of separate debug files.
     pub debug_dirs: &'a [PathBuf],
+    /// Others may have the CPU first.
+    pub gives_way: bool,
+    /// Opens what is sent to it; None = what is sent is open for reading.
+    pub carrier: Option<Arc<dyn Carry>>,
 }
 
 /// How long an answer may take.
@@ -94,17 +110,16 @@ struct Wait<'a> {
     until: Cell<Instant>,
     /// Of the child: its /proc entry has how long it waited for a CPU; 0 = there is none yet.
     pid: u32,
-    starved: Cell<Duration>,
+    begun: Instant,
+    /// Looked at when the answer is not there at once: most are.
+    starved: Cell<Option<Duration>>,
 }
 
 impl<'a> Wait<'a> {
     fn new(within: Within<'a>, pid: u32) -> Self {
-        Self {
-            deadline: within.deadline,
-            until: Cell::new(Instant::now() + within.patience),
-            pid,
-            starved: Cell::new(starved(pid).unwrap_or_default()),
-        }
+        let begun = Instant::now();
+        let until = Cell::new(begun + within.patience);
+        Self { deadline: within.deadline, until, pid, begun, starved: Cell::new(None) }
     }
 
     /// The time until the next look at it.
@@ -115,9 +130,13 @@ impl<'a> Wait<'a> {
         /// Less is no time-out of a socket.
         const LEAST: Duration = Duration::from_micros(10);
         let mut left = self.left_now();
+        if self.starved.get().is_none() && self.begun.elapsed() >= STEP {
+            self.starved.set(starved(self.pid));
+        }
         if left < LEAST {
-            let starved = starved(self.pid).unwrap_or_default();
-            let more = starved.saturating_sub(self.starved.replace(starved));
+            let now = starved(self.pid);
+            let before = self.starved.replace(now);
+            let more = now.zip(before).map_or(Duration::ZERO, |(now, before)| now.saturating_sub(before));
             self.deadline.move_by(more);
             self.until.set(self.until.get() + more);
             left = self.left_now();
@@ -143,30 +162,14 @@ pub(crate) struct Running {
     /// None = it was ended.
     process: Option<Child>,
     socket: UnixStream,
+    carrier: Option<Arc<dyn Carry>>,
 }
 
 impl Running {
-    /// Starts one. It lives in a process group of its own, so that Ctrl-C does not reach it.
+    /// Starts one.
     pub(crate) fn start(terms: &Terms<'_>, within: Within<'_>) -> Result<Self, Failure> {
-        let cannot = |error: io::Error| Failure::Broken(format!("cannot be started: {error}"));
-        if left().len() >= MOST_LEFT {
-            return Err(Failure::Broken(format!(
-                "is not started again: {MOST_LEFT} wait for file systems that do not answer"
-            )));
-        }
-        let (program, arguments) =
-            terms.command.split_first().ok_or_else(|| cannot(io::ErrorKind::InvalidInput.into()))?;
-        let (ours, theirs) = UnixStream::pair().map_err(cannot)?;
-        let process = Command::new(program)
-            .args(arguments)
-            .env_clear()
-            .stdin(Stdio::from(OwnedFd::from(theirs)))
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .process_group(0)
-            .spawn()
-            .map_err(cannot)?;
-        let mut child = Self { process: Some(process), socket: ours };
+        let mut child = Self::spawn(terms.command, terms.gives_way)?;
+        child.carrier.clone_from(&terms.carrier);
         let mut setup = Out::new(wire::SETUP);
         setup.u64(terms.memory);
         let cpu = terms.cpu.as_secs().saturating_add(u64::from(terms.cpu.subsec_nanos() > 0));
@@ -182,6 +185,29 @@ impl Running {
         Ok(child)
     }
 
+    /// Starts a process, which is told nothing. It lives in a process group of its own, so that Ctrl-C does not reach it.
+    pub(crate) fn spawn(command: &[OsString], gives_way: bool) -> Result<Self, Failure> {
+        let cannot = |error: io::Error| Failure::Broken(format!("cannot be started: {error}"));
+        if left().len() >= MOST_LEFT {
+            return Err(Failure::Broken(format!(
+                "is not started again: {MOST_LEFT} wait for file systems that do not answer"
+            )));
+        }
+        let (program, arguments) = command.split_first().ok_or_else(|| cannot(io::ErrorKind::InvalidInput.into()))?;
+        let (ours, theirs) = UnixStream::pair().map_err(cannot)?;
+        let process = Command::new(program)
+            .args(arguments)
+            .env_clear()
+            .envs(gives_way.then_some((wire::GIVE_WAY, "1")))
+            .stdin(Stdio::from(OwnedFd::from(theirs)))
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .process_group(0)
+            .spawn()
+            .map_err(cannot)?;
+        Ok(Self { process: Some(process), socket: ours, carrier: None })
+    }
+
     /// Whether it has not ended by itself.
     pub(crate) fn is_alive(&mut self) -> bool {
         self.process.as_mut().is_some_and(|process| matches!(process.try_wait(), Ok(None)))
@@ -195,10 +221,16 @@ impl Running {
         within: Within<'_>,
         open: &mut dyn FnMut(&Path) -> Option<File>,
     ) -> Result<Vec<u8>, Failure> {
-        let wait = Wait::new(within, self.process.as_ref().map_or(0, Child::id));
+        let wait = self.wait(within);
         let left = || wait.left();
         let broken = |this: &mut Self, error: io::Error| this.break_of(&error, within.deadline);
-        socket::send(&self.socket, &message.0, fd, &left).map_err(|error| broken(self, error))?;
+        match (&self.carrier, fd) {
+            (Some(carrier), Some(fd)) => carrier.carry(&self.socket, message, fd)?,
+            _ => {
+                let sent = socket::send(&self.socket, &message.0, fd.as_slice(), &left);
+                sent.map_err(|error| broken(self, error))?;
+            }
+        }
         for _ in 0..=wire::MOST_WANTED {
             let answer = socket::receive(&self.socket, wire::LONGEST_ANSWER, &left);
             let Some((mut answer, _)) = answer.map_err(|error| broken(self, error))? else {
@@ -214,14 +246,46 @@ impl Running {
                 Some(&wire::WANT) => {
                     let path = rest.bytes(wire::LONGEST_STRING).ok_or_else(|| Failure::nonsense("a damaged path"))?;
                     let file = open(Path::new(OsStr::from_bytes(path)));
-                    let reply = Out::new(if file.is_some() { wire::OK } else { wire::FAILED });
-                    let sent = socket::send(&self.socket, &reply.0, file.as_ref().map(AsFd::as_fd), &left);
-                    sent.map_err(|error| broken(self, error))?;
+                    let carried = file
+                        .as_ref()
+                        .zip(self.carrier.as_ref())
+                        .map(|(file, carrier)| carrier.carry(&self.socket, &Out::new(wire::OK), file.as_fd()).is_ok());
+                    if carried != Some(true) {
+                        let file = file.as_ref().filter(|_| carried.is_none()).map(AsFd::as_fd);
+                        let reply = Out::new(if file.is_some() { wire::OK } else { wire::FAILED });
+                        let sent = socket::send(&self.socket, &reply.0, file.as_slice(), &left);
+                        sent.map_err(|error| broken(self, error))?;
+                    }
                 }
                 _ => return Err(Failure::nonsense("an unknown answer")),
             }
         }
         Err(Failure::nonsense("it wants too many files"))
+    }
+
+    /// The answer of a process that opens files, and what it opened.
+    pub(crate) fn opened(
+        &mut self,
+        message: &Out,
+        fds: &[BorrowedFd<'_>],
+        within: Within<'_>,
+    ) -> Result<(Vec<u8>, Option<OwnedFd>), Failure> {
+        let wait = self.wait(within);
+        let left = || wait.left();
+        let sent = socket::send(&self.socket, &message.0, fds, &left);
+        let answer = sent.and_then(|()| socket::receive(&self.socket, wire::LONGEST_REQUEST, &left));
+        let Some((mut answer, fds)) = answer.map_err(|error| self.break_of(&error, within.deadline))? else {
+            return Err(Failure::Broken(self.death()));
+        };
+        match answer.first() {
+            Some(&wire::OK) => Ok((answer.split_off(1), fds.into_iter().next())),
+            Some(&wire::FAILED) => Err(Failure::Said(String::from_utf8_lossy(&answer[1..]).into_owned())),
+            _ => Err(Failure::nonsense("an unknown answer")),
+        }
+    }
+
+    fn wait<'a>(&self, within: Within<'a>) -> Wait<'a> {
+        Wait::new(within, self.process.as_ref().map_or(0, Child::id))
     }
 
     fn break_of(&mut self, error: &io::Error, deadline: &Deadline) -> Failure {

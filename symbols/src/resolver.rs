@@ -6,10 +6,12 @@ use std::fs;
 use std::os::fd::BorrowedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use systape_format::model::Function;
 
+use crate::carrier::Carrier;
 use crate::deadline::Deadline;
 use crate::process::{Failure, Running, Terms, Within};
 use crate::regular::open_regular;
@@ -100,6 +102,7 @@ pub struct Resolver {
     debug_dirs: Vec<PathBuf>,
     limits: ResolverLimits,
     opener: Opener,
+    carrier: Option<Carrier>,
     child: Option<Running>,
     /// In a row.
     false_starts: u32,
@@ -121,13 +124,28 @@ impl Resolver {
             debug_dirs.push(DEFAULT_DEBUG_DIR.into());
         }
         let opener = Opener(Box::new(|path: &Path| open_regular(path).ok().flatten()));
-        Self { command, debug_dirs, limits, opener, child: None, false_starts: 0, last_start: String::new() }
+        Self {
+            command,
+            debug_dirs,
+            limits,
+            opener,
+            carrier: None,
+            child: None,
+            false_starts: 0,
+            last_start: String::new(),
+        }
     }
 
     /// Separate debug files are opened by `open`, for a caller whose own opens might hang; None = it is not for the reader.
     #[must_use]
     pub fn opening_by(self, open: impl FnMut(&Path) -> Option<fs::File> + Send + 'static) -> Self {
         Self { opener: Opener(Box::new(open)), ..self }
+    }
+
+    /// The files, and what [`Self::opening_by`] gives, only have a name so far: `carrier` opens them for the reader.
+    #[must_use]
+    pub fn carried_by(self, carrier: Carrier) -> Self {
+        Self { carrier: Some(carrier), ..self }
     }
 
     /// The functions at each of `offsets` (of the file), the innermost inlined one first; an empty list = there is no name.
@@ -195,13 +213,14 @@ impl Resolver {
         let within = Within { patience: self.limits.time, deadline };
         let asked = self.ask(open, file, offsets, within, take);
         // A child that dies of closing a file gave good names before.
-        let goes_on = matches!(asked, Ok(()) | Err(Failure::Said(_)));
+        let goes_on = matches!(asked, Ok(()) | Err(Failure::Said(_) | Failure::NotOpened));
         let closed = |child: &mut Running| child.request(&Out::new(wire::CLOSE), None, within, &mut |_| None).is_ok();
         if !(goes_on && self.child.as_mut().is_some_and(closed)) {
             self.child = None;
         }
         asked.map_err(|failure| match failure {
             Failure::Said(why) => GivenUp::Refused(why),
+            Failure::NotOpened => GivenUp::Refused("its file system takes too long to open it".into()),
             Failure::Broken(why) => GivenUp::Broken(why),
             Failure::TooLong => GivenUp::TooLong(self.limits.time),
             Failure::Over => GivenUp::Over,
@@ -236,8 +255,9 @@ impl Resolver {
                 self.last_start
             )));
         }
-        let Self { command, debug_dirs, limits, .. } = self;
-        let terms = Terms { command, memory: limits.memory, cpu: limits.cpu, debug_dirs };
+        let Self { command, debug_dirs, limits, carrier, .. } = self;
+        let carrier = carrier.clone().map(|carrier| Arc::new(carrier) as _);
+        let terms = Terms { command, memory: limits.memory, cpu: limits.cpu, debug_dirs, gives_way: true, carrier };
         match Running::start(&terms, within) {
             Ok(child) => {
                 self.child = Some(child);

@@ -14,6 +14,11 @@
 //! | IS_STATIC, with a descriptor | | OK, u8 |
 //! | PROBES, with a descriptor | first u32 | OK, all u32, n u32, n static probes from the first on; or FAILED and why |
 //! | ADDRESSES, with a descriptor | names: n u32, strings | OK, for each: is there one u8, address u64; or FAILED and why |
+//! | IDENT, with a descriptor | | OK, is it ELF u8, build id: string |
+//! | UNWIND, with a descriptor | number u32, most bytes u64 | OK, has it rules u8, memory u64, segments: string; or FAILED and why: the file has that number from here on |
+//! | FACTS | number u32, address u64, budget u64 | OK, budget u64, is there an answer u8, facts |
+//! | STEP | number u32, address u64, budget u64, registers, stack: base, entry, absent pages u64, cut, in a call u8, string | OK, budget u64, the step |
+//! | FORGET | | OK: no file has a number any more |
 //!
 //! Any request may be answered by WANT and a path first: the child opens no file itself. The calling process sends OK with a descriptor,
 //! or FAILED if the file is not for the child, and then waits for the answer again.
@@ -37,12 +42,27 @@ pub(crate) const IS_STATIC: u8 = 8;
 pub(crate) const PROBES: u8 = 9;
 pub(crate) const ADDRESSES: u8 = 10;
 
+pub(crate) const IDENT: u8 = 11;
+pub(crate) const UNWIND: u8 = 12;
+pub(crate) const FACTS: u8 = 13;
+pub(crate) const STEP: u8 = 14;
+pub(crate) const FORGET: u8 = 15;
+
+/// To a process that opens files ([`Carrier`](crate::Carrier)): what to open; OK, bytes and a descriptor, or FAILED and why.
+pub(crate) const OPENS: u8 = 16;
+/// To the same, with a file that cannot be read through its descriptor (O_PATH) and a socket: it opens it for reading, and sends what follows with it
+/// into the socket. OK, or FAILED and why.
+pub(crate) const CARRY: u8 = 17;
+
 pub(crate) const OK: u8 = 0;
 pub(crate) const FAILED: u8 = 1;
 pub(crate) const WANT: u8 = 2;
 
 /// Identifies our child, and its version.
-pub(crate) const MAGIC: u32 = 0x5379_6d01;
+pub(crate) const MAGIC: u32 = 0x5379_6d02;
+
+/// In the child's environment: others may have the CPU first.
+pub(crate) const GIVE_WAY: &str = "SYSTAPE_GIVE_WAY";
 
 /// Longest request.
 pub(crate) const LONGEST_REQUEST: usize = 1 << 20;
@@ -54,6 +74,12 @@ pub(crate) const MOST_OFFSETS: usize = 4096;
 pub(crate) const MOST_WANTED: usize = 256;
 /// Most bytes of a function's code that are told.
 pub(crate) const MOST_CODE: usize = 16;
+/// Longest build id.
+pub(crate) const LONGEST_ID: usize = 64;
+/// Most bytes of a file's segments.
+pub(crate) const MOST_SEGMENTS: usize = 64 << 10;
+/// Most bytes of a stack.
+pub(crate) const MOST_STACK: usize = 512 << 10;
 /// Most symbols whose addresses are asked for at once.
 pub(crate) const MOST_NAMES: usize = 256;
 /// Most functions at an offset. One that has more keeps the innermost and the outermost.
@@ -87,6 +113,11 @@ impl Out {
     /// `bytes` must be shorter than 4 GiB; all are bounded by the constants above.
     pub(crate) fn bytes(&mut self, bytes: &[u8]) {
         self.u32(bytes.len() as u32);
+        self.0.extend_from_slice(bytes);
+    }
+
+    /// What both sides know the length of.
+    pub(crate) fn raw(&mut self, bytes: &[u8]) {
         self.0.extend_from_slice(bytes);
     }
 
@@ -141,6 +172,12 @@ impl<'a> In<'a> {
     pub(crate) fn bytes(&mut self, longest: usize) -> Option<&'a [u8]> {
         let len = self.count(longest)?;
         let (bytes, rest) = self.0.split_at_checked(len)?;
+        self.0 = rest;
+        Some(bytes)
+    }
+
+    pub(crate) fn raw<const N: usize>(&mut self) -> Option<&'a [u8; N]> {
+        let (bytes, rest) = self.0.split_first_chunk()?;
         self.0 = rest;
         Some(bytes)
     }

@@ -34,11 +34,7 @@ pub fn exercise(elf: &[u8], stack: &[u8]) -> usize {
     let space = Space { module: Module::from_bytes(elf, LIMITS).ok() };
     let Some((registers, rest)) = stack.split_first_chunk::<136>() else { return 0 };
     let (flags, bytes) = rest.split_first().unwrap_or((&0, &[]));
-    let mut values = [0; 17];
-    for (value, bytes) in values.iter_mut().zip(registers.chunks_exact(8)) {
-        *value = bytes.try_into().map_or(0, u64::from_le_bytes);
-    }
-    let registers = Registers(values);
+    let registers = Registers::from_bytes(registers);
     let stack = StackCopy {
         base: registers.0[7],
         bytes,

@@ -4,8 +4,9 @@
 //! Nothing here knows processes, rings or tapes. All input may be hostile: a traced program chooses its registers, its
 //! stack and its files. Work and memory per stack and per file are bounded, and nothing panics.
 //!
-//! The caller provides an [`AddressSpace`] with the mappings, a [`Module`] for each file, and a [`StackCopy`]. One
-//! [`Unwinder`] serves all processes, because its cache is by file. The head of `unwinder.rs` says how frames are
+//! The caller provides an [`AddressSpace`] with the mappings, a [`RuleSource`] for each file, and a [`StackCopy`]. One
+//! [`Unwinder`] serves all processes, because its cache is by file. A [`Module`] parses a file, which may be done in
+//! another process: the [`Unwinder`] itself knows numbers only. The head of `unwinder.rs` says how frames are
 //! looked up, what a top is, and what is guessed.
 //!
 //! Known limits:
@@ -25,6 +26,7 @@ mod limits;
 mod module;
 mod registers;
 mod rules;
+mod segments;
 mod stack;
 mod unwinder;
 
@@ -34,5 +36,7 @@ pub use exercise::exercise;
 pub use limits::{ModuleError, ModuleLimits};
 pub use module::Module;
 pub use registers::Registers;
+pub use rules::{Facts, RuleSource, Stepped};
+pub use segments::Segments;
 pub use stack::{StackCopy, UnwindEnd};
 pub use unwinder::{AddressSpace, Found, MappedCode, Unwinder};

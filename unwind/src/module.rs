@@ -3,8 +3,13 @@
 use std::fs::File;
 
 use crate::cfi::{Cfi, Context, Missing, Rules};
-use crate::elf::{self, FileSource, LoadSegment, Source, UnwindSections};
+use crate::elf::{self, FileSource, Source, UnwindSections};
+use crate::evaluate::evaluate;
 use crate::limits::{ModuleError, ModuleLimits};
+use crate::registers::Registers;
+use crate::rules::{Facts, Known, RuleSource, Stepped};
+use crate::segments::Segments;
+use crate::stack::{StackCopy, UnwindEnd};
 
 /// An ELF file's unwind information, owned: the file may change or vanish afterwards.
 ///
@@ -13,7 +18,7 @@ use crate::limits::{ModuleError, ModuleLimits};
 /// without unwind information is a module too: it has a build id and addresses.
 #[derive(Debug)]
 pub struct Module {
-    segments: Vec<LoadSegment>,
+    segments: Segments,
     /// `.eh_frame`, then `.debug_frame`.
     cfi: Vec<Cfi>,
 }
@@ -39,64 +44,60 @@ impl Module {
         let UnwindSections { segments, eh_frame, eh_frame_hdr, debug_frame } = elf::parse(source, limits)?;
         let eh_frame = eh_frame.map(|section| Cfi::eh_frame(section, eh_frame_hdr));
         let cfi = eh_frame.into_iter().chain(debug_frame.map(Cfi::debug_frame)).collect();
-        Ok(Self { segments, cfi })
+        Ok(Self { segments: Segments(segments), cfi })
     }
 
-    /// The file's own address for file offset `offset` (by its PT_LOAD headers).
-    ///
-    /// Mappings are whole pages, so a page at the edge of two segments is mapped twice; the executable segment applies,
-    /// because lookups are of code.
+    /// Where the parts of the file are in its own addresses.
+    pub fn segments(&self) -> &Segments {
+        &self.segments
+    }
+
+    /// See [`Segments::address_of`].
     pub fn address_of(&self, offset: u64) -> Option<u64> {
-        const PAGE: u64 = 4096;
-        let exact = |s: &&LoadSegment| (s.offset..s.offset.saturating_add(s.file_size)).contains(&offset);
-        let pages = |s: &&LoadSegment| {
-            let end = s.offset.saturating_add(s.file_size);
-            s.file_size > 0
-                && (s.offset & !(PAGE - 1)..end.checked_next_multiple_of(PAGE).unwrap_or(end)).contains(&offset)
-        };
-        let executable = || self.segments.iter().filter(|s| s.executable);
-        let segment = executable()
-            .find(exact)
-            .or_else(|| executable().find(pages))
-            .or_else(|| self.segments.iter().find(exact))
-            .or_else(|| self.segments.iter().find(pages))?;
-        Some(offset.wrapping_sub(segment.offset).wrapping_add(segment.address))
+        self.segments.address_of(offset)
     }
 
     /// Bytes of memory used.
     pub fn memory(&self) -> usize {
         size_of::<Self>()
-            + self.segments.capacity() * size_of::<LoadSegment>()
+            + self.segments.memory()
             + self.cfi.capacity() * size_of::<Cfi>()
             + self.cfi.iter().map(Cfi::memory).sum::<usize>()
     }
 
-    /// Whether there is any unwind information.
-    pub(crate) fn has_rules(&self) -> bool {
-        !self.cfi.is_empty()
-    }
-
     /// The rules at an address of the file.
-    pub(crate) fn rules<'a>(
-        &'a self,
-        address: u64,
-        context: &'a mut Context,
-        budget: &mut u64,
-    ) -> Result<Rules<'a>, Missing> {
+    fn rules<'a>(&'a self, address: u64, context: &'a mut Context, budget: &mut u64) -> Result<Rules<'a>, Missing> {
         match self.cfi.as_slice() {
             [] => Err(Missing::NoFde),
             [only] => only.rules(address, context, budget),
             [first, second, ..] => if first.covers(address) { first } else { second }.rules(address, context, budget),
         }
     }
+}
 
-    /// Whether there are rules for an address of the file.
-    pub(crate) fn covers(&self, address: u64) -> bool {
-        self.cfi.iter().any(|cfi| cfi.covers(address))
+impl RuleSource for Module {
+    fn has_rules(&self) -> bool {
+        !self.cfi.is_empty()
     }
 
-    /// Whether a function begins at an address of the file.
-    pub(crate) fn begins_at(&self, address: u64) -> bool {
-        self.cfi.iter().any(|cfi| cfi.begins_at(address))
+    fn facts(&self, address: u64, budget: &mut u64) -> Option<Facts> {
+        let mut context = Box::default();
+        let known = match self.rules(address, &mut context, budget) {
+            Ok(rules) => Known::of(&rules),
+            Err(missing) => Known::of_missing(&missing)?,
+        };
+        let any = |test: fn(&Cfi, u64) -> bool| self.cfi.iter().any(|cfi| test(cfi, address));
+        Some(Facts { known, begins: any(Cfi::begins_at), covers: any(Cfi::covers) })
+    }
+
+    fn step(&self, address: u64, registers: &Registers, stack: &StackCopy<'_>, budget: &mut u64) -> Stepped {
+        let mut context = Box::default();
+        match self.rules(address, &mut context, budget) {
+            Ok(rules) => {
+                let signal = rules.signal;
+                Stepped { caller: evaluate(&rules, registers, stack, budget), signal }
+            }
+            Err(_) => Stepped { caller: Err(UnwindEnd::BadMemory), signal: false },
+        }
     }
 }

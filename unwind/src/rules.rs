@@ -1,9 +1,127 @@
-//! Rows of unwind rules in 24 bytes, and the cache of them.
+//! What is known of an address in a file: its row of unwind rules in 24 bytes. And the cache of that.
 
 use gimli::{CfaRule, RegisterRule};
 
+use crate::bytes::{i32_at, u16_at};
 use crate::cfi::{Missing, Rules};
-use crate::registers::{CALLEE_SAVED, IP};
+use crate::registers::{CALLEE_SAVED, IP, Registers};
+use crate::stack::{StackCopy, UnwindEnd};
+
+/// Source of the rules of a file: a [`Module`](crate::Module), or who asks another process that has one.
+pub trait RuleSource: std::fmt::Debug {
+    /// Whether there is any unwind information.
+    fn has_rules(&self) -> bool;
+
+    /// What is known of an address of the file; None = finding it out costs more than `budget`, from which its cost is
+    /// subtracted.
+    fn facts(&self, address: u64, budget: &mut u64) -> Option<Facts>;
+
+    /// The way to the caller by rules that [`Facts`] cannot say; `registers` are at `address`.
+    fn step(&self, address: u64, registers: &Registers, stack: &StackCopy<'_>, budget: &mut u64) -> Stepped;
+}
+
+/// What is known of an address of a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Facts {
+    pub(crate) known: Known,
+    /// A function begins there.
+    pub(crate) begins: bool,
+    /// It is in a function with rules.
+    pub(crate) covers: bool,
+}
+
+/// The way to a caller.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stepped {
+    /// The caller's registers; Ok(None) = there is no caller.
+    pub caller: Result<Option<Registers>, UnwindEnd>,
+    /// A signal handler returned to this function.
+    pub signal: bool,
+}
+
+impl Stepped {
+    /// As bytes, for another process.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let mut bytes = vec![self.signal.into()];
+        match &self.caller {
+            Ok(Some(registers)) => {
+                bytes.push(0);
+                bytes.extend(registers.to_bytes());
+            }
+            Ok(None) => bytes.push(1),
+            Err(end) => bytes.extend([2, end.number()]),
+        }
+        bytes
+    }
+
+    /// From [`Self::to_bytes`]; None = another process has made them up.
+    pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
+        let (signal @ (0 | 1), [kind, rest @ ..]) = bytes.split_first()? else { return None };
+        let caller = match (kind, rest) {
+            (0, registers) => Ok(Some(Registers::from_bytes(registers.try_into().ok()?))),
+            (1, []) => Ok(None),
+            (2, [end]) => Err(UnwindEnd::of_number(*end)?),
+            _ => return None,
+        };
+        Some(Self { caller, signal: *signal == 1 })
+    }
+}
+
+impl Facts {
+    /// Length of [`Self::to_bytes`].
+    pub const BYTES: usize = 22;
+
+    /// As bytes, for another process.
+    pub fn to_bytes(&self) -> [u8; Self::BYTES] {
+        let mut bytes = [0; Self::BYTES];
+        let kind = match self.known {
+            Known::Rule(rule) => {
+                bytes[1] = u8::from(rule.signal) << 2 | u8::from(rule.cfa_is_loaded) << 3;
+                bytes[2] = rule.cfa_register;
+                bytes[4..8].copy_from_slice(&rule.cfa_offset.to_le_bytes());
+                for (at, place) in [rule.return_address].into_iter().chain(rule.saved).enumerate() {
+                    bytes[8 + 2 * at..10 + 2 * at].copy_from_slice(&place.to_le_bytes());
+                }
+                0
+            }
+            Known::Top => 1,
+            Known::NoFde => 2,
+            Known::Bad => 3,
+            Known::Evaluate => 4,
+        };
+        bytes[0] = kind;
+        bytes[1] |= u8::from(self.begins) | u8::from(self.covers) << 1;
+        bytes
+    }
+
+    /// From [`Self::to_bytes`]; None = another process has made them up.
+    pub fn from_bytes(bytes: &[u8; Self::BYTES]) -> Option<Self> {
+        let flag = |bit: u8| bytes[1] & 1 << bit != 0;
+        let known = match bytes[0] {
+            0 => {
+                let place = |at: u64| u16_at(bytes, 8 + 2 * at).map(u16::cast_signed);
+                let mut saved = [SAME; CALLEE_SAVED.len()];
+                for (at, slot) in saved.iter_mut().enumerate() {
+                    *slot = place(1 + at as u64)?;
+                }
+                Known::Rule(Rule {
+                    cfa_offset: i32_at(bytes, 4)?,
+                    cfa_register: Some(bytes[2]).filter(|register| usize::from(*register) <= IP)?,
+                    cfa_is_loaded: flag(3),
+                    signal: flag(2),
+                    return_address: place(0)?,
+                    saved,
+                })
+            }
+            1 => Known::Top,
+            2 => Known::NoFde,
+            3 => Known::Bad,
+            4 => Known::Evaluate,
+            _ => return None,
+        };
+        Some(Self { known, begins: flag(0), covers: flag(1) })
+    }
+}
 
 /// The rules of an address in a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,6 +134,8 @@ pub(crate) enum Known {
     NoFde,
     /// It is invalid.
     Bad,
+    /// They need a full evaluation, by [`RuleSource::step`].
+    Evaluate,
 }
 
 /// The most frequent rules: registers saved at fixed distances from the CFA, and the CFA at a fixed distance from a
@@ -38,8 +158,12 @@ pub(crate) struct Rule {
 pub(crate) const SAME: i16 = i16::MIN;
 
 impl Known {
-    /// None = it needs a full evaluation.
-    pub(crate) fn of(rules: &Rules<'_>) -> Option<Self> {
+    /// Of a row.
+    pub(crate) fn of(rules: &Rules<'_>) -> Self {
+        Self::simple(rules).unwrap_or(Self::Evaluate)
+    }
+
+    fn simple(rules: &Rules<'_>) -> Option<Self> {
         if usize::from(rules.return_address.0) != IP {
             return None;
         }
@@ -109,16 +233,16 @@ fn loaded(expression: &[u8]) -> Option<(u8, i64)> {
 struct Slot {
     address: u64,
     id: u32,
-    known: Option<Known>,
+    facts: Option<Facts>,
 }
 
-const EMPTY: Slot = Slot { address: 0, id: 0, known: None };
+const EMPTY: Slot = Slot { address: 0, id: 0, facts: None };
 /// Slots an address may be in.
 const WAYS: usize = 4;
 /// Most slots; 160 MiB.
 const MAX_SLOTS: usize = 1 << 22;
 
-/// A cache of the rules of addresses, of all files. Its size is fixed; a new entry replaces one of four.
+/// A cache of what is known of addresses, of all files. Its size is fixed; a new entry replaces one of four.
 #[derive(Debug)]
 pub(crate) struct Cache {
     slots: Vec<Slot>,
@@ -135,23 +259,23 @@ impl Cache {
 
     /// The entry of an address.
     #[inline]
-    pub(crate) fn get(&self, id: u32, address: u64) -> Option<Known> {
+    pub(crate) fn get(&self, id: u32, address: u64) -> Option<Facts> {
         let first = self.first(id, address);
         let set = self.slots.get(first..first + WAYS)?;
-        set.iter().find(|s| s.address == address && s.id == id && s.known.is_some()).and_then(|s| s.known)
+        set.iter().find(|s| s.address == address && s.id == id && s.facts.is_some()).and_then(|s| s.facts)
     }
 
     /// Adds an entry that [`Self::get`] did not find.
-    pub(crate) fn insert(&mut self, id: u32, address: u64, known: Known) {
+    pub(crate) fn insert(&mut self, id: u32, address: u64, facts: Facts) {
         let first = self.first(id, address);
         let set = &mut self.slots[first..first + WAYS];
-        let way = set.iter().position(|s| s.known.is_none()).unwrap_or_else(|| {
+        let way = set.iter().position(|s| s.facts.is_none()).unwrap_or_else(|| {
             self.random ^= self.random << 13;
             self.random ^= self.random >> 17;
             self.random ^= self.random << 5;
             self.random as usize % WAYS
         });
-        set[way] = Slot { address, id, known: Some(known) };
+        set[way] = Slot { address, id, facts: Some(facts) };
     }
 
     pub(crate) fn forget(&mut self, id: u32) {
@@ -171,6 +295,45 @@ impl Cache {
 mod tests {
     use super::*;
 
+    const TOP: Facts = Facts { known: Known::Top, begins: false, covers: true };
+
+    #[test]
+    fn facts_survive_and_any_bytes_are_facts_or_none() {
+        let rule = Rule {
+            cfa_offset: -70_000,
+            cfa_register: 16,
+            cfa_is_loaded: true,
+            signal: true,
+            return_address: -8,
+            saved: [SAME, -16, 24, 1000, -32_767, SAME],
+        };
+        for known in [Known::Rule(rule), Known::Top, Known::NoFde, Known::Bad, Known::Evaluate] {
+            for (begins, covers) in [(false, false), (true, false), (false, true), (true, true)] {
+                let facts = Facts { known, begins, covers };
+                assert_eq!(Facts::from_bytes(&facts.to_bytes()), Some(facts));
+            }
+        }
+        let mut bytes = Facts { known: Known::Rule(rule), ..TOP }.to_bytes();
+        bytes[2] = 17;
+        assert_eq!(Facts::from_bytes(&bytes), None, "no such register");
+        bytes[0] = 5;
+        assert_eq!(Facts::from_bytes(&bytes), None);
+    }
+
+    #[test]
+    fn steps_survive() {
+        let registers = Registers(std::array::from_fn(|i| u64::MAX - i as u64));
+        let ends = (0..=u8::MAX).filter_map(UnwindEnd::of_number).map(Err);
+        for caller in [Ok(Some(registers)), Ok(None)].into_iter().chain(ends) {
+            for signal in [false, true] {
+                let bytes = Stepped { caller, signal }.to_bytes();
+                assert_eq!(Stepped::from_bytes(&bytes), Some(Stepped { caller, signal }));
+                assert_eq!(Stepped::from_bytes(&bytes[1..]), None);
+                assert_eq!(Stepped::from_bytes(&[&bytes[..], &[0]].concat()), None);
+            }
+        }
+    }
+
     #[test]
     fn a_load_is_recognised() {
         assert_eq!(loaded(&[0x76, 0x78, 0x06]), Some((6, -8)));
@@ -187,22 +350,22 @@ mod tests {
         let mut cache = Cache::new(1000);
         assert_eq!(cache.slots.len(), 512);
         for i in 0..10_000 {
-            cache.insert(i % 3, u64::from(i), Known::Top);
-            assert_eq!(cache.get(i % 3, u64::from(i)), Some(Known::Top));
+            cache.insert(i % 3, u64::from(i), TOP);
+            assert_eq!(cache.get(i % 3, u64::from(i)), Some(TOP));
         }
         assert_eq!(cache.slots.len(), 512);
         assert_eq!(cache.get(7, 1), None);
         cache.forget(0);
-        assert!(cache.slots.iter().all(|s| s.known.is_none() || s.id != 0));
-        assert!(cache.slots.iter().any(|s| s.known.is_some()));
+        assert!(cache.slots.iter().all(|s| s.facts.is_none() || s.id != 0));
+        assert!(cache.slots.iter().any(|s| s.facts.is_some()));
     }
 
     #[test]
     fn any_size_works() {
         for rules in [0, 1, 3, 4, 5, 4096] {
             let mut cache = Cache::new(rules);
-            cache.insert(1, 2, Known::NoFde);
-            assert_eq!(cache.get(1, 2), Some(Known::NoFde));
+            cache.insert(1, 2, TOP);
+            assert_eq!(cache.get(1, 2), Some(TOP));
         }
     }
 }

@@ -54,6 +54,31 @@ pub enum UnwindEnd {
     OtherStack,
 }
 
+impl UnwindEnd {
+    const ALL: [Self; 10] = [
+        Self::Complete,
+        Self::TooDeep,
+        Self::Cut,
+        Self::NotResident,
+        Self::NoUnwindInfo,
+        Self::BadMemory,
+        Self::NoFile,
+        Self::NoMapping,
+        Self::Jit,
+        Self::OtherStack,
+    ];
+
+    /// Its number, for another process.
+    pub(crate) fn number(self) -> u8 {
+        Self::ALL.iter().position(|end| *end == self).map_or(u8::MAX, |at| at as u8)
+    }
+
+    /// From [`Self::number`].
+    pub(crate) fn of_number(number: u8) -> Option<Self> {
+        Self::ALL.get(usize::from(number)).copied()
+    }
+}
+
 /// Takes the word at the stack pointer into `register`, as pop and ret do.
 pub(crate) fn word_step(registers: &mut Registers, register: usize, stack: &StackCopy<'_>) -> Result<(), UnwindEnd> {
     let sp = registers.sp();

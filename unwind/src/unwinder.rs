@@ -25,12 +25,10 @@
 //! its return address off the stack). The rules looked up for one stack may take [`BUDGET`] bytes of entries and
 //! expressions.
 
-use crate::cfi::{Context, Missing};
 use crate::epilogue::{self, CODE_BYTES};
-use crate::evaluate::{apply, evaluate};
-use crate::module::Module;
+use crate::evaluate::apply;
 use crate::registers::{IP, RBP, RSP, Registers};
-use crate::rules::{Cache, Known};
+use crate::rules::{Cache, Facts, Known, RuleSource, Stepped};
 use crate::stack::{StackCopy, UnwindEnd};
 
 /// Bytes of entries evaluated for one stack, and 256 for each expression. A cold stack of 100 frames takes about
@@ -44,12 +42,12 @@ const MAX_ARGC: u64 = 1 << 20;
 const MAX_ARGUMENTS: u64 = 64 << 20;
 
 /// The mapping at an address.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 pub enum MappedCode<'a> {
     /// A file that was read.
     Module {
         /// Its unwind information.
-        module: &'a Module,
+        module: &'a dyn RuleSource,
         /// Unique among all modules: key of the rule cache.
         id: u32,
         /// Address in memory minus address in the file.
@@ -91,7 +89,43 @@ pub struct Found {
 #[derive(Debug)]
 pub struct Unwinder {
     cache: Cache,
-    context: Box<Context>,
+}
+
+/// What a walk looks at: mappings, and what is known of addresses in files.
+struct Look<'a> {
+    space: &'a dyn AddressSpace,
+    cache: &'a mut Cache,
+    /// What rules may still cost.
+    budget: u64,
+}
+
+impl<'a> Look<'a> {
+    fn code(&self, address: u64) -> MappedCode<'a> {
+        self.space.code(address)
+    }
+
+    /// Of an address of a file; None = there is no budget left.
+    fn facts(&mut self, module: &dyn RuleSource, id: u32, address: u64) -> Option<Facts> {
+        if let Some(facts) = self.cache.get(id, address) {
+            return Some(facts);
+        }
+        let mut left = self.budget;
+        let facts = module.facts(address, &mut left)?;
+        self.cache.insert(id, address, facts);
+        // those have their cost at each step
+        if facts.known != Known::Evaluate {
+            self.budget = left.min(self.budget);
+        }
+        Some(facts)
+    }
+
+    /// What is known of an address in memory; None = there is no file with rules, or no budget left.
+    fn at(&mut self, address: u64) -> Option<Facts> {
+        match self.code(address) {
+            MappedCode::Module { module, id, bias } => self.facts(module, id, address.wrapping_sub(bias)),
+            _ => None,
+        }
+    }
 }
 
 /// Source of the caller.
@@ -126,7 +160,7 @@ impl Frame {
 impl Unwinder {
     /// Caches at most `rules` rules (and at least 4), 40 bytes each.
     pub fn new(rules: usize) -> Self {
-        Self { cache: Cache::new(rules), context: Box::default() }
+        Self { cache: Cache::new(rules) }
     }
 
     /// Appends the frames of a stack to `frames`, the innermost first, at most `limit`.
@@ -140,11 +174,11 @@ impl Unwinder {
     ) -> UnwindEnd {
         let mut frame =
             Frame { registers: *registers, exact: !stack.in_call, guessed: false, read: false, first: true };
-        let mut budget = BUDGET;
+        let mut look = Look { space, cache: &mut self.cache, budget: BUDGET };
         let mut switched = false;
         for _ in 0..limit {
             let (address, sp) = (frame.registers.ip(), frame.registers.sp());
-            let (step, signal) = self.step(space, &mut frame, stack, &mut budget);
+            let (step, signal) = look.step(&mut frame, stack);
             frames.push(Found { address, exact: frame.exact, signal, guessed: frame.guessed });
             let (guessed, read) = match step {
                 Step::Caller { guessed } => (guessed, false),
@@ -170,35 +204,31 @@ impl Unwinder {
     pub fn forget(&mut self, id: u32) {
         self.cache.forget(id);
     }
+}
 
+impl Look<'_> {
     /// The way to the caller, and whether the frame is a signal's trampoline.
-    fn step(
-        &mut self,
-        space: &dyn AddressSpace,
-        frame: &mut Frame,
-        stack: &StackCopy<'_>,
-        budget: &mut u64,
-    ) -> (Step, bool) {
+    fn step(&mut self, frame: &mut Frame, stack: &StackCopy<'_>) -> (Step, bool) {
         let ip = frame.registers.ip();
         let lookup = if frame.exact { ip } else { ip.wrapping_sub(1) };
-        match space.code(lookup) {
+        match self.code(lookup) {
             MappedCode::Module { module, id, bias } => {
                 let address = lookup.wrapping_sub(bias);
-                let mut step = self.by_rules(module, id, address, frame, stack, budget);
+                let mut step = self.by_rules(module, id, address, frame, stack);
                 // A syscall may be a function's last instruction.
                 if step.is_none() && frame.first && frame.exact {
-                    step = self.by_rules(module, id, address.wrapping_sub(1), frame, stack, budget);
+                    step = self.by_rules(module, id, address.wrapping_sub(1), frame, stack);
                 }
                 step.unwrap_or_else(|| {
                     let leaf = frame.innermost() && module.has_rules();
-                    without_rules(space, frame, stack, leaf, UnwindEnd::NoUnwindInfo)
+                    without_rules(self, frame, stack, leaf, UnwindEnd::NoUnwindInfo)
                 })
             }
-            MappedCode::NoFile => without_rules(space, frame, stack, false, UnwindEnd::NoFile),
-            MappedCode::Jit => without_rules(space, frame, stack, false, UnwindEnd::Jit),
+            MappedCode::NoFile => without_rules(self, frame, stack, false, UnwindEnd::NoFile),
+            MappedCode::Jit => without_rules(self, frame, stack, false, UnwindEnd::Jit),
             // A call through a null pointer has left its return address. Elsewhere the way here was wrong already.
             MappedCode::Nothing if frame.innermost() => {
-                (leaf_caller(space, frame, stack).unwrap_or(Step::End(UnwindEnd::NoMapping)), false)
+                (leaf_caller(self, frame, stack).unwrap_or(Step::End(UnwindEnd::NoMapping)), false)
             }
             MappedCode::Nothing => (Step::End(UnwindEnd::NoMapping), false),
         }
@@ -207,49 +237,35 @@ impl Unwinder {
     /// None: there are no rules.
     fn by_rules(
         &mut self,
-        module: &Module,
+        module: &dyn RuleSource,
         id: u32,
         address: u64,
         frame: &mut Frame,
         stack: &StackCopy<'_>,
-        budget: &mut u64,
     ) -> Option<(Step, bool)> {
-        let registers = &mut frame.registers;
-        let known = match self.cache.get(id, address) {
-            Some(known) => known,
-            None => match module.rules(address, &mut self.context, budget) {
-                Ok(rules) => {
-                    let Some(known) = Known::of(&rules) else {
-                        let step = match evaluate(&rules, registers, stack, budget) {
-                            Ok(Some(caller)) => {
-                                *registers = caller;
-                                Step::Caller { guessed: false }
-                            }
-                            Ok(None) => Step::End(UnwindEnd::Complete),
-                            Err(end) => Step::End(end),
-                        };
-                        return Some((step, rules.signal));
-                    };
-                    self.cache.insert(id, address, known);
-                    known
-                }
-                Err(missing) => {
-                    let Some(known) = Known::of_missing(&missing) else {
-                        debug_assert_eq!(missing, Missing::Budget);
-                        return Some((Step::End(UnwindEnd::BadMemory), false));
-                    };
-                    self.cache.insert(id, address, known);
-                    known
-                }
-            },
+        let Some(facts) = self.facts(module, id, address) else {
+            return Some((Step::End(UnwindEnd::BadMemory), false));
         };
-        match known {
+        let registers = &mut frame.registers;
+        match facts.known {
             Known::Rule(rule) => {
                 let step = match apply(&rule, registers, stack) {
                     Ok(()) => Step::Caller { guessed: false },
                     Err(end) => Step::End(end),
                 };
                 Some((step, rule.signal))
+            }
+            Known::Evaluate => {
+                let Stepped { caller, signal } = module.step(address, registers, stack, &mut self.budget);
+                let step = match caller {
+                    Ok(Some(caller)) => {
+                        *registers = caller;
+                        Step::Caller { guessed: false }
+                    }
+                    Ok(None) => Step::End(UnwindEnd::Complete),
+                    Err(end) => Step::End(end),
+                };
+                Some((step, signal))
             }
             Known::Top => Some((Step::End(UnwindEnd::Complete), false)),
             Known::Bad => Some((Step::End(UnwindEnd::BadMemory), false)),
@@ -261,31 +277,31 @@ impl Unwinder {
 /// A top without rules, a signal's frame, or a guess; and whether it was a signal's. `leaf`: the return address may be
 /// at the stack pointer. `reason`: why there are no rules.
 fn without_rules(
-    space: &dyn AddressSpace,
+    look: &mut Look<'_>,
     frame: &mut Frame,
     stack: &StackCopy<'_>,
     leaf: bool,
     reason: UnwindEnd,
 ) -> (Step, bool) {
-    if let Some(registers) = interrupted(space, &frame.registers, stack) {
+    if let Some(registers) = interrupted(look, &frame.registers, stack) {
         frame.registers = registers;
         return (Step::Caller { guessed: false }, true);
     }
-    if is_process_entry(&frame.registers, stack) || frame.first && is_new_thread(space, &frame.registers, stack) {
+    if is_process_entry(&frame.registers, stack) || frame.first && is_new_thread(look, &frame.registers, stack) {
         return (Step::End(UnwindEnd::Complete), false);
     }
     let caller = match reason {
-        UnwindEnd::Jit => by_instructions(space, frame, stack),
-        _ if leaf => leaf_caller(space, frame, stack),
+        UnwindEnd::Jit => by_instructions(look, frame, stack),
+        _ if leaf => leaf_caller(look, frame, stack),
         _ => None,
     };
-    (caller.unwrap_or_else(|| by_frame_pointer(space, frame, stack, reason)), false)
+    (caller.unwrap_or_else(|| by_frame_pointer(look, frame, stack, reason)), false)
 }
 
 /// The registers that a signal interrupted, if the stack pointer is at the kernel's `struct ucontext` (the trampolines
 /// of musl and Go have no rules). The ABI fixes its layout; the segment registers, the flags and the pointer to the
 /// floating point state identify it.
-fn interrupted(space: &dyn AddressSpace, registers: &Registers, stack: &StackCopy<'_>) -> Option<Registers> {
+fn interrupted(look: &Look<'_>, registers: &Registers, stack: &StackCopy<'_>) -> Option<Registers> {
     // uc_flags, uc_link, uc_stack (3 words), then r8 to r15, rdi, rsi, rbp, rbx, rdx, rax, rcx, rsp, rip, eflags, segments, 4 words, fpstate.
     const ORDER: [usize; 17] = [8, 9, 10, 11, 12, 13, 14, 15, 5, 4, RBP, 3, 1, 0, 2, RSP, IP];
     let sp = registers.sp();
@@ -304,7 +320,7 @@ fn interrupted(space: &dyn AddressSpace, registers: &Registers, stack: &StackCop
     for (i, register) in ORDER.into_iter().enumerate() {
         interrupted.0[register] = word(5 + i as u64)?;
     }
-    (!matches!(space.code(interrupted.ip()), MappedCode::Nothing)).then_some(interrupted)
+    (!matches!(look.code(interrupted.ip()), MappedCode::Nothing)).then_some(interrupted)
 }
 
 /// The stack pointer is that of the beginning, or lower by what `_start` has pushed. If that is not known: rbp is 0,
@@ -326,20 +342,17 @@ fn is_process_entry(registers: &Registers, stack: &StackCopy<'_>) -> bool {
 
 /// A syscall (it leaves the instruction pointer in rcx) has just returned 0, and a function to run is in rdx (clone3)
 /// or on the stack (clone).
-fn is_new_thread(space: &dyn AddressSpace, registers: &Registers, stack: &StackCopy<'_>) -> bool {
+fn is_new_thread(look: &mut Look<'_>, registers: &Registers, stack: &StackCopy<'_>) -> bool {
     let [rax, rdx, rcx, ..] = registers.0;
-    let is_function = |address: u64| match space.code(address) {
-        MappedCode::Module { module, bias, .. } => module.begins_at(address.wrapping_sub(bias)),
-        _ => false,
-    };
+    let mut is_function = |address: u64| look.at(address).is_some_and(|facts| facts.begins);
     rax == 0
         && registers.ip().wrapping_sub(rcx) < 16
         && (is_function(rdx) || stack.word(registers.sp()).is_ok_and(is_function))
 }
 
 /// The caller, if the frame's function ends right behind the call.
-fn by_instructions(space: &dyn AddressSpace, frame: &mut Frame, stack: &StackCopy<'_>) -> Option<Step> {
-    let code = space.bytes(frame.registers.ip())?;
+fn by_instructions(look: &mut Look<'_>, frame: &mut Frame, stack: &StackCopy<'_>) -> Option<Step> {
+    let code = look.space.bytes(frame.registers.ip())?;
     let caller = match epilogue::follow(&code, &frame.registers, stack)? {
         Ok(caller) => caller,
         Err(end @ (UnwindEnd::Cut | UnwindEnd::NotResident)) => return Some(Step::End(end)),
@@ -347,9 +360,9 @@ fn by_instructions(space: &dyn AddressSpace, frame: &mut Frame, stack: &StackCop
     };
     // The code may have been replaced since.
     let called = |address: u64| {
-        space.bytes(address.wrapping_sub(CODE_BYTES as u64)).is_some_and(|code| epilogue::ends_with_call(&code))
+        look.space.bytes(address.wrapping_sub(CODE_BYTES as u64)).is_some_and(|code| epilogue::ends_with_call(&code))
     };
-    if !may_return_to(space, caller.ip()) || !called(caller.ip()) {
+    if !may_return_to(look, caller.ip()) || !called(caller.ip()) {
         return None;
     }
     frame.registers = caller;
@@ -357,13 +370,10 @@ fn by_instructions(space: &dyn AddressSpace, frame: &mut Frame, stack: &StackCop
 }
 
 /// The word at the stack pointer as return address, if it points into code with rules.
-fn leaf_caller(space: &dyn AddressSpace, frame: &mut Frame, stack: &StackCopy<'_>) -> Option<Step> {
+fn leaf_caller(look: &mut Look<'_>, frame: &mut Frame, stack: &StackCopy<'_>) -> Option<Step> {
     let sp = frame.registers.sp();
     let address = stack.word(sp).ok()?;
-    let MappedCode::Module { module, bias, .. } = space.code(address.wrapping_sub(1)) else { return None };
-    if !module.covers(address.wrapping_sub(1).wrapping_sub(bias)) {
-        return None;
-    }
+    look.at(address.wrapping_sub(1)).filter(|facts| facts.covers)?;
     frame.registers.0[IP] = address;
     frame.registers.0[RSP] = sp.wrapping_add(8);
     Some(Step::Caller { guessed: true })
@@ -371,15 +381,14 @@ fn leaf_caller(space: &dyn AddressSpace, frame: &mut Frame, stack: &StackCopy<'_
 
 /// Whether a call may return to `address`. A pointer to a function does not qualify: if a register that is no frame
 /// pointer leads to a structure on the stack, there are such pointers in it.
-fn may_return_to(space: &dyn AddressSpace, address: u64) -> bool {
-    let begins = |address| match space.code(address) {
-        MappedCode::Module { module, bias, .. } => module.begins_at(address.wrapping_sub(bias)),
-        _ => false,
-    };
-    !matches!(space.code(address.wrapping_sub(1)), MappedCode::Nothing) && !begins(address)
+fn may_return_to(look: &mut Look<'_>, address: u64) -> bool {
+    if matches!(look.code(address.wrapping_sub(1)), MappedCode::Nothing) {
+        return false;
+    }
+    !matches!(look.code(address), MappedCode::Module { .. }) || look.at(address).is_some_and(|facts| !facts.begins)
 }
 
-fn by_frame_pointer(space: &dyn AddressSpace, frame: &mut Frame, stack: &StackCopy<'_>, reason: UnwindEnd) -> Step {
+fn by_frame_pointer(look: &mut Look<'_>, frame: &mut Frame, stack: &StackCopy<'_>, reason: UnwindEnd) -> Step {
     let rbp = frame.registers.0[RBP];
     if rbp == 0 && frame.guessed && !frame.read {
         return Step::End(UnwindEnd::Complete);
@@ -397,7 +406,7 @@ fn by_frame_pointer(space: &dyn AddressSpace, frame: &mut Frame, stack: &StackCo
         }
         _ => return Step::End(reason),
     };
-    if address != 0 && !may_return_to(space, address) {
+    if address != 0 && !may_return_to(look, address) {
         return Step::End(reason);
     }
     let registers = &mut frame.registers;

@@ -28,7 +28,7 @@ mod one;
 pub(crate) use later::Later;
 pub(crate) use many::{Moved, each};
 pub(crate) use once::Asked;
-pub(crate) use one::{Patient, Unanswered};
+pub(crate) use one::Patient;
 
 /// Longest time of a read. Those of /proc and of local files take microseconds.
 pub(crate) const PATIENCE: Duration = Duration::from_millis(500);

@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 use std::env;
 use std::ffi::OsStr;
-use std::fs::{self, File, Metadata};
+use std::fs::{self, File};
 use std::io;
 use std::os::fd::AsRawFd;
 use std::os::unix::ffi::OsStrExt;
@@ -15,8 +15,8 @@ use std::sync::Arc;
 use anyhow::{Result, bail};
 use systape_symbols::open_regular;
 
-use crate::foreign::{Facts, Whose};
-use crate::patient::{PATIENCE, Patient, Unanswered, each};
+use crate::foreign::{Facts, Wanted, Whose};
+use crate::patient::each;
 use crate::spaces::open::{open_mapped, without_deleted};
 use crate::spaces::{Mapped, proc_maps};
 
@@ -90,26 +90,43 @@ impl Binary {
 }
 
 /// Facts by which a file is told from others.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Identity {
-    meta: Metadata,
+    dev: u64,
+    ino: u64,
+    size: u64,
+    /// Of the contents and of the inode, seconds and nanoseconds.
+    times: [i64; 4],
     /// Of its file system.
     magic: i64,
 }
 
 impl Identity {
     fn of(file: &File) -> io::Result<Self> {
-        Ok(Self { meta: file.metadata()?, magic: magic(file)? })
+        let meta = file.metadata()?;
+        let times = [meta.mtime(), meta.mtime_nsec(), meta.ctime(), meta.ctime_nsec()];
+        Ok(Self { dev: meta.dev(), ino: meta.ino(), size: meta.size(), times, magic: magic(file)? })
+    }
+
+    fn to_bytes(self) -> Vec<u8> {
+        let numbers = [self.dev, self.ino, self.size].into_iter().map(u64::to_le_bytes);
+        numbers.chain(self.times.into_iter().chain([self.magic]).map(i64::to_le_bytes)).flatten().collect()
+    }
+
+    fn from_bytes(bytes: &[u8]) -> Option<Self> {
+        let &[dev, ino, size, a, b, c, d, magic] = bytes.as_chunks().0 else { return None };
+        let [dev, ino, size] = [dev, ino, size].map(u64::from_le_bytes);
+        let times = [a, b, c, d].map(i64::from_le_bytes);
+        Some(Self { dev, ino, size, times, magic: i64::from_le_bytes(magic) })
     }
 
     /// Whether a probe on one of them is a probe on the other. Overlays that share a layer share its inodes, under
     /// numbers of their own; the times of its files, to the nanosecond, are the layer's.
     fn is_one_with(&self, other: &Self) -> bool {
-        let (a, b) = (&self.meta, &other.meta);
-        let stamp = |meta: &Metadata| (meta.size(), meta.mtime(), meta.mtime_nsec(), meta.ctime(), meta.ctime_nsec());
+        let stamp = |one: &Self| (one.size, one.times);
         match self.magic == OVERLAYFS || other.magic == OVERLAYFS {
-            true if a.dev() != b.dev() => stamp(a) == stamp(b),
-            _ => (a.dev(), a.ino()) == (b.dev(), b.ino()),
+            true if self.dev != other.dev => stamp(self) == stamp(other),
+            _ => (self.dev, self.ino) == (other.dev, other.ino),
         }
     }
 }
@@ -131,20 +148,11 @@ struct InMemory {
     mapped: Mapped,
 }
 
-/// What was found out about one.
-#[derive(Debug)]
-struct Opened {
-    file: File,
-    identity: Identity,
-}
-
 /// Finds files by name.
 #[derive(Debug)]
 pub(crate) struct Files {
     /// Libraries of all processes; none before they are read.
     mapped: Vec<InMemory>,
-    opener: Patient<InMemory, Result<Opened, String>>,
-    programs: Patient<PathBuf, Option<File>>,
     facts: Facts,
     /// Those of names that were asked for before.
     known: HashMap<String, Vec<Binary>>,
@@ -154,24 +162,26 @@ pub(crate) struct Files {
 
 impl Default for Files {
     fn default() -> Self {
-        let programs = Patient::new("program", |path: PathBuf| open_regular(&path).ok().flatten());
-        let (opener, facts) = (Patient::new("library", open), Facts::new());
-        Self { mapped: Vec::new(), opener, programs, facts, known: HashMap::new(), notes: Vec::new() }
+        Self { mapped: Vec::new(), facts: Facts::new(), known: HashMap::new(), notes: Vec::new() }
     }
 }
 
-/// Opens a mapped library. It may hang.
-fn open(InMemory { pid, mapped }: InMemory) -> Result<Opened, String> {
+/// A mapped library is asked for: opens it, in the process that opens. Which it is comes with it.
+///
+/// # Errors
+/// Why it is not to be looked into, in words.
+pub(crate) fn open_asked(request: &[u8]) -> Result<(Vec<u8>, File), String> {
+    let (pid, mapped) = Mapped::from_bytes(request).ok_or("no mapping is asked for")?;
     let file = open_mapped(pid, &mapped).map_err(|refused| refused.reason)?.file;
     let identity = Identity::of(&file).map_err(|error| error.to_string())?;
     if SERVED.contains(&identity.magic) {
         return Err("a program or another host serves its file system, which may never answer".to_owned());
     }
-    let len = identity.meta.len();
-    if identity.meta.uid() != 0 && len > LARGEST_OF_A_USER {
-        return Err(format!("it has {len} bytes, too many to look into"));
+    let meta = file.metadata().map_err(|error| error.to_string())?;
+    if meta.uid() != 0 && meta.len() > LARGEST_OF_A_USER {
+        return Err(format!("it has {} bytes, too many to look into", meta.len()));
     }
-    Ok(Opened { file, identity })
+    Ok((identity.to_bytes(), file))
 }
 
 impl Files {
@@ -225,8 +235,8 @@ impl Files {
 
     /// Whether a program uses no libraries; false too if that cannot be found out in a short time.
     pub(super) fn is_static(&mut self, path: &Path) -> bool {
-        let file = self.programs.run(PATIENCE, path.to_path_buf()).ok().flatten();
-        file.is_some_and(|file| self.facts.ask(Whose::Strange, |reader, limits| reader.is_static(&file, limits)))
+        let opened = self.facts.open(Wanted::Program, path.as_os_str().as_bytes());
+        opened.is_ok_and(|(_, file)| self.facts.ask(Whose::Strange, |reader, limits| reader.is_static(&file, limits)))
     }
 
     fn find(&mut self, name: &str) -> Result<Vec<Binary>> {
@@ -274,16 +284,13 @@ impl Files {
                 self.notes.push(refused(&path, pid, &why));
                 break;
             }
-            let opened = self.opener.run(PATIENCE, one).unwrap_or_else(|unanswered| {
-                Err(match unanswered {
-                    Unanswered::TooMany => "too many other files take too long to open".to_owned(),
-                    Unanswered::TooLong => "its file system takes too long to open it".to_owned(),
-                })
+            let opened = self.facts.open(Wanted::Library, &one.mapped.to_bytes(pid)).and_then(|(bytes, file)| {
+                Ok((file, Identity::from_bytes(&bytes).ok_or("it is not known which it is")?))
             });
             match opened {
-                Ok(Opened { file, .. }) if !is_named && !self.has_soname(&file, name) => {}
-                Ok(Opened { identity, .. }) if found.iter().any(|(_, known)| known.is_one_with(&identity)) => {}
-                Ok(Opened { file, identity, .. }) => {
+                Ok((file, _)) if !is_named && !self.has_soname(&file, name) => {}
+                Ok((_, identity)) if found.iter().any(|(_, known)| known.is_one_with(&identity)) => {}
+                Ok((file, identity)) => {
                     found.push((Binary { path, of: Some(pid), file: Arc::new(file) }, identity));
                 }
                 // of another name its soname is not known

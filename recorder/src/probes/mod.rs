@@ -1,6 +1,6 @@
 //! Functions that `--uprobe`, `--probe` and `--kprobe` ask for, and static probes that `--usdt` does: where they are, and their tables.
 
-mod files;
+pub(crate) mod files;
 mod find;
 mod kernel;
 mod operand;

@@ -3,12 +3,14 @@
 //! A mapping names its file by device, inode and generation. The opened file gives the build id, by which copies of a
 //! file that containers have at the same path are one.
 //!
-//! [`super::open`] opens a file and checks that it is the mapped one. This module keeps the list of files.
+//! [`super::open`] opens a file and checks that it is the mapped one; a [`RuleReader`] reads it. This module keeps the
+//! list of files.
 
 use std::fs::File;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 use systape_format::model::{Mapping, MappingKind};
+use systape_symbols::{RuleReader, Unread};
 
 use super::Mapped;
 use super::exec_watch::ExecWatch;
@@ -69,7 +71,7 @@ struct Entry {
 impl Entry {
     /// Whether the opened file is the same as at its earlier opening. A build id identifies contents.
     fn is(&self, opened: &OpenedFile) -> bool {
-        let same_id = !self.mapping.build_id.is_empty() && self.mapping.build_id == opened.ident.build_id;
+        let same_id = !self.mapping.build_id.is_empty() && self.mapping.build_id == build_id(opened);
         same_id || self.stat.is_none_or(|stat| stat == opened.stat)
     }
 }
@@ -96,11 +98,17 @@ pub struct Files {
     clock: u64,
     over_limit: u64,
     opener: Opener,
+    reader: RuleReader,
+}
+
+/// Empty = it has none.
+fn build_id(opened: &OpenedFile) -> &[u8] {
+    opened.ident.as_ref().map_or(&[], |ident| &ident.build_id)
 }
 
 impl Files {
     /// Keeps at most `open_max` files open.
-    pub(crate) fn new(open_max: usize) -> Self {
+    pub(crate) fn new(open_max: usize, reader: RuleReader) -> Self {
         Self {
             entries: Vec::new(),
             keys: FxHashMap::default(),
@@ -109,7 +117,8 @@ impl Files {
             open_max: open_max.max(1),
             clock: 0,
             over_limit: 0,
-            opener: Opener::default(),
+            opener: Opener::new(reader.carrier()),
+            reader,
         }
     }
 
@@ -185,7 +194,13 @@ impl Files {
 
     fn open(&mut self, pid: u32, mapped: &Mapped, watch: &ExecWatch) -> Result<OpenedFile, Refused> {
         let kept = || watch.candidates(mapped).find_map(|file| accept(file, mapped));
-        self.opener.open(pid, mapped).or_else(|refused| kept().ok_or(refused))
+        let opened = self.opener.open(pid, mapped).or_else(|refused| kept().ok_or(refused))?;
+        self.identified(opened)
+    }
+
+    fn identified(&self, opened: OpenedFile) -> Result<OpenedFile, Refused> {
+        let ident = self.reader.ident(&opened.file).map_err(|Unread { why, hangs }| Refused { reason: why, hangs })?;
+        Ok(OpenedFile { ident: Some(ident), ..opened })
     }
 
     fn refused(&mut self, id: FileId, refused: Refused) {
@@ -211,8 +226,8 @@ impl Files {
         let (path, _) = without_deleted(&mapped.path);
         // the same file may be known by another key: /proc does not tell generations, and the copies in containers have other inodes
         let canonical = match &opened {
-            Ok(opened) if !opened.ident.build_id.is_empty() => {
-                Some(Key::BuildId { build_id: opened.ident.build_id.clone(), path: path.to_vec() })
+            Ok(opened) if !build_id(opened).is_empty() => {
+                Some(Key::BuildId { build_id: build_id(opened).to_vec(), path: path.to_vec() })
             }
             Ok(opened) => Some(Key::Opened { stat: opened.stat, path: path.to_vec() }),
             Err(_) => None,
@@ -265,7 +280,7 @@ impl Files {
             return;
         }
         if entry.mapping.build_id.is_empty() {
-            entry.mapping.build_id = opened.ident.build_id;
+            entry.mapping.build_id = build_id(&opened).to_vec();
         }
         entry.stat = Some(opened.stat);
         entry.unlinked = opened.unlinked;
@@ -335,8 +350,11 @@ impl Files {
     }
 
     fn reopen(&mut self, id: FileId) {
+        let Some(entry) = self.entries.get(id.0 as usize) else { return };
+        let (pid, mapped) = (entry.source.pid, entry.source.mapped.clone());
+        let opened = self.opener.open(pid, &mapped).and_then(|opened| self.identified(opened));
         let Some(entry) = self.entries.get_mut(id.0 as usize) else { return };
-        let reason = match self.opener.open(entry.source.pid, &entry.source.mapped) {
+        let reason = match opened {
             Ok(opened) if entry.is(&opened) => return self.opened(id, opened),
             Ok(_) => {
                 entry.spoiled = true;
@@ -400,7 +418,7 @@ fn classify(mapped: &Mapped) -> Class {
 fn is_run_time_code(class: Class, mapped: &Mapped, opened: &Result<OpenedFile, Refused>) -> bool {
     let gone = class == Class::Nameless || without_deleted(&mapped.path).1;
     match opened {
-        Ok(opened) => !opened.ident.elf && (gone || opened.unlinked),
+        Ok(opened) => !opened.ident.as_ref().is_some_and(|ident| ident.elf) && (gone || opened.unlinked),
         Err(_) => class == Class::Nameless,
     }
 }
@@ -414,11 +432,13 @@ fn key_of(mapped: &Mapped) -> Key {
 mod tests {
     use std::fs;
     use std::io::Read;
+    use std::os::fd::AsRawFd;
     use std::os::unix::ffi::OsStrExt;
     use std::os::unix::fs::MetadataExt;
     use std::path::Path;
 
     use super::*;
+    use crate::foreign;
 
     /// No process has this number: files are opened by their paths.
     const NOBODY: u32 = u32::MAX;
@@ -438,14 +458,14 @@ mod tests {
 
     fn contents(files: &mut Files, id: FileId) -> Result<String, String> {
         let mut text = String::new();
-        let mut file = files.get(id)?.try_clone().unwrap();
+        let mut file = File::open(format!("/proc/self/fd/{}", files.get(id)?.as_raw_fd())).unwrap();
         file.read_to_string(&mut text).unwrap();
         Ok(text)
     }
 
     #[test]
     fn a_file_is_known_once() {
-        let mut files = Files::new(10);
+        let mut files = Files::new(10, foreign::rules().unwrap());
         let exe = std::env::current_exe().unwrap();
         // /proc tells no generation, the side-band does
         let by_proc = mapped(&exe);
@@ -480,7 +500,7 @@ mod tests {
         let exe = std::env::current_exe().unwrap();
         fs::copy(&exe, &path).unwrap();
         let before = mapped(&path);
-        let mut files = Files::new(1);
+        let mut files = Files::new(1, foreign::rules().unwrap());
         let first = see(&mut files, &before);
         // as in another container: the same program, another inode
         let aside = dir.path().join("aside");
@@ -509,7 +529,7 @@ mod tests {
         fs::write(&path, "one").unwrap();
         fs::write(&other, "x").unwrap();
         let first_mapped = mapped(&path);
-        let mut files = Files::new(1);
+        let mut files = Files::new(1, foreign::rules().unwrap());
         let first = see(&mut files, &first_mapped);
         // closed: its inode is free, and here the new file has it
         see(&mut files, &mapped(&other));
@@ -528,7 +548,7 @@ mod tests {
 
     #[test]
     fn names_tell_what_has_no_file() {
-        let mut files = Files::new(10);
+        let mut files = Files::new(10, foreign::rules().unwrap());
         let mut backing = |path: &str, inode, end| {
             let mapped = Mapped { start: 0x1000, end, inode, path: path.into(), ..Mapped::default() };
             files.see(NOBODY, &mapped, &ExecWatch::none())
@@ -552,7 +572,7 @@ mod tests {
     #[test]
     fn the_file_used_longest_ago_is_closed_and_opened_again() {
         let dir = tempfile::tempdir().unwrap();
-        let mut files = Files::new(2);
+        let mut files = Files::new(2, foreign::rules().unwrap());
         let paths: Vec<_> = (0..4).map(|i| dir.path().join(i.to_string())).collect();
         let ids: Vec<FileId> = paths
             .iter()
@@ -592,7 +612,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("file");
         fs::write(&path, "one").unwrap();
-        let mut files = Files::new(10);
+        let mut files = Files::new(10, foreign::rules().unwrap());
         let first = see(&mut files, &mapped(&path));
         assert_eq!(see(&mut files, &mapped(&path)), first);
         fs::write(&path, "another").unwrap();
@@ -611,7 +631,7 @@ mod tests {
         fs::write(&path, "x").unwrap();
         let mapped = mapped(&path);
         fs::rename(&path, &aside).unwrap();
-        let mut files = Files::new(10);
+        let mut files = Files::new(10, foreign::rules().unwrap());
         let id = see(&mut files, &mapped);
         assert!(files.get(id).is_err());
         fs::rename(&aside, &path).unwrap();

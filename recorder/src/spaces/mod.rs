@@ -13,7 +13,6 @@
 //! a file moved by mremap is not found until /proc is read again.
 
 mod bytes;
-pub(crate) mod elf;
 pub(crate) mod exec_watch;
 pub(crate) mod files;
 pub(crate) mod open;
@@ -23,6 +22,8 @@ pub(crate) mod sideband;
 pub(crate) mod space;
 pub(crate) mod tracker;
 pub(crate) mod vdso;
+
+use bytes::u64_at;
 
 pub use files::{FileId, Files};
 pub use space::{Backing, Region};
@@ -46,4 +47,41 @@ pub struct Mapped {
     pub generation: u64,
     /// In the kernel's form: a path with " (deleted)" if so, or `[vdso]`, `//anon`, …
     pub path: Vec<u8>,
+}
+
+impl Mapped {
+    /// Of a process, as bytes, for another one of ours.
+    pub(crate) fn to_bytes(&self, pid: u32) -> Vec<u8> {
+        let Self { start, end, pgoff, dev, inode, generation, path } = self;
+        let numbers = [u64::from(pid), *start, *end, *pgoff, *dev, *inode, *generation];
+        numbers.into_iter().flat_map(u64::to_le_bytes).chain(path.iter().copied()).collect()
+    }
+
+    /// From [`Self::to_bytes`].
+    pub(crate) fn from_bytes(bytes: &[u8]) -> Option<(u32, Self)> {
+        let number = |at: usize| u64_at(bytes, 8 * at);
+        let this = Self {
+            start: number(1)?,
+            end: number(2)?,
+            pgoff: number(3)?,
+            dev: number(4)?,
+            inode: number(5)?,
+            generation: number(6)?,
+            path: bytes.get(56..)?.to_vec(),
+        };
+        Some((u32::try_from(number(0)?).ok()?, this))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_mapping_survives() {
+        let mapped = Mapped { start: 1, end: 2, pgoff: 3, dev: 4, inode: 5, generation: 6, path: b"/a".to_vec() };
+        let bytes = mapped.to_bytes(7);
+        assert_eq!(Mapped::from_bytes(&bytes), Some((7, mapped)));
+        assert!((0..56).all(|cut| Mapped::from_bytes(&bytes[..cut]).is_none()));
+    }
 }

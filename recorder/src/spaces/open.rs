@@ -3,7 +3,8 @@
 //! It is opened by the kernel's link to the mapping (/proc/PID/map_files), then by its path as the process sees it,
 //! then by its path as we see it, then as the process's executable. The opened file must be the mapped one: device,
 //! inode and generation are compared. Paths belong to the traced programs: only a regular file is ever opened for
-//! reading. A file system that hangs (NFS without its server, FUSE) blocks a thread of [`Opener`], not its caller.
+//! reading. A file system that hangs (NFS without its server, FUSE) blocks the process that
+//! opens for [`Opener`], not its caller.
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -13,10 +14,10 @@ use std::os::fd::AsRawFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use systape_symbols::open_regular;
+use systape_symbols::{Carrier, Ident, Unread, open_regular};
 
-use super::{Mapped, elf};
-use crate::patient::{PATIENCE, Patient, Unanswered};
+use super::Mapped;
+use crate::foreign::Wanted;
 
 /// Facts that distinguish an opened file from others, and from itself after a write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -68,12 +69,12 @@ fn attributes(file: &File) -> io::Result<Attributes> {
 /// An opened file that is the mapped one.
 #[derive(Debug)]
 pub(crate) struct OpenedFile {
-    /// For reading.
+    /// For reading, or only a name of it (O_PATH).
     pub file: File,
     /// As it was when opened.
     pub stat: Stat,
-    /// Whether it is ELF, and its build id.
-    pub ident: elf::Ident,
+    /// None = nobody has read it yet.
+    pub ident: Option<Ident>,
     /// No directory has it any more: it cannot be opened again by a path.
     pub unlinked: bool,
 }
@@ -87,30 +88,36 @@ pub(crate) struct Refused {
     pub hangs: bool,
 }
 
-/// Opens files in a thread of its own.
+/// Has files opened by another process.
 #[derive(Debug)]
-pub(crate) struct Opener(Patient<(u32, Mapped), Result<OpenedFile, Refused>>);
-
-impl Default for Opener {
-    fn default() -> Self {
-        Self(Patient::new("open", |(pid, mapped)| open_mapped(pid, &mapped)))
-    }
-}
+pub(crate) struct Opener(Carrier);
 
 impl Opener {
-    /// Opens the file of a process's mapping.
+    /// By this one.
+    pub(crate) fn new(carrier: Carrier) -> Self {
+        Self(carrier)
+    }
+
+    /// Opens the file of a process's mapping. It has a name only (O_PATH).
     ///
     /// # Errors
     /// See [`Refused`].
-    pub(crate) fn open(&mut self, pid: u32, mapped: &Mapped) -> Result<OpenedFile, Refused> {
-        self.0.run(PATIENCE, (pid, mapped.clone())).unwrap_or_else(|unanswered| {
-            let (reason, hangs) = match unanswered {
-                Unanswered::TooMany => ("not tried: too many other files take too long to open", false),
-                Unanswered::TooLong => ("its file system takes too long to open it", true),
-            };
-            Err(Refused { reason: reason.into(), hangs })
-        })
+    pub(crate) fn open(&self, pid: u32, mapped: &Mapped) -> Result<OpenedFile, Refused> {
+        let opened = self.0.open(&Wanted::Mapped.request(&mapped.to_bytes(pid)));
+        let (_, file) = opened.map_err(|Unread { why, hangs }| Refused { reason: why, hangs })?;
+        let failed = |error: io::Error| Refused { reason: error.to_string(), hangs: false };
+        let Attributes { stat, links, .. } = attributes(&file).map_err(failed)?;
+        Ok(OpenedFile { file, stat, ident: None, unlinked: links == 0 })
     }
+}
+
+/// What [`Opener::open`] asks for, in the process that opens.
+///
+/// # Errors
+/// See [`Refused`].
+pub(crate) fn open_asked(request: &[u8]) -> Result<File, String> {
+    let (pid, mapped) = Mapped::from_bytes(request).ok_or("no mapping is asked for")?;
+    open_mapped(pid, &mapped).map(|opened| opened.file).map_err(|refused| refused.reason)
 }
 
 /// A path without the kernel's " (deleted)", and whether it had it.
@@ -220,7 +227,7 @@ fn check(file: File, mapped: &Mapped) -> Result<OpenedFile, Refusal> {
     if !same_inode(mapped, &stat) || !same_generation(mapped, &file) {
         return Err(Refusal::Other);
     }
-    Ok(OpenedFile { ident: elf::ident(&file), file, stat, unlinked: links == 0 })
+    Ok(OpenedFile { file, stat, ident: None, unlinked: links == 0 })
 }
 
 /// Takes a file opened elsewhere, if it is the mapped one.
@@ -241,8 +248,8 @@ fn same_generation(mapped: &Mapped, file: &File) -> bool {
     const FS_IOC_GETVERSION: libc::Ioctl = 0x8008_7601u32 as libc::Ioctl;
     let mut generation = 0i64;
     // SAFETY: generation has room for a long; file systems that do not know the request fail.
-    let result = unsafe { libc::ioctl(file.as_raw_fd(), FS_IOC_GETVERSION, &raw mut generation) };
-    mapped.generation == 0 || result != 0 || generation as u32 == mapped.generation as u32
+    let mut result = || unsafe { libc::ioctl(file.as_raw_fd(), FS_IOC_GETVERSION, &raw mut generation) };
+    mapped.generation == 0 || result() != 0 || generation as u32 == mapped.generation as u32
 }
 
 #[cfg(test)]

@@ -7,6 +7,7 @@ use std::collections::VecDeque;
 use std::{fs, io};
 
 use rustc_hash::{FxHashMap, FxHashSet};
+use systape_symbols::RuleReader;
 
 use super::Mapped;
 use super::exec_watch::ExecWatch;
@@ -99,8 +100,8 @@ pub struct Tracker {
 }
 
 impl Tracker {
-    /// Opens everything possible; the notes say what failed, and why.
-    pub fn open(config: &Config) -> (Self, Vec<String>) {
+    /// Opens everything possible; the notes say what failed, and why. `reader` reads the files.
+    pub fn open(config: &Config, reader: RuleReader) -> (Self, Vec<String>) {
         let mut notes = Vec::new();
         let sideband = config.sideband.then(|| Sideband::open(config.ring_bytes));
         let sideband = sideband.and_then(|opened| {
@@ -116,7 +117,7 @@ impl Tracker {
             sideband,
             watch,
             spaces: Spaces::new(config.limits),
-            files: Files::new(config.open_files),
+            files: Files::new(config.open_files, reader),
             vdso: Vdso::of_this_process(),
             queue: VecDeque::new(),
             sorted: true,

@@ -5,7 +5,8 @@ use std::slice;
 
 use systape_format::model::{Mapping, MappingKind};
 
-use super::{elf, proc_maps};
+use super::proc_maps;
+use crate::foreign;
 
 /// Most bytes copied; it has two pages or so.
 const BYTES_MAX: u64 = 1 << 20;
@@ -23,7 +24,7 @@ impl Vdso {
     /// Copies it.
     pub(crate) fn of_this_process() -> Self {
         let image = image().unwrap_or_default();
-        let build_id = elf::ident(&image[..]).build_id;
+        let build_id = foreign::build_id_of_own(&image);
         Self { image, mapping: Mapping { kind: MappingKind::Vdso, build_id, path: b"[vdso]".to_vec(), upid: 0 } }
     }
 }

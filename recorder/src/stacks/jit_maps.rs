@@ -1,8 +1,8 @@
 //! Finds the `/tmp/perf-PID.map` with a JIT compiler's names, and copies it.
 //!
-//! Any user can write to /tmp, so a map counts only if it is owned by the process's user or root, as for perf. A thread
-//! that may wait opens it, because the file system can be the process's own (FUSE). It is copied, so that no process
-//! changes it or blocks its reader later. The child process parses it.
+//! Any user can write to /tmp, so a map counts only if it is owned by the process's user or root, as for perf. Another
+//! process opens it, because the file system can be the process's own (FUSE). It is copied, so that no process changes it
+//! or blocks its reader later. The child process parses it.
 
 use std::collections::HashSet;
 use std::fs::File;
@@ -10,12 +10,11 @@ use std::io::{self, Read, Seek, SeekFrom};
 use std::os::fd::FromRawFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
-use std::time::Duration;
 
-use systape_symbols::open_regular_no_follow;
+use systape_symbols::{Carrier, Unread, open_regular_no_follow};
 
 use crate::bounded;
-use crate::patient::{PATIENCE, Patient, Unanswered};
+use crate::foreign::Wanted;
 
 /// Most bytes read of a map, from its end, because the newest lines count.
 const MOST: u64 = 16 << 20;
@@ -43,39 +42,59 @@ pub(crate) struct Map {
 /// Finds maps.
 #[derive(Debug)]
 pub(crate) struct JitMaps {
-    patient: Patient<Owner, Result<Map, String>>,
+    carrier: Carrier,
     /// Processes whose file system hung: not read again.
     hung: HashSet<u32>,
 }
 
-impl Default for JitMaps {
-    fn default() -> Self {
-        Self { patient: Patient::new("perf-map", find), hung: HashSet::new() }
-    }
-}
-
 impl JitMaps {
-    /// The map of a process. `left`: the time there is; None = as long as any file may take.
+    /// `carrier` opens them.
+    pub(crate) fn new(carrier: Carrier) -> Self {
+        Self { carrier, hung: HashSet::new() }
+    }
+
+    /// The map of a process.
     ///
     /// # Errors
     /// Why there is none, in words.
-    pub(crate) fn find(&mut self, owner: Owner, left: Option<Duration>) -> Result<Map, String> {
+    pub(crate) fn find(&mut self, owner: Owner) -> Result<Map, String> {
         let takes_long = || format!("the file system of /tmp/perf-{}.map takes too long", owner.inner());
         if self.hung.contains(&owner.here) {
             return Err(takes_long());
         }
-        match self.patient.run(left.unwrap_or(PATIENCE).min(PATIENCE), owner) {
+        let (skipped, file) = match self.carrier.open(&Wanted::PerfMap.request(&owner.to_bytes())) {
             Ok(found) => found,
-            Err(Unanswered::TooLong) => {
+            Err(Unread { hangs: true, .. }) => {
                 self.hung.insert(owner.here);
-                Err(takes_long())
+                return Err(takes_long());
             }
-            Err(Unanswered::TooMany) => Err("not tried: too many other files take too long".into()),
-        }
+            Err(Unread { why, .. }) => return Err(why),
+        };
+        let skipped = skipped.try_into().map(u64::from_le_bytes).map_err(|_| "its perf map is none".to_owned())?;
+        Ok(Map { file, skipped })
     }
 }
 
+/// What [`JitMaps::find`] asks for, in the process that opens.
+///
+/// # Errors
+/// Why there is none, in words.
+pub(crate) fn open_asked(request: &[u8]) -> Result<(Vec<u8>, File), String> {
+    let map = find(Owner::from_bytes(request).ok_or("no process is asked for")?)?;
+    Ok((map.skipped.to_le_bytes().to_vec(), map.file))
+}
+
 impl Owner {
+    fn to_bytes(self) -> Vec<u8> {
+        [self.here, self.ns_pid, self.uid].into_iter().flat_map(u32::to_le_bytes).collect()
+    }
+
+    fn from_bytes(bytes: &[u8]) -> Option<Self> {
+        let &[here, ns_pid, uid] = bytes.as_chunks().0 else { return None };
+        let [here, ns_pid, uid] = [here, ns_pid, uid].map(u32::from_le_bytes);
+        Some(Self { here, ns_pid, uid })
+    }
+
     fn inner(self) -> u32 {
         if self.ns_pid == 0 { self.here } else { self.ns_pid }
     }

@@ -11,8 +11,9 @@ use std::sync::Arc;
 use anyhow::{Context, Result};
 use crossbeam_channel::{Receiver, Sender, unbounded};
 use systape_format::model::StackSettings;
-use systape_symbols::Kallsyms;
+use systape_symbols::{Kallsyms, RuleReader};
 
+use crate::foreign;
 use crate::output;
 use crate::spaces::{self, Tracker};
 use budget::NamesTime;
@@ -66,6 +67,7 @@ pub(crate) struct Opened {
     kallsyms: Option<Arc<Kallsyms>>,
     kernel: Kernel,
     tracker: Tracker,
+    reader: RuleReader,
     keep: Option<File>,
 }
 
@@ -73,7 +75,7 @@ pub(crate) struct Opened {
 /// beside which raw stacks are kept.
 ///
 /// # Errors
-/// When the file for the raw stacks cannot be made.
+/// When the file for the raw stacks cannot be made, or this program's own file cannot be found.
 pub(crate) fn open(settings: &StackSettings, keep: Option<&Path>, notes: &mut Vec<Vec<u8>>) -> Result<Option<Opened>> {
     if settings.on.is_empty() {
         return Ok(None);
@@ -83,10 +85,13 @@ pub(crate) fn open(settings: &StackSettings, keep: Option<&Path>, notes: &mut Ve
         notes.push(format!("frames of the kernel have no names: {why}").into_bytes());
         None
     });
-    let (tracker, missing) = Tracker::open(&spaces::Config::default());
+    let reader = foreign::rules()?;
+    // other threads that ask it end before the recording does
+    reader.begin();
+    let (tracker, missing) = Tracker::open(&spaces::Config::default(), reader.clone());
     notes.extend(missing.into_iter().map(String::into_bytes));
     let keep = keep.map(keep_file).transpose()?;
-    Ok(Some(Opened { kernel: Kernel::new(kallsyms.clone()), kallsyms, tracker, keep }))
+    Ok(Some(Opened { kernel: Kernel::new(kallsyms.clone()), kallsyms, tracker, reader, keep }))
 }
 
 impl Opened {
@@ -104,7 +109,7 @@ impl Opened {
         };
         let names = names.map(worker).transpose()?;
         let tell = names.as_ref().map(|worker| worker.tell.clone());
-        Ok(Workers { unwinding: Unwinding::new(places, self.kernel, tell, self.keep), names })
+        Ok(Workers { unwinding: Unwinding::new((places, self.reader), self.kernel, tell, self.keep), names })
     }
 }
 

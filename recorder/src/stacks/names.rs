@@ -154,8 +154,9 @@ impl Names {
     /// # Errors
     /// When this program's own file cannot be found.
     pub(crate) fn new(kernel: Option<Arc<Kallsyms>>, time: NamesTime) -> Result<Self> {
-        let resolver = foreign::resolver(time.limits())?;
-        let sources = Sources { resolver, kernel, jit_maps: JitMaps::default() };
+        let carrier = foreign::carrier()?;
+        let resolver = foreign::resolver(time.limits(), carrier.clone())?;
+        let sources = Sources { resolver, kernel, jit_maps: JitMaps::new(carrier) };
         Ok(Self { sources, pending: FxHashMap::default(), budget: Budget::new(time) })
     }
 
@@ -314,7 +315,7 @@ impl Sources {
         if deadline.is_over() {
             return Err(GivenUp::Over);
         }
-        let map = self.jit_maps.find(owner, deadline.left()).map_err(GivenUp::Refused)?;
+        let map = self.jit_maps.find(owner).map_err(GivenUp::Refused)?;
         let mut nameless = false;
         self.resolver.look_up_map(map.file.as_fd(), addresses, deadline, |names| {
             nameless |= names.iter().any(Vec::is_empty);

@@ -139,9 +139,4 @@ impl Places {
     pub(crate) fn path(&mut self, id: ImageId) -> PathBuf {
         PathBuf::from(OsStr::from_bytes(&self.mapping(id).path))
     }
-
-    /// The bytes of an image that is no file.
-    pub(crate) fn bytes(&self, id: ImageId) -> Option<&[u8]> {
-        (id == VDSO).then(|| self.tracker.vdso().image.as_slice())
-    }
 }

@@ -14,9 +14,9 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use systape_bpf::stack_user;
 use systape_bpf::wire::{self, StackParts};
 use systape_format::model::{FRAME_EXACT, FRAME_GUESSED, FRAME_SIGNAL, Mapping, StackOf, StackStatus};
+use systape_symbols::{FileRules, RuleReader};
 use systape_unwind::{
-    AddressSpace, CODE_BYTES, Found, MappedCode as Mapped, Module, ModuleLimits, Registers, StackCopy, UnwindEnd,
-    Unwinder,
+    AddressSpace, CODE_BYTES, Found, MappedCode as Mapped, Registers, StackCopy, UnwindEnd, Unwinder,
 };
 
 use super::code::CodeReader;
@@ -33,7 +33,7 @@ const MAX_FRAMES: usize = 1024;
 const RULES: usize = 1 << 16;
 /// Most unwind information kept of one file, and of all together: beyond that all are dropped and read again as needed.
 const MODULE_BYTES: u64 = 48 << 20;
-const ALL_MODULE_BYTES: usize = 96 << 20;
+const ALL_MODULE_BYTES: u64 = 96 << 20;
 /// With frame pointers only sleepers need unwind information, at the start: it is dropped this long after the last, ns.
 const KEEP_NS: u64 = 2_000_000_000;
 /// Stacks whose place is kept for those of the next passes.
@@ -53,7 +53,7 @@ struct TooMany;
 
 /// A file for the unwinder.
 enum Unwindable {
-    Module(Box<Module>),
+    Module(Box<FileRules>),
     /// It could not be opened, or is invalid.
     No,
 }
@@ -61,10 +61,11 @@ enum Unwindable {
 /// See the module.
 pub(crate) struct Unwinding {
     places: Places,
+    reader: RuleReader,
     kernel: Kernel,
     unwinder: Unwinder,
     modules: FxHashMap<ImageId, Unwindable>,
-    module_bytes: usize,
+    module_bytes: u64,
     /// Numbers of codes, by mapping and by kind.
     shared: FxHashMap<Arc<Mapping>, u32>,
     files: FxHashMap<ImageId, u32>,
@@ -96,10 +97,17 @@ impl std::fmt::Debug for Unwinding {
 }
 
 impl Unwinding {
-    /// A stage with the address spaces of `places`. `names` gets every new place; `keep` gets the raw records.
-    pub(crate) fn new(places: Places, kernel: Kernel, names: Option<Sender<Message>>, keep: Option<File>) -> Self {
+    /// A stage with the address spaces of `places`, whose files `reader` reads. `names` gets every new place; `keep` gets
+    /// the raw records.
+    pub(crate) fn new(
+        (places, reader): (Places, RuleReader),
+        kernel: Kernel,
+        names: Option<Sender<Message>>,
+        keep: Option<File>,
+    ) -> Self {
         Self {
             places,
+            reader,
             kernel,
             unwinder: Unwinder::new(RULES),
             modules: FxHashMap::default(),
@@ -300,13 +308,13 @@ impl Unwinding {
             let missing = std::cell::Cell::new(None);
             let space = Space { places: &self.places, modules: &self.modules, code: &self.code, pid, missing };
             let end = self.unwinder.unwind(&space, &registers, &copy, MAX_FRAMES, &mut frames);
-            match space.missing.get() {
-                Some(file) if reads < MAX_READS => {
-                    reads += 1;
-                    self.read_module(file);
-                }
-                _ => break end,
+            match (space.missing.get(), self.reader.take_lost()) {
+                _ if reads >= MAX_READS => break end,
+                (_, Some(lost)) => self.lost_modules(lost.by.map(ImageId)),
+                (Some(file), None) => self.read_module(file),
+                (None, None) => break end,
             }
+            reads += 1;
         };
         for found in &frames {
             let bit = |on: bool, flag: u8| if on { flag } else { 0 };
@@ -323,21 +331,26 @@ impl Unwinding {
             self.modules.clear();
             self.module_bytes = 0;
             self.unwinder = Unwinder::new(RULES);
+            self.reader.forget();
         }
+    }
+
+    /// Who reads the files has ended, maybe of one of them. What was known of addresses stays true.
+    fn lost_modules(&mut self, by: Option<ImageId>) {
+        self.modules.retain(|_, module| matches!(module, Unwindable::No));
+        self.module_bytes = 0;
+        self.modules.extend(by.map(|file| (file, Unwindable::No)));
     }
 
     fn read_module(&mut self, file: ImageId) {
         if self.module_bytes >= ALL_MODULE_BYTES {
             self.forget_modules();
         }
-        let limits = ModuleLimits { unwind_bytes: MODULE_BYTES };
-        let module = match self.places.bytes(file) {
-            Some(bytes) => Module::from_bytes(bytes, limits).ok(),
-            None => self.places.open(file).ok().and_then(|file| Module::open(&file, limits).ok()),
-        };
-        let unwindable = module.map_or(Unwindable::No, |module| {
-            self.module_bytes += module.memory();
-            Unwindable::Module(Box::new(module))
+        let opened = self.places.open(file).ok();
+        let rules = opened.and_then(|opened| self.reader.open(file.0, &opened, MODULE_BYTES).ok());
+        let unwindable = rules.map_or(Unwindable::No, |rules| {
+            self.module_bytes += rules.memory();
+            Unwindable::Module(Box::new(rules))
         });
         self.modules.insert(file, unwindable);
     }
@@ -447,7 +460,9 @@ impl AddressSpace for Space<'_> {
         match self.places.place(self.pid, address) {
             Place::Image { id, offset } => match self.modules.get(&id) {
                 Some(Unwindable::Module(module)) => match module.address_of(offset) {
-                    Some(in_file) => Mapped::Module { module, id: id.0, bias: address.wrapping_sub(in_file) },
+                    Some(in_file) => {
+                        Mapped::Module { module: &**module, id: id.0, bias: address.wrapping_sub(in_file) }
+                    }
                     None => Mapped::NoFile,
                 },
                 Some(_) => Mapped::NoFile,
@@ -488,9 +503,13 @@ mod tests {
     use super::*;
     use crate::spaces::{Config, Tracker};
 
+    fn reader() -> RuleReader {
+        crate::foreign::rules().unwrap()
+    }
+
     fn unwinding() -> Unwinding {
-        let (tracker, _) = Tracker::open(&Config { sideband: false, exec_watch: false, ..Config::default() });
-        Unwinding::new(Places::new(tracker), kernel(), None, None)
+        let (tracker, _) = Tracker::open(&Config { sideband: false, exec_watch: false, ..Config::default() }, reader());
+        Unwinding::new((Places::new(tracker), reader()), kernel(), None, None)
     }
 
     /// Takes a stack of these addresses in the kernel.

@@ -5,6 +5,7 @@ use std::fs::File;
 use std::os::fd::{AsRawFd, OwnedFd};
 
 use super::failed;
+use crate::ident::ident;
 use crate::wire::{self, In, Out};
 use crate::{function, static_probes};
 
@@ -49,7 +50,15 @@ impl Drop for Mapped {
 
 /// The answer; None = the request is invalid.
 pub(super) fn answer(kind: u8, input: &mut In<'_>, fd: Option<OwnedFd>) -> Option<Out> {
-    let mapped = Mapped::new(&File::from(fd?));
+    let file = File::from(fd?);
+    if kind == wire::IDENT {
+        let found = ident(&file);
+        let mut out = Out::new(wire::OK);
+        out.u8(found.elf.into());
+        out.bytes(&found.build_id[..found.build_id.len().min(wire::LONGEST_ID)]);
+        return Some(out);
+    }
+    let mapped = Mapped::new(&file);
     let mapped = match &mapped {
         Ok(mapped) => mapped.bytes(),
         Err(why) => return Some(failed(why)),

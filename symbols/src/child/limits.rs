@@ -6,6 +6,7 @@ use std::io;
 const ROOM_FOR_FILES: u64 = 16 << 30;
 
 use super::{check, sandbox};
+use crate::wire;
 
 /// Most open descriptors: those of one file with its debug files, and their duplicates.
 const MOST_FILES: u64 = 64;
@@ -20,25 +21,44 @@ fn set_limit(resource: libc::__rlimit_resource_t, soft: u64) -> io::Result<()> {
 }
 
 /// Keeps only standard input, output and error; is nobody; ends with its parent; has no rights and gains none; has a low
-/// priority.
+/// priority if that was asked for.
 pub(super) fn confine() -> io::Result<()> {
     close_others()?;
     // When memory is short it is this process that can go; a kernel without the file has no such choice. Nobody may not.
     let _ = std::fs::write("/proc/self/oom_score_adj", "1000");
     sandbox::be_nobody()?;
+    alone()?;
+    if std::env::var_os(wire::GIVE_WAY).is_some() {
+        // SAFETY: numbers only. Refused where it gives way further already (nice 19).
+        unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, 10) };
+    }
+    set_limit(libc::RLIMIT_NOFILE, MOST_FILES)
+}
+
+/// Keeps only standard input, output and error; ends with its parent; gains no rights.
+///
+/// # Errors
+/// The kernel refuses, which should never happen.
+pub(crate) fn stand_alone() -> io::Result<()> {
+    close_others()?;
+    alone()
+}
+
+fn alone() -> io::Result<()> {
     // SAFETY: these calls take numbers and change this process only; a SIG_IGN is no handler that could run.
     unsafe {
         check(libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))?;
         check(libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL, 0, 0, 0))?;
-        // Refused where it gives way further already (nice 19).
-        libc::setpriority(libc::PRIO_PROCESS, 0, 10);
+        // its parent may have raised its own
+        if libc::getpriority(libc::PRIO_PROCESS, 0) < 0 {
+            libc::setpriority(libc::PRIO_PROCESS, 0, 0);
+        }
         // A recorder that is asked to end looks up its last names then: the child ends when its input does.
         for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGQUIT] {
             libc::signal(signal, libc::SIG_IGN);
         }
     }
-    set_limit(libc::RLIMIT_CORE, 0)?;
-    set_limit(libc::RLIMIT_NOFILE, MOST_FILES)
+    set_limit(libc::RLIMIT_CORE, 0)
 }
 
 fn close_others() -> io::Result<()> {

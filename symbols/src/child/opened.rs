@@ -25,9 +25,9 @@ fn ask(socket: &UnixStream, path: &[u8]) -> Option<File> {
     }
     let mut want = Out::new(wire::WANT);
     want.bytes(path);
-    socket::send(socket, &want.0, None, &socket::for_ever).ok()?;
-    let (_, fd) = socket::receive(socket, wire::LONGEST_REQUEST, &socket::for_ever).ok()??;
-    fd.map(File::from)
+    socket::send(socket, &want.0, &[], &socket::for_ever).ok()?;
+    let (_, fds) = socket::receive(socket, wire::LONGEST_REQUEST, &socket::for_ever).ok()??;
+    fds.into_iter().next().map(File::from)
 }
 
 /// Has traps of open(2) and openat(2) answered here.

@@ -6,7 +6,9 @@ use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 
-use super::bytes::{u16_at, u32_at, u64_at};
+use object::elf::PT_NOTE;
+
+use crate::notes::build_id as of_notes;
 
 /// Most program headers read; linkers make about a dozen.
 const HEADERS_MAX: u64 = 256;
@@ -14,6 +16,18 @@ const HEADERS_MAX: u64 = 256;
 const NOTES_MAX: u64 = 64 << 10;
 /// Most note segments read.
 const SEGMENTS_MAX: usize = 16;
+
+fn u16_at(bytes: &[u8], at: usize) -> Option<u16> {
+    Some(u16::from_le_bytes(*bytes.get(at..)?.first_chunk()?))
+}
+
+fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
+    Some(u32::from_le_bytes(*bytes.get(at..)?.first_chunk()?))
+}
+
+fn u64_at(bytes: &[u8], at: usize) -> Option<u64> {
+    Some(u64::from_le_bytes(*bytes.get(at..)?.first_chunk()?))
+}
 
 /// Source of an ELF image's bytes.
 pub(crate) trait Image {
@@ -40,7 +54,7 @@ impl Image for [u8] {
 
 /// Whether an image is ELF, and its build id (empty = none found).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Ident {
+pub struct Ident {
     /// Begins with ELF's magic number.
     pub elf: bool,
     /// Empty = none.
@@ -54,6 +68,11 @@ pub(crate) fn ident(image: &(impl Image + ?Sized)) -> Ident {
         return Ident::default();
     }
     Ident { elf: true, build_id: build_id(image).unwrap_or_default() }
+}
+
+/// The build id of an image in the memory of this process, that of the vDSO.
+pub fn image_build_id(image: &[u8]) -> Vec<u8> {
+    ident(image).build_id
 }
 
 fn build_id(image: &(impl Image + ?Sized)) -> Option<Vec<u8>> {
@@ -71,7 +90,7 @@ fn build_id(image: &(impl Image + ?Sized)) -> Option<Vec<u8>> {
     }
     let mut headers = vec![0; (u64::from(count).min(HEADERS_MAX) * u64::from(size)) as usize];
     image.read_at(&mut headers, offset).ok()?;
-    let notes = headers.chunks_exact(size.into()).filter(|header| u32_at(header, 0) == Some(libc::PT_NOTE));
+    let notes = headers.chunks_exact(size.into()).filter(|header| u32_at(header, 0) == Some(PT_NOTE));
     notes.take(SEGMENTS_MAX).find_map(|header| {
         let (from, length, align) = if wide {
             (u64_at(header, 8)?, u64_at(header, 32)?, u64_at(header, 48)?)
@@ -80,7 +99,7 @@ fn build_id(image: &(impl Image + ?Sized)) -> Option<Vec<u8>> {
         };
         let mut notes = vec![0; length.min(NOTES_MAX) as usize];
         image.read_at(&mut notes, from).ok()?;
-        systape_symbols::build_id(&notes, if align == 8 { 8 } else { 4 })
+        of_notes(&notes, if align == 8 { 8 } else { 4 })
     })
 }
 
@@ -109,7 +128,7 @@ mod tests {
             pad(&mut bytes, from);
         }
         let length = bytes.len() - from;
-        bytes[64..68].copy_from_slice(&libc::PT_NOTE.to_le_bytes());
+        bytes[64..68].copy_from_slice(&PT_NOTE.to_le_bytes());
         bytes[72..80].copy_from_slice(&(from as u64).to_le_bytes());
         bytes[96..104].copy_from_slice(&(length as u64).to_le_bytes());
         bytes[112..120].copy_from_slice(&align.to_le_bytes());
