@@ -8,6 +8,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::time::Duration;
 
 use serde_json::Value;
+use systape_e2e::lab::run;
 use systape_e2e::more::{FREESTANDING, NOBODY};
 use systape_e2e::{Background, Lab};
 
@@ -172,6 +173,12 @@ fn who_reads_hostile_files_is_nobody() {
     lab.until("a file is read by nobody", || readers().iter().any(|pid| assert_confined(pid)));
     // it opens nothing: what it has are the socket, nothing, and the files it was sent
     for pid in readers() {
+        // others of its user do not get at its memory or its descriptors
+        for place in ["mem", "maps", "environ", "fd/0"] {
+            let looks =
+                run(lab.command(NOBODY[0]).args(&NOBODY[1..]).args(["head", "-c1", &format!("/proc/{pid}/{place}")]));
+            assert!(looks.code() != 0 && looks.stderr.contains("Permission denied"), "{place}: {}", looks.stderr);
+        }
         let opened = fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().flatten();
         let opened: Vec<String> =
             opened.filter_map(|entry| Some(fs::read_link(entry.path()).ok()?.display().to_string())).collect();

@@ -21,6 +21,8 @@ use crate::wire::{self, In, Out};
 
 /// Longest wait at a time, so that an earlier end is noticed.
 const STEP: Duration = Duration::from_millis(50);
+/// A child that waits for a CPU gets so many steps more: ten seconds.
+const STARVED_MAX: u32 = 200;
 /// How long an ended child may take to vanish before nobody waits for it.
 const VANISHES: Duration = Duration::from_millis(50);
 /// Most children that were killed and do not end.
@@ -40,11 +42,16 @@ pub fn left_behind() -> usize {
     left().iter().filter(|child| waits_uninterrupted(child.id())).count()
 }
 
-/// Whether a process is in a wait that no signal ends. The name before the state may contain anything.
+/// Whether a process is in a wait that no signal ends.
 fn waits_uninterrupted(pid: u32) -> bool {
-    let stat = std::fs::read(format!("/proc/{pid}/stat")).unwrap_or_default();
-    let state = stat.iter().rposition(|&b| b == b')').and_then(|at| stat.get(at + 2));
-    state == Some(&b'D')
+    state(pid) == Some(b'D')
+}
+
+/// The state of a process. The name before it may contain anything.
+fn state(pid: u32) -> Option<u8> {
+    let stat = std::fs::read(format!("/proc/{pid}/stat")).ok()?;
+    let at = stat.iter().rposition(|&b| b == b')')?;
+    stat.get(at + 2).copied()
 }
 
 /// Why there is no answer.
@@ -112,14 +119,16 @@ struct Wait<'a> {
     pid: u32,
     begun: Instant,
     /// Looked at when the answer is not there at once: most are.
-    starved: Cell<Option<Duration>>,
+    starved: Cell<Option<Times>>,
+    /// So often it has a step more when it is runnable and had a CPU for less than half of the time.
+    again: Cell<u32>,
 }
 
 impl<'a> Wait<'a> {
     fn new(within: Within<'a>, pid: u32) -> Self {
         let begun = Instant::now();
         let until = Cell::new(begun + within.patience);
-        Self { deadline: within.deadline, until, pid, begun, starved: Cell::new(None) }
+        Self { deadline: within.deadline, until, pid, begun, starved: Cell::new(None), again: Cell::new(STARVED_MAX) }
     }
 
     /// The time until the next look at it.
@@ -131,14 +140,21 @@ impl<'a> Wait<'a> {
         const LEAST: Duration = Duration::from_micros(10);
         let mut left = self.left_now();
         if self.starved.get().is_none() && self.begun.elapsed() >= STEP {
-            self.starved.set(starved(self.pid));
+            self.starved.set(times(self.pid));
         }
         if left < LEAST {
-            let now = starved(self.pid);
-            let before = self.starved.replace(now);
-            let more = now.zip(before).map_or(Duration::ZERO, |(now, before)| now.saturating_sub(before));
-            self.deadline.move_by(more);
-            self.until.set(self.until.get() + more);
+            let (now, before) = (times(self.pid), self.starved.get());
+            let (ran, starved) = now.zip(before).map_or_else(Default::default, |(now, before)| {
+                (now.ran.saturating_sub(before.ran), now.starved.saturating_sub(before.starved))
+            });
+            self.starved.set(now.zip(before).map(|(now, before)| Times { ran: before.ran, ..now }).or(now));
+            self.deadline.move_by(starved);
+            self.until.set(self.until.get() + starved);
+            // what it waits for a CPU now is not counted before it has one
+            if self.again.get() > 0 && ran < self.begun.elapsed() / 2 && state(self.pid) == Some(b'R') {
+                self.again.set(self.again.get() - 1);
+                self.until.set(self.until.get().max(Instant::now() + STEP));
+            }
             left = self.left_now();
         }
         if left < LEAST { Err(io::ErrorKind::TimedOut.into()) } else { Ok(Some(left)) }
@@ -150,10 +166,19 @@ impl<'a> Wait<'a> {
     }
 }
 
-/// How long a process has waited for a CPU so far (run_delay, Documentation/scheduler/sched-stats.rst).
-fn starved(pid: u32) -> Option<Duration> {
+/// What a process had of the CPUs so far (Documentation/scheduler/sched-stats.rst).
+#[derive(Clone, Copy, Debug)]
+struct Times {
+    /// On a CPU.
+    ran: Duration,
+    /// Waiting for one, up to when it last got one.
+    starved: Duration,
+}
+
+fn times(pid: u32) -> Option<Times> {
     let text = std::fs::read_to_string(format!("/proc/{pid}/schedstat")).ok()?;
-    text.split_whitespace().nth(1)?.parse().ok().map(Duration::from_nanos)
+    let mut numbers = text.split_whitespace().map(|word| word.parse().ok().map(Duration::from_nanos));
+    Some(Times { ran: numbers.next()??, starved: numbers.next()?? })
 }
 
 /// A child that runs.
