@@ -70,7 +70,7 @@ fn bad_usage_is_2() {
     common::tables::write(&place.path("tables.tape"));
     fails(&place, "-e writeback:no_such tables.tape", 2, &["writeback:no_such", "writeback:writeback_written"]);
     fails(&place, "-s -e sched:* sample.tape", 2, &["-s"]);
-    fails(&place, "--top sample.tape", 2, &["analyze block"]);
+    fails(&place, "--top sample.tape", 2, &["analyze top"]);
     fails(&place, "block --top --hist sample.tape", 2, &["--hist and --top"]);
     fails(&place, "block --top --by state sample.tape", 2, &["--by state", "cgroup"]);
     fails(&place, "block --by disk sample.tape", 2, &["--top"]);
@@ -181,7 +181,7 @@ fn losses_reach_every_answer_they_touch() {
     let listing = place.analyze("");
     let lines: Vec<_> = listing.out.lines().collect();
     assert_eq!((lines.len(), lines[1]), (4, "LOST 47 syscall events on cpu 1, 0.002–0.002 s: ring buffer full"));
-    assert_eq!(listing.err, "");
+    assert_eq!(listing.err, "analyze: reads trace.tape, as no tape is named\n");
     let summary = place.analyze("-s").out;
     assert!(summary.contains("LOST 47") && summary.contains("at least 6 events"), "{summary}");
     for (words, status) in [

@@ -24,6 +24,9 @@ const WORDS: &[(&str, &str, &str)] = &[
     ("comm", "", "--comm=no-such-name"),
     ("cgroups", "", "-G /user.slice"),
     ("cgroups", "--top", "-G /user.slice"),
+    ("units", "", "--unit app"),
+    ("containers", "", "--container web"),
+    ("pods", "", "--pod web"),
     ("paths", "", "-P /no/such/file"),
     ("paths", "--of syscall", "-P /no/such/file"),
     ("duration", "", "--duration 1s"),
@@ -170,19 +173,23 @@ const UNSEEN: &[(&str, &[&str])] = &[
 ];
 
 /// What cannot be seen on the tapes here, and where it is tested.
-const ELSEWHERE: [&str; 4] = [
+const ELSEWHERE: [&str; 7] = [
     // needs files with the build ids of the tape: tests/stacks.rs
     "debug_dirs",
     // of what writes a tape: tests/cut.rs
     "families",
     // needs a finding about several files: tests/why.rs
     "expand",
+    // other names for cgroups: table/in_cgroup.rs
+    "units",
+    "containers",
+    "pods",
     // what takes it needs it: every question here has it
     "output",
 ];
 
 /// Options whose letter means what it means to the tool of the view's name.
-const THEIRS: [(&str, &str); 15] = [
+const THEIRS: [(&str, &str); 16] = [
     ("files", "rank"),
     ("filetop", "by_most"),
     ("files", "sort"),
@@ -194,6 +201,7 @@ const THEIRS: [(&str, &str); 15] = [
     ("syscount", "paths"),
     ("syscount", "absolute"),
     ("cpudist", "paths"),
+    ("runqlat", "paths"),
     ("filetop", "summary"),
     ("killsnoop", "summary"),
     ("export strace", "absolute"),
@@ -369,8 +377,10 @@ fn every_other_option_is_refused() {
             };
             let got = place.ask(&format!("{} {words} sample.tape", view.name));
             let taker = VIEWS.iter().find(|view| view.takes(id)).expect("a view");
-            // what other programs mean by -o comes first
-            let habit = *id == "output" && got.err.contains("the answer goes to standard output");
+            // what it is in this report, or what other programs mean by it, comes first
+            let other = [format!("is not for {}: ", view.title()), "is no option of analyze: ".to_owned()];
+            let habit = other.iter().any(|text| got.err.contains(text))
+                || (*id == "output" && got.err.contains("goes to standard output"));
             let names = habit || got.err.contains(&taker.title()) || got.err.contains("sums up calls");
             assert!(got.status == 2 && got.out.is_empty() && names, "'{}' {words}: {got:?}", view.name);
             assert_eq!(got.err.lines().count(), 1, "{}", got.err);

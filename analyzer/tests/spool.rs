@@ -84,7 +84,12 @@ fn what_is_piped_is_read_without_a_name() {
         // a pipe whose writer is gone
         let mut child = analyze(&place, &["-s"], nothing).spawn().unwrap();
         drop(child.stdin.take());
-        assert_eq!(child.wait_with_output().unwrap(), usual);
+        let mut got = child.wait_with_output().unwrap();
+        assert_eq!(
+            String::from_utf8(std::mem::take(&mut got.stderr)).unwrap(),
+            "analyze: reads trace.tape, as no tape is named\n"
+        );
+        assert_eq!(got, Output { stderr: Vec::new(), ..usual.clone() });
     }
     let mut child = analyze(&place, &["-s"], Stdio::piped()).spawn().unwrap();
     let silent = child.stdin.take().unwrap();

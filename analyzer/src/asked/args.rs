@@ -9,7 +9,7 @@ use clap::Parser;
 use systape_cli::Generate;
 
 use crate::asked::sort::Sort;
-use crate::render::form::Format;
+use crate::render::form::{Color, Format};
 use crate::render::stamp::TimeBase;
 
 /// What was typed.
@@ -75,6 +75,18 @@ pub struct Args {
     #[arg(short = 'G', long = "cgroup", value_name = "PATH", help_heading = "Filters")]
     pub cgroups: Vec<String>,
 
+    /// Only threads of this unit of systemd and below it: nginx or nginx.service; globs allowed
+    #[arg(long = "unit", value_name = "NAME", help_heading = "Filters")]
+    pub units: Vec<String>,
+
+    /// Only threads in this container, by name or by the beginning of its id
+    #[arg(long = "container", value_name = "NAME", help_heading = "Filters")]
+    pub containers: Vec<String>,
+
+    /// Only threads in this pod: NAME, NAMESPACE/NAME or the beginning of its uid
+    #[arg(long = "pod", value_name = "NAME", help_heading = "Filters")]
+    pub pods: Vec<String>,
+
     /// Only calls on this file: through a path that they name, or a descriptor of it; globs allowed, `!` leaves out, several -P add up
     #[arg(short = 'P', long = "path", alias = "trace-path", value_name = "PATH", help_heading = "Filters")]
     pub paths: Vec<String>,
@@ -120,6 +132,10 @@ pub struct Args {
     /// Form of the output
     #[arg(long, value_enum, value_name = "FORM", default_value_t)]
     pub format: Format,
+
+    /// Colours in text: on a terminal (auto), always (less -R), or never
+    #[arg(long, value_enum, value_name = "WHEN", default_value_t, hide_possible_values = true)]
+    pub color: Color,
 
     /// Exit with 3 when what was lost touches the answer
     #[arg(long)]

@@ -16,6 +16,7 @@ use crate::lines::text::Look;
 use crate::render::form::Format;
 use crate::render::stamp::TimeBase;
 use crate::table::filter::Filters;
+use crate::table::in_cgroup::InCgroup;
 use crate::values::output;
 use crate::values::say::Shown;
 use crate::values::tapes::found;
@@ -129,7 +130,7 @@ impl Config {
             bail!("-s is the summary alone, -S is listing and summary: give one of them");
         }
         let filters = filters(view, args)?;
-        let color = args.format == Format::Text && output::begin_text();
+        let color = args.format == Format::Text && output::begin_text(args.color.wanted());
         let config = Self {
             view,
             matches,
@@ -237,11 +238,23 @@ fn filters(view: &View, args: &Args) -> Result<Filters> {
             (Some(_), Some(_)) => bail!("-C and --cpu=CPUS are the same: give one of them"),
             (cpus, other) => cpus.as_deref().or(other).map(timespec::cpu_list).transpose()?,
         },
-        cgroups: args.cgroups.clone(),
+        cgroups: cgroups(args),
         paths,
         not_paths,
         time: args.time.as_deref().map(timespec::range).transpose()?.unwrap_or((None, None)),
     })
+}
+
+/// The cgroups that are chosen.
+fn cgroups(args: &Args) -> Vec<InCgroup> {
+    let of = |names: &[String], kind: fn(String) -> InCgroup| names.iter().cloned().map(kind).collect::<Vec<_>>();
+    [
+        of(&args.cgroups, InCgroup::Path),
+        of(&args.units, InCgroup::Unit),
+        of(&args.containers, InCgroup::Container),
+        of(&args.pods, InCgroup::Pod),
+    ]
+    .concat()
 }
 
 /// The names that `--comm` selects, and those it leaves out. As in `-e`, a `!` at the beginning negates the whole list,

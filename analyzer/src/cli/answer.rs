@@ -22,11 +22,11 @@ use crate::values::words::shell;
 
 /// Refuses a file that cannot be a tape, and names the report that it resembles.
 pub(crate) fn check_name(file: &Path) -> Result<()> {
+    if let (false, Some(typed)) = (file.exists(), file.to_str().and_then(|word| habits::instead_of(word, None))) {
+        bail!("{}: no such file, and no report: {typed}", file.display());
+    }
     if let (false, Some(name)) = (file.exists(), views::nearest(file)) {
         bail!("{}: no such file; did you mean the report '{name}'?", file.display());
-    }
-    if let (false, Some(typed)) = (file.exists(), file.to_str().and_then(habits::instead_of)) {
-        bail!("{}: no such file, and no report: {typed}", file.display());
     }
     look(file)
 }

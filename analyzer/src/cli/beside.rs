@@ -21,6 +21,17 @@ pub(crate) const WORDS: [(&str, &str); 4] = [
     ("export csv", "The same as CSV"),
 ];
 
+/// Forms that are made by another word.
+const OTHERS: &systape_cli::Habits = &[
+    (&["html", "page", "report"], "analyze report -o FILE"),
+    (&["svg", "flamegraph", "flame"], "analyze callgraph --svg FILE"),
+    (&["folded", "speedscope", "collapsed", "firefox", "stackcollapse"], "analyze callgraph --folded"),
+    (&["chrome", "systrace", "ftrace", "trace", "pftrace", "ctf", "otel", "jaeger"], "analyze export perfetto -o FILE"),
+    (&["jsonl", "ndjson"], "analyze export json DIR FILE"),
+    (&["sqlite", "duckdb", "arrow", "sql"], "analyze export parquet DIR FILE"),
+    (&["text", "txt"], "analyze FILE"),
+];
+
 /// What becomes of a command line.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Asked {
@@ -48,6 +59,10 @@ pub(crate) fn asked(words: &[OsString]) -> Asked {
     };
     match *typed {
         ["sql", ..] => Asked::There("sql", rest(1)),
+        // the tape may stand in front
+        [tape, "sql", ..] if PathBuf::from(tape).exists() => {
+            Asked::There("sql", rest(2).into_iter().chain([tape.into()]).collect())
+        }
         ["export"] | ["export", "-h" | "--help", ..] => Asked::Overview(overview()),
         ["export", form, ..] if VIEWS.iter().any(|view| view.name.split_once(' ') == Some(("export", form))) => {
             Asked::Here
@@ -55,7 +70,9 @@ pub(crate) fn asked(words: &[OsString]) -> Asked {
         ["export", form, ..] if !WORDS.iter().any(|(name, _)| name.strip_prefix("export ") == Some(form)) => {
             let known: Vec<&str> = forms().map(|(form, _)| form).collect();
             let near = systape_abi::nearest(form, known.iter().copied());
-            let near = near.first().map(|name| format!("; did you mean '{name}'?")).unwrap_or_default();
+            let near = near.first().map(|name| format!("; did you mean '{name}'?"));
+            let other = || systape_cli::instead_of(OTHERS, form).map(|text| format!("; type '{text}'"));
+            let near = near.or_else(other).unwrap_or_default();
             Asked::Unknown(format!("there is no export '{}': {}{near}", escaped(form.as_bytes()), known.join(", ")))
         }
         ["export", form, ..] if helps => Asked::There("export", vec![form.into(), "--help".into()]),

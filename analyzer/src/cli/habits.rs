@@ -5,9 +5,11 @@ use std::ffi::OsString;
 
 use crate::cli::views;
 
+mod reports;
 mod values;
 mod walk;
 
+pub(crate) use reports::instead_of;
 pub(crate) use walk::settled;
 
 /// What a word of a habit comes to.
@@ -23,6 +25,8 @@ enum Does {
     Last,
     /// It is refused with this sentence.
     Say(&'static str),
+    /// The same: the sentence of the first option among these that the report takes; "" is every report's.
+    Ask(&'static [(&'static str, &'static str)]),
 }
 
 /// Words of a habit.
@@ -43,10 +47,63 @@ const fn of(views: &'static [&'static str], words: &'static [&'static str], does
     Habit { words, views, does }
 }
 
-use Does::{Always, Last, Named, Say, Type};
+use Does::{Always, Ask, Last, Named, Say, Type};
 
 /// Calls are listed here.
 const LISTS: &[&str] = &["", "with-summary"];
+
+/// How an answer is ended early.
+const FEW: &[(&str, &str)] = &[
+    ("top", "--top N prints N rows"),
+    (
+        "max_events",
+        "--max-events N ends it after N lines; --comm=NAME chooses threads by name (-n of opensnoop), --format json has numbers of calls (-n of strace), 'analyze info' what was recorded (-l)",
+    ),
+    ("", "the answer is printed whole: | head -n N"),
+];
+/// How a part of the time is chosen.
+const WHEN: &[(&str, &str)] = &[
+    (
+        "time",
+        "--time FROM,TO chooses a part of the recording, in s since its start (--time FROM, all from there on, --time ,TO all until there; 90%, is its last tenth)",
+    ),
+    ("at", "--at TIME says of which instant, in s since the start of the recording"),
+    ("", "'analyze cut IN OUT --time FROM,TO' copies a part of a tape"),
+];
+/// How long calls are chosen.
+const LONG: &[(&str, &str)] = &[
+    ("slower", "--slower TIME lists reads, writes and syncs that took longer"),
+    ("duration", "--duration TIME chooses what took longer (10ms, 300us)"),
+    ("", "'analyze --duration TIME' lists calls that took longer"),
+];
+/// How calls that fail are chosen.
+const FAILED: &[(&str, &str)] = &[
+    ("failure", "--failure chooses calls that failed; 'analyze --errno-summary' counts them by error"),
+    ("fails", "--fails has those that fail"),
+    ("", "'analyze --failure' lists calls that failed, 'analyze --errno-summary' counts them by error"),
+];
+/// How calls and events are chosen.
+const CALLS: &[(&str, &str)] = &[
+    ("events", "-e read,write chooses calls, -e '!read' leaves some out, -e 'sched:*' takes other events"),
+    ("", "'analyze -e read,write' lists these calls, -e '!read' leaves some out"),
+];
+/// How threads and processes are chosen by name.
+const NAMES: &[(&str, &str)] = &[
+    ("comm", "--comm=NAME chooses threads by name, -p PID a process by its number"),
+    ("pids", "-p PID chooses a process; 'analyze exec --comm=NAME' says its number"),
+    ("", "'analyze --comm=NAME' lists calls of threads of that name"),
+];
+/// How a file is chosen.
+const PATHS: &[(&str, &str)] = &[
+    ("paths", "-P PATH chooses calls on a file or on those below a directory (globs)"),
+    ("", "'analyze -P PATH' lists calls on a file, 'analyze files' has all files"),
+];
+
+/// Of tools that print anew at each interval.
+const ONE: &str = "it is one answer of the whole tape: --time FROM,TO chooses a part, 'analyze rate' has times";
+/// Of perf report, whose name a page has.
+const REPORT: &str =
+    "'analyze report' writes a page for a browser; sums of stacks, as perf report has them: 'analyze callgraph'";
 
 /// The first row that fits counts.
 const HABITS: &[Habit] = &[
@@ -58,6 +115,26 @@ const HABITS: &[Habit] = &[
     of(&["biosnoop", "biolatency"], &["-Q", "--queue"], Type(&["--queued"])),
     of(&["biolatency"], &["-D"], Type(&["--disks"])),
     of(&["tcplife"], &["-w"], Type(&["--wide"])),
+    of(&["biolatency", "runqlat", "cpudist"], &["-T", "--timestamp"], Say(ONE)),
+    of(&["biolatency"], &["-F", "--flags"], Say("'analyze block --hist --by op' has one for each operation")),
+    of(
+        &["biosnoop"],
+        &["-d", "--disk"],
+        Say("'analyze block --top --by disk' has each disk; --comm=NAME and -p PID choose rows"),
+    ),
+    of(&["runqlat"], &["-P", "--pids"], Type(&["--by=process"])),
+    of(&["runqlat"], &["-L", "--tids"], Type(&["--by=task"])),
+    of(&["runqlat"], &["--pidnss"], Say("--by container has one for each container, --by unit one for each cgroup")),
+    of(&["execsnoop"], &["-l", "--line"], Say("--comm=NAME chooses by name; | grep TEXT by arguments")),
+    of(&["execsnoop", "opensnoop"], &["-U", "--print-uid"], Say("--format json has users; -u USER chooses one")),
+    of(
+        &["opensnoop"],
+        &["-f", "--flag_filter", "-F", "--full-path"],
+        Say("paths are whole; 'analyze -e open' lists calls with their flags"),
+    ),
+    of(&["syscount"], &["-i", "--interval"], Say(ONE)),
+    of(&["syscount"], &["--errno"], Say("--failure counts calls that failed, 'analyze --errno-summary' by error")),
+    of(&["offcputime"], &["-d", "--delimited"], Always),
     of(&["syscount"], &["-L"], Type(&["--latency"])),
     of(&["syscount"], &["-P"], Type(&["--process"])),
     of(&["syscount"], &["-T"], Named("--top")),
@@ -69,6 +146,66 @@ const HABITS: &[Habit] = &[
     of(&["filetop"], &["-s"], Named("--rank")),
     of(&["filetop"], &["-r", "--maxrows"], Named("--top")),
     of(&["filetop"], &["--noclear"], Always),
+    of(
+        &["report"],
+        &[
+            "--stdio",
+            "--sort",
+            "-s",
+            "--no-children",
+            "--children",
+            "-g",
+            "--call-graph",
+            "-G",
+            "--percent-limit",
+            "-n",
+            "--show-nr-samples",
+            "--tui",
+            "--gtk",
+            "--dsos",
+            "--comm",
+            "--comms",
+            "--symbol-filter",
+            "-S",
+            "-F",
+            "--fields",
+            "--header",
+            "--max-stack",
+            "-T",
+            "--threads",
+            "--percentage",
+            "--hierarchy",
+            "--group",
+        ],
+        Say(REPORT),
+    ),
+    of(
+        &["callgraph"],
+        &["-F", "--fields", "--no-demangle", "--hierarchy", "--max-stack", "-n"],
+        Say("'analyze callgraph --help' has the options of stacks: --max-depth N, --min-percent N, --callee"),
+    ),
+    of(&["sched timehist"], &["--state"], Say("'analyze offcpu --by state' has what threads waited for")),
+    of(
+        &["sched timehist"],
+        &["-g", "--call-graph"],
+        Say("'analyze -e sched:sched_switch --call-graph' lists switches with stacks"),
+    ),
+    of(
+        &["sched latency"],
+        &["-s", "--sort"],
+        Say("the longest wait comes first; 'analyze sched latency --format csv | sort' has another order"),
+    ),
+    of(
+        &["top"],
+        &["--sort"],
+        Say("--by KEY,... says what is added up, --metric total, calls, errors, avg, max or p99 what comes first"),
+    ),
+    of(&["redact"], &["--all"], Say("it is --level all")),
+    of(
+        &["path"],
+        &["--comm", "--name", "--comms"],
+        Say("a path is one process's or thread's: -p PID or -t TID; 'analyze exec --comm=NAME' has numbers"),
+    ),
     // one word for what comes first, and one for a new file
     of(&["files", "filetop"], &["--sort"], Named("--rank")),
     of(&["locks"], &["--sort"], Named("--metric")),
@@ -137,9 +274,15 @@ const HABITS: &[Habit] = &[
         &["-X", "-N", "--const-print-style", "--arg-names", "--syscall-number"],
         Say("--show-prefix and --show-zeros say how arguments look; --format json has all of them"),
     ),
-    all(&["-n"], Say("--comm=NAME chooses threads by name, --max-events N ends a listing")),
     all(&["--string-limit"], Say("strings are as long as they were recorded (record -s N)")),
-    all(&["--color", "--stdio-color"], Say("colour is used on a terminal, unless NO_COLOR is set")),
+    all(&["--colour", "--stdio-color"], Named("--color")),
+    all(&["--no-color", "--no-colour", "--nocolor", "--monochrome"], Type(&["--color=never"])),
+    all(&["--no-pager"], Always),
+    all(&["--pager"], Say("analyze --color=always ... | less -R")),
+    all(
+        &["--utc", "--gmt", "--local", "--localtime", "--timezone", "--tz", "--clockid"],
+        Say("--clock wall prints times of day (UTC), --clock mono CLOCK_MONOTONIC, where the report has times"),
+    ),
     all(
         &["--fields", "-F"],
         Say(
@@ -151,7 +294,7 @@ const HABITS: &[Habit] = &[
     all(&["--log-file"], Say("the answer goes to standard output: analyze ... > FILE")),
     // which calls
     all(&["-z", "--successful-only"], Say("calls that succeed cannot be chosen; --failure lists those that fail")),
-    all(&["--status"], Say("--failure lists calls that fail")),
+    all(&["--status", "--errors", "--error", "--fail", "--failures", "--failed-calls", "--only-errors"], Ask(FAILED)),
     all(
         &["--errno", "--filter-errno"],
         Say("-s --errno-summary counts each errno; 'analyze -s --by errno,syscall' adds up by it"),
@@ -170,8 +313,110 @@ const HABITS: &[Habit] = &[
     all(&["--cgroupmap", "--mntnsmap", "--cgroups"], Say("-G PATH chooses a cgroup and those below it")),
     all(&["--ppid"], Say("-p PID chooses processes; 'analyze exec --tree' shows who started what")),
     all(&["--switch-on", "--switch-off"], Say("--time FROM,TO chooses a part of the recording")),
-    all(&["-L", "--syscall-limit", "--limit"], Say("--max-events N ends a listing")),
-    all(&["-l", "--line", "--lines"], Say("--max-events N ends a listing")),
+    all(
+        &[
+            "-n",
+            "-L",
+            "-l",
+            "--syscall-limit",
+            "--limit",
+            "--line",
+            "--lines",
+            "--head",
+            "--rows",
+            "--num",
+            "--number",
+            "--count",
+            "--max-rows",
+            "--max",
+            "--first",
+        ],
+        Ask(FEW),
+    ),
+    all(&["--tail"], Say("| tail -n N")),
+    all(
+        &[
+            "--since", "--until", "--from", "--to", "--start", "--begin", "--end", "--stop", "--last", "--window",
+            "--range",
+        ],
+        Ask(WHEN),
+    ),
+    all(
+        &[
+            "--slow",
+            "--longer",
+            "--longer-than",
+            "--min-duration",
+            "--min-time",
+            "--min-latency",
+            "--min",
+            "--threshold",
+            "--latency-above",
+        ],
+        Ask(LONG),
+    ),
+    all(
+        &[
+            "--syscall",
+            "--syscalls",
+            "--call",
+            "--calls",
+            "--function",
+            "--tp",
+            "--tracepoint",
+            "--tracepoints",
+            "--exclude",
+            "--ignore",
+            "--not",
+            "--without",
+            "--include",
+            "--only",
+            "--type",
+        ],
+        Ask(CALLS),
+    ),
+    all(
+        &[
+            "--proc",
+            "--procname",
+            "--process-name",
+            "--command",
+            "--cmd",
+            "--exe",
+            "--program",
+            "--prog",
+            "--app",
+            "--task",
+            "--thread-name",
+        ],
+        Ask(NAMES),
+    ),
+    all(&["--file", "--filename", "--files-from", "--dir", "--directory", "--fd"], Ask(PATHS)),
+    all(&["--grep", "--match", "--regex", "--pattern", "--search"], Say("| grep TEXT")),
+    all(&["--group-by", "--groupby", "--group", "--aggregate", "--key", "--keys"], Named("--by")),
+    all(&["--thread"], Named("--tid")),
+    all(
+        &["--threads", "--per-thread"],
+        Say("'analyze -s' sums up by thread; --tid TID,... chooses threads, where a report takes it"),
+    ),
+    all(&["--service", "--systemd"], Named("--unit")),
+    all(&["--docker", "--container-id", "--container-name"], Named("--container")),
+    all(
+        &["--namespace", "--ns-name"],
+        Say("'analyze states --by pod' has pods, 'analyze --pod NAMESPACE/*' lists theirs"),
+    ),
+    all(
+        &["--children", "--descendants", "--with-children"],
+        Say("'analyze exec --tree' shows the processes below one; record -p PID --tree records them"),
+    ),
+    all(&["--strict", "--fail-on-lost"], Say("it is --fail-on-loss")),
+    all(&["--man"], Say("man analyze, or analyze REPORT --help")),
+    all(&["-?", "--usage", "--list"], Say("it is analyze --help")),
+    all(&["--instruction-pointer"], Say("'analyze --call-graph' prints stacks, if record -g took them")),
+    all(&["--seccomp-bpf"], Say("it is about recording: see 'record --help'")),
+    all(&["--tips"], Say("strace alone has it")),
+    all(&["--to-json"], Say("it is --format json; 'analyze export json' writes tables")),
+    all(&["--to-ctf"], Say("'analyze export' has the forms there are")),
     // sums
     all(&["--summary-sort-by"], Named("--sort")),
     all(
@@ -193,7 +438,10 @@ const HABITS: &[Habit] = &[
     // stacks
     all(
         &["-K", "--kernel-stacks", "--kernel-syscall-graph", "--user-stacks"],
-        Say("--call-graph prints the parts that were recorded (record --kernel-stacks)"),
+        Ask(&[
+            ("call_graph", "--call-graph prints the parts that were recorded (record --kernel-stacks)"),
+            ("", "stacks have the parts that were recorded (record --kernel-stacks)"),
+        ]),
     ),
     all(
         &["--no-children", "--tui", "--gtk", "--dsos", "--percentage", "--show-nr-samples"],
@@ -206,9 +454,11 @@ const HABITS: &[Habit] = &[
         &["-a", "--all-cpus", "--system-wide"],
         Say("all that was recorded is shown; record -a records the whole machine"),
     ),
-    all(
-        &["-d", "--for", "--timeout", "--time-limit"],
-        Say("--time FROM,TO chooses a part of the recording; --duration TIME chooses calls that took longer"),
+    all(&["-d", "--for", "--timeout", "--time-limit"], Ask(WHEN)),
+    of(
+        &["biolatency", "runqlat", "cpudist", "syscount"],
+        &["-m", "--milliseconds"],
+        Say("times are in µs here, as without it; --format json has ns"),
     ),
     all(&["-m", "--milliseconds"], Say("times are in ms, --format json has ns; the ring's size is -m of record")),
     all(&["--mmap-pages", "--buffer-size"], Say("it is an option of record")),
@@ -250,77 +500,6 @@ const HABITS: &[Habit] = &[
 
 /// Columns by which strace sorts and the summary does not.
 const NO_SORTS: &[&str] = &["name", "syscall", "nothing", "none", "min-time", "min_time", "shortest"];
-
-/// Programs and words whose place is taken by a report: what to type.
-const REPORTS: &systape_cli::Habits = &[
-    (&["opens"], "analyze files --opens"),
-    (&["execs", "exitsnoop"], "analyze exec"),
-    (&["sigsnoop", "signals", "signal"], "analyze kills --all"),
-    (&["oomkill", "killed", "who"], "analyze kills"),
-    (&["bio", "disk", "io", "blktrace", "iosnoop"], "analyze block"),
-    (&["biotop", "iotop", "topprocs_file"], "analyze block --top"),
-    (&["bitesize"], "analyze block --sizes --by comm"),
-    (&["topfiles_bytes", "topfiles_time", "filelife"], "analyze files"),
-    (
-        &["fileslower", "fsslower", "ext4slower", "xfsslower", "btrfsslower", "nfsslower", "zfsslower"],
-        "analyze files --slower 10ms",
-    ),
-    (&["dbslower", "dbstat", "mysqld_qslower"], "analyze probes, of a tape made with record --usdt or --uprobe"),
-    (&["topscalls", "topscalls_time", "stat", "stats", "count", "calls"], "analyze -s"),
-    (&["funclatency", "funccount"], "analyze probes --hist"),
-    (&["funcslower", "argdist"], "analyze -e 'uprobe:*'"),
-    (&["errors", "errno", "topfiles_errors", "topprocs_errors"], "analyze --errno-summary"),
-    (&["offwaketime"], "analyze callgraph --of offcpu"),
-    (&["wakeuptime", "wakers"], "analyze offcpu --wakers PID"),
-    (&["waits", "wait", "sleep", "sleeping"], "analyze offcpu"),
-    (&["cpu", "threads", "thread", "cpudist"], "analyze states"),
-    (&["deadlock", "deadlocks", "lockdep"], "analyze locks"),
-    (&["mem", "memory", "memleak", "rss"], "analyze why --when"),
-    (&["hist", "histogram", "funchist"], "analyze top --hist"),
-    (&["timeline", "timechart", "view", "gui", "page", "html", "web"], "analyze report"),
-    (&["perfetto", "chrome", "ftrace"], "analyze export perfetto -o FILE"),
-    (&["pprof"], "analyze export pprof -o FILE"),
-    (&["csv", "parquet"], "analyze export parquet -o DIR, or --format csv of any report"),
-    (&["lsof", "fd", "descriptors", "openfiles"], "analyze fds"),
-    (&["slow", "slowest", "slower"], "analyze why"),
-    (&["profile", "flamegraph", "flame", "stacks", "stackcount", "annotate"], "analyze callgraph"),
-    (&["runqlen", "runqslower", "latency", "topprocs_cpu"], "analyze sched latency"),
-    (&["timehist"], "analyze sched timehist"),
-    (&["tcpconnect", "tcpaccept", "tcptracer", "netstat", "ss", "topconns", "connections", "network"], "analyze net"),
-    (&["tcpstates"], "analyze net --events"),
-    (&["tcptop", "nettop", "iftop"], "analyze net --by comm"),
-    (&["tcpretrans", "tcpdrop", "retransmits"], "analyze net"),
-    (
-        &["sslsniff", "ssl", "tls", "gethostlatency", "dns"],
-        "analyze probes, of a tape made with record --probe tls or dns",
-    ),
-    (&["udplife", "udpconnect"], "analyze net --udp"),
-    (&["lock", "futex", "futexes", "futexctn", "klockstat", "lockstat", "mutex"], "analyze locks"),
-    (&["critical-path", "critical", "criticalpath", "blocked", "latency-breakdown", "wakeup-chain"], "analyze path"),
-    (&["ps", "pstree", "tree", "processes", "tasks", "topprocs"], "analyze exec --tree"),
-    (
-        &["trace", "script", "show", "dump", "print", "cat", "read", "replay", "listing", "strace", "spy_users"],
-        "analyze FILE",
-    ),
-    (&["ls", "tapes"], "analyze list DIR"),
-    (&["header", "evlist", "buildid-list", "version"], "analyze info"),
-    (&["verify", "fsck", "test"], "analyze check"),
-    (&["archive", "inject", "cut"], "analyze repair IN OUT, analyze redact IN OUT"),
-    (&["record"], "record -- COMMAND (a program of its own)"),
-];
-
-/// What to type for `word`, which is neither a report nor a file.
-pub(crate) fn instead_of(word: &str) -> Option<String> {
-    if let Some(text) = systape_cli::instead_of(REPORTS, word) {
-        return Some(format!("type '{text}'"));
-    }
-    let fields = ["proc.", "evt.", "fd.", "thread.", "user.", "container.", "group.", "syscall."];
-    if fields.iter().any(|field| word.starts_with(field)) {
-        return Some("filters are options: --comm=NAME, -p PID, -u USER, -e CALL, --failure, --duration".to_owned());
-    }
-    let probes = ["tracepoint:", "kprobe:", "sched:", "block:", "syscalls:", "signal:", "raw_syscalls:"];
-    probes.iter().any(|probe| word.starts_with(probe)).then(|| format!("events are named by -e: -e '{word}'"))
-}
 
 /// The name of the report that `words` choose, as far as that shows before they are read: the first of its names among them, or a
 /// summary's letter.

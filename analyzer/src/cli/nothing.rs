@@ -167,8 +167,8 @@ fn given(config: &Config, tape: &Tape, there: &There) -> Vec<Given> {
     if !filters.not_comms.is_empty() {
         add(format!("--comm='!{}'", filters.not_comms.join(",")), false, &String::new);
     }
-    if !filters.cgroups.is_empty() {
-        add(format!("-G {}", filters.cgroups.join(",")), false, &String::new);
+    for wanted in &filters.cgroups {
+        add(wanted.to_string(), false, &String::new);
     }
     if !filters.paths.is_empty() {
         add(format!("-P {}", filters.paths.join(" -P ")), false, &String::new);

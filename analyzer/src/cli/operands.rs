@@ -32,10 +32,14 @@ pub(crate) fn files(args: &Args, view: &View, words: usize, offered: impl Fn() -
         (Operands::Tapes, ..) => Ok(several(".")),
         (Operands::Tape, None, files @ [_, _, ..]) if words == 0 => {
             no_report(files)?;
+            no_file(files, view)?;
             Ok(several(DEFAULT_TAPE))
         }
         (Operands::Tape, None, []) => Ok(several(unnamed(view, offered())?)),
-        (Operands::Tape, ..) => Ok(several(DEFAULT_TAPE)),
+        (Operands::Tape, ..) => {
+            no_file(operands, view)?;
+            Ok(several(DEFAULT_TAPE))
+        }
         (Operands::TwoTapes, None, [before, after]) => Ok(two((before, Some(after)))),
         // two stretches of one
         (Operands::TwoTapes, None, [tape]) | (Operands::TwoTapes, Some(tape), []) => Ok(two((tape, None))),
@@ -72,9 +76,36 @@ fn unnamed(view: &View, offered: Offered) -> Result<&'static str> {
     }
 }
 
+/// Refuses numbers, statements and other files where a tape stands, for what other programs mean by them.
+fn no_file(files: &[PathBuf], view: &View) -> Result<()> {
+    let one = |option: &str, text: String| view.takes(option).then_some(text);
+    for file in files.iter().filter(|file| !file.exists()) {
+        let Some(word) = file.to_str() else { continue };
+        if !word.is_empty() && word.len() < 10 && word.bytes().all(|byte| byte.is_ascii_digit()) {
+            let meant = [
+                one("top", format!("--top {word} prints {word} rows")),
+                one("pids", format!("-p {word} chooses a process")),
+                one("time", "--time FROM,TO a part of the recording".to_owned()),
+            ];
+            let meant: Vec<String> = meant.into_iter().flatten().collect();
+            bail!("{word}: no such file; a tape is asked once, not at intervals; {}", meant.join(", "));
+        }
+        if word.trim_start().get(..7).is_some_and(|start| start.eq_ignore_ascii_case("select ")) {
+            bail!("a question in SQL stands behind a word of its own: analyze sql '{word}' FILE");
+        }
+        if let Some(typed) = habits::instead_of(word, None).filter(|_| files.len() > 1) {
+            bail!("{word}: no such file: {typed}");
+        }
+        if file.is_absolute() && files.len() > 1 && view.takes("paths") {
+            bail!("{word}: no such file; calls on this file are chosen by -P {word}");
+        }
+    }
+    Ok(())
+}
+
 /// Refuses a first word that is no file, and the words of other tools' reports.
 fn no_report(files: &[PathBuf]) -> Result<()> {
-    let other = |file: &PathBuf| Some((file.display().to_string(), habits::instead_of(file.to_str()?)?));
+    let other = |file: &PathBuf| Some((file.display().to_string(), habits::instead_of(file.to_str()?, None)?));
     if let Some((word, typed)) = files.iter().filter(|file| !file.exists()).find_map(other) {
         bail!("'{word}' is no report: {typed}");
     }

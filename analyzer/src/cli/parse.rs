@@ -68,6 +68,11 @@ impl Asked {
         typed
     }
 
+    /// Whether it names no tape.
+    pub fn names_none(&self) -> bool {
+        self.args.input.is_none() && self.args.words.len() <= self.words
+    }
+
     /// Settles it.
     ///
     /// # Errors
@@ -175,15 +180,52 @@ fn check(union: &mut Command, matches: &ArgMatches, view: &View) -> Result<(), S
                 "{option} is for {}: the answer of {whose} goes to standard output (analyze ... > FILE)",
                 list(&takers)
             ),
-            _ => format!("{option} is not for {whose}; it is for {}", list(&takers)),
+            _ => match other(id, view) {
+                Some(other) => format!("{option} is not for {whose}: {other}"),
+                None => format!("{option} is not for {whose}; it is for {}", list(&takers)),
+            },
         }));
     }
     Ok(())
 }
 
-/// `a, b and c`.
+/// What an option that a view does not take is in that view: ids of both, and the sentence; of the first that it takes.
+const INSTEAD: &[(&str, &str, &str)] = &[
+    ("max_events", "top", "--top N prints N rows"),
+    ("top", "max_events", "--max-events N ends it after N lines; 'analyze top' has what took most"),
+    ("after", "time", "--time FROM,TO chooses a part of the recording"),
+    ("before", "time", "--time FROM,TO chooses a part of the recording"),
+    ("at", "time", "--time FROM,TO chooses a part of the recording; 'analyze states --at TIME' is about an instant"),
+    ("slower", "duration", "--duration TIME chooses what took longer"),
+    ("duration", "slower", "--slower TIME lists what took longer"),
+    ("process", "comm", "--comm=NAME chooses threads by name, -p PID a process by its number"),
+    ("comm", "pids", "-p PID chooses a process; 'analyze exec --comm=NAME' has numbers"),
+    (
+        "sort",
+        "by",
+        "it has no order of its own to choose; --by KEY,... says what is added up, --format csv | sort orders it",
+    ),
+    ("sort", "metric", "--metric says what comes first"),
+    ("tree", "events", "'analyze exec --tree' shows who started what, and whose numbers -p takes"),
+    ("hist", "events", "'analyze top --hist' prints histograms of what -e chooses"),
+    ("by", "events", "it lists events one by one; 'analyze top --by KEY' adds up, as does 'analyze -s --by KEY'"),
+];
+
+/// What the option `id`, which `view` does not take, is there.
+fn other(id: &str, view: &View) -> Option<&'static str> {
+    INSTEAD.iter().find(|(of, needs, _)| *of == id && view.takes(needs)).map(|(_, _, sentence)| *sentence)
+}
+
+/// Most names in a list.
+const LISTED: usize = 4;
+
+/// `a, b and c`, or `a, b, c, d and 9 more`.
 fn list(names: &[String]) -> String {
     match names {
+        [first @ .., _, _] if names.len() > LISTED + 1 => {
+            let first = &first[..LISTED];
+            format!("{} and {} more", first.join(", "), names.len() - LISTED)
+        }
         [] => String::new(),
         [one] => one.clone(),
         [most @ .., last] => format!("{} and {last}", most.join(", ")),
@@ -207,8 +249,9 @@ fn help_of<T>(words: &[&str]) -> Result<T, Stop> {
         (_, Some((view, _))) => view,
         ([], None) => VIEWS[0],
         ([word, ..], None) => {
-            let near = views::nearest(word.as_ref());
-            let near = near.map(|name| format!("; did you mean '{name}'?")).unwrap_or_default();
+            let near = views::nearest(word.as_ref()).map(|name| format!("did you mean '{name}'?"));
+            let near = habits::instead_of(word, words.get(1).copied()).or(near);
+            let near = near.map(|text| format!("; {text}")).unwrap_or_default();
             return Err(Stop::Usage(format!("there is no help about '{word}'{near}")));
         }
     };
@@ -329,7 +372,7 @@ mod tests {
     fn an_option_that_is_not_taken_names_who_takes_it() {
         assert_eq!(
             usage("analyze kills --by comm"),
-            "--by is not for 'analyze kills'; it is for 'analyze summary', 'analyze block', 'analyze top', 'analyze files', 'analyze rate', 'analyze net', 'analyze probes', 'analyze sched latency', 'analyze runqlat', 'analyze cpudist', 'analyze offcpu', 'analyze states' and 'analyze diff'"
+            "--by is not for 'analyze kills'; it is for 'analyze summary', 'analyze block', 'analyze top', 'analyze files' and 9 more"
         );
         assert!(usage("analyze kills -o x t.tape").contains("analyze ... > FILE"));
         assert!(usage("analyze -s --max-events 2").starts_with("--max-events is not for 'analyze summary'"));

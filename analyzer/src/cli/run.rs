@@ -19,7 +19,7 @@ use crate::cli::sandbox;
 use crate::cli::sandbox::Needs;
 use crate::cli::several;
 use crate::cli::views;
-use crate::values::open::open;
+use crate::values::open::{DEFAULT_TAPE, open};
 use crate::values::output::{self, Out};
 use crate::values::progress;
 use crate::values::say::{BadUsage, Verdict, complain};
@@ -79,6 +79,9 @@ fn resolve(words: impl IntoIterator<Item = OsString>, confined: bool) -> ExitCod
     };
     for note in config.filters.selection.notes() {
         complain(note);
+    }
+    if asked.names_none() && config.file == Path::new(DEFAULT_TAPE) && config.file.exists() {
+        complain(&format!("reads {DEFAULT_TAPE}, as no tape is named"));
     }
     status(answer(&config, confined), config.fail_on_loss)
 }

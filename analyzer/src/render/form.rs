@@ -2,6 +2,29 @@
 
 use clap::ValueEnum;
 
+/// When text is coloured.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+pub enum Color {
+    /// On a terminal that has colours, unless NO_COLOR is set.
+    #[default]
+    Auto,
+    /// Also in a pipe or a file.
+    Always,
+    /// Not at all.
+    Never,
+}
+
+impl Color {
+    /// Whether, if it was said.
+    pub fn wanted(self) -> Option<bool> {
+        match self {
+            Self::Auto => None,
+            Self::Always => Some(true),
+            Self::Never => Some(false),
+        }
+    }
+}
+
 /// Form of the output.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum Format {

@@ -49,7 +49,7 @@ pub(crate) static VIEW: View = View {
     name: "cut",
     about: "Copies a stretch of time, single processes or families into a tape of its own",
     operands: Operands::TapeAndCopy,
-    options: &[&["pids", "cgroups", "time"]],
+    options: &[&["pids", "cgroups", "units", "containers", "pods", "time"]],
     own: Own::of::<Options>(),
     examples: [
         ("analyze cut in.tape out.tape --time 20,30", "ten seconds; reports on them as with --time 20,30"),
@@ -174,7 +174,7 @@ fn words(config: &Config, families: Option<&[Family]>) -> String {
     if !pids.is_empty() {
         words.push(format!("-p {}", pids.join(",")));
     }
-    words.extend(filters.cgroups.iter().map(|path| format!("-G {path}")));
+    words.extend(filters.cgroups.iter().map(ToString::to_string));
     if !names.is_empty() {
         words.push(format!("--families {}", names.join(",")));
     }

@@ -44,7 +44,8 @@ pub(crate) fn instead(tape: &Tape, family: Family) -> String {
 /// happened". `what` names the subject of the report, in the plural.
 pub(crate) fn require(tape: &Tape, family: Family, what: &str) -> Result<()> {
     if recorded(tape, family) == Some(false) {
-        bail!("{what} were not recorded: {}", instead(tape, family));
+        let how = if family == Family::Sample { " (record -F 99)" } else { "" };
+        bail!("{what} were not recorded{how}: {}", instead(tape, family));
     }
     Ok(())
 }

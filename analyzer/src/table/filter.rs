@@ -11,6 +11,7 @@ use systape_format::model::{
     Call, CallState, Core, Dict, LedgerRow, RecordedFamilies, SegmentInfo, Session, Task, Time,
 };
 
+use crate::table::in_cgroup::InCgroup;
 use crate::table::picked::Picked;
 use crate::values::clock::{self, Clock};
 use crate::values::glob;
@@ -40,8 +41,8 @@ pub struct Filters {
     pub not_comms: Vec<String>,
     /// CPUs, sorted.
     pub cpus: Option<Vec<u32>>,
-    /// cgroups by path, as globs.
-    pub cgroups: Vec<String>,
+    /// Cgroups, by path or by what they belong to.
+    pub cgroups: Vec<InCgroup>,
     /// Files that calls are on, by path, as globs.
     pub paths: Vec<String>,
     /// Not on these.
@@ -420,25 +421,17 @@ fn uids(filters: &Filters, session: &Session) -> Result<Option<FxHashSet<u32>>> 
     Ok(Some(uids))
 }
 
-/// `-G` as ids: a path selects itself and everything below it.
+/// `-G`, `--unit`, `--container` and `--pod` as ids.
 fn cgroup_ids(filters: &Filters, session: &Session) -> Result<Option<FxHashSet<u64>>> {
     if filters.cgroups.is_empty() {
         return Ok(None);
     }
     let mut ids = FxHashSet::default();
     for wanted in &filters.cgroups {
-        let wanted = wanted.trim_matches('/').as_bytes();
         let before = ids.len();
-        for (id, path) in &session.cgroups {
-            let path = path.strip_prefix(b"/").unwrap_or(path);
-            let below =
-                path.strip_prefix(wanted).is_some_and(|rest| wanted.is_empty() || rest.is_empty() || rest[0] == b'/');
-            if below || glob::matches(wanted, path) {
-                ids.insert(*id);
-            }
-        }
+        ids.extend(session.cgroups.iter().filter(|(_, path)| wanted.has(path, session)).map(|(id, _)| *id));
         if ids.len() == before {
-            bail!("-G {}: no cgroup of this tape has that path", String::from_utf8_lossy(wanted));
+            bail!("{wanted}: {}", wanted.known(session));
         }
     }
     Ok(Some(ids))
@@ -529,7 +522,7 @@ mod tests {
         assert!(!passes(Filters { pids: vec![1], ..Filters::none() }, 0));
         assert!(!passes(Filters { comms: vec!["*".into()], ..Filters::none() }, 7));
         assert!(!passes(Filters { not_comms: vec!["a".into()], ..Filters::none() }, 7), "it may be a");
-        let grouped = || Filters { cgroups: vec!["/a".into()], ..Filters::none() };
+        let grouped = || Filters { cgroups: vec![InCgroup::Path("/a".into())], ..Filters::none() };
         assert!(passes(grouped(), 7));
         assert!(!passes(grouped(), 0));
     }

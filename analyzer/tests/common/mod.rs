@@ -519,9 +519,13 @@ impl Place {
 
     /// The same by one process for all questions, and so without a sandbox: for tests that ask very many.
     pub fn ask(&self, words: &str) -> Output {
+        self.ask_words(words.split(' ').filter(|word| !word.is_empty()))
+    }
+
+    /// The same of words that may have spaces.
+    pub fn ask_words<'a>(&self, words: impl IntoIterator<Item = &'a str>) -> Output {
         let mut asker = self.asker.lock().unwrap();
-        let asker = asker.get_or_insert_with(|| asker::Asker::begin(self.dir.path()));
-        asker.ask(words.split(' ').filter(|word| !word.is_empty()))
+        asker.get_or_insert_with(|| asker::Asker::begin(self.dir.path())).ask(words)
     }
 }
 

@@ -7,7 +7,8 @@ use systape_cli::{Options, Takes};
 
 use super::values::{check, is_cpus};
 use super::{Does, HABITS, Habit, NO_SORTS};
-use crate::cli::views;
+use crate::cli::habits::instead_of;
+use crate::cli::views::{self, VIEWS};
 use crate::derive::summary::column::Column;
 
 /// One word as it will be read.
@@ -68,6 +69,11 @@ impl Walk<'_> {
         let Some((id, takes)) = self.options.long(name.trim_start_matches('-')) else {
             return match self.habit(name, false) {
                 Some(does) => self.apply(name, does, value, rest),
+                None if is_report(name) => Err(systape_cli::unknown(
+                    name,
+                    self.options.0,
+                    Some(&format!("the name of a report is a word: 'analyze {}'", name.trim_start_matches('-'))),
+                )),
                 None => {
                     self.push(text);
                     Ok(())
@@ -139,6 +145,10 @@ impl Walk<'_> {
             };
             let id = id.to_owned();
             if takes == Takes::Nothing {
+                let behind = &text[at + letter.len_utf8()..];
+                if letter == 's' && !behind.is_empty() && behind.bytes().all(|byte| byte.is_ascii_digit()) {
+                    return Err(strings(behind));
+                }
                 match self.after_flag(letter, rest)? {
                     Some(word) => self.push(word),
                     None => self.push(one),
@@ -160,9 +170,7 @@ impl Walk<'_> {
     fn after_flag(&self, letter: char, rest: &mut Rest<'_>) -> Result<Option<String>, String> {
         let next = rest.peek().and_then(|next| next.to_str()).filter(|next| !(self.exists)(next.as_ref()));
         match (letter, next) {
-            ('s', Some(next)) if next.bytes().all(|byte| byte.is_ascii_digit()) => Err(format!(
-                "-s {next}: -s is the summary; strings are as long as they were recorded (record -s {next})"
-            )),
+            ('s', Some(next)) if next.bytes().all(|byte| byte.is_ascii_digit()) => Err(strings(next)),
             ('S', Some(next)) if NO_SORTS.contains(&next) => {
                 Err(format!("-S {next}: sums are sorted by --sort calls, errors, total, avg, max or p99"))
             }
@@ -180,6 +188,10 @@ impl Walk<'_> {
             habit.words.contains(&word) && if first { habit.views.contains(&self.view) } else { habit.views.is_empty() }
         };
         HABITS.iter().find(fits).map(|habit| habit.does)
+    }
+
+    fn refused(&self, word: &str, sentence: &str) -> String {
+        systape_cli::unknown(word, self.options.0, Some(sentence))
     }
 
     fn apply(&mut self, word: &str, does: Does, value: Option<&str>, rest: &mut Rest<'_>) -> Result<(), String> {
@@ -203,7 +215,13 @@ impl Walk<'_> {
                 let value = value.map(OsString::from).or_else(|| rest.next().cloned());
                 self.last.push(value.ok_or_else(|| format!("{word} needs the name of a file"))?);
             }
-            Does::Say(sentence) => return Err(systape_cli::unknown(word, self.options.0, Some(sentence))),
+            Does::Say(sentence) => return Err(self.refused(word, sentence)),
+            Does::Ask(sentences) => {
+                let view = VIEWS.iter().find(|view| view.name == self.view).unwrap_or(&VIEWS[0]);
+                let fits = |(id, _): &&(&str, &str)| id.is_empty() || view.takes(id);
+                let sentence = sentences.iter().find(fits).map_or("", |(_, sentence)| *sentence);
+                return Err(self.refused(word, sentence));
+            }
         }
         Ok(())
     }
@@ -265,6 +283,31 @@ impl Walk<'_> {
     }
 }
 
+/// `-s LENGTH` of strace.
+fn strings(length: &str) -> String {
+    format!("-s {length}: -s is the summary; strings are as long as they were recorded (record -s {length})")
+}
+
+/// Whether `--name` would be a report as a word.
+fn is_report(name: &str) -> bool {
+    VIEWS.iter().any(|view| !view.name.is_empty() && view.name == name.trim_start_matches('-'))
+}
+
+/// What to type for the first words, where no report and no file is named.
+fn no_report(typed: &[OsString], exists: &dyn Fn(&OsStr) -> bool) -> Option<String> {
+    let absent = |word: &&OsString| !exists(word);
+    let (mut words, first) = (typed, typed.first()?);
+    // the tape may stand in front
+    if !absent(&first) {
+        words = &typed[1..];
+    }
+    let word = words.first().filter(absent)?.to_str()?;
+    let next = words.get(1).filter(absent).and_then(|next| next.to_str());
+    let typed = instead_of(word, next).filter(|_| word != "help")?;
+    let whole = next.filter(|_| instead_of(word, None).as_ref() != Some(&typed)).map(|next| format!(" {next}"));
+    Some(format!("'{word}{}' is no report: {typed}", whole.unwrap_or_default()))
+}
+
 /// The words as `analyze` reads them; the first is the program's name. `options` are those of the report named `view`; `exists` says
 /// whether there is a file of that name.
 ///
@@ -277,6 +320,9 @@ pub(crate) fn settled(
     exists: &dyn Fn(&OsStr) -> bool,
 ) -> Result<Vec<OsString>, String> {
     let Some((program, typed)) = words.split_first() else { return Ok(Vec::new()) };
+    if let Some(why) = no_report(typed, exists) {
+        return Err(why);
+    }
     let mut walk = Walk { options: Options(options), view, exists, words: Vec::new(), last: Vec::new() };
     walk.run(typed)?;
     walk.comms();

@@ -38,6 +38,8 @@ use crate::reports::{Context, losses, rate};
 use crate::table::families;
 use crate::values::output::NewFile;
 use crate::values::say::Verdict;
+use crate::values::spool::STDIN;
+use crate::values::words::bytes;
 
 /// What is asked.
 pub(crate) static VIEW: View = View {
@@ -73,6 +75,9 @@ fn check(config: &Config) -> Result<()> {
     if config.format != Format::Text {
         bail!("'analyze report' writes a page and prints nothing: leave out --format");
     }
+    if config.own::<Options>()?.output == Path::new(STDIN) {
+        bail!("-o -: a page goes to a file and is replaced as a whole: name a file");
+    }
     refuse(&[(config.is_of_many(), "more than one tape")], "a page is about one tape")
 }
 
@@ -102,6 +107,7 @@ fn run(config: &Config, tape: &Tape, file: &mut NewFile, ask: Ask<'_>) -> Result
     body.append(sums);
     let page = assets::page(&title, body, &text::json(&charts));
     file.replace(page.as_bytes()).with_context(|| format!("cannot write {}", file.path().display()))?;
+    crate::values::say::complain(&format!("wrote {}, {}", file.path().display(), bytes(page.len() as u64)));
     let lines = context.question.loss.lines(session, losses::LOSS_LINES);
     lines.iter().for_each(|line| crate::values::say::complain(line));
     Ok(asker.verdict().doubted(!context.question.loss.complete()))
