@@ -25,6 +25,7 @@ mod names;
 mod near;
 mod plain;
 mod private;
+pub mod rest;
 mod select;
 pub mod si_code;
 mod signal;

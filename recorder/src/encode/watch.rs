@@ -1,6 +1,7 @@
 //! Triggers on records: makes an [`Event`] of each record that one may be about.
 
 use std::collections::HashSet;
+use std::rc::Rc;
 use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
@@ -10,10 +11,11 @@ use systape_format::model::{CallState, LedgerReason, Task};
 use super::calls::Calls;
 use super::ledger::in_ledger;
 use super::world::World;
-use crate::effects::split_ret;
+use crate::effects::{self, split_ret};
 use crate::ledger::Window;
+use crate::names::Name;
 use crate::tasks::TaskId;
-use crate::triggers::{Event, Fire, Of, RunQueue, Triggers};
+use crate::triggers::{Event, Fire, Of, Rest, RunQueue, Triggers};
 
 /// Most events that wait to be taken.
 const MOST: usize = 1 << 16;
@@ -129,8 +131,16 @@ impl Watch {
             let Some(call) = calls.open_call(snap) else { continue };
             let start = if call.start == 0 { window_open } else { call.start };
             open.insert((snap.task.id.tid, start));
-            let event = Event::Open { ts: snap.task.ts, start, call: (call.call.abi, call.call.nr) };
             let task = world.tasks.find(&snap.task.id);
+            let which = (call.call.abi, call.call.nr);
+            let info = world.call_info(which.0, which.1);
+            let fd = info.fd_args[0].and_then(|arg| snap.args.get(usize::from(arg))).map(|arg| *arg as i32);
+            let named = |(task, fd)| {
+                let rest = |name: &Rc<Name>| Rest::of(which, snap.state, Some(&name.bytes));
+                effects::resolve(&world.tasks, task, &info, start, fd, rest)
+            };
+            let rest = task.zip(fd).and_then(named).unwrap_or_else(|| Rest::of(which, snap.state, None));
+            let event = Event::Open { ts: snap.task.ts, start, call: which, rest };
             self.evaluate(&event, task, world);
         }
         self.triggers.looked(&open);

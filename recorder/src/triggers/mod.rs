@@ -9,7 +9,7 @@ mod runqueue;
 
 use std::collections::HashSet;
 
-use systape_abi::{Abi, Selection, display_name, errno_name, glob_matches, signal_name};
+use systape_abi::{Abi, Selection, describe, display_name, errno_name, glob_matches, rest, signal_name};
 
 pub use parse::parse;
 use rate::Rate;
@@ -144,6 +144,8 @@ pub(crate) enum Event<'a> {
         start: u64,
         /// ABI and number.
         call: (u8, u32),
+        /// What it waits for, as far as that shows.
+        rest: Rest,
     },
     /// A process ended with this wait status.
     Exit {
@@ -210,6 +212,39 @@ struct Trigger {
     rate: Rate,
     /// Calls in flight that fired: thread and start.
     stuck: HashSet<(u32, u64)>,
+    /// It names calls alone that wait for work or for others: those are meant.
+    means_waits: bool,
+}
+
+/// Whether a call in flight is one that nothing is the matter with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Rest {
+    /// It is not: of a disk, a file system, a client's connection, or in uninterruptible sleep.
+    No,
+    /// It takes data from where somebody else puts it when there is something to do: a pipe, a terminal, a server's socket.
+    Takes,
+    /// It waits for work, a signal, a child or the time to pass whatever it is on: futex, poll, wait4.
+    Waits,
+}
+
+impl Rest {
+    /// Of a call of a thread in `state` (as /proc has it) on the file called `on`.
+    pub(crate) fn of(call: (u8, u32), state: u8, on: Option<&[u8]>) -> Self {
+        let (name, abi) = (call_name(call), Abi::from_raw(call.0));
+        let takes = describe(abi, call.1).is_some_and(|desc| rest::takes(&name, desc.io()));
+        match state {
+            b'D' => Self::No,
+            _ if !rest::at_rest(&name, takes, on) => Self::No,
+            _ if takes => Self::Takes,
+            _ => Self::Waits,
+        }
+    }
+}
+
+/// Whether all `calls` wait for something.
+fn mean_waits(calls: &Selection) -> bool {
+    let mut selected = systape_abi::all(Abi::X86_64).filter(|(nr, _)| calls.contains(Abi::X86_64, *nr)).peekable();
+    selected.peek().is_some() && selected.all(|(_, name)| rest::at_rest(name, false, None))
 }
 
 /// The triggers of a recording, with what they remember.
@@ -225,7 +260,8 @@ impl Triggers {
                 Kind::Lost(over) => over,
                 _ => 0,
             };
-            Trigger { spec: spec.clone(), rate: Rate::new(most), stuck: HashSet::new() }
+            let means_waits = matches!(&spec.kind, Kind::Stuck(calls, _) if mean_waits(calls));
+            Trigger { spec: spec.clone(), rate: Rate::new(most), stuck: HashSet::new(), means_waits }
         };
         Self(specs.iter().map(trigger).collect())
     }
@@ -300,7 +336,7 @@ pub(crate) fn time(ns: u64) -> String {
 impl Trigger {
     /// Time, words and value, if it fires.
     fn fires(&mut self, event: &Event<'_>, of: &Of<'_>) -> Option<(u64, String, u64)> {
-        let Self { spec, rate, stuck } = self;
+        let Self { spec, rate, stuck, means_waits } = self;
         if spec.comm.as_ref().is_some_and(|comm| !matches(comm, of.comm)) {
             return None;
         }
@@ -319,9 +355,10 @@ impl Trigger {
             {
                 Some((span.1, format!("{} {} (counted)", call_name(call), time(longest)), longest))
             }
-            (Kind::Stuck(calls, over), Event::Open { ts, start, call }) => {
+            (Kind::Stuck(calls, over), Event::Open { ts, start, call, rest }) => {
                 let open = ts.saturating_sub(start);
-                let is_new = open > *over && selects(calls, call) && stuck.len() < MOST_STUCK;
+                let meant = rest == Rest::No || rest == Rest::Waits && *means_waits;
+                let is_new = meant && open > *over && selects(calls, call) && stuck.len() < MOST_STUCK;
                 (is_new && stuck.insert((of.tid, start)))
                     .then(|| (ts, format!("{} in flight for {}", call_name(call), time(open)), open))
             }

@@ -71,7 +71,7 @@ fn a_call_that_does_not_return_fires_once() {
     let mut look = |seconds: u64, tid: u32, name: &str| {
         let (ts, mut fired) = (seconds * 1000 * MS, Vec::new());
         let of = Of { tid, ..Of::default() };
-        triggers.event(&Event::Open { ts, start: 1000 * MS, call: nr(name) }, &of, &mut fired);
+        triggers.event(&Event::Open { ts, start: 1000 * MS, call: nr(name), rest: Rest::No }, &of, &mut fired);
         fired.pop().map(|fire| fire.what)
     };
     assert_eq!(look(3, 7, "read"), None, "2 s and no more");
@@ -82,6 +82,34 @@ fn a_call_that_does_not_return_fires_once() {
     // both returned; another call begins
     triggers.looked(&HashSet::new());
     assert!(triggers.0[0].stuck.is_empty());
+}
+
+#[test]
+fn who_waits_for_work_is_not_stuck() {
+    let stuck = |spec: &str, name: &str, state: u8, on: Option<&str>| {
+        let (mut triggers, mut fired) = (Triggers::new(&[parse(spec).unwrap()]), Vec::new());
+        let rest = Rest::of(nr(name), state, on.map(str::as_bytes));
+        let event = Event::Open { ts: 5000 * MS, start: 0, call: nr(name), rest };
+        triggers.event(&event, &Of { tid: 7, ..Of::default() }, &mut fired);
+        !fired.is_empty()
+    };
+    // what every machine has: shells, daemons, pipelines
+    for on in [
+        Some("pipe:[9]"),
+        Some("/dev/pts/0"),
+        Some("anon_inode:[eventfd]"),
+        Some("TCP:[1.1.1.2:80->1.1.1.1:50000]"),
+        None,
+    ] {
+        assert!(!stuck("stuck:read>2s", "read", b'S', on), "{on:?}");
+    }
+    // a file system that does not answer: FUSE sleeps, NFS is in D
+    assert!(stuck("stuck:read>2s", "read", b'S', Some("/mnt/x")) && stuck("stuck:read>2s", "read", b'D', None));
+    assert!(stuck("stuck:fsync,openat>2s", "openat", b'S', None));
+    assert!(stuck("stuck:recvfrom>2s", "recvfrom", b'S', Some("TCP:[1.1.1.1:50000->1.1.1.2:80]")));
+    // all calls: idle ones are not meant; named alone they are
+    assert!(!stuck("stuck:all>2s", "futex", b'S', None) && stuck("stuck:all>2s", "futex", b'D', None));
+    assert!(stuck("stuck:futex,wait4>2s", "futex", b'S', None) && !stuck("stuck:futex,read>2s", "futex", b'S', None));
 }
 
 #[test]

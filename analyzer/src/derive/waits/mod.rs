@@ -2,12 +2,11 @@
 //!
 //! [`futex`] reads the calls, [`track`] follows them in order of their ends with bounded memory and makes the [`sums`] of each futex,
 //! [`hold`] measures who held it, [`threads`] finds the thread that a wait names, [`cycles`] finds threads that wait for each other. What
-//! all of it amounts to is said by [`kind`]. Waits in other calls are known by [`names`].
+//! all of it amounts to is said by [`kind`]. Waits in other calls are known by [`systape_abi::rest`].
 
 mod cycles;
 mod futex;
 mod hold;
-mod names;
 mod read;
 mod sums;
 mod threads;
@@ -15,9 +14,9 @@ mod track;
 
 pub(crate) use cycles::{Cycle, Held};
 pub(crate) use futex::is_one as is_futex;
-pub(crate) use names::{Waits, at_rest, for_work, is_storage, of_client};
 pub(crate) use read::{Locks, follows, known, wait};
 pub(crate) use sums::Sum;
+pub(crate) use systape_abi::rest::{Waits, at_rest, for_work, is_storage, of_client, takes};
 pub(crate) use threads::{Named, Threads};
 pub(crate) use track::{Event, Judged, Tracker, other_word};
 

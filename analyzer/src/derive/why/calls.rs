@@ -216,7 +216,7 @@ fn sort(info: &CallInfo) -> Sort {
         name if is_durable(name) => Sort::Durable,
         "connect" => Sort::Connect,
         name if waits::at_rest(name, false, None) => Sort::Skip,
-        name if info.io.reads().is_some() || name.starts_with("recv") => Sort::Takes,
+        name if waits::takes(name, info.io) => Sort::Takes,
         _ if info.io.writes().is_some() => Sort::Gives,
         _ => Sort::Plain,
     }

@@ -1,4 +1,7 @@
-//! Calls in which programs wait for work: time in them is no delay of anybody, as far as the call alone says.
+//! Calls in which programs wait for work: time in them is no delay of anybody, as far as the call alone says. `analyze` leaves them out of
+//! what it calls slow, `record --on stuck:` out of what it calls stuck.
+
+use crate::Io;
 
 /// Calls that wait for work, whatever they are on.
 const WAITS: &[&str] = &[
@@ -42,7 +45,7 @@ const WAITS_FOR_OTHERS: &[&str] = &[
 
 /// Kind of a call in which a thread waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Waits {
+pub enum Waits {
     /// A call that waits for work.
     Call,
     /// A read: of a pipe it waits for work.
@@ -50,14 +53,19 @@ pub(crate) enum Waits {
 }
 
 /// How the call `name` waits for work; None: it does not.
-pub(crate) fn for_work(name: &str) -> Option<Waits> {
+pub fn for_work(name: &str) -> Option<Waits> {
     let reads = READS.contains(&name).then_some(Waits::Reads);
     if WAITS.contains(&name) { Some(Waits::Call) } else { reads }
 }
 
 /// Whether the call `name` waits for work, or for what others do, whatever it is on.
-pub(crate) fn for_anything(name: &str) -> bool {
+pub fn for_anything(name: &str) -> bool {
     WAITS.contains(&name) || WAITS_FOR_OTHERS.contains(&name)
+}
+
+/// Whether the call `name`, which moves bytes as `io` says, takes them from where others put them.
+pub fn takes(name: &str, io: Io) -> bool {
+    io.reads().is_some() || name.starts_with("recv")
 }
 
 /// Devices that are storage: a read of another one waits for somebody to type or send.
@@ -74,7 +82,7 @@ const STORAGE: [&[u8]; 9] = [
 ];
 
 /// Whether `name` is of a file whose reads end without anybody else's doing: not of a terminal, a log of the kernel and the like.
-pub(crate) fn is_storage(name: &[u8]) -> bool {
+pub fn is_storage(name: &[u8]) -> bool {
     let ends = |end: &[u8]| name.ends_with(end);
     match name {
         _ if !name.starts_with(b"/") => false,
@@ -85,7 +93,7 @@ pub(crate) fn is_storage(name: &[u8]) -> bool {
 }
 
 /// Whether the socket called `name` is of a client: its own port is one of those that the kernel gives out, above the other's.
-pub(crate) fn of_client(name: &[u8]) -> bool {
+pub fn of_client(name: &[u8]) -> bool {
     let Ok(name) = std::str::from_utf8(name) else { return false };
     let port = |end: &str| end.rsplit(':').next().and_then(|port| port.parse::<u16>().ok());
     let ends = name.split_once(":[").and_then(|(_, rest)| rest.strip_suffix(']')?.split_once("->"));
@@ -95,8 +103,8 @@ pub(crate) fn of_client(name: &[u8]) -> bool {
 
 /// Whether time in the call `name` is rest as far as the call alone says: it waits for work, a signal, a child or the time to pass; or it takes
 /// data (`takes`) from `on`, into which somebody else puts it when there is something to do: a pipe, a terminal, a server's socket. None: not
-/// known from what. Of waits for futexes [`super::kind`] says it.
-pub(crate) fn at_rest(name: &str, takes: bool, on: Option<&[u8]>) -> bool {
+/// known from what. Of waits for futexes who wakes them says it.
+pub fn at_rest(name: &str, takes: bool, on: Option<&[u8]>) -> bool {
     match on {
         _ if !takes => for_anything(name),
         Some(path) if path.starts_with(b"/") => !is_storage(path),
