@@ -6,7 +6,7 @@ use std::fs;
 
 use common::Place;
 use systape_analyzer::exercise::Operands;
-use systape_analyzer::exercise::VIEWS;
+use systape_analyzer::exercise::{VIEWS, View};
 
 fn place() -> Place {
     let place = Place::with_sample();
@@ -113,4 +113,47 @@ fn what_cannot_be_read_is_not_called_absent() {
     fs::write(place.path("cut.tape"), bytes).unwrap();
     let said = said(&place, "-p 99999999 cut.tape");
     assert!(said.contains("nothing in this report matches -p 99999999; the tape has 0 to "), "{said}");
+}
+
+/// Reports of each view, as they are asked here; of those that make a file or need a second one none.
+fn asked(view: &View) -> Vec<String> {
+    let modes: &[&str] = match view.name {
+        "net" => &["", "--events", "--udp"],
+        "block" => &["", "--top", "--hist", "--sizes"],
+        "files" => &["", "--opens", "--slower 1ms"],
+        "why" => &["", "--when"],
+        "exec" => &["", "--tree"],
+        "path" => &["", "--sums"],
+        "states" | "fds" => &["--at 50%"],
+        _ => &[""],
+    };
+    let skipped = view.takes("output") || view.operands != Operands::Tape;
+    let name = if view.name == "with-summary" { "-S" } else { view.name };
+    modes.iter().filter(|_| !skipped).map(|mode| format!("{name} {mode}")).collect()
+}
+
+#[test]
+fn an_answer_without_rows_has_a_word_why_on_every_recorded_tape() {
+    let place = Place::new();
+    let recorded = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../testdata/tapes");
+    let (mut empty, mut silent) = (0, Vec::new());
+    for entry in fs::read_dir(recorded).unwrap() {
+        let path = entry.unwrap().path();
+        if path.extension().is_none_or(|ending| ending != "tape") {
+            continue;
+        }
+        fs::copy(&path, place.path("t.tape")).unwrap();
+        for words in VIEWS.iter().flat_map(|view| asked(view)) {
+            let got = place.ask(&format!("{words} --format json t.tape"));
+            if got.status != 0 || !got.out.is_empty() {
+                continue;
+            }
+            empty += 1;
+            if got.err.is_empty() {
+                silent.push(format!("{words} {}", path.display()));
+            }
+        }
+    }
+    assert!(empty > 40, "{empty}");
+    assert!(silent.is_empty(), "no word: {silent:#?}");
 }

@@ -7,6 +7,7 @@ use systape_format::model::{Family, Task};
 use systape_format::reader::Tape;
 
 use crate::asked::config::Config;
+use crate::render::form::Format;
 use crate::render::table::seconds;
 use crate::table::families;
 use crate::table::question::Question;
@@ -89,7 +90,34 @@ struct Given {
     alone: Option<String>,
 }
 
-/// Why no event of `tape` passes the filters of `config`, in one sentence; None: there are no filters.
+/// What a report has no row of, without any filter; all others: rows.
+const ABSENT: &[(&[&str], &str)] = &[
+    (&["", "summary", "with-summary", "syscount", "top", "rate"], "no call or event"),
+    (&["block", "biosnoop", "biolatency"], "no I/O of a disk"),
+    (&["net", "tcplife"], "no connection or socket of this kind"),
+    (&["locks"], "no wait for a futex"),
+    (&["files", "opensnoop", "statsnoop", "filetop"], "no call of this kind on a file"),
+    (&["exec", "execsnoop"], "no start or end of a program"),
+    (&["killsnoop"], "no call that sends a signal"),
+    (&["sched timehist", "sched latency", "runqlat", "cpudist"], "no run of a thread"),
+    (&["offcpu", "offcputime", "states", "path"], "no time of a thread"),
+    (&["probes", "gethostlatency"], "no event with a duration"),
+    (&["samples", "callgraph"], "no stack"),
+];
+
+/// Why an answer is empty that nobody narrowed down; None: the report has a sentence of its own.
+fn unasked(config: &Config, tape: &Tape) -> Option<String> {
+    if config.view.name == "diff" || config.view.name == "kills" && config.format == Format::Text {
+        return None;
+    }
+    let what = ABSENT.iter().find(|(views, _)| views.contains(&config.view.name)).map_or("no row", |(_, what)| *what);
+    let (open, end) = (tape.session().window_open, tape.complete_until());
+    let families = families::names(tape);
+    let families = if families.is_empty() { String::new() } else { format!(" ({})", families.join(", ")) };
+    Some(format!("nothing to show: {what} in {} s of what was recorded{families}", seconds(end, open)))
+}
+
+/// Why no event of `tape` passes the filters of `config`, in one sentence; without filters, what there is none of.
 pub(crate) fn why(config: &Config, tape: &Tape) -> Option<String> {
     let of_calls = config.calls && OF_CALLS.contains(&config.view.name);
     if of_calls && families::recorded(tape, Family::Syscall) == Some(false) {
@@ -99,7 +127,7 @@ pub(crate) fn why(config: &Config, tape: &Tape) -> Option<String> {
     let there = There::of(tape);
     let given = given(config, tape, &there);
     if given.is_empty() {
-        return None;
+        return unasked(config, tape);
     }
     if let Some(Given { text, alone: Some(why) }) = given.iter().find(|given| given.alone.is_some()) {
         return Some(format!("nothing matches {text}: {why}"));

@@ -33,7 +33,7 @@ use crate::table::group::value::Value;
 use crate::table::loss::Listed;
 use crate::table::scan::Scan;
 use crate::values::output::{self, Out, line};
-use crate::values::say::Verdict;
+use crate::values::say::{Verdict, complain};
 use crate::values::words::{bytes, escaped, span};
 
 systape_format::tables! {
@@ -198,6 +198,9 @@ impl Series {
     }
 }
 
+/// What is said instead of rows.
+const NO_CHANGE: &str = "no change of a rate, a time or memory that is more than noise";
+
 /// Prints the answer for `config`, `limit` rows of it.
 pub(super) fn run(config: &Config, tape: &Tape, limit: usize) -> Result<Verdict> {
     let mut context = Context::about(config, tape, &[Family::Syscall, Family::Process])?;
@@ -215,6 +218,9 @@ pub(super) fn run(config: &Config, tape: &Tape, limit: usize) -> Result<Verdict>
     let mut out = output::stdout()?;
     match config.format.rows() {
         Some(form) => {
+            if found.is_empty() {
+                complain(NO_CHANGE);
+            }
             let lines = found.iter().take(limit).map(|found| row(found, slices, tape.session().window_open));
             let short = counted || !context.question.loss.complete();
             sink::print(form, &WHEN, Judgement::Touched(short), lines, &mut out)?;
@@ -347,7 +353,7 @@ fn text(
     let seconds = |at: usize| format!("{:.3}", slices.start(at as u64).saturating_sub(open) as f64 / 1e9);
     line(out, &format!("{count} slices of {}, {}–{} s", span(slices.width), seconds(0), seconds(count)))?;
     if found.is_empty() {
-        line(out, "no change of a rate, a time or memory that is more than noise")?;
+        line(out, NO_CHANGE)?;
         return Ok(());
     }
     let mut table = Table::default().number("TIME(s)").word("OF").word("WHAT").number("BEFORE").number("AFTER");
