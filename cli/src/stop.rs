@@ -50,7 +50,9 @@ fn sentence(text: &str) -> String {
         Some(tip) => Some(format!("; {tip}")),
         None => line.starts_with("[possible values").then(|| format!(" {line}")),
     };
-    format!("{first}{}", lines.find_map(hint).unwrap_or_default())
+    // what is missing stands in the next line
+    let missing = first.ends_with(':').then(|| lines.next().map(|line| format!(" {line}"))).flatten();
+    format!("{first}{}{}", missing.unwrap_or_default(), lines.find_map(hint).unwrap_or_default())
 }
 
 #[cfg(test)]
@@ -76,6 +78,12 @@ mod tests {
         let form = said(&["record", "--format", "xml"]);
         assert!(form.starts_with("invalid value 'xml'") && form.ends_with("[possible values: text, json]"), "{form}");
         assert_eq!(unknown("--coumt", &Command::new("x"), Some("type y")), "--coumt is no option of x: type y");
+        let needs = Command::new("record").arg(Arg::new("pid").long("pid").required(true));
+        let error = needs.clone().try_get_matches_from(["record"]).unwrap_err();
+        assert_eq!(
+            Stop::new(&error, &needs),
+            Stop::Usage("the following required arguments were not provided: --pid <pid>".to_owned())
+        );
         assert!(said(&["record", "--help"]).lines().count() > 3);
     }
 }

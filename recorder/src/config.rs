@@ -146,14 +146,18 @@ pub struct Config {
 impl Config {
     /// Resolves `args`.
     pub fn new(args: Args) -> Result<Self> {
-        if let Some(instead) = args.events.iter().find_map(|expression| habits::probe(expression)) {
+        if let Some(instead) =
+            args.events.iter().find_map(|expression| habits::probe(expression).or_else(|| habits::event(expression)))
+        {
             bail!("{instead}");
         }
         let selection = Selection::parse(&args.events).map_err(|e| anyhow::anyhow!("{e}"))?;
         if !(args.command.is_empty() || args.pid.is_empty() && args.tid.is_empty()) {
             let word = args.command[0].to_string_lossy();
+            let limit = args.command.get(1).filter(|_| word == "sleep").map(|time| time.to_string_lossy());
+            let limit = limit.map(|time| format!("; --for {time}s ends it after {time} s")).unwrap_or_default();
             bail!(
-                "a command and -p or -t cannot be recorded together; record one of them, or the whole system with -a{}",
+                "a command and -p or -t cannot be recorded together; record one of them, or the whole system with -a{limit}{}",
                 habits::no_command(&word).map(|text| format!("; {text}")).unwrap_or_default()
             );
         }

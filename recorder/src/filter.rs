@@ -42,7 +42,7 @@ impl CallFilter {
         }
         for item in &args.slow {
             let Some((names, time)) = item.split_once('=') else {
-                bail!("--slow {item}: write it as SYSCALL=TIME, e.g. read=5ms");
+                bail!("--slow {item}: write it as SYSCALL=TIME, e.g. read=5ms; of all calls it is --duration {item}");
             };
             let least = parse_delay(time).map_err(|e| anyhow::anyhow!("--slow {item}: {e}"))?;
             let selection = Selection::parse(&[names]).map_err(|e| anyhow::anyhow!("--slow {item}: {e}"))?;

@@ -6,7 +6,8 @@ use crate::args::Args;
 
 /// Options, and what does here what they do there.
 const HABITS: &systape_cli::Habits = &[
-    (&["-c", "-S", "--summary", "--summary-only", "--with-summary"], "sums are made from the tape: 'analyze -s'"),
+    (&["-c"], "--freq HZ samples by time (-c of perf); sums are made from the tape: 'analyze -s' (-c of strace)"),
+    (&["-S", "--summary", "--summary-only", "--with-summary"], "sums are made from the tape: 'analyze -s'"),
     (
         &["-w", "--summary-wall-clock"],
         "sums are made from the tape, by the time calls took: 'analyze -s'; -o FILE names the tape (-w of sysdig)",
@@ -44,6 +45,63 @@ const HABITS: &systape_cli::Habits = &[
     ),
     (&["-i", "--instruction-pointer"], "stacks are recorded with -g; --no-inherit leaves out children (as -i of perf)"),
     (&["-x"], "failed calls alone: --failure (as -x of opensnoop); how lines look: 'analyze --help'"),
+    (&["-O", "--file", "--out", "--output-file"], "the tape is named by -o FILE"),
+    (
+        &["--process", "--proc", "--exe", "--program", "--cmd", "--app", "--thread-name"],
+        "threads by name: --comm NAME; a process: -p PID",
+    ),
+    (&["--command"], "the command stands behind all options: record -- ls -l"),
+    (
+        &["--children", "--descendants", "--follow"],
+        "children from now on are followed; with -p, those that run already: --tree",
+    ),
+    (
+        &["--unit", "--service", "--systemd"],
+        "-G /system.slice/NAME.service chooses a unit (systemctl show -p ControlGroup NAME); 'analyze --unit NAME' does on a tape of -a",
+    ),
+    (
+        &["--container", "--docker", "--container-id", "--container-name"],
+        "-G CGROUP chooses a container, by the path in /proc/PID/cgroup; 'analyze --container NAME' does on a tape of -a",
+    ),
+    (
+        &["--pod", "--namespace"],
+        "-G CGROUP chooses a pod, by the path in /proc/PID/cgroup; 'analyze --pod NAME' does on a tape of -a",
+    ),
+    (&["--system", "--system-wide"], "it is -a here"),
+    (
+        &["--events", "--syscalls", "--syscall", "--calls", "--tracepoint"],
+        "calls and tracepoints: -e read,write or -e 'CATEGORY:*'; families of events: --families sched,block",
+    ),
+    (
+        &["--slower", "--min-duration", "--threshold", "--longer-than", "--min-latency"],
+        "--duration TIME stores calls that take longer, --slow read=5ms,... by call",
+    ),
+    (
+        &["--errors", "--error", "--fail", "--failures", "--only-errors"],
+        "--failure stores only calls that fail, --errno ENOENT,... those with these errors",
+    ),
+    (&["--trigger", "--when"], "it is --on TRIGGER here, with --last TIME"),
+    (
+        &["--flight-recorder", "--daemon", "--background"],
+        "--last TIME keeps the past in memory until --on TRIGGER; a service or '&' runs it in the background",
+    ),
+    (&["--max-files", "--files"], "--keep N tapes of --rotate, --max-tapes N of --last"),
+    (&["--compress", "--gzip", "--zstd", "--compression-level"], "a tape is always compressed"),
+    (&["--anonymize", "--anonymise", "--scrub", "--mask"], "it is --redact paths, strings or all"),
+    (&["--append", "--overwrite-file"], "an existing tape is kept as FILE.old"),
+    (&["--stdout", "--pipe"], "-o - writes to standard output: record -o - ... | analyze -"),
+    (&["--sudo"], "sudo record -u USER ..., or sudo record -- setpriv --reuid USER COMMAND"),
+    (&["--silent"], "it is --quiet here"),
+    (&["--color", "--colour", "--no-color"], "it is an option of analyze"),
+    (&["--stacks", "--stack", "--backtrace", "--callgraph"], "stacks are recorded with -g, or --call-graph dwarf"),
+    (&["--kernel", "--kernel-stack"], "--kernel-stacks takes the kernel's part of stacks too"),
+    (&["--frequency", "--hz", "--rate"], "it is --freq HZ here"),
+    (&["--cpus"], "it is --cpu LIST here"),
+    (&["--buffer-size"], "--buffer SIZE is memory for what waits for the disk, -m SIZE each ring"),
+    (&["--dry-run", "--check", "--test"], "'record --for 1s -o /dev/null' tries it"),
+    (&["--group", "--aio", "--exclude-perf", "--buildid-all", "--no-samples", "--vmlinux", "-N"], "perf alone has it"),
+    (&["--seconds", "--interval"], "it is --for TIME here; a recording has no intervals: 'analyze rate' has times"),
+    (&["-l"], "functions of the kernel: --kprobe NAME (-l of trace-cmd)"),
     (&["-n"], "threads by name: --comm NAME (as -n of opensnoop); 'analyze --format json' has the numbers of calls"),
     (&["-d", "-M"], "it is --for TIME here (as -d of opensnoop, -M of sysdig)"),
     (&["-U", "--print-uid"], "users are always recorded; 'analyze -s --by uid' has them"),
@@ -119,8 +177,38 @@ const HABITS: &systape_cli::Habits = &[
 
 /// Words where a command stands, that are none.
 const NO_COMMANDS: &systape_cli::Habits = &[
-    (&["report", "script", "annotate", "top", "sched", "summary", "kills", "info"], "reports are made by 'analyze'"),
-    (&["trace", "record", "strace", "perf"], "leave it out: record ls -l"),
+    (
+        &[
+            "report", "script", "annotate", "top", "sched", "summary", "kills", "info", "stat", "show", "dump", "why",
+            "view", "stats", "files", "block", "net", "locks", "analyze", "diff",
+        ],
+        "reports are made by 'analyze'",
+    ),
+    (
+        &[
+            "execsnoop",
+            "opensnoop",
+            "biosnoop",
+            "biolatency",
+            "tcplife",
+            "syscount",
+            "filetop",
+            "killsnoop",
+            "statsnoop",
+            "runqlat",
+            "cpudist",
+            "offcputime",
+            "gethostlatency",
+        ],
+        "record -a --for 10s, then 'analyze' and that word",
+    ),
+    (&["dwarf", "fp", "lbr"], "stacks: record --call-graph dwarf -- COMMAND (-g is by frame pointers)"),
+    (&["attach"], "record -p PID"),
+    (&["version"], "record --version"),
+    (&["daemon", "service"], "record --last 60s --on kill --dir DIR keeps the past in memory"),
+    (&["snapshot", "dump-now"], "'record trigger' asks a running flight recorder for a tape"),
+    (&["enable-event", "enable"], "events are chosen by -e and --families"),
+    (&["trace", "record", "strace", "perf", "run", "exec"], "leave it out: record ls -l"),
     (&["help"], "record --help"),
     (&["start", "create", "on"], "record -a, or -p PID; without a command it records until Ctrl-C or --for TIME"),
     (&["stop", "off", "end", "destroy"], "Ctrl-C ends a recording, as does kill -INT with its process id"),
@@ -169,6 +257,25 @@ pub(crate) fn probe(expression: &str) -> Option<String> {
     ))
 }
 
+/// Events of perf that are no calls here, and what to type.
+const EVENTS: &systape_cli::Habits = &[
+    (
+        &["page-faults", "faults", "minor-faults", "major-faults", "fault"],
+        "page faults are recorded by --families fault",
+    ),
+    (
+        &["context-switches", "cs", "cpu-migrations", "migrations", "sched"],
+        "-e 'sched:*' takes them; they are recorded by default (--families sched)",
+    ),
+    (&["block", "disk"], "-e 'block:*' takes disk I/O; it is recorded by default (--families block)"),
+    (&["tcp", "sock"], "-e 'sock:*' takes connections; they are recorded by default (--families net)"),
+];
+
+/// What to type for `expression`, an event of perf. None: it is none of these.
+pub(crate) fn event(expression: &str) -> Option<String> {
+    systape_cli::instead_of(EVENTS, expression.trim()).map(|text| format!("-e {expression}: {text}"))
+}
+
 /// What is wrong with `word`, an option that is none of `record`'s: what to type instead, as far as that is known.
 pub(crate) fn unknown(word: &str) -> String {
     let command = Args::command();
@@ -185,7 +292,64 @@ pub(crate) fn unknown(word: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::ffi::OsString;
+
+    use systape_cli::Stop;
+
     use super::*;
+    use crate::cli;
+    use crate::config::{Config, find_command};
+
+    /// Words as a shell has them.
+    fn words(line: &str) -> Vec<String> {
+        let (mut all, mut word, mut quote) = (Vec::new(), String::new(), None);
+        for letter in line.chars() {
+            match (quote, letter) {
+                (Some(open), _) if open == letter => quote = None,
+                (None, '"' | '\'') => quote = Some(letter),
+                (None, ' ') if word.is_empty() => {}
+                (None, ' ') => all.push(std::mem::take(&mut word)),
+                _ => word.push(letter),
+            }
+        }
+        all.extend((!word.is_empty()).then_some(word));
+        all
+    }
+
+    /// What keeps a line from recording; None: nothing does.
+    fn refused(line: &str) -> Option<String> {
+        let line = line.replace("PID", &std::process::id().to_string());
+        let args = match cli::parse(words(&line).into_iter().map(OsString::from)) {
+            Ok(args) => args,
+            Err(Stop::Usage(text) | Stop::Printed(text)) => return Some(text),
+        };
+        match Config::new(args) {
+            Err(error) => Some(format!("{error:#}")),
+            Ok(config) if config.command.is_empty() => None,
+            Ok(config) => find_command(&config.command).err().map(|error| error.message),
+        }
+    }
+
+    /// tests/lines/record.txt: `LINE => ok`, or `LINE => 2 TEXT`.
+    #[test]
+    fn lines_that_people_type_record_or_are_refused_with_what_to_type() {
+        let all: Vec<_> = include_str!("../tests/lines/record.txt")
+            .lines()
+            .filter(|line| !line.is_empty() && !line.starts_with('#'))
+            .map(|line| line.rsplit_once(" => ").unwrap())
+            .collect();
+        assert!(all.len() > 250, "{}", all.len());
+        let mut wrong = Vec::new();
+        for (line, expected) in all {
+            let (line, got) = (line.trim(), refused(line.trim()));
+            match (expected.trim().strip_prefix('2'), got) {
+                (None, None) => {}
+                (Some(says), Some(why)) if why.contains(says.trim()) && !why.ends_with(':') => {}
+                (_, got) => wrong.push(format!("{line}\n  not {expected}: {got:?}")),
+            }
+        }
+        assert!(wrong.is_empty(), "{}:\n{}", wrong.len(), wrong.join("\n"));
+    }
 
     #[test]
     fn lines_of_a_shell_have_a_hint_each() {
