@@ -85,9 +85,7 @@ fn tapes_of_one_time_are_mixed() {
     let first = |line: &str| line.starts_with(both[0].to_str().unwrap());
     let turns = lines.windows(2).filter(|pair| first(pair[0]) && !first(pair[1])).count();
     assert!(turns * 10 > alone.lines().count() * 9, "{turns} turns");
-    for path in &both {
-        assert!(said.contains(&format!("{}: 3 samples of real time, largest step", path.display())), "{said}");
-    }
+    assert!(!said.contains("real time"), "nobody set the clock: {said}");
     // the first lines of all, not of each
     let (_, few, _) = ask(&["--max-events", "5"], &both);
     assert_eq!(few.lines().collect::<Vec<_>>(), lines[..5]);

@@ -212,12 +212,32 @@ const FCNTL_WITHOUT_ARG: [u32; 7] = [
     uapi::F_GET_SEALS,
 ];
 
+/// Whether a futex's operation `op` takes no argument `at`: futex(2).
+fn futex_without(op: u64, at: usize) -> bool {
+    // without FUTEX_PRIVATE_FLAG and FUTEX_CLOCK_REALTIME
+    let taken: &[usize] = match op & 0x7f {
+        // FUTEX_WAIT, LOCK_PI, LOCK_PI2
+        0 | 6 | 13 => &[3],
+        // FUTEX_WAKE, UNLOCK_PI, TRYLOCK_PI
+        1 | 7 | 8 => &[],
+        // FUTEX_REQUEUE, WAIT_REQUEUE_PI
+        3 | 11 => &[3, 4],
+        // FUTEX_WAIT_BITSET
+        9 => &[3, 5],
+        // FUTEX_WAKE_BITSET
+        10 => &[5],
+        _ => return false,
+    };
+    at >= 3 && !taken.contains(&at)
+}
+
 /// Whether programs leave out argument `at`, so that it holds an old register value: the mode of an open that makes no file,
-/// and what fcntl's command does not take.
+/// what fcntl's command and a futex's operation do not take.
 pub(crate) fn unread(call: &CallInfo, at: usize, args: &[u64; 6]) -> bool {
     match (call.name.as_str(), at) {
         ("open", 2) => args[1] as u32 & MAKES_FILE == 0,
         ("openat", 3) => args[2] as u32 & MAKES_FILE == 0,
+        ("futex" | "futex_time64", at) => futex_without(args[1], at),
         ("fcntl" | "fcntl64", 2) => FCNTL_WITHOUT_ARG.contains(&(args[1] as u32)),
         _ => false,
     }
@@ -290,4 +310,16 @@ fn errno_words(out: &mut Vec<u8>, errno: u16) {
     out.extend_from_slice(b" (");
     out.extend_from_slice(systape_abi::errno_text(errno).as_bytes());
     out.push(b')');
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn registers_that_a_futex_does_not_take_are_left_out() {
+        let left_out = |op: u64| (0..6).filter(|at| futex_without(op, *at)).collect::<Vec<_>>();
+        assert_eq!((left_out(128), left_out(129), left_out(9 | 128 | 256)), (vec![4, 5], vec![3, 4, 5], vec![4]));
+        assert_eq!((left_out(3), left_out(4), left_out(5), left_out(99)), (vec![5], vec![], vec![], vec![]));
+    }
 }

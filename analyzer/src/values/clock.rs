@@ -174,6 +174,11 @@ impl Clock {
         steps.max_by_key(|step| step.unsigned_abs()).map_or(0, |step| i64::try_from(step).unwrap_or(i64::MAX))
     }
 
+    /// Whether somebody set the clock between two samples.
+    pub(crate) fn was_set(&self) -> bool {
+        self.samples.windows(2).any(|pair| Stretch::new(&pair[0], &pair[1]).stepped)
+    }
+
     /// The first and the last day (UTC, since 1970) that it may have been between `open` and `end`; None without samples.
     pub fn days(&self, open: u64, end: u64) -> Option<(i64, i64)> {
         let (open, end) = (self.real(open)?, self.real(end.max(open))?);
@@ -380,6 +385,7 @@ mod tests {
             let got = clock.real(200 * S).unwrap();
             assert_eq!([got.first, got.last], [both[0].min(both[1]), both[0].max(both[1])]);
             assert_eq!(got.uncertain(), Some(step.unsigned_abs() * S));
+            assert!(clock.was_set());
             assert!(rfc3339(got).contains("Z/1970"));
         }
         // drift within what NTP may do, over a minute: 500 ppm are 30 ms
@@ -388,6 +394,7 @@ mod tests {
                 .map(|s| ClockSample { realtime: s.realtime + S, ..s }),
         );
         assert_eq!(clock.real(130 * S), Some(known(31 * S as i64 + 14_500_000)));
+        assert!(!clock.was_set());
     }
 
     #[test]

@@ -70,7 +70,9 @@ fn members(tapes: &[PathBuf]) -> (Vec<Member>, Verdict) {
         }
     }
     members.sort_by(|one, other| (one.times, &one.path).cmp(&(other.times, &other.path)));
-    members.iter().for_each(|member| complain(&format!("{}: {}", member.named.name, member.clock.text())));
+    // the order is by time of day: who doubts it is told
+    let doubted = members.iter().filter(|member| member.clock.samples() == 0 || member.clock.was_set());
+    doubted.for_each(|member| complain(&format!("{}: {}", member.named.name, member.clock.text())));
     (members, verdict)
 }
 
