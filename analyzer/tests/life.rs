@@ -21,7 +21,7 @@ fn filters_take_either_side() {
     let place = place(&[]);
     let of = |words: &str| -> Vec<(u64, u64)> {
         let got = place.analyze(&format!("kills --format json {words} life.tape"));
-        assert_eq!((got.status, got.err.as_str()), (0, ""), "{words}");
+        assert_eq!((got.status, got.told()), (0, String::new()), "{words}");
         let pid = |value: &serde_json::Value| value["pid"].as_u64().unwrap_or(0);
         got.json().iter().map(|record| (pid(&record["sender"]), pid(&record["target"]))).collect()
     };

@@ -94,11 +94,13 @@ struct Given {
 const ABSENT: &[(&[&str], &str)] = &[
     (&["", "summary", "with-summary", "syscount", "top", "rate"], "no call or event"),
     (&["block", "biosnoop", "biolatency"], "no I/O of a disk"),
-    (&["net", "tcplife"], "no connection or socket of this kind"),
+    (&["net", "tcplife"], "no connection or socket"),
     (&["locks"], "no wait for a futex"),
-    (&["files", "opensnoop", "statsnoop", "filetop"], "no call of this kind on a file"),
+    (&["files", "opensnoop", "statsnoop", "filetop"], "no call on a file"),
     (&["exec", "execsnoop"], "no start or end of a program"),
     (&["killsnoop"], "no call that sends a signal"),
+    (&["kills"], "no signal"),
+    (&["env"], "no variable"),
     (&["sched timehist", "sched latency", "runqlat", "cpudist"], "no run of a thread"),
     (&["offcpu", "offcputime", "states", "path"], "no time of a thread"),
     (&["probes", "gethostlatency"], "no event with a duration"),
@@ -114,7 +116,10 @@ fn unasked(config: &Config, tape: &Tape) -> Option<String> {
     let (open, end) = (tape.session().window_open, tape.complete_until());
     let families = families::names(tape);
     let families = if families.is_empty() { String::new() } else { format!(" ({})", families.join(", ")) };
-    Some(format!("nothing to show: {what} in {} s of what was recorded{families}", seconds(end, open)))
+    Some(format!(
+        "nothing to show: {what} that is asked for in {} s of what was recorded{families}",
+        seconds(end, open)
+    ))
 }
 
 /// Why no event of `tape` passes the filters of `config`, in one sentence; without filters, what there is none of.
