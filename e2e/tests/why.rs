@@ -72,7 +72,9 @@ fn shows(lab: &Lab, tape: &str, finding: &Value) {
     let shell = run(lab.command("sh").args(["-c", &format])).expect(0);
     let text = shell.text();
     assert!(!text.trim().is_empty(), "{words}");
-    let call = finding["syscall"].as_str().unwrap_or_default();
+    // of who is waited for it shows the sleeps
+    let of_other = (finding["rule"] == "waited-for").then_some("nanosleep");
+    let call = of_other.unwrap_or(finding["syscall"].as_str().unwrap_or_default());
     assert!(text.contains(call), "{words}: {text}");
     if words.starts_with("-s ") && !words.contains("--by tid") {
         let rows = run(lab.command("sh").args(["-c", &format!("{format} --format json")])).json();
