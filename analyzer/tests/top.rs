@@ -6,9 +6,10 @@ mod common;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use common::Place;
 use common::stored::{rows, tapes};
+use common::{Place, Row, Tape};
 use serde_json::Value;
+use systape_format::model::{ByteStatus, CallState};
 
 /// Keys, and where a listed call has them.
 const KEYS: [(&str, &str); 8] = [
@@ -48,7 +49,10 @@ fn key(row: &Value, name: &str) -> String {
         "second" => 1_000_000_000,
         _ => 60_000_000_000,
     };
+    // what did not return might have returned anything
+    let ended = !matches!(row["incomplete"].as_str(), Some("in-flight" | "killed" | "no-return"));
     match &row[name] {
+        _ if name == "errno" && !ended => "null".to_owned(),
         _ if name == "errno" && !failed(row) => "0".to_owned(),
         // a listed call has its time instead
         Value::Null if matches!(name, "second" | "minute") => match row.get("ts_ns").and_then(Value::as_u64) {
@@ -439,6 +443,51 @@ fn counted_calls_of_several_tapes_are_said() {
             assert!(both.contains(&format!("a.tape: {line}")) && both.contains(&format!("b.tape: {line}")), "{both}");
         }
     }
+}
+
+/// A call with an empty path is on its descriptor if its flags say so, on nothing otherwise: never on a file named "".
+#[test]
+fn an_empty_path_is_the_descriptor() {
+    const EMPTY_PATH: u64 = 0x1000;
+    const CWD: u64 = 0xffff_ff9c;
+    let place = Place::new();
+    let row = |name, args, errno, path| Row { tid: 100, name, args, errno, path, dur: 5, ..Row::default() };
+    let on = |name, args| row(name, args, 0, Some("/etc/hosts"));
+    let fstat = [3, 0x7f00, 0x7f10, EMPTY_PATH, 0, 0];
+    let mut rows = vec![
+        on("newfstatat", fstat),
+        row("newfstatat", fstat, 14, Some("/etc/hosts")),
+        Row { state: CallState::InFlight, ..on("newfstatat", fstat) },
+        on("statx", [3, 0x7f00, EMPTY_PATH, 0, 0x7f10, 0]),
+        on("execveat", [3, 0x7f00, 0, 0, EMPTY_PATH, 0]),
+        on("linkat", [3, 0x7f00, CWD, 0x7f10, EMPTY_PATH, 0]),
+        on("fchownat", [3, 0x7f00, 0, 0, EMPTY_PATH, 0]),
+        on("name_to_handle_at", [3, 0x7f00, 0, 0, EMPTY_PATH, 0]),
+        on("readlinkat", [3, 0x7f00, 0, 0, 0, 0]),
+        // refused for it
+        row("newfstatat", [3, 0x7f00, 0x7f10, 0, 0, 0], 2, Some("/etc/hosts")),
+        row("openat", [CWD, 0x7f00, 0, 0, 0, 0], 2, None),
+        row("newfstatat", [CWD, 0x7f00, 0x7f10, EMPTY_PATH, 0, 0], 0, None),
+    ];
+    rows.iter_mut().for_each(|row| row.captured = vec![(1, ByteStatus::Whole, 0, b"")]);
+    // a null pointer: nothing is captured
+    rows.push(on("utimensat", [3, 0, 0, 0, 0, 0]));
+    rows.push(row("stat", [0, 0x7f00, 0, 0, 0, 0], 14, None));
+    rows.push(row("getppid", [0; 6], 0, None));
+    (0..).zip(&mut rows).for_each(|(at, row)| row.start = at * 10);
+    let mut tape = Tape::create_at(&place.path("empty.tape"), &common::session(), &common::ledger::start());
+    tape.segment(1_000, &rows, &[]);
+    tape.finish();
+    for words in ["top --by file", "-s --by file", "rate --by file"] {
+        let got = place.analyze(&format!("{words} --format json empty.tape")).json();
+        let mut files: Vec<_> = got.iter().map(|row| (row["file"].as_str(), row["calls"].as_u64())).collect();
+        files.sort_unstable();
+        let expected = [("", 4), (".", 1), ("/etc/hosts", 10)].map(|(file, calls)| (Some(file), Some(calls)));
+        assert_eq!(files, expected, "{words}");
+    }
+    let got = place.analyze("files --format json empty.tape").json();
+    let hosts = got.iter().find(|row| row["file"] == "/etc/hosts").unwrap();
+    assert_eq!((&hosts["calls"], &hosts["calls_at_least"]), (&10.into(), &false.into()), "{got:?}");
 }
 
 /// `"pipe"` of `"pipe:[17]"`.

@@ -78,6 +78,30 @@ impl SyscallDesc {
             _ => self.ret == RetKind::Fd,
         }
     }
+
+    /// Whether the path in argument `path` may be empty with these arguments: such a call is on the descriptor that a path would
+    /// be relative to. Otherwise it fails.
+    pub fn takes_empty_path(&self, path: usize, args: &[u64; 6]) -> bool {
+        const OF_FIRST: [&str; 3] = ["AT_EMPTY_PATH", "MOVE_MOUNT_F_EMPTY_PATH", "FSPICK_EMPTY_PATH"];
+        const OF_SECOND: [&str; 1] = ["MOVE_MOUNT_T_EMPTY_PATH"];
+        // do_readlinkat (fs/stat.c): without a flag
+        if self.name == "readlinkat" {
+            return true;
+        }
+        // linkat: the flag is of the old path
+        let is_second = self.args.iter().take(path).any(|arg| matches!(arg.kind, ArgKind::Path));
+        let names: &[&str] = if is_second { &OF_SECOND } else { &OF_FIRST };
+        self.args.iter().zip(args).any(|(arg, value)| match arg.kind {
+            ArgKind::Flags(set) => set.bits.iter().any(|(bit, name)| value & bit != 0 && names.contains(name)),
+            _ => false,
+        })
+    }
+
+    /// The same of a null pointer in place of the path.
+    pub fn takes_null_path(&self, path: usize, args: &[u64; 6]) -> bool {
+        matches!(self.name, "utimensat" | "utimensat_time64" | "futimesat" | "fanotify_mark")
+            || self.takes_empty_path(path, args)
+    }
 }
 
 /// One argument of a syscall.
@@ -431,6 +455,46 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn calls_that_take_an_empty_path_are_told_by_their_flags() {
+        let flag = |name: &str| if name == "fspick" { 8 } else { 0x1000 };
+        // the path, and the flags
+        let calls = [
+            ("newfstatat", 1, 3),
+            ("statx", 1, 2),
+            ("execveat", 1, 4),
+            ("linkat", 1, 4),
+            ("fchownat", 1, 4),
+            ("name_to_handle_at", 1, 4),
+            ("faccessat2", 1, 3),
+            ("fchmodat2", 1, 3),
+            ("utimensat", 1, 3),
+            ("open_tree", 1, 2),
+            ("mount_setattr", 1, 2),
+            ("fspick", 1, 2),
+            ("setxattrat", 1, 2),
+            ("file_getattr", 1, 4),
+        ];
+        for (name, path, flags) in calls {
+            let desc = describe_name(name).unwrap();
+            let mut args = [0; 6];
+            assert!(!desc.takes_empty_path(path, &args), "{name}");
+            // of an int: what is above it is no flag
+            args[flags] = flag(name) | 0xffff_ffff_0000_0000;
+            assert!(desc.takes_empty_path(path, &args) && desc.takes_null_path(path, &args), "{name}");
+        }
+        let takes = |name: &str, path, args: [u64; 6]| describe_name(name).unwrap().takes_empty_path(path, &args);
+        assert!(!takes("linkat", 3, [3, 0, 4, 0, 0x1000, 0]), "a new name is never empty");
+        let move_mount = |flags| [1, 3].map(|path| takes("move_mount", path, [3, 0, 4, 0, flags, 0]));
+        assert_eq!([0, 4, 0x40, 0x44].map(move_mount), [[false, false], [true, false], [false, true], [true, true]]);
+        assert!(takes("readlinkat", 1, [3, 0, 0, 0, 0, 0]));
+        // the bits of other calls are others
+        for (name, path) in [("openat", 1), ("unlinkat", 1), ("renameat2", 1), ("renameat2", 3), ("symlinkat", 2)] {
+            assert!(!takes(name, path, [0x1000; 6]), "{name}");
+        }
+        assert!(describe_name("utimensat").unwrap().takes_null_path(1, &[0; 6]));
     }
 
     #[test]

@@ -10,6 +10,9 @@ use rustc_hash::FxHashMap;
 use systape_abi::{Abi, ArgKind, Effect, Io, RetKind, Selection, SyscallDesc};
 use systape_format::model::{Call, Session, SyscallFormat};
 
+/// The error of a call on a descriptor that is not open, or not for what was asked: it is on no file.
+pub(crate) const EBADF: u16 = 9;
+
 /// The calls that `record -e` selected, all of them without it; None = its words are not understood.
 pub(crate) fn recorded(session: &Session) -> Option<Selection> {
     let words: Vec<_> = session.selection.iter().map(|words| String::from_utf8_lossy(words)).collect();

@@ -6,7 +6,7 @@
 
 use anyhow::{Context as _, Result, bail};
 use rustc_hash::FxHashSet;
-use systape_abi::{Abi, Selection};
+use systape_abi::{Abi, Effect, Selection};
 use systape_format::model::{
     Call, CallState, Core, Dict, LedgerRow, RecordedFamilies, SegmentInfo, Session, Task, Time,
 };
@@ -332,8 +332,17 @@ impl<'a> Scope<'a> {
             picked: self.picked.as_ref().map(|picked| (picked.of(number), picked.all_but)),
             tasks: dict.tasks.iter().map(|t| self.task(t)).collect(),
             calls: dict.calls.iter().map(|c| self.call(c)).collect(),
+            timeless: match self.filters.longer_than {
+                Some(_) => dict.calls.iter().map(is_exit).collect(),
+                None => Vec::new(),
+            },
         }
     }
+}
+
+/// Whether it is exit or exit_group: they do not return, so that they have no duration.
+fn is_exit(call: &Call) -> bool {
+    systape_abi::describe(Abi::from_raw(call.abi), call.nr).is_some_and(|desc| desc.effect == Effect::Exit)
 }
 
 /// [`Scope`] bound to one segment.
@@ -346,6 +355,8 @@ pub struct SegmentFilter<'a> {
     pub tasks: Vec<bool>,
     /// For each call of the segment.
     pub calls: Vec<bool>,
+    /// Which of them have no duration; filled if there is a filter on that.
+    timeless: Vec<bool>,
 }
 
 impl SegmentFilter<'_> {
@@ -374,6 +385,7 @@ impl SegmentFilter<'_> {
         }
         if let Some(ns) = f.longer_than {
             let passes = match state {
+                _ if self.timeless[core.call[row] as usize] => false,
                 CallState::Complete => core.dur[row] > ns,
                 CallState::InFlight | CallState::Killed | CallState::NoReturn | CallState::BeganBefore => {
                     core.dur[row] >= ns
@@ -500,6 +512,15 @@ mod tests {
         assert_eq!(passing(9), [&[CallState::Complete], &bounds[..]].concat());
         assert_eq!(passing(10), bounds);
         assert_eq!(passing(11), []);
+    }
+
+    #[test]
+    fn exits_have_no_duration() {
+        let (mut dict, core) = core();
+        dict.calls[0] = Call { abi: 1, nr: systape_abi::number(Abi::X86_64, "exit_group").unwrap() };
+        let filters = Filters { longer_than: Some(1), ..Filters::none() };
+        let scope = Scope::new(&filters, &Session::default(), 0, Clock::default).unwrap();
+        assert!((0..8).all(|row| !scope.segment(&dict, 0).core(&core, row)));
     }
 
     #[test]

@@ -9,8 +9,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use systape_format::model::{Args, CallState, Captured, Core, Dict, FD_FIRST, FD_NONE, Fds, InFlight, Task, Time};
 use systape_format::reader::{Picked, Segment, Tape};
 
-use crate::table::call_files::EBADF;
-use crate::table::calls::{CallBook, CallInfo};
+use crate::table::calls::{CallBook, CallInfo, EBADF};
 use crate::table::loss::Hole;
 use crate::values::parallel;
 

@@ -3,6 +3,7 @@
 
 pub(crate) mod call_files;
 pub(crate) mod calls;
+pub(crate) mod empty_path;
 pub(crate) mod families;
 pub(crate) mod filter;
 pub(crate) mod fired;

@@ -258,7 +258,7 @@ impl Calls<'_> {
         let given = path.and_then(|on| match on.name {
             Name::Known(path) => Some(path.as_ref().into()),
             Name::InCwd(path) => Some(path.into()),
-            Name::Unknown => on.given.map(Arc::from),
+            Name::Unknown | Name::Nothing => on.given.map(Arc::from),
         });
         let flags = match info.name.as_str() {
             "open" => Some(args[1]),

@@ -6,7 +6,8 @@ use systape_abi::{AT_FDCWD, ArgKind};
 use systape_format::model::{ByteStatus, CallState};
 
 use super::join;
-use crate::table::call_files::EBADF;
+use crate::table::calls::EBADF;
+use crate::table::empty_path::{self, Given, On};
 use crate::table::load::{FdPath, Loaded};
 
 /// `resolve` of `struct open_how`: paths do not leave the directory they begin in, also those that begin with `/`.
@@ -21,6 +22,8 @@ pub(crate) enum Name<'a> {
     Known(Cow<'a, [u8]>),
     /// A path in the current directory of the process.
     InCwd(&'a [u8]),
+    /// Nothing: the call failed because the path was empty, or a null pointer.
+    Nothing,
     /// Not known.
     Unknown,
 }
@@ -64,7 +67,7 @@ fn descriptor(segment: &Loaded, row: usize, at: usize) -> Option<Name<'_>> {
     }
 }
 
-/// What the path in argument `at` names; None: it is a null pointer, or relative to a descriptor that is not open.
+/// What the path in argument `at` names; None: there is none, or it is relative to a descriptor that is not open.
 fn path(segment: &Loaded, row: usize, at: usize) -> Option<Use<'_>> {
     if is_nowhere(segment, row, at) {
         return None;
@@ -73,26 +76,34 @@ fn path(segment: &Loaded, row: usize, at: usize) -> Option<Use<'_>> {
     let text = value.filter(|value| value.status.has_bytes() && value.status != ByteStatus::Redacted);
     let given = text.map(|value| value.bytes.as_slice());
     let cut = text.is_some_and(|value| !value.status.is_whole());
-    let whole = given.filter(|_| !cut);
-    let name = whole.and_then(|text| named(segment, row, at, text)).unwrap_or(Name::Unknown);
+    let args = segment.args.args.get(row);
     let known = segment.core.state[row] != CallState::LostEnter;
-    let null = known && segment.args.args.get(row).is_some_and(|args| args.get(at) == Some(&0));
-    if !null || given.is_some() {
-        return Some(Use { arg: at, name, given, cut });
+    let null = known && args.is_some_and(|args| args.get(at) == Some(&0));
+    let name = match given {
+        Some([]) if !cut => empty(segment, row, at, Given::Empty),
+        Some(text) if !cut => named(segment, row, at, text).unwrap_or(Name::Unknown),
+        None if null => match empty(segment, row, at, Given::Null) {
+            // of a descriptor at least that was given
+            Name::Nothing if args.is_some_and(|args| empty_path::is_cwd(segment.call(row), at, args)) => return None,
+            name => name,
+        },
+        _ => Name::Unknown,
+    };
+    Some(Use { arg: at, name, given, cut })
+}
+
+/// What the call is on if its path is `given`.
+fn empty(segment: &Loaded, row: usize, at: usize, given: Given) -> Name<'_> {
+    let ended = (segment.core.state[row], segment.core.errno[row]);
+    match empty_path::on(segment.call(row), at, given, segment.args.args.get(row), ended) {
+        On::Base => base(segment, row, at).unwrap_or(Name::Unknown),
+        On::Nothing => Name::Nothing,
+        On::Unknown => Name::Unknown,
     }
-    // utimensat(fd, NULL) is on the descriptor, statx(AT_FDCWD, NULL) on the directory, if it does not fail for that
-    dir(segment, row, at)?;
-    let name = base(segment, row, at).unwrap_or(Name::Unknown);
-    let absent = matches!(name, Name::InCwd(_)) && segment.core.errno[row] != 0;
-    (!absent).then_some(Use { arg: at, name, given, cut })
 }
 
 /// The file that `text` names; None = it is not known.
 fn named<'a>(segment: &'a Loaded, row: usize, at: usize, text: &'a [u8]) -> Option<Name<'a>> {
-    if text.is_empty() {
-        // AT_EMPTY_PATH: the directory itself; without it the call fails
-        return if segment.core.errno[row] == 0 { base(segment, row, at) } else { None };
-    }
     let inside = stays_inside(segment, row)?;
     let text = if inside { text.strip_prefix(b"/").unwrap_or(text) } else { text };
     if text.starts_with(b"/") {
@@ -101,26 +112,22 @@ fn named<'a>(segment: &'a Loaded, row: usize, at: usize, text: &'a [u8]) -> Opti
     match base(segment, row, at)? {
         Name::Known(base) => join(&base, text).map(|path| Name::Known(path.into())),
         Name::InCwd(_) => Some(Name::InCwd(text)),
-        Name::Unknown => None,
+        Name::Unknown | Name::Nothing => None,
     }
 }
 
 /// Whether the call failed because the descriptor that its path is relative to is not open.
 fn is_nowhere(segment: &Loaded, row: usize, at: usize) -> bool {
-    let Some(dir) = dir(segment, row, at).filter(|_| segment.core.errno[row] == EBADF) else { return false };
+    let Some(dir) = empty_path::dir(segment.call(row), at).filter(|_| segment.core.errno[row] == EBADF) else {
+        return false;
+    };
     let value = segment.args.args.get(row).and_then(|args| args.get(dir));
     value.is_some_and(|fd| *fd as i32 != AT_FDCWD) && segment.fd_path(row, dir) == FdPath::None
 }
 
-/// The argument with the descriptor that the path in argument `at` is relative to; None: there is none.
-fn dir(segment: &Loaded, row: usize, at: usize) -> Option<usize> {
-    let args = &segment.call(row).args;
-    (0..at).rev().find(|at| matches!(args[*at].kind, ArgKind::DirFd))
-}
-
 /// The directory that the path in argument `at` is relative to.
 fn base(segment: &Loaded, row: usize, at: usize) -> Option<Name<'_>> {
-    match dir(segment, row, at) {
+    match empty_path::dir(segment.call(row), at) {
         None => Some(Name::InCwd(b".")),
         Some(dir) => match *segment.args.args.get(row)?.get(dir)? as i32 {
             AT_FDCWD => Some(Name::InCwd(b".")),

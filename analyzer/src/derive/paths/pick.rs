@@ -182,6 +182,7 @@ impl Calls<'_, '_> {
             is.add(match on.name {
                 Name::Known(path) => On::known(self.filters, &path),
                 Name::Unknown => On::UNKNOWN,
+                Name::Nothing => On::NOTHING,
                 Name::InCwd(name) => {
                     names.push(name.to_vec());
                     On::of(self.filters, |patterns| picked_if_sure(patterns, name))

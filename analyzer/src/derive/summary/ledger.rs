@@ -9,7 +9,7 @@ use std::sync::Arc;
 use rustc_hash::FxHashMap;
 use systape_format::Error;
 use systape_format::header::BlockKind;
-use systape_format::model::{CPU_NONE, CallState, Dict, GapCause, LedgerReason, LedgerRow, Session, Task};
+use systape_format::model::{CPU_NONE, Call, CallState, Dict, GapCause, LedgerReason, LedgerRow, Session, Task};
 use systape_format::reader::{Segment, Tape};
 
 use super::group::Sums;
@@ -215,7 +215,7 @@ impl Judge<'_> {
             let call = dict.calls.get(row.call as usize);
             let Some(call) = call.filter(|_| !elsewhere && picks[row.call as usize]) else { continue };
             let task = row.task.and_then(|task| dict.tasks.get(task as usize));
-            let doubt = match self.passes(&row, task, dict.window_end) {
+            let doubt = match self.passes(&row, *call, task, dict.window_end) {
                 Passes::No => continue,
                 Passes::Yes => None,
                 Passes::Maybe(doubt) => Some(doubt),
@@ -244,8 +244,8 @@ impl Judge<'_> {
         if threads.moved(task, row.first, window_end) { Value::Several } else { plan::cgroup(task) }
     }
 
-    /// Whether the calls of `row`, of a segment that ends at `window_end`, pass all filters except `-e`.
-    fn passes(&self, row: &LedgerRow, task: Option<&Task>, window_end: u64) -> Passes {
+    /// Whether the calls `call` of `row`, of a segment that ends at `window_end`, pass all filters except `-e`.
+    fn passes(&self, row: &LedgerRow, call: Call, task: Option<&Task>, window_end: u64) -> Passes {
         let filters = self.scope.filters();
         if filters.failure && !failed(row.state, row.errno) {
             return Passes::No;
@@ -255,7 +255,7 @@ impl Judge<'_> {
             Some(cpus) if cpus.binary_search(&row.cpu).is_err() => Passes::No,
             _ => Passes::Yes,
         };
-        let parts = [self.whose(row, task, window_end), cpu, self.duration(row), self.time(row)];
+        let parts = [self.whose(row, task, window_end), cpu, self.duration(row, call), self.time(row)];
         let doubt = parts.into_iter().find(|part| matches!(part, Passes::Maybe(_)));
         if parts.contains(&Passes::No) { Passes::No } else { doubt.unwrap_or(Passes::Yes) }
     }
@@ -281,9 +281,10 @@ impl Judge<'_> {
     }
 
     /// `--duration`, by the rules of stored calls.
-    fn duration(&self, row: &LedgerRow) -> Passes {
+    fn duration(&self, row: &LedgerRow, call: Call) -> Passes {
         let Some(ns) = self.scope.filters().longer_than else { return Passes::Yes };
         let least = match row.state {
+            _ if self.book.get(call).is_exit => return Passes::No,
             CallState::Complete => ns.saturating_add(1),
             // of these, a lower bound that reaches it
             CallState::InFlight | CallState::Killed | CallState::NoReturn | CallState::BeganBefore => ns,
@@ -392,6 +393,7 @@ pub(crate) fn options(session: &Session) -> String {
 
 #[cfg(test)]
 mod tests {
+    use systape_abi::{Abi, number};
 
     use super::*;
     use crate::derive::summary::mode::SummaryMode;
@@ -416,6 +418,11 @@ mod tests {
     };
 
     fn passes(row: &LedgerRow, change: impl FnOnce(&mut Filters), time: (u64, u64)) -> Passes {
+        passes_of("read", row, change, time)
+    }
+
+    fn passes_of(name: &str, row: &LedgerRow, change: impl FnOnce(&mut Filters), time: (u64, u64)) -> Passes {
+        let call = Call { abi: 1, nr: number(Abi::X86_64, name).unwrap() };
         let mut filters = Filters::none();
         change(&mut filters);
         let session = Session::default();
@@ -423,7 +430,7 @@ mod tests {
         (scope.from, scope.to) = time;
         let book = CallBook::new(&session);
         let plan = Plan::mode(SummaryMode::Total);
-        Judge { scope: &scope, book: &book, plan: &plan, threads: None }.passes(row, None, 0)
+        Judge { scope: &scope, book: &book, plan: &plan, threads: None }.passes(row, call, None, 0)
     }
 
     const ALWAYS: (u64, u64) = (0, u64::MAX);
@@ -446,6 +453,13 @@ mod tests {
             [Passes::Yes, Passes::Maybe(Doubt::Duration), Passes::No]
         );
         assert_eq!(duration(&LedgerRow { state: CallState::Denied, ..ROW }, 1), Passes::No);
+        // it has none
+        let exit = LedgerRow { state: CallState::NoReturn, ..ROW };
+        let longer = |filters: &mut Filters| filters.longer_than = Some(1);
+        assert_eq!(
+            ["read", "exit_group"].map(|name| passes_of(name, &exit, longer, ALWAYS)),
+            [Passes::Yes, Passes::No]
+        );
     }
 
     #[test]

@@ -191,7 +191,7 @@ impl Plan {
     pub fn part(&self, (state, code): (CallState, u16), file: u32, cpu: u32, second: Option<u32>) -> RowPart {
         RowPart {
             file: if self.by_file() { file } else { 0 },
-            errno: if self.has(By::Errno) && failed(state, code) { code } else { 0 },
+            errno: if self.has(By::Errno) { code_of(state, code) } else { 0 },
             cpu: if self.has(By::Cpu) { cpu } else { 0 },
             second,
         }
@@ -223,8 +223,7 @@ impl Plan {
             By::Cpu => cpu(row.cpu),
             By::Syscall => Value::Call(info.call),
             By::File | By::Dir | By::Ext | By::Peer | By::Port if unseen(info) == NO_FILE => Value::None,
-            By::Errno if failed(row.state, row.errno) => errno(row.errno),
-            By::Errno => Value::None,
+            By::Errno => errno(code_of(row.state, row.errno)),
             _ => Value::Unknown,
         };
         self.keys.iter().map(value).collect()
@@ -257,6 +256,15 @@ impl Plan {
 /// The cgroup of `task`; none: the tape does not have it.
 pub(super) fn cgroup(task: &Task) -> Value {
     if task.cgroup_id == 0 { Value::None } else { Value::Number(task.cgroup_id) }
+}
+
+/// The error of a call, 0 = it failed with none; what did not return might have failed with any.
+fn code_of(state: CallState, code: u16) -> u16 {
+    match state.returned() {
+        true if failed(state, code) => code,
+        true => 0,
+        false => ERRNO_ANY,
+    }
 }
 
 fn errno(errno: u16) -> Value {

@@ -301,7 +301,7 @@ impl<'a> Part<'a> {
         let object = match sort {
             Sort::Connect => self.peer(row),
             _ => match uses(segment, row).next().map(|on| on.name) {
-                None => NOTHING,
+                None | Some(Name::Nothing) => NOTHING,
                 Some(Name::Unknown) if matches!(sort, Sort::Takes | Sort::Gives) => return,
                 Some(Name::Unknown) => UNKNOWN,
                 Some(Name::Known(name)) if !worth(sort, &name) => return,

@@ -167,7 +167,7 @@ impl Reader for Lines<'_> {
             let place = |name: &Name<'_>| match name {
                 Name::Known(path) => Place::Known(path.to_vec()),
                 Name::InCwd(name) => Place::InCwd(name.to_vec()),
-                Name::Unknown => Place::Unknown,
+                Name::Unknown | Name::Nothing => Place::Unknown,
             };
             let moved = Moved::by(segment, row);
             let bytes = |does: bool| (does && ret.is_some() && !moved.is_short()).then(|| moved.least());

@@ -224,7 +224,8 @@ impl<'a> Part<'a> {
 
     /// Adds a call that passes.
     fn call(&mut self, row: usize, waiting: &mut Vec<Waiting<Relative>>) {
-        let on = uses(self.segment, row).filter(|on| self.totals.sockets || is_file(&on.name));
+        let on = uses(self.segment, row).filter(|on| on.name != Name::Nothing);
+        let on = on.filter(|on| self.totals.sockets || is_file(&on.name));
         let on: Vec<Use<'a>> = on.collect();
         if on.is_empty() {
             return;
@@ -246,7 +247,7 @@ impl<'a> Part<'a> {
             }
             let work = Work::of(self.segment, row, &args);
             let file = match name {
-                Name::Unknown => UNKNOWN,
+                Name::Unknown | Name::Nothing => UNKNOWN,
                 Name::Known(path) => *self.numbers.entry(path).or_insert_with_key(|path| {
                     self.files.push(Value::Text(Arc::from(&**path)));
                     self.files.len() as u32 - 1

@@ -13,6 +13,7 @@ use crate::derive::summary::plan::Plan;
 use crate::lines::row::{self, Outcome};
 use crate::lines::value::{self, Scratch};
 use crate::reports::Context;
+use crate::table::call_files;
 use crate::table::calls::CallInfo;
 use crate::table::families;
 use crate::table::filter::{SegmentFilter, start_known};
@@ -152,10 +153,17 @@ fn field(loaded: &Loaded, row: usize, name: &str, scratch: &mut Scratch) -> Fiel
                 _ => Field::UNKNOWN,
             };
         }
-        FILE => return file(loaded, row),
+        FILE => {
+            return match call_files::of_row(loaded, row) {
+                FdPath::Known(name) => Field::text(name),
+                FdPath::Unknown => Field::UNKNOWN,
+                FdPath::None => Field { key: Value::None, number: None },
+            };
+        }
         ERRNO => {
             return match row::outcome(loaded, row) {
                 Outcome::Errno(errno) => Field::text(errno_text(errno).as_bytes()),
+                Outcome::InFlight | Outcome::Killed | Outcome::NoReturn => Field::UNKNOWN,
                 _ => Field::text(b"0"),
             };
         }
@@ -189,21 +197,6 @@ fn field(loaded: &Loaded, row: usize, name: &str, scratch: &mut Scratch) -> Fiel
             value::scalar(&mut text, scratch, call, at, args, FlagStyle::FULL);
             Field::text(&text)
         }
-    }
-}
-
-/// The path among its arguments as the program named it, else what its first descriptor stood for.
-fn file(loaded: &Loaded, row: usize) -> Field {
-    let call = loaded.call(row);
-    if let Some(at) = call.args.iter().position(|arg| matches!(arg.kind, ArgKind::Path)) {
-        let named = loaded.captured(row).iter().find(|captured| usize::from(captured.arg) == at);
-        let named = named.filter(|captured| captured.status.has_bytes());
-        return named.map_or(Field::UNKNOWN, |captured| Field::text(&captured.bytes));
-    }
-    match loaded.fd_of_column(row, 0) {
-        FdPath::Known(name) => Field::text(name),
-        FdPath::Unknown if call.fd_args[0].is_some() => Field::UNKNOWN,
-        _ => Field { key: Value::None, number: None },
     }
 }
 

@@ -188,7 +188,7 @@ impl<'a> Reads<'a> {
         let name = match uses(self.segment, row).next()?.name {
             Name::Known(name) => name,
             Name::InCwd(name) => name.into(),
-            Name::Unknown => return None,
+            Name::Unknown | Name::Nothing => return None,
         };
         let name = Arc::clone(self.names.entry(name.to_vec()).or_insert_with(|| Arc::from(&*name)));
         Some(Act::Fails(name, self.segment.core.errno[row]))
