@@ -232,7 +232,6 @@ fn what_may_pass_is_at_least() {
     let sum = |rows: &[Value]| rows.iter().map(|row| number(row, "calls")).sum::<u64>();
     for (filter, part) in [
         ("-t 101", "by which threads is not known"),
-        ("--comm=app", "by which threads is not known"),
         ("--duration 10us", "whether longer than --duration is not known"),
         ("--time 0.0045,", "whether inside --time is not known"),
     ] {
@@ -253,6 +252,13 @@ fn what_may_pass_is_at_least() {
         // what record was asked to leave out is at least all the same, and no loss
         let filtered = place.analyze(&format!("{words} --fail-on-loss short.tape"));
         assert_eq!(filtered.status, 0, "{filter}: {}", filtered.err);
+    }
+    // every thread of the process is asked for, or it has no other
+    for filter in ["--comm=app", "--comm=other", "--comm=*", "--comm=!app", "-t 102"] {
+        let words = format!("-s --summary-mode total --format json {filter}");
+        let got = place.analyze(&format!("{words} --fail-on-loss part.tape"));
+        assert_eq!((got.status, got.told().as_str()), (0, ""), "{filter}");
+        assert_eq!(sum(&got.json()), sum(&rows(&place, &format!("{words} all.tape"))), "{filter}");
     }
     // no thread of the others has that name: they do not matter
     let other = place.analyze("-s --fail-on-loss --comm=app -p 102 part.tape");

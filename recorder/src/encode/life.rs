@@ -73,6 +73,10 @@ pub(super) fn task(t: &wire::Task, world: &mut World, rows: &mut Rows) {
                 // it sent the record itself
                 retarget(world, rows, t.ts, id, true);
             }
+            if !known && world.tasks.is_target(id) {
+                // no event says that it began: a process of which calls are only counted must be seen to have it
+                rows.task(&mut world.tasks, id);
+            }
             // its first call came after the start: its files were never told
             if !known && !world.tasks.files(id).is_complete() {
                 world.reread(id);

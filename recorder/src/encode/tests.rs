@@ -225,3 +225,13 @@ fn a_tape_that_begins_later_has_the_names_of_sockets() {
     drop(file);
     assert_eq!(names(&mut encoder), None, "nobody has it open any more");
 }
+
+#[test]
+fn a_thread_that_no_event_made_is_on_the_tape_all_the_same() {
+    let mut encoder = recorded(true);
+    let hdr = wire::Header { flags: wire::TASK_IS_TARGET | wire::TASK_SEEN, ..wire::Header::default() };
+    let id = Ident { tid: 9, pid: 5, start: 9, leader_start: 5 };
+    encoder.take(Record::Task(wire::Task { hdr, id, ts: 20, ..wire::Task::default() }));
+    let task = encoder.world.tasks.find(&id).unwrap();
+    assert_eq!(encoder.world.tasks.get(task).interned.0, encoder.rows.segment);
+}

@@ -275,7 +275,9 @@ impl Judge<'_> {
         }
         match scope.cgroup(task) {
             false => Passes::No,
-            true if scope.by_thread() => Passes::Maybe(Doubt::Thread),
+            true if scope.by_thread() && !self.threads.is_some_and(|threads| threads.all_pass(task, row.first)) => {
+                Passes::Maybe(Doubt::Thread)
+            }
             true => Passes::Yes,
         }
     }

@@ -1,5 +1,5 @@
 //! Names and cgroups of the threads of a process. A row of the ledger is about a process; these facts decide whether it
-//! may have calls of a selected thread. Read only on demand.
+//! may have calls of a selected thread, or has no others. Read only on demand.
 
 use rustc_hash::{FxHashMap, FxHashSet};
 use systape_format::Error;
@@ -16,6 +16,10 @@ use crate::table::scan::lost;
 pub(crate) struct Threads {
     /// Processes with a thread that passes `-t` and `--comm`; None = any may have one, because something was lost.
     asked: Option<FxHashSet<Value>>,
+    /// Processes with a thread that does not pass, or did not once.
+    others: FxHashSet<Value>,
+    /// From here on every recorded thread is known: the tape has who lived then, and who began since.
+    known_from: u64,
     /// Times at which each process moved to another cgroup. None: not known.
     moves: Option<FxHashMap<Value, Vec<u64>>>,
     /// Processes whose threads were in several cgroups.
@@ -26,17 +30,18 @@ impl Threads {
     /// Reads all tables of tasks and their events.
     pub(crate) fn read(tape: &Tape, scope: &Scope<'_>) -> Self {
         let (mut asked, mut moves, mut split) = (FxHashSet::default(), FxHashMap::default(), FxHashSet::default());
+        let (mut others, mut known_from) = (FxHashSet::default(), u64::MAX);
         let mut whole = tape.findings().is_empty() && !lost::any(tape, |gap| loses(gap, &[Family::Process]));
         let mut see = |task: &Task| {
-            if scope.thread(task) {
-                asked.insert(process(task));
-            }
+            let of = if scope.thread(task) { &mut asked } else { &mut others };
+            of.insert(process(task));
         };
         for at in 0..tape.checkpoints() {
             let Ok(checkpoint) = tape.checkpoint(at) else {
                 whole = false;
                 continue;
             };
+            known_from = known_from.min(checkpoint.ts);
             let mut cgroups: FxHashMap<Value, u64> = FxHashMap::default();
             for task in &checkpoint.tasks {
                 see(task);
@@ -51,12 +56,20 @@ impl Threads {
         if !whole {
             return Self::default();
         }
-        Self { asked: Some(asked), moves: Some(moves), split }
+        Self { asked: Some(asked), others, known_from, moves: Some(moves), split }
     }
 
     /// Whether a thread of the process of `leader` passes `-t` and `--comm`.
     pub(crate) fn may_pass(&self, leader: &Task) -> bool {
         self.asked.as_ref().is_none_or(|asked| asked.contains(&process(leader)))
+    }
+
+    /// Whether every thread of the process of `leader` passes `-t` and `--comm`, and did whatever it was called: then so do all calls
+    /// that ended at `first` or later.
+    pub(crate) fn all_pass(&self, leader: &Task, first: u64) -> bool {
+        let whose = process(leader);
+        let passes = self.asked.as_ref().is_some_and(|asked| asked.contains(&whose));
+        passes && !self.others.contains(&whose) && leader.upid != 0 && first >= self.known_from
     }
 
     /// Whether moves between cgroups are known.
