@@ -72,6 +72,36 @@ fn a_command() {
     }
 }
 
+/// Clocks of a time namespace are its own: times on the tape are the machine's, as are those of BPF.
+#[test]
+fn a_time_namespace() {
+    let Some(lab) = Lab::with_bpf() else { return };
+    let target = lab.cc("target", &[]);
+    let real = || std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).expect("a clock").as_secs_f64();
+    let before = real();
+    let mut command = lab.command("unshare");
+    command.args(["--fork", "--time", "--monotonic", "500000", "--boottime", "1000000"]);
+    run({
+        command.arg(binary("record")).args(["-o", "t.tape", "--", &target, "spin", "1009"]);
+        command
+    })
+    .expect(0);
+    let after = real();
+    lab.assert_whole("t.tape");
+    assert!(notes(&lab, "t.tape").contains("this time namespace has its own clocks"));
+    let calls = lab.calls("t.tape", &[]);
+    assert_eq!(spun(&calls), [1009]);
+    let info = lab.info("t.tape");
+    let length = info["duration_ns"].as_f64().expect("its length") / 1e9;
+    assert!((0.0..=after - before).contains(&length), "{info}");
+    assert!(calls.iter().all(|call| (0.0..=length).contains(&(call.ts() as f64 / 1e9))), "{info}");
+    // the wall clock of the first call
+    let rows = lab.analyze(&["-e", "getppid", "--max-events", "1", "--format", "json", "t.tape"]).expect(0).json();
+    let time = rows[0]["time"].as_str().expect("a time").to_owned();
+    let first: f64 = run(lab.command("date").args(["-d", &time, "+%s.%N"])).text().trim().parse().expect("seconds");
+    assert!((before..=after).contains(&first), "{first} of {before} to {after}");
+}
+
 #[test]
 fn processes_and_threads_by_the_ids_of_the_container() {
     let Some(lab) = Lab::with_bpf() else { return };

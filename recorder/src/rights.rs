@@ -8,6 +8,7 @@ use anyhow::{Context, Result};
 use caps::{CapSet, Capability, CapsHashSet};
 
 use crate::addresses;
+use crate::clock;
 use crate::config::Config;
 use crate::say::quoted;
 
@@ -97,7 +98,7 @@ fn borrowed([(uid, euid), (gid, egid)]: [(u32, u32); 2]) -> Option<String> {
     ))
 }
 
-/// Checks that /proc has the ids that this process knows. A /proc of another pid namespace (unshare --pid without
+/// Checks that /proc has the ids that this process knows, and what its clocks differ by from the machine's. A /proc of another pid namespace (unshare --pid without
 /// --mount-proc) has others: its entry of an id is another process.
 ///
 /// It does not; the message says what to do.
@@ -106,6 +107,10 @@ pub(crate) fn check_proc() -> Result<()> {
     anyhow::ensure!(
         ids_are_ours(&status),
         "/proc is not of this pid namespace: mount one that is (unshare --mount-proc, or mount -t proc proc /proc)"
+    );
+    anyhow::ensure!(
+        clock::is_known(),
+        "the time namespace for children is not that of record itself, so its clocks are not known: start record in a child (unshare --fork -T)"
     );
     Ok(())
 }
@@ -141,6 +146,11 @@ pub(crate) fn notes(config: &Config) -> Vec<String> {
         if !config.marks_tasks() {
             notes.push("processes outside this pid namespace: only what they do from now on is known, not their executables and open files, nor those that do nothing".into());
         }
+    }
+    if clock::in_time_namespace() {
+        notes.push(
+            "this time namespace has its own clocks: monotonic and boot times on the tape are the machine's".into(),
+        );
     }
     if crate::entries::of_interrupts().is_none() {
         notes.push(format!(
