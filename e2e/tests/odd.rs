@@ -93,6 +93,24 @@ fn open_before_and_ended_within() {
     assert!(text.contains(" ? (>=") && text.ends_with("= 1"), "{text}");
 }
 
+/// The kernel puts the number back into the register of the result: only a handler of SIGSYS lets the program see that.
+#[test]
+fn killed_by_seccomp() {
+    let Some(lab) = Lab::with_bpf() else { return };
+    let filtered = lab.cc("filtered", &[]);
+    let seen = lab.record("t.tape", &[], &[&filtered]).expect(0).text();
+    lab.assert_whole("t.tape");
+    let seen: i64 = seen.trim().parse().expect("one result, of the one that lived");
+    let calls = lab.calls("t.tape", &["-e", "getpgid"]);
+    let ended: Vec<_> = calls.iter().map(|call| (call.incomplete(), call.errno(), call.ret())).collect();
+    let killed = (Some("killed"), None, None);
+    assert_eq!(ended, [killed, killed, killed, (None, None, Some(seen))], "{calls:?}");
+    let sums = lab.analyze(&["top", "--by", "errno", "-e", "getpgid", "--format", "json", "t.tape"]).expect(0).json();
+    let mut sums: Vec<_> = sums.iter().map(|row| (row["errno"].as_str(), row["calls"].as_u64())).collect();
+    sums.sort_unstable();
+    assert_eq!(sums, [(None, Some(3)), (Some("0"), Some(1))]);
+}
+
 #[test]
 fn killed_inside() {
     let Some(lab) = Lab::with_bpf() else { return };

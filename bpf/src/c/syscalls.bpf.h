@@ -18,7 +18,8 @@ static __always_inline u8 abi_from(u32 status, long id)
 #if defined(__TARGET_ARCH_x86)
 	if (status & TS_COMPAT)
 		return ABI_I386;
-	if (id & X32_BIT)
+	/* -1: a tracer took the number away, or the program called none */
+	if (id >= 0 && id & X32_BIT)
 		return ABI_X32;
 #endif
 	return ABI_X86_64;
@@ -359,6 +360,19 @@ static __always_inline bool being_killed(struct task_struct *task)
 {
 	return BPF_CORE_READ(task, signal, flags) & SIGNAL_GROUP_EXIT ||
 	       BPF_CORE_READ(task, pending.signal.sig[0]) & SIGKILL_BIT;
+}
+
+/*
+ * Killed by a seccomp filter (RET_KILL, or RET_TRAP without a handler): the
+ * kernel puts the call's number back into the register of its value, and the
+ * task dies before it sees that.
+ */
+#define SIGSYS 31
+static __always_inline bool dies_of_seccomp(struct task_struct *task, long id, long ret)
+{
+	if (ret != id || !(BPF_CORE_READ(task, pending.signal.sig[0]) & 1UL << (SIGSYS - 1)))
+		return false;
+	return !BPF_CORE_READ(task, sighand, action[SIGSYS - 1].sa.sa_handler);
 }
 
 static __always_inline bool interrupted(long ret)
@@ -707,6 +721,8 @@ static __noinline int end_other(u64 *ctx, struct task_struct *task, u64 end, lon
 	 * the register's initial value.
 	 */
 	if ((interrupted(ret) || (without_enter && ret == -ENOSYS)) && being_killed(task))
+		st->rec.state = CALL_KILLED;
+	else if (without_enter && dies_of_seccomp(task, regs->orig_ax, ret))
 		st->rec.state = CALL_KILLED;
 	if (leave_out(st, d))
 		goto count;
