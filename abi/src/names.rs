@@ -96,7 +96,7 @@ fn table(abi: Abi) -> Option<&'static Table> {
 
 /// The index of `nr` in the tables of `abi`: x32 numbers are accepted with and without their bit.
 pub(crate) fn index(abi: Abi, nr: u32) -> usize {
-    let nr = if abi == Abi::X32 { nr & !X32_BIT } else { nr };
+    let nr = if abi == Abi::X32 && nr != NO_CALL { nr & !X32_BIT } else { nr };
     nr as usize
 }
 
@@ -121,9 +121,17 @@ pub fn number(abi: Abi, name: &str) -> Option<u32> {
     table(abi)?.numbers.get(name).map(|&nr| with_bit(abi, nr))
 }
 
-/// The name of call `nr`, or `sys_451` for a number without one.
+/// The number -1, of no call in any ABI: a tracer answers a call by putting it in place of the call's own (strace's `inject`, proot,
+/// gVisor), so that the kernel skips it.
+pub const NO_CALL: u32 = u32::MAX;
+
+/// The name of call `nr`, or `sys_451` for a number without one, `sys_-1` for [`NO_CALL`].
 pub fn display_name(abi: Abi, nr: u32) -> Cow<'static, str> {
-    name(abi, nr).map_or_else(|| Cow::Owned(format!("sys_{nr}")), Cow::Borrowed)
+    match name(abi, nr) {
+        Some(name) => Cow::Borrowed(name),
+        None if nr == NO_CALL => Cow::Borrowed("sys_-1"),
+        None => Cow::Owned(format!("sys_{nr}")),
+    }
 }
 
 /// Every call of `abi` in order of number; empty for [`Abi::Unknown`].

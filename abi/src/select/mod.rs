@@ -309,6 +309,10 @@ fn split_abi(term: &str) -> (&str, &'static [Abi]) {
 
 /// Adds the call `name`, or the number N of `sys_N`.
 fn add_exact(name: &str, abis: &'static [Abi], set: &mut NrSet) -> Result<(), SelectError> {
+    if name == names::display_name(Abi::Unknown, names::NO_CALL) {
+        set.insert_number(names::NO_CALL);
+        return Ok(());
+    }
     let number = name.strip_prefix("sys_").filter(|digits| digits.bytes().all(|b| b.is_ascii_digit()));
     if let Some(nr) = number.and_then(|digits| digits.parse().ok()) {
         set.insert_number(nr);

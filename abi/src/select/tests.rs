@@ -168,6 +168,11 @@ fn numbers_without_a_name() {
             && !named.contains(Abi::X86_64, 601)
     );
     assert!(!parse(&["!sys_9999"]).contains(Abi::Unknown, 9999));
+    // of no ABI; older tapes have it as one of x32
+    let none = parse(&["sys_-1"]);
+    assert!([Abi::X86_64, Abi::I386, Abi::X32].iter().all(|abi| none.contains(*abi, crate::NO_CALL)));
+    assert!(!none.contains(Abi::X86_64, 9999) && !parse(&["read"]).contains(Abi::X32, crate::NO_CALL));
+    assert_eq!(crate::display_name(Abi::X32, crate::NO_CALL), "sys_-1");
 }
 
 #[test]

@@ -3,7 +3,7 @@
 //! Columns, omitted zeros, `CWD`, `(Timeout)` and hex returns follow tools/perf/builtin-trace.c, so scripts for perf
 //! trace work. Facts that perf lacks are added in its columns: `>=` for a lower bound, `?` for an unknown time.
 
-use systape_abi::{ArgKind, FlagStyle, RetKind, uapi};
+use systape_abi::{ArgKind, FlagStyle, NO_CALL, RetKind, uapi};
 use systape_format::model::{Gap, Session};
 
 use super::row::{self, Duration, Outcome};
@@ -170,6 +170,10 @@ impl TextLines<'_> {
             Outcome::Killed => out.extend_from_slice(b"? (killed)"),
             Outcome::NoReturn => out.push(b'?'),
             Outcome::NotRecorded => out.extend_from_slice(b"? (not recorded)"),
+        }
+        if call.call.nr == NO_CALL {
+            // what a tracer puts there comes after what is recorded
+            out.extend_from_slice(b" (number -1: a tracer's, who may have answered otherwise)");
         }
     }
 

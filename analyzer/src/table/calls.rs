@@ -7,7 +7,7 @@ use std::borrow::Cow;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use rustc_hash::FxHashMap;
-use systape_abi::{Abi, ArgKind, Effect, Io, RetKind, Selection, SyscallDesc};
+use systape_abi::{Abi, ArgKind, Effect, Io, NO_CALL, RetKind, Selection, SyscallDesc};
 use systape_format::model::{Call, Session, SyscallFormat};
 
 /// The error of a call on a descriptor that is not open, or not for what was asked: it is on no file.
@@ -89,7 +89,8 @@ impl<'a> CallBook<'a> {
             (None, Some(format)) if !format.name.is_empty() => Cow::Owned(printable(&format.name)),
             _ => systape_abi::display_name(abi, call.nr),
         };
-        let long_name = if abi == self.native { name.to_string() } else { format!("{name}@{abi}") };
+        let long_name =
+            if abi == self.native || call.nr == NO_CALL { name.to_string() } else { format!("{name}@{abi}") };
         let args = arguments(desc, format);
         let effect = desc.map_or(Effect::None, |d| d.effect);
         CallInfo {
@@ -203,5 +204,6 @@ mod tests {
         let call = book.get(Call { abi: 1, nr: 4510 });
         assert_eq!((call.name.as_str(), call.args.len(), call.args[5].label.as_str()), ("sys_4510", 6, "arg5: "));
         assert_eq!(book.get(Call { abi: 2, nr: 3 }).long_name, "read@i386");
+        assert_eq!(book.get(Call { abi: 3, nr: NO_CALL }).long_name, "sys_-1");
     }
 }
