@@ -28,7 +28,15 @@ fn listed(tape: &Path) -> BTreeMap<String, [i64; 3]> {
     for call in rows(&[], &[tape]) {
         // one that is made again has not failed
         let failed = call["errno"].as_str().is_some_and(|name| !name.starts_with("ERESTART"));
-        let errno = if failed { call["errno"].as_str().unwrap() } else { "0" };
+        // what did not return might have returned anything
+        let ended = !matches!(call["incomplete"].as_str(), Some("in-flight" | "killed" | "no-return"));
+        let errno = if failed {
+            call["errno"].as_str().unwrap()
+        } else if ended {
+            "0"
+        } else {
+            "null"
+        };
         let key = format!("{} {} {errno}", call["comm"], call["syscall"]);
         let sum = sums.entry(key).or_default();
         let more = [1, i64::from(failed), call["dur_ns"].as_i64().unwrap_or(0)];
@@ -48,7 +56,7 @@ fn each_side_is_what_is_listed_of_it() {
         left.sort();
         left.dedup();
         for row in calls(&["diff", "--by", "comm,syscall,errno"], &[&before, &after]) {
-            let key = format!("{} {} {}", row["comm"], row["syscall"], row["errno"].as_str().unwrap());
+            let key = format!("{} {} {}", row["comm"], row["syscall"], row["errno"].as_str().unwrap_or("null"));
             let at = left.binary_search(&key).unwrap_or_else(|_| panic!("{key} is nowhere listed, or twice here"));
             left.remove(at);
             let of = |side: usize| sides[side].get(&key).copied().unwrap_or_default();
