@@ -352,3 +352,29 @@ fn json_and_csv_keep_names_apart_that_are_no_text() {
     assert_eq!(info["hostname"]["hex"], "68fe");
     assert!(place.analyze("info --format csv t.tape").out.contains("hostname,h\\xfe\n"));
 }
+
+#[test]
+fn a_tape_that_is_still_being_written_is_called_that() {
+    use std::os::fd::AsRawFd as _;
+
+    let place = Place::new();
+    let mut tape = Tape::create(&place.path("t.tape"));
+    tape.segment(1_000, &[Row { tid: 100, name: "close", start: 5, dur: 1, ..Row::default() }], &[]);
+    tape.abandon();
+    let said = |words: &str| {
+        let got = place.analyze(words);
+        format!("{}{}", got.out, got.err)
+    };
+    assert!(said("info t.tape").contains("ended abnormally, complete until 0.001 s"), "{}", said("info t.tape"));
+    // as `record` holds what it writes
+    let held = fs::File::open(place.path("t.tape")).unwrap();
+    // SAFETY: the descriptor is open; flock takes two numbers.
+    assert_eq!(unsafe { libc::flock(held.as_raw_fd(), libc::LOCK_EX) }, 0);
+    assert!(said("info t.tape").contains("still being written, complete until 0.001 s"), "{}", said("info t.tape"));
+    let summary = said("-s t.tape");
+    assert!(summary.contains("The tape is still being written: complete until 0.001 s, every total"), "{summary}");
+    assert!(said("list .").contains("still being written"), "{}", said("list ."));
+    assert!(!said("check t.tape").contains("abnormally"), "{}", said("check t.tape"));
+    drop(held);
+    assert!(said("info t.tape").contains("ended abnormally"));
+}

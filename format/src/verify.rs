@@ -40,7 +40,11 @@ fn verify(tape: &Tape, progress: &dyn Fn(u64)) -> Vec<Finding> {
         }
     }
     if layout.end.is_none() {
-        findings.push(walk.end, "no end mark: the recording ended abnormally, or the tape was cut".to_owned());
+        let why = match tape.being_written {
+            true => "no end mark: the tape is still being written",
+            false => "no end mark: the recording ended abnormally, or the tape was cut",
+        };
+        findings.push(walk.end, why.to_owned());
     } else if walk.footer.is_none() {
         findings.push(walk.end, "no footer behind the end mark: the last bytes are missing".to_owned());
     }

@@ -271,7 +271,7 @@ impl Frame<'_> {
         doubts.extend(tape.misses().all().iter().map(|miss| ("unreadable", miss_text(miss), None)));
         if tape.end().is_none() {
             let until = tape.complete_until();
-            doubts.push(("cut", cut_text(until, tape.session()), Some(until)));
+            doubts.push(("cut", cut_text(until, tape.session(), tape.is_being_written()), Some(until)));
         }
         let mut maker = self.maker(&defs::GAPS, doubts.len());
         maker.time("ts_ns", |at| doubts[at].2);

@@ -128,6 +128,9 @@ fn text(out: &mut Out, name: &str, tape: &Tape, found: &[Finding], holes: &Holes
         out,
         "What is whole can be analyzed: reports read around the holes and say \"at least\" where one touches them.",
     )?;
+    if tape.is_being_written() {
+        return Ok(());
+    }
     line(
         out,
         "'analyze repair IN OUT' copies it into a clean tape. If the tape was copied, compare it with the original.",
@@ -138,7 +141,7 @@ fn text(out: &mut Out, name: &str, tape: &Tape, found: &[Finding], holes: &Holes
 /// A line for each hole: its kind, its time, and the totals that are "at least".
 pub(crate) fn holes_text(out: &mut Out, tape: &Tape, holes: &Holes) -> Result<()> {
     for hole in &holes.list {
-        let mut text = format!("  {}", what(hole));
+        let mut text = format!("  {}", what(tape, hole));
         if let Some((from, to)) = hole.span {
             let session = tape.session();
             text += &match to {
@@ -165,7 +168,7 @@ pub(crate) fn holes_json(tape: &Tape, holes: &Holes) -> Value {
     let ns = |ts: u64| ts.wrapping_sub(tape.session().window_open) as i64;
     let hole = |hole: &Hole| {
         json!({
-            "what": what(hole),
+            "what": what(tape, hole),
             "from_ns": hole.span.map(|(from, _)| ns(from)),
             "to_ns": hole.span.filter(|(_, to)| *to < u64::MAX).map(|(_, to)| ns(to)),
             "segments": hole.segments.map(|(first, last)| [first, last]),
@@ -176,7 +179,7 @@ pub(crate) fn holes_json(tape: &Tape, holes: &Holes) -> Value {
 }
 
 /// A hole in words.
-fn what(hole: &Hole) -> String {
+fn what(tape: &Tape, hole: &Hole) -> String {
     match (&hole.lost, hole.segments) {
         (Lost::Session, _) => "the session: what the tape says of itself".to_owned(),
         (Lost::Segments, Some((first, last))) if first < last => format!("segments {first} to {last}"),
@@ -187,6 +190,7 @@ fn what(hole: &Hole) -> String {
         }
         (Lost::Checkpoint, _) => "a checkpoint".to_owned(),
         (Lost::Symbols, _) => "a block of names".to_owned(),
+        (Lost::End, _) if tape.is_being_written() => "the end: the tape is still being written".to_owned(),
         (Lost::End, _) => "the end: the recording ended abnormally".to_owned(),
         (Lost::Elsewhere, _) => "something at a place that is not known".to_owned(),
     }

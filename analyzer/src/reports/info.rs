@@ -443,6 +443,7 @@ impl<'a> Facts<'a> {
         let lost = match (self.lost.is_empty(), self.tape.end()) {
             (false, _) => lost_counts(&self.lost),
             (true, Some(_)) => "nothing".to_owned(),
+            (true, None) if self.tape.is_being_written() => "not known: the tape is still being written".to_owned(),
             (true, None) => "not known: the recording ended abnormally".to_owned(),
         };
         if let Some(inventory) = &self.stacks {
@@ -521,7 +522,10 @@ impl<'a> Facts<'a> {
             None => {
                 let until = seconds(self.until, self.tape.session());
                 let mark = self.tape.end_mark().map(|end| format!(" ({})", printable(end.reason.as_bytes())));
-                format!("ended abnormally, complete until {until} s{}", mark.unwrap_or_default())
+                match self.tape.is_being_written() {
+                    true => format!("still being written, complete until {until} s"),
+                    false => format!("ended abnormally, complete until {until} s{}", mark.unwrap_or_default()),
+                }
             }
             Some(end) if self.complete() && self.ledger.lost() > 0 => format!(
                 "complete in sums ({}), calls that were not stored are counted: only listings lack them",

@@ -209,7 +209,11 @@ fn order(context: &Context<'_>) -> Order {
     let unknown =
         context.question.tape.segments().iter().any(|info| info.carry_rows > 0 && carry_start(info).is_none());
     if sort == Order::Start && context.config.calls && unknown {
-        complain("the tape has no index (the recording ended abnormally): calls are listed by end, not by start");
+        let why = match context.question.tape.is_being_written() {
+            true => "it is still being written",
+            false => "the recording ended abnormally",
+        };
+        complain(&format!("the tape has no index ({why}): calls are listed by end, not by start"));
         return Order::End;
     }
     sort

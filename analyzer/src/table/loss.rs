@@ -38,6 +38,8 @@ pub struct Loss {
     pub holes: Vec<Hole>,
     /// The recording ended abnormally, and is complete only up to this time.
     pub cut: Option<u64>,
+    /// It has not ended yet: `record` still writes the tape.
+    pub being_written: bool,
     /// Damage outside of known segments.
     pub findings: Vec<String>,
     /// Requested blocks that could not be read, also those requested after this was gathered. Every block that a report
@@ -101,6 +103,7 @@ impl Loss {
         if whole && loss.gaps.iter().any(|gap| gap.ledger) && !has_counts(tape) {
             loss.gaps.iter_mut().for_each(|gap| gap.ledger = false);
         }
+        loss.being_written = tape.is_being_written();
         match tape.end() {
             None => loss.cut = Some(tape.complete_until()).filter(|until| scope.to > *until),
             Some(end) => loss.unlocated(end.lost.iter().copied(), scope, families),
@@ -209,7 +212,7 @@ impl Loss {
             lines
                 .push(format!("AT LEAST: {} more {are} left out: whether on a file of -P is not known", self.unplaced));
         }
-        lines.extend(self.cut.map(|until| cut_text(until, session)));
+        lines.extend(self.cut.map(|until| cut_text(until, session, self.being_written)));
         lines
     }
 }
@@ -501,9 +504,13 @@ pub(crate) fn hole_text(hole: &Hole, when: impl Fn(u64, u64) -> String) -> Strin
     )
 }
 
-/// Meaning of an abnormal end for every total.
-pub(crate) fn cut_text(until: u64, session: &Session) -> String {
-    format!("The recording ended abnormally: complete until {} s, every total is at least", seconds(until, session))
+/// Meaning of an abnormal end for every total, or of one that has not come yet.
+pub(crate) fn cut_text(until: u64, session: &Session, being_written: bool) -> String {
+    let until = seconds(until, session);
+    match being_written {
+        true => format!("The tape is still being written: complete until {until} s, every total is at least"),
+        false => format!("The recording ended abnormally: complete until {until} s, every total is at least"),
+    }
 }
 
 /// `1.204–1.219 s`, since the tape's start.

@@ -1,5 +1,7 @@
 //! Opens tapes, or says in one line why a file is none.
 
+use std::fs::File;
+use std::os::fd::AsRawFd as _;
 use std::path::Path;
 
 use anyhow::{Context as _, Result, anyhow, bail};
@@ -14,7 +16,19 @@ pub(crate) const DEFAULT_TAPE: &str = "trace.tape";
 /// `file` is no tape, or does not exist.
 pub(crate) fn open(file: &Path) -> Result<Tape> {
     look(file)?;
-    Tape::open(file).with_context(|| file.display().to_string())
+    let mut tape = Tape::open(file).with_context(|| file.display().to_string())?;
+    if tape.end_mark().is_none() && is_held(file) {
+        tape.set_being_written();
+    }
+    Ok(tape)
+}
+
+/// Whether a `record` that writes `file` holds it: it has a lock of its own on its tape until that is whole.
+fn is_held(file: &Path) -> bool {
+    let Ok(file) = File::open(file) else { return false };
+    // SAFETY: the descriptor is open; flock takes two numbers. The lock ends with the descriptor.
+    let taken = unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_SH | libc::LOCK_NB) } == 0;
+    !taken && std::io::Error::last_os_error().kind() == std::io::ErrorKind::WouldBlock
 }
 
 /// Checks that `file` may be a tape: a regular file.

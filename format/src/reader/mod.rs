@@ -103,6 +103,7 @@ pub struct Tape {
     pub(crate) findings: Vec<Finding>,
     /// Of all reads so far.
     pub(crate) misses: Arc<Misses>,
+    pub(crate) being_written: bool,
 }
 
 impl Tape {
@@ -154,6 +155,16 @@ impl Tape {
     /// How the recording ended; None: abnormally (killed, disk full, power cut), or the tape was cut.
     pub fn end(&self) -> Option<&End> {
         self.end.as_ref().filter(|_| !self.cut)
+    }
+
+    /// Whether who opened the tape knows that `record` still writes it: then it has no end yet.
+    pub fn is_being_written(&self) -> bool {
+        self.being_written
+    }
+
+    /// Says that `record` still writes the tape; one that has an end is not being written.
+    pub fn set_being_written(&mut self) {
+        self.being_written = self.end.is_none();
     }
 
     /// The end mark, also that of a repaired tape whose recording ended abnormally: then [`Self::end`] is None.

@@ -82,6 +82,7 @@ pub(super) fn open(source: Source, len: u64) -> Result<Tape> {
         from_index,
         findings: Vec::new(),
         misses: Arc::default(),
+        being_written: false,
     };
     if lost && let Ok(cp) = tape.checkpoint(0) {
         (tape.session.clock, tape.session.window_open) = (cp.clock, cp.ts);

@@ -115,7 +115,7 @@ const IOCTL: [u64; 5] = [
     libc::FIOCLEX as u64,
 ];
 
-const ALWAYS: [libc::c_long; 46] = [
+const ALWAYS: [libc::c_long; 47] = [
     // files: Landlock says which
     libc::SYS_openat,
     libc::SYS_close,
@@ -124,6 +124,8 @@ const ALWAYS: [libc::c_long; 46] = [
     libc::SYS_pread64,
     libc::SYS_preadv,
     libc::SYS_lseek,
+    // is a tape without an end still being written?
+    libc::SYS_flock,
     libc::SYS_fstat,
     libc::SYS_newfstatat,
     libc::SYS_statx,

@@ -79,6 +79,7 @@ struct Summed {
     file_bytes: u64,
     complete: bool,
     clean_end: bool,
+    being_written: bool,
     findings: usize,
 }
 
@@ -159,6 +160,7 @@ impl Summed {
             file_bytes: tape.len_bytes(),
             complete: facts.complete(),
             clean_end: end.is_some(),
+            being_written: tape.is_being_written(),
             findings,
         }
     }
@@ -168,6 +170,7 @@ impl Summed {
         match self {
             Self { findings: 1, .. } => "damaged: 1 finding".to_owned(),
             Self { findings: 2.., .. } => format!("damaged: {} findings", self.findings),
+            Self { being_written: true, .. } => "still being written".to_owned(),
             Self { clean_end: false, .. } => "cut off".to_owned(),
             Self { complete: false, .. } => "events missing".to_owned(),
             Self { counted_only: 1.., .. } => "complete in sums".to_owned(),

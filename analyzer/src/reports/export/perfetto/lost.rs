@@ -45,7 +45,10 @@ pub(super) fn write(packets: &mut Packets, slices: &mut Slices, loss: &Loss, (bo
     all.extend(loss.cut.map(|cut| Lost {
         first: cut,
         last: end.max(cut),
-        name: "the recording ended abnormally".to_owned(),
+        name: match loss.being_written {
+            true => "the tape was still being written".to_owned(),
+            false => "the recording ended abnormally".to_owned(),
+        },
         arguments: Vec::new(),
     }));
     let whole = |text: &String| Lost { first: 0, last: 0, name: text.clone(), arguments: Vec::new() };
