@@ -1,5 +1,6 @@
 //! Unwind rules and build ids of files, asked of a child process that parses them.
 
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fs::File;
 use std::os::fd::AsFd;
@@ -23,6 +24,8 @@ const START: Duration = Duration::from_secs(10);
 /// Longest wait for an answer; it is halved with each that did not come, so often.
 const PATIENCE: Duration = Duration::from_millis(500);
 const HALVED: u32 = 3;
+/// Most rows of a file that are kept, about 100 bytes each.
+const MOST_ROWS: usize = 16 << 10;
 /// What a question costs of a stack's budget at least, because a process has to be asked.
 const QUESTION: u64 = 64;
 
@@ -96,7 +99,7 @@ impl RuleReader {
         })?;
         let generation = asked.generation;
         drop(asked);
-        Ok(FileRules { reader: self.clone(), generation, number, has_rules, memory, segments })
+        Ok(FileRules { reader: self.clone(), generation, number, has_rules, memory, segments, rows: Mutex::default() })
     }
 
     /// No file has a number any more.
@@ -173,9 +176,33 @@ pub struct FileRules {
     has_rules: bool,
     memory: u64,
     segments: Segments,
+    rows: Mutex<Rows>,
+}
+
+/// Rows of rules, so that the child is asked once for each, not for each of its addresses.
+#[derive(Debug, Default)]
+struct Rows(BTreeMap<u64, (u64, Facts)>);
+
+impl Rows {
+    /// What is known of an address inside of a row; a function may begin at its first.
+    fn of(&self, address: u64) -> Option<Facts> {
+        let (_, (end, facts)) = self.0.range(..address).next_back()?;
+        (address < *end).then_some(*facts)
+    }
+
+    fn add(&mut self, first: u64, end: u64, facts: Facts) {
+        if self.0.len() >= MOST_ROWS {
+            self.0.clear();
+        }
+        self.0.insert(first, (end, facts));
+    }
 }
 
 impl FileRules {
+    fn rows(&self) -> MutexGuard<'_, Rows> {
+        self.rows.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// See [`Segments::address_of`].
     pub fn address_of(&self, offset: u64) -> Option<u64> {
         self.segments.address_of(offset)
@@ -218,11 +245,19 @@ impl RuleSource for FileRules {
     }
 
     fn facts(&self, address: u64, budget: &mut u64) -> Option<Facts> {
+        let is_open = self.reader.asked().generation == self.generation;
+        if let Some(facts) = self.rows().of(address).filter(|_| is_open) {
+            return Some(facts.within());
+        }
         let parse = |input: &mut In<'_>| match input.u8()? {
             0 => Some(None),
-            _ => Some(Some(Facts::from_bytes(input.raw()?)?)),
+            _ => Some(Some((Facts::from_bytes(input.raw()?)?, input.u64()?, input.u64()?))),
         };
-        self.ask(wire::FACTS, (address, budget, 0), |_| {}, parse).flatten()
+        let (facts, first, end) = self.ask(wire::FACTS, (address, budget, 0), |_| {}, parse).flatten()?;
+        if (first..end).contains(&address) {
+            self.rows().add(first, end, facts);
+        }
+        Some(facts)
     }
 
     fn step(&self, address: u64, registers: &Registers, stack: &StackCopy<'_>, budget: &mut u64) -> Stepped {

@@ -16,7 +16,7 @@
 //! | ADDRESSES, with a descriptor | names: n u32, strings | OK, for each: is there one u8, address u64; or FAILED and why |
 //! | IDENT, with a descriptor | | OK, is it ELF u8, build id: string |
 //! | UNWIND, with a descriptor | number u32, most bytes u64 | OK, has it rules u8, memory u64, segments: string; or FAILED and why: the file has that number from here on |
-//! | FACTS | number u32, address u64, budget u64 | OK, budget u64, is there an answer u8, facts |
+//! | FACTS | number u32, address u64, budget u64 | OK, budget u64, is there an answer u8, facts, first u64 and end u64 of the row (0 = not known) |
 //! | STEP | number u32, address u64, budget u64, registers, stack: base, entry, absent pages u64, cut, in a call u8, string | OK, budget u64, the step |
 //! | FORGET | | OK: no file has a number any more |
 //!

@@ -47,6 +47,8 @@ pub(crate) struct Rules<'a> {
     pub(crate) return_address: Register,
     /// 'S' augmentation: a signal handler returns to this function.
     pub(crate) signal: bool,
+    /// They are those of all addresses from the first to before the second, of the one function that has these.
+    pub(crate) span: (u64, u64),
 }
 
 /// Why there are no rules.
@@ -117,7 +119,7 @@ impl Cfi {
 
     /// First address and end of the only function that can contain `address`.
     fn function(&self, address: u64) -> Option<(u64, u64)> {
-        let offset = self.find(address)?;
+        let (offset, _) = self.find(address)?;
         match self.kind {
             Kind::Eh => self.fde(&self.eh(), offset).map(|f| (f.initial_address(), f.end_address())),
             Kind::Debug => self.fde(&self.debug(), offset).map(|f| (f.initial_address(), f.end_address())),
@@ -147,7 +149,7 @@ impl Cfi {
         context: &'a mut Context,
         budget: &mut u64,
     ) -> Result<Rules<'a>, Missing> {
-        let offset = self.find(address).ok_or(Missing::NoFde)?;
+        let (offset, next) = self.find(address).ok_or(Missing::NoFde)?;
         let fde = self.fde(section, offset).ok_or(Missing::Bad)?;
         if !fde.contains(address) {
             return Err(Missing::NoFde);
@@ -159,7 +161,8 @@ impl Cfi {
         *budget = budget.checked_sub(cost).ok_or(Missing::Budget)?;
         let (return_address, signal) = (fde.cie().return_address_register(), fde.is_signal_trampoline());
         let row = fde.unwind_info_for_address(section, &self.bases(), context, address).map_err(|_| Missing::Bad)?;
-        Ok(Rules { row, section: &self.section.bytes, return_address, signal })
+        let span = (row.start_address(), row.end_address().min(next));
+        Ok(Rules { row, section: &self.section.bytes, return_address, signal, span })
     }
 
     fn fde<'a, S: UnwindSection<Slice<'a>>>(
@@ -177,8 +180,8 @@ impl Cfi {
         partial.parse(S::cie_from_offset).ok()
     }
 
-    /// Offset of the only FDE that can contain `address`.
-    fn find(&self, address: u64) -> Option<u32> {
+    /// Offset of the only FDE that can contain `address`, and where the next one begins.
+    fn find(&self, address: u64) -> Option<(u32, u64)> {
         match &self.hdr {
             Some(hdr) => find_in_table(hdr, &self.section, address),
             None => {
@@ -187,7 +190,8 @@ impl Cfi {
                     Kind::Debug => self.build_index(&self.debug()),
                 });
                 let after = index.partition_point(|(start, _)| *start <= address);
-                index.get(after.checked_sub(1)?).map(|(_, offset)| *offset)
+                let next = index.get(after).map_or(u64::MAX, |(start, _)| *start);
+                index.get(after.checked_sub(1)?).map(|(_, offset)| (*offset, next))
             }
         }
     }
@@ -242,7 +246,7 @@ fn table(hdr: &Loaded) -> Option<&[u8]> {
     hdr.bytes.get(HDR_TABLE as usize..)?.get(..count.checked_mul(8)?)
 }
 
-fn find_in_table(hdr: &Loaded, section: &Loaded, address: u64) -> Option<u32> {
+fn find_in_table(hdr: &Loaded, section: &Loaded, address: u64) -> Option<(u32, u64)> {
     let table = table(hdr)?;
     let relative = address.wrapping_sub(hdr.address) as i64;
     let start = |i: usize| i32_at(table, i as u64 * 8).map_or(i64::MAX, i64::from);
@@ -257,5 +261,6 @@ fn find_in_table(hdr: &Loaded, section: &Loaded, address: u64) -> Option<u32> {
     }
     let fde = i64::from(i32_at(table, low.checked_sub(1)? as u64 * 8 + 4)?);
     let fde = hdr.address.wrapping_add(fde as u64).checked_sub(section.address)?;
-    u32::try_from(fde).ok()
+    let next = i32_at(table, low as u64 * 8).map_or(u64::MAX, |next| hdr.address.wrapping_add(i64::from(next) as u64));
+    Some((u32::try_from(fde).ok()?, next))
 }

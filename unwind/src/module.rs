@@ -65,6 +65,19 @@ impl Module {
             + self.cfi.iter().map(Cfi::memory).sum::<usize>()
     }
 
+    /// [`RuleSource::facts`], and the addresses, those between the first and the second, for which these are the same, but that no function
+    /// begins there; None = not known of others.
+    pub fn facts_of_row(&self, address: u64, budget: &mut u64) -> Option<(Facts, Option<(u64, u64)>)> {
+        let mut context = Box::default();
+        let (known, span) = match self.rules(address, &mut context, budget) {
+            // of two sections each has functions of its own
+            Ok(rules) => (Known::of(&rules), Some(rules.span).filter(|_| self.cfi.len() == 1)),
+            Err(missing) => (Known::of_missing(&missing)?, None),
+        };
+        let any = |test: fn(&Cfi, u64) -> bool| self.cfi.iter().any(|cfi| test(cfi, address));
+        Some((Facts { known, begins: any(Cfi::begins_at), covers: any(Cfi::covers) }, span))
+    }
+
     /// The rules at an address of the file.
     fn rules<'a>(&'a self, address: u64, context: &'a mut Context, budget: &mut u64) -> Result<Rules<'a>, Missing> {
         match self.cfi.as_slice() {
@@ -81,13 +94,7 @@ impl RuleSource for Module {
     }
 
     fn facts(&self, address: u64, budget: &mut u64) -> Option<Facts> {
-        let mut context = Box::default();
-        let known = match self.rules(address, &mut context, budget) {
-            Ok(rules) => Known::of(&rules),
-            Err(missing) => Known::of_missing(&missing)?,
-        };
-        let any = |test: fn(&Cfi, u64) -> bool| self.cfi.iter().any(|cfi| test(cfi, address));
-        Some(Facts { known, begins: any(Cfi::begins_at), covers: any(Cfi::covers) })
+        self.facts_of_row(address, budget).map(|(facts, _)| facts)
     }
 
     fn step(&self, address: u64, registers: &Registers, stack: &StackCopy<'_>, budget: &mut u64) -> Stepped {

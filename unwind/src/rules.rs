@@ -68,6 +68,12 @@ impl Stepped {
 }
 
 impl Facts {
+    /// The same of another address of the row, where no function begins.
+    #[must_use]
+    pub fn within(self) -> Self {
+        Self { begins: false, covers: true, ..self }
+    }
+
     /// Length of [`Self::to_bytes`].
     pub const BYTES: usize = 22;
 

@@ -34,11 +34,16 @@ impl Modules {
             }
             wire::FACTS => {
                 let (module, address, mut budget) = self.asked(input)?;
-                let facts = module.facts(address, &mut budget);
+                let facts = module.facts_of_row(address, &mut budget);
                 let mut out = Out::new(wire::OK);
                 out.u64(budget);
                 out.u8(facts.is_some().into());
-                facts.iter().for_each(|facts| out.raw(&facts.to_bytes()));
+                if let Some((facts, row)) = facts {
+                    let (first, end) = row.unwrap_or_default();
+                    out.raw(&facts.to_bytes());
+                    out.u64(first);
+                    out.u64(end);
+                }
                 Some(out)
             }
             wire::STEP => {
