@@ -378,3 +378,15 @@ fn a_tape_that_is_still_being_written_is_called_that() {
     drop(held);
     assert!(said("info t.tape").contains("ended abnormally"));
 }
+
+#[test]
+fn a_file_that_is_called_as_a_report_is_none() {
+    let place = Place::with_sample();
+    for name in ["sched", "kills", "why"] {
+        fs::write(place.path(name), "").unwrap();
+    }
+    for words in ["sched latency sched.tape", "kills sample.tape", "why sample.tape"] {
+        let got = place.analyze(words);
+        assert!(matches!(got.status, 0 | 3) && !got.out.is_empty(), "{words}: {}", got.err);
+    }
+}

@@ -293,12 +293,17 @@ fn is_report(name: &str) -> bool {
     VIEWS.iter().any(|view| !view.name.is_empty() && view.name == name.trim_start_matches('-'))
 }
 
+/// Whether `word` is the first word of a report's name.
+fn begins_report(word: &OsStr) -> bool {
+    VIEWS.iter().any(|view| view.name.split(' ').next().is_some_and(|first| !first.is_empty() && word == first))
+}
+
 /// What to type for the first words, where no report and no file is named.
 fn no_report(typed: &[OsString], exists: &dyn Fn(&OsStr) -> bool) -> Option<String> {
     let absent = |word: &&OsString| !exists(word);
     let (mut words, first) = (typed, typed.first()?);
-    // the tape may stand in front
-    if !absent(&first) {
+    // the tape may stand in front; a file that is called as a report is none
+    if !absent(&first) && !begins_report(first) {
         words = &typed[1..];
     }
     let word = words.first().filter(absent)?.to_str()?;

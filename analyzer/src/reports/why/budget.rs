@@ -133,17 +133,24 @@ fn doings(found: &Found) -> Vec<(Place, u32, u64)> {
 impl Line {
     /// `db: fsync of /data/wal: 1.53 s waiting for a CPU (make had it), 80.1 ms for a disk`.
     pub(super) fn text(&self) -> String {
-        format!("{}: {}: {}", escaped(&self.comm), self.doing, self.states())
+        self.sentence("")
+    }
+
+    /// The same with the functions: `db: its own code: 1.53 s on a CPU (in parse 80%)`.
+    pub(super) fn text_with_functions(&self) -> String {
+        let functions = self.functions.join(", ");
+        self.sentence(&if functions.is_empty() { functions } else { format!(" (in {functions})") })
+    }
+
+    fn sentence(&self, functions: &str) -> String {
+        format!("{}: {}: {}", escaped(&self.comm), self.doing, self.states(functions))
     }
 
     /// `1.53 s waiting for a CPU (make ran), 80.1 ms for a disk`: states of less than a twentieth are left out, but for the first.
-    fn states(&self) -> String {
+    fn states(&self, functions: &str) -> String {
         let worth = self.states.iter().enumerate().filter(|(at, (.., ns))| *at == 0 || *ns >= self.ns / 20);
         let texts = worth.take(4).map(|(_, (cause, other, ns))| {
-            let functions = match (cause, &self.functions[..]) {
-                (Cause::Cpu, [_, ..]) => format!(" (in {})", self.functions.join(", ")),
-                _ => String::new(),
-            };
+            let functions = if *cause == Cause::Cpu { functions } else { "" };
             format!("{} {}{functions}", span(*ns), state(*cause, other))
         });
         texts.collect::<Vec<_>>().join(", ")

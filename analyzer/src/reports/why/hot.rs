@@ -1,10 +1,11 @@
-//! The hottest functions of the path's own code, from the CPU samples that fell into it.
+//! The hottest functions of the path's own code, from the CPU samples that fell into it. Where one of these is lost, or its stack is, none
+//! is named: their shares would be others.
 
 use std::ops::ControlFlow;
 
 use anyhow::Result;
 use rustc_hash::FxHashMap;
-use systape_format::model::{Dict, Sample, StackOf, StackStatus, Stacks};
+use systape_format::model::{Dict, Family, Sample, StackOf, StackStatus, Stacks};
 
 use super::budget::Hottest;
 use super::traced::Traced;
@@ -18,6 +19,7 @@ use crate::derive::stacks::recorded;
 use crate::derive::stacks::weight::{Metric, Weight, percent};
 use crate::reports::Context;
 use crate::reports::path::cause::Cause;
+use crate::table::loss::Loss;
 use crate::table::scan::Scan;
 use crate::values::words::escaped;
 
@@ -28,23 +30,27 @@ const LEAST: f64 = 10.0;
 /// ... and those behind the first few.
 const MOST: usize = 2;
 
-/// Of the path's time on a CPU; empty: the tape has no such samples.
-pub(super) fn hottest(context: &mut Context<'_>, traced: &Traced, log: &Log) -> Result<Hottest> {
+/// Of the path's time on a CPU; empty: the tape has no such samples, or not all of them.
+pub(super) fn hottest(context: &Context<'_>, traced: &Traced, log: &Log) -> Result<Hottest> {
     let tape = context.question.tape;
+    let mut loss = Loss::gather(tape, &context.question.scope, &[Family::Sample]);
     if !recorded::kinds(tape).contains(&StackOf::Sample) {
         return Ok(Hottest::default());
     }
     let on_cpu = OnCpu::of(traced);
-    let mut stacked = Stacked::default();
+    let (mut stacked, mut whole) = (Stacked::default(), true);
     let coverage = Scan::all(tape).walk(
         "CPU samples and stacks",
         |segment, dict| Ok((segment.samples(dict)?, segment.stacks()?)),
         |_, dict, (samples, stacks)| {
-            add(&mut stacked, &samples, &stacks, |sample| on_cpu.name(sample, dict, log));
+            whole &= add(&mut stacked, &samples, &stacks, |sample| on_cpu.name(sample, dict, log));
             Ok(ControlFlow::Continue(()))
         },
     )?;
-    coverage.tell(&mut context.question.loss);
+    coverage.tell(&mut loss);
+    if !whole || !loss.complete() {
+        return Ok(Hottest::default());
+    }
     let names = Names::read(tape, &mut Vec::new());
     let graph = Graph::new(&stacked, &names, Order::Callee, Metric::Count);
     let threads = graph.nodes[0].children.iter().map(|at| &graph.nodes[*at as usize]);
@@ -80,11 +86,23 @@ impl OnCpu {
     }
 }
 
-/// Adds the samples that `name` gives the name of a thread, and that were in no call: they have no frames of the kernel.
-fn add<'d>(stacked: &mut Stacked, samples: &[Sample], stacks: &Stacks, name: impl Fn(&Sample) -> Option<&'d [u8]>) {
-    let of = |row: usize| stacks.of(StackOf::Sample, row as u32).filter(|stack| stack.kernel.is_none());
-    let found: Vec<(u32, &[u8])> =
-        samples.iter().enumerate().filter_map(|(row, sample)| Some((of(row)?.user?, name(sample)?))).collect();
+/// Adds the samples that `name` gives the name of a thread, and that were in no call: they have no frames of the kernel. Says whether all have
+/// a stack.
+fn add<'d>(
+    stacked: &mut Stacked,
+    samples: &[Sample],
+    stacks: &Stacks,
+    name: impl Fn(&Sample) -> Option<&'d [u8]>,
+) -> bool {
+    let (mut found, mut whole) = (Vec::new(), true);
+    for (row, sample) in samples.iter().enumerate() {
+        let Some(comm) = name(sample) else { continue };
+        match stacks.of(StackOf::Sample, row as u32).map(|stack| (stack.user, stack.kernel)) {
+            Some((Some(user), None)) => found.push((user, comm)),
+            Some((_, Some(_))) => {}
+            Some((None, None)) | None => whole = false,
+        }
+    }
     let mut graft = Graft::new(stacks);
     graft.all(stacks, &mut stacked.forest, found.iter().map(|(user, _)| *user));
     for (user, comm) in found {
@@ -93,4 +111,5 @@ fn add<'d>(stacked: &mut Stacked, samples: &[Sample], stacks: &Stacks, name: imp
         let key = Key { user, kernel: NONE, ending: Ending::Status(StackStatus::Complete), comm };
         stacked.add(key, Weight { count: 1, ..Weight::default() });
     }
+    whole
 }

@@ -130,7 +130,7 @@ fn budget(told: &Told, stamps: &Stamps, tape: &str, out: &mut impl Write) -> Res
     line(out, &format!("The {} of {}, {when}, went to:", span(budget.total), told.who))?;
     let worth = budget.lines.iter().take(LINES).take_while(|line| line.ns >= budget.total / 100).count();
     for of in &budget.lines[..worth] {
-        line(out, &format!("    {:>11} {:>6}  {}", span(of.ns), share(of.ns, budget.total), of.text()))?;
+        line(out, &format!("    {:>11} {:>6}  {}", span(of.ns), share(of.ns, budget.total), of.text_with_functions()))?;
     }
     let rest = budget.lines[worth..].iter().fold(0, |sum, line| sum + line.ns);
     if rest > 0 {

@@ -59,11 +59,11 @@ fn budget(line: &Line, short: bool) -> impl Iterator<Item = Row<'_>> {
         row.set("cost_ns", ns).set("cost_hi_ns", Cell::Null).set("cost_is", Cell::Null).set("subject", true);
         row
     };
-    let end = move |mut row: Row<'static>, text: String| {
+    let end = move |mut row: Row<'static>, functions: Option<String>, text: String| {
         for name in ["count", "max_ns", "first_ns", "last_ns"] {
             row.set(name, Cell::Null);
         }
-        row.set("text", text).set("command", "path --sums");
+        row.set("functions", functions).set("text", text).set("command", "path --sums");
         row
     };
     let who = |row: &mut Row<'static>, other: &[u8]| {
@@ -74,12 +74,13 @@ fn budget(line: &Line, short: bool) -> impl Iterator<Item = Row<'_>> {
     let mut first = row(1, line.ns);
     first.set("state", Cell::Null);
     who(&mut first, b"");
-    let first = end(first, line.text());
+    let functions = Some(line.functions.join(", ")).filter(|functions| !functions.is_empty());
+    let first = end(first, functions, line.text());
     let states = line.states.iter().map(move |(cause, other, ns)| {
         let mut row = row(2, *ns);
         row.set("state", cause.word());
         who(&mut row, other);
-        end(row, super::budget::state(*cause, other))
+        end(row, None, super::budget::state(*cause, other))
     });
     std::iter::once(first).chain(states.collect::<Vec<_>>())
 }
@@ -95,7 +96,7 @@ fn member<'r>(ranked: &'r Ranked, of: &'r Member, of_it: Option<bool>, short: bo
     row.set("syscall", Some(finding.call.clone()).filter(|call| !call.is_empty())).set("object", some(&of.object));
     row.set("errno", Cell::Null).set("by_pid", Cell::Null).set("by_comm", Cell::Null);
     row.set("count", of.calls).set("max_ns", of.max).set("first_ns", Cell::Null).set("last_ns", Cell::Null);
-    row.set("text", member_sentence(of, short)).set("command", finding.command.clone());
+    row.set("functions", Cell::Null).set("text", member_sentence(of, short)).set("command", finding.command.clone());
     row
 }
 
@@ -120,6 +121,6 @@ fn finding<'r>(ranked: &'r Ranked, open: u64, of_it: Option<bool>, (cut, marks):
     row.bound("count", finding.count, cut).bound("max_ns", finding.max, short);
     row.bound("first_ns", finding.span.map(|(first, _)| since(first)), cut);
     row.bound("last_ns", finding.span.map(|(_, last)| since(last)), short);
-    row.set("text", sentence(finding, cut)).set("command", finding.command.clone());
+    row.set("functions", Cell::Null).set("text", sentence(finding, cut)).set("command", finding.command.clone());
     row
 }
