@@ -143,6 +143,9 @@ fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
     }
     // look-ups that a probe saw; a tape that lost them all does not know that there were any
     recorded.push(Family::Tracepoint);
+    if hot::has_samples(tape) {
+        recorded.extend([Family::Sample, Family::Stack]);
+    }
     let mut context = Context::about(config, tape, &recorded)?;
     // who was there, and in what, follows from what was before the time asked for
     context.question.loss.add_earlier(tape, &recorded, context.question.scope.to);

@@ -5,7 +5,8 @@ use std::ops::ControlFlow;
 
 use anyhow::Result;
 use rustc_hash::FxHashMap;
-use systape_format::model::{Dict, Family, Sample, StackOf, StackStatus, Stacks};
+use systape_format::model::{Dict, Sample, StackOf, StackStatus, Stacks};
+use systape_format::reader::Tape;
 
 use super::budget::Hottest;
 use super::traced::Traced;
@@ -19,7 +20,6 @@ use crate::derive::stacks::recorded;
 use crate::derive::stacks::weight::{Metric, Weight, percent};
 use crate::reports::Context;
 use crate::reports::path::cause::Cause;
-use crate::table::loss::Loss;
 use crate::table::scan::Scan;
 use crate::values::words::escaped;
 
@@ -30,11 +30,15 @@ const LEAST: f64 = 10.0;
 /// ... and those behind the first few.
 const MOST: usize = 2;
 
+/// Whether the tape has CPU samples with stacks.
+pub(super) fn has_samples(tape: &Tape) -> bool {
+    recorded::kinds(tape).contains(&StackOf::Sample)
+}
+
 /// Of the path's time on a CPU; empty: the tape has no such samples, or not all of them.
-pub(super) fn hottest(context: &Context<'_>, traced: &Traced, log: &Log) -> Result<Hottest> {
+pub(super) fn hottest(context: &mut Context<'_>, traced: &Traced, log: &Log) -> Result<Hottest> {
     let tape = context.question.tape;
-    let mut loss = Loss::gather(tape, &context.question.scope, &[Family::Sample]);
-    if !recorded::kinds(tape).contains(&StackOf::Sample) {
+    if !has_samples(tape) {
         return Ok(Hottest::default());
     }
     let on_cpu = OnCpu::of(traced);
@@ -47,8 +51,13 @@ pub(super) fn hottest(context: &Context<'_>, traced: &Traced, log: &Log) -> Resu
             Ok(ControlFlow::Continue(()))
         },
     )?;
-    coverage.tell(&mut loss);
-    if !whole || !loss.complete() {
+    coverage.tell(&mut context.question.loss);
+    // names are written at the end of a recording
+    if tape.end_mark().is_none() {
+        context.question.loss.cut.get_or_insert(tape.complete_until());
+    }
+    // a switch that is lost changes the path
+    if !whole || !context.question.loss.complete() {
         return Ok(Hottest::default());
     }
     let names = Names::read(tape, &mut Vec::new());
