@@ -324,7 +324,7 @@ const THROUGH: &str = "brk clock_getres clock_gettime clock_nanosleep clone clos
     openat pread64 preadv pwrite64 read readlink readlinkat readv restart_syscall rseq rt_sigaction rt_sigprocmask \
     sched_getaffinity sched_yield set_robust_list sigaltstack stat statx write writev";
 
-/// Every number with arguments of -1. fcntl, ioctl, mmap, mprotect, prctl, prlimit64, tgkill and tkill are allowed with some
+/// Every number with arguments of -1. fcntl, flock, ioctl, mmap, mprotect, prctl, prlimit64, tgkill and tkill are allowed with some
 /// arguments, not with these.
 #[test]
 #[cfg(target_arch = "x86_64")]

@@ -55,7 +55,7 @@ fn allowed(needs: &Needs) -> Result<Rules> {
         #[cfg(target_arch = "x86_64")]
         any(&SECOND_PROCESS_X86_64);
     }
-    for (nr, values) in [(libc::SYS_fcntl, &FCNTL[..]), (libc::SYS_ioctl, &IOCTL)] {
+    for (nr, values) in [(libc::SYS_fcntl, &FCNTL[..]), (libc::SYS_ioctl, &IOCTL), (libc::SYS_flock, &FLOCK)] {
         let one_of = values.iter().map(|&value| rule(1, SeccompCmpOp::Eq, value));
         rules.insert(nr, one_of.collect::<Result<_>>()?);
     }
@@ -105,6 +105,9 @@ const FCNTL: [u64; 5] = [
     libc::F_SETFL as u64,
 ];
 
+/// Whether a tape without an end is still being written.
+const FLOCK: [u64; 1] = [(libc::LOCK_SH | libc::LOCK_NB) as u64];
+
 /// Queries of a terminal, its width, and flags of a descriptor, but no input into a terminal.
 #[allow(clippy::unnecessary_cast, reason = "musl's constants are ints")]
 const IOCTL: [u64; 5] = [
@@ -115,7 +118,7 @@ const IOCTL: [u64; 5] = [
     libc::FIOCLEX as u64,
 ];
 
-const ALWAYS: [libc::c_long; 47] = [
+const ALWAYS: [libc::c_long; 46] = [
     // files: Landlock says which
     libc::SYS_openat,
     libc::SYS_close,
@@ -124,8 +127,6 @@ const ALWAYS: [libc::c_long; 47] = [
     libc::SYS_pread64,
     libc::SYS_preadv,
     libc::SYS_lseek,
-    // is a tape without an end still being written?
-    libc::SYS_flock,
     libc::SYS_fstat,
     libc::SYS_newfstatat,
     libc::SYS_statx,
