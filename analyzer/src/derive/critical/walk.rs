@@ -152,14 +152,12 @@ pub(crate) fn walk(threads: &[Logged], thread: Id, (from, to): (u64, u64)) -> Pa
                 Ended::GoesOn => Kind::GoesOn,
                 Ended::Changed => Kind::Unsaid,
                 Ended::Woken { by, softirq } => {
-                    let first = series(threads, &at, stretch, by).unwrap_or(begin);
-                    let several = first < begin;
-                    let begin = first;
+                    let (last, begin) = (begin, series(threads, &at, stretch, by).unwrap_or(begin));
                     frame.to = begin;
                     let unseen = threads.get(by as usize).is_none_or(|by| by.stretches.is_empty());
                     let (waker, otherwise) = match unseen {
                         true => (None, Kind::Unseen { by }),
-                        false => (Some(By { by, softirq, series: several, made: false }), Kind::TooDeep { by }),
+                        false => (Some(By { by, softirq, series: begin < last, made: false }), Kind::TooDeep { by }),
                     };
                     let state = (stretch.state, stretch.task);
                     hand_over(&mut path, &mut frames, (at, state), (begin, end), waker, otherwise);

@@ -202,21 +202,17 @@ fn fold(found: Vec<Ranked>) -> Vec<Ranked> {
 fn roots_first(ranked: &mut Vec<Ranked>, cost: impl Fn(&Ranked) -> u64) {
     let mut at = 0;
     while at < ranked.len() {
-        let root = root(&ranked[at], &ranked[at + 1..], &cost).map(|root| at + 1 + root);
-        match root.or_else(|| root_of_a_pipe(&ranked[at], &ranked[..at], &cost)) {
-            Some(_) if ranked[at].finding.rule == "pipes" => {
-                ranked.remove(at);
-                continue;
-            }
-            Some(root) if root > at => ranked[at..=root].rotate_right(1),
-            _ => {}
+        let carrier = &ranked[at];
+        let behind = root(carrier, &ranked[at + 1..], &cost).map(|root| at + 1 + root);
+        if carrier.finding.rule == "pipes" && (behind.is_some() || root(carrier, &ranked[..at], &cost).is_some()) {
+            ranked.remove(at);
+            continue;
+        }
+        if let Some(root) = behind {
+            ranked[at..=root].rotate_right(1);
         }
         at += 1;
     }
-}
-
-fn root_of_a_pipe(carrier: &Ranked, others: &[Ranked], cost: impl Fn(&Ranked) -> u64) -> Option<usize> {
-    if carrier.finding.rule == "pipes" { root(carrier, others, cost) } else { None }
 }
 
 /// Which of `others` is what the one at the other end of `carrier` waited for.
