@@ -18,9 +18,9 @@ pub use types::{
 };
 
 pub use crate::values::{
-    block_layer::*, capture_arg::*, fault_flags::*, fault_memory::*, file_flags::*, filter::*, lock_flags::*,
-    net_flags::*, signal_kind::*, snap_call::*, snap_match::*, stack_flags::*, switch_flags::*, syscall_flags::*,
-    task_flags::*, task_reason::*, wakeup_flags::*,
+    block_layer::*, capture_arg::*, cgroup_flags::*, fault_flags::*, fault_memory::*, file_flags::*, filter::*,
+    lock_flags::*, net_flags::*, signal_kind::*, snap_call::*, snap_match::*, stack_flags::*, switch_flags::*,
+    syscall_flags::*, task_flags::*, task_reason::*, wakeup_flags::*,
 };
 
 macro_rules! records {

@@ -195,6 +195,25 @@ crate::tables! {
 }
 
 crate::tables! {
+    /// A limit of a cgroup, or what came of it: read when the recording begins, when a process comes into the cgroup, at each checkpoint and at the end. Of cgroups that have one.
+    pub CGROUP_LIMIT = "cgroup:limit" {
+        ts: Time "when it was read"
+        controller: Str "what is limited: cpu, memory, io"
+        cgroup: Str [Path] "its path from the top of its hierarchy"
+        name: Str "which limit, or count of what came of it: see docs/tape-format.md"
+        device: Wide "number of the device that a limit of I/O is about, major << 20 | minor; 0: none"
+        value: Wide "its value. Counts are since the cgroup was made"
+    }
+    /// The cgroup of v1 that limits a process: of those with a limit when the recording begins, at each checkpoint, when the process began, and when it was moved. The cgroup of v2 is known of each task.
+    pub CGROUP_MEMBER = "cgroup:member" {
+        ts: Time "since when, or when it was looked at"
+        task: Task "a thread of the process, as a rule the first"
+        controller: Str "what is limited: cpu, memory, io"
+        cgroup: Str [Path] "its path from the top of its hierarchy"
+    }
+}
+
+crate::tables! {
     /// What the kernel has counted of a TCP connection, as ss -i prints it: since it began, also if that was before the recording. A kernel without one of these counts has no rows.
     pub SOCKET_TCP = "socket:tcp" {
         ts: Time "when it was read"
@@ -269,6 +288,8 @@ pub const OWN: &[Recorded] = &[
     Recorded { family: Family::Process, def: &PROCESS_USAGE },
     Recorded { family: Family::Process, def: &PROCESS_THREAD },
     Recorded { family: Family::Process, def: &PROCESS_MEMORY },
+    Recorded { family: Family::Process, def: &CGROUP_LIMIT },
+    Recorded { family: Family::Process, def: &CGROUP_MEMBER },
     Recorded { family: Family::Process, def: &RECORD_TRIGGER },
     Recorded { family: Family::Net, def: &SOCKET_TCP },
     Recorded { family: Family::Net, def: &SOCKET_RETRANSMIT },

@@ -53,7 +53,7 @@ pub(crate) fn v2_mount() -> Option<PathBuf> {
 }
 
 /// The first mount of that type with that option.
-fn mount(mounts: &str, kind: &str, option: Option<&str>) -> Option<PathBuf> {
+pub(crate) fn mount(mounts: &str, kind: &str, option: Option<&str>) -> Option<PathBuf> {
     mounts.lines().find_map(|line| {
         let mut fields = line.split(' ').skip(1);
         let (dir, of, options) = (fields.next()?, fields.next()?, fields.next()?);

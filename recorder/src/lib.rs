@@ -13,6 +13,7 @@ mod bio_ends;
 mod bounded;
 mod call_memory;
 mod calls;
+mod cgroup_limits;
 mod cgroups;
 pub mod cli;
 pub mod clock;

@@ -2,16 +2,21 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use systape_bpf::wire::{Snap, Socket, comm};
 
 use crate::call_memory::{Asked, CallMemory, Wanted};
+use crate::cgroup_limits;
 use crate::clock;
 use crate::encode::{Start, Unread};
 use crate::environ::Keys;
-use crate::patient::{Moved, each};
+use crate::patient::{self, Moved, each};
 use crate::snapshot::{self, Process, Room};
 use crate::tasks::Argv;
+
+/// Longest wait for the limits of cgroups, when everything else was read. They take milliseconds.
+const PATIENCE: Duration = Duration::from_secs(1);
 
 /// The parts read of a process.
 #[derive(Clone, Copy, Debug)]
@@ -42,6 +47,8 @@ pub(crate) fn read(
     // soon, because what connections do until then is not known; what calls change meanwhile is left out later
     let sockets = sockets();
     let pids = processes(&snaps, first);
+    let limited = pids.clone();
+    let limits = patient::Asked::new("limits", move || cgroup_limits::limits(&limited));
     // what may wait for a process's mmap lock comes when everything else is known
     let part = |part: Part| pids.iter().map(move |&(pid, here)| (part, pid, here));
     let environ = part(Part::Environ).filter(|_| !env.is_empty());
@@ -66,6 +73,7 @@ pub(crate) fn read(
         }
     });
     let done = clock::monotonic();
+    let limits = limits.get(Instant::now() + PATIENCE);
     let unread = unread_parts(&snaps, unread.into_iter().map(|number| (asked[number].0, asked[number].1)));
     for pid in unread.iter().filter(|unread| unread.files).map(|unread| unread.pid) {
         // its arguments may be known
@@ -76,7 +84,7 @@ pub(crate) fn read(
         process.env = environs.remove(pid).unwrap_or_default();
     }
     let processes = processes.into_values().collect();
-    Start { snaps, processes, sockets, memory, unread, done }
+    Start { snaps, processes, sockets, memory, limits: limits.unwrap_or_default(), unread, done }
 }
 
 /// Each recorded process once, by its ids on the machine and here.

@@ -90,6 +90,12 @@ pub(crate) fn span(ns: u64) -> String {
     }
 }
 
+/// Time on CPUs in a period: `20 % of a CPU`, `2.5 CPUs`.
+pub(crate) fn share_of_cpus(time: u64, period: u64) -> String {
+    let cpus = time as f64 / period.max(1) as f64;
+    if cpus < 1.0 { format!("{:.0} % of a CPU", cpus * 100.0) } else { format!("{cpus:.1} CPUs") }
+}
+
 /// Bytes in a binary unit that suits them: `512 B`, `98.2 MiB`.
 pub(crate) fn bytes(count: u64) -> String {
     let mut value = count as f64;

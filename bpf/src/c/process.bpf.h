@@ -278,6 +278,32 @@ out:
 	return 0;
 }
 
+/* A cgroup's number and path; `task` came into it, NULL = it was made. */
+static __always_inline void send_cgroup(struct cgroup *cgrp, const char *path, struct task_struct *task, u16 flags)
+{
+	u32 index, len;
+	struct slot *s;
+	long n;
+
+	s = slot_get(&index);
+	if (!s)
+		return;
+	__builtin_memset(&s->cgroup, 0, sizeof(s->cgroup));
+	s->cgroup.hdr.kind = WIRE_CGROUP;
+	s->cgroup.hdr.flags = flags;
+	s->cgroup.hdr.cpu = bpf_get_smp_processor_id();
+	s->cgroup.ts = bpf_ktime_get_ns();
+	s->cgroup.id = cgroup_number(cgrp);
+	if (task)
+		fill_ident(&s->cgroup.task, task);
+	n = bpf_probe_read_kernel_str(s->data, STRING_MAX, path);
+	len = n > 0 ? n - 1 : 0;
+	len &= STRING_MAX - 1;
+	s->cgroup.path_len = len;
+	send_process(s, sizeof(struct wire_cgroup) + len);
+	slot_put(index);
+}
+
 int BPF_PROG(cgroup_attach_task, struct cgroup *dst, const char *path, struct task_struct *task, bool threadgroup)
 {
 	struct task_state *st;
@@ -285,34 +311,20 @@ int BPF_PROG(cgroup_attach_task, struct cgroup *dst, const char *path, struct ta
 	if (window != WINDOW_OPEN)
 		return 0;
 	st = state_of(task, false);
-	if (life_is_recorded(task, st))
+	if (life_is_recorded(task, st)) {
 		send_task(task, threadgroup ? TASK_CGROUP_ALL : TASK_CGROUP);
+		send_cgroup(dst, path, task, CGROUP_JOINED);
+	}
 	return 0;
 }
 
 /* Of v1 in one hierarchy: each of the others has such a cgroup of its own. */
 int BPF_PROG(cgroup_mkdir, struct cgroup *cgrp, const char *path)
 {
-	u32 hierarchy = BPF_CORE_READ(cgrp, root, hierarchy_id), index, len;
-	struct slot *s;
-	long n;
+	u32 hierarchy = BPF_CORE_READ(cgrp, root, hierarchy_id);
 
-	if (window != WINDOW_OPEN || (hierarchy && hierarchy != v1_hierarchy))
-		return 0;
-	s = slot_get(&index);
-	if (!s)
-		return 0;
-	__builtin_memset(&s->cgroup, 0, sizeof(s->cgroup));
-	s->cgroup.hdr.kind = WIRE_CGROUP;
-	s->cgroup.hdr.cpu = bpf_get_smp_processor_id();
-	s->cgroup.ts = bpf_ktime_get_ns();
-	s->cgroup.id = cgroup_number(cgrp);
-	n = bpf_probe_read_kernel_str(s->data, STRING_MAX, path);
-	len = n > 0 ? n - 1 : 0;
-	len &= STRING_MAX - 1;
-	s->cgroup.path_len = len;
-	send_process(s, sizeof(struct wire_cgroup) + len);
-	slot_put(index);
+	if (window == WINDOW_OPEN && (!hierarchy || hierarchy == v1_hierarchy))
+		send_cgroup(cgrp, path, NULL, 0);
 	return 0;
 }
 

@@ -208,6 +208,10 @@ VALUE(, SWITCH_PREEMPTED, 1, "The task before was preempted.")
 VALUE(, SWITCH_THROTTLED, 2, "The task before waits for its cgroup's quota of CPU time.")
 END
 
+GROUP(cgroup_flags, u16, "`hdr.flags` of a cgroup.")
+VALUE(, CGROUP_JOINED, 1, "`task` came into it; without it the cgroup was made.")
+END
+
 GROUP(wakeup_flags, u16, "`hdr.flags` of a wake-up.")
 VALUE(, WAKEUP_NEW, 1, "Of a new task.")
 VALUE(, WAKEUP_IRQ, 2, "By an interrupt: the waker is who was interrupted.")

@@ -90,12 +90,13 @@ struct wire_task {
 };
 
 struct wire_cgroup {
-	struct wire_hdr hdr;
+	struct wire_hdr hdr; /* flags: enum cgroup_flags */
 	u64 ts;
-	u64 id; /* as in wire_task */
+	u64 id; /* as in wire_task, of any hierarchy */
 	u32 path_len;
 	u32 pad;
-	u8 pad2[144]; /* as long as wire_syscall */
+	struct wire_ident task; /* with CGROUP_JOINED */
+	u8 pad2[120]; /* as long as wire_syscall */
 	/* the path follows */
 };
 _Static_assert(sizeof(struct wire_cgroup) == sizeof(struct wire_syscall), "data of both starts at one place");

@@ -8,6 +8,7 @@ use systape_bpf::wire::Ident;
 
 use systape_format::model::Container;
 
+use crate::cgroup_limits::{self, Hierarchy, Value};
 use crate::clock;
 use crate::containers;
 use crate::environ::Keys;
@@ -30,6 +31,8 @@ enum Job {
     Exe(Ident, u32, Instant),
     /// A container, by its id.
     Container(String),
+    /// Limits of a cgroup and of those above it, by the number of its hierarchy and its path; None: of all cgroups.
+    Limits(Arc<[Hierarchy]>, Option<(u8, Vec<u8>)>),
 }
 
 /// A result.
@@ -42,6 +45,8 @@ pub(super) enum Answer {
     Exe(Ident, Vec<u8>),
     /// What is known of it; None: nothing.
     Container(Option<Container>),
+    /// Of cgroups.
+    Limits(Vec<Value>),
 }
 
 /// See the module.
@@ -67,6 +72,10 @@ fn work(job: Job) -> Answer {
         Job::Exe(id, here, asked) => {
             let exe = snapshot::exe(here);
             Answer::Exe(id, if asked.elapsed() < LATE { exe } else { Vec::new() })
+        }
+        Job::Limits(hierarchies, None) => Answer::Limits(cgroup_limits::all(&hierarchies)),
+        Job::Limits(hierarchies, Some((number, path))) => {
+            Answer::Limits(cgroup_limits::of(&hierarchies, number, &path))
         }
         Job::Container(id) => Answer::Container(containers::look_up(&id)),
     }
@@ -102,6 +111,24 @@ impl Lookups {
     /// Requests what is known of a container.
     pub(super) fn container(&mut self, id: &str) {
         self.reader.ask(Job::Container(id.to_owned()));
+    }
+
+    /// Requests the limits of a cgroup, or of all. False = they will not be read.
+    pub(super) fn limits(&mut self, hierarchies: Arc<[Hierarchy]>, of: Option<(u8, Vec<u8>)>) -> bool {
+        self.reader.ask(Job::Limits(hierarchies, of))
+    }
+
+    /// The results until that of limits; waits for it until then.
+    pub(super) fn wait_for_limits(&mut self, until: Instant) -> Vec<Answer> {
+        let mut came = Vec::new();
+        while let Some(answer) = self.reader.wait(until) {
+            let wanted = matches!(answer, Answer::Limits(_));
+            came.push(answer);
+            if wanted {
+                break;
+            }
+        }
+        came
     }
 
     /// A result, if there is one.

@@ -7,7 +7,7 @@
 //! A new family: a module with a `record` function, and its arm in [`Assembler::take`].
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crossbeam_channel::Sender;
 use systape_abi::Selection;
@@ -16,6 +16,7 @@ use systape_format::model::{Family, Gap, StackSettings, Task};
 
 use crate::backlog::Shed;
 use crate::call_memory::CallMemory;
+use crate::cgroup_limits::Limits;
 use crate::environ::Keys;
 use crate::filter::CallFilter;
 use crate::ledger::Window;
@@ -41,6 +42,7 @@ mod aside;
 mod begin;
 mod block;
 mod calls;
+mod cgroup_limits;
 mod checkpoint;
 mod faults;
 mod files;
@@ -74,6 +76,9 @@ pub use shed::Given;
 
 /// Bytes of records after which the encoder checks whether the segment is full: a few rows do not fill what was not.
 const LOOK_AT: usize = 4096;
+
+/// Longest wait for the limits of cgroups at the end. They take milliseconds.
+const PATIENCE: Duration = Duration::from_secs(1);
 
 /// Settings of the recording.
 #[derive(Clone, Debug)]
@@ -121,6 +126,8 @@ pub(crate) struct Start {
     pub sockets: Vec<wire::Socket>,
     /// What the arguments of calls in flight point to.
     pub memory: Vec<CallMemory>,
+    /// Limits of cgroups.
+    pub limits: Limits,
     /// Processes that could not be fully read in time.
     pub unread: Vec<Unread>,
     /// When the last of it was read.
@@ -159,6 +166,7 @@ pub struct Assembler {
     locks: locks::Locks,
     probes: probes::Probes,
     usage: usage::Usage,
+    cgroup_limits: cgroup_limits::CgroupLimits,
     watch: watch::Watch,
     chunks_stand_alone: bool,
 }
@@ -189,6 +197,7 @@ impl Assembler {
             locks: locks::Locks::new(settings.lock_names),
             probes: probes::Probes::new(settings.probes, settings.static_probes),
             usage: usage::Usage::default(),
+            cgroup_limits: cgroup_limits::CgroupLimits::default(),
             tables: tables::Tables::new(settings.tracepoints),
         }
     }
@@ -207,6 +216,7 @@ impl Assembler {
     pub(crate) fn begin(&mut self, mut start: Start) {
         begin::begin(&mut start, self.window_open, &mut self.order, &mut self.world, &mut self.rows, &mut self.calls);
         self.usage.memory(&start.snaps, u64::MAX, &mut self.world, &mut self.rows);
+        self.cgroup_limits.begin(start.limits, self.window_open, &mut self.world, &mut self.rows);
         self.name_sockets();
     }
 
@@ -249,6 +259,7 @@ impl Assembler {
         std::mem::take(&mut self.world.containers)
             .into_iter()
             .for_each(|container| self.rows.container(container, watermark));
+        self.store_limits(watermark);
         self.world.apply_rereads(watermark);
         // what was counted of the dead may still come
         let until = watermark.min(self.ledger.until());
@@ -260,6 +271,12 @@ impl Assembler {
         if is_old && !self.rows.shedding.is_all() {
             self.close_segment(watermark);
         }
+    }
+
+    /// Stores what was read of cgroups.
+    fn store_limits(&mut self, ts: u64) {
+        let values = std::mem::take(&mut self.world.limits);
+        self.cgroup_limits.store(&values, ts, &mut self.rows);
     }
 
     /// Stores the names that sockets got.
@@ -298,7 +315,10 @@ impl Assembler {
             Record::Syscall(s, data) => self.calls.record(&s, data, world, rows, &mut self.ledger),
             Record::Closing(c) => calls::closing(&c, world),
             Record::Task(t) => life::task(&t, world, rows),
-            Record::Fork(f) => life::fork(&f, world, rows),
+            Record::Fork(f) => {
+                life::fork(&f, world, rows);
+                self.cgroup_limits.fork(&f, world, rows);
+            }
             Record::Exec(e, path, argv) => {
                 // what was counted of it was another program's
                 if world.tasks.find(&e.task.id).is_some() {
@@ -314,9 +334,13 @@ impl Assembler {
                     self.probes.end(task, e.ts, world, rows);
                 }
                 life::exit(&e, world, rows);
+                self.cgroup_limits.exit(&e);
             }
             // of many at once, not all of them can be told
             Record::Cgroup(c, path) if rows.shedding.is_all() || path.is_empty() => _ = c,
+            Record::Cgroup(c, path) if c.hdr.flags & wire::CGROUP_JOINED != 0 => {
+                self.cgroup_limits.came(&c, path, world, rows);
+            }
             Record::Cgroup(c, path) => {
                 rows.cgroup(c.id, path, c.ts);
                 world.look_up_container(path);
@@ -401,6 +425,10 @@ impl Assembler {
         self.locks.finish(latest, &mut self.world, &mut self.rows);
         if let Some(end) = self.calls.closed() {
             self.usage.memory(snaps, end, &mut self.world, &mut self.rows);
+            if self.cgroup_limits.ask(&mut self.world) {
+                self.world.wait_for_limits(Instant::now() + PATIENCE);
+                self.store_limits(end);
+            }
         }
     }
 
@@ -421,6 +449,7 @@ impl Assembler {
         let checkpoint = checkpoint::of(&mut self.world, &self.calls, ts, snaps, "tracked");
         self.rows.pieces.push(Piece::Checkpoint(Box::new(checkpoint)));
         self.usage.memory(snaps, u64::MAX, &mut self.world, &mut self.rows);
+        self.cgroup_limits.checkpoint(ts, &mut self.world, &mut self.rows);
         if self.chunks_stand_alone {
             self.rows.stacks.chunk_ends();
         }

@@ -33,6 +33,7 @@ fn who_ended_before_the_start_is_not_in_the_first_checkpoint() {
         processes: Vec::new(),
         sockets: Vec::new(),
         memory: Vec::new(),
+        limits: Limits::default(),
         unread: Vec::new(),
         done: 50,
     });
@@ -142,6 +143,7 @@ fn names_read_at_the_start_are_not_those_of_later_events() {
         processes: vec![process],
         sockets,
         memory: Vec::new(),
+        limits: Limits::default(),
         unread: Vec::new(),
         done: 50,
     });

@@ -4,6 +4,7 @@
 use std::collections::BTreeSet;
 use std::rc::Rc;
 use std::sync::Arc;
+use std::time::Instant;
 
 use rustc_hash::FxHashMap;
 use systape_bpf::wire::{self, Ident};
@@ -11,6 +12,7 @@ use systape_format::model::Container;
 
 use super::lookups::{Answer, Lookups};
 use super::touched::Touched;
+use crate::cgroup_limits::{Hierarchy, Value};
 use crate::containers;
 use crate::effects::CallInfo;
 use crate::environ::{Keys, Parts};
@@ -60,6 +62,8 @@ pub(super) struct World {
     pub environ: (Arc<Keys>, Parts),
     /// What became known of containers and is not on the tape yet.
     pub containers: Vec<Container>,
+    /// The same of limits of cgroups.
+    pub limits: Vec<Value>,
     /// Losses of state records that the events have not reached: time of the first, process, time until which there may
     /// have been more.
     losses: BTreeSet<(u64, u32, u64)>,
@@ -103,6 +107,7 @@ impl World {
             lookups: Lookups::default(),
             environ: (env, Parts::default()),
             containers: Vec::new(),
+            limits: Vec::new(),
             losses: BTreeSet::new(),
         }
     }
@@ -187,6 +192,17 @@ impl World {
         }
     }
 
+    /// Requests the limits of a cgroup and of those above it, by the number of its hierarchy and its path, or those of all. False = they
+    /// will not be read.
+    pub(super) fn look_up_limits(&mut self, hierarchies: Arc<[Hierarchy]>, of: Option<(u8, Vec<u8>)>) -> bool {
+        self.lookups.limits(hierarchies, of)
+    }
+
+    /// Waits for the limits that were requested, until then.
+    pub(super) fn wait_for_limits(&mut self, until: Instant) {
+        self.lookups.wait_for_limits(until).into_iter().for_each(|answer| self.looked_up(answer));
+    }
+
     /// Adds the data read since the last time.
     pub(crate) fn take_lookups(&mut self) {
         while let Some(answer) = self.lookups.take() {
@@ -205,6 +221,7 @@ impl World {
                 Some(reread) => reread.process = Some(process),
                 None => self.lookups.give_back(&process),
             },
+            Answer::Limits(values) => self.limits.extend(values),
             Answer::Container(found) => self.containers.extend(found),
             Answer::Argv(pid, (argv, env), read) => {
                 let process = self.rereads.iter_mut().find(|r| r.pid == pid).and_then(|r| r.process.as_mut());

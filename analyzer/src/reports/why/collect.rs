@@ -21,6 +21,7 @@ use crate::derive::why::cpu::{Cpu, Waited, Woken};
 use crate::derive::why::disks::{Disk, Disks};
 use crate::derive::why::finding::Who;
 use crate::derive::why::floor::Floor;
+use crate::derive::why::limits::Limits;
 use crate::derive::why::lookups;
 use crate::derive::why::memory::{self, Memory};
 use crate::derive::why::network::{self, Peers};
@@ -67,6 +68,7 @@ pub(super) fn collect(
         disks: Vec::new(),
         peers: Vec::new(),
         memory: Vec::new(),
+        limits: Limits::default(),
         stopped_by: BTreeMap::new(),
         floor,
         length: to.saturating_sub(from),
@@ -203,6 +205,8 @@ fn others(context: &mut Context<'_>, inputs: &mut Inputs, (from, to): (u64, u64)
     let devices = Devices::new(tape.session());
     let (mut disks, mut peers, mut grew) = (Disks::default(), Peers::default(), Memory::default());
     let mut looked_up = lookups::All::default();
+    let whole = matches!(scope.filters().time, (None, None)) && tape.session().cut.is_none();
+    let mut limits = Limits::new(tape.session(), whole);
     let coverage = Scan::all(tape).walk(
         "block I/Os and tables",
         |segment, dict| Ok((segment.blocks(dict)?, segment.tables(dict)?)),
@@ -210,17 +214,21 @@ fn others(context: &mut Context<'_>, inputs: &mut Inputs, (from, to): (u64, u64)
             for io in ios.iter().map(|io| Io::new(io, dict)).filter(|io| io.passes(scope)) {
                 let disk = disks.entry(io.io.dev).or_default();
                 disk.add(&io);
+                limits.io(&io);
             }
             for table in &tables {
+                limits.add(table, dict);
                 if !scope.by_task() {
                     network::add(&mut peers, table, (from, to));
                 }
                 memory::add(&mut grew, table, dict, |task| scope.task(task), (from, to));
                 lookups::add(&mut looked_up, table, dict, |task| scope.task(task), (from, to));
             }
+            limits.tasks(dict, tape.session());
             Ok(ControlFlow::Continue(()))
         },
     )?;
+    inputs.limits = limits;
     // those below a stacked device do its I/Os once more
     let present: FxHashSet<Dev> = disks.keys().copied().collect();
     let lowest = disks.into_iter().filter(|(dev, _)| devices.below(*dev, &present).is_empty());

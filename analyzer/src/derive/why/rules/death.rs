@@ -1,6 +1,7 @@
 //! Processes that died of a signal, and who sent it.
 
 use super::super::finding::{Class, Finding};
+use super::super::limits::Limits;
 use super::{Death, Inputs, Rule, command};
 use crate::derive::signals::via;
 use crate::values::words::escaped;
@@ -23,16 +24,19 @@ fn broke(sig: u32) -> bool {
 fn judge(inputs: &Inputs) -> Vec<Finding> {
     const SIGPIPE: u32 = 13;
     let worth = |death: &&Death| death.sig != SIGPIPE && (broke(death.sig) || !death.by_family);
-    inputs.deaths.iter().filter(worth).map(finding).collect()
+    inputs.deaths.iter().filter(worth).map(|death| finding(death, &inputs.limits)).collect()
 }
 
-fn finding(death: &Death) -> Finding {
+fn finding(death: &Death, limits: &Limits) -> Finding {
     let name = via::name(death.sig);
     let by = match &death.sender {
         Some((comm, pid)) if !death.oom && Some(*pid) != death.who.pid => {
             format!(", sent by {} {pid} via {}", escaped(comm), death.via)
         }
-        _ if death.oom => String::new(),
+        _ if death.oom => {
+            let limit = death.who.pid.and_then(|pid| limits.oom(pid));
+            limit.map_or_else(String::new, |limit| format!(" for {limit}"))
+        }
         _ if death.via == "unknown" => "; who sent it is not known".to_owned(),
         _ => format!(" via {}", death.via),
     };

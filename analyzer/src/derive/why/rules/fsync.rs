@@ -3,7 +3,7 @@
 use super::super::calls::is_durable;
 use super::super::finding::Finding;
 use super::super::rank::{Sum, roll};
-use super::slow_calls::{cost, finding};
+use super::slow_calls::{cost, finding, held_back};
 use super::{Inputs, Rule};
 
 /// The rule.
@@ -18,7 +18,7 @@ pub(super) const RULE: Rule = Rule {
 fn judge(inputs: &Inputs) -> Vec<Finding> {
     let asked: Vec<Sum> = inputs.calls.iter().filter(|sum| is_durable(&sum.call)).cloned().collect();
     let rows = roll(&asked, |work| inputs.floor.passes(cost(work)), false);
-    rows.into_iter().map(|row| finding(RULE.name, "", row)).collect()
+    rows.into_iter().map(|row| held_back(finding(RULE.name, "", row.clone()), &row, &inputs.limits)).collect()
 }
 
 #[cfg(test)]

@@ -33,6 +33,7 @@ use super::cpu::Ran;
 use super::disks::Disk;
 use super::finding::{Finding, Who};
 use super::floor::Floor;
+use super::limits::Limits;
 use super::lookups::Lookups;
 use super::memory::Grew;
 use super::network::Again;
@@ -194,6 +195,8 @@ pub(crate) struct Inputs {
     pub peers: Vec<(Vec<u8>, Again)>,
     /// Memory of processes.
     pub memory: Vec<Grew>,
+    /// Limits of cgroups.
+    pub limits: Limits,
     /// Who stopped a process by a signal, by the pid of that.
     pub stopped_by: BTreeMap<u32, Who>,
     /// The least cost of a finding.
@@ -212,7 +215,14 @@ impl Inputs {
     /// Number of values that pass the filters.
     pub(crate) fn len(&self) -> usize {
         let ran = self.ran.iter().filter(|ran| ran.asked).count();
-        let others = [self.programs.len(), self.deaths.len(), self.disks.len(), self.peers.len(), self.memory.len()];
+        let others = [
+            self.programs.len(),
+            self.deaths.len(),
+            self.disks.len(),
+            self.peers.len(),
+            self.memory.len(),
+            self.limits.len(),
+        ];
         self.calls.len() + self.futexes.len() + ran + others.iter().sum::<usize>()
     }
 }
@@ -224,7 +234,7 @@ impl Inputs {
         let length = 1_000_000_000;
         let floor = Floor::of(length, None);
         let (calls, futexes, ran, programs, deaths) = Default::default();
-        let (disks, peers, memory, deadlocks, talked, lookups) = Default::default();
+        let (disks, peers, memory, deadlocks, talked, lookups, limits) = Default::default();
         let stopped_by = BTreeMap::new();
         Self {
             deadlocks,
@@ -238,6 +248,7 @@ impl Inputs {
             disks,
             peers,
             memory,
+            limits,
             stopped_by,
             floor,
             length,

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use super::super::calls::{Object, Work, is_durable, takes_lock};
 use super::super::finding::{Class, Finding, wall};
+use super::super::limits::Limits;
 use super::super::patterns::TO;
 use super::super::rank::{On, Row, Sum, roll, who};
 use super::super::talk::together::{is_dns, peer};
@@ -23,7 +24,10 @@ pub(super) const RULE: Rule = Rule {
 fn judge(inputs: &Inputs) -> Vec<Finding> {
     let asked: Vec<Sum> = inputs.calls.iter().filter(|sum| sum.work.slow > 0 && !of_others(sum)).cloned().collect();
     let rows = roll(&asked, |work| inputs.floor.passes(cost(work)), false);
-    across(rows).into_iter().map(|(row, calls)| several(finding(RULE.name, "slow ", row), &calls)).collect()
+    let joined = across(rows).into_iter();
+    joined
+        .map(|(row, calls)| held_back(several(finding(RULE.name, "slow ", row.clone()), &calls), &row, &inputs.limits))
+        .collect()
 }
 
 /// Rows of calls of several kinds on the same thing, joined where together they explain more than the one that explains most; with the names of
@@ -47,6 +51,17 @@ fn across(rows: Vec<Row>) -> Vec<(Row, Vec<String>)> {
         joined.push((((comm, String::new(), 0), on, all), calls));
     }
     joined
+}
+
+/// The finding with the limit that held the calls of `row` back, if one did.
+pub(super) fn held_back(mut finding: Finding, (.., sums): &Row, limits: &Limits) -> Finding {
+    let by_io = limits.io_limit(&sums.pids, cost(&sums.work)).map(|limit| format!(", held back by {limit}"));
+    let by_memory = || {
+        let limit = limits.memory_limit(&sums.pids)?;
+        Some(format!(", as {limit} had no room for what was read before"))
+    };
+    finding.text += &by_io.or_else(by_memory).unwrap_or_default();
+    finding
 }
 
 /// A finding about `calls` of several kinds; none: it is about its own.

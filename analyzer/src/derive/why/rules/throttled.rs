@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::super::finding::{Class, Finding, Who, wall};
+use super::super::limits::Limits;
 use super::{Inputs, Rule, command};
 
 /// The rule.
@@ -19,12 +20,14 @@ fn judge(inputs: &Inputs) -> Vec<Finding> {
     for ran in inputs.ran.iter().filter(|ran| ran.asked && ran.throttled > 0) {
         groups.entry(ran.cgroup).or_default().push(ran);
     }
-    let found = groups.into_values().filter_map(|of| finding(&of));
+    let found = groups.into_values().filter_map(|of| finding(&of, &inputs.limits));
     found.filter(|finding| inputs.floor.passes(finding.cost.unwrap_or(0))).collect()
 }
 
 /// The processes of one cgroup.
-fn finding(of: &[&super::Ran]) -> Option<Finding> {
+fn finding(of: &[&super::Ran], limits: &Limits) -> Option<Finding> {
+    let pids: Vec<u32> = of.iter().map(|ran| ran.pid).collect();
+    let quota = limits.quota(&pids).unwrap_or_else(|| "its cgroup was used up".to_owned());
     let ns = of.iter().fold(0_u64, |sum, ran| sum.saturating_add(ran.throttled));
     let span = of.iter().filter_map(|ran| ran.throttled_span).reduce(|a, b| (a.0.min(b.0), a.1.max(b.1)));
     let first = of.iter().max_by_key(|ran| (ran.throttled, std::cmp::Reverse(ran.pid)))?;
@@ -40,7 +43,7 @@ fn finding(of: &[&super::Ran]) -> Option<Finding> {
         count: of.iter().fold(0, |sum, ran| sum + ran.throttlings),
         max: of.iter().map(|ran| ran.throttled_max).max(),
         span,
-        text: "throttled {count} times, as the CPU quota of its cgroup was used up, the longest {max}".to_owned(),
+        text: format!("throttled {{count}} times, as the CPU quota of {quota}, the longest {{max}}"),
         command: format!("states --by tid,state {}", command::task(&who)),
         who,
         ..Finding::default()

@@ -1,0 +1,363 @@
+//! Limits of cgroups on CPU time, memory and I/O, whom they limit and what came of them: rows of the tables `cgroup:limit` and
+//! `cgroup:member`, and I/Os by process.
+
+use std::collections::BTreeMap;
+
+use systape_format::families::{CGROUP_LIMIT, CGROUP_MEMBER};
+use systape_format::model::{Dict, Session};
+use systape_format::tables::TableRows;
+
+use crate::derive::block::flags::Op;
+use crate::derive::block::io::Io;
+use crate::values::devices::Dev;
+use crate::values::words::{bytes, escaped, share_of_cpus};
+
+/// Most processes, and most cgroups, that are told apart.
+const MOST: usize = 1 << 16;
+
+/// What limits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Limited {
+    Cpu,
+    Memory,
+    Io,
+}
+
+impl Limited {
+    const ALL: [(&str, Self); 3] = [("cpu", Self::Cpu), ("memory", Self::Memory), ("io", Self::Io)];
+
+    fn of(name: &[u8]) -> Option<Self> {
+        Self::ALL.iter().find(|(of, _)| of.as_bytes() == name).map(|(_, limited)| *limited)
+    }
+}
+
+/// First and last value of each name and device.
+type Values = BTreeMap<(String, u64), (u64, u64)>;
+
+/// What a process read and wrote on one disk.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Moved {
+    /// Bytes, and I/Os.
+    read: (u64, u64),
+    /// See `read`.
+    written: (u64, u64),
+    /// Time that the disk took, ns.
+    ns: u64,
+}
+
+/// See the module.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Limits {
+    groups: BTreeMap<(Limited, Vec<u8>), Values>,
+    /// Cgroups of v1 in which a process was, the last at the end.
+    members: BTreeMap<(u32, Limited), Vec<Vec<u8>>>,
+    /// The cgroup that each task's process has on the tape, by pid.
+    of_tape: BTreeMap<u32, u64>,
+    /// Their paths.
+    paths: BTreeMap<u64, Vec<u8>>,
+    moved: BTreeMap<(u32, Dev), Moved>,
+    page: u64,
+    /// The rows are of the whole time that is looked at, and of no more.
+    pub counts: bool,
+}
+
+impl Limits {
+    /// Of a tape; `counts`: all of it is looked at.
+    pub(crate) fn new(session: &Session, counts: bool) -> Self {
+        Self { page: session.page_size.into(), counts, ..Self::default() }
+    }
+
+    /// Adds the rows of `table`, if it is one of these tables.
+    pub(crate) fn add(&mut self, table: &TableRows, dict: &Dict) {
+        if table.def.name == CGROUP_LIMIT.name {
+            self.values(table);
+        } else if table.def.name == CGROUP_MEMBER.name {
+            self.members(table, dict);
+        }
+    }
+
+    fn values(&mut self, table: &TableRows) {
+        let (Some(controllers), Some(cgroups), Some(names)) =
+            (table.column("controller"), table.column("cgroup"), table.column("name"))
+        else {
+            return;
+        };
+        let (Some(devices), Some(values)) = (table.column("device"), table.column("value")) else { return };
+        for (row, value) in values.iter().enumerate() {
+            let string = |column: &[u64]| column.get(row).and_then(|at| table.string(*at)).map(<[u8]>::to_vec);
+            let limited = string(controllers).and_then(|name| Limited::of(&name));
+            let (Some(limited), Some(cgroup), Some(name)) = (limited, string(cgroups), string(names)) else { continue };
+            let key = (limited, cgroup);
+            if self.groups.len() >= MOST && !self.groups.contains_key(&key) {
+                continue;
+            }
+            let name = (String::from_utf8_lossy(&name).into_owned(), devices.get(row).copied().unwrap_or(0));
+            self.groups.entry(key).or_default().entry(name).or_insert((*value, *value)).1 = *value;
+        }
+    }
+
+    fn members(&mut self, table: &TableRows, dict: &Dict) {
+        let (Some(tasks), Some(controllers), Some(cgroups)) =
+            (table.column("task"), table.column("controller"), table.column("cgroup"))
+        else {
+            return;
+        };
+        for (row, task) in tasks.iter().enumerate() {
+            let string = |column: &[u64]| column.get(row).and_then(|at| table.string(*at));
+            let index = task.checked_sub(1).and_then(|index| usize::try_from(index).ok());
+            let Some(task) = index.and_then(|index| dict.tasks.get(index)) else { continue };
+            let limited = string(controllers).and_then(Limited::of);
+            let (Some(limited), Some(cgroup)) = (limited, string(cgroups)) else { continue };
+            let key = (task.pid, limited);
+            if self.members.len() >= MOST && !self.members.contains_key(&key) {
+                continue;
+            }
+            let of = self.members.entry(key).or_default();
+            if of.last().is_none_or(|last| last != cgroup) {
+                of.push(cgroup.to_vec());
+            }
+        }
+    }
+
+    /// Adds the cgroups of a segment's tasks, if anything is limited.
+    pub(crate) fn tasks(&mut self, dict: &Dict, session: &Session) {
+        if self.groups.is_empty() {
+            return;
+        }
+        for task in &dict.tasks {
+            if self.of_tape.len() >= MOST && !self.of_tape.contains_key(&task.pid) {
+                continue;
+            }
+            self.of_tape.insert(task.pid, task.cgroup_id);
+            if let Some(path) =
+                session.cgroup_path(task.cgroup_id).filter(|_| !self.paths.contains_key(&task.cgroup_id))
+            {
+                self.paths.insert(task.cgroup_id, path.to_vec());
+            }
+        }
+    }
+
+    /// Adds an I/O.
+    pub(crate) fn io(&mut self, io: &Io<'_>) {
+        let Some(owner) = io.owner else { return };
+        let key = (owner.pid, io.io.dev);
+        if self.moved.len() >= MOST && !self.moved.contains_key(&key) {
+            return;
+        }
+        let moved = self.moved.entry(key).or_default();
+        let way = if Op::of(io.io.flags) == Op::Write { &mut moved.written } else { &mut moved.read };
+        (way.0, way.1) = (way.0.saturating_add(io.io.bytes.into()), way.1 + 1);
+        moved.ns = moved.ns.saturating_add(io.latency().unwrap_or(0));
+    }
+
+    /// The cgroups with a limit that a process is in, the innermost first.
+    fn of(&self, pid: u32, limited: Limited) -> Vec<(&[u8], &Values)> {
+        let own = self.members.get(&(pid, limited)).and_then(|of| of.last()).map(Vec::as_slice);
+        let of_tape = || self.of_tape.get(&pid).and_then(|id| self.paths.get(id)).map(Vec::as_slice);
+        let Some(own) = own.or_else(of_tape) else { return Vec::new() };
+        let is_above =
+            |path: &[u8]| path == b"/" || own.strip_prefix(path).is_some_and(|rest| rest.is_empty() || rest[0] == b'/');
+        let mut found: Vec<(&[u8], &Values)> = self
+            .groups
+            .iter()
+            .filter(|((of, path), _)| *of == limited && is_above(path))
+            .map(|((_, path), values)| (path.as_slice(), values))
+            .collect();
+        found.sort_by_key(|(path, _)| std::cmp::Reverse(path.len()));
+        found
+    }
+
+    /// The one of the processes `pids` that are in the same cgroups.
+    fn of_all(&self, pids: &[u32], limited: Limited) -> Vec<(&[u8], &Values)> {
+        let mut of = pids.iter().map(|pid| self.of(*pid, limited));
+        let first = of.next().unwrap_or_default();
+        of.fold(first, |common, of| {
+            common.into_iter().filter(|(path, _)| of.iter().any(|(at, _)| at == path)).collect()
+        })
+    }
+
+    /// `/pod7 (20 % of a CPU) was used up in 30 of 33 periods`: the quota that the processes have in common; None: not known.
+    pub(crate) fn quota(&self, pids: &[u32]) -> Option<String> {
+        let groups = self.of_all(pids, Limited::Cpu);
+        let grew = |values: &Values| self.grown(values, "throttled_periods").unwrap_or(0);
+        let most = groups.iter().map(|(_, values)| grew(values)).max()?;
+        let (path, values) = groups.into_iter().find(|(_, values)| grew(values) == most)?;
+        let (quota, period) = (last(values, "quota_us")?, last(values, "period_us")?);
+        let in_periods = match self.grown(values, "periods") {
+            Some(periods) if most > 0 => format!(" in {{mark}}{most} of {{mark}}{periods} periods"),
+            _ => String::new(),
+        };
+        Some(format!("{} ({}) was used up{in_periods}", escaped(path), share_of_cpus(quota, period)))
+    }
+
+    /// `the I/O limit of /slow (4.0 MB/s of writes)`: what held back the processes' I/Os for most of `ns`, of which their disks
+    /// took the smaller part; None: nothing is known that did.
+    pub(crate) fn io_limit(&self, pids: &[u32], ns: u64) -> Option<String> {
+        let groups = self.of_all(pids, Limited::Io);
+        let mut disks: BTreeMap<Dev, Moved> = BTreeMap::new();
+        for ((_, dev), moved) in self.moved.iter().filter(|((pid, _), _)| pids.contains(pid)) {
+            let sum = disks.entry(*dev).or_default();
+            (sum.read.0, sum.read.1) = (sum.read.0.saturating_add(moved.read.0), sum.read.1 + moved.read.1);
+            (sum.written.0, sum.written.1) =
+                (sum.written.0.saturating_add(moved.written.0), sum.written.1 + moved.written.1);
+            sum.ns = sum.ns.saturating_add(moved.ns);
+        }
+        for (path, values) in groups {
+            for ((name, device), (_, value)) in values {
+                let Some(moved) = disks.get(&Dev::try_from(*device).unwrap_or(0)).filter(|moved| moved.ns < ns / 2)
+                else {
+                    continue;
+                };
+                let (count, words) = match name.as_str() {
+                    "read_bytes_s" => (moved.read.0, format!("{}/s of reads", bytes(*value))),
+                    "write_bytes_s" => (moved.written.0, format!("{}/s of writes", bytes(*value))),
+                    "reads_s" => (moved.read.1, format!("{value} reads a second")),
+                    "writes_s" => (moved.written.1, format!("{value} writes a second")),
+                    _ => continue,
+                };
+                // so long they take at that rate
+                let least = u128::from(count) * 1_000_000_000 / u128::from((*value).max(1));
+                if least >= u128::from(ns / 2) {
+                    return Some(format!("the I/O limit of {} ({words})", escaped(path)));
+                }
+            }
+        }
+        None
+    }
+
+    /// `the memory limit of /small (48.0 MiB)`: what left no room for pages of files that the processes read, so that most were read
+    /// again; None: nothing is known that did.
+    pub(crate) fn memory_limit(&self, pids: &[u32]) -> Option<String> {
+        let read: u64 =
+            self.moved.iter().filter(|((pid, _), _)| pids.contains(pid)).map(|(_, moved)| moved.read.0).sum();
+        let groups = self.of_all(pids, Limited::Memory);
+        let (path, limit) = groups.into_iter().find_map(|(path, values)| {
+            let again = self.grown(values, "refaulted_pages")?.saturating_mul(self.page);
+            let reached = |name: String| self.grown(values, &name).is_some_and(|times| times > 0);
+            let limit = ["max", "high"].into_iter().find(|limit| reached(format!("reached_{limit}")));
+            let limit = limit.filter(|_| again > 0 && again >= read / 2)?;
+            Some((path, last(values, limit)?))
+        })?;
+        Some(format!("the memory limit of {} ({})", escaped(path), bytes(limit)))
+    }
+
+    /// `the memory limit of /small (48.0 MiB)` for which processes of its cgroup were killed; None: no limit is known to be the reason.
+    pub(crate) fn oom(&self, pid: u32) -> Option<String> {
+        let groups = self.of(pid, Limited::Memory);
+        let (path, values) =
+            groups.into_iter().find(|(_, values)| self.grown(values, "oom_kills").is_some_and(|kills| kills > 0))?;
+        Some(format!("the memory limit of {} ({})", escaped(path), bytes(last(values, "max")?)))
+    }
+
+    /// By how much a count grew in the time that is looked at; None: not known.
+    fn grown(&self, values: &Values, name: &str) -> Option<u64> {
+        let (first, last) = values.get(&(name.to_owned(), 0)).filter(|_| self.counts)?;
+        Some(last.saturating_sub(*first))
+    }
+
+    /// Number of values.
+    pub(crate) fn len(&self) -> usize {
+        self.groups.values().map(BTreeMap::len).sum()
+    }
+}
+
+fn last(values: &Values, name: &str) -> Option<u64> {
+    values.get(&(name.to_owned(), 0)).map(|(_, last)| *last)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MIB: u64 = 1 << 20;
+    const DISK: Dev = 8 << 20;
+
+    /// Process 7 in /pods/a, 8 in /other, with limits on each.
+    fn limits() -> Limits {
+        let values = |all: &[(&str, u64, u64)]| {
+            let device = |name: &str| if name.ends_with("_s") { u64::from(DISK) } else { 0 };
+            all.iter().map(|(name, first, last)| (((*name).to_owned(), device(name)), (*first, *last))).collect()
+        };
+        let cpu = values(&[
+            ("quota_us", 20_000, 20_000),
+            ("period_us", 100_000, 100_000),
+            ("periods", 10, 43),
+            ("throttled_periods", 5, 35),
+        ]);
+        let idle =
+            values(&[("quota_us", 250_000, 250_000), ("period_us", 100_000, 100_000), ("throttled_periods", 9, 9)]);
+        let io = values(&[("write_bytes_s", 4 * MIB, 4 * MIB), ("reads_s", 9, 9)]);
+        let memory = values(&[
+            ("max", 48 * MIB, 48 * MIB),
+            ("reached_max", 3, 90),
+            ("refaulted_pages", 100, 100 + 4096),
+            ("oom_kills", 0, 1),
+        ]);
+        let groups = [
+            ((Limited::Cpu, "/pods"), cpu),
+            ((Limited::Cpu, "/pods/a"), idle),
+            ((Limited::Io, "/pods/a"), io),
+            ((Limited::Memory, "/pods/a"), memory),
+        ];
+        let member = |pid, limited, path: &str| ((pid, limited), vec![path.as_bytes().to_vec()]);
+        Limits {
+            groups: groups.into_iter().map(|((limited, path), of)| ((limited, path.as_bytes().to_vec()), of)).collect(),
+            members: [
+                member(7, Limited::Cpu, "/pods/a"),
+                member(7, Limited::Io, "/pods/a"),
+                member(7, Limited::Memory, "/pods/a"),
+                member(8, Limited::Cpu, "/other"),
+                member(9, Limited::Cpu, "/pods"),
+            ]
+            .into(),
+            page: 4096,
+            counts: true,
+            ..Limits::default()
+        }
+    }
+
+    #[test]
+    fn the_quota_that_was_used_up_is_named() {
+        let limits = limits();
+        let text = "/pods (20 % of a CPU) was used up in {mark}30 of {mark}33 periods";
+        assert_eq!(limits.quota(&[7]).as_deref(), Some(text), "not the one that was never reached");
+        assert_eq!(limits.quota(&[7, 9]).as_deref(), Some(text), "the one they share");
+        assert_eq!((limits.quota(&[8]), limits.quota(&[7, 8]), limits.quota(&[1])), (None, None, None));
+        let part = Limits { counts: false, ..limits };
+        assert_eq!(part.quota(&[9]).as_deref(), Some("/pods (20 % of a CPU) was used up"));
+    }
+
+    #[test]
+    fn the_cgroup_on_the_tape_is_that_of_v2() {
+        let of_v2 = Limits {
+            members: BTreeMap::new(),
+            of_tape: [(7, 11)].into(),
+            paths: [(11, b"/pods/a".to_vec())].into(),
+            ..limits()
+        };
+        assert!(of_v2.quota(&[7]).is_some_and(|text| text.starts_with("/pods (20 %")));
+        assert_eq!(of_v2.quota(&[8]), None);
+    }
+
+    #[test]
+    fn a_limit_of_io_held_calls_back_only_if_its_rate_was_reached_and_the_disk_was_fast() {
+        let of = |moved: Moved, ns| Limits { moved: [((7, DISK), moved)].into(), ..limits() }.io_limit(&[7], ns);
+        let wrote = Moved { written: (3 * MIB, 12), ns: 5_000_000, ..Moved::default() };
+        let text = "the I/O limit of /pods/a (4.0 MiB/s of writes)";
+        assert_eq!(of(wrote, 700_000_000).as_deref(), Some(text));
+        assert_eq!(of(wrote, 7_000_000_000), None, "far from the limit");
+        assert_eq!(of(Moved { ns: 600_000_000, ..wrote }, 700_000_000), None, "the disk was slow");
+        let read = of(Moved { read: (MIB, 9), ..Moved::default() }, 900_000_000);
+        assert_eq!(read.as_deref(), Some("the I/O limit of /pods/a (9 reads a second)"));
+    }
+
+    #[test]
+    fn a_limit_of_memory_is_named_only_if_pages_were_read_again() {
+        let of =
+            |read| Limits { moved: [((7, DISK), Moved { read: (read, 9), ..Moved::default() })].into(), ..limits() };
+        assert_eq!(of(20 * MIB).memory_limit(&[7]).as_deref(), Some("the memory limit of /pods/a (48.0 MiB)"));
+        assert_eq!(of(200 * MIB).memory_limit(&[7]), None, "most was read once");
+        assert_eq!(limits().oom(7).as_deref(), Some("the memory limit of /pods/a (48.0 MiB)"));
+        assert_eq!(limits().oom(8), None);
+    }
+}
