@@ -316,6 +316,21 @@ mod tests {
         }
     }
 
+    impl Limits {
+        /// Of process `pid`, whose cgroup reached its limit, and what it read was read again.
+        pub(crate) fn short_of_memory(pid: u32, cgroup: &str, max: u64) -> Self {
+            let values = [("max", max, max), ("reached_max", 0, 9), ("refaulted_pages", 0, 4096)];
+            let values = values.map(|(name, first, last)| ((name.to_owned(), 0), (first, last)));
+            Self {
+                groups: [((Limited::Memory, cgroup.as_bytes().to_vec()), values.into())].into(),
+                members: [((pid, Limited::Memory), vec![cgroup.as_bytes().to_vec()])].into(),
+                page: 4096,
+                counts: true,
+                ..Self::default()
+            }
+        }
+    }
+
     #[test]
     fn the_quota_that_was_used_up_is_named() {
         let limits = limits();

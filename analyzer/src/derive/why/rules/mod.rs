@@ -12,6 +12,7 @@ mod failures;
 mod fsync;
 mod lock;
 mod memory;
+mod memory_limit;
 mod nagle;
 mod pipes;
 mod program_storm;
@@ -296,6 +297,7 @@ pub(crate) const RULES: &[Rule] = &[
     program_storm::RULE,
     lock::RULE,
     throttled::RULE,
+    memory_limit::RULE,
     answers::RULE,
     dns::RULE,
     connects::RULE,

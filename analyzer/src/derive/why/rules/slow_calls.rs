@@ -56,11 +56,7 @@ fn across(rows: Vec<Row>) -> Vec<(Row, Vec<String>)> {
 /// The finding with the limit that held the calls of `row` back, if one did.
 pub(super) fn held_back(mut finding: Finding, (.., sums): &Row, limits: &Limits) -> Finding {
     let by_io = limits.io_limit(&sums.pids, cost(&sums.work)).map(|limit| format!(", held back by {limit}"));
-    let by_memory = || {
-        let limit = limits.memory_limit(&sums.pids)?;
-        Some(format!(", as {limit} had no room for what was read before"))
-    };
-    finding.text += &by_io.or_else(by_memory).unwrap_or_default();
+    finding.text += &by_io.unwrap_or_default();
     finding
 }
 
