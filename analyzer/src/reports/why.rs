@@ -67,7 +67,7 @@ systape_format::tables! {
         max_ns ? OfKnown: Duration "the longest; null: no time belongs to it"
         first_ns ? OfKnown: Time "when it began; null: not known"
         last_ns ? OfKnown: Time "when it ended; null: not known"
-        functions: Word [Command] "of own code in a budget's level 1, where it was on a CPU: `hot_loop 95%`; null: another row, no CPU samples, or some are lost"
+        functions: Word [Command] "of own code in a budget's level 1, where it was on a CPU: `hot_loop 95%` by CPU samples, `page faults ~60%` by the counts at the process's end; null: another row, none of these, or something is lost"
         text: Word [Command] "the finding as a sentence, with `>=` before figures that may be more"
         command: Word [Command] "arguments of `analyze` that show it, as a shell takes them, without the tape"
     }

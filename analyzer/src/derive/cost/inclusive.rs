@@ -71,7 +71,12 @@ impl Walked<'_> {
         if patterns.iter().any(|pattern| so(&pattern)) {
             return part.to - part.from;
         }
-        let calls = spent.calls.iter().filter(|of| self.call(patterns, (of_thread.0, span), (of.place, of.file)));
+        let own_code = patterns
+            .iter()
+            .any(|pattern| self.is_of(pattern, of_thread) && pattern.own_code(part.state) && pattern.overlaps(span));
+        let calls = spent.calls.iter().filter(|of| {
+            (own_code && of.place == Place::User) || self.call(patterns, (of_thread.0, span), (of.place, of.file))
+        });
         calls.fold(0, |sum, of| sum + of.ns)
     }
 

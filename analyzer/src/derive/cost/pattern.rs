@@ -37,6 +37,8 @@ pub(crate) enum Time {
     Stuck,
     /// Stopped, by a signal or a tracer.
     Stopped,
+    /// On a CPU in no call.
+    OwnCode,
     /// All their time, from fork to end.
     All,
 }
@@ -109,8 +111,13 @@ impl Pattern {
         match &self.time {
             Time::In { call, files, .. } => (call.is_empty() || call == name) && files.hold(file),
             Time::All => true,
-            Time::Runqueue | Time::Throttled | Time::Stuck | Time::Stopped => false,
+            Time::Runqueue | Time::Throttled | Time::Stuck | Time::Stopped | Time::OwnCode => false,
         }
+    }
+
+    /// Whether time in `state` in no call is the cause's.
+    pub(crate) fn own_code(&self, state: State) -> bool {
+        self.time == Time::OwnCode && state == State::Running
     }
 
     /// Whether time in `state` is the cause's, whatever the call.
@@ -173,7 +180,10 @@ impl Matcher {
             }
             causes
         });
-        let so = |pattern: &Pattern| pattern.threads(task) && pattern.state(state);
+        let own_code = matches!(doing, Doing::User);
+        let so = |pattern: &Pattern| {
+            pattern.threads(task) && (pattern.state(state) || (own_code && pattern.own_code(state)))
+        };
         in_call | bits(patterns.iter().map(|any| any.iter().any(so)))
     }
 }
@@ -203,6 +213,7 @@ mod tests {
     #[test]
     fn states_that_are_causes() {
         let of = |time| Pattern { comm: b"db".to_vec(), pid: Some(7), parent: None, time, span: None };
+        assert!(of(Time::OwnCode).own_code(State::Running) && !of(Time::OwnCode).state(State::Running));
         let waiting = State::Waiting(crate::derive::runs::Why::Woken);
         let stuck = State::Sleeping(b'D');
         assert!(of(Time::Runqueue).state(waiting) && !of(Time::Runqueue).state(State::Running));

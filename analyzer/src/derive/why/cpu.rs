@@ -6,7 +6,7 @@ use systape_format::model::Task;
 use super::finding::Who;
 use crate::derive::processes::track::key;
 use crate::derive::runs::keys::is_kernel;
-use crate::derive::runs::{End, Interval, Sink, Slot, State, Thread, Why};
+use crate::derive::runs::{Doing, End, Interval, Sink, Slot, State, Thread, Why};
 use crate::table::filter::Scope;
 
 /// Shorter waits for a CPU are not subtracted from calls, ns.
@@ -29,6 +29,8 @@ pub(crate) struct Ran {
     pub asked: bool,
     /// Time on a CPU, ns.
     pub ran: u64,
+    /// The part of it in no call, ns.
+    pub own_code: u64,
     /// Time runnable without a CPU, ns.
     pub waited: u64,
     /// Number of such waits, and the longest, ns.
@@ -233,7 +235,10 @@ impl Sink for Cpu<'_> {
             let ns = to - from;
             let Some(ran) = self.process(task) else { return };
             match interval.state {
-                State::Running => ran.ran = ran.ran.saturating_add(ns),
+                State::Running => {
+                    ran.ran = ran.ran.saturating_add(ns);
+                    ran.own_code += if matches!(interval.doing, Doing::User) { ns } else { 0 };
+                }
                 State::Throttled => {
                     ran.throttled = ran.throttled.saturating_add(ns);
                     (ran.throttlings, ran.throttled_max) = (ran.throttlings + 1, ran.throttled_max.max(ns));

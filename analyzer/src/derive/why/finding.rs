@@ -61,6 +61,8 @@ pub(crate) struct Finding {
     pub cost: Option<u64>,
     /// The time that it is about, where its call and object do not say it (see [`Finding::patterns`]).
     pub time: Vec<Pattern>,
+    /// The part of the time in `time` that is its own, if not all of it is: so many of so many ns. It is an estimate.
+    pub share: Option<(u64, u64)>,
     /// The cost is a lower bound although nothing is lost: a call was still open.
     pub short: bool,
     /// Who.

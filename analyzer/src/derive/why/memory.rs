@@ -24,6 +24,8 @@ pub(crate) struct Grew {
     pub most: Option<(u64, u64)>,
     /// Page faults that read from storage; None: not known.
     pub major_faults: Option<u64>,
+    /// Page faults without I/O, and CPU time of the kernel for it, ns: all its life. None: not known.
+    pub minor_faults: Option<(u64, u64)>,
     /// When it ended, if that is known.
     pub ended: Option<u64>,
 }
@@ -65,7 +67,9 @@ pub(crate) fn add(
         }
         if usage {
             grew.ended = Some(*ts);
-            grew.major_faults = table.column("major_faults").and_then(|faults| faults.get(row)).copied();
+            let value = |name| table.column(name).and_then(|values| values.get(row)).copied();
+            grew.minor_faults = value("minor_faults").zip(value("system_ns"));
+            grew.major_faults = value("major_faults");
         }
     }
 }

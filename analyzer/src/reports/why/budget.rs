@@ -42,7 +42,7 @@ pub(super) struct Line {
     pub ns: u64,
     /// The lines of the second level, most first: a state, the other thread's name, time in ns. Together they are `ns`.
     pub states: Vec<(Cause, Vec<u8>, u64)>,
-    /// Where it was on a CPU, of own code: `hot_loop 95%`; empty: not known.
+    /// Where it was on a CPU, of own code: `hot_loop 95%`, `page faults ~60%`; empty: not known.
     pub functions: Vec<String>,
 }
 
@@ -97,6 +97,14 @@ impl Budget {
     pub(super) fn name(&mut self, hottest: &Hottest) {
         for line in self.lines.iter_mut().filter(|line| line.call == USER) {
             line.functions = hottest.get(&line.comm).cloned().unwrap_or_default();
+        }
+    }
+
+    /// Says that `part` of `whole` of the time on a CPU of these threads' own code is that of page faults.
+    pub(super) fn faults(&mut self, comm: &[u8], part: u64, whole: u64) {
+        for line in self.lines.iter_mut().filter(|line| line.call == USER && line.comm == comm) {
+            let percent = 100.0 * part as f64 / whole.max(1) as f64;
+            line.functions.push(format!("page faults ~{percent:.0}%"));
         }
     }
 }

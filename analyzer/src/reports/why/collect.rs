@@ -32,7 +32,7 @@ use crate::derive::why::talk::read::{Users, other_end};
 use crate::derive::why::talk::together::Talked;
 use crate::derive::why::talk::{For, Process, Talks, Way};
 use crate::reports::kills::records;
-use crate::reports::{Context, scheduling};
+use crate::reports::{Context, losses, scheduling};
 use crate::table::families;
 use crate::table::scan::Scan;
 use crate::values::devices::{Dev, Devices};
@@ -70,6 +70,7 @@ pub(super) fn collect(
         memory: Vec::new(),
         limits: Limits::default(),
         stopped_by: BTreeMap::new(),
+        whole: false,
         floor,
         length: to.saturating_sub(from),
     };
@@ -100,6 +101,7 @@ pub(super) fn collect(
         inputs.stopped_by = records.iter().filter(|record| inside(record.sent.event.ts)).filter_map(stop).collect();
         context.question.loss.findings.append(&mut findings);
     }
+    inputs.whole &= context.question.loss.complete();
     Ok(Collected { inputs, cut, log })
 }
 
@@ -229,6 +231,7 @@ fn others(context: &mut Context<'_>, inputs: &mut Inputs, (from, to): (u64, u64)
         },
     )?;
     inputs.limits = limits;
+    inputs.whole = whole && tape.session().selection.is_empty() && !losses::stores_some(tape);
     // those below a stacked device do its I/Os once more
     let present: FxHashSet<Dev> = disks.keys().copied().collect();
     let lowest = disks.into_iter().filter(|(dev, _)| devices.below(*dev, &present).is_empty());

@@ -107,6 +107,9 @@ pub(super) fn measure(
     let mut walked = walked(context, &log, way.as_ref(), span);
     let hottest = hot::hottest(context, &walked, &log)?;
     walked.budget.name(&hottest);
+    // an estimate is of all own code of the process
+    let shares = candidates.iter().filter_map(|finding| Some((finding, finding.share?)));
+    shares.for_each(|(finding, (part, whole))| walked.budget.faults(&finding.who.comm, part, whole));
     let mut candidates = candidates;
     candidates.extend(waited_for::find(&walked, &log.threads, floor));
     candidates.extend(frozen::find(&walked, &log.threads, floor));
@@ -246,15 +249,22 @@ fn rank(mut finding: Finding, sum: &Sum, ends: Option<&Way>, own: bool, rough: b
     let union = sum.union.min(finding.cost.unwrap_or(u64::MAX).max(sum.union));
     match ends {
         Some(_) if own || sum.cost.ns > 0 => {
-            finding.cost = Some(sum.cost.ns);
-            let is = if rough { Is::Rough } else { Is::Saved };
-            Some(Ranked { finding, hi: sum.cost.hi, is: Some(is), own: true })
+            let is = if rough || finding.share.is_some() { Is::Rough } else { Is::Saved };
+            let part = |ns: u64| finding.share.map_or(ns, |(part, whole)| scaled(ns, part, whole));
+            let (ns, hi) = (part(sum.cost.ns), sum.cost.hi.map(part));
+            finding.cost = Some(ns);
+            Some(Ranked { finding, hi, is: Some(is), own: true })
         }
         _ => {
-            finding.cost = Some(union);
+            finding.cost = Some(finding.share.map_or(union, |(part, whole)| scaled(union, part, whole)));
             Some(Ranked { finding, hi: None, is: Some(Is::AtMost), own })
         }
     }
+}
+
+/// `ns` times `part` of `whole`.
+fn scaled(ns: u64, part: u64, whole: u64) -> u64 {
+    (u128::from(ns) * u128::from(part) / u128::from(whole.max(1))) as u64
 }
 
 /// What was measured of one cause.

@@ -69,6 +69,7 @@ mod tests {
             first: Some((1, 10 << 20)),
             most: Some((9, 600 << 20)),
             major_faults: Some(2_000),
+            minor_faults: None,
             ended: Some(10),
         };
         let texts = |grew| {

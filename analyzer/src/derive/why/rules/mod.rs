@@ -14,6 +14,7 @@ mod lock;
 mod memory;
 mod memory_limit;
 mod nagle;
+mod page_faults;
 mod pipes;
 mod program_storm;
 mod retransmits;
@@ -200,6 +201,8 @@ pub(crate) struct Inputs {
     pub limits: Limits,
     /// Who stopped a process by a signal, by the pid of that.
     pub stopped_by: BTreeMap<u32, Who>,
+    /// Every call of every process is there, and the whole recording is looked at.
+    pub whole: bool,
     /// The least cost of a finding.
     pub floor: Floor,
     /// The time looked at, ns.
@@ -251,6 +254,7 @@ impl Inputs {
             memory,
             limits,
             stopped_by,
+            whole: true,
             floor,
             length,
         }
@@ -298,6 +302,7 @@ pub(crate) const RULES: &[Rule] = &[
     lock::RULE,
     throttled::RULE,
     memory_limit::RULE,
+    page_faults::RULE,
     answers::RULE,
     dns::RULE,
     connects::RULE,
