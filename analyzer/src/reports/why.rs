@@ -157,8 +157,8 @@ fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
     let candidates = rules::judge(&collected.inputs, has);
     // no finding is an answer; that nothing was looked at is not
     config.shown.rows(collected.inputs.len());
-    let barriers = collected.inputs.barriers();
-    let before = Before { log: collected.log.take(), candidates, span: (from, to), floor, barriers };
+    let (barriers, last) = (collected.inputs.barriers(), collected.inputs.last_to_come());
+    let before = Before { log: collected.log.take(), candidates, span: (from, to), floor, barriers, last };
     let (told, mut ranked) = measure(config, &mut context, before)?;
     ranked.iter_mut().for_each(|ranked| narrow(&mut ranked.finding, (from, to), session.window_open));
     let limit = own.rank.limit(config.format);

@@ -72,7 +72,8 @@ pub(crate) struct Evidence {
     pub owned: bool,
     /// A wait names a thread of the process that is to end.
     pub ends: bool,
-    /// Every wake is for all who wait, a thread that woke them waited here in other rounds, and the value goes from round to round.
+    /// Every wake is for all who wait, and the value goes from round to round: a thread that woke them waited here in other rounds, or the
+    /// value grows by the number of those who wait and one who never does.
     pub rounds: bool,
     /// The part of the waits' time in which a thread that had itself come back from a wait here had not yet woken the next, in thousandths.
     pub hold: u64,

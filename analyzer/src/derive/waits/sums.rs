@@ -68,6 +68,10 @@ impl<K: Copy + Ord> Few<K> {
     }
 }
 
+fn gcd(a: u32, b: u32) -> u32 {
+    if b == 0 { a } else { gcd(b, a % b) }
+}
+
 /// The values that waits for one futex saw, in order.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Vals {
@@ -77,6 +81,8 @@ pub(super) struct Vals {
     falls: bool,
     /// The states of a lock: glibc's for reading and writing are up to 3.
     states: bool,
+    /// The greatest number that divides all of them; 0: they are 0.
+    step: u32,
 }
 
 impl Vals {
@@ -85,12 +91,18 @@ impl Vals {
         let step = self.last.map_or(0, |last| asks.val.wrapping_sub(last) as i32);
         (self.rises, self.falls) = (self.rises || step > 0, self.falls || step < 0);
         self.states = asks.bitset && asks.val <= 3 && (self.states || self.last.is_none());
+        self.step = gcd(self.step, asks.val);
         self.last = Some(asks.val);
     }
 
     /// Whether each saw a mutex that others wait for, as those of glibc and Rust are then: 2.
     pub(super) fn are_contended(self) -> bool {
         self.last == Some(CONTENDED) && !self.rises && !self.falls
+    }
+
+    /// Whether it counts those who came, round by round: glibc's barrier adds their number.
+    pub(super) fn counts(self, comers: usize) -> bool {
+        self.count_up() && usize::try_from(self.step) == Ok(comers)
     }
 
     /// Whether it counts rounds.
@@ -134,6 +146,8 @@ pub(crate) struct Sum {
     pub(super) ends: Few<u32>,
     /// Wakes of every waiting thread by one that waited here at another time, and those of others.
     pub(super) rounds: u64,
+    /// Wakes of every waiting thread.
+    pub(super) alls: u64,
     /// Wakes that were for a number of threads.
     pub(super) single: u64,
     /// The values that waits saw.
@@ -211,6 +225,13 @@ mod tests {
             all.count_up()
         };
         assert!(of(false, &[0, 0, 4, 4, 8]) && of(true, &[1, 2, 2, 9]) && of(false, &[u32::MAX, 3]));
+        let counts = |vals: &[u32], comers| {
+            let mut all = Vals::default();
+            vals.iter().for_each(|val| all.add(Asks { val: *val, ..Asks::default() }));
+            all.counts(comers)
+        };
+        assert!(counts(&[0, 0, 4, 4, 12], 4) && counts(&[8, 12], 4));
+        assert!(!counts(&[0, 0, 4, 4, 12], 3) && !counts(&[0, 3, 4], 4) && !counts(&[0, 0], 4) && !counts(&[4, 0], 4));
         assert!(!of(false, &[2, 2, 2]) && !of(true, &[2, 3]) && !of(true, &[9, 7, 9]) && !of(false, &[]));
     }
 

@@ -187,6 +187,7 @@ impl Tracker {
         if woken > 0 {
             let waits_too = sum.waiters.contains(&event.thread);
             sum.rounds += u64::from(all && waits_too);
+            sum.alls += u64::from(all);
             sum.single += u64::from(!all);
             sum.wakes(event.thread, woken, event.from);
         }
@@ -314,11 +315,15 @@ impl Judge<'_> {
     fn kind(&self, at: Address, sum: &Sum, depth: usize) -> Kind {
         let known = |tid: u32| self.threads.own(at.process, tid).is_some();
         let hold = u128::from(sum.hold.ns()) * 1000 / u128::from(sum.length.max(1));
+        let in_turn = sum.rounds > 0 && sum.vals.count_up();
+        // who is always the last to come waits never
+        let by_one =
+            sum.alls > 0 && sum.by.len() == 1 && !sum.has_more_waiters() && sum.vals.counts(sum.waiters.len() + 1);
         let mut evidence = Evidence {
             deadlock: self.dead.contains(&at),
             owned: sum.pi > 0 || sum.owners.iter().any(|(tid, _)| known(tid)),
             ends: sum.ends.iter().any(|(tid, _)| known(tid)),
-            rounds: sum.rounds > 0 && sum.single == 0 && sum.vals.count_up(),
+            rounds: sum.single == 0 && (in_turn || by_one),
             hold: u64::try_from(hold).unwrap_or(u64::MAX).min(1000),
             holder_rests: false,
             waits: sum.waits,

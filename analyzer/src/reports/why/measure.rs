@@ -22,6 +22,7 @@ use crate::derive::runs::feed;
 use crate::derive::runs::keys::{self, Place};
 use crate::derive::why::finding::{Class, Finding, Who};
 use crate::derive::why::floor::Floor;
+use crate::derive::why::rules::LastToCome;
 use crate::reports::Context;
 use crate::reports::path::Found;
 use crate::reports::path::cause::Cause;
@@ -87,6 +88,8 @@ pub(super) struct Before {
     pub floor: Floor,
     /// Futexes that are barriers, by process and address.
     pub barriers: FxHashSet<(u32, Vec<u8>)>,
+    /// Who came last to them.
+    pub last: Vec<LastToCome>,
 }
 
 /// Measures `candidates`.
@@ -98,7 +101,7 @@ pub(super) fn measure(
     context: &mut Context<'_>,
     before: Before,
 ) -> Result<(Option<Told>, Vec<Ranked>)> {
-    let Before { log, candidates, span, floor, barriers } = before;
+    let Before { log, candidates, span, floor, barriers, last } = before;
     let Some(log) = log else {
         return Ok((None, candidates.into_iter().map(unmeasured).collect()));
     };
@@ -111,7 +114,7 @@ pub(super) fn measure(
     let shares = candidates.iter().filter_map(|finding| Some((finding, finding.share?)));
     shares.for_each(|(finding, (part, whole))| walked.budget.faults(&finding.who.comm, part, whole));
     let mut candidates = candidates;
-    candidates.extend(waited_for::find(&walked, &log.threads, floor));
+    candidates.extend(waited_for::find(&walked, &log.threads, &last, floor));
     candidates.extend(frozen::find(&walked, &log.threads, floor));
     let causes: Vec<Vec<Pattern>> = candidates.iter().map(Finding::patterns).collect();
     // the costliest by their sums are measured

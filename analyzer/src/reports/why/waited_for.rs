@@ -13,6 +13,7 @@ use crate::derive::runs::keys::Place;
 use crate::derive::runs::{State, Why};
 use crate::derive::why::finding::{Class, Finding, Who};
 use crate::derive::why::floor::Floor;
+use crate::derive::why::rules::LastToCome;
 use crate::reports::path::Found;
 use crate::reports::path::cause::Cause;
 use crate::values::words::escaped;
@@ -22,6 +23,8 @@ pub(super) const RULE: &str = "waited-for";
 
 /// Fewer are none: one that sleeps between things to do, and is only waited for at its end, is made so.
 const AGAIN: usize = 3;
+/// A first sleep so many times as long as the usual one is another thing.
+const START: u64 = 4;
 /// A thread that ends so soon after it woke another was waited for to end, ns.
 const AT_ITS_END: u64 = 2_000_000;
 /// A thread is late when it lives longer than others of its maker by this part of its life, in percent.
@@ -32,7 +35,7 @@ const LATE: u64 = 20;
 enum Counts {
     /// [`AGAIN`] waits.
     Waits,
-    /// [`AGAIN`] sleeps while somebody waits for what comes through a pipe.
+    /// [`AGAIN`] sleeps while somebody waits for what comes through a pipe, or at a barrier.
     Sleeps,
     /// One: another program was run, or the last of several threads came late.
     Once,
@@ -46,17 +49,34 @@ type Waiter = (Vec<u8>, u32, String, Vec<u8>, bool);
 /// Sleeps of one thread's name.
 #[derive(Clone, Debug, Default)]
 struct Sleeps {
-    ns: u64,
-    max: u64,
-    span: Option<(u64, u64)>,
+    /// From when to when, in order.
+    parts: Vec<(u64, u64)>,
     /// The sleeps, by what makes them count.
     sleeps: BTreeMap<Counts, usize>,
     /// The waits.
     waits: FxHashSet<u32>,
+    /// Rounds of a barrier.
+    rounds: u64,
     waiters: BTreeMap<Waiter, u64>,
 }
 
 impl Sleeps {
+    fn ns(&self) -> u64 {
+        self.parts.iter().fold(0, |sum, (from, to)| sum + (to - from))
+    }
+
+    /// Leaves out the first where it is much longer than those that come again and again: a start is made once.
+    fn without_start(&mut self) {
+        self.parts.sort_unstable();
+        let mut lengths: Vec<u64> = self.parts.iter().map(|(from, to)| to - from).collect();
+        lengths.sort_unstable();
+        let usual = lengths.get(lengths.len() / 2).copied().unwrap_or(0);
+        let starts = |(from, to): &(u64, u64)| (to - from) / START > usual;
+        if self.parts.len() > AGAIN && self.parts.first().is_some_and(starts) {
+            self.parts.remove(0);
+        }
+    }
+
     fn are_enough(&self) -> bool {
         let sleeps = |counts| self.sleeps.get(&counts).copied().unwrap_or(0);
         self.waits.len() >= AGAIN || sleeps(Counts::Sleeps) >= AGAIN || sleeps(Counts::Once) > 0
@@ -64,22 +84,23 @@ impl Sleeps {
 }
 
 /// Those worth a line.
-pub(super) fn find(traced: &Traced, threads: &[Logged], floor: Floor) -> Vec<Finding> {
+pub(super) fn find(traced: &Traced, threads: &[Logged], last: &[LastToCome], floor: Floor) -> Vec<Finding> {
     let mut sleeps: BTreeMap<Sleeper, Sleeps> = BTreeMap::new();
     for found in &traced.found {
-        if let Some((sleeper, waiter, counts)) = sleep(traced, threads, found) {
+        let waited_for = sleep(traced, threads, found).map(|of| (of, 0));
+        let waited_for = waited_for.or_else(|| at_barrier(traced, threads, last, found));
+        if let Some(((sleeper, waiter, counts), rounds)) = waited_for {
             let (from, to) = (found.part.from, found.part.to);
             let sleeps = sleeps.entry(sleeper).or_default();
-            sleeps.ns += to - from;
-            sleeps.max = sleeps.max.max(to - from);
-            let (first, last) = sleeps.span.unwrap_or((from, to));
-            sleeps.span = Some((first.min(from), last.max(to)));
+            sleeps.parts.push((from, to));
+            sleeps.rounds = sleeps.rounds.max(rounds);
             sleeps.waits.extend(found.part.handover);
             *sleeps.sleeps.entry(counts).or_default() += 1;
             *sleeps.waiters.entry(waiter).or_default() += to - from;
         }
     }
-    let dear = sleeps.into_iter().filter(|(_, sleeps)| floor.passes(sleeps.ns) && sleeps.are_enough());
+    sleeps.values_mut().for_each(Sleeps::without_start);
+    let dear = sleeps.into_iter().filter(|(_, sleeps)| floor.passes(sleeps.ns()) && sleeps.are_enough());
     dear.filter_map(|(sleeper, sleeps)| finding(sleeper, sleeps)).collect()
 }
 
@@ -108,6 +129,22 @@ fn sleep(traced: &Traced, threads: &[Logged], found: &Found) -> Option<(Sleeper,
     Some(((task.comm.clone(), task.pid, slept), waiter, counts))
 }
 
+/// The same of a sleep of who comes last to a barrier, with how often they met there: it is never in a wait there, so no wait of the path
+/// leads to it.
+fn at_barrier(
+    traced: &Traced,
+    threads: &[Logged],
+    last: &[LastToCome],
+    found: &Found,
+) -> Option<((Sleeper, Waiter, Counts), u64)> {
+    let task = threads.get(found.part.thread as usize)?.task_at(found.part.from)?;
+    let at = last.iter().find(|last| (last.thread.tid, last.thread.pid) == (task.tid, task.pid))?;
+    let Place::Call(slept) = found.spent.most().filter(|_| found.cause == Cause::Sleep)?.place else { return None };
+    let address = format!("{:#x}", at.address).into_bytes();
+    let waiter = (at.who.comm.clone(), task.pid, "futex".to_owned(), address, false);
+    Some((((task.comm.clone(), task.pid, traced.calls[&slept].clone()), waiter, Counts::Sleeps), at.rounds))
+}
+
 /// Whether the waker is one of several threads of one maker in a process, and the others ended long before it.
 fn is_late(wait: &Handover, threads: &[Logged]) -> bool {
     let life = |thread: &Logged| {
@@ -134,6 +171,7 @@ fn ends(wait: &Handover, threads: &[Logged]) -> bool {
 }
 
 fn finding((comm, pid, slept): Sleeper, sleeps: Sleeps) -> Option<Finding> {
+    let ns = sleeps.ns();
     let most = sleeps.waiters.into_iter().max_by_key(|(who, ns)| (*ns, std::cmp::Reverse(who.clone())));
     let ((waiter, waiter_pid, call, object, for_its_end), _) = most?;
     let to_end = if for_its_end { " to end" } else { "" };
@@ -142,12 +180,12 @@ fn finding((comm, pid, slept): Sleeper, sleeps: Sleeps) -> Option<Finding> {
     Some(Finding {
         rule: RULE,
         class: Class::Time,
-        cost: Some(sleeps.ns),
+        cost: Some(ns),
         time: vec![Pattern { comm: comm.clone(), pid: Some(pid), parent: None, time: asleep, span: None }],
         processes: 1,
-        count: sleeps.waits.len() as u64,
-        max: Some(sleeps.max),
-        span: sleeps.span,
+        count: sleeps.rounds.max(sleeps.waits.len() as u64),
+        max: sleeps.parts.iter().map(|(from, to)| to - from).max(),
+        span: sleeps.parts.first().zip(sleeps.parts.last()).map(|(first, last)| (first.0, last.1)),
         text: format!(
             "waited {{count}} times in {call}{on} for {} {pid}{to_end}, which slept in {slept}, the longest {{max}}",
             escaped(&comm)
@@ -179,6 +217,18 @@ mod tests {
             stretch(from + 1, to, State::Sleeping(b'S'), Ended::Interrupt),
         ];
         Logged { tasks: vec![Arc::new(Task { pid: 7, ..Task::default() })], stretches }
+    }
+
+    #[test]
+    fn a_long_sleep_before_those_that_come_again_is_no_part_of_them() {
+        let left = |parts: &[(u64, u64)]| {
+            let mut sleeps = Sleeps { parts: parts.to_vec(), ..Sleeps::default() };
+            sleeps.without_start();
+            sleeps.ns()
+        };
+        assert_eq!(left(&[(0, 250), (300, 320), (340, 361), (380, 400)]), 61);
+        assert_eq!(left(&[(0, 80), (300, 320), (340, 361), (380, 400)]), 141, "not so much longer");
+        assert_eq!(left(&[(0, 250), (300, 320), (340, 361)]), 291, "too few to say what is usual");
     }
 
     #[test]

@@ -186,6 +186,22 @@ fn the_last_to_come_at_a_barrier_is_named() {
 }
 
 #[test]
+fn a_barrier_to_which_one_is_always_the_last_to_come_counts_who_came() {
+    let rounds = |step: u32| {
+        let mut events = Vec::new();
+        for round in 0..10_u64 {
+            let at = round * 20;
+            let val = round as u32 * step;
+            events.extend((1..=3).map(|thread| waits(thread, MUTEX, val, (at, at + 15), BACK)));
+            events.push(wakes_all(4, MUTEX, at + 15, 3));
+        }
+        judged(events).0
+    };
+    assert_eq!(rounds(4), [(MUTEX, Kind::Barrier, Some(4))]);
+    assert_eq!(rounds(1), [(MUTEX, Kind::Idle, None)], "a pool whose work is given out by a fourth");
+}
+
+#[test]
 fn a_join_names_who_is_to_end_and_a_parked_thread_who_wakes_it() {
     let join =
         Doing::Futex(MUTEX, Role::Waits(Asks { val: 103, bitset: true, ..Asks::default() }), Some(Names::Ends(103)));

@@ -127,6 +127,19 @@ impl Waits {
     }
 }
 
+/// The thread that came last to a barrier more often than others.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct LastToCome {
+    /// It.
+    pub thread: Named,
+    /// Who waits for it.
+    pub who: Who,
+    /// The barrier's address.
+    pub address: u64,
+    /// How often they met there.
+    pub rounds: u64,
+}
+
 /// A thread of a deadlock.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Stuck {
@@ -214,6 +227,21 @@ impl Inputs {
     pub(crate) fn barriers(&self) -> FxHashSet<(u32, Vec<u8>)> {
         let barriers = self.futexes.iter().filter(|waits| waits.kind == Kind::Barrier);
         barriers.filter_map(|waits| Some((waits.who.pid?, format!("{:#x}", waits.address).into_bytes()))).collect()
+    }
+
+    /// Who most often came last to barriers, as the others waited.
+    pub(crate) fn last_to_come(&self) -> Vec<LastToCome> {
+        let barriers = self.futexes.iter().filter(|waits| waits.kind == Kind::Barrier);
+        let last = |waits: &Waits| {
+            let thread = waits.thread.clone()?;
+            Some(LastToCome {
+                thread,
+                who: waits.who.clone(),
+                address: waits.address,
+                rounds: waits.waits / waits.waiters.max(1) as u64,
+            })
+        };
+        barriers.filter_map(last).collect()
     }
 
     /// Number of values that pass the filters.

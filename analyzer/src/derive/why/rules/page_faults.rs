@@ -6,7 +6,7 @@ use super::{Grew, Inputs, Ran, Rule, command};
 use crate::derive::cost::pattern::{Pattern, Time};
 
 /// Fewer are those of any start.
-const FAULTS: u64 = 10_000;
+const FAULTS: u64 = 30_000;
 /// So many times the most memory that the process had at once must have been filled.
 const TIMES: u64 = 4;
 /// Bytes that a fault fills at least.
@@ -18,7 +18,7 @@ const EACH: std::ops::RangeInclusive<u64> = 100..=500_000;
 pub(super) const RULE: Rule = Rule {
     name: "page-faults",
     finds: "processes that give memory back and take it again, by the CPU time of their page faults without I/O: about the kernel's time for them without that of calls",
-    limits: "10,000 faults that fill four times the most memory that it had, of a process that began and ended in the recording; their time is above the floor; only if every call is on the tape",
+    limits: "30,000 faults that fill four times the most memory that it had, of a process that began and ended in the recording; their time is above the floor; only if every call is on the tape",
     needs: &[
         systape_format::model::Family::Syscall,
         systape_format::model::Family::Sched,
