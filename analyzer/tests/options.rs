@@ -113,6 +113,7 @@ const WORDS: &[(&str, &str, &str)] = &[
     ("before", "", "--before 0,300us"),
     ("after", "", "--after 0,300us"),
     ("sums", "", "--sums"),
+    ("without", "", "--without runqueue"),
     ("top", "--by peer", "--top 1"),
     ("sizes", "", "--sizes"),
     ("queued", "--hist", "--queued"),

@@ -53,6 +53,11 @@ pub(crate) struct Few {
 }
 
 impl Few {
+    /// Whether the option was given.
+    pub(crate) fn given(self) -> bool {
+        self.top.is_some()
+    }
+
     /// Most rows printed of an answer as `format`.
     pub(crate) fn limit(self, format: Format) -> usize {
         let top = self.top.or((format == Format::Text).then_some(FEW));

@@ -39,6 +39,7 @@ pub(crate) mod summary;
 pub(crate) mod tables;
 pub(crate) mod tools;
 pub(crate) mod top;
+pub(crate) mod traced;
 pub(crate) mod why;
 
 use anyhow::Result;

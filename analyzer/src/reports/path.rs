@@ -1,10 +1,8 @@
 //! The critical path of a thread: why something took so long, across the threads that it waited for.
 
-pub(crate) mod cause;
-mod request;
 mod rows;
-pub(crate) mod subject;
 mod sums;
+mod without;
 
 use std::io::{self, Write};
 
@@ -12,17 +10,19 @@ use anyhow::{Result, bail};
 use systape_format::model::{Extent, Family};
 use systape_format::reader::Tape;
 
-use self::cause::{Cause, Ends};
 use self::rows::{PATH, Shown};
-use self::subject::{Subject, subject};
 use self::sums::{PATH_SUMS, Sums};
+use self::without::PATH_WITHOUT;
+use super::traced::cause::Cause;
+use super::traced::subject::{Subject, subject};
+use super::traced::{Found, causes, path, request, spans};
 use super::{Context, losses, scheduling};
 use crate::asked::config::view::{Own, Part as Columns, Rows, Run, View};
 use crate::asked::config::{Config, refuse};
-use crate::derive::critical::doing::{Doings, In, Span, Spent};
+use crate::derive::critical::Id;
+use crate::derive::critical::doing::{Doings, In, Spent};
 use crate::derive::critical::log::{Log, Logged};
-use crate::derive::critical::walk::{self, Handover, Part, Path};
-use crate::derive::critical::{Id, behind};
+use crate::derive::critical::walk::{Handover, Path};
 use crate::derive::runs::decode::Needs;
 use crate::derive::runs::feed;
 use crate::derive::runs::keys::{self, Words, task_text};
@@ -43,9 +43,13 @@ pub(crate) static VIEW: View = View {
     own: Own::of::<Options>(),
     examples: [
         ("analyze path -p 2214", "what the time of a process went to, in whichever process that was"),
-        ("analyze path -t 2215 --time 1.2,1.9", "of one thread, in 0.7 s of its time"),
+        ("analyze path --without fsync", "how long the recorded command would have taken without a cause"),
     ],
-    tables: &[Rows::of("path", &[Columns::All(&PATH)]), Rows::of("path --sums", &[Columns::All(&PATH_SUMS)])],
+    tables: &[
+        Rows::of("path", &[Columns::All(&PATH)]),
+        Rows::of("path --sums", &[Columns::All(&PATH_SUMS)]),
+        Rows::of("path --without", &[Columns::All(&PATH_WITHOUT)]),
+    ],
     check,
     run: Run::Prints(run),
     ..View::PLAIN
@@ -57,6 +61,10 @@ struct Options {
     #[arg(long)]
     sums: bool,
 
+    /// How long it would have taken without CAUSE: CALL[,CALL...][:FILE], runqueue, throttled, stopped, sleep, or comm=NAME
+    #[arg(long, value_name = "CAUSE")]
+    without: Option<String>,
+
     #[command(flatten)]
     rank: Few,
 }
@@ -66,8 +74,13 @@ fn check(config: &Config) -> Result<()> {
     if config.filters.pids.len() + config.filters.tids.len() > 1 {
         bail!("a path is of one thread: give one -t TID or one -p PID");
     }
-    if config.own::<Options>()?.sums {
+    let own: Options = config.own()?;
+    if own.sums {
         refuse(&config.clock_options(), "sums have no times of the tape")?;
+    }
+    if let Some(cause) = &own.without {
+        refuse(&[(own.sums, "--sums"), (own.rank.given(), "--top")], "--without prints one line")?;
+        without::patterns(cause)?;
     }
     Ok(())
 }
@@ -76,6 +89,9 @@ fn check(config: &Config) -> Result<()> {
 fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
     let own: Options = config.own()?;
     scheduling::require(tape)?;
+    if let Some(cause) = &own.without {
+        return without::run(config, tape, cause);
+    }
     let session = tape.session();
     let calls = in_session(session, Family::Syscall);
     let mut families = vec![Family::Sched, Family::Process];
@@ -146,62 +162,6 @@ fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
         complain("no such thread is recorded in this part of the tape");
     }
     losses::end(&context, &mut out, config.format.rows().is_none(), Listed::Nothing)
-}
-
-/// The path of `id` within `from` and `to`, as far as it was there, with who had the CPUs that were waited for.
-pub(crate) fn path(threads: &[Logged], id: Id, (from, to): (u64, u64)) -> (Path, Vec<(Part, Option<Id>)>) {
-    let stretches = &threads[id as usize].stretches;
-    let first = stretches.first().map_or(from, |first| first.from).max(from);
-    let last = stretches.last().map_or(first, |last| last.to).min(to);
-    let path = walk::walk(threads, id, (first, last));
-    let parts = behind::split(threads, &path);
-    (path, parts)
-}
-
-/// What is to be found out of parts, and behind these of the waits that they stand in for.
-pub(crate) fn spans(path: &Path, parts: &[(Part, Option<Id>)]) -> Vec<Span> {
-    let of_parts = parts.iter().map(|(part, _)| (part.thread, part.from, part.to));
-    let of_waits = path.handovers.iter().map(|wait| (wait.thread, wait.from, wait.to));
-    let numbered = (0..).zip(of_parts.chain(of_waits));
-    numbered.map(|(number, (thread, from, to))| Span { thread, from, to, number }).collect()
-}
-
-/// A part of the path, and all that is known of it.
-#[derive(Clone, Debug)]
-pub(crate) struct Found {
-    /// The part.
-    pub part: Part,
-    /// Who had the CPU.
-    pub behind: Option<Id>,
-    /// What it is put down to.
-    pub cause: Cause,
-    /// What its thread did.
-    pub spent: Spent,
-    /// The block I/O that it waited for; None: none, or not known.
-    io: Option<request::Io>,
-}
-
-impl Found {
-    /// Its length, ns.
-    pub(crate) fn ns(&self) -> u64 {
-        self.part.to - self.part.from
-    }
-}
-
-/// What parts, with what was done in each, are put down to.
-pub(crate) fn causes(
-    parts: Vec<(Part, Option<Id>)>,
-    spent: Vec<Spent>,
-    tape: &Tape,
-    words: &Words<'_>,
-) -> impl Iterator<Item = Found> {
-    let slept = parts.iter().zip(&spent).filter(|((part, _), _)| part.kind == walk::Kind::Interrupt);
-    let ends = Ends::of(tape, words.book, slept.filter_map(|(_, spent)| spent.most()?.call));
-    let found = parts.into_iter().zip(spent);
-    found.map(move |((part, behind), spent)| {
-        let cause = Cause::of(&part, &spent, &ends, words);
-        Found { part, behind, cause, spent, io: None }
-    })
 }
 
 /// Joins what follows each other and is the same, of a thread of one name.

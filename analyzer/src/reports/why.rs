@@ -12,7 +12,6 @@ mod measure;
 mod print;
 mod rows;
 mod sentence;
-mod traced;
 mod waited_for;
 mod when;
 

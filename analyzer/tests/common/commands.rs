@@ -78,6 +78,10 @@ pub const COMMANDS: &[(&str, &[&str])] = &[
     ("probes", &["probes TAPE", "probes --by comm,cpu TAPE"]),
     ("path", &["path TAPE", "path -p 100 TAPE", "path -t 101 TAPE"]),
     ("path --sums", &["path --sums TAPE", "path --sums -p 200 TAPE"]),
+    (
+        "path --without",
+        &["path --without runqueue TAPE", "path --without read,write TAPE", "path --without comm=app -p 100 TAPE"],
+    ),
     ("net", &["net TAPE"]),
     ("net --events", &["net --events TAPE"]),
     ("net --udp", &["net --udp TAPE"]),

@@ -5,8 +5,7 @@ use std::io::{self, Write};
 use rustc_hash::{FxHashMap, FxHashSet};
 use systape_format::model::Task;
 
-use super::cause::{self, Cause};
-use super::{Answer, Found};
+use super::Answer;
 use crate::derive::critical::walk::Kind;
 use crate::derive::runs::keys::{Place, set_thread};
 use crate::render::paint;
@@ -15,6 +14,8 @@ use crate::render::row::Row;
 use crate::render::stamp::Column;
 use crate::render::table::millis;
 use crate::reports::call_texts;
+use crate::reports::traced::Found;
+use crate::reports::traced::cause::{self, Cause};
 use crate::values::order::InOrder as _;
 use crate::values::output::line;
 use crate::values::words::VIA_SOFTIRQ;

@@ -5,9 +5,8 @@ use std::io::{self, Write};
 
 use rustc_hash::FxHashMap;
 
-use super::cause::Cause;
+use super::Answer;
 use super::rows::asleep;
-use super::{Answer, Found};
 use crate::derive::critical::doing::In;
 use crate::derive::critical::log::Logged;
 use crate::derive::critical::walk::Kind;
@@ -17,6 +16,8 @@ use crate::render::rank::more;
 use crate::render::row::Row;
 use crate::render::table::{Table, millis};
 use crate::reports::offcpu::share;
+use crate::reports::traced::Found;
+use crate::reports::traced::cause::Cause;
 use crate::table::call_files::NO_FILE;
 use crate::values::order::InOrder as _;
 use crate::values::words::escaped;

@@ -8,8 +8,8 @@ use crate::derive::critical::Id;
 use crate::derive::critical::log::Logged;
 use crate::derive::critical::walk::Kind;
 use crate::derive::runs::keys::{Place, Words};
-use crate::reports::path::Found;
-use crate::reports::path::cause::Cause;
+use crate::reports::traced::Found;
+use crate::reports::traced::cause::Cause;
 use crate::table::call_files::NO_FILE;
 use crate::values::words::{escaped, span};
 

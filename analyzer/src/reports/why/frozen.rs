@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use super::traced::Traced;
 use crate::derive::cost::pattern::{Files, Pattern, Time};
 use crate::derive::critical::log::Logged;
 use crate::derive::runs::keys::Place;
 use crate::derive::why::finding::{Class, Finding, Who};
 use crate::derive::why::floor::Floor;
+use crate::reports::traced::Traced;
 use crate::values::words::escaped;
 
 /// Name of the rule.

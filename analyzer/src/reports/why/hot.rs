@@ -9,7 +9,6 @@ use systape_format::model::{Dict, Sample, StackOf, StackStatus, Stacks};
 use systape_format::reader::Tape;
 
 use super::budget::Hottest;
-use super::traced::Traced;
 use crate::derive::critical::Id;
 use crate::derive::critical::log::Log;
 use crate::derive::stacks::ending::Ending;
@@ -19,7 +18,8 @@ use crate::derive::stacks::names::Names;
 use crate::derive::stacks::recorded;
 use crate::derive::stacks::weight::{Metric, Weight, percent};
 use crate::reports::Context;
-use crate::reports::path::cause::Cause;
+use crate::reports::traced::Traced;
+use crate::reports::traced::cause::Cause;
 use crate::table::scan::Scan;
 use crate::values::words::escaped;
 

@@ -4,30 +4,22 @@ use std::collections::BTreeSet;
 
 use anyhow::Result;
 use rustc_hash::{FxHashMap, FxHashSet};
-use systape_format::model::Family;
 
 use super::budget::Budget;
-use super::traced::{Traced, Way, of_whom, walked};
 use super::{frozen, hot, waited_for};
 use crate::asked::config::Config;
-use crate::derive::cost::inclusive::Walked;
-use crate::derive::cost::judge::{self, Cost};
-use crate::derive::cost::paced::is_paced;
 use crate::derive::cost::pattern::{MOST, Pattern};
-use crate::derive::cost::saved::Saved;
 use crate::derive::critical::Id;
 use crate::derive::critical::log::{Log, Logged};
-use crate::derive::runs::decode::Needs;
-use crate::derive::runs::feed;
-use crate::derive::runs::keys::{self, Place};
+use crate::derive::runs::keys::{self, Place, Words};
 use crate::derive::why::finding::{Class, Finding, Who};
 use crate::derive::why::floor::Floor;
 use crate::derive::why::rules::LastToCome;
 use crate::reports::Context;
-use crate::reports::path::Found;
-use crate::reports::path::cause::Cause;
-use crate::reports::path::subject::Subject;
-use crate::table::families::in_session;
+use crate::reports::traced::cause::Cause;
+use crate::reports::traced::retime::{Sum, retime};
+use crate::reports::traced::subject::Subject;
+use crate::reports::traced::{Found, Traced, Way, of_whom, walked};
 use crate::values::words::escaped;
 
 /// What a cost is.
@@ -107,12 +99,14 @@ pub(super) fn measure(
     };
     let found = of_whom(config, context, &log.threads, span);
     let (subject, way) = found.map_or((None, None), |(subject, way)| (Some(subject), Some(way)));
-    let mut walked = walked(context, &log, way.as_ref(), span);
+    let walked = walked(context, &log, way.as_ref(), span);
     let hottest = hot::hottest(context, &walked, &log)?;
-    walked.budget.name(&hottest);
+    let words = Words { session: context.question.tape.session(), book: &context.question.book, names: &walked.names };
+    let mut budget = Budget::of(&walked.found, &log.threads, &words);
+    budget.name(&hottest);
     // an estimate is of all own code of the process
     let shares = candidates.iter().filter_map(|finding| Some((finding, finding.share?)));
-    shares.for_each(|(finding, (part, whole))| walked.budget.faults(&finding.who.comm, part, whole));
+    shares.for_each(|(finding, (part, whole))| budget.faults(&finding.who.comm, part, whole));
     let mut candidates = candidates;
     candidates.extend(waited_for::find(&walked, &log.threads, &last, floor));
     candidates.extend(frozen::find(&walked, &log.threads, floor));
@@ -164,7 +158,7 @@ pub(super) fn measure(
         who: who(&subject, &log.threads, way.span),
         sure: subject.sure,
         span: way.span,
-        budget: walked.budget,
+        budget,
     });
     Ok((told, ranked))
 }
@@ -268,52 +262,6 @@ fn rank(mut finding: Finding, sum: &Sum, ends: Option<&Way>, own: bool, rough: b
 /// `ns` times `part` of `whole`.
 fn scaled(ns: u64, part: u64, whole: u64) -> u64 {
     (u128::from(ns) * u128::from(part) / u128::from(whole.max(1))) as u64
-}
-
-/// What was measured of one cause.
-#[derive(Clone, Copy, Debug)]
-struct Sum {
-    cost: Cost,
-    union: u64,
-}
-
-/// Measures each of `patterns`, some of which are `locks`: a second pass over the tape.
-fn retime(
-    context: &Context<'_>,
-    (log, barriers): (&Log, &FxHashSet<(u32, Vec<u8>)>),
-    (way, walked): (Option<&Way>, &Traced),
-    (patterns, locks): (&[Vec<Pattern>], Vec<bool>),
-    span: (u64, u64),
-) -> Vec<Sum> {
-    if patterns.is_empty() {
-        return Vec::new();
-    }
-    let question = &context.question;
-    let calls = in_session(question.tape.session(), Family::Syscall);
-    let name = |call| question.book.get(call).name.clone();
-    let paced: FxHashSet<Id> =
-        (0..).zip(&log.threads).filter(|(_, thread)| is_paced(thread)).map(|(id, _)| id).collect();
-    let is_paced = walked.found.iter().any(|found| paced.contains(&found.part.thread));
-    let subject = (way.map(|way| way.id), way.map_or(span, |way| way.span));
-    let saved = Saved::new(patterns, &name, log.ids.clone(), (paced, barriers), subject);
-    let needs = Needs { calls, files: calls, futexes: calls, children: calls, ..Needs::default() };
-    let saved = feed::feed(question, needs, span.1, saved).tracker.sink;
-    let with: Vec<_> = walked.found.iter().map(|found| (found.part, found.spent.clone())).collect();
-    let inside = Walked {
-        threads: &log.threads,
-        path: &walked.path,
-        parts: &with,
-        waits: &walked.waits,
-        book: &question.book,
-        names: &walked.names,
-    };
-    let sums = saved.of_subject().into_iter().zip(inside.inside(patterns)).zip(&saved.unions).zip(patterns);
-    let sums = sums.enumerate().map(|(at, (((range, inside), union), patterns))| {
-        let in_series = inside.in_series > inside.ns / 2 && !locks[at];
-        let only = is_paced || in_series || saved.limited & 1 << at != 0 || patterns.iter().any(Pattern::loops);
-        Sum { cost: judge::cost(range, inside.ns, only), union: union.ns() }
-    });
-    sums.collect()
 }
 
 /// The subject's processes and the names of their threads.

@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 
 use rustc_hash::FxHashSet;
 
-use super::traced::Traced;
 use crate::derive::cost::pattern::{Files, Pattern, Time};
 use crate::derive::critical::Ended;
 use crate::derive::critical::log::Logged;
@@ -14,8 +13,9 @@ use crate::derive::runs::{State, Why};
 use crate::derive::why::finding::{Class, Finding, Who};
 use crate::derive::why::floor::Floor;
 use crate::derive::why::rules::LastToCome;
-use crate::reports::path::Found;
-use crate::reports::path::cause::Cause;
+use crate::reports::traced::Found;
+use crate::reports::traced::Traced;
+use crate::reports::traced::cause::Cause;
 use crate::values::words::escaped;
 
 /// Name of the rule.

@@ -17,7 +17,7 @@ use crate::values::words::{escaped, span};
 
 /// One of them.
 #[derive(Clone, Debug)]
-pub(super) struct Io {
+pub(crate) struct Io {
     /// Name of the disk.
     pub disk: String,
     /// First sector, in units of 512 bytes.
@@ -34,7 +34,7 @@ pub(super) struct Io {
 
 impl Io {
     /// `read of 4096 bytes at sector 2048 of sda, 1.2 ms at the device, by jbd2/sda1[17]`.
-    pub(super) fn text(&self) -> String {
+    pub(crate) fn text(&self) -> String {
         let took = self.latency.map(|ns| format!(", {} at the device", span(ns))).unwrap_or_default();
         let by = self.owner.as_ref().map(|task| format!(", by {}[{}]", escaped(&task.comm), task.pid));
         let by = by.unwrap_or_default();
@@ -47,7 +47,7 @@ impl Io {
 }
 
 /// The I/O of each of `found` that waits for a disk; None for all if some are missing from the tape, because another may be taken for it.
-pub(super) fn of(tape: &Tape, found: &[Found], threads: &[Logged]) -> Vec<Option<Io>> {
+pub(crate) fn of(tape: &Tape, found: &[Found], threads: &[Logged]) -> Vec<Option<Io>> {
     let none = || vec![None; found.len()];
     let waits: Vec<usize> = (0..found.len()).filter(|at| found[*at].cause == Cause::Disk).collect();
     let missing = || lost::any(tape, |gap| loses(gap, &[Family::Block]));

@@ -67,7 +67,7 @@ impl Cause {
     }
 
     /// Of `part`, in which its thread spent its time so.
-    pub(super) fn of(part: &Part, spent: &Spent, ends: &Ends, words: &Words<'_>) -> Self {
+    pub(crate) fn of(part: &Part, spent: &Spent, ends: &Ends, words: &Words<'_>) -> Self {
         match part.kind {
             Kind::Runs => Self::Cpu,
             Kind::Waits { .. } => Self::Runqueue,
@@ -135,14 +135,14 @@ fn is_socket(file: &[u8]) -> bool {
 
 /// Which calls ended because their time was up.
 #[derive(Debug, Default)]
-pub(super) struct Ends(FxHashMap<(u32, u32), bool>);
+pub(crate) struct Ends(FxHashMap<(u32, u32), bool>);
 
 /// Errnos that say so: EAGAIN of rt_sigtimedwait, ETIMEDOUT of futex.
 const TIMES_UP: [u16; 2] = [11, 110];
 
 impl Ends {
     /// Of `calls`.
-    pub(super) fn of(tape: &Tape, book: &CallBook<'_>, calls: impl Iterator<Item = InCall>) -> Self {
+    pub(crate) fn of(tape: &Tape, book: &CallBook<'_>, calls: impl Iterator<Item = InCall>) -> Self {
         let mut by_segment: FxHashMap<u32, Vec<u32>> = FxHashMap::default();
         for call in calls.filter(|call| can_time_out(&book.get(call.call).name)) {
             if let Some((segment, row)) = call.row {
@@ -175,7 +175,7 @@ impl Ends {
 }
 
 /// `own code 61 %, write 30 %`: what a thread on a CPU did, most first; calls of less than a tenth are left out.
-pub(super) fn on_cpu(spent: &Spent, ns: u64, words: &Words<'_>) -> String {
+pub(crate) fn on_cpu(spent: &Spent, ns: u64, words: &Words<'_>) -> String {
     let mut calls: Vec<(String, u64)> = Vec::new();
     for of in &spent.calls {
         let name = match of.place {
@@ -205,7 +205,7 @@ pub(super) fn on_cpu(spent: &Spent, ns: u64, words: &Words<'_>) -> String {
 }
 
 /// `CPU 1`, or `a CPU`.
-pub(super) fn cpu_text(kind: Kind) -> String {
+pub(crate) fn cpu_text(kind: Kind) -> String {
     match kind {
         Kind::Waits { cpu } if cpu != CPU_NONE => format!("CPU {cpu}"),
         _ => "a CPU".to_owned(),

@@ -1,0 +1,241 @@
+//! `path --without CAUSE`: how long the subject would have taken without a cause.
+
+use std::ops::ControlFlow;
+
+use anyhow::{Result, bail};
+use rustc_hash::FxHashSet;
+use systape_abi::Abi;
+use systape_format::model::Family;
+use systape_format::reader::Tape;
+
+use crate::asked::config::Config;
+use crate::derive::cost::judge::Cost;
+use crate::derive::cost::pattern::{Files, Pattern, Time};
+use crate::derive::critical::log::Log;
+use crate::derive::paths::feed::{Told, feed};
+use crate::derive::runs::decode::Needs;
+use crate::derive::runs::feed as runs;
+use crate::derive::runs::keys::{set_thread, task_text};
+use crate::derive::waits::{Kind, Locks, Threads, Tracker};
+use crate::render::mark;
+use crate::render::row::Row;
+use crate::render::sink;
+use crate::reports::traced::retime::{Sum, retime};
+use crate::reports::traced::subject::{Subject, subject};
+use crate::reports::traced::{Way, is_of_command, walked};
+use crate::reports::{Context, losses, scheduling};
+use crate::table::families::in_session;
+use crate::table::loss::Listed;
+use crate::table::question::Question;
+use crate::values::output::{self, line};
+use crate::values::say::{Verdict, complain};
+use crate::values::words::span;
+
+systape_format::tables! {
+    /// One row: how much less time the thread asked for would have taken without a cause, as `why` measures it.
+    pub PATH_WITHOUT = "path_without" {
+        cause: Word [Path] "as it was asked for"
+        pid: Int "process"
+        tid: Int "thread that is asked for"
+        upid: Int "the process, unique in the tape"
+        utid: Int "the thread, unique in the tape"
+        comm: Str [Comm] "its name"
+        total_ns ? OfKnown: Duration "its time"
+        saved_ns ? OfKnown: Duration "how much less it would have been"
+        saved_hi_ns ? OfKnown: Duration "the most that it would have been less, where two ways to measure it differ; null: `saved_ns` is the figure"
+        saved_is: Word "`saved`; `rough`: parts of its time are not known; `at_most`: it has no end on the tape, so this is the time in which somebody was in the cause"
+    }
+}
+
+/// The time of `cause`: `CALL[,CALL...][:FILE]`, `runqueue`, `throttled`, `stopped`, `sleep`, `comm=NAME`.
+///
+/// # Errors
+/// There is no such cause.
+pub(super) fn patterns(cause: &str) -> Result<Vec<Pattern>> {
+    let one = |time| Pattern { comm: Vec::new(), pid: None, parent: None, time, span: None };
+    let of_call =
+        |call: &str, files: &Files| one(Time::In { call: call.to_owned(), files: files.clone(), loops: false });
+    let simple = match cause {
+        "runqueue" => Some(Time::Runqueue),
+        "throttled" => Some(Time::Throttled),
+        "stopped" => Some(Time::Stopped),
+        _ => None,
+    };
+    if let Some(time) = simple {
+        return Ok(vec![one(time)]);
+    }
+    if cause == "sleep" {
+        return Ok(["nanosleep", "clock_nanosleep"].map(|call| of_call(call, &Files::Any)).to_vec());
+    }
+    if let Some(comm) = cause.strip_prefix("comm=") {
+        return Ok(vec![Pattern { comm: comm.as_bytes().to_vec(), ..one(Time::All) }]);
+    }
+    let (calls, file) = cause.split_once(':').map_or((cause, None), |(calls, file)| (calls, Some(file)));
+    let files = match file.map(str::as_bytes) {
+        None => Files::Any,
+        Some(file) if file.starts_with(b"->") => Files::Peer(file[2..].to_vec()),
+        Some(file) => match file.strip_suffix(b"/*") {
+            Some(dir) => Files::Under(dir.to_vec()),
+            None => Files::Named(file.to_vec()),
+        },
+    };
+    let known = |call: &str| {
+        [Abi::X86_64, Abi::I386, Abi::Aarch64].into_iter().any(|abi| systape_abi::number(abi, call).is_some())
+    };
+    if let Some(unknown) = calls.split(',').find(|call| !known(call)) {
+        bail!("--without {cause}: no call '{unknown}', and none of runqueue, throttled, stopped, sleep, comm=NAME");
+    }
+    Ok(calls.split(',').map(|call| of_call(call, &files)).collect())
+}
+
+/// Prints the answer for `config`.
+///
+/// # Errors
+/// The tape cannot be read; the output cannot be written.
+pub(super) fn run(config: &Config, tape: &Tape, cause: &str) -> Result<Verdict> {
+    let session = tape.session();
+    let calls = in_session(session, Family::Syscall);
+    let mut families = vec![Family::Sched, Family::Process];
+    families.extend(calls.then_some(Family::Syscall));
+    let filters = config.filters.of_time();
+    let mut context = Context { config, question: Question::new(&filters, tape, &families)? };
+    let (from, to) =
+        (context.question.scope.from.max(session.window_open), context.question.scope.to.min(tape.complete_until()));
+    let fed = runs::feed(&context.question, Needs::default(), to, Log::new(from));
+    let log = fed.tracker.sink;
+    scheduling::touched(fed.coverage, fed.unsure_until, &mut context);
+    let asked = !config.filters.pids.is_empty() || !config.filters.tids.is_empty();
+    let found = subject(config, tape, &log.threads)
+        .and_then(|of| Some((of, Way::of(of, &log.threads, (from, to), is_of_command(&session.target) && !asked)?)));
+    let Some((subject, way)) = found else {
+        complain("no such thread is recorded in this part of the tape");
+        let mut out = output::stdout()?;
+        if let Some(form) = config.format.rows() {
+            sink::print(form, &PATH_WITHOUT, context.judged(), std::iter::empty::<Row<'_>>(), &mut out)?;
+        }
+        return losses::end(&context, &mut out, config.format.rows().is_none(), Listed::Nothing);
+    };
+    let barriers = if calls { barriers(&mut context)? } else { FxHashSet::default() };
+    let walked = walked(&mut context, &log, Some(&way), (from, to));
+    let patterns = [patterns(cause)?];
+    let sums = retime(&context, (&log, &barriers), (Some(&way), &walked), (&patterns, vec![false]), (from, to));
+    let total = way.span.1 - way.span.0;
+    let answer = Answer { cause, total, way: &way, sum: sums.first().copied(), rough: walked.rough };
+    config.shown.rows(1);
+    let mut out = output::stdout()?;
+    match config.format.rows() {
+        Some(form) => {
+            let row = answer.row(&log);
+            sink::print(form, &PATH_WITHOUT, context.judged(), std::iter::once(row), &mut out)?;
+        }
+        None => {
+            scheduling::head(&context, &mut out)?;
+            line(&mut out, &answer.text(&context, &subject, &log))?;
+        }
+    }
+    losses::end(&context, &mut out, config.format.rows().is_none(), Listed::Nothing)
+}
+
+/// Futexes that are barriers, by process and address.
+fn barriers(context: &mut Context<'_>) -> Result<FxHashSet<(u32, Vec<u8>)>> {
+    let (mut tracker, mut threads) = (Tracker::default(), Threads::default());
+    let coverage = feed(&context.question, &Locks { question: &context.question }, |told| {
+        match told {
+            Told::Sum(part) => threads.merge(part),
+            Told::Row(event, _) => tracker.add(&event),
+        }
+        Ok(ControlFlow::Continue(()))
+    })?;
+    coverage.tell(&mut context.question.loss);
+    let (judged, ..) = tracker.judge(&threads);
+    let barriers = judged.iter().filter(|judged| judged.kind == Kind::Barrier);
+    let named = |judged: &crate::derive::waits::Judged| {
+        let pid = threads.named(*judged.sum.waiters.first()?)?.pid;
+        Some((pid, format!("{:#x}", judged.at.address).into_bytes()))
+    };
+    Ok(barriers.filter_map(named).collect())
+}
+
+/// All that the answer is made of.
+struct Answer<'a> {
+    cause: &'a str,
+    total: u64,
+    way: &'a Way,
+    sum: Option<Sum>,
+    rough: bool,
+}
+
+impl Answer<'_> {
+    /// What goes away, and of what kind that figure is.
+    fn saved(&self) -> (Cost, &'static str) {
+        let none = Cost { ns: 0, hi: None };
+        let Some(sum) = self.sum else { return (none, "saved") };
+        match (self.way.ends, self.rough) {
+            (false, _) => (Cost { ns: sum.union.min(self.total), hi: None }, "at_most"),
+            (true, true) => (sum.cost, "rough"),
+            (true, false) => (sum.cost, "saved"),
+        }
+    }
+
+    fn row<'r>(&self, log: &'r Log) -> Row<'r> {
+        let (saved, is) = self.saved();
+        let mut row = Row::new(&PATH_WITHOUT);
+        row.set("cause", self.cause.to_owned());
+        if let Some(task) = log.threads[self.way.id as usize].task_at(self.way.span.1.saturating_sub(1)) {
+            set_thread(&mut row, task);
+        }
+        row.set("total_ns", self.total).set("saved_ns", saved.ns).set("saved_hi_ns", saved.hi).set("saved_is", is);
+        row
+    }
+
+    /// `The 1.97 s of sh[17] (the command that was recorded), 10:00:00.1–10:00:02.1, would have been 0.63 s without fsync: 1.34 s less`.
+    fn text(&self, context: &Context<'_>, subject: &Subject, log: &Log) -> String {
+        let (saved, is) = self.saved();
+        let task = log.threads[self.way.id as usize].task_at(self.way.span.1.saturating_sub(1));
+        let who = task.map_or_else(|| "?".to_owned(), |task| task_text(task));
+        let why = if subject.why.is_empty() { String::new() } else { format!(" ({})", subject.why) };
+        let when = context.stamps().span(self.way.span.0, self.way.span.1);
+        let left = |ns: u64| span(self.total.saturating_sub(ns));
+        // what is missing may have been more or less
+        let lost = !context.question.loss.complete();
+        let (sign, most) = match is {
+            _ if lost => (mark::ABOUT, mark::ABOUT),
+            "at_most" => (mark::AT_MOST, mark::at_least(true)),
+            "rough" => (mark::ABOUT, mark::ABOUT),
+            _ => ("", ""),
+        };
+        let (then, less) = match (saved.hi, is) {
+            (Some(hi), _) => {
+                (format!("{sign}{}–{}", left(hi), left(saved.ns)), format!("{}–{}", span(saved.ns), span(hi)))
+            }
+            // it is an upper bound of what goes away
+            (None, "at_most") => (format!("{most}{}", left(saved.ns)), span(saved.ns)),
+            (None, _) => (format!("{sign}{}", left(saved.ns)), span(saved.ns)),
+        };
+        format!(
+            "The {} of {who}{why}, {when}, would have been {then} without {}: {sign}{less} less",
+            span(self.total),
+            self.cause
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn causes_are_calls_files_states_and_programs() {
+        let times = |cause: &str| patterns(cause).unwrap().into_iter().map(|pattern| pattern.time).collect::<Vec<_>>();
+        let call = |call: &str, files| Time::In { call: call.to_owned(), files, loops: false };
+        assert_eq!(times("fsync"), [call("fsync", Files::Any)]);
+        assert_eq!(
+            times("read,pread64:/srv/*"),
+            ["read", "pread64"].map(|name| call(name, Files::Under(b"/srv".to_vec())))
+        );
+        assert_eq!(times("recvfrom:->10.0.0.1:80"), [call("recvfrom", Files::Peer(b"10.0.0.1:80".to_vec()))]);
+        assert_eq!((times("runqueue"), times("throttled")), (vec![Time::Runqueue], vec![Time::Throttled]));
+        assert_eq!(patterns("comm=make").unwrap()[0].comm, b"make");
+        assert!(patterns("fsink").is_err() && patterns("").is_err());
+    }
+}

@@ -1,0 +1,65 @@
+//! How much earlier a subject would end without a cause.
+
+use rustc_hash::FxHashSet;
+use systape_format::model::Family;
+
+use super::{Traced, Way};
+use crate::derive::cost::inclusive::Walked;
+use crate::derive::cost::judge::{self, Cost};
+use crate::derive::cost::paced::is_paced;
+use crate::derive::cost::pattern::Pattern;
+use crate::derive::cost::saved::Saved;
+use crate::derive::critical::Id;
+use crate::derive::critical::log::Log;
+use crate::derive::runs::decode::Needs;
+use crate::derive::runs::feed;
+use crate::reports::Context;
+use crate::table::families::in_session;
+
+/// What was measured of one cause.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Sum {
+    /// The subject's time that goes away.
+    pub cost: Cost,
+    /// The time in which somebody was in it, ns.
+    pub union: u64,
+}
+
+/// Measures each of `patterns`, some of which are `locks`: a second pass over the tape.
+pub(crate) fn retime(
+    context: &Context<'_>,
+    (log, barriers): (&Log, &FxHashSet<(u32, Vec<u8>)>),
+    (way, walked): (Option<&Way>, &Traced),
+    (patterns, locks): (&[Vec<Pattern>], Vec<bool>),
+    span: (u64, u64),
+) -> Vec<Sum> {
+    if patterns.is_empty() {
+        return Vec::new();
+    }
+    let question = &context.question;
+    let calls = in_session(question.tape.session(), Family::Syscall);
+    let name = |call| question.book.get(call).name.clone();
+    let paced: FxHashSet<Id> =
+        (0..).zip(&log.threads).filter(|(_, thread)| is_paced(thread)).map(|(id, _)| id).collect();
+    let is_paced = walked.found.iter().any(|found| paced.contains(&found.part.thread));
+    let subject = (way.map(|way| way.id), way.map_or(span, |way| way.span));
+    let saved = Saved::new(patterns, &name, log.ids.clone(), (paced, barriers), subject);
+    let needs = Needs { calls, files: calls, futexes: calls, children: calls, ..Needs::default() };
+    let saved = feed::feed(question, needs, span.1, saved).tracker.sink;
+    let with: Vec<_> = walked.found.iter().map(|found| (found.part, found.spent.clone())).collect();
+    let inside = Walked {
+        threads: &log.threads,
+        path: &walked.path,
+        parts: &with,
+        waits: &walked.waits,
+        book: &question.book,
+        names: &walked.names,
+    };
+    let sums = saved.of_subject().into_iter().zip(inside.inside(patterns)).zip(&saved.unions).zip(patterns);
+    let sums = sums.enumerate().map(|(at, (((range, inside), union), patterns))| {
+        let in_series = inside.in_series > inside.ns / 2 && !locks[at];
+        let only = is_paced || in_series || saved.limited & 1 << at != 0 || patterns.iter().any(Pattern::loops);
+        Sum { cost: judge::cost(range, inside.ns, only), union: union.ns() }
+    });
+    sums.collect()
+}

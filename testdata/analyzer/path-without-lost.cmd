@@ -1,0 +1,1 @@
+path --without runqueue sched-lost.tape

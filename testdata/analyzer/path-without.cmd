@@ -1,0 +1,1 @@
+path --without read sched.tape
