@@ -48,12 +48,17 @@ impl Limited {
         self.dir.join("cgroup.procs").display().to_string()
     }
 
+    /// A number of `cpu.stat`.
+    fn stat(&self, name: &str) -> u64 {
+        let stat = fs::read_to_string(self.dir.join("cpu.stat")).expect("cpu.stat");
+        let line = stat.lines().find_map(|line| line.strip_prefix(&format!("{name} "))).expect(name);
+        line.trim().parse().expect(name)
+    }
+
     /// How long its threads were throttled, ms.
     fn throttled_ms(&self) -> f64 {
-        let stat = fs::read_to_string(self.dir.join("cpu.stat")).expect("cpu.stat");
         let (name, per_ms) = if self.v2 { ("throttled_usec", 1e3) } else { ("throttled_time", 1e6) };
-        let line = stat.lines().find_map(|line| line.strip_prefix(name)).expect(name);
-        line.trim().parse::<f64>().expect(name) / per_ms
+        self.stat(name) as f64 / per_ms
     }
 }
 
@@ -93,4 +98,22 @@ fn throttled_time_is_that_of_the_cgroup() {
     // of the same time, the wait for a CPU is no part of it
     let whole = lab.analyze(&["offcpu", "t.tape", "--by", "comm,state", "--format", "json"]).expect(0).json();
     assert_eq!(time(&whole, "inside", "throttled"), inside, "offcpu and states agree");
+    limits(&lab, &group);
+}
+
+/// What the tape has of the cgroup is what the kernel says, and `why` names it. The shell came into it during the recording.
+fn limits(lab: &Lab, group: &Limited) {
+    let name = group.dir.file_name().expect("a name").to_str().expect("ASCII");
+    let rows = lab.analyze(&["t.tape", "-e", "cgroup:limit", "--format", "json"]).expect(0).json();
+    let last = |what: &str| {
+        let of_it = rows.iter().map(|row| &row["args"]).filter(|args| args["cgroup"] == format!("/{name}"));
+        let value = |args: &Value| args["value"].as_u64().or(args["value"].as_str()?.parse().ok());
+        of_it.filter(|args| args["name"] == what).last().and_then(value).unwrap_or_else(|| panic!("{what}: {rows:#?}"))
+    };
+    assert_eq!((last("quota_us"), last("period_us")), (5_000, 100_000));
+    let throttled = group.stat("nr_throttled");
+    assert_eq!(last("throttled_periods"), throttled);
+    let why = lab.analyze(&["why", "t.tape"]).expect(0).text();
+    let said = format!("as the CPU quota of /{name} (5 % of a CPU) was used up in {throttled} of ");
+    assert!(why.lines().any(|line| line.contains("inside ") && line.contains(&said)), "{why}");
 }
