@@ -79,9 +79,22 @@ pub(crate) fn sample() -> ClockSample {
         .unwrap_or_default()
 }
 
+/// The earliest that CLOCK_REALTIME may have shown at `ts` of CLOCK_MONOTONIC, unless somebody has set it since: how much of the time
+/// that the machine was suspended came later is not known.
+pub(crate) fn earliest_realtime(ts: u64, now: &ClockSample) -> u64 {
+    now.realtime.saturating_sub(now.boottime.saturating_sub(ts))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn suspended_time_may_have_come_later() {
+        let now = ClockSample { monotonic: 500, boottime: 700, realtime: 10_000, width: 0 };
+        assert_eq!(earliest_realtime(400, &now), 9_700);
+        assert_eq!(earliest_realtime(400, &ClockSample { boottime: 500, ..now }), 9_900);
+    }
 
     #[test]
     fn offsets_are_read_by_the_name_of_their_clock() {

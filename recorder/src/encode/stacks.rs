@@ -127,7 +127,8 @@ impl Stacks {
         let lookup = frame.lookup();
         if self.jit_seen.len() < MAX_JIT && self.jit_seen.insert((task.upid, lookup)) {
             let mapping = Mapping { kind: MappingKind::Jit, upid: task.upid, ..Mapping::default() };
-            let origin = Origin::Jit(Owner { here, ns_pid: task.ns_pid, uid: task.uid });
+            let began = task.leader_start_ns;
+            let origin = Origin::Jit(Owner { here, ns_pid: task.ns_pid, uid: task.uid, began });
             names.send(Message::Seen(Seen { mapping: Arc::new(mapping), offset: lookup, origin })).ok();
         }
     }

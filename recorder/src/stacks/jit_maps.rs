@@ -13,8 +13,8 @@ use std::path::Path;
 
 use systape_symbols::{Carrier, Unread, open_regular_no_follow};
 
-use crate::bounded;
 use crate::foreign::Wanted;
+use crate::{bounded, clock};
 
 /// Most bytes read of a map, from its end, because the newest lines count.
 const MOST: u64 = 16 << 20;
@@ -28,7 +28,12 @@ pub(crate) struct Owner {
     pub ns_pid: u32,
     /// Its user while it was recorded, in case it has ended.
     pub uid: u32,
+    /// When it began, CLOCK_MONOTONIC; 0 = not known.
+    pub began: u64,
 }
+
+/// How far a file's time may lag behind the clock, ns: one tick of the slowest kernels.
+const TICK: u64 = 10_000_000;
 
 /// A copy of a map.
 #[derive(Debug)]
@@ -62,7 +67,13 @@ impl JitMaps {
         if self.hung.contains(&owner.here) {
             return Err(takes_long());
         }
-        let (skipped, file) = match self.carrier.open(&Wanted::PerfMap.request(&owner.to_bytes())) {
+        // the other process need not know the machine's clocks
+        let since = match owner.began {
+            0 => 0,
+            began => clock::earliest_realtime(began, &clock::sample()).saturating_sub(TICK),
+        };
+        let asked = Asked { owner, since };
+        let (skipped, file) = match self.carrier.open(&Wanted::PerfMap.request(&asked.to_bytes())) {
             Ok(found) => found,
             Err(Unread { hangs: true, .. }) => {
                 self.hung.insert(owner.here);
@@ -80,21 +91,34 @@ impl JitMaps {
 /// # Errors
 /// Why there is none, in words.
 pub(crate) fn open_asked(request: &[u8]) -> Result<(Vec<u8>, File), String> {
-    let map = find(Owner::from_bytes(request).ok_or("no process is asked for")?)?;
+    let map = find(Asked::from_bytes(request).ok_or("no process is asked for")?)?;
     Ok((map.skipped.to_le_bytes().to_vec(), map.file))
 }
 
-impl Owner {
+/// Whose map is asked for.
+#[derive(Clone, Copy, Debug)]
+struct Asked {
+    owner: Owner,
+    /// A map that was not changed since is of an earlier process with this id, ns of CLOCK_REALTIME.
+    since: u64,
+}
+
+impl Asked {
     fn to_bytes(self) -> Vec<u8> {
-        [self.here, self.ns_pid, self.uid].into_iter().flat_map(u32::to_le_bytes).collect()
+        let Owner { here, ns_pid, uid, began } = self.owner;
+        [here.into(), ns_pid.into(), uid.into(), began, self.since].into_iter().flat_map(u64::to_le_bytes).collect()
     }
 
     fn from_bytes(bytes: &[u8]) -> Option<Self> {
-        let &[here, ns_pid, uid] = bytes.as_chunks().0 else { return None };
-        let [here, ns_pid, uid] = [here, ns_pid, uid].map(u32::from_le_bytes);
-        Some(Self { here, ns_pid, uid })
+        let &[here, ns_pid, uid, began, since] = bytes.as_chunks().0 else { return None };
+        let [here, ns_pid, uid, began, since] = [here, ns_pid, uid, began, since].map(u64::from_le_bytes);
+        let owner =
+            Owner { here: here.try_into().ok()?, ns_pid: ns_pid.try_into().ok()?, uid: uid.try_into().ok()?, began };
+        Some(Self { owner, since })
     }
+}
 
+impl Owner {
     fn inner(self) -> u32 {
         if self.ns_pid == 0 { self.here } else { self.ns_pid }
     }
@@ -107,11 +131,11 @@ impl Owner {
     }
 }
 
-fn find(owner: Owner) -> Result<Map, String> {
+fn find(Asked { owner, since }: Asked) -> Result<Map, String> {
     let (here, inner, user) = (owner.here, owner.inner(), owner.user());
     let mut why = None;
     for path in [format!("/proc/{here}/root/tmp/perf-{inner}.map"), format!("/tmp/perf-{here}.map")] {
-        match copy(Path::new(&path), user) {
+        match copy(Path::new(&path), user, since) {
             Ok(map) => return Ok(map),
             Err(refused) => why = why.or(refused),
         }
@@ -120,7 +144,7 @@ fn find(owner: Owner) -> Result<Map, String> {
 }
 
 /// None = there is nothing.
-fn copy(path: &Path, user: u32) -> Result<Map, Option<String>> {
+fn copy(path: &Path, user: u32, since: u64) -> Result<Map, Option<String>> {
     let failed = |error: io::Error| match error.kind() {
         io::ErrorKind::NotFound => None,
         _ => Some(format!("cannot be read: {error}")),
@@ -131,6 +155,10 @@ fn copy(path: &Path, user: u32) -> Result<Map, Option<String>> {
     let meta = file.metadata().map_err(failed)?;
     if meta.uid() != user && meta.uid() != 0 {
         return Err(Some(format!("is ignored: it belongs to user {}, the process to user {user}", meta.uid())));
+    }
+    let changed = meta.mtime().saturating_mul(1_000_000_000).saturating_add(meta.mtime_nsec());
+    if changed < since.try_into().unwrap_or(i64::MAX) {
+        return Err(Some("is ignored: it is older than the process".into()));
     }
     let skipped = meta.len().saturating_sub(MOST);
     let mut to = memory().map_err(failed)?;
@@ -155,6 +183,7 @@ mod tests {
     use super::*;
     use std::fs;
     use std::os::unix::fs::symlink;
+    use std::time::{Duration, SystemTime};
 
     fn text(map: &mut Map) -> Vec<u8> {
         let mut text = Vec::new();
@@ -163,28 +192,49 @@ mod tests {
     }
 
     #[test]
+    fn one_from_before_the_process_is_another_ones() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("map");
+        fs::write(&path, "100 10 f\n").unwrap();
+        let user = fs::metadata(&path).unwrap().uid();
+        let now = clock::sample();
+        let began = |ago: u64| clock::earliest_realtime(now.monotonic.saturating_sub(ago), &now);
+        let hour = Duration::from_secs(3600);
+        File::options().write(true).open(&path).unwrap().set_modified(SystemTime::now() - hour).unwrap();
+        assert_eq!(
+            copy(&path, user, began(60_000_000_000)).unwrap_err().unwrap(),
+            "is ignored: it is older than the process"
+        );
+        fs::write(&path, "100 10 g\n").unwrap();
+        assert!(copy(&path, user, began(60_000_000_000)).is_ok());
+        let asked = Asked { owner: Owner { here: 1, ns_pid: 2, uid: 3, began: 4 }, since: 5 };
+        let read = Asked::from_bytes(&asked.to_bytes()).unwrap();
+        assert_eq!((read.owner, read.since), (asked.owner, 5));
+    }
+
+    #[test]
     fn only_the_users_own_and_roots() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("map");
         fs::write(&path, "100 10 f\n").unwrap();
         let owner = fs::metadata(&path).unwrap().uid();
-        let mut own = copy(&path, owner).unwrap();
+        let mut own = copy(&path, owner, 0).unwrap();
         assert_eq!((text(&mut own), own.skipped), (b"100 10 f\n".to_vec(), 0));
         // root's serves everybody
-        assert_eq!(copy(&path, owner + 7).is_ok(), owner == 0);
+        assert_eq!(copy(&path, owner + 7, 0).is_ok(), owner == 0);
         if owner == 0 {
             std::os::unix::fs::chown(&path, Some(65534), None).unwrap();
-            assert!(copy(&path, 65534).is_ok());
+            assert!(copy(&path, 65534, 0).is_ok());
             for other in [0, 1000] {
-                let why = copy(&path, other).unwrap_err().unwrap();
+                let why = copy(&path, other, 0).unwrap_err().unwrap();
                 assert_eq!(why, format!("is ignored: it belongs to user 65534, the process to user {other}"));
             }
         }
-        assert!(copy(&dir.path().join("none"), owner).unwrap_err().is_none());
+        assert!(copy(&dir.path().join("none"), owner, 0).unwrap_err().is_none());
         let link = dir.path().join("link");
         symlink(&path, &link).unwrap();
         for odd in [&link, dir.path()] {
-            assert_eq!(copy(odd, owner).unwrap_err().unwrap(), "is not a regular file");
+            assert_eq!(copy(odd, owner, 0).unwrap_err().unwrap(), "is not a regular file");
         }
     }
 
@@ -196,7 +246,7 @@ mod tests {
         let file = File::options().append(true).open(&path).unwrap();
         file.set_len(1 << 40).unwrap();
         io::Write::write_all(&mut &file, b"last").unwrap();
-        let mut map = copy(&path, fs::metadata(&path).unwrap().uid()).unwrap();
+        let mut map = copy(&path, fs::metadata(&path).unwrap().uid(), 0).unwrap();
         let text = text(&mut map);
         assert_eq!((text.len() as u64, map.skipped), (MOST, (1 << 40) + 4 - MOST));
         assert!(text.ends_with(b"\0last"));
