@@ -367,6 +367,9 @@ struct Sched {
                              # known of any row, as in older tapes
   unthrottled @8 :Column;    # 1.5: ns before the switch at which the quota let next run again, which has waited for a CPU since;
                              # 0 = next was not throttled, or until the switch, or it is not known. Absent = 0
+  came @9 :Column;           # 1.5: 0 = the switch that brought prev is on the tape, or it is not known; else it was not seen: bits 1 on
+                             # are the ns before this one at which prev got the CPU, by the kernel's own times, with bit 0 at which
+                             # it may have got it first. Absent = 0
 }
 
 struct Wakeups {
@@ -727,6 +730,8 @@ struct FdTable {
   complete @1 :Bool;           # false: fds not listed may exist
   cwd @2 :Data $class("path");         # empty = not known
   fds @3 :List(Fd);
+  thread @4 :UInt32;           # 1.5: not 0: upid is 0, and it is of this thread (utid) alone, which does not share its process's
+  own @5 :UInt8;               # with thread: bit 0: it does not share the fds, bit 1: nor the directory; other bits must be 0
 }
 
 # path: empty = it was open, and nobody knows what it was; nor is cloexec known

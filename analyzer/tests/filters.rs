@@ -64,7 +64,7 @@ fn filters_agree_in_listing_and_summary() {
 fn calls_are_on_what_they_name() {
     let place = Place::new();
     let session = Session { families: vec![Family::Syscall, Family::Process], ..session() };
-    let cwd = FdTable { upid: 1, complete: true, cwd: b"/home".to_vec(), fds: Vec::new() };
+    let cwd = FdTable { upid: 1, complete: true, cwd: b"/home".to_vec(), fds: Vec::new(), ..FdTable::default() };
     let tasks = vec![common::task(100)];
     let start =
         Checkpoint { ts: OPEN, tasks, fd_tables: vec![cwd], source: "snapshot".into(), ..Checkpoint::default() };

@@ -131,7 +131,7 @@ fn where_a_process_went_in_a_missing_segment_is_not_known() {
     let place = Place::new();
     let write = |name: &str, missing: bool| {
         let session = Session { families: vec![Family::Syscall, Family::Process], ..session() };
-        let cwd = FdTable { upid: 1, complete: true, cwd: b"/before".to_vec(), fds: Vec::new() };
+        let cwd = FdTable { upid: 1, complete: true, cwd: b"/before".to_vec(), fds: Vec::new(), ..FdTable::default() };
         let start = Checkpoint {
             ts: OPEN,
             tasks: vec![task(100)],

@@ -218,14 +218,14 @@ impl Lab {
     pub fn assert_whole(&self, tape: &str) {
         let info = self.info(tape);
         let lost = info["lost"].as_object().expect("lost");
-        assert!(lost.keys().all(|family| family == "block"), "{tape}: {lost:?} {}", info["gaps"]);
+        assert!(lost.keys().all(|family| family == "block" || family == "sched"), "{tape}: {lost:?} {}", info["gaps"]);
         // a string at an address without memory is no loss; and a kernel may run no program at the end of an I/O, of
-        // which the tests of block I/O know more
-        let unseen = |gap: &Value| gap["family"] == "block" && gap["cause"] == "hidden";
+        // which the tests of block I/O know more, or when a task that it hides leaves a CPU
+        let unseen = |gap: &Value| (gap["family"] == "block" || gap["family"] == "sched") && gap["cause"] == "hidden";
         let gaps = info["gaps"].as_array().expect("gaps");
         let told = gaps.iter().all(|gap| gap["cause"] == "string-fault" || unseen(gap));
         assert!(told, "{tape}: {lost:?} {}", info["gaps"]);
-        // only such an end of an I/O, told above, makes a recording incomplete
+        // only such an event, told above, makes a recording incomplete
         let ended = (&info["complete"], &info["clean_end"]);
         assert_eq!(ended, (&lost.is_empty().into(), &true.into()), "{tape}: {info}");
         let check = self.analyze(&["check", tape, "--format", "json"]).expect(0).json();

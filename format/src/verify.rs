@@ -297,7 +297,7 @@ fn check_info(
 fn check_checkpoint(cp: &Checkpoint, at: u64, findings: &mut Findings) {
     let mut upids = HashSet::new();
     for table in &cp.fd_tables {
-        if !upids.insert(table.upid) {
+        if !upids.insert((table.upid, table.thread)) {
             findings.push(at, format!("checkpoint has two fd tables of upid {}", table.upid));
         }
         if !table.fds.is_sorted_by(|a, b| a.fd < b.fd) {

@@ -90,6 +90,7 @@ fn marked() -> Vec<u8> {
                 Fd { fd: 0, path: m("Fd.path"), cloexec: false },
                 Fd { fd: 1, path: b"socket:[17]".to_vec(), cloexec: false },
             ],
+            ..FdTable::default()
         }],
         commands: vec![CommandLine { upid: 1, argv: m("CommandLine.argv"), full: 4000 }],
         ..checkpoint(900)

@@ -9,9 +9,10 @@ use common::{
 use proptest::prelude::*;
 use systape_format::exercise::{read_segments, read_symbols};
 use systape_format::model::{
-    Ancestor, Args, BESIDE, BlockCause, BlockHolds, BlockIo, BlockLayer, CommandLine, Core, FD_FIRST, Fds, Function,
-    LedgerReason, LedgerRow, NetState, OomMemory, RecordedFamilies, RunState, Sample, SignalEvent, SignalInfo,
-    SignalKind, Sleeper, StackOf, StackSettings, StackStatus, Stacks, Switch, Symbol, Symbols, UringOp, Wakeup,
+    Ancestor, Args, BESIDE, BlockCause, BlockHolds, BlockIo, BlockLayer, Came, CommandLine, Core, FD_FIRST, Fds,
+    Function, LedgerReason, LedgerRow, NetState, OomMemory, RecordedFamilies, RunState, Sample, SignalEvent,
+    SignalInfo, SignalKind, Sleeper, StackOf, StackSettings, StackStatus, Stacks, Switch, Symbol, Symbols, UringOp,
+    Wakeup,
 };
 use systape_format::reader::Picked;
 use systape_format::{
@@ -204,8 +205,9 @@ prop_compose! {
         ts in number(), cpu in prop_oneof![0..3u32, any::<u32>()], prev in 0..tasks, next in 0..tasks,
         prev_state in prop_oneof![0..3u32, any::<u32>()], preempted in any::<bool>(),
         throttled in any::<bool>(), unthrottled_ns in number(),
+        came in prop::option::of((1..=u64::MAX >> 1, any::<bool>()).prop_map(|(ns, at_most)| Came { ns, at_most })),
     ) -> Switch {
-        Switch { ts, cpu, prev, next, prev_state, preempted, throttled, unthrottled_ns }
+        Switch { ts, cpu, prev, next, prev_state, preempted, throttled, unthrottled_ns, came }
     }
 }
 
@@ -693,7 +695,9 @@ fn a_large_checkpoint_takes_several_blocks() {
         ts: 5,
         clock: clock(5),
         tasks: (0..30_000).map(task).collect(),
-        fd_tables: (0..4).map(|i| FdTable { upid: i, complete: true, cwd: b"/".to_vec(), fds: fds(50_000) }).collect(),
+        fd_tables: (0..4)
+            .map(|i| FdTable { upid: i, complete: true, cwd: b"/".to_vec(), fds: fds(50_000), ..FdTable::default() })
+            .collect(),
         in_flight: (0..40_000).map(|i| InFlight { utid: i, args: vec![1; 6], ..InFlight::default() }).collect(),
         run: (0..200_000).map(|utid| RunState { utid, state: b'S', ..RunState::default() }).collect(),
         commands: (0..50_000)

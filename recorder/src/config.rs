@@ -25,7 +25,7 @@ use crate::habits;
 use crate::patient::Asked;
 use crate::probes::{Probe, Usdt};
 use crate::sync::Policy;
-use crate::system::{self, is_alive, page_size};
+use crate::system::{self, is_alive, is_process_alive, page_size};
 use crate::tracepoints::Tracepoint;
 use crate::{cgroups, environ, kin, limits, probes, stacks, tracepoints};
 
@@ -165,7 +165,7 @@ impl Config {
             bail!("-a records the whole system: leave out -a or the other target");
         }
         for &pid in &args.pid {
-            if !is_alive(pid) {
+            if !is_process_alive(pid) {
                 bail!("-p {pid}: there is no such process");
             }
         }

@@ -317,8 +317,11 @@ impl Running<'_> {
             if config.max_size.is_some_and(|max| size >= max) {
                 return Reason::Size;
             }
-            let ids = config.pids.iter().chain(&config.tids);
-            if self.child.is_none() && config.marks_tasks() && ids.clone().all(|id| !system::is_alive(*id)) {
+            let live = || {
+                config.pids.iter().any(|pid| system::is_process_alive(*pid))
+                    || config.tids.iter().any(|tid| system::is_alive(*tid))
+            };
+            if self.child.is_none() && config.marks_tasks() && !live() {
                 return Reason::TargetsGone;
             }
             watchdog.feed(&pipeline.control, [&pipeline.progress.flow, &pipeline.progress.kept]);

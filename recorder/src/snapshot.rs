@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use crate::environ::{self, Keys};
 use crate::patient::Moved;
 use crate::tasks::Argv;
-use crate::{bounded, clock};
+use crate::{bounded, clock, system};
 
 /// Most bytes read of a process's arguments; longer ones have an unknown length.
 pub(crate) const ARGV_MOST: usize = 64 << 10;
@@ -68,6 +68,19 @@ pub(crate) struct Process {
     pub fds: Option<Vec<(i32, Vec<u8>, bool)>>,
     /// It has more open files than `fds`.
     pub cut: bool,
+    /// Whose open files and directory they are, if not its own alone or not all threads'.
+    pub of: Of,
+}
+
+/// Whose open files and directory a [`Process`] has.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Of {
+    /// Threads, by their ids on the machine, that do not share what `files` and `dir` say with the others; empty = the process's.
+    pub threads: Vec<u32>,
+    /// The open files: of these threads, or of a process shared with another one, which may change them unseen.
+    pub files: bool,
+    /// The same of the directory.
+    pub dir: bool,
 }
 
 fn link(path: &Path) -> Option<Vec<u8>> {
@@ -77,13 +90,14 @@ fn link(path: &Path) -> Option<Vec<u8>> {
 /// Executable of a process, by its id in this pid namespace (0: it is not visible there); empty when it has none or it
 /// is not readable.
 pub(crate) fn exe(here: u32) -> Vec<u8> {
-    link(Path::new(&format!("/proc/{here}/exe"))).unwrap_or_default()
+    link(Path::new(&format!("/proc/{}/exe", system::speaker(here)))).unwrap_or_default()
 }
 
 /// Arguments of a process, cut where they are long; None when it has none or they are not readable. Of more than
 /// [`ARGV_MOST`] bytes the length is a lower bound.
 pub(crate) fn argv(here: u32) -> Option<Arc<Argv>> {
-    let bounded::Head { bytes, cut } = bounded::head(format!("/proc/{here}/cmdline"), ARGV_MOST).ok()?;
+    let path = format!("/proc/{}/cmdline", system::speaker(here));
+    let bounded::Head { bytes, cut } = bounded::head(path, ARGV_MOST).ok()?;
     let full = bytes.len() as u64 + u64::from(cut);
     // the last NUL, if this is the end
     let bytes = bytes.strip_suffix(&[0]).filter(|_| !cut).map_or((&bytes[..], full), |bytes| (bytes, full - 1));
@@ -97,7 +111,7 @@ pub(crate) fn environ(here: u32, keys: &Keys) -> Vec<u8> {
     if keys.is_empty() {
         return Vec::new();
     }
-    match bounded::head(format!("/proc/{here}/environ"), environ::MOST_BYTES) {
+    match bounded::head(format!("/proc/{}/environ", system::speaker(here)), environ::MOST_BYTES) {
         Ok(bounded::Head { bytes, cut }) => keys.kept(&bytes, !cut),
         Err(_) => Vec::new(),
     }
@@ -108,12 +122,14 @@ pub(crate) fn environ(here: u32, keys: &Keys) -> Vec<u8> {
 ///
 /// Its arguments are read apart, because only they wait for changes of the process's mappings.
 pub(crate) fn process(pid: u32, here: u32, room: &Room, moved: &Moved) -> Process {
+    let here = system::speaker(here);
     let dir = format!("/proc/{here}");
     let cwd = link(Path::new(&format!("{dir}/cwd")));
     let exe = exe(here);
     let most = room.left().min(FILES_MOST);
     let (fds, cut) = open_files(&dir, most, moved).map_or((None, false), |(fds, cut)| (Some(fds), cut));
-    let process = Process { pid, to: clock::monotonic(), exe, argv: None, env: Vec::new(), cwd, fds, cut };
+    let process =
+        Process { pid, to: clock::monotonic(), exe, argv: None, env: Vec::new(), cwd, fds, cut, of: Of::default() };
     room.take(process.cost());
     process
 }
@@ -121,7 +137,8 @@ pub(crate) fn process(pid: u32, here: u32, room: &Room, moved: &Moved) -> Proces
 impl Process {
     /// One that could not be read until `now`.
     pub(crate) fn unknown(pid: u32, now: u64) -> Self {
-        Self { pid, to: now, exe: Vec::new(), argv: None, env: Vec::new(), cwd: None, fds: None, cut: false }
+        let (exe, env, of) = (Vec::new(), Vec::new(), Of::default());
+        Self { pid, to: now, exe, argv: None, env, cwd: None, fds: None, cut: false, of }
     }
 
     /// Bytes that its open files took of `room`.

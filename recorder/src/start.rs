@@ -12,7 +12,7 @@ use crate::clock;
 use crate::encode::{Start, Unread};
 use crate::environ::Keys;
 use crate::patient::{self, Moved, each};
-use crate::snapshot::{self, Process, Room};
+use crate::snapshot::{self, Of, Process, Room};
 use crate::tasks::Argv;
 
 /// Longest wait for the limits of cgroups, when everything else was read. They take milliseconds.
@@ -49,11 +49,14 @@ pub(crate) fn read(
     let pids = processes(&snaps, first);
     let limited = pids.clone();
     let limits = patient::Asked::new("limits", move || cgroup_limits::limits(&limited));
+    let (shared, apart) = sharing(&snaps);
     // what may wait for a process's mmap lock comes when everything else is known
     let part = |part: Part| pids.iter().map(move |&(pid, here)| (part, pid, here));
+    let of_threads = apart.iter().map(|(pid, here, _)| (Part::Files, *pid, *here));
     let environ = part(Part::Environ).filter(|_| !env.is_empty());
     let calls = wanted.calls(&snaps);
-    let jobs: Vec<_> = part(Part::Files).chain(part(Part::Argv)).chain(environ).collect();
+    let jobs: Vec<_> = part(Part::Files).chain(of_threads).chain(part(Part::Argv)).chain(environ).collect();
+    let mut threads: BTreeMap<u32, Process> = BTreeMap::new();
     let room = Room::default();
     let mut processes: BTreeMap<u32, Process> = BTreeMap::new();
     let mut arguments: BTreeMap<u32, Arc<Argv>> = BTreeMap::new();
@@ -62,8 +65,11 @@ pub(crate) fn read(
     let mut memory: Vec<CallMemory> = Vec::new();
     let calls = Arc::new((wanted, calls));
     let unread = each("start", jobs, work(room, Arc::clone(env), calls), |number, answer| {
-        let pid = asked[number].1;
+        let (_, pid, here) = asked[number];
         match answer {
+            Answer::Files(process) if apart.iter().any(|thread| thread.1 == here) => {
+                drop(threads.insert(here, process));
+            }
             Answer::Files(process) => drop(processes.insert(pid, process)),
             Answer::Argv(argv, calls) => {
                 argv.map(|argv| arguments.insert(pid, argv));
@@ -83,7 +89,16 @@ pub(crate) fn read(
         process.argv = arguments.remove(pid);
         process.env = environs.remove(pid).unwrap_or_default();
     }
-    let processes = processes.into_values().collect();
+    for (pid, of) in shared {
+        if let Some(process) = processes.get_mut(&pid) {
+            process.of = of;
+        }
+    }
+    let mut processes: Vec<Process> = processes.into_values().collect();
+    for (pid, here, of) in apart {
+        let process = threads.remove(&here).unwrap_or_else(|| Process::unknown(pid, done));
+        processes.push(Process { of, ..process });
+    }
     Start { snaps, processes, sockets, memory, limits: limits.unwrap_or_default(), unread, done }
 }
 
@@ -94,6 +109,42 @@ fn processes(snaps: &[Snap], first: Option<u32>) -> Vec<(u32, u32)> {
     pids.sort_unstable_by_key(|&(pid, here)| (Some(here) != first, pid, here));
     pids.dedup();
     pids
+}
+
+/// Processes that share their open files or directory with another one; and threads that do not share those of their process, the
+/// ones with the same by the process, and by the id here of one of them.
+type Sharing = (Vec<(u32, Of)>, Vec<(u32, u32, Of)>);
+
+fn sharing(snaps: &[Snap]) -> Sharing {
+    // the first process has its directory with kernel threads, which never change it
+    let live = || snaps.iter().filter(|s| s.kthread == 0 && s.files != 0 && s.fs != 0);
+    let mut main: BTreeMap<u32, &Snap> = BTreeMap::new();
+    let mut users: [BTreeMap<u64, BTreeSet<u32>>; 2] = Default::default();
+    for snap in live() {
+        let id = snap.task.id;
+        let first = main.entry(id.pid).or_insert(snap);
+        if id.tid == id.pid {
+            *first = snap;
+        }
+        users[0].entry(snap.files).or_default().insert(id.pid);
+        users[1].entry(snap.fs).or_default().insert(id.pid);
+    }
+    let with_others = |snap: &Snap| [users[0][&snap.files].len() > 1, users[1][&snap.fs].len() > 1];
+    let shared = main.iter().filter(|(_, snap)| snap.matched != 0).filter_map(|(pid, snap)| {
+        let [files, dir] = with_others(snap);
+        (files || dir).then(|| (*pid, Of { threads: Vec::new(), files, dir }))
+    });
+    let mut apart: BTreeMap<(u32, u64, u64), (u32, Of)> = BTreeMap::new();
+    for snap in live().filter(|s| s.matched != 0) {
+        let id = snap.task.id;
+        let (files, dir) = (snap.files != main[&id.pid].files, snap.fs != main[&id.pid].fs);
+        if files || dir {
+            let of = Of { threads: Vec::new(), files, dir };
+            let (_, of) = apart.entry((id.pid, snap.files, snap.fs)).or_insert((snap.task.here_tid, of));
+            of.threads.push(id.tid);
+        }
+    }
+    (shared.collect(), apart.into_iter().map(|((pid, ..), (here, of))| (pid, here, of)).collect())
 }
 
 /// What is wanted of calls in flight, and these by process as in /proc.
@@ -178,6 +229,35 @@ mod tests {
         let snaps = [snap(3, 1), snap(2, 1), snap(9, 1), snap(4, 0), snap(3, 1)];
         assert_eq!(processes(&snaps, Some(9)), [(9, 9), (2, 2), (3, 3)]);
         assert_eq!(processes(&snaps, None), [(2, 2), (3, 3), (9, 9)]);
+    }
+
+    #[test]
+    fn who_shares_with_whom_is_told_by_the_tables() {
+        let of = |tid, pid, (files, fs), matched| {
+            let mut snap = snap(pid, matched);
+            (snap.task.id.tid, snap.task.here_tid, snap.files, snap.fs) = (tid, tid, files, fs);
+            snap
+        };
+        let kernel = Snap { kthread: 1, ..of(2, 2, (90, 91), 0) };
+        let snaps = [
+            kernel,
+            of(1, 1, (10, 91), 1),
+            of(5, 5, (50, 51), 1),
+            of(6, 5, (60, 51), 1),
+            of(7, 5, (70, 71), 1),
+            of(8, 5, (70, 71), 1),
+            of(9, 5, (80, 81), 0),
+            // its main thread has ended
+            of(20, 20, (0, 0), 1),
+            of(21, 20, (21, 22), 1),
+            // of two that share one is recorded
+            of(30, 30, (31, 32), 1),
+            of(33, 33, (31, 34), 0),
+        ];
+        let (shared, apart) = sharing(&snaps);
+        assert_eq!(shared, [(30, Of { threads: vec![], files: true, dir: false })]);
+        let own = |threads: &[u32], dir| Of { threads: threads.to_vec(), files: true, dir };
+        assert_eq!(apart, [(5, 6, own(&[6], false)), (5, 7, own(&[7, 8], true))]);
     }
 
     #[test]

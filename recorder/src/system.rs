@@ -21,6 +21,34 @@ pub(crate) fn is_alive(tid: u32) -> bool {
     !matches!(state, Some(b'Z' | b'X'))
 }
 
+/// Whether a process exists and has not ended: its main thread may have.
+pub(crate) fn is_process_alive(pid: u32) -> bool {
+    is_alive(pid) || living_thread(pid).is_some()
+}
+
+/// The id under which /proc has what the threads of a process share: its own, or that of another thread if the main one has ended.
+pub(crate) fn speaker(pid: u32) -> u32 {
+    if is_alive(pid) { pid } else { living_thread(pid).unwrap_or(pid) }
+}
+
+fn living_thread(pid: u32) -> Option<u32> {
+    let threads = fs::read_dir(format!("/proc/{pid}/task")).ok()?;
+    let ids = threads.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    ids.into_iter().find(|tid| *tid != pid && is_alive(*tid))
+}
+
+/// Where a process has its arguments, which says whether it runs the same program as before: each exec chooses another place. None: it
+/// has none, or the kernel does not say it.
+pub(crate) fn argv_at(pid: u32) -> Option<u64> {
+    let stat = bounded::head(format!("/proc/{pid}/stat"), bounded::LINES).ok()?.bytes;
+    argv_at_in(std::str::from_utf8(stat.get(stat.iter().rposition(|&b| b == b')')? + 2..)?).ok()?)
+}
+
+/// The same of the line from its state on, which is the third value (proc_pid_stat(5)).
+fn argv_at_in(values: &str) -> Option<u64> {
+    values.split_ascii_whitespace().nth(48 - 3)?.parse().ok().filter(|at| *at != 0)
+}
+
 /// The process of a thread; None when it is gone.
 pub(crate) fn process_of(tid: u32) -> Option<u32> {
     let status = bounded::lines(format!("/proc/{tid}/status"), bounded::LINES).ok()?;
@@ -57,6 +85,38 @@ mod tests {
     use std::path::Path;
 
     use super::*;
+
+    #[test]
+    fn a_program_is_told_by_the_place_of_its_arguments() {
+        assert!(argv_at(std::process::id()).is_some());
+        let line = |at: &str| format!("S {} {at} 7 8 9 0", vec!["1"; 44].join(" "));
+        assert_eq!(argv_at_in(&line("140737488347000")), Some(140_737_488_347_000));
+        // who may not trace it is told 0
+        assert_eq!([argv_at_in(&line("0")), argv_at_in("S 1 2")], [None, None]);
+    }
+
+    #[test]
+    fn a_process_lives_on_without_its_main_thread() {
+        // SAFETY: between fork and the end the child only makes system calls, and threads that do nothing else.
+        let pid = unsafe { libc::fork() };
+        if pid == 0 {
+            std::thread::spawn(|| std::thread::sleep(std::time::Duration::from_secs(60)));
+            // SAFETY: SYS_exit ends this thread alone; nothing of it is used by the other.
+            unsafe { libc::syscall(libc::SYS_exit, 0) };
+        }
+        let id = pid.cast_unsigned();
+        while is_alive(id) {
+            std::thread::yield_now();
+        }
+        let seen = (is_process_alive(id), speaker(id) != id, crate::snapshot::exe(id).is_empty());
+        // SAFETY: the child is ours and not reaped yet.
+        unsafe {
+            libc::kill(pid, libc::SIGKILL);
+            libc::waitpid(pid, std::ptr::null_mut(), 0);
+        }
+        assert_eq!(seen, (true, true, false));
+        assert!(!is_process_alive(id) && speaker(id) == id);
+    }
 
     #[test]
     fn the_dead_are_not_alive() {

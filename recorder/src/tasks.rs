@@ -90,6 +90,8 @@ pub(crate) struct Entry {
     pub files: u32,
     /// Its current directory; None = not known.
     pub cwd: Option<Rc<Name>>,
+    /// It has had a directory of its own, apart from its process's, since before the recording.
+    pub own_cwd: bool,
     /// Its process's arguments; None = not known.
     pub argv: Option<Arc<Argv>>,
     /// Set between an exec and the return of the exec call.
@@ -98,6 +100,8 @@ pub(crate) struct Entry {
     pub closing: Option<Closing>,
     /// Whether its executable was requested, because no record has it.
     pub looked_up: bool,
+    /// Where it had its arguments when it was last met; 0 = not known.
+    pub argv_at: u64,
     /// A record said whether it is a target.
     told: bool,
     /// See [`systape_bpf::wire::TASK_IS_MARKED`].
@@ -258,6 +262,11 @@ impl Tasks {
         id
     }
 
+    /// Whether it is known from other families' records only.
+    pub(crate) fn is_stranger(&self, id: TaskId) -> bool {
+        self.get(id).stranger
+    }
+
     /// A task with all its facts in a record of another family, e.g. the sender of a signal.
     pub(crate) fn introduce(&mut self, task: &WireTask) -> TaskId {
         match self.find(&task.id) {
@@ -315,11 +324,12 @@ impl Tasks {
         same_process: bool,
         shares_fs: bool,
     ) -> TaskId {
-        let (exe, env, argv, files, cwd) = {
+        let (exe, env, argv, files, cwd, own_cwd) = {
             let p = self.get(parent);
             // a cwd shared with another process can change there unseen
             let cwd = if shares_fs && !same_process { None } else { p.cwd.clone() };
-            (p.task.exe.clone(), p.task.env.clone(), p.argv.clone(), p.files, cwd)
+            let cwd = if shares_fs && p.own_cwd { None } else { cwd };
+            (p.task.exe.clone(), p.task.env.clone(), p.argv.clone(), p.files, cwd, same_process && p.own_cwd)
         };
         let id = self.learn(child);
         let table = if shares_files {
@@ -334,7 +344,7 @@ impl Tasks {
         let entry = self.get_mut(id);
         (entry.task.exe, entry.task.env) = (exe, env);
         entry.argv = argv;
-        entry.cwd = cwd;
+        (entry.cwd, entry.own_cwd) = (cwd, own_cwd);
         id
     }
 
@@ -345,6 +355,28 @@ impl Tasks {
             let copy = self.table(old).fork();
             self.get_mut(id).files = self.new_table(copy);
             self.drop_table(old);
+        }
+    }
+
+    /// Threads of a process share a table of open files apart from the others, or a directory `cwd`; they are alone with what they have.
+    pub(crate) fn set_apart(&mut self, threads: &[TaskId], files: bool, cwd: Option<Option<Rc<Name>>>) {
+        let Some(&first) = threads.first() else { return };
+        if files {
+            let table = self.new_table(FdHistory::default());
+            for &id in threads {
+                self.share_table(table);
+                let old = std::mem::replace(&mut self.get_mut(id).files, table);
+                self.drop_table(old);
+            }
+            self.drop_table(table);
+        }
+        debug_assert!(self.is_alive(first));
+        if let Some(cwd) = cwd {
+            for &id in threads {
+                let entry = self.get_mut(id);
+                // what one of several changes the others do not tell
+                (entry.own_cwd, entry.cwd) = (true, cwd.clone().filter(|_| threads.len() == 1));
+            }
         }
     }
 
@@ -370,6 +402,10 @@ impl Tasks {
 
     /// The process's current directory changed; threads share it.
     pub(crate) fn set_cwd(&mut self, id: TaskId, cwd: Option<Rc<Name>>) {
+        if self.get(id).own_cwd {
+            self.get_mut(id).cwd = cwd;
+            return;
+        }
         let task = &self.get(id).task;
         let leader = self.by_ident.get(&(task.pid, task.leader_start_ns)).copied().unwrap_or(id);
         self.get_mut(leader).cwd.clone_from(&cwd);
@@ -550,10 +586,12 @@ impl Tasks {
             interned: (u32::MAX, 0),
             files,
             cwd,
+            own_cwd: false,
             argv,
             execed: None,
             closing: None,
             looked_up: false,
+            argv_at: 0,
             told: false,
             marked: true,
             throttled: None,

@@ -194,6 +194,13 @@ impl<T: Default, W: Watch<T>> Sharers<T, W> {
         self.let_go(from);
     }
 
+    /// The thread `who` has had one of its own, of which nothing is known here.
+    pub(crate) fn apart(&mut self, who: Member) {
+        if self.place(who).is_some() && !self.has_own(who) {
+            self.leave(who, true, |_| T::default());
+        }
+    }
+
     /// A thread ended; `last`: and its process with it.
     pub(crate) fn exit(&mut self, who: Member, last: bool) {
         if let Some(place) = self.of_thread.remove(&who.thread) {

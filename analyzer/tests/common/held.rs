@@ -52,7 +52,7 @@ pub fn write(path: &Path, gaps: &[Gap]) {
         ..session()
     };
     let fds = vec![fd(0, "/dev/null", false), fd(1, "/var/log/app", false), fd(7, "TCP:[10.0.0.1:80]", true)];
-    let start = vec![FdTable { upid: 1, complete: true, cwd: b"/srv".to_vec(), fds }];
+    let start = vec![FdTable { upid: 1, complete: true, cwd: b"/srv".to_vec(), fds, ..FdTable::default() }];
     let mut tape = Tape::create_at(path, &session, &checkpoint(0, start));
     let pipe: &[u8] = &[5, 0, 0, 0, 6, 0, 0, 0];
     let rows = [
@@ -100,7 +100,7 @@ pub fn write(path: &Path, gaps: &[Gap]) {
         fd(7, "TCP:[10.0.0.1:80]", true),
         fd(9, "/etc/passwd", false),
     ];
-    let tables = vec![FdTable { upid: 1, complete: true, cwd: b"/srv".to_vec(), fds }];
+    let tables = vec![FdTable { upid: 1, complete: true, cwd: b"/srv".to_vec(), fds, ..FdTable::default() }];
     tape.again(&checkpoint(200, tables));
     tape.segment(300, &[on(100, "close", 210, 4, Some("/srv/data/cache")), on(100, "close", 220, 7, None)], &[]);
     tape.finish();

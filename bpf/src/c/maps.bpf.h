@@ -555,11 +555,11 @@ struct {
 	__type(value, u32); /* TARGET_ bits */
 } targets SEC(".maps");
 
-/* When the task of each CPU got it: gives the offset between the scheduler's clock and CLOCK_MONOTONIC. */
+/* The task that got each CPU, by the last switch that was seen there. */
 struct arrival {
-	u64 ts;
-	u32 tid;
-	u32 pad;
+	u64 ts; /* 0 = none was seen */
+	u64 task; /* its address */
+	u64 recorded;
 };
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);

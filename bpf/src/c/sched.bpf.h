@@ -34,27 +34,58 @@ static __always_inline u64 last_run(struct task_struct *task)
 
 /*
  * sched_info uses the scheduler's clock, which no program can read. The kernel
- * sets it when a task gets a CPU, at the same moment as our own note.
+ * sets it when a task gets a CPU, at the same moment as our own note `got`.
  */
-static __always_inline void learn_sched_clock(struct task_struct *prev, struct task_struct *next, u64 now)
+static __always_inline void learn_sched_clock(struct task_struct *prev, struct arrival *got)
 {
-	u32 zero = 0;
-	struct arrival *a;
-	u64 arrival = 0;
+	u64 arrival;
 
 	if (sched_clock_offset || !bpf_core_field_exists(prev->sched_info.last_arrival))
 		return;
-	a = bpf_map_lookup_elem(&arrivals, &zero);
-	if (!a)
-		return;
 	/* the idle task has no such times */
-	if (a->tid && a->tid == (u32)prev->pid) {
-		arrival = BPF_CORE_READ(prev, sched_info.last_arrival);
-		if (arrival)
-			sched_clock_offset = a->ts - arrival;
+	if (got->task != (u64)prev || !prev->pid)
+		return;
+	arrival = BPF_CORE_READ(prev, sched_info.last_arrival);
+	if (arrival)
+		sched_clock_offset = got->ts - arrival;
+}
+
+/*
+ * When a task that leaves its CPU now got it, by the scheduler's own times: its
+ * clock was just read, so that both clocks agree by less than a microsecond,
+ * unless the CPU looked for other work first. 0 = not known.
+ */
+static __always_inline u64 kernel_arrival(struct task_struct *prev, u64 now)
+{
+	u64 arrival, clock;
+
+	if (!bpf_core_field_exists(prev->sched_info.last_arrival) || !bpf_core_field_exists(prev->se.cfs_rq))
+		return 0;
+	/* the idle task has no such times */
+	if (!prev->pid)
+		return 0;
+	arrival = BPF_CORE_READ(prev, sched_info.last_arrival);
+	clock = BPF_CORE_READ(prev, se.cfs_rq, rq, clock);
+	return arrival && arrival <= clock && clock - arrival < now ? now - (clock - arrival) : 0;
+}
+
+/*
+ * Each switch of a CPU leaves the task that the one before brought. If not, some
+ * were not seen: a kernel was met that runs no program while certain tasks are
+ * current, and whoever takes over from one of them comes unseen. Fills in when
+ * `prev` came; 1: a recorded task left unseen.
+ */
+static __always_inline int see_unseen(struct wire_switch *w, struct task_struct *prev, struct arrival *got)
+{
+	if (!got->ts || got->task == (u64)prev)
+		return 0;
+	w->hdr.flags |= SWITCH_UNSEEN;
+	w->came = kernel_arrival(prev, w->ts);
+	if (w->came < got->ts) {
+		w->hdr.flags |= SWITCH_SINCE;
+		w->came = got->ts;
 	}
-	a->tid = next->pid;
-	a->ts = now;
+	return got->recorded;
 }
 
 /*
@@ -95,16 +126,27 @@ int sched_switch(u64 *ctx)
 	struct task_struct *next = (void *)ctx[2];
 	struct wire_switch w = {};
 	u64 now = bpf_ktime_get_ns();
+	u32 zero = 0;
+	struct arrival *got = bpf_map_lookup_elem(&arrivals, &zero);
+	bool comes = window == WINDOW_OPEN && is_recorded(next);
+	bool left = false;
 
-	learn_sched_clock(prev, next, now);
+	if (!got)
+		return 0;
+	learn_sched_clock(prev, got);
+	w.ts = now;
+	if (window == WINDOW_OPEN)
+		left = see_unseen(&w, prev, got);
+	got->ts = now;
+	got->task = (u64)next;
+	got->recorded = comes;
 	if (window != WINDOW_OPEN)
 		return 0;
-	if (!cpu_is_recorded() || (!is_recorded(prev) && !is_recorded(next)))
+	if (!cpu_is_recorded() || (!left && !comes && !is_recorded(prev)))
 		return 0;
 	w.hdr.kind = WIRE_SWITCH;
-	w.hdr.flags = preempt ? SWITCH_PREEMPTED : 0;
+	w.hdr.flags |= preempt ? SWITCH_PREEMPTED : 0;
 	w.hdr.cpu = bpf_get_smp_processor_id();
-	w.ts = now;
 	fill_who(&w.prev, prev);
 	fill_who(&w.next, next);
 	if (has_switch_state)

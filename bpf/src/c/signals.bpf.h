@@ -142,6 +142,7 @@ static __always_inline u32 sender_argv(struct signal_slot *s, struct task_struct
 	u64 start = BPF_CORE_READ(task, mm, arg_start), end = BPF_CORE_READ(task, mm, arg_end);
 	u32 len;
 
+	s->rec.argv_at = start;
 	s->rec.argv_full = end - start;
 	len = s->rec.argv_full > SIGNAL_ARGV_MAX ? SIGNAL_ARGV_MAX : s->rec.argv_full;
 	len &= SIGNAL_ARGV_MAX;

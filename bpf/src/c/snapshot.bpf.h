@@ -122,6 +122,8 @@ static __always_inline void fill_snap(struct wire_snap *snap, struct task_struct
 	snap->cpu = task_cpu(task, false);
 	snap->last_run = last_run(task);
 	snap->nr = SNAP_NO_CALL;
+	snap->files = (u64)BPF_CORE_READ(task, files);
+	snap->fs = (u64)BPF_CORE_READ(task, fs);
 	fill_rss(snap, task);
 }
 

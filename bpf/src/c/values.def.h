@@ -206,6 +206,8 @@ END
 GROUP(switch_flags, u16, "`hdr.flags` of a switch.")
 VALUE(, SWITCH_PREEMPTED, 1, "The task before was preempted.")
 VALUE(, SWITCH_THROTTLED, 2, "The task before waits for its cgroup's quota of CPU time.")
+VALUE(, SWITCH_UNSEEN, 4, "No program saw the task before get the CPU: `came` has when.")
+VALUE(, SWITCH_SINCE, 8, "With SWITCH_UNSEEN: the kernel does not say when, and `came` is the last switch of the CPU that was seen.")
 END
 
 GROUP(cgroup_flags, u16, "`hdr.flags` of a cgroup.")

@@ -177,6 +177,7 @@ struct wire_who {
 struct wire_switch {
 	struct wire_hdr hdr; /* flags: enum switch_flags */
 	u64 ts;
+	u64 came; /* with SWITCH_UNSEEN, else 0 */
 	struct wire_who prev;
 	struct wire_who next;
 	u32 prev_state;
@@ -191,7 +192,7 @@ struct wire_wakeup {
 	struct wire_who waker;
 	struct wire_who wakee;
 	u32 target_cpu;
-	u8 pad[12]; /* as long as wire_switch: they share a map */
+	u8 pad[20]; /* as long as wire_switch: they share a map */
 };
 
 struct wire_block {
@@ -253,6 +254,7 @@ struct wire_signal {
 	u64 ip;
 	u64 call_args[4];
 	u64 argv_full;
+	u64 argv_at; /* where the sender has them: another program has them elsewhere; 0 = not known */
 	u64 oom[4]; /* bytes: virtual, anonymous, file, shmem */
 	u32 sig;
 	s32 code;
@@ -467,6 +469,8 @@ struct wire_snap {
 	u8 has_rss;
 	u8 pad[5];
 	u64 rss[RSS_KINDS]; /* bytes of its process */
+	u64 files; /* addresses of its table of files and its directory, to tell who shares them; 0 = it has ended */
+	u64 fs;
 };
 
 /* Causes of loss; index into the drops map. */

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use super::lives::Lives;
 use crate::cgroups::container;
-use crate::model::{Appeared, Checkpoint, Container, Session, Symbols};
+use crate::model::{Appeared, Checkpoint, Container, FdTable, Session, Symbols};
 use crate::rows::Places;
 
 /// Leaves out users, cgroups and containers.
@@ -29,7 +29,8 @@ fn cgroups(cgroups: &mut Vec<(u64, Vec<u8>)>, containers: &mut Vec<Container>, l
 pub(super) fn checkpoint(checkpoint: &mut Checkpoint, lives: &Lives) {
     let kept: HashSet<u32> = checkpoint.tasks.iter().filter(|task| lives.matters(task)).map(|task| task.utid).collect();
     checkpoint.tasks.retain(|task| lives.matters(task));
-    checkpoint.fd_tables.retain(|table| lives.upid_matters(table.upid));
+    let of_thread = |table: &FdTable| table.thread != 0 && kept.contains(&table.thread);
+    checkpoint.fd_tables.retain(|table| lives.upid_matters(table.upid) || of_thread(table));
     checkpoint.commands.retain(|line| lives.upid_matters(line.upid));
     checkpoint.in_flight.retain(|call| kept.contains(&call.utid));
     checkpoint.run.retain(|run| kept.contains(&run.utid));

@@ -102,6 +102,8 @@ pub(crate) fn write_checkpoint_part(cp: &Checkpoint, part: &Part) -> Builder<Hea
         b.set_upid(table.upid);
         b.set_complete(table.complete);
         b.set_cwd(&table.cwd);
+        b.set_thread(table.thread);
+        b.set_own(table.own);
         let fds = &table.fds[range.clone()];
         let mut list = b.init_fds(fds.len() as u32);
         for (i, fd) in fds.iter().enumerate() {
@@ -172,13 +174,19 @@ pub(crate) fn read_checkpoint_part(
         for r in fd_list {
             fds.push(Fd { fd: r.get_fd(), path: data(CHECKPOINT, r.get_path())?, cloexec: r.get_cloexec() });
         }
-        match cp.fd_tables.last_mut().filter(|last| !first && i == 0 && last.upid == r.get_upid()) {
+        match cp
+            .fd_tables
+            .last_mut()
+            .filter(|last| !first && i == 0 && (last.upid, last.thread) == (r.get_upid(), r.get_thread()))
+        {
             Some(last) => last.fds.append(&mut fds),
             None => cp.fd_tables.push(FdTable {
                 upid: r.get_upid(),
                 complete: r.get_complete(),
                 cwd: data(CHECKPOINT, r.get_cwd())?,
                 fds,
+                thread: r.get_thread(),
+                own: r.get_own(),
             }),
         }
     }

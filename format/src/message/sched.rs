@@ -6,7 +6,7 @@ use super::rows::{Rows, deltas, minus_one, plus_one, rows_as_header};
 use crate::column::put;
 use crate::error::{Error, Result, capnp_err};
 use crate::header::{Header, INCOMPAT_SOFTIRQ};
-use crate::model::{Switch, Wakeup};
+use crate::model::{Came, Switch, Wakeup};
 use crate::payload::{Message, new_message};
 use crate::trace_capnp as schema;
 use capnp::message::{Builder, HeapAllocator};
@@ -15,7 +15,7 @@ const SCHED: &str = "sched";
 const WAKEUPS: &str = "wakeups";
 
 /// Most bytes of a switch in a message, in any layout of its columns.
-pub(crate) const SWITCH_BYTES: usize = 37;
+pub(crate) const SWITCH_BYTES: usize = 45;
 /// The same of a wake-up.
 pub(crate) const WAKEUP_BYTES: usize = 29;
 
@@ -74,8 +74,18 @@ pub(crate) fn write_switches(rows: &[Switch]) -> Builder<HeapAllocator> {
     let state = |r: &Switch| u64::from(r.prev_state) << 1 | u64::from(r.preempted);
     put(b.reborrow().init_prev_state(), &rows.iter().map(state).collect::<Vec<_>>());
     put(b.reborrow().init_throttled(), &rows.iter().map(|r| u8::from(r.throttled)).collect::<Vec<_>>());
-    put(b.init_unthrottled(), &rows.iter().map(|r| r.unthrottled_ns).collect::<Vec<_>>());
+    put(b.reborrow().init_unthrottled(), &rows.iter().map(|r| r.unthrottled_ns).collect::<Vec<_>>());
+    put(b.init_came(), &rows.iter().map(|r| came_bits(r.came)).collect::<Vec<_>>());
     message
+}
+
+/// As the column has it; 0 ns of a time that is known would be none.
+fn came_bits(came: Option<Came>) -> u64 {
+    came.map_or(0, |Came { ns, at_most }| ns.max(1) << 1 | u64::from(at_most))
+}
+
+fn came_of(bits: u64) -> Option<Came> {
+    (bits != 0).then_some(Came { ns: bits >> 1, at_most: bits & 1 != 0 })
 }
 
 /// The switches of a sched block whose segment has `tasks` tasks.
@@ -90,6 +100,7 @@ pub(crate) fn read_switches(header: &Header, message: &Message<'_>, tasks: usize
     let state: Vec<u64> = rows.column("prevState", r.get_prev_state())?;
     let throttled: Vec<u8> = rows.column_or_zero("throttled", r.get_throttled())?;
     let unthrottled: Vec<u64> = rows.column_or_zero("unthrottled", r.get_unthrottled())?;
+    let came: Vec<u64> = rows.column_or_zero("came", r.get_came())?;
     let mut running = Running::default();
     let mut out = Vec::with_capacity(n);
     for (i, &ts) in ts.iter().enumerate() {
@@ -108,6 +119,7 @@ pub(crate) fn read_switches(header: &Header, message: &Message<'_>, tasks: usize
             preempted: state[i] & 1 != 0,
             throttled: throttled[i] != 0,
             unthrottled_ns: unthrottled[i],
+            came: came_of(came[i]),
         });
     }
     Ok(out)
@@ -185,8 +197,8 @@ mod tests {
         let rows = [
             switch(1, 0, 0, 1),
             Switch { throttled: true, unthrottled_ns: 9, ..switch(2, 0, 1, 2) },
-            switch(3, u32::MAX, 0, 2),
-            switch(4, 0, 1, 1),
+            Switch { came: Some(Came { ns: 2, at_most: true }), ..switch(3, u32::MAX, 0, 2) },
+            Switch { came: Some(Came { ns: 1, at_most: false }), ..switch(4, 0, 1, 1) },
         ];
         let message = write_switches(&rows);
         let read = reread(&message, 4, |h, m| {
@@ -215,6 +227,7 @@ mod tests {
         // older tapes have neither
         assert_eq!(forged(&rows, 2, |b| _ = b.init_throttled()), "");
         assert_eq!(forged(&rows, 2, |b| _ = b.init_unthrottled()), "");
+        assert_eq!(forged(&rows, 2, |b| _ = b.init_came()), "");
         says(forged(&rows, 2, |b| put(b.init_cpu(), &[0, 0, 1u64 << 32])), "value 4294967296 > 4294967295");
     }
 

@@ -26,6 +26,17 @@ pub struct Switch {
     /// How long before `ts` the quota let `next` run again, which has waited for a CPU since, ns; 0 = `next` was not throttled, was
     /// until `ts`, or it is not known.
     pub unthrottled_ns: u64,
+    /// How `prev` got the CPU, if no program saw that.
+    pub came: Option<Came>,
+}
+
+/// The time of a switch that no program saw.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Came {
+    /// How long before the next switch of its CPU it was, ns, below 2^63.
+    pub ns: u64,
+    /// Whether it may have been later: `ns` is since the last switch of the CPU that a program saw.
+    pub at_most: bool,
 }
 
 impl Switch {

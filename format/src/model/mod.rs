@@ -632,6 +632,17 @@ pub struct FdTable {
     pub cwd: Vec<u8>,
     /// Open fds in ascending order.
     pub fds: Vec<Fd>,
+    /// The thread (utid) whose it is alone; 0 = it is its process's. `upid` is 0 then.
+    pub thread: u32,
+    /// Bits of what such a thread does not share with its process.
+    pub own: u8,
+}
+
+impl FdTable {
+    /// Bit of `own`: the open fds.
+    pub const OWN_FDS: u8 = 1;
+    /// Bit of `own`: the current directory.
+    pub const OWN_CWD: u8 = 2;
 }
 
 /// A call that is open at a checkpoint.

@@ -134,6 +134,8 @@ pub fn checkpoint(ts: u64) -> Checkpoint {
                 Fd { fd: 0, path: b"/dev/null".to_vec(), cloexec: false },
                 Fd { fd: 3, path: b"pipe:[17]".to_vec(), cloexec: true },
             ],
+            thread: 3,
+            own: 2,
         }],
         in_flight: vec![InFlight {
             utid: 2,

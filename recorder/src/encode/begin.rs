@@ -46,6 +46,20 @@ pub(super) fn begin(
         process.cwd = process.cwd.filter(|_| !moved.contains(&process.pid));
         let skip = touched.get(&process.pid).map(|since| &since.touched);
         let Some(members) = members.get(&process.pid) else { continue };
+        let of = &process.of;
+        if !of.threads.is_empty() {
+            let its = |id: &&TaskId| of.threads.contains(&world.tasks.get(**id).task.tid);
+            let threads: Vec<TaskId> = members.iter().filter(its).copied().collect();
+            world.apply_apart(&process, &threads, |fd| skip.is_none_or(|skip| !skip.contains(fd)));
+            continue;
+        }
+        // another process may change it unseen
+        if of.dir {
+            process.cwd = None;
+        }
+        if of.files {
+            (process.fds, process.cut) = (Some(Vec::new()), true);
+        }
         // open before the recording, for all that is known: calls that began before it are resolved too
         world.apply_process(&process, members, 0, |fd| skip.is_none_or(|skip| !skip.contains(fd)));
     }
@@ -163,7 +177,13 @@ fn touched(order: &mut Order, until: u64) -> Touched {
 /// list says that it is not complete.
 fn complete(checkpoint: &mut Checkpoint, touched: &FxHashMap<u32, SinceStart>, world: &World) {
     let pids: FxHashMap<u32, u32> = world.tasks.alive().map(|(_, e)| (e.task.upid, e.task.pid)).collect();
+    let threads: FxHashMap<u32, u32> = world.tasks.alive().map(|(_, e)| (e.task.utid, e.task.pid)).collect();
     for table in &mut checkpoint.fd_tables {
+        if table.thread != 0 {
+            // which thread did it is not noted
+            table.complete &= threads.get(&table.thread).is_none_or(|pid| !touched.contains_key(pid));
+            continue;
+        }
         let Some(since) = pids.get(&table.upid).and_then(|pid| touched.get(pid)) else { continue };
         table.complete &= !since.unsure;
         let unnamed = since.open.iter().map(|fd| Fd { fd: *fd, path: Vec::new(), cloexec: false });
@@ -195,7 +215,9 @@ fn as_of_start(checkpoint: &mut Checkpoint, order: &mut Order, world: &mut World
             Ok(Record::Switch(s)) => {
                 let cpu = s.hdr.cpu;
                 let ran = RunState { state: b'R', on_cpu: true, cpu, ..RunState::default() };
-                first.entry((s.prev.tid, s.prev.start)).or_insert(ran);
+                let came = RunState { state: 0, on_cpu: false, ..ran };
+                let unseen = s.hdr.flags & wire::SWITCH_UNSEEN != 0;
+                first.entry((s.prev.tid, s.prev.start)).or_insert(if unseen { came } else { ran });
                 first.entry((s.next.tid, s.next.start)).or_insert(RunState { on_cpu: false, ..ran });
             }
             Ok(Record::Wakeup(w)) if w.hdr.flags & wire::WAKEUP_NEW == 0 => {

@@ -1,6 +1,6 @@
 //! Checkpoints: tasks, their descriptors and command lines, and the calls they are in.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
 
 use systape_bpf::wire::{self, Snap};
@@ -10,9 +10,20 @@ use super::calls::Calls;
 use super::world::World;
 use crate::clock;
 use crate::names::Name;
+use crate::tasks::{Entry, TaskId};
 
 /// The `source` of the first checkpoint.
 pub(super) const SNAPSHOT: &str = "snapshot";
+
+/// What a thread has apart from its process, whose leader and its table `leaders` have, without the open files; None: nothing.
+fn apart(id: TaskId, entry: &Entry, leaders: &HashMap<u32, (TaskId, u32)>) -> Option<FdTable> {
+    let (leader, files) = *leaders.get(&entry.task.upid)?;
+    let own_fds = if entry.files == files || leader == id { 0 } else { FdTable::OWN_FDS };
+    let own_cwd = if entry.own_cwd { FdTable::OWN_CWD } else { 0 };
+    let cwd = entry.cwd.as_ref().filter(|_| entry.own_cwd).map(|cwd| cwd.bytes.clone()).unwrap_or_default();
+    let table = FdTable { thread: entry.task.utid, own: own_fds | own_cwd, cwd, ..FdTable::default() };
+    (table.own != 0).then_some(table)
+}
 
 /// The full state at `ts`, when `snaps` had the state of each task; `source`: its origin.
 pub(super) fn of(world: &mut World, calls: &Calls, ts: u64, snaps: &[Snap], source: &str) -> Checkpoint {
@@ -27,6 +38,12 @@ pub(super) fn of(world: &mut World, calls: &Calls, ts: u64, snaps: &[Snap], sour
     let idle: HashSet<_> = snaps.iter().filter(|snap| first && snap.matched == wire::SNAP_IDLE).map(ident).collect();
     let recorded: HashSet<_> =
         world.tasks.alive().filter(|(id, _)| first && world.tasks.is_target(*id)).map(|(_, e)| e.task.upid).collect();
+    let leaders: HashMap<u32, (TaskId, u32)> = world
+        .tasks
+        .alive()
+        .filter(|(_, e)| e.task.tid == e.task.pid)
+        .map(|(id, e)| (e.task.upid, (id, e.files)))
+        .collect();
     for (id, entry) in world.tasks.alive() {
         if !world.tasks.is_target(id) {
             if let Some(cwd) = entry.cwd.as_ref().filter(|_| first && !recorded.contains(&entry.task.upid))
@@ -46,13 +63,23 @@ pub(super) fn of(world: &mut World, calls: &Calls, ts: u64, snaps: &[Snap], sour
         }
         cp.tasks.push(entry.task.clone());
         let files = world.tasks.files(id);
+        if let Some(mut table) = apart(id, entry, &leaders) {
+            let shared = world.tasks.alive().any(|(other, e)| other != id && e.files == entry.files);
+            // one of several that share it is not told by what the others do
+            if table.own & FdTable::OWN_FDS != 0 && !shared {
+                (table.complete, table.fds) = (files.is_complete(), files.open().into_iter().map(listed).collect());
+            }
+            cp.fd_tables.push(table);
+            continue;
+        }
         let open = files.open();
         if (open.is_empty() && entry.cwd.is_none()) || !seen_tables.insert((entry.task.upid, entry.files)) {
             continue;
         }
         let fds = open.into_iter().map(listed).collect();
         let cwd = entry.cwd.as_ref().map(|c| c.bytes.clone()).unwrap_or_default();
-        cp.fd_tables.push(FdTable { upid: entry.task.upid, complete: files.is_complete(), cwd, fds });
+        let (upid, complete) = (entry.task.upid, files.is_complete());
+        cp.fd_tables.push(FdTable { upid, complete, cwd, fds, ..FdTable::default() });
     }
     cp.tasks.extend(world.tasks.above_targets());
     // a process may live on without its first thread

@@ -14,6 +14,7 @@ use crate::containers;
 use crate::environ::Keys;
 use crate::patient::{Later, Moved};
 use crate::snapshot::{self, Process, Room};
+use crate::system;
 use crate::tasks::Argv;
 
 /// How long to wait for an executable. Reading takes some 20 us, and the record of the sender is encoded next.
@@ -27,8 +28,8 @@ enum Job {
     Files(u32, u32, Room),
     /// Its arguments, and these variables of its environment.
     Argv(u32, u32, Arc<Keys>),
-    /// The executable of a task alone.
-    Exe(Ident, u32, Instant),
+    /// The executable of a task alone, if it has its arguments at this place (0: wherever).
+    Exe(Ident, u32, u64, Instant),
     /// A container, by its id.
     Container(String),
     /// Limits of a cgroup and of those above it, by the number of its hierarchy and its path; None: of all cgroups.
@@ -41,8 +42,8 @@ pub(super) enum Answer {
     Files(Process),
     /// With the time when it was read.
     Argv(u32, (Option<Arc<Argv>>, Vec<u8>), u64),
-    /// Of a task; empty = it has none, or it is not readable.
-    Exe(Ident, Vec<u8>),
+    /// Of a task with its arguments at this place; empty = it has none, or it is not readable, or no more that of the task then.
+    Exe(Ident, u64, Vec<u8>),
     /// What is known of it; None: nothing.
     Container(Option<Container>),
     /// Of cgroups.
@@ -69,9 +70,11 @@ fn work(job: Job) -> Answer {
             let read = (snapshot::argv(here), snapshot::environ(here, &keys));
             Answer::Argv(pid, read, clock::monotonic())
         }
-        Job::Exe(id, here, asked) => {
+        Job::Exe(id, here, argv_at, asked) => {
             let exe = snapshot::exe(here);
-            Answer::Exe(id, if asked.elapsed() < LATE { exe } else { Vec::new() })
+            // before or after the read it may have executed another program
+            let same = argv_at == 0 || system::argv_at(here) == Some(argv_at);
+            Answer::Exe(id, argv_at, if same && asked.elapsed() < LATE { exe } else { Vec::new() })
         }
         Job::Limits(hierarchies, None) => Answer::Limits(cgroup_limits::all(&hierarchies)),
         Job::Limits(hierarchies, Some((number, path))) => {
@@ -92,14 +95,14 @@ impl Lookups {
     }
 
     /// Requests an executable. Returns the results that came within a moment, this one last if it did.
-    pub(super) fn exe(&mut self, id: Ident, here: u32) -> Vec<Answer> {
+    pub(super) fn exe(&mut self, id: Ident, here: u32, argv_at: u64) -> Vec<Answer> {
         let mut came = Vec::new();
-        if !self.reader.ask(Job::Exe(id, here, Instant::now())) {
+        if !self.reader.ask(Job::Exe(id, here, argv_at, Instant::now())) {
             return came;
         }
         let until = Instant::now() + MOMENT;
         while let Some(answer) = self.reader.wait(until) {
-            let wanted = matches!(&answer, Answer::Exe(of, _) if (of.tid, of.start) == (id.tid, id.start));
+            let wanted = matches!(&answer, Answer::Exe(of, ..) if (of.tid, of.start) == (id.tid, id.start));
             came.push(answer);
             if wanted {
                 break;

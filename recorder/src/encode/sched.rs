@@ -1,7 +1,7 @@
 //! Switches and wake-ups.
 
 use systape_bpf::wire;
-use systape_format::model::{Family, StackOf, Switch, Wakeup};
+use systape_format::model::{Came, Family, Gap, GapCause, StackOf, Switch, Wakeup};
 
 use super::rows::Rows;
 use super::world::World;
@@ -16,16 +16,23 @@ const CLOCK_UNIT: u64 = 1024;
 /// A CPU switched from one task to another.
 pub(super) fn switch(s: &wire::Switch, world: &mut World, rows: &mut Rows) {
     let left = world.tasks.meet(&s.prev);
-    let came = world.tasks.meet(&s.next);
+    let next_id = world.tasks.meet(&s.next);
     let throttled = s.hdr.flags & wire::SWITCH_THROTTLED != 0;
-    let unthrottled_ns = world.tasks.get_mut(came).throttled.take().map_or(0, |since| unthrottled_ns(since, s));
+    let unthrottled_ns = world.tasks.get_mut(next_id).throttled.take().map_or(0, |since| unthrottled_ns(since, s));
     // the idle tasks are one, and none of them is throttled
     world.tasks.get_mut(left).throttled =
         (throttled && s.prev.tid != 0).then_some(Throttled { ts: s.ts, cpu: s.hdr.cpu, clock: s.prev_throttle });
+    let came = came(s);
+    let next_pid = if world.tasks.is_target(next_id) { s.next.pid } else { 0 };
+    let before = world.brought.replace(s.hdr.cpu, Brought { pid: next_pid, ts: s.ts });
+    if let Some(came) = came {
+        let target = world.tasks.is_target(left).then_some(s.prev.pid);
+        hidden(s, came, before, target).into_iter().flatten().for_each(|gap| rows.gap(gap));
+    }
     if rows.sheds(Family::Sched, s.ts) {
         return note_end(s, left, &mut world.tasks);
     }
-    let (prev, next) = (rows.task(&mut world.tasks, left), rows.task(&mut world.tasks, came));
+    let (prev, next) = (rows.task(&mut world.tasks, left), rows.task(&mut world.tasks, next_id));
     rows.stored(Family::Sched, s.ts);
     let row = rows.builder.push_switch(Switch {
         ts: s.ts,
@@ -36,12 +43,68 @@ pub(super) fn switch(s: &wire::Switch, world: &mut World, rows: &mut Rows) {
         preempted: s.hdr.flags & wire::SWITCH_PREEMPTED != 0,
         throttled,
         unthrottled_ns,
+        came,
     });
     // of tasks that are not recorded none is taken; before 5.12 nor when one leaves its CPU for the last time, because
     // the programs know nothing of it any more
     let expected = world.tasks.is_target(left) && world.tasks.is_alive(left);
     rows.attach_who(&mut world.tasks, (StackOf::Switch, row), &s.prev, s.ts, expected);
     note_end(s, left, &mut world.tasks);
+}
+
+/// When the task before got the CPU, if no program saw it.
+fn came(s: &wire::Switch) -> Option<Came> {
+    let unseen = s.hdr.flags & wire::SWITCH_UNSEEN != 0;
+    unseen.then(|| Came { ns: s.ts.saturating_sub(s.came), at_most: s.hdr.flags & wire::SWITCH_SINCE != 0 })
+}
+
+/// Whom the last switch of a CPU brought.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Brought {
+    /// Its process; 0 = it is not recorded, or is none.
+    pid: u32,
+    ts: u64,
+}
+
+/// [`Brought`] of each CPU.
+#[derive(Debug, Default)]
+pub(super) struct BroughtTo(Vec<Brought>);
+
+impl BroughtTo {
+    /// CPU numbers from here on are damage.
+    const CPUS: usize = 1 << 16;
+
+    fn replace(&mut self, cpu: u32, by: Brought) -> Brought {
+        let cpu = cpu as usize;
+        if cpu >= Self::CPUS {
+            return Brought::default();
+        }
+        if cpu >= self.0.len() {
+            self.0.resize(cpu + 1, Brought::default());
+        }
+        std::mem::replace(&mut self.0[cpu], by)
+    }
+}
+
+/// What is missing before a switch whose task before came unseen: when it came (`target`: its process), if the kernel does not say it; and
+/// when and why the one left that was brought before.
+fn hidden(s: &wire::Switch, came: Came, before: Brought, target: Option<u32>) -> [Option<Gap>; 2] {
+    let came_ts = s.ts - came.ns;
+    let gap = |pid, first, last| Gap {
+        cause: GapCause::Hidden,
+        family: Family::Sched,
+        cpu: s.hdr.cpu,
+        count: 1,
+        first,
+        last,
+        pid,
+        ledger: false,
+    };
+    let last = if came.at_most { s.ts } else { came_ts };
+    [
+        target.filter(|pid| came.at_most && *pid != 0).map(|pid| gap(pid, came_ts, s.ts)),
+        (before.pid != 0).then(|| gap(before.pid, before.ts.min(last), last)),
+    ]
 }
 
 /// How long before a switch its next task ceased to be throttled, which it was `since`; 0 = then, or it is not known: it was moved
@@ -90,6 +153,33 @@ pub(super) fn wakeup(w: &wire::Wakeup, world: &mut World, rows: &mut Rows) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_switch_that_no_program_saw_is_a_gap_of_those_whose_times_it_hides() {
+        let mut on = BroughtTo::default();
+        assert_eq!(on.replace(3, Brought { pid: 7, ts: 100 }).pid, 0);
+        let before = on.replace(3, Brought::default());
+        assert_eq!((before.pid, before.ts, on.replace(u32::MAX, before).pid), (7, 100, 0));
+        let unseen = |flags, came| {
+            let mut s = wire::Switch { ts: 500, came, ..Default::default() };
+            (s.hdr.cpu, s.hdr.flags) = (3, flags);
+            s
+        };
+        let of = |s: &wire::Switch, before, target| {
+            let gaps = hidden(s, came(s).unwrap(), before, target);
+            gaps.map(|gap| gap.map(|gap| (gap.cause, gap.family, gap.cpu, gap.count, gap.pid, gap.first, gap.last)))
+        };
+        let gap = |pid, first, last| Some((GapCause::Hidden, Family::Sched, 3, 1, pid, first, last));
+        assert_eq!(came(&unseen(0, 0)), None);
+        let known = unseen(wire::SWITCH_UNSEEN, 400);
+        assert_eq!(came(&known), Some(Came { ns: 100, at_most: false }));
+        assert_eq!(of(&known, Brought::default(), Some(9)), [None, None], "the kernel says when it came");
+        assert_eq!(of(&known, before, Some(9)), [None, gap(7, 100, 400)], "nobody knows why it left");
+        let since = unseen(wire::SWITCH_UNSEEN | wire::SWITCH_SINCE, 100);
+        assert_eq!(came(&since), Some(Came { ns: 400, at_most: true }));
+        assert_eq!(of(&since, Brought::default(), Some(9)), [gap(9, 100, 500), None]);
+        assert_eq!(of(&since, before, None), [None, gap(7, 100, 500)], "who came is not recorded");
+    }
 
     /// A switch-in at `ts` on a CPU whose group has been throttled for so many units.
     fn switch(ts: u64, cpu: u32, next_throttle: u32) -> wire::Switch {

@@ -22,7 +22,7 @@ pub(super) fn record(parts: &SignalParts<'_>, world: &mut World, rows: &mut Rows
     };
     let flags = u32::from(s.hdr.flags);
     let target = target(&s.target, world);
-    let sender = (s.sender.hdr.kind != 0).then(|| introduced(world, &s.sender));
+    let sender = (s.sender.hdr.kind != 0).then(|| introduced(world, &s.sender, s.argv_at));
     if let Some(sender) = sender.filter(|_| kind == SignalKind::Generate && world.tasks.is_target(target)) {
         // who kills a target is the answer to a question about the target
         let entry = world.tasks.get_mut(sender);
@@ -106,17 +106,25 @@ fn call_of(
 fn target(target: &wire::Task, world: &mut World) -> TaskId {
     match target.id.start {
         0 => world.tasks.process(target.id.pid).unwrap_or_else(|| world.tasks.find_or_add(&target.id)),
-        _ => introduced(world, target),
+        _ => introduced(world, target, 0),
     }
 }
 
-/// A task that may not be recorded itself; its executable is looked up while the task may still exist.
-fn introduced(world: &mut World, task: &wire::Task) -> TaskId {
+/// A task that may not be recorded itself; its executable is looked up while the task may still exist, and anew when its arguments are
+/// at another place (0: not known), because it executes another program then.
+fn introduced(world: &mut World, task: &wire::Task, argv_at: u64) -> TaskId {
     let id = world.tasks.introduce(task);
+    let stranger = world.tasks.is_stranger(id);
     let entry = world.tasks.get_mut(id);
+    if stranger && argv_at != 0 && std::mem::replace(&mut entry.argv_at, argv_at) != argv_at {
+        entry.looked_up = false;
+        if !std::mem::take(&mut entry.task.exe).is_empty() {
+            entry.interned = (u32::MAX, 0);
+        }
+    }
     if entry.task.exe.is_empty() && !entry.looked_up {
-        entry.looked_up = true;
-        world.look_up_exe(task.id, task.here_pid);
+        (entry.looked_up, entry.argv_at) = (true, argv_at);
+        world.look_up_exe(task.id, task.here_pid, argv_at);
     }
     id
 }

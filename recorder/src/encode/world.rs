@@ -11,6 +11,7 @@ use systape_bpf::wire::{self, Ident};
 use systape_format::model::Container;
 
 use super::lookups::{Answer, Lookups};
+use super::sched::BroughtTo;
 use super::touched::Touched;
 use crate::cgroup_limits::{Hierarchy, Value};
 use crate::containers;
@@ -67,6 +68,8 @@ pub(super) struct World {
     /// Losses of state records that the events have not reached: time of the first, process, time until which there may
     /// have been more.
     losses: BTreeSet<(u64, u32, u64)>,
+    /// Whom the last switch of each CPU brought.
+    pub brought: BroughtTo,
 }
 
 /// Facts about calls, each found when it is first wanted.
@@ -109,6 +112,7 @@ impl World {
             containers: Vec::new(),
             limits: Vec::new(),
             losses: BTreeSet::new(),
+            brought: BroughtTo::default(),
         }
     }
 
@@ -138,11 +142,30 @@ impl World {
             if process.argv.is_some() {
                 entry.argv.clone_from(&process.argv);
             }
-            entry.cwd = process.cwd.clone().map(Name::new);
+            if !entry.own_cwd {
+                entry.cwd = process.cwd.clone().map(Name::new);
+            }
             entry.interned = (u32::MAX, 0);
         }
-        let (Some(&first), Some(fds)) = (members.first(), &process.fds) else { return };
-        let files = self.tasks.files_mut(first);
+        // a thread may have a table of its own
+        let leader = members.iter().find(|id| self.tasks.get(**id).task.tid == process.pid);
+        if let Some(&first) = leader.or(members.first()) {
+            self.apply_files(process, first, since, keep);
+        }
+    }
+
+    /// Adds what some threads have apart from their process.
+    pub(crate) fn apply_apart(&mut self, process: &snapshot::Process, threads: &[TaskId], keep: impl Fn(i32) -> bool) {
+        let of = &process.of;
+        self.tasks.set_apart(threads, of.files, of.dir.then(|| process.cwd.clone().map(Name::new)));
+        if let Some(&first) = threads.first().filter(|_| of.files) {
+            self.apply_files(process, first, 0, keep);
+        }
+    }
+
+    fn apply_files(&mut self, process: &snapshot::Process, task: TaskId, since: u64, keep: impl Fn(i32) -> bool) {
+        let Some(fds) = &process.fds else { return };
+        let files = self.tasks.files_mut(task);
         if fds.iter().any(|(_, name, _)| name == b"anon_inode:[io_uring]") {
             files.make_opaque(since);
         }
@@ -211,8 +234,8 @@ impl World {
     }
 
     /// The executable of a task, if it can be read in a moment; otherwise it is added later.
-    pub(crate) fn look_up_exe(&mut self, id: Ident, here: u32) {
-        self.lookups.exe(id, here).into_iter().for_each(|answer| self.looked_up(answer));
+    pub(crate) fn look_up_exe(&mut self, id: Ident, here: u32, argv_at: u64) {
+        self.lookups.exe(id, here, argv_at).into_iter().for_each(|answer| self.looked_up(answer));
     }
 
     fn looked_up(&mut self, answer: Answer) {
@@ -229,10 +252,10 @@ impl World {
                     (process.argv, process.env, process.to) = (argv, env, process.to.max(read));
                 }
             }
-            Answer::Exe(id, exe) => {
+            Answer::Exe(id, argv_at, exe) => {
                 if let Some(task) = self.tasks.find(&id).filter(|_| !exe.is_empty()) {
                     let entry = self.tasks.get_mut(task);
-                    if entry.task.exe.is_empty() {
+                    if entry.task.exe.is_empty() && entry.argv_at == argv_at {
                         entry.task.exe = exe;
                         entry.interned = (u32::MAX, 0);
                     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 use systape_format::model::{
-    Checkpoint, Dict, FORK_SHARES_FILES, FORK_THREAD, Family, Fd, ProcessEvent, ProcessKind, Task,
+    Checkpoint, Dict, FORK_SHARES_FILES, FORK_THREAD, Family, Fd, FdTable, ProcessEvent, ProcessKind, Task,
 };
 use systape_format::reader::Segment;
 
@@ -22,6 +22,13 @@ use crate::table::scan::lost::Missing;
 use crate::table::scan::stream::{self, Machine, Piece, Source};
 use crate::table::scan::{Coverage, Scan};
 use crate::values::order::InOrder as _;
+
+fn listed(fds: &[Fd]) -> Vec<Listed> {
+    let known = |fd: &Fd| (!fd.path.is_empty()).then(|| (fd.path.as_slice().into(), fd.cloexec));
+    let mut fds: Vec<Listed> = fds.iter().map(|fd| (fd.fd, known(fd))).collect();
+    fds.order_by_key(|(fd, ..)| *fd);
+    fds
+}
 
 /// The table of a process, or of a thread with its own, at the moment.
 #[derive(Debug)]
@@ -206,6 +213,7 @@ impl<W: Fn(&Task) -> bool + Send> Machine<Changes<'_>> for Feeder<W> {
                 let tables = checkpoint.fd_tables.iter().filter(|table| table.complete);
                 self.waiting = tables.map(|table| table.upid).filter(|upid| !listed.contains(upid)).collect();
                 self.seen(checkpoint);
+                self.apart(checkpoint);
             }
             stream::Event::Checkpoint(checkpoint) => {
                 later.push(At { ts: checkpoint.ts, event: Event::Seen(Box::new(checkpoint.clone())) });
@@ -305,10 +313,17 @@ impl<W: Fn(&Task) -> bool> Feeder<W> {
         let pids: FxHashMap<_, _> = checkpoint.tasks.iter().map(|task| (task.upid, task.pid)).collect();
         for table in checkpoint.fd_tables.iter().filter(|table| table.upid != 0) {
             let pid = pids.get(&table.upid).copied().unwrap_or(0);
-            let known = |fd: &Fd| (!fd.path.is_empty()).then(|| (fd.path.as_slice().into(), fd.cloexec));
-            let mut fds: Vec<Listed> = table.fds.iter().map(|fd| (fd.fd, known(fd))).collect();
-            fds.order_by_key(|(fd, ..)| *fd);
-            self.tables.seen(checkpoint.ts, (table.upid, pid), fds, table.complete);
+            let who = Member { thread: 0, process: table.upid, pid };
+            self.tables.seen(checkpoint.ts, who, listed(&table.fds), table.complete);
+        }
+    }
+
+    /// Threads that had open files of their own when the recording began.
+    fn apart(&mut self, checkpoint: &Checkpoint) {
+        for table in checkpoint.fd_tables.iter().filter(|table| table.own & FdTable::OWN_FDS != 0) {
+            if let Some(task) = checkpoint.tasks.iter().find(|task| task.utid == table.thread) {
+                self.tables.apart(checkpoint.ts, Member::of(task), listed(&table.fds), table.complete);
+            }
         }
     }
 

@@ -169,9 +169,20 @@ impl Tables {
     }
 
     /// A checkpoint of `ts` lists the descriptors of a process; `complete`: there are no others.
-    pub(super) fn seen(&mut self, ts: u64, (process, pid): (u32, u32), fds: Vec<Listed>, complete: bool) {
-        let (at, unrecorded, first) = (self.at, self.unrecorded, !self.all.knows(process));
-        let Some((table, blind)) = self.table_at(Member { thread: 0, process, pid }, ts) else { return };
+    pub(super) fn seen(&mut self, ts: u64, who: Member, fds: Vec<Listed>, complete: bool) {
+        let first = !self.all.knows(who.process);
+        self.list(ts, who, fds, (complete, first));
+    }
+
+    /// The thread `who` had a table of its own when the recording began.
+    pub(super) fn apart(&mut self, ts: u64, who: Member, fds: Vec<Listed>, complete: bool) {
+        self.all.apart(who);
+        self.list(ts, who, fds, (complete, true));
+    }
+
+    fn list(&mut self, ts: u64, who: Member, fds: Vec<Listed>, (complete, first): (bool, bool)) {
+        let (at, unrecorded) = (self.at, self.unrecorded);
+        let Some((table, blind)) = self.table_at(who, ts) else { return };
         if !first && table.complete {
             // what calls did is known exactly: the list may be from a moment before or after
             for (fd, known) in &fds {
@@ -302,8 +313,25 @@ mod tests {
     /// Process 1, whose table is known: 0 is /tty.
     fn one() -> Tables {
         let mut tables = Tables::new(100, false);
-        tables.seen(1, (1, 1001), vec![listed(0, "/tty")], true);
+        tables.seen(1, who(1, 0), vec![listed(0, "/tty")], true);
         tables
+    }
+
+    #[test]
+    fn a_thread_that_had_its_own_from_the_start_shares_nothing() {
+        let mut t = Tables::new(50, false);
+        t.thread(1);
+        t.seen(1, who(1, 0), vec![listed(7, "/shared")], true);
+        t.apart(1, who(1, 9), vec![listed(7, "/own")], true);
+        t.closes_range(who(1, 1), 7, 7);
+        let held = |t: &Tables| {
+            let mut all: Vec<_> = t.each().map(|(p, thread, table)| (p, thread, table.fds.contains_key(&7))).collect();
+            all.sort_unstable();
+            all
+        };
+        assert_eq!(held(&t), [(0, 9, true), (1, 0, false)]);
+        t.apart(6, who(1, 8), Vec::new(), false);
+        assert!(t.each().any(|(_, thread, table)| thread == 8 && !table.complete && table.fds.is_empty()));
     }
 
     #[test]
@@ -363,7 +391,7 @@ mod tests {
         open(&mut t, 25, 1, 6, "/after");
         assert_eq!(held(&t, 1), "0=/tty! 3=/a! 4=/b! 5=/during! 6=/after");
         t.uses(26, who(1, 1), 3, Some(&name("/a")));
-        t.seen(30, (1, 1001), vec![listed(0, "/tty"), listed(5, "/other")], true);
+        t.seen(30, who(1, 0), vec![listed(0, "/tty"), listed(5, "/other")], true);
         assert_eq!(held(&t, 1), "0=/tty 3=/a 5=/other 6=/after", "4 was closed");
         // of others nothing was lost
         let mut t = one();
@@ -384,14 +412,14 @@ mod tests {
     fn an_exact_table_takes_only_names_of_a_checkpoint() {
         let mut t = one();
         t.opens(2, who(1, 1), (3, false), Arc::default());
-        t.seen(3, (1, 1001), vec![listed(3, "/a"), listed(4, "/later")], true);
+        t.seen(3, who(1, 0), vec![listed(3, "/a"), listed(4, "/later")], true);
         assert_eq!(held(&t, 1), "0=/tty 3=/a");
     }
 
     #[test]
     fn a_list_may_not_know_what_it_was() {
         let mut t = Tables::new(100, false);
-        t.seen(1, (1, 1001), vec![listed(0, "/tty"), (5, None)], true);
+        t.seen(1, who(1, 0), vec![listed(0, "/tty"), (5, None)], true);
         assert_eq!(held(&t, 1), "0=/tty 5=?");
         t.closes_range(who(1, 1), 5, 5);
         assert_eq!(held(&t, 1), "0=/tty");
@@ -414,10 +442,10 @@ mod tests {
     #[test]
     fn not_recorded_is_never_sure() {
         let mut t = Tables::new(100, true);
-        t.seen(1, (1, 1001), vec![listed(0, "/tty"), listed(3, "/a")], true);
+        t.seen(1, who(1, 0), vec![listed(0, "/tty"), listed(3, "/a")], true);
         t.uses(2, who(1, 1), 4, Some(&name("/b")));
         assert_eq!(held(&t, 1), "0=/tty! 3=/a! 4=/b!");
-        t.seen(9, (1, 1001), vec![listed(0, "/tty")], true);
+        t.seen(9, who(1, 0), vec![listed(0, "/tty")], true);
         assert_eq!(held(&t, 1), "0=/tty!");
     }
 }

@@ -148,6 +148,18 @@ impl Dirs {
         }
     }
 
+    /// The thread `who` had a directory of its own when the recording began: `cwd`, empty if it is not known.
+    pub(crate) fn apart(&mut self, who: Member, cwd: &[u8]) {
+        if self.opaque {
+            return;
+        }
+        self.all.apart(who);
+        let Some(place) = self.place(who).filter(|_| !cwd.is_empty()) else { return };
+        let (fs, notes) = self.all.at_mut(place);
+        fs.cwd = Some(cwd.into());
+        notes.note(place, fs);
+    }
+
     /// `child` was made by `parent`; `thread`: in the same process; `shares`: they have one directory from now on.
     pub(crate) fn fork(&mut self, parent: Member, child: Member, thread: bool, shares: bool) {
         if !self.opaque {
@@ -280,6 +292,20 @@ mod tests {
     /// Processes of which something is known.
     fn known(dirs: &Dirs) -> usize {
         dirs.all.sizes().0
+    }
+
+    #[test]
+    fn a_thread_that_had_its_own_from_the_start_stays_there() {
+        let mut dirs = Dirs::new(false);
+        dirs.seen(1, 1, 1001, b"/shared");
+        dirs.apart(who(1, 9), b"/own");
+        dirs.apart(who(1, 8), b"");
+        let cwd = |dirs: &mut Dirs, who| {
+            let begun = dirs.begin(who);
+            dirs.end(begun).map(|cwd| String::from_utf8_lossy(&cwd).into_owned())
+        };
+        let of = [who(1, 1), who(1, 9), who(1, 8)].map(|who| cwd(&mut dirs, who));
+        assert_eq!(of, [Some("/shared".to_owned()), Some("/own".to_owned()), None]);
     }
 
     #[test]

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use anyhow::Result;
 use rustc_hash::FxHashMap;
 use systape_abi::{ArgKind, Effect};
-use systape_format::model::{CallState, Dict, FORK_SHARES_FS, FORK_THREAD, Family, ProcessKind};
+use systape_format::model::{CallState, Checkpoint, Dict, FORK_SHARES_FS, FORK_THREAD, Family, FdTable, ProcessKind};
 use systape_format::reader::Segment;
 
 use super::super::lost_calls::{self, Selects};
@@ -98,7 +98,7 @@ enum Event<T> {
         what: T,
     },
     /// (process, its number of the kernel's, directory).
-    Seen(Vec<(u32, u32, Vec<u8>)>),
+    Seen(Vec<(u32, u32, Vec<u8>)>, Vec<(Member, Vec<u8>)>),
 }
 
 impl<T> Event<T> {
@@ -123,7 +123,7 @@ impl<T> Timed for At<T> {
             Event::Fork { .. } => 2,
             Event::Forget(_) | Event::Leaves(_) => 3,
             Event::Exit { .. } => 4,
-            Event::Seen(_) => 5,
+            Event::Seen(..) => 5,
             Event::Moves { .. } | Event::Begins { .. } => 6,
         };
         (self.ts, order)
@@ -301,12 +301,11 @@ where
                     self.tell(Told::Sum(sum));
                 }
             }
-            stream::Event::Start(checkpoint) | stream::Event::Checkpoint(checkpoint) => {
-                let tables = checkpoint.fd_tables.iter().filter(|table| !table.cwd.is_empty());
-                let pids: FxHashMap<_, _> = checkpoint.tasks.iter().map(|task| (task.upid, task.pid)).collect();
-                let pid = |upid| pids.get(&upid).copied().unwrap_or(0);
-                let known = tables.map(|table| (table.upid, pid(table.upid), table.cwd.clone())).collect();
-                later.push(Event::Seen(known).at(checkpoint.ts));
+            stream::Event::Start(checkpoint) => {
+                later.push(Event::Seen(known(checkpoint), apart(checkpoint)).at(checkpoint.ts));
+            }
+            stream::Event::Checkpoint(checkpoint) => {
+                later.push(Event::Seen(known(checkpoint), Vec::new()).at(checkpoint.ts));
             }
             stream::Event::Lost(_, lost) => {
                 self.dirs.at(lost.first);
@@ -320,6 +319,21 @@ where
     fn reads_until(&self) -> u64 {
         self.until
     }
+}
+
+/// Where the processes of a checkpoint were: (process, pid, directory).
+fn known(checkpoint: &Checkpoint) -> Vec<(u32, u32, Vec<u8>)> {
+    let tables = checkpoint.fd_tables.iter().filter(|table| !table.cwd.is_empty() && table.upid != 0);
+    let pids: FxHashMap<_, _> = checkpoint.tasks.iter().map(|task| (task.upid, task.pid)).collect();
+    let pid = |upid| pids.get(&upid).copied().unwrap_or(0);
+    tables.map(|table| (table.upid, pid(table.upid), table.cwd.clone())).collect()
+}
+
+/// Threads with a directory of their own, empty if it is not known.
+fn apart(checkpoint: &Checkpoint) -> Vec<(Member, Vec<u8>)> {
+    let tables = checkpoint.fd_tables.iter().filter(|table| table.own & FdTable::OWN_CWD != 0);
+    let task = |utid| checkpoint.tasks.iter().find(|task| task.utid == utid);
+    tables.filter_map(|table| Some((Member::of(task(table.thread)?), table.cwd.clone()))).collect()
 }
 
 impl<F> Feeder<F> {
@@ -367,9 +381,10 @@ impl<F> Feeder<F> {
                 self.tell(Told::Row(what, cwd));
             }
             // what it says may hold no more
-            Event::Seen(_) if late => {}
-            Event::Seen(tables) => {
+            Event::Seen(..) if late => {}
+            Event::Seen(tables, apart) => {
                 tables.iter().for_each(|(process, pid, cwd)| self.dirs.seen(now, *process, *pid, cwd));
+                apart.iter().for_each(|(who, cwd)| self.dirs.apart(*who, cwd));
             }
         }
     }
