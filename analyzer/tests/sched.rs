@@ -4,7 +4,7 @@ mod common;
 
 use std::collections::BTreeMap;
 
-use common::sched::{LENGTH, sched_gap, tape, task};
+use common::sched::{LENGTH, sched_gap, tape, task, unseen};
 use common::{OPEN, Place, US};
 use serde_json::Value;
 
@@ -61,6 +61,29 @@ fn what_a_loss_touches_is_unknown_and_told() {
     assert_eq!((before.status, before.err.as_str()), (0, ""));
     assert!(!before.out.contains('?'), "{}", before.out);
     assert_eq!(sched_gap().first, OPEN + 1_200 * US);
+}
+
+#[test]
+fn a_switch_that_no_program_saw_touches_those_it_hides() {
+    let place = Place::with_sample();
+    unseen(&place.path("unseen.tape"));
+    let all = place.analyze("states --by task,state --format json --fail-on-loss unseen.tape");
+    assert_eq!(all.status, 3);
+    assert!(all.err.contains("the kernel ran no BPF program"), "{}", all.err);
+    let time = |utid: u64, state: &str| {
+        let row = all.json().into_iter().find(|row| row["utid"] == utid && row["state"] == state);
+        row.map_or(0, |row| row["time_ns"].as_u64().unwrap() / US)
+    };
+    // of who came at a known time nothing is missing
+    assert_eq!((time(200, "RUN"), time(200, "RQ"), time(200, "?")), (40 + 60, 10 + 40, 0));
+    assert_eq!((time(300, "?"), time(300, "S")), (100, 1_700 + 200));
+    assert_eq!(lifetimes(&all.json())[&300], LENGTH * US);
+    let pid = task(200).pid;
+    let known = place.analyze(&format!("states --by task,state -p {pid} --format json --fail-on-loss unseen.tape"));
+    assert_eq!((known.status, known.err.as_str()), (0, ""));
+    let lines = place.analyze("-e sched:sched_switch unseen.tape");
+    assert!(lines.out.contains("prev_came: unseen 60000 ns before"), "{}", lines.out);
+    assert!(lines.out.contains("prev_came: unseen <=190000 ns before"), "{}", lines.out);
 }
 
 #[test]

@@ -33,8 +33,8 @@ pub(crate) fn speaker(pid: u32) -> u32 {
 
 fn living_thread(pid: u32) -> Option<u32> {
     let threads = fs::read_dir(format!("/proc/{pid}/task")).ok()?;
-    let ids = threads.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok());
-    ids.into_iter().find(|tid| *tid != pid && is_alive(*tid))
+    let mut ids = threads.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    ids.find(|tid| *tid != pid && is_alive(*tid))
 }
 
 /// Where a process has its arguments, which says whether it runs the same program as before: each exec chooses another place. None: it

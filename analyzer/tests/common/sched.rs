@@ -5,8 +5,8 @@ use std::path::Path;
 
 use systape_format::SegmentBuilder;
 use systape_format::model::{
-    ByteStatus, CallState, Checkpoint, Family, Gap, InFlight, ProcessEvent, ProcessKind, RunState, Session, Switch,
-    Task, Wakeup,
+    ByteStatus, CallState, Came, Checkpoint, Family, Gap, GapCause, InFlight, ProcessEvent, ProcessKind, RunState,
+    Session, Switch, Task, Wakeup,
 };
 
 use super::{OPEN, Row, Tape, US, call, gap, session};
@@ -64,6 +64,11 @@ struct Sched<'a>(&'a mut SegmentBuilder);
 
 impl Sched<'_> {
     fn switch(&mut self, at: u64, cpu: u32, prev: u32, next: u32, prev_state: u32) {
+        self.switch_after(at, cpu, (prev, None), next, prev_state);
+    }
+
+    /// `came`: how `prev` got the CPU, if that was not seen.
+    fn switch_after(&mut self, at: u64, cpu: u32, (prev, came): (u32, Option<Came>), next: u32, prev_state: u32) {
         let (prev, next) = (self.0.intern_task(&task(prev)), self.0.intern_task(&task(next)));
         self.0.push_switch(Switch {
             ts: OPEN + at * US,
@@ -72,6 +77,7 @@ impl Sched<'_> {
             next,
             prev_state,
             preempted: false,
+            came,
             ..Switch::default()
         });
     }
@@ -183,4 +189,21 @@ pub fn tape_and(path: &Path, gaps: &[Gap], more: impl FnOnce(&mut SegmentBuilder
         more(builder);
     });
     tape.finish();
+}
+
+/// Writes it with two switches on CPU 0 that no program saw: of 200, of which the kernel said when it came (at 1,540 µs), and of 300, of
+/// which it did not.
+pub fn unseen(path: &Path) {
+    let pid = task(300).pid;
+    let hidden = Gap { cause: GapCause::Hidden, cpu: 0, count: 1, pid, ..sched_gap() };
+    let gap = Gap { first: OPEN + 1_610 * US, last: OPEN + 1_800 * US, ..hidden };
+    tape_and(path, &[gap], |builder| {
+        let mut s = Sched(builder);
+        s.wakeup(1_500, 1, None, 200, false);
+        let known = Came { ns: 60 * US, at_most: false };
+        s.switch_after(1_600, 0, (200, Some(known)), 0, IDLE);
+        s.wakeup(1_700, 1, None, 300, false);
+        let since = Came { ns: 190 * US, at_most: true };
+        s.switch_after(1_800, 0, (300, Some(since)), 0, S);
+    });
 }

@@ -115,6 +115,13 @@ pub(crate) enum What {
         /// Index among the segment's switches.
         row: u32,
     },
+    /// A thread got a CPU, and no program saw it: the kernel said it later.
+    Came {
+        /// The thread.
+        task: u32,
+        /// The CPU.
+        cpu: u32,
+    },
     /// A call began.
     Enter {
         /// The thread.
@@ -146,7 +153,7 @@ impl What {
             Self::Become { .. } => 2,
             Self::Wakeup { .. } => 3,
             Self::Exit { .. } => 4,
-            Self::Switch { .. } => 5,
+            Self::Switch { .. } | Self::Came { .. } => 5,
             Self::Enter { .. } => Self::ENTER_ORDER,
         }
     }
@@ -171,6 +178,8 @@ pub(crate) struct Part {
     pub files: Vec<Vec<u8>>,
     /// Stacks of its switches; None: not requested, or unreadable.
     pub stacks: Option<Stacks>,
+    /// When the tasks that left a CPU may have got it unseen, with the index of their switch: those that are no [`What::Came`].
+    pub came: Vec<(u32, u64)>,
 }
 
 /// No segment: calls that were open when the recording ended.
@@ -237,7 +246,7 @@ impl Source for Decoder<'_> {
     fn read(&self, segment: Segment<'_>, dict: Dict, rows: Rows, piece: &mut Piece<Self>) {
         piece.part.at = piece.at;
         if rows == Rows::Own
-            && let Err(error) = scheduling(&segment, &dict, &mut piece.rows)
+            && let Err(error) = scheduling(&segment, &dict, piece)
         {
             self.unread(&segment, &error, &mut piece.coverage);
             piece.lacks_events = true;
@@ -381,7 +390,8 @@ fn leaves(core: &Core, time: &Time, range: std::ops::Range<usize>, events: &mut 
 }
 
 /// Adds all events except calls.
-fn scheduling(segment: &Segment<'_>, dict: &Dict, events: &mut Vec<Event>) -> Result<(), Error> {
+fn scheduling(segment: &Segment<'_>, dict: &Dict, piece: &mut Piece<Decoder<'_>>) -> Result<(), Error> {
+    let events = &mut piece.rows;
     for process in segment.processes(dict)? {
         let task = process.task;
         let what = match process.kind {
@@ -405,7 +415,9 @@ fn scheduling(segment: &Segment<'_>, dict: &Dict, events: &mut Vec<Event>) -> Re
             throttled: w.throttled,
         },
     }));
-    events.extend(segment.switches(dict)?.iter().enumerate().map(|(row, s): (usize, &Switch)| Event {
+    let switches = segment.switches(dict)?;
+    piece.part.came = came_unseen(&switches, events);
+    events.extend(switches.iter().enumerate().map(|(row, s): (usize, &Switch)| Event {
         ts: s.ts,
         what: What::Switch {
             prev: s.prev,
@@ -418,4 +430,45 @@ fn scheduling(segment: &Segment<'_>, dict: &Dict, events: &mut Vec<Event>) -> Re
         },
     }));
     Ok(())
+}
+
+/// Adds the switches that no program saw, which lie among the others if their time is known. Returns the others, as [`Part::came`].
+fn came_unseen(switches: &[Switch], events: &mut Vec<Event>) -> Vec<(u32, u64)> {
+    let first = switches.first().map_or(0, |s| s.ts);
+    let mut rest = Vec::new();
+    for (row, s) in switches.iter().enumerate() {
+        let Some(came) = s.came else { continue };
+        let ts = s.ts.saturating_sub(came.ns);
+        if came.at_most || ts < first {
+            rest.push((row as u32, ts));
+        } else {
+            events.push(Event { ts, what: What::Came { task: s.prev, cpu: s.cpu } });
+        }
+    }
+    rest
+}
+
+#[cfg(test)]
+mod tests {
+    use systape_format::model::Came;
+
+    use super::*;
+
+    #[test]
+    fn a_switch_that_was_not_seen_is_an_event_where_its_time_is_known() {
+        let switch = |ts, came: Option<(u64, bool)>| {
+            let came = came.map(|(ns, at_most)| Came { ns, at_most });
+            Switch { ts, cpu: 1, prev: 7, came, ..Switch::default() }
+        };
+        let of = [
+            switch(100, Some((20, false))),
+            switch(200, None),
+            switch(300, Some((30, false))),
+            switch(400, Some((50, true))),
+        ];
+        let mut events = Vec::new();
+        // the first came before the segment, where other events have passed
+        assert_eq!(came_unseen(&of, &mut events), [(0, 80), (3, 350)]);
+        assert_eq!(events, [Event { ts: 270, what: What::Came { task: 7, cpu: 1 } }]);
+    }
 }

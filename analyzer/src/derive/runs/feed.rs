@@ -64,6 +64,7 @@ pub(crate) fn feed<S: Sink>(question: &Question<'_>, needs: Needs, until: u64, s
         names: Names::default(),
         files: Vec::new(),
         slots: Vec::new(),
+        restarts: FxHashMap::default(),
         until,
     };
     let events = gaps::of_family(tape, Family::Sched).into_iter().map(|lost| (Missing::Events, lost));
@@ -86,8 +87,13 @@ struct Feeder<'a, S> {
     /// Numbers of the files of the current part, and slots of its tasks.
     files: Vec<u32>,
     slots: Vec<Option<Slot>>,
+    /// Whether a call, by ABI and number, is [`RESTART`].
+    restarts: FxHashMap<(u8, u32), bool>,
     until: u64,
 }
+
+/// The kernel has a thread call this to go on with the call that a signal without a handler had interrupted.
+const RESTART: &str = "restart_syscall";
 
 impl<'a, S: Sink> Machine<Decoder<'a>> for Feeder<'a, S> {
     #[inline(always)]
@@ -180,12 +186,19 @@ impl<S: Sink> Feeder<'_, S> {
         // its name may be one it got later
         let Some(slot) = self.tracker.slot(&task, None) else { return };
         match what {
-            Edge::Enter(call) => self.tracker.enter(slot, call),
+            Edge::Enter(call) => self.enter(slot, call),
             Edge::Leave(cpu) => self.tracker.leave(ts, slot, cpu),
             Edge::Seen(run, call) => self.tracker.seen(ts, slot, &run, call),
             Edge::Is if self.tracker.doubts(slot) => _ = self.tracker.slot(&task, Some(ts)),
             Edge::Is => {}
         }
+    }
+
+    fn enter(&mut self, slot: Slot, call: InCall) {
+        let Call { abi, nr } = call.call;
+        let restarts =
+            *self.restarts.entry((abi, nr)).or_insert_with(|| self.question.book.get(call.call).name == RESTART);
+        if restarts { self.tracker.restart(slot, call) } else { self.tracker.enter(slot, call) }
     }
 
     fn call(&self, part: &Part, event: Event) -> Option<InCall> {
@@ -231,7 +244,7 @@ impl<S: Sink> Feeder<'_, S> {
                 // its entry is that of the call's end
                 let slot = self.known(part, task);
                 if let (Some(slot), Some(call)) = (slot, call) {
-                    self.tracker.enter(slot, call);
+                    self.enter(slot, call);
                 }
             }
             What::Fork { task } => {
@@ -254,11 +267,16 @@ impl<S: Sink> Feeder<'_, S> {
                     }
                 }
             }
+            What::Came { task, cpu } => {
+                let next = self.slot(part, task, event.ts);
+                self.tracker.switch(Change { ts: event.ts, cpu, next, ..Change::default() });
+            }
             What::Switch { prev, next, cpu, letter, throttled, unthrottled, row } => {
                 let prev = self.slot(part, prev, event.ts);
                 let next = self.slot(part, next, event.ts);
                 let unthrottled_ns = u64::from(unthrottled) * UNTHROTTLED_UNIT;
-                self.tracker.switch(Change { ts: event.ts, cpu, prev, next, letter, throttled, unthrottled_ns });
+                let came = part.came.binary_search_by_key(&row, |(row, _)| *row).ok().map(|at| part.came[at].1);
+                self.tracker.switch(Change { ts: event.ts, cpu, prev, next, letter, throttled, unthrottled_ns, came });
                 if let Some(prev) = prev.filter(|prev| !self.tracker.threads()[*prev].dead) {
                     self.tracker.sink.left(prev, part, row);
                 }

@@ -2,7 +2,7 @@
 
 use rustc_hash::FxHashMap;
 use systape_format::header::BlockKind;
-use systape_format::model::Family;
+use systape_format::model::{Family, GapCause};
 use systape_format::reader::{Segment, Tape};
 
 use crate::table::loss::{is_loss, loses};
@@ -64,9 +64,12 @@ fn counted(segment: &Segment<'_>) -> Result<Vec<Lost>, systape_format::Error> {
 }
 
 /// The losses of `family` and of unknown families, regardless of a report's filters, because a state depends on events
-/// of other CPUs and processes too. In order of their first times.
+/// of other CPUs and processes too. In order of their first times. Not switches that no program saw: of these the switch that
+/// follows on their CPU says whose state they touch.
 pub(crate) fn of_family(tape: &Tape, family: Family) -> Vec<Lost> {
-    lost::gaps(tape, |_, gap| is_loss(gap.cause) && (gap.family == family || gap.family == Family::Unknown))
+    let unseen = |cause| family == Family::Sched && cause == GapCause::Hidden;
+    let of_it = |of| of == family || of == Family::Unknown;
+    lost::gaps(tape, |_, gap| is_loss(gap.cause) && of_it(gap.family) && !unseen(gap.cause))
 }
 
 /// The losses at the current moment.

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
-use systape_format::model::{CPU_NONE, RunState, Task};
+use systape_format::model::{CPU_NONE, Call, RunState, Task};
 
 use super::gaps::Active;
 use super::targets::Followed;
@@ -48,6 +48,8 @@ pub(crate) struct Change {
     pub throttled: bool,
     /// How long before `ts` the cgroup of `next` got CPU time again, ns; 0: then, or not known, or `next` was not throttled.
     pub unthrottled_ns: u64,
+    /// No program saw `prev` get the CPU: it was not before this time.
+    pub came: Option<u64>,
 }
 
 /// States of all threads.
@@ -86,6 +88,8 @@ struct Note {
     by_loss: bool,
     /// See [`Tracker::doubts`].
     doubt: bool,
+    /// Its last call that ended, and the call's file.
+    before: Option<(Call, u32)>,
 }
 
 /// What a thread is found by: without an id that is unique in the tape the number must do.
@@ -289,6 +293,9 @@ impl<S: Sink> Tracker<S> {
             self.doubt(believed, ts);
         }
         if let Some(prev) = change.prev {
+            if let Some(came) = change.came {
+                self.came_unseen(prev, came, cpu);
+            }
             self.left(prev, ts, cpu, (change.letter, change.throttled));
         }
         if let Some(next) = change.next {
@@ -320,6 +327,17 @@ impl<S: Sink> Tracker<S> {
         let thread = &mut self.threads[slot];
         (thread.last_out, thread.missed_out) = (ts, blind);
         thread.missed_in |= blind;
+    }
+
+    /// A thread that leaves `cpu` now got it unseen, not before `at`: until then its state is what it was.
+    fn came_unseen(&mut self, slot: Slot, at: u64, cpu: u32) {
+        let thread = &self.threads[slot];
+        if thread.dead || thread.state == State::Unknown || self.runs_on(slot, cpu) {
+            return;
+        }
+        let at = at.clamp(thread.since, self.now);
+        self.change(slot, at, End::Lost, State::Unknown);
+        (self.notes[slot].by_loss, self.threads[slot].missed_in) = (true, true);
     }
 
     /// A thread that gets a CPU now waited for one since `at`. Only its getting it says so: until then all of the wait was throttled.
@@ -373,6 +391,12 @@ impl<S: Sink> Tracker<S> {
         }
     }
 
+    /// A call began by which the kernel goes on with the one before, which a signal without a handler had interrupted: it is that one.
+    pub(crate) fn restart(&mut self, slot: Slot, call: InCall) {
+        let before = self.notes[slot].before;
+        self.enter(slot, before.map_or(call, |(before, file)| InCall { call: before, file, ..call }));
+    }
+
     /// A call began.
     pub(crate) fn enter(&mut self, slot: Slot, call: InCall) {
         let ts = self.at(call.start);
@@ -389,6 +413,10 @@ impl<S: Sink> Tracker<S> {
         self.must_run(slot, ts, cpu);
         self.step(slot, ts);
         let pid = self.threads[slot].task.pid;
+        self.notes[slot].before = match self.threads[slot].doing {
+            Doing::Call(call) => Some((call.call, call.file)),
+            Doing::User | Doing::Unknown => None,
+        };
         self.threads[slot].doing = if self.lost_calls.anywhere(pid) { Doing::Unknown } else { Doing::User };
     }
 
@@ -428,6 +456,9 @@ impl<S: Sink> Tracker<S> {
                 Doing::Call(call) => call.row.is_none(),
                 Doing::Unknown => false,
             };
+            if concerned {
+                self.notes[slot].before = None;
+            }
             if concerned && !thread.dead && open {
                 self.step(slot, ts);
                 self.threads[slot].doing = Doing::Unknown;
@@ -566,6 +597,7 @@ impl<S: Sink> Tracker<S> {
     fn doubt(&mut self, slot: Slot, ts: u64) {
         let thread = &mut self.threads[slot];
         (thread.state, thread.missed_out, thread.missed_in) = (State::Unknown, true, true);
+        self.notes[slot].by_loss = true;
         self.change(slot, ts, End::Lost, State::Unknown);
     }
 

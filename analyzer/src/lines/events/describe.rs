@@ -102,13 +102,17 @@ impl<'a> Describer<'a> {
         let (prev, next) = (self.task(e.prev), self.task(e.next));
         // perf's `R+`: preempted
         let state = format!("{}{}", char::from(e.prev_letter()), if e.preempted { "+" } else { "" });
-        let fields = vec![
+        let mut fields = vec![
             ("prev_comm", comm(prev)),
             ("prev_pid", thread(prev)),
             ("prev_state", Value::Word(state)),
             ("next_comm", comm(next)),
             ("next_pid", thread(next)),
         ];
+        if let Some(came) = e.came {
+            let at_most = if came.at_most { "<=" } else { "" };
+            fields.push(("prev_came", Value::Word(format!("unseen {at_most}{} ns before", came.ns))));
+        }
         Event { which: Which::Kind(Kind::Switch), ts: e.ts, cpu: Some(e.cpu), task: prev, other: next, fields }
     }
 

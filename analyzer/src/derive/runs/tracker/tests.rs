@@ -56,6 +56,57 @@ fn running(t: &mut Tracker<Told>, tid: u32) -> Slot {
 }
 
 #[test]
+fn a_call_that_goes_on_after_a_stop_is_the_same() {
+    let mut t = tracker(ALL);
+    let a = running(&mut t, 1);
+    let call = |start, nr, file| InCall { start, call: Call { abi: 0, nr }, file, ..InCall::default() };
+    t.enter(a, call(120, 35, 7));
+    t.leave(130, a, 0);
+    t.restart(a, call(140, 219, 0));
+    t.leave(150, a, 0);
+    // and once more
+    t.restart(a, call(160, 219, 0));
+    t.leave(170, a, 0);
+    t.lose_calls(Lost::any(171, 172));
+    t.restart(a, call(180, 219, 0));
+    t.finish(190);
+    let calls: Vec<(u64, u32, u32)> = t
+        .sink
+        .0
+        .iter()
+        .filter_map(|(_, i)| match i.doing {
+            Doing::Call(call) => Some((i.from, call.call.nr, call.file)),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(calls, [(120, 35, 7), (140, 35, 7), (160, 35, 7), (180, 219, 0)]);
+}
+
+#[test]
+fn a_switch_that_no_program_saw_hides_only_what_it_says() {
+    let mut t = tracker(ALL);
+    let (a, b, h) = (asleep(&mut t, 1), asleep(&mut t, 2), asleep(&mut t, 3));
+    t.wakeup(105, None, a, false);
+    t.wakeup(105, None, h, false);
+    switch(&mut t, 110, 0, None, Some(h), b'R');
+    // the kernel says when it came: nothing of it is missing, and the hidden one has left
+    switch(&mut t, 120, 0, None, Some(a), b'R');
+    switch(&mut t, 130, 0, Some(a), Some(h), b'S');
+    assert_eq!(t.unsure_until(), 130, "why and when the hidden one left is not known");
+    // only the last switch of the CPU is known before it
+    t.wakeup(125, None, b, false);
+    t.switch(Change { ts: 150, cpu: 0, prev: Some(b), letter: b'S', came: Some(130), ..Change::default() });
+    t.finish(200);
+    let asleep = ("S", 100, 105, End::Woken(None));
+    let ran = [asleep, ("RQ", 105, 120, End::In(0)), ("RUN", 120, 130, End::Out(b'S')), ("S", 130, 200, End::Stop)];
+    assert_eq!(of(&t, 1), ran);
+    let b = of(&t, 2);
+    assert_eq!(b[1..], [("RQ", 130, 130, End::Lost), ("?", 130, 150, End::Out(b'S')), ("S", 150, 200, End::Stop)]);
+    // of the hidden one nothing is known again until the end
+    assert_eq!(t.unsure_until(), 200);
+}
+
+#[test]
 fn throttled_until_the_quota_lets_it_run() {
     let mut t = tracker(ALL);
     let a = running(&mut t, 1);
