@@ -33,7 +33,7 @@ pub use deadline::Deadline;
 pub use debug_dirs::DebugDirs;
 pub use demangle::demangle;
 #[cfg(feature = "exercise")]
-pub use exercise::{exercise, exercise_file};
+pub use exercise::{exercise, exercise_file, exercise_notes};
 pub use facts::{FileReader, Limits};
 pub use function::FunctionStart;
 pub use ident::{Ident, image_build_id};

@@ -15,6 +15,7 @@ use std::sync::Arc;
 use anyhow::{Result, bail};
 use systape_symbols::open_regular;
 
+use super::mounted;
 use crate::foreign::{Facts, Wanted, Whose};
 use crate::patient::each;
 use crate::spaces::open::{open_mapped, without_deleted};
@@ -176,6 +177,9 @@ pub(crate) fn open_asked(request: &[u8]) -> Result<(Vec<u8>, File), String> {
     let identity = Identity::of(&file).map_err(|error| error.to_string())?;
     if SERVED.contains(&identity.magic) {
         return Err("a program or another host serves its file system, which may never answer".to_owned());
+    }
+    if identity.magic == OVERLAYFS && !mounted::is_by_root(pid, &file) {
+        return Err("a user mounted its file system, which may never answer".to_owned());
     }
     let meta = file.metadata().map_err(|error| error.to_string())?;
     if meta.uid() != 0 && meta.len() > LARGEST_OF_A_USER {

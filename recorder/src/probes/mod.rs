@@ -3,6 +3,7 @@
 pub(crate) mod files;
 mod find;
 mod kernel;
+mod mounted;
 mod operand;
 mod spec;
 mod unseen;
