@@ -210,6 +210,82 @@ impl Drop for Cgroup {
     }
 }
 
+/// A cgroup with a quota of CPU time (v1 or v2); removed when the test is over, if nobody is in it any more.
+pub struct Quota {
+    dir: PathBuf,
+    v2: bool,
+}
+
+impl Quota {
+    /// Of so many percent of a CPU. `None`: no hierarchy here has the controller `cpu`.
+    ///
+    /// # Panics
+    /// When it cannot be made.
+    #[must_use]
+    pub fn new(name: &str, percent: u32) -> Option<Self> {
+        let name = format!("systape-e2e-{name}-{}", std::process::id());
+        let mounts = std::fs::read_to_string("/proc/self/mounts").expect("mounts");
+        let (top, v2) = mounts.lines().find_map(|line| {
+            let fields: Vec<&str> = line.split(' ').collect();
+            let top = Path::new(fields[1]);
+            match fields[2] {
+                "cgroup" if fields[3].split(',').any(|option| option == "cpu") => Some((top.to_owned(), false)),
+                "cgroup2" => {
+                    let on = std::fs::read_to_string(top.join("cgroup.subtree_control")).unwrap_or_default();
+                    on.split_whitespace().any(|controller| controller == "cpu").then(|| (top.to_owned(), true))
+                }
+                _ => None,
+            }
+        })?;
+        let this = Self { dir: top.join(name), v2 };
+        std::fs::create_dir(&this.dir).expect("mkdir of a cgroup");
+        let write = |file: &str, text: String| std::fs::write(this.dir.join(file), text).expect(file);
+        if v2 {
+            write("cpu.max", format!("{} 100000", percent * 1000));
+        } else {
+            write("cpu.cfs_period_us", "100000".to_owned());
+            write("cpu.cfs_quota_us", (percent * 1000).to_string());
+        }
+        Some(this)
+    }
+
+    /// Its directory.
+    #[must_use]
+    pub fn dir(&self) -> &Path {
+        &self.dir
+    }
+
+    /// The file that a process writes its number to.
+    #[must_use]
+    pub fn procs(&self) -> String {
+        self.dir.join("cgroup.procs").display().to_string()
+    }
+
+    /// A number of `cpu.stat`.
+    ///
+    /// # Panics
+    /// When the kernel does not say.
+    #[must_use]
+    pub fn stat(&self, name: &str) -> u64 {
+        let stat = std::fs::read_to_string(self.dir.join("cpu.stat")).expect("cpu.stat");
+        let line = stat.lines().find_map(|line| line.strip_prefix(&format!("{name} "))).expect(name);
+        line.trim().parse().expect(name)
+    }
+
+    /// How long its threads were throttled, ms.
+    #[must_use]
+    pub fn throttled_ms(&self) -> f64 {
+        let (name, per_ms) = if self.v2 { ("throttled_usec", 1e3) } else { ("throttled_time", 1e6) };
+        self.stat(name) as f64 / per_ms
+    }
+}
+
+impl Drop for Quota {
+    fn drop(&mut self) {
+        remove(&self.dir);
+    }
+}
+
 /// Removes a cgroup and those below it, if nobody is in them.
 fn remove(dir: &Path) {
     let below = std::fs::read_dir(dir).into_iter().flatten().flatten();

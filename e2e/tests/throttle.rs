@@ -1,72 +1,10 @@
 //! CPU quotas of cgroups, against the kernel's own sums in `cpu.stat`.
 
 use std::fs;
-use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 use systape_e2e::Lab;
-
-/// A cgroup with a quota of 5 % of a CPU; removed at the end, when nobody is in it any more.
-struct Limited {
-    dir: PathBuf,
-    v2: bool,
-}
-
-impl Limited {
-    /// None: no hierarchy here has the controller `cpu`.
-    fn new(name: &str) -> Option<Self> {
-        let name = format!("systape-e2e-{name}-{}", std::process::id());
-        let mounts = fs::read_to_string("/proc/self/mounts").expect("mounts");
-        let (top, v2) = mounts.lines().find_map(|line| {
-            let fields: Vec<&str> = line.split(' ').collect();
-            let top = Path::new(fields[1]);
-            match fields[2] {
-                "cgroup" if fields[3].split(',').any(|option| option == "cpu") => Some((top.to_owned(), false)),
-                "cgroup2" => {
-                    let on = fs::read_to_string(top.join("cgroup.subtree_control")).unwrap_or_default();
-                    on.split_whitespace().any(|controller| controller == "cpu").then(|| (top.to_owned(), true))
-                }
-                _ => None,
-            }
-        })?;
-        let limited = Self { dir: top.join(name), v2 };
-        fs::create_dir(&limited.dir).expect("mkdir of a cgroup");
-        if v2 {
-            limited.write("cpu.max", "5000 100000");
-        } else {
-            limited.write("cpu.cfs_period_us", "100000");
-            limited.write("cpu.cfs_quota_us", "5000");
-        }
-        Some(limited)
-    }
-
-    fn write(&self, file: &str, text: &str) {
-        fs::write(self.dir.join(file), text).expect(file);
-    }
-
-    fn procs(&self) -> String {
-        self.dir.join("cgroup.procs").display().to_string()
-    }
-
-    /// A number of `cpu.stat`.
-    fn stat(&self, name: &str) -> u64 {
-        let stat = fs::read_to_string(self.dir.join("cpu.stat")).expect("cpu.stat");
-        let line = stat.lines().find_map(|line| line.strip_prefix(&format!("{name} "))).expect(name);
-        line.trim().parse().expect(name)
-    }
-
-    /// How long its threads were throttled, ms.
-    fn throttled_ms(&self) -> f64 {
-        let (name, per_ms) = if self.v2 { ("throttled_usec", 1e3) } else { ("throttled_time", 1e6) };
-        self.stat(name) as f64 / per_ms
-    }
-}
-
-impl Drop for Limited {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir(&self.dir);
-    }
-}
+use systape_e2e::more::Quota;
 
 /// Time in a state of the threads of a name, ms.
 fn time(rows: &[Value], comm: &str, state: &str) -> f64 {
@@ -78,7 +16,7 @@ fn time(rows: &[Value], comm: &str, state: &str) -> f64 {
 #[test]
 fn throttled_time_is_that_of_the_cgroup() {
     let Some(lab) = Lab::with_bpf() else { return };
-    let Some(group) = Limited::new("quota") else { return eprintln!("no hierarchy has the controller cpu") };
+    let Some(group) = Quota::new("quota", 5) else { return eprintln!("no hierarchy has the controller cpu") };
     // two loops of one kind, each a program of its own name; only one has a quota
     let spin = lab.dir().join("spin");
     fs::write(&spin, "i=0; while [ $i -lt 400000 ]; do i=$((i + 1)); done").expect("script");
@@ -102,8 +40,8 @@ fn throttled_time_is_that_of_the_cgroup() {
 }
 
 /// What the tape has of the cgroup is what the kernel says, and `why` names it. The shell came into it during the recording.
-fn limits(lab: &Lab, group: &Limited) {
-    let name = group.dir.file_name().expect("a name").to_str().expect("ASCII");
+fn limits(lab: &Lab, group: &Quota) {
+    let name = group.dir().file_name().expect("a name").to_str().expect("ASCII");
     let rows = lab.analyze(&["t.tape", "-e", "cgroup:limit", "--format", "json"]).expect(0).json();
     let last = |what: &str| {
         let of_it = rows.iter().map(|row| &row["args"]).filter(|args| args["cgroup"] == format!("/{name}"));

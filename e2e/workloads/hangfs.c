@@ -1,4 +1,4 @@
-// A file system with two copies of a program. Once the file HANG exists, reads of /read and closes of /flush are not answered.
+// A file system with three copies of a program. Once the file HANG exists, reads of /read and /libc.so.6 and closes of /flush are not answered.
 // hangfs MOUNTPOINT PROGRAM HANG stays in the foreground until it is unmounted or killed.
 #define FUSE_USE_VERSION 31
 #include <errno.h>
@@ -34,7 +34,7 @@ static int hang_getattr(const char *path, struct stat *st, struct fuse_file_info
 	st->st_size = source.st_size;
 	if (is(path, "/"))
 		st->st_mode = S_IFDIR | 0755;
-	else if (!is(path, "/read") && !is(path, "/flush"))
+	else if (!is(path, "/read") && !is(path, "/flush") && !is(path, "/libc.so.6"))
 		return -ENOENT;
 	return 0;
 }
@@ -49,7 +49,7 @@ static int hang_open(const char *path, struct fuse_file_info *info)
 static int hang_read(const char *path, char *buf, size_t size, off_t at, struct fuse_file_info *info)
 {
 	(void)info;
-	if (is(path, "/read"))
+	if (!is(path, "/flush"))
 		answer_never();
 	ssize_t read = pread(file, buf, size, at);
 	return read < 0 ? -errno : (int)read;

@@ -1,5 +1,6 @@
-// redteam COUNT DIR: COUNT processes of a user without rights, each of which is a burden to a recorder of its own kind, until the
-// parent is killed. DIR is a directory that anybody may write, with `watched/` in it. The names of some would act on a terminal.
+// redteam COUNT DIR [KIND]: COUNT processes of a user without rights, each of which is a burden to a recorder of its own kind, until the
+// parent is killed. DIR is a directory that anybody may write, with `watched/` and a `libc.so.6` in it. Names would act on a terminal.
+// redteam maps FILE: maps it as code, and waits.   redteam polite COUNT: makes so many calls, one every millisecond.
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -289,6 +290,22 @@ int main(int argc, char **argv)
 		return 0;
 	if (argc < 3)
 		return 2;
+	if (!strcmp(argv[1], "maps")) {
+		int file = open(argv[2], O_RDONLY);
+
+		if (mmap(NULL, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE, file, 0) == MAP_FAILED)
+			return 1;
+		for (;;)
+			pause();
+	}
+	if (!strcmp(argv[1], "polite")) {
+		prctl(PR_SET_NAME, "polite");
+		for (int left = atoi(argv[2]); left; left--) {
+			syscall(SYS_getppid);
+			nap();
+		}
+		return 0;
+	}
 	dir = argv[2];
 	int count = atoi(argv[1]);
 	pid_t parent = getpid();

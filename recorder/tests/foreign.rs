@@ -1,4 +1,5 @@
-//! Files of users are parsed in one place only: no module of `record` but `foreign` names a parser of them.
+//! Files of users are parsed in one place only: no module of `record` but `foreign` names a parser of them. And what of /proc may
+//! never be answered is read where it is waited for with a limit.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -58,5 +59,46 @@ fn no_other_module_names_a_parser() {
     let manifest = fs::read_to_string(root.with_file_name("Cargo.toml")).expect("Cargo.toml");
     for parser in ["object", "gimli", "addr2line", "blazesym"] {
         assert!(!manifest.lines().any(|line| line.starts_with(parser)), "{parser}");
+    }
+}
+
+/// Files of /proc for which a process's memory is locked, or read, which may never end.
+const HANG: [&str; 6] = ["}/maps", "}/cmdline", "}/environ", "}/mem\"", "}/map_files", "}/root"];
+/// Who reads them, always in a thread or a process that may hang alone.
+const READ: [&str; 6] = [
+    "snapshot.rs",
+    "call_memory.rs",
+    "spaces/proc_maps.rs",
+    // the process that opens files
+    "spaces/open.rs",
+    "stacks/jit_maps.rs",
+    "stacks/code.rs",
+];
+/// Their functions, and who may call them: those with patience, and of the own process.
+const CALLS: [(&str, &[&str]); 4] = [
+    ("snapshot::argv(", &["start.rs", "encode/lookups.rs"]),
+    ("snapshot::environ(", &["start.rs", "encode/lookups.rs"]),
+    ("snapshot::process(", &["start.rs", "encode/lookups.rs"]),
+    ("proc_maps::read", &["probes/files.rs", "spaces/tracker.rs", "spaces/vdso.rs"]),
+];
+
+#[test]
+fn what_may_hang_in_proc_is_read_with_patience() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let mut files = Vec::new();
+    sources(&root, &mut files);
+    let mut found = Vec::new();
+    for file in &files {
+        let text = fs::read_to_string(file).expect("source");
+        let name = file.strip_prefix(&root).expect("below").to_str().expect("UTF-8");
+        let callers = CALLS.iter().filter(|(_, may)| !may.contains(&name)).map(|(call, _)| *call);
+        let read = HANG.into_iter().filter(|_| !READ.contains(&name));
+        let words: Vec<&str> = callers.chain(read).collect();
+        found.extend(with(&text, &words).into_iter().map(|line| format!("{name}: {line}")));
+    }
+    assert!(found.is_empty(), "{}", found.join("\n"));
+    for name in ["start.rs", "encode/lookups.rs", "call_memory.rs", "spaces/tracker.rs", "stacks/code.rs"] {
+        let text = fs::read_to_string(root.join(name)).expect("source");
+        assert!(text.contains("use crate::patient::"), "{name}");
     }
 }

@@ -48,7 +48,9 @@ pub(crate) fn find_function(file: &[u8], name: &[u8]) -> Result<FunctionStart, S
             if into < size {
                 let len = symbol.size().min(LONGEST).min(size - into);
                 let code = segment.data_range(address, len).ok().flatten().unwrap_or_default().to_vec();
-                let (offset, unwinds) = (offset + into, unwinds(&parsed));
+                // a segment may claim to be where no file ends
+                let Some(offset) = offset.checked_add(into) else { continue };
+                let unwinds = unwinds(&parsed);
                 return Ok(FunctionStart { returns: returns(&code, offset), offset, code, unwinds });
             }
         }
@@ -137,6 +139,19 @@ mod tests {
         assert_eq!(soname(&own), None, "a program");
         assert!(find_function(b"7f0000-7f1000 r-xp", b"main").is_err());
         assert!(is_named(b"f@@V_1", b"f") && is_named(b"f", b"f") && !is_named(b"ff", b"f") && !is_named(b"", b"f"));
+    }
+
+    /// Found by the fuzz target `symbol_file`.
+    #[test]
+    fn a_segment_that_no_file_has_is_none() {
+        let own = std::fs::read("/proc/self/exe").expect("self");
+        let word = |file: &[u8], at: usize| u64::from_le_bytes(file[at..at + 8].try_into().expect("8 bytes")) as usize;
+        let half = |at: usize| usize::from(u16::from_le_bytes([own[at], own[at + 1]]));
+        let (mut away, headers) = (own.clone(), word(&own, 32));
+        for header in (0..half(56)).map(|number| headers + number * half(54)) {
+            away[header + 8..header + 16].copy_from_slice(&(u64::MAX - 8).to_le_bytes());
+        }
+        assert_eq!(find_function(&away, b"main").expect_err("none"), "it has no function 'main'");
     }
 
     #[test]
