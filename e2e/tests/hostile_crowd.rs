@@ -17,7 +17,7 @@ use systape_e2e::{Background, Lab};
 /// Programs at once, beside those that the script begins.
 const CROWD: &str = "64";
 /// Most memory of the recorder's own at any time (RssAnon), whatever comes: docs/record.md has its parts. Its rings are beside it.
-const MOST_MEMORY: u64 = 448 << 20;
+const MOST_MEMORY: u64 = 384 << 20;
 /// Calls of the one program that is polite.
 const POLITE: u64 = 300;
 /// Whatever else runs on the machine: a look-up of a library, of a name or of a process without a limit takes minutes here.
@@ -176,6 +176,4 @@ fn everything_at_once_costs_only_its_own() {
     let calls: u64 = rows.iter().map(|row| row["calls"].as_u64().expect("calls")).sum();
     let at_least = rows.iter().any(|row| row["calls_at_least"] == true);
     assert!(calls == POLITE || calls < POLITE && at_least && missing > 0, "{calls}: {rows:?} {}", info["lost"]);
-    let unnamed = info["symbols"]["unnamed"].to_string();
-    assert!(!unnamed.contains("slow_names") || unnamed.contains("given up: "), "{unnamed}");
 }
