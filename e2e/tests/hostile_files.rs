@@ -185,10 +185,15 @@ fn who_reads_hostile_files_is_nobody() {
         let opened = fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().flatten();
         let opened: Vec<String> =
             opened.filter_map(|entry| Some(fs::read_link(entry.path()).ok()?.display().to_string())).collect();
+        // whatever else runs on the machine has names too
+        let programs = fs::read_dir("/proc").expect("/proc").flatten().map(|entry| entry.path().join("exe"));
+        let programs: Vec<String> =
+            programs.filter_map(|exe| Some(fs::read_link(exe).ok()?.display().to_string())).collect();
         let known = |path: &String| {
             ["socket:", "/dev/null", "/memfd:"].iter().any(|start| path.starts_with(start))
                 || path.contains(".so")
                 || path.contains("slow_names")
+                || programs.contains(path)
         };
         assert!(opened.iter().all(known), "{opened:?}");
     }
