@@ -294,27 +294,11 @@ pub(crate) fn unknown(word: &str) -> String {
 mod tests {
     use std::ffi::OsString;
 
-    use systape_cli::Stop;
+    use systape_cli::{Stop, words};
 
     use super::*;
     use crate::cli;
     use crate::config::{Config, find_command};
-
-    /// Words as a shell has them.
-    fn words(line: &str) -> Vec<String> {
-        let (mut all, mut word, mut quote) = (Vec::new(), String::new(), None);
-        for letter in line.chars() {
-            match (quote, letter) {
-                (Some(open), _) if open == letter => quote = None,
-                (None, '"' | '\'') => quote = Some(letter),
-                (None, ' ') if word.is_empty() => {}
-                (None, ' ') => all.push(std::mem::take(&mut word)),
-                _ => word.push(letter),
-            }
-        }
-        all.extend((!word.is_empty()).then_some(word));
-        all
-    }
 
     /// What keeps a line from recording; None: nothing does.
     fn refused(line: &str) -> Option<String> {

@@ -3,7 +3,7 @@
 use std::ffi::CString;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, IsTerminal};
-use std::os::fd::{AsFd, AsRawFd};
+use std::os::fd::AsFd;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
@@ -11,6 +11,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
+use systape_cli::held::{hold, is_held};
 
 use crate::say::say;
 use crate::signals;
@@ -144,30 +145,10 @@ fn create(path: &Path) -> io::Result<File> {
     Ok(file)
 }
 
-/// For as long as the file is open, others leave it alone; a file system without locks cannot tell them.
-pub(crate) fn hold(file: &File) {
-    lock(file, libc::LOCK_EX).ok();
-}
-
 /// Whether a `record` is writing the plain file at `path`.
 pub(crate) fn is_being_written(path: &Path) -> bool {
     let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK;
     OpenOptions::new().read(true).custom_flags(flags).open(path).is_ok_and(|file| is_held(&file))
-}
-
-/// Whether a `record` is writing this file.
-pub(crate) fn is_held(file: &File) -> bool {
-    lock(file, libc::LOCK_SH).is_err_and(|e| e.kind() == io::ErrorKind::WouldBlock)
-}
-
-/// Locks a file until it is closed, or reports that another process has.
-fn lock(file: &File, how: i32) -> io::Result<()> {
-    // SAFETY: the descriptor is open; flock takes two numbers.
-    if unsafe { libc::flock(file.as_raw_fd(), how | libc::LOCK_NB) } == 0 {
-        Ok(())
-    } else {
-        Err(io::Error::last_os_error())
-    }
 }
 
 /// Renames an existing tape. If PATH.old does not exist, a file that appears there meanwhile is not replaced; a

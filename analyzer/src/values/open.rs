@@ -1,10 +1,10 @@
 //! Opens tapes, or says in one line why a file is none.
 
 use std::fs::File;
-use std::os::fd::AsRawFd as _;
 use std::path::Path;
 
 use anyhow::{Context as _, Result, anyhow, bail};
+use systape_cli::held::is_held;
 use systape_format::reader::Tape;
 
 /// The tape that is read when none is named.
@@ -17,18 +17,10 @@ pub(crate) const DEFAULT_TAPE: &str = "trace.tape";
 pub(crate) fn open(file: &Path) -> Result<Tape> {
     look(file)?;
     let mut tape = Tape::open(file).with_context(|| file.display().to_string())?;
-    if tape.end_mark().is_none() && is_held(file) {
+    if tape.end_mark().is_none() && File::open(file).is_ok_and(|file| is_held(&file)) {
         tape.set_being_written();
     }
     Ok(tape)
-}
-
-/// Whether a `record` that writes `file` holds it: it has a lock of its own on its tape until that is whole.
-fn is_held(file: &Path) -> bool {
-    let Ok(file) = File::open(file) else { return false };
-    // SAFETY: the descriptor is open; flock takes two numbers. The lock ends with the descriptor.
-    let taken = unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_SH | libc::LOCK_NB) } == 0;
-    !taken && std::io::Error::last_os_error().kind() == std::io::ErrorKind::WouldBlock
 }
 
 /// Checks that `file` may be a tape: a regular file.

@@ -14,11 +14,12 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 use caps::{CapSet, Capability};
+use systape_cli::held;
 
 use super::own::Own;
 use super::{peer, place};
 use crate::say::say;
-use crate::{output, system};
+use crate::system;
 
 /// Behind the name of a tape that is being written.
 const PART: &str = ".part";
@@ -178,7 +179,7 @@ impl Dir {
         }
         // SAFETY: the kernel just gave this descriptor to us.
         let file = unsafe { File::from_raw_fd(fd) };
-        output::hold(&file);
+        held::hold(&file);
         Ok(file)
     }
 
@@ -296,7 +297,7 @@ impl Dir {
         let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK;
         let file = OpenOptions::new().read(true).custom_flags(flags).open(path).ok()?;
         let meta = file.metadata().ok().filter(is_ours)?;
-        self.own.wrote(&file).then(|| (meta, output::is_held(&file)))
+        self.own.wrote(&file).then(|| (meta, held::is_held(&file)))
     }
 
     /// Removes a part into which nothing was written.
