@@ -95,6 +95,8 @@ pub(super) fn not_supported(term: &str) -> Option<&'static str> {
             "it says how strace prints; here the first 4096 bytes of strings, paths and descriptors are on the tape"
         }
         "status" => "use --failure for calls that fail",
+        "fd" | "fds" | "trace-fd" | "trace-fds" => "analyze -P PATH chooses calls by what a descriptor stands for",
+        "namespace" | "secontext" => "it says how strace prints",
         _ => "only trace= may stand before a list of syscalls",
     })
 }

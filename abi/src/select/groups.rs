@@ -5,9 +5,9 @@ use crate::desc::{Group, every, in_table};
 use crate::{ArgKind, Effect, RetKind, SyscallDesc};
 
 /// Every group, for messages.
-pub(super) const GROUPS: [&str; 14] = [
-    "clock", "creds", "desc", "file", "fstat", "ipc", "lstat", "memory", "net", "network", "process", "pure", "signal",
-    "stat",
+pub(super) const GROUPS: [&str; 16] = [
+    "clock", "creds", "desc", "file", "fstat", "fstatfs", "ipc", "lstat", "memory", "net", "network", "process",
+    "pure", "signal", "stat", "statfs",
 ];
 
 /// The members of group `name` of all ABIs, by name; `None` if there is no such group.
@@ -18,6 +18,7 @@ pub(super) fn members(name: &str) -> Option<impl Iterator<Item = &'static str>> 
         "desc" => descriptor,
         "file" => file,
         "fstat" => |d| status(d) && !matches!(d.name, "stat" | "stat64" | "oldstat" | "lstat" | "lstat64" | "oldlstat"),
+        "fstatfs" => |d| matches!(d.name, "fstatfs" | "fstatfs64"),
         "ipc" => |d| d.name == "ipc" || table(Group::Ipc, d),
         "lstat" => |d| status(d) && !matches!(d.name, "stat" | "stat64" | "oldstat" | "fstat" | "fstat64" | "oldfstat"),
         "memory" => memory,
@@ -26,14 +27,15 @@ pub(super) fn members(name: &str) -> Option<impl Iterator<Item = &'static str>> 
         "pure" => pure,
         "signal" => signal,
         "stat" => status,
+        "statfs" => |d| matches!(d.name, "statfs" | "statfs64"),
         _ => return None,
     };
     Some(every().filter(move |desc| belongs(desc)).map(|desc| desc.name))
 }
 
-/// The group meant by a word without `%`. `stat`, `lstat` and `fstat` are calls.
+/// The group meant by a word without `%`. `stat`, `lstat`, `fstat`, `statfs` and `fstatfs` are calls.
 pub(super) fn bare_members(name: &str) -> Option<impl Iterator<Item = &'static str>> {
-    if matches!(name, "stat" | "lstat" | "fstat") { None } else { members(name) }
+    if matches!(name, "stat" | "lstat" | "fstat" | "statfs" | "fstatfs") { None } else { members(name) }
 }
 
 /// Whether the call, or the one it is a later width of, is in the table of `group`.

@@ -5,7 +5,8 @@
 //!
 //! - a name (`openat`), an exact name (`=stat`), a glob (`epoll*`, `?` for one character) or a number (`sys_451`)
 //! - a group, `%file` or `file`; where a call has the name of a group (`signal` and `ipc` of i386), the bare word is the group, which
-//!   contains the call, and `=signal` the call. `%stat`, `%lstat` and `%fstat` need their `%`, the bare words being calls on most ABIs
+//!   contains the call, and `=signal` the call. `%stat`, `%lstat`, `%fstat`, `%statfs` and `%fstatfs` need their `%`, the bare words being
+//!   calls on most ABIs
 //! - `all`, or `none`
 //! - `syscalls:sys_enter_openat` (perf's name of a tracepoint) for `=openat`, `raw_syscalls:*` for all, with a note
 //! - `family:event` for what is no syscall, or `family:event/FILTER/` for some of these; such terms are parsed here and resolved by the
@@ -14,7 +15,8 @@
 //! A name stands for the calls libc makes in its place as well (`stat` for newfstatat and statx), with a [note](Selection::notes), and
 //! silently for later widths of the same call on i386 (`getuid` for getuid32). A leading `!` negates a term; in front of a whole list it
 //! negates every term of it, as in strace and perf. A leading `?` accepts a name this version does not know, `trace=` in front of a
-//! list is accepted and ignored, `name@64`, `@32` and `@x32` restrict a name to an ABI as in strace (`@64` is x86_64 and aarch64).
+//! list is accepted and ignored, `name@64`, `@32` and `@x32` restrict a name to an ABI as in strace (`@64` is x86_64 and aarch64), and so do the ABIs' own
+//! names, `name@i386`.
 //!
 //! Terms apply to every ABI by name. A tape's own tables are not looked at, so a selection is the same for every tape.
 
@@ -299,11 +301,15 @@ fn resolve_known(term: &str, negated: bool) -> Result<(NrSet, Option<String>), S
 
 /// `name@64` and its like: the name and the ABIs it is meant for.
 fn split_abi(term: &str) -> (&str, &'static [Abi]) {
+    let known: &'static [Abi] = &Abi::KNOWN;
     match term.rsplit_once('@') {
         Some((name, "64")) => (name, &[Abi::X86_64, Abi::Aarch64]),
         Some((name, "32")) => (name, &[Abi::I386]),
-        Some((name, "x32")) => (name, &[Abi::X32]),
-        _ => (term, &Abi::KNOWN),
+        Some((name, abi)) => {
+            let named = known.iter().position(|known| known.as_str() == abi);
+            named.map_or((term, known), |at| (name, &known[at..=at]))
+        }
+        None => (term, known),
     }
 }
 
