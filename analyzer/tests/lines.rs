@@ -9,8 +9,8 @@ use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use common::Place;
-use systape_analyzer::exercise::{VIEWS, View, parse, union};
-use systape_cli::Stop;
+use common::hints::{not_taken, refused};
+use systape_cli::words;
 
 /// A line, and what is to come of it.
 #[derive(Debug)]
@@ -92,93 +92,6 @@ fn run(place: &Place, line: &Line, path: &str) -> (i32, String, String) {
     let got = command.env_remove("NO_COLOR").env_remove("LC_ALL").output().unwrap();
     let text = |bytes| String::from_utf8_lossy(bytes).into_owned();
     (got.status.code().unwrap_or(-1), text(&got.stdout), text(&got.stderr))
-}
-
-/// Words as a shell has them: quotes are taken away.
-fn words(line: &str) -> Vec<String> {
-    let (mut all, mut word, mut quote) = (Vec::new(), String::new(), None);
-    for letter in line.chars() {
-        match (quote, letter) {
-            (Some(open), _) if open == letter => quote = None,
-            (None, '"' | '\'') => quote = Some(letter),
-            (None, ' ') if word.is_empty() => {}
-            (None, ' ') => all.push(std::mem::take(&mut word)),
-            _ => word.push(letter),
-        }
-    }
-    all.extend((!word.is_empty()).then_some(word));
-    all
-}
-
-/// Why a command in `text`, `'analyze …'` with words in capitals for what to put there, is refused.
-fn refused(text: &str) -> Option<String> {
-    let stands_for = |word: &str| match word {
-        "TIME" => "1ms".to_owned(),
-        "FROM,TO" => "0,1".to_owned(),
-        "PID" | "TID" | "N" => "1".to_owned(),
-        "REPORT" => "kills".to_owned(),
-        "KEY" | "KEY,..." => "comm".to_owned(),
-        "EVENT" => "sched:*".to_owned(),
-        "DIR" => ".".to_owned(),
-        "COMMAND" => "ls".to_owned(),
-        _ if word.starts_with("--") && word.ends_with("=NAME") => word.replace("NAME", "sh"),
-        _ => word.to_owned(),
-    };
-    for command in text.split("'analyze ").skip(1).filter_map(|rest| rest.split('\'').next()) {
-        let command = command.split(" | ").next().unwrap_or_default().split(" > ").next().unwrap_or_default();
-        let all: Vec<String> = words(command).iter().map(|word| stands_for(word)).collect();
-        // another program answers, or it is an ellipsis
-        if ["sql", "export", "...", "merge"].contains(&all.first().map_or("", String::as_str))
-            || command.contains("...")
-        {
-            continue;
-        }
-        let asked = parse(std::iter::once("analyze".to_owned()).chain(all).map(Into::into));
-        let why = match asked {
-            Ok(asked) => asked.config().err().map(|error| format!("{error:#}")),
-            Err(Stop::Printed(_)) => None,
-            Err(Stop::Usage(why)) => Some(why),
-        };
-        // a file that does not exist is the reader's to name
-        if let Some(why) = why.filter(|why| !why.contains("no such file") && !why.contains("no tape is named")) {
-            return Some(format!("'analyze {command}': {why}"));
-        }
-    }
-    None
-}
-
-/// An option that `err`, a refusal of `typed`, suggests and the report that was asked does not take.
-fn not_taken(typed: &str, err: &str) -> Option<String> {
-    let typed = words(typed);
-    let named = |view: &&&View| {
-        let name: Vec<&str> = view.name.split(' ').collect();
-        !view.name.is_empty() && typed.windows(name.len()).any(|words| words == name)
-    };
-    let view = VIEWS.iter().filter(named).max_by_key(|view| view.name.len()).or(VIEWS.first())?;
-    let union = union(view);
-    // commands of their own, remarks, and the other program's options
-    let mut own = String::new();
-    let (mut quoted, mut depth) = (false, 0);
-    for letter in err.chars() {
-        match letter {
-            '\'' => quoted = !quoted,
-            '(' => depth += 1,
-            ')' => depth -= 1,
-            _ if !quoted && depth == 0 => own.push(letter),
-            _ => {}
-        }
-    }
-    // behind what is refused itself
-    let refusals = ["is no option of", "is not for", "is no report"];
-    let own = refusals.iter().find_map(|text| own.split_once(text))?.1;
-    let own = own.split("record ").next().unwrap_or_default();
-    let options = own.split([' ', ',', ';', '=']).filter(|word| word.starts_with("--"));
-    let id = |name: &str| {
-        let arg = union.get_arguments().find(|arg| arg.get_long() == Some(name.trim_start_matches('-')));
-        arg.map(|arg| arg.get_id().to_string())
-    };
-    let mut wrong = options.filter(|name| id(name).is_none_or(|id| !view.takes(&id)));
-    wrong.next().map(|name| format!("{name} of {}", view.title()))
 }
 
 #[test]

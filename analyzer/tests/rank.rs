@@ -1,4 +1,4 @@
-//! Rankings print the busiest rows and say how many more there are; threads that slept all the time are one line of `states`.
+//! Rankings print the busiest rows and say how many more there are; of the whole machine idle waits are one line.
 
 mod common;
 
@@ -47,17 +47,25 @@ fn what_is_not_printed_is_counted() {
 }
 
 #[test]
-fn threads_that_slept_all_the_time_are_one_line() {
+fn idle_waits_are_one_line() {
     let place = place();
     let folded = ok(&place, "states --by tid,state,syscall sched.tape");
-    assert!(folded.contains("\nidle: 1 thread slept all the time in poll, accept, nanosleep, futex"), "{folded}");
+    assert!(folded.contains("\nidle waits: "), "{folded}");
     assert!(!folded.contains("sleeper"), "{folded}");
     // the others' shares are of all time, as before
     let whole = ok(&place, "states --by tid,state,syscall --top 0 sched.tape");
-    assert!(whole.contains("sleeper") && !whole.contains("idle:"), "{whole}");
+    assert!(whole.contains("sleeper") && !whole.contains("idle waits"), "{whole}");
+    assert_eq!(ok(&place, "states --by tid,state,syscall --idle sched.tape"), whole);
+    // with their sum it is all that there is
+    let sum = |text: &str| {
+        let first = |line: &str| line.trim_start_matches("idle waits:").split_whitespace().next().map(str::to_owned);
+        let times = text.lines().filter(|line| line.contains('%')).filter_map(first);
+        times.map(|ms| (ms.parse::<f64>().unwrap() * 1000.0).round() as u64).sum::<u64>()
+    };
+    assert_eq!(sum(&folded), sum(&whole), "{folded}\n{whole}");
     let words =
         |text: &str| text.lines().map(|line| line.split_whitespace().collect::<Vec<_>>().join(" ")).collect::<Vec<_>>();
-    for line in words(&folded).iter().filter(|line| line.contains('%')) {
+    for line in words(&folded).iter().filter(|line| line.contains('%') && !line.starts_with("idle waits")) {
         assert!(words(&whole).contains(line), "{line} is not in\n{whole}");
     }
     // who asks for it, or for data, gets it
@@ -68,11 +76,11 @@ fn threads_that_slept_all_the_time_are_one_line() {
         "--at 50%",
     ] {
         let out = ok(&place, &format!("states {words} sched.tape"));
-        assert!(!out.contains("idle:") && out.contains("300"), "{words}:\n{out}");
+        assert!(!out.contains("idle waits") && out.contains("300"), "{words}:\n{out}");
     }
-    // a row in which others slept too is none of it
+    // a row in which others slept too is none of it; nor is one whose calls are not looked at
     let out = ok(&place, "states --by state sched.tape");
-    assert!(!out.contains("idle:"), "{out}");
+    assert!(!out.contains("idle waits"), "{out}");
 }
 
 #[test]

@@ -107,7 +107,7 @@ fn other_files_are_named_with_what_to_do() {
     // blocks that do not get smaller are in it as they are
     let zstd = [b"\x28\xb5\x2f\xfd\x04".as_slice(), &tape].concat();
     for (bytes, says) in [
-        (zstd.as_slice(), "compressed with zstd: zstd -dc FILE | analyze -"),
+        (zstd.as_slice(), "compressed with zstd: zstd -dc other | analyze "),
         (b"PERFILE2\0\0\0\0", "a recording of perf: perf script"),
         (b"[{\"name\": \"read\", \"ts\": 5}]\n   ", "JSON"),
     ] {
@@ -119,6 +119,50 @@ fn other_files_are_named_with_what_to_do() {
         }
         assert_eq!(place.analyze("check other").status, 1);
     }
+}
+
+/// The command that is printed for a packed tape does what was asked of the tape.
+#[test]
+fn the_command_for_a_packed_tape_works() {
+    let place = Place::with_sample();
+    fs::copy(place.path("sample.tape"), place.path("a b.tape")).unwrap();
+    let program = common::program();
+    let path = format!("{}:{}", program.parent().unwrap().display(), std::env::var("PATH").unwrap());
+    let shell = |line: &str| {
+        let mut shell = Command::new("sh");
+        shell.args(["-c", line]).current_dir(place.path("")).env("PATH", &path).stdin(Stdio::null()).output().unwrap()
+    };
+    let wanted = place.analyze("exec sample.tape");
+    let packs = [
+        ("gzip -c 'a b.tape' > x.gz", "x.gz", true),
+        ("zstd -qc 'a b.tape' > x.zst", "x.zst", true),
+        ("xz -c 'a b.tape' > x.xz", "x.xz", true),
+        ("tar -cf x.tar 'a b.tape'", "x.tar", true),
+        ("echo x > y; tar -cf z.tar y 'a b.tape' sample.tape", "z.tar", false),
+        ("tar -czf x.tgz 'a b.tape' sample.tape", "x.tgz", false),
+        ("zip -q x.zip 'a b.tape'", "x.zip", true),
+        ("zip -q z.zip y 'a b.tape' sample.tape", "z.zip", false),
+    ];
+    let mut tried = 0;
+    for (pack, name, one) in packs {
+        // not every machine has every program
+        if !shell(pack).status.success() {
+            continue;
+        }
+        let refused = place.analyze(&format!("exec {name}"));
+        let (_, told) = refused.err.split_once(": not a tape: it is ").unwrap_or_else(|| panic!("{refused:?}"));
+        let command = told.split_once(": ").unwrap().1.trim();
+        let got = shell(command);
+        let out = String::from_utf8(got.stdout).unwrap();
+        assert!(got.status.success(), "{command}: {out} {:?}", String::from_utf8(got.stderr));
+        match one {
+            true => assert_eq!(out, wanted.out, "{command}"),
+            false => assert_eq!(out.matches("==> tapes/").count(), 2, "{command}: {out}"),
+        }
+        shell("rm -r tapes");
+        tried += 1;
+    }
+    assert!(tried >= 3, "{tried}");
 }
 
 /// Of what is no tape no more is kept than where a tape could begin.

@@ -101,7 +101,7 @@ fn folded_stacks_have_the_total() {
 #[test]
 fn a_flame_graph_is_a_file() {
     let place = place();
-    assert_eq!(out(&place, "callgraph --of offcpu --svg a.svg stacks.tape"), "");
+    assert_eq!(out(&place, "callgraph --of offcpu --idle --svg a.svg stacks.tape"), "");
     let svg = std::fs::read_to_string(place.path("a.svg")).unwrap();
     for part in
         ["<svg", "[stack ends: lost, no buffer or stack ring full]", "sa\\x1bve:all", "schedule", "at least 3.799 ms"]
@@ -162,7 +162,7 @@ fn stacks_that_cannot_be_read_leave_their_events() {
         "{}",
         got.out
     );
-    let got = place.analyze("callgraph --of offcpu stacks.tape");
+    let got = place.analyze("callgraph --of offcpu --idle stacks.tape");
     assert!(got.out.contains("[no stack: cannot be read]") && got.out.contains("at least 3.799 ms"), "{}", got.out);
     let got = place.analyze("--call-graph --max-events 1 stacks.tape");
     assert!(got.out.contains("[no stack: cannot be read]"), "{}", got.out);

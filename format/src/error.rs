@@ -33,7 +33,7 @@ pub enum Error {
         searched: u64,
     },
     /// It begins like a file of another kind.
-    #[error("not a tape: it is {}{}", .0.what, instead(*.0))]
+    #[error("not a tape: it is {}{}", .0.what, instead(.0))]
     Other(Other),
     /// Written by a later systape, in a layout unknown to this one.
     #[error("the tape has format {found}, this program reads up to {known}: use a newer analyze")]
@@ -150,7 +150,7 @@ pub(crate) fn capnp_err(what: &'static str) -> impl Fn(capnp::Error) -> Error {
 /// Result of this crate.
 pub(crate) type Result<T, E = Error> = std::result::Result<T, E>;
 
-fn instead(other: Other) -> String {
+fn instead(other: &Other) -> String {
     if other.instead.is_empty() { String::new() } else { format!(": {}", other.instead) }
 }
 

@@ -1,1 +1,1 @@
-callgraph --of offcpu --min-percent 0 stacks.tape
+callgraph --idle --of offcpu --min-percent 0 stacks.tape

@@ -55,6 +55,10 @@ pub struct Args {
     #[arg(short = 'p', long = "pid", value_name = "PID,...", value_delimiter = ',', help_heading = "Filters")]
     pub pids: Vec<u32>,
 
+    /// With -p: the processes below them too; of 'analyze exec' the tree of processes with their lifetimes
+    #[arg(long, help_heading = "Filters")]
+    pub tree: bool,
+
     /// Only these threads
     #[arg(short = 't', long = "tid", value_name = "TID,...", value_delimiter = ',', help_heading = "Filters")]
     pub tids: Vec<u32>,

@@ -72,6 +72,8 @@ pub struct Config {
     pub format: Format,
     /// Exit with 3 if a loss could change the answer.
     pub fail_on_loss: bool,
+    /// `--tree` was given.
+    pub tree: bool,
     /// Number of rows of the answer.
     pub shown: Shown,
 }
@@ -150,8 +152,14 @@ impl Config {
             by: args.by.clone(),
             format: args.format,
             fail_on_loss: args.fail_on_loss,
+            tree: args.tree,
             shown: Shown::default(),
         };
+        if args.tree && args.pids.is_empty() && view.name != "exec" {
+            bail!(
+                "--tree goes with -p PID and takes the processes below it too; 'analyze exec --tree' shows all of them"
+            );
+        }
         if config.format != Format::Text {
             let why = "times in JSON and CSV are since the start of the tape (ts_ns) and of day (time)";
             refuse(&config.clock_options(), why)?;
@@ -230,6 +238,7 @@ fn filters(view: &View, args: &Args) -> Result<Filters> {
         selects: !args.events.is_empty(),
         failure: args.failure,
         pids: args.pids.clone(),
+        tree: args.tree && !args.pids.is_empty(),
         tids: args.tids.clone(),
         users: args.users.clone(),
         comms,

@@ -3,4 +3,5 @@
 pub(crate) mod args;
 pub(crate) mod config;
 pub(crate) mod options;
+pub(crate) mod other;
 pub(crate) mod sort;

@@ -9,10 +9,12 @@ use systape_format::reader::{Misses, Tape};
 
 use crate::asked::config::Config;
 use crate::asked::config::view::{Composer, Run};
+use crate::asked::other;
 use crate::cli::{ask, habits, nothing, views};
 use crate::render::form::Format;
 use crate::render::stamp::TimeBase;
 use crate::table::fired;
+use crate::table::kin;
 use crate::table::loss::miss_text;
 use crate::table::question;
 use crate::values::open::look;
@@ -41,7 +43,7 @@ fn with_misses(result: Result<Verdict>, misses: &Misses) -> Result<Verdict> {
 
 /// The answer for `config`, of the tape that was `opened`, with the `file` that it is to write.
 pub(crate) fn answer(config: &Config, opened: Result<Tape>, file: Option<&mut NewFile>) -> Result<Verdict> {
-    let tape = match (opened, config.view.run) {
+    let tape = match (opened.map_err(|error| other::exact(error, &config.file, config)), config.view.run) {
         (Ok(tape), _) => tape,
         (Err(error), Run::Judges { not_a_tape: judge, .. }) => match not_a_tape(&error) {
             Some(why) => return judge(config, &why),
@@ -74,6 +76,16 @@ pub(crate) fn answer(config: &Config, opened: Result<Tape>, file: Option<&mut Ne
         Run::Judges { run, .. } => (run(config, &tape), true),
     };
     let result = if told { result } else { with_misses(result, tape.misses()) };
+    let filters = &config.filters;
+    // what a process has open is asked of that one
+    if result.is_ok()
+        && !config.tree
+        && !filters.pids.is_empty()
+        && config.view.takes("tree")
+        && config.view.name != "fds"
+    {
+        kin::note(&filters.pids, kin::below(&tape, &filters.pids).len()).iter().for_each(|note| complain(note));
+    }
     if result.is_ok() && config.shown.nothing() {
         nothing::why(config, &tape).iter().for_each(|why| complain(why));
     }

@@ -202,6 +202,35 @@ const HABITS: &[Habit] = &[
     ),
     of(&["redact"], &["--all"], Say("it is --level all")),
     of(
+        &["offcpu", "states", "top", "locks"],
+        &["--all", "--no-idle"],
+        Say("--top 0 prints all rows, --idle those of threads that wait for work"),
+    ),
+    of(&["top", "rate"], &["-g", "-k"], Say("'analyze callgraph' adds up stacks")),
+    of(
+        &["report"],
+        &["-k", "--vmlinux", "--dso", "--dsos", "-t", "--tid", "--tids", "-p", "--pid"],
+        Say(
+            "'analyze report' writes a page for a browser; sums of stacks, as perf report has them: 'analyze callgraph', by -p and -t of some threads, with --debug-dir of better names",
+        ),
+    ),
+    of(&["sched latency"], &["--pids"], Type(&["--by=tid"])),
+    of(
+        &["runqlat", "cpudist"],
+        &["--pidns", "--pidnss"],
+        Say("--by container has one for each container, -G PATH chooses a cgroup"),
+    ),
+    of(
+        &["offcputime"],
+        &["--state"],
+        Say("'analyze offcpu --by state' sums up by state; all that are off the CPU are here"),
+    ),
+    of(
+        &["biosnoop", "biolatency"],
+        &["-P", "--pattern"],
+        Say("--comm=NAME and -p PID choose rows; 'analyze block --sizes' has sizes"),
+    ),
+    of(
         &["path"],
         &["--comm", "--name", "--comms"],
         Say("a path is one process's or thread's: -p PID or -t TID; 'analyze exec --comm=NAME' has numbers"),
@@ -328,6 +357,7 @@ const HABITS: &[Habit] = &[
             "--number",
             "--count",
             "--max-rows",
+            "--max-count",
             "--max",
             "--first",
         ],
@@ -407,14 +437,39 @@ const HABITS: &[Habit] = &[
     ),
     all(
         &["--children", "--descendants", "--with-children"],
-        Say("'analyze exec --tree' shows the processes below one; record -p PID --tree records them"),
+        Say(
+            "-p PID --tree takes the processes below one too; 'analyze exec --tree' shows them; record -p PID --tree records them",
+        ),
     ),
     all(&["--strict", "--fail-on-lost"], Say("it is --fail-on-loss")),
     all(&["--man"], Say("man analyze, or analyze REPORT --help")),
     all(&["-?", "--usage", "--list"], Say("it is analyze --help")),
     all(&["--instruction-pointer"], Say("'analyze --call-graph' prints stacks, if record -g took them")),
-    all(&["--seccomp-bpf"], Say("it is about recording: see 'record --help'")),
-    all(&["--tips"], Say("strace alone has it")),
+    all(
+        &["--seccomp-bpf", "-I", "--daemonize", "--daemonized", "--daemonised"],
+        Say("it is about recording: see 'record --help'"),
+    ),
+    all(&["--tips", "--argv0", "--secontext", "--selinux-context"], Say("strace alone has it")),
+    all(&["--always-show-pid"], Say("every line has the thread, unless --no-comm leaves it out")),
+    all(&["--columns"], Say("lines are as long as they are: | cut -c1-80, or | less -S")),
+    all(
+        &["--trace-fds"],
+        Say(
+            "-P 'pipe:*' and -P /path choose calls by what a descriptor stands for; numbers of descriptors are | grep 'fd: 3'",
+        ),
+    ),
+    all(
+        &["-A", "-B", "--after-context", "--before-context", "--context"],
+        Say("--time FROM,TO lists everything around a moment: 1.2,1.3 is a tenth of a second"),
+    ),
+    all(&["-R", "--recursive"], Say("directories of tapes are read as they are named: analyze REPORT DIR")),
+    all(
+        &["--no-heading", "--null", "--passthru", "--vimgrep", "--pretty", "--line-number"],
+        Say("lines are as they are; --format json and csv are for programs"),
+    ),
+    all(&["--invert-match"], Say("-e '!read', --comm='!NAME' and -P '!PATH' leave out; | grep -v TEXT")),
+    all(&["--word-regexp", "--fixed-strings", "--ignore-case"], Say("| grep TEXT")),
+    all(&["--replace"], Say("'analyze redact IN OUT' takes names out of a tape; | sed 's/A/B/' changes lines")),
     all(&["--to-json"], Say("it is --format json; 'analyze export json' writes tables")),
     all(&["--to-ctf"], Say("'analyze export' has the forms there are")),
     // sums

@@ -66,6 +66,7 @@ fn names(by: By) -> &'static [&'static str] {
         By::Label => &["label"],
         By::Cpu => &["cpu"],
         By::Syscall => &["abi", "syscall"],
+        By::Abi => &["abi"],
         By::File => &["file"],
         By::Dir => &["dir"],
         By::Ext => &["ext"],
@@ -88,8 +89,13 @@ pub(crate) fn is_value(by: By, column: &str) -> bool {
 
 /// The keys of the columns of `keys`, in their order; a column common to two keys occurs once.
 fn parts(keys: &[By]) -> impl Iterator<Item = (By, &'static str)> {
-    // a thread has that of its process
-    let wanted = keys.iter().filter(|by| **by != By::Pid || !keys.contains(&By::Tid));
+    // a thread has that of its process, a call its ABI
+    let within = |by: &By| match by {
+        By::Pid => keys.contains(&By::Tid),
+        By::Abi => keys.contains(&By::Syscall),
+        _ => false,
+    };
+    let wanted = keys.iter().filter(|by| !within(by));
     let own_comm = keys.contains(&By::Comm);
     let part = move |by: &By| {
         let by = *by;
@@ -127,6 +133,8 @@ mod tests {
     #[test]
     fn names_stand_once_and_in_order() {
         assert_eq!(columns_of(&[By::Tid, By::Syscall]), "pid tid upid utid comm abi syscall");
+        assert_eq!(columns_of(&[By::Abi, By::Syscall, By::Errno]), "abi syscall errno");
+        assert_eq!(columns_of(&[By::Abi, By::Comm]), "abi comm");
         assert_eq!(columns_of(&[By::Comm, By::Tid, By::Pid]), "comm pid tid upid utid");
         assert_eq!(columns_of(&[By::Disk, By::Pid]), "disk major minor pid upid comm");
     }

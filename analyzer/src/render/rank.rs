@@ -63,6 +63,11 @@ impl Few {
         let top = self.top.or((format == Format::Text).then_some(FEW));
         Rank { top }.limit(format, u64::MAX)
     }
+
+    /// Whether all rows are requested.
+    pub(crate) fn all(self) -> bool {
+        self.top == Some(0)
+    }
 }
 
 /// The line below a ranking of `rows` of which `limit` are printed; None: all are.

@@ -71,6 +71,11 @@ pub(crate) fn millis(ns: u64, lead: &str) -> String {
     String::from_utf8_lossy(&text).into_owned()
 }
 
+/// `12.3%`: a part of all.
+pub(crate) fn share(part: u64, all: u64) -> String {
+    format!("{:.1}%", 100.0 * part as f64 / all.max(1) as f64)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

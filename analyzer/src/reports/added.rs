@@ -10,6 +10,7 @@ use systape_format::model::Family;
 use systape_format::reader::Tape;
 
 use crate::asked::config::{Config, OF_TAPES as KEYS};
+use crate::asked::other;
 use crate::derive::summary::collect;
 use crate::derive::summary::column::Column;
 use crate::derive::summary::plan::Plan;
@@ -130,7 +131,7 @@ impl Found {
     }
 
     fn add(&mut self, config: &Config, path: &Path, (words, by): (&[&str], &[By])) -> Result<()> {
-        let tape: Tape = open(path)?;
+        let tape: Tape = open(path).map_err(|error| other::exact(error, path, config))?;
         let name = path.display().to_string();
         families::require(&tape, Family::Syscall, "syscalls").with_context(|| name.clone())?;
         let mut context = Context::new(config, &tape).with_context(|| name.clone())?;

@@ -25,7 +25,7 @@ use crate::render::table::seconds;
 use crate::table::calls::CallBook;
 use crate::table::families;
 use crate::table::filter::Scope;
-use crate::table::question;
+use crate::table::{kin, question};
 use crate::values::output::{self, NewFile, Out, line};
 use crate::values::say::{BadUsage, Verdict};
 
@@ -49,7 +49,7 @@ pub(crate) static VIEW: View = View {
     name: "cut",
     about: "Copies a stretch of time, single processes or families into a tape of its own",
     operands: Operands::TapeAndCopy,
-    options: &[&["pids", "cgroups", "units", "containers", "pods", "time"]],
+    options: &[&["pids", "tree", "cgroups", "units", "containers", "pods", "time"]],
     own: Own::of::<Options>(),
     examples: [
         ("analyze cut in.tape out.tape --time 20,30", "ten seconds; reports on them as with --time 20,30"),
@@ -109,7 +109,10 @@ fn run(config: &Config, tape: &Tape, copy: Option<&mut NewFile>) -> Result<Verdi
             .iter()
             .try_for_each(|family| families::require(tape, *family, &format!("events of {}", family.name())))?;
     }
-    let scope = Scope::new(&config.filters, tape.session(), tape.complete_until(), || question::clock(tape))?;
+    let mut scope = Scope::new(&config.filters, tape.session(), tape.complete_until(), || question::clock(tape))?;
+    if config.filters.tree {
+        scope.add_pids(kin::below(tape, &config.filters.pids));
+    }
     let window = Window { from: scope.from, to: scope.to };
     if window.from >= window.to || window.from > tape.complete_until() || window.to <= tape.session().window_open {
         let end = seconds(tape.complete_until(), tape.session().window_open);
@@ -172,7 +175,7 @@ fn words(config: &Config, families: Option<&[Family]>) -> String {
     let names: Vec<&str> = families.unwrap_or_default().iter().map(|family| family.name()).collect();
     let mut words = Vec::new();
     if !pids.is_empty() {
-        words.push(format!("-p {}", pids.join(",")));
+        words.push(format!("-p {}{}", pids.join(","), if filters.tree { " --tree" } else { "" }));
     }
     words.extend(filters.cgroups.iter().map(ToString::to_string));
     if !names.is_empty() {

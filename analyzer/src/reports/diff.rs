@@ -127,8 +127,9 @@ fn check(config: &Config) -> Result<()> {
 }
 
 /// Keys whose values mean the same in two recordings: ids of processes do not, nor does time.
-const KEYS: [By; 17] = [
+const KEYS: [By; 18] = [
     By::Syscall,
+    By::Abi,
     By::Comm,
     By::File,
     By::Dir,

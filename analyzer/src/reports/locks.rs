@@ -8,10 +8,12 @@ use clap::builder::PossibleValuesParser;
 use systape_format::model::Family;
 use systape_format::reader::Tape;
 
+use super::idle::{self, Folded};
 use super::{Context, losses};
 use crate::asked::config::Config;
 use crate::asked::config::view::Part::All;
 use crate::asked::config::view::{Own, Rows, Run, TASKS, View};
+use crate::asked::options::idle::Idle;
 use crate::derive::paths::feed::{Told, feed};
 use crate::derive::waits::{self, Judged, Kind, Locks, Named, Sum, Threads, Tracker};
 use crate::render::mark;
@@ -62,6 +64,10 @@ pub(crate) static VIEW: View = View {
         ("analyze locks -p 2214 --kind lock,deadlock --metric max", "locks of one process, the longest waits first"),
     ],
     tables: &[Rows::of("locks", &[All(&LOCKS)])],
+    check: |config| {
+        let own: Options = config.own()?;
+        own.idle.check(config, &[(!own.kind.is_empty(), "--kind")])
+    },
     run: Run::Prints(run),
     ..View::PLAIN
 };
@@ -92,6 +98,9 @@ struct Options {
 
     #[command(flatten)]
     rank: Few,
+
+    #[command(flatten)]
+    idle: Idle,
 }
 
 /// Prints the answer for `config`.
@@ -119,8 +128,17 @@ fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
     });
     let key = |row: &Judged| (row.kind == Kind::Idle, Reverse(own.metric.of(&row.sum)), row.at);
     rows.sort_by_key(key);
-    shown.rows = &rows;
     config.shown.rows(rows.len());
+    let folds = own.kind.is_empty() && !own.rank.all() && idle::folds(own.idle, config, tape, &context.question.scope);
+    let (all, mut folded) = (rows.iter().fold(0_u64, |all, row| all.saturating_add(row.sum.ns)), Folded::default());
+    rows.retain(|row| {
+        let idle = folds && shown.kind(row) == Some(Kind::Idle.name());
+        if idle {
+            folded.add(row.sum.ns, row.sum.open);
+        }
+        !idle
+    });
+    shown.rows = &rows;
     let mut out = output::stdout()?;
     match config.format.rows() {
         Some(form) => {
@@ -132,7 +150,8 @@ fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
             losses::head(&context, "At least, because something is missing:", &mut out)?;
             notes.iter().try_for_each(|note| line(&mut out, note))?;
             shown.table().print(&mut out)?;
-            rank::more(rows.len(), shown.limit).iter().try_for_each(|text| line(&mut out, text))?;
+            let more = rank::more(rows.len(), shown.limit);
+            more.iter().chain(&folded.line(all)).try_for_each(|text| line(&mut out, text))?;
         }
     }
     losses::end(&context, &mut out, config.format.rows().is_none(), Listed::Nothing)

@@ -14,6 +14,7 @@ pub(crate) mod exec;
 pub(crate) mod export;
 pub(crate) mod fds;
 pub(crate) mod files;
+mod idle;
 pub(crate) mod info;
 pub(crate) mod keys;
 pub(crate) mod kills;

@@ -7,18 +7,21 @@ use rustc_hash::FxHashMap;
 use systape_format::model::Task;
 use systape_format::reader::Tape;
 
+use super::idle::{self, Folded};
 use super::{Context, losses, scheduling};
 use crate::asked::config::view::{CPUS, Own, Part, Rows, Run, TASKS, View};
 use crate::asked::config::{Config, refuse};
+use crate::asked::options::idle::Idle;
 use crate::derive::runs::decode::Needs;
 use crate::derive::runs::keys::{self, Key, Keys, Words};
+use crate::derive::runs::rest::Rests;
 use crate::derive::runs::{Doing, End, Interval, Sink, Slot, State, Thread, feed};
 use crate::render::keys::with_keys;
 use crate::render::mark;
 use crate::render::rank::{Rank, more};
 use crate::render::row::Row;
 use crate::render::sink;
-use crate::render::table::{Table, millis};
+use crate::render::table::{Table, millis, share};
 use crate::table::group::by::By;
 use crate::table::loss::Listed;
 use crate::values::order::InOrder as _;
@@ -66,6 +69,9 @@ struct Options {
 
     #[command(flatten)]
     rank: Rank,
+
+    #[command(flatten)]
+    idle: Idle,
 }
 
 /// The keys that `offcpu` and `states` can have.
@@ -78,7 +84,9 @@ pub(super) fn keys_of(config: &Config) -> Result<Vec<By>> {
 /// Options that exclude each other.
 fn check(config: &Config) -> Result<()> {
     let (by, filters) = (keys_of(config)?, &config.filters);
-    if config.own::<Options>()?.wakers.is_none() {
+    let own: Options = config.own()?;
+    own.idle.check(config, &[(own.wakers.is_some(), "--wakers")])?;
+    if own.wakers.is_none() {
         return Ok(());
     }
     if !by.is_empty() {
@@ -102,11 +110,15 @@ fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
     };
     let calls = by.iter().any(|by| matches!(by, By::Syscall | By::File)) || config.filters.selects;
     let mut context = scheduling::context(config, tape, calls)?;
-    let needs = Needs { calls, files: by.contains(&By::File), ..Needs::default() };
+    let scope = &context.question.scope;
+    let folds = calls && !own.rank.all() && idle::folds(own.idle, config, tape, scope);
+    let needs = Needs { calls, files: folds || by.contains(&By::File), ..Needs::default() };
+    let span = (scope.from.max(tape.session().window_open), scope.to.min(tape.complete_until()));
     let sink = OffCpu {
         keys: Keys::new(&by, &context.question.scope, tape.session(), keys::all_calls(tape.session())),
         context: &context,
         sums: FxHashMap::default(),
+        rests: folds.then(|| Rests::new(span)),
     };
     let fed = feed::feed(&context.question, needs, context.question.scope.to, sink);
     let OffCpu { keys, sums, .. } = &fed.tracker.sink;
@@ -114,6 +126,13 @@ fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
     sums.order_by(|(a, x), (b, y)| y.total.cmp(&x.total).then_with(|| keys.order(&fed.names, a, b)));
     config.shown.rows(sums.len());
     let total = sums.iter().fold(0_u64, |total, (_, sum)| total.saturating_add(sum.total));
+    let mut folded = Folded::default();
+    sums.retain(|(_, sum)| {
+        if !sum.busy {
+            folded.add(sum.total, sum.open);
+        }
+        sum.busy
+    });
     let words = Words { session: tape.session(), book: &context.question.book, names: &fed.names };
     let more = more(sums.len(), limit);
     let form = config.format.rows();
@@ -139,7 +158,7 @@ fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
     } else {
         scheduling::head(&context, &mut out)?;
         table.print(&mut out)?;
-        more.iter().try_for_each(|text| output::line(&mut out, text))?;
+        more.iter().chain(&folded.line(total)).try_for_each(|text| output::line(&mut out, text))?;
         scheduling::foot(&context, &mut out)?;
     }
     losses::end(&context, &mut out, form.is_none(), Listed::Nothing)
@@ -158,6 +177,8 @@ struct Sum {
     open: bool,
     /// The longest is one of them.
     max_open: bool,
+    /// Some of it is no idle wait.
+    busy: bool,
 }
 
 impl Sum {
@@ -191,18 +212,21 @@ impl Sum {
     }
 }
 
-/// `12.3%`.
-pub(super) fn share(part: u64, all: u64) -> String {
-    format!("{:.1}%", 100.0 * part as f64 / all.max(1) as f64)
-}
-
 struct OffCpu<'a> {
     context: &'a Context<'a>,
     keys: Keys<'a>,
     sums: FxHashMap<Key, Sum>,
+    /// Which sleeps are idle, if rows of these are one line.
+    rests: Option<Rests>,
 }
 
 impl Sink for OffCpu<'_> {
+    fn file(&mut self, number: u32, name: &[u8]) {
+        if let Some(rests) = &mut self.rests {
+            rests.file(number, name);
+        }
+    }
+
     fn concerns(&self, thread: &Thread) -> bool {
         self.context.question.scope.task(&thread.task)
     }
@@ -231,7 +255,10 @@ impl Sink for OffCpu<'_> {
             key.state = "R";
         }
         let open = interval.open() || from > interval.from || interval.end == End::Step;
-        self.sums.entry(key).or_default().add(ns, open, !interval.continued);
+        let sum = self.sums.entry(key).or_default();
+        sum.add(ns, open, !interval.continued);
+        let rests = self.rests.as_mut().filter(|_| !sum.busy);
+        sum.busy = !rests.is_some_and(|rests| rests.is(&self.context.question.book, &threads[slot].task, interval));
     }
 }
 

@@ -1,7 +1,6 @@
 //! State of every thread: time by state, call and file; or the states at one instant.
 
 mod at;
-mod idle;
 pub(super) mod now;
 pub(super) mod stacks;
 
@@ -10,20 +9,22 @@ use rustc_hash::FxHashMap;
 use systape_format::model::Task;
 use systape_format::reader::Tape;
 
-use self::idle::Sum;
-use super::offcpu::{keys_of, selected, share};
+use super::idle::{self, Folded};
+use super::offcpu::{keys_of, selected};
 use super::scheduling;
 use crate::asked::config::view::{CPUS, Own, Part, Rows, Run, TASKS, View};
 use crate::asked::config::{Config, refuse};
+use crate::asked::options::idle::Idle;
 use crate::asked::options::stacks::Below;
 use crate::derive::runs::decode::Needs;
 use crate::derive::runs::keys::{self, Key, Keys, Words};
+use crate::derive::runs::rest::Rests;
 use crate::derive::runs::{Interval, Sink, Slot, Thread, feed};
 use crate::render::keys::with_keys;
 use crate::render::rank::{Rank, more};
 use crate::render::row::Row;
 use crate::render::sink;
-use crate::render::table::{Table, millis};
+use crate::render::table::{Table, millis, share};
 use crate::reports::{Context, losses};
 use crate::table::group::by::By;
 use crate::table::loss::Listed;
@@ -75,6 +76,9 @@ struct Options {
     rank: Rank,
 
     #[command(flatten)]
+    idle: Idle,
+
+    #[command(flatten)]
     stacks: Below,
 }
 
@@ -88,6 +92,7 @@ impl Options {
 fn check(config: &Config) -> Result<()> {
     let own: Options = config.own()?;
     let instant = own.at()?.is_some();
+    own.idle.check(config, &[(instant, "--at")])?;
     if own.stacks.asked() && !instant {
         bail!("--call-graph shows the stacks of one instant: it needs --at TIME");
     }
@@ -118,12 +123,12 @@ fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
     };
     let calls = by.iter().any(|by| matches!(by, By::Syscall | By::File)) || config.filters.selects;
     let mut context = scheduling::context(config, tape, calls)?;
-    let needs = Needs { calls, files: by.contains(&By::File), ..Needs::default() };
+    let folds = calls && !own.rank.all() && idle::folds(own.idle, config, tape, &context.question.scope);
+    let needs = Needs { calls, files: folds || by.contains(&By::File), ..Needs::default() };
     let from = context.question.scope.from.max(tape.session().window_open);
     let to = context.question.scope.to.min(tape.complete_until());
-    let folds = !own.rank.all() && idle::folds(&context, config);
     let sink = States {
-        folds: folds.then_some((from, to)),
+        rests: folds.then(|| Rests::new((from, to))),
         keys: Keys::new(&by, &context.question.scope, tape.session(), keys::all_calls(tape.session())),
         context: &context,
         sums: FxHashMap::default(),
@@ -137,13 +142,13 @@ fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
     let span = to.saturating_sub(from);
     let words = Words { session: tape.session(), book: &context.question.book, names: &fed.names };
     let limit = own.rank.limit(config.format, config.max_events);
-    let (mut idle, mut threads) = (0, 0);
-    sums.retain(|(key, sum)| match sum.idle(fed.names.name(key.file)).filter(|_| folds) {
-        Some(more) => {
-            (idle, threads) = (idle + 1, threads + more);
-            false
+    let mut folded = Folded::default();
+    sums.retain(|(_, sum)| {
+        let idle = sum.idle();
+        if idle {
+            folded.add(sum.ns, false);
         }
-        None => true,
+        !idle
     });
     let more = more(sums.len(), limit);
     let form = config.format.rows();
@@ -170,8 +175,7 @@ fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
     } else {
         scheduling::head(&context, &mut out)?;
         table.print(&mut out)?;
-        let idle = (idle > 0).then(|| idle::line(idle, threads));
-        more.into_iter().chain(idle).try_for_each(|text| line(&mut out, &text))?;
+        more.into_iter().chain(folded.line(total)).try_for_each(|text| line(&mut out, &text))?;
         scheduling::foot(&context, &mut out)?;
     }
     losses::end(&context, &mut out, form.is_none(), Listed::Nothing)
@@ -181,11 +185,33 @@ struct States<'a> {
     context: &'a Context<'a>,
     keys: Keys<'a>,
     sums: FxHashMap<Key, Sum>,
-    /// The time span for which threads that slept through it are one line.
-    folds: Option<(u64, u64)>,
+    /// Which sleeps are idle, if rows of these are one line.
+    rests: Option<Rests>,
+}
+
+/// Time of one row.
+#[derive(Clone, Copy, Debug, Default)]
+struct Sum {
+    /// ns.
+    ns: u64,
+    /// Some of it is no idle wait.
+    busy: bool,
+}
+
+impl Sum {
+    /// Whether it is of idle waits alone.
+    fn idle(&self) -> bool {
+        !self.busy
+    }
 }
 
 impl Sink for States<'_> {
+    fn file(&mut self, number: u32, name: &[u8]) {
+        if let Some(rests) = &mut self.rests {
+            rests.file(number, name);
+        }
+    }
+
     fn concerns(&self, thread: &Thread) -> bool {
         self.context.question.scope.task(&thread.task)
     }
@@ -205,9 +231,10 @@ impl Sink for States<'_> {
             return;
         }
         if let Some(key) = self.keys.key(threads, slot, interval) {
-            let waits = self.folds.and_then(|span| idle::waits(self.context, interval, span));
-            let continued = interval.continued && interval.from > scope.from;
-            self.sums.entry(key).or_default().add(interval.to - from, waits, continued);
+            let sum = self.sums.entry(key).or_default();
+            sum.ns = sum.ns.saturating_add(interval.to - from);
+            let rests = self.rests.as_mut().filter(|_| !sum.busy);
+            sum.busy = !rests.is_some_and(|rests| rests.is(&self.context.question.book, &threads[slot].task, interval));
         }
     }
 }

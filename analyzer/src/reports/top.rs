@@ -16,11 +16,14 @@ use systape_format::reader::Tape;
 use systape_format::table::TableDef;
 
 use self::fields::{Asked, Metric};
+use super::idle::{self, Folded};
 use super::measured::{SUMMARY, measured, measures};
 use super::{Context, losses};
 use crate::asked::config::view::Part::{All, Keys as KeysPart, Maybe};
 use crate::asked::config::view::{CALLS, CPUS, Own, PATHS, Rows, Run, Several, TASKS, View};
 use crate::asked::config::{Config, OF_TAPES, refuse};
+use crate::asked::options::idle::Idle;
+use crate::derive::runs::rest::rests;
 use crate::derive::summary::collect;
 use crate::derive::summary::column::Column;
 use crate::derive::summary::ledger::Knowledge;
@@ -102,11 +105,29 @@ pub(super) struct Options {
 
     #[command(flatten)]
     pub rank: Few,
+
+    #[command(flatten)]
+    pub idle: Idle,
+}
+
+impl Options {
+    /// Whether rows are ranked by a time.
+    fn ranks_time(&self) -> bool {
+        !matches!(self.metric, Column::Calls | Column::Errors)
+    }
 }
 
 /// Options without effect.
 fn check(config: &Config) -> Result<()> {
     let own: Options = config.own()?;
+    let elsewhere = [
+        (config.is_of_many(), "more than one tape"),
+        (own.hist, "--hist"),
+        (!config.events.is_empty(), "-e with other events than calls"),
+        (args::is_asked(config, own.value.as_deref()), "a sum by arguments of calls"),
+        (!own.ranks_time(), "a metric that is no time"),
+    ];
+    own.idle.check(config, &elsewhere)?;
     if config.is_of_many() {
         let of_one = [
             (own.hist, "--hist"),
@@ -313,10 +334,37 @@ impl Shown<'_> {
         } else if self.own.hist {
             rows.iter().take(limit).try_for_each(|row| self.histogram(row, out))?;
         } else {
-            self.table(rows.iter().take(limit)).print(out)?;
+            let (rows, folded) = self.folded(rows);
+            self.table(rows.iter().take(limit).copied()).print(out)?;
+            let more = rank::more(rows.len(), limit);
+            return Ok(more.iter().chain(&folded).try_for_each(|text| line(out, text))?);
         }
         rank::more(all, limit).iter().try_for_each(|text| line(out, text))?;
         Ok(())
+    }
+
+    /// The rows that are printed as such, and the line for idle waits.
+    fn folded<'r, 'k>(&self, rows: &'r [Row<'k>]) -> (Vec<&'r Row<'k>>, Option<String>) {
+        let Context { config, question } = self.context;
+        let own = self.own;
+        let folds =
+            own.ranks_time() && !own.rank.all() && idle::folds(own.idle, config, question.tape, &question.scope);
+        let ns = |row: &Row<'_>| u64::try_from(row.stats.total()).unwrap_or(u64::MAX);
+        let (mut folded, mut all) = (Folded::default(), 0_u64);
+        let mut kept = Vec::new();
+        for row in rows {
+            all = all.saturating_add(ns(row));
+            let file = self.plan.place(By::File).and_then(|at| match row.key.get(at) {
+                Some(Value::Text(name)) => Some(&**name),
+                _ => None,
+            });
+            if folds && row.call.as_ref().is_some_and(|call| rests(call, file)) {
+                folded.add(ns(row), row.short || !self.complete() || row.stats.open > 0);
+            } else {
+                kept.push(row);
+            }
+        }
+        (kept, folded.line(all))
     }
 
     /// The rows of each value of the keys other than `time`, in the order of their first rows.

@@ -31,6 +31,8 @@ pub struct Filters {
     pub failure: bool,
     /// Processes.
     pub pids: Vec<u32>,
+    /// And those below them.
+    pub tree: bool,
     /// Threads.
     pub tids: Vec<u32>,
     /// Users, by number or name.
@@ -60,6 +62,7 @@ impl Filters {
             selects: false,
             failure: false,
             pids: Vec::new(),
+            tree: false,
             tids: Vec::new(),
             users: Vec::new(),
             comms: Vec::new(),
@@ -93,6 +96,8 @@ impl Filters {
 #[derive(Debug)]
 pub struct Scope<'a> {
     filters: &'a Filters,
+    /// Processes, and those below them if these are asked for; empty: all.
+    pids: FxHashSet<u32>,
     uids: Option<FxHashSet<u32>>,
     cgroup_ids: Option<FxHashSet<u64>>,
     /// The calls that pass `-P`; None: it was not asked, or is not found out yet.
@@ -177,6 +182,7 @@ impl<'a> Scope<'a> {
         let (from, to) = session.cut.map_or((from, to), |cut| (from.max(cut.from), to.min(cut.to)));
         Ok(Self {
             filters,
+            pids: filters.pids.iter().copied().collect(),
             uids: uids(filters, session)?,
             cgroup_ids: cgroup_ids(filters, session)?,
             picked: None,
@@ -189,6 +195,11 @@ impl<'a> Scope<'a> {
     /// The filters as typed.
     pub fn filters(&self) -> &Filters {
         self.filters
+    }
+
+    /// From now on these processes pass, too.
+    pub(crate) fn add_pids(&mut self, pids: Vec<u32>) {
+        self.pids.extend(pids);
     }
 
     /// From now on only these calls pass.
@@ -227,7 +238,12 @@ impl<'a> Scope<'a> {
         {
             return false;
         }
-        f.pids.is_empty() || f.pids.iter().any(|pid| info.may_contain_pid(*pid))
+        self.may_be_of(info)
+    }
+
+    /// Whether the segment may have an event of a process that passes, by the index.
+    pub(crate) fn may_be_of(&self, info: &SegmentInfo) -> bool {
+        self.pids.is_empty() || self.pids.iter().any(|pid| info.may_contain_pid(*pid))
     }
 
     /// Whether the segment's ledger may have calls that pass, by the index. It has neither their durations nor their
@@ -256,14 +272,14 @@ impl<'a> Scope<'a> {
 
     /// Whether there is a filter on tasks.
     pub fn by_task(&self) -> bool {
-        self.by_thread() || self.by_cgroup() || self.uids.is_some() || !self.filters.pids.is_empty()
+        self.by_thread() || self.by_cgroup() || self.uids.is_some() || !self.pids.is_empty()
     }
 
     /// Whether the facts that all threads of a process share pass: its pid and its user.
     pub fn process(&self, leader: &Task) -> bool {
         let left_out = self.cut_tasks && leader.recorded == RecordedFamilies::NOTHING;
         !left_out
-            && (self.filters.pids.is_empty() || self.filters.pids.contains(&leader.pid))
+            && (self.pids.is_empty() || self.pids.contains(&leader.pid))
             && self.uids.as_ref().is_none_or(|uids| uids.contains(&leader.uid))
     }
 
@@ -290,7 +306,7 @@ impl<'a> Scope<'a> {
         match task {
             Some(task) => self.task(task),
             None => {
-                f.pids.is_empty()
+                self.pids.is_empty()
                     && f.tids.is_empty()
                     && self.uids.is_none()
                     && !f.names()
@@ -473,6 +489,7 @@ impl Filters {
             selects: false,
             failure: false,
             pids: vec![],
+            tree: false,
             tids: vec![],
             users: vec![],
             comms: vec![],

@@ -9,6 +9,7 @@ pub(crate) mod filter;
 pub(crate) mod fired;
 pub(crate) mod group;
 pub(crate) mod in_cgroup;
+pub(crate) mod kin;
 pub(crate) mod load;
 pub(crate) mod loss;
 pub(crate) mod moved;

@@ -6,6 +6,7 @@ use systape_format::reader::Tape;
 
 use crate::table::calls::CallBook;
 use crate::table::filter::{Filters, Scope};
+use crate::table::kin;
 use crate::table::loss::Loss;
 use crate::values::clock::Clock;
 
@@ -31,9 +32,16 @@ impl<'a> Question<'a> {
     /// The filters name an unknown time or user.
     pub fn new(filters: &'a Filters, tape: &'a Tape, families: &[Family]) -> Result<Self> {
         let end = tape.complete_until();
-        let scope = Scope::new(filters, tape.session(), end, || clock(tape))?;
-        let loss = Loss::gather(tape, &scope, families);
-        let families = families.to_vec();
+        let mut scope = Scope::new(filters, tape.session(), end, || clock(tape))?;
+        let mut families = families.to_vec();
+        if filters.tree {
+            scope.add_pids(kin::below(tape, &filters.pids));
+            // who is below whom is known by the start of all between
+            if !families.contains(&Family::Process) {
+                families.push(Family::Process);
+            }
+        }
+        let loss = Loss::gather(tape, &scope, &families);
         Ok(Self { tape, scope, book: CallBook::new(tape.session()), loss, families })
     }
 

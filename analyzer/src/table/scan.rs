@@ -105,10 +105,7 @@ impl<'t> Scan<'t> {
     /// The segments that may have events of the selected processes and times.
     pub(crate) fn candidates(question: &Question<'t>) -> Self {
         let scope = &question.scope;
-        let pids = &scope.filters().pids;
-        let wanted = |info: &SegmentInfo| {
-            info.touches(scope.from, scope.to) && (pids.is_empty() || pids.iter().any(|pid| info.may_contain_pid(*pid)))
-        };
+        let wanted = |info: &SegmentInfo| info.touches(scope.from, scope.to) && scope.may_be_of(info);
         let segments = question.tape.segments().iter().enumerate();
         Self::of(question.tape, segments.filter(|(_, info)| wanted(info)).map(|(at, _)| at).collect())
     }

@@ -1,5 +1,5 @@
 //! A tape with futexes: a lock that two threads of one process give on to each other, a condition that another thread signals, a wait whose
-//! time was up, a call that was not to wait, and threads of other processes that wait until the end.
+//! time was up, a timer, a call that was not to wait, and threads of other processes that wait until the end.
 
 use std::path::Path;
 
@@ -14,6 +14,7 @@ const WAIT_BITSET: u64 = 0x189;
 
 const MUTEX: u64 = 0x7f00_0000_1000;
 const CONDITION: u64 = 0x7f00_0000_2000;
+const TIMER: u64 = 0x7f00_0000_4000;
 const OTHER: u64 = 0x5500_0000_3000;
 
 fn futex(tid: u32, (start, dur): (u64, u64), (address, op, value): (u64, u64, u64), ret: i64) -> Row<'static> {
@@ -42,6 +43,7 @@ pub fn write(path: &Path, gaps: &[Gap]) {
             futex(101, (500, 200), (CONDITION, WAIT_BITSET, 7), 0),
             futex(100, (690, 2), (CONDITION, WAKE, 1), 1),
             Row { errno: 110, ..futex(101, (900, 100), (CONDITION, WAIT_BITSET, 9), 0) },
+            Row { errno: 110, ..futex(100, (720, 60), (TIMER, WAIT_BITSET, 9), 0) },
             futex(200, (600, 20), (OTHER, WAIT, 0), 0),
             futex(201, (700, 30), (OTHER, WAIT, 2), 0),
             Row { state: CallState::InFlight, ..futex(202, (710, 290), (OTHER, WAIT, 2), 0) },

@@ -7,6 +7,7 @@ pub mod asleep;
 pub mod commands;
 pub mod events;
 pub mod held;
+pub mod hints;
 pub mod hostile;
 pub mod ledger;
 pub mod life;

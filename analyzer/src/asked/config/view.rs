@@ -209,7 +209,7 @@ impl Rows {
 pub const COMMON: &[&str] = &["words", "input", "format", "color", "fail_on_loss", "no_sandbox", "generate", "help"];
 
 /// Filters on tasks of events.
-pub(crate) const TASKS: &[&str] = &["pids", "tids", "users", "comm", "cgroups", "units", "containers", "pods"];
+pub(crate) const TASKS: &[&str] = &["pids", "tree", "tids", "users", "comm", "cgroups", "units", "containers", "pods"];
 /// Filters on calls.
 pub(crate) const CALLS: &[&str] = &["duration", "events", "failure"];
 /// Filters on the files that calls are on: reports that take it make their question by [`crate::derive::paths::pick`].

@@ -23,6 +23,13 @@ const REPORTS: &systape_cli::Habits = &[
     ),
     (&["proc_exec_time", "list_login_shells", "spy_users"], "analyze exec --tree"),
     (&["threadsnoop"], "analyze -e clone,clone3"),
+    (&["filegone"], "analyze -e \"unlink*,rename*\""),
+    (&["dcsnoop"], "analyze -e %file --failure"),
+    (&["readahead"], "analyze -e readahead,fadvise64,madvise"),
+    (
+        &["iobytes", "iobytes_net", "iobytes_file"],
+        "'analyze files --by comm' has bytes of files, 'analyze net --by comm' of connections",
+    ),
     (&["pidpersec", "exec-rate"], "analyze rate -e execve"),
     (&["users", "user", "uids"], "'analyze -s --by uid' sums up by user; -u USER chooses one"),
     (&["setuids"], "analyze -e \"set*id\""),
@@ -117,7 +124,7 @@ const REPORTS: &systape_cli::Habits = &[
         "'analyze -e \"uprobe:*\"' and -e 'kprobe:*', of a tape made with record --uprobe or --kprobe",
     ),
     (
-        &["ltrace", "probe", "dbslower", "dbstat", "mysqld_qslower"],
+        &["ltrace", "probe", "dbslower", "dbstat", "mysqld_qslower", "javagc", "javacalls", "ucalls", "uflow"],
         "'analyze probes', of a tape made with record --usdt or --uprobe",
     ),
     (
@@ -129,7 +136,7 @@ const REPORTS: &systape_cli::Habits = &[
         "'analyze probes', of a tape made with record --probe tls or dns",
     ),
     (
-        &["http", "httplog", "httptop", "sql-queries", "redis"],
+        &["http", "httplog", "httptop", "memcachelog", "sql-queries", "redis"],
         "what is inside messages is not taken apart; 'analyze -e read,write' lists them as they are",
     ),
     // why, threads, CPUs
@@ -303,6 +310,8 @@ const REPORTS: &systape_cli::Habits = &[
     ),
     (&["csv", "parquet"], "'analyze export parquet DIR FILE'; 'analyze --format csv' prints calls"),
     (&["json", "jsonl"], "analyze --format json"),
+    (&["sqlhist"], "analyze top --hist"),
+    (&["tplist"], "'analyze info' says which events a tape has; record -e takes any tracepoint: FAMILY:EVENT"),
     (&["query", "select", "SELECT", "duckdb", "sqlite"], "analyze sql \"SELECT ...\" FILE"),
     // the listing
     (
@@ -316,6 +325,7 @@ const REPORTS: &systape_cli::Habits = &[
             "read",
             "replay",
             "listing",
+            "stream",
             "strace",
             "babeltrace",
             "log",
@@ -368,7 +378,7 @@ const REPORTS: &systape_cli::Habits = &[
         &["start", "create", "attach", "begin", "enable-event", "enable", "run"],
         "recording is a program of its own: record -a, or record -- COMMAND",
     ),
-    (&["stop", "destroy", "end", "quit"], "Ctrl-C ends a recording, and it is a program of its own: record"),
+    (&["stop", "destroy", "end", "quit", "reset"], "Ctrl-C ends a recording, and it is a program of its own: record"),
     (&["snapshot", "trigger"], "record trigger"),
     (&["status"], "record status"),
     (
@@ -377,6 +387,13 @@ const REPORTS: &systape_cli::Habits = &[
             "kmem",
             "kvm",
             "c2c",
+            "numamove",
+            "rdmaucma",
+            "netqtop",
+            "virtiostat",
+            "daemon",
+            "undump",
+            "wqlat",
             "iostat-pcie",
             "kwork",
             "slabratetop",
@@ -408,8 +425,9 @@ pub(crate) fn instead_of(word: &str, next: Option<&str>) -> Option<String> {
             return Some((*text).to_owned());
         }
     }
+    let whole = word.contains('{') && word.ends_with('}');
     let probes = ["tracepoint:", "kprobe:", "sched:", "block:", "syscalls:", "signal:", "raw_syscalls:"];
-    probes.iter().any(|probe| word.starts_with(probe)).then(|| match word.contains('{') {
+    (whole || probes.iter().any(|probe| word.starts_with(probe))).then(|| match word.contains('{') {
         true => "no program is run: -e names events, 'analyze top -e EVENT --by KEY' counts them".to_owned(),
         false => format!("events are named by -e: -e '{word}'"),
     })

@@ -12,6 +12,7 @@ use anyhow::{Context as _, Result, bail};
 use super::named::Named;
 use super::{has_host, said};
 use crate::asked::config::Config;
+use crate::asked::other;
 use crate::cli::answer;
 use crate::table::question;
 use crate::values::clock::{Clock, day_of};
@@ -40,7 +41,7 @@ struct Member {
 
 /// Prints the listing of `tapes`.
 pub(super) fn answer(config: &Config, tapes: &[PathBuf]) -> Result<Verdict> {
-    let (members, verdict) = members(tapes);
+    let (members, verdict) = members(config, tapes);
     let days = members.iter().flat_map(|member| [member.times.0, member.times.1]).map(day_of);
     let dated = days.clone().min() != days.max();
     let most = most_at_once(members.iter().map(|member| member.times));
@@ -58,14 +59,14 @@ pub(super) fn answer(config: &Config, tapes: &[PathBuf]) -> Result<Verdict> {
 }
 
 /// The tapes whose time of day is known, in order of their beginnings; what is wrong with others is told.
-fn members(tapes: &[PathBuf]) -> (Vec<Member>, Verdict) {
+fn members(config: &Config, tapes: &[PathBuf]) -> (Vec<Member>, Verdict) {
     let (mut members, mut verdict) = (Vec::new(), Verdict::default());
     for path in tapes {
         match Member::of(path) {
             Ok(member) => members.push(member),
             Err(error) => {
                 verdict.bad = true;
-                complain(&format!("{error:#}"));
+                complain(&format!("{:#}", other::exact(error, path, config)));
             }
         }
     }

@@ -9,6 +9,7 @@ pub(crate) mod feed;
 pub(crate) mod gaps;
 pub(crate) mod keys;
 pub(crate) mod names;
+pub(crate) mod rest;
 pub(crate) mod targets;
 pub(crate) mod tracker;
 

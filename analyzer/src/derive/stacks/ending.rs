@@ -23,6 +23,8 @@ pub(crate) enum Ending {
     Unseen,
     /// The thread was on a CPU at the time asked for.
     Running,
+    /// The thread waited for work, and no such stack is told from others.
+    Idle,
 }
 
 impl Ending {
@@ -56,6 +58,7 @@ impl Ending {
             Self::New => "new",
             Self::Unseen => "unseen",
             Self::Running => "running",
+            Self::Idle => "idle",
         }
     }
 
@@ -89,6 +92,7 @@ impl Ending {
             Self::New => "new thread, had not run yet",
             Self::Unseen => "leaving the CPU was not seen",
             Self::Running => "on a CPU at that time",
+            Self::Idle => "poll, accept, sleep, a pipe, a terminal and the like; --idle lists them",
         }
     }
 
@@ -104,6 +108,7 @@ impl Ending {
     /// The pseudo frame for missing frames; `empty`: all are missing.
     pub(crate) fn mark(self, empty: bool) -> Option<String> {
         match empty {
+            _ if self == Self::Idle => Some(format!("[{}]", self.words())),
             true => Some(format!("[no stack: {}]", self.words())),
             false => self.early().then(|| format!("[stack ends: {}]", self.words())),
         }

@@ -40,6 +40,12 @@ impl Stacked {
         *self.sums.entry(key).or_default() += weight;
     }
 
+    /// Adds to the one stack of idle waits.
+    pub(crate) fn add_idle(&mut self, weight: Weight) {
+        let comm = self.comms.id(&b"[idle waits]".to_vec());
+        self.add(Key { user: NONE, kernel: NONE, ending: Ending::Idle, comm }, weight);
+    }
+
     /// The sum of all weights.
     pub(crate) fn total(&self) -> Weight {
         let mut total = Weight::default();

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use systape_abi::Abi;
 use systape_format::model::{CPU_NONE, Call, CallState, ERRNO_ANY, LedgerRow, Session, Task, UID_UNKNOWN};
 
 use super::mode::SummaryMode;
@@ -58,9 +59,10 @@ pub struct RowPart {
 
 impl Plan {
     /// The keys of calls.
-    pub const OF_CALLS: [By; 21] = By::of_task_and(&[
+    pub const OF_CALLS: [By; 22] = By::of_task_and(&[
         By::Cpu,
         By::Syscall,
+        By::Abi,
         By::File,
         By::Errno,
         By::Dir,
@@ -149,9 +151,9 @@ impl Plan {
         By::OF_TIME.iter().any(|by| self.has(*by))
     }
 
-    /// Whether a key depends on more than task and call.
+    /// Whether a key depends on more than task and call, or on a part of the call.
     pub fn by_row(&self) -> bool {
-        self.by_file() || self.by_time() || [By::Errno, By::Cpu].into_iter().any(|by| self.has(by))
+        self.by_file() || self.by_time() || [By::Errno, By::Cpu, By::Abi].into_iter().any(|by| self.has(by))
     }
 
     /// The key of the calls `call` of `task`, without the parts that depend on the row.
@@ -167,6 +169,7 @@ impl Plan {
             By::Env => env::value(task),
             By::Label => self.labels(),
             By::Syscall => Value::Call(call),
+            By::Abi => abi(call),
             _ => Value::Unknown,
         };
         self.keys.iter().map(value).collect()
@@ -222,6 +225,7 @@ impl Plan {
             By::Label => self.labels(),
             By::Cpu => cpu(row.cpu),
             By::Syscall => Value::Call(info.call),
+            By::Abi => abi(info.call),
             By::File | By::Dir | By::Ext | By::Peer | By::Port if unseen(info) == NO_FILE => Value::None,
             By::Errno => errno(code_of(row.state, row.errno)),
             _ => Value::Unknown,
@@ -251,6 +255,11 @@ impl Plan {
     pub fn leads(&self, task: &Task) -> bool {
         self.has(By::Tid) || task.tid == task.pid
     }
+}
+
+/// The ABI of `call`.
+fn abi(call: Call) -> Value {
+    Value::Text(Abi::from_raw(call.abi).as_str().as_bytes().into())
 }
 
 /// The cgroup of `task`; none: the tape does not have it.

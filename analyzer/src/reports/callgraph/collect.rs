@@ -11,6 +11,7 @@ use systape_format::reader::Segment;
 
 use super::super::Context;
 use crate::derive::block::io::Io;
+use crate::derive::runs::rest::rests;
 use crate::derive::stacks::ending::Ending;
 use crate::derive::stacks::forest::{Graft, NONE};
 use crate::derive::stacks::graph::{Key, Stacked};
@@ -22,15 +23,15 @@ use crate::table::load::OpenCalls;
 use crate::table::moved::moved;
 use crate::table::scan::{Coverage, Scan};
 
-/// Adds up the passing events of all segments; `bytes`: also the bytes that calls moved. Losses are added to the
-/// context's.
-pub(super) fn collect(context: &mut Context<'_>, of: &Of, bytes: bool) -> Result<Stacked> {
+/// Adds up the passing events of all segments; `bytes`: also the bytes that calls moved; `folds`: idle waits are one stack. Losses are added
+/// to the context's.
+pub(super) fn collect(context: &mut Context<'_>, of: &Of, bytes: bool, folds: bool) -> Result<Stacked> {
     let mut all = Stacked::default();
     let scan = match of {
         Of::Syscall => Scan::calls(&context.question),
         _ => Scan::candidates(&context.question),
     };
-    let reader = Reader { context, of, bytes, min_dur: context.question.tape.session().stacks.min_dur };
+    let reader = Reader { context, of, bytes, folds, min_dur: context.question.tape.session().stacks.min_dur };
     let coverage = scan.parts(
         |_, segment, coverage| reader.segment(segment, coverage),
         |part| {
@@ -59,6 +60,8 @@ struct Part {
     unreadable: bool,
     comms: Interner<Vec<u8>>,
     sums: FxHashMap<Local, Weight>,
+    /// Of idle waits, if these are folded.
+    idle: Weight,
 }
 
 impl Part {
@@ -92,6 +95,9 @@ impl Part {
     }
 
     fn merge(&self, all: &mut Stacked) {
+        if self.idle.count > 0 {
+            all.add_idle(self.idle);
+        }
         let comms: Vec<u32> = self.comms.values().iter().map(|comm| all.comms.id(comm)).collect();
         let mut graft = Graft::new(&self.stacks);
         let leaves = self.sums.keys().flat_map(|(user, kernel, ..)| [*user, *kernel]);
@@ -112,6 +118,8 @@ struct Reader<'a> {
     of: &'a Of,
     /// The arguments and return values of calls are needed.
     bytes: bool,
+    /// Idle waits are one stack.
+    folds: bool,
     min_dur: u64,
 }
 
@@ -189,6 +197,10 @@ impl Reader<'_> {
             if self.bytes {
                 let moved = moved(info, state, core.errno[row], args.ret.get(row).copied(), args.args.get(row));
                 (weight.bytes, weight.short) = (moved.least(), moved.is_short().into());
+            }
+            if self.folds && rests(info, None) {
+                part.idle += weight;
+                continue;
             }
             let short = state == CallState::Complete && dur < self.min_dur;
             let missing = if short { Ending::Short } else { Ending::NotStored };

@@ -12,12 +12,14 @@ use systape_format::families::{OWN, RECORDED};
 use systape_format::model::{Family, Session, StackMode, StackOf};
 use systape_format::reader::Tape;
 
-use super::{Context, losses};
+use super::{Context, idle, losses};
 use crate::asked::config::view::Part::All;
 use crate::asked::config::view::{CALLS, CPUS, Own, PATHS, Reads, Rows, Run, TASKS, View};
 use crate::asked::config::{Config, refuse};
+use crate::asked::options::idle::Idle;
 use crate::asked::options::stacks::DebugDirs;
 use crate::derive::stacks::debug_files;
+use crate::derive::stacks::ending::Ending;
 use crate::derive::stacks::flame::Picture;
 use crate::derive::stacks::folded;
 use crate::derive::stacks::graph::{Graph, Order, Stacked};
@@ -85,6 +87,9 @@ struct Options {
     diff: Option<PathBuf>,
 
     #[command(flatten)]
+    idle: Idle,
+
+    #[command(flatten)]
     names: DebugDirs,
 
     /// All metrics are wanted, as in JSON.
@@ -138,6 +143,13 @@ impl Options {
         if self.callee { Order::Callee } else { Order::Caller }
     }
 
+    /// Whether idle waits are one stack, of `rests`: by default in what people look at.
+    fn folds(&self, context: &Context<'_>, rests: bool) -> bool {
+        let (config, question) = (context.config, &context.question);
+        let looked_at = !self.folded && !self.all || self.idle.asked().is_some();
+        rests && looked_at && idle::folds(self.idle, config, question.tape, &question.scope)
+    }
+
     /// Least printed share, in percent: rows have no place for a note on what was left out.
     fn least(&self, format: Format) -> f64 {
         self.min_percent.unwrap_or(if format == Format::Text { 0.5 } else { 0.0 })
@@ -177,7 +189,7 @@ pub(super) fn answer_offcpu(
     names: DebugDirs,
     print: fn(&Graph, &mut Out) -> Result<()>,
 ) -> Result<Verdict> {
-    let own = Options { of: Some(Of::OffCpu), folded, names, ..Options::default() };
+    let own = Options { of: Some(Of::OffCpu), folded, names, idle: Idle::listed(), ..Options::default() };
     answer(config, tape, &own, None, |_, _, found, out| {
         losses::head(&found.context, "At least, because something is missing:", out)?;
         print(&found.graph, out)
@@ -305,12 +317,17 @@ impl<'a> Found<'a> {
         if !of.has(metric) {
             bail!(BadUsage(format!("--metric {}: {} have none", metric.name(), of.words())));
         }
+        let rests = matches!(of, Of::OffCpu | Of::Syscall) && metric == Metric::Time;
+        if own.idle.asked().is_some() && !rests {
+            bail!(BadUsage(format!("--idle: {} by {} have no idle waits: leave it out", of.words(), metric.name())));
+        }
         let mut context = Context::about(config, tape, &families_of(config, &of))?;
+        let folds = own.folds(&context, rests);
         let stacked = match of {
-            Of::OffCpu => offcpu::collect(&mut context)?,
+            Of::OffCpu => offcpu::collect(&mut context, folds)?,
             _ => {
                 let all = own.all || matches!(config.format, Format::Json | Format::Csv);
-                collect::collect(&mut context, &of, all || metric == Metric::Bytes)?
+                collect::collect(&mut context, &of, all || metric == Metric::Bytes, folds)?
             }
         };
         let mut findings = Vec::new();
@@ -480,7 +497,8 @@ fn footer(config: &Config, found: &Found<'_>, left: Left) -> Vec<String> {
     }
     let endings = found.stacked.endings();
     for (none, lead) in [(true, "No stack"), (false, "Stack ends early")] {
-        let of = endings.iter().filter(|((ending, empty), _)| *empty == none && (none || ending.early()));
+        let of = endings.iter().filter(|((ending, _), _)| *ending != Ending::Idle);
+        let of = of.filter(|((ending, empty), _)| *empty == none && (none || ending.early()));
         let parts: Vec<String> =
             of.clone().map(|((ending, _), count)| format!("{} ({count})", ending.words())).collect();
         if !parts.is_empty() {

@@ -7,6 +7,7 @@ use systape_format::model::StackOf;
 
 use super::super::{Context, offcpu::selected, scheduling};
 use crate::derive::runs::decode::{Needs, Part};
+use crate::derive::runs::rest::Rests;
 use crate::derive::runs::{Doing, End, Interval, Sink, Slot, State, Thread, Why, feed, keys};
 use crate::derive::stacks::asleep::{self, Stack};
 use crate::derive::stacks::ending::Ending;
@@ -14,15 +15,21 @@ use crate::derive::stacks::forest::{Graft, NONE};
 use crate::derive::stacks::graph::{Key, Stacked};
 use crate::derive::stacks::weight::Weight;
 
-/// Adds up the times of all threads that pass.
-pub(super) fn collect(context: &mut Context<'_>) -> Result<Stacked> {
+/// Adds up the times of all threads that pass; `folds`: idle waits are one stack.
+pub(super) fn collect(context: &mut Context<'_>, folds: bool) -> Result<Stacked> {
     scheduling::require(context.question.tape)?;
-    let needs = Needs { calls: context.question.scope.filters().selects, stacks: true, ..Needs::default() };
+    let scope = &context.question.scope;
+    let needs = Needs { calls: folds || scope.filters().selects, files: folds, stacks: true, ..Needs::default() };
+    let span = (
+        scope.from.max(context.question.tape.session().window_open),
+        scope.to.min(context.question.tape.complete_until()),
+    );
+    let rests = folds.then(|| Rests::new(span));
     let (mut stacked, mut findings) = (Stacked::default(), Vec::new());
     let slept = asleep::since_before(&context.question, &mut findings);
     let slept = asleep::graft(context.question.tape, slept, &mut stacked.forest, &mut findings);
     context.question.loss.findings.extend(findings);
-    let sink = OffCpu { context, stacked, slept, away: Vec::new(), graft: None };
+    let sink = OffCpu { context, stacked, slept, away: Vec::new(), graft: None, rests };
     let fed = feed::feed(&context.question, needs, context.question.scope.to, sink);
     let stacked = fed.tracker.sink.stacked;
     scheduling::touched(fed.coverage, fed.unsure_until, context);
@@ -42,6 +49,8 @@ struct Away {
     open: bool,
     /// Its call when it left.
     doing: Doing,
+    /// The part of `time` that is an idle wait, of threads that left the CPU for one.
+    idle: Option<u64>,
 }
 
 struct OffCpu<'a> {
@@ -52,6 +61,8 @@ struct OffCpu<'a> {
     away: Vec<Away>,
     /// Index of the segment whose nodes are known, and their numbers.
     graft: Option<(usize, Graft)>,
+    /// Which sleeps are idle, if these are one stack.
+    rests: Option<Rests>,
 }
 
 impl OffCpu<'_> {
@@ -76,8 +87,16 @@ impl OffCpu<'_> {
         {
             return;
         }
+        let mut weight = Weight { count: 1, time, open: u64::from(away.open), ..Weight::default() };
+        if let Some(idle) = away.idle {
+            self.stacked.add_idle(Weight { time: idle, ..weight });
+            // it waited for a CPU, too
+            weight = Weight { time: time - idle, ..Weight::default() };
+            if weight.time == 0 {
+                return;
+            }
+        }
         let comm = self.stacked.comms.id(&thread.task.comm);
-        let weight = Weight { count: 1, time, open: u64::from(away.open), ..Weight::default() };
         self.stacked.add(Key { user, kernel, ending, comm }, weight);
     }
 }
@@ -109,6 +128,8 @@ impl Sink for OffCpu<'_> {
     fn interval(&mut self, threads: &[Thread], slot: Slot, interval: &Interval) {
         let from = self.context.question.scope.from;
         let slept = self.slept.get(&threads[slot].task.utid).copied();
+        let (book, task) = (&self.context.question.book, &threads[slot].task);
+        let rests = self.rests.as_mut().is_some_and(|rests| rests.is(book, task, interval));
         let away = self.slot(slot);
         if !keys::off_cpu(interval.state, true) {
             // nothing of an earlier stretch may reach the next
@@ -131,11 +152,13 @@ impl Sink for OffCpu<'_> {
         }
         if away.length == 0 {
             away.doing = interval.doing;
+            away.idle = rests.then_some(0);
         }
         away.length += interval.len();
         if interval.to > from && !interval.is_empty() {
             let begin = interval.from.max(from);
             away.time = Some(away.time.unwrap_or(0) + (interval.to - begin));
+            away.idle = away.idle.map(|idle| idle + if rests { interval.to - begin } else { 0 });
             away.open |= interval.open() || begin > interval.from;
         }
         if !matches!(interval.end, End::Woken(_) | End::Step) {

@@ -17,7 +17,7 @@ systape_format::tables! {
         id: Int "number of the row"
         parent: Int "number of its parent's row; null: a root"
         depth: Int "functions up to its root, itself included"
-        comm: Str [Comm] "name of the threads"
+        comm: Str [Comm] "name of the threads; with `--idle=fold` `[idle waits]` for all that waited for work"
         sym: Str "name; `[0x1a2b]` without one, `[no stack: reason]` and `[stack ends: reason]` for what is missing"
         module: Str [Path] "file it is in, as in `stack` of the listing; null: `sym` is a reason"
         kernel: Flag "it is the kernel's"

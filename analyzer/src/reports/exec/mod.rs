@@ -74,10 +74,6 @@ pub(crate) static VIEW: View = View {
 
 #[derive(Debug, clap::Args)]
 struct Options {
-    /// The tree of processes with their lifetimes
-    #[arg(long)]
-    tree: bool,
-
     /// With --tree: kernel threads too
     #[arg(long)]
     all: bool,
@@ -85,8 +81,8 @@ struct Options {
 
 /// Options that exclude each other.
 fn check(config: &Config) -> Result<()> {
-    let Options { tree, all } = config.own()?;
-    match tree {
+    let Options { all } = config.own()?;
+    match config.tree {
         true => {
             refuse(&[(config.filters.failure, "--failure")], "the tree has processes, not attempts to run a program")
         }
@@ -96,11 +92,11 @@ fn check(config: &Config) -> Result<()> {
 
 /// Prints the answer for `config`.
 fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
-    let Options { tree, all } = config.own()?;
+    let Options { all } = config.own()?;
     answer(
         config,
         tape,
-        if tree { Form::Tree { all } } else { Form::List { layout: &listing::LAYOUT, failures: true } },
+        if config.tree { Form::Tree { all } } else { Form::List { layout: &listing::LAYOUT, failures: true } },
     )
 }
 

@@ -1,5 +1,7 @@
 //! Single calls: the slowest, and the first that failed, as the listing has them.
 
+use std::sync::Arc;
+
 use serde_json::{Value, json};
 use systape_abi::Abi;
 use systape_format::model::Call;
@@ -8,7 +10,9 @@ use super::answers::{Asker, Row, ns, text_of, word};
 use super::longest::Longest;
 use super::pool::Pool;
 use super::text::cut;
-use crate::table::calls::CallBook;
+use crate::derive::runs::rest::rests;
+use crate::reports::idle;
+use crate::table::calls::{CallBook, CallInfo};
 use crate::values::order::InOrder as _;
 
 /// Calls of each kind.
@@ -35,14 +39,14 @@ struct Single {
     ret: u32,
 }
 
-/// The slowest calls, given how many there are by least duration, and the first that failed.
-pub(super) fn calls(asker: &Asker<'_>, book: &CallBook<'_>, durations: &[(u64, u64)]) -> Value {
+/// The slowest calls, given how many there are by least duration, and the first that failed; `folds`: idle waits are counted alone.
+pub(super) fn calls(asker: &Asker<'_>, book: &CallBook<'_>, durations: &[(u64, u64)], folds: bool) -> Value {
     let words = match least(durations) {
         0 => String::new(),
         least => format!("--duration {}ns", least - 1),
     };
     json!({
-        "slow": slowest(asker, book, &words),
+        "slow": slowest(asker, book, &words, folds),
         "failed": failed(asker, book),
     })
 }
@@ -63,13 +67,20 @@ fn is_call(row: &Row) -> bool {
     row.contains_key("syscall")
 }
 
-fn slowest(asker: &Asker<'_>, book: &CallBook<'_>, words: &str) -> Value {
+fn slowest(asker: &Asker<'_>, book: &CallBook<'_>, words: &str, folds: bool) -> Value {
     let mut longest = Longest::new(MOST);
-    let (command, told, none) = asker.each(words, &mut |row| {
+    let mut idle = 0_u64;
+    let (command, mut told, none) = asker.each(words, &mut |row| {
         if let Some(dur) = ns(&row, "dur_ns").filter(|_| is_call(&row)) {
-            longest.push(dur, row);
+            match folds && is_idle(&row, book) {
+                true => idle += 1,
+                false => longest.push(dur, row),
+            }
         }
     });
+    if idle > 0 {
+        told.push(format!("without {idle} idle waits: {}", idle::WORDS));
+    }
     let rows = longest.rows();
     columns(&rows, book, "The slowest calls", (&command, &told, none))
 }
@@ -134,13 +145,23 @@ fn result(row: &Row) -> String {
     first.unwrap_or_else(|| "–".to_owned())
 }
 
+/// Whether it waits for work.
+fn is_idle(row: &Row, book: &CallBook<'_>) -> bool {
+    let fd = row.get("args").and_then(Value::as_object).and_then(|args| args.get("fd")?.get("path").and_then(text_of));
+    info(row, book).is_some_and(|info| rests(&info, fd.as_deref().map(str::as_bytes)))
+}
+
 /// The names of its arguments as the call has them; empty: not known.
 fn order(row: &Row, book: &CallBook<'_>) -> Vec<String> {
+    info(row, book).map(|call| call.args.iter().map(|arg| arg.name.clone()).collect()).unwrap_or_default()
+}
+
+/// Facts about its call.
+fn info(row: &Row, book: &CallBook<'_>) -> Option<Arc<CallInfo>> {
     let abi = word(row, "abi");
     let abi = (0..=u8::MAX).map(Abi::from_raw).find(|known| Some(known.as_str()) == abi.as_deref());
     let nr = abi.zip(word(row, "syscall")).and_then(|(abi, name)| systape_abi::number(abi, &name));
-    let call = abi.zip(nr).map(|(abi, nr)| book.get(Call { abi: abi as u8, nr }));
-    call.map(|call| call.args.iter().map(|arg| arg.name.clone()).collect()).unwrap_or_default()
+    abi.zip(nr).map(|(abi, nr)| book.get(Call { abi: abi as u8, nr }))
 }
 
 /// `fd: 3</tmp/x>, count: 4096`; those that `order` does not name come last.

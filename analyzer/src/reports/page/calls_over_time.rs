@@ -4,12 +4,13 @@ use anyhow::Result;
 use rustc_hash::FxHashMap;
 use serde_json::{Value as Json, json};
 
+use crate::derive::runs::rest::rests;
 use crate::derive::summary::collect;
 use crate::derive::summary::column::Column;
 use crate::derive::summary::plan::{Plan, Slices};
 use crate::derive::summary::table;
 use crate::render::loghist::LogHist;
-use crate::reports::Context;
+use crate::reports::{Context, idle};
 use crate::table::group::by::By;
 use crate::table::group::value::Value;
 use crate::values::order::InOrder as _;
@@ -22,7 +23,8 @@ const NAMES: usize = 60;
 pub(super) struct Calls {
     /// For the page.
     pub json: Json,
-    /// Least duration of each bucket in use and how many calls are in it, ascending: of those whose whole duration is known.
+    /// Least duration of each bucket in use and how many calls are in it, ascending: of those whose whole duration is known, of a whole machine
+    /// without idle waits.
     pub durations: Vec<(u64, u64)>,
 }
 
@@ -79,7 +81,7 @@ pub(super) fn calls(page: &Context<'_>, slices: Slices, count: u64) -> Result<Ca
     let mut names: FxHashMap<String, Name> = FxHashMap::default();
     let mut heat: Vec<LogHist> = vec![LogHist::default(); usize::try_from(count).unwrap_or(0)];
     let mut durations: FxHashMap<u64, u64> = FxHashMap::default();
-    let mut exact = true;
+    let (mut exact, idle) = (true, idle::of_machine(question.tape));
     for row in table::rows(&sums, &knowledge, &question.book, &plan, Column::default()) {
         let name = row.call.as_ref().map_or_else(|| "?".to_owned(), |call| call.long_name.clone());
         let sum = Sum {
@@ -105,6 +107,9 @@ pub(super) fn calls(page: &Context<'_>, slices: Slices, count: u64) -> Result<Ca
         exact &= known;
         if let Some(heat) = slice.and_then(|slice| heat.get_mut(usize::try_from(slice).ok()?)) {
             heat.merge(&sizes);
+        }
+        if idle && row.call.as_ref().is_some_and(|call| rests(call, None)) {
+            continue;
         }
         for (least, calls) in row.stats.hist.values() {
             *durations.entry(least).or_default() += calls;

@@ -10,7 +10,7 @@ use super::stacks::Span;
 use super::text::visible;
 use super::{SLICES, call_rows, calls_over_time, disks, stacks, story, threads, tree};
 use crate::derive::summary::plan::Slices;
-use crate::reports::Context;
+use crate::reports::{Context, idle};
 use crate::table::families;
 use crate::table::loss::{cause_text, family_name};
 
@@ -22,6 +22,7 @@ pub(super) fn charts(context: &Context<'_>, asker: &Asker<'_>, slices: Slices) -
     let tape = context.question.tape;
     let session = tape.session();
     let to = context.question.scope.to.min(tape.complete_until());
+    let folds = idle::of_machine(tape);
     let count = usize::from(SLICES);
     let has = |family| families::recorded(tape, family) == Some(true);
     let calls = has(Family::Syscall).then(|| calls_over_time::calls(context, slices, SLICES.into())).transpose()?;
@@ -39,12 +40,12 @@ pub(super) fn charts(context: &Context<'_>, asker: &Asker<'_>, slices: Slices) -
         "slices": SLICES,
         "to": to.wrapping_sub(session.window_open).cast_signed(),
         "cpus": session.cpus,
-        "rows": calls.is_some().then(|| call_rows::calls(asker, &context.question.book, durations)),
+        "rows": calls.is_some().then(|| call_rows::calls(asker, &context.question.book, durations, folds)),
         "calls": calls.map(|calls| calls.json),
         "threads": threads,
         "disks": disks,
         "marks": {"kills": kills(asker), "losses": losses(context)},
-        "graphs": stacks::graphs(asker, span),
+        "graphs": stacks::graphs(asker, span, folds),
         "path": tree::path(asker, &session.target, since(slices, session.window_open)),
         "processes": tree::processes(asker),
     }))

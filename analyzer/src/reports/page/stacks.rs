@@ -31,15 +31,18 @@ pub(super) struct Span {
     pub to: Option<u64>,
 }
 
-/// The graphs that the tape has stacks for.
-pub(super) fn graphs(asker: &Asker<'_>, span: Span) -> Value {
-    GRAPHS.iter().filter_map(|(title, of, parts)| graph(asker, title, of, parts.then_some(span))).collect()
+/// The graphs that the tape has stacks for; `folds`: with one stack for idle waits.
+pub(super) fn graphs(asker: &Asker<'_>, span: Span, folds: bool) -> Value {
+    let words = |of: &str| {
+        let idle = if folds && of != "cpu" { " --idle=fold" } else { "" };
+        format!("callgraph --of {of} --metric time{idle}")
+    };
+    GRAPHS.iter().filter_map(|(title, of, parts)| graph(asker, title, &words(of), parts.then_some(span))).collect()
 }
 
-fn graph(asker: &Asker<'_>, title: &str, of: &str, span: Option<Span>) -> Option<Value> {
-    let words = format!("callgraph --of {of} --metric time");
+fn graph(asker: &Asker<'_>, title: &str, words: &str, span: Option<Span>) -> Option<Value> {
     let mut names = Names::default();
-    let Graph { command, told, mut frames, more, short } = read(asker, &words, None, &mut names)?;
+    let Graph { command, told, mut frames, more, short } = read(asker, words, None, &mut names)?;
     if frames.is_empty() {
         return None;
     }
@@ -53,7 +56,7 @@ fn graph(asker: &Asker<'_>, title: &str, of: &str, span: Option<Span>) -> Option
     let parents: Vec<Option<usize>> =
         frames.iter().map(|frame| frame.parent.and_then(|parent| places.get(&parent).copied())).collect();
     let whole = Whole { frames: &frames, parents: &parents, total };
-    let parts = span.and_then(|span| parts(asker, &words, span, &mut names, &whole));
+    let parts = span.and_then(|span| parts(asker, words, span, &mut names, &whole));
     Some(json!({
         "title": title,
         "command": visible(&command),

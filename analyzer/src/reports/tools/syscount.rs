@@ -6,6 +6,7 @@ use systape_format::reader::Tape;
 use crate::asked::config::Config;
 use crate::asked::config::view::Part::{All, Keys};
 use crate::asked::config::view::{CALLS, CPUS, Own, Rows, Run, TASKS, View};
+use crate::asked::options::idle::Idle;
 use crate::derive::summary::column::Column as Metric;
 use crate::render::by::BY;
 use crate::render::columns::{Column, Layout, micros, plain};
@@ -66,5 +67,11 @@ fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
         (true, true) => (By::Pid, &PROCESS_TIME),
     };
     let metric = if latency { Metric::Total } else { Metric::Calls };
-    answer(config, tape, &top::Options { metric, hist: false, value: None, rank }, &[by], Some(layout))
+    answer(
+        config,
+        tape,
+        &top::Options { metric, hist: false, value: None, rank, idle: Idle::listed() },
+        &[by],
+        Some(layout),
+    )
 }

@@ -13,7 +13,7 @@ use crate::derive::why::floor::Floor;
 use crate::render::mark;
 use crate::render::rank;
 use crate::render::stamp::{Stamps, TimeBase};
-use crate::reports::offcpu::share;
+use crate::render::table::share;
 use crate::reports::{Context, losses};
 use crate::values::output::line;
 use crate::values::words::{shell, span};

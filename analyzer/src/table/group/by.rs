@@ -31,6 +31,8 @@ pub enum By {
     Cpu,
     /// The call.
     Syscall,
+    /// The ABI that it is of.
+    Abi,
     /// The file of the call.
     File,
     /// The directory that this is in, its extension; if it is a socket, the other end and its port.
@@ -94,7 +96,7 @@ impl By {
     }
 
     /// Its name as typed, aliases, and its heading in a table.
-    const WORDS: [(Self, &'static str, &'static [&'static str], &'static str); 25] = [
+    const WORDS: [(Self, &'static str, &'static [&'static str], &'static str); 26] = [
         (Self::Pid, "pid", &["process"], "process"),
         (Self::Tid, "tid", &["task", "thread"], "task"),
         (Self::Comm, "comm", &[], "comm"),
@@ -108,6 +110,7 @@ impl By {
         (Self::Label, "label", &["labels"], "label"),
         (Self::Cpu, "cpu", &[], "cpu"),
         (Self::Syscall, "syscall", &["call"], "syscall"),
+        (Self::Abi, "abi", &["arch"], "abi"),
         (Self::File, "file", &["path"], "file"),
         (Self::Dir, "dir", &["directory"], "dir"),
         (Self::Ext, "ext", &["extension"], "ext"),

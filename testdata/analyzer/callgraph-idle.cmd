@@ -1,0 +1,1 @@
+callgraph --of offcpu --idle=fold stacks.tape --min-percent 0

@@ -1,0 +1,1 @@
+locks --idle=fold locks.tape

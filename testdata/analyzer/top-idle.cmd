@@ -1,0 +1,1 @@
+top --idle=fold sample.tape
