@@ -211,7 +211,7 @@ const HABITS: &[Habit] = &[
         &["report"],
         &["-k", "--vmlinux", "--dso", "--dsos", "-t", "--tid", "--tids", "-p", "--pid"],
         Say(
-            "'analyze report' writes a page for a browser; sums of stacks, as perf report has them: 'analyze callgraph', by -p and -t of some threads, with --debug-dir of better names",
+            "'analyze report' writes a page for a browser; sums of stacks, as perf report has them: 'analyze callgraph'",
         ),
     ),
     of(&["sched latency"], &["--pids"], Type(&["--by=tid"])),
@@ -258,12 +258,12 @@ const HABITS: &[Habit] = &[
     of(
         &["sched timehist"],
         &["-s", "--summary"],
-        Say("--summary sums up calls; sums by task: 'analyze sched latency'"),
+        Say("sums by task: 'analyze sched latency'; 'analyze -s' sums up calls"),
     ),
     of(
         &["sched timehist"],
         &["-S", "--with-summary"],
-        Say("--summary sums up calls; sums by task: 'analyze sched latency'"),
+        Say("sums by task: 'analyze sched latency'; 'analyze -s' sums up calls"),
     ),
     of(
         &["sched timehist"],
