@@ -44,9 +44,9 @@ fn limits(lab: &Lab, group: &Quota) {
     let name = group.dir().file_name().expect("a name").to_str().expect("ASCII");
     let rows = lab.analyze(&["t.tape", "-e", "cgroup:limit", "--format", "json"]).expect(0).json();
     let last = |what: &str| {
-        let of_it = rows.iter().map(|row| &row["args"]).filter(|args| args["cgroup"] == format!("/{name}"));
+        let mut of_it = rows.iter().map(|row| &row["args"]).filter(|args| args["cgroup"] == format!("/{name}"));
         let value = |args: &Value| args["value"].as_u64().or(args["value"].as_str()?.parse().ok());
-        of_it.filter(|args| args["name"] == what).last().and_then(value).unwrap_or_else(|| panic!("{what}: {rows:#?}"))
+        of_it.rfind(|args| args["name"] == what).and_then(value).unwrap_or_else(|| panic!("{what}: {rows:#?}"))
     };
     assert_eq!((last("quota_us"), last("period_us")), (5_000, 100_000));
     let throttled = group.stat("nr_throttled");

@@ -213,7 +213,9 @@ pub(crate) fn all(hierarchies: &[Hierarchy]) -> Vec<Value> {
             hierarchy.read(&dir, &mut found);
             let below = fs::read_dir(&dir).into_iter().flatten().flatten();
             let below = below.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
-            todo.extend(below.map(|entry| entry.path()).take(MOST.saturating_sub(todo.len())));
+            let mut below: Vec<_> = below.map(|entry| entry.path()).take(MOST.saturating_sub(todo.len())).collect();
+            below.sort_unstable();
+            todo.extend(below);
         }
     }
     found
@@ -430,8 +432,8 @@ mod tests {
                 ("/a".into(), "cpu", "period_us", 100_000),
                 ("/a".into(), "cpu", "periods", 3),
                 ("/c".into(), "memory", "high", 1_048_576),
-                ("/c".into(), "memory", "reached_max", 0),
                 ("/c".into(), "memory", "reached_high", 5),
+                ("/c".into(), "memory", "reached_max", 0),
                 ("/c".into(), "memory", "oom_kills", 0),
             ]
         );

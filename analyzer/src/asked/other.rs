@@ -60,7 +60,7 @@ fn command(general: &str, file: &Path, config: &Config) -> String {
         _ if packed => all(),
         [_, _, ..] => all(),
         one => {
-            let member = one.first().map(|name| format!(" {}", shell(&[name.clone()]))).unwrap_or_default();
+            let member = one.first().map(|name| format!(" {}", shell(std::slice::from_ref(name)))).unwrap_or_default();
             let reads = format!("{}{member}", reads.replace("FILE", &quoted));
             let stem = file.file_stem().map(|stem| stem.as_bytes().to_vec()).unwrap_or_default();
             let stem = if stem.ends_with(b".tape") { stem } else { [&stem[..], b".tape"].concat() };
@@ -76,7 +76,7 @@ fn command(general: &str, file: &Path, config: &Config) -> String {
 fn is_tar(file: &Path) -> bool {
     let name = file.file_name().map(|name| name.as_bytes().to_ascii_lowercase()).unwrap_or_default();
     let ends = |end: &&str| name.ends_with(end.as_bytes());
-    [".tgz", ".txz", ".tzst", ".tbz2"].iter().any(|end| ends(&end)) || {
+    [".tgz", ".txz", ".tzst", ".tbz2"].iter().any(ends) || {
         let stem = name.rsplitn(2, |byte| *byte == b'.').nth(1).unwrap_or_default();
         stem.ends_with(b".tar")
     }

@@ -389,7 +389,7 @@ pub fn cause_text(cause: GapCause) -> &'static str {
         GapCause::BadRecord => "a record the recorder could not read",
         GapCause::LateRecord => "arrived late, stored in a later segment",
         GapCause::Unexplained => "should have come and did not; nothing says why",
-        GapCause::Hidden => "ended while the kernel ran no BPF program",
+        GapCause::Hidden => "happened while the kernel ran no BPF program",
         GapCause::NotRead => "its open files (state) or arguments (process) could not be read in time at the start",
         GapCause::Everyday => "ring buffer full; only signals that end nobody (SIGCHLD, handled timers, ...)",
         GapCause::Damaged => "damaged in the tape this one was repaired from",
@@ -447,7 +447,7 @@ pub fn remedy(cause: GapCause, session: &Session) -> &'static str {
         GapCause::DiskError => "write to a disk with room, or bound the tape with --max-size",
         GapCause::BadRecord => "a bug of record: please report it with what 'analyze info' prints",
         GapCause::Hidden => {
-            "no tracer by BPF gets these from this kernel; ftrace and the sums in /proc/diskstats have them"
+            "no tracer by BPF gets these from this kernel; ftrace has them, and /proc/diskstats the sums of I/Os"
         }
         GapCause::Unexplained => "a bug of record, or a kernel that hides events: please report it",
         GapCause::LateRecord => "nothing is missing",

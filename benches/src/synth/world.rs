@@ -429,6 +429,8 @@ impl World {
             complete: false,
             cwd: b"/".to_vec(),
             fds: (0..FDS.end).map(|fd| open_file(process, fd)).collect(),
+            thread: 0,
+            own: 0,
         };
         let waiting = |sleeper: &Sleeper| {
             let wait = sleeper.at(ts, OPEN)?;

@@ -41,6 +41,7 @@ use world::World;
 mod aside;
 mod begin;
 mod block;
+mod brought;
 mod calls;
 mod cgroup_limits;
 mod checkpoint;

@@ -3,6 +3,7 @@
 use systape_bpf::wire;
 use systape_format::model::{Came, Family, Gap, GapCause, StackOf, Switch, Wakeup};
 
+use super::brought::Brought;
 use super::rows::Rows;
 use super::world::World;
 use crate::tasks::{TaskId, Tasks, Throttled};
@@ -56,34 +57,6 @@ pub(super) fn switch(s: &wire::Switch, world: &mut World, rows: &mut Rows) {
 fn came(s: &wire::Switch) -> Option<Came> {
     let unseen = s.hdr.flags & wire::SWITCH_UNSEEN != 0;
     unseen.then(|| Came { ns: s.ts.saturating_sub(s.came), at_most: s.hdr.flags & wire::SWITCH_SINCE != 0 })
-}
-
-/// Whom the last switch of a CPU brought.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Brought {
-    /// Its process; 0 = it is not recorded, or is none.
-    pid: u32,
-    ts: u64,
-}
-
-/// [`Brought`] of each CPU.
-#[derive(Debug, Default)]
-pub(super) struct BroughtTo(Vec<Brought>);
-
-impl BroughtTo {
-    /// CPU numbers from here on are damage.
-    const CPUS: usize = 1 << 16;
-
-    fn replace(&mut self, cpu: u32, by: Brought) -> Brought {
-        let cpu = cpu as usize;
-        if cpu >= Self::CPUS {
-            return Brought::default();
-        }
-        if cpu >= self.0.len() {
-            self.0.resize(cpu + 1, Brought::default());
-        }
-        std::mem::replace(&mut self.0[cpu], by)
-    }
 }
 
 /// What is missing before a switch whose task before came unseen: when it came (`target`: its process), if the kernel does not say it; and
@@ -152,6 +125,7 @@ pub(super) fn wakeup(w: &wire::Wakeup, world: &mut World, rows: &mut Rows) {
 
 #[cfg(test)]
 mod tests {
+    use super::super::brought::BroughtTo;
     use super::*;
 
     #[test]

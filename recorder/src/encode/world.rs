@@ -10,8 +10,8 @@ use rustc_hash::FxHashMap;
 use systape_bpf::wire::{self, Ident};
 use systape_format::model::Container;
 
+use super::brought::BroughtTo;
 use super::lookups::{Answer, Lookups};
-use super::sched::BroughtTo;
 use super::touched::Touched;
 use crate::cgroup_limits::{Hierarchy, Value};
 use crate::containers;
