@@ -46,7 +46,7 @@ use crate::sync::{self, Syncing};
 
 /// Windows of counted calls that may wait for the encoder.
 const WINDOWS: usize = 2;
-/// Pieces that may wait to be compressed, each some 10 MiB of memory. Who compresses waits for nobody but the CPU, so more of
+/// Pieces that may wait to be compressed, each of megabytes. Who compresses waits for nobody but the CPU, so more of
 /// them would only take memory.
 const PIECES: usize = 1;
 /// Level 3 takes 3 to 56 % more time for 0 to 6 % fewer bytes (docs/performance.md).
