@@ -79,15 +79,15 @@ pub(crate) struct Halt {
 }
 
 impl Halt {
-    /// Adds a stretch of one thread; ends do not go back.
-    fn add(&mut self, (from, to): (u64, u64), (continued, ends): (bool, bool), waker: Option<&Task>) {
-        if to.saturating_sub(from) > self.max {
+    /// Adds a stretch of one thread, of a halt that `lasts` so long until its end; ends do not go back.
+    fn add(&mut self, (from, to): (u64, u64), lasts: u64, (begins, ends): (bool, bool), waker: Option<&Task>) {
+        if lasts > self.max {
             self.ended_by = waker.map(|task| Who { comm: task.comm.clone(), pid: Some(task.pid) });
         }
         let seen = self.span.map_or(0, |(_, last)| last);
         self.ns = self.ns.saturating_add(to.saturating_sub(from.max(seen)));
-        self.count += u64::from(!continued);
-        self.max = self.max.max(to.saturating_sub(from));
+        self.count += u64::from(begins);
+        self.max = self.max.max(lasts);
         self.span = wider(self.span, from, to);
         self.open |= !ends;
     }
@@ -173,6 +173,9 @@ pub(crate) struct Cpu<'a> {
     pub waited: Waited,
     /// See [`Woken`].
     pub woken: Woken,
+    /// How long the state of the last interval of each slot lasts, ns: a call that begins or ends, or is not known, cuts a state into
+    /// several intervals.
+    lasting: FxHashMap<Slot, u64>,
     /// Processes are left out.
     pub cut: bool,
 }
@@ -180,7 +183,14 @@ pub(crate) struct Cpu<'a> {
 impl<'a> Cpu<'a> {
     /// Empty, of tasks that pass `scope`.
     pub(crate) fn new(scope: &'a Scope<'a>) -> Self {
-        Self { scope, ran: FxHashMap::default(), waited: Waited::default(), woken: Woken::default(), cut: false }
+        Self {
+            scope,
+            ran: FxHashMap::default(),
+            waited: Waited::default(),
+            woken: Woken::default(),
+            lasting: FxHashMap::default(),
+            cut: false,
+        }
     }
 
     fn process(&mut self, task: &Task) -> Option<&mut Ran> {
@@ -221,6 +231,10 @@ impl Sink for Cpu<'_> {
         if waits {
             self.waited.add(task.utid, from, to);
         }
+        let begins = !interval.continued;
+        let lasts = self.lasting.entry(slot).or_default();
+        *lasts = if begins { to - from } else { *lasts + (to - from) };
+        let lasts = *lasts;
         if let State::Sleeping(letter @ (b'T' | b't')) = interval.state
             && let Some(ran) = self.process(task)
         {
@@ -228,7 +242,7 @@ impl Sink for Cpu<'_> {
             let ends = !matches!(interval.end, End::Stop | End::Lost);
             let waker =
                 if let End::Woken(Some(waker)) = interval.end { Some(&*threads[waker.slot].task) } else { None };
-            halt.add((from, to), (interval.continued, ends), waker);
+            halt.add((from, to), lasts, (begins, ends), waker);
         }
         let counts = matches!(interval.state, State::Running | State::Throttled | State::Sleeping(b'D'));
         if counts || waits {
@@ -241,19 +255,21 @@ impl Sink for Cpu<'_> {
                 }
                 State::Throttled => {
                     ran.throttled = ran.throttled.saturating_add(ns);
-                    (ran.throttlings, ran.throttled_max) = (ran.throttlings + 1, ran.throttled_max.max(ns));
+                    ran.throttlings += u64::from(begins);
+                    ran.throttled_max = ran.throttled_max.max(lasts);
                     ran.throttled_span = wider(ran.throttled_span, from, to);
                     ran.cgroup = task.cgroup_id;
                 }
                 State::Sleeping(_) => {
                     ran.stuck = ran.stuck.saturating_add(ns);
-                    if ns > ran.stuck_max {
-                        (ran.stuck_max, ran.stuck_span) = (ns, Some((from, to)));
+                    if lasts > ran.stuck_max {
+                        (ran.stuck_max, ran.stuck_span) = (lasts, Some((to - lasts, to)));
                     }
                 }
                 _ => {
                     ran.waited = ran.waited.saturating_add(ns);
-                    (ran.waits, ran.max) = (ran.waits + 1, ran.max.max(ns));
+                    ran.waits += u64::from(begins);
+                    ran.max = ran.max.max(lasts);
                     ran.span = wider(ran.span, from, to);
                 }
             }
@@ -269,9 +285,9 @@ mod tests {
     fn threads_that_are_stopped_together_count_once() {
         let mut halt = Halt::default();
         let gdb = Task { pid: 4, comm: b"gdb".to_vec(), ..Task::default() };
-        halt.add((10, 50), (false, true), Some(&gdb));
-        halt.add((12, 51), (false, true), None);
-        halt.add((100, 130), (false, false), None);
+        halt.add((10, 50), 40, (true, true), Some(&gdb));
+        halt.add((12, 51), 39, (true, true), None);
+        halt.add((100, 130), 30, (true, false), None);
         let ended_by = Some(Who { comm: b"gdb".to_vec(), pid: Some(4) });
         let is = Halt { count: 3, ns: 71, max: 40, span: Some((10, 130)), open: true, ended_by };
         assert_eq!(halt, is);
