@@ -102,7 +102,12 @@ pub(super) fn collect(
         inputs.stopped_by = records.iter().filter(|record| inside(record.sent.event.ts)).filter_map(stop).collect();
         context.question.loss.findings.append(&mut findings);
     }
-    inputs.whole &= context.question.loss.complete();
+    // without one of its calls or switches, time of a process would be taken for that of its faults
+    let loss = &context.question.loss;
+    let families = [Family::Syscall, Family::Sched, Family::Process];
+    inputs.memory.iter_mut().filter(|grew| loss.touches(&families, Some(grew.pid), (from, to))).for_each(|grew| {
+        grew.minor_faults = None;
+    });
     Ok(Collected { inputs, cut, log })
 }
 
