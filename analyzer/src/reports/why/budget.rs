@@ -11,6 +11,7 @@ use crate::derive::runs::keys::{Place, Words};
 use crate::reports::traced::Found;
 use crate::reports::traced::cause::Cause;
 use crate::table::call_files::NO_FILE;
+use crate::values::num::grouped;
 use crate::values::words::{escaped, span};
 
 /// Threads of one name in one call on one file, or in their own code.
@@ -62,7 +63,7 @@ impl Budget {
             let task = threads.get(id as usize).and_then(|thread| thread.task_at(ts));
             task.map_or_else(Vec::new, |task| task.comm.clone())
         };
-        let mut sums: FxHashMap<Key, FxHashMap<InState, u64>> = FxHashMap::default();
+        let mut sums = Sums::default();
         for found in found {
             let part = &found.part;
             let comm = name(part.thread, part.from);
@@ -75,6 +76,7 @@ impl Budget {
                 *of.entry((found.cause, other.clone())).or_default() += ns;
             }
         }
+        let (sums, together) = joined(sums, words);
         let mut lines: Vec<Line> = sums
             .into_iter()
             .map(|(key, states)| {
@@ -82,8 +84,14 @@ impl Budget {
                     states.into_iter().map(|((cause, other), ns)| (cause, other, ns)).collect();
                 states.sort_by(|a, b| (Reverse(a.2), a.0, &a.1).cmp(&(Reverse(b.2), b.0, &b.1)));
                 let ns = states.iter().fold(0, |sum, (.., ns)| sum + ns);
-                let file = words.names.name(key.file).map(<[u8]>::to_vec);
-                let doing = doing(key.place, file.as_deref(), words);
+                let (file, doing) = match together.get(&key) {
+                    Some(together) => together.words(key.place, words),
+                    None => {
+                        let file = words.names.name(key.file).map(<[u8]>::to_vec);
+                        let doing = doing(key.place, file.as_deref(), words);
+                        (file, doing)
+                    }
+                };
                 let call = words.place(key.place);
                 Line { call, doing, file, comm: key.comm, ns, states, functions: Vec::new() }
             })
@@ -111,6 +119,88 @@ impl Budget {
 
 /// Own code as [`Words::place`] calls it.
 const USER: &str = "[user]";
+
+/// A part of the whole that is worth a line of its own: a fiftieth.
+const WORTH: u64 = 50;
+/// Fewer files stay apart.
+const FILES: usize = 3;
+
+/// Of the time of what is joined, in percent, that a directory must hold to be named instead of the one above it.
+const MOST: u64 = 90;
+
+/// Files of one directory that are joined, at any depth.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Together {
+    files: usize,
+    /// Empty: the root directory.
+    dir: Vec<u8>,
+}
+
+impl Together {
+    /// The deepest directory that holds most of the time of `files`, and how many of these are in it.
+    fn of(files: &[(&[u8], u64)]) -> Self {
+        let total = files.iter().map(|(_, ns)| ns).sum::<u64>();
+        let mut dir: Vec<u8> = Vec::new();
+        let inside = |dir: &[u8], path: &[u8]| path.strip_prefix(dir).is_some_and(|rest| rest.starts_with(b"/"));
+        loop {
+            let mut below: FxHashMap<&[u8], u64> = FxHashMap::default();
+            for (path, ns) in files.iter().filter(|(path, _)| inside(&dir, path)) {
+                let rest = &path[dir.len() + 1..];
+                if let Some(end) = rest.iter().position(|byte| *byte == b'/') {
+                    *below.entry(&path[..dir.len() + 1 + end]).or_default() += ns;
+                }
+            }
+            let deeper =
+                below.into_iter().find(|(_, ns)| *ns > 0 && *ns >= total / 100 * MOST).map(|(path, _)| path.to_vec());
+            match deeper {
+                Some(deeper) => dir = deeper,
+                None => break,
+            }
+        }
+        Self { files: files.iter().filter(|(path, _)| inside(&dir, path)).count(), dir }
+    }
+
+    fn holds(&self, path: &[u8]) -> bool {
+        path.strip_prefix(&self.dir[..]).is_some_and(|rest| rest.starts_with(b"/"))
+    }
+
+    /// `/etc/*`, and `read of 1,200 files in /etc`.
+    fn words(&self, place: Place, words: &Words<'_>) -> (Option<Vec<u8>>, String) {
+        let dir = &self.dir;
+        let within = if dir.is_empty() { "/".to_owned() } else { escaped(dir) };
+        let doing = format!("{} of {} files in {within}", doing(place, None, words), grouped(self.files as u64));
+        (Some([&dir[..], b"/*"].concat()), doing)
+    }
+}
+
+type Sums = FxHashMap<Key, FxHashMap<InState, u64>>;
+
+/// Makes one of the calls of one kind on several files, none of which is worth a line of its own; with what is joined.
+fn joined(sums: Sums, words: &Words<'_>) -> (Sums, FxHashMap<Key, Together>) {
+    let ns = |states: &FxHashMap<InState, u64>| states.values().sum::<u64>();
+    let total = sums.values().map(ns).sum::<u64>();
+    let path = |key: &Key| words.names.name(key.file).filter(|name| name.starts_with(b"/"));
+    let small = |key: &Key, states: &FxHashMap<InState, u64>| path(key).is_some() && ns(states) < total / WORTH;
+    let mut files: FxHashMap<Key, Vec<(&[u8], u64)>> = FxHashMap::default();
+    for (key, states) in sums.iter().filter(|(key, states)| small(key, states)) {
+        let all = Key { file: SEVERAL, ..key.clone() };
+        files.entry(all).or_default().push((path(key).unwrap_or_default(), ns(states)));
+    }
+    let together = files.into_iter().map(|(all, files)| (all, Together::of(&files)));
+    let together: FxHashMap<Key, Together> = together.filter(|(_, together)| together.files >= FILES).collect();
+    let mut joined = Sums::default();
+    for (key, states) in sums {
+        let all = Key { file: SEVERAL, ..key.clone() };
+        let holds = |together: &Together| path(&key).is_some_and(|path| together.holds(path));
+        let key = if small(&key, &states) && together.get(&all).is_some_and(holds) { all } else { key };
+        let of = joined.entry(key).or_default();
+        states.into_iter().for_each(|(state, ns)| *of.entry(state).or_default() += ns);
+    }
+    (joined, together)
+}
+
+/// The file's number of several that are joined.
+const SEVERAL: u32 = u32::MAX - 1;
 
 /// `fsync of /data/wal`.
 fn doing(place: Place, file: Option<&[u8]>, words: &Words<'_>) -> String {
@@ -187,5 +277,23 @@ pub(super) fn state(cause: Cause, other: &[u8]) -> String {
         (_, b"") => text.to_owned(),
         (Cause::Runqueue, other) => format!("{text} ({} had it)", escaped(other)),
         (_, other) => format!("{text} ({})", escaped(other)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_are_in_the_directory_that_holds_most_of_their_time() {
+        let of = |files: &[(&str, u64)]| {
+            let files: Vec<(&[u8], u64)> = files.iter().map(|(path, ns)| (path.as_bytes(), *ns)).collect();
+            let Together { files, dir } = Together::of(&files);
+            (files, String::from_utf8(dir).unwrap())
+        };
+        assert_eq!(of(&[("/etc/a", 400), ("/etc/b/c", 300), ("/etc/b/d", 300)]), (3, "/etc".to_owned()));
+        assert_eq!(of(&[("/etc/b/c", 500), ("/etc/b/d", 450), ("/etc/bc", 50)]), (2, "/etc/b".to_owned()));
+        assert_eq!(of(&[("/etc/b/c", 500), ("/usr/b/c", 400), ("/x", 100)]), (3, String::new()));
+        assert_eq!(of(&[("/x", 0), ("/y/z", 0)]), (2, String::new()));
     }
 }
