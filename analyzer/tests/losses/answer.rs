@@ -53,6 +53,7 @@ fn identity(table: &str) -> &'static [&'static str] {
             "net_softirq",
         ],
         "path_sums" => &["comm", "cause", "syscall", "file", "other_comm"],
+        "path_without" => &["cause", "utid", "tid", "pid", "upid", "comm", "saved_is"],
         "offcpu_wakers" => &["waker_tid", "waker_utid", "interrupt", "net_softirq", "tid", "utid"],
         "states_at" => &["ts_ns", "tid", "utid"],
         "fds" => &["ts_ns", "pid", "upid", "tid", "fd"],
