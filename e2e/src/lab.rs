@@ -48,9 +48,10 @@ impl Run {
         self
     }
 
-    /// What it said on standard error, but for that an answer is empty.
+    /// What it said on standard error, but for that an answer is empty, and that `-p` leaves out processes below that one.
     pub fn complaints(&self) -> String {
-        self.stderr.lines().filter(|line| !line.starts_with("analyze: nothing ")).collect::<Vec<_>>().join("\n")
+        let said = |line: &&str| !line.starts_with("analyze: nothing ") && !line.ends_with(" --tree");
+        self.stderr.lines().filter(said).collect::<Vec<_>>().join("\n")
     }
 
     /// Standard output as text.
