@@ -41,7 +41,6 @@ use world::World;
 mod aside;
 mod begin;
 mod block;
-mod brought;
 mod calls;
 mod cgroup_limits;
 mod checkpoint;

@@ -3,7 +3,6 @@
 use systape_bpf::wire;
 use systape_format::model::{Came, Family, Gap, GapCause, StackOf, Switch, Wakeup};
 
-use super::brought::Brought;
 use super::rows::Rows;
 use super::world::World;
 use crate::tasks::{TaskId, Tasks, Throttled};
@@ -24,11 +23,9 @@ pub(super) fn switch(s: &wire::Switch, world: &mut World, rows: &mut Rows) {
     world.tasks.get_mut(left).throttled =
         (throttled && s.prev.tid != 0).then_some(Throttled { ts: s.ts, cpu: s.hdr.cpu, clock: s.prev_throttle });
     let came = came(s);
-    let next_pid = if world.tasks.is_target(next_id) { s.next.pid } else { 0 };
-    let before = world.brought.replace(s.hdr.cpu, Brought { pid: next_pid, ts: s.ts });
     if let Some(came) = came {
         let target = world.tasks.is_target(left).then_some(s.prev.pid);
-        hidden(s, came, before, target).into_iter().flatten().for_each(|gap| rows.gap(gap));
+        hidden(s, came, target).into_iter().for_each(|gap| rows.gap(gap));
     }
     if rows.sheds(Family::Sched, s.ts) {
         return note_end(s, left, &mut world.tasks);
@@ -59,25 +56,19 @@ fn came(s: &wire::Switch) -> Option<Came> {
     unseen.then(|| Came { ns: s.ts.saturating_sub(s.came), at_most: s.hdr.flags & wire::SWITCH_SINCE != 0 })
 }
 
-/// What is missing before a switch whose task before came unseen: when it came (`target`: its process), if the kernel does not say it; and
-/// when and why the one left that was brought before.
-fn hidden(s: &wire::Switch, came: Came, before: Brought, target: Option<u32>) -> [Option<Gap>; 2] {
-    let came_ts = s.ts - came.ns;
-    let gap = |pid, first, last| Gap {
+/// What is missing before a switch whose task before, of the process `target`, came unseen: when it came, if the kernel does not say it.
+fn hidden(s: &wire::Switch, came: Came, target: Option<u32>) -> Option<Gap> {
+    let pid = target.filter(|pid| came.at_most && *pid != 0)?;
+    Some(Gap {
         cause: GapCause::Hidden,
         family: Family::Sched,
         cpu: s.hdr.cpu,
         count: 1,
-        first,
-        last,
+        first: s.ts.saturating_sub(came.ns),
+        last: s.ts,
         pid,
         ledger: false,
-    };
-    let last = if came.at_most { s.ts } else { came_ts };
-    [
-        target.filter(|pid| came.at_most && *pid != 0).map(|pid| gap(pid, came_ts, s.ts)),
-        (before.pid != 0).then(|| gap(before.pid, before.ts.min(last), last)),
-    ]
+    })
 }
 
 /// How long before a switch its next task ceased to be throttled, which it was `since`; 0 = then, or it is not known: it was moved
@@ -125,34 +116,27 @@ pub(super) fn wakeup(w: &wire::Wakeup, world: &mut World, rows: &mut Rows) {
 
 #[cfg(test)]
 mod tests {
-    use super::super::brought::BroughtTo;
     use super::*;
 
     #[test]
-    fn a_switch_that_no_program_saw_is_a_gap_of_those_whose_times_it_hides() {
-        let mut on = BroughtTo::default();
-        assert_eq!(on.replace(3, Brought { pid: 7, ts: 100 }).pid, 0);
-        let before = on.replace(3, Brought::default());
-        assert_eq!((before.pid, before.ts, on.replace(u32::MAX, before).pid), (7, 100, 0));
+    fn a_task_that_came_unseen_has_a_gap_where_the_kernel_does_not_say_when() {
         let unseen = |flags, came| {
             let mut s = wire::Switch { ts: 500, came, ..Default::default() };
             (s.hdr.cpu, s.hdr.flags) = (3, flags);
             s
         };
-        let of = |s: &wire::Switch, before, target| {
-            let gaps = hidden(s, came(s).unwrap(), before, target);
-            gaps.map(|gap| gap.map(|gap| (gap.cause, gap.family, gap.cpu, gap.count, gap.pid, gap.first, gap.last)))
+        let of = |s: &wire::Switch, target| {
+            hidden(s, came(s).unwrap(), target)
+                .map(|gap| (gap.cause, gap.family, gap.cpu, gap.count, gap.pid, gap.first, gap.last))
         };
-        let gap = |pid, first, last| Some((GapCause::Hidden, Family::Sched, 3, 1, pid, first, last));
         assert_eq!(came(&unseen(0, 0)), None);
         let known = unseen(wire::SWITCH_UNSEEN, 400);
         assert_eq!(came(&known), Some(Came { ns: 100, at_most: false }));
-        assert_eq!(of(&known, Brought::default(), Some(9)), [None, None], "the kernel says when it came");
-        assert_eq!(of(&known, before, Some(9)), [None, gap(7, 100, 400)], "nobody knows why it left");
+        assert_eq!(of(&known, Some(9)), None, "the kernel says when it came");
         let since = unseen(wire::SWITCH_UNSEEN | wire::SWITCH_SINCE, 100);
         assert_eq!(came(&since), Some(Came { ns: 400, at_most: true }));
-        assert_eq!(of(&since, Brought::default(), Some(9)), [gap(9, 100, 500), None]);
-        assert_eq!(of(&since, before, None), [None, gap(7, 100, 500)], "who came is not recorded");
+        assert_eq!(of(&since, Some(9)), Some((GapCause::Hidden, Family::Sched, 3, 1, 9, 100, 500)));
+        assert_eq!(of(&since, None), None, "who came is not recorded");
     }
 
     /// A switch-in at `ts` on a CPU whose group has been throttled for so many units.

@@ -10,7 +10,6 @@ use rustc_hash::FxHashMap;
 use systape_bpf::wire::{self, Ident};
 use systape_format::model::Container;
 
-use super::brought::BroughtTo;
 use super::lookups::{Answer, Lookups};
 use super::touched::Touched;
 use crate::cgroup_limits::{Hierarchy, Value};
@@ -68,8 +67,6 @@ pub(super) struct World {
     /// Losses of state records that the events have not reached: time of the first, process, time until which there may
     /// have been more.
     losses: BTreeSet<(u64, u32, u64)>,
-    /// Whom the last switch of each CPU brought.
-    pub brought: BroughtTo,
 }
 
 /// Facts about calls, each found when it is first wanted.
@@ -112,7 +109,6 @@ impl World {
             containers: Vec::new(),
             limits: Vec::new(),
             losses: BTreeSet::new(),
-            brought: BroughtTo::default(),
         }
     }
 
