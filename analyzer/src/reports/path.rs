@@ -103,8 +103,8 @@ fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
     let mut context = Context { config, question: Question::new(&filters, tape, &families)? };
     let from = context.question.scope.from.max(session.window_open);
     let to = context.question.scope.to.min(tape.complete_until());
-    // without calls, as in `why` and `states`
-    let fed = feed::feed(&context.question, Needs::default(), to, Log::new(from));
+    let needs = Needs { calls, files: false, ..Needs::default() };
+    let fed = feed::feed(&context.question, needs, to, Log::new(from));
     let log = fed.tracker.sink;
     let subject = subject(config, tape, &log.threads);
     let (path, parts) = match subject {
@@ -112,7 +112,7 @@ fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
         None => (Path::default(), Vec::new()),
     };
     let spans = spans(&path, &parts);
-    let needs = Needs { calls, files: calls, ..Needs::default() };
+    let needs = Needs { files: calls, ..needs };
     let doings = Doings::new(spans, log.ids, keys::all_calls(session));
     let told = feed::feed(&context.question, needs, to, doings);
     let mut spent = told.tracker.sink.spent;

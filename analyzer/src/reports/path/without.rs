@@ -101,7 +101,7 @@ pub(super) fn run(config: &Config, tape: &Tape, cause: &str) -> Result<Verdict> 
     let mut context = Context { config, question: Question::new(&filters, tape, &families)? };
     let (from, to) =
         (context.question.scope.from.max(session.window_open), context.question.scope.to.min(tape.complete_until()));
-    let fed = runs::feed(&context.question, Needs::default(), to, Log::new(from));
+    let fed = runs::feed(&context.question, Needs { calls, ..Needs::default() }, to, Log::new(from));
     let log = fed.tracker.sink;
     scheduling::touched(fed.coverage, fed.unsure_until, &mut context);
     let asked = !config.filters.pids.is_empty() || !config.filters.tids.is_empty();
