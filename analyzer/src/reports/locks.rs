@@ -1,7 +1,6 @@
 //! `analyze locks`: which locks and other futexes threads waited for, how long, who holds them, and who woke them; by process and address.
 
 use std::cmp::Reverse;
-use std::ops::ControlFlow;
 
 use anyhow::Result;
 use clap::builder::PossibleValuesParser;
@@ -14,8 +13,7 @@ use crate::asked::config::Config;
 use crate::asked::config::view::Part::All;
 use crate::asked::config::view::{Own, Rows, Run, TASKS, View};
 use crate::asked::options::idle::Idle;
-use crate::derive::paths::feed::{Told, feed};
-use crate::derive::waits::{self, Judged, Kind, Locks, Named, Sum, Threads, Tracker};
+use crate::derive::waits::{self, Judged, Kind, Named, Sum, Threads};
 use crate::render::mark;
 use crate::render::rank::{self, Few};
 use crate::render::row::Row;
@@ -108,14 +106,7 @@ fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
     families::require(tape, Family::Syscall, "syscalls")?;
     let own: Options = config.own()?;
     let mut context = Context::about(config, tape, &[Family::Syscall])?;
-    let (mut tracker, mut threads) = (Tracker::default(), Threads::default());
-    let coverage = feed(&context.question, &Locks { question: &context.question }, |told| {
-        match told {
-            Told::Sum(part) => threads.merge(part),
-            Told::Row(event, _) => tracker.add(&event),
-        }
-        Ok(ControlFlow::Continue(()))
-    })?;
+    let (tracker, threads, coverage) = waits::tracked(&context.question)?;
     coverage.tell(&mut context.question.loss);
     let Question { loss, scope, book, .. } = &mut context.question;
     loss.keep_counted_of(tape, scope, |call| waits::is_futex(&book.get(call).name));

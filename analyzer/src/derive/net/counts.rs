@@ -8,7 +8,7 @@ use systape_format::families::{SOCKET_NAME, SOCKET_TCP};
 use systape_format::model::{Dict, Task};
 use systape_format::reader::Segment;
 use systape_format::redact::PLACEHOLDER;
-use systape_format::tables::TableRows;
+use systape_format::tables::{TableRows, task_of};
 
 /// Counts of one connection since it began, as the kernel has them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -133,8 +133,7 @@ impl Row<'_> {
     }
 
     fn task(&self) -> Option<Task> {
-        let index = usize::try_from(self.number("task")?.checked_sub(1)?).ok()?;
-        self.dict.tasks.get(index).cloned()
+        task_of(self.dict, self.number("task")?).cloned()
     }
 
     fn ts(&self) -> Option<u64> {

@@ -14,7 +14,7 @@ mod track;
 
 pub(crate) use cycles::{Cycle, Held};
 pub(crate) use futex::is_one as is_futex;
-pub(crate) use read::{Locks, follows, known, wait};
+pub(crate) use read::{follows, known, tracked, wait};
 pub(crate) use sums::Sum;
 pub(crate) use systape_abi::rest::{Waits, at_rest, for_work, is_storage, of_client, takes};
 pub(crate) use threads::{Named, Threads};

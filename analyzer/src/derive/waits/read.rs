@@ -1,16 +1,18 @@
 //! Reads what [`super::Tracker`] follows from calls.
 
-use std::ops::Range;
+use std::ops::{ControlFlow, Range};
 
+use anyhow::Result;
 use systape_format::model::{BESIDE, ByteStatus, CallState, Dict};
 
-use super::super::paths::feed::{Reader, Waiting};
+use super::super::paths::feed::{Reader, Told, Waiting, feed};
 use super::super::processes::track::key;
 use super::futex::{self, Role};
 use super::threads::{Threads, thread};
-use super::track::{Doing, Ended, Event};
+use super::track::{Doing, Ended, Event, Tracker};
 use crate::table::load::Loaded;
 use crate::table::question::Question;
+use crate::table::scan::Coverage;
 
 const EAGAIN: u16 = 11;
 const ETIMEDOUT: u16 = 110;
@@ -75,11 +77,26 @@ pub(crate) fn known(dict: &Dict) -> Threads {
     threads
 }
 
+/// The waits for futexes of what is asked, and the threads in them.
+///
+/// # Errors
+/// The tape cannot be read.
+pub(crate) fn tracked(question: &Question<'_>) -> Result<(Tracker, Threads, Coverage)> {
+    let (mut tracker, mut threads) = (Tracker::default(), Threads::default());
+    let coverage = feed(question, &Locks { question }, |told| {
+        match told {
+            Told::Sum(part) => threads.merge(part),
+            Told::Row(event, _) => tracker.add(&event),
+        }
+        Ok(ControlFlow::Continue(()))
+    })?;
+    Ok((tracker, threads, coverage))
+}
+
 /// Reads calls that are followed, and nothing else.
 #[derive(Debug)]
-pub(crate) struct Locks<'a> {
-    /// What is asked.
-    pub question: &'a Question<'a>,
+struct Locks<'a> {
+    question: &'a Question<'a>,
 }
 
 impl Reader for Locks<'_> {

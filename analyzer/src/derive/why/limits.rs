@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use systape_format::families::{CGROUP_LIMIT, CGROUP_MEMBER};
 use systape_format::model::{Dict, Session};
-use systape_format::tables::TableRows;
+use systape_format::tables::{TableRows, task_of};
 
 use crate::derive::block::flags::Op;
 use crate::derive::block::io::Io;
@@ -104,8 +104,7 @@ impl Limits {
         };
         for (row, task) in tasks.iter().enumerate() {
             let string = |column: &[u64]| column.get(row).and_then(|at| table.string(*at));
-            let index = task.checked_sub(1).and_then(|index| usize::try_from(index).ok());
-            let Some(task) = index.and_then(|index| dict.tasks.get(index)) else { continue };
+            let Some(task) = task_of(dict, *task) else { continue };
             let limited = string(controllers).and_then(Limited::of);
             let (Some(limited), Some(cgroup)) = (limited, string(cgroups)) else { continue };
             let key = (task.pid, limited);
@@ -129,8 +128,9 @@ impl Limits {
                 continue;
             }
             self.of_tape.insert(task.pid, task.cgroup_id);
-            if let Some(path) =
-                session.cgroup_path(task.cgroup_id).filter(|_| !self.paths.contains_key(&task.cgroup_id))
+            // few cgroups, and many tasks of each
+            if !self.paths.contains_key(&task.cgroup_id)
+                && let Some(path) = session.cgroup_path(task.cgroup_id)
             {
                 self.paths.insert(task.cgroup_id, path.to_vec());
             }
@@ -154,17 +154,17 @@ impl Limits {
     fn of(&self, pid: u32, limited: Limited) -> Vec<(&[u8], &Values)> {
         let own = self.members.get(&(pid, limited)).and_then(|of| of.last()).map(Vec::as_slice);
         let of_tape = || self.of_tape.get(&pid).and_then(|id| self.paths.get(id)).map(Vec::as_slice);
-        let Some(own) = own.or_else(of_tape) else { return Vec::new() };
-        let is_above =
-            |path: &[u8]| path == b"/" || own.strip_prefix(path).is_some_and(|rest| rest.is_empty() || rest[0] == b'/');
-        let mut found: Vec<(&[u8], &Values)> = self
-            .groups
-            .iter()
-            .filter(|((of, path), _)| *of == limited && is_above(path))
-            .map(|((_, path), values)| (path.as_slice(), values))
-            .collect();
-        found.sort_by_key(|(path, _)| std::cmp::Reverse(path.len()));
-        found
+        let above = std::iter::successors(own.or_else(of_tape), |path| {
+            let end = path.iter().rposition(|byte| *byte == b'/')?;
+            (path.len() > 1).then(|| &path[..end.max(1)])
+        });
+        let group = |path: &[u8]| self.groups.get_key_value(&(limited, path.to_vec()));
+        above.filter_map(group).map(|((_, path), values)| (path.as_slice(), values)).collect()
+    }
+
+    /// What a process read and wrote, by disk.
+    fn moved(&self, pid: u32) -> impl Iterator<Item = (Dev, &Moved)> {
+        self.moved.range((pid, 0)..=(pid, Dev::MAX)).map(|((_, dev), moved)| (*dev, moved))
     }
 
     /// The one of the processes `pids` that are in the same cgroups.
@@ -194,9 +194,12 @@ impl Limits {
     /// took the smaller part; None: nothing is known that did.
     pub(crate) fn io_limit(&self, pids: &[u32], ns: u64) -> Option<String> {
         let groups = self.of_all(pids, Limited::Io);
+        if groups.is_empty() {
+            return None;
+        }
         let mut disks: BTreeMap<Dev, Moved> = BTreeMap::new();
-        for ((_, dev), moved) in self.moved.iter().filter(|((pid, _), _)| pids.contains(pid)) {
-            let sum = disks.entry(*dev).or_default();
+        for (dev, moved) in pids.iter().flat_map(|pid| self.moved(*pid)) {
+            let sum = disks.entry(dev).or_default();
             (sum.read.0, sum.read.1) = (sum.read.0.saturating_add(moved.read.0), sum.read.1 + moved.read.1);
             (sum.written.0, sum.written.1) =
                 (sum.written.0.saturating_add(moved.written.0), sum.written.1 + moved.written.1);
@@ -225,12 +228,14 @@ impl Limits {
         None
     }
 
-    /// `the memory limit of /small (48.0 MiB)`: what left no room for pages of files that the processes read, so that most were read
-    /// again; None: nothing is known that did.
+    /// `as the memory limit of /small (48.0 MiB) had no room for what was read before`: why the processes read most pages of files again;
+    /// None: they did not, or nothing is known of a limit.
     pub(crate) fn memory_limit(&self, pids: &[u32]) -> Option<String> {
-        let read: u64 =
-            self.moved.iter().filter(|((pid, _), _)| pids.contains(pid)).map(|(_, moved)| moved.read.0).sum();
         let groups = self.of_all(pids, Limited::Memory);
+        if groups.is_empty() {
+            return None;
+        }
+        let read: u64 = pids.iter().flat_map(|pid| self.moved(*pid)).map(|(_, moved)| moved.read.0).sum();
         let (path, limit) = groups.into_iter().find_map(|(path, values)| {
             let again = self.grown(values, "refaulted_pages")?.saturating_mul(self.page);
             let reached = |name: String| self.grown(values, &name).is_some_and(|times| times > 0);
@@ -238,7 +243,11 @@ impl Limits {
             let limit = limit.filter(|_| again > 0 && again >= read / 2)?;
             Some((path, last(values, limit)?))
         })?;
-        Some(format!("the memory limit of {} ({})", escaped(path), bytes(limit)))
+        Some(format!(
+            "as the memory limit of {} ({}) had no room for what was read before",
+            escaped(path),
+            bytes(limit)
+        ))
     }
 
     /// `the memory limit of /small (48.0 MiB)` for which processes of its cgroup were killed; None: no limit is known to be the reason.
@@ -370,7 +379,10 @@ mod tests {
     fn a_limit_of_memory_is_named_only_if_pages_were_read_again() {
         let of =
             |read| Limits { moved: [((7, DISK), Moved { read: (read, 9), ..Moved::default() })].into(), ..limits() };
-        assert_eq!(of(20 * MIB).memory_limit(&[7]).as_deref(), Some("the memory limit of /pods/a (48.0 MiB)"));
+        assert_eq!(
+            of(20 * MIB).memory_limit(&[7]).as_deref(),
+            Some("as the memory limit of /pods/a (48.0 MiB) had no room for what was read before")
+        );
         assert_eq!(of(200 * MIB).memory_limit(&[7]), None, "most was read once");
         assert_eq!(limits().oom(7).as_deref(), Some("the memory limit of /pods/a (48.0 MiB)"));
         assert_eq!(limits().oom(8), None);

@@ -1,7 +1,5 @@
 //! `path --without CAUSE`: how long the subject would have taken without a cause.
 
-use std::ops::ControlFlow;
-
 use anyhow::{Result, bail};
 use rustc_hash::FxHashSet;
 use systape_abi::Abi;
@@ -12,11 +10,10 @@ use crate::asked::config::Config;
 use crate::derive::cost::judge::Cost;
 use crate::derive::cost::pattern::{Files, Pattern, Time};
 use crate::derive::critical::log::Log;
-use crate::derive::paths::feed::{Told, feed};
 use crate::derive::runs::decode::Needs;
 use crate::derive::runs::feed as runs;
 use crate::derive::runs::keys::{set_thread, task_text};
-use crate::derive::waits::{Kind, Locks, Threads, Tracker};
+use crate::derive::waits::{self, Judged, Kind};
 use crate::render::mark;
 use crate::render::row::Row;
 use crate::render::sink;
@@ -138,18 +135,11 @@ pub(super) fn run(config: &Config, tape: &Tape, cause: &str) -> Result<Verdict> 
 
 /// Futexes that are barriers, by process and address.
 fn barriers(context: &mut Context<'_>) -> Result<FxHashSet<(u32, Vec<u8>)>> {
-    let (mut tracker, mut threads) = (Tracker::default(), Threads::default());
-    let coverage = feed(&context.question, &Locks { question: &context.question }, |told| {
-        match told {
-            Told::Sum(part) => threads.merge(part),
-            Told::Row(event, _) => tracker.add(&event),
-        }
-        Ok(ControlFlow::Continue(()))
-    })?;
+    let (tracker, threads, coverage) = waits::tracked(&context.question)?;
     coverage.tell(&mut context.question.loss);
     let (judged, ..) = tracker.judge(&threads);
     let barriers = judged.iter().filter(|judged| judged.kind == Kind::Barrier);
-    let named = |judged: &crate::derive::waits::Judged| {
+    let named = |judged: &Judged| {
         let pid = threads.named(*judged.sum.waiters.first()?)?.pid;
         Some((pid, format!("{:#x}", judged.at.address).into_bytes()))
     };

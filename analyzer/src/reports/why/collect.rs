@@ -105,9 +105,8 @@ pub(super) fn collect(
     // without one of its calls or switches, time of a process would be taken for that of its faults
     let loss = &context.question.loss;
     let families = [Family::Syscall, Family::Sched, Family::Process];
-    inputs.memory.iter_mut().filter(|grew| loss.touches(&families, Some(grew.pid), (from, to))).for_each(|grew| {
-        grew.minor_faults = None;
-    });
+    let grew = inputs.memory.iter_mut().filter(|grew| grew.minor_faults.is_some());
+    grew.filter(|grew| loss.touches(&families, Some(grew.pid), (from, to))).for_each(|grew| grew.minor_faults = None);
     Ok(Collected { inputs, cut, log })
 }
 

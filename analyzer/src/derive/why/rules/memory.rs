@@ -47,8 +47,7 @@ fn judge(inputs: &Inputs) -> Vec<Finding> {
         if let Some(faults) = grew.major_faults.filter(|faults| *faults >= FAULTS) {
             let command = format!("-e process:usage {}", command::task(&who));
             let limit = inputs.limits.memory_limit(&[grew.pid]);
-            let why =
-                limit.map_or_else(String::new, |limit| format!(", as {limit} had no room for what was read before"));
+            let why = limit.map_or_else(String::new, |limit| format!(", {limit}"));
             let text = format!("{{count}} page faults read from storage{why}");
             found.push(finding(faults, grew.ended.map(|ts| (ts, ts)), text, command));
         }

@@ -26,7 +26,7 @@ fn judge(inputs: &Inputs) -> Vec<Finding> {
         let limit = inputs.limits.memory_limit(&sums.pids)?;
         let who = who(&comm, &sums);
         let text = format!(
-            "{{count}} {call} calls{}, much of it from disks, as {limit} had no room for what was read before",
+            "{{count}} {call} calls{}, much of it from disks, {limit}",
             if on == On::Any { " of files".to_owned() } else { of(&on, sums.things) }
         );
         Some(Finding {

@@ -29,7 +29,9 @@ pub(super) const RULE: Rule = Rule {
 
 fn judge(inputs: &Inputs) -> Vec<Finding> {
     // without one of the calls its time would be taken for that of faults
-    let grew = inputs.memory.iter().filter(|_| inputs.whole);
+    // of one that was there before, the time before is in the counts
+    let many = |grew: &&Grew| grew.minor_faults.is_some_and(|(faults, _)| faults >= FAULTS) && grew.first.is_none();
+    let grew = inputs.memory.iter().filter(|_| inputs.whole).filter(many);
     let found = grew.filter_map(|grew| {
         let ran = inputs.ran.iter().find(|ran| ran.asked && (ran.pid, &ran.comm) == (grew.pid, &grew.comm))?;
         finding(grew, ran)
@@ -38,8 +40,7 @@ fn judge(inputs: &Inputs) -> Vec<Finding> {
 }
 
 fn finding(grew: &Grew, ran: &Ran) -> Option<Finding> {
-    // of one that was there before, the time before is in the counts
-    let (faults, system) = grew.minor_faults.filter(|(faults, _)| grew.first.is_none() && *faults >= FAULTS)?;
+    let (faults, system) = grew.minor_faults?;
     let ns = system.saturating_sub(ran.ran.saturating_sub(ran.own_code)).min(ran.own_code);
     let most = grew.most.map(|(_, most)| most).filter(|most| *most > 0)?;
     let times = faults.saturating_mul(PAGE) / most;
