@@ -52,6 +52,7 @@ pub(crate) fn read(
     let (shared, apart) = sharing(&snaps);
     // what may wait for a process's mmap lock comes when everything else is known
     let part = |part: Part| pids.iter().map(move |&(pid, here)| (part, pid, here));
+    let threads_here: BTreeSet<u32> = apart.iter().map(|(_, here, _)| *here).collect();
     let of_threads = apart.iter().map(|(pid, here, _)| (Part::Files, *pid, *here));
     let environ = part(Part::Environ).filter(|_| !env.is_empty());
     let calls = wanted.calls(&snaps);
@@ -67,7 +68,7 @@ pub(crate) fn read(
     let unread = each("start", jobs, work(room, Arc::clone(env), calls), |number, answer| {
         let (_, pid, here) = asked[number];
         match answer {
-            Answer::Files(process) if apart.iter().any(|thread| thread.1 == here) => {
+            Answer::Files(process) if threads_here.contains(&here) => {
                 drop(threads.insert(here, process));
             }
             Answer::Files(process) => drop(processes.insert(pid, process)),

@@ -3,6 +3,8 @@
 //! Nothing here knows about blocks, columns or Cap'n Proto. Times are nanoseconds of the recorded machine's
 //! CLOCK_MONOTONIC unless a field says otherwise; kernel values (numbers of calls, errnos, flags) are raw integers.
 
+use std::collections::HashMap;
+
 mod bloom;
 mod cut;
 mod events;
@@ -636,6 +638,18 @@ pub struct FdTable {
     pub thread: u32,
     /// Bits of what such a thread does not share with its process.
     pub own: u8,
+}
+
+impl Checkpoint {
+    /// Threads that do not share what the bit `own` of [`FdTable::own`] stands for, with their tables.
+    pub fn apart(&self, own: u8) -> impl Iterator<Item = (&Task, &FdTable)> {
+        let tables = self.fd_tables.iter().filter(move |table| table.own & own != 0);
+        let mut tasks: Option<HashMap<u32, &Task>> = None;
+        tables.filter_map(move |table| {
+            let tasks = tasks.get_or_insert_with(|| self.tasks.iter().map(|task| (task.utid, task)).collect());
+            Some((*tasks.get(&table.thread)?, table))
+        })
+    }
 }
 
 impl FdTable {

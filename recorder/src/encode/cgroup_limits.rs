@@ -56,10 +56,10 @@ impl CgroupLimits {
     pub(super) fn begin(&mut self, limits: Limits, ts: u64, world: &mut World, rows: &mut Rows) {
         self.hierarchies = limits.hierarchies;
         self.store(&limits.values, ts, rows);
+        let threads = if limits.members.is_empty() { BTreeMap::new() } else { threads(world) };
         for (pid, controller, cgroup) in limits.members {
-            let leader = world.tasks.alive().find(|(_, entry)| entry.task.pid == pid).map(|(id, _)| id);
-            if let Some(id) = leader {
-                self.joined(id, controller, cgroup.into(), ts, world, rows);
+            if let Some((_, id)) = threads.range((pid, 0)..=(pid, u64::MAX)).next_back() {
+                self.joined(*id, controller, cgroup.into(), ts, world, rows);
             }
         }
     }
@@ -146,14 +146,12 @@ impl CgroupLimits {
     /// A part of the tape begins that may stand alone: its limits are read anew.
     pub(super) fn checkpoint(&self, ts: u64, world: &mut World, rows: &mut Rows) {
         self.ask(world);
-        let leaders: BTreeMap<Process, TaskId> = world
-            .tasks
-            .alive()
-            .filter(|(_, e)| e.task.tid == e.task.pid)
-            .map(|(id, _)| (process(world, id), id))
-            .collect();
+        if self.members.is_empty() {
+            return;
+        }
+        let threads = threads(world);
         for (process, groups) in &self.members {
-            let Some(id) = leaders.get(process) else { continue };
+            let Some(id) = threads.get(process) else { continue };
             for (controller, cgroup) in groups {
                 self.tell(*id, *controller, cgroup, ts, world, rows);
             }
@@ -164,6 +162,18 @@ impl CgroupLimits {
     pub(super) fn ask(&self, world: &mut World) -> bool {
         self.any && world.look_up_limits(Arc::clone(&self.hierarchies), None)
     }
+}
+
+/// A living thread of each process, the first if that lives.
+fn threads(world: &World) -> BTreeMap<Process, TaskId> {
+    let mut threads = BTreeMap::new();
+    for (id, entry) in world.tasks.alive() {
+        let thread = threads.entry(process(world, id)).or_insert(id);
+        if entry.task.tid == entry.task.pid {
+            *thread = id;
+        }
+    }
+    threads
 }
 
 fn process(world: &World, id: TaskId) -> Process {

@@ -44,6 +44,8 @@ pub(super) fn of(world: &mut World, calls: &Calls, ts: u64, snaps: &[Snap], sour
         .filter(|(_, e)| e.task.tid == e.task.pid)
         .map(|(id, e)| (e.task.upid, (id, e.files)))
         .collect();
+    let mut users: HashMap<u32, usize> = HashMap::new();
+    world.tasks.alive().for_each(|(_, e)| *users.entry(e.files).or_default() += 1);
     for (id, entry) in world.tasks.alive() {
         if !world.tasks.is_target(id) {
             if let Some(cwd) = entry.cwd.as_ref().filter(|_| first && !recorded.contains(&entry.task.upid))
@@ -64,9 +66,8 @@ pub(super) fn of(world: &mut World, calls: &Calls, ts: u64, snaps: &[Snap], sour
         cp.tasks.push(entry.task.clone());
         let files = world.tasks.files(id);
         if let Some(mut table) = apart(id, entry, &leaders) {
-            let shared = world.tasks.alive().any(|(other, e)| other != id && e.files == entry.files);
             // one of several that share it is not told by what the others do
-            if table.own & FdTable::OWN_FDS != 0 && !shared {
+            if table.own & FdTable::OWN_FDS != 0 && users[&entry.files] == 1 {
                 (table.complete, table.fds) = (files.is_complete(), files.open().into_iter().map(listed).collect());
             }
             cp.fd_tables.push(table);

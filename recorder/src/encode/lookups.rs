@@ -96,15 +96,21 @@ impl Lookups {
 
     /// Requests an executable. Returns the results that came within a moment, this one last if it did.
     pub(super) fn exe(&mut self, id: Ident, here: u32, argv_at: u64) -> Vec<Answer> {
-        let mut came = Vec::new();
         if !self.reader.ask(Job::Exe(id, here, argv_at, Instant::now())) {
-            return came;
+            return Vec::new();
         }
-        let until = Instant::now() + MOMENT;
+        let wanted =
+            |answer: &Answer| matches!(answer, Answer::Exe(of, ..) if (of.tid, of.start) == (id.tid, id.start));
+        self.until(Instant::now() + MOMENT, wanted)
+    }
+
+    /// The results until one that is `wanted`; waits for it until then.
+    fn until(&mut self, until: Instant, wanted: impl Fn(&Answer) -> bool) -> Vec<Answer> {
+        let mut came = Vec::new();
         while let Some(answer) = self.reader.wait(until) {
-            let wanted = matches!(&answer, Answer::Exe(of, ..) if (of.tid, of.start) == (id.tid, id.start));
+            let last = wanted(&answer);
             came.push(answer);
-            if wanted {
+            if last {
                 break;
             }
         }
@@ -123,15 +129,7 @@ impl Lookups {
 
     /// The results until that of limits; waits for it until then.
     pub(super) fn wait_for_limits(&mut self, until: Instant) -> Vec<Answer> {
-        let mut came = Vec::new();
-        while let Some(answer) = self.reader.wait(until) {
-            let wanted = matches!(answer, Answer::Limits(_));
-            came.push(answer);
-            if wanted {
-                break;
-            }
-        }
-        came
+        self.until(until, |answer| matches!(answer, Answer::Limits(_)))
     }
 
     /// A result, if there is one.

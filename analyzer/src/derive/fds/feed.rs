@@ -320,10 +320,8 @@ impl<W: Fn(&Task) -> bool> Feeder<W> {
 
     /// Threads that had open files of their own when the recording began.
     fn apart(&mut self, checkpoint: &Checkpoint) {
-        for table in checkpoint.fd_tables.iter().filter(|table| table.own & FdTable::OWN_FDS != 0) {
-            if let Some(task) = checkpoint.tasks.iter().find(|task| task.utid == table.thread) {
-                self.tables.apart(checkpoint.ts, Member::of(task), listed(&table.fds), table.complete);
-            }
+        for (task, table) in checkpoint.apart(FdTable::OWN_FDS) {
+            self.tables.apart(checkpoint.ts, Member::of(task), listed(&table.fds), table.complete);
         }
     }
 

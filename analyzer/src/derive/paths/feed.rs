@@ -331,9 +331,7 @@ fn known(checkpoint: &Checkpoint) -> Vec<(u32, u32, Vec<u8>)> {
 
 /// Threads with a directory of their own, empty if it is not known.
 fn apart(checkpoint: &Checkpoint) -> Vec<(Member, Vec<u8>)> {
-    let tables = checkpoint.fd_tables.iter().filter(|table| table.own & FdTable::OWN_CWD != 0);
-    let task = |utid| checkpoint.tasks.iter().find(|task| task.utid == utid);
-    tables.filter_map(|table| Some((Member::of(task(table.thread)?), table.cwd.clone()))).collect()
+    checkpoint.apart(FdTable::OWN_CWD).map(|(task, table)| (Member::of(task), table.cwd.clone())).collect()
 }
 
 impl<F> Feeder<F> {
