@@ -151,8 +151,8 @@ fn who_runs_below_a_process_is_left_out_and_told_or_recorded_with_tree() {
         parent.wait().expect(0);
         let run = recorder.wait().expect(0);
         assert_eq!(spun(&lab.calls("t.tape", &[])), n, "{options:?}");
-        let told = run.complaints().contains(&format!("below {pid} ")) && run.complaints().contains("--tree");
-        assert_eq!(told, options.is_empty(), "{options:?}: {}", run.complaints());
+        let told = run.stderr.contains(&format!("below {pid} ")) && run.stderr.contains("--tree");
+        assert_eq!(told, options.is_empty(), "{options:?}: {}", run.stderr);
     }
 }
 

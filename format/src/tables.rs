@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use crate::model::{Dict, Task};
 use crate::table::{TableDef, Type};
 
 /// Most tables in a tape.
@@ -90,11 +89,6 @@ impl TableRows {
     pub fn string(&self, code: u64) -> Option<&[u8]> {
         self.strings.get(usize::try_from(code).ok()?.checked_sub(1)?).map(Vec::as_slice)
     }
-}
-
-/// The task for `code`, a value of a task column, in its segment's dictionary; None = none, or not known.
-pub fn task_of(dict: &Dict, code: u64) -> Option<&Task> {
-    dict.tasks.get(usize::try_from(code).ok()?.checked_sub(1)?)
 }
 
 /// Why a definition cannot be written or read; None = it can.

@@ -8,7 +8,6 @@ use rustc_hash::FxHashMap;
 use systape_format::families::{FAULT_MAJOR, PAGE_FAULT_USER};
 use systape_format::model::{Call, Family, Task};
 use systape_format::reader::Tape;
-use systape_format::tables::task_of;
 
 use super::block::flags::Op;
 use super::block::io::Io;
@@ -218,7 +217,7 @@ impl Measures {
                     };
                     let Some(tasks) = table.column("task") else { continue };
                     let passes = |(ts, of): (&u64, &u64)| {
-                        scope.at(*ts) && task_of(dict, *of).map_or(!scope.by_task(), |task| scope.task(task))
+                        scope.at(*ts) && dict.task_of(*of).map_or(!scope.by_task(), |task| scope.task(task))
                     };
                     let count = table.ts.iter().zip(tasks).filter(|row| passes(*row)).count();
                     (0..count).for_each(|_| self.add(at, 1));

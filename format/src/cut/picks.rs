@@ -10,7 +10,7 @@ use crate::header::BlockKind;
 use crate::model::{CallState, Core, Dict, Family, LedgerRow, ProcessKind, SignalEvent, SignalKind, Task};
 use crate::rows::{Picks, Row};
 use crate::table::{TableDef, Type};
-use crate::tables::{TableRows, task_of};
+use crate::tables::TableRows;
 
 /// For one segment.
 pub(super) struct Cut<'a> {
@@ -144,7 +144,7 @@ impl Cut<'_> {
         let socket = || table.column("socket").and_then(|sockets| sockets.get(row).copied());
         let mut columns = table.def.columns.iter().skip(1).zip(&table.columns);
         let owner =
-            columns.find(|(column, _)| column.ty == Type::Task).and_then(|(_, tasks)| task_of(dict, *tasks.get(row)?));
+            columns.find(|(column, _)| column.ty == Type::Task).and_then(|(_, tasks)| dict.task_of(*tasks.get(row)?));
         let Some(ts) = table.ts.get(row).copied() else { return false };
         if is(&[&SOCKET_NAME, &SOCKET_TCP]) {
             return socket().is_none_or(|socket| self.survey.socket(socket));

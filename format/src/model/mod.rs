@@ -640,6 +640,13 @@ pub struct FdTable {
     pub own: u8,
 }
 
+impl Dict {
+    /// The task for `code`, a value of a task column of a table; None = none, or not known.
+    pub fn task_of(&self, code: u64) -> Option<&Task> {
+        self.tasks.get(usize::try_from(code).ok()?.checked_sub(1)?)
+    }
+}
+
 impl Checkpoint {
     /// Threads that do not share what the bit `own` of [`FdTable::own`] stands for, with their tables.
     pub fn apart(&self, own: u8) -> impl Iterator<Item = (&Task, &FdTable)> {

@@ -8,7 +8,7 @@ use systape_format::families::{SOCKET_NAME, SOCKET_TCP};
 use systape_format::model::{Dict, Task};
 use systape_format::reader::Segment;
 use systape_format::redact::PLACEHOLDER;
-use systape_format::tables::{TableRows, task_of};
+use systape_format::tables::TableRows;
 
 /// Counts of one connection since it began, as the kernel has them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -133,7 +133,7 @@ impl Row<'_> {
     }
 
     fn task(&self) -> Option<Task> {
-        task_of(self.dict, self.number("task")?).cloned()
+        self.dict.task_of(self.number("task")?).cloned()
     }
 
     fn ts(&self) -> Option<u64> {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use systape_format::families::{CGROUP_LIMIT, CGROUP_MEMBER};
 use systape_format::model::{Dict, Session};
-use systape_format::tables::{TableRows, task_of};
+use systape_format::tables::TableRows;
 
 use crate::derive::block::flags::Op;
 use crate::derive::block::io::Io;
@@ -104,7 +104,7 @@ impl Limits {
         };
         for (row, task) in tasks.iter().enumerate() {
             let string = |column: &[u64]| column.get(row).and_then(|at| table.string(*at));
-            let Some(task) = task_of(dict, *task) else { continue };
+            let Some(task) = dict.task_of(*task) else { continue };
             let limited = string(controllers).and_then(Limited::of);
             let (Some(limited), Some(cgroup)) = (limited, string(cgroups)) else { continue };
             let key = (task.pid, limited);

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use systape_format::model::{Dict, Task};
-use systape_format::tables::{TableRows, task_of};
+use systape_format::tables::TableRows;
 
 use super::cpu::wider;
 use super::finding::Who;
@@ -50,7 +50,7 @@ pub(crate) fn add(
     let hosts = table.column("host");
     for (row, ts) in table.ts.iter().enumerate().filter(|(_, ts)| **ts >= from && **ts < to) {
         let (Some(task), Some(ns)) = (tasks.get(row), durations.get(row)) else { continue };
-        let Some(task) = task_of(dict, *task).filter(|task| asked(task)) else { continue };
+        let Some(task) = dict.task_of(*task).filter(|task| asked(task)) else { continue };
         let key = key(task);
         if *ns < SHORT || (all.len() >= PROCESSES && !all.contains_key(&key)) {
             continue;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use systape_format::families::{PROCESS_MEMORY, PROCESS_USAGE};
 use systape_format::model::{Dict, Task};
-use systape_format::tables::{TableRows, task_of};
+use systape_format::tables::TableRows;
 
 use crate::derive::processes::track::key;
 
@@ -48,7 +48,7 @@ pub(crate) fn add(
     let Some(tasks) = table.column("task") else { return };
     let bytes = table.column(if usage { "maxrss" } else { "rss" });
     for (row, (ts, task)) in table.ts.iter().zip(tasks).enumerate().filter(|(_, (ts, _))| **ts >= from && **ts < to) {
-        let Some(task) = task_of(dict, *task).filter(|task| asked(task)) else { continue };
+        let Some(task) = dict.task_of(*task).filter(|task| asked(task)) else { continue };
         let key = key(task);
         if memory.len() >= PROCESSES && !memory.contains_key(&key) {
             continue;

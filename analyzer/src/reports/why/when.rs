@@ -9,7 +9,6 @@ use serde_json::json;
 use systape_format::families::PROCESS_MEMORY;
 use systape_format::model::Family;
 use systape_format::reader::Tape;
-use systape_format::tables::task_of;
 
 use super::print::tape_word;
 use crate::asked::config::Config;
@@ -292,7 +291,7 @@ fn memory(context: &mut Context<'_>, slices: Slices, count: usize) -> Result<Vec
             for table in tables.iter().filter(|table| table.def.name == PROCESS_MEMORY.name) {
                 let (Some(tasks), Some(rss)) = (table.column("task"), table.column("rss")) else { continue };
                 for ((ts, task), rss) in table.ts.iter().zip(tasks).zip(rss).filter(|((ts, _), _)| scope.at(**ts)) {
-                    let Some(task) = task_of(dict, *task).filter(|task| scope.task(task)) else { continue };
+                    let Some(task) = dict.task_of(*task).filter(|task| scope.task(task)) else { continue };
                     let slice = usize::try_from(ts.saturating_sub(slices.from) / slices.width).unwrap_or(usize::MAX);
                     let key = key(task);
                     if found.len() >= MOST_PROCESSES && !found.contains_key(&key) {
