@@ -142,14 +142,18 @@ impl Tracker {
     /// Reads /proc/PID/maps of processes: once right after opening, for earlier mappings. Returns how many could be
     /// read. Hanging ones, whose mmap lock is held, are left out.
     pub fn scan(&mut self, pids: &[u32]) -> usize {
+        let from_the_begin = self.applied == 0;
+        self.scan_all(pids, from_the_begin)
+    }
+
+    fn scan_all(&mut self, pids: &[u32], from_the_begin: bool) -> usize {
         let pids: Vec<u32> = pids.iter().copied().filter(|pid| !self.hung.contains(pid)).collect();
         let mut read = 0;
-        let begun = self.now();
         let scan = |pid, _: &_| (clock::monotonic(), proc_maps::read(pid));
         let hung = each("maps", pids.clone(), scan, |number, (time, maps)| {
             if let Ok(maps) = maps {
                 read += 1;
-                self.take_maps(pids[number], &maps, if begun == 0 { 0 } else { time });
+                self.take_maps(pids[number], &maps, if from_the_begin { 0 } else { time });
             }
         });
         self.hung.extend(hung.into_iter().map(|number| pids[number]));
@@ -261,7 +265,8 @@ impl Tracker {
             self.rescanned_all = now;
             let mut pids = proc_maps::pids();
             pids.truncate(RESCAN_PIDS_MAX);
-            self.scan(&pids);
+            // what came before the loss does not lie on top of what is read now, also where nothing was applied yet
+            self.scan_all(&pids, false);
         }
     }
 
