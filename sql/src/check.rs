@@ -14,6 +14,7 @@ use datafusion::sql::sqlparser::dialect::DuckDbDialect;
 use datafusion::sql::sqlparser::parser::Parser;
 
 use crate::exact::NEGATED;
+use crate::headings;
 
 /// Most bytes of a query.
 const MOST_BYTES: usize = 64 << 10;
@@ -446,6 +447,11 @@ impl VisitorMutRun {
 
 impl VisitorMut for VisitorMutRun {
     type Break = ();
+
+    fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<()> {
+        headings::name(select);
+        ControlFlow::Continue(())
+    }
 
     fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
         // the engine's own wraps at the least number

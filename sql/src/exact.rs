@@ -215,6 +215,8 @@ impl AggregateUDFImpl for Widened {
         let [first] = types else { return exec_err!("{} takes one argument", self.name) };
         Ok(vec![match first {
             ty if ty.is_integer() || ty.is_null() => self.to.clone(),
+            // asked again about what it said: another type would be another result's
+            ty if *ty == self.to => ty.clone(),
             DataType::Decimal128(_, scale) => match self.to {
                 DataType::Decimal128(..) => DataType::Decimal128(38, *scale),
                 _ => DataType::Float64,

@@ -12,6 +12,7 @@ mod columns;
 mod engine;
 mod exact;
 mod export;
+mod headings;
 mod out;
 mod pairs;
 mod plan;

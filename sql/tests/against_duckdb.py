@@ -4,6 +4,7 @@
 
 Prints a line a check, and 'N passed, N failed' at the end."""
 
+import csv
 import json
 import random
 import shutil
@@ -172,6 +173,15 @@ def tables(tape, exported, names):
         check(f"{tape.name}: leaving out segments by {where}", difference(left, every, False))
 
 
+def headings(tape, exported):
+    """Columns that a query does not name have DuckDB's names."""
+    for query in corpus.HEADINGS:
+        out, status, said = run(SQL, "sql", "--format", "csv", "-i", tape, query, ok=False)
+        theirs = exported.headings(query)
+        ours = next(csv.reader(out.splitlines()), None)
+        check(f"headings of {query}", None if status == 0 and ours == theirs else f"{ours or said}, not {theirs}")
+
+
 def is_damaged(tape):
     """Whether it is a copy that this program damaged."""
     return tape.name.startswith("damaged-")
@@ -314,6 +324,7 @@ def main():
         one = scratch / "one"
         Exported(tapes[:2], one)
         again(tapes[:2], one)
+        headings(tapes[0], Exported(tapes[:1], scratch / "headings"))
         messages(tapes[0])
         confined(next((tape for tape in tapes if "mix" in tape.name), tapes[0]), scratch)
         permissions(tapes[0], scratch)

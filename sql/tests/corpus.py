@@ -1,7 +1,21 @@
-"""Queries whose answers must be those of DuckDB on the exported tape, or refused. `FIXED` are written out, `corpus()` adds
-what comes of lists of columns, conditions and functions, `grammar()` any number of made-up ones."""
+"""Queries whose answers must be those of DuckDB on the exported tape, or refused. `FIXED` are written out, `HEADINGS` are for
+the names of columns, `corpus()` adds what comes of lists of columns, conditions and functions, `grammar()` any number of made-up ones."""
 
 import random
+
+# what DuckDB calls the columns of these, so does `analyze sql`
+HEADINGS = """
+SELECT count(*), count(DISTINCT pid), SUM(dur_ns), sum(dur_ns) / 1e6, sum(dur_ns)/1000000.0 FROM syscalls
+SELECT -pid, -1, -(pid + 1), +pid, (pid), (pid + 1) * 2, pid % 3, syscalls.pid, syscalls.pid + 1 FROM syscalls
+SELECT pid <> 3, pid = 3 AND dur_ns > 2, pid = 3 OR NOT failed, pid = 3 AND dur_ns > 2 AND failed, pid = 3 OR (pid = 4 AND failed) FROM syscalls
+SELECT comm || 'a', pid IS NULL, pid IS NOT NULL, pid IN (1, 2), pid NOT IN (1,2), pid BETWEEN 1 AND 2, pid NOT BETWEEN 1 AND 2 FROM syscalls
+SELECT CAST(pid AS DOUBLE), pid::bigint, TRY_CAST(comm AS BIGINT), NULL, 'x', 2.5, 1e3, upper(comm), "comm", pid AS "x y" FROM syscalls
+SELECT sum(pid) FILTER (WHERE failed), count(*) FILTER (WHERE failed) FROM syscalls
+SELECT sum(pid) OVER (PARTITION BY comm), row_number() OVER (ORDER BY pid) FROM syscalls
+SELECT (SELECT 1), (SELECT max(pid) FROM syscalls), date_trunc('minute', ts), ceil(2.2), floor(pid), pid IS DISTINCT FROM 1 FROM syscalls
+SELECT round(sum(dur_ns) * 100.0 / sum(sum(dur_ns)) OVER (), 2) FROM syscalls
+SELECT * FROM (SELECT pid, pid, count(*), count(*), count(*) FROM syscalls GROUP BY pid)
+""".strip("\n").split("\n")
 
 FIXED = """
 SELECT count(*) FROM syscalls
@@ -57,6 +71,18 @@ SELECT median(dur_ns), quantile_cont(dur_ns, 0.9), quantile_cont(dur_ns, 0.99) F
 SELECT syscall, median(dur_ns), quantile_cont(dur_ns, 0.25) FROM syscalls GROUP BY syscall
 SELECT stddev(dur_ns), stddev_pop(dur_ns), var_samp(dur_ns), var_pop(dur_ns) FROM syscalls
 SELECT syscall, stddev_samp(dur_ns) FROM syscalls GROUP BY 1
+SELECT (SELECT 1), (SELECT 2)
+SELECT 1, 1, 1
+SELECT pid, pid, count(*), count(*) FROM syscalls GROUP BY pid
+SELECT * FROM (SELECT comm, comm, upper(comm), upper(comm) FROM syscalls) ORDER BY comm, comm_1 LIMIT 3
+WITH x AS (SELECT syscall, sum(dur_ns) s FROM syscalls GROUP BY syscall) SELECT count(*) FROM x WHERE s > (SELECT avg(s) FROM x)
+WITH x AS (SELECT syscall, sum(dur_ns) s FROM syscalls GROUP BY syscall) SELECT syscall, s FROM x WHERE s >= (SELECT max(s) FROM x)
+WITH x AS (SELECT comm, sum(dur_ns) s FROM syscalls GROUP BY comm) SELECT comm FROM x WHERE s = (SELECT min(s) FROM x) OR s < (SELECT sum(s) / 10 FROM x)
+SELECT count(*) FROM (SELECT pid, sum(ret) s FROM syscalls GROUP BY pid) WHERE s > (SELECT sum(ret) FROM syscalls WHERE failed)
+SELECT (SELECT sum(dur_ns) FROM syscalls) - sum(dur_ns), (SELECT sum(pid) FROM syscalls) > sum(tid) FROM syscalls
+SELECT syscall FROM syscalls GROUP BY syscall HAVING sum(dur_ns) > (SELECT avg(s) FROM (SELECT sum(dur_ns) s FROM syscalls GROUP BY syscall))
+SELECT s, sum(s) OVER (), s > avg(s) OVER () FROM (SELECT syscall, sum(dur_ns) s FROM syscalls GROUP BY syscall)
+SELECT sum(s), avg(s), max(s) - min(s) FROM (SELECT sum(dur_ns) s FROM syscalls GROUP BY syscall)
 SELECT bool_and(failed), bool_or(failed) FROM syscalls
 SELECT comm, bool_or(failed) FROM syscalls GROUP BY comm
 SELECT rel_ns / 1000000 AS ms FROM syscalls ORDER BY rel_ns, utid, syscall LIMIT 4

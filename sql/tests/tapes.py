@@ -116,6 +116,10 @@ class Exported:
         except Exception as error:  # whatever it refuses
             return None, str(error)
 
+    def headings(self, query):
+        """Names of the columns of DuckDB's answer."""
+        return [column[0] for column in self.base.execute(query).description]
+
     def columns(self, table):
         """Names of a table's columns."""
         return [row[0] for row in self.base.execute(f"DESCRIBE {table}").fetchall()]

@@ -5,6 +5,7 @@
 
 mod budget;
 mod collect;
+mod faults;
 mod frozen;
 mod hot;
 mod marks;

@@ -1,10 +1,11 @@
 //! The part of a critical path that is inside of a cause: its own calls, and what others did while a wait in such a call lasted.
 
-use super::pattern::Pattern;
+use super::pattern::{Pattern, Time};
 use crate::derive::critical::Id;
 use crate::derive::critical::doing::Spent;
 use crate::derive::critical::log::Logged;
 use crate::derive::critical::walk::{Part, Path};
+use crate::derive::runs::State;
 use crate::derive::runs::keys::Place;
 use crate::derive::runs::names::Names;
 use crate::table::calls::CallBook;
@@ -49,7 +50,9 @@ impl Walked<'_> {
             .map(|(wait, spent)| {
                 let most = spent.most().filter(|_| !wait.made);
                 let of_wait = (wait.thread, (wait.from, wait.to));
-                most.is_some_and(|most| self.call(patterns, of_wait, (most.place, most.file)))
+                most.is_some_and(|most| {
+                    self.call(patterns, of_wait, (most.place, most.file)) || self.outside(patterns, of_wait, most.place)
+                })
             })
             .collect();
         let mut inside = Inside::default();
@@ -74,8 +77,11 @@ impl Walked<'_> {
         let own_code = patterns
             .iter()
             .any(|pattern| self.is_of(pattern, of_thread) && pattern.own_code(part.state) && pattern.overlaps(span));
+        let asleep = matches!(part.state, State::Sleeping(_));
         let calls = spent.calls.iter().filter(|of| {
-            (own_code && of.place == Place::User) || self.call(patterns, (of_thread.0, span), (of.place, of.file))
+            // what is slept in is not known where it is no call
+            let in_none = of.place == Place::User || (asleep && of.place == Place::Unknown);
+            (own_code && in_none) || self.call(patterns, (of_thread.0, span), (of.place, of.file))
         });
         calls.fold(0, |sum, of| sum + of.ns)
     }
@@ -83,6 +89,13 @@ impl Walked<'_> {
     fn is_of(&self, pattern: &Pattern, (thread, ts): (Id, u64)) -> bool {
         let task = self.threads.get(thread as usize).and_then(|thread| thread.task_at(ts));
         task.is_some_and(|task| pattern.threads(task))
+    }
+
+    /// Whether a wait in `place` is one outside of calls, and the cause's.
+    fn outside(&self, patterns: &[Pattern], (thread, span): (Id, (u64, u64)), place: Place) -> bool {
+        let so = |pattern: &Pattern| pattern.time == Time::Outside && pattern.overlaps(span);
+        let mut patterns = patterns.iter().filter(|pattern| so(pattern) && self.is_of(pattern, (thread, span.0)));
+        matches!(place, Place::User | Place::Unknown) && patterns.next().is_some()
     }
 
     fn call(&self, patterns: &[Pattern], (thread, span): (Id, (u64, u64)), (place, file): (Place, u32)) -> bool {

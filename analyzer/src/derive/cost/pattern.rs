@@ -39,6 +39,8 @@ pub(crate) enum Time {
     Stopped,
     /// On a CPU in no call.
     OwnCode,
+    /// Asleep in no call.
+    Outside,
     /// All their time, from fork to end.
     All,
 }
@@ -111,13 +113,13 @@ impl Pattern {
         match &self.time {
             Time::In { call, files, .. } => (call.is_empty() || call == name) && files.hold(file),
             Time::All => true,
-            Time::Runqueue | Time::Throttled | Time::Stuck | Time::Stopped | Time::OwnCode => false,
+            Time::Runqueue | Time::Throttled | Time::Stuck | Time::Stopped | Time::OwnCode | Time::Outside => false,
         }
     }
 
     /// Whether time in `state` in no call is the cause's.
     pub(crate) fn own_code(&self, state: State) -> bool {
-        self.time == Time::OwnCode && state == State::Running
+        matches!((&self.time, state), (Time::OwnCode, State::Running) | (Time::Outside, State::Sleeping(b'S' | b'D')))
     }
 
     /// Whether time in `state` is the cause's, whatever the call.
@@ -216,6 +218,7 @@ mod tests {
         assert!(of(Time::OwnCode).own_code(State::Running) && !of(Time::OwnCode).state(State::Running));
         let waiting = State::Waiting(crate::derive::runs::Why::Woken);
         let stuck = State::Sleeping(b'D');
+        assert!(of(Time::Outside).own_code(stuck) && !of(Time::Outside).own_code(State::Running));
         assert!(of(Time::Runqueue).state(waiting) && !of(Time::Runqueue).state(State::Running));
         assert!(of(Time::Stuck).state(stuck) && !of(Time::Stuck).state(State::Sleeping(b'S')));
     }

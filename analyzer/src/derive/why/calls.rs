@@ -4,7 +4,7 @@
 //! sums than [`SUMS`], the smaller half is dropped, and the answer says so.
 
 use std::borrow::Cow;
-use std::hash::Hash;
+use std::hash::{Hash, Hasher};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -45,7 +45,7 @@ pub(crate) enum Object {
 }
 
 /// The key of a sum.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Key {
     /// The process.
     pub process: u64,
@@ -59,6 +59,13 @@ pub(crate) struct Key {
     pub errno: u16,
     /// What it is on.
     pub object: Object,
+}
+
+impl Hash for Key {
+    /// Without the name: a process has few.
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        (self.process, self.call, self.errno, &self.object).hash(state);
+    }
 }
 
 /// Time of calls.
@@ -156,15 +163,15 @@ fn drop_half<K: Eq + Hash, V>(sums: &mut FxHashMap<K, V>, ns: impl Fn(&V) -> u64
     });
 }
 
-/// What waits for its turn: calls are told in order of their ends.
+/// What waits for its turn: calls are told in order of their ends. Small, as it is moved several times until then.
 #[derive(Debug)]
 pub(crate) enum InOrder {
     /// A call on a file in the current directory.
-    Relative(Relative),
+    Relative(Box<Relative>),
     /// A call on a futex, or a rest of a server.
     Wait(Event),
     /// A call on a socket or pipe, or one that waits.
-    Said(Said),
+    Said(Box<Said>),
 }
 
 /// A call on a file in the current directory.
@@ -255,7 +262,7 @@ impl Reader for Calls<'_> {
         for row in range {
             let sort = sorts[segment.core.call[row] as usize];
             if talk.follows(row) && filter.core(&segment.core, row) && filter.time(&segment.time, row) {
-                let what = talk.said(row, || part.time(row).0).map(InOrder::Said);
+                let what = talk.said(row, || part.time(row).0).map(|said| InOrder::Said(Box::new(said)));
                 waiting.extend(what.map(|what| Waiting { row, what }));
             }
             let state = segment.core.state[row];
@@ -308,7 +315,7 @@ impl<'a> Part<'a> {
                 Some(Name::Known(name)) => self.number(name),
                 Some(Name::InCwd(name)) => {
                     let (key, work) = (self.key(row), self.work(row, sort));
-                    let what = InOrder::Relative(Relative { key, name: name.to_vec(), work });
+                    let what = InOrder::Relative(Box::new(Relative { key, name: name.to_vec(), work }));
                     waiting.push(Waiting { row, what });
                     return;
                 }
@@ -394,6 +401,7 @@ impl<'a> Part<'a> {
 
     fn sums(mut self) -> Sums {
         let mut all = Sums { threads: waits::known(&self.segment.dict), ..Sums::default() };
+        all.calls.reserve(self.sums.len());
         for ((index, call, errno, object), work) in std::mem::take(&mut self.sums) {
             let task: &Task = &self.segment.dict.tasks[index as usize];
             let (process, pid, comm) = (key(task), task.pid, self.comm(index));

@@ -168,8 +168,8 @@ impl Limits {
     }
 
     /// The one of the processes `pids` that are in the same cgroups.
-    fn of_all(&self, pids: &[u32], limited: Limited) -> Vec<(&[u8], &Values)> {
-        let mut of = pids.iter().map(|pid| self.of(*pid, limited));
+    fn of_all<'p>(&self, pids: impl IntoIterator<Item = &'p u32>, limited: Limited) -> Vec<(&[u8], &Values)> {
+        let mut of = pids.into_iter().map(|pid| self.of(*pid, limited));
         let first = of.next().unwrap_or_default();
         of.fold(first, |common, of| {
             common.into_iter().filter(|(path, _)| of.iter().any(|(at, _)| at == path)).collect()
@@ -192,13 +192,13 @@ impl Limits {
 
     /// `the I/O limit of /slow (4.0 MB/s of writes)`: what held back the processes' I/Os for most of `ns`, of which their disks
     /// took the smaller part; None: nothing is known that did.
-    pub(crate) fn io_limit(&self, pids: &[u32], ns: u64) -> Option<String> {
+    pub(crate) fn io_limit<'p>(&self, pids: impl IntoIterator<Item = &'p u32> + Copy, ns: u64) -> Option<String> {
         let groups = self.of_all(pids, Limited::Io);
         if groups.is_empty() {
             return None;
         }
         let mut disks: BTreeMap<Dev, Moved> = BTreeMap::new();
-        for (dev, moved) in pids.iter().flat_map(|pid| self.moved(*pid)) {
+        for (dev, moved) in pids.into_iter().flat_map(|pid| self.moved(*pid)) {
             let sum = disks.entry(dev).or_default();
             (sum.read.0, sum.read.1) = (sum.read.0.saturating_add(moved.read.0), sum.read.1 + moved.read.1);
             (sum.written.0, sum.written.1) =
@@ -230,12 +230,12 @@ impl Limits {
 
     /// `as the memory limit of /small (48.0 MiB) had no room for what was read before`: why the processes read most pages of files again;
     /// None: they did not, or nothing is known of a limit.
-    pub(crate) fn memory_limit(&self, pids: &[u32]) -> Option<String> {
+    pub(crate) fn memory_limit<'p>(&self, pids: impl IntoIterator<Item = &'p u32> + Copy) -> Option<String> {
         let groups = self.of_all(pids, Limited::Memory);
         if groups.is_empty() {
             return None;
         }
-        let read: u64 = pids.iter().flat_map(|pid| self.moved(*pid)).map(|(_, moved)| moved.read.0).sum();
+        let read: u64 = pids.into_iter().flat_map(|pid| self.moved(*pid)).map(|(_, moved)| moved.read.0).sum();
         let (path, limit) = groups.into_iter().find_map(|(path, values)| {
             let again = self.grown(values, "refaulted_pages")?.saturating_mul(self.page);
             let reached = |name: String| self.grown(values, &name).is_some_and(|times| times > 0);

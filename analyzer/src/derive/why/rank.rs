@@ -1,7 +1,7 @@
 //! Sums rolled up until they are worth a line: calls on one file, then on the files of one directory, then on all.
 
 use std::cmp::Reverse;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::calls::Object;
@@ -42,7 +42,7 @@ pub(crate) struct Together {
     /// Their time.
     pub work: Work,
     /// The processes.
-    pub pids: Vec<u32>,
+    pub pids: BTreeSet<u32>,
     /// Number of different things.
     pub things: u64,
     /// The largest [`MEMBERS`] of them, most time first.
@@ -69,11 +69,8 @@ impl Together {
         }
         self.members.sort_by(|a, b| (Reverse(a.1.ns), &a.0).cmp(&(Reverse(b.1.ns), &b.0)));
         self.members.truncate(MEMBERS);
-        for pid in &other.pids {
-            if !self.pids.contains(pid) && self.pids.len() < PIDS {
-                self.pids.push(*pid);
-            }
-        }
+        let room = PIDS - self.pids.len();
+        self.pids.extend(other.pids.iter().take(room));
     }
 
     /// What it joins; empty: it is about one thing.
@@ -144,17 +141,23 @@ fn is_one(on: &On, rows: &[(On, Together)], all: &Together) -> bool {
 
 /// Rows of which each passes `worth`, each sum in one at most. Those of one directory, directory of directories or peer are one row when that
 /// explains more than each of them; else those that are worth it stand alone, and what is left is counted one step up.
-pub(crate) fn roll(sums: &[Sum], worth: impl Fn(&Work) -> bool, by_errno: bool) -> Vec<Row> {
+pub(crate) fn roll<'a>(
+    sums: impl IntoIterator<Item = &'a Sum>,
+    worth: impl Fn(&Work) -> bool,
+    by_errno: bool,
+) -> Vec<Row> {
     let mut level: Level = Level::new();
     for sum in sums {
         let errno = if by_errno { sum.errno } else { 0 };
         let key = ((sum.who.comm.clone(), sum.call.clone(), errno), On::One(sum.object.clone()));
-        let members = vec![(sum.object.clone(), sum.work.clone())];
-        let pids = sum.who.pid.into_iter().collect();
-        let one = Together { work: sum.work.clone(), pids, things: 0, members };
-        level.entry(key).or_default().add(&one);
+        let row = level.entry(key).or_insert_with(|| Together { things: 1, ..Together::default() });
+        row.work.add(&sum.work);
+        row.pids.extend(sum.who.pid.filter(|_| row.pids.len() < PIDS));
     }
-    level.values_mut().for_each(|row| row.things = 1);
+    for ((_, on), row) in &mut level {
+        let On::One(object) = on else { continue };
+        row.members.push((object.clone(), row.work.clone()));
+    }
     let mut rows = Vec::new();
     for _ in 0..DEEPEST {
         let mut groups: BTreeMap<(Kind, On), Vec<(On, Together)>> = BTreeMap::new();
@@ -190,7 +193,7 @@ const DEEPEST: usize = 16;
 
 /// The program of a row: with its pid if it is one process.
 pub(crate) fn who(comm: &[u8], together: &Together) -> Who {
-    let pid = if let [pid] = together.pids[..] { Some(pid) } else { None };
+    let pid = together.pids.first().filter(|_| together.pids.len() == 1).copied();
     Who { comm: comm.to_vec(), pid }
 }
 

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 
 use anyhow::Result;
+use rayon::slice::ParallelSliceMut as _;
 use rustc_hash::{FxHashMap, FxHashSet};
 use systape_format::model::{Call, Family, Task};
 
@@ -119,7 +120,8 @@ fn calls(context: &mut Context<'_>, (waited, woken): (&Waited, &Woken), inputs: 
             Told::Sum(part) => sums.merge(part),
             Told::Row(InOrder::Wait(event), _) => tracker.add(&event),
             Told::Row(InOrder::Said(said), _) => talks.add(&said),
-            Told::Row(InOrder::Relative(Relative { mut key, name, work }), cwd) => {
+            Told::Row(InOrder::Relative(relative), cwd) => {
+                let Relative { mut key, name, work } = *relative;
                 if let Some(path) = cwd.and_then(|cwd| join(&cwd, &name)) {
                     key.object = object(path);
                 }
@@ -140,10 +142,7 @@ fn calls(context: &mut Context<'_>, (waited, woken): (&Waited, &Woken), inputs: 
             work,
         })
         .collect();
-    calls.sort_by(|a, b| {
-        let key = |sum: &Sum| (sum.who.clone(), sum.errno);
-        (key(a), &a.call, &a.object).cmp(&(key(b), &b.call, &b.object))
-    });
+    calls.par_sort_by(|a, b| (&a.who, a.errno, &a.call, &a.object).cmp(&(&b.who, b.errno, &b.call, &b.object)));
     inputs.calls = calls;
     let (judged, cycles, dropped) = tracker.judge(&sums.threads);
     let waits = judged.into_iter().filter_map(|judged| Waits::of(judged, &sums.threads));

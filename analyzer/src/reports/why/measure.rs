@@ -4,9 +4,10 @@ use std::collections::BTreeSet;
 
 use anyhow::Result;
 use rustc_hash::{FxHashMap, FxHashSet};
+use systape_format::model::Family;
 
 use super::budget::Budget;
-use super::{frozen, hot, waited_for};
+use super::{faults, frozen, hot, waited_for};
 use crate::asked::config::Config;
 use crate::derive::cost::pattern::{MOST, Pattern};
 use crate::derive::critical::Id;
@@ -15,11 +16,11 @@ use crate::derive::runs::keys::{self, Place, Words};
 use crate::derive::why::finding::{Class, Finding, Who};
 use crate::derive::why::floor::Floor;
 use crate::derive::why::rules::LastToCome;
-use crate::reports::Context;
 use crate::reports::traced::cause::Cause;
 use crate::reports::traced::retime::{Sum, retime};
 use crate::reports::traced::subject::Subject;
 use crate::reports::traced::{Found, Traced, Way, of_whom, walked};
+use crate::reports::{Context, losses};
 use crate::values::words::escaped;
 
 /// What a cost is.
@@ -110,6 +111,10 @@ pub(super) fn measure(
     let mut candidates = candidates;
     candidates.extend(waited_for::find(&walked, &log.threads, &last, floor));
     candidates.extend(frozen::find(&walked, &log.threads, floor));
+    if keys::all_calls(context.question.tape.session()) && !losses::stores_some(context.question.tape) {
+        let lost = |pid: u32, span| context.question.loss.touches(&[Family::Syscall, Family::Sched], Some(pid), span);
+        candidates.extend(faults::find(&walked, &log.threads, floor, |pid, span| !lost(pid, span)));
+    }
     let causes: Vec<Vec<Pattern>> = candidates.iter().map(Finding::patterns).collect();
     // the costliest by their sums are measured
     let measured: Vec<usize> = (0..causes.len()).filter(|at| !causes[*at].is_empty()).take(MOST).collect();

@@ -1,6 +1,6 @@
 //! Waits for threads that did nothing meanwhile, as their code asks: the sleep is what keeps who waits.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use rustc_hash::FxHashSet;
 
@@ -12,7 +12,7 @@ use crate::derive::runs::keys::Place;
 use crate::derive::runs::{State, Why};
 use crate::derive::why::finding::{Class, Finding, Who};
 use crate::derive::why::floor::Floor;
-use crate::derive::why::rules::LastToCome;
+use crate::derive::why::rules::{LastToCome, command};
 use crate::reports::traced::Found;
 use crate::reports::traced::Traced;
 use crate::reports::traced::cause::Cause;
@@ -27,6 +27,8 @@ const AGAIN: usize = 3;
 const START: u64 = 4;
 /// A thread that ends so soon after it woke another was waited for to end, ns.
 const AT_ITS_END: u64 = 2_000_000;
+/// One sleep of a program that was run once is what it was run for; it is named from this part of all the time on, in percent.
+const WORTH_ONCE: u64 = 10;
 /// A thread is late when it lives longer than others of its maker by this part of its life, in percent.
 const LATE: u64 = 20;
 
@@ -41,10 +43,21 @@ enum Counts {
     Once,
 }
 
-/// Whose sleeps, in which call.
-type Sleeper = (Vec<u8>, u32, String);
+/// Whose sleeps, in which call. Without a pid where the process was run to its end: the next of its name is the same cause.
+type Sleeper = (Vec<u8>, Option<u32>, String);
 /// Who waited, in which call, on what; for its end.
 type Waiter = (Vec<u8>, u32, String, Vec<u8>, bool);
+
+/// A sleep, and who waited for it.
+struct Asleep {
+    comm: Vec<u8>,
+    pid: u32,
+    call: String,
+    waiter: Waiter,
+    counts: Counts,
+    /// The process was run to its end.
+    run: bool,
+}
 
 /// Sleeps of one thread's name.
 #[derive(Clone, Debug, Default)]
@@ -53,6 +66,8 @@ struct Sleeps {
     parts: Vec<(u64, u64)>,
     /// The sleeps, by what makes them count.
     sleeps: BTreeMap<Counts, usize>,
+    /// The processes that slept.
+    pids: BTreeSet<u32>,
     /// The waits.
     waits: FxHashSet<u32>,
     /// Rounds of a barrier.
@@ -77,9 +92,11 @@ impl Sleeps {
         }
     }
 
-    fn are_enough(&self) -> bool {
+    /// Whether they are enough in `all` the time, ns.
+    fn are_enough(&self, all: u64) -> bool {
         let sleeps = |counts| self.sleeps.get(&counts).copied().unwrap_or(0);
-        self.waits.len() >= AGAIN || sleeps(Counts::Sleeps) >= AGAIN || sleeps(Counts::Once) > 0
+        let once = self.parts.len() > 1 || self.ns().saturating_mul(100) >= all.saturating_mul(WORTH_ONCE);
+        self.waits.len() >= AGAIN || sleeps(Counts::Sleeps) >= AGAIN || (sleeps(Counts::Once) > 0 && once)
     }
 }
 
@@ -87,25 +104,27 @@ impl Sleeps {
 pub(super) fn find(traced: &Traced, threads: &[Logged], last: &[LastToCome], floor: Floor) -> Vec<Finding> {
     let mut sleeps: BTreeMap<Sleeper, Sleeps> = BTreeMap::new();
     for found in &traced.found {
-        let waited_for = sleep(traced, threads, found).map(|of| (of, 0));
-        let waited_for = waited_for.or_else(|| at_barrier(traced, threads, last, found));
-        if let Some(((sleeper, waiter, counts), rounds)) = waited_for {
+        let asleep = sleep(traced, threads, found).map(|asleep| (asleep, 0));
+        if let Some((asleep, rounds)) = asleep.or_else(|| at_barrier(traced, threads, last, found)) {
             let (from, to) = (found.part.from, found.part.to);
+            let sleeper = (asleep.comm, (!asleep.run).then_some(asleep.pid), asleep.call);
             let sleeps = sleeps.entry(sleeper).or_default();
+            sleeps.pids.insert(asleep.pid);
             sleeps.parts.push((from, to));
             sleeps.rounds = sleeps.rounds.max(rounds);
             sleeps.waits.extend(found.part.handover);
-            *sleeps.sleeps.entry(counts).or_default() += 1;
-            *sleeps.waiters.entry(waiter).or_default() += to - from;
+            *sleeps.sleeps.entry(asleep.counts).or_default() += 1;
+            *sleeps.waiters.entry(asleep.waiter).or_default() += to - from;
         }
     }
     sleeps.values_mut().for_each(Sleeps::without_start);
-    let dear = sleeps.into_iter().filter(|(_, sleeps)| floor.passes(sleeps.ns()) && sleeps.are_enough());
+    let all = if floor.asked { 0 } else { traced.found.iter().fold(0, |sum, found| sum + found.ns()) };
+    let dear = sleeps.into_iter().filter(|(_, sleeps)| floor.passes(sleeps.ns()) && sleeps.are_enough(all));
     dear.filter_map(|(sleeper, sleeps)| finding(sleeper, sleeps)).collect()
 }
 
 /// Whose sleep `found` is, and who waited for that thread; None: it is no sleep that anybody waits for.
-fn sleep(traced: &Traced, threads: &[Logged], found: &Found) -> Option<(Sleeper, Waiter, Counts)> {
+fn sleep(traced: &Traced, threads: &[Logged], found: &Found) -> Option<Asleep> {
     let at = found.part.handover? as usize;
     let (wait, spent) = (&traced.path.handovers[at], &traced.waits[at]);
     if found.cause != Cause::Sleep || wait.made {
@@ -126,23 +145,19 @@ fn sleep(traced: &Traced, threads: &[Logged], found: &Found) -> Option<(Sleeper,
         _ => (!ends).then_some(Counts::Waits),
     }?;
     let waiter = (waiter.comm.clone(), waiter.pid, waited, object, for_a_child || counts == Counts::Once);
-    Some(((task.comm.clone(), task.pid, slept), waiter, counts))
+    Some(Asleep { comm: task.comm.clone(), pid: task.pid, call: slept, waiter, counts, run: for_a_child })
 }
 
 /// The same of a sleep of who comes last to a barrier, with how often they met there: it is never in a wait there, so no wait of the path
 /// leads to it.
-fn at_barrier(
-    traced: &Traced,
-    threads: &[Logged],
-    last: &[LastToCome],
-    found: &Found,
-) -> Option<((Sleeper, Waiter, Counts), u64)> {
+fn at_barrier(traced: &Traced, threads: &[Logged], last: &[LastToCome], found: &Found) -> Option<(Asleep, u64)> {
     let task = threads.get(found.part.thread as usize)?.task_at(found.part.from)?;
     let at = last.iter().find(|last| (last.thread.tid, last.thread.pid) == (task.tid, task.pid))?;
     let Place::Call(slept) = found.spent.most().filter(|_| found.cause == Cause::Sleep)?.place else { return None };
     let address = format!("{:#x}", at.address).into_bytes();
     let waiter = (at.who.comm.clone(), task.pid, "futex".to_owned(), address, false);
-    Some((((task.comm.clone(), task.pid, traced.calls[&slept].clone()), waiter, Counts::Sleeps), at.rounds))
+    let (comm, call) = (task.comm.clone(), traced.calls[&slept].clone());
+    Some((Asleep { comm, pid: task.pid, call, waiter, counts: Counts::Sleeps, run: false }, at.rounds))
 }
 
 /// Whether the waker is one of several threads of one maker in a process, and the others ended long before it.
@@ -170,33 +185,43 @@ fn ends(wait: &Handover, threads: &[Logged]) -> bool {
     last.is_some_and(|last| last.to <= wait.to.saturating_add(AT_ITS_END))
 }
 
-fn finding((comm, pid, slept): Sleeper, sleeps: Sleeps) -> Option<Finding> {
+fn finding((comm, _, slept): Sleeper, sleeps: Sleeps) -> Option<Finding> {
     let ns = sleeps.ns();
+    let pids: BTreeSet<u32> = sleeps.waiters.keys().map(|(_, pid, ..)| *pid).collect();
     let most = sleeps.waiters.into_iter().max_by_key(|(who, ns)| (*ns, std::cmp::Reverse(who.clone())));
-    let ((waiter, waiter_pid, call, object, for_its_end), _) = most?;
+    let ((waiter, _, call, object, for_its_end), _) = most?;
     let to_end = if for_its_end { " to end" } else { "" };
     let on = if object.is_empty() { String::new() } else { format!(" of {}", escaped(&object)) };
     let asleep = Time::In { call: slept.clone(), files: Files::Any, loops: false };
+    let by = Who { comm, pid: only(&sleeps.pids) };
+    let sleeper = match by.pid {
+        Some(pid) => format!("{} {pid}", escaped(&by.comm)),
+        None => format!("{} ({} processes)", escaped(&by.comm), sleeps.pids.len()),
+    };
     Some(Finding {
         rule: RULE,
         class: Class::Time,
         cost: Some(ns),
-        time: vec![Pattern { comm: comm.clone(), pid: Some(pid), parent: None, time: asleep, span: None }],
-        processes: 1,
+        time: vec![Pattern { comm: by.comm.clone(), pid: by.pid, parent: None, time: asleep, span: None }],
+        processes: pids.len() as u64,
         count: sleeps.rounds.max(sleeps.waits.len() as u64),
         max: sleeps.parts.iter().map(|(from, to)| to - from).max(),
         span: sleeps.parts.first().zip(sleeps.parts.last()).map(|(first, last)| (first.0, last.1)),
         text: format!(
-            "waited {{count}} times in {call}{on} for {} {pid}{to_end}, which slept in {slept}, the longest {{max}}",
-            escaped(&comm)
+            "waited {{count}} times in {call}{on} for {sleeper}{to_end}, which slept in {slept}, the longest {{max}}"
         ),
-        command: format!("-e {slept} -p {pid}"),
-        who: Who { comm: waiter, pid: Some(waiter_pid) },
-        by: Some(Who { comm, pid: Some(pid) }),
+        command: format!("-e {slept} {}", command::task(&by)),
+        who: Who { comm: waiter, pid: only(&pids) },
+        by: Some(by),
         object,
         call,
         ..Finding::default()
     })
+}
+
+/// The process, if there is only one.
+fn only(pids: &BTreeSet<u32>) -> Option<u32> {
+    pids.first().copied().filter(|_| pids.len() == 1)
 }
 
 #[cfg(test)]
@@ -229,6 +254,39 @@ mod tests {
         assert_eq!(left(&[(0, 250), (300, 320), (340, 361), (380, 400)]), 61);
         assert_eq!(left(&[(0, 80), (300, 320), (340, 361), (380, 400)]), 141, "not so much longer");
         assert_eq!(left(&[(0, 250), (300, 320), (340, 361)]), 291, "too few to say what is usual");
+    }
+
+    #[test]
+    fn one_sleep_of_a_program_that_was_run_is_told_where_it_is_a_tenth_of_the_time() {
+        let enough = |parts: &[(u64, u64)], all| {
+            let sleeps = BTreeMap::from([(Counts::Once, parts.len())]);
+            Sleeps { parts: parts.to_vec(), sleeps, ..Sleeps::default() }.are_enough(all)
+        };
+        assert!(!enough(&[(0, 99)], 1000) && enough(&[(0, 100)], 1000));
+        assert!(enough(&[(0, 40), (50, 90)], 1000), "it comes again");
+        assert!(enough(&[(0, 40)], 0), "asked for all");
+    }
+
+    #[test]
+    fn programs_that_are_run_again_and_again_and_sleep_are_one_line() {
+        let sleeps = |pids: &[u32]| Sleeps {
+            parts: pids.iter().map(|pid| (u64::from(*pid), u64::from(*pid) + 5)).collect(),
+            pids: pids.iter().copied().collect(),
+            waits: pids.iter().copied().collect(),
+            waiters: BTreeMap::from([((b"sh".to_vec(), 1, "wait4".to_owned(), Vec::new(), true), 5)]),
+            ..Sleeps::default()
+        };
+        let told = |pids: &[u32]| {
+            finding((b"sleep".to_vec(), None, "clock_nanosleep".to_owned()), sleeps(pids)).expect("a finding")
+        };
+        let many = told(&[10, 20, 30]);
+        assert_eq!(
+            many.text,
+            "waited {count} times in wait4 for sleep (3 processes) to end, which slept in clock_nanosleep, the longest {max}"
+        );
+        assert_eq!((many.count, many.command.as_str()), (3, "-e clock_nanosleep --comm=sleep"));
+        assert_eq!((many.who.pid, many.by.and_then(|by| by.pid)), (Some(1), None));
+        assert_eq!(told(&[10]).command, "-e clock_nanosleep -p 10");
     }
 
     #[test]

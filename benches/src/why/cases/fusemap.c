@@ -1,7 +1,7 @@
 //: what A program maps a file of a slow file system and touches 30 of its pages, 12 ms each.
 //: needs /usr/include/fuse3/fuse.h fusermount3
 //: helper /bin/sh -c 'mkdir -p mapped; r=0; [ {mode} = on ] && r=12; exec {slowfs} {dir}/mapped 0 $r'
-//: cause object*=/mapped
+//: cause by=slowfs
 #include "shared.h"
 #include <sys/mman.h>
 

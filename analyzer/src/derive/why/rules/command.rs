@@ -11,7 +11,7 @@ pub(super) fn words<'a>(words: impl IntoIterator<Item = &'a [u8]>) -> String {
 }
 
 /// `-p 17`, or `--comm=app` of several processes.
-pub(super) fn task(who: &Who) -> String {
+pub(crate) fn task(who: &Who) -> String {
     match who.pid {
         Some(pid) => format!("-p {pid}"),
         None => comm(&who.comm),

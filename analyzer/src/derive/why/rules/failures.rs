@@ -1,7 +1,7 @@
 //! The same failure again and again: calls of one kind on one path with one error.
 
 use super::super::finding::{Finding, wall};
-use super::super::rank::{On, Sum, roll};
+use super::super::rank::{On, roll};
 use super::slow_calls::{of, repeated};
 use super::{Inputs, Rule};
 use crate::values::words::errno_text;
@@ -20,8 +20,8 @@ pub(super) const RULE: Rule = Rule {
 
 fn judge(inputs: &Inputs) -> Vec<Finding> {
     // EAGAIN says that there is no work
-    let asked: Vec<Sum> = inputs.calls.iter().filter(|sum| !matches!(sum.errno, 0 | 11)).cloned().collect();
-    let rows = roll(&asked, |work| work.calls >= FAILURES && inputs.floor.passes(wall(work.ns, work.span)), true);
+    let asked = inputs.calls.iter().filter(|sum| !matches!(sum.errno, 0 | 11));
+    let rows = roll(asked, |work| work.calls >= FAILURES && inputs.floor.passes(wall(work.ns, work.span)), true);
     // searches in many directories fail a few times at each path
     let one =
         rows.into_iter().filter(|(_, on, sums)| *on != On::Any && sums.work.calls / sums.things.max(1) >= FAILURES);
@@ -37,7 +37,7 @@ fn judge(inputs: &Inputs) -> Vec<Finding> {
 mod tests {
     use super::super::super::calls::Work;
     use super::super::super::finding::Who;
-    use super::super::super::rank::named;
+    use super::super::super::rank::{Sum, named};
     use super::*;
 
     #[test]

@@ -2,7 +2,7 @@
 
 use super::super::calls::is_durable;
 use super::super::finding::Finding;
-use super::super::rank::{Sum, roll};
+use super::super::rank::roll;
 use super::slow_calls::{cost, finding, held_back};
 use super::{Inputs, Rule};
 
@@ -16,8 +16,8 @@ pub(super) const RULE: Rule = Rule {
 };
 
 fn judge(inputs: &Inputs) -> Vec<Finding> {
-    let asked: Vec<Sum> = inputs.calls.iter().filter(|sum| is_durable(&sum.call)).cloned().collect();
-    let rows = roll(&asked, |work| inputs.floor.passes(cost(work)), false);
+    let asked = inputs.calls.iter().filter(|sum| is_durable(&sum.call));
+    let rows = roll(asked, |work| inputs.floor.passes(cost(work)), false);
     rows.into_iter().map(|row| held_back(finding(RULE.name, "", row.clone()), &row, &inputs.limits)).collect()
 }
 
@@ -25,7 +25,7 @@ fn judge(inputs: &Inputs) -> Vec<Finding> {
 mod tests {
     use super::super::super::calls::Work;
     use super::super::super::finding::Who;
-    use super::super::super::rank::named;
+    use super::super::super::rank::{Sum, named};
     use super::*;
 
     #[test]

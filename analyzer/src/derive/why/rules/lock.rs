@@ -2,7 +2,7 @@
 
 use super::super::calls::takes_lock;
 use super::super::finding::{Class, Finding, Who, wall};
-use super::super::rank::{Sum, roll};
+use super::super::rank::roll;
 use super::slow_calls::{cost, finding};
 use super::{Inputs, Rule, Waits, command};
 use crate::derive::cost::pattern::{Files, Pattern, Time};
@@ -19,9 +19,8 @@ pub(super) const RULE: Rule = Rule {
 };
 
 fn judge(inputs: &Inputs) -> Vec<Finding> {
-    let files: Vec<Sum> =
-        inputs.calls.iter().filter(|sum| takes_lock(&sum.call) && sum.work.slow > 0).cloned().collect();
-    let files = roll(&files, |work| inputs.floor.passes(cost(work)), false);
+    let files = inputs.calls.iter().filter(|sum| takes_lock(&sum.call) && sum.work.slow > 0);
+    let files = roll(files, |work| inputs.floor.passes(cost(work)), false);
     let mut found: Vec<Finding> = files.into_iter().map(|row| finding(RULE.name, "waiting ", row)).collect();
     let locks = inputs.futexes.iter().filter(|waits| waits.kind == Kind::Lock);
     found.extend(locks.filter(|waits| inputs.floor.passes(wall(waits.ns, waits.span))).map(futex));

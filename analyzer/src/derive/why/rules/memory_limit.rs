@@ -20,8 +20,8 @@ fn judge(inputs: &Inputs) -> Vec<Finding> {
         let file = matches!(&sum.object, Object::Named(name) if name.starts_with(b"/"));
         file && reads(&sum.call) && sum.work.bytes > 0 && inputs.limits.memory_limit(&pids(sum)).is_some()
     };
-    let asked: Vec<Sum> = inputs.calls.iter().filter(limited).cloned().collect();
-    let rows = roll(&asked, |work| inputs.floor.passes(cost(work)), false);
+    let asked = inputs.calls.iter().filter(limited);
+    let rows = roll(asked, |work| inputs.floor.passes(cost(work)), false);
     let found = rows.into_iter().filter_map(|((comm, call, _), on, sums)| {
         let limit = inputs.limits.memory_limit(&sums.pids)?;
         let who = who(&comm, &sums);

@@ -1,7 +1,7 @@
 //! The rules: each judges plain values and makes findings.
 
 mod answers;
-mod command;
+pub(crate) mod command;
 mod connects;
 mod cpu_wait;
 mod deadlock;

@@ -22,8 +22,8 @@ pub(super) const RULE: Rule = Rule {
 };
 
 fn judge(inputs: &Inputs) -> Vec<Finding> {
-    let asked: Vec<Sum> = inputs.calls.iter().filter(|sum| sum.work.slow > 0 && !of_others(sum)).cloned().collect();
-    let rows = roll(&asked, |work| inputs.floor.passes(cost(work)), false);
+    let asked = inputs.calls.iter().filter(|sum| sum.work.slow > 0 && !of_others(sum));
+    let rows = roll(asked, |work| inputs.floor.passes(cost(work)), false);
     let joined = across(rows).into_iter();
     joined
         .map(|(row, calls)| held_back(several(finding(RULE.name, "slow ", row.clone()), &calls), &row, &inputs.limits))

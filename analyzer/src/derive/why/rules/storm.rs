@@ -2,7 +2,7 @@
 
 use super::super::calls::{Object, Work, is_durable};
 use super::super::finding::{Finding, wall};
-use super::super::rank::{On, Sum, roll};
+use super::super::rank::{On, roll};
 use super::slow_calls::{of, repeated};
 use super::{Inputs, Rule};
 
@@ -33,8 +33,8 @@ fn judge(inputs: &Inputs) -> Vec<Finding> {
             && work.bytes / work.calls <= BYTES
             && inputs.floor.passes(wall(work.ns, work.span))
     };
-    let asked: Vec<Sum> = inputs.calls.iter().filter(|sum| !is_durable(&sum.call)).cloned().collect();
-    let rows = roll(&asked, worth, false).into_iter().filter(|(_, on, sums)| match on {
+    let asked = inputs.calls.iter().filter(|sum| !is_durable(&sum.call));
+    let rows = roll(asked, worth, false).into_iter().filter(|(_, on, sums)| match on {
         On::One(Object::Named(_)) => true,
         On::In(_) | On::Peer(_) => sums.work.calls / sums.things.max(1) >= CALLS,
         On::One(Object::None) => sums.work.calls >= CALLS_ON_NOTHING,
@@ -51,7 +51,7 @@ fn judge(inputs: &Inputs) -> Vec<Finding> {
 #[cfg(test)]
 mod tests {
     use super::super::super::finding::Who;
-    use super::super::super::rank::named;
+    use super::super::super::rank::{Sum, named};
     use super::*;
 
     #[test]
