@@ -151,6 +151,7 @@ fi
 
 make_initramfs() { # -> path
   local root
+  # nobody may not search its root directory: names are looked up all the same
   root=$(mktemp -d)
   mkdir -p "$root"/{bin,proc,sys,dev,tmp,etc}
   cp "$(command -v busybox)" "$root/bin/busybox"

@@ -1,6 +1,8 @@
 //! Questions that stacks answer: who asks for the time zone again and again, what a thread waits for, where the CPU time
 //! goes, what function sent the signal, wakes another or writes to the disk. The programs' answers are known.
 
+use std::fs;
+
 use serde_json::Value;
 use systape_e2e::disk::{skipped, under};
 use systape_e2e::more::{bare_root, in_bare_root};
@@ -213,4 +215,24 @@ fn graphs() {
     let none = lab.analyze(&["callgraph", "t.tape", "--of", "block"]).expect(0);
     assert!(!none.text().contains("hot_loop"), "{}", none.text());
     assert!(!folded(&graph(&["--folded"]).text()).is_empty());
+}
+
+#[test]
+fn names_are_found_where_nobody_may_not_search_the_root_directory() {
+    let Some(lab) = Lab::with_bpf() else { return };
+    lab.cc("busy", &["-O2"]);
+    fs::copy(lab::binary("record"), lab.path("record")).expect("copy");
+    // the root of a container, its owner's alone
+    let script = r#"
+mount -t tmpfs -o mode=700 root root && mkdir root/lab && mount --bind . root/lab && cd root || exit 1
+for name in dev etc proc sys usr; do mkdir "$name" && mount --rbind "/$name" "$name" || exit 1; done
+for name in bin lib lib64; do ln -s "usr/$name" "$name"; done
+exec chroot . sh -c 'cd /lab && exec ./record -F 199 --call-graph dwarf -o t.tape -- ./busy hot 300'
+"#;
+    fs::create_dir(lab.path("root")).expect("mkdir");
+    lab::run(lab.command("unshare").args(["-m", "sh", "-c", script])).expect(0);
+    let info = lab.analyze(&["info", "t.tape"]).expect(0).text();
+    assert!(!info.contains("Permission denied"), "{info}");
+    let folded = lab.analyze(&["callgraph", "--of", "cpu", "--folded", "t.tape"]).expect(0).text();
+    assert!(folded.contains(";hot_loop"), "{folded}");
 }

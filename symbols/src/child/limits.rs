@@ -5,7 +5,7 @@ use std::io;
 /// Address space beyond the memory limit: room for files, which are mapped and take no memory of their own.
 const ROOM_FOR_FILES: u64 = 16 << 30;
 
-use super::{check, sandbox};
+use super::{check, opened, sandbox};
 use crate::wire;
 
 /// Most open descriptors: those of one file with its debug files, and their duplicates.
@@ -26,6 +26,7 @@ pub(super) fn confine() -> io::Result<()> {
     close_others()?;
     // When memory is short it is this process that can go; a kernel without the file has no such choice. Nobody may not.
     let _ = std::fs::write("/proc/self/oom_score_adj", "1000");
+    opened::stay_among_descriptors();
     sandbox::be_nobody()?;
     alone()?;
     if std::env::var_os(wire::GIVE_WAY).is_some() {

@@ -5,13 +5,31 @@
 //! gives them the descriptor that /proc/self/fd/N names, or asks as well.
 
 use std::fs::File;
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, AsRawFd as _};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::socket;
 use crate::wire::{self, Out};
+
+/// The current directory is [`DESCRIPTORS`].
+static AMONG_THEM: AtomicBool = AtomicBool::new(false);
+/// Where the kernel has this process's descriptors, as files.
+const DESCRIPTORS: &str = "/proc/self/fd";
+
+/// Goes to the descriptors, whose names are then found without the right to search the root directory: that of a container may be its
+/// owner's alone.
+pub(super) fn stay_among_descriptors() {
+    AMONG_THEM.store(std::env::set_current_dir(DESCRIPTORS).is_ok(), Ordering::Relaxed);
+}
+
+/// A path of the open file.
+pub(super) fn path_of(file: &File) -> String {
+    let number = file.as_raw_fd();
+    if AMONG_THEM.load(Ordering::Relaxed) { number.to_string() } else { format!("{DESCRIPTORS}/{number}") }
+}
 
 /// The file of a path, for reading; None = there is none, or it is not for the child.
 pub(super) fn open(path: &Path) -> Option<File> {
@@ -71,7 +89,8 @@ extern "C" fn trapped(_: libc::c_int, _: *mut libc::siginfo_t, context: *mut lib
 fn descriptor_of(path: &[u8]) -> i64 {
     use std::os::fd::IntoRawFd;
 
-    if let Some(number) = path.strip_prefix(b"/proc/self/fd/") {
+    let inside = path.strip_prefix(DESCRIPTORS.as_bytes()).and_then(|rest| rest.strip_prefix(b"/"));
+    if let Some(number) = inside.or(Some(path).filter(|path| !path.contains(&b'/'))) {
         let number = std::str::from_utf8(number).ok().and_then(|digits| digits.parse::<i32>().ok());
         // SAFETY: numbers only.
         let new = number.map_or(-1, |number| unsafe { libc::fcntl(number, libc::F_DUPFD_CLOEXEC, 3) });

@@ -1,7 +1,6 @@
 //! Names in one file, from the best source of each.
 
 use std::fs::File;
-use std::os::fd::AsRawFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
@@ -9,7 +8,7 @@ use blazesym::symbolize::source::{Elf as ElfSource, Source};
 use blazesym::symbolize::{CodeInfo, Input, Sym, Symbolized, Symbolizer};
 use systape_format::model::Function;
 
-use super::{bytes_to_path, separate};
+use super::{bytes_to_path, opened, separate};
 use crate::demangle::demangle;
 use crate::elf::ElfHeaders;
 use crate::wire::{LONGEST_STRING, MOST_FUNCTIONS};
@@ -40,7 +39,7 @@ struct Place {
 
 impl Place {
     fn new(file: &File, dwarf: bool, debug: bool) -> Self {
-        let mut elf = ElfSource::new(format!("/proc/self/fd/{}", file.as_raw_fd()));
+        let mut elf = ElfSource::new(opened::path_of(file));
         elf.debug_syms = dwarf;
         Self { source: Source::Elf(elf), dwarf, debug }
     }
