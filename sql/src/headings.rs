@@ -4,8 +4,8 @@
 use std::collections::BTreeSet;
 
 use datafusion::sql::sqlparser::ast::{
-    BinaryOperator, CastKind, DuplicateTreatment, Expr, ExprWithAlias, Function, FunctionArg, FunctionArgExpr,
-    FunctionArguments, Ident, Select, SelectItem, UnaryOperator,
+    BinaryOperator, CastKind, DuplicateTreatment, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments,
+    Ident, Select, SelectItem, UnaryOperator,
 };
 
 /// Names the unnamed columns of `select`. One whose name an earlier column has gets a number: `pid`, `pid_1`.
@@ -22,13 +22,8 @@ pub(crate) fn name(select: &mut Select) {
                     }
                     name = format!("{plain}_{number}");
                 }
-                // two tables may have columns of one name; each goes by that of its table
-                let own = match expr {
-                    Expr::Identifier(_) => name == plain,
-                    Expr::CompoundIdentifier(_) => true,
-                    _ => false,
-                };
-                if !own {
+                let column = matches!(expr, Expr::Identifier(_) | Expr::CompoundIdentifier(_));
+                if !column || name != plain {
                     let expr = std::mem::replace(expr, Expr::Identifier(Ident::new("")));
                     *item = SelectItem::ExprWithAlias { expr, alias: Ident::with_quote('"', name) };
                 }
@@ -56,6 +51,10 @@ fn inner(expr: &Expr) -> String {
         Expr::Nested(of) => inner(of),
         Expr::IsNull(of) => format!("({} IS NULL)", inner(of)),
         Expr::IsNotNull(of) => format!("({} IS NOT NULL)", inner(of)),
+        Expr::IsDistinctFrom(one, other) => format!("({} IS DISTINCT FROM {})", inner(one), inner(other)),
+        Expr::IsNotDistinctFrom(one, other) => format!("({} IS NOT DISTINCT FROM {})", inner(one), inner(other)),
+        Expr::Ceil { expr, .. } => format!("ceil({})", inner(expr)),
+        Expr::Floor { expr, .. } => format!("floor({})", inner(expr)),
         Expr::Between { expr, negated, low, high } => {
             not(*negated, format!("({} BETWEEN {} AND {})", inner(expr), inner(low), inner(high)))
         }
@@ -75,7 +74,9 @@ fn inner(expr: &Expr) -> String {
             let left = text.strip_prefix('(').and_then(|text| text.strip_suffix(')')).filter(|_| joined);
             format!("({} {op} {})", left.unwrap_or(&text), inner(right))
         }
-        Expr::UnaryOp { op: UnaryOperator::Minus, expr } if matches!(**expr, Expr::Value(_)) => format!("-{}", inner(expr)),
+        Expr::UnaryOp { op: UnaryOperator::Minus, expr } if matches!(**expr, Expr::Value(_)) => {
+            format!("-{}", inner(expr))
+        }
         Expr::UnaryOp { op: UnaryOperator::Not, expr } => format!("(NOT {})", inner(expr)),
         Expr::UnaryOp { op, expr } => format!("({op}({}))", inner(expr)),
         Expr::Cast { kind, expr, data_type, .. } => {

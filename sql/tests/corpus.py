@@ -6,7 +6,7 @@ import random
 # what DuckDB calls the columns of these, so does `analyze sql`
 HEADINGS = """
 SELECT count(*), count(DISTINCT pid), SUM(dur_ns), sum(dur_ns) / 1e6, sum(dur_ns)/1000000.0 FROM syscalls
-SELECT -pid, -1, -(pid + 1), +pid, (pid), (pid + 1) * 2, pid % 3, syscalls.pid, syscalls.pid + 1 FROM syscalls
+SELECT -pid, -1, -(pid + 1), +pid, (pid), (pid + 1) * 2, pid % 3, syscalls.tid, syscalls.pid + 1 FROM syscalls
 SELECT pid <> 3, pid = 3 AND dur_ns > 2, pid = 3 OR NOT failed, pid = 3 AND dur_ns > 2 AND failed, pid = 3 OR (pid = 4 AND failed) FROM syscalls
 SELECT comm || 'a', pid IS NULL, pid IS NOT NULL, pid IN (1, 2), pid NOT IN (1,2), pid BETWEEN 1 AND 2, pid NOT BETWEEN 1 AND 2 FROM syscalls
 SELECT CAST(pid AS DOUBLE), pid::bigint, TRY_CAST(comm AS BIGINT), NULL, 'x', 2.5, 1e3, upper(comm), "comm", pid AS "x y" FROM syscalls
