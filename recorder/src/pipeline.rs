@@ -38,7 +38,7 @@ use crate::sink::{Flow, Sink};
 use crate::stacks::budget::NamesTime;
 use crate::stacks::feed::Raw;
 use crate::stacks::forgot::Forgot;
-use crate::stacks::names::Message;
+use crate::stacks::name_queue::NameQueue;
 use crate::stacks::taken::Taken;
 use crate::stacks::{NameWorker, Workers, asleep, feed};
 use crate::stage::{Encoded, Flying, Stage, Work};
@@ -305,7 +305,7 @@ struct StackThreads {
     /// Stacks that were unwound; the encoder takes it.
     taken: Option<Receiver<Taken>>,
     /// Takes places whose names are needed, from the encoder.
-    tell: Option<Sender<Message>>,
+    tell: Option<NameQueue>,
     /// Names for the flight recorder.
     store: Option<NameStore>,
     /// Ends the look-up of names.
@@ -330,9 +330,12 @@ impl StackThreads {
         }
         let unwind = spawn("unwind", move || unwinding.run(&raw, &out))?;
         let mut threads = Self { unwind: Some(unwind), taken: Some(taken), ..Self::default() };
-        if let Some(NameWorker { names, tell, told, time }) = workers.names {
+        if let Some(NameWorker { mut names, queue, told, time }) = workers.names {
             let redactor = redactor.cloned();
-            let store = forgot.map(|forgot| NameStore::new(tell.clone(), forgot, time.of_a_tape()));
+            if forgot.is_some() {
+                names.are_forgotten();
+            }
+            let store = forgot.map(|forgot| NameStore::new(queue.clone(), forgot));
             threads.store.clone_from(&store);
             let mut compressor = Encoder::new(NAMES_LEVEL);
             let write = move |symbols: Symbols| {
@@ -346,7 +349,7 @@ impl StackThreads {
                 Ok(())
             };
             threads.names = Some(spawn("names", move || names.run(&told, redactor.as_deref(), write))?);
-            threads.tell = Some(tell);
+            threads.tell = Some(queue);
             threads.names_time = Some(time);
         }
         Ok(threads)

@@ -27,7 +27,7 @@ use crate::progress::Progress;
 use crate::skips::Skipped;
 use crate::stacks::feed;
 use crate::stacks::forgot::Forgot;
-use crate::stacks::names::Message;
+use crate::stacks::name_queue::NameQueue;
 use crate::stacks::taken::{GivenUp, Taken};
 use tapes::Tapes;
 
@@ -122,7 +122,7 @@ impl Stage {
         walker: Walker,
         out: Sender<(u64, Work)>,
         progress: Arc<Progress>,
-        names: Option<Sender<Message>>,
+        names: Option<NameQueue>,
         flying: Option<Flying>,
     ) -> Self {
         let window_open = settings.window_open;

@@ -9,7 +9,6 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use crossbeam_channel::Sender;
 use systape_abi::Selection;
 use systape_bpf::wire::{self, Record, Snap};
 use systape_format::model::{Family, Gap, StackSettings, Task};
@@ -25,7 +24,7 @@ use crate::order::{Batch, Order, Pending};
 use crate::probes::{Probe, Static};
 use crate::snapshot;
 use crate::stacks::forgot::Forgot;
-use crate::stacks::names::Message;
+use crate::stacks::name_queue::NameQueue;
 use crate::stacks::taken::Taken;
 use crate::targets::Targets;
 use crate::tasks::Tasks;
@@ -493,7 +492,7 @@ impl Assembler {
     }
 
     /// `names` gets places in code made at run time.
-    pub(crate) fn tell_names(&mut self, names: Sender<Message>) {
+    pub(crate) fn tell_names(&mut self, names: NameQueue) {
         self.rows.stacks.tell_names(names);
     }
 

@@ -3,14 +3,14 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use crossbeam_channel::Sender;
 use rustc_hash::{FxHashMap, FxHashSet};
 use systape_format::model::{Attached, Frame, Mapping, MappingKind, Node, StackOf, StackSettings, StackStatus, Task};
 use systape_format::segment::SegmentBuilder;
 
 use crate::stacks::forgot::Forgot;
 use crate::stacks::jit_maps::Owner;
-use crate::stacks::names::{Message, Origin, Seen};
+use crate::stacks::name_queue::NameQueue;
+use crate::stacks::names::{Origin, Seen};
 use crate::stacks::taken::{Chain, Code, Key, TakenFrame, TakenStack};
 use crate::tasks::{TaskId, Tasks};
 
@@ -99,7 +99,7 @@ pub(super) struct Stacks {
     missed: u64,
     /// Places in code made at run time that were passed on: process and address.
     jit_seen: FxHashSet<(u32, u64)>,
-    names: Option<Sender<Message>>,
+    names: Option<NameQueue>,
     /// See [`Stacks::may_forget`].
     forgot: Option<(Forgot, u64)>,
 }
@@ -112,7 +112,7 @@ impl Stacks {
     /// A chunk ends: the names of its frames are looked up.
     pub(super) fn chunk_ends(&self) {
         if let Some(names) = &self.names {
-            names.send(Message::ChunkEnds).ok();
+            names.chunk_ends();
         }
     }
 
@@ -129,7 +129,7 @@ impl Stacks {
             let mapping = Mapping { kind: MappingKind::Jit, upid: task.upid, ..Mapping::default() };
             let began = task.leader_start_ns;
             let origin = Origin::Jit(Owner { here, ns_pid: task.ns_pid, uid: task.uid, began });
-            names.send(Message::Seen(Seen { mapping: Arc::new(mapping), offset: lookup, origin })).ok();
+            names.see(Seen { mapping: Arc::new(mapping), offset: lookup, origin });
         }
     }
 
@@ -185,7 +185,7 @@ impl Stacks {
     }
 
     /// `names` gets places in code made at run time.
-    pub(super) fn tell_names(&mut self, names: Sender<Message>) {
+    pub(super) fn tell_names(&mut self, names: NameQueue) {
         self.names = Some(names);
     }
 
@@ -197,7 +197,7 @@ impl Stacks {
     /// No more places will come: `names` looks up the known ones.
     pub(super) fn end_names(&self) {
         if let Some(names) = &self.names {
-            names.send(Message::End).ok();
+            names.end();
         }
     }
 
@@ -332,7 +332,6 @@ pub(super) mod tests {
     use std::sync::atomic::Ordering;
     use std::time::Duration;
 
-    use crossbeam_channel::unbounded;
     use systape_abi::Selection;
     use systape_bpf::wire::{Block, Record, Switch, Wakeup, Who};
     use systape_format::model::{Family, GapCause, RecordedFamilies, StackMode};
@@ -693,8 +692,8 @@ pub(super) mod tests {
     #[test]
     fn a_place_in_code_made_at_run_time_is_told_once_for_each_process() {
         let mut encoder = encoder();
-        let (tell, told) = unbounded();
-        encoder.tell_names(tell);
+        let (queue, told) = NameQueue::for_tests();
+        encoder.tell_names(queue);
         let taken = [
             (StackOf::Wakeup, 7, 100, &[0x1001, 0x2001][..]),
             (StackOf::Wakeup, 7, 101, &[0x1001, 0x3001]),
@@ -705,10 +704,8 @@ pub(super) mod tests {
             wakeup(&mut encoder, tid, ts);
         }
         let mut seen = Vec::new();
-        for message in told.try_iter() {
-            let Message::Seen(Seen { mapping, offset, origin: Origin::Jit(Owner { here, .. }) }) = message else {
-                panic!("{message:?}")
-            };
+        for Seen { mapping, offset, origin } in told.seen() {
+            let Origin::Jit(Owner { here, .. }) = origin else { panic!("{origin:?}") };
             assert_eq!(mapping.kind, MappingKind::Jit);
             assert_ne!(mapping.upid, 0);
             seen.push((u32::MAX - here, offset));

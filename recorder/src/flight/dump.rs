@@ -300,8 +300,10 @@ impl<'a> Tape<'a> {
     fn finish(mut self, end: &End) -> Result<std::fs::File> {
         if let Some(names) = &self.plan.names {
             names.settle();
-            let symbols = Encoder::new(LEVEL).symbols(&names.of(&self.places)).context("names")?;
-            self.writer.symbols(symbols)?;
+            let mut encoder = Encoder::new(LEVEL);
+            for symbols in names.of(&self.places) {
+                self.writer.symbols(encoder.symbols(&symbols).context("names")?)?;
+            }
         }
         Ok(self.writer.finish(end).context("cannot write the end of the tape")?.file)
     }

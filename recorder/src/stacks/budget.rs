@@ -4,8 +4,8 @@
 //! own only: at the end of a recording there is one time for all, files with the most places come first, and what is left
 //! is given up with the reason on the tape. The places stay there, and `analyze --debug-dir` names them later.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use rustc_hash::FxHashMap;
@@ -27,12 +27,28 @@ pub(crate) struct NamesTime {
     /// A signal ended it.
     stopped: Arc<AtomicBool>,
     given_up: Arc<AtomicU64>,
+    turns: Arc<Mutex<Turns>>,
+}
+
+/// Who waits for names.
+#[derive(Debug, Default)]
+struct Turns {
+    /// Tapes.
+    tapes: usize,
+    /// The end of what is looked up for a chunk, for which nobody waits.
+    chunk: Option<Deadline>,
 }
 
 impl NamesTime {
     /// `time`: of each chunk's names, and of those after the end of the recording.
     pub(crate) fn new(time: Duration) -> Self {
-        Self { time, deadline: Deadline::default(), stopped: Arc::default(), given_up: Arc::default() }
+        Self {
+            time,
+            deadline: Deadline::default(),
+            stopped: Arc::default(),
+            given_up: Arc::default(),
+            turns: Arc::default(),
+        }
     }
 
     /// The recording ended: what is looked up from now on has this time together.
@@ -53,7 +69,39 @@ impl NamesTime {
         self.deadline.sooner(self.time)
     }
 
-    /// How long the names of a tape may take on a busy machine, with those of a chunk that are looked up already.
+    fn turns(&self) -> MutexGuard<'_, Turns> {
+        self.turns.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The end of a chunk's names, if none of a tape come first.
+    pub(crate) fn begin_chunk(&self) -> Option<Deadline> {
+        let mut turns = self.turns();
+        if turns.tapes > 0 {
+            return None;
+        }
+        turns.chunk = Some(self.begin());
+        turns.chunk.clone()
+    }
+
+    /// A tape waits for its names: those of a chunk make way.
+    pub(crate) fn tape_waits(&self) {
+        let mut turns = self.turns();
+        turns.tapes += 1;
+        turns.chunk.take().iter().for_each(Deadline::end_now);
+    }
+
+    /// One that waited has them.
+    pub(crate) fn tape_is_done(&self) {
+        let mut turns = self.turns();
+        turns.tapes = turns.tapes.saturating_sub(1);
+    }
+
+    /// Counts places that were given up.
+    pub(crate) fn count(&self, places: usize) {
+        self.given_up.fetch_add(places as u64, Ordering::Relaxed);
+    }
+
+    /// How long the names of a tape may take on a busy machine, with those of another that are looked up already.
     pub(crate) fn of_a_tape(&self) -> Duration {
         self.time.saturating_mul(2 * 3).saturating_add(Duration::from_secs(1))
     }
@@ -99,9 +147,17 @@ impl Budget {
         Self { time, bytes_left: MOST_NAME_BYTES, remembered: FxHashMap::default() }
     }
 
+    /// Names are forgotten before they take too much room.
+    pub(crate) fn without_bytes(&mut self) {
+        self.bytes_left = u64::MAX;
+    }
+
     /// Takes the room of these names; None = there is not enough.
     pub(crate) fn take(&mut self, symbols: &[Symbol]) -> Option<()> {
         let bytes = symbols.iter().flat_map(|symbol| &symbol.functions).map(|f| f.name.len() + f.file.len() + 16);
+        if self.bytes_left == u64::MAX {
+            return Some(());
+        }
         let left = self.bytes_left.checked_sub(bytes.sum::<usize>() as u64);
         self.bytes_left = left.unwrap_or(0);
         left.map(drop)
@@ -140,7 +196,7 @@ impl Budget {
 
     /// Counts places that were given up.
     pub(crate) fn count(&self, places: usize) {
-        self.time.given_up.fetch_add(places as u64, Ordering::Relaxed);
+        self.time.count(places);
     }
 }
 
@@ -157,6 +213,17 @@ mod tests {
 
     fn mapping(build_id: &[u8], path: &str) -> Mapping {
         Mapping { build_id: build_id.to_vec(), path: path.into(), ..Mapping::default() }
+    }
+
+    #[test]
+    fn names_of_a_chunk_make_way_for_those_of_a_tape() {
+        let time = NamesTime::new(Duration::from_secs(3600));
+        let chunk = time.begin_chunk().unwrap();
+        time.tape_waits();
+        assert!(chunk.is_over() && time.begin_chunk().is_none());
+        assert!(!time.begin().is_over(), "its own have all the time");
+        time.tape_is_done();
+        assert!(!time.begin_chunk().unwrap().is_over());
     }
 
     #[test]

@@ -9,7 +9,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::{Context, Result};
-use crossbeam_channel::{Receiver, Sender, unbounded};
+use crossbeam_channel::Receiver;
 use systape_format::model::StackSettings;
 use systape_symbols::{Kallsyms, RuleReader};
 
@@ -18,7 +18,8 @@ use crate::output;
 use crate::spaces::{self, Tracker};
 use budget::NamesTime;
 use kernel::Kernel;
-use names::{Message, Names};
+use name_queue::{Message, NameQueue};
+use names::Names;
 use places::Places;
 use unwinding::Unwinding;
 
@@ -29,6 +30,7 @@ pub(crate) mod feed;
 pub(crate) mod forgot;
 pub(crate) mod jit_maps;
 pub(crate) mod kernel;
+pub(crate) mod name_queue;
 pub mod names;
 pub(crate) mod options;
 pub(crate) mod places;
@@ -52,9 +54,8 @@ pub(crate) struct Workers {
 pub(crate) struct NameWorker {
     /// The work.
     pub names: Names,
-    /// The sending end of its queue, which has no bound of its own: every place is sent once, and the sender bounds
-    /// their number.
-    pub tell: Sender<Message>,
+    /// Its queue.
+    pub queue: NameQueue,
     /// The receiving end.
     pub told: Receiver<Message>,
     /// Ends it.
@@ -104,12 +105,13 @@ impl Opened {
         self.tracker.scan(&already_there(targets));
         let places = Places::new(self.tracker);
         let worker = |time: NamesTime| {
-            let (tell, told) = unbounded();
-            Ok::<_, anyhow::Error>(NameWorker { names: Names::new(self.kallsyms, time.clone())?, tell, told, time })
+            let names = Names::new(self.kallsyms, time.clone())?;
+            let (queue, told) = names.queue();
+            Ok::<_, anyhow::Error>(NameWorker { names, queue, told, time })
         };
         let names = names.map(worker).transpose()?;
-        let tell = names.as_ref().map(|worker| worker.tell.clone());
-        Ok(Workers { unwinding: Unwinding::new((places, self.reader), self.kernel, tell, self.keep), names })
+        let queue = names.as_ref().map(|worker| worker.queue.clone());
+        Ok(Workers { unwinding: Unwinding::new((places, self.reader), self.kernel, queue, self.keep), names })
     }
 }
 

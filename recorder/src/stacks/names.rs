@@ -4,7 +4,6 @@
 //! (systape-symbols); [`super::budget`] has the limits of that.
 
 use std::cmp::Reverse;
-use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::IsTerminal;
 use std::os::fd::AsFd;
@@ -12,9 +11,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use anyhow::Result;
-use crossbeam_channel::{Receiver, Sender};
+use crossbeam_channel::Receiver;
 use indicatif::{ProgressBar, ProgressStyle};
-use rustc_hash::FxHashMap;
 use systape_abi::plain;
 use systape_format::model::{Function, Mapping, Symbol, Symbols};
 use systape_format::redact::Redactor;
@@ -22,6 +20,7 @@ use systape_symbols::{Deadline, GivenUp, Kallsyms, Resolver};
 
 use super::budget::{Budget, NamesTime};
 use super::jit_maps::{JitMaps, Owner};
+use super::name_queue::{self, Message, NameQueue, Pending, Waiting, WaitingPlaces};
 use crate::foreign;
 
 /// Names that are kept until they are written.
@@ -54,27 +53,6 @@ pub(crate) struct Seen {
     pub origin: Origin,
 }
 
-/// Input of the thread.
-#[derive(Debug)]
-pub(crate) enum Message {
-    /// A place.
-    Seen(Seen),
-    /// A chunk ended: names of the places so far are looked up and written.
-    ChunkEnds,
-    /// The same; who sent it is told when they are passed on.
-    Settle(Sender<()>),
-    /// The recording ended. An explicit message, because other senders may hang.
-    End,
-}
-
-/// Places of one mapping without names so far.
-#[derive(Debug)]
-struct Pending {
-    origin: Origin,
-    /// Offset → address, for the kernel's.
-    offsets: BTreeMap<u64, u64>,
-}
-
 /// What becomes of places that the time does not reach.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Left {
@@ -90,7 +68,7 @@ enum Left {
 #[derive(Debug)]
 pub(crate) struct Names {
     sources: Sources,
-    pending: FxHashMap<Arc<Mapping>, Pending>,
+    places: WaitingPlaces,
     budget: Budget,
 }
 
@@ -157,7 +135,17 @@ impl Names {
         let carrier = foreign::carrier()?;
         let resolver = foreign::resolver(time.limits(), carrier.clone())?;
         let sources = Sources { resolver, kernel, jit_maps: JitMaps::new(carrier) };
-        Ok(Self { sources, pending: FxHashMap::default(), budget: Budget::new(time) })
+        Ok(Self { sources, places: WaitingPlaces::default(), budget: Budget::new(time) })
+    }
+
+    /// The queue to it.
+    pub(crate) fn queue(&self) -> (NameQueue, Receiver<Message>) {
+        NameQueue::new(self.places.clone(), self.budget.time.clone())
+    }
+
+    /// What is looked up is not kept for ever: its memory is bounded elsewhere.
+    pub(crate) fn are_forgotten(&mut self) {
+        self.budget.without_bytes();
     }
 
     /// Works until the end, then looks up the rest.
@@ -176,54 +164,63 @@ impl Names {
             }
             out(symbols)
         };
-        for message in input {
-            match message {
-                Message::Seen(seen) => self.add(seen),
-                Message::End => break,
-                Message::ChunkEnds => self.write(Left::Later, &ProgressBar::hidden(), &mut out)?,
-                Message::Settle(done) => {
-                    self.write(Left::LaterAndSaid, &ProgressBar::hidden(), &mut out)?;
+        while let Ok(message) = input.recv() {
+            // several tapes may wait for the same names
+            let messages: Vec<Message> = std::iter::once(message).chain(input.try_iter()).collect();
+            let ends = messages.iter().any(|message| matches!(message, Message::End));
+            let tapes: Vec<_> = messages
+                .into_iter()
+                .filter_map(|message| if let Message::Settle(done) = message { Some(done) } else { None })
+                .collect();
+            if !tapes.is_empty() {
+                let deadline = self.budget.time.begin();
+                self.write(Left::LaterAndSaid, &deadline, &ProgressBar::hidden(), &mut out)?;
+                for done in tapes {
+                    self.budget.time.tape_is_done();
                     // who asked may have gone
                     done.send(()).ok();
                 }
+            } else if !ends && let Some(deadline) = self.budget.time.begin_chunk() {
+                self.write(Left::Later, &deadline, &ProgressBar::hidden(), &mut out)?;
+            }
+            if ends {
+                break;
             }
         }
-        let places: usize = self.pending.values().map(|p| p.offsets.len()).sum();
+        let places: usize = self.places.with(|waiting| waiting.places.values().map(|p| p.offsets.len()).sum());
         let bar = if std::io::stderr().is_terminal() { ProgressBar::new(places as u64) } else { ProgressBar::hidden() };
         bar.set_style(
             ProgressStyle::with_template("looking up names  {pos}/{len}  {msg}")
                 .unwrap_or_else(|_| ProgressStyle::default_bar()),
         );
-        let written = self.write(Left::Said, &bar, &mut out);
+        let written = self.write(Left::Said, &self.budget.time.begin(), &bar, &mut out);
         bar.finish_and_clear();
         written
     }
 
-    fn add(&mut self, seen: Seen) {
-        let address = if let Origin::Kernel(address) = seen.origin { address } else { 0 };
-        let pending = self
-            .pending
-            .entry(seen.mapping)
-            .or_insert_with(|| Pending { origin: seen.origin, offsets: BTreeMap::new() });
-        pending.offsets.insert(seen.offset, address);
-    }
-
     /// Looks up the pending places, a mapping at a time.
-    fn write(&mut self, left: Left, bar: &ProgressBar, out: &mut impl FnMut(Symbols) -> Result<()>) -> Result<()> {
-        let deadline = self.budget.time.begin();
-        let mut all: Vec<_> = std::mem::take(&mut self.pending).into_iter().collect();
+    fn write(
+        &mut self,
+        left: Left,
+        deadline: &Deadline,
+        bar: &ProgressBar,
+        out: &mut impl FnMut(Symbols) -> Result<()>,
+    ) -> Result<()> {
+        let Waiting { places, mut refused, .. } = self.places.with(std::mem::take);
+        self.budget.count(refused.values().sum());
+        let mut all: Vec<_> = places.into_iter().collect();
         all.sort_by(|(a, of_a), (b, of_b)| of_a.rank().cmp(&of_b.rank()).then_with(|| a.cmp(b)));
         for (mapping, pending) in all {
             bar.set_message(plain(&String::from_utf8_lossy(&mapping.path)).into_owned());
             let places = pending.offsets.len();
-            let why = self.write_one(&mapping, pending, left, &deadline, out)?;
+            let why = self.write_one(&mapping, pending, left, deadline, out)?;
             bar.inc(places as u64);
             if let Some(why) = why {
-                let (mappings, failures) = (vec![Mapping::clone(&mapping)], vec![(0, why)]);
-                out(Symbols { mappings, failures, ..Symbols::default() })?;
+                refused.remove(&mapping);
+                fail(&mapping, why, out)?;
             }
         }
-        Ok(())
+        refused.keys().try_for_each(|mapping| fail(mapping, too_many(), out))
     }
 
     /// Looks up the places of a mapping. Returns why some lack a name, if the tape is to say so.
@@ -258,12 +255,22 @@ impl Names {
             }
             Err(GivenUp::Over) if left != Left::Said => {
                 pending.offsets = pending.offsets.into_iter().skip(answered).collect();
-                self.pending.insert(Arc::clone(mapping), pending);
+                self.places.with(|waiting| waiting.put_back(mapping, pending));
                 (left == Left::LaterAndSaid).then(|| self.budget.words(&GivenUp::Over))
             }
             Err(why) => Some(self.budget.give_up(mapping, places - answered, &why)),
         })
     }
+}
+
+/// Says why places of a mapping have no name.
+fn fail(mapping: &Mapping, why: String, out: &mut impl FnMut(Symbols) -> Result<()>) -> Result<()> {
+    let (mappings, failures) = (vec![mapping.clone()], vec![(0, why)]);
+    out(Symbols { mappings, failures, ..Symbols::default() })
+}
+
+fn too_many() -> String {
+    format!("given up: {} places waited for names already", name_queue::MOST)
 }
 
 impl Pending {
@@ -333,8 +340,6 @@ impl Sources {
 mod tests {
     use std::time::Duration;
 
-    use crossbeam_channel::unbounded;
-
     use super::*;
 
     fn mapping(name: &str) -> Arc<Mapping> {
@@ -379,20 +384,20 @@ mod tests {
 
     #[test]
     fn the_file_with_the_most_places_comes_first() {
-        let (mut names, out) = (names(NamesTime::new(Duration::from_secs(60))), &mut Vec::new());
+        let (names, out) = (names(NamesTime::new(Duration::from_secs(60))), &mut Vec::new());
+        let (queue, told) = names.queue();
         let none = |why: &str| Origin::File { file: Err(why.into()), path: PathBuf::new() };
         for (name, places) in [("a", 1), ("b", 3), ("c", 2)] {
             for offset in 0..places {
-                names.add(Seen { mapping: mapping(name), offset, origin: none(name) });
+                queue.see(Seen { mapping: mapping(name), offset, origin: none(name) });
             }
         }
-        names.add(Seen { mapping: mapping("kernel"), offset: 0, origin: Origin::Kernel(1) });
+        queue.see(Seen { mapping: mapping("kernel"), offset: 0, origin: Origin::Kernel(1) });
         let take = |symbols: Symbols| {
             out.push(symbols.mappings[0].path.clone());
             Ok(())
         };
-        let (tell, told) = unbounded();
-        tell.send(Message::End).unwrap();
+        queue.end();
         names.run(&told, None, take).unwrap();
         assert_eq!(*out, [&b"kernel"[..], b"b", b"c", b"a"]);
     }
@@ -406,23 +411,26 @@ mod tests {
             origin: Origin::File { file: Ok(Arc::clone(&file)), path: PathBuf::from("/late") },
         };
         let time = NamesTime::new(Duration::ZERO);
-        let (tell, told) = unbounded();
-        let (done, _settled) = unbounded();
-        for message in [Message::Seen(seen(1)), Message::Seen(seen(2)), Message::ChunkEnds, Message::Settle(done)] {
-            tell.send(message).unwrap();
-        }
-        tell.send(Message::Seen(seen(3))).unwrap();
-        tell.send(Message::End).unwrap();
-        let mut said = Vec::new();
-        let take = |symbols: Symbols| {
+        let names = names(time.clone());
+        let (queue, told) = names.queue();
+        (1..=3).for_each(|offset| queue.see(seen(offset)));
+        let (say, said) = crossbeam_channel::unbounded();
+        let take = move |symbols: Symbols| {
             assert!(symbols.symbols.is_empty());
-            said.extend(symbols.failures.into_iter().map(|(_, why)| why));
+            symbols.failures.into_iter().for_each(|(_, why)| say.send(why).unwrap());
             Ok(())
         };
-        names(time.clone()).run(&told, None, take).unwrap();
-        // nothing at the chunk's end, for a tape, and at the end
+        let running = std::thread::spawn(move || names.run(&told, None, take).unwrap());
         let why = "given up: names have 0 s (--names-for)";
-        assert_eq!(said, [why, why]);
-        assert_eq!(time.given_up(), 3, "each place once");
+        queue.chunk_ends();
+        queue.settle();
+        assert_eq!(said.try_iter().collect::<Vec<_>>(), [why], "for a tape, and nothing at the chunk's end");
+        for offset in 4..20 {
+            queue.see(seen(offset));
+        }
+        queue.end();
+        running.join().unwrap();
+        assert_eq!(said.iter().collect::<Vec<_>>(), [why]);
+        assert_eq!(time.given_up(), 19, "each place once, those without room too");
     }
 }

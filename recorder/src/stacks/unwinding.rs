@@ -23,7 +23,8 @@ use super::code::CodeReader;
 use super::feed::{Raw, RawStacks, with_frames, without_frames};
 use super::forgot::Forgot;
 use super::kernel::Kernel;
-use super::names::{Message, Origin, Seen};
+use super::name_queue::NameQueue;
+use super::names::{Origin, Seen};
 use super::places::{ImageId, Place, Places};
 use super::taken::{Chain, Code, Taken, TakenFrame};
 
@@ -45,7 +46,7 @@ const MAX_SEEN: usize = 1 << 20;
 /// Most frames of the remembered chains, 16 bytes each: beyond that all are dropped, and collected anew.
 const MAX_CHAIN_FRAMES: usize = if cfg!(test) { 1 << 6 } else { 1 << 20 };
 /// Most frames of all existing chains. Beyond that stacks are dropped until some were stored.
-const MAX_FRAMES_HELD: usize = if cfg!(test) { 1 << 8 } else { 1 << 22 };
+const MAX_FRAMES_HELD: usize = if cfg!(test) { 1 << 8 } else { 1 << 21 };
 
 /// More frames exist than allowed.
 #[derive(Debug)]
@@ -78,7 +79,7 @@ pub(crate) struct Unwinding {
     chains: HashSet<Chain>,
     chain_frames: usize,
     frames_held: Arc<AtomicUsize>,
-    names: Option<Sender<Message>>,
+    names: Option<NameQueue>,
     keep: Option<File>,
     waiting: Vec<(u64, Arc<RawStacks>, (usize, usize))>,
     code: CodeReader,
@@ -102,7 +103,7 @@ impl Unwinding {
     pub(crate) fn new(
         (places, reader): (Places, RuleReader),
         kernel: Kernel,
-        names: Option<Sender<Message>>,
+        names: Option<NameQueue>,
         keep: Option<File>,
     ) -> Self {
         Self {
@@ -388,8 +389,7 @@ impl Unwinding {
 
     fn tell(&self, frame: &TakenFrame, mapping: Arc<Mapping>, origin: Origin) {
         if let Some(names) = &self.names {
-            // it ends before this stage only when it died
-            names.send(Message::Seen(Seen { mapping, offset: frame.lookup(), origin })).ok();
+            names.see(Seen { mapping, offset: frame.lookup(), origin });
         }
     }
 
