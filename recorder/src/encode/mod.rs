@@ -263,6 +263,7 @@ impl Assembler {
         // what was counted of the dead may still come
         let until = watermark.min(self.ledger.until());
         self.probes.forget(until, watermark, &mut self.world, &mut self.rows);
+        self.rows.stacks.part_from(&self.world.tasks, until, &mut self.rows.builder);
         self.world.tasks.sweep(until);
         self.rows.stacks.sweep(watermark);
         let is_old = self.rows.first_row.is_some_and(|first| watermark.saturating_sub(first) >= self.flush);

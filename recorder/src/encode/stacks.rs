@@ -261,6 +261,21 @@ impl Stacks {
         }
     }
 
+    /// Tasks leave before `until`: their events stay without a stack, which would be looked for by a number of another task.
+    pub(super) fn part_from(&mut self, tasks: &Tasks, until: u64, builder: &mut SegmentBuilder) {
+        if self.overdue.is_empty() {
+            return;
+        }
+        let leaving: FxHashSet<TaskId> = tasks.leaving(until).collect();
+        if leaving.is_empty() {
+            return;
+        }
+        let late: Vec<_> = self.overdue.extract_if(|_, (_, task)| leaving.contains(task)).collect();
+        for (key, (row, _)) in late {
+            self.lacks(key.of, row, builder);
+        }
+    }
+
     fn lacks(&mut self, of: StackOf, row: u32, builder: &mut SegmentBuilder) {
         self.missed += 1;
         builder.push_stack(Attached { of, row, user: None, kernel: None, status: StackStatus::Lost });
@@ -339,6 +354,7 @@ pub(super) mod tests {
 
     use super::super::{Assembler, Piece, Settings};
     use super::*;
+    use crate::ledger::Window;
     use crate::stacks::taken::Taken;
     use crate::targets::Targets;
 
@@ -559,6 +575,26 @@ pub(super) mod tests {
 
     fn wire_header(flags: u16) -> systape_bpf::wire::Header {
         systape_bpf::wire::Header { flags, ..Default::default() }
+    }
+
+    #[test]
+    fn a_stack_that_comes_when_its_task_has_left_meets_nothing() {
+        let mut encoder = encoder();
+        // a segment goes on for long while there is no room for it
+        encoder.flush = u64::MAX;
+        wakeup(&mut encoder, 7, 100);
+        wakeup(&mut encoder, 8, 100);
+        let task = encoder.world.tasks.meet(&who(7));
+        encoder.world.tasks.exit(task, 110);
+        let until = 10_000_000_000;
+        encoder.counted(Window { until, ..Window::default() });
+        encoder.advance(until);
+        let late = [(StackOf::Wakeup, 7, 100, &[0x1001][..]), (StackOf::Wakeup, 8, 100, &[0x1001])];
+        encoder.add_stacks(batch(vec![Code::Jit], 0, &late));
+        assert_eq!(encoder.missed_stacks(), 1);
+        let statuses: Vec<_> =
+            stacks(&segment(&mut encoder)).into_iter().map(|(_, row, status, _)| (row, status)).collect();
+        assert_eq!(statuses, [(0, Lost), (1, Complete)]);
     }
 
     #[test]
