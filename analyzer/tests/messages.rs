@@ -34,7 +34,8 @@ fn what_is_no_tape_is_told_in_one_line() {
     fails(&place, "dir", 1, &["there is no tape (*.tape) in dir"]);
     fails(&place, "", 1, &["trace.tape: no such file", "record --"]);
     fails(&place, "absent.tape", 1, &["absent.tape: no such file"]);
-    fails(&place, "inof", 1, &["did you mean the report 'info'?"]);
+    fails(&place, "inof", 2, &["did you mean 'info'?"]);
+    fails(&place, "-i inof", 1, &["did you mean the report 'info'?"]);
     for (file, why) in [("text", "it is text"), ("empty", "0 bytes")] {
         fails(&place, &format!("check {file}"), 1, &[&format!("{file}: not a tape: "), why]);
         let json = place.analyze(&format!("check --format json {file}")).json();

@@ -251,7 +251,8 @@ fn every_other_option_is_refused() {
     let mut tried = 0;
     for view in VIEWS.iter().filter(|view| !["", "with-summary"].contains(&view.name)) {
         for id in ids.iter().filter(|id| !view.takes(id) && !COMMON.contains(id)) {
-            if THEIRS.contains(&(view.name, *id)) {
+            // who asks for more words than there are gets all there are
+            if THEIRS.contains(&(view.name, *id)) || *id == "verbose" {
                 continue;
             }
             let words = match (*id, WORDS.iter().find(|(option, ..)| option == id)) {

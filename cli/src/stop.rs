@@ -30,8 +30,17 @@ impl Stop {
 pub fn unknown(word: &str, command: &Command, instead: Option<&str>) -> String {
     let name = word.split('=').next().unwrap_or_default();
     let longs = command.get_arguments().filter(|arg| !arg.is_hide_set()).filter_map(|arg| arg.get_long());
-    let near = name.strip_prefix("--").map(|name| systape_abi::nearest(name, longs)).unwrap_or_default();
-    let more = match (instead, near.first()) {
+    // of these clap knows only when it reads words
+    let longs: Vec<&str> = longs.chain(["help", "version"]).collect();
+    let near =
+        name.strip_prefix("--").map(|name| systape_abi::nearest(name, longs.iter().copied())).unwrap_or_default();
+    // the beginning of one
+    let begun = longs
+        .iter()
+        .filter(|long| name.len() > 4 && name.strip_prefix("--").is_some_and(|name| long.starts_with(name)));
+    let begun: Vec<&&str> = begun.collect();
+    let near = near.first().or(if let [one] = *begun { Some(one) } else { None });
+    let more = match (instead, near) {
         (Some(text), _) => format!(": {text}"),
         (None, Some(near)) => format!("; did you mean '--{near}'?"),
         (None, None) => String::new(),
@@ -72,6 +81,7 @@ mod tests {
     #[test]
     fn what_is_wrong_is_one_line() {
         assert_eq!(said(&["record", "--coumt=3"]), "--coumt is no option of record; did you mean '--count'?");
+        assert_eq!(said(&["record", "--cou=3"]), "--cou is no option of record; did you mean '--count'?");
         assert_eq!(said(&["record", "--nothing-like-it"]), "--nothing-like-it is no option of record");
         assert_eq!(said(&["record", "-\x1b"]), "-\\x1b is no option of record");
         assert_eq!(said(&["record", "--count", "x"]), "invalid value 'x' for '--count <count>': it is no number");

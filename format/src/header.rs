@@ -30,7 +30,7 @@
 pub use crate::kinds::BlockKind;
 
 /// First bytes of every block, so of every tape. The first byte is neither text nor UTF-8.
-pub(crate) const MAGIC: [u8; 8] = *b"\x8fsystape";
+pub const MAGIC: [u8; 8] = *b"\x8fsystape";
 /// Version of the layout: the only one that this crate writes, and the greatest that it reads.
 pub(crate) const MAJOR: u16 = 1;
 /// Minor version that this crate writes; a test compares docs/tape-format.md and schemas/CHANGES.md with it.

@@ -58,7 +58,11 @@ impl SelectError {
     pub(super) fn unknown(name: &str) -> Self {
         // `=recv` names no call, but it is known what the user is after
         let meant = aliases::made_by_libc(name);
-        let near = if meant.is_empty() { nearest(name) } else { meant.to_vec() };
+        let near = if meant.is_empty() {
+            of_the_kernel(name).map_or_else(|| nearest(name), |name| vec![name])
+        } else {
+            meant.to_vec()
+        };
         Self::Unknown { name: name.to_owned(), near }
     }
 }
@@ -101,6 +105,20 @@ pub(super) fn not_supported(term: &str) -> Option<&'static str> {
     })
 }
 
+/// The call whose name is written as the kernel's functions and numbers have it.
+fn of_the_kernel(name: &str) -> Option<&'static str> {
+    let starts = ["__x64_sys_", "__arm64_sys_", "__se_sys_", "__NR_", "SYS_", "sys_enter_", "sys_exit_", "sys_"];
+    let call = starts.iter().find_map(|start| name.strip_prefix(start)).filter(|call| !call.is_empty());
+    if let Some(call) = call {
+        return NAMES.get(call).copied();
+    }
+    let number = name.parse().ok()?;
+    crate::Abi::KNOWN
+        .into_iter()
+        .find_map(|abi| crate::names::all(abi).find(|(nr, _)| *nr == number))
+        .map(|(_, name)| name)
+}
+
 /// Names of calls and groups similar to `name`.
 fn nearest(name: &str) -> Vec<&'static str> {
     near::nearest(name, NAMES.iter().copied().chain(aliases::names()).chain(groups::GROUPS))
@@ -117,5 +135,7 @@ mod tests {
         assert_eq!(nearest("netwrok"), ["network"]);
         assert!(nearest("zzzzzzzzzzzz").is_empty());
         assert!(nearest(&"x".repeat(100_000)).is_empty());
+        assert_eq!([of_the_kernel("__x64_sys_openat"), of_the_kernel("SYS_read")], [Some("openat"), Some("read")]);
+        assert_eq!((of_the_kernel("57"), of_the_kernel("sys_"), of_the_kernel("openat")), (Some("fork"), None, None));
     }
 }

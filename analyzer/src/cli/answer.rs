@@ -30,6 +30,9 @@ pub(crate) fn check_name(file: &Path) -> Result<()> {
     if let (false, Some(name)) = (file.exists(), views::nearest(file)) {
         bail!("{}: no such file; did you mean the report '{name}'?", file.display());
     }
+    if !file.exists() && file.to_str().is_some_and(|name| name.contains('*')) {
+        bail!("{}: no such file, and the shell found none that fits", file.display());
+    }
     look(file)
 }
 

@@ -67,6 +67,13 @@ pub(crate) fn asked(words: &[OsString]) -> Asked {
         ["export", form, ..] if VIEWS.iter().any(|view| view.name.split_once(' ') == Some(("export", form))) => {
             Asked::Here
         }
+        ["export", option, ..] if option.starts_with('-') => {
+            let form = typed.iter().find(|word| forms().any(|(form, _)| form == **word)).unwrap_or(&"FORM");
+            Asked::Unknown(format!(
+                "the form stands behind 'export', options behind that: analyze export {form} {} ...",
+                escaped(option.as_bytes())
+            ))
+        }
         ["export", form, ..] if !WORDS.iter().any(|(name, _)| name.strip_prefix("export ") == Some(form)) => {
             let known: Vec<&str> = forms().map(|(form, _)| form).collect();
             let near = systape_abi::nearest(form, known.iter().copied());

@@ -9,7 +9,7 @@ mod reports;
 mod values;
 mod walk;
 
-pub(crate) use reports::instead_of;
+pub(crate) use reports::{instead_of, meant};
 pub(crate) use walk::settled;
 
 /// What a word of a habit comes to.
@@ -54,6 +54,7 @@ const LISTS: &[&str] = &["", "with-summary"];
 
 /// How an answer is ended early.
 const FEW: &[(&str, &str)] = &[
+    ("callee", "--min-percent N leaves out what is small, --max-depth N cuts stacks"),
     ("top", "--top N prints N rows"),
     (
         "max_events",
@@ -95,9 +96,42 @@ const NAMES: &[(&str, &str)] = &[
 ];
 /// How a file is chosen.
 const PATHS: &[(&str, &str)] = &[
-    ("paths", "-P PATH chooses calls on a file or on those below a directory (globs)"),
-    ("", "'analyze -P PATH' lists calls on a file, 'analyze files' has all files"),
+    (
+        "paths",
+        "-P PATH chooses calls on a file, -P '/var/*' on all below a directory; a tape is named without an option",
+    ),
+    ("", "'analyze -P PATH' lists calls on a file, 'analyze files' has all files; a tape is named without an option"),
 ];
+
+/// How other ends of connections are chosen.
+const ENDS: &[(&str, &str)] = &[
+    ("udp", "--by peer,port sums up by other end and port; | grep ADDRESS"),
+    ("", "'analyze net --by peer,port' sums up by other end and port, 'analyze net' lists connections"),
+];
+/// In which order rows are.
+const ORDER: &[(&str, &str)] = &[
+    ("metric", "--metric says what comes first"),
+    ("rank", "--rank COLUMN says what comes first"),
+    ("summary_mode", "--sort calls, errors, total, avg or max says what comes first"),
+    ("", "rows have an order of their own; --format csv | sort has another one"),
+];
+/// Into how many parts time is divided.
+const PARTS: &[(&str, &str)] = &[
+    ("slices", "--slices N says into how many parts the time is divided"),
+    (
+        "",
+        "it is one answer of the whole tape: 'analyze rate --slices N' divides the time, 'analyze top --by second' sums up by it",
+    ),
+];
+/// Operations on files and disks.
+const OPERATIONS: &[(&str, &str)] = &[
+    ("queued", "--top --by op sums up by operation; column T has it"),
+    ("events", "-e 'read*,pread*' has reads, -e 'write*,pwrite*' writes"),
+    ("", "'analyze files' has reads and writes by file, 'analyze block --top --by op' by operation"),
+];
+/// Fields by which no event can be chosen.
+const FIELDS: &str =
+    "it cannot be chosen by; --format json has all fields: 'analyze --format json | jq', or 'analyze sql'";
 
 /// Of tools that print anew at each interval.
 const ONE: &str = "it is one answer of the whole tape: --time FROM,TO chooses a part, 'analyze rate' has times";
@@ -176,6 +210,18 @@ const HABITS: &[Habit] = &[
             "--percentage",
             "--hierarchy",
             "--group",
+            "-D",
+            "-U",
+            "-H",
+            "-w",
+            "-M",
+            "--mem-mode",
+            "--stats",
+            "--raw-trace",
+            "--inline",
+            "--cpu",
+            "-C",
+            "-e",
         ],
         Say(REPORT),
     ),
@@ -187,7 +233,7 @@ const HABITS: &[Habit] = &[
     of(&["sched timehist"], &["--state"], Say("'analyze offcpu --by state' has what threads waited for")),
     of(
         &["sched timehist"],
-        &["-g", "--call-graph"],
+        &["-g", "--call-graph", "--max-stack"],
         Say("'analyze -e sched:sched_switch --call-graph' lists switches with stacks"),
     ),
     of(
@@ -201,6 +247,70 @@ const HABITS: &[Habit] = &[
         Say("--by KEY,... says what is added up, --metric total, calls, errors, avg, max or p99 what comes first"),
     ),
     of(&["redact"], &["--all"], Say("it is --level all")),
+    of(
+        &["redact"],
+        &["--paths", "--strings", "--names", "--secrets", "--users", "--hosts", "--addresses"],
+        Say("--level paths, strings or all says what is taken out"),
+    ),
+    of(
+        &["redact", "cut", "repair"],
+        &["--in-place", "--inplace", "--overwrite"],
+        Say("a tape is not changed in place: name another file for the copy"),
+    ),
+    of(&["list"], &["-l", "-a", "-1", "-lh", "-la"], Always),
+    of(&["biolatency", "biotop"], &["-d", "--disk"], Say("--disks prints one histogram for each disk")),
+    of(&["block"], &["-d", "--disk", "--device", "--dev"], Say("--top --by disk sums up by disk")),
+    of(&["filetop"], &["-d", "--directory"], Say("'analyze files -P \"/var/*\"' has files below a directory")),
+    of(&["execsnoop"], &["-P", "--ppid"], Say("-p PID --tree has programs that are started below a process")),
+    of(
+        &["offcputime"],
+        &["-m", "-M", "--min-block-time", "--max-block-time", "--min", "--max"],
+        Say("'analyze offcpu --duration TIME' has waits that took longer"),
+    ),
+    of(
+        &["offcputime", "callgraph"],
+        &["-U", "--user-stacks-only"],
+        Say("stacks have the parts that were recorded (record -g without --kernel-stacks: those of programs)"),
+    ),
+    of(&["callgraph"], &["--caller", "--callers"], Always),
+    of(&["locks"], &["--contended", "--contention"], Always),
+    of(&["tcplife"], &["-4", "-6", "--ipv4", "--ipv6"], Say("both are listed; | grep ADDRESS, --format csv | grep :")),
+    of(
+        &["tcplife"],
+        &["-L", "-D", "--localport", "--remoteport"],
+        Say("'analyze net --by peer,port' sums up by other end and port; | grep PORT"),
+    ),
+    of(&["top"], &["-H"], Type(&["--by=tid"])),
+    of(&["states", "sched latency"], &["-H", "--threads"], Always),
+    of(&["fds"], &["--open"], Always),
+    of(&["report"], &["--open", "--browser", "--view"], Say("xdg-open FILE opens it in a browser")),
+    of(&["path"], &["--exclude", "--ignore"], Named("--without")),
+    of(
+        &["callgraph"],
+        &["--kernel", "--no-kernel", "--user"],
+        Say("stacks have the parts that were recorded (record --kernel-stacks)"),
+    ),
+    of(&["offcputime"], &["-k", "-g"], Always),
+    of(&["callgraph"], &["--inverted", "--invert", "--reverse", "--icicle", "--bottom-up"], Type(&["--callee"])),
+    of(&["callgraph"], &["--fold", "--collapse", "--collapsed", "--stackcollapse"], Type(&["--folded"])),
+    of(
+        &["offcpu", "locks", "states"],
+        &["--stacks", "--stack", "-k", "-g"],
+        Say("'analyze callgraph --of offcpu' adds up the stacks with which threads left the CPU"),
+    ),
+    of(
+        &["states", "offcpu"],
+        &["--state", "--states", "--running", "--blocked", "--sleeping", "--stuck", "-D"],
+        Say("--by state,comm sums up by state; | grep STATE"),
+    ),
+    of(&["offcpu"], &["--waker"], Named("--wakers")),
+    of(
+        &["kills"],
+        &["--sender", "--target", "--receiver", "--killer"],
+        Say("--comm=NAME has signals to and from threads of that name; | grep NAME"),
+    ),
+    of(&["kills"], &["--sig"], Named("--signal")),
+    of(&["export perfetto", "export pprof"], &["--out", "-O"], Named("--output")),
     of(
         &["offcpu", "states", "top", "locks"],
         &["--all", "--no-idle"],
@@ -272,12 +382,14 @@ const HABITS: &[Habit] = &[
     ),
     // other words for the same
     all(&["-c", "-cw", "-wc", "-cf", "-fc"], Type(&["--summary", "--summary-mode=total"])),
-    all(&["--bpf-summary"], Type(&["--summary"])),
+    all(&["--bpf-summary", "--trace-summary"], Type(&["--summary"])),
+    all(&["--total", "--totals"], Type(&["--summary", "--summary-mode=total"])),
+    all(&["--per-process"], Type(&["--summary", "--summary-mode=process"])),
     all(&["-k", "-kk", "-g", "--stack-trace", "--stack-traces"], Type(&["--call-graph"])),
     all(&["-Z"], Type(&["--failure"])),
     all(&["--attach"], Named("--pid")),
     all(&["--user"], Named("--uid")),
-    all(&["--comms", "--name"], Named("--comm")),
+    all(&["--comms", "--name", "--identifier"], Named("--comm")),
     all(&["--percent-limit"], Named("--min-percent")),
     all(&["--symfs"], Named("--debug-dir")),
     // how lines look
@@ -293,7 +405,57 @@ const HABITS: &[Habit] = &[
             "times between calls are not printed; times are since the start of the recording, or by --clock wall or mono. A tape is named without an option, or with -i",
         ),
     ),
-    all(&["--reltime"], Always),
+    all(
+        &[
+            "--reltime",
+            "--no-call-graph",
+            "--no-progress",
+            "--progress",
+            "--batch",
+            "--yes",
+            "--text",
+            "--plain",
+            "--details",
+        ],
+        Always,
+    ),
+    all(&["--tape", "--in"], Named("--input")),
+    all(&["--out", "--output-file", "--save"], Named("--output")),
+    all(&["--wall", "--wallclock", "--date", "--iso", "--full-time", "--time-of-day"], Type(&["--clock=wall"])),
+    all(&["--mono", "--monotonic"], Type(&["--clock=mono"])),
+    all(&["--port", "--peer", "--host", "--ip", "--addr", "--address", "--remote", "--listen", "--tcp"], Ask(ENDS)),
+    all(
+        &["--order", "--order-by", "--sort-by", "--sortby", "--reverse", "--desc", "--asc", "--descending"],
+        Ask(ORDER),
+    ),
+    all(&["--interval", "--bucket", "--bins", "--buckets", "--every", "--step", "--resolution"], Ask(PARTS)),
+    all(&["--read", "--write", "--reads", "--writes", "--read-only"], Ask(OPERATIONS)),
+    all(&["--gid", "--ret", "--retval", "--result", "--arg", "--args", "--size", "--where", "--select"], Say(FIELDS)),
+    all(&["--sql", "--query"], Say("a question in SQL stands behind a word of its own: analyze sql 'SELECT ...' FILE")),
+    all(&["--skip", "--offset"], Say("| tail -n +N")),
+    all(&["--page"], Say("a page for a browser is 'analyze report'; analyze --color=always ... | less -R")),
+    all(&["--unique", "--distinct", "--uniq"], Say("'analyze top --by KEY' has each once, with sums")),
+    all(
+        &["--exclude-comm", "--not-comm", "--no-pid", "--not-pid"],
+        Say("--comm='!NAME' leaves threads out by name; -p PID chooses processes"),
+    ),
+    all(&["--symbols", "--debuginfo", "--sym-dir"], Say("names are in the tape; --debug-dir DIR finds better ones")),
+    all(
+        &["--demangle", "--no-demangle", "--no-symbols", "--addresses"],
+        Say("names are printed as they are known; --format json has addresses"),
+    ),
+    all(&["--stack", "--stacks", "--backtrace", "--backtraces"], Type(&["--call-graph"])),
+    all(
+        &["--exclude-kernel", "--no-kernel", "--kernel"],
+        Ask(&[
+            (
+                "comm",
+                "--comm='!kworker*' leaves threads out by name; 'analyze exec --tree --all' shows those of the kernel",
+            ),
+            ("", "'analyze exec --tree --all' shows threads of the kernel"),
+        ]),
+    ),
+    all(&["--group-name", "--pgid"], Say(FIELDS)),
     all(&["--ns"], Say("--format json and csv have times in ns")),
     all(
         &["-x", "-xx", "--strings-in-hex"],
@@ -309,7 +471,18 @@ const HABITS: &[Habit] = &[
     all(&["--no-pager"], Always),
     all(&["--pager"], Say("analyze --color=always ... | less -R")),
     all(
-        &["--utc", "--gmt", "--local", "--localtime", "--timezone", "--tz", "--clockid"],
+        &[
+            "--utc",
+            "--gmt",
+            "--local",
+            "--localtime",
+            "--timezone",
+            "--tz",
+            "--clockid",
+            "--epoch",
+            "--unix-time",
+            "--tsc",
+        ],
         Say("--clock wall prints times of day (UTC), --clock mono CLOCK_MONOTONIC, where the report has times"),
     ),
     all(
@@ -318,7 +491,8 @@ const HABITS: &[Habit] = &[
             "--format json and csv have all fields; page faults are listed by -e 'fault:*', if record --families fault stored them",
         ),
     ),
-    all(&["--json", "-j"], Type(&["--format=json"])),
+    all(&["--json", "-j", "--json-lines", "--jsonlines", "--ndjson"], Type(&["--format=json"])),
+    all(&["--yaml", "--tsv", "--xml"], Say("--format is text, json or csv")),
     all(&["--csv"], Type(&["--format=csv"])),
     all(&["--log-file"], Say("the answer goes to standard output: analyze ... > FILE")),
     // which calls
@@ -358,6 +532,7 @@ const HABITS: &[Habit] = &[
             "--count",
             "--max-rows",
             "--max-count",
+            "--numevents",
             "--max",
             "--first",
         ],
@@ -443,7 +618,7 @@ const HABITS: &[Habit] = &[
     ),
     all(&["--strict", "--fail-on-lost"], Say("it is --fail-on-loss")),
     all(&["--man"], Say("man analyze, or analyze REPORT --help")),
-    all(&["-?", "--usage", "--list"], Say("it is analyze --help")),
+    all(&["-?", "--usage", "--list", "-cl"], Say("reports are listed by 'analyze --help'")),
     all(&["--instruction-pointer"], Say("'analyze --call-graph' prints stacks, if record -g took them")),
     all(
         &["--seccomp-bpf", "-I", "--daemonize", "--daemonized", "--daemonised"],
@@ -464,8 +639,35 @@ const HABITS: &[Habit] = &[
     ),
     all(&["-R", "--recursive"], Say("directories of tapes are read as they are named: analyze REPORT DIR")),
     all(
-        &["--no-heading", "--null", "--passthru", "--vimgrep", "--pretty", "--line-number"],
-        Say("lines are as they are; --format json and csv are for programs"),
+        &[
+            "--no-heading",
+            "--null",
+            "--passthru",
+            "--vimgrep",
+            "--pretty",
+            "--line-number",
+            "--long",
+            "--short",
+            "--full",
+            "--brief",
+            "--compact",
+            "--oneline",
+            "--one-line",
+            "--ascii",
+            "--wide",
+            "--width",
+            "--no-header",
+            "--no-headers",
+            "--no-trunc",
+            "--no-truncate",
+            "--truncate",
+            "--human",
+            "--human-readable",
+            "--raw",
+            "--bytes",
+            "--units",
+        ],
+        Say("lines are as they are (| cut -c1-80, | less -S); --format json and csv are for programs"),
     ),
     all(&["--invert-match"], Say("-e '!read', --comm='!NAME' and -P '!PATH' leave out; | grep -v TEXT")),
     all(&["--word-regexp", "--fixed-strings", "--ignore-case"], Say("| grep TEXT")),
@@ -478,7 +680,13 @@ const HABITS: &[Habit] = &[
         &["-U", "--summary-columns", "-O", "--summary-syscall-overhead"],
         Say("the summary has fixed columns; --format json and csv have more"),
     ),
-    all(&["-w", "--summary-wall-clock"], Say("sums are of the time calls took: analyze -s")),
+    all(
+        &["-w"],
+        Say(
+            "sums are of the time calls took: analyze -s (-w of strace); a tape is written by record -o FILE (-w of sysdig), a part of it by 'analyze cut IN OUT --time FROM,TO'",
+        ),
+    ),
+    all(&["--summary-wall-clock"], Say("sums are of the time calls took: analyze -s")),
     all(&["--max-summary"], Say("the summary is printed whole: analyze -s | head")),
     all(
         &["--sched"],
@@ -503,7 +711,7 @@ const HABITS: &[Habit] = &[
         Say("'analyze callgraph --help' has the options of stacks"),
     ),
     all(&["--vmlinux", "--kallsyms", "--no-inline"], Say("names are in the tape; --debug-dir DIR finds better ones")),
-    all(&["--flamegraph", "--flame-graph"], Say("'analyze callgraph --svg FILE' writes a flame graph")),
+    all(&["--flamegraph", "--flame-graph", "--flame"], Say("'analyze callgraph --svg FILE' writes a flame graph")),
     // about the recording
     all(
         &["-a", "--all-cpus", "--system-wide"],
@@ -535,7 +743,7 @@ const HABITS: &[Habit] = &[
         Say("it is about recording: see 'record --help'"),
     ),
     all(
-        &["--header", "--header-only", "--stats", "--show-info", "--dump-header"],
+        &["--header", "--header-only", "--stats", "--show-info", "--dump-header", "--list-events"],
         Say("'analyze info' says what is in a tape"),
     ),
     all(&["--tasks", "--ps"], Say("'analyze exec --tree' shows processes")),

@@ -140,6 +140,15 @@ pub(crate) fn why(config: &Config, tape: &Tape) -> Option<String> {
     let names: Vec<&str> = given.iter().map(|given| given.text.as_str()).collect();
     let together = if names.len() > 1 { " together" } else { "" };
     let (open, end) = (tape.session().window_open, tape.complete_until());
+    let path = config.filters.paths.iter().find(|path| !path.contains(['*', '?', '[']));
+    if let (Some(path), [_]) = (path, &*names) {
+        let other = match path.trim_end_matches('/') {
+            kind @ ("pipe" | "socket" | "anon_inode") => format!("-P '{kind}:*' takes those"),
+            path if path.contains('/') => format!("-P '{path}/*' takes what is below a directory"),
+            name => format!("-P '*{name}*' takes paths with that in them"),
+        };
+        return Some(format!("nothing in this report matches {}; {other}", names[0]));
+    }
     Some(format!(
         "nothing in this report matches {}{together}; the tape has 0 to {} s, CPUs 0-{}, threads {}",
         names.join(" "),

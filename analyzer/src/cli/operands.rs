@@ -1,6 +1,6 @@
 //! The operands behind the options: files.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Result, bail};
 
@@ -9,6 +9,7 @@ use crate::asked::config::Files;
 use crate::asked::config::view::{Operands, View};
 use crate::cli::habits;
 use crate::cli::views;
+use crate::table::group::by::By;
 use crate::values::open::DEFAULT_TAPE;
 use crate::values::spool::{Offered, STDIN};
 
@@ -29,15 +30,22 @@ pub(crate) fn files(args: &Args, view: &View, words: usize, offered: impl Fn() -
         more: Vec::new(),
     };
     match (view.operands, &args.input, operands) {
+        // standard input cannot be one of several
+        (Operands::Tapes, None, []) if matches!(offered(), Offered::Bytes) => {
+            bail!(
+                "'analyze {}' reads files and directories, and something is piped in: 'analyze info' reads that",
+                view.name
+            )
+        }
         (Operands::Tapes, ..) => Ok(several(".")),
         (Operands::Tape, None, files @ [_, _, ..]) if words == 0 => {
-            no_report(files)?;
-            no_file(files, view)?;
+            no_report(files, view)?;
+            no_file(files, view, words)?;
             Ok(several(DEFAULT_TAPE))
         }
         (Operands::Tape, None, []) => Ok(several(unnamed(view, offered())?)),
         (Operands::Tape, ..) => {
-            no_file(operands, view)?;
+            no_file(operands, view, words)?;
             Ok(several(DEFAULT_TAPE))
         }
         (Operands::TwoTapes, None, [before, after]) => Ok(two((before, Some(after)))),
@@ -56,8 +64,20 @@ pub(crate) fn files(args: &Args, view: &View, words: usize, offered: impl Fn() -
         (Operands::TapeAndCopy, ..) => {
             bail!("'analyze {} IN OUT' copies what is whole of a tape: name both files", view.name)
         }
-        (Operands::Table, input, [] | [_]) => Ok(two((&input.clone().unwrap_or_default(), operands.first()))),
-        (Operands::Table, ..) => bail!("'analyze {} [TABLE]' shows one table: name one", view.name),
+        (Operands::Table, input, _) => {
+            let tape = |file: &&PathBuf| {
+                file.extension().is_some_and(|ending| ending == "tape")
+                    || file.components().count() > 1
+                    || file.as_os_str() == STDIN
+            };
+            let (tapes, tables): (Vec<&PathBuf>, Vec<&PathBuf>) = operands.iter().partition(tape);
+            match (input.iter().chain(tapes).collect::<Vec<_>>().as_slice(), tables.as_slice()) {
+                (tapes @ ([] | [_]), [] | [_]) => {
+                    Ok(two((&tapes.first().map_or_else(PathBuf::new, |tape| (*tape).clone()), tables.first().copied())))
+                }
+                _ => bail!("'analyze {} [TABLE] [TAPE]' shows one table: name one", view.name),
+            }
+        }
     }
 }
 
@@ -76,42 +96,94 @@ fn unnamed(view: &View, offered: Offered) -> Result<&'static str> {
     }
 }
 
-/// Refuses numbers, statements and other files where a tape stands, for what other programs mean by them.
-fn no_file(files: &[PathBuf], view: &View) -> Result<()> {
+/// Refuses numbers and statements where a tape stands.
+fn no_name(file: &Path, view: &View) -> Result<()> {
     let one = |option: &str, text: String| view.takes(option).then_some(text);
+    let word = file.to_str().unwrap_or_default();
+    if ["ns", "us", "ms", "s", "sec", "min"].contains(&word) {
+        bail!("'{word}': a time is one word: 10ms, 1.5s");
+    }
+    let words: Vec<&str> = word.split([',', ' ']).filter(|word| !word.is_empty()).collect();
+    if word.contains([',', ' ']) && words.iter().all(|word| Path::new(word).exists()) {
+        bail!("'{word}': files are words of their own: {}", words.join(" "));
+    }
+    if word.starts_with('.') && word.contains(['[', '|', ' ']) {
+        bail!("'{word}': fields are chosen by jq: analyze --format json FILE | jq '{word}'");
+    }
+    if word.contains('.') && word.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.' || byte == b',') {
+        bail!("'{word}': a part of the recording is one word: --time FROM,TO");
+    }
+    if !word.is_empty() && word.len() < 10 && word.bytes().all(|byte| byte.is_ascii_digit()) {
+        let meant = [
+            one("top", format!("--top {word} prints {word} rows")),
+            one("pids", format!("-p {word} chooses a process")),
+            one("time", "--time FROM,TO a part of the recording".to_owned()),
+        ];
+        let meant: Vec<String> = meant.into_iter().flatten().collect();
+        bail!("{word}: no such file; a tape is asked once, not at intervals; {}", meant.join(", "));
+    }
+    if word.trim_start().get(..7).is_some_and(|start| start.eq_ignore_ascii_case("select ")) {
+        bail!("a question in SQL stands behind a word of its own: analyze sql '{word}' FILE");
+    }
+    Ok(())
+}
+
+/// Refuses other files where a tape stands, for what other programs mean by them.
+fn no_file(files: &[PathBuf], view: &View, words: usize) -> Result<()> {
+    let beside = files.len() > 1;
     for file in files.iter().filter(|file| !file.exists()) {
+        no_name(file, view)?;
         let Some(word) = file.to_str() else { continue };
-        if !word.is_empty() && word.len() < 10 && word.bytes().all(|byte| byte.is_ascii_digit()) {
-            let meant = [
-                one("top", format!("--top {word} prints {word} rows")),
-                one("pids", format!("-p {word} chooses a process")),
-                one("time", "--time FROM,TO a part of the recording".to_owned()),
-            ];
-            let meant: Vec<String> = meant.into_iter().flatten().collect();
-            bail!("{word}: no such file; a tape is asked once, not at intervals; {}", meant.join(", "));
+        if view.takes("signal") && (word.starts_with("SIG") || ["KILL", "TERM", "SEGV", "INT", "HUP"].contains(&word)) {
+            bail!("{word}: no such file; a signal is chosen by --signal {word}");
         }
-        if word.trim_start().get(..7).is_some_and(|start| start.eq_ignore_ascii_case("select ")) {
-            bail!("a question in SQL stands behind a word of its own: analyze sql '{word}' FILE");
+        if view.takes("var") && beside {
+            bail!("{word}: no such file; a variable is chosen by --var {word}");
         }
-        if let Some(typed) = habits::instead_of(word, None).filter(|_| files.len() > 1) {
-            bail!("{word}: no such file: {typed}");
+        if let Some(key) = By::meant(word).filter(|_| beside && view.takes("by")) {
+            bail!("{word}: no such file; sums by it: --by {key}");
         }
-        if file.is_absolute() && files.len() > 1 && view.takes("paths") {
+        let name = view.takes("comm") && !word.contains(['.', '/', ' ']) && !is_report(word);
+        if let Some(typed) = habits::instead_of(word, None).filter(|_| beside) {
+            let name = if name { format!("; threads are chosen by name: --comm={word}") } else { String::new() };
+            bail!("{word}: no such file: {typed}{name}");
+        }
+        if words == 1 && view.name.starts_with("sched ") && !word.contains(['.', '/']) {
+            bail!("'sched {word}' is no report: there are 'analyze sched timehist' and 'analyze sched latency'");
+        }
+        if (file.is_absolute() || word.contains('*')) && beside && view.takes("paths") {
             bail!("{word}: no such file; calls on this file are chosen by -P {word}");
+        }
+        if name && files.iter().any(|file| file.exists()) {
+            bail!("{word}: no such file; threads are chosen by name: --comm={word}");
         }
     }
     Ok(())
 }
 
+/// Whether `word` is the first of a report's name.
+fn is_report(word: &str) -> bool {
+    views::names().any(|name| name == word)
+}
+
 /// Refuses a first word that is no file, and the words of other tools' reports.
-fn no_report(files: &[PathBuf]) -> Result<()> {
+fn no_report(files: &[PathBuf], view: &View) -> Result<()> {
     let other = |file: &PathBuf| Some((file.display().to_string(), habits::instead_of(file.to_str()?, None)?));
     if let Some((word, typed)) = files.iter().filter(|file| !file.exists()).find_map(other) {
         bail!("'{word}' is no report: {typed}");
     }
-    let Some(first) = files.first().filter(|first| !first.exists()) else { return Ok(()) };
-    let near = views::nearest(first).map(|name| format!("did you mean '{name}'? ")).unwrap_or_default();
-    bail!("'{}' is no report: {near}'analyze --help' has them all", first.display())
+    files.iter().filter(|file| !file.exists()).try_for_each(|file| no_name(file, view))?;
+    let Some(first) = files.first().filter(|first| !first.exists() && first.as_os_str() != STDIN) else {
+        return Ok(());
+    };
+    let meant = first.to_str().and_then(|word| habits::meant(word, None)).map(|text| format!("{text}; "));
+    let name = first.to_str().filter(|word| word.len() > 1 && !word.contains(['.', '/', ' ']));
+    let name = || name.map(|name| format!("--comm={name} chooses threads by name; "));
+    bail!(
+        "'{}' is no report: {}'analyze --help' has them all",
+        first.display(),
+        meant.or_else(name).unwrap_or_default()
+    )
 }
 
 #[cfg(test)]
@@ -133,10 +205,12 @@ mod tests {
         assert_eq!(first("analyze check x"), PathBuf::from("x"));
         assert_eq!(first("analyze -s -i y"), PathBuf::from("y"));
         assert_eq!(first("analyze sched"), PathBuf::from("trace.tape"));
+        assert!(files("analyze sched x").unwrap_err().to_string().contains("'analyze sched latency'"));
         assert_eq!(first("analyze sched latency x"), PathBuf::from("x"));
         assert_eq!(first("analyze sched ./latency"), PathBuf::from("./latency"));
         assert_eq!(first("analyze --comm x.tape"), PathBuf::from("x.tape"));
         assert!(files("analyze inof x").unwrap_err().to_string().contains("'info'"));
+        assert!(files("analyze 0.1 x").unwrap_err().to_string().contains("--time FROM,TO"));
         assert!(files("analyze ./x y").unwrap_err().to_string().contains("'./x' is no report"));
     }
 
@@ -181,7 +255,12 @@ mod tests {
         assert_eq!(two("analyze repair -i a b"), ("a".into(), Some("b".into())));
         assert_eq!(two("analyze tables"), ("".into(), None));
         assert_eq!(two("analyze tables -i a calls"), ("a".into(), Some("calls".into())));
-        assert!(files("analyze tables a b").unwrap_err().to_string().contains("name one"));
+        assert_eq!(two("analyze tables a.tape calls"), ("a.tape".into(), Some("calls".into())));
+        assert_eq!(two("analyze tables calls a.tape"), ("a.tape".into(), Some("calls".into())));
+        assert_eq!(two("analyze tables a.tape"), ("a.tape".into(), None));
+        for wrong in ["analyze tables a b", "analyze tables a.tape b.tape", "analyze tables -i a b.tape"] {
+            assert!(files(wrong).unwrap_err().to_string().contains("name one"), "{wrong}");
+        }
         assert_eq!((two("analyze diff a"), two("analyze diff -i a")), (("a".into(), None), ("a".into(), None)));
         for wrong in ["analyze diff", "analyze diff -i a b", "analyze redact a", "analyze repair a b c"] {
             assert!(files(wrong).unwrap_err().to_string().contains("name both"), "{wrong}");

@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use anyhow::Result as Settled;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::parser::ValueSource;
 use clap::{Arg, ArgMatches, Command, CommandFactory as _, FromArgMatches as _};
 use systape_cli::Stop;
@@ -104,6 +105,14 @@ pub fn parse(words: impl IntoIterator<Item = OsString>) -> Result<Asked, Stop> {
     if let ["help", of @ ..] = &*typed {
         return help_of(of);
     }
+    // 'analyze kills help'
+    if let [of @ .., "help"] = &*typed
+        && !view.name.is_empty()
+        && !of.is_empty()
+        && !Path::new("help").exists()
+    {
+        return help_of(of);
+    }
     if args.help {
         // without a report's name it is the whole program's
         return help_of(if view.name.is_empty() { &[] } else { &typed });
@@ -137,12 +146,41 @@ fn choose(words: &[OsString]) -> Result<(Command, Asked), Stop> {
 }
 
 /// Reads the words with the options of `view` and, to say whose they are, of all others.
-fn read(view: &View, words: &[OsString]) -> Result<(Command, Asked), Stop> {
+fn read(view: &'static View, words: &[OsString]) -> Result<(Command, Asked), Stop> {
     let mut union = union(view);
-    let matches = union.try_get_matches_from_mut(words).map_err(|error| Stop::new(&error, &union))?;
+    let matches = union.try_get_matches_from_mut(words).map_err(|error| stopped(&error, &union, view, words))?;
     let args = Args::from_arg_matches(&matches).map_err(|error| Stop::new(&error, &union))?;
     let (view, words) = views::chosen(&args, &matches);
     Ok((union, Asked { view, words, args, matches }))
+}
+
+/// Why words are refused: of an option that `view` does not take not because of its value.
+fn stopped(error: &clap::Error, union: &Command, view: &'static View, words: &[OsString]) -> Stop {
+    // a summary is chosen by an option too
+    let view = if view.name.is_empty() {
+        views::named(habits::view(words).split(' ')).map_or(view, |(view, _)| view)
+    } else {
+        view
+    };
+    let about = match (error.kind(), error.get(ContextKind::InvalidArg)) {
+        (ErrorKind::InvalidValue | ErrorKind::ValueValidation, Some(ContextValue::String(shown))) => {
+            union.get_arguments().find(|arg| arg.to_string() == *shown)
+        }
+        _ => None,
+    };
+    if error.kind() == ErrorKind::ArgumentConflict && view.takes("before") && error.to_string().contains("--time") {
+        return Stop::Usage("two stretches of one tape are --before FROM,TO and --after FROM,TO".to_owned());
+    }
+    // the value may have chosen the view
+    let value = match error.get(ContextKind::InvalidValue) {
+        Some(ContextValue::String(value)) => value.as_str(),
+        _ => "",
+    };
+    let chose = view.name.split(' ').next() == Some(value);
+    match about.filter(|arg| !view.takes(arg.get_id().as_str()) && !chose) {
+        Some(arg) => Stop::Usage(not_for(arg, view)),
+        None => Stop::new(error, union),
+    }
 }
 
 /// All options there are. Of two views' own options of one name it has that of `view`.
@@ -170,28 +208,36 @@ fn check(union: &mut Command, matches: &ArgMatches, view: &View) -> Result<(), S
         if view.takes(id) || names_copy || matches.value_source(id) != Some(ValueSource::CommandLine) {
             continue;
         }
-        let takers: Vec<String> = VIEWS.iter().filter(|other| other.takes(id)).map(|other| other.title()).collect();
-        let (option, whose) = (flag(arg), view.title());
-        return Err(Stop::Usage(match id {
-            "summary" | "with_summary" | "errno_summary" => {
-                format!("{option} sums up calls: leave out the name of the report ({whose})")
-            }
-            "output" => format!(
-                "{option} is for {}: the answer of {whose} goes to standard output (analyze ... > FILE)",
-                list(&takers)
-            ),
-            _ => match other(id, view) {
-                Some(other) => format!("{option} is not for {whose}: {other}"),
-                None => format!("{option} is not for {whose}; it is for {}", list(&takers)),
-            },
-        }));
+        return Err(Stop::Usage(not_for(arg, view)));
     }
     Ok(())
 }
 
-/// What an option that a view does not take is in that view: ids of both, and the sentence; of the first that it takes.
+/// Why `view` does not take the option `arg`, and what does, or what it takes instead.
+fn not_for(arg: &Arg, view: &View) -> String {
+    let id = arg.get_id().as_str();
+    let takers: Vec<String> = VIEWS.iter().filter(|other| other.takes(id)).map(|other| other.title()).collect();
+    let (option, whose) = (flag(arg), view.title());
+    match id {
+        "summary" | "with_summary" | "errno_summary" => {
+            format!("{option} sums up calls: leave out the name of the report ({whose})")
+        }
+        "output" => format!(
+            "{option} is for {}: the answer of {whose} goes to standard output (analyze ... > FILE)",
+            list(&takers)
+        ),
+        _ => match other(id, view) {
+            Some(other) => format!("{option} is not for {whose}: {other}"),
+            None => format!("{option} is not for {whose}; it is for {}", list(&takers)),
+        },
+    }
+}
+
+/// What an option that a view does not take is in that view: ids of both, and the sentence; of the first that it takes. "": every view
+/// takes it.
 const INSTEAD: &[(&str, &str, &str)] = &[
     ("max_events", "top", "--top N prints N rows"),
+    ("top", "callee", "--min-percent N leaves out what is small, --max-depth N cuts stacks"),
     ("top", "max_events", "--max-events N ends it after N lines; 'analyze top' has what took most"),
     ("after", "time", "--time FROM,TO chooses a part of the recording"),
     ("before", "time", "--time FROM,TO chooses a part of the recording"),
@@ -206,14 +252,32 @@ const INSTEAD: &[(&str, &str, &str)] = &[
         "it has no order of its own to choose; --by KEY,... says what is added up, --format csv | sort orders it",
     ),
     ("sort", "metric", "--metric says what comes first"),
+    ("sort", "rank", "--rank COLUMN says what comes first"),
+    ("sort", "", "it has an order of its own; --format csv | sort has another one"),
+    ("top", "summary_mode", "it is printed whole: | head -n N; 'analyze top --top N' has what took most"),
+    ("call_graph", "wakers", "'analyze callgraph --of offcpu' adds up the stacks with which threads left the CPU"),
+    ("families", "events", "'analyze -e \"sched:*\"' lists events of a family"),
+    ("signal", "events", "'analyze kills --signal TERM' has signals, -e 'signal:*' lists their events"),
+    ("all", "top", "--top 0 prints all rows"),
+    ("all", "", "all is shown that options do not leave out"),
+    ("per", "slices", "--slices N says into how many parts the time is divided"),
+    ("paths", "at", "'analyze -P PATH' lists calls on a file; | grep PATH"),
     ("tree", "events", "'analyze exec --tree' shows who started what, and whose numbers -p takes"),
     ("hist", "events", "'analyze top --hist' prints histograms of what -e chooses"),
+    (
+        "by",
+        "callee",
+        "--comm=NAME and -p PID choose whose stacks, --of EVENTS which; 'analyze top --by KEY' adds up calls",
+    ),
     ("by", "events", "it lists events one by one; 'analyze top --by KEY' adds up, as does 'analyze -s --by KEY'"),
 ];
 
 /// What the option `id`, which `view` does not take, is there.
 fn other(id: &str, view: &View) -> Option<&'static str> {
-    INSTEAD.iter().find(|(of, needs, _)| *of == id && view.takes(needs)).map(|(_, _, sentence)| *sentence)
+    INSTEAD
+        .iter()
+        .find(|(of, needs, _)| *of == id && (needs.is_empty() || view.takes(needs)))
+        .map(|(_, _, sentence)| *sentence)
 }
 
 /// Most names in a list.
@@ -265,7 +329,7 @@ pub(crate) fn command(view: &View) -> Command {
         Operands::Tape if view.name.is_empty() => "[REPORT] [TAPE|DIR]...",
         Operands::TwoTapes => "BEFORE AFTER",
         Operands::TapeAndCopy => "IN OUT",
-        Operands::Table => "[TABLE]",
+        Operands::Table => "[TABLE] [TAPE]",
         Operands::Tape | Operands::Tapes => "[TAPE|DIR]...",
     };
     let owned: Vec<_> = view.own.args().iter().map(|arg| arg.get_id().clone()).collect();

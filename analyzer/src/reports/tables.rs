@@ -144,6 +144,8 @@ fn chosen<'f, 'a>(
         let near = systape_abi::nearest(name, names);
         let near =
             near.first().map(|near| format!("; did you mean '{}'?", escaped(near.as_bytes()))).unwrap_or_default();
+        let of = what == "table" && found.iter().any(|found| found.reports.contains(&name));
+        let near = if of { format!("; 'analyze tables --of {name}' has those of that report") } else { near };
         return Err(BadUsage(format!("'analyze tables' has no {what} '{}'{near}", escaped(name.as_bytes()))).into());
     }
     Ok(chosen)
@@ -190,8 +192,14 @@ fn list(config: &Config, found: &[Found<'_>], judged: Judgement, out: &mut Out) 
     }
     let mut table = Table::default().word("table").number("columns").word("printed by").word("a row is");
     for Found { def, reports, rows } in found {
-        let by = rows
-            .map_or_else(|| reports.join(", "), |rows| format!("-e {} ({rows} rows)", escaped(def.name.as_bytes())));
+        let by = match (rows, reports.as_slice()) {
+            (Some(rows), _) => format!("-e {} ({rows} rows)", escaped(def.name.as_bytes())),
+            // nearly every report prints losses
+            (None, [first, second, _, rest @ ..]) if !rest.is_empty() => {
+                format!("{first}, {second} and {} more", rest.len() + 1)
+            }
+            (None, _) => reports.join(", "),
+        };
         let about = escaped(def.doc.trim().as_bytes());
         let about = about.split_once(". ").map_or(&*about, |(first, _)| first).trim_end_matches('.').to_owned();
         table.row(vec![escaped(def.name.as_bytes()), def.columns.len().to_string(), by, about]);

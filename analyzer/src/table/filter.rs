@@ -443,7 +443,10 @@ fn uids(filters: &Filters, session: &Session) -> Result<Option<FxHashSet<u32>>> 
             uids.insert(*uid);
         } else {
             let names: Vec<_> = session.users.iter().take(8).map(|(_, name)| String::from_utf8_lossy(name)).collect();
-            bail!("-u {user}: the recorded machine has no such user (it has {}); a number works too", names.join(", "));
+            bail!(
+                "-u {user}: the recorded machine has no such user (it has {}); a number works too, and --unit NAME chooses a unit of systemd",
+                names.join(", ")
+            );
         }
     }
     Ok(Some(uids))

@@ -38,7 +38,10 @@ pub(crate) fn look(file: &Path) -> Result<()> {
     }
     if !metadata.is_file() {
         // opening a pipe would wait for its writer
-        bail!("{} is not a regular file: save the tape to one first", file.display());
+        bail!(
+            "{0} is not a regular file: a pipe is read by 'analyze - < {0}', else save the tape to one",
+            file.display()
+        );
     }
     Ok(())
 }

@@ -1,13 +1,15 @@
 //! Standard output with large writes, for which a closed pipe is no error; and files that a report writes.
 
 use std::fs::{File, OpenOptions, Permissions};
-use std::io::{self, IsTerminal as _, Write};
+use std::io::{self, IsTerminal as _, Read as _, Write};
 use std::os::fd::AsFd;
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::SyncSender;
+
+use systape_format::header::MAGIC;
 
 use crate::values::progress;
 use crate::values::spool::STDIN;
@@ -228,11 +230,14 @@ impl NewFile {
     /// the report fails, and which nobody may read then who may not read the tape.
     ///
     /// # Errors
-    /// It is a link, a device, a pipe or a directory, somebody else's who may not read the tape, or cannot be opened.
+    /// It is a link, a device, a pipe or a directory, a tape, somebody else's who may not read the tape, or cannot be opened.
     pub fn replacing(path: &Path, permissions: u32) -> io::Result<Self> {
         match Self::open(path, OpenOptions::new().mode(permissions)) {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
             other => return other,
+        }
+        if is_tape(path) {
+            return Err(io::Error::other("it is a tape, and no tape is overwritten: name another file"));
         }
         let open = OpenOptions::new()
             .write(true)
@@ -278,6 +283,16 @@ impl NewFile {
     pub fn keep(&mut self) {
         self.kept = true;
     }
+}
+
+/// Whether a regular file begins like a tape. One that cannot be read is none.
+fn is_tape(path: &Path) -> bool {
+    let open =
+        OpenOptions::new().read(true).custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK | libc::O_NOCTTY).open(path);
+    let mut head = [0; MAGIC.len()];
+    open.is_ok_and(|mut file| {
+        file.metadata().is_ok_and(|metadata| metadata.is_file()) && file.read_exact(&mut head).is_ok()
+    }) && head == MAGIC
 }
 
 /// Takes from an existing file readers that are more than `permissions` has.
@@ -333,6 +348,21 @@ mod tests {
             (is_ascii("C"), is_ascii("POSIX"), is_ascii("C.UTF-8"), is_ascii("de_DE.UTF-8")),
             (true, true, false, false)
         );
+    }
+
+    #[test]
+    fn a_tape_is_not_replaced() {
+        let dir = std::env::temp_dir().join(format!("systape-output-{}", std::process::id()));
+        std::fs::create_dir_all(&dir).unwrap();
+        let (tape, page) = (dir.join("t.tape"), dir.join("p.html"));
+        std::fs::write(&tape, [&MAGIC[..], b"rest"].concat()).unwrap();
+        std::fs::write(&page, b"<html>").unwrap();
+        let error = NewFile::replacing(&tape, 0o600).unwrap_err().to_string();
+        assert!(error.contains("no tape is overwritten"), "{error}");
+        assert_eq!(std::fs::read(&tape).unwrap().len(), 12);
+        NewFile::replacing(&page, 0o600).unwrap().replace(b"new").unwrap();
+        assert_eq!(std::fs::read(&page).unwrap(), b"new");
+        std::fs::remove_dir_all(&dir).unwrap();
     }
 
     #[test]

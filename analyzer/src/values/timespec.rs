@@ -8,14 +8,13 @@ use anyhow::{Context, Result, anyhow, bail};
 /// ns in a second.
 pub(crate) const SECOND: u64 = 1_000_000_000;
 
-const UNITS: [(&str, u64); 7] = [
-    ("ns", 1),
-    ("us", 1_000),
-    ("µs", 1_000),
-    ("ms", 1_000_000),
-    ("s", SECOND),
-    ("m", 60 * SECOND),
-    ("h", 3600 * SECOND),
+const UNITS: [(&[&str], u64); 6] = [
+    (&["ns", "nsec"], 1),
+    (&["us", "µs", "usec"], 1_000),
+    (&["ms", "msec"], 1_000_000),
+    (&["s", "sec", "second", "seconds"], SECOND),
+    (&["m", "min", "minute", "minutes"], 60 * SECOND),
+    (&["h", "hour", "hours"], 3600 * SECOND),
 ];
 
 /// One end of a `--time` range, not yet placed on a tape.
@@ -54,11 +53,12 @@ pub fn duration(text: &str, bare: u64) -> Result<u64> {
     let (number, unit) = text.split_at(digits);
     let scale = match unit.trim() {
         "" => bare,
-        unit => UNITS
-            .iter()
-            .find(|(name, _)| *name == unit)
-            .map(|(_, ns)| *ns)
-            .with_context(|| format!("'{text}' is not a time: unknown unit '{unit}' (ns, us, ms, s, m, h)"))?,
+        unit => {
+            UNITS.iter().find(|(names, _)| names.contains(&unit)).map(|(_, ns)| *ns).with_context(|| match digits {
+                0 => format!("'{text}' is not a time (examples: 10, 2.5ms, 300us, 1s)"),
+                _ => format!("'{text}' is not a time: unknown unit '{unit}' (ns, us, ms, s, m, h)"),
+            })?
+        }
     };
     scaled(number, scale).ok_or_else(|| anyhow!("'{text}' is not a time (examples: 10, 2.5ms, 300us, 1s)"))
 }

@@ -133,6 +133,7 @@ pub fn refused(text: &str) -> Option<String> {
         "KEY" | "KEY,..." => "comm".to_owned(),
         "EVENT" => "sched:*".to_owned(),
         "DIR" => ".".to_owned(),
+        "FILE" => "t.tape".to_owned(),
         "COMMAND" => "ls".to_owned(),
         _ if word.starts_with("--") && word.ends_with("=NAME") => word.replace("NAME", "sh"),
         _ => word.to_owned(),

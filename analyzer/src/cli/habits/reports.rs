@@ -1,9 +1,12 @@
 //! Names of other programs, their subcommands, and words that somebody guesses, where the name of a report stands: what to type.
 
+use crate::cli::views;
+use crate::table::group::by::By;
+
 /// What has quotes is a sentence; all else is a command.
 const REPORTS: &systape_cli::Habits = &[
     // processes
-    (&["execs", "exitsnoop", "fork", "forks", "exit", "exits", "spawn", "birth", "died"], "analyze exec"),
+    (&["started", "execs", "exitsnoop", "fork", "forks", "exit", "exits", "spawn", "birth", "died"], "analyze exec"),
     (
         &[
             "ps",
@@ -21,7 +24,7 @@ const REPORTS: &systape_cli::Habits = &[
         ],
         "analyze exec --tree",
     ),
-    (&["proc_exec_time", "list_login_shells", "spy_users"], "analyze exec --tree"),
+    (&["proc_exec_time", "list_login_shells", "history", "logins", "spy_users"], "analyze exec --tree"),
     (&["threadsnoop"], "analyze -e clone,clone3"),
     (&["filegone"], "analyze -e \"unlink*,rename*\""),
     (&["dcsnoop"], "analyze -e %file --failure"),
@@ -46,6 +49,8 @@ const REPORTS: &systape_cli::Habits = &[
             "who",
             "crash",
             "crashes",
+            "die",
+            "abort",
             "segfault",
             "dmesg",
             "coredump",
@@ -55,7 +60,23 @@ const REPORTS: &systape_cli::Habits = &[
     ),
     // disks
     (
-        &["bio", "disk", "disks", "io", "blktrace", "btrace", "iosnoop", "biopattern", "mdflush", "iostat", "dstat"],
+        &[
+            "bio",
+            "disk",
+            "disks",
+            "io",
+            "blktrace",
+            "btrace",
+            "iosnoop",
+            "bandwidth",
+            "iops",
+            "disk-io",
+            "storage",
+            "biopattern",
+            "mdflush",
+            "iostat",
+            "dstat",
+        ],
         "analyze block",
     ),
     (&["biotop", "iotop", "topprocs_io"], "analyze block --top"),
@@ -77,7 +98,7 @@ const REPORTS: &systape_cli::Habits = &[
     (&["mountsnoop", "mounts", "mount"], "analyze -e mount,umount2"),
     (&["sync", "syncsnoop", "fsync"], "analyze -e sync,fsync,fdatasync,syncfs,msync"),
     (
-        &["cachestat", "cachetop"],
+        &["cachestat", "cachetop", "cache", "pagecache"],
         "'analyze -e read,pread64 --duration 1ms' lists reads that waited for a disk; hits are not recorded",
     ),
     (&["lsof", "fd", "descriptors", "openfiles", "fuser", "sofdsnoop", "handles"], "analyze fds --at 100%"),
@@ -105,26 +126,44 @@ const REPORTS: &systape_cli::Habits = &[
         "analyze -s",
     ),
     (&["scallslower"], "analyze --duration 1ms"),
-    (&["errors", "error", "errno", "errnos", "topfiles_errors", "topprocs_errors"], "analyze --errno-summary"),
+    (
+        &["errors", "error", "errno", "errnos", "topfiles_errors", "err", "strerror", "topprocs_errors"],
+        "analyze --errno-summary",
+    ),
     (&["failures", "failed", "fail", "failure"], "analyze --failure"),
     (&["capable", "denied", "permissions"], "'analyze -s --by errno,syscall,comm' counts EPERM and EACCES"),
     (
-        &["hist", "histogram", "histograms", "funchist", "distribution", "percentiles", "percentile"],
+        &["hist", "histogram", "histograms", "latencies", "funchist", "distribution", "percentiles", "percentile"],
         "analyze top --hist",
     ),
     (&["p99", "p95", "p50", "median"], "analyze top --metric p99"),
     (&["shmsnoop", "ipcs"], "analyze -e shmget,shmat,shmdt,shmctl"),
-    (&["ttysnoop", "echo_fds", "stdin", "stdout"], "analyze -e read,write"),
+    (&["stderr", "ttysnoop", "echo_fds", "stdin", "stdout"], "analyze -e read,write"),
     (&["naptime", "sleeps"], "analyze -e clock_nanosleep,nanosleep"),
-    (&["sar", "persec", "throughput"], "analyze rate"),
+    (&["over-time", "timeseries", "sar", "persec", "throughput"], "analyze rate"),
     // functions
     (&["funclatency", "funccount"], "'analyze probes --hist', of a tape made with record --uprobe or --kprobe"),
     (
-        &["funcslower", "argdist", "uprobe", "kprobe", "usdt"],
+        &["funcslower", "argdist", "ksnoop", "uprobe", "kprobe", "usdt"],
         "'analyze -e \"uprobe:*\"' and -e 'kprobe:*', of a tape made with record --uprobe or --kprobe",
     ),
     (
-        &["ltrace", "probe", "dbslower", "dbstat", "mysqld_qslower", "javagc", "javacalls", "ucalls", "uflow"],
+        &[
+            "ltrace",
+            "probe",
+            "dbslower",
+            "dbstat",
+            "mysqld_qslower",
+            "javagc",
+            "javacalls",
+            "ugc",
+            "uthreads",
+            "uobjnew",
+            "ustat",
+            "gc",
+            "ucalls",
+            "uflow",
+        ],
         "'analyze probes', of a tape made with record --usdt or --uprobe",
     ),
     (
@@ -151,6 +190,7 @@ const REPORTS: &systape_cli::Habits = &[
             "problems",
             "problem",
             "findings",
+            "blame",
             "bottlenecks",
             "bottleneck",
             "reason",
@@ -174,14 +214,14 @@ const REPORTS: &systape_cli::Habits = &[
         "'analyze -e \"fault:*\"', of a tape made with record --families fault",
     ),
     (
-        &["drsnoop", "reclaim", "compactsnoop"],
+        &["vmscan", "swap", "drsnoop", "reclaim", "compactsnoop"],
         "'analyze -e \"vmscan:*\"', of a tape made with record -e 'vmscan:*'; delays by memory: record --families fault",
     ),
     (
         &["hardirqs", "softirqs", "irqs", "irq", "interrupts"],
         "'analyze -e \"irq:*\"', of a tape made with record -e 'irq:*'",
     ),
-    (&["deadlock", "deadlocks", "lockdep"], "analyze locks"),
+    (&["deadlock", "deadlocks", "deadlock_detector", "lockdep"], "analyze locks"),
     (
         &[
             "lock",
@@ -198,12 +238,13 @@ const REPORTS: &systape_cli::Habits = &[
         "analyze locks",
     ),
     (&["critical-path", "critical", "criticalpath", "blocked", "latency-breakdown", "wakeup-chain"], "analyze path"),
-    (&["waits", "wait", "waiting", "sleep", "sleeping", "offcpu-time"], "analyze offcpu"),
+    (&["blocking", "waits", "wait", "waiting", "sleep", "sleeping", "offcpu-time"], "analyze offcpu"),
     (&["wakeuptime", "wakers", "wakeups", "waker"], "analyze offcpu --wakers PID"),
     (&["offwaketime"], "analyze callgraph --of offcpu"),
     (
         &[
             "cpu",
+            "utilization",
             "cpus",
             "threads",
             "thread",
@@ -225,7 +266,22 @@ const REPORTS: &systape_cli::Habits = &[
         &["hang", "hung", "hangs", "stuck", "frozen", "gdb", "pstack", "jstack", "where", "snapshot-at"],
         "analyze states --at 100%",
     ),
-    (&["runqlen", "runqslower", "latency", "topprocs_cpu", "cpuunclaimed", "scheduling"], "analyze sched latency"),
+    (
+        &[
+            "timeslices",
+            "throttle",
+            "throttling",
+            "throttled",
+            "run-queue",
+            "runqlen",
+            "runqslower",
+            "latency",
+            "topprocs_cpu",
+            "cpuunclaimed",
+            "scheduling",
+        ],
+        "analyze sched latency",
+    ),
     (&["timehist"], "analyze sched timehist"),
     (&["sched map"], "analyze sched timehist"),
     (&["sched lat", "sched stats", "sched summary"], "analyze sched latency"),
@@ -241,6 +297,10 @@ const REPORTS: &systape_cli::Habits = &[
             "tcpconnlat",
             "tcprtt",
             "tcpsynbl",
+            "packets",
+            "retrans",
+            "ip",
+            "interfaces",
             "netstat",
             "ss",
             "topconns",
@@ -262,13 +322,32 @@ const REPORTS: &systape_cli::Habits = &[
     ),
     (&["tcpstates"], "analyze net --events"),
     (&["tcptop", "nettop", "iftop", "nethogs", "topprocs_net"], "analyze net --by comm"),
-    (&["tcpretrans", "tcpdrop", "retransmits"], "analyze net"),
+    (&["retransmissions", "tcpretrans", "tcpdrop", "retransmits"], "analyze net"),
     (&["udplife", "udpconnect", "udp"], "analyze net --udp"),
     (&["solisten", "listen"], "analyze -e listen"),
     (&["bindsnoop", "bind"], "analyze -e bind"),
     // stacks
     (
-        &["profile", "flamegraph", "flame", "stacks", "stackcount", "annotate", "stack", "profiler", "hotspots"],
+        &[
+            "backtrace",
+            "backtraces",
+            "bt",
+            "hot",
+            "hotspot",
+            "functions",
+            "symbols",
+            "fold",
+            "criticalstat",
+            "profile",
+            "flamegraph",
+            "flame",
+            "stacks",
+            "stackcount",
+            "annotate",
+            "stack",
+            "profiler",
+            "hotspots",
+        ],
         "analyze callgraph",
     ),
     (&["folded", "speedscope", "stackcollapse", "collapsed"], "analyze callgraph --folded"),
@@ -276,6 +355,10 @@ const REPORTS: &systape_cli::Habits = &[
     // pages and other programs' forms
     (
         &[
+            "tracecompass",
+            "kernelshark",
+            "firefox",
+            "browse",
             "timeline",
             "timechart",
             "view",
@@ -311,11 +394,13 @@ const REPORTS: &systape_cli::Habits = &[
     (&["csv", "parquet"], "'analyze export parquet DIR FILE'; 'analyze --format csv' prints calls"),
     (&["json", "jsonl"], "analyze --format json"),
     (&["sqlhist"], "analyze top --hist"),
+    (&["bpftrace"], "no program is run: 'analyze top -e EVENT --by KEY' counts events"),
     (&["tplist"], "'analyze info' says which events a tape has; record -e takes any tracepoint: FAMILY:EVENT"),
     (&["query", "select", "SELECT", "duckdb", "sqlite"], "analyze sql \"SELECT ...\" FILE"),
     // the listing
     (
         &[
+            "logs",
             "trace",
             "script",
             "show",
@@ -328,6 +413,7 @@ const REPORTS: &systape_cli::Habits = &[
             "stream",
             "strace",
             "babeltrace",
+            "babeltrace2",
             "log",
             "less",
             "tail",
@@ -340,9 +426,18 @@ const REPORTS: &systape_cli::Habits = &[
     (&["ls", "tapes", "dir"], "analyze list DIR"),
     (
         &[
+            "size",
+            "du",
+            "cmdline",
+            "kernel",
+            "host",
+            "hostname",
+            "machine",
+            "bpflist",
             "header",
             "evlist",
             "buildid-list",
+            "buildid-cache",
             "events",
             "losses",
             "lost",
@@ -355,30 +450,61 @@ const REPORTS: &systape_cli::Habits = &[
         "analyze info",
     ),
     (&["schema", "columns", "fields", "describe"], "analyze tables"),
-    (&["verify", "validate", "fsck", "test", "lint"], "analyze check"),
+    (&["hash", "checksum", "verify", "validate", "fsck", "test", "lint"], "analyze check"),
     (&["fix", "recover", "rescue", "restore"], "analyze repair IN OUT"),
     (
         &["archive"],
         "'analyze redact IN OUT' copies a tape without names, 'analyze cut IN OUT --time FROM,TO' a part of it",
     ),
     (&["inject"], "'analyze repair IN OUT' copies what is whole of a tape"),
-    (&["anonymize", "anonymise", "scrub", "sanitize", "sanitise", "mask", "hide"], "analyze redact IN OUT"),
+    (
+        &["secrets", "privacy", "anonymize", "anonymise", "scrub", "sanitize", "sanitise", "mask", "hide"],
+        "analyze redact IN OUT",
+    ),
     (&["split", "extract", "slice", "trim", "crop"], "analyze cut IN OUT --time FROM,TO"),
     (&["concat", "join", "combine"], "analyze merge FILE FILE -o OUT"),
-    (&["compare", "cmp", "delta", "regressions"], "analyze diff BEFORE AFTER"),
+    (&["regression", "before", "after", "compare", "cmp", "delta", "regressions"], "analyze diff BEFORE AFTER"),
     (&["compress", "gzip", "zstd"], "a tape is always compressed"),
     (&["delete", "remove", "purge"], "a tape is a file: rm FILE"),
     (
         &["copy", "cp", "mv", "upload", "send", "share"],
         "a tape is one file; 'analyze redact IN OUT' takes secrets out of it",
     ),
+    (&["changes", "trend", "trends"], "analyze why --when"),
+    (
+        &["find", "grep", "search", "filter"],
+        "calls are chosen by options: -e CALL, -P PATH, --comm=NAME, --failure; analyze | grep TEXT",
+    ),
+    (
+        &["time", "when", "period", "date"],
+        "--time FROM,TO chooses a part of the recording, --clock wall prints times of day",
+    ),
+    (&["get"], "analyze FILE"),
+    (&["pipes", "unix"], "analyze files --sockets"),
+    (&["epoll"], "analyze -e \"epoll*\""),
+    (&["io_uring", "iouring", "uring"], "analyze -e \"io_uring:*\""),
+    (&["aio"], "analyze -e \"io_*\""),
+    (&["rotate"], "'record --rotate TIME|SIZE' writes several tapes"),
+    (&["duration"], "--duration TIME chooses what took longer"),
+    (
+        &["fdbytes_by", "fdcount_by", "fdtime_by"],
+        "'analyze files --by comm', 'analyze net --by comm' and 'analyze top --by file' sum up",
+    ),
+    (&["security", "audit"], "'analyze kills', 'analyze exec' and 'analyze --failure' show who did what"),
     // what is not answered from a tape
+    (
+        &["live", "monitor", "follow", "watch", "realtime"],
+        "a recording is read when it has ended: record -o - ... | analyze - does both",
+    ),
     (&["record"], "'record -- COMMAND' records; it is a program of its own"),
     (
-        &["start", "create", "attach", "begin", "enable-event", "enable", "run"],
+        &["add-context", "set-session", "track", "start", "create", "attach", "begin", "enable-event", "enable", "run"],
         "recording is a program of its own: record -a, or record -- COMMAND",
     ),
-    (&["stop", "destroy", "end", "quit", "reset"], "Ctrl-C ends a recording, and it is a program of its own: record"),
+    (
+        &["reset-trace", "stop", "destroy", "end", "quit", "reset"],
+        "Ctrl-C ends a recording, and it is a program of its own: record",
+    ),
     (&["snapshot", "trigger"], "record trigger"),
     (&["status"], "record status"),
     (
@@ -392,6 +518,13 @@ const REPORTS: &systape_cli::Habits = &[
             "netqtop",
             "virtiostat",
             "daemon",
+            "numa",
+            "cachemiss",
+            "cache-misses",
+            "check-events",
+            "metadata-regenerate",
+            "shellshock_detect",
+            "subsecoffset",
             "undump",
             "wqlat",
             "iostat-pcie",
@@ -405,21 +538,110 @@ const REPORTS: &systape_cli::Habits = &[
         "perf and bcc alone have it; page faults: 'analyze -e \"fault:*\"'",
     ),
     // about this program
-    (&["version"], "analyze --version"),
+    (&["license", "version"], "analyze --version"),
     (
         &["help", "usage", "commands", "reports", "examples", "man", "manual", "docs", "config", "options", "settings"],
         "analyze --help (man analyze)",
     ),
 ];
 
-/// What to type for `word`, or for it and the `next` word, which is neither a report nor a file.
+/// A command is to be typed; what has quotes is a sentence.
+fn said(text: &str) -> String {
+    let command = ["analyze ", "record "].iter().any(|start| text.starts_with(start));
+    if command { format!("type '{text}'") } else { text.to_owned() }
+}
+
+/// Programs whose reports stand behind their names.
+const PROGRAMS: &[&str] = &["perf", "bcc", "sysdig", "trace-cmd", "lttng", "systape", "analyze"];
+
+/// Endings and a beginning of files that are tools of bcc and bpftrace.
+const ENDINGS: &[&str] = &["-bpfcc", "-libbpf", ".bt", ".py", "-bt"];
+
+/// What the names of many tools begin or end with.
+const KINDS: &[(&str, &str, &str)] = &[
+    ("funcs", "", "'analyze probes --hist', of a tape made with record --uprobe or --kprobe"),
+    ("java", "", OF_PROBES),
+    ("python", "", OF_PROBES),
+    ("node", "", OF_PROBES),
+    ("ruby", "", OF_PROBES),
+    ("php", "", OF_PROBES),
+    ("perl", "", OF_PROBES),
+    ("tcp", "", "analyze net"),
+    ("net", "", "analyze net"),
+    ("udp", "", "analyze net --udp"),
+    ("runq", "", "analyze sched latency"),
+    ("sched", "", "analyze sched latency"),
+    ("offcpu", "", "analyze offcpu"),
+    ("off-cpu", "", "analyze offcpu"),
+    ("oncpu", "", "analyze states"),
+    ("softirq", "", OF_IRQS),
+    ("hardirq", "", OF_IRQS),
+    ("spy_", "", "analyze -e read,write"),
+    ("topprocs_", "", "'analyze top --by comm', and 'analyze sched latency' for run times"),
+    ("fd", "_by", "'analyze files --by comm' and 'analyze files' sum up by program and file"),
+    ("", "slower", "analyze files --slower 10ms"),
+    ("", "readlat", "analyze top --hist -e read,write,fsync"),
+    ("", "dist", "analyze top --hist -e read,write,fsync"),
+];
+
+const OF_PROBES: &str = "'analyze probes', of a tape made with record --usdt or --uprobe";
+const OF_IRQS: &str = "'analyze -e \"irq:*\"', of a tape made with record -e 'irq:*'";
+
+/// A report, a tool or a word of the table that is written a little differently: with an ending of its package, another hyphen, or as one.
+fn written_otherwise(word: &str) -> Option<String> {
+    let stem = ENDINGS.iter().find_map(|ending| word.strip_suffix(ending)).or_else(|| word.strip_prefix("old-"));
+    let as_one = || [stem.unwrap_or(word).replace(['-', '_'], ""), stem.unwrap_or(word).replace(['-', '_'], " ")];
+    let singular = || word.strip_suffix('s').map(str::to_owned);
+    let all = stem.map(str::to_owned).into_iter().chain(as_one()).chain(singular()).chain([format!("{word}s")]);
+    all.filter(|other| other != word).find_map(|other| {
+        let report = views::VIEWS.iter().any(|view| !view.name.is_empty() && view.name == other);
+        if report {
+            Some(format!("type 'analyze {other}'"))
+        } else {
+            systape_cli::instead_of(REPORTS, &other).map(said)
+        }
+    })
+}
+
+/// What to type for `word`, which the table does not have: a kind of tools, a key of sums, a call.
+fn of_a_kind(word: &str) -> Option<String> {
+    let kind = KINDS.iter().find(|(start, end, _)| {
+        word.starts_with(start) && word.ends_with(end) && word.len() >= start.len() + end.len()
+    });
+    let name = |word: &str| word.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
+    let known = |call: &&str| name(call) && systape_abi::Selection::parse(&[format!("={call}")]).is_ok();
+    let call = [word, word.strip_suffix('s').unwrap_or(word)].into_iter().find(known);
+    let call = || call.map(|call| format!("type 'analyze -e {call}'"));
+    let key = || By::meant(word).map(|name| format!("sums by it: 'analyze top --by {name}'"));
+    kind.map(|(_, _, text)| said(text)).or_else(key).or_else(call)
+}
+
+/// What to type for `word`, or for it and the `next` word, which is neither a report nor a file: also what resembles something.
+pub(crate) fn meant(word: &str, next: Option<&str>) -> Option<String> {
+    if let Some(text) = instead_of(word, next) {
+        return Some(text);
+    }
+    if PROGRAMS.contains(&word) {
+        let Some(next) = next else { return Some("type 'analyze --help'".to_owned()) };
+        let named = views::named(std::iter::once(next)).is_some();
+        let typed = if named { format!("type 'analyze {next}'") } else { meant(next, None)? };
+        return Some(format!("leave it out; {typed}"));
+    }
+    let plain = word.len() > 1 && !word.starts_with('-') && !word.contains(['/', ' ']);
+    let begun = || views::names().find(|name| word.len() > 1 && name.starts_with(word));
+    let near = || views::nearest(word.as_ref()).or_else(begun).map(|name| format!("did you mean '{name}'?"));
+    let other = || near().or_else(|| written_otherwise(word)).or_else(|| of_a_kind(word));
+    plain.then(other).flatten()
+}
+
+/// What to type for `word`, or for it and the `next` word, which is neither a report nor a file, if the table has it.
 pub(crate) fn instead_of(word: &str, next: Option<&str>) -> Option<String> {
     let two = next.map(|next| format!("{word} {next}"));
     let known = two.and_then(|two| systape_cli::instead_of(REPORTS, &two));
     if let Some(text) = known.or_else(|| systape_cli::instead_of(REPORTS, word)) {
-        let command = ["analyze ", "record "].iter().any(|start| text.starts_with(start));
-        return Some(if command { format!("type '{text}'") } else { text.to_owned() });
+        return Some(said(text));
     }
+    let word = word.trim_start_matches(['(', ' ']).trim_start_matches("not ").trim_start_matches('(');
     for (fields, text) in FIELDS {
         if fields.iter().any(|field| word.starts_with(field)) {
             return Some((*text).to_owned());
@@ -437,6 +659,10 @@ pub(crate) fn instead_of(word: &str, next: Option<&str>) -> Option<String> {
 const FIELDS: &[(&[&str], &str)] = &[
     (&["fd.name", "fd.directory", "fd.filename"], "filters are options: -P PATH chooses calls on a file"),
     (&["container."], "filters are options: --container NAME, as is 'analyze -s --by container'"),
+    (
+        &["pid=", "tid=", "comm=", "name=", "user=", "uid=", "_PID=", "_COMM=", "_UID=", "_EXE=", "_SYSTEMD_UNIT="],
+        "filters are options: -p PID, -t TID, --comm=NAME, -u USER, --unit NAME",
+    ),
     (&["k8s."], "filters are options: --pod NAME, as is 'analyze -s --by pod'"),
     (
         &["proc.", "evt.", "fd.", "thread.", "user.", "group.", "syscall."],
@@ -464,7 +690,7 @@ mod tests {
         let mut all: Vec<&str> = REPORTS.iter().flat_map(|(words, _)| *words).copied().collect();
         for word in &all {
             let words = word.split(' ');
-            let named = crate::cli::views::named(words.clone()).is_some_and(|(_, count)| count == words.count());
+            let named = views::named(words.clone()).is_some_and(|(_, count)| count == words.count());
             assert!(!named, "{word} is a report");
         }
         all.sort_unstable();

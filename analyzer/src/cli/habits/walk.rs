@@ -7,7 +7,9 @@ use systape_cli::{Options, Takes};
 
 use super::values::{check, is_cpus};
 use super::{Does, HABITS, Habit, NO_SORTS};
-use crate::cli::habits::instead_of;
+use crate::asked::config::view::{Operands, View};
+use crate::cli::beside;
+use crate::cli::habits::{instead_of, meant};
 use crate::cli::views::{self, VIEWS};
 use crate::derive::summary::column::Column;
 
@@ -53,6 +55,11 @@ impl Walk<'_> {
                         self.push(word);
                     }
                 }
+                Some(text) if text.starts_with(['–', '—']) && !(self.exists)(word) => {
+                    let name = text.trim_start_matches(['–', '—', '-']);
+                    let hyphens = if name.chars().count() > 1 { "--" } else { "-" };
+                    return Err(format!("'{text}' begins with a dash: an option has hyphens: {hyphens}{name}"));
+                }
                 Some(text) if text.starts_with("--") => self.long(text, &mut rest)?,
                 Some(text) if text.len() > 1 && text.starts_with('-') => self.cluster(text, &mut rest)?,
                 _ => self.plain(word, None),
@@ -69,21 +76,28 @@ impl Walk<'_> {
         let Some((id, takes)) = self.options.long(name.trim_start_matches('-')) else {
             return match self.habit(name, false) {
                 Some(does) => self.apply(name, does, value, rest),
-                None if is_report(name) => Err(systape_cli::unknown(
-                    name,
-                    self.options.0,
-                    Some(&format!("the name of a report is a word: 'analyze {}'", name.trim_start_matches('-'))),
-                )),
-                None => {
-                    self.push(text);
-                    Ok(())
-                }
+                None => match self.as_word(name.trim_start_matches('-')) {
+                    Some(sentence) => Err(self.refused(name, &sentence)),
+                    None => {
+                        self.push(text);
+                        Ok(())
+                    }
+                },
             };
         };
         let id = id.to_owned();
+        if self.needless(&id) {
+            return Ok(());
+        }
+        if id == "input"
+            && let Some(file) = self.another_tape(value.map(OsString::from), rest)
+        {
+            self.last.push(file);
+            return Ok(());
+        }
         self.push(text);
         match (takes, value) {
-            (Takes::Value, Some(value)) => check(&id, value.as_ref())?,
+            (Takes::Value, Some(value)) => self.check(&id, value.as_ref())?,
             (Takes::Value, None) => self.value(&id, rest)?,
             (Takes::Equals, None) => self.spaced(&id, rest),
             _ => {}
@@ -91,10 +105,31 @@ impl Walk<'_> {
         Ok(())
     }
 
+    /// Refuses a value that the option `id` cannot have; a file may have any name.
+    fn check(&self, id: &str, value: &OsStr) -> Result<(), String> {
+        let view = self.asked();
+        let file = id == "output" && (view.takes(id) || view.operands == Operands::TapeAndCopy);
+        if file { Ok(()) } else { check(id, value) }
+    }
+
+    /// Whether the option `id` asks for more words than the view has: nothing is left out without it.
+    fn needless(&self, id: &str) -> bool {
+        id == "verbose" && !self.asked().takes(id)
+    }
+
+    /// The file of a second `-i`: several tapes are named one after the other.
+    fn another_tape(&self, value: Option<OsString>, rest: &mut Rest<'_>) -> Option<OsString> {
+        let begins = |word: &Word| {
+            let text = word.text.to_str().unwrap_or_default();
+            !word.plain && (text.starts_with("-i") || text.starts_with("--input"))
+        };
+        self.words.iter().any(begins).then(|| value.or_else(|| rest.next().cloned())).flatten()
+    }
+
     /// The next word is the value of the option `id`.
     fn value(&mut self, id: &str, rest: &mut Rest<'_>) -> Result<(), String> {
         if let Some(value) = rest.next() {
-            check(id, value)?;
+            self.check(id, value)?;
             self.push(value);
         }
         Ok(())
@@ -129,8 +164,12 @@ impl Walk<'_> {
         if let Some(does) = whole {
             return self.apply(text, does, None, rest);
         }
+        self.not_letters(&text[1..])?;
         let letters: Vec<(usize, char)> = text.char_indices().skip(1).collect();
         for (at, letter) in letters {
+            if letter == '=' {
+                return Err(format!("{text}: {} takes no value", &text[..at]));
+            }
             let one = format!("-{letter}");
             if let Some(does) = self.habit(&one, true) {
                 self.apply(&one, does, None, rest)?;
@@ -144,6 +183,9 @@ impl Walk<'_> {
                 continue;
             };
             let id = id.to_owned();
+            if self.needless(&id) {
+                continue;
+            }
             if takes == Takes::Nothing {
                 let behind = &text[at + letter.len_utf8()..];
                 if letter == 's' && !behind.is_empty() && behind.bytes().all(|byte| byte.is_ascii_digit()) {
@@ -156,12 +198,36 @@ impl Walk<'_> {
                 continue;
             }
             let value = &text[at + letter.len_utf8()..];
+            let file = Some(value).filter(|value| !value.is_empty()).map(OsString::from);
+            if id == "input"
+                && let Some(file) = self.another_tape(file, rest)
+            {
+                self.last.push(file);
+                break;
+            }
             self.push(format!("{one}{value}"));
             match value.strip_prefix('=').unwrap_or(value) {
                 "" => self.value(&id, rest)?,
-                value => check(&id, value.as_ref())?,
+                value => self.check(&id, value.as_ref())?,
             }
             break;
+        }
+        Ok(())
+    }
+
+    /// Refuses what stands behind one hyphen and is a number, or the name of an option of several letters.
+    fn not_letters(&self, text: &str) -> Result<(), String> {
+        let name = text.split('=').next().unwrap_or_default();
+        let long = format!("--{name}");
+        if name.len() > 2 && name != "help" && (self.options.long(name).is_some() || self.habit(&long, false).is_some())
+        {
+            return Err(format!("-{name}: an option of several letters has two hyphens: {long}"));
+        }
+        if text.bytes().all(|byte| byte.is_ascii_digit()) {
+            let options = [("signal", "--signal"), ("top", "--top"), ("max_events", "--max-events")];
+            let meant = options.iter().find(|(id, _)| self.asked().takes(id));
+            let meant = meant.map_or_else(|| format!("| head -n {text}"), |(_, option)| format!("{option} {text}"));
+            return Err(self.refused(&format!("-{text}"), &meant));
         }
         Ok(())
     }
@@ -190,6 +256,29 @@ impl Walk<'_> {
         HABITS.iter().find(fits).map(|habit| habit.does)
     }
 
+    /// The view that is asked.
+    fn asked(&self) -> &'static View {
+        VIEWS.iter().find(|view| view.name == self.view).unwrap_or(&VIEWS[0])
+    }
+
+    /// What an option that there is not comes to as a word, unless it resembles one of the options that the view takes.
+    fn as_word(&self, name: &str) -> Option<String> {
+        if is_report(name) {
+            return Some(format!("the name of a report is a word: 'analyze {name}'"));
+        }
+        let taken = self.options.0.get_arguments().filter(|arg| self.asked().takes(arg.get_id().as_str()));
+        let longs: Vec<&str> = taken.filter_map(|arg| arg.get_long()).collect();
+        if !systape_abi::nearest(name, longs.iter().copied()).is_empty() {
+            return None;
+        }
+        if let Some(long) = longs.iter().find(|long| long.len() > 3 && name.starts_with(*long)) {
+            return Some(format!("did you mean '--{long}'?"));
+        }
+        let sentence = instead_of(name, None)?;
+        let same = sentence == format!("type 'analyze {}'", self.view);
+        Some(if same { format!("leave it out: 'analyze {}' shows that", self.view) } else { sentence })
+    }
+
     fn refused(&self, word: &str, sentence: &str) -> String {
         systape_cli::unknown(word, self.options.0, Some(sentence))
     }
@@ -204,7 +293,7 @@ impl Walk<'_> {
                     None => rest.next().cloned().ok_or_else(|| format!("{word} needs a value; it is {option} here"))?,
                 };
                 if let Some((id, _)) = self.options.long(option.trim_start_matches('-')) {
-                    check(id, &value)?;
+                    self.check(id, &value)?;
                 }
                 let mut text = OsString::from(option);
                 text.push("=");
@@ -217,8 +306,7 @@ impl Walk<'_> {
             }
             Does::Say(sentence) => return Err(self.refused(word, sentence)),
             Does::Ask(sentences) => {
-                let view = VIEWS.iter().find(|view| view.name == self.view).unwrap_or(&VIEWS[0]);
-                let fits = |(id, _): &&(&str, &str)| id.is_empty() || view.takes(id);
+                let fits = |(id, _): &&(&str, &str)| id.is_empty() || self.asked().takes(id);
                 let sentence = sentences.iter().find(fits).map_or("", |(_, sentence)| *sentence);
                 return Err(self.refused(word, sentence));
             }
@@ -288,9 +376,10 @@ fn strings(length: &str) -> String {
     format!("-s {length}: -s is the summary; strings are as long as they were recorded (record -s {length})")
 }
 
-/// Whether `--name` would be a report as a word.
+/// Whether `name` would be a report as a word.
 fn is_report(name: &str) -> bool {
-    VIEWS.iter().any(|view| !view.name.is_empty() && view.name == name.trim_start_matches('-'))
+    let names = VIEWS.iter().map(|view| view.name).chain(beside::WORDS.map(|(name, _)| name));
+    names.filter_map(|all| all.split(' ').next()).any(|first| !first.is_empty() && first == name)
 }
 
 /// Whether `word` is the first word of a report's name.
@@ -308,8 +397,9 @@ fn no_report(typed: &[OsString], exists: &dyn Fn(&OsStr) -> bool) -> Option<Stri
     }
     let word = words.first().filter(absent)?.to_str()?;
     let next = words.get(1).filter(absent).and_then(|next| next.to_str());
-    let typed = instead_of(word, next).filter(|_| word != "help")?;
-    let whole = next.filter(|_| instead_of(word, None).as_ref() != Some(&typed)).map(|next| format!(" {next}"));
+    let known = if begins_report(word.as_ref()) { instead_of } else { meant };
+    let typed = known(word, next).filter(|_| word != "help")?;
+    let whole = next.filter(|_| known(word, None).as_ref() != Some(&typed)).map(|next| format!(" {next}"));
     Some(format!("'{word}{}' is no report: {typed}", whole.unwrap_or_default()))
 }
 

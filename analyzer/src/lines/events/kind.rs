@@ -180,7 +180,12 @@ impl Wanted {
             let recorded = RECORDED.iter().map(|table| &*table.def.name).filter(|name| !tables.contains(name));
             let kinds = Kind::ALL.iter().map(|(_, name, ..)| *name);
             let known: Vec<_> = kinds.chain(tables.iter().copied()).chain(recorded).collect();
-            bail!(BadUsage(format!("-e '{}': no such event; there are {}", term.pattern, known.join(", "))));
+            let near = systape_abi::nearest(&term.pattern, known.iter().copied());
+            let meant = match near.first() {
+                Some(name) => format!("did you mean '{name}'?"),
+                None => format!("a tracepoint is stored by record -e '{}';", term.pattern),
+            };
+            bail!(BadUsage(format!("-e '{}': no such event; {meant} there are {}", term.pattern, known.join(", "))));
         }
         Ok(())
     }

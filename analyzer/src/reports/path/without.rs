@@ -80,7 +80,9 @@ pub(super) fn patterns(cause: &str) -> Result<Vec<Pattern>> {
         [Abi::X86_64, Abi::I386, Abi::Aarch64].into_iter().any(|abi| systape_abi::number(abi, call).is_some())
     };
     if let Some(unknown) = calls.split(',').find(|call| !known(call)) {
-        bail!("--without {cause}: no call '{unknown}', and none of runqueue, throttled, stopped, sleep, comm=NAME");
+        bail!(
+            "--without {cause}: no call '{unknown}', and none of runqueue, throttled, stopped, sleep, comm=NAME, which stand alone"
+        );
     }
     Ok(calls.split(',').map(|call| of_call(call, &files)).collect())
 }

@@ -12,21 +12,26 @@ use crate::derive::runs::keys::{self};
 use crate::derive::runs::{feed, gaps};
 use crate::render::rank::more;
 use crate::render::sink;
-use crate::render::table::Table;
+use crate::render::table::{Table, seconds};
 use crate::table::filter;
 use crate::table::loss::Listed;
 use crate::table::question::clock;
 use crate::values::clock::Clock;
 use crate::values::order::InOrder as _;
 use crate::values::output;
-use crate::values::say::Verdict;
+use crate::values::say::{Verdict, complain};
 use crate::values::timespec::Edge;
 
 /// Prints the states at `edge`.
 pub(super) fn run(mut context: Context<'_>, edge: Edge, below: &Below, limit: usize) -> Result<Verdict> {
     let (tape, session) = (context.question.tape, context.question.tape.session());
     let clock = if edge.needs_clock() { clock(tape) } else { Clock::default() };
-    let at = filter::place(edge, session, tape.complete_until(), &clock).context("--at")?.0.min(tape.complete_until());
+    let asked = filter::place(edge, session, tape.complete_until(), &clock).context("--at")?.0;
+    let at = asked.min(tape.complete_until());
+    if asked > at {
+        let (end, open) = (tape.complete_until(), session.window_open);
+        complain(&format!("--at is behind the end: this is what was at the end, {} s", seconds(end, open)));
+    }
     // what was lost before or after does not matter when it is not unknown now
     let needs = Needs { calls: true, ..Needs::default() };
     let fed = feed::feed(&context.question, needs, at, Left::default());

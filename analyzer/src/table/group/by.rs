@@ -125,6 +125,32 @@ impl By {
         (Self::Op, "op", &[], "op"),
     ];
 
+    /// Words that others have for a key, and its name.
+    const OTHERS: &systape_cli::Habits = &[
+        (&["name", "command", "cmd", "program", "exe", "app", "process-name", "procname"], "comm"),
+        (&["event", "function", "operation"], "syscall"),
+        (&["filename", "fname"], "file"),
+        (&["folder"], "dir"),
+        (&["device"], "disk"),
+        (&["namespace"], "pod"),
+        (&["service"], "unit"),
+        (&["docker"], "container"),
+        (&["remote", "addr", "ip"], "peer"),
+        (&["result"], "errno"),
+        (&["time"], "second"),
+    ];
+
+    /// The name of the key that is meant by `word`, which names none: another word for it, or several.
+    pub(crate) fn meant(word: &str) -> Option<&'static str> {
+        let many = [("ies", "y"), ("es", ""), ("s", "")];
+        let ones = many.iter().filter_map(|(many, one)| Some(format!("{}{one}", word.strip_suffix(many)?)));
+        let mut ones = std::iter::once(word.to_owned()).chain(ones);
+        ones.find_map(|word| {
+            let own = Self::WORDS.iter().find(|(_, name, others, _)| *name == word || others.contains(&&*word));
+            own.map(|(_, name, ..)| *name).or_else(|| systape_cli::instead_of(Self::OTHERS, &word))
+        })
+    }
+
     fn words(self) -> (&'static str, &'static [&'static str], &'static str) {
         let found = Self::WORDS.iter().find(|(by, ..)| *by == self);
         found.map_or(("", &[], ""), |(_, name, aliases, heading)| (name, aliases, heading))
@@ -147,13 +173,21 @@ impl By {
     pub fn parse(words: &[String], known: &[Self], view: &str) -> Result<Vec<Self>> {
         let mut keys = Vec::new();
         for word in words {
+            let word = word.trim();
             let is = |by: &Self| {
                 let (name, aliases, _) = by.words();
-                name == word || aliases.contains(&word.as_str())
+                name == word || aliases.contains(&word)
             };
             let Some(by) = known.iter().copied().find(is) else {
                 let names: Vec<_> = known.iter().map(|by| by.name()).collect();
-                bail!("--by {word}: {view} has {}", names.join(", "))
+                let parts: Vec<_> = word.split(['/', ';', '+', ':', ' ']).filter(|part| !part.is_empty()).collect();
+                if parts.len() > 1 {
+                    bail!("--by '{word}': keys are separated by commas: --by {}", parts.join(","));
+                }
+                let meant = Self::meant(word).filter(|name| names.contains(name));
+                let meant = meant.or_else(|| systape_abi::nearest(word, names.iter().copied()).first().copied());
+                let meant = meant.map(|name| format!("did you mean '{name}'? ")).unwrap_or_default();
+                bail!("--by {word}: {meant}{view} has {}", names.join(", "))
             };
             if !keys.contains(&by) {
                 keys.push(by);
@@ -173,8 +207,12 @@ mod tests {
         let known = [By::Pid, By::Tid, By::Disk, By::Op];
         assert_eq!(By::parse(&words("disk,op,disk,process,pid"), &known, "x").unwrap(), [By::Disk, By::Op, By::Pid]);
         assert_eq!(By::parse(&words("task,thread"), &known, "x").unwrap(), [By::Tid]);
-        let error = By::parse(&words("state"), &known, "'analyze block'").unwrap_err().to_string();
-        assert_eq!(error, "--by state: 'analyze block' has pid, tid, disk, op");
+        let error = |word: &str| By::parse(&words(word), &known, "'analyze block'").unwrap_err().to_string();
+        assert_eq!(error("state"), "--by state: 'analyze block' has pid, tid, disk, op");
+        assert_eq!(error("device"), "--by device: did you mean 'disk'? 'analyze block' has pid, tid, disk, op");
+        assert!(error("processes").contains("did you mean 'pid'?") && error("dsik").contains("did you mean 'disk'?"));
+        assert!(error("pid/op").ends_with("--by pid,op"), "{}", error("pid/op"));
+        assert_eq!(By::parse(&words("pid, op"), &known, "x").unwrap(), [By::Pid, By::Op]);
         let mut names: Vec<_> =
             By::WORDS.iter().flat_map(|(_, name, aliases, _)| aliases.iter().chain([name])).collect();
         names.sort();
