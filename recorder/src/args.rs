@@ -38,7 +38,7 @@ pub enum Rotation {
 /// Records what a command, processes or the whole machine do (syscalls, scheduling, block I/O, signals, connections) into a tape.
 #[derive(Parser, Debug)]
 #[command(name = "record", version = systape_cli::version(), after_help = EXAMPLES, max_term_width = 100)]
-#[command(group(ArgGroup::new("target").multiple(true).args(["pid", "tid", "uid", "comm", "cgroup", "all"])))]
+#[command(group(ArgGroup::new("target").multiple(true).args(["pid", "tid", "uid", "comm", "cgroup", "unit", "container", "pod", "all"])))]
 pub struct Args {
     /// Tape to write; an existing file is renamed to FILE.old [default: trace.tape; with --last or --rotate none]
     #[arg(short, long, value_name = "FILE", value_parser = OsStringValueParser::new().try_map(parse_output), value_hint = ValueHint::FilePath)]
@@ -67,6 +67,18 @@ pub struct Args {
     /// Record a cgroup (v2) and those below it: path under its mount point, or an absolute path
     #[arg(short = 'G', long, value_name = "CGROUP")]
     pub cgroup: Option<PathBuf>,
+
+    /// Record a unit of systemd and those below it: nginx or nginx.service (cgroup v2)
+    #[arg(long, value_name = "NAME", conflicts_with = "cgroup")]
+    pub unit: Option<String>,
+
+    /// Record a container, by its name (containerd, CRI-O, Podman, Docker) or the beginning of its id (cgroup v2)
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["cgroup", "unit"])]
+    pub container: Option<String>,
+
+    /// Record the containers of a pod: NAME, NAMESPACE/NAME or the beginning of its uid (cgroup v2)
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["cgroup", "unit", "container"])]
+    pub pod: Option<String>,
 
     /// Record the whole system (the default without a target); with a command, as long as it runs
     #[arg(short, long, alias = "all-cpus")]

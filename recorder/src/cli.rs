@@ -15,7 +15,7 @@ use crate::habits;
 /// It cannot be followed, or asks for help.
 pub fn parse(words: impl IntoIterator<Item = OsString>) -> Result<Args, Stop> {
     let command = Args::command();
-    let args = Args::try_parse_from(apart(words, &command)).map_err(|error| Stop::new(&error, &command))?;
+    let args = Args::try_parse_from(apart(words, &command)?).map_err(|error| Stop::new(&error, &command))?;
     match args.command.first().and_then(|word| word.to_str()).filter(|word| word.starts_with('-')) {
         Some(word) => Err(Stop::Usage(habits::unknown(word))),
         None => Ok(args),
@@ -32,10 +32,15 @@ pub fn parse_request(words: impl IntoIterator<Item = OsString>) -> Result<Asked,
 
 /// The words with each value apart from the letter that it stands behind: `-F99` is `--freq=99`. clap takes a word in which a letter is no
 /// option for the command, here by its 9. From the command on words stay as they are.
-fn apart(words: impl IntoIterator<Item = OsString>, command: &Command) -> Vec<OsString> {
+fn apart(words: impl IntoIterator<Item = OsString>, command: &Command) -> Result<Vec<OsString>, Stop> {
     let mut words = words.into_iter();
     let mut all: Vec<OsString> = words.by_ref().take(1).collect();
     while let Some(word) = words.next() {
+        let name = word.to_str().and_then(|text| text.strip_prefix('-')).filter(|name| name.len() > 2);
+        let name = name.and_then(|name| name.split('=').next());
+        if let Some(name) = name.filter(|name| Options(command).long(name).is_some()) {
+            return Err(Stop::Usage(format!("-{name}: an option of several letters has two hyphens: --{name}")));
+        }
         let read = word.to_str().and_then(|text| option(text, command));
         let Some((option, takes_next)) = read else {
             all.push(word);
@@ -45,7 +50,7 @@ fn apart(words: impl IntoIterator<Item = OsString>, command: &Command) -> Vec<Os
         all.extend(takes_next.then(|| words.next()).flatten());
     }
     all.extend(words);
-    all
+    Ok(all)
 }
 
 /// The words that an option, or several letters, come to, and whether the next word is their value. None: it is no option.

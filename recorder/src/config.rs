@@ -17,6 +17,7 @@ use systape_format::redact::Level;
 
 use crate::args::{Args, parse_size};
 use crate::call_memory::Wanted;
+use crate::called::{self, Called};
 use crate::families::Families;
 use crate::filter::CallFilter;
 use crate::flight;
@@ -27,7 +28,7 @@ use crate::probes::{Probe, Usdt};
 use crate::sync::Policy;
 use crate::system::{self, is_alive, is_process_alive, page_size};
 use crate::tracepoints::Tracepoint;
-use crate::{cgroups, environ, kin, limits, probes, stacks, tracepoints};
+use crate::{cgroups, containers, environ, kin, limits, probes, stacks, tracepoints};
 
 const MAX_RING: u64 = 1 << 30;
 /// Default of --buffer with enough memory, and the least value that works.
@@ -215,7 +216,13 @@ impl Config {
         {
             bail!("--comm: the kernel keeps 1 to 15 bytes of a thread's name, this is {}", name.len());
         }
-        let cgroup = args.cgroup.as_deref().map(resolve_cgroup).transpose()?;
+        let called = args.unit.as_deref().map(Called::Unit);
+        let called = called.or(args.container.as_deref().map(Called::Container));
+        let called = called.or(args.pod.as_deref().map(Called::Pod));
+        let cgroup = match called {
+            Some(called) => Some(called::find(&v2_mount()?, called, containers::look_up)?),
+            None => args.cgroup.as_deref().map(resolve_cgroup).transpose()?,
+        };
         let cgroup_id = cgroup.as_deref().map(cgroup_id).transpose()?;
         Ok(Self {
             filter,
@@ -404,9 +411,13 @@ fn resolve_user(text: &str) -> Result<u32> {
         .with_context(|| format!("-u {text}: there is no such user in /etc/passwd; give the number"))
 }
 
+fn v2_mount() -> Result<PathBuf> {
+    cgroups::v2_mount()
+        .context("a cgroup cannot be chosen: no cgroup v2 hierarchy is mounted (mount -t cgroup2 none /sys/fs/cgroup)")
+}
+
 fn resolve_cgroup(path: &Path) -> Result<PathBuf> {
-    let mount =
-        cgroups::v2_mount().context("-G: no cgroup v2 hierarchy is mounted (mount -t cgroup2 none /sys/fs/cgroup)")?;
+    let mount = v2_mount()?;
     let under = mount.join(path.strip_prefix("/").unwrap_or(path));
     for candidate in [path.to_path_buf(), under.clone()] {
         if candidate.join("cgroup.procs").exists() && candidate.starts_with(&mount) {

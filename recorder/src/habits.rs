@@ -55,18 +55,9 @@ const HABITS: &systape_cli::Habits = &[
         &["--children", "--descendants", "--follow"],
         "children from now on are followed; with -p, those that run already: --tree",
     ),
-    (
-        &["--unit", "--service", "--systemd"],
-        "-G /system.slice/NAME.service chooses a unit (systemctl show -p ControlGroup NAME); 'analyze --unit NAME' does on a tape of -a",
-    ),
-    (
-        &["--container", "--docker", "--container-id", "--container-name"],
-        "-G CGROUP chooses a container, by the path in /proc/PID/cgroup; 'analyze --container NAME' does on a tape of -a",
-    ),
-    (
-        &["--pod", "--namespace"],
-        "-G CGROUP chooses a pod, by the path in /proc/PID/cgroup; 'analyze --pod NAME' does on a tape of -a",
-    ),
+    (&["--service", "--systemd"], "it is --unit NAME here"),
+    (&["--docker", "--container-id", "--container-name"], "it is --container NAME here"),
+    (&["--namespace"], "--pod NAMESPACE/NAME chooses a pod; 'analyze states --by pod' has all, on a tape of -a"),
     (&["--system", "--system-wide"], "it is -a here"),
     (
         &["--events", "--syscalls", "--syscall", "--calls", "--tracepoint"],
@@ -123,7 +114,7 @@ const HABITS: &systape_cli::Habits = &[
         "--max-size SIZE or --for TIME end a recording; 'analyze --max-events' ends a listing",
     ),
     (
-        &["--sched", "--off-cpu"],
+        &["--sched", "--off-cpu", "--offcpu"],
         "switches are recorded by default; 'analyze offcpu' and 'analyze sched' have their times",
     ),
     (
@@ -172,7 +163,80 @@ const HABITS: &systape_cli::Habits = &[
     (&["--cgroups", "--cgroupmap"], "it is -G CGROUP here"),
     (&["--ppid"], "-p records children too"),
     (&["--name"], "threads by name: --comm NAME"),
-    (&["--timeout", "--time", "--duration-of-trace"], "it is --for TIME here"),
+    (&["--timeout", "--time", "--duration-of-trace", "--until", "--end"], "it is --for TIME here"),
+    (&["--begin", "--start-delay"], "--delay TIME begins later"),
+    (&["--limit", "--size", "--max-bytes"], "--max-size SIZE or --for TIME end a recording"),
+    (
+        &["--ring-buffer", "--memory-limit", "--mem-limit", "--buffers"],
+        "--buffer SIZE is memory for what waits for the disk, -m SIZE each ring, --ring SIZE that of --last",
+    ),
+    (&["--past", "--window", "--history"], "it is --last TIME here"),
+    (&["--split"], "it is --rotate TIME|SIZE here"),
+    (
+        &["--no-sched", "--no-net", "--no-block", "--only", "--sched-only", "--io", "--network", "--net", "--iowait"],
+        "families are chosen: --families syscall,sched,block,net",
+    ),
+    (
+        &["--locks", "--lock"],
+        "--families lock records waits for locks of the kernel; 'analyze locks' has futexes, which are calls",
+    ),
+    (
+        &["--memory", "--mem", "--faults"],
+        "page faults are recorded with --families fault; -e mmap,munmap,brk are calls",
+    ),
+    (&["--dns", "--tls"], "it is --probe dns or --probe tls"),
+    (
+        &["--funcs", "--func", "--function"],
+        "functions: --kprobe NAME of the kernel, --uprobe FILE:FUNCTION of programs",
+    ),
+    (&["--tp", "--tracepoints"], "tracepoints: -e 'CATEGORY:NAME'"),
+    (
+        &["--sample", "--sampling", "--cpu-profile", "--profile", "--flamegraph"],
+        "-F 99 samples each CPU, with stacks; 'analyze callgraph --svg FILE' draws them",
+    ),
+    (
+        &["--user-stacks", "--no-stacks", "--user-only", "--kernel-only", "--exclude-kernel", "--stack-size"],
+        "stacks are recorded with -g or --call-graph dwarf,SIZE, the kernel's part with --kernel-stacks",
+    ),
+    (
+        &["--python", "--java", "--jit", "--node"],
+        "names of code made at run time are read from /tmp/perf-PID.map; static probes: --usdt FILE:PROVIDER:NAME",
+    ),
+    (&["--strings", "--no-strings"], "-s N keeps N bytes of each string; --redact strings none"),
+    (&["--privacy", "--secrets"], "it is --redact paths, strings or all"),
+    (&["--tag", "--comment", "--title", "--note", "--host", "--description"], "it is --label KEY=VALUE here"),
+    (
+        &["--cwd", "--chdir", "--shell", "--nice"],
+        "the shell does that: record -- sh -c 'cd DIR && COMMAND', record -- nice COMMAND",
+    ),
+    (&["--run-as", "--setuid", "--unprivileged"], "sudo record -- setpriv --reuid USER COMMAND"),
+    (&["--pidfile", "--pid-file"], "-p $(cat FILE)"),
+    (&["--attach-all"], "it is -a here"),
+    (&["--cpu-list"], "it is --cpu LIST here"),
+    (&["--slice"], "--unit NAME.slice chooses a slice"),
+    (&["--image"], "--container NAME chooses a container; 'analyze states --by container' has all, on a tape of -a"),
+    (
+        &["--pid-namespace", "--netns", "--gid", "--exclude-comm", "--not", "--tgid"],
+        "targets are -p, -t, -u, --comm, -G, --unit, --container and --pod; 'analyze' chooses among all of -a",
+    ),
+    (
+        &["--port", "--ip", "--path", "--host-name"],
+        "calls are chosen by -e, and by what they are about when the tape is read: 'analyze -P PATH', 'analyze net'",
+    ),
+    (&["--min"], "--duration TIME stores calls that take longer"),
+    (&["--errors-only"], "--failure stores only calls that fail, --errno ENOENT,... those with these errors"),
+    (&["--success"], "all calls are recorded; --failure stores only those that fail"),
+    (
+        &["--list", "--list-events", "--list-families", "--list-probes"],
+        "--families has its names in 'record --help'; tracepoints: ls /sys/kernel/tracing/events",
+    ),
+    (&["--inherit", "--follow-exec"], "it is always so here; --no-inherit leaves new processes out"),
+    (&["--exec"], "the command stands behind all options: record -- ls -l"),
+    (&["--max-cpu", "--overhead"], "--self-stats prints what the recording costs; --duration and -e make it less"),
+    (&["--fsync"], "it is --sync end|TIME|no here"),
+    (&["--wait", "--exit-code", "--stop-on-exit"], "it ends with the command, and with its status"),
+    (&["--level"], "a tape is always compressed"),
+    (&["--encrypt", "--sign", "--upload"], "a tape is one file: record -o - ... | PROGRAM"),
 ];
 
 /// Words where a command stands, that are none.
@@ -202,6 +266,28 @@ const NO_COMMANDS: &systape_cli::Habits = &[
         ],
         "record -a --for 10s, then 'analyze' and that word",
     ),
+    (
+        &[
+            "profile",
+            "tcpconnect",
+            "tcpaccept",
+            "memleak",
+            "funccount",
+            "funclatency",
+            "stackcount",
+            "biotop",
+            "tcptop",
+            "iotop",
+            "tcpdump",
+        ],
+        "record -a --for 10s, then 'analyze' and that word says what to type",
+    ),
+    (&["cd", "export", "alias", "source"], "the shell has it: record -- sh -c 'cd DIR && COMMAND'"),
+    (&["trace-cmd", "lttng", "bpftrace", "sysdig"], "leave it out: record -a, or record ls -l"),
+    (&["pid"], "record -p PID"),
+    (&["pause", "resume", "reload"], "a recording ends by Ctrl-C or --for TIME; --delay TIME begins later"),
+    (&["check", "doctor", "setup"], "'record --for 1s -o /dev/null' tries it"),
+    (&["probe"], "probes are options: --uprobe, --kprobe, --usdt, --probe"),
     (&["dwarf", "fp", "lbr"], "stacks: record --call-graph dwarf -- COMMAND (-g is by frame pointers)"),
     (&["attach"], "record -p PID"),
     (&["version"], "record --version"),
@@ -218,7 +304,17 @@ const NO_COMMANDS: &systape_cli::Habits = &[
 /// What `word`, where the command stands and is none, may be meant to be: what to type for it.
 pub(crate) fn no_command(word: &str) -> Option<String> {
     if word.parse::<u64>().is_ok() {
-        return Some(format!("--for {word}s ends a recording after {word} s"));
+        return Some(format!("--for {word}s ends a recording after {word} s, -p {word} records a process"));
+    }
+    if let Some(name) = word.strip_prefix(['–', '—']) {
+        let hyphens = if name.chars().count() > 1 { "--" } else { "-" };
+        return Some(format!(
+            "it begins with a dash: an option has hyphens: {hyphens}{}",
+            name.trim_start_matches('-')
+        ));
+    }
+    if word.ends_with(".tape") {
+        return Some(format!("a tape is read by: analyze {word}"));
     }
     if word.contains([' ', '|', '>', ';', '&']) {
         return Some(format!("a line of the shell is recorded by: record -- sh -c '{}'", word.replace('\'', "'\\''")));
@@ -268,12 +364,33 @@ const EVENTS: &systape_cli::Habits = &[
         "-e 'sched:*' takes them; they are recorded by default (--families sched)",
     ),
     (&["block", "disk"], "-e 'block:*' takes disk I/O; it is recorded by default (--families block)"),
+    (&["exec", "spawn"], "-e execve,execveat takes programs that are started, -e %process processes"),
+    (&["io", "rw"], "-e 'read*,write*,pread*,pwrite*' takes reads and writes; I/O of disks is recorded by default"),
+    (&["fs"], "-e %file takes calls with a path, -e %desc those on descriptors"),
+    (
+        &["help", "list"],
+        "names of calls, groups (file network process ...), and tracepoints: ls /sys/kernel/tracing/events",
+    ),
     (&["tcp", "sock"], "-e 'sock:*' takes connections; they are recorded by default (--families net)"),
 ];
 
 /// What to type for `expression`, an event of perf. None: it is none of these.
 pub(crate) fn event(expression: &str) -> Option<String> {
-    systape_cli::instead_of(EVENTS, expression.trim()).map(|text| format!("-e {expression}: {text}"))
+    let expression = expression.trim();
+    let known = systape_cli::instead_of(EVENTS, expression).map(str::to_owned);
+    let signal = expression.starts_with("SIG") && expression.len() > 4;
+    let signal = signal.then(|| "signals are always recorded; 'analyze kills' shows them".to_owned());
+    let behind = ["tracepoint:", "t:", "probe:"].iter().find_map(|kind| expression.strip_prefix(kind));
+    let behind = behind.filter(|name| name.contains(':')).map(|name| format!("a tracepoint is named alone: -e {name}"));
+    let parts: Vec<&str> = expression.split([' ', '|', ';']).filter(|part| !part.is_empty()).collect();
+    let several = parts.len() > 1 && !expression.contains([':', '/', '{', ',']);
+    let several = several.then(|| format!("calls are separated by commas: -e {}", parts.join(",")));
+    let call = || systape_abi::Selection::parse(&[expression]).is_ok();
+    let family = expression.split('_').next().filter(|family| ["sched", "block"].contains(family));
+    let family = family.filter(|family| *family != expression && !call());
+    let family = family.map(|family| format!("an event is named with its category: -e {family}:{expression}"));
+    let text = known.or(signal).or(behind).or(several).or(family)?;
+    Some(format!("-e {expression}: {text}"))
 }
 
 /// What is wrong with `word`, an option that is none of `record`'s: what to type instead, as far as that is known.

@@ -12,6 +12,7 @@ mod backlog;
 mod bio_ends;
 mod bounded;
 mod call_memory;
+mod called;
 mod calls;
 mod cgroup_limits;
 mod cgroups;
