@@ -202,7 +202,7 @@ fn graphs() {
     lab.record("t.tape", &["--call-graph", "dwarf", "-F", "997"], &[&busy, "hot", "200"]).expect(0);
     let graph = |more: &[&str]| lab.analyze(&[&["callgraph", "t.tape", "--of", "cpu"], more].concat()).expect(0);
     graph(&["--svg", "out.svg"]);
-    let svg = std::fs::read_to_string(lab.path("out.svg")).expect("svg");
+    let svg = fs::read_to_string(lab.path("out.svg")).expect("svg");
     assert!(svg.contains("<svg") && svg.contains("hot_loop") && svg.trim_end().ends_with("</svg>"), "{svg:.300}");
     let caller = graph(&[]).text();
     let callee = graph(&["--callee"]).text();

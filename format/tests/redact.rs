@@ -364,4 +364,13 @@ fn what_was_typed_keeps_its_options() {
     Redactor::new(Level::Strings, class).session(&mut session);
     let kept: Vec<_> = session.arguments.iter().map(|word| String::from_utf8_lossy(word).into_owned()).collect();
     assert_eq!(kept, ["<redacted>", "-C<redacted>", "--cpu=<redacted>", "-o", "<redacted>", "--comm", "<redacted>"]);
+    // numbers and families are nobody's secrets
+    let typed =
+        ["record", "--for", "1.5s", "--families=syscall,sched", "-F99", "-m", "64M", "--duration", "x", "--last=10s"];
+    let more = ["-p", "17", "sh", "--for", "hunter2", "--families", "sched,hunter2"];
+    session.arguments = typed.iter().chain(&more).map(|word| word.as_bytes().to_vec()).collect();
+    Redactor::new(Level::Strings, class).session(&mut session);
+    let kept: Vec<_> = session.arguments.iter().map(|word| String::from_utf8_lossy(word).into_owned()).collect();
+    let expected = "<redacted> --for 1.5s --families=syscall,sched -F99 -m 64M --duration <redacted> --last=10s -p <redacted> --for <redacted> --families <redacted>";
+    assert_eq!(kept.join(" "), expected);
 }

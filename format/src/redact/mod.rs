@@ -443,9 +443,48 @@ fn without_texts(words: &[u8]) -> Vec<u8> {
     out
 }
 
-/// `record`'s own command line: the options, because reports read them, without their values.
+/// Options of `record` whose values are numbers, times or sizes.
+const NUMBERS: [&[u8]; 23] = [
+    b"--after",
+    b"--buffer",
+    b"--cooldown",
+    b"--delay",
+    b"--disk",
+    b"--duration",
+    b"--flush",
+    b"--for",
+    b"--freq",
+    b"--keep",
+    b"--keep-free",
+    b"--last",
+    b"--max-size",
+    b"--max-tapes",
+    b"--mmap-pages",
+    b"--names-for",
+    b"--rotate",
+    b"--stacks-min",
+    b"--string-size",
+    b"-D",
+    b"-F",
+    b"-m",
+    b"-s",
+];
+
+/// Whether `value` may stay behind `option`, which may be one of the recorded command: a number (`99`, `1.5s`, `64M`), or names of
+/// families.
+fn is_plain(option: &[u8], value: &[u8]) -> bool {
+    let option = option.strip_suffix(b"=").unwrap_or(option);
+    let unit = value.iter().skip_while(|byte| byte.is_ascii_digit() || **byte == b'.');
+    let number = value.first().is_some_and(u8::is_ascii_digit) && unit.clone().count() <= 3;
+    let family = |word: &[u8]| Family::ALL.iter().any(|family| family.name().as_bytes() == word);
+    (NUMBERS.contains(&option) && number && unit.clone().all(|byte| byte.is_ascii_alphabetic() || *byte == b'%'))
+        || (option == b"--families" && value.split(|byte| *byte == b',').all(family))
+}
+
+/// `record`'s own command line: the options, because reports read them, and values that are no secrets.
 fn own_arguments(arguments: &[Vec<u8>]) -> Vec<Vec<u8>> {
     let mut kept = Vec::new();
+    let mut option: &[u8] = b"";
     for argument in arguments {
         let name = match argument.as_slice() {
             [b'-', b'-', rest @ ..] if !rest.is_empty() => {
@@ -458,7 +497,9 @@ fn own_arguments(arguments: &[Vec<u8>]) -> Vec<Vec<u8>> {
         };
         match name {
             Some(name) if name.len() == argument.len() => kept.push(name.to_vec()),
+            Some(name) if is_plain(name, &argument[name.len()..]) => kept.push(argument.clone()),
             Some(name) => kept.push([name, PLACEHOLDER].concat()),
+            None if is_plain(option, argument) => kept.push(argument.clone()),
             // values, the command behind `--`, and record's own path
             None if kept.last().is_some_and(|last| last == PLACEHOLDER) => {}
             None => kept.push(PLACEHOLDER.to_vec()),
@@ -466,6 +507,8 @@ fn own_arguments(arguments: &[Vec<u8>]) -> Vec<Vec<u8>> {
         if argument == b"--" {
             break;
         }
+        // a value is that of the option right before it
+        option = name.filter(|name| name.len() == argument.len()).unwrap_or_default();
     }
     kept
 }
