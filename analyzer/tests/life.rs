@@ -149,8 +149,7 @@ fn what_was_not_recorded_is_said() {
 fn options_of_another_report_are_refused() {
     let place = place(&[]);
     for (words, part) in [
-        ("--signal KILL", "'analyze kills'"),
-        ("exec -v life.tape", "'analyze kills'"),
+        ("--signal KILL", "'analyze kills --signal"),
         ("kills --tree life.tape", "'analyze exec --tree'"),
         ("kills -e read life.tape", "-e is not for"),
         ("kills --signal NOSUCH life.tape", "no such signal"),

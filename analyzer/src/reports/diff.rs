@@ -273,12 +273,17 @@ impl Shown<'_> {
         let (a, b) = (unit.time(0, total(before)), unit.time(1, total(after)));
         let about = mark::about(rough(before) || rough(after));
         let word = match b.cmp(&a) {
-            std::cmp::Ordering::Equal => return lead.map(|lead| format!("after {lead}")),
+            std::cmp::Ordering::Equal => return lead.map(|(lead, _)| format!("after {lead}")),
             std::cmp::Ordering::Greater => "more",
             std::cmp::Ordering::Less => "less",
         };
         let spends = format!("spends {about}{} {word}{each} in calls", span(b.abs_diff(a)));
-        let spends = lead.map_or_else(|| spends.clone(), |lead| format!("{lead}; it {spends}"));
+        // time on CPUs or asleep in calls is time in calls: it is said once
+        let spends = match lead {
+            None => spends,
+            Some((lead, ns)) if lead.contains(" in calls") && ns.abs_diff(b.abs_diff(a)) <= ns / 10 => lead,
+            Some((lead, _)) => format!("{lead}; it {spends}"),
+        };
         let sure = rows.iter().find(|row| row.changed.any());
         let most = match (self.largest_by_chance(sure.copied()), sure) {
             (Some(most), Some(sure)) => {

@@ -14,8 +14,8 @@ use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 
 use crate::model::{
-    Appeared, ByteStatus, Call, Checkpoint, Class, Container, FD_FIRST, Mapping, MappingKind, NetState, ProcessEvent,
-    SECOND_VALUE, Session, SignalEvent, Symbols, Task,
+    Appeared, ByteStatus, Call, Checkpoint, Class, Container, FD_FIRST, Family, Mapping, MappingKind, NetState,
+    ProcessEvent, SECOND_VALUE, Session, SignalEvent, Symbols, Task,
 };
 use crate::segment::SegmentData;
 use crate::sockets;

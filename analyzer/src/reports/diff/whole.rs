@@ -130,8 +130,8 @@ impl Line {
 /// another one spend as long asleep as that one works.
 const CLEARLY: f64 = 1.25;
 
-/// The change that a thread feels most, in words; None: none is more than chance.
-pub(super) fn lead(lines: &[Line], unit: Unit, each: &str) -> Option<String> {
+/// The change that a thread feels most, in words, and how much time that is, ns; None: none is more than chance.
+pub(super) fn lead(lines: &[Line], unit: Unit, each: &str) -> Option<(String, u64)> {
     let times = lines.iter().filter(|line| line.changed && line.kind.unit == measures::Unit::Ns);
     let heavier = |best: Option<&'_ Line>, line: &Line| {
         best.is_none_or(|best| line.weight(unit) as f64 > best.weight(unit) as f64 * CLEARLY)
@@ -142,7 +142,8 @@ pub(super) fn lead(lines: &[Line], unit: Unit, each: &str) -> Option<String> {
             best = Some(line);
         }
     }
-    best.map(|line| line.sentence(unit, each))
+    let changed = |line: &Line| unit.time(1, line.after.sum).abs_diff(unit.time(0, line.before.sum));
+    best.map(|line| (line.sentence(unit, each), changed(line)))
 }
 
 /// A table of what changed, or of `all`; None: there is nothing to show.
@@ -188,7 +189,8 @@ mod tests {
             line("asleep-futex", stretches(1, 1), stretches(1, 2266)),
         ];
         assert_eq!(lines.each_ref().map(|line| line.changed), [false, true, false]);
-        let text = lead(&lines, Unit::same(), "").unwrap();
+        let (text, ns) = lead(&lines, Unit::same(), "").unwrap();
+        assert_eq!(ns, 31_990 * MS);
         assert_eq!(text, "waits 31.99 s more for a CPU (10.0 ms before, 32.00 s after)");
     }
 
@@ -200,7 +202,7 @@ mod tests {
         let lines =
             [line("asleep-disk", one(100, 1), one(100, 11)), line("asleep-futex", asleep(1600, 1), asleep(1600, 11))];
         assert!(lines.iter().all(|line| line.changed));
-        assert!(lead(&lines, Unit::same(), "").unwrap().starts_with("sleeps 1.00 s more uninterruptibly"));
+        assert!(lead(&lines, Unit::same(), "").unwrap().0.starts_with("sleeps 1.00 s more uninterruptibly"));
     }
 
     #[test]
