@@ -50,8 +50,8 @@ fn what_is_no_tape() {
         lab.analyze(report).says(1, &["trace.tape", "no such file", "record"]);
     }
     // a file that is missing, and nearly a report
-    lab.analyze(&["inf"]).says(1, &["inf", "'info'"]);
-    lab.analyze(&["chek"]).says(1, &["chek", "'check'"]);
+    lab.analyze(&["inf"]).says(2, &["inf", "'info'"]);
+    lab.analyze(&["chek"]).says(2, &["chek", "'check'"]);
     lab.analyze(&["./info"]).says(1, &["./info", "no such file"]);
     // a FIFO would be waited for
     run(lab.command("mkfifo").arg("fifo")).expect(0);
@@ -115,7 +115,7 @@ fn options_of_analyze() {
         (&["-p", "twelve"], 2, &["-p", "twelve"]),
         (&["--max-events", "-3"], 2, &["-3"]),
         (&["--format", "xml"], 2, &["xml", "json"]),
-        (&["--summary-mode", "uid"], 2, &["uid", "process"]),
+        (&["-s", "--summary-mode", "uid"], 2, &["uid", "process"]),
         (&["--no-such-option"], 2, &["--no-such-option"]),
         (&["-s", "-S"], 2, &["-s", "-S"]),
         (&["-i", "gone.tape"], 1, &["gone.tape", "no such file"]),

@@ -10,7 +10,7 @@ use systape_format::segment::SegmentBuilder;
 use crate::stacks::forgot::Forgot;
 use crate::stacks::jit_maps::Owner;
 use crate::stacks::name_queue::NameQueue;
-use crate::stacks::names::{Origin, Seen};
+use crate::stacks::name_queue::{Origin, Seen};
 use crate::stacks::taken::{Chain, Code, Key, TakenFrame, TakenStack};
 use crate::tasks::{TaskId, Tasks};
 

@@ -382,7 +382,7 @@ mod tests {
             says("f:p:function_entry"),
             "it has no static probe 'p:function_entry'; the nearest are p:function__entry"
         );
-        assert_eq!(says("f:postgres:lime"), "it has no static probe 'postgres:lime'; the nearest are line");
+        assert_eq!(says("f:postgres:lien"), "it has no static probe 'postgres:lien'; the nearest are line");
         assert_eq!(says("f:zzz"), "it has no static probe 'zzz'; it has p:function__entry, p:function__return, p:line");
     }
 }

@@ -4,6 +4,8 @@
 //! So their number has a bound; of those beyond it the tape says why they have no name.
 
 use std::collections::BTreeMap;
+use std::fs::File;
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crossbeam_channel::{Receiver, Sender, unbounded};
@@ -11,10 +13,37 @@ use rustc_hash::FxHashMap;
 use systape_format::model::Mapping;
 
 use super::budget::NamesTime;
-use super::names::{Origin, Seen};
+use super::jit_maps::Owner;
 
 /// Most places that wait, of code made at run time and of everything else each: one has no room that the other needs.
 pub(super) const MOST: usize = if cfg!(test) { 1 << 3 } else { 1 << 18 };
+
+/// Source of a place's name.
+#[derive(Clone, Debug)]
+pub(crate) enum Origin {
+    /// A file, open if possible, and its path.
+    File {
+        /// Its content, or why it could not be opened.
+        file: Result<Arc<File>, String>,
+        /// Its path.
+        path: PathBuf,
+    },
+    /// An address in the kernel.
+    Kernel(u64),
+    /// Code made at run time, by this process; `here` 0 = it is not in /proc.
+    Jit(Owner),
+}
+
+/// A place on a stack, sent once.
+#[derive(Clone, Debug)]
+pub(crate) struct Seen {
+    /// The code.
+    pub mapping: Arc<Mapping>,
+    /// Offset as returned by [`systape_format::model::Frame::lookup`].
+    pub offset: u64,
+    /// Its source.
+    pub origin: Origin,
+}
 
 /// What the thread is to do.
 #[derive(Debug)]

@@ -4,10 +4,8 @@
 //! (systape-symbols); [`super::budget`] has the limits of that.
 
 use std::cmp::Reverse;
-use std::fs::File;
 use std::io::IsTerminal;
 use std::os::fd::AsFd;
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use anyhow::Result;
@@ -20,38 +18,11 @@ use systape_symbols::{Deadline, GivenUp, Kallsyms, Resolver};
 
 use super::budget::{Budget, NamesTime};
 use super::jit_maps::{JitMaps, Owner};
-use super::name_queue::{self, Message, NameQueue, Pending, Waiting, WaitingPlaces};
+use super::name_queue::{self, Message, NameQueue, Origin, Pending, Waiting, WaitingPlaces};
 use crate::foreign;
 
 /// Names that are kept until they are written.
 const MOST_SYMBOLS: usize = 4096;
-
-/// Source of a place's name.
-#[derive(Clone, Debug)]
-pub(crate) enum Origin {
-    /// A file, open if possible, and its path.
-    File {
-        /// Its content, or why it could not be opened.
-        file: Result<Arc<File>, String>,
-        /// Its path.
-        path: PathBuf,
-    },
-    /// An address in the kernel.
-    Kernel(u64),
-    /// Code made at run time, by this process; `here` 0 = it is not in /proc.
-    Jit(Owner),
-}
-
-/// A place on a stack, sent once.
-#[derive(Clone, Debug)]
-pub(crate) struct Seen {
-    /// The code.
-    pub mapping: Arc<Mapping>,
-    /// Offset as returned by [`systape_format::model::Frame::lookup`].
-    pub offset: u64,
-    /// Its source.
-    pub origin: Origin,
-}
 
 /// What becomes of places that the time does not reach.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -338,8 +309,11 @@ impl Sources {
 
 #[cfg(test)]
 mod tests {
+    use std::fs::File;
+    use std::path::PathBuf;
     use std::time::Duration;
 
+    use super::super::name_queue::Seen;
     use super::*;
 
     fn mapping(name: &str) -> Arc<Mapping> {

@@ -24,7 +24,7 @@ use super::feed::{Raw, RawStacks, with_frames, without_frames};
 use super::forgot::Forgot;
 use super::kernel::Kernel;
 use super::name_queue::NameQueue;
-use super::names::{Origin, Seen};
+use super::name_queue::{Origin, Seen};
 use super::places::{ImageId, Place, Places};
 use super::taken::{Chain, Code, Taken, TakenFrame};
 

@@ -75,9 +75,9 @@ const EVENTS: &systape_cli::Habits = &[
 
 /// What to type for an event that is named as by perf or bpftrace.
 fn event(text: &str) -> Option<String> {
-    let kind = text.split(':').next().unwrap_or_default();
-    // what is a name or all of a kind is looked for on the tape
-    let ours = ["kprobe", "uprobe", "usdt"].contains(&kind) && text.ends_with(":*");
+    let (kind, rest) = text.split_once(':').unwrap_or((text, ""));
+    // what is a name or all of a kind is looked for on the tape; that of bpftrace is behind a path
+    let ours = ["kprobe", "uprobe", "usdt"].contains(&kind) && !rest.is_empty() && !rest.contains('/');
     let cache = ["L1-", "LLC-", "dTLB-", "iTLB-"].iter().any(|start| text.starts_with(start));
     if cache {
         return Some("counters of the CPU are not recorded; record -F 99 samples what runs".to_owned());
@@ -248,10 +248,13 @@ mod tests {
         assert!(
             said("block_rq_issue").contains("'block:block_rq_issue'") && said("read|write").ends_with("read,write")
         );
-        assert!(said("kprobe:vfs_read").contains("record --kprobe") && said("cs").contains("sched:*"));
+        assert!(said("uprobe:/bin/sh:main").contains("record --uprobe") && said("cs").contains("sched:*"));
+        assert!(said("kretprobe:vfs_read").contains("record --kprobe"));
         assert!(said("SIGTERM").contains("kills --signal SIGTERM") && said("read write").ends_with("-e read,write"));
         for ours in [
             "kprobe:*",
+            "uprobe:hit",
+            "usdt:p:n",
             "usdt:*",
             "sched:*",
             "openat",

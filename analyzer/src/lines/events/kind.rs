@@ -183,7 +183,7 @@ impl Wanted {
             let near = systape_abi::nearest(&term.pattern, known.iter().copied());
             let meant = match near.first() {
                 Some(name) => format!("did you mean '{name}'?"),
-                None => format!("a tracepoint is stored by record -e '{}';", term.pattern),
+                None => format!("{};", stored_by(&term.pattern)),
             };
             bail!(BadUsage(format!("-e '{}': no such event; {meant} there are {}", term.pattern, known.join(", "))));
         }
@@ -227,6 +227,17 @@ impl Wanted {
             families.push(Family::Tracepoint);
         }
         families
+    }
+}
+
+/// What of `record` stores the event `name`, which this tape does not have.
+fn stored_by(name: &str) -> String {
+    let behind = |kind: &str| name.strip_prefix(kind);
+    match (behind("kprobe:"), behind("uprobe:"), behind("usdt:")) {
+        (Some(function), ..) => format!("functions of the kernel are stored by record --kprobe {function}"),
+        (_, Some(function), _) => format!("functions of programs are stored by record --uprobe FILE:{function}"),
+        (.., Some(probe)) => format!("static probes are stored by record --usdt FILE:{probe}"),
+        _ => format!("a tracepoint is stored by record -e '{name}'"),
     }
 }
 
