@@ -18,6 +18,14 @@ fn is_id(text: &str) -> bool {
     text.len() == 64 && text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
 }
 
+/// Fewest digits of an id by which people may choose.
+const FEWEST: usize = 4;
+
+/// Whether the id of a container or pod begins with what was typed for it.
+pub fn begins(id: &str, typed: &str) -> bool {
+    typed.len() >= FEWEST && id.starts_with(typed)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

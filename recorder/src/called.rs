@@ -5,14 +5,12 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Result, bail};
-use systape_format::cgroups;
+use systape_format::cgroups::{self, begins};
 use systape_format::model::Container;
 
 /// Most cgroups that are looked at, and how deep they lie.
 const MOST: usize = 65536;
 const DEEPEST: usize = 32;
-/// Fewest digits of an id.
-const SHORTEST: usize = 4;
 /// Most names in a message.
 const LISTED: usize = 5;
 
@@ -70,11 +68,6 @@ impl Called<'_> {
             }
         }
     }
-}
-
-/// Whether the digits of an id begin so.
-fn begins(id: &str, beginning: &str) -> bool {
-    beginning.len() >= SHORTEST && id.starts_with(beginning)
 }
 
 /// The uid of the pod that a directory of Kubernetes is named after.

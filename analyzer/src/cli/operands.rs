@@ -143,7 +143,7 @@ fn no_file(files: &[PathBuf], view: &View, words: usize) -> Result<()> {
         if let Some(key) = By::meant(word).filter(|_| beside && view.takes("by")) {
             bail!("{word}: no such file; sums by it: --by {key}");
         }
-        let name = view.takes("comm") && !word.contains(['.', '/', ' ']) && !is_report(word);
+        let name = view.takes("comm") && !word.contains(['.', '/', ' ']) && !views::begins(word);
         if let Some(typed) = habits::instead_of(word, None).filter(|_| beside) {
             let name = if name { format!("; threads are chosen by name: --comm={word}") } else { String::new() };
             bail!("{word}: no such file: {typed}{name}");
@@ -159,11 +159,6 @@ fn no_file(files: &[PathBuf], view: &View, words: usize) -> Result<()> {
         }
     }
     Ok(())
-}
-
-/// Whether `word` is the first of a report's name.
-fn is_report(word: &str) -> bool {
-    views::names().any(|name| name == word)
 }
 
 /// Refuses a first word that is no file, and the words of other tools' reports.

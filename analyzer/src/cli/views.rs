@@ -3,6 +3,7 @@
 //!
 //! A view that is not in the list of an option refuses it: no option is taken without an effect (tests/options.rs tries all of them).
 
+use std::ffi::OsStr;
 use std::path::Path;
 
 use clap::ArgMatches;
@@ -97,6 +98,11 @@ pub(crate) fn names() -> impl Iterator<Item = &'static str> {
     let first = |at: &usize| VIEWS[*at].name.split(' ').next().unwrap_or_default();
     let new = move |at: &usize| !first(at).is_empty() && (0..*at).all(|before| first(&before) != first(at));
     (0..VIEWS.len()).filter(new).map(move |at| first(&at))
+}
+
+/// Whether `word` is the first of a report's name.
+pub(crate) fn begins(word: impl AsRef<OsStr>) -> bool {
+    names().any(|name| word.as_ref() == name)
 }
 
 /// The report whose name `path` resembles, for a message: a word without `/` or `.`.

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::fmt;
 
+use systape_format::cgroups::begins;
 use systape_format::model::Session;
 
 use crate::values::glob;
@@ -11,8 +12,6 @@ use crate::values::words::escaped;
 
 /// Most names in a message.
 const LISTED: usize = 6;
-/// Shortest beginning of a container's or pod's id.
-const LEAST_ID: usize = 4;
 
 /// Which cgroups are meant, as it was typed.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -106,11 +105,6 @@ impl InCgroup {
         let more = if more > 0 { format!(" and {more} more") } else { String::new() };
         format!("no cgroup of this tape is of that name; it has {what} {}{more}", listed.join(", "))
     }
-}
-
-/// Whether `id` begins so.
-fn begins(id: &str, typed: &str) -> bool {
-    typed.len() >= LEAST_ID && id.starts_with(typed)
 }
 
 /// Whether a part of a path is the unit `name`, whose ending may be left out.

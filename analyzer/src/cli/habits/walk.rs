@@ -378,13 +378,8 @@ fn strings(length: &str) -> String {
 
 /// Whether `name` would be a report as a word.
 fn is_report(name: &str) -> bool {
-    let names = VIEWS.iter().map(|view| view.name).chain(beside::WORDS.map(|(name, _)| name));
-    names.filter_map(|all| all.split(' ').next()).any(|first| !first.is_empty() && first == name)
-}
-
-/// Whether `word` is the first word of a report's name.
-fn begins_report(word: &OsStr) -> bool {
-    VIEWS.iter().any(|view| view.name.split(' ').next().is_some_and(|first| !first.is_empty() && word == first))
+    let mut beside = beside::WORDS.iter().filter_map(|(all, _)| all.split(' ').next());
+    views::begins(name) || beside.any(|first| first == name)
 }
 
 /// What to type for the first words, where no report and no file is named.
@@ -392,12 +387,12 @@ fn no_report(typed: &[OsString], exists: &dyn Fn(&OsStr) -> bool) -> Option<Stri
     let absent = |word: &&OsString| !exists(word);
     let (mut words, first) = (typed, typed.first()?);
     // the tape may stand in front; a file that is called as a report is none
-    if !absent(&first) && !begins_report(first) {
+    if !absent(&first) && !views::begins(first) {
         words = &typed[1..];
     }
     let word = words.first().filter(absent)?.to_str()?;
     let next = words.get(1).filter(absent).and_then(|next| next.to_str());
-    let known = if begins_report(word.as_ref()) { instead_of } else { meant };
+    let known = if views::begins(word) { instead_of } else { meant };
     let typed = known(word, next).filter(|_| word != "help")?;
     let whole = next.filter(|_| known(word, None).as_ref() != Some(&typed)).map(|next| format!(" {next}"));
     Some(format!("'{word}{}' is no report: {typed}", whole.unwrap_or_default()))

@@ -1,6 +1,7 @@
 //! One finding, as plain values.
 
 use std::cmp::Reverse;
+use std::collections::BTreeSet;
 
 use crate::derive::cost::pattern::Pattern;
 
@@ -34,6 +35,11 @@ pub(crate) struct Who {
     pub comm: Vec<u8>,
     /// The process; None: several processes of that name.
     pub pid: Option<u32>,
+}
+
+/// The process of `pids`, if there is only one: see [`Who::pid`].
+pub(crate) fn only(pids: &BTreeSet<u32>) -> Option<u32> {
+    pids.first().copied().filter(|_| pids.len() == 1)
 }
 
 /// One of several things that a finding is about.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::calls::Object;
 use super::calls::Work;
-use super::finding::{Member, Who};
+use super::finding::{Member, Who, only};
 
 /// Calls of one kind, of one program, on one thing.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -193,8 +193,7 @@ const DEEPEST: usize = 16;
 
 /// The program of a row: with its pid if it is one process.
 pub(crate) fn who(comm: &[u8], together: &Together) -> Who {
-    let pid = together.pids.first().filter(|_| together.pids.len() == 1).copied();
-    Who { comm: comm.to_vec(), pid }
+    Who { comm: comm.to_vec(), pid: only(&together.pids) }
 }
 
 /// The file of calls on `name`.

@@ -13,7 +13,7 @@ use crate::derive::cost::pattern::{MOST, Pattern};
 use crate::derive::critical::Id;
 use crate::derive::critical::log::{Log, Logged};
 use crate::derive::runs::keys::{self, Place, Words};
-use crate::derive::why::finding::{Class, Finding, Who};
+use crate::derive::why::finding::{Class, Finding, Who, only};
 use crate::derive::why::floor::Floor;
 use crate::derive::why::rules::LastToCome;
 use crate::reports::traced::cause::Cause;
@@ -328,7 +328,7 @@ fn ran_meanwhile(finding: &mut Finding, found: &[Found], threads: &[Logged]) {
     }
     if let Some((comm, share)) = whose.most().filter(|(_, share)| share.ns * 5 > all * 4) {
         finding.processes = share.pids.len() as u64;
-        let pid = share.only();
+        let pid = only(&share.pids);
         finding.command = pid.map_or_else(|| "sched latency".to_owned(), |pid| format!("sched latency -p {pid}"));
         finding.who = Who { comm, pid };
         finding.text = "waited {count} times for a CPU, the longest {max}".to_owned();
@@ -342,10 +342,10 @@ fn ran_meanwhile(finding: &mut Finding, found: &[Found], threads: &[Logged]) {
         return;
     }
     if let Some((comm, share)) = others.most().filter(|(_, share)| share.ns * 4 > all) {
-        let whose = share.only().map_or_else(|| " (several processes)".to_owned(), |pid| format!(" {pid}"));
+        let whose = only(&share.pids).map_or_else(|| " (several processes)".to_owned(), |pid| format!(" {pid}"));
         finding.text.push_str(&format!("; {}{whose} ran there {:.0}% of that time", escaped(&comm), percent(share.ns)));
         if share.ns * 2 > all {
-            finding.by = Some(Who { comm, pid: share.only() });
+            finding.by = Some(Who { comm, pid: only(&share.pids) });
         }
     }
 }
@@ -355,13 +355,6 @@ fn ran_meanwhile(finding: &mut Finding, found: &[Found], threads: &[Logged]) {
 struct Share {
     ns: u64,
     pids: BTreeSet<u32>,
-}
-
-impl Share {
-    /// The process, if there is only one.
-    fn only(&self) -> Option<u32> {
-        self.pids.first().copied().filter(|_| self.pids.len() == 1)
-    }
 }
 
 /// Time by name of processes.

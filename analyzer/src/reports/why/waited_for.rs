@@ -10,7 +10,7 @@ use crate::derive::critical::log::Logged;
 use crate::derive::critical::walk::Handover;
 use crate::derive::runs::keys::Place;
 use crate::derive::runs::{State, Why};
-use crate::derive::why::finding::{Class, Finding, Who};
+use crate::derive::why::finding::{Class, Finding, Who, only};
 use crate::derive::why::floor::Floor;
 use crate::derive::why::rules::{LastToCome, command};
 use crate::reports::traced::Found;
@@ -217,11 +217,6 @@ fn finding((comm, _, slept): Sleeper, sleeps: Sleeps) -> Option<Finding> {
         call,
         ..Finding::default()
     })
-}
-
-/// The process, if there is only one.
-fn only(pids: &BTreeSet<u32>) -> Option<u32> {
-    pids.first().copied().filter(|_| pids.len() == 1)
 }
 
 #[cfg(test)]
