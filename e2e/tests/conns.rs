@@ -37,7 +37,10 @@ fn recorded(lab: &Lab, options: &[&str]) -> Vec<End> {
     // what happens until the sockets of all processes were looked at is not known
     std::thread::sleep(Duration::from_secs(1));
     fs::write(lab.path("go"), "go").expect("go");
-    lab.until_file("done");
+    lab.until("done", || {
+        assert!(program.ended().is_none(), "the workload failed");
+        lab.path("done").exists()
+    });
     record.stop(libc::SIGINT).expect(0);
     fs::write(lab.path("end"), "end").expect("end");
     lab.until("its end", || program.ended().is_some());

@@ -1,7 +1,7 @@
 //! Waits for locks of the kernel (`--families lock`): beside perf on the same run the same waits by thread, lock and kind, with its durations;
 //! of targets only; sums and the graph agree with the listing; everything recorded at once, with stacks, leaves the kernel in order.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 
 use serde_json::Value;
@@ -53,7 +53,7 @@ fn kind(flags: &str) -> &str {
 }
 
 /// The waits in perf's text: nanoseconds, thread, event, address, `(flags=...)` or `(ret=...)`. Of one for a mutex only the first
-/// beginning counts: a second one says that it sleeps from then on.
+/// beginning counts: a second one says that it sleeps from then on. One whose end perf missed is none.
 fn of_perf(text: &str) -> Waits {
     let mut open: BTreeMap<(u64, u64), (u64, String)> = BTreeMap::new();
     let mut waits = Waits::new();
@@ -65,18 +65,20 @@ fn of_perf(text: &str) -> Waits {
         let (_, value) = what.trim_matches(['(', ')']).split_once('=').expect("a value");
         if event.contains("contention_begin") {
             let goes_on = value.contains("MUTEX") && open.contains_key(&key);
-            assert!(goes_on || open.insert(key, (time, kind(value).to_owned())).is_none(), "{line}");
+            if !goes_on {
+                open.insert(key, (time, kind(value).to_owned()));
+            }
         } else if let Some((began, kind)) = open.remove(&key) {
             waits.entry((key.0, key.1, kind)).or_default().push(time - began);
         }
     }
-    assert!(open.is_empty(), "the workload ended: {open:?}");
     waits
 }
 
 fn waits(rows: &[Value]) -> Waits {
     let mut waits = Waits::new();
-    for row in rows {
+    // not what says that records are missing
+    for row in rows.iter().filter(|row| row["event"].is_string()) {
         let args = &row["args"];
         let text = |name: &str| args[name].as_str().unwrap_or_else(|| panic!("{name}: {row}"));
         let key = (number(&row["tid"]), hex(text("lock")), text("kind").to_owned());
@@ -96,21 +98,34 @@ fn perf_sees_the_same_waits() {
     let events = "lock:contention_begin,lock:contention_end";
     let perf = ["perf", "record", "-q", "-a", "-m", "4096", "-o", "p.data", "-e", events, "--", &program, "8", "3001"];
     lab.record("t.tape", &["-a", "--families", "lock"], &perf).expect(0);
-    lab.assert_whole("t.tape");
     let script = ["script", "-i", "p.data", "--ns", "--comms", "contend", "-F", "tid,time,event,trace"];
     let theirs = of_perf(&lab::run(lab.command("perf").args(script)).expect(0).text());
-    let ours = waits(&lab.analyze(&[&["t.tape", "--comm", "contend"], LOCK].concat()).expect(0).json());
-    let counts = |waits: &Waits| waits.iter().map(|(key, durs)| (key.clone(), durs.len())).collect::<Vec<_>>();
-    assert_eq!(counts(&ours), counts(&theirs));
+    let ours = lab.analyze(&[&["t.tape", "--comm", "contend"], LOCK].concat());
+    assert!(matches!(ours.code(), 0 | 3), "{ours:?}");
+    let ours = waits(&ours.json());
+    // a wait inside of a tracer, an interrupt's or for the tracer's own lock, is lost: we count it, perf says nothing
+    let lost: u64 = lab.info("t.tape")["lost"].as_object().expect("lost").values().map(number).sum();
+    let all: usize = theirs.values().map(Vec::len).sum();
+    let [mut missed, mut more] = [0, 0];
+    for key in ours.keys().chain(theirs.keys()).collect::<BTreeSet<_>>() {
+        let [one, other] = [&ours, &theirs].map(|waits| waits.get(key).map_or(0, Vec::len));
+        assert!(one == other || key.2 == "spinlock", "{key:?}: {one}, perf {other}");
+        missed += other.saturating_sub(one);
+        more += one.saturating_sub(other);
+    }
+    assert!(missed as u64 <= lost && lost as usize <= all / 50, "{lost} lost, {missed} of {all} are not on the tape");
+    assert!(more <= all / 50, "{more} of {all} are not in perf's");
     assert!(ours.keys().any(|(.., kind)| kind == "rwsem:W"), "nobody waited: {ours:?}");
     // both programs look at the clock at one tracepoint, one after the other
-    let pairs = ours.values().flatten().zip(theirs.values().flatten());
+    let same = |key| ours.get(key).filter(|durs: &&Vec<u64>| durs.len() == theirs[key].len());
+    let pairs = theirs.keys().filter_map(|key| Some(same(key)?.iter().zip(&theirs[key]))).flatten();
     let mut apart: Vec<u64> = pairs.map(|(one, other)| one.abs_diff(*other)).collect();
     apart.sort_unstable();
     assert!(apart[apart.len() / 2] < 1_000_000, "{apart:?}");
-    // what is left alone was in progress at an end of the recording, and none of the workload's was
+    // what is left alone was in progress at an end of the recording, and none of the workload's was, or its other end was lost
     let alone = ["t.tape", "--comm", "contend", "-e", "lock:unpaired", "--format", "json"];
-    assert_eq!(lab.analyze(&alone).expect(0).json(), Vec::<Value>::new());
+    let alone = lab.analyze(&alone);
+    assert!(matches!(alone.code(), 0 | 3) && alone.json().len() as u64 <= lost, "{alone:?}");
 }
 
 #[test]

@@ -224,6 +224,8 @@ fn senders_and_targets_of_signals() {
         "{target} threads usr1 3 >threads & first=$!; {target} threads usr1 5 >threads2 & second=$!
         lines threads 1; lines threads2 1
         record_on t.tape -p $first -p $second
+        # /proc is read from then on, and says nothing of who has ended
+        sleep 0.5
         sh -c 'echo $$ >sender; kill -TERM '$first'; sleep 0.5'
         wait $first
         echo $first $second >pids

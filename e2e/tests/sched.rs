@@ -184,7 +184,9 @@ fn compare(lab: &Lab, threads: &BTreeMap<i64, Thread>) -> Result<(String, bool),
     let mut tape: BTreeMap<i64, (u64, u64)> = BTreeMap::new();
     for event in rows(lab, &["t.tape", "-e", "sched:sched_switch", "-t", &tids]) {
         let (prev, next) = (num(&event["args"], "prev_pid"), num(&event["args"], "next_pid"));
-        tape.entry(prev).or_default().0 += 1;
+        let left = tape.entry(prev).or_default();
+        // it came by a switch that no program saw, and the tape says so
+        *left = (left.0 + 1, left.1 + u64::from(event["args"]["prev_came"].is_string()));
         tape.entry(next).or_default().1 += 1;
     }
     tape.retain(|tid, _| threads.contains_key(tid));
