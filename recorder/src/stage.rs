@@ -308,7 +308,7 @@ impl Stage {
     fn new_chunk(&mut self, ts: u64, snaps: &[Snap]) {
         self.assembler.new_chunk(ts, snaps);
         self.send();
-        self.prologue(ts);
+        self.prologue();
         (self.chunk_ts, self.chunk_from) = (ts, self.progress.bytes());
     }
 

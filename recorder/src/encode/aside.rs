@@ -105,9 +105,10 @@ impl Assembler {
         })
     }
 
-    /// What a tape needs that begins with the chunk of `ts`: the addresses of sockets that have names. None: there is
-    /// nothing.
-    pub(crate) fn prologue(&mut self, ts: u64) -> Option<Box<SegmentData>> {
+    /// What a tape needs that begins with the chunk that begins now: the addresses of sockets that have names. It is of the time at which
+    /// the next segment begins, which is earlier where nothing happened before the chunk. None: there is nothing.
+    pub(crate) fn prologue(&mut self) -> Option<Box<SegmentData>> {
+        let ts = self.segment_start();
         let Self { world, names, sockets, .. } = self;
         let mut any = false;
         let segment = self.rows.aside(ts, |into| any = names.again(ts, sockets, world, into));

@@ -347,10 +347,10 @@ impl Stage {
         }
     }
 
-    /// What only a tape needs that begins with the chunk of `ts`.
-    pub(super) fn prologue(&mut self, ts: u64) {
+    /// What only a tape needs that begins with the chunk that begins now.
+    pub(super) fn prologue(&mut self) {
         if self.tapes.is_some()
-            && let Some(segment) = self.assembler.prologue(ts)
+            && let Some(segment) = self.assembler.prologue()
         {
             self.step(Step::Prologue(segment));
         }
