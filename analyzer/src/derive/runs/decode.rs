@@ -180,6 +180,20 @@ pub(crate) struct Part {
     pub stacks: Option<Stacks>,
     /// When the tasks that left a CPU may have got it unseen, with the index of their switch: those that are no [`What::Came`].
     pub came: Vec<(u32, u64)>,
+    /// The [`What::Came`] of the segment: utid and time, in order.
+    pub arrivals: Vec<(u32, u64)>,
+}
+
+/// How much later than a task came the kernel's times may say that it did, ns: its clock was read before the CPU looked for work.
+const LATE: u64 = 1_000_000;
+
+impl Part {
+    /// When the task gets a CPU unseen, by the kernel's times, if that is so soon after `ts` that it may have it by then.
+    pub(crate) fn comes_soon(&self, task: u32, ts: u64) -> Option<u64> {
+        let utid = self.tasks[task as usize].utid;
+        let next = self.arrivals.partition_point(|arrival| *arrival < (utid, ts));
+        self.arrivals.get(next).filter(|(of, at)| *of == utid && at - ts < LATE).map(|(_, at)| *at)
+    }
 }
 
 /// No segment: calls that were open when the recording ended.
@@ -416,7 +430,14 @@ fn scheduling(segment: &Segment<'_>, dict: &Dict, piece: &mut Piece<Decoder<'_>>
         },
     }));
     let switches = segment.switches(dict)?;
+    let switched = events.len();
     piece.part.came = came_unseen(&switches, events);
+    let arrivals = events[switched..].iter().filter_map(|event| match event.what {
+        What::Came { task, .. } => Some((dict.tasks[task as usize].utid, event.ts)),
+        _ => None,
+    });
+    piece.part.arrivals = arrivals.collect();
+    piece.part.arrivals.sort_unstable();
     events.extend(switches.iter().enumerate().map(|(row, s): (usize, &Switch)| Event {
         ts: s.ts,
         what: What::Switch {

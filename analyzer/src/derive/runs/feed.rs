@@ -201,6 +201,17 @@ impl<S: Sink> Feeder<'_, S> {
         if restarts { self.tracker.restart(slot, call) } else { self.tracker.enter(slot, call) }
     }
 
+    /// Notes it where a call of a thread that waits begins or ends just before the thread gets a CPU unseen.
+    fn comes(&mut self, part: &Part, slot: Slot, event: Event) {
+        if let What::Enter { task, .. } | What::Leave { task, .. } = event.what
+            && !part.arrivals.is_empty()
+            && self.tracker.is_off(slot)
+            && let Some(ts) = part.comes_soon(task, event.ts)
+        {
+            self.tracker.comes(slot, ts);
+        }
+    }
+
     fn call(&self, part: &Part, event: Event) -> Option<InCall> {
         let What::Enter { call, file, row, before, counted, .. } = event.what else { return None };
         let file = match file.checked_sub(FD_FIRST) {
@@ -225,6 +236,7 @@ impl<S: Sink> Feeder<'_, S> {
         match event.what {
             What::Leave { task, cpu } => {
                 if let Some(slot) = self.slot(part, task, event.ts) {
+                    self.comes(part, slot, event);
                     self.tracker.leave(event.ts, slot, cpu);
                 }
             }
@@ -244,6 +256,7 @@ impl<S: Sink> Feeder<'_, S> {
                 // its entry is that of the call's end
                 let slot = self.known(part, task);
                 if let (Some(slot), Some(call)) = (slot, call) {
+                    self.comes(part, slot, event);
                     self.enter(slot, call);
                 }
             }

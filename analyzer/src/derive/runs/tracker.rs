@@ -90,6 +90,8 @@ struct Note {
     doubt: bool,
     /// Its last call that ended, and the call's file.
     before: Option<(Call, u32)>,
+    /// It gets a CPU unseen then, by the kernel's times: what it does in a call before does not contradict that it waits.
+    comes: u64,
 }
 
 /// What a thread is found by: without an id that is unique in the tape the number must do.
@@ -391,6 +393,16 @@ impl<S: Sink> Tracker<S> {
         }
     }
 
+    /// A thread gets a CPU unseen at `ts`, which may be a little late.
+    pub(crate) fn comes(&mut self, slot: Slot, ts: u64) {
+        self.notes[slot].comes = ts;
+    }
+
+    /// Whether what a thread does now contradicts its state.
+    pub(crate) fn is_off(&self, slot: Slot) -> bool {
+        matches!(self.threads[slot].state, State::Sleeping(_) | State::Waiting(_) | State::Throttled)
+    }
+
     /// A call began by which the kernel goes on with the one before, which a signal without a handler had interrupted: it is that one.
     pub(crate) fn restart(&mut self, slot: Slot, call: InCall) {
         let before = self.notes[slot].before;
@@ -583,7 +595,10 @@ impl<S: Sink> Tracker<S> {
     /// Only a thread on a CPU begins and ends calls: any other state was wrong, and an unknown state becomes running,
     /// on an unknown CPU.
     fn must_run(&mut self, slot: Slot, ts: u64, cpu: u32) {
-        if matches!(self.threads[slot].state, State::Sleeping(_) | State::Waiting(_) | State::Throttled) {
+        if self.is_off(slot) {
+            if ts <= self.notes[slot].comes {
+                return;
+            }
             self.doubt(slot, ts);
         }
         let known = self.threads[slot].state != State::Unknown;
