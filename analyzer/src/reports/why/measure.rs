@@ -109,7 +109,9 @@ pub(super) fn measure(
     let shares = candidates.iter().filter_map(|finding| Some((finding, finding.share?)));
     shares.for_each(|(finding, (part, whole))| budget.faults(&finding.who.comm, part, whole));
     let mut candidates = candidates;
-    candidates.extend(waited_for::find(&walked, &log.threads, &last, floor));
+    let mut sleeps = waited_for::find(&walked, &log.threads, &last, floor);
+    waited_for::look_for(&mut sleeps, &mut candidates);
+    candidates.extend(sleeps);
     candidates.extend(frozen::find(&walked, &log.threads, floor));
     if keys::all_calls(context.question.tape.session()) && !losses::stores_some(context.question.tape) {
         let lost = |pid: u32, span| context.question.loss.touches(&[Family::Syscall, Family::Sched], Some(pid), span);

@@ -16,7 +16,7 @@ use crate::derive::why::rules::{LastToCome, command};
 use crate::reports::traced::Found;
 use crate::reports::traced::Traced;
 use crate::reports::traced::cause::Cause;
-use crate::values::words::escaped;
+use crate::values::words::{errno_text, escaped};
 
 /// Name of the rule.
 pub(super) const RULE: &str = "waited-for";
@@ -219,6 +219,19 @@ fn finding((comm, _, slept): Sleeper, sleeps: Sleeps) -> Option<Finding> {
     })
 }
 
+/// Says in `sleeps` what is looked for between the sleeps: the attempts at it are no finding of their own.
+pub(super) fn look_for(sleeps: &mut [Finding], candidates: &mut Vec<Finding>) {
+    for sleep in sleeps {
+        let same = |one: &Finding| one.rule == "retries" && one.who == sleep.who && one.count >= sleep.count / 2;
+        let Some(at) = candidates.iter().position(same) else { continue };
+        let tried = candidates.remove(at);
+        let Finding { call, object, errno, .. } = &tried;
+        sleep.text.push_str(&format!("; each time {call} of {} had failed ({})", escaped(object), errno_text(*errno)));
+        // who else has to do with it is the cause
+        sleep.command = command::file(object);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::sync::Arc;
@@ -282,6 +295,25 @@ mod tests {
         assert_eq!((many.count, many.command.as_str()), (3, "-e clock_nanosleep --comm=sleep"));
         assert_eq!((many.who.pid, many.by.and_then(|by| by.pid)), (Some(1), None));
         assert_eq!(told(&[10]).command, "-e clock_nanosleep -p 10");
+    }
+
+    #[test]
+    fn what_a_script_looks_for_between_its_sleeps_is_said_with_them() {
+        let of = |rule, pid| Finding {
+            rule,
+            who: Who { comm: b"sh".to_vec(), pid: Some(pid) },
+            call: "newfstatat".to_owned(),
+            object: b"/run/it".to_vec(),
+            errno: 2,
+            count: 12,
+            text: "waited".to_owned(),
+            ..Finding::default()
+        };
+        let (mut sleeps, mut others) = (vec![of(RULE, 1)], vec![of("retries", 2), of("retries", 1), of("storm", 1)]);
+        look_for(&mut sleeps, &mut others);
+        assert_eq!(sleeps[0].text, "waited; each time newfstatat of /run/it had failed (ENOENT)");
+        assert_eq!(sleeps[0].command, "-P /run/it");
+        assert_eq!(others, [of("retries", 2), of("storm", 1)], "of another process, and of another rule");
     }
 
     #[test]

@@ -48,6 +48,11 @@ pub(super) fn path(on: &On) -> String {
     format!("-P {} ", words([pattern(&asked, b"").as_slice()]))
 }
 
+/// `-P /etc/passwd`: all calls on one file.
+pub(crate) fn file(name: &[u8]) -> String {
+    format!("-P {}", words([pattern(name, b"").as_slice()]))
+}
+
 /// `-s --by comm,syscall -e openat -P /etc/passwd -p 17`.
 pub(super) fn summary(who: &Who, call: &str, on: &On, more: &str) -> String {
     // the other end of a connection is no path of a call

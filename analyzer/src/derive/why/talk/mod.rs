@@ -37,12 +37,18 @@ pub(crate) enum Act {
     Waits(bool),
     /// It slept as it asked.
     Sleeps,
+    /// It waited for the end of this process, by the number that its caller has for it.
+    Reaps(u32),
     /// It connected to this address.
     Connects(Arc<[u8]>, Connected),
     /// It waited for this pipe to have something, or room.
     Pipe(Arc<[u8]>, Way),
     /// A call on this file failed with this error.
     Fails(Arc<[u8]>, u16),
+    /// It looked for this file, with this error.
+    Misses(Arc<[u8]>, u16),
+    /// It ended.
+    Ends,
 }
 
 /// How an attempt to connect ended.
@@ -123,6 +129,14 @@ pub(crate) struct Waited {
     pub others: u64,
 }
 
+impl Waited {
+    fn add(&mut self, other: &Self) {
+        self.count += other.count;
+        (self.ns, self.max) = (self.ns.saturating_add(other.ns), self.max.max(other.max));
+        self.span = other.span.map_or(self.span, |(from, to)| wider(self.span, from, to));
+    }
+}
+
 /// A socket of a client.
 #[derive(Debug)]
 struct Socket {
@@ -151,6 +165,8 @@ struct Failed {
     errno: u16,
     since: u64,
     slept: u64,
+    /// It only looks for the file: who does it for ever waits for nothing.
+    looks: bool,
 }
 
 /// What a thread is about.
@@ -161,6 +177,8 @@ struct Thread {
     asked: Option<Arc<[u8]>>,
     connecting: Option<Arc<[u8]>>,
     failed: Option<Failed>,
+    /// What it looks for, and the pauses.
+    looks: Option<((Process, Call, For), Waited)>,
 }
 
 /// The machine.
@@ -170,6 +188,8 @@ pub(crate) struct Talks {
     pub sums: FxHashMap<(Process, Call, For), Waited>,
     /// Time asleep as asked, by pid: it is part of what a server does for its answer, ns.
     pub slept: FxHashMap<u32, u64>,
+    /// The last sleep of each process that slept, by pid.
+    asleep: FxHashMap<u32, (u64, u64)>,
     sockets: FxHashMap<(u64, Arc<[u8]>), Socket>,
     threads: FxHashMap<u32, Thread>,
 }
@@ -185,21 +205,24 @@ impl Talks {
             Act::Takes(name) => self.takes(said, name),
             Act::Waits(timed_out) => self.waits(said, *timed_out),
             Act::Sleeps => self.sleeps(said),
+            Act::Reaps(child) => self.reaps(said, *child),
             Act::Connects(to, how) => self.connects(said, to, *how),
-            Act::Fails(to, errno) => self.fails(said, to, *errno),
+            Act::Fails(to, errno) => self.fails(said, to, *errno, false),
+            Act::Misses(to, errno) => self.fails(said, to, *errno, true),
+            Act::Ends => self.ends(said),
             Act::Pipe(name, way) => self.count(said, For::Pipe(Arc::clone(name), *way), said.span, said.ns),
         }
     }
 
     fn count(&mut self, said: &Said, what: For, span: (u64, u64), ns: u64) {
-        let key = (said.who.clone(), said.call, what);
-        if self.sums.len() >= SUMS && !self.sums.contains_key(&key) {
-            return;
+        let one = Waited { count: 1, ns, max: ns, span: Some(span), others: 0 };
+        self.sum((said.who.clone(), said.call, what), &one);
+    }
+
+    fn sum(&mut self, key: (Process, Call, For), waited: &Waited) {
+        if self.sums.len() < SUMS || self.sums.contains_key(&key) {
+            self.sums.entry(key).or_default().add(waited);
         }
-        let sum = self.sums.entry(key).or_default();
-        sum.count += 1;
-        (sum.ns, sum.max) = (sum.ns.saturating_add(ns), sum.max.max(ns));
-        sum.span = wider(sum.span, span.0, span.1);
     }
 
     /// Counts `open` waits of the thread of `said` from `since` on.
@@ -298,7 +321,22 @@ impl Talks {
         if self.slept.len() < FOLLOWED || self.slept.contains_key(&said.who.pid) {
             let slept = self.slept.entry(said.who.pid).or_default();
             *slept = slept.saturating_add(said.ns);
+            self.asleep.insert(said.who.pid, said.span);
         }
+        self.pauses(said);
+    }
+
+    /// A wait for a program whose time is a sleep is one: `sleep 1` of a script.
+    fn reaps(&mut self, said: &Said, child: u32) {
+        let Some((from, to)) = self.asleep.remove(&child) else { return };
+        let asleep = to.min(said.span.1).saturating_sub(from.max(said.span.0));
+        if asleep >= (said.span.1 - said.span.0) / 2 {
+            self.pauses(said);
+        }
+    }
+
+    /// A thread slept, maybe after an attempt that failed.
+    fn pauses(&mut self, said: &Said) {
         if let Some(failed) = self.threads.entry(said.thread).or_default().failed.as_mut() {
             failed.slept = failed.slept.saturating_add(said.ns);
         }
@@ -309,18 +347,31 @@ impl Talks {
         thread.connecting = (how == Connected::Later).then(|| Arc::clone(to));
         self.again(said, to);
         if let Connected::No(errno) = how {
-            self.failed(said, to, errno);
+            self.failed(said, to, errno, false);
         }
     }
 
-    fn fails(&mut self, said: &Said, to: &Arc<[u8]>, errno: u16) {
+    fn fails(&mut self, said: &Said, to: &Arc<[u8]>, errno: u16, looks: bool) {
         self.again(said, to);
-        self.failed(said, to, errno);
+        self.failed(said, to, errno, looks);
+    }
+
+    /// The thread ended, and with it what it looked for.
+    fn ends(&mut self, said: &Said) {
+        let looks = self.threads.remove(&said.thread).and_then(|thread| thread.looks);
+        looks.into_iter().for_each(|(key, waited)| self.sum(key, &waited));
+    }
+
+    /// Counts what threads looked for that had found it long before `ts`, the end: who still looks is at rest as far as anybody knows.
+    pub(crate) fn finish(&mut self, ts: u64) {
+        let all = std::mem::take(&mut self.threads).into_values().filter_map(|thread| thread.looks);
+        let found = |waited: &Waited| waited.span.is_some_and(|(_, to)| to.saturating_add(2 * waited.max) < ts);
+        all.filter(|(_, waited)| found(waited)).for_each(|(key, waited)| self.sum(key, &waited));
     }
 
     /// Remembers an attempt that failed.
-    fn failed(&mut self, said: &Said, to: &Arc<[u8]>, errno: u16) {
-        let failed = Failed { call: said.call, to: Arc::clone(to), errno, since: said.span.1, slept: 0 };
+    fn failed(&mut self, said: &Said, to: &Arc<[u8]>, errno: u16, looks: bool) {
+        let failed = Failed { call: said.call, to: Arc::clone(to), errno, since: said.span.1, slept: 0, looks };
         self.threads.entry(said.thread).or_default().failed = Some(failed);
     }
 
@@ -330,8 +381,23 @@ impl Talks {
         let before = thread.failed.take_if(|failed| failed.to == *to && failed.call == said.call);
         if let Some(failed) = before {
             let between = said.span.0.saturating_sub(failed.since);
-            if failed.slept >= SHORT && failed.slept >= between / 2 {
-                self.count(said, For::Retry(Arc::clone(to), failed.errno), (failed.since, said.span.0), between);
+            if failed.slept < SHORT || failed.slept < between / 2 {
+                return;
+            }
+            let (what, span) = (For::Retry(Arc::clone(to), failed.errno), (failed.since, said.span.0));
+            if failed.looks {
+                let key = (said.who.clone(), said.call, what);
+                let one = Waited { count: 1, ns: between, max: between, span: Some(span), others: 0 };
+                match &mut thread.looks {
+                    Some((of, waited)) if *of == key => waited.add(&one),
+                    // it went on to something else
+                    other => {
+                        let before = other.replace((key, one));
+                        before.into_iter().for_each(|(key, waited)| self.sum(key, &waited));
+                    }
+                }
+            } else {
+                self.count(said, what, span, between);
             }
         }
     }

@@ -42,6 +42,8 @@ const TRIES: [&str; 20] = [
     "faccessat",
     "faccessat2",
 ];
+/// Calls that look whether a file is there.
+const LOOKS: [&str; 4] = ["stat", "lstat", "newfstatat", "statx"];
 
 /// What a call may be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,6 +60,12 @@ pub(in super::super) enum Sort {
     Connects,
     /// It opens, locks or makes a file, which may fail until somebody else is done.
     Tries,
+    /// It looks for a file.
+    Looks,
+    /// It ends.
+    Ends,
+    /// It waits for a child to end.
+    Reaps,
 }
 
 /// What the call may be; None: nothing that is followed.
@@ -66,7 +74,10 @@ pub(in super::super) fn sort(info: &CallInfo) -> Option<Sort> {
         "poll" | "ppoll" | "select" | "pselect6" | "epoll_wait" | "epoll_pwait" | "epoll_pwait2" => Sort::Waits,
         "nanosleep" | "clock_nanosleep" => Sort::Sleeps,
         "connect" => Sort::Connects,
+        "wait4" => Sort::Reaps,
+        "exit" | "exit_group" => Sort::Ends,
         name if TRIES.contains(&name) => Sort::Tries,
+        name if LOOKS.contains(&name) => Sort::Looks,
         name if info.io.reads().is_some() || name.starts_with("recv") => Sort::Takes,
         name if info.io.writes().is_some() || name.starts_with("send") => Sort::Gives,
         _ => return None,
@@ -151,12 +162,15 @@ impl<'a> Reads<'a> {
         }
         let dur = core.dur[row];
         let act = match sort {
-            Sort::Waits | Sort::Sleeps if dur < SHORT => return None,
+            Sort::Waits | Sort::Sleeps | Sort::Reaps if dur < SHORT => return None,
             Sort::Waits => Act::Waits(segment.args.ret.get(row) == Some(&0) && core.state[row].returned()),
             Sort::Sleeps => Act::Sleeps,
+            Sort::Reaps => Act::Reaps(u32::try_from(*segment.args.ret.get(row)?).ok()?),
             Sort::Connects => self.connects(row)?,
-            Sort::Tries if core.errno[row] == 0 || !core.state[row].returned() => return None,
-            Sort::Tries => self.fails(row)?,
+            Sort::Tries | Sort::Looks if core.errno[row] == 0 || !core.state[row].returned() => return None,
+            Sort::Tries => Act::Fails(self.named(row)?, core.errno[row]),
+            Sort::Looks => Act::Misses(self.named(row)?, core.errno[row]),
+            Sort::Ends => Act::Ends,
             Sort::Takes | Sort::Gives => self.moves(row, sort)?,
         };
         let start = segment.time.start[row];
@@ -184,14 +198,14 @@ impl<'a> Reads<'a> {
         Some(Act::Connects(Arc::from(sockaddr_text(&address.bytes).into_bytes()), how))
     }
 
-    fn fails(&mut self, row: usize) -> Option<Act> {
+    /// The file of the call.
+    fn named(&mut self, row: usize) -> Option<Arc<[u8]>> {
         let name = match uses(self.segment, row).next()?.name {
             Name::Known(name) => name,
             Name::InCwd(name) => name.into(),
             Name::Unknown | Name::Nothing => return None,
         };
-        let name = Arc::clone(self.names.entry(name.to_vec()).or_insert_with(|| Arc::from(&*name)));
-        Some(Act::Fails(name, self.segment.core.errno[row]))
+        Some(Arc::clone(self.names.entry(name.to_vec()).or_insert_with(|| Arc::from(&*name))))
     }
 
     /// A call that moves data by a socket or pipe.

@@ -30,6 +30,7 @@ fn polls(from: u64, to: u64) -> Said {
 fn sums(all: &[Said]) -> Vec<(u32, For, u64, u64)> {
     let mut talks = Talks::default();
     all.iter().for_each(|said| talks.add(said));
+    talks.finish(1000 * MS);
     let mut found: Vec<_> =
         talks.sums.into_iter().map(|((_, call, what), sum)| (call.nr, what, sum.count, sum.ns / MS)).collect();
     found.sort_unstable();
@@ -115,4 +116,26 @@ fn memory_is_bounded() {
         talks.add(&said(READ, Act::Pipe(name, Way::In), 0, 5));
     }
     assert!(talks.sums.len() <= SUMS && talks.sockets.len() <= FOLLOWED);
+}
+
+#[test]
+fn a_script_pauses_in_programs_that_sleep() {
+    let of = |pid, act, from, to| {
+        let who = Process { key: u64::from(pid), pid, comm: Arc::from(&b"sh"[..]) };
+        Said { who, thread: pid, ..said(READ, act, from, to) }
+    };
+    let looks = |at| of(7, Act::Misses(b"/run/it".as_slice().into(), 2), at, at);
+    let sleeps = |from, to| of(8, Act::Sleeps, from, to);
+    let reaps = |from, to| of(7, Act::Reaps(8), from, to);
+    let retry = |ns| vec![(READ, For::Retry(b"/run/it".as_slice().into(), 2), 1, ns)];
+    assert_eq!(sums(&[looks(0), sleeps(3, 50), reaps(1, 51), looks(52)]), retry(52));
+    assert_eq!(sums(&[looks(0), sleeps(30, 50), reaps(1, 51), looks(52)]), [], "it did something else for most of it");
+    assert_eq!(sums(&[sleeps(0, 50), looks(60), reaps(61, 100), looks(101)]), [], "that sleep was before");
+    assert_eq!(sums(&[looks(0), reaps(1, 51), looks(52)]), [], "nobody slept");
+    // who looks for ever waits for nothing
+    let late = |more: Option<Said>| {
+        let calls = [looks(900), sleeps(903, 950), reaps(901, 951), looks(952)];
+        sums(&calls.into_iter().chain(more).collect::<Vec<_>>())
+    };
+    assert_eq!((late(None), late(Some(of(7, Act::Ends, 953, 953)))), (vec![], retry(52)));
 }
