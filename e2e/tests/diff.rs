@@ -66,13 +66,13 @@ fn what_was_changed_is_first_with_its_counts() {
     let text = lab.analyze(&["diff", "--by", "syscall,file", "without.tape", "with.tape"]).expect(0).text();
     assert!(text.contains("most changed: newfstatat /etc/localtime, -"), "{text}");
 
-    // a sleep of 2 ms in place of one of 1 ms, and more files that are not there
+    // a sleep of 9 ms in place of one of 1 ms, and more files that are not there
     let script = |ms: u32, missing: u32| {
         format!(
             "for (1..200) {{ select undef, undef, undef, 0.00{ms}; stat '/etc/passwd'; stat \"/no/such/$_\" for 1..{missing} }}"
         )
     };
-    for (tape, ms, missing) in [("a.tape", 1, 2), ("b.tape", 2, 2), ("c.tape", 1, 9)] {
+    for (tape, ms, missing) in [("a.tape", 1, 2), ("b.tape", 9, 2), ("c.tape", 1, 9)] {
         lab.record(tape, &[], &["perl", "-e", &script(ms, missing)]).expect(0);
     }
     let (slept, _) = changed(&lab, "syscall", ["a.tape", "b.tape"]);

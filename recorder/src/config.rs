@@ -277,7 +277,7 @@ impl Config {
 
     /// What of the command line may be meant differently.
     pub fn notes(&self) -> Vec<String> {
-        let mut notes = [self.selection.notes(), &self.notes].concat();
+        let mut notes = [self.selection.notes(), self.notes.clone()].concat();
         if !self.pids.is_empty() && !self.tree && self.inherit {
             notes.extend(kin::note(&self.pids, kin::descendants(&self.pids).len()));
         }

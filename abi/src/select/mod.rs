@@ -39,7 +39,7 @@ pub struct Selection {
     positive: NrSet,
     negative: NrSet,
     has_positive: bool,
-    notes: Vec<String>,
+    notes: Vec<Note>,
     events: Vec<EventTerm>,
 }
 
@@ -113,8 +113,8 @@ impl Selection {
     }
 
     /// Remarks for the user, e.g. `stat also selects newfstatat, statx (write =stat for stat alone)`; each at most once.
-    pub fn notes(&self) -> &[String] {
-        &self.notes
+    pub fn notes(&self) -> Vec<String> {
+        self.notes.iter().map(Note::to_string).collect()
     }
 
     /// The `family:event` terms, in the order given.
@@ -172,7 +172,7 @@ impl Selection {
                 if negated { &mut self.negative } else { &mut self.positive }.merge(&set);
                 let note =
                     format!("{term} is {}: a call's enter and exit are one event here", calls.trim_start_matches('='));
-                self.notes.extend(Some(note).filter(|note| !self.notes.contains(note)));
+                self.note(Note::Said(note));
                 return Ok(());
             }
             let (family, event, filter) = (family.to_owned(), event.to_owned(), filter.map(str::to_owned));
@@ -181,12 +181,15 @@ impl Selection {
         }
         let (set, note) = resolve(term, negated)?;
         if negated { &mut self.negative } else { &mut self.positive }.merge(&set);
-        if let Some(note) = note
-            && !self.notes.contains(&note)
-        {
+        note.into_iter().for_each(|note| self.note(note));
+        Ok(())
+    }
+
+    /// Adds it; names that stand for the same calls have one.
+    fn note(&mut self, note: Note) {
+        if !self.notes.iter_mut().any(|known| known.takes(&note)) {
             self.notes.push(note);
         }
-        Ok(())
     }
 }
 
@@ -242,7 +245,7 @@ fn tracepoint(family: &str, event: &str) -> Option<String> {
 }
 
 /// The calls one term (without its `!`) stands for, and a note about it.
-fn resolve(term: &str, negated: bool) -> Result<(NrSet, Option<String>), SelectError> {
+fn resolve(term: &str, negated: bool) -> Result<(NrSet, Option<Note>), SelectError> {
     let (optional, rest) = match term.strip_prefix('?') {
         Some(rest) => (true, rest),
         None => (false, term),
@@ -255,7 +258,7 @@ fn resolve(term: &str, negated: bool) -> Result<(NrSet, Option<String>), SelectE
     }
 }
 
-fn resolve_known(term: &str, negated: bool) -> Result<(NrSet, Option<String>), SelectError> {
+fn resolve_known(term: &str, negated: bool) -> Result<(NrSet, Option<Note>), SelectError> {
     if let Some(reason) = error::not_supported(term) {
         return Err(SelectError::Unsupported { term: term.to_owned(), reason });
     }
@@ -296,7 +299,13 @@ fn resolve_known(term: &str, negated: bool) -> Result<(NrSet, Option<String>), S
         set.insert_names(aliases::later_widths(name), abis);
     }
     set.insert_names(others.iter().copied(), abis);
-    Ok((set, alias_note(whole, others, exists, negated)))
+    let stands = Note::Stands {
+        names: vec![whole.to_owned()],
+        verb: if negated { "exclude" } else { "select" },
+        others,
+        exists,
+    };
+    Ok((set, (!others.is_empty()).then_some(stands)))
 }
 
 /// `name@64` and its like: the name and the ABIs it is meant for.
@@ -333,16 +342,50 @@ fn add_exact(name: &str, abis: &'static [Abi], set: &mut NrSet) -> Result<(), Se
     }
 }
 
-fn alias_note(name: &str, others: &[&str], exists: bool, negated: bool) -> Option<String> {
-    if others.is_empty() {
-        return None;
+/// A remark for the user.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Note {
+    /// This.
+    Said(String),
+    /// Names of calls that stand for these others too, or, without calls of their own, for these alone.
+    Stands { names: Vec<String>, verb: &'static str, others: &'static [&'static str], exists: bool },
+}
+
+impl Note {
+    /// Says what `other` says as well, if that is of the same calls.
+    fn takes(&mut self, other: &Self) -> bool {
+        match (&mut *self, other) {
+            (
+                Self::Stands { names, verb, others, exists },
+                Self::Stands { names: more, verb: v, others: o, exists: e },
+            ) if (&*verb, &*others, &*exists) == (v, o, e) => {
+                let new: Vec<String> = more.iter().filter(|name| !names.contains(name)).cloned().collect();
+                names.extend(new);
+                true
+            }
+            (one, other) => one == other,
+        }
     }
-    let (verb, others) = (if negated { "excludes" } else { "selects" }, others.join(", "));
-    Some(if exists {
-        format!("{name} also {verb} {others} (write ={name} for {name} alone)")
-    } else {
-        format!("{name} {verb} {others}, the calls libc makes for it")
-    })
+}
+
+impl std::fmt::Display for Note {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let (names, verb, others, exists) = match self {
+            Self::Said(text) => return f.write_str(text),
+            Self::Stands { names, verb, others, exists } => (names, verb, others, exists),
+        };
+        let s = if names.len() == 1 { "s" } else { "" };
+        let (all, others) = (names.join(", "), others.join(", "));
+        if !exists {
+            return write!(
+                f,
+                "{all} {verb}{s} {others}, the calls libc makes for {}",
+                if s.is_empty() { "them" } else { "it" }
+            );
+        }
+        let exact: Vec<String> = names.iter().map(|name| format!("={name}")).collect();
+        write!(f, "{all} also {verb}{s} {others} (write {} for {all} alone)", exact.join(","))
+    }
 }
 
 /// Whether `glob` (`*`, `?`, `[a-z]`, `[!a-z]`) matches the whole of `text`. Both are short; a `*` backtracks to the latest one only,

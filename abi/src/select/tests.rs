@@ -89,6 +89,8 @@ fn names_stand_for_what_libc_calls() {
     assert_eq!(selected(&["stat"]), ["stat", "newfstatat", "statx"]);
     assert_eq!(parse(&["stat"]).notes(), ["stat also selects newfstatat, statx (write =stat for stat alone)"]);
     assert_eq!(parse(&["!open"]).notes(), ["open also excludes openat (write =open for open alone)"]);
+    let both = "fork, vfork also select clone, clone3 (write =fork,=vfork for fork, vfork alone)";
+    assert_eq!(parse(&["fork,vfork,fork"]).notes(), [both]);
     assert_eq!(selected(&["=stat"]), ["stat"]);
     assert!(parse(&["=stat"]).notes().is_empty() && parse(&["newfstatat"]).notes().is_empty());
     assert_eq!(selected(&["recv"]), ["recvfrom"]);

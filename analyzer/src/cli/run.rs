@@ -78,7 +78,7 @@ fn resolve(words: impl IntoIterator<Item = OsString>, confined: bool) -> ExitCod
         }
     };
     for note in config.filters.selection.notes() {
-        complain(note);
+        complain(&note);
     }
     if asked.names_none() && config.file == Path::new(DEFAULT_TAPE) && config.file.exists() {
         complain(&format!("reads {DEFAULT_TAPE}, as no tape is named"));
