@@ -165,8 +165,6 @@ struct Failed {
     errno: u16,
     since: u64,
     slept: u64,
-    /// It only looks for the file: who does it for ever waits for nothing.
-    looks: bool,
 }
 
 /// What a thread is about.
@@ -176,9 +174,17 @@ struct Thread {
     /// The socket it sent on last.
     asked: Option<Arc<[u8]>>,
     connecting: Option<Arc<[u8]>>,
-    failed: Option<Failed>,
+    /// The last attempt, and the last look for a file: who waits for a lock looks for other files meanwhile.
+    failed: [Option<Failed>; 2],
     /// What it looks for, and the pauses.
     looks: Option<((Process, Call, For), Waited)>,
+}
+
+impl Thread {
+    /// It slept for so long.
+    fn pauses(&mut self, ns: u64) {
+        self.failed.iter_mut().flatten().for_each(|failed| failed.slept = failed.slept.saturating_add(ns));
+    }
 }
 
 /// The machine.
@@ -302,8 +308,8 @@ impl Talks {
 
     fn waits(&mut self, said: &Said, timed_out: bool) {
         let thread = self.threads.entry(said.thread).or_default();
-        if let Some(failed) = thread.failed.as_mut().filter(|_| timed_out) {
-            failed.slept = failed.slept.saturating_add(said.ns);
+        if timed_out {
+            thread.pauses(said.ns);
         }
         if let Some(to) = thread.connecting.take() {
             if said.ns >= SHORT {
@@ -337,22 +343,20 @@ impl Talks {
 
     /// A thread slept, maybe after an attempt that failed.
     fn pauses(&mut self, said: &Said) {
-        if let Some(failed) = self.threads.entry(said.thread).or_default().failed.as_mut() {
-            failed.slept = failed.slept.saturating_add(said.ns);
-        }
+        self.threads.entry(said.thread).or_default().pauses(said.ns);
     }
 
     fn connects(&mut self, said: &Said, to: &Arc<[u8]>, how: Connected) {
         let thread = self.threads.entry(said.thread).or_default();
         thread.connecting = (how == Connected::Later).then(|| Arc::clone(to));
-        self.again(said, to);
+        self.again(said, to, false);
         if let Connected::No(errno) = how {
             self.failed(said, to, errno, false);
         }
     }
 
     fn fails(&mut self, said: &Said, to: &Arc<[u8]>, errno: u16, looks: bool) {
-        self.again(said, to);
+        self.again(said, to, looks);
         self.failed(said, to, errno, looks);
     }
 
@@ -371,21 +375,22 @@ impl Talks {
 
     /// Remembers an attempt that failed.
     fn failed(&mut self, said: &Said, to: &Arc<[u8]>, errno: u16, looks: bool) {
-        let failed = Failed { call: said.call, to: Arc::clone(to), errno, since: said.span.1, slept: 0, looks };
-        self.threads.entry(said.thread).or_default().failed = Some(failed);
+        let failed = Failed { call: said.call, to: Arc::clone(to), errno, since: said.span.1, slept: 0 };
+        self.threads.entry(said.thread).or_default().failed[usize::from(looks)] = Some(failed);
     }
 
     /// Counts the time since the attempt before, if this is another one: it is theirs if the thread slept for most of it.
-    fn again(&mut self, said: &Said, to: &Arc<[u8]>) {
+    fn again(&mut self, said: &Said, to: &Arc<[u8]>, looks: bool) {
         let thread = self.threads.entry(said.thread).or_default();
-        let before = thread.failed.take_if(|failed| failed.to == *to && failed.call == said.call);
+        let before = thread.failed[usize::from(looks)].take_if(|failed| failed.to == *to && failed.call == said.call);
         if let Some(failed) = before {
             let between = said.span.0.saturating_sub(failed.since);
             if failed.slept < SHORT || failed.slept < between / 2 {
                 return;
             }
             let (what, span) = (For::Retry(Arc::clone(to), failed.errno), (failed.since, said.span.0));
-            if failed.looks {
+            // who looks for ever waits for nothing
+            if looks {
                 let key = (said.who.clone(), said.call, what);
                 let one = Waited { count: 1, ns: between, max: between, span: Some(span), others: 0 };
                 match &mut thread.looks {

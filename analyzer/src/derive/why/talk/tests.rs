@@ -132,6 +132,10 @@ fn a_script_pauses_in_programs_that_sleep() {
     assert_eq!(sums(&[looks(0), sleeps(30, 50), reaps(1, 51), looks(52)]), [], "it did something else for most of it");
     assert_eq!(sums(&[sleeps(0, 50), looks(60), reaps(61, 100), looks(101)]), [], "that sleep was before");
     assert_eq!(sums(&[looks(0), reaps(1, 51), looks(52)]), [], "nobody slept");
+    // meanwhile it tries something else in vain
+    let tries = |at| of(7, Act::Fails(b"/run/lock".as_slice().into(), 11), at, at);
+    let both = sums(&[looks(0), tries(1), sleeps(3, 50), reaps(2, 51), tries(52), looks(53)]);
+    assert_eq!(both.iter().map(|(.., ns)| *ns).collect::<Vec<_>>(), [53, 51]);
     // who looks for ever waits for nothing
     let late = |more: Option<Said>| {
         let calls = [looks(900), sleeps(903, 950), reaps(901, 951), looks(952)];
