@@ -183,7 +183,8 @@ pub(crate) fn find_header(
 ) -> Result<Option<u64>> {
     let mut window = vec![0u8; WINDOW + HEADER_LEN];
     let mut base = from;
-    while base < to {
+    while let Some(data) = source.data_from(base).filter(|data| *data < to) {
+        base = data;
         let n = source.read_at(&mut window, base)?;
         let bytes = window.get(..n).unwrap_or_default();
         // Every position of the first WINDOW bytes is followed by a whole header, except at the end of the file.

@@ -6,6 +6,8 @@ use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
+use rustix::fs::SeekFrom;
+
 use crate::error::{Error, Result};
 
 /// Bytes of a tape.
@@ -54,6 +56,18 @@ impl Source {
                 buf[..n].copy_from_slice(&rest[..n]);
                 Ok(n)
             }
+        }
+    }
+
+    /// The first byte at `offset` or later that takes room on the disk; None = there is none. What is between is zeros: a
+    /// file of terabytes may hold nothing else.
+    pub(crate) fn data_from(&self, offset: u64) -> Option<u64> {
+        let Self::File(file) = self else { return Some(offset) };
+        match rustix::fs::seek(file, SeekFrom::Data(offset)) {
+            Ok(data) => Some(data.max(offset)),
+            Err(rustix::io::Errno::NXIO) => None,
+            // a file system that does not know
+            Err(_) => Some(offset),
         }
     }
 

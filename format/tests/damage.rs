@@ -2,12 +2,29 @@
 
 mod common;
 
+use std::os::unix::fs::FileExt as _;
+
 use common::{Events, GROUPS, ID, Rng, Stack, Truth, Window, block_spans, encode, fix_crc, sample, tape, window};
 use systape_format::exercise::forge::{seal, unseal};
 use systape_format::exercise::{exercise, read_symbols};
 use systape_format::model::{StackOf, StackStatus};
 use systape_format::repair::repair;
 use systape_format::{BlockKind, Error, Tape};
+
+#[test]
+fn holes_of_a_file_are_not_searched() {
+    let (whole, hole) = (sample(), 1 << 40);
+    let spans = block_spans(&whole);
+    let (cut, _) = spans[spans.len() / 2];
+    let file = tempfile::NamedTempFile::new().unwrap();
+    file.as_file().write_all_at(&whole[..cut], 0).unwrap();
+    file.as_file().set_len(2 * hole).unwrap();
+    let blocks = || Tape::open(file.path()).unwrap().blocks().len();
+    assert_eq!(blocks(), spans.len() / 2);
+    // a terabyte of zeros takes minutes to read
+    file.as_file().write_all_at(&whole[cut..], hole + 12_345).unwrap();
+    assert_eq!(blocks(), spans.len());
+}
 
 #[test]
 fn cut_anywhere_keeps_every_whole_block() {
