@@ -37,6 +37,7 @@ pub(crate) struct Block {
 pub(crate) struct Packer {
     zstd: zstd::bulk::Compressor<'static>,
     raw: Vec<u8>,
+    stored: Vec<u8>,
 }
 
 /// An empty message with room for `bytes`, so that it becomes one Cap'n Proto segment.
@@ -52,7 +53,7 @@ impl Packer {
         // Levels above 19 have windows larger than a block can use; below -50 nothing is compressed. The parameter is
         // only refused outside zstd's own bounds, which are wider.
         let _ = zstd.set_compression_level(level.clamp(-50, 19));
-        Self { zstd, raw: Vec::new() }
+        Self { zstd, raw: Vec::new(), stored: Vec::new() }
     }
 
     /// The block of `kind` with `message` in it.
@@ -67,19 +68,31 @@ impl Packer {
         capnp::serialize::write_message(&mut self.raw, message).map_err(capnp_err(kind.name()))?;
         let raw = std::mem::take(&mut self.raw);
         let block = self.pack_raw(kind, &raw);
-        self.raw = if raw.capacity() > KEEP { Vec::new() } else { raw };
+        self.raw = kept(raw);
         block
     }
 
     /// The block of `kind` with a serialized message in it.
     pub(crate) fn pack_raw(&mut self, kind: BlockKind, raw: &[u8]) -> Result<Block> {
-        let stored = self.zstd.compress(raw).map_err(|e| Error::Zstd { what: "compress", why: e.to_string() })?;
+        // a block may wait in memory for long: with no more room than it needs, though zstd wants room for what nothing is saved of
+        let mut room = std::mem::take(&mut self.stored);
+        room.clear();
+        room.reserve(zstd::zstd_safe::compress_bound(raw.len()));
+        let packed = self.zstd.compress_to_buffer(raw, &mut room);
+        let stored = room.to_vec();
+        self.stored = kept(room);
+        packed.map_err(|e| Error::Zstd { what: "compress", why: e.to_string() })?;
         let mut header = Header::new(kind, [0; 16]);
         header.raw_len = raw.len() as u32;
         header.stored_len = stored.len() as u32;
         header.hash = xxh3_64(&stored);
         Ok(Block { header, stored })
     }
+}
+
+/// A buffer for the next block; one that had to be large is given back.
+fn kept(buffer: Vec<u8>) -> Vec<u8> {
+    if buffer.capacity() > KEEP { Vec::new() } else { buffer }
 }
 
 /// Buffers and zstd context of one reading thread.

@@ -41,7 +41,7 @@ const FLIGHT_CHECKPOINTS: u64 = 2;
 
 /// How long events wait for their stacks when the unwinding hangs, and most bytes of waiting events when it is behind.
 const STACK_PATIENCE_NS: u64 = 2_000_000_000;
-const STACK_PATIENCE_BYTES: usize = 24 << 20;
+const STACK_PATIENCE_BYTES: usize = 16 << 20;
 
 /// The encoder's results at the end.
 #[derive(Clone, Debug, Default)]
@@ -224,7 +224,13 @@ impl Stage {
     /// Adds the drain's messages.
     fn drained(&mut self, message: Drained) {
         match message {
-            Drained::Batches(batches) => self.add(batches),
+            Drained::Batches(batches) => {
+                self.add(batches);
+                // a pass may bring all that the rings hold: what waits for stacks makes room before its end
+                if self.waiting.is_none() && self.assembler.excess(STACK_PATIENCE_BYTES) > 0 {
+                    self.pass();
+                }
+            }
             Drained::LateStacks(taken) => self.stacks(taken),
             Drained::Pass { batches, watermark, drops, lost_state, skipped } => {
                 self.add(batches);

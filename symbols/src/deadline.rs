@@ -6,13 +6,13 @@ use std::time::{Duration, Instant};
 
 /// No end was set.
 const NEVER: u64 = u64::MAX;
-/// An end moves by what a busy machine costs, up to so many halves of the time that was given: the whole end of a
-/// recording, of which this is the most, has a limit of ten seconds with three given.
-const HALVES: u32 = 5;
+/// An end moves by what a busy machine costs, up to so many times the time that was given: the whole end of a recording,
+/// of which this is the most, has a limit of ten seconds with three given.
+const STRETCH: u32 = 2;
 
 /// The time at which an end moves no farther.
 fn stretched(time: Duration) -> Duration {
-    time.saturating_mul(HALVES) / 2
+    time.saturating_mul(STRETCH)
 }
 
 static ORIGIN: LazyLock<Instant> = LazyLock::new(Instant::now);
@@ -24,8 +24,8 @@ fn in_ns(time: Duration) -> u64 {
 
 /// The time at which all work for somebody ends, whoever does it: set by one thread, looked at by others.
 ///
-/// It can be set again, and only ever moves nearer; but while those who work wait for a CPU it moves away, up to two and
-/// a half times the time that was set.
+/// It can be set again, and only ever moves nearer; but while those who work wait for a CPU it moves away, up to twice
+/// the time that was set.
 #[derive(Clone, Debug)]
 pub struct Deadline(Vec<Arc<Ends>>);
 
@@ -139,7 +139,7 @@ mod tests {
             assert!(left > HOUR && left <= HOUR * 3 / 2, "{left:?}");
         }
         part.move_by(HOUR * 100);
-        assert!(whole.left().is_some_and(|left| left > HOUR * 2 && left <= HOUR * 5 / 2));
+        assert!(whole.left().is_some_and(|left| left > HOUR * 3 / 2 && left <= HOUR * 2));
         // and not when it was ended
         whole.end_now();
         part.move_by(HOUR);
