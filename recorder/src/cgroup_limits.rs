@@ -423,8 +423,8 @@ mod tests {
             write(root.path(), path, text);
         }
         let found = all(&at(root.path(), 0));
-        let short: Vec<_> =
-            found.iter().map(|v| (v.cgroup.escape_ascii().to_string(), v.controller.name(), v.name, v.value)).collect();
+        let name = |cgroup: &[u8]| String::from_utf8_lossy(cgroup).into_owned();
+        let short: Vec<_> = found.iter().map(|v| (name(&v.cgroup), v.controller.name(), v.name, v.value)).collect();
         assert_eq!(
             short,
             [

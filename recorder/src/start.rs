@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use systape_abi::plain;
 use systape_bpf::wire::{Snap, Socket, comm};
 
 use crate::call_memory::{Asked, CallMemory, Wanted};
@@ -199,7 +200,7 @@ pub(crate) fn words(unread: &[Unread]) -> Option<String> {
         1 => what.into_iter().collect::<String>(),
         _ => "open files or arguments".to_owned(),
     };
-    let named = |process: &Unread| format!("pid {} {}", process.pid, process.comm.escape_ascii());
+    let named = |process: &Unread| format!("pid {} {}", process.pid, plain(&String::from_utf8_lossy(&process.comm)));
     let mut names = unread.iter().take(NAMED).map(named).collect::<Vec<_>>().join(", ");
     if n > NAMED {
         names.push_str(", ...");

@@ -102,3 +102,23 @@ fn what_may_hang_in_proc_is_read_with_patience() {
         assert!(text.contains("use crate::patient::"), "{name}");
     }
 }
+
+#[test]
+fn words_of_others_are_shown_in_one_way() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let mut files = Vec::new();
+    for part in ["recorder", "cli", "symbols", "unwind", "analyzer", "format", "sql"] {
+        sources(&root.join(part).join("src"), &mut files);
+    }
+    assert!(files.len() > 500, "{}", files.len());
+    // `\u{1b}` here and `\x1b` there: systape_abi's plain and escape are the ways
+    let others = [".escape_debug()", ".escape_default()", ".escape_unicode()", ".escape_ascii()", "\\\\u{{{"];
+    let text = |file: &PathBuf| fs::read_to_string(file).expect("source");
+    let found: Vec<_> = files
+        .iter()
+        .flat_map(|file| {
+            with(&text(file), &others).into_iter().map(|line| format!("{}: {line}", file.display())).collect::<Vec<_>>()
+        })
+        .collect();
+    assert!(found.is_empty(), "{}", found.join("\n"));
+}

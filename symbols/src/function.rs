@@ -55,10 +55,11 @@ pub(crate) fn find_function(file: &[u8], name: &[u8]) -> Result<FunctionStart, S
             }
         }
     }
+    let name = String::from_utf8_lossy(name);
     if chosen_at_run_time {
-        return Err(format!("which function '{}' is, is chosen at run time: name that one", name.escape_ascii()));
+        return Err(format!("which function '{name}' is, is chosen at run time: name that one"));
     }
-    Err(format!("it has no function '{}'", name.escape_ascii()))
+    Err(format!("it has no function '{name}'"))
 }
 
 /// Whether it is a 64-bit program that asks for no loader of libraries; false too if it cannot be read.

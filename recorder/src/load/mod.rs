@@ -22,6 +22,7 @@ use std::sync::Arc;
 use anyhow::{Context, Result, bail};
 use libbpf_rs::skel::{OpenSkel, Skel};
 use libbpf_rs::{Link, MapCore, MapHandle, OpenObject, TracepointCategory, TracepointOpts, UprobeOpts};
+use systape_abi::plain;
 use systape_bpf::{OpenSystapeSkel, SystapeSkel};
 use systape_format::families::{FAULT_MAJOR, LOCK_UNPAIRED, SOCKET_ERROR, SOCKET_RETRANSMIT, SOCKET_TCP};
 use systape_format::model::{Family, LeftOut, StackOf};
@@ -92,7 +93,7 @@ const MOST_REFUSED: usize = 16;
 
 /// Which place is not probed, and why.
 fn not_probed(what: &str, binary: &Binary, error: &anyhow::Error) -> String {
-    format!("{} of {} is not probed: {error:#}", what.escape_debug(), binary.words())
+    format!("{} of {} is not probed: {error:#}", plain(what), binary.words())
 }
 
 impl Programs {

@@ -13,6 +13,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::{Result, bail};
+use systape_abi::plain;
 use systape_symbols::open_regular;
 
 use super::mounted;
@@ -80,7 +81,7 @@ impl Binary {
 
     /// For a sentence; other users may have chosen it.
     pub(crate) fn words(&self) -> String {
-        let path = self.path.to_string_lossy().escape_debug().to_string();
+        let path = plain(&self.path.to_string_lossy()).into_owned();
         self.of.map_or_else(|| path.clone(), |pid| format!("{path} of process {pid}"))
     }
 
@@ -278,7 +279,7 @@ impl Files {
         let fitting: Vec<InMemory> =
             self.mapped.iter().filter(|one| may_be(&base(&one.mapped), name)).cloned().collect();
         let refused = |path: &Path, pid: u32, why: &str| {
-            format!("{} of process {pid} is not probed: {why}", path.to_string_lossy().escape_debug())
+            format!("{} of process {pid} is not probed: {why}", plain(&path.to_string_lossy()))
         };
         for (at, one) in fitting.into_iter().enumerate() {
             let path = PathBuf::from(OsStr::from_bytes(without_deleted(&one.mapped.path).0));

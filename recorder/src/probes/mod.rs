@@ -179,7 +179,11 @@ impl Probe {
     /// The text of a record's values, for tables of unpaired ends.
     pub(crate) fn text(&self, values: &Values<'_>, returned: bool) -> String {
         let one = |name: &str, kind: Kind, at: usize| match values.get(at, kind) {
-            Value::Text(Some(text)) => format!("{name}\"{}\"", text.escape_ascii()),
+            Value::Text(Some(text)) => {
+                let mut inside = String::new();
+                systape_abi::escape(text, &mut inside);
+                format!("{name}\"{inside}\"")
+            }
             Value::Text(None) | Value::Unknown => format!("{name}?"),
             Value::Number(number) => format!("{name}{}", kind.text(number)),
         };

@@ -5,6 +5,8 @@ use std::fs;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use systape_abi::plain;
+
 use super::{Files, Probe};
 
 /// Notes about those of the command and of the processes `ids` that are linked statically, if functions of libraries are to be recorded.
@@ -31,7 +33,7 @@ pub(crate) fn unseen(probes: &[Arc<Probe>], command: Option<&OsStr>, ids: &[u32]
     let notes = programs.filter(|(path, _)| files.is_static(path)).map(|(_, name)| {
         format!(
             "{} is linked statically: it does not use {}, and calls of its own code are not seen",
-            name.escape_debug(),
+            plain(&name),
             libraries.join(", ")
         )
     });

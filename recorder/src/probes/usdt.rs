@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use anyhow::{Context, Result, bail, ensure};
-use systape_abi::{glob_matches, nearest};
+use systape_abi::{glob_matches, nearest, plain};
 use systape_bpf::wire;
 use systape_format::table::{ColumnDef, TableDef, Type};
 use systape_symbols::StaticProbe;
@@ -170,7 +170,7 @@ fn places_in<'a>(spec: &'a Spec, binary: &Binary, facts: &mut Facts) -> Result<V
 /// What to say if none of `all` is asked for.
 fn none_such(spec: &Spec, all: &[StaticProbe]) -> String {
     // they go to a terminal
-    let full = |probe: &StaticProbe| format!("{}:{}", probe.provider, probe.name).escape_default().to_string();
+    let full = |probe: &StaticProbe| plain(&format!("{}:{}", probe.provider, probe.name)).into_owned();
     let mut names: Vec<String> = all.iter().map(full).collect();
     names.sort_unstable();
     names.dedup();
@@ -219,7 +219,7 @@ impl Usdt {
         }
         for (argument, times) in unread {
             let places = if found.len() > 1 { format!(" at {times} of {} places", found.len()) } else { String::new() };
-            notes.push(format!("--usdt {name}: the argument {} is not read{places}", argument.escape_default()));
+            notes.push(format!("--usdt {name}: the argument {} is not read{places}", plain(argument)));
         }
         let mut columns = own_columns("when it was reached", "who reached it", "where it was reached");
         for parameter in parameters {

@@ -1,35 +1,22 @@
-//! Text of tapes: made visible, cut, and escaped for data in a script element.
+//! Text of tapes: made visible as everywhere, cut, and escaped for data in a script element.
 
 use std::fmt::Write as _;
 
 use serde_json::Value;
-use systape_abi::is_unsafe;
+use systape_abi::plain;
 
 /// Most characters of a text on the page; the rest is only counted.
 pub(super) const LONGEST: usize = 400;
 
-/// `text` with what is not seen as `\u{202e}`, cut after [`LONGEST`] characters.
+/// `text` with what is not seen as `\x1b`, cut after [`LONGEST`] characters.
 pub(super) fn visible(text: &str) -> String {
     cut(text, LONGEST)
 }
 
 /// The same, cut after `most` characters.
 pub(super) fn cut(text: &str, most: usize) -> String {
-    let mut seen = String::with_capacity(text.len().min(most));
-    for (at, c) in text.chars().enumerate() {
-        if at == most {
-            let more = text.chars().count() - most;
-            _ = write!(seen, "… ({more} more characters)");
-            break;
-        }
-        match c {
-            '\n' => seen.push_str("\\n"),
-            '\t' => seen.push_str("\\t"),
-            c if is_unsafe(c) => _ = write!(seen, "\\u{{{:x}}}", u32::from(c)),
-            c => seen.push(c),
-        }
-    }
-    seen
+    let Some((end, _)) = text.char_indices().nth(most) else { return plain(text).into_owned() };
+    format!("{}… ({} more characters)", plain(&text[..end]), text[end..].chars().count())
 }
 
 /// `value` as it can stand in a script element: no text in it ends the element, begins a comment or is a line's end.
@@ -52,7 +39,7 @@ mod tests {
 
     #[test]
     fn what_is_not_seen_is_shown() {
-        assert_eq!(visible("a\x1b[m\u{202e}b\u{200b}\n"), "a\\u{1b}[m\\u{202e}b\\u{200b}\\n");
+        assert_eq!(visible("a\x1b[m\u{202e}b\u{200b}\n"), r"a\x1b[m\xe2\x80\xaeb\xe2\x80\x8b\n");
         assert_eq!(visible("ä → \u{1f600}"), "ä → \u{1f600}");
         assert_eq!(cut("abcdef", 2), "ab… (4 more characters)");
         assert_eq!(cut("ab", 2), "ab");
