@@ -41,7 +41,7 @@ const FLIGHT_CHECKPOINTS: u64 = 2;
 
 /// How long events wait for their stacks when the unwinding hangs, and most bytes of waiting events when it is behind.
 const STACK_PATIENCE_NS: u64 = 2_000_000_000;
-const STACK_PATIENCE_BYTES: usize = 16 << 20;
+const STACK_PATIENCE_BYTES: usize = 24 << 20;
 
 /// The encoder's results at the end.
 #[derive(Clone, Debug, Default)]

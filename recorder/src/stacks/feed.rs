@@ -21,7 +21,7 @@ const BATCH: usize = 1 << 20;
 /// ... in pieces of this size ...
 const PIECE: usize = 64 << 10;
 /// ... and most bytes in all: collected while the queue is full, in the queue, and in the unwinding.
-const MOST: usize = 32 << 20;
+const MOST: usize = 48 << 20;
 /// Buffers of pieces that are kept for the next ones.
 const SPARE: usize = 2 * BATCH / PIECE;
 /// Most batches in the queue. When the unwinding is behind they grow, so it handles all of them in one go.
