@@ -1,5 +1,6 @@
 //! Tables for people: columns as wide as their widest value.
 
+use std::borrow::Borrow;
 use std::io::{self, Write};
 
 use crate::values::output;
@@ -32,23 +33,37 @@ impl Table {
 
     /// Prints it; the last column is never filled up.
     pub(crate) fn print(&self, out: &mut impl Write) -> io::Result<()> {
+        self.print_rows(self.rows.iter(), out)
+    }
+
+    /// The same with `rows`, which are made once for their widths and once to be printed: there may be more than there is memory for.
+    pub(crate) fn print_rows<R: Borrow<Vec<String>>>(
+        &self,
+        rows: impl Iterator<Item = R> + Clone,
+        out: &mut impl Write,
+    ) -> io::Result<()> {
         let heading: Vec<String> = self.columns.iter().map(|(heading, _)| heading.clone()).collect();
         let mut widths: Vec<usize> = heading.iter().map(|text| text.chars().count()).collect();
-        for row in &self.rows {
-            for (width, cell) in widths.iter_mut().zip(row) {
+        for row in rows.clone() {
+            for (width, cell) in widths.iter_mut().zip(row.borrow()) {
                 *width = (*width).max(cell.chars().count());
             }
         }
-        for row in std::iter::once(&heading).chain(&self.rows) {
-            let mut line = String::new();
-            for (at, ((cell, (_, right)), width)) in row.iter().zip(&self.columns).zip(&widths).enumerate() {
-                let fill = " ".repeat(width.saturating_sub(cell.chars().count()));
-                let (before, after) = if *right { (fill.as_str(), "") } else { ("", fill.as_str()) };
-                line.extend([if at == 0 { "" } else { "  " }, before, cell, after]);
-            }
-            output::line(out, line.trim_end())?;
+        self.line(&heading, &widths, out)?;
+        for row in rows {
+            self.line(row.borrow(), &widths, out)?;
         }
         Ok(())
+    }
+
+    fn line(&self, row: &[String], widths: &[usize], out: &mut impl Write) -> io::Result<()> {
+        let mut line = String::new();
+        for (at, ((cell, (_, right)), width)) in row.iter().zip(&self.columns).zip(widths).enumerate() {
+            let fill = " ".repeat(width.saturating_sub(cell.chars().count()));
+            let (before, after) = if *right { (fill.as_str(), "") } else { ("", fill.as_str()) };
+            line.extend([if at == 0 { "" } else { "  " }, before, cell, after]);
+        }
+        output::line(out, line.trim_end())
     }
 }
 
@@ -88,6 +103,17 @@ mod tests {
         let mut out = Vec::new();
         table.print(&mut out).unwrap();
         assert_eq!(String::from_utf8(out).unwrap(), "    ms  name    file\n>=12.5  a       /x\n     1  longer\n");
+    }
+
+    #[test]
+    fn rows_may_be_made_when_they_are_printed() {
+        let table = || Table::default().number("n").word("name");
+        let row = |n: u32| vec![(n * n).to_string(), format!("/{n}")];
+        let (mut kept, [mut one, mut other]) = (table(), [Vec::new(), Vec::new()]);
+        (0..20).for_each(|n| kept.row(row(n)));
+        kept.print(&mut one).unwrap();
+        table().print_rows((0..20).map(row), &mut other).unwrap();
+        assert_eq!(one, other);
     }
 
     #[test]

@@ -144,12 +144,12 @@ impl Found {
             .map(|word| if *word == "host" { session.hostname.clone() } else { name.clone().into_bytes() })
             .collect();
         let rows = table::rows(&sums, &knowledge, &question.book, &plan, Column::default());
-        let lost = knowledge.lost_from(rows.iter().map(|row| row.key));
+        let lost = rows.lost();
         let is_vague = rows.iter().any(|row| row.stats.ledger_calls() > 0 && row.key.contains(&Value::Unknown));
         self.vague += usize::from(is_vague);
-        for row in rows {
+        for row in rows.iter() {
             let keys =
-                Keys { words: Words { session, book: &question.book, plan: &plan }, values: row.key, task: row.task };
+                Keys { words: Words { session, book: &question.book, plan: &plan }, values: &row.key, task: row.task };
             let (identity, named) = identify(by, &keys);
             let new = || Group {
                 whose: whose.clone(),
@@ -160,7 +160,7 @@ impl Found {
             };
             let group = self.groups.entry((whose.clone(), identity)).or_insert_with(new);
             group.named = group.named.agreed(&named);
-            group.stats.merge(row.stats);
+            group.stats.merge(&row.stats);
             group.short |= row.short;
             if is_vague && group.vague.0 != self.vague {
                 group.vague = (self.vague, group.vague.1 + 1);

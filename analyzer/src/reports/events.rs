@@ -135,8 +135,8 @@ pub(crate) fn run(config: &Config, tape: &Tape, out: &mut impl Write) -> Result<
     let (sums, coverage) = collect(&context, &plan)?;
     coverage.tell(&mut context.question.loss);
     let words = Words { session: tape.session(), book: &context.question.book, plan: &plan };
-    let mut rows: Vec<(Keys<'_>, &Value, u64)> = sums
-        .groups
+    let counted: Vec<(Key, &Count)> = sums.groups.iter().map(|(key, count)| (key.key(), count)).collect();
+    let mut rows: Vec<(Keys<'_>, &Value, u64)> = counted
         .iter()
         .filter_map(|(key, count)| {
             let (event, values) = key.split_last()?;

@@ -30,7 +30,7 @@ pub(crate) const ROUGH: f64 = 2.0 * QUANTILE_ERROR;
 
 /// The text of a row; `short`: it may be too low.
 pub(crate) fn measured(row: &Row<'_>, short: bool) -> Vec<String> {
-    let stats = row.stats;
+    let stats = &*row.stats;
     let count = |count: u64| format!("{}{count}", mark::at_least(short));
     let lead = mark::at_least;
     let total = u64::try_from(stats.total()).unwrap_or(u64::MAX);

@@ -166,9 +166,10 @@ fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
     )?;
     coverage.tell(&mut context.question.loss);
     let words = Words { session: tape.session(), book: &context.question.book, plan: &plan };
-    let rows = sums.groups.iter().filter_map(|(key, times)| {
+    let summed: Vec<(Key, &Numbers)> = sums.groups.iter().map(|(key, times)| (key.key(), times)).collect();
+    let rows = summed.iter().filter_map(|(key, times)| {
         let (event, values) = key.split_last()?;
-        Some((Keys { words, values, task: sums.labels.get(values, &plan) }, event, times))
+        Some((Keys { words, values, task: sums.labels.get(values, &plan) }, event, *times))
     });
     let mut rows: Vec<(Keys<'_>, &Value, &Numbers)> = rows.collect();
     rows.order_by_key(|(keys, event, times)| (Reverse((times.total, times.count)), *event, keys.values));

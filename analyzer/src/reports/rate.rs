@@ -16,7 +16,7 @@ use crate::derive::summary::collect;
 use crate::derive::summary::column::Column;
 use crate::derive::summary::ledger::Knowledge;
 use crate::derive::summary::plan::{Plan, Slices};
-use crate::derive::summary::table::{self, Row};
+use crate::derive::summary::table::{self, Ranked, Row};
 use crate::render::by;
 use crate::render::cell::Cell;
 use crate::render::form::Form;
@@ -114,7 +114,7 @@ fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
     let question = &context.question;
     let (parts, of_parts, _) = collect::collect(tape, &question.scope, &question.book, &timed);
     let mut lines = Lines::default();
-    for row in table::rows(&parts, &of_parts, &question.book, &timed, Column::default()) {
+    for row in table::rows(&parts, &of_parts, &question.book, &timed, Column::default()).iter() {
         lines.add(&row, timed.place(By::Second), own.slices);
     }
     context.question.loss = context.question.loss.of_sums();
@@ -132,7 +132,7 @@ fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
     if !told {
         knowledge.doubts().iter().for_each(|text| complain(text));
     }
-    Ok(verdict.doubted(knowledge.lost_from(rows.iter().map(|row| row.key))))
+    Ok(verdict.doubted(rows.lost()))
 }
 
 /// Calls that began in each of `count` equal slices of the time asked about, and those slices.
@@ -142,7 +142,7 @@ pub(super) fn in_slices(context: &Context<'_>, count: u16) -> (Slices, Vec<u64>)
     let plan = Plan::by(&[By::Second]).naming(question.tape.session()).in_slices(slices);
     let (sums, knowledge, _) = collect::collect(question.tape, &question.scope, &question.book, &plan);
     let mut lines = Lines::default();
-    for row in table::rows(&sums, &knowledge, &question.book, &plan, Column::default()) {
+    for row in table::rows(&sums, &knowledge, &question.book, &plan, Column::default()).iter() {
         lines.add(&row, plan.place(By::Second), count);
     }
     (slices, lines.0.into_values().next().unwrap_or_default().slices)
@@ -213,11 +213,11 @@ impl Shown<'_> {
     fn keys<'r>(&'r self, row: &'r Row<'_>) -> Keys<'r> {
         let question = &self.context.question;
         let words = Words { session: question.tape.session(), book: &question.book, plan: self.plan };
-        Keys { words, values: row.key, task: row.task }
+        Keys { words, values: &row.key, task: row.task }
     }
 
     fn line(&self, row: &Row<'_>) -> Line {
-        self.lines.0.get(row.key).cloned().unwrap_or_default()
+        self.lines.0.get(&*row.key).cloned().unwrap_or_default()
     }
 
     /// From the start of the recording to the start of a slice, ns.
@@ -230,7 +230,7 @@ impl Shown<'_> {
         calls as f64 * 1e9 / (self.slices.width as f64 * slices as f64)
     }
 
-    fn text(&self, rows: &[Row<'_>], limit: usize, out: &mut Out) -> Result<()> {
+    fn text(&self, rows: &Ranked<'_>, limit: usize, out: &mut Out) -> Result<()> {
         losses::above_sums(self.context, self.knowledge, out)?;
         let first = self.since(0) as f64 / 1e9;
         line(out, &format!("each column {}, from {first:.3} s; calls by when they began", span(self.slices.width)))?;
@@ -239,7 +239,7 @@ impl Shown<'_> {
         let mut table = self.by.iter().fold(table, |table, by| table.word(by.heading()));
         let mut untimed = 0_u64;
         for row in rows.iter().take(limit) {
-            let of_time = self.line(row);
+            let of_time = self.line(&row);
             let least = mark::at_least(of_time.short || row.short || !self.complete());
             let timed: u64 = of_time.slices.iter().sum();
             let about = mark::about(!least.is_empty());
@@ -253,7 +253,7 @@ impl Shown<'_> {
             );
             cells.push(peak.map_or_else(|| "-".to_owned(), |(at, _)| format!("{:.3}", self.since(at) as f64 / 1e9)));
             cells.push(spark::line(&of_time.slices));
-            let keys = self.keys(row);
+            let keys = self.keys(&row);
             cells.extend(self.by.iter().map(|by| keys.text(*by)));
             table.row(cells);
             untimed = untimed.saturating_add(of_time.untimed);
@@ -267,13 +267,13 @@ impl Shown<'_> {
         Ok(())
     }
 
-    fn rows(&self, form: Form, rows: &[Row<'_>], limit: usize, out: &mut impl Write) -> Result<()> {
+    fn rows(&self, form: Form, rows: &Ranked<'_>, limit: usize, out: &mut impl Write) -> Result<()> {
         let table = with_keys(by::columns(self.by), &RATE);
         let lines = rows.iter().take(limit).map(|row| {
             let mut line = record::Row::short_if(row.short, &table);
-            let keys = self.keys(row);
-            by::fill(&mut line, self.by, |by, name| keys.cell(by, name));
-            let of_time = self.line(row);
+            let keys = self.keys(&row);
+            by::fill(&mut line, self.by, |by, name| keys.cell(by, name).into_owned());
+            let of_time = self.line(&row);
             let (timed, peak): (u64, _) = (of_time.slices.iter().sum(), of_time.peak());
             let short = of_time.short;
             line.set("calls", row.stats.calls);

@@ -5,7 +5,8 @@ pub(super) mod now;
 pub(super) mod stacks;
 
 use anyhow::{Context as _, Result, bail};
-use rustc_hash::FxHashMap;
+use indexmap::IndexSet;
+use rustc_hash::{FxBuildHasher, FxHashMap};
 use systape_format::model::Task;
 use systape_format::reader::Tape;
 
@@ -28,7 +29,6 @@ use crate::render::table::{Table, millis, share};
 use crate::reports::{Context, losses};
 use crate::table::group::by::By;
 use crate::table::loss::Listed;
-use crate::values::order::InOrder as _;
 use crate::values::output::{self, line};
 use crate::values::say::Verdict;
 use crate::values::timespec::{self, Edge};
@@ -122,7 +122,7 @@ fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
         by => by,
     };
     let calls = by.iter().any(|by| matches!(by, By::Syscall | By::File)) || config.filters.selects;
-    let mut context = scheduling::context(config, tape, calls)?;
+    let context = scheduling::context(config, tape, calls)?;
     let folds = calls && !own.rank.all() && idle::folds(own.idle, config, tape, &context.question.scope);
     let needs = Needs { calls, files: folds || by.contains(&By::File), ..Needs::default() };
     let from = context.question.scope.from.max(tape.session().window_open);
@@ -131,12 +131,15 @@ fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
         rests: folds.then(|| Rests::new((from, to))),
         keys: Keys::new(&by, &context.question.scope, tape.session(), keys::all_calls(tape.session())),
         context: &context,
+        whats: IndexSet::default(),
         sums: FxHashMap::default(),
     };
     let fed = feed::feed(&context.question, needs, context.question.scope.to, sink);
-    let States { keys, sums, .. } = &fed.tracker.sink;
-    let mut sums: Vec<(&Key, &Sum)> = sums.iter().collect();
-    sums.order_by(|(a, x), (b, y)| y.ns.cmp(&x.ns).then_with(|| keys.order(&fed.names, a, b)));
+    let States { keys, whats, sums, .. } = &fed.tracker.sink;
+    let key = |(what, file): (u32, u32)| Key { file, ..whats[what as usize] };
+    let mut sums: Vec<((u32, u32), Sum)> = sums.iter().map(|(at, sum)| (*at, *sum)).collect();
+    // no two have the same key
+    sums.sort_unstable_by(|(a, x), (b, y)| y.ns.cmp(&x.ns).then_with(|| keys.order(&fed.names, &key(*a), &key(*b))));
     config.shown.rows(sums.len());
     let total = sums.iter().fold(0_u64, |total, (_, sum)| total.saturating_add(sum.ns));
     let span = to.saturating_sub(from);
@@ -153,28 +156,28 @@ fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
     let more = more(sums.len(), limit);
     let form = config.format.rows();
     let declared = with_keys(keys.columns(), &STATES);
-    let mut table = Table::default().number("time ms").number("share").number("threads");
-    table = by.iter().fold(table, |table, by| table.word(by.heading()));
-    let mut rows = Vec::new();
-    for (key, Sum { ns, .. }) in sums.into_iter().map(|(key, sum)| (key, *sum)).take(limit) {
-        let threads = ns as f64 / span.max(1) as f64;
-        if form.is_none() {
-            let cells = [millis(ns, ""), share(ns, total), format!("{threads:.2}")];
-            table.row(cells.into_iter().chain(keys.texts(key, &words)).collect());
-        } else {
-            let mut row = Row::new(&declared);
-            keys.fill(&mut row, key, &words);
-            row.set("time_ns", ns).set("share", ns as f64 / total.max(1) as f64).set("avg_threads", threads);
-            rows.push(row);
-        }
-    }
+    let table = Table::default().number("time ms").number("share").number("threads");
+    let table = by.iter().fold(table, |table, by| table.word(by.heading()));
+    let shown = sums.iter().take(limit).map(|(at, sum)| (key(*at), sum.ns, sum.ns as f64 / span.max(1) as f64));
     let mut out = output::stdout()?;
+    // rows are made when they are printed, and their keys hold the other one
+    let mut context = Context::about(config, tape, &context.question.families)?;
     scheduling::touched(fed.coverage, fed.unsure_until, &mut context);
     if let Some(form) = form {
+        let rows = shown.map(|(key, ns, threads)| {
+            let mut row = Row::new(&declared);
+            keys.fill(&mut row, &key, &words);
+            row.set("time_ns", ns).set("share", ns as f64 / total.max(1) as f64).set("avg_threads", threads);
+            row
+        });
         sink::print(form, &declared, context.judged(), rows, &mut out)?;
     } else {
         scheduling::head(&context, &mut out)?;
-        table.print(&mut out)?;
+        let cells = |(key, ns, threads): (Key, u64, f64)| -> Vec<String> {
+            let cells = [millis(ns, ""), share(ns, total), format!("{threads:.2}")];
+            cells.into_iter().chain(keys.texts(&key, &words)).collect()
+        };
+        table.print_rows(shown.map(cells), &mut out)?;
         more.into_iter().chain(folded.line(total)).try_for_each(|text| line(&mut out, &text))?;
         scheduling::foot(&context, &mut out)?;
     }
@@ -184,7 +187,10 @@ fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
 struct States<'a> {
     context: &'a Context<'a>,
     keys: Keys<'a>,
-    sums: FxHashMap<Key, Sum>,
+    /// Keys without their files: there are few of them, and may be very many files.
+    whats: IndexSet<Key, FxBuildHasher>,
+    /// By the number of such a key, and by file.
+    sums: FxHashMap<(u32, u32), Sum>,
     /// Which sleeps are idle, if rows of these are one line.
     rests: Option<Rests>,
 }
@@ -231,7 +237,8 @@ impl Sink for States<'_> {
             return;
         }
         if let Some(key) = self.keys.key(threads, slot, interval) {
-            let sum = self.sums.entry(key).or_default();
+            let (what, file) = (self.whats.insert_full(Key { file: 0, ..key }).0 as u32, key.file);
+            let sum = self.sums.entry((what, file)).or_default();
             sum.ns = sum.ns.saturating_add(interval.to - from);
             let rests = self.rests.as_mut().filter(|_| !sum.busy);
             sum.busy = !rests.is_some_and(|rests| rests.is(&self.context.question.book, &threads[slot].task, interval));

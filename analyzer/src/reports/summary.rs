@@ -22,7 +22,7 @@ use crate::derive::summary::ledger::Knowledge;
 use crate::derive::summary::mode::SummaryMode;
 use crate::derive::summary::plan::Plan;
 use crate::derive::summary::stats::Stats;
-use crate::derive::summary::table::{self, Group, Row};
+use crate::derive::summary::table::{self, Group, Ranked, Row};
 use crate::derive::summary::uring::{Ring, Rings};
 use crate::render::by;
 use crate::render::cell::Cell;
@@ -160,9 +160,9 @@ pub(crate) fn run(context: &mut Context<'_>, out: &mut Out) -> Result<Told> {
     };
     let rows = table::rows(&sums, &knowledge, &context.question.book, &plan, column);
     context.config.shown.rows(rows.len() + rings.len());
-    let lost = knowledge.lost_from(rows.iter().map(|row| row.key));
+    let lost = rows.lost();
     // in perf's shape a group has a sum of its own
-    let lost = lost || (by.is_empty() && rows.iter().any(|row| knowledge.group_lost(row.key)));
+    let lost = lost || (by.is_empty() && rows.iter().any(|row| knowledge.group_lost(&row.key)));
     let cpu = context.config.bare_cpu().then(|| cpu::collect(&mut context.question, &plan).map(Times::new));
     // what a thread did in its calls is not known where switches, or its beginning and end, are missing
     let of_cpu = || Loss::gather(context.question.tape, &context.question.scope, &[Family::Sched, Family::Process]);
@@ -185,7 +185,7 @@ pub(crate) fn run(context: &mut Context<'_>, out: &mut Out) -> Result<Told> {
     match context.config.format.rows() {
         None => {
             if by.is_empty() {
-                view.text(rows, out)?
+                view.text(&rows, out)?
             } else {
                 view.flat(&rows, out)?
             }
@@ -194,7 +194,7 @@ pub(crate) fn run(context: &mut Context<'_>, out: &mut Out) -> Result<Told> {
             }
         }
         Some(form) => {
-            view.rows(form, rows, out)?;
+            view.rows(form, &rows, out)?;
             if form == Form::Json {
                 sink::print(form, &URING, Judgement::Touched(!whole), rings.iter().flat_map(ring_rows), out)?;
             }
@@ -254,7 +254,7 @@ impl Cpu {
     /// Times of a row; None: not requested.
     fn of(&self, row: &Row<'_>) -> Option<CpuTime> {
         let times = self.times.as_ref()?;
-        let time = times.as_ref().and_then(|times| times.0.get(row.key));
+        let time = times.as_ref().and_then(|times| times.0.get(&row.key));
         let mut time = time.copied().unwrap_or_default();
         // nobody knows when these ran
         time.unknown = time.unknown.saturating_add(row.stats.ledger_calls());
@@ -301,8 +301,8 @@ impl Widths {
             rows.iter().map(width).max().unwrap_or(0)
         };
         Self {
-            total: widest(&|out, row| total(out, row.stats, 1)).max(9),
-            max: widest(&|out, row| longest(out, row.stats, 1)).max(9),
+            total: widest(&|out, row| total(out, &row.stats, 1)).max(9),
+            max: widest(&|out, row| longest(out, &row.stats, 1)).max(9),
             p50: widest(&|out, row| quantile(out, row.quantiles()[0], 1)).max(6),
             p99: widest(&|out, row| quantile(out, row.quantiles()[1], 1)).max(7),
         }
@@ -332,14 +332,15 @@ impl View<'_> {
         line(out, "")
     }
 
-    fn groups<'r>(&self, rows: Vec<Row<'r>>) -> (Vec<Group<'r>>, u64) {
+    fn groups<'r>(&self, rows: impl IntoIterator<Item = Row<'r>>) -> (Vec<Group<'r>>, u64) {
         let sorted = matches!(self.context.config.sort, Some(Sort::Sums(_)));
         table::groups(rows, self.knowledge, self.plan, sorted)
     }
 
     /// A table for each group, in perf's shape.
-    fn text(&self, rows: Vec<Row<'_>>, out: &mut impl Write) -> io::Result<()> {
+    fn text(&self, rows: &Ranked<'_>, out: &mut impl Write) -> io::Result<()> {
         self.head(out)?;
+        let rows: Vec<Row<'_>> = rows.iter().collect();
         let widths = Widths::of(&rows);
         let (groups, events) = self.groups(rows);
         let (mut buffer, head) = (Vec::new(), columns(widths, self.cpu.times.is_some()));
@@ -363,26 +364,26 @@ impl View<'_> {
     }
 
     /// One table of all keys.
-    fn flat(&self, rows: &[Row<'_>], out: &mut impl Write) -> io::Result<()> {
+    fn flat(&self, rows: &Ranked<'_>, out: &mut impl Write) -> io::Result<()> {
         self.head(out)?;
         let names = ["calls", "errors", "total ms", "min ms", "avg ms", "max ms", "stddev %", "p50 ms", "p99 ms"];
         let cpu = ["on cpu ms", "off cpu ms"].into_iter().filter(|_| self.cpu.times.is_some());
         let table = names.into_iter().chain(cpu).fold(Table::default(), Table::number);
         let errnos = ["errnos"].into_iter().filter(|_| self.own.errno_summary);
         let words = self.by.iter().map(|by| by.heading()).chain(errnos);
-        let mut table = words.fold(table, Table::word);
-        for row in rows {
-            let mut cells = measured(row, !self.complete() || row.short);
-            let cpu = self.cpu.columns(row, self.loss.complete() && self.cpu.seen).into_iter().flatten();
+        let table = words.fold(table, Table::word);
+        let cells = |row: Row<'_>| {
+            let mut cells = measured(&row, !self.complete() || row.short);
+            let cpu = self.cpu.columns(&row, self.loss.complete() && self.cpu.seen).into_iter().flatten();
             cells.extend(cpu.map(|(ns, lead)| ns.map_or_else(|| "-".to_owned(), |ns| millis(ns, lead))));
-            let keys = self.keys(row);
+            let keys = self.keys(&row);
             cells.extend(self.by.iter().map(|by| keys.text(*by)));
             if self.own.errno_summary {
-                cells.push(errnos_text(row.stats));
+                cells.push(errnos_text(&row.stats));
             }
-            table.row(cells);
-        }
-        table.print(out)
+            cells
+        };
+        table.print_rows(rows.iter().map(cells), out)
     }
 
     fn errnos(&self, out: &mut Vec<u8>, row: &Row<'_>, indent: &str) {
@@ -418,24 +419,23 @@ impl View<'_> {
     }
 
     /// Prints the rows; without `--by` in the order of the text.
-    fn rows(&self, form: Form, rows: Vec<Row<'_>>, out: &mut impl Write) -> io::Result<()> {
+    fn rows(&self, form: Form, rows: &Ranked<'_>, out: &mut impl Write) -> io::Result<()> {
         let mut parts: Vec<&TableDef> = Vec::new();
         parts.extend(self.cpu.times.as_ref().map(|_| &CPU));
         parts.extend(Some(&ERRNOS).filter(|_| self.own.errno_summary));
         let modal = mode_columns(self.own.summary_mode);
-        let (columns, rows) = if self.by.is_empty() {
-            let (groups, _) = self.groups(rows);
-            let rows = groups.into_iter().flat_map(|group| group.rows).collect();
-            (named(&by::BY, modal.iter().map(|(_, name)| *name)), rows)
+        let (columns, rows): (_, Box<dyn Iterator<Item = Row<'_>>>) = if self.by.is_empty() {
+            let (groups, _) = self.groups(rows.iter());
+            let rows = groups.into_iter().flat_map(|group| group.rows);
+            (named(&by::BY, modal.iter().map(|(_, name)| *name)), Box::new(rows))
         } else {
-            (by::columns(self.by), rows)
+            (by::columns(self.by), Box::new(rows.iter()))
         };
         let table = with_keys(columns, &with_parts(&SUMMARY, parts));
-        let rows: Vec<Row<'_>> = rows;
-        let lines = rows.iter().map(|row| {
+        let lines = rows.map(|row| {
             let mut line = record::Row::short_if(row.short, &table);
-            let keys = self.keys(row);
-            let cell = |by, name: &'static str| keys.cell(by, name);
+            let keys = self.keys(&row);
+            let cell = |by, name: &'static str| keys.cell(by, name).into_owned();
             if self.by.is_empty() {
                 for (by, name) in &modal {
                     line.set(name, cell(*by, name));
@@ -443,10 +443,10 @@ impl View<'_> {
             } else {
                 by::fill(&mut line, self.by, cell);
             }
-            measures(&mut line, row.stats);
-            self.cpu.fill(&mut line, row);
+            measures(&mut line, &row.stats);
+            self.cpu.fill(&mut line, &row);
             if self.own.errno_summary {
-                line.set("errnos", errnos(row.stats));
+                line.set("errnos", errnos(&row.stats));
             }
             line
         });
@@ -456,7 +456,7 @@ impl View<'_> {
     fn keys<'r>(&'r self, row: &'r Row<'_>) -> Keys<'r> {
         let question = &self.context.question;
         let words = Words { session: question.tape.session(), book: &question.book, plan: self.plan };
-        Keys { words, values: row.key, task: row.task }
+        Keys { words, values: &row.key, task: row.task }
     }
 }
 
@@ -526,7 +526,7 @@ fn columns(widths: Widths, cpu: bool) -> String {
 
 /// perf's `"   %-15s %8u %6u %9.3f %9.3f %9.3f %9.3f %9.2f%%"`, then the quantiles.
 fn cells(out: &mut Vec<u8>, row: &Row<'_>, widths: Widths) {
-    let (name, stats) = (row.call.as_ref().map_or("?", |call| &call.long_name), row.stats);
+    let (name, stats) = (row.call.as_ref().map_or("?", |call| &call.long_name), &*row.stats);
     out.extend_from_slice(b"   ");
     out.extend_from_slice(name.as_bytes());
     num::spaces(out, 16_usize.saturating_sub(name.chars().count()).max(1), b' ');

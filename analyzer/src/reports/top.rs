@@ -6,6 +6,7 @@ mod events;
 mod fields;
 mod many;
 
+use std::borrow::Cow;
 use std::io::Write;
 use std::path::PathBuf;
 
@@ -29,7 +30,7 @@ use crate::derive::summary::column::Column;
 use crate::derive::summary::ledger::Knowledge;
 use crate::derive::summary::plan::Plan;
 use crate::derive::summary::stats::Stats;
-use crate::derive::summary::table::{self, Row};
+use crate::derive::summary::table::{self, Ranked, Row};
 use crate::render::by;
 use crate::render::cell::Cell;
 use crate::render::columns::Layout;
@@ -225,7 +226,7 @@ pub(super) fn answer(
     let rows = table::rows(&sums, &knowledge, &context.question.book, &plan, own.metric);
     context.config.shown.rows(rows.len());
     let mut out = output::stdout()?;
-    let shares = Shares::new(own.metric, rows.iter().map(|row| (row.stats, row.short)), knowledge.missing());
+    let shares = Shares::new(own.metric, rows.sums(), knowledge.missing());
     let shown = Shown { context: &context, knowledge: &knowledge, plan: &plan, by, own, shares };
     match config.format.rows() {
         None => shown.text(&rows, layout, &mut out)?,
@@ -236,7 +237,7 @@ pub(super) fn answer(
     if !told {
         knowledge.doubts().iter().for_each(|text| complain(text));
     }
-    Ok(verdict.doubted(knowledge.lost_from(rows.iter().map(|row| row.key))))
+    Ok(verdict.doubted(rows.lost()))
 }
 
 struct Shown<'a> {
@@ -259,11 +260,13 @@ struct Shares {
 
 impl Shares {
     /// Of rows with these sums, which may be too low; `missing`: there may be more rows.
-    fn new<'s>(metric: Column, rows: impl Iterator<Item = (&'s Stats, bool)> + Clone, missing: bool) -> Self {
-        let values = rows.clone().filter_map(|(stats, _)| metric.of(stats));
-        let all = if metric.adds_up() { values.sum() } else { values.max().unwrap_or(0) };
-        let more = |(stats, short): (&Stats, bool)| short || (metric == Column::Total && stats.open > 0);
-        let rough = missing || (metric.adds_up() && rows.clone().any(more));
+    fn new<'s>(metric: Column, rows: impl Iterator<Item = (Cow<'s, Stats>, bool)>, missing: bool) -> Self {
+        let (mut all, mut rough) = (0_u128, missing);
+        for (stats, short) in rows {
+            let value = metric.of(&stats).unwrap_or(0);
+            all = if metric.adds_up() { all.saturating_add(value) } else { all.max(value) };
+            rough |= metric.adds_up() && (short || (metric == Column::Total && stats.open > 0));
+        }
         Self { metric, all, rough }
     }
 
@@ -285,7 +288,7 @@ impl Shares {
 
     /// The share of a row, with a bar, and its sums; `missing`: all may be too low.
     fn cells(&self, row: &Row<'_>, missing: bool) -> Vec<String> {
-        let share = self.of(row.stats);
+        let share = self.of(&row.stats);
         let lead = mark::about(self.rough || missing);
         let percent = share.map_or_else(|| "-".to_owned(), |part| format!("{lead}{:.1}%", 100.0 * part));
         let mut cells = if self.metric.adds_up() { vec![percent] } else { Vec::new() };
@@ -310,14 +313,14 @@ impl Shown<'_> {
     fn keys<'r>(&'r self, row: &'r Row<'_>) -> Keys<'r> {
         let question = &self.context.question;
         let words = Words { session: question.tape.session(), book: &question.book, plan: self.plan };
-        Keys { words, values: row.key, task: row.task }
+        Keys { words, values: &row.key, task: row.task }
     }
 
     fn limit(&self) -> usize {
         self.own.rank.limit(self.context.config.format)
     }
 
-    fn text(&self, rows: &[Row<'_>], layout: Option<&'static Layout>, out: &mut Out) -> Result<()> {
+    fn text(&self, rows: &Ranked<'_>, layout: Option<&'static Layout>, out: &mut Out) -> Result<()> {
         losses::above_sums(self.context, self.knowledge, out)?;
         let limit = self.limit();
         let mut all = rows.len();
@@ -332,46 +335,54 @@ impl Shown<'_> {
             maps.iter().take(limit).try_for_each(|(name, rows)| self.heat(*time, name, rows, out))?;
             all = maps.len();
         } else if self.own.hist {
-            rows.iter().take(limit).try_for_each(|row| self.histogram(row, out))?;
+            rows.iter().take(limit).try_for_each(|row| self.histogram(&row, out))?;
         } else {
-            let (rows, folded) = self.folded(rows);
-            self.table(rows.iter().take(limit).copied()).print(out)?;
-            let more = rank::more(rows.len(), limit);
+            let (folds, folded, kept) = self.folded(rows);
+            let shown = rows.iter().filter(|row| !folds || !self.rests(row)).take(limit);
+            self.table().print_rows(shown.map(|row| self.cells(&row)), out)?;
+            let more = rank::more(kept, limit);
             return Ok(more.iter().chain(&folded).try_for_each(|text| line(out, text))?);
         }
         rank::more(all, limit).iter().try_for_each(|text| line(out, text))?;
         Ok(())
     }
 
-    /// The rows that are printed as such, and the line for idle waits.
-    fn folded<'r, 'k>(&self, rows: &'r [Row<'k>]) -> (Vec<&'r Row<'k>>, Option<String>) {
+    /// Whether rows of idle waits are one line, that line, and the number of the other rows.
+    fn folded(&self, rows: &Ranked<'_>) -> (bool, Option<String>, usize) {
         let Context { config, question } = self.context;
         let own = self.own;
         let folds =
             own.ranks_time() && !own.rank.all() && idle::folds(own.idle, config, question.tape, &question.scope);
+        if !folds {
+            return (false, None, rows.len());
+        }
         let ns = |row: &Row<'_>| u64::try_from(row.stats.total()).unwrap_or(u64::MAX);
-        let (mut folded, mut all) = (Folded::default(), 0_u64);
-        let mut kept = Vec::new();
-        for row in rows {
-            all = all.saturating_add(ns(row));
-            let file = self.plan.place(By::File).and_then(|at| match row.key.get(at) {
-                Some(Value::Text(name)) => Some(&**name),
-                _ => None,
-            });
-            if folds && row.call.as_ref().is_some_and(|call| rests(call, file)) {
-                folded.add(ns(row), row.short || !self.complete() || row.stats.open > 0);
+        let (mut folded, mut all, mut kept) = (Folded::default(), 0_u64, 0);
+        for row in rows.iter() {
+            all = all.saturating_add(ns(&row));
+            if self.rests(&row) {
+                folded.add(ns(&row), row.short || !self.complete() || row.stats.open > 0);
             } else {
-                kept.push(row);
+                kept += 1;
             }
         }
-        (kept, folded.line(all))
+        (true, folded.line(all), kept)
+    }
+
+    /// Whether a row is of idle waits.
+    fn rests(&self, row: &Row<'_>) -> bool {
+        let file = self.plan.place(By::File).and_then(|at| match row.key.get(at) {
+            Some(Value::Text(name)) => Some(&**name),
+            _ => None,
+        });
+        row.call.as_ref().is_some_and(|call| rests(call, file))
     }
 
     /// The rows of each value of the keys other than `time`, in the order of their first rows.
-    fn maps<'r, 'k>(&self, time: By, rows: &'r [Row<'k>]) -> IndexMap<String, Vec<&'r Row<'k>>> {
-        let mut maps: IndexMap<String, Vec<&Row<'_>>> = IndexMap::new();
-        for row in rows {
-            let keys = self.keys(row);
+    fn maps<'r>(&self, time: By, rows: &Ranked<'r>) -> IndexMap<String, Vec<Row<'r>>> {
+        let mut maps: IndexMap<String, Vec<Row<'_>>> = IndexMap::new();
+        for row in rows.iter() {
+            let keys = self.keys(&row);
             let named: Vec<String> = self.by.iter().filter(|by| **by != time).map(|by| keys.text(*by)).collect();
             maps.entry(named.join(", ")).or_default().push(row);
         }
@@ -379,8 +390,8 @@ impl Shown<'_> {
     }
 
     /// The durations of `rows` by `time` as a map of characters.
-    fn heat(&self, time: By, name: &str, rows: &[&Row<'_>], out: &mut Out) -> Result<()> {
-        let stretch = |row: &&Row<'_>| {
+    fn heat(&self, time: By, name: &str, rows: &[Row<'_>], out: &mut Out) -> Result<()> {
+        let stretch = |row: &Row<'_>| {
             let at = match self.plan.place(time).map(|place| &row.key[place]) {
                 Some(Value::Number(at)) => Some(*at),
                 _ => None,
@@ -400,16 +411,16 @@ impl Shown<'_> {
         Ok(())
     }
 
-    fn table<'r, 'k: 'r>(&self, rows: impl Iterator<Item = &'r Row<'k>>) -> Table {
-        let table = self.shares.headings();
-        let mut table = self.by.iter().fold(table, |table, by| table.word(by.heading()));
-        for row in rows {
-            let mut cells = self.shares.cells(row, !self.complete());
-            let keys = self.keys(row);
-            cells.extend(self.by.iter().map(|by| keys.text(*by)));
-            table.row(cells);
-        }
-        table
+    /// A table with the columns of [`Self::cells`].
+    fn table(&self) -> Table {
+        self.by.iter().fold(self.shares.headings(), |table, by| table.word(by.heading()))
+    }
+
+    fn cells(&self, row: &Row<'_>) -> Vec<String> {
+        let mut cells = self.shares.cells(row, !self.complete());
+        let keys = self.keys(row);
+        cells.extend(self.by.iter().map(|by| keys.text(*by)));
+        cells
     }
 
     /// A row and its durations, as bpftrace prints a map of histograms.
@@ -435,7 +446,7 @@ impl Shown<'_> {
         Ok(())
     }
 
-    fn rows(&self, form: Form, rows: &[Row<'_>], out: &mut impl Write) -> Result<()> {
+    fn rows(&self, form: Form, rows: &Ranked<'_>, out: &mut impl Write) -> Result<()> {
         let table = self.columns();
         sink::print(form, &table, self.judged(), self.records(&table, rows), out)?;
         Ok(())
@@ -452,13 +463,13 @@ impl Shown<'_> {
     }
 
     /// The first `rows` as rows of `table`.
-    fn records<'r>(&'r self, table: &'r TableDef, rows: &'r [Row<'r>]) -> impl Iterator<Item = record::Row<'r>> {
+    fn records<'r>(&'r self, table: &'r TableDef, rows: &'r Ranked<'r>) -> impl Iterator<Item = record::Row<'r>> {
         rows.iter().take(self.limit()).map(|row| {
             let mut line = record::Row::short_if(row.short, table);
-            let keys = self.keys(row);
-            by::fill(&mut line, self.by, |by, name| keys.cell(by, name));
-            measures(&mut line, row.stats);
-            self.shares.set(&mut line, row.stats);
+            let keys = self.keys(&row);
+            by::fill(&mut line, self.by, |by, name| keys.cell(by, name).into_owned());
+            measures(&mut line, &row.stats);
+            self.shares.set(&mut line, &row.stats);
             if self.own.hist {
                 let (sizes, exact) = row.stats.sizes();
                 let json = sizes.json();

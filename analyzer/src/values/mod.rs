@@ -12,6 +12,7 @@ pub(crate) mod parallel;
 pub(crate) mod progress;
 pub(crate) mod say;
 pub(crate) mod spool;
+pub(crate) mod strings;
 pub(crate) mod tapes;
 pub(crate) mod timespec;
 pub(crate) mod whose;

@@ -1,14 +1,13 @@
 //! The calls of a segment, brought together by the sum they belong to: a segment has many calls and few sums, so each sum is looked up
 //! and touched once a segment, not once a call. With many tasks the sums do not fit into a CPU's cache.
 
-use std::hash::BuildHasher as _;
-
 use indexmap::{IndexMap, IndexSet};
 use rustc_hash::FxBuildHasher;
 use systape_format::model::{Call, CallState};
 
-use super::shared::{PARTS, Shared};
+use super::shared::{PARTS, Shared, part_of};
 use super::stats::Stats;
+use super::tally::One;
 use crate::table::group::value::Key;
 
 /// No entry of [`Batch::others`].
@@ -16,28 +15,6 @@ const NONE: u32 = u32::MAX;
 
 /// With fewer sums than these in a segment each is added up on its own, which costs less than bringing its calls together.
 const FEW: usize = 512;
-
-/// A call that failed, took seconds, or did not run from enter to return.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Other {
-    /// What its row says.
-    pub(super) state: CallState,
-    /// As in the row, ns.
-    pub(super) dur: u64,
-    /// As in the row.
-    pub(super) errno: u16,
-    /// exit and exit_group.
-    pub(super) timeless: bool,
-}
-
-impl Other {
-    /// Adds it, unless it is the child's return from a clone.
-    fn give(&self, stats: &mut Stats) {
-        if self.state != CallState::CloneChild {
-            stats.add(self.state, self.dur, self.errno, self.timeless);
-        }
-    }
-}
 
 /// Where the sums of a key are.
 #[derive(Clone, Copy, Debug)]
@@ -63,7 +40,7 @@ pub(super) struct Batch {
     /// Last of the other calls of each sum; [`NONE`]: there is none.
     last: Vec<u32>,
     /// The other calls, each with the one of its sum before it.
-    others: Vec<(u32, Other)>,
+    others: Vec<(u32, One)>,
     /// The sums of each part.
     of_part: Vec<Vec<u32>>,
     /// Their places in a part.
@@ -76,7 +53,7 @@ impl Batch {
     /// Number of the base `key`.
     pub(super) fn base(&mut self, key: Key) -> u32 {
         let number = self.bases.get_index_of(&key).unwrap_or_else(|| {
-            let part = (FxBuildHasher.hash_one(&key) % PARTS as u64) as u32;
+            let part = part_of(&key) as u32;
             self.bases.insert_full(key, Base { part, number: None }).0
         });
         number as u32
@@ -104,18 +81,22 @@ impl Batch {
                 self.counts[number as usize] += 1;
                 self.calls.push((number, dur));
             }
-            Err(_) => self.add(number, Other { state: CallState::Complete, dur, errno: 0, timeless: false }),
+            Err(_) => self.add(number, One::ok(dur)),
         }
     }
 
-    /// Takes another call.
+    /// Takes another call: one that failed, took seconds, or did not run from enter to return.
     #[cold]
-    pub(super) fn add(&mut self, number: u32, other: Other) {
+    pub(super) fn add(&mut self, number: u32, one: One) {
+        // nobody called the child's return from a clone
+        if one.state == CallState::CloneChild {
+            return;
+        }
         if let Some(own) = &mut self.own {
-            return other.give(&mut own[number as usize]);
+            return one.give(&mut own[number as usize]);
         }
         let before = std::mem::replace(&mut self.last[number as usize], self.others.len() as u32);
-        self.others.push((before, other));
+        self.others.push((before, one));
     }
 
     /// Adds all to `shared`, from the part `begin` on, and is empty then. `syscall`: the index of the call among the keys.
@@ -171,14 +152,14 @@ impl Batch {
         let met = places.iter().zip(&*numbers).map(|(place, number)| part.at(*place).peek(durs(*number)));
         std::hint::black_box(met.fold(0, u64::wrapping_add));
         for (number, place) in numbers.drain(..).zip(places.drain(..)) {
-            let stats = part.at(place);
+            let tally = part.at(place);
             match own {
-                Some(own) => stats.merge(&own[number as usize]),
-                None => stats.add_all_ok(durs(number)),
+                Some(own) => tally.merge(&own[number as usize]),
+                None => tally.add_all_ok(durs(number)),
             }
             let mut at = last[number as usize];
-            while let Some((before, other)) = others.get(at as usize) {
-                other.give(stats);
+            while let Some((before, one)) = others.get(at as usize) {
+                tally.add_one(*one);
                 at = *before;
             }
         }
@@ -188,6 +169,7 @@ impl Batch {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::derive::summary::tally::Tally;
     use crate::table::group::Groups;
     use crate::table::group::value::Value;
     use proptest::prelude::*;
@@ -198,7 +180,7 @@ mod tests {
             calls in prop::collection::vec((0_u64..40, 0_u32..3, (0_u64..5_000_000_000, 0_u32..10), 0_u16..3), 0..900),
             few in 1_u64..40, cut in 0_usize..900, by_call: bool, own: bool,
         ) {
-            let mut expected = Groups::<Stats>::default();
+            let mut expected = Groups::<Tally>::default();
             let (shared, mut batch) = (Shared::default(), Batch { own: own.then(Vec::new), ..Batch::default() });
             let syscall = by_call.then_some(0);
             for (at, (key, nr, (dur, shift), errno)) in calls.iter().enumerate() {
@@ -206,24 +188,24 @@ mod tests {
                 let (key, call) = (Value::Number(*key % few), Call { nr: *nr, ..Call::default() });
                 let of_call = by_call.then_some(Value::Call(call));
                 let whole: Key = of_call.iter().cloned().chain([key.clone()]).collect();
-                expected.of(&whole).add(CallState::Complete, *dur, *errno, false);
+                expected.of(&whole).add_one(One { errno: *errno, ..One::ok(*dur) });
                 let base = batch.base(by_call.then_some(Value::Unknown).into_iter().chain([key]).collect());
                 let sum = batch.sum(base, by_call.then_some(call));
                 match *errno {
                     0 => batch.add_ok(sum, *dur),
-                    errno => batch.add(sum, Other { state: CallState::Complete, dur: *dur, errno, timeless: false }),
+                    errno => batch.add(sum, One { errno, ..One::ok(*dur) }),
                 }
                 if at == cut {
                     batch.give(&shared, at, syscall);
                 }
             }
             batch.give(&shared, 0, syscall);
-            let sorted = |groups: Groups<Stats>| {
-                let mut sums: Vec<_> = groups.into_sums().collect();
-                sums.sort_by(|a, b| a.0.cmp(&b.0));
-                sums
-            };
-            prop_assert_eq!(sorted(shared.into_groups()), sorted(expected));
+            let mut expected: Vec<_> = expected.into_sums().map(|(key, tally)| (key, tally.stats().into_owned())).collect();
+            let found = shared.into_groups().into_iter().flat_map(Groups::into_sums);
+            let mut found: Vec<_> = found.map(|(key, tally)| (key, tally.stats().into_owned())).collect();
+            found.sort_by(|a, b| a.0.cmp(&b.0));
+            expected.sort_by(|a, b| a.0.cmp(&b.0));
+            prop_assert_eq!(found, expected);
         }
     }
 }

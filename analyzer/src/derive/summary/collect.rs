@@ -9,13 +9,14 @@ use systape_format::header::BlockKind;
 use systape_format::model::{CPU_NONE, Call, CallState, Core, Dict, FD_FIRST, SegmentInfo, Time};
 use systape_format::reader::{Segment, Tape};
 
-use super::batch::{Batch, Other};
+use super::batch::Batch;
 use super::group::Sums;
 use super::labels::Labels;
 use super::ledger::{self, Counted, Judge, Knowledge};
 use super::places::Places;
 use super::plan::{Plan, RowPart};
 use super::shared::Shared;
+use super::tally::One;
 use crate::table::call_files::{self, NO_FILE, UNKNOWN_FILE, unseen};
 use crate::table::calls::{CallBook, CallInfo};
 use crate::table::filter::{Scope, SegmentFilter};
@@ -35,7 +36,7 @@ pub(crate) fn candidates(tape: &Tape, scope: &Scope<'_>) -> Vec<usize> {
 pub fn collect(tape: &Tape, scope: &Scope<'_>, book: &CallBook<'_>, plan: &Plan) -> (Sums, Knowledge, Coverage) {
     let threads = ledger::threads(tape, scope, plan);
     let judge = Judge { scope, book, plan, threads: threads.as_ref() };
-    let shared = Shared::default();
+    let mut shared = Shared::default();
     let (mut parts, coverage) = Scan::of(tape, candidates(tape, scope))
         .fold(Part::default, |part, segment, coverage| part.segment(segment, judge, &shared, coverage));
     if let Some(open) = OpenCalls::read(tape) {
@@ -46,15 +47,15 @@ pub fn collect(tape: &Tape, scope: &Scope<'_>, book: &CallBook<'_>, plan: &Plan)
         part.adder.add(u32::MAX, &rows, judge, &shared);
         parts.push(part);
     }
-    let mut all = Sums { groups: shared.into_groups(), labels: Labels::default() };
-    let mut counted = Counted::default();
+    let (mut labels, mut counted) = (Labels::default(), Counted::default());
     for mut part in parts {
-        all.labels.merge(&mut part.adder.labels);
+        labels.merge(&mut part.adder.labels);
         counted.merge(part.counted);
     }
-    let (mut sums, knowledge) = counted.knowledge(plan);
-    all.merge(&mut sums);
-    (all, knowledge, coverage)
+    let (groups, mut of_counted, knowledge) = counted.knowledge(plan);
+    shared.add(groups, plan);
+    labels.merge(&mut of_counted);
+    (Sums { groups: shared.into_groups(), labels }, knowledge, coverage)
 }
 
 /// The state of one thread.
@@ -154,7 +155,7 @@ impl Adder {
             }
             match state == CallState::Complete && errno == 0 {
                 true => batch.add_ok(number, dur),
-                false => batch.add(number, Other { state, dur, errno, timeless: exits[c] }),
+                false => batch.add(number, One { state, dur, errno, timeless: exits[c] }),
             }
         }
         places.seen
@@ -199,7 +200,7 @@ impl Adder {
             });
             match state == CallState::Complete && errno == 0 {
                 true => batch.add_ok(number, dur),
-                false => batch.add(number, Other { state, dur, errno, timeless: infos[c].is_exit }),
+                false => batch.add(number, One { state, dur, errno, timeless: infos[c].is_exit }),
             }
         });
         places.seen

@@ -12,13 +12,15 @@ use systape_format::header::BlockKind;
 use systape_format::model::{CPU_NONE, Call, CallState, Dict, GapCause, LedgerReason, LedgerRow, Session, Task};
 use systape_format::reader::{Segment, Tape};
 
-use super::group::Sums;
+use super::labels::Labels;
 use super::plan::{self, Plan};
+use super::tally::Tally;
 use super::threads::Threads;
 use crate::derive::paths::pick;
 use crate::table::calls::{CallBook, CallInfo};
 use crate::table::filter::Scope;
 use crate::table::filter::failed;
+use crate::table::group::Groups;
 use crate::table::group::by::By;
 use crate::table::group::open::{self, Open};
 use crate::table::group::value::{Key, Value};
@@ -83,7 +85,9 @@ impl Told {
 #[derive(Debug, Default)]
 pub(crate) struct Counted {
     /// Sums of the calls that pass.
-    pub sums: Sums,
+    groups: Groups<Tally>,
+    /// Names of the tasks among their keys.
+    labels: Labels,
     /// The calls that pass, by reason of not being stored.
     told: FxHashMap<LedgerReason, Told>,
     /// Calls that might pass: (why it is not known, whether they were lost) → their number.
@@ -153,9 +157,9 @@ impl Counted {
             match doubt {
                 None => {
                     self.told(&row);
-                    self.sums.add_counted(&key, &row, info.is_exit);
+                    self.groups.of(&key).add_counted(&row, info.is_exit);
                     if let Some(task) = task {
-                        self.sums.labels.add(judge.plan.whose(&key), task, judge.plan, place);
+                        self.labels.add(judge.plan.whose(&key), task, judge.plan, place);
                     }
                 }
                 Some(doubt) => {
@@ -175,7 +179,8 @@ impl Counted {
 
     /// Adds all of `other`.
     pub(crate) fn merge(&mut self, mut other: Self) {
-        self.sums.merge(&mut other.sums);
+        self.groups.merge(&mut other.groups);
+        self.labels.merge(&mut other.labels);
         for (reason, told) in other.told {
             self.told.entry(reason).or_default().merge(told);
         }
@@ -186,14 +191,14 @@ impl Counted {
         self.open.merge(other.open);
     }
 
-    /// The sums, and the facts found beside them.
-    pub(crate) fn knowledge(self, plan: &Plan) -> (Sums, Knowledge) {
+    /// The sums with the names of their tasks, and the facts found beside them.
+    pub(crate) fn knowledge(self, plan: &Plan) -> (Groups<Tally>, Labels, Knowledge) {
         let mut told: Vec<_> = self.told.into_iter().collect();
         told.sort_unstable_by_key(|(reason, _)| *reason);
         let mut doubts: Vec<_> = self.doubts.into_iter().collect();
         doubts.sort_unstable();
         let (rows, groups) = (self.open.judge(None), self.open.judge(plan.place(By::Syscall)));
-        (self.sums, Knowledge { told, doubts, rows, groups })
+        (self.groups, self.labels, Knowledge { told, doubts, rows, groups })
     }
 }
 
@@ -331,14 +336,19 @@ impl Knowledge {
         !self.doubts.is_empty()
     }
 
+    /// Whether some rows, and not all, may be too low.
+    pub(crate) fn differs(&self) -> bool {
+        self.rows.any()
+    }
+
     /// Whether the row of this key may be too low.
     pub fn short(&self, key: &[Value]) -> bool {
         self.rows.short(key)
     }
 
-    /// Whether one of these sums may be too low because calls were lost, and not left out by request.
-    pub(crate) fn lost_from<'k>(&self, mut keys: impl Iterator<Item = &'k [Value]>) -> bool {
-        self.lost() || keys.any(|key| self.rows.lost(key))
+    /// Whether the row of this key may be too low because calls were lost, and not left out by request.
+    pub(crate) fn row_lost(&self, key: &[Value]) -> bool {
+        self.rows.lost(key)
     }
 
     /// The same for a group of rows, whatever the call.

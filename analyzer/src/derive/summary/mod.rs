@@ -15,5 +15,6 @@ pub(crate) mod plan;
 mod shared;
 pub(crate) mod stats;
 pub(crate) mod table;
+pub(crate) mod tally;
 pub(crate) mod threads;
 pub(crate) mod uring;

@@ -1,14 +1,17 @@
 //! Sums that all threads add to. They are in parts with a lock each, by their keys, so threads seldom wait for one another; and each sum is
 //! there once, however many threads there are.
 
+use std::hash::BuildHasher as _;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxBuildHasher, FxHashMap};
 use systape_format::model::Call;
 
-use super::stats::Stats;
-use crate::table::group::Groups;
+use super::plan::Plan;
+use super::tally::Tally;
+use crate::table::group::by::By;
 use crate::table::group::value::{Key, Value};
+use crate::table::group::{Add as _, Groups};
 
 /// Number of parts.
 pub(super) const PARTS: usize = 64;
@@ -31,14 +34,30 @@ impl Shared {
         self.parts[at].lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// All of them.
-    pub(super) fn into_groups(self) -> Groups<Stats> {
-        let mut all = Groups::default();
-        for part in self.parts {
-            all.merge(&mut part.into_inner().unwrap_or_else(PoisonError::into_inner).groups);
+    /// Adds those of the ledger by the keys of `plan`.
+    pub(super) fn add(&mut self, groups: Groups<Tally>, plan: &Plan) {
+        let syscall = plan.place(By::Syscall).filter(|_| !plan.by_row());
+        for (key, tally) in groups.into_sums() {
+            let mut base = key.clone();
+            if let Some(at) = syscall {
+                base[at] = Value::Call(Call::default());
+            }
+            let part = self.parts[part_of(&base)].get_mut().unwrap_or_else(PoisonError::into_inner);
+            part.groups.of(&key).add(&tally);
         }
-        all
     }
+
+    /// All of them: each key is in one part.
+    pub(super) fn into_groups(self) -> Vec<Groups<Tally>> {
+        let parts = self.parts.into_iter().map(|part| part.into_inner().unwrap_or_else(PoisonError::into_inner).groups);
+        // as one they would be there twice for a while
+        parts.collect()
+    }
+}
+
+/// The part of the sums whose key is `base`, but for the call.
+pub(super) fn part_of(base: &[Value]) -> usize {
+    (FxBuildHasher.hash_one(base) % PARTS as u64) as usize
 }
 
 /// The sums of some keys. Sums by call are looked up by numbers: most are met again in every segment, and no key is made and
@@ -49,7 +68,7 @@ pub(super) struct Part {
     bases: FxHashMap<Key, u32>,
     /// Place of each base and call in `groups`.
     places: FxHashMap<(u32, Call), u32>,
-    groups: Groups<Stats>,
+    groups: Groups<Tally>,
 }
 
 impl Part {
@@ -74,7 +93,7 @@ impl Part {
     }
 
     /// The sum at a place.
-    pub(super) fn at(&mut self, place: u32) -> &mut Stats {
+    pub(super) fn at(&mut self, place: u32) -> &mut Tally {
         self.groups.at(place)
     }
 }

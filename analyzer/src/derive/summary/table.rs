@@ -1,6 +1,8 @@
 //! Sums arranged for print: groups by events, calls by time.
 
+use std::borrow::Cow;
 use std::cell::OnceCell;
+use std::cmp::Ordering;
 use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
@@ -11,8 +13,10 @@ use super::group::Sums;
 use super::ledger::Knowledge;
 use super::plan::Plan;
 use super::stats::Stats;
+use super::tally::Tally;
 use crate::table::calls::{CallBook, CallInfo};
 use crate::table::group::by::By;
+use crate::table::group::packed::Packed;
 use crate::table::group::value::{Key, Value};
 use crate::values::order::InOrder as _;
 use systape_format::model::{Call, Task};
@@ -38,13 +42,13 @@ pub(crate) struct Group<'a> {
 #[derive(Clone, Debug)]
 pub(crate) struct Row<'a> {
     /// All keys.
-    pub key: &'a [Value],
+    pub key: Key,
     /// The call; None: it is no key.
     pub call: Option<Arc<CallInfo>>,
     /// A task of it; None: there is none among the keys, or it is not known.
     pub task: Option<&'a Task>,
     /// Their sums.
-    pub stats: &'a Stats,
+    pub stats: Cow<'a, Stats>,
     /// They may be too low.
     pub short: bool,
     quantiles: OnceCell<[Option<Quantile>; 2]>,
@@ -53,7 +57,8 @@ pub(crate) struct Row<'a> {
 impl<'a> Row<'a> {
     /// Sums without keys.
     pub(crate) fn of_all(stats: &'a Stats, short: bool) -> Self {
-        Self { key: &[], call: None, task: None, stats, short, quantiles: OnceCell::new() }
+        let (key, quantiles) = (Key::new(), OnceCell::new());
+        Self { key, call: None, task: None, stats: Cow::Borrowed(stats), short, quantiles }
     }
 
     /// The median and the 99th percentile of `stats`, found once.
@@ -62,51 +67,140 @@ impl<'a> Row<'a> {
     }
 }
 
-/// The sums of all keys, the largest of `column` first, those without a value last; equal ones with the most time first.
+/// The sums of all keys, the largest of a column first, those without a value last; equal ones with the most time first. A row is made
+/// when it is asked for: there may be millions.
+#[derive(Debug)]
+pub(crate) struct Ranked<'a> {
+    sums: &'a Sums,
+    knowledge: &'a Knowledge,
+    plan: &'a Plan,
+    /// What is known of the calls among the keys.
+    infos: FxHashMap<Call, Arc<CallInfo>>,
+    /// The number of the first key of each of the sums' parts.
+    begins: Vec<u32>,
+    order: Vec<Ranking>,
+}
+
+/// The place of a row among others.
+#[derive(Clone, Copy, Debug)]
+struct Ranking {
+    /// The value, and 1; 0: there is none. Of the greatest ones the last that there is.
+    value: u64,
+    /// Place of the call's name among all.
+    name: u32,
+    /// Number of the key.
+    at: u32,
+}
+
+/// The sums of all keys by `column`.
 pub(crate) fn rows<'a>(
     sums: &'a Sums,
-    knowledge: &Knowledge,
+    knowledge: &'a Knowledge,
     book: &CallBook<'_>,
-    plan: &Plan,
+    plan: &'a Plan,
     column: Column,
-) -> Vec<Row<'a>> {
-    let syscall = plan.place(By::Syscall);
-    let call = |key: &[Value]| match syscall.map(|at| &key[at]) {
-        Some(Value::Call(call)) => Some(*call),
-        _ => None,
-    };
-    // a place is made before filters on durations decide
-    let (labels, sums) = (&sums.labels, sums.groups.iter().filter(|(_, stats)| stats.calls > 0));
-    let mut infos: FxHashMap<Call, Arc<CallInfo>> = FxHashMap::default();
-    let mut order: Vec<(Option<u128>, u128, &[Value], &Stats)> = Vec::new();
-    for (key, stats) in sums {
-        if let Some(call) = call(key) {
-            infos.entry(call).or_insert_with(|| book.get(call));
+) -> Ranked<'a> {
+    let mut ranked =
+        Ranked { sums, knowledge, plan, infos: FxHashMap::default(), begins: Vec::new(), order: Vec::new() };
+    let mut begin = 0;
+    let by_call = plan.has(By::Syscall);
+    for groups in &sums.groups {
+        ranked.begins.push(begin);
+        // a place is made before filters on durations decide
+        for (at, (key, tally)) in groups.iter().enumerate().filter(|(_, (_, tally))| tally.calls() > 0) {
+            if let Some(call) = by_call.then(|| ranked.call(&key.key())).flatten() {
+                ranked.infos.entry(call).or_insert_with(|| book.get(call));
+            }
+            let value = column.of(&tally.stats());
+            let value = value.map_or(0, |value| u64::try_from(value).unwrap_or(u64::MAX).saturating_add(1));
+            ranked.order.push(Ranking { value, name: 0, at: begin + at as u32 });
         }
-        order.push((column.of(stats), stats.total(), key, stats));
+        begin += groups.len() as u32;
     }
-    let info = |key: &[Value]| infos.get(&call(key)?);
-    let name = |key| info(key).map(|call| call.long_name.as_str());
-    // None is less than any value; no two have the same key
-    order.sort_unstable_by(|a, b| {
-        let of_time = || b.1.cmp(&a.1).then_with(|| b.3.calls.cmp(&a.3.calls));
-        b.0.cmp(&a.0).then_with(of_time).then_with(|| name(a.2).cmp(&name(b.2))).then_with(|| a.2.cmp(b.2))
+    let mut order = std::mem::take(&mut ranked.order);
+    if by_call {
+        let mut names: Vec<&str> = ranked.infos.values().map(|info| &*info.long_name).collect();
+        names.sort_unstable();
+        names.dedup();
+        for ranking in &mut order {
+            let info = ranked.info(&ranked.get(ranking.at).0.key());
+            let place = info.map(|info| names.binary_search(&&*info.long_name).unwrap_or_default());
+            ranking.name = place.map_or(0, |place| place as u32 + 1);
+        }
+    }
+    // no two have the same key
+    order.sort_unstable_by(|one, other| {
+        other.value.cmp(&one.value).then_with(|| {
+            let ((one_key, a), (other_key, b)) = (ranked.get(one.at), ranked.get(other.at));
+            let (total, value) = (|tally: &Tally| tally.total(), |tally: &Tally| column.of(&tally.stats()));
+            let by_value = if one.value == u64::MAX { value(b).cmp(&value(a)) } else { Ordering::Equal };
+            let by_time = by_value.then_with(|| total(b).cmp(&total(a))).then_with(|| b.calls().cmp(&a.calls()));
+            by_time.then_with(|| one.name.cmp(&other.name)).then_with(|| one_key.cmp(&other_key))
+        })
     });
-    let row = |(_, _, key, stats): (_, _, &'a [Value], &'a Stats)| Row {
-        key,
-        call: info(key).cloned(),
-        task: labels.get(key, plan),
-        stats,
-        short: knowledge.short(key),
-        quantiles: OnceCell::new(),
-    };
-    order.into_iter().map(row).collect()
+    ranked.order = order;
+    ranked
+}
+
+impl<'a> Ranked<'a> {
+    /// How many there are.
+    pub(crate) fn len(&self) -> usize {
+        self.order.len()
+    }
+
+    /// All, in order.
+    pub(crate) fn iter(&self) -> impl DoubleEndedIterator<Item = Row<'a>> + Clone {
+        self.order.iter().map(|ranking| self.row(ranking.at))
+    }
+
+    /// Their sums, and whether they may be too low, in order.
+    pub(crate) fn sums(&self) -> impl Iterator<Item = (Cow<'a, Stats>, bool)> {
+        self.order.iter().map(|ranking| {
+            let (key, tally) = self.get(ranking.at);
+            (tally.stats(), self.knowledge.differs() && self.knowledge.short(&key.key()))
+        })
+    }
+
+    /// Whether one of them may be too low because calls were lost, and not left out by request.
+    pub(crate) fn lost(&self) -> bool {
+        let any = || self.order.iter().any(|ranking| self.knowledge.row_lost(&self.get(ranking.at).0.key()));
+        self.knowledge.lost() || (self.knowledge.differs() && any())
+    }
+
+    fn get(&self, at: u32) -> (Packed<'a>, &'a Tally) {
+        let part = self.begins.partition_point(|begin| *begin <= at) - 1;
+        self.sums.groups[part].get(at - self.begins[part])
+    }
+
+    fn row(&self, at: u32) -> Row<'a> {
+        let (key, tally) = self.get(at);
+        let key = key.key();
+        Row {
+            call: self.info(&key).cloned(),
+            task: self.sums.labels.get(&key, self.plan),
+            stats: tally.stats(),
+            short: self.knowledge.short(&key),
+            quantiles: OnceCell::new(),
+            key,
+        }
+    }
+
+    fn call(&self, key: &[Value]) -> Option<Call> {
+        match &key[self.plan.place(By::Syscall)?] {
+            Value::Call(call) => Some(*call),
+            _ => None,
+        }
+    }
+
+    fn info(&self, key: &[Value]) -> Option<&Arc<CallInfo>> {
+        self.infos.get(&self.call(key)?)
+    }
 }
 
 /// `rows` in groups with equal keys except the syscall, and the events of all. `sorted`: the groups in the order of their first
 /// rows; else in ascending order of events (the busiest last, as perf prints them).
 pub(crate) fn groups<'a>(
-    rows: Vec<Row<'a>>,
+    rows: impl IntoIterator<Item = Row<'a>>,
     knowledge: &Knowledge,
     plan: &Plan,
     sorted: bool,
@@ -117,7 +211,7 @@ pub(crate) fn groups<'a>(
         let parts = row.key.iter().enumerate().filter(|(at, _)| Some(*at) != syscall);
         let key: Key = parts.map(|(_, value)| value.clone()).collect();
         let group = by_key.entry(key).or_insert_with_key(|key| {
-            let short = knowledge.group_short(row.key);
+            let short = knowledge.group_short(&row.key);
             Group { key: key.clone(), task: row.task, first: at, events: 0, short, rows: Vec::new() }
         });
         group.events = group.events.saturating_add(row.stats.events());

@@ -92,7 +92,7 @@ fn by_chance(tape: &Tape, question: &Question<'_>, by: &[By]) -> FxHashMap<Vec<V
     let keys: Vec<By> = by.iter().copied().filter(|key| *key != By::Syscall).collect();
     let plan = Plan::by(&[&keys[..], &[By::Syscall]].concat()).naming(tape.session());
     let (found, knowledge, _) = collect::collect(tape, &question.scope, &question.book, &plan);
-    for row in table::rows(&found, &knowledge, &question.book, &plan, Column::default()) {
+    for row in table::rows(&found, &knowledge, &question.book, &plan, Column::default()).iter() {
         if row.call.as_ref().is_some_and(|call| is_by_chance(&call.name)) {
             let sum = sums.entry(row.key[..keys.len()].to_vec()).or_default();
             *sum = (sum.0.saturating_add(row.stats.calls), sum.1.saturating_add(row.stats.errors));
@@ -201,16 +201,16 @@ impl Side {
         let mut sums: BTreeMap<Identity, (Named, Adding<'_>)> = BTreeMap::new();
         let mut vague = false;
         let rows = table::rows(&found, &knowledge, &question.book, &plan, Column::default());
-        let lost = knowledge.lost_from(rows.iter().map(|row| row.key));
-        for row in rows {
+        let lost = rows.lost();
+        for row in rows.iter() {
             let words = Words { session, book: &question.book, plan: &plan };
-            let (identity, named) = identify(by, &Keys { words, values: row.key, task: row.task });
+            let (identity, named) = identify(by, &Keys { words, values: &row.key, task: row.task });
             let by_chance = match &row.call {
                 Some(call) if is_by_chance(&call.name) => (row.stats.calls, row.stats.errors),
                 Some(_) => (0, 0),
-                None => of_all.get(row.key).copied().unwrap_or_default(),
+                None => of_all.get(&*row.key).copied().unwrap_or_default(),
             };
-            let adding = Adding { stats: Cow::Borrowed(row.stats), by_chance, short: row.short };
+            let adding = Adding { stats: row.stats.clone(), by_chance, short: row.short };
             match sums.entry(identity) {
                 Entry::Occupied(mut of) => of.get_mut().1.add(&adding),
                 Entry::Vacant(of) => drop(of.insert((named, adding))),

@@ -12,7 +12,7 @@ use systape_format::model::{CPU_NONE, CallState};
 use systape_format::reader::Tape;
 use systape_format::table::TableDef;
 
-use super::work::Work;
+use super::work::{Kept, Work};
 use super::{FILES, is_file, names_file, on_files};
 use crate::derive::paths::feed::{Reader, Told, Waiting, feed};
 use crate::derive::paths::join;
@@ -31,12 +31,12 @@ use crate::render::table::{Table, millis};
 use crate::reports::keys::{Keys, Words};
 use crate::reports::{Context, losses};
 use crate::table::group::by::By;
-use crate::table::group::open::Open;
+use crate::table::group::open::{Judge as OpenJudge, Open};
+use crate::table::group::packed::Packed;
 use crate::table::group::value::{Key, Value};
 use crate::table::group::{Add as _, Groups};
 use crate::table::load::Loaded;
 use crate::table::scan::{Coverage, Scan};
-use crate::values::order::InOrder as _;
 use crate::values::output::{Out, line};
 use crate::values::say::complain;
 
@@ -55,7 +55,7 @@ struct Totals<'a> {
 /// Sums of a segment.
 #[derive(Default)]
 struct Sums {
-    groups: Groups<Work>,
+    groups: Groups<Kept>,
     /// Counted calls that may belong to other groups, by what they leave open: calls, opens, reads, writes.
     open: [Open; 4],
     /// Stored calls on what is not known, which are in the group of the unknown file.
@@ -80,7 +80,7 @@ impl Sums {
 
     /// Stored calls; `at`: the place of the file among the keys.
     fn add(&mut self, key: &[Value], work: &Work, at: Option<usize>) {
-        self.groups.of(key).add(work);
+        self.groups.of(key).add_work(work);
         if at.is_some_and(|at| !key[at].is_known()) {
             self.nameless.add(work);
         }
@@ -88,7 +88,7 @@ impl Sums {
 
     /// Counted calls; `lost`: not by request.
     fn count(&mut self, key: &[Value], work: &Work, lost: bool) {
-        self.groups.of(key).add(work);
+        self.groups.of(key).add_work(work);
         self.leave_open(key, work, false, lost);
     }
 
@@ -367,8 +367,8 @@ struct Shown<'a> {
     sums: &'a Sums,
     asked: &'a Asked<'a>,
     by: &'a [By],
-    /// In the order that is asked for.
-    rows: Vec<(&'a [Value], &'a Work)>,
+    /// Places of the sums, in the order that is asked for.
+    rows: Vec<u32>,
 }
 
 /// Whether calls, opens, reads, writes of a row may be too low.
@@ -378,37 +378,44 @@ impl<'a> Shown<'a> {
     fn new(context: &'a Context<'a>, sums: &'a Sums, plan: &'a Plan, asked: &'a Asked<'a>) -> Self {
         let question = &context.question;
         let words = Words { session: question.tape.session(), book: &question.book, plan };
-        let out = |key: &[Value]| match plan.place(By::File).map(|at| &key[at]) {
-            Some(Value::Text(path)) => (asked.without)(path),
+        let out = |key: Packed<'_>| match plan.place(By::File).map(|at| key.key().swap_remove(at)) {
+            Some(Value::Text(path)) => (asked.without)(&path),
             _ => false,
         };
-        let wanted = |(key, work): &(&[Value], &Work)| (asked.rank)(work) > 0 && !out(key);
-        let mut rows: Vec<(&[Value], &Work)> = sums.groups.iter().filter(wanted).collect();
+        let wanted = |(_, (key, kept)): &(u32, (Packed<'_>, &Kept))| (asked.rank)(&kept.work()) > 0 && !out(*key);
+        let mut rows: Vec<u32> = (0..).zip(sums.groups.iter()).filter(wanted).map(|(place, _)| place).collect();
         context.config.shown.rows(rows.len());
-        rows.order_by_key(|(key, work)| (Reverse((asked.rank)(work)), Reverse(work.calls), *key));
+        // no two have the same key
+        rows.sort_unstable_by_key(|place| {
+            let (key, kept) = sums.groups.get(*place);
+            let work = kept.work();
+            (Reverse((asked.rank)(&work)), Reverse(work.calls), key)
+        });
         Self { context, words, sums, asked, by: asked.by, rows }
     }
 
     /// Whether a row may be too low because calls were lost, and not left out by request.
     fn lost(&self) -> bool {
         let judges = self.sums.open.each_ref().map(|open| open.judge(None));
-        self.rows.iter().any(|(key, _)| judges.iter().any(|judge| judge.lost(key)))
+        let lost = |key: &[Value]| judges.iter().any(|judge| judge.lost(key));
+        judges.iter().any(OpenJudge::any) && self.rows.iter().any(|place| lost(&self.sums.groups.get(*place).0.key()))
     }
 
     fn print(&self, out: &mut Out) -> Result<()> {
         let limit = self.asked.limit;
         let lost = !self.context.question.loss.complete();
         let judges = self.sums.open.each_ref().map(|open| open.judge(None));
-        let rows = self.rows.iter().take(limit).map(|(values, work)| {
-            let task = self.sums.labels.get(values, self.words.plan);
-            let short = judges.each_ref().map(|judge| lost || judge.short(values));
-            (Keys { words: self.words, values, task }, *work, short)
+        let rows = self.rows.iter().take(limit).map(|place| {
+            let (key, kept) = self.sums.groups.get(*place);
+            let key = key.key();
+            let short = judges.each_ref().map(|judge| lost || judge.short(&key));
+            (key, kept.work(), short)
         });
         let doubts = (self.sums.doubts > 0)
             .then(|| doubt_text(self.sums.doubts, self.words.plan, self.context.config.filters.by_path()));
         let declared = with_keys(by::columns(self.by), &FILES);
         if let Some(form) = self.context.config.format.rows() {
-            let rows = rows.map(|(keys, work, short)| self.row(&declared, keys, work, short));
+            let rows = rows.map(|(key, work, short)| self.row(&declared, &key, &work, short));
             sink::print(form, &declared, self.context.judged(), rows, out)?;
             doubts.iter().for_each(|text| complain(text));
             return Ok(());
@@ -418,16 +425,15 @@ impl<'a> Shown<'a> {
             line(out, &format!("{text}\n"))?;
         }
         if let Some(layout) = self.asked.layout {
-            let rows = rows.map(|(keys, work, short)| self.row(&declared, keys, work, short));
+            let rows = rows.map(|(key, work, short)| self.row(&declared, &key, &work, short));
             layout.print(rows.map(|row| row.judged(self.context.judged())), out)?;
             return self.foot(limit, out);
         }
         let headings =
             ["total ms", "max ms", "calls", "opens", "reads", "writes", "read bytes", "written bytes", "errors"];
         let table = headings.into_iter().fold(Table::default(), Table::number);
-        let mut table = self.by.iter().fold(table, |table, by| table.word(by.heading()));
-        rows.for_each(|(keys, work, short)| table.row(self.cells(keys, work, short)));
-        table.print(out)?;
+        let table = self.by.iter().fold(table, |table, by| table.word(by.heading()));
+        table.print_rows(rows.map(|(key, work, short)| self.cells(&key, &work, short)), out)?;
         self.foot(limit, out)
     }
 
@@ -439,10 +445,14 @@ impl<'a> Shown<'a> {
         Ok(())
     }
 
-    fn row<'t>(&self, table: &'t TableDef, keys: Keys<'t>, work: &Work, short: Short) -> Row<'t> {
+    fn keys<'k>(&'k self, values: &'k [Value]) -> Keys<'k> {
+        Keys { words: self.words, values, task: self.sums.labels.get(values, self.words.plan) }
+    }
+
+    fn row<'t>(&self, table: &'t TableDef, key: &[Value], work: &Work, short: Short) -> Row<'t> {
         let [calls, opens, reads, writes] = short;
-        let mut row = Row::new(table);
-        by::fill(&mut row, self.by, |by, name| keys.cell(by, name));
+        let (mut row, keys) = (Row::new(table), self.keys(key));
+        by::fill(&mut row, self.by, |by, name| keys.cell(by, name).into_owned());
         row.bound("calls", work.calls, calls).bound("opens", work.opens, opens).bound("reads", work.reads, reads);
         row.bound("writes", work.writes, writes).bound("errors", work.errors, calls);
         row.bound("read_bytes", work.read, reads || work.read_short);
@@ -456,7 +466,7 @@ impl<'a> Shown<'a> {
         row
     }
 
-    fn cells(&self, keys: Keys<'_>, work: &Work, [calls, opens, reads, writes]: Short) -> Vec<String> {
+    fn cells(&self, key: &[Value], work: &Work, [calls, opens, reads, writes]: Short) -> Vec<String> {
         let lead = mark::at_least;
         let count = |(count, more): (u64, bool)| format!("{}{count}", lead(more));
         let time = lead(calls || work.ns_short);
@@ -465,6 +475,7 @@ impl<'a> Shown<'a> {
         cells.push(count((work.read, reads || work.read_short)));
         cells.push(count((work.written, writes || work.written_short)));
         cells.push(count((work.errors, calls)));
+        let keys = self.keys(key);
         cells.extend(self.by.iter().map(|by| keys.text(*by)));
         cells
     }

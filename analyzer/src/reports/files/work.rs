@@ -11,7 +11,7 @@ use crate::table::load::Loaded;
 use crate::table::moved::Moved;
 
 /// Time and bytes of calls on one object.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(in crate::reports) struct Work {
     pub calls: u64,
     pub opens: u64,
@@ -103,5 +103,151 @@ impl Work {
             ns_short: !timed,
             ..Self::default()
         }
+    }
+}
+
+/// Work in little memory. Nearly all has counts that are not great.
+#[derive(Clone, Debug)]
+pub(super) enum Kept {
+    Narrow(Narrow),
+    /// Any.
+    Wide(Box<Work>),
+}
+
+/// Work of stored calls alone.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Narrow {
+    calls: u32,
+    opens: u32,
+    reads: u32,
+    writes: u32,
+    errors: u32,
+    /// Those of [`Work`], and whether the times of the first and the last are known.
+    flags: [bool; 4],
+    read: u64,
+    written: u64,
+    ns: u64,
+    max: u64,
+    span: (u64, u64),
+}
+
+impl Default for Kept {
+    fn default() -> Self {
+        Self::Narrow(Narrow::default())
+    }
+}
+
+impl Kept {
+    fn of(work: Work) -> Self {
+        let narrow = || {
+            let count = |count: u64| u32::try_from(count).ok();
+            let span = work.first.zip(work.last);
+            // both are known, or none
+            let fits = work.ledger == 0 && work.first.is_some() == work.last.is_some();
+            Some(Narrow {
+                calls: count(work.calls).filter(|_| fits)?,
+                opens: count(work.opens)?,
+                reads: count(work.reads)?,
+                writes: count(work.writes)?,
+                errors: count(work.errors)?,
+                flags: [work.read_short, work.written_short, work.ns_short, span.is_some()],
+                read: work.read,
+                written: work.written,
+                ns: work.ns,
+                max: work.max,
+                span: span.unwrap_or_default(),
+            })
+        };
+        narrow().map_or_else(|| Self::Wide(Box::new(work.clone())), Self::Narrow)
+    }
+
+    /// The work.
+    pub(super) fn work(&self) -> Work {
+        match self {
+            Self::Wide(work) => (**work).clone(),
+            Self::Narrow(narrow) => narrow.work(),
+        }
+    }
+
+    /// Adds more.
+    pub(super) fn add_work(&mut self, more: &Work) {
+        let mut work = self.work();
+        work.add(more);
+        *self = Self::of(work);
+    }
+}
+
+impl Add for Kept {
+    fn add(&mut self, other: &Self) {
+        self.add_work(&other.work());
+    }
+}
+
+impl Narrow {
+    fn work(&self) -> Work {
+        let [read_short, written_short, ns_short, timed] = self.flags;
+        Work {
+            calls: self.calls.into(),
+            opens: self.opens.into(),
+            reads: self.reads.into(),
+            writes: self.writes.into(),
+            errors: self.errors.into(),
+            read: self.read,
+            written: self.written,
+            ns: self.ns,
+            max: self.max,
+            first: timed.then_some(self.span.0),
+            last: timed.then_some(self.span.1),
+            ledger: 0,
+            read_short,
+            written_short,
+            ns_short,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn works() -> impl Strategy<Value = Work> {
+        let counts = || prop::array::uniform6(prop_oneof![4 => 0_u64..9, 1 => any::<u64>()]);
+        (counts(), counts(), any::<[bool; 3]>(), prop::option::of(any::<(u64, u64)>())).prop_map(
+            |([calls, opens, reads, writes, errors, ledger], [read, written, ns, max, ..], flags, span)| Work {
+                calls,
+                opens,
+                reads,
+                writes,
+                errors,
+                read,
+                written,
+                ns,
+                max,
+                first: span.map(|span| span.0),
+                last: span.map(|span| span.1),
+                ledger: ledger.saturating_sub(6),
+                read_short: flags[0],
+                written_short: flags[1],
+                ns_short: flags[2],
+            },
+        )
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_kept_is_the_work(works in prop::collection::vec(works(), 1..5)) {
+            let (mut expected, mut kept) = (Work::default(), Kept::default());
+            for work in &works {
+                expected.add(work);
+                kept.add_work(work);
+            }
+            prop_assert_eq!(kept.work(), expected);
+        }
+    }
+
+    #[test]
+    fn work_is_kept_small() {
+        assert!(size_of::<Kept>() <= 72, "{}", size_of::<Kept>());
     }
 }

@@ -143,8 +143,8 @@ pub(super) fn print(context: &Context<'_>, loss: &mut Loss, by: &[By], rank: Ran
         }
         Ok(ControlFlow::Continue(()))
     })?;
-    let mut rows: Vec<(&[Value], &Sum)> = groups.iter().collect();
-    rows.order_by_key(|(key, sum)| (Reverse(sum.bytes()), Reverse(sum.connections), *key));
+    let mut rows: Vec<(Key, &Sum)> = groups.iter().map(|(key, sum)| (key.key(), sum)).collect();
+    rows.order_by_key(|(key, sum)| (Reverse(sum.bytes()), Reverse(sum.connections), key.clone()));
     context.config.shown.rows(rows.len());
     let lost = !loss.complete();
     let limit = rank.limit(context.config.format, u64::MAX);

@@ -233,7 +233,10 @@ impl<'a> Shown<'a> {
         for (key, talk) in talks.iter() {
             let some = |way: &Way| way.messages > 0 || way.messages_short;
             let more = [some(&talk.sent), some(&talk.received), talk.errors > 0];
-            open.iter_mut().zip(more).filter(|(_, more)| *more).for_each(|(open, _)| open.add(key, false, false));
+            open.iter_mut()
+                .zip(more)
+                .filter(|(_, more)| *more)
+                .for_each(|(open, _)| open.add(&key.key(), false, false));
         }
         let judges = open.map(|open| open.judge(None));
         let line = |(key, talk): (Key, Talk)| {

@@ -82,7 +82,7 @@ pub(super) fn calls(page: &Context<'_>, slices: Slices, count: u64) -> Result<Ca
     let mut heat: Vec<LogHist> = vec![LogHist::default(); usize::try_from(count).unwrap_or(0)];
     let mut durations: FxHashMap<u64, u64> = FxHashMap::default();
     let (mut exact, idle) = (true, idle::of_machine(question.tape));
-    for row in table::rows(&sums, &knowledge, &question.book, &plan, Column::default()) {
+    for row in table::rows(&sums, &knowledge, &question.book, &plan, Column::default()).iter() {
         let name = row.call.as_ref().map_or_else(|| "?".to_owned(), |call| call.long_name.clone());
         let sum = Sum {
             calls: row.stats.calls,

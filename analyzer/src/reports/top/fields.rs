@@ -249,12 +249,13 @@ pub(super) fn print(
         wanted.fields.iter().map(|name| ("--by", name.as_str())).chain(asked.value.map(|name| ("--value", name))),
     )?;
     let words = Words { session, book: &context.question.book, plan };
+    let summed: Vec<(Key, &Sum)> = sums.groups.iter().map(|(key, sum)| (key.key(), sum)).collect();
     let line = |(key, sum)| {
         let (event, key): (&Value, &[Value]) = <[Value]>::split_last(key)?;
         let (values, fields) = key.split_at(plan.keys().len());
         Some(Line { keys: Keys { words, values, task: sums.labels.get(values, plan) }, fields, event, sum })
     };
-    let mut rows: Vec<Line<'_>> = sums.groups.iter().filter_map(line).collect();
+    let mut rows: Vec<Line<'_>> = summed.iter().map(|(key, sum)| (&**key, *sum)).filter_map(line).collect();
     if matches!(asked.metric, Metric::Avg | Metric::Max)
         && rows.iter().all(|row| row.sum.numbers.known == 0)
         && !rows.is_empty()

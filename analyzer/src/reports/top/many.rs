@@ -1,5 +1,6 @@
 //! `analyze top` of several tapes: the sums of all of them together, or by host and tape.
 
+use std::borrow::Cow;
 use std::io::Write;
 use std::path::PathBuf;
 
@@ -29,7 +30,11 @@ pub(super) fn answer(config: &Config, tapes: &[PathBuf], own: &Options, by: &[By
     };
     let groups = found.sorted(own.metric);
     config.shown.rows(groups.len());
-    let shares = Shares::new(own.metric, groups.iter().map(|group| (&group.stats, group.short)), found.incomplete);
+    let shares = Shares::new(
+        own.metric,
+        groups.iter().map(|group| (Cow::Borrowed(&group.stats), group.short)),
+        found.incomplete,
+    );
     let limit = own.rank.limit(config.format);
     let shown = Shown { words: &words, by, shares, found: &found };
     let mut out = output::stdout()?;

@@ -250,7 +250,7 @@ fn calls(context: &mut Context<'_>, slices: Slices, count: usize) -> (Vec<Series
     let (sums, knowledge, coverage) = collect::collect(question.tape, &question.scope, &question.book, &plan);
     // by name: calls, time, and what each slice has
     let mut found: BTreeMap<String, Bins> = BTreeMap::new();
-    for row in rows(&sums, &knowledge, &question.book, &plan, Column::default()) {
+    for row in rows(&sums, &knowledge, &question.book, &plan, Column::default()).iter() {
         counted |= row.stats.ledger_calls() > 0;
         let second = plan.place(By::Second).and_then(|at| row.key.get(at));
         let (Some(call), Some(Value::Number(at))) = (&row.call, second) else { continue };

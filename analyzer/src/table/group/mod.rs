@@ -5,13 +5,12 @@ pub(crate) mod env;
 pub(crate) mod of_cgroup;
 pub(crate) mod of_file;
 pub(crate) mod open;
+pub(crate) mod packed;
 pub(crate) mod value;
 
-use indexmap::IndexMap;
-use indexmap::map::Entry;
-use rustc_hash::FxBuildHasher;
-
+use self::packed::{Packed, pack};
 use self::value::{Key, Value};
+use crate::values::strings::Strings;
 
 /// A sum.
 pub trait Add: Default {
@@ -19,29 +18,39 @@ pub trait Add: Default {
     fn add(&mut self, other: &Self);
 }
 
-/// Sums by key. Memory grows with the number of keys.
+/// Sums by key. Memory grows with the number of keys: beside its sum one takes its bytes, and about 15 more.
 #[derive(Debug)]
 pub struct Groups<A> {
-    sums: IndexMap<Key, A, FxBuildHasher>,
+    keys: Strings,
+    /// By the numbers of their keys.
+    sums: Vec<A>,
 }
 
 impl<A> Default for Groups<A> {
     fn default() -> Self {
-        Self { sums: IndexMap::default() }
+        Self { keys: Strings::default(), sums: Vec::new() }
     }
 }
 
 impl<A: Add> Groups<A> {
     /// Index of the sum of `key`, for [`Self::at`]; a new sum is empty.
     pub fn place(&mut self, key: &[Value]) -> u32 {
-        let place = self.sums.get_index_of(key);
-        place.unwrap_or_else(|| self.sums.insert_full(key.into(), A::default()).0) as u32
+        let (place, new) = self.keys.number_of(|out| pack(key, out));
+        if new {
+            self.sums.push(A::default());
+        }
+        place
     }
 
     /// The sum at an index.
     #[inline]
     pub fn at(&mut self, place: u32) -> &mut A {
         &mut self.sums[place as usize]
+    }
+
+    /// The key and the sum at an index.
+    pub fn get(&self, place: u32) -> (Packed<'_>, &A) {
+        (Packed(self.keys.get(place).unwrap_or_default()), &self.sums[place as usize])
     }
 
     /// The sum of `key`.
@@ -57,22 +66,26 @@ impl<A: Add> Groups<A> {
 
     /// Adds all of `other`, which is empty then and keeps its memory.
     pub fn merge(&mut self, other: &mut Self) {
-        for (key, sum) in other.sums.drain(..) {
-            match self.sums.entry(key) {
-                Entry::Occupied(mut mine) => mine.get_mut().add(&sum),
-                Entry::Vacant(place) => _ = place.insert(sum),
+        for (key, sum) in other.keys.iter().zip(other.sums.drain(..)) {
+            let (place, new) = self.keys.number(key);
+            match new {
+                true => self.sums.push(sum),
+                false => self.at(place).add(&sum),
             }
         }
+        other.keys.clear();
     }
 
     /// Keys and sums, in any order.
-    pub fn iter(&self) -> impl Iterator<Item = (&[Value], &A)> {
-        self.sums.iter().map(|(key, sum)| (&**key, sum))
+    pub fn iter(&self) -> impl Iterator<Item = (Packed<'_>, &A)> {
+        self.keys.iter().map(Packed).zip(&self.sums)
     }
 
     /// The same, by value.
     pub fn into_sums(self) -> impl Iterator<Item = (Key, A)> {
-        self.sums.into_iter()
+        let Self { keys, sums } = self;
+        let mut numbers = 0..;
+        sums.into_iter().filter_map(move |sum| Some((Packed(keys.get(numbers.next()?)?).key(), sum)))
     }
 }
 

@@ -75,6 +75,11 @@ pub(crate) struct Judge {
 }
 
 impl Judge {
+    /// Whether any group may have more.
+    pub(crate) fn any(&self) -> bool {
+        !self.by_places.is_empty()
+    }
+
     /// Whether the group of `key` may have more than its sum says.
     pub(crate) fn short(&self, key: &[Value]) -> bool {
         self.touching(key).next().is_some()
