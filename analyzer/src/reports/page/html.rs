@@ -67,7 +67,7 @@ mod tests {
     fn text_is_no_markup() {
         let mut html = Html::default();
         html.raw("<a").attr("title", "\"x\" onclick='y'").raw(">").text("</a><script>\x07").raw("</a>");
-        let expected = "<a title=\"&quot;x&quot; onclick=&#39;y&#39;\">&lt;/a&gt;&lt;script&gt;\\u{7}</a>";
+        let expected = "<a title=\"&quot;x&quot; onclick=&#39;y&#39;\">&lt;/a&gt;&lt;script&gt;\\x07</a>";
         assert_eq!(html.into_string(), expected);
     }
 }
