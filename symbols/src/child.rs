@@ -2,6 +2,7 @@
 
 mod facts;
 mod limits;
+mod mapped;
 mod opened;
 mod reader;
 mod rules;

@@ -25,6 +25,9 @@ pub fn exercise_file(file: &[u8]) {
     let _ = crate::function::soname(file);
     let _ = crate::static_probes::static_probes(file);
     let _ = crate::static_probes::symbol_addresses(file, &[b"main", b""]);
+    if let Some(table) = crate::go::GoTable::of(file) {
+        [0, 0x40_1000, u64::MAX].iter().for_each(|address| drop(table.look_up(file, *address)));
+    }
 }
 
 /// Takes bytes for a file's notes of static probes, and asks for the symbols in their arguments.

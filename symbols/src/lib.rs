@@ -15,6 +15,7 @@ mod elf;
 mod exercise;
 mod facts;
 mod function;
+mod go;
 mod ident;
 mod kallsyms;
 mod notes;

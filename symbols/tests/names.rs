@@ -135,3 +135,70 @@ fn rust_generics_and_closures() {
         assert!(all.contains(&"r::deep::helper"), "{mangling}");
     }
 }
+
+const GO: &str = r#"package main
+
+import "os"
+
+//go:noinline
+func hot(n int) int {
+	sum := 0
+	for i := 0; i < n; i++ {
+		sum += twice(i)
+	}
+	return sum
+}
+
+func twice(n int) int { return n*2 + n%7 }
+
+type T struct{ n int }
+
+//go:noinline
+func (t *T) method() int { return hot(t.n) }
+
+func main() { os.Exit((&T{3}).method()) }
+"#;
+
+/// A program without symbols has the names and lines of the one that has them.
+#[test]
+fn stripped_go() {
+    if !have("go") {
+        eprintln!("SKIPPED: there is no go");
+        return;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    fs::write(dir.path().join("main.go"), GO).unwrap();
+    let cache = [("GOCACHE", dir.path().join("cache")), ("HOME", dir.path().to_owned())];
+    let cache = cache.each_ref().map(|(name, path)| (*name, path.to_str().unwrap()));
+    let build = |more: &[&str]| {
+        let mut arguments = vec!["build"];
+        arguments.extend(more);
+        arguments.push("main.go");
+        run_with("go", &arguments, dir.path(), &cache);
+    };
+    build(&["-o", "whole"]);
+    build(&["-o", "bare", "-ldflags", "-s -w"]);
+    let [whole, bare] = ["whole", "bare"].map(|name| dir.path().join(name));
+    let addresses = instructions(&whole, &["main.", "runtime.mallocgc>"]);
+    let all = |path| look_up(&mut resolver(Vec::new()), path, &offsets(path, &addresses)).unwrap();
+    // with both layouts alike, every place is the same
+    assert_eq!(common::loads(&whole)[0], common::loads(&bare)[0]);
+    let (expected, found) = (all(&whole), all(&bare));
+    let mut lines = 0;
+    for ((expected, found), address) in expected.iter().zip(&found).zip(&addresses) {
+        let (outer, [place]) = (expected.last().unwrap(), &found[..]) else { panic!("{address:#x}: {found:?}") };
+        assert_eq!(place.0, outer.0, "{address:#x}");
+        if expected.len() == 1 && place.2 > 0 {
+            assert_eq!((&place.1, place.2), (&outer.1, outer.2), "{address:#x}");
+            lines += 1;
+        } else {
+            // whose line it is in what was inlined is not known
+            assert_eq!((expected.len() > 1, place.2), (true, 0), "{address:#x}: {expected:?}");
+        }
+    }
+    let names: BTreeSet<&str> = common::names(&found).concat().into_iter().collect();
+    for name in ["main.hot", "main.(*T).method", "main.main", "runtime.mallocgc"] {
+        assert!(names.contains(name), "{name}: {names:?}");
+    }
+    assert!(lines > 100, "{lines}");
+}

@@ -1,52 +1,13 @@
-//! Answers to questions about a whole file, which is mapped: a file that is cut short meanwhile ends this process, and
-//! names in it take no memory.
+//! Answers to questions about a whole file, which is mapped: names in it take no memory.
 
 use std::fs::File;
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::OwnedFd;
 
 use super::failed;
+use super::mapped::Mapped;
 use crate::ident::ident;
 use crate::wire::{self, In, Out};
 use crate::{function, static_probes};
-
-/// A file in memory, for reading.
-struct Mapped {
-    at: *mut libc::c_void,
-    len: usize,
-}
-
-impl Mapped {
-    fn new(file: &File) -> Result<Self, String> {
-        let meta = file.metadata().map_err(|error| error.to_string())?;
-        if !meta.is_file() {
-            return Err("it is no regular file".into());
-        }
-        let len = usize::try_from(meta.len()).unwrap_or(usize::MAX);
-        if len == 0 {
-            return Err("it is empty".into());
-        }
-        // SAFETY: a new mapping, of which nothing else knows.
-        let at =
-            unsafe { libc::mmap(std::ptr::null_mut(), len, libc::PROT_READ, libc::MAP_PRIVATE, file.as_raw_fd(), 0) };
-        if at == libc::MAP_FAILED {
-            return Err(format!("it cannot be mapped: {}", std::io::Error::last_os_error()));
-        }
-        Ok(Self { at, len })
-    }
-
-    fn bytes(&self) -> &[u8] {
-        // SAFETY: mapped for reading, until it is dropped. Who writes to the file meanwhile changes what is read, as with any
-        // file; nothing is checked once and used twice but by bounds of this length.
-        unsafe { std::slice::from_raw_parts(self.at.cast::<u8>(), self.len) }
-    }
-}
-
-impl Drop for Mapped {
-    fn drop(&mut self) {
-        // SAFETY: the mapping made above; no slice of it outlives this.
-        unsafe { libc::munmap(self.at, self.len) };
-    }
-}
 
 /// The answer; None = the request is invalid.
 pub(super) fn answer(kind: u8, input: &mut In<'_>, fd: Option<OwnedFd>) -> Option<Out> {

@@ -1,5 +1,6 @@
 //! Names in one file, from the best source of each.
 
+use std::cell::OnceCell;
 use std::fs::File;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -8,9 +9,11 @@ use blazesym::symbolize::source::{Elf as ElfSource, Source};
 use blazesym::symbolize::{CodeInfo, Input, Sym, Symbolized, Symbolizer};
 use systape_format::model::Function;
 
+use super::mapped::Mapped;
 use super::{bytes_to_path, opened, separate};
 use crate::demangle::demangle;
 use crate::elf::ElfHeaders;
+use crate::go::GoTable;
 use crate::wire::{LONGEST_STRING, MOST_FUNCTIONS};
 
 /// The name of an unnamed function into which named ones were inlined, or that was inlined.
@@ -24,8 +27,10 @@ pub(super) struct Reader {
     /// Best first.
     sources: Vec<Place>,
     symbolizer: Symbolizer,
-    /// Kept open: the sources name them by number.
-    _files: Vec<File>,
+    /// The file and its table, if it is a Go program; it is looked for where all others have no name.
+    go: OnceCell<Option<(Mapped, GoTable)>>,
+    /// The file, then that with its debug information. Kept open: the sources name them by number.
+    files: Vec<File>,
 }
 
 /// Source of names.
@@ -75,7 +80,7 @@ impl Reader {
             files.push(file);
             elf
         });
-        Ok(Self { elf, debug, sources, symbolizer, _files: files })
+        Ok(Self { elf, debug, sources, symbolizer, go: OnceCell::new(), files })
     }
 
     /// The functions at each offset.
@@ -112,6 +117,15 @@ impl Reader {
                 }
             }
         }
+        open.retain(|(i, _)| names[*i].is_empty());
+        if !open.is_empty()
+            && let Some((mapped, table)) = self.go()
+        {
+            worked = true;
+            for (i, address) in open {
+                names[i].extend(table.look_up(mapped.bytes(), address));
+            }
+        }
         match error {
             Some(error) if !worked => Err(format!("{error:#}")),
             _ => {
@@ -119,6 +133,15 @@ impl Reader {
                 Ok(names)
             }
         }
+    }
+
+    fn go(&self) -> Option<&(Mapped, GoTable)> {
+        let find = || {
+            let mapped = Mapped::new(self.files.first()?).ok()?;
+            let table = GoTable::of(mapped.bytes())?;
+            Some((mapped, table))
+        };
+        self.go.get_or_init(find).as_ref()
     }
 
     /// A debug file whose layout had to be computed is valid for offsets in its code. Guessed frames may lie elsewhere,
