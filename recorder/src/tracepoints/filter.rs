@@ -251,7 +251,8 @@ impl<'a> Parser<'a> {
         if let Some((name, offset)) = COMMON.iter().find(|(known, _)| *known == name) {
             let declared = format!("int {name}");
             let (kind, place) = (Kind::Number, Place::Fixed);
-            return Ok(Field { name: (*name).into(), declared, offset: *offset, size: 4, signed: true, kind, place });
+            let (name, names) = ((*name).into(), Vec::new());
+            return Ok(Field { name, declared, offset: *offset, size: 4, signed: true, kind, place, names });
         }
         if matches!(name, "comm" | "COMM") {
             bail!("there is no field '{name}': threads are chosen by --comm NAME; {}", self.there_are());

@@ -44,13 +44,50 @@ pub(crate) struct Field {
     pub kind: Kind,
     /// Where they are.
     pub place: Place,
+    /// Names of its numbers, where the kernel prints these; in order of the numbers.
+    pub names: Vec<(u64, String)>,
 }
 
 /// The fields of a format file but for those that all tracepoints have, in their order; None = it is no such file.
 pub(crate) fn parse(text: &str) -> Option<Vec<Field>> {
     let lines = text.lines().map(str::trim).filter(|line| line.starts_with("field"));
-    let fields: Option<Vec<Field>> = lines.map(field).collect();
-    Some(fields?.into_iter().filter(|field| !field.name.starts_with("common_") && field.size > 0).collect())
+    let mut fields = lines.map(field).collect::<Option<Vec<Field>>>()?;
+    fields.retain(|field| !field.name.starts_with("common_") && field.size > 0);
+    let printed = text.lines().find_map(|line| line.strip_prefix("print fmt:")).unwrap_or_default();
+    for field in fields.iter_mut().filter(|field| field.kind == Kind::Number) {
+        field.names = names(printed, &field.name);
+    }
+    Some(fields)
+}
+
+/// The names that `__print_symbolic(REC->name, { 2, "A" }, { 3, "B" })` gives to the numbers of a field: those that stand for one
+/// number each, which is written as one.
+fn names(printed: &str, name: &str) -> Vec<(u64, String)> {
+    let Some((_, list)) = printed.split_once(&format!("__print_symbolic(REC->{name},")) else { return Vec::new() };
+    let (mut rest, mut names) = (list, Vec::new());
+    while let Some(entry) = rest.trim_start_matches([' ', ',']).strip_prefix('{') {
+        let Some((number, more)) = entry.split_once(',') else { break };
+        let Some((text, more)) = more.trim_start().strip_prefix('"').and_then(|more| more.split_once('"')) else {
+            break;
+        };
+        let Some((_, behind)) = more.split_once('}').filter(|(between, _)| between.trim().is_empty()) else { break };
+        if let Some(number) = literal(number.trim()) {
+            names.push((number, text.to_owned()));
+        }
+        rest = behind;
+    }
+    names.sort_by_key(|(number, _)| *number);
+    // of two names for one number the kernel prints the first
+    names.dedup_by_key(|(number, _)| *number);
+    names
+}
+
+/// A number as C writes it.
+fn literal(text: &str) -> Option<u64> {
+    match text.strip_prefix("0x") {
+        Some(hex) => u64::from_str_radix(hex, 16).ok(),
+        None => text.parse::<i64>().ok().map(i64::cast_unsigned),
+    }
 }
 
 /// `field:__data_loc char[] name; offset:8; size:4; signed:0;`, with tabs between.
@@ -76,7 +113,7 @@ fn field(line: &str) -> Option<Field> {
         (false, _) => Kind::Number,
     };
     let name = name.trim_start_matches('*').to_owned();
-    Some(Field { name, declared: declaration.to_owned(), offset, size, signed, kind, place })
+    Some(Field { name, declared: declaration.to_owned(), offset, size, signed, kind, place, names: Vec::new() })
 }
 
 /// Bytes of an element of an array of this type; None: of char.
@@ -108,6 +145,7 @@ impl Field {
         match self.kind {
             Kind::Text | Kind::Array(_) => Type::Str,
             Kind::Pointer => Type::Hex,
+            Kind::Number if !self.names.is_empty() => Type::Str,
             Kind::Number if self.size == 8 && !self.signed => Type::Wide,
             Kind::Number => Type::Int,
         }
@@ -120,6 +158,21 @@ impl Field {
             true => (-(1 << (bits - 1)), (1 << (bits - 1)) - 1),
             false => (0, (1 << bits) - 1),
         }
+    }
+
+    /// Its value in `record` as the kernel would print it: the name of a number that has one; None = the record ends before.
+    pub(crate) fn told(&self, record: &[u8]) -> Option<Value> {
+        let value = self.value(record)?;
+        let Value::Number(number) = value else { return Some(value) };
+        if self.names.is_empty() {
+            return Some(value);
+        }
+        let named = self.names.binary_search_by_key(&number, |(number, _)| *number).ok();
+        Some(Value::Text(match named {
+            Some(at) => self.names[at].1.clone().into_bytes(),
+            None if self.signed => number.cast_signed().to_string().into_bytes(),
+            None => number.to_string().into_bytes(),
+        }))
     }
 
     /// Its value in `record`; None = the record ends before.
@@ -204,6 +257,27 @@ mod tests {
         assert_eq!(values[4..], [text("7f000001"), text("0x7,0xff")]);
         let types: Vec<Type> = fields.iter().map(Field::ty).collect();
         assert_eq!(types, [Type::Str, Type::Str, Type::Int, Type::Hex, Type::Str, Type::Str]);
+    }
+
+    #[test]
+    fn numbers_have_the_names_that_the_kernel_prints() {
+        let text = "\tfield:enum skb_drop_reason reason;\toffset:8;\tsize:4;\tsigned:0;\n\
+            \tfield:int state;\toffset:12;\tsize:4;\tsigned:1;\n\
+            \tfield:int mode;\toffset:16;\tsize:4;\tsigned:1;\n\
+            \tfield:int bits;\toffset:20;\tsize:4;\tsigned:1;\n\n\
+            print fmt: \"reason: %s %s %s\", __print_symbolic(REC->reason, { 2, \"NOT_SPECIFIED\" }, { 0x3, \"NO_SOCKET\" }, \
+            { 3, \"SECOND\" }), REC->state ? __print_symbolic(REC->state, { -1, \"GONE\" }, {1,\"UP\"}) : \"?\", \
+            __print_symbolic(REC->mode, { HRTIMER_MODE_ABS, \"ABS\" }), __print_symbolic(REC->bits & 3, { 1, \"ONE\" })\n";
+        let fields = parse(text).unwrap();
+        assert_eq!(fields.iter().map(Field::ty).collect::<Vec<_>>(), [Type::Str, Type::Str, Type::Int, Type::Int]);
+        let told = |numbers: [i32; 4]| -> Vec<Value> {
+            let record: Vec<u8> = [0, 0].into_iter().chain(numbers).flat_map(i32::to_ne_bytes).collect();
+            fields.iter().map(|field| field.told(&record).unwrap()).collect()
+        };
+        let text = |text: &str| Value::Text(text.into());
+        assert_eq!(told([3, -1, 1, 1]), [text("NO_SOCKET"), text("GONE"), Value::Number(1), Value::Number(1)]);
+        assert_eq!(told([200, 1, 0, 3])[..2], [text("200"), text("UP")]);
+        assert_eq!(told([2, -7, 0, 3])[..2], [text("NOT_SPECIFIED"), text("-7")]);
     }
 
     #[test]

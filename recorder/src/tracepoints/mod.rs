@@ -116,7 +116,7 @@ impl Tracepoint {
     /// Values of the fields of a record, in the order of its table, between those of [`OWN_COLUMNS`]; an unknown one is
     /// None.
     pub(crate) fn values(&self, record: &[u8]) -> Vec<Option<Value>> {
-        self.fields.iter().map(|field| field.value(record)).collect()
+        self.fields.iter().map(|field| field.told(record)).collect()
     }
 
     /// The row of a table for these values.
