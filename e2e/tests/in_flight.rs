@@ -31,6 +31,7 @@ fn fifo(lab: &Lab, name: &str) -> String {
 
 const OPENAT: u32 = 257;
 const POLL: u32 = 7;
+const PAUSE: u32 = 34;
 
 #[test]
 fn a_path_of_a_call_that_hung_before_is_known() {
@@ -65,6 +66,33 @@ fn who_is_polled_before_the_start_is_known() {
     assert_eq!(found.len(), 1, "{found:#?}");
     let ufds = &found[0]["args"]["ufds"];
     assert!(ufds.to_string().contains("fd=3") && ufds.to_string().contains("POLLIN"), "{ufds}");
+}
+
+/// Three threads read: of a pipe, of a pipe and of a socket whose numbers another thread gave to files since.
+const REUSED: &str = "
+import os, signal, socket, threading, time
+pair = socket.socketpair()
+ends = [os.pipe()[0], os.pipe()[0], pair[0].fileno()]
+for end in ends: threading.Thread(target=os.read, args=(end, 8), daemon=True).start()
+others = lambda: (tid for tid in os.listdir('/proc/self/task') if int(tid) != os.getpid())
+while sum(open(f'/proc/self/task/{tid}/syscall').read().startswith('0 ') for tid in others()) < 3: time.sleep(0.01)
+for end in ends[1:]: os.dup2(os.open('reused', os.O_RDWR | os.O_CREAT), end)
+signal.pause()
+";
+
+#[test]
+fn a_call_is_not_named_after_the_file_that_has_its_number_since() {
+    let Some(lab) = Lab::with_bpf() else { return };
+    let program = in_call(&lab, &["python3", "-c", REUSED], PAUSE);
+    let recording = lab.attach("t.tape", &["-p", &program.pid_text()]);
+    std::thread::sleep(Duration::from_millis(200));
+    recording.stop(libc::SIGINT);
+    program.stop(libc::SIGKILL);
+    let mut paths: Vec<String> =
+        calls(&lab, "t.tape", "read").iter().map(|call| call["args"]["fd"]["path"].to_string()).collect();
+    paths.sort();
+    assert!(paths.len() == 3 && paths[0].starts_with("\"pipe:["), "{paths:?}");
+    assert_eq!(paths[1..], ["null", "null"]);
 }
 
 /// By each thread that waits for a mutex: who has that, by the text that the program wrote, and by the tape.

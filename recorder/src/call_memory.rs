@@ -1,4 +1,4 @@
-//! What the arguments of calls in flight point to: strings, addresses, structures, futexes.
+//! What the arguments of calls in flight point to: strings, addresses, structures, futexes; and what kind of file they wait for.
 //!
 //! The BPF programs copy such memory when a call is entered. Of calls that began before the recording, and of those that have not
 //! ended when it ends, it is read here. Reading another task's memory waits for its process's mmap lock and for pages, so callers do
@@ -14,6 +14,7 @@ use systape_bpf::wire::{self, Capture, Snap, StructRule, Syscall};
 
 use crate::calls::rules_of;
 use crate::patient::{Moved, each};
+use crate::waits_in::WaitsIn;
 use crate::{bounded, clock};
 
 /// Most calls that are read.
@@ -49,6 +50,8 @@ pub(crate) struct Asked {
     abi: u8,
     nr: u32,
     args: [u64; 6],
+    /// It began before the recording, and others may have given the number of its descriptor to another file.
+    shares: bool,
 }
 
 /// A value: its argument, [`byte_status`], full length (0: not known), bytes.
@@ -61,12 +64,16 @@ pub(crate) struct CallMemory {
     /// When it was read: until then the call was in flight.
     read: u64,
     values: Vec<Value>,
+    /// What it waits in, if it shares its descriptors.
+    waits_in: Option<WaitsIn>,
 }
 
 impl Wanted {
     /// The calls of `snaps` with anything to read, by process as in /proc.
     pub(crate) fn calls(&self, snaps: &[Snap]) -> BTreeMap<u32, Vec<Asked>> {
         let mut calls: BTreeMap<u32, Vec<Asked>> = BTreeMap::new();
+        let mut users: HashMap<u64, u32> = HashMap::new();
+        snaps.iter().for_each(|snap| *users.entry(snap.files).or_default() += 1);
         let in_call = |snap: &&Snap| {
             let recorded = !matches!(snap.matched, snap_match::NO | wire::SNAP_IDLE);
             recorded && snap.nr != wire::SNAP_NO_CALL && snap.task.here_tid != 0
@@ -75,8 +82,9 @@ impl Wanted {
         for snap in snaps.iter().filter(in_call).filter(selected).take(MOST_CALLS) {
             let Snap { abi, nr, args, ref task, .. } = *snap;
             let (here_pid, here_tid) = (task.here_pid, task.here_tid);
-            let asked = Asked { tid: task.id.tid, start: task.id.start, here_pid, here_tid, abi, nr, args };
-            if !self.places(&asked).is_empty() {
+            let shares = snap.files != 0 && users[&snap.files] > 1 && snap.call_start == 0 && is_on_one(abi, nr);
+            let asked = Asked { tid: task.id.tid, start: task.id.start, here_pid, here_tid, abi, nr, args, shares };
+            if asked.shares || !self.places(&asked).is_empty() {
                 calls.entry(here_pid).or_default().push(asked);
             }
         }
@@ -87,11 +95,14 @@ impl Wanted {
     pub(crate) fn read(&self, calls: &[Asked], moved: &Moved) -> Vec<CallMemory> {
         let one = |asked: &Asked| {
             moved.step();
-            let memory = Memory::of(asked)?;
             let places = self.places(asked);
-            let values: Vec<Value> = places.into_iter().filter_map(|place| self.value(&memory, place)).collect();
+            let memory = if places.is_empty() { None } else { Memory::of(asked) };
+            let value = |place| self.value(memory.as_ref()?, place);
+            let values: Vec<Value> = places.into_iter().filter_map(value).collect();
+            let waits_in = if asked.shares { WaitsIn::read(asked.here_pid, asked.here_tid) } else { None };
             let read = clock::monotonic();
-            (!values.is_empty() && asked.is_in_flight()).then_some(CallMemory { asked: *asked, read, values })
+            let any = !values.is_empty() || waits_in.is_some();
+            (any && asked.is_in_flight()).then_some(CallMemory { asked: *asked, read, values, waits_in })
         };
         calls.iter().filter_map(one).collect()
     }
@@ -131,6 +142,11 @@ impl Wanted {
     }
 }
 
+/// Whether the call is on one descriptor.
+fn is_on_one(abi: u8, nr: u32) -> bool {
+    describe(Abi::from_raw(abi), nr).is_some_and(|desc| matches!(desc.fd_args(), [Some(_), None]))
+}
+
 impl Asked {
     /// Whether the thread is in this very call, as far as numbers say.
     fn is_in_flight(&self) -> bool {
@@ -154,12 +170,22 @@ impl CallMemory {
         self.read
     }
 
-    /// The call `s` with this memory among its captured values, if it is that call; `data`: the values that it has.
-    pub(crate) fn join(&self, s: &Syscall, data: &[u8]) -> Option<(Syscall, Vec<u8>)> {
+    /// Whether it is the call `s`.
+    fn is(&self, s: &Syscall) -> bool {
         let Asked { abi, nr, args, .. } = self.asked;
         // one that had ended when it was read was followed by another of the same kind; what is open at the end was looked at since
         let other = s.state != call_state::IN_FLIGHT && s.end < self.read;
-        if (s.abi, s.nr, s.args) != (abi, nr, args) || other {
+        (s.abi, s.nr, s.args) == (abi, nr, args) && !other
+    }
+
+    /// Whether the descriptor of the call `s` may have that name, as far as is known.
+    pub(crate) fn fits(&self, s: &Syscall, name: &[u8]) -> bool {
+        self.waits_in.is_none_or(|kind| !self.is(s) || kind.fits(name))
+    }
+
+    /// The call `s` with this memory among its captured values, if it is that call; `data`: the values that it has.
+    pub(crate) fn join(&self, s: &Syscall, data: &[u8]) -> Option<(Syscall, Vec<u8>)> {
+        if !self.is(s) {
             return None;
         }
         // what the programs have of such a call they read when it returned
@@ -304,7 +330,7 @@ mod tests {
     fn asked(name: &str, args: [u64; 6]) -> Asked {
         let nr = systape_abi::number(Abi::X86_64, name).expect("a call");
         let here_tid = std::process::id();
-        Asked { tid: 7, start: 1, here_pid: here_tid, here_tid, abi: Abi::X86_64 as u8, nr, args }
+        Asked { tid: 7, start: 1, here_pid: here_tid, here_tid, abi: Abi::X86_64 as u8, nr, args, shares: false }
     }
 
     /// What the arguments of a call point to, in this process.
@@ -347,7 +373,12 @@ mod tests {
         };
         let before = [snap(1, 10, b'S'), snap(2, 10, b'S'), snap(3, 10, b'R'), snap(4, 0, b'S'), snap(5, 10, b'D')];
         let after = [snap(1, 10, b'S'), snap(2, 12, b'S'), snap(3, 10, b'S'), snap(4, 0, b'S')];
-        let of = |tid| CallMemory { asked: Asked { tid, ..asked("openat", [0; 6]) }, read: 5, values: Vec::new() };
+        let of = |tid| CallMemory {
+            asked: Asked { tid, ..asked("openat", [0; 6]) },
+            read: 5,
+            values: Vec::new(),
+            waits_in: None,
+        };
         let mut memory: Vec<CallMemory> = (1..=5).map(of).collect();
         keep_those_asleep(&mut memory, &before, &after);
         assert_eq!(memory.iter().map(|call| call.key().0).collect::<Vec<_>>(), [1]);
@@ -357,7 +388,7 @@ mod tests {
     fn only_the_call_itself_is_joined() {
         let asked = asked("openat", [1, 2, 3, 4, 5, 6]);
         let values = vec![(1, byte_status::WHOLE, 1, b"x".to_vec())];
-        let memory = CallMemory { asked, read: 100, values };
+        let memory = CallMemory { asked, read: 100, values, waits_in: Some(WaitsIn::Pipe) };
         let call = Syscall { nr: asked.nr, abi: asked.abi, args: asked.args, end: 120, ..Syscall::default() };
         let (joined, data) = memory.join(&call, &[]).expect("the same");
         assert_eq!((joined.captures, joined.cap[0].arg, &data[..]), (1, 1, &b"x"[..]));
@@ -371,6 +402,8 @@ mod tests {
             (2, 8, &b"xz"[..]),
             "instead of what was read late"
         );
+        assert!(memory.fits(&call, b"pipe:[7]") && !memory.fits(&call, b"/app.log"));
+        assert!(memory.fits(&Syscall { nr: 1, ..call }, b"/app.log"), "of another call it says nothing");
         let open = Syscall { end: 90, state: call_state::IN_FLIGHT, ..call };
         assert!(memory.join(&open, &[]).is_some() && memory.join(&Syscall { nr: 1, ..call }, &[]).is_none());
     }

@@ -88,3 +88,4 @@ pub mod targets;
 mod tasks;
 pub mod tracepoints;
 pub mod triggers;
+mod waits_in;

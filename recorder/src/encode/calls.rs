@@ -64,6 +64,11 @@ impl Calls {
 
     /// A call whose memory was read from outside, with it: the programs did not see its enter, or have not told of it.
     fn with_memory(&self, s: &Syscall, data: &[u8]) -> Option<(Syscall, Vec<u8>)> {
+        self.memory_of(s)?.join(s, data)
+    }
+
+    /// What was read of a call from outside, if that was it as far as times tell.
+    fn memory_of(&self, s: &Syscall) -> Option<&CallMemory> {
         let outside = [CallState::BeganBefore, CallState::InFlight, CallState::Killed].map(|state| state as u8);
         if self.memory.is_empty() || !outside.contains(&s.state) {
             return None;
@@ -71,7 +76,7 @@ impl Calls {
         let memory = self.memory.get(&(s.id.tid, s.id.start))?;
         let at_the_end = self.close_ts.is_some_and(|closed| memory.read() >= closed);
         let is_it = if at_the_end { s.state == CallState::InFlight as u8 } else { s.start <= self.window_open };
-        is_it.then(|| memory.join(s, data)).flatten()
+        is_it.then_some(memory)
     }
 
     /// The time of [`Self::closing`]; None = it goes on.
@@ -186,11 +191,14 @@ impl Calls {
         let start = if s.state == CallState::BeganBefore as u8 { self.window_open } else { s.start };
         // mostly it has its number already
         let segment = rows.segment;
+        let memory = self.memory_of(s);
         let known = |name: &Rc<Name>| match name.interned.get() {
-            (of, index) if of == segment => Ok(index),
-            _ => Err(Rc::clone(name)),
+            // its number means another file since the call began
+            _ if memory.is_some_and(|memory| !memory.fits(s, &name.bytes)) => None,
+            (of, index) if of == segment => Some(Ok(index)),
+            _ => Some(Err(Rc::clone(name))),
         };
-        let name = effects::resolve(&world.tasks, task, info, start, fd, known);
+        let name = effects::resolve(&world.tasks, task, info, start, fd, known).flatten();
         // EBADF: whatever the table says, this call found nothing there
         match name.filter(|_| errno != EBADF) {
             None => FD_UNKNOWN,
