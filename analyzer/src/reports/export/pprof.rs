@@ -97,6 +97,7 @@ fn profile(sums: &Sums<'_>, tape: &Tape) -> Profile {
         made.profile.sample_type.push(ValueType { r#type, unit });
     }
     made.samples(graph, &metrics);
+    made.main_first(session.target.strip_prefix("command "));
     let title = format!("{}: {}", sums.of.words(), sums.total);
     for comment in
         [title, format!("recorded by: {}", shell(&session.arguments))].into_iter().chain(sums.notes.iter().cloned())
@@ -124,13 +125,15 @@ struct Made {
     /// By number of the label.
     locations: HashMap<u32, u64>,
     mappings: HashMap<Vec<u8>, u64>,
+    /// How much there is of stacks that are in a file at all, in the graph's metric.
+    within: HashMap<u64, u64>,
 }
 
 impl Default for Made {
     fn default() -> Self {
         let profile = Profile { string_table: vec![String::new()], ..Profile::default() };
         let texts = HashMap::from([(String::new(), 0)]);
-        Self { profile, texts, locations: HashMap::new(), mappings: HashMap::new() }
+        Self { profile, texts, locations: HashMap::new(), mappings: HashMap::new(), within: HashMap::new() }
     }
 }
 
@@ -174,6 +177,23 @@ impl Made {
         id
     }
 
+    /// Puts the file first that pprof takes for the program: of the recorded `command`, or else that with most in it which is no library.
+    fn main_first(&mut self, command: Option<&str>) {
+        let last = |path: &str| path.rsplit('/').next().unwrap_or(path).to_owned();
+        let command = command.and_then(|line| line.split(' ').next()).map(last);
+        let rank = |mapping: &Mapping| {
+            let name = &self.profile.string_table[mapping.filename as usize];
+            let file = last(name);
+            let is_program = name.starts_with('/') && !file.ends_with(".so") && !file.contains(".so.");
+            is_program.then(|| (command.as_ref() == Some(&file), self.within.get(&mapping.id).copied().unwrap_or(0)))
+        };
+        let ranked = self.profile.mapping.iter().map(rank).enumerate().filter_map(|(at, rank)| Some((rank?, at)));
+        // of equal ones the first that was met
+        if let Some((_, at)) = ranked.max_by_key(|(rank, at)| (*rank, std::cmp::Reverse(*at))) {
+            self.profile.mapping[..=at].rotate_right(1);
+        }
+    }
+
     /// A sample for each path on which stacks end.
     fn samples(&mut self, graph: &Graph, metrics: &[Metric]) {
         let key = self.text("thread".to_owned());
@@ -187,6 +207,12 @@ impl Made {
                 path.push(self.location(graph, at));
                 let node = &graph.nodes[at as usize];
                 if node.own != Weight::default() {
+                    let mut files: Vec<u64> =
+                        path.iter().map(|id| self.profile.location[*id as usize - 1].mapping_id).collect();
+                    files.sort_unstable();
+                    files.dedup();
+                    let own = node.own.of(graph.metric);
+                    files.into_iter().for_each(|file| *self.within.entry(file).or_default() += own);
                     let value = |metric: &Metric| i64::try_from(node.own.of(*metric)).unwrap_or(i64::MAX);
                     self.profile.sample.push(Sample {
                         location_id: path.iter().rev().copied().collect(),
