@@ -1,7 +1,8 @@
 //! How many bytes a call moved: every report that adds up bytes asks here.
 //!
 //! Most calls return it. recvmmsg and sendmmsg return a number of messages instead, and what a receive with MSG_PEEK or
-//! MSG_ERRQUEUE returns is no data taken from the socket: it is counted by the call that takes it.
+//! MSG_ERRQUEUE returns is no data taken from the socket: it is counted by the call that takes it. With MSG_TRUNC a receive returns how
+//! long the message was, of which it copied no more than it had room for.
 
 use systape_abi::ArgKind;
 use systape_format::model::CallState;
@@ -11,6 +12,8 @@ use crate::table::load::Loaded;
 
 /// A receive with it leaves the data on the socket.
 const MSG_PEEK: u64 = 0x2;
+/// A receive with it returns the whole length of what it cut.
+const MSG_TRUNC: u64 = 0x20;
 /// A receive with it takes a report of an error, with the packet that caused it.
 const MSG_ERRQUEUE: u64 = 0x2000;
 
@@ -54,7 +57,15 @@ pub(crate) fn moved(info: &CallInfo, state: CallState, errno: u16, ret: Option<i
         (Takes::Unknown, _) | (_, None) => Moved::AtLeast(0),
         // no message, no byte
         (Takes::Data, Some(messages)) if info.io.counts_messages() && messages > 0 => Moved::AtLeast(0),
-        (Takes::Data, Some(bytes)) if !info.io.counts_messages() => Moved::Exactly(u64::try_from(bytes).unwrap_or(0)),
+        (Takes::Data, Some(bytes)) if !info.io.counts_messages() => {
+            let bytes = u64::try_from(bytes).unwrap_or(0);
+            match room(info, state, args) {
+                Room::Returned => Moved::Exactly(bytes),
+                Room::UpTo(most) => Moved::Exactly(bytes.min(most)),
+                Room::Unknown if bytes == 0 => Moved::Exactly(0),
+                Room::Unknown => Moved::AtLeast(0),
+            }
+        }
         (Takes::Data, Some(_)) => Moved::Exactly(0),
     }
 }
@@ -79,6 +90,27 @@ pub(crate) fn takes(info: &CallInfo, state: CallState, args: Option<&[u64; 6]>) 
         None => Takes::Unknown,
         Some(flags) if flags & (MSG_PEEK | MSG_ERRQUEUE) != 0 => Takes::Nothing,
         Some(_) => Takes::Data,
+    }
+}
+
+/// What a call could move.
+enum Room {
+    /// What it returned.
+    Returned,
+    /// At most so many bytes of that.
+    UpTo(u64),
+    /// A part of that.
+    Unknown,
+}
+
+/// That of a call which took data.
+fn room(info: &CallInfo, state: CallState, args: Option<&[u64; 6]>) -> Room {
+    match (flags_of_receive(info), args) {
+        (Some(at), Some(args)) if state != CallState::LostEnter && args[at] & MSG_TRUNC != 0 => {
+            let size = info.args.iter().take(at).position(|arg| matches!(arg.kind, ArgKind::Size));
+            size.map_or(Room::Unknown, |size| Room::UpTo(args[size]))
+        }
+        _ => Room::Returned,
     }
 }
 
@@ -131,6 +163,16 @@ mod tests {
             assert_eq!(of(name, CallState::LostEnter, Some(7), Some(0)), Moved::AtLeast(0), "{name}");
         }
         assert_eq!(of("read", CallState::LostEnter, Some(7), None), Moved::Exactly(7));
+    }
+
+    #[test]
+    fn what_a_receive_cut_it_did_not_move() {
+        // room for 9 bytes; a message header says nothing of it
+        assert_eq!(of("recvfrom", CallState::Complete, Some(1000), Some(MSG_TRUNC)), Moved::Exactly(9));
+        assert_eq!(of("recvfrom", CallState::Complete, Some(7), Some(MSG_TRUNC)), Moved::Exactly(7));
+        assert_eq!(of("recvmsg", CallState::Complete, Some(1000), Some(MSG_TRUNC)), Moved::AtLeast(0));
+        assert_eq!(of("recvmsg", CallState::Complete, Some(0), Some(MSG_TRUNC)), Moved::Exactly(0));
+        assert_eq!(of("recvfrom", CallState::Complete, Some(1000), Some(MSG_TRUNC | MSG_PEEK)), Moved::Exactly(0));
     }
 
     #[test]
