@@ -24,7 +24,34 @@ fn held(place: &Place, pid: u32, at: &str) -> Vec<String> {
         };
         format!("{} {name}{}", row["fd"], if row["open"] == true { "" } else { "?" })
     };
-    rows.iter().map(one).collect()
+    rows.iter().filter(|row| !row["fd"].is_null()).map(one).collect()
+}
+
+/// Its current directory at `at`, and who has the pipe that is its descriptor 5 open too.
+fn cwd_and_peers(place: &Place, pid: u32, at: &str) -> (String, Vec<u64>) {
+    let rows = place.analyze(&format!("fds held.tape -p {pid} --at {at} --format json")).json();
+    let of = |wanted: Value| rows.iter().find(|row| row["fd"] == wanted);
+    let cwd = of(Value::Null).map_or("?", |row| row["name"].as_str().unwrap());
+    let peers = of(5.into()).and_then(|row| row["peers"].as_array()).into_iter().flatten();
+    (cwd.to_owned(), peers.map(|peer| peer["pid"].as_u64().unwrap()).collect())
+}
+
+#[test]
+fn a_process_has_a_directory_and_others_its_pipe() {
+    let place = place(&[]);
+    assert_eq!(cwd_and_peers(&place, 100, "5us"), ("/srv".into(), vec![]));
+    // both ends are its own until it forks
+    assert_eq!(cwd_and_peers(&place, 100, "45us"), ("/srv".into(), vec![]));
+    assert_eq!(cwd_and_peers(&place, 100, "105us"), ("/srv".into(), vec![70_000]));
+    assert_eq!(cwd_and_peers(&place, 70_000, "150us"), ("/srv".into(), vec![100]));
+    let text = place.analyze("fds held.tape -p 70000 --at 150us").out;
+    assert!(text.contains("pipe:[4711] -> app[100]"), "{text}");
+    let lost = Gap { first: OPEN + 140 * US, last: OPEN + 150 * US, pid: 100, ..gap() };
+    let place = self::place(&[lost]);
+    // what it has is not sure, so it is no peer
+    assert_eq!(cwd_and_peers(&place, 70_000, "160us").1, [0; 0]);
+    let row = place.analyze("fds held.tape -p 70000 --at 160us --format json").json();
+    assert!(row.iter().all(|row| row["fd"] != 5 || row["peers_at_least"] == true), "{row:?}");
 }
 
 #[test]

@@ -67,3 +67,17 @@ fn a_call_graph_by_bytes_says_that_it_is_a_bound() {
     let text = graph("-p 102").out;
     assert!(text.contains("# Total (100%): 142 bytes\n"), "{text}");
 }
+
+#[test]
+fn a_sum_of_bytes_has_those_that_are_known() {
+    let rows = place().analyze("top --value bytes --format json udp.tape").json();
+    let of = |event: &str| {
+        let rows = rows.iter().filter(|row| row["event"] == event);
+        rows.map(|row| (row["measured"].as_u64(), row["total"].as_u64())).collect::<Vec<_>>()
+    };
+    // of two programs; a look is measured: it moves none
+    assert_eq!(of("recvmsg"), [(Some(1), Some(12)), (Some(1), Some(0))], "{rows:?}");
+    assert_eq!((of("recvmmsg"), of("close")), (vec![(None, None)], Vec::new()), "{rows:?}");
+    let total: u64 = rows.iter().filter_map(|row| row["total"].as_u64()).sum();
+    assert_eq!(total, 30 + 120 + 5 + 60 + 70 + 12 + 100, "{rows:?}");
+}

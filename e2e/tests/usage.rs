@@ -54,6 +54,15 @@ fn what_children_used_is_what_wait4_says() {
     }
     assert_eq!(children, CHILDREN);
     assert!(written > 0, "nothing was written");
+    // a process that has ended as a program has these times there
+    let execs = lab.analyze(&["t.tape", "exec", "--exit", "0", "--format", "json"]).expect(0).json();
+    assert_eq!(execs.len(), 1, "{execs:?}");
+    let of = &rows[&execs[0]["pid"].as_i64().expect("pid")];
+    assert_eq!(
+        ["user_ns", "system_ns"].map(|name| execs[0][name].as_i64()),
+        ["user_ns", "system_ns"].map(|name| Some(of[name]))
+    );
+    assert!(lab.analyze(&["t.tape", "exec", "--exit", "!=0", "--format", "json"]).expect(0).json().is_empty());
     println!("CPU time after the event: at most {worst} us");
 }
 

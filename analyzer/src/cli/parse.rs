@@ -177,6 +177,12 @@ fn stopped(error: &clap::Error, union: &Command, view: &'static View, words: &[O
         _ => "",
     };
     let chose = view.name.split(' ').next() == Some(value);
+    if view.name == "top"
+        && about.is_some_and(|arg| arg.get_id() == "metric")
+        && (["bytes", "ret"].contains(&value) || value.starts_with("arg"))
+    {
+        return Stop::Usage(format!("--value {value} adds up {value}, and --hist makes a histogram of it"));
+    }
     match about.filter(|arg| !view.takes(arg.get_id().as_str()) && !chose) {
         Some(arg) => Stop::Usage(not_for(arg, view)),
         None => Stop::new(error, union),

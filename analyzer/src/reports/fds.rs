@@ -1,9 +1,12 @@
 //! `analyze fds`: which descriptors processes held at one moment, as lsof and `ls -l /proc/PID/fd` show them.
 
+use std::sync::Arc;
+
 use anyhow::{Context as _, Result};
-use systape_format::model::{Family, GapCause};
+use systape_format::model::{Family, GapCause, Task};
 use systape_format::reader::Tape;
 
+use super::idle::of_machine;
 use super::{Context, losses};
 use crate::asked::config::Config;
 use crate::asked::config::view::Part::All;
@@ -13,13 +16,17 @@ use crate::derive::fds::feed::{Fed, Held, feed};
 use crate::derive::fds::file::{kind, kind_made};
 use crate::derive::fds::tables::Open;
 use crate::derive::lost_calls::has_effect;
+use crate::derive::paths::cwds::{Cwds, Moves};
+use crate::derive::sharers::Member;
+use crate::render::cell::Cell;
+use crate::render::json::bytes;
 use crate::render::rank::more;
 use crate::render::row::{Row, some, user};
 use crate::render::sink;
 use crate::render::table::{Table, seconds};
 use crate::table::filter;
 use crate::table::loss::Listed;
-use crate::table::question::clock;
+use crate::table::question::{Question, clock};
 use crate::values::clock::Clock;
 use crate::values::output::{self, line};
 use crate::values::say::{Verdict, complain};
@@ -27,7 +34,7 @@ use crate::values::timespec::{self, Edge};
 use crate::values::words::{escaped, named};
 
 systape_format::tables! {
-    /// One row for each descriptor that was open, in order of processes and numbers.
+    /// One row for each descriptor that was open, in order of processes and numbers; before those of a process one for its current directory, if that is known.
     pub FDS = "fds" {
         ts_ns: Time "the moment"
         pid: Int "process"
@@ -35,12 +42,13 @@ systape_format::tables! {
         upid: Int "the process, unique in the tape; null: not known"
         comm: Str [Comm] "name of the process's first thread, or of the thread, at that moment"
         uid: Int "real user; null: not known"
-        fd: Int "descriptor"
-        kind: Word "`path`, `pipe`, `socket`, `eventfd`, `eventpoll` and so on; null: not known"
+        fd: Int "descriptor; null: it is the current directory"
+        kind: Word "`cwd`, `path`, `pipe`, `socket`, `eventfd`, `eventpoll` and so on; null: not known"
         name: Str [Path] "what it stands for, as /proc/PID/fd has it, of sockets their addresses; a file keeps the name it was opened by. null: no call or checkpoint of the tape has it"
         given: Str [Path] "path that the call that opened it was given; null: none, or that call is not on the tape"
         mode: Word "`r`, `w` or `rw`, by the flags of that call; null: not known"
         cloexec: Flag "exec closes it; null: not known"
+        peers ? AtLeast: Nested [Comm] "of a pipe: other processes that have it open too, at either end; of a connected UNIX socket those that hold the other end. `[{pid, comm, upid}]`; null: it is neither, or not known"
         since_ns: Time "when the descriptor became this file; null: before the tape, or in a way that is not on it"
         by: Word "call that opened the file; null: it is not on the tape"
         open: Flag "it was open, and this; false: what is not on the tape may have closed it, and given its number to another"
@@ -93,16 +101,20 @@ fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
     let scope = &context.question.scope;
     let fed = feed(&context.question, at, |task| scope.task(task));
     context.question.loss.keep_counted_of(tape, scope, |call| has_effect(call, matters));
+    let cwds = directories(&context.question, &fed, at);
     let shown = Shown { at, context: &context, fed: &fed };
     let notes = shown.notes();
-    let rows: Vec<(&Held, i32, &Open)> = fed.held.iter().flat_map(descriptors).collect();
+    let rows: Vec<Line<'_>> = fed.held.iter().zip(&cwds).flat_map(lines).collect();
     config.shown.rows(rows.len());
     let limit = usize::try_from(config.max_events).unwrap_or(usize::MAX);
-    let unnamed = rows.iter().any(|(.., open)| open.file.name().is_none());
-    let unsure = |(held, _, open): &(&Held, i32, &Open)| {
+    let open =
+        || rows.iter().filter_map(|row| if let Line::Fd(held, _, open) = row { Some((*held, *open)) } else { None });
+    let unnamed = open().any(|(_, open)| open.file.name().is_none());
+    let unsure = |(held, open): (&Held, &Open)| {
         !open.is_open || (held.table.lost && (open.since.is_none() || open.file.origin.is_none()))
     };
-    let doubted = fed.held.iter().any(|held| !held.table.complete) || rows.iter().any(unsure);
+    let doubted =
+        fed.held.iter().any(|held| !held.table.complete) || open().any(unsure) || cwds.iter().any(Option::is_none);
     let mut loss = context.question.loss.clone();
     // what was lost matters if it made something unknown: a table until the moment, a name also behind it
     if doubted || unnamed || rows.is_empty() {
@@ -121,6 +133,11 @@ fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
         None => {
             shown.table(&rows[..rows.len().min(limit)]).print(&mut out)?;
             more(rows.len(), limit).iter().try_for_each(|text| line(&mut out, text))?;
+            if shown.peers_lack()
+                && open().any(|(held, open)| shown.peers(held, open).is_some_and(|all| !all.is_empty()))
+            {
+                line(&mut out, "Behind -> are processes of the tape: others may hold the same, or its other end")?;
+            }
             notes.iter().try_for_each(|note| line(&mut out, note))?;
         }
     }
@@ -130,8 +147,27 @@ fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
     losses::end(&context, &mut out, false, Listed::Nothing)
 }
 
-fn descriptors(held: &Held) -> impl Iterator<Item = (&Held, i32, &Open)> {
-    held.table.fds.iter().map(move |(fd, open)| (held, *fd, open))
+/// A line of the answer.
+#[derive(Clone, Copy)]
+enum Line<'a> {
+    /// The current directory.
+    Cwd(&'a Held, &'a [u8]),
+    /// A descriptor.
+    Fd(&'a Held, i32, &'a Open),
+}
+
+fn lines<'a>((held, cwd): (&'a Held, &'a Option<Arc<[u8]>>)) -> impl Iterator<Item = Line<'a>> {
+    let fds = held.table.fds.iter().map(move |(fd, open)| Line::Fd(held, *fd, open));
+    cwd.iter().map(move |cwd| Line::Cwd(held, cwd)).chain(fds)
+}
+
+/// The current directory at `at` of each whose table is shown; None: it is not known.
+fn directories(question: &Question<'_>, fed: &Fed, at: u64) -> Vec<Option<Arc<[u8]>>> {
+    let Some(moves) = Moves::all(question).filter(|_| !fed.held.is_empty()) else { return vec![None; fed.held.len()] };
+    let mut cwds = Cwds::new(&moves);
+    cwds.advance(at, at);
+    let cwd = |held: &Held| cwds.history()?.cwd(Member::of(&held.task), at, at).cloned();
+    fed.held.iter().map(cwd).collect()
 }
 
 /// What is printed.
@@ -142,24 +178,52 @@ struct Shown<'a> {
     fed: &'a Fed,
 }
 
-/// Most processes that notes name.
+/// Most processes that notes name, and that a line names at the other end of a pipe.
 const NOTED: usize = 8;
+const PEERS: usize = 3;
 
 impl Shown<'_> {
-    fn row<'r>(&self, (held, fd, open): &(&'r Held, i32, &'r Open)) -> Row<'r> {
+    fn row<'r>(&self, line: &Line<'r>) -> Row<'r> {
+        let (Line::Cwd(held, _) | Line::Fd(held, ..)) = *line;
         let (task, table) = (&*held.task, &held.table);
         let window = self.context.question.tape.session().window_open;
         let relative = |ts: u64| ts.wrapping_sub(window) as i64;
-        let origin = open.file.origin.as_ref();
         let mut row = Row::new(&FDS);
         row.set("ts_ns", relative(self.at)).set("pid", task.pid).set("tid", held.own.then_some(task.tid));
         row.set("upid", some(task.upid)).set("comm", &task.comm).set("uid", user(task.uid));
-        row.set("fd", *fd).set("kind", self.kind(open)).set("name", open.file.name().map(|name| name.to_vec()));
+        let (fd, open) = match *line {
+            Line::Cwd(_, cwd) => {
+                row.set("fd", None::<u64>).set("kind", "cwd").set("name", cwd.to_vec());
+                row.set("given", None::<u64>).set("mode", None::<u64>).set("cloexec", None::<u64>);
+                row.bound("peers", None::<u64>, false).set("since_ns", None::<u64>).set("by", None::<u64>);
+                row.set("open", true).set("complete", table.complete).set("unseen", table.unseen);
+                return row;
+            }
+            Line::Fd(_, fd, open) => (fd, open),
+        };
+        let origin = open.file.origin.as_ref();
+        row.set("fd", fd).set("kind", self.kind(open)).set("name", open.file.name().map(|name| name.to_vec()));
         row.set("given", origin.and_then(|origin| origin.given.as_deref()).map(<[u8]>::to_vec));
-        row.set("mode", mode(open)).set("cloexec", open.cloexec).set("since_ns", open.since.map(relative));
-        row.set("by", self.by(open)).set("open", open.is_open);
+        row.set("mode", mode(open)).set("cloexec", open.cloexec);
+        row.bound(
+            "peers",
+            self.peers(held, open)
+                .map(|peers| Cell::Spelled(peers.iter().map(peer).collect(), whose_all(&peers, usize::MAX))),
+            self.peers_lack(),
+        );
+        row.set("since_ns", open.since.map(relative)).set("by", self.by(open)).set("open", open.is_open);
         row.set("complete", table.complete).set("unseen", table.unseen);
         row
+    }
+
+    /// The processes at the other end of a pipe or UNIX socket.
+    fn peers(&self, held: &Held, open: &Open) -> Option<Vec<Arc<Task>>> {
+        self.fed.holders.others(&held.task, &open.file)
+    }
+
+    /// Whether others may be there that the tape does not have.
+    fn peers_lack(&self) -> bool {
+        !self.fed.all_known || self.fed.unrecorded || !of_machine(self.context.question.tape)
     }
 
     fn kind(&self, open: &Open) -> Option<String> {
@@ -173,11 +237,19 @@ impl Shown<'_> {
         Some(self.context.question.book.get(origin.call).long_name.clone())
     }
 
-    fn table(&self, rows: &[(&Held, i32, &Open)]) -> Table {
+    fn table(&self, rows: &[Line<'_>]) -> Table {
         let window = self.context.question.tape.session().window_open;
         let mut table = Table::default().word("PROCESS").number("FD").word("TYPE").word("MODE").number("SINCE");
         table = table.word("BY").word("NAME");
-        for (held, fd, open) in rows {
+        for line in rows {
+            let (held, fd, open) = match *line {
+                Line::Cwd(held, cwd) => {
+                    let [no_mode, since, by] = ["-", "", "-"].map(str::to_owned);
+                    table.row(vec![whose(held), "-".to_owned(), "cwd".to_owned(), no_mode, since, by, escaped(cwd)]);
+                    continue;
+                }
+                Line::Fd(held, fd, open) => (held, fd, open),
+            };
             let doubt = if open.is_open { "" } else { "?" };
             let exec = if open.cloexec == Some(true) { " cloexec" } else { "" };
             let origin = open.file.origin.as_ref();
@@ -186,6 +258,8 @@ impl Shown<'_> {
                 (None, Some(given)) => format!("{} (as given)", escaped(given)),
                 (None, None) => "?".to_owned(),
             };
+            let peers = self.peers(held, open).filter(|peers| !peers.is_empty());
+            let name = peers.map_or(name.clone(), |peers| format!("{name} -> {}", whose_all(&peers, PEERS)));
             table.row(vec![
                 whose(held),
                 format!("{doubt}{fd}"),
@@ -235,6 +309,20 @@ impl Shown<'_> {
         }
         notes
     }
+}
+
+/// A process as JSON has it.
+fn peer(task: &Arc<Task>) -> serde_json::Value {
+    serde_json::json!({ "pid": task.pid, "comm": bytes(&task.comm), "upid": some(task.upid) })
+}
+
+/// `cat[17], wc[18] and 2 more`.
+fn whose_all(tasks: &[Arc<Task>], limit: usize) -> String {
+    let named: Vec<String> =
+        tasks.iter().take(limit).map(|task| format!("{}[{}]", named(&task.comm), task.pid)).collect();
+    let more = tasks.len().saturating_sub(limit);
+    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    format!("{}{more}", named.join(", "))
 }
 
 /// `nginx[17]`; `nginx[17/18]`: of that thread alone.

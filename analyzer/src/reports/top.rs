@@ -100,7 +100,7 @@ pub(super) struct Options {
     #[arg(long)]
     pub hist: bool,
 
-    /// Field of events, argument of calls or 'ret' that is added up, in place of their duration
+    /// Field of events; of calls an argument, 'ret' or 'bytes' that they moved: added up in place of durations
     #[arg(long, value_name = "FIELD")]
     pub value: Option<String>,
 

@@ -65,6 +65,7 @@ pub const WORDS: &[(&str, &str, &str)] = &[
     ("summary_mode", "", "--summary-mode total"),
     ("signal", "", "--signal USR2"),
     ("signal", "", "--signal KILL"),
+    ("exit", "", "--exit !=0"),
     ("var", "", "--var J*"),
     ("all", "", "--all"),
     ("all", "--tree", "--all"),

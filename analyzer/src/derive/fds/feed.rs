@@ -11,6 +11,8 @@ use systape_format::reader::Segment;
 
 use super::super::lost_calls::{self, Selects};
 use super::calls::{self, Change, matters};
+use super::file::File;
+use super::peers::Holders;
 use super::tables::{Listed, Table, Tables};
 use crate::derive::sharers::Member;
 use crate::table::families::in_session;
@@ -46,6 +48,10 @@ pub(crate) struct Held {
 pub(crate) struct Fed {
     /// Tables in order of pid and tid.
     pub held: Vec<Held>,
+    /// Who of all held what, wanted or not.
+    pub holders: Holders,
+    /// All tables of all were known: nobody else held anything.
+    pub all_known: bool,
     /// Calls that change descriptors were not all recorded.
     pub unrecorded: bool,
     /// Parts that could not be read.
@@ -64,11 +70,14 @@ pub(crate) fn feed(question: &Question<'_>, at: u64, wanted: impl Fn(&Task) -> b
         waiting: FxHashSet::default(),
         wanted,
         held: None,
+        everyone: Vec::new(),
+        all_known: true,
     };
     let lost = lost_calls::all(tape, &question.book, matters).into_iter().map(|lost| (Missing::Calls, lost));
     let coverage = Scan::all(tape).stream(&Changes { question }, lost, &mut feeder);
     feeder.freeze();
-    Fed { held: feeder.held.unwrap_or_default(), unrecorded, coverage }
+    let holders = Holders::of(feeder.everyone.iter().map(|(task, file)| (task, file)));
+    Fed { held: feeder.held.unwrap_or_default(), holders, all_known: feeder.all_known, unrecorded, coverage }
 }
 
 /// Something that happens.
@@ -192,6 +201,9 @@ struct Feeder<W> {
     wanted: W,
     /// What was open at the moment; None: that is still to come.
     held: Option<Vec<Held>>,
+    /// Then all that was surely open in all tables, and whether there was nothing else.
+    everyone: Vec<(Arc<Task>, Arc<File>)>,
+    all_known: bool,
 }
 
 impl<W: Fn(&Task) -> bool + Send> Machine<Changes<'_>> for Feeder<W> {
@@ -341,6 +353,11 @@ impl<W: Fn(&Task) -> bool> Feeder<W> {
         let mut held: Vec<Held> = Vec::new();
         for (process, thread, table) in self.tables.each() {
             let task = if thread == 0 { first.get(&process).copied() } else { self.threads.get(&thread) };
+            self.all_known &= table.complete && !table.unseen && task.is_some();
+            if let Some(task) = task {
+                let open = table.fds.values().filter(|open| open.is_open);
+                self.everyone.extend(open.map(|open| (Arc::clone(task), Arc::clone(&open.file))));
+            }
             if let Some(task) = task.filter(|task| picked.contains(&task.upid)) {
                 held.push(Held { task: Arc::clone(task), own: thread != 0, table: table.clone() });
             }

@@ -10,4 +10,5 @@
 pub(crate) mod calls;
 pub(crate) mod feed;
 pub(crate) mod file;
+pub(crate) mod peers;
 pub(crate) mod tables;

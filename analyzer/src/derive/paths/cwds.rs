@@ -69,6 +69,15 @@ impl<'a> Moves<'a> {
     }
 }
 
+impl<'a> Moves<'a> {
+    /// What is to be read whatever calls there are; None: where processes are cannot be known.
+    pub(crate) fn all(question: &'a Question<'a>) -> Option<Self> {
+        let changes = Changes { question, reader: &Nothing };
+        let known = !lost_calls::unrecorded(question.tape.session(), feed::moves);
+        known.then(|| Self { scan: Scan::all(question.tape), changes })
+    }
+}
+
 /// The directories of a while.
 pub(crate) struct Cwds<'m, 'a> {
     stream: Stream<'m, 'a, Changes<'a, Nothing>, Feeder<Each>>,

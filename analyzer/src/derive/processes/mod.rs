@@ -8,6 +8,7 @@ pub(crate) mod ending;
 pub(crate) mod process;
 pub(crate) mod read;
 pub(crate) mod track;
+pub(crate) mod usage;
 
 pub(crate) use ending::Ending;
 pub(crate) use process::{Command, Image, Process};

@@ -7,6 +7,7 @@ use systape_format::model::UID_UNKNOWN;
 
 use super::Story;
 use super::rows::{After, Row};
+use crate::derive::processes::usage::Used;
 use crate::render::cell::Cell;
 use crate::render::json::bytes;
 use crate::render::mark;
@@ -41,6 +42,8 @@ systape_format::tables! {
         exit_signal: Int "signal that ended it; null: none"
         core_dumped: Flag "it left a core dump; null: no end is known"
         dur_ns ? AtLeast: Duration "from the start to that end; null: it failed, or not known"
+        user_ns ? AtLeast: Duration "if its process has ended as it: CPU time of the process's own code in all its life, with programs before this one. Lacks up to a tick (1 to 10 ms); null: not known"
+        system_ns ? AtLeast: Duration "CPU time of the kernel for it, likewise"
     }
 }
 
@@ -59,7 +62,12 @@ pub(in crate::reports) struct Layout {
 /// That of `analyze exec`.
 pub(super) const LAYOUT: Layout = Layout {
     always_timed: true,
-    head: |story| columns([&story.stamps.heading(TIME), "UID", "PCOMM", "PID", "PPID", "RET", "EXIT", "LIVED"], "ARGS"),
+    head: |story| {
+        columns(
+            [&story.stamps.heading(TIME), "UID", "PCOMM", "PID", "PPID", "RET", "EXIT", "LIVED", "USER", "SYSTEM"],
+            "ARGS",
+        )
+    },
     line: text,
     counts: true,
 };
@@ -88,9 +96,11 @@ pub(super) fn print(story: &Story<'_>, layout: &Layout, rows: &[Row], out: &mut 
     }
 }
 
-fn columns(cells: [&str; 8], last: &str) -> String {
-    let [time, uid, comm, pid, ppid, ret, exit, lived] = cells;
-    format!("{time} {uid:>5} {comm:<15} {pid:<7} {ppid:<7} {ret:>3} {exit:<12} {lived:>9}  {last}")
+fn columns(cells: [&str; 10], last: &str) -> String {
+    let [time, uid, comm, pid, ppid, ret, exit, lived, user, system] = cells;
+    format!(
+        "{time} {uid:>5} {comm:<15} {pid:<7} {ppid:<7} {ret:>3} {exit:<12} {lived:>9} {user:>9} {system:>9}  {last}"
+    )
 }
 
 /// A pid; 0 = not known.
@@ -114,6 +124,13 @@ fn text(story: &Story<'_>, row: &Row) -> String {
         After::Open if story.lives => format!("{}{}", mark::AT_LEAST, span(story.until.saturating_sub(row.ts))),
         After::Open | After::Lost => "?".to_owned(),
     };
+    let used = used(story, row);
+    let of_it = row.errno == 0 && !matches!(row.after, After::Exec(_));
+    let time = |ns: fn(Used) -> u64| match used {
+        Some(used) => format!("{}{}", mark::at_least(used.short), span(ns(used))),
+        None if of_it => "?".to_owned(),
+        None => String::new(),
+    };
     let mut args = words(row).unwrap_or_else(|| "?".to_owned());
     if row.errno != 0 {
         let name = systape_abi::errno_name(row.errno).map_or_else(|| row.errno.to_string(), str::to_owned);
@@ -130,9 +147,16 @@ fn text(story: &Story<'_>, row: &Row) -> String {
             &returned(row),
             &exit,
             &lived,
+            &time(|used| used.user),
+            &time(|used| used.system),
         ],
         &args,
     )
+}
+
+/// What the process used, if it ended as this program.
+fn used(story: &Story<'_>, row: &Row) -> Option<Used> {
+    matches!(row.after, After::End(_)).then(|| story.usages.of(&row.task)).flatten()
 }
 
 /// What the call returned, as execsnoop has it: 0, or minus the errno.
@@ -175,5 +199,8 @@ fn record<'a>(story: &Story<'a>, row: &'a Row) -> row::Row<'a> {
     line.set("exit_code", end.and_then(|end| end.status())).set("exit_signal", end.and_then(|end| end.signal()));
     line.set("core_dumped", end.map(|end| end.core_dumped()));
     line.bound("dur_ns", until.map(|until| until.saturating_sub(row.ts)), row.after == After::Open);
+    let used = used(story, row);
+    let short = used.is_some_and(|used| used.short);
+    line.bound("user_ns", used.map(|used| used.user), short).bound("system_ns", used.map(|used| used.system), short);
     line
 }

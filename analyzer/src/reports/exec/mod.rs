@@ -1,14 +1,16 @@
 //! Started programs, with arguments, failures and ends, as execsnoop shows them; or the tree of processes.
 
+pub(super) mod ends;
 pub(super) mod listing;
 pub(super) mod rows;
 pub(super) mod tree;
 
 use anyhow::{Result, bail};
-use systape_abi::Effect;
+use systape_abi::{Abi, Effect, Selection};
 use systape_format::model::Family;
 use systape_format::reader::Tape;
 
+use self::ends::Ends;
 use self::listing::Layout;
 use self::rows::After;
 use super::Context;
@@ -16,6 +18,7 @@ use crate::asked::config::view::Part::All;
 use crate::asked::config::view::{Own, Rows, Run, TASKS, View};
 use crate::asked::config::{Config, refuse};
 use crate::derive::lost_calls::has_effect;
+use crate::derive::processes::usage::Usages;
 use crate::derive::processes::{self, Ending, Processes};
 use crate::derive::signals::via;
 use crate::derive::summary::ledger::options;
@@ -23,6 +26,7 @@ use crate::render::form::Format;
 use crate::render::row::Times;
 use crate::render::stamp::Stamps;
 use crate::reports::losses::{self, LOSS_LINES};
+use crate::table::calls;
 use crate::table::loss::Listed;
 use crate::table::question::clock;
 use crate::values::clock::Clock;
@@ -30,10 +34,9 @@ use crate::values::output;
 use crate::values::say::{Verdict, complain};
 
 /// What is printed.
-#[derive(Clone, Copy)]
 pub(in crate::reports) enum Form {
-    /// Attempts to start a program; `failures`: those that failed too.
-    List { layout: &'static Layout, failures: bool },
+    /// Attempts to start a program; `failures`: those that failed too; `ends`: only programs that ended so.
+    List { layout: &'static Layout, failures: bool, ends: Option<Ends> },
     /// The tree of processes; `all`: with kernel threads.
     Tree { all: bool },
 }
@@ -44,6 +47,7 @@ pub(in crate::reports) struct Story<'a> {
     /// Kernel threads are in the tree too.
     kernel_threads: bool,
     processes: &'a Processes,
+    usages: &'a Usages,
     times: Times<'a>,
     pub stamps: Stamps,
     /// The time up to which lifetimes are known.
@@ -63,7 +67,7 @@ pub(crate) static VIEW: View = View {
     options: &[TASKS, &["time", "max_events", "clock", "absolute", "failure"]],
     own: Own::of::<Options>(),
     examples: [
-        ("analyze exec --failure", "programs that could not be started"),
+        ("analyze exec --exit '!=0'", "programs that failed, or died by a signal"),
         ("analyze exec --tree --comm=watch", "who started what, how it ended, below watch"),
     ],
     tables: &[Rows::of("exec", &[All(&listing::EXEC)]), Rows::of("exec --tree", &[All(&tree::TREE)])],
@@ -77,27 +81,37 @@ struct Options {
     /// With --tree: kernel threads too
     #[arg(long)]
     all: bool,
+
+    /// Programs that ended so: 0, 1,2, TERM, signal (any); '!=0': in any other way
+    #[arg(long, value_name = "END", allow_hyphen_values = true)]
+    exit: Option<String>,
+}
+
+impl Options {
+    fn ends(&self) -> Result<Option<Ends>> {
+        self.exit.as_deref().map(Ends::parse).transpose()
+    }
 }
 
 /// Options that exclude each other.
 fn check(config: &Config) -> Result<()> {
-    let Options { all } = config.own()?;
-    match config.tree {
-        true => {
-            refuse(&[(config.filters.failure, "--failure")], "the tree has processes, not attempts to run a program")
-        }
-        false => refuse(&[(all, "--all")], "kernel threads are shown in the tree (--tree)"),
+    let own: Options = config.own()?;
+    let exit = own.ends()?.is_some();
+    let failure = config.filters.failure;
+    if config.tree {
+        let of_list = [(failure, "--failure"), (exit, "--exit")];
+        return refuse(&of_list, "the tree has processes, not attempts to run a program");
     }
+    refuse(&[(exit && failure, "--exit")], "an attempt that failed (--failure) has no end")?;
+    refuse(&[(own.all, "--all")], "kernel threads are shown in the tree (--tree)")
 }
 
 /// Prints the answer for `config`.
 fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
-    let Options { all } = config.own()?;
-    answer(
-        config,
-        tape,
-        if config.tree { Form::Tree { all } } else { Form::List { layout: &listing::LAYOUT, failures: true } },
-    )
+    let own: Options = config.own()?;
+    let ends = own.ends()?;
+    let list = || Form::List { layout: &listing::LAYOUT, failures: ends.is_none(), ends };
+    answer(config, tape, if config.tree { Form::Tree { all: own.all } } else { list() })
 }
 
 /// The whole answer of a report in this form.
@@ -107,16 +121,22 @@ pub(in crate::reports) fn answer(config: &Config, tape: &Tape, form: Form) -> Re
     if !has(Family::Process) {
         bail!("process life was not recorded: record it with --families process");
     }
-    let (tree, all, failures) = match form {
-        Form::Tree { all } => (true, all, false),
-        Form::List { failures, .. } => (false, false, failures),
+    let (tree, all, failures) = match &form {
+        Form::Tree { all } => (true, *all, false),
+        Form::List { failures, .. } => (false, false, *failures),
     };
     // failed attempts are calls
     let about: &[Family] = if failures { &[Family::Process, Family::Syscall] } else { &[Family::Process] };
     let mut context = Context::about(config, tape, about)?;
     let mut findings = Vec::new();
     let processes = processes::read::read(tape, &mut findings)?;
-    let rows = if tree { Vec::new() } else { rows::collect(&mut context, &processes, failures) };
+    let mut rows = if tree { Vec::new() } else { rows::collect(&mut context, &processes, failures) };
+    let mut usages = Usages::default();
+    if rows.iter().any(|row| matches!(row.after, After::End(_))) {
+        let (read, coverage) = Usages::read(tape)?;
+        usages = read;
+        coverage.tell(&mut context.question.loss);
+    }
     context.question.loss.findings.append(&mut findings);
     // of calls only attempts are listed
     context
@@ -135,33 +155,39 @@ pub(in crate::reports) fn answer(config: &Config, tape: &Tape, form: Form) -> Re
     let ends = whole && !lost && tape.end().is_some();
     let loss = &context.question.loss;
     let lives = !lost && loss.findings.is_empty() && loss.holes.is_empty() && loss.misses.is_empty();
-    let stamps = match form {
+    let stamps = match &form {
         Form::List { layout, .. } if !layout.always_timed => Stamps::new(config.base().as_slice(), tape),
         _ => context.stamps_and_wall(),
     };
+    // how a process ended, and whether, may have been lost outside of the time asked for
+    let open = |row: &&rows::Row| row.errno == 0 && matches!(row.after, After::Open | After::Lost);
+    let mut doubted = !ends && rows.iter().any(|row| open(&row));
+    let mut left_out = 0;
+    if let Form::List { ends: Some(asked), .. } = &form {
+        left_out = if ends { 0 } else { rows.iter().filter(open).count() };
+        rows.retain(|row| matches!(row.after, After::End(end) if asked.has(&end)));
+    }
     let story = Story {
         context: &context,
         kernel_threads: all,
         processes: &processes,
+        usages: &usages,
         times,
         stamps,
         until,
-        whole,
+        whole: whole && left_out == 0,
         ends,
         lives,
     };
-    // how a process ended, and whether, may have been lost outside of the time asked for
-    let doubted = match tree {
-        true => tree::open(&story),
-        false => rows.iter().any(|row| row.errno == 0 && matches!(row.after, After::Open | After::Lost)),
-    };
+    doubted |= tree && !ends && tree::open(&story);
     let mut out = output::stdout()?;
     let mut notes = Vec::new();
     if failures && !has(Family::Syscall) {
         let why = "calls were not recorded (record --families ...,syscall): attempts that failed are missing";
         notes.push(why.to_owned());
-    } else if failures && !tape.session().selection.is_empty() {
-        let why = "calls were recorded with -e: attempts that failed are missing unless it selected execve";
+    } else if failures && !calls::recorded(tape.session()).is_some_and(|selection| has_execs(&selection)) {
+        let why =
+            "calls were recorded with -e: attempts that failed are missing unless it selected execve and execveat";
         notes.push(why.to_owned());
     }
     if failures && losses::stores_some(tape) {
@@ -176,6 +202,14 @@ pub(in crate::reports) fn answer(config: &Config, tape: &Tape, form: Form) -> Re
             output::line(&mut out, &format!("NOT RECORDED: {note}"))?;
         }
     }
+    if left_out > 0 {
+        let s = if left_out == 1 { "" } else { "s" };
+        let text = format!("AT LEAST: {left_out} program{s} more may have ended so: how is not known");
+        match config.format {
+            Format::Text => output::line(&mut out, &text)?,
+            _ => complain(&text),
+        }
+    }
     match form {
         Form::Tree { .. } => tree::print(&story, &mut out)?,
         Form::List { layout, .. } => listing::print(&story, layout, &rows, &mut out)?,
@@ -184,7 +218,13 @@ pub(in crate::reports) fn answer(config: &Config, tape: &Tape, form: Form) -> Re
     if config.format != Format::Text {
         notes.iter().for_each(|line| complain(line));
     }
-    Ok(verdict.doubted(doubted && !ends))
+    Ok(verdict.doubted(doubted))
+}
+
+/// Whether all calls that start a program are among these.
+fn has_execs(selection: &Selection) -> bool {
+    let has = |abi: Abi, name| systape_abi::number(abi, name).is_none_or(|nr| selection.contains(abi, nr));
+    [Abi::X86_64, Abi::I386].into_iter().all(|abi| has(abi, "execve") && has(abi, "execveat"))
 }
 
 impl Story<'_> {

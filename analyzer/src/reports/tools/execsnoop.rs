@@ -43,7 +43,7 @@ const LAYOUT: Layout = Layout { always_timed: false, head, line, counts: false }
 /// Prints the answer for `config`.
 fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
     let Options { fails } = config.own()?;
-    answer(config, tape, Form::List { layout: &LAYOUT, failures: fails || config.filters.failure })
+    answer(config, tape, Form::List { layout: &LAYOUT, failures: fails || config.filters.failure, ends: None })
 }
 
 fn columns(time: &str, [comm, pid, ppid, ret, args]: [&str; 5]) -> String {

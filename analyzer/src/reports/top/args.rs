@@ -19,6 +19,7 @@ use crate::table::families;
 use crate::table::filter::{SegmentFilter, start_known};
 use crate::table::group::value::Value;
 use crate::table::load::{Base, FdPath, Loaded, OpenCalls};
+use crate::table::moved::Moved;
 use crate::table::scan::Scan;
 use crate::values::say::Verdict;
 use crate::values::words::errno_text;
@@ -27,6 +28,8 @@ use crate::values::words::errno_text;
 const RET: &str = "ret";
 /// How long it took.
 const DUR: &str = "dur_ns";
+/// Bytes that it moved.
+const BYTES: &str = "bytes";
 /// The file that it is on, as in other summaries.
 const FILE: &str = "file";
 /// The error that it returned.
@@ -112,7 +115,7 @@ impl Field {
 impl Read<'_> {
     /// Adds the calls of a segment that pass.
     fn calls(&self, sums: &mut Sums, loaded: &Loaded, filter: SegmentFilter<'_>) {
-        [RET, DUR, FILE, ERRNO].into_iter().for_each(|name| sums.has_field(name));
+        [RET, DUR, BYTES, FILE, ERRNO].into_iter().for_each(|name| sums.has_field(name));
         for call in &loaded.calls {
             call.args.iter().for_each(|arg| sums.has_field(&arg.name));
         }
@@ -151,6 +154,15 @@ fn field(loaded: &Loaded, row: usize, name: &str, scratch: &mut Scratch) -> Fiel
             return match row::duration(loaded, row) {
                 row::Duration::Exact(ns) => Field { key: Value::Number(ns), number: Some(ns) },
                 _ => Field::UNKNOWN,
+            };
+        }
+        BYTES => {
+            let known = matches!(row::outcome(loaded, row), Outcome::Ret(_)) && loaded.call(row).io.moves_bytes();
+            return match Moved::by(loaded, row) {
+                Moved::Exactly(bytes) if known => Field { key: Value::Number(bytes), number: Some(bytes) },
+                // what failed, or moves none, has no number of them
+                Moved::Exactly(_) => Field { key: Value::None, number: None },
+                Moved::AtLeast(_) => Field::UNKNOWN,
             };
         }
         FILE => {

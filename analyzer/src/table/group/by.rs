@@ -59,6 +59,9 @@ pub enum By {
     Op,
 }
 
+/// Words for a key that sums of events have not, but those of stacks.
+const STACKS: [&str; 5] = ["stack", "stacks", "ustack", "kstack", "callchain"];
+
 impl By {
     /// Keys that the path of the cgroup tells.
     pub(crate) const OF_CGROUP: [Self; 4] = [Self::Container, Self::Unit, Self::Pod, Self::Job];
@@ -179,6 +182,9 @@ impl By {
                 name == word || aliases.contains(&word)
             };
             let Some(by) = known.iter().copied().find(is) else {
+                if STACKS.contains(&word) {
+                    bail!("--by {word}: 'analyze callgraph' adds up stacks, of calls with --of syscall");
+                }
                 let names: Vec<_> = known.iter().map(|by| by.name()).collect();
                 let parts: Vec<_> = word.split(['/', ';', '+', ':', ' ']).filter(|part| !part.is_empty()).collect();
                 if parts.len() > 1 {

@@ -1,0 +1,65 @@
+//! CPU time of processes that ended: rows of the table `process:usage`.
+
+use std::ops::ControlFlow;
+
+use anyhow::Result;
+use rustc_hash::FxHashMap;
+use systape_format::families::PROCESS_USAGE;
+use systape_format::header::BlockKind;
+use systape_format::model::{Dict, Task};
+use systape_format::reader::Tape;
+use systape_format::tables::TableRows;
+
+use super::track::key;
+use crate::table::scan::{Coverage, Scan};
+
+/// CPU time of all threads of a process, in all its life.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Used {
+    /// In its own code, ns.
+    pub user: u64,
+    /// In the kernel, ns.
+    pub system: u64,
+    /// Threads are missing in it.
+    pub short: bool,
+}
+
+/// By process.
+#[derive(Debug, Default)]
+pub(crate) struct Usages(FxHashMap<u64, Used>);
+
+impl Usages {
+    /// Those of `tape`.
+    pub(crate) fn read(tape: &Tape) -> Result<(Self, Coverage)> {
+        let mut usages = Self::default();
+        let with_tables = (0..tape.segments().len()).filter(|at| tape.segment(*at).has(BlockKind::Tables));
+        let coverage = Scan::of(tape, with_tables.collect()).walk(
+            "CPU times of processes",
+            |segment, dict| segment.tables(dict),
+            |_, dict, tables| {
+                tables.iter().for_each(|table| usages.add(table, dict));
+                Ok(ControlFlow::Continue(()))
+            },
+        )?;
+        Ok((usages, coverage))
+    }
+
+    fn add(&mut self, table: &TableRows, dict: &Dict) {
+        let columns = (table.column("task"), table.column("user_ns"), table.column("system_ns"));
+        let (Some(tasks), Some(user), Some(system)) = columns else { return };
+        if table.def.name != PROCESS_USAGE.name {
+            return;
+        }
+        let uncounted = table.column("uncounted");
+        for (row, ((task, user), system)) in tasks.iter().zip(user).zip(system).enumerate() {
+            let Some(task) = dict.task_of(*task) else { continue };
+            let short = uncounted.and_then(|all| all.get(row)).is_some_and(|threads| *threads > 0);
+            self.0.insert(key(task), Used { user: *user, system: *system, short });
+        }
+    }
+
+    /// What the process of `task` used; None: no row has it.
+    pub(crate) fn of(&self, task: &Task) -> Option<Used> {
+        self.0.get(&key(task)).copied()
+    }
+}
