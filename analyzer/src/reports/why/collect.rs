@@ -79,9 +79,8 @@ pub(super) fn collect(
     let (mut waited, mut woken) = (Waited::default(), Woken::default());
     if families::recorded(tape, Family::Sched) == Some(true) {
         let sink = (Cpu::new(&context.question.scope), Log::new(from));
-        // with calls, as `path` has them: who ends a call that it had left a CPU in came back unseen
-        let needs = Needs { calls: recorded.contains(&Family::Syscall), ..Needs::default() };
-        let fed = runs::feed(&context.question, needs, context.question.scope.to, sink);
+        // without calls, as `states` and `sched latency` have them: where both contradict each other, switches are believed
+        let fed = runs::feed(&context.question, Needs::default(), context.question.scope.to, sink);
         let (Cpu { ran, waited: found, woken: wakes, cut: dropped, .. }, stretches) = fed.tracker.sink;
         log = Some(stretches);
         (inputs.ran, waited, woken) = (ran.into_values().collect(), found, wakes);
