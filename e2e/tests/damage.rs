@@ -51,6 +51,14 @@ fn pipe() -> (File, OwnedFd) {
     (File::from(OwnedFd::from(reader)), OwnedFd::from(writer))
 }
 
+/// Bytes that wait in a pipe.
+fn waiting(reader: &File) -> i32 {
+    let mut bytes = 0;
+    // SAFETY: it writes an int; the descriptor is open as long as `reader` lives.
+    assert_eq!(unsafe { libc::ioctl(reader.as_raw_fd(), libc::FIONREAD, &raw mut bytes) }, 0);
+    bytes
+}
+
 /// fcntl(2) with a number for its argument.
 fn fcntl(file: &File, command: i32, argument: i32) {
     // SAFETY: no memory is touched; the descriptor is open as long as `file` lives.
@@ -326,6 +334,13 @@ fn reader_never_reads() {
     let record = Streaming::start(&lab, &["-p", &program.pid_text()], &[], writer);
     let mut tape = vec![0; 60_000];
     reader.read_exact(&mut tape).expect("read");
+    // else all that is left fits; a segment comes each second
+    let mut before = 0;
+    lab.until("a full pipe", || {
+        std::thread::sleep(Duration::from_millis(1500));
+        let now = waiting(&reader);
+        now > 0 && now == std::mem::replace(&mut before, now)
+    });
     record.signal(libc::SIGINT);
     // one who asked for the end waits for the tape, and is told what to do about it
     let said = || fs::read_to_string(lab.path("said")).unwrap_or_default();
