@@ -45,10 +45,10 @@ pub(super) fn path(on: &On) -> String {
         On::Peer(end) => [b"*->", &end[..], b"]"].concat(),
         _ => return String::new(),
     };
-    format!("-P {} ", words([pattern(&asked, b"").as_slice()]))
+    format!("{} ", file(&asked))
 }
 
-/// `-P /etc/passwd`: all calls on one file.
+/// `-P /etc/passwd`, for all calls on files of that name.
 pub(crate) fn file(name: &[u8]) -> String {
     format!("-P {}", words([pattern(name, b"").as_slice()]))
 }

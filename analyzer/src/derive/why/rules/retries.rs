@@ -12,7 +12,7 @@ use crate::values::words::{errno_text, escaped};
 pub(super) const RULE: Rule = Rule {
     name: "retries",
     finds: "sleeps of a thread between attempts that failed: to connect to one address, to open, make, lock or look for one file",
-    limits: "a thread that sleeps, or waits for a program that does, for half of the time between two attempts; who looks for a file ended that; their sum is above the floor",
+    limits: "a thread that sleeps, or waits for a program that does, for half of the time between two attempts; looking for a file counts once it has ended; their sum is above the floor",
     needs: &[systape_format::model::Family::Syscall],
     judge,
 };

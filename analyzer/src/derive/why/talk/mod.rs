@@ -114,6 +114,9 @@ pub(crate) enum For {
     Ack(Arc<[u8]>),
 }
 
+/// Who waits, in which call, what for.
+type Key = (Process, Call, For);
+
 /// Waits of one process in one call for one thing.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Waited {
@@ -130,6 +133,11 @@ pub(crate) struct Waited {
 }
 
 impl Waited {
+    /// One wait.
+    fn once(span: (u64, u64), ns: u64) -> Self {
+        Self { count: 1, ns, max: ns, span: Some(span), others: 0 }
+    }
+
     fn add(&mut self, other: &Self) {
         self.count += other.count;
         (self.ns, self.max) = (self.ns.saturating_add(other.ns), self.max.max(other.max));
@@ -177,7 +185,7 @@ struct Thread {
     /// The last attempt, and the last look for a file: who waits for a lock looks for other files meanwhile.
     failed: [Option<Failed>; 2],
     /// What it looks for, and the pauses.
-    looks: Option<((Process, Call, For), Waited)>,
+    looks: Option<(Key, Waited)>,
 }
 
 impl Thread {
@@ -185,13 +193,24 @@ impl Thread {
     fn pauses(&mut self, ns: u64) {
         self.failed.iter_mut().flatten().for_each(|failed| failed.slept = failed.slept.saturating_add(ns));
     }
+
+    /// It paused before it looks for the same again. Returns what it looked for before, if it went on to something else.
+    fn looks_again(&mut self, key: Key, waited: Waited) -> Option<(Key, Waited)> {
+        match &mut self.looks {
+            Some((of, all)) if *of == key => {
+                all.add(&waited);
+                None
+            }
+            other => other.replace((key, waited)),
+        }
+    }
 }
 
 /// The machine.
 #[derive(Debug, Default)]
 pub(crate) struct Talks {
     /// By process, call and what for.
-    pub sums: FxHashMap<(Process, Call, For), Waited>,
+    pub sums: FxHashMap<Key, Waited>,
     /// Time asleep as asked, by pid: it is part of what a server does for its answer, ns.
     pub slept: FxHashMap<u32, u64>,
     /// The last sleep of each process that slept, by pid.
@@ -221,11 +240,10 @@ impl Talks {
     }
 
     fn count(&mut self, said: &Said, what: For, span: (u64, u64), ns: u64) {
-        let one = Waited { count: 1, ns, max: ns, span: Some(span), others: 0 };
-        self.sum((said.who.clone(), said.call, what), &one);
+        self.sum((said.who.clone(), said.call, what), &Waited::once(span, ns));
     }
 
-    fn sum(&mut self, key: (Process, Call, For), waited: &Waited) {
+    fn sum(&mut self, key: Key, waited: &Waited) {
         if self.sums.len() < SUMS || self.sums.contains_key(&key) {
             self.sums.entry(key).or_default().add(waited);
         }
@@ -382,28 +400,18 @@ impl Talks {
     /// Counts the time since the attempt before, if this is another one: it is theirs if the thread slept for most of it.
     fn again(&mut self, said: &Said, to: &Arc<[u8]>, looks: bool) {
         let thread = self.threads.entry(said.thread).or_default();
-        let before = thread.failed[usize::from(looks)].take_if(|failed| failed.to == *to && failed.call == said.call);
-        if let Some(failed) = before {
-            let between = said.span.0.saturating_sub(failed.since);
-            if failed.slept < SHORT || failed.slept < between / 2 {
-                return;
-            }
-            let (what, span) = (For::Retry(Arc::clone(to), failed.errno), (failed.since, said.span.0));
-            // who looks for ever waits for nothing
-            if looks {
-                let key = (said.who.clone(), said.call, what);
-                let one = Waited { count: 1, ns: between, max: between, span: Some(span), others: 0 };
-                match &mut thread.looks {
-                    Some((of, waited)) if *of == key => waited.add(&one),
-                    // it went on to something else
-                    other => {
-                        let before = other.replace((key, one));
-                        before.into_iter().for_each(|(key, waited)| self.sum(key, &waited));
-                    }
-                }
-            } else {
-                self.count(said, what, span, between);
-            }
+        let same = |failed: &mut Failed| failed.to == *to && failed.call == said.call;
+        let Some(failed) = thread.failed[usize::from(looks)].take_if(same) else { return };
+        let (span, between) = ((failed.since, said.span.0), said.span.0.saturating_sub(failed.since));
+        if failed.slept < SHORT || failed.slept < between / 2 {
+            return;
+        }
+        let (key, waited) =
+            ((said.who.clone(), said.call, For::Retry(Arc::clone(to), failed.errno)), Waited::once(span, between));
+        // who looks for ever waits for nothing
+        let ended = if looks { thread.looks_again(key, waited) } else { Some((key, waited)) };
+        if let Some((key, waited)) = ended {
+            self.sum(key, &waited);
         }
     }
 }
