@@ -374,14 +374,10 @@ impl std::fmt::Display for Note {
             Self::Said(text) => return f.write_str(text),
             Self::Stands { names, verb, others, exists } => (names, verb, others, exists),
         };
-        let s = if names.len() == 1 { "s" } else { "" };
+        let (s, it) = if names.len() == 1 { ("s", "it") } else { ("", "them") };
         let (all, others) = (names.join(", "), others.join(", "));
         if !exists {
-            return write!(
-                f,
-                "{all} {verb}{s} {others}, the calls libc makes for {}",
-                if s.is_empty() { "them" } else { "it" }
-            );
+            return write!(f, "{all} {verb}{s} {others}, the calls libc makes for {it}");
         }
         let exact: Vec<String> = names.iter().map(|name| format!("={name}")).collect();
         write!(f, "{all} also {verb}{s} {others} (write {} for {all} alone)", exact.join(","))

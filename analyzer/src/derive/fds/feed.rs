@@ -201,7 +201,7 @@ struct Feeder<W> {
     wanted: W,
     /// What was open at the moment; None: that is still to come.
     held: Option<Vec<Held>>,
-    /// Then all that was surely open in all tables, and whether there was nothing else.
+    /// Then all that was surely open in all tables, whose names may become known later; and whether there was nothing else.
     everyone: Vec<(Arc<Task>, Arc<File>)>,
     all_known: bool,
 }

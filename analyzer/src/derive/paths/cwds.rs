@@ -38,8 +38,8 @@ impl Reader for Nothing {
 
 type Each = fn(Told<(), ()>) -> Result<ControlFlow<()>>;
 
-/// Whether a selected call has a directory as an argument, and where processes are can be known at all.
-fn wanted(question: &Question<'_>) -> bool {
+/// Whether a selected call has a directory as an argument.
+fn needed(question: &Question<'_>) -> bool {
     let filters = question.scope.filters();
     let at = |call: &systape_format::model::Call| {
         let info = question.book.get(*call);
@@ -47,8 +47,7 @@ fn wanted(question: &Question<'_>) -> bool {
     };
     let infos = question.tape.segments();
     let some = |at: usize| infos[at].calls.as_ref();
-    let any = question.candidates().into_iter().any(|segment| some(segment).is_none_or(|calls| calls.iter().any(at)));
-    any && !lost_calls::unrecorded(question.tape.session(), feed::moves)
+    question.candidates().into_iter().any(|segment| some(segment).is_none_or(|calls| calls.iter().any(at)))
 }
 
 fn is_dir(arg: &crate::table::calls::ArgInfo) -> bool {
@@ -64,12 +63,9 @@ pub(crate) struct Moves<'a> {
 impl<'a> Moves<'a> {
     /// What is to be read for the calls of `question`; None: nothing, because no call needs it.
     pub(crate) fn of(question: &'a Question<'a>) -> Option<Self> {
-        let changes = Changes { question, reader: &Nothing };
-        wanted(question).then(|| Self { scan: Scan::all(question.tape), changes })
+        if needed(question) { Self::all(question) } else { None }
     }
-}
 
-impl<'a> Moves<'a> {
     /// What is to be read whatever calls there are; None: where processes are cannot be known.
     pub(crate) fn all(question: &'a Question<'a>) -> Option<Self> {
         let changes = Changes { question, reader: &Nothing };

@@ -158,7 +158,10 @@ impl Kept {
                 span: span.unwrap_or_default(),
             })
         };
-        narrow().map_or_else(|| Self::Wide(Box::new(work.clone())), Self::Narrow)
+        match narrow() {
+            Some(narrow) => Self::Narrow(narrow),
+            None => Self::Wide(Box::new(work)),
+        }
     }
 
     /// The work.

@@ -84,8 +84,7 @@ impl<A: Add> Groups<A> {
     /// The same, by value.
     pub fn into_sums(self) -> impl Iterator<Item = (Key, A)> {
         let Self { keys, sums } = self;
-        let mut numbers = 0..;
-        sums.into_iter().filter_map(move |sum| Some((Packed(keys.get(numbers.next()?)?).key(), sum)))
+        (0..).zip(sums).filter_map(move |(number, sum)| Some((Packed(keys.get(number)?).key(), sum)))
     }
 }
 
