@@ -335,13 +335,23 @@ impl Loaded {
         let column = if column == 0 { &self.fds.fd } else { &self.fds.fd2 };
         match column.get(row).copied() {
             Some(FD_NONE) => FdPath::None,
-            Some(fd) if fd >= FD_FIRST => {
-                self.fds.names.get((fd - FD_FIRST) as usize).map_or(FdPath::Unknown, |name| FdPath::Known(name))
-            }
+            Some(fd) if fd >= FD_FIRST => self.fd_name(fd - FD_FIRST).map_or(FdPath::Unknown, FdPath::Known),
             // whatever it stands for, this call found nothing there
             _ if self.core.errno.get(row) == Some(&EBADF) => FdPath::None,
             _ => FdPath::Unknown,
         }
+    }
+
+    /// The number, in this segment, of the file that `row` has in the first column of descriptors; None: it has none, or it is not known.
+    #[inline]
+    pub(crate) fn fd_number(&self, row: usize) -> Option<u32> {
+        self.fds.fd.get(row)?.checked_sub(FD_FIRST)
+    }
+
+    /// The file with that number.
+    #[inline]
+    pub(crate) fn fd_name(&self, number: u32) -> Option<&[u8]> {
+        self.fds.names.get(number as usize).map(|name| &**name)
     }
 
     /// The name of thread `tid`, if this segment has it: for a new child (`first`) its first name.

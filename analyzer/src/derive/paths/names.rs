@@ -6,7 +6,7 @@ use systape_abi::{AT_FDCWD, ArgKind};
 use systape_format::model::{ByteStatus, CallState};
 
 use super::join;
-use crate::table::calls::EBADF;
+use crate::table::calls::{CallInfo, EBADF};
 use crate::table::empty_path::{self, Given, On};
 use crate::table::load::{FdPath, Loaded};
 
@@ -56,6 +56,12 @@ pub(crate) fn uses<'a>(segment: &'a Loaded, row: usize) -> impl Iterator<Item = 
         }
         _ => None,
     })
+}
+
+/// Whether the first that calls of this kind are on is what [`Loaded::fd_number`] numbers.
+pub(crate) fn is_on_fd(info: &CallInfo) -> bool {
+    let first = info.args.iter().position(|arg| matches!(arg.kind, ArgKind::Path | ArgKind::Fd | ArgKind::DirFd));
+    first.is_some_and(|at| matches!(info.args[at].kind, ArgKind::Fd) && info.fd_args[0] == Some(at))
 }
 
 /// What the descriptor stood for; None: it is none.

@@ -17,7 +17,7 @@ use super::finding::Who;
 use super::talk::Said;
 use super::talk::read::{Reads, Users};
 use crate::derive::paths::feed::{Reader, Waiting};
-use crate::derive::paths::names::{Name, uses};
+use crate::derive::paths::names::{Name, is_on_fd, uses};
 use crate::derive::processes::track::key;
 use crate::derive::waits::{self, Event, Threads};
 use crate::table::calls::CallInfo;
@@ -130,6 +130,15 @@ pub(crate) struct Sums {
     pub cut: bool,
 }
 
+/// What was read in a segment.
+#[derive(Debug)]
+pub(crate) struct Read {
+    /// Sums of calls; there may be several of one key.
+    calls: Vec<(Key, Work)>,
+    threads: Threads,
+    users: Users,
+}
+
 impl Sums {
     /// Adds a sum of calls.
     pub(crate) fn add(&mut self, key: Key, work: &Work) {
@@ -141,11 +150,10 @@ impl Sums {
     }
 
     /// Adds those of a segment.
-    pub(crate) fn merge(&mut self, part: Self) {
+    pub(crate) fn merge(&mut self, part: Read) {
         part.calls.into_iter().for_each(|(key, work)| self.add(key, &work));
         self.threads.merge(part.threads);
         self.users.merge(part.users);
-        self.cut |= part.cut;
     }
 }
 
@@ -195,8 +203,16 @@ pub(crate) struct Calls<'a> {
     pub woken: &'a Woken,
 }
 
+/// What a call is on.
+enum On<'a> {
+    /// The object with this number.
+    Object(u32),
+    /// A file in the current directory.
+    InCwd(&'a [u8]),
+}
+
 /// What a call counts as.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Sort {
     /// It waits for work.
     Skip,
@@ -240,20 +256,22 @@ pub(crate) fn takes_lock(name: &str) -> bool {
 }
 
 impl Reader for Calls<'_> {
-    type Sum = Sums;
+    type Sum = Read;
     type Row = InOrder;
 
     fn wants(&self, segment: usize) -> bool {
         self.question.scope.may_match(&self.question.tape.segments()[segment])
     }
 
-    fn read(&self, segment: &Loaded, range: Range<usize>, waiting: &mut Vec<Waiting<InOrder>>) -> Sums {
+    fn read(&self, segment: &Loaded, range: Range<usize>, waiting: &mut Vec<Waiting<InOrder>>) -> Read {
         let filter = self.question.scope.segment(&segment.dict, segment.number);
         let mut part = Part {
             reader: self,
             segment,
             objects: vec![Object::None, Object::Unknown],
             numbers: FxHashMap::default(),
+            on_fd: segment.calls.iter().map(|info| is_on_fd(info)).collect(),
+            fds: FxHashMap::default(),
             sums: FxHashMap::default(),
             comms: FxHashMap::default(),
         };
@@ -271,7 +289,8 @@ impl Reader for Calls<'_> {
                 part.call(row, sort, waiting);
             }
         }
-        Sums { users: talk.users, ..part.sums() }
+        let threads = waits::known(&segment.dict);
+        Read { calls: part.sums(), threads, users: talk.users }
     }
 }
 
@@ -286,6 +305,10 @@ struct Part<'a> {
     segment: &'a Loaded,
     objects: Vec<Object>,
     numbers: FxHashMap<Cow<'a, [u8]>, u32>,
+    /// Whether calls of this kind are on a descriptor.
+    on_fd: Vec<bool>,
+    /// By the number of the descriptor's file and what the call counts as; None: it does not count.
+    fds: FxHashMap<(u32, Sort), Option<u32>>,
     /// By task, call, error and object.
     sums: FxHashMap<(u32, u32, u16, u32), Work>,
     comms: FxHashMap<u32, Arc<[u8]>>,
@@ -307,13 +330,10 @@ impl<'a> Part<'a> {
         }
         let object = match sort {
             Sort::Connect => self.peer(row),
-            _ => match uses(segment, row).next().map(|on| on.name) {
-                None | Some(Name::Nothing) => NOTHING,
-                Some(Name::Unknown) if matches!(sort, Sort::Takes | Sort::Gives) => return,
-                Some(Name::Unknown) => UNKNOWN,
-                Some(Name::Known(name)) if !worth(sort, &name) => return,
-                Some(Name::Known(name)) => self.number(name),
-                Some(Name::InCwd(name)) => {
+            _ => match self.on(row, sort) {
+                None => return,
+                Some(On::Object(number)) => number,
+                Some(On::InCwd(name)) => {
                     let (key, work) = (self.key(row), self.work(row, sort));
                     let what = InOrder::Relative(Box::new(Relative { key, name: name.to_vec(), work }));
                     waiting.push(Waiting { row, what });
@@ -324,6 +344,29 @@ impl<'a> Part<'a> {
         let core = &segment.core;
         let work = self.work(row, sort);
         self.sums.entry((core.task[row], core.call[row], self.errno(row), object)).or_default().add(&work);
+    }
+
+    /// What the call of `row` is on; None: it does not count.
+    fn on(&mut self, row: usize, sort: Sort) -> Option<On<'a>> {
+        let segment = self.segment;
+        let number = if self.on_fd[segment.core.call[row] as usize] { segment.fd_number(row) } else { None };
+        let on = match number.and_then(|number| Some((number, segment.fd_name(number)?))) {
+            Some((number, name)) => match self.fds.get(&(number, sort)) {
+                Some(known) => *known,
+                None => {
+                    let object = worth(sort, name).then(|| self.number(name.into()));
+                    self.fds.insert((number, sort), object);
+                    object
+                }
+            },
+            None => match uses(segment, row).next().map(|on| on.name) {
+                None | Some(Name::Nothing) => Some(NOTHING),
+                Some(Name::Unknown) => (!matches!(sort, Sort::Takes | Sort::Gives)).then_some(UNKNOWN),
+                Some(Name::Known(name)) => worth(sort, &name).then(|| self.number(name)),
+                Some(Name::InCwd(name)) => return Some(On::InCwd(name)),
+            },
+        };
+        on.map(On::Object)
     }
 
     /// The other end of a connection that is made.
@@ -399,16 +442,15 @@ impl<'a> Part<'a> {
         }
     }
 
-    fn sums(mut self) -> Sums {
-        let mut all = Sums { threads: waits::known(&self.segment.dict), ..Sums::default() };
-        all.calls.reserve(self.sums.len());
-        for ((index, call, errno, object), work) in std::mem::take(&mut self.sums) {
+    fn sums(mut self) -> Vec<(Key, Work)> {
+        let sums = std::mem::take(&mut self.sums).into_iter();
+        sums.map(|((index, call, errno, object), work)| {
             let task: &Task = &self.segment.dict.tasks[index as usize];
             let (process, pid, comm) = (key(task), task.pid, self.comm(index));
             let (call, object) = (self.segment.dict.calls[call as usize], self.objects[object as usize].clone());
-            all.add(Key { process, pid, comm, call, errno, object }, &work);
-        }
-        all
+            (Key { process, pid, comm, call, errno, object }, work)
+        })
+        .collect()
     }
 }
 

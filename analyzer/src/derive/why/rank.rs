@@ -4,6 +4,8 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use rustc_hash::FxHashMap;
+
 use super::calls::Object;
 use super::calls::Work;
 use super::finding::{Member, Who, only};
@@ -45,7 +47,7 @@ pub(crate) struct Together {
     pub pids: BTreeSet<u32>,
     /// Number of different things.
     pub things: u64,
-    /// The largest [`MEMBERS`] of them, most time first.
+    /// The largest [`MEMBERS`] of them at least, in any order until [`Self::keep_largest`].
     members: Vec<(Object, Work)>,
 }
 
@@ -53,24 +55,38 @@ pub(crate) struct Together {
 const MEMBERS: usize = 64;
 
 impl Together {
+    /// Adds calls on other things.
     fn add(&mut self, other: &Self) {
-        self.join(other);
+        self.sum(other);
         self.things += other.things;
+        self.members.extend(other.members.iter().cloned());
+        // not each time: a directory may have very many files
+        if self.members.len() > 4 * MEMBERS {
+            self.keep_largest();
+        }
     }
 
     /// Adds other calls on the same things.
     pub(crate) fn join(&mut self, other: &Self) {
-        self.work.add(&other.work);
+        self.sum(other);
         for (object, work) in &other.members {
             match self.members.iter_mut().find(|(known, _)| known == object) {
                 Some((_, sum)) => sum.add(work),
                 None => self.members.push((object.clone(), work.clone())),
             }
         }
-        self.members.sort_by(|a, b| (Reverse(a.1.ns), &a.0).cmp(&(Reverse(b.1.ns), &b.0)));
-        self.members.truncate(MEMBERS);
+        self.keep_largest();
+    }
+
+    fn sum(&mut self, other: &Self) {
+        self.work.add(&other.work);
         let room = PIDS - self.pids.len();
         self.pids.extend(other.pids.iter().take(room));
+    }
+
+    fn keep_largest(&mut self) {
+        self.members.sort_by(|a, b| (Reverse(a.1.ns), &a.0).cmp(&(Reverse(b.1.ns), &b.0)));
+        self.members.truncate(MEMBERS);
     }
 
     /// What it joins; empty: it is about one thing.
@@ -98,7 +114,7 @@ type Kind = (Vec<u8>, String, u16);
 pub(crate) type Row = (Kind, On, Together);
 
 /// Sums of one step on the way up.
-type Level = BTreeMap<(Kind, On), Together>;
+type Level = BTreeMap<On, Together>;
 
 /// What else is counted with it one step up.
 fn parent(on: &On) -> On {
@@ -146,37 +162,48 @@ pub(crate) fn roll<'a>(
     worth: impl Fn(&Work) -> bool,
     by_errno: bool,
 ) -> Vec<Row> {
-    let mut level: Level = Level::new();
+    let mut kinds: BTreeMap<(&[u8], &str, u16), FxHashMap<&Object, Together>> = BTreeMap::new();
     for sum in sums {
         let errno = if by_errno { sum.errno } else { 0 };
-        let key = ((sum.who.comm.clone(), sum.call.clone(), errno), On::One(sum.object.clone()));
-        let row = level.entry(key).or_insert_with(|| Together { things: 1, ..Together::default() });
+        let kind = kinds.entry((&sum.who.comm, &sum.call, errno)).or_default();
+        let row = kind.entry(&sum.object).or_insert_with(|| Together { things: 1, ..Together::default() });
         row.work.add(&sum.work);
         row.pids.extend(sum.who.pid.filter(|_| row.pids.len() < PIDS));
     }
-    for ((_, on), row) in &mut level {
-        let On::One(object) = on else { continue };
-        row.members.push((object.clone(), row.work.clone()));
+    let mut rows = Vec::new();
+    for ((comm, call, errno), objects) in kinds {
+        let mut level = Level::new();
+        for (object, mut row) in objects {
+            row.members.push((object.clone(), row.work.clone()));
+            level.insert(On::One(object.clone()), row);
+        }
+        let kind = (comm.to_vec(), call.to_owned(), errno);
+        rows.extend(rise(level, &worth).into_iter().map(|(on, sums)| (kind.clone(), on, sums)));
     }
+    rows
+}
+
+/// The rows of calls of one kind, in the order of what they are on.
+fn rise(mut level: Level, worth: impl Fn(&Work) -> bool) -> Vec<(On, Together)> {
     let mut rows = Vec::new();
     for _ in 0..DEEPEST {
-        let mut groups: BTreeMap<(Kind, On), Vec<(On, Together)>> = BTreeMap::new();
-        for ((kind, on), sums) in level {
-            groups.entry((kind, parent(&on))).or_default().push((on, sums));
+        let mut groups: BTreeMap<On, Vec<(On, Together)>> = BTreeMap::new();
+        for (on, sums) in level {
+            groups.entry(parent(&on)).or_default().push((on, sums));
         }
         level = Level::new();
-        for ((kind, up), children) in groups {
+        for (up, children) in groups {
             let mut all = Together::default();
             children.iter().for_each(|(_, child)| all.add(child));
             if is_one(&up, &children, &all) {
-                level.entry((kind, up)).or_default().add(&all);
+                level.entry(up).or_default().add(&all);
                 continue;
             }
             for (on, sums) in children {
                 if worth(&sums.work) {
-                    rows.push((kind.clone(), on, sums));
+                    rows.push((on, sums));
                 } else if on != On::Any {
-                    level.entry((kind.clone(), up.clone())).or_default().add(&sums);
+                    level.entry(up.clone()).or_default().add(&sums);
                 }
             }
         }
@@ -184,7 +211,8 @@ pub(crate) fn roll<'a>(
             break;
         }
     }
-    rows.sort_by(|a, b| (&a.0, &a.1).cmp(&(&b.0, &b.1)));
+    rows.iter_mut().for_each(|(_, sums)| sums.keep_largest());
+    rows.sort_by(|a, b| a.0.cmp(&b.0));
     rows
 }
 

@@ -43,6 +43,7 @@ use super::programs::Program;
 use super::rank::Sum;
 use super::talk::together::{Talked, Together};
 use crate::derive::waits::{Judged, Kind, Named, Threads, other_word};
+use crate::values::parallel;
 
 /// Waits for one futex of a process.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -347,8 +348,8 @@ pub(crate) const RULES: &[Rule] = &[
 
 /// Findings of all rules whose families `has`, the worst first; of several about the same calls the costliest.
 pub(crate) fn judge(inputs: &Inputs, has: impl Fn(Family) -> bool) -> Vec<Finding> {
-    let rules = RULES.iter().filter(|rule| rule.needs.iter().all(|family| has(*family)));
-    let mut found: Vec<Finding> = rules.flat_map(|rule| (rule.judge)(inputs)).collect();
+    let rules: Vec<&Rule> = RULES.iter().filter(|rule| rule.needs.iter().all(|family| has(*family))).collect();
+    let mut found: Vec<Finding> = parallel::map(&rules, |rule| (rule.judge)(inputs)).into_iter().flatten().collect();
     found.sort_by_cached_key(Finding::place);
     let mut kept: Vec<Finding> = Vec::new();
     for finding in found {

@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use systape_abi::sockaddr_text;
 use systape_format::model::CallState;
 
-use super::super::super::paths::names::{Name, uses};
+use super::super::super::paths::names::{Name, is_on_fd, uses};
 use super::super::super::processes::track::key;
 use super::{Act, Connected, Process, SHORT, Said, Way};
 use crate::derive::waits::of_client;
@@ -127,11 +127,37 @@ pub(crate) fn other_end(name: &[u8]) -> Option<Vec<u8>> {
     Some(format!("{kind}:[{other}->{one}]").into_bytes())
 }
 
+/// An end of a socket or pipe.
+#[derive(Clone, Debug)]
+struct End {
+    name: Arc<[u8]>,
+    /// It is that of a pipe.
+    pipe: bool,
+    /// What goes by it may be a question of its own, or the answer to one.
+    talks: bool,
+}
+
+impl End {
+    /// That is called `name`; None: that is a file.
+    fn of(name: Arc<[u8]>) -> Option<Self> {
+        if name.starts_with(b"/") || name.starts_with(b"anon_inode:") {
+            return None;
+        }
+        let (pipe, talks) = (name.starts_with(b"pipe:"), name.starts_with(b"UNIX") || of_client(&name));
+        Some(Self { name, pipe, talks })
+    }
+}
+
 /// Reads the calls of a segment.
 #[derive(Debug)]
 pub(in super::super) struct Reads<'a> {
     segment: &'a Loaded,
-    sorts: Vec<Option<Sort>>,
+    /// By kind of call: what it may be, and whether it is on a descriptor.
+    sorts: Vec<(Option<Sort>, bool)>,
+    /// By number of the descriptor's file.
+    ends: FxHashMap<u32, Option<End>>,
+    /// Whom [`Users`] has already.
+    seen: FxHashSet<(u32, Way, u64)>,
     names: FxHashMap<Vec<u8>, Arc<[u8]>>,
     comms: FxHashMap<u32, Arc<[u8]>>,
     /// See [`Users`].
@@ -141,21 +167,21 @@ pub(in super::super) struct Reads<'a> {
 impl<'a> Reads<'a> {
     /// Of `segment`.
     pub(in super::super) fn new(segment: &'a Loaded) -> Self {
-        let sorts = segment.calls.iter().map(|info| sort(info)).collect();
-        let (names, comms) = Default::default();
-        Self { segment, sorts, names, comms, users: Users::default() }
+        let sorts = segment.calls.iter().map(|info| (sort(info), is_on_fd(info))).collect();
+        let (ends, seen, names, comms, users) = Default::default();
+        Self { segment, sorts, ends, seen, names, comms, users }
     }
 
     /// Whether the call of `row` may say something.
     pub(in super::super) fn follows(&self, row: usize) -> bool {
-        self.sorts[self.segment.core.call[row] as usize].is_some()
+        self.sorts[self.segment.core.call[row] as usize].0.is_some()
     }
 
     /// The call of `row`, whose time is `ns`; None: it says nothing.
     pub(in super::super) fn said(&mut self, row: usize, ns: impl FnOnce() -> u64) -> Option<Said> {
         let segment = self.segment;
         let core = &segment.core;
-        let sort = self.sorts[core.call[row] as usize]?;
+        let sort = self.sorts[core.call[row] as usize].0?;
         let timed = !matches!(core.state[row], CallState::CloneChild | CallState::Denied | CallState::LostEnter);
         if !timed {
             return None;
@@ -205,26 +231,44 @@ impl<'a> Reads<'a> {
             Name::InCwd(name) => name.into(),
             Name::Unknown | Name::Nothing => return None,
         };
-        Some(Arc::clone(self.names.entry(name.to_vec()).or_insert_with(|| Arc::from(&*name))))
+        Some(self.shared(&name))
+    }
+
+    fn shared(&mut self, name: &[u8]) -> Arc<[u8]> {
+        match self.names.get(name) {
+            Some(known) => Arc::clone(known),
+            None => Arc::clone(self.names.entry(name.to_vec()).or_insert_with(|| Arc::from(name))),
+        }
+    }
+
+    /// The number of the descriptor's file; None: it is not on a descriptor first.
+    fn number(&self, row: usize) -> Option<u32> {
+        let (_, on_fd) = self.sorts[self.segment.core.call[row] as usize];
+        if on_fd { self.segment.fd_number(row) } else { None }
+    }
+
+    /// The socket or pipe of the call; None: it is on neither.
+    fn end(&mut self, row: usize) -> Option<End> {
+        let segment = self.segment;
+        if let Some(number) = self.number(row) {
+            let of = || End::of(Arc::from(segment.fd_name(number)?));
+            return self.ends.entry(number).or_insert_with(of).clone();
+        }
+        let Name::Known(name) = uses(segment, row).next()?.name else { return None };
+        End::of(self.shared(&name))
     }
 
     /// A call that moves data by a socket or pipe.
     fn moves(&mut self, row: usize, sort: Sort) -> Option<Act> {
         let segment = self.segment;
-        let on = uses(segment, row).next()?.name;
-        let Name::Known(name) = on else { return None };
-        let pipe = name.starts_with(b"pipe:");
-        if name.starts_with(b"/") || name.starts_with(b"anon_inode:") {
-            return None;
-        }
-        let name = match self.names.get(&*name) {
-            Some(known) => Arc::clone(known),
-            None => Arc::clone(self.names.entry(name.to_vec()).or_insert_with(|| Arc::from(&*name))),
-        };
+        let End { name, pipe, talks } = self.end(row)?;
         let way = if pipe && sort == Sort::Takes { Way::In } else { Way::Out };
-        let who = self.who(row);
-        let process = who.key;
-        self.users.add(&name, way, || who, process);
+        let process = key(segment.task(row));
+        let is_new = self.number(row).is_none_or(|number| self.seen.insert((number, way, process)));
+        if is_new {
+            let who = self.who(row);
+            self.users.add(&name, way, || who, process);
+        }
         let core = &segment.core;
         if pipe {
             // a pipeline reads its standard input; workers read their jobs, and shells their children, from other descriptors
@@ -233,8 +277,7 @@ impl<'a> Reads<'a> {
         }
         // nothing was there, or the call failed: no answer
         let empty = core.errno[row] != 0 || !core.state[row].returned();
-        let internet = !name.starts_with(b"UNIX");
-        if empty || (internet && !of_client(&name)) {
+        if empty || !talks {
             return None;
         }
         Some(if sort == Sort::Takes { Act::Takes(name) } else { Act::Sends(name) })
