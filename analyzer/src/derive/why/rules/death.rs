@@ -1,5 +1,9 @@
 //! Processes that died of a signal, and who sent it.
 
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+
+use super::super::cpu::wider;
 use super::super::finding::{Class, Finding};
 use super::super::limits::Limits;
 use super::{Death, Inputs, Rule, command};
@@ -24,7 +28,27 @@ fn broke(sig: u32) -> bool {
 fn judge(inputs: &Inputs) -> Vec<Finding> {
     const SIGPIPE: u32 = 13;
     let worth = |death: &&Death| death.sig != SIGPIPE && (broke(death.sig) || !death.by_family);
-    inputs.deaths.iter().filter(worth).map(|death| finding(death, &inputs.limits)).collect()
+    // processes of one name that one sender ended the same way are one cause
+    let mut causes: BTreeMap<(Vec<u8>, String), Finding> = BTreeMap::new();
+    for death in inputs.deaths.iter().filter(worth) {
+        let one = finding(death, &inputs.limits);
+        match causes.entry((one.who.comm.clone(), one.text.clone())) {
+            Entry::Vacant(place) => {
+                place.insert(one);
+            }
+            Entry::Occupied(mut known) => join(known.get_mut(), &one),
+        }
+    }
+    causes.into_values().collect()
+}
+
+/// Adds the death of another process of its name, of the same cause.
+fn join(all: &mut Finding, one: &Finding) {
+    all.processes += one.processes;
+    all.count += one.count;
+    all.who.pid = all.who.pid.filter(|pid| Some(*pid) == one.who.pid);
+    all.span = one.span.map_or(all.span, |(first, last)| wider(all.span, first, last));
+    all.command = format!("kills {}", command::task(&all.who));
 }
 
 fn finding(death: &Death, limits: &Limits) -> Finding {
@@ -80,5 +104,22 @@ mod tests {
         assert_eq!(found(death(15, false))[0].class, Class::Notice);
         assert_eq!((found(death(15, true)), found(death(13, false))), (vec![], vec![]));
         assert_eq!(found(Death { oom: true, ..death(9, false) })[0].text, "killed by the OOM killer");
+    }
+
+    #[test]
+    fn one_sender_is_one_line() {
+        let death = |pid, by, ts| Death {
+            who: Who { comm: b"app".to_vec(), pid: Some(pid) },
+            sig: 9,
+            sender: Some((b"sh".to_vec(), by)),
+            via: "kill",
+            ts,
+            ..Death::default()
+        };
+        let found =
+            judge(&Inputs { deaths: vec![death(7, 1, 70), death(8, 1, 50), death(9, 2, 60)], ..Inputs::none() });
+        let told: Vec<_> =
+            found.iter().map(|one| (one.who.pid, one.processes, one.span, one.command.as_str())).collect();
+        assert_eq!(told, [(None, 2, Some((50, 70)), "kills --comm=app"), (Some(9), 1, Some((60, 60)), "kills -p 9")]);
     }
 }
