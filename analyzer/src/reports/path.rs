@@ -233,7 +233,9 @@ fn head(answer: &Answer<'_>, subject: &Subject, out: &mut impl Write) -> io::Res
         return line(out, "that thread has no time in this part of the tape");
     };
     let stamps = answer.context.stamps();
-    let who = answer.who(subject.id, last.part.to.saturating_sub(1));
+    let thread = answer.threads.get(subject.id as usize);
+    let task = thread.and_then(|thread| thread.mostly((first.part.from, last.part.to)));
+    let who = task.map_or_else(|| "?".to_owned(), |task| task_text(task));
     let why = if subject.why.is_empty() { String::new() } else { format!(" ({})", subject.why) };
     let span = stamps.span(first.part.from, last.part.to);
     line(out, &format!("The {} ms of {who}{why}, {span}, went to:", millis(answer.total(), "")))?;

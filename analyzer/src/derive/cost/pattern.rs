@@ -3,6 +3,7 @@
 use systape_format::model::{Call, Task};
 
 use crate::derive::runs::{Doing, State};
+use crate::derive::waits::is_sleep;
 
 /// What calls of a cause are on.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -43,6 +44,8 @@ pub(crate) enum Time {
     Outside,
     /// All their time, from fork to end.
     All,
+    /// The same without sleeps as their code asks.
+    Busy,
 }
 
 /// Threads and time of a cause.
@@ -113,13 +116,17 @@ impl Pattern {
         match &self.time {
             Time::In { call, files, .. } => (call.is_empty() || call == name) && files.hold(file),
             Time::All => true,
+            Time::Busy => !is_sleep(name),
             Time::Runqueue | Time::Throttled | Time::Stuck | Time::Stopped | Time::OwnCode | Time::Outside => false,
         }
     }
 
     /// Whether time in `state` in no call is the cause's.
     pub(crate) fn own_code(&self, state: State) -> bool {
-        matches!((&self.time, state), (Time::OwnCode, State::Running) | (Time::Outside, State::Sleeping(b'S' | b'D')))
+        matches!(
+            (&self.time, state),
+            (Time::OwnCode, State::Running) | (Time::Outside, State::Sleeping(b'S' | b'D')) | (Time::Busy, _)
+        )
     }
 
     /// Whether time in `state` is the cause's, whatever the call.
@@ -127,6 +134,7 @@ impl Pattern {
         matches!(
             (&self.time, state),
             (Time::All, _)
+                | (Time::Busy, State::Running | State::Waiting(_) | State::Throttled)
                 | (Time::Runqueue, State::Waiting(_))
                 | (Time::Throttled, State::Throttled)
                 | (Time::Stuck, State::Sleeping(b'D'))
@@ -221,6 +229,10 @@ mod tests {
         assert!(of(Time::Outside).own_code(stuck) && !of(Time::Outside).own_code(State::Running));
         assert!(of(Time::Runqueue).state(waiting) && !of(Time::Runqueue).state(State::Running));
         assert!(of(Time::Stuck).state(stuck) && !of(Time::Stuck).state(State::Sleeping(b'S')));
+        let (all, busy) = (of(Time::All), of(Time::Busy));
+        assert!(all.call("nanosleep", None) && !busy.call("nanosleep", None) && busy.call("wait4", None));
+        assert!(all.state(State::Sleeping(b'S')) && !busy.state(State::Sleeping(b'S')) && busy.state(waiting));
+        assert!(busy.own_code(State::Sleeping(b'D')), "for a page");
     }
 
     #[test]

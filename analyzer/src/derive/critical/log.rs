@@ -68,6 +68,17 @@ impl Logged {
         stretch.or(self.tasks.last())
     }
 
+    /// The entry that was valid longest between `from` and `to`: a shell that becomes its last command was the shell.
+    pub(crate) fn mostly(&self, (from, to): (u64, u64)) -> Option<&Arc<Task>> {
+        let mut times = vec![0; self.tasks.len()];
+        let first = self.stretches.partition_point(|stretch| stretch.to <= from);
+        for stretch in self.stretches[first..].iter().take_while(|stretch| stretch.from < to) {
+            times[stretch.task as usize] += stretch.to.min(to).saturating_sub(stretch.from.max(from));
+        }
+        // of equal ones the newest
+        times.iter().zip(&self.tasks).max_by_key(|(time, _)| **time).map(|(_, task)| task)
+    }
+
     fn entry(&mut self, task: &Arc<Task>) -> u32 {
         match self.tasks.last_mut() {
             Some(last) if Arc::ptr_eq(last, task) => {}
@@ -143,5 +154,24 @@ impl Sink for Log {
             }
             _ => thread.stretches.push(stretch),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_shell_that_becomes_its_last_command_was_mostly_a_shell() {
+        let task = |comm: &str| Arc::new(Task { comm: comm.as_bytes().to_vec(), ..Task::default() });
+        let stretch = |from, to, task| {
+            let (state, ended) = (State::Running, Ended::Changed);
+            Stretch { from, to, state, cpu: CPU_NONE, ended, task }
+        };
+        let stretches = vec![stretch(0, 60, 0), stretch(60, 70, 1), stretch(70, 100, 1)];
+        let thread = Logged { tasks: vec![task("bash"), task("sleep")], stretches };
+        let named = |span| thread.mostly(span).map(|task| task.comm.as_slice());
+        assert_eq!((named((0, 100)), named((50, 100))), (Some(&b"bash"[..]), Some(&b"sleep"[..])));
+        assert_eq!((named((100, 200)), Logged::default().mostly((0, 9))), (Some(&b"sleep"[..]), None));
     }
 }

@@ -44,6 +44,8 @@ pub(crate) struct Process {
     pub parent: Option<usize>,
     /// pid of that process; 0 = none or not known.
     pub ppid: u32,
+    /// The name that the thread which forked it had then; empty = not known.
+    pub forked_by: Vec<u8>,
     /// Its programs, in order of time.
     pub images: Vec<Image>,
     /// Its events were recorded, so its end would have been too; false: perhaps it was never a target.

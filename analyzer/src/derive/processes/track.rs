@@ -144,13 +144,14 @@ impl Processes {
     }
 
     fn fork(&mut self, child: usize, ts: u64, parent: &Task) {
-        let ppid = parent.pid;
+        let (ppid, name) = (parent.pid, parent.comm.clone());
         let parent = self.see(parent);
         // until it execs, a child has the program of its parent
         let image = self.all[parent].image_at(ts).cloned();
         let process = &mut self.all[child];
         process.before = false;
         process.ppid = ppid;
+        process.forked_by = name;
         process.parent = Some(parent).filter(|parent| *parent != child);
         if process.start == 0 {
             process.start = ts;

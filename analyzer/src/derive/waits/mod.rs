@@ -20,6 +20,11 @@ pub(crate) use systape_abi::rest::{Waits, at_rest, for_work, is_storage, of_clie
 pub(crate) use threads::{Named, Threads};
 pub(crate) use track::{Event, Judged, Tracker, other_word};
 
+/// Whether the call `name` sleeps for as long as its program asks.
+pub(crate) fn is_sleep(name: &str) -> bool {
+    matches!(name, "nanosleep" | "clock_nanosleep")
+}
+
 /// What waits for a futex are for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Kind {

@@ -8,6 +8,9 @@ use super::cpu::wider;
 use crate::derive::processes::Processes;
 use crate::values::order::InOrder as _;
 
+/// A process that is made to run a program executes it so soon after its fork, ns.
+const SOON: u64 = 100_000_000;
+
 /// Runs of one program.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Program {
@@ -25,7 +28,7 @@ pub(crate) struct Program {
     pub starts_span: Option<(u64, u64)>,
     /// See `starts_span`.
     pub span: Option<(u64, u64)>,
-    /// Who started them: name, pid, how many; the busiest first.
+    /// Who made processes to run them: name, pid, how many; the busiest first.
     pub parents: Vec<(Vec<u8>, u32, u64)>,
 }
 
@@ -42,8 +45,9 @@ pub(crate) fn programs(processes: &Processes, asked: impl Fn(&Task) -> bool, (fr
             let program = found.entry(name).or_default();
             program.comm.clone_from(&image.task.comm);
             program.starts += 1;
-            // the time of its fork is that of its start
-            let began = if process.start >= from { process.start } else { image.since };
+            // who was made to run it began with its fork; a shell that becomes its last command was made for something else
+            let is_made = process.start >= from && image.since.saturating_sub(process.start) < SOON;
+            let began = if is_made { process.start } else { image.since };
             program.starts_span = wider(program.starts_span, began, image.since);
             let ended = process.end().map(|end| end.ts).filter(|end| *end < to);
             program.span = wider(program.span, began, ended.unwrap_or(image.since));
@@ -51,8 +55,10 @@ pub(crate) fn programs(processes: &Processes, asked: impl Fn(&Task) -> bool, (fr
                 program.lived = program.lived.saturating_add(lived);
                 program.max = program.max.max(lived);
             }
-            if let Some(parent) = process.parent.map(|parent| &processes.all[parent].task) {
-                *parents.entry((name, &parent.comm, parent.pid)).or_default() += 1;
+            if let Some(parent) = process.parent.filter(|_| is_made).map(|parent| &processes.all[parent].task) {
+                // it may have become another program since
+                let comm = if process.forked_by.is_empty() { &parent.comm } else { &process.forked_by };
+                *parents.entry((name, comm, parent.pid)).or_default() += 1;
             }
         }
     }
@@ -65,4 +71,40 @@ pub(crate) fn programs(processes: &Processes, asked: impl Fn(&Task) -> bool, (fr
         found.into_iter().map(|(path, program)| Program { path: path.to_vec(), ..program }).collect();
     all.iter_mut().for_each(|program| program.parents.order_by_key(|(.., starts)| std::cmp::Reverse(*starts)));
     all
+}
+
+#[cfg(test)]
+mod tests {
+    use systape_format::model::{ProcessEvent, ProcessKind};
+
+    use super::*;
+
+    #[test]
+    fn who_started_a_program_has_the_name_of_that_time() {
+        let task = |pid: u32, comm: &str| {
+            let (comm, start) = (comm.as_bytes().to_vec(), u64::from(pid));
+            Task {
+                tid: pid,
+                pid,
+                upid: pid,
+                utid: pid,
+                start_ns: start,
+                leader_start_ns: start,
+                comm,
+                ..Task::default()
+            }
+        };
+        let tasks = [task(10, "bash"), task(11, "bash"), task(11, "date"), task(10, "sleep"), task(11, "sleep")];
+        let event = |ts, kind, task, parent| ProcessEvent { parent, ..ProcessEvent::new(ts, kind, task) };
+        let mut all = Processes::new(1_000);
+        all.event(&event(1_100, ProcessKind::Fork, 1, 0), &tasks);
+        all.event(&event(1_110, ProcessKind::Exec, 2, 2), &tasks);
+        all.event(&event(1_100 + SOON, ProcessKind::Exec, 4, 4), &tasks);
+        all.event(&event(1_200 + SOON, ProcessKind::Exec, 3, 3), &tasks);
+        let found = programs(&all.finish(), |_| true, (0, u64::MAX));
+        let date = found.iter().find(|program| program.comm == b"date").expect("it was started");
+        assert_eq!(date.parents, [(b"bash".to_vec(), 10, 1)]);
+        let sleep = found.iter().find(|program| program.comm == b"sleep").expect("it was started");
+        assert_eq!((sleep.starts, sleep.parents.len()), (2, 0), "both became it by themselves");
+    }
 }

@@ -183,7 +183,7 @@ impl Answer<'_> {
     /// `The 1.97 s of sh[17] (the command that was recorded), 10:00:00.1–10:00:02.1, would have been 0.63 s without fsync: 1.34 s less`.
     fn text(&self, context: &Context<'_>, subject: &Subject, log: &Log) -> String {
         let (saved, is) = self.saved();
-        let task = log.threads[self.way.id as usize].task_at(self.way.span.1.saturating_sub(1));
+        let task = log.threads[self.way.id as usize].mostly(self.way.span);
         let who = task.map_or_else(|| "?".to_owned(), |task| task_text(task));
         let why = if subject.why.is_empty() { String::new() } else { format!(" ({})", subject.why) };
         let when = context.stamps().span(self.way.span.0, self.way.span.1);

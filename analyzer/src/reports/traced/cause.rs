@@ -8,7 +8,7 @@ use crate::derive::critical::doing::{In, Spent};
 use crate::derive::critical::walk::{Kind, Part};
 use crate::derive::runs::keys::{Place, Words};
 use crate::derive::runs::{InCall, State};
-use crate::derive::waits::is_storage;
+use crate::derive::waits::{is_sleep, is_storage};
 use crate::table::calls::CallBook;
 use crate::values::order::InOrder as _;
 
@@ -104,10 +104,6 @@ fn by_interrupt(part: &Part, most: Option<&In>, ends: &Ends, words: &Words<'_>) 
         () if uninterruptible || (is_storage(file) && !can_time_out(name)) => Cause::Disk,
         () => Cause::Interrupt,
     }
-}
-
-fn is_sleep(name: &str) -> bool {
-    matches!(name, "nanosleep" | "clock_nanosleep")
 }
 
 /// Calls with a limit of time that tell when it is up.

@@ -299,7 +299,7 @@ fn own(threads: &[Logged], way: Option<&Way>) -> Option<Own> {
 
 /// `sh[17] (the command that was recorded)`.
 fn who(subject: &Subject, threads: &[Logged], span: (u64, u64)) -> String {
-    let task = threads[subject.id as usize].task_at(span.1.saturating_sub(1));
+    let task = threads[subject.id as usize].mostly(span);
     let name = task.map_or_else(|| "?".to_owned(), |task| keys::task_text(task));
     if subject.why.is_empty() { name } else { format!("{name} ({})", subject.why) }
 }

@@ -60,13 +60,13 @@ fn finding(program: &super::Program) -> Finding {
     }
 }
 
-/// The life of its processes, before they execute it too, and the calls that make them.
+/// The life of its processes but for sleeps as they ask, before they execute it too, and the calls that make them.
 fn time(program: &super::Program) -> Vec<Pattern> {
     const MAKES: [&str; 4] = ["clone", "clone3", "fork", "vfork"];
     let mut time = Vec::new();
     for (comm, pid, _) in program.parents.iter().take(PARENTS) {
         for comm in [comm, &program.comm] {
-            time.push(Pattern { comm: comm.clone(), pid: None, parent: Some(*pid), time: Time::All, span: None });
+            time.push(Pattern { comm: comm.clone(), pid: None, parent: Some(*pid), time: Time::Busy, span: None });
         }
         time.extend(MAKES.map(|call| Pattern {
             comm: comm.clone(),

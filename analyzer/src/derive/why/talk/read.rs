@@ -9,7 +9,7 @@ use systape_format::model::CallState;
 use super::super::super::paths::names::{Name, is_on_fd, uses};
 use super::super::super::processes::track::key;
 use super::{Act, Connected, Process, SHORT, Said, Way};
-use crate::derive::waits::of_client;
+use crate::derive::waits::{is_sleep, of_client};
 use crate::table::calls::CallInfo;
 use crate::table::load::Loaded;
 
@@ -72,7 +72,7 @@ pub(in super::super) enum Sort {
 pub(in super::super) fn sort(info: &CallInfo) -> Option<Sort> {
     Some(match info.name.as_str() {
         "poll" | "ppoll" | "select" | "pselect6" | "epoll_wait" | "epoll_pwait" | "epoll_pwait2" => Sort::Waits,
-        "nanosleep" | "clock_nanosleep" => Sort::Sleeps,
+        name if is_sleep(name) => Sort::Sleeps,
         "connect" => Sort::Connects,
         "wait4" => Sort::Reaps,
         "exit" | "exit_group" => Sort::Ends,
