@@ -84,6 +84,8 @@ pub(crate) struct Evidence {
     pub hold: u64,
     /// For most of that time the holder waited for work itself.
     pub holder_rests: bool,
+    /// Most wakes came at once after a time-out, and an asking again.
+    pub obeyed: bool,
     /// Waits.
     pub waits: u64,
     /// Of them, those that never ended, and those whose time was up.
@@ -106,6 +108,8 @@ pub(crate) fn kind(of: &Evidence) -> Kind {
         _ if of.rounds => Kind::Barrier,
         _ if of.hold >= HOLD && !of.holder_rests => Kind::Lock,
         _ if of.hold >= HOLD => Kind::Idle,
+        // an interpreter's lock whose holder never has to wait for it
+        _ if of.obeyed => Kind::Lock,
         // a clock of its own
         _ if of.waits > 0 && of.timeouts == of.waits => Kind::Idle,
         _ if of.never.saturating_add(of.timeouts) >= of.waits => Kind::Wait,
@@ -127,6 +131,11 @@ mod tests {
             ("a semaphore as a mutex", Evidence { hold: 600, ..waits(4) }, Kind::Lock),
             ("Rust's mutex", Evidence { hold: 350, ..waits(4) }, Kind::Lock),
             ("an interpreter's lock", Evidence { hold: 980, timeouts: 15, ..waits(3) }, Kind::Lock),
+            (
+                "an interpreter's lock whose holder never waits",
+                Evidence { obeyed: true, timeouts: 10, ..waits(1) },
+                Kind::Lock,
+            ),
             ("a pool", Evidence { hold: 0, ..waits(4) }, Kind::Idle),
             ("a pool whose workers wake the next at once", Evidence { hold: 3, ..waits(4) }, Kind::Idle),
             (

@@ -10,6 +10,9 @@ pub(super) const THREADS: usize = 64;
 /// Most other waits in which holders of a futex were, and most threads that waits name.
 const FEW: usize = 16;
 
+/// Fewer wakes soon after a time-out may be chance: one in ten is.
+const OBEYED: u64 = 8;
+
 /// A futex of a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct Address {
@@ -130,6 +133,8 @@ pub(crate) struct Sum {
     pub again: u64,
     /// Waits whose time was up.
     pub timeouts: u64,
+    /// Waits that were asked again at once after a time-out, and were woken soon.
+    pub(super) obeyed: u64,
     /// Threads that were woken or moved to another futex.
     pub woken: u64,
     /// The same by who did it (utid), with when it did so last; not all, if there are more than 64.
@@ -179,7 +184,16 @@ impl Sum {
     /// The thread (utid) that held it for most of the time in which it was held; None: none did for most, or not known.
     pub(crate) fn holder(&self) -> Option<u32> {
         let most = self.holders.iter().max_by_key(|(thread, ns)| (*ns, std::cmp::Reverse(*thread)));
-        most.filter(|(_, ns)| *ns > self.held / 2).map(|(thread, _)| thread)
+        let most = most.filter(|(_, ns)| *ns > self.held / 2).map(|(thread, _)| thread);
+        // who gives it up when a time-out asks has held it
+        most.or_else(|| {
+            self.waker().filter(|(_, woken)| self.is_obeyed() && *woken > self.woken / 2).map(|(thread, _)| thread)
+        })
+    }
+
+    /// Whether most of those that woke did so because a time-out asked them.
+    pub(super) fn is_obeyed(&self) -> bool {
+        self.obeyed >= OBEYED && self.obeyed > self.waits.saturating_sub(self.timeouts).saturating_sub(self.never) / 2
     }
 
     /// Remembers that `thread` woke `woken` others at `ts`.

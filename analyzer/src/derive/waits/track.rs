@@ -75,6 +75,8 @@ struct Back {
     of_two: bool,
     /// When.
     since: u64,
+    /// How long it had waited until its time was up, ns; 0: it was not.
+    in_vain: u64,
     /// What it has waited for since, ns.
     inside: Vec<(Inside, u64)>,
 }
@@ -83,6 +85,14 @@ impl Back {
     /// Whether it is the futex at `address`.
     fn is(&self, address: u64) -> bool {
         self.address == address || (self.of_two && other_word(self.address) == address)
+    }
+
+    /// Whether `wait` is the thread's next one, at once, and it was woken soon: its time-out had asked somebody to give up what it waits for. Who
+    /// waits for work and looks around at times is woken at any time of the next wait.
+    fn obeyed(&self, wait: &Event) -> bool {
+        let soon = self.in_vain / 10;
+        let (pause, length) = (wait.from.saturating_sub(self.since), wait.to.saturating_sub(wait.from));
+        matches!(wait.ended, Ended::With(_)) && pause < soon && length < soon
     }
 
     /// Adds to `sum` that `thread` held it until `to`.
@@ -142,12 +152,14 @@ impl Tracker {
     fn wait(&mut self, event: &Event, address: u64, asks: Asks, names: Option<Names>) {
         self.waits_inside(event, Inside::Futex(address));
         let backs = self.back.entry(event.thread).or_default();
+        let is_obeyed = backs.iter().any(|back| back.is(address) && back.obeyed(event));
         backs.retain(|back| !back.is(address));
         if matches!(event.ended, Ended::With(_) | Ended::Again | Ended::TimedOut) {
             if backs.len() >= HOLDS {
                 backs.remove(0);
             }
-            backs.push(Back { address, of_two: asks.of_two, since: event.to, inside: Vec::new() });
+            let in_vain = if event.ended == Ended::TimedOut { event.to.saturating_sub(event.from) } else { 0 };
+            backs.push(Back { address, of_two: asks.of_two, since: event.to, in_vain, inside: Vec::new() });
         }
         let at = Address { process: event.process, address };
         match (event.ended, names) {
@@ -163,7 +175,9 @@ impl Tracker {
             self.back.clear();
             self.cut = true;
         }
-        add_wait(self.sum(event.process, address), event, asks, names);
+        let sum = self.sum(event.process, address);
+        sum.obeyed += u64::from(is_obeyed);
+        add_wait(sum, event, asks, names);
     }
 
     fn wake(&mut self, event: &Event, address: u64, all: bool, unlocks: bool) {
@@ -204,7 +218,7 @@ impl Tracker {
             if backs.len() >= HOLDS {
                 backs.remove(0);
             }
-            backs.push(Back { address, of_two: false, since: event.to, inside: Vec::new() });
+            backs.push(Back { address, of_two: false, since: event.to, in_vain: 0, inside: Vec::new() });
         }
     }
 
@@ -326,6 +340,7 @@ impl Judge<'_> {
             rounds: sum.single == 0 && (in_turn || by_one),
             hold: u64::try_from(hold).unwrap_or(u64::MAX).min(1000),
             holder_rests: false,
+            obeyed: sum.is_obeyed(),
             waits: sum.waits,
             never: sum.never,
             timeouts: sum.timeouts,

@@ -249,3 +249,21 @@ fn memory_is_bounded_and_the_longest_waits_stay() {
     let (found, _, cut) = tracker.judge(&threads(1));
     assert!(cut && found.len() <= SUMS && found.iter().any(|one| one.at.address == 40));
 }
+
+#[test]
+fn who_gives_up_when_a_time_out_asks_held_a_lock() {
+    let judged = |late: u64| {
+        let mut tracker = Tracker::default();
+        for at in (0..200).step_by(20) {
+            tracker.add(&waits(1, 0x1000, 0, (at, at + 5), Ended::TimedOut));
+            let doing = Doing::Futex(0x1000, Role::Waits(asks(0)), None);
+            let from = (at + 5) * MS + 2_000;
+            tracker.add(&wakes(2, 0x1000, at + 5, 1));
+            tracker.add(&call(1, doing, from, from + late, Ended::With(0)));
+        }
+        let (judged, ..) = tracker.judge(&threads(2));
+        (judged[0].kind, judged[0].sum.holder())
+    };
+    assert_eq!(judged(20_000), (Kind::Lock, Some(2)), "20 us after each time-out");
+    assert_eq!(judged(3_000_000), (Kind::Condition, None), "whenever there is work");
+}
