@@ -122,7 +122,7 @@ STATIC  := $(TARGET)/x86_64-unknown-linux-gnu/release
 # paths of this machine are in no program, so that equal sources give equal ones
 # relocations that the program applies to itself are packed: half a megabyte
 STATIC_FLAGS = -C target-feature=+crt-static -C link-arg=-Wl,-z,pack-relative-relocs --remap-path-prefix=$(CURDIR)=. --remap-path-prefix=$(or $(CARGO_HOME),$(HOME)/.cargo)=cargo
-STATIC_ENV   = RUSTFLAGS="$(STATIC_FLAGS)" SYSTAPE_REVISION="$$(git rev-parse --short=12 HEAD 2>/dev/null)" LIBBPF_SYS_LIBRARY_PATH=/usr/lib/x86_64-linux-gnu
+STATIC_ENV   = CARGO_PROFILE_RELEASE_DEBUG=line-tables-only RUSTFLAGS="$(STATIC_FLAGS)" SYSTAPE_REVISION="$$(git rev-parse --short=12 HEAD 2>/dev/null)" LIBBPF_SYS_LIBRARY_PATH=/usr/lib/x86_64-linux-gnu
 
 static-record:
 	@scripts/setup.sh build
