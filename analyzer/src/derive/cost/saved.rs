@@ -31,6 +31,11 @@ pub(crate) struct Range {
 }
 
 impl Range {
+    /// Of one figure.
+    pub(crate) fn of(ns: u64) -> Self {
+        Self { lo: ns, hi: ns, most: ns }
+    }
+
     fn add(&mut self, ns: u64) {
         (self.lo, self.hi, self.most) = (self.lo + ns, self.hi + ns, self.most + ns);
     }

@@ -69,6 +69,8 @@ pub(crate) struct Finding {
     pub time: Vec<Pattern>,
     /// The part of the time in `time` that is its own, if not all of it is: so many of so many ns. It is an estimate.
     pub share: Option<(u64, u64)>,
+    /// Who makes others wait is never in it himself: when he ends says nothing about what it costs.
+    pub by_outsider: bool,
     /// The cost is a lower bound although nothing is lost: a call was still open.
     pub short: bool,
     /// Who.

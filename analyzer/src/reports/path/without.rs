@@ -17,7 +17,7 @@ use crate::derive::waits::{self, Judged, Kind};
 use crate::render::mark;
 use crate::render::row::Row;
 use crate::render::sink;
-use crate::reports::traced::retime::{Sum, retime};
+use crate::reports::traced::retime::{Lock, Sum, retime};
 use crate::reports::traced::subject::{Subject, subject};
 use crate::reports::traced::{Way, is_of_command, walked};
 use crate::reports::{Context, losses, scheduling};
@@ -117,7 +117,7 @@ pub(super) fn run(config: &Config, tape: &Tape, cause: &str) -> Result<Verdict> 
     let barriers = if calls { barriers(&mut context)? } else { FxHashSet::default() };
     let walked = walked(&mut context, &log, Some(&way), (from, to));
     let patterns = [patterns(cause)?];
-    let sums = retime(&context, (&log, &barriers), (Some(&way), &walked), (&patterns, vec![false]), (from, to));
+    let sums = retime(&context, (&log, &barriers), (Some(&way), &walked), (&patterns, vec![Lock::No]), (from, to));
     let total = way.span.1 - way.span.0;
     let answer = Answer { cause, total, way: &way, sum: sums.first().copied(), rough: walked.rough };
     config.shown.rows(1);

@@ -8,11 +8,12 @@ use crate::derive::cost::inclusive::Walked;
 use crate::derive::cost::judge::{self, Cost};
 use crate::derive::cost::paced::is_paced;
 use crate::derive::cost::pattern::Pattern;
-use crate::derive::cost::saved::Saved;
+use crate::derive::cost::saved::{Range, Saved};
 use crate::derive::critical::Id;
 use crate::derive::critical::log::Log;
 use crate::derive::runs::decode::Needs;
 use crate::derive::runs::feed;
+use crate::derive::why::finding::Finding;
 use crate::reports::Context;
 use crate::table::families::in_session;
 
@@ -25,12 +26,34 @@ pub(crate) struct Sum {
     pub union: u64,
 }
 
-/// Measures each of `patterns`, some of which are `locks`: a second pass over the tape.
+/// Whether a cause is a lock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Lock {
+    /// It is none.
+    No,
+    /// Its holder, who is in no wait for it, may be one of those whose ends are waited for.
+    Of,
+    /// Its holder never waits for it, and ends when he is told to: only the path knows what it costs.
+    OfOutsider,
+}
+
+impl Lock {
+    /// What the cause of `finding` is.
+    pub(crate) fn of(finding: &Finding) -> Self {
+        match finding.rule {
+            "lock" if finding.by_outsider => Self::OfOutsider,
+            "lock" => Self::Of,
+            _ => Self::No,
+        }
+    }
+}
+
+/// Measures each of `patterns`, which are `locks` or not: a second pass over the tape.
 pub(crate) fn retime(
     context: &Context<'_>,
     (log, barriers): (&Log, &FxHashSet<(u32, Vec<u8>)>),
     (way, walked): (Option<&Way>, &Traced),
-    (patterns, locks): (&[Vec<Pattern>], Vec<bool>),
+    (patterns, locks): (&[Vec<Pattern>], Vec<Lock>),
     span: (u64, u64),
 ) -> Vec<Sum> {
     if patterns.is_empty() {
@@ -57,7 +80,10 @@ pub(crate) fn retime(
     };
     let sums = saved.of_subject().into_iter().zip(inside.inside(patterns)).zip(&saved.unions).zip(patterns);
     let sums = sums.enumerate().map(|(at, (((range, inside), union), patterns))| {
-        let in_series = inside.in_series > inside.ns / 2 && !locks[at];
+        if locks[at] == Lock::OfOutsider {
+            return Sum { cost: judge::cost(Range::of(inside.ns), inside.ns, false), union: union.ns() };
+        }
+        let in_series = inside.in_series > inside.ns / 2 && locks[at] == Lock::No;
         let only = is_paced || in_series || saved.limited & 1 << at != 0 || patterns.iter().any(Pattern::loops);
         Sum { cost: judge::cost(range, inside.ns, only), union: union.ns() }
     });

@@ -17,7 +17,7 @@ use crate::derive::why::finding::{Class, Finding, Who, only};
 use crate::derive::why::floor::Floor;
 use crate::derive::why::rules::LastToCome;
 use crate::reports::traced::cause::Cause;
-use crate::reports::traced::retime::{Sum, retime};
+use crate::reports::traced::retime::{Lock, Sum, retime};
 use crate::reports::traced::subject::Subject;
 use crate::reports::traced::{Found, Traced, Way, of_whom, walked};
 use crate::reports::{Context, losses};
@@ -122,7 +122,7 @@ pub(super) fn measure(
     let measured: Vec<usize> = (0..causes.len()).filter(|at| !causes[*at].is_empty()).take(MOST).collect();
     let patterns: Vec<Vec<Pattern>> = measured.iter().map(|at| causes[*at].clone()).collect();
     // its holder, who is in no wait for it, may be one of those whose ends are waited for
-    let locks = measured.iter().map(|at| candidates[*at].rule == "lock").collect();
+    let locks = measured.iter().map(|at| Lock::of(&candidates[*at])).collect();
     let measures = retime(context, (&log, &barriers), (way.as_ref(), &walked), (&patterns, locks), span);
     let own = own(&log.threads, way.as_ref());
     let mut sums: Vec<Option<Sum>> = vec![None; causes.len()];

@@ -58,6 +58,8 @@ pub(crate) struct Waits {
     pub thread: Option<Named>,
     /// Who held a lock without an owner for most of the time in which it was held.
     pub holder: Option<Named>,
+    /// Its holder never waits for it.
+    pub by_outsider: bool,
     /// It is the other word, too, of a condition that has two.
     pub of_two: bool,
     /// How many.
@@ -87,6 +89,7 @@ impl Waits {
             kind,
             holder: sum.holder().filter(|_| thread.is_none()).and_then(|thread| threads.named(thread)).cloned(),
             thread: thread.and_then(|thread| threads.named(thread)).cloned(),
+            by_outsider: sum.holder().is_some_and(|thread| !sum.waiters.contains(&thread)),
             of_two: false,
             waits: sum.waits,
             ns: sum.ns,
@@ -118,6 +121,7 @@ impl Waits {
 
     fn add(&mut self, other: Self) {
         self.holder = self.holder.take().filter(|holder| Some(holder) == other.holder.as_ref());
+        self.by_outsider &= other.by_outsider;
         self.address = self.address.min(other.address);
         (self.waits, self.ns) = (self.waits + other.waits, self.ns.saturating_add(other.ns));
         (self.max, self.waiters) = (self.max.max(other.max), self.waiters.max(other.waiters));
