@@ -1,7 +1,8 @@
 //! The mapped files: each known once, and opened at its first mapping.
 //!
 //! A mapping names its file by device, inode and generation. The opened file gives the build id, by which copies of a
-//! file that containers have at the same path are one.
+//! file that containers have at the same path are one. Anybody can write any build id into a file and have it at any path in a
+//! user namespace, so files of root are never one with those of others.
 //!
 //! [`super::open`] opens a file and checks that it is the mapped one; a [`RuleReader`] reads it. This module keeps the
 //! list of files.
@@ -34,7 +35,7 @@ pub struct FileId(pub u32);
 /// Identity of a file. The path is part of it, because the tape names files by their paths.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 enum Key {
-    BuildId { build_id: Vec<u8>, path: Vec<u8> },
+    BuildId { build_id: Vec<u8>, path: Vec<u8>, trusted: bool },
     Inode { dev: u64, inode: u64, generation: u64, path: Vec<u8> },
     Opened { stat: Stat, path: Vec<u8> },
 }
@@ -61,6 +62,8 @@ struct Entry {
     state: State,
     stat: Option<Stat>,
     unlinked: bool,
+    /// See [`OpenedFile::trusted`]; None = never opened.
+    trusted: Option<bool>,
     attempts: u32,
     /// Its contents were replaced: later mappings are of another file.
     spoiled: bool,
@@ -69,10 +72,10 @@ struct Entry {
 }
 
 impl Entry {
-    /// Whether the opened file is the same as at its earlier opening. A build id identifies contents.
+    /// Whether the opened file is the same as at its earlier opening. A build id identifies contents, if it can be believed.
     fn is(&self, opened: &OpenedFile) -> bool {
         let same_id = !self.mapping.build_id.is_empty() && self.mapping.build_id == build_id(opened);
-        same_id || self.stat.is_none_or(|stat| stat == opened.stat)
+        same_id && self.trusted == Some(opened.trusted) || self.stat.is_none_or(|stat| stat == opened.stat)
     }
 }
 
@@ -92,6 +95,9 @@ pub struct FileCounts {
 pub struct Files {
     entries: Vec<Entry>,
     keys: FxHashMap<Key, FileId>,
+    /// What files are called on the tape, by build id and path, and whether these are trusted ones: there all files of one name are
+    /// one.
+    names: FxHashMap<(Vec<u8>, Vec<u8>), bool>,
     jit_inodes: FxHashSet<(u64, u64)>,
     open: Vec<FileId>,
     open_max: usize,
@@ -112,6 +118,7 @@ impl Files {
         Self {
             entries: Vec::new(),
             keys: FxHashMap::default(),
+            names: FxHashMap::default(),
             jit_inodes: FxHashSet::default(),
             open: Vec::new(),
             open_max: open_max.max(1),
@@ -175,7 +182,7 @@ impl Files {
             State::Failed(_) if entry.attempts < ATTEMPTS_MAX => {
                 entry.attempts += 1;
                 match self.open(pid, mapped, watch) {
-                    Ok(opened) if self.is(id, &opened) => self.opened(id, opened),
+                    Ok(opened) if self.is(id, &opened) && self.may_be_called(id, &opened) => self.opened(id, opened),
                     Ok(_) => return false,
                     Err(refused) => self.refused(id, refused),
                 }
@@ -227,7 +234,8 @@ impl Files {
         // the same file may be known by another key: /proc does not tell generations, and the copies in containers have other inodes
         let canonical = match &opened {
             Ok(opened) if !build_id(opened).is_empty() => {
-                Some(Key::BuildId { build_id: build_id(opened).to_vec(), path: path.to_vec() })
+                let trusted = opened.trusted;
+                Some(Key::BuildId { build_id: build_id(opened).to_vec(), path: path.to_vec(), trusted })
             }
             Ok(opened) => Some(Key::Opened { stat: opened.stat, path: path.to_vec() }),
             Err(_) => None,
@@ -239,7 +247,12 @@ impl Files {
                 self.over_limit += 1;
                 return Backing::Unknown;
             }
-            None => self.add(path),
+            None => {
+                let named = opened.as_ref().map_or(Some(Vec::new()), |opened| self.name(path, opened));
+                // the tape could not tell it from somebody else's
+                let Some(build_id) = named else { return Backing::Unknown };
+                self.add(path, build_id)
+            }
         };
         for key in canonical.into_iter().chain([key]) {
             if self.keys.len() < KEYS_MAX {
@@ -256,14 +269,35 @@ impl Files {
         Backing::File(id)
     }
 
-    fn add(&mut self, path: &[u8]) -> FileId {
+    /// The build id by which a file that is opened for the first time is on the tape: its own, or none if files of others have this
+    /// path and build id there. None = they have that name too.
+    fn name(&mut self, path: &[u8], opened: &OpenedFile) -> Option<Vec<u8>> {
+        let free =
+            |id: &Vec<u8>| *self.names.entry((id.clone(), path.to_vec())).or_insert(opened.trusted) == opened.trusted;
+        [build_id(opened).to_vec(), Vec::new()].into_iter().find(free)
+    }
+
+    /// Whether the tape has a name for a file that was not opened so far.
+    fn may_be_called(&mut self, id: FileId, opened: &OpenedFile) -> bool {
+        let Some(entry) = self.entries.get(id.0 as usize).filter(|entry| entry.stat.is_none()) else { return true };
+        let path = entry.mapping.path.clone();
+        let named = self.name(&path, opened);
+        let may = named.is_some();
+        if let Some((build_id, entry)) = named.zip(self.entries.get_mut(id.0 as usize)) {
+            entry.mapping.build_id = build_id;
+        }
+        may
+    }
+
+    fn add(&mut self, path: &[u8], build_id: Vec<u8>) -> FileId {
         let id = FileId(self.entries.len() as u32);
-        let mapping = Mapping { kind: MappingKind::Elf, build_id: Vec::new(), path: path.to_vec(), upid: 0 };
+        let mapping = Mapping { kind: MappingKind::Elf, build_id, path: path.to_vec(), upid: 0 };
         self.entries.push(Entry {
             mapping,
             state: State::Closed,
             stat: None,
             unlinked: false,
+            trusted: None,
             attempts: 1,
             spoiled: false,
             used: 0,
@@ -279,10 +313,8 @@ impl Files {
         if matches!(entry.state, State::Open(_)) {
             return;
         }
-        if entry.mapping.build_id.is_empty() {
-            entry.mapping.build_id = build_id(&opened).to_vec();
-        }
         entry.stat = Some(opened.stat);
+        entry.trusted = Some(opened.trusted);
         entry.unlinked = opened.unlinked;
         entry.spoiled = false;
         entry.used = self.clock;
@@ -520,6 +552,38 @@ mod tests {
         fs::copy("/bin/true", &path).unwrap();
         assert_ne!(see(&mut files, &mapped(&path)), first);
         assert_eq!(files.len(), 3);
+    }
+
+    #[test]
+    fn a_copy_of_somebody_else_is_another_file_whatever_build_id_it_has() {
+        let own = std::env::current_exe().unwrap();
+        // SAFETY: it only returns a number.
+        let (me, they) = (unsafe { libc::geteuid() }, 65534);
+        for [first, second] in [[me, they], [they, me]] {
+            let dir = tempfile::tempdir().unwrap();
+            let path = dir.path().join("libc.so.6");
+            let mut files = Files::new(10, foreign::rules().unwrap());
+            // one after the other at the same path, as each user has it in a namespace
+            let mut put = |of: &Path, owner: u32| {
+                fs::rename(&path, dir.path().join(files.len().to_string() + "-")).ok();
+                fs::copy(of, &path).unwrap();
+                std::os::unix::fs::chown(&path, Some(owner), None).ok()?;
+                let backing = files.see(NOBODY, &mapped(&path), &ExecWatch::none());
+                let Backing::File(id) = backing else { return Some((backing, 0)) };
+                Some((backing, files.mapping(id).unwrap().build_id.len()))
+            };
+            let (Some(one), Some(other)) = (put(&own, first), put(&own, second)) else {
+                return; // only root can give files away
+            };
+            assert_ne!(one.0, other.0);
+            assert_eq!((one.1, other.1), (20, 0), "names of one are not found by the other's build id");
+            // those of others among themselves are one, as in containers
+            assert_eq!(put(&own, if first == me { 1000 } else { me }).unwrap(), other);
+            // who has neither the build id nor the path to itself has no name on the tape
+            let text = Path::new("/etc/passwd");
+            assert_eq!(put(text, first).unwrap().0, Backing::Unknown);
+            assert!(matches!(put(text, second).unwrap().0, Backing::File(_)));
+        }
     }
 
     #[test]

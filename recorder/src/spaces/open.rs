@@ -33,6 +33,7 @@ struct Attributes {
     stat: Stat,
     regular: bool,
     links: u32,
+    owner: u32,
 }
 
 impl Stat {
@@ -63,7 +64,12 @@ fn attributes(file: &File) -> io::Result<Attributes> {
         mtime: (raw.stx_mtime.tv_sec, raw.stx_mtime.tv_nsec),
     };
     let regular = u32::from(raw.stx_mode) & libc::S_IFMT == libc::S_IFREG;
-    Ok(Attributes { stat, regular, links: raw.stx_nlink })
+    Ok(Attributes { stat, regular, links: raw.stx_nlink, owner: raw.stx_uid })
+}
+
+fn is_trusted(owner: u32) -> bool {
+    // SAFETY: it only returns a number.
+    owner == 0 || owner == unsafe { libc::geteuid() }
 }
 
 /// An opened file that is the mapped one.
@@ -77,6 +83,8 @@ pub(crate) struct OpenedFile {
     pub ident: Option<Ident>,
     /// No directory has it any more: it cannot be opened again by a path.
     pub unlinked: bool,
+    /// It belongs to root or to who records: nobody else could write it.
+    pub trusted: bool,
 }
 
 /// Why a file was not opened.
@@ -106,8 +114,8 @@ impl Opener {
         let opened = self.0.open(&Wanted::Mapped.request(&mapped.to_bytes(pid)));
         let (_, file) = opened.map_err(|Unread { why, hangs }| Refused { reason: why, hangs })?;
         let failed = |error: io::Error| Refused { reason: error.to_string(), hangs: false };
-        let Attributes { stat, links, .. } = attributes(&file).map_err(failed)?;
-        Ok(OpenedFile { file, stat, ident: None, unlinked: links == 0 })
+        let Attributes { stat, links, owner, .. } = attributes(&file).map_err(failed)?;
+        Ok(OpenedFile { file, stat, ident: None, unlinked: links == 0, trusted: is_trusted(owner) })
     }
 }
 
@@ -220,14 +228,14 @@ fn open_checked(path: &Path, mapped: &Mapped) -> Result<OpenedFile, Refusal> {
 }
 
 fn check(file: File, mapped: &Mapped) -> Result<OpenedFile, Refusal> {
-    let Attributes { stat, regular, links } = attributes(&file)?;
+    let Attributes { stat, regular, links, owner } = attributes(&file)?;
     if !regular {
         return Err(Refusal::Irregular);
     }
     if !same_inode(mapped, &stat) || !same_generation(mapped, &file) {
         return Err(Refusal::Other);
     }
-    Ok(OpenedFile { file, stat, ident: None, unlinked: links == 0 })
+    Ok(OpenedFile { file, stat, ident: None, unlinked: links == 0, trusted: is_trusted(owner) })
 }
 
 /// Takes a file opened elsewhere, if it is the mapped one.
