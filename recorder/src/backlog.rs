@@ -55,6 +55,11 @@ impl Backlog {
         Self { room, records: AtomicU64::new(0), pieces: AtomicU64::new(0), closed: AtomicBool::new(false) }
     }
 
+    /// A part of the bound, for what waits beside: at least and at most so many bytes.
+    pub(crate) fn part(&self, part: u64, [least, most]: [usize; 2]) -> usize {
+        usize::try_from(self.room / part).map_or(most, |bytes| bytes.clamp(least, most))
+    }
+
     fn records_room(&self) -> u64 {
         self.room / RECORDS_PART
     }
@@ -126,6 +131,7 @@ mod tests {
         backlog.add_records(90);
         assert_eq!((backlog.shed(), backlog.is_pressed()), (Shed::Nothing, true), "the rings have room");
         assert_eq!(Backlog::new(0).shed(), Shed::Nothing);
+        assert_eq!([[10, 70], [10, 700], [500, 700]].map(|bounds| backlog.part(2, bounds)), [70, 400, 500]);
     }
 
     #[test]

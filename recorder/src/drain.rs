@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result};
 use crossbeam_channel::{Receiver, Sender};
 use libbpf_rs::{RingBuffer, RingBufferBuilder};
-use systape_bpf::wire::Snap;
+use systape_bpf::wire::{self, Snap};
 
 use crate::backlog::Backlog;
 use crate::call_memory::{self, CallMemory, Wanted};
@@ -26,7 +26,7 @@ use crate::say::say;
 use crate::self_stats::Fills;
 use crate::skips::{Skipped, Skips};
 use crate::spare::{Buffer, Spare};
-use crate::stacks::feed::{Feed, Raw};
+use crate::stacks::feed::{self, Feed, Raw};
 use crate::stacks::taken::Taken;
 
 /// Size at which a batch is full.
@@ -50,6 +50,9 @@ const IDLE: Duration = Duration::from_millis(5);
 const QUIET: Duration = Duration::from_millis(20);
 /// Most bytes a CPU sends in that time (1.5 million calls/s): smaller rings are polled more often.
 const QUIET_BYTES: u64 = 4 << 20;
+/// Most bytes of all rings that are read before the encoder is told how far they are read: until then it can encode none of
+/// them, and rings that filled up while it was behind have more than may wait.
+const SLICE: u64 = 8 << 20;
 /// I/Os that ended unseen are counted this often: a tape of the ring ends before the recording does.
 const CHECK_IOS: Duration = Duration::from_secs(1);
 /// A record may be sent this long after it read its clock before it counts as late, because its task may be preempted
@@ -104,10 +107,42 @@ pub(crate) struct Control {
     pub fills: Fills,
 }
 
+/// What is read of one ring.
+#[derive(Debug, Default)]
+struct RingRead {
+    /// Bytes in this pass, and in this slice of it.
+    bytes: Cell<u64>,
+    slice: Cell<u64>,
+    /// The time of the record at which the slice ended; None = it ended with the ring's last record.
+    cut: Cell<Option<u64>>,
+}
+
+impl RingRead {
+    /// Counts a record; after `most` bytes the answer to libbpf is to stop.
+    fn add(&self, record: &[u8], most: u64) -> i32 {
+        let (bytes, slice) = (room(record), self.slice.get() + room(record));
+        self.bytes.set(self.bytes.get() + bytes);
+        self.slice.set(slice);
+        if slice < most {
+            return 0;
+        }
+        self.cut.set(wire::time(record));
+        // one without a time says nothing of those behind it
+        if self.cut.get().is_some() { -libc::EAGAIN } else { 0 }
+    }
+
+    /// Ends a slice. Returns the time before which all of the ring was read, if it is before `until`: what comes behind a
+    /// record in a ring was sent after it.
+    fn reached(&self, until: u64) -> Option<u64> {
+        self.slice.set(0);
+        self.cut.take().filter(|ts| *ts < until)
+    }
+}
+
 /// Bytes read from each ring in one pass.
 struct Reads {
     /// In the order of [`Programs::rings`].
-    rings: Vec<Cell<u64>>,
+    rings: Vec<RingRead>,
     stacks: Cell<u64>,
     /// All buffers of CPUs together, and the fullest of each kind.
     buffers: Cell<u64>,
@@ -117,7 +152,7 @@ struct Reads {
 impl Reads {
     fn of(rings: usize) -> Self {
         Self {
-            rings: vec![Cell::new(0); rings],
+            rings: (0..rings).map(|_| RingRead::default()).collect(),
             stacks: Cell::default(),
             buffers: Cell::default(),
             fullest: Cell::default(),
@@ -135,7 +170,7 @@ impl Reads {
                 1 => &fills.state,
                 _ => &fills.bulk,
             };
-            let read = read.take();
+            let read = read.bytes.take();
             fill.fetch_max(read, Ordering::Relaxed);
             all += read;
         }
@@ -254,17 +289,19 @@ impl Collected<'_> {
         batches
     }
 
-    /// Reads all rings into this, except the stack ring.
-    fn rings<'c>(&'c self, programs: &Programs) -> Result<RingBuffer<'c>> {
-        let mut builder = RingBufferBuilder::new();
-        for (ring, read) in programs.rings().into_iter().zip(&self.reads.rings) {
-            builder.add(ring, |record| {
+    /// Reads all rings into this, except the stack ring; in the order of [`Programs::rings`].
+    fn rings<'c>(&'c self, programs: &Programs) -> Result<Vec<RingBuffer<'c>>> {
+        let rings = programs.rings();
+        let most = (SLICE / rings.len() as u64).max(BATCH as u64);
+        let one = |(ring, read): (_, &'c RingRead)| {
+            let mut builder = RingBufferBuilder::new();
+            builder.add(ring, move |record| {
                 self.push(record);
-                read.set(read.get() + room(record));
-                0
+                read.add(record, most)
             })?;
-        }
-        builder.build().context("cannot read the rings")
+            builder.build().context("cannot read the rings")
+        };
+        rings.into_iter().zip(&self.reads.rings).map(one).collect()
     }
 
     /// Reads the stack ring, if there is one.
@@ -287,7 +324,7 @@ struct Passes<'a> {
     control: &'a Control,
     wanted: &'a Wanted,
     programs: Programs,
-    rings: RingBuffer<'a>,
+    rings: Vec<RingBuffer<'a>>,
     stack_ring: Option<RingBuffer<'a>>,
     buffers: CpuBuffers,
     locks: Option<LockBuffers>,
@@ -295,6 +332,8 @@ struct Passes<'a> {
     skips: Skips,
     /// When a batch was last passed on.
     sent: Instant,
+    /// The last watermark. A slice knows less than the pass before it, which stays true.
+    told: u64,
 }
 
 impl<'a> Passes<'a> {
@@ -307,13 +346,41 @@ impl<'a> Passes<'a> {
         let locks = programs.take_locks();
         let (rings, stack_ring) = (collected.rings(&programs)?, collected.stack_ring(&programs)?);
         let (buffers, skips, sent) = (programs.cpu_buffers()?, programs.skips(), Instant::now());
-        Ok(Self { collected, control, wanted, programs, rings, stack_ring, buffers, locks, sleepers, skips, sent })
+        Ok(Self {
+            collected,
+            control,
+            wanted,
+            programs,
+            rings,
+            stack_ring,
+            buffers,
+            locks,
+            sleepers,
+            skips,
+            sent,
+            told: 0,
+        })
     }
 
-    /// Reads all rings, and reports that everything before `slack` ns ago was read. Returns the bytes read; None = the
-    /// encoder is gone.
+    /// Reads all that is in the rings, and reports that everything before `slack` ns ago was read. Returns the bytes read;
+    /// None = the encoder is gone.
     fn pass(&mut self, slack: u64, stopping: bool) -> Result<Option<u64>> {
-        let (collected, started) = (self.collected, clock::monotonic());
+        let started = clock::monotonic();
+        self.read_buffers();
+        while let Some(reached) = self.read_slice(started)? {
+            // behind it stand others, of which some read their clock before
+            if !self.pass_on((reached.saturating_sub(SLACK_NS), false), stopping)? {
+                return Ok(None);
+            }
+        }
+        self.programs.looked();
+        let told = self.pass_on((started.saturating_sub(slack), slack == 0), stopping)?;
+        Ok(told.then(|| self.collected.reads.take(self.control)))
+    }
+
+    /// Reads the buffers of the CPUs.
+    fn read_buffers(&mut self) {
+        let collected = self.collected;
         let reads = &collected.reads;
         let (all, fullest) = self.buffers.drain(|records, each| collected.push_all(records, each));
         let of_locks = self
@@ -322,15 +389,33 @@ impl<'a> Passes<'a> {
             .map_or(0, |locks| locks.drain(|lock| collected.push(lock), |stack| collected.push_stack(stack)));
         reads.buffers.set(reads.buffers.get() + all + of_locks);
         reads.fullest.set(reads.fullest.get().most(fullest));
-        // consume, not poll: epoll reports a ring only when a record asked for a wake-up, and none does
-        self.rings.consume().context("cannot read the rings")?;
-        self.programs.looked();
+    }
+
+    /// Reads a part of each ring. Returns the time before which all of them are read, None = all that was in them `until` is.
+    fn read_slice(&self, until: u64) -> Result<Option<u64>> {
+        let mut reached = None;
+        for (ring, read) in self.rings.iter().zip(&self.collected.reads.rings) {
+            // consume, not poll: epoll reports a ring only when a record asked for a wake-up, and none does
+            let consumed = ring.consume();
+            if read.cut.get().is_none() {
+                consumed.context("cannot read the rings")?;
+            }
+            reached = reached.into_iter().chain(read.reached(until)).min();
+        }
+        Ok(reached)
+    }
+
+    /// Passes on what was read, and that it is all of before `watermark`; `last`: nothing will follow. Small amounts wait for
+    /// more. False = the encoder is gone.
+    fn pass_on(&mut self, (watermark, last): (u64, bool), stopping: bool) -> Result<bool> {
+        let collected = self.collected;
+        self.told = self.told.max(watermark);
         let dropped = self.programs.has_drops() || stopping;
         let waiting = collected.batch.borrow().len() + BATCH * collected.full.borrow().len();
         let wait = if waiting > 0 { WAIT } else { NOTHING };
         // a stack's event is to be known when it comes
         if waiting < SMALL && self.sent.elapsed() < wait && !dropped && collected.feed.is_none() {
-            return Ok(Some(reads.take(self.control)));
+            return Ok(true);
         }
         self.sent = Instant::now();
         let mut batches = collected.take_all();
@@ -338,14 +423,10 @@ impl<'a> Passes<'a> {
         if collected.feed.is_some() && !batches.is_empty() {
             let batches = std::mem::take(&mut batches);
             if collected.out.send(Drained::Batches(batches)).is_err() {
-                return Ok(None);
+                return Ok(false);
             }
         }
-        let watermark = started.saturating_sub(slack);
-        if !self.pass_stacks(watermark, slack == 0)? || !self.pass_losses(batches, watermark, dropped, slack == 0)? {
-            return Ok(None);
-        }
-        Ok(Some(reads.take(self.control)))
+        Ok(self.pass_stacks(self.told, last)? && self.pass_losses(batches, self.told, dropped, last)?)
     }
 
     /// Reads the stack ring, if there is one; false = the encoder is gone.
@@ -453,7 +534,7 @@ pub(crate) fn run(
         full: RefCell::default(),
         out,
         backlog,
-        feed: unwinding.map(|out| RefCell::new(Feed::new(out))),
+        feed: unwinding.map(|out| RefCell::new(Feed::new(out, backlog.part(1, feed::MOST)))),
         reads: Reads::of(programs.rings().len()),
         poisoned: programs.is_poisoned().then(|| Cell::new(Poisoned::default())),
     };
@@ -468,6 +549,28 @@ pub(crate) fn run(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// A record of 72 bytes, 80 in a ring.
+    fn closing(ts: u64) -> [u8; 72] {
+        let mut bytes = [0u8; 72];
+        bytes[0] = 2;
+        bytes[32..40].copy_from_slice(&ts.to_ne_bytes());
+        bytes
+    }
+
+    #[test]
+    fn a_full_ring_is_read_in_slices_that_say_how_far() {
+        let read = RingRead::default();
+        let stop = -libc::EAGAIN;
+        assert_eq!([10, 30, 20].map(|ts| read.add(&closing(ts), 3 * 80)), [0, 0, stop]);
+        assert_eq!(read.reached(1000), Some(20), "the one behind it may be of then");
+        assert_eq!(read.reached(1000), None, "nothing was in it");
+        // one without a time: the next one is the end
+        assert_eq!([&[0xff; 72], &closing(40), &closing(50)].map(|record| read.add(record, 80)), [0, stop, stop]);
+        assert_eq!(read.reached(50), None, "what is behind it was sent since");
+        assert_eq!([60, 61].map(|ts| read.add(&closing(ts), 3 * 80)), [0, 0], "each slice begins anew");
+        assert_eq!(read.bytes.get(), 8 * 80);
+    }
 
     #[test]
     fn the_more_comes_the_sooner_it_is_read() {

@@ -39,9 +39,10 @@ const CHUNK_NS: u64 = 60_000_000_000;
 /// The same of a flight recorder, whose chunks are its steps in forgetting.
 const FLIGHT_CHECKPOINTS: u64 = 2;
 
-/// How long events wait for their stacks when the unwinding hangs, and most bytes of waiting events when it is behind.
+/// How long events wait for their stacks when the unwinding hangs, and most bytes of waiting events when it is behind: half of
+/// `--buffer`, but at least and at most these.
 const STACK_PATIENCE_NS: u64 = 2_000_000_000;
-const STACK_PATIENCE_BYTES: usize = 24 << 20;
+const STACK_PATIENCE_BYTES: [usize; 2] = [4 << 20, 24 << 20];
 
 /// The encoder's results at the end.
 #[derive(Clone, Debug, Default)]
@@ -94,6 +95,8 @@ pub(crate) struct Stage {
     chunk_ts: u64,
     chunk_from: u64,
     checkpoint_bytes: u64,
+    /// Most bytes of events that wait for their stacks.
+    patience_bytes: usize,
     /// Every event before this has arrived, and every stack before that.
     events_until: u64,
     stacks_until: u64,
@@ -126,6 +129,7 @@ impl Stage {
         flying: Option<Flying>,
     ) -> Self {
         let window_open = settings.window_open;
+        let patience_bytes = progress.backlog.part(2, STACK_PATIENCE_BYTES);
         let mut assembler = Assembler::new(settings);
         if let Some(names) = names {
             assembler.tell_names(names);
@@ -144,6 +148,7 @@ impl Stage {
             chunk_ts: window_open,
             chunk_from: 0,
             checkpoint_bytes: 0,
+            patience_bytes,
             events_until: 0,
             stacks_until: u64::MAX,
             windows: VecDeque::new(),
@@ -227,7 +232,7 @@ impl Stage {
             Drained::Batches(batches) => {
                 self.add(batches);
                 // a pass may bring all that the rings hold: what waits for stacks makes room before its end
-                if self.waiting.is_none() && self.assembler.excess(STACK_PATIENCE_BYTES) > 0 {
+                if self.waiting.is_none() && self.assembler.excess(self.patience_bytes) > 0 {
                     self.pass();
                 }
             }
@@ -287,7 +292,7 @@ impl Stage {
 
     fn pass(&mut self) {
         let patience = self.events_until.saturating_sub(STACK_PATIENCE_NS);
-        let excess = self.assembler.excess(STACK_PATIENCE_BYTES);
+        let excess = self.assembler.excess(self.patience_bytes);
         let watermark = self.events_until.min(self.stacks_until.max(patience).max(excess));
         self.assembler.shed(self.progress.backlog.shed());
         let reached = self.advance_tapes(watermark);

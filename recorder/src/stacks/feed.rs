@@ -20,8 +20,9 @@ use crate::spare::Spare;
 const BATCH: usize = 1 << 20;
 /// ... in pieces of this size ...
 const PIECE: usize = 64 << 10;
-/// ... and most bytes in all: collected while the queue is full, in the queue, and in the unwinding.
-const MOST: usize = 48 << 20;
+/// ... and most bytes in all, collected while the queue is full, in the queue, and in the unwinding: `--buffer`, but at least and
+/// at most these.
+pub(crate) const MOST: [usize; 2] = [8 << 20, 48 << 20];
 /// Buffers of pieces that are kept for the next ones.
 const SPARE: usize = 2 * BATCH / PIECE;
 /// Most batches in the queue. When the unwinding is behind they grow, so it handles all of them in one go.
@@ -80,6 +81,8 @@ pub(crate) struct Feed {
     out: Sender<Raw>,
     /// Bytes that were passed on and still exist.
     held: Arc<AtomicUsize>,
+    /// Most bytes of both.
+    most: usize,
     spare: Spare,
     late: Vec<TakenStack>,
     given_up: GivenUp,
@@ -89,13 +92,14 @@ pub(crate) struct Feed {
 }
 
 impl Feed {
-    /// A feed for `out`.
-    pub(crate) fn new(out: Sender<Raw>) -> Self {
+    /// A feed for `out` that holds at most `most` bytes.
+    pub(crate) fn new(out: Sender<Raw>, most: usize) -> Self {
         Self {
             pieces: Vec::new(),
             bytes: 0,
             out,
             held: Arc::default(),
+            most,
             spare: Spare::new(PIECE, SPARE),
             late: Vec::new(),
             given_up: GivenUp::default(),
@@ -106,7 +110,7 @@ impl Feed {
 
     /// Adds a record of the ring. Beyond the limit it is dropped; earlier ones keep the unwinding busy.
     pub(crate) fn push(&mut self, record: &[u8]) {
-        if self.all() + record.len() > MOST {
+        if self.all() + record.len() > self.most {
             self.give_up(record);
             return;
         }
@@ -127,7 +131,7 @@ impl Feed {
 
     /// Whether there is room for many more; otherwise callers that can wait do.
     pub(crate) fn has_room(&self) -> bool {
-        self.all() < MOST / 2
+        self.all() < self.most / 2
     }
 
     fn take(&mut self) -> Vec<RawStacks> {
@@ -274,7 +278,7 @@ mod tests {
     #[test]
     fn every_pass_is_told_after_its_stacks() {
         let (out, queue) = bounded(BATCHES);
-        let mut feed = Feed::new(out);
+        let mut feed = Feed::new(out, MOST[1]);
         feed.push(&record(10, 64));
         feed.push(&record(5, 64));
         assert!(feed.pass(20, false).is_none());
@@ -286,7 +290,7 @@ mod tests {
     #[test]
     fn a_slow_reader_loses_nothing_while_there_is_room() {
         let (out, queue) = bounded(BATCHES);
-        let mut feed = Feed::new(out);
+        let mut feed = Feed::new(out, MOST[1]);
         // far more passes than the queue has places, and more bytes than a batch
         let passes = 200;
         for pass in 1..=passes {
@@ -306,11 +310,11 @@ mod tests {
     #[test]
     fn what_does_not_fit_is_given_up_by_count() {
         let (out, queue) = bounded(BATCHES);
-        let mut feed = Feed::new(out);
+        let mut feed = Feed::new(out, MOST[1]);
         assert!(feed.pass(1, false).is_none());
         assert!(feed.pass(2, false).is_none());
         // the queue is full: as much as may gather, as much again, and one more for which there is room
-        let count = (MOST / BATCH) as u64;
+        let count = (MOST[1] / BATCH) as u64;
         let kept: Vec<u64> = (1..count).map(|i| 1000 - i).collect();
         let times: Vec<u64> = (count..2 * count).map(|i| 1000 - i).collect();
         kept.iter().chain(&times).for_each(|ts| feed.push(&record(*ts, BATCH)));
@@ -332,9 +336,9 @@ mod tests {
     #[test]
     fn what_the_unwinding_has_counts_too() {
         let (out, queue) = bounded(BATCHES);
-        let mut feed = Feed::new(out);
+        let mut feed = Feed::new(out, MOST[1]);
         let mut unread = Vec::new();
-        for ts in 1..MOST as u64 / BATCH as u64 {
+        for ts in 1..MOST[1] as u64 / BATCH as u64 {
             feed.push(&record(ts, BATCH));
             unread.extend(queue.try_iter());
         }
@@ -350,7 +354,7 @@ mod tests {
     #[test]
     fn what_is_given_up_takes_little_memory_however_slow_the_encoder_is() {
         let (out, queue) = bounded(0);
-        let mut feed = Feed::new(out);
+        let mut feed = Feed::new(out, MOST[1]);
         let give_up = |feed: &mut Feed, from: u64, count: u64, of: StackOf| {
             for ts in from..from + count {
                 let mut bytes = record(ts, 0);
@@ -383,7 +387,7 @@ mod tests {
     #[test]
     fn the_last_pass_waits_for_room() {
         let (out, queue) = bounded(1);
-        let mut feed = Feed::new(out);
+        let mut feed = Feed::new(out, MOST[1]);
         let record = |ts| record(ts, BATCH / 2);
         [10, 20, 30].iter().for_each(|ts| feed.push(&record(*ts)));
         let reader = thread::spawn(move || {
@@ -404,7 +408,7 @@ mod tests {
     #[test]
     fn the_last_pass_does_not_wait_for_ever() {
         let (out, queue) = bounded(1);
-        let mut feed = Feed { patience: Duration::from_millis(20), ..Feed::new(out) };
+        let mut feed = Feed { patience: Duration::from_millis(20), ..Feed::new(out, MOST[1]) };
         feed.push(&record(10, BATCH));
         [20, 30].iter().for_each(|ts| feed.push(&record(*ts, 64)));
         let taken = feed.pass(u64::MAX, true).unwrap();
