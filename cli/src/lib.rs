@@ -1,5 +1,5 @@
 //! What the command lines of both programs have in common: man pages and completions ([`Generate`]), and why a command line is not
-//! followed ([`Stop`]), how options take their values ([`Options`]), what a running `record` is asked and answers
+//! followed ([`Stop`]), how options take their values ([`Options`]), sizes ([`size`]), what a running `record` is asked and answers
 //! ([`control`]), and how it holds the tape that it writes ([`held`]). What there is to type is each program's own.
 
 pub mod control;
@@ -7,6 +7,7 @@ mod generate;
 pub mod held;
 mod options;
 mod shell;
+mod size;
 mod stop;
 mod version;
 
@@ -14,6 +15,7 @@ pub use clap_complete::Shell;
 pub use generate::{Generate, completions, man};
 pub use options::{Options, Takes};
 pub use shell::words;
+pub use size::size;
 pub use stop::{Stop, unknown};
 pub use version::version;
 

@@ -145,6 +145,10 @@ pub struct Args {
     #[arg(long)]
     pub fail_on_loss: bool,
 
+    /// Memory for sums; those above it go to a temporary file in TMPDIR [/var/tmp]
+    #[arg(long, value_name = "SIZE", default_value = "512M", value_parser = memory)]
+    pub memory: u64,
+
     /// Do not give up rights before the tape is read
     #[arg(long)]
     pub no_sandbox: bool,
@@ -156,4 +160,14 @@ pub struct Args {
     /// Print help; with a report's name, that report's
     #[arg(short = 'h', long)]
     pub help: bool,
+}
+
+/// Least memory for sums.
+const LEAST_MEMORY: u64 = 1 << 20;
+
+fn memory(text: &str) -> Result<u64, String> {
+    match systape_cli::size(text)? {
+        LEAST_MEMORY.. => Ok(systape_cli::size(text)?),
+        _ => Err("at least 1M".to_owned()),
+    }
 }

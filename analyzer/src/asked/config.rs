@@ -72,6 +72,8 @@ pub struct Config {
     pub format: Format,
     /// Exit with 3 if a loss could change the answer.
     pub fail_on_loss: bool,
+    /// Bytes of memory for sums.
+    pub memory: u64,
     /// `--tree` was given.
     pub tree: bool,
     /// Number of rows of the answer.
@@ -152,6 +154,7 @@ impl Config {
             by: args.by.clone(),
             format: args.format,
             fail_on_loss: args.fail_on_loss,
+            memory: args.memory,
             tree: args.tree,
             shown: Shown::default(),
         };

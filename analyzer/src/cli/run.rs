@@ -23,6 +23,7 @@ use crate::values::open::{DEFAULT_TAPE, open};
 use crate::values::output::{self, Out};
 use crate::values::progress;
 use crate::values::say::{BadUsage, Verdict, complain};
+use crate::values::spill;
 use crate::values::spool::{self, Spool};
 use crate::values::tapes;
 
@@ -83,7 +84,8 @@ fn resolve(words: impl IntoIterator<Item = OsString>, confined: bool) -> ExitCod
     if asked.names_none() && config.file == Path::new(DEFAULT_TAPE) && config.file.exists() {
         complain(&format!("reads {DEFAULT_TAPE}, as no tape is named"));
     }
-    status(answer(&config, confined), config.fail_on_loss)
+    let answered = answer(&config, confined);
+    status(answered.and_then(|verdict| spill::end().map(|()| verdict)), config.fail_on_loss)
 }
 
 /// Prints output that needs no tape.
@@ -113,6 +115,8 @@ fn answer(config: &Config, confined: bool) -> Result<Verdict> {
     if let (Run::Lists(run), true) = (config.view.run, config.file.as_os_str().is_empty()) {
         return run(config, views::VIEWS, None);
     }
+    // while a file can be made
+    spill::begin(config.memory);
     let exports = matches!(config.view.run, Run::Exports { .. });
     if config.is_of_many() || exports {
         let tapes = tapes::found(std::iter::once(&config.file).chain(&config.more))?;

@@ -143,7 +143,7 @@ impl Found {
             .iter()
             .map(|word| if *word == "host" { session.hostname.clone() } else { name.clone().into_bytes() })
             .collect();
-        let rows = table::rows(&sums, &knowledge, &question.book, &plan, Column::default());
+        let rows = table::rows(&sums, &knowledge, &context.question.book, &plan, Column::default());
         let lost = rows.lost();
         let is_vague = rows.iter().any(|row| row.stats.ledger_calls() > 0 && row.key.contains(&Value::Unknown));
         self.vague += usize::from(is_vague);

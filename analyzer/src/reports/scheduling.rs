@@ -10,8 +10,10 @@ use super::{Context, losses};
 use crate::asked::config::Config;
 use crate::derive::summary::ledger::options;
 use crate::table::families::{in_session, recorded, why_left_out};
+use crate::table::filter::Scope;
 use crate::table::group::by::By;
-use crate::table::loss::loses;
+use crate::table::loss::{Loss, loses};
+use crate::table::question::Question;
 use crate::table::scan::Coverage;
 use crate::values::output::line;
 use crate::values::say::complain;
@@ -65,11 +67,20 @@ pub(crate) fn require(tape: &Tape) -> Result<()> {
 /// Counts losses from before the selected time, and those on other CPUs, if they make a state in that time unknown;
 /// `unsure_until` is the tracker's. `coverage` has the unreadable parts.
 pub(crate) fn touched(coverage: Coverage, unsure_until: u64, context: &mut Context<'_>) {
-    coverage.tell(&mut context.question.loss);
-    if unsure_until > context.question.scope.from {
-        let families = std::mem::take(&mut context.question.families);
-        context.question.loss.add_earlier(context.question.tape, &families, context.question.scope.to);
-        context.question.families = families;
+    let Question { tape, scope, families, loss, .. } = &mut context.question;
+    touch(coverage, unsure_until, (tape, scope, families), loss);
+}
+
+/// The same for a question whose other parts are in use.
+pub(crate) fn touch(
+    coverage: Coverage,
+    unsure_until: u64,
+    (tape, scope, families): (&Tape, &Scope<'_>, &[Family]),
+    loss: &mut Loss,
+) {
+    coverage.tell(loss);
+    if unsure_until > scope.from {
+        loss.add_earlier(tape, families, scope.to);
     }
 }
 

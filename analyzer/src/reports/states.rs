@@ -4,6 +4,8 @@ mod at;
 pub(super) mod now;
 pub(super) mod stacks;
 
+use std::borrow::Cow;
+
 use anyhow::{Context as _, Result, bail};
 use indexmap::IndexSet;
 use rustc_hash::{FxBuildHasher, FxHashMap};
@@ -19,6 +21,7 @@ use crate::asked::options::idle::Idle;
 use crate::asked::options::stacks::Below;
 use crate::derive::runs::decode::Needs;
 use crate::derive::runs::keys::{self, Key, Keys, Words};
+use crate::derive::runs::names::Names;
 use crate::derive::runs::rest::Rests;
 use crate::derive::runs::{Interval, Sink, Slot, Thread, feed};
 use crate::render::keys::with_keys;
@@ -27,10 +30,16 @@ use crate::render::row::Row;
 use crate::render::sink;
 use crate::render::table::{Table, millis, share};
 use crate::reports::{Context, losses};
+use crate::table::call_files::UNKNOWN_FILE;
+use crate::table::group::Add;
 use crate::table::group::by::By;
+use crate::table::group::packed::Packed;
+use crate::table::group::spilling::{Ordered, Parts, Spilling};
+use crate::table::group::value::Value;
 use crate::table::loss::Listed;
 use crate::values::output::{self, line};
 use crate::values::say::Verdict;
+use crate::values::spill::{self, Merged, Record, Store, Stored, put_number, take_u64};
 use crate::values::timespec::{self, Edge};
 
 systape_format::tables! {
@@ -122,7 +131,7 @@ fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
         by => by,
     };
     let calls = by.iter().any(|by| matches!(by, By::Syscall | By::File)) || config.filters.selects;
-    let context = scheduling::context(config, tape, calls)?;
+    let mut context = scheduling::context(config, tape, calls)?;
     let folds = calls && !own.rank.all() && idle::folds(own.idle, config, tape, &context.question.scope);
     let needs = Needs { calls, files: folds || by.contains(&By::File), ..Needs::default() };
     let from = context.question.scope.from.max(tape.session().window_open);
@@ -133,49 +142,70 @@ fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
         context: &context,
         whats: IndexSet::default(),
         sums: FxHashMap::default(),
+        runs: Vec::new(),
     };
-    let fed = feed::feed(&context.question, needs, context.question.scope.to, sink);
-    let States { keys, whats, sums, .. } = &fed.tracker.sink;
-    let key = |(what, file): (u32, u32)| Key { file, ..whats[what as usize] };
-    let mut sums: Vec<((u32, u32), Sum)> = sums.iter().map(|(at, sum)| (*at, *sum)).collect();
-    // no two have the same key
-    sums.sort_unstable_by(|(a, x), (b, y)| y.ns.cmp(&x.ns).then_with(|| keys.order(&fed.names, &key(*a), &key(*b))));
-    config.shown.rows(sums.len());
-    let total = sums.iter().fold(0_u64, |total, (_, sum)| total.saturating_add(sum.ns));
-    let span = to.saturating_sub(from);
-    let words = Words { session: tape.session(), book: &context.question.book, names: &fed.names };
-    let limit = own.rank.limit(config.format, config.max_events);
-    let mut folded = Folded::default();
-    sums.retain(|(_, sum)| {
-        let idle = sum.idle();
-        if idle {
+    let mut fed = feed::feed(&context.question, needs, context.question.scope.to, sink);
+    fed.tracker.sink.end(&mut fed.names);
+    let feed::Fed { tracker, names, unsure_until, coverage } = fed;
+    let States { keys, whats, sums, runs, .. } = tracker.sink;
+    let parts = in_file(&runs, &names);
+    let (mut total, mut all, mut folded) = (0_u64, 0, Folded::default());
+    // whether a sum has a row
+    let mut shows = |sum: &Sum| {
+        all += 1;
+        total = total.saturating_add(sum.ns);
+        if sum.idle() {
             folded.add(sum.ns, false);
         }
-        !idle
-    });
-    let more = more(sums.len(), limit);
+        !sum.idle()
+    };
+    let key = |(what, file): (u32, u32)| Key { file, ..whats[what as usize] };
+    let mut sums: Vec<((u32, u32), Sum)> = sums.into_iter().filter(|(_, sum)| shows(sum)).collect();
+    // no two have the same key
+    sums.sort_unstable_by(|(a, x), (b, y)| y.ns.cmp(&x.ns).then_with(|| keys.order(&names, &key(*a), &key(*b))));
+    let stored = Ordered::new(
+        &parts,
+        |_, sum| shows(sum).then_some(sum.ns),
+        |(one, _), (other, _)| {
+            let mut names = Names::default();
+            let [one, other] = [one, other].map(|packed| named(packed, &whats, &mut names));
+            keys.order(&names, &one, &other)
+        },
+    );
+    config.shown.rows(all);
+    let span = to.saturating_sub(from);
+    let limit = own.rank.limit(config.format, config.max_events);
+    let more = more(sums.len() + stored.len(), limit);
     let form = config.format.rows();
     let declared = with_keys(keys.columns(), &STATES);
     let table = Table::default().number("time ms").number("share").number("threads");
     let table = by.iter().fold(table, |table, by| table.word(by.heading()));
-    let shown = sums.iter().take(limit).map(|(at, sum)| (key(*at), sum.ns, sum.ns as f64 / span.max(1) as f64));
+    let in_memory = sums.iter().map(|(at, sum)| (key(*at), sum.ns, Cow::Borrowed(&names)));
+    // one of them is empty
+    let shown = in_memory.chain(stored.iter().map(|entry| {
+        let mut names = Names::default();
+        (named(entry.key(), &whats, &mut names), entry.sum.ns, Cow::Owned(names))
+    }));
+    let (session, book) = (tape.session(), &context.question.book);
+    let shown = shown.take(limit);
+    let threads = |ns: u64| ns as f64 / span.max(1) as f64;
     let mut out = output::stdout()?;
-    // rows are made when they are printed, and their keys hold the other one
-    let mut context = Context::about(config, tape, &context.question.families)?;
-    scheduling::touched(fed.coverage, fed.unsure_until, &mut context);
+    // rows are made when they are printed, and their keys hold the filters
+    let (scope, families) = (&context.question.scope, &context.question.families);
+    scheduling::touch(coverage, unsure_until, (tape, scope, families), &mut context.question.loss);
     if let Some(form) = form {
-        let rows = shown.map(|(key, ns, threads)| {
+        let rows = shown.map(|(key, ns, names)| {
             let mut row = Row::new(&declared);
-            keys.fill(&mut row, &key, &words);
-            row.set("time_ns", ns).set("share", ns as f64 / total.max(1) as f64).set("avg_threads", threads);
+            keys.fill(&mut row, &key, &Words { session, book, names: &names });
+            row.set("time_ns", ns).set("share", ns as f64 / total.max(1) as f64).set("avg_threads", threads(ns));
             row
         });
         sink::print(form, &declared, context.judged(), rows, &mut out)?;
     } else {
         scheduling::head(&context, &mut out)?;
-        let cells = |(key, ns, threads): (Key, u64, f64)| -> Vec<String> {
-            let cells = [millis(ns, ""), share(ns, total), format!("{threads:.2}")];
-            cells.into_iter().chain(keys.texts(&key, &words)).collect()
+        let cells = |(key, ns, names): (Key, u64, Cow<'_, Names>)| -> Vec<String> {
+            let cells = [millis(ns, ""), share(ns, total), format!("{:.2}", threads(ns))];
+            cells.into_iter().chain(keys.texts(&key, &Words { session, book, names: &names })).collect()
         };
         table.print_rows(shown.map(cells), &mut out)?;
         more.into_iter().chain(folded.line(total)).try_for_each(|text| line(&mut out, &text))?;
@@ -184,13 +214,53 @@ fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
     losses::end(&context, &mut out, form.is_none(), Listed::Nothing)
 }
 
-struct States<'a> {
+/// The sums of `runs`, whose keys are numbers of files and of [`States::whats`], by these and the names of the files.
+fn in_file(runs: &[spill::Run], names: &Names) -> Parts<Sum> {
+    let mut sums: Spilling<Sum> = Spilling::new(Store::of_process(), 1);
+    let Some(store) = Store::of_process().filter(|_| !runs.is_empty()) else { return Parts::default() };
+    let by_key = |one: &Record<Sum>, other: &Record<Sum>| one.key.cmp(&other.key);
+    let runs = store.narrowed(runs.to_vec(), &by_key);
+    let mut names = names.in_file();
+    let mut file: Option<(u32, Value)> = None;
+    for Record { key, sum } in Merged::new(&runs, by_key) {
+        let part = |at: usize| key.get(at..at + 4)?.try_into().ok().map(u32::from_be_bytes);
+        let (Some(number), Some(what)) = (part(0), part(4)) else { continue };
+        if file.as_ref().is_none_or(|(known, _)| *known != number) {
+            let name = Some(number).filter(|number| Names::is_name(*number));
+            let name = name.and_then(|number| names.find(|(named, _)| *named == number));
+            file = Some((number, name.map_or(Value::Number(number.into()), |(_, name)| Value::Text(name.into()))));
+        }
+        if let Some((_, file)) = &file {
+            sums.groups.of(&[Value::Number(what.into()), file.clone()]).add(&sum);
+            sums.relieve(1, 0);
+        }
+    }
+    Parts::of(vec![sums])
+}
+
+/// The key of a sum of [`in_file`], with the number that its file has in `names`.
+fn named(packed: Packed<'_>, whats: &IndexSet<Key, FxBuildHasher>, names: &mut Names) -> Key {
+    let (mut key, file) = match &packed.key()[..] {
+        [Value::Number(what), file] => (whats.get_index(*what as usize).copied().unwrap_or_default(), file.clone()),
+        _ => (Key::default(), Value::Unknown),
+    };
+    key.file = match file {
+        Value::Text(name) => names.number(&name),
+        Value::Number(number) => number as u32,
+        _ => UNKNOWN_FILE,
+    };
+    key
+}
+
+struct States<'a, 'k> {
     context: &'a Context<'a>,
-    keys: Keys<'a>,
+    keys: Keys<'k>,
     /// Keys without their files: there are few of them, and may be very many files.
     whats: IndexSet<Key, FxBuildHasher>,
     /// By the number of such a key, and by file.
     sums: FxHashMap<(u32, u32), Sum>,
+    /// Those for which there was no memory, by file first.
+    runs: Vec<spill::Run>,
     /// Which sleeps are idle, if rows of these are one line.
     rests: Option<Rests>,
 }
@@ -204,6 +274,28 @@ struct Sum {
     busy: bool,
 }
 
+impl Add for Sum {
+    fn add(&mut self, other: &Self) {
+        self.ns = self.ns.saturating_add(other.ns);
+        self.busy |= other.busy;
+    }
+}
+
+impl Stored for Sum {
+    fn put(&self, out: &mut Vec<u8>) {
+        put_number(self.ns.into(), out);
+        out.push(self.busy.into());
+    }
+
+    fn take(from: &mut &[u8]) -> Option<Self> {
+        Some(Self { ns: take_u64(from)?, busy: *from.split_off_first()? != 0 })
+    }
+
+    fn heap(&self) -> usize {
+        0
+    }
+}
+
 impl Sum {
     /// Whether it is of idle waits alone.
     fn idle(&self) -> bool {
@@ -211,7 +303,32 @@ impl Sum {
     }
 }
 
-impl Sink for States<'_> {
+impl States<'_, '_> {
+    /// If sums were put into the file, puts the others there, and the last of `names`.
+    fn end(&mut self, names: &mut Names) {
+        if let Some(store) = Store::of_process().filter(|_| !self.runs.is_empty()) {
+            self.spill(&store);
+            names.spill(&store);
+        }
+    }
+}
+
+impl Sink for States<'_, '_> {
+    fn bytes(&self) -> Option<usize> {
+        // a table of hashes is full to seven eighths
+        Some(self.sums.capacity() * (size_of::<((u32, u32), Sum)>() + 1) / 7 * 8)
+    }
+
+    fn spill(&mut self, store: &Store) {
+        let mut sums: Vec<((u32, u32), Sum)> = std::mem::take(&mut self.sums).into_iter().collect();
+        sums.sort_unstable_by_key(|((what, file), _)| (*file, *what));
+        let mut writer = store.writer();
+        for ((what, file), sum) in sums {
+            writer.put(&[file.to_be_bytes(), what.to_be_bytes()].concat(), &sum);
+        }
+        self.runs.push(writer.finish());
+    }
+
     fn file(&mut self, number: u32, name: &[u8]) {
         if let Some(rests) = &mut self.rests {
             rests.file(number, name);

@@ -158,12 +158,12 @@ pub(crate) fn run(context: &mut Context<'_>, out: &mut Out) -> Result<Told> {
         Some(Sort::Sums(column)) => column,
         _ => Column::default(),
     };
+    let cpu = context.config.bare_cpu().then(|| cpu::collect(&mut context.question, &plan).map(Times::new));
     let rows = table::rows(&sums, &knowledge, &context.question.book, &plan, column);
     context.config.shown.rows(rows.len() + rings.len());
     let lost = rows.lost();
     // in perf's shape a group has a sum of its own
     let lost = lost || (by.is_empty() && rows.iter().any(|row| knowledge.group_lost(&row.key)));
-    let cpu = context.config.bare_cpu().then(|| cpu::collect(&mut context.question, &plan).map(Times::new));
     // what a thread did in its calls is not known where switches, or its beginning and end, are missing
     let of_cpu = || Loss::gather(context.question.tape, &context.question.scope, &[Family::Sched, Family::Process]);
     let seen = !matches!(cpu, Some(Some(_))) || of_cpu().of_sums().complete();

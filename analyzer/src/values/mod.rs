@@ -11,6 +11,7 @@ pub(crate) mod owners;
 pub(crate) mod parallel;
 pub(crate) mod progress;
 pub(crate) mod say;
+pub(crate) mod spill;
 pub(crate) mod spool;
 pub(crate) mod strings;
 pub(crate) mod tapes;

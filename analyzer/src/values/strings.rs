@@ -49,6 +49,16 @@ impl Strings {
         (0..self.ends.len()).filter_map(|at| self.get(at as u32))
     }
 
+    /// How many there are.
+    pub(crate) fn len(&self) -> usize {
+        self.ends.len()
+    }
+
+    /// Bytes of memory that are used.
+    pub(crate) fn bytes(&self) -> usize {
+        self.bytes.len() + self.ends.len() * size_of::<usize>() + self.numbers.allocation_size()
+    }
+
     /// Forgets all, and keeps the memory.
     pub(crate) fn clear(&mut self) {
         self.bytes.clear();

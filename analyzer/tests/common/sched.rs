@@ -31,7 +31,7 @@ pub fn task(tid: u32) -> Task {
     }
 }
 
-fn system_wide() -> Session {
+pub fn system_wide() -> Session {
     Session {
         target: "system-wide".into(),
         families: vec![Family::Syscall, Family::Process, Family::Sched],

@@ -26,6 +26,7 @@ use crate::table::scan::later::Later;
 use crate::table::scan::lost::Missing;
 use crate::table::scan::stream::{self, Machine};
 use crate::table::scan::{self, Scan};
+use crate::values::spill::Store;
 
 /// The result.
 #[derive(Debug)]
@@ -62,6 +63,7 @@ pub(crate) fn feed<S: Sink>(question: &Question<'_>, needs: Needs, until: u64, s
         needs,
         tracker: Tracker::new(coverage(tape), sink),
         names: Names::default(),
+        store: Store::of_process(),
         files: Vec::new(),
         slots: Vec::new(),
         restarts: FxHashMap::default(),
@@ -84,6 +86,8 @@ struct Feeder<'a, S> {
     needs: Needs,
     tracker: Tracker<S>,
     names: Names,
+    /// None: memory has no limit.
+    store: Option<Store>,
     /// Numbers of the files of the current part, and slots of its tasks.
     files: Vec<u32>,
     slots: Vec<Option<Slot>>,
@@ -105,6 +109,7 @@ impl<'a, S: Sink> Machine<Decoder<'a>> for Feeder<'a, S> {
                 if self.tracker.sink.done() {
                     return ControlFlow::Break(());
                 }
+                self.relieve();
                 self.files.clear();
                 for file in &part.files {
                     let (number, new) = self.names.numbered(file);
@@ -138,6 +143,15 @@ impl<'a, S: Sink> Machine<Decoder<'a>> for Feeder<'a, S> {
 }
 
 impl<S: Sink> Feeder<'_, S> {
+    /// Puts sums and names into the file if they take more memory than there is.
+    fn relieve(&mut self) {
+        let Self { store: Some(store), tracker, names, .. } = self else { return };
+        if tracker.sink.bytes().is_some_and(|bytes| bytes + names.bytes() > store.limit()) {
+            tracker.sink.spill(store);
+            names.spill(store);
+        }
+    }
+
     /// The states and open calls at the start.
     fn begin(&mut self, checkpoint: &Checkpoint) {
         let tasks = tasks_of(checkpoint);

@@ -19,6 +19,8 @@ use systape_format::model::{Call, Task};
 
 use decode::Part;
 
+use crate::values::spill::Store;
+
 /// Index of a thread in the tracker's table; reused after the thread's death.
 pub(crate) type Slot = usize;
 
@@ -228,6 +230,12 @@ pub(crate) trait Sink: Send {
     }
     /// `number` stands for the file `name` from here on.
     fn file(&mut self, _number: u32, _name: &[u8]) {}
+    /// Bytes of sums that it can put into a file; None: it cannot, or needs the names of files by their numbers.
+    fn bytes(&self) -> Option<usize> {
+        None
+    }
+    /// Puts them there: numbers of files so far have no names any more.
+    fn spill(&mut self, _store: &Store) {}
     /// Everything before `ts` was passed.
     fn reached(&mut self, _ts: u64) {}
     /// Whether nothing more is needed.

@@ -1,14 +1,36 @@
 //! Paths and other byte strings as small numbers, so that keys are cheap to compare.
 
 use crate::table::group::value::Value;
+use crate::values::spill::{Run, Store, Stored};
 use crate::values::strings::Strings;
 
 /// The least number of a known string.
 const FIRST: u32 = 2;
 
-/// The strings so far.
+/// The strings so far. Those that were put into a file have no number any more: met again they get another.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Names(Strings);
+pub(crate) struct Names {
+    strings: Strings,
+    /// How many are in the file, by number.
+    before: u32,
+    runs: Vec<Run>,
+}
+
+/// What a name in the file has beside it.
+#[derive(Clone, Copy, Debug)]
+struct Nothing;
+
+impl Stored for Nothing {
+    fn put(&self, _out: &mut Vec<u8>) {}
+
+    fn take(_from: &mut &[u8]) -> Option<Self> {
+        Some(Self)
+    }
+
+    fn heap(&self) -> usize {
+        0
+    }
+}
 
 impl Names {
     /// The number of `name`.
@@ -18,8 +40,8 @@ impl Names {
 
     /// The number of `name`, and whether it was given now.
     pub(crate) fn numbered(&mut self, name: &[u8]) -> (u32, bool) {
-        let (number, new) = self.0.number(name);
-        (FIRST + number, new)
+        let (number, new) = self.strings.number(name);
+        (FIRST + self.before + number, new)
     }
 
     /// The number of a key's value: of nothing that of the empty name, 0 if it is not known.
@@ -31,8 +53,36 @@ impl Names {
         }
     }
 
-    /// The name of `number`; None for `NO_FILE`, `UNKNOWN_FILE` and numbers never given.
+    /// The name of `number`; None for `NO_FILE`, `UNKNOWN_FILE`, names in the file and numbers never given.
     pub(crate) fn name(&self, number: u32) -> Option<&[u8]> {
-        self.0.get(number.checked_sub(FIRST)?)
+        self.strings.get(number.checked_sub(FIRST + self.before)?)
+    }
+
+    /// Whether `number` is that of a name.
+    pub(crate) fn is_name(number: u32) -> bool {
+        number >= FIRST
+    }
+
+    /// Bytes of memory.
+    pub(crate) fn bytes(&self) -> usize {
+        self.strings.bytes()
+    }
+
+    /// Puts all into the file.
+    pub(crate) fn spill(&mut self, store: &Store) {
+        let mut writer = store.writer();
+        self.strings.iter().for_each(|name| writer.put(name, &Nothing));
+        self.runs.push(writer.finish());
+        self.before += self.strings.len() as u32;
+        self.strings.clear();
+    }
+
+    /// Those in the file, by number.
+    pub(crate) fn in_file(&self) -> impl Iterator<Item = (u32, Vec<u8>)> {
+        let names = self.runs.iter().flat_map(|run| {
+            let mut cursor = run.cursor();
+            std::iter::from_fn(move || cursor.next::<Nothing>()).map(|record| record.key)
+        });
+        (FIRST..).zip(names)
     }
 }

@@ -151,6 +151,7 @@ impl Batch {
         // all are read once before any is added to: the CPU waits for the memory of many at a time
         let met = places.iter().zip(&*numbers).map(|(place, number)| part.at(*place).peek(durs(*number)));
         std::hint::black_box(met.fold(0, u64::wrapping_add));
+        let changes = places.len();
         for (number, place) in numbers.drain(..).zip(places.drain(..)) {
             let tally = part.at(place);
             match own {
@@ -163,6 +164,7 @@ impl Batch {
                 at = *before;
             }
         }
+        part.relieve(changes);
     }
 }
 
@@ -181,7 +183,7 @@ mod tests {
             few in 1_u64..40, cut in 0_usize..900, by_call: bool, own: bool,
         ) {
             let mut expected = Groups::<Tally>::default();
-            let (shared, mut batch) = (Shared::default(), Batch { own: own.then(Vec::new), ..Batch::default() });
+            let (shared, mut batch) = (Shared::new(None), Batch { own: own.then(Vec::new), ..Batch::default() });
             let syscall = by_call.then_some(0);
             for (at, (key, nr, (dur, shift), errno)) in calls.iter().enumerate() {
                 let dur = &(dur >> (shift * 3));
@@ -201,7 +203,7 @@ mod tests {
             }
             batch.give(&shared, 0, syscall);
             let mut expected: Vec<_> = expected.into_sums().map(|(key, tally)| (key, tally.stats().into_owned())).collect();
-            let found = shared.into_groups().into_iter().flat_map(Groups::into_sums);
+            let found = shared.into_parts().in_memory().into_iter().flat_map(Groups::into_sums);
             let mut found: Vec<_> = found.map(|(key, tally)| (key, tally.stats().into_owned())).collect();
             found.sort_by(|a, b| a.0.cmp(&b.0));
             expected.sort_by(|a, b| a.0.cmp(&b.0));

@@ -1,6 +1,6 @@
 //! From segments to [`Stats`](super::stats::Stats) by the keys of a [`Plan`]. Each thread brings the calls of a segment together by
-//! their sums, and adds them to the sums of all threads, in any order. Memory grows with the number of keys, neither with events nor
-//! with CPUs.
+//! their sums, and adds them to the sums of all threads, in any order. Memory grows with the number of keys up to `--memory`, neither
+//! with events nor with CPUs.
 
 use std::sync::Arc;
 
@@ -24,6 +24,7 @@ use crate::table::group::by::By;
 use crate::table::group::value::{Key, Value};
 use crate::table::load::OpenCalls;
 use crate::table::scan::{Coverage, Scan};
+use crate::values::spill::Store;
 
 /// The segments that may store or count a call that passes, in order.
 pub(crate) fn candidates(tape: &Tape, scope: &Scope<'_>) -> Vec<usize> {
@@ -36,7 +37,7 @@ pub(crate) fn candidates(tape: &Tape, scope: &Scope<'_>) -> Vec<usize> {
 pub fn collect(tape: &Tape, scope: &Scope<'_>, book: &CallBook<'_>, plan: &Plan) -> (Sums, Knowledge, Coverage) {
     let threads = ledger::threads(tape, scope, plan);
     let judge = Judge { scope, book, plan, threads: threads.as_ref() };
-    let mut shared = Shared::default();
+    let mut shared = Shared::new(Store::of_process().as_ref());
     let (mut parts, coverage) = Scan::of(tape, candidates(tape, scope))
         .fold(Part::default, |part, segment, coverage| part.segment(segment, judge, &shared, coverage));
     if let Some(open) = OpenCalls::read(tape) {
@@ -55,7 +56,7 @@ pub fn collect(tape: &Tape, scope: &Scope<'_>, book: &CallBook<'_>, plan: &Plan)
     let (groups, mut of_counted, knowledge) = counted.knowledge(plan);
     shared.add(groups, plan);
     labels.merge(&mut of_counted);
-    (Sums { groups: shared.into_groups(), labels }, knowledge, coverage)
+    (Sums { groups: shared.into_parts(), labels }, knowledge, coverage)
 }
 
 /// The state of one thread.

@@ -4,6 +4,7 @@
 use systape_format::model::LedgerRow;
 
 use crate::render::loghist::LogHist;
+use crate::values::spill::{Stored, put_number, take_u64};
 
 use super::hist::{Histogram, quantile_bounds};
 
@@ -105,6 +106,23 @@ fn edges(bucket: u8) -> (u64, u64) {
         0 => (0, 1),
         1..64 => (1 << bucket, (1 << bucket) + ((1 << bucket) - 1)),
         _ => (0, u64::MAX),
+    }
+}
+
+impl Stored for Counted {
+    fn put(&self, out: &mut Vec<u8>) {
+        let Self { calls, timed, spread, low, high } = self;
+        [calls, timed, spread].into_iter().for_each(|number| put_number((*number).into(), out));
+        [low, high].into_iter().for_each(|hist| hist.put(out));
+    }
+
+    fn take(from: &mut &[u8]) -> Option<Self> {
+        let (calls, timed, spread) = (take_u64(from)?, take_u64(from)?, take_u64(from)?);
+        Some(Self { calls, timed, spread, low: Histogram::take(from)?, high: Histogram::take(from)? })
+    }
+
+    fn heap(&self) -> usize {
+        self.low.heap() + self.high.heap()
     }
 }
 

@@ -2,13 +2,13 @@
 
 use super::labels::Labels;
 use super::tally::Tally;
-use crate::table::group::Groups;
+use crate::table::group::spilling::Parts;
 
 /// Sums so far.
 #[derive(Debug, Default)]
 pub struct Sums {
-    /// One sum per key; a key is in one of these.
-    pub groups: Vec<Groups<Tally>>,
+    /// One sum per key.
+    pub(crate) groups: Parts<Tally>,
     /// Names of the tasks among the keys.
     pub labels: Labels,
 }

@@ -8,6 +8,8 @@ use std::borrow::Cow;
 
 use smallvec::SmallVec;
 
+use crate::values::spill::{Stored, put_number, take_u64};
+
 /// log2 of the buckets per power of two.
 const SUB_BITS: u32 = 4;
 const SUB: u64 = 1 << SUB_BITS;
@@ -202,6 +204,33 @@ impl Histogram {
 
     fn count(&self, bucket: usize) -> u64 {
         bucket.checked_sub(self.first).map_or(0, |at| self.counts.get(at))
+    }
+}
+
+impl Stored for Histogram {
+    fn put(&self, out: &mut Vec<u8>) {
+        put_number(self.few.len() as u128, out);
+        self.few.iter().for_each(|bucket| put_number((*bucket).into(), out));
+        put_number(self.first as u128, out);
+        put_number(self.counts.len() as u128, out);
+        self.counts.iter().for_each(|count| put_number(count.into(), out));
+    }
+
+    fn take(from: &mut &[u8]) -> Option<Self> {
+        let few = (0..take_u64(from)?).map(|_| take_u64(from)?.try_into().ok()).collect::<Option<_>>()?;
+        let first = take_u64(from)?.try_into().ok()?;
+        let counts: Vec<u64> = (0..take_u64(from)?).map(|_| take_u64(from)).collect::<Option<_>>()?;
+        let narrow = counts.iter().map(|count| u32::try_from(*count).ok()).collect::<Option<Vec<_>>>();
+        let counts = narrow.map_or_else(|| Counters::Wide(counts), Counters::Narrow);
+        Some(Self { few, first, counts })
+    }
+
+    fn heap(&self) -> usize {
+        let few = if self.few.spilled() { self.few.capacity() * size_of::<u16>() } else { 0 };
+        few + match &self.counts {
+            Counters::Narrow(counts) => counts.capacity() * size_of::<u32>(),
+            Counters::Wide(counts) => counts.capacity() * size_of::<u64>(),
+        }
     }
 }
 

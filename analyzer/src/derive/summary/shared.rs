@@ -1,5 +1,5 @@
 //! Sums that all threads add to. They are in parts with a lock each, by their keys, so threads seldom wait for one another; and each sum is
-//! there once, however many threads there are.
+//! there once, however many threads there are. Those for which there is no memory go to a file, a part at a time.
 
 use std::hash::BuildHasher as _;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -10,8 +10,10 @@ use systape_format::model::Call;
 use super::plan::Plan;
 use super::tally::Tally;
 use crate::table::group::by::By;
+use crate::table::group::spilling::{Parts, Spilling};
 use crate::table::group::value::{Key, Value};
 use crate::table::group::{Add as _, Groups};
+use crate::values::spill::Store;
 
 /// Number of parts.
 pub(super) const PARTS: usize = 64;
@@ -22,13 +24,13 @@ pub(super) struct Shared {
     parts: Vec<Mutex<Part>>,
 }
 
-impl Default for Shared {
-    fn default() -> Self {
-        Self { parts: (0..PARTS).map(|_| Mutex::default()).collect() }
-    }
-}
-
 impl Shared {
+    /// None yet, in the memory of `store`.
+    pub(super) fn new(store: Option<&Store>) -> Self {
+        let part = || Part { groups: Spilling::new(store.cloned(), PARTS), ..Part::default() };
+        Self { parts: (0..PARTS).map(|_| Mutex::new(part())).collect() }
+    }
+
     /// Part `at`, for the caller alone.
     pub(super) fn lock(&self, at: usize) -> MutexGuard<'_, Part> {
         self.parts[at].lock().unwrap_or_else(PoisonError::into_inner)
@@ -43,15 +45,16 @@ impl Shared {
                 base[at] = Value::Call(Call::default());
             }
             let part = self.parts[part_of(&base)].get_mut().unwrap_or_else(PoisonError::into_inner);
-            part.groups.of(&key).add(&tally);
+            part.groups.groups.of(&key).add(&tally);
+            part.relieve(1);
         }
     }
 
     /// All of them: each key is in one part.
-    pub(super) fn into_groups(self) -> Vec<Groups<Tally>> {
+    pub(super) fn into_parts(self) -> Parts<Tally> {
         let parts = self.parts.into_iter().map(|part| part.into_inner().unwrap_or_else(PoisonError::into_inner).groups);
         // as one they would be there twice for a while
-        parts.collect()
+        Parts::of(parts.collect())
     }
 }
 
@@ -68,14 +71,18 @@ pub(super) struct Part {
     bases: FxHashMap<Key, u32>,
     /// Place of each base and call in `groups`.
     places: FxHashMap<(u32, Call), u32>,
-    groups: Groups<Tally>,
+    groups: Spilling<Tally>,
 }
+
+/// Bytes of an entry of [`Part::bases`] and of [`Part::places`], about.
+const BASE: usize = size_of::<(Key, u32)>() * 2;
+const PLACE: usize = size_of::<((u32, Call), u32)>() * 2;
 
 impl Part {
     /// The place of the sum of `base`, or of `base` with this call at this index among the keys. `number` is that of `base`, once it is
     /// known.
     pub(super) fn place(&mut self, base: &Key, number: &mut Option<u32>, call: Option<(Call, usize)>) -> u32 {
-        let Self { bases, places, groups } = self;
+        let Self { bases, places, groups: Spilling { groups, .. } } = self;
         match call {
             None => groups.place(base),
             Some((call, at)) => {
@@ -94,6 +101,14 @@ impl Part {
 
     /// The sum at a place.
     pub(super) fn at(&mut self, place: u32) -> &mut Tally {
-        self.groups.at(place)
+        self.groups.groups.at(place)
+    }
+
+    /// After so many sums may have changed: has them in the file if there is no memory for them.
+    pub(super) fn relieve(&mut self, changes: usize) {
+        if self.groups.relieve(changes, self.bases.len() * BASE + self.places.len() * PLACE) {
+            self.bases.clear();
+            self.places.clear();
+        }
     }
 }

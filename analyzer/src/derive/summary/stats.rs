@@ -3,6 +3,7 @@
 
 use crate::render::loghist::LogHist;
 use crate::table::filter::failed;
+use crate::values::spill::{Stored, put_number, take_number, take_u64};
 use systape_format::model::{CallState, LedgerRow};
 
 use super::counted::{Counted, Quantile};
@@ -220,6 +221,47 @@ impl Stats {
     /// Events as perf counts them: an enter and an exit each.
     pub fn events(&self) -> u64 {
         self.calls.saturating_add(self.timed)
+    }
+}
+
+impl Stored for Stats {
+    fn put(&self, out: &mut Vec<u8>) {
+        let Self { calls, errors, timed, open, open_sum, open_max, sum, squares, min, max, hist, counted, errnos } =
+            self;
+        for number in [calls, errors, timed, open, open_max, min, max] {
+            put_number((*number).into(), out);
+        }
+        [open_sum, sum, squares].into_iter().for_each(|number| put_number(*number, out));
+        hist.put(out);
+        put_number(counted.is_some().into(), out);
+        counted.iter().for_each(|counted| counted.put(out));
+        for (errno, count) in errnos {
+            put_number((*errno).into(), out);
+            put_number((*count).into(), out);
+        }
+    }
+
+    fn take(from: &mut &[u8]) -> Option<Self> {
+        let mut next = || take_u64(from);
+        let (calls, errors, timed, open) = (next()?, next()?, next()?, next()?);
+        let (open_max, min, max) = (next()?, next()?, next()?);
+        let (open_sum, sum, squares) = (take_number(from)?, take_number(from)?, take_number(from)?);
+        let hist = Histogram::take(from)?;
+        let counted = match take_u64(from)? {
+            0 => None,
+            _ => Some(Box::new(Counted::take(from)?)),
+        };
+        let mut errnos = Vec::new();
+        // to the end of its bytes
+        while !from.is_empty() {
+            errnos.push((take_u64(from)?.try_into().ok()?, take_u64(from)?));
+        }
+        Some(Self { calls, errors, timed, open, open_sum, open_max, sum, squares, min, max, hist, counted, errnos })
+    }
+
+    fn heap(&self) -> usize {
+        let counted = self.counted.as_ref().map_or(0, |counted| size_of::<Counted>() + counted.heap());
+        self.hist.heap() + counted + self.errnos.capacity() * size_of::<(u16, u64)>()
     }
 }
 

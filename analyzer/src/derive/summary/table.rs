@@ -2,7 +2,6 @@
 
 use std::borrow::Cow;
 use std::cell::OnceCell;
-use std::cmp::Ordering;
 use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
@@ -17,6 +16,7 @@ use super::tally::Tally;
 use crate::table::calls::{CallBook, CallInfo};
 use crate::table::group::by::By;
 use crate::table::group::packed::Packed;
+use crate::table::group::spilling::{Entry, Ordered};
 use crate::table::group::value::{Key, Value};
 use crate::values::order::InOrder as _;
 use systape_format::model::{Call, Task};
@@ -76,109 +76,82 @@ pub(crate) struct Ranked<'a> {
     plan: &'a Plan,
     /// What is known of the calls among the keys.
     infos: FxHashMap<Call, Arc<CallInfo>>,
-    /// The number of the first key of each of the sums' parts.
-    begins: Vec<u32>,
-    order: Vec<Ranking>,
-}
-
-/// The place of a row among others.
-#[derive(Clone, Copy, Debug)]
-struct Ranking {
-    /// The value, and 1; 0: there is none. Of the greatest ones the last that there is.
-    value: u64,
-    /// Place of the call's name among all.
-    name: u32,
-    /// Number of the key.
-    at: u32,
+    ordered: Ordered<'a, Tally>,
 }
 
 /// The sums of all keys by `column`.
 pub(crate) fn rows<'a>(
     sums: &'a Sums,
     knowledge: &'a Knowledge,
-    book: &CallBook<'_>,
+    book: &'a CallBook<'_>,
     plan: &'a Plan,
     column: Column,
 ) -> Ranked<'a> {
-    let mut ranked =
-        Ranked { sums, knowledge, plan, infos: FxHashMap::default(), begins: Vec::new(), order: Vec::new() };
-    let mut begin = 0;
-    let by_call = plan.has(By::Syscall);
-    for groups in &sums.groups {
-        ranked.begins.push(begin);
+    let at = plan.place(By::Syscall);
+    let call = move |key: Packed<'_>| match key.key().get(at?)? {
+        Value::Call(call) => Some(*call),
+        _ => None,
+    };
+    let mut infos: FxHashMap<Call, Arc<CallInfo>> = FxHashMap::default();
+    let number = |key: Packed<'_>, tally: &Tally| {
         // a place is made before filters on durations decide
-        for (at, (key, tally)) in groups.iter().enumerate().filter(|(_, (_, tally))| tally.calls() > 0) {
-            if let Some(call) = by_call.then(|| ranked.call(&key.key())).flatten() {
-                ranked.infos.entry(call).or_insert_with(|| book.get(call));
-            }
-            let value = column.of(&tally.stats());
-            let value = value.map_or(0, |value| u64::try_from(value).unwrap_or(u64::MAX).saturating_add(1));
-            ranked.order.push(Ranking { value, name: 0, at: begin + at as u32 });
+        if tally.calls() == 0 {
+            return None;
         }
-        begin += groups.len() as u32;
-    }
-    let mut order = std::mem::take(&mut ranked.order);
-    if by_call {
-        let mut names: Vec<&str> = ranked.infos.values().map(|info| &*info.long_name).collect();
-        names.sort_unstable();
-        names.dedup();
-        for ranking in &mut order {
-            let info = ranked.info(&ranked.get(ranking.at).0.key());
-            let place = info.map(|info| names.binary_search(&&*info.long_name).unwrap_or_default());
-            ranking.name = place.map_or(0, |place| place as u32 + 1);
+        if let Some(call) = at.and_then(|_| call(key)) {
+            infos.entry(call).or_insert_with(|| book.get(call));
         }
-    }
+        // 0: there is no value; of the greatest ones the last that there is
+        let value = column.of(&tally.stats());
+        Some(value.map_or(0, |value| u64::try_from(value).unwrap_or(u64::MAX).saturating_add(1)))
+    };
     // no two have the same key
-    order.sort_unstable_by(|one, other| {
-        other.value.cmp(&one.value).then_with(|| {
-            let ((one_key, a), (other_key, b)) = (ranked.get(one.at), ranked.get(other.at));
-            let (total, value) = (|tally: &Tally| tally.total(), |tally: &Tally| column.of(&tally.stats()));
-            let by_value = if one.value == u64::MAX { value(b).cmp(&value(a)) } else { Ordering::Equal };
-            let by_time = by_value.then_with(|| total(b).cmp(&total(a))).then_with(|| b.calls().cmp(&a.calls()));
-            by_time.then_with(|| one.name.cmp(&other.name)).then_with(|| one_key.cmp(&other_key))
-        })
-    });
-    ranked.order = order;
-    ranked
+    let compare = move |one: (Packed<'_>, &Tally), other: (Packed<'_>, &Tally)| {
+        let measured = |tally: &Tally| (column.of(&tally.stats()), tally.total(), tally.calls());
+        let name = |key: Packed<'_>| call(key).map(|call| book.get(call));
+        let by_name = || {
+            let [one, other] = [one.0, other.0].map(name);
+            let name = |info: &Option<Arc<CallInfo>>| info.as_ref().map(|info| info.long_name.clone());
+            name(&one).cmp(&name(&other))
+        };
+        let by_value = measured(other.1).cmp(&measured(one.1));
+        by_value.then_with(by_name).then_with(|| one.0.cmp(&other.0))
+    };
+    let ordered = Ordered::new(&sums.groups, number, compare);
+    Ranked { sums, knowledge, plan, infos, ordered }
 }
 
 impl<'a> Ranked<'a> {
     /// How many there are.
     pub(crate) fn len(&self) -> usize {
-        self.order.len()
+        self.ordered.len()
     }
 
     /// All, in order.
-    pub(crate) fn iter(&self) -> impl DoubleEndedIterator<Item = Row<'a>> + Clone {
-        self.order.iter().map(|ranking| self.row(ranking.at))
+    pub(crate) fn iter(&self) -> impl Iterator<Item = Row<'a>> + Clone {
+        self.ordered.iter().map(|entry| self.row(entry))
     }
 
     /// Their sums, and whether they may be too low, in order.
     pub(crate) fn sums(&self) -> impl Iterator<Item = (Cow<'a, Stats>, bool)> {
-        self.order.iter().map(|ranking| {
-            let (key, tally) = self.get(ranking.at);
-            (tally.stats(), self.knowledge.differs() && self.knowledge.short(&key.key()))
+        self.ordered.iter().map(|entry| {
+            let short = self.knowledge.differs() && self.knowledge.short(&entry.key().key());
+            (stats(entry.sum), short)
         })
     }
 
     /// Whether one of them may be too low because calls were lost, and not left out by request.
     pub(crate) fn lost(&self) -> bool {
-        let any = || self.order.iter().any(|ranking| self.knowledge.row_lost(&self.get(ranking.at).0.key()));
+        let any = || self.ordered.iter().any(|entry| self.knowledge.row_lost(&entry.key().key()));
         self.knowledge.lost() || (self.knowledge.differs() && any())
     }
 
-    fn get(&self, at: u32) -> (Packed<'a>, &'a Tally) {
-        let part = self.begins.partition_point(|begin| *begin <= at) - 1;
-        self.sums.groups[part].get(at - self.begins[part])
-    }
-
-    fn row(&self, at: u32) -> Row<'a> {
-        let (key, tally) = self.get(at);
-        let key = key.key();
+    fn row(&self, entry: Entry<'a, Tally>) -> Row<'a> {
+        let key = entry.key().key();
         Row {
             call: self.info(&key).cloned(),
             task: self.sums.labels.get(&key, self.plan),
-            stats: tally.stats(),
+            stats: stats(entry.sum),
             short: self.knowledge.short(&key),
             quantiles: OnceCell::new(),
             key,
@@ -194,6 +167,13 @@ impl<'a> Ranked<'a> {
 
     fn info(&self, key: &[Value]) -> Option<&Arc<CallInfo>> {
         self.infos.get(&self.call(key)?)
+    }
+}
+
+fn stats(tally: Cow<'_, Tally>) -> Cow<'_, Stats> {
+    match tally {
+        Cow::Borrowed(tally) => tally.stats(),
+        Cow::Owned(tally) => Cow::Owned(tally.stats().into_owned()),
     }
 }
 

@@ -7,6 +7,7 @@ use systape_format::model::{CallState, LedgerRow};
 
 use super::stats::Stats;
 use crate::table::group::Add;
+use crate::values::spill::{Stored, put_number, take_u64};
 
 /// Most calls that are kept one by one.
 const FEW: usize = 8;
@@ -50,7 +51,7 @@ impl One {
 
 /// The calls of one key: themselves, or their sums.
 #[derive(Clone, Debug)]
-pub enum Tally {
+pub(crate) enum Tally {
     /// In any order.
     Few(Calls),
     /// Of more calls, or of some that were counted.
@@ -59,7 +60,7 @@ pub enum Tally {
 
 /// Calls; one needs no memory of its own.
 #[derive(Clone, Debug, Default)]
-pub struct Calls(SmallVec<[One; 1]>);
+pub(crate) struct Calls(SmallVec<[One; 1]>);
 
 impl Default for Tally {
     fn default() -> Self {
@@ -121,7 +122,7 @@ impl Tally {
     }
 
     /// The sums.
-    pub fn stats(&self) -> Cow<'_, Stats> {
+    pub(crate) fn stats(&self) -> Cow<'_, Stats> {
         match self {
             Self::Few(calls) => Cow::Owned(calls.stats()),
             Self::Many(stats) => Cow::Borrowed(stats),
@@ -157,6 +158,51 @@ impl Add for Tally {
     }
 }
 
+/// What stands before the sums of a tally, where others have the number of their calls.
+const SUMS: u128 = FEW as u128 + 1;
+
+impl Stored for Tally {
+    fn put(&self, out: &mut Vec<u8>) {
+        match self {
+            Self::Few(Calls(calls)) => {
+                put_number(calls.len() as u128, out);
+                for One { dur, errno, state, timeless } in calls {
+                    put_number((*dur).into(), out);
+                    put_number((*errno).into(), out);
+                    out.extend_from_slice(&[*state as u8, (*timeless).into()]);
+                }
+            }
+            Self::Many(stats) => {
+                put_number(SUMS, out);
+                stats.put(out);
+            }
+        }
+    }
+
+    fn take(from: &mut &[u8]) -> Option<Self> {
+        let count = take_u64(from)?;
+        if u128::from(count) == SUMS {
+            return Stats::take(from).map(|stats| Self::Many(Box::new(stats)));
+        }
+        let one = |_| {
+            let (dur, errno) = (take_u64(from)?, take_u64(from)?.try_into().ok()?);
+            let ([state, timeless], rest) = from.split_first_chunk()?;
+            *from = rest;
+            let state = CallState::from_raw(*state)?;
+            Some(One { dur, errno, state, timeless: *timeless != 0 })
+        };
+        Some(Self::Few(Calls((0..count).map(one).collect::<Option<_>>()?)))
+    }
+
+    fn heap(&self) -> usize {
+        match self {
+            Self::Few(Calls(calls)) if calls.spilled() => calls.capacity() * size_of::<One>(),
+            Self::Few(_) => 0,
+            Self::Many(stats) => size_of::<Stats>() + stats.heap(),
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -174,6 +220,11 @@ mod tests {
                 let one = One { dur: *dur, errno: *errno, state: STATES[*state], timeless: *state == 2 };
                 one.give(&mut expected);
                 tallies[usize::from(at < cut)].add_one(one);
+            }
+            for tally in &mut tallies {
+                let mut bytes = Vec::new();
+                tally.put(&mut bytes);
+                *tally = Tally::take(&mut &*bytes).expect("what was put");
             }
             let [mut one, other] = tallies;
             one.add(&other);

@@ -200,7 +200,7 @@ impl Side {
         let of_all = if by.contains(&By::Syscall) { FxHashMap::default() } else { by_chance(tape, question, by) };
         let mut sums: BTreeMap<Identity, (Named, Adding<'_>)> = BTreeMap::new();
         let mut vague = false;
-        let rows = table::rows(&found, &knowledge, &question.book, &plan, Column::default());
+        let rows = table::rows(&found, &knowledge, &context.question.book, &plan, Column::default());
         let lost = rows.lost();
         for row in rows.iter() {
             let words = Words { session, book: &question.book, plan: &plan };

@@ -1,7 +1,6 @@
 //! Sums of calls on files by keys.
 
 use std::borrow::Cow;
-use std::cmp::Reverse;
 use std::ops::{ControlFlow, Range};
 use std::sync::Arc;
 
@@ -30,15 +29,17 @@ use crate::render::sink;
 use crate::render::table::{Table, millis};
 use crate::reports::keys::{Keys, Words};
 use crate::reports::{Context, losses};
+use crate::table::group::Add as _;
 use crate::table::group::by::By;
 use crate::table::group::open::{Judge as OpenJudge, Open};
 use crate::table::group::packed::Packed;
+use crate::table::group::spilling::{Ordered, Parts, Spilling};
 use crate::table::group::value::{Key, Value};
-use crate::table::group::{Add as _, Groups};
 use crate::table::load::Loaded;
 use crate::table::scan::{Coverage, Scan};
 use crate::values::output::{Out, line};
 use crate::values::say::complain;
+use crate::values::spill::Store;
 
 /// Whether `on` may be no file: a descriptor of which nothing is known.
 fn may_be_none(segment: &Loaded, row: usize, on: &Use<'_>) -> bool {
@@ -52,10 +53,10 @@ struct Totals<'a> {
     sockets: bool,
 }
 
-/// Sums of a segment.
+/// Sums, of a segment or of all.
 #[derive(Default)]
 struct Sums {
-    groups: Groups<Kept>,
+    groups: Spilling<Kept>,
     /// Counted calls that may belong to other groups, by what they leave open: calls, opens, reads, writes.
     open: [Open; 4],
     /// Stored calls on what is not known, which are in the group of the unknown file.
@@ -70,7 +71,9 @@ struct Sums {
 
 impl Sums {
     fn merge(&mut self, mut other: Self) {
-        self.groups.merge(&mut other.groups);
+        let changes = other.groups.groups.len();
+        self.groups.groups.merge(&mut other.groups.groups);
+        self.groups.relieve(changes, 0);
         self.open.iter_mut().zip(other.open).for_each(|(open, other)| open.merge(other));
         self.nameless.add(&other.nameless);
         self.labels.merge(&mut other.labels);
@@ -80,7 +83,8 @@ impl Sums {
 
     /// Stored calls; `at`: the place of the file among the keys.
     fn add(&mut self, key: &[Value], work: &Work, at: Option<usize>) {
-        self.groups.of(key).add_work(work);
+        self.groups.groups.of(key).add_work(work);
+        self.groups.relieve(1, 0);
         if at.is_some_and(|at| !key[at].is_known()) {
             self.nameless.add(work);
         }
@@ -88,7 +92,8 @@ impl Sums {
 
     /// Counted calls; `lost`: not by request.
     fn count(&mut self, key: &[Value], work: &Work, lost: bool) {
-        self.groups.of(key).add_work(work);
+        self.groups.groups.of(key).add_work(work);
+        self.groups.relieve(1, 0);
         self.leave_open(key, work, false, lost);
     }
 
@@ -321,7 +326,7 @@ impl<'a> Part<'a> {
 pub(super) fn print(context: &mut Context<'_>, asked: &Asked<'_>, out: &mut Out) -> Result<bool> {
     let plan = Plan::by(asked.by).naming(context.question.tape.session());
     let totals = Totals { context, plan: &plan, sockets: asked.sockets };
-    let mut sums = Sums::default();
+    let mut sums = Sums { groups: Spilling::new(Store::of_process(), 1), ..Sums::default() };
     let read = feed(&context.question, &totals, |told| {
         match told {
             Told::Sum(part) => sums.merge(part),
@@ -339,7 +344,8 @@ pub(super) fn print(context: &mut Context<'_>, asked: &Asked<'_>, out: &mut Out)
     // what is in the ledger is in the sums
     context.question.loss.gaps.retain(|gap| !gap.ledger);
     read.tell(&mut context.question.loss);
-    let shown = Shown::new(context, &sums, &plan, asked);
+    let groups = Parts::of(vec![std::mem::take(&mut sums.groups)]);
+    let shown = Shown::new(context, (&sums, &groups), &plan, asked);
     shown.print(out)?;
     Ok(sums.doubts_lost || shown.lost())
 }
@@ -367,30 +373,37 @@ struct Shown<'a> {
     sums: &'a Sums,
     asked: &'a Asked<'a>,
     by: &'a [By],
-    /// Places of the sums, in the order that is asked for.
-    rows: Vec<u32>,
+    /// The sums in the order that is asked for.
+    rows: Ordered<'a, Kept>,
 }
 
 /// Whether calls, opens, reads, writes of a row may be too low.
 type Short = [bool; 4];
 
 impl<'a> Shown<'a> {
-    fn new(context: &'a Context<'a>, sums: &'a Sums, plan: &'a Plan, asked: &'a Asked<'a>) -> Self {
+    fn new(
+        context: &'a Context<'a>,
+        (sums, groups): (&'a Sums, &'a Parts<Kept>),
+        plan: &'a Plan,
+        asked: &'a Asked<'a>,
+    ) -> Self {
         let question = &context.question;
         let words = Words { session: question.tape.session(), book: &question.book, plan };
         let out = |key: Packed<'_>| match plan.place(By::File).map(|at| key.key().swap_remove(at)) {
             Some(Value::Text(path)) => (asked.without)(&path),
             _ => false,
         };
-        let wanted = |(_, (key, kept)): &(u32, (Packed<'_>, &Kept))| (asked.rank)(&kept.work()) > 0 && !out(*key);
-        let mut rows: Vec<u32> = (0..).zip(sums.groups.iter()).filter(wanted).map(|(place, _)| place).collect();
-        context.config.shown.rows(rows.len());
+        let rank = asked.rank;
+        let number = |key: Packed<'_>, kept: &Kept| {
+            let rank = rank(&kept.work());
+            (rank > 0 && !out(key)).then_some(coarse(rank))
+        };
         // no two have the same key
-        rows.sort_unstable_by_key(|place| {
-            let (key, kept) = sums.groups.get(*place);
-            let work = kept.work();
-            (Reverse((asked.rank)(&work)), Reverse(work.calls), key)
+        let rows = Ordered::new(groups, number, move |one, other| {
+            let [a, b] = [one, other].map(|(_, kept)| kept.work());
+            rank(&b).cmp(&rank(&a)).then(b.calls.cmp(&a.calls)).then_with(|| one.0.cmp(&other.0))
         });
+        context.config.shown.rows(rows.len());
         Self { context, words, sums, asked, by: asked.by, rows }
     }
 
@@ -398,18 +411,17 @@ impl<'a> Shown<'a> {
     fn lost(&self) -> bool {
         let judges = self.sums.open.each_ref().map(|open| open.judge(None));
         let lost = |key: &[Value]| judges.iter().any(|judge| judge.lost(key));
-        judges.iter().any(OpenJudge::any) && self.rows.iter().any(|place| lost(&self.sums.groups.get(*place).0.key()))
+        judges.iter().any(OpenJudge::any) && self.rows.iter().any(|entry| lost(&entry.key().key()))
     }
 
     fn print(&self, out: &mut Out) -> Result<()> {
         let limit = self.asked.limit;
         let lost = !self.context.question.loss.complete();
         let judges = self.sums.open.each_ref().map(|open| open.judge(None));
-        let rows = self.rows.iter().take(limit).map(|place| {
-            let (key, kept) = self.sums.groups.get(*place);
-            let key = key.key();
+        let rows = self.rows.iter().take(limit).map(|entry| {
+            let key = entry.key().key();
             let short = judges.each_ref().map(|judge| lost || judge.short(&key));
-            (key, kept.work(), short)
+            (key, entry.sum.work(), short)
         });
         let doubts = (self.sums.doubts > 0)
             .then(|| doubt_text(self.sums.doubts, self.words.plan, self.context.config.filters.by_path()));
@@ -481,6 +493,13 @@ impl<'a> Shown<'a> {
     }
 }
 
+/// A number that is no less for what is more: how many bits it has, then the highest of them.
+fn coarse(number: u128) -> u64 {
+    let zeros = number.leading_zeros();
+    let highest = number.checked_shl(zeros).unwrap_or(0) >> 72;
+    (u64::from(u128::BITS - zeros) << 56) | highest as u64
+}
+
 /// `?: 5 calls, 249 bytes on files that are not known: other rows may lack them`.
 fn nameless_text(work: &Work) -> String {
     let calls = if work.calls == 1 { "1 call".to_owned() } else { format!("{} calls", work.calls) };
@@ -499,4 +518,19 @@ fn doubt_text(calls: u64, plan: &Plan, by_path: bool) -> String {
         (false, true) => "",
     };
     format!("AT LEAST: {calls} more {are} in no row: whether on files, or asked for, is not known{hint}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn what_is_more_is_no_less(one: u128, other: u128, shifts in [0_u32..128, 0_u32..128]) {
+            let (one, other) = (one >> shifts[0], other >> shifts[1]);
+            prop_assert!(coarse(one.min(other)) <= coarse(one.max(other)));
+            prop_assert!(coarse(one) < coarse(one.saturating_mul(3)) || one == 0 || one > u128::MAX / 3);
+        }
+    }
 }

@@ -9,6 +9,7 @@ use crate::table::filter::failed;
 use crate::table::group::Add;
 use crate::table::load::Loaded;
 use crate::table::moved::Moved;
+use crate::values::spill::{Stored, put_number, take_number, take_u64};
 
 /// Time and bytes of calls on one object.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -186,6 +187,67 @@ impl Add for Kept {
     }
 }
 
+impl Stored for Kept {
+    fn put(&self, out: &mut Vec<u8>) {
+        let Work {
+            calls,
+            opens,
+            reads,
+            writes,
+            errors,
+            read,
+            written,
+            ns,
+            max,
+            first,
+            last,
+            ledger,
+            read_short,
+            written_short,
+            ns_short,
+        } = self.work();
+        for number in [calls, opens, reads, writes, errors, read, written, ns, max, ledger] {
+            put_number(number.into(), out);
+        }
+        // of a time that is known one more
+        [first, last].into_iter().for_each(|ts| put_number(ts.map_or(0, |ts| u128::from(ts) + 1), out));
+        out.extend([read_short, written_short, ns_short].map(u8::from));
+    }
+
+    fn take(from: &mut &[u8]) -> Option<Self> {
+        let mut next = || take_u64(from);
+        let (calls, opens, reads, writes, errors) = (next()?, next()?, next()?, next()?, next()?);
+        let (read, written, ns, max, ledger) = (next()?, next()?, next()?, next()?, next()?);
+        let mut time = || Some(take_number(from)?.checked_sub(1).map(|ts| ts as u64));
+        let (first, last) = (time()?, time()?);
+        let [read_short, written_short, ns_short] = from.split_off(..3)?.first_chunk()?.map(|flag| flag != 0);
+        Some(Self::of(Work {
+            calls,
+            opens,
+            reads,
+            writes,
+            errors,
+            read,
+            written,
+            ns,
+            max,
+            first,
+            last,
+            ledger,
+            read_short,
+            written_short,
+            ns_short,
+        }))
+    }
+
+    fn heap(&self) -> usize {
+        match self {
+            Self::Narrow(_) => 0,
+            Self::Wide(_) => size_of::<Work>(),
+        }
+    }
+}
+
 impl Narrow {
     fn work(&self) -> Work {
         let [read_short, written_short, ns_short, timed] = self.flags;
@@ -245,6 +307,9 @@ mod tests {
                 expected.add(work);
                 kept.add_work(work);
             }
+            let mut bytes = Vec::new();
+            kept.put(&mut bytes);
+            prop_assert_eq!(Kept::take(&mut &*bytes).map(|kept| kept.work()), Some(expected.clone()));
             prop_assert_eq!(kept.work(), expected);
         }
     }

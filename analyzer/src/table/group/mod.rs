@@ -6,6 +6,7 @@ pub(crate) mod of_cgroup;
 pub(crate) mod of_file;
 pub(crate) mod open;
 pub(crate) mod packed;
+pub(crate) mod spilling;
 pub(crate) mod value;
 
 use self::packed::{Packed, pack};
@@ -13,14 +14,14 @@ use self::value::{Key, Value};
 use crate::values::strings::Strings;
 
 /// A sum.
-pub trait Add: Default {
+pub(crate) trait Add: Default {
     /// Adds all of `other`.
     fn add(&mut self, other: &Self);
 }
 
 /// Sums by key. Memory grows with the number of keys: beside its sum one takes its bytes, and about 15 more.
 #[derive(Debug)]
-pub struct Groups<A> {
+pub(crate) struct Groups<A> {
     keys: Strings,
     /// By the numbers of their keys.
     sums: Vec<A>,
@@ -34,7 +35,7 @@ impl<A> Default for Groups<A> {
 
 impl<A: Add> Groups<A> {
     /// Index of the sum of `key`, for [`Self::at`]; a new sum is empty.
-    pub fn place(&mut self, key: &[Value]) -> u32 {
+    pub(crate) fn place(&mut self, key: &[Value]) -> u32 {
         let (place, new) = self.keys.number_of(|out| pack(key, out));
         if new {
             self.sums.push(A::default());
@@ -44,28 +45,28 @@ impl<A: Add> Groups<A> {
 
     /// The sum at an index.
     #[inline]
-    pub fn at(&mut self, place: u32) -> &mut A {
+    pub(crate) fn at(&mut self, place: u32) -> &mut A {
         &mut self.sums[place as usize]
     }
 
     /// The key and the sum at an index.
-    pub fn get(&self, place: u32) -> (Packed<'_>, &A) {
+    pub(crate) fn get(&self, place: u32) -> (Packed<'_>, &A) {
         (Packed(self.keys.get(place).unwrap_or_default()), &self.sums[place as usize])
     }
 
     /// The sum of `key`.
-    pub fn of(&mut self, key: &[Value]) -> &mut A {
+    pub(crate) fn of(&mut self, key: &[Value]) -> &mut A {
         let place = self.place(key);
         self.at(place)
     }
 
     /// Number of keys.
-    pub fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.sums.len()
     }
 
     /// Adds all of `other`, which is empty then and keeps its memory.
-    pub fn merge(&mut self, other: &mut Self) {
+    pub(crate) fn merge(&mut self, other: &mut Self) {
         for (key, sum) in other.keys.iter().zip(other.sums.drain(..)) {
             let (place, new) = self.keys.number(key);
             match new {
@@ -76,13 +77,31 @@ impl<A: Add> Groups<A> {
         other.keys.clear();
     }
 
-    /// Keys and sums, in any order.
-    pub fn iter(&self) -> impl Iterator<Item = (Packed<'_>, &A)> {
+    /// Keys and sums, by index.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (Packed<'_>, &A)> {
         self.keys.iter().map(Packed).zip(&self.sums)
     }
 
+    /// Bytes of memory, without what sums have elsewhere.
+    pub(crate) fn bytes(&self) -> usize {
+        self.keys.bytes() + self.sums.len() * size_of::<A>()
+    }
+
+    /// Indices in the order of the keys.
+    pub(crate) fn by_key(&self) -> Vec<u32> {
+        let mut places: Vec<u32> = (0..self.sums.len() as u32).collect();
+        places.sort_unstable_by_key(|place| self.keys.get(*place));
+        places
+    }
+
+    /// Forgets all, and keeps the memory.
+    pub(crate) fn clear(&mut self) {
+        self.keys.clear();
+        self.sums.clear();
+    }
+
     /// The same, by value.
-    pub fn into_sums(self) -> impl Iterator<Item = (Key, A)> {
+    pub(crate) fn into_sums(self) -> impl Iterator<Item = (Key, A)> {
         let Self { keys, sums } = self;
         (0..).zip(sums).filter_map(move |(number, sum)| Some((Packed(keys.get(number)?).key(), sum)))
     }

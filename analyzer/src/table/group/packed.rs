@@ -18,11 +18,11 @@ const GOES_ON: u8 = u8::MAX;
 
 /// A key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Packed<'a>(pub(super) &'a [u8]);
+pub(crate) struct Packed<'a>(pub(super) &'a [u8]);
 
 impl Packed<'_> {
     /// Its values.
-    pub fn key(self) -> Key {
+    pub(crate) fn key(self) -> Key {
         let mut rest = self.0;
         std::iter::from_fn(|| value(&mut rest)).collect()
     }
