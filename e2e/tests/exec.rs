@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{PermissionsExt, symlink};
 
 use serde_json::{Value, json};
 use systape_e2e::strace::{self, Traced};
@@ -152,6 +152,95 @@ fn every_start_as_strace_sees_it() {
     let ours = failed.iter().filter(|row| truth.contains_key(&row["pid"].as_i64().expect("pid"))).count();
     assert_eq!(ours, truth.values().flatten().filter(|call| call.errno.is_some()).count());
     assert!(failed.iter().all(|row| row["ret"] == -1), "{failed:?}");
+}
+
+/// A program whose file is there, and whose interpreter is not, names it; strace has the error, the test made the files.
+#[test]
+fn a_missing_interpreter_has_a_name() {
+    let Some(lab) = Lab::with_bpf() else { return };
+    let write = |name: &str, bytes: &[u8]| {
+        fs::write(lab.path(name), bytes).expect(name);
+        fs::set_permissions(lab.path(name), fs::Permissions::from_mode(0o755)).expect(name);
+    };
+    write("plain", b"#!/no/such/interp -x\n");
+    write("crlf", b"#!/bin/sh\r\nexit 0\r\n");
+    write("relative", b"#!./gone\n");
+    write("chain", b"#!./plain\n");
+    write("under", b"#!./plain/x\n");
+    write("text", b"no program\n");
+    write("other", b"\x7fELF\x02\x01\x01\0\0\0\0\0\0\0\0\0\x02\0\xf3\0");
+    fs::create_dir(lab.path("sub")).expect("mkdir");
+    write("sub/here", b"#!../gone\n");
+    symlink("sub", lab.path("link")).expect("symlink");
+    // the loader's name is as long as the one it replaces, so that nothing else moves
+    let mut program = fs::read("/bin/true").expect("true");
+    let loader = b"/lib64/ld-linux-x86-64.so.2";
+    let at = program.windows(loader.len()).position(|bytes| bytes == loader);
+    let elf = at.map(|at| {
+        program[at..at + loader.len()].copy_from_slice(b"/nolib/ld-linux-x86-64.so.2");
+        write("elf", &program);
+    });
+    let root = lab.path("root");
+    fs::create_dir_all(root.join("bin")).expect("mkdir");
+    fs::write(root.join("bin/inside"), "#!/inner\n").expect("inside");
+    fs::set_permissions(root.join("bin/inside"), fs::Permissions::from_mode(0o755)).expect("inside");
+    let script = "./plain a; ./crlf; ./relative; ./chain; ./under; env ./text; env ./other; link/here; \
+        cd sub; ./here; cd ..; ./elf; env PATH=/nowhere:. plain; ./missing; exit 5";
+    let traced = [
+        "strace",
+        "-f",
+        "-e",
+        "trace=execve",
+        "-o",
+        "out",
+        "/usr/bin/env",
+        "-i",
+        "PATH=/usr/bin:/bin",
+        "/bin/sh",
+        "-c",
+        script,
+    ];
+    lab.record("t.tape", &[], &traced).expect(5);
+    lab.assert_whole("t.tape");
+    let failed = strace::parse(&fs::read_to_string(lab.path("out")).expect("strace's output"));
+    let failed = failed.iter().filter(|call| call.ret == Some(-1)).count();
+    let rows = lab.analyze(&["exec", "t.tape", "--failure", "--format", "json"]).expect(0).json();
+    assert_eq!(rows.len(), failed, "{rows:?}");
+    let of = |path: &str| {
+        let row = rows.iter().find(|row| row["path"] == path).unwrap_or_else(|| panic!("no {path}: {rows:?}"));
+        let columns = ["errno", "interpreter", "interpreter_errno", "interpreter_of", "file_kind"];
+        columns.map(|column| row[column].as_str().unwrap_or("").to_owned())
+    };
+    for (path, expected) in [
+        ("./plain", ["ENOENT", "/no/such/interp", "ENOENT", "./plain", "script"]),
+        ("./crlf", ["ENOENT", "/bin/sh\r", "ENOENT", "./crlf", "script"]),
+        ("./relative", ["ENOENT", "./gone", "ENOENT", "./relative", "script"]),
+        ("./chain", ["ENOENT", "/no/such/interp", "ENOENT", "./plain", "script"]),
+        ("./under", ["ENOTDIR", "./plain/x", "ENOTDIR", "./under", "script"]),
+        ("./text", ["ENOEXEC", "", "", "./text", "other"]),
+        ("./other", ["ENOEXEC", "", "", "./other", "other-elf"]),
+        ("link/here", ["ENOENT", "../gone", "ENOENT", "link/here", "script"]),
+        ("./here", ["ENOENT", "../gone", "ENOENT", "./here", "script"]),
+        ("/nowhere/plain", ["ENOENT", "", "", "", ""]),
+        ("./missing", ["ENOENT", "", "", "", ""]),
+    ] {
+        assert_eq!(of(path), expected, "{path}: {rows:?}");
+    }
+    if elf.is_some() {
+        assert_eq!(of("./elf"), ["ENOENT", "/nolib/ld-linux-x86-64.so.2", "ENOENT", "./elf", "elf"]);
+    }
+    let read = rows.iter().filter_map(|row| row["read_after_ns"].as_u64());
+    assert!(read.clone().count() > 8 && read.clone().all(|ns| ns > 0 && ns < 60_000_000_000), "{rows:?}");
+    let text = lab.analyze(&["exec", "t.tape", "--failure"]).expect(0).text();
+    assert!(text.contains("ENOENT; its interpreter /bin/sh\\r was missing, read "), "{text}");
+    assert!(text.contains("ENOENT; ./plain: interpreter /no/such/interp was missing, read "), "{text}");
+    // in another root directory, whose paths can be followed while the process lives
+    let exec = "import os,time\nos.chroot('root'); os.chdir('/')\ntry: os.execv('/bin/inside', ['x'])\n\
+        except OSError: time.sleep(6)";
+    lab.record("r.tape", &[], &["python3", "-c", exec]).expect(0);
+    let rows = lab.analyze(&["exec", "r.tape", "--failure", "--format", "json"]).expect(0).json();
+    let row = rows.iter().find(|row| row["path"] == "/bin/inside").expect("the exec");
+    assert_eq!((&row["interpreter"], &row["errno"]), (&"/inner".into(), &"ENOENT".into()), "{row}");
 }
 
 #[test]

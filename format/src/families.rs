@@ -195,6 +195,20 @@ crate::tables! {
 }
 
 crate::tables! {
+    /// An exec failed as it does without an interpreter: what the program asked for when its file was read, soon after. Without a row the file was not there itself, or could not be read.
+    pub EXEC_INTERPRETER = "exec:interpreter" {
+        ts: Time "when this was stored"
+        task: Task "who called exec"
+        ago: Duration "time since the call's end"
+        read: Duration "from the call's end until the file was read"
+        kind: Str "what asks: script (it begins with #!), elf (a program of this machine), other-elf, other"
+        file: Str [Path] "the file that asks: the program, as the call had it, or the interpreter of a script"
+        interpreter: Str [Path] "what it asks for: the name behind #!, or the loader of an ELF file; unknown: nothing"
+        error: Int "why that could not be opened when it was tried: 2 (ENOENT), 20 (ENOTDIR), 40 (ELOOP); 0: it could be, or nothing is asked for"
+    }
+}
+
+crate::tables! {
     /// A limit of a cgroup, or what came of it: read when the recording begins, when a process comes into the cgroup, at each checkpoint and at the end. Of cgroups that have one.
     pub CGROUP_LIMIT = "cgroup:limit" {
         ts: Time "when it was read"
@@ -288,6 +302,7 @@ pub const OWN: &[Recorded] = &[
     Recorded { family: Family::Process, def: &PROCESS_USAGE },
     Recorded { family: Family::Process, def: &PROCESS_THREAD },
     Recorded { family: Family::Process, def: &PROCESS_MEMORY },
+    Recorded { family: Family::Syscall, def: &EXEC_INTERPRETER },
     Recorded { family: Family::Process, def: &CGROUP_LIMIT },
     Recorded { family: Family::Process, def: &CGROUP_MEMBER },
     Recorded { family: Family::Process, def: &RECORD_TRIGGER },
@@ -299,7 +314,7 @@ pub const OWN: &[Recorded] = &[
 ];
 
 /// Most tables of tracepoints and functions in a tape: the rest is for this version's own and for some to come.
-pub const MAX_ASKED_FOR: usize = MAX_TABLES - 16;
+pub const MAX_ASKED_FOR: usize = MAX_TABLES - 32;
 
 impl Family {
     /// The family of a number; None for one unknown to this version.

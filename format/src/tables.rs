@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::table::{TableDef, Type};
 
 /// Most tables in a tape.
-pub const MAX_TABLES: usize = 64;
+pub const MAX_TABLES: usize = 80;
 /// Most columns of a table.
 pub const MAX_COLUMNS: usize = 128;
 /// Most rows × columns of all tables of a segment: 16 MiB in memory, however few bytes they take in the tape.

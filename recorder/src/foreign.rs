@@ -54,11 +54,14 @@ pub enum Wanted {
     DebugFile,
     /// A copy of a process's perf map.
     PerfMap,
+    /// The first bytes of a program that could not be executed.
+    Executed,
 }
 
 impl Wanted {
     /// All of them.
-    pub const ALL: [Self; 5] = [Self::Mapped, Self::Library, Self::Program, Self::DebugFile, Self::PerfMap];
+    pub const ALL: [Self; 6] =
+        [Self::Mapped, Self::Library, Self::Program, Self::DebugFile, Self::PerfMap, Self::Executed];
 
     /// A request; `what` is for who opens it.
     pub(crate) fn request(self, what: &[u8]) -> Vec<u8> {

@@ -35,6 +35,7 @@ mod forced;
 pub mod foreign;
 pub mod generate;
 mod habits;
+mod interpreter;
 mod iterate;
 mod kallsyms;
 mod kin;

@@ -1,6 +1,6 @@
 //! The process that opens files of users, with the rights for it.
 //!
-//! It reads nothing of them: it finds them, looks at what the kernel knows of them, and hands them on. A file system that
+//! It takes nothing of them apart: it finds them, looks at what the kernel knows of them, and hands them on, or their first bytes. A file system that
 //! does not answer holds this process up, not the recorder, which ends it then.
 
 use std::ffi::OsStr;
@@ -12,7 +12,7 @@ use std::process::ExitCode;
 use systape_symbols::{open_regular, run_carrier};
 
 use crate::foreign::{Wanted, open_for_all};
-use crate::{probes, rights, spaces, stacks};
+use crate::{interpreter, probes, rights, spaces, stacks};
 
 /// Runs it, until who asks has gone.
 pub fn run() -> ExitCode {
@@ -36,6 +36,7 @@ fn open(request: &[u8]) -> Result<(Vec<u8>, File), String> {
             plain(file).ok_or_else(|| "it is no regular file".into())
         }
         Wanted::DebugFile => plain(open_for_all(path)).ok_or_else(|| "it is not there for everybody".into()),
+        Wanted::Executed => interpreter::open_asked(what),
         Wanted::PerfMap => stacks::jit_maps::open_asked(what),
     }
 }

@@ -425,6 +425,11 @@ impl Tasks {
         }
     }
 
+    /// Whether a task had ended at `ts`.
+    pub(crate) fn had_ended(&self, id: TaskId, ts: u64) -> bool {
+        !self.is_alive(id) && self.dead.iter().any(|(died, of)| *of == id && *died <= ts)
+    }
+
     /// The process whose leader is `id` executes another program at `ts`.
     pub(crate) fn will_exec(&mut self, id: TaskId, ts: u64) {
         const MOST: usize = 1 << 16;

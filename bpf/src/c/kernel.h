@@ -166,6 +166,7 @@ struct files_struct {
 };
 
 struct fs_struct {
+	struct path root;
 	struct path pwd;
 };
 

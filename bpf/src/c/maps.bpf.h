@@ -103,6 +103,7 @@ const volatile u64 state_share = 0;
 u32 own_tgid = 0;
 u32 own_level = 0;
 u64 own_namespace = 0;
+struct path own_root = {};
 
 /*
  * Distance of a task's user registers from the base of its stack; 0 = not

@@ -137,6 +137,8 @@ static __always_inline void note_self(void)
 	own_level = BPF_CORE_READ(pid, level);
 	bpf_core_read(&up, sizeof(up), &pid->numbers[own_level]);
 	own_namespace = (u64)up.ns;
+	own_root.mnt = BPF_CORE_READ(self, fs, root.mnt);
+	own_root.dentry = BPF_CORE_READ(self, fs, root.dentry);
 }
 
 /*

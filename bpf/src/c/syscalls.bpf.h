@@ -10,6 +10,9 @@
 #define ERESTART_RESTARTBLOCK 516
 #define ENOIOCTLCMD 515
 #define EINTR 4
+#define ENOENT 2
+#define ENOEXEC 8
+#define ENOTDIR 20
 #define ENOSYS 38
 #define NR_NONE 0xffffffff
 
@@ -552,7 +555,7 @@ static __always_inline void count_missed(struct wire_syscall *rec, u8 missed, u3
 
 static __always_inline bool is_counted(const struct wire_syscall *rec, u8 missed)
 {
-	return missed || (ledger_check && !rec->hdr.flags);
+	return missed || (ledger_check && !(rec->hdr.flags & ~WIRE_OUR_ROOT));
 }
 
 /* At one place at the end of a program: the verifier walks it for every state it can be reached in. */
@@ -641,6 +644,19 @@ static __always_inline void end_plain(struct plain_call *p, u64 end, long ret, b
 }
 
 /*
+ * An exec failed, perhaps for want of its interpreter, which the recorder reads
+ * in the file: whether a path leads both to the same one. A mount belongs to one
+ * mount namespace.
+ */
+static __always_inline void note_root(struct wire_syscall *rec, struct task_struct *task)
+{
+	if (rec->ret != -ENOENT && rec->ret != -ENOEXEC && rec->ret != -ENOTDIR)
+		return;
+	if (BPF_CORE_READ(task, fs, root.mnt) == own_root.mnt && BPF_CORE_READ(task, fs, root.dentry) == own_root.dentry)
+		rec->hdr.flags |= WIRE_OUR_ROOT;
+}
+
+/*
  * What a call that ended has besides its arguments and its value. Not static, so
  * that the verifier walks it once.
  */
@@ -656,6 +672,8 @@ __noinline int add_at_exit(u32 without_enter)
 	if (!d)
 		return 0;
 	ret = st->rec.ret;
+	if (d->flags & SC_EXEC)
+		note_root(&st->rec, current_task());
 	if (d->cap_kind[0]) {
 		/* after a successful exec the addresses are those of another program */
 		if (!(d->flags & SC_EXEC && ret >= 0) && (capture_missed(st) || without_enter))

@@ -3,8 +3,8 @@
 use super::Plan;
 use super::survey::{Early, Survey};
 use crate::families::{
-    BLOCK_FILE, CGROUP_LIMIT, CGROUP_MEMBER, PROCESS_MEMORY, PROCESS_THREAD, PROCESS_USAGE, RECORD_TRIGGER,
-    SOCKET_ERROR, SOCKET_NAME, SOCKET_RETRANSMIT, SOCKET_TCP,
+    BLOCK_FILE, CGROUP_LIMIT, CGROUP_MEMBER, EXEC_INTERPRETER, PROCESS_MEMORY, PROCESS_THREAD, PROCESS_USAGE,
+    RECORD_TRIGGER, SOCKET_ERROR, SOCKET_NAME, SOCKET_RETRANSMIT, SOCKET_TCP,
 };
 use crate::header::BlockKind;
 use crate::model::{CallState, Core, Dict, Family, LedgerRow, ProcessKind, SignalEvent, SignalKind, Task};
@@ -153,7 +153,7 @@ impl Cut<'_> {
             // counts from before and after the time say what came of a limit in it
             return true;
         }
-        if is(&[&PROCESS_USAGE, &PROCESS_THREAD, &PROCESS_MEMORY, &CGROUP_MEMBER]) {
+        if is(&[&PROCESS_USAGE, &PROCESS_THREAD, &PROCESS_MEMORY, &CGROUP_MEMBER, &EXEC_INTERPRETER]) {
             return self.chosen(owner) && self.matters(owner);
         }
         if is(&[&RECORD_TRIGGER]) {

@@ -13,6 +13,7 @@ use systape_format::model::{
 };
 
 use super::Settings;
+use super::interpreters::Interpreters;
 use super::ledger::{Ledger, in_ledger};
 use super::polls;
 use super::rows::Rows;
@@ -42,6 +43,8 @@ pub(super) struct Calls {
     ended: HashSet<(TaskId, u64)>,
     /// What the arguments of calls in flight point to, by thread: at the start, and at the end.
     memory: FxHashMap<(u32, u64), CallMemory>,
+    /// Files of execs that failed.
+    pub interpreters: Interpreters,
 }
 
 impl Calls {
@@ -54,6 +57,7 @@ impl Calls {
             close_ts: None,
             ended: HashSet::new(),
             memory: FxHashMap::default(),
+            interpreters: Interpreters::default(),
         }
     }
 
@@ -120,6 +124,9 @@ impl Calls {
             effects::unnamed(&world.tasks, task, s.end, &s.args);
         }
         if errno != 0 {
+            if info.effect == Effect::Exec && stored {
+                self.interpreters.failed(&world.tasks, task, &info, (s, data), errno);
+            }
             effects::failed(&mut world.tasks, task, &info);
         } else if let Some(returned) = &mut returned
             && state.returned()

@@ -45,6 +45,7 @@ mod cgroup_limits;
 mod checkpoint;
 mod faults;
 mod files;
+mod interpreters;
 mod ledger;
 mod life;
 mod locks;
@@ -259,6 +260,7 @@ impl Assembler {
             .into_iter()
             .for_each(|container| self.rows.container(container, watermark));
         self.store_limits(watermark);
+        self.calls.interpreters.store((watermark, watermark), &mut self.world.tasks, &mut self.rows);
         self.world.apply_rereads(watermark);
         // what was counted of the dead may still come
         let until = watermark.min(self.ledger.until());
@@ -424,6 +426,8 @@ impl Assembler {
         self.probes.finish(latest, &mut self.world, &mut self.rows);
         self.locks.finish(latest, &mut self.world, &mut self.rows);
         if let Some(end) = self.calls.closed() {
+            self.calls.interpreters.wait(Instant::now() + PATIENCE);
+            self.calls.interpreters.store((u64::MAX, end), &mut self.world.tasks, &mut self.rows);
             self.usage.memory(snaps, end, &mut self.world, &mut self.rows);
             if self.cgroup_limits.ask(&mut self.world) {
                 self.world.wait_for_limits(Instant::now() + PATIENCE);

@@ -5,6 +5,7 @@
 //! dies keeps the parent that forked it. Memory grows with the number of processes, not of events.
 
 pub(crate) mod ending;
+pub(crate) mod interpreters;
 pub(crate) mod process;
 pub(crate) mod read;
 pub(crate) mod track;

@@ -7,6 +7,7 @@ use systape_format::model::UID_UNKNOWN;
 
 use super::Story;
 use super::rows::{After, Row};
+use crate::derive::processes::interpreters::Asked;
 use crate::derive::processes::usage::Used;
 use crate::render::cell::Cell;
 use crate::render::json::bytes;
@@ -37,6 +38,11 @@ systape_format::tables! {
         path: Str [Path] "path of the program; null: not known"
         args: Nested [Command] "its arguments, an array of strings; null: not known; CSV: as text"
         args_whole: Flag "these are all of them; null: none are known"
+        interpreter: Str [Path] "if it failed with ENOENT, ENOEXEC or ENOTDIR, and the file was read soon after: the interpreter that the file asks for (#!, or the loader of an ELF file), or the interpreter of that; the first that is missing, if one is. null: none, or not known"
+        interpreter_errno: Word "why that could not be opened when it was read; null: it could be, or is not known"
+        interpreter_of: Str [Path] "the file that asks for it; null: the file was not read"
+        file_kind: Word "that file: `script`, `elf`, `other-elf` (of another machine), `other`; null: it was not read"
+        read_after_ns: Duration "from the failure until the file was read: it may have changed in that time; null: it was not read"
         ended: Word "`exit`, `exec` (the same process started another program), `no`; null: it failed, or not known"
         exit_code: Int "exit status; null: none"
         exit_signal: Int "signal that ended it; null: none"
@@ -135,7 +141,8 @@ fn text(story: &Story<'_>, row: &Row) -> String {
     if row.errno != 0 {
         let name = systape_abi::errno_name(row.errno).map_or_else(|| row.errno.to_string(), str::to_owned);
         let path = if row.path.is_empty() { String::new() } else { format!("{}: ", escaped(&row.path)) };
-        args.push_str(&format!(" ({path}{name})"));
+        let asked = row.asked.as_ref().map(|asked| asked_for(row, asked)).unwrap_or_default();
+        args.push_str(&format!(" ({path}{name}{asked})"));
     }
     columns(
         [
@@ -152,6 +159,23 @@ fn text(story: &Story<'_>, row: &Row) -> String {
         ],
         &args,
     )
+}
+
+/// What the file asked for when it was read.
+fn asked_for(row: &Row, asked: &Asked) -> String {
+    let whose = if asked.file == row.path {
+        "its interpreter".to_owned()
+    } else {
+        format!("{}: interpreter", escaped(&asked.file))
+    };
+    let what = match &asked.interpreter {
+        Some(name) if asked.error != 0 => format!("{whose} {} was missing", escaped(name)),
+        Some(name) => format!("{whose} {} was there", escaped(name)),
+        None if asked.kind == "other-elf" => "an ELF file of another machine".to_owned(),
+        None if asked.kind == "other" => "neither #! nor ELF".to_owned(),
+        None => "the file was there".to_owned(),
+    };
+    format!("; {what}, read {} later", span(asked.after))
 }
 
 /// What the process used, if it ended as this program.
@@ -195,7 +219,12 @@ fn record<'a>(story: &Story<'a>, row: &'a Row) -> row::Row<'a> {
     line.set("errno", systape_abi::errno_name(row.errno).filter(|_| failed))
         .set("errno_code", failed.then_some(row.errno));
     line.set("path", Some(&row.path).filter(|path| !path.is_empty()));
-    line.set("args", args).set("args_whole", (!argv.is_empty()).then_some(row.command.whole)).set("ended", ended);
+    line.set("args", args).set("args_whole", (!argv.is_empty()).then_some(row.command.whole));
+    let asked = row.asked.as_ref();
+    let missing = asked.and_then(|asked| systape_abi::errno_name(asked.error).filter(|_| asked.error != 0));
+    line.set("interpreter", asked.and_then(|asked| asked.interpreter.as_ref())).set("interpreter_errno", missing);
+    line.set("interpreter_of", asked.map(|asked| &asked.file)).set("file_kind", asked.map(|asked| &*asked.kind));
+    line.set("read_after_ns", asked.map(|asked| asked.after)).set("ended", ended);
     line.set("exit_code", end.and_then(|end| end.status())).set("exit_signal", end.and_then(|end| end.signal()));
     line.set("core_dumped", end.map(|end| end.core_dumped()));
     line.bound("dur_ns", until.map(|until| until.saturating_sub(row.ts)), row.after == After::Open);

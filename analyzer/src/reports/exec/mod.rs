@@ -18,6 +18,7 @@ use crate::asked::config::view::Part::All;
 use crate::asked::config::view::{Own, Rows, Run, TASKS, View};
 use crate::asked::config::{Config, refuse};
 use crate::derive::lost_calls::has_effect;
+use crate::derive::processes::interpreters::Interpreters;
 use crate::derive::processes::usage::Usages;
 use crate::derive::processes::{self, Ending, Processes};
 use crate::derive::signals::via;
@@ -135,6 +136,11 @@ pub(in crate::reports) fn answer(config: &Config, tape: &Tape, form: Form) -> Re
     if rows.iter().any(|row| matches!(row.after, After::End(_))) {
         let (read, coverage) = Usages::read(tape)?;
         usages = read;
+        coverage.tell(&mut context.question.loss);
+    }
+    if rows.iter().any(|row| row.errno != 0) {
+        let (read, coverage) = Interpreters::read(tape)?;
+        rows.iter_mut().for_each(|row| row.asked = read.of(row.task.tid, row.failed_at).cloned());
         coverage.tell(&mut context.question.loss);
     }
     context.question.loss.findings.append(&mut findings);

@@ -7,6 +7,7 @@ use systape_format::model::{Captured, Gap, Task};
 use systape_format::reader::Segment;
 
 use super::Context;
+use crate::derive::processes::interpreters::Asked;
 use crate::derive::processes::{Command, Ending, Processes, read};
 use crate::table::filter::failed;
 use crate::table::load::{Base, Loaded};
@@ -43,6 +44,10 @@ pub(in crate::reports) struct Row {
     pub command: Arc<Command>,
     /// Outcome.
     pub after: After,
+    /// End of the call that failed; 0 = it succeeded.
+    pub failed_at: u64,
+    /// What the file asked for, if it was read after the failure.
+    pub asked: Option<Asked>,
 }
 
 /// The passing attempts, by time; those that failed with `failures` only. Unreadable parts are added to the context's losses.
@@ -97,6 +102,8 @@ fn successes(context: &Context<'_>, processes: &Processes) -> Vec<Row> {
                 path: image.path.clone(),
                 command: Arc::clone(&image.command),
                 after,
+                failed_at: 0,
+                asked: None,
             });
         }
     }
@@ -160,5 +167,7 @@ fn failure(segment: &Loaded, processes: &Processes, row: usize) -> Row {
         path: bytes(captured(path)),
         command: Arc::new(Command { argv: bytes(words), whole: words.is_some_and(|words| words.status.is_whole()) }),
         after: After::Open,
+        failed_at: segment.time.start[row].saturating_add(segment.core.dur[row]),
+        asked: None,
     }
 }

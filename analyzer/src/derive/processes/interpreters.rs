@@ -1,0 +1,76 @@
+//! What programs asked for that could not be executed: rows of the table `exec:interpreter`.
+
+use std::ops::ControlFlow;
+
+use anyhow::Result;
+use rustc_hash::FxHashMap;
+use systape_format::families::EXEC_INTERPRETER;
+use systape_format::header::BlockKind;
+use systape_format::model::Dict;
+use systape_format::reader::Tape;
+use systape_format::tables::TableRows;
+
+use crate::table::scan::{Coverage, Scan};
+
+/// What a file asked for when it was read after a failed exec.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Asked {
+    /// script, elf, other-elf, other.
+    pub kind: String,
+    /// The file that asks.
+    pub file: Vec<u8>,
+    /// What it asks for; None: nothing.
+    pub interpreter: Option<Vec<u8>>,
+    /// The errno with which that could not be opened; 0: it could be.
+    pub error: u16,
+    /// From the failure until the file was read, ns.
+    pub after: u64,
+}
+
+/// By thread and end of the call.
+#[derive(Debug, Default)]
+pub(crate) struct Interpreters(FxHashMap<(u32, u64), Asked>);
+
+impl Interpreters {
+    /// Those of `tape`.
+    pub(crate) fn read(tape: &Tape) -> Result<(Self, Coverage)> {
+        let mut all = Self::default();
+        let with_tables = (0..tape.segments().len()).filter(|at| tape.segment(*at).has(BlockKind::Tables));
+        let coverage = Scan::of(tape, with_tables.collect()).walk(
+            "interpreters",
+            |segment, dict| segment.tables(dict),
+            |_, dict, tables| {
+                tables.iter().for_each(|table| all.add(table, dict));
+                Ok(ControlFlow::Continue(()))
+            },
+        )?;
+        Ok((all, coverage))
+    }
+
+    fn add(&mut self, table: &TableRows, dict: &Dict) {
+        if table.def.name != EXEC_INTERPRETER.name {
+            return;
+        }
+        let columns = ["task", "ago", "read", "kind", "file", "interpreter", "error"].map(|name| table.column(name));
+        let [Some(tasks), Some(ago), Some(read), Some(kind), Some(file), Some(interpreter), Some(error)] = columns
+        else {
+            return;
+        };
+        for (row, ts) in table.ts.iter().enumerate() {
+            let Some(task) = dict.task_of(tasks[row]) else { continue };
+            let asked = Asked {
+                kind: String::from_utf8_lossy(table.string(kind[row]).unwrap_or_default()).into_owned(),
+                file: table.string(file[row]).unwrap_or_default().to_vec(),
+                interpreter: table.string(interpreter[row]).map(<[u8]>::to_vec),
+                error: u16::try_from(error[row]).unwrap_or(u16::MAX),
+                after: read[row],
+            };
+            self.0.insert((task.tid, ts.saturating_sub(ago[row])), asked);
+        }
+    }
+
+    /// What was read after the exec of thread `tid` that failed at `end`; None: nothing.
+    pub(crate) fn of(&self, tid: u32, end: u64) -> Option<&Asked> {
+        self.0.get(&(tid, end))
+    }
+}
