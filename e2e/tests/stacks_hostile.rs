@@ -3,6 +3,7 @@
 //! cost their own frames and names and nothing else. And the recorder may be killed at any time.
 
 use std::fs;
+use std::path::Path;
 use std::time::Duration;
 
 use serde_json::Value;
@@ -245,6 +246,27 @@ fn names_of_made_code_that_never_come() {
         let made = Case::new(15, map, "leaf called_back @unnamed calls_made_code run_case main");
         let found = wrong(&events, "chains", &[made], true);
         assert!(found.is_empty(), "{}", found.join("\n"));
+    }
+}
+
+/// A program that makes code in a mount namespace with a /tmp of its own, both of which end before the recording does.
+#[test]
+fn names_of_made_code_in_a_container_that_has_ended() {
+    let Some(lab) = Lab::with_bpf() else { return };
+    compile(&lab, &[("chains", "chains.c", &["-O2"])]);
+    let inside = "mount -t tmpfs none /mnt && cp $0 /mnt && mount -t tmpfs none /tmp && exec /mnt/chains jit rest";
+    let program = lab.file("chains");
+    // the recorder's own /tmp has no such map, now or later
+    let outside = |events: &[Event]| events.iter().any(|e| Path::new(&format!("/tmp/perf-{}.map", e.tid)).exists());
+    for unshare in [&["unshare", "-m"][..], &["unshare", "-m", "-p", "--fork", "--mount-proc"]] {
+        let command = [unshare, &["sh", "-c", inside, &program]].concat();
+        lab.record("t.tape", &["--call-graph", "dwarf", "-e", "=lseek"], &command).expect(0);
+        lab.assert_whole("t.tape");
+        let events = stacks::events(&lab, "t.tape", &[]);
+        assert!(!outside(&events));
+        let made = Case::new(15, "jit", "leaf called_back made_at_run_time calls_made_code run_case main");
+        let found = wrong(&events, "chains", &[made], true);
+        assert!(found.is_empty(), "{unshare:?}: {}", found.join("\n"));
     }
 }
 

@@ -40,7 +40,7 @@ pub use function::FunctionStart;
 pub use ident::{Ident, image_build_id};
 pub use kallsyms::{Kallsyms, KernelModule, modules};
 pub use notes::{build_id, kernel_build_id, module_build_id};
-pub use perf_map::PerfMap;
+pub use perf_map::{MOST as LONGEST_PERF_MAP, PerfMap};
 pub use process::left_behind;
 pub use regular::{open_regular, open_regular_no_follow};
 pub use resolver::{File, GivenUp, Resolver, ResolverLimits};

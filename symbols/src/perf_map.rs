@@ -4,8 +4,8 @@ use std::collections::BinaryHeap;
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 
-/// Most bytes read of a file, from its end, because the newest lines count.
-const MOST: u64 = 64 << 20;
+/// Most bytes read of a perf map, from its end, because the newest lines count.
+pub const MOST: u64 = 64 << 20;
 /// Longest line.
 const LONGEST_LINE: usize = 4096;
 

@@ -307,6 +307,8 @@ static NOIPA void run_case(const char *name)
 			outer(PLAIN, i);
 			usleep(500);
 		}
+	} else if (!strcmp(name, "rest")) {
+		sleep(2);
 	} else if (!strcmp(name, "inlines")) {
 		for (long i = 0; i < TIMES; i++)
 			holder(INLINES, i);

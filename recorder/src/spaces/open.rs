@@ -44,6 +44,11 @@ impl Stat {
     pub(crate) fn of(file: &File) -> io::Result<Self> {
         attributes(file).map(|attributes| attributes.stat)
     }
+
+    /// Bytes of the file.
+    pub(crate) fn size(&self) -> u64 {
+        self.size
+    }
 }
 
 fn attributes(file: &File) -> io::Result<Attributes> {

@@ -3,8 +3,11 @@
 //! Any user can write to /tmp, so a map counts only if it is owned by the process's user or root, as for perf. Another
 //! process opens it, because the file system can be the process's own (FUSE). It is copied, so that no process changes it
 //! or blocks its reader later. The child process parses it.
+//!
+//! With a container that ends its map ends too. So a map is opened when the first frame of its process is seen, and held: of a
+//! process that has ended it is read through that descriptor, which names the file and asks no file system (O_PATH).
 
-use std::collections::HashSet;
+use std::collections::{HashSet, VecDeque};
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::os::fd::FromRawFd;
@@ -14,10 +17,15 @@ use std::path::Path;
 use systape_symbols::{Carrier, Unread, open_regular_no_follow};
 
 use crate::foreign::Wanted;
-use crate::{bounded, clock};
+use crate::spaces::open::Stat;
+use crate::{bounded, clock, system};
 
 /// Most bytes read of a map, from its end, because the newest lines count.
 const MOST: u64 = 16 << 20;
+/// The same of one that was held: the child reads it itself.
+const MOST_HELD: u64 = systape_symbols::LONGEST_PERF_MAP;
+/// Most maps that are held; the oldest make way.
+const HELD: usize = 64;
 
 /// The process whose map to find.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,12 +58,39 @@ pub(crate) struct JitMaps {
     carrier: Carrier,
     /// Processes whose file system hung: not read again.
     hung: HashSet<u32>,
+    /// Maps of processes that may end before their names are wanted, the oldest first.
+    held: VecDeque<(Owner, File)>,
+}
+
+/// Whether a map is to be copied, or only opened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Use {
+    Copy,
+    Hold,
 }
 
 impl JitMaps {
     /// `carrier` opens them.
     pub(crate) fn new(carrier: Carrier) -> Self {
-        Self { carrier, hung: HashSet::new() }
+        Self { carrier, hung: HashSet::new(), held: VecDeque::new() }
+    }
+
+    /// Opens the map of a process, if it has one by now, for the time when it has ended.
+    pub(crate) fn hold(&mut self, owner: Owner) {
+        if owner.here == 0 || self.held.iter().any(|(held, _)| *held == owner) {
+            return;
+        }
+        if let Ok((_, file)) = self.open(owner, Use::Hold) {
+            if self.held.len() >= HELD {
+                self.held.pop_front();
+            }
+            self.held.push_back((owner, file));
+        }
+    }
+
+    /// Gives back the maps of processes that have ended, but for those of which `waiting` places have no name yet.
+    pub(crate) fn forget_ended(&mut self, waiting: &[Owner]) {
+        self.held.retain(|(owner, _)| waiting.contains(owner) || system::is_process_alive(owner.here));
     }
 
     /// The map of a process.
@@ -63,6 +98,27 @@ impl JitMaps {
     /// # Errors
     /// Why there is none, in words.
     pub(crate) fn find(&mut self, owner: Owner) -> Result<Map, String> {
+        // by its number another process may have a map by now
+        if !system::is_process_alive(owner.here)
+            && let Some(map) = self.held(owner)
+        {
+            return Ok(map);
+        }
+        let (skipped, file) = match self.open(owner, Use::Copy) {
+            Ok(found) => found,
+            Err(why) => return self.held(owner).ok_or(why),
+        };
+        let skipped = skipped.try_into().map(u64::from_le_bytes).map_err(|_| "its perf map is none".to_owned())?;
+        Ok(Map { file, skipped })
+    }
+
+    fn held(&self, owner: Owner) -> Option<Map> {
+        let (_, file) = self.held.iter().find(|(held, _)| *held == owner)?;
+        let size = Stat::of(file).ok()?.size();
+        Some(Map { file: file.try_clone().ok()?, skipped: size.saturating_sub(MOST_HELD) })
+    }
+
+    fn open(&mut self, owner: Owner, what_for: Use) -> Result<(Vec<u8>, File), String> {
         let takes_long = || format!("the file system of /tmp/perf-{}.map takes too long", owner.inner());
         if self.hung.contains(&owner.here) {
             return Err(takes_long());
@@ -72,17 +128,14 @@ impl JitMaps {
             0 => 0,
             began => clock::earliest_realtime(began, &clock::sample()).saturating_sub(TICK),
         };
-        let asked = Asked { owner, since };
-        let (skipped, file) = match self.carrier.open(&Wanted::PerfMap.request(&asked.to_bytes())) {
-            Ok(found) => found,
-            Err(Unread { hangs: true, .. }) => {
+        let asked = Asked { owner, since, what_for };
+        self.carrier.open(&Wanted::PerfMap.request(&asked.to_bytes())).map_err(|Unread { why, hangs }| match hangs {
+            true => {
                 self.hung.insert(owner.here);
-                return Err(takes_long());
+                takes_long()
             }
-            Err(Unread { why, .. }) => return Err(why),
-        };
-        let skipped = skipped.try_into().map(u64::from_le_bytes).map_err(|_| "its perf map is none".to_owned())?;
-        Ok(Map { file, skipped })
+            false => why,
+        })
     }
 }
 
@@ -91,7 +144,11 @@ impl JitMaps {
 /// # Errors
 /// Why there is none, in words.
 pub(crate) fn open_asked(request: &[u8]) -> Result<(Vec<u8>, File), String> {
-    let map = find(Asked::from_bytes(request).ok_or("no process is asked for")?)?;
+    let asked = Asked::from_bytes(request).ok_or("no process is asked for")?;
+    if asked.what_for == Use::Hold {
+        return find(asked, open).map(|file| (Vec::new(), file));
+    }
+    let map = find(asked, copy)?;
     Ok((map.skipped.to_le_bytes().to_vec(), map.file))
 }
 
@@ -101,20 +158,23 @@ struct Asked {
     owner: Owner,
     /// A map that was not changed since is of an earlier process with this id, ns of CLOCK_REALTIME.
     since: u64,
+    what_for: Use,
 }
 
 impl Asked {
     fn to_bytes(self) -> Vec<u8> {
         let Owner { here, ns_pid, uid, began } = self.owner;
-        [here.into(), ns_pid.into(), uid.into(), began, self.since].into_iter().flat_map(u64::to_le_bytes).collect()
+        let hold = u64::from(self.what_for == Use::Hold);
+        let numbers = [here.into(), ns_pid.into(), uid.into(), began, self.since, hold];
+        numbers.into_iter().flat_map(u64::to_le_bytes).collect()
     }
 
     fn from_bytes(bytes: &[u8]) -> Option<Self> {
-        let &[here, ns_pid, uid, began, since] = bytes.as_chunks().0 else { return None };
-        let [here, ns_pid, uid, began, since] = [here, ns_pid, uid, began, since].map(u64::from_le_bytes);
+        let &[here, ns_pid, uid, began, since, hold] = bytes.as_chunks().0 else { return None };
+        let [here, ns_pid, uid, began, since, hold] = [here, ns_pid, uid, began, since, hold].map(u64::from_le_bytes);
         let owner =
             Owner { here: here.try_into().ok()?, ns_pid: ns_pid.try_into().ok()?, uid: uid.try_into().ok()?, began };
-        Some(Self { owner, since })
+        Some(Self { owner, since, what_for: if hold == 0 { Use::Copy } else { Use::Hold } })
     }
 }
 
@@ -131,25 +191,30 @@ impl Owner {
     }
 }
 
-fn find(Asked { owner, since }: Asked) -> Result<Map, String> {
+/// What `take` makes of a path of the map, by the user whose it may be and the time since when it must have changed; None = there is nothing.
+type Take<T> = fn(&Path, u32, u64) -> Result<T, Option<String>>;
+
+fn find<T>(Asked { owner, since, .. }: Asked, take: Take<T>) -> Result<T, String> {
     let (here, inner, user) = (owner.here, owner.inner(), owner.user());
     let mut why = None;
     for path in [format!("/proc/{here}/root/tmp/perf-{inner}.map"), format!("/tmp/perf-{here}.map")] {
-        match copy(Path::new(&path), user, since) {
-            Ok(map) => return Ok(map),
+        match take(Path::new(&path), user, since) {
+            Ok(taken) => return Ok(taken),
             Err(refused) => why = why.or(refused),
         }
     }
     Err(why.map_or_else(|| format!("there is no /tmp/perf-{inner}.map"), |why| format!("/tmp/perf-{inner}.map {why}")))
 }
 
-/// None = there is nothing.
-fn copy(path: &Path, user: u32, since: u64) -> Result<Map, Option<String>> {
-    let failed = |error: io::Error| match error.kind() {
+fn failed(error: io::Error) -> Option<String> {
+    match error.kind() {
         io::ErrorKind::NotFound => None,
         _ => Some(format!("cannot be read: {error}")),
-    };
-    let Some(mut file) = open_regular_no_follow(path).map_err(failed)? else {
+    }
+}
+
+fn open(path: &Path, user: u32, since: u64) -> Result<File, Option<String>> {
+    let Some(file) = open_regular_no_follow(path).map_err(failed)? else {
         return Err(Some("is not a regular file".into()));
     };
     let meta = file.metadata().map_err(failed)?;
@@ -160,7 +225,12 @@ fn copy(path: &Path, user: u32, since: u64) -> Result<Map, Option<String>> {
     if changed < since.try_into().unwrap_or(i64::MAX) {
         return Err(Some("is ignored: it is older than the process".into()));
     }
-    let skipped = meta.len().saturating_sub(MOST);
+    Ok(file)
+}
+
+fn copy(path: &Path, user: u32, since: u64) -> Result<Map, Option<String>> {
+    let mut file = open(path, user, since)?;
+    let skipped = file.metadata().map_err(failed)?.len().saturating_sub(MOST);
     let mut to = memory().map_err(failed)?;
     file.seek(SeekFrom::Start(skipped)).map_err(failed)?;
     io::copy(&mut file.take(MOST), &mut to).map_err(failed)?;
@@ -207,9 +277,9 @@ mod tests {
         );
         fs::write(&path, "100 10 g\n").unwrap();
         assert!(copy(&path, user, began(60_000_000_000)).is_ok());
-        let asked = Asked { owner: Owner { here: 1, ns_pid: 2, uid: 3, began: 4 }, since: 5 };
+        let asked = Asked { owner: Owner { here: 1, ns_pid: 2, uid: 3, began: 4 }, since: 5, what_for: Use::Hold };
         let read = Asked::from_bytes(&asked.to_bytes()).unwrap();
-        assert_eq!((read.owner, read.since), (asked.owner, 5));
+        assert_eq!((read.owner, read.since, read.what_for), (asked.owner, 5, Use::Hold));
     }
 
     #[test]

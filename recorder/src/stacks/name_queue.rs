@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use crossbeam_channel::{Receiver, Sender, unbounded};
 use rustc_hash::FxHashMap;
@@ -17,6 +18,10 @@ use super::jit_maps::Owner;
 
 /// Most places that wait, of code made at run time and of everything else each: one has no room that the other needs.
 pub(super) const MOST: usize = if cfg!(test) { 1 << 3 } else { 1 << 18 };
+
+/// Time until a map that was not there is looked for again, and most processes of which that is kept.
+const AGAIN: Duration = Duration::from_millis(250);
+const MOST_MADE: usize = 4096;
 
 /// Source of a place's name.
 #[derive(Clone, Debug)]
@@ -52,6 +57,8 @@ pub(crate) enum Message {
     ChunkEnds,
     /// The same, for a tape that waits; who sent it is told when they are passed on.
     Settle(Sender<()>),
+    /// Code of a process that makes some was seen: its map may go with it.
+    Made(Owner),
     /// The recording ended. An explicit message, because other senders may hang.
     End,
 }
@@ -78,6 +85,8 @@ pub(super) struct Waiting {
     pub refused: FxHashMap<Arc<Mapping>, usize>,
     /// Number of `places`: others, of code made at run time.
     count: [usize; 2],
+    /// Processes of which [`Message::Made`] was sent, and when it may be sent again.
+    made: FxHashMap<(u32, u64), Instant>,
 }
 
 impl Waiting {
@@ -91,6 +100,24 @@ impl Waiting {
         }
         let pending = self.places.entry(mapping).or_insert_with(|| Pending { origin, offsets: BTreeMap::new() });
         *count += usize::from(pending.offsets.insert(offset, address).is_none());
+    }
+
+    /// Whether the map of a process is to be looked for: it was not, or some time ago in vain.
+    fn asks_for_map(&mut self, owner: Owner, now: Instant) -> bool {
+        if self.made.len() >= MOST_MADE {
+            self.made.clear();
+        }
+        let again = self.made.entry((owner.here, owner.began)).or_insert(now);
+        *again <= now && {
+            *again = now + AGAIN;
+            true
+        }
+    }
+
+    /// Processes that made the code of places that wait.
+    pub(super) fn makers(&self) -> Vec<Owner> {
+        let maker = |pending: &Pending| if let Origin::Jit(owner) = pending.origin { Some(owner) } else { None };
+        self.places.values().filter_map(maker).collect()
     }
 
     /// Takes back what was not looked up.
@@ -132,7 +159,14 @@ impl NameQueue {
 
     /// A place was seen, for the first time.
     pub(crate) fn see(&self, seen: Seen) {
-        self.places.with(|waiting| waiting.add(seen));
+        let made = if let Origin::Jit(owner) = seen.origin { Some(owner) } else { None };
+        let asks = self.places.with(|waiting| {
+            waiting.add(seen);
+            made.filter(|owner| waiting.asks_for_map(*owner, Instant::now()))
+        });
+        if let Some(owner) = asks {
+            self.tell.send(Message::Made(owner)).ok();
+        }
     }
 
     /// See [`Message::ChunkEnds`].
@@ -231,6 +265,7 @@ mod tests {
         assert_eq!(places, [MOST, MOST]);
         // the one that was known is refused, too, once there is no room
         assert_eq!(refused, MOST + MOST + 1);
-        assert!(told.messages().is_empty());
+        // its map is looked for once in a while, however many places there are
+        assert!(matches!(told.messages().first(), Some(Message::Made(owner)) if owner.here == 1));
     }
 }

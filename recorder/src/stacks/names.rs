@@ -139,6 +139,12 @@ impl Names {
             // several tapes may wait for the same names
             let messages: Vec<Message> = std::iter::once(message).chain(input.try_iter()).collect();
             let ends = messages.iter().any(|message| matches!(message, Message::End));
+            let chunk_ends = messages.iter().any(|message| matches!(message, Message::ChunkEnds));
+            for message in &messages {
+                if let Message::Made(owner) = message {
+                    self.sources.jit_maps.hold(*owner);
+                }
+            }
             let tapes: Vec<_> = messages
                 .into_iter()
                 .filter_map(|message| if let Message::Settle(done) = message { Some(done) } else { None })
@@ -151,8 +157,13 @@ impl Names {
                     // who asked may have gone
                     done.send(()).ok();
                 }
-            } else if !ends && let Some(deadline) = self.budget.time.begin_chunk() {
+            } else if chunk_ends
+                && !ends
+                && let Some(deadline) = self.budget.time.begin_chunk()
+            {
                 self.write(Left::Later, &deadline, &ProgressBar::hidden(), &mut out)?;
+                let waiting = self.places.with(|waiting| waiting.makers());
+                self.sources.jit_maps.forget_ended(&waiting);
             }
             if ends {
                 break;
