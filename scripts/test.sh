@@ -53,7 +53,7 @@ failures() {
 }
 
 # Tests that ask many thousand questions in their own process: without optimization they take ten minutes instead of two.
-heavy=(--test losses --test mutated)
+heavy=(--test losses --test mutated --test spill)
 
 # record and analyze as users have them, for what asks programs; and the heavy tests, because one build makes both
 release() {

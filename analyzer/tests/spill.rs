@@ -102,6 +102,7 @@ fn write(path: &Path, made: Made) {
 }
 
 #[test]
+#[cfg_attr(debug_assertions, ignore = "minutes without optimization: scripts/test.sh runs it with the release profile")]
 fn with_little_memory_the_answer_is_the_same() {
     let config = Config { cases: 2, failure_persistence: None, ..Config::default() };
     let made = (300_000_u64..360_000, 150_000_u64..260_000, 60_usize..250, any::<u64>());

@@ -12,7 +12,9 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use systape_symbols::{Carrier, Deadline, FileReader, Limits, Resolver, ResolverLimits, RuleReader, open_regular};
+use systape_symbols::{
+    Carrier, Deadline, Executed, FileReader, Limits, Resolver, ResolverLimits, RuleReader, open_regular,
+};
 
 /// The first argument that makes `record` that process.
 pub const CHILD: &str = "--look-up-names";
@@ -54,7 +56,7 @@ pub enum Wanted {
     DebugFile,
     /// A copy of a process's perf map.
     PerfMap,
-    /// The first bytes of a program that could not be executed.
+    /// A program that could not be executed.
     Executed,
 }
 
@@ -143,6 +145,12 @@ impl Facts {
     /// Why it is not, in words.
     pub(crate) fn open(&self, wanted: Wanted, what: &[u8]) -> Result<(Vec<u8>, File), String> {
         self.carrier.open(&wanted.request(what)).map_err(|unread| unread.why)
+    }
+
+    /// What a file is for exec; None: it is not known.
+    pub(crate) fn executed(&mut self, file: &File) -> Option<Executed> {
+        // of each its own: a recording may last
+        self.reader.executed(file, Limits { patience: STRANGE_PATIENCE, deadline: &Deadline::default() })
     }
 
     /// Asks about a file.

@@ -1,26 +1,22 @@
 //! Which interpreter a program asks for that could not be executed: exec fails with the same error as if the program itself were missing.
 //!
 //! No program of the kernel can see that name: it is gone when the call returns, and nothing is traced between. So the file is read
-//! after the failure. The process that opens files ([`crate::opening`]) opens it as the one that failed would have, and hands over its
-//! first bytes; they are taken apart here, with bounds. What the file says may have changed since.
+//! after the failure. The process that opens files ([`crate::opening`]) opens it as the one that failed would have, and the one that reads
+//! them says what it asks for. What the file says may have changed since.
 
-use std::ffi::{CStr, CString, OsStr};
+use std::ffi::{CString, OsStr};
 use std::fs::{File, OpenOptions};
-use std::io::{self, Read};
+use std::io;
 use std::mem::size_of;
 use std::os::fd::{AsRawFd, FromRawFd};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
-use systape_symbols::{Carrier, open_regular};
+use systape_symbols::Executed;
 
-use crate::foreign::Wanted;
+use crate::foreign::{Facts, Wanted};
 
-/// Bytes read of a file. The kernel reads a first line of 256; an ELF file has the name of its interpreter behind its headers.
-const HEAD: u64 = 4096;
-/// Longest first line.
-const LINE: usize = 256;
 /// Scripts whose interpreter is a script, as often as the kernel does it.
 const DEPTH: usize = 5;
 
@@ -42,97 +38,6 @@ pub(crate) struct Failed {
     pub path: Vec<u8>,
 }
 
-/// What a file is for exec.
-#[derive(Clone, Debug, PartialEq, Eq)]
-enum Head {
-    /// It begins with `#!` and this name.
-    Script(Vec<u8>),
-    /// A program of this architecture, with its loader; None: it needs none.
-    Elf(Option<Vec<u8>>),
-    /// An ELF file of another one.
-    OtherElf,
-    /// None of these.
-    Other,
-}
-
-impl Head {
-    fn kind(&self) -> &'static str {
-        match self {
-            Self::Script(_) => "script",
-            Self::Elf(_) => "elf",
-            Self::OtherElf => "other-elf",
-            Self::Other => "other",
-        }
-    }
-
-    /// None: too much of the file would have to be read for it, or it is damaged.
-    fn of(bytes: &[u8]) -> Option<Self> {
-        if let Some(line) = bytes.strip_prefix(b"#!") {
-            return Some(
-                script(&line[..line.len().min(LINE - 2)]).map_or(Self::Other, |name| Self::Script(name.to_vec())),
-            );
-        }
-        if bytes.starts_with(b"\x7fELF") { elf(bytes) } else { Some(Self::Other) }
-    }
-}
-
-/// The name in a first line, as load_script() in fs/binfmt_script.c finds it: between blanks, up to the end of the line.
-fn script(line: &[u8]) -> Option<&[u8]> {
-    let blank = |byte: &u8| matches!(byte, b' ' | b'\t');
-    let end = line.iter().position(|&byte| byte == b'\n');
-    let text = &line[..end.unwrap_or(line.len())];
-    let name = &text[text.iter().position(|byte| !blank(byte))?..];
-    let name_end = name.iter().position(|byte| blank(byte) || *byte == 0);
-    // without its end the name may go on; that of a short file is the file's
-    if end.is_none() && name_end.is_none() && line.len() == LINE - 2 {
-        return None;
-    }
-    Some(&name[..name_end.unwrap_or(name.len())]).filter(|name| !name.is_empty())
-}
-
-/// include/uapi/linux/elf.h. Offsets of a file header: type, machine, program headers, their size and number; of a program header:
-/// offset and size in the file.
-struct Layout {
-    wide: bool,
-    phoff: usize,
-    phentsize: usize,
-    offset: usize,
-    filesz: usize,
-}
-
-const ELF64: Layout = Layout { wide: true, phoff: 32, phentsize: 54, offset: 8, filesz: 32 };
-const ELF32: Layout = Layout { wide: false, phoff: 28, phentsize: 42, offset: 4, filesz: 16 };
-const PT_INTERP: u64 = 3;
-/// Machines whose programs run here: class and number.
-const MACHINES: &[(u8, u64)] =
-    if cfg!(target_arch = "x86_64") { &[(2, 62), (1, 62), (1, 3)] } else { &[(2, 183), (1, 40)] };
-
-fn elf(bytes: &[u8]) -> Option<Head> {
-    let number = |at: usize, len: usize| {
-        let bytes = bytes.get(at..at.checked_add(len)?)?;
-        Some(bytes.iter().rev().fold(0u64, |value, byte| value << 8 | u64::from(*byte)))
-    };
-    let (class, order) = (*bytes.get(4)?, *bytes.get(5)?);
-    let layout = if class == 2 { ELF64 } else { ELF32 };
-    let little = 1;
-    if order != little || !MACHINES.contains(&(class, number(18, 2)?)) {
-        return Some(Head::OtherElf);
-    }
-    let word = if layout.wide { 8 } else { 4 };
-    let (phoff, phentsize) = (number(layout.phoff, word)?, number(layout.phentsize, 2)?);
-    for at in 0..number(layout.phentsize + 2, 2)? {
-        let header = usize::try_from(phoff.checked_add(at * phentsize)?).ok()?;
-        if number(header, 4)? != PT_INTERP {
-            continue;
-        }
-        let place = |at: usize| usize::try_from(number(header.checked_add(at)?, word)?).ok();
-        let (offset, len) = (place(layout.offset)?, place(layout.filesz)?);
-        let name = bytes.get(offset..offset.checked_add(len)?)?;
-        return Some(Head::Elf(Some(CStr::from_bytes_until_nul(name).ok()?.to_bytes().to_vec())));
-    }
-    Some(Head::Elf(None))
-}
-
 /// What was found.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Found {
@@ -147,21 +52,22 @@ pub(crate) struct Found {
 }
 
 /// Reads what the program asks for; None: it is not there itself, or that is not known.
-pub(crate) fn find(carrier: &Carrier, failed: &Failed) -> Option<Found> {
-    let open = |path: &[u8]| {
-        let answer = carrier.open(&Wanted::Executed.request(&request(&failed.base, path)?));
-        Some(answer.map(|(head, _)| head).map_err(|unread| unread.why.parse::<u16>().ok()))
+pub(crate) fn find(facts: &mut Facts, failed: &Failed) -> Option<Found> {
+    let open = |facts: &Facts, path: &[u8]| {
+        let answer = facts.open(Wanted::Executed, &request(&failed.base, path)?);
+        Some(answer.map(|(_, file)| file).map_err(|why| why.parse::<u16>().ok()))
     };
-    let head = Head::of(&open(&failed.path)?.ok()?)?;
-    let (mut file, mut kind) = (failed.path.clone(), head.kind());
-    let (mut next, mut first) = (head, None);
+    let program = open(facts, &failed.path)?.ok()?;
+    let mut next = facts.executed(&program)?;
+    let (mut file, mut kind) = (failed.path.clone(), next.kind());
+    let mut first = None;
     for _ in 0..DEPTH {
-        let is_script = matches!(next, Head::Script(_));
-        let (Head::Script(name) | Head::Elf(Some(name))) = next else { break };
-        match open(&name)? {
+        let is_script = matches!(next, Executed::Script(_));
+        let (Executed::Script(name) | Executed::Elf(Some(name))) = next else { break };
+        match open(facts, &name)? {
             Err(Some(error)) if is_missing(error) => return Some(Found { kind, file, interpreter: Some(name), error }),
             Err(_) => return None,
-            Ok(bytes) => {
+            Ok(interpreter) => {
                 first.get_or_insert_with(|| Found {
                     kind,
                     file: file.clone(),
@@ -172,7 +78,7 @@ pub(crate) fn find(carrier: &Carrier, failed: &Failed) -> Option<Found> {
                 if !is_script {
                     break;
                 }
-                next = Head::of(&bytes)?;
+                next = facts.executed(&interpreter)?;
                 (kind, file) = (next.kind(), name);
             }
         }
@@ -195,7 +101,7 @@ fn request(base: &Base, path: &[u8]) -> Option<Vec<u8>> {
     Some([&whose.to_le_bytes()[..], &path].concat())
 }
 
-/// What [`find`] asks for, in the process that opens: the first bytes of a file.
+/// What [`find`] asks for, in the process that opens: a file. Nothing comes with it.
 ///
 /// # Errors
 /// The errno, as a number; a sentence where there is none.
@@ -211,11 +117,11 @@ pub(crate) fn open_asked(asked: &[u8]) -> Result<(Vec<u8>, File), String> {
     // a symlink leads to where it would have led the process, or nowhere
     let resolve = if absolute { libc::RESOLVE_IN_ROOT } else { libc::RESOLVE_BENEATH };
     let named = beneath(Path::new(&dir), path, resolve).map_err(errno)?;
-    let link = format!("/proc/self/fd/{}", named.as_raw_fd());
-    let file = open_regular(Path::new(&link)).map_err(errno)?.ok_or("it is no regular file")?;
-    let mut head = Vec::new();
-    (&file).take(HEAD).read_to_end(&mut head).map_err(errno)?;
-    Ok((head, file))
+    // only its name (O_PATH): it is opened for who reads it
+    if !named.metadata().map_err(errno)?.is_file() {
+        return Err("it is no regular file".into());
+    }
+    Ok((Vec::new(), named))
 }
 
 /// A name of a file (O_PATH).
@@ -247,53 +153,6 @@ mod tests {
 
     use super::*;
 
-    fn named(text: &[u8]) -> Option<Vec<u8>> {
-        match Head::of(text)? {
-            Head::Script(name) | Head::Elf(Some(name)) => Some(name),
-            _ => None,
-        }
-    }
-
-    #[test]
-    fn a_first_line_as_the_kernel_reads_it() {
-        for (line, name) in [
-            ("#!/bin/sh\n", "/bin/sh"),
-            ("#! \t/bin/sh -e x\n", "/bin/sh"),
-            ("#!/bin/sh\r\nexit", "/bin/sh\r"),
-            ("#!/bin/sh x", "/bin/sh"),
-            ("#!/bin/sh", "/bin/sh"),
-            ("#!./a\0b\n", "./a"),
-        ] {
-            assert_eq!(named(line.as_bytes()).as_deref(), Some(name.as_bytes()), "{line:?}");
-        }
-        let long = [b"#!/", "x".repeat(253).as_bytes(), b"\n"].concat();
-        assert_eq!(named(&long), None, "its end is not in the first 256 bytes");
-        let fits = [b"#!/", "x".repeat(252).as_bytes(), b"\n"].concat();
-        assert_eq!(named(&fits).map(|name| name.len()), Some(253));
-        for other in ["", "#", "#!", "#!\n", "#! \n", "text\n"] {
-            assert_eq!(Head::of(other.as_bytes()), Some(Head::Other), "{other:?}");
-        }
-    }
-
-    #[test]
-    fn a_loader_of_a_program() {
-        let own = fs::read("/proc/self/exe").unwrap();
-        let head = &own[..own.len().min(HEAD as usize)];
-        let name = named(head).expect("tests are linked dynamically");
-        assert!(name.starts_with(b"/") && Path::new(OsStr::from_bytes(&name)).exists(), "{name:?}");
-        let mut other = head.to_vec();
-        other[18] = 0xff;
-        assert_eq!(Head::of(&other), Some(Head::OtherElf));
-        // cut or damaged anywhere it is no other name
-        for at in 0..head.len().min(1024) {
-            let cut = named(&head[..at]);
-            assert!(cut.is_none() || cut.as_ref() == Some(&name), "{at}: {cut:?}");
-            let mut damaged = head.to_vec();
-            damaged[at] ^= 0xff;
-            let _ = Head::of(&damaged);
-        }
-    }
-
     #[test]
     fn links_lead_to_where_they_lead_the_process() {
         let dir = tempfile::tempdir().unwrap();
@@ -304,7 +163,8 @@ mod tests {
         assert!(resolved("/link", libc::RESOLVE_IN_ROOT) && resolved("file", libc::RESOLVE_BENEATH));
         assert!(!resolved("link", libc::RESOLVE_BENEATH) && !resolved("../x", libc::RESOLVE_BENEATH));
         let asked = |path: &Path| open_asked(&request(&Base::Ours(None), path.as_os_str().as_bytes()).unwrap());
-        assert_eq!(asked(&path("file")).unwrap().0, b"#!/x\n");
+        let found = Facts::new().executed(&asked(&path("file")).unwrap().1);
+        assert_eq!(found, Some(Executed::Script(b"/x".to_vec())));
         assert_eq!(asked(&path("none")).unwrap_err(), libc::ENOENT.to_string());
         assert_eq!(asked(&path("file/x")).unwrap_err(), libc::ENOTDIR.to_string());
         assert_eq!(asked(dir.path()).unwrap_err(), "it is no regular file");

@@ -123,7 +123,7 @@ impl Child {
                 })
             }
             kind @ wire::UNWIND..=wire::FORGET => self.modules.answer(kind, &mut input, fd, self.cpu_seconds),
-            kind @ wire::FUNCTION..=wire::IDENT => {
+            kind @ (wire::FUNCTION..=wire::IDENT | wire::EXECUTED) => {
                 self.content = None;
                 limits::more_cpu(self.cpu_seconds);
                 facts::answer(kind, &mut input, fd)

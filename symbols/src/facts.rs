@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use crate::carrier::Carrier;
 use crate::deadline::Deadline;
+use crate::executed::Executed;
 use crate::function::FunctionStart;
 use crate::process::{Failure, Running, Terms, Within};
 use crate::static_probes::StaticProbe;
@@ -57,6 +58,26 @@ impl FileReader {
         self.ask(&Out::new(wire::SONAME), file, within, |input| match input.u8()? {
             0 => Some(None),
             _ => input.bytes(wire::LONGEST_STRING).map(|name| Some(name.to_vec())),
+        })
+    }
+
+    /// What the file is for exec; None: that is not known, or it cannot be read.
+    pub fn executed(&mut self, file: &File, within: Limits<'_>) -> Option<Executed> {
+        let answer = self.ask(&Out::new(wire::EXECUTED), file, within, |input| {
+            let (kind, name) = (input.u8()?, input.bytes(wire::LONGEST_STRING)?);
+            match kind {
+                0 => Some(Executed::Script(name.to_vec())),
+                1 => Some(Executed::Elf(Some(name.to_vec()))),
+                2 => Some(Executed::Elf(None)),
+                3 => Some(Executed::OtherElf),
+                4 => Some(Executed::Other),
+                _ => None,
+            }
+        });
+        answer.ok().filter(|found| match found {
+            // a name in /proc and in exec ends with a zero
+            Executed::Script(name) | Executed::Elf(Some(name)) => !name.is_empty() && !name.contains(&0),
+            _ => true,
         })
     }
 

@@ -11,6 +11,7 @@ mod deadline;
 mod debug_dirs;
 mod demangle;
 mod elf;
+mod executed;
 #[cfg(feature = "exercise")]
 mod exercise;
 mod facts;
@@ -33,6 +34,7 @@ pub use child::run_child;
 pub use deadline::Deadline;
 pub use debug_dirs::DebugDirs;
 pub use demangle::demangle;
+pub use executed::Executed;
 #[cfg(feature = "exercise")]
 pub use exercise::{exercise, exercise_file, exercise_notes};
 pub use facts::{FileReader, Limits};

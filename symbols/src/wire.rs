@@ -15,6 +15,7 @@
 //! | PROBES, with a descriptor | first u32 | OK, all u32, n u32, n static probes from the first on; or FAILED and why |
 //! | ADDRESSES, with a descriptor | names: n u32, strings | OK, for each: is there one u8, address u64; or FAILED and why |
 //! | IDENT, with a descriptor | | OK, is it ELF u8, build id: string |
+//! | EXECUTED, with a descriptor | | OK, what it is u8: 0 script, 1 ELF, 2 ELF without a loader, 3 ELF of another machine, 4 other, name: string; or FAILED: it is not known |
 //! | UNWIND, with a descriptor | number u32, most bytes u64 | OK, has it rules u8, memory u64, segments: string; or FAILED and why: the file has that number from here on |
 //! | FACTS | number u32, address u64, budget u64 | OK, budget u64, is there an answer u8, facts, first u64 and end u64 of the row (0 = not known) |
 //! | STEP | number u32, address u64, budget u64, registers, stack: base, entry, absent pages u64, cut, in a call u8, string | OK, budget u64, the step |
@@ -54,12 +55,14 @@ pub(crate) const OPENS: u8 = 16;
 /// into the socket. OK, or FAILED and why.
 pub(crate) const CARRY: u8 = 17;
 
+pub(crate) const EXECUTED: u8 = 18;
+
 pub(crate) const OK: u8 = 0;
 pub(crate) const FAILED: u8 = 1;
 pub(crate) const WANT: u8 = 2;
 
 /// Identifies our child, and its version.
-pub(crate) const MAGIC: u32 = 0x5379_6d02;
+pub(crate) const MAGIC: u32 = 0x5379_6d03;
 
 /// In the child's environment: others may have the CPU first.
 pub(crate) const GIVE_WAY: &str = "SYSTAPE_GIVE_WAY";

@@ -1,6 +1,6 @@
 //! Rows of the table `exec:interpreter`: which interpreter was missing when an exec failed.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use systape_abi::AT_FDCWD;
@@ -9,12 +9,11 @@ use systape_format::families::EXEC_INTERPRETER;
 use systape_format::model::ByteStatus;
 use systape_format::table::TableDef;
 use systape_format::tables::Field;
-use systape_symbols::Carrier;
 
 use super::rows::Rows;
 use crate::clock;
 use crate::effects::{self, CallInfo};
-use crate::foreign;
+use crate::foreign::Facts;
 use crate::interpreter::{Base, Failed, Found, find};
 use crate::patient::Later;
 use crate::tasks::{TaskId, Tasks};
@@ -37,7 +36,7 @@ type Of = (Ident, u64);
 struct Job {
     of: Of,
     failed: Failed,
-    carrier: Carrier,
+    facts: Arc<Mutex<Facts>>,
 }
 
 #[derive(Debug)]
@@ -54,8 +53,8 @@ struct Answer {
 pub(super) struct Interpreters {
     table: Arc<TableDef>,
     reader: Later<Job, Answer>,
-    /// Who opens files; None = nothing failed yet.
-    carrier: Option<Carrier>,
+    /// Who opens and reads files; its processes start with the first.
+    facts: Arc<Mutex<Facts>>,
     /// Answers whose time the events have not reached.
     found: Vec<Answer>,
     open: usize,
@@ -68,7 +67,7 @@ impl Default for Interpreters {
         Self {
             table: Arc::new(EXEC_INTERPRETER.clone()),
             reader: Later::new("interpreter", work),
-            carrier: None,
+            facts: Arc::new(Mutex::new(Facts::new())),
             found: Vec::new(),
             open: 0,
             asked: (0, 0),
@@ -76,8 +75,8 @@ impl Default for Interpreters {
     }
 }
 
-fn work(Job { of, failed, carrier }: Job) -> Answer {
-    let found = find(&carrier, &failed);
+fn work(Job { of, failed, facts }: Job) -> Answer {
+    let found = find(&mut facts.lock().unwrap_or_else(PoisonError::into_inner), &failed);
     Answer { of, ours: matches!(failed.base, Base::Ours(_)), found, read: clock::monotonic() }
 }
 
@@ -95,11 +94,8 @@ impl Interpreters {
             return;
         }
         let Some(failed) = failed(tasks, task, info, s, data) else { return };
-        if self.carrier.is_none() {
-            self.carrier = foreign::carrier().ok();
-        }
-        let Some(carrier) = self.carrier.clone() else { return };
-        self.open += usize::from(self.reader.ask(Job { of: (s.id, s.end), failed, carrier }));
+        let facts = Arc::clone(&self.facts);
+        self.open += usize::from(self.reader.ask(Job { of: (s.id, s.end), failed, facts }));
     }
 
     fn may_ask(&mut self, ts: u64) -> bool {

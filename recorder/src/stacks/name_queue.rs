@@ -199,7 +199,7 @@ impl NameQueue {
     #[cfg(test)]
     pub(crate) fn for_tests() -> (Self, Told) {
         let places = WaitingPlaces::default();
-        let (queue, told) = Self::new(places.clone(), NamesTime::new(std::time::Duration::ZERO));
+        let (queue, told) = Self::new(places.clone(), NamesTime::new(Duration::ZERO));
         (queue, Told { places, told })
     }
 }

@@ -5,6 +5,7 @@ use std::os::fd::OwnedFd;
 
 use super::failed;
 use super::mapped::Mapped;
+use crate::executed::Executed;
 use crate::ident::ident;
 use crate::wire::{self, In, Out};
 use crate::{function, static_probes};
@@ -18,6 +19,9 @@ pub(super) fn answer(kind: u8, input: &mut In<'_>, fd: Option<OwnedFd>) -> Optio
         out.u8(found.elf.into());
         out.bytes(&found.build_id[..found.build_id.len().min(wire::LONGEST_ID)]);
         return Some(out);
+    }
+    if kind == wire::EXECUTED {
+        return Some(executed(&file));
     }
     let mapped = Mapped::new(&file);
     let mapped = match &mapped {
@@ -37,6 +41,21 @@ pub(super) fn answer(kind: u8, input: &mut In<'_>, fd: Option<OwnedFd>) -> Optio
         _ => return None,
     };
     Some(answer.unwrap_or_else(|why| failed(&why)))
+}
+
+fn executed(file: &File) -> Out {
+    let (kind, name) = match Executed::read(file) {
+        Some(Executed::Script(name)) => (0, name),
+        Some(Executed::Elf(Some(name))) => (1, name),
+        Some(Executed::Elf(None)) => (2, Vec::new()),
+        Some(Executed::OtherElf) => (3, Vec::new()),
+        Some(Executed::Other) => (4, Vec::new()),
+        None => return failed("what it asks for is not in its first bytes"),
+    };
+    let mut out = Out::new(wire::OK);
+    out.u8(kind);
+    out.bytes(&name);
+    out
 }
 
 fn function_start(mapped: &[u8], input: &mut In<'_>) -> Option<Result<Out, String>> {

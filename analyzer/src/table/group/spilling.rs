@@ -319,7 +319,7 @@ mod tests {
         let runs = parts.iter().map(|part| part.runs.len()).sum();
         let parts = Parts::of(parts);
         // an order in which many are equal, and a filter
-        let number = |_: Packed<'_>, count: &Count| (count.0 % 7 != 0).then_some(count.0 / 16);
+        let number = |_: Packed<'_>, count: &Count| (!count.0.is_multiple_of(7)).then_some(count.0 / 16);
         let ordered = Ordered::new(&parts, number, |one, other| other.1.0.cmp(&one.1.0).then(one.0.cmp(&other.0)));
         let found: Vec<(u64, u64)> = ordered
             .iter()
