@@ -49,6 +49,8 @@ struct {
 	__type(value, struct lock_buffer);
 } lock_buffers SEC(".maps");
 
+#define ENOSPC 28 /* include/uapi/asm-generic/errno-base.h */
+
 static __always_inline u32 losses_of(u32 tid, bool one_more)
 {
 	u32 key = tid & (LOCK_LOSSES - 1), *losses = bpf_map_lookup_elem(&lock_losses, &key);
@@ -61,10 +63,10 @@ static __always_inline u32 losses_of(u32 tid, bool one_more)
 }
 
 /* The record that the next pair must not span is counted before anything else of the task. */
-static __always_inline void lose_lock(u32 tid)
+static __always_inline void lose_lock(u32 tid, enum drop_cause cause)
 {
 	losses_of(tid, true);
-	count_drop(DROP_LOCK);
+	count_drop(cause);
 }
 
 static __always_inline u16 whose_lock(struct task_struct *current, u64 address)
@@ -112,8 +114,9 @@ static __always_inline void send_lock(u64 *ctx, struct lock_buffer *b, struct ta
 		}
 	}
 	len = at_most(len + sizeof(*rec), sizeof(*rec) + sizeof(b->stack) + sizeof(b->data));
-	if (bpf_perf_event_output(ctx, &lock_events, BPF_F_CURRENT_CPU, rec, len))
-		lose_lock(rec->row.who.tid);
+	n = bpf_perf_event_output(ctx, &lock_events, BPF_F_CURRENT_CPU, rec, len);
+	if (n)
+		lose_lock(rec->row.who.tid, n == -ENOSPC ? DROP_LOCK : DROP_LOCK_BUSY);
 }
 
 static __always_inline int lock_event(u64 *ctx, u16 flags)
@@ -135,7 +138,7 @@ static __always_inline int lock_event(u64 *ctx, u16 flags)
 		barrier();
 		b->busy = 0;
 	} else {
-		lose_lock(FIELD(current, pid));
+		lose_lock(FIELD(current, pid), DROP_LOCK_BUSY);
 	}
 	if (preemptible && bpf_preempt_disable)
 		bpf_preempt_enable();
