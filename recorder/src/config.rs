@@ -416,6 +416,24 @@ fn v2_mount() -> Result<PathBuf> {
         .context("a cgroup cannot be chosen: no cgroup v2 hierarchy is mounted (mount -t cgroup2 none /sys/fs/cgroup)")
 }
 
+/// The first of `names`, which users may have made: many, and long.
+fn some_of(mut names: Vec<String>) -> String {
+    const MOST: usize = 20;
+    const LONGEST: usize = 60;
+    if names.is_empty() {
+        return "there are none".into();
+    }
+    names.sort_unstable();
+    let more = names.len().saturating_sub(MOST);
+    let short = |name: &String| match name.char_indices().nth(LONGEST) {
+        Some((end, _)) => format!("{}...", &name[..end]),
+        None => name.clone(),
+    };
+    let shown: Vec<String> = names.iter().take(MOST).map(short).collect();
+    let more = if more == 0 { String::new() } else { format!(", and {more} more") };
+    format!("there are: {}{more}", shown.join(", "))
+}
+
 fn resolve_cgroup(path: &Path) -> Result<PathBuf> {
     let mount = v2_mount()?;
     let under = mount.join(path.strip_prefix("/").unwrap_or(path));
@@ -424,14 +442,12 @@ fn resolve_cgroup(path: &Path) -> Result<PathBuf> {
             return Ok(candidate);
         }
     }
-    let siblings: Vec<String> = fs::read_dir(under.parent().unwrap_or(&mount))
-        .or_else(|_| fs::read_dir(&mount))
-        .map(|dir| {
-            dir.flatten().filter(|e| e.path().is_dir()).map(|e| e.file_name().to_string_lossy().into()).collect()
-        })
-        .unwrap_or_default();
-    let known =
-        if siblings.is_empty() { "there are none".into() } else { format!("there are: {}", siblings.join(", ")) };
+    let siblings = fs::read_dir(under.parent().unwrap_or(&mount)).or_else(|_| fs::read_dir(&mount));
+    let names = siblings.map(|dir| {
+        let dirs = dir.flatten().filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
+        dirs.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect()
+    });
+    let known = some_of(names.unwrap_or_default());
     bail!("-G {}: no such cgroup below {}; {known}", path.display(), mount.display())
 }
 
@@ -502,6 +518,16 @@ pub(crate) fn find_command(words: &[OsString]) -> Result<Command, CommandError> 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn names_of_cgroups_are_told_in_bounds() {
+        assert_eq!(some_of(Vec::new()), "there are none");
+        assert_eq!(some_of(vec!["b".into(), "a".into()]), "there are: a, b");
+        let long = some_of(vec!["\u{20ac}".repeat(4000)]);
+        assert_eq!(long.chars().count(), "there are: ...".len() + 60);
+        let many = some_of((0..5000).map(|at| format!("{at:04}")).collect());
+        assert!(many.ends_with("0019, and 4980 more"), "{many}");
+    }
 
     #[test]
     fn ring_sizes() {
