@@ -14,9 +14,6 @@ const DEEPEST: usize = 32;
 /// Most names in a message.
 const LISTED: usize = 5;
 
-/// Endings of a unit's name that nobody types.
-const ENDINGS: [&str; 4] = ["", ".service", ".scope", ".slice"];
-
 /// What a cgroup is called.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Called<'a> {
@@ -44,8 +41,9 @@ impl Called<'_> {
         let id = cgroups::container(last);
         match self {
             Self::Unit(name) => {
-                let is = ENDINGS.iter().any(|ending| last.strip_suffix(ending) == Some(name));
-                (is.then_some(dir), last.ends_with(".service").then(|| last.to_owned()))
+                let Some(unit) = cgroups::unit(last) else { return (None, None) };
+                let is = unit.name == name || unit.stem == name;
+                (is.then_some(dir), unit.name.ends_with(".service").then(|| unit.name.to_owned()))
             }
             Self::Container(name) => {
                 let Some(id) = id else { return (None, None) };
@@ -55,7 +53,7 @@ impl Called<'_> {
                 (is.then_some(dir), Some(called.unwrap_or_else(|| id[..12].to_owned())))
             }
             Self::Pod(name) => {
-                if uid(last).is_some_and(|uid| begins(&uid, name)) {
+                if cgroups::pod(last).is_some_and(|uid| begins(&uid, name)) {
                     return (Some(dir), None);
                 }
                 let Some(container) = id.and_then(known).filter(|container| !container.pod.is_empty()) else {
@@ -68,13 +66,6 @@ impl Called<'_> {
             }
         }
     }
-}
-
-/// The uid of the pod that a directory of Kubernetes is named after.
-fn uid(name: &str) -> Option<String> {
-    let name = name.strip_suffix(".slice").unwrap_or(name);
-    let uid = name.rsplit_once("pod").map(|(_, uid)| uid.replace('_', "-"))?;
-    (uid.len() >= 32 && uid.bytes().all(|byte| byte.is_ascii_hexdigit() || byte == b'-')).then_some(uid)
 }
 
 /// The cgroup below `mount` that is `called` so; `known` has what runtimes say of a container by its id.

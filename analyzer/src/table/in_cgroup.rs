@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::fmt;
 
-use systape_format::cgroups::begins;
+use systape_format::cgroups::{self, begins};
 use systape_format::model::Session;
 
 use crate::values::glob;
@@ -109,10 +109,8 @@ impl InCgroup {
 
 /// Whether a part of a path is the unit `name`, whose ending may be left out.
 fn is_unit(part: &str, name: &str) -> bool {
-    let part = part.strip_prefix('_').unwrap_or(part);
-    let Some((stem, ending)) = part.rsplit_once('.') else { return false };
-    let ends = ["service", "scope", "slice", "socket", "mount", "swap"].contains(&ending);
-    ends && (glob::matches(name.as_bytes(), part.as_bytes()) || glob::matches(name.as_bytes(), stem.as_bytes()))
+    let is = |text: &str| glob::matches(name.as_bytes(), text.as_bytes());
+    cgroups::unit(part).is_some_and(|unit| is(unit.name) || is(unit.stem))
 }
 
 #[cfg(test)]

@@ -22,32 +22,16 @@ impl Owners {
         Self {
             unit: unit(&parts),
             container: cgroups::container(path).map(str::to_owned),
-            pod: parts.iter().rev().find_map(|part| pod(part)),
+            pod: parts.iter().rev().find_map(|part| cgroups::pod(part)),
             job: slurm(&parts).or_else(|| parts.iter().rev().find_map(|part| condor(part))),
         }
     }
 }
 
 fn unit(parts: &[&str]) -> Option<String> {
-    let last = |suffixes: &[&str]| {
-        parts
-            .iter()
-            .rev()
-            .find(|part| suffixes.iter().any(|suffix| part.len() > suffix.len() && part.ends_with(suffix)))
-    };
-    let name = last(&[".service", ".scope", ".socket", ".mount", ".swap"]).or_else(|| last(&[".slice"]))?;
-    // the names that cgroups have themselves, as "cgroup.procs", are escaped
-    Some(name.strip_prefix('_').unwrap_or(name).to_owned())
-}
-
-/// `podUID` below kubepods, `kubepods-burstable-podUID.slice` with `_` for `-`. Pods that a node makes itself have 32 digits.
-fn pod(part: &str) -> Option<String> {
-    let uid = match part.strip_suffix(".slice") {
-        Some(slice) => slice.strip_prefix("kubepods-")?.rsplit('-').next()?.strip_prefix("pod")?.replace('_', "-"),
-        None => part.strip_prefix("pod")?.to_owned(),
-    };
-    let digits = uid.bytes().filter(u8::is_ascii_hexdigit).count();
-    (digits == 32 && uid.bytes().all(|byte| byte.is_ascii_hexdigit() || byte == b'-')).then_some(uid)
+    let units = || parts.iter().rev().filter_map(|part| cgroups::unit(part));
+    let unit = units().find(|unit| !unit.is_slice).or_else(|| units().next())?;
+    Some(unit.name.to_owned())
 }
 
 /// `…/job_17/step_0/…` below `slurm`, `slurm_HOST`, `slurmstepd.scope` or `HOST_slurmstepd.scope`.
