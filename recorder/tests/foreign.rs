@@ -65,7 +65,7 @@ fn no_other_module_names_a_parser() {
 /// Files of /proc for which a process's memory is locked, or read, which may never end.
 const HANG: [&str; 6] = ["}/maps", "}/cmdline", "}/environ", "}/mem\"", "}/map_files", "}/root"];
 /// Who reads them, always in a thread or a process that may hang alone.
-const READ: [&str; 6] = [
+const READ: [&str; 7] = [
     "snapshot.rs",
     "call_memory.rs",
     "spaces/proc_maps.rs",
@@ -73,6 +73,7 @@ const READ: [&str; 6] = [
     "spaces/open.rs",
     "stacks/jit_maps.rs",
     "stacks/code.rs",
+    "interpreter.rs",
 ];
 /// Their functions, and who may call them: those with patience, and of the own process.
 const CALLS: [(&str, &[&str]); 4] = [
