@@ -23,7 +23,7 @@ use crate::load::{Programs, Walker};
 use crate::memory::GivesBack;
 use crate::notify::{self, Watchdog};
 use crate::pipeline::{About, Output, Pipeline};
-use crate::priority::{self, Raised};
+use crate::priority::Raised;
 use crate::progress::{Line, not_stored};
 use crate::say::{quoted, say};
 use crate::self_stats::{Recorded, SelfStats, counted, peak_rss};
@@ -46,8 +46,6 @@ const BEGIN: Duration = Duration::from_secs(1);
 /// From this duration on, the time after the recording is printed.
 const NOTABLE: Duration = Duration::from_millis(500);
 
-/// An end that takes longer has the priority of its threads raised.
-const HURRY: Duration = Duration::from_secs(1);
 /// After this time without a byte written at the end, a signal gives up.
 const STUCK: Duration = Duration::from_secs(2);
 
@@ -107,7 +105,10 @@ pub fn record(config: &Config) -> Result<u8> {
         signals.catch_requests().context("cannot catch signals")?;
     }
     let mut config = config.clone();
+    // lower again before the command's process is made
+    let raised = Raised::while_loading();
     let mut programs = Programs::load(&mut config)?;
+    raised.lower();
     let config = &config;
     if let Some(settings) = &config.flight {
         settings.check(&config.selection, &config.families)?;
@@ -371,7 +372,6 @@ fn finish(
         .spawn(counted("finish", work))
         .context("cannot start the finish thread")?;
     let (mut seen, mut moved, mut told) = (0, Instant::now(), false);
-    let mut hurries = Some(Instant::now() + HURRY);
     loop {
         match finished.recv_timeout(TICK) {
             Ok(result) => {
@@ -384,10 +384,6 @@ fn finish(
                 bail!("the finish thread died; what was written before is readable");
             }
             Err(RecvTimeoutError::Timeout) => {}
-        }
-        if hurries.is_some_and(|at| Instant::now() >= at) {
-            hurries = None;
-            priority::hurry();
         }
         let bytes = flow.accepted.load(Ordering::Relaxed);
         if bytes != seen || !flow.waiting.load(Ordering::Relaxed) {

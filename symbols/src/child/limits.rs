@@ -54,9 +54,6 @@ fn alone() -> io::Result<()> {
         if libc::getpriority(libc::PRIO_PROCESS, 0) < 0 {
             libc::setpriority(libc::PRIO_PROCESS, 0, 0);
         }
-        // and may do so again at its end
-        let never = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
-        check(libc::setrlimit(libc::RLIMIT_NICE, &raw const never))?;
         // A recorder that is asked to end looks up its last names then: the child ends when its input does.
         for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGQUIT] {
             libc::signal(signal, libc::SIG_IGN);
