@@ -133,7 +133,7 @@ pub(crate) struct Ordered<'a, A> {
     compare: Compare<'a, A>,
     /// The number of the first key of each of the parts in memory.
     begins: Vec<u32>,
-    /// Those in memory.
+    /// Those in memory; see [`Lazily`] for those with equal numbers.
     order: Vec<Ranking>,
     /// Of those in the file: records whose keys begin with the number, turned round.
     runs: Vec<Run>,
@@ -192,10 +192,7 @@ impl<'a, A: Add + Stored + Clone> Ordered<'a, A> {
             }
             begin += groups.len() as u32;
         }
-        order.sort_unstable_by(|one, other| {
-            let by_key = || (self.compare)(self.get(one.at), self.get(other.at));
-            other.number().cmp(&one.number()).then_with(by_key)
-        });
+        order.sort_unstable_by_key(|ranking| std::cmp::Reverse(ranking.number()));
         self.len = order.len();
         self.order = order;
     }
@@ -249,8 +246,9 @@ impl<'a, A: Add + Stored + Clone> Ordered<'a, A> {
 
     /// All, in order.
     pub(crate) fn iter(&self) -> impl Iterator<Item = Entry<'a, A>> + Clone {
-        let in_memory = self.order.iter().map(|ranking| {
-            let (key, sum) = self.get(ranking.at);
+        let lazily = Lazily { ordered: self, next: 0, run: Vec::new().into_iter() };
+        let in_memory = lazily.map(|at| {
+            let (key, sum) = self.get(at);
             Entry { key: Cow::Borrowed(key.0), sum: Cow::Borrowed(sum) }
         });
         let in_file = Merged::new(&self.runs, self.of_records()).map(|Record { mut key, sum }| {
@@ -259,6 +257,35 @@ impl<'a, A: Add + Stored + Clone> Ordered<'a, A> {
         });
         // one of them is empty
         in_memory.chain(in_file)
+    }
+}
+
+/// The places of those in memory, in order. Sums with equal numbers are ordered when they are reached: most questions are for the
+/// first rows, and of millions of sums most are equal to others.
+#[derive(Clone)]
+struct Lazily<'o, 'a, A> {
+    ordered: &'o Ordered<'a, A>,
+    /// Of the order, behind `run`.
+    next: usize,
+    run: std::vec::IntoIter<u32>,
+}
+
+impl<A: Add + Stored + Clone> Iterator for Lazily<'_, '_, A> {
+    type Item = u32;
+
+    fn next(&mut self) -> Option<u32> {
+        if let Some(at) = self.run.next() {
+            return Some(at);
+        }
+        let ordered = self.ordered;
+        let rest = ordered.order.get(self.next..)?;
+        let number = rest.first()?.number();
+        let equal = rest.partition_point(|ranking| ranking.number() == number);
+        let mut run: Vec<u32> = rest[..equal].iter().map(|ranking| ranking.at).collect();
+        run.sort_unstable_by(|one, other| (ordered.compare)(ordered.get(*one), ordered.get(*other)));
+        self.next += equal;
+        self.run = run.into_iter();
+        self.run.next()
     }
 }
 
