@@ -142,7 +142,7 @@ impl<'a> Ranked<'a> {
 
     /// Whether one of them may be too low because calls were lost, and not left out by request.
     pub(crate) fn lost(&self) -> bool {
-        let any = || self.ordered.iter().any(|entry| self.knowledge.row_lost(&entry.key().key()));
+        let any = || self.ordered.any(|key| self.knowledge.row_lost(&key.key()));
         self.knowledge.lost() || (self.knowledge.differs() && any())
     }
 

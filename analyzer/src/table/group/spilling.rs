@@ -244,6 +244,13 @@ impl<'a, A: Add + Stored + Clone> Ordered<'a, A> {
         self.len
     }
 
+    /// Whether one of the keys `is` so; in no order, which costs less.
+    pub(crate) fn any(&self, is: impl Fn(Packed<'_>) -> bool) -> bool {
+        let mut in_file = Merged::new(&self.runs, self.of_records());
+        self.order.iter().any(|ranking| is(self.get(ranking.at).0))
+            || in_file.any(|record| is(Packed(&record.key[NUMBER..])))
+    }
+
     /// All, in order.
     pub(crate) fn iter(&self) -> impl Iterator<Item = Entry<'a, A>> + Clone {
         let lazily = Lazily { ordered: self, next: 0, run: Vec::new().into_iter() };
