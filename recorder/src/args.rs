@@ -199,7 +199,7 @@ pub struct Args {
 
     /// Memory for events that wait while the disk stalls; as it fills, fast calls are counted first [default: 256M, or a
     /// quarter of the machine's or cgroup's memory]
-    #[arg(long, value_name = "SIZE", value_parser = parse_size)]
+    #[arg(long, value_name = "SIZE", value_parser = systape_cli::size)]
     pub buffer: Option<u64>,
 
     /// Wait this long before recording starts: milliseconds, or with a unit
@@ -223,7 +223,7 @@ pub struct Args {
     pub limit_time: Option<Duration>,
 
     /// End the recording when the tape has this size, e.g. 1G
-    #[arg(long, value_name = "SIZE", value_parser = parse_size)]
+    #[arg(long, value_name = "SIZE", value_parser = systape_cli::size)]
     pub max_size: Option<u64>,
 
     /// End the command too when the recording ends: SIGTERM, 5 s later SIGKILL
@@ -239,7 +239,7 @@ pub struct Args {
     pub last: Option<Duration>,
 
     /// Memory for it, the stricter of both holds [default: 256M]
-    #[arg(long = "ring", value_name = "SIZE", value_parser = parse_size, help_heading = "Flight recorder")]
+    #[arg(long = "ring", value_name = "SIZE", value_parser = systape_cli::size, help_heading = "Flight recorder")]
     pub ring_size: Option<u64>,
 
     /// Directory of its tapes [default: .]
@@ -263,7 +263,7 @@ pub struct Args {
     pub max_tapes: usize,
 
     /// Keep at most this much of them
-    #[arg(long, value_name = "SIZE", default_value = "2G", value_parser = parse_size, help_heading = "Flight recorder")]
+    #[arg(long, value_name = "SIZE", default_value = "2G", value_parser = systape_cli::size, help_heading = "Flight recorder")]
     pub disk: u64,
 
     /// Leave this part of the file system free
@@ -438,28 +438,11 @@ fn parse_rotation(text: &str) -> Result<Rotation, String> {
         (false, Ok(time)) if time < Duration::from_secs(1) => Err(format!("'{text}': at least 1s")),
         (false, Ok(time)) => Ok(Rotation::Time(time)),
         (false, Err(why)) => Err(format!("{why}; or a size such as 1G")),
-        (true, _) => match parse_size(text)? {
+        (true, _) => match systape_cli::size(text)? {
             size if size < 1 << 20 => Err(format!("'{text}': at least 1M")),
             size => Ok(Rotation::Size(size)),
         },
     }
-}
-
-/// A size with a suffix: `64k`, `8M`, `1GiB`; a bare number is bytes.
-pub(crate) fn parse_size(text: &str) -> Result<u64, String> {
-    let split = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
-    let (number, unit) = text.split_at(split);
-    let number: f64 = number.parse().map_err(|_| format!("'{text}' is not a size; write 64k, 8M or 1G"))?;
-    let scale = match unit.to_ascii_lowercase().trim_end_matches("ib").trim_end_matches('b') {
-        "" => 1.0,
-        "k" => 1024.0,
-        "m" => 1024.0 * 1024.0,
-        "g" => 1024.0 * 1024.0 * 1024.0,
-        "t" => 1024.0 * 1024.0 * 1024.0 * 1024.0,
-        _ => return Err(format!("'{unit}' is not a unit of size; use k, M, G or T")),
-    };
-    let bytes = number * scale;
-    if bytes.is_finite() && bytes < 9e18 { Ok(bytes as u64) } else { Err(format!("'{text}' is too large")) }
 }
 
 #[cfg(test)]
@@ -478,11 +461,11 @@ mod tests {
         assert_eq!(parse_sync("no"), Ok(Policy::No));
         assert_eq!(parse_sync("2s"), Ok(Policy::Every(Duration::from_secs(2))));
         assert!(parse_sync("never").is_err_and(|e| e.contains("or end, or no")));
-        assert_eq!(parse_size("64k"), Ok(65536));
-        assert_eq!(parse_size("1GiB"), Ok(1 << 30));
-        assert_eq!(parse_size("17"), Ok(17));
-        assert!(parse_size("x").is_err());
-        assert!(parse_size("99999999999T").is_err());
+        assert_eq!(systape_cli::size("64k"), Ok(65536));
+        assert_eq!(systape_cli::size("1GiB"), Ok(1 << 30));
+        assert_eq!(systape_cli::size("17"), Ok(17));
+        assert!(systape_cli::size("x").is_err());
+        assert!(systape_cli::size("99999999999T").is_err());
     }
 
     #[test]

@@ -15,7 +15,7 @@ use systape_format::families::MAX_ASKED_FOR;
 use systape_format::model::{Family, StackOf, StackSettings};
 use systape_format::redact::Level;
 
-use crate::args::{Args, parse_size};
+use crate::args::Args;
 use crate::call_memory::Wanted;
 use crate::called::{self, Called};
 use crate::families::Families;
@@ -357,7 +357,7 @@ impl Config {
 fn ring_size(text: &str) -> Result<u32> {
     let bytes = match text.parse::<u64>() {
         Ok(pages) => pages.saturating_mul(page_size()),
-        Err(_) => parse_size(text).map_err(|e| anyhow::anyhow!("-m: {e}"))?,
+        Err(_) => systape_cli::size(text).map_err(|e| anyhow::anyhow!("-m: {e}"))?,
     };
     if bytes == 0 || bytes > MAX_RING {
         bail!("-m {text}: a ring has between one page and 1 GiB");

@@ -2,8 +2,6 @@
 
 use anyhow::{Result, bail};
 
-use crate::args::parse_size;
-
 /// A byte that occurs in no text and no small number.
 pub(crate) const POISON: u8 = 0xa5;
 
@@ -86,7 +84,7 @@ impl Forced {
         let mut forced = Self::default();
         for item in items {
             let (name, value) = item.split_once('=').unwrap_or((item, "1"));
-            let number = parse_size(value).ok().and_then(|n| u32::try_from(n).ok()).filter(|n| *n > 0);
+            let number = systape_cli::size(value).ok().and_then(|n| u32::try_from(n).ok()).filter(|n| *n > 0);
             match name {
                 "state-ring" => forced.state_ring = number,
                 "process-ring" => forced.process_ring = number,

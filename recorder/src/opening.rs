@@ -1,6 +1,6 @@
 //! The process that opens files of users, with the rights for it.
 //!
-//! It takes nothing of them apart: it finds them, looks at what the kernel knows of them, and hands them on, or their first bytes. A file system that
+//! It takes nothing of them apart: it finds them, looks at what the kernel knows of them, and hands them on. A file system that
 //! does not answer holds this process up, not the recorder, which ends it then.
 
 use std::ffi::OsStr;

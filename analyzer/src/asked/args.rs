@@ -166,8 +166,6 @@ pub struct Args {
 const LEAST_MEMORY: u64 = 1 << 20;
 
 fn memory(text: &str) -> Result<u64, String> {
-    match systape_cli::size(text)? {
-        LEAST_MEMORY.. => Ok(systape_cli::size(text)?),
-        _ => Err("at least 1M".to_owned()),
-    }
+    let size = systape_cli::size(text)?;
+    if size < LEAST_MEMORY { Err("at least 1M".to_owned()) } else { Ok(size) }
 }

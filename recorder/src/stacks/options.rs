@@ -7,7 +7,7 @@ use systape_bpf::{STACK_COPY_MAX, stack_user};
 use systape_format::families::{RECORDED, Recorded};
 use systape_format::model::{Family, StackMode, StackOf, StackSettings};
 
-use crate::args::{Args, parse_size};
+use crate::args::Args;
 use crate::families::Families;
 
 /// Names on the command line.
@@ -139,7 +139,7 @@ fn mode(text: &str) -> Result<(StackMode, u32)> {
         ("fp", None) => Ok((StackMode::FramePointers, 0)),
         ("dwarf", None) => Ok((StackMode::Dwarf, COPY_DEFAULT)),
         ("dwarf", Some(size)) => {
-            let bytes = parse_size(size).map_err(|e| anyhow::anyhow!("--call-graph: {e}"))?;
+            let bytes = systape_cli::size(size).map_err(|e| anyhow::anyhow!("--call-graph: {e}"))?;
             if bytes == 0 || bytes > 256 << 10 {
                 bail!("--call-graph {text}: between 1 byte and 256k of a stack can be copied");
             }
