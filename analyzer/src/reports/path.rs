@@ -233,12 +233,9 @@ fn head(answer: &Answer<'_>, subject: &Subject, out: &mut impl Write) -> io::Res
         return line(out, "that thread has no time in this part of the tape");
     };
     let stamps = answer.context.stamps();
-    let thread = answer.threads.get(subject.id as usize);
-    let task = thread.and_then(|thread| thread.mostly((first.part.from, last.part.to)));
-    let who = task.map_or_else(|| "?".to_owned(), |task| task_text(task));
-    let why = if subject.why.is_empty() { String::new() } else { format!(" ({})", subject.why) };
+    let who = subject.words(answer.threads, (first.part.from, last.part.to));
     let span = stamps.span(first.part.from, last.part.to);
-    line(out, &format!("The {} ms of {who}{why}, {span}, went to:", millis(answer.total(), "")))?;
+    line(out, &format!("The {} ms of {who}, {span}, went to:", millis(answer.total(), "")))?;
     line(out, "")
 }
 

@@ -20,9 +20,12 @@ pub(crate) use systape_abi::rest::{Waits, at_rest, for_work, is_storage, of_clie
 pub(crate) use threads::{Named, Threads};
 pub(crate) use track::{Event, Judged, Tracker, other_word};
 
-/// Whether the call `name` sleeps for as long as its program asks.
+/// Calls that sleep for as long as their program asks.
+pub(crate) const SLEEPS: [&str; 2] = ["nanosleep", "clock_nanosleep"];
+
+/// Whether the call `name` is one of [`SLEEPS`].
 pub(crate) fn is_sleep(name: &str) -> bool {
-    matches!(name, "nanosleep" | "clock_nanosleep")
+    SLEEPS.contains(&name)
 }
 
 /// What waits for a futex are for.

@@ -12,7 +12,8 @@ use crate::derive::cost::pattern::{Files, Pattern, Time};
 use crate::derive::critical::log::Log;
 use crate::derive::runs::decode::Needs;
 use crate::derive::runs::feed as runs;
-use crate::derive::runs::keys::{set_thread, task_text};
+use crate::derive::runs::keys::set_thread;
+use crate::derive::waits::SLEEPS;
 use crate::derive::waits::{self, Judged, Kind};
 use crate::render::mark;
 use crate::render::row::Row;
@@ -62,7 +63,7 @@ pub(super) fn patterns(cause: &str) -> Result<Vec<Pattern>> {
         return Ok(vec![one(time)]);
     }
     if cause == "sleep" {
-        return Ok(["nanosleep", "clock_nanosleep"].map(|call| of_call(call, &Files::Any)).to_vec());
+        return Ok(SLEEPS.map(|call| of_call(call, &Files::Any)).to_vec());
     }
     if let Some(comm) = cause.strip_prefix("comm=") {
         return Ok(vec![Pattern { comm: comm.as_bytes().to_vec(), ..one(Time::All) }]);
@@ -173,7 +174,7 @@ impl Answer<'_> {
         let (saved, is) = self.saved();
         let mut row = Row::new(&PATH_WITHOUT);
         row.set("cause", self.cause.to_owned());
-        if let Some(task) = log.threads[self.way.id as usize].task_at(self.way.span.1.saturating_sub(1)) {
+        if let Some(task) = log.threads[self.way.id as usize].mostly(self.way.span) {
             set_thread(&mut row, task);
         }
         row.set("total_ns", self.total).set("saved_ns", saved.ns).set("saved_hi_ns", saved.hi).set("saved_is", is);
@@ -183,9 +184,7 @@ impl Answer<'_> {
     /// `The 1.97 s of sh[17] (the command that was recorded), 10:00:00.1–10:00:02.1, would have been 0.63 s without fsync: 1.34 s less`.
     fn text(&self, context: &Context<'_>, subject: &Subject, log: &Log) -> String {
         let (saved, is) = self.saved();
-        let task = log.threads[self.way.id as usize].mostly(self.way.span);
-        let who = task.map_or_else(|| "?".to_owned(), |task| task_text(task));
-        let why = if subject.why.is_empty() { String::new() } else { format!(" ({})", subject.why) };
+        let who = subject.words(&log.threads, self.way.span);
         let when = context.stamps().span(self.way.span.0, self.way.span.1);
         let left = |ns: u64| span(self.total.saturating_sub(ns));
         // what is missing may have been more or less
@@ -205,7 +204,7 @@ impl Answer<'_> {
             (None, _) => (format!("{sign}{}", left(saved.ns)), span(saved.ns)),
         };
         format!(
-            "The {} of {who}{why}, {when}, would have been {then} without {}: {sign}{less} less",
+            "The {} of {who}, {when}, would have been {then} without {}: {sign}{less} less",
             span(self.total),
             self.cause
         )

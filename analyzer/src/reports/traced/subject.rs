@@ -8,6 +8,7 @@ use crate::derive::critical::Id;
 use crate::derive::critical::log::{Logged, RECORDER};
 use crate::derive::processes::{self, Image, Processes};
 use crate::derive::runs::State;
+use crate::derive::runs::keys::task_text;
 
 /// The thread that the path ends in.
 #[derive(Clone, Copy, Debug)]
@@ -20,6 +21,15 @@ pub(crate) struct Subject {
     pub from: u64,
     /// It is the one that was asked for or recorded, not one that was taken for it.
     pub sure: bool,
+}
+
+impl Subject {
+    /// `sh[17] (the command that was recorded)`, by the name that it had longest in `span`.
+    pub(crate) fn words(&self, threads: &[Logged], span: (u64, u64)) -> String {
+        let task = threads.get(self.id as usize).and_then(|thread| thread.mostly(span));
+        let name = task.map_or_else(|| "?".to_owned(), |task| task_text(task));
+        if self.why.is_empty() { name } else { format!("{name} ({})", self.why) }
+    }
 }
 
 /// The thread that `config` asks for; None: it has no time on this part of the tape.

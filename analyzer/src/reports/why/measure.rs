@@ -18,7 +18,6 @@ use crate::derive::why::floor::Floor;
 use crate::derive::why::rules::LastToCome;
 use crate::reports::traced::cause::Cause;
 use crate::reports::traced::retime::{Lock, Sum, retime};
-use crate::reports::traced::subject::Subject;
 use crate::reports::traced::{Found, Traced, Way, of_whom, walked};
 use crate::reports::{Context, losses};
 use crate::values::words::escaped;
@@ -162,7 +161,7 @@ pub(super) fn measure(
     });
     roots_first(&mut ranked, middle);
     let told = subject.zip(way).map(|(subject, way)| Told {
-        who: who(&subject, &log.threads, way.span),
+        who: subject.words(&log.threads, way.span),
         sure: subject.sure,
         span: way.span,
         budget,
@@ -295,13 +294,6 @@ fn own(threads: &[Logged], way: Option<&Way>) -> Option<Own> {
     let of_it = threads.iter().filter(|thread| thread.tasks.last().is_some_and(|task| pids.contains(&task.pid)));
     let comms = of_it.flat_map(|thread| &thread.tasks).map(|task| task.comm.clone()).collect();
     Some(Own { pids, comms })
-}
-
-/// `sh[17] (the command that was recorded)`.
-fn who(subject: &Subject, threads: &[Logged], span: (u64, u64)) -> String {
-    let task = threads[subject.id as usize].mostly(span);
-    let name = task.map_or_else(|| "?".to_owned(), |task| keys::task_text(task));
-    if subject.why.is_empty() { name } else { format!("{name} ({})", subject.why) }
 }
 
 /// Makes the finding one of the path's own waits for a CPU, and says who ran there: a fact, and a cause only where one had most of that time.
