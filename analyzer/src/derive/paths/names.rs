@@ -58,8 +58,28 @@ pub(crate) fn uses<'a>(segment: &'a Loaded, row: usize) -> impl Iterator<Item = 
     })
 }
 
-/// Whether the first that calls of this kind are on is what [`Loaded::fd_number`] numbers.
-pub(crate) fn is_on_fd(info: &CallInfo) -> bool {
+/// Of which calls the first that they are on is what [`Loaded::fd_number`] numbers: its name need not be looked at for each of them.
+#[derive(Debug)]
+pub(crate) struct Numbered<'a> {
+    segment: &'a Loaded,
+    /// By kind of call.
+    on_fd: Vec<bool>,
+}
+
+impl<'a> Numbered<'a> {
+    /// Of `segment`.
+    pub(crate) fn new(segment: &'a Loaded) -> Self {
+        Self { segment, on_fd: segment.calls.iter().map(|info| is_on_fd(info)).collect() }
+    }
+
+    /// The number of the file that the call of `row` is on first; None: it is on a path first, or on what is not known.
+    pub(crate) fn file(&self, row: usize) -> Option<u32> {
+        let on_fd = self.on_fd[self.segment.core.call[row] as usize];
+        if on_fd { self.segment.fd_number(row) } else { None }
+    }
+}
+
+fn is_on_fd(info: &CallInfo) -> bool {
     let first = info.args.iter().position(|arg| matches!(arg.kind, ArgKind::Path | ArgKind::Fd | ArgKind::DirFd));
     first.is_some_and(|at| matches!(info.args[at].kind, ArgKind::Fd) && info.fd_args[0] == Some(at))
 }

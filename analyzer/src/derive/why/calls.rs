@@ -17,7 +17,7 @@ use super::finding::Who;
 use super::talk::Said;
 use super::talk::read::{Reads, Users};
 use crate::derive::paths::feed::{Reader, Waiting};
-use crate::derive::paths::names::{Name, is_on_fd, uses};
+use crate::derive::paths::names::{Name, Numbered, uses};
 use crate::derive::processes::track::key;
 use crate::derive::waits::{self, Event, Threads};
 use crate::table::calls::CallInfo;
@@ -270,7 +270,7 @@ impl Reader for Calls<'_> {
             segment,
             objects: vec![Object::None, Object::Unknown],
             numbers: FxHashMap::default(),
-            on_fd: segment.calls.iter().map(|info| is_on_fd(info)).collect(),
+            numbered: Numbered::new(segment),
             fds: FxHashMap::default(),
             sums: FxHashMap::default(),
             comms: FxHashMap::default(),
@@ -305,8 +305,7 @@ struct Part<'a> {
     segment: &'a Loaded,
     objects: Vec<Object>,
     numbers: FxHashMap<Cow<'a, [u8]>, u32>,
-    /// Whether calls of this kind are on a descriptor.
-    on_fd: Vec<bool>,
+    numbered: Numbered<'a>,
     /// By the number of the descriptor's file and what the call counts as; None: it does not count.
     fds: FxHashMap<(u32, Sort), Option<u32>>,
     /// By task, call, error and object.
@@ -349,8 +348,7 @@ impl<'a> Part<'a> {
     /// What the call of `row` is on; None: it does not count.
     fn on(&mut self, row: usize, sort: Sort) -> Option<On<'a>> {
         let segment = self.segment;
-        let number = if self.on_fd[segment.core.call[row] as usize] { segment.fd_number(row) } else { None };
-        let on = match number.and_then(|number| Some((number, segment.fd_name(number)?))) {
+        let on = match self.numbered.file(row).and_then(|number| Some((number, segment.fd_name(number)?))) {
             Some((number, name)) => match self.fds.get(&(number, sort)) {
                 Some(known) => *known,
                 None => {

@@ -6,7 +6,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use systape_abi::sockaddr_text;
 use systape_format::model::CallState;
 
-use super::super::super::paths::names::{Name, is_on_fd, uses};
+use super::super::super::paths::names::{Name, Numbered, uses};
 use super::super::super::processes::track::key;
 use super::{Act, Connected, Process, SHORT, Said, Way};
 use crate::derive::waits::{is_sleep, of_client};
@@ -152,8 +152,9 @@ impl End {
 #[derive(Debug)]
 pub(in super::super) struct Reads<'a> {
     segment: &'a Loaded,
-    /// By kind of call: what it may be, and whether it is on a descriptor.
-    sorts: Vec<(Option<Sort>, bool)>,
+    /// By kind of call.
+    sorts: Vec<Option<Sort>>,
+    numbered: Numbered<'a>,
     /// By number of the descriptor's file.
     ends: FxHashMap<u32, Option<End>>,
     /// Whom [`Users`] has already.
@@ -167,21 +168,22 @@ pub(in super::super) struct Reads<'a> {
 impl<'a> Reads<'a> {
     /// Of `segment`.
     pub(in super::super) fn new(segment: &'a Loaded) -> Self {
-        let sorts = segment.calls.iter().map(|info| (sort(info), is_on_fd(info))).collect();
+        let sorts = segment.calls.iter().map(|info| sort(info)).collect();
+        let numbered = Numbered::new(segment);
         let (ends, seen, names, comms, users) = Default::default();
-        Self { segment, sorts, ends, seen, names, comms, users }
+        Self { segment, sorts, numbered, ends, seen, names, comms, users }
     }
 
     /// Whether the call of `row` may say something.
     pub(in super::super) fn follows(&self, row: usize) -> bool {
-        self.sorts[self.segment.core.call[row] as usize].0.is_some()
+        self.sorts[self.segment.core.call[row] as usize].is_some()
     }
 
     /// The call of `row`, whose time is `ns`; None: it says nothing.
     pub(in super::super) fn said(&mut self, row: usize, ns: impl FnOnce() -> u64) -> Option<Said> {
         let segment = self.segment;
         let core = &segment.core;
-        let sort = self.sorts[core.call[row] as usize].0?;
+        let sort = self.sorts[core.call[row] as usize]?;
         let timed = !matches!(core.state[row], CallState::CloneChild | CallState::Denied | CallState::LostEnter);
         if !timed {
             return None;
@@ -241,16 +243,10 @@ impl<'a> Reads<'a> {
         }
     }
 
-    /// The number of the descriptor's file; None: it is not on a descriptor first.
-    fn number(&self, row: usize) -> Option<u32> {
-        let (_, on_fd) = self.sorts[self.segment.core.call[row] as usize];
-        if on_fd { self.segment.fd_number(row) } else { None }
-    }
-
     /// The socket or pipe of the call; None: it is on neither.
     fn end(&mut self, row: usize) -> Option<End> {
         let segment = self.segment;
-        if let Some(number) = self.number(row) {
+        if let Some(number) = self.numbered.file(row) {
             let of = || End::of(Arc::from(segment.fd_name(number)?));
             return self.ends.entry(number).or_insert_with(of).clone();
         }
@@ -264,7 +260,7 @@ impl<'a> Reads<'a> {
         let End { name, pipe, talks } = self.end(row)?;
         let way = if pipe && sort == Sort::Takes { Way::In } else { Way::Out };
         let process = key(segment.task(row));
-        let is_new = self.number(row).is_none_or(|number| self.seen.insert((number, way, process)));
+        let is_new = self.numbered.file(row).is_none_or(|number| self.seen.insert((number, way, process)));
         if is_new {
             let who = self.who(row);
             self.users.add(&name, way, || who, process);
