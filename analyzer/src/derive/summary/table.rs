@@ -1,7 +1,9 @@
 //! Sums arranged for print: groups by events, calls by time.
 
 use std::borrow::Cow;
-use std::cell::OnceCell;
+use std::cell::{Cell, OnceCell};
+use std::cmp::Ordering;
+use std::rc::Rc;
 use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
@@ -88,34 +90,47 @@ pub(crate) fn rows<'a>(
     column: Column,
 ) -> Ranked<'a> {
     let at = plan.place(By::Syscall);
-    let call = move |key: Packed<'_>| match key.key().get(at?)? {
-        Value::Call(call) => Some(*call),
-        _ => None,
+    let call = move |key: Packed<'_>| {
+        // decoding a key costs: not where none has a call
+        let at = at?;
+        match key.key().get(at)? {
+            Value::Call(call) => Some(*call),
+            _ => None,
+        }
     };
+    // whether a value was too large for its number
+    let too_large = Rc::new(Cell::new(false));
+    let is_too_large = Rc::clone(&too_large);
     let mut infos: FxHashMap<Call, Arc<CallInfo>> = FxHashMap::default();
     let number = |key: Packed<'_>, tally: &Tally| {
         // a place is made before filters on durations decide
         if tally.calls() == 0 {
             return None;
         }
-        if let Some(call) = at.and_then(|_| call(key)) {
+        if let Some(call) = call(key) {
             infos.entry(call).or_insert_with(|| book.get(call));
         }
         // 0: there is no value; of the greatest ones the last that there is
         let value = column.of(&tally.stats());
-        Some(value.map_or(0, |value| u64::try_from(value).unwrap_or(u64::MAX).saturating_add(1)))
+        let number = value.map_or(0, |value| u64::try_from(value).unwrap_or(u64::MAX).saturating_add(1));
+        too_large.set(too_large.get() || number == u64::MAX);
+        Some(number)
     };
-    // no two have the same key
+    // of equal numbers; no two have the same key
     let compare = move |one: (Packed<'_>, &Tally), other: (Packed<'_>, &Tally)| {
-        let measured = |tally: &Tally| (column.of(&tally.stats()), tally.total(), tally.calls());
-        let name = |key: Packed<'_>| call(key).map(|call| book.get(call));
+        let value = |tally: &Tally| column.of(&tally.stats());
+        let measured = |tally: &Tally| (tally.total(), tally.calls());
+        let by_value = || if is_too_large.get() { value(other.1).cmp(&value(one.1)) } else { Ordering::Equal };
         let by_name = || {
-            let [one, other] = [one.0, other.0].map(name);
-            let name = |info: &Option<Arc<CallInfo>>| info.as_ref().map(|info| info.long_name.clone());
-            name(&one).cmp(&name(&other))
+            let [one, other] = [one.0, other.0].map(call);
+            if one == other {
+                return Ordering::Equal;
+            }
+            let [one, other] = [one, other].map(|call| call.map(|call| book.get(call)));
+            one.as_ref().map(|info| &info.long_name).cmp(&other.as_ref().map(|info| &info.long_name))
         };
-        let by_value = measured(other.1).cmp(&measured(one.1));
-        by_value.then_with(by_name).then_with(|| one.0.cmp(&other.0))
+        let by_time = by_value().then_with(|| measured(other.1).cmp(&measured(one.1)));
+        by_time.then_with(by_name).then_with(|| one.0.cmp(&other.0))
     };
     let ordered = Ordered::new(&sums.groups, number, compare);
     Ranked { sums, knowledge, plan, infos, ordered }
