@@ -1,6 +1,7 @@
 //! What the tests of targets, loss, survival and bad input share.
 
 use std::ffi::CString;
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -75,7 +76,7 @@ pub fn clock(id: libc::clockid_t) -> i64 {
 /// When there is no such file.
 #[must_use]
 pub fn numbered(lab: &Lab, name: &str) -> Vec<i64> {
-    let bytes = std::fs::read(lab.path(name)).expect(name);
+    let bytes = fs::read(lab.path(name)).expect(name);
     bytes.chunks_exact(8).map(|w| i64::from_ne_bytes(w.try_into().expect("8 bytes"))).collect()
 }
 
@@ -88,17 +89,17 @@ pub fn bare_root(lab: &Lab, tape: &str) -> (PathBuf, String) {
     let root = lab.path("root");
     let copy_into = |file: &str| {
         let target = root.join(file.trim_start_matches('/'));
-        std::fs::create_dir_all(target.parent().expect("parent")).expect("mkdir");
-        std::fs::copy(file, &target).unwrap_or_else(|e| panic!("{file}: {e}"));
+        fs::create_dir_all(target.parent().expect("parent")).expect("mkdir");
+        fs::copy(file, &target).unwrap_or_else(|e| panic!("{file}: {e}"));
     };
     let analyze = binary("analyze").canonicalize().expect("analyze");
     let libraries = run(lab.command("ldd").arg(&analyze)).expect(0).text();
     let files: Vec<_> = libraries.split_whitespace().filter(|word| word.starts_with('/')).collect();
     assert!(files.len() >= 2, "{libraries}");
     files.into_iter().for_each(copy_into);
-    std::fs::copy(&analyze, root.join("analyze")).expect("copy");
-    std::fs::copy(lab.path(tape), root.join(tape)).expect("copy");
-    std::fs::set_permissions(root.join(tape), std::os::unix::fs::PermissionsExt::from_mode(0o444)).expect("chmod");
+    fs::copy(&analyze, root.join("analyze")).expect("copy");
+    fs::copy(lab.path(tape), root.join(tape)).expect("copy");
+    fs::set_permissions(root.join(tape), std::os::unix::fs::PermissionsExt::from_mode(0o444)).expect("chmod");
     (root, libraries)
 }
 
@@ -144,7 +145,7 @@ impl Mounted {
     #[must_use]
     pub fn tmpfs(lab: &Lab, name: &str, size: &str) -> Self {
         let dir = lab.path(name);
-        std::fs::create_dir(&dir).expect("mkdir");
+        fs::create_dir(&dir).expect("mkdir");
         run(lab.command("mount").args(["-t", "tmpfs", "-o", &format!("size={size}"), "none", name])).expect(0);
         Self(dir)
     }
@@ -155,7 +156,7 @@ impl Mounted {
     /// When it cannot be mounted.
     #[must_use]
     pub fn disk(lab: &Lab, name: &str, path: &str) -> Self {
-        std::fs::create_dir(lab.path(name)).expect("mkdir");
+        fs::create_dir(lab.path(name)).expect("mkdir");
         Self::with(lab, name, &[path])
     }
 
@@ -188,12 +189,12 @@ impl Cgroup {
     /// When it cannot be made.
     #[must_use]
     pub fn new(name: &str) -> Option<Self> {
-        let mounts = std::fs::read_to_string("/proc/self/mounts").expect("mounts");
+        let mounts = fs::read_to_string("/proc/self/mounts").expect("mounts");
         let mount = mounts.lines().find(|line| line.split(' ').nth(2) == Some("cgroup2"))?.split(' ').nth(1)?;
         let dir = Path::new(mount).join(name);
         // a test that was killed left its own
         remove(&dir);
-        std::fs::create_dir(&dir).unwrap_or_else(|e| panic!("{}: {e}", dir.display()));
+        fs::create_dir(&dir).unwrap_or_else(|e| panic!("{}: {e}", dir.display()));
         Some(Self(dir))
     }
 
@@ -224,22 +225,22 @@ impl Quota {
     #[must_use]
     pub fn new(name: &str, percent: u32) -> Option<Self> {
         let name = format!("systape-e2e-{name}-{}", std::process::id());
-        let mounts = std::fs::read_to_string("/proc/self/mounts").expect("mounts");
+        let mounts = fs::read_to_string("/proc/self/mounts").expect("mounts");
         let (top, v2) = mounts.lines().find_map(|line| {
             let fields: Vec<&str> = line.split(' ').collect();
             let top = Path::new(fields[1]);
             match fields[2] {
                 "cgroup" if fields[3].split(',').any(|option| option == "cpu") => Some((top.to_owned(), false)),
                 "cgroup2" => {
-                    let on = std::fs::read_to_string(top.join("cgroup.subtree_control")).unwrap_or_default();
+                    let on = fs::read_to_string(top.join("cgroup.subtree_control")).unwrap_or_default();
                     on.split_whitespace().any(|controller| controller == "cpu").then(|| (top.to_owned(), true))
                 }
                 _ => None,
             }
         })?;
         let this = Self { dir: top.join(name), v2 };
-        std::fs::create_dir(&this.dir).expect("mkdir of a cgroup");
-        let write = |file: &str, text: String| std::fs::write(this.dir.join(file), text).expect(file);
+        fs::create_dir(&this.dir).expect("mkdir of a cgroup");
+        let write = |file: &str, text: String| fs::write(this.dir.join(file), text).expect(file);
         if v2 {
             write("cpu.max", format!("{} 100000", percent * 1000));
         } else {
@@ -267,7 +268,7 @@ impl Quota {
     /// When the kernel does not say.
     #[must_use]
     pub fn stat(&self, name: &str) -> u64 {
-        let stat = std::fs::read_to_string(self.dir.join("cpu.stat")).expect("cpu.stat");
+        let stat = fs::read_to_string(self.dir.join("cpu.stat")).expect("cpu.stat");
         let line = stat.lines().find_map(|line| line.strip_prefix(&format!("{name} "))).expect(name);
         line.trim().parse().expect(name)
     }
@@ -288,7 +289,14 @@ impl Drop for Quota {
 
 /// Removes a cgroup and those below it, if nobody is in them.
 fn remove(dir: &Path) {
-    let below = std::fs::read_dir(dir).into_iter().flatten().flatten();
+    let below = fs::read_dir(dir).into_iter().flatten().flatten();
     below.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir())).for_each(|entry| remove(&entry.path()));
-    std::fs::remove_dir(dir).ok();
+    fs::remove_dir(dir).ok();
+}
+
+/// The names of all processes.
+pub fn comms() -> Vec<String> {
+    let all = fs::read_dir("/proc").expect("/proc").flatten();
+    let comm = |entry: fs::DirEntry| Some(fs::read_to_string(entry.path().join("comm")).ok()?.trim_end().to_owned());
+    all.filter_map(comm).collect()
 }

@@ -11,7 +11,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use systape_e2e::lab::{binary, run};
-use systape_e2e::more::{Cgroup, FREESTANDING, Mounted, Quota};
+use systape_e2e::more::{Cgroup, FREESTANDING, Mounted, Quota, comms};
 use systape_e2e::{Background, Lab};
 
 /// Programs at once, beside those that the script begins.
@@ -81,13 +81,6 @@ fn crowd(lab: &Lab, groups: &[String]) -> Background {
 }
 
 const HANGFS: [&str; 3] = ["-lfuse3", "-I/usr/include/fuse3", "-D_FILE_OFFSET_BITS=64"];
-
-/// The names of all processes.
-fn comms() -> Vec<String> {
-    let all = fs::read_dir("/proc").expect("/proc").flatten();
-    let comm = |entry: fs::DirEntry| Some(fs::read_to_string(entry.path().join("comm")).ok()?.trim_end().to_owned());
-    all.filter_map(comm).collect()
-}
 
 /// Memory of the recorder at its most, bytes.
 #[derive(Clone, Copy, Default)]

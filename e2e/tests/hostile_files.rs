@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 use systape_e2e::lab::run;
-use systape_e2e::more::{FREESTANDING, NOBODY};
+use systape_e2e::more::{FREESTANDING, NOBODY, comms};
 use systape_e2e::{Background, Lab};
 
 /// Most memory that `record` itself may take at any time, bytes.
@@ -284,6 +284,35 @@ fn a_library_of_many_long_names_takes_no_memory() {
     assert!(peak(&lab.info("t.tape")) < MOST_MEMORY, "{}", peak(&lab.info("t.tape")));
     assert!(look_ups(&lab, "t.tape") > 0, "{}", run.stderr);
     drop(program);
+}
+
+/// Threads of one process; fewer than `pid_max` of a small machine allows.
+const THREADS: usize = 20_000;
+
+#[test]
+fn very_many_threads_and_huge_arguments_cost_their_own() {
+    let Some(lab) = Lab::with_bpf() else { return };
+    lab.cc("redteam", &[]);
+    let threads = of_nobody(&lab, &["./redteam", "threads", &THREADS.to_string()]);
+    let has = |least: usize| {
+        let status = fs::read_to_string(format!("/proc/{}/status", threads.pid())).unwrap_or_default();
+        let line = status.lines().find_map(|line| line.strip_prefix("Threads:"));
+        line.and_then(|line| line.trim().parse::<usize>().ok()).is_some_and(|all| all > least)
+    };
+    // fewer where the machine allows fewer
+    lab.until("there are many threads", || has(THREADS / 2));
+    // its kind of the crowd's: programs with 1.8 MB of arguments and environment, one after the other
+    let words = of_nobody(&lab, &["./redteam", "4", ".", "14"]);
+    lab.until("they are executed", || comms().iter().any(|comm| comm == "exe"));
+    let families = ["-a", "-g", "--families", "syscall,process,sched"];
+    lab.record("t.tape", &families, &["./redteam", "polite", "100"]).expect(0);
+    lab.analyze(&["check", "t.tape"]).expect(0);
+    let info = lab.info("t.tape");
+    assert!(peak(&info) < MOST_MEMORY, "{}", peak(&info));
+    let rows = lab.analyze(&["-s", "t.tape", "--comm", "polite", "-e", "=getppid", "--format", "json"]).expect(0).json();
+    let calls: u64 = rows.iter().filter_map(|row| row["calls"].as_u64()).sum();
+    assert!(calls == 100 || calls < 100 && rows.iter().any(|row| row["calls_at_least"] == true), "{rows:?} {}", info["lost"]);
+    drop((threads, words));
 }
 
 #[test]

@@ -1,6 +1,6 @@
 // redteam COUNT DIR [KIND]: COUNT processes of a user without rights, each of which is a burden to a recorder of its own kind, until the
 // parent is killed. DIR is a directory that anybody may write, with `watched/` and a `libc.so.6` in it. Names would act on a terminal.
-// redteam maps FILE: maps it as code, and waits.   redteam polite COUNT: makes so many calls, one every millisecond.
+// redteam maps FILE: maps it as code, and waits.   redteam threads COUNT: has so many, and says so.   redteam polite COUNT: makes so many calls, one every millisecond.
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -73,6 +73,29 @@ static void execs(void)
 
 		if (!pid) {
 			execl(path, ACTS, "ends", one, word, word, NULL);
+			_exit(1);
+		}
+		if (pid > 0)
+			waitpid(pid, NULL, 0);
+	}
+}
+
+// Programs with as many bytes of arguments and environment as there may be (a quarter of the stack's limit, 2 MiB).
+static void huge_words(void)
+{
+	enum { LEN = 100 << 10, WORDS = 9 };
+	char *word = malloc(LEN), path[] = "/proc/self/exe";
+	char *argv[WORDS + 4] = { ACTS, "ends", "0" }, *envp[WORDS + 1] = { 0 };
+
+	memset(word, 'z', LEN);
+	word[LEN - 1] = 0;
+	for (int i = 0; i < WORDS; i++)
+		argv[3 + i] = envp[i] = word;
+	for (;;) {
+		pid_t pid = fork();
+
+		if (!pid) {
+			execve(path, argv, envp);
 			_exit(1);
 		}
 		if (pid > 0)
@@ -233,6 +256,30 @@ static void threads(void)
 	}
 }
 
+static void *stays(void *unused)
+{
+	for (;;)
+		pause();
+	return unused;
+}
+
+// COUNT threads that stay; says how many there are.
+static void many_threads(int count)
+{
+	pthread_attr_t small;
+	pthread_t one;
+	int made = 0;
+
+	pthread_attr_init(&small);
+	pthread_attr_setstacksize(&small, 16384);
+	while (made < count && !pthread_create(&one, &small, stays, NULL))
+		made++;
+	printf("%d\n", made);
+	fflush(stdout);
+	for (;;)
+		nap();
+}
+
 // Signals to itself, and names that change.
 static void signals(void)
 {
@@ -281,7 +328,7 @@ static void namespaces(void)
 }
 
 static void (*const KINDS[])(void) = { floods, forks, execs, maps, files, traces, files_of_a_trigger, stacks, makes_code, fills,
-				       long_words, threads, signals, namespaces };
+				       long_words, threads, signals, namespaces, huge_words };
 #define ALL (int)(sizeof(KINDS) / sizeof(*KINDS))
 
 int main(int argc, char **argv)
@@ -298,6 +345,8 @@ int main(int argc, char **argv)
 		for (;;)
 			pause();
 	}
+	if (!strcmp(argv[1], "threads"))
+		many_threads(atoi(argv[2]));
 	if (!strcmp(argv[1], "polite")) {
 		prctl(PR_SET_NAME, "polite");
 		for (int left = atoi(argv[2]); left; left--) {
