@@ -145,8 +145,7 @@ fn everything_at_once_costs_only_its_own() {
     let flag = lab.file("crowd/watched/flag");
     let mut command = lab.command("sh");
     command.args(["-c", "exec \"$@\" 2> log", "sh"]).arg(binary("record")).env("TMPDIR", lab.path("crowd"));
-    command
-        .args(["-a", "-g", "--probe", "dns", "--last", "10s", "--dir", "own", "--after", "200ms", "--buffer", "32M"]);
+    command.args(["-a", "-g", "--probe", "dns", "--last", "10s", "--dir", "own", "--after", "200ms"]);
     command.args(["--keep-free", "0", "--on", &format!("file:{flag}")]);
     let log = || fs::read_to_string(lab.path("log")).unwrap_or_default();
     let record = |words: &[&str]| run(lab.command(binary("record")).args(words));

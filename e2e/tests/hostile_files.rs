@@ -309,9 +309,14 @@ fn very_many_threads_and_huge_arguments_cost_their_own() {
     lab.analyze(&["check", "t.tape"]).expect(0);
     let info = lab.info("t.tape");
     assert!(peak(&info) < MOST_MEMORY, "{}", peak(&info));
-    let rows = lab.analyze(&["-s", "t.tape", "--comm", "polite", "-e", "=getppid", "--format", "json"]).expect(0).json();
+    let rows =
+        lab.analyze(&["-s", "t.tape", "--comm", "polite", "-e", "=getppid", "--format", "json"]).expect(0).json();
     let calls: u64 = rows.iter().filter_map(|row| row["calls"].as_u64()).sum();
-    assert!(calls == 100 || calls < 100 && rows.iter().any(|row| row["calls_at_least"] == true), "{rows:?} {}", info["lost"]);
+    assert!(
+        calls == 100 || calls < 100 && rows.iter().any(|row| row["calls_at_least"] == true),
+        "{rows:?} {}",
+        info["lost"]
+    );
     drop((threads, words));
 }
 

@@ -197,7 +197,7 @@ pub struct Args {
     #[arg(short = 'm', long = "mmap-pages", value_name = "SIZE")]
     pub ring: Option<String>,
 
-    /// Memory for events that wait while the disk stalls; as it fills, fast calls are counted first [default: 256M, or a
+    /// Memory for events that wait while the disk stalls; as it fills, fast calls are counted first [default: 256M, with --last 32M, or a
     /// quarter of the machine's or cgroup's memory]
     #[arg(long, value_name = "SIZE", value_parser = systape_cli::size)]
     pub buffer: Option<u64>,

@@ -8,8 +8,9 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::Duration;
 
-/// Records may use this part of the bound.
+/// Records may use this part of the bound, of a small one twice that: while they have no room the rings fill.
 const RECORDS_PART: u64 = 8;
+const RECORDS_LEAST: u64 = 8 << 20;
 /// How often the drain checks for room.
 const LOOK: Duration = Duration::from_millis(1);
 
@@ -61,7 +62,7 @@ impl Backlog {
     }
 
     fn records_room(&self) -> u64 {
-        self.room / RECORDS_PART
+        (self.room / RECORDS_PART).max(RECORDS_LEAST.min(self.room / RECORDS_PART * 2))
     }
 
     /// Adds records. Waits for room as long as the encoder takes some; meanwhile the rings fill, and the programs
@@ -116,7 +117,7 @@ mod tests {
 
     #[test]
     fn the_more_waits_the_more_is_shed() {
-        // an eighth is for records
+        // a quarter is for records
         let backlog = Backlog::new(800);
         let pieces = |bytes| {
             backlog.add_piece(bytes);
@@ -125,28 +126,29 @@ mod tests {
             shed
         };
         assert_eq!(
-            [0, 349, 350, 525, 700, 9_000].map(pieces),
+            [0, 299, 300, 450, 600, 9_000].map(pieces),
             [Shed::Nothing, Shed::Nothing, Shed::FastCalls, Shed::Switches, Shed::All, Shed::All]
         );
-        backlog.add_records(90);
+        backlog.add_records(160);
         assert_eq!((backlog.shed(), backlog.is_pressed()), (Shed::Nothing, true), "the rings have room");
         assert_eq!(Backlog::new(0).shed(), Shed::Nothing);
+        assert_eq!([16, 32, 64, 256].map(|mib| Backlog::new(mib << 20).records_room() >> 20), [4, 8, 8, 32]);
         assert_eq!([[10, 70], [10, 700], [500, 700]].map(|bounds| backlog.part(2, bounds)), [70, 400, 500]);
     }
 
     #[test]
     fn records_wait_for_room_and_for_nobody_who_is_gone() {
         let backlog = Arc::new(Backlog::new(800));
-        backlog.add_records(100);
+        backlog.add_records(200);
         let other = Arc::clone(&backlog);
         let waits = thread::spawn(move || other.add_records(7));
         thread::sleep(Duration::from_millis(20));
         assert!(!waits.is_finished());
-        backlog.take_records(100);
+        backlog.take_records(200);
         waits.join().unwrap();
-        backlog.add_records(100);
+        backlog.add_records(200);
         backlog.close();
         backlog.add_records(1);
-        assert_eq!(backlog.records.load(Ordering::Relaxed), 108);
+        assert_eq!(backlog.records.load(Ordering::Relaxed), 208);
     }
 }

@@ -31,8 +31,9 @@ use crate::tracepoints::Tracepoint;
 use crate::{cgroups, containers, environ, kin, limits, probes, stacks, tracepoints};
 
 const MAX_RING: u64 = 1 << 30;
-/// Default of --buffer with enough memory, and the least value that works.
+/// Default of --buffer with enough memory; of a flight recorder, which waits for no disk; and the least value that works.
 const BUFFER: u64 = 256 << 20;
+const FLIGHT_BUFFER: u64 = 32 << 20;
 const LEAST_BUFFER: u64 = 1 << 20;
 /// Longest time to look up a user's name.
 const USERS_PATIENCE: Duration = Duration::from_secs(5);
@@ -252,7 +253,7 @@ impl Config {
             inherit: !args.no_inherit,
             with_self: args.with_self,
             ring_bytes: args.ring.as_deref().map(ring_size).transpose()?,
-            buffer: buffer_size(args.buffer)?,
+            buffer: buffer_size(args.buffer, flight.as_ref().is_some_and(flight::Settings::keeps_in_memory))?,
             delay: args.delay,
             string_limit: args.string_size,
             structs: args.structs,
@@ -366,9 +367,10 @@ fn ring_size(text: &str) -> Result<u32> {
 }
 
 /// Memory for waiting data.
-fn buffer_size(asked: Option<u64>) -> Result<u64> {
+fn buffer_size(asked: Option<u64>, keeps_in_memory: bool) -> Result<u64> {
     let all = || limits::memory(cgroups::v2_mount().as_deref());
-    let size = asked.unwrap_or_else(|| all().map_or(BUFFER, |all| BUFFER.min(all / 4)).max(LEAST_BUFFER));
+    let most = if keeps_in_memory { FLIGHT_BUFFER } else { BUFFER };
+    let size = asked.unwrap_or_else(|| all().map_or(most, |all| most.min(all / 4)).max(LEAST_BUFFER));
     if size < LEAST_BUFFER {
         bail!("--buffer: it takes at least {} MiB", LEAST_BUFFER >> 20);
     }

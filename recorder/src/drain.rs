@@ -51,8 +51,8 @@ const QUIET: Duration = Duration::from_millis(20);
 /// Most bytes a CPU sends in that time (1.5 million calls/s): smaller rings are polled more often.
 const QUIET_BYTES: u64 = 4 << 20;
 /// Most bytes of all rings that are read before the encoder is told how far they are read: until then it can encode none of
-/// them, and rings that filled up while it was behind have more than may wait.
-const SLICE: u64 = 8 << 20;
+/// them, and rings that filled up while it was behind have more than may wait: an eighth of `--buffer`, at least and at most these.
+const SLICE: [usize; 2] = [1 << 20, 8 << 20];
 /// I/Os that ended unseen are counted this often: a tape of the ring ends before the recording does.
 const CHECK_IOS: Duration = Duration::from_secs(1);
 /// A record may be sent this long after it read its clock before it counts as late, because its task may be preempted
@@ -115,6 +115,8 @@ struct RingRead {
     slice: Cell<u64>,
     /// The time of the record at which the slice ended; None = it ended with the ring's last record.
     cut: Cell<Option<u64>>,
+    /// The time before which all of the ring was read in this pass; 0 = it was not read yet.
+    reached: Cell<u64>,
 }
 
 impl RingRead {
@@ -131,11 +133,10 @@ impl RingRead {
         if self.cut.get().is_some() { -libc::EAGAIN } else { 0 }
     }
 
-    /// Ends a slice. Returns the time before which all of the ring was read, if it is before `until`: what comes behind a
-    /// record in a ring was sent after it.
-    fn reached(&self, until: u64) -> Option<u64> {
+    /// Ends a slice of a pass over what was sent before `until`: what comes behind a record in a ring was sent after it.
+    fn end_slice(&self, until: u64) {
         self.slice.set(0);
-        self.cut.take().filter(|ts| *ts < until)
+        self.reached.set(self.cut.take().map_or(until, |ts| ts.min(until)));
     }
 }
 
@@ -170,6 +171,7 @@ impl Reads {
                 1 => &fills.state,
                 _ => &fills.bulk,
             };
+            read.reached.set(0);
             let read = read.bytes.take();
             fill.fetch_max(read, Ordering::Relaxed);
             all += read;
@@ -188,6 +190,11 @@ impl Reads {
 fn pause(read: u64, took: Duration, wanted: u64, most: Duration) -> Duration {
     let ns = took.as_nanos() * u128::from(wanted) / u128::from(read.max(1));
     Duration::from_nanos(ns.try_into().unwrap_or(u64::MAX)).clamp(BUSY, most)
+}
+
+/// The time before which all of these rings were read in this pass.
+fn read_until(rings: &[RingRead]) -> u64 {
+    rings.iter().map(|read| read.reached.get()).min().unwrap_or(u64::MAX)
 }
 
 /// Bytes of a record in its ring: the kernel puts 8 bytes before each, and begins each at a multiple of 8.
@@ -292,7 +299,7 @@ impl Collected<'_> {
     /// Reads all rings into this, except the stack ring; in the order of [`Programs::rings`].
     fn rings<'c>(&'c self, programs: &Programs) -> Result<Vec<RingBuffer<'c>>> {
         let rings = programs.rings();
-        let most = (SLICE / rings.len() as u64).max(BATCH as u64);
+        let most = (self.backlog.part(8, SLICE) / rings.len()).max(BATCH) as u64;
         let one = |(ring, read): (_, &'c RingRead)| {
             let mut builder = RingBufferBuilder::new();
             builder.add(ring, move |record| {
@@ -391,18 +398,21 @@ impl<'a> Passes<'a> {
         reads.fullest.set(reads.fullest.get().most(fullest));
     }
 
-    /// Reads a part of each ring. Returns the time before which all of them are read, None = all that was in them `until` is.
+    /// Reads a part of those rings that are read least far. Returns the time before which all of them are read, None = all that was in
+    /// them `until` is.
     fn read_slice(&self, until: u64) -> Result<Option<u64>> {
-        let mut reached = None;
-        for (ring, read) in self.rings.iter().zip(&self.collected.reads.rings) {
+        let reads = &self.collected.reads.rings;
+        // whoever runs ahead would have its records wait for the others, as many as its ring holds
+        let behind = read_until(reads);
+        for (ring, read) in self.rings.iter().zip(reads).filter(|(_, read)| read.reached.get() == behind) {
             // consume, not poll: epoll reports a ring only when a record asked for a wake-up, and none does
             let consumed = ring.consume();
             if read.cut.get().is_none() {
                 consumed.context("cannot read the rings")?;
             }
-            reached = reached.into_iter().chain(read.reached(until)).min();
+            read.end_slice(until);
         }
-        Ok(reached)
+        Ok(Some(read_until(reads)).filter(|reached| *reached < until))
     }
 
     /// Passes on what was read, and that it is all of before `watermark`; `last`: nothing will follow. Small amounts wait for
@@ -534,7 +544,7 @@ pub(crate) fn run(
         full: RefCell::default(),
         out,
         backlog,
-        feed: unwinding.map(|out| RefCell::new(Feed::new(out, backlog.part(1, feed::MOST)))),
+        feed: unwinding.map(|out| RefCell::new(Feed::new(out, backlog.part(2, feed::MOST)))),
         reads: Reads::of(programs.rings().len()),
         poisoned: programs.is_poisoned().then(|| Cell::new(Poisoned::default())),
     };
@@ -561,15 +571,31 @@ mod tests {
     #[test]
     fn a_full_ring_is_read_in_slices_that_say_how_far() {
         let read = RingRead::default();
+        let reached = |until| {
+            read.end_slice(until);
+            read.reached.get()
+        };
         let stop = -libc::EAGAIN;
         assert_eq!([10, 30, 20].map(|ts| read.add(&closing(ts), 3 * 80)), [0, 0, stop]);
-        assert_eq!(read.reached(1000), Some(20), "the one behind it may be of then");
-        assert_eq!(read.reached(1000), None, "nothing was in it");
+        assert_eq!(reached(1000), 20, "the one behind it may be of then");
+        assert_eq!(reached(1000), 1000, "nothing was in it");
         // one without a time: the next one is the end
         assert_eq!([&[0xff; 72], &closing(40), &closing(50)].map(|record| read.add(record, 80)), [0, stop, stop]);
-        assert_eq!(read.reached(50), None, "what is behind it was sent since");
+        assert_eq!(reached(50), 50, "what is behind it was sent since");
         assert_eq!([60, 61].map(|ts| read.add(&closing(ts), 3 * 80)), [0, 0], "each slice begins anew");
         assert_eq!(read.bytes.get(), 8 * 80);
+    }
+
+    #[test]
+    fn a_pass_has_reached_what_the_ring_that_is_least_far_has() {
+        let rings: [RingRead; 3] = Default::default();
+        assert_eq!(read_until(&rings), 0, "none is read");
+        rings[0].add(&closing(70), 1);
+        rings[1].add(&closing(40), 1);
+        rings.iter().for_each(|ring| ring.end_slice(100));
+        assert_eq!(rings.each_ref().map(|ring| ring.reached.get()), [70, 40, 100]);
+        assert_eq!(read_until(&rings), 40);
+        assert_eq!(read_until(&[]), u64::MAX);
     }
 
     #[test]

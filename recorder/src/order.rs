@@ -132,6 +132,22 @@ impl Batches {
     }
 }
 
+impl Batches {
+    /// Lets go of batches in which none of these records is: one that comes late holds no more than its own.
+    fn keep(&mut self, waiting: &[Waiting]) {
+        let mut wanted = vec![false; self.all.len()];
+        waiting.iter().for_each(|waiting| wanted[waiting.place.batch_after(self.first)] = true);
+        let done = wanted.iter().position(|wanted| *wanted).unwrap_or(wanted.len());
+        self.all.drain(..done);
+        self.first += done as u64;
+        for (batch, _) in
+            self.all.iter_mut().zip(&wanted[done..]).filter(|(batch, wanted)| !**wanted && !batch.is_empty())
+        {
+            *batch = Rc::default();
+        }
+    }
+}
+
 /// The removed records, in order.
 #[derive(Debug)]
 pub struct Taken {
@@ -203,11 +219,7 @@ impl Order {
         // and counted
         self.bytes = if end > self.waiting.len() { sum(&self.waiting) } else { self.bytes - sum(&records) };
         let taken = Taken { records, batches: self.batches.clone() };
-        let first = self.batches.first;
-        let done = self.waiting.iter().map(|waiting| waiting.place.batch_after(first)).min();
-        let done = done.unwrap_or(self.batches.all.len());
-        self.batches.all.drain(..done);
-        self.batches.first += done as u64;
+        self.batches.keep(&self.waiting);
         taken
     }
 
@@ -267,5 +279,22 @@ mod tests {
         assert_eq!([2 * 72, 72].map(|most| order.excess(most)), [0, 41]);
         assert_eq!(times(order.take(u64::MAX)), [40, 50]);
         assert_eq!((order.take_bad(), order.take_bad()), (1, 0));
+    }
+
+    #[test]
+    fn a_late_record_holds_its_own_batch_alone() {
+        let mut order = Order::default();
+        for times in [[10, 90], [20, 30], [40, 91], [50, 60]] {
+            let mut batch = Batch::default();
+            times.iter().for_each(|&ts| batch.push(&closing(ts)));
+            order.add(batch);
+        }
+        let held = |order: &Order| order.batches.all.iter().map(|batch| batch.len()).collect::<Vec<_>>();
+        drop(order.take(41));
+        assert_eq!(held(&order), [144, 0, 144, 144]);
+        drop(order.take(70));
+        assert_eq!(held(&order), [144, 0, 144, 0]);
+        let left: Vec<_> = order.take(u64::MAX).iter().map(|pending| pending.bytes.to_vec()).collect();
+        assert_eq!((left, held(&order)), (vec![closing(90), closing(91)], vec![]));
     }
 }

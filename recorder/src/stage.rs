@@ -39,8 +39,8 @@ const CHUNK_NS: u64 = 60_000_000_000;
 /// The same of a flight recorder, whose chunks are its steps in forgetting.
 const FLIGHT_CHECKPOINTS: u64 = 2;
 
-/// How long events wait for their stacks when the unwinding hangs, and most bytes of waiting events when it is behind: half of
-/// `--buffer`, but at least and at most these.
+/// How long events wait for their stacks when the unwinding hangs, and most bytes of waiting events when it is behind: a quarter
+/// of `--buffer`, but at least and at most these.
 const STACK_PATIENCE_NS: u64 = 2_000_000_000;
 const STACK_PATIENCE_BYTES: [usize; 2] = [4 << 20, 24 << 20];
 
@@ -129,7 +129,7 @@ impl Stage {
         flying: Option<Flying>,
     ) -> Self {
         let window_open = settings.window_open;
-        let patience_bytes = progress.backlog.part(2, STACK_PATIENCE_BYTES);
+        let patience_bytes = progress.backlog.part(4, STACK_PATIENCE_BYTES);
         let mut assembler = Assembler::new(settings);
         if let Some(names) = names {
             assembler.tell_names(names);

@@ -19,7 +19,7 @@ const PATIENCE_NS: u64 = 2_000_000_000;
 /// An I/O completes much later than it is queued, and a row may be that of a long wait.
 const PATIENCE_IO_NS: u64 = 60_000_000_000;
 /// Most stacks that wait for their events.
-const MAX_WAITING: usize = if cfg!(test) { 1 << 10 } else { 1 << 17 };
+const MAX_WAITING: usize = if cfg!(test) { 1 << 10 } else { 1 << 16 };
 /// Most frames of the chains whose nodes are remembered.
 const MAX_NODE_FRAMES: usize = if cfg!(test) { 1 << 6 } else { 1 << 20 };
 /// Room for so many is kept whatever was needed.

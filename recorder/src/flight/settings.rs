@@ -107,6 +107,11 @@ impl Settings {
         Ok(())
     }
 
+    /// Whether nothing is written before a trigger fires.
+    pub(crate) fn keeps_in_memory(&self) -> bool {
+        self.rotation.is_none()
+    }
+
     /// Longest time of a chunk.
     pub(crate) fn chunk_time(&self) -> Duration {
         let part = Duration::from_nanos(self.bounds.last) / CHUNK_PART;

@@ -20,7 +20,7 @@ use crate::spare::Spare;
 const BATCH: usize = 1 << 20;
 /// ... in pieces of this size ...
 const PIECE: usize = 64 << 10;
-/// ... and most bytes in all, collected while the queue is full, in the queue, and in the unwinding: `--buffer`, but at least and
+/// ... and most bytes in all, collected while the queue is full, in the queue, and in the unwinding: half of `--buffer`, but at least and
 /// at most these.
 pub(crate) const MOST: [usize; 2] = [8 << 20, 48 << 20];
 /// Buffers of pieces that are kept for the next ones.
