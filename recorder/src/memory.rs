@@ -4,10 +4,12 @@ use std::time::{Duration, Instant};
 
 use crate::self_stats::anonymous;
 
-/// How often what a busy moment left may be given back to the system, if there are so many bytes more than after the last time: giving
-/// back takes CPU, and so does getting it again.
+/// How often it is looked whether there is free memory to give back to the system ...
+const SELDOM: Duration = Duration::from_secs(10);
+/// ... and how often when the recorder has so many bytes more than after the last look.
 const OFTEN: (Duration, u64) = (Duration::from_secs(1), 48 << 20);
-const SELDOM: (Duration, u64) = (Duration::from_secs(10), 8 << 20);
+/// Free bytes that are worth it: giving back takes CPU, and so does getting them again.
+const WORTH: u64 = 8 << 20;
 
 /// Has the allocator keep what segments and batches are made of instead of giving it back and getting it zeroed each
 /// time, which takes CPU (docs/performance.md). To be called before there are other threads.
@@ -37,17 +39,20 @@ pub(crate) fn return_large() {
 /// that was ever needed.
 #[derive(Debug)]
 pub(crate) struct GivesBack {
+    /// When bytes were counted, and when the allocator was asked.
     looked: Instant,
-    gave: Instant,
-    /// The least bytes since the last time.
-    left: u64,
+    asked: Instant,
+    /// Bytes then.
+    had: u64,
+    /// Bytes that were there beside those in use when all was given back that could be.
+    beside: u64,
 }
 
 impl GivesBack {
     /// The first time is after a while.
     pub(crate) fn new() -> Self {
         let now = Instant::now();
-        Self { looked: now, gave: now, left: 0 }
+        Self { looked: now, asked: now, had: 0, beside: 0 }
     }
 
     /// Does it when it is time to, and worth it.
@@ -56,20 +61,30 @@ impl GivesBack {
             return;
         }
         self.looked = Instant::now();
-        let (bytes, seldom) = (anonymous(), self.gave.elapsed() >= SELDOM.0);
-        // 0 = it cannot be read
-        if bytes == 0 && seldom || is_worth_it(bytes, self.left, seldom) {
-            give_back();
-            (self.left, self.gave) = (anonymous(), Instant::now());
-        } else {
-            self.left = self.left.min(bytes);
+        let bytes = anonymous();
+        if self.asked.elapsed() < SELDOM && bytes < self.had + OFTEN.1 {
+            return;
         }
+        // not how many there are: a burst may have had them in use when they were last given back, and they stay as many
+        if bytes.saturating_sub(in_use()) >= self.beside + WORTH {
+            give_back();
+            self.beside = anonymous().saturating_sub(in_use());
+        }
+        (self.had, self.asked) = (anonymous(), Instant::now());
     }
 }
 
-fn is_worth_it(bytes: u64, left: u64, seldom: bool) -> bool {
-    let more = bytes.saturating_sub(left);
-    more >= OFTEN.1 || seldom && more >= SELDOM.1
+/// Bytes that were asked of the allocator and not freed; 0 = it cannot be told.
+fn in_use() -> u64 {
+    // SAFETY: mallinfo2 takes nothing and returns numbers, and may be called by any thread at any time.
+    #[cfg(target_env = "gnu")]
+    let bytes = unsafe {
+        let all = libc::mallinfo2();
+        (all.uordblks + all.hblkhd) as u64
+    };
+    #[cfg(not(target_env = "gnu"))]
+    let bytes = 0;
+    bytes
 }
 
 fn give_back() {
@@ -80,16 +95,19 @@ fn give_back() {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, target_env = "gnu"))]
 mod tests {
     use super::*;
 
     #[test]
-    fn much_is_given_back_soon_and_a_little_seldom() {
-        const MIB: u64 = 1 << 20;
-        let worth = |more, seldom| is_worth_it(100 * MIB + more, 100 * MIB, seldom);
-        assert_eq!([47, 48].map(|mib| worth(mib * MIB, false)), [false, true]);
-        assert_eq!([7, 8].map(|mib| worth(mib * MIB, true)), [false, true]);
-        assert!(!is_worth_it(MIB, 100 * MIB, true));
+    fn what_is_in_use_is_told_from_what_is_free() {
+        const MIB: usize = 1 << 20;
+        let before = in_use();
+        // smaller than what has a mapping of its own
+        let kept: Vec<Vec<u8>> = (0..1024).map(|_| vec![1; 64 << 10]).collect();
+        let with = in_use();
+        assert!(with >= before + (48 * MIB) as u64, "{before} {with}, {} lists", kept.len());
+        drop(kept);
+        assert!(in_use() + (48 * MIB) as u64 <= with, "{with} {}", in_use());
     }
 }
