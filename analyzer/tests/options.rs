@@ -51,6 +51,8 @@ const MODES: &[(&str, &str)] = &[
 
 /// What of a mode cannot be seen on the tapes here: all its rows are of one thread or cgroup, or its stacks of two frames. Without the mode it can.
 const UNSEEN: &[(&str, &[&str])] = &[
+    // events have no end to be listed by
+    ("-e sched:*", &["follow"]),
     ("--of syscall", &["metric"]),
     ("--of block", &["cgroups", "max_events", "metric", "min_percent"]),
     ("--of signal", &["cgroups", "max_events", "metric", "min_percent"]),

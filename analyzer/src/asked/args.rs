@@ -104,6 +104,10 @@ pub struct Args {
     #[arg(long, value_name = "N", help_heading = "Filters")]
     pub max_events: Option<u64>,
 
+    /// Print rows as they happen, of a tape that record still writes: record -o - | analyze --follow -
+    #[arg(long, help_heading = "Listing")]
+    pub follow: bool,
+
     /// Only the summary: calls, errors and times per thread and syscall
     #[arg(short = 's', long, alias = "summary-only", help_heading = "Summary")]
     pub summary: bool,

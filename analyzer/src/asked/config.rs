@@ -76,6 +76,8 @@ pub struct Config {
     pub memory: u64,
     /// `--tree` was given.
     pub tree: bool,
+    /// `--follow` was given.
+    pub follow: bool,
     /// Number of rows of the answer.
     pub shown: Shown,
 }
@@ -156,6 +158,7 @@ impl Config {
             fail_on_loss: args.fail_on_loss,
             memory: args.memory,
             tree: args.tree,
+            follow: args.follow,
             shown: Shown::default(),
         };
         if args.tree && args.pids.is_empty() && view.name != "exec" {
@@ -176,11 +179,25 @@ impl Config {
                 "the lines of several tapes are in order by time of day, --clock wall: other clocks are of one machine"
             );
         }
+        if config.follow {
+            config.check_follow()?;
+        }
         (view.check)(&config)?;
         if config.bare_cpu() && !view.takes("summary_mode") {
             bail!("--cpu adds columns to the summary: it needs -s (the filter is -C CPUS or --cpu=CPUS)");
         }
         Ok(config)
+    }
+
+    /// Refuses what needs more of a tape than what came last.
+    fn check_follow(&self) -> Result<()> {
+        if self.is_of_many() {
+            bail!("--follow goes with one tape that is being written");
+        }
+        let whole =
+            [(self.filters.time != (None, None), "--time"), (self.filters.by_path(), "-P"), (self.tree, "--tree")];
+        refuse(&whole, "with --follow rows are printed as they come, and it needs what came long before")?;
+        refuse(&[(self.sort.is_some(), "--sort")], "with --follow calls are listed as they end")
     }
 
     /// Whether `--cpu` was given without CPUs: it is no filter then.

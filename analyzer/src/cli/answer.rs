@@ -44,6 +44,15 @@ fn with_misses(result: Result<Verdict>, misses: &Misses) -> Result<Verdict> {
     result.map(|verdict| Verdict { lost: verdict.lost || !misses.is_empty(), ..verdict })
 }
 
+/// Refuses a clock that the tape does not have.
+pub(crate) fn no_wall_clock(config: &Config, tape: &Tape) -> Result<()> {
+    if config.base() == Some(TimeBase::Wall) && question::clock(tape).samples() == 0 {
+        let text = "--clock wall: this tape has no clock sample, so no time of day is known; --clock mono prints CLOCK_MONOTONIC";
+        return Err(BadUsage(text.to_owned()).into());
+    }
+    Ok(())
+}
+
 /// The answer for `config`, of the tape that was `opened`, with the `file` that it is to write.
 pub(crate) fn answer(config: &Config, opened: Result<Tape>, file: Option<&mut NewFile>) -> Result<Verdict> {
     let tape = match (opened.map_err(|error| other::exact(error, &config.file, config)), config.view.run) {
@@ -54,10 +63,7 @@ pub(crate) fn answer(config: &Config, opened: Result<Tape>, file: Option<&mut Ne
         },
         (Err(error), _) => return Err(error),
     };
-    if config.base() == Some(TimeBase::Wall) && question::clock(&tape).samples() == 0 {
-        let text = "--clock wall: this tape has no clock sample, so no time of day is known; --clock mono prints CLOCK_MONOTONIC";
-        return Err(BadUsage(text.to_owned()).into());
-    }
+    no_wall_clock(config, &tape)?;
     // a report that asks for events by itself says what it lacks
     if config.view.events.is_empty() {
         config.events.check(|| tape.table_defs().values().map(|def| &*def.name).collect())?;

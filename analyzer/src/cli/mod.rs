@@ -3,6 +3,7 @@
 pub(crate) mod answer;
 pub(crate) mod ask;
 pub(crate) mod beside;
+pub(crate) mod follow;
 pub(crate) mod generate;
 pub(crate) mod habits;
 pub(crate) mod nothing;

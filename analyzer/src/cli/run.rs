@@ -13,6 +13,7 @@ use crate::asked::config::Config;
 use crate::asked::config::view::Run;
 use crate::cli::answer::{self, check_name};
 use crate::cli::beside;
+use crate::cli::follow;
 use crate::cli::generate;
 use crate::cli::parse::{self, Asked};
 use crate::cli::sandbox;
@@ -130,6 +131,13 @@ fn answer(config: &Config, confined: bool) -> Result<Verdict> {
             sandbox::enter(&Needs { read: tapes.iter().cloned().chain(needs.read).collect(), ..needs });
         }
         return several::answer(config, &tapes, file.as_mut());
+    }
+    if let (true, Some(begin)) = (config.follow, config.view.follow) {
+        let file = follow::open(config)?;
+        if confined {
+            sandbox::enter(&Needs::of(config, std::iter::empty())?);
+        }
+        return follow::answer(config, begin, file);
     }
     let input = if config.file == Path::new(spool::STDIN) { Some(Spool::open()?) } else { None };
     if input.is_none() {

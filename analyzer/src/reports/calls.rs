@@ -1,6 +1,7 @@
 //! The report without a name: the listing, the summary, or one after the other.
 
 use std::io::Write as _;
+use std::ops::ControlFlow;
 
 use anyhow::{Result, bail};
 use systape_abi::{Abi, EventTerm, Selection, glob_matches};
@@ -12,7 +13,7 @@ use super::named::TAPES;
 use super::{Context, events, listing, losses, measured, summary};
 use crate::asked::config::Config;
 use crate::asked::config::view::Part::{All, Keys, Maybe};
-use crate::asked::config::view::{CALLS, CPUS, Own, PATHS, Reads, Rows, Run, Several, TASKS, View};
+use crate::asked::config::view::{CALLS, CPUS, Follows, Own, PATHS, Reads, Rows, Run, Several, TASKS, View};
 use crate::asked::options::stacks::Below;
 use crate::asked::sort::Sort;
 use crate::derive::stacks::lines::STACK;
@@ -22,7 +23,7 @@ use crate::render::form::Format;
 use crate::table::families;
 use crate::table::loss::{Listed, family_name};
 use crate::table::question::Question;
-use crate::values::output;
+use crate::values::output::{self, Out};
 use crate::values::say::{Verdict, complain};
 use crate::values::words::escaped;
 
@@ -30,7 +31,7 @@ use crate::values::words::escaped;
 pub(crate) static LISTING: View = View {
     name: "",
     about: "Lists calls in order of their start, and other events that -e names",
-    options: &[TASKS, CALLS, PATHS, CPUS, &["time", "max_events", "clock", "absolute", "sort"]],
+    options: &[TASKS, CALLS, PATHS, CPUS, &["time", "max_events", "clock", "absolute", "sort", "follow"]],
     own: Own::of::<listing::Options>(),
     examples: [
         ("analyze --duration 10 -e '!futex' t.tape", "calls longer than 10 ms, futex left out"),
@@ -45,8 +46,40 @@ pub(crate) static LISTING: View = View {
     reads,
     run: Run::Prints(|config, tape| run(config, tape, Parts { listing: true, summary: false })),
     several: Several::Merged,
+    follow: Some(|config| {
+        Ok(Box::new(Followed { config: config.clone(), own: config.own()?, headed: false, noted: false }))
+    }),
     ..View::PLAIN
 };
+
+/// The listing of a tape that is being written.
+struct Followed {
+    /// What is asked; its `max_events` are those that are left.
+    config: Config,
+    own: listing::Options,
+    /// The heading is printed.
+    headed: bool,
+    /// What was not recorded is told.
+    noted: bool,
+}
+
+impl Follows for Followed {
+    fn add(&mut self, tape: &Tape, out: &mut Out) -> Result<ControlFlow<Verdict, Verdict>> {
+        let first = !self.noted && !tape.segments().is_empty();
+        if first {
+            tell_not_recorded(&self.config, tape, false)?;
+        }
+        let mut context = Context::about(&self.config, tape, &families_of(&self.config, tape, Some(&self.own)))?;
+        let left = listing::run_part(&mut context, &self.own, None, !self.headed, out)?;
+        if first && context.config.calls {
+            losses::tell_filtered(&context);
+        }
+        let listed = if context.config.format == Format::Csv { Listed::Nothing } else { Listed::All };
+        let verdict = losses::end(&context, out, false, listed)?;
+        (self.headed, self.noted, self.config.max_events) = (true, self.noted || first, left);
+        Ok(if left == 0 { ControlFlow::Break(verdict) } else { ControlFlow::Continue(verdict) })
+    }
+}
 
 /// The summary.
 pub(crate) static SUMMARY: View = View {
@@ -167,14 +200,7 @@ fn answer(
 ) -> Result<Verdict> {
     tell_not_recorded(config, tape, summary)?;
     let calls = config.calls && families::recorded(tape, Family::Syscall) != Some(false);
-    let mut families = if calls { vec![Family::Syscall] } else { Vec::new() };
-    families.extend(config.events.families());
-    if let Some(own) = listing {
-        families.extend(own.stacks.asked().then_some(Family::Stack));
-        // where processes are follows from how they came to be
-        families.extend((own.show_cwd && !families.contains(&Family::Process)).then_some(Family::Process));
-    }
-    let mut context = Context::about(config, tape, &families)?;
+    let mut context = Context::about(config, tape, &families_of(config, tape, listing))?;
     pick(&mut context.question);
     let mut out = output::stdout()?;
     if let Some(own) = listing {
@@ -197,6 +223,19 @@ fn answer(
     let doubts = told.iter().filter(|_| silent).flat_map(|told| &told.doubts);
     doubts.for_each(|line| complain(line));
     Ok(verdict.doubted(events_lost || told.is_some_and(|told| told.lost)))
+}
+
+/// The families whose loss could change the answer, a listing if there are options of one.
+fn families_of(config: &Config, tape: &Tape, listing: Option<&listing::Options>) -> Vec<Family> {
+    let calls = config.calls && families::recorded(tape, Family::Syscall) != Some(false);
+    let mut families = if calls { vec![Family::Syscall] } else { Vec::new() };
+    families.extend(config.events.families());
+    if let Some(own) = listing {
+        families.extend(own.stacks.asked().then_some(Family::Stack));
+        // where processes are follows from how they came to be
+        families.extend((own.show_cwd && !families.contains(&Family::Process)).then_some(Family::Process));
+    }
+    families
 }
 
 /// Reports the selected events that the tape cannot have; fails when it has none of them.

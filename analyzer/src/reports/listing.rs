@@ -107,6 +107,13 @@ impl Options {
             ];
             refuse(&of_calls, "it is about calls, and -e names none")?;
         }
+        if config.follow {
+            let of_whole = [(self.stacks.asked(), "--call-graph"), (self.show_cwd, "--show-cwd")];
+            refuse(
+                &of_whole,
+                "with --follow calls are listed as they end; names of functions and directories come later",
+            )?;
+        }
         self.stacks.cut.names.check(self.stacks.asked())
     }
 
@@ -131,6 +138,17 @@ pub fn run(context: &mut Context<'_>, out: &mut Out) -> Result<()> {
 
 /// The same with these options, text with those `lines` if they are given.
 pub(super) fn run_with(context: &mut Context<'_>, own: &Options, lines: Option<&Lines>, out: &mut Out) -> Result<()> {
+    run_part(context, own, lines, true, out).map(drop)
+}
+
+/// The same, the heading only if it is `headed`; returns how many lines more may be printed.
+pub(super) fn run_part(
+    context: &mut Context<'_>,
+    own: &Options,
+    lines: Option<&Lines>,
+    headed: bool,
+    out: &mut Out,
+) -> Result<u64> {
     let (session, look) = (context.question.tape.session(), own.look(context.config.look));
     let form: Box<dyn LineFormat + '_> = match context.config.format {
         Format::Text => match lines {
@@ -150,7 +168,9 @@ pub(super) fn run_with(context: &mut Context<'_>, own: &Options, lines: Option<&
         head.truncate(head.trim_ascii_end().len());
         head.extend(format!(",{}\n", sink::names(&STACK).join(",")).into_bytes());
     }
-    out.write_all(&head)?;
+    if headed {
+        out.write_all(&head)?;
+    }
     let mut holes = Vec::new();
     let (config, times) = (context.config, clock_for(context));
     let mut unnamed = Vec::new();
@@ -170,7 +190,7 @@ pub(super) fn run_with(context: &mut Context<'_>, own: &Options, lines: Option<&
         spare: Mutex::default(),
         findings: Mutex::default(),
     };
-    listing.run(out, &mut holes)?;
+    let left = listing.run(out, &mut holes)?;
     let findings = listing.findings.into_inner().unwrap_or_else(PoisonError::into_inner);
     let loss = &mut context.question.loss;
     // what chose the calls may have met them before
@@ -178,7 +198,7 @@ pub(super) fn run_with(context: &mut Context<'_>, own: &Options, lines: Option<&
     loss.holes.extend(holes);
     // a place without its name is a part of the answer that is missing
     context.question.loss.findings.extend(unnamed.into_iter().chain(findings));
-    Ok(())
+    Ok(left)
 }
 
 /// The names for stacks, if requested; why some are missing is added to `findings`.
@@ -203,6 +223,7 @@ fn clock_for(context: &Context<'_>) -> Clock {
 /// The requested order, if the tape allows it: without the index of carry rows, only end order can be streamed.
 fn order(context: &Context<'_>) -> Order {
     let sort = match context.config.sort {
+        _ if context.config.follow => Order::End,
         Some(Sort::Listing(order)) => order,
         _ => Order::default(),
     };
@@ -280,7 +301,8 @@ struct Listing<'a, 'b> {
 }
 
 impl Listing<'_, '_> {
-    fn run(&self, out: &mut Out, holes: &mut Vec<Hole>) -> Result<()> {
+    /// Prints all lines; returns how many more may be printed.
+    fn run(&self, out: &mut Out, holes: &mut Vec<Hole>) -> Result<u64> {
         let segments = self.segments();
         let carries = if self.calls && self.sort == Order::Start { &segments[..] } else { &[] };
         let mut plan = CarryPlan::of(self.context.question.tape, carries);
@@ -341,7 +363,7 @@ impl Listing<'_, '_> {
             self.write(&mut merger, ready, holes)?;
             merger.finish()?;
         }
-        Ok(())
+        Ok(merger.left())
     }
 
     /// The segments that may hold a line.

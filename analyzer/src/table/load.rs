@@ -160,9 +160,9 @@ pub(crate) struct OpenCalls {
 }
 
 impl OpenCalls {
-    /// The open calls of `tape`; None when it ended cleanly or there are none.
+    /// The open calls of `tape`; None when it ended cleanly or goes on, or there are none.
     pub(crate) fn read(tape: &Tape) -> Option<Self> {
-        if tape.end().is_some() {
+        if tape.end().is_some() || tape.is_followed() {
             return None;
         }
         let (last, checkpoint) = (0..tape.checkpoints()).rev().find_map(|at| Some((at, tape.checkpoint(at).ok()?)))?;

@@ -99,12 +99,14 @@ impl Loss {
         }
         loss.gaps.sort_by_key(|gap| (gap.first, gap.cpu));
         // a part of a longer tape has gaps at its ends whose counts are outside of it
-        let whole = tape.session().cut.is_none();
+        // and those of one that is followed may have theirs in the next
+        let whole = tape.session().cut.is_none() && !tape.is_followed();
         if whole && loss.gaps.iter().any(|gap| gap.ledger) && !has_counts(tape) {
             loss.gaps.iter_mut().for_each(|gap| gap.ledger = false);
         }
         loss.being_written = tape.is_being_written();
         match tape.end() {
+            None if tape.is_followed() => {}
             None => loss.cut = Some(tape.complete_until()).filter(|until| scope.to > *until),
             Some(end) => loss.unlocated(end.lost.iter().copied(), scope, families),
         }

@@ -1,8 +1,10 @@
 //! Values and words that every storey uses: times, numbers, names, files, messages.
 
+pub(crate) mod arriving;
 pub(crate) mod clock;
 pub(crate) mod devices;
 pub(crate) mod glob;
+pub(crate) mod interrupt;
 pub(crate) mod num;
 pub(crate) mod open;
 pub(crate) mod order;

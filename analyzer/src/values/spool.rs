@@ -51,6 +51,18 @@ pub(crate) fn offered() -> Offered {
     }
 }
 
+/// Standard input, to be read from where it is.
+///
+/// # Errors
+/// It is a terminal or closed.
+pub(crate) fn input() -> Result<File> {
+    let input = io::stdin();
+    if input.is_terminal() {
+        bail!("standard input is a terminal: name a tape, or pipe one: record -o - ... | analyze -");
+    }
+    Ok(File::from(input.as_fd().try_clone_to_owned().context("standard input")?))
+}
+
 /// How long a pipe may take to its first byte, ms.
 const PATIENCE_MS: libc::c_int = 1000;
 
@@ -68,11 +80,7 @@ impl Spool {
     /// # Errors
     /// It is a terminal or closed, or the file cannot be made.
     pub(crate) fn open() -> Result<Self> {
-        let input = io::stdin();
-        if input.is_terminal() {
-            bail!("standard input is a terminal: name a tape, or pipe one: record -o - ... | analyze -");
-        }
-        let mut input = File::from(input.as_fd().try_clone_to_owned().context("standard input")?);
+        let mut input = input()?;
         let is_file = input.metadata().is_ok_and(|metadata| metadata.is_file());
         if is_file && input.stream_position().is_ok_and(|at| at == 0) {
             return Ok(Self { input, copy: None });

@@ -45,6 +45,7 @@ pub const WORDS: &[(&str, &str, &str)] = &[
     ("metric", "-e sched:* --value target_cpu", "--metric max"),
     ("sort", "", "--sort end"),
     ("sort", "", "--sort calls"),
+    ("follow", "", "--follow"),
     ("clone_child", "", "--clone-child"),
     ("absolute", "", "-T"),
     ("clock", "", "--clock wall"),

@@ -4,6 +4,7 @@
 //! headers, the headers are walked instead: the answers are the same, but some fields of [`SegmentInfo`] are not known.
 //! Nothing is decoded until requested. Reads are by pread, and a [`Tape`] may be used from many threads.
 
+mod feed;
 mod misses;
 mod open;
 mod segment;
@@ -26,6 +27,7 @@ use crate::tables::MAX_TABLES;
 
 pub use crate::order::Picked;
 pub use crate::scan::Finding;
+pub use feed::Feed;
 pub use misses::{Miss, Misses};
 pub use open::HEAD_SEARCH;
 pub(crate) use open::{by_headers, header_at, same_header_part};
@@ -104,6 +106,7 @@ pub struct Tape {
     /// Of all reads so far.
     pub(crate) misses: Arc<Misses>,
     pub(crate) being_written: bool,
+    pub(crate) followed: bool,
 }
 
 impl Tape {
@@ -165,6 +168,11 @@ impl Tape {
     /// Says that `record` still writes the tape; one that has an end is not being written.
     pub fn set_being_written(&mut self) {
         self.being_written = self.end.is_none();
+    }
+
+    /// Whether it is what a [`Feed`] read last of a tape, whose end may still come: that it has none is no loss.
+    pub fn is_followed(&self) -> bool {
+        self.followed
     }
 
     /// The end mark, also that of a repaired tape whose recording ended abnormally: then [`Self::end`] is None.

@@ -37,6 +37,35 @@ pub(crate) struct Layout {
     pub(crate) from_index: bool,
 }
 
+impl Layout {
+    /// Adds segment `number`, which has these blocks.
+    pub(super) fn add_segment(&mut self, number: u32, blocks: &[(u64, Header)], findings: &mut Findings) {
+        let mut places: Vec<Place> = Vec::with_capacity(blocks.len());
+        let mut groups = 0;
+        for (offset, header) in blocks {
+            if places.iter().any(|p| p.kind == header.kind) {
+                findings.push(*offset, format!("segment {number} has a second {} block", header.kind.name()));
+                continue;
+            }
+            places.push(Place::of(*offset, header));
+            groups |= header.groups | header.kind.group_bit();
+        }
+        let missing: Vec<&str> = BlockKind::of_segment()
+            .filter(|k| groups & k.group_bit() != 0 && places.iter().all(|p| p.kind != *k))
+            .map(BlockKind::name)
+            .collect();
+        if missing.is_empty() {
+            let dict = blocks.iter().find(|(_, h)| h.kind == BlockKind::Dict);
+            self.complete_until = self.complete_until.max(dict.map_or(0, |(_, h)| h.end_max));
+        } else {
+            let at = places.first().map_or(0, |p| p.offset);
+            findings.push(at, format!("segment {number} lacks its {} blocks", missing.join(", ")));
+        }
+        self.segments.push(from_headers(blocks.iter().map(|(_, h)| h)));
+        self.blocks.push(Blocks { places, groups });
+    }
+}
+
 /// Opens what `source` holds.
 pub(super) fn open(source: Source, len: u64) -> Result<Tape> {
     let mut findings = Findings::default();
@@ -83,6 +112,7 @@ pub(super) fn open(source: Source, len: u64) -> Result<Tape> {
         findings: Vec::new(),
         misses: Arc::default(),
         being_written: false,
+        followed: false,
     };
     if lost && let Ok(cp) = tape.checkpoint(0) {
         (tape.session.clock, tape.session.window_open) = (cp.clock, cp.ts);
@@ -95,22 +125,28 @@ pub(super) fn open(source: Source, len: u64) -> Result<Tape> {
 /// Adds the cgroups and containers that appeared during the recording to the session. A block that cannot be read leaves
 /// them without names.
 fn name_what_appeared(tape: &mut Tape) {
-    const MOST: usize = 1 << 20;
+    let mut all = Appeared::default();
     let mut known: HashSet<u64> = tape.session.cgroups.iter().map(|(id, _)| *id).collect();
     for place in &tape.table_defs {
         let read = payload::read(&tape.source, place, &tape.tape_id, NO_SEGMENT, message::read_table_defs);
         let Ok(message::Definitions { appeared, .. }) = read else { continue };
-        let new = appeared.cgroups.into_iter().filter(|(id, _)| known.len() < MOST && known.insert(*id));
-        tape.appeared.cgroups.extend(new);
-        let room = MOST.saturating_sub(tape.appeared.containers.len());
-        tape.appeared.containers.extend(appeared.containers.into_iter().take(room));
+        add_appeared(&mut all, appeared, &mut known);
     }
-    tape.session.cgroups.extend(tape.appeared.cgroups.iter().cloned());
-    tape.session.containers.extend(tape.appeared.containers.iter().cloned());
+    tape.session.cgroups.extend(all.cgroups.iter().cloned());
+    tape.session.containers.extend(all.containers.iter().cloned());
+    tape.appeared = all;
+}
+
+/// Adds to `all` what is not `known`.
+pub(super) fn add_appeared(all: &mut Appeared, appeared: Appeared, known: &mut HashSet<u64>) {
+    const MOST: usize = 1 << 20;
+    all.cgroups.extend(appeared.cgroups.into_iter().filter(|(id, _)| known.len() < MOST && known.insert(*id)));
+    let room = MOST.saturating_sub(all.containers.len());
+    all.containers.extend(appeared.containers.into_iter().take(room));
 }
 
 /// The first whole header, normally at 0.
-fn first_block(source: &Source, len: u64, findings: &mut Findings) -> Result<(u64, Header)> {
+pub(super) fn first_block(source: &Source, len: u64, findings: &mut Findings) -> Result<(u64, Header)> {
     if len == 0 {
         return Err(Error::Empty);
     }
@@ -215,7 +251,7 @@ fn by_index(source: &Source, len: u64, tape_id: &[u8; 16]) -> Result<Option<Layo
 }
 
 /// The end mark, and whether the recording ended abnormally.
-fn read_end(source: &Source, place: &Place, tape_id: &[u8; 16]) -> Result<(End, bool)> {
+pub(super) fn read_end(source: &Source, place: &Place, tape_id: &[u8; 16]) -> Result<(End, bool)> {
     payload::read(source, place, tape_id, NO_SEGMENT, |header, message| {
         Ok((message::read_end(header, message)?, header.features_incompat & INCOMPAT_CUT != 0))
     })
@@ -373,29 +409,7 @@ pub(crate) fn by_headers(source: &Source, tape_id: &[u8; 16], walk: &Scan, findi
     }
     layout.checkpoints = checkpoints.into_iter().collect();
     for (number, blocks) in segments {
-        let mut places: Vec<Place> = Vec::with_capacity(blocks.len());
-        let mut groups = 0;
-        for (offset, header) in &blocks {
-            if places.iter().any(|p| p.kind == header.kind) {
-                findings.push(*offset, format!("segment {number} has a second {} block", header.kind.name()));
-                continue;
-            }
-            places.push(Place::of(*offset, header));
-            groups |= header.groups | header.kind.group_bit();
-        }
-        let missing: Vec<&str> = BlockKind::of_segment()
-            .filter(|k| groups & k.group_bit() != 0 && places.iter().all(|p| p.kind != *k))
-            .map(BlockKind::name)
-            .collect();
-        if missing.is_empty() {
-            let dict = blocks.iter().find(|(_, h)| h.kind == BlockKind::Dict);
-            layout.complete_until = layout.complete_until.max(dict.map_or(0, |(_, h)| h.end_max));
-        } else {
-            let at = places.first().map_or(0, |p| p.offset);
-            findings.push(at, format!("segment {number} lacks its {} blocks", missing.join(", ")));
-        }
-        layout.segments.push(from_headers(blocks.iter().map(|(_, h)| h)));
-        layout.blocks.push(Blocks { places, groups });
+        layout.add_segment(number, &blocks, findings);
     }
     missing_numbers(&layout, findings);
     if let Some(place) = end {

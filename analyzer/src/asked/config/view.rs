@@ -1,5 +1,6 @@
 //! What a view is: one question that can be asked. Each is declared in its report's own file; [`crate::cli::views`] lists them.
 
+use std::ops::ControlFlow;
 use std::path::PathBuf;
 
 use anyhow::Result;
@@ -8,7 +9,7 @@ use systape_format::reader::Tape;
 use systape_format::table::TableDef;
 
 use super::Config;
-use crate::values::output::NewFile;
+use crate::values::output::{NewFile, Out};
 use crate::values::say::Verdict;
 
 /// The operands behind the options.
@@ -55,6 +56,21 @@ pub struct View {
     pub run: Run,
     /// What it says of several tapes.
     pub several: Several,
+    /// How it answers while the tape is written; None: it does not.
+    pub follow: Option<Begin>,
+}
+
+/// Begins an answer that goes on.
+pub(crate) type Begin = for<'c> fn(&'c Config) -> Result<Box<dyn Follows + 'c>>;
+
+/// An answer that goes on while its tape is written.
+pub trait Follows {
+    /// Prints what `tape` adds to it: what came last, a segment or a checkpoint, or at last the end. It breaks off when
+    /// nothing more is wanted.
+    ///
+    /// # Errors
+    /// The answer cannot be written, or there is none.
+    fn add(&mut self, tape: &Tape, out: &mut Out) -> Result<ControlFlow<Verdict, Verdict>>;
 }
 
 /// A function that answers of several tapes.
@@ -234,6 +250,7 @@ impl View {
         reads: |_| Ok(Reads::default()),
         run: Run::Prints(|_, _| Ok(Verdict { lost: false, bad: false })),
         several: Several::Each,
+        follow: None,
     };
 
     /// Whether it takes the option with that name.

@@ -6,6 +6,7 @@
 
 pub(crate) mod ending;
 pub(crate) mod interpreters;
+pub(crate) mod living;
 pub(crate) mod process;
 pub(crate) mod read;
 pub(crate) mod track;

@@ -14,7 +14,7 @@ use crate::table::scan::{Scan, lost};
 /// The processes of `tape`. Parts that cannot be read are added to `findings`: processes may be missing then.
 pub(crate) fn read(tape: &Tape, findings: &mut Vec<String>) -> Result<Processes> {
     let mut processes = Processes::new(tape.session().window_open);
-    checkpoint(tape, 0, &mut processes, findings);
+    checkpoint(tape, 0, true, &mut processes, findings);
     let coverage = Scan::all(tape).walk(
         "events of process life",
         |segment, dict| segment.processes(dict),
@@ -22,24 +22,27 @@ pub(crate) fn read(tape: &Tape, findings: &mut Vec<String>) -> Result<Processes>
             dict.tasks.iter().for_each(|task| {
                 processes.see(task);
             });
-            events.iter().for_each(|event| processes.event(event, &dict.tasks));
+            for event in &events {
+                processes.event(event, &dict.tasks);
+            }
             Ok(ControlFlow::Continue(()))
         },
     )?;
     findings.extend(coverage.sentences());
     // only where an exec was lost does a later checkpoint know what the events do not
     if lost(tape) {
-        (1..tape.checkpoints()).for_each(|at| checkpoint(tape, at, &mut processes, findings));
+        (1..tape.checkpoints()).for_each(|at| checkpoint(tape, at, false, &mut processes, findings));
     }
     Ok(processes.finish())
 }
 
-fn checkpoint(tape: &Tape, at: usize, processes: &mut Processes, findings: &mut Vec<String>) {
+/// Adds the checkpoint `at` of `tape`; `first`: its tasks existed when the recording began.
+pub(super) fn checkpoint(tape: &Tape, at: usize, first: bool, processes: &mut Processes, findings: &mut Vec<String>) {
     if at >= tape.checkpoints() {
         return;
     }
     match tape.checkpoint(at) {
-        Ok(checkpoint) => processes.checkpoint(&checkpoint, at == 0),
+        Ok(checkpoint) => processes.checkpoint(&checkpoint, first),
         Err(error) => findings.push(format!("checkpoint {at}: {error}")),
     }
 }
@@ -58,4 +61,11 @@ pub(crate) fn gaps(tape: &Tape) -> Vec<Gap> {
         .flat_map(gaps)
         .filter(|gap| loses(gap, &[Family::Process]))
         .collect()
+}
+
+/// Whether one of these gaps may have an event that `pid` had in `from` to `to`.
+pub(crate) fn lost_between(gaps: &[Gap], pid: u32, from: u64, to: u64) -> bool {
+    let missing =
+        |gap: &Gap| (gap.pid == 0 || gap.pid == pid) && (gap.last == 0 || (gap.last >= from && gap.first <= to));
+    gaps.iter().any(missing)
 }

@@ -114,9 +114,9 @@ impl Processes {
         }
     }
 
-    /// Adds an event; `tasks` are those of its segment.
-    pub(crate) fn event(&mut self, event: &ProcessEvent, tasks: &[Task]) {
-        let Some(task) = tasks.get(event.task as usize) else { return };
+    /// Adds an event, and returns the place of its process; `tasks` are those of its segment. None: it is of none of them.
+    pub(crate) fn event(&mut self, event: &ProcessEvent, tasks: &[Task]) -> Option<usize> {
+        let task = tasks.get(event.task as usize)?;
         let at = self.see(task);
         self.all[at].derive_followed();
         match event.kind {
@@ -141,6 +141,27 @@ impl Processes {
             ProcessKind::Fork | ProcessKind::Rename | ProcessKind::Cred | ProcessKind::Cgroup | ProcessKind::Target => {
             }
         }
+        Some(at)
+    }
+
+    /// Leaves out the processes that `gone` picks by place and facts: of their children only their pid is known then.
+    pub(crate) fn forget(&mut self, gone: impl Fn(usize, &Process) -> bool) {
+        let mut places = Vec::with_capacity(self.all.len());
+        let mut kept = Vec::new();
+        for (at, process) in std::mem::take(&mut self.all).into_iter().enumerate() {
+            let stays = !gone(at, &process);
+            places.push(stays.then_some(kept.len()));
+            if stays {
+                kept.push(process);
+            }
+        }
+        for process in &mut kept {
+            process.parent = process.parent.and_then(|parent| places[parent]);
+        }
+        self.all = kept;
+        let moved = |at: &mut usize| places[*at].inspect(|new| *at = *new).is_some();
+        self.by_key.retain(|_, at| moved(at));
+        self.by_start.retain(|_, at| moved(at));
     }
 
     fn fork(&mut self, child: usize, ts: u64, parent: &Task) {
@@ -161,8 +182,14 @@ impl Processes {
         }
     }
 
-    /// Orders everything after the last event: parents known only by pid, images by time.
+    /// Orders everything after the last event.
     pub(crate) fn finish(mut self) -> Self {
+        self.order();
+        self
+    }
+
+    /// Orders what there is: parents known only by pid, images by time.
+    pub(crate) fn order(&mut self) {
         let mut by_pid: FxHashMap<u32, Vec<usize>> = FxHashMap::default();
         for (at, process) in self.all.iter().enumerate() {
             by_pid.entry(process.task.pid).or_default().push(at);
@@ -180,7 +207,6 @@ impl Processes {
             }
         }
         self.cut_cycles();
-        self
     }
 
     /// A damaged tape may make a process its own ancestor.
@@ -282,6 +308,23 @@ mod tests {
         let all = all.finish();
         assert!(all.get(&tasks[1]).unwrap().end().is_some() && all.get(&tasks[2]).unwrap().end().is_none());
         assert_eq!(all.above(all.get(&tasks[3]).unwrap()).map(|p| p.task.upid).collect::<Vec<_>>(), [3, 1]);
+    }
+
+    #[test]
+    fn who_is_forgotten_is_no_parent_and_the_others_stay_who_they_are() {
+        let mut all = Processes::new(OPEN);
+        let tasks = [task(1, 1, 1, 0), task(11, 2, 1_100, 1), task(12, 3, 1_200, 11), task(13, 4, 1_300, 12)];
+        for (child, ts) in [(1, 1_100), (2, 1_200), (3, 1_300)] {
+            all.event(&event(ts, ProcessKind::Fork, child, child - 1), &tasks);
+        }
+        all.event(&event(1_400, ProcessKind::Exit, 1, 1), &tasks);
+        all.forget(|_, process| process.end().is_some());
+        assert_eq!(all.all.iter().map(|process| process.task.pid).collect::<Vec<_>>(), [1, 12, 13]);
+        let parents: Vec<_> = all.all.iter().map(|process| (process.ppid, process.parent)).collect();
+        assert_eq!(parents, [(0, None), (11, None), (12, Some(1))]);
+        assert!(all.get(&tasks[1]).is_none() && all.by_start(11, 1_100).is_none());
+        assert_eq!(all.by_start(13, 1_300).map(|process| process.task.upid), Some(4));
+        assert_eq!(all.see(&tasks[3]), 2);
     }
 
     #[test]

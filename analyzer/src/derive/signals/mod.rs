@@ -9,6 +9,7 @@ mod exercise;
 pub(crate) mod missing;
 pub(crate) mod oom;
 pub(crate) mod outcome;
+pub(crate) mod pending;
 pub(crate) mod record;
 mod sent;
 pub(crate) mod track;

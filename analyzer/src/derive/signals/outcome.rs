@@ -76,7 +76,7 @@ pub(crate) fn queued(event: &SignalEvent) -> bool {
 }
 
 /// How well a signal explains that its target died of it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum Explains {
     /// It had a handler when it was sent: possible only if the target took the default action nevertheless
     /// (SA_RESETHAND, exec).

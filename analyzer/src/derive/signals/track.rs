@@ -354,7 +354,9 @@ mod tests {
         for task in &tasks {
             processes.see(task);
         }
-        exits.iter().for_each(|exit| processes.event(exit, &tasks));
+        for exit in exits {
+            processes.event(exit, &tasks);
+        }
         let processes = processes.finish();
         let mut tracker = Tracker::new(&processes, choice, Box::new(passes));
         tracker.segment(0, events, &tasks, &[call("kill"), call("write")]);

@@ -120,6 +120,7 @@ fn text(story: &Story<'_>, row: &Row) -> String {
         _ if row.errno != 0 => String::new(),
         After::End(end) => story.exit_text(Some(&end), true),
         After::Exec(_) => "exec".to_owned(),
+        After::Begun => String::new(),
         After::Open => story.exit_text(None, true),
         After::Lost => "?".to_owned(),
     };
@@ -128,10 +129,11 @@ fn text(story: &Story<'_>, row: &Row) -> String {
         After::End(end) => span(end.ts.saturating_sub(row.ts)),
         After::Exec(ts) => span(ts.saturating_sub(row.ts)),
         After::Open if story.lives => format!("{}{}", mark::AT_LEAST, span(story.until.saturating_sub(row.ts))),
+        After::Begun => String::new(),
         After::Open | After::Lost => "?".to_owned(),
     };
     let used = used(story, row);
-    let of_it = row.errno == 0 && !matches!(row.after, After::Exec(_));
+    let of_it = row.errno == 0 && !matches!(row.after, After::Exec(_) | After::Begun);
     let time = |ns: fn(Used) -> u64| match used {
         Some(used) => format!("{}{}", mark::at_least(used.short), span(ns(used))),
         None if of_it => "?".to_owned(),
@@ -146,12 +148,12 @@ fn text(story: &Story<'_>, row: &Row) -> String {
     }
     columns(
         [
-            &story.stamps.text(TIME, row.ts),
+            &story.stamps.text(TIME, if story.live { row.moment() } else { row.ts }),
             &uid,
             &escaped(&row.task.comm),
             &row.task.pid.to_string(),
             &number(row.ppid),
-            &returned(row),
+            &(if story.live && row.moment() != row.ts { String::new() } else { returned(row) }),
             &exit,
             &lived,
             &time(|used| used.user),
@@ -196,7 +198,8 @@ pub(in crate::reports) fn words(row: &Row) -> Option<String> {
     (!row.path.is_empty()).then(|| escaped(&row.path))
 }
 
-fn record<'a>(story: &Story<'a>, row: &'a Row) -> row::Row<'a> {
+/// A row of JSON and CSV.
+pub(super) fn record<'a>(story: &Story<'a>, row: &'a Row) -> row::Row<'a> {
     let session = story.context.question.tape.session();
     let task = &row.task;
     let failed = row.errno != 0;
@@ -205,7 +208,7 @@ fn record<'a>(story: &Story<'a>, row: &'a Row) -> row::Row<'a> {
         After::End(end) => (Some(end), Some(end.ts), Some("exit")),
         After::Exec(ts) => (None, Some(ts), Some("exec")),
         After::Open if story.lives => (None, Some(story.until), story.ends.then_some("no")),
-        After::Open | After::Lost => (None, None, None),
+        After::Open | After::Lost | After::Begun => (None, None, None),
     };
     let argv = &row.command.argv;
     let words: Vec<Value> = argv.split(|b| *b == 0).map(bytes).collect();

@@ -1,6 +1,7 @@
 //! Started programs, with arguments, failures and ends, as execsnoop shows them; or the tree of processes.
 
 pub(super) mod ends;
+mod follow;
 pub(super) mod listing;
 pub(super) mod rows;
 pub(super) mod tree;
@@ -59,13 +60,15 @@ pub(in crate::reports) struct Story<'a> {
     ends: bool,
     /// A process without a known end lived on, at least until `until`.
     lives: bool,
+    /// Rows come as things happen: a program that ends has a second one, at the time of its end.
+    live: bool,
 }
 
 /// What is asked.
 pub(crate) static VIEW: View = View {
     name: "exec",
     about: "Programs that were started, with arguments, failures and ends; or the tree of processes",
-    options: &[TASKS, &["time", "max_events", "clock", "absolute", "failure"]],
+    options: &[TASKS, &["time", "max_events", "clock", "absolute", "failure", "follow"]],
     own: Own::of::<Options>(),
     examples: [
         ("analyze exec --exit '!=0'", "programs that failed, or died by a signal"),
@@ -74,6 +77,7 @@ pub(crate) static VIEW: View = View {
     tables: &[Rows::of("exec", &[All(&listing::EXEC)]), Rows::of("exec --tree", &[All(&tree::TREE)])],
     check,
     run: Run::Prints(run),
+    follow: Some(|config| Ok(Box::new(follow::Followed::new(config, config.own::<Options>()?.ends()?)))),
     ..View::PLAIN
 };
 
@@ -117,18 +121,12 @@ fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
 
 /// The whole answer of a report in this form.
 pub(in crate::reports) fn answer(config: &Config, tape: &Tape, form: Form) -> Result<Verdict> {
-    let families = &tape.session().families;
-    let has = |family| families.is_empty() || families.contains(&family);
-    if !has(Family::Process) {
-        bail!("process life was not recorded: record it with --families process");
-    }
+    require(tape)?;
     let (tree, all, failures) = match &form {
         Form::Tree { all } => (true, *all, false),
         Form::List { failures, .. } => (false, false, *failures),
     };
-    // failed attempts are calls
-    let about: &[Family] = if failures { &[Family::Process, Family::Syscall] } else { &[Family::Process] };
-    let mut context = Context::about(config, tape, about)?;
+    let mut context = Context::about(config, tape, families(failures))?;
     let mut findings = Vec::new();
     let processes = processes::read::read(tape, &mut findings)?;
     let mut rows = if tree { Vec::new() } else { rows::collect(&mut context, &processes, failures) };
@@ -184,22 +182,11 @@ pub(in crate::reports) fn answer(config: &Config, tape: &Tape, form: Form) -> Re
         whole: whole && left_out == 0,
         ends,
         lives,
+        live: false,
     };
     doubted |= tree && !ends && tree::open(&story);
     let mut out = output::stdout()?;
-    let mut notes = Vec::new();
-    if failures && !has(Family::Syscall) {
-        let why = "calls were not recorded (record --families ...,syscall): attempts that failed are missing";
-        notes.push(why.to_owned());
-    } else if failures && !calls::recorded(tape.session()).is_some_and(|selection| has_execs(&selection)) {
-        let why =
-            "calls were recorded with -e: attempts that failed are missing unless it selected execve and execveat";
-        notes.push(why.to_owned());
-    }
-    if failures && losses::stores_some(tape) {
-        let options = options(tape.session());
-        notes.push(format!("record stored only some calls{options}: other attempts that failed are missing"));
-    }
+    let notes = notes(&context, failures);
     if config.format == Format::Text {
         for lost in context.question.loss.lines(tape.session(), LOSS_LINES) {
             output::line(&mut out, &lost)?;
@@ -225,6 +212,43 @@ pub(in crate::reports) fn answer(config: &Config, tape: &Tape, form: Form) -> Re
         notes.iter().for_each(|line| complain(line));
     }
     Ok(verdict.doubted(doubted))
+}
+
+/// Refuses a tape without process life.
+fn require(tape: &Tape) -> Result<()> {
+    if !has(tape, Family::Process) {
+        bail!("process life was not recorded: record it with --families process");
+    }
+    Ok(())
+}
+
+fn has(tape: &Tape, family: Family) -> bool {
+    let families = &tape.session().families;
+    families.is_empty() || families.contains(&family)
+}
+
+/// The families whose loss could change the answer: attempts that failed are calls.
+fn families(failures: bool) -> &'static [Family] {
+    if failures { &[Family::Process, Family::Syscall] } else { &[Family::Process] }
+}
+
+/// What was not recorded of attempts.
+fn notes(context: &Context<'_>, failures: bool) -> Vec<String> {
+    let tape = context.question.tape;
+    let mut notes = Vec::new();
+    if failures && !has(tape, Family::Syscall) {
+        let why = "calls were not recorded (record --families ...,syscall): attempts that failed are missing";
+        notes.push(why.to_owned());
+    } else if failures && !calls::recorded(tape.session()).is_some_and(|selection| has_execs(&selection)) {
+        let why =
+            "calls were recorded with -e: attempts that failed are missing unless it selected execve and execveat";
+        notes.push(why.to_owned());
+    }
+    if failures && losses::stores_some(tape) {
+        let options = options(tape.session());
+        notes.push(format!("record stored only some calls{options}: other attempts that failed are missing"));
+    }
+    notes
 }
 
 /// Whether all calls that start a program are among these.

@@ -3,12 +3,12 @@
 use std::sync::Arc;
 
 use systape_abi::Abi;
-use systape_format::model::{Captured, Gap, Task};
+use systape_format::model::{Captured, Task};
 use systape_format::reader::Segment;
 
 use super::Context;
 use crate::derive::processes::interpreters::Asked;
-use crate::derive::processes::{Command, Ending, Processes, read};
+use crate::derive::processes::{Command, Ending, Image, Process, Processes, read};
 use crate::table::filter::failed;
 use crate::table::load::{Base, Loaded};
 use crate::table::scan::{Coverage, Scan};
@@ -23,6 +23,8 @@ pub(in crate::reports) enum After {
     Exec(u64),
     /// No recorded event.
     Open,
+    /// It has just begun, and the rest will come.
+    Begun,
     /// The next recorded event may not be the next one: events of process life are missing between.
     Lost,
 }
@@ -57,25 +59,24 @@ pub(super) fn collect(context: &mut Context<'_>, processes: &Processes, failures
         rows = successes(context, processes);
     }
     if failures {
-        let (failed, coverage) = Scan::calls(&context.question).fold(Vec::new, |rows, segment, coverage| {
-            add_failures(context, processes, segment, rows, coverage);
-        });
-        rows.extend(failed.into_iter().flatten());
-        coverage.tell(&mut context.question.loss);
+        rows.extend(failed_ones(context, processes));
     }
     rows.order_by_key(|row| (row.ts, row.task.pid, row.task.tid));
     rows
 }
 
+/// The passing attempts that failed.
+pub(super) fn failed_ones(context: &mut Context<'_>, processes: &Processes) -> Vec<Row> {
+    let (failed, coverage) = Scan::calls(&context.question).fold(Vec::new, |rows, segment, coverage| {
+        add_failures(context, processes, segment, rows, coverage);
+    });
+    coverage.tell(&mut context.question.loss);
+    failed.into_iter().flatten().collect()
+}
+
 fn successes(context: &Context<'_>, processes: &Processes) -> Vec<Row> {
     let scope = &context.question.scope;
     let gaps = read::gaps(context.question.tape);
-    // an exec of the same process may be among what is missing
-    let between = |pid: u32, from: u64, to: u64| {
-        let missing =
-            |gap: &Gap| (gap.pid == 0 || gap.pid == pid) && (gap.last == 0 || (gap.last >= from && gap.first <= to));
-        gaps.iter().any(missing)
-    };
     let mut rows = Vec::new();
     for process in &processes.all {
         for (at, image) in process.images.iter().enumerate() {
@@ -90,24 +91,36 @@ fn successes(context: &Context<'_>, processes: &Processes) -> Vec<Row> {
             let until = match after {
                 After::End(end) => Some(end.ts),
                 After::Exec(ts) => Some(ts),
-                After::Open | After::Lost => None,
+                After::Open | After::Lost | After::Begun => None,
             };
-            let lost = until.is_some_and(|until| between(image.task.pid, image.since, until));
-            let after = if lost { After::Lost } else { after };
-            rows.push(Row {
-                ts: image.since,
-                task: image.task.clone(),
-                ppid: process.ppid,
-                errno: 0,
-                path: image.path.clone(),
-                command: Arc::clone(&image.command),
-                after,
-                failed_at: 0,
-                asked: None,
-            });
+            // an exec of the same process may be among what is missing
+            let lost = until.is_some_and(|until| read::lost_between(&gaps, image.task.pid, image.since, until));
+            rows.push(Row::of(process, image, if lost { After::Lost } else { after }));
         }
     }
     rows
+}
+
+impl Row {
+    /// When it came to be known: at the end of a program that has ended, else at its start.
+    pub(super) fn moment(&self) -> u64 {
+        if let After::End(end) = self.after { end.ts } else { self.ts }
+    }
+
+    /// A program that `process` began.
+    pub(super) fn of(process: &Process, image: &Image, after: After) -> Self {
+        Self {
+            ts: image.since,
+            task: image.task.clone(),
+            ppid: process.ppid,
+            errno: 0,
+            path: image.path.clone(),
+            command: Arc::clone(&image.command),
+            after,
+            failed_at: 0,
+            asked: None,
+        }
+    }
 }
 
 /// Indices of path and arguments of the call `name`.

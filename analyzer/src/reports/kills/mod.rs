@@ -2,6 +2,7 @@
 //!
 //! Two passes over the tape: first all processes and their ends, then the signals, of which only printed ones are kept.
 
+mod follow;
 mod party;
 pub(super) mod rows;
 mod sentence;
@@ -12,7 +13,7 @@ use std::cell::RefCell;
 use std::ops::ControlFlow;
 
 use anyhow::{Result, bail};
-use systape_format::model::{Family, GapCause, Session, Task};
+use systape_format::model::{Family, GapCause, Session};
 use systape_format::reader::Tape;
 
 use self::party::Unseen;
@@ -23,6 +24,7 @@ use crate::asked::config::view::{Own, Rows, Run, TASKS, View};
 use crate::asked::config::{Config, refuse};
 use crate::asked::options::stacks::DebugDirs;
 use crate::derive::processes::{self, Processes};
+use crate::derive::signals::track::Passes;
 use crate::derive::signals::{Cause, Choice, Missing, Record, Tracker};
 use crate::lines::tables as lines;
 use crate::render::form::Format;
@@ -69,7 +71,7 @@ impl Story<'_> {
 pub(crate) static VIEW: View = View {
     name: "kills",
     about: "Who sent which signal to whom, and what came of it",
-    options: &[TASKS, &["time", "max_events", "clock", "absolute"]],
+    options: &[TASKS, &["time", "max_events", "clock", "absolute", "follow"]],
     own: Own::of::<Options>(),
     examples: [
         ("analyze kills -v", "both command lines, chains of parents, siginfo"),
@@ -79,6 +81,10 @@ pub(crate) static VIEW: View = View {
     check,
     reads: |config| Ok(config.own::<Options>()?.names.reads()),
     run: Run::Prints(run),
+    follow: Some(|config| {
+        let own: Options = config.own()?;
+        Ok(Box::new(follow::Followed::new(config, own.signals()?, own.verbose)))
+    }),
     ..View::PLAIN
 };
 
@@ -130,7 +136,7 @@ fn check(config: &Config) -> Result<()> {
     if config.format != Format::Text {
         refuse(&[(own.verbose, "-v")], "JSON and CSV have all that is known of a signal")?;
     }
-    own.names.check(own.stacks(config.format))?;
+    own.names.check(own.stacks(config.format) && !config.follow)?;
     own.signals().map(drop)
 }
 
@@ -138,15 +144,7 @@ fn check(config: &Config) -> Result<()> {
 fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
     let own: Options = config.own()?;
     let choice = own.signals()?;
-    let families = &tape.session().families;
-    let has = |family| families.contains(&family);
-    // tapes of before there were families hold process life
-    // and of one whose first block is lost nobody knows
-    let (signals, life) =
-        (has(Family::Signal) || !tape.session_is_whole(), families.is_empty() || has(Family::Process));
-    if !signals && !life {
-        bail!("signals and process life were not recorded: record them with --families signal,process");
-    }
+    let (signals, life) = recorded(tape)?;
     let mut context = Context::about(config, tape, &[Family::Signal, Family::Process])?;
     if !choice.of_everyday() {
         context.question.loss.gaps.retain(|gap| gap.cause != GapCause::Everyday);
@@ -187,6 +185,29 @@ fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
     Ok(verdict.doubted(doubted))
 }
 
+/// Whether signals were recorded, and whether process life was.
+fn recorded(tape: &Tape) -> Result<(bool, bool)> {
+    let families = &tape.session().families;
+    let has = |family| families.contains(&family);
+    // tapes of before there were families hold process life
+    // and of one whose first block is lost nobody knows
+    let (signals, life) =
+        (has(Family::Signal) || !tape.session_is_whole(), families.is_empty() || has(Family::Process));
+    if !signals && !life {
+        bail!("signals and process life were not recorded: record them with --families signal,process");
+    }
+    Ok((signals, life))
+}
+
+/// Which signals pass the filters.
+fn passes<'a>(context: &'a Context<'_>) -> Passes<'a> {
+    let scope = &context.question.scope;
+    Box::new(|sender, target, ts| {
+        let who = scope.task(target) || sender.is_some_and(|sender| scope.task(sender));
+        who && ts >= scope.from && ts < scope.to
+    })
+}
+
 /// Facts that the recording left out.
 fn missing(session: &Session, signals: bool, life: bool) -> Option<String> {
     match (signals, life) {
@@ -209,12 +230,7 @@ fn collect(
     processes: &Processes,
     findings: &mut Vec<String>,
 ) -> Result<Vec<Record>> {
-    let scope = &context.question.scope;
-    let passes = |sender: Option<&Task>, target: &Task, ts: u64| {
-        let who = scope.task(target) || sender.is_some_and(|sender| scope.task(sender));
-        who && ts >= scope.from && ts < scope.to
-    };
-    records(context, Tracker::new(processes, choice, Box::new(passes)), findings)
+    records(context, Tracker::new(processes, choice, passes(context)), findings)
 }
 
 /// What `tracker` makes of the tape's signals, in order of time; what cannot be read is added to `findings`.

@@ -4,6 +4,7 @@ use std::io::{self, Write};
 
 use serde_json::Value;
 use systape_format::model::SignalInfo;
+use systape_format::reader::Tape;
 
 use super::Story;
 use super::party::Party;
@@ -16,6 +17,7 @@ use crate::render::cell::Cell;
 use crate::render::form::Form;
 use crate::render::row::{Judgement, Row, Times};
 use crate::render::sink;
+use crate::table::question::clock;
 use crate::values::clock::Clock;
 
 systape_format::tables! {
@@ -89,13 +91,22 @@ systape_format::tables! {
 pub(super) fn print(story: &Story<'_>, form: Form, clock: Clock, out: &mut impl Write) -> io::Result<()> {
     let session = story.context.question.tape.session();
     if form == Form::Json {
-        let lost = Json::new(session, Clock::default());
-        for gap in &story.context.question.loss.gaps {
-            out.write_all(&lost.gap(gap))?;
-        }
+        gaps(story, out)?;
     }
     let times = Times { session, clock };
     sink::print(form, &KILLS, Judgement::Each, shown(story).map(|record| row(story, record, &times)), out)
+}
+
+/// Prints the losses as JSON.
+pub(super) fn gaps(story: &Story<'_>, out: &mut impl Write) -> io::Result<()> {
+    let lost = Json::new(story.context.question.tape.session(), Clock::default());
+    story.context.question.loss.gaps.iter().try_for_each(|gap| out.write_all(&lost.gap(gap)))
+}
+
+/// Passes each row to `print`, with times by the clocks of `tape`; returns how many.
+pub(super) fn each(story: &Story<'_>, tape: &Tape, mut print: impl FnMut(Row<'_>)) -> usize {
+    let times = Times { session: tape.session(), clock: clock(tape) };
+    shown(story).map(|record| print(row(story, record, &times))).count()
 }
 
 /// The records that are printed.

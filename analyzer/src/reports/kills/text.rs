@@ -2,6 +2,7 @@
 
 use std::io::{self, Write};
 
+use rustc_hash::FxHashMap;
 use systape_format::model::{SignalInfo, Task, UID_UNKNOWN};
 
 use super::party::{Party, inside, short};
@@ -22,34 +23,49 @@ const NAMED: usize = 3;
 
 /// Prints the losses, the signals, and their number.
 pub(super) fn print(story: &Story<'_>, out: &mut impl Write) -> io::Result<()> {
-    let session = story.context.question.tape.session();
-    for lost in story.context.question.loss.lines(session, LOSS_LINES) {
-        line(out, &lost)?;
-    }
+    losses(story, out)?;
     if let Some(missing) = missing(story.context.question.tape.session(), story.signals, story.life) {
         line(out, &format!("NOT RECORDED: {missing}"))?;
     }
-    let verbose = story.verbose;
-    // acts are numbered in the order of their first signals
+    let printed = acts(story, out)?;
+    if printed < together_or_alone(story).len() {
+        return Ok(());
+    }
+    line(out, &totals(story))
+}
+
+/// Prints the losses.
+pub(super) fn losses(story: &Story<'_>, out: &mut impl Write) -> io::Result<()> {
+    let question = &story.context.question;
+    question.loss.lines(question.tape.session(), LOSS_LINES).iter().try_for_each(|lost| line(out, lost))
+}
+
+/// Prints a line for each act, with `-v` a paragraph for each signal; returns how many.
+pub(super) fn acts(story: &Story<'_>, out: &mut impl Write) -> io::Result<usize> {
+    let limit = usize::try_from(story.context.config.max_events).unwrap_or(usize::MAX);
+    let mut acts = together_or_alone(story);
+    acts.truncate(limit);
+    for act in &acts {
+        line(out, &one_line(story, act))?;
+        if story.verbose {
+            paragraph(story, act[0], out)?;
+        }
+    }
+    Ok(acts.len())
+}
+
+/// The signals of each act, in order of the first; with `-v` each alone.
+fn together_or_alone<'a>(story: &Story<'a>) -> Vec<Vec<&'a Record>> {
     let mut acts: Vec<Vec<&Record>> = Vec::new();
+    let mut places = FxHashMap::default();
     for record in story.records {
-        let known = if verbose { None } else { acts.get_mut((record.act as usize).wrapping_sub(1)) };
-        match known {
+        let place = if story.verbose { acts.len() } else { *places.entry(record.act).or_insert(acts.len()) };
+        match acts.get_mut(place) {
             Some(act) => act.push(record),
             None => acts.push(vec![record]),
         }
     }
-    let limit = usize::try_from(story.context.config.max_events).unwrap_or(usize::MAX);
-    for act in acts.iter().take(limit) {
-        line(out, &one_line(story, act))?;
-        if verbose {
-            paragraph(story, act[0], out)?;
-        }
-    }
-    if limit < acts.len() {
-        return Ok(());
-    }
-    line(out, &totals(story))
+    acts
 }
 
 fn one_line(story: &Story<'_>, act: &[&Record]) -> String {

@@ -1,0 +1,74 @@
+//! An answer that goes on while its tape is written: what came last is passed to the view, part by part.
+
+use std::fs::File;
+use std::io::Write as _;
+use std::ops::ControlFlow;
+use std::path::Path;
+use std::sync::atomic::Ordering;
+
+use anyhow::{Context as _, Result};
+use systape_format::reader::{Feed, Tape};
+
+use crate::asked::config::Config;
+use crate::asked::config::view::Begin;
+use crate::cli::answer::no_wall_clock;
+use crate::table::loss::miss_text;
+use crate::values::arriving::Arriving;
+use crate::values::open::look;
+use crate::values::output;
+use crate::values::say::{Verdict, complain};
+use crate::values::spool::{self, STDIN};
+
+/// The tape that `config` names, from its beginning.
+///
+/// # Errors
+/// It cannot be read.
+pub(crate) fn open(config: &Config) -> Result<File> {
+    if config.file == Path::new(STDIN) {
+        return spool::input();
+    }
+    look(&config.file)?;
+    File::open(&config.file).with_context(|| config.file.display().to_string())
+}
+
+/// Prints the answer until the tape ends, nobody reads it any more, or a signal ends it.
+///
+/// # Errors
+/// It is no tape, it cannot be read, or there is no answer.
+pub(crate) fn answer(config: &Config, begin: Begin, file: File) -> Result<Verdict> {
+    let name =
+        || if config.file == Path::new(STDIN) { "standard input".into() } else { config.file.display().to_string() };
+    let (arriving, stopped) = Arriving::of(file).with_context(name)?;
+    let mut feed = Feed::open(arriving).with_context(name)?;
+    no_wall_clock(config, feed.tape())?;
+    let mut follows = begin(config)?;
+    let mut out = output::stdout()?;
+    let (mut verdict, mut checked) = (Verdict::default(), false);
+    while feed.advance().with_context(name)? {
+        let tape = feed.tape();
+        // what a signal cut off is not lost
+        if stopped.load(Ordering::Relaxed) && !tape.is_followed() {
+            break;
+        }
+        // tables are defined behind the first checkpoint
+        if !checked && !tape.segments().is_empty() {
+            config.events.check(|| tables(tape))?;
+            checked = true;
+        }
+        let added = follows.add(tape, &mut out)?;
+        out.flush()?;
+        for miss in tape.misses().tell() {
+            complain(&format!("DAMAGED: {}", miss_text(&miss)));
+        }
+        let (ControlFlow::Break(more) | ControlFlow::Continue(more)) = added;
+        verdict = verdict.and(more).doubted(!tape.misses().is_empty());
+        if added.is_break() {
+            break;
+        }
+    }
+    Ok(verdict)
+}
+
+fn tables(tape: &Tape) -> Vec<&str> {
+    tape.table_defs().values().map(|def| &*def.name).collect()
+}
