@@ -36,6 +36,8 @@ mod values;
 pub use cli::run::{run, run_confined};
 #[cfg(target_os = "linux")]
 pub use derive::stacks::debug_files::READER;
+#[cfg(target_os = "linux")]
+pub use values::{debuginfod::FETCHER, fetcher::run_fetcher};
 
 /// What tests and benches use besides; nothing else may.
 #[cfg(feature = "exercise")]

@@ -7,5 +7,9 @@ fn main() -> ExitCode {
     if std::env::args_os().nth(1).is_some_and(|word| word == systape_analyzer::READER) {
         return systape_symbols::run_child();
     }
+    #[cfg(target_os = "linux")]
+    if std::env::args_os().nth(1).is_some_and(|word| word == systape_analyzer::FETCHER) {
+        return systape_analyzer::run_fetcher();
+    }
     systape_analyzer::run_confined(std::env::args_os())
 }

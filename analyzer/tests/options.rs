@@ -61,9 +61,11 @@ const UNSEEN: &[(&str, &[&str])] = &[
 ];
 
 /// What cannot be seen on the tapes here, and where it is tested.
-const ELSEWHERE: [&str; 7] = [
+const ELSEWHERE: [&str; 8] = [
     // needs files with the build ids of the tape: tests/stacks.rs
     "debug_dirs",
+    // and a server that has them: tests/debuginfod.rs
+    "debuginfod",
     // of what writes a tape: tests/cut.rs
     "families",
     // needs a finding about several files: tests/why.rs

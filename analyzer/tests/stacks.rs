@@ -2,16 +2,10 @@
 
 mod common;
 
-use std::path::Path;
-use std::process::Command;
-
 use common::{Place, stacks};
 use serde_json::Value;
-use systape_format::SegmentBuilder;
 use systape_format::header::BlockKind;
-use systape_format::model::{
-    Attached, Checkpoint, FRAME_EXACT, Frame, Mapping, MappingKind, Node, StackOf, StackStatus, Symbol, Symbols,
-};
+use systape_format::model::StackOf;
 
 fn place() -> Place {
     let place = Place::new();
@@ -247,51 +241,14 @@ fn two_summaries_differ_by_what_was_added() {
     assert_eq!((sum(&rows, "calls_after"), sum(&rows, "total_ns_after")), (of("calls"), of("total_ns")));
 }
 
-/// A tape with one call whose stack is one frame at `offset` of a file.
-fn one_frame(path: &Path, mapping: Mapping, offset: u64) {
-    let mut session = stacks::of_tape();
-    session.stacks.on = vec![StackOf::Syscall];
-    let mut tape = common::Tape::create_at(path, &session, &Checkpoint { ts: common::OPEN, ..Checkpoint::default() });
-    let row = common::Row { tid: 100, name: "getpid", start: 10, dur: 5, ..common::Row::default() };
-    tape.segment_with(1_000, &[row], &[], |builder: &mut SegmentBuilder| {
-        let id = builder.intern_mapping(&mapping);
-        let frame = builder.intern_frame(Frame { mapping: id, offset, flags: FRAME_EXACT });
-        let user = Some(builder.intern_node(Node { parent: None, frame }));
-        let status = StackStatus::Complete;
-        builder.push_stack(Attached { of: StackOf::Syscall, row: 0, user, kernel: None, status });
-    });
-    let symbol = Symbol { mapping: 0, offset, functions: Vec::new() };
-    tape.symbols(&Symbols { mappings: vec![mapping], symbols: vec![symbol], failures: Vec::new() });
-    tape.finish();
-}
-
 /// The names come from a program that gcc made; its own symbol table says where they are.
 #[cfg(target_os = "linux")]
 #[test]
 fn names_are_found_by_build_id() {
     let place = Place::new();
-    let source = "static inline __attribute__((always_inline)) int inner(int x) { volatile int y = x; return y * 3; }\n\
-                  __attribute__((noinline)) int outer(int x) { return inner(x) + 1; }\n\
-                  int main(int n, char **v) { (void)v; return outer(n); }\n";
-    std::fs::write(place.path("a.c"), source).unwrap();
-    std::fs::create_dir(place.path("files")).unwrap();
-    let id = "0123456789abcdef0123456789abcdef01234567";
-    let run = |command: &str, args: &[&str]| {
-        let output = Command::new(command).args(args).current_dir(place.path("")).output();
-        output.ok().filter(|output| output.status.success()).map(|output| String::from_utf8(output.stdout).unwrap())
-    };
-    let build_id = format!("-Wl,--build-id=0x{id}");
-    let made = run("cc", &["-g", "-O1", "-no-pie", &build_id, "-Wl,-Ttext-segment=0", "-o", "files/a", "a.c"]);
-    let (Some(_), Some(symbols)) = (made, run("nm", &["files/a"])) else {
-        eprintln!("SKIPPED: there is no C compiler");
-        return;
-    };
-    let outer = symbols.lines().find(|line| line.ends_with(" T outer")).unwrap();
-    // the file is linked so that an address is an offset
-    let offset = u64::from_str_radix(outer.split(' ').next().unwrap(), 16).unwrap();
-    let bytes = (0..20).map(|at| u8::from_str_radix(&id[2 * at..2 * at + 2], 16).unwrap()).collect();
-    let mapping = Mapping { kind: MappingKind::Elf, build_id: bytes, path: b"/usr/bin/gone".to_vec(), upid: 0 };
-    one_frame(&place.path("a.tape"), mapping, offset);
+    let Some(program) = stacks::program(&place) else { return };
+    let offset = program.offset;
+    stacks::one_frame(&place.path("a.tape"), program.mapping(), offset);
     let folded = |options: &str| out(&place, &format!("callgraph --folded {options} a.tape"));
     assert_eq!(folded(""), format!("app;[{offset:#x}] (/usr/bin/gone) 1\n"));
     assert_eq!(folded("--debug-dir files").split(" 1\n").next().unwrap().split(';').nth(1), Some("outer"));

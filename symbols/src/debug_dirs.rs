@@ -1,6 +1,7 @@
 //! Directories with separate debug files, searched by build id.
 
 use std::collections::HashMap;
+use std::fs::File;
 use std::path::{Path, PathBuf};
 
 use crate::elf::ElfHeaders;
@@ -54,6 +55,12 @@ pub(crate) fn by_build_id(dir: &Path, build_id: &[u8]) -> Option<PathBuf> {
     }
     let rest: String = rest.iter().map(|byte| format!("{byte:02x}")).collect();
     Some(dir.join(".build-id").join(format!("{first:02x}")).join(rest + ".debug"))
+}
+
+/// Whether `file` is an ELF file with this build id, by its headers and notes.
+#[must_use]
+pub fn has_build_id(file: &File, build_id: &[u8]) -> bool {
+    !build_id.is_empty() && ElfHeaders::read(file).is_ok_and(|elf| elf.build_id == build_id)
 }
 
 fn read(path: &Path) -> Option<ElfHeaders> {

@@ -32,7 +32,7 @@ mod wire;
 pub use carrier::{Carrier, Opens, Unread, run_carrier};
 pub use child::run_child;
 pub use deadline::Deadline;
-pub use debug_dirs::DebugDirs;
+pub use debug_dirs::{DebugDirs, has_build_id};
 pub use demangle::demangle;
 pub use executed::Executed;
 #[cfg(feature = "exercise")]

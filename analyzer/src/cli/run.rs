@@ -20,6 +20,7 @@ use crate::cli::sandbox;
 use crate::cli::sandbox::Needs;
 use crate::cli::several;
 use crate::cli::views;
+use crate::values::debuginfod;
 use crate::values::open::{DEFAULT_TAPE, open};
 use crate::values::output::{self, Out};
 use crate::values::progress;
@@ -116,8 +117,11 @@ fn answer(config: &Config, confined: bool) -> Result<Verdict> {
     if let (Run::Lists(run), true) = (config.view.run, config.file.as_os_str().is_empty()) {
         return run(config, views::VIEWS, None);
     }
-    // while a file can be made
+    // while a file can be made, and a server be asked
     spill::begin(config.memory);
+    if let Some(sources) = (config.view.reads)(config)?.fetch {
+        debuginfod::begin(&sources)?;
+    }
     let exports = matches!(config.view.run, Run::Exports { .. });
     if config.is_of_many() || exports {
         let tapes = tapes::found(std::iter::once(&config.file).chain(&config.more))?;

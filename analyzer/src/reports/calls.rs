@@ -157,7 +157,7 @@ fn check_both(config: &Config) -> Result<()> {
 }
 
 fn reads(config: &Config) -> Result<Reads> {
-    Ok(config.own::<listing::Options>()?.stacks.cut.names.reads())
+    config.own::<listing::Options>()?.stacks.cut.names.reads()
 }
 
 /// The parts to print.

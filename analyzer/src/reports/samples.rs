@@ -29,7 +29,7 @@ pub(crate) static VIEW: View = View {
         ("analyze samples --max-stack 1", "the innermost function of each"),
     ],
     tables: &[Rows::of("samples", &[All(&EVENTS), All(&STACK)]), Rows::json("samples", &[All(&LOSSES)])],
-    reads: |config| Ok(config.own::<Cut>()?.names.reads()),
+    reads: |config| config.own::<Cut>()?.names.reads(),
     run: Run::Prints(run),
     ..View::PLAIN
 };

@@ -70,7 +70,7 @@ pub(crate) static VIEW: View = View {
         Rows::of("states --at --call-graph", &[Part::All(&stacks::STACKS)]),
     ],
     check,
-    reads: |config| Ok(config.own::<Options>()?.stacks.cut.names.reads()),
+    reads: |config| config.own::<Options>()?.stacks.cut.names.reads(),
     run: Run::Prints(run),
     ..View::PLAIN
 };

@@ -2,7 +2,10 @@
 
 pub(crate) mod arriving;
 pub(crate) mod clock;
+pub(crate) mod debuginfod;
 pub(crate) mod devices;
+#[cfg(target_os = "linux")]
+pub(crate) mod fetcher;
 pub(crate) mod glob;
 pub(crate) mod interrupt;
 pub(crate) mod num;

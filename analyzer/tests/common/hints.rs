@@ -62,6 +62,7 @@ pub const WORDS: &[(&str, &str, &str)] = &[
     ("max_stack", "", "--max-stack 1"),
     ("min_stack", "", "--min-stack 99"),
     ("min_stack", "--at 50% --call-graph", "--min-stack 99"),
+    ("debuginfod", "", "--debuginfod=http://127.0.0.1:1"),
     ("errno_summary", "", "--errno-summary"),
     ("summary_mode", "", "--summary-mode total"),
     ("signal", "", "--signal USR2"),

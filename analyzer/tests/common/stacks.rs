@@ -311,3 +311,60 @@ pub fn gap() -> Gap {
         ledger: false,
     }
 }
+
+/// A program that gcc made, with debug information: `files/a`.
+pub struct Program {
+    /// Of its function `outer`.
+    pub offset: u64,
+}
+
+/// The build id of [`Program`].
+pub const PROGRAM: &str = "0123456789abcdef0123456789abcdef01234567";
+
+impl Program {
+    /// It, as a tape of a machine on which it is stripped has it.
+    pub fn mapping(&self) -> Mapping {
+        let bytes = (0..20).map(|at| u8::from_str_radix(&PROGRAM[2 * at..2 * at + 2], 16).unwrap()).collect();
+        Mapping { kind: MappingKind::Elf, build_id: bytes, path: b"/usr/bin/gone".to_vec(), upid: 0 }
+    }
+}
+
+/// Makes the program; None: there is no C compiler. Its own symbol table says where its functions are.
+pub fn program(place: &super::Place) -> Option<Program> {
+    let source = "static inline __attribute__((always_inline)) int inner(int x) { volatile int y = x; return y * 3; }\n\
+                  __attribute__((noinline)) int outer(int x) { return inner(x) + 1; }\n\
+                  int main(int n, char **v) { (void)v; return outer(n); }\n";
+    std::fs::write(place.path("a.c"), source).unwrap();
+    std::fs::create_dir(place.path("files")).unwrap();
+    let run = |command: &str, args: &[&str]| {
+        let output = std::process::Command::new(command).args(args).current_dir(place.path("")).output();
+        output.ok().filter(|output| output.status.success()).map(|output| String::from_utf8(output.stdout).unwrap())
+    };
+    let build_id = format!("-Wl,--build-id=0x{PROGRAM}");
+    let made = run("cc", &["-g", "-O1", "-no-pie", &build_id, "-Wl,-Ttext-segment=0", "-o", "files/a", "a.c"]);
+    let (Some(_), Some(symbols)) = (made, run("nm", &["files/a"])) else {
+        eprintln!("SKIPPED: there is no C compiler");
+        return None;
+    };
+    let outer = symbols.lines().find(|line| line.ends_with(" T outer")).unwrap();
+    // the file is linked so that an address is an offset
+    Some(Program { offset: u64::from_str_radix(outer.split(' ').next().unwrap(), 16).unwrap() })
+}
+
+/// A tape with one call whose stack is one frame at `offset` of a file.
+pub fn one_frame(path: &Path, mapping: Mapping, offset: u64) {
+    let mut session = of_tape();
+    session.stacks.on = vec![StackOf::Syscall];
+    let mut tape = Tape::create_at(path, &session, &Checkpoint { ts: OPEN, ..Checkpoint::default() });
+    let row = Row { tid: 100, name: "getpid", start: 10, dur: 5, ..Row::default() };
+    tape.segment_with(1_000, &[row], &[], |builder: &mut SegmentBuilder| {
+        let id = builder.intern_mapping(&mapping);
+        let frame = builder.intern_frame(Frame { mapping: id, offset, flags: FRAME_EXACT });
+        let user = Some(builder.intern_node(Node { parent: None, frame }));
+        let status = StackStatus::Complete;
+        builder.push_stack(Attached { of: StackOf::Syscall, row: 0, user, kernel: None, status });
+    });
+    let symbol = Symbol { mapping: 0, offset, functions: Vec::new() };
+    tape.symbols(&Symbols { mappings: vec![mapping], symbols: vec![symbol], failures: Vec::new() });
+    tape.finish();
+}

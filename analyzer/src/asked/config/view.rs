@@ -9,6 +9,7 @@ use systape_format::reader::Tape;
 use systape_format::table::TableDef;
 
 use super::Config;
+use crate::values::debuginfod::Sources;
 use crate::values::output::{NewFile, Out};
 use crate::values::say::Verdict;
 
@@ -153,6 +154,8 @@ pub struct Reads {
     pub files: Vec<PathBuf>,
     /// Directories, read recursively, with files of better symbols.
     pub search: Vec<PathBuf>,
+    /// Servers that have such files; None: no server is asked.
+    pub fetch: Option<Sources>,
 }
 
 /// Options of one view alone: a struct of clap's in the view's file.

@@ -6,6 +6,7 @@ use anyhow::{Result, bail};
 
 use crate::asked::config::view::Reads;
 use crate::derive::stacks::limits::Limits;
+use crate::values::debuginfod::Sources;
 
 /// Stacks below lines.
 #[derive(Clone, Debug, Default, clap::Args)]
@@ -61,12 +62,21 @@ pub(crate) struct DebugDirs {
     /// Look for files with better symbols in DIR, by build id; may be repeated
     #[arg(long = "debug-dir", value_name = "DIR", help_heading = "Stacks")]
     pub debug_dirs: Vec<PathBuf>,
+
+    /// Fetch files with better symbols by build id, from the servers in DEBUGINFOD_URLS or at URL
+    #[arg(long, value_name = "URL", num_args = 0..=1, require_equals = true, default_missing_value = "", help_heading = "Stacks")]
+    debuginfod: Option<String>,
 }
 
 impl DebugDirs {
     /// What they let a report read.
-    pub(crate) fn reads(&self) -> Reads {
-        Reads { search: self.debug_dirs.clone(), ..Reads::default() }
+    ///
+    /// # Errors
+    /// No server is known.
+    pub(crate) fn reads(&self) -> Result<Reads> {
+        let fetch = self.debuginfod.as_deref().map(Sources::of).transpose()?;
+        let cache = fetch.iter().map(|sources| sources.cache.clone());
+        Ok(Reads { search: self.debug_dirs.iter().cloned().chain(cache).collect(), fetch, ..Reads::default() })
     }
 
     /// Refuses them where no stack is `printed`.
@@ -74,12 +84,13 @@ impl DebugDirs {
     /// # Errors
     /// They would have no effect.
     pub(crate) fn check(&self, printed: bool) -> Result<()> {
-        if !self.debug_dirs.is_empty() && !printed {
+        let given = [(!self.debug_dirs.is_empty(), "--debug-dir"), (self.debuginfod.is_some(), "--debuginfod")];
+        if let Some((_, option)) = given.iter().find(|(given, _)| *given && !printed) {
             bail!(
-                "--debug-dir names functions on stacks: it needs 'analyze callgraph', --call-graph or 'analyze kills -v'"
+                "{option} names functions on stacks: it needs 'analyze callgraph', --call-graph or 'analyze kills -v'"
             );
         }
-        Ok(())
+        self.debuginfod.as_deref().map(Sources::of).transpose().map(drop)
     }
 }
 

@@ -1,4 +1,4 @@
-//! Names that the tape lacks, from files with symbols, found by build id (`--debug-dir`).
+//! Names that the tape lacks, from files with symbols, found by build id (`--debug-dir`, `--debuginfod`).
 
 use std::path::PathBuf;
 
@@ -7,6 +7,7 @@ use systape_format::reader::Tape;
 
 use super::names::Names;
 use super::places::Places;
+use crate::values::debuginfod;
 
 /// The hidden first argument with which `analyze` starts itself to read untrusted files.
 pub const READER: &str = "__read-symbols";
@@ -22,13 +23,13 @@ pub(crate) fn find(
     findings: &mut Vec<String>,
 ) -> Result<Names> {
     let mut names = Names::read(tape, findings);
-    if !dirs.is_empty() {
+    if !dirs.is_empty() || debuginfod::is_on() {
         improve(&mut names, &places(), dirs)?;
     }
     Ok(names)
 }
 
-/// Improves `names` of `places` from files in `dirs`.
+/// Improves `names` of `places` from files in `dirs` and those that servers have.
 ///
 /// # Errors
 /// One of `dirs` is not a directory.
@@ -39,18 +40,17 @@ fn improve(names: &mut Names, places: &Places, dirs: &[PathBuf]) -> Result<()> {
 
     use crate::values::say::complain;
     use crate::values::words::escaped;
+    use std::collections::BTreeMap;
     use std::os::fd::AsFd as _;
 
     if let Some(dir) = dirs.iter().find(|dir| !dir.is_dir()) {
         anyhow::bail!("--debug-dir {}: there is no such directory", dir.display());
     }
-    if dirs.is_empty() {
-        return Ok(());
-    }
     // not current_exe: the file may have been replaced since
     let reader = vec!["/proc/self/exe".into(), READER.into()];
     let mut resolver = Resolver::new(reader, dirs.to_vec());
     let mut found = DebugDirs::new(dirs.to_vec());
+    let mut failures: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for (mapping, offsets) in places.iter().filter(|(mapping, _)| mapping.kind == MappingKind::Elf) {
         let id = names.mapping(mapping);
         let mut wanted: Vec<u64> = offsets.iter().copied().filter(|offset| !names.has_lines(id, *offset)).collect();
@@ -58,7 +58,17 @@ fn improve(names: &mut Names, places: &Places, dirs: &[PathBuf]) -> Result<()> {
         if wanted.is_empty() {
             continue;
         }
-        let Some(path) = found.find(&mapping.build_id) else { continue };
+        // a file that is there is better than one to wait for
+        let there = if dirs.is_empty() { None } else { found.find(&mapping.build_id) };
+        let fetched = there.map_or_else(|| debuginfod::file(&mapping.build_id), |path| Ok(Some(path)));
+        let path = match fetched {
+            Ok(Some(path)) => path,
+            Ok(None) => continue,
+            Err(why) => {
+                failures.entry(why).or_default().push(escaped(&mapping.path));
+                continue;
+            }
+        };
         let answer = std::fs::File::open(&path).map_err(|error| error.to_string()).and_then(|file| {
             let file = File { fd: file.as_fd(), path: &path, build_id: &mapping.build_id };
             resolver.look_up(&file, &wanted)
@@ -70,6 +80,10 @@ fn improve(names: &mut Names, places: &Places, dirs: &[PathBuf]) -> Result<()> {
             }
             Err(why) => complain(&format!("no names from {} for {}: {why}", path.display(), escaped(&mapping.path))),
         }
+    }
+    for (why, files) in failures {
+        let more = if files.len() > 1 { format!(" and {} files more", files.len() - 1) } else { String::new() };
+        complain(&format!("no names for {}{more}: {why}", files[0]));
     }
     Ok(())
 }

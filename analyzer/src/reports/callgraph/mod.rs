@@ -163,7 +163,7 @@ impl Options {
 /// The second tape, and the directories with names.
 fn reads(config: &Config) -> Result<Reads> {
     let own: Options = config.own()?;
-    Ok(Reads { files: Vec::from_iter(own.diff), ..own.names.reads() })
+    Ok(Reads { files: Vec::from_iter(own.diff), ..own.names.reads()? })
 }
 
 /// Makes the file of the flame graph.

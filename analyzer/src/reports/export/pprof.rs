@@ -46,7 +46,7 @@ pub(crate) static VIEW: View = View {
         }
         Ok(())
     },
-    reads: |config| -> Result<Reads> { Ok(config.own::<Options>()?.names.reads()) },
+    reads: |config| -> Result<Reads> { config.own::<Options>()?.names.reads() },
     run: Run::Writes { make: |config| made(config, config.own::<Options>()?.output), run, tells_damage: false },
     ..View::PLAIN
 };

@@ -79,7 +79,7 @@ pub(crate) static VIEW: View = View {
     ],
     tables: &[Rows::of("kills", &[All(&rows::KILLS)]), Rows::json("kills", &[All(&lines::LOSSES)])],
     check,
-    reads: |config| Ok(config.own::<Options>()?.names.reads()),
+    reads: |config| config.own::<Options>()?.names.reads(),
     run: Run::Prints(run),
     follow: Some(|config| {
         let own: Options = config.own()?;

@@ -25,7 +25,7 @@ pub(crate) static VIEW: View = View {
         ("analyze offcputime -f", "one stack a line, for flame graphs; the numbers are ns"),
     ],
     tables: &[Rows::of("offcputime", &[All(&CALLGRAPH)])],
-    reads: |config| -> Result<Reads> { Ok(config.own::<Options>()?.names.reads()) },
+    reads: |config| -> Result<Reads> { config.own::<Options>()?.names.reads() },
     check: |config| text_only(config, config.own::<Options>()?.folded, "--folded"),
     run: Run::Prints(|config, tape| {
         let Options { folded, names } = config.own()?;

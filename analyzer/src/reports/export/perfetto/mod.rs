@@ -73,7 +73,7 @@ pub(crate) static VIEW: View = View {
         }
         Ok(())
     },
-    reads: |config| -> Result<Reads> { Ok(config.own::<Options>()?.names.reads()) },
+    reads: |config| -> Result<Reads> { config.own::<Options>()?.names.reads() },
     run: Run::Exports { make: |config| made(config, config.own::<Options>()?.output), run },
     ..View::PLAIN
 };
