@@ -379,6 +379,48 @@ fn written_back_is_blamed_on_who_dirtied() {
 }
 
 #[test]
+fn who_dirtied_has_the_name_that_it_had_then() {
+    let Some(lab) = Lab::with_bpf() else { return };
+    let Some(disk) = Loop::new(&lab, "image", 32 * MIB) else { return };
+    if !has("mkfs.ext4") {
+        return;
+    }
+    let options = ["-q", "-b", "4096", "-O", "^has_journal", "-E", "lazy_itable_init=0,nodiscard", &disk.path];
+    run(lab.command("mkfs.ext4").args(options)).expect(0);
+    let _mounted = Mounted::disk(&lab, "m", &disk.path);
+    // what it wrote goes to the disk when it is another program
+    let writer = "import ctypes,os; ctypes.CDLL(None).prctl(15, b'writer-one', 0, 0, 0); \
+                  f = os.open('m/file', os.O_RDWR | os.O_CREAT, 0o644); os.write(f, b'x' * (64 << 12)); os.close(f); \
+                  os.execvp('sleep', ['sleep', '1000'])";
+    let script = format!(
+        "python3 -c \"{writer}\" & p=$!; until grep -q sleep /proc/$p/comm; do sleep 0.01; done; \
+         sync -f m; kill $p; wait; :"
+    );
+    let (ios, _) = counted(&lab, &disk.name, "t.tape", &script);
+    let inode = fs::metadata(lab.path("m/file")).expect("file").ino().to_string();
+    let of = |ios: &[Value]| -> Vec<Value> {
+        ios.iter().filter(|io| io["inode"] == inode && io["op"] == "write").cloned().collect()
+    };
+    let written = of(&ios);
+    assert_eq!(written.iter().map(|io| num(io, "bytes")).sum::<u64>(), 64 << 12, "{}", lines(&ios));
+    let of_all = (all(&written, "/cause"), all(&written, "/owner/comm"));
+    assert_eq!(of_all, (vec![&"dirtier".into()], vec![&"writer-one".into()]));
+    // filters and sums have the same name
+    let asked =
+        |words: &[&str]| lab.analyze(&[&["block", "t.tape", "--format", "json"], words].concat()).expect(0).json();
+    assert_eq!(of(&asked(&["--comm=writer-one"])).len(), written.len());
+    assert_eq!(of(&asked(&["--comm=sleep"])).len(), 0);
+    let sums = asked(&["--by", "comm,disk", "--top"]);
+    let its = |row: &&Value| row["comm"] == "writer-one" && row["disk"] == disk.name;
+    let bytes = sums.iter().find(its).map(|row| num(row, "written_bytes"));
+    assert_eq!(bytes, Some(64 << 12), "{sums:?}");
+    lab.analyze(&["redact", "t.tape", "r.tape", "--level", "all"]).expect(0);
+    assert!(!String::from_utf8_lossy(&fs::read(lab.path("r.tape")).expect("r.tape")).contains("writer-one"));
+    let redacted = lab.analyze(&["block", "r.tape", "--format", "json"]).expect(0).text();
+    assert!(!redacted.contains("writer-one"), "{redacted}");
+}
+
+#[test]
 fn merged_requests_say_so() {
     let Some(lab) = Lab::with_bpf() else { return };
     let Some(disk) = Loop::new(&lab, "image", 32 * MIB) else { return };

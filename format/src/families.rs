@@ -142,6 +142,17 @@ crate::tables! {
 }
 
 crate::tables! {
+    /// A block I/O wrote what a task had dirtied under another name than it had when the I/O ended.
+    pub BLOCK_DIRTIER = "block:dirtier" {
+        ts: Time "end of the I/O"
+        task: Task "who dirtied the file: the owner of the I/O"
+        device: Int "the device of the I/O, major << 20 | minor"
+        sector: Wide "its first sector"
+        comm: Str [Comm] "the name of that thread when it dirtied the file"
+    }
+}
+
+crate::tables! {
     /// A process ended: what it used until then, as `time -v` shows it, without its children if not said otherwise. What the kernel does not count has no column.
     pub PROCESS_USAGE = "process:usage" {
         ts: Time "end of its last thread"
@@ -299,6 +310,7 @@ crate::tables! {
 pub const OWN: &[Recorded] = &[
     Recorded { family: Family::Syscall, def: &SOCKET_NAME },
     Recorded { family: Family::Block, def: &BLOCK_FILE },
+    Recorded { family: Family::Block, def: &BLOCK_DIRTIER },
     Recorded { family: Family::Process, def: &PROCESS_USAGE },
     Recorded { family: Family::Process, def: &PROCESS_THREAD },
     Recorded { family: Family::Process, def: &PROCESS_MEMORY },

@@ -118,7 +118,8 @@ pub(crate) struct Entry {
 }
 
 /// Whether a record's comm is `comm`, without a copy.
-fn is_comm(raw: &[i8; 16], comm: &[u8]) -> bool {
+/// Whether the kernel's `raw` is the name `comm`.
+pub(crate) fn is_comm(raw: &[i8; 16], comm: &[u8]) -> bool {
     let Some((same, rest)) = raw.split_at_checked(comm.len()) else { return false };
     rest.first().is_none_or(|&c| c == 0) && same.iter().zip(comm).all(|(&a, &b)| a.cast_unsigned() == b && b != 0)
 }

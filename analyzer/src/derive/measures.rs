@@ -9,6 +9,7 @@ use systape_format::families::{FAULT_MAJOR, PAGE_FAULT_USER};
 use systape_format::model::{Call, Family, Task};
 use systape_format::reader::Tape;
 
+use super::block::files::Files;
 use super::block::flags::Op;
 use super::block::io::Io;
 use super::processes;
@@ -200,7 +201,8 @@ impl Measures {
             "block I/Os and tables",
             |segment, dict| Ok((segment.blocks(dict)?, segment.tables(dict)?)),
             |_, dict, (ios, tables)| {
-                for io in ios.iter().map(|io| Io::new(io, dict)).filter(|io| io.passes(scope)) {
+                let files = Files::new(&tables, dict);
+                for io in ios.iter().map(|io| Io::new(io, dict).with(&files)).filter(|io| io.passes(scope)) {
                     let first = match Op::of_io(io.io) {
                         Op::Read => at::READS,
                         Op::Write | Op::WriteZeroes => at::WRITES,

@@ -18,7 +18,15 @@ pub(super) fn record(b: &wire::Block, files: &mut Files, world: &mut World, rows
         return;
     }
     let origin = (b.has_origin != 0).then(|| rows.who(&mut world.tasks, &b.origin));
-    let owner = (b.has_owner != 0).then(|| rows.who(&mut world.tasks, &b.owner));
+    let owner = (b.has_owner != 0).then(|| {
+        let id = world.tasks.meet(&b.owner);
+        let owner = rows.task(&mut world.tasks, id);
+        if b.cause == block_cause::DIRTIER {
+            // what it is called when its data go to the disk says little
+            files.dirtied(b, owner, &world.tasks.get(id).task.comm, rows);
+        }
+        owner
+    });
     let file = files.number(b, rows);
     rows.stored(Family::Block, b.complete);
     let row = rows.builder.push_block(BlockIo {

@@ -1,15 +1,17 @@
-//! Rows of the table `block:file`: the files that block I/Os read or write, by number.
+//! Rows of the table `block:file`: the files that block I/Os read or write, by number; and of `block:dirtier`: who dirtied them under
+//! another name.
 
 use std::sync::Arc;
 
 use systape_bpf::wire;
-use systape_format::families::BLOCK_FILE;
+use systape_format::families::{BLOCK_DIRTIER, BLOCK_FILE};
 use systape_format::table::TableDef;
 use systape_format::tables::Field;
 
 use super::recent::Recent;
 use super::rows::Rows;
 use crate::mounts::Mounts;
+use crate::tasks::is_comm;
 
 /// A file.
 #[derive(Debug)]
@@ -34,12 +36,14 @@ pub(super) struct Files {
     last: u64,
     mounts: Mounts,
     def: Arc<TableDef>,
+    dirtier: Arc<TableDef>,
 }
 
 impl Default for Files {
     fn default() -> Self {
         let def = Arc::new(BLOCK_FILE.clone());
-        Self { known: Recent::default(), last: 0, mounts: Mounts::default(), def }
+        let dirtier = Arc::new(BLOCK_DIRTIER.clone());
+        Self { known: Recent::default(), last: 0, mounts: Mounts::default(), def, dirtier }
     }
 }
 
@@ -57,6 +61,15 @@ impl Files {
     fn add(&mut self, address: u64, file: File) {
         self.last = file.number;
         self.known.insert(address, file);
+    }
+
+    /// Adds the name with which the owner of `b`, `task`, dirtied the file, unless that is what it is called `now`.
+    pub(super) fn dirtied(&self, b: &wire::Block, task: u32, now: &[u8], rows: &mut Rows) {
+        if !is_comm(&b.owner.comm, now) {
+            let comm = wire::comm(&b.owner.comm);
+            let fields = [Field::Task(task), Field::Number(b.dev.into()), Field::Number(b.sector), Field::Bytes(&comm)];
+            rows.beside(&self.dirtier, b.complete, &fields);
+        }
     }
 
     /// The number of the file of `b`, whose row is in the segment; 0 = it is of no file.

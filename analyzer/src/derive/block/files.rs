@@ -3,8 +3,8 @@
 use std::fmt::Write as _;
 
 use rustc_hash::FxHashMap;
-use systape_format::families::BLOCK_FILE;
-use systape_format::model::{BlockHolds, BlockIo};
+use systape_format::families::{BLOCK_DIRTIER, BLOCK_FILE};
+use systape_format::model::{BlockCause, BlockHolds, BlockIo, Dict, Task};
 use systape_format::tables::TableRows;
 
 use crate::values::devices::numbers;
@@ -23,13 +23,23 @@ pub(crate) struct File {
     pub links: u64,
 }
 
-/// The files of a segment, by number.
+/// What tables say of a segment's block I/Os.
 #[derive(Debug, Default)]
-pub(crate) struct Files(FxHashMap<u64, File>);
+pub(crate) struct Files {
+    /// Files, by number.
+    files: FxHashMap<u64, File>,
+    /// Who dirtied what is written, as it was called then; by end, device and sector.
+    dirtiers: FxHashMap<(u64, u32, u64), Task>,
+}
 
 impl Files {
-    /// Those of the segment with these tables.
-    pub(crate) fn new(tables: &[TableRows]) -> Self {
+    /// Whether there may be something about one of these I/Os.
+    pub(crate) fn may_have(ios: &[BlockIo]) -> bool {
+        ios.iter().any(|io| io.file != 0 || io.cause == BlockCause::Dirtier)
+    }
+
+    /// What these tables say, of the segment of `dict`.
+    pub(crate) fn new(tables: &[TableRows], dict: &Dict) -> Self {
         let mut files = FxHashMap::default();
         for table in tables.iter().filter(|table| table.def.name == BLOCK_FILE.name) {
             let column = |name: &str| table.column(name).unwrap_or_default();
@@ -41,12 +51,27 @@ impl Files {
                 files.insert(*number, File { dev, inode: at(inode, row), path, links: at(links, row) });
             }
         }
-        Self(files)
+        let mut dirtiers = FxHashMap::default();
+        for table in tables.iter().filter(|table| table.def.name == BLOCK_DIRTIER.name) {
+            let columns = ["task", "device", "sector", "comm"].map(|name| table.column(name));
+            let [Some(tasks), Some(devices), Some(sectors), Some(comms)] = columns else { continue };
+            for (row, ts) in table.ts.iter().enumerate() {
+                let (task, comm) = (dict.task_of(tasks[row]), table.string(comms[row]));
+                let (Some(task), Some(comm), Ok(dev)) = (task, comm, u32::try_from(devices[row])) else { continue };
+                dirtiers.insert((*ts, dev, sectors[row]), Task { comm: comm.to_vec(), ..task.clone() });
+            }
+        }
+        Self { files, dirtiers }
+    }
+
+    /// Who dirtied what `io` writes, if it had another name then.
+    pub(crate) fn dirtier(&self, io: &BlockIo) -> Option<&Task> {
+        self.dirtiers.get(&(io.complete, io.dev, io.sector)).filter(|_| io.cause == BlockCause::Dirtier)
     }
 
     /// The file of `io`; None: it has none, or it is not known.
     pub(crate) fn of(&self, io: &BlockIo) -> Option<&File> {
-        self.0.get(&io.file)
+        self.files.get(&io.file)
     }
 }
 
@@ -111,6 +136,32 @@ pub(crate) fn holds_name(holds: BlockHolds) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn who_dirtied_is_found_by_the_io() {
+        use systape_format::SegmentBuilder;
+        use systape_format::tables::Field;
+
+        let mut builder = SegmentBuilder::new(0);
+        let task = builder.intern_task(&Task { tid: 7, pid: 7, comm: b"now".to_vec(), ..Task::default() });
+        let fields = [Field::Task(task), Field::Number(8 << 20), Field::Number(64), Field::Bytes(b"then")];
+        builder.push_table_row(&BLOCK_DIRTIER.clone().into(), 100, &fields).unwrap();
+        let data = builder.finish(200);
+        let dict =
+            Dict { tasks: vec![Task { tid: 7, pid: 7, comm: b"now".to_vec(), ..Task::default() }], ..Dict::default() };
+        let files = Files::new(data.tables(), &dict);
+        let io = BlockIo { complete: 100, dev: 8 << 20, sector: 64, cause: BlockCause::Dirtier, ..BlockIo::default() };
+        assert!(Files::may_have(std::slice::from_ref(&io)));
+        assert_eq!(files.dirtier(&io).map(|task| (task.pid, &*task.comm)), Some((7, &b"then"[..])));
+        for other in [
+            BlockIo { sector: 72, ..io },
+            BlockIo { complete: 101, ..io },
+            BlockIo { dev: 9 << 20, ..io },
+            BlockIo { cause: BlockCause::Direct, ..io },
+        ] {
+            assert_eq!(files.dirtier(&other), None);
+        }
+    }
 
     #[test]
     fn what_is_known_is_said() {

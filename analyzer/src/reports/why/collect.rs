@@ -8,6 +8,7 @@ use rayon::slice::ParallelSliceMut as _;
 use rustc_hash::{FxHashMap, FxHashSet};
 use systape_format::model::{Call, Family, Task};
 
+use crate::derive::block::files::Files;
 use crate::derive::block::io::Io;
 use crate::derive::critical::log::Log;
 use crate::derive::paths::feed::{Told, feed};
@@ -218,7 +219,8 @@ fn others(context: &mut Context<'_>, inputs: &mut Inputs, (from, to): (u64, u64)
         "block I/Os and tables",
         |segment, dict| Ok((segment.blocks(dict)?, segment.tables(dict)?)),
         |_, dict, (ios, tables)| {
-            for io in ios.iter().map(|io| Io::new(io, dict)).filter(|io| io.passes(scope)) {
+            let files = Files::new(&tables, dict);
+            for io in ios.iter().map(|io| Io::new(io, dict).with(&files)).filter(|io| io.passes(scope)) {
                 let disk = disks.entry(io.io.dev).or_default();
                 disk.add(&io);
                 limits.io(&io);
