@@ -9,7 +9,7 @@ use crate::model::{
     Args, BlockIo, Captured, Checkpoint, Core, Dict, Fds, Gap, LedgerRow, NetState, ProcessEvent, Sample, SignalEvent,
     Sleeper, Stacks, Switch, Symbols, Time, UringOp, Wakeup,
 };
-use crate::reader::Tape;
+use crate::reader::{Feed, Tape};
 use crate::tables::TableRows;
 
 /// A segment, group by group; an error in the dict or core is an error of what depends on them.
@@ -83,6 +83,13 @@ pub fn read_symbols(tape: &Tape) -> Vec<Result<Symbols>> {
 
 /// Opens `bytes` and reads all of it in every way there is. Must never panic.
 pub fn exercise(bytes: &[u8]) {
+    // as it comes through a pipe
+    if let Ok(mut feed) = Feed::open(bytes) {
+        while feed.advance().is_ok_and(|more| more) {
+            read_segments(feed.tape());
+            read_checkpoints(feed.tape());
+        }
+    }
     let Ok(tape) = Tape::from_bytes(bytes.to_vec()) else { return };
     read_segments(&tape);
     read_checkpoints(&tape);
