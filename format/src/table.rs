@@ -130,6 +130,8 @@ pub struct ColumnDef {
     pub name: Name,
     /// Type of its values.
     pub ty: Type,
+    /// Whether it is part of the table's key: the columns that say which row is which, the same however much is missing.
+    pub key: bool,
     /// How missing rows change them.
     pub short: Short,
     /// What they reveal of people and machines; None = nothing.
@@ -141,7 +143,7 @@ pub struct ColumnDef {
 impl ColumnDef {
     /// A column of a table that a tape defines: outside any object, and as exact as its event.
     pub fn stored(name: impl Into<Name>, ty: Type, class: Option<Class>, doc: impl Into<Name>) -> Self {
-        Self { group: "".into(), name: name.into(), ty, short: Short::Never, class, doc: doc.into() }
+        Self { group: "".into(), name: name.into(), ty, key: false, short: Short::Never, class, doc: doc.into() }
     }
 
     /// `owner_pid`: unique in its table.
@@ -176,23 +178,24 @@ impl TableDef {
 /// Declares tables as constants.
 ///
 /// A line is `name: Type "sentence"`. `?` and a word after the name say how missing rows change the value, a class in
-/// brackets what it reveals; `group.name` puts a column into an object.
+/// brackets what it reveals; `key` after the type makes a column part of the key, `group.name` puts it into an object.
 ///
 /// ```
 /// systape_format::tables! {
 ///     /// One row a file.
 ///     pub FILES = "files" {
-///         file: Str [Path] "path; null: not known"
+///         file: Str key [Path] "path; null: not known"
 ///         opens ? AtLeast: Count "how often it was opened"
 ///         owner.pid: Int "the process that opened it first"
 ///     }
 /// }
 /// assert_eq!(FILES.columns[2].full_name(), "owner_pid");
+/// assert!(FILES.columns[0].key);
 /// ```
 #[macro_export]
 macro_rules! tables {
     ($($(#[doc = $doc:literal])+ $vis:vis $table:ident = $name:literal {
-        $($first:ident $(. $second:ident)? $(? $short:ident)?: $ty:ident $([$class:ident])? $column:literal)*
+        $($first:ident $(. $second:ident)? $(? $short:ident)?: $ty:ident $($key:ident)? $([$class:ident])? $column:literal)*
     })*) => { $(
         $(#[doc = $doc])+
         $vis static $table: $crate::table::TableDef = $crate::table::TableDef {
@@ -202,6 +205,7 @@ macro_rules! tables {
                 group: ::std::borrow::Cow::Borrowed($crate::tables!(@group $first $($second)?)),
                 name: ::std::borrow::Cow::Borrowed($crate::tables!(@name $first $($second)?)),
                 ty: $crate::table::Type::$ty,
+                key: $crate::tables!(@key $($key)?),
                 short: $crate::tables!(@short $($short)?),
                 class: $crate::tables!(@class $($class)?),
                 doc: ::std::borrow::Cow::Borrowed($column),
@@ -212,6 +216,8 @@ macro_rules! tables {
     (@group $first:ident $second:ident) => { stringify!($first) };
     (@name $first:ident) => { stringify!($first) };
     (@name $first:ident $second:ident) => { stringify!($second) };
+    (@key) => { false };
+    (@key key) => { true };
     (@short) => { $crate::table::Short::Never };
     (@short $short:ident) => { $crate::table::Short::$short };
     (@class) => { None };
@@ -225,7 +231,7 @@ mod tests {
     crate::tables! {
         /// One row a file.
         FILES = "files" {
-            file: Str [Path] "path; null: not known"
+            file: Str key [Path] "path; null: not known"
             opens ? AtLeast: Count "how often it was opened"
             owner.pid: Int "the process that opened it first"
             owner.comm: Str [Comm] "its name"
@@ -240,6 +246,7 @@ mod tests {
         assert_eq!((file.class, file.short, file.ty), (Some(Class::Path), Short::Never, Type::Str));
         assert_eq!((opens.class, opens.short.suffix(), opens.ty.json()), (None, Some("_at_least"), "number"));
         assert_eq!((&*pid.group, &*pid.name, &*pid.doc), ("owner", "pid", "the process that opened it first"));
+        assert_eq!(FILES.columns.iter().map(|column| column.key).collect::<Vec<_>>(), [true, false, false, false]);
         assert_eq!(FILES.doc.trim(), "One row a file.");
     }
 }

@@ -6,7 +6,7 @@
 use std::borrow::Cow;
 
 use systape_format::class::Class;
-use systape_format::table::{ColumnDef, Short, TableDef, Type};
+use systape_format::table::{ColumnDef, TableDef, Type};
 
 /// Columns that every such table has already.
 const TAKEN: [&str; 14] = [
@@ -56,11 +56,7 @@ pub(super) fn group(def: &TableDef, name: &str) -> String {
 pub(super) fn query_def(def: &TableDef) -> TableDef {
     let column = |group: String, name: String, ty, class, doc: &str| ColumnDef {
         group: group.into(),
-        name: name.into(),
-        ty,
-        short: Short::Never,
-        class,
-        doc: doc.to_owned().into(),
+        ..ColumnDef::stored(name, ty, class, doc.to_owned())
     };
     let mut columns = Vec::new();
     for (at, stored) in def.columns.iter().enumerate() {

@@ -3,13 +3,13 @@
 systape_format::tables! {
     /// One row a call. In CSV other events are rows too: `syscall` has the event's name, and what calls alone have is empty.
     pub CALLS = "calls" {
-        ts_ns: Time "when it began; the latest it can have been when `incomplete` is `began-before` or `lost-enter`"
+        ts_ns: Time key "when it began; the latest it can have been when `incomplete` is `began-before` or `lost-enter`"
         time: Word "the same as RFC 3339, UTC; null: the tape has no clock sample"
         time_uncertain_ns: Duration "how far apart the two times are that `time` may be; null: it is known"
         dur_ns ? AtLeast: Duration "how long it took; null: it has none (denied, exit), or its start was lost"
         cpu: Int "where it returned; null: not recorded"
         pid: Int "process"
-        tid: Int "thread"
+        tid: Int key "thread"
         upid: Int "the process, unique in the tape: the kernel gives pids out again"
         utid: Int "the thread, unique in the tape"
         comm: Str [Comm] "name of the thread"
@@ -17,7 +17,7 @@ systape_format::tables! {
         cgroup: Str [Path] "path of its cgroup; null: not known"
         abi: Word "`x86_64`, `i386`, `x32`, `aarch64`, `unknown`"
         host: Str [Host] "name of the recorded machine; null: not known"
-        syscall: Word "its name; `sys_451` without one"
+        syscall: Word key "its name; `sys_451` without one"
         args: Nested [String] "its arguments by name, see below; null: not recorded; CSV: as text with full names"
         ret: Int "return value, -1 with an errno; null: there was none, or the caller never saw it. A string for calls that return addresses (`mmap`, `brk`: hex) or offsets (`lseek`: decimal)"
         errno: Word "name of the error; null: none. Restarts (`ERESTARTSYS`, 512 …) have one with `ret` null: no error the program saw"
@@ -26,13 +26,13 @@ systape_format::tables! {
     }
     /// One row for each event that is no call (`-e sched:*`), in JSON.
     pub EVENTS = "events" {
-        event: Word "its name: `sched:sched_switch`"
-        ts_ns: Time "when it happened"
+        event: Word key "its name: `sched:sched_switch`"
+        ts_ns: Time key "when it happened"
         time: Word "the same as RFC 3339, UTC; null: the tape has no clock sample"
         time_uncertain_ns: Duration "how far apart the two times are that `time` may be; null: it is known"
         cpu: Int "where it happened; null: not recorded"
         pid: Int "process of the task whose line it is; null with the next five: an interrupt"
-        tid: Int "the task"
+        tid: Int key "the task"
         upid: Int "its process, unique in the tape"
         utid: Int "the task, unique in the tape"
         comm: Str [Comm] "its name"

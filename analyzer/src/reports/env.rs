@@ -27,13 +27,13 @@ use crate::values::words::{escaped, named};
 systape_format::tables! {
     /// One row for each variable that a program was started with, of those that `record --env` kept, in order of time.
     pub ENV = "env" {
-        ts_ns: Time "when the program was started; null: before the tape"
-        pid: Int "process"
-        upid: Int "the process, unique in the tape; null: not known"
+        ts_ns: Time key "when the program was started; null: before the tape"
+        pid: Int key "process"
+        upid: Int key "the process, unique in the tape; null: not known"
         comm: Str [Comm] "its name then"
         uid: Int "real user; null: not known"
         path: Str [Path] "path that was passed to exec; null: not known"
-        name: Word "name of the variable; null: it was taken out of the tape"
+        name: Word key "name of the variable; null: it was taken out of the tape"
         value: Str [Command] "its value, which may be empty; null: whether it was set is not known"
     }
 }

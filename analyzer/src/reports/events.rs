@@ -37,7 +37,7 @@ systape_format::tables! {
     /// With `-e FAMILY:EVENT` that names a table of the tape: one row for each table and value of the keys, which stand before these columns
     /// (`pid tid upid utid comm` without `--by`), the most events first. They stand behind the rows of calls, if calls are asked for too.
     pub EVENTS = "summary_events" {
-        event: Word "its name: `exceptions:page_fault_user`"
+        event: Word key "its name: `exceptions:page_fault_user`"
         count ? AtLeast: Count "events"
     }
 }

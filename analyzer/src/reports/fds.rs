@@ -36,13 +36,13 @@ use crate::values::words::{escaped, named};
 systape_format::tables! {
     /// One row for each descriptor that was open, in order of processes and numbers; before those of a process one for its current directory, if that is known.
     pub FDS = "fds" {
-        ts_ns: Time "the moment"
-        pid: Int "process"
-        tid: Int "thread, if the table is of this thread alone; null: it is the process's"
-        upid: Int "the process, unique in the tape; null: not known"
+        ts_ns: Time key "the moment"
+        pid: Int key "process"
+        tid: Int key "thread, if the table is of this thread alone; null: it is the process's"
+        upid: Int key "the process, unique in the tape; null: not known"
         comm: Str [Comm] "name of the process's first thread, or of the thread, at that moment"
         uid: Int "real user; null: not known"
-        fd: Int "descriptor; null: it is the current directory"
+        fd: Int key "descriptor; null: it is the current directory"
         kind: Word "`cwd`, `path`, `pipe`, `socket`, `eventfd`, `eventpoll` and so on; null: not known"
         name: Str [Path] "what it stands for, as /proc/PID/fd has it, of sockets their addresses; a file keeps the name it was opened by. null: no call or checkpoint of the tape has it"
         given: Str [Path] "path that the call that opened it was given; null: none, or that call is not on the tape"

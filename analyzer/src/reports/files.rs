@@ -52,17 +52,17 @@ systape_format::tables! {
     }
     /// One row for each call on a file that `--opens` or `--slower` lists, in the order in which they returned.
     pub FILE_CALLS = "file_calls" {
-        ts_ns: Time "when it began"
+        ts_ns: Time key "when it began"
         time: Word "the same as RFC 3339, UTC; null: the tape has no clock sample"
         time_uncertain_ns: Duration "how far apart the two times are that `time` may be; null: it is known"
         dur_ns ? AtLeast: Duration "how long it took; null: not known"
         pid: Int "process"
-        tid: Int "thread"
+        tid: Int key "thread"
         upid: Int "the process, unique in the tape"
         utid: Int "the thread, unique in the tape"
         comm: Str [Comm] "name of the thread"
         uid: Int "real user; null: not known"
-        syscall: Word "its name"
+        syscall: Word key "its name"
         fd: Int "the new descriptor; null: it failed, it did not return, or it opens nothing"
         errno: Word "name of the error; null: none"
         errno_code: Int "its number; null: none"

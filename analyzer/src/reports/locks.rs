@@ -30,10 +30,10 @@ use crate::values::words::escaped;
 systape_format::tables! {
     /// One row for each futex of a process that a thread waited for, the one with most of the metric first.
     pub LOCKS = "locks" {
-        pid: Int "process"
-        upid: Int "the process, unique in the tape; null: not known"
+        pid: Int key "process"
+        upid: Int key "the process, unique in the tape; null: not known"
         comm: Str [Comm] "name of the thread whose wait ended first"
-        address: Hex "address of the futex in the process"
+        address: Hex key "address of the futex in the process"
         kind: Word "what the waits are for: `deadlock`: a lock whose owner waits, by way of other locks, for who waits here; `lock`: a wait names its owner, or threads hold it from their own wait to their next wake; `barrier`: the last of several threads to come; `join`: the end of a thread; `condition`: one thread waits until others wake it; `wait`: nobody ended the wait; `idle`: work, or the time to pass; null: not known"
         waits ? AtLeast: Count "waits; calls that found the value changed are none"
         total_ns ? AtLeast: Duration "time in them, of all threads together"

@@ -9,8 +9,8 @@ use crate::values::words::escaped;
 systape_format::tables! {
     /// Of several tapes, before the other columns; `top` has those of these that `--by` names:
     pub TAPES = "tapes" {
-        host: Str [Host] "name of the machine that was recorded; null: not known"
-        tape: Str [Path] "path of the file, as named or found"
+        host: Str key [Host] "name of the machine that was recorded; null: not known"
+        tape: Str key [Path] "path of the file, as named or found"
     }
 }
 

@@ -46,7 +46,7 @@ systape_format::tables! {
     /// One row for each table of the tape whose events have a duration (`uprobe:…`, `dns:…`, `lock:contention`), and for each value of the keys of `--by`, which
     /// stand before these columns; the one with most time first.
     pub PROBES = "probes" {
-        event: Word "its name: `dns:getaddrinfo`"
+        event: Word key "its name: `dns:getaddrinfo`"
         count ? AtLeast: Count "its rows: calls that returned, waits that ended, faults"
         total_ns ? AtLeast: Duration "time in all of them"
         avg_ns ? OfKnown: Duration "mean of those whose duration is known; null: it is of none"

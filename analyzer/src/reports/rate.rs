@@ -44,7 +44,7 @@ systape_format::tables! {
         mean_per_s ? OfKnown: Real "calls that began in the time asked about, by its length in seconds"
         peak_per_s ? AtLeast: Real "calls that began in the busiest slice of time, by its length"
         peak_ns ? OfKnown: Duration "start of that slice, from the start of the recording; null: of none it is known when it began"
-        slice_ns: Duration "length of a slice"
+        slice_ns: Duration key "length of a slice"
         slices ? AtLeast: Nested "calls that began in each slice that has some, `[{\"from\": 0, \"to\": 50000000, \"count\": 17}]`, ns from the start of the recording"
         untimed_calls ? OfKnown: Count "calls that are in no slice: they began before the recording, or were counted and not stored"
         ledger_calls ? AtLeast: Count "part of `calls` known by count only ([calls that were counted](reading-reports.md#calls-that-were-counted))"

@@ -26,8 +26,8 @@ use crate::values::say::Verdict;
 systape_format::tables! {
     /// One row a power of two of µs, for each value of the keys of `--by`, which stand before these columns.
     pub RUNQLAT = "runqlat" {
-        low_ns: Duration "the shortest time that is counted here"
-        high_ns: Duration "the longest one"
+        low_ns: Duration key "the shortest time that is counted here"
+        high_ns: Duration key "the longest one"
         count ? AtLeast: Count "waits for a CPU that ended, in `cpudist` times on one that ended; those of unknown length are in none"
     }
 }

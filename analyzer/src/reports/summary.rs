@@ -59,11 +59,11 @@ systape_format::tables! {
     }
     /// One row for each io_uring operation of a process, behind the others, in JSON.
     pub URING = "summary_io_uring" {
-        kind: Word "`io_uring`"
-        pid: Int "process"
-        upid: Int "the same, unique in the tape"
-        comm: Str [Comm] "its name"
-        op: Word "the operation: `READ`"
+        kind: Word key "`io_uring`"
+        pid: Int key "process"
+        upid: Int key "the same, unique in the tape"
+        comm: Str key [Comm] "its name"
+        op: Word key "the operation: `READ`"
         count ? AtLeast: Count "how often"
     }
 }

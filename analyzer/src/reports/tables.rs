@@ -24,7 +24,7 @@ use crate::values::words::escaped;
 systape_format::tables! {
     /// One row for each table of the answers, then for each one that the tape defines (`-i TAPE`).
     pub TABLES = "tables" {
-        table: Word "its name"
+        table: Word key "its name"
         of: Word "`answers`, or `tape`: events that `-e TABLE` lists"
         reports: Nested "the reports that print it as JSON and CSV, as typed; `listing` without a name"
         columns: Count "its columns"
@@ -33,12 +33,13 @@ systape_format::tables! {
     }
     /// One row a column (`analyze tables TABLE`, `--of REPORT`), in their order.
     pub COLUMNS = "columns" {
-        table: Word "the table"
-        column: Word "its name; in an object of JSON, that and `_` before it as in CSV"
+        table: Word key "the table"
+        column: Word key "its name; in an object of JSON, that and `_` before it as in CSV"
         object: Word "the object of JSON that it stands in; null: in none"
         type: Word "what its values are: `time`, `duration`, `count`, `bytes`, `int`, `wide` (64 bits), `hex`, `real`, `flag`, `str` (bytes), `word` (UTF-8), `task`, `stack`, `nested`"
         json: Word "what a value is in JSON"
         unit: Word "its unit; null: it has none"
+        key: Flag "it is one of the columns that say which row is which; of columns that were asked for (`by`) all are"
         inexact: Word "name of the boolean beside it that says whether it is off, and so in which way: `x_at_least`, `x_at_most`, `x_of_known`; null: it never is"
         class: Word "what it tells of people and machines: `path`, `string`, `command`, `comm`, `address`, `host`, `user`; null: nothing"
         about: Word "what it is"
@@ -239,6 +240,7 @@ fn row<'a>(table: &'a TableDef, column: &'a ColumnDef) -> Row<'a> {
     let mut row = Row::new(&COLUMNS);
     row.set("table", &*table.name).set("column", column.full_name()).set("object", some(&column.group));
     row.set("type", column.ty.name()).set("json", column.ty.json()).set("unit", some(column.ty.unit()));
+    row.set("key", column.key);
     row.set("inexact", column.short.suffix().map(|suffix| format!("{}{suffix}", column.full_name())));
     row.set("class", column.class.map(systape_format::class::Class::name)).set("about", &*column.doc);
     row

@@ -46,21 +46,21 @@ systape_format::tables! {
     /// First what the subject's time went to (`budget`), then one row for each finding, the worst first: what broke, then by the time it cost,
     /// then what has no known cost.
     pub WHY = "why" {
-        kind: Word "`budget`: a part of the subject's time; `finding`; with `--expand` `member`: one of the things that the finding before it joins"
-        level: Int "of a budget 1: what its threads did, together the subject's time; 2: the states in which they did that, together the row before; null: a finding"
-        rule: Word "name of the rule ([rules](why.md#rules)); null: a budget"
-        class: Word "`broken`, `time`, or `notice`: what it cost is not known; null: a budget"
+        kind: Word key "`budget`: a part of the subject's time; `finding`; with `--expand` `member`: one of the things that the finding before it joins"
+        level: Int key "of a budget 1: what its threads did, together the subject's time; 2: the states in which they did that, together the row before; null: a finding"
+        rule: Word key "name of the rule ([rules](why.md#rules)); null: a budget"
+        class: Word key "`broken`, `time`, or `notice`: what it cost is not known; null: a budget"
         cost_ns ? OfKnown: Duration "of a budget the time; of a finding the wall time that would go away without it; null: not known"
         cost_hi_ns ? OfKnown: Duration "the most that would go away, where two ways to measure it differ; null: `cost_ns` is the figure"
         cost_is: Word "`saved`: the subject's time that would go away; `rough`: the same, but parts of that time are not known; `at_most`: the time in which somebody was in it; null: a budget, or no cost"
         subject: Flag "it is of the subject, the command or the tasks that were asked for; false: of others on the machine; null: not known, because something is missing"
-        state: Word "of a budget's level 2: the cause as `path` names it; null: another row"
-        pid: Int "whose time it was; null: of several processes of one name, or of nobody"
-        comm: Str [Comm] "name of the thread or process; null: nobody's"
+        state: Word key "of a budget's level 2: the cause as `path` names it; null: another row"
+        pid: Int key "whose time it was; null: of several processes of one name, or of nobody"
+        comm: Str key [Comm] "name of the thread or process; null: nobody's"
         processes ? OfKnown: Count "number of processes"
-        syscall: Word "the call; null: none"
-        object: Str [Path] "what it is on: a file, `/dir/*`, a peer, a disk, a program, a lock's address, a signal; null: nothing, or several"
-        errno: Word "name of the error; null: none"
+        syscall: Word key "the call; null: none"
+        object: Str key [Path] "what it is on: a file, `/dir/*`, a peer, a disk, a program, a lock's address, a signal; null: nothing, or several"
+        errno: Word key "name of the error; null: none"
         by_pid: Int "process that held the lock until the longest wait for it ended; null: no lock, or not known"
         by_comm: Str [Comm] "its name"
         count ? OfKnown: Wide "how often; of memory that grew, bytes"
@@ -69,7 +69,7 @@ systape_format::tables! {
         last_ns ? OfKnown: Time "when it ended; null: not known"
         functions: Word [Command] "of own code in a budget's level 1, where it was on a CPU: `hot_loop 95%` by CPU samples, `page faults ~60%` by the counts at the process's end; null: another row, none of these, or something is lost"
         text: Word [Command] "the finding as a sentence, with `>=` before figures that may be more"
-        command: Word [Command] "arguments of `analyze` that show it, as a shell takes them, without the tape"
+        command: Word key [Command] "arguments of `analyze` that show it, as a shell takes them, without the tape"
     }
 }
 

@@ -7,70 +7,6 @@ use serde_json::{Map, Value};
 use systape_analyzer::exercise::{Part, Rows};
 use systape_format::table::{ColumnDef, Short, TableDef};
 
-/// The columns that say which row of a table is which, beside keys of `--by`. They are the same however much is missing; a row that has
-/// others is another row.
-fn identity(table: &str) -> &'static [&'static str] {
-    match table {
-        "calls" => &["ts_ns", "tid", "syscall"],
-        "events" => &["event", "ts_ns", "tid"],
-        "summary" => &[],
-        "files" => &[],
-        // another slice is another question
-        "rate" => &["slice_ns"],
-        "top" | "top_share" | "top_hist" => &[],
-        "top_tapes" => &["host"],
-        "top_events" | "top_values" => &["event", "fields"],
-        "file_calls" => &["ts_ns", "tid", "syscall"],
-        "summary_events" => &["event", "pid", "tid", "upid", "utid"],
-        "summary_io_uring" => &["kind", "pid", "upid", "comm", "op"],
-        "block" => &["ts_ns", "sector", "disk", "op"],
-        "block_sums" | "sched_latency" | "offcpu" | "states" => &[],
-        "runqlat" => &["low_ns", "high_ns"],
-        "net_sums" => &[],
-        "probes" => &["event"],
-        "net" => &["socket", "protocol"],
-        "net_changes" => &["ts_ns", "socket", "old_state", "new_state"],
-        "net_udp" => &["protocol", "laddr", "lport", "raddr", "rport", "pid", "upid"],
-        "kills" => &["ts_ns", "signal", "target_pid"],
-        "exec" => &["ts_ns", "pid", "tid"],
-        "exec_tree" => &["pid", "upid"],
-        "sched_timehist" => &["ts_ns", "cpu", "tid"],
-        "path" => &[
-            "ts_ns",
-            "utid",
-            "tid",
-            "cause",
-            "syscall",
-            "file",
-            "cpu",
-            "other_tid",
-            "other_comm",
-            "other_pid",
-            "for_tid",
-            "for_comm",
-            "for_syscall",
-            "for_file",
-            "net_softirq",
-        ],
-        "path_sums" => &["comm", "cause", "syscall", "file", "other_comm"],
-        "path_without" => &["cause", "utid", "tid", "pid", "upid", "comm", "saved_is"],
-        "offcpu_wakers" => &["waker_tid", "waker_utid", "interrupt", "net_softirq", "tid", "utid"],
-        "states_at" => &["ts_ns", "tid", "utid"],
-        "fds" => &["ts_ns", "pid", "upid", "tid", "fd"],
-        "env" => &["ts_ns", "pid", "upid", "name"],
-        "states_at_stacks" => &["ts_ns", "stack", "stack_status"],
-        "callgraph" => &["parent", "comm", "sym", "module", "kernel", "inlined", "of", "metric"],
-        "locks" => &["address", "pid", "upid"],
-        "diff" => &[],
-        "diff_measures" => &["measure"],
-        // of another length the tape has other slices
-        "why_when" => &["what", "syscall", "pid", "change", "slice_ns"],
-        "tables" => &["table"],
-        "why" => &["kind", "level", "state", "rule", "class", "pid", "comm", "syscall", "object", "errno", "command"],
-        other => panic!("which columns say which row of '{other}' is which?"),
-    }
-}
-
 /// Columns that number the rows of an answer, and so have no meaning beside another answer.
 const NUMBERS: [&str; 3] = ["id", "depth", "act"];
 
@@ -138,8 +74,8 @@ fn declared<'a>(rows: &'a Rows, line: &Map<String, Value>) -> Option<(&'a TableD
                 return None;
             }
         }
-        let key = matches!(part, Part::Keys(_));
-        columns.extend(found.into_iter().map(|column| (column, key)));
+        let is_by = matches!(part, Part::Keys(_));
+        columns.extend(found.into_iter().map(|column| (column, is_by)));
     }
     let known = |name: &str| {
         columns.iter().any(|(column, _)| {
@@ -155,16 +91,17 @@ fn row(all: &[Rows], line: Map<String, Value>) -> Option<Row> {
     let mut values = BTreeMap::new();
     let (mut key, mut vague) = (Vec::new(), false);
     // a task is called what was heard of it last: its number says which it is
-    let by_task = columns.iter().any(|(column, is_key)| *is_key && ["pid", "tid"].contains(&&*column.name));
-    for (column, is_key) in columns {
-        let is_key = is_key && !(by_task && column.name == "comm");
+    let by_task = columns.iter().any(|(column, is_by)| *is_by && ["pid", "tid"].contains(&&*column.name));
+    assert!(columns.iter().any(|(column, _)| column.key), "which columns of '{}' say which row is which?", table.name);
+    for (column, is_by) in columns {
+        let is_key = column.key && !(is_by && by_task && column.name == "comm");
         let of = if column.group.is_empty() { Some(&line) } else { line[&*column.group].as_object() };
         let value = of.map_or(Value::Null, |of| of[&*column.name].clone());
         let flag = column.short.suffix().and_then(|suffix| of?.get(&format!("{}{suffix}", column.name))?.as_bool());
         let name = column.full_name();
         // time of a budget is split by them
         let splits = name == "by_comm" && line.get("kind").is_some_and(|kind| kind == "budget");
-        if is_key || splits || identity(&table.name).contains(&name.as_str()) {
+        if is_key || splits {
             key.push(format!("{name}={value}"));
             vague |= value.is_null() || value == "?";
         }

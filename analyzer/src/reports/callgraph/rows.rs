@@ -15,13 +15,13 @@ systape_format::tables! {
     /// One row a function on its path, parents before their children, the heaviest first; all of them unless `--min-percent` is given.
     pub CALLGRAPH = "callgraph" {
         id: Int "number of the row"
-        parent: Int "number of its parent's row; null: a root"
+        parent: Int key "number of its parent's row; null: a root"
         depth: Int "functions up to its root, itself included"
-        comm: Str [Comm] "name of the threads; with `--idle=fold` `[idle waits]` for all that waited for work"
-        sym: Str "name; `[0x1a2b]` without one, `[no stack: reason]` and `[stack ends: reason]` for what is missing"
-        module: Str [Path] "file it is in, as in `stack` of the listing; null: `sym` is a reason"
-        kernel: Flag "it is the kernel's"
-        inlined: Flag "it was inlined into its caller"
+        comm: Str key [Comm] "name of the threads; with `--idle=fold` `[idle waits]` for all that waited for work"
+        sym: Str key "name; `[0x1a2b]` without one, `[no stack: reason]` and `[stack ends: reason]` for what is missing"
+        module: Str key [Path] "file it is in, as in `stack` of the listing; null: `sym` is a reason"
+        kernel: Flag key "it is the kernel's"
+        inlined: Flag key "it was inlined into its caller"
         named: Flag "it has a name"
         count ? AtLeast: Count "events with it on their stack"
         self_count ? AtLeast: Count "part of `count` that it is the end of"
@@ -31,8 +31,8 @@ systape_format::tables! {
         self_bytes ? AtLeast: Wide "the same of `self_count`"
         percent ? OfKnown: Real "part of the total by `metric`"
         self_percent ? OfKnown: Real "the same of `self_count`"
-        of: Word "what the stacks are of"
-        metric: Word "what the percentages are of: `count`, `time` or `bytes`"
+        of: Word key "what the stacks are of"
+        metric: Word key "what the percentages are of: `count`, `time` or `bytes`"
     }
 }
 

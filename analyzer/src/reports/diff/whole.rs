@@ -14,7 +14,7 @@ systape_format::tables! {
     /// One row for each thing that is measured of both tapes besides calls, behind the others, in JSON. Not of a question about some calls only (`-e`, `-P`,
     /// `--failure`, `--duration`). Times are of all threads together: two threads spend two seconds in one.
     pub WHOLE = "diff_measures" {
-        measure: Word "`cpu-user` on a CPU in its own code; `cpu-calls` on a CPU in calls; `cpu-other` on a CPU in what is not known, or the kernel's threads; `cpu-wait` ready, and without a CPU; `throttled` ready, and kept from a CPU by a quota (older tapes: in `cpu-wait`); `asleep-disk` in uninterruptible sleep (D); `stopped`; `asleep-futex`, `asleep-poll`, `asleep-wait`, `asleep-timer`, `asleep-calls` asleep in such calls or others; `asleep-unknown`; `disk-reads`, `disk-read-bytes`, `disk-writes`, `disk-write-bytes`; `page-faults`; `major-faults`; `programs` started; `exits` of processes"
+        measure: Word key "`cpu-user` on a CPU in its own code; `cpu-calls` on a CPU in calls; `cpu-other` on a CPU in what is not known, or the kernel's threads; `cpu-wait` ready, and without a CPU; `throttled` ready, and kept from a CPU by a quota (older tapes: in `cpu-wait`); `asleep-disk` in uninterruptible sleep (D); `stopped`; `asleep-futex`, `asleep-poll`, `asleep-wait`, `asleep-timer`, `asleep-calls` asleep in such calls or others; `asleep-unknown`; `disk-reads`, `disk-read-bytes`, `disk-writes`, `disk-write-bytes`; `page-faults`; `major-faults`; `programs` started; `exits` of processes"
         unit: Word "`ns`, `count` or `bytes`"
         before ? OfKnown: Count "of the first tape"
         after ? OfKnown: Count "of the second"

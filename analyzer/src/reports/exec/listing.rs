@@ -21,11 +21,11 @@ use crate::values::words::{command, escaped, span};
 systape_format::tables! {
     /// One row for each attempt to start a program, those that failed too.
     pub EXEC = "exec" {
-        ts_ns: Time "when it had succeeded, or began to fail"
+        ts_ns: Time key "when it had succeeded, or began to fail"
         time: Word "the same as RFC 3339, UTC; null: the tape has no clock sample"
         time_uncertain_ns: Duration "how far apart the two times are that `time` may be; null: it is known"
-        pid: Int "process"
-        tid: Int "thread"
+        pid: Int key "process"
+        tid: Int key "thread"
         ns_pid: Int "the process in its own pid namespace; null: not known"
         ppid: Int "its parent; null: not known"
         upid: Int "the process, unique in the tape; null: not known"

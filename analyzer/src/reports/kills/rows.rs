@@ -23,11 +23,11 @@ use crate::values::clock::Clock;
 systape_format::tables! {
     /// One row a signal, in order of time; a death of which no signal was seen is one too.
     pub KILLS = "kills" {
-        ts_ns: Time "when it was sent; of a death without a signal, when the process ended"
+        ts_ns: Time key "when it was sent; of a death without a signal, when the process ended"
         time: Word "the same as RFC 3339, UTC; null: the tape has no clock sample"
         time_uncertain_ns: Duration "how far apart the two times are that `time` may be; null: it is known"
         act: Int "number of the act (one kill of a group, one write to cgroup.kill) that sent it: its signals share it"
-        signal: Int "number of the signal"
+        signal: Int key "number of the signal"
         signal_name: Word "its name"
         info: Word "what the kernel knew of the origin: `siginfo`, `noinfo` (on behalf of the task that ran), `priv` (the kernel itself); null: not known"
         code: Int "si_code; null: no siginfo"
@@ -61,7 +61,7 @@ systape_format::tables! {
         sender.ancestors: Nested [Comm] "`[{pid, comm, upid}]`, the parent first; CSV: as text"
         sender_stack: Nested [Path] "where in its program the sender was, as `stack` of the listing; null: no sender, or no such stacks in the tape"
         sender_stack_status: Word "as `stack_status` of the listing; null: likewise"
-        target.pid: Int "to whom it was sent: process; `target` null: never"
+        target.pid: Int key "to whom it was sent: process; `target` null: never"
         target.tid: Int "thread"
         target.ns_pid: Int "the process in its own pid namespace; null: not known"
         target.ns_tid: Int "the thread in its own pid namespace; null: not known"

@@ -28,11 +28,11 @@ systape_format::tables! {
         share ? OfKnown: Real "part of the path, 0 to 1"
         parts ? OfKnown: Count "parts of the path that have it"
         threads ? OfKnown: Count "threads in which the path was"
-        comm: Str [Comm] "their name"
-        cause: Word "as of `path`"
-        syscall: Word "the call; `[user]`, `[kernel]`, `?` as in `states`"
-        file: Str [Path] "what the call is on; empty: on none, or on a CPU; null: not known"
-        other_comm: Str [Comm] "name of the thread that had the CPU meanwhile, or that woke it and is not followed; null: nobody, or not known"
+        comm: Str key [Comm] "their name"
+        cause: Word key "as of `path`"
+        syscall: Word key "the call; `[user]`, `[kernel]`, `?` as in `states`"
+        file: Str key [Path] "what the call is on; empty: on none, or on a CPU; null: not known"
+        other_comm: Str key [Comm] "name of the thread that had the CPU meanwhile, or that woke it and is not followed; null: nobody, or not known"
     }
 }
 

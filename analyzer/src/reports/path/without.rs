@@ -32,16 +32,16 @@ use crate::values::words::span;
 systape_format::tables! {
     /// One row: how much less time the thread asked for would have taken without a cause, as `why` measures it.
     pub PATH_WITHOUT = "path_without" {
-        cause: Word [Path] "as it was asked for"
-        pid: Int "process"
-        tid: Int "thread that is asked for"
-        upid: Int "the process, unique in the tape"
-        utid: Int "the thread, unique in the tape"
-        comm: Str [Comm] "its name"
+        cause: Word key [Path] "as it was asked for"
+        pid: Int key "process"
+        tid: Int key "thread that is asked for"
+        upid: Int key "the process, unique in the tape"
+        utid: Int key "the thread, unique in the tape"
+        comm: Str key [Comm] "its name"
         total_ns ? OfKnown: Duration "its time"
         saved_ns ? OfKnown: Duration "how much less it would have been"
         saved_hi_ns ? OfKnown: Duration "the most that it would have been less, where two ways to measure it differ; null: `saved_ns` is the figure"
-        saved_is: Word "`saved`; `rough`: parts of its time are not known; `at_most`: it has no end on the tape, so this is the time in which somebody was in the cause"
+        saved_is: Word key "`saved`; `rough`: parts of its time are not known; `at_most`: it has no end on the tape, so this is the time in which somebody was in the cause"
     }
 }
 

@@ -29,10 +29,10 @@ use crate::values::say::Verdict;
 systape_format::tables! {
     /// One row for each time a thread left a CPU.
     pub TIMEHIST = "sched_timehist" {
-        ts_ns: Time "when it left"
-        cpu: Int "which CPU"
+        ts_ns: Time key "when it left"
+        cpu: Int key "which CPU"
         pid: Int "process"
-        tid: Int "thread"
+        tid: Int key "thread"
         upid: Int "the process, unique in the tape"
         utid: Int "the thread, unique in the tape"
         comm: Str [Comm] "name of the thread"

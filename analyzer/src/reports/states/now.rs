@@ -12,11 +12,11 @@ use crate::render::table::millis;
 systape_format::tables! {
     /// One row a thread at the instant of `--at`, who has been off the CPU for longest first.
     pub NOW = "states_at" {
-        ts_ns: Time "the instant"
+        ts_ns: Time key "the instant"
         pid: Int "process"
-        tid: Int "thread"
+        tid: Int key "thread"
         upid: Int "the process, unique in the tape"
-        utid: Int "the thread, unique in the tape"
+        utid: Int key "the thread, unique in the tape"
         comm: Str [Comm] "name of the thread"
         state: Word "letter of ps(1), `RUN` (on a CPU), `RQ` (waiting for one), `throttled` (its cgroup has used up its CPU quota) or `?`"
         cpu: Int "where it runs or ran last; null: not known"

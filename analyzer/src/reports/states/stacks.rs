@@ -31,7 +31,7 @@ use crate::values::words::escaped;
 systape_format::tables! {
     /// One row a stack with which threads were off the CPU, or none, at the instant of `--at`.
     pub STACKS = "states_at_stacks" {
-        ts_ns: Time "the instant"
+        ts_ns: Time key "the instant"
         threads ? OfKnown: Count "threads with this stack"
         states ? OfKnown: Nested "how many of them are in each state, by its name"
         off_cpu_ns ? OfKnown: Duration "for how long the one that left its CPU first has been on none; null: none has"
@@ -39,8 +39,8 @@ systape_format::tables! {
         comms: Nested [Comm] "their names, each once"
         pids: Nested "their processes, each once"
         tids: Nested "the threads"
-        stack: Nested [Path] "functions, the innermost first, as in the listing without `signal` and `guessed`; CSV: as text, the outermost first, between semicolons"
-        stack_status: Word "as in the listing; also `running` (on a CPU), `began-before` (asleep since before the recording, and no stack was fetched), `new`, `unseen`"
+        stack: Nested key [Path] "functions, the innermost first, as in the listing without `signal` and `guessed`; CSV: as text, the outermost first, between semicolons"
+        stack_status: Word key "as in the listing; also `running` (on a CPU), `began-before` (asleep since before the recording, and no stack was fetched), `new`, `unseen`"
     }
 }
 

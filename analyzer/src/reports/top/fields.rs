@@ -35,8 +35,8 @@ systape_format::tables! {
     /// With `-e EVENTS`, which names other events than calls: one row for each event and value of the keys. Those of `--by` that a task
     /// or a time has stand before these columns, fields of events are in `fields`.
     pub TOP_EVENTS = "top_events" {
-        event: Word "its name: `sched:sched_switch`"
-        fields: Nested "the fields that are keys, as the listing has them in `args`, of calls as their text: `{\"prev_state\": \"S\"}`; \"\": it has no such field, or did not return; null: not known"
+        event: Word key "its name: `sched:sched_switch`"
+        fields: Nested key "the fields that are keys, as the listing has them in `args`, of calls as their text: `{\"prev_state\": \"S\"}`; \"\": it has no such field, or did not return; null: not known"
         count ? AtLeast: Count "events"
         value: Word "the field that is added up (`--value`); null: none"
         measured ? AtLeast: Count "events in which it is a number, not below 0; null: nothing is added up, as in the columns below"

@@ -40,14 +40,14 @@ systape_format::tables! {
     /// With `--when` one row for each change of a level, in order of time. The time looked at is in slices; a level is that of the slices around it.
     pub WHEN = "why_when" {
         ts_ns ? OfKnown: Time "start of the first slice of the new level"
-        what: Word "`rate` of calls that begin, their `p50`, their `p99`, or `rss`: memory"
-        change: Word "`began`, `ended`, `rose` or `fell`"
-        syscall: Word "the call; null: memory"
-        pid: Int "the process; null: calls of all that are asked for"
+        what: Word key "`rate` of calls that begin, their `p50`, their `p99`, or `rss`: memory"
+        change: Word key "`began`, `ended`, `rose` or `fell`"
+        syscall: Word key "the call; null: memory"
+        pid: Int key "the process; null: calls of all that are asked for"
         comm: Str [Comm] "its name"
         before ? OfKnown: Real "level before: calls a second, ns or bytes"
         after ? OfKnown: Real "level after"
-        slice_ns: Duration "length of a slice"
+        slice_ns: Duration key "length of a slice"
         slices ? OfKnown: Nested "the whole series, `[{\"from\": 0, \"to\": 50000000, \"value\": 17}]`, ns from the start of the recording; without slices of which there is no value"
     }
 }
