@@ -53,12 +53,12 @@ pub mod exercise {
     pub use crate::derive::summary::mode::SummaryMode;
     pub use crate::derive::summary::plan::Plan;
     pub use crate::render::loghist::LogHist;
+    pub use crate::render::out::Out;
     pub use crate::render::sink::names;
     pub use crate::reports::Context;
     pub use crate::reports::listing::run as listing;
     pub use crate::table::loss::{CAUSES, cause_name, cause_text, remedy};
     pub use crate::table::stream::{Loose, Merger, Part as StreamPart};
     pub use crate::values::glob::matches;
-    pub use crate::values::output::Out;
     pub use crate::values::timespec::duration;
 }

@@ -176,7 +176,7 @@ fn a_cut_says_what_was_open_at_a_moment_of_its_time() {
 }
 
 /// The rows of a table for queries whose time is `inside`, in words: all columns but numbers that are a tape's own.
-fn rows(path: &Path, table: &str, inside: impl Fn(i64) -> bool) -> Vec<String> {
+fn rows(path: &Path, table: &str, inside: impl Fn(i64) -> bool + Sync) -> Vec<String> {
     let source = frames::source(path).unwrap();
     let table = source.tables().iter().find(|known| known.name == table).unwrap();
     let own = |field: &&frames::Field| !["tape", "stack", "raw"].contains(&&*field.name);

@@ -4,10 +4,6 @@ function callTable(calls) {
   const panel = element('div', 'panel');
   panel.append(element('h3', '', calls.title));
   byId('call-view').append(panel);
-  if (calls.none) {
-    panel.append(element('p', 'note', calls.none));
-    return;
-  }
   const text = column => at => calls.texts[calls[column][at]];
   const rows = calls.at.map((_, at) => at);
   const length = at => calls.ns[at] === null ? '–' : `${calls.least[at] ? '>=' : ''}${span(calls.ns[at])}`;

@@ -1,17 +1,19 @@
 //! The answer of one tape: checks that it can be asked, calls the view, and tells what could not be read.
 
-use std::ops::ControlFlow;
+use std::ffi::OsString;
+use std::io::Write as _;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 
-use anyhow::{Result, bail};
+use anyhow::{Result, anyhow, bail};
 use systape_format::reader::{Misses, Tape};
 
 use crate::asked::config::Config;
-use crate::asked::config::view::{Composer, Run};
+use crate::asked::config::view::Run;
 use crate::asked::other;
-use crate::cli::{ask, habits, nothing, views};
+use crate::cli::{habits, nothing, parse, views};
 use crate::render::form::Format;
+use crate::render::out::{Out, TakesRows};
 use crate::render::stamp::TimeBase;
 use crate::table::fired;
 use crate::table::kin;
@@ -19,7 +21,7 @@ use crate::table::loss::miss_text;
 use crate::table::question;
 use crate::values::open::look;
 use crate::values::output::NewFile;
-use crate::values::say::{BadUsage, Verdict, complain};
+use crate::values::say::{BadUsage, Verdict};
 use crate::values::words::shell;
 
 /// Refuses a file that cannot be a tape, and names the report that it resembles.
@@ -37,9 +39,9 @@ pub(crate) fn check_name(file: &Path) -> Result<()> {
 }
 
 /// Reports the blocks that could not be read and that the report has not mentioned, and marks the answer as incomplete.
-fn with_misses(result: Result<Verdict>, misses: &Misses) -> Result<Verdict> {
+fn with_misses(result: Result<Verdict>, misses: &Misses, out: &mut Out) -> Result<Verdict> {
     for miss in misses.tell() {
-        complain(&format!("DAMAGED: {}", miss_text(&miss)));
+        out.say(&format!("DAMAGED: {}", miss_text(&miss)));
     }
     result.map(|verdict| Verdict { lost: verdict.lost || !misses.is_empty(), ..verdict })
 }
@@ -53,12 +55,17 @@ pub(crate) fn no_wall_clock(config: &Config, tape: &Tape) -> Result<()> {
     Ok(())
 }
 
-/// The answer for `config`, of the tape that was `opened`, with the `file` that it is to write.
-pub(crate) fn answer(config: &Config, opened: Result<Tape>, file: Option<&mut NewFile>) -> Result<Verdict> {
+/// Writes the answer for `config`, of the tape that was `opened`, to `out`; `file`: the file that it is to write.
+pub(crate) fn answer(
+    config: &Config,
+    opened: Result<Tape>,
+    file: Option<&mut NewFile>,
+    out: &mut Out,
+) -> Result<Verdict> {
     let tape = match (opened.map_err(|error| other::exact(error, &config.file, config)), config.view.run) {
         (Ok(tape), _) => tape,
         (Err(error), Run::Judges { not_a_tape: judge, .. }) => match not_a_tape(&error) {
-            Some(why) => return judge(config, &why),
+            Some(why) => return judge(config, &why, out),
             None => return Err(error),
         },
         (Err(error), _) => return Err(error),
@@ -69,22 +76,25 @@ pub(crate) fn answer(config: &Config, opened: Result<Tape>, file: Option<&mut Ne
         config.events.check(|| tape.table_defs().values().map(|def| &*def.name).collect())?;
     }
     if let Some(hint) = triggered(config, &tape) {
-        complain(&hint);
+        out.say(&hint);
     }
     let (result, told) = match config.view.run {
-        Run::Prints(run) => (run(config, &tape), false),
-        Run::Lists(run) => (run(config, views::VIEWS, Some(&tape)), false),
-        Run::Many(run) => (run(config, std::slice::from_ref(&config.file)), true),
-        Run::Exports { run, .. } => (run(config, std::slice::from_ref(&config.file), file), true),
-        Run::Writes { run, tells_damage, .. } => (run(config, &tape, file), tells_damage),
+        Run::Prints(run) => (run(config, &tape, out), false),
+        Run::Lists(run) => (run(config, views::VIEWS, Some(&tape), out), false),
+        Run::Many(run) => (run(config, std::slice::from_ref(&config.file), out), true),
+        Run::Exports { run, .. } => (run(config, std::slice::from_ref(&config.file), file, out), true),
+        Run::Writes { run, tells_damage, .. } => (run(config, &tape, file, out), tells_damage),
         Run::Composes { run, .. } => match file {
-            Some(file) => (compose(run, config, &tape, file), false),
+            Some(file) => (run(config, &tape, file, &|words, rows| ask(words, &tape, rows), out), false),
             // several tapes are refused where options are checked
             None => bail!("{} makes one file of one tape", config.view.title()),
         },
-        Run::Judges { run, .. } => (run(config, &tape), true),
+        Run::Judges { run, .. } => (run(config, &tape, out), true),
     };
-    let result = if told { result } else { with_misses(result, tape.misses()) };
+    // before what is said beside it
+    let flushed = out.flush();
+    let result = result.and_then(|verdict| Ok(flushed.map(|()| verdict)?));
+    let result = if told { result } else { with_misses(result, tape.misses(), out) };
     let filters = &config.filters;
     // what a process has open is asked of that one
     if result.is_ok()
@@ -93,20 +103,30 @@ pub(crate) fn answer(config: &Config, opened: Result<Tape>, file: Option<&mut Ne
         && config.view.takes("tree")
         && config.view.name != "fds"
     {
-        kin::note(&filters.pids, kin::below(&tape, &filters.pids).len()).iter().for_each(|note| complain(note));
+        kin::note(&filters.pids, kin::below(&tape, &filters.pids).len()).iter().for_each(|note| out.say(note));
     }
     if result.is_ok() && config.shown.nothing() {
-        nothing::why(config, &tape).iter().for_each(|why| complain(why));
+        nothing::why(config, &tape).iter().for_each(|why| out.say(why));
     }
     result
 }
 
-/// Lets `run` ask other views about `tape`.
-fn compose(run: Composer, config: &Config, tape: &Tape, file: &mut NewFile) -> Result<Verdict> {
-    let asks = |words: &[String], each: &mut dyn FnMut(&[u8]) -> Result<()>| {
-        ask::ask(words, tape, &mut |line| each(line).map(ControlFlow::Continue))
-    };
-    run(config, tape, file, &asks)
+/// Passes the rows of the answer to `words` (`["top", "--by", "comm"]`) about `tape` to `rows`, as values: they are those that the view
+/// prints.
+///
+/// # Errors
+/// The view has no answer, or one that is no rows.
+pub(crate) fn ask(words: &[String], tape: &Tape, rows: &mut dyn TakesRows) -> Result<Verdict> {
+    let typed = words.iter().map(String::as_str).chain(["--format", "json", "-i", "-"]);
+    let typed = std::iter::once("analyze").chain(typed).map(OsString::from);
+    let config = parse::parse(typed).map_err(|stop| anyhow!("{stop:?}"))?.config()?;
+    let mut out = Out::values(rows);
+    match config.view.run {
+        Run::Prints(run) => run(&config, tape, &mut out),
+        // without its file it prints
+        Run::Writes { run, .. } => run(&config, tape, None, &mut out),
+        _ => bail!("'analyze {}' answers in another way", words.join(" ")),
+    }
 }
 
 /// For the listing of a whole tape that a trigger began: what fired, and where to look.

@@ -12,11 +12,11 @@ use systape_format::reader::{Feed, Tape};
 use crate::asked::config::Config;
 use crate::asked::config::view::Begin;
 use crate::cli::answer::no_wall_clock;
+use crate::render::out::Out;
 use crate::table::loss::miss_text;
 use crate::values::arriving::Arriving;
 use crate::values::open::look;
-use crate::values::output;
-use crate::values::say::{Verdict, complain};
+use crate::values::say::Verdict;
 use crate::values::spool::{self, STDIN};
 
 /// The tape that `config` names, from its beginning.
@@ -42,7 +42,7 @@ pub(crate) fn answer(config: &Config, begin: Begin, file: File) -> Result<Verdic
     let mut feed = Feed::open(arriving).with_context(name)?;
     no_wall_clock(config, feed.tape())?;
     let mut follows = begin(config)?;
-    let mut out = output::stdout()?;
+    let mut out = Out::stdout(config.format)?;
     let (mut verdict, mut checked) = (Verdict::default(), false);
     while feed.advance().with_context(name)? {
         let tape = feed.tape();
@@ -58,7 +58,7 @@ pub(crate) fn answer(config: &Config, begin: Begin, file: File) -> Result<Verdic
         let added = follows.add(tape, &mut out)?;
         out.flush()?;
         for miss in tape.misses().tell() {
-            complain(&format!("DAMAGED: {}", miss_text(&miss)));
+            out.say(&format!("DAMAGED: {}", miss_text(&miss)));
         }
         let (ControlFlow::Break(more) | ControlFlow::Continue(more)) = added;
         verdict = verdict.and(more).doubted(!tape.misses().is_empty());

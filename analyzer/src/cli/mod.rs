@@ -1,7 +1,6 @@
 //! From a command line to an answer: which view is meant ([`parse`], [`views`]), then running it ([`run`]).
 
 pub(crate) mod answer;
-pub(crate) mod ask;
 pub(crate) mod beside;
 pub(crate) mod follow;
 pub(crate) mod generate;

@@ -20,9 +20,11 @@ use crate::cli::sandbox;
 use crate::cli::sandbox::Needs;
 use crate::cli::several;
 use crate::cli::views;
+use crate::render::form::Format;
+use crate::render::out::Out;
 use crate::values::debuginfod;
 use crate::values::open::{DEFAULT_TAPE, open};
-use crate::values::output::{self, Out};
+use crate::values::output;
 use crate::values::progress;
 use crate::values::say::{BadUsage, Verdict, complain};
 use crate::values::spill;
@@ -92,7 +94,7 @@ fn resolve(words: impl IntoIterator<Item = OsString>, confined: bool) -> ExitCod
 
 /// Prints output that needs no tape.
 fn print(write: impl FnOnce(&mut Out) -> io::Result<()>) -> ExitCode {
-    let printed = output::stdout().and_then(|mut out| write(&mut out).and_then(|()| out.flush()));
+    let printed = Out::stdout(Format::Text).and_then(|mut out| write(&mut out).and_then(|()| out.flush()));
     status(printed.map(|()| Verdict::default()).map_err(Into::into), false)
 }
 
@@ -115,7 +117,7 @@ fn status(result: Result<Verdict>, fail_on_loss: bool) -> ExitCode {
 
 fn answer(config: &Config, confined: bool) -> Result<Verdict> {
     if let (Run::Lists(run), true) = (config.view.run, config.file.as_os_str().is_empty()) {
-        return run(config, views::VIEWS, None);
+        return run(config, views::VIEWS, None, &mut Out::stdout(config.format)?);
     }
     // while a file can be made, and a server be asked
     spill::begin(config.memory);
@@ -164,7 +166,7 @@ fn answer(config: &Config, confined: bool) -> Result<Verdict> {
         Some(input) => input.fill().and_then(|file| Tape::from_file(file).context("standard input")),
         None => open(&config.file),
     };
-    let verdict = answer::answer(config, opened, file.as_mut());
+    let verdict = answer::answer(config, opened, file.as_mut(), &mut Out::stdout(config.format)?);
     progress::end();
     verdict
 }

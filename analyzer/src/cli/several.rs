@@ -6,9 +6,9 @@ mod named;
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 use anyhow::{Result, bail};
+use systape_format::reader::Tape;
 
 use self::named::Named;
 use crate::asked::config::Config;
@@ -16,12 +16,13 @@ use crate::asked::config::view::{Run, Several};
 use crate::cli::answer::{self, check_name};
 use crate::cli::nothing;
 use crate::cli::views;
+use crate::render::label::{Head, Labels};
+use crate::render::out::Out;
 use crate::reports::named::TAPES;
 use crate::values::open::open;
 use crate::values::output::{self, NewFile, line};
 use crate::values::say::{BadUsage, Verdict, complain};
 use crate::values::spool;
-use crate::values::whose::{self, Head, Labels, To, Whose};
 
 /// Refuses names that stand for no tape among several.
 ///
@@ -55,15 +56,15 @@ pub(super) fn check(config: &Config, tapes: &[PathBuf]) -> Result<()> {
 pub(super) fn answer(config: &Config, tapes: &[PathBuf], file: Option<&mut NewFile>) -> Result<Verdict> {
     match (config.view.run, config.view.several) {
         (Run::Exports { run, .. }, _) => {
-            let verdict = run(config, tapes, file)?;
+            let verdict = run(config, tapes, file, &mut Out::stdout(config.format)?)?;
             if let ([path], true) = (tapes, config.shown.nothing()) {
                 nothing::why(config, &open(path)?).iter().for_each(|why| complain(why));
             }
             Ok(verdict)
         }
-        (Run::Many(run), _) | (_, Several::Added(run)) => run(config, tapes),
+        (Run::Many(run), _) | (_, Several::Added(run)) => run(config, tapes, &mut Out::stdout(config.format)?),
         (_, Several::Merged) => merge::answer(config, tapes),
-        (_, Several::AddedBy(run)) if config.is_by_tape() => run(config, tapes),
+        (_, Several::AddedBy(run)) if config.is_by_tape() => run(config, tapes, &mut Out::stdout(config.format)?),
         (_, Several::Each | Several::AddedBy(_)) => each(config, tapes),
     }
 }
@@ -81,30 +82,30 @@ fn each(config: &Config, tapes: &[PathBuf]) -> Result<Verdict> {
     for (at, path) in tapes.iter().enumerate() {
         let opened = open(path);
         let named = Named::new(path, opened.as_ref().map(|tape| tape.session().hostname.clone()).unwrap_or_default());
-        let to = match config.format.rows() {
+        let out = match config.format.rows() {
             None => {
-                let mut out = output::stdout()?;
+                let mut out = Out::stdout(config.format)?;
                 let blank = if at > 0 { "\n" } else { "" };
                 line(&mut out, &format!("{blank}==> {} <==", named.heading()))?;
                 out.flush()?;
-                To::Output
+                out
             }
-            Some(form) => To::Labelled(Arc::new(Labels::new(named.label(form, has_host(config)), &head))),
+            Some(form) => Out::labelled(config.format, Labels::new(named.label(form, has_host(config)), &head))?,
         };
         let config = config.of(path);
-        verdict = verdict.and(said(&named, to, || answer::answer(&config, opened, None))?);
+        verdict = verdict.and(of_one(&config, opened, &mut out.of(&named.name))?);
     }
     Ok(verdict)
 }
 
-/// The verdict of `answer`, which is of one of several tapes; what is wrong with that is told.
-fn said(named: &Named, to: To, answer: impl FnOnce() -> Result<Verdict>) -> Result<Verdict> {
-    whose::of(Whose { name: named.name.clone(), to }, || match answer() {
+/// The answer for `config` of one of several tapes, to `out`; what is wrong with that is told.
+fn of_one(config: &Config, opened: Result<Tape>, out: &mut Out) -> Result<Verdict> {
+    match answer::answer(config, opened, None, out) {
         Err(error) if output::is_closed_pipe(&error) || error.is::<BadUsage>() => Err(error),
         Err(error) => {
-            complain(&format!("{error:#}"));
+            out.say(&format!("{error:#}"));
             Ok(Verdict { lost: false, bad: true })
         }
         verdict => verdict,
-    })
+    }
 }

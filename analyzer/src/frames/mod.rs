@@ -346,7 +346,7 @@ impl Source {
         table: &Table,
         part: Part,
         wanted: &[&Field],
-        each: &mut dyn FnMut(Batch) -> ControlFlow<()>,
+        each: &mut (dyn FnMut(Batch) -> ControlFlow<()> + Send),
     ) -> Result<()> {
         if let Rows::Report(report) = &table.rows {
             // a report says of damage what nobody has said before, so its tape is one that nobody has read

@@ -1,18 +1,19 @@
-//! Tables that reports make: the report answers as JSON, and its rows are read back by its declaration. So the table and the
-//! report cannot differ.
+//! Tables that reports make: the report hands over its rows, by its declaration. So the table and the report cannot differ.
 
 use std::ops::ControlFlow;
 
-use anyhow::{Context as _, Result, bail};
-use serde_json::Value as Json;
+use anyhow::{Context as _, Result};
 use systape_format::reader::Tape;
 use systape_format::table::{ColumnDef, TableDef, Type};
 
 use super::make::{Common, Maker};
 use super::values::Values;
 use super::{Batch, fields::Field};
-use crate::cli::{ask, views};
+use crate::cli::{answer, views};
 use crate::render::by::BY;
+use crate::render::cell::{Cell, Known};
+use crate::render::out::TakesRows;
+use crate::render::row::Row;
 
 /// Rows of a batch.
 const BATCH: usize = 8192;
@@ -51,85 +52,96 @@ impl Report {
         tape: &Tape,
         common: &Common,
         wanted: &[&Field],
-        each: &mut dyn FnMut(Batch) -> ControlFlow<()>,
+        each: &mut (dyn FnMut(Batch) -> ControlFlow<()> + Send),
     ) -> Result<()> {
         let words: Vec<String> = self.words.iter().map(|word| (*word).to_owned()).collect();
-        let mut rows: Vec<Json> = Vec::new();
-        let mut pass = |rows: &mut Vec<Json>| each(batch(&std::mem::take(rows), def, tape, common, wanted));
-        let asked = ask::ask(&words, tape, &mut |line| {
-            rows.extend(row(line, def)?);
-            Ok(if rows.len() == BATCH { pass(&mut rows) } else { ControlFlow::Continue(()) })
-        });
-        asked.with_context(|| format!("table {}", self.name))?;
-        if !rows.is_empty() {
-            let _ = pass(&mut rows);
+        let mut batches = Batches { def, common, wanted, each, places: (String::new(), None), rows: Vec::new() };
+        answer::ask(&words, tape, &mut batches).with_context(|| format!("table {}", self.name))?;
+        if !batches.rows.is_empty() {
+            let _ = batches.pass();
         }
         Ok(())
     }
 }
 
-/// The row of `def` on a line of a report's JSON; None: it is a loss, which is told otherwise.
-fn row(line: &[u8], def: &TableDef) -> Result<Option<Json>> {
-    let row: Json = serde_json::from_slice(line).context("a report's row")?;
-    let Some(object) = row.as_object() else { bail!("a report's row is no object") };
-    let name = |column: &ColumnDef| if column.group.is_empty() { column.name.clone() } else { column.group.clone() };
-    let ours = def.columns.iter().all(|column| object.contains_key(&*name(column)));
-    Ok(ours.then_some(row))
+/// A value and whether it is exact.
+type Told = (Cell<'static>, Known);
+
+/// Makes batches of the rows of a report.
+struct Batches<'a> {
+    def: &'a TableDef,
+    common: &'a Common,
+    wanted: &'a [&'a Field],
+    each: &'a mut (dyn FnMut(Batch) -> ControlFlow<()> + Send),
+    /// Of the table with this name where each column of `def` is; None: it lacks one, so its rows are other ones.
+    places: (String, Option<Vec<usize>>),
+    rows: Vec<Vec<Told>>,
 }
 
-fn batch(rows: &[Json], def: &TableDef, tape: &Tape, common: &Common, wanted: &[&Field]) -> Batch {
-    let open = tape.session().window_open;
-    let mut maker = Maker::new(def, wanted.iter().copied(), common, rows.len());
-    for column in def.columns.iter() {
-        let value = |row: usize, suffix: &str| {
-            let name = format!("{}{suffix}", column.name);
-            match &*column.group {
-                "" => rows[row].get(&*name),
-                group => rows[row].get(group).and_then(|object| object.get(&*name)),
-            }
-        };
-        let of = |row: usize| value(row, "").filter(|value| !value.is_null());
-        let make = || values(column.ty, rows.len(), open, &of);
-        match column.short.suffix() {
-            None => maker.put(&column.full_name(), make),
-            Some(suffix) => maker.bound(&column.full_name(), || {
-                (make(), (0..rows.len()).map(|row| value(row, suffix).and_then(Json::as_bool)).collect())
-            }),
+impl TakesRows for Batches<'_> {
+    fn row(&mut self, row: Row<'_>) -> ControlFlow<()> {
+        let table = row.table();
+        if self.places.0 != table.name {
+            let place = |column: &ColumnDef| {
+                table.columns.iter().position(|of| (&of.group, &of.name) == (&column.group, &column.name))
+            };
+            self.places = (table.name.to_string(), self.def.columns.iter().map(place).collect());
         }
+        // losses are told otherwise
+        let Some(places) = &self.places.1 else { return ControlFlow::Continue(()) };
+        let mut told: Vec<Told> = row.into_cells().collect();
+        self.rows.push(places.iter().map(|place| std::mem::take(&mut told[*place])).collect());
+        if self.rows.len() == BATCH { self.pass() } else { ControlFlow::Continue(()) }
     }
-    Batch { rows: rows.len(), columns: maker.fields(wanted) }
 }
 
-fn values<'j>(ty: Type, rows: usize, open: u64, of: &dyn Fn(usize) -> Option<&'j Json>) -> Values {
-    let all = 0..rows;
+impl Batches<'_> {
+    fn pass(&mut self) -> ControlFlow<()> {
+        let rows = std::mem::take(&mut self.rows);
+        let mut maker = Maker::new(self.def, self.wanted.iter().copied(), self.common, rows.len());
+        for (at, column) in self.def.columns.iter().enumerate() {
+            let make = || values(column.ty, self.common.open, rows.iter().map(|row| &row[at].0));
+            match column.short.suffix() {
+                None => maker.put(&column.full_name(), make),
+                Some(_) => {
+                    maker.bound(&column.full_name(), || (make(), rows.iter().map(|row| row[at].1.flag()).collect()))
+                }
+            }
+        }
+        (self.each)(Batch { rows: rows.len(), columns: maker.fields(self.wanted) })
+    }
+}
+
+/// The values of a column of type `ty`; `open`: what its times count from.
+fn values<'c>(ty: Type, open: u64, cells: impl Iterator<Item = &'c Cell<'static>>) -> Values {
+    let int = |cell: &Cell<'_>| if let Cell::Int(value) = cell { Some(*value) } else { None };
     match ty {
         Type::Time => {
-            let ts = |row| Some(i128::from(open.wrapping_add_signed(of(row)?.as_i64()?)));
-            Values::Wide(all.map(ts).collect())
+            let ts = |cell| Some(i128::from(open.wrapping_add_signed(i64::try_from(int(cell)?).ok()?)));
+            Values::Wide(cells.map(ts).collect())
         }
-        Type::Wide | Type::Unread => Values::Wide(all.map(|row| of(row)?.as_str()?.parse().ok()).collect()),
-        Type::Real => Values::Real(all.map(|row| of(row)?.as_f64()).collect()),
-        Type::Flag => Values::Flag(all.map(|row| of(row)?.as_bool()).collect()),
-        Type::Str => Values::texts(all.map(|row| bytes(of(row)?))),
-        Type::Word | Type::Hex => Values::texts(all.map(|row| Some(of(row)?.as_str()?.as_bytes().to_vec()))),
-        Type::Nested | Type::Task | Type::Stack => {
-            Values::texts(all.map(|row| Some(of(row)?.to_string().into_bytes())))
-        }
+        Type::Wide | Type::Unread => Values::Wide(cells.map(int).collect()),
         Type::Duration | Type::Count | Type::Bytes | Type::Int => {
-            Values::Int(all.map(|row| of(row)?.as_i64()).collect())
+            Values::Int(cells.map(|cell| i64::try_from(int(cell)?).ok()).collect())
         }
-    }
-}
-
-/// The bytes of a name: a string, or an object with all of them in hexadecimal digits.
-fn bytes(name: &Json) -> Option<Vec<u8>> {
-    match name {
-        Json::String(text) => Some(text.as_bytes().to_vec()),
-        Json::Object(object) => {
-            let hex = object.get("hex")?.as_str()?;
-            let byte = |at: usize| u8::from_str_radix(hex.get(at..at + 2)?, 16).ok();
-            (0..hex.len()).step_by(2).map(byte).collect()
+        Type::Real => {
+            let real = |cell: &Cell<'_>| if let Cell::Real(value) = cell { Some(*value) } else { None };
+            Values::Real(cells.map(|cell| real(cell).filter(|value| value.is_finite())).collect())
         }
-        _ => None,
+        Type::Flag => {
+            Values::Flag(cells.map(|cell| if let Cell::Flag(flag) = cell { Some(*flag) } else { None }).collect())
+        }
+        Type::Str | Type::Word | Type::Hex | Type::Nested | Type::Task | Type::Stack => {
+            Values::texts(cells.map(|cell| match cell {
+                Cell::Text(text) => Some(text.to_vec()),
+                Cell::Nested(value) | Cell::Spelled(value, _) => Some(value.to_string().into_bytes()),
+                Cell::Int(_) => {
+                    let mut text = Vec::new();
+                    cell.csv(ty, &mut text);
+                    Some(text)
+                }
+                _ => None,
+            }))
+        }
     }
 }

@@ -62,19 +62,7 @@ impl LineFormat for Json<'_> {
     }
 
     fn gap(&self, gap: &Gap) -> Vec<u8> {
-        let since = |ts: u64| (gap.last != 0).then_some(ts.wrapping_sub(self.session.window_open) as i64);
-        let count = match gap.count {
-            // the calls are there
-            _ if gap.cause == GapCause::DetailDamaged => Some(0),
-            0 => None,
-            count => Some(count),
-        };
-        let mut row = Row::new(&LOSSES);
-        row.set("lost", count).set("family", loss::family_name(gap.family)).set("cause", loss::cause_name(gap.cause));
-        row.set("cpu", Some(gap.cpu).filter(|cpu| *cpu != CPU_NONE)).set("pid", some(gap.pid));
-        row.set("segment", Cell::Null).set("why", Cell::Null);
-        row.set("ts_ns", since(gap.first)).set("until_ns", since(gap.last)).set("ledger", gap.ledger);
-        line(&row)
+        line(&gap_row(gap, self.session))
     }
 
     fn hole(&self, hole: &Hole) -> Vec<u8> {
@@ -86,6 +74,23 @@ impl LineFormat for Json<'_> {
         row.set("ts_ns", since(hole.first)).set("until_ns", since(hole.last)).set("ledger", false);
         line(&row)
     }
+}
+
+/// The row of `gap` in the tape of `session`.
+pub(crate) fn gap_row(gap: &Gap, session: &Session) -> Row<'static> {
+    let since = |ts: u64| (gap.last != 0).then_some(ts.wrapping_sub(session.window_open) as i64);
+    let count = match gap.count {
+        // the calls are there
+        _ if gap.cause == GapCause::DetailDamaged => Some(0),
+        0 => None,
+        count => Some(count),
+    };
+    let mut row = Row::new(&LOSSES);
+    row.set("lost", count).set("family", loss::family_name(gap.family)).set("cause", loss::cause_name(gap.cause));
+    row.set("cpu", Some(gap.cpu).filter(|cpu| *cpu != CPU_NONE)).set("pid", some(gap.pid));
+    row.set("segment", Cell::Null).set("why", Cell::Null);
+    row.set("ts_ns", since(gap.first)).set("until_ns", since(gap.last)).set("ledger", gap.ledger);
+    row
 }
 
 fn line(row: &Row<'_>) -> Vec<u8> {

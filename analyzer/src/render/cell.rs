@@ -49,6 +49,15 @@ impl Known {
     pub(crate) fn short_if(short: bool) -> Self {
         if short { Self::Short } else { Self::Exact }
     }
+
+    /// Whether it is a bound; None: it is not known.
+    pub(crate) fn flag(self) -> Option<bool> {
+        match self {
+            Self::Exact => Some(false),
+            Self::Short => Some(true),
+            Self::Unknown => None,
+        }
+    }
 }
 
 impl Cell<'_> {

@@ -13,7 +13,7 @@ use crate::values::say::complain;
 /// others. So is a value that missing rows can change, with neither [`Row::bound`] nor a [`Judgement`]. Such a value is
 /// never printed as exact.
 #[derive(Clone, Debug)]
-pub(crate) struct Row<'a> {
+pub struct Row<'a> {
     table: &'a TableDef,
     cells: Vec<(Cell<'a>, Option<Known>)>,
     next: usize,
@@ -35,6 +35,15 @@ impl Judgement {
         match self {
             Self::Each => own,
             Self::Touched(short) => Some(own.unwrap_or_default().max(Known::short_if(short))),
+        }
+    }
+
+    /// Whether `cell` of `column` is exact that says `own` of itself; of what nobody judged it is not known.
+    fn known(self, column: &ColumnDef, cell: &Cell<'_>, own: Option<Known>) -> Known {
+        match (cell.is_null(), column.short.suffix()) {
+            (true, _) => Known::Unknown,
+            (false, None) => Known::Exact,
+            (false, Some(_)) => self.of(own).unwrap_or(Known::Short),
         }
     }
 }
@@ -126,14 +135,18 @@ impl<'a> Row<'a> {
     }
 
     /// The values in the order of the columns, and whether each is exact.
-    pub(crate) fn cells(&self) -> impl Iterator<Item = (&ColumnDef, &Cell<'a>, Known)> {
-        self.table.columns.iter().zip(&self.cells).map(|(column, (cell, known))| {
-            let known = match (cell.is_null(), column.short.suffix()) {
-                (true, _) => Known::Unknown,
-                (false, None) => Known::Exact,
-                (false, Some(_)) => self.judged.of(*known).unwrap_or(Known::Short),
-            };
-            (column, cell, known)
+    pub(crate) fn cells(&self) -> impl Iterator<Item = (&'a ColumnDef, &Cell<'a>, Known)> {
+        let judged = self.judged;
+        let cells = self.table.columns.iter().zip(&self.cells);
+        cells.map(move |(column, (cell, own))| (column, cell, judged.known(column, cell, *own)))
+    }
+
+    /// The same values, which need nothing else to live.
+    pub(crate) fn into_cells(self) -> impl Iterator<Item = (Cell<'static>, Known)> {
+        let (judged, columns) = (self.judged, self.table.columns.iter());
+        columns.zip(self.cells).map(move |(column, (cell, own))| {
+            let known = judged.known(column, &cell, own);
+            (cell.into_owned(), known)
         })
     }
 

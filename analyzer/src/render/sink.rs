@@ -1,15 +1,10 @@
 //! The only writers of rows as JSON and CSV. They use only a table's declaration.
 
-use std::io::{self, Write};
-
 use systape_format::table::TableDef;
 
-use super::cell::{Cell, Known};
+use super::cell::Cell;
 use super::form::Form;
-use super::row::{Judgement, Row};
-
-/// Bytes of rows collected before a write.
-const BUFFER: usize = 1 << 16;
+use super::row::Row;
 
 /// The JSON around a column's value.
 #[derive(Clone, Debug)]
@@ -85,7 +80,7 @@ impl<'t> Sink<'t> {
                 cell.json(column.ty, out);
                 if let Some(short) = &key.short {
                     out.extend_from_slice(short);
-                    flag(known).json(column.ty, out);
+                    Cell::from(known.flag()).json(column.ty, out);
                 }
             }
             if key.closes {
@@ -99,15 +94,6 @@ impl<'t> Sink<'t> {
     }
 }
 
-/// Whether a value is a bound; null for null.
-fn flag(known: Known) -> Cell<'static> {
-    match known {
-        Known::Exact => Cell::Flag(false),
-        Known::Short => Cell::Flag(true),
-        Known::Unknown => Cell::Null,
-    }
-}
-
 fn csv(out: &mut Vec<u8>, row: &Row<'_>) {
     for (at, (column, cell, known)) in row.cells().enumerate() {
         if at > 0 {
@@ -116,7 +102,7 @@ fn csv(out: &mut Vec<u8>, row: &Row<'_>) {
         cell.csv(column.ty, out);
         if column.short.suffix().is_some() {
             out.push(b',');
-            flag(known).csv(column.ty, out);
+            Cell::from(known.flag()).csv(column.ty, out);
         }
     }
     out.push(b'\n');
@@ -130,27 +116,6 @@ pub fn names(table: &TableDef) -> Vec<String> {
         std::iter::once(name).chain(short)
     };
     table.columns.iter().flat_map(names).collect()
-}
-
-/// Prints `rows` of `table` with the head; `judged`: the effect of the answer's losses on all of them.
-pub(crate) fn print<'r>(
-    form: Form,
-    table: &TableDef,
-    judged: Judgement,
-    rows: impl IntoIterator<Item = Row<'r>>,
-    out: &mut impl Write,
-) -> io::Result<()> {
-    let sink = Sink::new(form, table);
-    let mut buffer = Vec::new();
-    sink.head(&mut buffer);
-    for row in rows {
-        sink.row(&mut buffer, &row.judged(judged));
-        if buffer.len() >= BUFFER {
-            out.write_all(&buffer)?;
-            buffer.clear();
-        }
-    }
-    out.write_all(&buffer)
 }
 
 /// Adds the columns of `row` to the row of another table that `out` ends with.
@@ -168,32 +133,25 @@ pub(crate) fn append(form: Form, row: &Row<'_>, out: &mut Vec<u8>) {
     }
 }
 
-/// Prints one row with many columns; CSV has a line `name,value` for each, and `null` for an unknown value.
-pub(crate) fn print_one(form: Form, row: &Row<'_>, out: &mut impl Write) -> io::Result<()> {
-    let mut buffer = Vec::new();
-    match form {
-        Form::Json => Sink::new(form, row.table()).row(&mut buffer, row),
-        Form::Csv => {
-            row.is_whole();
-            buffer.extend_from_slice(b"name,value\n");
-            for (column, cell, known) in row.cells() {
-                let name = column.full_name();
-                let mut line = |name: &str, cell: &Cell<'_>| {
-                    buffer.extend_from_slice(format!("{name},").as_bytes());
-                    match cell.is_null() {
-                        true => buffer.extend_from_slice(b"null"),
-                        false => cell.csv(column.ty, &mut buffer),
-                    }
-                    buffer.push(b'\n');
-                };
-                line(&name, cell);
-                if let Some(suffix) = column.short.suffix() {
-                    line(&format!("{name}{suffix}"), &flag(known));
-                }
+/// Appends one row with many columns as CSV: a line `name,value` for each, and `null` for an unknown value.
+pub(super) fn facts(row: &Row<'_>, out: &mut Vec<u8>) {
+    row.is_whole();
+    out.extend_from_slice(b"name,value\n");
+    for (column, cell, known) in row.cells() {
+        let name = column.full_name();
+        let mut line = |name: &str, cell: &Cell<'_>| {
+            out.extend_from_slice(format!("{name},").as_bytes());
+            match cell.is_null() {
+                true => out.extend_from_slice(b"null"),
+                false => cell.csv(column.ty, out),
             }
+            out.push(b'\n');
+        };
+        line(&name, cell);
+        if let Some(suffix) = column.short.suffix() {
+            line(&format!("{name}{suffix}"), &known.flag().into());
         }
     }
-    out.write_all(&buffer)
 }
 
 #[cfg(test)]
@@ -227,8 +185,9 @@ mod tests {
     }
 
     fn text(form: Form) -> String {
-        let mut out = Vec::new();
-        print(form, &FILES, Judgement::Each, rows(), &mut out).unwrap();
+        let (sink, mut out) = (Sink::new(form, &FILES), Vec::new());
+        sink.head(&mut out);
+        rows().iter().for_each(|row| sink.row(&mut out, row));
         String::from_utf8(out).unwrap()
     }
 
@@ -267,7 +226,7 @@ mod tests {
     #[test]
     fn one_row_is_names_and_values() {
         let mut out = Vec::new();
-        print_one(Form::Csv, &rows()[0], &mut out).unwrap();
+        facts(&rows()[0], &mut out);
         let text = String::from_utf8(out).unwrap();
         assert!(
             text.starts_with(

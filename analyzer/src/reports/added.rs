@@ -17,6 +17,7 @@ use crate::derive::summary::plan::Plan;
 use crate::derive::summary::stats::Stats;
 use crate::derive::summary::table;
 use crate::render::by;
+use crate::render::out::Out;
 use crate::render::row as record;
 use crate::reports::Context;
 use crate::reports::keys::{Keys, Words};
@@ -27,7 +28,6 @@ use crate::table::group::by::By;
 use crate::table::group::value::Value;
 use crate::values::open::open;
 use crate::values::output::line;
-use crate::values::say::complain;
 use crate::values::words::escaped;
 
 /// Keys that mean something in one tape only.
@@ -84,12 +84,12 @@ pub(super) fn check(config: &Config, by: &[By]) -> Result<()> {
 }
 
 /// The sums by `by` of `tapes`, and what is missing from them; None: none could be read.
-pub(super) fn find(config: &Config, tapes: &[PathBuf], words: &[&str], by: &[By]) -> Option<Found> {
+pub(super) fn find(config: &Config, tapes: &[PathBuf], words: &[&str], by: &[By], out: &mut Out) -> Option<Found> {
     let mut found = Found::default();
     for path in tapes {
         if let Err(error) = found.add(config, path, (words, by)) {
             found.bad = true;
-            complain(&format!("{error:#}"));
+            out.say(&format!("{error:#}"));
         }
     }
     for group in found.groups.values_mut() {
@@ -126,8 +126,8 @@ impl Found {
     }
 
     /// The same for forms without a place for it.
-    pub(super) fn complain(&self) {
-        self.losses.iter().for_each(|text| complain(text));
+    pub(super) fn say(&self, out: &mut Out) {
+        self.losses.iter().for_each(|text| out.say(text));
     }
 
     fn add(&mut self, config: &Config, path: &Path, (words, by): (&[&str], &[By])) -> Result<()> {

@@ -3,13 +3,14 @@
 pub(super) mod line;
 pub(super) mod table;
 
-use std::io::{self, Write};
+use std::io;
 use std::ops::ControlFlow;
 
 use anyhow::{Result, bail};
 use systape_format::model::{BlockIo, Dict, Family};
 use systape_format::reader::{Segment, Tape};
 
+use super::timed::Timed;
 use super::{Context, losses};
 use crate::asked::config::view::Part::{All, Keys};
 use crate::asked::config::view::{Own, Rows, Run, TASKS, View};
@@ -22,6 +23,7 @@ use crate::lines::tables::LOSSES;
 use crate::render;
 use crate::render::columns::Layout;
 use crate::render::form::Format;
+use crate::render::out::Out;
 use crate::render::rank::Rank;
 use crate::render::row::Times;
 use crate::table::families;
@@ -29,9 +31,7 @@ use crate::table::group::by::By;
 use crate::table::loss::Listed;
 use crate::table::question::clock;
 use crate::table::scan::{Coverage, Scan};
-use crate::table::stream::{Merger, Part};
 use crate::values::devices::Devices;
-use crate::values::output::{self, Out};
 use crate::values::say::Verdict;
 
 /// What is asked.
@@ -111,10 +111,10 @@ fn check(config: &Config) -> Result<()> {
 }
 
 /// Prints the answer for `config`.
-fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
+fn run(config: &Config, tape: &Tape, out: &mut Out) -> Result<Verdict> {
     let own: Options = config.own()?;
     if !own.histograms() && own.top.is_none() {
-        return answer_list(config, tape, None);
+        return answer_list(config, tape, None, out);
     }
     let mut keys = By::parse(&config.by, &by::KNOWN, "'analyze block'")?;
     if keys.is_empty() {
@@ -122,9 +122,9 @@ fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
     }
     let (measure, limit) = (own.measure(), limit(config, own.top.as_deref())?);
     if own.histograms() {
-        return answer_sums(config, tape, keys, measure, Shown::Histograms(|view, out| view.histograms(out)));
+        return answer_sums(config, tape, keys, measure, Shown::Histograms(|view, out| view.histograms(out)), out);
     }
-    answer_sums(config, tape, keys, measure, Shown::Top(limit))
+    answer_sums(config, tape, keys, measure, Shown::Top(limit), out)
 }
 
 /// Form of sums.
@@ -155,11 +155,15 @@ fn begin<'a>(config: &'a Config, tape: &'a Tape) -> Result<Context<'a>> {
 }
 
 /// The whole answer, one I/O a line; text in the columns of `layout`, if that is given.
-pub(super) fn answer_list(config: &Config, tape: &Tape, layout: Option<&'static Layout>) -> Result<Verdict> {
+pub(super) fn answer_list(
+    config: &Config,
+    tape: &Tape,
+    layout: Option<&'static Layout>,
+    out: &mut Out,
+) -> Result<Verdict> {
     let mut context = begin(config, tape)?;
-    let mut out = output::stdout()?;
-    list(&mut context, layout, &mut out)?;
-    losses::end(&context, &mut out, false, losses::pushed(config.format))
+    list(&mut context, layout, out)?;
+    losses::end(&context, out, false, losses::pushed(config.format))
 }
 
 /// Calls `each` with the passing I/Os of every segment.
@@ -199,22 +203,15 @@ fn list(context: &mut Context<'_>, layout: Option<&'static Layout>, out: &mut Ou
     let times = Times { session, clock };
     let stamps = context.stamps();
     let lines = context.lines(&line::BLOCK, layout);
-    out.write_all(&lines.head(|| line::header(&stamps)))?;
-    let mut merger = Merger::new(out, config.max_events);
-    losses::push(context, &context.question.loss, &mut merger);
+    let mut timed = Timed::begin(context, &context.question.loss, lines, || line::header(&stamps), out)?;
     walk(context, |ios| {
-        let mut part = Part::default();
         for io in ios {
             let text = |out: &mut Vec<u8>| line::text(out, &io, session, &devices, &stamps);
-            if lines.line(&mut part.bytes, text, || line::row(&io, &times, &devices)) {
-                part.end_line(io.io.complete);
-            }
+            timed.event(io.io.complete, text, || line::row(&io, &times, &devices));
         }
-        merger.part(&part)?;
-        Ok(if merger.left() > 0 { ControlFlow::Continue(()) } else { ControlFlow::Break(()) })
+        Ok(timed.write()?)
     })?;
-    merger.finish()?;
-    Ok(())
+    Ok(timed.end()?)
 }
 
 /// The whole answer, sums by `keys`.
@@ -224,9 +221,10 @@ pub(super) fn answer_sums(
     keys: Vec<By>,
     measure: Measure,
     shown: Shown,
+    out: &mut Out,
 ) -> Result<Verdict> {
     let mut context = begin(config, tape)?;
-    let (session, devices, mut out) = (tape.session(), Devices::new(tape.session()), output::stdout()?);
+    let (session, devices) = (tape.session(), Devices::new(tape.session()));
     if !tape.session_is_whole() && !keys.contains(&By::Disk) {
         bail!(
             "the block that says which disks are made of others is damaged: I/Os may count twice, add them up by disk (--by disk)"
@@ -248,14 +246,14 @@ pub(super) fn answer_sums(
     };
     match (config.format.rows(), shown) {
         (None, shown) => {
-            losses::head(&context, "At least, because something is missing:", &mut out)?;
+            losses::head(&context, "At least, because something is missing:", out)?;
             match shown {
-                Shown::Top(limit) => view.top(limit, &mut out)?,
-                Shown::Histograms(text) => text(&view, &mut out)?,
+                Shown::Top(limit) => view.top(limit, out)?,
+                Shown::Histograms(text) => text(&view, out)?,
             }
         }
-        (Some(form), Shown::Top(limit)) => view.rows(form, false, limit, &mut out)?,
-        (Some(form), Shown::Histograms(_)) => view.rows(form, true, usize::MAX, &mut out)?,
+        (Some(_), Shown::Top(limit)) => view.rows(false, limit, out)?,
+        (Some(_), Shown::Histograms(_)) => view.rows(true, usize::MAX, out)?,
     }
-    losses::end(&context, &mut out, config.format == Format::Text, Listed::Nothing)
+    losses::end(&context, out, config.format == Format::Text, Listed::Nothing)
 }

@@ -20,11 +20,11 @@ use crate::derive::stacks::lines::STACK;
 use crate::lines::tables as lines;
 use crate::render::by;
 use crate::render::form::Format;
+use crate::render::out::Out;
 use crate::table::families;
 use crate::table::loss::{Listed, family_name};
 use crate::table::question::Question;
-use crate::values::output::{self, Out};
-use crate::values::say::{Verdict, complain};
+use crate::values::say::Verdict;
 use crate::values::words::escaped;
 
 /// The listing.
@@ -44,7 +44,7 @@ pub(crate) static LISTING: View = View {
     ],
     check,
     reads,
-    run: Run::Prints(|config, tape| run(config, tape, Parts { listing: true, summary: false })),
+    run: Run::Prints(|config, tape, out| run(config, tape, Parts { listing: true, summary: false }, out)),
     several: Several::Merged,
     follow: Some(|config| {
         Ok(Box::new(Followed { config: config.clone(), own: config.own()?, headed: false, noted: false }))
@@ -67,12 +67,12 @@ impl Follows for Followed {
     fn add(&mut self, tape: &Tape, out: &mut Out) -> Result<ControlFlow<Verdict, Verdict>> {
         let first = !self.noted && !tape.segments().is_empty();
         if first {
-            tell_not_recorded(&self.config, tape, false)?;
+            tell_not_recorded(&self.config, tape, false, out)?;
         }
         let mut context = Context::about(&self.config, tape, &families_of(&self.config, tape, Some(&self.own)))?;
         let left = listing::run_part(&mut context, &self.own, None, !self.headed, out)?;
         if first && context.config.calls {
-            losses::tell_filtered(&context);
+            losses::tell_filtered(&context, out);
         }
         let listed = if context.config.format == Format::Csv { Listed::Nothing } else { Listed::All };
         let verdict = losses::end(&context, out, false, listed)?;
@@ -102,7 +102,7 @@ pub(crate) static SUMMARY: View = View {
         Rows::of("--summary -e FAMILY:EVENT", &[Keys(&by::BY), All(&events::EVENTS)]),
     ],
     check: summary::check,
-    run: Run::Prints(|config, tape| run(config, tape, Parts { listing: false, summary: true })),
+    run: Run::Prints(|config, tape, out| run(config, tape, Parts { listing: false, summary: true }, out)),
     several: Several::AddedBy(summary::many::run),
     ..View::PLAIN
 };
@@ -126,7 +126,7 @@ pub(crate) static WITH_SUMMARY: View = View {
     ],
     check: check_both,
     reads,
-    run: Run::Prints(|config, tape| run(config, tape, Parts { listing: true, summary: true })),
+    run: Run::Prints(|config, tape, out| run(config, tape, Parts { listing: true, summary: true }, out)),
     ..View::PLAIN
 };
 
@@ -168,14 +168,14 @@ struct Parts {
 }
 
 /// Prints `parts` of the answer for `config`.
-fn run(config: &Config, tape: &Tape, parts: Parts) -> Result<Verdict> {
+fn run(config: &Config, tape: &Tape, parts: Parts, out: &mut Out) -> Result<Verdict> {
     let own = parts.listing.then(|| config.own()).transpose()?;
-    answer(config, tape, (own.as_ref(), None), parts.summary, |_| ())
+    answer(config, tape, (own.as_ref(), None), parts.summary, |_| (), out)
 }
 
 /// The whole answer of a tool: a listing with its `lines`, and `stacks` below them.
-pub(super) fn answer_in(config: &Config, tape: &Tape, lines: &Lines, stacks: Below) -> Result<Verdict> {
-    answer_picked(config, tape, lines, stacks, |_| ())
+pub(super) fn answer_in(config: &Config, tape: &Tape, lines: &Lines, stacks: Below, out: &mut Out) -> Result<Verdict> {
+    answer_picked(config, tape, lines, stacks, |_| (), out)
 }
 
 /// The same, of the calls that `pick` leaves in the question.
@@ -185,9 +185,10 @@ pub(super) fn answer_picked(
     lines: &Lines,
     stacks: Below,
     pick: impl FnOnce(&mut Question<'_>),
+    out: &mut Out,
 ) -> Result<Verdict> {
     let own = listing::Options::with(stacks);
-    answer(config, tape, (Some(&own), Some(lines)), false, pick)
+    answer(config, tape, (Some(&own), Some(lines)), false, pick, out)
 }
 
 /// Prints a listing, if there are options of one, and a summary, of the calls that `pick` leaves.
@@ -197,31 +198,31 @@ fn answer(
     (listing, lines): (Option<&listing::Options>, Option<&Lines>),
     summary: bool,
     pick: impl FnOnce(&mut Question<'_>),
+    out: &mut Out,
 ) -> Result<Verdict> {
-    tell_not_recorded(config, tape, summary)?;
+    tell_not_recorded(config, tape, summary, out)?;
     let calls = config.calls && families::recorded(tape, Family::Syscall) != Some(false);
     let mut context = Context::about(config, tape, &families_of(config, tape, listing))?;
     pick(&mut context.question);
-    let mut out = output::stdout()?;
     if let Some(own) = listing {
-        listing::run_with(&mut context, own, lines, &mut out)?;
+        listing::run_with(&mut context, own, lines, out)?;
     }
     // a listing has the events themselves
     let by_task = summary && config.events.tables();
-    let told = if summary && config.calls { Some(summary::run(&mut context, &mut out)?) } else { None };
-    let events_lost = by_task && events::run(config, tape, &mut out)?;
+    let told = if summary && config.calls { Some(summary::run(&mut context, out)?) } else { None };
+    let events_lost = by_task && events::run(config, tape, out)?;
     out.flush()?;
     if listing.is_some() && calls {
-        losses::tell_filtered(&context);
+        losses::tell_filtered(&context, out);
     } else if let Some(told) = &told {
         context.question.loss = told.loss.clone();
     }
     // where the answer itself has no line for it
     let silent = config.format != Format::Text || !summary;
     let listed = if listing.is_some() && config.format != Format::Csv { Listed::All } else { Listed::Nothing };
-    let verdict = losses::end(&context, &mut out, !silent, listed)?;
+    let verdict = losses::end(&context, out, !silent, listed)?;
     let doubts = told.iter().filter(|_| silent).flat_map(|told| &told.doubts);
-    doubts.for_each(|line| complain(line));
+    doubts.for_each(|line| out.say(line));
     Ok(verdict.doubted(events_lost || told.is_some_and(|told| told.lost)))
 }
 
@@ -239,7 +240,7 @@ fn families_of(config: &Config, tape: &Tape, listing: Option<&listing::Options>)
 }
 
 /// Reports the selected events that the tape cannot have; fails when it has none of them.
-fn tell_not_recorded(config: &Config, tape: &Tape, summary: bool) -> Result<()> {
+fn tell_not_recorded(config: &Config, tape: &Tape, summary: bool, out: &mut Out) -> Result<()> {
     let mut asked = config.events.families();
     // a term that names none of the tape's is refused
     asked.retain(|family| *family != Family::Tracepoint);
@@ -251,7 +252,7 @@ fn tell_not_recorded(config: &Config, tape: &Tape, summary: bool) -> Result<()> 
         if !config.calls && absent.len() == asked.len() {
             families::require(tape, *family, &format!("{} events", family_name(*family)))?;
         }
-        complain(&format!("{} events were not recorded: {}", family_name(*family), families::instead(tape, *family)));
+        out.say(&format!("{} events were not recorded: {}", family_name(*family), families::instead(tape, *family)));
     }
     if config.calls && families::recorded(tape, Family::Syscall) == Some(false) {
         // a summary tells of io_uring's operations too
@@ -259,14 +260,14 @@ fn tell_not_recorded(config: &Config, tape: &Tape, summary: bool) -> Result<()> 
         if !rings && absent.len() == asked.len() {
             families::require(tape, Family::Syscall, "syscalls")?;
         }
-        complain(&format!("syscalls were not recorded: {}", families::instead(tape, Family::Syscall)));
+        out.say(&format!("syscalls were not recorded: {}", families::instead(tape, Family::Syscall)));
     } else if config.calls
         && let Some(note) = not_selected(&config.filters.selection, tape.session())
     {
-        complain(&note);
+        out.say(&note);
     }
     let tables = tape.table_defs().values().map(|def| &*def.name).filter(|name| config.events.has_table(name));
-    tables.filter_map(|name| only_some(name, tape.session())).for_each(|note| complain(&note));
+    tables.filter_map(|name| only_some(name, tape.session())).for_each(|note| out.say(&note));
     Ok(())
 }
 

@@ -16,10 +16,10 @@ use crate::asked::config::view::Part::All;
 use crate::asked::config::view::{Rows, Run, View};
 use crate::render::cell::Cell;
 use crate::render::form::Form;
+use crate::render::out::Out;
 use crate::render::row::{Judgement, Row};
-use crate::render::sink;
 use crate::table::loss::{family_name, finding_text, seconds};
-use crate::values::output::{self, Out, line};
+use crate::values::output::line;
 use crate::values::say::Verdict;
 use crate::values::words::escaped;
 
@@ -50,7 +50,7 @@ pub(crate) static VIEW: View = View {
 };
 
 /// Checks the tape and prints the result.
-pub(crate) fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
+pub(crate) fn run(config: &Config, tape: &Tape, out: &mut Out) -> Result<Verdict> {
     let bar = progress("checking", tape.len_bytes());
     let found = tape.verify(&|done| bar.set_position(done));
     let good = found.is_empty() && tape.end_mark().is_some();
@@ -58,10 +58,9 @@ pub(crate) fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
     let holes = if good { Holes::default() } else { holes(tape, &|done| bar.set_position(done)) };
     bar.finish_and_clear();
     let name = config.file.display().to_string();
-    let mut out = output::stdout()?;
     match config.format.rows() {
-        None => text(&mut out, &name, tape, &found, &holes, good)?,
-        Some(form) => {
+        None => text(out, &name, tape, &found, &holes, good)?,
+        Some(_) => {
             let found: Vec<_> = found.iter().map(|f| json!({"offset": f.offset.to_string(), "text": f.text})).collect();
             let mut row = Row::new(&CHECK);
             row.set("file", name).set("grade", grade(good)).set("clean_end", tape.end().is_some());
@@ -70,7 +69,7 @@ pub(crate) fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
             row.set("segments", tape.segments().len()).set("bytes", tape.len_bytes());
             row.set("findings", Value::from(found)).set("holes", holes_json(tape, &holes));
             row.set("more_holes", holes.more);
-            sink::print(form, &CHECK, Judgement::Each, [row], &mut out)?;
+            out.rows(&CHECK, Judgement::Each, [row])?;
         }
     }
     out.flush()?;
@@ -78,7 +77,7 @@ pub(crate) fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
 }
 
 /// Reports that a file is no tape, and why: as an error, or as a record.
-pub(crate) fn not_a_tape(config: &Config, why: &str) -> Result<Verdict> {
+pub(crate) fn not_a_tape(config: &Config, why: &str, out: &mut Out) -> Result<Verdict> {
     let name = config.file.display().to_string();
     if config.format.rows() != Some(Form::Json) {
         bail!("{name}: not a tape: {why}");
@@ -87,8 +86,7 @@ pub(crate) fn not_a_tape(config: &Config, why: &str) -> Result<Verdict> {
     row.set("file", name).set("grade", "not a tape").set("clean_end", Cell::Null).set("complete_until_ns", Cell::Null);
     row.set("end_reason", Cell::Null).set("segments", Cell::Null).set("bytes", Cell::Null);
     row.set("findings", json!([{"offset": "0", "text": why}])).set("holes", json!([])).set("more_holes", Cell::Null);
-    let mut out = output::stdout()?;
-    sink::print(Form::Json, &CHECK, Judgement::Each, [row], &mut out)?;
+    out.rows(&CHECK, Judgement::Each, [row])?;
     out.flush()?;
     Ok(Verdict { lost: true, bad: true })
 }

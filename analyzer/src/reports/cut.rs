@@ -19,14 +19,14 @@ use crate::asked::config::Config;
 use crate::asked::config::view::Part::All;
 use crate::asked::config::view::{Operands, Own, Rows, Run, View};
 use crate::derive::{fds, paths};
+use crate::render::out::Out;
 use crate::render::row::{Judgement, Row};
-use crate::render::sink;
 use crate::render::table::seconds;
 use crate::table::calls::CallBook;
 use crate::table::families;
 use crate::table::filter::Scope;
 use crate::table::{kin, question};
-use crate::values::output::{self, NewFile, Out, line};
+use crate::values::output::{NewFile, line};
 use crate::values::say::{BadUsage, Verdict};
 
 systape_format::tables! {
@@ -100,7 +100,7 @@ fn make(config: &Config) -> Result<Option<NewFile>> {
 }
 
 /// Fills `copy`, the second file of `config`, from `tape`, checks it and reports what it has.
-fn run(config: &Config, tape: &Tape, copy: Option<&mut NewFile>) -> Result<Verdict> {
+fn run(config: &Config, tape: &Tape, copy: Option<&mut NewFile>, out: &mut Out) -> Result<Verdict> {
     let new = copy.context("no file to write to")?;
     let to = new.path().display().to_string();
     let families = families(config)?;
@@ -119,10 +119,9 @@ fn run(config: &Config, tape: &Tape, copy: Option<&mut NewFile>) -> Result<Verdi
         bail!("--time: nothing of that time is on the tape, which is from 0 to {end} s");
     }
     let Copied { repaired, copy, good } = fill(new, |file| write(config, tape, file, &scope, families.as_deref()))?;
-    let mut out = output::stdout()?;
     match config.format.rows() {
-        None => text(&mut out, config, &to, tape, &copy, &repaired, good)?,
-        Some(form) => {
+        None => text(out, config, &to, tape, &copy, &repaired, good)?,
+        Some(_) => {
             let open = tape.session().window_open;
             let cut = copy.session().cut;
             let mut row = Row::new(&CUT);
@@ -131,7 +130,7 @@ fn run(config: &Config, tape: &Tape, copy: Option<&mut NewFile>) -> Result<Verdi
             row.set("to_ns", cut.filter(|cut| cut.to < u64::MAX).map(|cut| cut.to.wrapping_sub(open) as i64));
             row.set("grade", check::grade(good)).set("segments", repaired.segments).set("bytes", copy.len_bytes());
             row.set("holes", check::holes_json(tape, &repaired.holes)).set("more_holes", repaired.holes.more);
-            sink::print(form, &CUT, Judgement::Each, [row], &mut out)?;
+            out.rows(&CUT, Judgement::Each, [row])?;
         }
     }
     out.flush()?;

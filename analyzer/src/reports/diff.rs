@@ -21,13 +21,13 @@ use crate::render::by;
 use crate::render::form::Form;
 use crate::render::keys::with_keys;
 use crate::render::mark;
+use crate::render::out::Out;
 use crate::render::rank::{Rank, more};
 use crate::render::row::Judgement;
-use crate::render::sink;
 use crate::render::table::{Table, millis};
 use crate::table::group::by::By;
 use crate::values::open::open;
-use crate::values::output::{self, Out, line};
+use crate::values::output::line;
 use crate::values::say::Verdict;
 use crate::values::timespec;
 use crate::values::words::{escaped, span};
@@ -154,7 +154,7 @@ fn keys(config: &Config) -> Result<Vec<By>> {
 }
 
 /// Prints the difference between `tape` and the second of `config`.
-fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
+fn run(config: &Config, tape: &Tape, out: &mut Out) -> Result<Verdict> {
     let own: Options = config.own()?;
     let by = keys(config)?;
     let (of_before, of_after) =
@@ -170,7 +170,6 @@ fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
     let rates = own.rates([&before, &after]);
     let compared = Compared::of(&before, &after, rates);
     let limit = own.rank.limit(config.format, config.max_events);
-    let mut out = output::stdout()?;
     let complete = before.complete && after.complete;
     let rows = &compared.rows;
     let measures = whole::lines([&before, &after], compared.scale);
@@ -183,13 +182,13 @@ fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
             config.shown.rows(listed.len());
             let sides = [&before, &after];
             let shown = Shown { by: &by, sides, compared: &compared, rates, measures: &measures, own: &own, narrowed };
-            shown.print(&listed[..listed.len().min(limit)], &mut out)?;
-            more(listed.len(), limit).iter().try_for_each(|text| line(&mut out, text))?;
+            shown.print(&listed[..listed.len().min(limit)], out)?;
+            more(listed.len(), limit).iter().try_for_each(|text| line(out, text))?;
             let hidden = rows.len() - listed.len();
             if hidden > 0 {
                 let which = if listed.is_empty() { "all" } else { "the other" };
                 let s = if hidden == 1 { "" } else { "s" };
-                line(&mut out, &format!("{which} {hidden} row{s} may differ by chance (--all)"))?;
+                line(out, &format!("{which} {hidden} row{s} may differ by chance (--all)"))?;
             }
         }
         Some(form) => {
@@ -198,11 +197,11 @@ fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
             let table = with_keys(by::columns(&by), &DIFF);
             let whole = complete && ![&before, &after].into_iter().any(Side::is_vague);
             let records = rows.iter().take(limit).map(|row| row.record(&by, compared.scale, whole, &table));
-            sink::print(form, &table, judged, records, &mut out)?;
+            out.rows(&table, judged, records)?;
             if form == Form::Json {
-                sink::print(form, &WHOLE, Judgement::Each, measures.iter().map(Line::record), &mut out)?;
+                out.rows(&WHOLE, Judgement::Each, measures.iter().map(Line::record))?;
             }
-            [&before, &after].into_iter().for_each(Side::tell);
+            [&before, &after].into_iter().for_each(|side| side.tell(out));
         }
     }
     out.flush()?;

@@ -11,17 +11,17 @@ use crate::asked::config::Config;
 use crate::asked::config::view::Part::All;
 use crate::asked::config::view::{Own, Rows, Run, TASKS, View};
 use crate::derive::environments::{Program, Programs, Variable};
+use crate::render::out::Out;
 use crate::render::rank::more;
 use crate::render::row::{Row, some, user};
-use crate::render::sink;
 use crate::render::table::{Table, seconds};
 use crate::table::families;
 use crate::table::loss::Listed;
 use crate::table::scan::Scan;
 use crate::values::glob;
 use crate::values::order::InOrder as _;
-use crate::values::output::{self, line};
-use crate::values::say::{Verdict, complain};
+use crate::values::output::line;
+use crate::values::say::Verdict;
 use crate::values::words::{escaped, named};
 
 systape_format::tables! {
@@ -61,7 +61,7 @@ struct Options {
 }
 
 /// Prints the answer for `config`.
-fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
+fn run(config: &Config, tape: &Tape, out: &mut Out) -> Result<Verdict> {
     families::require(tape, Family::Process, "events of process life")?;
     let session = tape.session();
     if session.env_keys.is_empty() && session.redacted.is_empty() && tape.session_is_whole() {
@@ -106,24 +106,23 @@ fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
         format!("UNKNOWN: the environment of {unknown} other program{s} could not be read")
     });
     let limit = usize::try_from(config.max_events).unwrap_or(usize::MAX);
-    let mut out = output::stdout()?;
     match config.format.rows() {
-        Some(form) => {
+        Some(_) => {
             let lines = rows.iter().take(limit).map(|(program, variable)| row(session.window_open, program, variable));
-            sink::print(form, &ENV, context.judged(), lines, &mut out)?;
-            note.iter().for_each(|note| complain(note));
+            out.rows(&ENV, context.judged(), lines)?;
+            note.iter().for_each(|note| out.say(note));
         }
         None => {
             let mut table = Table::default().number("TIME").number("PID").word("COMM").word("VARIABLE");
             for (program, variable) in rows.iter().take(limit) {
                 table.row(cells(session.window_open, program, variable));
             }
-            table.print(&mut out)?;
-            more(rows.len(), limit).iter().try_for_each(|text| line(&mut out, text))?;
-            note.iter().try_for_each(|note| line(&mut out, note))?;
+            table.print(out)?;
+            more(rows.len(), limit).iter().try_for_each(|text| line(out, text))?;
+            note.iter().try_for_each(|note| line(out, note))?;
         }
     }
-    losses::end(&context, &mut out, false, Listed::Nothing)
+    losses::end(&context, out, false, Listed::Nothing)
 }
 
 fn row<'r>(open: u64, program: &'r Program, variable: &Variable<'r>) -> Row<'r> {

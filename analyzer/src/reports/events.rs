@@ -22,8 +22,8 @@ use crate::lines::events::picked::Picked;
 use crate::render::by;
 use crate::render::keys::with_keys;
 use crate::render::mark;
+use crate::render::out::Out;
 use crate::render::row::Row;
-use crate::render::sink;
 use crate::render::table::Table;
 use crate::table::filter::Scope;
 use crate::table::group::by::By;
@@ -127,7 +127,7 @@ fn collect(context: &Context<'_>, plan: &Plan) -> Result<(Sums, Coverage)> {
 }
 
 /// Prints them; returns whether some are missing.
-pub(crate) fn run(config: &Config, tape: &Tape, out: &mut impl Write) -> Result<bool> {
+pub(crate) fn run(config: &Config, tape: &Tape, out: &mut Out) -> Result<bool> {
     let by = keys(config)?;
     let plan = Plan::by(&by).naming(tape.session());
     // what calls lack does not touch them
@@ -146,7 +146,7 @@ pub(crate) fn run(config: &Config, tape: &Tape, out: &mut impl Write) -> Result<
     config.shown.rows(rows.len());
     rows.order_by_key(|(keys, event, count)| (Reverse(*count), *event, keys.values));
     let lost = !context.question.loss.complete();
-    let Some(form) = config.format.rows() else {
+    if config.format.rows().is_none() {
         losses::head(&context, "Something is missing: every count is at least.", out)?;
         text(&rows, &by, lost, out)?;
         return Ok(lost);
@@ -158,7 +158,7 @@ pub(crate) fn run(config: &Config, tape: &Tape, out: &mut impl Write) -> Result<
         row.set("event", name(event)).set("count", *count);
         row
     });
-    sink::print(form, &declared, context.judged(), rows, out)?;
+    out.rows(&declared, context.judged(), rows)?;
     Ok(lost)
 }
 

@@ -20,16 +20,16 @@ use crate::derive::paths::cwds::{Cwds, Moves};
 use crate::derive::sharers::Member;
 use crate::render::cell::Cell;
 use crate::render::json::bytes;
+use crate::render::out::Out;
 use crate::render::rank::more;
 use crate::render::row::{Row, some, user};
-use crate::render::sink;
 use crate::render::table::{Table, seconds};
 use crate::table::filter;
 use crate::table::loss::Listed;
 use crate::table::question::{Question, clock};
 use crate::values::clock::Clock;
-use crate::values::output::{self, line};
-use crate::values::say::{Verdict, complain};
+use crate::values::output::line;
+use crate::values::say::Verdict;
 use crate::values::timespec::{self, Edge};
 use crate::values::words::{escaped, named};
 
@@ -92,7 +92,7 @@ fn check(config: &Config) -> Result<()> {
 }
 
 /// Prints the answer for `config`.
-fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
+fn run(config: &Config, tape: &Tape, out: &mut Out) -> Result<Verdict> {
     let edge = config.own::<Options>()?.at()?;
     let mut context = Context::about(config, tape, &[Family::Syscall, Family::Process])?;
     let clock = if edge.needs_clock() { clock(tape) } else { Clock::default() };
@@ -122,29 +122,27 @@ fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
     } else {
         loss.gaps.retain(|gap| matches!(gap.cause, GapCause::Damaged | GapCause::DetailDamaged));
     }
-    let mut out = output::stdout()?;
-    let form = config.format.rows();
-    match form {
-        Some(form) => {
+    match config.format.rows() {
+        Some(_) => {
             let lines = rows.iter().take(limit).map(|row| shown.row(row));
-            sink::print(form, &FDS, context.judged(), lines, &mut out)?;
-            notes.iter().for_each(|note| complain(note));
+            out.rows(&FDS, context.judged(), lines)?;
+            notes.iter().for_each(|note| out.say(note));
         }
         None => {
-            shown.table(&rows[..rows.len().min(limit)]).print(&mut out)?;
-            more(rows.len(), limit).iter().try_for_each(|text| line(&mut out, text))?;
+            shown.table(&rows[..rows.len().min(limit)]).print(out)?;
+            more(rows.len(), limit).iter().try_for_each(|text| line(out, text))?;
             if shown.peers_lack()
                 && open().any(|(held, open)| shown.peers(held, open).is_some_and(|all| !all.is_empty()))
             {
-                line(&mut out, "Behind -> are processes of the tape: others may hold the same, or its other end")?;
+                line(out, "Behind -> are processes of the tape: others may hold the same, or its other end")?;
             }
-            notes.iter().try_for_each(|note| line(&mut out, note))?;
+            notes.iter().try_for_each(|note| line(out, note))?;
         }
     }
     let Fed { coverage, .. } = fed;
     context.question.loss = loss;
     coverage.tell(&mut context.question.loss);
-    losses::end(&context, &mut out, false, Listed::Nothing)
+    losses::end(&context, out, false, Listed::Nothing)
 }
 
 /// A line of the answer.

@@ -24,12 +24,12 @@ use crate::derive::summary::plan::Plan;
 use crate::lines::tables::LOSSES;
 use crate::render::by;
 use crate::render::form::Format;
+use crate::render::out::Out;
 use crate::render::rank::Rank;
 use crate::table::calls::CallInfo;
 use crate::table::families;
 use crate::table::group::by::By;
 use crate::table::loss::Listed;
-use crate::values::output;
 use crate::values::say::Verdict;
 use crate::values::timespec;
 
@@ -196,34 +196,37 @@ fn keys(config: &Config) -> Result<Vec<By>> {
 }
 
 /// Prints the answer for `config`.
-fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
+fn run(config: &Config, tape: &Tape, out: &mut Out) -> Result<Verdict> {
     let own: Options = config.own()?;
     let by = keys(config)?;
     if own.listed() {
         families::require(tape, Family::Syscall, "syscalls")?;
         // paths follow from where processes are
         let mut context = Context::about(config, tape, &[Family::Syscall, Family::Process])?;
-        let mut out = output::stdout()?;
         let (stamps, layout) = (context.stamps(), if own.opens { lines::OPENS } else { lines::SLOWER });
         let doing = if own.opens { Doing::Open } else { Doing::Any };
         let list = List { doing, slower: slower(&own)?, sockets: own.sockets, stamps, layout };
-        return lines::answer(&mut context, &list, &mut out);
+        return lines::answer(&mut context, &list, out);
     }
     let limit = own.rank.limit(config.format, u64::MAX);
     let rank = own.by_most.unwrap_or_default().of();
-    answer_sums(config, tape, &Asked { by: &by, sockets: own.sockets, limit, rank, without: |_| false, layout: None })
+    answer_sums(
+        config,
+        tape,
+        &Asked { by: &by, sockets: own.sockets, limit, rank, without: |_| false, layout: None },
+        out,
+    )
 }
 
 /// The whole answer, sums.
-pub(super) fn answer_sums(config: &Config, tape: &Tape, asked: &Asked<'_>) -> Result<Verdict> {
+pub(super) fn answer_sums(config: &Config, tape: &Tape, asked: &Asked<'_>, out: &mut Out) -> Result<Verdict> {
     families::require(tape, Family::Syscall, "syscalls")?;
     // paths follow from where processes are
     let by_path = asked.by.contains(&By::File);
     let families = if by_path { &[Family::Syscall, Family::Process][..] } else { &[Family::Syscall] };
     let mut context = Context::about(config, tape, families)?;
-    let mut out = output::stdout()?;
-    let doubts = sums::print(&mut context, asked, &mut out)?;
-    let verdict = losses::end(&context, &mut out, config.format == Format::Text, Listed::Nothing)?;
+    let doubts = sums::print(&mut context, asked, out)?;
+    let verdict = losses::end(&context, out, config.format == Format::Text, Listed::Nothing)?;
     Ok(verdict.doubted(doubts))
 }
 

@@ -22,13 +22,13 @@ use crate::asked::config::view::{Rows, Run, View};
 use crate::derive::stacks::recorded::Inventory;
 use crate::render::cell::Cell;
 use crate::render::json;
+use crate::render::out::Out;
 use crate::render::row::Row;
-use crate::render::sink;
 use crate::table::families;
 use crate::table::fired::{self, Fired, fired};
 use crate::table::loss::{cause_name, cause_text, family_name, finding_text, is_loss, miss_text, remedy, seconds};
 use crate::values::clock::{self, Clock};
-use crate::values::output::{self, line};
+use crate::values::output::line;
 use crate::values::say::Verdict;
 
 systape_format::tables! {
@@ -150,16 +150,15 @@ pub(crate) static VIEW: View = View {
 };
 
 /// Prints the facts about the tape.
-fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
+fn run(config: &Config, tape: &Tape, out: &mut Out) -> Result<Verdict> {
     let facts = Facts::gather(tape);
-    let mut out = output::stdout()?;
     match config.format.rows() {
         None => {
             for text in facts.lines(config) {
-                line(&mut out, &text)?;
+                line(out, &text)?;
             }
         }
-        Some(form) => sink::print_one(form, &facts.row(), &mut out)?,
+        Some(_) => out.facts(facts.row())?,
     }
     out.flush()?;
     Ok(Verdict { lost: !facts.complete(), bad: false })

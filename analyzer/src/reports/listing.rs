@@ -29,6 +29,7 @@ use crate::lines::tables::EVENTS;
 use crate::lines::text::{Look, Text};
 use crate::render::columns::Layout;
 use crate::render::form::Format;
+use crate::render::out::Out;
 use crate::render::sink;
 use crate::table::families;
 use crate::table::load::{Base, Loaded, OpenCalls};
@@ -38,9 +39,8 @@ use crate::table::scan::Scan;
 use crate::table::scan::carry::{CarryPlan, carry_start, frontier};
 use crate::table::stream::{Loose, Merger, Part, merged};
 use crate::values::clock::Clock;
-use crate::values::output::{Out, TimedLines};
+use crate::values::output::TimedLines;
 use crate::values::parallel;
-use crate::values::say::complain;
 
 /// Most segments rendered together: 64 Ki lines of 130 bytes and their columns are about 16 MB each.
 const BATCH: usize = 6;
@@ -158,7 +158,7 @@ pub(super) fn run_part(
         Format::Json => Box::new(Json::new(session, clock(context.question.tape))),
         Format::Csv => Box::new(Csv::new(session, clock(context.question.tape), own.stacks.asked())),
     };
-    let sort = order(context);
+    let sort = order(context, out);
     let tool = match lines {
         Some(Lines::Events(layout)) => Some(context.lines(&EVENTS, Some(layout))),
         _ => None,
@@ -221,7 +221,7 @@ fn clock_for(context: &Context<'_>) -> Clock {
 }
 
 /// The requested order, if the tape allows it: without the index of carry rows, only end order can be streamed.
-fn order(context: &Context<'_>) -> Order {
+fn order(context: &Context<'_>, out: &mut Out) -> Order {
     let sort = match context.config.sort {
         _ if context.config.follow => Order::End,
         Some(Sort::Listing(order)) => order,
@@ -234,7 +234,7 @@ fn order(context: &Context<'_>) -> Order {
             true => "it is still being written",
             false => "the recording ended abnormally",
         };
-        complain(&format!("the tape has no index ({why}): calls are listed by end, not by start"));
+        out.say(&format!("the tape has no index ({why}): calls are listed by end, not by start"));
         return Order::End;
     }
     sort

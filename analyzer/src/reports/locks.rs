@@ -15,16 +15,16 @@ use crate::asked::config::view::{Own, Rows, Run, TASKS, View};
 use crate::asked::options::idle::Idle;
 use crate::derive::waits::{self, Judged, Kind, Named, Sum, Threads};
 use crate::render::mark;
+use crate::render::out::Out;
 use crate::render::rank::{self, Few};
 use crate::render::row::Row;
-use crate::render::sink;
 use crate::render::table::{Table, millis};
 use crate::table::calls::recorded;
 use crate::table::families;
 use crate::table::loss::Listed;
 use crate::table::question::Question;
-use crate::values::output::{self, line};
-use crate::values::say::{Verdict, complain};
+use crate::values::output::line;
+use crate::values::say::Verdict;
 use crate::values::words::escaped;
 
 systape_format::tables! {
@@ -102,7 +102,7 @@ struct Options {
 }
 
 /// Prints the answer for `config`.
-fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
+fn run(config: &Config, tape: &Tape, out: &mut Out) -> Result<Verdict> {
     families::require(tape, Family::Syscall, "syscalls")?;
     let own: Options = config.own()?;
     let mut context = Context::about(config, tape, &[Family::Syscall])?;
@@ -130,22 +130,21 @@ fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
         !idle
     });
     shown.rows = &rows;
-    let mut out = output::stdout()?;
     match config.format.rows() {
-        Some(form) => {
+        Some(_) => {
             let lines = rows.iter().take(shown.limit).map(|row| shown.row(row));
-            sink::print(form, &LOCKS, context.judged(), lines, &mut out)?;
-            notes.iter().for_each(|note| complain(note));
+            out.rows(&LOCKS, context.judged(), lines)?;
+            notes.iter().for_each(|note| out.say(note));
         }
         None => {
-            losses::head(&context, "At least, because something is missing:", &mut out)?;
-            notes.iter().try_for_each(|note| line(&mut out, note))?;
-            shown.table().print(&mut out)?;
+            losses::head(&context, "At least, because something is missing:", out)?;
+            notes.iter().try_for_each(|note| line(out, note))?;
+            shown.table().print(out)?;
             let more = rank::more(rows.len(), shown.limit);
-            more.iter().chain(&folded.line(all)).try_for_each(|text| line(&mut out, text))?;
+            more.iter().chain(&folded.line(all)).try_for_each(|text| line(out, text))?;
         }
     }
-    losses::end(&context, &mut out, config.format.rows().is_none(), Listed::Nothing)
+    losses::end(&context, out, config.format.rows().is_none(), Listed::Nothing)
 }
 
 /// What the answer lacks for other reasons than loss.

@@ -10,35 +10,39 @@ use systape_format::reader::Tape;
 use super::Context;
 use crate::derive::summary::ledger::{Knowledge, options};
 use crate::lines::LineFormat;
-use crate::lines::json::Json;
+use crate::lines::json::{Json, gap_row};
 use crate::lines::text::Text;
 use crate::render::form::Format;
+use crate::render::out::Out;
+use crate::render::row::Row;
 use crate::table::loss::{Listed, Loss};
 use crate::table::stream::{Loose, Merger};
 use crate::values::output::{TimedLines, line};
-use crate::values::say::{Verdict, complain};
+use crate::values::say::Verdict;
 
 /// Most lines about losses; the rest is only counted.
 pub(crate) const LOSS_LINES: usize = 12;
 
 /// Prints on stderr the losses of an answer without a place for them: the abnormal end, damage, and what is not `listed`.
-pub(crate) fn tell(context: &Context<'_>, listed: Listed) {
-    let mut loss = context.question.loss.clone();
-    loss.listed = listed;
-    for line in loss.lines(context.question.tape.session(), LOSS_LINES) {
-        complain(&line);
-    }
+pub(crate) fn tell(context: &Context<'_>, listed: Listed, out: &mut Out) {
+    lines(context, listed).iter().for_each(|line| out.say(line));
+}
+
+/// The same as lines.
+pub(crate) fn lines(context: &Context<'_>, listed: Listed) -> Vec<String> {
+    let loss = Loss { listed, ..context.question.loss.clone() };
+    loss.lines(context.question.tape.session(), LOSS_LINES)
 }
 
 /// The end of a report: prints losses on stderr unless `told`, those that are not `listed`.
 ///
 /// # Errors
 /// The answer cannot be written.
-pub(crate) fn end(context: &Context<'_>, out: &mut impl Write, told: bool, listed: Listed) -> Result<Verdict> {
+pub(crate) fn end(context: &Context<'_>, out: &mut Out, told: bool, listed: Listed) -> Result<Verdict> {
     out.flush()?;
     let lost = !context.question.loss.complete();
     if lost && !told {
-        tell(context, listed);
+        tell(context, listed, out);
     }
     Ok(Verdict { lost, bad: false })
 }
@@ -64,12 +68,15 @@ pub(crate) fn above_sums(context: &Context<'_>, knowledge: &Knowledge, out: &mut
 }
 
 /// Prints on stderr that calls are not listed because of an option of `record`, which is no loss.
-pub(crate) fn tell_filtered(context: &Context<'_>) {
+pub(crate) fn tell_filtered(context: &Context<'_>, out: &mut Out) {
+    filtered(context).iter().for_each(|line| out.say(line));
+}
+
+/// The same as a line, if there are any.
+pub(crate) fn filtered(context: &Context<'_>) -> Option<String> {
     let tape = context.question.tape;
-    if !stores_some(tape) {
-        return;
-    }
-    complain(&format!("record stored only some calls{}; --summary counts all", options(tape.session())));
+    let text = || format!("record stored only some calls{}; --summary counts all", options(tape.session()));
+    stores_some(tape).then(text)
 }
 
 /// Whether an option of `record` stored only some calls and counted the others.
@@ -102,6 +109,11 @@ pub(crate) fn head_of(loss: &Loss, context: &Context<'_>, heading: &str, out: &m
 /// What of the losses has lines after [`push`].
 pub(crate) fn pushed(format: Format) -> Listed {
     if format == Format::Csv { Listed::Nothing } else { Listed::Gaps }
+}
+
+/// The rows of the gaps of `loss`.
+pub(crate) fn rows<'l>(context: &'l Context<'_>, loss: &'l Loss) -> impl Iterator<Item = Row<'static>> + 'l {
+    loss.gaps.iter().map(|gap| gap_row(gap, context.question.tape.session()))
 }
 
 /// Inserts the lines of the gaps of `loss` in a listing by time; CSV has none.

@@ -16,11 +16,11 @@ use super::repair::{Copied, fill, new_file, sync};
 use crate::asked::config::Config;
 use crate::asked::config::view::Part::All;
 use crate::asked::config::view::{Operands, Own, Rows, Run, View};
+use crate::render::out::Out;
 use crate::render::row::{Judgement, Row};
-use crate::render::sink;
 use crate::render::table::seconds;
 use crate::values::open::open;
-use crate::values::output::{self, NewFile, line};
+use crate::values::output::{NewFile, line};
 use crate::values::say::Verdict;
 use crate::values::words::escaped;
 
@@ -72,7 +72,7 @@ fn make(config: &Config) -> Result<Option<NewFile>> {
 }
 
 /// Fills `new` from the tapes at `paths`, checks it and reports what it has.
-fn run(config: &Config, paths: &[PathBuf], new: Option<&mut NewFile>) -> Result<Verdict> {
+fn run(config: &Config, paths: &[PathBuf], new: Option<&mut NewFile>, out: &mut Out) -> Result<Verdict> {
     let Some(new) = new else { bail!("no file was made for the tape") };
     let tapes = paths.iter().map(|path| open(path)).collect::<Result<Vec<Tape>>>()?;
     let all: Vec<&Tape> = tapes.iter().collect();
@@ -87,12 +87,11 @@ fn run(config: &Config, paths: &[PathBuf], new: Option<&mut NewFile>) -> Result<
     };
     let to = new.path().display().to_string();
     let Copied { repaired, copy, good } = fill(new, written)?;
-    let mut out = output::stdout()?;
     let (open, cut) = (copy.session().window_open, copy.session().cut);
     match config.format.rows() {
         None => {
             let size = format!("{} segments, {} bytes", repaired.segments, copy.len_bytes());
-            line(&mut out, &format!("{to}: {}: {size}", check::grade(good)))?;
+            line(out, &format!("{to}: {}: {size}", check::grade(good)))?;
             let about = match cut {
                 Some(cut) => {
                     let end = cut.to.min(copy.complete_until());
@@ -100,15 +99,15 @@ fn run(config: &Config, paths: &[PathBuf], new: Option<&mut NewFile>) -> Result<
                 }
                 None => "the whole recording".to_owned(),
             };
-            line(&mut out, &format!("It is about {about}."))?;
+            line(out, &format!("It is about {about}."))?;
         }
-        Some(form) => {
+        Some(_) => {
             let ns = |ts: u64| ts.wrapping_sub(open) as i64;
             let mut row = Row::new(&MERGE);
             row.set("merged", to).set("tapes", paths.len()).set("from_ns", cut.map_or(0, |cut| ns(cut.from)));
             row.set("to_ns", cut.filter(|cut| cut.to < u64::MAX).map(|cut| ns(cut.to)));
             row.set("grade", check::grade(good)).set("segments", repaired.segments).set("bytes", copy.len_bytes());
-            sink::print(form, &MERGE, Judgement::Each, [row], &mut out)?;
+            out.rows(&MERGE, Judgement::Each, [row])?;
         }
     }
     out.flush()?;

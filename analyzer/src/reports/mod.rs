@@ -38,6 +38,7 @@ pub(crate) mod scheduling;
 pub(crate) mod states;
 pub(crate) mod summary;
 pub(crate) mod tables;
+mod timed;
 pub(crate) mod tools;
 pub(crate) mod top;
 pub(crate) mod traced;

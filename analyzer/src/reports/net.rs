@@ -5,13 +5,13 @@ pub(super) mod line;
 mod sums;
 mod udp;
 
-use std::io::Write;
 use std::ops::ControlFlow;
 
 use anyhow::{Result, bail};
 use systape_format::model::{Dict, Family, NetState, Task};
 use systape_format::reader::{Segment, Tape};
 
+use super::timed::Timed;
 use super::{Context, losses};
 use crate::asked::config::view::Part::{All, Keys};
 use crate::asked::config::view::{Own, Rows, Run, TASKS, View};
@@ -24,6 +24,7 @@ use crate::lines::tables as lines;
 use crate::render::by::BY;
 use crate::render::columns::Layout;
 use crate::render::form::Format;
+use crate::render::out::Out;
 use crate::render::rank::Rank;
 use crate::render::row::Times;
 use crate::table::calls::CallBook;
@@ -31,10 +32,8 @@ use crate::table::families;
 use crate::table::loss::{Listed, Loss, loses};
 use crate::table::question::clock;
 use crate::table::scan::{Scan, lost};
-use crate::table::stream::{Merger, Part};
 use crate::values::order::InOrder as _;
-use crate::values::output::{self, Out};
-use crate::values::say::{Verdict, complain};
+use crate::values::say::Verdict;
 
 /// What is asked.
 pub(crate) static VIEW: View = View {
@@ -95,44 +94,49 @@ fn check(config: &Config) -> Result<()> {
 }
 
 /// Prints the answer for `config`.
-fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
+fn run(config: &Config, tape: &Tape, out: &mut Out) -> Result<Verdict> {
     let own: Options = config.own()?;
     if own.udp {
-        return udp::run(config, tape);
+        return udp::run(config, tape, out);
     }
-    answer(config, tape, |context, loss, out| match (own.changes, &*sums::keys(config)?) {
-        (true, _) => changes(context, loss, out),
-        (false, []) => connections(context, loss, None, out),
-        (false, keys) => sums::print(context, loss, keys, own.rank, out),
-    })
+    answer(
+        config,
+        tape,
+        |context, loss, out| match (own.changes, &*sums::keys(config)?) {
+            (true, _) => changes(context, loss, out),
+            (false, []) => connections(context, loss, None, out),
+            (false, keys) => sums::print(context, loss, keys, own.rank, out),
+        },
+        out,
+    )
 }
 
 /// The whole answer: connections, text in the columns of `layout`.
-pub(super) fn answer_in(config: &Config, tape: &Tape, layout: &'static Layout) -> Result<Verdict> {
-    answer(config, tape, |context, loss, out| connections(context, loss, Some(layout), out))
+pub(super) fn answer_in(config: &Config, tape: &Tape, layout: &'static Layout, out: &mut Out) -> Result<Verdict> {
+    answer(config, tape, |context, loss, out| connections(context, loss, Some(layout), out), out)
 }
 
 fn answer(
     config: &Config,
     tape: &Tape,
     report: impl FnOnce(&Context<'_>, &mut Loss, &mut Out) -> Result<Doubts>,
+    out: &mut Out,
 ) -> Result<Verdict> {
     families::require(tape, Family::Net, "connections")?;
     let mut context = Context::about(config, tape, &[Family::Net])?;
-    let mut out = output::stdout()?;
     let mut loss = context.question.loss.clone();
-    let doubts = report(&context, &mut loss, &mut out)?;
+    let doubts = report(&context, &mut loss, out)?;
     context.question.loss = loss;
     let sums = !config.by.is_empty();
     let told = sums && config.format == Format::Text;
     let listed = if sums { Listed::Nothing } else { losses::pushed(config.format) };
-    let verdict = losses::end(&context, &mut out, told, listed)?;
+    let verdict = losses::end(&context, out, told, listed)?;
     let unknown = doubts.accepted && calls_missing(tape);
     if unknown {
-        complain("calls were lost: who accepted some of the connections is not known");
+        out.say("calls were lost: who accepted some of the connections is not known");
     }
     if doubts.open && !verdict.lost {
-        complain("changes of sockets were lost: whether some of the connections are open is not known");
+        out.say("changes of sockets were lost: whether some of the connections are open is not known");
     }
     Ok(verdict.doubted(doubts.open || unknown))
 }
@@ -208,29 +212,25 @@ fn changes(context: &Context<'_>, loss: &mut Loss, out: &mut Out) -> Result<Doub
     let (config, scope, times) = (context.config, &context.question.scope, times(context));
     let stamps = context.stamps();
     let lines = context.lines(&line::CHANGES, None);
-    out.write_all(&lines.head(|| line::changes_header(&stamps)))?;
-    let mut merger = Merger::new(out, config.max_events);
-    losses::push(context, loss, &mut merger);
+    let mut timed = Timed::begin(context, loss, lines, || line::changes_header(&stamps), out)?;
     let coverage = Scan::all(context.question.tape).walk(
         CHANGES,
         |segment, dict| segment.nets(dict),
         |_, dict, events| {
-            let mut part = Part::default();
+            let mut count = 0;
             for event in &events {
                 let task = cause(dict, event);
                 if scope.at(event.ts) && scope.blamed(task, 0) {
                     let text = |out: &mut Vec<u8>| line::change(out, event, task, &stamps);
-                    lines.line(&mut part.bytes, text, || line::change_row(event, task, &times));
-                    part.end_line(event.ts);
+                    count += usize::from(timed.event(event.ts, text, || line::change_row(event, task, &times)));
                 }
             }
-            config.shown.rows(part.marks.len());
-            merger.part(&part)?;
-            Ok(if merger.left() > 0 { ControlFlow::Continue(()) } else { ControlFlow::Break(()) })
+            config.shown.rows(count);
+            Ok(timed.write()?)
         },
     )?;
     coverage.tell(loss);
-    merger.finish()?;
+    timed.end()?;
     Ok(Doubts::default())
 }
 
@@ -244,22 +244,16 @@ fn connections(
     let stamps = context.stamps();
     begin(context, loss);
     let lines = context.lines(&line::NET, layout);
-    out.write_all(&lines.head(|| line::header(&stamps)))?;
-    let mut merger = Merger::new(out, config.max_events);
-    losses::push(context, loss, &mut merger);
+    let mut timed = Timed::begin(context, loss, lines, || line::header(&stamps), out)?;
     let doubts = walk(context, loss, |found, window| {
-        let mut part = Part::default();
         for connection in &found {
             let text = |out: &mut Vec<u8>| line::text(out, connection, window, &stamps);
-            if lines.line(&mut part.bytes, text, || line::row(connection, window, &times)) {
-                part.end_line(connection.end.unwrap_or(u64::MAX));
-                config.shown.rows(1);
-            }
+            let end = connection.end.unwrap_or(u64::MAX);
+            config.shown.rows(timed.event(end, text, || line::row(connection, window, &times)).into());
         }
-        merger.part(&part)?;
-        Ok(if merger.left() > 0 { ControlFlow::Continue(()) } else { ControlFlow::Break(()) })
+        Ok(timed.write()?)
     })?;
-    merger.finish()?;
+    timed.end()?;
     Ok(doubts)
 }
 

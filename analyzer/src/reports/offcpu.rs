@@ -18,9 +18,9 @@ use crate::derive::runs::rest::Rests;
 use crate::derive::runs::{Doing, End, Interval, Sink, Slot, State, Thread, feed};
 use crate::render::keys::with_keys;
 use crate::render::mark;
+use crate::render::out::Out;
 use crate::render::rank::{Rank, more};
 use crate::render::row::Row;
-use crate::render::sink;
 use crate::render::table::{Table, millis, share};
 use crate::table::group::by::By;
 use crate::table::loss::Listed;
@@ -98,18 +98,18 @@ fn check(config: &Config) -> Result<()> {
 }
 
 /// Prints the answer for `config`.
-fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
+fn run(config: &Config, tape: &Tape, out: &mut Out) -> Result<Verdict> {
     let own: Options = config.own()?;
     let limit = own.rank.limit(config.format, config.max_events);
     if let Some(pid) = own.wakers {
-        return wakers::run(scheduling::context(config, tape, false)?, pid, limit);
+        return wakers::run(scheduling::context(config, tape, false, out)?, pid, limit, out);
     }
     let by = match keys_of(config)? {
         by if by.is_empty() => DEFAULT.to_vec(),
         by => by,
     };
     let calls = by.iter().any(|by| matches!(by, By::Syscall | By::File)) || config.filters.selects;
-    let mut context = scheduling::context(config, tape, calls)?;
+    let mut context = scheduling::context(config, tape, calls, out)?;
     let scope = &context.question.scope;
     let folds = calls && !own.rank.all() && idle::folds(own.idle, config, tape, scope);
     let needs = Needs { calls, files: folds || by.contains(&By::File), ..Needs::default() };
@@ -151,17 +151,16 @@ fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
             rows.push(row);
         }
     }
-    let mut out = output::stdout()?;
     scheduling::touched(fed.coverage, fed.unsure_until, &mut context);
-    if let Some(form) = form {
-        sink::print(form, &declared, context.judged(), rows, &mut out)?;
+    if form.is_some() {
+        out.rows(&declared, context.judged(), rows)?;
     } else {
-        scheduling::head(&context, &mut out)?;
-        table.print(&mut out)?;
-        more.iter().chain(&folded.line(total)).try_for_each(|text| output::line(&mut out, text))?;
-        scheduling::foot(&context, &mut out)?;
+        scheduling::head(&context, out)?;
+        table.print(out)?;
+        more.iter().chain(&folded.line(total)).try_for_each(|text| output::line(out, text))?;
+        scheduling::foot(&context, out)?;
     }
-    losses::end(&context, &mut out, form.is_none(), Listed::Nothing)
+    losses::end(&context, out, form.is_none(), Listed::Nothing)
 }
 
 /// Time off the CPU of one key.

@@ -26,14 +26,14 @@ use crate::derive::critical::walk::{Handover, Path};
 use crate::derive::runs::decode::Needs;
 use crate::derive::runs::feed;
 use crate::derive::runs::keys::{self, Words, task_text};
+use crate::render::out::Out;
 use crate::render::rank::Few;
-use crate::render::sink;
 use crate::render::table::millis;
 use crate::table::families::in_session;
 use crate::table::loss::Listed;
 use crate::table::question::Question;
-use crate::values::output::{self, line};
-use crate::values::say::{Verdict, complain};
+use crate::values::output::line;
+use crate::values::say::Verdict;
 
 /// What is asked.
 pub(crate) static VIEW: View = View {
@@ -86,11 +86,11 @@ fn check(config: &Config) -> Result<()> {
 }
 
 /// Prints the answer for `config`.
-fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
+fn run(config: &Config, tape: &Tape, out: &mut Out) -> Result<Verdict> {
     let own: Options = config.own()?;
     scheduling::require(tape)?;
     if let Some(cause) = &own.without {
-        return without::run(config, tape, cause);
+        return without::run(config, tape, cause, out);
     }
     let session = tape.session();
     let calls = in_session(session, Family::Syscall);
@@ -132,36 +132,35 @@ fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
     config.shown.rows(if own.sums { sums.len() } else { found.len() });
     let answer = Answer { threads: &log.threads, path: &path, found: &found, waits: &waits, words, context: &context };
     let limit = own.rank.limit(config.format);
-    let mut out = output::stdout()?;
     match config.format.rows() {
-        Some(form) if own.sums => {
+        Some(_) if own.sums => {
             let rows = sums.rows(&answer, limit);
-            sink::print(form, &PATH_SUMS, context.judged(), rows, &mut out)?;
+            out.rows(&PATH_SUMS, context.judged(), rows)?;
         }
-        Some(form) => {
+        Some(_) => {
             let shown = Shown { answer: &answer, limit };
-            sink::print(form, &PATH, context.judged(), shown.rows(), &mut out)?;
+            out.rows(&PATH, context.judged(), shown.rows())?;
         }
         None => {
-            scheduling::head(&context, &mut out)?;
+            scheduling::head(&context, out)?;
             match &subject {
                 Some(subject) => {
-                    head(&answer, subject, &mut out)?;
-                    sums.print(&answer, limit, &mut out)?;
+                    head(&answer, subject, out)?;
+                    sums.print(&answer, limit, out)?;
                     if !own.sums {
-                        line(&mut out, "")?;
-                        Shown { answer: &answer, limit }.print(&mut out)?;
+                        line(out, "")?;
+                        Shown { answer: &answer, limit }.print(out)?;
                     }
-                    foot(&context, &mut out)?;
+                    foot(&context, out)?;
                 }
-                None => line(&mut out, "no such thread is recorded in this part of the tape")?,
+                None => line(out, "no such thread is recorded in this part of the tape")?,
             }
         }
     }
     if subject.is_none() && config.format.rows().is_some() {
-        complain("no such thread is recorded in this part of the tape");
+        out.say("no such thread is recorded in this part of the tape");
     }
-    losses::end(&context, &mut out, config.format.rows().is_none(), Listed::Nothing)
+    losses::end(&context, out, config.format.rows().is_none(), Listed::Nothing)
 }
 
 /// Joins what follows each other and is the same, of a thread of one name.

@@ -28,9 +28,9 @@ use crate::render::cell::Cell;
 use crate::render::form::Format;
 use crate::render::keys::with_keys;
 use crate::render::mark;
+use crate::render::out::Out;
 use crate::render::rank::{Few, more};
 use crate::render::row::Row;
-use crate::render::sink;
 use crate::render::table::{Table, millis};
 use crate::table::filter::Scope;
 use crate::table::group::by::By;
@@ -39,7 +39,7 @@ use crate::table::group::{Add as _, Groups};
 use crate::table::loss::Listed;
 use crate::table::scan::Scan;
 use crate::values::order::InOrder as _;
-use crate::values::output::{self, Out, line};
+use crate::values::output::line;
 use crate::values::say::Verdict;
 
 systape_format::tables! {
@@ -139,7 +139,7 @@ fn asked(config: &Config, def: &TableDef) -> bool {
 }
 
 /// Prints the answer for `config`.
-fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
+fn run(config: &Config, tape: &Tape, out: &mut Out) -> Result<Verdict> {
     let by = keys(config)?;
     let own: Options = config.own()?;
     let mut families: Vec<Family> = Vec::new();
@@ -177,8 +177,7 @@ fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
     let limit = own.rank.limit(config.format);
     let (all, lost) = (rows.len(), !context.question.loss.complete());
     rows.truncate(limit);
-    let mut out = output::stdout()?;
-    if let Some(form) = config.format.rows() {
+    if config.format.rows().is_some() {
         let declared = with_keys(by::columns(&by), &PROBES);
         let lines = rows.iter().map(|(keys, event, times)| {
             let mut row = Row::new(&declared);
@@ -190,19 +189,19 @@ fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
             row.bound("durations", Cell::Spelled(times.hist.json(), times.hist.words()), short);
             row
         });
-        sink::print(form, &declared, context.judged(), lines, &mut out)?;
-        return losses::end(&context, &mut out, false, Listed::Nothing);
+        out.rows(&declared, context.judged(), lines)?;
+        return losses::end(&context, out, false, Listed::Nothing);
     }
-    losses::head(&context, "At least, because something is missing:", &mut out)?;
+    losses::head(&context, "At least, because something is missing:", out)?;
     if own.hist {
-        histograms(&rows, &by, lost, &mut out)?
+        histograms(&rows, &by, lost, out)?
     } else {
-        table(&rows, &by, lost).print(&mut out)?
+        table(&rows, &by, lost).print(out)?
     }
-    more(all, limit).iter().try_for_each(|text| line(&mut out, text))?;
+    more(all, limit).iter().try_for_each(|text| line(out, text))?;
     let without = without_duration(tape).filter(|_| all == 0);
-    without.iter().try_for_each(|text| line(&mut out, text))?;
-    losses::end(&context, &mut out, true, Listed::Nothing)
+    without.iter().try_for_each(|text| line(out, text))?;
+    losses::end(&context, out, true, Listed::Nothing)
 }
 
 /// What is said when no row has a duration, but the tape has events of these families that have none.

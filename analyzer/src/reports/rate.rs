@@ -1,7 +1,5 @@
 //! `analyze rate`: how many calls began when: the busiest programs, calls or files, each with a line of its rate over time.
 
-use std::io::Write;
-
 use anyhow::{Result, bail};
 use rustc_hash::FxHashMap;
 use serde_json::json;
@@ -19,12 +17,11 @@ use crate::derive::summary::plan::{Plan, Slices};
 use crate::derive::summary::table::{self, Ranked, Row};
 use crate::render::by;
 use crate::render::cell::Cell;
-use crate::render::form::Form;
 use crate::render::keys::with_keys;
 use crate::render::mark;
+use crate::render::out::Out;
 use crate::render::rank::{self, Few};
 use crate::render::row::{self as record, Judgement};
-use crate::render::sink;
 use crate::render::spark;
 use crate::render::table::Table;
 use crate::reports::keys::{Keys, Words};
@@ -33,8 +30,8 @@ use crate::table::filter::Scope;
 use crate::table::group::by::By;
 use crate::table::group::value::Value;
 use crate::table::loss::Listed;
-use crate::values::output::{self, Out, line};
-use crate::values::say::{Verdict, complain};
+use crate::values::output::line;
+use crate::values::say::Verdict;
 use crate::values::words::span;
 
 systape_format::tables! {
@@ -99,7 +96,7 @@ fn keys(config: &Config) -> Result<Vec<By>> {
 }
 
 /// Prints the answer for `config`.
-fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
+fn run(config: &Config, tape: &Tape, out: &mut Out) -> Result<Verdict> {
     families::require(tape, Family::Syscall, "syscalls")?;
     let own: Options = config.own()?;
     let by = keys(config)?;
@@ -120,17 +117,16 @@ fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
     context.question.loss = context.question.loss.of_sums();
     let rows = table::rows(&sums, &knowledge, &context.question.book, &plan, Column::Calls);
     context.config.shown.rows(rows.len());
-    let mut out = output::stdout()?;
     let shown = Shown { context: &context, knowledge: &knowledge, plan: &plan, by: &by, slices, lines: &lines };
     let limit = own.rank.limit(config.format);
     match config.format.rows() {
-        None => shown.text(&rows, limit, &mut out)?,
-        Some(form) => shown.rows(form, &rows, limit, &mut out)?,
+        None => shown.text(&rows, limit, out)?,
+        Some(_) => shown.rows(&rows, limit, out)?,
     }
     let told = config.format.rows().is_none();
-    let verdict = losses::end(&context, &mut out, told, Listed::Nothing)?;
+    let verdict = losses::end(&context, out, told, Listed::Nothing)?;
     if !told {
-        knowledge.doubts().iter().for_each(|text| complain(text));
+        knowledge.doubts().iter().for_each(|text| out.say(text));
     }
     Ok(verdict.doubted(rows.lost()))
 }
@@ -267,7 +263,7 @@ impl Shown<'_> {
         Ok(())
     }
 
-    fn rows(&self, form: Form, rows: &Ranked<'_>, limit: usize, out: &mut impl Write) -> Result<()> {
+    fn rows(&self, rows: &Ranked<'_>, limit: usize, out: &mut Out) -> Result<()> {
         let table = with_keys(by::columns(self.by), &RATE);
         let lines = rows.iter().take(limit).map(|row| {
             let mut line = record::Row::short_if(row.short, &table);
@@ -284,7 +280,7 @@ impl Shown<'_> {
             line.bound("untimed_calls", of_time.untimed, short).set("ledger_calls", row.stats.ledger_calls());
             line
         });
-        sink::print(form, &table, Judgement::Touched(!self.context.question.loss.complete()), lines, out)?;
+        out.rows(&table, Judgement::Touched(!self.context.question.loss.complete()), lines)?;
         Ok(())
     }
 

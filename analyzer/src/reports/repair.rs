@@ -20,9 +20,9 @@ use super::check;
 use crate::asked::config::Config;
 use crate::asked::config::view::Part::All;
 use crate::asked::config::view::{Operands, Own, Rows, Run, View};
+use crate::render::out::Out;
 use crate::render::row::{Judgement, Row};
-use crate::render::sink;
-use crate::values::output::{self, NewFile, Out, line};
+use crate::values::output::{NewFile, line};
 use crate::values::say::Verdict;
 
 systape_format::tables! {
@@ -141,21 +141,20 @@ pub(super) fn sync(out: BufWriter<&File>) -> Result<()> {
 }
 
 /// Fills `copy`, the second file of `config`, from `tape`, checks it and reports its holes.
-fn run(config: &Config, tape: &Tape, copy: Option<&mut NewFile>) -> Result<Verdict> {
+fn run(config: &Config, tape: &Tape, copy: Option<&mut NewFile>, out: &mut Out) -> Result<Verdict> {
     let new = copy.context("no file to write to")?;
     let to = &new.path().to_owned();
     let Copied { repaired, copy, good } = fill(new, |file| write(config, tape, file))?;
-    let mut out = output::stdout()?;
     match config.format.rows() {
-        None => text(&mut out, config, to, tape, &copy, &repaired, good)?,
-        Some(form) => {
+        None => text(out, config, to, tape, &copy, &repaired, good)?,
+        Some(_) => {
             let table = if redacts(config) { &REDACT } else { &REPAIR };
             let mut row = Row::new(table);
             row.set("file", config.file.display().to_string()).set(done(config), to.display().to_string());
             row.set("redacted_classes", Value::from(classes(&copy))).set("grade", check::grade(good));
             row.set("segments", repaired.segments).set("bytes", copy.len_bytes());
             row.set("holes", check::holes_json(tape, &repaired.holes)).set("more_holes", repaired.holes.more);
-            sink::print(form, table, Judgement::Each, [row], &mut out)?;
+            out.rows(table, Judgement::Each, [row])?;
         }
     }
     out.flush()?;

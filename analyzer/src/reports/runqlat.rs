@@ -15,12 +15,12 @@ use crate::derive::runs::{End, Interval, Sink, Slot, State, Thread, Why, feed};
 use crate::render::form::Format;
 use crate::render::keys::with_keys;
 use crate::render::loghist::LogHist;
+use crate::render::out::Out;
 use crate::render::row::Row;
-use crate::render::sink;
 use crate::table::group::by::By;
 use crate::table::loss::Listed;
 use crate::values::order::InOrder as _;
-use crate::values::output::{self, line};
+use crate::values::output::line;
 use crate::values::say::Verdict;
 
 systape_format::tables! {
@@ -40,7 +40,7 @@ pub(crate) static VIEW: View = View {
     examples: [("analyze runqlat", "one histogram"), ("analyze runqlat --by cpu", "one a CPU")],
     tables: &[Rows::of("runqlat", &[Part::Keys(&crate::render::by::BY), Part::All(&RUNQLAT)])],
     check: |config| scheduling::key(config, KEYS).map(drop),
-    run: Run::Prints(|config, tape| run(config, tape, Kind::Waits)),
+    run: Run::Prints(|config, tape, out| run(config, tape, Kind::Waits, out)),
     ..View::PLAIN
 };
 
@@ -50,7 +50,7 @@ pub(crate) static CPUDIST: View = View {
     about: "Histograms of how long threads stayed on a CPU, as bcc's cpudist",
     examples: [("analyze cpudist -p 2214", "one of a process"), ("analyze cpudist --by comm", "one a program")],
     tables: &[Rows::of("cpudist", &[Part::Keys(&crate::render::by::BY), Part::All(&RUNQLAT)])],
-    run: Run::Prints(|config, tape| run(config, tape, Kind::Runs)),
+    run: Run::Prints(|config, tape, out| run(config, tape, Kind::Runs, out)),
     ..VIEW
 };
 
@@ -97,9 +97,9 @@ const KEYS: &[By] =
     &[By::Tid, By::Pid, By::Cgroup, By::Container, By::Unit, By::Pod, By::Job, By::Env, By::Cpu, By::Comm];
 
 /// Prints the answer for `config`.
-fn run(config: &Config, tape: &Tape, kind: Kind) -> Result<Verdict> {
+fn run(config: &Config, tape: &Tape, kind: Kind, out: &mut Out) -> Result<Verdict> {
     let by = Vec::from_iter(scheduling::key(config, KEYS)?);
-    let mut context = scheduling::context(config, tape, false)?;
+    let mut context = scheduling::context(config, tape, false, out)?;
     let sink = Times {
         kind,
         keys: Keys::new(&by, &context.question.scope, tape.session(), false),
@@ -115,7 +115,6 @@ fn run(config: &Config, tape: &Tape, kind: Kind) -> Result<Verdict> {
     hists.order_by_key(|(key, hist)| (key.cpu, std::cmp::Reverse(hist.total()), *key));
     config.shown.rows(hists.len());
     let words = Words { session: tape.session(), book: &context.question.book, names: &fed.names };
-    let mut out = output::stdout()?;
     let mut printed = Vec::new();
     let declared = with_keys(keys.columns(), &RUNQLAT);
     let mut rows = Vec::new();
@@ -133,27 +132,27 @@ fn run(config: &Config, tape: &Tape, kind: Kind) -> Result<Verdict> {
     scheduling::touched(fed.coverage, fed.unsure_until, &mut context);
     match config.format.rows() {
         None => {
-            scheduling::head(&context, &mut out)?;
+            scheduling::head(&context, out)?;
             for (title, hist) in printed {
                 if !title.is_empty() {
-                    line(&mut out, &format!("\n{title}"))?;
+                    line(out, &format!("\n{title}"))?;
                 }
-                hist.print(&mut out, "usecs")?;
+                hist.print(out, "usecs")?;
             }
             if hists.is_empty() {
                 let did = if kind == Kind::Waits { "waited for" } else { "left" };
-                line(&mut out, &format!("no thread that passes the filters {did} a CPU"))?;
+                line(out, &format!("no thread that passes the filters {did} a CPU"))?;
             }
             if unknown > 0 {
-                line(&mut out, &format!("\n{unknown} {} are not counted: when they began is not known", kind.words()))?;
+                line(out, &format!("\n{unknown} {} are not counted: when they began is not known", kind.words()))?;
             }
-            scheduling::foot(&context, &mut out)?;
+            scheduling::foot(&context, out)?;
         }
-        Some(form) => {
-            sink::print(form, &declared, context.judged(), rows, &mut out)?;
+        Some(_) => {
+            out.rows(&declared, context.judged(), rows)?;
         }
     }
-    losses::end(&context, &mut out, config.format == Format::Text, Listed::Nothing)
+    losses::end(&context, out, config.format == Format::Text, Listed::Nothing)
 }
 
 struct Times<'a> {

@@ -13,6 +13,7 @@ use crate::asked::options::stacks::{Below, Cut};
 use crate::derive::stacks::lines::STACK;
 use crate::lines::tables::{EVENTS, LOSSES};
 use crate::render::columns::{Column, Layout, Line};
+use crate::render::out::Out;
 use crate::render::stamp;
 use crate::table::families;
 use crate::values::say::Verdict;
@@ -60,7 +61,7 @@ fn mode(line: &Line<'_>) -> String {
 }
 
 /// Prints the answer for `config`.
-fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
+fn run(config: &Config, tape: &Tape, out: &mut Out) -> Result<Verdict> {
     families::require(tape, Family::Sample, "CPU samples")?;
-    answer_in(config, tape, &Lines::Events(&LAYOUT), Below::always(config.own()?))
+    answer_in(config, tape, &Lines::Events(&LAYOUT), Below::always(config.own()?), out)
 }

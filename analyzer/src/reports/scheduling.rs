@@ -9,6 +9,7 @@ use systape_format::reader::Tape;
 use super::{Context, losses};
 use crate::asked::config::Config;
 use crate::derive::summary::ledger::options;
+use crate::render::out::Out;
 use crate::table::families::{in_session, recorded, why_left_out};
 use crate::table::filter::Scope;
 use crate::table::group::by::By;
@@ -16,7 +17,6 @@ use crate::table::loss::{Loss, loses};
 use crate::table::question::Question;
 use crate::table::scan::Coverage;
 use crate::values::output::line;
-use crate::values::say::complain;
 
 /// The key of `--by`, one of `known`; None without.
 ///
@@ -32,7 +32,7 @@ pub(crate) fn key(config: &Config, known: &[By]) -> Result<Option<By>> {
 }
 
 /// Binds `config` to a tape that must have scheduler events; `calls`: lost calls could change the answer too.
-pub(crate) fn context<'a>(config: &'a Config, tape: &'a Tape, calls: bool) -> Result<Context<'a>> {
+pub(crate) fn context<'a>(config: &'a Config, tape: &'a Tape, calls: bool, out: &mut Out) -> Result<Context<'a>> {
     let session = tape.session();
     require(tape)?;
     // who was there, and since when, process life says
@@ -40,7 +40,7 @@ pub(crate) fn context<'a>(config: &'a Config, tape: &'a Tape, calls: bool) -> Re
     if calls && in_session(session, Family::Syscall) {
         families.push(Family::Syscall);
         if losses::stores_some(tape) {
-            complain(&format!("record stored only some calls{}: time in the others is in ?", options(session)));
+            out.say(&format!("record stored only some calls{}: time in the others is in ?", options(session)));
         }
     }
     Context::about(config, tape, &families)

@@ -25,9 +25,9 @@ use crate::derive::runs::names::Names;
 use crate::derive::runs::rest::Rests;
 use crate::derive::runs::{Interval, Sink, Slot, Thread, feed};
 use crate::render::keys::with_keys;
+use crate::render::out::Out;
 use crate::render::rank::{Rank, more};
 use crate::render::row::Row;
-use crate::render::sink;
 use crate::render::table::{Table, millis, share};
 use crate::reports::{Context, losses};
 use crate::table::call_files::UNKNOWN_FILE;
@@ -37,7 +37,7 @@ use crate::table::group::packed::Packed;
 use crate::table::group::spilling::{Ordered, Parts, Spilling};
 use crate::table::group::value::Value;
 use crate::table::loss::Listed;
-use crate::values::output::{self, line};
+use crate::values::output::line;
 use crate::values::say::Verdict;
 use crate::values::spill::{self, Merged, Record, Store, Stored, put_number, take_u64};
 use crate::values::timespec::{self, Edge};
@@ -120,18 +120,18 @@ fn check(config: &Config) -> Result<()> {
 }
 
 /// Prints the answer for `config`.
-fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
+fn run(config: &Config, tape: &Tape, out: &mut Out) -> Result<Verdict> {
     let own: Options = config.own()?;
     if let Some(edge) = own.at()? {
         let limit = own.rank.limit(config.format, config.max_events);
-        return at::run(scheduling::context(config, tape, true)?, edge, &own.stacks, limit);
+        return at::run(scheduling::context(config, tape, true, out)?, edge, &own.stacks, limit, out);
     }
     let by = match keys_of(config)? {
         by if by.is_empty() => DEFAULT.to_vec(),
         by => by,
     };
     let calls = by.iter().any(|by| matches!(by, By::Syscall | By::File)) || config.filters.selects;
-    let mut context = scheduling::context(config, tape, calls)?;
+    let mut context = scheduling::context(config, tape, calls, out)?;
     let folds = calls && !own.rank.all() && idle::folds(own.idle, config, tape, &context.question.scope);
     let needs = Needs { calls, files: folds || by.contains(&By::File), ..Needs::default() };
     let from = context.question.scope.from.max(tape.session().window_open);
@@ -189,29 +189,28 @@ fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
     let (session, book) = (tape.session(), &context.question.book);
     let shown = shown.take(limit);
     let threads = |ns: u64| ns as f64 / span.max(1) as f64;
-    let mut out = output::stdout()?;
     // rows are made when they are printed, and their keys hold the filters
     let (scope, families) = (&context.question.scope, &context.question.families);
     scheduling::touch(coverage, unsure_until, (tape, scope, families), &mut context.question.loss);
-    if let Some(form) = form {
+    if form.is_some() {
         let rows = shown.map(|(key, ns, names)| {
             let mut row = Row::new(&declared);
             keys.fill(&mut row, &key, &Words { session, book, names: &names });
             row.set("time_ns", ns).set("share", ns as f64 / total.max(1) as f64).set("avg_threads", threads(ns));
             row
         });
-        sink::print(form, &declared, context.judged(), rows, &mut out)?;
+        out.rows(&declared, context.judged(), rows)?;
     } else {
-        scheduling::head(&context, &mut out)?;
+        scheduling::head(&context, out)?;
         let cells = |(key, ns, names): (Key, u64, Cow<'_, Names>)| -> Vec<String> {
             let cells = [millis(ns, ""), share(ns, total), format!("{:.2}", threads(ns))];
             cells.into_iter().chain(keys.texts(&key, &Words { session, book, names: &names })).collect()
         };
-        table.print_rows(shown.map(cells), &mut out)?;
-        more.into_iter().chain(folded.line(total)).try_for_each(|text| line(&mut out, &text))?;
-        scheduling::foot(&context, &mut out)?;
+        table.print_rows(shown.map(cells), out)?;
+        more.into_iter().chain(folded.line(total)).try_for_each(|text| line(out, &text))?;
+        scheduling::foot(&context, out)?;
     }
-    losses::end(&context, &mut out, form.is_none(), Listed::Nothing)
+    losses::end(&context, out, form.is_none(), Listed::Nothing)
 }
 
 /// The sums of `runs`, whose keys are numbers of files and of [`States::whats`], by these and the names of the files.

@@ -29,8 +29,8 @@ use crate::render::cell::Cell;
 use crate::render::form::{Form, Format};
 use crate::render::keys::{columns as named, with_keys, with_parts};
 use crate::render::mark;
+use crate::render::out::Out;
 use crate::render::row::{self as record, Judgement};
-use crate::render::sink;
 use crate::render::table::{Table, millis};
 use crate::reports::keys::{Keys, Words};
 use crate::reports::losses::LOSS_LINES;
@@ -40,8 +40,7 @@ use crate::table::group::by::By;
 use crate::table::group::value::{Key, Value};
 use crate::table::loss::Loss;
 use crate::values::num;
-use crate::values::output::{self, Out, line};
-use crate::values::say::complain;
+use crate::values::output::{self, line};
 use crate::values::words::{self, errno_text, escaped};
 use systape_abi::iouring_op_name;
 
@@ -168,13 +167,13 @@ pub(crate) fn run(context: &mut Context<'_>, out: &mut Out) -> Result<Told> {
     let of_cpu = || Loss::gather(context.question.tape, &context.question.scope, &[Family::Sched, Family::Process]);
     let seen = !matches!(cpu, Some(Some(_))) || of_cpu().of_sums().complete();
     if !seen && context.config.format != Format::Text {
-        complain("--cpu: scheduler events were lost: how long some calls were on a CPU is not known");
+        out.say("--cpu: scheduler events were lost: how long some calls were on a CPU is not known");
     }
     let cpu = Cpu { times: cpu, seen };
     let loss = context.question.loss.of_sums();
     let view = View { context, loss: &loss, knowledge: &knowledge, plan: &plan, by: &by, own: &own, cpu: &cpu };
     if matches!(cpu.times, Some(None)) {
-        complain(&match families::recorded(context.question.tape, Family::Sched) {
+        out.say(&match families::recorded(context.question.tape, Family::Sched) {
             None => "--cpu: the block that says whose scheduler events were recorded is damaged".to_owned(),
             Some(_) => match families::why_left_out(context.question.tape.session(), Family::Sched) {
                 Some(why) => format!("--cpu: scheduler events were not recorded: {why}"),
@@ -194,9 +193,9 @@ pub(crate) fn run(context: &mut Context<'_>, out: &mut Out) -> Result<Told> {
             }
         }
         Some(form) => {
-            view.rows(form, &rows, out)?;
+            view.rows(&rows, out)?;
             if form == Form::Json {
-                sink::print(form, &URING, Judgement::Touched(!whole), rings.iter().flat_map(ring_rows), out)?;
+                out.rows(&URING, Judgement::Touched(!whole), rings.iter().flat_map(ring_rows))?;
             }
         }
     }
@@ -419,7 +418,7 @@ impl View<'_> {
     }
 
     /// Prints the rows; without `--by` in the order of the text.
-    fn rows(&self, form: Form, rows: &Ranked<'_>, out: &mut impl Write) -> io::Result<()> {
+    fn rows(&self, rows: &Ranked<'_>, out: &mut Out) -> io::Result<()> {
         let mut parts: Vec<&TableDef> = Vec::new();
         parts.extend(self.cpu.times.as_ref().map(|_| &CPU));
         parts.extend(Some(&ERRNOS).filter(|_| self.own.errno_summary));
@@ -450,7 +449,7 @@ impl View<'_> {
             }
             line
         });
-        sink::print(form, &table, Judgement::Touched(!self.loss.complete()), lines, out)
+        out.rows(&table, Judgement::Touched(!self.loss.complete()), lines)
     }
 
     fn keys<'r>(&'r self, row: &'r Row<'_>) -> Keys<'r> {

@@ -12,12 +12,12 @@ use super::{Context, losses};
 use crate::asked::config::Config;
 use crate::asked::config::view::Part::All;
 use crate::asked::config::view::{Operands, Own, Rows, Run, View};
+use crate::render::out::Out;
 use crate::render::row::{Judgement, Row};
-use crate::render::sink;
 use crate::render::table::Table;
 use crate::table::loss::Listed;
 use crate::table::scan::Scan;
-use crate::values::output::{self, Out, line};
+use crate::values::output::line;
 use crate::values::say::{BadUsage, Verdict};
 use crate::values::words::escaped;
 
@@ -87,7 +87,7 @@ fn report(rows: &Rows) -> &'static str {
 }
 
 /// Prints what `config` asks for about the answers of `views`, and about what `tape` defines.
-fn run(config: &Config, views: &'static [&'static View], tape: Option<&Tape>) -> Result<Verdict> {
+fn run(config: &Config, views: &'static [&'static View], tape: Option<&Tape>, out: &mut Out) -> Result<Verdict> {
     let mut found: Vec<Found<'_>> = Vec::new();
     for rows in views.iter().flat_map(|view| view.tables) {
         for def in rows.parts.iter().map(|part| part.table()) {
@@ -105,13 +105,12 @@ fn run(config: &Config, views: &'static [&'static View], tape: Option<&Tape>) ->
         found.extend(defined.into_values().map(|def| Found { def, reports: Vec::new(), rows: rows(def) }));
     }
     let judged = stored.as_ref().map_or(Judgement::Touched(false), |stored| stored.context.judged());
-    let mut out = output::stdout()?;
     let name = config.second.as_ref().map(|name| name.to_string_lossy());
     match (&name, config.own::<Options>()?.of) {
-        (None, None) => list(config, &found, judged, &mut out)?,
+        (None, None) => list(config, &found, judged, out)?,
         (Some(name), _) => {
             let is = |found: &Found<'_>| *found.def.name == **name;
-            columns(config, &chosen(&found, is, "table", name)?, &mut out)?;
+            columns(config, &chosen(&found, is, "table", name)?, out)?;
         }
         (None, Some(of)) => {
             let named = views.iter().find(|view| view.name == of).map_or(&[][..], |view| view.tables);
@@ -120,11 +119,11 @@ fn run(config: &Config, views: &'static [&'static View], tape: Option<&Tape>) ->
                     || name.split_once(' ').is_some_and(|(word, _)| word == of)
                     || named.iter().any(|rows| report(rows) == *name)
             };
-            columns(config, &chosen(&found, |found| found.reports.iter().any(&is), "report", &of)?, &mut out)?;
+            columns(config, &chosen(&found, |found| found.reports.iter().any(&is), "report", &of)?, out)?;
         }
     }
     match &stored {
-        Some(stored) => losses::end(&stored.context, &mut out, false, Listed::Nothing),
+        Some(stored) => losses::end(&stored.context, out, false, Listed::Nothing),
         None => Ok(out.flush().map(|()| Verdict::default())?),
     }
 }
@@ -181,7 +180,7 @@ impl<'a> Stored<'a> {
 
 /// A line a table.
 fn list(config: &Config, found: &[Found<'_>], judged: Judgement, out: &mut Out) -> Result<()> {
-    if let Some(form) = config.format.rows() {
+    if config.format.rows().is_some() {
         let rows = found.iter().map(|Found { def, reports, rows }| {
             let mut row = Row::new(&TABLES);
             row.set("table", &*def.name).set("of", if rows.is_some() { "tape" } else { "answers" });
@@ -189,7 +188,7 @@ fn list(config: &Config, found: &[Found<'_>], judged: Judgement, out: &mut Out) 
             row.set("rows", *rows).set("about", def.doc.trim());
             row
         });
-        return Ok(sink::print(form, &TABLES, judged, rows, out)?);
+        return Ok(out.rows(&TABLES, judged, rows)?);
     }
     let mut table = Table::default().word("table").number("columns").word("printed by").word("a row is");
     for Found { def, reports, rows } in found {
@@ -210,9 +209,9 @@ fn list(config: &Config, found: &[Found<'_>], judged: Judgement, out: &mut Out) 
 
 /// A line a column, below what its table is.
 fn columns(config: &Config, found: &[&Found<'_>], out: &mut Out) -> Result<()> {
-    if let Some(form) = config.format.rows() {
+    if config.format.rows().is_some() {
         let rows = found.iter().flat_map(|found| found.def.columns.iter().map(|column| row(found.def, column)));
-        return Ok(sink::print(form, &COLUMNS, Judgement::Each, rows, out)?);
+        return Ok(out.rows(&COLUMNS, Judgement::Each, rows)?);
     }
     for (at, Found { def, .. }) in found.iter().enumerate() {
         line(

@@ -7,7 +7,6 @@ mod fields;
 mod many;
 
 use std::borrow::Cow;
-use std::io::Write;
 use std::path::PathBuf;
 
 use anyhow::{Result, bail};
@@ -34,13 +33,12 @@ use crate::derive::summary::table::{self, Ranked, Row};
 use crate::render::by;
 use crate::render::cell::Cell;
 use crate::render::columns::Layout;
-use crate::render::form::Form;
 use crate::render::heat::{self, Stretch};
 use crate::render::keys::{with_keys, with_parts};
 use crate::render::mark;
+use crate::render::out::Out;
 use crate::render::rank::{self, Few};
 use crate::render::row::{self as record, Judgement};
-use crate::render::sink;
 use crate::render::table::Table;
 use crate::reports::added;
 use crate::reports::keys::{Keys, Words};
@@ -50,8 +48,8 @@ use crate::table::group::by::By;
 use crate::table::group::value::Value;
 use crate::table::loss::Listed;
 use crate::values::order::InOrder as _;
-use crate::values::output::{self, Out, line};
-use crate::values::say::{Verdict, complain};
+use crate::values::output::line;
+use crate::values::say::Verdict;
 
 systape_format::tables! {
     /// One row for each value of the keys, which stand before the columns of `summary`; the one with most of the metric first.
@@ -191,21 +189,21 @@ fn keys(config: &Config) -> Result<Vec<By>> {
 }
 
 /// Prints the answer of several tapes.
-fn run_many(config: &Config, tapes: &[PathBuf]) -> Result<Verdict> {
+fn run_many(config: &Config, tapes: &[PathBuf], out: &mut Out) -> Result<Verdict> {
     let own: Options = config.own()?;
-    many::answer(config, tapes, &own, &keys(config)?)
+    many::answer(config, tapes, &own, &keys(config)?, out)
 }
 
 /// Prints the answer for `config`.
-fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
+fn run(config: &Config, tape: &Tape, out: &mut Out) -> Result<Verdict> {
     let own: Options = config.own()?;
     let value = own.value.as_deref();
     if !config.events.is_empty() || args::is_asked(config, value) {
         let asked = Asked { metric: metric(own.metric)?, hist: own.hist, value, rank: own.rank };
         let answer = if config.events.is_empty() { args::answer } else { events::answer };
-        return answer(config, tape, &asked);
+        return answer(config, tape, &asked, out);
     }
-    answer(config, tape, &own, &keys(config)?, None)
+    answer(config, tape, &own, &keys(config)?, None, out)
 }
 
 /// The whole answer by the keys `by`; text in the columns of `layout`, if that is given.
@@ -215,6 +213,7 @@ pub(super) fn answer(
     own: &Options,
     by: &[By],
     layout: Option<&'static Layout>,
+    out: &mut Out,
 ) -> Result<Verdict> {
     families::require(tape, Family::Syscall, "syscalls")?;
     let plan = Plan::by(by).naming(tape.session());
@@ -225,17 +224,16 @@ pub(super) fn answer(
     context.question.loss = context.question.loss.of_sums();
     let rows = table::rows(&sums, &knowledge, &context.question.book, &plan, own.metric);
     context.config.shown.rows(rows.len());
-    let mut out = output::stdout()?;
     let shares = Shares::new(own.metric, rows.sums(), knowledge.missing());
     let shown = Shown { context: &context, knowledge: &knowledge, plan: &plan, by, own, shares };
     match config.format.rows() {
-        None => shown.text(&rows, layout, &mut out)?,
-        Some(form) => shown.rows(form, &rows, &mut out)?,
+        None => shown.text(&rows, layout, out)?,
+        Some(_) => shown.rows(&rows, out)?,
     }
     let told = config.format.rows().is_none();
-    let verdict = losses::end(&context, &mut out, told, Listed::Nothing)?;
+    let verdict = losses::end(&context, out, told, Listed::Nothing)?;
     if !told {
-        knowledge.doubts().iter().for_each(|text| complain(text));
+        knowledge.doubts().iter().for_each(|text| out.say(text));
     }
     Ok(verdict.doubted(rows.lost()))
 }
@@ -446,9 +444,9 @@ impl Shown<'_> {
         Ok(())
     }
 
-    fn rows(&self, form: Form, rows: &Ranked<'_>, out: &mut impl Write) -> Result<()> {
+    fn rows(&self, rows: &Ranked<'_>, out: &mut Out) -> Result<()> {
         let table = self.columns();
-        sink::print(form, &table, self.judged(), self.records(&table, rows), out)?;
+        out.rows(&table, self.judged(), self.records(&table, rows))?;
         Ok(())
     }
 

@@ -33,13 +33,12 @@ use crate::derive::why::finding::{Class, Finding};
 use crate::derive::why::floor::Floor;
 use crate::derive::why::rules::{self, RULES};
 use crate::render::form::Format;
+use crate::render::out::Out;
 use crate::render::rank::Few;
 use crate::render::row::Judgement;
-use crate::render::sink;
 use crate::table::families;
 use crate::table::loss::Listed;
-use crate::values::output;
-use crate::values::say::{Verdict, complain};
+use crate::values::say::Verdict;
 use crate::values::timespec;
 
 systape_format::tables! {
@@ -130,10 +129,10 @@ const FAMILIES: [Family; 6] =
     [Family::Syscall, Family::Process, Family::Sched, Family::Block, Family::Signal, Family::Net];
 
 /// Prints the answer for `config`.
-fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
+fn run(config: &Config, tape: &Tape, out: &mut Out) -> Result<Verdict> {
     let own: Options = config.own()?;
     if own.when {
-        return when::run(config, tape, own.rank.limit(config.format));
+        return when::run(config, tape, own.rank.limit(config.format), out);
     }
     let session = tape.session();
     let has = |family| families::in_session(session, family);
@@ -162,19 +161,18 @@ fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
     let (told, mut ranked) = measure(config, &mut context, before)?;
     ranked.iter_mut().for_each(|ranked| narrow(&mut ranked.finding, (from, to), session.window_open));
     let limit = own.rank.limit(config.format);
-    let mut out = output::stdout()?;
     let unknown = unknown(&context, &collected);
     let marks = Marks::new(&context.question.loss, context.question.scope.to);
     let shown = Shown { told: told.as_ref(), ranked: &ranked, cut: collected.cut, marks, limit, expand: own.expand };
     match config.format.rows() {
-        Some(form) => {
-            sink::print(form, &WHY, Judgement::Touched(false), shown.rows(session.window_open), &mut out)?;
+        Some(_) => {
+            out.rows(&WHY, Judgement::Touched(false), shown.rows(session.window_open))?;
             out.flush()?;
-            unknown.iter().for_each(|text| complain(text));
+            unknown.iter().for_each(|text| out.say(text));
         }
-        None => shown.print(&context, floor, &unknown, &mut out)?,
+        None => shown.print(&context, floor, &unknown, out)?,
     }
-    losses::end(&context, &mut out, config.format == Format::Text, Listed::Nothing)
+    losses::end(&context, out, config.format == Format::Text, Listed::Nothing)
 }
 
 /// Adds to the command when it was, if that is less than half of the time that was looked at, `from` to `to`.

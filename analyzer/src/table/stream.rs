@@ -77,6 +77,11 @@ impl<W: TimedLines> Merger<W> {
         Self { out, waiting: BinaryHeap::new(), left: limit }
     }
 
+    /// What it prints to.
+    pub fn out(&mut self) -> &mut W {
+        &mut self.out
+    }
+
     /// Number of lines that may still be printed.
     pub fn left(&self) -> u64 {
         self.left

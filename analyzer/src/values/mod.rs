@@ -21,5 +21,4 @@ pub(crate) mod spool;
 pub(crate) mod strings;
 pub(crate) mod tapes;
 pub(crate) mod timespec;
-pub(crate) mod whose;
 pub(crate) mod words;

@@ -1,103 +1,15 @@
-//! Standard output with large writes, for which a closed pipe is no error; and files that a report writes.
+//! Lines of text and how they look, for which a closed pipe is no error; and files that a report writes.
 
 use std::fs::{File, OpenOptions, Permissions};
 use std::io::{self, IsTerminal as _, Read as _, Write};
 use std::os::fd::AsFd;
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt, PermissionsExt as _};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::SyncSender;
 
 use systape_format::header::MAGIC;
 
-use crate::values::progress;
 use crate::values::spool::STDIN;
-use crate::values::whose::{self, Labels, Lines, To};
-
-/// Bytes collected before a write.
-const BUFFER: usize = 1 << 18;
-
-/// Standard output without std's line buffer, which searches every write for its last newline; of several tapes, what
-/// labels their lines or puts them in order ([`whose`]).
-pub(crate) fn stdout() -> io::Result<Out> {
-    let to = whose::current().map(|whose| whose.to);
-    // the line of progress stays as long as nothing is printed
-    if !matches!(to, Some(To::Read(..))) {
-        progress::end();
-    }
-    let fd = match &to {
-        Some(To::Merged(lines)) => return Ok(Out::Merged(lines.clone())),
-        Some(To::Read(pipe, _)) => pipe.as_fd().try_clone_to_owned()?,
-        _ => io::stdout().as_fd().try_clone_to_owned()?,
-    };
-    let out = io::BufWriter::with_capacity(BUFFER, File::from(fd));
-    Ok(match to {
-        Some(To::Labelled(labels)) => Out::Labelled { out, labels, begun: Vec::new() },
-        _ => Out::Plain(out),
-    })
-}
-
-/// What answers are written to.
-#[derive(Debug)]
-pub enum Out {
-    /// Standard output.
-    Plain(io::BufWriter<File>),
-    /// Standard output, with a label before each line.
-    Labelled {
-        /// Standard output.
-        out: io::BufWriter<File>,
-        /// The labels.
-        labels: Arc<Labels>,
-        /// A line whose end has not come.
-        begun: Vec<u8>,
-    },
-    /// A thread that merges.
-    Merged(SyncSender<Lines>),
-}
-
-impl From<io::BufWriter<File>> for Out {
-    fn from(out: io::BufWriter<File>) -> Self {
-        Self::Plain(out)
-    }
-}
-
-impl Write for Out {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        match self {
-            Self::Plain(out) => out.write(bytes),
-            Self::Labelled { out, labels, begun } => {
-                let mut labelled = Vec::with_capacity(bytes.len());
-                for line in bytes.split_inclusive(|byte| *byte == b'\n') {
-                    begun.extend_from_slice(line);
-                    if line.ends_with(b"\n") {
-                        labels.line(begun, &mut labelled)?;
-                        begun.clear();
-                    }
-                }
-                out.write_all(&labelled).map(|()| bytes.len())
-            }
-            Self::Merged(_) => self.lines(bytes, &[], 0).map(|()| bytes.len()),
-        }
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        match self {
-            Self::Plain(out) | Self::Labelled { out, .. } => out.flush(),
-            Self::Merged(_) => Ok(()),
-        }
-    }
-}
-
-impl TimedLines for Out {
-    fn lines(&mut self, bytes: &[u8], marks: &[(u64, usize)], from: usize) -> io::Result<()> {
-        let Self::Merged(lines) = self else { return self.write_all(bytes) };
-        let marks = marks.iter().map(|(time, end)| (*time, end - from)).collect();
-        let sent = lines.send(Lines { bytes: bytes.to_vec(), marks });
-        // whoever reads them has enough
-        sent.map_err(|_| io::ErrorKind::BrokenPipe.into())
-    }
-}
 
 /// Takes lines with their times.
 pub trait TimedLines: Write {

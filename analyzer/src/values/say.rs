@@ -6,8 +6,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use systape_abi::plain;
 
-use crate::values::whose;
-
 /// Number of rows of an answer, to explain an empty one.
 #[derive(Clone, Debug, Default)]
 pub struct Shown(Arc<AtomicU64>);
@@ -59,15 +57,9 @@ impl std::fmt::Display for BadUsage {
 
 impl std::error::Error for BadUsage {}
 
-/// Prints a message that is not part of the answer, with the name of the tape if there are several; a closed stderr is
-/// no error.
+/// Prints a message that is not part of an answer; a closed stderr is no error.
 pub(crate) fn complain(text: &str) {
-    if whose::keep(text) {
-        return;
-    }
     crate::values::progress::end();
-    let whose = whose::current().filter(|whose| !text.starts_with(&whose.name));
-    let whose = whose.map(|whose| format!("{}: ", whose.name)).unwrap_or_default();
     // paths, names and what a tape says are others' words
-    let _ = writeln!(std::io::stderr(), "analyze: {}", plain(&format!("{whose}{text}")));
+    let _ = writeln!(std::io::stderr(), "analyze: {}", plain(text));
 }

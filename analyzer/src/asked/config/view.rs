@@ -9,8 +9,9 @@ use systape_format::reader::Tape;
 use systape_format::table::TableDef;
 
 use super::Config;
+use crate::render::out::{Out, TakesRows};
 use crate::values::debuginfod::Sources;
-use crate::values::output::{NewFile, Out};
+use crate::values::output::NewFile;
 use crate::values::say::Verdict;
 
 /// The operands behind the options.
@@ -75,7 +76,7 @@ pub trait Follows {
 }
 
 /// A function that answers of several tapes.
-pub(crate) type OfMany = fn(&Config, &[PathBuf]) -> Result<Verdict>;
+pub(crate) type OfMany = fn(&Config, &[PathBuf], &mut Out) -> Result<Verdict>;
 
 /// What a view of one tape says of several.
 #[derive(Clone, Copy, Debug)]
@@ -90,33 +91,23 @@ pub enum Several {
     AddedBy(OfMany),
 }
 
-/// Asks a view, given as the words of its command line without the tape: each row of its JSON is passed on, and what it
-/// said beside them is returned.
-pub(crate) type Ask<'a> = &'a dyn Fn(&[String], &mut dyn FnMut(&[u8]) -> Result<()>) -> Result<Answered>;
+/// Asks a view, given as the words of its command line without the tape: its rows, and what it says beside them, are passed on.
+pub(crate) type Ask<'a> = &'a dyn Fn(&[String], &mut dyn TakesRows) -> Result<Verdict>;
 
 /// Fills a file with the answers of other views.
-pub(crate) type Composer = fn(&Config, &Tape, &mut NewFile, Ask<'_>) -> Result<Verdict>;
-
-/// What an answer that this program read has beside its rows.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Answered {
-    /// Its verdict.
-    pub verdict: Verdict,
-    /// Its messages: losses, and what it does not hold.
-    pub told: Vec<String>,
-}
+pub(crate) type Composer = fn(&Config, &Tape, &mut NewFile, Ask<'_>, &mut Out) -> Result<Verdict>;
 
 /// A function that answers.
 #[derive(Clone, Copy, Debug)]
 pub enum Run {
     /// Prints the answer. The caller reports what could not be read.
-    Prints(fn(&Config, &Tape) -> Result<Verdict>),
+    Prints(fn(&Config, &Tape, &mut Out) -> Result<Verdict>),
     /// The same, and may write a file.
     Writes {
         /// Makes the file before rights are given up.
         make: fn(&Config) -> Result<Option<NewFile>>,
         /// Answers.
-        run: fn(&Config, &Tape, Option<&mut NewFile>) -> Result<Verdict>,
+        run: fn(&Config, &Tape, Option<&mut NewFile>, &mut Out) -> Result<Verdict>,
         /// It reports what cannot be read, completely.
         tells_damage: bool,
     },
@@ -125,7 +116,7 @@ pub enum Run {
         /// Makes the file before rights are given up.
         make: fn(&Config) -> Result<Option<NewFile>>,
         /// Writes it.
-        run: fn(&Config, &[PathBuf], Option<&mut NewFile>) -> Result<Verdict>,
+        run: fn(&Config, &[PathBuf], Option<&mut NewFile>, &mut Out) -> Result<Verdict>,
     },
     /// Makes a file of the answers of other views to the same tape.
     Composes {
@@ -135,15 +126,15 @@ pub enum Run {
         run: Composer,
     },
     /// Says what answers hold: of the views there are, and of the tape if one is named.
-    Lists(fn(&Config, &'static [&'static View], Option<&Tape>) -> Result<Verdict>),
+    Lists(fn(&Config, &'static [&'static View], Option<&Tape>, &mut Out) -> Result<Verdict>),
     /// Prints the answer of several tapes, which it opens one after the other.
     Many(OfMany),
     /// Checks whether a file is a tape, and sound; it reports all damage.
     Judges {
         /// For a tape.
-        run: fn(&Config, &Tape) -> Result<Verdict>,
+        run: fn(&Config, &Tape, &mut Out) -> Result<Verdict>,
         /// For a file that is no tape: the reason.
-        not_a_tape: fn(&Config, &str) -> Result<Verdict>,
+        not_a_tape: fn(&Config, &str, &mut Out) -> Result<Verdict>,
     },
 }
 
@@ -251,7 +242,7 @@ impl View {
         tables: &[],
         check: |_| Ok(()),
         reads: |_| Ok(Reads::default()),
-        run: Run::Prints(|_, _| Ok(Verdict { lost: false, bad: false })),
+        run: Run::Prints(|_, _, _| Ok(Verdict { lost: false, bad: false })),
         several: Several::Each,
         follow: None,
     };

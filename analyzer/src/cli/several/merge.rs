@@ -10,16 +10,16 @@ use std::thread::{Scope, ScopedJoinHandle};
 use anyhow::{Context as _, Result, bail};
 
 use super::named::Named;
-use super::{has_host, said};
+use super::{has_host, of_one};
 use crate::asked::config::Config;
 use crate::asked::other;
-use crate::cli::answer;
+use crate::render::label::{Head, Label, Labels, Lines};
+use crate::render::out::Out;
 use crate::table::question;
 use crate::values::clock::{Clock, day_of};
 use crate::values::open::open;
-use crate::values::output::{self, Out};
+use crate::values::output;
 use crate::values::say::{Verdict, complain};
-use crate::values::whose::{Head, Label, Labels, Lines, To};
 use crate::values::words::escaped;
 
 /// Most tapes of one time: each needs a thread, and memory for some segments.
@@ -128,7 +128,7 @@ struct Merge<'scope, 'env> {
 
 impl<'scope, 'env> Merge<'scope, 'env> {
     fn run(mut self, mut waiting: VecDeque<(Member, Vec<u8>)>) -> Result<Verdict> {
-        let mut out = output::stdout()?;
+        let mut out = Out::stdout(self.config.format)?;
         let mut sources: Vec<Source<'scope>> = Vec::new();
         while self.left > 0 {
             let next = sources.iter().map(|source| source.time).min();
@@ -162,11 +162,12 @@ impl<'scope, 'env> Merge<'scope, 'env> {
         let config = self.config.of_time(&member.path, self.dated);
         let label =
             config.format.rows().map_or_else(|| Label::Text(name), |form| member.named.label(form, has_host(&config)));
-        let named = member.named.clone();
+        let name_of = member.named.name.clone();
         let listing = move || -> Result<Verdict> {
             // waiting for its turn must not keep the threads of other tapes
             let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build().context("cannot make a thread")?;
-            pool.install(|| said(&named, To::Merged(sender), || answer::answer(&config, open(&config.file), None)))
+            let mut out = Out::merged(config.format, sender).of(&name_of);
+            pool.install(|| of_one(&config, open(&config.file), &mut out))
         };
         let thread = std::thread::Builder::new().spawn_scoped(self.scope, listing).context("cannot make a thread")?;
         let labels = Labels::new(label, &self.head);

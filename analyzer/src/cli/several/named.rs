@@ -4,8 +4,8 @@ use std::path::Path;
 
 use crate::render::cell::Cell;
 use crate::render::form::Form;
+use crate::render::label::Label;
 use crate::reports::named::TAPES;
-use crate::values::whose::Label;
 use crate::values::words::escaped;
 
 /// A tape among several.

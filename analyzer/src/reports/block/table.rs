@@ -6,12 +6,11 @@ use crate::derive::block::by::{self as parts_of, Part};
 use crate::derive::block::sums::{Folded, Measure, Sum};
 use crate::render::by;
 use crate::render::cell::Cell;
-use crate::render::form::Form;
 use crate::render::keys::{with_keys, with_parts};
 use crate::render::mark;
+use crate::render::out::Out;
 use crate::render::rank::more;
 use crate::render::row::{Judgement, Row};
-use crate::render::sink;
 use crate::render::table::millis_if;
 use crate::table::group::by::By;
 use crate::values::output::line;
@@ -150,7 +149,7 @@ impl View<'_> {
     }
 
     /// Prints a row for each key, at most `limit`; with its histogram if `hist`.
-    pub(crate) fn rows(&self, form: Form, hist: bool, limit: usize, out: &mut impl Write) -> io::Result<()> {
+    pub(crate) fn rows(&self, hist: bool, limit: usize, out: &mut Out) -> io::Result<()> {
         let parts = if hist { vec![&HISTOGRAM] } else { Vec::new() };
         let table = with_keys(by::columns(self.keys), &with_parts(&SUMS, parts));
         let rows = self.folded.rows.iter().take(limit).map(|(parts, sum, counted)| {
@@ -175,7 +174,7 @@ impl View<'_> {
             }
             row
         });
-        sink::print(form, &table, Judgement::Touched(!self.complete), rows, out)
+        out.rows(&table, Judgement::Touched(!self.complete), rows)
     }
 }
 

@@ -29,11 +29,12 @@ use crate::derive::stacks::text::{self, Left};
 use crate::derive::stacks::weight::{Metric, Weight, percent};
 use crate::derive::summary::ledger::options;
 use crate::render::form::Format;
+use crate::render::out::Out;
 use crate::table::loss::{Listed, family_name};
 use crate::values::num;
 use crate::values::open::open;
-use crate::values::output::{self, NewFile, Out, line};
-use crate::values::say::{BadUsage, Verdict, complain};
+use crate::values::output::{NewFile, line};
+use crate::values::say::{BadUsage, Verdict};
 
 /// What is asked.
 pub(crate) static VIEW: View = View {
@@ -177,8 +178,8 @@ fn make(config: &Config) -> Result<Option<NewFile>> {
 }
 
 /// Prints the answer for `config`.
-fn run(config: &Config, tape: &Tape, svg: Option<&mut NewFile>) -> Result<Verdict> {
-    answer(config, tape, &config.own()?, svg, text)
+fn run(config: &Config, tape: &Tape, svg: Option<&mut NewFile>, out: &mut Out) -> Result<Verdict> {
+    answer(config, tape, &config.own()?, svg, text, out)
 }
 
 /// The whole answer on times off the CPU; text as `print` makes it.
@@ -188,12 +189,20 @@ pub(super) fn answer_offcpu(
     folded: bool,
     names: DebugDirs,
     print: fn(&Graph, &mut Out) -> Result<()>,
+    out: &mut Out,
 ) -> Result<Verdict> {
     let own = Options { of: Some(Of::OffCpu), folded, names, idle: Idle::listed(), ..Options::default() };
-    answer(config, tape, &own, None, |_, _, found, out| {
-        losses::head(&found.context, "At least, because something is missing:", out)?;
-        print(&found.graph, out)
-    })
+    answer(
+        config,
+        tape,
+        &own,
+        None,
+        |_, _, found, out| {
+            losses::head(&found.context, "At least, because something is missing:", out)?;
+            print(&found.graph, out)
+        },
+        out,
+    )
 }
 
 /// The sums of a tape for another program.
@@ -218,16 +227,17 @@ pub(super) fn answer_elsewhere(
     (of, metric): (Option<Of>, Option<Metric>),
     names: DebugDirs,
     write: impl FnOnce(&Sums<'_>) -> Result<()>,
+    out: &mut Out,
 ) -> Result<Verdict> {
     let own = Options { of: of.clone(), metric, names, all: true, ..Options::default() };
-    let found = Found::read(config, &own, tape, of)?;
+    let found = Found::read(config, &own, tape, of, out)?;
     config.shown.rows(usize::try_from(found.total.count).unwrap_or(usize::MAX));
     let loss = &found.context.question.loss;
     let lost = if loss.complete() { Vec::new() } else { loss.lines(tape.session(), losses::LOSS_LINES) };
     let notes = lost.into_iter().chain(found.partial()).chain(footer(config, &found, Left::default())).collect();
     write(&Sums { graph: &found.graph, of: &found.of, total: found.total_text(), notes })?;
-    let verdict = losses::end(&found.context, &mut std::io::sink(), false, Listed::Nothing)?;
-    found.partial().iter().for_each(|text| complain(text));
+    let verdict = losses::end(&found.context, out, false, Listed::Nothing)?;
+    found.partial().iter().for_each(|text| out.say(text));
     Ok(verdict.doubted(found.lost))
 }
 
@@ -237,24 +247,24 @@ fn answer(
     own: &Options,
     svg: Option<&mut NewFile>,
     text: impl FnOnce(&Config, &Tape, &Found<'_>, &mut Out) -> Result<()>,
+    out: &mut Out,
 ) -> Result<Verdict> {
-    let mut found = Found::read(config, own, tape, own.of.clone())?;
+    let mut found = Found::read(config, own, tape, own.of.clone(), out)?;
     config.shown.rows(usize::try_from(found.total.count).unwrap_or(usize::MAX));
     let before = match &own.diff {
         Some(path) => {
             let tape = open(path)?;
             // the same question to both
-            let before =
-                Found::read(config, own, &tape, Some(found.of.clone())).with_context(|| path.display().to_string())?;
+            let before = Found::read(config, own, &tape, Some(found.of.clone()), out)
+                .with_context(|| path.display().to_string())?;
             let lines = before.context.question.loss.lines(tape.session(), losses::LOSS_LINES);
             let lines = lines.into_iter().chain(before.partial());
-            lines.for_each(|text| complain(&format!("{}: {text}", path.display())));
+            lines.for_each(|text| out.say(&format!("{}: {text}", path.display())));
             found.lost |= before.lost;
             Some(folded::fold(&before.graph, own.depth()))
         }
         None => None,
     };
-    let mut out = output::stdout()?;
     if own.is_piped() {
         out.write_all(&draw(config, tape, &found, before.clone())?)?;
     } else if let Some(file) = svg {
@@ -264,18 +274,18 @@ fn answer(
     }
     let mut told = false;
     if own.folded {
-        print_folded(&found, before, &mut out)?;
+        print_folded(&found, before, out)?;
     } else if own.svg.is_none() {
         match config.format.rows() {
             None => {
-                text(config, tape, &found, &mut out)?;
+                text(config, tape, &found, out)?;
                 told = true;
             }
-            Some(form) => rows::print(config, form, &found, &mut out)?,
+            Some(_) => rows::print(config, &found, out)?,
         }
     }
-    let verdict = losses::end(&found.context, &mut out, told, Listed::Nothing)?;
-    found.partial().filter(|_| !told).iter().for_each(|text| complain(text));
+    let verdict = losses::end(&found.context, out, told, Listed::Nothing)?;
+    found.partial().filter(|_| !told).iter().for_each(|text| out.say(text));
     Ok(verdict.doubted(found.lost))
 }
 
@@ -296,7 +306,7 @@ struct Found<'a> {
 }
 
 impl<'a> Found<'a> {
-    fn read(config: &'a Config, own: &'a Options, tape: &'a Tape, of: Option<Of>) -> Result<Self> {
+    fn read(config: &'a Config, own: &'a Options, tape: &'a Tape, of: Option<Of>, out: &mut Out) -> Result<Self> {
         let recorded = recorded::require(tape)?;
         let has = |of: &Of| recorded.contains(&of.events()) || *of == Of::OffCpu && recorded.contains(&StackOf::Asleep);
         let mut kinds: Vec<Of> = Of::ALL.into_iter().filter(has).collect();
@@ -333,7 +343,7 @@ impl<'a> Found<'a> {
         let mut findings = Vec::new();
         let dirs = &own.names.debug_dirs;
         let names = debug_files::find(tape, || stacked.forest.places(), dirs, &mut findings)?;
-        findings.iter().for_each(|finding| complain(finding));
+        findings.iter().for_each(|finding| out.say(finding));
         let graph = Graph::new(&stacked, &names, own.order(), metric);
         let others = kinds.into_iter().filter(|other| *other != of).collect();
         // what a missing name stands for is in another row

@@ -1,15 +1,12 @@
 //! The graph as rows: one a function on its path, parents before their children.
 
-use std::io::Write;
-
 use anyhow::Result;
 
 use super::Found;
 use crate::asked::config::Config;
 use crate::derive::stacks::weight::{Metric, Weight, percent};
-use crate::render::form::Form;
+use crate::render::out::Out;
 use crate::render::row::{Judgement, Row};
-use crate::render::sink;
 
 systape_format::tables! {
     /// One row a function on its path, parents before their children, the heaviest first; all of them unless `--min-percent` is given.
@@ -37,7 +34,7 @@ systape_format::tables! {
 }
 
 /// Prints them; below `--min-percent` nothing is printed.
-pub(super) fn print(config: &Config, form: Form, found: &Found<'_>, out: &mut impl Write) -> Result<()> {
+pub(super) fn print(config: &Config, found: &Found<'_>, out: &mut Out) -> Result<()> {
     let graph = &found.graph;
     let (metric, least) = (found.metric, found.own.least(config.format));
     let heavy = |at: &u32| percent(graph.nodes[*at as usize].total.of(metric), graph.total()) >= least;
@@ -77,6 +74,6 @@ pub(super) fn print(config: &Config, form: Form, found: &Found<'_>, out: &mut im
             }
         }
     }
-    sink::print(form, &CALLGRAPH, Judgement::Touched(found.lost || found.partial), rows, out)?;
+    out.rows(&CALLGRAPH, Judgement::Touched(found.lost || found.partial), rows)?;
     Ok(())
 }

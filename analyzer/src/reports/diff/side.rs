@@ -19,6 +19,7 @@ use crate::derive::summary::counted::Quantile;
 use crate::derive::summary::plan::Plan;
 use crate::derive::summary::stats::Stats;
 use crate::derive::summary::table;
+use crate::render::out::Out;
 use crate::reports::Context;
 use crate::reports::keys::{Keys, Words};
 use crate::reports::losses::LOSS_LINES;
@@ -28,7 +29,6 @@ use crate::table::group::by::By;
 use crate::table::group::value::Value;
 use crate::table::loss::Loss;
 use crate::table::question::Question;
-use crate::values::say::complain;
 
 /// The calls of one key of one tape.
 #[derive(Clone, Copy, Debug, Default)]
@@ -256,7 +256,7 @@ impl Side {
         self.vague || self.sums.values().any(|(_, sum)| sum.short)
     }
 
-    pub(super) fn tell(&self) {
-        self.loss.iter().for_each(|text| complain(&format!("{}: {text}", self.name)));
+    pub(super) fn tell(&self, out: &mut Out) {
+        self.loss.iter().for_each(|text| out.say(&format!("{}: {text}", self.name)));
     }
 }

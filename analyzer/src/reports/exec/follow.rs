@@ -16,6 +16,7 @@ use crate::derive::lost_calls::has_effect;
 use crate::derive::processes::interpreters::Interpreters;
 use crate::derive::processes::living::{Came, Living};
 use crate::derive::processes::usage::Usages;
+use crate::render::out::Out;
 use crate::render::row::Times;
 use crate::render::sink::Sink;
 use crate::reports::Context;
@@ -23,8 +24,8 @@ use crate::reports::losses::{self, LOSS_LINES};
 use crate::table::loss::Listed;
 use crate::table::question::clock;
 use crate::values::order::InOrder as _;
-use crate::values::output::{Out, line};
-use crate::values::say::{Verdict, complain};
+use crate::values::output::line;
+use crate::values::say::Verdict;
 
 /// The answer so far.
 pub(super) struct Followed {
@@ -119,7 +120,7 @@ impl Follows for Followed {
                 Some(sink) => sink.head(&mut text),
                 None => line(&mut text, &(listing::LAYOUT.head)(&story))?,
             }
-            notes.iter().for_each(|note| complain(note));
+            notes.iter().for_each(|note| out.say(note));
             self.begun = true;
         }
         if sink.is_none() {
@@ -136,7 +137,7 @@ impl Follows for Followed {
         }
         out.write_all(&text)?;
         if self.living.crowded && !self.told_crowded {
-            complain("AT LEAST: there are too many processes to keep: of those that began long ago no end is shown");
+            out.say("AT LEAST: there are too many processes to keep: of those that began long ago no end is shown");
             self.told_crowded = true;
         }
         let verdict = losses::end(&context, out, sink.is_none(), Listed::Nothing)?;

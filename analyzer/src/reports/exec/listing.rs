@@ -1,6 +1,6 @@
 //! Starts of programs, one a line, with execsnoop's columns and their outcome.
 
-use std::io::{self, Write};
+use std::io;
 
 use serde_json::Value;
 use systape_format::model::UID_UNKNOWN;
@@ -12,8 +12,8 @@ use crate::derive::processes::usage::Used;
 use crate::render::cell::Cell;
 use crate::render::json::bytes;
 use crate::render::mark;
+use crate::render::out::Out;
 use crate::render::row::{self, Judgement, some, user};
-use crate::render::sink;
 use crate::render::stamp::Column;
 use crate::values::output::line;
 use crate::values::words::{command, escaped, span};
@@ -82,7 +82,7 @@ pub(super) const LAYOUT: Layout = Layout {
 const TIME: Column = Column { name: "TIME", width: 9, places: 3, right: false };
 
 /// Prints `rows`.
-pub(super) fn print(story: &Story<'_>, layout: &Layout, rows: &[Row], out: &mut impl Write) -> io::Result<()> {
+pub(super) fn print(story: &Story<'_>, layout: &Layout, rows: &[Row], out: &mut Out) -> io::Result<()> {
     let limit = usize::try_from(story.context.config.max_events).unwrap_or(usize::MAX);
     story.context.config.shown.rows(rows.len());
     let shown = rows.iter().take(limit);
@@ -98,7 +98,7 @@ pub(super) fn print(story: &Story<'_>, layout: &Layout, rows: &[Row], out: &mut 
             let started = rows.len() - failed;
             line(out, &format!("{at_least}{started} started, {at_least}{failed} failed to start"))
         }
-        Some(form) => sink::print(form, &EXEC, Judgement::Each, shown.map(|row| record(story, row)), out),
+        Some(_) => out.rows(&EXEC, Judgement::Each, shown.map(|row| record(story, row))),
     }
 }
 

@@ -25,6 +25,7 @@ use crate::derive::processes::{self, Ending, Processes};
 use crate::derive::signals::via;
 use crate::derive::summary::ledger::options;
 use crate::render::form::Format;
+use crate::render::out::Out;
 use crate::render::row::Times;
 use crate::render::stamp::Stamps;
 use crate::reports::losses::{self, LOSS_LINES};
@@ -33,7 +34,7 @@ use crate::table::loss::Listed;
 use crate::table::question::clock;
 use crate::values::clock::Clock;
 use crate::values::output;
-use crate::values::say::{Verdict, complain};
+use crate::values::say::Verdict;
 
 /// What is printed.
 pub(in crate::reports) enum Form {
@@ -112,15 +113,15 @@ fn check(config: &Config) -> Result<()> {
 }
 
 /// Prints the answer for `config`.
-fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
+fn run(config: &Config, tape: &Tape, out: &mut Out) -> Result<Verdict> {
     let own: Options = config.own()?;
     let ends = own.ends()?;
     let list = || Form::List { layout: &listing::LAYOUT, failures: ends.is_none(), ends };
-    answer(config, tape, if config.tree { Form::Tree { all: own.all } } else { list() })
+    answer(config, tape, if config.tree { Form::Tree { all: own.all } } else { list() }, out)
 }
 
 /// The whole answer of a report in this form.
-pub(in crate::reports) fn answer(config: &Config, tape: &Tape, form: Form) -> Result<Verdict> {
+pub(in crate::reports) fn answer(config: &Config, tape: &Tape, form: Form, out: &mut Out) -> Result<Verdict> {
     require(tape)?;
     let (tree, all, failures) = match &form {
         Form::Tree { all } => (true, *all, false),
@@ -185,31 +186,30 @@ pub(in crate::reports) fn answer(config: &Config, tape: &Tape, form: Form) -> Re
         live: false,
     };
     doubted |= tree && !ends && tree::open(&story);
-    let mut out = output::stdout()?;
     let notes = notes(&context, failures);
     if config.format == Format::Text {
         for lost in context.question.loss.lines(tape.session(), LOSS_LINES) {
-            output::line(&mut out, &lost)?;
+            output::line(out, &lost)?;
         }
         for note in &notes {
-            output::line(&mut out, &format!("NOT RECORDED: {note}"))?;
+            output::line(out, &format!("NOT RECORDED: {note}"))?;
         }
     }
     if left_out > 0 {
         let s = if left_out == 1 { "" } else { "s" };
         let text = format!("AT LEAST: {left_out} program{s} more may have ended so: how is not known");
         match config.format {
-            Format::Text => output::line(&mut out, &text)?,
-            _ => complain(&text),
+            Format::Text => output::line(out, &text)?,
+            _ => out.say(&text),
         }
     }
     match form {
-        Form::Tree { .. } => tree::print(&story, &mut out)?,
-        Form::List { layout, .. } => listing::print(&story, layout, &rows, &mut out)?,
+        Form::Tree { .. } => tree::print(&story, out)?,
+        Form::List { layout, .. } => listing::print(&story, layout, &rows, out)?,
     }
-    let verdict = losses::end(&context, &mut out, config.format == Format::Text, Listed::Nothing)?;
+    let verdict = losses::end(&context, out, config.format == Format::Text, Listed::Nothing)?;
     if config.format != Format::Text {
-        notes.iter().for_each(|line| complain(line));
+        notes.iter().for_each(|line| out.say(line));
     }
     Ok(verdict.doubted(doubted))
 }

@@ -1,6 +1,6 @@
 //! The tree of processes: parents, programs, lifetimes, ends.
 
-use std::io::{self, Write};
+use std::io;
 
 use serde_json::{Value, json};
 
@@ -9,8 +9,8 @@ use crate::derive::processes::{Image, Process};
 use crate::render::cell::Cell;
 use crate::render::json::{bytes, known};
 use crate::render::mark;
+use crate::render::out::Out;
 use crate::render::row::{Judgement, Row, some, user};
-use crate::render::sink;
 use crate::render::stamp::Column;
 use crate::values::order::InOrder as _;
 use crate::values::output::line;
@@ -56,7 +56,7 @@ struct Node<'a> {
 }
 
 /// Prints the tree.
-pub(super) fn print(story: &Story<'_>, out: &mut impl Write) -> io::Result<()> {
+pub(super) fn print(story: &Story<'_>, out: &mut Out) -> io::Result<()> {
     let nodes = order(story, &shown(story));
     let limit = usize::try_from(story.context.config.max_events).unwrap_or(usize::MAX);
     story.context.config.shown.rows(nodes.len());
@@ -76,7 +76,7 @@ pub(super) fn print(story: &Story<'_>, out: &mut impl Write) -> io::Result<()> {
                 &format!("{at_least}{} processes, {at_least}{started} started, {at_least}{ended} ended", nodes.len()),
             )
         }
-        Some(form) => sink::print(form, &TREE, Judgement::Each, listed.map(|node| row(story, node)), out),
+        Some(_) => out.rows(&TREE, Judgement::Each, listed.map(|node| row(story, node))),
     }
 }
 

@@ -19,6 +19,7 @@ use crate::derive::stacks::graph::Graph;
 use crate::derive::stacks::label;
 use crate::derive::stacks::of::Of;
 use crate::derive::stacks::weight::{Metric, Weight};
+use crate::render::out::Out;
 use crate::reports::callgraph::{Sums, answer_elsewhere};
 use crate::table::question::clock;
 use crate::values::output::NewFile;
@@ -69,15 +70,22 @@ struct Options {
     names: DebugDirs,
 }
 
-fn run(config: &Config, tape: &Tape, file: Option<&mut NewFile>) -> Result<Verdict> {
+fn run(config: &Config, tape: &Tape, file: Option<&mut NewFile>, out: &mut Out) -> Result<Verdict> {
     let own: Options = config.own()?;
     let Some(file) = file else { bail!("-o FILE: name the file to write") };
-    answer_elsewhere(config, tape, (own.of, own.metric), own.names, |sums| {
-        let mut out = GzEncoder::new(Vec::new(), Compression::default());
-        out.write_all(&profile(sums, tape).encode_to_vec())?;
-        let bytes = out.finish()?;
-        file.replace(&bytes).with_context(|| format!("cannot write {}", file.path().display()))
-    })
+    answer_elsewhere(
+        config,
+        tape,
+        (own.of, own.metric),
+        own.names,
+        |sums| {
+            let mut out = GzEncoder::new(Vec::new(), Compression::default());
+            out.write_all(&profile(sums, tape).encode_to_vec())?;
+            let bytes = out.finish()?;
+            file.replace(&bytes).with_context(|| format!("cannot write {}", file.path().display()))
+        },
+        out,
+    )
 }
 
 /// The profile of `sums`.

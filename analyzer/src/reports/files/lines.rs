@@ -14,6 +14,7 @@ use crate::derive::paths::names::{Name, uses};
 use crate::lines::row::{Duration, duration};
 use crate::lines::value::narrow;
 use crate::render::mark;
+use crate::render::out::Out;
 use crate::render::paint;
 use crate::render::row::{Row, Times};
 use crate::render::sink::Sink;
@@ -26,7 +27,6 @@ use crate::table::load::Loaded;
 use crate::table::moved::Moved;
 use crate::table::question::clock;
 use crate::table::stream::{Loose, Merger};
-use crate::values::output::Out;
 use crate::values::say::Verdict;
 use crate::values::words::{errno_text, escaped};
 
@@ -225,7 +225,7 @@ const TIME: Column = Column { name: "TIME", width: 11, places: 6, right: false }
 /// The whole answer of a report that is such a list.
 pub(in crate::reports) fn answer(context: &mut Context<'_>, list: &List, out: &mut Out) -> Result<Verdict> {
     print(context, list, out)?;
-    losses::tell_filtered(context);
+    losses::tell_filtered(context, out);
     losses::end(context, out, false, losses::pushed(context.config.format))
 }
 

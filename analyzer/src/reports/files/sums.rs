@@ -23,9 +23,9 @@ use crate::render::by;
 use crate::render::columns::Layout;
 use crate::render::keys::with_keys;
 use crate::render::mark;
+use crate::render::out::Out;
 use crate::render::rank;
 use crate::render::row::Row;
-use crate::render::sink;
 use crate::render::table::{Table, millis};
 use crate::reports::keys::{Keys, Words};
 use crate::reports::{Context, losses};
@@ -37,8 +37,7 @@ use crate::table::group::spilling::{Ordered, Parts, Spilling};
 use crate::table::group::value::{Key, Value};
 use crate::table::load::Loaded;
 use crate::table::scan::{Coverage, Scan};
-use crate::values::output::{Out, line};
-use crate::values::say::complain;
+use crate::values::output::line;
 use crate::values::spill::Store;
 
 /// Whether `on` may be no file: a descriptor of which nothing is known.
@@ -426,10 +425,10 @@ impl<'a> Shown<'a> {
         let doubts = (self.sums.doubts > 0)
             .then(|| doubt_text(self.sums.doubts, self.words.plan, self.context.config.filters.by_path()));
         let declared = with_keys(by::columns(self.by), &FILES);
-        if let Some(form) = self.context.config.format.rows() {
+        if self.context.config.format.rows().is_some() {
             let rows = rows.map(|(key, work, short)| self.row(&declared, &key, &work, short));
-            sink::print(form, &declared, self.context.judged(), rows, out)?;
-            doubts.iter().for_each(|text| complain(text));
+            out.rows(&declared, self.context.judged(), rows)?;
+            doubts.iter().for_each(|text| out.say(text));
             return Ok(());
         }
         losses::head(self.context, "At least, because something is missing:", out)?;

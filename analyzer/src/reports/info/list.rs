@@ -11,14 +11,13 @@ use super::Facts;
 use crate::asked::config::Config;
 use crate::asked::config::view::Part::All;
 use crate::asked::config::view::{Operands, Rows, Run, View};
+use crate::render::out::Out;
 use crate::render::row::{Judgement, Row};
-use crate::render::sink;
 use crate::render::table::Table;
 use crate::values::clock::{Real, rfc3339};
 use crate::values::open::open;
 use crate::values::order::InOrder as _;
-use crate::values::output;
-use crate::values::say::{Verdict, complain};
+use crate::values::say::Verdict;
 use crate::values::words::{bytes, escaped, span};
 
 systape_format::tables! {
@@ -84,19 +83,18 @@ struct Summed {
 }
 
 /// Prints a line for each of `tapes`.
-fn run(config: &Config, tapes: &[PathBuf]) -> Result<Verdict> {
+fn run(config: &Config, tapes: &[PathBuf], out: &mut Out) -> Result<Verdict> {
     let mut lines: Vec<Line> = tapes.iter().map(|path| Line::of(path)).collect();
     lines.order_by_key(|line| {
         let start = line.is.as_ref().ok().and_then(|is| is.start);
         (start.is_none(), start.map(|start| start.first), line.path.clone())
     });
     config.shown.rows(lines.len());
-    let mut out = output::stdout()?;
     match config.format.rows() {
-        None => text(&lines, &mut out)?,
-        Some(form) => {
-            sink::print(form, &LIST, Judgement::Each, lines.iter().map(Line::row), &mut out)?;
-            lines.iter().filter_map(Line::fault).for_each(|fault| complain(&fault));
+        None => text(&lines, out)?,
+        Some(_) => {
+            out.rows(&LIST, Judgement::Each, lines.iter().map(Line::row))?;
+            lines.iter().filter_map(Line::fault).for_each(|fault| out.say(&fault));
         }
     }
     out.flush()?;

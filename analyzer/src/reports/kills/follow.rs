@@ -17,12 +17,12 @@ use crate::derive::processes::track::key;
 use crate::derive::signals::pending::Pending;
 use crate::derive::signals::{Choice, Missing, Record, Tracker};
 use crate::render::form::{Form, Format};
+use crate::render::out::Out;
 use crate::render::sink::Sink;
 use crate::reports::Context;
 use crate::reports::losses;
 use crate::table::loss::{Listed, loses};
-use crate::values::output::Out;
-use crate::values::say::{Verdict, complain};
+use crate::values::say::Verdict;
 
 /// Most losses that are kept; of more, any time may be one.
 const MOST_GAPS: usize = 1024;
@@ -156,7 +156,7 @@ impl Follows for Followed {
             stacks: None,
         };
         if !self.begun {
-            missing(tape.session(), signals, life).iter().for_each(|line| complain(line));
+            missing(tape.session(), signals, life).iter().for_each(|line| out.say(line));
         }
         let printed = match config.format.rows() {
             None => {
@@ -170,7 +170,7 @@ impl Follows for Followed {
                     sink.head(&mut lines);
                 }
                 if form == Form::Json {
-                    rows::gaps(&story, &mut lines)?;
+                    rows::gaps(&story, out)?;
                 }
                 let printed = rows::each(&story, tape, |row| sink.row(&mut lines, &row));
                 out.write_all(&lines)?;

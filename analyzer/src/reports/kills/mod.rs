@@ -28,14 +28,14 @@ use crate::derive::signals::track::Passes;
 use crate::derive::signals::{Cause, Choice, Missing, Record, Tracker};
 use crate::lines::tables as lines;
 use crate::render::form::Format;
+use crate::render::out::Out;
 use crate::render::stamp::Stamps;
 use crate::reports::losses;
 use crate::table::families;
 use crate::table::loss::Listed;
 use crate::table::question::clock;
 use crate::table::scan::Scan;
-use crate::values::output;
-use crate::values::say::{Verdict, complain};
+use crate::values::say::Verdict;
 
 /// Input of every form of the report.
 struct Story<'a> {
@@ -141,7 +141,7 @@ fn check(config: &Config) -> Result<()> {
 }
 
 /// Prints the answer for `config`.
-fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
+fn run(config: &Config, tape: &Tape, out: &mut Out) -> Result<Verdict> {
     let own: Options = config.own()?;
     let choice = own.signals()?;
     let (signals, life) = recorded(tape)?;
@@ -154,7 +154,7 @@ fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
     let records = collect(&context, &choice, &processes, &mut findings)?;
     config.shown.rows(records.len());
     context.question.loss.findings.append(&mut findings);
-    let names = stacks::names(&own, config.format, tape)?;
+    let names = stacks::names(&own, config.format, tape, out)?;
     if names.is_some() {
         context.question.loss.add_earlier(tape, &[Family::Stack], context.question.scope.to);
     }
@@ -169,15 +169,15 @@ fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
     let stamps = context.stamps_and_wall();
     let story =
         Story { context, choice, verbose, stamps, processes, records, signals, life, whole, ends, unseen, stacks };
-    let mut out = output::stdout()?;
     match config.format.rows() {
-        None => text::print(&story, &mut out)?,
-        Some(form) => rows::print(&story, form, clock(tape), &mut out)?,
+        None => text::print(&story, out)?,
+        Some(form) => rows::print(&story, form, clock(tape), out)?,
     }
+    story.stacks.iter().for_each(|stacks| stacks.borrow().findings.iter().for_each(|finding| out.say(finding)));
     let listed = if config.format == Format::Json { Listed::Gaps } else { Listed::Nothing };
-    let verdict = losses::end(context, &mut out, config.format == Format::Text, listed)?;
+    let verdict = losses::end(context, out, config.format == Format::Text, listed)?;
     if config.format != Format::Text {
-        missing(tape.session(), signals, life).iter().for_each(|line| complain(line));
+        missing(tape.session(), signals, life).iter().for_each(|line| out.say(line));
     }
     // the end of a process, and what was lost before it, may lie outside of the time asked for
     let unknown = |record: &Record| record.outcome.end.is_none() && record.unseen.is_none() && !ends;

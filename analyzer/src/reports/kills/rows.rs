@@ -1,6 +1,6 @@
 //! The report as rows of JSON and CSV.
 
-use std::io::{self, Write};
+use std::io;
 
 use serde_json::Value;
 use systape_format::model::SignalInfo;
@@ -11,12 +11,12 @@ use super::party::Party;
 use crate::derive::signals::outcome::{blocked, explains, result_name};
 use crate::derive::signals::via::{self, code_name, fault_address};
 use crate::derive::signals::{Cause, Disposition, Record, Via};
-use crate::lines::LineFormat as _;
-use crate::lines::json::Json;
+use crate::lines::tables::LOSSES;
 use crate::render::cell::Cell;
 use crate::render::form::Form;
+use crate::render::out::Out;
 use crate::render::row::{Judgement, Row, Times};
-use crate::render::sink;
+use crate::reports::losses;
 use crate::table::question::clock;
 use crate::values::clock::Clock;
 
@@ -88,19 +88,18 @@ systape_format::tables! {
 }
 
 /// Prints the selected records; in JSON losses come first.
-pub(super) fn print(story: &Story<'_>, form: Form, clock: Clock, out: &mut impl Write) -> io::Result<()> {
+pub(super) fn print(story: &Story<'_>, form: Form, clock: Clock, out: &mut Out) -> io::Result<()> {
     let session = story.context.question.tape.session();
     if form == Form::Json {
         gaps(story, out)?;
     }
     let times = Times { session, clock };
-    sink::print(form, &KILLS, Judgement::Each, shown(story).map(|record| row(story, record, &times)), out)
+    out.rows(&KILLS, Judgement::Each, shown(story).map(|record| row(story, record, &times)))
 }
 
 /// Prints the losses as JSON.
-pub(super) fn gaps(story: &Story<'_>, out: &mut impl Write) -> io::Result<()> {
-    let lost = Json::new(story.context.question.tape.session(), Clock::default());
-    story.context.question.loss.gaps.iter().try_for_each(|gap| out.write_all(&lost.gap(gap)))
+pub(super) fn gaps(story: &Story<'_>, out: &mut Out) -> io::Result<()> {
+    out.rows(&LOSSES, Judgement::Each, losses::rows(story.context, &story.context.question.loss))
 }
 
 /// Passes each row to `print`, with times by the clocks of `tape`; returns how many.

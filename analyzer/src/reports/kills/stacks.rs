@@ -13,16 +13,16 @@ use crate::derive::stacks::lines::StackLines;
 use crate::derive::stacks::names::Names;
 use crate::derive::stacks::recorded;
 use crate::render::form::Format;
-use crate::values::say::complain;
+use crate::render::out::Out;
 
 /// The names for senders' stacks; None when they are not recorded or not printed.
-pub(super) fn names(own: &Options, format: Format, tape: &Tape) -> Result<Option<Names>> {
+pub(super) fn names(own: &Options, format: Format, tape: &Tape, out: &mut Out) -> Result<Option<Names>> {
     if !own.stacks(format) || !recorded::kinds(tape).contains(&StackOf::Signal) {
         return Ok(None);
     }
     let mut findings = Vec::new();
     let names = debug_files::find(tape, || recorded::places(tape), &own.names.debug_dirs, &mut findings)?;
-    findings.iter().for_each(|finding| complain(finding));
+    findings.iter().for_each(|finding| out.say(finding));
     Ok(Some(names))
 }
 
@@ -32,12 +32,14 @@ pub(super) struct SenderStacks<'a> {
     names: &'a Names,
     /// The segment that was read last, by index.
     last: Option<(usize, StackLines<'a>)>,
+    /// What could not be read.
+    pub findings: Vec<String>,
 }
 
 impl<'a> SenderStacks<'a> {
     /// Stacks of `tape` with `names`.
     pub(super) fn new(tape: &'a Tape, names: &'a Names) -> Self {
-        Self { tape, names, last: None }
+        Self { tape, names, last: None, findings: Vec::new() }
     }
 
     /// The functions of the sender's stack, the innermost first; empty without a sender.
@@ -53,9 +55,8 @@ impl<'a> SenderStacks<'a> {
     fn of(&mut self, record: &Record) -> Option<(&mut StackLines<'a>, u32)> {
         let (at, row) = record.sent.place.filter(|_| record.sender().is_some())?;
         if self.last.as_ref().is_none_or(|(last, _)| *last != at) {
-            let mut findings = Vec::new();
-            let lines = StackLines::read(&self.tape.segment(at), self.names, Limits::default(), &mut findings);
-            findings.iter().for_each(|finding| complain(finding));
+            let (segment, limits) = (self.tape.segment(at), Limits::default());
+            let lines = StackLines::read(&segment, self.names, limits, &mut self.findings);
             self.last = Some((at, lines));
         }
         self.last.as_mut().map(|(_, lines)| (lines, row))

@@ -15,9 +15,9 @@ use crate::derive::summary::plan::{Plan, RowPart};
 use crate::render::by;
 use crate::render::keys::with_keys;
 use crate::render::mark;
+use crate::render::out::Out;
 use crate::render::rank::{Rank, more};
 use crate::render::row::{Judgement, Row};
-use crate::render::sink;
 use crate::render::table::Table;
 use crate::reports::keys::{Keys, Words};
 use crate::reports::{Context, losses};
@@ -26,7 +26,7 @@ use crate::table::group::value::{Key, Value};
 use crate::table::group::{Add, Groups};
 use crate::table::loss::Loss;
 use crate::values::order::InOrder as _;
-use crate::values::output::{Out, line};
+use crate::values::output::line;
 use crate::values::words::bytes;
 
 systape_format::tables! {
@@ -157,7 +157,7 @@ pub(super) fn print(context: &Context<'_>, loss: &mut Loss, by: &[By], rank: Ran
         let keys = Keys { words, values, task: labels.get(values, &plan) };
         (keys, *sum, lost, unsure && nobody(values))
     });
-    if let Some(form) = context.config.format.rows() {
+    if context.config.format.rows().is_some() {
         let declared = with_keys(by::columns(by), &SUMS);
         let lines = shown.map(|(keys, sum, short, unsure)| {
             let mut row = Row::new(&declared);
@@ -169,7 +169,7 @@ pub(super) fn print(context: &Context<'_>, loss: &mut Loss, by: &[By], rank: Ran
             row.bound("retransmits", known(sum.retrans), some).bound("unknown", known(sum.unknown), short);
             row
         });
-        sink::print(form, &declared, Judgement::Touched(lost), lines, out)?;
+        out.rows(&declared, Judgement::Touched(lost), lines)?;
         return Ok(doubts);
     }
     losses::head_of(loss, context, "At least, because something is missing:", out)?;

@@ -14,8 +14,8 @@ use super::times;
 use crate::asked::config::Config;
 use crate::derive::net::udp::{self, Bound, Found, LOCAL, PEER, PROCESS, PROTOCOL, Talk, Way};
 use crate::render::mark;
+use crate::render::out::Out;
 use crate::render::row::{Judgement, Row, Times, some, user};
-use crate::render::sink;
 use crate::render::stamp::{Column, Stamps};
 use crate::render::table::{Table, millis};
 use crate::reports::{Context, losses};
@@ -28,8 +28,8 @@ use crate::table::load::Base;
 use crate::table::loss::Listed;
 use crate::table::scan::{Coverage, Scan};
 use crate::values::order::InOrder as _;
-use crate::values::output::{self, Out, line};
-use crate::values::say::{Verdict, complain};
+use crate::values::output::line;
+use crate::values::say::Verdict;
 use crate::values::words::escaped;
 
 systape_format::tables! {
@@ -86,10 +86,9 @@ impl Sums {
 }
 
 /// Prints the answer for `config`.
-pub(super) fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
+pub(super) fn run(config: &Config, tape: &Tape, out: &mut Out) -> Result<Verdict> {
     families::require(tape, Family::Syscall, "syscalls")?;
     let mut context = Context::about(config, tape, &[Family::Syscall])?;
-    let mut out = output::stdout()?;
     // a socket may have got its address before the time asked for
     let until = context.question.scope.to;
     context.question.loss.add_earlier(tape, &[Family::Syscall], until);
@@ -100,11 +99,11 @@ pub(super) fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
     let mut sums = Sums::default();
     parts.into_iter().for_each(|part| sums.merge(part));
     let text = config.format.rows().is_none();
-    Shown::new(&context, sums).print(&mut out)?;
+    Shown::new(&context, sums).print(out)?;
     if !text {
-        losses::tell_filtered(&context);
+        losses::tell_filtered(&context, out);
     }
-    losses::end(&context, &mut out, text, Listed::Nothing)
+    losses::end(&context, out, text, Listed::Nothing)
 }
 
 /// Adds the calls and names of a segment.
@@ -255,11 +254,11 @@ impl<'a> Shown<'a> {
     fn print(&self, out: &mut Out) -> Result<()> {
         let lost = !self.context.question.loss.complete();
         let notes = self.partial.clone().into_iter().chain((self.doubts > 0).then(|| doubt_text(self.doubts)));
-        if let Some(form) = self.context.config.format.rows() {
+        if self.context.config.format.rows().is_some() {
             let times = times(self.context);
             let rows = self.lines.iter().map(|line| row(line, &times));
-            sink::print(form, &UDP, Judgement::Touched(lost), rows, out)?;
-            notes.for_each(|note| complain(&note));
+            out.rows(&UDP, Judgement::Touched(lost), rows)?;
+            notes.for_each(|note| out.say(&note));
             return Ok(());
         }
         losses::head(self.context, "At least, because something is missing:", out)?;

@@ -11,13 +11,13 @@ use crate::derive::runs::decode::Needs;
 use crate::derive::runs::keys::{set_thread, task_text};
 use crate::derive::runs::{End, Interval, Sink, Slot, State, Thread, feed};
 use crate::render::mark;
+use crate::render::out::Out;
 use crate::render::rank::more;
 use crate::render::row::Row;
-use crate::render::sink;
 use crate::render::table::{Table, millis};
 use crate::table::loss::Listed;
 use crate::values::order::InOrder as _;
-use crate::values::output::{self, line};
+use crate::values::output::line;
 use crate::values::say::Verdict;
 use crate::values::words::VIA_SOFTIRQ;
 
@@ -43,7 +43,7 @@ systape_format::tables! {
 }
 
 /// Prints the report.
-pub(crate) fn run(mut context: Context<'_>, pid: u32, limit: usize) -> Result<Verdict> {
+pub(crate) fn run(mut context: Context<'_>, pid: u32, limit: usize, out: &mut Out) -> Result<Verdict> {
     let sink = Wakers { context: &context, pid, seen: false, sums: FxHashMap::default() };
     let fed = feed::feed(&context.question, Needs::default(), context.question.scope.to, sink);
     let Wakers { sums, seen, .. } = fed.tracker.sink;
@@ -52,13 +52,11 @@ pub(crate) fn run(mut context: Context<'_>, pid: u32, limit: usize) -> Result<Ve
     context.config.shown.rows(sums.len());
     let more = more(sums.len(), limit);
     sums.truncate(limit);
-    let form = context.config.format.rows();
     scheduling::touched(fed.coverage, fed.unsure_until, &mut context);
-    let mut out = output::stdout()?;
-    if let Some(form) = form {
-        sink::print(form, &WAKERS, context.judged(), sums.iter().map(|(_, sum)| sum.row()), &mut out)?;
+    if context.config.format.rows().is_some() {
+        out.rows(&WAKERS, context.judged(), sums.iter().map(|(_, sum)| sum.row()))?;
     } else {
-        scheduling::head(&context, &mut out)?;
+        scheduling::head(&context, out)?;
         let mut table = Table::default()
             .number("slept ms")
             .number("count")
@@ -71,13 +69,13 @@ pub(crate) fn run(mut context: Context<'_>, pid: u32, limit: usize) -> Result<Ve
         }
         if sums.is_empty() {
             let what = if seen { "was never woken" } else { "is not in this part of the tape" };
-            line(&mut out, &format!("process {pid} {what}"))?;
+            line(out, &format!("process {pid} {what}"))?;
         } else {
-            table.print(&mut out)?;
-            more.iter().try_for_each(|text| line(&mut out, text))?;
+            table.print(out)?;
+            more.iter().try_for_each(|text| line(out, text))?;
         }
     }
-    losses::end(&context, &mut out, form.is_none(), Listed::Nothing)
+    losses::end(&context, out, context.config.format.rows().is_none(), Listed::Nothing)
 }
 
 /// Wake-ups of one thread by one other.

@@ -1,16 +1,38 @@
 //! Answers of other views: their rows, and what they say beside them.
 
-use std::cell::Cell;
+use std::cell::Cell as Kept;
+use std::ops::ControlFlow;
+use std::sync::Arc;
 
-use anyhow::Context as _;
-use serde_json::{Map, Value};
+use serde_json::Value;
+use systape_format::table::{ColumnDef, Short, TableDef};
 
 use crate::asked::config::Config;
 use crate::asked::config::view::Ask;
+use crate::lines::tables::LOSSES;
+use crate::render::cell::{Cell, Known};
+use crate::render::json::lossless;
+use crate::render::out::TakesRows;
+use crate::render::{mark, row};
 use crate::values::say::Verdict;
 
-/// A row of JSON.
-pub(super) type Row = Map<String, Value>;
+/// Most notes that are kept of one answer.
+const MOST_TOLD: usize = 64;
+
+/// A row of an answer, kept.
+#[derive(Clone, Debug)]
+pub(super) struct Row {
+    columns: Arc<Columns>,
+    cells: Vec<(Cell<'static>, Known)>,
+}
+
+/// The columns of the rows of one table.
+#[derive(Debug, Default)]
+struct Columns {
+    table: String,
+    /// Full name of each, and its declaration.
+    names: Vec<(String, ColumnDef)>,
+}
 
 /// What a view answered.
 #[derive(Debug, Default)]
@@ -31,20 +53,19 @@ pub(super) struct Answer {
 pub(super) struct Asker<'a> {
     ask: Ask<'a>,
     time: Option<String>,
-    verdict: Cell<Verdict>,
+    verdict: Kept<Verdict>,
 }
 
 impl<'a> Asker<'a> {
     /// By `ask`, with the filters of `config`.
     pub(super) fn new(ask: Ask<'a>, config: &Config) -> Self {
-        Self { ask, time: config.time_word(), verdict: Cell::default() }
+        Self { ask, time: config.time_word(), verdict: Kept::default() }
     }
 
     /// The first `most` rows of `words` (`top --by comm`).
     pub(super) fn rows(&self, words: &str, most: usize) -> Answer {
         let mut answer = Answer::default();
-        let mut rows = Vec::new();
-        let mut more = 0;
+        let (mut rows, mut more) = (Vec::new(), 0);
         let each = &mut |row: Row| {
             if rows.len() < most { rows.push(row) } else { more += 1 }
         };
@@ -53,7 +74,11 @@ impl<'a> Asker<'a> {
     }
 
     /// Passes every row of `words` to `each`; the command line, what was said, and why there is no answer.
-    pub(super) fn each(&self, words: &str, each: &mut dyn FnMut(Row)) -> (String, Vec<String>, Option<String>) {
+    pub(super) fn each(
+        &self,
+        words: &str,
+        each: &mut (dyn FnMut(Row) + Send),
+    ) -> (String, Vec<String>, Option<String>) {
         self.each_in(words, None, each)
     }
 
@@ -62,26 +87,34 @@ impl<'a> Asker<'a> {
         &self,
         words: &str,
         time: Option<&str>,
-        each: &mut dyn FnMut(Row),
+        each: &mut (dyn FnMut(Row) + Send),
     ) -> (String, Vec<String>, Option<String>) {
+        let typed = self.typed(words, time);
+        let mut keeper = Keeper { each, columns: Arc::default(), told: Vec::new() };
+        let asked = (self.ask)(&typed, &mut keeper);
+        let command = typed.join(" ");
+        match asked {
+            Ok(verdict) => {
+                self.verdict.set(self.verdict.get().and(verdict));
+                (command, keeper.told, None)
+            }
+            Err(error) => (command, Vec::new(), Some(format!("{error:#}"))),
+        }
+    }
+
+    /// The words of a command line, with the `time` that is asked for, or that of the page.
+    pub(super) fn typed(&self, words: &str, time: Option<&str>) -> Vec<String> {
         let mut typed: Vec<String> = words.split(' ').filter(|word| !word.is_empty()).map(str::to_owned).collect();
         // facts of the tape as a whole have no time
         if let Some(time) = time.or(self.time.as_deref()).filter(|_| words != "info") {
             typed.extend(["--time".to_owned(), time.to_owned()]);
         }
-        let asked = (self.ask)(&typed, &mut |line| {
-            let row = serde_json::from_slice(line).context("a report's row")?;
-            each(row);
-            Ok(())
-        });
-        let command = typed.join(" ");
-        match asked {
-            Ok(answered) => {
-                self.verdict.set(self.verdict.get().and(answered.verdict));
-                (command, answered.told, None)
-            }
-            Err(error) => (command, Vec::new(), Some(format!("{error:#}"))),
-        }
+        typed
+    }
+
+    /// `doubts`: a loss may change what is shown.
+    pub(super) fn doubt(&self, doubts: bool) {
+        self.verdict.set(self.verdict.get().doubted(doubts));
     }
 
     /// That of all answers so far.
@@ -90,12 +123,123 @@ impl<'a> Asker<'a> {
     }
 }
 
-/// A text among the columns of a row; a name that is not UTF-8 as its text. None: null, or no text.
-pub(super) fn word(row: &Row, name: &str) -> Option<String> {
-    text_of(row.get(name)?)
+/// Makes rows that stay.
+struct Keeper<'a> {
+    each: &'a mut (dyn FnMut(Row) + Send),
+    /// Those of the row before.
+    columns: Arc<Columns>,
+    /// The first [`MOST_TOLD`] notes.
+    told: Vec<String>,
 }
 
-/// The same of a value.
+impl TakesRows for Keeper<'_> {
+    fn row(&mut self, row: row::Row<'_>) -> ControlFlow<()> {
+        let table = row.table();
+        // losses have a place of their own
+        if table.name != LOSSES.name {
+            if self.columns.table != table.name {
+                self.columns = Arc::new(Columns::of(table));
+            }
+            (self.each)(Row { columns: Arc::clone(&self.columns), cells: row.into_cells().collect() });
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn note(&mut self, text: &str) {
+        if self.told.len() < MOST_TOLD {
+            self.told.push(text.to_owned());
+        }
+    }
+}
+
+impl Columns {
+    fn of(table: &TableDef) -> Self {
+        let names = table.columns.iter().map(|column| (column.full_name(), column.clone()));
+        Self { table: table.name.to_string(), names: names.collect() }
+    }
+}
+
+impl Row {
+    fn place(&self, name: &str) -> Option<usize> {
+        self.columns.names.iter().position(|(known, _)| known == name)
+    }
+
+    /// The value of the column with that full name; null if there is none.
+    pub(super) fn cell(&self, name: &str) -> &Cell<'static> {
+        self.place(name).map_or(&Cell::Null, |at| &self.cells[at].0)
+    }
+
+    /// A text, a word or a number as text; a name that is not UTF-8 as its text. None: null, or none of these.
+    pub(super) fn word(&self, name: &str) -> Option<String> {
+        match self.cell(name) {
+            Cell::Text(text) => Some(lossless(text).into_owned()),
+            Cell::Int(number) => Some(number.to_string()),
+            _ => None,
+        }
+    }
+
+    /// A number; None: null, or none.
+    pub(super) fn number(&self, name: &str) -> Option<f64> {
+        match self.cell(name) {
+            Cell::Int(number) => Some(*number as f64),
+            Cell::Real(number) => Some(*number),
+            _ => None,
+        }
+    }
+
+    /// ns, or another whole number; None: null, or negative.
+    pub(super) fn ns(&self, name: &str) -> Option<u64> {
+        match self.cell(name) {
+            Cell::Int(number) => u64::try_from(*number).ok(),
+            _ => None,
+        }
+    }
+
+    /// Whether a flag is set.
+    pub(super) fn is(&self, name: &str) -> bool {
+        *self.cell(name) == Cell::Flag(true)
+    }
+
+    /// An array or an object; null if there is none.
+    pub(super) fn nested(&self, name: &str) -> &Value {
+        match self.cell(name) {
+            Cell::Nested(value) | Cell::Spelled(value, _) => value,
+            _ => &Value::Null,
+        }
+    }
+
+    /// A number for the data of a chart, or null.
+    pub(super) fn json(&self, name: &str) -> Value {
+        match self.cell(name) {
+            Cell::Int(number) => match (i64::try_from(*number), u64::try_from(*number)) {
+                (Ok(number), _) => number.into(),
+                (_, Ok(number)) => number.into(),
+                _ => Value::Null,
+            },
+            Cell::Real(number) => Value::from(*number),
+            Cell::Flag(flag) => Value::from(*flag),
+            _ => Value::Null,
+        }
+    }
+
+    /// The mark of the value in the column `name`; "": it is exact.
+    pub(super) fn bound(&self, name: &str) -> &'static str {
+        match self.place(name).map(|at| (self.cells[at].1, self.columns.names[at].1.short)) {
+            Some((Known::Short, Short::AtLeast)) => mark::AT_LEAST,
+            Some((Known::Short, Short::AtMost)) => mark::AT_MOST,
+            Some((Known::Short, Short::OfKnown)) => mark::ABOUT,
+            _ => "",
+        }
+    }
+
+    /// Whether the object `group` is not null.
+    pub(super) fn has(&self, group: &str) -> bool {
+        let mut cells = self.columns.names.iter().zip(&self.cells);
+        cells.any(|((_, column), (cell, _))| column.group == group && *cell != Cell::Absent)
+    }
+}
+
+/// A text of JSON; a name that is not UTF-8 as its text. None: it is no text.
 pub(super) fn text_of(value: &Value) -> Option<String> {
     match value {
         Value::String(text) => Some(text.clone()),
@@ -105,16 +249,10 @@ pub(super) fn text_of(value: &Value) -> Option<String> {
     }
 }
 
-/// A number among the columns of a row, also one that is written as a string; None: null, or none.
-pub(super) fn number(row: &Row, name: &str) -> Option<f64> {
-    match row.get(name)? {
-        Value::Number(number) => number.as_f64(),
-        Value::String(text) => text.parse().ok(),
-        _ => None,
+#[cfg(test)]
+impl Row {
+    /// The only kind that tests need: `row` as it would be kept.
+    pub(super) fn of(row: row::Row<'_>) -> Self {
+        Self { columns: Arc::new(Columns::of(row.table())), cells: row.into_cells().collect() }
     }
-}
-
-/// ns among the columns of a row; None: null, or negative.
-pub(super) fn ns(row: &Row, name: &str) -> Option<u64> {
-    row.get(name)?.as_u64()
 }

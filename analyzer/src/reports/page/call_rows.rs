@@ -1,209 +1,255 @@
-//! Single calls: the slowest, and the first that failed, as the listing has them.
+//! Single calls: the slowest, and the first that failed.
 
-use std::sync::Arc;
+use std::cmp::Reverse;
+use std::ops::ControlFlow;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
+use anyhow::Result;
 use serde_json::{Value, json};
-use systape_abi::Abi;
-use systape_format::model::Call;
+use systape_abi::FlagStyle;
+use systape_format::model::{CallState, Core, Time};
+use systape_format::reader::Segment;
 
-use super::answers::{Asker, Row, ns, text_of, word};
+use super::answers::Asker;
 use super::longest::Longest;
 use super::pool::Pool;
 use super::text::cut;
 use crate::derive::runs::rest::rests;
-use crate::reports::idle;
-use crate::table::calls::{CallBook, CallInfo};
+use crate::lines::row::{self, Duration, Outcome};
+use crate::lines::text::{Look, arguments};
+use crate::lines::value::Scratch;
+use crate::render::json::lossless;
+use crate::reports::{Context, idle, losses};
+use crate::table::filter::{SegmentFilter, failed};
+use crate::table::load::{Base, FdPath, Loaded, OpenCalls};
+use crate::table::loss::{Hole, Listed};
+use crate::table::question::Question;
+use crate::table::scan::Scan;
 use crate::values::order::InOrder as _;
 
 /// Calls of each kind.
 const MOST: usize = 1000;
 /// Most characters of the arguments of one.
 const ARGUMENTS: usize = 160;
+/// Arguments have full names, and those that are 0 are among them.
+const LOOK: Look = Look { no_comm: false, show_zeros: true, style: FlagStyle::FULL, color: false };
 
-/// Columns of calls, in order of time.
-#[derive(Default)]
-struct Columns {
-    pool: Pool,
-    rows: Vec<Single>,
-}
-
+/// A call that is shown.
 struct Single {
+    /// When it began, ns since the start of the recording.
     at: i64,
     ns: Option<u64>,
+    /// It lasted longer than `ns`.
     least: bool,
-    pid: u64,
-    tid: u64,
-    comm: u32,
-    name: u32,
-    args: u32,
-    ret: u32,
+    pid: u32,
+    tid: u32,
+    comm: String,
+    name: String,
+    args: String,
+    ret: String,
 }
 
-/// The slowest calls, given how many there are by least duration, and the first that failed; `folds`: idle waits are counted alone.
-pub(super) fn calls(asker: &Asker<'_>, book: &CallBook<'_>, durations: &[(u64, u64)], folds: bool) -> Value {
-    let words = match least(durations) {
-        0 => String::new(),
-        least => format!("--duration {}ns", least - 1),
-    };
-    json!({
-        "slow": slowest(asker, book, &words, folds),
-        "failed": failed(asker, book),
-    })
+/// Calls that are shown.
+struct Shown {
+    slow: Longest<Single>,
+    /// By the complement of their starts: the earliest stay.
+    failed: Longest<Single>,
+    /// The longest idle wait, ns.
+    idle: u64,
 }
 
-/// A duration that few more than [`MOST`] calls reach.
-fn least(durations: &[(u64, u64)]) -> u64 {
-    let mut calls = 0_u64;
-    for (least, more) in durations.iter().rev() {
-        calls = calls.saturating_add(*more);
-        if calls >= MOST as u64 {
-            return *least;
-        }
+/// Rows of a segment: the slowest, longest first, and those that failed, earliest first.
+type Rows = (Vec<usize>, Vec<usize>);
+
+/// Reads them segment by segment.
+struct Reader<'a> {
+    question: &'a Question<'a>,
+    /// Without idle waits.
+    folds: bool,
+    /// What others of later segments need to be among the slowest, and the first that failed.
+    needed: (AtomicU64, AtomicU64),
+}
+
+/// The slowest calls and the first that failed; `folds`: without idle waits.
+///
+/// # Errors
+/// There is no such time.
+pub(super) fn calls(page: &Context<'_>, asker: &Asker<'_>, folds: bool) -> Result<Value> {
+    let tape = page.question.tape;
+    let mut context = Context::new(page.config, tape)?;
+    let reader = Reader { question: &context.question, folds, needed: Default::default() };
+    let mut all = Shown::new();
+    let coverage = Scan::calls(&context.question).parts(
+        |at, _, coverage| {
+            let mut holes = Vec::new();
+            let shown = reader.segment(tape.segment(at), &mut holes);
+            coverage.holes(holes);
+            shown
+        },
+        |part| {
+            part.into_iter().for_each(|part| all.merge(part));
+            reader.needed.0.store(all.slow.needed(), Relaxed);
+            reader.needed.1.store(all.failed.needed(), Relaxed);
+            Ok(ControlFlow::Continue(()))
+        },
+    )?;
+    if let Some(open) = OpenCalls::read(tape) {
+        let loaded = open.load(&context.question.book);
+        let filter = context.question.scope.segment(&loaded.dict, u32::MAX);
+        let rows = reader.rows(&loaded.core, &loaded.time, &filter);
+        all.merge(reader.shown(&loaded, rows));
     }
-    0
+    coverage.tell(&mut context.question.loss);
+    asker.doubt(!context.question.loss.complete());
+    // as many as can be are shown, and what is as long as the shortest of them
+    let words = all.slow.needed().checked_sub(2).map_or_else(String::new, |ns| format!("--duration {ns}ns"));
+    let told: Vec<String> =
+        losses::filtered(&context).into_iter().chain(losses::lines(&context, Listed::All)).collect();
+    let idle = (all.idle > 0 && all.idle >= all.slow.needed()).then(|| format!("without idle waits: {}", idle::WORDS));
+    let of_slow: Vec<String> = told.iter().cloned().chain(idle).collect();
+    let failed = format!("--failure --max-events {MOST}");
+    Ok(json!({
+        "slow": columns(all.slow.rows(), "The slowest calls", &asker.typed(&words, None).join(" "), &of_slow),
+        "failed": columns(all.failed.rows(), "The first calls that failed", &asker.typed(&failed, None).join(" "), &told),
+    }))
 }
 
-fn is_call(row: &Row) -> bool {
-    row.contains_key("syscall")
+impl Shown {
+    fn new() -> Self {
+        Self { slow: Longest::new(MOST), failed: Longest::new(MOST), idle: 0 }
+    }
+
+    fn merge(&mut self, other: Self) {
+        self.slow.merge(other.slow);
+        self.failed.merge(other.failed);
+        self.idle = self.idle.max(other.idle);
+    }
 }
 
-fn slowest(asker: &Asker<'_>, book: &CallBook<'_>, words: &str, folds: bool) -> Value {
-    let mut longest = Longest::new(MOST);
-    let mut idle = 0_u64;
-    let (command, mut told, none) = asker.each(words, &mut |row| {
-        if let Some(dur) = ns(&row, "dur_ns").filter(|_| is_call(&row)) {
-            match folds && is_idle(&row, book) {
-                true => idle += 1,
-                false => longest.push(dur, row),
+impl Reader<'_> {
+    /// Those of `segment`; None: it has none.
+    fn segment(&self, segment: Segment<'_>, holes: &mut Vec<Hole>) -> Option<Shown> {
+        let number = segment.info().segment;
+        let base = Base::read(segment, holes, |dict, core| {
+            let filter = self.question.scope.segment(dict, number);
+            (0..core.call.len()).any(|row| {
+                filter.core(core, row) && (self.is_slow(core, row) || failed(core.state[row], core.errno[row]))
+            })
+        })?;
+        let rows = self.rows(&base.core, &base.time, &self.question.scope.segment(&base.dict, number));
+        let wanted: Vec<u32> = rows.0.iter().chain(&rows.1).map(|row| *row as u32).collect();
+        let loaded = base.load_rows(wanted.into_iter(), &self.question.book, holes);
+        Some(self.shown(&loaded, rows))
+    }
+
+    /// Whether `row` lasted longer than those that are kept.
+    fn is_slow(&self, core: &Core, row: usize) -> bool {
+        let lasts = !matches!(core.state[row], CallState::CloneChild | CallState::Denied | CallState::LostEnter);
+        lasts && core.dur[row] >= self.needed.0.load(Relaxed)
+    }
+
+    /// The rows that pass and may be shown.
+    fn rows(&self, core: &Core, time: &Time, filter: &SegmentFilter<'_>) -> Rows {
+        let (mut slow, mut early) = (Vec::new(), Vec::new());
+        for row in (0..core.call.len()).filter(|row| filter.core(core, *row) && filter.time(time, *row)) {
+            if self.is_slow(core, row) {
+                slow.push(row);
+            }
+            if failed(core.state[row], core.errno[row]) && !time.start[row] >= self.needed.1.load(Relaxed) {
+                early.push(row);
             }
         }
-    });
-    if idle > 0 {
-        told.push(format!("without {idle} idle waits: {}", idle::WORDS));
+        slow.order_by_key(|row| (Reverse(core.dur[*row]), *row));
+        early.order_by_key(|row| (time.start[*row], *row));
+        early.truncate(MOST);
+        (slow, early)
     }
-    let rows = longest.rows();
-    columns(&rows, book, "The slowest calls", (&command, &told, none))
+
+    fn shown(&self, segment: &Loaded, (slow, early): Rows) -> Shown {
+        let (mut shown, mut scratch) = (Shown::new(), Scratch::default());
+        for row in slow {
+            if shown.slow.count() == MOST as u64 {
+                break;
+            }
+            let single = self.single(segment, row, &mut scratch);
+            match single.ns {
+                Some(ns) if self.folds && is_idle(segment, row) => shown.idle = shown.idle.max(ns),
+                Some(ns) => shown.slow.push(ns, single),
+                None => {}
+            }
+        }
+        for row in early {
+            shown.failed.push(!segment.time.start[row], self.single(segment, row, &mut scratch));
+        }
+        shown
+    }
+
+    fn single(&self, segment: &Loaded, row: usize, scratch: &mut Scratch) -> Single {
+        let (task, mut args) = (segment.task(row), Vec::new());
+        arguments(&mut args, scratch, segment, row, LOOK);
+        let (ns, least) = match row::duration(segment, row) {
+            Duration::Exact(ns) => (Some(ns), false),
+            Duration::AtLeast(ns) => (Some(ns), true),
+            Duration::Unknown => (None, false),
+        };
+        Single {
+            at: segment.time.start[row].wrapping_sub(self.question.tape.session().window_open).cast_signed(),
+            ns,
+            least,
+            pid: task.pid,
+            tid: task.tid,
+            comm: lossless(&task.comm).into_owned(),
+            name: segment.call(row).name.clone(),
+            args: lossless(&args).into_owned(),
+            ret: result(segment, row),
+        }
+    }
 }
 
-fn failed(asker: &Asker<'_>, book: &CallBook<'_>) -> Value {
-    let answer = asker.rows(&format!("--failure --max-events {MOST}"), MOST);
-    let rows: Vec<Row> = answer.rows.into_iter().filter(is_call).collect();
-    columns(&rows, book, "The first calls that failed", (&answer.command, &answer.told, answer.none))
+/// Whether it waits for work.
+fn is_idle(segment: &Loaded, row: usize) -> bool {
+    let info = segment.call(row);
+    let fd = info.args.iter().position(|arg| arg.name == "fd").map(|at| segment.fd_path(row, at));
+    rests(info, if let Some(FdPath::Known(path)) = fd { Some(path) } else { None })
 }
 
-fn columns(
-    rows: &[Row],
-    book: &CallBook<'_>,
-    title: &str,
-    (command, told, none): (&str, &[String], Option<String>),
-) -> Value {
-    let mut all = Columns::default();
-    for row in rows {
-        let call = call(row, book, &mut all.pool);
-        all.rows.push(call);
+/// `ENOENT`, `17`, `in-flight`.
+fn result(segment: &Loaded, row: usize) -> String {
+    let (call, outcome) = (segment.call(row), row::outcome(segment, row));
+    let errno = match outcome {
+        Outcome::Errno(errno) | Outcome::Restart(errno) => systape_abi::errno_name(errno),
+        _ => None,
+    };
+    match (errno.or_else(|| row::incomplete(segment.core.state[row])), outcome) {
+        (Some(word), _) => word.to_owned(),
+        (None, Outcome::Ret(ret)) if row::wide_ret(call) && !call.name.ends_with("seek") => format!("{ret:#x}"),
+        (None, Outcome::Ret(ret)) => ret.to_string(),
+        (None, Outcome::Errno(_)) => "-1".to_owned(),
+        (None, _) => "–".to_owned(),
     }
-    let Columns { pool, rows } = all;
-    let column = |of: &dyn Fn(&Single) -> Value| rows.iter().map(of).collect::<Value>();
+}
+
+fn columns(calls: Vec<Single>, title: &str, command: &str, told: &[String]) -> Value {
+    let mut pool = Pool::default();
+    let mut texts = |of: &dyn Fn(&Single) -> String| calls.iter().map(|call| pool.number(&of(call))).collect::<Value>();
+    let comm = texts(&|call| call.comm.clone());
+    let name = texts(&|call| call.name.clone());
+    let args = texts(&|call| cut(&call.args, ARGUMENTS));
+    let ret = texts(&|call| call.ret.clone());
+    let column = |of: &dyn Fn(&Single) -> Value| calls.iter().map(of).collect::<Value>();
     json!({
         "title": title,
         "command": cut(command, ARGUMENTS),
         "told": told.iter().map(|text| cut(text, ARGUMENTS)).collect::<Vec<_>>(),
-        "none": none,
         "texts": pool.texts(),
         "at": column(&|call| call.at.into()),
         "ns": column(&|call| call.ns.into()),
         "least": column(&|call| call.least.into()),
         "pid": column(&|call| call.pid.into()),
         "tid": column(&|call| call.tid.into()),
-        "comm": column(&|call| call.comm.into()),
-        "name": column(&|call| call.name.into()),
-        "args": column(&|call| call.args.into()),
-        "ret": column(&|call| call.ret.into()),
+        "comm": comm,
+        "name": name,
+        "args": args,
+        "ret": ret,
     })
-}
-
-fn call(row: &Row, book: &CallBook<'_>, pool: &mut Pool) -> Single {
-    let text = |name: &str| word(row, name).unwrap_or_else(|| "?".to_owned());
-    let args = row.get("args").and_then(Value::as_object);
-    let args = args.map(|args| arguments(args, &order(row, book))).unwrap_or_default();
-    Single {
-        at: row.get("ts_ns").and_then(Value::as_i64).unwrap_or(0),
-        ns: ns(row, "dur_ns"),
-        least: row.get("dur_ns_at_least").and_then(Value::as_bool) == Some(true),
-        pid: ns(row, "pid").unwrap_or(0),
-        tid: ns(row, "tid").unwrap_or(0),
-        comm: pool.number(&text("comm")),
-        name: pool.number(&text("syscall")),
-        args: pool.number(&cut(&args, ARGUMENTS)),
-        ret: pool.number(&result(row)),
-    }
-}
-
-/// `ENOENT`, `17`, `in-flight`.
-fn result(row: &Row) -> String {
-    let first = ["errno", "incomplete", "ret"].into_iter().find_map(|name| word(row, name));
-    first.unwrap_or_else(|| "–".to_owned())
-}
-
-/// Whether it waits for work.
-fn is_idle(row: &Row, book: &CallBook<'_>) -> bool {
-    let fd = row.get("args").and_then(Value::as_object).and_then(|args| args.get("fd")?.get("path").and_then(text_of));
-    info(row, book).is_some_and(|info| rests(&info, fd.as_deref().map(str::as_bytes)))
-}
-
-/// The names of its arguments as the call has them; empty: not known.
-fn order(row: &Row, book: &CallBook<'_>) -> Vec<String> {
-    info(row, book).map(|call| call.args.iter().map(|arg| arg.name.clone()).collect()).unwrap_or_default()
-}
-
-/// Facts about its call.
-fn info(row: &Row, book: &CallBook<'_>) -> Option<Arc<CallInfo>> {
-    let abi = word(row, "abi");
-    let abi = (0..=u8::MAX).map(Abi::from_raw).find(|known| Some(known.as_str()) == abi.as_deref());
-    let nr = abi.zip(word(row, "syscall")).and_then(|(abi, name)| systape_abi::number(abi, &name));
-    abi.zip(nr).map(|(abi, nr)| book.get(Call { abi: abi as u8, nr }))
-}
-
-/// `fd: 3</tmp/x>, count: 4096`; those that `order` does not name come last.
-fn arguments(args: &Row, order: &[String]) -> String {
-    let mut sorted: Vec<(&String, &Value)> = args.iter().collect();
-    sorted.order_by_key(|(name, _)| order.iter().position(|known| known == *name).unwrap_or(usize::MAX));
-    sorted.into_iter().map(|(name, value)| format!("{name}: {}", brief(value))).collect::<Vec<_>>().join(", ")
-}
-
-fn brief(value: &Value) -> String {
-    match value {
-        Value::String(text) => text.clone(),
-        Value::Array(values) => format!("[{}]", values.iter().map(brief).collect::<Vec<_>>().join(", ")),
-        Value::Object(object) => {
-            let fd = object.get("fd").and_then(Value::as_i64);
-            match (fd, object.get("path").and_then(text_of), object.get("text").and_then(text_of)) {
-                (Some(fd), Some(path), _) => format!("{fd}<{path}>"),
-                (_, _, Some(text)) => text,
-                (Some(fd), None, None) => fd.to_string(),
-                (None, _, None) => object.values().rev().map(brief).collect::<Vec<_>>().join(" → "),
-            }
-        }
-        other => other.to_string(),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_duration_for_a_thousand() {
-        assert_eq!(least(&[(10, 5), (100, 999), (1000, 2)]), 100);
-        assert_eq!(least(&[(10, 5), (100, 999), (1000, 2000)]), 1000);
-        assert_eq!((least(&[(10, 5)]), least(&[])), (0, 0));
-    }
-
-    #[test]
-    fn arguments_are_short() {
-        let args = json!({"a": {"fd": 3, "path": "/x"}, "b": {"value": 1, "text": "O_RDONLY"}, "c": "7",
-            "d": ["a", "b"], "e": null, "f": {"before": "x", "after": "y"}, "g": {"fd": 4, "path": null}});
-        let text = "c: 7, a: 3</x>, b: O_RDONLY, d: [a, b], e: null, f: x → y, g: 4";
-        assert_eq!(arguments(args.as_object().unwrap(), &["c".to_owned(), "a".to_owned()]), text);
-    }
 }

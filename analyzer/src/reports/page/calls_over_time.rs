@@ -4,29 +4,18 @@ use anyhow::Result;
 use rustc_hash::FxHashMap;
 use serde_json::{Value as Json, json};
 
-use crate::derive::runs::rest::rests;
 use crate::derive::summary::collect;
 use crate::derive::summary::column::Column;
 use crate::derive::summary::plan::{Plan, Slices};
 use crate::derive::summary::table;
 use crate::render::loghist::LogHist;
-use crate::reports::{Context, idle};
+use crate::reports::Context;
 use crate::table::group::by::By;
 use crate::table::group::value::Value;
 use crate::values::order::InOrder as _;
 
 /// Names that are kept apart, those with most calls; the others are one.
 const NAMES: usize = 60;
-
-/// What the charts show of calls.
-#[derive(Debug, Default)]
-pub(super) struct Calls {
-    /// For the page.
-    pub json: Json,
-    /// Least duration of each bucket in use and how many calls are in it, ascending: of those whose whole duration is known, of a whole machine
-    /// without idle waits.
-    pub durations: Vec<(u64, u64)>,
-}
 
 /// The calls of one name in one slice.
 #[derive(Clone, Copy, Debug, Default)]
@@ -73,15 +62,14 @@ struct Name {
 ///
 /// # Errors
 /// There is no such time.
-pub(super) fn calls(page: &Context<'_>, slices: Slices, count: u64) -> Result<Calls> {
+pub(super) fn calls(page: &Context<'_>, slices: Slices, count: u64) -> Result<Json> {
     let mut context = Context::new(page.config, page.question.tape)?;
     let question = &context.question;
     let plan = Plan::by(&[By::Syscall, By::Second]).naming(question.tape.session()).in_slices(slices);
     let (sums, knowledge, coverage) = collect::collect(question.tape, &question.scope, &question.book, &plan);
     let mut names: FxHashMap<String, Name> = FxHashMap::default();
     let mut heat: Vec<LogHist> = vec![LogHist::default(); usize::try_from(count).unwrap_or(0)];
-    let mut durations: FxHashMap<u64, u64> = FxHashMap::default();
-    let (mut exact, idle) = (true, idle::of_machine(question.tape));
+    let mut exact = true;
     for row in table::rows(&sums, &knowledge, &question.book, &plan, Column::default()).iter() {
         let name = row.call.as_ref().map_or_else(|| "?".to_owned(), |call| call.long_name.clone());
         let sum = Sum {
@@ -108,15 +96,7 @@ pub(super) fn calls(page: &Context<'_>, slices: Slices, count: u64) -> Result<Ca
         if let Some(heat) = slice.and_then(|slice| heat.get_mut(usize::try_from(slice).ok()?)) {
             heat.merge(&sizes);
         }
-        if idle && row.call.as_ref().is_some_and(|call| rests(call, None)) {
-            continue;
-        }
-        for (least, calls) in row.stats.hist.values() {
-            *durations.entry(least).or_default() += calls;
-        }
     }
-    let mut durations: Vec<(u64, u64)> = durations.into_iter().collect();
-    durations.sort_unstable();
     let mut names: Vec<(String, Name)> = names.into_iter().collect();
     names.order_by(|(a, one), (b, other)| (other.all.calls, a).cmp(&(one.all.calls, b)));
     let rest = names.split_off(names.len().min(NAMES));
@@ -125,13 +105,12 @@ pub(super) fn calls(page: &Context<'_>, slices: Slices, count: u64) -> Result<Ca
     }
     coverage.tell(&mut context.question.loss);
     let whole = context.question.loss.of_sums().complete();
-    let json = json!({
+    Ok(json!({
         "names": names.iter().map(|(name, sums)| of_name(name, sums)).collect::<Json>(),
         "heat": heat_json(&heat),
         "heat_exact": exact && whole,
         "exact": whole && !knowledge.missing(),
-    });
-    Ok(Calls { json, durations })
+    }))
 }
 
 fn others(rest: Vec<(String, Name)>) -> Name {

@@ -4,11 +4,11 @@ use anyhow::Result;
 use serde_json::{Value, json};
 use systape_format::model::{Family, Gap};
 
-use super::answers::{Asker, ns, word};
+use super::answers::Asker;
 use super::html::Html;
 use super::stacks::Span;
 use super::text::visible;
-use super::{SLICES, call_rows, calls_over_time, disks, stacks, story, threads, tree};
+use super::{SLICES, call_rows, calls_over_time, disks, figure, stacks, threads, tree};
 use crate::derive::summary::plan::Slices;
 use crate::reports::{Context, idle};
 use crate::table::families;
@@ -26,7 +26,6 @@ pub(super) fn charts(context: &Context<'_>, asker: &Asker<'_>, slices: Slices) -
     let count = usize::from(SLICES);
     let has = |family| families::recorded(tape, family) == Some(true);
     let calls = has(Family::Syscall).then(|| calls_over_time::calls(context, slices, SLICES.into())).transpose()?;
-    let durations = calls.as_ref().map(|calls| calls.durations.as_slice()).unwrap_or_default();
     let threads = has(Family::Sched).then(|| threads::threads(context, slices, count, to)).transpose()?;
     let disks = if has(Family::Block) { disks::disks(context, slices, count)? } else { Value::Null };
     let span = Span {
@@ -40,8 +39,8 @@ pub(super) fn charts(context: &Context<'_>, asker: &Asker<'_>, slices: Slices) -
         "slices": SLICES,
         "to": to.wrapping_sub(session.window_open).cast_signed(),
         "cpus": session.cpus,
-        "rows": calls.is_some().then(|| call_rows::calls(asker, &context.question.book, durations, folds)),
-        "calls": calls.map(|calls| calls.json),
+        "rows": has(Family::Syscall).then(|| call_rows::calls(context, asker, folds)).transpose()?,
+        "calls": calls,
         "threads": threads,
         "disks": disks,
         "marks": {"kills": kills(asker), "losses": losses(context)},
@@ -60,10 +59,10 @@ fn since(slices: Slices, open: u64) -> Slices {
 fn kills(asker: &Asker<'_>) -> Value {
     let answer = asker.rows("kills", MARKS);
     let mark = |row: &super::answers::Row| {
-        let party = |name: &str| row.get(name).and_then(Value::as_object).map_or("?".to_owned(), story::party);
-        let signal = word(row, "signal_name").unwrap_or_else(|| "death".to_owned());
+        let party = |name: &str| figure::party(row, name).unwrap_or_else(|| "?".to_owned());
+        let signal = row.word("signal_name").unwrap_or_else(|| "death".to_owned());
         let text = format!("{signal} {} → {}", party("sender"), party("target"));
-        json!({"at": row.get("ts_ns"), "text": visible(&text), "signal": ns(row, "signal")})
+        json!({"at": row.json("ts_ns"), "text": visible(&text), "signal": row.ns("signal")})
     };
     answer.rows.iter().map(mark).collect()
 }

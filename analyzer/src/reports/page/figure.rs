@@ -2,8 +2,7 @@
 
 use serde_json::Value;
 
-use super::answers::{Row, number, text_of, word};
-use crate::render::mark;
+use super::answers::{Row, text_of};
 use crate::values::num::grouped;
 use crate::values::words::{bytes, span};
 
@@ -26,12 +25,16 @@ pub(super) enum Kind {
     Part,
     /// A part of a whole in percent.
     Percent,
+    /// Name and pid of the process in the object of that name.
+    Party,
+    /// What came of a signal, in the object of that name.
+    Outcome,
 }
 
 /// A column of a table.
 #[derive(Debug)]
 pub(super) struct Column {
-    /// Its name in JSON; of an object's member `sender.comm`.
+    /// Its full name: `sender_comm` in an object.
     pub name: &'static str,
     /// Its heading.
     pub heading: &'static str,
@@ -51,40 +54,50 @@ pub(super) struct Cell {
 impl Kind {
     /// Whether cells of it are numbers.
     pub(super) fn is_number(self) -> bool {
-        self != Self::Text
+        !matches!(self, Self::Text | Self::Party | Self::Outcome)
     }
 }
 
 /// The cell of `row` in `column`.
 pub(super) fn cell(row: &Row, column: &Column) -> Cell {
-    let (row, name) = match column.name.split_once('.') {
-        Some((group, name)) => match row.get(group).and_then(Value::as_object) {
-            Some(object) => (object, name),
-            None => return Cell { text: "–".to_owned(), key: None },
-        },
-        None => (row, column.name),
+    let name = column.name;
+    let words = |text: Option<String>| {
+        let text = text.unwrap_or_else(|| "–".to_owned());
+        Cell { text: if text.is_empty() { "(none)".to_owned() } else { text }, key: None }
     };
     match column.kind {
-        Kind::Text => {
-            let text = word(row, name).unwrap_or_else(|| "–".to_owned());
-            Cell { text: if text.is_empty() { "(none)".to_owned() } else { text }, key: None }
-        }
-        kind => match number(row, name) {
-            Some(value) => Cell { text: format!("{}{}", bound(row, name), text(kind, value)), key: Some(value) },
+        Kind::Text => words(row.word(name)),
+        Kind::Party => words(party(row, name)),
+        Kind::Outcome => words(row.has(name).then(|| outcome(row))),
+        kind => match row.number(name) {
+            Some(value) => Cell { text: format!("{}{}", row.bound(name), text(kind, value)), key: Some(value) },
             None => Cell { text: "–".to_owned(), key: None },
         },
     }
 }
 
-/// The mark that the row has for its column `name`; "": the value is exact.
-pub(super) fn bound(row: &Row, name: &str) -> &'static str {
-    let is = |suffix: &str| row.get(&format!("{name}{suffix}")).and_then(Value::as_bool) == Some(true);
-    match (is("_at_least"), is("_at_most"), is("_of_known")) {
-        (true, ..) => mark::AT_LEAST,
-        (_, true, _) => mark::AT_MOST,
-        (.., true) => mark::ABOUT,
-        _ => "",
+/// `sh 127`: the process in the object `group`; None: there is none.
+pub(super) fn party(row: &Row, group: &str) -> Option<String> {
+    let text = |name: &str| row.word(&format!("{group}_{name}")).unwrap_or_else(|| "?".to_owned());
+    row.has(group).then(|| format!("{} {}", text("comm"), text("pid")))
+}
+
+/// `ended by signal 15 after 2.634 ms`.
+fn outcome(row: &Row) -> String {
+    let mut text = match (row.ns("outcome_exit_signal"), row.ns("outcome_exit_code")) {
+        (Some(signal), _) => format!("ended by signal {signal}"),
+        (None, Some(code)) => format!("exited with {code}"),
+        (None, None) if row.is("outcome_exited") => "ended".to_owned(),
+        (None, None) if row.is("outcome_stopped") => "stopped".to_owned(),
+        (None, None) => "no end is known".to_owned(),
+    };
+    if let Some(latency) = row.ns("outcome_latency_ns") {
+        text.push_str(&format!(" after {}", span(latency)));
     }
+    if row.is("outcome_core_dumped") {
+        text.push_str(", with a core dump");
+    }
+    text
 }
 
 fn text(kind: Kind, value: f64) -> String {
@@ -114,20 +127,38 @@ pub(super) fn list(value: &Value) -> String {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
+    use crate::render::row;
+
+    systape_format::tables! {
+        /// One row.
+        SUMS = "sums" {
+            total_ns ? AtLeast: Duration "time"
+            n: Count "how many"
+            min ? AtMost: Int "least"
+            of.comm: Str "who"
+            of.pid: Int "which"
+            avg ? OfKnown: Real "mean"
+            none: Count "nothing"
+            wide: Wide "bytes"
+            no.comm: Str "nobody"
+            no.pid: Int "nobody"
+        }
+    }
 
     #[test]
     fn cells_are_marked_as_reports_mark_them() {
-        let row = json!({"total_ns": 1_500_000, "total_ns_at_least": true, "n": 1_234_567, "min": 3, "min_at_most": true,
-            "of": {"comm": {"text": "a\\xff", "hex": "61ff"}}, "avg": 2, "avg_of_known": true, "x": null, "wide": "12"});
-        let row = row.as_object().unwrap();
-        let text = |name, kind| cell(row, &Column { name, heading: "", kind }).text;
+        let mut sums = row::Row::new(&SUMS);
+        sums.bound("total_ns", 1_500_000, true).set("n", 1_234_567).bound("min", 3, true);
+        sums.set("of_comm", &b"a\xff"[..]).set("of_pid", 7).bound("avg", 2.0, true).set("none", None::<u64>);
+        sums.set("wide", 12).absent("no");
+        let row = Row::of(sums);
+        let text = |name, kind| cell(&row, &Column { name, heading: "", kind }).text;
         assert_eq!(text("total_ns", Kind::Span), ">=1.500 ms");
         assert_eq!((text("n", Kind::Count), text("min", Kind::Id)), ("1,234,567".to_owned(), "<=3".to_owned()));
-        assert_eq!((text("avg", Kind::Count), text("x", Kind::Count)), ("~2".to_owned(), "–".to_owned()));
-        assert_eq!((text("of.comm", Kind::Text), text("no.comm", Kind::Text)), ("a\\xff".to_owned(), "–".to_owned()));
-        assert_eq!(cell(row, &Column { name: "wide", heading: "", kind: Kind::Bytes }).key, Some(12.0));
+        assert_eq!((text("avg", Kind::Count), text("none", Kind::Count)), ("~2".to_owned(), "–".to_owned()));
+        assert_eq!((text("of_comm", Kind::Text), text("no_comm", Kind::Text)), ("a\\xff".to_owned(), "–".to_owned()));
+        assert_eq!((text("of", Kind::Party), text("no", Kind::Party)), ("a\\xff 7".to_owned(), "–".to_owned()));
+        assert_eq!(cell(&row, &Column { name: "wide", heading: "", kind: Kind::Bytes }).key, Some(12.0));
     }
 }

@@ -2,10 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::Value;
-
-use super::answers::{Asker, Row, ns, word};
-use super::figure::bound;
+use super::answers::{Asker, Row};
 use super::pool::Pool;
 use crate::values::order::InOrder as _;
 
@@ -61,7 +58,7 @@ pub(super) fn read(asker: &Asker<'_>, words: &str, time: Option<&str>, names: &m
     let mut roots = BTreeMap::new();
     let each = &mut |row: Row| {
         if graph.frames.len() < READ {
-            graph.short |= !bound(&row, "time_ns").is_empty();
+            graph.short |= !row.bound("time_ns").is_empty();
             graph.frames.extend(frame(&row, &mut roots, names));
         } else {
             graph.more += 1;
@@ -77,18 +74,17 @@ pub(super) fn read(asker: &Asker<'_>, words: &str, time: Option<&str>, names: &m
 
 /// The frame of a row; that of its threads is among `roots`.
 fn frame(row: &Row, roots: &mut BTreeMap<String, Frame>, names: &mut Names) -> Option<Frame> {
-    let is = |name: &str| row.get(name).and_then(Value::as_bool) == Some(true);
-    let kind = match (is("kernel"), is("inlined"), row.get("module").is_some_and(Value::is_null)) {
+    let kind = match (row.is("kernel"), row.is("inlined"), row.cell("module").is_null()) {
         (_, _, true) => 3,
         (true, ..) => 1,
         (_, true, _) => 2,
         _ => 0,
     };
-    let value = ns(row, "time_ns")?;
-    let parent = match ns(row, "parent") {
+    let value = row.ns("time_ns")?;
+    let parent = match row.ns("parent") {
         Some(parent) => parent,
         None => {
-            let comm = word(row, "comm").unwrap_or_default();
+            let comm = row.word("comm").unwrap_or_default();
             // no row has such a number
             let id = u64::MAX - roots.len() as u64;
             let root = roots.entry(comm.clone()).or_insert_with(|| Frame {
@@ -103,7 +99,7 @@ fn frame(row: &Row, roots: &mut BTreeMap<String, Frame>, names: &mut Names) -> O
             root.id
         }
     };
-    let label = names.labels.number(&word(row, "sym")?);
-    let module = names.modules.number(&word(row, "module").unwrap_or_default());
-    Some(Frame { parent: Some(parent), id: ns(row, "id")?, value, label, module, kind })
+    let label = names.labels.number(&row.word("sym")?);
+    let module = names.modules.number(&row.word("module").unwrap_or_default());
+    Some(Frame { parent: Some(parent), id: row.ns("id")?, value, label, module, kind })
 }

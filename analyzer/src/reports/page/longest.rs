@@ -5,25 +5,23 @@ use std::collections::BinaryHeap;
 
 use rustc_hash::FxHashMap;
 
-use super::answers::Row;
-
 /// Keeps some of many rows.
-pub(super) struct Longest {
+pub(super) struct Longest<R> {
     most: usize,
     /// Least value first; of equal ones the last that came.
     heap: BinaryHeap<Reverse<(u64, Reverse<u64>)>>,
-    rows: FxHashMap<u64, Row>,
+    rows: FxHashMap<u64, R>,
     count: u64,
 }
 
-impl Longest {
+impl<R> Longest<R> {
     /// Keeps `most` rows.
     pub(super) fn new(most: usize) -> Self {
         Self { most, heap: BinaryHeap::new(), rows: FxHashMap::default(), count: 0 }
     }
 
     /// A row with its value.
-    pub(super) fn push(&mut self, value: u64, row: Row) {
+    pub(super) fn push(&mut self, value: u64, row: R) {
         let number = self.count;
         self.count += 1;
         self.heap.push(Reverse((value, Reverse(number))));
@@ -35,33 +33,51 @@ impl Longest {
         }
     }
 
+    /// All that `other` keeps, which came later.
+    pub(super) fn merge(&mut self, other: Self) {
+        other.pairs().into_iter().for_each(|(value, row)| self.push(value, row));
+    }
+
+    /// What another row must have at least to stay.
+    pub(super) fn needed(&self) -> u64 {
+        let least = self.heap.peek().filter(|_| self.heap.len() >= self.most);
+        least.map_or(0, |Reverse((least, _))| least.saturating_add(1))
+    }
+
     /// How many there were.
     pub(super) fn count(&self) -> u64 {
         self.count
     }
 
     /// Those kept, the greatest first, equal ones in the order in which they came.
-    pub(super) fn rows(mut self) -> Vec<Row> {
+    pub(super) fn rows(self) -> Vec<R> {
+        self.pairs().into_iter().map(|(_, row)| row).collect()
+    }
+
+    fn pairs(mut self) -> Vec<(u64, R)> {
         let mut order: Vec<_> = self.heap.into_iter().map(|Reverse(place)| place).collect();
         order.sort_unstable_by(|a, b| b.cmp(a));
-        order.into_iter().filter_map(|(_, Reverse(number))| self.rows.remove(&number)).collect()
+        let pair = |(value, Reverse(number))| Some((value, self.rows.remove(&number)?));
+        order.into_iter().filter_map(pair).collect()
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
 
     #[test]
     fn the_greatest_stay() {
         let mut longest = Longest::new(3);
         for (at, value) in [5, 1, 9, 5, 5].into_iter().enumerate() {
-            longest.push(value, json!({"at": at}).as_object().unwrap().clone());
+            longest.push(value, at);
         }
         assert_eq!(longest.count(), 5);
-        let kept: Vec<_> = longest.rows().iter().map(|row| row["at"].as_u64().unwrap()).collect();
-        assert_eq!(kept, [2, 0, 3]);
+        assert_eq!(longest.needed(), 6);
+        let mut more = Longest::new(3);
+        [7, 5].into_iter().enumerate().for_each(|(at, value)| more.push(value, 10 + at));
+        assert_eq!(more.needed(), 0);
+        longest.merge(more);
+        assert_eq!(longest.rows(), [2, 10, 0]);
     }
 }

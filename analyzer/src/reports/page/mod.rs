@@ -34,6 +34,7 @@ use self::html::Html;
 use crate::asked::config::view::{Ask, Own, Run, View};
 use crate::asked::config::{Config, refuse};
 use crate::render::form::Format;
+use crate::render::out::Out;
 use crate::reports::{Context, losses, rate};
 use crate::table::families;
 use crate::values::output::NewFile;
@@ -88,7 +89,7 @@ fn make(config: &Config) -> Result<NewFile> {
 }
 
 /// Writes the page for `config`.
-fn run(config: &Config, tape: &Tape, file: &mut NewFile, ask: Ask<'_>) -> Result<Verdict> {
+fn run(config: &Config, tape: &Tape, file: &mut NewFile, ask: Ask<'_>, out: &mut Out) -> Result<Verdict> {
     let session = tape.session();
     let recorded: Vec<Family> = FAMILIES.into_iter().filter(|family| families::in_session(session, *family)).collect();
     let context = Context::about(config, tape, &recorded)?;
@@ -107,9 +108,9 @@ fn run(config: &Config, tape: &Tape, file: &mut NewFile, ask: Ask<'_>) -> Result
     body.append(sums);
     let page = assets::page(&title, body, &text::json(&charts));
     file.replace(page.as_bytes()).with_context(|| format!("cannot write {}", file.path().display()))?;
-    crate::values::say::complain(&format!("wrote {}, {}", file.path().display(), bytes(page.len() as u64)));
+    out.say(&format!("wrote {}, {}", file.path().display(), bytes(page.len() as u64)));
     let lines = context.question.loss.lines(session, losses::LOSS_LINES);
-    lines.iter().for_each(|line| crate::values::say::complain(line));
+    lines.iter().for_each(|line| out.say(line));
     Ok(asker.verdict().doubted(!context.question.loss.complete()))
 }
 

@@ -3,6 +3,7 @@
 
 use anyhow::Result;
 use serde_json::{Value, json};
+use systape_format::model::Family;
 
 use super::slicing::pieces;
 use crate::derive::runs::decode::Needs;
@@ -45,7 +46,8 @@ struct Seconds {
 /// # Errors
 /// Nobody's scheduling was recorded.
 pub(super) fn threads(page: &Context<'_>, slices: Slices, count: usize, to: u64) -> Result<Value> {
-    let mut context = scheduling::context(page.config, page.question.tape, false)?;
+    scheduling::require(page.question.tape)?;
+    let mut context = Context::about(page.config, page.question.tape, &[Family::Sched, Family::Process])?;
     let question = &context.question;
     let seconds = to.saturating_sub(slices.from).div_ceil(SECOND);
     let each = seconds.div_ceil(COLUMNS).max(1);

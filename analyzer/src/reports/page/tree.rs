@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use super::answers::{Asker, Row, ns, word};
-use super::figure::{bound, list};
+use super::answers::{Asker, Row};
+use super::figure::list;
 use super::longest::Longest;
 use super::pool::Pool;
 use super::slicing::pieces;
@@ -27,7 +27,7 @@ pub(super) fn processes(asker: &Asker<'_>) -> Value {
     let rows = &answer.rows;
     let mut pool = Pool::default();
     let column = |of: &dyn Fn(&Row) -> Value| rows.iter().map(of).collect::<Value>();
-    let comm: Vec<u32> = rows.iter().map(|row| pool.number(&word(row, "comm").unwrap_or_default())).collect();
+    let comm: Vec<u32> = rows.iter().map(|row| pool.number(&row.word("comm").unwrap_or_default())).collect();
     let command: Vec<u32> = rows.iter().map(|row| pool.number(&command(row))).collect();
     json!({
         "none": answer.none,
@@ -35,22 +35,22 @@ pub(super) fn processes(asker: &Asker<'_>) -> Value {
         "command": answer.command,
         "told": answer.told.iter().map(|text| visible(text)).collect::<Vec<_>>(),
         "texts": pool.texts(),
-        "depth": column(&|row| json!(ns(row, "depth").unwrap_or(0))),
-        "pid": column(&|row| json!(ns(row, "pid"))),
+        "depth": column(&|row| json!(row.ns("depth").unwrap_or(0))),
+        "pid": column(&|row| json!(row.ns("pid"))),
         "comm": comm,
         "line": command,
-        "from": column(&|row| row.get("ts_ns").cloned().unwrap_or_default()),
-        "to": column(&|row| row.get("end_ns").cloned().unwrap_or_default()),
-        "ns": column(&|row| json!(ns(row, "dur_ns"))),
-        "least": column(&|row| json!(!bound(row, "dur_ns").is_empty())),
-        "code": column(&|row| row.get("exit_code").cloned().unwrap_or_default()),
-        "signal": column(&|row| row.get("exit_signal").cloned().unwrap_or_default()),
+        "from": column(&|row| row.json("ts_ns")),
+        "to": column(&|row| row.json("end_ns")),
+        "ns": column(&|row| json!(row.ns("dur_ns"))),
+        "least": column(&|row| json!(!row.bound("dur_ns").is_empty())),
+        "code": column(&|row| row.json("exit_code")),
+        "signal": column(&|row| row.json("exit_signal")),
     })
 }
 
 /// The command line of its last program; empty: not known.
 fn command(row: &Row) -> String {
-    let last = row.get("programs").and_then(Value::as_array).and_then(|programs| programs.last());
+    let last = row.nested("programs").as_array().and_then(|programs| programs.last());
     let args = last.and_then(|program| program.get("args")).map(list);
     cut(&args.unwrap_or_default(), COMMAND)
 }
@@ -64,7 +64,7 @@ pub(super) fn path(asker: &Asker<'_>, target: &str, slices: Slices) -> Value {
     let mut longest = Longest::new(PARTS);
     let (command, told, none) = asker.each("path", &mut |row| {
         sums.add(&row);
-        longest.push(ns(&row, "dur_ns").unwrap_or(0), row);
+        longest.push(row.ns("dur_ns").unwrap_or(0), row);
     });
     if none.is_some() || sums.all.is_empty() {
         return Value::Null;
@@ -74,11 +74,11 @@ pub(super) fn path(asker: &Asker<'_>, target: &str, slices: Slices) -> Value {
     let mut pool = Pool::default();
     let mut texts =
         |of: &dyn Fn(&Row) -> String| -> Vec<u32> { rows.iter().map(|row| pool.number(&visible(&of(row)))).collect() };
-    let text = |row: &Row, name: &str| word(row, name).unwrap_or_default();
+    let text = |row: &Row, name: &str| row.word(name).unwrap_or_default();
     let who = texts(&|row| format!("{} {}", text(row, "comm"), text(row, "tid")));
     let cause = texts(&|row| text(row, "cause"));
     let what = texts(&|row| format!("{} {}", text(row, "syscall"), text(row, "file")).trim().to_owned());
-    let column = |name: &str| rows.iter().map(|row| row.get(name).cloned().unwrap_or_default()).collect::<Value>();
+    let column = |name: &str| rows.iter().map(|row| row.json(name)).collect::<Value>();
     json!({
         "command": command,
         "told": told.iter().map(|text| visible(text)).collect::<Vec<_>>(),
@@ -87,7 +87,7 @@ pub(super) fn path(asker: &Asker<'_>, target: &str, slices: Slices) -> Value {
         "texts": pool.texts(),
         "at": column("ts_ns"),
         "ns": column("dur_ns"),
-        "short": column("dur_ns_of_known"),
+        "short": rows.iter().map(|row| !row.bound("dur_ns").is_empty()).collect::<Value>(),
         "who": who,
         "cause": cause,
         "what": what,
@@ -112,10 +112,10 @@ struct Cause {
 
 impl Causes {
     fn add(&mut self, row: &Row) {
-        let (Some(from), Some(ns)) = (row.get("ts_ns").and_then(Value::as_i64), ns(row, "dur_ns")) else { return };
-        let cause = self.all.entry(word(row, "cause").unwrap_or_default()).or_default();
+        let (Some(from), Some(ns)) = (row.json("ts_ns").as_i64(), row.ns("dur_ns")) else { return };
+        let cause = self.all.entry(row.word("cause").unwrap_or_default()).or_default();
         cause.ns = cause.ns.saturating_add(ns);
-        cause.short |= !bound(row, "dur_ns").is_empty();
+        cause.short |= !row.bound("dur_ns").is_empty();
         // slices count from their own start
         let from = u64::try_from(from.saturating_sub(self.slices.from.cast_signed())).unwrap_or(0);
         for (slice, ns) in pieces((from, from.saturating_add(ns)), self.slices.width) {

@@ -16,8 +16,8 @@ use crate::derive::runs::keys::set_thread;
 use crate::derive::waits::SLEEPS;
 use crate::derive::waits::{self, Judged, Kind};
 use crate::render::mark;
+use crate::render::out::Out;
 use crate::render::row::Row;
-use crate::render::sink;
 use crate::reports::traced::retime::{Lock, Sum, retime};
 use crate::reports::traced::subject::{Subject, subject};
 use crate::reports::traced::{Way, is_of_command, walked};
@@ -25,8 +25,8 @@ use crate::reports::{Context, losses, scheduling};
 use crate::table::families::in_session;
 use crate::table::loss::Listed;
 use crate::table::question::Question;
-use crate::values::output::{self, line};
-use crate::values::say::{Verdict, complain};
+use crate::values::output::line;
+use crate::values::say::Verdict;
 use crate::values::words::span;
 
 systape_format::tables! {
@@ -92,7 +92,7 @@ pub(super) fn patterns(cause: &str) -> Result<Vec<Pattern>> {
 ///
 /// # Errors
 /// The tape cannot be read; the output cannot be written.
-pub(super) fn run(config: &Config, tape: &Tape, cause: &str) -> Result<Verdict> {
+pub(super) fn run(config: &Config, tape: &Tape, cause: &str, out: &mut Out) -> Result<Verdict> {
     let session = tape.session();
     let calls = in_session(session, Family::Syscall);
     let mut families = vec![Family::Sched, Family::Process];
@@ -108,12 +108,11 @@ pub(super) fn run(config: &Config, tape: &Tape, cause: &str) -> Result<Verdict> 
     let found = subject(config, tape, &log.threads)
         .and_then(|of| Some((of, Way::of(of, &log.threads, (from, to), is_of_command(&session.target) && !asked)?)));
     let Some((subject, way)) = found else {
-        complain("no such thread is recorded in this part of the tape");
-        let mut out = output::stdout()?;
-        if let Some(form) = config.format.rows() {
-            sink::print(form, &PATH_WITHOUT, context.judged(), std::iter::empty::<Row<'_>>(), &mut out)?;
+        out.say("no such thread is recorded in this part of the tape");
+        if config.format.rows().is_some() {
+            out.rows(&PATH_WITHOUT, context.judged(), std::iter::empty::<Row<'_>>())?;
         }
-        return losses::end(&context, &mut out, config.format.rows().is_none(), Listed::Nothing);
+        return losses::end(&context, out, config.format.rows().is_none(), Listed::Nothing);
     };
     let barriers = if calls { barriers(&mut context)? } else { FxHashSet::default() };
     let walked = walked(&mut context, &log, Some(&way), (from, to));
@@ -122,18 +121,17 @@ pub(super) fn run(config: &Config, tape: &Tape, cause: &str) -> Result<Verdict> 
     let total = way.span.1 - way.span.0;
     let answer = Answer { cause, total, way: &way, sum: sums.first().copied(), rough: walked.rough };
     config.shown.rows(1);
-    let mut out = output::stdout()?;
     match config.format.rows() {
-        Some(form) => {
+        Some(_) => {
             let row = answer.row(&log);
-            sink::print(form, &PATH_WITHOUT, context.judged(), std::iter::once(row), &mut out)?;
+            out.rows(&PATH_WITHOUT, context.judged(), std::iter::once(row))?;
         }
         None => {
-            scheduling::head(&context, &mut out)?;
-            line(&mut out, &answer.text(&context, &subject, &log))?;
+            scheduling::head(&context, out)?;
+            line(out, &answer.text(&context, &subject, &log))?;
         }
     }
-    losses::end(&context, &mut out, config.format.rows().is_none(), Listed::Nothing)
+    losses::end(&context, out, config.format.rows().is_none(), Listed::Nothing)
 }
 
 /// Futexes that are barriers, by process and address.

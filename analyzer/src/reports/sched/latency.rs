@@ -12,13 +12,14 @@ use crate::derive::runs::keys::{Key, Keys, Words};
 use crate::derive::runs::{End, Interval, Sink, Slot, State, Thread, Why, feed};
 use crate::render::form::Format;
 use crate::render::keys::with_keys;
+use crate::render::out::Out;
 use crate::render::rank::{Rank, more};
+use crate::render::row as record;
 use crate::render::stamp::{Column, Stamps};
-use crate::render::{row as record, sink};
 use crate::table::group::by::By;
 use crate::table::loss::Listed;
 use crate::values::order::InOrder as _;
-use crate::values::output::{self, line};
+use crate::values::output::line;
 use crate::values::say::Verdict;
 
 systape_format::tables! {
@@ -39,7 +40,7 @@ systape_format::tables! {
 const AT: Column = Column { name: "", width: 12, places: 6, right: true };
 
 /// Prints the report.
-pub(crate) fn run(mut context: Context<'_>, by: By) -> Result<Verdict> {
+pub(crate) fn run(mut context: Context<'_>, by: By, out: &mut Out) -> Result<Verdict> {
     let sink = Latency {
         keys: Keys::new(&[by], &context.question.scope, context.question.tape.session(), false),
         context: &context,
@@ -53,7 +54,6 @@ pub(crate) fn run(mut context: Context<'_>, by: By) -> Result<Verdict> {
     let words = Words { session: context.question.tape.session(), book: &context.question.book, names: &fed.names };
     context.config.shown.rows(rows.len());
     let total = rows.iter().fold((0_u64, 0_u64), |sum, (_, row)| (sum.0 + row.run, sum.1 + row.switches));
-    let mut out = output::stdout()?;
     let open = context.question.tape.session().window_open;
     let format = context.config.format;
     let limit = context.config.own::<Rank>()?.limit(format, context.config.max_events);
@@ -71,15 +71,15 @@ pub(crate) fn run(mut context: Context<'_>, by: By) -> Result<Verdict> {
     scheduling::touched(fed.coverage, fed.unsure_until, &mut context);
     match format.rows() {
         None => {
-            scheduling::head(&context, &mut out)?;
-            table(&mut out, &lines, more(rows.len(), limit), total)?;
-            scheduling::foot(&context, &mut out)?;
+            scheduling::head(&context, out)?;
+            table(out, &lines, more(rows.len(), limit), total)?;
+            scheduling::foot(&context, out)?;
         }
-        Some(form) => {
-            sink::print(form, &declared, context.judged(), records, &mut out)?;
+        Some(_) => {
+            out.rows(&declared, context.judged(), records)?;
         }
     }
-    losses::end(&context, &mut out, format == Format::Text, Listed::Nothing)
+    losses::end(&context, out, format == Format::Text, Listed::Nothing)
 }
 
 /// Sums of a task, or of all with its name.

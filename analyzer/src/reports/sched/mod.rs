@@ -12,6 +12,7 @@ use crate::asked::config::view::Part::{All, Keys};
 use crate::asked::config::view::{CPUS, Own, Rows, Run, TASKS, View};
 use crate::lines::tables as lines;
 use crate::render::by;
+use crate::render::out::Out;
 use crate::render::rank::Rank;
 use crate::table::group::by::By;
 use crate::values::say::Verdict;
@@ -52,11 +53,11 @@ pub(crate) static LATENCY: View = View {
 /// The keys of latency: one of these.
 const KEYS: &[By] = &[By::Comm, By::Pid, By::Tid];
 
-fn timehist(config: &Config, tape: &Tape) -> Result<Verdict> {
-    timehist::run(scheduling::context(config, tape, false)?)
+fn timehist(config: &Config, tape: &Tape, out: &mut Out) -> Result<Verdict> {
+    timehist::run(scheduling::context(config, tape, false, out)?, out)
 }
 
-fn latency(config: &Config, tape: &Tape) -> Result<Verdict> {
+fn latency(config: &Config, tape: &Tape, out: &mut Out) -> Result<Verdict> {
     let by = scheduling::key(config, KEYS)?;
-    latency::run(scheduling::context(config, tape, false)?, by.unwrap_or(By::Comm))
+    latency::run(scheduling::context(config, tape, false, out)?, by.unwrap_or(By::Comm), out)
 }

@@ -16,6 +16,7 @@ use crate::lines::LineFormat as _;
 use crate::lines::json::Json;
 use crate::render::form::Format;
 use crate::render::mark;
+use crate::render::out::Out;
 use crate::render::paint;
 use crate::render::row::Row;
 use crate::render::sink;
@@ -23,7 +24,6 @@ use crate::render::stamp::{Column, Stamps};
 use crate::reports::losses::{self, LOSS_LINES};
 use crate::table::loss;
 use crate::table::loss::Listed;
-use crate::values::output::{self, Out};
 use crate::values::say::Verdict;
 
 systape_format::tables! {
@@ -51,9 +51,8 @@ const HEADER: &str = "    cpu  task name                       wait time  sch de
     --------------- ------  ------------------------------  ---------  ---------  ---------\n";
 
 /// Prints the report.
-pub(crate) fn run(mut context: Context<'_>) -> Result<Verdict> {
+pub(crate) fn run(mut context: Context<'_>, out: &mut Out) -> Result<Verdict> {
     let session = context.question.tape.session();
-    let mut out = output::stdout()?;
     let stamps = context.stamps();
     let mut head = format!("{}{HEADER}", stamps.heading(TIME)).into_bytes();
     let rows = context.config.format.rows().map(|form| sink::Sink::new(form, &TIMEHIST));
@@ -81,7 +80,7 @@ pub(crate) fn run(mut context: Context<'_>) -> Result<Verdict> {
     if let Some(error) = sink.error {
         return Err(error.into());
     }
-    let (mut out, gaps, json, stamps) = (sink.out, sink.gaps, sink.json, sink.stamps);
+    let (out, gaps, json, stamps) = (sink.out, sink.gaps, sink.json, sink.stamps);
     for gap in gaps {
         match context.config.format {
             Format::Text => writeln!(out, "{}", lost(&gap, &stamps))?,
@@ -99,9 +98,9 @@ pub(crate) fn run(mut context: Context<'_>) -> Result<Verdict> {
         told.gaps.retain(|gap| !before.contains(gap));
     }
     for line in told.lines(session, LOSS_LINES) {
-        crate::values::say::complain(&line);
+        out.say(&line);
     }
-    losses::end(&context, &mut out, true, Listed::Nothing)
+    losses::end(&context, out, true, Listed::Nothing)
 }
 
 /// A time: exact, a lower bound, or not known.
@@ -140,7 +139,7 @@ struct Acc {
     run: Known,
 }
 
-struct Timehist<'a> {
+struct Timehist<'a, 'o, 'r> {
     context: &'a Context<'a>,
     keys: Keys<'a>,
     json: Json<'a>,
@@ -152,11 +151,11 @@ struct Timehist<'a> {
     accs: Vec<Acc>,
     left: u64,
     stamps: Stamps,
-    out: Out,
+    out: &'o mut Out<'r>,
     error: Option<std::io::Error>,
 }
 
-impl Sink for Timehist<'_> {
+impl Sink for Timehist<'_, '_, '_> {
     fn concerns(&self, thread: &Thread) -> bool {
         self.context.question.scope.task(&thread.task)
     }
@@ -210,7 +209,7 @@ fn lost(gap: &Gap, stamps: &Stamps) -> String {
     paint::error(loss::gap_text(gap, |first, last| stamps.span(first, last)))
 }
 
-impl Timehist<'_> {
+impl Timehist<'_, '_, '_> {
     fn row(&mut self, threads: &[Thread], slot: Slot, interval: &Interval, acc: Acc, letter: u8) {
         let filters = self.context.question.scope.filters();
         let cpu = filters.cpus.as_ref().is_none_or(|cpus| cpus.binary_search(&interval.cpu).is_ok());

@@ -10,8 +10,8 @@ use crate::asked::options::stacks::Below;
 use crate::derive::runs::decode::Needs;
 use crate::derive::runs::keys::{self};
 use crate::derive::runs::{feed, gaps};
+use crate::render::out::Out;
 use crate::render::rank::more;
-use crate::render::sink;
 use crate::render::table::{Table, seconds};
 use crate::table::filter;
 use crate::table::loss::Listed;
@@ -19,18 +19,18 @@ use crate::table::question::clock;
 use crate::values::clock::Clock;
 use crate::values::order::InOrder as _;
 use crate::values::output;
-use crate::values::say::{Verdict, complain};
+use crate::values::say::Verdict;
 use crate::values::timespec::Edge;
 
 /// Prints the states at `edge`.
-pub(super) fn run(mut context: Context<'_>, edge: Edge, below: &Below, limit: usize) -> Result<Verdict> {
+pub(super) fn run(mut context: Context<'_>, edge: Edge, below: &Below, limit: usize, out: &mut Out) -> Result<Verdict> {
     let (tape, session) = (context.question.tape, context.question.tape.session());
     let clock = if edge.needs_clock() { clock(tape) } else { Clock::default() };
     let asked = filter::place(edge, session, tape.complete_until(), &clock).context("--at")?.0;
     let at = asked.min(tape.complete_until());
     if asked > at {
         let (end, open) = (tape.complete_until(), session.window_open);
-        complain(&format!("--at is behind the end: this is what was at the end, {} s", seconds(end, open)));
+        out.say(&format!("--at is behind the end: this is what was at the end, {} s", seconds(end, open)));
     }
     // what was lost before or after does not matter when it is not unknown now
     let needs = Needs { calls: true, ..Needs::default() };
@@ -64,29 +64,28 @@ pub(super) fn run(mut context: Context<'_>, edge: Edge, below: &Below, limit: us
     fed.coverage.tell(&mut context.question.loss);
     if below.asked() {
         context.question.loss.add_earlier(tape, &[Family::Stack], u64::MAX);
-        return with_stacks(&context, below, &fed.tracker.sink, (&now, ts), limit);
+        return with_stacks(&context, below, &fed.tracker.sink, (&now, ts), limit, out);
     }
     context.config.shown.rows(now.len());
     let more = more(now.len(), limit);
     now.truncate(limit);
     let calls: Vec<_> = now.iter().map(|now| (now.thread.task.utid, now.call)).collect();
     let arguments = call_texts::of(&context, &calls);
-    let mut out = output::stdout()?;
     let form = context.config.format.rows();
-    if let Some(form) = form {
+    if form.is_some() {
         let rows = now.iter().zip(&arguments).map(|(now, arguments)| now.row(&context, ts, arguments.as_deref()));
-        sink::print(form, &NOW, context.judged(), rows, &mut out)?;
+        out.rows(&NOW, context.judged(), rows)?;
     } else {
         let mut table = Table::default().number("off ms").number("came ms").word("[ST]").number("PID").number("TID");
         table = table.number("CPU").word("COMMAND").number("call ms").word("CALL");
         for (now, arguments) in now.iter().zip(&arguments) {
             table.row(now.cells(&context, arguments.as_deref()));
         }
-        scheduling::head(&context, &mut out)?;
-        table.print(&mut out)?;
-        more.iter().try_for_each(|text| output::line(&mut out, text))?;
+        scheduling::head(&context, out)?;
+        table.print(out)?;
+        more.iter().try_for_each(|text| output::line(out, text))?;
     }
-    losses::end(&context, &mut out, form.is_none(), Listed::Nothing)
+    losses::end(&context, out, form.is_none(), Listed::Nothing)
 }
 
 /// Prints threads by their stacks.
@@ -96,21 +95,21 @@ fn with_stacks(
     left: &Left,
     (now, ts): (&[Now<'_>], i64),
     limit: usize,
+    out: &mut Out,
 ) -> Result<Verdict> {
-    let mut groups = stacks::groups(context, below, left, now)?;
+    let mut groups = stacks::groups(context, below, left, now, out)?;
     context.config.shown.rows(groups.len());
     let more = more(groups.len(), limit);
     groups.truncate(limit);
     let (form, max) = (context.config.format.rows(), below.limits().max);
-    let mut out = output::stdout()?;
-    if let Some(form) = form {
-        sink::print(form, &STACKS, context.judged(), groups.iter().map(|group| group.row(ts, max)), &mut out)?;
+    if form.is_some() {
+        out.rows(&STACKS, context.judged(), groups.iter().map(|group| group.row(ts, max)))?;
     } else {
-        scheduling::head(context, &mut out)?;
+        scheduling::head(context, out)?;
         for group in &groups {
-            group.print(max, &mut out)?;
+            group.print(max, out)?;
         }
-        more.iter().try_for_each(|text| output::line(&mut out, text))?;
+        more.iter().try_for_each(|text| output::line(out, text))?;
     }
-    losses::end(context, &mut out, form.is_none(), Listed::Nothing)
+    losses::end(context, out, form.is_none(), Listed::Nothing)
 }

@@ -23,9 +23,9 @@ use crate::derive::stacks::recorded;
 use crate::render::cell::Cell;
 use crate::render::json::bytes;
 use crate::render::mark;
+use crate::render::out::Out;
 use crate::render::row::Row;
 use crate::render::table::millis;
-use crate::values::say::complain;
 use crate::values::words::escaped;
 
 systape_format::tables! {
@@ -77,6 +77,7 @@ pub(super) fn groups<'n, 'a>(
     below: &Below,
     left: &Left,
     now: &'n [Now<'a>],
+    out: &mut Out,
 ) -> Result<Vec<Group<'n, 'a>>> {
     recorded::require(context.question.tape)?;
     let mut findings = Vec::new();
@@ -93,7 +94,7 @@ pub(super) fn groups<'n, 'a>(
     let stacks = asleep::graft(context.question.tape, wanted, &mut forest, &mut findings);
     let names =
         debug_files::find(context.question.tape, || forest.places(), &below.cut.names.debug_dirs, &mut findings)?;
-    findings.iter().for_each(|finding| complain(finding));
+    findings.iter().for_each(|finding| out.say(finding));
 
     // two places in one function make no difference: what is printed is what is compared
     let mut texts: FxHashMap<Stack, (Vec<String>, usize)> = FxHashMap::default();

@@ -12,13 +12,12 @@ use crate::derive::summary::column::Column;
 use crate::derive::summary::table::Row;
 use crate::render::by;
 use crate::render::keys::{columns, with_keys, with_parts};
+use crate::render::out::Out;
 use crate::render::row::{self as record, Judgement};
-use crate::render::sink;
 use crate::render::table::Table;
 use crate::reports::added;
 use crate::reports::measured::{SUMMARY, measured, measures};
 use crate::reports::named::TAPES;
-use crate::values::output;
 use crate::values::say::Verdict;
 
 /// Options without effect on sums of several tapes.
@@ -29,10 +28,10 @@ pub(super) fn check(config: &Config) -> Result<()> {
 }
 
 /// Prints the answer of `tapes`.
-pub(in crate::reports) fn run(config: &Config, tapes: &[PathBuf]) -> Result<Verdict> {
+pub(in crate::reports) fn run(config: &Config, tapes: &[PathBuf], out: &mut Out) -> Result<Verdict> {
     let own: Options = config.own()?;
     let ((by, _), words) = (keys(config, &own)?, added::words(config));
-    let Some(found) = added::find(config, tapes, &words, &by) else {
+    let Some(found) = added::find(config, tapes, &words, &by, out) else {
         return Ok(Verdict { lost: false, bad: true });
     };
     let column = match config.sort {
@@ -41,10 +40,9 @@ pub(in crate::reports) fn run(config: &Config, tapes: &[PathBuf]) -> Result<Verd
     };
     let groups = found.sorted(column);
     config.shown.rows(groups.len());
-    let mut out = output::stdout()?;
     match config.format.rows() {
         None => {
-            found.head(&mut out)?;
+            found.head(out)?;
             let names = ["calls", "errors", "total ms", "min ms", "avg ms", "max ms", "stddev %", "p50 ms", "p99 ms"];
             let table = names.into_iter().fold(Table::default(), Table::number);
             let last = ["errnos"].into_iter().filter(|_| own.errno_summary);
@@ -57,9 +55,9 @@ pub(in crate::reports) fn run(config: &Config, tapes: &[PathBuf]) -> Result<Verd
                 cells.extend(own.errno_summary.then(|| errnos_text(&group.stats)));
                 table.row(cells);
             }
-            table.print(&mut out)?;
+            table.print(out)?;
         }
-        Some(form) => {
+        Some(_) => {
             let keys = columns(&TAPES, words.iter().copied()).into_iter().chain(by::columns(&by));
             let table = with_keys(keys, &with_parts(&SUMMARY, Some(&ERRNOS).filter(|_| own.errno_summary)));
             let records = groups.iter().map(|group| {
@@ -71,8 +69,8 @@ pub(in crate::reports) fn run(config: &Config, tapes: &[PathBuf]) -> Result<Verd
                 }
                 row
             });
-            sink::print(form, &table, Judgement::Touched(found.incomplete), records, &mut out)?;
-            found.complain();
+            out.rows(&table, Judgement::Touched(found.incomplete), records)?;
+            found.say(out);
         }
     }
     out.flush()?;

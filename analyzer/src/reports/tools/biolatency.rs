@@ -16,11 +16,11 @@ pub(crate) static VIEW: View = View {
     own: Own::of::<Options>(),
     examples: [("analyze biolatency -D", "one a disk"), ("analyze biolatency -Q", "with the time in the queue")],
     tables: &[Rows::of("biolatency", &[Keys(&BY), All(&SUMS), All(&HISTOGRAM)])],
-    run: Run::Prints(|config, tape| {
+    run: Run::Prints(|config, tape, out| {
         let Options { disks, queued } = config.own()?;
         let keys = if disks { vec![By::Disk] } else { Vec::new() };
         let measure = if queued { Measure::Whole } else { Measure::Latency };
-        answer_sums(config, tape, keys, measure, Shown::Histograms(|view, out| view.as_biolatency(out)))
+        answer_sums(config, tape, keys, measure, Shown::Histograms(|view, out| view.as_biolatency(out)), out)
     }),
     ..View::PLAIN
 };

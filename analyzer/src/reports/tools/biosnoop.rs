@@ -20,9 +20,9 @@ pub(crate) static VIEW: View = View {
     ],
     tables: &[Rows::of("biosnoop", &[All(&BLOCK)]), Rows::json("biosnoop", &[All(&LOSSES)])],
     check: |config| text_only(config, config.own::<Options>()?.queued, "-Q"),
-    run: Run::Prints(|config, tape| {
+    run: Run::Prints(|config, tape, out| {
         let Options { queued } = config.own()?;
-        answer_list(config, tape, Some(if queued { &QUEUED } else { &PLAIN }))
+        answer_list(config, tape, Some(if queued { &QUEUED } else { &PLAIN }), out)
     }),
     ..View::PLAIN
 };

@@ -7,6 +7,7 @@ use super::timed;
 use crate::asked::config::Config;
 use crate::asked::config::view::Part::All;
 use crate::asked::config::view::{Own, Rows, Run, TASKS, View};
+use crate::render::out::Out;
 use crate::render::stamp::Column;
 use crate::reports::exec::listing::{EXEC, Layout, number, returned, words};
 use crate::reports::exec::rows::Row;
@@ -41,9 +42,9 @@ const TIME: Column = Column { name: "TIME", width: 9, places: 3, right: false };
 const LAYOUT: Layout = Layout { always_timed: false, head, line, counts: false };
 
 /// Prints the answer for `config`.
-fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
+fn run(config: &Config, tape: &Tape, out: &mut Out) -> Result<Verdict> {
     let Options { fails } = config.own()?;
-    answer(config, tape, Form::List { layout: &LAYOUT, failures: fails || config.filters.failure, ends: None })
+    answer(config, tape, Form::List { layout: &LAYOUT, failures: fails || config.filters.failure, ends: None }, out)
 }
 
 fn columns(time: &str, [comm, pid, ppid, ret, args]: [&str; 5]) -> String {

@@ -9,6 +9,7 @@ use crate::asked::config::view::Part::{All, Keys};
 use crate::asked::config::view::{CALLS, CPUS, Own, PATHS, Rows, Run, TASKS, View};
 use crate::render::by::BY;
 use crate::render::columns::{Column, Layout, Line, kilobytes, plain};
+use crate::render::out::Out;
 use crate::render::rank::Few;
 use crate::reports::files::sums::Asked;
 use crate::reports::files::work::Work;
@@ -113,7 +114,7 @@ fn is_device(path: &[u8]) -> bool {
 }
 
 /// Prints the answer for `config`.
-fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
+fn run(config: &Config, tape: &Tape, out: &mut Out) -> Result<Verdict> {
     let own: Options = config.own()?;
     let limit = own.rows.limit(config.format);
     let asked = Asked {
@@ -124,5 +125,5 @@ fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
         without: if own.all_files { |_| false } else { is_device },
         layout: Some(&LAYOUT),
     };
-    answer_sums(config, tape, &asked)
+    answer_sums(config, tape, &asked, out)
 }

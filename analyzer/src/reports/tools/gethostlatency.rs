@@ -9,6 +9,7 @@ use crate::asked::config::view::{CPUS, Rows, Run, TASKS, View};
 use crate::asked::options::stacks::Below;
 use crate::lines::tables::{EVENTS, LOSSES};
 use crate::render::columns::{Column, Layout, Line, millis};
+use crate::render::out::Out;
 use crate::render::stamp;
 use crate::reports::calls::answer_in;
 use crate::reports::listing::Lines;
@@ -45,11 +46,11 @@ static LAYOUT: Layout = Layout {
 };
 
 /// Prints the answer for `config`.
-fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
+fn run(config: &Config, tape: &Tape, out: &mut Out) -> Result<Verdict> {
     if !tape.table_defs().values().any(|def| def.name.starts_with("dns:")) {
         bail!("no names that are looked up were recorded: record --probe dns");
     }
-    answer_in(config, tape, &Lines::Events(&LAYOUT), Below::default())
+    answer_in(config, tape, &Lines::Events(&LAYOUT), Below::default(), out)
 }
 
 fn latency(line: &Line<'_>) -> String {

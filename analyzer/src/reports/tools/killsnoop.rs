@@ -12,6 +12,7 @@ use crate::lines::row::{Outcome, outcome};
 use crate::lines::tables::{CALLS, LOSSES};
 use crate::lines::text::Text;
 use crate::lines::{LineFormat, SegmentLines};
+use crate::render::out::Out;
 use crate::render::stamp::{Column, Stamps};
 use crate::reports::Context;
 use crate::reports::calls::answer_picked;
@@ -59,14 +60,21 @@ impl Options {
 }
 
 /// Prints the answer for `config`.
-fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
+fn run(config: &Config, tape: &Tape, out: &mut Out) -> Result<Verdict> {
     let signals = config.own::<Options>()?.signals()?;
     let lines = Lines::Calls(|context| Box::new(Kills::new(context)));
-    answer_picked(config, tape, &lines, Below::default(), |question| {
-        if !signals.is_empty() {
-            pick(question, &signals);
-        }
-    })
+    answer_picked(
+        config,
+        tape,
+        &lines,
+        Below::default(),
+        |question| {
+            if !signals.is_empty() {
+                pick(question, &signals);
+            }
+        },
+        out,
+    )
 }
 
 /// The argument of call `name` that is the signal; None: it sends none.

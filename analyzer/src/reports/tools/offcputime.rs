@@ -8,10 +8,11 @@ use crate::asked::config::view::{CPUS, Own, Reads, Rows, Run, TASKS, View};
 use crate::asked::options::stacks::DebugDirs;
 use crate::derive::stacks::folded;
 use crate::derive::stacks::graph::Graph;
+use crate::render::out::Out;
 use crate::reports::callgraph::answer_offcpu;
 use crate::reports::callgraph::rows::CALLGRAPH;
 use crate::values::order::InOrder as _;
-use crate::values::output::{Out, line};
+use crate::values::output::line;
 use crate::values::words::named;
 
 /// What is asked.
@@ -27,9 +28,9 @@ pub(crate) static VIEW: View = View {
     tables: &[Rows::of("offcputime", &[All(&CALLGRAPH)])],
     reads: |config| -> Result<Reads> { config.own::<Options>()?.names.reads() },
     check: |config| text_only(config, config.own::<Options>()?.folded, "--folded"),
-    run: Run::Prints(|config, tape| {
+    run: Run::Prints(|config, tape, out| {
         let Options { folded, names } = config.own()?;
-        answer_offcpu(config, tape, folded, names, text)
+        answer_offcpu(config, tape, folded, names, text, out)
     }),
     ..View::PLAIN
 };

@@ -16,6 +16,6 @@ pub(crate) static VIEW: View = View {
         ("analyze opensnoop -n nginx --clock start", "those of threads named nginx, with times"),
     ],
     tables: &[Rows::of("opensnoop", &[All(&FILE_CALLS)]), Rows::json("opensnoop", &[All(&LOSSES)])],
-    run: Run::Prints(|config, tape| answer::<6>(config, tape, Doing::Open)),
+    run: Run::Prints(|config, tape, out| answer::<6>(config, tape, Doing::Open, out)),
     ..TOOL
 };

@@ -7,11 +7,11 @@ use systape_format::reader::Tape;
 use super::timed;
 use crate::asked::config::Config;
 use crate::asked::config::view::{CALLS, CPUS, PATHS, TASKS, View};
+use crate::render::out::Out;
 use crate::render::stamp::{Column, Stamps};
 use crate::reports::Context;
 use crate::reports::files::lines::{self, Doing, Layout, List, Listed};
 use crate::table::families;
-use crate::values::output;
 use crate::values::say::Verdict;
 use crate::values::words::escaped;
 
@@ -22,14 +22,13 @@ pub(super) const TOOL: View =
 const TIME: Column = Column { name: "TIME", width: 15, places: 9, right: false };
 
 /// The whole answer of a tool whose first column is `WIDTH` wide.
-pub(super) fn answer<const WIDTH: usize>(config: &Config, tape: &Tape, doing: Doing) -> Result<Verdict> {
+pub(super) fn answer<const WIDTH: usize>(config: &Config, tape: &Tape, doing: Doing, out: &mut Out) -> Result<Verdict> {
     families::require(tape, Family::Syscall, "syscalls")?;
     let mut context = Context::about(config, tape, &[Family::Syscall, Family::Process])?;
-    let mut out = output::stdout()?;
     // it has times only when asked for
     let stamps = Stamps::new(config.base().as_slice(), tape);
     let layout = Layout { head: head::<WIDTH>, line: line::<WIDTH> };
-    lines::answer(&mut context, &List { doing, slower: None, sockets: false, stamps, layout }, &mut out)
+    lines::answer(&mut context, &List { doing, slower: None, sockets: false, stamps, layout }, out)
 }
 
 fn columns<const WIDTH: usize>(time: &str, [pid, comm, fd, errno, path]: [&str; 5]) -> Vec<u8> {

@@ -16,6 +16,6 @@ pub(crate) static VIEW: View = View {
         ("analyze statsnoop -P /etc/localtime", "who asks for this file"),
     ],
     tables: &[Rows::of("statsnoop", &[All(&FILE_CALLS)]), Rows::json("statsnoop", &[All(&LOSSES)])],
-    run: Run::Prints(|config, tape| answer::<7>(config, tape, Doing::Stat)),
+    run: Run::Prints(|config, tape, out| answer::<7>(config, tape, Doing::Stat, out)),
     ..TOOL
 };

@@ -10,6 +10,7 @@ use crate::asked::options::idle::Idle;
 use crate::derive::summary::column::Column as Metric;
 use crate::render::by::BY;
 use crate::render::columns::{Column, Layout, micros, plain};
+use crate::render::out::Out;
 use crate::render::rank::Few;
 use crate::reports::measured::SUMMARY;
 use crate::reports::top::{self, SHARE, answer};
@@ -58,7 +59,7 @@ static PROCESS: Layout = Layout { columns: &[PID, COMM, COUNT], ..Layout::PLAIN 
 static PROCESS_TIME: Layout = Layout { columns: &[PID, COMM, COUNT, TIME], ..Layout::PLAIN };
 
 /// Prints the answer for `config`.
-fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
+fn run(config: &Config, tape: &Tape, out: &mut Out) -> Result<Verdict> {
     let Options { latency, process, rank } = config.own()?;
     let (by, layout) = match (process, latency) {
         (false, false) => (By::Syscall, &CALL),
@@ -73,5 +74,6 @@ fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
         &top::Options { metric, hist: false, value: None, rank, idle: Idle::listed() },
         &[by],
         Some(layout),
+        out,
     )
 }

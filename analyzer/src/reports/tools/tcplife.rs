@@ -20,9 +20,9 @@ pub(crate) static VIEW: View = View {
     ],
     tables: &[Rows::of("tcplife", &[All(&NET)]), Rows::json("tcplife", &[All(&LOSSES)])],
     check: |config| text_only(config, config.own::<Options>()?.wide, "-w"),
-    run: Run::Prints(|config, tape| {
+    run: Run::Prints(|config, tape, out| {
         let Options { wide } = config.own()?;
-        answer_in(config, tape, if wide { &WIDE } else { &NARROW })
+        answer_in(config, tape, if wide { &WIDE } else { &NARROW }, out)
     }),
     ..View::PLAIN
 };

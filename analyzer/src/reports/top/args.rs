@@ -12,6 +12,7 @@ use crate::asked::config::Config;
 use crate::derive::summary::plan::Plan;
 use crate::lines::row::{self, Outcome};
 use crate::lines::value::{self, Scratch};
+use crate::render::out::Out;
 use crate::reports::Context;
 use crate::table::call_files;
 use crate::table::calls::CallInfo;
@@ -41,7 +42,7 @@ pub(super) fn is_asked(config: &Config, value: Option<&str>) -> bool {
 }
 
 /// Prints the answer for `config`.
-pub(super) fn answer(config: &Config, tape: &Tape, asked: &Asked<'_>) -> Result<Verdict> {
+pub(super) fn answer(config: &Config, tape: &Tape, asked: &Asked<'_>, out: &mut Out) -> Result<Verdict> {
     families::require(tape, Family::Syscall, "syscalls")?;
     // each row is of one call anyway
     let words: Vec<String> =
@@ -79,7 +80,7 @@ pub(super) fn answer(config: &Config, tape: &Tape, asked: &Asked<'_>) -> Result<
     }
     coverage.tell(&mut context.question.loss);
     let asked = Asked { value, ..*asked };
-    print(&context, &wanted, &asked, (&sums, &plan))
+    print(&context, &wanted, &asked, (&sums, &plan), out)
 }
 
 /// What of a call is asked for.

@@ -10,6 +10,7 @@ use crate::asked::config::Config;
 use crate::derive::summary::plan::Plan;
 use crate::lines::events::describe::{self, Event};
 use crate::lines::events::walk::Walk;
+use crate::render::out::Out;
 use crate::reports::Context;
 use crate::table::group::value::Value;
 use crate::table::scan::Scan;
@@ -69,7 +70,7 @@ impl Read<'_> {
 }
 
 /// Prints the answer for `config`.
-pub(super) fn answer(config: &Config, tape: &Tape, asked: &Asked<'_>) -> Result<Verdict> {
+pub(super) fn answer(config: &Config, tape: &Tape, asked: &Asked<'_>, out: &mut Out) -> Result<Verdict> {
     let wanted = Wanted::new(&config.by);
     let session = tape.session();
     let plan = Plan::by(&wanted.by).naming(session);
@@ -101,5 +102,5 @@ pub(super) fn answer(config: &Config, tape: &Tape, asked: &Asked<'_>) -> Result<
         },
     )?;
     coverage.tell(&mut context.question.loss);
-    print(&context, &wanted, asked, (&sums, &plan))
+    print(&context, &wanted, asked, (&sums, &plan), out)
 }

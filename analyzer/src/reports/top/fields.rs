@@ -12,13 +12,12 @@ use crate::derive::summary::labels::Labels;
 use crate::derive::summary::plan::{Plan, RowPart};
 use crate::render::by;
 use crate::render::cell::Cell;
-use crate::render::form::Form;
 use crate::render::json;
 use crate::render::keys::{with_keys, with_parts};
 use crate::render::mark;
+use crate::render::out::Out;
 use crate::render::rank::{self, Few};
 use crate::render::row::Row;
-use crate::render::sink;
 use crate::render::table::{Table, millis};
 use crate::reports::keys::{Keys, Words};
 use crate::reports::{Context, losses};
@@ -27,7 +26,7 @@ use crate::table::group::value::{Key, Value};
 use crate::table::group::{Add, Groups};
 use crate::table::loss::Listed;
 use crate::values::order::InOrder as _;
-use crate::values::output::{self, Out, line};
+use crate::values::output::line;
 use crate::values::say::{BadUsage, Verdict};
 use crate::values::words::escaped;
 
@@ -242,6 +241,7 @@ pub(super) fn print(
     wanted: &Wanted,
     asked: &Asked<'_>,
     (sums, plan): (&Sums, &Plan),
+    out: &mut Out,
 ) -> Result<Verdict> {
     let (config, session) = (context.config, context.question.tape.session());
     known(
@@ -273,12 +273,11 @@ pub(super) fn print(
     let adds_up = matches!(metric, Metric::Count | Metric::Total);
     let all = if adds_up { rows.iter().filter_map(|row| row.sum.of(metric)).sum() } else { 0.0 };
     let shown = Shown { context, wanted, asked, metric, all };
-    let mut out = output::stdout()?;
     match config.format.rows() {
-        None => shown.text(&rows, &mut out)?,
-        Some(form) => shown.rows(form, &rows, &mut out)?,
+        None => shown.text(&rows, out)?,
+        Some(_) => shown.rows(&rows, out)?,
     }
-    losses::end(context, &mut out, config.format.rows().is_none(), Listed::Nothing)
+    losses::end(context, out, config.format.rows().is_none(), Listed::Nothing)
 }
 
 /// Refuses a field that no event has; of none nothing is known.
@@ -425,7 +424,7 @@ impl Shown<'_> {
         Ok(())
     }
 
-    fn rows(&self, form: Form, rows: &[Line<'_>], out: &mut Out) -> Result<()> {
+    fn rows(&self, rows: &[Line<'_>], out: &mut Out) -> Result<()> {
         let mut declared = with_keys(by::columns(&self.wanted.by), &TOP_EVENTS);
         if self.asked.hist {
             declared = with_parts(&declared, [&VALUES]);
@@ -449,7 +448,7 @@ impl Shown<'_> {
             }
             row
         });
-        sink::print(form, &declared, self.context.judged(), lines, out)?;
+        out.rows(&declared, self.context.judged(), lines)?;
         Ok(())
     }
 }

@@ -10,22 +10,21 @@ use super::{Options, SHARE, Shares};
 use crate::asked::config::Config;
 use crate::derive::summary::table::Row;
 use crate::render::by;
-use crate::render::form::Form;
 use crate::render::keys::{columns, with_keys, with_parts};
+use crate::render::out::Out;
 use crate::render::rank;
 use crate::render::row::{self as record, Judgement};
-use crate::render::sink;
 use crate::reports::added::{self, Found, Group};
 use crate::reports::measured::{SUMMARY, measures};
 use crate::reports::named::TAPES;
 use crate::table::group::by::By;
-use crate::values::output::{self, Out, line};
+use crate::values::output::line;
 use crate::values::say::Verdict;
 
 /// Prints the answer of `tapes`.
-pub(super) fn answer(config: &Config, tapes: &[PathBuf], own: &Options, by: &[By]) -> Result<Verdict> {
+pub(super) fn answer(config: &Config, tapes: &[PathBuf], own: &Options, by: &[By], out: &mut Out) -> Result<Verdict> {
     let words = added::words(config);
-    let Some(found) = added::find(config, tapes, &words, by) else {
+    let Some(found) = added::find(config, tapes, &words, by, out) else {
         return Ok(Verdict { lost: false, bad: true });
     };
     let groups = found.sorted(own.metric);
@@ -37,12 +36,11 @@ pub(super) fn answer(config: &Config, tapes: &[PathBuf], own: &Options, by: &[By
     );
     let limit = own.rank.limit(config.format);
     let shown = Shown { words: &words, by, shares, found: &found };
-    let mut out = output::stdout()?;
     match config.format.rows() {
-        None => shown.text(&groups, limit, &mut out)?,
-        Some(form) => {
-            shown.rows(form, &groups[..groups.len().min(limit)], &mut out)?;
-            found.complain();
+        None => shown.text(&groups, limit, out)?,
+        Some(_) => {
+            shown.rows(&groups[..groups.len().min(limit)], out)?;
+            found.say(out);
         }
     }
     out.flush()?;
@@ -73,7 +71,7 @@ impl Shown<'_> {
         Ok(())
     }
 
-    fn rows(&self, form: Form, groups: &[&Group], out: &mut Out) -> Result<()> {
+    fn rows(&self, groups: &[&Group], out: &mut Out) -> Result<()> {
         let keys = columns(&TAPES, self.words.iter().copied()).into_iter().chain(by::columns(self.by));
         let table = with_keys(keys, &with_parts(&SUMMARY, [&SHARE]));
         let records = groups.iter().map(|group| {
@@ -83,7 +81,7 @@ impl Shown<'_> {
             self.shares.set(&mut row, &group.stats);
             row
         });
-        sink::print(form, &table, Judgement::Touched(self.found.incomplete), records, out)?;
+        out.rows(&table, Judgement::Touched(self.found.incomplete), records)?;
         Ok(())
     }
 }

@@ -21,9 +21,9 @@ use crate::derive::summary::table::rows;
 use crate::render::cell::Cell;
 use crate::render::form::Format;
 use crate::render::mark;
+use crate::render::out::Out;
 use crate::render::rank;
 use crate::render::row::{Judgement, Row};
-use crate::render::sink;
 use crate::render::spark;
 use crate::render::table::Table;
 use crate::reports::{Context, losses};
@@ -32,8 +32,8 @@ use crate::table::group::by::By;
 use crate::table::group::value::Value;
 use crate::table::loss::Listed;
 use crate::table::scan::Scan;
-use crate::values::output::{self, Out, line};
-use crate::values::say::{Verdict, complain};
+use crate::values::output::line;
+use crate::values::say::Verdict;
 use crate::values::words::{bytes, escaped, span};
 
 systape_format::tables! {
@@ -202,7 +202,7 @@ impl Series {
 const NO_CHANGE: &str = "no change of a rate, a time or memory that is more than noise";
 
 /// Prints the answer for `config`, `limit` rows of it.
-pub(super) fn run(config: &Config, tape: &Tape, limit: usize) -> Result<Verdict> {
+pub(super) fn run(config: &Config, tape: &Tape, limit: usize, out: &mut Out) -> Result<Verdict> {
     let mut context = Context::about(config, tape, &[Family::Syscall, Family::Process])?;
     let scope = &context.question.scope;
     let from = scope.from.max(tape.session().window_open);
@@ -215,19 +215,18 @@ pub(super) fn run(config: &Config, tape: &Tape, limit: usize) -> Result<Verdict>
     // several at once are in the order of the series
     found.sort_by_key(|found| found.at);
     config.shown.rows(all.len());
-    let mut out = output::stdout()?;
     match config.format.rows() {
-        Some(form) => {
+        Some(_) => {
             if found.is_empty() {
-                complain(NO_CHANGE);
+                out.say(NO_CHANGE);
             }
             let lines = found.iter().take(limit).map(|found| row(found, slices, tape.session().window_open));
             let short = counted || !context.question.loss.complete();
-            sink::print(form, &WHEN, Judgement::Touched(short), lines, &mut out)?;
+            out.rows(&WHEN, Judgement::Touched(short), lines)?;
         }
-        None => text(&context, &found, slices, (limit, count, counted), &mut out)?,
+        None => text(&context, &found, slices, (limit, count, counted), out)?,
     }
-    losses::end(&context, &mut out, config.format == Format::Text, Listed::Nothing)
+    losses::end(&context, out, config.format == Format::Text, Listed::Nothing)
 }
 
 /// Length of a slice of a time of `length` ns.

@@ -45,6 +45,7 @@ use crate::derive::signals::{Choice, Tracker};
 use crate::derive::stacks::debug_files;
 use crate::derive::stacks::names::Names;
 use crate::derive::stacks::recorded;
+use crate::render::out::Out;
 use crate::reports::{Context, kills as killed, losses, net, rate};
 use crate::table::families;
 use crate::table::load::{Base, OpenCalls};
@@ -53,7 +54,7 @@ use crate::table::question::samples as clock_samples;
 use crate::table::scan::{Coverage, Scan};
 use crate::values::open::open;
 use crate::values::output::NewFile;
-use crate::values::say::{Verdict, complain};
+use crate::values::say::Verdict;
 use crate::values::words::escaped;
 
 /// What is asked.
@@ -108,7 +109,7 @@ fn text(bytes: &[u8]) -> String {
     escaped(bytes)
 }
 
-fn run(config: &Config, tapes: &[PathBuf], file: Option<&mut NewFile>) -> Result<Verdict> {
+fn run(config: &Config, tapes: &[PathBuf], file: Option<&mut NewFile>, out: &mut Out) -> Result<Verdict> {
     let Some(file) = file else { bail!("-o FILE: name the file to write") };
     let own: Options = config.own()?;
     let path = file.path().to_owned();
@@ -117,16 +118,16 @@ fn run(config: &Config, tapes: &[PathBuf], file: Option<&mut NewFile>) -> Result
     let tapes = placed(tapes)?;
     let several = tapes.len() > 1;
     file.file().set_len(0).with_context(cannot)?;
-    let mut out = BufWriter::with_capacity(1 << 20, file.file());
+    let mut written = BufWriter::with_capacity(1 << 20, file.file());
     let mut verdict = Verdict::default();
     for (number, Placed { path, boot, machine }) in tapes.into_iter().enumerate() {
         let config = if several { config.of(&path) } else { config.clone() };
         let tape = open(&path)?;
         let one = One { config: &config, tape: &tape, path: &path, boot, number: number as u32, machine };
-        verdict = verdict.and(one.write(&own.names, &mut out).with_context(|| path.display().to_string())?);
+        verdict = verdict.and(one.write(&own.names, &mut written, out).with_context(|| path.display().to_string())?);
     }
-    out.flush().with_context(cannot)?;
-    drop(out);
+    written.flush().with_context(cannot)?;
+    drop(written);
     file.keep();
     Ok(verdict)
 }
@@ -163,7 +164,7 @@ fn placed(tapes: &[PathBuf]) -> Result<Vec<Placed>> {
     Ok(placed)
 }
 
-type Out<'a> = BufWriter<&'a File>;
+type Written<'a> = BufWriter<&'a File>;
 
 /// One tape of a trace.
 struct One<'a> {
@@ -196,14 +197,14 @@ impl One<'_> {
         Packets::of(self.number, self.machine)
     }
 
-    fn write(&self, dirs: &DebugDirs, out: &mut Out<'_>) -> Result<Verdict> {
+    fn write(&self, dirs: &DebugDirs, file: &mut Written<'_>, out: &mut Out) -> Result<Verdict> {
         let (tape, boot) = (self.tape, &self.boot);
         let mut context = Context::about(self.config, tape, &FAMILIES)?;
         let mut findings = Vec::new();
         let names = self.names(dirs, &mut findings)?;
         self.config.shown.rows(0);
         let scan = Scan::candidates(&context.question);
-        size::warn(&context, scan.segments(), self.path);
+        size::warn(&context, scan.segments(), self.path, out);
         let mut packets = self.packets();
         boot.write(&mut packets);
         machine::system(&mut packets, tape.session());
@@ -223,7 +224,7 @@ impl One<'_> {
             |at, segment, coverage| self.part(reading, (at, segment), &names, coverage),
             |part| {
                 self.take(reading, part, (&mut sched, switches), &mut bundles, (&mut packets, &mut threads));
-                out.write_all(&std::mem::take(&mut packets.bytes))?;
+                file.write_all(&std::mem::take(&mut packets.bytes))?;
                 Ok(ControlFlow::Continue(()))
             },
         )?;
@@ -244,11 +245,11 @@ impl One<'_> {
         self.connections(&mut context, (&mut packets, &mut slices))?;
         self.counts(&context, (&mut packets, &mut slices));
         lost::write(&mut packets, &mut slices, &context.question.loss, (boot, tape.complete_until()));
-        out.write_all(&packets.bytes)?;
-        losses::tell_filtered(&context);
-        let verdict = losses::end(&context, &mut std::io::sink(), false, Listed::Nothing)?;
+        file.write_all(&packets.bytes)?;
+        losses::tell_filtered(&context, out);
+        let verdict = losses::end(&context, out, false, Listed::Nothing)?;
         for miss in tape.misses().tell() {
-            complain(&format!("DAMAGED: {}", miss_text(&miss)));
+            out.say(&format!("DAMAGED: {}", miss_text(&miss)));
         }
         Ok(verdict.doubted(!tape.misses().is_empty()))
     }

@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
+use crate::render::out::Out;
 use crate::reports::Context;
-use crate::values::say::complain;
 use crate::values::words::shell;
 
 /// Most slices that ui.perfetto.dev is pleasant with: 5 M are 390 MB, and take a minute to open.
@@ -12,7 +12,7 @@ const MOST: u64 = 5_000_000;
 const BYTES: u64 = 78;
 
 /// Says it if there are more calls than fit, with a part of the tape that would.
-pub(super) fn warn(context: &Context<'_>, segments: &[usize], path: &Path) {
+pub(super) fn warn(context: &Context<'_>, segments: &[usize], path: &Path, out: &mut Out) {
     let tape = context.question.tape;
     let rows = |at: &usize| u64::from(tape.segments()[*at].rows);
     let all: u64 = segments.iter().map(rows).sum();
@@ -30,7 +30,7 @@ pub(super) fn warn(context: &Context<'_>, segments: &[usize], path: &Path) {
     let from = context.question.scope.from.max(open);
     let seconds = |ts: u64| ts.saturating_sub(open) as f64 / 1e9;
     let file = shell(&[path.as_os_str().as_encoded_bytes().to_vec()]);
-    complain(&format!(
+    out.say(&format!(
         "up to {:.1} million calls, about {} MB: ui.perfetto.dev opens some {} million; --time {} would fit, or --duration 1ms, -p PID, -e '!futex' ({})",
         all as f64 / 1e6,
         all * BYTES / 1_000_000,

@@ -16,13 +16,13 @@ use self::read::Events;
 use super::not_text;
 use crate::asked::config::Config;
 use crate::asked::config::view::{CALLS, CPUS, Own, PATHS, Run, TASKS, View};
+use crate::render::out::Out;
 use crate::reports::{Context, losses};
 use crate::table::families;
 use crate::table::loss::Listed;
 use crate::table::question::clock;
 use crate::table::scan::Scan;
-use crate::values::output;
-use crate::values::say::{Verdict, complain};
+use crate::values::say::Verdict;
 
 /// What is asked.
 pub(crate) static VIEW: View = View {
@@ -57,26 +57,25 @@ fn check(config: &Config) -> Result<()> {
     Ok(())
 }
 
-fn run(config: &Config, tape: &Tape) -> Result<Verdict> {
+fn run(config: &Config, tape: &Tape, out: &mut Out) -> Result<Verdict> {
     let own: Options = config.own()?;
     families::require(tape, Family::Syscall, "syscalls")?;
     let mut context = Context::about(config, tape, &[Family::Syscall, Family::Process, Family::Signal])?;
     if families::recorded(tape, Family::Signal) == Some(false) {
-        complain(&format!("signals were not recorded: {}", families::instead(tape, Family::Signal)));
+        out.say(&format!("signals were not recorded: {}", families::instead(tape, Family::Signal)));
     }
     let clock = clock(tape);
     if clock.samples() == 0 {
-        complain("no time of day is known: times are of CLOCK_MONOTONIC, as by --clock mono");
+        out.say("no time of day is known: times are of CLOCK_MONOTONIC, as by --clock mono");
     }
     config.shown.rows(0);
-    let mut out = output::stdout()?;
     let question = &context.question;
     let look = Look { base: config.base(), clock, open: tape.session().window_open, files: own.show_files };
-    let mut lines = Lines::new(&mut out, look, config.max_events);
+    let mut lines = Lines::new(&mut *out, look, config.max_events);
     let events = Events { question };
     let coverage = Scan::candidates(question).stream(&events, [], &mut lines);
     config.shown.rows(usize::try_from(lines.finish()?).unwrap_or(usize::MAX));
     coverage.tell(&mut context.question.loss);
-    losses::tell_filtered(&context);
-    losses::end(&context, &mut out, false, Listed::Nothing)
+    losses::tell_filtered(&context, out);
+    losses::end(&context, out, false, Listed::Nothing)
 }

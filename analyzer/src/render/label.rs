@@ -1,74 +1,15 @@
-//! Where the answer goes that this thread gives, and which of several tapes it is of: its messages say so, and so do its rows.
+//! What stands before each line of an answer of one of several tapes, and the lines of one that are merged with those of others.
 
-use std::cell::RefCell;
-use std::io::{self, PipeWriter};
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::SyncSender;
+use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
-
-/// Most messages that are kept of one answer.
-const MOST_TOLD: usize = 64;
-
-thread_local! {
-    /// See [`Whose`]; None: the answer is of one tape, and goes to standard output.
-    static WHOSE: RefCell<Option<Whose>> = const { RefCell::new(None) };
-}
-
-/// Whose answer it is.
-#[derive(Clone, Debug)]
-pub(crate) struct Whose {
-    /// The tape's name in messages.
-    pub name: String,
-    /// Where its answer goes.
-    pub to: To,
-}
-
-/// Where the answer goes.
-#[derive(Clone, Debug)]
-pub(crate) enum To {
-    /// To standard output, as it is.
-    Output,
-    /// To standard output, each row with what it is of.
-    Labelled(Arc<Labels>),
-    /// To another thread, which puts the lines of several tapes in order.
-    Merged(SyncSender<Lines>),
-    /// To a part of this program that reads it; messages are kept for it, the first [`MOST_TOLD`] of them.
-    Read(Arc<PipeWriter>, Told),
-}
-
-/// Messages kept beside an answer that this program reads, in order.
-pub(crate) type Told = Arc<Mutex<Vec<String>>>;
 
 /// Some lines of one tape.
 #[derive(Debug, Default)]
-pub struct Lines {
+pub(crate) struct Lines {
     /// The lines.
     pub bytes: Vec<u8>,
     /// The time of each on the tape's clock and where it ends in `bytes`, ascending; none: lines without a time.
     pub marks: Vec<(u64, usize)>,
-}
-
-/// Runs `answer`, which is `whose`.
-pub(crate) fn of<R>(whose: Whose, answer: impl FnOnce() -> R) -> R {
-    let before = WHOSE.replace(Some(whose));
-    let answered = answer();
-    WHOSE.set(before);
-    answered
-}
-
-/// Keeps a message for the part of this program that reads the answer; false: nobody does.
-pub(crate) fn keep(text: &str) -> bool {
-    let Some(Whose { to: To::Read(_, told), .. }) = current() else { return false };
-    let mut told = told.lock().unwrap_or_else(PoisonError::into_inner);
-    if told.len() < MOST_TOLD {
-        told.push(text.to_owned());
-    }
-    true
-}
-
-/// Of the answer that is given, if there is anything to say.
-pub(crate) fn current() -> Option<Whose> {
-    WHOSE.with_borrow(Clone::clone)
 }
 
 /// What stands before each row of one tape.
@@ -92,25 +33,25 @@ pub(crate) type Head = Arc<Mutex<Option<Vec<u8>>>>;
 
 /// Puts a label before each line of one tape's answer.
 #[derive(Debug)]
-pub struct Labels {
+pub(crate) struct Labels {
     label: Label,
     head: Head,
     /// The first line has come.
-    begun: AtomicBool,
+    begun: bool,
 }
 
 impl Labels {
     /// Puts `label` before lines; `head` is of all tapes.
     pub(crate) fn new(label: Label, head: &Head) -> Self {
-        Self { label, head: Arc::clone(head), begun: AtomicBool::new(false) }
+        Self { label, head: Arc::clone(head), begun: false }
     }
 
     /// Appends `line`, which ends with its newline, with the label.
     ///
     /// # Errors
     /// The head of CSV is another than that of the tapes before.
-    pub(crate) fn line(&self, line: &[u8], out: &mut Vec<u8>) -> io::Result<()> {
-        let first = !self.begun.swap(true, Ordering::Relaxed);
+    pub(crate) fn line(&mut self, line: &[u8], out: &mut Vec<u8>) -> io::Result<()> {
+        let first = !std::mem::replace(&mut self.begun, true);
         let Label::Csv { names, .. } = &self.label else {
             self.label.add(line, out);
             return Ok(());
@@ -157,7 +98,7 @@ mod tests {
     fn labelled(tapes: &[(Label, &[&str])]) -> io::Result<String> {
         let (head, mut out) = (Head::default(), Vec::new());
         for (label, lines) in tapes {
-            let labels = Labels::new(label.clone(), &head);
+            let mut labels = Labels::new(label.clone(), &head);
             lines.iter().try_for_each(|line| labels.line(line.as_bytes(), &mut out))?;
         }
         Ok(String::from_utf8(out).unwrap())
@@ -178,12 +119,5 @@ mod tests {
         let text = labelled(&[(csv("a"), &["n\n", "1\n"]), (csv("b"), &["n\n", "2\n"])]).unwrap();
         assert_eq!(text, "host,n\na,1\nb,2\n");
         assert!(labelled(&[(csv("a"), &["n\n"]), (csv("b"), &["m\n"])]).is_err());
-    }
-
-    #[test]
-    fn it_holds_as_long_as_the_answer() {
-        assert!(current().is_none());
-        let inside = of(Whose { name: "a".to_owned(), to: To::Output }, || current().map(|whose| whose.name));
-        assert_eq!((inside.as_deref(), current().is_none()), (Some("a"), true));
     }
 }
