@@ -15,6 +15,8 @@
 //!
 //! Reading memory of the traced process, keeping fd tables and laying out lines are left to the recorder and the analyzer.
 
+#![warn(clippy::missing_errors_doc, clippy::print_stderr, clippy::print_stdout)]
+
 mod abi;
 mod desc;
 pub mod descriptors;

@@ -18,6 +18,7 @@
 //! bytes everywhere; `cli::sandbox` gives up what is not needed for that. Recording and the layout of tapes are left to
 //! the recorder and `systape-format`.
 
+#![warn(clippy::missing_errors_doc, clippy::print_stderr, clippy::print_stdout)]
 #![cfg_attr(
     not(feature = "exercise"),
     allow(unreachable_pub, dead_code, reason = "some items are for tests and benches alone")

@@ -1,5 +1,7 @@
 //! `analyze`: answers questions from a tape.
 
+#![warn(clippy::missing_errors_doc, clippy::print_stderr, clippy::print_stdout)]
+
 use std::process::ExitCode;
 
 fn main() -> ExitCode {

@@ -5,6 +5,8 @@
 //! `src/c/events.def.h` and `src/c/values.def.h`, for both sides. The recorder decides which programs to load, for
 //! which targets, and handles the records.
 
+#![warn(clippy::missing_errors_doc, clippy::print_stderr, clippy::print_stdout)]
+
 mod skeleton {
     #![allow(
         clippy::all,

@@ -2,6 +2,8 @@
 //! followed ([`Stop`]), how options take their values ([`Options`]), sizes ([`size`]), what a running `record` is asked and answers
 //! ([`control`]), and how it holds the tape that it writes ([`held`]). What there is to type is each program's own.
 
+#![warn(clippy::missing_errors_doc, clippy::print_stderr, clippy::print_stdout)]
+
 pub mod control;
 mod generate;
 pub mod held;

@@ -95,8 +95,9 @@ impl Encoder {
 
     /// Sorts and compresses a window.
     ///
-    /// Fails when a row's index is outside the builder's tables (a caller's mistake) or a block would exceed 8 MiB (the
-    /// caller did not stop at [`crate::segment::SegmentBuilder::is_full`]).
+    /// # Errors
+    /// A row's index is outside the builder's tables (a caller's mistake), or a block would exceed 8 MiB (the caller did not
+    /// stop at [`crate::segment::SegmentBuilder::is_full`]).
     pub fn segment(&mut self, mut data: SegmentData) -> Result<EncodedSegment> {
         check(&data)?;
         let window = (data.window_start, data.window_end);
@@ -287,7 +288,10 @@ impl Encoder {
     /// Compresses names; many names take several blocks.
     ///
     /// Symbols need not be sorted; of two for one place the last is kept. Long names and chains of inlined functions
-    /// are cut. Fails when a mapping is not one of the list.
+    /// are cut.
+    ///
+    /// # Errors
+    /// A mapping is not one of the list.
     pub fn symbols(&mut self, symbols: &Symbols) -> Result<EncodedSymbols> {
         let mut blocks = Vec::new();
         for part in message::split_symbols(symbols)? {
@@ -299,6 +303,9 @@ impl Encoder {
     }
 
     /// Compresses a checkpoint; a large one takes several blocks.
+    ///
+    /// # Errors
+    /// An index is outside of its table (a caller's mistake), or a part is larger than a block may be (8 MiB).
     pub fn checkpoint(&mut self, cp: &Checkpoint) -> Result<EncodedCheckpoint> {
         let parts = message::split_checkpoint(cp);
         if parts.len() > MAX_PARTS {

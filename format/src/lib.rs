@@ -10,6 +10,8 @@
 //! [`writer::Writer`] appends. Reading: [`reader::Tape`] opens and recovers, [`reader::Segment`] decodes one column
 //! group at a time. `docs/tape-format.md` says what every byte means.
 
+#![warn(clippy::missing_errors_doc, clippy::print_stderr, clippy::print_stdout)]
+
 pub mod cgroups;
 pub mod class;
 mod column;

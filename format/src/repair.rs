@@ -103,6 +103,9 @@ pub fn holes(tape: &Tape, progress: &dyn Fn(u64)) -> Holes {
 
 /// Copies the whole blocks of `tape` to `out`, as the tape `tape_id`, which must be random; returns the output, not
 /// flushed. `progress` as in [`holes`].
+///
+/// # Errors
+/// `tape` cannot be read, or `out` not be written.
 pub fn repair<W: Write>(tape: &Tape, out: W, tape_id: [u8; 16], progress: &dyn Fn(u64)) -> Result<(W, Repaired)> {
     copy(tape, out, tape_id, None, progress)
 }

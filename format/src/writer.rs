@@ -48,7 +48,8 @@ pub struct Writer<W: Write> {
 impl<W: Write> Writer<W> {
     /// Begins a tape with its session. `tape_id` must be random: it distinguishes this tape's blocks from any other's.
     ///
-    /// Fails with [`Error::TooLarge`] when the session does not fit a block (8 MiB); leave out users or cgroups then.
+    /// # Errors
+    /// [`Error::TooLarge`] when the session does not fit a block (8 MiB): leave out users or cgroups then. Or it cannot be written.
     pub fn create(w: W, tape_id: [u8; 16], session: &Session) -> Result<Self> {
         Self::begin(w, tape_id, session_block(session)?)
     }
@@ -91,6 +92,9 @@ impl<W: Write> Writer<W> {
     }
 
     /// Writes a checkpoint: the head of a new chunk.
+    ///
+    /// # Errors
+    /// It cannot be written.
     pub fn checkpoint(&mut self, cp: EncodedCheckpoint) -> Result<()> {
         if self.chunk_begun {
             self.chunk = self.chunk.saturating_add(1);
@@ -106,6 +110,9 @@ impl<W: Write> Writer<W> {
     }
 
     /// Writes a segment. Segments are numbered in the order of these calls, which must be that of their windows.
+    ///
+    /// # Errors
+    /// It cannot be written.
     pub fn segment(&mut self, seg: EncodedSegment) -> Result<()> {
         let EncodedSegment { blocks, mut info, defs, appeared } = seg;
         (info.segment, info.chunk) = (self.segments, self.chunk);
@@ -132,6 +139,9 @@ impl<W: Write> Writer<W> {
     }
 
     /// Writes names. They may stand anywhere, and apply to earlier and later blocks.
+    ///
+    /// # Errors
+    /// They cannot be written.
     pub fn symbols(&mut self, symbols: EncodedSymbols) -> Result<()> {
         let mut places = self.append(symbols.blocks, NO_SEGMENT)?;
         self.symbols.append(&mut places);
@@ -139,6 +149,9 @@ impl<W: Write> Writer<W> {
     }
 
     /// Writes index, end mark and footer; returns the output, not flushed.
+    ///
+    /// # Errors
+    /// It cannot be written, or the index is larger than a block may be (8 MiB).
     pub fn finish(self, end: &End) -> Result<W> {
         self.finish_with(end, 0)
     }

@@ -147,6 +147,9 @@ pub struct Config {
 
 impl Config {
     /// Resolves `args`.
+    ///
+    /// # Errors
+    /// Words that mean nothing here or do not go together, in the words of a message.
     pub fn new(args: Args) -> Result<Self> {
         if let Some(instead) =
             args.events.iter().find_map(|expression| habits::probe(expression).or_else(|| habits::event(expression)))

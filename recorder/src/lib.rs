@@ -5,6 +5,8 @@
 //! fills a segment → compressor threads → writer thread ([`pipeline`]). [`run`] is the whole of a recording; the rest
 //! prepares it.
 
+#![warn(clippy::missing_errors_doc, clippy::print_stderr, clippy::print_stdout)]
+
 mod addresses;
 pub mod args;
 pub mod ask;

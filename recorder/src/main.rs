@@ -1,5 +1,7 @@
 //! The command `record`.
 
+#![warn(clippy::missing_errors_doc, clippy::print_stderr, clippy::print_stdout)]
+
 use std::fmt::Display;
 use std::io::{self, Stdout, Write};
 use std::process::ExitCode;

@@ -5,6 +5,8 @@
 //! [`export`] writes files. Everything runs in `analyze`'s sandbox: only the named tapes are read, and only below the named
 //! directory is anything written.
 
+#![warn(clippy::missing_errors_doc, clippy::print_stderr, clippy::print_stdout)]
+
 mod args;
 mod bounds;
 mod check;

@@ -1,6 +1,6 @@
 //! `analyze sql`.
 
-use std::io::BufWriter;
+use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -52,7 +52,7 @@ pub(crate) fn run(sql: &Sql, Asked { query, tape: path }: Asked) -> Result<bool>
     };
     let source = frames::source(path.as_deref().unwrap_or(Path::new(DEFAULT_TAPE)))?;
     let taped = Arc::new(Taped { source, used: Mutex::default(), read_all: sql.read_all });
-    let mut out = Out::new(sql.format, BufWriter::new(std::io::stdout().lock()));
+    let mut out = Out::new(sql.format, BufWriter::new(io::stdout().lock()));
     engine::run(&taped, statement, &mut |schema, batch| {
         match batch {
             _ if sql.explain => return Ok(false),
@@ -63,7 +63,8 @@ pub(crate) fn run(sql: &Sql, Asked { query, tape: path }: Asked) -> Result<bool>
     })?;
     let used = taped.used.lock().unwrap_or_else(PoisonError::into_inner).clone();
     if sql.explain {
-        explain(&taped.source, &used);
+        drop(out);
+        explain(&taped.source, &used, &mut io::stdout().lock())?;
         return Ok(false);
     }
     let (complete, lost) = losses(&taped.source, &used)?;
@@ -95,20 +96,21 @@ fn losses(source: &Source, used: &[Used]) -> Result<(bool, Vec<String>)> {
     Ok((complete, lines))
 }
 
-fn explain(source: &Source, used: &[Used]) {
+fn explain(source: &Source, used: &[Used], out: &mut impl Write) -> io::Result<()> {
     for Used { table, columns, bounds, filters, cost } in used {
-        println!("table {}", source.tables()[*table].name);
-        println!("  columns   {}", if columns.is_empty() { "none".to_owned() } else { columns.join(", ") });
-        println!(
-            "  leaves out segments by  {}",
-            if filters.is_empty() { "nothing".to_owned() } else { filters.join(" AND ") }
-        );
+        let some = |words: &[String], between: &str, none: &str| {
+            if words.is_empty() { none.to_owned() } else { words.join(between) }
+        };
+        writeln!(out, "table {}", source.tables()[*table].name)?;
+        writeln!(out, "  columns   {}", some(columns, ", ", "none"))?;
+        writeln!(out, "  leaves out segments by  {}", some(filters, " AND ", "nothing"))?;
         if bounds != &Bounds::default() {
-            println!("  bounds    {bounds:?}");
+            writeln!(out, "  bounds    {bounds:?}")?;
         }
-        println!("  segments  {} of {}", cost.segments, cost.of_segments);
-        println!("  bytes     {} of {}", cost.bytes, cost.of_bytes);
+        writeln!(out, "  segments  {} of {}", cost.segments, cost.of_segments)?;
+        writeln!(out, "  bytes     {} of {}", cost.bytes, cost.of_bytes)?;
     }
+    Ok(())
 }
 
 /// Lists tables, or the columns of one.
@@ -150,7 +152,7 @@ fn print(form: Form, heads: &[&str], rows: Vec<Vec<String>>) -> Result<()> {
     use datafusion::arrow::array::{ArrayRef, RecordBatch, StringArray};
     let column = |at: usize| Arc::new(StringArray::from_iter_values(rows.iter().map(|row| &row[at]))) as ArrayRef;
     let batch = RecordBatch::try_from_iter(heads.iter().enumerate().map(|(at, head)| (*head, column(at))))?;
-    let mut out = Out::new(form, BufWriter::new(std::io::stdout().lock()));
+    let mut out = Out::new(form, BufWriter::new(io::stdout().lock()));
     out.begin(&batch.schema())?;
     out.batch(&batch)?;
     match form {

@@ -5,6 +5,8 @@
 //! process itself parses only text of the kernel ([`Kallsyms`]), and headers and notes of debug files ([`DebugDirs`]),
 //! with bounds.
 
+#![warn(clippy::missing_errors_doc, clippy::print_stderr, clippy::print_stdout)]
+
 mod carrier;
 mod child;
 mod deadline;

@@ -14,6 +14,8 @@
 //! - Code that keeps its stack elsewhere (goroutines, coroutines, an alternate signal stack) ends at the edge of that stack.
 //! - `.debug_frame` is read as it is or compressed with zlib, not with zstd, whose decoder does not stop at the length promised.
 
+#![warn(clippy::missing_errors_doc, clippy::print_stderr, clippy::print_stdout)]
+
 mod bytes;
 mod cfi;
 mod eh_frame;

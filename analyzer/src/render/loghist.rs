@@ -71,6 +71,9 @@ impl LogHist {
     }
 
     /// Prints a header with `unit` (`usecs`), then a line with a bar for each bucket. Nothing without values.
+    ///
+    /// # Errors
+    /// It cannot be written.
     pub fn print(&self, out: &mut impl Write, unit: &str) -> io::Result<()> {
         if self.counts.is_empty() {
             return Ok(());
@@ -89,6 +92,9 @@ impl LogHist {
     }
 
     /// Prints a line for each bucket from the first non-empty one on, as bpftrace does: `[1K, 2K)  17 |@@@  |`.
+    ///
+    /// # Errors
+    /// It cannot be written.
     pub fn print_powers(&self, out: &mut impl Write) -> io::Result<()> {
         let most = self.counts.iter().copied().max().unwrap_or(0);
         for (low, high, count) in self.buckets().into_iter().skip_while(|(_, _, count)| *count == 0) {

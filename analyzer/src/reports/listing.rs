@@ -131,6 +131,9 @@ pub(super) enum Lines {
 }
 
 /// Prints the listing to `out`; holes are added to the context's losses.
+///
+/// # Errors
+/// It cannot be written, or the tape not be asked so.
 pub fn run(context: &mut Context<'_>, out: &mut Out) -> Result<()> {
     let own: Options = context.config.own()?;
     run_with(context, &own, None, out)

@@ -67,11 +67,17 @@ pub struct Context<'a> {
 
 impl<'a> Context<'a> {
     /// Binds `config` to `tape`, for a report about calls.
+    ///
+    /// # Errors
+    /// What `config` asks for is not on the tape, or the tape cannot be read.
     pub fn new(config: &'a Config, tape: &'a Tape) -> Result<Self> {
         Self::about(config, tape, &[Family::Syscall])
     }
 
     /// Binds `config` to `tape`, for a report about these families: only their loss could change the answer.
+    ///
+    /// # Errors
+    /// As those of [`Self::new`].
     pub fn about(config: &'a Config, tape: &'a Tape, families: &[Family]) -> Result<Self> {
         let mut question = Question::new(&config.filters, tape, families)?;
         pick::pick(&mut question)?;

@@ -94,6 +94,9 @@ impl<W: TimedLines> Merger<W> {
     }
 
     /// Prints the next part and the loose lines before and between its lines. Parts must come in order of their keys.
+    ///
+    /// # Errors
+    /// It cannot be written.
     pub fn part(&mut self, part: &Part) -> io::Result<()> {
         let (mut line, mut from) = (0, 0);
         while line < part.marks.len() && self.left > 0 {
@@ -119,6 +122,9 @@ impl<W: TimedLines> Merger<W> {
     }
 
     /// Prints the loose lines whose key is below `key`.
+    ///
+    /// # Errors
+    /// It cannot be written.
     pub fn flush_below(&mut self, key: u64) -> io::Result<()> {
         while self.left > 0 && self.waiting.peek().is_some_and(|Reverse(loose)| loose.key < key) {
             self.pop()?;
@@ -127,11 +133,17 @@ impl<W: TimedLines> Merger<W> {
     }
 
     /// Flushes the output.
+    ///
+    /// # Errors
+    /// It cannot be written.
     pub fn flush(&mut self) -> io::Result<()> {
         self.out.flush()
     }
 
     /// Prints the loose lines that are left.
+    ///
+    /// # Errors
+    /// It cannot be written.
     pub fn finish(&mut self) -> io::Result<()> {
         while self.left > 0 && !self.waiting.is_empty() {
             self.pop()?;

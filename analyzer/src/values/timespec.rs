@@ -47,6 +47,9 @@ impl Edge {
 /// assert_eq!(duration("300us", 1_000_000).unwrap(), 300_000);
 /// assert!(duration("10 bananas", 1).is_err());
 /// ```
+///
+/// # Errors
+/// It is no time, or longer than 584 years.
 pub fn duration(text: &str, bare: u64) -> Result<u64> {
     let text = text.trim();
     let digits = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());

@@ -110,14 +110,19 @@ pub struct Tape {
 }
 
 impl Tape {
-    /// Opens a tape, however it ended. Fails only when there is nothing to read: not a tape, empty, written by a later
-    /// systape, or the file system refuses.
+    /// Opens a tape, however it ended.
+    ///
+    /// # Errors
+    /// There is nothing to read: it is no tape, empty, written by a later systape, or the file system refuses.
     pub fn open(path: &Path) -> Result<Self> {
         let (source, len) = Source::open(path)?;
         open::open(source, len)
     }
 
     /// As [`Self::open`] for a file that is open.
+    ///
+    /// # Errors
+    /// As those of [`Self::open`].
     pub fn from_file(file: File) -> Result<Self> {
         let (source, len) = Source::file(file, &|| "read the tape".to_owned())?;
         open::open(source, len)
@@ -134,6 +139,9 @@ impl Tape {
     }
 
     /// As [`Self::open`] for a tape in memory.
+    ///
+    /// # Errors
+    /// As those of [`Self::open`].
     pub fn from_bytes(bytes: Vec<u8>) -> Result<Self> {
         let len = bytes.len() as u64;
         open::open(Source::Bytes(bytes), len)
@@ -231,6 +239,9 @@ impl Tape {
     }
 
     /// The `i`-th checkpoint, of all its parts.
+    ///
+    /// # Errors
+    /// There is no such checkpoint, or a part of it is damaged.
     pub fn checkpoint(&self, i: usize) -> Result<Checkpoint> {
         let what = BlockKind::Checkpoint.name();
         let (chunk, parts) =
@@ -267,6 +278,9 @@ impl Tape {
     }
 
     /// The `i`-th block of names, complete in itself.
+    ///
+    /// # Errors
+    /// There is no such block, or it is damaged.
     pub fn symbols(&self, i: usize) -> Result<Symbols> {
         let missing = Error::Missing { what: BlockKind::Symbols.name(), segment: NO_SEGMENT };
         let place = self.symbols.get(i).ok_or(missing)?;

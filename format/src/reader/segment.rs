@@ -93,12 +93,18 @@ impl<'a> Segment<'a> {
     }
 
     /// Task and call tables. Every segment has them.
+    ///
+    /// # Errors
+    /// The block is damaged, or gone from the tape.
     pub fn dict(&self) -> Result<Dict> {
         let dict = self.read(BlockKind::Dict, message::read_dict)?.ok_or_else(|| self.lost(BlockKind::Dict));
         self.note(BlockKind::Dict, dict)
     }
 
     /// The columns of calls for a summary; `task` and `call` are inside `dict`'s tables.
+    ///
+    /// # Errors
+    /// The block is damaged, or gone from the tape.
     pub fn core(&self, dict: &Dict) -> Result<Core> {
         let mut core = Core::default();
         self.core_into(dict, &mut core)?;
@@ -107,6 +113,9 @@ impl<'a> Segment<'a> {
 
     /// As [`Self::core`], reusing the buffers of `core`, for scans of many segments. After an error its content is
     /// meaningless.
+    ///
+    /// # Errors
+    /// The block is damaged, or gone from the tape.
     pub fn core_into(&self, dict: &Dict, core: &mut Core) -> Result<()> {
         let read =
             self.read(BlockKind::SyscallsCore, |header, message| message::read_core(header, message, dict, core))?;
@@ -117,6 +126,9 @@ impl<'a> Segment<'a> {
     }
 
     /// Starts and CPUs of the rows of `core`. A call's end is start + dur.
+    ///
+    /// # Errors
+    /// The block is damaged, or gone from the tape.
     pub fn time(&self, dict: &Dict, core: &Core) -> Result<Time> {
         let read =
             self.read(BlockKind::SyscallsTime, |header, message| message::read_time(header, message, dict, core))?;
@@ -128,33 +140,51 @@ impl<'a> Segment<'a> {
     }
 
     /// Return values and arguments of the rows of `core`; empty = not recorded.
+    ///
+    /// # Errors
+    /// The block is damaged, or gone from the tape.
     pub fn args(&self, core: &Core) -> Result<Args> {
         self.args_of(core, &Picked::all(core))
     }
 
     /// The same of the rows that are `picked`; the others have 0, which means nothing. The whole block is checked.
+    ///
+    /// # Errors
+    /// The block is damaged, or gone from the tape.
     pub fn args_of(&self, core: &Core, picked: &Picked) -> Result<Args> {
         let read = |header: &Header, message: &Message<'_>| message::read_args(header, message, core, picked);
         Ok(self.read(BlockKind::SyscallsArgs, read)?.unwrap_or_default())
     }
 
     /// Files of fd arguments; empty = not recorded, or no call of the segment has one.
+    ///
+    /// # Errors
+    /// The block is damaged, or gone from the tape.
     pub fn fds(&self, core: &Core) -> Result<Fds> {
         self.fds_of(core, &Picked::all(core))
     }
 
     /// The same of the rows that are `picked`; the others have none, which means nothing. The whole block is checked.
+    ///
+    /// # Errors
+    /// The block is damaged, or gone from the tape.
     pub fn fds_of(&self, core: &Core, picked: &Picked) -> Result<Fds> {
         let read = |header: &Header, message: &Message<'_>| message::read_fds(header, message, core, picked);
         Ok(self.read(BlockKind::SyscallsFds, read)?.unwrap_or_default())
     }
 
     /// Captured user memory, sorted by (row, arg).
+    ///
+    /// # Errors
+    /// The block is damaged, or gone from the tape.
     pub fn captured(&self, core: &Core) -> Result<Vec<Captured>> {
         self.captured_of(core, None)
     }
 
     /// The same of the rows that are `picked`. The whole block is checked.
+    ///
+    /// # Errors
+    /// The block is damaged, or gone from the tape.
     pub fn captured_of(&self, core: &Core, picked: Option<&Picked>) -> Result<Vec<Captured>> {
         let rows = core.dur.len();
         let read = |header: &Header, message: &Message<'_>| message::read_bytes(header, message, rows, picked);
@@ -162,26 +192,41 @@ impl<'a> Segment<'a> {
     }
 
     /// Events of process life, sorted by ts; `task` and `parent` are inside `dict`'s tasks.
+    ///
+    /// # Errors
+    /// The block is damaged, or gone from the tape.
     pub fn processes(&self, dict: &Dict) -> Result<Vec<ProcessEvent>> {
         self.rows(BlockKind::Processes, dict, message::read_processes)
     }
 
     /// Switches, sorted by ts; tasks are inside `dict`'s, here and below. Empty = none, or not recorded.
+    ///
+    /// # Errors
+    /// The block is damaged, or gone from the tape.
     pub fn switches(&self, dict: &Dict) -> Result<Vec<Switch>> {
         self.rows(BlockKind::Sched, dict, message::read_switches)
     }
 
     /// Wake-ups, sorted by ts.
+    ///
+    /// # Errors
+    /// The block is damaged, or gone from the tape.
     pub fn wakeups(&self, dict: &Dict) -> Result<Vec<Wakeup>> {
         self.rows(BlockKind::Wakeups, dict, message::read_wakeups)
     }
 
     /// Block I/Os, sorted by completion.
+    ///
+    /// # Errors
+    /// The block is damaged, or gone from the tape.
     pub fn blocks(&self, dict: &Dict) -> Result<Vec<BlockIo>> {
         self.rows(BlockKind::Blocks, dict, message::read_blocks)
     }
 
     /// Signals, sorted by ts; `call` is inside `dict`'s calls.
+    ///
+    /// # Errors
+    /// The block is damaged, or gone from the tape.
     pub fn signals(&self, dict: &Dict) -> Result<Vec<SignalEvent>> {
         let calls = dict.calls.len();
         self.rows(BlockKind::Signals, dict, |header, message, tasks| {
@@ -190,21 +235,33 @@ impl<'a> Segment<'a> {
     }
 
     /// Changes of sockets' states, sorted by ts.
+    ///
+    /// # Errors
+    /// The block is damaged, or gone from the tape.
     pub fn nets(&self, dict: &Dict) -> Result<Vec<NetState>> {
         self.rows(BlockKind::Net, dict, message::read_nets)
     }
 
     /// io_uring operations, sorted by ts.
+    ///
+    /// # Errors
+    /// The block is damaged, or gone from the tape.
     pub fn urings(&self, dict: &Dict) -> Result<Vec<UringOp>> {
         self.rows(BlockKind::Uring, dict, message::read_urings)
     }
 
     /// CPU samples, sorted by ts.
+    ///
+    /// # Errors
+    /// The block is damaged, or gone from the tape.
     pub fn samples(&self, dict: &Dict) -> Result<Vec<Sample>> {
         self.rows(BlockKind::Samples, dict, message::read_samples)
     }
 
     /// Threads that slept when the recording began, sorted by ts.
+    ///
+    /// # Errors
+    /// The block is damaged, or gone from the tape.
     pub fn sleepers(&self, dict: &Dict) -> Result<Vec<Sleeper>> {
         self.rows(BlockKind::Sleepers, dict, message::read_sleepers)
     }
@@ -213,6 +270,9 @@ impl<'a> Segment<'a> {
     ///
     /// Each belongs to an event of the segment. If a group's block is lost, its number of events is unknown: its stacks
     /// are returned without that check.
+    ///
+    /// # Errors
+    /// The block is damaged, or gone from the tape.
     pub fn stacks(&self) -> Result<Stacks> {
         let stacks = self.read(BlockKind::Stacks, message::read_stacks)?.unwrap_or_default();
         for of in StackOf::ALL {
@@ -242,6 +302,9 @@ impl<'a> Segment<'a> {
     }
 
     /// Calls that were counted instead of stored, sorted by first; tasks and calls are inside `dict`'s.
+    ///
+    /// # Errors
+    /// The block is damaged, or gone from the tape.
     pub fn ledger(&self, dict: &Dict) -> Result<Vec<LedgerRow>> {
         let calls = dict.calls.len();
         self.rows(BlockKind::Ledger, dict, |header, message, tasks| message::read_ledger(header, message, tasks, calls))
@@ -277,6 +340,9 @@ impl<'a> Segment<'a> {
     }
 
     /// Losses, with their causes.
+    ///
+    /// # Errors
+    /// The block is damaged, or gone from the tape.
     pub fn gaps(&self) -> Result<Vec<Gap>> {
         Ok(self.read(BlockKind::Gaps, message::read_gaps)?.unwrap_or_default())
     }

@@ -352,6 +352,7 @@ impl Files {
 
     /// The file, opened for reading.
     ///
+    /// # Errors
     /// Why it is not open, in words. A later mapping may succeed.
     pub fn get(&mut self, id: FileId) -> Result<&File, &str> {
         self.clock += 1;
