@@ -3,7 +3,7 @@
 use std::ops::ControlFlow;
 
 use anyhow::Result;
-use systape_format::model::{Gap, ProcessKind};
+use systape_format::model::{CPU_NONE, Family, Gap, GapCause, ProcessKind};
 use systape_format::reader::Tape;
 
 use super::Processes;
@@ -30,6 +30,8 @@ pub(crate) struct Living {
     begun: bool,
     /// How many ended and are still there.
     ended: usize,
+    /// The end of the last part.
+    until: u64,
 }
 
 /// What a part of a tape says of processes, by their places among all, in the order of the tape.
@@ -83,6 +85,11 @@ impl Living {
         )?;
         self.ended += came.ended.len();
         findings.extend(coverage.sentences());
+        let end = tape.segments().iter().map(|segment| segment.end_max).max();
+        if !findings.is_empty() || !tape.findings().is_empty() || !tape.misses().is_empty() {
+            self.gaps.push(torn(self.until, end.unwrap_or(u64::MAX)));
+        }
+        self.until = self.until.max(end.unwrap_or(0));
         Ok(came)
     }
 
@@ -113,4 +120,10 @@ impl Living {
     pub(crate) fn lossy(&self) -> bool {
         !self.gaps.is_empty()
     }
+}
+
+/// What is unreadable between these times may have been events of any process.
+fn torn(first: u64, last: u64) -> Gap {
+    let (cause, family) = (GapCause::Damaged, Family::Process);
+    Gap { cause, family, cpu: CPU_NONE, count: 0, first, last, pid: 0, ledger: false }
 }
