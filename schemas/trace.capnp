@@ -284,7 +284,8 @@ struct SyscallsFds {
   # poll, ppoll: of the first two fds of the array, if it is among the captured values
   fd @0 :Column;           # of the first fd argument
   names @1 :List(FdName);
-  fd2 @2 :Column;          # of the second one (sendfile, renameat, ...); absent = no row has one
+  fd2 @2 :Column;          # of the second one (sendfile, renameat, ...); of open, openat, openat2, creat, open_by_handle_at
+                           # the file that was opened; absent = no row has one
 }
 
 struct FdName { name @0 :Data $class("path"); }

@@ -27,8 +27,9 @@ fn calls_on_a_path_are_those_of_strace_and_relative_opens() {
         let run = lab.analyze(&["-P", &path, "--format", "json", "t.tape"]).expect(0);
         let (mut relative, mut ours) = (0, Vec::<Did>::new());
         for row in run.json() {
-            // strace compares paths as they are named, whatever they are relative to
-            if row["args"]["filename"].as_str().or(row["args"]["pathname"].as_str()) == Some(name) {
+            // strace compares paths as they are named, whatever they are relative to and lead to
+            let given = row["args"]["filename"].as_str().or(row["args"]["pathname"].as_str());
+            if given.is_some_and(|given| given.trim_start_matches("../") == name) {
                 relative += 1;
                 continue;
             }
@@ -89,4 +90,57 @@ fn directories_in_the_listing_are_those_of_strace() {
     assert!(ours.len() >= 15, "{ours:?}");
     // each begins in a directory of its own
     assert_eq!((&ours[0].0, &ours[1..]), (&theirs[0].0, &theirs[1..]));
+}
+
+/// Opens one file by five ways, and reads 50 bytes of it each time; and one that is not there.
+const WAYS: &str = "
+import os
+os.mkdir('real')
+os.symlink('real', 'link')
+open('real/file', 'w').write('x' * 100)
+for path in ['real/file', 'link/file', 'real/../real/file', os.getcwd() + '/link/file']:
+    fd = os.open(path, os.O_RDONLY)
+    os.read(fd, 50)
+    again = os.open(f'/proc/self/fd/{fd}', os.O_RDONLY) if path == 'real/file' else None
+    if again is not None:
+        os.read(again, 50)
+try:
+    os.open('link/none', os.O_RDONLY)
+except OSError:
+    pass
+";
+
+#[test]
+fn an_open_is_of_the_file_that_was_opened_whatever_it_was_called() {
+    let Some(lab) = Lab::with_bpf() else { return };
+    lab.record("t.tape", &[], &["python3", "-c", WAYS]).expect(0);
+    let here = lab.dir().canonicalize().expect("directory");
+    let file = here.join("real/file").to_str().expect("UTF-8").to_owned();
+    let rows = lab.analyze(&["files", "t.tape", "--format", "json"]).expect(0).json();
+    let of = |end: &str| {
+        rows.iter().filter(|row| row["file"].as_str().is_some_and(|file| file.ends_with(end))).collect::<Vec<_>>()
+    };
+    let all = of("/file");
+    assert_eq!(all.len(), 1, "{all:?}");
+    let numbers = ["opens", "reads", "writes"].map(|column| all[0][column].as_u64());
+    assert_eq!((all[0]["file"].as_str(), numbers), (Some(&*file), [Some(6), Some(5), Some(1)]), "{all:?}");
+    // there is none: as it was named
+    let none = of("link/none");
+    assert_eq!(none.iter().map(|row| row["errors"].as_u64()).collect::<Vec<_>>(), [Some(1)], "{none:?}");
+
+    let opens = lab.analyze(&["files", "--opens", "t.tape", "--format", "json"]).expect(0).json();
+    let given: Vec<_> =
+        opens.iter().filter(|row| row["file"] == *file).map(|row| row["name"].as_str().expect("a name")).collect();
+    let link = here.join("link/file");
+    let link = link.to_str().expect("UTF-8");
+    assert_eq!(given[..3], ["real/file", "real/file", "/proc/self/fd/3"], "{given:?}");
+    assert_eq!(given[3..], ["link/file", "real/../real/file", link], "{given:?}");
+    let run = lab.analyze(&["files", "--opens", "t.tape"]).expect(0);
+    assert!(run.text().contains(&format!("{file} (opened as {link})\n")), "{}", run.text());
+
+    // by either name
+    let picked = |path: &str| {
+        lab.analyze(&["files", "--opens", "-P", path, "t.tape", "--format", "json"]).expect(0).json().len()
+    };
+    assert_eq!((picked(&file), picked(link)), (6, 2));
 }

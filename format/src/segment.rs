@@ -286,6 +286,13 @@ impl SegmentBuilder {
         id
     }
 
+    /// Says which file the call with insertion id `row` opened, by the number of its name; the call must have no second fd argument.
+    pub fn opened(&mut self, row: u32, name: u32) {
+        if let Some(fd2) = self.data.fd2.get_mut(row as usize) {
+            *fd2 = name;
+        }
+    }
+
     /// Adds captured user memory of the call with insertion id `row`; `arg` is 0..5, bit 3 set for the argument's
     /// second value. `full` is the full size of the value, 0 when that is not known.
     pub fn push_captured(&mut self, row: u32, arg: u8, status: ByteStatus, full: u64, bytes: &[u8]) {

@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use systape_abi::descriptors::{Descriptors, Entered, Made, socketcall};
 use systape_abi::uapi::SECCOMP_IOCTL_NOTIF_ADDFD;
-use systape_abi::{Abi, ArgKind, Effect, Struct, SyscallDesc, describe, display_name};
+use systape_abi::{Abi, ArgKind, Effect, Io, Struct, SyscallDesc, describe, display_name};
 use systape_format::model::CallState;
 
 use crate::names::Name;
@@ -17,6 +17,8 @@ use crate::tasks::{Closing, TaskId, Tasks};
 pub(crate) struct CallInfo {
     /// The arguments whose files the tape names.
     pub fd_args: [Option<u8>; 2],
+    /// It opens a file, and has no second descriptor: the tape names what was opened.
+    pub opens: bool,
     /// The argument with an array of descriptors to poll: the tape names the files of the first two.
     pub polls: Option<u8>,
     /// Its effect on fds.
@@ -41,8 +43,10 @@ impl CallInfo {
         let args = desc.map_or(&[][..], |d| d.args);
         let position = |want: fn(&ArgKind) -> bool| args.iter().position(|a| want(&a.kind));
         let name = display_name(abi, nr);
+        let fd_args = desc.map_or([None; 2], SyscallDesc::fd_args).map(|arg| arg.map(|arg| arg as u8));
         Self {
-            fd_args: desc.map_or([None; 2], SyscallDesc::fd_args).map(|arg| arg.map(|arg| arg as u8)),
+            fd_args,
+            opens: fd_args[1].is_none() && desc.is_some_and(|desc| desc.io() == Io::Open),
             polls: position(|k| matches!(k, ArgKind::InOut(Struct::PollFds))).map(|i| i as u8),
             descriptors: Descriptors::of(abi, nr),
             effect: desc.map_or(Effect::None, |d| d.effect),

@@ -70,7 +70,7 @@ systape_format::tables! {
         flags.text: Word "the same in words: `WRONLY|CREAT`"
         read_bytes: Wide "what it read; null: it does not read, or failed, or did not return, or it is not known (recvmmsg)"
         write_bytes: Wide "what it wrote; null: it does not write, or failed, or did not return, or it is not known (sendmmsg)"
-        file: Str [Path] "full path; null: not known, or none (the path was empty)"
+        file: Str [Path] "full path; of what was opened as the kernel names it, without symbolic links and `..`; null: not known, or none (the path was empty)"
         name: Str [Path] "the path as the program gave it, if it did; null: it gave a descriptor, or it is not on the tape"
         file2: Str [Path] "of a call on two files the other one; null: there is none, or it is not known"
     }

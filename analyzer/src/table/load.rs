@@ -6,6 +6,7 @@
 use std::sync::Arc;
 
 use rustc_hash::{FxHashMap, FxHashSet};
+use systape_abi::Io;
 use systape_format::model::{Args, CallState, Captured, Core, Dict, FD_FIRST, FD_NONE, Fds, InFlight, Task, Time};
 use systape_format::reader::{Picked, Segment, Tape};
 
@@ -339,6 +340,18 @@ impl Loaded {
             // whatever it stands for, this call found nothing there
             _ if self.core.errno.get(row) == Some(&EBADF) => FdPath::None,
             _ => FdPath::Unknown,
+        }
+    }
+
+    /// The file that the call of `row` opened, as the kernel named it; None: it opened none, or it is not known.
+    pub(crate) fn opened(&self, row: usize) -> Option<&[u8]> {
+        let info = self.call(row);
+        if info.io != Io::Open || info.fd_args[1].is_some() {
+            return None;
+        }
+        match self.fd_of_column(row, 1) {
+            FdPath::Known(name) => Some(name),
+            FdPath::None | FdPath::Unknown => None,
         }
     }
 

@@ -132,6 +132,10 @@ impl Calls {
             && state.returned()
         {
             let made = new_fds(&info, s, returned.pair);
+            if let (Some(row), Some(name), true) = (row, &returned.name0, info.opens) {
+                let name = rows.name(name);
+                rows.builder.opened(row, name);
+            }
             world.touch(s.id.pid, |touched| touched.made(made));
             effects::returned(&mut world.tasks, task, &info, returned);
             match info.effect {

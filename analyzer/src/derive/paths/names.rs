@@ -35,6 +35,9 @@ pub(crate) struct Use<'a> {
     pub arg: usize,
     /// What it names.
     pub name: Name<'a>,
+    /// The file that was opened by it, as the kernel names it: without symbolic links and `..`, from the root of its mounts. None: none
+    /// was, or it is not known.
+    pub opened: Option<&'a [u8]>,
     /// The path as the program gave it; None: it is a descriptor, or what was given is not on the tape.
     pub given: Option<&'a [u8]>,
     /// `given` is only its beginning.
@@ -48,11 +51,11 @@ pub(crate) fn uses<'a>(segment: &'a Loaded, row: usize) -> impl Iterator<Item = 
         ArgKind::Path => path(segment, row, at),
         ArgKind::Fd => {
             let name = descriptor(segment, row, at)?;
-            Some(Use { arg: at, name, given: None, cut: false })
+            Some(Use { arg: at, name, opened: None, given: None, cut: false })
         }
         // a handle of a file says no name
         ArgKind::DirFd if at == 0 && info.name == "open_by_handle_at" => {
-            Some(Use { arg: at, name: Name::Unknown, given: None, cut: false })
+            Some(Use { arg: at, name: Name::Unknown, opened: segment.opened(row), given: None, cut: false })
         }
         _ => None,
     })
@@ -115,7 +118,7 @@ fn path(segment: &Loaded, row: usize, at: usize) -> Option<Use<'_>> {
         },
         _ => Name::Unknown,
     };
-    Some(Use { arg: at, name, given, cut })
+    Some(Use { arg: at, name, opened: segment.opened(row), given, cut })
 }
 
 /// What the call is on if its path is `given`.

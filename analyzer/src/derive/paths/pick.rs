@@ -179,6 +179,7 @@ impl Calls<'_, '_> {
     fn row(&self, segment: &Loaded, row: usize, names: &mut Vec<Vec<u8>>) -> On {
         let mut is = On::NOTHING;
         for on in uses(segment, row) {
+            is.add(on.opened.map_or(On::NOTHING, |file| On::known(self.filters, file)));
             is.add(match on.name {
                 Name::Known(path) => On::known(self.filters, &path),
                 Name::Unknown => On::UNKNOWN,

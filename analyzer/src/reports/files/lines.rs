@@ -132,6 +132,8 @@ pub(in crate::reports) struct Listed {
     pub given: Option<Vec<u8>>,
     /// It is longer.
     pub cut: bool,
+    /// The file that was opened, as the kernel named it.
+    opened: Option<Vec<u8>>,
     pub files: [Option<Place>; 2],
 }
 
@@ -189,6 +191,7 @@ impl Reader for Lines<'_> {
                     unsized_bytes: moved.is_short(),
                     given: first.given.map(<[u8]>::to_vec),
                     cut: first.cut,
+                    opened: first.opened.map(<[u8]>::to_vec),
                     files: [Some(place(&first.name)), second.map(|second| place(&second.name))],
                 }),
             });
@@ -290,7 +293,11 @@ impl Listed {
             Some(path) => escaped(&path),
             None => or(given, "?"),
         };
-        let mut file = path(first.flatten(), given);
+        let named = path(first.flatten(), given);
+        let mut file = match self.opened.map(|file| escaped(&file)) {
+            Some(file) if file != named => format!("{file} (opened as {named})"),
+            _ => named,
+        };
         if let Some(second) = second {
             file = format!("{file} -> {}", path(second, None));
         }
@@ -326,7 +333,7 @@ impl Listed {
             None => row.absent("flags"),
         };
         row.set("read_bytes", self.read).set("write_bytes", self.written);
-        row.set("file", first).set("name", self.given).set("file2", second);
+        row.set("file", self.opened.or(first)).set("name", self.given).set("file2", second);
         print(&row);
     }
 }

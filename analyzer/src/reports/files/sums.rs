@@ -229,7 +229,11 @@ impl<'a> Part<'a> {
     /// Adds a call that passes.
     fn call(&mut self, row: usize, waiting: &mut Vec<Waiting<Relative>>) {
         let on = uses(self.segment, row).filter(|on| on.name != Name::Nothing);
-        let on = on.filter(|on| self.totals.sockets || is_file(&on.name));
+        let on = on.filter(|on| self.totals.sockets || is_file(&on.name)).map(|on| match on.opened {
+            // by the name that its reads and writes have
+            Some(file) if self.totals.sockets || file.starts_with(b"/") => Use { name: Name::Known(file.into()), ..on },
+            _ => on,
+        });
         let on: Vec<Use<'a>> = on.collect();
         if on.is_empty() {
             return;
