@@ -62,11 +62,12 @@ impl GivesBack {
         }
         self.looked = Instant::now();
         let bytes = anonymous();
-        if self.asked.elapsed() < SELDOM && bytes < self.had + OFTEN.1 {
+        let many = bytes >= self.had + OFTEN.1;
+        if self.asked.elapsed() < SELDOM && !many {
             return;
         }
         // not how many there are: a burst may have had them in use when they were last given back, and they stay as many
-        if bytes.saturating_sub(in_use()) >= self.beside + WORTH {
+        if many || bytes.saturating_sub(in_use()) >= self.beside + WORTH {
             give_back();
             self.beside = anonymous().saturating_sub(in_use());
         }
