@@ -17,7 +17,7 @@ use crate::tasks::{Closing, TaskId, Tasks};
 pub(crate) struct CallInfo {
     /// The arguments whose files the tape names.
     pub fd_args: [Option<u8>; 2],
-    /// It opens a file, and has no second descriptor: the tape names what was opened.
+    /// It opens a file: the tape names what was opened, in the place of the second descriptor, which it has not.
     pub opens: bool,
     /// The argument with an array of descriptors to poll: the tape names the files of the first two.
     pub polls: Option<u8>,
@@ -43,10 +43,9 @@ impl CallInfo {
         let args = desc.map_or(&[][..], |d| d.args);
         let position = |want: fn(&ArgKind) -> bool| args.iter().position(|a| want(&a.kind));
         let name = display_name(abi, nr);
-        let fd_args = desc.map_or([None; 2], SyscallDesc::fd_args).map(|arg| arg.map(|arg| arg as u8));
         Self {
-            fd_args,
-            opens: fd_args[1].is_none() && desc.is_some_and(|desc| desc.io() == Io::Open),
+            fd_args: desc.map_or([None; 2], SyscallDesc::fd_args).map(|arg| arg.map(|arg| arg as u8)),
+            opens: desc.is_some_and(|desc| desc.io() == Io::Open),
             polls: position(|k| matches!(k, ArgKind::InOut(Struct::PollFds))).map(|i| i as u8),
             descriptors: Descriptors::of(abi, nr),
             effect: desc.map_or(Effect::None, |d| d.effect),

@@ -99,7 +99,9 @@ mod tests {
 
     #[test]
     fn bytes_of_a_call_that_opens_are_a_descriptor() {
-        assert!(every().filter(|desc| desc.io() == Io::Open).all(|desc| desc.ret == super::super::RetKind::Fd));
+        let opens = || every().filter(|desc| desc.io() == Io::Open);
+        assert!(opens().all(|desc| desc.ret == super::super::RetKind::Fd));
+        assert!(opens().all(|desc| desc.fd_args()[1].is_none()), "the tape has what was opened in that place");
         assert!(!Io::Open.moves_bytes() && Io::Other.moves_bytes() && !Io::None.moves_bytes());
     }
 

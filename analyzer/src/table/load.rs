@@ -345,13 +345,9 @@ impl Loaded {
 
     /// The file that the call of `row` opened, as the kernel named it; None: it opened none, or it is not known.
     pub(crate) fn opened(&self, row: usize) -> Option<&[u8]> {
-        let info = self.call(row);
-        if info.io != Io::Open || info.fd_args[1].is_some() {
-            return None;
-        }
         match self.fd_of_column(row, 1) {
-            FdPath::Known(name) => Some(name),
-            FdPath::None | FdPath::Unknown => None,
+            FdPath::Known(name) if self.call(row).io == Io::Open => Some(name),
+            _ => None,
         }
     }
 

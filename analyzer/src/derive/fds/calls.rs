@@ -255,11 +255,11 @@ impl Calls<'_> {
 
     fn origin(&self, row: usize, info: &CallInfo, args: &[u64; 6], how: Option<u64>) -> Origin {
         let path = names::uses(self.segment, row).filter(|on| on.given.is_some() && !on.cut).last();
-        let given = path.and_then(|on| match on.name {
-            _ if on.opened.is_some() => on.opened.map(Arc::from),
-            Name::Known(path) => Some(path.as_ref().into()),
-            Name::InCwd(path) => Some(path.into()),
-            Name::Unknown | Name::Nothing => on.given.map(Arc::from),
+        let given = path.and_then(|on| match (on.opened, on.name) {
+            (Some(file), _) => Some(file.into()),
+            (None, Name::Known(path)) => Some(path.as_ref().into()),
+            (None, Name::InCwd(path)) => Some(path.into()),
+            (None, Name::Unknown | Name::Nothing) => on.given.map(Arc::from),
         });
         let flags = match info.name.as_str() {
             "open" => Some(args[1]),

@@ -30,6 +30,7 @@ use crate::render::row::Times;
 use crate::render::stamp::Stamps;
 use crate::reports::losses::{self, LOSS_LINES};
 use crate::table::calls;
+use crate::table::families::in_session;
 use crate::table::loss::Listed;
 use crate::table::question::clock;
 use crate::values::clock::Clock;
@@ -216,15 +217,10 @@ pub(in crate::reports) fn answer(config: &Config, tape: &Tape, form: Form, out: 
 
 /// Refuses a tape without process life.
 fn require(tape: &Tape) -> Result<()> {
-    if !has(tape, Family::Process) {
+    if !in_session(tape.session(), Family::Process) {
         bail!("process life was not recorded: record it with --families process");
     }
     Ok(())
-}
-
-fn has(tape: &Tape, family: Family) -> bool {
-    let families = &tape.session().families;
-    families.is_empty() || families.contains(&family)
 }
 
 /// The families whose loss could change the answer: attempts that failed are calls.
@@ -236,7 +232,7 @@ fn families(failures: bool) -> &'static [Family] {
 fn notes(context: &Context<'_>, failures: bool) -> Vec<String> {
     let tape = context.question.tape;
     let mut notes = Vec::new();
-    if failures && !has(tape, Family::Syscall) {
+    if failures && !in_session(tape.session(), Family::Syscall) {
         let why = "calls were not recorded (record --families ...,syscall): attempts that failed are missing";
         notes.push(why.to_owned());
     } else if failures && !calls::recorded(tape.session()).is_some_and(|selection| has_execs(&selection)) {

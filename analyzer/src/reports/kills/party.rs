@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 use systape_format::model::{Ancestor, Gap, Session, Task, UID_UNKNOWN};
 
 use crate::derive::processes::Processes;
+use crate::derive::processes::read::lost_between;
 use crate::derive::signals::Record;
 use crate::render::cell::Cell;
 use crate::render::json::{bytes, known};
@@ -22,9 +23,7 @@ pub(super) struct Unseen {
 impl Unseen {
     /// Whether an exec of `pid` from `from` to `to` may be missing.
     fn exec(&self, pid: u32, from: u64, to: u64) -> bool {
-        let missing =
-            |gap: &Gap| (gap.pid == 0 || gap.pid == pid) && (gap.last == 0 || (gap.last >= from && gap.first <= to));
-        self.torn || self.gaps.iter().any(missing)
+        self.torn || lost_between(&self.gaps, pid, from, to)
     }
 }
 
