@@ -67,7 +67,7 @@ pub(crate) const KINDS: [Kind; 21] = [
     time("cpu-wait", ("waits", "for a CPU"), "waits for a CPU"),
     time("throttled", ("is throttled", "by a quota of CPU time"), "throttled by a quota"),
     time("asleep-disk", ("sleeps", "uninterruptibly (D)"), "asleep (D)"),
-    time("stopped", ("is stopped", ""), "stopped (T, t)"),
+    time("stopped", ("is stopped", ""), "stopped or frozen (T, t, F)"),
     time("asleep-calls", ("sleeps", "in calls on files, pipes and sockets"), "asleep in other calls"),
     time("asleep-futex", ("sleeps", "in futex"), "asleep in futex"),
     time("asleep-poll", ("sleeps", "in poll, select and epoll"), "asleep in poll"),
@@ -278,7 +278,7 @@ impl States<'_> {
             (State::Waiting(_), _) => at::CPU_WAIT,
             (State::Throttled, _) => at::THROTTLED,
             (State::Sleeping(b'D'), _) => at::DISK,
-            (State::Sleeping(b'T' | b't'), _) => at::STOPPED,
+            (State::Sleeping(b'T' | b't' | b'F'), _) => at::STOPPED,
             (State::Sleeping(b'S'), Place::Call(call)) => {
                 let book: &CallBook<'_> = &self.question.book;
                 *self.sorts.entry(call).or_insert_with(|| asleep_in(&book.get(call).name))

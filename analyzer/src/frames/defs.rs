@@ -71,7 +71,7 @@ systape_format::tables! {
         prev.upid: Int "its process, unique in the tape; null: not known"
         prev.utid: Int "the thread, unique in the tape; null: not known"
         prev.comm: Str [Comm] "its name"
-        prev_state: Word "its state from here on, as ps(1) writes it: R (it still wants to run), S, D, T, t, X, Z, P, I"
+        prev_state: Word "its state from here on, as ps(1) writes it: R (it still wants to run), S, D, T, t, X, Z, P, I; F if the freezer of its cgroup holds it"
         preempted: Flag "it had to make room for another"
         next.pid: Int "process of the thread that runs from then on; 0: idle"
         next.tid: Int "that thread"

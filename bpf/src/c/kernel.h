@@ -311,6 +311,10 @@ struct rw_semaphore {
 	atomic64_t count;
 };
 
+struct maple_tree {
+	void *ma_root;
+};
+
 struct mm_struct {
 	struct rw_semaphore mmap_lock; /* 5.8 */
 	unsigned long arg_start, arg_end, env_start, env_end;
@@ -318,6 +322,7 @@ struct mm_struct {
 	unsigned long start_brk, brk;
 	unsigned long start_code;
 	unsigned long total_vm;
+	struct maple_tree mm_mt; /* 6.1 */
 	struct percpu_counter rss_stat[4];
 };
 
@@ -399,6 +404,7 @@ struct task_struct {
 	struct seccomp seccomp;
 	unsigned int ptrace;
 	unsigned in_execve : 1;
+	unsigned frozen : 1; /* in the freezer of a cgroup of v2 */
 	sigset_t blocked;
 	struct sighand_struct *sighand;
 	int pdeath_signal;

@@ -11,6 +11,20 @@ static __always_inline u32 task_run_state(struct task_struct *task, bool vouched
 	return BPF_CORE_READ((struct task_struct___old *)task, state);
 }
 
+/*
+ * `state` with TASK_FROZEN if the freezer of a cgroup holds the task: version 2
+ * has it sleep interruptibly, and version 1 uninterruptibly with a flag before
+ * the kernel (6.1) in which maple trees and the state came.
+ */
+static __always_inline u32 freezer_state(struct task_struct *task, u32 state)
+{
+	if ((state & TASK_INTERRUPTIBLE) && bpf_core_field_exists(task->frozen) && BPF_CORE_READ_BITFIELD_PROBED(task, frozen))
+		return state | TASK_FROZEN;
+	if ((state & TASK_UNINTERRUPTIBLE) && !bpf_core_field_exists(task->mm->mm_mt) && (BPF_CORE_READ(task, flags) & PF_FROZEN))
+		return state | TASK_FROZEN;
+	return state;
+}
+
 static __always_inline u32 task_cpu(struct task_struct *task, bool vouched)
 {
 	struct task_struct___info *info = (void *)task;
@@ -153,6 +167,7 @@ int sched_switch(u64 *ctx)
 		w.prev_state = CTX_ARG(ctx, 3);
 	else
 		w.prev_state = task_run_state(prev, true);
+	w.prev_state = freezer_state(prev, w.prev_state);
 	if ((preempt || w.prev_state == TASK_RUNNING) && is_throttled(prev)) {
 		w.hdr.flags |= SWITCH_THROTTLED;
 		w.prev_throttle = throttle_clock(prev, true);

@@ -16,11 +16,13 @@
  */
 u32 walk_mode = WALK_READ;
 
-/* Letters of ps(1), fs/proc/array.c */
+/* Letters of ps(1), fs/proc/array.c; F: frozen, for which it has none */
 static __always_inline u8 state_letter(u32 state)
 {
 	if (state == TASK_RUNNING)
 		return 'R';
+	if (state & TASK_FROZEN)
+		return 'F';
 	if ((state & 0x402) == 0x402) /* TASK_IDLE */
 		return 'I';
 	if (state & 1)
@@ -37,7 +39,7 @@ static __always_inline u8 state_letter(u32 state)
 		return 'X';
 	if (state & 0x40)
 		return 'P';
-	if (state & (0x1000 | 0x8000)) /* TASK_RTLOCK_WAIT, TASK_FROZEN: shown as D */
+	if (state & 0x1000) /* TASK_RTLOCK_WAIT: shown as D */
 		return 'D';
 	if (state & 0x200) /* TASK_WAKING: it waits for a CPU */
 		return 'R';
@@ -95,7 +97,7 @@ static __always_inline u8 call_match(const struct task_state *st, const struct p
 
 static __always_inline u32 run_state(struct task_struct *task)
 {
-	return (u32)BPF_CORE_READ(task, exit_state) ?: task_run_state(task, false);
+	return (u32)BPF_CORE_READ(task, exit_state) ?: freezer_state(task, task_run_state(task, false));
 }
 
 static __always_inline bool sleeps(struct task_struct *task)

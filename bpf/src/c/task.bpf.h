@@ -27,6 +27,10 @@
 	})
 
 #define TASK_RUNNING 0 /* include/linux/sched.h */
+#define TASK_INTERRUPTIBLE 1
+#define TASK_UNINTERRUPTIBLE 2
+#define TASK_FROZEN 0x8000 /* since 6.1 */
+#define PF_FROZEN 0x10000  /* before 6.1 */
 
 /*
  * A field of an object that the kernel guarantees (a tracepoint's argument, the

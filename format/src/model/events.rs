@@ -17,7 +17,8 @@ pub struct Switch {
     /// The task that runs from then on.
     pub next: u32,
     /// The kernel's state of `prev` (include/linux/sched.h: 0 running, 1 interruptible, 2 uninterruptible, 4 stopped,
-    /// 8 traced, 0x10 and 0x20 dead, 0x40 parked, 0x80 dead; 0x400 with 2: idle).
+    /// 8 traced, 0x10 and 0x20 dead, 0x40 parked, 0x80 dead; 0x400 with 2: idle;
+    /// 0x8000 frozen, also with 1 or 2).
     pub prev_state: u32,
     /// `prev` was preempted: it waits for a CPU, whatever `prev_state` says.
     pub preempted: bool,
@@ -46,10 +47,13 @@ impl Switch {
     }
 }
 
-/// Letter of ps(1) for a kernel task state (fs/proc/array.c): R S D T t X Z P I.
+/// Letter of ps(1) for a kernel task state (fs/proc/array.c): R S D T t X Z P I; F for one that the freezer of a control group holds,
+/// which ps(1) shows as D or S.
 pub(crate) fn state_letter(state: u32) -> u8 {
     const IDLE: u32 = 0x402;
+    const FROZEN: u32 = 0x8000;
     match state {
+        s if s & FROZEN != 0 => b'F',
         s if s & IDLE == IDLE => b'I',
         s if s & 1 != 0 => b'S',
         s if s & 2 != 0 => b'D',
@@ -58,8 +62,8 @@ pub(crate) fn state_letter(state: u32) -> u8 {
         s if s & 0x20 != 0 => b'Z',
         s if s & (0x10 | 0x80) != 0 => b'X',
         s if s & 0x40 != 0 => b'P',
-        // RT lock wait and frozen
-        s if s & (0x1000 | 0x8000) != 0 => b'D',
+        // RT lock wait
+        s if s & 0x1000 != 0 => b'D',
         _ => b'R',
     }
 }

@@ -294,7 +294,7 @@ pub struct Sleeper {
     pub ts: u64,
     /// Index into the segment's tasks.
     pub task: u32,
-    /// Letter of ps(1): S D T t I P; 0 = not known.
+    /// Letter of ps(1): S D T t I P; F frozen; 0 = not known.
     pub state: u8,
 }
 

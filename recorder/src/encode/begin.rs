@@ -236,7 +236,7 @@ fn as_of_start(checkpoint: &mut Checkpoint, order: &mut Order, world: &mut World
     for run in &mut checkpoint.run {
         run.seen = 0;
         let Some(then) = by_utid.get(&run.utid) else { continue };
-        let slept = matches!(run.state, b'D' | b'I' | b'T' | b't') && then.state == b'S';
+        let slept = matches!(run.state, b'D' | b'I' | b'T' | b't' | b'F') && then.state == b'S';
         run.state = if slept { run.state } else { then.state };
         (run.on_cpu, run.cpu) = (then.on_cpu, then.cpu);
         // it came on a CPU since

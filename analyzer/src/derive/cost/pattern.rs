@@ -138,7 +138,7 @@ impl Pattern {
                 | (Time::Runqueue, State::Waiting(_))
                 | (Time::Throttled, State::Throttled)
                 | (Time::Stuck, State::Sleeping(b'D'))
-                | (Time::Stopped, State::Sleeping(b'T' | b't'))
+                | (Time::Stopped, State::Sleeping(b'T' | b't' | b'F'))
         )
     }
 }

@@ -146,6 +146,14 @@ pub(crate) fn walk(threads: &[Logged], thread: Id, (from, to): (u64, u64)) -> Pa
             State::Unknown => Kind::Unknown,
             State::Sleeping(b'T' | b't') => Kind::Stopped,
             State::Sleeping(b'Z' | b'X') => Kind::Ended,
+            State::Sleeping(b'F') => {
+                if let Ended::Woken { by, .. } = stretch.ended
+                    && stretch.to <= end
+                {
+                    path.handovers.push(thaw(&at, (begin, end), by, &path));
+                }
+                Kind::Stopped
+            }
             State::Sleeping(_) if stretch.to > end => Kind::GoesOn,
             State::Sleeping(_) => match stretch.ended {
                 Ended::Interrupt => Kind::Interrupt,
@@ -169,6 +177,12 @@ pub(crate) fn walk(threads: &[Logged], thread: Id, (from, to): (u64, u64)) -> Pa
     }
     path.parts.reverse();
     path
+}
+
+/// Who thawed a thread that its control group's freezer held: no part of the path is within, since what that one did is not why.
+fn thaw(at: &Frame, (from, to): (u64, u64), by: Id, path: &Path) -> Handover {
+    let depth = at.handover.map_or(0, |at| path.handovers[at as usize].depth + 1);
+    Handover { thread: at.thread, from, to, by, softirq: false, made: false, series: false, within: at.handover, depth }
 }
 
 /// Who ended a wait, or made the thread.

@@ -51,7 +51,8 @@ pub(crate) enum State {
     /// Runnable, but a cgroup of it has used up its quota of CPU time for this period. Older tapes do not tell this from waiting for
     /// a CPU.
     Throttled,
-    /// Asleep or stopped; the letter of ps(1): S D T t I P, Z or X while it waits to be reaped.
+    /// Asleep or stopped; the letter of ps(1): S D T t I P, Z or X while it waits to be reaped; F while the freezer of a
+    /// control group holds it.
     Sleeping(u8),
     /// Not known: it had no event yet, or something was lost.
     Unknown,
@@ -70,6 +71,7 @@ impl State {
                 b'D' => "D",
                 b'T' => "T",
                 b't' => "t",
+                b'F' => "F",
                 b'I' => "I",
                 b'P' => "P",
                 b'Z' => "Z",

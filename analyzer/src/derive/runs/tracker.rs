@@ -681,7 +681,7 @@ fn found(run: &RunState) -> State {
     match run.state {
         _ if run.on_cpu => State::Running,
         b'R' => State::Waiting(Why::Before),
-        letter @ (b'S' | b'D' | b'T' | b't' | b'I' | b'P' | b'Z' | b'X') => State::Sleeping(letter),
+        letter @ (b'S' | b'D' | b'T' | b't' | b'F' | b'I' | b'P' | b'Z' | b'X') => State::Sleeping(letter),
         _ => State::Unknown,
     }
 }

@@ -59,6 +59,8 @@ pub(crate) struct Ran {
     pub stopped: Halt,
     /// Time in which a tracer held it.
     pub traced: Halt,
+    /// Time in which the freezer of its control group held it.
+    pub frozen: Halt,
 }
 
 /// Time in which a process was stopped.
@@ -235,10 +237,14 @@ impl Sink for Cpu<'_> {
         let lasts = self.lasting.entry(slot).or_default();
         *lasts = if begins { to - from } else { *lasts + (to - from) };
         let lasts = *lasts;
-        if let State::Sleeping(letter @ (b'T' | b't')) = interval.state
+        if let State::Sleeping(letter @ (b'T' | b't' | b'F')) = interval.state
             && let Some(ran) = self.process(task)
         {
-            let halt = if letter == b'T' { &mut ran.stopped } else { &mut ran.traced };
+            let halt = match letter {
+                b'T' => &mut ran.stopped,
+                b't' => &mut ran.traced,
+                _ => &mut ran.frozen,
+            };
             let ends = !matches!(interval.end, End::Stop | End::Lost);
             let waker =
                 if let End::Woken(Some(waker)) = interval.end { Some(&*threads[waker.slot].task) } else { None };

@@ -283,7 +283,7 @@ pub(super) fn asleep(cause: Cause, call: &str, by: &str) -> String {
         Cause::Interrupt => format!("waits for a timer or a device: {call}"),
         Cause::Blocked => format!("waits, and that is not over at the end: {call}"),
         Cause::Throttled => "is throttled: the CPU quota of a cgroup is used up".to_owned(),
-        Cause::Stopped => "is stopped, by a signal or a tracer".to_owned(),
+        Cause::Stopped => "is stopped, by a signal, a tracer or the freezer of its control group".to_owned(),
         Cause::Dead => "has ended, and nobody has waited for it yet".to_owned(),
         Cause::NotRecorded => format!("not known: waits for {by}, whose time is not on the tape: {call}"),
         Cause::TooDeep => format!("waits for {by}, which waits in a round or too deep: {call}"),

@@ -48,7 +48,9 @@ pub(super) fn find(traced: &Traced, threads: &[Logged], floor: Floor) -> Vec<Fin
         waits.span = Some((first.min(wait.from), last.max(wait.to)));
         let time = Time::In { call, files: Files::Any, loops: false };
         let span = Some((wait.from, wait.to));
-        waits.time.push(Pattern { comm: waiter.comm, pid: waiter.pid, parent: None, time, span });
+        // frozen asleep in a call, or on its way
+        let pattern = |time| Pattern { comm: waiter.comm.clone(), pid: waiter.pid, parent: None, time, span };
+        waits.time.extend([time, Time::Stopped].map(pattern));
     }
     let dear = found.into_iter().filter(|(_, waits)| floor.passes(waits.ns));
     dear.map(|((who, by, group), waits)| finding(who, by, group, waits)).collect()

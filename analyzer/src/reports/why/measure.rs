@@ -111,7 +111,11 @@ pub(super) fn measure(
     let mut sleeps = waited_for::find(&walked, &log.threads, &last, floor);
     waited_for::look_for(&mut sleeps, &mut candidates);
     candidates.extend(sleeps);
-    candidates.extend(frozen::find(&walked, &log.threads, floor));
+    let thawed = frozen::find(&walked, &log.threads, floor);
+    // these have the group's name as well
+    candidates
+        .retain(|one| !thawed.iter().any(|with| (with.rule, &with.who, &with.by) == (one.rule, &one.who, &one.by)));
+    candidates.extend(thawed);
     if keys::all_calls(context.question.tape.session()) && !losses::stores_some(context.question.tape) {
         let lost = |pid: u32, span| context.question.loss.touches(&[Family::Syscall, Family::Sched], Some(pid), span);
         candidates.extend(faults::find(&walked, &log.threads, floor, |pid, span| !lost(pid, span)));

@@ -1,4 +1,4 @@
-//! Processes that were stopped by a signal, or by a debugger.
+//! Processes that were stopped by a signal, by a debugger, or by the freezer of their control group.
 
 use super::super::cpu::Halt;
 use super::super::finding::{Class, Finding, Who};
@@ -8,7 +8,7 @@ use crate::values::words::escaped;
 /// The rule.
 pub(super) const RULE: Rule = Rule {
     name: "stopped",
-    finds: "a process that was stopped (SIGSTOP and the like), or held by a tracer (ptrace)",
+    finds: "a process that was stopped (SIGSTOP and the like), held by a tracer (ptrace), or by the freezer of its control group (a paused container)",
     limits: "the time in which one or more of its threads were is above the floor",
     needs: &[systape_format::model::Family::Sched],
     judge,
@@ -23,6 +23,7 @@ fn judge(inputs: &Inputs) -> Vec<Finding> {
         let killed = inputs.deaths.iter().any(|death| death.who.pid == Some(ran.pid) && death.sig == SIGKILL);
         let tracer = ran.traced.ended_by.clone().filter(|_| !killed);
         let let_go = named(", until it was let go by ", tracer.as_ref());
+        let thawed = named(", until it was thawed by ", ran.frozen.ended_by.as_ref());
         [
             finding(
                 ran,
@@ -35,6 +36,12 @@ fn judge(inputs: &Inputs) -> Vec<Finding> {
                 &ran.traced,
                 tracer,
                 format!("was held by a tracer {{count}} times, the longest {{max}}{let_go}"),
+            ),
+            finding(
+                ran,
+                &ran.frozen,
+                ran.frozen.ended_by.clone(),
+                format!("was frozen with its control group {{count}} times, the longest {{max}}{thawed}"),
             ),
         ]
     });
@@ -91,6 +98,12 @@ mod tests {
         );
         assert_eq!(traced[0].by, gdb());
         let who = Who { comm: b"app".to_vec(), pid: Some(7) };
+        let frozen = Ran { comm: b"app".to_vec(), pid: 7, asked: true, frozen: halt(700_000_000), ..Ran::default() };
+        let found_frozen = judge(&Inputs { ran: vec![frozen], ..Inputs::none() });
+        assert_eq!(
+            found_frozen[0].text,
+            "was frozen with its control group {count} times, the longest {max}, until it was thawed by gdb 4"
+        );
         let killed = Death { who, sig: SIGKILL, ..Death::default() };
         let ran = Ran { comm: b"app".to_vec(), pid: 7, asked: true, traced: halt(700_000_000), ..Ran::default() };
         let found_killed = judge(&Inputs { ran: vec![ran], deaths: vec![killed], ..Inputs::none() });
