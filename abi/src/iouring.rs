@@ -1,4 +1,4 @@
-//! io_uring operations by number.
+//! Operations of io_uring and io_submit by number.
 
 /// Names of IORING_OP_ by number (include/uapi/linux/io_uring.h up to 6.18; numbers are never given anew).
 #[rustfmt::skip]
@@ -15,4 +15,13 @@ const OPS: [&str; 63] = [
 /// Name of an operation, or `op63`.
 pub fn iouring_op_name(op: u8) -> String {
     OPS.get(usize::from(op)).map_or_else(|| format!("op{op}"), |name| (*name).to_owned())
+}
+
+/// Names of IOCB_CMD_ by number (include/uapi/linux/aio_abi.h); "" was never used.
+const AIO_OPS: [&str; 9] = ["PREAD", "PWRITE", "FSYNC", "FDSYNC", "", "POLL", "NOOP", "PREADV", "PWRITEV"];
+
+/// Name of an operation of io_submit, or `op9`.
+pub fn aio_op_name(op: u8) -> String {
+    let known = AIO_OPS.get(usize::from(op)).filter(|name| !name.is_empty());
+    known.map_or_else(|| format!("op{op}"), |name| (*name).to_owned())
 }

@@ -46,7 +46,7 @@ pub use desc::{
 };
 pub use errno::{errno_name, errno_text, is_restart};
 pub use flags::{FlagSet, FlagStyle, How, clock_flags, open_flags, protocol_flags, sockopt_flags};
-pub use iouring::iouring_op_name;
+pub use iouring::{aio_op_name, iouring_op_name};
 pub use names::{NO_CALL, all, display_name, name, number};
 pub use near::nearest;
 pub use plain::{plain, plain_json};

@@ -61,6 +61,37 @@ pub const RECORDED: &[Recorded] = &[
 ];
 
 crate::tables! {
+    /// An operation of io_uring is over. On kernels before 5.19 what operations returned is not known, and no row is there.
+    pub IO_URING_COMPLETE = "io_uring:complete" {
+        ts: Time "when the program was told of it; of one whose end was not seen, when that was noticed"
+        task: Task "who submitted it; of one that was submitted unseen, who was told"
+        dur: Duration "since it was submitted; not known: that, or its end, was not seen"
+        op: Str "what it does: READV, SEND, OPENAT; unknown: one of several results (a multishot operation)"
+        fd: Int "the descriptor, or its number in the ring's own table; not known: it has none, or was submitted unseen"
+        file: Str [Path] "what that is; of an open what was opened; unknown: it is none, or was submitted unseen"
+        offset: Wide "where in the file; not known: where it stands, or it is no read or write"
+        asked: Wide "bytes to read or write, of READV and WRITEV the number of vectors"
+        result: Wide "what it returned, as a rule bytes; not known: it failed, or its end was not seen"
+        error: Int "number of the error; 0: none; not known: its end was not seen"
+        unread: Unread "which of the numbers are not known"
+    }
+    /// An operation of io_submit is over: the program was told by io_getevents. Who reads the ring of results itself is told unseen.
+    pub AIO_COMPLETE = "aio:complete" {
+        ts: Time "when the program was told of it, which may be long after its end; of one whose end was not seen, when that was noticed"
+        task: Task "who submitted it; of one that was submitted unseen, who was told"
+        dur: Duration "since it was submitted; not known: that, or its end, was not seen"
+        op: Str "what it does: PREAD, PWRITE, PREADV, PWRITEV, FSYNC, FDSYNC, POLL; unknown: it was submitted unseen"
+        fd: Int "the descriptor; not known: it has none, or was submitted unseen"
+        file: Str [Path] "what that is; unknown: it is none, or was submitted unseen"
+        offset: Wide "where in the file; not known: where it stands, or it is no read or write"
+        asked: Wide "bytes to read or write, of PREADV and PWRITEV the number of vectors"
+        result: Wide "what it returned, as a rule bytes; not known: it failed, or its end was not seen"
+        error: Int "number of the error; 0: none; not known: its end was not seen"
+        unread: Unread "which of the numbers are not known"
+    }
+}
+
+crate::tables! {
     /// A program touched memory without a page, or without one for that access.
     pub PAGE_FAULT_USER = "exceptions:page_fault_user" {
         ts: Time "when"
@@ -323,6 +354,8 @@ pub const OWN: &[Recorded] = &[
     Recorded { family: Family::Net, def: &SOCKET_ERROR },
     Recorded { family: Family::Fault, def: &FAULT_MAJOR },
     Recorded { family: Family::Lock, def: &LOCK_UNPAIRED },
+    Recorded { family: Family::IoUring, def: &IO_URING_COMPLETE },
+    Recorded { family: Family::IoUring, def: &AIO_COMPLETE },
 ];
 
 /// Most tables of tracepoints and functions in a tape: the rest is for this version's own and for some to come.

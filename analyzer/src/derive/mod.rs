@@ -11,6 +11,7 @@ pub(crate) mod lost_calls;
 pub(crate) mod measures;
 pub(crate) mod net;
 pub(crate) mod numbers;
+pub(crate) mod operations;
 pub(crate) mod paths;
 pub(crate) mod processes;
 pub(crate) mod runs;

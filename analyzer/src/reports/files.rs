@@ -1,6 +1,6 @@
 //! `analyze files`: calls on each file, as sums; or one a line, as opensnoop and fileslower print them.
 //!
-//! Reads through a memory mapping or by io_uring are not calls and not included.
+//! Operations of io_uring and io_submit count as calls. Reads through a memory mapping are not included.
 
 pub(super) mod lines;
 pub(super) mod sums;
@@ -37,14 +37,14 @@ systape_format::tables! {
     /// One row for each value of the keys of `--by`, which stand before these columns; `file` without it. What record counted and did not store has no file
     /// and no size: it is in rows with null for `file`, and what else may hold it is at least.
     pub FILES = "files" {
-        calls ? AtLeast: Count "calls on files; a call on two counts for both"
+        calls ? AtLeast: Count "calls on files, and operations of io_uring and io_submit; a call on two counts for both"
         opens ? AtLeast: Count "of these, those that open, failed ones too"
         reads ? AtLeast: Count "those that read, failed ones too"
         writes ? AtLeast: Count "those that write, failed ones too"
         errors ? AtLeast: Count "those that failed"
         read_bytes ? AtLeast: Wide "what they read; a look (MSG_PEEK) reads nothing"
         write_bytes ? AtLeast: Wide "what they wrote"
-        total_ns ? AtLeast: Duration "time in all of them"
+        total_ns ? AtLeast: Duration "time in all of them; of an operation until its program was told"
         max_ns ? AtLeast: Duration "the longest"
         ledger_calls ? AtLeast: Count "part of `calls` known by count only ([calls that were counted](reading-reports.md#calls-that-were-counted))"
         first_ns ? AtMost: Time "when the first of the calls began; of one that was counted, when it ended; null: not known"
@@ -223,7 +223,10 @@ pub(super) fn answer_sums(config: &Config, tape: &Tape, asked: &Asked<'_>, out: 
     families::require(tape, Family::Syscall, "syscalls")?;
     // paths follow from where processes are
     let by_path = asked.by.contains(&By::File);
-    let families = if by_path { &[Family::Syscall, Family::Process][..] } else { &[Family::Syscall] };
+    let families: &[Family] = match by_path {
+        true => &[Family::Syscall, Family::IoUring, Family::Process],
+        false => &[Family::Syscall, Family::IoUring],
+    };
     let mut context = Context::about(config, tape, families)?;
     let doubts = sums::print(&mut context, asked, out)?;
     let verdict = losses::end(&context, out, config.format == Format::Text, Listed::Nothing)?;

@@ -81,7 +81,7 @@ KIND(SIGNAL, Signal, wire_signal, ts, Tail, "A signal was sent or taken, or the 
 KIND(NET, Net, wire_net, ts, Fixed, "A socket changed its state.")
 KIND(TCP, Tcp, wire_tcp, net.ts, Fixed, "A TCP connection was closed, or is open when the recording begins or ends: what it did.")
 KIND(INCIDENT, Incident, wire_incident, net.ts, Fixed, "A socket sent a segment again, or got an error.")
-KIND(URING, Uring, wire_uring, ts, Fixed, "An io_uring operation was submitted.")
+KIND(OPERATION, Operation, wire_operation, row.ts, Fixed, "An operation of io_uring or io_submit begins, or ended.")
 KIND(FAULT, Fault, wire_fault, row.ts, Fixed, "A page fault of a program began, or a major one is over.")
 KIND(ROW, Row, wire_row, ts, Tail, "A row of a table: the record, a word for each value, bytes of strings.")
 KIND(TRACEPOINT, Tracepoint, wire_tracepoint, row.ts, Tail, "An event of a tracepoint that was asked for by name.")
@@ -108,7 +108,7 @@ DROP(BLOCK_STATE, BlockState, StateFailed, Block, "Table of I/Os in progress ful
 DROP(SIGNAL, Signal, RingFull, Signal, "Ring full, or no buffer: signals.")
 DROP(EVERYDAY, Everyday, Everyday, Signal, "Bulk ring full: signals that come by the thousand and end nobody.")
 DROP(NET, Net, RingFull, Net, "Bulk ring full: states of sockets.")
-DROP(URING, Uring, RingFull, IoUring, "Bulk ring full: io_uring operations.")
+DROP(URING, Uring, RingFull, IoUring, "Bulk ring full: beginnings and ends of operations.")
 DROP(FAULT, Fault, RingFull, Fault, "Bulk ring more than three quarters full: page faults.")
 DROP(LOCK, Lock, RingFull, Lock, "Buffer of locks full: beginnings and ends of waits.")
 DROP(LOCK_BUSY, LockBusy, Skipped, Lock, "The same, in the midst of another: what was interrupted has the buffer.")
@@ -183,6 +183,8 @@ ITERATOR(walk_files, Net, "iter/task_file", struct bpf_iter__task_file, IfAsked,
 
 TRACEPOINT(io_uring_submit_req, IoUring, io_uring_submit_req, 0, OneOf, Family)
 TRACEPOINT(io_uring_submit_sqe, IoUring, io_uring_submit_sqe, 0, OneOf, Family)
+TRACEPOINT(io_uring_complete, IoUring, io_uring_complete, 3, IfThere, Alone("what operations of io_uring returned is not known"))
+TRACEPOINT(io_uring_complete_res, IoUring, io_uring_complete, 7, IfThere, Alone("what operations of io_uring returned is not known"))
 
 TRACEPOINT(page_fault_user, Fault, page_fault_user, 0, OneOf, Family)
 TRACEPOINT(page_fault_plain, Fault, page_fault_user, 0, IfAsked, Family) /* for kernels without bpf_find_vma */

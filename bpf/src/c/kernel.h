@@ -457,6 +457,7 @@ struct bdev_inode {
 
 struct kiocb {
 	struct file *ki_filp;
+	long long ki_pos;
 };
 
 struct iomap_dio {
@@ -676,8 +677,33 @@ struct inet_connection_sock {
 	struct request_sock_queue icsk_accept_queue;
 };
 
+struct io_cmd_data {
+	struct file *file;
+};
+
+struct io_cqe {
+	int fd; /* 6.0: until the request ends */
+};
+
 struct io_kiocb {
+	struct file *file;
+	struct io_cmd_data cmd; /* 5.19; the same memory */
 	u8 opcode;
+	struct io_cqe cqe;
+};
+
+struct io_rw { /* 6.0 */
+	struct kiocb kiocb;
+	u32 len;
+};
+
+struct io_open {
+	u32 file_slot;
+};
+
+struct io_uring_cqe {
+	s32 res;
+	u32 flags;
 };
 
 struct linux_binprm {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Families "net" (states of connections) and "io_uring" (I/O that is no syscall). */
+/* Family "net": states of connections. */
 #ifndef __SYSTAPE_NET_H
 #define __SYSTAPE_NET_H
 
@@ -282,40 +282,6 @@ int inet_sk_error_report(u64 *ctx)
 {
 	send_incident(ctx, 0);
 	return 0;
-}
-
-static __always_inline int submitted(u8 opcode)
-{
-	struct task_struct *current = current_task();
-	struct wire_uring w = {};
-
-	if (window != WINDOW_OPEN || !is_recorded(current))
-		return 0;
-	w.hdr.kind = WIRE_URING;
-	w.hdr.flags = opcode;
-	w.hdr.cpu = bpf_get_smp_processor_id();
-	w.ts = bpf_ktime_get_ns();
-	fill_who(&w.who, current);
-	send_event(&w, sizeof(w), DROP_URING);
-	return 0;
-}
-
-int io_uring_submit_req(u64 *ctx)
-{
-	struct io_kiocb *req = (void *)ctx[0];
-
-	return submitted(BPF_CORE_READ(req, opcode));
-}
-
-/* before 6.3 */
-int io_uring_submit_sqe(u64 *ctx)
-{
-	struct io_kiocb *req;
-
-	if (has_uring_opcode)
-		return submitted(CTX_ARG(ctx, 1));
-	req = (void *)CTX_ARG(ctx, 0);
-	return submitted(BPF_CORE_READ(req, opcode));
 }
 
 #endif

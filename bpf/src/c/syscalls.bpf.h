@@ -294,6 +294,8 @@ static __noinline int begin_other(u64 *ctx, struct task_struct *task, const stru
 		capture_in(st, d, false);
 	if (d->structs & STRUCT_ENTER && has_structs(d, st->rec.args[1]))
 		capture_structs(0);
+	if (d->aio)
+		aio_at_enter(st, d);
 	if (d->flags & SC_CLOSING)
 		send_closing(st);
 	if (d->flags & SC_CRED)
@@ -742,6 +744,8 @@ static __noinline int end_other(u64 *ctx, struct task_struct *task, u64 end, lon
 		st->rec.state = CALL_KILLED;
 	else if (without_enter && dies_of_seccomp(task, regs->orig_ax, ret))
 		st->rec.state = CALL_KILLED;
+	if (d->aio)
+		aio_at_exit(st, d);
 	if (leave_out(st, d))
 		goto count;
 	if (d->cap_kind[0] || d->structs || d->socket || d->flags & (SC_NEW_FD | SC_FD_PAIR | SC_CWD))

@@ -393,6 +393,9 @@ static __always_inline bool is_marked(struct task_struct *task)
 	if (!target_marked)
 		return true;
 	st = state_of(task, false);
+	/* a thread that the kernel makes for io_uring is made without a fork: it is marked as its process is */
+	if (!st && FIELD(task, flags) & PF_IO_WORKER)
+		st = state_of(FIELD(task, group_leader), false);
 	return st ? st->matched == MATCHED && !st->armed : lacks_state(task);
 }
 

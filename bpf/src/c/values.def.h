@@ -101,6 +101,12 @@ VALUE(SOCKET_, SENDS, 2, "If it binds the socket: it has an address, and the soc
 VALUE(SOCKET_, CALL, 3, "i386 socketcall: the calls that do so.")
 END
 
+GROUP(aio_call, u8, "What a call does with operations: `sc_desc.aio`.")
+VALUE(AIO_, NOTHING, 0, "Nothing.")
+VALUE(AIO_, SUBMITS, 1, "io_submit: the list of its third argument, as long as the second says.")
+VALUE(AIO_, REAPS, 2, "io_getevents and its kin: tells of as many in its fourth argument as it returns.")
+END
+
 GROUP(condition, u8, "For which values of an argument the fd flags of a call hold: `sc_desc.only_if`.")
 VALUE(IF_, ALWAYS, 0, "For all.")
 VALUE(IF_, CLOEXEC_IOCTL, 1, "ioctl: FIOCLEX and FIONCLEX.")
@@ -252,6 +258,14 @@ VALUE(HOLDS_, JOURNAL, 3, "Its journal.")
 VALUE(HOLDS_, DEVICE, 4, "The device itself, which a program opened.")
 VALUE(HOLDS_, SWAP, 5, "Memory of processes.")
 VALUE(HOLDS_, SEVERAL, 6, "More than one of these, or more than one file: I/Os that were merged.")
+END
+
+GROUP(operation_flags, u16, "`hdr.flags` of an operation.")
+VALUE(, OPERATION_AIO, 1, "Of io_submit; without it of io_uring.")
+VALUE(, OPERATION_ENDED, 2, "It ended; without it it begins.")
+VALUE(, OPERATION_REFUSED, 4, "With OPERATION_ENDED: it was not submitted.")
+VALUE(, OPERATION_NAMELESS, 8, "What it is, is not known.")
+VALUE(, OPERATION_SIZED, 16, "`offset` and `asked` are known.")
 END
 
 GROUP(fault_flags, u16, "`hdr.flags` of a page fault.")

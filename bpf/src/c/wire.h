@@ -323,12 +323,6 @@ struct wire_incident {
 	u64 inode;
 };
 
-struct wire_uring {
-	struct wire_hdr hdr; /* flags: opcode */
-	u64 ts;
-	struct wire_who who;
-};
-
 /* Not sent by itself: it is the rest of a captured name (NAME_SOCKET), and what walk_sockets gives. */
 #define SOCKET_PATH_MAX 108
 struct wire_socket {
@@ -372,6 +366,20 @@ struct wire_fault {
 	u64 offset;	/* of the touched byte in the file */
 	u8 memory;	/* enum fault_memory */
 	u8 pad[7];
+};
+
+/* A program submits an operation that it is told of later, or is told. */
+struct wire_operation {
+	struct wire_row row; /* hdr.flags: enum operation_flags */
+	u64 address;  /* of the kernel's request, or of the program's iocb */
+	u64 file;     /* as in wire_fault */
+	u64 file_tag;
+	u64 offset;   /* with OPERATION_SIZED: where in the file; -1 = where it stands */
+	u64 asked;    /* with OPERATION_SIZED: bytes, or vectors of bytes */
+	s64 ret;      /* of an end */
+	s32 fd;	      /* of a beginning; -1 = not known */
+	u8 opcode;    /* IORING_OP_*, or with OPERATION_AIO IOCB_CMD_* */
+	u8 pad[3];
 };
 
 /* A wait for a lock of the kernel begins or ends. */
@@ -497,7 +505,7 @@ struct sc_desc {
 	u8 plain;	/* enum plain: whether it returns and only its arguments are kept */
 	u8 socket;	/* enum socket_call */
 	u8 structs;	/* enum struct_when of all its structures; 0 = none is captured */
-	u8 pad;
+	u8 aio;		/* enum aio_call */
 	u16 struct_ops;	/* bit i: it has them when its second argument is i (without flags from 0x80 on); 0 = for any */
 	u64 min_dur;	/* ns a call must take to be stored; LEDGER_ONLY: none is */
 };

@@ -8,7 +8,7 @@ use systape_format::model::{Family, StackOf};
 use systape_format::table::TableDef;
 use systape_format::tables::Field;
 
-use super::recent::Recent;
+use super::paths::Paths;
 use super::rows::Rows;
 use super::world::World;
 
@@ -16,36 +16,22 @@ use super::world::World;
 const WRITE: u64 = 0x2;
 const FETCH: u64 = 0x10;
 
-/// A mapped file: the tag of its name, and its path; None = it has none.
-type Mapped = (u64, Option<Vec<u8>>);
-
 /// See the module.
 #[derive(Debug)]
 pub(super) struct Faults {
-    /// By the kernel's address of the directory entry, which is never stored.
-    files: Recent<Mapped>,
     begun: Arc<TableDef>,
     major: Arc<TableDef>,
 }
 
 impl Default for Faults {
     fn default() -> Self {
-        Self {
-            files: Recent::default(),
-            begun: Arc::new(PAGE_FAULT_USER.clone()),
-            major: Arc::new(FAULT_MAJOR.clone()),
-        }
+        Self { begun: Arc::new(PAGE_FAULT_USER.clone()), major: Arc::new(FAULT_MAJOR.clone()) }
     }
 }
 
 impl Faults {
-    /// A mapped file has this path from now on.
-    pub(super) fn name(&mut self, f: &wire::File, name: &[u8]) {
-        self.files.insert(f.address, (f.tag, wire::name(name)));
-    }
-
     /// Stores a fault.
-    pub(super) fn record(&mut self, f: &wire::Fault, world: &mut World, rows: &mut Rows) {
+    pub(super) fn record(&self, f: &wire::Fault, paths: &mut Paths, world: &mut World, rows: &mut Rows) {
         let ts = f.row.ts;
         if rows.sheds(Family::Fault, ts) {
             return;
@@ -53,10 +39,7 @@ impl Faults {
         let task = Field::Task(rows.who(&mut world.tasks, &f.row.who));
         let cpu = Field::Number(f.row.hdr.cpu.into());
         let memory = match f.memory {
-            wire::MEMORY_FILE => match self.files.get(f.file, |(tag, _)| *tag == f.file_tag) {
-                Some((_, Some(path))) => Field::Bytes(path),
-                _ => Field::Unknown,
-            },
+            wire::MEMORY_FILE => paths.of(f.file, f.file_tag).map_or(Field::Unknown, Field::Bytes),
             other => word(other),
         };
         let (address, unread, stack) = (Field::Number(f.address), Field::Unknown, Field::Unknown);
@@ -117,10 +100,11 @@ mod tests {
 
     #[test]
     fn rows_have_the_file_and_what_is_not_known_is_unknown() {
-        let (mut faults, mut rows) = (Faults::default(), Rows::new(0, Stacks::new(StackSettings::default(), 0)));
+        let (faults, mut paths) = (Faults::default(), Paths::default());
+        let mut rows = Rows::new(0, Stacks::new(StackSettings::default(), 0));
         let mut world = World::new(Tasks::new(false, Targets::default()), Arc::default());
         let named = wire::File { address: 7, tag: 9, ..wire::File::default() };
-        faults.name(&named, b"Pb\0a\0");
+        paths.name(&named, b"Pb\0a\0");
         let major = wire::FAULT_MAJOR;
         for f in [
             fault(0, wire::MEMORY_FILE, (7, 9)),
@@ -130,7 +114,7 @@ mod tests {
             fault(major | wire::FAULT_BEGAN, wire::MEMORY_FILE, (7, 9)),
             fault(major | wire::FAULT_IN_KERNEL, wire::MEMORY_NONE, (0, 0)),
         ] {
-            faults.record(&f, &mut world, &mut rows);
+            faults.record(&f, &mut paths, &mut world, &mut rows);
         }
         let data = rows.builder.finish(1000);
         let [begun, majors] = data.tables() else { panic!("{:?}", data.tables()) };

@@ -52,6 +52,8 @@ mod locks;
 mod lookups;
 mod names;
 mod net;
+mod operations;
+mod paths;
 mod polls;
 mod probes;
 mod recent;
@@ -65,7 +67,6 @@ mod tables;
 #[cfg(test)]
 mod tests;
 mod touched;
-mod uring;
 mod usage;
 mod watch;
 mod world;
@@ -162,7 +163,9 @@ pub struct Assembler {
     tables: tables::Tables,
     names: names::Names,
     files: files::Files,
+    paths: paths::Paths,
     faults: faults::Faults,
+    operations: operations::Operations,
     locks: locks::Locks,
     probes: probes::Probes,
     usage: usage::Usage,
@@ -193,7 +196,9 @@ impl Assembler {
             watch: watch::Watch::new(Triggers::new(&settings.triggers), settings.own_pid),
             chunks_stand_alone: settings.chunks_stand_alone,
             files: files::Files::default(),
+            paths: paths::Paths::default(),
             faults: faults::Faults::default(),
+            operations: operations::Operations::default(),
             locks: locks::Locks::new(settings.lock_names),
             probes: probes::Probes::new(settings.probes, settings.static_probes),
             usage: usage::Usage::default(),
@@ -352,15 +357,15 @@ impl Assembler {
             Record::Switch(s) => sched::switch(&s, world, rows),
             Record::Wakeup(w) => sched::wakeup(&w, world, rows),
             Record::Block(b) => block::record(&b, &mut self.files, world, rows),
-            Record::File(f, name) if f.hdr.flags & wire::FILE_WHOLE != 0 => self.faults.name(&f, name),
+            Record::File(f, name) if f.hdr.flags & wire::FILE_WHOLE != 0 => self.paths.name(&f, name),
             Record::File(f, name) => self.files.name(&f, name),
-            Record::Fault(f) => self.faults.record(&f, world, rows),
+            Record::Fault(f) => self.faults.record(&f, &mut self.paths, world, rows),
             Record::Lock(l) => self.locks.record(&l, world, rows),
             Record::Signal(s) => signals::record(&s, world, rows),
             Record::Net(n) => self.sockets.record(&n, world, rows),
             Record::Tcp(t) => self.sockets.tcp(&t, world, rows),
             Record::Incident(i) => self.sockets.incident(&i, world, rows),
-            Record::Uring(u) => uring::record(&u, world, rows),
+            Record::Operation(w) => self.operations.record(&w, &mut self.paths, world, rows),
             Record::Row(r, data) => self.tables.record(&r, data, world, rows),
             Record::Probe(r, strings) => self.probes.record(&r, strings, world, rows),
             Record::Static(r, strings) => self.probes.reached(&r, strings, world, rows),
@@ -425,6 +430,7 @@ impl Assembler {
         let latest = self.rows.latest;
         self.probes.finish(latest, &mut self.world, &mut self.rows);
         self.locks.finish(latest, &mut self.world, &mut self.rows);
+        self.operations.finish(latest, &mut self.paths, &mut self.world, &mut self.rows);
         if let Some(end) = self.calls.closed() {
             self.calls.interpreters.wait(Instant::now() + PATIENCE);
             self.calls.interpreters.store((u64::MAX, end), &mut self.world.tasks, &mut self.rows);

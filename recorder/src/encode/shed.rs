@@ -112,7 +112,7 @@ fn level(family: Family) -> Shed {
 
 #[cfg(test)]
 mod tests {
-    use systape_bpf::wire::{Ident, Net, Uring, Wakeup};
+    use systape_bpf::wire::{Ident, Net, Operation, Wakeup};
 
     use systape_bpf::wire::Record;
 
@@ -134,8 +134,10 @@ mod tests {
             let call = Syscall { id, start: 100, end: 100 + dur, ret, nr: 110, abi: 1, state, ..Syscall::default() };
             encoder.take(Record::Syscall(call, &[]));
         }
+        let mut operation = Operation::default();
+        operation.row.ts = 8;
         encoder.take(Record::Wakeup(Wakeup { ts: 7, ..Wakeup::default() }));
-        encoder.take(Record::Uring(Uring { ts: 8, ..Uring::default() }));
+        encoder.take(Record::Operation(operation));
         encoder.take(Record::Net(Net { ts: 9, ..Net::default() }));
         encoder.close_segment(u64::MAX);
         let given = encoder.take_given_up();

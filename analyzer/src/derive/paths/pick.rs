@@ -69,6 +69,11 @@ pub(crate) fn pick(question: &mut Question<'_>) -> Result<()> {
     Ok(())
 }
 
+/// Whether something done on `file` passes `-P`; None: what file is not known.
+pub(crate) fn named(filters: &Filters, file: Option<&[u8]>) -> Is {
+    file.map_or(On::UNKNOWN, |file| On::known(filters, file)).passes(filters)
+}
+
 /// Whether a call is on a file asked for, and on one that is left out.
 #[derive(Clone, Copy, Debug)]
 struct On {

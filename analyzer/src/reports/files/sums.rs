@@ -7,12 +7,13 @@ use std::sync::Arc;
 use anyhow::Result;
 use rustc_hash::{FxHashMap, FxHashSet};
 use systape_abi::{ArgKind, Io};
-use systape_format::model::{CPU_NONE, CallState};
+use systape_format::model::{CPU_NONE, Call, CallState, ERRNO_ANY};
 use systape_format::reader::Tape;
 use systape_format::table::TableDef;
 
 use super::work::{Kept, Work};
 use super::{FILES, is_file, names_file, on_files};
+use crate::derive::operations;
 use crate::derive::paths::feed::{Reader, Told, Waiting, feed};
 use crate::derive::paths::join;
 use crate::derive::paths::names::{Name, Use, uses};
@@ -66,6 +67,8 @@ struct Sums {
     doubts: u64,
     /// Some of them were lost: counted and not stored.
     doubts_lost: bool,
+    /// What operations of io_uring or io_submit read and wrote is not on the tape.
+    operations_unseen: bool,
 }
 
 impl Sums {
@@ -78,6 +81,7 @@ impl Sums {
         self.labels.merge(&mut other.labels);
         self.doubts = self.doubts.saturating_add(other.doubts);
         self.doubts_lost |= other.doubts_lost;
+        self.operations_unseen |= other.operations_unseen;
     }
 
     /// Stored calls; `at`: the place of the file among the keys.
@@ -126,6 +130,38 @@ impl Totals<'_> {
     /// Whether calls on a possible non-file are in a row: in that of the unknown file.
     fn counts_unknown(&self) -> bool {
         self.sockets || self.plan.has(By::File)
+    }
+
+    /// Adds what was done by io_uring and io_submit.
+    fn operations(&self, sums: &mut Sums) -> Result<Coverage> {
+        let question = &self.context.question;
+        let tape = question.tape;
+        operations::read(question, |operation, segment, entry| {
+            let file = operation.file.filter(|file| self.sockets || is_file(&Name::Known((*file).into())));
+            // of what has no file: an end that was not told of, one of several results, a wait
+            let unknown = operation.file.is_none() && (operation.io() != Io::None || operation.op.is_none());
+            if file.is_none() && !(unknown && self.counts_unknown()) {
+                return;
+            }
+            let mut key = match operation.task {
+                Some(task) => self.plan.key(task, Call::default()),
+                None => self.plan.keys().iter().map(|_| Value::Unknown).collect(),
+            };
+            let part = RowPart {
+                errno: operation.error.map_or(ERRNO_ANY, |error| error as u16),
+                cpu: CPU_NONE,
+                ..RowPart::default()
+            };
+            self.plan.row(&mut key, part, |_| file.map_or(Value::Unknown, |file| Value::Text(file.into())));
+            if let Some(at) = self.plan.place(By::Syscall) {
+                key[at] = operation.op.map_or(Value::Unknown, |op| Value::Text(op.into()));
+            }
+            if let Some(task) = operation.task {
+                let number = tape.segments()[segment].segment;
+                sums.labels.add(self.plan.whose_is(task), task, self.plan, (number, entry));
+            }
+            sums.add(&key, &Work::of_operation(&operation), self.plan.place(By::File));
+        })
     }
 
     /// Adds the counted calls that were not stored.
@@ -342,7 +378,10 @@ pub(super) fn print(context: &mut Context<'_>, asked: &Asked<'_>, out: &mut Out)
         }
         Ok(ControlFlow::Continue(()))
     })?;
+    let told = totals.operations(&mut sums)?;
+    sums.operations_unseen = operations::unseen(&context.question);
     let coverage = totals.ledger(context.question.tape, &mut sums);
+    told.tell(&mut context.question.loss);
     coverage.tell(&mut context.question.loss);
     // what is in the ledger is in the sums
     context.question.loss.gaps.retain(|gap| !gap.ledger);
@@ -423,8 +462,9 @@ impl<'a> Shown<'a> {
         let judges = self.sums.open.each_ref().map(|open| open.judge(None));
         let rows = self.rows.iter().take(limit).map(|entry| {
             let key = entry.key().key();
-            let short = judges.each_ref().map(|judge| lost || judge.short(&key));
-            (key, entry.sum.work(), short)
+            let [calls, opens, reads, writes] = judges.each_ref().map(|judge| lost || judge.short(&key));
+            let unseen = self.sums.operations_unseen;
+            (key, entry.sum.work(), [calls, opens, reads || unseen, writes || unseen])
         });
         let doubts = (self.sums.doubts > 0)
             .then(|| doubt_text(self.sums.doubts, self.words.plan, self.context.config.filters.by_path()));
@@ -433,6 +473,7 @@ impl<'a> Shown<'a> {
             let rows = rows.map(|(key, work, short)| self.row(&declared, &key, &work, short));
             out.rows(&declared, self.context.judged(), rows)?;
             doubts.iter().for_each(|text| out.say(text));
+            self.unseen_text().iter().for_each(|text| out.say(text));
             return Ok(());
         }
         losses::head(self.context, "At least, because something is missing:", out)?;
@@ -457,7 +498,13 @@ impl<'a> Shown<'a> {
         rank::more(self.rows.len(), limit).iter().try_for_each(|text| line(out, text))?;
         let nameless = Some(&self.sums.nameless).filter(|work| work.calls > 0 && self.rows.len() > 1);
         nameless.iter().try_for_each(|work| line(out, &nameless_text(work)))?;
+        self.unseen_text().iter().try_for_each(|text| line(out, text))?;
         Ok(())
+    }
+
+    fn unseen_text(&self) -> Option<&'static str> {
+        let text = "AT LEAST: what operations of io_uring or io_submit read and wrote is not on the tape";
+        self.sums.operations_unseen.then_some(text)
     }
 
     fn keys<'k>(&'k self, values: &'k [Value]) -> Keys<'k> {

@@ -3,6 +3,7 @@
 use systape_abi::Io;
 use systape_format::model::{CallState, LedgerRow};
 
+use crate::derive::operations::Operation;
 use crate::lines::row::{Duration, duration};
 use crate::table::calls::CallInfo;
 use crate::table::filter::failed;
@@ -77,6 +78,29 @@ impl Work {
         }
         if through(info.io.writes()) {
             (work.writes, work.written, work.written_short) = (1, moved.least(), moved.is_short());
+        }
+        work
+    }
+
+    /// The work of an operation of io_uring or io_submit, whose time is that until its program was told.
+    pub(super) fn of_operation(operation: &Operation<'_>) -> Self {
+        let io = operation.io();
+        let (bytes, short) = (operation.result.unwrap_or(0), operation.error.is_none());
+        let mut work =
+            Self { calls: 1, errors: operation.error.is_some_and(|error| error > 0).into(), ..Self::default() };
+        match operation.dur {
+            Some(ns) => (work.ns, work.max) = (ns, ns),
+            None => work.ns_short = true,
+        }
+        work.first = operation.dur.map(|dur| operation.end.saturating_sub(dur));
+        work.last = Some(operation.end).filter(|_| !short);
+        match io {
+            Io::Open => work.opens = 1,
+            Io::Read(_) => (work.reads, work.read, work.read_short) = (1, bytes, short),
+            Io::Write(_) => (work.writes, work.written, work.written_short) = (1, bytes, short),
+            // which way they went is not known
+            _ if io.moves_bytes() || operation.op.is_none() => (work.read_short, work.written_short) = (true, true),
+            _ => {}
         }
         work
     }

@@ -1,0 +1,275 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Family "io_uring": operations that a program submits, and is told of later:
+ * those of io_uring, and those of io_submit ("aio"). Of each two records, which
+ * user space pairs by the kernel's address of the request, or the program's of
+ * its iocb.
+ */
+#ifndef __SYSTAPE_OPERATIONS_H
+#define __SYSTAPE_OPERATIONS_H
+
+/* Most iocbs and events of one call that are looked at. */
+#define IOCBS_MOST 1024
+
+/* IORING_OP_*, IORING_CQE_F_* (include/uapi/linux/io_uring.h) */
+#define URING_READV 1
+#define URING_WRITEV 2
+#define URING_READ_FIXED 4
+#define URING_WRITE_FIXED 5
+#define URING_OPENAT 18
+#define URING_READ 22
+#define URING_WRITE 23
+#define URING_OPENAT2 28
+#define CQE_NOTIFIES 8
+
+/* include/uapi/linux/aio_abi.h, the part that is read */
+struct iocb_head {
+	u64 data;
+	u32 key, rw_flags;
+	u16 opcode;
+	u16 priority;
+	u32 fd;
+	u64 buf, bytes;
+	s64 offset;
+};
+
+struct aio_event {
+	u64 data;
+	u64 iocb;
+	s64 res, res2;
+};
+
+static __always_inline bool begin_operation(struct wire_operation *w, u16 flags)
+{
+	if (!begin_row(&w->row, flags))
+		return false;
+	w->row.hdr.kind = WIRE_OPERATION;
+	return true;
+}
+
+static __always_inline void name_operand(struct wire_operation *w, struct file *file)
+{
+	struct dentry *dentry = file ? BPF_CORE_READ(file, f_path.dentry) : NULL;
+
+	if (!dentry)
+		return;
+	w->file = (u64)dentry;
+	w->file_tag = name_path(BPF_CORE_READ(file, f_path.mnt), dentry, w->row.ts);
+}
+
+static __always_inline bool is_read_or_write(u8 opcode)
+{
+	switch (opcode) {
+	case URING_READV:
+	case URING_WRITEV:
+	case URING_READ_FIXED:
+	case URING_WRITE_FIXED:
+	case URING_READ:
+	case URING_WRITE:
+		return true;
+	}
+	return false;
+}
+
+static __always_inline int submitted(struct io_kiocb *req, u8 opcode)
+{
+	struct wire_operation w = {};
+
+	if (!begin_operation(&w, 0))
+		return 0;
+	w.address = (u64)req;
+	w.opcode = opcode;
+	w.fd = req && bpf_core_field_exists(req->cqe.fd) ? BPF_CORE_READ(req, cqe.fd) : -1;
+	if (req && is_read_or_write(opcode) && bpf_core_field_exists(req->cmd) && bpf_core_type_exists(struct io_rw)) {
+		struct io_rw *rw = (void *)req + bpf_core_field_offset(req->cmd);
+
+		w.row.hdr.flags |= OPERATION_SIZED;
+		w.offset = BPF_CORE_READ(rw, kiocb.ki_pos);
+		w.asked = BPF_CORE_READ(rw, len);
+	}
+	send_event(&w, sizeof(w), DROP_URING);
+	return 0;
+}
+
+int io_uring_submit_req(u64 *ctx)
+{
+	struct io_kiocb *req = (void *)ctx[0];
+
+	return submitted(req, BPF_CORE_READ(req, opcode));
+}
+
+/* before 6.3 */
+int io_uring_submit_sqe(u64 *ctx)
+{
+	struct io_kiocb *req;
+
+	if (has_uring_opcode)
+		return submitted(NULL, CTX_ARG(ctx, 1));
+	req = (void *)CTX_ARG(ctx, 0);
+	return submitted(req, BPF_CORE_READ(req, opcode));
+}
+
+/* Of a request without an address of its own (of several results, all but the last) nothing is known but the result. */
+static __always_inline int uring_ended(struct io_kiocb *req, s32 ret, u32 flags)
+{
+	struct wire_operation w = {};
+	struct io_open *open;
+
+	/* the buffer of a send is free; its result came before */
+	if (flags & CQE_NOTIFIES)
+		return 0;
+	if (!begin_operation(&w, OPERATION_ENDED))
+		return 0;
+	w.address = (u64)req;
+	w.ret = ret;
+	w.fd = -1;
+	if (req) {
+		w.opcode = BPF_CORE_READ(req, opcode);
+		if (w.opcode != URING_OPENAT && w.opcode != URING_OPENAT2) {
+			name_operand(&w, BPF_CORE_READ(req, file));
+		} else if (ret >= 0 && bpf_core_field_exists(req->cmd) && bpf_core_type_exists(struct io_open)) {
+			open = (void *)req + bpf_core_field_offset(req->cmd);
+			/* not into the ring's own table */
+			if (!BPF_CORE_READ(open, file_slot))
+				name_operand(&w, file_of(ret));
+		}
+	} else {
+		w.row.hdr.flags |= OPERATION_NAMELESS;
+	}
+	send_event(&w, sizeof(w), DROP_URING);
+	return 0;
+}
+
+/* 6.13: (ring, request, entry of the queue) */
+int io_uring_complete(u64 *ctx)
+{
+	struct io_uring_cqe *cqe = (void *)CTX_ARG(ctx, 2);
+
+	return uring_ended((void *)CTX_ARG(ctx, 1), BPF_CORE_READ(cqe, res), BPF_CORE_READ(cqe, flags));
+}
+
+/* 5.19 to 6.12: (ring, request, user's word, result, flags, ...) */
+int io_uring_complete_res(u64 *ctx)
+{
+	return uring_ended((void *)CTX_ARG(ctx, 1), CTX_ARG(ctx, 3), CTX_ARG(ctx, 4));
+}
+
+/* An operation that is about to be submitted; not static, as those below, so that the verifier walks it once. */
+__noinline int tell_iocb(u64 address)
+{
+	struct wire_operation w = {};
+	struct iocb_head iocb;
+
+	if (!begin_operation(&w, OPERATION_AIO | OPERATION_SIZED))
+		return 0;
+	w.address = address;
+	if (bpf_probe_read_user(&iocb, sizeof(iocb), (void *)address)) {
+		w.row.hdr.flags = OPERATION_AIO | OPERATION_NAMELESS;
+		w.fd = -1;
+	} else {
+		w.opcode = iocb.opcode;
+		w.fd = iocb.fd;
+		w.offset = iocb.offset;
+		w.asked = iocb.bytes;
+		name_operand(&w, file_of(iocb.fd));
+	}
+	send_event(&w, sizeof(w), DROP_URING);
+	return 0;
+}
+
+static __always_inline void aio_ended(u64 address, s64 ret, u16 flags)
+{
+	struct wire_operation w = {};
+
+	if (!begin_operation(&w, OPERATION_AIO | OPERATION_ENDED | flags))
+		return;
+	w.address = address;
+	w.ret = ret;
+	w.fd = -1;
+	send_event(&w, sizeof(w), DROP_URING);
+}
+
+__noinline int tell_refused(u64 address)
+{
+	aio_ended(address, 0, OPERATION_REFUSED);
+	return 0;
+}
+
+__noinline int tell_aio_event(u64 address)
+{
+	struct aio_event event;
+
+	if (bpf_probe_read_user(&event, sizeof(event), (void *)address))
+		count_drop(DROP_URING);
+	else
+		aio_ended(event.iocb, event.res, 0);
+	return 0;
+}
+
+static __always_inline u64 iocb_at(u64 list, u32 i, u32 compat)
+{
+	u32 half = 0;
+	u64 whole = 0;
+
+	if (compat) {
+		bpf_probe_read_user(&half, sizeof(half), (void *)(list + i * sizeof(half)));
+		return half;
+	}
+	bpf_probe_read_user(&whole, sizeof(whole), (void *)(list + i * sizeof(whole)));
+	return whole;
+}
+
+/* The iocbs `from` to `to` of a list are submitted, or, when the call is over, were not. */
+__noinline int tell_iocbs(u64 list, u32 from, u32 to, u32 compat, u32 refused)
+{
+	for (u32 n = 0; n < IOCBS_MOST; n++) {
+		u32 i = from + n;
+		u64 address;
+
+		if (i >= to)
+			return 0;
+		address = iocb_at(list, i, compat);
+		if (!address)
+			return 0;
+		if (refused)
+			tell_refused(address);
+		else
+			tell_iocb(address);
+	}
+	count_drop(DROP_URING);
+	return 0;
+}
+
+__noinline int tell_aio_events(u64 list, u32 count)
+{
+	for (u32 i = 0; i < IOCBS_MOST; i++) {
+		if (i >= count)
+			return 0;
+		tell_aio_event(list + i * sizeof(struct aio_event));
+	}
+	count_drop(DROP_URING);
+	return 0;
+}
+
+static __always_inline u32 clamped(s64 count)
+{
+	return count > ~0U ? ~0U : count;
+}
+
+static __always_inline void aio_at_enter(const struct task_state *st, const struct sc_desc *d)
+{
+	if (d->aio == AIO_SUBMITS && (s64)st->rec.args[1] > 0)
+		tell_iocbs(st->rec.args[2], 0, clamped(st->rec.args[1]), st->rec.abi == ABI_I386, false);
+}
+
+static __always_inline void aio_at_exit(const struct task_state *st, const struct sc_desc *d)
+{
+	s64 ret = st->rec.ret, asked = st->rec.args[1];
+
+	if (d->aio == AIO_REAPS && ret > 0)
+		tell_aio_events(st->rec.args[3], ret);
+	else if (d->aio == AIO_SUBMITS && ret < asked)
+		tell_iocbs(st->rec.args[2], ret > 0 ? ret : 0, clamped(asked), st->rec.abi == ABI_I386, true);
+}
+
+#endif
