@@ -285,7 +285,7 @@ struct SyscallsFds {
   fd @0 :Column;           # of the first fd argument
   names @1 :List(FdName);
   fd2 @2 :Column;          # of the second one (sendfile, renameat, ...); of open, openat, openat2, creat, open_by_handle_at
-                           # the file that was opened; absent = no row has one
+                           # the file that was opened, of unlink, unlinkat what was removed, as the kernel names it; absent = no row has one
 }
 
 struct FdName { name @0 :Data $class("path"); }

@@ -41,8 +41,8 @@ pub use values::limit::{
     TRACEPOINT_DATA,
 };
 pub use values::{
-    aio_call, bio_end, buffer, call_flags, capture_kind, condition, ledger_word, operand_kind, plain, probe,
-    socket_call, stack_user, struct_count, struct_when, target_bits, walk, window,
+    also, bio_end, buffer, call_flags, capture_kind, condition, ledger_word, operand_kind, plain, probe, socket_call,
+    stack_user, struct_count, struct_when, target_bits, walk, window,
 };
 
 /// Number of buckets of a ledger entry's sizes.

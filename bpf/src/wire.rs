@@ -13,8 +13,8 @@ pub use types::{
     busy_sum as BusySum, call_structs as CallStructs, cpu_buffer as CpuBuffer, drop_count as DropCount,
     filter_step as FilterStep, ledger_counts as LedgerCounts, ledger_key as LedgerKey, operand as Operand,
     operands as Operands, sc_desc as CallDesc, struct_rule as StructRule, tracepoint_filter as TracepointFilter,
-    wire_ancestor as Ancestor, wire_capture as Capture, wire_hdr as Header, wire_ident as Ident, wire_snap as Snap,
-    wire_socket as Socket, wire_who as Who,
+    wire_ancestor as Ancestor, wire_capture as Capture, wire_hdr as Header, wire_ident as Ident, wire_inode as Inode,
+    wire_open as Open, wire_snap as Snap, wire_socket as Socket, wire_who as Who,
 };
 
 pub use crate::values::{
@@ -88,6 +88,8 @@ const _: () = assert!(size_of::<Row>() == 48);
 const _: () = assert!(size_of::<Fault>() == 104);
 const _: () = assert!(size_of::<Lock>() == 64);
 const _: () = assert!(size_of::<Socket>() == 200);
+const _: () = assert!(size_of::<Inode>() == 40);
+const _: () = assert!(size_of::<Open>() == 48);
 const _: () = assert!(size_of::<Tracepoint>() == size_of::<Row>());
 const _: () = assert!(size_of::<Probe>() == 120);
 const _: () = assert!(size_of::<Static>() == 176);
@@ -425,9 +427,27 @@ pub fn socket(raw: &[u8]) -> Option<Socket> {
     copy::<Socket>(&whole, 0).ok().map(|(socket, _)| socket)
 }
 
-/// The records of the iterator over sockets.
-pub fn sockets(bytes: &[u8]) -> impl Iterator<Item = Socket> {
-    bytes.chunks_exact(size_of::<Socket>()).filter_map(|one| copy::<Socket>(one, 0).ok().map(|(socket, _)| socket))
+/// Type of a file in its mode, and that of sockets: include/uapi/linux/stat.h.
+const S_IFMT: u16 = 0o170_000;
+const S_IFSOCK: u16 = 0o140_000;
+
+/// The records of the iterator over open files; of sockets with what they are called.
+pub fn opens(mut bytes: &[u8]) -> impl Iterator<Item = (Open, Option<Socket>)> {
+    std::iter::from_fn(move || {
+        let (open, rest) = copy::<Open>(bytes, 0).ok()?;
+        bytes = rest;
+        if open.inode.mode & S_IFMT != S_IFSOCK {
+            return Some((open, None));
+        }
+        let (socket, rest) = copy::<Socket>(bytes, 0).ok()?;
+        bytes = rest;
+        Some((open, Some(socket)))
+    })
+}
+
+/// The file that was captured behind a name; None: there is none.
+pub fn inode(bytes: &[u8]) -> Option<Inode> {
+    copy::<Inode>(bytes, 0).ok().map(|(inode, _)| inode).filter(|inode| inode.inode != 0)
 }
 
 /// A comm without its NULs.

@@ -173,6 +173,22 @@ crate::tables! {
 }
 
 crate::tables! {
+    /// Which file a name stands for: of what calls opened or had open, of directories that processes went to, of programs that were executed. At least once in each part of the tape with such a name.
+    pub FILE_IDENTITY = "file:identity" {
+        ts: Time "when this was stored"
+        ago: Duration "time since the file was seen under the name"
+        device: Int "its file system's number, major << 20 | minor: as block I/Os and page cache have it, which on btrfs is not what stat(2) says"
+        inode: Int "its inode there"
+        generation: Int "changes when the inode's number is used for another file; 0: the file system has none"
+        path: Str [Path] "the name, as in the call; of a program what exec was given"
+        fstype: Str "name of the file system's type: ext4"
+        device_backed: Flag "the file system is on a block device"
+        mode: Int "its type and rights, as st_mode"
+        links: Count "names it has"
+    }
+}
+
+crate::tables! {
     /// A block I/O wrote what a task had dirtied under another name than it had when the I/O ended.
     pub BLOCK_DIRTIER = "block:dirtier" {
         ts: Time "end of the I/O"
@@ -340,6 +356,7 @@ crate::tables! {
 /// Tables that the recorder makes of what it knows, with the family whose losses rows may be missing by.
 pub const OWN: &[Recorded] = &[
     Recorded { family: Family::Syscall, def: &SOCKET_NAME },
+    Recorded { family: Family::Syscall, def: &FILE_IDENTITY },
     Recorded { family: Family::Block, def: &BLOCK_FILE },
     Recorded { family: Family::Block, def: &BLOCK_DIRTIER },
     Recorded { family: Family::Process, def: &PROCESS_USAGE },

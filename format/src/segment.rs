@@ -286,7 +286,7 @@ impl SegmentBuilder {
         id
     }
 
-    /// Says which file the call with insertion id `row` opened, by the number of its name; the call must have no second fd argument.
+    /// Says which file the call with insertion id `row` opened or removed, by the number of its name; the call must have no second fd argument.
     pub fn opened(&mut self, row: u32, name: u32) {
         if let Some(fd2) = self.data.fd2.get_mut(row as usize) {
             *fd2 = name;

@@ -504,7 +504,7 @@ impl<'a> Passes<'a> {
             call_memory::keep_those_asleep(&mut memory, &snaps, &walker.walk().unwrap_or_default());
         }
         // what open connections did comes through the rings
-        walker.sockets();
+        walker.opens();
         // Programs that had passed the window check when it closed need a moment to send.
         for _ in 0..3 {
             if self.pass(SLACK_NS, true)?.is_none() {

@@ -8,6 +8,7 @@ use systape_abi::uapi::SECCOMP_IOCTL_NOTIF_ADDFD;
 use systape_abi::{Abi, ArgKind, Effect, Io, Struct, SyscallDesc, describe, display_name};
 use systape_format::model::CallState;
 
+use crate::calls;
 use crate::names::Name;
 use crate::sockets::Read;
 use crate::tasks::{Closing, TaskId, Tasks};
@@ -19,6 +20,8 @@ pub(crate) struct CallInfo {
     pub fd_args: [Option<u8>; 2],
     /// It opens a file: the tape names what was opened, in the place of the second descriptor, which it has not.
     pub opens: bool,
+    /// It takes away the name of a file: the tape names that likewise, where the kernel told it.
+    pub removes: bool,
     /// The argument with an array of descriptors to poll: the tape names the files of the first two.
     pub polls: Option<u8>,
     /// Its effect on fds.
@@ -46,6 +49,7 @@ impl CallInfo {
         Self {
             fd_args: desc.map_or([None; 2], SyscallDesc::fd_args).map(|arg| arg.map(|arg| arg as u8)),
             opens: desc.is_some_and(|desc| desc.io() == Io::Open),
+            removes: calls::removes(&name),
             polls: position(|k| matches!(k, ArgKind::InOut(Struct::PollFds))).map(|i| i as u8),
             descriptors: Descriptors::of(abi, nr),
             effect: desc.map_or(Effect::None, |d| d.effect),

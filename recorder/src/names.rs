@@ -17,17 +17,33 @@ pub(crate) struct Name {
     pub interned: Cell<(u32, u32)>,
     /// Of a socket: what it is called beside its number, which is in `bytes`.
     pub names: Option<Box<Names>>,
+    /// Which file it is; None: not known, or it is none of a file system's.
+    pub file: Option<Box<FileId>>,
+}
+
+/// A file, whatever it is called.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct FileId {
+    /// When it had the name.
+    pub since: u64,
+    /// As the kernel has it.
+    pub inode: wire::Inode,
 }
 
 impl Name {
     /// A name that is in no segment yet.
     pub(crate) fn new(bytes: Vec<u8>) -> Rc<Self> {
-        Rc::new(Self { bytes, interned: Cell::new((u32::MAX, 0)), names: None })
+        Self::of_file(bytes, None)
+    }
+
+    /// The same of a file.
+    pub(crate) fn of_file(bytes: Vec<u8>, file: Option<FileId>) -> Rc<Self> {
+        Rc::new(Self { bytes, interned: Cell::new((u32::MAX, 0)), names: None, file: file.map(Box::new) })
     }
 
     /// The same of a socket.
     pub(crate) fn socket(bytes: Vec<u8>) -> Rc<Self> {
-        Rc::new(Self { bytes, interned: Cell::new((u32::MAX, 0)), names: Some(Box::default()) })
+        Rc::new(Self { bytes, interned: Cell::new((u32::MAX, 0)), names: Some(Box::default()), file: None })
     }
 
     /// Passes the name at `ts` to `found`: of a socket what it was called then.

@@ -138,7 +138,7 @@ pub fn record(config: &Config) -> Result<u8> {
     }
     let Some((pipeline, snaps, walker)) = prepared.begin(config, opened, flight)? else { return Ok(FAILED) };
     let start =
-        start::read(snaps, child.as_ref().map(Child::pid), &config.env, config.wanted(), move || walker.sockets());
+        start::read(snaps, child.as_ref().map(Child::pid), &config.env, config.wanted(), move || walker.opens());
     if let Some(words) = start::words(&start.unread) {
         say(words);
     }

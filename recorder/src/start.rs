@@ -5,13 +5,14 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use systape_abi::plain;
-use systape_bpf::wire::{Snap, Socket, comm};
+use systape_bpf::wire::{Snap, comm};
 
 use crate::call_memory::{Asked, CallMemory, Wanted};
 use crate::cgroup_limits;
 use crate::clock;
 use crate::encode::{Start, Unread};
 use crate::environ::Keys;
+use crate::load::Opens;
 use crate::patient::{self, Moved, each};
 use crate::snapshot::{self, Of, Process, Room};
 use crate::tasks::Argv;
@@ -37,16 +38,16 @@ enum Answer {
 }
 
 /// Reads the recorded processes of `snaps`, `first` (as in /proc) before all others, with the variables `env` of their
-/// environments, with `sockets` what their sockets are called, and of their calls in flight what is `wanted`.
+/// environments, with `opens` which files they have open and what their sockets are called, and of their calls in flight what is `wanted`.
 pub(crate) fn read(
     snaps: Vec<Snap>,
     first: Option<u32>,
     env: &Arc<Keys>,
     wanted: Wanted,
-    sockets: impl FnOnce() -> Vec<Socket>,
+    opens: impl FnOnce() -> Opens,
 ) -> Start {
     // soon, because what connections do until then is not known; what calls change meanwhile is left out later
-    let sockets = sockets();
+    let opens = opens();
     let pids = processes(&snaps, first);
     let limited = pids.clone();
     let limits = patient::Asked::new("limits", move || cgroup_limits::limits(&limited));
@@ -101,7 +102,7 @@ pub(crate) fn read(
         let process = threads.remove(&here).unwrap_or_else(|| Process::unknown(pid, done));
         processes.push(Process { of, ..process });
     }
-    Start { snaps, processes, sockets, memory, limits: limits.unwrap_or_default(), unread, done }
+    Start { snaps, processes, opens, memory, limits: limits.unwrap_or_default(), unread, done }
 }
 
 /// Each recorded process once, by its ids on the machine and here.
@@ -265,7 +266,7 @@ mod tests {
     #[test]
     fn what_is_there_is_read() {
         let own = std::process::id();
-        let start = read(vec![snap(own, 1), snap(u32::MAX, 1)], None, &Arc::default(), wanted(), Vec::new);
+        let start = read(vec![snap(own, 1), snap(u32::MAX, 1)], None, &Arc::default(), wanted(), Opens::default);
         assert_eq!(start.unread, []);
         let me = start.processes.iter().find(|process| process.pid == own).unwrap();
         assert!(me.argv.is_some() && me.fds.is_some() && me.to <= start.done);

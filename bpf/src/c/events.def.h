@@ -134,8 +134,9 @@ TRACEPOINT(sys_enter, Syscall, sys_enter, 0, Always, Essential)
 TRACEPOINT(sys_exit, Syscall, sys_exit, 0, Always, Essential)
 TRACEPOINT(sys_enter_again, Syscall, sys_enter, 0, IfAsked, Alone("calls are lost where a task is preempted in a program"))
 TRACEPOINT(sys_exit_again, Syscall, sys_exit, 0, IfAsked, Alone("calls are lost where a task is preempted in a program"))
-ITERATOR(walk_sockets, Syscall, "iter/task_file", struct bpf_iter__task_file, Always,
-	 Alone("sockets from before the start are known by number only, and what open connections did is not known"))
+ITERATOR(walk_opens, Syscall, "iter/task_file", struct bpf_iter__task_file, Always,
+	 Alone("files open since before the start are known by name only, sockets from before the start are known by number only, and what open connections did is not known"))
+TRACEPOINT(ext4_unlink_enter, Syscall, ext4_unlink_enter, 2, IfThere, Alone("which file a call removed is known by the path that it gave only"))
 TRACEPOINT(sys_exit_stack, Stack, sys_exit, 0, IfAsked, Stacks(Syscall))
 
 TRACEPOINT(sched_process_fork, Process, sched_process_fork, 0, Always, Essential)

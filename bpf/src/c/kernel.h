@@ -97,9 +97,15 @@ struct dentry_operations {
 	char *(*d_dname)(void *, char *, int);
 };
 
+struct file_system_type {
+	const char *name;
+};
+
 struct super_block {
 	unsigned long s_magic;
 	u32 s_dev;
+	struct block_device *s_bdev;
+	struct file_system_type *s_type;
 };
 
 struct hlist_node {
@@ -707,6 +713,7 @@ struct io_uring_cqe {
 };
 
 struct linux_binprm {
+	struct file *file;
 	const char *filename;
 	const char *interp;
 };

@@ -258,7 +258,7 @@ static __always_inline u32 clamped(s64 count)
 
 static __always_inline void aio_at_enter(const struct task_state *st, const struct sc_desc *d)
 {
-	if (d->aio == AIO_SUBMITS && (s64)st->rec.args[1] > 0)
+	if (d->also == ALSO_SUBMITS && (s64)st->rec.args[1] > 0)
 		tell_iocbs(st->rec.args[2], 0, clamped(st->rec.args[1]), st->rec.abi == ABI_I386, false);
 }
 
@@ -266,9 +266,9 @@ static __always_inline void aio_at_exit(const struct task_state *st, const struc
 {
 	s64 ret = st->rec.ret, asked = st->rec.args[1];
 
-	if (d->aio == AIO_REAPS && ret > 0)
+	if (d->also == ALSO_REAPS && ret > 0)
 		tell_aio_events(st->rec.args[3], ret);
-	else if (d->aio == AIO_SUBMITS && ret < asked)
+	else if (d->also == ALSO_SUBMITS && ret < asked)
 		tell_iocbs(st->rec.args[2], ret > 0 ? ret : 0, clamped(asked), st->rec.abi == ABI_I386, true);
 }
 

@@ -165,6 +165,38 @@ __noinline u32 walk_path(u32 index, u32 at, u64 mount, u64 entry)
 }
 _Static_assert(sizeof(struct slot) > SLOT_DATA_MASK + COMPONENT_MAX, "a slot has room from any byte on");
 
+/* Which file it is. Not inlined: the verifier walks it once for each caller. */
+static __noinline int fill_inode(struct wire_inode *w, struct inode *inode)
+{
+	struct super_block *sb = LOADED(struct inode, inode, i_sb);
+	struct file_system_type *type = LOADED(struct super_block, sb, s_type);
+
+	__builtin_memset(w, 0, sizeof(*w));
+	w->inode = LOADED(struct inode, inode, i_ino);
+	w->generation = LOADED(struct inode, inode, i_generation);
+	w->links = LOADED(struct inode, inode, i_nlink);
+	w->mode = LOADED(struct inode, inode, i_mode);
+	w->dev = LOADED(struct super_block, sb, s_dev);
+	w->on_device = !!LOADED(struct super_block, sb, s_bdev);
+	bpf_probe_read_kernel_str(w->fs, sizeof(w->fs), LOADED(struct file_system_type, type, name));
+	return 0;
+}
+
+/* Behind its name, if that is a path. */
+static __always_inline void add_inode(struct task_state *st, struct slot *s, struct dentry *dentry, u32 name)
+{
+	u8 kind = s->data[name & SLOT_DATA_MASK];
+	struct inode *inode;
+
+	if (kind != NAME_PATH && kind != NAME_DELETED)
+		return;
+	inode = LOADED(struct dentry, dentry, d_inode);
+	if (!inode)
+		return;
+	fill_inode((void *)&s->data[st->data_len & SLOT_DATA_MASK], inode);
+	set_capture(st, st->rec.captures, CAPTURE_INODE, BYTES_WHOLE, sizeof(struct wire_inode), 0);
+}
+
 /* Names that only the kernel has, at the exit of a successful call. */
 static __always_inline void add_names(struct task_state *st, const struct sc_desc *d)
 {
@@ -178,7 +210,7 @@ static __always_inline void add_names(struct task_state *st, const struct sc_des
 	for (int i = 0; i < 2; i++) {
 		struct path path = {};
 		struct file *file;
-		u32 len;
+		u32 len, at = st->data_len;
 
 		if (d->flags & SC_CWD) {
 			struct fs_struct *fs = BPF_CORE_READ(current_task(), fs);
@@ -193,11 +225,14 @@ static __always_inline void add_names(struct task_state *st, const struct sc_des
 		/* closed by another thread already: no name */
 		if (!path.dentry)
 			return;
-		len = walk_path(st->slot - 1, SLOT_BYTE(slot, st->data_len), (u64)path.mnt, (u64)path.dentry);
+		len = walk_path(st->slot - 1, SLOT_BYTE(slot, at), (u64)path.mnt, (u64)path.dentry);
 		if (len)
 			set_capture(st, st->rec.captures, CAPTURE_NAME0 + i, BYTES_WHOLE, len, len);
-		if (!(d->flags & SC_FD_PAIR))
+		if (!(d->flags & SC_FD_PAIR)) {
+			if (len)
+				add_inode(st, s, path.dentry, at);
 			return;
+		}
 	}
 }
 

@@ -135,6 +135,8 @@ int BPF_PROG(sched_process_exec, struct task_struct *task, int old_pid, struct l
 	fill_task(&s->exec.task, task, WIRE_EXEC, target_flags(task, NULL));
 	s->exec.old_tid = old_pid;
 	s->exec.interpreted = BPF_CORE_READ(bprm, interp) != BPF_CORE_READ(bprm, filename);
+	if (!s->exec.interpreted)
+		fill_inode(&s->exec.file, BPF_CORE_READ(bprm, file, f_inode));
 	n = bpf_probe_read_kernel_str(s->data, STRING_MAX, BPF_CORE_READ(bprm, filename));
 	off = n > 0 ? n - 1 : 0;
 	off &= STRING_MAX - 1;

@@ -84,29 +84,47 @@ int walk_files(struct bpf_iter__task_file *ctx)
 	return 0;
 }
 
+/* A function, so that the record is among the types that Rust gets. */
+static __noinline int fill_open(struct wire_open *open, struct inode *inode, u32 pid, s32 fd)
+{
+	open->pid = pid;
+	open->fd = fd;
+	return fill_inode(&open->inode, inode);
+}
+
 /*
- * The sockets in open files: their names when the recording begins, and what
- * connections did until then and until its end. One of several files is given as
- * often.
+ * Open files: which they are and what sockets are called when the recording
+ * begins, and what connections did until then and until its end. One of several
+ * descriptors' is given as often.
  */
-int walk_sockets(struct bpf_iter__task_file *ctx)
+int walk_opens(struct bpf_iter__task_file *ctx)
 {
 	struct task_struct *task = ctx->task;
 	struct file *file = ctx->file;
+	struct wire_open open;
 	struct wire_socket w;
 	struct inode *inode;
+	bool is_socket;
 
 	if (!task || !file || !files_matter(task))
 		return 0;
 	inode = BPF_CORE_READ(file, f_inode);
-	if ((BPF_CORE_READ(inode, i_mode) & S_IFMT) != S_IFSOCK)
+	is_socket = (BPF_CORE_READ(inode, i_mode) & S_IFMT) == S_IFSOCK;
+	/* a thread with a table of its own has other files behind the process's numbers */
+	if (!is_socket && (window == WINDOW_DRAINING || BPF_CORE_READ(task, pid) != BPF_CORE_READ(task, tgid)))
 		return 0;
+	fill_open(&open, inode, BPF_CORE_READ(task, tgid), ctx->fd);
+	if (!is_socket) {
+		bpf_seq_write(ctx->meta->seq, &open, sizeof(open));
+		return 0;
+	}
 	if (records_net)
 		send_open(sock_of(inode), task);
 	/* they are known by then */
 	if (window == WINDOW_DRAINING)
 		return 0;
 	fill_socket(&w, inode);
+	bpf_seq_write(ctx->meta->seq, &open, sizeof(open));
 	bpf_seq_write(ctx->meta->seq, &w, sizeof(w));
 	return 0;
 }

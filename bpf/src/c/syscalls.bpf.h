@@ -294,7 +294,7 @@ static __noinline int begin_other(u64 *ctx, struct task_struct *task, const stru
 		capture_in(st, d, false);
 	if (d->structs & STRUCT_ENTER && has_structs(d, st->rec.args[1]))
 		capture_structs(0);
-	if (d->aio)
+	if (d->also)
 		aio_at_enter(st, d);
 	if (d->flags & SC_CLOSING)
 		send_closing(st);
@@ -358,6 +358,35 @@ int BPF_PROG(sys_enter_again, struct pt_regs *regs, long id)
 		return 0;
 	}
 	return on_enter(ctx, regs, id, true);
+}
+
+/*
+ * The file that a call in progress is about to remove, by its name in the file
+ * system: of another mount's directory, or behind a symbolic link, the call does
+ * not know it. ext4 alone has such a tracepoint with a directory entry.
+ */
+int BPF_PROG(ext4_unlink_enter, struct inode *parent, struct dentry *dentry)
+{
+	struct task_state *st = current_state(current_task(), false);
+	const struct sc_desc *d;
+	struct slot *s;
+	u32 len, at;
+
+	if (!st || !st->in_call || st->matched != MATCHED)
+		return 0;
+	d = desc_of(st->rec.abi, st->rec.nr);
+	if (!d || d->also != ALSO_REMOVES)
+		return 0;
+	s = into_slot(st);
+	if (!s)
+		return 0;
+	at = st->data_len;
+	len = walk_path(st->slot - 1, SLOT_BYTE(slot, at), 0, number_of(dentry));
+	if (!len)
+		return 0;
+	set_capture(st, st->rec.captures, CAPTURE_NAME0, BYTES_WHOLE, len, len);
+	add_inode(st, s, dentry, at);
+	return 0;
 }
 
 /* Killed while it slept in the call: the value in ret is never used. */
@@ -744,7 +773,7 @@ static __noinline int end_other(u64 *ctx, struct task_struct *task, u64 end, lon
 		st->rec.state = CALL_KILLED;
 	else if (without_enter && dies_of_seccomp(task, regs->orig_ax, ret))
 		st->rec.state = CALL_KILLED;
-	if (d->aio)
+	if (d->also)
 		aio_at_exit(st, d);
 	if (leave_out(st, d))
 		goto count;

@@ -101,10 +101,11 @@ VALUE(SOCKET_, SENDS, 2, "If it binds the socket: it has an address, and the soc
 VALUE(SOCKET_, CALL, 3, "i386 socketcall: the calls that do so.")
 END
 
-GROUP(aio_call, u8, "What a call does with operations: `sc_desc.aio`.")
-VALUE(AIO_, NOTHING, 0, "Nothing.")
-VALUE(AIO_, SUBMITS, 1, "io_submit: the list of its third argument, as long as the second says.")
-VALUE(AIO_, REAPS, 2, "io_getevents and its kin: tells of as many in its fourth argument as it returns.")
+GROUP(also, u8, "What a call does that is looked at besides: `sc_desc.also`.")
+VALUE(ALSO_, NOTHING, 0, "Nothing.")
+VALUE(ALSO_, SUBMITS, 1, "io_submit: the operations in the list of its third argument, as long as the second says.")
+VALUE(ALSO_, REAPS, 2, "io_getevents and its kin: tells of as many operations in its fourth argument as it returns.")
+VALUE(ALSO_, REMOVES, 3, "It takes away the name of a file, and which is wanted.")
 END
 
 GROUP(condition, u8, "For which values of an argument the fd flags of a call hold: `sc_desc.only_if`.")
@@ -155,8 +156,9 @@ END
 
 GROUP(capture_arg, u8, "`Capture::arg` of what is not the value of an argument at the enter.")
 VALUE(, CAPTURE_FUTEX, 6, "What is at the futex that the call waits for.")
-VALUE(, CAPTURE_NAME0, 8, "Of the returned fd, the first of a pair, or the cwd.")
+VALUE(, CAPTURE_NAME0, 8, "Of the returned fd, the first of a pair, or the cwd; or of what was removed, in its file system.")
 VALUE(, CAPTURE_NAME1, 9, "Of the second fd of a pair.")
+VALUE(, CAPTURE_INODE, 10, "Behind the name of a file: a wire_inode, whose file it is.")
 VALUE(, CAPTURE_AFTER, 16, "Plus an argument: its value when the call returned, beside the one before.")
 END
 

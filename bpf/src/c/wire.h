@@ -106,6 +106,21 @@ struct wire_fork {
 	struct wire_ident parent;
 };
 
+/*
+ * Which file it is, whatever it is called. Not sent by itself: it is what a call
+ * captured (CAPTURE_INODE), and a part of other records.
+ */
+struct wire_inode {
+	u64 inode; /* 0 = not known */
+	u32 dev; /* of its file system */
+	u32 generation; /* changes when the number is used again; 0 where the file system has none */
+	u32 links; /* names it has */
+	u16 mode;
+	u8 on_device; /* the file system is on a block device */
+	u8 pad;
+	char fs[16]; /* name of the file system's type */
+};
+
 struct wire_exec {
 	struct wire_task task; /* hdr.kind = WIRE_EXEC */
 	u32 old_tid;
@@ -114,7 +129,9 @@ struct wire_exec {
 	u32 argv_full;
 	u8 argv_status;
 	u8 interpreted; /* a script: argv is the interpreter's, not what exec was given */
-	u8 pad[74]; /* as long as wire_syscall: both share a scratch slot, data follows */
+	u8 pad[2];
+	struct wire_inode file; /* that the path was; not of a script */
+	u8 pad2[32]; /* as long as wire_syscall: both share a scratch slot, data follows */
 };
 _Static_assert(sizeof(struct wire_exec) == sizeof(struct wire_syscall), "data of both starts at one place");
 
@@ -323,7 +340,7 @@ struct wire_incident {
 	u64 inode;
 };
 
-/* Not sent by itself: it is the rest of a captured name (NAME_SOCKET), and what walk_sockets gives. */
+/* Not sent by itself: it is the rest of a captured name (NAME_SOCKET), and what walk_opens gives. */
 #define SOCKET_PATH_MAX 108
 struct wire_socket {
 	u64 inode;
@@ -343,6 +360,13 @@ struct wire_socket {
 	u8 pad2[4];
 };
 #define WIRE_PATHLESS_SOCKET __builtin_offsetof(struct wire_socket, path)
+
+/* What walk_opens gives of an open file. Of a socket a wire_socket follows. */
+struct wire_open {
+	u32 pid;
+	s32 fd;
+	struct wire_inode inode;
+};
 
 /*
  * A row of a table. A word follows for each column that is not filled from here
@@ -505,7 +529,7 @@ struct sc_desc {
 	u8 plain;	/* enum plain: whether it returns and only its arguments are kept */
 	u8 socket;	/* enum socket_call */
 	u8 structs;	/* enum struct_when of all its structures; 0 = none is captured */
-	u8 aio;		/* enum aio_call */
+	u8 also;	/* enum also */
 	u16 struct_ops;	/* bit i: it has them when its second argument is i (without flags from 0x80 on); 0 = for any */
 	u64 min_dur;	/* ns a call must take to be stored; LEDGER_ONLY: none is */
 };

@@ -773,7 +773,7 @@ pub struct SyscallRow {
     pub args: [u64; 6],
     /// File of the first fd argument: [`FD_NONE`], [`FD_UNKNOWN`], or an index into the segment's fd names.
     pub fd: u32,
-    /// The same for the second fd argument. Of a call that opens a file, which has none, what it opened, as the kernel names it; older
+    /// The same for the second fd argument. Of a call that opens or removes a file, which has none, that file, as the kernel names it; older
     /// tapes have [`FD_NONE`].
     pub fd2: u32,
 }

@@ -12,7 +12,9 @@ use systape_format::segment::{SegmentBuilder, SegmentData};
 use systape_format::tables::Field;
 
 use super::Assembler;
+use super::names::MOST_AT_START;
 use super::rows::Rows;
+use super::world::World;
 
 /// Numbers of these segments have this bit, so that tasks and names know that they have no number in them.
 const ASIDE: u32 = 1 << 31;
@@ -45,11 +47,12 @@ impl Rows {
     fn aside(&mut self, ts: u64, fill: impl FnOnce(&mut Self)) -> Box<SegmentData> {
         let builder = std::mem::replace(&mut self.builder, SegmentBuilder::new(ts));
         let (segment, first_row, totals) = (self.segment, self.first_row, self.totals.clone());
+        let latest = std::mem::replace(&mut self.latest, ts);
         self.asides = self.asides.wrapping_add(1);
         self.segment = ASIDE | (self.asides % ASIDE);
         fill(self);
         let filled = std::mem::replace(&mut self.builder, builder);
-        (self.segment, self.first_row, self.totals) = (segment, first_row, totals);
+        (self.segment, self.first_row, self.totals, self.latest) = (segment, first_row, totals, latest);
         Box::new(filled.finish(ts))
     }
 }
@@ -105,15 +108,31 @@ impl Assembler {
         })
     }
 
-    /// What a tape needs that begins with the chunk that begins now: the addresses of sockets that have names. It is of the time at which
+    /// What a tape needs that begins with the chunk that begins now: the addresses of sockets that have names, and which files are open. It is of the time at which
     /// the next segment begins, which is earlier where nothing happened before the chunk. None: there is nothing.
     pub(crate) fn prologue(&mut self) -> Option<Box<SegmentData>> {
         let ts = self.segment_start();
         let Self { world, names, sockets, .. } = self;
         let mut any = false;
-        let segment = self.rows.aside(ts, |into| any = names.again(ts, sockets, world, into));
+        let segment = self.rows.aside(ts, |into| {
+            any = names.again(ts, sockets, world, into);
+            any |= open_files(world, into);
+        });
         any.then_some(segment)
     }
+}
+
+/// Stores which files the targets have open; false = none is known.
+pub(super) fn open_files(world: &World, rows: &mut Rows) -> bool {
+    let targets = world.tasks.alive().filter(|(id, _)| world.tasks.is_target(*id));
+    let open = targets.flat_map(|(id, _)| world.tasks.files(id).open());
+    let files = open.map(|(_, name, _)| name).filter(|name| name.file.is_some());
+    let mut any = false;
+    for name in files.take(MOST_AT_START) {
+        rows.name(&name);
+        any = true;
+    }
+    any
 }
 
 fn store(rows: &[TriggerRow], at_most: u64, into: &mut Rows) {

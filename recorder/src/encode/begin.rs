@@ -41,6 +41,7 @@ pub(super) fn begin(
     for (id, entry) in world.tasks.alive() {
         members.entry(entry.task.pid).or_default().push(id);
     }
+    world.opened = (window_open, std::mem::take(&mut start.opens.files));
     for mut process in std::mem::take(&mut start.processes) {
         // of who moved since the start it is not known whether it was looked at before or after
         process.cwd = process.cwd.filter(|_| !moved.contains(&process.pid));
@@ -63,8 +64,9 @@ pub(super) fn begin(
         // open before the recording, for all that is known: calls that began before it are resolved too
         world.apply_process(&process, members, 0, |fd| skip.is_none_or(|skip| !skip.contains(fd)));
     }
+    world.opened = Default::default();
     // what they were called before what waits is not known
-    let known = start.sockets.iter().filter(|socket| !renamed.contains(&socket.inode));
+    let known = start.opens.sockets.iter().filter(|socket| !renamed.contains(&socket.inode));
     for socket in known {
         if world.sockets.find(socket.inode).is_some() {
             world.socket(socket, 0, None, Read::Seen);

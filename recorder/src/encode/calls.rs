@@ -7,7 +7,7 @@ use rustc_hash::FxHashMap;
 use systape_abi::descriptors::{Made, open_how_flags, pair_of};
 use systape_abi::{Abi, Effect, Selection};
 use systape_bpf::values::snap_match;
-use systape_bpf::wire::{self, CAPTURE_AFTER, CAPTURE_NAME0, CAPTURE_NAME1, Snap, Syscall, captures};
+use systape_bpf::wire::{self, CAPTURE_AFTER, CAPTURE_INODE, CAPTURE_NAME0, CAPTURE_NAME1, Snap, Syscall, captures};
 use systape_format::model::{
     ByteStatus, Call, CallState, FD_NONE, FD_UNKNOWN, Family, InFlight, LedgerReason, SECOND_VALUE, StackOf, SyscallRow,
 };
@@ -22,7 +22,7 @@ use super::world::World;
 use crate::call_memory::CallMemory;
 use crate::effects::{self, CallInfo, Returned, split_ret};
 use crate::filter::CallFilter;
-use crate::names::Name;
+use crate::names::{FileId, Name};
 use crate::tasks::{Execed, TaskId};
 
 const EBADF: u16 = 9;
@@ -45,6 +45,8 @@ pub(super) struct Calls {
     memory: FxHashMap<(u32, u64), CallMemory>,
     /// Files of execs that failed.
     pub interpreters: Interpreters,
+    /// Which file a name stands for is told of each that is opened, whether the call is stored or not.
+    names_files: bool,
 }
 
 impl Calls {
@@ -58,6 +60,7 @@ impl Calls {
             ended: HashSet::new(),
             memory: FxHashMap::default(),
             interpreters: Interpreters::default(),
+            names_files: settings.tracepoints.iter().any(|tracepoint| tracepoint.has_inode()),
         }
     }
 
@@ -81,6 +84,11 @@ impl Calls {
         let at_the_end = self.close_ts.is_some_and(|closed| memory.read() >= closed);
         let is_it = if at_the_end { s.state == CallState::InFlight as u8 } else { s.start <= self.window_open };
         is_it.then_some(memory)
+    }
+
+    /// Whether names are told of files that no call is stored of.
+    pub(super) fn names_files(&self) -> bool {
+        self.names_files
     }
 
     /// The time of [`Self::closing`]; None = it goes on.
@@ -132,9 +140,12 @@ impl Calls {
             && state.returned()
         {
             let made = new_fds(&info, s, returned.pair);
-            if let (Some(row), Some(name), true) = (row, &returned.name0, info.opens) {
+            if let (Some(row), Some(name), true) = (row, &returned.name0, info.opens || info.removes) {
                 let name = rows.name(name);
                 rows.builder.opened(row, name);
+            }
+            if let Some(name) = returned.name0.as_ref().filter(|_| self.names_files && !rows.shedding.is_all()) {
+                rows.name(name);
             }
             world.touch(s.id.pid, |touched| touched.made(made));
             effects::returned(&mut world.tasks, task, &info, returned);
@@ -307,13 +318,27 @@ fn captured<'a>(
         Returned { end: s.end, ret: s.ret, args: &s.args, name0: None, name1: None, pair: None, open_how_flags: None };
     let execed = if info.effect == Effect::Exec { world.tasks.get_mut(task).execed.take() } else { None };
     let execed = execed.filter(|_| s.ret == 0);
-    let mut at = 0;
+    let (mut at, mut given) = (0, None);
     for capture in captures(s) {
         let bytes = data.get(at..at + usize::from(capture.len))?;
         at += usize::from(capture.len);
         match capture.arg {
             CAPTURE_NAME0 => known.name0 = world.file(bytes, s.end, (task, effects::reads(info, &s.args))),
             CAPTURE_NAME1 => known.name1 = world.file(bytes, s.end, (task, effects::reads(info, &s.args))),
+            CAPTURE_INODE => {
+                let (Some(name), Some(inode)) = (known.name0.as_mut().and_then(Rc::get_mut), wire::inode(bytes)) else {
+                    continue;
+                };
+                name.file = Some(Box::new(FileId { since: s.end, inode }));
+                if info.removes {
+                    // a file system below another one may remove files of its own too
+                    if given.is_none_or(|given| last(given) != last(&name.bytes)) {
+                        known.name0 = None;
+                        continue;
+                    }
+                    name.bytes = world.mounts.path(inode.dev, &name.bytes);
+                }
+            }
             arg if arg & CAPTURE_AFTER != 0 => {
                 if let Some(row) = row {
                     let arg = arg & !CAPTURE_AFTER;
@@ -327,6 +352,7 @@ fn captured<'a>(
             }
             arg => {
                 let status = ByteStatus::from_raw(capture.status).unwrap_or(ByteStatus::NotResident);
+                given = Some(bytes).filter(|_| status.is_whole());
                 if let Some(row) = row {
                     let execed = execed.as_ref().filter(|_| !status.is_whole());
                     if !execed.is_some_and(|execed| captured_exec(rows, row, arg, info, execed)) {
@@ -342,6 +368,11 @@ fn captured<'a>(
         }
     }
     Some(known)
+}
+
+/// What is behind the last slash.
+fn last(path: &[u8]) -> &[u8] {
+    path.rsplit(|&byte| byte == b'/').next().unwrap_or_default()
 }
 
 /// Bytes of an exec's argument that was not resident at enter: the kernel's copy, from the successful exec.

@@ -8,6 +8,7 @@ use systape_format::model::{
 
 use super::rows::Rows;
 use super::world::World;
+use crate::names::FileId;
 use crate::tasks::{Argv as CommandLine, Execed, TaskId, Tasks};
 
 fn store(rows: &mut Rows, ev: ProcessEvent) {
@@ -122,7 +123,7 @@ pub(super) fn exec(e: &wire::Exec, path: &[u8], argv: &[u8], world: &mut World, 
     let argv = argv.strip_suffix(&[0]).unwrap_or(argv);
     let exe = absolute(&world.tasks, id, path);
     let entry = world.tasks.get_mut(id);
-    entry.task.exe = exe;
+    entry.task.exe.clone_from(&exe);
     // the next record has it
     entry.task.env = Vec::new();
     entry.argv = Some(CommandLine::cut(argv, u64::from(e.argv_full)));
@@ -133,6 +134,9 @@ pub(super) fn exec(e: &wire::Exec, path: &[u8], argv: &[u8], world: &mut World, 
         argv_full: u64::from(e.argv_full),
     });
     entry.interned = (u32::MAX, 0);
+    if e.file.inode != 0 && !exe.is_empty() && world.tasks.is_target(id) && !rows.shedding.is_all() {
+        rows.executed(&exe, &FileId { since: ts, inode: e.file });
+    }
     life((world, rows), (ProcessKind::Exec, ts), id, was, |world, _, ev| {
         // what it is now is no target's matter if it ceased to be one, as by --comm
         ev.argv_status = ByteStatus::NotResident;

@@ -19,6 +19,7 @@ use crate::cgroup_limits::Limits;
 use crate::environ::Keys;
 use crate::filter::CallFilter;
 use crate::ledger::Window;
+use crate::load::Opens;
 use crate::lock_names::LockNames;
 use crate::order::{Batch, Order, Pending};
 use crate::probes::{Probe, Static};
@@ -45,6 +46,7 @@ mod cgroup_limits;
 mod checkpoint;
 mod faults;
 mod files;
+mod identities;
 mod interpreters;
 mod ledger;
 mod life;
@@ -123,8 +125,8 @@ pub(crate) struct Start {
     pub snaps: Vec<Snap>,
     /// Recorded processes.
     pub processes: Vec<snapshot::Process>,
-    /// Sockets that their files stand for; one may be there more than once.
-    pub sockets: Vec<wire::Socket>,
+    /// What their descriptors stand for.
+    pub opens: Opens,
     /// What the arguments of calls in flight point to.
     pub memory: Vec<CallMemory>,
     /// Limits of cgroups.
@@ -220,6 +222,9 @@ impl Assembler {
     /// Adds the state at the start. Every record up to `start.done` must have been added.
     pub(crate) fn begin(&mut self, mut start: Start) {
         begin::begin(&mut start, self.window_open, &mut self.order, &mut self.world, &mut self.rows, &mut self.calls);
+        if self.calls.names_files() {
+            aside::open_files(&self.world, &mut self.rows);
+        }
         self.usage.memory(&start.snaps, u64::MAX, &mut self.world, &mut self.rows);
         self.cgroup_limits.begin(start.limits, self.window_open, &mut self.world, &mut self.rows);
         self.name_sockets();

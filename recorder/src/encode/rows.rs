@@ -2,17 +2,18 @@
 
 use std::sync::Arc;
 
-use systape_bpf::wire::Who;
+use systape_bpf::wire::{self, Who};
 use systape_format::model::{CPU_NONE, Call, Checkpoint, Container, Family, Gap, GapCause, StackOf};
 use systape_format::segment::{SegmentBuilder, SegmentData};
 use systape_format::table::TableDef;
 use systape_format::tables::Field;
 
+use super::identities::{self, Identities};
 use super::shed::Shedding;
 use super::stacks::{Event, Segment, Stacks};
 use super::world::World;
 use crate::effects::CallInfo;
-use crate::names::Name;
+use crate::names::{FileId, Name};
 use crate::tasks::{TaskId, Tasks};
 
 /// Pieces to be compressed, in this order.
@@ -68,6 +69,7 @@ pub(super) struct Rows {
     pub pieces: Vec<Piece>,
     /// Segments made aside so far.
     pub asides: u32,
+    identities: Identities,
 }
 
 impl Rows {
@@ -83,6 +85,7 @@ impl Rows {
             stacks,
             pieces: Vec::new(),
             asides: 0,
+            identities: Identities::default(),
         }
     }
 
@@ -121,7 +124,25 @@ impl Rows {
         }
         let index = self.builder.intern_fd_name(&name.bytes);
         name.interned.set((self.segment, index));
+        if let Some(file) = &name.file {
+            self.identify(index, &name.bytes, file);
+        }
         index
+    }
+
+    /// Says which file had the name `path` that is number `index` in the segment.
+    fn identify(&mut self, index: u32, path: &[u8], file: &FileId) {
+        if self.identities.tells(self.segment, index, &file.inode) {
+            let (ts, def) = (self.latest, Arc::clone(&self.identities.def));
+            let fs = wire::comm(&file.inode.fs);
+            self.beside(&def, ts, &identities::fields(ts, path, file, &fs));
+        }
+    }
+
+    /// A program of this file was executed as `path`.
+    pub(crate) fn executed(&mut self, path: &[u8], file: &FileId) {
+        let index = self.builder.intern_fd_name(path);
+        self.identify(index, path, file);
     }
 
     /// An event of `family` at `ts` is about to be stored.

@@ -5,7 +5,8 @@ use systape_bpf::wire::Ident;
 
 use super::stacks::tests::{encoder, recorded};
 use super::*;
-use crate::names::Name;
+use crate::load::Opens;
+use crate::names::{FileId, Name};
 use crate::order::Batch;
 use crate::sockets::Read;
 
@@ -31,7 +32,7 @@ fn who_ended_before_the_start_is_not_in_the_first_checkpoint() {
     encoder.begin(Start {
         snaps,
         processes: Vec::new(),
-        sockets: Vec::new(),
+        opens: Opens::default(),
         memory: Vec::new(),
         limits: Limits::default(),
         unread: Vec::new(),
@@ -141,7 +142,7 @@ fn names_read_at_the_start_are_not_those_of_later_events() {
     encoder.begin(Start {
         snaps: vec![snap],
         processes: vec![process],
-        sockets,
+        opens: Opens { sockets, ..Opens::default() },
         memory: Vec::new(),
         limits: Limits::default(),
         unread: Vec::new(),
@@ -229,6 +230,28 @@ fn a_tape_that_begins_later_has_the_names_of_sockets() {
     assert_eq!((names(&mut encoder), encoder.segment_start()), (Some((vec![10], vec![17])), 10));
     drop(file);
     assert_eq!(names(&mut encoder), None, "nobody has it open any more");
+}
+
+#[test]
+fn a_tape_that_begins_later_says_which_files_are_open() {
+    let mut encoder = recorded(true);
+    let hdr = wire::Header { flags: wire::TASK_IS_TARGET | wire::TASK_SEEN, ..wire::Header::default() };
+    let id = Ident { tid: 9, pid: 9, start: 9, leader_start: 9 };
+    encoder.take(Record::Task(wire::Task { hdr, id, ts: 5, ..wire::Task::default() }));
+    let task = encoder.world.tasks.find(&id).unwrap();
+    let inode = wire::Inode { inode: 77, dev: 8, generation: 3, ..wire::Inode::default() };
+    let file = Name::of_file(b"/a".to_vec(), Some(FileId { since: 0, inode }));
+    encoder.world.tasks.files_mut(task).set(5, 3, file, false);
+    encoder.close_segment(10);
+    encoder.take_pieces();
+    let tables = |encoder: &mut Assembler| encoder.prologue().map(|segment| segment.tables().to_vec());
+    for _ in 0..2 {
+        let tables = tables(&mut encoder).expect("a segment");
+        let values = ["ago", "inode", "device", "generation"].map(|name| tables[0].column(name).map(<[u64]>::to_vec));
+        assert_eq!(values, [1, 77, 8, 3].map(|value| Some(vec![value])));
+    }
+    encoder.world.tasks.files_mut(task).close(20, 3);
+    assert_eq!(tables(&mut encoder).map(|tables| tables.len()), None);
 }
 
 #[test]

@@ -16,7 +16,8 @@ use crate::cgroup_limits::{Hierarchy, Value};
 use crate::containers;
 use crate::effects::CallInfo;
 use crate::environ::{Keys, Parts};
-use crate::names::Name;
+use crate::mounts::Mounts;
+use crate::names::{FileId, Name};
 use crate::snapshot;
 use crate::sockets::{Read, Sockets};
 use crate::tasks::{TaskId, Tasks};
@@ -53,10 +54,14 @@ pub(super) struct World {
     pub tasks: Tasks,
     /// What their sockets are called.
     pub sockets: Sockets,
+    /// Files that descriptors of processes stand for, and since when they are known; while the state at the start is added.
+    pub opened: (u64, FxHashMap<(u32, i32), wire::Inode>),
     /// Those with a new name that is not on the tape yet.
     pub renamed: Vec<Renamed>,
     calls: CallInfos,
     pub rereads: Vec<Reread>,
+    /// Where file systems are.
+    pub mounts: Mounts,
     lookups: Lookups,
     /// Environment variables to keep, and the parts of an environment so far.
     pub environ: (Arc<Keys>, Parts),
@@ -101,9 +106,11 @@ impl World {
         Self {
             tasks,
             sockets: Sockets::default(),
+            opened: Default::default(),
             renamed: Vec::new(),
             calls: CallInfos::default(),
             rereads: Vec::new(),
+            mounts: Mounts::default(),
             lookups: Lookups::default(),
             environ: (env, Parts::default()),
             containers: Vec::new(),
@@ -167,7 +174,13 @@ impl World {
         }
         for (fd, name, cloexec) in fds {
             if keep(*fd) {
-                files.set(since, *fd, self.sockets.file(name), *cloexec);
+                let (at, opened) = &self.opened;
+                let inode = opened.get(&(process.pid, *fd)).filter(|_| name.starts_with(b"/") && !process.of.files);
+                let file = match inode {
+                    Some(inode) => Name::of_file(name.clone(), Some(FileId { since: *at, inode: *inode })),
+                    None => self.sockets.file(name),
+                };
+                files.set(since, *fd, file, *cloexec);
             }
         }
         if process.cut {

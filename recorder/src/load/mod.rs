@@ -48,7 +48,7 @@ use rings::Rings;
 use walker::Outsiders;
 
 pub(crate) use drops::{DropDelta, LostState};
-pub(crate) use walker::Walker;
+pub(crate) use walker::{Opens, Walker};
 
 /// The loaded programs. Dropping it detaches them.
 pub(crate) struct Programs {
@@ -509,7 +509,7 @@ impl Programs {
     /// A walker of tasks for any thread.
     pub(crate) fn walker(&self) -> Result<Walker> {
         let link = self.skel.links.walk_tasks.as_ref().context("the task iterator is not attached")?;
-        let sockets = self.skel.links.walk_sockets.as_ref();
+        let opens = self.skel.links.walk_opens.as_ref();
         let (progs, maps) = (&self.skel.progs, &self.skel.maps);
         let outsiders = if is_loaded(&progs.read_outsider) {
             let each = PerKey::new(&progs.read_outsider, MapHandle::try_from(&maps.outsiders)?)?;
@@ -517,7 +517,7 @@ impl Programs {
         } else {
             None
         };
-        Walker::new(link.as_fd(), outsiders, sockets.map(|link| link.as_fd()))
+        Walker::new(link.as_fd(), outsiders, opens.map(|link| link.as_fd()))
     }
 
     /// Counts the I/Os that ended without a program seeing it, each once.

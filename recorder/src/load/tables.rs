@@ -7,7 +7,7 @@ use anyhow::{Context, Result};
 use libbpf_rs::{MapCore, MapFlags};
 use systape_abi::Abi;
 use systape_bpf::wire::{CallDesc, CallStructs, Operands, TracepointFilter};
-use systape_bpf::{SLOTS, SystapeSkel, aio_call, target_bits};
+use systape_bpf::{SLOTS, SystapeSkel, also, target_bits};
 use systape_format::model::Family;
 
 use crate::config::Config;
@@ -34,8 +34,8 @@ pub(super) fn fill(skel: &SystapeSkel<'_>, config: &Config, symbols: &Symbols) -
     let table = |abi| calls::table(abi, &config.selection, &config.filter, config.structs);
     let with_operations = config.families.has(Family::IoUring);
     for (index, (desc, structs)) in (0u32..).zip([table(Abi::X86_64), table(Abi::I386)].iter_mut().flatten()) {
-        if !with_operations {
-            desc.aio = aio_call::NOTHING;
+        if !with_operations && matches!(desc.also, also::SUBMITS | also::REAPS) {
+            desc.also = also::NOTHING;
         }
         maps.calls.update(&index.to_ne_bytes(), desc_bytes(desc), MapFlags::ANY).context("calls")?;
         if desc.structs != 0 {

@@ -5,17 +5,27 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use anyhow::{Context, Result};
 use libbpf_rs::{MapCore, MapFlags, MapHandle};
+use rustc_hash::FxHashMap;
 use systape_bpf::wire::{self, Snap};
 
 use super::per_key::PerKey;
 use crate::iterate::{iterate, open_iterator};
+
+/// What descriptors stand for when the recording begins.
+#[derive(Debug, Default)]
+pub(crate) struct Opens {
+    /// Sockets; one may be there more than once.
+    pub sockets: Vec<wire::Socket>,
+    /// Other files, by process and descriptor.
+    pub files: FxHashMap<(u32, i32), wire::Inode>,
+}
 
 /// Walks all tasks of this pid namespace, and the known ones outside.
 #[derive(Debug)]
 pub(crate) struct Walker {
     tasks: OwnedFd,
     outsiders: Option<Outsiders>,
-    sockets: Option<OwnedFd>,
+    opens: Option<OwnedFd>,
 }
 
 /// Reads the calls of recorded tasks outside this pid namespace, which an iterator does not show.
@@ -28,26 +38,33 @@ pub(super) struct Outsiders {
 }
 
 impl Walker {
-    /// By the links of the iterators; `outsiders`: None when no task outside is recorded; `sockets`: None when the kernel
+    /// By the links of the iterators; `outsiders`: None when no task outside is recorded; `opens`: None when the kernel
     /// refused it.
     pub(super) fn new(
         tasks: BorrowedFd<'_>,
         outsiders: Option<Outsiders>,
-        sockets: Option<BorrowedFd<'_>>,
+        opens: Option<BorrowedFd<'_>>,
     ) -> Result<Self> {
-        let sockets = sockets.map(|link| link.try_clone_to_owned()).transpose()?;
-        Ok(Self { tasks: tasks.try_clone_to_owned()?, outsiders, sockets })
+        let opens = opens.map(|link| link.try_clone_to_owned()).transpose()?;
+        Ok(Self { tasks: tasks.try_clone_to_owned()?, outsiders, opens })
     }
 
-    /// The sockets that descriptors of recorded tasks stand for, up to a bound; one may be there more than once.
-    pub(crate) fn sockets(&self) -> Vec<wire::Socket> {
+    /// What descriptors of recorded tasks stand for, up to a bound; a socket may be there more than once.
+    pub(crate) fn opens(&self) -> Opens {
         const MOST: u64 = 64 << 20;
-        let Some(sockets) = &self.sockets else { return Vec::new() };
+        let Some(opens) = &self.opens else { return Opens::default() };
         let mut bytes = Vec::new();
         // what was read until an error is right
-        let read = open_iterator(sockets.as_fd()).map(|file| file.take(MOST).read_to_end(&mut bytes));
+        let read = open_iterator(opens.as_fd()).map(|file| file.take(MOST).read_to_end(&mut bytes));
         drop(read);
-        wire::sockets(&bytes).collect()
+        let mut found = Opens::default();
+        for (open, socket) in wire::opens(&bytes) {
+            match socket {
+                Some(socket) => found.sockets.push(socket),
+                None => drop(found.files.insert((open.pid, open.fd), open.inode)),
+            }
+        }
+        found
     }
 
     /// One record per task of this pid namespace.

@@ -94,6 +94,11 @@ pub(crate) struct Wanted {
 }
 
 impl Tracepoint {
+    /// Whether its events have the number of an inode, whose name is wanted then.
+    pub(crate) fn has_inode(&self) -> bool {
+        ["i_ino", "s_dev"].iter().all(|name| self.def.columns.iter().any(|column| column.name == *name))
+    }
+
     /// What the program has to know of it; `number` is that of its records, from 1 on.
     pub(crate) fn cookie(&self, number: usize) -> u64 {
         let words = self.fields.iter().filter(|field| field.place != Place::Fixed).map(|field| field.offset as u64 / 4);

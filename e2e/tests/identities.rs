@@ -1,0 +1,130 @@
+//! Which file a name stands for (`file:identity`), against stat(2) of the same files on several file systems.
+
+use std::collections::BTreeSet;
+
+use serde_json::Value;
+use systape_e2e::disk::has;
+use systape_e2e::{Background, Lab, Run};
+
+/// Opens files of ext4, tmpfs, overlayfs and a loop device's ext4, by several names, and prints what stat says of each: name, device, inode,
+/// generation where the file system tells, links, type of the file system.
+const OPENS: &str = r#"
+import os, fcntl, struct, subprocess, sys
+here = os.getcwd()
+def run(*words): subprocess.run(words, check=True, stdout=subprocess.DEVNULL)
+def generation(fd):
+    try: return struct.unpack('I', fcntl.ioctl(fd, 0x80087601, bytes(8))[:4])[0]
+    except OSError: return None
+def see(name, fs, flags=os.O_RDONLY, shown=None):
+    fd = os.open(name, flags, 0o640)
+    tell(fd, shown or here + '/' + name, fs)
+    return fd
+def tell(fd, name, fs):
+    s = os.fstat(fd)
+    print(name, os.major(s.st_dev) << 20 | os.minor(s.st_dev), s.st_ino, generation(fd), s.st_nlink, s.st_mode, fs)
+for d in ['tmp', 'lower', 'upper', 'work', 'both', 'loop', 'bound']: os.mkdir(d)
+kind = subprocess.run(['stat', '-f', '-c', '%T', '.'], check=True, capture_output=True, text=True).stdout.strip()
+kind = 'ext4' if kind == 'ext2/ext3' else kind
+run('mount', '-t', 'tmpfs', 'none', 'tmp')
+run('mount', '--bind', 'tmp', 'bound')
+open('lower/below', 'w').write('x')
+run('mount', '-t', 'overlay', '-o', 'lowerdir=lower,upperdir=upper,workdir=work', 'none', 'both')
+see('plain', kind, os.O_RDWR | os.O_CREAT)
+see('.', kind, shown=here)
+os.link('plain', 'another')
+see('another', kind)
+os.symlink('plain', 'symlink')
+see('symlink', kind, shown=here + '/plain')
+see('tmp/a', 'tmpfs', os.O_RDWR | os.O_CREAT)
+see('bound/a', 'tmpfs')
+see('both/new', 'overlay', os.O_RDWR | os.O_CREAT)
+see('both/below', 'overlay')
+gone = see('tmp/gone', 'tmpfs', os.O_RDWR | os.O_CREAT)
+os.unlink('tmp/gone')
+tell(os.dup(gone), here + '/tmp/gone (deleted)', 'tmpfs')
+if len(sys.argv) > 1:
+    open('image', 'w').truncate(16 << 20)
+    run('mkfs.ext4', '-q', 'image')
+    run('mount', '-o', 'loop', 'image', 'loop')
+    see('loop/file', 'ext4', os.O_RDWR | os.O_CREAT)
+os.chdir('/')
+for d in ['loop', 'both', 'bound', 'tmp']: subprocess.run(['umount', '-l', here + '/' + d], stderr=subprocess.DEVNULL)
+"#;
+
+/// What stat printed, without the generation where it had none to tell.
+fn truth(run: &Run) -> Vec<Vec<String>> {
+    let text = run.text();
+    let lines = text.lines().filter(|line| line.starts_with('/'));
+    lines.map(|line| line.rsplitn(7, ' ').map(str::to_owned).collect::<Vec<_>>().into_iter().rev().collect()).collect()
+}
+
+fn identities(lab: &Lab, tape: &str) -> Vec<Value> {
+    let rows = lab.analyze(&[tape, "-e", "file:identity", "--format", "json"]).expect(0).json();
+    rows.into_iter().map(|row| row["args"].clone()).collect()
+}
+
+fn is(row: &Value, told: &[String]) -> bool {
+    let [path, numbers @ .., fs] = told else { panic!("{told:?}") };
+    let names = ["device", "inode", "generation", "links", "mode"];
+    // directories get others below them
+    let is_directory = row["mode"].as_u64().is_some_and(|mode| mode & 0o170_000 == 0o040_000);
+    let left_out = |name: &str, number: &str| number == "None" || (name == "links" && is_directory);
+    let same = |(name, number): (&str, &String)| {
+        left_out(name, number) || number.parse::<u64>().is_ok_and(|number| row[name] == number)
+    };
+    row["path"] == **path && row["fstype"] == **fs && names.into_iter().zip(numbers).all(same)
+}
+
+#[test]
+fn a_name_has_the_inode_that_stat_says() {
+    let Some(lab) = Lab::with_bpf() else { return };
+    let with_loop = if has("mkfs.ext4") && has("losetup") { &["loop"][..] } else { &[] };
+    let run = lab.record("t.tape", &[], &[&["unshare", "-m", "python3", "-c", OPENS], with_loop].concat()).expect(0);
+    let (rows, told) = (identities(&lab, "t.tape"), truth(&run));
+    assert!(told.len() >= 10, "{}", run.text());
+    for told in &told {
+        assert!(rows.iter().any(|row| is(row, told)), "{told:?} in {rows:#?}");
+    }
+    // a file system of a device says so, others do not
+    let backed = |fs: &str| -> BTreeSet<String> {
+        rows.iter().filter(|row| row["fstype"] == fs).map(|row| row["device_backed"].to_string()).collect()
+    };
+    assert_eq!([backed("ext4"), backed("tmpfs"), backed("overlay")], ["1", "0", "0"].map(|is| [is.into()].into()));
+    // once for each name and file in a part of the tape
+    let here = lab.dir().canonicalize().expect("directory").join("plain");
+    let of_plain = rows.iter().filter(|row| row["path"].as_str() == here.to_str()).count();
+    assert!((1..3).contains(&of_plain), "{of_plain}");
+    // what was executed
+    let python = rows.iter().filter(|row| row["path"].as_str().is_some_and(|path| path.ends_with("bin/python3")));
+    assert!(python.count() >= 1, "{rows:#?}");
+}
+
+/// Opens a file, says so, and reads it when it is told to.
+const HOLDS: &str = "
+import os, sys
+held = os.open('held', os.O_RDWR | os.O_CREAT)
+s = os.fstat(held)
+open('ready', 'w').write(f'{os.getpid()} {s.st_ino} {os.major(s.st_dev) << 20 | os.minor(s.st_dev)}')
+os.open('go', os.O_RDONLY)
+os.read(held, 1)
+";
+
+#[test]
+fn what_was_open_before_the_recording_is_known_too() {
+    let Some(lab) = Lab::with_bpf() else { return };
+    systape_e2e::lab::run(lab.command("mkfifo").arg(lab.path("go"))).expect(0);
+    let program = Background::start(lab.command("python3").args(["-c", HOLDS]));
+    let ready = lab.until_file("ready");
+    let [pid, inode, device] = ready.split(' ').collect::<Vec<_>>()[..] else { panic!("{ready}") };
+    let record = lab.attach("t.tape", &["-p", pid, "-e", "read"]);
+    std::fs::write(lab.path("go"), "x").expect("a reader");
+    program.wait().expect(0);
+    record.stop(libc::SIGINT).expect(0);
+    let rows = identities(&lab, "t.tape");
+    let held = lab.dir().canonicalize().expect("directory").join("held");
+    let found: Vec<_> = rows.iter().filter(|row| row["path"].as_str() == held.to_str()).collect();
+    assert!(!found.is_empty(), "{rows:#?}");
+    for row in found {
+        assert_eq!([row["inode"].to_string(), row["device"].to_string()], [inode, device], "{row}");
+    }
+}
