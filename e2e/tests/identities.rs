@@ -128,3 +128,87 @@ fn what_was_open_before_the_recording_is_known_too() {
         assert_eq!([row["inode"].to_string(), row["device"].to_string()], [inode, device], "{row}");
     }
 }
+
+/// Removes files that are called `precious` in the directory `kept`, by other names; says of each what `kept/precious` was called then.
+const REMOVES: &str = r#"
+import os, sys
+def make(name='kept/precious'):
+    os.close(os.open(name, os.O_WRONLY | os.O_CREAT, 0o600))
+os.mkdir('kept'); os.symlink('kept', 'link')
+make(); os.unlink('link/precious')                                                  # by a symbolic link
+make(); os.link('kept/precious', 'other'); os.close(os.open('other', os.O_RDONLY)); os.unlink('other')  # by another name, 2 calls
+os.unlink('kept/precious')
+make(); os.rename('kept', 'moved'); os.unlink('moved/precious')                     # after its directory moved
+os.rename('moved', 'kept')
+make(); os.rename('kept/precious', 'away'); os.unlink('away')                       # after it moved itself, 2 calls
+make(); make('new'); os.rename('new', 'kept/precious')                              # another in its place
+os.unlink('kept/precious')
+make('elsewhere'); os.unlink('elsewhere')                                           # something else
+os.mkdir('far'); make('far/precious'); os.unlink('far/precious')                    # something else of that name
+os.mkdir('kept/sub'); os.rename('kept', 'gone'); os.rmdir('gone/sub')
+"#;
+
+/// What calls that take away or change names of files did, of those on `path`: call, paths that it gave.
+fn removals(lab: &Lab, path: &str) -> Vec<(String, Vec<String>)> {
+    let calls =
+        lab.analyze(&["-P", path, "-e", "unlink,rename,rmdir,link", "--format", "json", "t.tape"]).expect(0).json();
+    let paths = |row: &Value| {
+        let args = row["args"].as_object().expect("arguments");
+        // as they stand in the call
+        ["oldname", "pathname", "newname"]
+            .iter()
+            .filter_map(|name| Some(args.get(*name)?.as_str()?.to_owned()))
+            .collect()
+    };
+    calls.iter().map(|row| (row["syscall"].as_str().expect("a name").to_owned(), paths(row))).collect()
+}
+
+fn removed_on(fs: &str, by_link: bool) {
+    let Some(lab) = Lab::with_bpf() else { return };
+    let at = lab.path("at");
+    std::fs::create_dir(&at).expect("a directory");
+    let script = format!("mount -t {fs} none at 2>/dev/null; cd at; python3 -c '{}'", REMOVES.replace('\'', "\""));
+    lab.record("t.tape", &[], &["unshare", "-m", "sh", "-c", &script]).expect(0);
+    lab.assert_whole("t.tape");
+    let here = at.canonicalize().expect("directory");
+    let file = here.join("kept/precious").to_str().expect("UTF-8").to_owned();
+    let call = |name: &str, paths: &[&str]| (name.to_owned(), paths.iter().map(|&path| path.to_owned()).collect());
+    let mut expected = vec![
+        call("unlink", &["link/precious"]),
+        call("link", &["kept/precious", "other"]),
+        call("unlink", &["other"]),
+        call("unlink", &["kept/precious"]),
+        call("unlink", &["moved/precious"]),
+        call("rename", &["kept/precious", "away"]),
+        call("unlink", &["away"]),
+        call("rename", &["new", "kept/precious"]),
+        call("unlink", &["kept/precious"]),
+    ];
+    if !by_link {
+        expected.remove(0);
+    }
+    assert_eq!(removals(&lab, &file), expected);
+    // what is not known to be another file is told of
+    let run = lab.analyze(&["-P", &file, "-e", "unlink,rename,rmdir,link", "t.tape"]).expect(0);
+    let note = "removal or renaming of a file of that name in another directory";
+    let said = run.text() + &run.complaints();
+    assert_eq!(said.contains(note), !by_link, "{said}");
+    let line = said.lines().find(|line| line.contains("unlink(pathname: \"link/precious\")"));
+    let named = line.map(|line| line.ends_with(&format!("= 0<{file}>")));
+    assert_eq!(named, by_link.then_some(true), "{said}");
+    let dir = here.join("kept/sub").to_str().expect("UTF-8").to_owned();
+    let ours: Vec<_> = removals(&lab, &dir).into_iter().map(|(name, _)| name).collect();
+    assert_eq!(ours, ["rmdir"], "after its directory moved");
+}
+
+#[test]
+fn who_deleted_a_file_is_found_by_whatever_name_on_tmpfs() {
+    removed_on("tmpfs", false);
+}
+
+#[test]
+fn who_deleted_a_file_is_found_by_whatever_name_on_ext4() {
+    if std::path::Path::new("/sys/kernel/tracing/events/ext4/ext4_unlink_enter").exists() {
+        removed_on("nothing", true);
+    }
+}

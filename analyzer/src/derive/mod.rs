@@ -7,6 +7,7 @@ pub(crate) mod cost;
 pub(crate) mod critical;
 pub(crate) mod environments;
 pub(crate) mod fds;
+pub(crate) mod identities;
 pub(crate) mod lost_calls;
 pub(crate) mod measures;
 pub(crate) mod net;

@@ -19,7 +19,7 @@ systape_format::tables! {
         syscall: Word "its name; `sys_451` without one"
         args: Nested [String] "its arguments by name, each as text: a string as it is, flags by name, a descriptor as its number, what has no short text as the JSON of the listing; null: not recorded. A NULL argument is a null pointer"
         file: Str [Path] "the file behind its first descriptor; null: it has none, or it is not known"
-        file2: Str [Path] "the file behind its second descriptor; of a call that opens one, that file as the kernel names it; null: likewise"
+        file2: Str [Path] "the file behind its second descriptor; of a call that opens or removes one, that file as the kernel names it; null: likewise"
         ret: Int "return value, -1 with an errno; null: there was none, or the caller never saw it"
         errno: Word "name of the error; null: none. Restarts (`ERESTARTSYS`, 512 …) have one with `ret` null: no error the program saw"
         errno_code: Int "its number; null: none"

@@ -81,6 +81,13 @@ pub(crate) fn returned_path(segment: &Loaded, row: usize, ret: i64) -> Option<Co
     }
 }
 
+/// The file that `row` removed, as the kernel named it. None: it removed none, it is not known, or it is the path that the program gave.
+pub(crate) fn removed_path(segment: &Loaded, row: usize) -> Option<&[u8]> {
+    let name = segment.opened(row).filter(|_| segment.call(row).removes)?;
+    let given = segment.captured(row).iter().any(|value| value.bytes == name);
+    Some(name).filter(|_| !given)
+}
+
 /// The result of `row`.
 pub(crate) fn outcome(segment: &Loaded, row: usize) -> Outcome {
     let errno = segment.core.errno[row];

@@ -195,6 +195,11 @@ impl TextLines<'_> {
             self.scratch.escaped(out, &path);
             out.push(b'>');
         }
+        if let Some(path) = row::removed_path(self.segment, row) {
+            out.push(b'<');
+            self.scratch.escaped(out, path);
+            out.push(b'>');
+        }
         if let Some(comm) = row::child_comm(self.segment, call, row, ret) {
             out.extend_from_slice(b" (");
             self.scratch.escaped(out, comm);

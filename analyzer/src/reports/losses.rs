@@ -41,7 +41,7 @@ pub(crate) fn lines(context: &Context<'_>, listed: Listed) -> Vec<String> {
 pub(crate) fn end(context: &Context<'_>, out: &mut Out, told: bool, listed: Listed) -> Result<Verdict> {
     out.flush()?;
     let lost = !context.question.loss.complete();
-    if lost && !told {
+    if (lost || context.question.loss.aliases > 0) && !told {
         tell(context, listed, out);
     }
     Ok(Verdict { lost, bad: false })

@@ -51,6 +51,8 @@ pub struct CallInfo {
     pub io: Io,
     /// Its effect on the state that resolves names.
     pub effect: Effect,
+    /// unlink, unlinkat: they take away the name of a file.
+    pub removes: bool,
     /// exit and exit_group: they never return, so they have no duration.
     pub is_exit: bool,
     /// fork, clone, wait: a returned pid is printed with a name.
@@ -101,6 +103,7 @@ impl<'a> CallBook<'a> {
             fd_args: desc.map_or([None; 2], |d| d.fd_args()),
             io: desc.map_or(Io::None, SyscallDesc::io),
             effect,
+            removes: matches!(&*name, "unlink" | "unlinkat"),
             is_exit: effect == Effect::Exit,
             returns_pid: desc.is_some_and(|d| d.ret == RetKind::Pid),
             makes_task: effect == Effect::Clone,

@@ -343,10 +343,10 @@ impl Loaded {
         }
     }
 
-    /// The file that the call of `row` opened, as the kernel named it; None: it opened none, or it is not known.
+    /// The file that the call of `row` opened or removed, as the kernel named it; None: there is none, or it is not known.
     pub(crate) fn opened(&self, row: usize) -> Option<&[u8]> {
         match self.fd_of_column(row, 1) {
-            FdPath::Known(name) if self.call(row).io == Io::Open => Some(name),
+            FdPath::Known(name) if self.call(row).io == Io::Open || self.call(row).removes => Some(name),
             _ => None,
         }
     }

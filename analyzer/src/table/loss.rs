@@ -47,6 +47,8 @@ pub struct Loss {
     pub misses: Arc<Misses>,
     /// Calls that may be on the files that `-P` asks for, and are left out because their path is not known.
     pub unplaced: u64,
+    /// Calls that removed or renamed what may be such a file under a name that is not known to be one of it.
+    pub aliases: u64,
     /// What has lines of its own in the answer.
     pub listed: Listed,
 }
@@ -213,6 +215,11 @@ impl Loss {
             let are = if self.unplaced == 1 { "call is" } else { "calls are" };
             lines
                 .push(format!("AT LEAST: {} more {are} left out: whether on a file of -P is not known", self.unplaced));
+        }
+        if self.aliases > 0 {
+            let calls = if self.aliases == 1 { "removal or renaming" } else { "removals or renamings" };
+            let text = "of a file of that name in another directory, which may be the same behind a symbolic link";
+            lines.push(format!("{} {calls} {text}", self.aliases));
         }
         lines.extend(self.cut.map(|until| cut_text(until, session, self.being_written)));
         lines

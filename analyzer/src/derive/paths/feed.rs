@@ -16,6 +16,7 @@ use systape_format::reader::Segment;
 use super::super::lost_calls::{self, Selects};
 use super::dirs::{Begun, Dirs, To};
 use crate::derive::sharers::Member;
+use crate::table::calls::CallInfo;
 use crate::table::load::{Base, FdPath, Loaded, OpenCalls};
 use crate::table::question::Question;
 use crate::table::scan::carry::Rows;
@@ -44,6 +45,11 @@ pub(crate) trait Reader: Sync {
 
     /// Whether calls of a segment are worth reading.
     fn wants(&self, segment: usize) -> bool;
+
+    /// Whether calls of this kind are read wherever they are.
+    fn needs(&self, _: &CallInfo) -> bool {
+        false
+    }
 
     /// Makes something of the rows `range` of `segment`; those that wait go to `waiting`.
     fn read(&self, segment: &Loaded, range: Range<usize>, waiting: &mut Vec<Waiting<Self::Row>>) -> Self::Sum;
@@ -169,8 +175,9 @@ impl<R: Reader> Source for Changes<'_, R> {
                 Err(_) => piece.lacks_events = true,
             }
         }
-        let moving = dict.calls.iter().any(|call| moves(self.question.book.get(*call).effect));
-        let wanted = self.reader.wants(piece.at);
+        let calls = || dict.calls.iter().map(|call| self.question.book.get(*call));
+        let moving = calls().any(|call| moves(call.effect));
+        let wanted = self.reader.wants(piece.at) || calls().any(|call| self.reader.needs(&call));
         if segment.info().rows == 0 || !(moving || wanted) {
             return;
         }

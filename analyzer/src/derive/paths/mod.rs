@@ -7,6 +7,7 @@
 //! keeps the name it had. They are those of the process's own root. What is not certain is not known: after a loss, after `chroot`,
 //! `unshare`, `setns` and `pivot_root`, after a `chdir` whose path is not on the tape, and while another thread changes the directory.
 
+pub(crate) mod aliases;
 pub(crate) mod cwds;
 pub(crate) mod dirs;
 pub(crate) mod feed;

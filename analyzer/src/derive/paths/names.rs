@@ -35,7 +35,7 @@ pub(crate) struct Use<'a> {
     pub arg: usize,
     /// What it names.
     pub name: Name<'a>,
-    /// The file that was opened by it, as the kernel names it: without symbolic links and `..`, from the root of its mounts. None: none
+    /// The file that was opened or removed by it, as the kernel names it: without symbolic links and `..`, from the root of its mounts. None: none
     /// was, or it is not known.
     pub opened: Option<&'a [u8]>,
     /// The path as the program gave it; None: it is a descriptor, or what was given is not on the tape.

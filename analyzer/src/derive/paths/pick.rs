@@ -1,7 +1,8 @@
 //! Which calls are on the files that `-P` asks for.
 //!
 //! A call is on them through a path that it names or a descriptor, also one that its paths are relative to. Most rows are decided as they
-//! come; those with a path in the current directory wait for it.
+//! come; those with a path in the current directory wait for it. So do calls that remove, rename and link: they are also on what their
+//! files were called before, and on all other names of the same file.
 
 use std::ops::{ControlFlow, Range};
 
@@ -9,9 +10,11 @@ use anyhow::Result;
 use systape_abi::ArgKind;
 use systape_format::model::CallState;
 
+use super::aliases::{Aliases, Change};
 use super::feed::{Reader, Told, Waiting, feed};
 use super::join;
-use super::names::{Name, uses};
+use super::names::{Name, Use, uses};
+use crate::derive::identities::Identities;
 use crate::table::calls::CallInfo;
 use crate::table::filter::Filters;
 use crate::table::load::{FdPath, Loaded};
@@ -40,18 +43,41 @@ pub(crate) fn pick(question: &mut Question<'_>) -> Result<()> {
     let (mut picked, mut unknown) = (Picked::default(), 0_u64);
     picked.all_but = all_but;
     let calls = Calls { question, filters };
+    let (identities, damaged) = Identities::read(question.tape)?;
+    let mut aliases = Aliases::default();
+    let mut perhaps = 0_u64;
     let coverage = feed(question, &calls, |told| {
         match told {
             Told::Sum(Found { segment, rows, unknown: more }) => {
                 picked.add(segment, rows);
                 unknown += more;
             }
-            Told::Row(Relative { segment, row, mut on, names }, cwd) => {
+            Told::Row(Relative { segment, row, mut on, names, renames }, cwd) => {
                 for name in &names {
                     on.add(match cwd.as_ref().and_then(|cwd| join(cwd, name)) {
                         Some(path) => On::known(filters, &path),
                         None => On::of(filters, |patterns| picked::may_name(patterns, name)),
                     });
+                }
+                if let Some(renames) = renames {
+                    let files = renames.whole(cwd.as_deref());
+                    for file in files.iter().flatten().filter(|_| renames.wanted) {
+                        on.add(called(filters, file, renames.end, &aliases, &identities));
+                    }
+                    let seen = |file: &Option<Vec<u8>>| {
+                        file.as_ref().is_some_and(|file| identities.at(file, renames.end).is_some())
+                    };
+                    let unsure = renames.files.iter().zip(&files);
+                    let unsure = unsure.filter(|(file, whole)| !file.is_kernels && !seen(whole));
+                    let may_be = |file: &Named| ends_alike(&filters.paths, &file.path);
+                    let may_be = unsure.filter(|(file, _)| may_be(file)).count() > 0;
+                    perhaps += u64::from(renames.wanted && may_be && on.passes(filters) == Is::Not);
+                    if let (true, [Some(first), rest @ ..]) = (renames.done, &files[..]) {
+                        aliases.changed(renames.change, first, rest.first().and_then(Option::as_deref));
+                    }
+                    if !renames.wanted {
+                        return Ok(ControlFlow::Continue(()));
+                    }
                 }
                 let passes = on.passes(filters);
                 unknown += u64::from(passes == Is::Maybe);
@@ -63,8 +89,10 @@ pub(crate) fn pick(question: &mut Question<'_>) -> Result<()> {
         Ok(ControlFlow::Continue(()))
     })?;
     coverage.tell(&mut question.loss);
+    damaged.tell(&mut question.loss);
     picked.settle(question.loss.holes.iter().map(|hole| hole.segment));
     question.loss.unplaced = unknown;
+    question.loss.aliases = perhaps;
     question.scope.pick(picked);
     Ok(())
 }
@@ -116,6 +144,24 @@ impl On {
     }
 }
 
+/// What a file that is called `path` at `ts` is or was called besides.
+fn called(filters: &Filters, path: &[u8], ts: u64, aliases: &Aliases, identities: &Identities) -> On {
+    let mut on = On::NOTHING;
+    let mut other = |name: &[u8]| on.add(On::known(filters, name));
+    aliases.before(path, &mut other);
+    identities.at(path, ts).into_iter().for_each(|file| identities.names(file).for_each(&mut other));
+    on
+}
+
+/// Whether `path` has the last name of one that `patterns` name: it is the same file if its directory is the same by another name.
+fn ends_alike(patterns: &[String], path: &[u8]) -> bool {
+    fn last(path: &[u8]) -> &[u8] {
+        path.rsplit(|&byte| byte == b'/').next().unwrap_or_default()
+    }
+    let name = last(path);
+    !name.is_empty() && patterns.iter().any(|pattern| last(pattern.as_bytes()) == name)
+}
+
 struct Calls<'a, 't> {
     question: &'a Question<'t>,
     filters: &'a Filters,
@@ -138,6 +184,55 @@ struct Relative {
     /// What it is on elsewhere.
     on: On,
     names: Vec<Vec<u8>>,
+    renames: Option<Renames>,
+}
+
+/// What a call does to names of files.
+#[derive(Debug)]
+struct Renames {
+    change: Change,
+    /// It did not fail.
+    done: bool,
+    /// It passes the other filters.
+    wanted: bool,
+    /// When it ended.
+    end: u64,
+    files: Vec<Named>,
+}
+
+/// A name of a file in such a call.
+#[derive(Debug)]
+struct Named {
+    /// Perhaps in the current directory; empty: not known.
+    path: Vec<u8>,
+    /// The kernel's: without symbolic links.
+    is_kernels: bool,
+}
+
+impl Renames {
+    /// What the call of `row` does; None: nothing.
+    fn of(segment: &Loaded, row: usize, wanted: bool) -> Option<Self> {
+        let change = Change::of(segment, row)?;
+        let named = |on: Use<'_>| match (on.opened, on.name) {
+            (Some(kernels), _) => Named { path: kernels.to_vec(), is_kernels: true },
+            (None, Name::Known(path)) => Named { path: path.into_owned(), is_kernels: false },
+            (None, Name::InCwd(path)) => Named { path: path.to_vec(), is_kernels: false },
+            (None, Name::Unknown | Name::Nothing) => Named { path: Vec::new(), is_kernels: false },
+        };
+        let end = segment.time.start[row].saturating_add(segment.core.dur[row]);
+        let files = uses(segment, row).map(named).collect();
+        Some(Self { change, done: Change::is_done(segment, row), wanted, end, files })
+    }
+
+    /// The whole paths; None: not known.
+    fn whole(&self, cwd: Option<&[u8]>) -> Vec<Option<Vec<u8>>> {
+        let whole = |file: &Named| match &file.path[..] {
+            [] => None,
+            [b'/', ..] => Some(file.path.clone()),
+            path => cwd.and_then(|cwd| join(cwd, path)),
+        };
+        self.files.iter().map(whole).collect()
+    }
 }
 
 impl Reader for Calls<'_, '_> {
@@ -148,24 +243,36 @@ impl Reader for Calls<'_, '_> {
         self.question.scope.may_match(&self.question.tape.segments()[segment])
     }
 
+    fn needs(&self, call: &CallInfo) -> bool {
+        Change::of_name(&call.name).is_some()
+    }
+
     fn read(&self, segment: &Loaded, range: Range<usize>, waiting: &mut Vec<Waiting<Relative>>) -> Found {
         let filter = self.question.scope.segment(&segment.dict, segment.number);
         let on: Vec<bool> = segment.calls.iter().map(|info| may_be_on(info)).collect();
+        let renames: Vec<bool> = segment.calls.iter().map(|info| self.needs(info)).collect();
         let mut found = Found { segment: segment.number, ..Found::default() };
         for row in range {
             let passes = filter.core(&segment.core, row) && filter.time(&segment.time, row);
-            if !passes || !on[segment.core.call[row] as usize] {
+            let call = segment.core.call[row] as usize;
+            if !on[call] || !(passes || renames[call]) {
                 continue;
             }
             let mut names = Vec::new();
             let on = self.row(segment, row, &mut names);
+            if let Some(renames) = renames[call].then(|| Renames::of(segment, row, passes)).flatten() {
+                let what = Relative { segment: segment.number, row: row as u32, on, names, renames: Some(renames) };
+                waiting.push(Waiting { row, what });
+                continue;
+            }
             // whatever the directory is
             let sure = match on.passes(self.filters) {
                 Is::One => self.filters.not_paths.is_empty(),
                 _ => on.left_out == Is::One && !self.filters.not_paths.is_empty(),
             };
             if !names.is_empty() && !sure {
-                waiting.push(Waiting { row, what: Relative { segment: segment.number, row: row as u32, on, names } });
+                let what = Relative { segment: segment.number, row: row as u32, on, names, renames: None };
+                waiting.push(Waiting { row, what });
                 continue;
             }
             let passes = on.passes(self.filters);

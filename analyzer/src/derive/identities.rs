@@ -1,0 +1,153 @@
+//! Which file a name stood for: rows of the table `file:identity`, and what else a file was called.
+
+use std::collections::BTreeSet;
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use anyhow::Result;
+use rustc_hash::FxHashMap;
+use systape_format::families::FILE_IDENTITY;
+use systape_format::header::BlockKind;
+use systape_format::reader::Tape;
+use systape_format::tables::TableRows;
+
+use crate::table::scan::{Coverage, Scan};
+
+/// A file, whatever it is called.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) struct FileId {
+    /// Its file system, major << 20 | minor.
+    pub device: u64,
+    /// Its inode there.
+    pub inode: u64,
+    /// Changes when that number is used again.
+    pub generation: u64,
+    /// No other file ever has the same: the file system counts generations. 0 is one, of files that were made with it.
+    unique: bool,
+}
+
+/// File systems of which it is known that they do.
+const WITH_GENERATIONS: [&[u8]; 7] = [b"ext2", b"ext3", b"ext4", b"xfs", b"btrfs", b"f2fs", b"tmpfs"];
+
+/// What holds since a time each, in order of time.
+type Over<T> = Vec<(u64, T)>;
+
+/// The files of a tape and their names.
+#[derive(Debug, Default)]
+pub(crate) struct Identities {
+    /// By name: since when it stands for which file, in order of time.
+    files: FxHashMap<Arc<[u8]>, Over<FileId>>,
+    /// By file: all of its names.
+    names: FxHashMap<FileId, BTreeSet<Arc<[u8]>>>,
+    /// By device and inode: the name under which it was seen last, in order of time.
+    last: FxHashMap<(u64, u64), Over<Arc<[u8]>>>,
+}
+
+impl Identities {
+    /// Those of `tape`.
+    ///
+    /// # Errors
+    /// None of its own.
+    pub(crate) fn read(tape: &Tape) -> Result<(Self, Coverage)> {
+        let mut all = Self::default();
+        let with_tables = (0..tape.segments().len()).filter(|at| tape.segment(*at).has(BlockKind::Tables));
+        let coverage = Scan::of(tape, with_tables.collect()).walk(
+            "identities of files",
+            |segment, dict| segment.tables(dict),
+            |_, _, tables| {
+                tables.iter().for_each(|table| all.add_rows(table));
+                Ok(ControlFlow::Continue(()))
+            },
+        )?;
+        Ok((all, coverage))
+    }
+
+    fn add_rows(&mut self, table: &TableRows) {
+        if table.def.name != FILE_IDENTITY.name {
+            return;
+        }
+        let columns = ["ago", "device", "inode", "generation", "path", "fstype"].map(|name| table.column(name));
+        let [Some(ago), Some(device), Some(inode), Some(generation), Some(path), Some(fstype)] = columns else {
+            return;
+        };
+        for (row, ts) in table.ts.iter().enumerate() {
+            let Some(path) = table.string(path[row]) else { continue };
+            let fs = table.string(fstype[row]).unwrap_or_default();
+            let unique = generation[row] != 0 || WITH_GENERATIONS.contains(&fs);
+            let file = FileId { device: device[row], inode: inode[row], generation: generation[row], unique };
+            self.add(ts.saturating_sub(ago[row]), path, file);
+        }
+    }
+
+    /// `path` was the file at `since`.
+    fn add(&mut self, since: u64, path: &[u8], file: FileId) {
+        let path: Arc<[u8]> = match self.files.get_key_value(path) {
+            Some((known, _)) => Arc::clone(known),
+            None => path.into(),
+        };
+        let last = self.last.entry((file.device, file.inode)).or_default();
+        let at = last.partition_point(|(earlier, _)| *earlier <= since);
+        if at == 0 || last[at - 1].1 != path {
+            last.insert(at, (since, Arc::clone(&path)));
+        }
+        let files = self.files.entry(Arc::clone(&path)).or_default();
+        let at = files.partition_point(|(earlier, _)| *earlier <= since);
+        // most rows say again what an earlier one says
+        if at > 0 && files[at - 1].1 == file {
+            return;
+        }
+        files.insert(at, (since, file));
+        self.names.entry(file).or_default().insert(path);
+    }
+
+    /// The file that `path` was at `ts`; None: not known.
+    pub(crate) fn at(&self, path: &[u8], ts: u64) -> Option<FileId> {
+        let files = self.files.get(path)?;
+        let after = files.partition_point(|(since, _)| *since <= ts);
+        after.checked_sub(1).map(|last| files[last].1)
+    }
+
+    /// The name under which the file with this number was seen last before `ts`; None: not known.
+    pub(crate) fn name(&self, device: u64, inode: u64, ts: u64) -> Option<&[u8]> {
+        let seen = self.last.get(&(device, inode))?;
+        let after = seen.partition_point(|(since, _)| *since <= ts);
+        after.checked_sub(1).map(|last| &*seen[last].1)
+    }
+
+    /// All names under which a file that no other can be taken for was ever seen.
+    pub(crate) fn names(&self, file: FileId) -> impl Iterator<Item = &[u8]> {
+        self.names.get(&file).filter(|_| file.unique).into_iter().flatten().map(|name| &**name)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const A: FileId = FileId { device: 1, inode: 2, generation: 3, unique: true };
+
+    #[test]
+    fn a_name_is_the_file_that_it_was_last() {
+        let mut all = Identities::default();
+        let b = FileId { generation: 4, ..A };
+        for (since, path, file) in [(10, "/a", A), (30, "/a", b), (20, "/a", A), (20, "/link", A)] {
+            all.add(since, path.as_bytes(), file);
+        }
+        let named = |ts| all.name(1, 2, ts).map(|name| String::from_utf8_lossy(name).into_owned());
+        assert_eq!([named(9), named(19), named(20)], [None, Some("/a".into()), Some("/link".into())]);
+        let at = |path: &str, ts| all.at(path.as_bytes(), ts);
+        assert_eq!([at("/a", 9), at("/a", 10), at("/a", 29), at("/a", 30)], [None, Some(A), Some(A), Some(b)]);
+        assert_eq!(at("/b", 30), None);
+        let names = |file| all.names(file).map(|name| String::from_utf8_lossy(name).into_owned()).collect();
+        let [of_a, of_b]: [Vec<String>; 2] = [A, b].map(names);
+        assert_eq!((of_a, of_b), (vec!["/a".into(), "/link".into()], vec!["/a".into()]));
+    }
+
+    #[test]
+    fn without_a_generation_a_number_may_be_another_file() {
+        let mut all = Identities::default();
+        let file = FileId { generation: 0, unique: false, ..A };
+        all.add(10, b"/a", file);
+        assert_eq!((all.at(b"/a", 10), all.names(file).count()), (Some(file), 0));
+    }
+}
