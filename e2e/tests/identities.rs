@@ -212,3 +212,56 @@ fn who_deleted_a_file_is_found_by_whatever_name_on_ext4() {
         removed_on("nothing", true);
     }
 }
+
+/// Reads files that are not in the page cache, one of them through a mapping and one opened before the recording; says how many pages each has.
+const READS: &str = r#"
+import mmap, os, sys
+def cold(name, pages):
+    with open(name, 'wb') as file:
+        file.write(b'x' * 4096 * pages)
+        file.flush(); os.fsync(file.fileno())
+        os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+    print(os.path.realpath(name), pages)
+sizes = {'one': 3, 'two': 5, 'mapped': 4, 'renamed': 7}
+if sys.argv[1] == 'make':
+    for name, pages in sizes.items(): cold(name, pages)
+    sys.exit()
+for name, pages in sizes.items():
+    fd = os.open(name, os.O_RDONLY)
+    if name == 'renamed':
+        os.rename(name, 'by another name')
+        fd = os.open('by another name', os.O_RDONLY)
+    if name == 'mapped':
+        map = mmap.mmap(fd, 0, prot=mmap.PROT_READ)
+        for page in range(pages): map[page * 4096]
+    else:
+        os.read(fd, pages * 4096)
+"#;
+
+#[test]
+fn events_of_the_page_cache_have_the_names_of_files() {
+    let Some(lab) = Lab::with_bpf() else { return };
+    let event = "filemap:mm_filemap_add_to_page_cache";
+    let made = systape_e2e::lab::run(lab.command("python3").args(["-c", READS, "make"])).expect(0);
+    lab.record("t.tape", &["-e", event], &["python3", "-c", READS, "read"]).expect(0);
+    lab.assert_whole("t.tape");
+    let rows = lab.analyze(&["t.tape", "-e", event, "--format", "json"]).expect(0).json();
+    let top = lab
+        .analyze(&["top", "t.tape", "-e", event, "--by", "file", "--top", "1000", "--format", "json"])
+        .expect(0)
+        .json();
+    for line in made.text().lines() {
+        let (path, pages) = line.rsplit_once(' ').expect("a path and a number");
+        let path = path.replace("renamed", "by another name");
+        let of_file: Vec<_> = rows.iter().map(|row| &row["args"]).filter(|args| args["file"] == *path).collect();
+        let order = |args: &&Value| 1u64 << args["order"].as_u64().unwrap_or(0);
+        let brought: u64 = of_file.iter().map(order).sum();
+        assert_eq!(brought, pages.parse::<u64>().expect("a number"), "{path}: {rows:#?}");
+        let counted: Vec<_> =
+            top.iter().filter(|row| row["fields"]["file"] == *path).map(|row| row["count"].clone()).collect();
+        assert_eq!(counted, [Value::from(of_file.len())], "{path}: {top:#?}");
+    }
+    // whose file is not known has its numbers
+    let unknown = |row: &&Value| row["args"]["file"].as_str().is_none();
+    assert_eq!(rows.iter().filter(unknown).count(), 0);
+}

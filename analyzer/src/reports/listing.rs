@@ -15,6 +15,7 @@ use super::Context;
 use crate::asked::config::{Config, refuse};
 use crate::asked::options::stacks::Below;
 use crate::asked::sort::{Order, Sort};
+use crate::derive::identities::Identities;
 use crate::derive::paths::cwds::{self, Cwds, Moves};
 use crate::derive::paths::history::History;
 use crate::derive::stacks::debug_files;
@@ -179,6 +180,11 @@ pub(super) fn run_part(
     let mut unnamed = Vec::new();
     let names = names(context, &own.stacks, &mut unnamed)?;
     let mut events = EventLines::new(config.events.clone(), config.format, (look, context.stamps()), session, times);
+    if config.events.tables() {
+        let (files, damaged) = Identities::read(context.question.tape)?;
+        damaged.tell(&mut context.question.loss);
+        events.files = files;
+    }
     events.tool = tool;
     events.stacks = names.as_ref().map(|names| (names, own.stacks.limits()));
     let calls = config.calls && families::recorded(context.question.tape, Family::Syscall) != Some(false);

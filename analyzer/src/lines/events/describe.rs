@@ -7,8 +7,9 @@ use systape_format::model::{
 
 use super::kind::Kind;
 use crate::derive::block::flags::letters;
+use crate::derive::identities::Identities;
 use crate::derive::net::words::{address, protocol_name};
-use crate::values::devices::Devices;
+use crate::values::devices::{Devices, numbers};
 use crate::values::words::NET_SOFTIRQ;
 use systape_abi::{iouring_op_name, tcp};
 use systape_format::table::{ColumnDef, TableDef, Type};
@@ -76,6 +77,8 @@ pub(crate) struct Describer<'a> {
     pub session: &'a Session,
     /// Its devices.
     pub devices: &'a Devices,
+    /// Its files.
+    pub files: &'a Identities,
     /// The segment's tasks.
     pub dict: &'a Dict,
 }
@@ -271,13 +274,22 @@ impl<'a> Describer<'a> {
             };
             (&*column.name, value)
         };
+        let ts = table.ts.get(at).copied().unwrap_or(0);
+        let inode = ["s_dev", "i_ino"].map(|name| table.column(name).and_then(|values| values.get(at)).copied());
+        let file = if let [Some(device), Some(inode)] = inode {
+            let name = self.files.name(device, inode, ts).map(Value::Bytes);
+            let (major, minor) = numbers(device as u32);
+            Some(("file", name.unwrap_or_else(|| Value::Word(format!("{major}:{minor}:{inode}")))))
+        } else {
+            None
+        };
         let mut tasks = columns().filter(|(column, _)| column.ty == Type::Task);
         let first = tasks.next().map(|(column, values)| (&column.name, of(values.get(at).copied().unwrap_or(0))));
         let whose = first.as_ref().map(|(name, _)| *name);
         let other = tasks.next().and_then(|(_, values)| of(values.get(at).copied().unwrap_or(0)));
         Event {
             which: Which::Table(&table.def),
-            ts: table.ts.get(at).copied().unwrap_or(0),
+            ts,
             cpu: table.column(CPU).and_then(|cpus| u32::try_from(*cpus.get(at)?).ok()),
             task: first.and_then(|(_, task)| task),
             other,
@@ -290,6 +302,7 @@ impl<'a> Describer<'a> {
                         && !matches!(column.ty, Type::Stack | Type::Unread)
                 })
                 .map(value)
+                .chain(file)
                 .collect(),
         }
     }

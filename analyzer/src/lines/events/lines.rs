@@ -7,6 +7,7 @@ use super::describe::Event;
 use super::form;
 use super::kind::Wanted;
 use super::walk::{StackAt, Walk};
+use crate::derive::identities::Identities;
 use crate::derive::stacks::limits::Limits;
 use crate::derive::stacks::lines::StackLines;
 use crate::derive::stacks::names::Names;
@@ -31,6 +32,8 @@ pub(crate) struct EventLines<'a> {
     stamps: Stamps,
     times: Times<'a>,
     devices: Devices,
+    /// Files that events have by number.
+    pub files: Identities,
     json: Sink<'static>,
     csv: Sink<'static>,
     /// Lines of a tool, which has no calls beside them; None: those of the listing.
@@ -50,7 +53,8 @@ impl<'a> EventLines<'a> {
     ) -> Self {
         let (json, csv) = (Sink::new(Form::Json, &EVENTS), Sink::new(Form::Csv, &CALLS));
         let (times, devices) = (Times { session, clock }, Devices::new(session));
-        Self { wanted, format, look, stamps, times, devices, json, csv, tool: None, stacks: None }
+        let files = Identities::default();
+        Self { wanted, format, look, stamps, times, devices, files, json, csv, tool: None, stacks: None }
     }
 
     /// The lines of `segment`, and the start of its window. A group that cannot be read is added to `findings`.
@@ -68,7 +72,8 @@ impl<'a> EventLines<'a> {
             }
         };
         let mut lines = Lines { all: self, stacks, part: Part::default(), unsorted: Vec::new() };
-        let walk = Walk { wanted: &self.wanted, scope, session: self.times.session, devices: &self.devices };
+        let (session, devices, files) = (self.times.session, &self.devices, &self.files);
+        let walk = Walk { wanted: &self.wanted, scope, session, devices, files };
         for (what, error) in walk.segment(segment, &dict, |event, stack| lines.line(event, stack)) {
             told(what, error);
         }

@@ -6,6 +6,7 @@ use systape_format::reader::Segment;
 
 use super::describe::{Describer, Event, Which};
 use super::kind::{Kind, Wanted};
+use crate::derive::identities::Identities;
 use crate::table::filter::Scope;
 use crate::table::loss::family_name;
 use crate::values::devices::Devices;
@@ -24,6 +25,8 @@ pub(crate) struct Walk<'a> {
     pub session: &'a Session,
     /// Its devices.
     pub devices: &'a Devices,
+    /// Its files, for events that have an inode's number.
+    pub files: &'a Identities,
 }
 
 impl Walk<'_> {
@@ -56,7 +59,7 @@ impl Walk<'_> {
         dict: &Dict,
         each: &mut impl FnMut(&Event<'_>, Option<StackAt>),
     ) -> Result<(), systape_format::Error> {
-        let describer = Describer { session: self.session, devices: self.devices, dict };
+        let describer = Describer { session: self.session, devices: self.devices, files: self.files, dict };
         let wanted = self.wanted;
         match family {
             Family::Sched => {
@@ -98,7 +101,7 @@ impl Walk<'_> {
         dict: &Dict,
         each: &mut impl FnMut(&Event<'_>, Option<StackAt>),
     ) -> Result<(), systape_format::Error> {
-        let describer = Describer { session: self.session, devices: self.devices, dict };
+        let describer = Describer { session: self.session, devices: self.devices, files: self.files, dict };
         for table in segment.tables(dict)?.iter().filter(|table| self.wanted.has_table(&table.def.name)) {
             let stacks = table.stacks();
             // codes are far below 2^32

@@ -7,6 +7,7 @@ use systape_format::reader::Tape;
 
 use super::fields::{Asked, DURATIONS, Seen, Sums, Wanted, print};
 use crate::asked::config::Config;
+use crate::derive::identities::Identities;
 use crate::derive::summary::plan::Plan;
 use crate::lines::events::describe::{self, Event};
 use crate::lines::events::walk::Walk;
@@ -77,7 +78,9 @@ pub(super) fn answer(config: &Config, tape: &Tape, asked: &Asked<'_>, out: &mut 
     let mut context = Context::about(config, tape, &config.events.families())?;
     let devices = Devices::new(session);
     let question = &context.question;
-    let walk = Walk { wanted: &config.events, scope: &question.scope, session, devices: &devices };
+    let named = if config.events.tables() { Some(Identities::read(tape)?) } else { None };
+    let (files, unnamed) = named.map_or_else(Default::default, |(files, coverage)| (files, Some(coverage)));
+    let walk = Walk { wanted: &config.events, scope: &question.scope, session, devices: &devices, files: &files };
     let read = Read { wanted: &wanted, plan: &plan, value: asked.value, since: session.window_open };
     let mut sums = Sums::default();
     let coverage = Scan::candidates(question).parts(
@@ -102,5 +105,6 @@ pub(super) fn answer(config: &Config, tape: &Tape, asked: &Asked<'_>, out: &mut 
         },
     )?;
     coverage.tell(&mut context.question.loss);
+    unnamed.into_iter().for_each(|coverage| coverage.tell(&mut context.question.loss));
     print(&context, &wanted, asked, (&sums, &plan), out)
 }
