@@ -265,3 +265,20 @@ fn events_of_the_page_cache_have_the_names_of_files() {
     let unknown = |row: &&Value| row["args"]["file"].as_str().is_none();
     assert_eq!(rows.iter().filter(unknown).count(), 0);
 }
+
+#[test]
+fn a_cut_says_which_files_its_names_are() {
+    let Some(lab) = Lab::with_bpf() else { return };
+    let program = "import os
+os.open('a', os.O_RDWR | os.O_CREAT); os.link('a', 'b'); os.open('b', os.O_RDWR); os.unlink('b')";
+    // one segment, which the cut has a part of
+    lab.record("t.tape", &["--flush", "60s"], &["python3", "-c", program]).expect(0);
+    let path = lab.dir().canonicalize().expect("directory").join("a");
+    let of_a =
+        |tape: &str| lab.analyze(&["-P", path.to_str().expect("UTF-8"), "-e", "=unlink", "--format", "json", tape]);
+    let found = of_a("t.tape").expect(0).json();
+    assert_eq!(found.len(), 1, "{found:?}");
+    let from = format!("{}ns,", found[0]["ts_ns"].as_u64().expect("a time"));
+    lab.analyze(&["cut", "t.tape", "cut.tape", "--time", &from]).expect(0);
+    assert_eq!(of_a("cut.tape").expect(0).json().len(), 1);
+}

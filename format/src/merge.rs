@@ -12,7 +12,7 @@ use xxhash_rust::xxh3::{xxh3_64, xxh3_128};
 
 use crate::encode::Encoder;
 use crate::error::{Error, Result};
-use crate::families::BLOCK_FILE;
+use crate::families::{BLOCK_FILE, FILE_IDENTITY};
 use crate::header::{BlockKind, INCOMPAT_CUT};
 use crate::model::{Dict, End, Family, Session, Task, Window};
 use crate::reader::Tape;
@@ -351,9 +351,9 @@ impl Picks for Own<'_> {
             Row::Table(table, row) => table.ts.get(row).map_or((0, 0), |ts| (*ts, *ts)),
             Row::Gap(gap) => (gap.last, gap.last),
         };
-        // each part of a segment has the files of its I/Os
+        // each part of a segment has the files of its I/Os and names
         if let Row::Table(table, _) = row
-            && table.def.name == BLOCK_FILE.name
+            && [&BLOCK_FILE.name, &FILE_IDENTITY.name].contains(&&table.def.name)
         {
             let overlaps = self.segment.1 > self.window.0 || self.segment.0 >= self.window.0;
             return overlaps && owner(self.pieces, self.all, self.window.0).is_none_or(|owner| owner == self.at);

@@ -3,8 +3,8 @@
 use super::Plan;
 use super::survey::{Early, Survey};
 use crate::families::{
-    BLOCK_FILE, CGROUP_LIMIT, CGROUP_MEMBER, EXEC_INTERPRETER, PROCESS_MEMORY, PROCESS_THREAD, PROCESS_USAGE,
-    RECORD_TRIGGER, SOCKET_ERROR, SOCKET_NAME, SOCKET_RETRANSMIT, SOCKET_TCP,
+    BLOCK_FILE, CGROUP_LIMIT, CGROUP_MEMBER, EXEC_INTERPRETER, FILE_IDENTITY, PROCESS_MEMORY, PROCESS_THREAD,
+    PROCESS_USAGE, RECORD_TRIGGER, SOCKET_ERROR, SOCKET_NAME, SOCKET_RETRANSMIT, SOCKET_TCP,
 };
 use crate::header::BlockKind;
 use crate::model::{CallState, Core, Dict, Family, LedgerRow, ProcessKind, SignalEvent, SignalKind, Task};
@@ -160,8 +160,8 @@ impl Cut<'_> {
             // why the tape was written is no event of a time
             return self.any_chosen([owner, None]);
         }
-        if is(&[&BLOCK_FILE]) {
-            // files of I/Os of this segment that are left out are few
+        if is(&[&BLOCK_FILE, &FILE_IDENTITY]) {
+            // files of I/Os and names of this segment that are left out are few
             return self.reaches || window.has(ts);
         }
         let shared = is(&[&SOCKET_RETRANSMIT, &SOCKET_ERROR]);
