@@ -15,7 +15,7 @@ use super::Context;
 use crate::asked::config::{Config, refuse};
 use crate::asked::options::stacks::Below;
 use crate::asked::sort::{Order, Sort};
-use crate::derive::identities::Identities;
+use crate::derive::identities;
 use crate::derive::paths::cwds::{self, Cwds, Moves};
 use crate::derive::paths::history::History;
 use crate::derive::stacks::debug_files;
@@ -181,7 +181,7 @@ pub(super) fn run_part(
     let names = names(context, &own.stacks, &mut unnamed)?;
     let mut events = EventLines::new(config.events.clone(), config.format, (look, context.stamps()), session, times);
     if config.events.tables() {
-        let (files, damaged) = Identities::read(context.question.tape)?;
+        let (files, damaged) = identities::FileNames::read(context.question.tape)?;
         damaged.tell(&mut context.question.loss);
         events.files = files;
     }

@@ -43,7 +43,10 @@ pub(crate) fn pick(question: &mut Question<'_>) -> Result<()> {
     let (mut picked, mut unknown) = (Picked::default(), 0_u64);
     picked.all_but = all_but;
     let calls = Calls { question, filters };
-    let (identities, damaged) = Identities::read(question.tape)?;
+    let (identities, damaged) = Identities::read(question.tape, |path| {
+        let on = On::known(filters, path);
+        on.asked == Is::One || on.left_out == Is::One || ends_alike(&filters.paths, path)
+    })?;
     let mut aliases = Aliases::default();
     let mut perhaps = 0_u64;
     let coverage = feed(question, &calls, |told| {

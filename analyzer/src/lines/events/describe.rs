@@ -7,7 +7,7 @@ use systape_format::model::{
 
 use super::kind::Kind;
 use crate::derive::block::flags::letters;
-use crate::derive::identities::Identities;
+use crate::derive::identities::FileNames;
 use crate::derive::net::words::{address, protocol_name};
 use crate::values::devices::{Devices, numbers};
 use crate::values::words::NET_SOFTIRQ;
@@ -78,7 +78,7 @@ pub(crate) struct Describer<'a> {
     /// Its devices.
     pub devices: &'a Devices,
     /// Its files.
-    pub files: &'a Identities,
+    pub files: &'a FileNames,
     /// The segment's tasks.
     pub dict: &'a Dict,
 }
@@ -277,7 +277,7 @@ impl<'a> Describer<'a> {
         let ts = table.ts.get(at).copied().unwrap_or(0);
         let inode = ["s_dev", "i_ino"].map(|name| table.column(name).and_then(|values| values.get(at)).copied());
         let file = if let [Some(device), Some(inode)] = inode {
-            let name = self.files.name(device, inode, ts).map(Value::Bytes);
+            let name = self.files.at(device, inode, ts).map(Value::Bytes);
             let (major, minor) = numbers(device as u32);
             Some(("file", name.unwrap_or_else(|| Value::Word(format!("{major}:{minor}:{inode}")))))
         } else {

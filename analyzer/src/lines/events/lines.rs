@@ -7,7 +7,7 @@ use super::describe::Event;
 use super::form;
 use super::kind::Wanted;
 use super::walk::{StackAt, Walk};
-use crate::derive::identities::Identities;
+use crate::derive::identities::FileNames;
 use crate::derive::stacks::limits::Limits;
 use crate::derive::stacks::lines::StackLines;
 use crate::derive::stacks::names::Names;
@@ -33,7 +33,7 @@ pub(crate) struct EventLines<'a> {
     times: Times<'a>,
     devices: Devices,
     /// Files that events have by number.
-    pub files: Identities,
+    pub files: FileNames,
     json: Sink<'static>,
     csv: Sink<'static>,
     /// Lines of a tool, which has no calls beside them; None: those of the listing.
@@ -53,7 +53,7 @@ impl<'a> EventLines<'a> {
     ) -> Self {
         let (json, csv) = (Sink::new(Form::Json, &EVENTS), Sink::new(Form::Csv, &CALLS));
         let (times, devices) = (Times { session, clock }, Devices::new(session));
-        let files = Identities::default();
+        let files = FileNames::default();
         Self { wanted, format, look, stamps, times, devices, files, json, csv, tool: None, stacks: None }
     }
 

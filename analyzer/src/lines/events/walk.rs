@@ -6,7 +6,7 @@ use systape_format::reader::Segment;
 
 use super::describe::{Describer, Event, Which};
 use super::kind::{Kind, Wanted};
-use crate::derive::identities::Identities;
+use crate::derive::identities::FileNames;
 use crate::table::filter::Scope;
 use crate::table::loss::family_name;
 use crate::values::devices::Devices;
@@ -26,7 +26,7 @@ pub(crate) struct Walk<'a> {
     /// Its devices.
     pub devices: &'a Devices,
     /// Its files, for events that have an inode's number.
-    pub files: &'a Identities,
+    pub files: &'a FileNames,
 }
 
 impl Walk<'_> {

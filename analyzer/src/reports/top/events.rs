@@ -7,7 +7,7 @@ use systape_format::reader::Tape;
 
 use super::fields::{Asked, DURATIONS, Seen, Sums, Wanted, print};
 use crate::asked::config::Config;
-use crate::derive::identities::Identities;
+use crate::derive::identities::FileNames;
 use crate::derive::summary::plan::Plan;
 use crate::lines::events::describe::{self, Event};
 use crate::lines::events::walk::Walk;
@@ -78,7 +78,7 @@ pub(super) fn answer(config: &Config, tape: &Tape, asked: &Asked<'_>, out: &mut 
     let mut context = Context::about(config, tape, &config.events.families())?;
     let devices = Devices::new(session);
     let question = &context.question;
-    let named = if config.events.tables() { Some(Identities::read(tape)?) } else { None };
+    let named = if config.events.tables() { Some(FileNames::read(tape)?) } else { None };
     let (files, unnamed) = named.map_or_else(Default::default, |(files, coverage)| (files, Some(coverage)));
     let walk = Walk { wanted: &config.events, scope: &question.scope, session, devices: &devices, files: &files };
     let read = Read { wanted: &wanted, plan: &plan, value: asked.value, since: session.window_open };
