@@ -282,3 +282,17 @@ os.open('a', os.O_RDWR | os.O_CREAT); os.link('a', 'b'); os.open('b', os.O_RDWR)
     lab.analyze(&["cut", "t.tape", "cut.tape", "--time", &from]).expect(0);
     assert_eq!(of_a("cut.tape").expect(0).json().len(), 1);
 }
+
+#[test]
+fn files_of_others_are_known_where_all_is_recorded() {
+    let Some(lab) = Lab::with_bpf() else { return };
+    std::fs::write(lab.path("theirs"), "x").expect("a file");
+    let path = lab.dir().canonicalize().expect("directory").join("theirs");
+    let record = lab.attach("t.tape", &["-a", "-e", "openat"]);
+    systape_e2e::lab::run(lab.command("cat").arg(&path)).expect(0);
+    record.stop(libc::SIGINT).expect(0);
+    let rows = identities(&lab, "t.tape");
+    let inode = std::os::unix::fs::MetadataExt::ino(&std::fs::metadata(&path).expect("metadata"));
+    let of_path: Vec<_> = rows.iter().filter(|row| row["path"].as_str() == path.to_str()).collect();
+    assert!(!of_path.is_empty() && of_path.iter().all(|row| row["inode"] == inode), "{of_path:?}");
+}
