@@ -7,7 +7,7 @@ use std::mem::{offset_of, size_of};
 use std::ptr;
 
 use crate::skeleton::types;
-use crate::values::{limit, name_kind};
+use crate::values::{limit, name_kind, tracepoint};
 
 pub use types::{
     busy_sum as BusySum, call_structs as CallStructs, cpu_buffer as CpuBuffer, drop_count as DropCount,
@@ -128,8 +128,8 @@ macro_rules! record_enum {
             Probe(Probe, &'a [u8]),
             /// A place of a static probe was reached, and strings of its arguments.
             Static(Static, &'a [u8]),
-            /// An event of a tracepoint: the record, and the tracepoint's own.
-            Tracepoint(Tracepoint, &'a [u8]),
+            /// An event of a tracepoint: the record, the socket of its packet, and the tracepoint's own.
+            Tracepoint(Tracepoint, Option<Box<Socket>>, &'a [u8]),
             $(#[doc = $doc] $name($name)),*
         }
 
@@ -340,8 +340,13 @@ pub fn parse(bytes: &[u8]) -> Result<Record<'_>, BadRecord> {
             Record::Static(probe, strings)
         }
         WIRE_TRACEPOINT => {
-            let (event, data) = copy::<Tracepoint>(bytes, kind)?;
-            Record::Tracepoint(event, data)
+            let (mut event, data) = copy::<Tracepoint>(bytes, kind)?;
+            if event.row.hdr.flags & tracepoint::PACKET == 0 {
+                return Ok(Record::Tracepoint(event, None, data));
+            }
+            event.row.hdr.flags &= !tracepoint::PACKET;
+            let (socket, data) = copy::<Socket>(data, kind)?;
+            Record::Tracepoint(event, Some(Box::new(socket)), data)
         }
         _ => fixed(bytes, kind)?,
     })

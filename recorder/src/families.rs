@@ -223,6 +223,7 @@ pub(crate) fn choose(
         notes.push("this kernel lets nobody copy the stack of a task that sleeps (5.18 does): threads asleep since before the start have kernel frames only".into());
     }
     set(&mut progs.any_tracepoint, families.has(Family::Tracepoint));
+    set(&mut progs.packet_tracepoint, families.has(Family::Tracepoint));
     set(&mut progs.probe_entry, families.has(Family::Tracepoint));
     set(&mut progs.probe_return, families.has(Family::Tracepoint));
     let net = families.has(Family::Net);

@@ -64,6 +64,8 @@ pub(crate) struct Names {
     pub ends: Cell<u8>,
     /// Of an `AF_UNIX` socket without an other end so far: what its name is made of.
     pub alone: RefCell<Option<Box<wire::Socket>>>,
+    /// The process that made or accepted it, or had it open when it was first seen: pid and start; None = not known.
+    pub owner: Cell<Option<(u32, u64)>>,
 }
 
 impl Names {

@@ -150,7 +150,7 @@ pub(crate) fn parts(s: &wire::Socket) -> Parts {
 }
 
 /// The name of a socket with these facts, and how many of its ends that says: 2 if it has another.
-fn text(s: &wire::Socket) -> (Vec<u8>, u8) {
+pub(crate) fn text(s: &wire::Socket) -> (Vec<u8>, u8) {
     let Parts { protocol, local, remote, path } = parts(s);
     let known = match (s.peer != 0 || !remote.is_empty(), local.is_empty() && path.is_empty()) {
         (true, _) => 2,

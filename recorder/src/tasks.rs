@@ -117,6 +117,13 @@ pub(crate) struct Entry {
     met: bool,
 }
 
+impl Entry {
+    /// Its process: pid and start.
+    pub(crate) fn process(&self) -> (u32, u64) {
+        (self.task.pid, self.task.leader_start_ns)
+    }
+}
+
 /// Whether a record's comm is `comm`, without a copy.
 /// Whether the kernel's `raw` is the name `comm`.
 pub(crate) fn is_comm(raw: &[i8; 16], comm: &[u8]) -> bool {

@@ -198,6 +198,7 @@ TRACEPOINT(lock_begin, Lock, contention_begin, 2, OneOf, Family)
 TRACEPOINT(lock_end, Lock, contention_end, 2, OneOf, Family)
 
 NAMED(any_tracepoint, Tracepoint, "tp", void, IfAsked, Family) /* attached to those that -e names */
+NAMED(packet_tracepoint, Tracepoint, "tp", void, IfAsked, Family) /* to those of packets */
 NAMED(probe_entry, Tracepoint, "uprobe", struct pt_regs, IfAsked, Family) /* to functions that --uprobe names */
 NAMED(probe_return, Tracepoint, "uretprobe", struct pt_regs, IfAsked, Family)
 NAMED(static_probe, Tracepoint, "uprobe", struct pt_regs, IfAsked, Family) /* to places that --usdt names */

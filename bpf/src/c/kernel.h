@@ -616,6 +616,10 @@ struct socket {
 	struct sock *sk;
 };
 
+struct sk_buff {
+	struct sock *sk;
+};
+
 struct socket_alloc {
 	struct socket socket;
 	struct inode vfs_inode;

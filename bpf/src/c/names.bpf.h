@@ -95,17 +95,11 @@ static __always_inline void fill_unix(struct wire_socket *w, struct sock *sk)
 		w->path_len = len;
 }
 
-/* Not inlined: the verifier walks it once for each caller. */
-static __noinline int fill_socket(struct wire_socket *w, struct inode *inode)
+/* All but the inode, in a zeroed record. */
+static __always_inline void fill_sock(struct wire_socket *w, struct sock *sk)
 {
 	struct proto *proto;
-	struct sock *sk;
 
-	__builtin_memset(w, 0, sizeof(*w));
-	w->inode = LOADED(struct inode, inode, i_ino);
-	sk = sock_of(inode);
-	if (!sk)
-		return 0;
 	w->address = (u64)sk;
 	w->family = LOADED(struct sock, sk, __sk_common.skc_family);
 	w->protocol = LOADED(struct sock, sk, sk_protocol);
@@ -128,6 +122,18 @@ static __noinline int fill_socket(struct wire_socket *w, struct inode *inode)
 			BPF_CORE_READ_INTO(&w->daddr, sk, __sk_common.skc_v6_daddr);
 		}
 	}
+}
+
+/* Not inlined: the verifier walks it once for each caller. */
+static __noinline int fill_socket(struct wire_socket *w, struct inode *inode)
+{
+	struct sock *sk;
+
+	__builtin_memset(w, 0, sizeof(*w));
+	w->inode = LOADED(struct inode, inode, i_ino);
+	sk = sock_of(inode);
+	if (sk)
+		fill_sock(w, sk);
 	return 0;
 }
 

@@ -388,6 +388,10 @@ VALUE(, FILTER_PASS, 0xfe, "In place of the next step: the event is recorded.")
 VALUE(, FILTER_DROP, 0xff, "It is not.")
 END
 
+GROUP(tracepoint, u16, "Records of tracepoints.")
+VALUE(TRACEPOINT_, PACKET, 0x8000, "`hdr.flags`: of a packet, with its socket.")
+END
+
 GROUP(probe, u16, "Records of functions.")
 VALUE(PROBE_, RETURNED, 0x8000, "`hdr.flags`: it returned.")
 VALUE(PROBE_, NO_STRING, 0xffff, "`lens`: no string, or one that could not be read.")

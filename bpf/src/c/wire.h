@@ -414,7 +414,10 @@ struct wire_lock {
 	u32 losses;  /* records of this task, or of others with the same number modulo LOCK_LOSSES, that were lost so far */
 };
 
-/* An event of any tracepoint: its record as tracefs describes it, from the first byte on, follows. */
+/*
+ * An event of any tracepoint: its record as tracefs describes it, from the first byte on, follows. With
+ * TRACEPOINT_PACKET a wire_socket is before that; family 0 = the packet has no socket.
+ */
 struct wire_tracepoint {
 	struct wire_row row; /* hdr.kind = WIRE_TRACEPOINT, hdr.flags: number of the tracepoint, from 1 on */
 };

@@ -374,7 +374,7 @@ impl Assembler {
             Record::Row(r, data) => self.tables.record(&r, data, world, rows),
             Record::Probe(r, strings) => self.probes.record(&r, strings, world, rows),
             Record::Static(r, strings) => self.probes.reached(&r, strings, world, rows),
-            Record::Tracepoint(r, data) => self.tables.event(&r.row, data, world, rows),
+            Record::Tracepoint(r, socket, data) => self.tables.event(&r.row, (socket.as_deref(), data), world, rows),
         }
     }
 

@@ -11,7 +11,7 @@ use systape_format::tables::{CPU, Field};
 
 use super::rows::Rows;
 use super::world::World;
-use crate::tracepoints::Tracepoint;
+use crate::tracepoints::{Tracepoint, packet};
 
 macro_rules! names {
     ($(($name:literal))*) => {
@@ -56,8 +56,14 @@ impl Tables {
         }
     }
 
-    /// Stores an event of a tracepoint.
-    pub(super) fn event(&self, r: &wire::Row, data: &[u8], world: &mut World, rows: &mut Rows) {
+    /// Stores an event of a tracepoint; `socket`: that of its packet.
+    pub(super) fn event(
+        &self,
+        r: &wire::Row,
+        (socket, data): (Option<&wire::Socket>, &[u8]),
+        world: &mut World,
+        rows: &mut Rows,
+    ) {
         let number = usize::from(r.hdr.flags).checked_sub(1);
         let Some(tracepoint) = number.and_then(|number| self.tracepoints.get(number)) else {
             return rows.bad_records(1, r.ts, r.ts);
@@ -66,7 +72,13 @@ impl Tables {
             return;
         }
         let task = rows.who(&mut world.tasks, &r.who);
-        let values = tracepoint.values(data);
+        let mut values = tracepoint.values(data);
+        if tracepoint.packet.is_some() {
+            let socket = socket.filter(|socket| socket.family != 0);
+            let owner = socket.and_then(|socket| world.owner(socket.inode));
+            let owner = owner.map(|owner| &world.tasks.get(owner).task);
+            values.extend(packet::values(socket, owner.map(|owner| (owner.pid, &*owner.comm))));
+        }
         let fields = tracepoint.row(task, r.hdr.cpu, &values);
         store((Family::Tracepoint, &tracepoint.def), r, &fields, world, rows);
     }

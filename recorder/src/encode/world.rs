@@ -168,6 +168,7 @@ impl World {
 
     fn apply_files(&mut self, process: &snapshot::Process, task: TaskId, since: u64, keep: impl Fn(i32) -> bool) {
         let Some(fds) = &process.fds else { return };
+        let process_of = self.tasks.get(task).process();
         let files = self.tasks.files_mut(task);
         if fds.iter().any(|(_, name, _)| name == b"anon_inode:[io_uring]") {
             files.make_opaque(since);
@@ -180,6 +181,8 @@ impl World {
                     Some(inode) => Name::of_file(name.clone(), Some(FileId { since: *at, inode: *inode })),
                     None => self.sockets.file(name),
                 };
+                let owner = file.names.as_ref().map(|names| &names.owner).filter(|owner| owner.get().is_none());
+                owner.into_iter().for_each(|owner| owner.set(Some(process_of)));
                 files.set(since, *fd, file, *cloexec);
             }
         }
@@ -200,10 +203,19 @@ impl World {
     /// A socket with its facts at `ts`.
     pub(crate) fn socket(&mut self, socket: &wire::Socket, ts: u64, task: Option<TaskId>, read: Read) -> Rc<Name> {
         let (file, renamed) = self.sockets.learn(socket, ts, read);
+        if let (Some(task), Some(names), Read::Made | Read::Accepted) = (task, &file.names, read) {
+            names.owner.set(Some(self.tasks.get(task).process()));
+        }
         if renamed {
             self.renamed.push(Renamed { ts, task, socket: *socket });
         }
         file
+    }
+
+    /// The process that made or accepted a socket, or had it open when it was first seen: its first thread; None = not known.
+    pub(crate) fn owner(&mut self, inode: u64) -> Option<TaskId> {
+        let (pid, start) = self.sockets.find(inode)?.names.as_ref()?.owner.get()?;
+        self.tasks.find(&Ident { pid, tid: pid, start, leader_start: start })
     }
 
     /// Requests a read of the process's files from /proc, if it is visible there; they are valid from the time of the

@@ -192,8 +192,11 @@ impl Programs {
         if config.usdt.probes.is_empty() {
             open.progs.static_probe.set_autoload(false);
         }
-        if config.tracepoints.is_empty() {
+        if config.tracepoints.iter().all(|one| one.packet.is_some()) {
             open.progs.any_tracepoint.set_autoload(false);
+        }
+        if config.tracepoints.iter().all(|one| one.packet.is_none()) {
+            open.progs.packet_tracepoint.set_autoload(false);
         }
         let twice = config.families.has(Family::Syscall) && (attempt.preemptible || config.forced.skip_first.is_some());
         families::run_twice(&mut open, twice)?;
@@ -268,7 +271,9 @@ impl Programs {
         for (at, one) in config.tracepoints.iter().enumerate() {
             let opts = TracepointOpts { cookie: one.cookie(at + 1), ..TracepointOpts::default() };
             let category = TracepointCategory::Custom(one.category.clone());
-            match self.skel.progs.any_tracepoint.attach_tracepoint_with_opts(category, &one.name, opts) {
+            let progs = &self.skel.progs;
+            let program = if one.packet.is_some() { &progs.packet_tracepoint } else { &progs.any_tracepoint };
+            match program.attach_tracepoint_with_opts(category, &one.name, opts) {
                 Ok(link) => self.tracepoints.push((link, Arc::clone(&one.def))),
                 Err(error) => refused.push(format!("{} is not recorded: {error:#}", one.def.name)),
             }

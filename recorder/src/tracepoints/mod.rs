@@ -4,6 +4,7 @@
 
 mod filter;
 mod format;
+pub(crate) mod packet;
 mod steps;
 
 use std::collections::BTreeMap;
@@ -22,6 +23,7 @@ use systape_format::tables::{CPU, Field, MAX_COLUMNS, MAX_TABLE_DOC};
 use crate::bounded;
 use filter::Condition;
 use format::{Place, Value};
+use packet::Packet;
 use steps::Program;
 
 /// Where tracefs may be mounted, the newer place first.
@@ -74,6 +76,8 @@ pub struct Tracepoint {
     fixed: usize,
     /// Which of its events are recorded; None = all.
     filter: Option<Filter>,
+    /// Where its records have a packet; None = it is not one of packets.
+    pub(crate) packet: Option<Packet>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -104,7 +108,8 @@ impl Tracepoint {
         let words = self.fields.iter().filter(|field| field.place != Place::Fixed).map(|field| field.offset as u64 / 4);
         let places = words.enumerate().fold(0, |places, (at, word)| places | word << (8 * at));
         let number = number as u64 & (FILTERED - 1) | if self.filter.is_some() { FILTERED } else { 0 };
-        number | (self.fixed as u64 & 0xffff) << 16 | places << 32
+        let packet = self.packet.map_or(0, |packet| packet.cookie());
+        number | (self.fixed as u64 & 0xffff) << 16 | places << 32 | packet
     }
 
     /// Its filter as the program takes it.
@@ -146,8 +151,9 @@ impl Tracepoint {
             return Err("its record has more parts of varying size than are followed".into());
         }
         let fixed = fields.iter().map(|field| field.offset + field.size).max().unwrap_or(8).max(8);
-        let def = Arc::new(declared(category, name, &fields)?);
-        Ok(Self { category: category.to_owned(), name: name.to_owned(), def, fields, fixed, filter: None })
+        let packet = Packet::of(&format!("{category}:{name}"), &fields);
+        let def = Arc::new(declared(category, name, &fields, packet.is_some())?);
+        Ok(Self { category: category.to_owned(), name: name.to_owned(), def, fields, fixed, filter: None, packet })
     }
 
     /// Only events for which one of `filters` holds.
@@ -167,8 +173,9 @@ impl Tracepoint {
 }
 
 /// The table of a tracepoint's events.
-fn declared(category: &str, name: &str, fields: &[format::Field]) -> Result<TableDef, String> {
-    if fields.len() + OWN_COLUMNS.len() > MAX_COLUMNS {
+fn declared(category: &str, name: &str, fields: &[format::Field], packet: bool) -> Result<TableDef, String> {
+    let more: &[packet::Column] = if packet { &packet::COLUMNS } else { &[] };
+    if fields.len() + OWN_COLUMNS.len() + more.len() > MAX_COLUMNS {
         return Err(format!("it has {} fields, more than a table takes", fields.len()));
     }
     let own = |name: &'static str, ty: Type, doc: &'static str| ColumnDef::stored(name, ty, None, doc);
@@ -179,7 +186,7 @@ fn declared(category: &str, name: &str, fields: &[format::Field]) -> Result<Tabl
     ];
     for field in fields {
         // a field that is called like one of ours
-        let taken = OWN_COLUMNS.contains(&field.name.as_str());
+        let taken = OWN_COLUMNS.iter().chain(more.iter().map(|(name, ..)| name)).any(|own| *own == field.name);
         let name = if taken { format!("event_{}", field.name) } else { field.name.clone() };
         if columns.iter().any(|column| column.name == name) {
             return Err(format!("it has two fields '{name}'"));
@@ -188,6 +195,7 @@ fn declared(category: &str, name: &str, fields: &[format::Field]) -> Result<Tabl
         let class = matches!(field.ty(), Type::Str).then_some(Class::String);
         columns.push(ColumnDef::stored(name, field.ty(), class, clipped(&field.declared)));
     }
+    columns.extend(more.iter().map(|(name, ty, class, doc)| ColumnDef::stored(*name, *ty, *class, *doc)));
     columns.push(own(OWN_COLUMNS[3], Type::Stack, "the functions in which it happened"));
     let name = format!("{category}:{name}");
     let doc = clipped(&format!("The kernel came to the tracepoint {name}."));
