@@ -414,6 +414,15 @@ fn who_dirtied_has_the_name_that_it_had_then() {
     let its = |row: &&Value| row["comm"] == "writer-one" && row["disk"] == disk.name;
     let bytes = sums.iter().find(its).map(|row| num(row, "written_bytes"));
     assert_eq!(bytes, Some(64 << 12), "{sums:?}");
+    // so do the listing and Perfetto's trace, in which an I/O has a begin and an end
+    let listing = ["t.tape", "-e", "block:block_rq_complete", "--comm=writer-one", "--format", "json"];
+    let listed = lab.analyze(&listing).expect(0).json();
+    let its = |line: &&Value| line["args"]["dev"] == disk.name && line["args"]["rwbs"] == "W";
+    assert_eq!(listed.iter().filter(its).count(), written.len(), "{listed:?}");
+    lab.analyze(&["export", "perfetto", "t.tape", "-o", "t.pftrace"]).expect(0);
+    let trace = fs::read(lab.path("t.pftrace")).expect("t.pftrace");
+    let named = trace.windows(10).filter(|bytes| bytes == b"writer-one").count();
+    assert!(named >= 2 * listed.len(), "{named} of {listed:?}");
     lab.analyze(&["redact", "t.tape", "r.tape", "--level", "all"]).expect(0);
     assert!(!String::from_utf8_lossy(&fs::read(lab.path("r.tape")).expect("r.tape")).contains("writer-one"));
     let redacted = lab.analyze(&["block", "r.tape", "--format", "json"]).expect(0).text();

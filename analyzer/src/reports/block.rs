@@ -188,12 +188,9 @@ fn walk(context: &mut Context<'_>, mut each: impl FnMut(Vec<Io<'_>>) -> Result<C
 fn read(segment: &Segment<'_>, coverage: &mut Coverage) -> Option<(Dict, Vec<BlockIo>, Files)> {
     let ios = segment.dict().and_then(|dict| segment.blocks(&dict).map(|ios| (dict, ios)));
     let (dict, ios) = ios.map_err(|error| coverage.finding(segment, "block I/Os", &error)).ok()?;
-    if !Files::may_have(&ios) {
-        return Some((dict, ios, Files::default()));
-    }
-    let tables = segment.tables(&dict).map_err(|error| coverage.finding(segment, "names of files", &error));
-    let files = Files::new(&tables.unwrap_or_default(), &dict);
-    Some((dict, ios, files))
+    let files = Files::read(segment, &dict, &ios);
+    let files = files.map_err(|error| coverage.finding(segment, "names of files", &error));
+    Some((dict, ios, files.unwrap_or_default()))
 }
 
 fn list(context: &mut Context<'_>, layout: Option<&'static Layout>, out: &mut Out) -> Result<()> {

@@ -3,8 +3,10 @@
 use std::fmt::Write as _;
 
 use rustc_hash::FxHashMap;
+use systape_format::Error;
 use systape_format::families::{BLOCK_DIRTIER, BLOCK_FILE};
 use systape_format::model::{BlockCause, BlockHolds, BlockIo, Dict, Task};
+use systape_format::reader::Segment;
 use systape_format::tables::TableRows;
 
 use crate::values::devices::numbers;
@@ -34,8 +36,19 @@ pub(crate) struct Files {
 
 impl Files {
     /// Whether there may be something about one of these I/Os.
-    pub(crate) fn may_have(ios: &[BlockIo]) -> bool {
+    fn may_have(ios: &[BlockIo]) -> bool {
         ios.iter().any(|io| io.file != 0 || io.cause == BlockCause::Dirtier)
+    }
+
+    /// What the tables of a segment say of its I/Os `ios`.
+    ///
+    /// # Errors
+    /// The tables cannot be read.
+    pub(crate) fn read(segment: &Segment<'_>, dict: &Dict, ios: &[BlockIo]) -> Result<Self, Error> {
+        match Self::may_have(ios) {
+            true => Ok(Self::new(&segment.tables(dict)?, dict)),
+            false => Ok(Self::default()),
+        }
     }
 
     /// What these tables say, of the segment of `dict`.

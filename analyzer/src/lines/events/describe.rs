@@ -6,7 +6,9 @@ use systape_format::model::{
 };
 
 use super::kind::Kind;
+use crate::derive::block::files::Files;
 use crate::derive::block::flags::letters;
+use crate::derive::block::io::Io;
 use crate::derive::identities::FileNames;
 use crate::derive::net::words::{address, protocol_name};
 use crate::values::devices::{Devices, numbers};
@@ -218,9 +220,12 @@ impl<'a> Describer<'a> {
         Event { which: Which::Kind(Kind::of_signal(e.kind)), ts: e.ts, cpu: None, task, other: target, fields }
     }
 
-    /// A block I/O: the line of its owner.
-    pub(crate) fn block(&self, e: &BlockIo) -> Event<'a> {
-        let task = |index: Option<u32>| index.and_then(|index| self.task(index));
+    /// A block I/O, with what tables say of those of its segment: the line of its owner.
+    pub(crate) fn block<'b>(&self, e: &'b BlockIo, files: &'b Files) -> Event<'b>
+    where
+        'a: 'b,
+    {
+        let io = Io::new(e, self.dict).with(files);
         let errno = systape_abi::errno_name(e.errno).filter(|_| e.errno != 0);
         let fields = vec![
             ("dev", Value::Word(self.devices.name(e.dev))),
@@ -230,7 +235,7 @@ impl<'a> Describer<'a> {
             ("error", errno.map_or_else(|| number(e.errno), |name| Value::Word(name.to_owned()))),
         ];
         let (kind, ts) = (Kind::of_block(e), e.complete);
-        Event { which: Which::Kind(kind), ts, cpu: None, task: task(e.owner), other: task(e.origin), fields }
+        Event { which: Which::Kind(kind), ts, cpu: None, task: io.owner, other: io.origin, fields }
     }
 
     /// A change of a socket's state.

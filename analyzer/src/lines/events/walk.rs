@@ -6,6 +6,7 @@ use systape_format::reader::Segment;
 
 use super::describe::{Describer, Event, Which};
 use super::kind::{Kind, Wanted};
+use crate::derive::block::files::Files;
 use crate::derive::identities::FileNames;
 use crate::table::filter::Scope;
 use crate::table::loss::family_name;
@@ -81,7 +82,8 @@ impl Walk<'_> {
             }
             Family::Block => {
                 let events = segment.blocks(dict)?;
-                self.with_stacks(StackOf::Block, events.iter().map(|e| describer.block(e)), each);
+                let files = Files::read(segment, dict, &events)?;
+                self.with_stacks(StackOf::Block, events.iter().map(|e| describer.block(e, &files)), each);
             }
             Family::Sample => {
                 let events = segment.samples(dict)?;

@@ -10,6 +10,7 @@ use systape_format::model::{Args, CallState, Dict, SignalKind, StackOf, StackSta
 use systape_format::reader::Segment;
 
 use super::super::Context;
+use crate::derive::block::files::Files;
 use crate::derive::block::io::Io;
 use crate::derive::runs::rest::rests;
 use crate::derive::stacks::ending::Ending;
@@ -227,8 +228,10 @@ impl Reader<'_> {
     }
 
     fn blocks(&self, segment: &Segment<'_>, dict: &Dict, part: &mut Part) -> Result<(), Error> {
-        for (row, event) in segment.blocks(dict)?.iter().enumerate() {
-            let io = Io::new(event, dict);
+        let ios = segment.blocks(dict)?;
+        let files = Files::read(segment, dict, &ios)?;
+        for (row, event) in ios.iter().enumerate() {
+            let io = Io::new(event, dict).with(&files);
             if !io.passes(&self.context.question.scope) {
                 continue;
             }

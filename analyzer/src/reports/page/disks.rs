@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use systape_format::model::Family;
 
 use super::calls_over_time::heat_json;
+use crate::derive::block::files::Files;
 use crate::derive::block::io::Io;
 use crate::derive::summary::plan::Slices;
 use crate::render::loghist::LogHist;
@@ -33,9 +34,13 @@ pub(super) fn disks(page: &Context<'_>, slices: Slices, count: usize) -> Result<
     let mut disks: FxHashMap<Dev, Disk> = FxHashMap::default();
     let coverage = Scan::all(tape).walk(
         "block I/Os",
-        |segment, dict| segment.blocks(dict),
-        |_, dict, ios| {
-            for io in ios.iter().map(|io| Io::new(io, dict)).filter(|io| io.passes(scope)) {
+        |segment, dict| {
+            let ios = segment.blocks(dict)?;
+            let files = Files::read(segment, dict, &ios)?;
+            Ok((ios, files))
+        },
+        |_, dict, (ios, files)| {
+            for io in ios.iter().map(|io| Io::new(io, dict).with(&files)).filter(|io| io.passes(scope)) {
                 let slice = io.io.complete.checked_sub(slices.from).map(|since| since / slices.width.max(1));
                 let Some(slice) = slice.and_then(|slice| usize::try_from(slice).ok()).filter(|at| *at < count) else {
                     continue;

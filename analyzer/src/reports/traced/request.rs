@@ -5,6 +5,7 @@ use systape_format::reader::Tape;
 
 use super::Found;
 use super::cause::Cause;
+use crate::derive::block::files::Files;
 use crate::derive::block::flags::Op;
 use crate::derive::block::io::Io as Event;
 use crate::derive::critical::disk::{Sleep, Waits};
@@ -68,7 +69,8 @@ pub(crate) fn of(tape: &Tape, found: &[Found], threads: &[Logged]) -> Vec<Option
         let segment = tape.segment(at);
         let read = segment.dict().and_then(|dict| Ok((segment.blocks(&dict)?, dict)));
         let Ok((ios, dict)) = read else { return none() };
-        for event in ios.iter().map(|io| Event::new(io, &dict)) {
+        let Ok(files) = Files::read(&segment, &dict, &ios) else { return none() };
+        for event in ios.iter().map(|io| Event::new(io, &dict).with(&files)) {
             let of = [event.owner, event.origin].map(|task| task.map(|task| task.utid));
             near.ended(event.io, of, || Io {
                 disk: devices.name(event.io.dev),

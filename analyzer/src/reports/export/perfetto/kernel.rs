@@ -14,6 +14,7 @@ use super::clocks::Boot;
 use super::ftrace::Bundles;
 use super::sched::Sched;
 use super::text;
+use crate::derive::block::files::Files;
 use crate::derive::block::flags::letters;
 
 /// CLONE_THREAD
@@ -83,11 +84,12 @@ pub(super) fn signal(event: &SignalEvent, tasks: &[Task], boot: &Boot, bundles: 
     }
 }
 
-/// A block I/O: where it began, if that is known, and where it ended.
-pub(super) fn block(io: &BlockIo, tasks: &[Task], boot: &Boot, bundles: &mut Bundles) {
+/// A block I/O, with what tables say of those of its segment: where it began, if that is known, and where it ended.
+pub(super) fn block(io: &BlockIo, files: &Files, tasks: &[Task], boot: &Boot, bundles: &mut Bundles) {
     let begin = [io.queued, io.issued].into_iter().find(|ts| *ts != 0 && *ts <= io.complete);
     let Some(begin) = begin else { return };
-    let owner = io.owner.or(io.origin).and_then(|task| tasks.get(task as usize));
+    let owner = || io.owner.or(io.origin).and_then(|task| tasks.get(task as usize));
+    let owner = files.dirtier(io).or_else(owner);
     let (tid, comm) = owner.map_or((0, String::new()), |task| (task.tid, text(&task.comm)));
     let (dev, sector, nr_sector, bytes) = (u64::from(io.dev), io.sector, io.bytes / 512, io.bytes);
     let rwbs = letters(io.flags);

@@ -40,6 +40,7 @@ use super::{made, not_text};
 use crate::asked::config::Config;
 use crate::asked::config::view::{CALLS, Own, PATHS, Reads, Run, TASKS, View};
 use crate::asked::options::stacks::DebugDirs;
+use crate::derive::block::files::Files;
 use crate::derive::processes;
 use crate::derive::signals::{Choice, Tracker};
 use crate::derive::stacks::debug_files;
@@ -189,6 +190,7 @@ struct Part {
     life: Vec<ProcessEvent>,
     signals: Vec<SignalEvent>,
     blocks: Vec<BlockIo>,
+    files: Files,
 }
 
 impl One<'_> {
@@ -298,6 +300,10 @@ impl One<'_> {
         part.wakeups.retain(|event| scope.at(event.ts));
         part.life.retain(|event| scope.at(event.ts));
         part.signals.retain(|event| scope.at(event.ts));
+        part.files = Files::read(segment, &dict, &part.blocks).unwrap_or_else(|error| {
+            coverage.finding(segment, "names of files", &error);
+            Files::default()
+        });
         part.blocks.retain(|event| scope.at(event.complete));
         let samples = read!(samples, "CPU samples");
         if !samples.is_empty() {
@@ -344,7 +350,7 @@ impl One<'_> {
             kernel::life(event, tasks, boot, switches.then_some(&mut *sched), bundles);
         }
         part.signals.iter().for_each(|event| kernel::signal(event, tasks, boot, bundles));
-        part.blocks.iter().for_each(|io| kernel::block(io, tasks, boot, bundles));
+        part.blocks.iter().for_each(|io| kernel::block(io, &part.files, tasks, boot, bundles));
         sched.events(tasks, (&part.switches, &part.wakeups), boot, bundles);
         bundles.write(packets);
         part.calls.threads.iter().for_each(|task| threads.tell(packets, task));
