@@ -22,7 +22,7 @@ ios=53      # a prime: direct writes to the disk
 chains=1009 # a prime: calls made by the innermost function of a chain
 unlinks=37 # a prime: files that a program unlinks
 sleepers=23 # a prime: threads that sleep at once, more than the kernel follows returns of
-tapes='dd sh mix unseen hand dwarf fp ns tp kp cg fault lock net nsall'
+tapes='dd sh mix unseen hand dwarf fp ns tp kp cg fault lock net nsall apart ways drop'
 
 # release -> prints the path of its kernel, fetching it if needed
 kernel_of() {
@@ -135,6 +135,9 @@ int main(void)
 }
 C
   cc -static -O2 -pthread -o "$1/kernelwork" "$1/kernelwork.c"
+  # of the tests that record
+  cc -static -O2 -pthread -o "$1/apart" e2e/workloads/apart.c
+  cc -static -O2 -o "$1/drops" e2e/workloads/drops.c
   rm "$1/kernelwork.c"
   cc -static -O2 -g -fomit-frame-pointer -o "$1/chain" "$1/chain.c"
   cc -static -O2 -g -fno-omit-frame-pointer -o "$1/chain-fp" "$1/chain.c"
@@ -202,6 +205,12 @@ record --families syscall,lock -g -o /tmp/lock.tape -- sh -c 'dd if=/dev/zero of
 unshare -p -f --mount-proc record --call-graph dwarf -o /tmp/ns.tape -- chain; echo SYSTAPE-STATUS \$?
 (until [ -s /tmp/nsall.tape ]; do sleep 0.2; done; exec sleep 100) &
 unshare -p -f --mount-proc record -a -o /tmp/nsall.tape -- sh -c 'sleep 4; chain'; echo SYSTAPE-STATUS \$?
+# threads with descriptors of their own since before; files that are written through a mapping and by sendfile; dropped packets
+mkdir /tmp/apart; apart /tmp/apart /tmp/apart/go & threads=\$!
+until [ -e /tmp/apart/ready ]; do sleep 0.1; done
+(until [ -s /tmp/apart.tape ]; do sleep 0.2; done; sleep 3; >/tmp/apart/go) & record -p \$threads -o /tmp/apart.tape; echo SYSTAPE-STATUS \$?
+record -a --families syscall,block -o /tmp/ways.tape -- apart /mnt; echo SYSTAPE-STATUS \$?
+record -a -e skb:kfree_skb -o /tmp/drop.tape -- drops >/tmp/drops; echo SYSTAPE-STATUS \$?; echo SYSTAPE-DROPS \$(cat /tmp/drops)
 for tape in $tapes; do echo SYSTAPE-BEGIN \$tape; gzip -c /tmp/\$tape.tape | base64; echo SYSTAPE-END \$tape; done
 poweroff -f
 INIT
@@ -317,8 +326,9 @@ for release in $releases; do
   # a load that the verifier refuses makes record fall back to what only 5.10 needs: it must not do so elsewhere
   if [ "$release" = bullseye ]; then old=1; else old=0; fi
   check "only 5.10 keeps nothing with a task" "$old" "$("$analyze" info "$out/dd.tape" --format json | grep -c 'keep nothing with a task' || true)"
-  check "only 5.10 refuses programs, those of any tracepoint and any function" "$([ $old = 0 ] || echo the kernel refused the program any_tracepoint the kernel refused the program probe_entry)" "$(grep -ao 'the kernel refused the program [a-z_]*' "$out/log" | sort -u | xargs || true)"
-  check "status of the commands" "0 7 0 0 0 0 0 0 0 0 0 0 0 0 0" "$(sed -nE 's/^SYSTAPE-STATUS //p' "$out/log" | xargs)"
+  check "only 5.10 refuses programs, those of any tracepoint and any function" "$([ $old = 0 ] || echo the kernel refused the program any_tracepoint the kernel refused the program packet_tracepoint the kernel refused the program probe_entry)" "$(grep -ao 'the kernel refused the program [a-z_]*' "$out/log" | sort -u | xargs || true)"
+  # without tracepoints there is nothing to record of drops
+  check "status of the commands" "0 7 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0" "$(sed -nE 's/^SYSTAPE-STATUS //p' "$out/log" | xargs)"
   check_all "dd: reads" "$((calls + 0))" "$("$analyze" "$out/dd.tape" -e read --format json 2>/dev/null | grep -c '"/dev/zero"')" dd 'syscall'
   check_all "dd: writes" "$calls" "$("$analyze" "$out/dd.tape" -e write --format json 2>/dev/null | grep -c '"/dev/null"')" dd 'syscall'
   check "dd: check" "0" "$("$analyze" check "$out/dd.tape" >/dev/null 2>&1; echo $?)"
@@ -441,6 +451,20 @@ for release in $releases; do
   for tape in ns nsall; do
     check "container: $tape: check" "0" "$("$analyze" check "$out/$tape.tape" >/dev/null 2>&1; echo $?)"
   done
+  reads_of() { "$analyze" "$out/apart.tape" -e pread64 --format json 2>/dev/null | grep -c "/tmp/apart/$1\"" || true; }
+  check "threads apart: whose descriptors they are" "7 11" "$(reads_of shared) $(reads_of own)"
+  check "ways to write: what is stored of their files" "20480 12288" "$("$analyze" block "$out/ways.tape" --format json 2>/dev/null | grep '"op":"write"' | awk '
+    match($0, /"bytes":"?[0-9]+/) { bytes = substr($0, RSTART, RLENGTH); gsub(/[^0-9]/, "", bytes) }
+    /"file":"\/mnt\/mapped"/ { mapped += bytes } /"file":"\/mnt\/sent"/ { sent += bytes } END { print mapped + 0, sent + 0 }')"
+  drops() { "$analyze" "$out/drop.tape" -e skb:kfree_skb --format json 2>/dev/null | grep '"reason":"SOCKET_RCVBUFF"' | grep -c "$1" || true; }
+  full=$((61 - $(sed -nE 's/^SYSTAPE-DROPS .*received=([0-9]+).*/\1/p' "$out/log")))
+  if [ "$old" = 1 ]; then
+    check "drops: not recorded" "2" "$("$analyze" "$out/drop.tape" -e skb:kfree_skb >/dev/null 2>&1; echo $?)"
+  else
+    check_all "drops: of a full socket" "$full" "$(drops .)" drop tracepoint
+    # 6.11 tells the socket of a packet that is on its way to it; 6.1 tells none
+    check_all "drops: whose socket it is" "$([ "$release" = bookworm ] && echo 0 || echo "$full")" "$(drops '"owner_comm":"drop-taker".*"socket":"UDP:')" drop tracepoint
+  fi
   if [ "$bad" != 0 ]; then failed=1; grep -v '^[A-Za-z0-9+/=]\{60,\}$' "$out/log" | tail -40; echo "console and tapes are in $out"; else rm -rf "$out"; fi
 done
 exit $failed
