@@ -8,7 +8,8 @@ use common::sched::system_wide;
 use common::{OPEN, Place, Row, Tape, US, task};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
-use systape_format::model::{CallState, Checkpoint, RunState, Switch};
+use systape_format::model::{BlockIo, CallState, Checkpoint, NetState, RunState, Switch};
+use systape_format::tables::Field;
 
 /// Questions with a sum for each of very many files.
 const QUESTIONS: [&str; 10] = [
@@ -123,6 +124,103 @@ fn with_little_memory_the_answer_is_the_same() {
             Ok(())
         })
         .unwrap();
+}
+
+/// Questions with a sum for each of very many events of other kinds, and of connections.
+const OF_EVENTS: [&str; 7] = [
+    "top -e block:block_rq_complete --by sector",
+    "top -e block:block_rq_complete --by sector,comm --value nr_sector --top 0 --format json",
+    "top -e block:block_rq_complete --by sector --value nr_sector --metric max --hist --format json",
+    "top -e exceptions:page_fault_user --by memory,comm --top 0",
+    "-s -e exceptions:page_fault_user --by file",
+    "-s -e exceptions:page_fault_user --by file,comm --format csv",
+    "net --by peer,comm --format json",
+];
+
+/// Writes a tape of block I/Os, faults and connections, of which most have a key of their own.
+fn write_events(path: &Path, count: u64) {
+    let mut tape = Tape::create_with(path, &common::events::of_tape());
+    let faults = std::sync::Arc::new(systape_format::families::PAGE_FAULT_USER.clone());
+    for from in (0..count).step_by(10_000) {
+        let at = |nth: u64| OPEN + (10 + nth) * US;
+        tape.segment_with(10 + from + 10_000, &[], &[], |builder| {
+            let tasks = [100, 101].map(|tid| builder.intern_task(&task(tid)));
+            for nth in from..count.min(from + 10_000) {
+                let (owner, some) = (tasks[nth as usize % 2], nth % (count - count / 7));
+                let bytes = 512 << (nth % 7);
+                let io = BlockIo {
+                    complete: at(nth),
+                    dev: 254 << 20,
+                    sector: some,
+                    bytes,
+                    owner: Some(owner),
+                    ..BlockIo::default()
+                };
+                builder.push_block(io);
+                let name = format!("/srv/{some:0width$}", width = 1 + some as usize % 90);
+                let number = Field::Number(nth);
+                let fields = [
+                    Field::Task(owner),
+                    Field::Number(0),
+                    number,
+                    number,
+                    Field::Bytes(name.as_bytes()),
+                    number,
+                    Field::Unknown,
+                    Field::Unknown,
+                ];
+                builder.push_table_row(&faults, at(nth), &fields).unwrap();
+                for (old_state, new_state) in [(7, 2), (2, 1), (1, 7)] {
+                    builder.push_net(NetState {
+                        ts: at(nth),
+                        task: Some(owner),
+                        socket: nth + 1,
+                        family: 2,
+                        protocol: 6,
+                        old_state,
+                        new_state,
+                        sport: 4000,
+                        dport: 443,
+                        saddr: vec![10, 0, 0, 1],
+                        daddr: [vec![10], (some as u32).to_be_bytes()[1..].to_vec()].concat(),
+                        ..NetState::default()
+                    });
+                }
+            }
+        });
+    }
+    tape.finish();
+}
+
+#[test]
+fn sums_of_events_with_little_memory_are_the_same() {
+    let place = Place::new();
+    write_events(&place.path("t.tape"), 30_000);
+    for words in OF_EVENTS {
+        let whole = place.analyze(&format!("{words} --memory 8G t.tape"));
+        assert!(whole.status == 0 && whole.out.lines().count() > 9, "{words}: {}", whole.err);
+        let little = place.analyze(&format!("{words} --memory 1M t.tape"));
+        assert!(little.err.contains("in a temporary file"), "{words} does not spill: {}", little.err);
+        assert!(little.out == whole.out && little.status == 0, "{words} --memory 1M differs");
+    }
+}
+
+/// Reports that keep their sums in memory say so when there are too many, and answer nothing.
+#[test]
+fn sums_for_which_there_is_no_memory_are_refused() {
+    let place = Place::new();
+    write(&place.path("t.tape"), Made { calls: 30_000, names: 30_000, longest: 200, seed: 7 });
+    for words in ["diff t.tape t.tape --by file", "top t.tape t.tape --by file", "rate t.tape --by file --top 0"] {
+        let enough = place.analyze(&format!("{words} --memory 8G"));
+        assert_eq!(enough.status, 0, "{words}: {}", enough.err);
+        let little = place.analyze(&format!("{words} --memory 1M"));
+        assert!(
+            little.status == 1 && little.out.is_empty() && little.err.contains("--memory"),
+            "{words}: {} {}",
+            little.status,
+            little.err
+        );
+    }
 }
 
 /// What the file does not take is no answer.

@@ -2,9 +2,10 @@
 
 use crate::render::loghist::LogHist;
 use crate::table::group::Add;
+use crate::values::spill::{Stored, put_number, take_u64};
 
 /// Those of the events of one key.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Numbers {
     /// Events.
     pub count: u64,
@@ -51,6 +52,25 @@ impl Add for Numbers {
         self.total = self.total.saturating_add(other.total);
         self.max = self.max.max(other.max);
         self.hist.merge(&other.hist);
+    }
+}
+
+impl Stored for Numbers {
+    fn put(&self, out: &mut Vec<u8>) {
+        let Self { count, known, total, max, hist } = self;
+        [*count, *known, *total, *max].into_iter().for_each(|number| put_number(number.into(), out));
+        put_number(hist.counts().len() as u128, out);
+        hist.counts().iter().for_each(|count| put_number((*count).into(), out));
+    }
+
+    fn take(from: &mut &[u8]) -> Option<Self> {
+        let [count, known, total, max, buckets] = [(); 5].map(|()| take_u64(from));
+        let counts = (0..buckets?).map(|_| take_u64(from)).collect::<Option<Vec<u64>>>()?;
+        Some(Self { count: count?, known: known?, total: total?, max: max?, hist: LogHist::of(counts) })
+    }
+
+    fn heap(&self) -> usize {
+        size_of_val(self.hist.counts())
     }
 }
 

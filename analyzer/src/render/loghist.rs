@@ -44,6 +44,16 @@ impl LogHist {
         Self { counts: self.counts.iter().zip(&other.counts).map(|(one, other)| *one.min(other)).collect() }
     }
 
+    /// Counts by bucket.
+    pub(crate) fn counts(&self) -> &[u64] {
+        &self.counts
+    }
+
+    /// One with these.
+    pub(crate) fn of(counts: Vec<u64>) -> Self {
+        Self { counts }
+    }
+
     /// Adds all of `other`.
     pub fn merge(&mut self, other: &Self) {
         if other.counts.len() > self.counts.len() {

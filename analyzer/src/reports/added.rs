@@ -22,12 +22,13 @@ use crate::render::row as record;
 use crate::reports::Context;
 use crate::reports::keys::{Keys, Words};
 use crate::reports::losses::LOSS_LINES;
-use crate::reports::named::{Identity, Named, identify};
+use crate::reports::named::{Identity, Named, bytes, identify};
 use crate::table::families;
 use crate::table::group::by::By;
 use crate::table::group::value::Value;
 use crate::values::open::open;
 use crate::values::output::line;
+use crate::values::spill::{Kept, Stored as _};
 use crate::values::words::escaped;
 
 /// Keys that mean something in one tape only.
@@ -85,11 +86,15 @@ pub(super) fn check(config: &Config, by: &[By]) -> Result<()> {
 
 /// The sums by `by` of `tapes`, and what is missing from them; None: none could be read.
 pub(super) fn find(config: &Config, tapes: &[PathBuf], words: &[&str], by: &[By], out: &mut Out) -> Option<Found> {
-    let mut found = Found::default();
+    let (mut found, mut kept) = (Found::default(), Kept::new(1));
     for path in tapes {
-        if let Err(error) = found.add(config, path, (words, by)) {
+        if let Err(error) = found.add(config, path, (words, by), &mut kept) {
             found.bad = true;
             out.say(&format!("{error:#}"));
+        }
+        // without some of a tape's rows there is no answer
+        if kept.check().is_err() {
+            return None;
         }
     }
     for group in found.groups.values_mut() {
@@ -130,7 +135,7 @@ impl Found {
         self.losses.iter().for_each(|text| out.say(text));
     }
 
-    fn add(&mut self, config: &Config, path: &Path, (words, by): (&[&str], &[By])) -> Result<()> {
+    fn add(&mut self, config: &Config, path: &Path, (words, by): (&[&str], &[By]), kept: &mut Kept) -> Result<()> {
         let tape: Tape = open(path).map_err(|error| other::exact(error, path, config))?;
         let name = path.display().to_string();
         families::require(&tape, Family::Syscall, "syscalls").with_context(|| name.clone())?;
@@ -158,12 +163,17 @@ impl Found {
                 short: false,
                 vague: (0, 0),
             };
+            let before = self.groups.len();
+            let room = bytes(&identity, &named) + size_of::<Group>() + row.stats.heap();
             let group = self.groups.entry((whose.clone(), identity)).or_insert_with(new);
             group.named = group.named.agreed(&named);
             group.stats.merge(&row.stats);
             group.short |= row.short;
             if is_vague && group.vague.0 != self.vague {
                 group.vague = (self.vague, group.vague.1 + 1);
+            }
+            if self.groups.len() > before && !kept.add(room) {
+                return kept.check();
             }
         }
         coverage.tell(&mut context.question.loss);

@@ -1,7 +1,5 @@
 //! Events of tables by task, or by other keys: the part of a summary for `-e FAMILY:EVENT`.
 
-use std::cmp::Reverse;
-use std::io::Write;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
@@ -26,12 +24,14 @@ use crate::render::out::Out;
 use crate::render::row::Row;
 use crate::render::table::Table;
 use crate::table::filter::Scope;
+use crate::table::group::Add;
 use crate::table::group::by::By;
+use crate::table::group::packed::Packed;
+use crate::table::group::spilling::{Ordered, Parts, Spilling};
 use crate::table::group::value::{Key, Value};
-use crate::table::group::{Add, Groups};
 use crate::table::scan::{Coverage, Scan};
-use crate::values::order::InOrder as _;
 use crate::values::output::line;
+use crate::values::spill::{Store, Stored, put_number, take_u64};
 
 systape_format::tables! {
     /// With `-e FAMILY:EVENT` that names a table of the tape: one row for each table and value of the keys, which stand before these columns
@@ -55,7 +55,7 @@ pub(crate) fn keys(config: &Config) -> Result<Vec<By>> {
 }
 
 /// Events of one table and key.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct Count(u64);
 
 impl Add for Count {
@@ -64,11 +64,25 @@ impl Add for Count {
     }
 }
 
+impl Stored for Count {
+    fn put(&self, out: &mut Vec<u8>) {
+        put_number(self.0.into(), out);
+    }
+
+    fn take(from: &mut &[u8]) -> Option<Self> {
+        take_u64(from).map(Self)
+    }
+
+    fn heap(&self) -> usize {
+        0
+    }
+}
+
 /// The sums so far.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Sums {
     /// By the keys of the plan, and the name of the event.
-    groups: Groups<Count>,
+    groups: Spilling<Count>,
     labels: Labels,
 }
 
@@ -98,7 +112,8 @@ impl Sums {
                 self.labels.add(plan.whose_is(task), task, plan, (segment as u32, at as u32));
             }
             let key: Key = key.into_iter().chain([event.clone()]).collect();
-            self.groups.of(&key).add(&Count(count));
+            self.groups.groups.of(&key).add(&Count(count));
+            self.groups.relieve(1, 0);
         }
     }
 }
@@ -113,7 +128,7 @@ fn paths(table: &TableRows) -> Option<&[u64]> {
 /// Counts the rows of the selected tables.
 fn collect(context: &Context<'_>, plan: &Plan) -> Result<(Sums, Coverage)> {
     let question = &context.question;
-    let mut sums = Sums::default();
+    let mut sums = Sums { groups: Spilling::new(Store::of_process(), 1), labels: Labels::default() };
     let coverage = Scan::candidates(question).walk(
         "tables",
         |segment, dict| segment.tables(dict),
@@ -135,27 +150,43 @@ pub(crate) fn run(config: &Config, tape: &Tape, out: &mut Out) -> Result<bool> {
     let (sums, coverage) = collect(&context, &plan)?;
     coverage.tell(&mut context.question.loss);
     let words = Words { session: tape.session(), book: &context.question.book, plan: &plan };
-    let counted: Vec<(Key, &Count)> = sums.groups.iter().map(|(key, count)| (key.key(), count)).collect();
-    let mut rows: Vec<(Keys<'_>, &Value, u64)> = counted
-        .iter()
-        .filter_map(|(key, count)| {
-            let (event, values) = key.split_last()?;
-            Some((Keys { words, values, task: sums.labels.get(values, &plan) }, event, count.0))
-        })
-        .collect();
+    let Sums { groups, labels } = sums;
+    let parts = Parts::of(vec![groups]);
+    let mut total = 0_u64;
+    let rank = |_: Packed<'_>, count: &Count| {
+        total = total.saturating_add(count.0);
+        Some(count.0)
+    };
+    let rows = Ordered::new(&parts, rank, |(one, _), (other, _)| {
+        let (one, other) = (one.key(), other.key());
+        one.last().cmp(&other.last()).then_with(|| one.cmp(&other))
+    });
     config.shown.rows(rows.len());
-    rows.order_by_key(|(keys, event, count)| (Reverse(*count), *event, keys.values));
     let lost = !context.question.loss.complete();
+    let each = rows.iter().map(|entry| (entry.key().key(), entry.sum.0));
     if config.format.rows().is_none() {
         losses::head(&context, "Something is missing: every count is at least.", out)?;
-        text(&rows, &by, lost, out)?;
+        let least = mark::at_least(lost);
+        let table = Table::default().number("events").word("event");
+        let table = by.iter().fold(table, |table, by| table.word(by.heading()));
+        line(out, &format!("Events: {least}{total}"))?;
+        let cells = |(key, count): (Key, u64)| -> Vec<String> {
+            let (event, values) = key.split_last().unwrap_or((&Value::Unknown, &[]));
+            let keys = Keys { words, values, task: labels.get(values, &plan) };
+            [format!("{least}{count}"), name(event)].into_iter().chain(by.iter().map(|by| keys.text(*by))).collect()
+        };
+        if rows.len() > 0 {
+            table.print_rows(each.map(cells), out)?;
+        }
         return Ok(lost);
     };
     let declared = with_keys(by::columns(&by), &EVENTS);
-    let rows = rows.iter().map(|(keys, event, count)| {
+    let rows = each.map(|(key, count)| {
+        let (event, values) = key.split_last().unwrap_or((&Value::Unknown, &[]));
+        let keys = Keys { words, values, task: labels.get(values, &plan) };
         let mut row = Row::new(&declared);
-        by::fill(&mut row, &by, |by, name| keys.cell(by, name));
-        row.set("event", name(event)).set("count", *count);
+        by::fill(&mut row, &by, |by, name| keys.cell(by, name).into_owned());
+        row.set("event", name(event)).set("count", count);
         row
     });
     out.rows(&declared, context.judged(), rows)?;
@@ -168,21 +199,4 @@ pub(super) fn name(event: &Value) -> String {
         Value::Text(name) => String::from_utf8_lossy(name).into_owned(),
         _ => String::new(),
     }
-}
-
-fn text(rows: &[(Keys<'_>, &Value, u64)], by: &[By], lost: bool, out: &mut impl Write) -> Result<()> {
-    let least = mark::at_least(lost);
-    let table = Table::default().number("events").word("event");
-    let mut table = by.iter().fold(table, |table, by| table.word(by.heading()));
-    for (keys, event, count) in rows {
-        let mut cells = vec![format!("{least}{count}"), name(event)];
-        cells.extend(by.iter().map(|by| keys.text(*by)));
-        table.row(cells);
-    }
-    let total = rows.iter().fold(0_u64, |total, (.., count)| total.saturating_add(*count));
-    line(out, &format!("Events: {least}{total}"))?;
-    if !rows.is_empty() {
-        table.print(out)?;
-    }
-    Ok(())
 }

@@ -26,6 +26,16 @@ pub(crate) struct Named {
 /// What makes keys of two tapes equal: the JSON of each key's value, or its text if that is null.
 pub(crate) type Identity = Vec<Vec<u8>>;
 
+/// Bytes that a key takes in memory, roughly.
+pub(crate) fn bytes(identity: &Identity, named: &Named) -> usize {
+    const BESIDE: usize = 48;
+    let identity = identity.iter().map(|part| BESIDE + part.len());
+    let texts = named.texts.iter().map(|text| BESIDE + text.len());
+    // a cell has no more text than its text
+    let cells = named.cells.len() * (size_of::<Cell<'_>>() + BESIDE);
+    identity.chain(texts.clone()).chain(texts).sum::<usize>() + cells
+}
+
 /// The same key in another tape has the same identity.
 pub(crate) fn identify(by: &[By], keys: &Keys<'_>) -> (Identity, Named) {
     let text = |by: &By| {

@@ -2,6 +2,8 @@
 
 pub(super) mod wakers;
 
+use std::collections::hash_map::Entry;
+
 use anyhow::{Result, bail};
 use rustc_hash::FxHashMap;
 use systape_format::model::Task;
@@ -27,6 +29,7 @@ use crate::table::loss::Listed;
 use crate::values::order::InOrder as _;
 use crate::values::output;
 use crate::values::say::Verdict;
+use crate::values::spill::Kept;
 
 systape_format::tables! {
     /// One row for each value of the keys of `--by`, which stand before these columns.
@@ -118,10 +121,12 @@ fn run(config: &Config, tape: &Tape, out: &mut Out) -> Result<Verdict> {
         keys: Keys::new(&by, &context.question.scope, tape.session(), keys::all_calls(tape.session())),
         context: &context,
         sums: FxHashMap::default(),
+        kept: Kept::new(1),
         rests: folds.then(|| Rests::new(span)),
     };
     let fed = feed::feed(&context.question, needs, context.question.scope.to, sink);
-    let OffCpu { keys, sums, .. } = &fed.tracker.sink;
+    let OffCpu { keys, sums, kept, .. } = &fed.tracker.sink;
+    kept.check()?;
     let mut sums: Vec<(&Key, &Sum)> = sums.iter().collect();
     sums.order_by(|(a, x), (b, y)| y.total.cmp(&x.total).then_with(|| keys.order(&fed.names, a, b)));
     config.shown.rows(sums.len());
@@ -211,10 +216,15 @@ impl Sum {
     }
 }
 
+/// Bytes of a sum, in a table of hashes that is full to seven eighths or to half of that, and of a name of its own.
+const SUM: usize = size_of::<(Key, Sum)>() * 3 / 2 + 96;
+
 struct OffCpu<'a> {
     context: &'a Context<'a>,
     keys: Keys<'a>,
     sums: FxHashMap<Key, Sum>,
+    /// What these take.
+    kept: Kept,
     /// Which sleeps are idle, if rows of these are one line.
     rests: Option<Rests>,
 }
@@ -254,7 +264,12 @@ impl Sink for OffCpu<'_> {
             key.state = "R";
         }
         let open = interval.open() || from > interval.from || interval.end == End::Step;
-        let sum = self.sums.entry(key).or_default();
+        let sum = match self.sums.entry(key) {
+            Entry::Occupied(sum) => sum.into_mut(),
+            // there is no answer without it
+            Entry::Vacant(_) if !self.kept.add(SUM) => return,
+            Entry::Vacant(room) => room.insert(Sum::default()),
+        };
         sum.add(ns, open, !interval.continued);
         let rests = self.rests.as_mut().filter(|_| !sum.busy);
         sum.busy = !rests.is_some_and(|rests| rests.is(&self.context.question.book, &threads[slot].task, interval));

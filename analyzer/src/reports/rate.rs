@@ -32,6 +32,7 @@ use crate::table::group::value::Value;
 use crate::table::loss::Listed;
 use crate::values::output::line;
 use crate::values::say::Verdict;
+use crate::values::spill::Kept;
 use crate::values::words::span;
 
 systape_format::tables! {
@@ -106,19 +107,19 @@ fn run(config: &Config, tape: &Tape, out: &mut Out) -> Result<Verdict> {
     let question = &context.question;
     let (sums, knowledge, coverage) = collect::collect(tape, &question.scope, &question.book, &plan);
     coverage.tell(&mut context.question.loss);
+    context.question.loss = context.question.loss.of_sums();
     let slices = slices(&context.question.scope, tape, own.slices);
     let timed = Plan::by(&[&by[..], &[By::Second]].concat()).naming(session).in_slices(slices);
     let question = &context.question;
+    let limit = own.rank.limit(config.format);
+    let rows = table::rows(&sums, &knowledge, &question.book, &plan, Column::Calls);
+    let mut lines = Lines::of(rows.iter().take(limit), own.slices)?;
     let (parts, of_parts, _) = collect::collect(tape, &question.scope, &question.book, &timed);
-    let mut lines = Lines::default();
     for row in table::rows(&parts, &of_parts, &question.book, &timed, Column::default()).iter() {
-        lines.add(&row, timed.place(By::Second), own.slices);
+        lines.add(&row, timed.place(By::Second));
     }
-    context.question.loss = context.question.loss.of_sums();
-    let rows = table::rows(&sums, &knowledge, &context.question.book, &plan, Column::Calls);
     context.config.shown.rows(rows.len());
     let shown = Shown { context: &context, knowledge: &knowledge, plan: &plan, by: &by, slices, lines: &lines };
-    let limit = own.rank.limit(config.format);
     match config.format.rows() {
         None => shown.text(&rows, limit, out)?,
         Some(_) => shown.rows(&rows, limit, out)?,
@@ -137,11 +138,11 @@ pub(super) fn in_slices(context: &Context<'_>, count: u16) -> (Slices, Vec<u64>)
     let slices = slices(&question.scope, question.tape, count);
     let plan = Plan::by(&[By::Second]).naming(question.tape.session()).in_slices(slices);
     let (sums, knowledge, _) = collect::collect(question.tape, &question.scope, &question.book, &plan);
-    let mut lines = Lines::default();
+    let mut line = Line::of(count);
     for row in table::rows(&sums, &knowledge, &question.book, &plan, Column::default()).iter() {
-        lines.add(&row, plan.place(By::Second), count);
+        line.add(&row, plan.place(By::Second));
     }
-    (slices, lines.0.into_values().next().unwrap_or_default().slices)
+    (slices, line.slices)
 }
 
 /// The time asked about, or all of the tape, in `count` equal slices; the last reaches over its end by less than `count` ns.
@@ -163,27 +164,51 @@ struct Line {
     short: bool,
 }
 
-/// By the keys without the slice.
+/// Those of the rows that are shown, by their keys without the slice.
 #[derive(Debug, Default)]
 struct Lines(FxHashMap<Vec<Value>, Line>);
 
 impl Lines {
-    fn add(&mut self, row: &Row<'_>, place: Option<usize>, count: u16) {
+    /// Empty ones of `count` slices for these rows.
+    ///
+    /// # Errors
+    /// There is no memory for them.
+    fn of<'r>(rows: impl Iterator<Item = Row<'r>>, count: u16) -> Result<Self> {
+        let (mut lines, mut kept) = (FxHashMap::default(), Kept::new(1));
+        for row in rows {
+            let text = |value: &Value| if let Value::Text(text) = value { text.len() } else { 0 };
+            let key = row.key.iter().map(|value| size_of::<Value>() + text(value)).sum::<usize>();
+            kept.add(key + size_of::<(Vec<Value>, Line)>() + usize::from(count) * size_of::<u64>());
+            kept.check()?;
+            lines.insert(row.key.to_vec(), Line::of(count));
+        }
+        Ok(Self(lines))
+    }
+
+    fn add(&mut self, row: &Row<'_>, place: Option<usize>) {
         let key = row.key.iter().enumerate().filter(|(at, _)| Some(*at) != place).map(|(_, value)| value.clone());
-        let line = self.0.entry(key.collect()).or_default();
-        line.slices.resize(count.into(), 0);
-        let at = match place.and_then(|at| row.key.get(at)) {
-            Some(Value::Number(at)) => usize::try_from(*at).ok(),
-            _ => None,
-        };
-        let slot = at.and_then(|at| line.slices.get_mut(at));
-        let slot = slot.unwrap_or(&mut line.untimed);
-        *slot = slot.saturating_add(row.stats.calls);
-        line.short |= row.short || row.stats.ledger_calls() > 0;
+        if let Some(line) = self.0.get_mut(&key.collect::<Vec<Value>>()) {
+            line.add(row, place);
+        }
     }
 }
 
 impl Line {
+    fn of(count: u16) -> Self {
+        Self { slices: vec![0; count.into()], ..Self::default() }
+    }
+
+    fn add(&mut self, row: &Row<'_>, place: Option<usize>) {
+        let at = match place.and_then(|at| row.key.get(at)) {
+            Some(Value::Number(at)) => usize::try_from(*at).ok(),
+            _ => None,
+        };
+        let slot = at.and_then(|at| self.slices.get_mut(at));
+        let slot = slot.unwrap_or(&mut self.untimed);
+        *slot = slot.saturating_add(row.stats.calls);
+        self.short |= row.short || row.stats.ledger_calls() > 0;
+    }
+
     /// The busiest slice, and its calls; None: all are empty.
     fn peak(&self) -> Option<(usize, u64)> {
         let full = self.slices.iter().copied().enumerate().filter(|(_, calls)| *calls > 0);

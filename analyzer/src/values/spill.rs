@@ -58,6 +58,39 @@ pub(crate) fn end() -> Result<()> {
     Ok(())
 }
 
+/// Sums that a report keeps in memory, all of them: there may be no more of them than there is memory for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Kept {
+    bytes: usize,
+    /// None: memory has no limit.
+    limit: Option<usize>,
+}
+
+impl Kept {
+    /// One of `share` such that have the memory of this process together.
+    pub(crate) fn new(share: usize) -> Self {
+        Self { bytes: 0, limit: STORE.get().map(|store| store.limit() / share.max(1)) }
+    }
+
+    /// Counts so many bytes more. False: there is no memory for them.
+    pub(crate) fn add(&mut self, bytes: usize) -> bool {
+        self.bytes = self.bytes.saturating_add(bytes);
+        self.limit.is_none_or(|limit| self.bytes <= limit)
+    }
+
+    /// Whether all counted so far have memory.
+    ///
+    /// # Errors
+    /// They do not.
+    pub(crate) fn check(self) -> Result<()> {
+        let Some(limit) = self.limit.filter(|limit| self.bytes > *limit) else { return Ok(()) };
+        bail!(
+            "this report keeps its sums in memory, and they take more than the {} that it has of --memory: ask for fewer (--time, -p, -e, other keys), or give it more",
+            bytes(limit as u64)
+        );
+    }
+}
+
 /// A file without a name, on a disk if there is one: /tmp often is memory.
 fn made() -> io::Result<File> {
     let dirs = match std::env::var_os("TMPDIR").filter(|dir| !dir.is_empty()) {

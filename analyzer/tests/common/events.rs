@@ -26,7 +26,7 @@ fn at(us: u64) -> u64 {
     OPEN + us * US
 }
 
-fn of_tape() -> Session {
+pub fn of_tape() -> Session {
     let device = |major, minor, name: &str| (major, minor, name.as_bytes().to_vec());
     let link =
         |dev, disk, first_sector, lower: &[(u32, u32)]| DeviceLink { dev, disk, first_sector, lower: lower.to_vec() };

@@ -23,12 +23,13 @@ use crate::render::out::Out;
 use crate::reports::Context;
 use crate::reports::keys::{Keys, Words};
 use crate::reports::losses::LOSS_LINES;
-use crate::reports::named::{Identity, Named, identify};
+use crate::reports::named::{Identity, Named, bytes, identify};
 use crate::table::families;
 use crate::table::group::by::By;
 use crate::table::group::value::Value;
 use crate::table::loss::Loss;
 use crate::table::question::Question;
+use crate::values::spill::{Kept, Stored as _};
 
 /// The calls of one key of one tape.
 #[derive(Clone, Copy, Debug, Default)]
@@ -199,6 +200,8 @@ impl Side {
         let (found, knowledge, coverage) = collect::collect(tape, &question.scope, &question.book, &plan);
         let of_all = if by.contains(&By::Syscall) { FxHashMap::default() } else { by_chance(tape, question, by) };
         let mut sums: BTreeMap<Identity, (Named, Adding<'_>)> = BTreeMap::new();
+        // of two tapes
+        let mut kept = Kept::new(2);
         let mut vague = false;
         let rows = table::rows(&found, &knowledge, &context.question.book, &plan, Column::default());
         let lost = rows.lost();
@@ -213,7 +216,11 @@ impl Side {
             let adding = Adding { stats: row.stats.clone(), by_chance, short: row.short };
             match sums.entry(identity) {
                 Entry::Occupied(mut of) => of.get_mut().1.add(&adding),
-                Entry::Vacant(of) => drop(of.insert((named, adding))),
+                Entry::Vacant(of) => {
+                    kept.add(bytes(of.key(), &named) + size_of::<(Named, Adding<'_>)>() + row.stats.heap());
+                    kept.check().with_context(|| name.clone())?;
+                    of.insert((named, adding));
+                }
             }
             vague |= row.stats.ledger_calls() > 0 && row.key.contains(&Value::Unknown);
         }

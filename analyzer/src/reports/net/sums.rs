@@ -1,6 +1,5 @@
 //! Sums of TCP connections by keys: who sent and received how much, and with whom.
 
-use std::cmp::Reverse;
 use std::ops::ControlFlow;
 
 use anyhow::Result;
@@ -21,12 +20,14 @@ use crate::render::row::{Judgement, Row};
 use crate::render::table::Table;
 use crate::reports::keys::{Keys, Words};
 use crate::reports::{Context, losses};
+use crate::table::group::Add;
 use crate::table::group::by::By;
+use crate::table::group::packed::Packed;
+use crate::table::group::spilling::{Ordered, Parts, Spilling};
 use crate::table::group::value::{Key, Value};
-use crate::table::group::{Add, Groups};
 use crate::table::loss::Loss;
-use crate::values::order::InOrder as _;
 use crate::values::output::line;
+use crate::values::spill::{Store, Stored, put_number, take_u64};
 use crate::values::words::bytes;
 
 systape_format::tables! {
@@ -87,6 +88,32 @@ impl Sum {
     }
 }
 
+impl Stored for Sum {
+    fn put(&self, out: &mut Vec<u8>) {
+        let Self { connections, failed, sent, received, retrans, unknown, at_least } = self;
+        let numbers = [connections, failed, sent, received, retrans, unknown];
+        numbers.into_iter().for_each(|number| put_number((*number).into(), out));
+        out.push((*at_least).into());
+    }
+
+    fn take(from: &mut &[u8]) -> Option<Self> {
+        let [connections, failed, sent, received, retrans, unknown] = [(); 6].map(|()| take_u64(from));
+        Some(Self {
+            connections: connections?,
+            failed: failed?,
+            sent: sent?,
+            received: received?,
+            retrans: retrans?,
+            unknown: unknown?,
+            at_least: *from.split_off_first()? != 0,
+        })
+    }
+
+    fn heap(&self) -> usize {
+        0
+    }
+}
+
 impl Add for Sum {
     fn add(&mut self, other: &Self) {
         for (sum, more) in [
@@ -123,7 +150,8 @@ fn key(connection: &Connection, plan: &Plan) -> Key {
 pub(super) fn print(context: &Context<'_>, loss: &mut Loss, by: &[By], rank: Rank, out: &mut Out) -> Result<Doubts> {
     let question = &context.question;
     let plan = Plan::by(by).naming(question.tape.session());
-    let (mut groups, mut labels, mut nameless): (Groups<Sum>, _, Sum) = Default::default();
+    let (mut labels, mut nameless): (_, Sum) = Default::default();
+    let mut sums: Spilling<Sum> = Spilling::new(Store::of_process(), 1);
     begin(context, loss);
     // one that was there in the time asked for may be met only later
     loss.add_earlier(question.tape, &[Family::Net], u64::MAX);
@@ -133,7 +161,8 @@ pub(super) fn print(context: &Context<'_>, loss: &mut Loss, by: &[By], rank: Ran
         for connection in found.iter().filter(|connection| connection.direction != Direction::Listen) {
             let key = key(connection, &plan);
             let sum = Sum::of(connection);
-            groups.of(&key).add(&sum);
+            sums.groups.of(&key).add(&sum);
+            sums.relieve(1, 0);
             if key.iter().any(|value| !value.is_known()) {
                 nameless.add(&sum);
             }
@@ -143,8 +172,12 @@ pub(super) fn print(context: &Context<'_>, loss: &mut Loss, by: &[By], rank: Ran
         }
         Ok(ControlFlow::Continue(()))
     })?;
-    let mut rows: Vec<(Key, &Sum)> = groups.iter().map(|(key, sum)| (key.key(), sum)).collect();
-    rows.order_by_key(|(key, sum)| (Reverse(sum.bytes()), Reverse(sum.connections), key.clone()));
+    let parts = Parts::of(vec![sums]);
+    let bytes_of = |_: Packed<'_>, sum: &Sum| Some(u64::try_from(sum.bytes()).unwrap_or(u64::MAX));
+    let rows = Ordered::new(&parts, bytes_of, |(one, x), (other, y)| {
+        let order = (y.bytes(), y.connections).cmp(&(x.bytes(), x.connections));
+        order.then_with(|| one.key().cmp(&other.key()))
+    });
     context.config.shown.rows(rows.len());
     let lost = !loss.complete();
     let limit = rank.limit(context.config.format, u64::MAX);
@@ -153,15 +186,14 @@ pub(super) fn print(context: &Context<'_>, loss: &mut Loss, by: &[By], rank: Ran
     let unsure = doubts.accepted && calls_missing(question.tape);
     let of_task = |by: &By| ![By::Peer, By::Port, By::Label].contains(by);
     let nobody = |values: &[Value]| plan.keys().iter().zip(values).any(|(by, value)| of_task(by) && !value.is_known());
-    let shown = rows.iter().take(limit).map(|(values, sum)| {
-        let keys = Keys { words, values, task: labels.get(values, &plan) };
-        (keys, *sum, lost, unsure && nobody(values))
-    });
+    let shown = rows.iter().take(limit).map(|entry| (entry.key().key(), *entry.sum));
     if context.config.format.rows().is_some() {
         let declared = with_keys(by::columns(by), &SUMS);
-        let lines = shown.map(|(keys, sum, short, unsure)| {
+        let lines = shown.map(|(values, sum)| {
+            let (short, unsure) = (lost, unsure && nobody(&values));
+            let keys = Keys { words, values: &values, task: labels.get(&values, &plan) };
             let mut row = Row::new(&declared);
-            by::fill(&mut row, by, |by, name| keys.cell(by, name));
+            by::fill(&mut row, by, |by, name| keys.cell(by, name).into_owned());
             let some = short || sum.at_least || sum.unknown > 0;
             let known = |number: u64| (!unsure).then_some(number);
             row.bound("connections", known(sum.connections), short).bound("failed", known(sum.failed), short);
@@ -175,17 +207,19 @@ pub(super) fn print(context: &Context<'_>, loss: &mut Loss, by: &[By], rank: Ran
     losses::head_of(loss, context, "At least, because something is missing:", out)?;
     let headings = ["sent", "received", "connections", "failed", "retr"];
     let table = headings.into_iter().fold(Table::default(), Table::number);
-    let mut table = by.iter().fold(table, |table, by| table.word(by.heading()));
-    for (keys, sum, short, unsure) in shown {
+    let table = by.iter().fold(table, |table, by| table.word(by.heading()));
+    let cells = |(values, sum): (Key, Sum)| -> Vec<String> {
+        let (short, unsure) = (lost, unsure && nobody(&values));
+        let keys = Keys { words, values: &values, task: labels.get(&values, &plan) };
         let lead = |short: bool| if unsure { mark::ABOUT } else { mark::at_least(short) };
         let (some, count) = (lead(short || sum.at_least || sum.unknown > 0), lead(short));
         let mut cells = vec![format!("{some}{}", bytes(sum.sent)), format!("{some}{}", bytes(sum.received))];
         cells.extend([format!("{count}{}", sum.connections), format!("{count}{}", sum.failed)]);
         cells.push(format!("{some}{}", sum.retrans));
         cells.extend(by.iter().map(|by| keys.text(*by)));
-        table.row(cells);
-    }
-    table.print(out)?;
+        cells
+    };
+    table.print_rows(shown.map(cells), out)?;
     more(rows.len(), limit).iter().try_for_each(|text| line(out, text))?;
     let foot = (nameless.connections > 0 && rows.len() > 1).then(|| nameless_text(&nameless));
     foot.iter().try_for_each(|text| line(out, text))?;

@@ -30,6 +30,7 @@ use crate::table::scan::{Coverage, Scan};
 use crate::values::order::InOrder as _;
 use crate::values::output::line;
 use crate::values::say::Verdict;
+use crate::values::spill::Kept;
 use crate::values::words::escaped;
 
 systape_format::tables! {
@@ -72,12 +73,15 @@ struct Sums {
     bound: Vec<Bound>,
     /// Calls on what may be a UDP socket, by process.
     doubts: FxHashMap<Value, u64>,
+    /// There is no memory for more.
+    full: Option<Kept>,
 }
 
 impl Sums {
     fn merge(&mut self, mut other: Self) {
         self.talks.merge(&mut other.talks);
         self.bound.append(&mut other.bound);
+        self.full = self.full.or(other.full);
         for (process, calls) in other.doubts {
             let sum = self.doubts.entry(process).or_default();
             *sum = sum.saturating_add(calls);
@@ -97,7 +101,10 @@ pub(super) fn run(config: &Config, tape: &Tape, out: &mut Out) -> Result<Verdict
     });
     coverage.tell(&mut context.question.loss);
     let mut sums = Sums::default();
-    parts.into_iter().for_each(|part| sums.merge(part));
+    for part in parts {
+        sums.merge(part);
+        sums.full.map_or(Ok(()), Kept::check)?;
+    }
     let text = config.format.rows().is_none();
     Shown::new(&context, sums).print(out)?;
     if !text {
@@ -108,6 +115,12 @@ pub(super) fn run(config: &Config, tape: &Tape, out: &mut Out) -> Result<Verdict
 
 /// Adds the calls and names of a segment.
 fn read(context: &Context<'_>, sums: &mut Sums, segment: &Segment<'_>, coverage: &mut Coverage) {
+    // each of these is made again when the names are known
+    let mut kept = Kept::new(4);
+    if sums.full.is_some() || !kept.add(sums.talks.bytes()) {
+        sums.full = Some(kept);
+        return;
+    }
     let (scope, book) = (&context.question.scope, &context.question.book);
     let dict = segment.dict();
     if let Ok(dict) = &dict {

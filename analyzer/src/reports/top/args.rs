@@ -54,7 +54,7 @@ pub(super) fn answer(config: &Config, tape: &Tape, asked: &Asked<'_>, out: &mut 
     let question = &context.question;
     let value = asked.value.map(|name| name.strip_prefix(ARGS).unwrap_or(name));
     let read = Read { wanted: &wanted, plan: &plan, value, since: session.window_open };
-    let mut sums = Sums::default();
+    let mut sums = Sums::of_all();
     let coverage = Scan::calls(question).parts(
         |at, segment, coverage| {
             let (mut part, mut holes) = (Sums::default(), Vec::new());
@@ -80,7 +80,7 @@ pub(super) fn answer(config: &Config, tape: &Tape, asked: &Asked<'_>, out: &mut 
     }
     coverage.tell(&mut context.question.loss);
     let asked = Asked { value, ..*asked };
-    print(&context, &wanted, &asked, (&sums, &plan), out)
+    print(&context, &wanted, &asked, (sums, &plan), out)
 }
 
 /// What of a call is asked for.

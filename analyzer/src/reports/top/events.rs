@@ -82,7 +82,7 @@ pub(super) fn answer(config: &Config, tape: &Tape, asked: &Asked<'_>, out: &mut 
     let (files, unnamed) = named.map_or_else(Default::default, |(files, coverage)| (files, Some(coverage)));
     let walk = Walk { wanted: &config.events, scope: &question.scope, session, devices: &devices, files: &files };
     let read = Read { wanted: &wanted, plan: &plan, value: asked.value, since: session.window_open };
-    let mut sums = Sums::default();
+    let mut sums = Sums::of_all();
     let coverage = Scan::candidates(question).parts(
         |_, segment, coverage| {
             let mut part = Sums::default();
@@ -106,5 +106,5 @@ pub(super) fn answer(config: &Config, tape: &Tape, asked: &Asked<'_>, out: &mut 
     )?;
     coverage.tell(&mut context.question.loss);
     unnamed.into_iter().for_each(|coverage| coverage.tell(&mut context.question.loss));
-    print(&context, &wanted, asked, (&sums, &plan), out)
+    print(&context, &wanted, asked, (sums, &plan), out)
 }

@@ -1,5 +1,6 @@
 //! Rows of `analyze top` by fields: of other events than calls ([`super::events`]), and of calls by their arguments ([`super::args`]).
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -21,13 +22,15 @@ use crate::render::row::Row;
 use crate::render::table::{Table, millis};
 use crate::reports::keys::{Keys, Words};
 use crate::reports::{Context, losses};
+use crate::table::group::Add;
 use crate::table::group::by::By;
+use crate::table::group::packed::Packed;
+use crate::table::group::spilling::{Ordered, Parts, Spilling};
 use crate::table::group::value::{Key, Value};
-use crate::table::group::{Add, Groups};
 use crate::table::loss::Listed;
-use crate::values::order::InOrder as _;
 use crate::values::output::line;
 use crate::values::say::{BadUsage, Verdict};
+use crate::values::spill::{Store, Stored};
 use crate::values::words::escaped;
 
 systape_format::tables! {
@@ -115,7 +118,7 @@ impl Wanted {
 }
 
 /// Events of one key.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct Sum {
     numbers: Numbers,
     /// The field that was added up, if `--value` names none.
@@ -126,6 +129,24 @@ impl Add for Sum {
     fn add(&mut self, other: &Self) {
         self.numbers.add(&other.numbers);
         self.duration = self.duration.or(other.duration);
+    }
+}
+
+impl Stored for Sum {
+    fn put(&self, out: &mut Vec<u8>) {
+        self.numbers.put(out);
+        let duration = DURATIONS.into_iter().position(|name| Some(name) == self.duration);
+        out.push(duration.map_or(0, |at| 1 + at as u8));
+    }
+
+    fn take(from: &mut &[u8]) -> Option<Self> {
+        let numbers = Numbers::take(from)?;
+        let duration = usize::from(*from.split_off_first()?).checked_sub(1).and_then(|at| DURATIONS.get(at).copied());
+        Some(Self { numbers, duration })
+    }
+
+    fn heap(&self) -> usize {
+        self.numbers.heap()
     }
 }
 
@@ -158,13 +179,20 @@ pub(super) struct Seen<'a> {
 /// Sums by the keys of the plan, the fields, and the name of the event.
 #[derive(Debug, Default)]
 pub(super) struct Sums {
-    groups: Groups<Sum>,
+    groups: Spilling<Sum>,
     labels: Labels,
     /// Names of the fields of all events that were met.
     fields: BTreeSet<String>,
+    /// Some of what is added up is known.
+    measured: bool,
 }
 
 impl Sums {
+    /// Those of all segments, with the memory of the process.
+    pub(super) fn of_all() -> Self {
+        Self { groups: Spilling::new(Store::of_process(), 1), ..Self::default() }
+    }
+
     /// Adds one: `fields` are the values of the fields that are keys, `number` what is added up, with the field's name if `--value` names none.
     pub(super) fn add(
         &mut self,
@@ -182,9 +210,10 @@ impl Sums {
         if let Some(task) = seen.task {
             self.labels.add(plan.whose_is(task), task, plan, seen.place);
         }
-        let sum = self.groups.of(&key);
+        let sum = self.groups.groups.of(&key);
         sum.numbers.add_one(number);
         sum.duration = duration.or(sum.duration);
+        self.measured |= number.is_some();
     }
 
     /// There are events with a field of this name.
@@ -195,9 +224,12 @@ impl Sums {
     }
 
     pub(super) fn merge(&mut self, mut other: Self) {
-        self.groups.merge(&mut other.groups);
+        let changes = other.groups.groups.len();
+        self.groups.groups.merge(&mut other.groups.groups);
+        self.groups.relieve(changes, 0);
         self.labels.merge(&mut other.labels);
         self.fields.append(&mut other.fields);
+        self.measured |= other.measured;
     }
 }
 
@@ -235,56 +267,62 @@ struct Line<'a> {
     sum: &'a Sum,
 }
 
+/// A key and its sum.
+type Kept<'a> = (Key, Cow<'a, Sum>);
+
 /// Prints the answer of `sums`, which hold all that `context` asks for.
 pub(super) fn print(
     context: &Context<'_>,
     wanted: &Wanted,
     asked: &Asked<'_>,
-    (sums, plan): (&Sums, &Plan),
+    (sums, plan): (Sums, &Plan),
     out: &mut Out,
 ) -> Result<Verdict> {
-    let (config, session) = (context.config, context.question.tape.session());
-    known(
-        sums,
-        wanted.fields.iter().map(|name| ("--by", name.as_str())).chain(asked.value.map(|name| ("--value", name))),
-    )?;
-    let words = Words { session, book: &context.question.book, plan };
-    let summed: Vec<(Key, &Sum)> = sums.groups.iter().map(|(key, sum)| (key.key(), sum)).collect();
-    let line = |(key, sum)| {
-        let (event, key): (&Value, &[Value]) = <[Value]>::split_last(key)?;
-        let (values, fields) = key.split_at(plan.keys().len());
-        Some(Line { keys: Keys { words, values, task: sums.labels.get(values, plan) }, fields, event, sum })
-    };
-    let mut rows: Vec<Line<'_>> = summed.iter().map(|(key, sum)| (&**key, *sum)).filter_map(line).collect();
-    if matches!(asked.metric, Metric::Avg | Metric::Max)
-        && rows.iter().all(|row| row.sum.numbers.known == 0)
-        && !rows.is_empty()
-    {
-        bail!(BadUsage("these events have no duration: --value names the field of which --metric is meant".to_owned()));
-    }
+    let config = context.config;
+    let Sums { groups, labels, fields, measured } = sums;
+    let parts = Parts::of(vec![groups]);
     // without a value to add up all are counted
-    let metric = if rows.iter().all(|row| row.sum.numbers.known == 0) { Metric::Count } else { asked.metric };
-    let value = |row: &Line<'_>| row.sum.of(metric).unwrap_or(-1.0);
-    rows.order_by(|a, b| {
-        let order = value(b).total_cmp(&value(a)).then(b.sum.numbers.count.cmp(&a.sum.numbers.count));
-        order.then_with(|| (a.event, a.keys.values, a.fields).cmp(&(b.event, b.keys.values, b.fields)))
+    let metric = if measured { asked.metric } else { Metric::Count };
+    let mut all = 0_u128;
+    let rank = |_: Packed<'_>, sum: &Sum| {
+        all += match metric {
+            Metric::Count => sum.numbers.count.into(),
+            Metric::Total => sum.numbers.total.into(),
+            Metric::Avg | Metric::Max => 0,
+        };
+        // of numbers that are not below 0 the greater has the greater bits; what has none is last
+        Some(sum.of(metric).map_or(0, |value| value.to_bits() + 1))
+    };
+    let rows = Ordered::new(&parts, rank, |(one, x), (other, y)| {
+        let (one, other) = (one.key(), other.key());
+        let order = y.numbers.count.cmp(&x.numbers.count);
+        order.then_with(|| one.last().cmp(&other.last())).then_with(|| one.cmp(&other))
     });
+    let named = wanted.fields.iter().map(|name| ("--by", name.as_str()));
+    if rows.len() > 0 {
+        known(&fields, named.chain(asked.value.map(|name| ("--value", name))))?;
+        if matches!(asked.metric, Metric::Avg | Metric::Max) && !measured {
+            bail!(BadUsage(
+                "these events have no duration: --value names the field of which --metric is meant".to_owned()
+            ));
+        }
+    }
     config.shown.rows(rows.len());
-    let adds_up = matches!(metric, Metric::Count | Metric::Total);
-    let all = if adds_up { rows.iter().filter_map(|row| row.sum.of(metric)).sum() } else { 0.0 };
-    let shown = Shown { context, wanted, asked, metric, all };
+    let words = Words { session: context.question.tape.session(), book: &context.question.book, plan };
+    let shown = Shown { context, wanted, asked, metric, all: all as f64, words, labels: &labels };
+    let few = rows.iter().map(|entry| (entry.key().key(), entry.sum)).take(shown.limit());
     match config.format.rows() {
-        None => shown.text(&rows, out)?,
-        Some(_) => shown.rows(&rows, out)?,
+        None => shown.text(few, rows.len(), out)?,
+        Some(_) => shown.rows(few, out)?,
     }
     losses::end(context, out, config.format.rows().is_none(), Listed::Nothing)
 }
 
-/// Refuses a field that no event has; of none nothing is known.
-fn known<'a>(sums: &Sums, named: impl Iterator<Item = (&'static str, &'a str)>) -> Result<()> {
+/// Refuses a field that no event has, of events of which there are some.
+fn known<'a>(fields: &BTreeSet<String>, named: impl Iterator<Item = (&'static str, &'a str)>) -> Result<()> {
     for (option, name) in named {
-        if sums.groups.len() > 0 && !sums.fields.contains(name) {
-            let there: Vec<&str> = sums.fields.iter().map(String::as_str).collect();
+        if !fields.contains(name) {
+            let there: Vec<&str> = fields.iter().map(String::as_str).collect();
             let keys: Vec<&str> = KNOWN.iter().map(|by| by.name()).collect();
             let keys = if option == "--by" { format!(", and each has {}", keys.join(", ")) } else { String::new() };
             bail!(BadUsage(format!("{option} {name}: these events have {}{keys}", there.join(", "))));
@@ -300,6 +338,8 @@ struct Shown<'a> {
     metric: Metric,
     /// Of the metric of all rows the sum; 0: it does not add up.
     all: f64,
+    words: Words<'a>,
+    labels: &'a Labels,
 }
 
 impl Shown<'_> {
@@ -310,6 +350,13 @@ impl Shown<'_> {
     /// Whether what is added up is a time in ns.
     fn is_time(&self, sum: &Sum) -> bool {
         self.asked.value.map_or(sum.duration.is_some(), |name| name.ends_with("_ns") || DURATIONS.contains(&name))
+    }
+
+    fn line<'x>(&'x self, (key, sum): &'x Kept<'_>) -> Line<'x> {
+        let plan = self.words.plan;
+        let (event, key) = key.split_last().unwrap_or((&Value::Unknown, &[]));
+        let (values, fields) = key.split_at(plan.keys().len().min(key.len()));
+        Line { keys: Keys { words: self.words, values, task: self.labels.get(values, plan) }, fields, event, sum }
     }
 
     fn limit(&self) -> usize {
@@ -343,21 +390,25 @@ impl Shown<'_> {
         self.wanted.is_field.iter().filter_map(next).collect()
     }
 
-    fn text(&self, rows: &[Line<'_>], out: &mut Out) -> Result<()> {
+    /// The first rows of `count`.
+    fn text<'s>(&self, rows: impl Iterator<Item = Kept<'s>> + Clone, count: usize, out: &mut Out) -> Result<()> {
         losses::head(self.context, "At least, because something is missing:", out)?;
-        let limit = self.limit();
         if self.asked.hist {
-            rows.iter().take(limit).try_for_each(|row| self.histogram(row, out))?;
+            rows.clone().try_for_each(|row| self.histogram(&self.line(&row), out))?;
         } else {
-            self.table(&rows[..rows.len().min(limit)]).print(out)?;
+            self.table(rows, out)?;
         }
-        rank::more(rows.len(), limit).iter().try_for_each(|text| line(out, text))?;
+        rank::more(count, self.limit()).iter().try_for_each(|text| line(out, text))?;
         Ok(())
     }
 
-    fn table(&self, rows: &[Line<'_>]) -> Table {
-        let measured = rows.iter().any(|row| row.sum.numbers.known > 0);
-        let is_time = rows.iter().all(|row| self.is_time(row.sum) || row.sum.numbers.known == 0);
+    fn table<'s>(&self, rows: impl Iterator<Item = Kept<'s>> + Clone, out: &mut Out) -> Result<()> {
+        let (mut measured, mut is_time, mut highest) = (false, true, 0.0_f64);
+        for (_, sum) in rows.clone() {
+            measured |= sum.numbers.known > 0;
+            is_time &= self.is_time(&sum) || sum.numbers.known == 0;
+            highest = highest.max(sum.of(self.metric).unwrap_or(0.0));
+        }
         let name = self.asked.value.unwrap_or("time");
         let unit = if is_time { "ms" } else { name };
         let mut table = Table::default();
@@ -379,10 +430,10 @@ impl Shown<'_> {
         }
         table = table.word("event");
         table = self.headings().iter().fold(table, |table, heading| table.word(heading));
-        let highest = rows.iter().filter_map(|row| row.sum.of(self.metric)).fold(0.0, f64::max);
         let lost = self.lost();
         let value = |value: u64, lead: &str| if is_time { millis(value, lead) } else { format!("{lead}{value}") };
-        for row in rows {
+        let cells = |kept: Kept<'_>| -> Vec<String> {
+            let row = &self.line(&kept);
             let share = self.share(row);
             let mut cells = Vec::new();
             if self.all > 0.0 {
@@ -403,9 +454,10 @@ impl Shown<'_> {
             }
             cells.push(text_of(row.event));
             cells.extend(self.keys(row));
-            table.row(cells);
-        }
-        table
+            cells
+        };
+        table.print_rows(rows.map(cells), out)?;
+        Ok(())
     }
 
     /// A row and its values, as bpftrace prints a map of histograms.
@@ -424,14 +476,15 @@ impl Shown<'_> {
         Ok(())
     }
 
-    fn rows(&self, rows: &[Line<'_>], out: &mut Out) -> Result<()> {
+    fn rows<'s>(&self, rows: impl Iterator<Item = Kept<'s>>, out: &mut Out) -> Result<()> {
         let mut declared = with_keys(by::columns(&self.wanted.by), &TOP_EVENTS);
         if self.asked.hist {
             declared = with_parts(&declared, [&VALUES]);
         }
-        let lines = rows.iter().take(self.limit()).map(|line| {
+        let lines = rows.map(|kept| {
+            let line = &self.line(&kept);
             let mut row = Row::new(&declared);
-            by::fill(&mut row, &self.wanted.by, |by, name| line.keys.cell(by, name));
+            by::fill(&mut row, &self.wanted.by, |by, name| line.keys.cell(by, name).into_owned());
             let fields: Map<String, serde_json::Value> =
                 self.wanted.fields.iter().cloned().zip(line.fields.iter().map(json_of)).collect();
             let (sum, numbers) = (line.sum, &line.sum.numbers);
