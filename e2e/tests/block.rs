@@ -379,6 +379,25 @@ fn written_back_is_blamed_on_who_dirtied() {
 }
 
 #[test]
+fn a_device_made_meanwhile_is_said_to_be_perhaps_counted_twice() {
+    let Some(lab) = Lab::with_bpf() else { return };
+    fs::write(lab.path("image"), vec![0; 8 << 20]).expect("image");
+    let script = "d=$(losetup -f --show image) || exit 9; echo $d; dd if=/dev/zero of=$d bs=1M count=8 oflag=direct status=none; \
+                  sync image; losetup -d $d";
+    let run = lab.record("t.tape", &["-a", "--families", "block"], &["sh", "-c", script]);
+    if run.status.code() == Some(9) {
+        return skipped("no loop device can be made");
+    }
+    let sums = lab.analyze(&["block", "t.tape", "--top", "--by", "disk", "--format", "json"]).expect(0).json();
+    let disk = |row: &&Value| row["disk"].as_str().is_some_and(|disk| disk.starts_with("7:"));
+    let Some(row) = sums.iter().find(disk) else { return skipped("the loop device was there before") };
+    assert_eq!((num(row, "written_bytes"), &row["in_total"]), (8 << 20, &Value::Null), "{row}");
+    let others = sums.iter().filter(|row| !disk(row)).count();
+    let text = lab.analyze(&["block", "t.tape", "--top", "--by", "disk"]).expect(0).text();
+    assert_eq!(text.contains("came during the recording"), others > 0, "{text}");
+}
+
+#[test]
 fn who_dirtied_has_the_name_that_it_had_then() {
     let Some(lab) = Lab::with_bpf() else { return };
     let Some(disk) = Loop::new(&lab, "image", 32 * MIB) else { return };

@@ -57,6 +57,11 @@ impl Devices {
         })
     }
 
+    /// Whether `dev` came only after the devices of the tape were read: what is below it is not known.
+    pub(crate) fn is_late(&self, dev: Dev) -> bool {
+        !self.names.is_empty() && !self.names.contains_key(&dev)
+    }
+
     /// The partition of disk `dev` with `sector`: the last one that begins at or before it, because ends are not
     /// recorded. None before the first, and on a disk without partitions.
     pub(crate) fn partition(&self, dev: Dev, sector: u64) -> Option<String> {

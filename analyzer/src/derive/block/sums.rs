@@ -134,12 +134,14 @@ pub(crate) struct Sums {
 /// All sums, and the devices they leave out.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Folded {
-    /// Values of the keys, their sum, and whether `all` includes it; most time first.
-    pub rows: Vec<(Vec<Part>, Sum, bool)>,
+    /// Values of the keys, their sum, and whether `all` includes it, None: perhaps twice; most time first.
+    pub rows: Vec<(Vec<Part>, Sum, Option<bool>)>,
     /// Everything, each I/O once: on the lowest layer.
     pub all: Sum,
     /// Stacked devices that `all` leaves out: device, its I/Os, disks below it.
     pub stacked: Vec<(Dev, u64, Vec<Dev>)>,
+    /// Devices that came while it was recorded: their I/Os are in `all`, and perhaps those that they became as well.
+    pub late: Vec<Dev>,
     /// Names for the values of keys.
     pub of_cgroup: OfCgroup,
 }
@@ -162,7 +164,11 @@ impl Sums {
         let present: FxHashSet<Dev> = self.sums.keys().map(|(dev, _)| *dev).collect();
         let below: FxHashMap<Dev, Vec<Dev>> = present.iter().map(|dev| (*dev, devices.below(*dev, &present))).collect();
         let by_disk = self.keys.contains(&By::Disk);
-        let mut rows: FxHashMap<Vec<Part>, (Sum, bool)> = FxHashMap::default();
+        // above what is not there nothing can be
+        let mut late: Vec<Dev> =
+            present.iter().copied().filter(|dev| present.len() > 1 && devices.is_late(*dev)).collect();
+        late.sort_unstable();
+        let mut rows: FxHashMap<Vec<Part>, (Sum, Option<bool>)> = FxHashMap::default();
         let mut folded = Folded { of_cgroup: self.of_cgroup, ..Folded::default() };
         let mut stacked: FxHashMap<Dev, u64> = FxHashMap::default();
         // in one order, so that the name that stays is always the same
@@ -176,12 +182,14 @@ impl Sums {
                 *stacked.entry(dev).or_default() += sum.ios;
             }
             if counted || by_disk {
-                let row = rows.entry(parts).or_default();
+                let known = (!late.contains(&dev)).then_some(counted);
+                let row = rows.entry(parts).or_insert_with(|| (Sum::default(), known));
                 row.0.merge(&sum);
-                row.1 = counted;
+                row.1 = row.1.and(known);
             }
         }
         folded.all.owner = None;
+        folded.late = late;
         folded.rows = rows.into_iter().map(|(parts, (sum, counted))| (parts, sum, counted)).collect();
         folded
             .rows
@@ -231,11 +239,31 @@ mod tests {
     fn a_stacked_device_is_not_summed() {
         let folded = fold(&[By::Disk]);
         let rows: Vec<_> = folded.rows.iter().map(|(_, sum, counted)| (sum.ios, sum.total, *counted)).collect();
-        assert_eq!(rows, [(1, 9_000, false), (3, 7_000, true)]);
+        assert_eq!(rows, [(1, 9_000, Some(false)), (3, 7_000, Some(true))]);
+        assert!(folded.late.is_empty());
         let all = &folded.all;
         assert_eq!((all.ios, all.read, all.written, all.errors, all.requeues), (3, 4096, 4096, 1, 3));
         assert_eq!((all.timed, all.total, all.avg(), all.max), (2, 7_000, Some(3_500), 6_000));
         assert_eq!(folded.stacked, [(dev((253, 0)), 1, vec![dev((8, 0))])]);
+    }
+
+    #[test]
+    fn a_device_that_came_later_may_be_counted_twice() {
+        let devices = Devices::new(&Session { devices: vec![(8, 0, b"sda".to_vec())], ..Session::default() });
+        let of = |numbers: &[(u32, u32)], key| {
+            let mut sums = Sums::new(vec![key], Measure::Latency, &Session::default());
+            for number in numbers {
+                let io = BlockIo { complete: 1, dev: dev(*number), bytes: 512, ..BlockIo::default() };
+                sums.add(&Io::new(&io, &Dict::default()));
+            }
+            let folded = sums.fold(&devices);
+            (folded.rows.iter().map(|(_, sum, counted)| (sum.ios, *counted)).collect::<Vec<_>>(), folded.late)
+        };
+        let late = vec![dev((7, 0))];
+        assert_eq!(of(&[(7, 0), (7, 0), (8, 0)], By::Disk), (vec![(2, None), (1, Some(true))], late.clone()));
+        assert_eq!(of(&[(8, 0), (7, 0)], By::Comm), (vec![(2, None)], late));
+        // there is nothing that it could be on
+        assert_eq!(of(&[(7, 0)], By::Disk), (vec![(1, Some(true))], vec![]));
     }
 
     #[test]

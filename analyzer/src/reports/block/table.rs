@@ -27,8 +27,8 @@ systape_format::tables! {
         total_ns ? AtLeast: Duration "how long the device took for all of them"
         avg_ns ? OfKnown: Duration "mean; null: `timed_ios` is 0"
         max_ns ? AtLeast: Duration "longest; null: `timed_ios` is 0"
-        share ? OfKnown: Real "part of the time of all rows with `in_total`, 0 to 1; null: it is not in the total"
-        in_total: Flag "false: a stacked device, whose I/Os are counted on the disks below it too"
+        share ? OfKnown: Real "part of the time of all rows that are in the total, 0 to 1; null: it is not, or perhaps twice"
+        in_total: Flag "false: a stacked device, whose I/Os are counted on the disks below it too; null: I/Os of a device that came during the recording are in it: what is below that is not known, and the total may have them twice"
     }
     /// With `--hist` also:
     pub HISTOGRAM = "block_histogram" {
@@ -72,7 +72,7 @@ impl View<'_> {
                 let width = parts_of::column(*key).1;
                 names.push_str(&format!("{:<width$} ", parts_of::text((*key, part), sum.comm(), &self.names)));
             }
-            let share = self.share(sum).filter(|_| *counted);
+            let share = self.share(sum).filter(|_| *counted == Some(true));
             let share = share.map_or_else(|| "-".to_owned(), |share| format!("{:.1}%", 100.0 * share));
             line(out, &format!("{names}{} {share:>6}", numbers(sum)))?;
         }
@@ -140,7 +140,18 @@ impl View<'_> {
             let (name, noun) = (self.names.devices.name(*dev), if *ios == 1 { "I/O" } else { "I/Os" });
             line(out, &format!("{name}: {ios} {noun} {place}: what they became is counted on {}", below.join(", ")))?;
         }
-        Ok(())
+        self.late().iter().try_for_each(|text| line(out, text))
+    }
+
+    /// What may be counted twice.
+    pub(crate) fn late(&self) -> Option<String> {
+        let names: Vec<String> = self.folded.late.iter().map(|dev| self.names.devices.name(*dev)).collect();
+        (!names.is_empty()).then(|| {
+            format!(
+                "at most: {} came during the recording: if a disk is below, the I/Os are counted there too",
+                names.join(", ")
+            )
+        })
     }
 
     /// Share of the time of everything.
@@ -166,7 +177,7 @@ impl View<'_> {
             row.set("errors", sum.errors).set("requeues", sum.requeues).set("timed_ios", sum.timed);
             row.bound("total_ns", sum.total_ns(), untimed).bound("avg_ns", sum.avg(), untimed);
             row.bound("max_ns", (sum.timed > 0).then_some(sum.max), untimed);
-            row.bound("share", self.share(sum).filter(|_| *counted), untimed).set("in_total", *counted);
+            row.bound("share", self.share(sum).filter(|_| *counted == Some(true)), untimed).set("in_total", *counted);
             if hist {
                 let unit = if self.measure == Measure::Size { "KiB" } else { "us" };
                 let unsure = self.measure != Measure::Size && sum.hist.total() < sum.ios;
@@ -174,7 +185,9 @@ impl View<'_> {
             }
             row
         });
-        out.rows(&table, Judgement::Touched(!self.complete), rows)
+        out.rows(&table, Judgement::Touched(!self.complete), rows)?;
+        self.late().iter().for_each(|text| out.say(text));
+        Ok(())
     }
 }
 
