@@ -36,6 +36,7 @@ fn encoder() -> Assembler {
         tracepoints: Vec::new(),
         probes: Vec::new(),
         static_probes: Vec::new(),
+        devices: Vec::new(),
         lock_names: Arc::default(),
     })
 }

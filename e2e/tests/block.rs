@@ -378,23 +378,40 @@ fn written_back_is_blamed_on_who_dirtied() {
     assert_eq!(of_dd.iter().filter(|line| line.contains(" dirtier")).count(), of("late").len(), "{text}");
 }
 
+/// A loop device on another, both made in the recording: named, and what goes through them to the disk below counts once. One that is
+/// taken away at once may be gone when it is looked at: then it is said that it may count twice.
 #[test]
-fn a_device_made_meanwhile_is_said_to_be_perhaps_counted_twice() {
+fn devices_made_meanwhile_count_once() {
     let Some(lab) = Lab::with_bpf() else { return };
-    fs::write(lab.path("image"), vec![0; 8 << 20]).expect("image");
-    let script = "d=$(losetup -f --show image) || exit 9; echo $d; dd if=/dev/zero of=$d bs=1M count=8 oflag=direct status=none; \
-                  sync image; losetup -d $d";
-    let run = lab.record("t.tape", &["-a", "--families", "block"], &["sh", "-c", script]);
-    if run.status.code() == Some(9) {
-        return skipped("no loop device can be made");
+    fs::write(lab.path("image"), vec![0; 16 << 20]).expect("image");
+    let script = |pause: &str| {
+        format!(
+            "d=$(losetup -f --show image) || exit 9; e=$(losetup -f --show $d) || exit 9; echo $d $e; {pause}
+             dd if=/dev/zero of=$e bs=1M count=8 oflag=direct status=none; {pause} losetup -d $e; sync image; losetup -d $d"
+        )
+    };
+    for pause in ["sleep 0.3;", ""] {
+        let run = lab.record("t.tape", &["-a", "--families", "block"], &["sh", "-c", &script(pause)]);
+        if run.status.code() == Some(9) {
+            return skipped("no loop device can be made");
+        }
+        let said = run.text();
+        let loops: Vec<&str> = said.split_whitespace().map(|path| path.trim_start_matches("/dev/")).collect();
+        let sums = lab.analyze(&["block", "t.tape", "--top", "--by", "disk", "--format", "json"]).expect(0).json();
+        let text = lab.analyze(&["block", "t.tape", "--top", "--by", "disk"]).expect(0).text();
+        for name in &loops {
+            let number = format!("7:{}", name.trim_start_matches("loop"));
+            let row = sums.iter().find(|row| row["disk"] == **name || row["disk"] == *number);
+            let row = row.unwrap_or_else(|| panic!("{name}: {sums:#?}"));
+            assert_eq!(num(row, "written_bytes"), 8 << 20, "{row}");
+            let (counted, known) = (&row["in_total"], row["disk"] == **name);
+            match pause {
+                "" => assert!(*counted == false || counted.is_null(), "{row}"),
+                _ => assert!(known && *counted == false, "{row}"),
+            }
+            assert_eq!(counted.is_null(), text.contains("came during the recording"), "{row} {text}");
+        }
     }
-    let sums = lab.analyze(&["block", "t.tape", "--top", "--by", "disk", "--format", "json"]).expect(0).json();
-    let disk = |row: &&Value| row["disk"].as_str().is_some_and(|disk| disk.starts_with("7:"));
-    let Some(row) = sums.iter().find(disk) else { return skipped("the loop device was there before") };
-    assert_eq!((num(row, "written_bytes"), &row["in_total"]), (8 << 20, &Value::Null), "{row}");
-    let others = sums.iter().filter(|row| !disk(row)).count();
-    let text = lab.analyze(&["block", "t.tape", "--top", "--by", "disk"]).expect(0).text();
-    assert_eq!(text.contains("came during the recording"), others > 0, "{text}");
 }
 
 #[test]

@@ -189,6 +189,19 @@ crate::tables! {
 }
 
 crate::tables! {
+    /// A block device that came during the recording, soon after its first I/O: a row for each device that is right below it, or one without. Once in each part of the tape that has its I/Os.
+    pub BLOCK_DEVICE = "block:device" {
+        ts: Time "when this was stored"
+        device: Int "its number, major << 20 | minor"
+        name: Str "its name, as in /sys/block"
+        disk: Int "of a partition the disk; 0: it is none"
+        first_sector: Wide "of a partition its place on the disk"
+        below: Int "a device that it is made of, or that holds the file of a loop device; 0: none"
+        known: Flag "whether all that is below it is known: it was still there when it was read"
+    }
+}
+
+crate::tables! {
     /// A block I/O wrote what a task had dirtied under another name than it had when the I/O ended.
     pub BLOCK_DIRTIER = "block:dirtier" {
         ts: Time "end of the I/O"
@@ -358,6 +371,7 @@ pub const OWN: &[Recorded] = &[
     Recorded { family: Family::Syscall, def: &SOCKET_NAME },
     Recorded { family: Family::Syscall, def: &FILE_IDENTITY },
     Recorded { family: Family::Block, def: &BLOCK_FILE },
+    Recorded { family: Family::Block, def: &BLOCK_DEVICE },
     Recorded { family: Family::Block, def: &BLOCK_DIRTIER },
     Recorded { family: Family::Process, def: &PROCESS_USAGE },
     Recorded { family: Family::Process, def: &PROCESS_THREAD },

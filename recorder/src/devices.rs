@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
@@ -30,6 +30,35 @@ pub(crate) fn links() -> Vec<DeviceLink> {
     names().into_iter().filter_map(|(major, minor, _)| link(major, minor)).collect()
 }
 
+/// A device that came during the recording.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Late {
+    /// major << 20 | minor.
+    pub dev: u32,
+    /// Its name.
+    pub name: Vec<u8>,
+    /// What it is part of, or made of.
+    pub link: DeviceLink,
+    /// All of that is known: it is still there.
+    pub whole: bool,
+}
+
+/// A device now; None = there is none.
+pub(crate) fn late(dev: u32) -> Option<Late> {
+    let (major, minor) = (dev >> 20, dev & 0xf_ffff);
+    let dir = fs::canonicalize(format!("/sys/dev/block/{major}:{minor}")).ok()?;
+    let name = dir.file_name()?.as_bytes().to_vec();
+    let link = link(major, minor);
+    // one that was taken away meanwhile, as a loop device without its file is, has no size; the file's device may not tell
+    let has_size = read(&dir.join("size")).is_some_and(|size| size != "0");
+    let is_file = dir.join("loop").exists();
+    // of a file system without a device of its own it is not known which disks it is on
+    let on_disk = |link: &DeviceLink| link.lower.first().is_some_and(|(major, _)| *major != 0);
+    let whole = has_size && (!is_file || link.as_ref().is_some_and(on_disk));
+    let link = link.unwrap_or_else(|| DeviceLink { dev: (major, minor), ..DeviceLink::default() });
+    Some(Late { dev, name, link, whole })
+}
+
 fn link(major: u32, minor: u32) -> Option<DeviceLink> {
     let dir = fs::canonicalize(format!("/sys/dev/block/{major}:{minor}")).ok()?;
     let mut link = DeviceLink { dev: (major, minor), ..DeviceLink::default() };
@@ -48,9 +77,10 @@ fn link(major: u32, minor: u32) -> Option<DeviceLink> {
     (link.disk.is_some() || !link.lower.is_empty()).then_some(link)
 }
 
-/// The device with a loop device's file; None = not known. The file's own disk or server may hang.
+/// The device with a loop device's file, or that is its file; None = not known. The file's own disk or server may hang.
 fn device_of(file: PathBuf) -> Option<u64> {
-    let asked = Asked::new("loop-file", move || fs::metadata(file).ok().map(|meta| meta.dev()));
+    let of = |meta: fs::Metadata| if meta.file_type().is_block_device() { meta.rdev() } else { meta.dev() };
+    let asked = Asked::new("loop-file", move || fs::metadata(file).ok().map(of));
     asked.get(Instant::now() + PATIENCE).flatten()
 }
 

@@ -223,6 +223,7 @@ impl Prepared {
             tracepoints: config.tracepoints.clone(),
             probes: config.probes.clone(),
             static_probes: config.usdt.probes.clone(),
+            devices: about.devices.iter().map(|(major, minor, _)| major << 20 | minor & 0xf_ffff).collect(),
             lock_names: programs.lock_names(config.symbols),
         };
         let redactor = config.redact.map(|level| Redactor::new(level, class));

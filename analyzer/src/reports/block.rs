@@ -16,6 +16,7 @@ use crate::asked::config::view::Part::{All, Keys};
 use crate::asked::config::view::{Own, Rows, Run, TASKS, View};
 use crate::asked::config::{Config, refuse};
 use crate::derive::block::by;
+use crate::derive::block::devices::devices;
 use crate::derive::block::files::Files;
 use crate::derive::block::io::Io;
 use crate::derive::block::sums::{Folded, Measure, Sums};
@@ -31,7 +32,6 @@ use crate::table::group::by::By;
 use crate::table::loss::Listed;
 use crate::table::question::clock;
 use crate::table::scan::{Coverage, Scan};
-use crate::values::devices::Devices;
 use crate::values::say::Verdict;
 
 /// What is asked.
@@ -195,7 +195,7 @@ fn read(segment: &Segment<'_>, coverage: &mut Coverage) -> Option<(Dict, Vec<Blo
 
 fn list(context: &mut Context<'_>, layout: Option<&'static Layout>, out: &mut Out) -> Result<()> {
     let (config, session) = (context.config, context.question.tape.session());
-    let devices = Devices::new(session);
+    let devices = devices(context.question.tape);
     let clock = if config.format == Format::Text { Default::default() } else { clock(context.question.tape) };
     let times = Times { session, clock };
     let stamps = context.stamps();
@@ -221,7 +221,7 @@ pub(super) fn answer_sums(
     out: &mut Out,
 ) -> Result<Verdict> {
     let mut context = begin(config, tape)?;
-    let (session, devices) = (tape.session(), Devices::new(tape.session()));
+    let (session, devices) = (tape.session(), devices(tape));
     if !tape.session_is_whole() && !keys.contains(&By::Disk) {
         bail!(
             "the block that says which disks are made of others is damaged: I/Os may count twice, add them up by disk (--by disk)"

@@ -15,6 +15,7 @@ use super::Context;
 use crate::asked::config::{Config, refuse};
 use crate::asked::options::stacks::Below;
 use crate::asked::sort::{Order, Sort};
+use crate::derive::block::devices::devices;
 use crate::derive::identities;
 use crate::derive::paths::cwds::{self, Cwds, Moves};
 use crate::derive::paths::history::History;
@@ -180,6 +181,7 @@ pub(super) fn run_part(
     let mut unnamed = Vec::new();
     let names = names(context, &own.stacks, &mut unnamed)?;
     let mut events = EventLines::new(config.events.clone(), config.format, (look, context.stamps()), session, times);
+    events.devices = devices(context.question.tape);
     if config.events.tables() {
         let (files, damaged) = identities::FileNames::read(context.question.tape)?;
         damaged.tell(&mut context.question.loss);

@@ -24,6 +24,8 @@ pub(crate) struct Devices {
     partitions: FxHashMap<Dev, Vec<(u64, Dev)>>,
     /// Device → disks below it.
     lower: FxHashMap<Dev, Vec<Dev>>,
+    /// Those of which not all that is below them is known.
+    unsure: FxHashSet<Dev>,
 }
 
 impl Devices {
@@ -57,9 +59,14 @@ impl Devices {
         })
     }
 
-    /// Whether `dev` came only after the devices of the tape were read: what is below it is not known.
+    /// The same, with these, of which not all that is below them is known.
+    pub(crate) fn unsure(self, unsure: impl Iterator<Item = Dev>) -> Self {
+        Self { unsure: unsure.collect(), ..self }
+    }
+
+    /// Whether `dev` came when the devices of the tape had been read, and what is below it is not known.
     pub(crate) fn is_late(&self, dev: Dev) -> bool {
-        !self.names.is_empty() && !self.names.contains_key(&dev)
+        self.unsure.contains(&dev) || (!self.names.is_empty() && !self.names.contains_key(&dev))
     }
 
     /// The partition of disk `dev` with `sector`: the last one that begins at or before it, because ends are not

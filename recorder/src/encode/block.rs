@@ -4,6 +4,7 @@ use systape_bpf::values::block_cause;
 use systape_bpf::wire;
 use systape_format::model::{BlockCause, BlockHolds, BlockIo, BlockLayer, Family, StackOf};
 
+use super::disks::Disks;
 use super::files::Files;
 use super::rows::Rows;
 use super::world::World;
@@ -13,7 +14,7 @@ const OP_MASK: u32 = 0xff;
 const OP_FLUSH: u32 = 2;
 
 /// An I/O completed.
-pub(super) fn record(b: &wire::Block, files: &mut Files, world: &mut World, rows: &mut Rows) {
+pub(super) fn record(b: &wire::Block, (files, disks): (&mut Files, &mut Disks), world: &mut World, rows: &mut Rows) {
     if rows.sheds(Family::Block, b.complete) {
         return;
     }
@@ -28,6 +29,9 @@ pub(super) fn record(b: &wire::Block, files: &mut Files, world: &mut World, rows
         owner
     });
     let file = files.number(b, rows);
+    if disks.io(b.dev, b.complete, rows) {
+        world.look_up_device(b.dev);
+    }
     rows.stored(Family::Block, b.complete);
     let row = rows.builder.push_block(BlockIo {
         complete: b.complete,

@@ -11,6 +11,7 @@ use systape_format::model::Container;
 use crate::cgroup_limits::{self, Hierarchy, Value};
 use crate::clock;
 use crate::containers;
+use crate::devices::{self, Late};
 use crate::environ::Keys;
 use crate::patient::{Later, Moved};
 use crate::snapshot::{self, Process, Room};
@@ -32,6 +33,8 @@ enum Job {
     Exe(Ident, u32, u64, Instant),
     /// A container, by its id.
     Container(String),
+    /// A block device, by its number.
+    Device(u32),
     /// Limits of a cgroup and of those above it, by the number of its hierarchy and its path; None: of all cgroups.
     Limits(Arc<[Hierarchy]>, Option<(u8, Vec<u8>)>),
 }
@@ -46,6 +49,8 @@ pub(super) enum Answer {
     Exe(Ident, u64, Vec<u8>),
     /// What is known of it; None: nothing.
     Container(Option<Container>),
+    /// None: there is none.
+    Device(Option<Late>),
     /// Of cgroups.
     Limits(Vec<Value>),
 }
@@ -80,6 +85,7 @@ fn work(job: Job) -> Answer {
         Job::Limits(hierarchies, Some((number, path))) => {
             Answer::Limits(cgroup_limits::of(&hierarchies, number, &path))
         }
+        Job::Device(dev) => Answer::Device(devices::late(dev)),
         Job::Container(id) => Answer::Container(containers::look_up(&id)),
     }
 }
@@ -115,6 +121,11 @@ impl Lookups {
             }
         }
         came
+    }
+
+    /// Requests what a block device is called, and what it is made of.
+    pub(super) fn device(&mut self, dev: u32) {
+        self.reader.ask(Job::Device(dev));
     }
 
     /// Requests what is known of a container.

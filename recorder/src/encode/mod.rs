@@ -44,6 +44,7 @@ mod block;
 mod calls;
 mod cgroup_limits;
 mod checkpoint;
+mod disks;
 mod faults;
 mod files;
 mod identities;
@@ -106,6 +107,8 @@ pub struct Settings {
     pub probes: Vec<Arc<Probe>>,
     /// Static probes of --usdt.
     pub static_probes: Vec<Arc<Static>>,
+    /// The block devices of the session, as major << 20 | minor.
+    pub devices: Vec<u32>,
     /// Variables of the kernel that are locks.
     pub lock_names: Arc<LockNames>,
     /// What begins a tape of a flight recorder.
@@ -165,6 +168,7 @@ pub struct Assembler {
     tables: tables::Tables,
     names: names::Names,
     files: files::Files,
+    disks: disks::Disks,
     paths: paths::Paths,
     faults: faults::Faults,
     operations: operations::Operations,
@@ -198,6 +202,7 @@ impl Assembler {
             watch: watch::Watch::new(Triggers::new(&settings.triggers), settings.own_pid),
             chunks_stand_alone: settings.chunks_stand_alone,
             files: files::Files::default(),
+            disks: disks::Disks::new(settings.devices),
             paths: paths::Paths::default(),
             faults: faults::Faults::default(),
             operations: operations::Operations::default(),
@@ -269,6 +274,8 @@ impl Assembler {
         std::mem::take(&mut self.world.containers)
             .into_iter()
             .for_each(|container| self.rows.container(container, watermark));
+        let found = std::mem::take(&mut self.world.devices);
+        found.into_iter().for_each(|late| self.disks.found(late, watermark, &mut self.rows));
         self.store_limits(watermark);
         self.calls.interpreters.store((watermark, watermark), &mut self.world.tasks, &mut self.rows);
         self.world.apply_rereads(watermark);
@@ -361,7 +368,7 @@ impl Assembler {
             Record::Usage(u) => self.usage.record(&u, world, rows),
             Record::Switch(s) => sched::switch(&s, world, rows),
             Record::Wakeup(w) => sched::wakeup(&w, world, rows),
-            Record::Block(b) => block::record(&b, &mut self.files, world, rows),
+            Record::Block(b) => block::record(&b, (&mut self.files, &mut self.disks), world, rows),
             Record::File(f, name) if f.hdr.flags & wire::FILE_WHOLE != 0 => self.paths.name(&f, name),
             Record::File(f, name) => self.files.name(&f, name),
             Record::Fault(f) => self.faults.record(&f, &mut self.paths, world, rows),

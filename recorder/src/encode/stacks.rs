@@ -392,6 +392,7 @@ pub(super) mod tests {
             tracepoints,
             probes: Vec::new(),
             static_probes: Vec::new(),
+            devices: Vec::new(),
             lock_names: Arc::default(),
         })
     }

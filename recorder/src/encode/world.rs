@@ -14,6 +14,7 @@ use super::lookups::{Answer, Lookups};
 use super::touched::Touched;
 use crate::cgroup_limits::{Hierarchy, Value};
 use crate::containers;
+use crate::devices::Late;
 use crate::effects::CallInfo;
 use crate::environ::{Keys, Parts};
 use crate::mounts::Mounts;
@@ -67,6 +68,8 @@ pub(super) struct World {
     pub environ: (Arc<Keys>, Parts),
     /// What became known of containers and is not on the tape yet.
     pub containers: Vec<Container>,
+    /// The same of block devices.
+    pub devices: Vec<Late>,
     /// The same of limits of cgroups.
     pub limits: Vec<Value>,
     /// Losses of state records that the events have not reached: time of the first, process, time until which there may
@@ -114,6 +117,7 @@ impl World {
             lookups: Lookups::default(),
             environ: (env, Parts::default()),
             containers: Vec::new(),
+            devices: Vec::new(),
             limits: Vec::new(),
             losses: BTreeSet::new(),
         }
@@ -229,6 +233,11 @@ impl World {
         }
     }
 
+    /// Requests what a block device is called, and what it is made of.
+    pub(crate) fn look_up_device(&mut self, dev: u32) {
+        self.lookups.device(dev);
+    }
+
     /// Requests what is known of the container that a new cgroup is named after, if it is.
     pub(crate) fn look_up_container(&mut self, path: &[u8]) {
         if let Some(id) = containers::id(path) {
@@ -266,6 +275,7 @@ impl World {
                 None => self.lookups.give_back(&process),
             },
             Answer::Limits(values) => self.limits.extend(values),
+            Answer::Device(found) => self.devices.extend(found),
             Answer::Container(found) => self.containers.extend(found),
             Answer::Argv(pid, (argv, env), read) => {
                 let process = self.rereads.iter_mut().find(|r| r.pid == pid).and_then(|r| r.process.as_mut());
@@ -285,7 +295,6 @@ impl World {
         }
     }
 
-    /// An event changed these descriptors of a process.
     /// Descriptors of a process change.
     pub(super) fn touch(&mut self, pid: u32, change: impl Fn(&mut Touched)) {
         self.rereads.iter_mut().filter(|r| r.pid == pid).for_each(|reread| change(&mut reread.touched));

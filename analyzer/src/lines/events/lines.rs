@@ -31,7 +31,8 @@ pub(crate) struct EventLines<'a> {
     look: Look,
     stamps: Stamps,
     times: Times<'a>,
-    devices: Devices,
+    /// The devices of the tape, with those that came later; those of its session until they are set.
+    pub devices: Devices,
     /// Files that events have by number.
     pub files: FileNames,
     json: Sink<'static>,

@@ -8,13 +8,14 @@ use serde_json::{Value, json};
 use systape_format::model::Family;
 
 use super::calls_over_time::heat_json;
+use crate::derive::block::devices::devices;
 use crate::derive::block::files::Files;
 use crate::derive::block::io::Io;
 use crate::derive::summary::plan::Slices;
 use crate::render::loghist::LogHist;
 use crate::reports::Context;
 use crate::table::scan::Scan;
-use crate::values::devices::{Dev, Devices};
+use crate::values::devices::Dev;
 
 /// One device.
 #[derive(Clone, Debug)]
@@ -60,7 +61,7 @@ pub(super) fn disks(page: &Context<'_>, slices: Slices, count: usize) -> Result<
         },
     )?;
     coverage.tell(&mut context.question.loss);
-    let devices = Devices::new(tape.session());
+    let devices = devices(tape);
     let present: FxHashSet<Dev> = disks.keys().copied().collect();
     let (mut ios, mut heat, mut untimed) = (vec![0_u64; count], vec![LogHist::default(); count], 0_u64);
     for disk in disks.into_iter().filter(|(dev, _)| devices.below(*dev, &present).is_empty()).map(|(_, disk)| disk) {

@@ -7,6 +7,7 @@ use systape_format::reader::Tape;
 
 use super::fields::{Asked, DURATIONS, Seen, Sums, Wanted, print};
 use crate::asked::config::Config;
+use crate::derive::block::devices::devices;
 use crate::derive::identities::FileNames;
 use crate::derive::summary::plan::Plan;
 use crate::lines::events::describe::{self, Event};
@@ -15,7 +16,6 @@ use crate::render::out::Out;
 use crate::reports::Context;
 use crate::table::group::value::Value;
 use crate::table::scan::Scan;
-use crate::values::devices::Devices;
 use crate::values::say::Verdict;
 
 /// A field as a key.
@@ -76,7 +76,7 @@ pub(super) fn answer(config: &Config, tape: &Tape, asked: &Asked<'_>, out: &mut 
     let session = tape.session();
     let plan = Plan::by(&wanted.by).naming(session);
     let mut context = Context::about(config, tape, &config.events.families())?;
-    let devices = Devices::new(session);
+    let devices = devices(tape);
     let question = &context.question;
     let named = if config.events.tables() { Some(FileNames::read(tape)?) } else { None };
     let (files, unnamed) = named.map_or_else(Default::default, |(files, coverage)| (files, Some(coverage)));

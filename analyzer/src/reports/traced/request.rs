@@ -5,6 +5,7 @@ use systape_format::reader::Tape;
 
 use super::Found;
 use super::cause::Cause;
+use crate::derive::block::devices::devices;
 use crate::derive::block::files::Files;
 use crate::derive::block::flags::Op;
 use crate::derive::block::io::Io as Event;
@@ -13,7 +14,6 @@ use crate::derive::critical::log::Logged;
 use crate::table::families::in_session;
 use crate::table::loss::loses;
 use crate::table::scan::lost;
-use crate::values::devices::Devices;
 use crate::values::words::{escaped, span};
 
 /// One of them.
@@ -63,7 +63,7 @@ pub(crate) fn of(tape: &Tape, found: &[Found], threads: &[Logged]) -> Vec<Option
     };
     let sleeps: Vec<Sleep> = waits.iter().map(sleep).collect();
     let (from, to) = sleeps.iter().fold((u64::MAX, 0), |(from, to), sleep| (from.min(sleep.from), to.max(sleep.to)));
-    let devices = Devices::new(tape.session());
+    let devices = devices(tape);
     let mut near = Waits::new(&sleeps);
     for at in (0..tape.segments().len()).filter(|at| tape.segments()[*at].touches(from, to)) {
         let segment = tape.segment(at);

@@ -8,6 +8,7 @@ use rayon::slice::ParallelSliceMut as _;
 use rustc_hash::{FxHashMap, FxHashSet};
 use systape_format::model::{Call, Family, Task};
 
+use crate::derive::block::devices::devices;
 use crate::derive::block::files::Files;
 use crate::derive::block::io::Io;
 use crate::derive::critical::log::Log;
@@ -37,7 +38,7 @@ use crate::reports::kills::records;
 use crate::reports::{Context, losses, scheduling};
 use crate::table::families;
 use crate::table::scan::Scan;
-use crate::values::devices::{Dev, Devices};
+use crate::values::devices::Dev;
 
 /// The inputs, and whether memory did not hold all of them.
 #[derive(Debug)]
@@ -210,7 +211,7 @@ fn deadlock(cycle: &Cycle, threads: &Threads) -> Deadlock {
 /// I/Os by disk, segments sent again, memory.
 fn others(context: &mut Context<'_>, inputs: &mut Inputs, (from, to): (u64, u64)) -> Result<()> {
     let (tape, scope) = (context.question.tape, &context.question.scope);
-    let devices = Devices::new(tape.session());
+    let devices = devices(tape);
     let (mut disks, mut peers, mut grew) = (Disks::default(), Peers::default(), Memory::default());
     let mut looked_up = lookups::All::default();
     let whole = matches!(scope.filters().time, (None, None)) && tape.session().cut.is_none();
