@@ -1,6 +1,7 @@
 //! Sums of calls on files by keys.
 
 use std::borrow::Cow;
+use std::collections::BTreeSet;
 use std::ops::{ControlFlow, Range};
 use std::sync::Arc;
 
@@ -419,6 +420,9 @@ struct Shown<'a> {
     rows: Ordered<'a, Kept>,
 }
 
+/// Most files that the line of mapped ones names.
+const MAPPED_SHOWN: usize = 3;
+
 /// Whether calls, opens, reads, writes of a row may be too low.
 type Short = [bool; 4];
 
@@ -499,12 +503,30 @@ impl<'a> Shown<'a> {
         let nameless = Some(&self.sums.nameless).filter(|work| work.calls > 0 && self.rows.len() > 1);
         nameless.iter().try_for_each(|work| line(out, &nameless_text(work)))?;
         self.unseen_text().iter().try_for_each(|text| line(out, text))?;
+        self.mapped_text(limit).iter().try_for_each(|text| line(out, text))?;
         Ok(())
     }
 
     fn unseen_text(&self) -> Option<&'static str> {
         let text = "AT LEAST: what operations of io_uring or io_submit read and wrote is not on the tape";
         self.sums.operations_unseen.then_some(text)
+    }
+
+    /// The files of the rows that were mapped; None: none, or rows are of no file.
+    fn mapped_text(&self, limit: usize) -> Option<String> {
+        self.by.contains(&By::File).then_some(())?;
+        let mapped = self.rows.iter().take(limit).filter(|entry| entry.sum.work().mapped);
+        // in the order of the rows, of which a file may have several
+        let mut names: Vec<String> = mapped.map(|entry| self.keys(&entry.key().key()).text(By::File)).collect();
+        let mut seen = BTreeSet::new();
+        names.retain(|name| seen.insert(name.clone()));
+        let shown: Vec<&str> = names.iter().take(MAPPED_SHOWN).map(String::as_str).collect();
+        let more = match names.len() - shown.len() {
+            0 => String::new(),
+            more => format!(" and {more} more"),
+        };
+        let text = "mapped into memory: what was read and written there is in no figure:";
+        (!names.is_empty()).then(|| format!("{text} {}{more}", shown.join(" ")))
     }
 
     fn keys<'k>(&'k self, values: &'k [Value]) -> Keys<'k> {
@@ -520,6 +542,7 @@ impl<'a> Shown<'a> {
         row.bound("read_bytes", work.read, reads || work.read_short);
         row.bound("write_bytes", work.written, writes || work.written_short);
         row.bound("total_ns", work.ns, calls || work.ns_short).bound("max_ns", work.max, calls || work.ns_short);
+        row.set("mapped", work.mapped);
         row.bound("ledger_calls", work.ledger, calls);
         let since = |ts: u64| ts.wrapping_sub(self.words.session.window_open) as i64;
         // of a call that was counted, its end is known at best

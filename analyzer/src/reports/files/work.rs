@@ -33,6 +33,8 @@ pub(in crate::reports) struct Work {
     pub read_short: bool,
     pub written_short: bool,
     pub ns_short: bool,
+    /// It was mapped into memory: what was read and written there is in no figure.
+    pub mapped: bool,
 }
 
 impl Add for Work {
@@ -55,8 +57,12 @@ impl Add for Work {
         self.read_short |= other.read_short;
         self.written_short |= other.written_short;
         self.ns_short |= other.ns_short;
+        self.mapped |= other.mapped;
     }
 }
+
+/// A flag of mmap that only loaders give (include/uapi/asm-generic/mman.h).
+const MAP_DENYWRITE: u64 = 0x800;
 
 impl Work {
     /// The work of the call of `row` through these of its arguments.
@@ -71,6 +77,10 @@ impl Work {
         work.first = segment.time.start.get(row).copied();
         work.last = work.first.map(|start| start.saturating_add(segment.core.dur[row]));
         work.opens = u64::from(info.io == Io::Open);
+        let flags = segment.args.args.get(row).map_or(0, |args| args[3]);
+        // the loader maps programs and libraries, which are not read by calls anyway
+        let maps = matches!(&*info.name, "mmap" | "mmap2") && flags & MAP_DENYWRITE == 0;
+        work.mapped = maps && state.returned() && !failed(state, errno);
         let moved = Moved::by(segment, row);
         let through = |arg: Option<usize>| arg.is_some_and(|arg| args.contains(&arg));
         if through(info.io.reads()) {
@@ -147,8 +157,10 @@ pub(super) struct Narrow {
     reads: u32,
     writes: u32,
     errors: u32,
-    /// Those of [`Work`], and whether the times of the first and the last are known.
-    flags: [bool; 4],
+    /// Those of [`Work`], as bits.
+    flags: u8,
+    /// The times of the first and the last are known.
+    timed: bool,
     read: u64,
     written: u64,
     ns: u64,
@@ -175,7 +187,8 @@ impl Kept {
                 reads: count(work.reads)?,
                 writes: count(work.writes)?,
                 errors: count(work.errors)?,
-                flags: [work.read_short, work.written_short, work.ns_short, span.is_some()],
+                flags: bits([work.read_short, work.written_short, work.ns_short, work.mapped]),
+                timed: span.is_some(),
                 read: work.read,
                 written: work.written,
                 ns: work.ns,
@@ -229,13 +242,14 @@ impl Stored for Kept {
             read_short,
             written_short,
             ns_short,
+            mapped,
         } = self.work();
         for number in [calls, opens, reads, writes, errors, read, written, ns, max, ledger] {
             put_number(number.into(), out);
         }
         // of a time that is known one more
         [first, last].into_iter().for_each(|ts| put_number(ts.map_or(0, |ts| u128::from(ts) + 1), out));
-        out.extend([read_short, written_short, ns_short].map(u8::from));
+        out.push(bits([read_short, written_short, ns_short, mapped]));
     }
 
     fn take(from: &mut &[u8]) -> Option<Self> {
@@ -244,7 +258,7 @@ impl Stored for Kept {
         let (read, written, ns, max, ledger) = (next()?, next()?, next()?, next()?, next()?);
         let mut time = || Some(take_number(from)?.checked_sub(1).map(|ts| ts as u64));
         let (first, last) = (time()?, time()?);
-        let [read_short, written_short, ns_short] = from.split_off(..3)?.first_chunk()?.map(|flag| flag != 0);
+        let [read_short, written_short, ns_short, mapped] = flags(*from.split_off(..1)?.first()?);
         Some(Self::of(Work {
             calls,
             opens,
@@ -261,6 +275,7 @@ impl Stored for Kept {
             read_short,
             written_short,
             ns_short,
+            mapped,
         }))
     }
 
@@ -274,7 +289,7 @@ impl Stored for Kept {
 
 impl Narrow {
     fn work(&self) -> Work {
-        let [read_short, written_short, ns_short, timed] = self.flags;
+        let ([read_short, written_short, ns_short, mapped], timed) = (flags(self.flags), self.timed);
         Work {
             calls: self.calls.into(),
             opens: self.opens.into(),
@@ -291,8 +306,19 @@ impl Narrow {
             read_short,
             written_short,
             ns_short,
+            mapped,
         }
     }
+}
+
+/// Flags as bits, the first lowest.
+fn bits(flags: [bool; 4]) -> u8 {
+    flags.iter().rev().fold(0, |bits, flag| bits << 1 | u8::from(*flag))
+}
+
+/// The flags of [`bits`].
+fn flags(bits: u8) -> [bool; 4] {
+    std::array::from_fn(|at| bits >> at & 1 != 0)
 }
 
 #[cfg(test)]
@@ -302,7 +328,7 @@ mod tests {
 
     fn works() -> impl Strategy<Value = Work> {
         let counts = || prop::array::uniform6(prop_oneof![4 => 0_u64..9, 1 => any::<u64>()]);
-        (counts(), counts(), any::<[bool; 3]>(), prop::option::of(any::<(u64, u64)>())).prop_map(
+        (counts(), counts(), any::<[bool; 4]>(), prop::option::of(any::<(u64, u64)>())).prop_map(
             |([calls, opens, reads, writes, errors, ledger], [read, written, ns, max, ..], flags, span)| Work {
                 calls,
                 opens,
@@ -319,6 +345,7 @@ mod tests {
                 read_short: flags[0],
                 written_short: flags[1],
                 ns_short: flags[2],
+                mapped: flags[3],
             },
         )
     }
