@@ -2,12 +2,13 @@
 
 use std::sync::Arc;
 
+use rustc_hash::{FxHashMap, FxHashSet};
 use systape_format::model::CallState;
 
 use crate::table::load::Loaded;
 
-/// Most changes that are kept; of older ones it is not known what they did.
-const KEPT: usize = 1 << 20;
+/// Most changes that are kept.
+const KEPT: usize = 1 << 17;
 
 /// What a call does to names of files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,31 +63,66 @@ struct Changed {
     second: Arc<[u8]>,
 }
 
-/// What calls did to names so far, in order of their ends.
+/// What calls did to names so far, in order of their ends: as much of it as leads back to a name that is asked for.
 #[derive(Debug, Default)]
 pub(crate) struct Aliases {
     changes: Vec<Changed>,
-    /// A name was given: before that what is removed was called nothing else.
-    gave: bool,
+    /// By each of their names: which changes have it, ascending.
+    by_name: FxHashMap<Arc<[u8]>, Vec<usize>>,
+    /// All directories above these names.
+    above: FxHashSet<Arc<[u8]>>,
 }
 
 impl Aliases {
-    /// A call did this; its paths, as far as they are known.
-    pub(crate) fn changed(&mut self, change: Change, first: &[u8], second: Option<&[u8]>) {
-        self.gave |= change != Change::Removes;
-        if !self.gave {
-            return;
+    /// A call did this; its paths, as far as they are known. `leads` says whether what is at a path, or below it, may be asked for by
+    /// that name. False: there is no room for it, and names may have been others before.
+    pub(crate) fn changed(
+        &mut self,
+        change: Change,
+        first: &[u8],
+        second: Option<&[u8]>,
+        leads: impl Fn(&[u8]) -> bool,
+    ) -> bool {
+        let second = second.unwrap_or_default();
+        let given = |path: &[u8]| self.concern(path).next().is_some() || self.above.contains(path);
+        let matters = match change {
+            Change::Removes => given(first),
+            Change::Moves | Change::Links => leads(first) || given(first) || given(second),
+            Change::Swaps => leads(first) || leads(second) || given(first) || given(second),
+        };
+        if !matters {
+            return true;
         }
         if self.changes.len() == KEPT {
-            self.changes.clear();
+            return false;
         }
-        self.changes.push(Changed { change, first: first.into(), second: second.unwrap_or_default().into() });
+        let changed = Changed { change, first: first.into(), second: second.into() };
+        for name in [&changed.first, &changed.second].into_iter().filter(|name| !name.is_empty()) {
+            self.by_name.entry(Arc::clone(name)).or_default().push(self.changes.len());
+            for dir in up(name).skip(1) {
+                // with it all above it are there
+                if !self.above.insert(dir.into()) {
+                    break;
+                }
+            }
+        }
+        self.changes.push(changed);
+        true
+    }
+
+    /// The numbers of changes of what `path` names, or of a directory above it, in no order of all.
+    fn concern(&self, path: &[u8]) -> impl Iterator<Item = &[usize]> {
+        up(path).filter_map(|name| self.by_name.get(name)).map(Vec::as_slice)
     }
 
     /// Passes every name to `found` that what `path` names now had before.
     pub(crate) fn before(&self, path: &[u8], mut found: impl FnMut(&[u8])) {
-        let mut path = path.to_vec();
-        for Changed { change, first, second } in self.changes.iter().rev() {
+        let (mut path, mut end) = (path.to_vec(), self.changes.len());
+        loop {
+            let last = |numbers: &[usize]| numbers[..numbers.partition_point(|at| *at < end)].last().copied();
+            let Some(at) = self.concern(&path).filter_map(last).max() else { return };
+            end = at;
+            let Changed { change, first, second } = &self.changes[at];
             let moved = |from: &[u8], to: &[u8]| below(&path, to).map(|rest| [from, rest].concat());
             let earlier = match change {
                 // what is there now came later
@@ -107,6 +143,14 @@ impl Aliases {
     }
 }
 
+/// `path`, and the directories above it, the nearest first.
+fn up(path: &[u8]) -> impl Iterator<Item = &[u8]> {
+    std::iter::successors(Some(path).filter(|path| !path.is_empty()), |path| {
+        let at = path.iter().rposition(|byte| *byte == b'/')?;
+        Some(&path[..at]).filter(|dir| !dir.is_empty())
+    })
+}
+
 /// What is behind `dir` in the path of it, or of something in it.
 fn below<'a>(path: &'a [u8], dir: &[u8]) -> Option<&'a [u8]> {
     path.strip_prefix(dir).filter(|rest| !dir.is_empty() && (rest.is_empty() || rest[0] == b'/'))
@@ -119,7 +163,7 @@ mod tests {
     fn before(changes: &[(Change, &str, &str)], path: &str) -> Vec<String> {
         let mut all = Aliases::default();
         for (change, first, second) in changes {
-            all.changed(*change, first.as_bytes(), Some(second.as_bytes()));
+            assert!(all.changed(*change, first.as_bytes(), Some(second.as_bytes()), |_| true));
         }
         let mut found = Vec::new();
         all.before(path.as_bytes(), |name| found.push(String::from_utf8_lossy(name).into_owned()));
@@ -139,5 +183,26 @@ mod tests {
         assert_eq!(before(&[(Moves, "/d", "/e"), (Removes, "/e/p", "")], "/e/p"), [""; 0]);
         assert_eq!(before(&[(Moves, "/a", "/b"), (Moves, "/b", "/c")], "/b"), [""; 0]);
         assert_eq!(before(&[(Removes, "/b", ""), (Moves, "/a", "/b")], "/b"), ["/a"]);
+    }
+
+    #[test]
+    fn what_leads_to_no_name_asked_for_is_not_kept() {
+        let mut all = Aliases::default();
+        let leads = |path: &[u8]| path == b"/d" || path == b"/d/p";
+        for n in 0..10_000 {
+            let (from, to) = (format!("/other/{n}"), format!("/other/{n}.old"));
+            assert!(all.changed(Change::Moves, from.as_bytes(), Some(to.as_bytes()), leads));
+        }
+        assert!(all.changes.is_empty());
+        assert!(
+            all.changed(Change::Moves, b"/d", Some(b"/e"), leads)
+                && all.changed(Change::Moves, b"/e/p", Some(b"/q"), leads)
+        );
+        let mut found = Vec::new();
+        all.before(b"/q", |name| found.push(name.to_vec()));
+        assert_eq!(found, [b"/e/p".to_vec(), b"/d/p".to_vec()]);
+        let full =
+            (0..2 * KEPT).filter(|n| !all.changed(Change::Links, b"/d/p", Some(format!("/l{n}").as_bytes()), leads));
+        assert!(full.count() > KEPT, "more than are kept are told of");
     }
 }

@@ -64,7 +64,8 @@ pub(crate) fn pick(question: &mut Question<'_>) -> Result<()> {
                 }
                 if let Some(renames) = renames {
                     let files = renames.whole(cwd.as_deref());
-                    for file in files.iter().flatten().filter(|_| renames.wanted) {
+                    let is_sure = on.passes(filters) == Is::One && filters.not_paths.is_empty();
+                    for file in files.iter().flatten().filter(|_| renames.wanted && !is_sure) {
                         on.add(called(filters, file, renames.end, &aliases, &identities));
                     }
                     let seen = |file: &Option<Vec<u8>>| {
@@ -76,7 +77,9 @@ pub(crate) fn pick(question: &mut Question<'_>) -> Result<()> {
                     let may_be = unsure.filter(|(file, _)| may_be(file)).count() > 0;
                     perhaps += u64::from(renames.wanted && may_be && on.passes(filters) == Is::Not);
                     if let (true, [Some(first), rest @ ..]) = (renames.done, &files[..]) {
-                        aliases.changed(renames.change, first, rest.first().and_then(Option::as_deref));
+                        let second = rest.first().and_then(Option::as_deref);
+                        let kept = aliases.changed(renames.change, first, second, |path| may_lead(filters, path));
+                        perhaps += u64::from(!kept);
                     }
                     if !renames.wanted {
                         return Ok(ControlFlow::Continue(()));
@@ -154,6 +157,27 @@ fn called(filters: &Filters, path: &[u8], ts: u64, aliases: &Aliases, identities
     aliases.before(path, &mut other);
     identities.at(path, ts).into_iter().for_each(|file| identities.names(file).for_each(&mut other));
     on
+}
+
+/// Whether something at `path`, or below it, may be called as `-P` asks.
+fn may_lead(filters: &Filters, path: &[u8]) -> bool {
+    let on = On::known(filters, path);
+    let all = || filters.paths.iter().chain(&filters.not_paths).map(|pattern| pattern.as_bytes());
+    on.asked != Is::Not || on.left_out != Is::Not || all().any(|pattern| is_above(pattern, path))
+}
+
+/// Whether `path` may be a directory above what `pattern` names.
+fn is_above(pattern: &[u8], path: &[u8]) -> bool {
+    let literal = pattern.split(|byte| b"*?[".contains(byte)).next().unwrap_or_default();
+    if pattern.starts_with(b"/") {
+        let dir = [path, b"/"].concat();
+        return literal.starts_with(&dir) || (literal.len() < pattern.len() && dir.starts_with(literal));
+    }
+    // of one that names the last parts of a path, those before the last
+    let parts = (1..pattern.len()).filter(|at| pattern[*at] == b'/').map(|at| &pattern[..at]);
+    let last = |part: &[u8]| part.rsplit(|byte| *byte == b'/').next().map(<[u8]>::to_vec);
+    let globs = pattern.contains(&b'/') && pattern.contains(&b'*');
+    globs || parts.into_iter().any(|part| last(part) == last(path))
 }
 
 /// Whether `path` has the last name of one that `patterns` name: it is the same file if its directory is the same by another name.
