@@ -55,3 +55,27 @@ fn limits(lab: &Lab, group: &Quota) {
     let said = format!("as the CPU quota of /{name} (5 % of a CPU) was used up in {throttled} of ");
     assert!(why.lines().any(|line| line.contains("inside ") && line.contains(&said)), "{why}");
 }
+
+/// A limit of I/O of v1 has threads of the kernel submit what it held back: `why` names it all the same.
+#[test]
+fn a_limit_of_writes_is_named() {
+    let Some(lab) = Lab::with_bpf() else { return };
+    let top = std::path::Path::new("/sys/fs/cgroup/blkio");
+    let group = top.join(format!("systape-e2e-limit-{}", std::process::id()));
+    let dev = std::os::linux::fs::MetadataExt::st_dev(&fs::metadata(lab.dir()).expect("a directory"));
+    let limit = format!("{}:{} 2000000", libc::major(dev), libc::minor(dev));
+    if fs::create_dir(&group).is_err() || fs::write(group.join("blkio.throttle.write_bps_device"), limit).is_err() {
+        fs::remove_dir(&group).ok();
+        return eprintln!("no limit of I/O can be set here");
+    }
+    let script =
+        format!("echo $$ >{}/cgroup.procs; exec dd if=/dev/zero of=slow bs=256k count=8 oflag=direct", group.display());
+    // without the limit the same writes take some ms
+    let run = lab.record("t.tape", &["-a"], &["sh", "-c", &script]);
+    fs::remove_dir(&group).ok();
+    run.expect(0);
+    let why = lab.analyze(&["why", "t.tape"]).expect(0).text();
+    let name = group.file_name().expect("a name").to_str().expect("ASCII");
+    let said = format!("held back by the I/O limit of /{name} (1.9 MiB/s of writes)");
+    assert!(why.lines().any(|line| line.contains("dd ") && line.contains(&said)), "{why}");
+}

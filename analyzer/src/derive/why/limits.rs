@@ -56,9 +56,16 @@ pub(crate) struct Limits {
     /// Their paths.
     paths: BTreeMap<u64, Vec<u8>>,
     moved: BTreeMap<(u32, Dev), Moved>,
+    /// What I/Os of nobody moved, by file and disk: a limit has a thread of the kernel submit what it held back.
+    unowned: BTreeMap<(Vec<u8>, Dev), Moved>,
     page: u64,
     /// The rows are of the whole time that is looked at, and of no more.
     pub counts: bool,
+}
+
+/// The sum of `key`; None: there is no room for more.
+fn room<K: Ord>(sums: &mut BTreeMap<K, Moved>, key: K) -> Option<&mut Moved> {
+    (sums.len() < MOST || sums.contains_key(&key)).then(|| sums.entry(key).or_default())
 }
 
 impl Limits {
@@ -139,15 +146,21 @@ impl Limits {
 
     /// Adds an I/O.
     pub(crate) fn io(&mut self, io: &Io<'_>) {
-        let Some(owner) = io.owner else { return };
-        let key = (owner.pid, io.io.dev);
-        if self.moved.len() >= MOST && !self.moved.contains_key(&key) {
-            return;
-        }
-        let moved = self.moved.entry(key).or_default();
+        let moved = match (io.owner, io.file.and_then(|file| file.path.as_ref())) {
+            (Some(owner), _) => room(&mut self.moved, (owner.pid, io.io.dev)),
+            (None, Some(path)) => room(&mut self.unowned, (path.clone(), io.io.dev)),
+            (None, None) => None,
+        };
+        let Some(moved) = moved else { return };
         let way = if Op::of(io.io.flags) == Op::Write { &mut moved.written } else { &mut moved.read };
         (way.0, way.1) = (way.0.saturating_add(io.io.bytes.into()), way.1 + 1);
         moved.ns = moved.ns.saturating_add(io.latency().unwrap_or(0));
+    }
+
+    /// What I/Os of nobody moved of a file, by disk.
+    fn moved_of<'p>(&'p self, file: &'p [u8]) -> impl Iterator<Item = (Dev, &'p Moved)> {
+        let all = self.unowned.range((file.to_vec(), 0)..=(file.to_vec(), Dev::MAX));
+        all.map(|((_, dev), moved)| (*dev, moved))
     }
 
     /// The cgroups with a limit that a process is in, the innermost first.
@@ -190,15 +203,20 @@ impl Limits {
         Some(format!("{} ({}) was used up{in_periods}", escaped(path), share_of_cpus(quota, period)))
     }
 
-    /// `the I/O limit of /slow (4.0 MB/s of writes)`: what held back the processes' I/Os for most of `ns`, of which their disks
-    /// took the smaller part; None: nothing is known that did.
-    pub(crate) fn io_limit<'p>(&self, pids: impl IntoIterator<Item = &'p u32> + Copy, ns: u64) -> Option<String> {
+    /// `the I/O limit of /slow (4.0 MB/s of writes)`: what held back the processes' I/Os, and those of nobody of `file`, for most of `ns`,
+    /// of which their disks took the smaller part; None: nothing is known that did.
+    pub(crate) fn io_limit<'p>(
+        &self,
+        pids: impl IntoIterator<Item = &'p u32> + Copy,
+        file: &[u8],
+        ns: u64,
+    ) -> Option<String> {
         let groups = self.of_all(pids, Limited::Io);
         if groups.is_empty() {
             return None;
         }
         let mut disks: BTreeMap<Dev, Moved> = BTreeMap::new();
-        for (dev, moved) in pids.into_iter().flat_map(|pid| self.moved(*pid)) {
+        for (dev, moved) in pids.into_iter().flat_map(|pid| self.moved(*pid)).chain(self.moved_of(file)) {
             let sum = disks.entry(dev).or_default();
             (sum.read.0, sum.read.1) = (sum.read.0.saturating_add(moved.read.0), sum.read.1 + moved.read.1);
             (sum.written.0, sum.written.1) =
@@ -365,12 +383,17 @@ mod tests {
 
     #[test]
     fn a_limit_of_io_held_calls_back_only_if_its_rate_was_reached_and_the_disk_was_fast() {
-        let of = |moved: Moved, ns| Limits { moved: [((7, DISK), moved)].into(), ..limits() }.io_limit(&[7], ns);
+        let of = |moved: Moved, ns| Limits { moved: [((7, DISK), moved)].into(), ..limits() }.io_limit(&[7], b"/f", ns);
         let wrote = Moved { written: (3 * MIB, 12), ns: 5_000_000, ..Moved::default() };
         let text = "the I/O limit of /pods/a (4.0 MiB/s of writes)";
         assert_eq!(of(wrote, 700_000_000).as_deref(), Some(text));
         assert_eq!(of(wrote, 7_000_000_000), None, "far from the limit");
         assert_eq!(of(Moved { ns: 600_000_000, ..wrote }, 700_000_000), None, "the disk was slow");
+        // what the limit held back is submitted by nobody
+        let unowned = |file: &[u8]| Limits { unowned: [((file.to_vec(), DISK), wrote)].into(), ..limits() };
+        assert_eq!(unowned(b"/f").io_limit(&[7], b"/f", 700_000_000).as_deref(), Some(text));
+        assert_eq!(unowned(b"/g").io_limit(&[7], b"/f", 700_000_000), None, "of another file");
+        assert_eq!(unowned(b"/f").io_limit(&[9], b"/f", 700_000_000), None, "of another cgroup");
         let read = of(Moved { read: (MIB, 9), ..Moved::default() }, 900_000_000);
         assert_eq!(read.as_deref(), Some("the I/O limit of /pods/a (9 reads a second)"));
     }

@@ -54,8 +54,9 @@ fn across(rows: Vec<Row>) -> Vec<(Row, Vec<String>)> {
 }
 
 /// The finding with the limit that held the calls of `row` back, if one did.
-pub(super) fn held_back(mut finding: Finding, (.., sums): &Row, limits: &Limits) -> Finding {
-    let by_io = limits.io_limit(&sums.pids, cost(&sums.work)).map(|limit| format!(", held back by {limit}"));
+pub(super) fn held_back(mut finding: Finding, (_, on, sums): &Row, limits: &Limits) -> Finding {
+    let by_io =
+        limits.io_limit(&sums.pids, &object(on), cost(&sums.work)).map(|limit| format!(", held back by {limit}"));
     finding.text += &by_io.unwrap_or_default();
     finding
 }
