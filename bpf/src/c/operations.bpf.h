@@ -22,22 +22,14 @@
 #define URING_OPENAT2 28
 #define CQE_NOTIFIES 8
 
-/* include/uapi/linux/aio_abi.h, the part that is read */
-struct iocb_head {
-	u64 data;
-	u32 key, rw_flags;
-	u16 opcode;
-	u16 priority;
-	u32 fd;
-	u64 buf, bytes;
-	s64 offset;
-};
-
-struct aio_event {
-	u64 data;
-	u64 iocb;
-	s64 res, res2;
-};
+/* include/uapi/linux/aio_abi.h, what is read of struct iocb and struct io_event: 5.10 counts the stack of all calls together */
+#define IOCB_OPCODE 16
+#define IOCB_FD 20
+#define IOCB_BYTES 32
+#define IOCB_OFFSET 40
+#define EVENT_IOCB 8
+#define EVENT_RES 16
+#define EVENT_SIZE 32
 
 static __always_inline bool begin_operation(struct wire_operation *w, u16 flags)
 {
@@ -158,20 +150,20 @@ int io_uring_complete_res(u64 *ctx)
 __noinline int tell_iocb(u64 address)
 {
 	struct wire_operation w = {};
-	struct iocb_head iocb;
+	u16 flags = OPERATION_AIO | OPERATION_SIZED;
 
-	if (!begin_operation(&w, OPERATION_AIO | OPERATION_SIZED))
+	if (!begin_operation(&w, flags))
 		return 0;
 	w.address = address;
-	if (bpf_probe_read_user(&iocb, sizeof(iocb), (void *)address)) {
+	/* of 16 bits, of which no more than a few are in use */
+	if (bpf_probe_read_user(&w.opcode, sizeof(w.opcode), (void *)address + IOCB_OPCODE) ||
+	    bpf_probe_read_user(&w.fd, sizeof(w.fd), (void *)address + IOCB_FD) ||
+	    bpf_probe_read_user(&w.asked, sizeof(w.asked), (void *)address + IOCB_BYTES) ||
+	    bpf_probe_read_user(&w.offset, sizeof(w.offset), (void *)address + IOCB_OFFSET)) {
 		w.row.hdr.flags = OPERATION_AIO | OPERATION_NAMELESS;
 		w.fd = -1;
 	} else {
-		w.opcode = iocb.opcode;
-		w.fd = iocb.fd;
-		w.offset = iocb.offset;
-		w.asked = iocb.bytes;
-		name_operand(&w, file_of(iocb.fd));
+		name_operand(&w, file_of(w.fd));
 	}
 	send_event(&w, sizeof(w), DROP_URING);
 	return 0;
@@ -197,12 +189,14 @@ __noinline int tell_refused(u64 address)
 
 __noinline int tell_aio_event(u64 address)
 {
-	struct aio_event event;
+	u64 iocb;
+	s64 res;
 
-	if (bpf_probe_read_user(&event, sizeof(event), (void *)address))
+	if (bpf_probe_read_user(&iocb, sizeof(iocb), (void *)address + EVENT_IOCB) ||
+	    bpf_probe_read_user(&res, sizeof(res), (void *)address + EVENT_RES))
 		count_drop(DROP_URING);
 	else
-		aio_ended(event.iocb, event.res, 0);
+		aio_ended(iocb, res, 0);
 	return 0;
 }
 
@@ -219,22 +213,36 @@ static __always_inline u64 iocb_at(u64 list, u32 i, u32 compat)
 	return whole;
 }
 
-/* The iocbs `from` to `to` of a list are submitted, or, when the call is over, were not. */
-__noinline int tell_iocbs(u64 list, u32 from, u32 to, u32 compat, u32 refused)
+/* The iocbs of a list that is submitted. */
+__noinline int tell_iocbs(u64 list, u32 count, u32 compat)
+{
+	for (u32 i = 0; i < IOCBS_MOST; i++) {
+		u64 address;
+
+		if (i >= count)
+			return 0;
+		address = iocb_at(list, i, compat);
+		if (!address)
+			return 0;
+		tell_iocb(address);
+	}
+	count_drop(DROP_URING);
+	return 0;
+}
+
+/* Those from `from` on were not. A function of its own, as the stack of the above is not there for an exit. */
+__noinline int tell_refusals(u64 list, u32 from, u32 count, u32 compat)
 {
 	for (u32 n = 0; n < IOCBS_MOST; n++) {
 		u32 i = from + n;
 		u64 address;
 
-		if (i >= to)
+		if (i >= count)
 			return 0;
 		address = iocb_at(list, i, compat);
 		if (!address)
 			return 0;
-		if (refused)
-			tell_refused(address);
-		else
-			tell_iocb(address);
+		tell_refused(address);
 	}
 	count_drop(DROP_URING);
 	return 0;
@@ -245,7 +253,7 @@ __noinline int tell_aio_events(u64 list, u32 count)
 	for (u32 i = 0; i < IOCBS_MOST; i++) {
 		if (i >= count)
 			return 0;
-		tell_aio_event(list + i * sizeof(struct aio_event));
+		tell_aio_event(list + i * EVENT_SIZE);
 	}
 	count_drop(DROP_URING);
 	return 0;
@@ -256,10 +264,13 @@ static __always_inline u32 clamped(s64 count)
 	return count > ~0U ? ~0U : count;
 }
 
-static __always_inline void aio_at_enter(const struct task_state *st, const struct sc_desc *d)
+/* io_submit was entered, and is recorded if it is the call in progress. */
+static __always_inline void aio_at_enter(struct task_struct *task)
 {
-	if (d->also == ALSO_SUBMITS && (s64)st->rec.args[1] > 0)
-		tell_iocbs(st->rec.args[2], 0, clamped(st->rec.args[1]), st->rec.abi == ABI_I386, false);
+	struct task_state *st = current_state(task, false);
+
+	if (st && st->in_call && (s64)st->rec.args[1] > 0)
+		tell_iocbs(st->rec.args[2], clamped(st->rec.args[1]), st->rec.abi == ABI_I386);
 }
 
 static __always_inline void aio_at_exit(const struct task_state *st, const struct sc_desc *d)
@@ -269,7 +280,7 @@ static __always_inline void aio_at_exit(const struct task_state *st, const struc
 	if (d->also == ALSO_REAPS && ret > 0)
 		tell_aio_events(st->rec.args[3], ret);
 	else if (d->also == ALSO_SUBMITS && ret < asked)
-		tell_iocbs(st->rec.args[2], ret > 0 ? ret : 0, clamped(asked), st->rec.abi == ABI_I386, true);
+		tell_refusals(st->rec.args[2], ret > 0 ? ret : 0, clamped(asked), st->rec.abi == ABI_I386);
 }
 
 #endif

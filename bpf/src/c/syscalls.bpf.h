@@ -294,8 +294,6 @@ static __noinline int begin_other(u64 *ctx, struct task_struct *task, const stru
 		capture_in(st, d, false);
 	if (d->structs & STRUCT_ENTER && has_structs(d, st->rec.args[1]))
 		capture_structs(0);
-	if (d->also)
-		aio_at_enter(st, d);
 	if (d->flags & SC_CLOSING)
 		send_closing(st);
 	if (d->flags & SC_CRED)
@@ -338,7 +336,11 @@ static __always_inline int on_enter(void *ctx, struct pt_regs *regs, long id, bo
 		p->in_other = 1;
 		p->has_key = 0;
 	}
-	return begin_other(ctx, task, d, p, again);
+	begin_other(ctx, task, d, p, again);
+	/* from here, as 5.10 adds the stacks of all calls in each other up */
+	if (d->also == ALSO_SUBMITS)
+		aio_at_enter(task);
+	return 0;
 }
 
 int BPF_PROG(sys_enter, struct pt_regs *regs, long id)
