@@ -39,12 +39,12 @@ static __always_inline bool is_locked(struct mm_struct *mm)
 }
 
 /* The record of a sleeping task with its kernel stack; NULL: not to be sent. */
-static __always_inline struct sleeper *begin_sleeper(struct task_struct *task, u32 room)
+static __always_inline struct sleeper *begin_sleeper(struct task_struct *task, u32 room, bool rcu)
 {
 	struct sleeper *s;
 	long n;
 
-	if (!sleeps(task) || (u32)BPF_CORE_READ(task, tgid) == own_tgid || !is_recorded(task))
+	if (!sleeps(task) || (u32)BPF_CORE_READ(task, tgid) == own_tgid || !is_recorded_in(task, rcu))
 		return NULL;
 	s = bpf_map_lookup_elem(&sleepers, &room);
 	if (!s)
@@ -81,7 +81,7 @@ int walk_sleepers(struct bpf_iter__task *ctx)
 
 	if (!task)
 		return 0;
-	s = begin_sleeper(task, ROOM_WALK);
+	s = begin_sleeper(task, ROOM_WALK, true);
 	if (!s)
 		return 0;
 	if (stacks_user && has_user_part(task, BPF_CORE_READ(task, mm)))
@@ -157,7 +157,7 @@ int copy_sleepers(struct bpf_iter__task *ctx)
 	if (!task)
 		return 0;
 	left = times_left(task);
-	s = begin_sleeper(task, ROOM_COPY);
+	s = begin_sleeper(task, ROOM_COPY, false);
 	if (!s)
 		return 0;
 	mm = BPF_CORE_READ(task, mm);

@@ -386,7 +386,8 @@ static __always_inline bool passes_filters(struct task_struct *task, const char 
 	return in_target_cgroup(task);
 }
 
-static __always_inline bool is_marked(struct task_struct *task)
+/* `rcu`: the program runs in one RCU read-side section, in which the pointer to the leader is good. */
+static __always_inline bool is_marked_in(struct task_struct *task, bool rcu)
 {
 	struct task_state *st;
 
@@ -394,9 +395,14 @@ static __always_inline bool is_marked(struct task_struct *task)
 		return true;
 	st = state_of(task, false);
 	/* a thread that the kernel makes for io_uring is made without a fork: it is marked as its process is */
-	if (!st && FIELD(task, flags) & PF_IO_WORKER)
+	if (rcu && !st && FIELD(task, flags) & PF_IO_WORKER)
 		st = state_of(FIELD(task, group_leader), false);
 	return st ? st->matched == MATCHED && !st->armed : lacks_state(task);
+}
+
+static __always_inline bool is_marked(struct task_struct *task)
+{
+	return is_marked_in(task, true);
 }
 
 /* Idle tasks belong to no process, and the recorder is not recorded. */
@@ -410,11 +416,16 @@ static __always_inline bool is_nobody(struct task_struct *task)
  * comes from a tracepoint or the iterator. Makes no state, because it is called
  * under the scheduler's locks.
  */
-static __always_inline bool is_recorded(struct task_struct *task)
+static __always_inline bool is_recorded_in(struct task_struct *task, bool rcu)
 {
 	if (is_nobody(task))
 		return false;
-	return records_everything() || (passes_filters(task, NULL) && is_marked(task));
+	return records_everything() || (passes_filters(task, NULL) && is_marked_in(task, rcu));
+}
+
+static __always_inline bool is_recorded(struct task_struct *task)
+{
+	return is_recorded_in(task, true);
 }
 
 /* The part of a task's record about its being a target. */
