@@ -542,7 +542,9 @@ impl<'a> Shown<'a> {
         row.bound("read_bytes", work.read, reads || work.read_short);
         row.bound("write_bytes", work.written, writes || work.written_short);
         row.bound("total_ns", work.ns, calls || work.ns_short).bound("max_ns", work.max, calls || work.ns_short);
-        row.set("mapped", work.mapped);
+        // calls of the unknown file may be another's, and what is lost may have mapped it
+        let nameless = self.words.plan.place(By::File).is_some_and(|at| !key[at].is_known());
+        row.set("mapped", Some(work.mapped).filter(|mapped| !nameless && (*mapped || !calls)));
         row.bound("ledger_calls", work.ledger, calls);
         let since = |ts: u64| ts.wrapping_sub(self.words.session.window_open) as i64;
         // of a call that was counted, its end is known at best
