@@ -155,7 +155,7 @@ __noinline int tell_iocb(u64 address)
 	if (!begin_operation(&w, flags))
 		return 0;
 	w.address = address;
-	/* of 16 bits, of which no more than a few are in use */
+	/* the opcode has 16 bits there, and all that there are fit into 8 */
 	if (bpf_probe_read_user(&w.opcode, sizeof(w.opcode), (void *)address + IOCB_OPCODE) ||
 	    bpf_probe_read_user(&w.fd, sizeof(w.fd), (void *)address + IOCB_FD) ||
 	    bpf_probe_read_user(&w.asked, sizeof(w.asked), (void *)address + IOCB_BYTES) ||
@@ -213,25 +213,8 @@ static __always_inline u64 iocb_at(u64 list, u32 i, u32 compat)
 	return whole;
 }
 
-/* The iocbs of a list that is submitted. */
-__noinline int tell_iocbs(u64 list, u32 count, u32 compat)
-{
-	for (u32 i = 0; i < IOCBS_MOST; i++) {
-		u64 address;
-
-		if (i >= count)
-			return 0;
-		address = iocb_at(list, i, compat);
-		if (!address)
-			return 0;
-		tell_iocb(address);
-	}
-	count_drop(DROP_URING);
-	return 0;
-}
-
-/* Those from `from` on were not. A function of its own, as the stack of the above is not there for an exit. */
-__noinline int tell_refusals(u64 list, u32 from, u32 count, u32 compat)
+/* The iocbs `from` to `count` of a list: `refused` is known when this is compiled. */
+static __always_inline int each_iocb(u64 list, u32 from, u32 count, u32 compat, bool refused)
 {
 	for (u32 n = 0; n < IOCBS_MOST; n++) {
 		u32 i = from + n;
@@ -242,10 +225,25 @@ __noinline int tell_refusals(u64 list, u32 from, u32 count, u32 compat)
 		address = iocb_at(list, i, compat);
 		if (!address)
 			return 0;
-		tell_refused(address);
+		if (refused)
+			tell_refused(address);
+		else
+			tell_iocb(address);
 	}
 	count_drop(DROP_URING);
 	return 0;
+}
+
+/* Those that are submitted. */
+__noinline int tell_iocbs(u64 list, u32 count, u32 compat)
+{
+	return each_iocb(list, 0, count, compat, false);
+}
+
+/* Those that were not. A function of its own: with the calls of the above an exit has not stack enough on 5.10. */
+__noinline int tell_refusals(u64 list, u32 from, u32 count, u32 compat)
+{
+	return each_iocb(list, from, count, compat, true);
 }
 
 __noinline int tell_aio_events(u64 list, u32 count)
