@@ -29,29 +29,19 @@ fn entry((abi, structs): (Abi, Structs), desc: Option<&SyscallDesc>, selected: b
     }
     if let Some(desc) = desc {
         describe_to(&mut out, desc);
-        if selected && removes(desc.name) {
-            out.also = also::REMOVES;
-        }
         if selected {
             rules = rules_of(desc, abi, structs);
             out.structs = rules.rules.iter().fold(0, |all, rule| all | rule.when);
             out.struct_ops = desc.struct_ops();
         }
     }
-    out.plain = match out.flags == flag::SELECTED
-        && out.cap_kind == [0; 3]
-        && matches!(out.also, also::NOTHING | also::REMOVES)
-    {
+    let is_bare = out.cap_kind == [0; 3] && out.also == also::NOTHING;
+    out.plain = match out.flags == flag::SELECTED && is_bare {
         true if out.structs == 0 => plain::ALWAYS,
         true if desc.is_some_and(|desc| desc.name.starts_with("futex") && out.struct_ops != 0) => plain::WITHOUT_STRUCT,
         _ => plain::NEVER,
     };
     (out, rules)
-}
-
-/// Whether a call of this name takes away a name of a file.
-pub(crate) fn removes(name: &str) -> bool {
-    matches!(name, "unlink" | "unlinkat")
 }
 
 /// The structures that a call's arguments point to.
@@ -91,7 +81,7 @@ fn describe_to(out: &mut CallDesc, desc: &SyscallDesc) {
     out.flags |= flags;
     out.only_if = only_if;
     out.socket = socket_call_of(desc.effect);
-    out.also = also_of(desc.name);
+    out.also = also_of(desc);
     let captures = desc.args.iter().enumerate().filter_map(|(i, arg)| capture_of(arg.kind).map(|c| (i as u8, c)));
     for (slot, (arg, (kind, len_arg))) in captures.take(out.cap_kind.len()).enumerate() {
         out.cap_kind[slot] = kind;
@@ -134,9 +124,10 @@ fn effect_flags(effect: Effect) -> (u8, u8) {
     }
 }
 
-/// What it does with operations that a program is told of later.
-fn also_of(name: &str) -> u8 {
-    match name {
+/// What it does that is looked at besides.
+fn also_of(desc: &SyscallDesc) -> u8 {
+    match desc.name {
+        _ if desc.removes() => also::REMOVES,
         "io_submit" => also::SUBMITS,
         "io_getevents" | "io_pgetevents" | "io_pgetevents_time64" => also::REAPS,
         _ => also::NOTHING,

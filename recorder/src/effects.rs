@@ -8,7 +8,6 @@ use systape_abi::uapi::SECCOMP_IOCTL_NOTIF_ADDFD;
 use systape_abi::{Abi, ArgKind, Effect, Io, Struct, SyscallDesc, describe, display_name};
 use systape_format::model::CallState;
 
-use crate::calls;
 use crate::names::Name;
 use crate::sockets::Read;
 use crate::tasks::{Closing, TaskId, Tasks};
@@ -49,7 +48,7 @@ impl CallInfo {
         Self {
             fd_args: desc.map_or([None; 2], SyscallDesc::fd_args).map(|arg| arg.map(|arg| arg as u8)),
             opens: desc.is_some_and(|desc| desc.io() == Io::Open),
-            removes: calls::removes(&name),
+            removes: desc.is_some_and(SyscallDesc::removes),
             polls: position(|k| matches!(k, ArgKind::InOut(Struct::PollFds))).map(|i| i as u8),
             descriptors: Descriptors::of(abi, nr),
             effect: desc.map_or(Effect::None, |d| d.effect),

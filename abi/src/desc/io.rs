@@ -59,6 +59,11 @@ impl Io {
 }
 
 impl SyscallDesc {
+    /// Whether the call takes away the name of a file.
+    pub fn removes(&self) -> bool {
+        matches!(self.name, "unlink" | "unlinkat")
+    }
+
     /// What the call does with the contents of files.
     pub fn io(&self) -> Io {
         match self.name {

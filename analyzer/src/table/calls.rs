@@ -103,7 +103,7 @@ impl<'a> CallBook<'a> {
             fd_args: desc.map_or([None; 2], |d| d.fd_args()),
             io: desc.map_or(Io::None, SyscallDesc::io),
             effect,
-            removes: matches!(&*name, "unlink" | "unlinkat"),
+            removes: desc.is_some_and(SyscallDesc::removes),
             is_exit: effect == Effect::Exit,
             returns_pid: desc.is_some_and(|d| d.ret == RetKind::Pid),
             makes_task: effect == Effect::Clone,

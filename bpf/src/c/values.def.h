@@ -105,7 +105,7 @@ GROUP(also, u8, "What a call does that is looked at besides: `sc_desc.also`.")
 VALUE(ALSO_, NOTHING, 0, "Nothing.")
 VALUE(ALSO_, SUBMITS, 1, "io_submit: the operations in the list of its third argument, as long as the second says.")
 VALUE(ALSO_, REAPS, 2, "io_getevents and its kin: tells of as many operations in its fourth argument as it returns.")
-VALUE(ALSO_, REMOVES, 3, "It takes away the name of a file, and which is wanted.")
+VALUE(ALSO_, REMOVES, 3, "It takes away the name of a file.")
 END
 
 GROUP(condition, u8, "For which values of an argument the fd flags of a call hold: `sc_desc.only_if`.")
