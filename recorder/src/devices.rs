@@ -13,6 +13,11 @@ use crate::patient::{Asked, PATIENCE};
 /// Most devices read.
 const MOST: usize = 4096;
 
+/// The kernel's number of a device.
+pub(crate) fn dev((major, minor): (u32, u32)) -> u32 {
+    major << 20 | minor & 0xf_ffff
+}
+
 /// major, minor and name of every block device.
 pub(crate) fn names() -> Vec<(u32, u32, Vec<u8>)> {
     let text = fs::read_to_string("/proc/partitions").unwrap_or_default();

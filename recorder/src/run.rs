@@ -32,7 +32,7 @@ use crate::stacks::budget::NamesTime;
 use crate::stage::Encoded;
 use crate::target::Child;
 use crate::targets::Targets;
-use crate::{clock, flight, limits, memory, output, rights, session, stacks, start, system};
+use crate::{clock, devices, flight, limits, memory, output, rights, session, stacks, start, system};
 
 /// Exit status when `record` itself failed, like env(1) and timeout(1).
 pub const FAILED: u8 = 125;
@@ -223,7 +223,7 @@ impl Prepared {
             tracepoints: config.tracepoints.clone(),
             probes: config.probes.clone(),
             static_probes: config.usdt.probes.clone(),
-            devices: about.devices.iter().map(|(major, minor, _)| major << 20 | minor & 0xf_ffff).collect(),
+            devices: about.devices.iter().map(|(major, minor, _)| devices::dev((*major, *minor))).collect(),
             lock_names: programs.lock_names(config.symbols),
         };
         let redactor = config.redact.map(|level| Redactor::new(level, class));

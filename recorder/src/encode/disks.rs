@@ -9,7 +9,7 @@ use systape_format::table::TableDef;
 use systape_format::tables::Field;
 
 use super::rows::Rows;
-use crate::devices::Late;
+use crate::devices::{Late, dev};
 
 /// Most devices that are read.
 const MOST: usize = 1024;
@@ -67,7 +67,7 @@ impl Disk {
     fn tell(&mut self, ts: u64, def: &Arc<TableDef>, rows: &mut Rows) {
         let Some(late) = self.read.as_ref().filter(|_| self.told != rows.segment) else { return };
         self.told = rows.segment;
-        let number = |(major, minor): (u32, u32)| Field::Number((major << 20 | minor & 0xf_ffff).into());
+        let number = |of: (u32, u32)| Field::Number(dev(of).into());
         // one row of a device that nothing is below
         let below = late.link.lower.iter().map(|lower| number(*lower));
         let below: Vec<_> = if late.link.lower.is_empty() { vec![Field::Number(0)] } else { below.collect() };
