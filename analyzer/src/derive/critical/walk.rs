@@ -150,7 +150,9 @@ pub(crate) fn walk(threads: &[Logged], thread: Id, (from, to): (u64, u64)) -> Pa
                 if let Ended::Woken { by, .. } = stretch.ended
                     && stretch.to <= end
                 {
-                    path.handovers.push(thaw(&at, (begin, end), by, &path));
+                    // no part of the path is within: what who thawed it did is not why
+                    let by = By { by, softirq: false, made: false, series: false };
+                    path.handovers.push(handover(&path, &at, (begin, end), &by));
                 }
                 Kind::Stopped
             }
@@ -179,18 +181,18 @@ pub(crate) fn walk(threads: &[Logged], thread: Id, (from, to): (u64, u64)) -> Pa
     path
 }
 
-/// Who thawed a thread that its control group's freezer held: no part of the path is within, since what that one did is not why.
-fn thaw(at: &Frame, (from, to): (u64, u64), by: Id, path: &Path) -> Handover {
-    let depth = at.handover.map_or(0, |at| path.handovers[at as usize].depth + 1);
-    Handover { thread: at.thread, from, to, by, softirq: false, made: false, series: false, within: at.handover, depth }
-}
-
 /// Who ended a wait, or made the thread.
 struct By {
     by: Id,
     softirq: bool,
     made: bool,
     series: bool,
+}
+
+/// A wait of the thread of `at`, and who ended it.
+fn handover(path: &Path, at: &Frame, (from, to): (u64, u64), &By { by, softirq, made, series }: &By) -> Handover {
+    let depth = at.handover.map_or(0, |at| path.handovers[at as usize].depth + 1);
+    Handover { thread: at.thread, from, to, by, softirq, made, series, within: at.handover, depth }
 }
 
 /// Goes on in the waker, if there is one that can be followed; otherwise the time is a part of its own, `otherwise`.
@@ -204,13 +206,10 @@ fn hand_over(
 ) {
     let goes_round = |by: Id| frames.iter().any(|frame| frame.thread == by);
     match by {
-        Some(By { by, softirq, made, series }) if frames.len() <= DEEPEST && !goes_round(by) => {
-            let depth = at.handover.map_or(0, |at| path.handovers[at as usize].depth + 1);
-            let (from, to) = span;
-            let within = at.handover;
-            path.handovers.push(Handover { thread: at.thread, from, to, by, softirq, made, series, within, depth });
-            let handover = Some((path.handovers.len() - 1) as u32);
-            frames.push(Frame { thread: by, from, to, handover });
+        Some(by) if frames.len() <= DEEPEST && !goes_round(by.by) => {
+            path.handovers.push(handover(path, &at, span, &by));
+            let ((from, to), handover) = (span, Some((path.handovers.len() - 1) as u32));
+            frames.push(Frame { thread: by.by, from, to, handover });
         }
         _ => path.push(&at, span, otherwise, state),
     }
