@@ -61,7 +61,7 @@ pub const RECORDED: &[Recorded] = &[
 ];
 
 crate::tables! {
-    /// An operation of io_uring is over. On kernels before 5.19 what operations returned is not known, and no row is there.
+    /// An operation of io_uring is over. Kernels before 5.19 do not say how operations ended: those of 5.16 to 5.18 have rows without file and result, older ones none.
     pub IO_URING_COMPLETE = "io_uring:complete" {
         ts: Time "when the program was told of it; of one whose end was not seen, when that was noticed"
         task: Task "who submitted it; of one that was submitted unseen, who was told"
