@@ -67,6 +67,13 @@ impl TableRows {
         self.columns.get(at.checked_sub(1)?).map(Vec::as_slice)
     }
 
+    /// Whether the number in the column at index `column` of the definition is not known in `row`; there are bits for 64 columns.
+    pub fn is_unread(&self, row: usize, column: usize) -> bool {
+        let bits = self.unread().and_then(|bits| bits.get(row)).copied().unwrap_or(0);
+        // the first bit is that of the second column
+        (1..=64).contains(&column) && bits >> (column - 1) & 1 != 0
+    }
+
     /// The highest value of a stack column; 0 = no row has a stack.
     pub(crate) fn last_stack(&self) -> u64 {
         self.stack_columns().flatten().max().copied().unwrap_or(0)

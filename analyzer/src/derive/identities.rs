@@ -1,14 +1,13 @@
 //! Which file a name stood for: rows of the table `file:identity`, and what else a file was called.
 
 use std::collections::BTreeSet;
-use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use anyhow::Result;
 use rustc_hash::{FxHashMap, FxHashSet};
 use systape_format::families::FILE_IDENTITY;
-use systape_format::header::BlockKind;
 use systape_format::reader::Tape;
+use systape_format::table::TableDef;
 use systape_format::tables::TableRows;
 
 use crate::table::scan::{Coverage, Scan};
@@ -50,22 +49,11 @@ fn at<T>(all: &Over<T>, ts: u64) -> Option<&T> {
 }
 
 /// Tells `found` since when which name stands for which file.
-fn each(tape: &Tape, mut found: impl FnMut(u64, &[u8], FileId) + Send) -> Result<Coverage> {
-    let with_tables = (0..tape.segments().len()).filter(|at| tape.segment(*at).has(BlockKind::Tables));
-    Scan::of(tape, with_tables.collect()).walk(
-        "identities of files",
-        |segment, dict| segment.tables(dict),
-        |_, _, tables| {
-            tables.iter().for_each(|table| rows(table, &mut found));
-            Ok(ControlFlow::Continue(()))
-        },
-    )
+fn each(tape: &Tape, mut found: impl FnMut(u64, &[u8], FileId)) -> Result<Coverage> {
+    Scan::tables(tape, ("identities of files", &[&FILE_IDENTITY]), |_, _, table| rows(table, &mut found))
 }
 
 fn rows(table: &TableRows, found: &mut impl FnMut(u64, &[u8], FileId)) {
-    if table.def.name != FILE_IDENTITY.name {
-        return;
-    }
     let columns = ["ago", "device", "inode", "generation", "path", "fstype"].map(|name| table.column(name));
     let [Some(ago), Some(device), Some(inode), Some(generation), Some(path), Some(fstype)] = columns else {
         return;
@@ -144,16 +132,23 @@ impl Identities {
     }
 }
 
+/// The columns that say which file an event is about: its file system and its inode.
+pub(crate) const NUMBERS: [&str; 2] = ["s_dev", "i_ino"];
+
 /// Names of files by their numbers.
 #[derive(Debug, Default)]
 pub(crate) struct FileNames(FxHashMap<(u64, u64), Over<Arc<[u8]>>>);
 
 impl FileNames {
-    /// Those of `tape`.
+    /// Those of `tape`, if it has a table with numbers of files.
     ///
     /// # Errors
     /// None of its own.
     pub(crate) fn read(tape: &Tape) -> Result<(Self, Coverage)> {
+        let has = |def: &TableDef, name: &str| def.columns.iter().any(|column| column.name == *name);
+        if !tape.table_defs().values().any(|def| NUMBERS.iter().all(|name| has(def, name))) {
+            return Ok((Self::default(), Scan::nothing()));
+        }
         let (mut all, mut paths) = (Self::default(), FxHashSet::<Arc<[u8]>>::default());
         let coverage = each(tape, |since, path, file| {
             let path: Arc<[u8]> = match paths.get(path) {

@@ -1,11 +1,8 @@
 //! Operations of io_uring and io_submit: rows of the tables `io_uring:complete` and `aio:complete`, as what they did with files.
 
-use std::ops::ControlFlow;
-
 use anyhow::Result;
 use systape_abi::Io;
 use systape_format::families::{AIO_COMPLETE, IO_URING_COMPLETE};
-use systape_format::header::BlockKind;
 use systape_format::model::{Call, Dict, Task};
 use systape_format::reader::Tape;
 use systape_format::table::TableDef;
@@ -65,39 +62,32 @@ pub(crate) fn unseen(question: &Question<'_>) -> bool {
     !has_any(question.tape) && submitted()
 }
 
-/// Gives `each` the operations that pass the filters of `question`, with the segment and the number of the task in it; none of them
-/// passes a selection of calls.
+/// Gives `each` the operations that pass the filters of `question`, or may ([`Is::Maybe`]), as the file is not known that `-P` asks for;
+/// with the segment and the number of the task in it. None of them passes a selection of calls.
 ///
 /// # Errors
 /// When the scan is given up.
-pub(crate) fn read(question: &Question<'_>, mut each: impl FnMut(Operation<'_>, usize, u32)) -> Result<Coverage> {
-    let (tape, has_any) = (question.tape, has_any(question.tape));
-    let wanted = |at: &usize| has_any && !question.scope.filters().selects && tape.segment(*at).has(BlockKind::Tables);
-    Scan::of(tape, (0..tape.segments().len()).filter(wanted).collect()).walk(
-        "operations of io_uring and io_submit",
-        |segment, dict| segment.tables(dict),
-        |at, dict, found| {
-            for table in found.iter().filter(|table| TABLES.iter().any(|one| one.name == table.def.name)) {
-                rows(table, dict, |operation, task| {
-                    if passes(question, &operation) {
-                        each(operation, at, task);
-                    }
-                });
+pub(crate) fn read(question: &Question<'_>, mut each: impl FnMut(Operation<'_>, Is, (usize, u32))) -> Result<Coverage> {
+    let defs: &[&TableDef] = if question.scope.filters().selects || !has_any(question.tape) { &[] } else { &TABLES };
+    Scan::tables(question.tape, ("operations of io_uring and io_submit", defs), |at, dict, table| {
+        rows(table, dict, |operation, task| {
+            let passes = passes(question, &operation);
+            if passes != Is::Not {
+                each(operation, passes, (at, task));
             }
-            Ok(ControlFlow::Continue(()))
-        },
-    )
+        });
+    })
 }
 
 /// Gives each row, with the index of its task.
 fn rows(table: &TableRows, dict: &Dict, mut each: impl FnMut(Operation<'_>, u32)) {
     let columns = ["task", "op", "file", "dur", "result", "error"].map(|name| table.column(name));
     let [Some(tasks), Some(ops), Some(files), Some(durs), Some(results), Some(errors)] = columns else { return };
-    let place = |name: &str| table.def.columns.iter().skip(1).position(|column| column.name == name);
+    let place = |name: &str| table.def.columns.iter().position(|column| column.name == name);
     let places = ["dur", "result", "error"].map(place);
     for (row, end) in table.ts.iter().enumerate() {
-        let bits = table.unread().map_or(0, |bits| bits[row]);
-        let known = |at: usize, value: u64| places[at].is_some_and(|place| bits >> place & 1 == 0).then_some(value);
+        let known =
+            |at: usize, value: u64| Some(value).filter(|_| places[at].is_some_and(|at| !table.is_unread(row, at)));
         let task = tasks[row];
         let operation = Operation {
             task: dict.task_of(task),
@@ -113,15 +103,15 @@ fn rows(table: &TableRows, dict: &Dict, mut each: impl FnMut(Operation<'_>, u32)
 }
 
 /// Whether it passes the filters on tasks, times, errors, durations and files.
-fn passes(question: &Question<'_>, operation: &Operation<'_>) -> bool {
+fn passes(question: &Question<'_>, operation: &Operation<'_>) -> Is {
     let (scope, filters) = (&question.scope, question.scope.filters());
     let began = operation.dur.map_or(operation.end, |dur| operation.end.saturating_sub(dur));
-    scope.at(began)
+    let others = scope.at(began)
         && scope.blamed(operation.task, 0)
         && filters.cpus.is_none()
         && (!filters.failure || operation.error.is_some_and(|error| error > 0))
-        && filters.longer_than.is_none_or(|least| operation.dur.is_some_and(|dur| dur > least))
-        && pick::named(filters, operation.file) == Is::One
+        && filters.longer_than.is_none_or(|least| operation.dur.is_some_and(|dur| dur > least));
+    if others { pick::named(filters, operation.file) } else { Is::Not }
 }
 
 #[cfg(test)]

@@ -299,9 +299,8 @@ impl Frame<'_> {
         let rows = table.ts.len();
         let mut maker = self.maker(def, rows);
         maker.time("ts_ns", |at| Some(table.ts[at]));
-        let unread = |at: usize| table.unread().and_then(|bits| bits.get(at)).copied().unwrap_or(0);
         for (number, (column, values)) in table.def.columns.iter().skip(1).zip(&table.columns).enumerate() {
-            let known = |at: usize| !(column.ty.is_number() && number < 64 && unread(at) >> number & 1 != 0);
+            let known = |at: usize| !(column.ty.is_number() && table.is_unread(at, number + 1));
             let value = |at: usize| values.get(at).copied().filter(|_| known(at));
             if column.ty == Type::Task {
                 let of = |at| u32::try_from(value(at)?).ok()?.checked_sub(1);

@@ -114,8 +114,7 @@ impl Sums {
         let event = Value::Text(Arc::from(table.def.name.as_bytes()));
         let mut times: FxHashMap<(Option<usize>, u32), Numbers> = FxHashMap::default();
         for row in picked.rows() {
-            let bits = table.unread().and_then(|bits| bits.get(row)).copied().unwrap_or(0);
-            let known = bits >> (at - 1) & 1 == 0;
+            let known = !table.is_unread(row, at);
             let cpu = if plan.has(By::Cpu) { picked.cpu(row).unwrap_or(CPU_NONE) } else { CPU_NONE };
             times.entry((picked.task(row), cpu)).or_default().add_one(Some(durations[row]).filter(|_| known));
         }

@@ -14,8 +14,11 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use anyhow::Result;
 use systape_format::Error;
+use systape_format::header::BlockKind;
 use systape_format::model::{Dict, SegmentInfo};
 use systape_format::reader::{Segment, Tape};
+use systape_format::table::TableDef;
+use systape_format::tables::TableRows;
 
 use crate::table::load::hole;
 use crate::table::loss::{Hole, Loss};
@@ -92,6 +95,11 @@ pub(crate) struct Scan<'t> {
 }
 
 impl<'t> Scan<'t> {
+    /// What a scan covers for which there is nothing to read.
+    pub(crate) fn nothing() -> Coverage {
+        Coverage::new()
+    }
+
     /// Every segment.
     pub(crate) fn all(tape: &'t Tape) -> Self {
         Self::of(tape, (0..tape.segments().len()).collect())
@@ -146,6 +154,28 @@ impl<'t> Scan<'t> {
             Some((at, dict, read)) => each(at, &dict, read),
             None => Ok(ControlFlow::Continue(())),
         })
+    }
+
+    /// Passes the rows of the tables `defs` of all segments to `each`, in the segments' order, with the segment's index. `what` names
+    /// them in messages.
+    ///
+    /// # Errors
+    /// None of its own.
+    pub(crate) fn tables(
+        tape: &'t Tape,
+        (what, defs): (&str, &[&TableDef]),
+        mut each: impl FnMut(usize, &Dict, &TableRows),
+    ) -> Result<Coverage> {
+        let has_rows = |at: &usize| !defs.is_empty() && tape.segment(*at).has(BlockKind::Tables);
+        Self::of(tape, (0..tape.segments().len()).filter(has_rows).collect()).walk(
+            what,
+            |segment, dict| segment.tables(dict),
+            |at, dict, tables| {
+                let wanted = tables.iter().filter(|table| defs.iter().any(|def| def.name == table.def.name));
+                wanted.for_each(|table| each(at, dict, table));
+                Ok(ControlFlow::Continue(()))
+            },
+        )
     }
 
     /// The same for readers with several steps that may each fail: `read` reports that itself.

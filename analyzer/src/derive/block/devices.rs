@@ -1,9 +1,6 @@
 //! The block devices of a tape: those of its session, and those that came during the recording (rows of the table `block:device`).
 
-use std::ops::ControlFlow;
-
 use systape_format::families::BLOCK_DEVICE;
-use systape_format::header::BlockKind;
 use systape_format::model::DeviceLink;
 use systape_format::reader::Tape;
 use systape_format::tables::TableRows;
@@ -17,32 +14,25 @@ pub(crate) fn devices(tape: &Tape) -> Devices {
         return Devices::new(tape.session());
     }
     let (mut session, mut unsure) = (tape.session().clone(), Vec::new());
-    let with_tables = (0..tape.segments().len()).filter(|at| tape.segment(*at).has(BlockKind::Tables));
-    let read = Scan::of(tape, with_tables.collect()).walk(
-        "devices",
-        |segment, dict| segment.tables(dict),
-        |_, _, tables| {
-            for late in tables.iter().filter(|table| table.def.name == BLOCK_DEVICE.name).flat_map(rows) {
-                let (name, link, known) = late;
-                if !known {
-                    unsure.push(link.dev);
-                }
-                if !session.devices.iter().any(|(major, minor, _)| (*major, *minor) == link.dev) {
-                    session.devices.push((link.dev.0, link.dev.1, name));
-                }
-                // a row for each device below
-                match session.device_links.iter_mut().find(|other| other.dev == link.dev) {
-                    Some(other) => link.lower.iter().for_each(|lower| {
-                        if !other.lower.contains(lower) {
-                            other.lower.push(*lower);
-                        }
-                    }),
-                    None => session.device_links.push(link),
-                }
+    let read = Scan::tables(tape, ("devices", &[&BLOCK_DEVICE]), |_, _, table| {
+        for (name, link, known) in rows(table) {
+            if !known {
+                unsure.push(link.dev);
             }
-            Ok(ControlFlow::Continue(()))
-        },
-    );
+            if !session.devices.iter().any(|(major, minor, _)| (*major, *minor) == link.dev) {
+                session.devices.push((link.dev.0, link.dev.1, name));
+            }
+            // a row for each device below
+            match session.device_links.iter_mut().find(|other| other.dev == link.dev) {
+                Some(other) => link.lower.iter().for_each(|lower| {
+                    if !other.lower.contains(lower) {
+                        other.lower.push(*lower);
+                    }
+                }),
+                None => session.device_links.push(link),
+            }
+        }
+    });
     // what is not there marks what it would have told
     drop(read);
     Devices::new(&session).unsure(unsure.into_iter().map(crate::values::devices::dev))

@@ -1,11 +1,8 @@
 //! What programs asked for that could not be executed: rows of the table `exec:interpreter`.
 
-use std::ops::ControlFlow;
-
 use anyhow::Result;
 use rustc_hash::FxHashMap;
 use systape_format::families::EXEC_INTERPRETER;
-use systape_format::header::BlockKind;
 use systape_format::model::Dict;
 use systape_format::reader::Tape;
 use systape_format::tables::TableRows;
@@ -35,22 +32,12 @@ impl Interpreters {
     /// Those of `tape`.
     pub(crate) fn read(tape: &Tape) -> Result<(Self, Coverage)> {
         let mut all = Self::default();
-        let with_tables = (0..tape.segments().len()).filter(|at| tape.segment(*at).has(BlockKind::Tables));
-        let coverage = Scan::of(tape, with_tables.collect()).walk(
-            "interpreters",
-            |segment, dict| segment.tables(dict),
-            |_, dict, tables| {
-                tables.iter().for_each(|table| all.add(table, dict));
-                Ok(ControlFlow::Continue(()))
-            },
-        )?;
+        let wanted = ("interpreters", &[&EXEC_INTERPRETER][..]);
+        let coverage = Scan::tables(tape, wanted, |_, dict, table| all.add(table, dict))?;
         Ok((all, coverage))
     }
 
     fn add(&mut self, table: &TableRows, dict: &Dict) {
-        if table.def.name != EXEC_INTERPRETER.name {
-            return;
-        }
         let columns = ["task", "ago", "read", "kind", "file", "interpreter", "error"].map(|name| table.column(name));
         let [Some(tasks), Some(ago), Some(read), Some(kind), Some(file), Some(interpreter), Some(error)] = columns
         else {

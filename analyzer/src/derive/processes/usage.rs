@@ -1,11 +1,8 @@
 //! CPU time of processes that ended: rows of the table `process:usage`.
 
-use std::ops::ControlFlow;
-
 use anyhow::Result;
 use rustc_hash::FxHashMap;
 use systape_format::families::PROCESS_USAGE;
-use systape_format::header::BlockKind;
 use systape_format::model::{Dict, Task};
 use systape_format::reader::Tape;
 use systape_format::tables::TableRows;
@@ -32,24 +29,14 @@ impl Usages {
     /// Those of `tape`.
     pub(crate) fn read(tape: &Tape) -> Result<(Self, Coverage)> {
         let mut usages = Self::default();
-        let with_tables = (0..tape.segments().len()).filter(|at| tape.segment(*at).has(BlockKind::Tables));
-        let coverage = Scan::of(tape, with_tables.collect()).walk(
-            "CPU times of processes",
-            |segment, dict| segment.tables(dict),
-            |_, dict, tables| {
-                tables.iter().for_each(|table| usages.add(table, dict));
-                Ok(ControlFlow::Continue(()))
-            },
-        )?;
+        let wanted = ("CPU times of processes", &[&PROCESS_USAGE][..]);
+        let coverage = Scan::tables(tape, wanted, |_, dict, table| usages.add(table, dict))?;
         Ok((usages, coverage))
     }
 
     fn add(&mut self, table: &TableRows, dict: &Dict) {
         let columns = (table.column("task"), table.column("user_ns"), table.column("system_ns"));
         let (Some(tasks), Some(user), Some(system)) = columns else { return };
-        if table.def.name != PROCESS_USAGE.name {
-            return;
-        }
         let uncounted = table.column("uncounted");
         for (row, ((task, user), system)) in tasks.iter().zip(user).zip(system).enumerate() {
             let Some(task) = dict.task_of(*task) else { continue };

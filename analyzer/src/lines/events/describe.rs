@@ -9,7 +9,7 @@ use super::kind::Kind;
 use crate::derive::block::files::Files;
 use crate::derive::block::flags::letters;
 use crate::derive::block::io::Io;
-use crate::derive::identities::FileNames;
+use crate::derive::identities::{FileNames, NUMBERS};
 use crate::derive::net::words::{address, protocol_name};
 use crate::values::devices::{Devices, numbers};
 use crate::values::words::NET_SOFTIRQ;
@@ -264,11 +264,10 @@ impl<'a> Describer<'a> {
     pub(crate) fn row(&self, table: &'a TableRows, at: usize) -> Event<'a> {
         let columns = || table.def.columns.iter().skip(1).zip(&table.columns);
         let of = |code: u64| u32::try_from(code).ok()?.checked_sub(1).and_then(|index| self.task(index));
-        let unread = table.unread().and_then(|bits| bits.get(at)).copied().unwrap_or(0);
         let value = |(number, (column, values)): (usize, (&'a ColumnDef, &'a Vec<u64>))| {
             let raw = values.get(at).copied().unwrap_or(0);
             let value = match column.ty {
-                ty if ty.is_number() && number < 64 && unread >> number & 1 != 0 => Value::Unknown,
+                ty if ty.is_number() && table.is_unread(at, number + 1) => Value::Unknown,
                 Type::Str => table.string(raw).map_or(Value::Unknown, Value::Bytes),
                 Type::Task => thread(of(raw)),
                 // what its kind of column promises in JSON: a number
@@ -280,7 +279,7 @@ impl<'a> Describer<'a> {
             (&*column.name, value)
         };
         let ts = table.ts.get(at).copied().unwrap_or(0);
-        let inode = ["s_dev", "i_ino"].map(|name| table.column(name).and_then(|values| values.get(at)).copied());
+        let inode = NUMBERS.map(|name| table.column(name).and_then(|values| values.get(at)).copied());
         let file = if let [Some(device), Some(inode)] = inode {
             let name = self.files.at(device, inode, ts).map(Value::Bytes);
             let (major, minor) = numbers(device as u32);

@@ -286,10 +286,7 @@ impl Reader<'_> {
             let Some(codes) = table.stacks() else { continue };
             let at = of::duration(&table.def);
             let durations = at.and_then(|at| table.column(&table.def.columns[at].name));
-            let is_unread = |row: usize| {
-                let bits = table.unread().and_then(|bits| bits.get(row)).copied().unwrap_or(0);
-                at.is_some_and(|at| bits >> (at - 1) & 1 != 0)
-            };
+            let is_unread = |row: usize| at.is_some_and(|at| table.is_unread(row, at));
             for row in picked.rows() {
                 let comm = picked.task(row).and_then(|task| comms.get(task)).copied().unwrap_or(nobody);
                 let untimed = is_unread(row);

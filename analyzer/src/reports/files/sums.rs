@@ -38,6 +38,7 @@ use crate::table::group::packed::Packed;
 use crate::table::group::spilling::{Ordered, Parts, Spilling};
 use crate::table::group::value::{Key, Value};
 use crate::table::load::Loaded;
+use crate::table::picked::Is;
 use crate::table::scan::{Coverage, Scan};
 use crate::values::output::line;
 use crate::values::spill::Store;
@@ -68,8 +69,6 @@ struct Sums {
     doubts: u64,
     /// Some of them were lost: counted and not stored.
     doubts_lost: bool,
-    /// What operations of io_uring or io_submit read and wrote is not on the tape.
-    operations_unseen: bool,
 }
 
 impl Sums {
@@ -82,7 +81,6 @@ impl Sums {
         self.labels.merge(&mut other.labels);
         self.doubts = self.doubts.saturating_add(other.doubts);
         self.doubts_lost |= other.doubts_lost;
-        self.operations_unseen |= other.operations_unseen;
     }
 
     /// Stored calls; `at`: the place of the file among the keys.
@@ -137,11 +135,11 @@ impl Totals<'_> {
     fn operations(&self, sums: &mut Sums) -> Result<Coverage> {
         let question = &self.context.question;
         let tape = question.tape;
-        operations::read(question, |operation, segment, entry| {
+        operations::read(question, |operation, passes, (segment, entry)| {
             let file = operation.file.filter(|file| self.sockets || is_file(&Name::Known((*file).into())));
             // of what has no file: an end that was not told of, one of several results, a wait
             let unknown = operation.file.is_none() && (operation.io() != Io::None || operation.op.is_none());
-            if file.is_none() && !(unknown && self.counts_unknown()) {
+            if file.is_none() && !unknown {
                 return;
             }
             let mut key = match operation.task {
@@ -157,11 +155,16 @@ impl Totals<'_> {
             if let Some(at) = self.plan.place(By::Syscall) {
                 key[at] = operation.op.map_or(Value::Unknown, |op| Value::Text(op.into()));
             }
+            let work = Work::of_operation(&operation);
+            if passes == Is::Maybe || (unknown && !self.counts_unknown()) {
+                sums.doubt(&key, &work, false);
+                return;
+            }
             if let Some(task) = operation.task {
                 let number = tape.segments()[segment].segment;
                 sums.labels.add(self.plan.whose_is(task), task, self.plan, (number, entry));
             }
-            sums.add(&key, &Work::of_operation(&operation), self.plan.place(By::File));
+            sums.add(&key, &work, self.plan.place(By::File));
         })
     }
 
@@ -380,7 +383,6 @@ pub(super) fn print(context: &mut Context<'_>, asked: &Asked<'_>, out: &mut Out)
         Ok(ControlFlow::Continue(()))
     })?;
     let told = totals.operations(&mut sums)?;
-    sums.operations_unseen = operations::unseen(&context.question);
     let coverage = totals.ledger(context.question.tape, &mut sums);
     told.tell(&mut context.question.loss);
     coverage.tell(&mut context.question.loss);
@@ -416,6 +418,8 @@ struct Shown<'a> {
     sums: &'a Sums,
     asked: &'a Asked<'a>,
     by: &'a [By],
+    /// What operations of io_uring or io_submit read and wrote is not on the tape.
+    operations_unseen: bool,
     /// The sums in the order that is asked for.
     rows: Ordered<'a, Kept>,
 }
@@ -450,7 +454,8 @@ impl<'a> Shown<'a> {
             rank(&b).cmp(&rank(&a)).then(b.calls.cmp(&a.calls)).then_with(|| one.0.cmp(&other.0))
         });
         context.config.shown.rows(rows.len());
-        Self { context, words, sums, asked, by: asked.by, rows }
+        let operations_unseen = operations::unseen(question);
+        Self { context, words, sums, asked, by: asked.by, operations_unseen, rows }
     }
 
     /// Whether a row may be too low because calls were lost, and not left out by request.
@@ -467,7 +472,7 @@ impl<'a> Shown<'a> {
         let rows = self.rows.iter().take(limit).map(|entry| {
             let key = entry.key().key();
             let [calls, opens, reads, writes] = judges.each_ref().map(|judge| lost || judge.short(&key));
-            let unseen = self.sums.operations_unseen;
+            let unseen = self.operations_unseen;
             (key, entry.sum.work(), [calls, opens, reads || unseen, writes || unseen])
         });
         let doubts = (self.sums.doubts > 0)
@@ -509,7 +514,7 @@ impl<'a> Shown<'a> {
 
     fn unseen_text(&self) -> Option<&'static str> {
         let text = "AT LEAST: what operations of io_uring or io_submit read and wrote is not on the tape";
-        self.sums.operations_unseen.then_some(text)
+        self.operations_unseen.then_some(text)
     }
 
     /// The files of the rows that were mapped; None: none, or rows are of no file.
