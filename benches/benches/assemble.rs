@@ -33,6 +33,7 @@ fn encoder() -> Assembler {
         chunks_stand_alone: false,
         own_pid: 1,
         nested: false,
+        follows_rings: false,
         tracepoints: Vec::new(),
         probes: Vec::new(),
         static_probes: Vec::new(),

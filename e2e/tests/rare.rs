@@ -1,35 +1,8 @@
-//! Descriptors that change without a call of the one they happen to, or in tables that are not a process's: io_uring
-//! (also one set up before the recording), seccomp's NOTIF_ADDFD, a thread or a process with a table of its own, i386
+//! Descriptors that change without a call of the one they happen to, or in tables that are not a process's:
+//! seccomp's NOTIF_ADDFD, a thread or a process with a table of its own, i386
 //! calls of a 64-bit program. What the tape says of them is right or unknown; what can be known is.
 
-use std::fs;
-use std::path::Path;
-
-use systape_e2e::probes::{compare, scenario};
-use systape_e2e::{Background, Lab};
-
-#[test]
-fn io_uring_closes_and_opens() {
-    let Some((_lab, calls)) = scenario("rare", "uring", 8) else { return };
-    assert!(calls.iter().any(|c| c.name() == "io_uring_enter" && c.ret() == Some(1)), "no io_uring_enter");
-}
-
-#[test]
-fn io_uring_set_up_before_the_recording() {
-    let Some(lab) = Lab::with_bpf() else { return };
-    let rare = lab.cc("rare", &[]);
-    fs::create_dir(lab.path("work")).expect("mkdir");
-    let mut command = lab.command(rare);
-    let program = Background::start(command.args(["uring_before", &lab.file("side")]).current_dir(lab.path("work")));
-    lab.until("the ring", || lab.path("work/ready").exists());
-    let record = lab.attach("t.tape", &["-p", &program.pid_text()]);
-    std::thread::sleep(std::time::Duration::from_millis(200));
-    fs::write(lab.path("side.go"), "").expect("write");
-    program.wait().expect(0);
-    record.wait().expect(0);
-    lab.assert_whole("t.tape");
-    compare(&lab, "t.tape", "side", 4, Path::new("/"));
-}
+use systape_e2e::probes::scenario;
 
 #[test]
 fn a_thread_with_its_own_table() {

@@ -194,6 +194,6 @@ int main(int argc, char **argv)
 	int opened = uring((struct io_uring_sqe){ .opcode = IORING_OP_OPENAT, .fd = AT_FDCWD, .addr = (uintptr_t)name_b,
 						  .open_flags = O_RDONLY });
 	printf("OPENAT %s %d\n", name_b, opened);
-	printf("CLOSE ? %d\n", uring((struct io_uring_sqe){ .opcode = IORING_OP_CLOSE, .fd = opened }));
+	printf("CLOSE %s %d\n", name_b, uring((struct io_uring_sqe){ .opcode = IORING_OP_CLOSE, .fd = opened }));
 	return 0;
 }

@@ -2,7 +2,6 @@
 // to; see fds.h. Exits with 77 when the kernel does not let it.
 #include "fds.h"
 #include <linux/filter.h>
-#include <linux/io_uring.h>
 #include <linux/seccomp.h>
 #include <signal.h>
 #include <stddef.h>
@@ -19,88 +18,6 @@ static int file(const char *name)
 
 	need(fd >= 0, name);
 	return fd;
-}
-
-// A ring of eight entries, as small as it gets.
-static struct {
-	int fd;
-	char *sq, *cq;
-	struct io_uring_sqe *entries;
-	struct io_uring_params params;
-} ring;
-
-static void ring_open(void)
-{
-	ring.fd = syscall(SYS_io_uring_setup, 8, &ring.params);
-	if (ring.fd < 0)
-		_exit(77);
-	ring.sq = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, ring.fd, IORING_OFF_SQ_RING);
-	ring.cq = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, ring.fd, IORING_OFF_CQ_RING);
-	ring.entries = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, ring.fd, IORING_OFF_SQES);
-	need(ring.sq != MAP_FAILED && ring.cq != MAP_FAILED && ring.entries != MAP_FAILED, "io_uring");
-}
-
-static int ring_do(struct io_uring_sqe entry)
-{
-	unsigned *tail = (unsigned *)(ring.sq + ring.params.sq_off.tail);
-	unsigned *array = (unsigned *)(ring.sq + ring.params.sq_off.array);
-	unsigned *head = (unsigned *)(ring.cq + ring.params.cq_off.head);
-	struct io_uring_cqe *done = (struct io_uring_cqe *)(ring.cq + ring.params.cq_off.cqes);
-
-	unsigned slot = *tail & 7;
-	ring.entries[slot] = entry;
-	array[slot] = slot;
-	__atomic_store_n(tail, *tail + 1, __ATOMIC_RELEASE);
-	need(syscall(SYS_io_uring_enter, ring.fd, 1, 1, IORING_ENTER_GETEVENTS, NULL, 0) == 1, "io_uring_enter");
-	int result = done[*head & (ring.params.cq_entries - 1)].res;
-	__atomic_store_n(head, *head + 1, __ATOMIC_RELEASE);
-	return result;
-}
-
-// Makes fd another file without a call that says so.
-static void ring_replace(int fd, const char *name)
-{
-	need(ring_do((struct io_uring_sqe){ .opcode = IORING_OP_CLOSE, .fd = fd }) == 0, "ring close");
-	struct io_uring_sqe entry = { .opcode = IORING_OP_OPENAT, .fd = AT_FDCWD, .addr = (unsigned long)name, .len = 0600 };
-
-	entry.open_flags = O_RDWR | O_CREAT;
-	need(ring_do(entry) == fd, "ring open");
-}
-
-static void uring(void)
-{
-	int a = file("a"), b = file("b");
-
-	must(a), must(b);
-	ring_open();
-	may(a);
-	ring_replace(a, "replaced");
-	may(a), may(b);
-	if (fork() == 0) {
-		ring_replace(b, "by the child");
-		may(b);
-		_exit(0);
-	}
-	wait(NULL);
-	may(b);
-	may(file("by open"));
-}
-
-// The ring is there, and has been used, before the recording begins: once SIDE.go exists it goes on.
-static void uring_before(void)
-{
-	char go[PATH_MAX];
-	int a = file("a"), b = file("b");
-
-	ring_open();
-	ring_replace(a, "before");
-	sprintf(go, "%s.go", arguments[2]);
-	close(file("ready"));
-	while (access(go, F_OK))
-		usleep(5000);
-	may(a), may(b);
-	ring_replace(b, "while");
-	may(a), may(b);
 }
 
 static pthread_barrier_t turns;
@@ -253,9 +170,8 @@ int main(int argc, char **argv)
 	static const struct {
 		const char *name;
 		void (*run)(void);
-	} scenarios[] = { { "uring", uring },		  { "uring_before", uring_before }, { "thread_table", thread_table },
-			  { "shared_exec", shared_exec }, { "after", after },		    { "addfd", addfd },
-			  { "compat", compat },		  { "renamed", renamed } };
+	} scenarios[] = { { "thread_table", thread_table }, { "shared_exec", shared_exec }, { "after", after },
+			  { "addfd", addfd }, { "compat", compat }, { "renamed", renamed } };
 
 	need(argc == 3, "usage");
 	arguments = argv;

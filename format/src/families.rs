@@ -75,6 +75,16 @@ crate::tables! {
         error: Int "number of the error; 0: none; not known: its end was not seen"
         unread: Unread "which of the numbers are not known"
     }
+    /// An operation of io_uring made a descriptor of a process, or closes one. A tape without this table does not have what such operations did.
+    pub IO_URING_DESCRIPTOR = "io_uring:descriptor" {
+        ts: Time "since when it is so; of a CLOSE when that was submitted"
+        task: Task "who did it"
+        fd: Int "the descriptor"
+        op: Str "what did it: OPENAT (OPENAT2 too), ACCEPT, SOCKET, CLOSE; unknown: one of several results of an operation, FIXED_FD_INSTALL, a CLOSE that is over"
+        open: Flag "it is open"
+        file: Str [Path] "what it is; unknown: it is not open, or has no name"
+        cloexec: Flag "exec closes it"
+    }
     /// An operation of io_submit is over: the program was told by io_getevents. Who reads the ring of results itself is told unseen.
     pub AIO_COMPLETE = "aio:complete" {
         ts: Time "when the program was told of it, which may be long after its end; of one whose end was not seen, when that was noticed"
@@ -387,6 +397,7 @@ pub const OWN: &[Recorded] = &[
     Recorded { family: Family::Lock, def: &LOCK_UNPAIRED },
     Recorded { family: Family::IoUring, def: &IO_URING_COMPLETE },
     Recorded { family: Family::IoUring, def: &AIO_COMPLETE },
+    Recorded { family: Family::IoUring, def: &IO_URING_DESCRIPTOR },
 ];
 
 /// Most tables of tracepoints and functions in a tape: the rest is for this version's own and for some to come.

@@ -153,7 +153,7 @@ pub(crate) fn returned(tasks: &mut Tasks, task: TaskId, info: &CallInfo, r: &mut
     match info.descriptors.returned(r.args, r.ret, r.pair, r.open_how_flags) {
         Made::Nothing => {}
         Made::One { fd, cloexec } => {
-            if info.descriptors.ring {
+            if info.descriptors.ring && !tasks.follows_rings {
                 tasks.files_mut(task).make_opaque(r.end);
             }
             set(tasks, task, r.end, fd, r.name0.take(), cloexec);
@@ -351,6 +351,11 @@ mod tests {
         returned(&mut tasks, task, &call("io_uring_setup"), &mut ok(20, 4, &[0; 6], "anon_inode:[io_uring]"));
         assert_eq!(at(&tasks, task, 15, 3).unwrap(), "/a");
         assert_eq!(at(&tasks, task, 21, 3), None);
+        let (mut tasks, task) = setup();
+        tasks.follows_rings = true;
+        returned(&mut tasks, task, &call("openat"), &mut ok(10, 3, &[0; 6], "/a"));
+        returned(&mut tasks, task, &call("io_uring_setup"), &mut ok(20, 4, &[0; 6], "anon_inode:[io_uring]"));
+        assert_eq!(at(&tasks, task, 21, 3).unwrap(), "/a");
     }
 
     #[test]

@@ -6,7 +6,7 @@
 use anyhow::{Context, Result, bail};
 use libbpf_rs::OpenProgramMut;
 use libbpf_rs::btf::Btf;
-use libbpf_rs::btf::types::{Func, FuncProto, Ptr, Typedef};
+use libbpf_rs::btf::types::{Func, FuncProto, Ptr, Struct, Typedef};
 use libbpf_rs::skel::OpenSkel;
 use systape_bpf::{OpenSystapeSkel, stack_user};
 use systape_format::families::RECORDED;
@@ -157,6 +157,15 @@ impl Tracepoints {
     /// Whether programs can ask what is mapped at an address (5.17).
     pub(crate) fn finds_mappings(&self) -> bool {
         self.btf.type_by_name::<Func<'_>>("bpf_find_vma").is_some()
+    }
+
+    /// Whether programs can read which descriptor an operation of io_uring closes (5.19).
+    pub(crate) fn knows_closes(&self) -> bool {
+        let has = |name: &str, field: &str| {
+            let of = self.btf.type_by_name::<Struct<'_>>(name);
+            of.is_some_and(|of| of.iter().any(|member| member.name.is_some_and(|name| name == field)))
+        };
+        has("io_close", "file_slot") && has("io_cmd_data", "file")
     }
 
     /// Number of arguments of a tracepoint; None when the kernel has no such tracepoint.

@@ -3,8 +3,8 @@
 //! Plain values in, plain values out. Events must come in the order in which they take effect (a close when it is
 //! entered, an open when it returns). An fd is looked up at the time a call was *entered*, which may lie before events
 //! that were applied already: each fd keeps its last few names with their times. Anything else is unknown, never a
-//! guess. fds can appear in unseen ways (SCM_RIGHTS, pidfd_getfd), but only recorded calls *close* them, or io_uring,
-//! which makes a process's whole table unknown.
+//! guess. fds can appear in unseen ways (SCM_RIGHTS, pidfd_getfd), but only recorded calls and operations of io_uring *close*
+//! them. Where those are not recorded, an io_uring makes its process's whole table unknown.
 
 use std::rc::Rc;
 
@@ -35,7 +35,7 @@ pub(crate) struct FdHistory {
     sparse: FxHashMap<i32, Vec<Span>>,
     /// Every open fd is in it.
     complete: bool,
-    /// io_uring may close fds unseen: nothing is known from here on.
+    /// An io_uring, whose operations are not recorded, may close fds: nothing is known from here on.
     opaque_since: Option<u64>,
     /// Changes until this time may have been missed, so that a known change before it may have been undone.
     blind_until: u64,
@@ -108,6 +108,11 @@ impl FdHistory {
         {
             last.until = OPEN;
         }
+    }
+
+    /// Whether the file that `fd` was ended at `ts`.
+    pub(crate) fn closed_at(&self, ts: u64, fd: i32) -> bool {
+        self.spans(fd).last().is_some_and(|last| last.until == ts)
     }
 
     /// As [`Self::close`] for first..=last.

@@ -220,6 +220,7 @@ impl Prepared {
             chunks_stand_alone: config.flight.is_some(),
             own_pid: programs.own_pid(),
             nested: programs.is_nested(),
+            follows_rings: programs.follows_rings(),
             tracepoints: config.tracepoints.clone(),
             probes: config.probes.clone(),
             static_probes: config.usdt.probes.clone(),

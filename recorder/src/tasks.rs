@@ -153,6 +153,8 @@ pub(crate) struct Tasks {
     /// Ids in the recorder's pid namespace differ from the machine's.
     nested: bool,
     targets: Targets,
+    /// What operations of io_uring do to descriptors is recorded.
+    pub follows_rings: bool,
 }
 
 impl Tasks {

@@ -108,7 +108,7 @@ DROP(BLOCK_STATE, BlockState, StateFailed, Block, "Table of I/Os in progress ful
 DROP(SIGNAL, Signal, RingFull, Signal, "Ring full, or no buffer: signals.")
 DROP(EVERYDAY, Everyday, Everyday, Signal, "Bulk ring full: signals that come by the thousand and end nobody.")
 DROP(NET, Net, RingFull, Net, "Bulk ring full: states of sockets.")
-DROP(URING, Uring, RingFull, IoUring, "Bulk ring full: beginnings and ends of operations.")
+DROP(URING, Uring, RingFull, IoUring, "Bulk ring full: beginnings and ends of operations; state ring full: what they did to descriptors.")
 DROP(FAULT, Fault, RingFull, Fault, "Bulk ring more than three quarters full: page faults.")
 DROP(LOCK, Lock, RingFull, Lock, "Buffer of locks full: beginnings and ends of waits.")
 DROP(LOCK_BUSY, LockBusy, Skipped, Lock, "The same, in the midst of another: what was interrupted has the buffer.")

@@ -165,6 +165,7 @@ struct file {
 struct fdtable {
 	unsigned int max_fds;
 	struct file **fd;
+	unsigned long *close_on_exec;
 };
 
 struct files_struct {
@@ -709,6 +710,19 @@ struct io_rw { /* 6.0 */
 };
 
 struct io_open {
+	u32 file_slot;
+};
+
+struct io_close {
+	int fd;
+	u32 file_slot;
+};
+
+struct io_accept {
+	u32 file_slot;
+};
+
+struct io_socket {
 	u32 file_slot;
 };
 

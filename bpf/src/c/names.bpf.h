@@ -14,6 +14,13 @@
 #define S_IFMT 0170000
 #define S_IFSOCK 0140000
 
+/* include/uapi/asm-generic/fcntl.h, linux/fcntl.h */
+#define F_DUPFD 0
+#define F_SETFD 2
+#define F_DUPFD_CLOEXEC 1030
+#define O_CLOEXEC 02000000
+
+/* include/uapi/linux/net.h */
 #define SYS_BIND 2
 #define SYS_CONNECT 3
 #define SYS_LISTEN 4

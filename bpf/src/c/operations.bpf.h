@@ -16,11 +16,22 @@
 #define URING_WRITEV 2
 #define URING_READ_FIXED 4
 #define URING_WRITE_FIXED 5
-#define URING_OPENAT 18
 #define URING_READ 22
 #define URING_WRITE 23
-#define URING_OPENAT2 28
 #define CQE_NOTIFIES 8
+
+#define BIT(n) (1ULL << (n))
+#define BITS(from, to) (BIT((to) + 1) - BIT(from))
+/*
+ * Operations that are done on no file (needs_file in io_uring/opdef.c): what is
+ * there of a descriptor is another request's. POLL_REMOVE; TIMEOUT and its
+ * removal; ASYNC_CANCEL, LINK_TIMEOUT; OPENAT to STATX; MADVISE; OPENAT2,
+ * EPOLL_CTL; buffers; RENAMEAT to LINKAT; SETXATTR, GETXATTR, SOCKET; WAITID and
+ * futexes; PIPE. Of a NOP it is seldom one. Of a number above 62 it is not known.
+ */
+#define URING_WITHOUT_FILE                                                                                             \
+	(BIT(0) | BIT(7) | BITS(11, 12) | BITS(14, 15) | BITS(18, 21) | BIT(25) | BITS(28, 29) | BITS(31, 32) |        \
+	 BITS(35, 39) | BIT(42) | BITS(44, 45) | BITS(50, 53) | BIT(62))
 
 /* include/uapi/linux/aio_abi.h, what is read of struct iocb and struct io_event: 5.10 counts the stack of all calls together */
 #define IOCB_OPCODE 16
@@ -65,13 +76,23 @@ static __always_inline bool is_read_or_write(u8 opcode)
 
 static __always_inline int submitted(struct io_kiocb *req, u8 opcode)
 {
+	struct io_close *close = req && opcode == URING_CLOSE ? OPERANDS(io_close, req) : NULL;
 	struct wire_operation w = {};
+	u32 slot = close ? BPF_CORE_READ(close, file_slot) : 0;
 
 	if (!begin_operation(&w, 0))
-		return 0;
+		goto closing;
 	w.address = (u64)req;
 	w.opcode = opcode;
-	w.fd = req && bpf_core_field_exists(req->cqe.fd) ? BPF_CORE_READ(req, cqe.fd) : -1;
+	w.fd = -1;
+	if (slot) {
+		w.row.hdr.flags |= OPERATION_FIXED;
+		w.fd = slot - 1;
+	} else if (close) {
+		w.fd = BPF_CORE_READ(close, fd);
+	} else if (req && bpf_core_field_exists(req->cqe.fd) && opcode < 63 && !(URING_WITHOUT_FILE & BIT(opcode))) {
+		w.fd = BPF_CORE_READ(req, cqe.fd);
+	}
 	if (req && is_read_or_write(opcode) && bpf_core_field_exists(req->cmd) && bpf_core_type_exists(struct io_rw)) {
 		struct io_rw *rw = (void *)req + bpf_core_field_offset(req->cmd);
 
@@ -80,6 +101,10 @@ static __always_inline int submitted(struct io_kiocb *req, u8 opcode)
 		w.asked = BPF_CORE_READ(rw, len);
 	}
 	send_event(&w, sizeof(w), DROP_URING);
+closing:
+	/* behind the operation, which is done on what the descriptor was */
+	if (close && !slot)
+		tell_ring_closing(BPF_CORE_READ(close, fd));
 	return 0;
 }
 
@@ -105,11 +130,14 @@ int io_uring_submit_sqe(u64 *ctx)
 static __always_inline int uring_ended(struct io_kiocb *req, s32 ret, u32 flags)
 {
 	struct wire_operation w = {};
-	struct io_open *open;
 
 	/* the buffer of a send is free; its result came before */
 	if (flags & CQE_NOTIFIES)
 		return 0;
+	if (req)
+		tell_change(req, BPF_CORE_READ(req, opcode), ret);
+	else
+		tell_accepted(ret);
 	if (!begin_operation(&w, OPERATION_ENDED))
 		return 0;
 	w.address = (u64)req;
@@ -117,14 +145,10 @@ static __always_inline int uring_ended(struct io_kiocb *req, s32 ret, u32 flags)
 	w.fd = -1;
 	if (req) {
 		w.opcode = BPF_CORE_READ(req, opcode);
-		if (w.opcode != URING_OPENAT && w.opcode != URING_OPENAT2) {
+		if (w.opcode != URING_OPENAT && w.opcode != URING_OPENAT2)
 			name_operand(&w, BPF_CORE_READ(req, file));
-		} else if (ret >= 0 && bpf_core_field_exists(req->cmd) && bpf_core_type_exists(struct io_open)) {
-			open = (void *)req + bpf_core_field_offset(req->cmd);
-			/* not into the ring's own table */
-			if (!BPF_CORE_READ(open, file_slot))
-				name_operand(&w, file_of(ret));
-		}
+		else if (ret >= 0 && !is_fixed(req, w.opcode))
+			name_operand(&w, file_of(ret));
 	} else {
 		w.row.hdr.flags |= OPERATION_NAMELESS;
 	}

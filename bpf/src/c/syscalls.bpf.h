@@ -90,12 +90,9 @@ static __always_inline void begin_plain(struct plain_call *p, struct pt_regs *re
 	p->in_call = 1;
 }
 
-/* include/uapi/asm-generic/ioctls.h, linux/fcntl.h, linux/net.h */
+/* include/uapi/asm-generic/ioctls.h, linux/net.h */
 #define FIONCLEX 0x5450
 #define FIOCLEX 0x5451
-#define F_DUPFD 0
-#define F_SETFD 2
-#define F_DUPFD_CLOEXEC 1030
 #define SYS_SOCKET 1
 #define SYS_ACCEPT 5
 #define SYS_ACCEPT4 18

@@ -178,6 +178,7 @@ VALUE(WIRE_, FILTERED, 4, "It ended after the window and is to be counted, unles
 VALUE(WIRE_, OUR_ROOT, 8, "An exec that failed: its process has the recorder's root directory.")
 VALUE(WIRE_, FETCHED, 16, "In its time its thread had something read from a block device.")
 VALUE(WIRE_, AWAITED, 32, "In its time its thread slept until an I/O was over.")
+VALUE(WIRE_, OF_RING, 64, "No call: an operation of io_uring did the same to descriptors. With UNSELECTED its task's operations are not recorded. Of a wire_closing too.")
 END
 
 GROUP(task_reason, u16, "Why a task's record was sent: `hdr.flags`, below TASK_REASON.")
@@ -270,6 +271,7 @@ VALUE(, OPERATION_ENDED, 2, "It ended; without it it begins.")
 VALUE(, OPERATION_REFUSED, 4, "With OPERATION_ENDED: it was not submitted.")
 VALUE(, OPERATION_NAMELESS, 8, "What it is, is not known.")
 VALUE(, OPERATION_SIZED, 16, "`offset` and `asked` are known.")
+VALUE(, OPERATION_FIXED, 32, "`fd` is a number in the ring's own table.")
 END
 
 GROUP(fault_flags, u16, "`hdr.flags` of a page fault.")

@@ -66,7 +66,7 @@ struct wire_syscall {
 #define WIRE_PLAIN_SYSCALL __builtin_offsetof(struct wire_syscall, cap)
 
 struct wire_closing {
-	struct wire_hdr hdr;
+	struct wire_hdr hdr; /* flags: enum syscall_flags */
 	struct wire_ident id;
 	u64 ts;
 	u64 args[3];

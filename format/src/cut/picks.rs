@@ -3,8 +3,8 @@
 use super::Plan;
 use super::survey::{Early, Survey};
 use crate::families::{
-    BLOCK_FILE, CGROUP_LIMIT, CGROUP_MEMBER, EXEC_INTERPRETER, FILE_IDENTITY, PROCESS_MEMORY, PROCESS_THREAD,
-    PROCESS_USAGE, RECORD_TRIGGER, SOCKET_ERROR, SOCKET_NAME, SOCKET_RETRANSMIT, SOCKET_TCP,
+    BLOCK_FILE, CGROUP_LIMIT, CGROUP_MEMBER, EXEC_INTERPRETER, FILE_IDENTITY, IO_URING_DESCRIPTOR, PROCESS_MEMORY,
+    PROCESS_THREAD, PROCESS_USAGE, RECORD_TRIGGER, SOCKET_ERROR, SOCKET_NAME, SOCKET_RETRANSMIT, SOCKET_TCP,
 };
 use crate::header::BlockKind;
 use crate::model::{CallState, Core, Dict, Family, LedgerRow, ProcessKind, SignalEvent, SignalKind, Task};
@@ -155,6 +155,10 @@ impl Cut<'_> {
         }
         if is(&[&PROCESS_USAGE, &PROCESS_THREAD, &PROCESS_MEMORY, &CGROUP_MEMBER, &EXEC_INTERPRETER]) {
             return self.chosen(owner) && self.matters(owner);
+        }
+        if is(&[&IO_URING_DESCRIPTOR]) {
+            // what was opened before the time is open in it
+            return ts < window.to && self.matters(owner);
         }
         if is(&[&RECORD_TRIGGER]) {
             // why the tape was written is no event of a time

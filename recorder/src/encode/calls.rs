@@ -118,8 +118,9 @@ impl Calls {
             ledger.count(s, state, uid, LedgerReason::Filtered);
         }
         // of a call that is counted, or was not asked for, only what it does to fds is wanted
-        let wanted = s.hdr.flags & wire::UNSELECTED == 0;
-        if wanted {
+        let selected = s.hdr.flags & wire::UNSELECTED == 0;
+        let wanted = selected && s.hdr.flags & wire::OF_RING == 0;
+        if selected {
             world.tasks.called(task);
         }
         let stored = wanted && !in_ledger(s) && !sheds((s, state, errno), task, world, rows, ledger);

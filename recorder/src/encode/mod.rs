@@ -60,6 +60,7 @@ mod paths;
 mod polls;
 mod probes;
 mod recent;
+mod rings;
 mod rows;
 mod samples;
 mod sched;
@@ -119,6 +120,8 @@ pub struct Settings {
     pub own_pid: u32,
     /// The recorder is in another pid namespace than the machine's first: ids in /proc differ from those in records.
     pub nested: bool,
+    /// Operations of io_uring that make and close descriptors are recorded, so tables of open files stay known.
+    pub follows_rings: bool,
 }
 
 /// The state at the start.
@@ -172,6 +175,7 @@ pub struct Assembler {
     paths: paths::Paths,
     faults: faults::Faults,
     operations: operations::Operations,
+    rings: rings::Rings,
     locks: locks::Locks,
     probes: probes::Probes,
     usage: usage::Usage,
@@ -188,12 +192,15 @@ impl Assembler {
         if settings.chunks_stand_alone {
             names.keep();
         }
+        let calls = Calls::new(&settings);
+        let mut world = World::new(Tasks::new(settings.nested, settings.targets), settings.env);
+        world.tasks.follows_rings = settings.follows_rings;
         Self {
             window_open,
             flush: settings.flush.as_nanos() as u64,
             order: Order::default(),
-            calls: Calls::new(&settings),
-            world: World::new(Tasks::new(settings.nested, settings.targets), settings.env),
+            calls,
+            world,
             rows: Rows::new(window_open, Stacks::new(settings.stacks, settings.own_pid)),
             ledger: Ledger::new(window_open),
             sockets: net::Sockets::default(),
@@ -206,6 +213,7 @@ impl Assembler {
             paths: paths::Paths::default(),
             faults: faults::Faults::default(),
             operations: operations::Operations::default(),
+            rings: rings::Rings::default(),
             locks: locks::Locks::new(settings.lock_names),
             probes: probes::Probes::new(settings.probes, settings.static_probes),
             usage: usage::Usage::default(),
@@ -310,10 +318,14 @@ impl Assembler {
         let (world, rows) = (&mut self.world, &mut self.rows);
         // most are one of these: without the copies of the others' largest
         if let Ok(data) = wire::syscall_into(bytes, call) {
-            return self.calls.record(call, data, world, rows, &mut self.ledger);
+            self.calls.record(call, data, world, rows, &mut self.ledger);
+            if call.hdr.flags & wire::OF_RING != 0 {
+                self.rings.changed(call, world, rows);
+            }
+            return;
         }
         if let Some(closing) = wire::fixed_record(bytes) {
-            return calls::closing(&closing, world);
+            return self.closes(&closing);
         }
         if let Some(switch) = wire::fixed_record(bytes) {
             return sched::switch(&switch, world, rows);
@@ -327,12 +339,20 @@ impl Assembler {
         }
     }
 
+    /// A call that closes descriptors was entered, or an operation of io_uring submitted.
+    fn closes(&mut self, c: &wire::Closing) {
+        match c.hdr.flags & wire::OF_RING {
+            0 => calls::closing(c, &mut self.world),
+            _ => self.rings.closing(c, &mut self.world, &mut self.rows),
+        }
+    }
+
     /// Passes a record to its family.
     fn take(&mut self, record: Record<'_>) {
         let (world, rows) = (&mut self.world, &mut self.rows);
         match record {
             Record::Syscall(s, data) => self.calls.record(&s, data, world, rows, &mut self.ledger),
-            Record::Closing(c) => calls::closing(&c, world),
+            Record::Closing(c) => self.closes(&c),
             Record::Task(t) => life::task(&t, world, rows),
             Record::Fork(f) => {
                 life::fork(&f, world, rows);

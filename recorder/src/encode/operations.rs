@@ -18,6 +18,9 @@ use super::world::World;
 /// Operations that wait for their end at most; of others the end is not paired.
 const MOST: usize = 65_536;
 
+/// IORING_OP_CLOSE.
+const CLOSE: u8 = 19;
+
 /// An operation that was submitted.
 #[derive(Clone, Debug)]
 struct Begun {
@@ -74,7 +77,16 @@ impl Operations {
         if w.address == 0 {
             return;
         }
-        let file = paths.of(w.file, w.file_tag).map(<[u8]>::to_vec);
+        // a CLOSE ends what the kernel would name it by
+        let closes = !aio && w.opcode == CLOSE && !has(w, wire::OPERATION_FIXED);
+        let file = match closes {
+            true => {
+                let task = world.tasks.meet(&w.row.who);
+                let named = world.tasks.files(task).at(ts, w.fd);
+                named.map(|name| name.at(ts, |name| name.bytes.clone()))
+            }
+            false => paths.of(w.file, w.file_tag).map(<[u8]>::to_vec),
+        };
         let begun = Begun { record: *w, file };
         match self.begun.len() < MOST {
             true => drop(self.begun.insert(key, begun)),

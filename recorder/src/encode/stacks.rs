@@ -389,6 +389,7 @@ pub(super) mod tests {
             chunks_stand_alone: false,
             own_pid,
             nested,
+            follows_rings: false,
             tracepoints,
             probes: Vec::new(),
             static_probes: Vec::new(),

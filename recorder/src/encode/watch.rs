@@ -103,7 +103,7 @@ impl Watch {
         }
         let counted_there = in_ledger(s) && s.hdr.flags & wire::FILTERED == 0;
         let Some(state) = CallState::from_raw(s.state).filter(|state| state.returned()) else { return };
-        if s.hdr.flags & wire::UNSELECTED != 0 || counted_there || state == CallState::CloneChild {
+        if s.hdr.flags & (wire::UNSELECTED | wire::OF_RING) != 0 || counted_there || state == CallState::CloneChild {
             return;
         }
         let (errno, _) = split_ret(s.ret, state);

@@ -173,8 +173,11 @@ impl World {
     fn apply_files(&mut self, process: &snapshot::Process, task: TaskId, since: u64, keep: impl Fn(i32) -> bool) {
         let Some(fds) = &process.fds else { return };
         let process_of = self.tasks.get(task).process();
+        // among the rest of a long list may be one too
+        let unseen = !self.tasks.follows_rings;
+        let opaque = unseen && (process.cut || fds.iter().any(|(_, name, _)| name == b"anon_inode:[io_uring]"));
         let files = self.tasks.files_mut(task);
-        if fds.iter().any(|(_, name, _)| name == b"anon_inode:[io_uring]") {
+        if opaque {
             files.make_opaque(since);
         }
         for (fd, name, cloexec) in fds {
@@ -190,10 +193,7 @@ impl World {
                 files.set(since, *fd, file, *cloexec);
             }
         }
-        if process.cut {
-            // an io_uring may be among the rest
-            files.make_opaque(since);
-        } else {
+        if !process.cut {
             files.set_complete();
         }
     }

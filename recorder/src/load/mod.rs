@@ -24,7 +24,9 @@ use libbpf_rs::skel::{OpenSkel, Skel};
 use libbpf_rs::{Link, MapCore, MapHandle, OpenObject, TracepointCategory, TracepointOpts, UprobeOpts};
 use systape_abi::plain;
 use systape_bpf::{OpenSystapeSkel, SystapeSkel};
-use systape_format::families::{FAULT_MAJOR, LOCK_UNPAIRED, SOCKET_ERROR, SOCKET_RETRANSMIT, SOCKET_TCP};
+use systape_format::families::{
+    FAULT_MAJOR, IO_URING_DESCRIPTOR, LOCK_UNPAIRED, SOCKET_ERROR, SOCKET_RETRANSMIT, SOCKET_TCP,
+};
 use systape_format::model::{Family, LeftOut, StackOf};
 use systape_format::table::TableDef;
 
@@ -76,6 +78,8 @@ pub(crate) struct Programs {
     pub left_out: Vec<LeftOut>,
     /// Programs may be preempted.
     pub preemptible: bool,
+    /// The kernel says which descriptor an operation of io_uring closes.
+    knows_closes: bool,
 }
 
 /// How to load, given the attempts before.
@@ -223,6 +227,7 @@ impl Programs {
             notes,
             left_out: Vec::new(),
             preemptible: false,
+            knows_closes: kernel.knows_closes(),
         };
         tables::fill(&programs.skel, config, kernel.symbols())?;
         programs.note_self()?;
@@ -386,7 +391,8 @@ impl Programs {
         Ok(())
     }
 
-    /// Tables of what is recorded, with or without rows: tracepoints that the kernel did not refuse, functions, sockets, major faults and waits.
+    /// Tables of what is recorded, with or without rows: tracepoints that the kernel did not refuse, functions, sockets, major faults, waits
+    /// and descriptors of io_uring.
     pub(crate) fn tables(&self) -> Vec<Arc<TableDef>> {
         let links = &self.skel.links;
         let of_sockets = [
@@ -396,13 +402,22 @@ impl Programs {
         ];
         let of_faults = (&FAULT_MAJOR, !self.major_faults.is_empty());
         let of_locks = (&LOCK_UNPAIRED, links.lock_begin.is_some());
+        let of_rings = (&IO_URING_DESCRIPTOR, self.follows_rings());
         let on = of_sockets
             .into_iter()
-            .chain([of_faults, of_locks])
+            .chain([of_faults, of_locks, of_rings])
             .filter(|(_, on)| *on)
             .map(|(def, _)| Arc::new(def.clone()));
         let asked_for = self.tracepoints.iter().map(|(_, def)| def).chain(&self.probed);
         on.chain(asked_for.cloned()).collect()
+    }
+
+    /// Whether what operations of io_uring do to descriptors is recorded.
+    pub(crate) fn follows_rings(&self) -> bool {
+        let links = &self.skel.links;
+        let submitted = links.io_uring_submit_req.is_some() || links.io_uring_submit_sqe.is_some();
+        let ended = links.io_uring_complete.is_some() || links.io_uring_complete_res.is_some();
+        self.knows_closes && submitted && ended
     }
 
     /// Makes a process or thread a target of [`Self::mark`], by its id in this pid namespace.

@@ -4,10 +4,12 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use rustc_hash::{FxHashMap, FxHashSet};
+use systape_format::families::IO_URING_DESCRIPTOR;
 use systape_format::model::{
     Checkpoint, Dict, FORK_SHARES_FILES, FORK_THREAD, Family, Fd, FdTable, ProcessEvent, ProcessKind, Task,
 };
 use systape_format::reader::Segment;
+use systape_format::tables::TableRows;
 
 use super::super::lost_calls::{self, Selects};
 use super::calls::{self, Change, matters};
@@ -17,10 +19,11 @@ use super::tables::{Listed, Table, Tables};
 use crate::derive::sharers::Member;
 use crate::table::families::in_session;
 use crate::table::load::{Base, OpenCalls};
+use crate::table::loss::loses;
 use crate::table::question::Question;
 use crate::table::scan::carry::Rows;
 use crate::table::scan::later::{Later, Timed};
-use crate::table::scan::lost::Missing;
+use crate::table::scan::lost::{Missing, gaps};
 use crate::table::scan::stream::{self, Machine, Piece, Source};
 use crate::table::scan::{Coverage, Scan};
 use crate::values::order::InOrder as _;
@@ -62,8 +65,11 @@ pub(crate) struct Fed {
 pub(crate) fn feed(question: &Question<'_>, at: u64, wanted: impl Fn(&Task) -> bool + Send) -> Fed {
     let tape = question.tape;
     let unrecorded = !in_session(tape.session(), Family::Syscall) || lost_calls::unrecorded(tape.session(), matters);
+    let follows_rings = tape.table_defs().values().any(|def| def.name == IO_URING_DESCRIPTOR.name);
+    let mut tables = Tables::new(at, unrecorded);
+    tables.follows_rings = follows_rings;
     let mut feeder = Feeder {
-        tables: Tables::new(at, unrecorded),
+        tables,
         at,
         leaders: FxHashMap::default(),
         threads: FxHashMap::default(),
@@ -73,7 +79,9 @@ pub(crate) fn feed(question: &Question<'_>, at: u64, wanted: impl Fn(&Task) -> b
         everyone: Vec::new(),
         all_known: true,
     };
-    let lost = lost_calls::all(tape, &question.book, matters).into_iter().map(|lost| (Missing::Calls, lost));
+    let of_rings = gaps(tape, |_, gap| follows_rings && loses(gap, &[Family::IoUring]));
+    let of_calls = lost_calls::all(tape, &question.book, matters);
+    let lost = of_calls.into_iter().chain(of_rings).map(|lost| (Missing::Calls, lost));
     let coverage = Scan::all(tape).stream(&Changes { question }, lost, &mut feeder);
     feeder.freeze();
     let holders = Holders::of(feeder.everyone.iter().map(|(task, file)| (task, file)));
@@ -146,6 +154,13 @@ impl Source for Changes<'_> {
                 Ok(events) => piece.rows.extend(events.iter().filter_map(|event| life(&tasks, event, selects))),
                 Err(_) => piece.lacks_events = true,
             }
+            match segment.tables(&dict) {
+                Ok(tables) => {
+                    let tables = tables.iter().filter(|table| table.def.name == IO_URING_DESCRIPTOR.name);
+                    tables.for_each(|table| piece.rows.extend(of_rings(&tasks, table)));
+                }
+                Err(_) => piece.lacks_events = true,
+            }
             piece.part = tasks;
         }
         if segment.info().rows == 0 {
@@ -187,6 +202,25 @@ fn life(tasks: &[Arc<Task>], event: &ProcessEvent, selects: Selects) -> Option<A
         ProcessKind::Rename | ProcessKind::Cred | ProcessKind::Cgroup => Event::Is(task),
     };
     Some(At { ts: event.ts, event: what })
+}
+
+/// What operations of io_uring did to descriptors.
+fn of_rings<'a>(tasks: &'a [Arc<Task>], table: &'a TableRows) -> impl Iterator<Item = At> + 'a {
+    let columns = ["task", "fd", "op", "open", "file", "cloexec"].map(|name| table.column(name).unwrap_or_default());
+    table.ts.iter().enumerate().filter_map(move |(row, &ts)| {
+        let [task, fd, op, open, file, cloexec] = columns.map(|column| column.get(row).copied());
+        let task = tasks.get(usize::try_from(task?.checked_sub(1)?).ok()?)?;
+        let (fd, name) = (u32::try_from(fd?).ok()?, table.string(file?).map(Arc::<[u8]>::from));
+        let change = match (open? != 0, table.string(op?)) {
+            (false, _) => Change::Closes { first: fd, last: fd },
+            (true, None) => Change::Uses { fd: fd.cast_signed(), name },
+            (true, Some(_)) => {
+                let file = name.map_or_else(Arc::default, |name| File::named(ts, &name));
+                Change::Opens { fd: fd.cast_signed(), cloexec: cloexec? != 0, file }
+            }
+        };
+        Some(At { ts, event: Event::Call(Member::of(task), change) })
+    })
 }
 
 struct Feeder<W> {

@@ -32,7 +32,7 @@ pub(crate) struct Table {
     pub unseen: bool,
     /// Changes were lost: what has no time may have one.
     pub lost: bool,
-    /// An io_uring may close them.
+    /// An io_uring, whose operations are not on the tape, may close them.
     opaque: bool,
 }
 
@@ -46,6 +46,8 @@ pub(super) struct Tables {
     at: u64,
     /// Changes are not all recorded: nothing is sure.
     unrecorded: bool,
+    /// What operations of io_uring do to descriptors is on the tape.
+    pub(super) follows_rings: bool,
     all: Sharers<Table>,
     /// Further threads of processes.
     threads: FxHashMap<u32, u32>,
@@ -132,10 +134,10 @@ impl Tables {
 
     /// A call that began at `ts` found `fd` open, as a file of that name; None: its name is not known.
     pub(super) fn uses(&mut self, ts: u64, who: Member, fd: i32, name: Option<&Arc<[u8]>>) {
-        let at = self.at;
+        let (at, follows) = (self.at, self.follows_rings);
         let Some((table, blind)) = self.table_at(who, ts).filter(|_| fd >= 0) else { return };
         if name.is_some_and(|name| name.starts_with(b"anon_inode:[io_uring")) {
-            table.make_opaque();
+            table.has_ring(follows);
         }
         // what is read of it are descriptors
         table.unseen |= name.is_some_and(|name| name.starts_with(b"anon_inode:[fanotify"));
@@ -163,8 +165,9 @@ impl Tables {
 
     /// `who` made an io_uring.
     pub(super) fn rings(&mut self, who: Member) {
+        let follows = self.follows_rings;
         if let Some(table) = self.table(who) {
-            table.make_opaque();
+            table.has_ring(follows);
         }
     }
 
@@ -265,9 +268,13 @@ impl Table {
         self.fds.values_mut().for_each(|open| open.is_open = false);
     }
 
-    fn make_opaque(&mut self) {
-        (self.opaque, self.unseen) = (true, true);
-        self.doubt();
+    /// It has an io_uring: its operations may make descriptors that are never told of, as they receive some in messages.
+    fn has_ring(&mut self, follows: bool) {
+        self.unseen = true;
+        if !follows {
+            self.opaque = true;
+            self.doubt();
+        }
     }
 }
 
@@ -437,6 +444,12 @@ mod tests {
         assert_eq!(held(&t, 1), "0=/other! 7=?!");
         open(&mut t, 5, 1, 9, "/x");
         assert_eq!(held(&t, 1), "0=/other! 7=?! 9=/x!", "it may be closed again unseen");
+        // what it does is on the tape
+        let mut t = Tables { follows_rings: true, ..one() };
+        t.rings(who(1, 1));
+        open(&mut t, 5, 1, 9, "/x");
+        assert_eq!(held(&t, 1), "0=/tty 9=/x");
+        assert!(t.each().all(|(.., table)| table.unseen));
     }
 
     #[test]
