@@ -78,4 +78,12 @@ fn a_limit_of_writes_is_named() {
     let name = group.file_name().expect("a name").to_str().expect("ASCII");
     let said = format!("held back by the I/O limit of /{name} (1.9 MiB/s of writes)");
     assert!(why.lines().any(|line| line.contains("dd ") && line.contains(&said)), "{why}");
+    // the same of the path: most of it
+    let path = lab.analyze(&["path", "t.tape"]).expect(0).text();
+    let said = format!("waits for a disk, {said}: write of");
+    assert!(path.lines().any(|line| line.contains("dd[") && line.contains(&said)), "{path}");
+    let rows = lab.analyze(&["path", "t.tape", "--sums", "--format", "json"]).expect(0).json();
+    let limit = format!("the I/O limit of /{name} (1.9 MiB/s of writes)");
+    let held: f64 = rows.iter().filter(|row| row["io_limit"] == *limit).filter_map(|row| row["share"].as_f64()).sum();
+    assert!(held > 0.5, "{rows:#?}");
 }

@@ -15,7 +15,7 @@ use self::sums::{PATH_SUMS, Sums};
 use self::without::PATH_WITHOUT;
 use super::traced::cause::Cause;
 use super::traced::subject::{Subject, subject};
-use super::traced::{Found, causes, path, request, spans};
+use super::traced::{Found, causes, held, path, request, spans};
 use super::{Context, losses, scheduling};
 use crate::asked::config::view::{Own, Part as Columns, Rows, Run, View};
 use crate::asked::config::{Config, refuse};
@@ -125,6 +125,8 @@ fn run(config: &Config, tape: &Tape, out: &mut Out) -> Result<Verdict> {
     let mut found = merge(causes(parts, spent, tape, &words));
     let ios = request::of(tape, &found, &log.threads);
     found.iter_mut().zip(ios).for_each(|(found, io)| found.io = io);
+    let limits = held::back(tape, &found, (&log.threads, &told.names));
+    found.iter_mut().zip(limits).for_each(|(found, limit)| found.limit = limit);
     if in_session(session, Family::Block) && found.iter().any(|found| found.cause == Cause::Disk) {
         context.question.loss.add_earlier(tape, &[Family::Block], u64::MAX);
     }

@@ -1,6 +1,7 @@
 //! The critical path of a thread: who is asked about, what was done in the parts of the path, and what these are put down to.
 
 pub(crate) mod cause;
+pub(crate) mod held;
 pub(crate) mod request;
 pub(crate) mod retime;
 pub(crate) mod subject;
@@ -106,6 +107,8 @@ pub(crate) struct Found {
     pub spent: Spent,
     /// The block I/O that it waited for; None: none, or not known.
     pub io: Option<request::Io>,
+    /// The I/O limit of a cgroup that held that back; None: none, or not known.
+    pub limit: Option<String>,
 }
 
 impl Found {
@@ -127,7 +130,7 @@ pub(crate) fn causes(
     let found = parts.into_iter().zip(spent);
     found.map(move |((part, behind), spent)| {
         let cause = Cause::of(&part, &spent, &ends, words);
-        Found { part, behind, cause, spent, io: None }
+        Found { part, behind, cause, spent, io: None, limit: None }
     })
 }
 

@@ -50,6 +50,7 @@ systape_format::tables! {
         io_op: Word "`read`, `write`, `flush` and so on"
         io_ns: Duration "time it spent at the device; null: not known"
         io_comm: Str [Comm] "name of the thread that caused it; null: this one, or not known"
+        io_limit: Str [Path] "of `disk`: the I/O limit of a cgroup that held it back, as `the I/O limit of /slow (1.9 MiB/s of writes)`; null: none, or not known"
     }
 }
 
@@ -127,6 +128,7 @@ impl<'a> Shown<'a> {
         row.set("io_bytes", io.map(|io| io.bytes)).set("io_op", io.map(|io| io.op.clone()));
         row.set("io_ns", io.and_then(|io| io.latency));
         row.set("io_comm", io.and_then(|io| io.owner.as_ref()).map(|task| &task.comm));
+        row.set("io_limit", found.limit.as_deref().map(str::as_bytes));
         row
     }
 
@@ -268,13 +270,16 @@ fn sentence(answer: &Answer<'_>, found: &Found, arguments: Option<&str>) -> Stri
                 _ => "?".to_owned(),
             };
             let io = found.io.as_ref().map(|io| format!(" [its last I/O: {}]", io.text())).unwrap_or_default();
-            format!("{}{io}", asleep(other, &call(), &by))
+            format!("{}{io}", asleep((other, found.limit.as_deref()), &call(), &by))
         }
     }
 }
 
-/// A sleep in `call`, ended by `by` if that is a thread.
-pub(super) fn asleep(cause: Cause, call: &str, by: &str) -> String {
+/// A sleep in `call`, ended by `by` if that is a thread, for a disk held back by `limit`.
+pub(super) fn asleep((cause, limit): (Cause, Option<&str>), call: &str, by: &str) -> String {
+    if let Some(limit) = limit {
+        return format!("waits for a disk, held back by {limit}: {call}");
+    }
     match cause {
         Cause::Sleep => format!("sleeps as it asked to: {call}"),
         Cause::Timeout => format!("waits until its time is up: {call}"),

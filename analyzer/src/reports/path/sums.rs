@@ -33,6 +33,7 @@ systape_format::tables! {
         syscall: Word key "the call; `[user]`, `[kernel]`, `?` as in `states`"
         file: Str key [Path] "what the call is on; empty: on none, or on a CPU; null: not known"
         other_comm: Str key [Comm] "name of the thread that had the CPU meanwhile, or that woke it and is not followed; null: nobody, or not known"
+        io_limit: Str key [Path] "as of `path`"
     }
 }
 
@@ -48,6 +49,8 @@ struct Key {
     file: u32,
     /// 0: none.
     other: u32,
+    /// 0: none.
+    limit: u32,
 }
 
 /// Time of one.
@@ -62,18 +65,20 @@ struct Sum {
 #[derive(Debug)]
 pub(super) struct Sums {
     sums: Vec<(Key, Sum)>,
-    comms: Names,
+    /// Of comms and limits.
+    names: Names,
 }
 
 impl Sums {
     pub(super) fn of(found: &[Found], threads: &[Logged]) -> Self {
-        let mut comms = Names::default();
+        let mut names = Names::default();
         let mut sums: FxHashMap<Key, Sum> = FxHashMap::default();
         for found in found {
             let part = &found.part;
+            let limit = found.limit.as_ref().map_or(0, |limit| names.number(limit.as_bytes()));
             let mut comm = |id: u32| {
                 let task = threads.get(id as usize).and_then(|thread| thread.task_at(part.from));
-                task.map_or(0, |task| comms.number(&task.comm))
+                task.map_or(0, |task| names.number(&task.comm))
             };
             let other = match part.kind {
                 Kind::Unseen { by } | Kind::TooDeep { by } => Some(by),
@@ -85,6 +90,7 @@ impl Sums {
                 place: Place::Any,
                 file: NO_FILE,
                 other: other.map_or(0, comm),
+                limit,
             };
             let mut add = |key: Key, ns: u64| {
                 let sum = sums.entry(key).or_default();
@@ -118,7 +124,7 @@ impl Sums {
         }
         let mut sums: Vec<(Key, Sum)> = sums.into_iter().collect();
         sums.order_by_key(|(key, sum)| (Reverse(sum.ns), *key));
-        Self { sums, comms }
+        Self { sums, names }
     }
 
     pub(super) fn len(&self) -> usize {
@@ -131,10 +137,11 @@ impl Sums {
             let mut row = Row::new(&PATH_SUMS);
             row.set("total_ns", sum.ns).set("share", sum.ns as f64 / total.max(1) as f64);
             row.set("parts", sum.parts).set("threads", sum.threads.len());
-            row.set("comm", self.comms.name(key.comm)).set("cause", key.cause.word());
+            row.set("comm", self.names.name(key.comm)).set("cause", key.cause.word());
             row.set("syscall", answer.words.place(key.place));
             let file = if key.file == NO_FILE { Some(&b""[..]) } else { answer.words.names.name(key.file) };
-            row.set("file", file).set("other_comm", self.comms.name(key.other));
+            row.set("file", file).set("other_comm", self.names.name(key.other));
+            row.set("io_limit", self.names.name(key.limit));
             row
         })
     }
@@ -160,7 +167,7 @@ impl Sums {
 
     /// `app[12]`, `cc1 (12 threads)`.
     fn who(&self, answer: &Answer<'_>, key: &Key, sum: &Sum) -> String {
-        let name = self.comms.name(key.comm).map_or_else(|| "?".to_owned(), escaped);
+        let name = self.names.name(key.comm).map_or_else(|| "?".to_owned(), escaped);
         match sum.threads[..] {
             [id] => {
                 let task = answer.threads[id as usize].tasks.last();
@@ -171,7 +178,7 @@ impl Sums {
     }
 
     fn what(&self, answer: &Answer<'_>, key: &Key) -> String {
-        let other = self.comms.name(key.other).map(escaped);
+        let other = self.names.name(key.other).map(escaped);
         match key.cause {
             Cause::Cpu => match key.place {
                 Place::User => "on a CPU, in its own code".to_owned(),
@@ -185,7 +192,8 @@ impl Sums {
             },
             cause => {
                 let call = answer.call(Some(&In { place: key.place, file: key.file, ns: 0, call: None }));
-                asleep(cause, &call, &other.unwrap_or_else(|| "?".to_owned()))
+                let limit = self.names.name(key.limit).map(String::from_utf8_lossy);
+                asleep((cause, limit.as_deref()), &call, &other.unwrap_or_else(|| "?".to_owned()))
             }
         }
     }

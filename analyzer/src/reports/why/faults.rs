@@ -178,7 +178,7 @@ mod tests {
             };
             let part = Part { thread, from, to, kind, state, task: 0, handover };
             let cause = if unseen { Cause::NotRecorded } else { Cause::Cpu };
-            traced.found.push(Found { part, behind: None, cause, spent: spent(to - from), io: None });
+            traced.found.push(Found { part, behind: None, cause, spent: spent(to - from), io: None, limit: None });
             if !unseen {
                 let (softirq, made, series, within, depth) = (false, false, false, None, 0);
                 let wait = Handover { thread: 0, from, to, by: 1, softirq, made, series, within, depth };
