@@ -205,12 +205,45 @@ fn sums_of_events_with_little_memory_are_the_same() {
     }
 }
 
+/// A tape with messages to that many ends, each of a socket of its own, in several segments.
+fn write_udp(path: &Path, ends: u64) {
+    let mut tape = Tape::create_with(path, &system_wide());
+    let names: Vec<String> = (0..ends)
+        .map(|end| format!("UDP:[127.0.0.1:4000->10.{}.{}.{}:9]", end >> 16, end >> 8 & 255, end & 255))
+        .collect();
+    let sent = |(at, name): (usize, &'static str)| {
+        let start = 10 + at as u64;
+        Row {
+            tid: 100,
+            name: "sendto",
+            start,
+            dur: 1,
+            args: [3, 0, 9, 0, 0, 0],
+            ret: 9,
+            path: Some(name),
+            ..Row::default()
+        }
+    };
+    let names: &'static [String] = names.leak();
+    let rows: Vec<Row<'_>> = names.iter().map(String::as_str).enumerate().map(sent).collect();
+    for rows in rows.chunks(5_000) {
+        tape.segment_with(rows.last().map_or(0, |row| row.start + 2), rows, &[], |_| {});
+    }
+    tape.finish();
+}
+
 /// Reports that keep their sums in memory say so when there are too many, and answer nothing.
 #[test]
 fn sums_for_which_there_is_no_memory_are_refused() {
     let place = Place::new();
     write(&place.path("t.tape"), Made { calls: 30_000, names: 30_000, longest: 200, seed: 7 });
-    for words in ["diff t.tape t.tape --by file", "top t.tape t.tape --by file", "rate t.tape --by file --top 0"] {
+    write_udp(&place.path("u.tape"), 30_000);
+    for words in [
+        "diff t.tape t.tape --by file",
+        "top t.tape t.tape --by file",
+        "rate t.tape --by file --top 0",
+        "net u.tape --udp",
+    ] {
         let enough = place.analyze(&format!("{words} --memory 8G"));
         assert_eq!(enough.status, 0, "{words}: {}", enough.err);
         let little = place.analyze(&format!("{words} --memory 1M"));

@@ -129,7 +129,8 @@ fn run(config: &Config, tape: &Tape, out: &mut Out) -> Result<Verdict> {
             notes.iter().for_each(|note| out.say(note));
         }
         None => {
-            shown.table(&rows[..rows.len().min(limit)]).print(out)?;
+            let cells = rows.iter().take(limit).map(|row| shown.cells(row));
+            table().print_rows(cells, out)?;
             more(rows.len(), limit).iter().try_for_each(|text| line(out, text))?;
             if shown.peers_lack()
                 && open().any(|(held, open)| shown.peers(held, open).is_some_and(|all| !all.is_empty()))
@@ -235,40 +236,35 @@ impl Shown<'_> {
         Some(self.context.question.book.get(origin.call).long_name.clone())
     }
 
-    fn table(&self, rows: &[Line<'_>]) -> Table {
+    /// A row of [`table`].
+    fn cells(&self, line: &Line<'_>) -> Vec<String> {
         let window = self.context.question.tape.session().window_open;
-        let mut table = Table::default().word("PROCESS").number("FD").word("TYPE").word("MODE").number("SINCE");
-        table = table.word("BY").word("NAME");
-        for line in rows {
-            let (held, fd, open) = match *line {
-                Line::Cwd(held, cwd) => {
-                    let [no_mode, since, by] = ["-", "", "-"].map(str::to_owned);
-                    table.row(vec![whose(held), "-".to_owned(), "cwd".to_owned(), no_mode, since, by, escaped(cwd)]);
-                    continue;
-                }
-                Line::Fd(held, fd, open) => (held, fd, open),
-            };
-            let doubt = if open.is_open { "" } else { "?" };
-            let exec = if open.cloexec == Some(true) { " cloexec" } else { "" };
-            let origin = open.file.origin.as_ref();
-            let name = match (open.file.name(), origin.and_then(|origin| origin.given.as_deref())) {
-                (Some(name), _) => escaped(&name),
-                (None, Some(given)) => format!("{} (as given)", escaped(given)),
-                (None, None) => "?".to_owned(),
-            };
-            let peers = self.peers(held, open).filter(|peers| !peers.is_empty());
-            let name = peers.map_or(name.clone(), |peers| format!("{name} -> {}", whose_all(&peers, PEERS)));
-            table.row(vec![
-                whose(held),
-                format!("{doubt}{fd}"),
-                self.kind(open).unwrap_or_else(|| "?".to_owned()),
-                format!("{}{exec}", mode(open).unwrap_or("-")),
-                open.since.map_or_else(|| "before".to_owned(), |since| seconds(since, window)),
-                self.by(open).unwrap_or_else(|| "-".to_owned()),
-                name,
-            ]);
-        }
-        table
+        let (held, fd, open) = match *line {
+            Line::Cwd(held, cwd) => {
+                let [no_mode, since, by] = ["-", "", "-"].map(str::to_owned);
+                return vec![whose(held), "-".to_owned(), "cwd".to_owned(), no_mode, since, by, escaped(cwd)];
+            }
+            Line::Fd(held, fd, open) => (held, fd, open),
+        };
+        let doubt = if open.is_open { "" } else { "?" };
+        let exec = if open.cloexec == Some(true) { " cloexec" } else { "" };
+        let origin = open.file.origin.as_ref();
+        let name = match (open.file.name(), origin.and_then(|origin| origin.given.as_deref())) {
+            (Some(name), _) => escaped(&name),
+            (None, Some(given)) => format!("{} (as given)", escaped(given)),
+            (None, None) => "?".to_owned(),
+        };
+        let peers = self.peers(held, open).filter(|peers| !peers.is_empty());
+        let name = peers.map_or(name.clone(), |peers| format!("{name} -> {}", whose_all(&peers, PEERS)));
+        vec![
+            whose(held),
+            format!("{doubt}{fd}"),
+            self.kind(open).unwrap_or_else(|| "?".to_owned()),
+            format!("{}{exec}", mode(open).unwrap_or("-")),
+            open.since.map_or_else(|| "before".to_owned(), |since| seconds(since, window)),
+            self.by(open).unwrap_or_else(|| "-".to_owned()),
+            name,
+        ]
     }
 
     /// What the tables do not hold, and why.
@@ -307,6 +303,12 @@ impl Shown<'_> {
         }
         notes
     }
+}
+
+/// The printed table, without rows.
+fn table() -> Table {
+    let table = Table::default().word("PROCESS").number("FD").word("TYPE").word("MODE").number("SINCE");
+    table.word("BY").word("NAME")
 }
 
 /// A process as JSON has it.

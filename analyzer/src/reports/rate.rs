@@ -105,7 +105,8 @@ fn run(config: &Config, tape: &Tape, out: &mut Out) -> Result<Verdict> {
     let plan = Plan::by(&by).naming(session);
     let mut context = Context::about(config, tape, &[Family::Syscall])?;
     let question = &context.question;
-    let (sums, knowledge, coverage) = collect::collect(tape, &question.scope, &question.book, &plan);
+    // those of all the time are kept beside those by slice
+    let (sums, knowledge, coverage) = collect::one_of(2, tape, &question.scope, &question.book, &plan);
     coverage.tell(&mut context.question.loss);
     context.question.loss = context.question.loss.of_sums();
     let slices = slices(&context.question.scope, tape, own.slices);
@@ -114,7 +115,7 @@ fn run(config: &Config, tape: &Tape, out: &mut Out) -> Result<Verdict> {
     let limit = own.rank.limit(config.format);
     let rows = table::rows(&sums, &knowledge, &question.book, &plan, Column::Calls);
     let mut lines = Lines::of(rows.iter().take(limit), own.slices)?;
-    let (parts, of_parts, _) = collect::collect(tape, &question.scope, &question.book, &timed);
+    let (parts, of_parts, _) = collect::one_of(2, tape, &question.scope, &question.book, &timed);
     for row in table::rows(&parts, &of_parts, &question.book, &timed, Column::default()).iter() {
         lines.add(&row, timed.place(By::Second));
     }

@@ -158,12 +158,15 @@ fn run(config: &Config, tape: &Tape, out: &mut Out) -> Result<Verdict> {
     config.shown.rows(collected.inputs.len());
     let (barriers, last) = (collected.inputs.barriers(), collected.inputs.last_to_come());
     let before = Before { log: collected.log.take(), candidates, span: (from, to), floor, barriers, last };
+    // they are many, and the candidates have what is told of them
+    let cut = collected.cut;
+    drop(collected);
     let (told, mut ranked) = measure(config, &mut context, before)?;
     ranked.iter_mut().for_each(|ranked| narrow(&mut ranked.finding, (from, to), session.window_open));
     let limit = own.rank.limit(config.format);
-    let unknown = unknown(&context, &collected);
+    let unknown = unknown(&context, cut);
     let marks = Marks::new(&context.question.loss, context.question.scope.to);
-    let shown = Shown { told: told.as_ref(), ranked: &ranked, cut: collected.cut, marks, limit, expand: own.expand };
+    let shown = Shown { told: told.as_ref(), ranked: &ranked, cut, marks, limit, expand: own.expand };
     match config.format.rows() {
         Some(_) => {
             out.rows(&WHY, Judgement::Touched(false), shown.rows(session.window_open))?;
@@ -191,7 +194,7 @@ fn narrow(finding: &mut Finding, (from, to): (u64, u64), open: u64) {
 }
 
 /// What the answer cannot hold.
-fn unknown(context: &Context<'_>, collected: &collect::Collected) -> Vec<String> {
+fn unknown(context: &Context<'_>, cut: bool) -> Vec<String> {
     let tape = context.question.tape;
     let session = tape.session();
     let mut lines = Vec::new();
@@ -216,7 +219,7 @@ fn unknown(context: &Context<'_>, collected: &collect::Collected) -> Vec<String>
     if !context.question.loss.complete() {
         lines.push("not known: what events that are lost would show".to_owned());
     }
-    if collected.cut {
+    if cut {
         lines.push("not known: sums beyond the memory for them; figures are at least".to_owned());
     }
     lines

@@ -36,9 +36,9 @@ pub(crate) trait Stored: Sized {
     fn heap(&self) -> usize;
 }
 
-/// Makes the file of this process, whose sums take `limit` bytes of memory.
-pub(crate) fn begin(limit: u64) {
-    STORE.get_or_init(|| Store::new(made(), usize::try_from(limit).unwrap_or(usize::MAX)));
+/// Makes the file of this process, which has `memory` bytes: sums have three quarters of them, decoding and what else there is the rest.
+pub(crate) fn begin(memory: u64) {
+    STORE.get_or_init(|| Store::new(made(), usize::try_from(memory / 4 * 3).unwrap_or(usize::MAX)));
 }
 
 /// Says what was put into the file.
@@ -53,7 +53,10 @@ pub(crate) fn end() -> Result<()> {
     let end = *lock(&inner.end);
     if end > 0 {
         let limit = bytes(inner.limit as u64);
-        complain(&format!("sums took more than {limit} of memory (--memory): {} in a temporary file", bytes(end)));
+        complain(&format!(
+            "sums took more than {limit}, three quarters of --memory: {} in a temporary file",
+            bytes(end)
+        ));
     }
     Ok(())
 }

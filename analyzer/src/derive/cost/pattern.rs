@@ -111,6 +111,11 @@ impl Pattern {
         matches!(self.time, Time::In { loops: true, .. })
     }
 
+    /// Whether a file of that name is one that the cause is about, not any.
+    pub(crate) fn about(&self, file: &[u8]) -> bool {
+        matches!(&self.time, Time::In { files, .. } if *files != Files::Any && files.hold(Some(file)))
+    }
+
     /// Whether time in the call `name` on `file` is the cause's.
     pub(crate) fn call(&self, name: &str, file: Option<&[u8]>) -> bool {
         match &self.time {

@@ -407,7 +407,10 @@ impl Sink for Saved<'_> {
         if name == ANY_CHILD {
             self.any_child.insert(number);
         }
-        self.names.insert(number, name.into());
+        // what no cause is about need not be told from others
+        if self.patterns.iter().flatten().any(|pattern| pattern.about(name)) {
+            self.names.insert(number, name.into());
+        }
     }
 }
 

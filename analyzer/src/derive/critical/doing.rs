@@ -63,6 +63,14 @@ impl Spent {
         }
     }
 
+    /// The numbers of files.
+    pub(crate) fn files_mut(&mut self) -> impl Iterator<Item = &mut u32> {
+        self.calls.iter_mut().flat_map(|of| {
+            let first = of.call.as_mut().map(|call| &mut call.file);
+            std::iter::once(&mut of.file).chain(first)
+        })
+    }
+
     /// Adds another span's.
     pub(crate) fn merge(&mut self, other: Self) {
         other.calls.into_iter().for_each(|of| self.add_of(of.place, of.file, of.call, of.ns));

@@ -58,6 +58,17 @@ impl Names {
         self.strings.get(number.checked_sub(FIRST + self.before)?)
     }
 
+    /// Those of `numbers` alone, which get others.
+    pub(crate) fn only<'n>(&self, numbers: impl IntoIterator<Item = &'n mut u32>) -> Self {
+        let mut only = Self::default();
+        for number in numbers {
+            if let Some(name) = self.name(*number) {
+                *number = only.number(name);
+            }
+        }
+        only
+    }
+
     /// Whether `number` is that of a name.
     pub(crate) fn is_name(number: u32) -> bool {
         number >= FIRST

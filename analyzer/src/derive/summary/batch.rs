@@ -183,7 +183,7 @@ mod tests {
             few in 1_u64..40, cut in 0_usize..900, by_call: bool, own: bool,
         ) {
             let mut expected = Groups::<Tally>::default();
-            let (shared, mut batch) = (Shared::new(None), Batch { own: own.then(Vec::new), ..Batch::default() });
+            let (shared, mut batch) = (Shared::new(None, 1), Batch { own: own.then(Vec::new), ..Batch::default() });
             let syscall = by_call.then_some(0);
             for (at, (key, nr, (dur, shift), errno)) in calls.iter().enumerate() {
                 let dur = &(dur >> (shift * 3));

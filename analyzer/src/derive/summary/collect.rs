@@ -35,9 +35,20 @@ pub(crate) fn candidates(tape: &Tape, scope: &Scope<'_>) -> Vec<usize> {
 
 /// Adds up the calls that pass `scope`, also those of the ledger.
 pub fn collect(tape: &Tape, scope: &Scope<'_>, book: &CallBook<'_>, plan: &Plan) -> (Sums, Knowledge, Coverage) {
+    one_of(1, tape, scope, book, plan)
+}
+
+/// The same of one of `share` such sums that have the memory of this process together.
+pub(crate) fn one_of(
+    share: usize,
+    tape: &Tape,
+    scope: &Scope<'_>,
+    book: &CallBook<'_>,
+    plan: &Plan,
+) -> (Sums, Knowledge, Coverage) {
     let threads = ledger::threads(tape, scope, plan);
     let judge = Judge { scope, book, plan, threads: threads.as_ref() };
-    let mut shared = Shared::new(Store::of_process().as_ref());
+    let mut shared = Shared::new(Store::of_process().as_ref(), share);
     let (mut parts, coverage) = Scan::of(tape, candidates(tape, scope))
         .fold(Part::default, |part, segment, coverage| part.segment(segment, judge, &shared, coverage));
     if let Some(open) = OpenCalls::read(tape) {

@@ -25,9 +25,9 @@ pub(super) struct Shared {
 }
 
 impl Shared {
-    /// None yet, in the memory of `store`.
-    pub(super) fn new(store: Option<&Store>) -> Self {
-        let part = || Part { groups: Spilling::new(store.cloned(), PARTS), ..Part::default() };
+    /// None yet, in the memory of `store`, of which one of `share` such has its part.
+    pub(super) fn new(store: Option<&Store>, share: usize) -> Self {
+        let part = || Part { groups: Spilling::new(store.cloned(), PARTS * share), ..Part::default() };
         Self { parts: (0..PARTS).map(|_| Mutex::new(part())).collect() }
     }
 

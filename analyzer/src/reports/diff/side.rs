@@ -197,11 +197,11 @@ impl Side {
         let session = tape.session();
         let plan = Plan::by(by).naming(session);
         let question = &context.question;
-        let (found, knowledge, coverage) = collect::collect(tape, &question.scope, &question.book, &plan);
+        let (found, knowledge, coverage) = collect::one_of(3, tape, &question.scope, &question.book, &plan);
         let of_all = if by.contains(&By::Syscall) { FxHashMap::default() } else { by_chance(tape, question, by) };
         let mut sums: BTreeMap<Identity, (Named, Adding<'_>)> = BTreeMap::new();
-        // of two tapes
-        let mut kept = Kept::new(2);
+        // of two tapes, beside what is collected of one
+        let mut kept = Kept::new(3);
         let mut vague = false;
         let rows = table::rows(&found, &knowledge, &context.question.book, &plan, Column::default());
         let lost = rows.lost();
@@ -217,7 +217,8 @@ impl Side {
             match sums.entry(identity) {
                 Entry::Occupied(mut of) => of.get_mut().1.add(&adding),
                 Entry::Vacant(of) => {
-                    kept.add(bytes(of.key(), &named) + size_of::<(Named, Adding<'_>)>() + row.stats.heap());
+                    // as much again for the nodes of the tree and the allocator
+                    kept.add(2 * (bytes(of.key(), &named) + size_of::<(Named, Adding<'_>)>() + row.stats.heap()));
                     kept.check().with_context(|| name.clone())?;
                     of.insert((named, adding));
                 }

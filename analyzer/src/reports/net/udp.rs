@@ -117,8 +117,10 @@ pub(super) fn run(config: &Config, tape: &Tape, out: &mut Out) -> Result<Verdict
 fn read(context: &Context<'_>, sums: &mut Sums, segment: &Segment<'_>, coverage: &mut Coverage) {
     // each of these is made again when the names are known
     let mut kept = Kept::new(4);
-    if sums.full.is_some() || !kept.add(sums.talks.bytes()) {
+    if sums.full.is_none() && !kept.add(sums.talks.bytes()) {
         sums.full = Some(kept);
+    }
+    if sums.full.is_some() {
         return;
     }
     let (scope, book) = (&context.question.scope, &context.question.book);
@@ -282,9 +284,8 @@ impl<'a> Shown<'a> {
         let table = Table::default().number(stamps.heading(TIME).trim());
         let headings = ["MS", "SENT", "BYTES", "RECEIVED", "BYTES", "ERRORS"];
         let table = headings.into_iter().fold(table, Table::number);
-        let mut table = ["PROCESS", "PROTO", "LOCAL", "PEER"].into_iter().fold(table, Table::word);
-        self.lines.iter().for_each(|line| table.row(cells(line, lost, &stamps)));
-        Ok(table.print(out)?)
+        let table = ["PROCESS", "PROTO", "LOCAL", "PEER"].into_iter().fold(table, Table::word);
+        Ok(table.print_rows(self.lines.iter().map(|line| cells(line, lost, &stamps)), out)?)
     }
 }
 
