@@ -129,13 +129,14 @@ int io_uring_submit_sqe(u64 *ctx)
 /* Of a request without an address of its own (of several results, all but the last) nothing is known but the result. */
 static __always_inline int uring_ended(struct io_kiocb *req, s32 ret, u32 flags)
 {
+	u8 opcode = req ? BPF_CORE_READ(req, opcode) : 0;
 	struct wire_operation w = {};
 
 	/* the buffer of a send is free; its result came before */
 	if (flags & CQE_NOTIFIES)
 		return 0;
 	if (req)
-		tell_change(req, BPF_CORE_READ(req, opcode), ret);
+		tell_change(req, opcode, ret);
 	else
 		tell_accepted(ret);
 	if (!begin_operation(&w, OPERATION_ENDED))
@@ -144,7 +145,7 @@ static __always_inline int uring_ended(struct io_kiocb *req, s32 ret, u32 flags)
 	w.ret = ret;
 	w.fd = -1;
 	if (req) {
-		w.opcode = BPF_CORE_READ(req, opcode);
+		w.opcode = opcode;
 		if (w.opcode != URING_OPENAT && w.opcode != URING_OPENAT2)
 			name_operand(&w, BPF_CORE_READ(req, file));
 		else if (ret >= 0 && !is_fixed(req, w.opcode))
