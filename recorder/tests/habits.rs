@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 
 use systape_cli::Stop;
-use systape_recorder::cli;
+use systape_recorder::commands::cli;
 use systape_recorder::config::Config;
 
 /// `record` and these words record the same as `record` and those; PID is a process that runs.

@@ -14,10 +14,10 @@ use super::rows::{Piece, Rows};
 use super::touched::SinceStart;
 use super::world::World;
 use super::{Start, Unread, checkpoint};
-use crate::effects::CallInfo;
-use crate::order::Order;
-use crate::sockets::Read;
+use crate::descriptors::sockets::Read;
+use crate::rings::order::Order;
 use crate::tasks::TaskId;
+use crate::tasks::effects::CallInfo;
 
 /// Adds the state at the start. Every record up to `start.done` must have been added.
 pub(super) fn begin(

@@ -19,10 +19,10 @@ use super::polls;
 use super::rows::Rows;
 use super::stacks::Event;
 use super::world::World;
-use crate::call_memory::CallMemory;
-use crate::effects::{self, CallInfo, Returned, split_ret};
-use crate::filter::CallFilter;
-use crate::names::{FileId, Name};
+use crate::calls::filter::CallFilter;
+use crate::calls::memory::CallMemory;
+use crate::descriptors::names::{FileId, Name};
+use crate::tasks::effects::{self, CallInfo, Returned, split_ret};
 use crate::tasks::{Execed, TaskId};
 
 const EBADF: u16 = 9;

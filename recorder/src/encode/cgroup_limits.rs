@@ -13,7 +13,7 @@ use systape_format::tables::Field;
 
 use super::rows::Rows;
 use super::world::World;
-use crate::cgroup_limits::{Controller, Hierarchy, Limits, Value};
+use crate::machine::cgroup_limits::{Controller, Hierarchy, Limits, Value};
 use crate::tasks::TaskId;
 
 /// Most processes whose cgroups are kept.

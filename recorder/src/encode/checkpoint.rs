@@ -8,8 +8,8 @@ use systape_format::model::{Checkpoint, CommandLine, Fd, FdTable, InFlight, RunS
 
 use super::calls::Calls;
 use super::world::World;
-use crate::clock;
-use crate::names::Name;
+use crate::descriptors::names::Name;
+use crate::own::clock;
 use crate::tasks::{Entry, TaskId};
 
 /// The `source` of the first checkpoint.

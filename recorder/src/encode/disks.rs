@@ -9,7 +9,7 @@ use systape_format::table::TableDef;
 use systape_format::tables::Field;
 
 use super::rows::Rows;
-use crate::devices::{Late, dev};
+use crate::machine::devices::{Late, dev};
 
 /// Most devices that are read.
 const MOST: usize = 1024;

@@ -87,8 +87,8 @@ fn access(error_code: u64) -> &'static [u8] {
 mod tests {
     use super::*;
     use crate::encode::stacks::Stacks;
-    use crate::targets::Targets;
     use crate::tasks::Tasks;
+    use crate::tasks::targets::Targets;
     use systape_format::model::StackSettings;
 
     fn fault(flags: u16, memory: u8, file: (u64, u64)) -> wire::Fault {

@@ -10,7 +10,7 @@ use systape_format::tables::Field;
 
 use super::recent::Recent;
 use super::rows::Rows;
-use crate::mounts::Mounts;
+use crate::machine::mounts::Mounts;
 use crate::tasks::is_comm;
 
 /// A file.

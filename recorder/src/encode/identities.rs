@@ -7,7 +7,7 @@ use systape_format::families::FILE_IDENTITY;
 use systape_format::table::TableDef;
 use systape_format::tables::Field;
 
-use crate::names::FileId;
+use crate::descriptors::names::FileId;
 
 /// What is told of a file: file system, inode, generation, names it has, which says nothing of a directory.
 type Number = (u32, u64, u32, u32);

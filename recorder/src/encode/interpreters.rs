@@ -11,11 +11,11 @@ use systape_format::table::TableDef;
 use systape_format::tables::Field;
 
 use super::rows::Rows;
-use crate::clock;
-use crate::effects::{self, CallInfo};
 use crate::foreign::Facts;
-use crate::interpreter::{Base, Failed, Found, find};
-use crate::patient::Later;
+use crate::foreign::interpreter::{Base, Failed, Found, find};
+use crate::machine::patient::Later;
+use crate::own::clock;
+use crate::tasks::effects::{self, CallInfo};
 use crate::tasks::{TaskId, Tasks};
 
 /// Most files read within a second of the tape: a search along PATH fails as often.

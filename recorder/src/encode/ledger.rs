@@ -5,9 +5,9 @@ use systape_format::model::{CPU_NONE, Call, CallState, Family, Gap, GapCause, Le
 
 use super::rows::Rows;
 use super::world::World;
-use crate::effects::split_ret;
 use crate::ledger::{Counts, Key, Sum, Window};
 use crate::tasks::Tasks;
+use crate::tasks::effects::split_ret;
 
 /// The calls counted here, and the time up to which counts are stored.
 pub(super) struct Ledger {

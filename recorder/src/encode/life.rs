@@ -8,7 +8,7 @@ use systape_format::model::{
 
 use super::rows::Rows;
 use super::world::World;
-use crate::names::FileId;
+use crate::descriptors::names::FileId;
 use crate::tasks::{Argv as CommandLine, Execed, TaskId, Tasks};
 
 fn store(rows: &mut Rows, ev: ProcessEvent) {

@@ -15,7 +15,7 @@ use systape_format::tables::Field;
 
 use super::rows::Rows;
 use super::world::World;
-use crate::lock_names::LockNames;
+use crate::machine::lock_names::LockNames;
 
 /// Most waits of a task at once: interrupts wait on top of it, and a mutex has a lock of its own.
 const DEEPEST: usize = 16;
@@ -170,8 +170,8 @@ fn kind(flags: u32) -> &'static [u8] {
 mod tests {
     use super::*;
     use crate::encode::stacks::Stacks;
-    use crate::targets::Targets;
     use crate::tasks::Tasks;
+    use crate::tasks::targets::Targets;
     use systape_format::model::StackSettings;
 
     /// A record: time, thread, lock, losses so far; `value` of a beginning, None = an end.

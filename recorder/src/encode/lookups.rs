@@ -8,15 +8,15 @@ use systape_bpf::wire::Ident;
 
 use systape_format::model::Container;
 
-use crate::cgroup_limits::{self, Hierarchy, Value};
-use crate::clock;
-use crate::containers;
-use crate::devices::{self, Late};
-use crate::environ::Keys;
-use crate::patient::{Later, Moved};
-use crate::snapshot::{self, Process, Room};
-use crate::system;
+use crate::machine::cgroup_limits::{self, Hierarchy, Value};
+use crate::machine::containers;
+use crate::machine::devices::{self, Late};
+use crate::machine::environ::Keys;
+use crate::machine::patient::{Later, Moved};
+use crate::machine::system;
+use crate::own::clock;
 use crate::tasks::Argv;
+use crate::tasks::snapshot::{self, Process, Room};
 
 /// How long to wait for an executable. Reading takes some 20 us, and the record of the sender is encoded next.
 const MOMENT: Duration = Duration::from_millis(10);

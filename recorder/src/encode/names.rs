@@ -12,7 +12,7 @@ use systape_format::tables::Field;
 use super::net;
 use super::rows::Rows;
 use super::world::{Renamed, World};
-use crate::sockets::{Parts, parts};
+use crate::descriptors::sockets::{Parts, parts};
 use crate::tasks::TaskId;
 
 /// Most rows of sockets from before the recording: a segment's.

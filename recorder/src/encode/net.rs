@@ -14,7 +14,7 @@ use systape_format::tables::Field;
 
 use super::rows::Rows;
 use super::world::World;
-use crate::sockets::end;
+use crate::descriptors::sockets::end;
 
 const AF_INET6: u16 = libc::AF_INET6 as u16;
 const JUST_NOW: u64 = NET_ERROR_AFTER as u64;

@@ -132,8 +132,8 @@ impl Operations {
 mod tests {
     use super::*;
     use crate::encode::stacks::Stacks;
-    use crate::targets::Targets;
     use crate::tasks::Tasks;
+    use crate::tasks::targets::Targets;
     use systape_format::model::StackSettings;
     use systape_format::tables::TableRows;
 

@@ -12,8 +12,8 @@ use super::identities::{self, Identities};
 use super::shed::Shedding;
 use super::stacks::{Event, Segment, Stacks};
 use super::world::World;
-use crate::effects::CallInfo;
-use crate::names::{FileId, Name};
+use crate::descriptors::names::{FileId, Name};
+use crate::tasks::effects::CallInfo;
 use crate::tasks::{TaskId, Tasks};
 
 /// Pieces to be compressed, in this order.

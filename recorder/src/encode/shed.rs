@@ -1,10 +1,10 @@
-//! Counting instead of storing because too much waits ([`crate::backlog`]). Facts about tasks and files are tracked
+//! Counting instead of storing because too much waits ([`crate::rings::backlog`]). Facts about tasks and files are tracked
 //! nevertheless.
 
 use systape_bpf::wire::Syscall;
 use systape_format::model::{CPU_NONE, CallState, Family, Gap, GapCause};
 
-use crate::backlog::Shed;
+use crate::rings::backlog::Shed;
 
 /// Calls of at least this duration have priority, ns.
 const SLOW_NS: u64 = 1_000_000;

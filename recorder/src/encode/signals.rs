@@ -9,7 +9,7 @@ use systape_format::model::{
 use super::rows::Rows;
 use super::stacks::Event;
 use super::world::World;
-use crate::effects;
+use crate::tasks::effects;
 use crate::tasks::{TaskId, Tasks};
 
 /// A signal was sent or taken, or the OOM killer chose a victim.

@@ -356,7 +356,7 @@ pub(super) mod tests {
     use super::*;
     use crate::ledger::Window;
     use crate::stacks::taken::Taken;
-    use crate::targets::Targets;
+    use crate::tasks::targets::Targets;
 
     const SECOND: u64 = 1_000_000_000;
     /// The recorder's id.
@@ -374,7 +374,7 @@ pub(super) mod tests {
         let (selection, flush) = (Selection::all(), Duration::from_secs(3600));
         let recorded = RecordedFamilies::of(&[Family::Sched]);
         let targets = if everyone { Targets::everyone(recorded) } else { Targets::default() };
-        let stores = crate::filter::CallFilter::default();
+        let stores = crate::calls::filter::CallFilter::default();
         let (own_pid, nested) = (OWN, false);
         let tracepoints = Vec::new();
         Assembler::new(Settings {

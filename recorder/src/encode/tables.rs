@@ -170,7 +170,10 @@ mod tests {
         let tables = Tables::new(Vec::new());
         for (name, table) in NAMES.iter().zip(&tables.declared) {
             let (family, def) = table.as_ref().unwrap_or_else(|| panic!("{name} is not in families.rs"));
-            assert!(crate::families::Families::parse(&[family.name().to_owned()]).is_ok(), "{family:?} has no name");
+            assert!(
+                crate::kernel::families::Families::parse(&[family.name().to_owned()]).is_ok(),
+                "{family:?} has no name"
+            );
             assert!(def.columns.iter().all(|column| column.ty != Type::Nested), "{name}");
         }
     }

@@ -5,10 +5,10 @@ use systape_bpf::wire::Ident;
 
 use super::stacks::tests::{encoder, recorded};
 use super::*;
+use crate::descriptors::names::{FileId, Name};
+use crate::descriptors::sockets::Read;
 use crate::load::Opens;
-use crate::names::{FileId, Name};
-use crate::order::Batch;
-use crate::sockets::Read;
+use crate::rings::order::Batch;
 
 #[test]
 fn who_ended_before_the_start_is_not_in_the_first_checkpoint() {
@@ -87,7 +87,7 @@ fn what_is_read_is_read_once_for_a_process_and_again_after_more_was_lost() {
 
 /// A TCP socket bound to a port of 10.0.0.1.
 fn bound(inode: u64, sport: u16) -> wire::Socket {
-    let mut s = wire::Socket { sport, ..crate::sockets::tests::facts("TCP", 2, inode) };
+    let mut s = wire::Socket { sport, ..crate::descriptors::sockets::tests::facts("TCP", 2, inode) };
     s.saddr[..4].copy_from_slice(&[10, 0, 0, 1]);
     s
 }

@@ -11,10 +11,10 @@ use systape_format::model::{CallState, LedgerReason, Task};
 use super::calls::Calls;
 use super::ledger::in_ledger;
 use super::world::World;
-use crate::effects::{self, split_ret};
+use crate::descriptors::names::Name;
 use crate::ledger::Window;
-use crate::names::Name;
 use crate::tasks::TaskId;
+use crate::tasks::effects::{self, split_ret};
 use crate::triggers::{Event, Fire, Of, Rest, RunQueue, Triggers};
 
 /// Most events that wait to be taken.

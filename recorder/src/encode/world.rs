@@ -12,15 +12,15 @@ use systape_format::model::Container;
 
 use super::lookups::{Answer, Lookups};
 use super::touched::Touched;
-use crate::cgroup_limits::{Hierarchy, Value};
-use crate::containers;
-use crate::devices::Late;
-use crate::effects::CallInfo;
-use crate::environ::{Keys, Parts};
-use crate::mounts::Mounts;
-use crate::names::{FileId, Name};
-use crate::snapshot;
-use crate::sockets::{Read, Sockets};
+use crate::descriptors::names::{FileId, Name};
+use crate::descriptors::sockets::{Read, Sockets};
+use crate::machine::cgroup_limits::{Hierarchy, Value};
+use crate::machine::containers;
+use crate::machine::devices::Late;
+use crate::machine::environ::{Keys, Parts};
+use crate::machine::mounts::Mounts;
+use crate::tasks::effects::CallInfo;
+use crate::tasks::snapshot;
 use crate::tasks::{TaskId, Tasks};
 
 /// Most processes that wait to be read again.

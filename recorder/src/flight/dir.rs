@@ -18,8 +18,8 @@ use systape_cli::held;
 
 use super::own::Own;
 use super::{peer, place};
-use crate::say::say;
-use crate::system;
+use crate::machine::system;
+use crate::own::say::say;
 
 /// Behind the name of a tape that is being written.
 const PART: &str = ".part";

@@ -18,11 +18,12 @@ use super::names::NameStore;
 use super::piece::Piece;
 use super::status::{Status, Written};
 use super::step::{Closing, Opening, Reply, Since, Sums};
-use crate::clock;
-use crate::say::say;
-use crate::self_stats::{counted, peak_rss};
-use crate::sink::Flow;
-use crate::sync::Policy;
+use crate::own::clock;
+use crate::own::cpu_time::counted;
+use crate::own::memory::peak_rss;
+use crate::own::say::say;
+use crate::tape::sink::Flow;
+use crate::tape::sync::Policy;
 
 /// Level for names, as elsewhere.
 const LEVEL: i32 = 6;

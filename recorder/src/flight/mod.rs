@@ -29,7 +29,7 @@ use anyhow::Result;
 use crossbeam_channel::{Receiver, Sender, unbounded};
 use indicatif::HumanBytes;
 
-use crate::say::say;
+use crate::own::say::say;
 use crate::triggers::{self, Spec};
 use dir::Dir;
 use outside::Outside;

@@ -15,8 +15,8 @@ use anyhow::{Context, Result};
 use crossbeam_channel::Sender;
 
 use super::request::Command;
-use crate::clock;
-use crate::self_stats::counted;
+use crate::own::clock;
+use crate::own::cpu_time::counted;
 use crate::triggers::{Fire, Kind, Spec};
 
 /// How often the end of the recording is checked, ms.

@@ -23,8 +23,9 @@ use super::peer;
 use super::socket::{self, Bound};
 use super::status::Status;
 use super::step::Reply;
-use crate::clock;
-use crate::self_stats::{counted, rss};
+use crate::own::clock;
+use crate::own::cpu_time::counted;
+use crate::own::memory::rss;
 use crate::triggers::Fire;
 
 /// How long a client may take for its line.

@@ -10,7 +10,7 @@ use systape_format::model::{Appeared, Kept};
 use super::dump::{Begin, Dump, Plan};
 use super::piece::Piece;
 use super::step::{Mark, Ready, Step};
-use crate::say::say;
+use crate::own::say::say;
 
 /// Bytes of paths of cgroups that appeared in chunks which are gone.
 const MOST_CGROUPS: usize = 1 << 20;

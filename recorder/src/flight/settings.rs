@@ -9,9 +9,9 @@ use systape_format::model::Family;
 
 use super::dir::Limits;
 use super::ring::Bounds;
-use crate::args::{Args, Rotation};
-use crate::devices::number;
-use crate::families::Families;
+use crate::kernel::families::Families;
+use crate::machine::devices::number;
+use crate::options::args::{Args, Rotation};
 use crate::triggers::{self, Kind, Spec};
 
 /// A chunk is this part of the time that is kept, and of the size.

@@ -15,7 +15,7 @@ use anyhow::{Context, Result, bail};
 
 use super::dir::Dir;
 use super::peer;
-use crate::say::quoted;
+use crate::own::say::quoted;
 
 /// The socket's name.
 pub(super) const SOCKET: &str = "record.sock";

@@ -17,7 +17,7 @@ use crossbeam_channel::Sender;
 use systape_bpf::wire::LedgerKey;
 use systape_format::model::{CallState, ERRNO_ANY, LedgerReason, size_bucket};
 
-use crate::clock;
+use crate::own::clock;
 pub(crate) use tables::Tables;
 
 /// Time between two checks of the table's fill, and while nothing is counted.

@@ -5,6 +5,7 @@
 //! a kernel feature.
 
 mod drops;
+mod kprobe;
 mod messages;
 mod options;
 mod per_key;
@@ -29,17 +30,17 @@ use systape_format::model::{Family, LeftOut, StackOf};
 use systape_format::table::TableDef;
 
 use crate::config::Config;
-use crate::cpu_buffers::CpuBuffers;
-use crate::families::{self, Tracepoints};
+use crate::kernel::families::{self, Tracepoints};
+use crate::kernel::programs::Part;
+use crate::kernel::skips::Skips;
+use crate::kernel::{major_faults, preemption, sampler};
 use crate::ledger::Tables;
-use crate::lock_buffers::LockBuffers;
-use crate::lock_names::LockNames;
+use crate::machine::lock_names::LockNames;
 use crate::probes::{Binary, Place, Probe, Static};
-use crate::programs::Part;
-use crate::self_stats::RingSizes;
-use crate::skips::Skips;
+use crate::rings::cpu_buffers::CpuBuffers;
+use crate::rings::lock_buffers::LockBuffers;
+use crate::rings::sizes::RingSizes;
 use crate::stacks::{self, asleep};
-use crate::{kprobe, major_faults, preemption, sampler};
 use drops::Drops;
 use per_key::PerKey;
 use plan::Next;

@@ -10,9 +10,12 @@ use systape_bpf::{COARSE_PER_LANE, MAX_RINGS, OpenSystapeSkel, SCHED_BUFFERS, bu
 use systape_format::model::{Family, StackMode, StackOf};
 
 use crate::config::Config;
-use crate::cpu_buffers::Rooms;
-use crate::kallsyms::Symbols;
-use crate::{cgroups, entries, registers, rights, softirq, stacks};
+use crate::config::rights;
+use crate::kernel::{registers, softirq};
+use crate::machine::kallsyms::Symbols;
+use crate::machine::{cgroups, entries};
+use crate::rings::cpu_buffers::Rooms;
+use crate::stacks;
 
 const STATE_RING: u32 = 8 << 20;
 /// Process records have a ring of their own that `-m` does not shrink, so that no flood displaces them.

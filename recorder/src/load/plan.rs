@@ -1,7 +1,7 @@
 //! The reaction when the kernel refuses something: optional parts are left out, and the rest is tried again.
 
 use super::refused::Refusal;
-use crate::programs::{self, Part};
+use crate::kernel::programs::{self, Part};
 
 /// The part of a program, by its name; what is not listed is essential.
 pub(crate) fn part(program: &str) -> Part {

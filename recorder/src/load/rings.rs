@@ -8,8 +8,8 @@ use libbpf_rs::libbpf_sys::bpf_map_create_opts;
 use libbpf_rs::{MapCore, MapFlags, MapHandle, MapType};
 use systape_bpf::SystapeSkel;
 
-use crate::cpu_buffers::{CpuBuffers, Rooms};
-use crate::self_stats::RingSizes;
+use crate::rings::cpu_buffers::{CpuBuffers, Rooms};
+use crate::rings::sizes::RingSizes;
 
 /// All of them; those that the object has itself are read from there.
 pub(super) struct Rings {

@@ -8,9 +8,9 @@ use systape_bpf::wire::Snap;
 use systape_bpf::{walk, window};
 
 use super::Programs;
-use crate::forced::{Checked, Poisoned};
-use crate::iterate::{iterate, open_iterator};
-use crate::registers::{self, Known};
+use crate::kernel::iterate::{iterate, open_iterator};
+use crate::kernel::registers::{self, Known};
+use crate::own::forced::{Checked, Poisoned};
 
 impl Programs {
     /// Lets the kernel side note the recorder's ids, before any program runs that needs them: in a container no file
@@ -81,7 +81,7 @@ impl Programs {
 
     /// Starts the recording; returns the first time of events.
     fn open_window(&mut self) -> u64 {
-        let now = crate::clock::monotonic();
+        let now = crate::own::clock::monotonic();
         if let Some(bss) = self.skel.maps.bss_data.as_deref_mut() {
             // SAFETY: bss is the map's memory, mapped for as long as the skeleton lives; volatile because the programs
             // read it at the same time.

@@ -9,7 +9,7 @@ use rustc_hash::FxHashMap;
 use systape_bpf::wire::{self, Snap};
 
 use super::per_key::PerKey;
-use crate::iterate::{iterate, open_iterator};
+use crate::kernel::iterate::{iterate, open_iterator};
 
 /// What descriptors stand for when the recording begins.
 #[derive(Debug, Default)]

@@ -18,9 +18,9 @@ use systape_symbols::open_regular;
 
 use super::mounted;
 use crate::foreign::{Facts, Wanted, Whose};
-use crate::patient::each;
-use crate::spaces::open::{open_mapped, without_deleted};
-use crate::spaces::{Mapped, proc_maps};
+use crate::machine::patient::each;
+use crate::mappings::open::{open_mapped, without_deleted};
+use crate::mappings::{Mapped, proc_maps};
 
 /// Where libraries are, besides what /etc/ld.so.conf.d names.
 const DIRS: [&str; 8] = [

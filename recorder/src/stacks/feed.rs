@@ -13,8 +13,8 @@ use systape_bpf::wire::{self, StackParts};
 use systape_format::model::{StackOf, StackStatus};
 
 use super::taken::{Chain, GivenUp, Key, Taken, TakenStack};
-use crate::records::Records;
-use crate::spare::Spare;
+use crate::rings::records::Records;
+use crate::rings::spare::Spare;
 
 /// Bytes of raw stacks in a batch, if there are so many ...
 const BATCH: usize = 1 << 20;

@@ -17,8 +17,9 @@ use std::path::Path;
 use systape_symbols::{Carrier, Unread, open_regular_no_follow};
 
 use crate::foreign::Wanted;
-use crate::spaces::open::Stat;
-use crate::{bounded, clock, system};
+use crate::machine::{bounded, system};
+use crate::mappings::open::Stat;
+use crate::own::clock;
 
 /// Most bytes read of a map, from its end, because the newest lines count.
 const MOST: u64 = 16 << 20;

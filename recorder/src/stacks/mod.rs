@@ -14,8 +14,8 @@ use systape_format::model::StackSettings;
 use systape_symbols::{Kallsyms, RuleReader};
 
 use crate::foreign;
-use crate::output;
-use crate::spaces::{self, Tracker};
+use crate::mappings::{self, Tracker};
+use crate::tape::output;
 use budget::NamesTime;
 use kernel::Kernel;
 use name_queue::{Message, NameQueue};
@@ -89,7 +89,7 @@ pub(crate) fn open(settings: &StackSettings, keep: Option<&Path>, notes: &mut Ve
     let reader = foreign::rules()?;
     // other threads that ask it end before the recording does
     reader.begin();
-    let (tracker, missing) = Tracker::open(&spaces::Config::default(), reader.clone());
+    let (tracker, missing) = Tracker::open(&mappings::Config::default(), reader.clone());
     notes.extend(missing.into_iter().map(String::into_bytes));
     let keep = keep.map(keep_file).transpose()?;
     Ok(Some(Opened { kernel: Kernel::new(kallsyms.clone()), kallsyms, tracker, reader, keep }))
@@ -118,7 +118,7 @@ impl Opened {
 /// Processes whose mappings are read at the start. If there are many others, theirs are read at their first stack,
 /// because any process may send a signal to a target.
 fn already_there(targets: Option<&[u32]>) -> Vec<u32> {
-    let pids = spaces::proc_maps::pids();
+    let pids = mappings::proc_maps::pids();
     match targets {
         Some(targets) if pids.len() > MAX_STRANGERS => targets.to_vec(),
         _ => pids,

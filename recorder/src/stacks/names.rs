@@ -279,7 +279,7 @@ impl Sources {
 
     fn kernel_names(&self, pending: &Pending, found: &mut Found<'_>) -> Result<(), GivenUp> {
         let Some(kernel) = &self.kernel else {
-            return Err(GivenUp::Refused(crate::addresses::hidden().to_owned()));
+            return Err(GivenUp::Refused(crate::machine::addresses::hidden().to_owned()));
         };
         let name = |address: &u64| match kernel.lookup(*address) {
             Some((name, ..)) => vec![Function { name: name.as_bytes().to_vec(), ..Function::default() }],

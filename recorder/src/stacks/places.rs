@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use systape_format::model::Mapping;
 
-use crate::spaces::{Backing, FileId, Tracker};
+use crate::mappings::{Backing, FileId, Tracker};
 
 /// An image that is mapped in processes: a file, or the vDSO.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

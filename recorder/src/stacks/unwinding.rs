@@ -501,7 +501,7 @@ mod tests {
     use super::super::kernel::tests::{MODULE, PROGRAM, TEXT, kernel};
     use super::super::taken::GivenUp;
     use super::*;
-    use crate::spaces::{Config, Tracker};
+    use crate::mappings::{Config, Tracker};
 
     fn reader() -> RuleReader {
         crate::foreign::rules().unwrap()

@@ -20,7 +20,7 @@ use systape_format::model::Family;
 use systape_format::table::{ColumnDef, TableDef, Type};
 use systape_format::tables::{CPU, Field, MAX_COLUMNS, MAX_TABLE_DOC};
 
-use crate::bounded;
+use crate::machine::bounded;
 use filter::Condition;
 use format::{Place, Value};
 use packet::Packet;

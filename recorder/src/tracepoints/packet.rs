@@ -5,7 +5,7 @@ use systape_format::class::Class;
 use systape_format::table::Type;
 
 use super::format::{Field, Kind, Place, Value};
-use crate::sockets;
+use crate::descriptors::sockets;
 
 /// Those at which the kernel still holds the packet; at others (`net:net_dev_xmit`) its memory may be used for another.
 const PACKETS: [&str; 4] = ["net:net_dev_queue", "net:net_dev_start_xmit", "skb:consume_skb", "skb:kfree_skb"];
@@ -87,7 +87,7 @@ pub(crate) fn values(socket: Option<&wire::Socket>, owner: Option<(u32, &[u8])>)
 mod tests {
     use super::super::format::parse;
     use super::*;
-    use crate::sockets::tests::facts;
+    use crate::descriptors::sockets::tests::facts;
 
     #[test]
     fn a_packet_has_its_places() {

@@ -5,7 +5,7 @@ use std::time::Duration;
 use systape_abi::{Selection, errno_name, signal_number};
 
 use super::{Kind, Resource, Spec};
-use crate::args::parse_time;
+use crate::options::args::parse_time;
 
 /// The words, for messages.
 const WORDS: &str = "kill, signal:SEGV,ABRT, oom, slow:CALLS>TIME, stuck:CALLS>TIME, errno:CALLS=ERRNO>N/s, io>TIME, \
