@@ -16,7 +16,7 @@ use systape_analyzer::frames::{Bounds, Cost, Field, Part, Source};
 
 use crate::bounds;
 use crate::columns;
-use crate::plan::Reading;
+use crate::plan::{Batches, Reading};
 
 /// Most rows of a report's table: they are kept in memory.
 const MOST_ROWS: usize = 1 << 20;
@@ -127,9 +127,9 @@ pub(crate) struct Scan {
     next: AtomicUsize,
 }
 
-impl Scan {
-    /// The next batches, of as many parts as there are CPUs; None: there are no more.
-    pub(crate) fn next(&self) -> Result<Option<Vec<RecordBatch>>> {
+impl Batches for Scan {
+    /// As many parts at a time as there are CPUs.
+    fn next(&self) -> Result<Option<Vec<RecordBatch>>> {
         let many = rayon::current_num_threads().clamp(1, MOST_PARTS);
         let from = self.next.fetch_add(many, Ordering::Relaxed);
         let Some(parts) = self.parts.get(from..).filter(|parts| !parts.is_empty()) else { return Ok(None) };
@@ -139,7 +139,9 @@ impl Scan {
         // they are taken from the end
         Ok(Some(read.into_iter().flatten().rev().collect()))
     }
+}
 
+impl Scan {
     fn read(&self, part: Part) -> Result<Vec<RecordBatch>> {
         let table = &self.taped.source.tables()[self.at];
         let fields: Vec<&Field> = self.wanted.iter().map(|at| &table.fields[*at]).collect();
