@@ -5,10 +5,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Debug;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::LazyLock;
 
+use sources::{is_test, source_files};
 use syn::visit::Visit;
+
+#[path = "common/sources.rs"]
+mod sources;
 
 /// Each crate's folders and files, the lowest storey first.
 const STOREYS: [(&str, &str); 12] = [
@@ -104,13 +108,6 @@ impl Paths<'_> {
     }
 }
 
-/// Whether an item exists only in tests.
-fn is_test(attributes: &[syn::Attribute]) -> bool {
-    let tests =
-        |a: &syn::Attribute| a.path().is_ident("cfg") && a.parse_args::<syn::Path>().is_ok_and(|p| p.is_ident("test"));
-    attributes.iter().any(tests)
-}
-
 impl<'ast> Visit<'ast> for Paths<'_> {
     fn visit_item_use(&mut self, item: &'ast syn::ItemUse) {
         if !is_test(&item.attrs) {
@@ -130,18 +127,6 @@ impl<'ast> Visit<'ast> for Paths<'_> {
             self.add(&segments);
         }
         syn::visit::visit_path(self, path);
-    }
-}
-
-/// The `.rs` files below `dir`.
-fn files(dir: &Path, into: &mut Vec<PathBuf>) {
-    for entry in std::fs::read_dir(dir).unwrap() {
-        let path = entry.unwrap().path();
-        if path.is_dir() {
-            files(&path, into);
-        } else if path.extension().is_some_and(|extension| extension == "rs") {
-            into.push(path);
-        }
     }
 }
 
@@ -165,21 +150,16 @@ fn imports(sources: &[(Module, String)]) -> Imports {
     imports
 }
 
-/// The sources of a crate; tests in files of their own are left out.
+/// The modules of a crate and their text; tests in files of their own are left out.
 fn sources(name: &str) -> Vec<(Module, String)> {
-    let src = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(name).join("src");
-    let mut found = Vec::new();
-    files(&src, &mut found);
-    let module = |file: &PathBuf| {
-        let relative = file.strip_prefix(&src).unwrap().with_extension("");
-        let mut module: Module = relative.iter().map(|part| part.to_str().unwrap().to_owned()).collect();
+    let module = |file: &Path| {
+        let mut module: Module = file.with_extension("").iter().map(|part| part.to_str().unwrap().to_owned()).collect();
         if module.last().is_some_and(|last| ["mod", "lib", "main"].contains(&last.as_str())) {
             module.pop();
         }
         module
     };
-    found.retain(|file| file.file_stem().is_some_and(|stem| stem != "tests"));
-    found.iter().map(|file| (module(file), std::fs::read_to_string(file).unwrap())).collect()
+    source_files(name).into_iter().map(|(file, text)| (module(&file), text)).collect()
 }
 
 /// The same with modules down to `depth` only: 1 is the top level.
