@@ -50,7 +50,7 @@ pub(crate) fn column_order(task: &[u32], call: &[u32]) -> Vec<u32> {
 
 /// The rows of a segment whose details are read, and where the columns in column order have them.
 #[derive(Clone, Debug)]
-pub struct Picked(Rows);
+pub struct PickedRows(Rows);
 
 #[derive(Clone, Debug)]
 enum Rows {
@@ -64,7 +64,7 @@ enum Rows {
     },
 }
 
-impl Picked {
+impl PickedRows {
     /// All rows of `core`.
     pub fn all(core: &Core) -> Self {
         Self(Rows::All(column_order(&core.task, &core.call)))

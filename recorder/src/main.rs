@@ -9,7 +9,7 @@ use std::process::ExitCode;
 use systape_cli::Stop;
 use systape_recorder::commands::generate::generate;
 use systape_recorder::commands::{ask, cli, opening};
-use systape_recorder::config::Config;
+use systape_recorder::config::RecordConfig;
 use systape_recorder::config::rights;
 use systape_recorder::foreign;
 use systape_recorder::own::memory;
@@ -49,7 +49,7 @@ fn main() -> ExitCode {
     if let Some(what) = args.generate {
         return shown(|out| generate(what, out));
     }
-    let config = match Config::new(args) {
+    let config = match RecordConfig::new(args) {
         Ok(config) => config,
         Err(e) => return fail(USAGE, format_args!("{e:#}")),
     };

@@ -11,7 +11,7 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
-use systape_recorder::mappings::{Backing, Config, Lost, Region, Tracker, proc_maps};
+use systape_recorder::mappings::{Backing, Lost, Region, Tracker, TrackerConfig, proc_maps};
 use systape_recorder::own::clock::monotonic;
 use systape_symbols::{Carrier, RuleReader};
 
@@ -40,7 +40,7 @@ fn reader() -> RuleReader {
 }
 
 /// A tracker that has scanned all processes; None where the side-band is refused, or files of others.
-fn tracker(config: &Config) -> Option<Tracker> {
+fn tracker(config: &TrackerConfig) -> Option<Tracker> {
     // SAFETY: only reads an id.
     if unsafe { libc::geteuid() } != 0 {
         println!("SKIPPED: not root");
@@ -176,7 +176,7 @@ fn places(program: &Path, arguments: &[&Path]) -> Vec<Place> {
 #[test]
 fn short_processes_are_resolved_to_the_last() {
     const COUNT: usize = 200;
-    let Some(mut tracker) = tracker(&Config::default()) else { return };
+    let Some(mut tracker) = tracker(&TrackerConfig::default()) else { return };
     let dir = tempfile::tempdir().unwrap();
     let source = format!("{WHERE}int main(void) {{ where(\"main\", main); where(\"libc\", puts); return 0; }}");
     let program = cc(dir.path(), "short", &source, &[]);
@@ -238,7 +238,7 @@ fn short_processes_are_resolved_to_the_last() {
 
 /// Runs `count` copies of a program that deletes itself at once; returns how many were opened.
 fn self_deleting(count: usize, exec_watch: bool) -> Option<usize> {
-    let mut tracker = tracker(&Config { exec_watch, ..Config::default() })?;
+    let mut tracker = tracker(&TrackerConfig { exec_watch, ..TrackerConfig::default() })?;
     let dir = tempfile::tempdir().unwrap();
     let source = "#include <unistd.h>\nint main(int argc, char **argv) { return unlink(argv[0]); }";
     let program = cc(dir.path(), "gone", source, &["-static"]);
@@ -286,7 +286,7 @@ fn a_program_that_deletes_itself_is_open() {
 
 #[test]
 fn a_library_at_the_place_of_another() {
-    let Some(mut tracker) = tracker(&Config::default()) else { return };
+    let Some(mut tracker) = tracker(&TrackerConfig::default()) else { return };
     let dir = tempfile::tempdir().unwrap();
     let library = |name: &str| {
         let source = format!("int there(void) {{ return {}; }}", name.len());
@@ -320,7 +320,7 @@ fn a_library_at_the_place_of_another() {
 
 #[test]
 fn a_fork_without_exec_has_its_parents_mappings() {
-    let Some(mut tracker) = tracker(&Config::default()) else { return };
+    let Some(mut tracker) = tracker(&TrackerConfig::default()) else { return };
     let dir = tempfile::tempdir().unwrap();
     let source = format!(
         "{WHERE}
@@ -398,7 +398,7 @@ fn a_replaced_library_is_each_processs_own() {
     let mut before = Waiting::start(&program, &[&library]);
     let first = before.place();
     fs::rename(&new, &library).unwrap();
-    let Some(mut tracker) = tracker(&Config::default()) else { return before.end() };
+    let Some(mut tracker) = tracker(&TrackerConfig::default()) else { return before.end() };
     let mut after = Waiting::start(&program, &[&library]);
     let second = after.place();
     tracker.read();
@@ -414,7 +414,7 @@ fn a_replaced_library_is_each_processs_own() {
 
 #[test]
 fn files_of_other_mount_namespaces_and_roots() {
-    let Some(mut tracker) = tracker(&Config::default()) else { return };
+    let Some(mut tracker) = tracker(&TrackerConfig::default()) else { return };
     let dir = tempfile::tempdir().unwrap();
     let source = format!("{WHERE}int main(void) {{ where(\"main\", main); getchar(); return 0; }}");
     let program = cc(dir.path(), "inside", &source, &["-static"]);
@@ -444,7 +444,7 @@ fn files_of_other_mount_namespaces_and_roots() {
 
 #[test]
 fn a_layer_of_overlayfs_is_the_file_itself() {
-    let Some(mut tracker) = tracker(&Config::default()) else { return };
+    let Some(mut tracker) = tracker(&TrackerConfig::default()) else { return };
     let dir = tempfile::tempdir().unwrap();
     let source = format!("{WHERE}int main(void) {{ where(\"main\", main); getchar(); return 0; }}");
     let program = cc(dir.path(), "inside", &source, &["-static"]);
@@ -478,7 +478,7 @@ fn a_layer_of_overlayfs_is_the_file_itself() {
 /// A kernel bug lets the options of one side-band reach into the records of another (see spaces/sideband.rs).
 #[test]
 fn perf_works_beside_the_side_band() {
-    let Some(mut tracker) = tracker(&Config::default()) else { return };
+    let Some(mut tracker) = tracker(&TrackerConfig::default()) else { return };
     let dir = tempfile::tempdir().unwrap();
     let data = dir.path().join("perf.data");
     let perf = |arguments: &[&str]| Command::new("perf").args(arguments).output();
@@ -498,7 +498,7 @@ fn perf_works_beside_the_side_band() {
 
 #[test]
 fn an_executed_memfd_is_a_file() {
-    let Some(mut tracker) = tracker(&Config::default()) else { return };
+    let Some(mut tracker) = tracker(&TrackerConfig::default()) else { return };
     let dir = tempfile::tempdir().unwrap();
     let waits = "#include <stdio.h>\nint main(void) { puts(\"ready\"); fflush(stdout); return getchar() == 0; }";
     let image = cc(dir.path(), "image", waits, &["-static"]);
@@ -527,7 +527,7 @@ fn an_executed_memfd_is_a_file() {
 
 #[test]
 fn code_made_at_run_time_has_no_file() {
-    let Some(mut tracker) = tracker(&Config::default()) else { return };
+    let Some(mut tracker) = tracker(&TrackerConfig::default()) else { return };
     let dir = tempfile::tempdir().unwrap();
     let source = "
         #define _GNU_SOURCE
@@ -569,7 +569,7 @@ fn code_made_at_run_time_has_no_file() {
 #[test]
 fn without_the_side_band_proc_is_read() {
     let (mut tracker, notes) =
-        Tracker::open(&Config { sideband: false, exec_watch: false, ..Config::default() }, reader());
+        Tracker::open(&TrackerConfig { sideband: false, exec_watch: false, ..TrackerConfig::default() }, reader());
     assert_eq!(notes, [""; 0]);
     let pid = std::process::id();
     assert!(!tracker.is_known(pid));
@@ -584,7 +584,7 @@ fn without_the_side_band_proc_is_read() {
 
 #[test]
 fn a_ring_that_is_too_small_loses_by_count_and_proc_is_read_again() {
-    let Some(mut tracker) = tracker(&Config { ring_bytes: 4096, ..Config::default() }) else { return };
+    let Some(mut tracker) = tracker(&TrackerConfig { ring_bytes: 4096, ..TrackerConfig::default() }) else { return };
     tracker.read();
     let before = monotonic();
     let truth = fs::canonicalize("/bin/true").unwrap();

@@ -26,7 +26,7 @@ pub(crate) enum Form {
 const LOOKED_AT: usize = 4096;
 
 /// Writes an answer.
-pub(crate) struct Out<W> {
+pub(crate) struct AnswerWriter<W> {
     form: Form,
     to: W,
     names: Vec<String>,
@@ -38,7 +38,7 @@ pub(crate) struct Out<W> {
     pub(crate) rows: u64,
 }
 
-impl<W: Write> Out<W> {
+impl<W: Write> AnswerWriter<W> {
     /// To `to`.
     pub(crate) fn new(form: Form, to: W) -> Self {
         Self { form, to, names: Vec::new(), waiting: Vec::new(), numbers: Vec::new(), widths: None, rows: 0 }

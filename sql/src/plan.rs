@@ -21,7 +21,7 @@ use futures::stream;
 const VALUE: usize = 16;
 
 /// Batches of rows of a table, each given once to whichever reader asks next.
-pub(crate) trait Batches: fmt::Debug + Send + Sync {
+pub(crate) trait BatchSource: fmt::Debug + Send + Sync {
     /// The next batches, the first of them last; None: there are no more.
     fn next(&self) -> Result<Option<Vec<RecordBatch>>>;
 }
@@ -29,7 +29,7 @@ pub(crate) trait Batches: fmt::Debug + Send + Sync {
 /// A step of the engine's plan that reads a table.
 #[derive(Debug)]
 pub(crate) struct Reading {
-    scan: Arc<dyn Batches>,
+    scan: Arc<dyn BatchSource>,
     /// Rows, roughly.
     about: usize,
     properties: Arc<PlanProperties>,
@@ -37,7 +37,7 @@ pub(crate) struct Reading {
 
 impl Reading {
     /// `scan` gives batches of `schema`, `about` so many rows.
-    pub(crate) fn new(scan: Arc<dyn Batches>, schema: SchemaRef, about: usize) -> Self {
+    pub(crate) fn new(scan: Arc<dyn BatchSource>, schema: SchemaRef, about: usize) -> Self {
         let properties = PlanProperties::new(
             EquivalenceProperties::new(schema),
             Partitioning::UnknownPartitioning(1),

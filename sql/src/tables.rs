@@ -16,7 +16,7 @@ use systape_analyzer::frames::{Bounds, Cost, Field, Part, Source};
 
 use crate::bounds;
 use crate::columns;
-use crate::plan::{Batches, Reading};
+use crate::plan::{BatchSource, Reading};
 
 /// Most rows of a report's table: they are kept in memory.
 const MOST_ROWS: usize = 1 << 20;
@@ -26,7 +26,7 @@ const MOST_PARTS: usize = 8;
 
 /// What a query read of a table.
 #[derive(Clone, Debug)]
-pub(crate) struct Used {
+pub(crate) struct UsedTable {
     /// The table's number.
     pub(crate) table: usize,
     /// Its columns.
@@ -47,7 +47,7 @@ pub(crate) struct Taped {
     /// Predicates leave out nothing.
     pub(crate) read_all: bool,
     /// Tables that were read.
-    pub(crate) used: Mutex<Vec<Used>>,
+    pub(crate) used: Mutex<Vec<UsedTable>>,
 }
 
 /// Table number `at` of a tape.
@@ -94,7 +94,7 @@ impl TableProvider for Provider {
         let fields: Vec<&Field> = wanted.iter().map(|at| &table.fields[*at]).collect();
         let (bounds, said) = if self.taped.read_all { Default::default() } else { bounds::of(filters, table) };
         let parts = self.taped.source.parts(table, &bounds);
-        let used = Used {
+        let used = UsedTable {
             table: self.at,
             columns: fields.iter().map(|field| field.name.clone()).collect(),
             cost: self.taped.source.cost(table, &fields, &parts),
@@ -103,7 +103,7 @@ impl TableProvider for Provider {
         };
         self.taped.used.lock().unwrap_or_else(PoisonError::into_inner).push(used);
         let schema = columns::schema(fields);
-        let scan = Arc::new(Scan {
+        let scan = Arc::new(TapeScan {
             taped: Arc::clone(&self.taped),
             at: self.at,
             wanted,
@@ -118,7 +118,7 @@ impl TableProvider for Provider {
 
 /// Reading a table: its readers take the next part from here.
 #[derive(Debug)]
-pub(crate) struct Scan {
+pub(crate) struct TapeScan {
     taped: Arc<Taped>,
     at: usize,
     wanted: Vec<usize>,
@@ -127,7 +127,7 @@ pub(crate) struct Scan {
     next: AtomicUsize,
 }
 
-impl Batches for Scan {
+impl BatchSource for TapeScan {
     /// As many parts at a time as there are CPUs.
     fn next(&self) -> Result<Option<Vec<RecordBatch>>> {
         let many = rayon::current_num_threads().clamp(1, MOST_PARTS);
@@ -141,7 +141,7 @@ impl Batches for Scan {
     }
 }
 
-impl Scan {
+impl TapeScan {
     fn read(&self, part: Part) -> Result<Vec<RecordBatch>> {
         let table = &self.taped.source.tables()[self.at];
         let fields: Vec<&Field> = self.wanted.iter().map(|at| &table.fields[*at]).collect();

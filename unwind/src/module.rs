@@ -2,7 +2,7 @@
 
 use std::fs::File;
 
-use crate::cfi::{Cfi, Context, Missing, Rules};
+use crate::cfi::{Cfi, CfiContext, NoRules, Rules};
 use crate::elf::{self, FileSource, Source, UnwindSections};
 use crate::evaluate::evaluate;
 use crate::limits::{ModuleError, ModuleLimits};
@@ -79,9 +79,9 @@ impl Module {
     }
 
     /// The rules at an address of the file.
-    fn rules<'a>(&'a self, address: u64, context: &'a mut Context, budget: &mut u64) -> Result<Rules<'a>, Missing> {
+    fn rules<'a>(&'a self, address: u64, context: &'a mut CfiContext, budget: &mut u64) -> Result<Rules<'a>, NoRules> {
         match self.cfi.as_slice() {
-            [] => Err(Missing::NoFde),
+            [] => Err(NoRules::NoFde),
             [only] => only.rules(address, context, budget),
             [first, second, ..] => if first.covers(address) { first } else { second }.rules(address, context, budget),
         }

@@ -3,7 +3,7 @@
 use gimli::{CfaRule, RegisterRule};
 
 use crate::bytes::{i32_at, u16_at};
-use crate::cfi::{Missing, Rules};
+use crate::cfi::{NoRules, Rules};
 use crate::registers::{CALLEE_SAVED, IP, Registers};
 use crate::stack::{StackCopy, UnwindEnd};
 
@@ -213,11 +213,11 @@ impl Known {
     }
 
     /// The entry for an address without rules.
-    pub(crate) fn of_missing(missing: &Missing) -> Option<Self> {
+    pub(crate) fn of_missing(missing: &NoRules) -> Option<Self> {
         match missing {
-            Missing::NoFde => Some(Self::NoFde),
-            Missing::Bad => Some(Self::Bad),
-            Missing::Budget => None,
+            NoRules::NoFde => Some(Self::NoFde),
+            NoRules::Bad => Some(Self::Bad),
+            NoRules::Budget => None,
         }
     }
 }
@@ -236,13 +236,13 @@ fn loaded(expression: &[u8]) -> Option<(u8, i64)> {
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Slot {
+struct CacheSlot {
     address: u64,
     id: u32,
     facts: Option<Facts>,
 }
 
-const EMPTY: Slot = Slot { address: 0, id: 0, facts: None };
+const EMPTY: CacheSlot = CacheSlot { address: 0, id: 0, facts: None };
 /// Slots an address may be in.
 const WAYS: usize = 4;
 /// Most slots; 160 MiB.
@@ -251,7 +251,7 @@ const MAX_SLOTS: usize = 1 << 22;
 /// A cache of what is known of addresses, of all files. Its size is fixed; a new entry replaces one of four.
 #[derive(Debug)]
 pub(crate) struct Cache {
-    slots: Vec<Slot>,
+    slots: Vec<CacheSlot>,
     random: u32,
 }
 
@@ -281,7 +281,7 @@ impl Cache {
             self.random ^= self.random << 5;
             self.random as usize % WAYS
         });
-        set[way] = Slot { address, id, facts: Some(facts) };
+        set[way] = CacheSlot { address, id, facts: Some(facts) };
     }
 
     pub(crate) fn forget(&mut self, id: u32) {

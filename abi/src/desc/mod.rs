@@ -24,8 +24,8 @@ mod tracefs;
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
-pub use self::io::Io;
-pub use self::structs::{Count, Layout, Struct, Structs};
+pub use self::io::ContentIo;
+pub use self::structs::{ElementCount, Layout, Struct, Structs};
 use crate::{Abi, FlagSet, names};
 
 /// `dfd` of a `*at` call that means the current directory (include/uapi/linux/fcntl.h).

@@ -86,7 +86,7 @@ impl Structs {
 
 /// Number of elements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Count {
+pub enum ElementCount {
     /// One.
     One,
     /// As this argument says.
@@ -105,7 +105,7 @@ pub struct Layout {
     /// Bytes of an element.
     pub size: u16,
     /// Number of elements.
-    pub count: Count,
+    pub count: ElementCount,
     /// Most elements worth copying.
     pub most: u8,
 }
@@ -114,7 +114,7 @@ impl Struct {
     /// Its bytes in memory of `abi`; `None`: not known there.
     pub fn layout(self, abi: Abi) -> Option<Layout> {
         let long: u16 = if abi == Abi::I386 { 4 } else { 8 };
-        let one = |size| Layout { size, count: Count::One, most: 1 };
+        let one = |size| Layout { size, count: ElementCount::One, most: 1 };
         Some(match self {
             Self::Timespec => one(16),
             Self::Timespec32 | Self::SigSet => one(8),
@@ -137,20 +137,20 @@ impl Struct {
             Self::SigInfo if long == 4 => one(24),
             Self::SigInfo => one(28),
             // strace prints as many elements
-            Self::PollFds => Layout { size: 8, count: Count::Arg(1), most: 32 },
+            Self::PollFds => Layout { size: 8, count: ElementCount::Arg(1), most: 32 },
             // FD_SETSIZE bits
-            Self::FdSet => Layout { size: long, count: Count::Bits, most: (128 / long) as u8 },
+            Self::FdSet => Layout { size: long, count: ElementCount::Bits, most: (128 / long) as u8 },
             // packed on x86 only (include/uapi/linux/eventpoll.h)
             Self::EpollEvent | Self::EpollEvents if abi == Abi::Aarch64 => return None,
             Self::EpollEvent => one(12),
-            Self::EpollEvents => Layout { size: 12, count: Count::Returned, most: 32 },
+            Self::EpollEvents => Layout { size: 12, count: ElementCount::Returned, most: 32 },
             // up to st_size and stx_size (arch/x86/include/uapi/asm/stat.h, struct compat_stat, include/uapi/linux/stat.h)
             Self::Stat | Self::Stat64 if abi == Abi::Aarch64 => return None,
             Self::Stat if long == 4 => one(24),
             Self::Stat => one(56),
             Self::Stat64 => one(52),
             Self::Statx => one(48),
-            Self::Futex => Layout { size: 4, count: Count::ToPage, most: 4 },
+            Self::Futex => Layout { size: 4, count: ElementCount::ToPage, most: 4 },
         })
     }
 

@@ -45,7 +45,7 @@ pub(crate) trait Watch<T> {
 impl<T> Watch<T> for () {}
 
 #[derive(Clone, Debug, Default)]
-struct Slot<T> {
+struct SharedValue<T> {
     value: T,
     /// Until then changes may have been missed.
     blind: u64,
@@ -58,7 +58,7 @@ struct Slot<T> {
 /// All places of one kind.
 #[derive(Debug, Default)]
 pub(crate) struct Sharers<T, W = ()> {
-    slots: Vec<Slot<T>>,
+    slots: Vec<SharedValue<T>>,
     free: Vec<usize>,
     of_process: FxHashMap<u32, usize>,
     /// Of threads that do not share their process's.
@@ -97,7 +97,7 @@ impl<T: Default, W: Watch<T>> Sharers<T, W> {
             return Some(place);
         }
         let blind = self.blind_pids.get(&who.pid).copied().unwrap_or(0);
-        let place = self.add(Slot { users: 1, pid: who.pid, blind, value: T::default() });
+        let place = self.add(SharedValue { users: 1, pid: who.pid, blind, value: T::default() });
         self.settle(who.process, place);
         Some(place)
     }
@@ -256,12 +256,12 @@ impl<T: Default, W: Watch<T>> Sharers<T, W> {
     }
 
     fn copy(&mut self, from: usize, copy: impl Fn(&T) -> T) -> usize {
-        let Slot { value, blind, pid, .. } = &self.slots[from];
-        let slot = Slot { value: copy(value), blind: *blind, users: 0, pid: *pid };
+        let SharedValue { value, blind, pid, .. } = &self.slots[from];
+        let slot = SharedValue { value: copy(value), blind: *blind, users: 0, pid: *pid };
         self.add(slot)
     }
 
-    fn add(&mut self, slot: Slot<T>) -> usize {
+    fn add(&mut self, slot: SharedValue<T>) -> usize {
         let place = self.free.pop().unwrap_or(self.slots.len());
         match self.slots.get_mut(place) {
             Some(free) => *free = slot,
@@ -275,7 +275,7 @@ impl<T: Default, W: Watch<T>> Sharers<T, W> {
         let slot = &mut self.slots[place];
         slot.users = slot.users.saturating_sub(1);
         if slot.users == 0 {
-            *slot = Slot::default();
+            *slot = SharedValue::default();
             self.free.push(place);
             self.watch.begins(place, &mut slot.value);
         }

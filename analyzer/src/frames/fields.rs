@@ -67,7 +67,7 @@ pub(crate) enum Shows {
 
 /// One column.
 #[derive(Clone, Debug)]
-pub struct Field {
+pub struct FrameField {
     /// Its name, unique in its table.
     pub name: String,
     /// Its values.
@@ -87,7 +87,7 @@ pub struct Field {
 }
 
 /// The columns of `def`, in their order.
-pub(crate) fn of(def: &TableDef) -> Vec<Field> {
+pub(crate) fn of(def: &TableDef) -> Vec<FrameField> {
     let mut all = vec![
         constant("host", Shows::Host, Some(Class::Host), "name of the recorded machine; NULL: not known", false),
         constant(
@@ -112,7 +112,7 @@ pub(crate) fn of(def: &TableDef) -> Vec<Field> {
         }
         if let Some(suffix) = column.short.suffix() {
             let (name, doc) = (format!("{}{suffix}", base(column)), short_doc(suffix, &base(column)));
-            all.push(Field {
+            all.push(FrameField {
                 name,
                 kind: Kind::Flag,
                 unit: "",
@@ -131,8 +131,8 @@ pub(crate) fn of(def: &TableDef) -> Vec<Field> {
     all
 }
 
-fn constant(name: &str, shows: Shows, class: Option<Class>, doc: &str, always: bool) -> Field {
-    Field {
+fn constant(name: &str, shows: Shows, class: Option<Class>, doc: &str, always: bool) -> FrameField {
+    FrameField {
         name: name.to_owned(),
         kind: Kind::Text,
         unit: "",
@@ -157,7 +157,7 @@ fn short_doc(suffix: &str, of: &str) -> String {
     }
 }
 
-fn plain(at: usize, column: &ColumnDef) -> Field {
+fn plain(at: usize, column: &ColumnDef) -> FrameField {
     let name = base(column);
     let kind = match column.ty {
         Type::Wide | Type::Unread => Kind::Wide,
@@ -168,16 +168,25 @@ fn plain(at: usize, column: &ColumnDef) -> Field {
         _ => Kind::Int,
     };
     let doc = column.doc.replace("null", "NULL");
-    Field { name, kind, unit: column.ty.unit(), class: column.class, doc, always: false, of: at, shows: Shows::Value }
+    FrameField {
+        name,
+        kind,
+        unit: column.ty.unit(),
+        class: column.class,
+        doc,
+        always: false,
+        of: at,
+        shows: Shows::Value,
+    }
 }
 
 /// The columns of a point in time. The main one of a table is `ts_ns`; `X_ns` is another.
-fn times(at: usize, column: &ColumnDef, all: &mut Vec<Field>) {
+fn times(at: usize, column: &ColumnDef, all: &mut Vec<FrameField>) {
     let name = base(column);
     let doc = column.doc.replace("null", "NULL");
     let mut push = |name: String, kind, doc: String, shows| {
         let unit = if kind == Kind::Instant { "µs" } else { "ns" };
-        all.push(Field { name, kind, unit, class: None, doc, always: false, of: at, shows });
+        all.push(FrameField { name, kind, unit, class: None, doc, always: false, of: at, shows });
     };
     if name == "ts_ns" {
         push(

@@ -9,7 +9,7 @@ use systape_format::model::{Dict, Family};
 use systape_format::reader::{Segment, Tape};
 use systape_format::table::TableDef;
 
-use super::fields::{self, Field};
+use super::fields::{self, FrameField};
 use super::views::Report;
 use super::{Batch, Frame, defs, stored};
 use crate::derive::stacks::names::Names;
@@ -46,7 +46,7 @@ pub struct Table {
     /// What a row is.
     pub doc: String,
     /// Its columns.
-    pub fields: Vec<Field>,
+    pub fields: Vec<FrameField>,
     /// Their declaration.
     pub(super) def: Cow<'static, TableDef>,
     pub(super) rows: Rows,

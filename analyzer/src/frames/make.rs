@@ -3,7 +3,7 @@
 use systape_format::model::Task;
 use systape_format::table::{TableDef, Type};
 
-use super::fields::{Field, Shows};
+use super::fields::{FrameField, Shows};
 use super::values::{NONE, Values};
 use crate::render::json::lossless;
 use crate::render::row::{some, user};
@@ -23,7 +23,7 @@ struct Column {
 
 /// What is the same in all rows of a tape.
 #[derive(Debug)]
-pub(crate) struct Common {
+pub(crate) struct CommonValues {
     /// Name of the machine.
     pub host: Option<Vec<u8>>,
     /// Day of its beginning.
@@ -39,7 +39,7 @@ pub(crate) struct Common {
 /// A batch of rows being made.
 pub(crate) struct Maker<'a> {
     def: &'a TableDef,
-    common: &'a Common,
+    common: &'a CommonValues,
     wanted: Vec<bool>,
     rows: usize,
     columns: Vec<Option<Column>>,
@@ -49,8 +49,8 @@ impl<'a> Maker<'a> {
     /// Of `rows` rows of `def`, of which `fields` are asked for.
     pub(crate) fn new<'f>(
         def: &'a TableDef,
-        fields: impl Iterator<Item = &'f Field>,
-        common: &'a Common,
+        fields: impl Iterator<Item = &'f FrameField>,
+        common: &'a CommonValues,
         rows: usize,
     ) -> Self {
         let mut wanted = vec![false; def.columns.len()];
@@ -180,11 +180,11 @@ impl<'a> Maker<'a> {
     }
 
     /// The columns `fields` of the query.
-    pub(crate) fn fields(&self, fields: &[&Field]) -> Vec<Values> {
+    pub(crate) fn fields(&self, fields: &[&FrameField]) -> Vec<Values> {
         fields.iter().map(|field| self.field(field)).collect()
     }
 
-    fn field(&self, field: &Field) -> Values {
+    fn field(&self, field: &FrameField) -> Values {
         let (common, rows) = (self.common, self.rows);
         let column = self.columns.get(field.of).and_then(Option::as_ref);
         let times = |of: &dyn Fn(u64) -> Option<i64>| match column {

@@ -22,7 +22,7 @@ pub(crate) enum Duration {
 
 /// How a call ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Outcome {
+pub(crate) enum CallOutcome {
     /// Returned this.
     Ret(i64),
     /// Failed with this errno.
@@ -89,15 +89,15 @@ pub(crate) fn removed_path(segment: &Loaded, row: usize) -> Option<&[u8]> {
 }
 
 /// The result of `row`.
-pub(crate) fn outcome(segment: &Loaded, row: usize) -> Outcome {
+pub(crate) fn outcome(segment: &Loaded, row: usize) -> CallOutcome {
     let errno = segment.core.errno[row];
     match segment.core.state[row] {
-        CallState::InFlight => Outcome::InFlight,
-        CallState::Killed => Outcome::Killed,
-        CallState::NoReturn => Outcome::NoReturn,
-        _ if systape_abi::is_restart(errno) => Outcome::Restart(errno),
-        _ if errno != 0 => Outcome::Errno(errno),
-        _ => segment.args.ret.get(row).map_or(Outcome::NotRecorded, |ret| Outcome::Ret(*ret)),
+        CallState::InFlight => CallOutcome::InFlight,
+        CallState::Killed => CallOutcome::Killed,
+        CallState::NoReturn => CallOutcome::NoReturn,
+        _ if systape_abi::is_restart(errno) => CallOutcome::Restart(errno),
+        _ if errno != 0 => CallOutcome::Errno(errno),
+        _ => segment.args.ret.get(row).map_or(CallOutcome::NotRecorded, |ret| CallOutcome::Ret(*ret)),
     }
 }
 

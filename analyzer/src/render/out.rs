@@ -10,7 +10,7 @@ use std::sync::mpsc::SyncSender;
 use systape_format::table::TableDef;
 
 use super::form::{Form, Format};
-use super::label::{Labels, Lines};
+use super::label::{LabelledLines, Lines};
 use super::row::{Judgement, Row};
 use super::sink::{self, Sink};
 use crate::values::output::TimedLines;
@@ -45,7 +45,7 @@ enum To<'r> {
     /// To standard output.
     Stdout(Stdout),
     /// To standard output, with a label before each line; `begun`: a line whose end has not come.
-    Labelled { out: Stdout, labels: Labels, begun: Vec<u8> },
+    Labelled { out: Stdout, labels: LabelledLines, begun: Vec<u8> },
     /// To a thread that merges.
     Merged(SyncSender<Lines>),
     /// To whom takes values.
@@ -90,7 +90,7 @@ impl<'r> Out<'r> {
     }
 
     /// The same with `labels` before lines.
-    pub(crate) fn labelled(format: Format, labels: Labels) -> io::Result<Self> {
+    pub(crate) fn labelled(format: Format, labels: LabelledLines) -> io::Result<Self> {
         Ok(Self::new(format, To::Labelled { out: Stdout::new()?, labels, begun: Vec::new() }))
     }
 

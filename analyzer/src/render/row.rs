@@ -103,7 +103,7 @@ impl<'a> Row<'a> {
     }
 
     /// Sets `name`, the real time at `ts`, and `time_uncertain_ns`; null without a clock.
-    pub(crate) fn time(&mut self, name: &str, ts: Option<u64>, times: &Times<'_>) -> &mut Self {
+    pub(crate) fn time(&mut self, name: &str, ts: Option<u64>, times: &ShownTimes<'_>) -> &mut Self {
         let real = ts.and_then(|ts| times.clock.real(ts));
         self.set(name, real.map(clock::rfc3339));
         self.set("time_uncertain_ns", real.and_then(clock::Real::uncertain))
@@ -220,14 +220,14 @@ pub(crate) fn user(uid: u32) -> Option<u32> {
 
 /// Times of a tape as values.
 #[derive(Clone, Debug)]
-pub(crate) struct Times<'a> {
+pub(crate) struct ShownTimes<'a> {
     /// The tape.
     pub session: &'a Session,
     /// Its clock.
     pub clock: Clock,
 }
 
-impl Times<'_> {
+impl ShownTimes<'_> {
     /// ns since the tape's start.
     pub(crate) fn since(&self, ts: u64) -> i64 {
         ts.wrapping_sub(self.session.window_open) as i64

@@ -17,7 +17,7 @@ use super::check;
 use super::repair::{Copied, create, fill, sync};
 use crate::asked::config::Config;
 use crate::asked::config::view::Part::All;
-use crate::asked::config::view::{Operands, Own, Rows, Run, View};
+use crate::asked::config::view::{AnswerFn, Operands, Own, Rows, View};
 use crate::derive::{fds, paths};
 use crate::render::out::Out;
 use crate::render::row::{Judgement, Row};
@@ -57,7 +57,7 @@ pub(crate) static VIEW: View = View {
     ],
     tables: &[Rows::of("cut", &[All(&CUT)])],
     check: |config| families(config).map(drop),
-    run: Run::Writes { make, run, tells_damage: true },
+    run: AnswerFn::Writes { make, run, tells_damage: true },
     ..View::PLAIN
 };
 

@@ -12,7 +12,7 @@ use crate::derive::summary::ledger::options;
 use crate::render::out::Out;
 use crate::table::families::{in_session, recorded, why_left_out};
 use crate::table::filter::Scope;
-use crate::table::group::by::By;
+use crate::table::group::by::GroupKey;
 use crate::table::loss::{Loss, loses};
 use crate::table::question::Question;
 use crate::table::scan::Coverage;
@@ -22,9 +22,9 @@ use crate::values::output::line;
 ///
 /// # Errors
 /// There are several, or it is none of them.
-pub(crate) fn key(config: &Config, known: &[By]) -> Result<Option<By>> {
+pub(crate) fn key(config: &Config, known: &[GroupKey]) -> Result<Option<GroupKey>> {
     let title = config.view.title();
-    match *By::parse(&config.by, known, &title)? {
+    match *GroupKey::parse(&config.by, known, &title)? {
         [] => Ok(None),
         [by] => Ok(Some(by)),
         _ => bail!("--by: {title} takes one key"),

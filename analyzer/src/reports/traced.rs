@@ -9,7 +9,7 @@ use rustc_hash::FxHashMap;
 use systape_format::model::{Call, Extent, Family};
 use systape_format::reader::Tape;
 
-use self::cause::{Cause, Ends};
+use self::cause::{Cause, TimedOutCalls};
 use self::subject::{Subject, subject};
 use super::{Context, scheduling};
 use crate::asked::config::Config;
@@ -105,7 +105,7 @@ pub(crate) struct Found {
     /// What its thread did.
     pub spent: Spent,
     /// The block I/O that it waited for; None: none, or not known.
-    pub io: Option<request::Io>,
+    pub io: Option<request::TracedIo>,
 }
 
 impl Found {
@@ -123,7 +123,7 @@ pub(crate) fn causes(
     words: &Words<'_>,
 ) -> impl Iterator<Item = Found> {
     let slept = parts.iter().zip(&spent).filter(|((part, _), _)| part.kind == Kind::Interrupt);
-    let ends = Ends::of(tape, words.book, slept.filter_map(|(_, spent)| spent.most()?.call));
+    let ends = TimedOutCalls::of(tape, words.book, slept.filter_map(|(_, spent)| spent.most()?.call));
     let found = parts.into_iter().zip(spent);
     found.map(move |((part, behind), spent)| {
         let cause = Cause::of(&part, &spent, &ends, words);

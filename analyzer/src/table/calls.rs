@@ -7,7 +7,7 @@ use std::borrow::Cow;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use rustc_hash::FxHashMap;
-use systape_abi::{Abi, ArgKind, Effect, Io, NO_CALL, RetKind, Selection, SyscallDesc};
+use systape_abi::{Abi, ArgKind, ContentIo, Effect, NO_CALL, RetKind, Selection, SyscallDesc};
 use systape_format::model::{Call, Session, SyscallFormat};
 
 /// The error of a call on a descriptor that is not open, or not for what was asked: it is on no file.
@@ -48,7 +48,7 @@ pub struct CallInfo {
     /// The arguments of the tape's `fd` and `fd2` columns.
     pub fd_args: [Option<usize>; 2],
     /// Its effect on the contents of files.
-    pub io: Io,
+    pub io: ContentIo,
     /// Its effect on the state that resolves names.
     pub effect: Effect,
     /// unlink, unlinkat: they take away the name of a file.
@@ -101,7 +101,7 @@ impl<'a> CallBook<'a> {
             long_name,
             ret: desc.map_or(RetKind::Int, |d| d.ret),
             fd_args: desc.map_or([None; 2], |d| d.fd_args()),
-            io: desc.map_or(Io::None, SyscallDesc::io),
+            io: desc.map_or(ContentIo::None, SyscallDesc::io),
             effect,
             removes: desc.is_some_and(SyscallDesc::removes),
             is_exit: effect == Effect::Exit,

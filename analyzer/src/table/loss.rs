@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use systape_format::header::BlockKind;
 use systape_format::model::{CPU_NONE, Call, CallState, Family, Gap, GapCause, LedgerRow, Session};
-use systape_format::reader::{Finding, Miss, Misses, Tape};
+use systape_format::reader::{Miss, Misses, Tape, TapeFault};
 
 use crate::table::filter::Scope;
 
@@ -50,12 +50,12 @@ pub struct Loss {
     /// Calls that removed or renamed what may be such a file under a name that is not known to be one of it.
     pub aliases: u64,
     /// What has lines of its own in the answer.
-    pub listed: Listed,
+    pub listed: ListedLoss,
 }
 
 /// Losses that have lines of their own in an answer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Listed {
+pub enum ListedLoss {
     /// None has.
     #[default]
     Nothing,
@@ -196,10 +196,10 @@ impl Loss {
     pub fn lines(&self, session: &Session, limit: usize) -> Vec<String> {
         let mut lines = Vec::new();
         let when = |first, last| span(first, last, session);
-        if self.listed == Listed::Nothing {
+        if self.listed == ListedLoss::Nothing {
             lines.extend(self.gaps.iter().map(|gap| gap_text(gap, when)));
         }
-        if self.listed != Listed::All {
+        if self.listed != ListedLoss::All {
             lines.extend(self.holes.iter().filter(|hole| hole.rows > 0).map(|hole| hole_text(hole, when)));
         }
         lines.extend(self.findings.iter().map(|finding| format!("DAMAGED: {finding}")));
@@ -238,7 +238,7 @@ pub(crate) fn miss_text(miss: &Miss) -> String {
 }
 
 /// `offset 0x4f000: …`.
-pub(crate) fn finding_text(finding: &Finding) -> String {
+pub(crate) fn finding_text(finding: &TapeFault) -> String {
     format!("offset {:#x}: {}", finding.offset, finding.text)
 }
 

@@ -1,6 +1,6 @@
 //! Common parts of groups of rows: their number, their times, and indices into the dict.
 
-use crate::column::{Cell, Name, get, need};
+use crate::column::{ColumnValue, Name, get, need};
 use crate::error::{Error, Result, capnp_err};
 use crate::header::{Header, MAX_ROWS};
 use crate::trace_capnp::column;
@@ -76,14 +76,18 @@ pub(super) struct Rows {
 
 impl Rows {
     /// A column that must be present.
-    pub(super) fn column<T: Cell>(self, column: &'static str, r: capnp::Result<column::Reader<'_>>) -> Result<Vec<T>> {
+    pub(super) fn column<T: ColumnValue>(
+        self,
+        column: &'static str,
+        r: capnp::Result<column::Reader<'_>>,
+    ) -> Result<Vec<T>> {
         let mut out = Vec::new();
         need(Name { block: self.block, column }, r.map_err(capnp_err(self.block))?, self.n, &mut out)?;
         Ok(out)
     }
 
     /// A column that older tapes lack: then each value is 0.
-    pub(super) fn column_or_zero<T: Cell + Default + Clone>(
+    pub(super) fn column_or_zero<T: ColumnValue + Default + Clone>(
         self,
         column: &'static str,
         r: capnp::Result<column::Reader<'_>>,

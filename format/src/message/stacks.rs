@@ -11,7 +11,7 @@ use crate::model::{
 };
 use crate::payload::{Message, list_len, new_message};
 use crate::trace_capnp as schema;
-use crate::tree::Ordered;
+use crate::tree::OrderedTree;
 use capnp::message::{Builder, HeapAllocator};
 
 const SAMPLES: &str = "samples";
@@ -137,8 +137,8 @@ fn steps(values: impl Iterator<Item = u64>) -> Vec<i64> {
 }
 
 /// The stacks message.
-pub(crate) fn write_stacks(ordered: &Ordered) -> Builder<HeapAllocator> {
-    let Ordered { stacks: s, end_ids, .. } = ordered;
+pub(crate) fn write_stacks(ordered: &OrderedTree) -> Builder<HeapAllocator> {
+    let OrderedTree { stacks: s, end_ids, .. } = ordered;
     let ends = &s.distinct;
     let mappings: usize = s.mappings.iter().map(mapping_bytes).sum();
     let columns =
@@ -266,7 +266,7 @@ mod tests {
     use crate::tree::order;
 
     /// Two calls and a sample of one user stack, the second call with a kernel part; an unused node in between.
-    fn sample() -> Ordered {
+    fn sample() -> OrderedTree {
         let mapping = |path: &[u8]| Mapping { path: path.to_vec(), kind: MappingKind::Elf, ..Mapping::default() };
         let attached = |of, row, user, kernel| Attached { of, row, user, kernel, status: StackStatus::Complete };
         let stacks = Stacks {

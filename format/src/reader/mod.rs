@@ -25,8 +25,8 @@ use crate::source::Source;
 use crate::table::TableDef;
 use crate::tables::MAX_TABLES;
 
-pub use crate::order::Picked;
-pub use crate::scan::Finding;
+pub use crate::order::PickedRows;
+pub use crate::scan::TapeFault;
 pub use feed::Feed;
 pub use misses::{Miss, Misses};
 pub use open::HEAD_SEARCH;
@@ -102,7 +102,7 @@ pub struct Tape {
     pub(crate) cut: bool,
     pub(crate) complete_until: u64,
     pub(crate) from_index: bool,
-    pub(crate) findings: Vec<Finding>,
+    pub(crate) findings: Vec<TapeFault>,
     /// Of all reads so far.
     pub(crate) misses: Arc<Misses>,
     pub(crate) being_written: bool,
@@ -199,7 +199,7 @@ impl Tape {
     }
 
     /// Damage found while opening. [`Self::verify`] finds the rest.
-    pub fn findings(&self) -> &[Finding] {
+    pub fn findings(&self) -> &[TapeFault] {
         &self.findings
     }
 

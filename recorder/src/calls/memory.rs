@@ -15,7 +15,7 @@ use systape_bpf::wire::{self, Capture, Snap, StructRule, Syscall};
 use crate::calls::tables::rules_of;
 use crate::calls::waits_in::WaitsIn;
 use crate::machine::bounded;
-use crate::machine::patient::{Moved, each};
+use crate::machine::patient::{JobProgress, each};
 use crate::own::clock;
 
 /// Most calls that are read.
@@ -93,11 +93,11 @@ impl Wanted {
     }
 
     /// Reads those of one process; the threads that left their calls meanwhile have none.
-    pub(crate) fn read(&self, calls: &[Asked], moved: &Moved) -> Vec<CallMemory> {
+    pub(crate) fn read(&self, calls: &[Asked], moved: &JobProgress) -> Vec<CallMemory> {
         let one = |asked: &Asked| {
             moved.step();
             let places = self.places(asked);
-            let memory = if places.is_empty() { None } else { Memory::of(asked) };
+            let memory = if places.is_empty() { None } else { TaskMemory::of(asked) };
             let value = |place| self.value(memory.as_ref()?, place);
             let values: Vec<Value> = places.into_iter().filter_map(value).collect();
             let waits_in = if asked.shares { WaitsIn::read(asked.here_pid, asked.here_tid) } else { None };
@@ -128,7 +128,7 @@ impl Wanted {
         strings.chain(pointed).filter(|place| place.address != 0).take(Syscall::default().cap.len()).collect()
     }
 
-    fn value(&self, memory: &Memory, place: Place) -> Option<Value> {
+    fn value(&self, memory: &TaskMemory, place: Place) -> Option<Value> {
         let Some(len) = place.len else {
             let most = MOST_STRING.min(self.string_limit as usize);
             let (bytes, whole) = string(memory, place.address, most)?;
@@ -280,7 +280,7 @@ fn structure(rule: &StructRule, args: &[u64; 6]) -> Option<Place> {
 }
 
 /// Bytes up to a NUL, at most `most`, and whether that is all.
-fn string(memory: &Memory, address: u64, most: usize) -> Option<(Vec<u8>, bool)> {
+fn string(memory: &TaskMemory, address: u64, most: usize) -> Option<(Vec<u8>, bool)> {
     let mut out = Vec::new();
     // one more says whether it goes on; page by page, because the next one may not exist
     while out.len() <= most {
@@ -302,9 +302,9 @@ fn string(memory: &Memory, address: u64, most: usize) -> Option<(Vec<u8>, bool)>
 
 /// Memory of a task. Not by process_vm_readv: that waits for the process's mmap lock where no signal ends it, so that `record` could not
 /// exit while another process is stuck with the lock held.
-struct Memory(File);
+struct TaskMemory(File);
 
-impl Memory {
+impl TaskMemory {
     fn of(asked: &Asked) -> Option<Self> {
         File::open(format!("/proc/{}/task/{}/mem", asked.here_pid, asked.here_tid)).ok().map(Self)
     }
@@ -337,7 +337,7 @@ mod tests {
     /// What the arguments of a call point to, in this process.
     fn values(name: &str, args: [u64; 6]) -> Vec<Value> {
         let asked = asked(name, args);
-        let memory = Memory::of(&asked).expect("its own memory");
+        let memory = TaskMemory::of(&asked).expect("its own memory");
         wanted().places(&asked).into_iter().filter_map(|place| wanted().value(&memory, place)).collect()
     }
 

@@ -1,7 +1,7 @@
 //! Tables of calls for the BPF programs: what to copy, what to keep under any filter.
 
 use crate::calls::filter::CallFilter;
-use systape_abi::{Abi, ArgKind, Count, Effect, Layout, Selection, Struct, Structs, SyscallDesc, describe};
+use systape_abi::{Abi, ArgKind, Effect, ElementCount, Layout, Selection, Struct, Structs, SyscallDesc, describe};
 use systape_bpf::wire::{CallDesc, CallStructs, StructRule};
 use systape_bpf::{
     SC_MAX, also, call_flags as flag, capture_kind as cap, condition, plain, socket_call, struct_count, struct_when,
@@ -55,11 +55,11 @@ pub(crate) fn rules_of(desc: &SyscallDesc, abi: Abi, structs: Structs) -> CallSt
 /// How and when to copy a structure.
 fn rule(arg: u8, kind: ArgKind, layout: Layout) -> StructRule {
     let count = match layout.count {
-        Count::Arg(arg) => arg,
-        Count::One => struct_count::ONE,
-        Count::Returned => struct_count::RETURNED,
-        Count::Bits => struct_count::BITS,
-        Count::ToPage => struct_count::TO_PAGE,
+        ElementCount::Arg(arg) => arg,
+        ElementCount::One => struct_count::ONE,
+        ElementCount::Returned => struct_count::RETURNED,
+        ElementCount::Bits => struct_count::BITS,
+        ElementCount::ToPage => struct_count::TO_PAGE,
     };
     let when = match kind {
         ArgKind::In(_) => struct_when::ENTER,

@@ -44,7 +44,7 @@ const USERS_PATIENCE: Duration = Duration::from_secs(5);
 
 /// A command that was found, ready for execve.
 #[derive(Clone, Debug)]
-pub(crate) struct Command {
+pub(crate) struct FoundCommand {
     /// File to execute.
     pub path: CString,
     /// argv.
@@ -62,11 +62,11 @@ pub(crate) struct CommandError {
 
 /// All settings of `record`, resolved.
 #[derive(Clone, Debug)]
-pub struct Config {
+pub struct RecordConfig {
     /// Tape; None = only a flight recorder's.
     pub output: Option<PathBuf>,
     /// The flight recorder.
-    pub(crate) flight: Option<flight::Settings>,
+    pub(crate) flight: Option<flight::FlightSettings>,
     /// Prints nothing at the end unless something is wrong.
     pub quiet: bool,
     /// The whole system; a command only limits the time.
@@ -114,7 +114,7 @@ pub struct Config {
     /// Static probes of --usdt.
     pub usdt: Usdt,
     /// Environment variables to keep.
-    pub env: Arc<environ::Keys>,
+    pub env: Arc<environ::EnvironKeys>,
     /// Labels of the tape.
     pub labels: Vec<String>,
     /// Remarks on what -e asks for.
@@ -149,7 +149,7 @@ pub struct Config {
     pub command: Vec<OsString>,
 }
 
-impl Config {
+impl RecordConfig {
     /// Resolves `args`.
     ///
     /// # Errors
@@ -210,7 +210,7 @@ impl Config {
             bail!("--keep-stack-bytes writes stacks as they are: leave it or --redact out");
         }
         let filter = CallFilter::new(&args)?;
-        let flight = flight::Settings::new(&args, &selection, &families)?;
+        let flight = flight::FlightSettings::new(&args, &selection, &families)?;
         if flight.is_some() && args.output.is_none() {
             let of_tape = [(args.max_size.is_some(), "--max-size"), (args.keep_stack_bytes, "--keep-stack-bytes")];
             if let Some((_, name)) = of_tape.into_iter().find(|(given, _)| *given) {
@@ -254,13 +254,13 @@ impl Config {
             tracepoints: events.tracepoints,
             probes,
             usdt,
-            env: Arc::new(environ::Keys::parse(&args.env)?),
+            env: Arc::new(environ::EnvironKeys::parse(&args.env)?),
             labels: labels(args.label)?,
             notes: events.notes,
             inherit: !args.no_inherit,
             with_self: args.with_self,
             ring_bytes: args.ring.as_deref().map(ring_size).transpose()?,
-            buffer: buffer_size(args.buffer, flight.as_ref().is_some_and(flight::Settings::keeps_in_memory))?,
+            buffer: buffer_size(args.buffer, flight.as_ref().is_some_and(flight::FlightSettings::keeps_in_memory))?,
             delay: args.delay,
             string_limit: args.string_size,
             structs: args.structs,
@@ -492,7 +492,7 @@ fn parse_cpus(text: &str, possible: u32) -> Result<Vec<u32>> {
 }
 
 /// Finds the command like execvp, so that a command that cannot run is refused before anything is attached.
-pub(crate) fn find_command(words: &[OsString]) -> Result<Command, CommandError> {
+pub(crate) fn find_command(words: &[OsString]) -> Result<FoundCommand, CommandError> {
     let name = &words[0];
     let fail = |status, what: &str| Err(CommandError { status, message: format!("{}: {what}", name.display()) });
     let c_string = |s: &OsStr| CString::new(s.as_bytes()).ok();
@@ -510,7 +510,7 @@ pub(crate) fn find_command(words: &[OsString]) -> Result<Command, CommandError> 
         let Ok(meta) = fs::metadata(&file) else { continue };
         if meta.is_file() && meta.permissions().mode() & 0o111 != 0 {
             return match c_string(file.as_os_str()) {
-                Some(path) => Ok(Command { path, argv }),
+                Some(path) => Ok(FoundCommand { path, argv }),
                 None => fail(127, "its path holds a NUL byte"),
             };
         }

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use anyhow::{Context, Result};
 use caps::{CapSet, Capability, CapsHashSet};
 
-use crate::config::Config;
+use crate::config::RecordConfig;
 use crate::machine::addresses;
 use crate::own::clock;
 use crate::own::say::quoted;
@@ -123,7 +123,7 @@ fn ids_are_ours(status: &str) -> bool {
 }
 
 /// What the tape lacks because of missing capabilities, one line each.
-pub(crate) fn notes(config: &Config) -> Vec<String> {
+pub(crate) fn notes(config: &RecordConfig) -> Vec<String> {
     let set = effective();
     let mut notes = Vec::new();
     let has = |cap: Capability| set.contains(&cap);
@@ -162,7 +162,7 @@ pub(crate) fn notes(config: &Config) -> Vec<String> {
 }
 
 /// The capabilities that a recording needs after its programs are attached and its events open.
-fn needed(config: &Config) -> CapsHashSet {
+fn needed(config: &RecordConfig) -> CapsHashSet {
     // /proc/PID of others: open files after a lost record, executables of senders of signals
     let mut needed = CapsHashSet::from([Capability::CAP_SYS_PTRACE, Capability::CAP_DAC_READ_SEARCH]);
     if !config.stacks.on.is_empty() {
@@ -184,7 +184,7 @@ fn needed(config: &Config) -> CapsHashSet {
 ///
 /// # Errors
 /// When the kernel refuses, which should never happen.
-pub(crate) fn give_up(config: &Config, works: impl Fn() -> bool) -> Result<()> {
+pub(crate) fn give_up(config: &RecordConfig, works: impl Fn() -> bool) -> Result<()> {
     let permitted = caps::read(None, CapSet::Permitted).context("cannot read capabilities")?;
     let mut keep: CapsHashSet = needed(config).intersection(&permitted).copied().collect();
     caps::set(None, CapSet::Effective, &keep).context("cannot give capabilities up")?;

@@ -12,7 +12,7 @@ use systape_abi::Abi;
 use systape_format::model::{Extent, Family, Session, StackOf, SyscallFormat};
 use xxhash_rust::xxh3::xxh3_64;
 
-use crate::config::Config;
+use crate::config::RecordConfig;
 use crate::config::rights;
 use crate::machine::patient::Asked;
 use crate::machine::{cgroups, containers, devices, system};
@@ -22,7 +22,7 @@ use crate::own::clock;
 const PATIENCE: Duration = Duration::from_secs(2);
 
 /// Collects everything except the start of the window and the rings' size.
-pub(crate) fn collect(config: &Config) -> Session {
+pub(crate) fn collect(config: &RecordConfig) -> Session {
     let uname = Uname::read();
     let mut notes = rights::notes(config);
     // of files that may lie on a disk or server that hangs, or be held by the kernel; all at once
@@ -128,7 +128,7 @@ fn told<R: Default + Send + 'static>(
 }
 
 /// The requested families, and samples.
-fn families(config: &Config) -> Vec<Family> {
+fn families(config: &RecordConfig) -> Vec<Family> {
     let samples = config.stacks.on.contains(&StackOf::Sample).then_some(Family::Sample);
     config.families.list().iter().copied().chain(samples).collect()
 }

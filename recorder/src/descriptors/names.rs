@@ -18,12 +18,12 @@ pub(crate) struct Name {
     /// Of a socket: what it is called beside its number, which is in `bytes`.
     pub names: Option<Box<Names>>,
     /// Which file it is; None: not known, or it is none of a file system's.
-    pub file: Option<Box<FileId>>,
+    pub file: Option<Box<FileKey>>,
 }
 
 /// A file, whatever it is called.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct FileId {
+pub(crate) struct FileKey {
     /// When it had the name.
     pub since: u64,
     /// As the kernel has it.
@@ -37,7 +37,7 @@ impl Name {
     }
 
     /// The same of a file.
-    pub(crate) fn of_file(bytes: Vec<u8>, file: Option<FileId>) -> Rc<Self> {
+    pub(crate) fn of_file(bytes: Vec<u8>, file: Option<FileKey>) -> Rc<Self> {
         Rc::new(Self { bytes, interned: Cell::new((u32::MAX, 0)), names: None, file: file.map(Box::new) })
     }
 

@@ -114,7 +114,7 @@ fn inode_of(name: &[u8]) -> Option<u64> {
 
 /// The parts of a name.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Parts {
+pub(crate) struct SocketParts {
     /// The protocol as `strace -yy` has it; `socket` = one it has no word for.
     pub protocol: &'static str,
     /// Address and port it is bound to, of netlink protocol and port; empty = none.
@@ -126,8 +126,8 @@ pub(crate) struct Parts {
 }
 
 /// The parts of the name of a socket with these facts.
-pub(crate) fn parts(s: &wire::Socket) -> Parts {
-    let mut parts = Parts { protocol: "socket", ..Parts::default() };
+pub(crate) fn parts(s: &wire::Socket) -> SocketParts {
+    let mut parts = SocketParts { protocol: "socket", ..SocketParts::default() };
     let raw: Vec<u8> = s.proto.iter().map(|c| c.cast_unsigned()).take_while(|c| *c != 0).collect();
     let Some((_, word, has_ends)) = PROTOCOLS.iter().find(|(name, ..)| name.as_bytes() == raw) else { return parts };
     parts.protocol = word;
@@ -151,7 +151,7 @@ pub(crate) fn parts(s: &wire::Socket) -> Parts {
 
 /// The name of a socket with these facts, and how many of its ends that says: 2 if it has another.
 pub(crate) fn text(s: &wire::Socket) -> (Vec<u8>, u8) {
-    let Parts { protocol, local, remote, path } = parts(s);
+    let SocketParts { protocol, local, remote, path } = parts(s);
     let known = match (s.peer != 0 || !remote.is_empty(), local.is_empty() && path.is_empty()) {
         (true, _) => 2,
         (false, is_number) => u8::from(!is_number),

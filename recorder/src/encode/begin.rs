@@ -13,11 +13,11 @@ use super::names::MOST_AT_START;
 use super::rows::{Piece, Rows};
 use super::touched::SinceStart;
 use super::world::World;
-use super::{Start, Unread, checkpoint};
+use super::{Start, UnreadProcess, checkpoint};
 use crate::descriptors::sockets::Read;
 use crate::rings::order::Order;
 use crate::tasks::TaskId;
-use crate::tasks::effects::CallInfo;
+use crate::tasks::effects::CallFacts;
 
 /// Adds the state at the start. Every record up to `start.done` must have been added.
 pub(super) fn begin(
@@ -36,7 +36,7 @@ pub(super) fn begin(
     for snap in leaders.into_iter().chain(threads) {
         world.tasks.learn(&snap.task);
     }
-    let Touched { fds: touched, moved, sockets: renamed } = touched(order, start.done.saturating_add(1));
+    let WaitingChanges { fds: touched, moved, sockets: renamed } = touched(order, start.done.saturating_add(1));
     let mut members: FxHashMap<u32, Vec<TaskId>> = FxHashMap::default();
     for (id, entry) in world.tasks.alive() {
         members.entry(entry.task.pid).or_default().push(id);
@@ -84,12 +84,12 @@ pub(super) fn begin(
 }
 
 /// Reports the processes that could not be read in time: no event is missing for them.
-fn tell_unread(unread: &[Unread], (first, last): (u64, u64), rows: &mut Rows) {
+fn tell_unread(unread: &[UnreadProcess], (first, last): (u64, u64), rows: &mut Rows) {
     /// Most processes that are named.
     const NAMED: usize = 64;
     for files in [true, false] {
         // who misses both is told of once
-        let of = |unread: &&Unread| unread.files == files;
+        let of = |unread: &&UnreadProcess| unread.files == files;
         let family = if files { Family::State } else { Family::Process };
         let gap = |pid, count| Gap {
             cause: GapCause::NotRead,
@@ -130,7 +130,7 @@ fn bury(snaps: &[Snap], window_open: u64, order: &mut Order, world: &mut World, 
 
 /// What waiting records change.
 #[derive(Default)]
-struct Touched {
+struct WaitingChanges {
     /// Descriptors by process.
     fds: FxHashMap<u32, SinceStart>,
     /// Processes that change their current directory.
@@ -140,13 +140,13 @@ struct Touched {
 }
 
 /// What records change that wait until `until`.
-fn touched(order: &mut Order, until: u64) -> Touched {
-    let Touched { fds: mut touched, mut moved, mut sockets } = Touched::default();
-    let mut infos: FxHashMap<(u8, u32), CallInfo> = FxHashMap::default();
+fn touched(order: &mut Order, until: u64) -> WaitingChanges {
+    let WaitingChanges { fds: mut touched, mut moved, mut sockets } = WaitingChanges::default();
+    let mut infos: FxHashMap<(u8, u32), CallFacts> = FxHashMap::default();
     for pending in order.before(until) {
         match wire::parse(pending.bytes) {
             Ok(Record::Closing(c)) => {
-                let info = infos.entry((c.abi, c.nr)).or_insert_with(|| CallInfo::new(c.abi, c.nr));
+                let info = infos.entry((c.abi, c.nr)).or_insert_with(|| CallFacts::new(c.abi, c.nr));
                 touched.entry(c.id.pid).or_default().entered(info.effect, &c.args);
             }
             // the list is of the new program: what exec closed is not in it
@@ -155,7 +155,7 @@ fn touched(order: &mut Order, until: u64) -> Touched {
                 for name in names(&s, data) {
                     sockets.extend(wire::socket(name).into_iter().flat_map(|socket| [socket.inode, socket.peer]));
                 }
-                let info = infos.entry((s.abi, s.nr)).or_insert_with(|| CallInfo::new(s.abi, s.nr));
+                let info = infos.entry((s.abi, s.nr)).or_insert_with(|| CallFacts::new(s.abi, s.nr));
                 if s.ret < 0 {
                     if s.ret == i64::from(-libc::EBADF) && info.effect == Effect::Close {
                         touched.entry(s.id.pid).or_default().was_closed(s.args[0] as i32);
@@ -172,7 +172,7 @@ fn touched(order: &mut Order, until: u64) -> Touched {
             _ => {}
         }
     }
-    Touched { fds: touched, moved, sockets }
+    WaitingChanges { fds: touched, moved, sockets }
 }
 
 /// Adds what was open at the start and closed before the lists were read, without a name; where there may have been more, a

@@ -22,7 +22,7 @@ const MOST: usize = 65536;
 const MOST_ASKED: usize = 4096;
 
 /// A process: its pid, and when it began.
-type Process = (u32, u64);
+type PidAndStart = (u32, u64);
 
 /// See the module.
 #[derive(Debug)]
@@ -31,7 +31,7 @@ pub(super) struct CgroupLimits {
     member: Arc<TableDef>,
     hierarchies: Arc<[Hierarchy]>,
     /// Which cgroups of v1 limit a process.
-    members: BTreeMap<Process, BTreeMap<Controller, Rc<[u8]>>>,
+    members: BTreeMap<PidAndStart, BTreeMap<Controller, Rc<[u8]>>>,
     /// Cgroups that were read since the recording began, with the numbers of their hierarchies.
     asked: FxHashSet<(u8, Vec<u8>)>,
     /// Some cgroup has a limit.
@@ -165,7 +165,7 @@ impl CgroupLimits {
 }
 
 /// A living thread of each process, the first if that lives.
-fn threads(world: &World) -> BTreeMap<Process, TaskId> {
+fn threads(world: &World) -> BTreeMap<PidAndStart, TaskId> {
     let mut threads = BTreeMap::new();
     for (id, entry) in world.tasks.alive() {
         let thread = threads.entry(process(world, id)).or_insert(id);
@@ -176,7 +176,7 @@ fn threads(world: &World) -> BTreeMap<Process, TaskId> {
     threads
 }
 
-fn process(world: &World, id: TaskId) -> Process {
+fn process(world: &World, id: TaskId) -> PidAndStart {
     let task = &world.tasks.get(id).task;
     (task.pid, task.leader_start_ns)
 }

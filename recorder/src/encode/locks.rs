@@ -27,7 +27,7 @@ type Waiter = (u32, u32);
 
 /// See the module.
 #[derive(Debug)]
-pub(super) struct Locks {
+pub(super) struct LockPairs {
     open: FxHashMap<Waiter, Vec<wire::Lock>>,
     names: Arc<LockNames>,
     contention: Arc<TableDef>,
@@ -39,7 +39,7 @@ fn waiter(l: &wire::Lock) -> Waiter {
     (tid, if tid == 0 { l.row.hdr.cpu } else { 0 })
 }
 
-impl Locks {
+impl LockPairs {
     pub(super) fn new(names: Arc<LockNames>) -> Self {
         Self {
             open: FxHashMap::default(),
@@ -169,7 +169,7 @@ fn kind(flags: u32) -> &'static [u8] {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::encode::stacks::Stacks;
+    use crate::encode::stacks::WaitingStacks;
     use crate::tasks::Tasks;
     use crate::tasks::targets::Targets;
     use systape_format::model::StackSettings;
@@ -187,9 +187,9 @@ mod tests {
 
     /// Durations by lock of the pairs, and what was seen of the rest.
     fn rows(records: &[wire::Lock]) -> Seen {
-        let mut rows = Rows::new(0, Stacks::new(StackSettings::default(), 0));
+        let mut rows = Rows::new(0, WaitingStacks::new(StackSettings::default(), 0));
         let mut world = World::new(Tasks::new(false, Targets::default()), Arc::default());
-        let mut locks = Locks::new(Arc::default());
+        let mut locks = LockPairs::new(Arc::default());
         records.iter().for_each(|l| locks.record(l, &mut world, &mut rows));
         locks.finish(1000, &mut world, &mut rows);
         assert!(locks.open.is_empty());

@@ -6,12 +6,12 @@ use super::recent::Recent;
 
 /// See the module.
 #[derive(Debug, Default)]
-pub(super) struct Paths {
+pub(super) struct OpenFilePaths {
     /// By the address, which is never stored: the tag of the name, and the path; None = it has none.
     known: Recent<(u64, Option<Vec<u8>>)>,
 }
 
-impl Paths {
+impl OpenFilePaths {
     /// The file has this path from now on.
     pub(super) fn name(&mut self, f: &wire::File, name: &[u8]) {
         self.known.insert(f.address, (f.tag, wire::name(name)));

@@ -23,14 +23,14 @@ systape_bpf::row_tables!(names);
 
 /// The tables of records.
 #[derive(Debug)]
-pub(super) struct Tables {
+pub(super) struct RowTables {
     /// In the order of their numbers; None = it has no declaration.
     declared: Vec<Option<(Family, Arc<TableDef>)>>,
     /// In the order of their own numbers.
     tracepoints: Vec<Arc<Tracepoint>>,
 }
 
-impl Tables {
+impl RowTables {
     /// `tracepoints`: by the number of their records, from 1 on.
     pub(super) fn new(tracepoints: Vec<Arc<Tracepoint>>) -> Self {
         let table = |name: &&str| {
@@ -167,7 +167,7 @@ mod tests {
 
     #[test]
     fn every_table_of_the_programs_is_declared() {
-        let tables = Tables::new(Vec::new());
+        let tables = RowTables::new(Vec::new());
         for (name, table) in NAMES.iter().zip(&tables.declared) {
             let (family, def) = table.as_ref().unwrap_or_else(|| panic!("{name} is not in families.rs"));
             assert!(

@@ -5,9 +5,9 @@ use systape_bpf::wire::Ident;
 
 use super::stacks::tests::{encoder, recorded};
 use super::*;
-use crate::descriptors::names::{FileId, Name};
+use crate::descriptors::names::{FileKey, Name};
 use crate::descriptors::sockets::Read;
-use crate::load::Opens;
+use crate::load::FirstDescriptors;
 use crate::rings::order::Batch;
 
 #[test]
@@ -32,7 +32,7 @@ fn who_ended_before_the_start_is_not_in_the_first_checkpoint() {
     encoder.begin(Start {
         snaps,
         processes: Vec::new(),
-        opens: Opens::default(),
+        opens: FirstDescriptors::default(),
         memory: Vec::new(),
         limits: Limits::default(),
         unread: Vec::new(),
@@ -121,7 +121,7 @@ fn names_read_at_the_start_are_not_those_of_later_events() {
     let id = Ident { tid: 5, pid: 5, start: 1, leader_start: 1 };
     let task = wire::Task { id, here_pid: 5, ..wire::Task::default() };
     let snap = Snap { task, matched: 1, ..Snap::default() };
-    let mut process = snapshot::Process::unknown(5, 50);
+    let mut process = snapshot::ProcessReading::unknown(5, 50);
     process.fds = Some(vec![(3, b"socket:[17]".to_vec(), false), (4, b"socket:[18]".to_vec(), false)]);
     // a bind of 17 waits that ended before the sockets were read
     let mut call = wire::Syscall { id, end: 40, nr: 49, abi: 1, state: 1, captures: 1, ..wire::Syscall::default() };
@@ -142,7 +142,7 @@ fn names_read_at_the_start_are_not_those_of_later_events() {
     encoder.begin(Start {
         snaps: vec![snap],
         processes: vec![process],
-        opens: Opens { sockets, ..Opens::default() },
+        opens: FirstDescriptors { sockets, ..FirstDescriptors::default() },
         memory: Vec::new(),
         limits: Limits::default(),
         unread: Vec::new(),
@@ -240,7 +240,7 @@ fn a_tape_that_begins_later_says_which_files_are_open() {
     encoder.take(Record::Task(wire::Task { hdr, id, ts: 5, ..wire::Task::default() }));
     let task = encoder.world.tasks.find(&id).unwrap();
     let inode = wire::Inode { inode: 77, dev: 8, generation: 3, ..wire::Inode::default() };
-    let file = Name::of_file(b"/a".to_vec(), Some(FileId { since: 0, inode }));
+    let file = Name::of_file(b"/a".to_vec(), Some(FileKey { since: 0, inode }));
     encoder.world.tasks.files_mut(task).set(5, 3, file, false);
     encoder.close_segment(10);
     encoder.take_pieces();

@@ -16,9 +16,9 @@ const MOST: u64 = 256;
 
 /// See the module.
 #[derive(Clone, Debug)]
-pub(super) struct Own(Vec<u8>);
+pub(super) struct RecorderId(Vec<u8>);
 
-impl Own {
+impl RecorderId {
     /// Of the recorder of this machine, called `host`.
     pub(super) fn new(host: &[u8]) -> Self {
         let machine = MACHINE.iter().find_map(|path| read(Path::new(path)).ok().filter(|id| !id.is_empty()));
@@ -52,7 +52,7 @@ mod tests {
 
     #[test]
     fn a_recorder_knows_its_tapes_and_nobody_elses() {
-        let (here, there) = (Own(b"7f\0web3".to_vec()), Own(b"80\0web3".to_vec()));
+        let (here, there) = (RecorderId(b"7f\0web3".to_vec()), RecorderId(b"80\0web3".to_vec()));
         let ids = [[3; 16], [4; 16]].map(|random| here.mark(random));
         for id in ids {
             assert_eq!(here.mark(id), id);

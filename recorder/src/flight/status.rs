@@ -32,7 +32,7 @@ pub(crate) struct Fires {
 
 /// The numbers.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Numbers {
+pub(crate) struct StatusNumbers {
     /// When the recording began, ns.
     pub since: u64,
     /// Time asked for, ns; 0 = none was.
@@ -63,11 +63,11 @@ pub(crate) struct Numbers {
 
 /// See the module.
 #[derive(Debug, Default)]
-pub(crate) struct Status(Mutex<Numbers>);
+pub(crate) struct Status(Mutex<StatusNumbers>);
 
 impl Status {
     /// Reads or changes the numbers.
-    pub(crate) fn now(&self) -> MutexGuard<'_, Numbers> {
+    pub(crate) fn now(&self) -> MutexGuard<'_, StatusNumbers> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

@@ -15,14 +15,14 @@ use std::path::Path;
 
 use systape_symbols::Executed;
 
-use crate::foreign::{Facts, Wanted};
+use crate::foreign::{FactReader, Wanted};
 
 /// Scripts whose interpreter is a script, as often as the kernel does it.
 const DEPTH: usize = 5;
 
 /// Where the paths of the process that failed begin.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Base {
+pub(crate) enum PathBase {
     /// At the recorder's own root; its directory, if that is known.
     Ours(Option<Vec<u8>>),
     /// At those of this process, by its id in /proc, while it lives.
@@ -31,9 +31,9 @@ pub(crate) enum Base {
 
 /// An exec that failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Failed {
-    /// See [`Base`].
-    pub base: Base,
+pub(crate) struct FailedExec {
+    /// See [`PathBase`].
+    pub base: PathBase,
     /// The program's path as the call had it.
     pub path: Vec<u8>,
 }
@@ -52,8 +52,8 @@ pub(crate) struct Found {
 }
 
 /// Reads what the program asks for; None: it is not there itself, or that is not known.
-pub(crate) fn find(facts: &mut Facts, failed: &Failed) -> Option<Found> {
-    let open = |facts: &Facts, path: &[u8]| {
+pub(crate) fn find(facts: &mut FactReader, failed: &FailedExec) -> Option<Found> {
+    let open = |facts: &FactReader, path: &[u8]| {
         let answer = facts.open(Wanted::Executed, &request(&failed.base, path)?);
         Some(answer.map(|(_, file)| file).map_err(|why| why.parse::<u16>().ok()))
     };
@@ -92,11 +92,11 @@ fn is_missing(error: u16) -> bool {
 }
 
 /// What the process that opens files is asked: at whose root or directory (0: the recorder's), and a path from there.
-fn request(base: &Base, path: &[u8]) -> Option<Vec<u8>> {
+fn request(base: &PathBase, path: &[u8]) -> Option<Vec<u8>> {
     let (whose, path) = match base {
-        Base::Of(pid) => (*pid, path.to_vec()),
-        Base::Ours(_) if path.starts_with(b"/") => (0, path.to_vec()),
-        Base::Ours(dir) => (0, [dir.as_deref()?, b"/", path].concat()),
+        PathBase::Of(pid) => (*pid, path.to_vec()),
+        PathBase::Ours(_) if path.starts_with(b"/") => (0, path.to_vec()),
+        PathBase::Ours(dir) => (0, [dir.as_deref()?, b"/", path].concat()),
     };
     Some([&whose.to_le_bytes()[..], &path].concat())
 }
@@ -162,16 +162,16 @@ mod tests {
         let resolved = |name: &str, resolve| beneath(dir.path(), name.as_bytes(), resolve).is_ok();
         assert!(resolved("/link", libc::RESOLVE_IN_ROOT) && resolved("file", libc::RESOLVE_BENEATH));
         assert!(!resolved("link", libc::RESOLVE_BENEATH) && !resolved("../x", libc::RESOLVE_BENEATH));
-        let asked = |path: &Path| open_asked(&request(&Base::Ours(None), path.as_os_str().as_bytes()).unwrap());
-        let found = Facts::new().executed(&asked(&path("file")).unwrap().1);
+        let asked = |path: &Path| open_asked(&request(&PathBase::Ours(None), path.as_os_str().as_bytes()).unwrap());
+        let found = FactReader::new().executed(&asked(&path("file")).unwrap().1);
         assert_eq!(found, Some(Executed::Script(b"/x".to_vec())));
         assert_eq!(asked(&path("none")).unwrap_err(), libc::ENOENT.to_string());
         assert_eq!(asked(&path("file/x")).unwrap_err(), libc::ENOTDIR.to_string());
         assert_eq!(asked(dir.path()).unwrap_err(), "it is no regular file");
         // of a process that is gone nothing is missing
-        let gone = request(&Base::Of(u32::MAX), b"/bin/sh").unwrap();
+        let gone = request(&PathBase::Of(u32::MAX), b"/bin/sh").unwrap();
         assert_eq!(open_asked(&gone).unwrap_err(), "its process has ended");
-        assert_eq!(request(&Base::Ours(None), b"relative"), None);
+        assert_eq!(request(&PathBase::Ours(None), b"relative"), None);
         assert!(open_asked(b"").is_err());
     }
 }

@@ -124,7 +124,7 @@ pub(crate) enum Whose {
 
 /// Reads facts of files, and how long it took so far.
 #[derive(Debug)]
-pub(crate) struct Facts {
+pub(crate) struct FactReader {
     reader: FileReader,
     carrier: Carrier,
     ours: Deadline,
@@ -132,7 +132,7 @@ pub(crate) struct Facts {
     strange: Option<Deadline>,
 }
 
-impl Facts {
+impl FactReader {
     /// Starts nothing before the first question.
     pub(crate) fn new() -> Self {
         // without a program there is no answer, and every file says so
@@ -186,7 +186,7 @@ mod tests {
 
     #[test]
     fn files_are_asked_about() {
-        let mut facts = Facts::new();
+        let mut facts = FactReader::new();
         let own = File::open("/proc/self/exe").unwrap();
         for whose in [Whose::Ours, Whose::Strange] {
             let found = facts.ask(whose, |reader, limits| reader.function(&own, "main", limits)).unwrap();

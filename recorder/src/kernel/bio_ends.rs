@@ -4,7 +4,7 @@ use anyhow::{Context, Result};
 use libbpf_rs::{MapCore, MapFlags};
 use systape_bpf::{BIO_ENDS, bio_end};
 
-use crate::machine::kallsyms::Symbols;
+use crate::machine::kallsyms::WantedSymbols;
 
 /// Whose bios end in the function of that name; None: nothing is known of it.
 pub(crate) fn of(name: &str) -> Option<u8> {
@@ -23,7 +23,7 @@ pub(crate) fn of(name: &str) -> Option<u8> {
 ///
 /// # Errors
 /// When the kernel does not take an entry.
-pub(crate) fn fill(map: &impl MapCore, symbols: &Symbols) -> Result<()> {
+pub(crate) fn fill(map: &impl MapCore, symbols: &WantedSymbols) -> Result<()> {
     let known = symbols.iter().filter_map(|symbol| Some((symbol.from, of(&symbol.name)?)));
     for (address, whose) in known.take(BIO_ENDS as usize) {
         map.update(&address.to_ne_bytes(), &[whose], MapFlags::ANY).context("bio_ends")?;

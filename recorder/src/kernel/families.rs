@@ -12,9 +12,9 @@ use systape_bpf::{OpenSystapeSkel, stack_user};
 use systape_format::families::RECORDED;
 use systape_format::model::{Family, StackOf};
 
-use crate::kernel::programs::{self, Hook, Load, PROGRAMS, Program};
+use crate::kernel::programs::{self, BpfProgram, Hook, Load, PROGRAMS};
 use crate::kernel::{bio_ends, preemption, softirq};
-use crate::machine::kallsyms::Symbols;
+use crate::machine::kallsyms::WantedSymbols;
 
 macro_rules! names {
     ($(($family:ident, $name:literal, $when:ident))*) => {
@@ -125,7 +125,7 @@ impl Families {
 #[derive(Debug)]
 pub(crate) struct Tracepoints {
     btf: Btf<'static>,
-    symbols: Symbols,
+    symbols: WantedSymbols,
 }
 
 impl Tracepoints {
@@ -136,7 +136,7 @@ impl Tracepoints {
     pub(crate) fn read() -> Result<Self> {
         let btf = Btf::from_vmlinux().context("cannot read the kernel's BTF")?;
         let wanted = |name: &str| softirq::wants(name) || preemption::wants(name) || bio_ends::of(name).is_some();
-        Ok(Self { btf, symbols: Symbols::read(wanted) })
+        Ok(Self { btf, symbols: WantedSymbols::read(wanted) })
     }
 
     /// All of it.
@@ -145,7 +145,7 @@ impl Tracepoints {
     }
 
     /// Places of its functions, and names.
-    pub(crate) fn symbols(&self) -> &Symbols {
+    pub(crate) fn symbols(&self) -> &WantedSymbols {
         &self.symbols
     }
 
@@ -172,8 +172,8 @@ impl Tracepoints {
 /// Requested families without a tracepoint in this kernel, and why they cannot be recorded.
 pub(crate) fn without_tracepoints(families: &Families, kernel: &Tracepoints) -> Vec<(Family, String)> {
     let lacks = |family: &Family| {
-        let needed = |program: &&Program| program.family == *family && program.load == Load::OneOf;
-        let any_of: Vec<_> = PROGRAMS.iter().filter(needed).filter_map(Program::tracepoint).collect();
+        let needed = |program: &&BpfProgram| program.family == *family && program.load == Load::OneOf;
+        let any_of: Vec<_> = PROGRAMS.iter().filter(needed).filter_map(BpfProgram::tracepoint).collect();
         let lacks = !any_of.is_empty() && any_of.iter().all(|name| kernel.arguments(name).is_none());
         let since = if *family == Family::Lock { " (Linux 5.19 has)" } else { "" };
         lacks.then(|| (*family, format!("this kernel has no tracepoint {}{since}", any_of.join(" or "))))
@@ -257,7 +257,7 @@ pub(crate) fn choose(
 }
 
 /// Whether the kernel has the tracepoint of a program; for programs that are always loaded, loading shows it.
-fn is_there(program: &Program, kernel: &Tracepoints) -> bool {
+fn is_there(program: &BpfProgram, kernel: &Tracepoints) -> bool {
     match (program.load, program.hook) {
         (Load::IfThere | Load::OneOf, Hook::Tracepoint(name, 0)) => kernel.arguments(name).is_some(),
         (Load::IfThere | Load::OneOf, Hook::Tracepoint(name, count)) => kernel.arguments(name) == Some(count),

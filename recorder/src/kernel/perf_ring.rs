@@ -14,7 +14,7 @@ const HEADER: usize = 8;
 
 /// A mapped ring, for one thread at a time.
 #[derive(Debug)]
-pub(crate) struct Ring {
+pub(crate) struct PerfRing {
     base: *mut u8,
     length: usize,
     data_offset: usize,
@@ -22,9 +22,9 @@ pub(crate) struct Ring {
 }
 
 // SAFETY: the mapping belongs to this value alone and is valid in every thread; reading takes &mut.
-unsafe impl Send for Ring {}
+unsafe impl Send for PerfRing {}
 
-impl Ring {
+impl PerfRing {
     /// Maps the ring of a perf event; `bytes` is rounded up to a power of two of pages.
     ///
     /// # Errors
@@ -99,7 +99,7 @@ impl Ring {
     }
 }
 
-impl Drop for Ring {
+impl Drop for PerfRing {
     fn drop(&mut self) {
         // SAFETY: the mapping was made by map() with this length and nothing refers to it any more.
         unsafe { libc::munmap(self.base.cast(), self.length) };
@@ -122,7 +122,7 @@ mod tests {
     use super::*;
 
     /// A ring in ordinary memory, of one page of data.
-    fn ring() -> Ring {
+    fn ring() -> PerfRing {
         let page = page_size() as usize;
         // SAFETY: a new private mapping.
         let base = unsafe {
@@ -136,11 +136,11 @@ mod tests {
             )
         };
         assert_ne!(base, libc::MAP_FAILED);
-        Ring { base: base.cast(), length: 2 * page, data_offset: page, data_bytes: page }
+        PerfRing { base: base.cast(), length: 2 * page, data_offset: page, data_bytes: page }
     }
 
     /// Imitates the kernel.
-    fn write(ring: &Ring, record: &[u8]) {
+    fn write(ring: &PerfRing, record: &[u8]) {
         let head = ring.position(std::mem::offset_of!(perf_event_mmap_page, data_head));
         let at = head.load(Ordering::Relaxed) as usize;
         for (i, byte) in record.iter().enumerate() {

@@ -7,7 +7,7 @@
 use libbpf_rs::btf::Btf;
 use libbpf_rs::btf::types::Struct;
 
-use crate::machine::kallsyms::Symbols;
+use crate::machine::kallsyms::WantedSymbols;
 
 /// The guard of tracepoints instead of preemption off. Kernels before 6.13 have one of that name for another purpose.
 const GUARD: &str = "tracepoint_srcu";
@@ -18,7 +18,7 @@ pub(crate) fn wants(name: &str) -> bool {
 }
 
 /// Whether the running kernel does; false if it hides the names of its variables.
-pub(crate) fn is_on(btf: &Btf<'_>, symbols: &Symbols) -> bool {
+pub(crate) fn is_on(btf: &Btf<'_>, symbols: &WantedSymbols) -> bool {
     is_since_6_13(btf) && symbols.has(GUARD)
 }
 
@@ -33,7 +33,7 @@ mod tests {
 
     #[test]
     fn the_guard_is_found() {
-        let has = |text: &str| Symbols::parse(text.as_bytes(), wants).has(GUARD);
+        let has = |text: &str| WantedSymbols::parse(text.as_bytes(), wants).has(GUARD);
         assert!(has("ffffffff81 T a\nffffffff82 D tracepoint_srcu\n"));
         assert!(has("0000000000 T a\n0000000000 D tracepoint_srcu\n"));
         assert!(!has("ffffffff81 T a\nffffffff82 D tracepoint_srcu_x\nffffffff83 d x\ttracepoint_srcu [m]\n"));

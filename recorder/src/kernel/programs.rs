@@ -5,7 +5,7 @@ use systape_format::model::{Family, StackOf};
 
 /// One program.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Program {
+pub(crate) struct BpfProgram {
     /// Its name in the object.
     pub name: &'static str,
     /// The family whose events are missing when a run of it is.
@@ -62,7 +62,7 @@ pub(crate) enum Part {
 macro_rules! table {
     ($(($name:ident, $family:ident, ($($hook:tt)+), $load:ident, ($($part:tt)+)))*) => {
         /// All of them.
-        pub(crate) const PROGRAMS: &[Program] = &[$(Program {
+        pub(crate) const PROGRAMS: &[BpfProgram] = &[$(BpfProgram {
             name: stringify!($name),
             family: Family::$family,
             hook: Hook::$($hook)+,
@@ -90,11 +90,11 @@ macro_rules! part {
 systape_bpf::programs!(table);
 
 /// The program of a name.
-pub(crate) fn find(name: &str) -> Option<&'static Program> {
+pub(crate) fn find(name: &str) -> Option<&'static BpfProgram> {
     PROGRAMS.iter().find(|program| program.name == name)
 }
 
-impl Program {
+impl BpfProgram {
     /// The tracepoint it is attached to, if it is one.
     pub(crate) fn tracepoint(&self) -> Option<&'static str> {
         match self.hook {

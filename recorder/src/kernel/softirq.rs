@@ -4,21 +4,21 @@
 use libbpf_rs::btf::types::{DataSec, Func, MemberAttr, Struct, Var};
 use libbpf_rs::btf::{Btf, BtfType};
 
-use crate::machine::kallsyms::Symbols;
+use crate::machine::kallsyms::WantedSymbols;
 
 /// Most ranges in the programs (SOFTIRQ_CODES).
 const CODES: usize = 4;
 
 /// Code by address: from, to.
-pub(crate) type Range = (u64, u64);
+pub(crate) type CodeRange = (u64, u64);
 
 /// All facts; no part is of use alone.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Softirqs {
     /// Code that switches to the interrupt stack for softirqs: `do_softirq` and its parts.
-    pub do_softirq: Vec<Range>,
+    pub do_softirq: Vec<CodeRange>,
     /// The function that delivers packets sent on this machine.
-    pub backlog: Range,
+    pub backlog: CodeRange,
     /// From the run queue to `__preempt_count` of the same CPU, bytes.
     pub preempt_count: i64,
     /// From the run queue to `hardirq_stack_ptr`.
@@ -26,7 +26,7 @@ pub(crate) struct Softirqs {
 }
 
 /// The facts of the running kernel; None if it hides its addresses, or lacks one of these.
-pub(crate) fn find(btf: &Btf<'_>, symbols: &Symbols) -> Option<Softirqs> {
+pub(crate) fn find(btf: &Btf<'_>, symbols: &WantedSymbols) -> Option<Softirqs> {
     let (run_queue, preempt_count, irq_stack) = per_cpu(btf)?;
     let (do_softirq, backlog) = code(symbols)?;
     let from = |at: u64| at.cast_signed() - run_queue.cast_signed();
@@ -83,10 +83,10 @@ pub(crate) fn wants(name: &str) -> bool {
 }
 
 /// The ranges of `do_softirq*` and of `process_backlog`.
-fn code(symbols: &Symbols) -> Option<(Vec<Range>, Range)> {
+fn code(symbols: &WantedSymbols) -> Option<(Vec<CodeRange>, CodeRange)> {
     // a module's has none
     let ranges = symbols.iter().filter(|symbol| wants(&symbol.name) && symbol.to > symbol.from);
-    let mut softirqs: Vec<Range> = Vec::new();
+    let mut softirqs: Vec<CodeRange> = Vec::new();
     let mut backlog = None;
     for symbol in ranges {
         let range = (symbol.from, symbol.to);
@@ -104,8 +104,8 @@ fn code(symbols: &Symbols) -> Option<(Vec<Range>, Range)> {
 mod tests {
     use super::*;
 
-    fn parse(text: &str) -> Option<(Vec<Range>, Range)> {
-        code(&Symbols::parse(text.as_bytes(), wants))
+    fn parse(text: &str) -> Option<(Vec<CodeRange>, CodeRange)> {
+        code(&WantedSymbols::parse(text.as_bytes(), wants))
     }
 
     const KERNEL: &str = "ffffffff8120774a t handle_softirqs.cold\nffffffff8135fa90 t do_softirq.part.0\n\

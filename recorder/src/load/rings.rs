@@ -12,7 +12,7 @@ use crate::rings::cpu_buffers::{CpuBuffers, Rooms};
 use crate::rings::sizes::RingSizes;
 
 /// All of them; those that the object has itself are read from there.
-pub(super) struct Rings {
+pub(super) struct LoadedRings {
     /// One for each CPU, and that of tracepoints.
     pub bulk: Vec<MapHandle>,
     /// Of the buffers of the CPUs.
@@ -21,7 +21,7 @@ pub(super) struct Rings {
     stacks: bool,
 }
 
-impl Rings {
+impl LoadedRings {
     /// Makes `count` bulk rings of `bytes` each, that of tracepoints among them.
     ///
     /// # Errors

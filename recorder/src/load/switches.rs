@@ -10,7 +10,7 @@ use systape_bpf::{walk, window};
 use super::Programs;
 use crate::kernel::iterate::{iterate, open_iterator};
 use crate::kernel::registers::{self, Known};
-use crate::own::forced::{Checked, Poisoned};
+use crate::own::forced::{CheckedLedger, Poisoned};
 
 impl Programs {
     /// Lets the kernel side note the recorder's ids, before any program runs that needs them: in a container no file
@@ -74,9 +74,14 @@ impl Programs {
     }
 
     /// With --force ledger-check: the expected calls, sum and sizes of the ledger.
-    pub(crate) fn checked(&self, poisoned: Poisoned) -> Option<Checked> {
+    pub(crate) fn checked(&self, poisoned: Poisoned) -> Option<CheckedLedger> {
         let bss = self.skel.maps.bss_data.as_deref()?;
-        Some(Checked { calls: bss.checked_calls, sum: bss.checked_sum, sizes: bss.checked_sizes.to_vec(), poisoned })
+        Some(CheckedLedger {
+            calls: bss.checked_calls,
+            sum: bss.checked_sum,
+            sizes: bss.checked_sizes.to_vec(),
+            poisoned,
+        })
     }
 
     /// Starts the recording; returns the first time of events.

@@ -11,9 +11,9 @@ use systape_bpf::{SLOTS, SystapeSkel, also, target_bits};
 use systape_format::model::Family;
 
 use crate::calls::tables;
-use crate::config::Config;
+use crate::config::RecordConfig;
 use crate::kernel::bio_ends;
-use crate::machine::kallsyms::Symbols;
+use crate::machine::kallsyms::WantedSymbols;
 use crate::machine::kin;
 use crate::machine::system::process_of;
 use crate::own::forced::POISON;
@@ -22,7 +22,7 @@ use crate::own::forced::POISON;
 ///
 /// # Errors
 /// When the kernel does not take an entry.
-pub(super) fn fill(skel: &SystapeSkel<'_>, config: &Config, symbols: &Symbols) -> Result<()> {
+pub(super) fn fill(skel: &SystapeSkel<'_>, config: &RecordConfig, symbols: &WantedSymbols) -> Result<()> {
     let maps = &skel.maps;
     for slot in 0..SLOTS {
         maps.free_slots.update(&[], &slot.to_ne_bytes(), MapFlags::ANY).context("free_slots")?;
@@ -75,7 +75,7 @@ fn poison(skel: &SystapeSkel<'_>) -> Result<()> {
 }
 
 /// Tasks requested by number.
-fn add_targets(skel: &SystapeSkel<'_>, config: &Config) -> Result<()> {
+fn add_targets(skel: &SystapeSkel<'_>, config: &RecordConfig) -> Result<()> {
     for &pid in &config.pids {
         add_target(skel, pid, target_bits::PID)?;
     }

@@ -13,7 +13,7 @@ use crate::kernel::iterate::{iterate, open_iterator};
 
 /// What descriptors stand for when the recording begins.
 #[derive(Debug, Default)]
-pub(crate) struct Opens {
+pub(crate) struct FirstDescriptors {
     /// Sockets; one may be there more than once.
     pub sockets: Vec<wire::Socket>,
     /// Other files, by process and descriptor.
@@ -50,14 +50,14 @@ impl Walker {
     }
 
     /// What descriptors of recorded tasks stand for, up to a bound; a socket may be there more than once.
-    pub(crate) fn opens(&self) -> Opens {
+    pub(crate) fn opens(&self) -> FirstDescriptors {
         const MOST: u64 = 64 << 20;
-        let Some(opens) = &self.opens else { return Opens::default() };
+        let Some(opens) = &self.opens else { return FirstDescriptors::default() };
         let mut bytes = Vec::new();
         // what was read until an error is right
         let read = open_iterator(opens.as_fd()).map(|file| file.take(MOST).read_to_end(&mut bytes));
         drop(read);
-        let mut found = Opens::default();
+        let mut found = FirstDescriptors::default();
         for (open, socket) in wire::opens(&bytes) {
             match socket {
                 Some(socket) => found.sockets.push(socket),

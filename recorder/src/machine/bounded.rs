@@ -15,7 +15,7 @@ pub(crate) const MOUNTS: usize = 16 << 20;
 
 /// The beginning of a file.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(crate) struct Head {
+pub(crate) struct FileHead {
     /// At most as many bytes as requested.
     pub bytes: Vec<u8>,
     /// The file has more.
@@ -26,12 +26,12 @@ pub(crate) struct Head {
 ///
 /// # Errors
 /// Those of open(2) and read(2).
-pub(crate) fn head(path: impl AsRef<Path>, most: usize) -> io::Result<Head> {
+pub(crate) fn head(path: impl AsRef<Path>, most: usize) -> io::Result<FileHead> {
     let mut bytes = Vec::new();
     File::open(path)?.take(most as u64 + 1).read_to_end(&mut bytes)?;
     let cut = bytes.len() > most;
     bytes.truncate(most);
-    Ok(Head { bytes, cut })
+    Ok(FileHead { bytes, cut })
 }
 
 /// The same as text, whole lines only: a cut line is left out. Bytes that are not UTF-8 are replaced.
@@ -39,7 +39,7 @@ pub(crate) fn head(path: impl AsRef<Path>, most: usize) -> io::Result<Head> {
 /// # Errors
 /// As [`head`].
 pub(crate) fn lines(path: impl AsRef<Path>, most: usize) -> io::Result<String> {
-    let Head { mut bytes, cut } = head(path, most)?;
+    let FileHead { mut bytes, cut } = head(path, most)?;
     if cut {
         bytes.truncate(bytes.iter().rposition(|b| *b == b'\n').map_or(0, |at| at + 1));
     }
@@ -63,7 +63,7 @@ mod tests {
             ("one\ntwo\nthree\n".into(), "one\ntwo\n".into(), "one\ntwo\n".into(), "one\n".into(), String::new())
         );
         // a file without an end
-        assert_eq!(head("/dev/zero", 100_000).unwrap(), Head { bytes: vec![0; 100_000], cut: true });
+        assert_eq!(head("/dev/zero", 100_000).unwrap(), FileHead { bytes: vec![0; 100_000], cut: true });
         assert!(head(dir.path().join("none"), 1).is_err());
     }
 }

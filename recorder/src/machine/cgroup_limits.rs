@@ -316,7 +316,7 @@ pub(crate) struct Limits {
     /// What cgroups with limits say.
     pub values: Vec<Value>,
     /// Whom those of v1 limit.
-    pub members: Vec<Member>,
+    pub members: Vec<LimitedProcess>,
 }
 
 /// Reads them, of the processes `pids` (on the machine, here).
@@ -328,10 +328,10 @@ pub(crate) fn limits(pids: &[(u32, u32)]) -> Limits {
 }
 
 /// A process that is in a cgroup of v1 with a limit: its pid, what limits, and the cgroup's path.
-pub(crate) type Member = (u32, Controller, Vec<u8>);
+pub(crate) type LimitedProcess = (u32, Controller, Vec<u8>);
 
 /// Of `pids` those that `values` limit in hierarchies of v1. That of v2 is known of each task.
-fn members(hierarchies: &[Hierarchy], values: &[Value], pids: &[(u32, u32)]) -> Vec<Member> {
+fn members(hierarchies: &[Hierarchy], values: &[Value], pids: &[(u32, u32)]) -> Vec<LimitedProcess> {
     let of_v1 = |controller| hierarchies.iter().any(|h| h.number != 0 && h.controllers.contains(&controller));
     let limited: BTreeSet<(Controller, &[u8])> =
         values.iter().filter(|v| of_v1(v.controller)).map(|v| (v.controller, v.cgroup.as_slice())).collect();

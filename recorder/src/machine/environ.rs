@@ -12,9 +12,9 @@ pub(crate) const MOST_BYTES: usize = 128 << 10;
 
 /// Names of variables.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Keys(Vec<String>);
+pub struct EnvironKeys(Vec<String>);
 
-impl Keys {
+impl EnvironKeys {
     /// The names as typed.
     pub(crate) fn parse(words: &[String]) -> Result<Self> {
         let mut keys: Vec<String> = Vec::new();
@@ -71,13 +71,13 @@ impl Keys {
 
 /// The environment of a program that starts, of which records have parts.
 #[derive(Debug, Default)]
-pub(crate) struct Parts {
+pub(crate) struct EnvironParts {
     bytes: Vec<u8>,
     /// Of what exec.
     of: (u32, u64, u32),
 }
 
-impl Parts {
+impl EnvironParts {
     /// Adds a part. Returns the environment and whether it is all of it, with the last part; None: more is to come, or a
     /// part was lost.
     pub(crate) fn add(&mut self, record: &Environ, bytes: &[u8]) -> Option<(Vec<u8>, bool)> {
@@ -101,8 +101,8 @@ mod tests {
 
     use super::*;
 
-    fn keys(words: &str) -> Keys {
-        Keys::parse(&words.split(',').map(str::to_owned).collect::<Vec<_>>()).unwrap()
+    fn keys(words: &str) -> EnvironKeys {
+        EnvironKeys::parse(&words.split(',').map(str::to_owned).collect::<Vec<_>>()).unwrap()
     }
 
     #[test]
@@ -119,22 +119,22 @@ mod tests {
         assert_eq!(of("A=1\0JOB=12", false), "JOB|A=1|");
         assert_eq!(of("nginx: worker process\0\0\0", true), "JOB|A|");
         assert_eq!(of(&format!("JOB={}\0", "7".repeat(257)), true), "JOB|");
-        assert_eq!(Keys::default().kept(b"A=1\0", true), b"");
+        assert_eq!(EnvironKeys::default().kept(b"A=1\0", true), b"");
     }
 
     #[test]
     fn what_is_no_name_is_refused() {
         for words in [vec!["A=1".to_owned()], vec![String::new()], (0..17).map(|n| format!("K{n}")).collect()] {
-            Keys::parse(&words).unwrap_err();
+            EnvironKeys::parse(&words).unwrap_err();
         }
-        assert_eq!(keys("A,B,A"), Keys(vec!["A".into(), "B".into()]));
+        assert_eq!(keys("A,B,A"), EnvironKeys(vec!["A".into(), "B".into()]));
     }
 
     #[test]
     fn parts_are_put_together() {
         let id = Ident { tid: 7, ..Ident::default() };
         let part = |offset, last| Environ { id, offset, full: 6, last, ..Environ::default() };
-        let mut parts = Parts::default();
+        let mut parts = EnvironParts::default();
         assert_eq!(parts.add(&part(0, 0), b"A=1\0"), None);
         assert_eq!(parts.add(&part(4, 1), b"B="), Some((b"A=1\0B=".to_vec(), true)));
         // one is missing

@@ -5,7 +5,7 @@ use std::io::{BufRead, BufReader};
 
 /// A function, or a variable.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Symbol {
+pub(crate) struct KernelSymbol {
     /// Its name, without what the compiler adds to it (`.llvm.123`).
     pub name: String,
     /// Its address.
@@ -16,13 +16,13 @@ pub(crate) struct Symbol {
 
 /// Those that were wanted, by address.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Symbols {
-    found: Vec<Symbol>,
+pub(crate) struct WantedSymbols {
+    found: Vec<KernelSymbol>,
     /// The kernel hides its addresses.
     hidden: bool,
 }
 
-impl Symbols {
+impl WantedSymbols {
     /// Those of the running kernel whose names are `wanted`.
     pub(crate) fn read(wanted: impl Fn(&str) -> bool) -> Self {
         let file = File::open("/proc/kallsyms").ok();
@@ -53,12 +53,12 @@ impl Symbols {
             // variables of CPUs begin at 0, others do not
             self.hidden |= address == 0;
             let to = if in_module { address } else { 0 };
-            self.found.push(Symbol { name: name.to_owned(), from: address, to });
+            self.found.push(KernelSymbol { name: name.to_owned(), from: address, to });
         }
     }
 
     /// All of them, in the order of their addresses; none if the kernel hides these.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = &Symbol> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &KernelSymbol> {
         self.found.iter().filter(|_| !self.hidden)
     }
 
@@ -82,8 +82,8 @@ mod tests {
 
     #[test]
     fn a_function_ends_with_the_next() {
-        let all: Vec<Symbol> = Symbols::parse(KERNEL.as_bytes(), wanted).iter().cloned().collect();
-        let symbol = |name: &str, from, to| Symbol { name: name.to_owned(), from, to };
+        let all: Vec<KernelSymbol> = WantedSymbols::parse(KERNEL.as_bytes(), wanted).iter().cloned().collect();
+        let symbol = |name: &str, from, to| KernelSymbol { name: name.to_owned(), from, to };
         let expected = [
             symbol("process_backlog", 0xffff_ffff_81e6_3ec0, 0xffff_ffff_81e6_4000),
             symbol("xlog_bio_end_io", 0xffff_ffff_81e6_4100, 0xffff_ffff_81e6_4100),
@@ -95,7 +95,7 @@ mod tests {
     #[test]
     fn hidden_addresses_are_none() {
         let hidden: String = KERNEL.lines().map(|line| format!("0000000000000000{}\n", &line[16..])).collect();
-        let hidden = Symbols::parse(hidden.as_bytes(), wanted);
+        let hidden = WantedSymbols::parse(hidden.as_bytes(), wanted);
         assert_eq!((hidden.iter().count(), hidden.has("process_backlog"), hidden.has("_text")), (0, true, false));
     }
 }

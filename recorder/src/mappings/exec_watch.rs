@@ -185,16 +185,16 @@ struct Event {
 
 fn split_event(bytes: &[u8]) -> Option<(Event, &[u8])> {
     use std::mem::offset_of;
-    type Raw = libc::fanotify_event_metadata;
+    type Metadata = libc::fanotify_event_metadata;
     let word = |at: usize| Some(*bytes.get(at..)?.first_chunk::<4>()?);
-    let length = u32::from_ne_bytes(word(offset_of!(Raw, event_len))?) as usize;
-    let mask = u64::from_ne_bytes(*bytes.get(offset_of!(Raw, mask)..)?.first_chunk()?);
+    let length = u32::from_ne_bytes(word(offset_of!(Metadata, event_len))?) as usize;
+    let mask = u64::from_ne_bytes(*bytes.get(offset_of!(Metadata, mask)..)?.first_chunk()?);
     let event = Event {
         mask,
-        fd: i32::from_ne_bytes(word(offset_of!(Raw, fd))?),
-        pid: i32::from_ne_bytes(word(offset_of!(Raw, pid))?),
+        fd: i32::from_ne_bytes(word(offset_of!(Metadata, fd))?),
+        pid: i32::from_ne_bytes(word(offset_of!(Metadata, pid))?),
     };
-    if length < size_of::<Raw>() {
+    if length < size_of::<Metadata>() {
         return None;
     }
     Some((event, bytes.get(length..)?))

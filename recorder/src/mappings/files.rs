@@ -15,7 +15,7 @@ use systape_symbols::{RuleReader, Unread};
 
 use super::Mapped;
 use super::exec_watch::ExecWatch;
-use super::open::{OpenedFile, Opener, Refused, Stat, accept, same_inode, without_deleted};
+use super::open::{NotOpened, OpenedFile, RemoteOpener, Stat, accept, same_inode, without_deleted};
 use super::space::Backing;
 use crate::machine::limits;
 
@@ -30,7 +30,7 @@ const JIT_INODES_MAX: usize = 4096;
 
 /// A file of the recording: a dense number from 0, which never changes its meaning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct FileId(pub u32);
+pub struct FileNumber(pub u32);
 
 /// Identity of a file. The path is part of it, because the tape names files by their paths.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -41,7 +41,7 @@ enum Key {
 }
 
 #[derive(Debug)]
-enum State {
+enum FileState {
     Open(File),
     /// Closed to make room; can be opened again.
     Closed,
@@ -57,9 +57,9 @@ struct Source {
 }
 
 #[derive(Debug)]
-struct Entry {
+struct FileEntry {
     mapping: Mapping,
-    state: State,
+    state: FileState,
     stat: Option<Stat>,
     unlinked: bool,
     /// See [`OpenedFile::trusted`]; None = never opened.
@@ -71,7 +71,7 @@ struct Entry {
     source: Source,
 }
 
-impl Entry {
+impl FileEntry {
     /// Whether the opened file is the same as at its earlier opening. A build id identifies contents, if it can be believed.
     fn is(&self, opened: &OpenedFile) -> bool {
         let same_id = !self.mapping.build_id.is_empty() && self.mapping.build_id == build_id(opened);
@@ -93,17 +93,17 @@ pub struct FileCounts {
 /// All files of a recording.
 #[derive(Debug)]
 pub struct Files {
-    entries: Vec<Entry>,
-    keys: FxHashMap<Key, FileId>,
+    entries: Vec<FileEntry>,
+    keys: FxHashMap<Key, FileNumber>,
     /// What files are called on the tape, by build id and path, and whether these are trusted ones: there all files of one name are
     /// one.
     names: FxHashMap<(Vec<u8>, Vec<u8>), bool>,
     jit_inodes: FxHashSet<(u64, u64)>,
-    open: Vec<FileId>,
+    open: Vec<FileNumber>,
     open_max: usize,
     clock: u64,
     over_limit: u64,
-    opener: Opener,
+    opener: RemoteOpener,
     reader: RuleReader,
 }
 
@@ -124,7 +124,7 @@ impl Files {
             open_max: open_max.max(1),
             clock: 0,
             over_limit: 0,
-            opener: Opener::new(reader.carrier()),
+            opener: RemoteOpener::new(reader.carrier()),
             reader,
         }
     }
@@ -138,11 +138,11 @@ impl Files {
     /// The file of a process's mapping. Opens it if it is not open yet: call this as soon as the mapping is known.
     pub(crate) fn see(&mut self, pid: u32, mapped: &Mapped, watch: &ExecWatch) -> Backing {
         let class = match classify(mapped) {
-            Class::Backing(backing) => return backing,
+            MappingClass::Backing(backing) => return backing,
             class => class,
         };
         // numbers of inodes with names are used again
-        if class == Class::Nameless && self.jit_inodes.contains(&(mapped.dev, mapped.inode)) {
+        if class == MappingClass::Nameless && self.jit_inodes.contains(&(mapped.dev, mapped.inode)) {
             return Backing::Jit;
         }
         let key = key_of(mapped);
@@ -156,19 +156,19 @@ impl Files {
 
     /// Notes that a known file was mapped again. False when it has become another: it was written to, or its inode was
     /// given to a new file.
-    fn seen_again(&mut self, id: FileId, pid: u32, mapped: &Mapped, watch: &ExecWatch) -> bool {
+    fn seen_again(&mut self, id: FileNumber, pid: u32, mapped: &Mapped, watch: &ExecWatch) -> bool {
         let Some(entry) = self.entries.get_mut(id.0 as usize) else { return false };
         // of the copies of a file one is kept open: it tells nothing of the others
         let this = entry.stat.is_some_and(|stat| same_inode(mapped, &stat));
         match &entry.state {
             _ if entry.spoiled => return false,
-            State::Open(file) if Stat::of(file).ok() != entry.stat => {
+            FileState::Open(file) if Stat::of(file).ok() != entry.stat => {
                 self.spoil(id);
                 return false;
             }
-            State::Open(_) if this => {}
+            FileState::Open(_) if this => {}
             // nothing has kept its inode from being given to another file
-            State::Open(_) | State::Closed => match self.open(pid, mapped, watch) {
+            FileState::Open(_) | FileState::Closed => match self.open(pid, mapped, watch) {
                 Ok(opened) if self.is(id, &opened) => self.opened(id, opened),
                 Ok(_) => {
                     if this {
@@ -179,7 +179,7 @@ impl Files {
                 // it may still be where it was last
                 Err(_) => return true,
             },
-            State::Failed(_) if entry.attempts < ATTEMPTS_MAX => {
+            FileState::Failed(_) if entry.attempts < ATTEMPTS_MAX => {
                 entry.attempts += 1;
                 match self.open(pid, mapped, watch) {
                     Ok(opened) if self.is(id, &opened) && self.may_be_called(id, &opened) => self.opened(id, opened),
@@ -187,7 +187,7 @@ impl Files {
                     Err(refused) => self.refused(id, refused),
                 }
             }
-            State::Failed(_) => {}
+            FileState::Failed(_) => {}
         }
         if let Some(entry) = self.entries.get_mut(id.0 as usize) {
             entry.source = Source { pid, mapped: mapped.clone() };
@@ -195,34 +195,35 @@ impl Files {
         true
     }
 
-    fn is(&self, id: FileId, opened: &OpenedFile) -> bool {
+    fn is(&self, id: FileNumber, opened: &OpenedFile) -> bool {
         self.entries.get(id.0 as usize).is_some_and(|entry| entry.is(opened))
     }
 
-    fn open(&mut self, pid: u32, mapped: &Mapped, watch: &ExecWatch) -> Result<OpenedFile, Refused> {
+    fn open(&mut self, pid: u32, mapped: &Mapped, watch: &ExecWatch) -> Result<OpenedFile, NotOpened> {
         let kept = || watch.candidates(mapped).find_map(|file| accept(file, mapped));
         let opened = self.opener.open(pid, mapped).or_else(|refused| kept().ok_or(refused))?;
         self.identified(opened)
     }
 
-    fn identified(&self, opened: OpenedFile) -> Result<OpenedFile, Refused> {
-        let ident = self.reader.ident(&opened.file).map_err(|Unread { why, hangs }| Refused { reason: why, hangs })?;
+    fn identified(&self, opened: OpenedFile) -> Result<OpenedFile, NotOpened> {
+        let ident =
+            self.reader.ident(&opened.file).map_err(|Unread { why, hangs }| NotOpened { reason: why, hangs })?;
         Ok(OpenedFile { ident: Some(ident), ..opened })
     }
 
-    fn refused(&mut self, id: FileId, refused: Refused) {
+    fn refused(&mut self, id: FileNumber, refused: NotOpened) {
         if let Some(entry) = self.entries.get_mut(id.0 as usize) {
-            entry.state = State::Failed(refused.reason);
+            entry.state = FileState::Failed(refused.reason);
             if refused.hangs {
                 entry.attempts = ATTEMPTS_MAX;
             }
         }
     }
 
-    fn seen_first(&mut self, key: Key, class: Class, pid: u32, mapped: &Mapped, watch: &ExecWatch) -> Backing {
+    fn seen_first(&mut self, key: Key, class: MappingClass, pid: u32, mapped: &Mapped, watch: &ExecWatch) -> Backing {
         let opened = self.open(pid, mapped, watch);
         if is_run_time_code(class, mapped, &opened) {
-            if class == Class::Nameless && mapped.inode != 0 {
+            if class == MappingClass::Nameless && mapped.inode != 0 {
                 if self.jit_inodes.len() >= JIT_INODES_MAX {
                     self.jit_inodes.clear();
                 }
@@ -278,7 +279,7 @@ impl Files {
     }
 
     /// Whether the tape has a name for a file that was not opened so far.
-    fn may_be_called(&mut self, id: FileId, opened: &OpenedFile) -> bool {
+    fn may_be_called(&mut self, id: FileNumber, opened: &OpenedFile) -> bool {
         let Some(entry) = self.entries.get(id.0 as usize).filter(|entry| entry.stat.is_none()) else { return true };
         let path = entry.mapping.path.clone();
         let named = self.name(&path, opened);
@@ -289,12 +290,12 @@ impl Files {
         may
     }
 
-    fn add(&mut self, path: &[u8], build_id: Vec<u8>) -> FileId {
-        let id = FileId(self.entries.len() as u32);
+    fn add(&mut self, path: &[u8], build_id: Vec<u8>) -> FileNumber {
+        let id = FileNumber(self.entries.len() as u32);
         let mapping = Mapping { kind: MappingKind::Elf, build_id, path: path.to_vec(), upid: 0 };
-        self.entries.push(Entry {
+        self.entries.push(FileEntry {
             mapping,
-            state: State::Closed,
+            state: FileState::Closed,
             stat: None,
             unlinked: false,
             trusted: None,
@@ -307,10 +308,10 @@ impl Files {
     }
 
     /// Keeps a file open, closing another when there are too many.
-    fn opened(&mut self, id: FileId, opened: OpenedFile) {
+    fn opened(&mut self, id: FileNumber, opened: OpenedFile) {
         self.clock += 1;
         let Some(entry) = self.entries.get_mut(id.0 as usize) else { return };
-        if matches!(entry.state, State::Open(_)) {
+        if matches!(entry.state, FileState::Open(_)) {
             return;
         }
         entry.stat = Some(opened.stat);
@@ -318,7 +319,7 @@ impl Files {
         entry.unlinked = opened.unlinked;
         entry.spoiled = false;
         entry.used = self.clock;
-        entry.state = State::Open(opened.file);
+        entry.state = FileState::Open(opened.file);
         self.open.push(id);
         if self.open.len() > self.open_max {
             self.close_one(id);
@@ -326,8 +327,8 @@ impl Files {
     }
 
     /// Closes the least recently used file, except `keep`; one that cannot be opened again only if there is no other.
-    fn close_one(&mut self, keep: FileId) {
-        let age = |id: &FileId| self.entries.get(id.0 as usize).map(|entry| (entry.unlinked, entry.used));
+    fn close_one(&mut self, keep: FileNumber) {
+        let age = |id: &FileNumber| self.entries.get(id.0 as usize).map(|entry| (entry.unlinked, entry.used));
         let oldest = self.open.iter().copied().filter(|id| *id != keep).min_by_key(age);
         if let Some(id) = oldest {
             self.close(id);
@@ -336,17 +337,17 @@ impl Files {
 
     /// Closes a file that is no longer needed, so that its file system can be unmounted; [`Self::get`] opens it again
     /// if it still exists.
-    pub(crate) fn close(&mut self, id: FileId) {
+    pub(crate) fn close(&mut self, id: FileNumber) {
         if let Some(entry) = self.entries.get_mut(id.0 as usize)
-            && matches!(entry.state, State::Open(_))
+            && matches!(entry.state, FileState::Open(_))
         {
-            entry.state = State::Closed;
+            entry.state = FileState::Closed;
             self.open.retain(|open| *open != id);
         }
     }
 
     /// The tape's mapping for a file.
-    pub fn mapping(&self, id: FileId) -> Option<&Mapping> {
+    pub fn mapping(&self, id: FileNumber) -> Option<&Mapping> {
         self.entries.get(id.0 as usize).map(|entry| &entry.mapping)
     }
 
@@ -354,35 +355,35 @@ impl Files {
     ///
     /// # Errors
     /// Why it is not open, in words. A later mapping may succeed.
-    pub fn get(&mut self, id: FileId) -> Result<&File, &str> {
+    pub fn get(&mut self, id: FileNumber) -> Result<&File, &str> {
         self.clock += 1;
         let at = id.0 as usize;
         if let Some(entry) = self.entries.get_mut(at) {
             entry.used = self.clock;
             match &entry.state {
-                State::Closed => self.reopen(id),
+                FileState::Closed => self.reopen(id),
                 // the same inode may have been written to
-                State::Open(file) if Stat::of(file).ok() != entry.stat => self.spoil(id),
-                State::Open(_) | State::Failed(_) => {}
+                FileState::Open(file) if Stat::of(file).ok() != entry.stat => self.spoil(id),
+                FileState::Open(_) | FileState::Failed(_) => {}
             }
         }
         match self.entries.get(at).map(|entry| &entry.state) {
-            Some(State::Open(file)) => Ok(file),
-            Some(State::Failed(reason)) => Err(reason),
-            Some(State::Closed) | None => Err("not open"),
+            Some(FileState::Open(file)) => Ok(file),
+            Some(FileState::Failed(reason)) => Err(reason),
+            Some(FileState::Closed) | None => Err("not open"),
         }
     }
 
     /// Drops a file whose contents are no longer the mapped ones.
-    fn spoil(&mut self, id: FileId) {
+    fn spoil(&mut self, id: FileNumber) {
         if let Some(entry) = self.entries.get_mut(id.0 as usize) {
-            entry.state = State::Failed("written to while it was recorded".into());
+            entry.state = FileState::Failed("written to while it was recorded".into());
             entry.spoiled = true;
             self.open.retain(|open| *open != id);
         }
     }
 
-    fn reopen(&mut self, id: FileId) {
+    fn reopen(&mut self, id: FileNumber) {
         let Some(entry) = self.entries.get(id.0 as usize) else { return };
         let (pid, mapped) = (entry.source.pid, entry.source.mapped.clone());
         let opened = self.opener.open(pid, &mapped).and_then(|opened| self.identified(opened));
@@ -395,7 +396,7 @@ impl Files {
             }
             Err(refused) => format!("closed for want of descriptors, then {}", refused.reason),
         };
-        entry.state = State::Failed(reason);
+        entry.state = FileState::Failed(reason);
     }
 
     /// Number of files known; ids are below it.
@@ -406,23 +407,23 @@ impl Files {
 
     /// Why a file is not open; None = it is, or can be.
     #[cfg(test)]
-    pub(crate) fn failure(&self, id: FileId) -> Option<&str> {
+    pub(crate) fn failure(&self, id: FileNumber) -> Option<&str> {
         match &self.entries.get(id.0 as usize)?.state {
-            State::Failed(reason) => Some(reason),
-            State::Open(_) | State::Closed => None,
+            FileState::Failed(reason) => Some(reason),
+            FileState::Open(_) | FileState::Closed => None,
         }
     }
 
     /// See [`FileCounts`].
     pub fn counts(&self) -> FileCounts {
-        let failed = self.entries.iter().filter(|entry| matches!(entry.state, State::Failed(_))).count();
+        let failed = self.entries.iter().filter(|entry| matches!(entry.state, FileState::Failed(_))).count();
         FileCounts { files: self.entries.len() as u64, failed: failed as u64, over_limit: self.over_limit }
     }
 }
 
 /// The kind of a mapping, by its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Class {
+enum MappingClass {
     /// Cannot be opened.
     Backing(Backing),
     /// A file with a name.
@@ -431,28 +432,28 @@ enum Class {
     Nameless,
 }
 
-fn classify(mapped: &Mapped) -> Class {
+fn classify(mapped: &Mapped) -> MappingClass {
     let path = &mapped.path[..];
     if path == b"[vdso]" {
         // 32-bit processes have another one, below 4 GiB
-        return Class::Backing(if mapped.end > 1 << 32 { Backing::Vdso } else { Backing::Unknown });
+        return MappingClass::Backing(if mapped.end > 1 << 32 { Backing::Vdso } else { Backing::Unknown });
     }
     if path == b"[vsyscall]" {
-        return Class::Backing(Backing::Unknown);
+        return MappingClass::Backing(Backing::Unknown);
     }
     if mapped.inode == 0 || path.starts_with(b"[") || path == b"//anon" || path.starts_with(b"/dev/zero") {
-        return Class::Backing(Backing::Jit);
+        return MappingClass::Backing(Backing::Jit);
     }
     let nameless: [&[u8]; 4] = [b"/memfd:", b"/SYSV", b"/anon_hugepage", b"anon_inode:"];
-    if nameless.iter().any(|start| path.starts_with(start)) { Class::Nameless } else { Class::File }
+    if nameless.iter().any(|start| path.starts_with(start)) { MappingClass::Nameless } else { MappingClass::File }
 }
 
 /// Memory backed by a file only for its pages: no ELF file, and no lasting name.
-fn is_run_time_code(class: Class, mapped: &Mapped, opened: &Result<OpenedFile, Refused>) -> bool {
-    let gone = class == Class::Nameless || without_deleted(&mapped.path).1;
+fn is_run_time_code(class: MappingClass, mapped: &Mapped, opened: &Result<OpenedFile, NotOpened>) -> bool {
+    let gone = class == MappingClass::Nameless || without_deleted(&mapped.path).1;
     match opened {
         Ok(opened) => !opened.ident.as_ref().is_some_and(|ident| ident.elf) && (gone || opened.unlinked),
-        Err(_) => class == Class::Nameless,
+        Err(_) => class == MappingClass::Nameless,
     }
 }
 
@@ -482,14 +483,14 @@ mod tests {
         Mapped { start: 0x1000, end: 0x2000, dev: meta.dev(), inode: meta.ino(), path, ..Mapped::default() }
     }
 
-    fn see(files: &mut Files, mapped: &Mapped) -> FileId {
+    fn see(files: &mut Files, mapped: &Mapped) -> FileNumber {
         match files.see(NOBODY, mapped, &ExecWatch::none()) {
             Backing::File(id) => id,
             other => panic!("{other:?}"),
         }
     }
 
-    fn contents(files: &mut Files, id: FileId) -> Result<String, String> {
+    fn contents(files: &mut Files, id: FileNumber) -> Result<String, String> {
         let mut text = String::new();
         let mut file = File::open(format!("/proc/self/fd/{}", files.get(id)?.as_raw_fd())).unwrap();
         file.read_to_string(&mut text).unwrap();
@@ -630,8 +631,8 @@ mod tests {
         }
         // deleted, but it may have been a library
         assert!(matches!(backing("/gone.so (deleted)", 7, high), Backing::File(_)));
-        assert_eq!(files.failure(FileId(0)), Some("deleted, and its process had ended before it could be opened"));
-        assert_eq!(files.mapping(FileId(0)).unwrap().path, b"/gone.so");
+        assert_eq!(files.failure(FileNumber(0)), Some("deleted, and its process had ended before it could be opened"));
+        assert_eq!(files.mapping(FileNumber(0)).unwrap().path, b"/gone.so");
     }
 
     #[test]
@@ -639,7 +640,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let mut files = Files::new(2, foreign::rules().unwrap());
         let paths: Vec<_> = (0..4).map(|i| dir.path().join(i.to_string())).collect();
-        let ids: Vec<FileId> = paths
+        let ids: Vec<FileNumber> = paths
             .iter()
             .map(|path| {
                 fs::write(path, path.as_os_str().as_bytes()).unwrap();

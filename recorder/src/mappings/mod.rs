@@ -24,9 +24,9 @@ pub(crate) mod vdso;
 
 use bytes::u64_at;
 
-pub use files::{FileId, Files};
+pub use files::{FileNumber, Files};
 pub use space::{Backing, Region};
-pub use tracker::{Config, Lost, Tracker};
+pub use tracker::{Lost, Tracker, TrackerConfig};
 pub use vdso::Vdso;
 
 /// An executable mapping, from the side-band or /proc/PID/maps.

@@ -4,7 +4,7 @@
 //! then by its path as we see it, then as the process's executable. The opened file must be the mapped one: device,
 //! inode and generation are compared. Paths belong to the traced programs: only a regular file is ever opened for
 //! reading. A file system that hangs (NFS without its server, FUSE) blocks the process that
-//! opens for [`Opener`], not its caller.
+//! opens for [`RemoteOpener`], not its caller.
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -94,7 +94,7 @@ pub(crate) struct OpenedFile {
 
 /// Why a file was not opened.
 #[derive(Debug)]
-pub(crate) struct Refused {
+pub(crate) struct NotOpened {
     /// In words.
     pub reason: String,
     /// Not to be tried again, because it would hang again.
@@ -103,9 +103,9 @@ pub(crate) struct Refused {
 
 /// Has files opened by another process.
 #[derive(Debug)]
-pub(crate) struct Opener(Carrier);
+pub(crate) struct RemoteOpener(Carrier);
 
-impl Opener {
+impl RemoteOpener {
     /// By this one.
     pub(crate) fn new(carrier: Carrier) -> Self {
         Self(carrier)
@@ -114,20 +114,20 @@ impl Opener {
     /// Opens the file of a process's mapping. It has a name only (O_PATH).
     ///
     /// # Errors
-    /// See [`Refused`].
-    pub(crate) fn open(&self, pid: u32, mapped: &Mapped) -> Result<OpenedFile, Refused> {
+    /// See [`NotOpened`].
+    pub(crate) fn open(&self, pid: u32, mapped: &Mapped) -> Result<OpenedFile, NotOpened> {
         let opened = self.0.open(&Wanted::Mapped.request(&mapped.to_bytes(pid)));
-        let (_, file) = opened.map_err(|Unread { why, hangs }| Refused { reason: why, hangs })?;
-        let failed = |error: io::Error| Refused { reason: error.to_string(), hangs: false };
+        let (_, file) = opened.map_err(|Unread { why, hangs }| NotOpened { reason: why, hangs })?;
+        let failed = |error: io::Error| NotOpened { reason: error.to_string(), hangs: false };
         let Attributes { stat, links, owner, .. } = attributes(&file).map_err(failed)?;
         Ok(OpenedFile { file, stat, ident: None, unlinked: links == 0, trusted: is_trusted(owner) })
     }
 }
 
-/// What [`Opener::open`] asks for, in the process that opens.
+/// What [`RemoteOpener::open`] asks for, in the process that opens.
 ///
 /// # Errors
-/// See [`Refused`].
+/// See [`NotOpened`].
 pub(crate) fn open_asked(request: &[u8]) -> Result<File, String> {
     let (pid, mapped) = Mapped::from_bytes(request).ok_or("no mapping is asked for")?;
     open_mapped(pid, &mapped).map(|opened| opened.file).map_err(|refused| refused.reason)
@@ -144,9 +144,9 @@ pub(crate) fn without_deleted(path: &[u8]) -> (&[u8], bool) {
 /// Opens the file behind a mapping, in the caller's thread: it may hang.
 ///
 /// # Errors
-/// See [`Refused`].
-pub(crate) fn open_mapped(pid: u32, mapped: &Mapped) -> Result<OpenedFile, Refused> {
-    let mut failure = Failure::default();
+/// See [`NotOpened`].
+pub(crate) fn open_mapped(pid: u32, mapped: &Mapped) -> Result<OpenedFile, NotOpened> {
+    let mut failure = OpenFailures::default();
     let exact = PathBuf::from(format!("/proc/{pid}/map_files/{:x}-{:x}", mapped.start, mapped.end));
     if let Some(opened) = failure.note(open_checked(&exact, mapped), false) {
         return Ok(opened);
@@ -165,12 +165,12 @@ pub(crate) fn open_mapped(pid: u32, mapped: &Mapped) -> Result<OpenedFile, Refus
     if let Some(opened) = failure.note(open_checked(&exe, mapped), false) {
         return Ok(opened);
     }
-    Err(Refused { reason: failure.words(deleted), hangs: false })
+    Err(NotOpened { reason: failure.words(deleted), hangs: false })
 }
 
 /// Why a file was not opened: the failures on the way.
 #[derive(Debug, Default)]
-struct Failure {
+struct OpenFailures {
     replaced: bool,
     irregular: bool,
     denied: bool,
@@ -179,7 +179,7 @@ struct Failure {
 
 /// Why one try failed.
 #[derive(Debug)]
-enum Refusal {
+enum OpenRefusal {
     /// Not the mapped file.
     Other,
     /// A directory, device, fifo, …
@@ -187,21 +187,21 @@ enum Refusal {
     Io(io::Error),
 }
 
-impl From<io::Error> for Refusal {
+impl From<io::Error> for OpenRefusal {
     fn from(e: io::Error) -> Self {
         Self::Io(e)
     }
 }
 
-impl Failure {
+impl OpenFailures {
     /// Notes a failed try; `ours` = by a path as we see it, whose error is the most useful.
-    fn note(&mut self, result: Result<OpenedFile, Refusal>, ours: bool) -> Option<OpenedFile> {
+    fn note(&mut self, result: Result<OpenedFile, OpenRefusal>, ours: bool) -> Option<OpenedFile> {
         match result {
             Ok(opened) => return Some(opened),
             // /proc/PID/exe and a path in our own root are guesses
-            Err(Refusal::Other) => self.replaced |= ours,
-            Err(Refusal::Irregular) => self.irregular |= ours,
-            Err(Refusal::Io(e)) => {
+            Err(OpenRefusal::Other) => self.replaced |= ours,
+            Err(OpenRefusal::Irregular) => self.irregular |= ours,
+            Err(OpenRefusal::Io(e)) => {
                 self.denied |= matches!(e.kind(), io::ErrorKind::PermissionDenied);
                 if ours || self.last.is_none() {
                     self.last = Some(e);
@@ -228,17 +228,17 @@ impl Failure {
     }
 }
 
-fn open_checked(path: &Path, mapped: &Mapped) -> Result<OpenedFile, Refusal> {
-    check(open_regular(path)?.ok_or(Refusal::Irregular)?, mapped)
+fn open_checked(path: &Path, mapped: &Mapped) -> Result<OpenedFile, OpenRefusal> {
+    check(open_regular(path)?.ok_or(OpenRefusal::Irregular)?, mapped)
 }
 
-fn check(file: File, mapped: &Mapped) -> Result<OpenedFile, Refusal> {
+fn check(file: File, mapped: &Mapped) -> Result<OpenedFile, OpenRefusal> {
     let Attributes { stat, regular, links, owner } = attributes(&file)?;
     if !regular {
-        return Err(Refusal::Irregular);
+        return Err(OpenRefusal::Irregular);
     }
     if !same_inode(mapped, &stat) || !same_generation(mapped, &file) {
-        return Err(Refusal::Other);
+        return Err(OpenRefusal::Other);
     }
     Ok(OpenedFile { file, stat, ident: None, unlinked: links == 0, trusted: is_trusted(owner) })
 }

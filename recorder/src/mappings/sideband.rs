@@ -13,7 +13,7 @@ use perf_event_open_sys::bindings as perf;
 use super::Mapped;
 use super::bytes::{u32_at, u64_at};
 use crate::kernel::perf_event;
-use crate::kernel::perf_ring::Ring;
+use crate::kernel::perf_ring::PerfRing;
 use crate::machine::system::page_size;
 use crate::own::clock;
 
@@ -93,7 +93,7 @@ impl EventKind {
 #[derive(Debug)]
 pub(crate) struct Sideband {
     // rings before the events they belong to: dropped in this order
-    rings: Vec<Ring>,
+    rings: Vec<PerfRing>,
     /// The time of the last record of each, or of its opening.
     latest: Vec<u64>,
     _events: Vec<OwnedFd>,
@@ -126,7 +126,7 @@ impl Sideband {
         let event = open_event(cpu, ring_bytes)?;
         let mut bytes = ring_bytes;
         let ring = loop {
-            match Ring::map(event.as_fd(), bytes) {
+            match PerfRing::map(event.as_fd(), bytes) {
                 // over the limit of locked memory (perf_event_mlock_kb): a smaller one may fit
                 Err(e) if e.raw_os_error() == Some(libc::EPERM) && bytes > page_size() as usize => bytes /= 2,
                 other => break other?,

@@ -9,13 +9,13 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use rustc_hash::FxHashMap;
 
-use super::FileId;
+use super::FileNumber;
 
 /// Kind of a region.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Backing {
     /// A file.
-    File(FileId),
+    File(FileNumber),
     /// The vDSO of 64-bit processes.
     Vdso,
     /// Memory without a file, or with a nameless file that is not ELF: code made at run time.
@@ -356,7 +356,7 @@ mod tests {
     use super::*;
 
     fn file(start: u64, end: u64, pgoff: u64, id: u32) -> Region {
-        Region { start, end, pgoff, backing: Backing::File(FileId(id)) }
+        Region { start, end, pgoff, backing: Backing::File(FileNumber(id)) }
     }
 
     fn spaces() -> Spaces {
@@ -423,7 +423,7 @@ mod tests {
         for time in 1..3000u64 {
             random = random.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
             let (start, length) = ((random >> 33) % 60, 1 + (random >> 45) % 4);
-            let backing = if random >> 60 < 4 { Backing::Jit } else { Backing::File(FileId(time as u32)) };
+            let backing = if random >> 60 < 4 { Backing::Jit } else { Backing::File(FileNumber(time as u32)) };
             map(&mut spaces, time, 1, Region { start, end: start + length, pgoff: 0, backing });
             for page in start..start + length {
                 let offset = if backing == Backing::Jit { page } else { page - start };
@@ -447,7 +447,7 @@ mod tests {
         map(&mut s, 3, 8, file(0x5000, 0x6000, 0, 2));
         map(&mut s, 4, 7, file(0x1000, 0x2000, 0, 3));
         assert_eq!(s.find(7, 0x5000), None);
-        assert_eq!(s.find(8, 0x1000).unwrap().backing, Backing::File(FileId(1)));
+        assert_eq!(s.find(8, 0x1000).unwrap().backing, Backing::File(FileNumber(1)));
         apply(&mut s, 5, ChangeKind::Exec { pid: 8 });
         assert_eq!(all(&s, 8), []);
         assert_eq!(all(&s, 7).len(), 1);

@@ -32,7 +32,7 @@ const RESCAN_ALL_NS: u64 = 1_000_000_000;
 
 /// Settings.
 #[derive(Clone, Copy, Debug)]
-pub struct Config {
+pub struct TrackerConfig {
     /// Bytes of the side-band's ring of each CPU.
     pub ring_bytes: usize,
     /// Use the side-band; without it there are only the mappings in /proc at a scan.
@@ -45,7 +45,7 @@ pub struct Config {
     pub limits: SpaceLimits,
 }
 
-impl Default for Config {
+impl Default for TrackerConfig {
     fn default() -> Self {
         Self {
             ring_bytes: 512 << 10,
@@ -101,7 +101,7 @@ pub struct Tracker {
 
 impl Tracker {
     /// Opens everything possible; the notes say what failed, and why. `reader` reads the files.
-    pub fn open(config: &Config, reader: RuleReader) -> (Self, Vec<String>) {
+    pub fn open(config: &TrackerConfig, reader: RuleReader) -> (Self, Vec<String>) {
         let mut notes = Vec::new();
         let sideband = config.sideband.then(|| Sideband::open(config.ring_bytes));
         let sideband = sideband.and_then(|opened| {

@@ -415,7 +415,7 @@ mod tests {
 
     use super::*;
     use crate::commands::cli;
-    use crate::config::{Config, find_command};
+    use crate::config::{RecordConfig, find_command};
 
     /// What keeps a line from recording; None: nothing does.
     fn refused(line: &str) -> Option<String> {
@@ -424,7 +424,7 @@ mod tests {
             Ok(args) => args,
             Err(Stop::Usage(text) | Stop::Printed(text)) => return Some(text),
         };
-        match Config::new(args) {
+        match RecordConfig::new(args) {
             Err(error) => Some(format!("{error:#}")),
             Ok(config) if config.command.is_empty() => None,
             Ok(config) => find_command(&config.command).err().map(|error| error.message),

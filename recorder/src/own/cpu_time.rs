@@ -18,14 +18,14 @@ static SUMS: Mutex<BTreeMap<&'static str, Sum>> = Mutex::new(BTreeMap::new());
 
 /// CPU time, ns.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Cpu {
+pub(crate) struct ThreadCpu {
     /// In user mode.
     pub user: u64,
     /// In the kernel.
     pub system: u64,
 }
 
-impl Cpu {
+impl ThreadCpu {
     /// Of the calling thread.
     pub(crate) fn of_thread() -> Self {
         Self::new(clock::thread_cpu(), usage(libc::RUSAGE_THREAD).system)
@@ -57,7 +57,7 @@ impl Cpu {
 }
 
 /// From getrusage.
-pub(crate) fn usage(who: libc::c_int) -> Cpu {
+pub(crate) fn usage(who: libc::c_int) -> ThreadCpu {
     let mut raw = MaybeUninit::<libc::rusage>::zeroed();
     // SAFETY: raw is a valid rusage to write to; zeroed bytes are a value of it too, should the call fail.
     let raw = unsafe {
@@ -65,7 +65,7 @@ pub(crate) fn usage(who: libc::c_int) -> Cpu {
         raw.assume_init()
     };
     let ns = |time: libc::timeval| time.tv_sec as u64 * 1_000_000_000 + time.tv_usec as u64 * 1_000;
-    Cpu { user: ns(raw.ru_utime), system: ns(raw.ru_stime) }
+    ThreadCpu { user: ns(raw.ru_utime), system: ns(raw.ru_stime) }
 }
 
 /// Threads of one name.
@@ -74,11 +74,11 @@ pub(crate) struct Sum {
     /// Threads that had it.
     pub threads: u32,
     /// Time of all of them.
-    pub cpu: Cpu,
+    pub cpu: ThreadCpu,
 }
 
 impl Sum {
-    fn add(&mut self, cpu: Cpu) {
+    fn add(&mut self, cpu: ThreadCpu) {
         self.threads += 1;
         self.cpu.add(cpu);
     }
@@ -91,7 +91,7 @@ impl Drop for AtEnd {
     fn drop(&mut self) {
         // under the lock: whoever reads the sums sees the thread either there or alive, under its name
         let mut sums = SUMS.lock().unwrap_or_else(PoisonError::into_inner);
-        sums.entry(self.0).or_default().add(Cpu::of_thread());
+        sums.entry(self.0).or_default().add(ThreadCpu::of_thread());
         fs::write("/proc/thread-self/comm", ENDED).ok();
     }
 }
@@ -108,7 +108,7 @@ pub(crate) fn counted<T>(name: &'static str, run: impl FnOnce() -> T) -> impl Fn
 pub(crate) const MAIN: &str = "main";
 
 /// CPU time of threads by name, living and ended, and of all of them.
-pub(crate) fn all_threads() -> (BTreeMap<String, Sum>, Cpu) {
+pub(crate) fn all_threads() -> (BTreeMap<String, Sum>, ThreadCpu) {
     let ended = SUMS.lock().unwrap_or_else(PoisonError::into_inner);
     let mut sums: BTreeMap<String, Sum> = ended.iter().map(|(name, sum)| ((*name).to_owned(), *sum)).collect();
     let own = std::process::id().to_string();
@@ -121,12 +121,12 @@ pub(crate) fn all_threads() -> (BTreeMap<String, Sum>, Cpu) {
             sums.entry(comm.trim_end().to_owned()).or_default().add(cpu);
         }
     }
-    sums.entry(MAIN.to_owned()).or_default().add(Cpu::of_thread());
-    (sums, Cpu::of_process())
+    sums.entry(MAIN.to_owned()).or_default().add(ThreadCpu::of_thread());
+    (sums, ThreadCpu::of_process())
 }
 
 /// CPU time of another living thread. The kernel reports its sum in ns, its system part only in ticks.
-fn living(task: &Path) -> Option<Cpu> {
+fn living(task: &Path) -> Option<ThreadCpu> {
     let schedstat = fs::read_to_string(task.join("schedstat")).ok()?;
     let total: u64 = schedstat.split_whitespace().next()?.parse().ok()?;
     let stat = fs::read_to_string(task.join("stat")).ok()?;
@@ -134,11 +134,11 @@ fn living(task: &Path) -> Option<Cpu> {
 }
 
 /// `total` ns, divided as the ticks in a line of /proc/PID/stat are (user is field 14, system 15).
-fn split(total: u64, stat: &str, ticks_per_second: u64) -> Cpu {
+fn split(total: u64, stat: &str, ticks_per_second: u64) -> ThreadCpu {
     // the name, in parentheses, may hold anything
     let after = stat.rsplit_once(')').map_or("", |(_, after)| after);
     let ticks: u64 = after.split_whitespace().nth(12).and_then(|field| field.parse().ok()).unwrap_or(0);
-    Cpu::new(total, ticks.saturating_mul(1_000_000_000 / ticks_per_second))
+    ThreadCpu::new(total, ticks.saturating_mul(1_000_000_000 / ticks_per_second))
 }
 
 fn ticks_per_second() -> u64 {
@@ -158,7 +158,7 @@ mod tests {
             while std::time::Instant::now() < until {
                 std::hint::spin_loop();
             }
-            Cpu::of_thread()
+            ThreadCpu::of_thread()
         });
         let own = std::thread::spawn(busy).join().unwrap();
         let sum = all_threads().0["busy"];
@@ -176,8 +176,8 @@ mod tests {
     #[test]
     fn ticks_divide_the_sum() {
         let stat = "7 (a) b) S 1 7 7 0 -1 4194304 10 0 0 0 30 20 0 0 20 0 1 0 5 0 0";
-        assert_eq!(split(600_000_000, stat, 100), Cpu { user: 400_000_000, system: 200_000_000 });
-        assert_eq!(split(100_000_000, stat, 100), Cpu { user: 0, system: 100_000_000 }, "never more than all");
-        assert_eq!(split(5, "", 100), Cpu { user: 5, system: 0 });
+        assert_eq!(split(600_000_000, stat, 100), ThreadCpu { user: 400_000_000, system: 200_000_000 });
+        assert_eq!(split(100_000_000, stat, 100), ThreadCpu { user: 0, system: 100_000_000 }, "never more than all");
+        assert_eq!(split(5, "", 100), ThreadCpu { user: 5, system: 0 });
     }
 }

@@ -12,7 +12,7 @@ pub(crate) fn is_poisoned(record: &[u8]) -> bool {
 
 /// The expected sums of a ledger that counts everything: calls, ns, and sizes by powers of two.
 #[derive(Clone, Debug)]
-pub(crate) struct Checked {
+pub(crate) struct CheckedLedger {
     /// Calls.
     pub calls: u64,
     /// ns of all.

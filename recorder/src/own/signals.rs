@@ -62,13 +62,13 @@ pub(crate) fn was_ignored(signal: i32) -> bool {
 
 /// Signals that a thread can wait for.
 #[derive(Debug)]
-pub(crate) struct Signals {
+pub(crate) struct SignalSet {
     end: UnixStream,
     child: UnixStream,
     request: Option<UnixStream>,
 }
 
-impl Signals {
+impl SignalSet {
     /// Catches those that end a recording (SIGHUP unless it was ignored) and SIGCHLD. From here on a tape over
     /// RLIMIT_FSIZE is an error of write(2), not the end of the process.
     ///

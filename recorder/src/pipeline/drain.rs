@@ -17,7 +17,7 @@ use crate::calls::memory::{self, CallMemory, Wanted};
 use crate::kernel::skips::{Skipped, Skips};
 use crate::load::{DropDelta, LostState, Programs, Walker};
 use crate::own::clock;
-use crate::own::forced::{Checked, Poisoned};
+use crate::own::forced::{CheckedLedger, Poisoned};
 use crate::own::say::say;
 use crate::rings::backlog::Backlog;
 use crate::rings::cpu_buffers::{BufferBytes, CpuBuffers};
@@ -26,8 +26,8 @@ use crate::rings::order::Batch;
 use crate::rings::records::Records;
 use crate::rings::sizes::Fills;
 use crate::rings::spare::{Buffer, Spare};
-use crate::stacks::feed::{self, Feed, Raw};
-use crate::stacks::taken::Taken;
+use crate::stacks::feed::{self, StackFeed, UnwindInput};
+use crate::stacks::taken::StackBatch;
 
 /// Size at which a batch is full.
 const BATCH: usize = 256 << 10;
@@ -78,7 +78,7 @@ pub(crate) enum Drained {
         skipped: Vec<Skipped>,
     },
     /// Stacks that were dropped because their unwinding is behind.
-    LateStacks(Taken),
+    LateStacks(StackBatch),
     /// The window was closed at this time, and these calls were open then.
     Closed {
         /// When.
@@ -92,7 +92,7 @@ pub(crate) enum Drained {
 
 /// Control of the drain, and its statistics.
 #[derive(Debug, Default)]
-pub(crate) struct Control {
+pub(crate) struct DrainControl {
     /// Set to end the recording.
     pub stop: AtomicBool,
     /// Passes over all rings so far.
@@ -141,7 +141,7 @@ impl RingRead {
 }
 
 /// Bytes read from each ring in one pass.
-struct Reads {
+struct RingReads {
     /// In the order of [`Programs::rings`].
     rings: Vec<RingRead>,
     stacks: Cell<u64>,
@@ -150,7 +150,7 @@ struct Reads {
     fullest: Cell<BufferBytes>,
 }
 
-impl Reads {
+impl RingReads {
     fn of(rings: usize) -> Self {
         Self {
             rings: (0..rings).map(|_| RingRead::default()).collect(),
@@ -161,7 +161,7 @@ impl Reads {
     }
 
     /// All of them together, after the fill of each ring is noted.
-    fn take(&self, control: &Control) -> u64 {
+    fn take(&self, control: &DrainControl) -> u64 {
         let fills = &control.fills;
         let mut all = self.stacks.take();
         fills.stacks.fetch_max(all, Ordering::Relaxed);
@@ -203,7 +203,7 @@ fn room(record: &[u8]) -> u64 {
 }
 
 /// Receivers of the rings' records.
-struct Collected<'a> {
+struct RingReceivers<'a> {
     batch: RefCell<Batch>,
     spare: Spare,
     /// Batches that are full.
@@ -212,13 +212,13 @@ struct Collected<'a> {
     out: &'a Sender<Drained>,
     backlog: &'a Backlog,
     /// Takes stacks; None = not recorded.
-    feed: Option<RefCell<Feed>>,
-    reads: Reads,
+    feed: Option<RefCell<StackFeed>>,
+    reads: RingReads,
     /// With poison: how much of it is in records.
     poisoned: Option<Cell<Poisoned>>,
 }
 
-impl Collected<'_> {
+impl RingReceivers<'_> {
     fn look(&self, record: &[u8]) {
         if let Some(seen) = &self.poisoned {
             let mut now = seen.get();
@@ -326,9 +326,9 @@ impl Collected<'_> {
 }
 
 /// One pass after the other over all rings.
-struct Passes<'a> {
-    collected: &'a Collected<'a>,
-    control: &'a Control,
+struct RingPasses<'a> {
+    collected: &'a RingReceivers<'a>,
+    control: &'a DrainControl,
     wanted: &'a Wanted,
     programs: Programs,
     rings: Vec<RingBuffer<'a>>,
@@ -343,10 +343,10 @@ struct Passes<'a> {
     told: u64,
 }
 
-impl<'a> Passes<'a> {
+impl<'a> RingPasses<'a> {
     fn new(
-        collected: &'a Collected<'a>,
-        (control, wanted): (&'a Control, &'a Wanted),
+        collected: &'a RingReceivers<'a>,
+        (control, wanted): (&'a DrainControl, &'a Wanted),
         mut programs: Programs,
         sleepers: Option<Receiver<Records>>,
     ) -> Result<Self> {
@@ -532,24 +532,24 @@ impl<'a> Passes<'a> {
 /// When the rings cannot be read at all; a closed channel ends the drain without an error.
 pub(crate) fn run(
     programs: Programs,
-    (control, wanted): (&Control, &Wanted),
+    (control, wanted): (&DrainControl, &Wanted),
     (out, backlog): (&Sender<Drained>, &Backlog),
-    unwinding: Option<Sender<Raw>>,
+    unwinding: Option<Sender<UnwindInput>>,
     sleepers: Option<Receiver<Records>>,
-) -> Result<Option<Checked>> {
+) -> Result<Option<CheckedLedger>> {
     let spare = Spare::new(BATCH + 4096, SPARE);
-    let collected = Collected {
+    let collected = RingReceivers {
         batch: RefCell::new(Batch::within(spare.take(), BATCH)),
         spare,
         full: RefCell::default(),
         out,
         backlog,
-        feed: unwinding.map(|out| RefCell::new(Feed::new(out, backlog.part(2, feed::MOST)))),
-        reads: Reads::of(programs.rings().len()),
+        feed: unwinding.map(|out| RefCell::new(StackFeed::new(out, backlog.part(2, feed::MOST)))),
+        reads: RingReads::of(programs.rings().len()),
         poisoned: programs.is_poisoned().then(|| Cell::new(Poisoned::default())),
     };
     let walker = programs.walker()?;
-    let mut passes = Passes::new(&collected, (control, wanted), programs, sleepers)?;
+    let mut passes = RingPasses::new(&collected, (control, wanted), programs, sleepers)?;
     if !passes.until_stopped()? || !passes.close(&walker)? {
         return Ok(None);
     }

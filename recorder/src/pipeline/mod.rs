@@ -19,29 +19,29 @@ use systape_format::writer::Writer;
 
 use crate::calls::memory::Wanted;
 use crate::encode::{Piece, Settings, Start};
-use crate::flight::Prepared;
+use crate::flight::PreparedFlight;
 use crate::flight::dump::Plan;
 use crate::flight::names::NameStore;
-use crate::flight::ring::Ring;
+use crate::flight::ring::ChunkRing;
 use crate::ledger;
 use crate::load::Programs;
 use crate::own::cpu_time::counted;
-use crate::own::forced::Checked;
+use crate::own::forced::CheckedLedger;
 use crate::own::priority::Raised;
 use crate::own::say::say;
-use crate::pipeline::drain::{Control, Drained};
+use crate::pipeline::drain::{DrainControl, Drained};
 use crate::pipeline::outlet::{Compressed, Outlet};
 use crate::pipeline::progress::Progress;
-use crate::pipeline::stage::{Encoded, Flying, Stage, Work};
+use crate::pipeline::stage::{EncodeStage, Encoded, Flying, StageOutput};
 use crate::rings::backlog::Backlog;
 use crate::rings::records::Records;
 use crate::stacks::budget::NamesTime;
-use crate::stacks::feed::Raw;
+use crate::stacks::feed::UnwindInput;
 use crate::stacks::forgot::Forgot;
 use crate::stacks::name_queue::NameQueue;
-use crate::stacks::taken::Taken;
+use crate::stacks::taken::StackBatch;
 use crate::stacks::{NameWorker, Workers, asleep, feed};
-use crate::tape::sink::{Flow, Sink};
+use crate::tape::sink::{OutputState, TapeSink};
 use crate::tape::sync::{self, Syncing};
 
 pub(crate) mod drain;
@@ -63,9 +63,9 @@ const NAMES_LEVEL: i32 = 6;
 #[derive(Debug)]
 pub(crate) struct Output<'a> {
     /// The tape and its name; None = everything stays in memory.
-    pub tape: Option<(Sink, &'a Path)>,
+    pub tape: Option<(TapeSink, &'a Path)>,
     /// The flight recorder; None = there is none.
-    pub flight: Option<Prepared>,
+    pub flight: Option<PreparedFlight>,
     /// When it is synced.
     pub sync: sync::Policy,
     /// Most bytes that wait in memory.
@@ -111,10 +111,10 @@ impl About {
 /// The running stages.
 pub(crate) struct Pipeline {
     /// Stops the drain.
-    pub control: Arc<Control>,
+    pub control: Arc<DrainControl>,
     /// Counters of all stages.
     pub progress: Arc<Progress>,
-    drain: JoinHandle<Result<Option<Checked>>>,
+    drain: JoinHandle<Result<Option<CheckedLedger>>>,
     ledger: JoinHandle<Result<()>>,
     encode: JoinHandle<Encoded>,
     compress: Vec<JoinHandle<Result<()>>>,
@@ -143,13 +143,13 @@ impl Pipeline {
         stacks: Option<Workers>,
     ) -> Result<Self> {
         let redactor = tape.redact();
-        let control = Arc::new(Control::default());
-        let flow = output.tape.as_ref().map_or_else(Arc::<Flow>::default, |(sink, _)| sink.flow());
+        let control = Arc::new(DrainControl::default());
+        let flow = output.tape.as_ref().map_or_else(Arc::<OutputState>::default, |(sink, _)| sink.flow());
         let progress = Arc::new(Progress::new(output.buffer, flow));
         let forgot = Forgot::default();
         let (walker, tables, always) = (programs.walker()?, programs.ledger()?, programs.checks_ledger());
         let (batch_tx, batches) = unbounded();
-        let (piece_tx, pieces) = bounded::<(u64, Work)>(PIECES);
+        let (piece_tx, pieces) = bounded::<(u64, StageOutput)>(PIECES);
         let (done_tx, done_rx) = unbounded();
         let done = Done { out: done_tx, progress: Arc::clone(&progress) };
         let (start, starts) = bounded(1);
@@ -169,7 +169,7 @@ impl Pipeline {
         let drain = draining.start(batch_tx, raw_tx, sleeper_rx)?;
         raised.lower();
         let asleep = sleepers.zip(sleeper_tx).map(|(links, out)| asleep::start(links, out)).transpose()?;
-        let start_sync = |(sink, path): &(Sink, &Path)| Syncing::start(output.sync, sink, path, &progress.failed);
+        let start_sync = |(sink, path): &(TapeSink, &Path)| Syncing::start(output.sync, sink, path, &progress.failed);
         let sync = output.tape.as_ref().map(start_sync).transpose()?;
         let ends = NamesTo {
             done: output.tape.as_ref().map(|_| done.clone()),
@@ -193,8 +193,8 @@ impl Pipeline {
         };
         let about = Arc::clone(&progress);
         let encode = spawn("encode", move || {
-            let _closing = Closing(&about.backlog);
-            let stage = Stage::new(settings, walker, piece_tx, Arc::clone(&about), tell, flying);
+            let _closing = ClosesBacklog(&about.backlog);
+            let stage = EncodeStage::new(settings, walker, piece_tx, Arc::clone(&about), tell, flying);
             stage.run(&starts, &batches, taken, (&counted, count_now))
         })?;
         // the writer ends when all of these have
@@ -279,7 +279,7 @@ struct Draining {
     programs: Programs,
     /// What is read of calls in flight at the end.
     wanted: Wanted,
-    control: Arc<Control>,
+    control: Arc<DrainControl>,
     progress: Arc<Progress>,
     /// Set at the end of the recording.
     drained: Arc<AtomicBool>,
@@ -289,9 +289,9 @@ impl Draining {
     fn start(
         self,
         out: Sender<Drained>,
-        unwinding: Option<Sender<Raw>>,
+        unwinding: Option<Sender<UnwindInput>>,
         sleepers: Option<Receiver<Records>>,
-    ) -> Result<JoinHandle<Result<Option<Checked>>>> {
+    ) -> Result<JoinHandle<Result<Option<CheckedLedger>>>> {
         spawn("drain", move || {
             let Self { programs, wanted, control, progress, drained } = self;
             let result = drain::run(programs, (&control, &wanted), (&out, &progress.backlog), unwinding, sleepers);
@@ -308,7 +308,7 @@ struct StackThreads {
     unwind: Option<JoinHandle<()>>,
     names: Option<JoinHandle<Result<()>>>,
     /// Stacks that were unwound; the encoder takes it.
-    taken: Option<Receiver<Taken>>,
+    taken: Option<Receiver<StackBatch>>,
     /// Takes places whose names are needed, from the encoder.
     tell: Option<NameQueue>,
     /// Names for the flight recorder.
@@ -326,7 +326,12 @@ struct NamesTo {
 }
 
 impl StackThreads {
-    fn start(workers: Workers, raw: Receiver<Raw>, to: NamesTo, redactor: Option<&Arc<Redactor>>) -> Result<Self> {
+    fn start(
+        workers: Workers,
+        raw: Receiver<UnwindInput>,
+        to: NamesTo,
+        redactor: Option<&Arc<Redactor>>,
+    ) -> Result<Self> {
         let (out, taken) = bounded(feed::BATCHES);
         let NamesTo { done, forgot } = to;
         let mut unwinding = workers.unwinding;
@@ -363,7 +368,7 @@ impl StackThreads {
 
 /// Starts the threads that compress; pieces are done when all of them have ended.
 fn compressors(
-    pieces: &Receiver<(u64, Work)>,
+    pieces: &Receiver<(u64, StageOutput)>,
     done: Done,
     redactor: Option<&Arc<Redactor>>,
     places: bool,
@@ -378,24 +383,24 @@ fn compressors(
 
 /// The flight recorder's part of the encoder and its memory.
 fn flying(
-    flight: Prepared,
+    flight: PreparedFlight,
     tape: &About,
     names: Option<NameStore>,
     sync: sync::Policy,
     forgot: Forgot,
-    flow: Arc<Flow>,
-) -> (Flying, Ring) {
-    let Prepared { settings, dir, commands, status } = flight;
+    flow: Arc<OutputState>,
+) -> (Flying, ChunkRing) {
+    let PreparedFlight { settings, dir, commands, status } = flight;
     let (session, tables) = (tape.session.clone(), tape.tables.clone());
     let plan = Plan { dir, session, tables, names, sync, status: Arc::clone(&status), flow };
-    let ring = Ring::new(settings.bounds, Arc::new(plan));
+    let ring = ChunkRing::new(settings.bounds, Arc::new(plan));
     (Flying { settings, commands, status, forgot }, ring)
 }
 
 /// Begins the tape in a thread of its own, and tells `open` when that is done.
 fn start_writer(
-    sink: Option<Sink>,
-    ring: Option<Ring>,
+    sink: Option<TapeSink>,
+    ring: Option<ChunkRing>,
     tape: About,
     open: Sender<()>,
     done: Receiver<(u64, Compressed)>,
@@ -420,9 +425,9 @@ fn start_writer(
 }
 
 /// A closed backlog wakes those that wait for a gone encoder.
-struct Closing<'a>(&'a Backlog);
+struct ClosesBacklog<'a>(&'a Backlog);
 
-impl Drop for Closing<'_> {
+impl Drop for ClosesBacklog<'_> {
     fn drop(&mut self) {
         self.0.close();
     }
@@ -442,21 +447,26 @@ fn join<T>(handle: JoinHandle<T>) -> Result<T> {
 
 /// Compresses and redacts pieces as they come; the writer restores their order. `places`: the places on stacks are kept
 /// beside a segment.
-fn compress(pieces: &Receiver<(u64, Work)>, done: &Done, redactor: Option<&Redactor>, places: bool) -> Result<()> {
+fn compress(
+    pieces: &Receiver<(u64, StageOutput)>,
+    done: &Done,
+    redactor: Option<&Redactor>,
+    places: bool,
+) -> Result<()> {
     let mut compressor = Encoder::new(ZSTD_LEVEL);
     let redact = |data: &mut SegmentData| redactor.into_iter().for_each(|redactor| redactor.segment(data));
     for (seq, work) in pieces {
         let compressed = match work {
-            Work::Piece(Piece::Checkpoint(mut checkpoint)) => {
+            StageOutput::Piece(Piece::Checkpoint(mut checkpoint)) => {
                 redactor.into_iter().for_each(|redactor| redactor.checkpoint(&mut checkpoint));
                 Compressed::Checkpoint(compressor.checkpoint(&checkpoint).context("checkpoint")?)
             }
-            Work::Piece(Piece::Segment(mut data)) => {
+            StageOutput::Piece(Piece::Segment(mut data)) => {
                 redact(&mut data);
                 let places = if places { data.place_keys() } else { Box::default() };
                 Compressed::Segment(compressor.segment(*data).context("segment")?, places)
             }
-            Work::Step(step) => Compressed::Step(step.try_map(|mut data| {
+            StageOutput::Step(step) => Compressed::Step(step.try_map(|mut data| {
                 redact(&mut data);
                 compressor.segment(*data).context("segment")
             })?),

@@ -5,9 +5,9 @@ use systape_format::encode::{EncodedCheckpoint, EncodedSegment, EncodedSymbols};
 use systape_format::writer::Writer;
 
 use crate::flight::piece::Piece;
-use crate::flight::ring::Ring;
+use crate::flight::ring::ChunkRing;
 use crate::flight::step::Ready;
-use crate::tape::sink::Sink;
+use crate::tape::sink::TapeSink;
 
 /// A compressed piece, or a message that goes with them.
 #[derive(Debug)]
@@ -37,15 +37,15 @@ impl Compressed {
 /// See the module. Without a tape and without a flight recorder pieces are dropped.
 #[derive(Debug)]
 pub(crate) struct Outlet {
-    tape: Option<Writer<Sink>>,
-    ring: Option<Ring>,
+    tape: Option<Writer<TapeSink>>,
+    ring: Option<ChunkRing>,
     /// Bytes so far.
     bytes: u64,
 }
 
 impl Outlet {
     /// Pieces go to both, in order.
-    pub(crate) fn new(tape: Option<Writer<Sink>>, ring: Option<Ring>) -> Self {
+    pub(crate) fn new(tape: Option<Writer<TapeSink>>, ring: Option<ChunkRing>) -> Self {
         let bytes = tape.as_ref().map_or(0, Writer::bytes);
         Self { tape, ring, bytes }
     }
@@ -87,7 +87,7 @@ impl Outlet {
     fn write<P: Clone>(
         &mut self,
         piece: P,
-        write: impl FnOnce(&mut Writer<Sink>, P) -> std::result::Result<(), systape_format::Error>,
+        write: impl FnOnce(&mut Writer<TapeSink>, P) -> std::result::Result<(), systape_format::Error>,
     ) -> Result<Option<P>> {
         let Some(tape) = &mut self.tape else { return Ok(Some(piece)) };
         let kept = self.ring.is_some().then(|| piece.clone());
@@ -96,7 +96,7 @@ impl Outlet {
     }
 
     /// No more pieces come: waits for the flight recorder's tapes; returns the tape, which lacks its end.
-    pub(crate) fn finish(self) -> Option<Writer<Sink>> {
+    pub(crate) fn finish(self) -> Option<Writer<TapeSink>> {
         if let Some(ring) = self.ring {
             ring.finish();
         }
@@ -104,7 +104,7 @@ impl Outlet {
     }
 }
 
-fn keep(ring: &mut Option<Ring>, piece: Option<Piece>) {
+fn keep(ring: &mut Option<ChunkRing>, piece: Option<Piece>) {
     if let Some((ring, piece)) = ring.as_mut().zip(piece) {
         ring.add(piece);
     }

@@ -7,9 +7,9 @@ use std::time::{Duration, Instant};
 
 use indicatif::{HumanBytes, HumanCount, ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-use crate::pipeline::drain::Control;
+use crate::pipeline::drain::DrainControl;
 use crate::rings::backlog::Backlog;
-use crate::tape::sink::Flow;
+use crate::tape::sink::OutputState;
 
 /// Counters that any thread may read while the recording runs.
 #[derive(Debug)]
@@ -27,14 +27,14 @@ pub(crate) struct Progress {
     /// Set when the tape can no longer be written.
     pub failed: Arc<AtomicBool>,
     /// Whether the output accepts data.
-    pub flow: Arc<Flow>,
+    pub flow: Arc<OutputState>,
     /// The same of the tapes of the flight recorder.
-    pub kept: Arc<Flow>,
+    pub kept: Arc<OutputState>,
 }
 
 impl Progress {
     /// Zero, with `room` bytes for waiting data.
-    pub(crate) fn new(room: u64, flow: Arc<Flow>) -> Self {
+    pub(crate) fn new(room: u64, flow: Arc<OutputState>) -> Self {
         Self {
             events: AtomicU64::new(0),
             written: AtomicU64::new(0),
@@ -83,7 +83,7 @@ impl Line {
     }
 
     /// Shows the current numbers.
-    pub(crate) fn update(&mut self, progress: &Progress, control: &Control) {
+    pub(crate) fn update(&mut self, progress: &Progress, control: &DrainControl) {
         if self.bar.is_hidden() || self.last.0.elapsed() < Duration::from_millis(250) {
             return;
         }

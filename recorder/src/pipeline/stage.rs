@@ -12,15 +12,15 @@ use systape_bpf::wire::Snap;
 use systape_format::model::{CPU_NONE, Family, Gap, GapCause};
 
 use crate::calls::memory::CallMemory;
-use crate::encode::{Assembler, Given, Piece, Settings, Start, Totals};
+use crate::encode::{Assembler, DroppedEvents, Piece, Settings, Start, Totals};
 use crate::flight;
 use crate::flight::status::Status;
 use crate::flight::step::Raw;
 use crate::kernel::skips::Skipped;
-use crate::ledger::Window;
+use crate::ledger::LedgerWindow;
 use crate::load::{DropDelta, LostState, Walker};
 use crate::own::clock;
-use crate::own::forced::Checked;
+use crate::own::forced::CheckedLedger;
 use crate::pipeline::drain::Drained;
 use crate::pipeline::progress::Progress;
 use crate::rings::backlog::Shed;
@@ -28,7 +28,7 @@ use crate::rings::order::Batch;
 use crate::stacks::feed;
 use crate::stacks::forgot::Forgot;
 use crate::stacks::name_queue::NameQueue;
-use crate::stacks::taken::{GivenUp, Taken};
+use crate::stacks::taken::{DroppedStacks, StackBatch};
 use tapes::Tapes;
 
 /// A chunk ends at this many stored bytes ...
@@ -56,7 +56,7 @@ pub(crate) struct Encoded {
     /// Calls that were counted because of an option of record.
     pub filtered: u64,
     /// With --force ledger-check: see there.
-    pub checked: Option<Checked>,
+    pub checked: Option<CheckedLedger>,
     /// Calls of the recorder itself.
     pub own_calls: u64,
     /// End of the recording.
@@ -65,7 +65,7 @@ pub(crate) struct Encoded {
 
 /// What the stages behind this one get, in order.
 #[derive(Debug)]
-pub(crate) enum Work {
+pub(crate) enum StageOutput {
     /// A part of the tape.
     Piece(Piece),
     /// A message to the flight recorder.
@@ -75,9 +75,9 @@ pub(crate) enum Work {
 /// The flight recorder's part.
 pub(crate) struct Flying {
     /// What was asked for.
-    pub settings: flight::Settings,
+    pub settings: flight::FlightSettings,
     /// What other threads ask for.
-    pub commands: Receiver<flight::request::Command>,
+    pub commands: Receiver<flight::request::FlightCommand>,
     /// Where numbers go.
     pub status: Arc<Status>,
     /// How often names were forgotten.
@@ -85,10 +85,10 @@ pub(crate) struct Flying {
 }
 
 /// See the module.
-pub(crate) struct Stage {
+pub(crate) struct EncodeStage {
     assembler: Assembler,
     walker: Walker,
-    out: Sender<(u64, Work)>,
+    out: Sender<(u64, StageOutput)>,
     next: u64,
     progress: Arc<Progress>,
     encoded: Encoded,
@@ -101,7 +101,7 @@ pub(crate) struct Stage {
     events_until: u64,
     stacks_until: u64,
     /// Counted calls that wait for the events of their time.
-    windows: VecDeque<Window>,
+    windows: VecDeque<LedgerWindow>,
     /// The end of the newest window that came.
     counted_until: u64,
     /// Asks for a window now.
@@ -118,12 +118,12 @@ pub(crate) struct Stage {
     chunk_begun: bool,
 }
 
-impl Stage {
+impl EncodeStage {
     /// A stage at its beginning.
     pub(crate) fn new(
         settings: Settings,
         walker: Walker,
-        out: Sender<(u64, Work)>,
+        out: Sender<(u64, StageOutput)>,
         progress: Arc<Progress>,
         names: Option<NameQueue>,
         flying: Option<Flying>,
@@ -168,8 +168,8 @@ impl Stage {
         mut self,
         start: &Receiver<Start>,
         drained: &Receiver<Drained>,
-        stacks: Option<Receiver<Taken>>,
-        (ledger, count_now): (&Receiver<Window>, Arc<AtomicBool>),
+        stacks: Option<Receiver<StackBatch>>,
+        (ledger, count_now): (&Receiver<LedgerWindow>, Arc<AtomicBool>),
     ) -> Encoded {
         self.count_now = count_now;
         let Ok(start) = start.recv() else { return self.encoded };
@@ -343,11 +343,11 @@ impl Stage {
                 self.chunk_begun = true;
                 self.mark(cp.ts, cp.clock);
             }
-            self.put(Work::Piece(piece));
+            self.put(StageOutput::Piece(piece));
         }
     }
 
-    fn put(&mut self, work: Work) {
+    fn put(&mut self, work: StageOutput) {
         // the compressors are gone only when writing failed, which the main thread sees
         self.out.send((self.next, work)).ok();
         self.next += 1;
@@ -380,7 +380,7 @@ impl Stage {
 
     /// Counts the events that the encoder dropped; it reports them itself.
     fn shed(&mut self) {
-        let Given { lost, counted } = self.assembler.take_given_up();
+        let DroppedEvents { lost, counted } = self.assembler.take_given_up();
         for (family, count) in lost {
             self.progress.lost.fetch_add(count, Ordering::Relaxed);
             self.lost(family, count);
@@ -395,14 +395,14 @@ impl Stage {
         self.assembler.gap(Gap { cause, family, cpu: CPU_NONE, count, first, last, pid: 0, ledger: false });
     }
 
-    fn stacks(&mut self, taken: Taken) {
+    fn stacks(&mut self, taken: StackBatch) {
         if taken.given_up.count > 0 {
             self.given_up(taken.given_up);
         }
         self.assembler.add_stacks(taken);
     }
 
-    fn given_up(&mut self, stacks: GivenUp) {
+    fn given_up(&mut self, stacks: DroppedStacks) {
         self.lost(Family::Stack, stacks.count);
         self.missing(GapCause::QueueFull, Family::Stack, stacks.count, (stacks.first, stacks.last));
     }

@@ -55,7 +55,7 @@ impl Rooms {
 
 /// A map with records of each CPU's buffers.
 #[derive(Debug)]
-struct Records {
+struct BufferMap {
     map: MmapRaw,
     /// The kinds of buffers, as they are numbered.
     kinds: Range<usize>,
@@ -69,8 +69,8 @@ struct Records {
 #[derive(Debug)]
 pub(crate) struct CpuBuffers {
     positions: MmapRaw,
-    calls: Records,
-    sched: Records,
+    calls: BufferMap,
+    sched: BufferMap,
     cpus: usize,
 }
 
@@ -93,7 +93,7 @@ impl CpuBuffers {
         let map = |fd: BorrowedFd<'_>, bytes| MmapOptions::new().len(bytes).map_raw(fd.as_raw_fd());
         let records = |fd, kinds: Range<usize>, len, room: u32| {
             let room = room as usize;
-            io::Result::Ok(Records { map: map(fd, cpus * kinds.len() * room * len)?, kinds, len, room })
+            io::Result::Ok(BufferMap { map: map(fd, cpus * kinds.len() * room * len)?, kinds, len, room })
         };
         Ok(Self {
             positions: map(positions, cpus * KINDS * size_of::<CpuBuffer>())?,
@@ -111,7 +111,7 @@ impl CpuBuffers {
         (calls + sched, BufferBytes { calls: most_calls, sched: most_sched })
     }
 
-    fn drain_kinds(&self, records: &Records, pass: &mut impl FnMut(&[u8], usize)) -> (u64, u64) {
+    fn drain_kinds(&self, records: &BufferMap, pass: &mut impl FnMut(&[u8], usize)) -> (u64, u64) {
         let (mut all, mut most) = (0, 0);
         let buffers = (0..self.cpus).flat_map(|cpu| records.kinds.clone().map(move |kind| (cpu, kind)));
         for (nth, (cpu, kind)) in buffers.enumerate() {
@@ -141,7 +141,7 @@ impl CpuBuffers {
     }
 }
 
-impl Records {
+impl BufferMap {
     /// `count` records of the `nth` buffer in this map, from `position` on: those until its end, and those from its
     /// beginning on. The count is at most `room`.
     fn get(&self, nth: usize, position: u64, count: usize) -> (&[u8], &[u8]) {

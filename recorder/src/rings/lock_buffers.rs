@@ -14,7 +14,7 @@ use perf_event_open_sys::bindings::{
 use systape_bpf::wire::LOCK;
 
 use crate::kernel::perf_event;
-use crate::kernel::perf_ring::Ring;
+use crate::kernel::perf_ring::PerfRing;
 use crate::machine::system::page_size;
 
 /// Bytes of a CPU's buffer, without and with stacks: 20 ms at 500,000 waits a second, and 50,000 with stacks.
@@ -27,7 +27,7 @@ const BEFORE: usize = 8 + 4;
 #[derive(Debug)]
 pub(crate) struct LockBuffers {
     /// The ring is the event's: it goes first.
-    rings: Vec<(Ring, OwnedFd)>,
+    rings: Vec<(PerfRing, OwnedFd)>,
     bytes: usize,
     scratch: Vec<u8>,
 }
@@ -41,7 +41,7 @@ impl LockBuffers {
         let wanted = if with_stacks { BYTES_WITH_STACKS } else { BYTES };
         // as the ring does
         let bytes = wanted.min(most.next_power_of_two()).max(page_size() as usize);
-        let one = |cpu: u32| -> Result<(Ring, OwnedFd)> {
+        let one = |cpu: u32| -> Result<(PerfRing, OwnedFd)> {
             let config = u64::from(PERF_COUNT_SW_BPF_OUTPUT);
             let mut attr = perf_event_attr { type_: PERF_TYPE_SOFTWARE, config, ..Default::default() };
             attr.sample_type = u64::from(PERF_SAMPLE_RAW);
@@ -50,7 +50,7 @@ impl LockBuffers {
             attr.set_watermark(1);
             attr.__bindgen_anon_2.wakeup_watermark = u32::MAX;
             let event = perf_event::open(attr, cpu)?;
-            let ring = Ring::map(event.as_fd(), bytes)?;
+            let ring = PerfRing::map(event.as_fd(), bytes)?;
             map.update(&cpu.to_ne_bytes(), &event.as_raw_fd().to_ne_bytes(), MapFlags::ANY)?;
             Ok((ring, event))
         };

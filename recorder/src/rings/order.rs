@@ -150,12 +150,12 @@ impl Batches {
 
 /// The removed records, in order.
 #[derive(Debug)]
-pub struct Taken {
+pub struct TakenRecords {
     records: Vec<Waiting>,
     batches: Batches,
 }
 
-impl Taken {
+impl TakenRecords {
     /// Each of them.
     pub(crate) fn iter(&self) -> impl Iterator<Item = Pending<'_>> {
         self.records.iter().map(|waiting| self.batches.pending(waiting))
@@ -200,7 +200,7 @@ impl Order {
     }
 
     /// Removes the records before `watermark`, in order.
-    pub fn take(&mut self, watermark: u64) -> Taken {
+    pub fn take(&mut self, watermark: u64) -> TakenRecords {
         self.sort();
         let end = self.waiting.partition_point(|p| p.ts < watermark);
         // whichever are fewer are copied
@@ -218,7 +218,7 @@ impl Order {
         let sum = |some: &[Waiting]| some.iter().map(|waiting| waiting.place.len()).sum::<usize>();
         // and counted
         self.bytes = if end > self.waiting.len() { sum(&self.waiting) } else { self.bytes - sum(&records) };
-        let taken = Taken { records, batches: self.batches.clone() };
+        let taken = TakenRecords { records, batches: self.batches.clone() };
         self.batches.keep(&self.waiting);
         taken
     }
@@ -264,7 +264,7 @@ mod tests {
         b.push(b"junk");
         order.add(a);
         order.add(b);
-        let times = |taken: Taken| {
+        let times = |taken: TakenRecords| {
             let ts = |p: Pending<'_>| {
                 assert_eq!(p.bytes, closing(p.ts));
                 p.ts

@@ -16,26 +16,26 @@ use systape_bpf::wire::Snap;
 use systape_format::model::{Call, Class, End, RecordedFamilies, Session, StackMode, shell_status};
 use systape_format::redact::Redactor;
 
-use crate::config::{Command, CommandError, Config, find_command};
+use crate::config::{CommandError, FoundCommand, RecordConfig, find_command};
 use crate::config::{rights, session};
 use crate::encode::Settings;
 use crate::load::{Programs, Walker};
 use crate::machine::{devices, limits, system};
 use crate::own::clock;
 use crate::own::cpu_time::counted;
-use crate::own::forced::{Checked, Forced, Poisoned};
+use crate::own::forced::{CheckedLedger, Forced, Poisoned};
 use crate::own::memory;
 use crate::own::memory::GivesBack;
 use crate::own::memory::peak_rss;
 use crate::own::priority::Raised;
 use crate::own::say::{quoted, say};
-use crate::own::signals::Signals;
+use crate::own::signals::SignalSet;
 use crate::pipeline::progress::{Line, not_stored};
 use crate::pipeline::stage::Encoded;
 use crate::pipeline::{About, Output, Pipeline};
 use crate::run::notify::Watchdog;
-use crate::run::self_stats::{Recorded, SelfStats};
-use crate::run::target::Child;
+use crate::run::self_stats::{RecordedTotals, SelfStats};
+use crate::run::target::WaitingChild;
 use crate::stacks::budget::NamesTime;
 use crate::tape::output;
 use crate::tasks::targets::Targets;
@@ -89,8 +89,8 @@ impl Reason {
 ///
 /// # Errors
 /// Any error that prevented the recording; exit status 125.
-pub fn record(config: &Config) -> Result<u8> {
-    let command: Option<Command> = match (!config.command.is_empty()).then(|| find_command(&config.command)) {
+pub fn record(config: &RecordConfig) -> Result<u8> {
+    let command: Option<FoundCommand> = match (!config.command.is_empty()).then(|| find_command(&config.command)) {
         Some(Err(CommandError { status, message })) => {
             say(message);
             return Ok(status);
@@ -99,7 +99,7 @@ pub fn record(config: &Config) -> Result<u8> {
     };
     rights::check_proc()?;
     // SIGCHLD, SIGINT and SIGTERM arrive here, whenever they come from now on
-    let mut signals = Signals::new().context("cannot catch signals")?;
+    let mut signals = SignalSet::new().context("cannot catch signals")?;
     if config.stacks.mode != StackMode::None {
         memory::return_large();
     }
@@ -150,7 +150,7 @@ pub fn record(config: &Config) -> Result<u8> {
     }
     let Some((pipeline, snaps, walker)) = prepared.begin(config, opened, flight)? else { return Ok(FAILED) };
     let start =
-        start::read(snaps, child.as_ref().map(Child::pid), &config.env, config.wanted(), move || walker.opens());
+        start::read(snaps, child.as_ref().map(WaitingChild::pid), &config.env, config.wanted(), move || walker.opens());
     if let Some(words) = start::words(&start.unread) {
         say(words);
     }
@@ -162,9 +162,14 @@ pub fn record(config: &Config) -> Result<u8> {
 }
 
 /// Makes the command's process, which waits, a target.
-fn hold(config: &Config, command: &Command, files: Option<libc::rlimit>, programs: &Programs) -> Result<Child> {
+fn hold(
+    config: &RecordConfig,
+    command: &FoundCommand,
+    files: Option<libc::rlimit>,
+    programs: &Programs,
+) -> Result<WaitingChild> {
     let spare_stdout = config.output.as_deref().is_some_and(output::is_stdout);
-    let child = Child::spawn(command, files, spare_stdout)?;
+    let child = WaitingChild::spawn(command, files, spare_stdout)?;
     if !config.all {
         // with a delay the command runs before the recording begins
         let armed = if config.delay.is_none() { target_bits::ARMED } else { 0 };
@@ -187,7 +192,7 @@ struct Prepared {
 
 impl Prepared {
     /// Collects the session, gives up rights, and opens the window.
-    fn new(config: &Config, mut programs: Programs) -> Result<Self> {
+    fn new(config: &RecordConfig, mut programs: Programs) -> Result<Self> {
         let mut about = session::collect(config);
         about.left_out = std::mem::take(&mut programs.left_out);
         about.preemptible = programs.preemptible;
@@ -202,7 +207,7 @@ impl Prepared {
         let walker = programs.walker()?;
         rights::give_up(config, || walker.walk().is_ok())?;
         let names = config.symbols.then(|| NamesTime::new(config.names_for));
-        let scan = |opened: stacks::Opened| opened.scan(config.marked_processes().as_deref(), names);
+        let scan = |opened: stacks::OpenedStacks| opened.scan(config.marked_processes().as_deref(), names);
         let stacks = stacks.map(|opened| raised.without(|| scan(opened))).transpose()?;
         about.ring_bytes = programs.ring_bytes();
         about.registers_unknown = !programs.knows_registers();
@@ -215,9 +220,9 @@ impl Prepared {
     /// Starts all stages on the tape; None = it cannot be written, and the end reports the reason.
     fn begin(
         self,
-        config: &Config,
+        config: &RecordConfig,
         opened: Option<output::OpenedTape>,
-        flight: Option<flight::Prepared>,
+        flight: Option<flight::PreparedFlight>,
     ) -> Result<Option<(Pipeline, Vec<Snap>, Walker)>> {
         let Self { programs, raised, about, stacks, window_open, snaps, walker } = self;
         let settings = Settings {
@@ -254,13 +259,13 @@ impl Prepared {
 
 /// A recording that runs.
 struct Running<'a> {
-    config: &'a Config,
-    signals: Signals,
+    config: &'a RecordConfig,
+    signals: SignalSet,
     started: Instant,
     window_open: u64,
-    child: Option<Child>,
+    child: Option<WaitingChild>,
     own: Option<SelfStats>,
-    flight: Option<flight::Control>,
+    flight: Option<flight::FlightControl>,
 }
 
 impl Running<'_> {
@@ -271,7 +276,7 @@ impl Running<'_> {
         let reason = self.wait(&pipeline, &mut line);
         line.clear();
         notify::stopping();
-        let command_exit = self.child.as_mut().and_then(Child::ended);
+        let command_exit = self.child.as_mut().and_then(WaitingChild::ended);
         let control = Arc::clone(&pipeline.control);
         let mut no_tape = false;
         let names = pipeline.names_time.clone();
@@ -279,7 +284,7 @@ impl Running<'_> {
         match &finished {
             Ok((encoded, bytes)) => {
                 let window = Duration::from_nanos(encoded.window_close.saturating_sub(self.window_open));
-                let tapes = self.flight.as_ref().map(flight::Control::tapes);
+                let tapes = self.flight.as_ref().map(flight::FlightControl::tapes);
                 // none of those that were begun is there
                 no_tape = matches!(tapes, Some((0, failed)) if failed > 0);
                 last_line(config, encoded, *bytes, tapes, (window, self.started.elapsed()));
@@ -318,7 +323,7 @@ impl Running<'_> {
                 return Reason::Interrupted;
             }
             if self.signals.requested() {
-                self.flight.iter().for_each(flight::Control::request);
+                self.flight.iter().for_each(flight::FlightControl::request);
             }
             if left.is_some_and(|left| left.is_zero()) {
                 return Reason::Time;
@@ -348,7 +353,7 @@ impl Running<'_> {
 }
 
 /// The tape, or where tapes go.
-fn name(config: &Config) -> String {
+fn name(config: &RecordConfig) -> String {
     let dir = || config.flight.as_ref().map(|flight| flight.dir.as_path());
     config.output.as_deref().or_else(dir).unwrap_or(Path::new("")).display().to_string()
 }
@@ -360,7 +365,7 @@ fn class(call: Call, arg: u8, bytes: &[u8]) -> Option<Class> {
 
 /// Waits a while for the tape's beginning to be written; false = it cannot be. Data recorded meanwhile and afterwards
 /// waits in memory.
-fn begun(config: &Config, pipeline: &Pipeline) -> bool {
+fn begun(config: &RecordConfig, pipeline: &Pipeline) -> bool {
     pipeline.opened(BEGIN).unwrap_or_else(|| {
         let (output, room) = (name(config), HumanBytes(config.buffer));
         say(format_args!("{output}: the disk or reader accepts nothing yet; up to {room} wait in memory"));
@@ -371,9 +376,9 @@ fn begun(config: &Config, pipeline: &Pipeline) -> bool {
 /// Ends the tape. A signal ends the look-up of names. The output may have stalled (a pipe without a reader, a lost server): a signal during a
 /// stall gives up the unwritten rest.
 fn finish(
-    config: &Config,
+    config: &RecordConfig,
     pipeline: Pipeline,
-    signals: &Signals,
+    signals: &SignalSet,
     end: impl FnOnce(&Encoded) -> End + Send + 'static,
 ) -> Result<(Encoded, u64)> {
     let (flow, names) = (Arc::clone(&pipeline.progress.flow), pipeline.names_time.clone());
@@ -438,15 +443,15 @@ fn end(encoded: &Encoded, reason: Reason, command_exit: Option<i32>) -> End {
     }
 }
 
-fn recorded(config: &Config, encoded: &Encoded, bytes: u64) -> Recorded {
+fn recorded(config: &RecordConfig, encoded: &Encoded, bytes: u64) -> RecordedTotals {
     let only_own_children = config.command.is_empty();
-    Recorded { events: encoded.totals.sum(), bytes, peak_rss: peak_rss(), only_own_children }
+    RecordedTotals { events: encoded.totals.sum(), bytes, peak_rss: peak_rss(), only_own_children }
 }
 
 /// `12 events, 24 KiB, 2.36 s and 9.30 s to finish, 0 lost -> t.tape`: the length of the recording, and the time after
 /// it (names of functions, a slow disk).
 fn last_line(
-    config: &Config,
+    config: &RecordConfig,
     encoded: &Encoded,
     bytes: u64,
     tapes: Option<(u64, u64)>,
@@ -500,9 +505,9 @@ fn names_line(time: &NamesTime) {
 }
 
 /// With --force ledger-check: the expected sums; with poison: how much is in records. As JSON.
-fn checked_lines(forced: &Forced, checked: &Checked) {
+fn checked_lines(forced: &Forced, checked: &CheckedLedger) {
     if forced.ledger_check {
-        let Checked { calls, sum, sizes, .. } = checked;
+        let CheckedLedger { calls, sum, sizes, .. } = checked;
         say(format_args!("ledger {{\"calls\":{calls},\"sum\":{sum},\"sizes\":{sizes:?}}}"));
     }
     if forced.poison {
@@ -512,7 +517,7 @@ fn checked_lines(forced: &Forced, checked: &Checked) {
 }
 
 /// The recording may end before the command: then the command continues, unless --kill, and this waits for its status.
-fn finish_command(config: &Config, mut child: Child, signals: &Signals) -> u8 {
+fn finish_command(config: &RecordConfig, mut child: WaitingChild, signals: &SignalSet) -> u8 {
     if child.ended().is_none() && config.kill {
         child.signal(libc::SIGTERM);
         let patience = Instant::now();

@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 
 use sd_notify::NotifyState;
 
-use crate::pipeline::drain::Control;
-use crate::tape::sink::Flow;
+use crate::pipeline::drain::DrainControl;
+use crate::tape::sink::OutputState;
 
 /// Feeds the watchdog.
 #[derive(Debug)]
@@ -31,7 +31,7 @@ impl Watchdog {
     }
 
     /// Feeds it, when it is time to and all have moved since. A writer without anything to write has nothing to do.
-    pub(crate) fn feed(&mut self, control: &Control, flows: [&Flow; 2]) {
+    pub(crate) fn feed(&mut self, control: &DrainControl, flows: [&OutputState; 2]) {
         let Some(every) = self.every.filter(|every| self.fed.elapsed() >= *every) else { return };
         let passes = control.passes.load(Ordering::Relaxed);
         let accepted = flows.map(|flow| flow.accepted.load(Ordering::Relaxed));
@@ -68,7 +68,7 @@ mod tests {
 
     #[test]
     fn it_is_fed_only_while_all_move() {
-        let (control, flow, kept) = (Control::default(), Flow::default(), Flow::default());
+        let (control, flow, kept) = (DrainControl::default(), OutputState::default(), OutputState::default());
         let mut dog = hungry();
         dog.feed(&control, [&flow, &kept]);
         assert_eq!(dog.passes, 0, "the drain does not move");

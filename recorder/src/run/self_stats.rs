@@ -12,13 +12,13 @@ use indicatif::{HumanBytes, HumanCount};
 use libbpf_rs::libbpf_sys::{BPF_STATS_RUN_TIME, bpf_enable_stats};
 
 use crate::kernel::skips::program_info;
-use crate::own::cpu_time::{Cpu, MAIN, Sum, all_threads, usage};
+use crate::own::cpu_time::{MAIN, Sum, ThreadCpu, all_threads, usage};
 use crate::own::say::say;
 use crate::rings::sizes::{Fills, RingSizes};
 
 /// Results of the recording.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Recorded {
+pub(crate) struct RecordedTotals {
     /// Events on the tape.
     pub events: u64,
     /// Bytes of the tape.
@@ -38,7 +38,7 @@ pub(crate) struct SelfStats {
     programs: Vec<(String, OwnedFd)>,
     rings: RingSizes,
     /// Time of the main thread until the recording began: mostly that of loading programs, which the kernel verifies.
-    preparing: Cpu,
+    preparing: ThreadCpu,
 }
 
 impl SelfStats {
@@ -59,7 +59,7 @@ impl SelfStats {
             // SAFETY: the descriptor is new and nobody else's.
             Some(unsafe { OwnedFd::from_raw_fd(fd) })
         };
-        Self { held, programs: Vec::new(), rings: RingSizes::default(), preparing: Cpu::default() }
+        Self { held, programs: Vec::new(), rings: RingSizes::default(), preparing: ThreadCpu::default() }
     }
 
     /// The objects to report: loaded programs with their names, and their rings.
@@ -69,11 +69,11 @@ impl SelfStats {
 
     /// The recording begins; to be called by the main thread.
     pub(crate) fn prepared(&mut self) {
-        self.preparing = Cpu::of_thread();
+        self.preparing = ThreadCpu::of_thread();
     }
 
     /// Prints everything to standard error; to be called by the main thread when the others have ended.
-    pub(crate) fn print(self, recorded: Recorded, fills: &Fills) {
+    pub(crate) fn print(self, recorded: RecordedTotals, fills: &Fills) {
         let mut text = String::new();
         let programs = self.held.is_some().then(|| self.programs(&mut text));
         let recording = self.threads(recorded.only_own_children, &mut text);
@@ -104,10 +104,10 @@ impl SelfStats {
     fn threads(&self, only_own_children: bool, text: &mut String) -> u64 {
         let (mut sums, all) = all_threads();
         let named = sums.values().fold(0, |named, sum| named + sum.cpu.total());
-        let rest = Cpu::new(all.total().saturating_sub(named), 0);
+        let rest = ThreadCpu::new(all.total().saturating_sub(named), 0);
         let main = sums.entry(MAIN.to_owned()).or_default();
         main.cpu = main.cpu.without(self.preparing);
-        let mut rows: Vec<(String, Cpu)> = vec![("main, before it recorded".to_owned(), self.preparing)];
+        let mut rows: Vec<(String, ThreadCpu)> = vec![("main, before it recorded".to_owned(), self.preparing)];
         let named = |(name, sum): (String, Sum)| match sum.threads {
             0 | 1 => (name, sum.cpu),
             threads => (format!("{name} ({threads} threads)"), sum.cpu),
@@ -148,8 +148,8 @@ impl SelfStats {
 }
 
 /// Cost of an event; `programs` is None when they were not measured.
-fn per_event(recorded: Recorded, recording: u64, programs: Option<u64>, text: &mut String) {
-    let Recorded { events, bytes, peak_rss, .. } = recorded;
+fn per_event(recorded: RecordedTotals, recording: u64, programs: Option<u64>, text: &mut String) {
+    let RecordedTotals { events, bytes, peak_rss, .. } = recorded;
     let of_million = |ns: u64| match events {
         0 => "-".to_owned(),
         events => format!("{:.3} s", ns as f64 / 1e3 / events as f64),
@@ -189,10 +189,14 @@ mod tests {
     fn lines_fit_the_terminal() {
         let mut text = String::new();
         row(&mut text, ["sched_process_exec_of_a_long_name", "18,446,744,073,709", "9999999", "999999999.999"]);
-        let recorded =
-            Recorded { events: 12_345_678_901, bytes: 123_456_789_012, peak_rss: 1 << 34, ..Recorded::default() };
+        let recorded = RecordedTotals {
+            events: 12_345_678_901,
+            bytes: 123_456_789_012,
+            peak_rss: 1 << 34,
+            ..RecordedTotals::default()
+        };
         per_event(recorded, 4_000_000_000_000, Some(3_000_000_000_000), &mut text);
-        per_event(Recorded::default(), 0, None, &mut text);
+        per_event(RecordedTotals::default(), 0, None, &mut text);
         assert!(text.contains("threads 0.324 s (from the beginning of the recording on), programs 0.243 s"), "{text}");
         assert!(text.contains("0 events, 0 bytes, - bytes per event; peak memory not known"), "{text}");
         assert!(text.lines().all(|line| line.len() <= 100), "{text}");

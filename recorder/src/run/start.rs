@@ -8,14 +8,14 @@ use systape_abi::plain;
 use systape_bpf::wire::{Snap, comm};
 
 use crate::calls::memory::{Asked, CallMemory, Wanted};
-use crate::encode::{Start, Unread};
-use crate::load::Opens;
+use crate::encode::{Start, UnreadProcess};
+use crate::load::FirstDescriptors;
 use crate::machine::cgroup_limits;
-use crate::machine::environ::Keys;
-use crate::machine::patient::{self, Moved, each};
+use crate::machine::environ::EnvironKeys;
+use crate::machine::patient::{self, JobProgress, each};
 use crate::own::clock;
 use crate::tasks::Argv;
-use crate::tasks::snapshot::{self, Of, Process, Room};
+use crate::tasks::snapshot::{self, NameBudget, Of, ProcessReading};
 
 /// Longest wait for the limits of cgroups, when everything else was read. They take milliseconds.
 const PATIENCE: Duration = Duration::from_secs(1);
@@ -32,7 +32,7 @@ enum Part {
 }
 
 enum Answer {
-    Files(Process),
+    Files(ProcessReading),
     Argv(Option<Arc<Argv>>, Vec<CallMemory>),
     Environ(Vec<u8>),
 }
@@ -42,9 +42,9 @@ enum Answer {
 pub(crate) fn read(
     snaps: Vec<Snap>,
     first: Option<u32>,
-    env: &Arc<Keys>,
+    env: &Arc<EnvironKeys>,
     wanted: Wanted,
-    opens: impl FnOnce() -> Opens,
+    opens: impl FnOnce() -> FirstDescriptors,
 ) -> Start {
     // soon, because what connections do until then is not known; what calls change meanwhile is left out later
     let opens = opens();
@@ -59,9 +59,9 @@ pub(crate) fn read(
     let environ = part(Part::Environ).filter(|_| !env.is_empty());
     let calls = wanted.calls(&snaps);
     let jobs: Vec<_> = part(Part::Files).chain(of_threads).chain(part(Part::Argv)).chain(environ).collect();
-    let mut threads: BTreeMap<u32, Process> = BTreeMap::new();
-    let room = Room::default();
-    let mut processes: BTreeMap<u32, Process> = BTreeMap::new();
+    let mut threads: BTreeMap<u32, ProcessReading> = BTreeMap::new();
+    let room = NameBudget::default();
+    let mut processes: BTreeMap<u32, ProcessReading> = BTreeMap::new();
     let mut arguments: BTreeMap<u32, Arc<Argv>> = BTreeMap::new();
     let mut environs: BTreeMap<u32, Vec<u8>> = BTreeMap::new();
     let asked = jobs.clone();
@@ -86,7 +86,7 @@ pub(crate) fn read(
     let unread = unread_parts(&snaps, unread.into_iter().map(|number| (asked[number].0, asked[number].1)));
     for pid in unread.iter().filter(|unread| unread.files).map(|unread| unread.pid) {
         // its arguments may be known
-        processes.insert(pid, Process::unknown(pid, done));
+        processes.insert(pid, ProcessReading::unknown(pid, done));
     }
     for (pid, process) in &mut processes {
         process.argv = arguments.remove(pid);
@@ -97,10 +97,10 @@ pub(crate) fn read(
             process.of = of;
         }
     }
-    let mut processes: Vec<Process> = processes.into_values().collect();
+    let mut processes: Vec<ProcessReading> = processes.into_values().collect();
     for (pid, here, of) in apart {
-        let process = threads.remove(&here).unwrap_or_else(|| Process::unknown(pid, done));
-        processes.push(Process { of, ..process });
+        let process = threads.remove(&here).unwrap_or_else(|| ProcessReading::unknown(pid, done));
+        processes.push(ProcessReading { of, ..process });
     }
     Start { snaps, processes, opens, memory, limits: limits.unwrap_or_default(), unread, done }
 }
@@ -154,10 +154,10 @@ fn sharing(snaps: &[Snap]) -> Sharing {
 type Calls = Arc<(Wanted, BTreeMap<u32, Vec<Asked>>)>;
 
 fn work(
-    room: Room,
-    env: Arc<Keys>,
+    room: NameBudget,
+    env: Arc<EnvironKeys>,
     calls: Calls,
-) -> impl Fn((Part, u32, u32), &Moved) -> Answer + Clone + Send + 'static {
+) -> impl Fn((Part, u32, u32), &JobProgress) -> Answer + Clone + Send + 'static {
     move |(part, pid, here), moved| match part {
         Part::Files => Answer::Files(snapshot::process(pid, here, &room, moved)),
         Part::Argv => {
@@ -169,7 +169,7 @@ fn work(
 }
 
 /// The missing parts, by process.
-fn unread_parts(snaps: &[Snap], parts: impl Iterator<Item = (Part, u32)>) -> Vec<Unread> {
+fn unread_parts(snaps: &[Snap], parts: impl Iterator<Item = (Part, u32)>) -> Vec<UnreadProcess> {
     let mut missing: BTreeMap<u32, (bool, bool)> = BTreeMap::new();
     // of an environment each task says that it is not known
     for (part, pid) in parts.filter(|(part, _)| !matches!(part, Part::Environ)) {
@@ -181,18 +181,18 @@ fn unread_parts(snaps: &[Snap], parts: impl Iterator<Item = (Part, u32)>) -> Vec
         }
     }
     let name = |pid| snaps.iter().find(|s| s.task.id.tid == pid).map(|s| comm(&s.task.comm)).unwrap_or_default();
-    missing.into_iter().map(|(pid, (files, argv))| Unread { pid, comm: name(pid), files, argv }).collect()
+    missing.into_iter().map(|(pid, (files, argv))| UnreadProcess { pid, comm: name(pid), files, argv }).collect()
 }
 
 /// The note about those that could not be read; None = everything was.
-pub(crate) fn words(unread: &[Unread]) -> Option<String> {
+pub(crate) fn words(unread: &[UnreadProcess]) -> Option<String> {
     const NAMED: usize = 5;
     let n = unread.len();
     let what: BTreeSet<&str> = unread
         .iter()
         .map(|process| match process {
-            Unread { files: true, argv: true, .. } => "open files and arguments",
-            Unread { files: true, .. } => "open files",
+            UnreadProcess { files: true, argv: true, .. } => "open files and arguments",
+            UnreadProcess { files: true, .. } => "open files",
             _ => "arguments",
         })
         .collect();
@@ -201,7 +201,8 @@ pub(crate) fn words(unread: &[Unread]) -> Option<String> {
         1 => what.into_iter().collect::<String>(),
         _ => "open files or arguments".to_owned(),
     };
-    let named = |process: &Unread| format!("pid {} {}", process.pid, plain(&String::from_utf8_lossy(&process.comm)));
+    let named =
+        |process: &UnreadProcess| format!("pid {} {}", process.pid, plain(&String::from_utf8_lossy(&process.comm)));
     let mut names = unread.iter().take(NAMED).map(named).collect::<Vec<_>>().join(", ");
     if n > NAMED {
         names.push_str(", ...");
@@ -266,7 +267,8 @@ mod tests {
     #[test]
     fn what_is_there_is_read() {
         let own = std::process::id();
-        let start = read(vec![snap(own, 1), snap(u32::MAX, 1)], None, &Arc::default(), wanted(), Opens::default);
+        let start =
+            read(vec![snap(own, 1), snap(u32::MAX, 1)], None, &Arc::default(), wanted(), FirstDescriptors::default);
         assert_eq!(start.unread, []);
         let me = start.processes.iter().find(|process| process.pid == own).unwrap();
         assert!(me.argv.is_some() && me.fds.is_some() && me.to <= start.done);

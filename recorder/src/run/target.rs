@@ -8,16 +8,16 @@ use std::ptr;
 
 use anyhow::{Context, Result};
 
-use crate::config::Command;
+use crate::config::FoundCommand;
 use crate::machine::limits;
 use crate::own::signals;
 
 /// Exit status of the child when its execve fails.
 const EXEC_FAILED: i32 = 126;
 
-/// A child that waits for [`Child::go`] before it becomes the command.
+/// A child that waits for [`WaitingChild::go`] before it becomes the command.
 #[derive(Debug)]
-pub(crate) struct Child {
+pub(crate) struct WaitingChild {
     pid: libc::pid_t,
     gate: Option<OwnedFd>,
     status: Option<i32>,
@@ -33,14 +33,14 @@ fn pipe() -> io::Result<(OwnedFd, OwnedFd)> {
     Ok(unsafe { (OwnedFd::from_raw_fd(fds[0]), OwnedFd::from_raw_fd(fds[1])) })
 }
 
-impl Child {
+impl WaitingChild {
     /// Forks. Must be called before any thread is started: the child continues until its execve. `files` is the
     /// command's limit of open files; None = unchanged. With `spare_stdout`, because the tape goes there, the command
     /// prints to standard error.
     ///
     /// # Errors
     /// When no process or pipe can be made.
-    pub(crate) fn spawn(command: &Command, files: Option<libc::rlimit>, spare_stdout: bool) -> Result<Self> {
+    pub(crate) fn spawn(command: &FoundCommand, files: Option<libc::rlimit>, spare_stdout: bool) -> Result<Self> {
         // everything that allocates happens before the fork
         let mut argv: Vec<*const libc::c_char> = command.argv.iter().map(|a| a.as_ptr()).collect();
         argv.push(ptr::null());

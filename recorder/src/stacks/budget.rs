@@ -133,7 +133,7 @@ impl NamesTime {
 
 /// Counts against the limits.
 #[derive(Debug)]
-pub(crate) struct Budget {
+pub(crate) struct StackBudget {
     /// The time.
     pub time: NamesTime,
     bytes_left: u64,
@@ -141,7 +141,7 @@ pub(crate) struct Budget {
     remembered: FxHashMap<Mapping, String>,
 }
 
-impl Budget {
+impl StackBudget {
     /// All of it is left.
     pub(crate) fn new(time: NamesTime) -> Self {
         Self { time, bytes_left: MOST_NAME_BYTES, remembered: FxHashMap::default() }
@@ -228,7 +228,7 @@ mod tests {
 
     #[test]
     fn a_file_that_gave_no_answer_is_remembered() {
-        let mut budget = Budget::new(NamesTime::new(Duration::from_secs(3)));
+        let mut budget = StackBudget::new(NamesTime::new(Duration::from_secs(3)));
         let (slow, copy) = (mapping(b"id", "/a/slow"), mapping(b"id", "/b/copy"));
         assert_eq!(budget.refuses(&slow), None);
         let why = budget.give_up(&slow, 7, &GivenUp::TooLong(Duration::from_secs(1)));
@@ -252,7 +252,7 @@ mod tests {
 
     #[test]
     fn names_have_a_room_together() {
-        let mut budget = Budget::new(NamesTime::new(Duration::ZERO));
+        let mut budget = StackBudget::new(NamesTime::new(Duration::ZERO));
         let long = Function { name: vec![b'x'; 16 << 20], ..Function::default() };
         let symbols = [Symbol { mapping: 0, offset: 0, functions: vec![long] }];
         let fit = (0..100).take_while(|_| budget.take(&symbols).is_some()).count();

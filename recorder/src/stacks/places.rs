@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use systape_format::model::Mapping;
 
-use crate::mappings::{Backing, FileId, Tracker};
+use crate::mappings::{Backing, FileNumber, Tracker};
 
 /// An image that is mapped in processes: a file, or the vDSO.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -105,7 +105,7 @@ impl Places {
         if self.mappings.len() <= at {
             self.mappings.resize(at + 1, None);
         }
-        let known = self.tracker.files().mapping(FileId(id.0));
+        let known = self.tracker.files().mapping(FileNumber(id.0));
         let slot = &mut self.mappings[at];
         Arc::clone(slot.get_or_insert_with(|| Arc::new(known.cloned().unwrap_or_default())))
     }
@@ -118,7 +118,7 @@ impl Places {
         if id == VDSO {
             return self.vdso_file();
         }
-        let file = self.tracker.files_mut().get(FileId(id.0)).map_err(str::to_owned)?;
+        let file = self.tracker.files_mut().get(FileNumber(id.0)).map_err(str::to_owned)?;
         file.try_clone().map(Arc::new).map_err(|e| format!("cannot keep it open: {e}"))
     }
 

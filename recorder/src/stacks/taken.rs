@@ -33,7 +33,7 @@ pub(crate) enum Code {
 /// A frame; see [`Frame`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct TakenFrame {
-    /// Number of the code; see [`Taken::codes`].
+    /// Number of the code; see [`StackBatch::codes`].
     pub code: u32,
     /// Offset.
     pub offset: u64,
@@ -141,7 +141,7 @@ pub(crate) struct TakenStack {
 
 /// A batch of stacks.
 #[derive(Debug, Default)]
-pub(crate) struct Taken {
+pub(crate) struct StackBatch {
     /// The stacks, by time as far as they were read in order.
     pub stacks: Vec<TakenStack>,
     /// New codes: number 0 of the first batch is code 0, and numbers continue from batch to batch.
@@ -151,14 +151,14 @@ pub(crate) struct Taken {
     /// No stack with a time before this is still to come.
     pub watermark: u64,
     /// Those without frames because there was no time or memory.
-    pub given_up: GivenUp,
+    pub given_up: DroppedStacks,
     /// For late stacks: held until the encoder has added them.
     pub _on_the_way: Option<Arc<()>>,
 }
 
 /// Dropped stacks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct GivenUp {
+pub(crate) struct DroppedStacks {
     /// How many.
     pub count: u64,
     /// Time of the first.
@@ -167,7 +167,7 @@ pub(crate) struct GivenUp {
     pub last: u64,
 }
 
-impl GivenUp {
+impl DroppedStacks {
     /// One more, with time `ts`.
     pub(crate) fn add(&mut self, ts: u64) {
         self.first = if self.count == 0 { ts } else { self.first.min(ts) };

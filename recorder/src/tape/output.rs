@@ -15,7 +15,7 @@ use systape_cli::held::{hold, is_held};
 
 use crate::own::say::say;
 use crate::own::signals;
-use crate::tape::sink::Sink;
+use crate::tape::sink::TapeSink;
 
 /// How often to check whether it was opened, and how long until a message.
 const LOOK: Duration = Duration::from_millis(2);
@@ -37,7 +37,7 @@ pub(crate) fn open(path: &Path) -> Result<OpenedTape> {
         }
         // not through io::Stdout, which would keep the end of a tape in a buffer
         let file = stdout.as_fd().try_clone_to_owned().context("-o -")?;
-        return Ok(OpenedTape { sink: Sink::new(File::from(file)).context("-o -")?, made: None });
+        return Ok(OpenedTape { sink: TapeSink::new(File::from(file)).context("-o -")?, made: None });
     }
     let replaced = match fs::symlink_metadata(path) {
         Ok(meta) if meta.is_dir() => bail!("-o {}: is a directory", path.display()),
@@ -50,8 +50,8 @@ pub(crate) fn open(path: &Path) -> Result<OpenedTape> {
         Err(e) => return Err(e).with_context(|| format!("-o {}: cannot look at it", path.display())),
     };
     let file = create(path).with_context(|| format!("-o {}: cannot create the tape", path.display()))?;
-    let made = Some(Made { path: path.to_path_buf(), replaced });
-    Ok(OpenedTape { sink: Sink::named(file).with_context(|| format!("-o {}", path.display()))?, made })
+    let made = Some(NewTapeFile { path: path.to_path_buf(), replaced });
+    Ok(OpenedTape { sink: TapeSink::named(file).with_context(|| format!("-o {}", path.display()))?, made })
 }
 
 /// The same in a thread of its own, so that the program can end although a file system hangs, as far as the kernel
@@ -83,34 +83,34 @@ pub(crate) fn open_patiently(path: &Path, mut interrupted: impl FnMut(Duration) 
 /// A tape that is still empty. Dropped, it is removed, and the previous file gets its name back.
 #[derive(Debug)]
 pub(crate) struct OpenedTape {
-    sink: Sink,
-    made: Option<Made>,
+    sink: TapeSink,
+    made: Option<NewTapeFile>,
 }
 
 impl OpenedTape {
     /// It is written from now on.
-    pub(crate) fn begin(self) -> Sink {
+    pub(crate) fn begin(self) -> TapeSink {
         let Self { sink, made } = self;
-        made.into_iter().for_each(Made::keep);
+        made.into_iter().for_each(NewTapeFile::keep);
         sink
     }
 }
 
 /// A new file, removed unless kept.
 #[derive(Debug)]
-struct Made {
+struct NewTapeFile {
     path: PathBuf,
     /// Another file had its name.
     replaced: bool,
 }
 
-impl Made {
+impl NewTapeFile {
     fn keep(mut self) {
         self.path = PathBuf::new();
     }
 }
 
-impl Drop for Made {
+impl Drop for NewTapeFile {
     fn drop(&mut self) {
         // somebody else's by now, or kept
         if fs::symlink_metadata(&self.path).is_ok_and(|meta| meta.is_file() && meta.len() == 0) {

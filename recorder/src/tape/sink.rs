@@ -9,14 +9,14 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// State of the output, for other threads.
 #[derive(Debug, Default)]
-pub(crate) struct Flow {
+pub(crate) struct OutputState {
     /// Bytes taken so far.
     pub accepted: AtomicU64,
     /// A write is in progress.
     pub waiting: AtomicBool,
 }
 
-impl Flow {
+impl OutputState {
     /// Runs `work`, which may wait for the output.
     pub(crate) fn wait<T>(&self, work: impl FnOnce() -> T) -> T {
         self.waiting.store(true, Ordering::Relaxed);
@@ -28,15 +28,15 @@ impl Flow {
 
 /// An open output. Nothing is buffered here: written data survives this process.
 #[derive(Debug)]
-pub(crate) struct Sink {
+pub(crate) struct TapeSink {
     file: File,
     regular: bool,
     /// It was made by a path; standard output may have no path.
     named: bool,
-    flow: Arc<Flow>,
+    flow: Arc<OutputState>,
 }
 
-impl Sink {
+impl TapeSink {
     /// Writes to `file`, whatever it is.
     ///
     /// # Errors
@@ -67,7 +67,7 @@ impl Sink {
     }
 
     /// The state that shows a hanging write.
-    pub(crate) fn flow(&self) -> Arc<Flow> {
+    pub(crate) fn flow(&self) -> Arc<OutputState> {
         Arc::clone(&self.flow)
     }
 
@@ -99,7 +99,7 @@ impl Sink {
     }
 }
 
-impl Write for Sink {
+impl Write for TapeSink {
     fn write(&mut self, buf: &[u8]) -> io::Result<usize> {
         loop {
             let Self { file, flow, .. } = self;
@@ -132,8 +132,8 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let [path, other] = ["t.tape", "other.tape"].map(|name| dir.path().join(name));
         let file = File::create(&path).unwrap();
-        let stdout = Sink::new(file.try_clone().unwrap()).unwrap();
-        let sink = Sink::named(file).unwrap();
+        let stdout = TapeSink::new(file.try_clone().unwrap()).unwrap();
+        let sink = TapeSink::named(file).unwrap();
         sink.check_name().unwrap();
         std::fs::rename(&path, &other).unwrap();
         sink.check_name().unwrap();
@@ -141,7 +141,7 @@ mod tests {
         assert_eq!(sink.check_name().unwrap_err().to_string(), "the tape was removed while it was written");
         stdout.check_name().unwrap();
         let (pipe, _other_end) = UnixStream::pair().unwrap();
-        Sink::named(File::from(OwnedFd::from(pipe))).unwrap().check_name().unwrap();
+        TapeSink::named(File::from(OwnedFd::from(pipe))).unwrap().check_name().unwrap();
     }
 
     #[test]
@@ -152,7 +152,7 @@ mod tests {
             let mut all = Vec::new();
             theirs.read_to_end(&mut all).map(|_| all.len())
         });
-        let mut sink = Sink::new(File::from(OwnedFd::from(ours))).unwrap();
+        let mut sink = TapeSink::new(File::from(OwnedFd::from(ours))).unwrap();
         // more than any socket holds
         sink.write_all(&vec![7; 4 << 20]).unwrap();
         assert_eq!(sink.flow().accepted.load(Ordering::Relaxed), 4 << 20);

@@ -15,7 +15,7 @@ use anyhow::{Context, Result, anyhow};
 use crossbeam_channel::{RecvTimeoutError, Sender, bounded};
 
 use crate::own::cpu_time::counted;
-use crate::tape::sink::Sink;
+use crate::tape::sink::TapeSink;
 
 /// The requested mode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,7 +42,7 @@ impl Syncing {
     ///
     /// # Errors
     /// When no thread or descriptor can be made.
-    pub(crate) fn start(policy: Policy, sink: &Sink, path: &Path, failed: &Arc<AtomicBool>) -> Result<Self> {
+    pub(crate) fn start(policy: Policy, sink: &TapeSink, path: &Path, failed: &Arc<AtomicBool>) -> Result<Self> {
         let file = if policy == Policy::No { None } else { sink.to_sync().context("cannot sync the tape")? };
         let directory = (path != Path::new("-")).then(|| directory_of(path));
         let mut this = Self { file, directory, periodic: None };
@@ -108,7 +108,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("t.tape");
         for policy in [Policy::No, Policy::End, Policy::Every(Duration::from_millis(1))] {
-            let sink = Sink::new(File::create(&path).unwrap()).unwrap();
+            let sink = TapeSink::new(File::create(&path).unwrap()).unwrap();
             let failed = Arc::default();
             let syncing = Syncing::start(policy, &sink, &path, &failed).unwrap();
             thread::sleep(Duration::from_millis(5));

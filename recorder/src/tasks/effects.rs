@@ -5,16 +5,16 @@ use std::rc::Rc;
 
 use systape_abi::descriptors::{Descriptors, Entered, Made, socketcall};
 use systape_abi::uapi::SECCOMP_IOCTL_NOTIF_ADDFD;
-use systape_abi::{Abi, ArgKind, Effect, Io, Struct, SyscallDesc, describe, display_name};
+use systape_abi::{Abi, ArgKind, ContentIo, Effect, Struct, SyscallDesc, describe, display_name};
 use systape_format::model::CallState;
 
 use crate::descriptors::names::Name;
 use crate::descriptors::sockets::Read;
-use crate::tasks::{Closing, TaskId, Tasks};
+use crate::tasks::{ClosingFd, TaskId, Tasks};
 
 /// Facts about a call for the encoder, looked up once.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct CallInfo {
+pub(crate) struct CallFacts {
     /// The arguments whose files the tape names.
     pub fd_args: [Option<u8>; 2],
     /// It opens a file: the tape names what was opened, in the place of the second descriptor, which it has not.
@@ -37,7 +37,7 @@ pub(crate) struct CallInfo {
     pub interned: (u32, u32),
 }
 
-impl CallInfo {
+impl CallFacts {
     /// The facts about call `nr` of an ABI as the wire has it.
     pub(crate) fn new(abi: u8, nr: u32) -> Self {
         let abi = Abi::from_raw(abi);
@@ -47,7 +47,7 @@ impl CallInfo {
         let name = display_name(abi, nr);
         Self {
             fd_args: desc.map_or([None; 2], SyscallDesc::fd_args).map(|arg| arg.map(|arg| arg as u8)),
-            opens: desc.is_some_and(|desc| desc.io() == Io::Open),
+            opens: desc.is_some_and(|desc| desc.io() == ContentIo::Open),
             removes: desc.is_some_and(SyscallDesc::removes),
             polls: position(|k| matches!(k, ArgKind::InOut(Struct::PollFds))).map(|i| i as u8),
             descriptors: Descriptors::of(abi, nr),
@@ -71,7 +71,7 @@ impl CallInfo {
 }
 
 /// What a call with these arguments does with the socket that it names.
-pub(crate) fn reads(info: &CallInfo, args: &[u64; 6]) -> Read {
+pub(crate) fn reads(info: &CallFacts, args: &[u64; 6]) -> Read {
     match (info.effect, args[0] as u32) {
         (Effect::SocketCall, socketcall::SOCKET) => Read::Made,
         (Effect::SocketCall, socketcall::ACCEPT | socketcall::ACCEPT4) => Read::Accepted,
@@ -135,12 +135,12 @@ pub(crate) fn entered(tasks: &mut Tasks, task: TaskId, effect: Effect, ts: u64, 
         }
     };
     let name = tasks.files(task).at(ts, target).cloned();
-    tasks.get_mut(task).closing = Some(Closing { ts, fd: target, name });
+    tasks.get_mut(task).closing = Some(ClosingFd { ts, fd: target, name });
     tasks.files_mut(task).close(ts, target);
 }
 
 /// A call failed. dup2 and dup3 close their target last, so it is open as before; close has closed it nevertheless.
-pub(crate) fn failed(tasks: &mut Tasks, task: TaskId, info: &CallInfo) {
+pub(crate) fn failed(tasks: &mut Tasks, task: TaskId, info: &CallFacts) {
     if matches!(info.effect, Effect::Dup2 | Effect::Dup3)
         && let Some(closing) = tasks.get_mut(task).closing.take()
     {
@@ -149,7 +149,7 @@ pub(crate) fn failed(tasks: &mut Tasks, task: TaskId, info: &CallInfo) {
 }
 
 /// A call succeeded.
-pub(crate) fn returned(tasks: &mut Tasks, task: TaskId, info: &CallInfo, r: &mut Returned<'_>) {
+pub(crate) fn returned(tasks: &mut Tasks, task: TaskId, info: &CallFacts, r: &mut Returned<'_>) {
     match info.descriptors.returned(r.args, r.ret, r.pair, r.open_how_flags) {
         Made::Nothing => {}
         Made::One { fd, cloexec } => {
@@ -183,7 +183,7 @@ fn set(tasks: &mut Tasks, task: TaskId, ts: u64, fd: i32, name: Option<Rc<Name>>
 pub(crate) fn resolve<R>(
     tasks: &Tasks,
     task: TaskId,
-    info: &CallInfo,
+    info: &CallFacts,
     start: u64,
     fd: i32,
     found: impl FnOnce(&Rc<Name>) -> R,
@@ -206,7 +206,7 @@ pub(crate) fn unnamed(tasks: &Tasks, task: TaskId, end: u64, args: &[u64; 6]) {
 }
 
 /// A call has been stored: what it closed at its enter is not valid for the calls after it.
-pub(crate) fn ended(tasks: &mut Tasks, task: TaskId, info: &CallInfo) {
+pub(crate) fn ended(tasks: &mut Tasks, task: TaskId, info: &CallFacts) {
     if matches!(info.effect, Effect::Close | Effect::Dup2 | Effect::Dup3) {
         tasks.get_mut(task).closing = None;
     }
@@ -218,8 +218,8 @@ mod tests {
     use systape_abi::uapi::{CLOSE_RANGE_CLOEXEC, F_SETFD, O_CLOEXEC};
     use systape_bpf::wire::{Ident, Task};
 
-    fn call(name: &str) -> CallInfo {
-        CallInfo::new(1, systape_abi::number(Abi::X86_64, name).unwrap())
+    fn call(name: &str) -> CallFacts {
+        CallFacts::new(1, systape_abi::number(Abi::X86_64, name).unwrap())
     }
 
     fn setup() -> (Tasks, TaskId) {

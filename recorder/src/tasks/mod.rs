@@ -44,7 +44,7 @@ pub(crate) struct Execed {
 
 /// An fd that a call in progress closes.
 #[derive(Clone, Debug)]
-pub(crate) struct Closing {
+pub(crate) struct ClosingFd {
     /// Enter of the call.
     pub ts: u64,
     /// The fd.
@@ -83,7 +83,7 @@ pub(crate) struct Throttled {
 
 /// A thread.
 #[derive(Debug)]
-pub(crate) struct Entry {
+pub(crate) struct TaskEntry {
     /// In the tape's form, if it is a target: see [`Tasks::on_tape`].
     pub task: Task,
     /// Its process's id in the recorder's pid namespace, as in /proc; 0 = it is not visible there, or not known.
@@ -101,7 +101,7 @@ pub(crate) struct Entry {
     /// Set between an exec and the return of the exec call.
     pub execed: Option<Execed>,
     /// Between the enter and the return of a call that closes an fd: its file.
-    pub closing: Option<Closing>,
+    pub closing: Option<ClosingFd>,
     /// Whether its executable was requested, because no record has it.
     pub looked_up: bool,
     /// Where it had its arguments when it was last met; 0 = not known.
@@ -121,7 +121,7 @@ pub(crate) struct Entry {
     met: bool,
 }
 
-impl Entry {
+impl TaskEntry {
     /// Its process: pid and start.
     pub(crate) fn process(&self) -> (u32, u64) {
         (self.task.pid, self.task.leader_start_ns)
@@ -138,7 +138,7 @@ pub(crate) fn is_comm(raw: &[i8; 16], comm: &[u8]) -> bool {
 /// All tasks.
 #[derive(Debug, Default)]
 pub(crate) struct Tasks {
-    entries: Vec<Option<Entry>>,
+    entries: Vec<Option<TaskEntry>>,
     free: Vec<u32>,
     by_ident: FxHashMap<(u32, u64), TaskId>,
     processes: FxHashMap<(u32, u64), u32>,
@@ -167,7 +167,7 @@ impl Tasks {
 
     /// A task in the tape's form: without executable and environment if it is not a target.
     pub(crate) fn on_tape(&self, id: TaskId) -> Cow<'_, Task> {
-        let Entry { task, sender, .. } = self.get(id);
+        let TaskEntry { task, sender, .. } = self.get(id);
         if (task.exe.is_empty() && task.env.is_empty()) || task.recorded.anything() || *sender {
             return Cow::Borrowed(task);
         }
@@ -521,12 +521,12 @@ impl Tasks {
     }
 
     /// The task; `id` comes from this table and is not dropped while its records are being encoded.
-    pub(crate) fn get(&self, id: TaskId) -> &Entry {
+    pub(crate) fn get(&self, id: TaskId) -> &TaskEntry {
         self.entries[id as usize].as_ref().expect("a task id is used only until the next sweep")
     }
 
     /// See [`Self::get`].
-    pub(crate) fn get_mut(&mut self, id: TaskId) -> &mut Entry {
+    pub(crate) fn get_mut(&mut self, id: TaskId) -> &mut TaskEntry {
         self.entries[id as usize].as_mut().expect("a task id is used only until the next sweep")
     }
 
@@ -557,7 +557,7 @@ impl Tasks {
     }
 
     /// Tasks alive, of every process.
-    pub(crate) fn alive(&self) -> impl Iterator<Item = (TaskId, &Entry)> {
+    pub(crate) fn alive(&self) -> impl Iterator<Item = (TaskId, &TaskEntry)> {
         let all = self.entries.iter().enumerate();
         all.filter_map(|(i, e)| e.as_ref().filter(|e| e.alive).map(|e| (i as TaskId, e)))
     }
@@ -597,7 +597,7 @@ impl Tasks {
         let here = if self.nested { leader.map_or(0, |l| self.get(l).here) } else { task.pid };
         task.exe = exe;
         task.recorded = self.targets.untold(task.tid, task.pid);
-        let entry = Entry {
+        let entry = TaskEntry {
             task,
             here,
             interned: (u32::MAX, 0),

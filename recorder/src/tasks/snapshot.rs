@@ -9,8 +9,8 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use crate::machine::environ::{self, Keys};
-use crate::machine::patient::Moved;
+use crate::machine::environ::{self, EnvironKeys};
+use crate::machine::patient::JobProgress;
 use crate::machine::{bounded, system};
 use crate::own::clock;
 use crate::tasks::Argv;
@@ -26,15 +26,15 @@ const FILE_COST: usize = 8;
 
 /// Bytes left for names of open files, shared by all readers.
 #[derive(Clone, Debug)]
-pub(crate) struct Room(Arc<AtomicUsize>);
+pub(crate) struct NameBudget(Arc<AtomicUsize>);
 
-impl Default for Room {
+impl Default for NameBudget {
     fn default() -> Self {
         Self(Arc::new(AtomicUsize::new(ALL_FILES_MOST)))
     }
 }
 
-impl Room {
+impl NameBudget {
     fn left(&self) -> usize {
         self.0.load(Ordering::Relaxed)
     }
@@ -45,14 +45,14 @@ impl Room {
     }
 
     /// The bytes of a process are free again.
-    pub(crate) fn give_back(&self, process: &Process) {
+    pub(crate) fn give_back(&self, process: &ProcessReading) {
         self.0.fetch_add(process.cost(), Ordering::Relaxed);
     }
 }
 
 /// One process from /proc.
 #[derive(Clone, Debug)]
-pub(crate) struct Process {
+pub(crate) struct ProcessReading {
     /// Its id on the machine.
     pub pid: u32,
     /// When reading ended.
@@ -73,7 +73,7 @@ pub(crate) struct Process {
     pub of: Of,
 }
 
-/// Whose open files and directory a [`Process`] has.
+/// Whose open files and directory a [`ProcessReading`] has.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Of {
     /// Threads, by their ids on the machine, that do not share what `files` and `dir` say with the others; empty = the process's.
@@ -98,7 +98,7 @@ pub(crate) fn exe(here: u32) -> Vec<u8> {
 /// [`ARGV_MOST`] bytes the length is a lower bound.
 pub(crate) fn argv(here: u32) -> Option<Arc<Argv>> {
     let path = format!("/proc/{}/cmdline", system::speaker(here));
-    let bounded::Head { bytes, cut } = bounded::head(path, ARGV_MOST).ok()?;
+    let bounded::FileHead { bytes, cut } = bounded::head(path, ARGV_MOST).ok()?;
     let full = bytes.len() as u64 + u64::from(cut);
     // the last NUL, if this is the end
     let bytes = bytes.strip_suffix(&[0]).filter(|_| !cut).map_or((&bytes[..], full), |bytes| (bytes, full - 1));
@@ -108,12 +108,12 @@ pub(crate) fn argv(here: u32) -> Option<Arc<Argv>> {
 
 /// The variables `keys` of the environment with which a process began; empty when none are asked for or they are not
 /// readable.
-pub(crate) fn environ(here: u32, keys: &Keys) -> Vec<u8> {
+pub(crate) fn environ(here: u32, keys: &EnvironKeys) -> Vec<u8> {
     if keys.is_empty() {
         return Vec::new();
     }
     match bounded::head(format!("/proc/{}/environ", system::speaker(here)), environ::MOST_BYTES) {
-        Ok(bounded::Head { bytes, cut }) => keys.kept(&bytes, !cut),
+        Ok(bounded::FileHead { bytes, cut }) => keys.kept(&bytes, !cut),
         Err(_) => Vec::new(),
     }
 }
@@ -122,20 +122,29 @@ pub(crate) fn environ(here: u32, keys: &Keys) -> Vec<u8> {
 /// of a process that is not visible nothing is known. Names of open files may use the rest of `room`.
 ///
 /// Its arguments are read apart, because only they wait for changes of the process's mappings.
-pub(crate) fn process(pid: u32, here: u32, room: &Room, moved: &Moved) -> Process {
+pub(crate) fn process(pid: u32, here: u32, room: &NameBudget, moved: &JobProgress) -> ProcessReading {
     let here = system::speaker(here);
     let dir = format!("/proc/{here}");
     let cwd = link(Path::new(&format!("{dir}/cwd")));
     let exe = exe(here);
     let most = room.left().min(FILES_MOST);
     let (fds, cut) = open_files(&dir, most, moved).map_or((None, false), |(fds, cut)| (Some(fds), cut));
-    let process =
-        Process { pid, to: clock::monotonic(), exe, argv: None, env: Vec::new(), cwd, fds, cut, of: Of::default() };
+    let process = ProcessReading {
+        pid,
+        to: clock::monotonic(),
+        exe,
+        argv: None,
+        env: Vec::new(),
+        cwd,
+        fds,
+        cut,
+        of: Of::default(),
+    };
     room.take(process.cost());
     process
 }
 
-impl Process {
+impl ProcessReading {
     /// One that could not be read until `now`.
     pub(crate) fn unknown(pid: u32, now: u64) -> Self {
         let (exe, env, of) = (Vec::new(), Vec::new(), Of::default());
@@ -151,7 +160,7 @@ impl Process {
 /// Number, name, closed by exec of each open file, and whether there were more than fit.
 type OpenFiles = (Vec<(i32, Vec<u8>, bool)>, bool);
 
-fn open_files(dir: &str, mut room: usize, moved: &Moved) -> Option<OpenFiles> {
+fn open_files(dir: &str, mut room: usize, moved: &JobProgress) -> Option<OpenFiles> {
     let list = fs::read_dir(format!("{dir}/fd")).ok()?;
     let numbers = list.flatten().filter_map(|e| e.file_name().to_str().and_then(|n| n.parse::<i32>().ok()));
     let mut fds = Vec::new();
@@ -183,8 +192,8 @@ mod tests {
     fn this_process_is_readable() {
         let file = fs::File::open("/etc/passwd").unwrap();
         let fd = std::os::fd::AsRawFd::as_raw_fd(&file);
-        let read = |pid, here, room: &Room| process(pid, here, room, &Moved::default());
-        let room = Room::default();
+        let read = |pid, here, room: &NameBudget| process(pid, here, room, &JobProgress::default());
+        let room = NameBudget::default();
         let me = read(7, std::process::id(), &room);
         assert_eq!(room.left() + me.cost(), ALL_FILES_MOST);
         room.give_back(&me);

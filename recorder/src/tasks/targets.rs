@@ -3,7 +3,7 @@
 use systape_bpf::wire::{self, Task as WireTask};
 use systape_format::model::{RecordedFamilies, Task};
 
-use crate::config::Config;
+use crate::config::RecordConfig;
 
 /// The families recorded of a target, and the conditions for being one.
 #[derive(Clone, Debug, Default)]
@@ -23,7 +23,7 @@ pub struct Targets {
 impl Targets {
     /// The conditions in `config`; `recorded`: the families of a target. The recorder has the pid `own_pid` on the
     /// machine.
-    pub(crate) fn new(config: &Config, recorded: RecordedFamilies, own_pid: u32) -> Self {
+    pub(crate) fn new(config: &RecordConfig, recorded: RecordedFamilies, own_pid: u32) -> Self {
         let own_pid = if config.with_self { 0 } else { own_pid };
         Self { recorded, uid: config.uid, comm: config.comm.clone(), everyone: !config.filters_tasks(), own_pid }
     }

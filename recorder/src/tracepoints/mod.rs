@@ -24,7 +24,7 @@ use crate::machine::bounded;
 use filter::Condition;
 use format::{Place, Value};
 use packet::Packet;
-use steps::Program;
+use steps::FilterProgram;
 
 /// Where tracefs may be mounted, the newer place first.
 const PLACES: [&str; 2] = ["/sys/kernel/tracing/events", "/sys/kernel/debug/tracing/events"];
@@ -71,7 +71,7 @@ pub struct Tracepoint {
     pub name: String,
     /// The table of its events.
     pub def: Arc<TableDef>,
-    fields: Vec<format::Field>,
+    fields: Vec<format::TracepointField>,
     /// Bytes of the part of a record that every event has.
     fixed: usize,
     /// Which of its events are recorded; None = all.
@@ -83,7 +83,7 @@ pub struct Tracepoint {
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Filter {
     condition: Condition,
-    program: Program,
+    program: FilterProgram,
 }
 
 /// What `-e` asks for besides calls.
@@ -167,13 +167,13 @@ impl Tracepoint {
         };
         let mut conditions = filters.iter().map(of).collect::<Result<Vec<_>>>()?;
         let condition = if conditions.len() == 1 { conditions.remove(0) } else { Condition::Any(conditions) };
-        let program = Program::new(&condition);
+        let program = FilterProgram::new(&condition);
         Ok(Self { filter: Some(Filter { condition, program }), ..self })
     }
 }
 
 /// The table of a tracepoint's events.
-fn declared(category: &str, name: &str, fields: &[format::Field], packet: bool) -> Result<TableDef, String> {
+fn declared(category: &str, name: &str, fields: &[format::TracepointField], packet: bool) -> Result<TableDef, String> {
     let more: &[packet::Column] = if packet { &packet::COLUMNS } else { &[] };
     if fields.len() + OWN_COLUMNS.len() + more.len() > MAX_COLUMNS {
         return Err(format!("it has {} fields, more than a table takes", fields.len()));
@@ -226,10 +226,10 @@ fn written(term: &EventTerm) -> String {
 }
 
 /// Filters of a tracepoint by the terms that name it; None = one of them takes all events.
-type Filters<'a> = Option<Vec<&'a str>>;
+type TracepointFilters<'a> = Option<Vec<&'a str>>;
 
 fn find_in(root: &Path, terms: &[EventTerm]) -> Result<Wanted> {
-    let mut names: BTreeMap<(String, String), Filters<'_>> = BTreeMap::new();
+    let mut names: BTreeMap<(String, String), TracepointFilters<'_>> = BTreeMap::new();
     // negative terms last: their order does not matter
     for term in terms.iter().filter(|term| !term.negated) {
         let found = matching(root, term)?;

@@ -4,7 +4,7 @@ use systape_bpf::wire;
 use systape_format::class::Class;
 use systape_format::table::Type;
 
-use super::format::{Field, Kind, Place, Value};
+use super::format::{Kind, Place, TracepointField, Value};
 use crate::descriptors::sockets;
 
 /// Those at which the kernel still holds the packet; at others (`net:net_dev_xmit`) its memory may be used for another.
@@ -47,7 +47,7 @@ pub(super) const COLUMNS: [Column; 7] = [
 
 impl Packet {
     /// Those of the tracepoint called so; None = it is not one of packets, or not as they are known.
-    pub(super) fn of(name: &str, fields: &[Field]) -> Option<Self> {
+    pub(super) fn of(name: &str, fields: &[TracepointField]) -> Option<Self> {
         let located = fields.iter().filter(|field| field.place != Place::Fixed).count();
         if !PACKETS.contains(&name) || located > MAX_LOCATED {
             return None;

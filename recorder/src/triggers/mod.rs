@@ -73,7 +73,7 @@ pub enum Kind {
 
 /// A trigger as it was asked for.
 #[derive(Clone, Debug)]
-pub struct Spec {
+pub struct TriggerSpec {
     /// As typed.
     pub text: String,
     /// The condition.
@@ -86,7 +86,7 @@ pub struct Spec {
     pub device: Option<u32>,
 }
 
-impl Spec {
+impl TriggerSpec {
     /// A short name for files: `slow-fsync`.
     pub(crate) fn slug(&self) -> String {
         let head = self.text.split(['>', '=']).next().unwrap_or_default().trim_end_matches('!');
@@ -145,7 +145,7 @@ pub(crate) enum Event<'a> {
         /// ABI and number.
         call: (u8, u32),
         /// What it waits for, as far as that shows.
-        rest: Rest,
+        rest: AtRest,
     },
     /// A process ended with this wait status.
     Exit {
@@ -208,7 +208,7 @@ pub(crate) struct Fire {
 
 #[derive(Clone, Debug)]
 struct Trigger {
-    spec: Spec,
+    spec: TriggerSpec,
     rate: Rate,
     /// Calls in flight that fired: thread and start.
     stuck: HashSet<(u32, u64)>,
@@ -218,7 +218,7 @@ struct Trigger {
 
 /// Whether a call in flight is one that nothing is the matter with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Rest {
+pub(crate) enum AtRest {
     /// It is not: of a disk, a file system, a client's connection, or in uninterruptible sleep.
     No,
     /// It takes data from where somebody else puts it when there is something to do: a pipe, a terminal, a server's socket.
@@ -227,7 +227,7 @@ pub(crate) enum Rest {
     Waits,
 }
 
-impl Rest {
+impl AtRest {
     /// Of a call of a thread in `state` (as /proc has it) on the file called `on`.
     pub(crate) fn of(call: (u8, u32), state: u8, on: Option<&[u8]>) -> Self {
         let (name, abi) = (call_name(call), Abi::from_raw(call.0));
@@ -253,8 +253,8 @@ pub(crate) struct Triggers(Vec<Trigger>);
 
 impl Triggers {
     /// Those asked for.
-    pub(crate) fn new(specs: &[Spec]) -> Self {
-        let trigger = |spec: &Spec| {
+    pub(crate) fn new(specs: &[TriggerSpec]) -> Self {
+        let trigger = |spec: &TriggerSpec| {
             let most = match spec.kind {
                 Kind::Errno(_, _, over) => u64::from(over),
                 Kind::Lost(over) => over,
@@ -357,7 +357,7 @@ impl Trigger {
             }
             (Kind::Stuck(calls, over), Event::Open { ts, start, call, rest }) => {
                 let open = ts.saturating_sub(start);
-                let meant = rest == Rest::No || rest == Rest::Waits && *means_waits;
+                let meant = rest == AtRest::No || rest == AtRest::Waits && *means_waits;
                 let is_new = meant && open > *over && selects(calls, call) && stuck.len() < MOST_STUCK;
                 (is_new && stuck.insert((of.tid, start)))
                     .then(|| (ts, format!("{} in flight for {}", call_name(call), time(open)), open))

@@ -10,7 +10,7 @@ use systape_format::table::TableDef;
 
 use super::Config;
 use crate::render::out::{Out, TakesRows};
-use crate::values::debuginfod::Sources;
+use crate::values::debuginfod::DebuginfodSources;
 use crate::values::output::NewFile;
 use crate::values::say::Verdict;
 
@@ -55,15 +55,15 @@ pub struct View {
     /// What it reads besides the tape.
     pub reads: fn(&Config) -> Result<Reads>,
     /// The function that answers.
-    pub run: Run,
+    pub run: AnswerFn,
     /// What it says of several tapes.
     pub several: Several,
     /// How it answers while the tape is written; None: it does not.
-    pub follow: Option<Begin>,
+    pub follow: Option<BeginAnswer>,
 }
 
 /// Begins an answer that goes on.
-pub(crate) type Begin = for<'c> fn(&'c Config) -> Result<Box<dyn Follows + 'c>>;
+pub(crate) type BeginAnswer = for<'c> fn(&'c Config) -> Result<Box<dyn Follows + 'c>>;
 
 /// An answer that goes on while its tape is written.
 pub trait Follows {
@@ -99,7 +99,7 @@ pub(crate) type Composer = fn(&Config, &Tape, &mut NewFile, Ask<'_>, &mut Out) -
 
 /// A function that answers.
 #[derive(Clone, Copy, Debug)]
-pub enum Run {
+pub enum AnswerFn {
     /// Prints the answer. The caller reports what could not be read.
     Prints(fn(&Config, &Tape, &mut Out) -> Result<Verdict>),
     /// The same, and may write a file.
@@ -146,7 +146,7 @@ pub struct Reads {
     /// Directories, read recursively, with files of better symbols.
     pub search: Vec<PathBuf>,
     /// Servers that have such files; None: no server is asked.
-    pub fetch: Option<Sources>,
+    pub fetch: Option<DebuginfodSources>,
 }
 
 /// Options of one view alone: a struct of clap's in the view's file.
@@ -242,7 +242,7 @@ impl View {
         tables: &[],
         check: |_| Ok(()),
         reads: |_| Ok(Reads::default()),
-        run: Run::Prints(|_, _, _| Ok(Verdict { lost: false, bad: false })),
+        run: AnswerFn::Prints(|_, _, _| Ok(Verdict { lost: false, bad: false })),
         several: Several::Each,
         follow: None,
     };

@@ -2,7 +2,7 @@
 
 use systape_format::model::{BlockCause, BlockIo, BlockLayer, Dict, Session, Task};
 
-use super::files::{File, Files, Held};
+use super::files::{File, Files, IoTarget};
 use crate::table::filter::Scope;
 use crate::values::words::escaped;
 
@@ -32,8 +32,8 @@ impl<'a> Io<'a> {
     }
 
     /// What it reads or writes.
-    pub(crate) fn held(&self) -> Held {
-        Held::new(self.io, self.file)
+    pub(crate) fn held(&self) -> IoTarget {
+        IoTarget::new(self.io, self.file)
     }
 
     /// ns the device took; None when not known. A bio-based device has no queue: its time begins when the bio entered it.

@@ -19,8 +19,8 @@ use crate::table::families::in_session;
 use crate::table::load::{Base, OpenCalls};
 use crate::table::question::Question;
 use crate::table::scan::carry::Rows;
-use crate::table::scan::later::{Later, Timed};
-use crate::table::scan::lost::Missing;
+use crate::table::scan::later::{HasTime, Later};
+use crate::table::scan::lost::MissingKind;
 use crate::table::scan::stream::{self, Machine, Piece, Source};
 use crate::table::scan::{Coverage, Scan};
 use crate::values::order::InOrder as _;
@@ -73,7 +73,7 @@ pub(crate) fn feed(question: &Question<'_>, at: u64, wanted: impl Fn(&Task) -> b
         everyone: Vec::new(),
         all_known: true,
     };
-    let lost = lost_calls::all(tape, &question.book, matters).into_iter().map(|lost| (Missing::Calls, lost));
+    let lost = lost_calls::all(tape, &question.book, matters).into_iter().map(|lost| (MissingKind::Calls, lost));
     let coverage = Scan::all(tape).stream(&Changes { question }, lost, &mut feeder);
     feeder.freeze();
     let holders = Holders::of(feeder.everyone.iter().map(|(task, file)| (task, file)));
@@ -112,7 +112,7 @@ struct At {
     event: Event,
 }
 
-impl Timed for At {
+impl HasTime for At {
     fn key(&self) -> (u64, u8) {
         // what ends before what begins
         let order = match &self.event {

@@ -7,7 +7,7 @@ use systape_format::model::{ByteStatus, CallState};
 
 use super::join;
 use crate::table::calls::{CallInfo, EBADF};
-use crate::table::empty_path::{self, Given, On};
+use crate::table::empty_path::{self, EmptyPathTarget, Given};
 use crate::table::load::{FdPath, Loaded};
 
 /// `resolve` of `struct open_how`: paths do not leave the directory they begin in, also those that begin with `/`.
@@ -125,9 +125,9 @@ fn path(segment: &Loaded, row: usize, at: usize) -> Option<Use<'_>> {
 fn empty(segment: &Loaded, row: usize, at: usize, given: Given) -> Name<'_> {
     let ended = (segment.core.state[row], segment.core.errno[row]);
     match empty_path::on(segment.call(row), at, given, segment.args.args.get(row), ended) {
-        On::Base => base(segment, row, at).unwrap_or(Name::Unknown),
-        On::Nothing => Name::Nothing,
-        On::Unknown => Name::Unknown,
+        EmptyPathTarget::Base => base(segment, row, at).unwrap_or(Name::Unknown),
+        EmptyPathTarget::Nothing => Name::Nothing,
+        EmptyPathTarget::Unknown => Name::Unknown,
     }
 }
 

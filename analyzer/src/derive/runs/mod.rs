@@ -2,7 +2,7 @@
 //!
 //! [`tracker`] makes intervals from plain values: the states at the start, switches, wake-ups, process life, calls. It
 //! needs no tape, keeps one [`Thread`] per thread and never pairs events across a loss. [`gaps`] has the losses.
-//! Reports are [`Sink`]s.
+//! Reports are [`IntervalSink`]s.
 
 pub(crate) mod decode;
 pub(crate) mod feed;
@@ -211,7 +211,7 @@ pub(crate) struct Thread {
 }
 
 /// Receives the intervals of all threads: each thread's in order of time, without holes or overlaps.
-pub(crate) trait Sink: Send {
+pub(crate) trait IntervalSink: Send {
     /// An interval of `threads[slot]` ended.
     fn interval(&mut self, threads: &[Thread], slot: Slot, interval: &Interval);
     /// `slot` left a CPU, after its interval was passed. `row` is the switch's index in `part`.
@@ -247,7 +247,7 @@ pub(crate) trait Sink: Send {
 }
 
 /// Two sinks that are fed in one pass.
-impl<A: Sink, B: Sink> Sink for (A, B) {
+impl<A: IntervalSink, B: IntervalSink> IntervalSink for (A, B) {
     fn interval(&mut self, threads: &[Thread], slot: Slot, interval: &Interval) {
         self.0.interval(threads, slot, interval);
         self.1.interval(threads, slot, interval);

@@ -112,7 +112,7 @@ pub(crate) struct Taken {
 
 /// Whether a signal is what ended its target.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Cause {
+pub(crate) enum EndedTarget {
     /// No.
     #[default]
     No,
@@ -133,7 +133,7 @@ pub(crate) struct Outcome {
     /// Whether the end of the process would be known.
     pub followed: bool,
     /// Whether this signal ended it.
-    pub cause: Cause,
+    pub cause: EndedTarget,
     /// It stopped the process.
     pub stopped: bool,
 }

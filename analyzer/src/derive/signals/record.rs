@@ -10,7 +10,7 @@ use crate::derive::processes::Ending;
 
 /// One line of the report.
 #[derive(Clone, Debug)]
-pub(crate) struct Record {
+pub(crate) struct SignalLine {
     /// The signal as sent.
     pub sent: Sent,
     /// Its way; [`Via::Unknown`] and the like when only its effect was recorded.
@@ -25,7 +25,7 @@ pub(crate) struct Record {
     pub unseen: Option<Ending>,
 }
 
-impl Record {
+impl SignalLine {
     /// Its sender; None = none (a timer, the kernel), or not known.
     pub(crate) fn sender(&self) -> Option<&Task> {
         match self.via.actor() {

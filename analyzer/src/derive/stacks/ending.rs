@@ -4,7 +4,7 @@ use systape_format::model::StackStatus;
 
 /// How an event's stack ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(crate) enum Ending {
+pub(crate) enum StackEnding {
     /// By the recorder's status.
     Status(StackStatus),
     /// It has more frames than are read.
@@ -27,7 +27,7 @@ pub(crate) enum Ending {
     Idle,
 }
 
-impl Ending {
+impl StackEnding {
     /// In JSON: `complete`, `frame-pointers`, `too-deep`, …
     pub(crate) fn name(self) -> &'static str {
         match self {

@@ -9,7 +9,7 @@ use systape_format::model::Call;
 
 use super::plan::Plan;
 use super::tally::Tally;
-use crate::table::group::by::By;
+use crate::table::group::by::GroupKey;
 use crate::table::group::spilling::{Parts, Spilling};
 use crate::table::group::value::{Key, Value};
 use crate::table::group::{Add as _, Groups};
@@ -38,7 +38,7 @@ impl Shared {
 
     /// Adds those of the ledger by the keys of `plan`.
     pub(super) fn add(&mut self, groups: Groups<Tally>, plan: &Plan) {
-        let syscall = plan.place(By::Syscall).filter(|_| !plan.by_row());
+        let syscall = plan.place(GroupKey::Syscall).filter(|_| !plan.by_row());
         for (key, tally) in groups.into_sums() {
             let mut base = key.clone();
             if let Some(at) = syscall {

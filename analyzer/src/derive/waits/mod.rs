@@ -12,13 +12,13 @@ mod sums;
 mod threads;
 mod track;
 
-pub(crate) use cycles::{Cycle, Held};
+pub(crate) use cycles::{Cycle, EndlessWait};
 pub(crate) use futex::is_one as is_futex;
 pub(crate) use read::{follows, known, tracked, wait};
 pub(crate) use sums::Sum;
 pub(crate) use systape_abi::rest::{Waits, at_rest, for_work, is_storage, of_client, takes};
 pub(crate) use threads::{Named, Threads};
-pub(crate) use track::{Event, Judged, Tracker, other_word};
+pub(crate) use track::{Event, JudgedFutex, Tracker, other_word};
 
 /// Calls that sleep for as long as their program asks.
 pub(crate) const SLEEPS: [&str; 2] = ["nanosleep", "clock_nanosleep"];

@@ -6,7 +6,7 @@ use systape_format::model::Task;
 use super::finding::Who;
 use crate::derive::processes::track::key;
 use crate::derive::runs::keys::is_kernel;
-use crate::derive::runs::{Doing, End, Interval, Sink, Slot, State, Thread, Why};
+use crate::derive::runs::{Doing, End, Interval, IntervalSink, Slot, State, Thread, Why};
 use crate::table::filter::Scope;
 
 /// Shorter waits for a CPU are not subtracted from calls, ns.
@@ -167,7 +167,7 @@ impl Woken {
 
 /// The sink.
 #[derive(Debug)]
-pub(crate) struct Cpu<'a> {
+pub(crate) struct CpuWaitSink<'a> {
     scope: &'a Scope<'a>,
     /// By process.
     pub ran: FxHashMap<u64, Ran>,
@@ -182,7 +182,7 @@ pub(crate) struct Cpu<'a> {
     pub cut: bool,
 }
 
-impl<'a> Cpu<'a> {
+impl<'a> CpuWaitSink<'a> {
     /// Empty, of tasks that pass `scope`.
     pub(crate) fn new(scope: &'a Scope<'a>) -> Self {
         Self {
@@ -216,7 +216,7 @@ pub(crate) fn wider(span: Option<(u64, u64)>, from: u64, to: u64) -> Option<(u64
     Some((first.min(from), last.max(to)))
 }
 
-impl Sink for Cpu<'_> {
+impl IntervalSink for CpuWaitSink<'_> {
     fn interval(&mut self, threads: &[Thread], slot: Slot, interval: &Interval) {
         let task = &threads[slot].task;
         let (from, to) = (interval.from.max(self.scope.from), interval.to.min(self.scope.to));

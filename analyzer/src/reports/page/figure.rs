@@ -44,7 +44,7 @@ pub(super) struct Column {
 
 /// A cell.
 #[derive(Debug, PartialEq)]
-pub(super) struct Cell {
+pub(super) struct FigureCell {
     /// As people read it; with a mark if it is not exact.
     pub text: String,
     /// What the table is sorted by; None: by the text.
@@ -59,19 +59,19 @@ impl Kind {
 }
 
 /// The cell of `row` in `column`.
-pub(super) fn cell(row: &Row, column: &Column) -> Cell {
+pub(super) fn cell(row: &Row, column: &Column) -> FigureCell {
     let name = column.name;
     let words = |text: Option<String>| {
         let text = text.unwrap_or_else(|| "–".to_owned());
-        Cell { text: if text.is_empty() { "(none)".to_owned() } else { text }, key: None }
+        FigureCell { text: if text.is_empty() { "(none)".to_owned() } else { text }, key: None }
     };
     match column.kind {
         Kind::Text => words(row.word(name)),
         Kind::Party => words(party(row, name)),
         Kind::Outcome => words(row.has(name).then(|| outcome(row))),
         kind => match row.number(name) {
-            Some(value) => Cell { text: format!("{}{}", row.bound(name), text(kind, value)), key: Some(value) },
-            None => Cell { text: "–".to_owned(), key: None },
+            Some(value) => FigureCell { text: format!("{}{}", row.bound(name), text(kind, value)), key: Some(value) },
+            None => FigureCell { text: "–".to_owned(), key: None },
         },
     }
 }

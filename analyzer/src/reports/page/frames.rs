@@ -39,7 +39,7 @@ pub(super) struct Names {
 
 /// A graph.
 #[derive(Debug, Default)]
-pub(super) struct Graph {
+pub(super) struct PageGraph {
     /// Its command line.
     pub command: String,
     /// What was said beside it.
@@ -53,8 +53,8 @@ pub(super) struct Graph {
 }
 
 /// The graph of `words` in `time`, or in that of the page; None: the tape has no such stacks.
-pub(super) fn read(asker: &Asker<'_>, words: &str, time: Option<&str>, names: &mut Names) -> Option<Graph> {
-    let mut graph = Graph::default();
+pub(super) fn read(asker: &Asker<'_>, words: &str, time: Option<&str>, names: &mut Names) -> Option<PageGraph> {
+    let mut graph = PageGraph::default();
     let mut roots = BTreeMap::new();
     let each = &mut |row: Row| {
         if graph.frames.len() < READ {

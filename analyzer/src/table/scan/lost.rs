@@ -4,11 +4,11 @@ use systape_format::header::BlockKind;
 use systape_format::model::{CPU_NONE, Gap, GapCause};
 use systape_format::reader::{Segment, Tape};
 
-use super::later::Timed;
+use super::later::HasTime;
 
 /// Kind of the missing events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Missing {
+pub(crate) enum MissingKind {
     /// Other events than calls.
     Events,
     /// Those of process life among them: what tasks are called, who began and ended.
@@ -30,7 +30,7 @@ pub(crate) struct Lost {
     pub pid: u32,
 }
 
-impl Timed for (Missing, Lost) {
+impl HasTime for (MissingKind, Lost) {
     fn key(&self) -> (u64, u8) {
         (self.1.first, 0)
     }

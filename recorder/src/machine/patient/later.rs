@@ -5,14 +5,14 @@ use std::time::Instant;
 
 use crossbeam_channel::{Receiver, Sender, bounded, unbounded};
 
-use super::{Bound, PATIENCE, Reader};
+use super::{LeftBehind, PATIENCE, Reader};
 
 /// Most jobs and results at once.
 const MOST: usize = 4096;
 
 /// Does jobs `J` with results `R` in their order, unless some hang.
 #[derive(Debug)]
-pub(crate) struct Later<J, R> {
+pub(crate) struct LaterJobs<J, R> {
     name: &'static str,
     work: fn(J) -> R,
     tell: Sender<J>,
@@ -25,14 +25,14 @@ pub(crate) struct Later<J, R> {
     open: usize,
     /// Time of the last result, or of the first job after all were done.
     moved: Instant,
-    bound: Bound,
+    bound: LeftBehind,
 }
 
-impl<J: Send + 'static, R: Send + 'static> Later<J, R> {
+impl<J: Send + 'static, R: Send + 'static> LaterJobs<J, R> {
     /// Starts nothing before the first job.
     pub(crate) fn new(name: &'static str, work: fn(J) -> R) -> Self {
         let ((tell, todo), (done, answers)) = (bounded(MOST), unbounded());
-        let (moved, bound) = (Instant::now(), Bound::default());
+        let (moved, bound) = (Instant::now(), LeftBehind::default());
         Self { name, work, tell, todo, done, answers, reader: None, open: 0, moved, bound }
     }
 
@@ -125,7 +125,7 @@ mod tests {
         job + 100
     }
 
-    fn answer(later: &mut Later<u32, u32>) -> u32 {
+    fn answer(later: &mut LaterJobs<u32, u32>) -> u32 {
         loop {
             if let Some(answer) = later.take() {
                 return answer;
@@ -136,7 +136,7 @@ mod tests {
 
     #[test]
     fn nobody_waits_and_what_hangs_is_passed_by() {
-        let mut later = Later { bound: Bound::apart(), ..Later::new("later", hang) };
+        let mut later = LaterJobs { bound: LeftBehind::apart(), ..LaterJobs::new("later", hang) };
         assert_eq!(later.take(), None);
         assert!(later.ask(2) && later.ask(3));
         assert_eq!((answer(&mut later), answer(&mut later)), (102, 103));

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use crossbeam_channel::{Receiver, RecvTimeoutError, bounded, unbounded};
 
-use super::{Bound, PATIENCE, Reader};
+use super::{LeftBehind, PATIENCE, Reader};
 
 /// If nothing has progressed for this long, another thread takes the next job.
 const STEP: Duration = Duration::from_millis(100);
@@ -15,9 +15,9 @@ const ANSWERS: usize = 64;
 
 /// Steps reported by a job, so that a long one does not count as hanging.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Moved(Arc<AtomicU64>);
+pub(crate) struct JobProgress(Arc<AtomicU64>);
 
-impl Moved {
+impl JobProgress {
     /// One more step.
     pub(crate) fn step(&self) {
         self.0.fetch_add(1, Ordering::Relaxed);
@@ -30,17 +30,17 @@ impl Moved {
 pub(crate) fn each<J: Send + 'static, R: Send + 'static>(
     name: &'static str,
     jobs: Vec<J>,
-    work: impl Fn(J, &Moved) -> R + Clone + Send + 'static,
+    work: impl Fn(J, &JobProgress) -> R + Clone + Send + 'static,
     take: impl FnMut(usize, R),
 ) -> Vec<usize> {
-    bounded_by(&Bound::default(), name, jobs, work, take)
+    bounded_by(&LeftBehind::default(), name, jobs, work, take)
 }
 
 fn bounded_by<J: Send + 'static, R: Send + 'static>(
-    bound: &Bound,
+    bound: &LeftBehind,
     name: &'static str,
     jobs: Vec<J>,
-    work: impl Fn(J, &Moved) -> R + Clone + Send + 'static,
+    work: impl Fn(J, &JobProgress) -> R + Clone + Send + 'static,
     mut take: impl FnMut(usize, R),
 ) -> Vec<usize> {
     let mut waiting = vec![true; jobs.len()];
@@ -49,7 +49,7 @@ fn bounded_by<J: Send + 'static, R: Send + 'static>(
     jobs.into_iter().enumerate().for_each(|job| drop(tell.send(job)));
     drop(tell);
     let (done, answers) = bounded(ANSWERS);
-    let moved = Moved::default();
+    let moved = JobProgress::default();
     let mut readers: Vec<Arc<Reader>> = Vec::new();
     let start = |readers: &mut Vec<Arc<Reader>>| {
         let (todo, done, moved, work) = (todo.clone(), done.clone(), moved.clone(), work.clone());
@@ -111,7 +111,7 @@ mod tests {
     use super::*;
 
     /// 1 hangs, 2 takes longer than the patience but progresses.
-    fn work(job: u32, moved: &Moved) -> u32 {
+    fn work(job: u32, moved: &JobProgress) -> u32 {
         match job {
             1 => loop {
                 thread::park();
@@ -127,7 +127,7 @@ mod tests {
         job + 100
     }
 
-    fn run(bound: &Bound, jobs: &[u32]) -> (Vec<(usize, u32)>, Vec<usize>) {
+    fn run(bound: &LeftBehind, jobs: &[u32]) -> (Vec<(usize, u32)>, Vec<usize>) {
         let taken = Mutex::new(Vec::new());
         let rest = bounded_by(bound, "many", jobs.to_vec(), work, |number, answer| {
             taken.lock().unwrap().push((number, answer));
@@ -137,7 +137,7 @@ mod tests {
 
     #[test]
     fn those_that_hang_cost_their_own_answers_only() {
-        let bound = Bound::apart();
+        let bound = LeftBehind::apart();
         assert_eq!(run(&bound, &[]), (vec![], vec![]));
         assert_eq!(run(&bound, &[3, 4]), (vec![(0, 103), (1, 104)], vec![]));
         assert_eq!(run(&bound, &[3, 1, 4, 1, 5, 1]), (vec![(0, 103), (2, 104), (4, 105)], vec![1, 3, 5]));
@@ -149,6 +149,6 @@ mod tests {
 
     #[test]
     fn a_long_answer_is_one() {
-        assert_eq!(run(&Bound::apart(), &[2, 3]), (vec![(0, 102), (1, 103)], vec![]));
+        assert_eq!(run(&LeftBehind::apart(), &[2, 3]), (vec![(0, 102), (1, 103)], vec![]));
     }
 }

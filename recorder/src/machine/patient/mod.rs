@@ -4,11 +4,11 @@
 //! the process's mmap lock, a file for its disk or its server. Every such read goes through one of
 //! - [`Patient`]: one job at a time, done within a time or not at all;
 //! - [`each`]: many jobs at once, while anything progresses;
-//! - [`Later`]: jobs without a waiting caller;
+//! - [`LaterJobs`]: jobs without a waiting caller;
 //! - [`Asked`]: a single job.
 //!
 //! A hanging thread is left behind. It ends by itself when its wait does, and does not prevent the process from ending
-//! if the kernel can interrupt its wait for SIGKILL. [`Bound`] limits their number: with that many left behind no
+//! if the kernel can interrupt its wait for SIGKILL. [`LeftBehind`] limits their number: with that many left behind no
 //! further read is tried, and the caller gets no result.
 
 use std::io;
@@ -25,8 +25,8 @@ mod many;
 mod once;
 mod one;
 
-pub(crate) use later::Later;
-pub(crate) use many::{Moved, each};
+pub(crate) use later::LaterJobs;
+pub(crate) use many::{JobProgress, each};
 pub(crate) use once::Asked;
 pub(crate) use one::Patient;
 
@@ -41,16 +41,16 @@ const STARVED_MAX: u32 = 20;
 
 /// Number of threads left behind. The default is this process's.
 #[derive(Clone, Debug)]
-pub(crate) struct Bound(Arc<AtomicUsize>);
+pub(crate) struct LeftBehind(Arc<AtomicUsize>);
 
-impl Default for Bound {
+impl Default for LeftBehind {
     fn default() -> Self {
         static SHARED: OnceLock<Arc<AtomicUsize>> = OnceLock::new();
         Self(Arc::clone(SHARED.get_or_init(Arc::default)))
     }
 }
 
-impl Bound {
+impl LeftBehind {
     #[cfg(test)]
     fn apart() -> Self {
         Self(Arc::default())
@@ -64,15 +64,15 @@ impl Bound {
 
 /// Whether no thread of this process is left behind any more.
 pub(crate) fn none_hang() -> bool {
-    Bound::default().0.load(Ordering::Relaxed) == 0
+    LeftBehind::default().0.load(Ordering::Relaxed) == 0
 }
 
 /// Counts a thread that was left behind, while it exists.
 #[derive(Debug)]
-struct Left(Bound);
+struct Left(LeftBehind);
 
 impl Left {
-    fn new(bound: &Bound) -> Self {
+    fn new(bound: &LeftBehind) -> Self {
         bound.0.fetch_add(1, Ordering::Relaxed);
         Self(bound.clone())
     }
@@ -112,7 +112,7 @@ impl Reader {
     }
 
     /// Its owner gives it up.
-    fn leave(&self, bound: &Bound) {
+    fn leave(&self, bound: &LeftBehind) {
         self.left.get_or_init(|| Left::new(bound));
     }
 
@@ -140,7 +140,7 @@ mod tests {
 
     #[test]
     fn what_was_left_counts_until_it_ends() {
-        let bound = Bound::apart();
+        let bound = LeftBehind::apart();
         let (go, wait) = std::sync::mpsc::channel::<()>();
         let (reader, thread) = Reader::start("test", move |_| wait.recv().unwrap_or_default()).unwrap();
         reader.leave(&bound);

@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use crossbeam_channel::{Receiver, bounded};
 
-use super::{Bound, Reader};
+use super::{LeftBehind, Reader};
 use crate::machine::limits;
 
 /// A job in progress.
@@ -14,14 +14,14 @@ use crate::machine::limits;
 pub(crate) struct Asked<R> {
     answer: Receiver<R>,
     thread: Option<(Arc<Reader>, JoinHandle<()>)>,
-    bound: Bound,
+    bound: LeftBehind,
 }
 
 impl<R: Send + 'static> Asked<R> {
     /// Starts it, in a thread called `name`. With limited address space (`ulimit -v`) it is done in this thread: the
     /// allocator reserves 64 MiB for a process's second thread, which the recording's buffers would lack.
     pub(crate) fn new(name: &'static str, work: impl FnOnce() -> R + Send + 'static) -> Self {
-        let bound = Bound::default();
+        let bound = LeftBehind::default();
         let (done, answer) = bounded(1);
         let run = move |_: &Reader| drop(done.send(work()));
         if limits::limit(libc::RLIMIT_AS).is_some_and(|limit| limit.rlim_cur != libc::RLIM_INFINITY) {

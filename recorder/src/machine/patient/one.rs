@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded};
 
-use super::{Bound, Reader, STARVED_MAX};
+use super::{LeftBehind, Reader, STARVED_MAX};
 
 /// Why there is no result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,7 +23,7 @@ pub(crate) struct Patient<J, R> {
     name: &'static str,
     work: fn(J) -> R,
     worker: Option<Worker<J, R>>,
-    bound: Bound,
+    bound: LeftBehind,
 }
 
 #[derive(Debug)]
@@ -36,7 +36,7 @@ struct Worker<J, R> {
 impl<J: Send + 'static, R: Send + 'static> Patient<J, R> {
     /// Starts nothing before the first job.
     pub(crate) fn new(name: &'static str, work: fn(J) -> R) -> Self {
-        Self { name, work, worker: None, bound: Bound::default() }
+        Self { name, work, worker: None, bound: LeftBehind::default() }
     }
 
     /// Does a job; one that hangs is left behind.
@@ -100,7 +100,7 @@ mod tests {
                 thread::park();
             }
         }
-        let bound = Bound::apart();
+        let bound = LeftBehind::apart();
         let mut patient = Patient { bound: bound.clone(), ..Patient::new("hang", hang) };
         let long = Duration::from_secs(60);
         for _ in 0..STUCK_MAX {

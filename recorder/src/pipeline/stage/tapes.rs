@@ -9,13 +9,13 @@ use systape_bpf::wire::Snap;
 use systape_format::model::{ClockSample, Task};
 use systape_format::segment::SegmentData;
 
-use super::{Stage, Work};
+use super::{EncodeStage, StageOutput};
 use crate::encode::TriggerRow;
 use crate::flight::pilot::{Decision, Pilot};
-use crate::flight::request::Command;
-use crate::flight::settings::Settings;
+use crate::flight::request::FlightCommand;
+use crate::flight::settings::FlightSettings;
 use crate::flight::status::{Fires, Status};
-use crate::flight::step::{Closing, Mark, Opening, Raw, Reply, Step, Sums};
+use crate::flight::step::{ChunkMark, Closing, Opening, Raw, Reply, Step, Sums};
 use crate::options::args::Rotation;
 use crate::own::clock;
 use crate::triggers::Fire;
@@ -25,7 +25,7 @@ const LOOK_NS: u64 = 1_000_000_000;
 
 /// What fired and waits until the events of its time are encoded.
 #[derive(Debug)]
-struct Fired {
+struct FiredTrigger {
     fire: Fire,
     task: Option<Arc<Task>>,
     name: Option<String>,
@@ -34,7 +34,7 @@ struct Fired {
 
 /// A tape is about to end.
 #[derive(Debug)]
-struct Ending {
+struct EndingTape {
     /// Its end.
     ts: u64,
     /// When all tasks had been looked at.
@@ -45,17 +45,17 @@ struct Ending {
 
 /// See the module.
 pub(super) struct Tapes {
-    settings: Settings,
+    settings: FlightSettings,
     pilot: Pilot,
-    commands: Receiver<Command>,
+    commands: Receiver<FlightCommand>,
     status: Arc<Status>,
-    waiting: Vec<Fired>,
+    waiting: Vec<FiredTrigger>,
     /// Rows of the tape that is being written, and who waits for it.
     rows: Vec<TriggerRow>,
     replies: Vec<Reply>,
     /// When the end of the tape was asked for, and why: it ends where the counts end that come next.
     asked: Option<(u64, String)>,
-    ending: Option<Ending>,
+    ending: Option<EndingTape>,
     looked: u64,
     /// Of a rotation: beginning and size of the tape, None = there is none yet.
     rotated: Option<(u64, u64)>,
@@ -63,7 +63,7 @@ pub(super) struct Tapes {
 
 impl Tapes {
     /// From the options; `commands` come from other threads.
-    pub(super) fn new(settings: Settings, commands: Receiver<Command>, status: Arc<Status>) -> Self {
+    pub(super) fn new(settings: FlightSettings, commands: Receiver<FlightCommand>, status: Arc<Status>) -> Self {
         let ns = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
         let pilot = Pilot::new(ns(settings.after), ns(settings.cooldown), settings.triggers.len());
         Self {
@@ -102,10 +102,10 @@ impl Tapes {
 
     fn slug(&self, trigger: usize, name: Option<&String>) -> String {
         let of_request = || name.cloned().unwrap_or_else(|| "request".to_owned());
-        self.settings.triggers.get(trigger).map_or_else(of_request, crate::triggers::Spec::slug)
+        self.settings.triggers.get(trigger).map_or_else(of_request, crate::triggers::TriggerSpec::slug)
     }
 
-    fn row(&self, fired: &Fired, began: bool) -> TriggerRow {
+    fn row(&self, fired: &FiredTrigger, began: bool) -> TriggerRow {
         TriggerRow {
             ts: fired.fire.ts,
             task: fired.task.clone(),
@@ -137,18 +137,18 @@ impl Tapes {
     fn hear(&mut self) {
         while let Ok(command) = self.commands.try_recv() {
             let (fire, name, reply) = match command {
-                Command::Fire(fire) => (fire, None, None),
-                Command::Request(name, reply) => {
+                FlightCommand::Fire(fire) => (fire, None, None),
+                FlightCommand::Request(name, reply) => {
                     let (trigger, ts) = (self.pilot.request(), clock::monotonic());
                     (Fire { trigger, ts, what: "asked for".to_owned(), value: 0 }, name, reply)
                 }
             };
-            self.waiting.push(Fired { fire, task: None, name, reply });
+            self.waiting.push(FiredTrigger { fire, task: None, name, reply });
         }
     }
 
     /// Takes those of the time before `reached`, in order of time.
-    fn due(&mut self, reached: u64) -> Vec<Fired> {
+    fn due(&mut self, reached: u64) -> Vec<FiredTrigger> {
         let (mut due, later): (Vec<_>, Vec<_>) =
             std::mem::take(&mut self.waiting).into_iter().partition(|fired| fired.fire.ts < reached);
         self.waiting = later;
@@ -157,7 +157,7 @@ impl Tapes {
     }
 }
 
-impl Stage {
+impl EncodeStage {
     /// The part of a pass: encodes what came before `watermark`, or, when a tape ends, what came before its end.
     /// Returns how far that is.
     pub(super) fn advance_tapes(&mut self, watermark: u64) -> u64 {
@@ -211,7 +211,7 @@ impl Stage {
     fn decide(&mut self, reached: u64) {
         let fires = self.assembler.take_fired();
         let Some(tapes) = &mut self.tapes else { return };
-        let of = |(fire, task)| Fired { fire, task, name: None, reply: None };
+        let of = |(fire, task)| FiredTrigger { fire, task, name: None, reply: None };
         tapes.waiting.extend(fires.into_iter().map(of));
         for mut fired in tapes.due(reached) {
             let Some(tapes) = &mut self.tapes else { return };
@@ -236,7 +236,7 @@ impl Stage {
         }
     }
 
-    fn begin_tape(&mut self, fired: &Fired, reached: u64) {
+    fn begin_tape(&mut self, fired: &FiredTrigger, reached: u64) {
         let Some(tapes) = &mut self.tapes else { return };
         let mut rows = vec![tapes.row(fired, true)];
         let suppressed = tapes.pilot.take_suppressed();
@@ -263,7 +263,7 @@ impl Stage {
         if let Some((_, reason)) = tapes.asked.take_if(|(asked, _)| self.counted_until >= *asked) {
             // without it the calls in flight at its end are missing
             let snaps = self.walker.open_calls().unwrap_or_default();
-            tapes.ending = Some(Ending { ts: self.counted_until, looked: clock::monotonic(), snaps, reason });
+            tapes.ending = Some(EndingTape { ts: self.counted_until, looked: clock::monotonic(), snaps, reason });
             return;
         }
         if tapes.asked.is_some() {
@@ -295,8 +295,8 @@ impl Stage {
     }
 
     /// Ends the tape at the time of `ending`; everything before it is encoded. A rotation begins the next.
-    fn end_tape(&mut self, ending: Ending) {
-        let Ending { ts, looked, snaps, reason } = ending;
+    fn end_tape(&mut self, ending: EndingTape) {
+        let EndingTape { ts, looked, snaps, reason } = ending;
         self.assembler.close_segment(ts);
         self.send();
         let rows = self.last_rows();
@@ -343,7 +343,7 @@ impl Stage {
     pub(super) fn mark(&mut self, ts: u64, clock: ClockSample) {
         if self.tapes.is_some() {
             let sums = self.sums();
-            self.step(Step::Chunk(Mark { ts, clock, sums }));
+            self.step(Step::Chunk(ChunkMark { ts, clock, sums }));
         }
     }
 
@@ -365,7 +365,7 @@ impl Stage {
     }
 
     fn step(&mut self, step: Raw) {
-        self.put(Work::Step(step));
+        self.put(StageOutput::Step(step));
     }
 
     /// Passes on how many events there are.

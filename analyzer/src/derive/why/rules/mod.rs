@@ -39,10 +39,10 @@ use super::limits::Limits;
 use super::lookups::Lookups;
 use super::memory::Grew;
 use super::network::Again;
-use super::programs::Program;
+use super::programs::ProgramRuns;
 use super::rank::Sum;
 use super::talk::together::{Talked, Together};
-use crate::derive::waits::{Judged, Kind, Named, Threads, other_word};
+use crate::derive::waits::{JudgedFutex, Kind, Named, Threads, other_word};
 use crate::values::parallel;
 
 /// Waits for one futex of a process.
@@ -80,8 +80,8 @@ pub(crate) struct Waits {
 
 impl Waits {
     /// Those of `judged`; None: no thread that waited is known.
-    pub(crate) fn of(judged: Judged, threads: &Threads) -> Option<Self> {
-        let Judged { at, sum, kind, thread } = judged;
+    pub(crate) fn of(judged: JudgedFutex, threads: &Threads) -> Option<Self> {
+        let JudgedFutex { at, sum, kind, thread } = judged;
         let first = threads.named(*sum.waiters.first()?)?;
         Some(Self {
             who: Who { comm: first.comm.to_vec(), pid: Some(first.pid) },
@@ -206,7 +206,7 @@ pub(crate) struct Inputs {
     /// What processes did with CPUs.
     pub ran: Vec<Ran>,
     /// Programs that were started.
-    pub programs: Vec<Program>,
+    pub programs: Vec<ProgramRuns>,
     /// Processes that died of signals.
     pub deaths: Vec<Death>,
     /// I/Os by disk.
@@ -307,7 +307,7 @@ fn pid(who: &Who) -> String {
 
 /// One rule.
 #[derive(Debug)]
-pub(crate) struct Rule {
+pub(crate) struct WhyRule {
     /// Its name, as in JSON.
     pub name: &'static str,
     /// What it finds.
@@ -323,7 +323,7 @@ pub(crate) struct Rule {
 }
 
 /// Every rule.
-pub(crate) const RULES: &[Rule] = &[
+pub(crate) const RULES: &[WhyRule] = &[
     deadlock::RULE,
     death::RULE,
     disk_error::RULE,
@@ -352,7 +352,7 @@ pub(crate) const RULES: &[Rule] = &[
 
 /// Findings of all rules whose families `has`, the worst first; of several about the same calls the costliest.
 pub(crate) fn judge(inputs: &Inputs, has: impl Fn(Family) -> bool) -> Vec<Finding> {
-    let rules: Vec<&Rule> = RULES.iter().filter(|rule| rule.needs.iter().all(|family| has(*family))).collect();
+    let rules: Vec<&WhyRule> = RULES.iter().filter(|rule| rule.needs.iter().all(|family| has(*family))).collect();
     let mut found: Vec<Finding> = parallel::map(&rules, |rule| (rule.judge)(inputs)).into_iter().flatten().collect();
     found.sort_by_cached_key(Finding::place);
     let mut kept: Vec<Finding> = Vec::new();

@@ -73,7 +73,7 @@ pub(crate) enum Way {
 
 /// A process.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(crate) struct Process {
+pub(crate) struct Talker {
     /// Unique in the tape.
     pub key: u64,
     /// Its pid.
@@ -86,7 +86,7 @@ pub(crate) struct Process {
 #[derive(Clone, Debug)]
 pub(crate) struct Said {
     /// Whose.
-    pub who: Process,
+    pub who: Talker,
     /// The thread.
     pub thread: u32,
     /// The call.
@@ -115,11 +115,11 @@ pub(crate) enum For {
 }
 
 /// Who waits, in which call, what for.
-type Key = (Process, Call, For);
+type Key = (Talker, Call, For);
 
 /// Waits of one process in one call for one thing.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Waited {
+pub(crate) struct TalkWait {
     /// How many.
     pub count: u64,
     /// Time in them, ns.
@@ -132,7 +132,7 @@ pub(crate) struct Waited {
     pub others: u64,
 }
 
-impl Waited {
+impl TalkWait {
     /// One wait.
     fn once(span: (u64, u64), ns: u64) -> Self {
         Self { count: 1, ns, max: ns, span: Some(span), others: 0 }
@@ -177,7 +177,7 @@ struct Failed {
 
 /// What a thread is about.
 #[derive(Debug, Default)]
-struct Thread {
+struct ThreadTopic {
     open: Vec<Open>,
     /// The socket it sent on last.
     asked: Option<Arc<[u8]>>,
@@ -185,17 +185,17 @@ struct Thread {
     /// The last attempt, and the last look for a file: who waits for a lock looks for other files meanwhile.
     failed: [Option<Failed>; 2],
     /// What it looks for, and the pauses.
-    looks: Option<(Key, Waited)>,
+    looks: Option<(Key, TalkWait)>,
 }
 
-impl Thread {
+impl ThreadTopic {
     /// It slept for so long.
     fn pauses(&mut self, ns: u64) {
         self.failed.iter_mut().flatten().for_each(|failed| failed.slept = failed.slept.saturating_add(ns));
     }
 
     /// It paused before it looks for the same again. Returns what it looked for before, if it went on to something else.
-    fn looks_again(&mut self, key: Key, waited: Waited) -> Option<(Key, Waited)> {
+    fn looks_again(&mut self, key: Key, waited: TalkWait) -> Option<(Key, TalkWait)> {
         match &mut self.looks {
             Some((of, all)) if *of == key => {
                 all.add(&waited);
@@ -210,13 +210,13 @@ impl Thread {
 #[derive(Debug, Default)]
 pub(crate) struct Talks {
     /// By process, call and what for.
-    pub sums: FxHashMap<Key, Waited>,
+    pub sums: FxHashMap<Key, TalkWait>,
     /// Time asleep as asked, by pid: it is part of what a server does for its answer, ns.
     pub slept: FxHashMap<u32, u64>,
     /// The last sleep of each process that slept, by pid.
     asleep: FxHashMap<u32, (u64, u64)>,
     sockets: FxHashMap<(u64, Arc<[u8]>), Socket>,
-    threads: FxHashMap<u32, Thread>,
+    threads: FxHashMap<u32, ThreadTopic>,
 }
 
 impl Talks {
@@ -240,10 +240,10 @@ impl Talks {
     }
 
     fn count(&mut self, said: &Said, what: For, span: (u64, u64), ns: u64) {
-        self.sum((said.who.clone(), said.call, what), &Waited::once(span, ns));
+        self.sum((said.who.clone(), said.call, what), &TalkWait::once(span, ns));
     }
 
-    fn sum(&mut self, key: Key, waited: &Waited) {
+    fn sum(&mut self, key: Key, waited: &TalkWait) {
         if self.sums.len() < SUMS || self.sums.contains_key(&key) {
             self.sums.entry(key).or_default().add(waited);
         }
@@ -387,7 +387,7 @@ impl Talks {
     /// Counts what threads looked for that had found it long before `ts`, the end: who still looks is at rest as far as anybody knows.
     pub(crate) fn finish(&mut self, ts: u64) {
         let all = std::mem::take(&mut self.threads).into_values().filter_map(|thread| thread.looks);
-        let found = |waited: &Waited| waited.span.is_some_and(|(_, to)| to.saturating_add(2 * waited.max) < ts);
+        let found = |waited: &TalkWait| waited.span.is_some_and(|(_, to)| to.saturating_add(2 * waited.max) < ts);
         all.filter(|(_, waited)| found(waited)).for_each(|(key, waited)| self.sum(key, &waited));
     }
 
@@ -407,7 +407,7 @@ impl Talks {
             return;
         }
         let (key, waited) =
-            ((said.who.clone(), said.call, For::Retry(Arc::clone(to), failed.errno)), Waited::once(span, between));
+            ((said.who.clone(), said.call, For::Retry(Arc::clone(to), failed.errno)), TalkWait::once(span, between));
         // who looks for ever waits for nothing
         let ended = if looks { thread.looks_again(key, waited) } else { Some((key, waited)) };
         if let Some((key, waited)) = ended {

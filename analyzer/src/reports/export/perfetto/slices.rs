@@ -13,7 +13,7 @@ pub(super) const COUNTER: u32 = 4;
 
 /// Writes events of kinds of which there are few, with their strings as a sequence of their own.
 #[derive(Debug, Default)]
-pub(super) struct Slices {
+pub(super) struct SliceWriter {
     interned: Interned,
 }
 
@@ -29,7 +29,7 @@ pub(super) enum Flow {
     Ends(u64),
 }
 
-impl Slices {
+impl SliceWriter {
     /// An argument.
     pub(super) fn argument(&mut self, name: &str, value: Value) -> DebugAnnotation {
         DebugAnnotation { name_iid: self.interned.name(name), value: Some(value) }

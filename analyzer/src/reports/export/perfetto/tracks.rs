@@ -58,9 +58,9 @@ impl Track {
 
 /// Threads whose tracks were told.
 #[derive(Debug, Default)]
-pub(super) struct Threads(FxHashSet<u32>);
+pub(super) struct ThreadTracks(FxHashSet<u32>);
 
-impl Threads {
+impl ThreadTracks {
     /// Says that the thread of `task` has a track, once.
     pub(super) fn tell(&mut self, packets: &mut Packets, task: &Task) {
         if !self.0.insert(task.utid) {

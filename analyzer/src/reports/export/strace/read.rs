@@ -9,7 +9,7 @@ use crate::table::load::{Base, Loaded, OpenCalls};
 use crate::table::question::Question;
 use crate::table::scan::Coverage;
 use crate::table::scan::carry::Rows;
-use crate::table::scan::later::Timed;
+use crate::table::scan::later::HasTime;
 use crate::table::scan::stream::{Piece, Source};
 
 /// Reads what passes the filters.
@@ -59,7 +59,7 @@ pub(super) enum What {
     Life(u32),
 }
 
-impl Timed for Event {
+impl HasTime for Event {
     fn key(&self) -> (u64, u8) {
         let order = match self.what {
             What::Signal(_) => 1,

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::table::calls::CallInfo;
-use crate::table::scan::later::Timed;
+use crate::table::scan::later::HasTime;
 
 /// What waits for its time.
 #[derive(Debug)]
@@ -32,7 +32,7 @@ pub(super) enum Text {
     },
 }
 
-impl Timed for Due {
+impl HasTime for Due {
     fn key(&self) -> (u64, u8) {
         match self.what {
             Text::End { .. } => (self.ts, 0),
