@@ -11,28 +11,28 @@ use crate::{Abi, Effect, SyscallDesc, describe, display_name};
 
 /// Calls behind i386 `socketcall` (include/uapi/linux/net.h).
 pub mod socketcall {
-    /// `socket`.
+    /// Number of `socket`.
     pub const SOCKET: u32 = 1;
-    /// `bind`.
+    /// Number of `bind`.
     pub const BIND: u32 = 2;
-    /// `connect`.
+    /// Number of `connect`.
     pub const CONNECT: u32 = 3;
-    /// `listen`.
+    /// Number of `listen`.
     pub const LISTEN: u32 = 4;
-    /// `accept`.
+    /// Number of `accept`.
     pub const ACCEPT: u32 = 5;
-    /// `accept4`.
+    /// Number of `accept4`.
     pub const ACCEPT4: u32 = 18;
 }
 
 /// What a call that has been entered does to descriptors, whatever its result will be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Entered {
-    /// Nothing.
+    /// No effect.
     Nothing,
     /// This one is closed: by `close` also if it fails, by `dup2` and `dup3` only if they succeed.
     Closes(i32),
-    /// Those from `first` to `last` are closed, or with `marks` will be closed by exec.
+    /// Descriptors from `first` to `last` are closed, or with `marks` will be closed by exec.
     Range {
         /// The first one.
         first: u32,
@@ -48,7 +48,7 @@ pub enum Entered {
 /// What a successful call did to descriptors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Made {
-    /// Nothing.
+    /// No effect.
     Nothing,
     /// This one is new; also in place of an open one.
     One {
@@ -118,7 +118,7 @@ fn cloexec_of(name: &str) -> Cloexec {
 }
 
 impl Descriptors {
-    /// Those of call `nr`.
+    /// Facts about the descriptors of call `nr`.
     pub fn of(abi: Abi, nr: u32) -> Self {
         let desc = describe(abi, nr);
         let name = display_name(abi, nr);

@@ -41,7 +41,7 @@ pub const STACK_KIND: u16 = WIRE_STACK;
 pub struct LedgerSum {
     /// The kernel's lock.
     pub lock: u32,
-    /// 0.
+    /// Padding, 0.
     pub pad: u32,
     /// Calls and times.
     pub n: LedgerCounts,
@@ -49,13 +49,13 @@ pub struct LedgerSum {
     pub sizes: [u32; crate::LEDGER_SIZES],
 }
 
-/// The same without sizes, of a call on a CPU.
+/// Sum without sizes, of a call on a CPU.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct CoarseSum {
     /// The kernel's lock.
     pub lock: u32,
-    /// 0.
+    /// Padding, 0.
     pub pad: u32,
     /// Calls and times.
     pub n: LedgerCounts,

@@ -21,11 +21,11 @@ fn is_id(text: &str) -> bool {
 /// A unit of systemd that a part of a path is named after.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SystemdUnit<'a> {
-    /// Its name, `nginx.service`.
+    /// Name of the unit, `nginx.service`.
     pub name: &'a str,
-    /// The same without its ending, `nginx`.
+    /// Name without its ending, `nginx`.
     pub stem: &'a str,
-    /// It has only others below it: a slice.
+    /// Whether it has only others below it: a slice.
     pub is_slice: bool,
 }
 

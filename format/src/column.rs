@@ -267,9 +267,9 @@ cell!(u8 u16 u32 u64);
 /// Block and column, for messages.
 #[derive(Clone, Copy)]
 pub(crate) struct Name {
-    /// Block.
+    /// Kind of the block.
     pub(crate) block: &'static str,
-    /// Column.
+    /// Name of the column.
     pub(crate) column: &'static str,
 }
 
@@ -415,7 +415,7 @@ fn get_exceptions<T: ColumnValue>(name: Name, col: column::Reader<'_>, out: &mut
     Ok(())
 }
 
-/// As [`get`] for a column that must be present.
+/// Decodes a column as [`get`] does, which must be present.
 pub(crate) fn need<T: ColumnValue>(name: Name, col: column::Reader<'_>, n: usize, out: &mut Vec<T>) -> Result<()> {
     if get(name, col, n, out)? { Ok(()) } else { Err(name.invalid("absent, but every tape must have it".to_owned())) }
 }

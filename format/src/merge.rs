@@ -41,7 +41,7 @@ struct Piece<'a> {
 pub struct Merged {
     /// What the new tape is about; None: the whole recording.
     pub window: Option<Window>,
-    /// Its segments.
+    /// Segments of the tape.
     pub segments: u32,
 }
 

@@ -70,7 +70,7 @@ impl PickedRows {
         Self(Rows::All(column_order(&core.task, &core.call)))
     }
 
-    /// These rows of `core`; those that it does not have are left out.
+    /// Picks these rows of `core`; those that it does not have are left out.
     pub fn only(core: &Core, rows: impl IntoIterator<Item = u32>) -> Self {
         let order = column_order(&core.task, &core.call);
         let mut are = vec![false; order.len()];

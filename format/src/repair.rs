@@ -35,7 +35,7 @@ pub enum Lost {
     Session,
     /// All blocks of some segments.
     Segments,
-    /// These groups of one segment. With its dict or syscalls.core, the groups that refer to them are lost too.
+    /// A hole of these groups of one segment. With its dict or syscalls.core, the groups that refer to them are lost too.
     Groups(Vec<BlockKind>),
     /// The state at the start of a chunk.
     Checkpoint,
@@ -198,11 +198,11 @@ pub(crate) enum Piece {
 pub(crate) struct Part {
     pub(crate) dict: Dict,
     pub(crate) core: Core,
-    /// To copy as stored.
+    /// Blocks to copy as stored.
     pub(crate) kept: Vec<BlockKind>,
-    /// To rewrite.
+    /// Stacks to rewrite.
     pub(crate) stacks: Option<Stacks>,
-    /// To rewrite when there are `more`, or when their block was lost.
+    /// Gaps to rewrite when there are `more`, or when their block was lost.
     pub(crate) gaps: Vec<Gap>,
     /// The lost groups.
     pub(crate) more: Vec<Gap>,

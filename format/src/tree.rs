@@ -11,14 +11,14 @@ use crate::model::{Attached, Ends, Frame, Node, StackOf, Stacks};
 /// Number of a thing without a number yet.
 const NONE: u32 = u32::MAX;
 
-/// See the module.
+/// Stacks in the order of a tree, and where old ones are in it.
 #[derive(Debug, Default)]
 pub(crate) struct OrderedTree {
-    /// In a reader's form.
+    /// Stacks in a reader's form.
     pub(crate) stacks: Stacks,
     /// Index of each attached stack among the distinct ones.
     pub(crate) end_ids: Vec<u32>,
-    /// The same for each of the earlier distinct ones, which rows of tables refer to.
+    /// New numbers for each of the earlier distinct ones, which rows of tables refer to.
     pub(crate) renumbered: Vec<u32>,
 }
 

@@ -83,7 +83,7 @@ impl ScalarUDFImpl for Checked {
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct Negated(Signature);
 
-/// Its name, which no query may use.
+/// Name of the function, which no query may use.
 pub(crate) const NEGATED: &str = "negated";
 
 /// What [`NEGATED`] stands for.

@@ -39,7 +39,7 @@ pub(crate) struct AnswerWriter<W> {
 }
 
 impl<W: Write> AnswerWriter<W> {
-    /// To `to`.
+    /// Makes one that writes to `to`.
     pub(crate) fn new(form: Form, to: W) -> Self {
         Self { form, to, names: Vec::new(), waiting: Vec::new(), numbers: Vec::new(), widths: None, rows: 0 }
     }

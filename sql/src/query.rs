@@ -8,7 +8,7 @@ use anyhow::{Result, bail};
 use systape_analyzer::frames::{self, Bounds, Source, Table};
 
 use crate::args::Sql;
-use crate::out::{Form, AnswerWriter};
+use crate::out::{AnswerWriter, Form};
 use crate::tables::{Taped, UsedTable};
 use crate::{check, engine, say};
 
@@ -41,7 +41,7 @@ pub(crate) fn asked(sql: &Sql) -> Result<Asked> {
     Ok(Asked { query, tape })
 }
 
-/// Answers; true: something is lost, and that was to be said by the exit status.
+/// Answers the query; true: something is lost, and that was to be said by the exit status.
 ///
 /// # Errors
 /// There is no answer.

@@ -29,7 +29,7 @@ const MOST_PARTS: usize = 8;
 pub(crate) struct UsedTable {
     /// The table's number.
     pub(crate) table: usize,
-    /// Its columns.
+    /// Columns of the table that were read.
     pub(crate) columns: Vec<String>,
     /// What is known of the rows it can be about.
     pub(crate) bounds: Bounds,

@@ -41,9 +41,9 @@ struct CarrierState {
 /// Why a file is not there.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unread {
-    /// In words.
+    /// Reason in words.
     pub why: String,
-    /// It would not be there the next time either.
+    /// Whether it would not be there the next time either.
     pub hangs: bool,
 }
 

@@ -39,15 +39,15 @@ pub(crate) struct ElfHeaders {
     loads: Vec<LoadedRange>,
     /// Empty: none.
     pub build_id: Vec<u8>,
-    /// It has .debug_info.
+    /// Whether it has .debug_info.
     pub has_dwarf: bool,
-    /// It has .symtab.
+    /// Whether it has .symtab.
     pub has_symtab: bool,
     /// File name and CRC-32 in .gnu_debuglink.
     pub debug_link: Option<(Vec<u8>, u32)>,
     /// Addresses of sections with instructions, sorted.
     code: Vec<Range<u64>>,
-    /// Those sections have no data: it is a separate debug file.
+    /// Whether those sections have no data: it is a separate debug file.
     pub is_debug_file: bool,
 }
 

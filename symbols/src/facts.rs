@@ -171,9 +171,9 @@ impl FileReader {
 /// How long a file may take.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits<'a> {
-    /// Of one question.
+    /// Time for one question.
     pub patience: Duration,
-    /// Of all.
+    /// Deadline of all questions.
     pub deadline: &'a Deadline,
 }
 

@@ -59,11 +59,11 @@ fn state(pid: u32) -> Option<u8> {
 pub(crate) enum AnswerFailure {
     /// The child said so and continues.
     Said(String),
-    /// It is gone, or no longer trusted.
+    /// A child that is gone, or no longer trusted.
     Broken(String),
-    /// It gave no answer in its time.
+    /// A child that gave no answer in its time.
     TooLong,
-    /// Its file could not be opened in its time; the child was not asked.
+    /// A question whose file could not be opened in its time; the child was not asked.
     NotOpened,
     /// The deadline passed.
     Over,
@@ -104,9 +104,9 @@ pub(crate) struct Terms<'a> {
 /// How long an answer may take.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Within<'a> {
-    /// Without the time that the child waits for a CPU.
+    /// Time for an answer, without what the child waits for a CPU.
     pub patience: Duration,
-    /// In any case.
+    /// Time at which it ends in any case.
     pub deadline: &'a Deadline,
 }
 

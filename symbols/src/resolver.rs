@@ -33,9 +33,9 @@ const BYTES_PER_FILE: usize = 16 << 20;
 pub struct File<'a> {
     /// The file, open for reading.
     pub fd: BorrowedFd<'a>,
-    /// Its path, for messages and for `.gnu_debuglink`.
+    /// Path of the file, for messages and for `.gnu_debuglink`.
     pub path: &'a Path,
-    /// Its build id; empty = none.
+    /// Build id of the file; empty = none.
     pub build_id: &'a [u8],
 }
 
@@ -64,7 +64,7 @@ pub enum GivenUp {
     Refused(String),
     /// The child died of it, or cannot be started: a sentence.
     Broken(String),
-    /// It gave no answer for this long.
+    /// A file that gave no answer for this long.
     TooLong(Duration),
     /// The time of all look-ups was over before.
     Over,
@@ -118,7 +118,7 @@ impl Resolver {
         Self::with_limits(command, debug_dirs, ResolverLimits::default())
     }
 
-    /// As [`new`](Self::new), with other limits.
+    /// Makes one as [`new`](Self::new) does, with other limits.
     pub fn with_limits(command: Vec<OsString>, mut debug_dirs: Vec<PathBuf>, limits: ResolverLimits) -> Self {
         if !debug_dirs.iter().any(|dir| dir == Path::new(DEFAULT_DEBUG_DIR)) {
             debug_dirs.push(DEFAULT_DEBUG_DIR.into());
@@ -162,7 +162,7 @@ impl Resolver {
         done.map(|()| names).map_err(|why| why.to_string())
     }
 
-    /// As [`look_up`](Self::look_up); passes the names to `take` in the order of `offsets`, some at a time, until
+    /// Looks up as [`look_up`](Self::look_up) does; passes the names to `take` in the order of `offsets`, some at a time, until
     /// `deadline`.
     ///
     /// # Errors
@@ -181,7 +181,7 @@ impl Resolver {
         self.look_up_in(&open, (file.fd, Some(file.path)), offsets, deadline, take)
     }
 
-    /// As [`look_up_each`](Self::look_up_each), of addresses by a perf map ([`PerfMap`](crate::PerfMap)).
+    /// Looks up, as [`look_up_each`](Self::look_up_each) does, addresses by a perf map ([`PerfMap`](crate::PerfMap)).
     ///
     /// # Errors
     /// As [`look_up_each`](Self::look_up_each).
@@ -314,7 +314,7 @@ fn names(
     Ok(())
 }
 
-/// At least one name, at most `most`.
+/// Names of an answer: at least one, at most `most`.
 pub(crate) fn parse_names(answer: &[u8], most: usize) -> Result<Vec<Vec<Function>>, AnswerFailure> {
     let mut input = MessageIn(answer);
     let answered = input.count(most).filter(|n| *n > 0);

@@ -203,7 +203,7 @@ impl FileRules {
         self.rows.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// See [`Segments::address_of`].
+    /// Address of an offset, by [`Segments::address_of`].
     pub fn address_of(&self, offset: u64) -> Option<u64> {
         self.segments.address_of(offset)
     }

@@ -49,9 +49,9 @@ pub(crate) const FACTS: u8 = 13;
 pub(crate) const STEP: u8 = 14;
 pub(crate) const FORGET: u8 = 15;
 
-/// To a process that opens files ([`Carrier`](crate::Carrier)): what to open; OK, bytes and a descriptor, or FAILED and why.
+/// A message to a process that opens files ([`Carrier`](crate::Carrier)): what to open; OK, bytes and a descriptor, or FAILED and why.
 pub(crate) const OPENS: u8 = 16;
-/// To the same, with a file that cannot be read through its descriptor (O_PATH) and a socket: it opens it for reading, and sends what follows with it
+/// A message to that process, with a file that cannot be read through its descriptor (O_PATH) and a socket: it opens it for reading, and sends what follows with it
 /// into the socket. OK, or FAILED and why.
 pub(crate) const CARRY: u8 = 17;
 
@@ -64,7 +64,7 @@ pub(crate) const WANT: u8 = 2;
 /// Identifies our child, and its version.
 pub(crate) const MAGIC: u32 = 0x5379_6d03;
 
-/// In the child's environment: others may have the CPU first.
+/// Variable in the child's environment: others may have the CPU first.
 pub(crate) const GIVE_WAY: &str = "SYSTAPE_GIVE_WAY";
 
 /// Longest request.

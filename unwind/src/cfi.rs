@@ -47,7 +47,7 @@ pub(crate) struct Rules<'a> {
     pub(crate) return_address: Register,
     /// 'S' augmentation: a signal handler returns to this function.
     pub(crate) signal: bool,
-    /// They are those of all addresses from the first to before the second, of the one function that has these.
+    /// Range of all addresses, from the first to before the second, of the one function that has these rules.
     pub(crate) span: (u64, u64),
 }
 
@@ -56,9 +56,9 @@ pub(crate) struct Rules<'a> {
 pub(crate) enum NoRules {
     /// The function has none.
     NoFde,
-    /// They are invalid.
+    /// Invalid rules.
     Bad,
-    /// Their lookup would take more work than allowed for one stack.
+    /// Rules whose lookup would take more work than allowed for one stack.
     Budget,
 }
 

@@ -32,7 +32,7 @@ impl Module {
         Self::read(&FileSource::new(file)?, limits)
     }
 
-    /// As [`Self::open`] for an image in memory as the kernel maps it (the vDSO: its memory is its file).
+    /// Opens, as [`Self::open`] does, an image in memory as the kernel maps it (the vDSO: its memory is its file).
     ///
     /// # Errors
     /// As [`Self::open`].
@@ -52,7 +52,7 @@ impl Module {
         &self.segments
     }
 
-    /// See [`Segments::address_of`].
+    /// Address of an offset, by [`Segments::address_of`].
     pub fn address_of(&self, offset: u64) -> Option<u64> {
         self.segments.address_of(offset)
     }

@@ -57,7 +57,7 @@ pub enum MappedCode<'a> {
     NoFile,
     /// Executable memory without a file.
     Jit,
-    /// Nothing.
+    /// No mapping.
     Nothing,
 }
 
@@ -134,7 +134,7 @@ enum Step {
     Caller {
         guessed: bool,
     },
-    /// They are now the caller's, by the instructions that run next.
+    /// Registers that are now the caller's, by the instructions that run next.
     Read,
     End(UnwindEnd),
 }

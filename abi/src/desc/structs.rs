@@ -18,7 +18,7 @@ pub enum Struct {
     Timeval,
     /// Two of [`Timespec`](Self::Timespec), times of a file; their nanoseconds may be `UTIME_NOW` or `UTIME_OMIT`.
     TwoTimespecs,
-    /// The same of [`Timespec32`](Self::Timespec32).
+    /// Two of [`Timespec32`](Self::Timespec32).
     TwoTimespecs32,
     /// Two of [`Timeval`](Self::Timeval), times of a file.
     TwoTimevals,
@@ -61,9 +61,9 @@ pub enum Struct {
 /// Which structures are recorded: each choice includes those before it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Structs {
-    /// None.
+    /// No structures.
     None,
-    /// Of calls that wait, and others that are seldom called.
+    /// Structures of calls that wait, and of others that are seldom called.
     #[default]
     Waits,
     /// Also those of calls so frequent that copies cost noticeably: what `epoll_ctl` registers, masks and handlers of signals, results of `stat`.
@@ -74,7 +74,7 @@ impl Structs {
     /// All choices.
     pub const CHOICES: [Self; 3] = [Self::None, Self::Waits, Self::All];
 
-    /// Its name on the command line.
+    /// Name of the choice on the command line.
     pub fn name(self) -> &'static str {
         match self {
             Self::None => "none",
@@ -87,15 +87,15 @@ impl Structs {
 /// Number of elements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ElementCount {
-    /// One.
+    /// One element.
     One,
-    /// As this argument says.
+    /// The number in this argument.
     Arg(u8),
-    /// As the call returns.
+    /// The number that the call returns.
     Returned,
     /// Words with as many bits as the first argument says.
     Bits,
-    /// As many of the most as lie in one page.
+    /// The most that lie in one page.
     ToPage,
 }
 
@@ -111,7 +111,7 @@ pub struct Layout {
 }
 
 impl Struct {
-    /// Its bytes in memory of `abi`; `None`: not known there.
+    /// Layout of the structure in memory of `abi`; `None`: not known there.
     pub fn layout(self, abi: Abi) -> Option<Layout> {
         let long: u16 = if abi == Abi::I386 { 4 } else { 8 };
         let one = |size| Layout { size, count: ElementCount::One, most: 1 };

@@ -45,7 +45,7 @@ pub struct Choice<'a> {
     pub window: Window,
     /// Whose events; None: everyone's.
     pub tasks: Option<&'a dyn Fn(&Task) -> bool>,
-    /// Of events whose task is not known: whether those of this cgroup stay, beside `tasks`.
+    /// Whether events of this cgroup whose task is not known stay, beside `tasks`.
     pub cgroup: &'a dyn Fn(u64) -> bool,
     /// Which families; None: all. Process life is always among them.
     pub families: Option<&'a [Family]>,

@@ -12,7 +12,7 @@ use crate::rows::{Picks, Row};
 use crate::table::{TableDef, Type};
 use crate::tables::TableRows;
 
-/// For one segment.
+/// What of one segment stays.
 pub(super) struct SegmentCut<'a> {
     pub(super) plan: &'a Plan<'a>,
     pub(super) survey: &'a Survey,

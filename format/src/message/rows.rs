@@ -17,7 +17,7 @@ pub(super) fn rows_of(what: &'static str, rows: u32) -> Result<usize> {
     Ok(rows as usize)
 }
 
-/// As [`rows_of`], refusing a number that differs from the header's.
+/// Number of rows as [`rows_of`] has it, refusing a number that differs from the header's.
 pub(super) fn rows_as_header(what: &'static str, rows: u32, header: &Header) -> Result<usize> {
     if rows != header.rows {
         return Err(Error::invalid(what, format!("{rows} rows, its header says {}", header.rows)));

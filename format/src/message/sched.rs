@@ -16,7 +16,7 @@ const WAKEUPS: &str = "wakeups";
 
 /// Most bytes of a switch in a message, in any layout of its columns.
 pub(crate) const SWITCH_BYTES: usize = 45;
-/// The same of a wake-up.
+/// Most bytes of a wake-up.
 pub(crate) const WAKEUP_BYTES: usize = 29;
 
 /// Bits of `flags` of a wake-up.

@@ -20,15 +20,15 @@ const SLEEPERS: &str = "sleepers";
 
 /// Most bytes of a sample in a message, in any layout of its columns.
 pub(crate) const SAMPLE_BYTES: usize = 20;
-/// The same for a sleeper.
+/// Most bytes of a sleeper.
 pub(crate) const SLEEPER_BYTES: usize = 16;
-/// The same for a frame.
+/// Most bytes of a frame.
 pub(crate) const FRAME_BYTES: usize = 16;
-/// The same for a node.
+/// Most bytes of a node.
 pub(crate) const NODE_BYTES: usize = 8;
-/// The same for an attached stack unlike all others.
+/// Most bytes of an attached stack unlike all others.
 pub(crate) const ATTACHED_BYTES: usize = 20;
-/// The same for a mapping.
+/// Most bytes of a mapping.
 pub(crate) fn mapping_bytes(m: &Mapping) -> usize {
     24 + m.build_id.len().next_multiple_of(8) + m.path.len().next_multiple_of(8)
 }

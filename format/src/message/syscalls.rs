@@ -51,7 +51,7 @@ pub(crate) struct CapturedValues {
 }
 
 impl CapturedValues {
-    /// Without values, but with room for `values` of `bytes` together.
+    /// Makes one without values, but with room for `values` of `bytes` together.
     pub(crate) fn with_capacity(values: usize, bytes: usize) -> Self {
         Self {
             row: Vec::with_capacity(values),

@@ -111,7 +111,7 @@ impl<'a> Segment<'a> {
         Ok(core)
     }
 
-    /// As [`Self::core`], reusing the buffers of `core`, for scans of many segments. After an error its content is
+    /// Reads what [`Self::core`] does, reusing the buffers of `core`, for scans of many segments. After an error its content is
     /// meaningless.
     ///
     /// # Errors
@@ -147,7 +147,7 @@ impl<'a> Segment<'a> {
         self.args_of(core, &PickedRows::all(core))
     }
 
-    /// The same of the rows that are `picked`; the others have 0, which means nothing. The whole block is checked.
+    /// Arguments of the rows that are `picked`; the others have 0, which means nothing. The whole block is checked.
     ///
     /// # Errors
     /// The block is damaged, or gone from the tape.
@@ -164,7 +164,7 @@ impl<'a> Segment<'a> {
         self.fds_of(core, &PickedRows::all(core))
     }
 
-    /// The same of the rows that are `picked`; the others have none, which means nothing. The whole block is checked.
+    /// Descriptors' files of the rows that are `picked`; the others have none, which means nothing. The whole block is checked.
     ///
     /// # Errors
     /// The block is damaged, or gone from the tape.
@@ -181,7 +181,7 @@ impl<'a> Segment<'a> {
         self.captured_of(core, None)
     }
 
-    /// The same of the rows that are `picked`. The whole block is checked.
+    /// Captured values of the rows that are `picked`. The whole block is checked.
     ///
     /// # Errors
     /// The block is damaged, or gone from the tape.

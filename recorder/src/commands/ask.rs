@@ -17,7 +17,7 @@ const WORDS: [&str; 2] = ["trigger", "status"];
 /// How a status is printed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Form {
-    /// For people.
+    /// Text for people.
     Text,
     /// One object.
     Json,

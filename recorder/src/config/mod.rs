@@ -47,7 +47,7 @@ const USERS_PATIENCE: Duration = Duration::from_secs(5);
 pub(crate) struct FoundCommand {
     /// File to execute.
     pub path: CString,
-    /// argv.
+    /// Arguments of the program, argv.
     pub argv: Vec<CString>,
 }
 
@@ -63,7 +63,7 @@ pub(crate) struct CommandError {
 /// All settings of `record`, resolved.
 #[derive(Clone, Debug)]
 pub struct RecordConfig {
-    /// Tape; None = only a flight recorder's.
+    /// Path of the tape; None = only a flight recorder's.
     pub output: Option<PathBuf>,
     /// The flight recorder.
     pub(crate) flight: Option<flight::FlightSettings>,
@@ -83,7 +83,7 @@ pub struct RecordConfig {
     pub comm: Option<Vec<u8>>,
     /// cgroup directory to record.
     pub cgroup: Option<PathBuf>,
-    /// Its id.
+    /// Id of the cgroup that tasks have to be in.
     pub cgroup_id: Option<u64>,
     /// Whether the recorder's own threads are recorded.
     pub with_self: bool,

@@ -11,11 +11,11 @@ const HISTORY: usize = 4;
 /// A path with its number in the segment being built, so that a path is looked up there once.
 #[derive(Debug)]
 pub(crate) struct Name {
-    /// In the form of /proc/PID/fd.
+    /// Text of the name in the form of /proc/PID/fd.
     pub bytes: Vec<u8>,
     /// (segment, index in its names).
     pub interned: Cell<(u32, u32)>,
-    /// Of a socket: what it is called beside its number, which is in `bytes`.
+    /// Names of a socket beside its number, which is in `bytes`.
     pub names: Option<Box<Names>>,
     /// Which file it is; None: not known, or it is none of a file system's.
     pub file: Option<Box<FileKey>>,
@@ -26,7 +26,7 @@ pub(crate) struct Name {
 pub(crate) struct FileKey {
     /// When it had the name.
     pub since: u64,
-    /// As the kernel has it.
+    /// Identity of the inode as the kernel has it.
     pub inode: wire::Inode,
 }
 
@@ -36,12 +36,12 @@ impl Name {
         Self::of_file(bytes, None)
     }
 
-    /// The same of a file.
+    /// Makes the name of a file.
     pub(crate) fn of_file(bytes: Vec<u8>, file: Option<FileKey>) -> Rc<Self> {
         Rc::new(Self { bytes, interned: Cell::new((u32::MAX, 0)), names: None, file: file.map(Box::new) })
     }
 
-    /// The same of a socket.
+    /// Makes the name of a socket.
     pub(crate) fn socket(bytes: Vec<u8>) -> Rc<Self> {
         Rc::new(Self { bytes, interned: Cell::new((u32::MAX, 0)), names: Some(Box::default()), file: None })
     }
@@ -62,7 +62,7 @@ pub(crate) struct Names {
     past: RefCell<Vec<(u64, Option<Rc<Name>>)>>,
     /// Ends that the last of them says, 0 to 2.
     pub ends: Cell<u8>,
-    /// Of an `AF_UNIX` socket without an other end so far: what its name is made of.
+    /// Facts that the name of an `AF_UNIX` socket without an other end so far is made of.
     pub alone: RefCell<Option<Box<wire::Socket>>>,
     /// The process that made or accepted it, or had it open when it was first seen: pid and start; None = not known.
     pub owner: Cell<Option<(u32, u64)>>,
@@ -75,7 +75,7 @@ impl Names {
         past.iter().rev().find(|(since, _)| *since <= ts).and_then(|(_, name)| name.clone())
     }
 
-    /// From `ts` on it is not known.
+    /// Notes that the name is not known from `ts` on.
     pub(crate) fn forget(&self, ts: u64) {
         *self.alone.borrow_mut() = None;
         self.push(ts, None);
@@ -86,7 +86,7 @@ impl Names {
         self.past.borrow().last().and_then(|(_, name)| name.clone())
     }
 
-    /// From `ts` on it has this name.
+    /// Notes the name from `ts` on.
     pub(crate) fn push(&self, ts: u64, name: Option<Rc<Name>>) {
         let mut past = self.past.borrow_mut();
         let since = past.last().map_or(ts, |(since, _)| ts.max(*since));

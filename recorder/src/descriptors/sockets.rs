@@ -21,13 +21,13 @@ const AF_NETLINK: u16 = libc::AF_NETLINK as u16;
 /// How the facts of a socket came to be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Read {
-    /// It was made: what had its inode before was another.
+    /// A call made the socket: what had its inode before was another.
     Made,
-    /// It was made of a connection to a listener: the other end may now be called by it.
+    /// A call made the socket of a connection to a listener: the other end may now be called by it.
     Accepted,
     /// A call returned that may have changed them.
     Changed,
-    /// They were looked at: a name is not replaced by one that says less.
+    /// A call only used the socket: a name is not replaced by one that says less.
     Seen,
 }
 

@@ -24,7 +24,7 @@ const MOST_ASKED: usize = 4096;
 /// A process: its pid, and when it began.
 type PidAndStart = (u32, u64);
 
-/// See the module.
+/// Limits of cgroups, and whom those of v1 limit, as rows.
 #[derive(Debug)]
 pub(super) struct CgroupLimits {
     limit: Arc<TableDef>,

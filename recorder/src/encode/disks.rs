@@ -23,7 +23,7 @@ struct NewDisk {
     told: u32,
 }
 
-/// See the module.
+/// Devices that came during the recording, as rows.
 #[derive(Debug)]
 pub(super) struct RecordedDisks {
     /// Those of the session, as major << 20 | minor; empty = they are not known.

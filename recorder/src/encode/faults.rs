@@ -16,7 +16,7 @@ use super::world::World;
 const WRITE: u64 = 0x2;
 const FETCH: u64 = 0x10;
 
-/// See the module.
+/// Page faults, each of which becomes a row.
 #[derive(Debug)]
 pub(super) struct Faults {
     begun: Arc<TableDef>,

@@ -28,7 +28,7 @@ struct File {
     told: u32,
 }
 
-/// See the module.
+/// Files that block I/Os read or write, and who dirtied them, as rows.
 #[derive(Debug)]
 pub(super) struct Files {
     /// By the kernel's address of the inode, which is never stored.

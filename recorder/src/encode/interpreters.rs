@@ -48,7 +48,7 @@ struct Answer {
     read: u64,
 }
 
-/// See the module.
+/// Execs that failed, and look-ups of the interpreters that they asked for.
 #[derive(Debug)]
 pub(super) struct InterpreterLookups {
     table: Arc<TableDef>,

@@ -109,7 +109,7 @@ impl StoredCounts {
         self.store(LedgerWindow { until: self.until, rows: counted }, world, rows);
     }
 
-    /// The same for one process, which is about to exec.
+    /// Stores the counts of one process, which is about to exec.
     pub(crate) fn flush_of(&mut self, process: (u32, u64), world: &mut World, rows: &mut Rows) {
         let counted = self.counts.take_of(process);
         self.store(LedgerWindow { until: self.until, rows: counted }, world, rows);

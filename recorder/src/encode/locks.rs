@@ -25,7 +25,7 @@ const MOST: usize = 1 << 16;
 /// By which beginnings and ends are paired: the thread, and of idle tasks, whose numbers are all 0, the CPU.
 type Waiter = (u32, u32);
 
-/// See the module.
+/// Waits for locks that have begun.
 #[derive(Debug)]
 pub(super) struct LockPairs {
     open: FxHashMap<Waiter, Vec<wire::Lock>>,

@@ -27,7 +27,7 @@ const LATE: Duration = Duration::from_secs(2);
 enum Job {
     /// Executable, directory and open files of a process, by its ids on the machine and in this namespace.
     Files(u32, u32, NameBudget),
-    /// Its arguments, and these variables of its environment.
+    /// The arguments of a process, and these variables of its environment.
     Argv(u32, u32, Arc<EnvironKeys>),
     /// The executable of a task alone, if it has its arguments at this place (0: wherever).
     Exe(Ident, u32, u64, Instant),
@@ -43,19 +43,19 @@ enum Job {
 #[derive(Debug)]
 pub(super) enum Answer {
     Files(ProcessReading),
-    /// With the time when it was read.
+    /// Arguments and environment, with the time when they were read.
     Argv(u32, (Option<Arc<Argv>>, Vec<u8>), u64),
-    /// Of a task with its arguments at this place; empty = it has none, or it is not readable, or no more that of the task then.
+    /// Executable of a task with its arguments at this place; empty = it has none, or it is not readable, or no more that of the task then.
     Exe(Ident, u64, Vec<u8>),
     /// What is known of it; None: nothing.
     Container(Option<Container>),
-    /// None: there is none.
+    /// A block device; None: there is none.
     Device(Option<Late>),
-    /// Of cgroups.
+    /// Limits of cgroups.
     Limits(Vec<Value>),
 }
 
-/// See the module.
+/// Reads of /proc for the encoder, in threads that may hang.
 #[derive(Debug)]
 pub(super) struct ProcLookups {
     reader: LaterJobs<Job, Answer>,

@@ -143,17 +143,17 @@ pub(crate) struct Start {
 /// A recorded process that could not be read in time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct UnreadProcess {
-    /// Its pid on the machine.
+    /// Pid of the process on the machine.
     pub pid: u32,
-    /// Its name.
+    /// Name of its main thread.
     pub comm: Vec<u8>,
-    /// Its executable, directory and open files are not known.
+    /// Whether its executable, directory and open files are unknown.
     pub files: bool,
-    /// Its arguments are not known.
+    /// Whether its arguments are unknown.
     pub argv: bool,
 }
 
-/// See the module.
+/// The encoder: wire records in, segments out.
 pub struct Assembler {
     window_open: u64,
     /// Longest life of a segment, ns.

@@ -18,7 +18,7 @@ use crate::tasks::TaskId;
 /// Most rows of sockets from before the recording: a segment's.
 pub(super) const MOST_AT_START: usize = 65_536;
 
-/// See the module.
+/// Sockets whose inodes the tape has beside their names.
 #[derive(Debug)]
 pub(super) struct Names {
     def: Arc<TableDef>,

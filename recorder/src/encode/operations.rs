@@ -26,7 +26,7 @@ struct SubmittedOperation {
     file: Option<Vec<u8>>,
 }
 
-/// See the module.
+/// Operations of io_uring that are in flight.
 #[derive(Debug)]
 pub(super) struct Operations {
     /// By the address and, of a program's memory, the process.

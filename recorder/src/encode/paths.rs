@@ -4,7 +4,7 @@ use systape_bpf::wire;
 
 use super::recent::Recent;
 
-/// See the module.
+/// Paths by the addresses of directory entries.
 #[derive(Debug, Default)]
 pub(super) struct OpenFilePaths {
     /// By the address, which is never stored: the tag of the name, and the path; None = it has none.

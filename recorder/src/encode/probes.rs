@@ -29,7 +29,7 @@ struct ProbedThread {
     open: Vec<Open>,
 }
 
-/// See the module.
+/// Probes whose records are stored.
 #[derive(Debug)]
 pub(super) struct Probes {
     /// By the number of their records, from 1 on.
@@ -138,7 +138,7 @@ impl Probes {
         self.tidy(task);
     }
 
-    /// Before the ids of those that died before `until` are given to others. Functions of the kernel are called by the dead, too.
+    /// Forgets tasks that died before `until`, before their ids are given to others. Functions of the kernel are called by the dead, too.
     pub(super) fn forget(&mut self, until: u64, now: u64, world: &mut World, rows: &mut Rows) {
         if self.threads.is_empty() {
             return;

@@ -51,7 +51,7 @@ impl Totals {
     }
 }
 
-/// See the module.
+/// The segment that is being filled.
 pub(super) struct Rows {
     /// Takes the rows.
     pub builder: SegmentBuilder,
@@ -200,7 +200,7 @@ impl Rows {
         }
     }
 
-    /// The same for the event `row` at `time` of a task that may be known by name only.
+    /// Attaches the stack of the event `row` at `time` of a task that may be known by name only.
     pub(crate) fn attach_who(
         &mut self,
         tasks: &mut Tasks,

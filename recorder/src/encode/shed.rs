@@ -21,13 +21,13 @@ struct ShedEvents {
 /// Dropped events.
 #[derive(Debug, Default)]
 pub struct DroppedEvents {
-    /// By family, since the last call that took them.
+    /// Events by family, since the last call that took them.
     pub lost: Vec<(Family, u64)>,
-    /// Those among the calls that are counted in the ledger: all.
+    /// Number of calls among them that are counted in the ledger: all.
     pub counted: u64,
 }
 
-/// See the module.
+/// Decides which events are dropped while little memory is left.
 #[derive(Debug, Default)]
 pub(super) struct Shedding {
     level: Shed,

@@ -20,7 +20,7 @@ use crate::triggers::{AtRest, Event, Fire, Of, RunQueue, Triggers};
 /// Most events that wait to be taken.
 const MOST: usize = 1 << 16;
 
-/// See the module.
+/// Triggers, and what they need to know of records.
 #[derive(Debug, Default)]
 pub(super) struct TriggerWatch {
     triggers: Triggers,

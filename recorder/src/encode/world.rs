@@ -30,7 +30,7 @@ const MAX_REREADS: usize = 4096;
 #[derive(Debug)]
 pub(super) struct Reread {
     pub pid: u32,
-    /// None = not read yet.
+    /// What /proc has of the process; None = not read yet.
     pub process: Option<snapshot::ProcessReading>,
     /// Its descriptors that events changed since the request.
     touched: Touched,
@@ -49,7 +49,7 @@ pub(super) struct Renamed {
     pub socket: wire::Socket,
 }
 
-/// See the module.
+/// State that all families need.
 pub(super) struct World {
     /// Tasks, with their descriptors.
     pub tasks: Tasks,
@@ -57,7 +57,7 @@ pub(super) struct World {
     pub sockets: Sockets,
     /// Files that descriptors of processes stand for, and since when they are known; while the state at the start is added.
     pub opened: (u64, FxHashMap<(u32, i32), wire::Inode>),
-    /// Those with a new name that is not on the tape yet.
+    /// Tasks with a new name that is not on the tape yet.
     pub renamed: Vec<Renamed>,
     calls: CallInfos,
     pub rereads: Vec<Reread>,
@@ -68,9 +68,9 @@ pub(super) struct World {
     pub environ: (Arc<EnvironKeys>, EnvironParts),
     /// What became known of containers and is not on the tape yet.
     pub containers: Vec<Container>,
-    /// The same of block devices.
+    /// Block devices that the tape does not have yet.
     pub devices: Vec<Late>,
-    /// The same of limits of cgroups.
+    /// Limits of cgroups that the tape does not have yet.
     pub limits: Vec<Value>,
     /// Losses of state records that the events have not reached: time of the first, process, time until which there may
     /// have been more.

@@ -43,7 +43,7 @@ pub(crate) struct Limits {
     pub free: f64,
 }
 
-/// See the module.
+/// The directory of tapes.
 #[derive(Debug)]
 pub(crate) struct Dir {
     fd: OwnedFd,
@@ -69,7 +69,7 @@ struct Old {
 pub(crate) struct Part {
     /// Where to write.
     pub file: File,
-    /// Its name when it is whole.
+    /// Name of the tape when it is whole.
     pub name: String,
 }
 
@@ -103,7 +103,7 @@ impl Dir {
         }
     }
 
-    /// Its path as it was given.
+    /// Path of the directory as it was given.
     pub(crate) fn path(&self) -> &Path {
         &self.path
     }

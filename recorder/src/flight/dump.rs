@@ -37,7 +37,7 @@ const BESIDE: u64 = 1 << 20;
 pub(crate) struct Plan {
     /// Where they go.
     pub dir: Arc<Dir>,
-    /// Their session, redacted; each has another beginning.
+    /// Session of the tapes, redacted; each has another beginning.
     pub session: Session,
     /// Tables that each defines.
     pub tables: Vec<Arc<TableDef>>,
@@ -54,7 +54,7 @@ pub(crate) struct Plan {
 /// The beginning of a tape.
 #[derive(Debug)]
 pub(crate) struct Begin {
-    /// Its session.
+    /// Session of the tape.
     pub session: Session,
     /// Goes behind the first checkpoint.
     pub prologue: Option<Arc<EncodedSegment>>,

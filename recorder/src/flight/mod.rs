@@ -57,7 +57,7 @@ pub(crate) struct PreparedFlight {
     pub dir: Arc<Dir>,
     /// What other threads ask for.
     pub commands: Receiver<FlightCommand>,
-    /// Its numbers.
+    /// Numbers of the flight recorder.
     pub status: Arc<Status>,
 }
 

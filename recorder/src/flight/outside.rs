@@ -24,7 +24,7 @@ const TICK: i32 = 500;
 
 #[derive(Debug)]
 enum What {
-    /// Its words.
+    /// Words of the trigger.
     Pressure(String),
     /// The last part of its path.
     Appears(Vec<u8>),

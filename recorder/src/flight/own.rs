@@ -14,12 +14,12 @@ const MACHINE: [&str; 2] = ["/etc/machine-id", "/var/lib/dbus/machine-id"];
 /// Most bytes of it.
 const MOST: u64 = 256;
 
-/// See the module.
+/// Identity of a recorder: its machine and host.
 #[derive(Clone, Debug)]
 pub(super) struct RecorderId(Vec<u8>);
 
 impl RecorderId {
-    /// Of the recorder of this machine, called `host`.
+    /// Identity of the recorder of this machine, called `host`.
     pub(super) fn new(host: &[u8]) -> Self {
         let machine = MACHINE.iter().find_map(|path| read(Path::new(path)).ok().filter(|id| !id.is_empty()));
         Self([machine.as_deref().unwrap_or_default(), b"\0", host].concat())

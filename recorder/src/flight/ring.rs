@@ -27,13 +27,13 @@ struct Chunk {
 /// How much is kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct RingBounds {
-    /// ns; 0 = nothing but the last chunk.
+    /// Time that is kept, ns; 0 = nothing but the last chunk.
     pub last: u64,
-    /// Bytes.
+    /// Bytes that are kept.
     pub bytes: u64,
 }
 
-/// See the module.
+/// Chunks that are kept in memory.
 #[derive(Debug)]
 pub(crate) struct ChunkRing {
     bounds: RingBounds,

@@ -22,7 +22,7 @@ const CHUNK_BYTES: u64 = 32 << 20;
 /// The smallest ring that holds a few chunks of a busy machine.
 const LEAST_RING: u64 = 4 << 20;
 
-/// See the module.
+/// Settings of the flight recorder.
 #[derive(Clone, Debug)]
 pub(crate) struct FlightSettings {
     pub(crate) bounds: RingBounds,

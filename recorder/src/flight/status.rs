@@ -15,16 +15,16 @@ pub(crate) struct Written {
     pub at: String,
     /// What fired, in words.
     pub what: String,
-    /// Its file name, or why there is none.
+    /// File name of the tape, or why there is none.
     pub tape: Result<String, String>,
 }
 
 /// How often a trigger fired.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Fires {
-    /// As `--on` has it.
+    /// The trigger as `--on` has it.
     pub on: String,
-    /// In tapes.
+    /// Number of times it fired that are in tapes.
     pub fired: u64,
     /// During its cooldown.
     pub suppressed: u64,
@@ -55,13 +55,13 @@ pub(crate) struct StatusNumbers {
     pub failed: u64,
     /// Events stored so far, and lost ones.
     pub events: (u64, u64),
-    /// By trigger.
+    /// Counts by trigger.
     pub triggers: Vec<Fires>,
     /// The last ones.
     pub last: VecDeque<Written>,
 }
 
-/// See the module.
+/// Numbers that `record status` shows, shared by threads.
 #[derive(Debug, Default)]
 pub(crate) struct Status(Mutex<StatusNumbers>);
 

@@ -94,13 +94,13 @@ pub(crate) enum Step<S> {
     Close(Box<Closing>, S),
 }
 
-/// Before compression.
+/// A step before compression.
 pub(crate) type Raw = Step<Box<SegmentData>>;
-/// After it.
+/// A step after compression.
 pub(crate) type Ready = Step<EncodedSegment>;
 
 impl<S> Step<S> {
-    /// The same with another kind of segment.
+    /// Changes the kind of its segment.
     ///
     /// # Errors
     /// That of `change`.

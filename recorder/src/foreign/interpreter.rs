@@ -23,16 +23,16 @@ const DEPTH: usize = 5;
 /// Where the paths of the process that failed begin.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum PathBase {
-    /// At the recorder's own root; its directory, if that is known.
+    /// The recorder's own root; its directory, if that is known.
     Ours(Option<Vec<u8>>),
-    /// At those of this process, by its id in /proc, while it lives.
+    /// Root and directory of this process, by its id in /proc, while it lives.
     Of(u32),
 }
 
 /// An exec that failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct FailedExec {
-    /// See [`PathBase`].
+    /// Where its paths begin.
     pub base: PathBase,
     /// The program's path as the call had it.
     pub path: Vec<u8>,
@@ -45,7 +45,7 @@ pub(crate) struct Found {
     pub kind: &'static str,
     /// The file that asks for it: the program, or the interpreter of a script.
     pub file: Vec<u8>,
-    /// Its name as it stands there; None: the file asks for none.
+    /// Name of the interpreter as it stands there; None: the file asks for none.
     pub interpreter: Option<Vec<u8>>,
     /// Why it cannot be opened, an errno; 0: it can, now.
     pub error: u16,

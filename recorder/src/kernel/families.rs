@@ -38,7 +38,7 @@ systape_bpf::families!(names);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(dead_code, reason = "every family may be one of the default")]
 enum When {
-    /// By default, or with `all`.
+    /// Recorded by default, or with `all`.
     Default,
     /// Only when named.
     Named,

@@ -6,11 +6,11 @@ use systape_format::model::{Family, StackOf};
 /// One program.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct BpfProgram {
-    /// Its name in the object.
+    /// Name of the program in the object.
     pub name: &'static str,
     /// The family whose events are missing when a run of it is.
     pub family: Family,
-    /// Its attachment.
+    /// Place where it is attached.
     pub hook: Hook,
     /// When it is loaded.
     pub load: Load,
@@ -25,7 +25,7 @@ pub(crate) enum Hook {
     Tracepoint(&'static str, usize),
     /// An iterator, run on request: no event is missing without a run.
     Iterator,
-    /// None: the recorder runs it itself. No event is missing without a run.
+    /// Nowhere: the recorder runs it itself. No event is missing without a run.
     Run,
     /// A timer of each CPU.
     Timer,
@@ -36,11 +36,11 @@ pub(crate) enum Hook {
 /// When a program is loaded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Load {
-    /// With its family.
+    /// Loaded with its family.
     Always,
-    /// With its family, when the kernel has the tracepoint with that number of arguments.
+    /// Loaded with its family when the kernel has the tracepoint with that number of arguments.
     IfThere,
-    /// The same; a family has nothing when the kernel has none of these tracepoints.
+    /// Loaded likewise; a family has nothing when the kernel has none of these tracepoints.
     OneOf,
     /// When something other than its family needs it.
     IfAsked,

@@ -25,9 +25,9 @@ pub(crate) struct Skipped {
     pub family: Family,
     /// Upper bound of the number.
     pub count: u64,
-    /// After this time.
+    /// Time after which it was skipped.
     pub first: u64,
-    /// Before this time.
+    /// Time before which it was skipped.
     pub last: u64,
 }
 

@@ -19,9 +19,9 @@ pub(crate) struct Softirqs {
     pub do_softirq: Vec<CodeRange>,
     /// The function that delivers packets sent on this machine.
     pub backlog: CodeRange,
-    /// From the run queue to `__preempt_count` of the same CPU, bytes.
+    /// Distance from the run queue to `__preempt_count` of the same CPU, bytes.
     pub preempt_count: i64,
-    /// From the run queue to `hardirq_stack_ptr`.
+    /// Distance from the run queue to `hardirq_stack_ptr`.
     pub irq_stack: i64,
 }
 

@@ -36,7 +36,7 @@ pub(crate) struct Key {
     pub process: Option<(u32, u64)>,
     /// Distinguishes the process before and after an exec.
     pub execs: u32,
-    /// Its user at that time.
+    /// User of the process at that time.
     pub uid: u32,
     /// CPU of the calls' exits.
     pub cpu: u32,
@@ -80,14 +80,14 @@ pub(crate) struct Sum {
     pub first: u64,
     /// End of the latest.
     pub last: u64,
-    /// See `LedgerRow::sizes`.
+    /// Sizes of what calls moved, as in `LedgerRow::sizes`.
     pub sizes: Vec<(u8, u64)>,
 }
 
 /// The counts up to a time.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct LedgerWindow {
-    /// None of it ended after this.
+    /// Time after which no counted call ended.
     pub until: u64,
     /// The counts.
     pub rows: Vec<(Key, Sum)>,

@@ -11,7 +11,7 @@ use systape_bpf::{Drop, SystapeSkel};
 /// Counters of one cause on one CPU, since they were last read.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct DropDelta {
-    /// Why.
+    /// Cause of the loss.
     pub cause: Drop,
     /// The CPU.
     pub cpu: u32,

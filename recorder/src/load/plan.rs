@@ -19,7 +19,7 @@ pub(crate) enum AfterRefusal {
     GiveUp,
 }
 
-/// Decides; `task_storage`: the attempt used it.
+/// Decides what follows a refusal; `task_storage`: the attempt used it.
 pub(crate) fn next(refusal: &Refusal, task_storage: bool) -> AfterRefusal {
     let named = refusal.program.as_deref().map(|program| (part(program), program));
     match named {

@@ -38,7 +38,7 @@ impl LoadedRings {
         Ok(Self { bulk: (0..count).map(one).collect::<Result<_>>()?, rooms, stacks })
     }
 
-    /// In the order of reading: state and process records are rare and must not wait.
+    /// All rings in the order of reading: state and process records are rare and must not wait.
     pub(crate) fn all<'a>(&'a self, skel: &'a SystapeSkel<'_>) -> Vec<&'a dyn MapCore> {
         let mut all: Vec<&dyn MapCore> = vec![&skel.maps.process_ring, &skel.maps.state_ring];
         all.extend(self.bulk.iter().map(|ring| ring as &dyn MapCore));

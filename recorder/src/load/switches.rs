@@ -73,7 +73,7 @@ impl Programs {
         }
     }
 
-    /// With --force ledger-check: the expected calls, sum and sizes of the ledger.
+    /// Expected calls, sum and sizes of the ledger; only with --force ledger-check.
     pub(crate) fn checked(&self, poisoned: Poisoned) -> Option<CheckedLedger> {
         let bss = self.skel.maps.bss_data.as_deref()?;
         Some(CheckedLedger {

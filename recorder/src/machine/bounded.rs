@@ -16,7 +16,7 @@ pub(crate) const MOUNTS: usize = 16 << 20;
 /// The beginning of a file.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct FileHead {
-    /// At most as many bytes as requested.
+    /// Bytes of the file, at most as many as requested.
     pub bytes: Vec<u8>,
     /// The file has more.
     pub cut: bool,
@@ -34,7 +34,7 @@ pub(crate) fn head(path: impl AsRef<Path>, most: usize) -> io::Result<FileHead> 
     Ok(FileHead { bytes, cut })
 }
 
-/// The same as text, whole lines only: a cut line is left out. Bytes that are not UTF-8 are replaced.
+/// Reads the beginning of a file as text, whole lines only: a cut line is left out. Bytes that are not UTF-8 are replaced.
 ///
 /// # Errors
 /// As [`head`].

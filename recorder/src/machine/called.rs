@@ -19,7 +19,7 @@ const LISTED: usize = 5;
 pub(crate) enum Called<'a> {
     /// `nginx`, or `nginx.service`.
     Unit(&'a str),
-    /// By name, or by the beginning of its id.
+    /// A container by name, or by the beginning of its id.
     Container(&'a str),
     /// `NAME`, `NAMESPACE/NAME`, or the beginning of its uid.
     Pod(&'a str),

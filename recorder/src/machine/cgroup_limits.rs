@@ -31,7 +31,7 @@ pub(crate) enum Controller {
 impl Controller {
     const ALL: [Self; 3] = [Self::Cpu, Self::Memory, Self::Io];
 
-    /// Its name on tapes, that of v2.
+    /// Name of the controller on tapes, that of v2.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Cpu => "cpu",
@@ -52,22 +52,22 @@ impl Controller {
 /// A value of a cgroup.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Value {
-    /// Of which limit.
+    /// Controller that has the limit.
     pub controller: Controller,
     /// The cgroup's path from the top of its hierarchy.
     pub cgroup: Vec<u8>,
     /// What it is.
     pub name: &'static str,
-    /// Of which device, major << 20 | minor; 0 = of none.
+    /// Device that it is for, major << 20 | minor; 0 = of none.
     pub device: u64,
-    /// As on tapes.
+    /// Value of the limit as on tapes.
     pub value: u64,
 }
 
 /// A hierarchy with the controllers that limit in it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Hierarchy {
-    /// Its number; 0 = v2.
+    /// Number of the hierarchy; 0 = v2.
     pub number: u8,
     /// What limits in it.
     pub controllers: Vec<Controller>,
@@ -221,7 +221,7 @@ pub(crate) fn all(hierarchies: &[Hierarchy]) -> Vec<Value> {
     found
 }
 
-/// The same of one cgroup of the hierarchy with this number, and of those above it.
+/// Reads the limits of one cgroup of the hierarchy with this number, and of those above it.
 pub(crate) fn of(hierarchies: &[Hierarchy], number: u8, cgroup: &[u8]) -> Vec<Value> {
     let mut found = Vec::new();
     let Some(hierarchy) = hierarchies.iter().find(|hierarchy| hierarchy.number == number) else { return found };

@@ -22,9 +22,9 @@ const MOST_BYTES: usize = 16 << 20;
 /// A hierarchy of v1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct V1 {
-    /// Its number, from 1 on.
+    /// Number of the hierarchy, from 1 on.
     pub hierarchy: u32,
-    /// Its controller, for the programs.
+    /// Number of its controller, for the programs.
     pub controller: u8,
     name: &'static str,
 }

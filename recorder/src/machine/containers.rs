@@ -35,7 +35,7 @@ const ROOT: (&str, u32) = ("/", 0);
 /// Most containers that are looked up when the recording begins.
 const MOST: usize = 4096;
 
-/// Those that these paths of cgroups are named after, each once.
+/// The containers that these paths of cgroups are named after, each once.
 pub(crate) fn of<'a>(paths: impl Iterator<Item = &'a [u8]>) -> Vec<Container> {
     let ids: BTreeSet<&str> = paths.filter_map(id).take(MOST).collect();
     ids.into_iter().filter_map(look_up).collect()

@@ -30,7 +30,7 @@ pub(crate) fn names() -> Vec<(u32, u32, Vec<u8>)> {
     named.take(MOST).collect()
 }
 
-/// Their layers; only devices that are part of, or made of, others.
+/// Layers of devices; only devices that are part of, or made of, others.
 pub(crate) fn links() -> Vec<DeviceLink> {
     names().into_iter().filter_map(|(major, minor, _)| link(major, minor)).collect()
 }
@@ -40,7 +40,7 @@ pub(crate) fn links() -> Vec<DeviceLink> {
 pub(crate) struct Late {
     /// major << 20 | minor.
     pub dev: u32,
-    /// Its name.
+    /// Name of the device.
     pub name: Vec<u8>,
     /// What it is part of, or made of.
     pub link: DeviceLink,

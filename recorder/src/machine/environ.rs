@@ -40,7 +40,7 @@ impl EnvironKeys {
         self.0.is_empty()
     }
 
-    /// Their names.
+    /// Names of the variables.
     pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
         self.0.iter().map(String::as_str)
     }

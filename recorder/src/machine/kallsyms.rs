@@ -6,15 +6,15 @@ use std::io::{BufRead, BufReader};
 /// A function, or a variable.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct KernelSymbol {
-    /// Its name, without what the compiler adds to it (`.llvm.123`).
+    /// Name of the symbol without what the compiler adds to it (`.llvm.123`).
     pub name: String,
-    /// Its address.
+    /// Address of the symbol.
     pub from: u64,
     /// That of the next; equal to `from` for a module's.
     pub to: u64,
 }
 
-/// Those that were wanted, by address.
+/// Symbols that were wanted, by address.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct WantedSymbols {
     found: Vec<KernelSymbol>,
@@ -23,13 +23,13 @@ pub(crate) struct WantedSymbols {
 }
 
 impl WantedSymbols {
-    /// Those of the running kernel whose names are `wanted`.
+    /// Reads the symbols of the running kernel whose names are `wanted`.
     pub(crate) fn read(wanted: impl Fn(&str) -> bool) -> Self {
         let file = File::open("/proc/kallsyms").ok();
         file.map(|file| Self::parse(BufReader::new(file), wanted)).unwrap_or_default()
     }
 
-    /// The same in a list by address, as /proc/kallsyms is, with modules at its end.
+    /// Picks the wanted symbols of a list by address, as /proc/kallsyms is, with modules at its end.
     pub(crate) fn parse(mut list: impl BufRead, wanted: impl Fn(&str) -> bool) -> Self {
         let mut all = Self::default();
         let mut line = String::new();

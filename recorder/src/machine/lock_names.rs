@@ -17,7 +17,7 @@ pub struct LockNames {
 }
 
 impl LockNames {
-    /// Those of the running kernel.
+    /// Reads the names of the running kernel.
     pub(crate) fn read() -> Self {
         fs::read("/proc/kallsyms").map(|text| Self::parse(&text)).unwrap_or_default()
     }

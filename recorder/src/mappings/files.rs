@@ -82,9 +82,9 @@ impl FileEntry {
 /// Number of files, by outcome.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FileCounts {
-    /// Known.
+    /// Number of known files.
     pub files: u64,
-    /// Those of them that were not opened.
+    /// Number of files that were not opened.
     pub failed: u64,
     /// Unknown, because there were too many.
     pub over_limit: u64,
@@ -414,7 +414,7 @@ impl Files {
         }
     }
 
-    /// See [`FileCounts`].
+    /// Counts of files so far.
     pub fn counts(&self) -> FileCounts {
         let failed = self.entries.iter().filter(|entry| matches!(entry.state, FileState::Failed(_))).count();
         FileCounts { files: self.entries.len() as u64, failed: failed as u64, over_limit: self.over_limit }

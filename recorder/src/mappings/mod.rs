@@ -44,19 +44,19 @@ pub struct Mapped {
     pub inode: u64,
     /// The inode's generation, which differs when a number is reused; 0 = not known.
     pub generation: u64,
-    /// In the kernel's form: a path with " (deleted)" if so, or `[vdso]`, `//anon`, …
+    /// Name of the file in the kernel's form: a path with " (deleted)" if so, or `[vdso]`, `//anon`, …
     pub path: Vec<u8>,
 }
 
 impl Mapped {
-    /// Of a process, as bytes, for another one of ours.
+    /// Writes the mapping of a process as bytes, for another process of ours.
     pub(crate) fn to_bytes(&self, pid: u32) -> Vec<u8> {
         let Self { start, end, pgoff, dev, inode, generation, path } = self;
         let numbers = [u64::from(pid), *start, *end, *pgoff, *dev, *inode, *generation];
         numbers.into_iter().flat_map(u64::to_le_bytes).chain(path.iter().copied()).collect()
     }
 
-    /// From [`Self::to_bytes`].
+    /// Reads what [`Self::to_bytes`] wrote.
     pub(crate) fn from_bytes(bytes: &[u8]) -> Option<(u32, Self)> {
         let number = |at: usize| u64_at(bytes, 8 * at);
         let this = Self {

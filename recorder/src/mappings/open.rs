@@ -80,22 +80,22 @@ fn is_trusted(owner: u32) -> bool {
 /// An opened file that is the mapped one.
 #[derive(Debug)]
 pub(crate) struct OpenedFile {
-    /// For reading, or only a name of it (O_PATH).
+    /// File that is open for reading, or only a name of it (O_PATH).
     pub file: File,
-    /// As it was when opened.
+    /// State of the file when it was opened.
     pub stat: Stat,
-    /// None = nobody has read it yet.
+    /// Identity in its contents; None = nobody has read it yet.
     pub ident: Option<Ident>,
     /// No directory has it any more: it cannot be opened again by a path.
     pub unlinked: bool,
-    /// It belongs to root or to who records: nobody else could write it.
+    /// Whether it belongs to root or to who records: nobody else could write it.
     pub trusted: bool,
 }
 
 /// Why a file was not opened.
 #[derive(Debug)]
 pub(crate) struct NotOpened {
-    /// In words.
+    /// Reason in words.
     pub reason: String,
     /// Not to be tried again, because it would hang again.
     pub hangs: bool,
@@ -106,7 +106,7 @@ pub(crate) struct NotOpened {
 pub(crate) struct RemoteOpener(Carrier);
 
 impl RemoteOpener {
-    /// By this one.
+    /// Makes one that asks this carrier.
     pub(crate) fn new(carrier: Carrier) -> Self {
         Self(carrier)
     }

@@ -24,11 +24,11 @@ const TRAILER: usize = 24;
 pub(crate) struct Event {
     /// When, CLOCK_MONOTONIC ns.
     pub time: u64,
-    /// What.
+    /// What happened.
     pub kind: EventKind,
 }
 
-/// See [`Event`].
+/// Kind of an [`Event`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum EventKind {
     /// Executable memory was mapped, or mapped memory became executable.

@@ -33,7 +33,7 @@ pub struct Region {
     pub end: u64,
     /// File offset of `start`.
     pub pgoff: u64,
-    /// Its kind.
+    /// Kind of memory behind the mapping.
     pub backing: Backing,
 }
 
@@ -58,11 +58,11 @@ impl Region {
 pub(crate) struct Change {
     /// When, CLOCK_MONOTONIC ns.
     pub time: u64,
-    /// What.
+    /// What changed.
     pub kind: ChangeKind,
 }
 
-/// See [`Change`].
+/// Kind of a [`Change`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum ChangeKind {
     /// A region appeared; overlapped ones are gone.
@@ -98,7 +98,7 @@ pub(crate) enum ChangeKind {
     },
 }
 
-/// Bounds.
+/// Bounds of the mappings that are kept.
 #[derive(Clone, Copy, Debug)]
 pub struct SpaceLimits {
     /// Most processes.
@@ -231,7 +231,7 @@ pub(crate) struct Spaces {
 const FULL_MAX: usize = 64;
 
 impl Spaces {
-    /// Without processes.
+    /// Makes address spaces without processes.
     pub(crate) fn new(limits: SpaceLimits) -> Self {
         Self { spaces: FxHashMap::default(), limits, total: Arc::default(), dropped: 0, full: Vec::new() }
     }

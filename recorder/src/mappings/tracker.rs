@@ -30,7 +30,7 @@ const RESCAN_PIDS_MAX: usize = 4096;
 /// Least time between two readings of all processes after lost records, ns.
 const RESCAN_ALL_NS: u64 = 1_000_000_000;
 
-/// Settings.
+/// Settings of a tracker.
 #[derive(Clone, Copy, Debug)]
 pub struct TrackerConfig {
     /// Bytes of the side-band's ring of each CPU.
@@ -316,7 +316,7 @@ impl Tracker {
         self.spaces.regions_of(pid)
     }
 
-    /// For an address that was not found, without a side-band or after lost records: reads the process's maps again,
+    /// Reads again, for an address that was not found without a side-band or after lost records, the process's maps again,
     /// though not too often. True when that was done; the new maps count as those of the stack's time.
     pub fn look_again(&mut self, pid: u32) -> bool {
         // not in this pid namespace: nothing tells of it

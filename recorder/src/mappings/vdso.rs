@@ -14,7 +14,7 @@ const BYTES_MAX: u64 = 1 << 20;
 /// A copy of the vDSO of this process, as it is mapped.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Vdso {
-    /// Its bytes; empty = there is none.
+    /// Bytes of the image; empty = there is none.
     pub image: Vec<u8>,
     /// The tape's mapping for it.
     pub mapping: Mapping,

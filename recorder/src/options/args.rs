@@ -29,9 +29,9 @@ A tape carries paths, program arguments and host names (--redact leaves them out
 /// When one tape of a rotation ends and the next begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rotation {
-    /// After this time.
+    /// A tape ends after this time.
     Time(Duration),
-    /// At this size.
+    /// A tape ends at this size.
     Size(u64),
 }
 
@@ -386,7 +386,7 @@ pub(crate) fn parse_time(text: &str) -> Result<Duration, String> {
     time_with_default(text, "s")
 }
 
-/// As [`parse_time`], a bare number is milliseconds, as perf's -D has it.
+/// Parses a time as [`parse_time`] does, but a bare number is milliseconds, as perf's -D has it.
 pub(crate) fn parse_delay(text: &str) -> Result<Duration, String> {
     time_with_default(text, "ms")
 }

@@ -19,14 +19,14 @@ static SUMS: Mutex<BTreeMap<&'static str, Sum>> = Mutex::new(BTreeMap::new());
 /// CPU time, ns.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct ThreadCpu {
-    /// In user mode.
+    /// Time in user mode.
     pub user: u64,
-    /// In the kernel.
+    /// Time in the kernel.
     pub system: u64,
 }
 
 impl ThreadCpu {
-    /// Of the calling thread.
+    /// Time of the calling thread.
     pub(crate) fn of_thread() -> Self {
         Self::new(clock::thread_cpu(), usage(libc::RUSAGE_THREAD).system)
     }
@@ -56,7 +56,7 @@ impl ThreadCpu {
     }
 }
 
-/// From getrusage.
+/// Time as getrusage divides it.
 pub(crate) fn usage(who: libc::c_int) -> ThreadCpu {
     let mut raw = MaybeUninit::<libc::rusage>::zeroed();
     // SAFETY: raw is a valid rusage to write to; zeroed bytes are a value of it too, should the call fail.

@@ -13,22 +13,22 @@ pub(crate) fn is_poisoned(record: &[u8]) -> bool {
 /// The expected sums of a ledger that counts everything: calls, ns, and sizes by powers of two.
 #[derive(Clone, Debug)]
 pub(crate) struct CheckedLedger {
-    /// Calls.
+    /// Number of calls.
     pub calls: u64,
     /// ns of all.
     pub sum: u64,
-    /// By powers of two.
+    /// Sizes by powers of two.
     pub sizes: Vec<u64>,
-    /// With poison: how much is left in records.
+    /// What is left of the poison in records, if there was any.
     pub poisoned: Poisoned,
 }
 
 /// Number of checked records, and of those with poison in them.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Poisoned {
-    /// All.
+    /// Number of checked records.
     pub records: u64,
-    /// With poison.
+    /// Number of records with poison in them.
     pub dirty: u64,
 }
 

@@ -122,7 +122,7 @@ pub(crate) fn rss() -> u64 {
     of_status("VmRSS:")
 }
 
-/// Of it what no file has, bytes; 0 = not known.
+/// Memory of this process that no file has, bytes; 0 = not known.
 pub(crate) fn anonymous() -> u64 {
     of_status("RssAnon:")
 }

@@ -62,7 +62,7 @@ const SLACK_NS: u64 = 20_000_000;
 /// Messages from the drain to the encoder.
 #[derive(Debug)]
 pub(crate) enum Drained {
-    /// Records.
+    /// Records of one pass.
     Batches(Vec<Batch>),
     /// Every record with a time before `watermark` was sent, as far as is known: in earlier messages, or with this one.
     Pass {

@@ -89,7 +89,7 @@ impl Done {
 
 /// The beginning of a tape.
 pub(crate) struct About {
-    /// Its id.
+    /// Id of the tape.
     pub id: [u8; 16],
     /// The session.
     pub session: Session,

@@ -16,7 +16,7 @@ pub(crate) enum Compressed {
     Checkpoint(EncodedCheckpoint),
     /// A window's events; for the flight recorder the places on its stacks.
     Segment(EncodedSegment, Box<[u64]>),
-    /// Names; the flight recorder keeps them elsewhere.
+    /// Names of frames; the flight recorder keeps them elsewhere.
     Symbols(EncodedSymbols),
     /// A message to the flight recorder.
     Step(Ready),
@@ -34,7 +34,7 @@ impl Compressed {
     }
 }
 
-/// See the module. Without a tape and without a flight recorder pieces are dropped.
+/// The way out of compressed pieces. Without a tape and without a flight recorder pieces are dropped.
 #[derive(Debug)]
 pub(crate) struct Outlet {
     tape: Option<Writer<TapeSink>>,

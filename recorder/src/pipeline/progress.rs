@@ -20,7 +20,7 @@ pub(crate) struct Progress {
     pub written: AtomicU64,
     /// Events dropped because there was no room, and calls counted for that reason.
     pub lost: AtomicU64,
-    /// See `lost`.
+    /// Calls that were counted because there was no room.
     pub counted: AtomicU64,
     /// The waiting data.
     pub backlog: Backlog,
@@ -28,7 +28,7 @@ pub(crate) struct Progress {
     pub failed: Arc<AtomicBool>,
     /// Whether the output accepts data.
     pub flow: Arc<OutputState>,
-    /// The same of the tapes of the flight recorder.
+    /// State of the output of the flight recorder's tapes.
     pub kept: Arc<OutputState>,
 }
 
@@ -70,7 +70,7 @@ pub(crate) struct Line {
 }
 
 impl Line {
-    /// Begins; `hidden` when the recorded command writes to the same terminal.
+    /// Shows the line; `hidden` when the recorded command writes to the same terminal.
     pub(crate) fn new(hidden: bool) -> Self {
         let bar = ProgressBar::new_spinner();
         if hidden || !std::io::stderr().is_terminal() {

@@ -55,7 +55,7 @@ pub(crate) struct Encoded {
     pub counted: u64,
     /// Calls that were counted because of an option of record.
     pub filtered: u64,
-    /// With --force ledger-check: see there.
+    /// Expected sums of the ledger; only with --force ledger-check.
     pub checked: Option<CheckedLedger>,
     /// Calls of the recorder itself.
     pub own_calls: u64,
@@ -84,7 +84,7 @@ pub(crate) struct Flying {
     pub forgot: Forgot,
 }
 
-/// See the module.
+/// The encoder's stage: from the drain's messages to encoded pieces.
 pub(crate) struct EncodeStage {
     assembler: Assembler,
     walker: Walker,

@@ -57,7 +57,7 @@ const OVERLAYFS: i64 = 0x794c_7630;
 /// A program or library. It is held open, so that what is probed is what was looked into.
 #[derive(Clone, Debug)]
 pub(crate) struct Binary {
-    /// As its users see it.
+    /// Path of the file as its users see it.
     pub path: PathBuf,
     /// A process that has it, where this machine's loader does not look for it.
     of: Option<u32>,
@@ -79,7 +79,7 @@ impl Binary {
         PathBuf::from(format!("/proc/self/fd/{}", self.file.as_raw_fd()))
     }
 
-    /// For a sentence; other users may have chosen it.
+    /// Words for a sentence; other users may have chosen it.
     pub(crate) fn words(&self) -> String {
         let path = plain(&self.path.to_string_lossy()).into_owned();
         self.of.map_or_else(|| path.clone(), |pid| format!("{path} of process {pid}"))

@@ -40,7 +40,7 @@ const LOCKED: [&str; 13] = [
     "jhash*",
 ];
 
-/// See the module.
+/// Functions of the kernel that can be probed.
 #[derive(Debug, Default)]
 pub(super) struct KernelFunctions {
     /// Functions by name, and how many have it.
@@ -51,7 +51,7 @@ pub(super) struct KernelFunctions {
 }
 
 impl KernelFunctions {
-    /// Of the running kernel.
+    /// Reads those of the running kernel.
     ///
     /// # Errors
     /// A sentence: it has no kprobes, or does not say what functions it has.

@@ -58,11 +58,11 @@ const MUSL: &str = "ld-musl-x86_64.so.1";
 #[derive(Clone, Debug)]
 pub(crate) struct Place {
     pub binary: Binary,
-    /// Of the function's first byte, from the file's beginning.
+    /// Offset of the function's first byte from the file's beginning.
     pub offset: u64,
-    /// Of the instruction at which its entry is seen, if no other is needed there.
+    /// Offset of the instruction at which its entry is seen, if no other is needed there.
     pub entry: u64,
-    /// Of its return instructions. Empty: the kernel puts its own code in place of the return address, which is cheaper,
+    /// Offsets of its return instructions. Empty: the kernel puts its own code in place of the return address, which is cheaper,
     /// and which nothing that unwinds the stack gets across.
     pub returns: Vec<u64>,
 }
@@ -70,21 +70,21 @@ pub(crate) struct Place {
 /// A function to record.
 #[derive(Clone, Debug)]
 pub struct Probe {
-    /// In files.
+    /// Places of the function in files.
     pub(crate) places: Vec<Place>,
-    /// Its name in the kernel, if it is there; `places` is empty then.
+    /// Name of the function in the kernel, if it is there; `places` is empty then.
     pub(crate) kernel: Option<String>,
     pub(crate) parameters: Vec<Parameter>,
-    /// None: only its entries are recorded.
+    /// Kind of its result; None: only its entries are recorded.
     pub(crate) result: Option<Kind>,
-    /// Its calls; without a result its entries.
+    /// Table of its calls, without a result of its entries.
     pub(crate) def: Arc<TableDef>,
     /// Entries without a return, and returns without an entry.
     pub(crate) unpaired: Arc<TableDef>,
 }
 
 impl Probe {
-    /// The same at a return instruction, where the return address is still on the stack.
+    /// Number for the program at a return instruction, where the return address is still on the stack.
     pub(crate) fn cookie_of_return(&self, number: usize) -> u64 {
         self.cookie(number) | 1 << 24
     }
@@ -222,9 +222,9 @@ fn table_name(category: &str, function: &str) -> String {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Value<'a> {
     Number(u64),
-    /// None: it could not be read.
+    /// A string; None: it could not be read.
     Text(Option<&'a [u8]>),
-    /// It could not be read.
+    /// A value that could not be read.
     Unknown,
 }
 
@@ -244,12 +244,12 @@ impl<'a> ProbeValues<'a> {
         Self { raw: &record.values, lens: &record.lens, unknown: 0, strings }
     }
 
-    /// The same of a static probe.
+    /// Values of a record of a static probe.
     pub(crate) fn of_static(record: &'a wire::Static, strings: &'a [u8]) -> Self {
         Self { raw: &record.values, lens: &record.lens, unknown: record.unknown, strings }
     }
 
-    /// Of a return: the number that an argument points to.
+    /// The number that an argument points to, at a return.
     pub(crate) fn behind(&self, kind: Kind) -> Value<'a> {
         match (self.lens.get(1), self.raw.get(1)) {
             (Some(len), Some(raw)) if *len != probe::NO_STRING => Value::Number(kind.widened(*raw)),

@@ -16,11 +16,11 @@ pub(crate) enum Kind {
     Ulong,
     Hex,
     Bool,
-    /// In the memory of the program; of a function of the kernel in the kernel's.
+    /// A string in the memory of the program; of a function of the kernel in the kernel's.
     String,
-    /// Of a function of the kernel: in the memory of the process that it works for.
+    /// A string, for a function of the kernel, in the memory of the process that it works for.
     UserString,
-    /// Of a result: there is none.
+    /// No result.
     Void,
 }
 
@@ -89,7 +89,7 @@ impl Kind {
 pub(crate) struct Parameter {
     pub name: String,
     pub kind: Kind,
-    /// It points to the value, which is read when the call returns.
+    /// Whether it points to the value, which is read when the call returns.
     pub behind: bool,
 }
 
@@ -98,10 +98,10 @@ pub(crate) struct Parameter {
 pub(crate) struct ProbeSpec {
     /// A path, or the name of a library or a program; empty: the kernel.
     pub file: String,
-    /// Of the kernel perhaps a pattern.
+    /// Name of the function; of the kernel perhaps a pattern.
     pub function: String,
     pub parameters: Vec<Parameter>,
-    /// None: its return is not asked for.
+    /// Kind of its result; None: its return is not asked for.
     pub result: Option<Kind>,
 }
 
@@ -118,7 +118,7 @@ impl ProbeSpec {
         Ok(Self { file: file.to_owned(), function: function.to_owned(), parameters, result })
     }
 
-    /// Of a function of the kernel.
+    /// Parses the text of a probe of a function of the kernel.
     pub(crate) fn parse_kernel(text: &str) -> Result<Self> {
         let (place, parameters, result) = parts(text, "FUNCTION")?;
         // bpftrace's word for the kind of probe

@@ -28,9 +28,9 @@ const MOST_LISTED: usize = 12;
 #[derive(Clone, Debug)]
 pub(crate) struct StaticPlace {
     pub binary: Binary,
-    /// Of its instruction, from the file's beginning.
+    /// Offset of its instruction from the file's beginning.
     pub offset: u64,
-    /// Of the counter of its listeners, from the file's beginning; 0 = it has none.
+    /// Offset of the counter of its listeners from the file's beginning; 0 = it has none.
     pub semaphore: u64,
     /// Index in [`Usdt::operands`].
     pub operands: usize,
@@ -40,7 +40,7 @@ pub(crate) struct StaticPlace {
 #[derive(Clone, Debug)]
 pub struct Static {
     pub(crate) places: Vec<StaticPlace>,
-    /// Of the arguments that are recorded.
+    /// Kinds of the arguments that are recorded.
     pub(crate) kinds: Vec<Kind>,
     pub(crate) def: Arc<TableDef>,
 }

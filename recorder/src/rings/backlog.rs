@@ -17,7 +17,7 @@ const LOOK: Duration = Duration::from_millis(1);
 /// Level of counting instead of storing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Shed {
-    /// Nothing.
+    /// No events.
     #[default]
     Nothing,
     /// Calls that succeeded and did not take long.

@@ -16,9 +16,9 @@ use systape_bpf::wire::{CpuBuffer, PLAIN_SYSCALL, SCHED};
 /// Bytes of (or in) a buffer of each kind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct BufferBytes {
-    /// Of calls.
+    /// Bytes of calls.
     pub calls: u64,
-    /// Of switches, and the same size of wake-ups.
+    /// Bytes of switches, and the same size of wake-ups.
     pub sched: u64,
 }
 

@@ -2,7 +2,7 @@
 
 use crate::rings::spare::Buffer;
 
-/// See the module.
+/// Records of a ring, each after its length.
 #[derive(Debug, Default)]
 pub(crate) struct Records {
     bytes: Buffer,

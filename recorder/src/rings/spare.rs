@@ -16,7 +16,7 @@ struct Kept {
 }
 
 impl Spare {
-    /// Of buffers with room for `room` bytes, of which at most `most` are kept.
+    /// Makes a store of buffers with room for `room` bytes, of which at most `most` are kept.
     pub(crate) fn new(room: usize, most: usize) -> Self {
         Self(Arc::new(Kept { buffers: Mutex::default(), room, most }))
     }

@@ -85,7 +85,7 @@ impl Reason {
     }
 }
 
-/// Records; returns the exit status.
+/// Records as `config` says; returns the exit status.
 ///
 /// # Errors
 /// Any error that prevented the recording; exit status 125.

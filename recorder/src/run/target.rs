@@ -34,7 +34,7 @@ fn pipe() -> io::Result<(OwnedFd, OwnedFd)> {
 }
 
 impl WaitingChild {
-    /// Forks. Must be called before any thread is started: the child continues until its execve. `files` is the
+    /// Forks the command's process. Must be called before any thread is started: the child continues until its execve. `files` is the
     /// command's limit of open files; None = unchanged. With `spare_stdout`, because the tape goes there, the command
     /// prints to standard error.
     ///
@@ -69,7 +69,7 @@ impl WaitingChild {
         Ok(Self { pid, gate: Some(gate), status: None })
     }
 
-    /// Its process id.
+    /// Process id of the child.
     pub(crate) fn pid(&self) -> u32 {
         self.pid.cast_unsigned()
     }

@@ -171,7 +171,7 @@ impl StackBudget {
         self.remembered.get(&key(mapping)).or_else(|| self.remembered.get(mapping)).cloned()
     }
 
-    /// In words, why `places` of a file have no name. A file that gave no answer in time is not tried again, also where it is mapped
+    /// Says in words why `places` of a file have no name. A file that gave no answer in time is not tried again, also where it is mapped
     /// by another path; one that broke the reader only at its path: a broken copy has the build id of the sound file.
     pub(crate) fn give_up(&mut self, mapping: &Mapping, places: usize, why: &GivenUp) -> String {
         let words = self.time.words(why);

@@ -229,7 +229,7 @@ pub(crate) fn without_frames(parts: &StackParts<'_>) -> Option<TakenStack> {
     })
 }
 
-/// As [`without_frames`], with the result of the unwinding stage.
+/// Makes a batch as [`without_frames`] does, with the result of the unwinding stage.
 pub(crate) fn with_frames(
     parts: &StackParts<'_>,
     status: StackStatus,

@@ -33,9 +33,9 @@ const HELD: usize = 64;
 pub(crate) struct Owner {
     /// Process, as /proc has it.
     pub here: u32,
-    /// Its id in its own pid namespace; 0 = not known.
+    /// Id of the process in its own pid namespace; 0 = not known.
     pub ns_pid: u32,
-    /// Its user while it was recorded, in case it has ended.
+    /// User of the process while it was recorded, in case it has ended.
     pub uid: u32,
     /// When it began, CLOCK_MONOTONIC; 0 = not known.
     pub began: u64,
@@ -47,7 +47,7 @@ const TICK: u64 = 10_000_000;
 /// A copy of a map.
 #[derive(Debug)]
 pub(crate) struct Map {
-    /// In memory.
+    /// Copy of the map in memory.
     pub file: File,
     /// Bytes left out at the beginning.
     pub skipped: u64,

@@ -54,7 +54,7 @@ pub(crate) struct Workers {
 pub(crate) struct NameWorker {
     /// The work.
     pub names: Names,
-    /// Its queue.
+    /// Queue of the thread.
     pub queue: NameQueue,
     /// The receiving end.
     pub told: Receiver<NameMessage>,

@@ -46,7 +46,7 @@ pub(crate) struct SeenPlace {
     pub mapping: Arc<Mapping>,
     /// Offset as returned by [`systape_format::model::Frame::lookup`].
     pub offset: u64,
-    /// Its source.
+    /// Source of the name.
     pub origin: NameOrigin,
 }
 
@@ -55,7 +55,7 @@ pub(crate) struct SeenPlace {
 pub(crate) enum NameMessage {
     /// A chunk ended: names of the places so far are looked up and written.
     ChunkEnds,
-    /// The same, for a tape that waits; who sent it is told when they are passed on.
+    /// Look up all names for a tape that waits; who sent it is told when they are passed on.
     Settle(Sender<()>),
     /// Code of a process that makes some was seen: its map may go with it.
     Made(Owner),
@@ -169,7 +169,7 @@ impl NameQueue {
         }
     }
 
-    /// See [`NameMessage::ChunkEnds`].
+    /// Sends [`NameMessage::ChunkEnds`].
     pub(crate) fn chunk_ends(&self) {
         // it ends before its callers only when it died
         self.tell.send(NameMessage::ChunkEnds).ok();
@@ -185,7 +185,7 @@ impl NameQueue {
         }
     }
 
-    /// See [`NameMessage::End`].
+    /// Sends [`NameMessage::End`].
     pub(crate) fn end(&self) {
         self.tell.send(NameMessage::End).ok();
     }

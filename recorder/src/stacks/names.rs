@@ -27,15 +27,15 @@ const MOST_SYMBOLS: usize = 4096;
 /// What becomes of places that the time does not reach.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Left {
-    /// They are looked up with the next chunk's.
+    /// Look-up with the next chunk's places.
     Later,
-    /// The same, and a tape says why it lacks their names.
+    /// Look-up with the next chunk's, and a tape says why it lacks the names.
     LaterAndSaid,
-    /// They stay without.
+    /// No look-up, and the tape says why.
     Said,
 }
 
-/// See the module.
+/// Looks up the names of frames.
 #[derive(Debug)]
 pub(crate) struct Names {
     sources: Sources,

@@ -25,14 +25,14 @@ const SWEEP_NS: u64 = 1_000_000_000;
 /// Place of an address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Place {
-    /// At this offset of an image.
+    /// A place at this offset of an image.
     Image {
         /// The image.
         id: ImageId,
         /// Of a file: the file offset.
         offset: u64,
     },
-    /// In executable memory without a file.
+    /// A place in executable memory without a file.
     Jit,
     /// No mapping is known there.
     Nothing,
@@ -48,7 +48,7 @@ pub(crate) struct Places {
 }
 
 impl Places {
-    /// From `tracker`.
+    /// Makes one that asks `tracker`.
     pub(crate) fn new(tracker: Tracker) -> Self {
         let vdso = Arc::new(tracker.vdso().mapping.clone());
         Self { tracker, mappings: Vec::new(), vdso, swept: 0 }
@@ -59,12 +59,12 @@ impl Places {
         self.tracker.read();
     }
 
-    /// See [`Tracker::take_lost_span`].
+    /// Takes the span of [`Tracker::take_lost_span`].
     pub(crate) fn take_lost_span(&mut self) -> Option<(u64, u64)> {
         self.tracker.take_lost_span()
     }
 
-    /// From here on addresses are those of `time`, CLOCK_MONOTONIC ns. Times must not go back.
+    /// Applies changes, so that addresses are those of `time`, CLOCK_MONOTONIC ns. Times must not go back.
     pub(crate) fn apply_until(&mut self, time: u64) {
         self.tracker.apply_until(time);
     }

@@ -55,11 +55,11 @@ struct TooMany;
 /// A file for the unwinder.
 enum Unwindable {
     Module(Box<FileRules>),
-    /// It could not be opened, or is invalid.
+    /// No rules: the file could not be opened, or is invalid.
     No,
 }
 
-/// See the module.
+/// The unwinding stage: raw stacks become frames.
 pub(crate) struct Unwinding {
     places: Places,
     reader: RuleReader,

@@ -54,7 +54,7 @@ pub(crate) fn open(path: &Path) -> Result<OpenedTape> {
     Ok(OpenedTape { sink: TapeSink::named(file).with_context(|| format!("-o {}", path.display()))?, made })
 }
 
-/// The same in a thread of its own, so that the program can end although a file system hangs, as far as the kernel
+/// Opens the output in a thread of its own, so that the program can end although a file system hangs, as far as the kernel
 /// supports it. `interrupted` is called now and then.
 ///
 /// # Errors
@@ -88,7 +88,7 @@ pub(crate) struct OpenedTape {
 }
 
 impl OpenedTape {
-    /// It is written from now on.
+    /// Turns it into the sink that is written from now on.
     pub(crate) fn begin(self) -> TapeSink {
         let Self { sink, made } = self;
         made.into_iter().for_each(NewTapeFile::keep);

@@ -17,13 +17,13 @@ use crate::tasks::{ClosingFd, TaskId, Tasks};
 pub(crate) struct CallFacts {
     /// The arguments whose files the tape names.
     pub fd_args: [Option<u8>; 2],
-    /// It opens a file: the tape names what was opened, in the place of the second descriptor, which it has not.
+    /// Whether it opens a file: the tape names what was opened, in the place of the second descriptor, which it has not.
     pub opens: bool,
-    /// It takes away the name of a file: the tape names that likewise, where the kernel told it.
+    /// Whether it takes away the name of a file: the tape names that too, where the kernel told it.
     pub removes: bool,
     /// The argument with an array of descriptors to poll: the tape names the files of the first two.
     pub polls: Option<u8>,
-    /// Its effect on fds.
+    /// Effect of the call on fds.
     pub effect: Effect,
     /// What it does to descriptors.
     descriptors: Descriptors,
@@ -33,7 +33,7 @@ pub(crate) struct CallFacts {
     pub argv_arg: Option<u8>,
     /// What it does with the socket that it names.
     pub reads: Read,
-    /// Its number in the segment being built: (segment, index).
+    /// Number of the call in the segment being built: (segment, index).
     pub interned: (u32, u32),
 }
 
@@ -87,7 +87,7 @@ pub(crate) struct Returned<'a> {
     pub end: u64,
     /// Return value, not negative.
     pub ret: i64,
-    /// Arguments.
+    /// Arguments of the call.
     pub args: &'a [u64; 6],
     /// Name of the new fd (or the first of two, or the cwd), if the kernel side could read it.
     pub name0: Option<Rc<Name>>,

@@ -49,7 +49,7 @@ pub(crate) struct ClosingFd {
     pub ts: u64,
     /// The fd.
     pub fd: i32,
-    /// Its file.
+    /// File that the fd stood for.
     pub name: Option<Rc<Name>>,
 }
 
@@ -84,23 +84,23 @@ pub(crate) struct Throttled {
 /// A thread.
 #[derive(Debug)]
 pub(crate) struct TaskEntry {
-    /// In the tape's form, if it is a target: see [`Tasks::on_tape`].
+    /// The task in the tape's form, if it is a target: see [`Tasks::on_tape`].
     pub task: Task,
-    /// Its process's id in the recorder's pid namespace, as in /proc; 0 = it is not visible there, or not known.
+    /// Id of its process in the recorder's pid namespace, as in /proc; 0 = it is not visible there, or not known.
     pub here: u32,
-    /// Its number in the segment being built: (segment, index).
+    /// Number of the task in the segment being built: (segment, index).
     pub interned: (u32, u32),
-    /// Its table of files.
+    /// Number of its table of files.
     pub files: u32,
-    /// Its current directory; None = not known.
+    /// Current directory; None = not known.
     pub cwd: Option<Rc<Name>>,
-    /// It has had a directory of its own, apart from its process's, since before the recording.
+    /// Whether it has had a directory of its own, apart from its process's, since before the recording.
     pub own_cwd: bool,
-    /// Its process's arguments; None = not known.
+    /// Arguments of its process; None = not known.
     pub argv: Option<Arc<Argv>>,
     /// Set between an exec and the return of the exec call.
     pub execed: Option<Execed>,
-    /// Between the enter and the return of a call that closes an fd: its file.
+    /// File of an fd that a call closes, between the call's enter and return.
     pub closing: Option<ClosingFd>,
     /// Whether its executable was requested, because no record has it.
     pub looked_up: bool,
@@ -110,9 +110,9 @@ pub(crate) struct TaskEntry {
     told: bool,
     /// See [`systape_bpf::wire::TASK_IS_MARKED`].
     marked: bool,
-    /// It left a CPU to wait for its cgroup's quota; None: it did not, or has run since.
+    /// Wait for its cgroup's quota, for which it left a CPU; None: it did not, or has run since.
     pub throttled: Option<Throttled>,
-    /// It sent a signal to a target, so the signal's record needs it.
+    /// Whether it sent a signal to a target, so the signal's record needs it.
     pub sender: bool,
     alive: bool,
     /// Known from other families' records only: its exit may never be recorded.
@@ -122,7 +122,7 @@ pub(crate) struct TaskEntry {
 }
 
 impl TaskEntry {
-    /// Its process: pid and start.
+    /// Process of the task: pid and start.
     pub(crate) fn process(&self) -> (u32, u64) {
         (self.task.pid, self.task.leader_start_ns)
     }
@@ -525,7 +525,7 @@ impl Tasks {
         self.entries[id as usize].as_ref().expect("a task id is used only until the next sweep")
     }
 
-    /// See [`Self::get`].
+    /// Finds an entry to change, as [`Self::get`] does.
     pub(crate) fn get_mut(&mut self, id: TaskId) -> &mut TaskEntry {
         self.entries[id as usize].as_mut().expect("a task id is used only until the next sweep")
     }
@@ -535,7 +535,7 @@ impl Tasks {
         self.table(self.get(id).files)
     }
 
-    /// See [`Self::files`].
+    /// Finds a table to change, as [`Self::files`] does.
     pub(crate) fn files_mut(&mut self, id: TaskId) -> &mut FdHistory {
         let table = self.get(id).files;
         &mut self.tables[table as usize].as_mut().expect("a live task holds its table").0

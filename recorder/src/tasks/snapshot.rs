@@ -53,11 +53,11 @@ impl NameBudget {
 /// One process from /proc.
 #[derive(Clone, Debug)]
 pub(crate) struct ProcessReading {
-    /// Its id on the machine.
+    /// Id of the process on the machine.
     pub pid: u32,
     /// When reading ended.
     pub to: u64,
-    /// Executable; empty when not readable.
+    /// Path of the executable; empty when not readable.
     pub exe: Vec<u8>,
     /// Arguments, read by [`argv`]; None when not readable or a kernel thread.
     pub argv: Option<Arc<Argv>>,
@@ -67,7 +67,7 @@ pub(crate) struct ProcessReading {
     pub cwd: Option<Vec<u8>>,
     /// Open files: number, name, closed by exec. None when not readable.
     pub fds: Option<Vec<(i32, Vec<u8>, bool)>>,
-    /// It has more open files than `fds`.
+    /// Whether it has more open files than `fds`.
     pub cut: bool,
     /// Whose open files and directory they are, if not its own alone or not all threads'.
     pub of: Of,
@@ -80,7 +80,7 @@ pub(crate) struct Of {
     pub threads: Vec<u32>,
     /// The open files: of these threads, or of a process shared with another one, which may change them unseen.
     pub files: bool,
-    /// The same of the directory.
+    /// The directory, of the same.
     pub dir: bool,
 }
 

@@ -38,22 +38,22 @@ impl Targets {
         if target { self.recorded } else { RecordedFamilies::NOTHING }
     }
 
-    /// For a task with a record.
+    /// Families of a task with a record.
     pub(crate) fn told(&self, task: &WireTask) -> RecordedFamilies {
         self.either(task.hdr.flags & wire::TASK_IS_TARGET != 0)
     }
 
-    /// For a task without a record so far.
+    /// Families of a task without a record so far.
     pub(crate) fn untold(&self, tid: u32, pid: u32) -> RecordedFamilies {
         self.either(self.everyone && tid != 0 && (self.own_pid == 0 || pid != self.own_pid))
     }
 
-    /// For a task with only a selected call: its own record was lost.
+    /// Families of a task with only a selected call: its own record was lost.
     pub(crate) fn called(&self) -> RecordedFamilies {
         self.recorded
     }
 
-    /// For a thread whose process was moved to another cgroup, by the other conditions; `leader` is the record of the
+    /// Families of a thread whose process was moved to another cgroup, by the other conditions; `leader` is the record of the
     /// move.
     pub(crate) fn moved(&self, task: &Task, marked: bool, leader: &WireTask) -> RecordedFamilies {
         let inside = leader.hdr.flags & wire::TASK_IS_IN_CGROUP != 0;

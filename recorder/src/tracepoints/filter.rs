@@ -14,9 +14,9 @@ const COMMON: [(&str, usize); 4] = [("common_pid", 4), ("common_cpu", 0), ("CPU"
 /// A condition on a record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Condition {
-    /// On one field.
+    /// A test of one field.
     Test(Test),
-    /// It does not hold.
+    /// A condition that does not hold.
     Not(Box<Self>),
     /// All hold.
     All(Vec<Self>),
@@ -36,9 +36,9 @@ pub(crate) struct Test {
 pub(crate) enum What {
     /// A number that the field's type can have.
     Number(Comparison, i128),
-    /// Its text is this.
+    /// The field's text is this.
     Text(String),
-    /// Its text matches this glob.
+    /// The field's text matches this glob.
     Glob(String),
 }
 
@@ -50,7 +50,7 @@ pub(crate) enum Comparison {
     LessOrEqual,
     Greater,
     GreaterOrEqual,
-    /// They have a bit in common.
+    /// The numbers have a bit in common.
     Bits,
 }
 

@@ -21,7 +21,7 @@ pub(crate) enum Kind {
 /// Place of a field's bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Place {
-    /// In the fixed part.
+    /// Bytes in the fixed part.
     Fixed,
     /// Where a word in the fixed part says (`__data_loc`).
     Located,
@@ -30,9 +30,9 @@ pub(crate) enum Place {
 /// One field.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct TracepointField {
-    /// Its name.
+    /// Name of the field.
     pub name: String,
-    /// Its type in C, as the file has it.
+    /// Type of the field in C, as the file has it.
     pub declared: String,
     /// First byte of the field, or of the word that says where it is.
     pub offset: usize,
@@ -169,7 +169,7 @@ impl TracepointField {
         }
     }
 
-    /// Its value in `record` as the kernel would print it: the name of a number that has one; None = the record ends before.
+    /// Value of the field in `record` as the kernel would print it: the name of a number that has one; None = the record ends before.
     pub(crate) fn told(&self, record: &[u8]) -> Option<Value> {
         let value = self.value(record)?;
         let Value::Number(number) = value else { return Some(value) };
@@ -184,7 +184,7 @@ impl TracepointField {
         }))
     }
 
-    /// Its value in `record`; None = the record ends before.
+    /// Value of the field in `record`; None = the record ends before.
     pub(crate) fn value(&self, record: &[u8]) -> Option<Value> {
         let bytes = match self.place {
             Place::Fixed => record.get(self.offset..)?.get(..self.size)?,

@@ -65,9 +65,9 @@ const OF_FAMILIES: [(&str, Family); 20] = [
 /// A tracepoint to record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tracepoint {
-    /// Its directory in tracefs: `writeback`.
+    /// Directory of the tracepoint in tracefs: `writeback`.
     pub category: String,
-    /// Its name in there.
+    /// Name of the tracepoint in there.
     pub name: String,
     /// The table of its events.
     pub def: Arc<TableDef>,
@@ -112,7 +112,7 @@ impl Tracepoint {
         number | (self.fixed as u64 & 0xffff) << 16 | places << 32 | packet
     }
 
-    /// Its filter as the program takes it.
+    /// Filter of the tracepoint as the program takes it.
     pub(crate) fn filter(&self) -> Option<TracepointFilter> {
         Some(self.filter.as_ref()?.program.entry())
     }

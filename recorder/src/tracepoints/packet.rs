@@ -46,7 +46,7 @@ pub(super) const COLUMNS: [Column; 7] = [
 ];
 
 impl Packet {
-    /// Those of the tracepoint called so; None = it is not one of packets, or not as they are known.
+    /// Places of a packet in records of the tracepoint called so; None = it is not one of packets, or not as they are known.
     pub(super) fn of(name: &str, fields: &[TracepointField]) -> Option<Self> {
         let located = fields.iter().filter(|field| field.place != Place::Fixed).count();
         if !PACKETS.contains(&name) || located > MAX_LOCATED {

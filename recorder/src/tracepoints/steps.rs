@@ -62,7 +62,7 @@ impl FilterProgram {
         Self { first: index(first), steps: steps.collect(), partial: maker.partial }
     }
 
-    /// As the program takes it.
+    /// Steps as the program takes them.
     pub(crate) fn entry(&self) -> TracepointFilter {
         let mut entry = TracepointFilter { first: self.first.into(), ..TracepointFilter::default() };
         for (to, step) in entry.steps.iter_mut().zip(&self.steps) {

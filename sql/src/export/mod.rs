@@ -45,7 +45,7 @@ pub(crate) fn paths(export: &Export) -> Result<ExportPaths> {
     Ok(ExportPaths { tapes, dir })
 }
 
-/// Writes; true: something is lost, and that was to be said by the exit status.
+/// Writes the tables; true: something is lost, and that was to be said by the exit status.
 ///
 /// # Errors
 /// A tape cannot be read, or a file not be written.

@@ -24,7 +24,7 @@ pub(crate) struct WaitingRows {
 }
 
 impl WaitingRows {
-    /// None yet.
+    /// Makes one without rows.
     pub(crate) fn new(schema: &SchemaRef) -> Self {
         let time = schema.index_of("rel_ns").ok();
         Self { time, waiting: Vec::new(), rows: 0 }

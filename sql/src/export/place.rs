@@ -24,7 +24,7 @@ pub(crate) struct Place {
 }
 
 impl Place {
-    /// Those of `table` in `dir`.
+    /// Makes the place of `table` in `dir`.
     pub(crate) fn new(
         dir: &Path,
         table: &str,
@@ -40,7 +40,7 @@ impl Place {
         Self { table, dir, tape: tape.to_owned(), ending, made: 0, permissions: 0o600 }
     }
 
-    /// The same, whose files have `permissions`; without it they are for their owner alone.
+    /// Makes it one whose files have `permissions`; without it they are for their owner alone.
     pub(crate) fn readable_by(self, permissions: u32) -> Self {
         Self { permissions, ..self }
     }

@@ -15,7 +15,7 @@ use parquet::file::properties::{EnabledStatistics, WriterProperties};
 use systape_analyzer::frames::Table;
 
 use super::place::{PartialFile, Place};
-use crate::out::{Form, AnswerWriter};
+use crate::out::{AnswerWriter, Form};
 
 /// Rows of a row group.
 pub(crate) const GROUP: usize = 262_144;
@@ -25,7 +25,7 @@ const FILE: usize = 16 * GROUP;
 /// Form of files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FileEnding {
-    /// Parquet.
+    /// Files of Parquet.
     Parquet,
     /// One object a line.
     Json,
@@ -62,7 +62,7 @@ pub(crate) struct TableWriter {
 }
 
 impl TableWriter {
-    /// To `place`. There is one file at least.
+    /// Makes a writer to `place`. There is one file at least.
     ///
     /// # Errors
     /// It cannot be made.

@@ -135,7 +135,7 @@ mod x86_64 {
         Ok(seccompiler::apply_filter(&program)?)
     }
 
-    /// From here on an open is what [`opened`] makes of it.
+    /// Makes an open from here on what [`opened`] makes of it.
     pub(super) fn trap_opens() -> FilterResult<()> {
         opened::answer_traps()?;
         let opens = FilterRules::from([(libc::SYS_open, Vec::new()), (libc::SYS_openat, Vec::new())]);

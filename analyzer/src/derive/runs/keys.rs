@@ -165,7 +165,7 @@ impl<'a> Keys<'a> {
         Known { task: Arc::clone(task), passes, key, kernel: is_kernel(task) }
     }
 
-    /// See [`super::Sink::parts`].
+    /// See [`super::IntervalSink::parts`].
     pub(crate) fn parts(&self, before: &Task, after: Option<&Task>) -> bool {
         let differs = |by: &GroupKey| match by {
             GroupKey::Comm => after.is_none_or(|after| after.comm != before.comm),

@@ -45,7 +45,7 @@ impl Rests {
         Self { span, files: Vec::new(), calls: FxHashMap::default() }
     }
 
-    /// See [`super::Sink::file`].
+    /// See [`super::IntervalSink::file`].
     pub(crate) fn file(&mut self, number: u32, name: &[u8]) {
         let at = number as usize;
         // of a file that is not known that is not known either

@@ -12,7 +12,7 @@ use super::{LeftBehind, Reader, STARVED_MAX};
 pub(crate) enum Unanswered {
     /// Not tried: too many others hang.
     TooMany,
-    /// It hangs, and would again.
+    /// The job hangs, and would again.
     TooLong,
 }
 

@@ -43,7 +43,7 @@ struct EndingTape {
     reason: String,
 }
 
-/// See the module.
+/// Tapes of a flight recorder as the encoder's thread begins and ends them.
 pub(super) struct Tapes {
     settings: FlightSettings,
     pilot: Pilot,
@@ -62,7 +62,7 @@ pub(super) struct Tapes {
 }
 
 impl Tapes {
-    /// From the options; `commands` come from other threads.
+    /// Makes one of the options; `commands` come from other threads.
     pub(super) fn new(settings: FlightSettings, commands: Receiver<FlightCommand>, status: Arc<Status>) -> Self {
         let ns = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
         let pilot = Pilot::new(ns(settings.after), ns(settings.cooldown), settings.triggers.len());
