@@ -66,10 +66,10 @@ mod sched;
 mod shed;
 mod signals;
 mod stacks;
-mod tables;
 #[cfg(test)]
 mod tests;
 mod touched;
+mod tracepoints;
 mod usage;
 mod watch;
 mod world;
@@ -165,7 +165,7 @@ pub struct Assembler {
     ledger: StoredCounts,
     sockets: net::TrackedSockets,
     samples: WaitingSamples,
-    tables: tables::RowTables,
+    tracepoints: tracepoints::TracepointRows,
     names: names::Names,
     files: files::Files,
     disks: disks::RecordedDisks,
@@ -210,7 +210,7 @@ impl Assembler {
             probes: probes::Probes::new(settings.probes, settings.static_probes),
             usage: usage::Usage::default(),
             cgroup_limits: cgroup_limits::CgroupLimits::default(),
-            tables: tables::RowTables::new(settings.tracepoints),
+            tracepoints: tracepoints::TracepointRows::new(settings.tracepoints),
         }
     }
 
@@ -378,10 +378,11 @@ impl Assembler {
             Record::Tcp(t) => self.sockets.tcp(&t, world, rows),
             Record::Incident(i) => self.sockets.incident(&i, world, rows),
             Record::Operation(w) => self.operations.record(&w, &mut self.paths, world, rows),
-            Record::Row(r, data) => self.tables.record(&r, data, world, rows),
             Record::Probe(r, strings) => self.probes.record(&r, strings, world, rows),
             Record::Static(r, strings) => self.probes.reached(&r, strings, world, rows),
-            Record::Tracepoint(r, socket, data) => self.tables.event(&r.row, (socket.as_deref(), data), world, rows),
+            Record::Tracepoint(r, socket, data) => {
+                self.tracepoints.record(&r.row, (socket.as_deref(), data), world, rows)
+            }
         }
     }
 
