@@ -7,7 +7,8 @@ use std::fs::File;
 use std::io::{BufWriter, Write as _};
 
 use anyhow::{Context as _, Result, bail};
-use systape_abi::{Abi, Effect};
+use systape_abi::Effect;
+use systape_abi::descriptors::is_accept;
 use systape_format::cut::{Choice, cut};
 use systape_format::model::{Call, Family, Task, Window};
 use systape_format::reader::Tape;
@@ -145,10 +146,7 @@ fn write(
     families: Option<&[Family]>,
 ) -> Result<Repaired> {
     let book = CallBook::new(tape.session());
-    let accepts = |call: Call| {
-        let name = |abi, name| systape_abi::number(abi, name) == Some(call.nr);
-        ["accept", "accept4"].iter().any(|word| name(Abi::from_raw(call.abi), word))
-    };
+    let accepts = |call: Call| is_accept(&book.get(call).name);
     // where a process is, and what it has open
     let outlasts = |effect: Effect| paths::feed::moves(effect) || fds::calls::matters(effect);
     let tasks = |task: &Task| scope.task(task);

@@ -9,6 +9,7 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 use std::rc::{Rc, Weak};
 
 use rustc_hash::FxHashMap;
+use systape_abi::descriptors::SocketUse;
 use systape_bpf::wire;
 
 use crate::descriptors::names::{Name, Names};
@@ -17,19 +18,6 @@ const AF_UNIX: u16 = libc::AF_UNIX as u16;
 const AF_INET: u16 = libc::AF_INET as u16;
 const AF_INET6: u16 = libc::AF_INET6 as u16;
 const AF_NETLINK: u16 = libc::AF_NETLINK as u16;
-
-/// How the facts of a socket came to be read.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Read {
-    /// A call made the socket: what had its inode before was another.
-    Made,
-    /// A call made the socket of a connection to a listener: the other end may now be called by it.
-    Accepted,
-    /// A call returned that may have changed them.
-    Changed,
-    /// A call only used the socket: a name is not replaced by one that says less.
-    Seen,
-}
 
 /// All sockets that a descriptor stands for.
 #[derive(Debug, Default)]
@@ -69,11 +57,11 @@ impl Sockets {
     }
 
     /// The facts of a socket at `ts`; returns it, and whether it has a new name since.
-    pub(crate) fn learn(&mut self, s: &wire::Socket, ts: u64, read: Read) -> (Rc<Name>, bool) {
-        let made = matches!(read, Read::Made | Read::Accepted);
+    pub(crate) fn learn(&mut self, s: &wire::Socket, ts: u64, by: SocketUse) -> (Rc<Name>, bool) {
+        let made = matches!(by, SocketUse::Makes | SocketUse::Accepts);
         let socket = if made { self.new_socket(s.inode) } else { self.socket(s.inode) };
-        let renamed = socket.names.as_ref().is_some_and(|names| set(names, ts, s, read));
-        if read == Read::Accepted && s.family == AF_UNIX && s.peer != 0 {
+        let renamed = socket.names.as_ref().is_some_and(|names| set(names, ts, s, by));
+        if by == SocketUse::Accepts && s.family == AF_UNIX && s.peer != 0 {
             self.meet(s, ts);
         }
         (socket, renamed)
@@ -85,16 +73,17 @@ impl Sockets {
         let Some(names) = &other.names else { return };
         let alone = names.alone.borrow_mut().take();
         if let Some(alone) = alone {
-            set(names, ts, &wire::Socket { peer: s.inode, ..*alone }, Read::Changed);
+            set(names, ts, &wire::Socket { peer: s.inode, ..*alone }, SocketUse::Names);
         }
     }
 }
 
-/// The facts of a socket at `ts`; returns whether it has a new name.
-fn set(names: &Names, ts: u64, s: &wire::Socket, read: Read) -> bool {
+/// The facts of a socket at `ts`, which a call read that is `by`: a name is not replaced by one that says less if it only uses the
+/// socket. Returns whether it has a new name.
+fn set(names: &Names, ts: u64, s: &wire::Socket, by: SocketUse) -> bool {
     let (text, ends) = text(s);
     let last = names.last();
-    if read == Read::Seen && last.is_some() && ends < names.ends.get() {
+    if by == SocketUse::Uses && last.is_some() && ends < names.ends.get() {
         return false;
     }
     names.ends.set(ends);
@@ -312,18 +301,18 @@ pub(crate) mod tests {
     #[test]
     fn a_socket_has_one_name_at_a_time() {
         let mut sockets = Sockets::default();
-        let (socket, renamed) = sockets.learn(&tcp(7, 0, 0), 10, Read::Made);
+        let (socket, renamed) = sockets.learn(&tcp(7, 0, 0), 10, SocketUse::Makes);
         assert!(renamed);
-        sockets.learn(&tcp(7, 40002, 443), 20, Read::Changed);
+        sockets.learn(&tcp(7, 40002, 443), 20, SocketUse::Names);
         assert!(Rc::ptr_eq(&socket, &sockets.file(b"socket:[7]")));
         assert_eq!(
             [9, 10, 19, 20].map(|ts| at(&socket, ts)),
             ["?", "TCP:[7]", "TCP:[7]", &called(&tcp(7, 40002, 443))]
         );
         // the other end closed it: it is still that connection
-        assert!(!sockets.learn(&tcp(7, 0, 0), 30, Read::Seen).1);
+        assert!(!sockets.learn(&tcp(7, 0, 0), 30, SocketUse::Uses).1);
         assert_eq!(at(&socket, 40), "TCP:[10.0.0.1:40002->10.0.0.2:443]");
-        sockets.learn(&tcp(7, 0, 0), 50, Read::Changed);
+        sockets.learn(&tcp(7, 0, 0), 50, SocketUse::Names);
         assert_eq!(at(&socket, 50), "TCP:[7]");
         socket.names.as_ref().unwrap().forget(60);
         assert_eq!(at(&socket, 60), "?");
@@ -332,23 +321,23 @@ pub(crate) mod tests {
     #[test]
     fn a_number_that_is_used_again_is_another_socket() {
         let mut sockets = Sockets::default();
-        let (first, _) = sockets.learn(&tcp(7, 80, 0), 10, Read::Made);
-        let (second, _) = sockets.learn(&tcp(7, 0, 0), 20, Read::Made);
+        let (first, _) = sockets.learn(&tcp(7, 80, 0), 10, SocketUse::Makes);
+        let (second, _) = sockets.learn(&tcp(7, 0, 0), 20, SocketUse::Makes);
         assert_eq!((at(&first, 30), at(&second, 30)), ("TCP:[10.0.0.1:80]".into(), "TCP:[7]".into()));
     }
 
     #[test]
     fn who_connected_has_another_end_once_accepted() {
         let mut sockets = Sockets::default();
-        let (client, _) = sockets.learn(&unix(1, 0, b""), 10, Read::Made);
-        sockets.learn(&unix(1, 0, b""), 20, Read::Changed);
-        sockets.learn(&unix(2, 1, b"/run/x\0"), 30, Read::Accepted);
+        let (client, _) = sockets.learn(&unix(1, 0, b""), 10, SocketUse::Makes);
+        sockets.learn(&unix(1, 0, b""), 20, SocketUse::Names);
+        sockets.learn(&unix(2, 1, b"/run/x\0"), 30, SocketUse::Accepts);
         assert_eq!((at(&client, 29), at(&client, 30)), ("UNIX-STREAM:[1]".into(), "UNIX-STREAM:[1->2]".into()));
         // it is closed: what it was connected to stays
-        let server = sockets.learn(&unix(2, 0, b"/run/x\0"), 40, Read::Seen).0;
+        let server = sockets.learn(&unix(2, 0, b"/run/x\0"), 40, SocketUse::Uses).0;
         assert_eq!(server.bytes, b"socket:[2]");
-        let (server, _) = sockets.learn(&unix(3, 1, b"/run/x\0"), 50, Read::Accepted);
-        assert!(!sockets.learn(&unix(3, 0, b"/run/x\0"), 60, Read::Seen).1);
+        let (server, _) = sockets.learn(&unix(3, 1, b"/run/x\0"), 50, SocketUse::Accepts);
+        assert!(!sockets.learn(&unix(3, 0, b"/run/x\0"), 60, SocketUse::Uses).1);
         assert_eq!(at(&server, 60), "UNIX-STREAM:[3->1,\"/run/x\"]");
     }
 

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use rustc_hash::FxHashMap;
 use systape_abi::Effect;
-use systape_abi::descriptors::pair_of;
+use systape_abi::descriptors::{SocketUse, pair_of};
 use systape_bpf::wire::{self, Ident, Record, Snap, Syscall};
 use systape_format::model::{CPU_NONE, Checkpoint, Family, Fd, Gap, GapCause, RunState};
 
@@ -14,7 +14,6 @@ use super::rows::{Piece, Rows};
 use super::touched::SinceStart;
 use super::world::World;
 use super::{Start, UnreadProcess, checkpoint};
-use crate::descriptors::sockets::Read;
 use crate::rings::order::Order;
 use crate::tasks::TaskId;
 use crate::tasks::effects::CallFacts;
@@ -69,7 +68,7 @@ pub(super) fn begin(
     let known = start.opens.sockets.iter().filter(|socket| !renamed.contains(&socket.inode));
     for socket in known {
         if world.sockets.find(socket.inode).is_some() {
-            world.socket(socket, 0, None, Read::Seen);
+            world.socket(socket, 0, None, SocketUse::Uses);
         }
     }
     world.renamed.truncate(MOST_AT_START);

@@ -330,8 +330,8 @@ fn captured<'a>(
         let bytes = data.get(at..at + usize::from(capture.len))?;
         at += usize::from(capture.len);
         match capture.arg {
-            CAPTURE_NAME0 => known.name0 = world.file(bytes, s.end, (task, effects::reads(info, &s.args))),
-            CAPTURE_NAME1 => known.name1 = world.file(bytes, s.end, (task, effects::reads(info, &s.args))),
+            CAPTURE_NAME0 => known.name0 = world.file(bytes, s.end, (task, info.socket(&s.args))),
+            CAPTURE_NAME1 => known.name1 = world.file(bytes, s.end, (task, info.socket(&s.args))),
             CAPTURE_INODE => {
                 let (Some(name), Some(inode)) = (known.name0.as_mut().and_then(Rc::get_mut), wire::inode(bytes)) else {
                     continue;

@@ -1,12 +1,12 @@
 //! Tests of what is known without events.
 
+use systape_abi::descriptors::SocketUse;
 use systape_bpf::wire;
 use systape_bpf::wire::Ident;
 
 use super::stacks::tests::{encoder, recorded};
 use super::*;
 use crate::descriptors::names::{FileKey, Name};
-use crate::descriptors::sockets::Read;
 use crate::load::FirstDescriptors;
 use crate::rings::order::Batch;
 
@@ -103,7 +103,7 @@ fn a_lost_record_takes_the_names_of_sockets() {
     let id = Ident { tid: 5, pid: 5, start: 1, leader_start: 1 };
     let (task, other) = (encoder.world.tasks.find_or_add(&id), Ident { tid: 6, pid: 6, start: 1, leader_start: 1 });
     let other = encoder.world.tasks.find_or_add(&other);
-    let socket = encoder.world.socket(&bound(17, 80), 5, Some(task), Read::Changed);
+    let socket = encoder.world.socket(&bound(17, 80), 5, Some(task), SocketUse::Names);
     encoder.world.tasks.files_mut(task).set(5, 3, std::rc::Rc::clone(&socket), false);
     // shared with another process
     encoder.world.tasks.files_mut(other).set(6, 9, socket, false);
@@ -215,7 +215,7 @@ fn a_tape_that_begins_later_has_the_names_of_sockets() {
     let mut encoder = recorded(true);
     encoder.names.keep();
     let task = encoder.world.tasks.find_or_add(&Ident { tid: 7, pid: 7, start: 1, leader_start: 1 });
-    let file = encoder.world.socket(&bound(17, 80), 5, Some(task), Read::Made);
+    let file = encoder.world.socket(&bound(17, 80), 5, Some(task), SocketUse::Makes);
     encoder.name_sockets();
     encoder.close_segment(10);
     encoder.take_pieces();

@@ -7,13 +7,14 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use rustc_hash::FxHashMap;
+use systape_abi::descriptors::SocketUse;
 use systape_bpf::wire::{self, Ident};
 use systape_format::model::Container;
 
 use super::lookups::{Answer, ProcLookups};
 use super::touched::Touched;
 use crate::descriptors::names::{FileKey, Name};
-use crate::descriptors::sockets::{Read, Sockets};
+use crate::descriptors::sockets::Sockets;
 use crate::machine::cgroup_limits::{Hierarchy, Value};
 use crate::machine::containers;
 use crate::machine::devices::Late;
@@ -210,15 +211,15 @@ impl World {
     }
 
     /// The file of a name that the kernel side read at the end of a call; None = it could not.
-    pub(crate) fn file(&mut self, raw: &[u8], ts: u64, (task, read): (TaskId, Read)) -> Option<Rc<Name>> {
+    pub(crate) fn file(&mut self, raw: &[u8], ts: u64, (task, by): (TaskId, SocketUse)) -> Option<Rc<Name>> {
         let Some(socket) = wire::socket(raw) else { return wire::name(raw).map(Name::new) };
-        Some(self.socket(&socket, ts, Some(task), read))
+        Some(self.socket(&socket, ts, Some(task), by))
     }
 
     /// A socket with its facts at `ts`.
-    pub(crate) fn socket(&mut self, socket: &wire::Socket, ts: u64, task: Option<TaskId>, read: Read) -> Rc<Name> {
-        let (file, renamed) = self.sockets.learn(socket, ts, read);
-        if let (Some(task), Some(names), Read::Made | Read::Accepted) = (task, &file.names, read) {
+    pub(crate) fn socket(&mut self, socket: &wire::Socket, ts: u64, task: Option<TaskId>, by: SocketUse) -> Rc<Name> {
+        let (file, renamed) = self.sockets.learn(socket, ts, by);
+        if let (Some(task), Some(names), SocketUse::Makes | SocketUse::Accepts) = (task, &file.names, by) {
             names.owner.set(Some(self.tasks.get(task).process()));
         }
         if renamed {

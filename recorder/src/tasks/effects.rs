@@ -3,13 +3,12 @@
 
 use std::rc::Rc;
 
-use systape_abi::descriptors::{Descriptors, Entered, Made, socketcall};
+use systape_abi::descriptors::{Descriptors, Entered, Made, SocketUse};
 use systape_abi::uapi::SECCOMP_IOCTL_NOTIF_ADDFD;
-use systape_abi::{Abi, ArgKind, ContentIo, Effect, Struct, SyscallDesc, describe, display_name};
+use systape_abi::{Abi, ArgKind, ContentIo, Effect, Struct, SyscallDesc, describe};
 use systape_format::model::CallState;
 
 use crate::descriptors::names::Name;
-use crate::descriptors::sockets::Read;
 use crate::tasks::{ClosingFd, TaskId, Tasks};
 
 /// Facts about a call for the encoder, looked up once.
@@ -31,8 +30,6 @@ pub(crate) struct CallFacts {
     pub args: u8,
     /// The argument with argv, of an exec.
     pub argv_arg: Option<u8>,
-    /// What it does with the socket that it names.
-    pub reads: Read,
     /// Number of the call in the segment being built: (segment, index).
     pub interned: (u32, u32),
 }
@@ -44,7 +41,6 @@ impl CallFacts {
         let desc = describe(abi, nr);
         let args = desc.map_or(&[][..], |d| d.args);
         let position = |want: fn(&ArgKind) -> bool| args.iter().position(|a| want(&a.kind));
-        let name = display_name(abi, nr);
         Self {
             fd_args: desc.map_or([None; 2], SyscallDesc::fd_args).map(|arg| arg.map(|arg| arg as u8)),
             opens: desc.is_some_and(|desc| desc.io() == ContentIo::Open),
@@ -54,12 +50,6 @@ impl CallFacts {
             effect: desc.map_or(Effect::None, |d| d.effect),
             args: if desc.is_some() { args.len() as u8 } else { 6 },
             argv_arg: position(|k| matches!(k, ArgKind::Argv)).map(|i| i as u8),
-            reads: match (&*name, desc.map_or(Effect::None, |d| d.effect)) {
-                ("socket" | "socketpair", _) => Read::Made,
-                ("accept" | "accept4", _) => Read::Accepted,
-                (_, Effect::NamesSocket | Effect::MayBindSocket) => Read::Changed,
-                _ => Read::Seen,
-            },
             interned: (u32::MAX, 0),
         }
     }
@@ -68,15 +58,10 @@ impl CallFacts {
     pub(crate) fn made(&self, args: &[u64; 6], ret: i64, pair: Option<[i32; 2]>) -> Made {
         self.descriptors.returned(args, ret, pair, None)
     }
-}
 
-/// What a call with these arguments does with the socket that it names.
-pub(crate) fn reads(info: &CallFacts, args: &[u64; 6]) -> Read {
-    match (info.effect, args[0] as u32) {
-        (Effect::SocketCall, socketcall::SOCKET) => Read::Made,
-        (Effect::SocketCall, socketcall::ACCEPT | socketcall::ACCEPT4) => Read::Accepted,
-        (Effect::SocketCall, socketcall::BIND | socketcall::CONNECT | socketcall::LISTEN) => Read::Changed,
-        _ => info.reads,
+    /// What it does with the socket that it names, with these arguments.
+    pub(crate) fn socket(&self, args: &[u64; 6]) -> SocketUse {
+        self.descriptors.socket(args)
     }
 }
 

@@ -3,6 +3,7 @@
 use std::ops::{ControlFlow, Range};
 
 use anyhow::Result;
+use systape_abi::descriptors::is_accept;
 use systape_format::model::{BESIDE, ByteStatus, CallState, Dict};
 
 use super::super::paths::feed::{Reader, Told, Waiting, feed};
@@ -26,7 +27,7 @@ pub(crate) fn follows(name: &str) -> bool {
 
 /// Whether the call `name` waits for somebody to connect, or for one of many events: so servers rest, also with a lock in hand.
 fn rests(name: &str) -> bool {
-    matches!(name, "accept" | "accept4" | "epoll_wait" | "epoll_pwait" | "epoll_pwait2")
+    is_accept(name) || matches!(name, "epoll_wait" | "epoll_pwait" | "epoll_pwait2")
 }
 
 /// Whether the call in `state` has a time.
