@@ -22,7 +22,7 @@ const MOST: [(&str, usize); 10] = [
     ("symbols", 0),
     ("bpf", 0),
     ("recorder", 7),
-    ("analyzer", 739),
+    ("analyzer", 45),
     ("sql", 1),
     ("benches", 61),
 ];

@@ -8,10 +8,10 @@ use crate::derive::summary::column::Column;
 /// Order of a listing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum ListingOrder {
-    /// By start of each call.
+    /// Calls by their starts.
     #[default]
     Start,
-    /// By end of each call.
+    /// Calls by their ends.
     End,
 }
 

@@ -5,7 +5,7 @@
 pub(crate) struct KeySample {
     /// Calls, without those whose number is chance ([`is_by_chance`]).
     pub calls: u64,
-    /// Those of them that returned an error.
+    /// Number of calls that returned an error.
     pub errors: u64,
     /// Time in all calls, ns.
     pub time: u64,
@@ -38,7 +38,7 @@ impl ChangedKey {
         self.calls || self.errors || self.time
     }
 
-    /// `calls,time`; "": nothing.
+    /// Words for the differences, `calls,time`; "": nothing.
     pub(crate) fn words(self) -> String {
         let all = [(self.calls, "calls"), (self.errors, "errors"), (self.time, "time")];
         let words: Vec<&str> = all.into_iter().filter(|(is, _)| *is).map(|(_, word)| word).collect();
@@ -85,7 +85,7 @@ pub(crate) struct Common {
 }
 
 impl Common {
-    /// Of the keys in both recordings; the first one's numbers are multiplied by `scale`, because the lengths differ.
+    /// Compares the keys in both recordings; the first one's numbers are multiplied by `scale`, because the lengths differ.
     pub(crate) fn of(pairs: &[[KeySample; 2]], scale: f64) -> Self {
         let many = || pairs.iter().filter(|pair| pair.iter().all(|sample| sample.calls >= FEW));
         let calls = |[a, b]: &[KeySample; 2]| (b.calls as f64 / (a.calls as f64 * scale)).ln();

@@ -9,7 +9,7 @@ use systape_format::model::{Family, ProcessEvent, ProcessKind, Task};
 /// A program that was started.
 #[derive(Clone, Debug)]
 pub(crate) struct StartedProgram {
-    /// When; None: before the tape.
+    /// Time of the start; None: before the tape.
     pub since: Option<u64>,
     /// The process as it was then.
     pub task: Task,
@@ -22,9 +22,9 @@ pub(crate) struct StartedProgram {
 /// A variable of an environment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Variable<'a> {
-    /// Its name; None: it was taken out of the tape.
+    /// Name of the variable; None: it was taken out of the tape.
     pub name: Option<&'a [u8]>,
-    /// Its value; None: whether it was set is not known.
+    /// Value of the variable; None: whether it was set is not known.
     pub value: Option<&'a [u8]>,
 }
 
@@ -77,7 +77,7 @@ impl StartedProgram {
         !self.env.is_empty()
     }
 
-    /// Those of the kept variables that were set, or may have been.
+    /// Kept variables that were set, or may have been.
     pub(crate) fn variables(&self) -> impl Iterator<Item = Variable<'_>> {
         self.env.split(|byte| *byte == 0).filter(|entry| !entry.is_empty()).map(|entry| {
             match entry.iter().position(|byte| *byte == b'=') {

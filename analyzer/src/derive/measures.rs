@@ -29,22 +29,22 @@ pub(crate) enum Unit {
     Ns,
     /// A number.
     Count,
-    /// Bytes.
+    /// Number of bytes.
     Bytes,
 }
 
 /// One thing that is measured.
 #[derive(Debug)]
 pub(crate) struct Kind {
-    /// Its name in JSON.
+    /// Name of the measure in JSON.
     pub name: &'static str,
     /// What more of it means, behind "it": `waits 3 s more for a CPU` has `waits` and `for a CPU`.
     pub verb: &'static str,
-    /// See `verb`.
+    /// Words behind `verb` and the number, `for a CPU`.
     pub of: &'static str,
-    /// In a table.
+    /// Heading in a table.
     pub heading: &'static str,
-    /// Its unit.
+    /// Unit of the measure.
     pub unit: Unit,
     /// The events that it is made from.
     pub family: Family,
@@ -142,7 +142,7 @@ impl Measure {
 pub(crate) struct Measures(pub [Option<Measure>; KINDS.len()]);
 
 impl Measures {
-    /// Those of the tasks and the time of `question`; parts that cannot be read are added to its losses.
+    /// Measures of the tasks and the time of `question`; parts that cannot be read are added to its losses.
     ///
     /// # Errors
     /// The tape cannot be read at all.

@@ -14,7 +14,7 @@ const BLIND_PIDS: usize = 1 << 16;
 pub(crate) struct Member {
     /// The thread.
     pub thread: u32,
-    /// Its process.
+    /// Process of the thread.
     pub process: u32,
     /// The process's number of the kernel's, by which losses name it.
     pub pid: u32,
@@ -26,7 +26,7 @@ impl Member {
         Self { thread: task.utid, process: task.upid, pid: task.pid }
     }
 
-    /// Its process, whichever thread.
+    /// Process of the thread, whichever thread.
     pub(crate) fn whole(self) -> Self {
         Self { thread: 0, ..self }
     }
@@ -72,7 +72,7 @@ pub(crate) struct Sharers<T, W = ()> {
 }
 
 impl<T: Default, W: Watch<T>> Sharers<T, W> {
-    /// Without anybody.
+    /// Makes one without anybody.
     pub(crate) fn new(watch: W) -> Self {
         Self {
             slots: Vec::new(),
@@ -102,7 +102,7 @@ impl<T: Default, W: Watch<T>> Sharers<T, W> {
         Some(place)
     }
 
-    /// The same of who was met before.
+    /// Place of who was met before.
     pub(crate) fn find(&self, who: Member) -> Option<usize> {
         self.of_thread.get(&who.thread).or_else(|| self.of_process.get(&who.process)).copied()
     }
@@ -112,7 +112,7 @@ impl<T: Default, W: Watch<T>> Sharers<T, W> {
         &self.slots[place].value
     }
 
-    /// The same, to be changed, and who watches.
+    /// The value at a place, to be changed, and who watches.
     pub(crate) fn at_mut(&mut self, place: usize) -> (&mut T, &mut W) {
         (&mut self.slots[place].value, &mut self.watch)
     }
@@ -122,7 +122,7 @@ impl<T: Default, W: Watch<T>> Sharers<T, W> {
         &self.watch
     }
 
-    /// The same, to be told something.
+    /// Who watches, to be told something.
     pub(crate) fn watch_mut(&mut self) -> &mut W {
         &mut self.watch
     }
@@ -147,12 +147,12 @@ impl<T: Default, W: Watch<T>> Sharers<T, W> {
         self.split.contains(&process)
     }
 
-    /// Until when a change of anybody may have been missed; 0 = nothing was.
+    /// Time until when a change of anybody may have been missed; 0 = nothing was.
     pub(crate) fn blind_for_all(&self) -> u64 {
         self.blind
     }
 
-    /// Until when a change of what is at a place may have been missed; 0 = nothing was.
+    /// Time until when a change of what is at a place may have been missed; 0 = nothing was.
     pub(crate) fn blind(&self, place: usize) -> u64 {
         self.blind.max(self.slots[place].blind)
     }

@@ -17,7 +17,7 @@ pub enum Kind {
     Real,
     /// Yes or no.
     Flag,
-    /// UTF-8.
+    /// Text in UTF-8.
     Text,
     /// µs since 1970, UTC.
     Instant,
@@ -26,7 +26,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// Its name in lists of columns.
+    /// Name of the type in lists of columns.
     pub fn name(self) -> &'static str {
         match self {
             Self::Int => "bigint",
@@ -49,17 +49,17 @@ pub(crate) enum Shows {
     Short,
     /// A point in time, µs since 1970.
     Instant,
-    /// The same in ns.
+    /// Time since the epoch in ns.
     SinceEpoch,
-    /// The same in ns since the tape's start.
+    /// Time in ns since the tape's start.
     SinceStart,
     /// How far apart the two times are that it may be.
     Uncertain,
     /// Nothing: it is the same in all rows of a tape.
     Host,
-    /// The same: the day on which the tape begins.
+    /// Day on which the tape begins, in all rows.
     Date,
-    /// The same: the tape's id.
+    /// Id of the tape, in all rows.
     Tape,
     /// The bytes of the names of the row that are not UTF-8.
     Raw,
@@ -68,11 +68,11 @@ pub(crate) enum Shows {
 /// One column.
 #[derive(Clone, Debug)]
 pub struct FrameField {
-    /// Its name, unique in its table.
+    /// Name of the column, unique in its table.
     pub name: String,
-    /// Its values.
+    /// Kind of its values.
     pub kind: Kind,
-    /// Their unit; "" without one.
+    /// Unit of its values; "" without one.
     pub unit: &'static str,
     /// What it reveals of people and machines; None = nothing.
     pub class: Option<Class>,

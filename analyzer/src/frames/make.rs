@@ -30,7 +30,7 @@ pub(crate) struct CommonValues {
     pub date: Option<String>,
     /// The tape's id.
     pub tape: String,
-    /// Its clock.
+    /// Clock of the tape.
     pub clock: Clock,
     /// Start of the recording, CLOCK_MONOTONIC.
     pub open: u64,
@@ -46,7 +46,7 @@ pub(crate) struct Maker<'a> {
 }
 
 impl<'a> Maker<'a> {
-    /// Of `rows` rows of `def`, of which `fields` are asked for.
+    /// Begins a batch of `rows` rows of `def`, of which `fields` are asked for.
     pub(crate) fn new<'f>(
         def: &'a TableDef,
         fields: impl Iterator<Item = &'f FrameField>,
@@ -99,37 +99,37 @@ impl<'a> Maker<'a> {
         self.place(name, || Column { values: make(), short: None });
     }
 
-    /// The same with numbers by row.
+    /// Makes a column of numbers by row.
     pub(crate) fn int(&mut self, name: &str, of: impl Fn(usize) -> Option<i64>) {
         let rows = self.rows;
         self.put(name, || Values::Int((0..rows).map(of).collect()));
     }
 
-    /// The same with yes or no.
+    /// Makes a column of yes or no.
     pub(crate) fn flag(&mut self, name: &str, of: impl Fn(usize) -> Option<bool>) {
         let rows = self.rows;
         self.put(name, || Values::Flag((0..rows).map(of).collect()));
     }
 
-    /// The same with points in time, CLOCK_MONOTONIC.
+    /// Makes a column of points in time, CLOCK_MONOTONIC.
     pub(crate) fn time(&mut self, name: &str, of: impl Fn(usize) -> Option<u64>) {
         let rows = self.rows;
         self.put(name, || Values::Wide((0..rows).map(|row| of(row).map(i128::from)).collect()));
     }
 
-    /// The same with words, of which there are few.
+    /// Makes a column of words, of which there are few.
     pub(crate) fn word<'w>(&mut self, name: &str, of: impl Fn(usize) -> Option<&'w str>) {
         let rows = self.rows;
         self.put(name, || Values::words((0..rows).map(of)));
     }
 
-    /// The same with any texts.
+    /// Makes a column of any texts.
     pub(crate) fn text(&mut self, name: &str, of: impl Fn(usize) -> Option<Vec<u8>>) {
         let rows = self.rows;
         self.put(name, || Values::texts((0..rows).map(of)));
     }
 
-    /// The same with values that may be bounds, and whether each is.
+    /// Makes a column of values that may be bounds, and whether each is.
     pub(crate) fn bound(&mut self, name: &str, make: impl FnOnce() -> (Values, Vec<Option<bool>>)) {
         self.place(name, || {
             let (values, short) = make();

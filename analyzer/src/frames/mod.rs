@@ -58,7 +58,7 @@ const BYTES_OF_EVENT: u64 = 4;
 pub struct Batch {
     /// Number of rows.
     pub rows: usize,
-    /// Their columns.
+    /// Columns of the rows.
     pub columns: Vec<Values>,
 }
 
@@ -175,7 +175,7 @@ pub fn source(path: &Path) -> Result<Source> {
 }
 
 impl Source {
-    /// Its tables, in the order in which they are listed.
+    /// Tables of the tape, in the order in which they are listed.
     pub fn tables(&self) -> &[Table] {
         &self.tables
     }
@@ -190,7 +190,7 @@ impl Source {
         self.common.date.as_deref()
     }
 
-    /// Its id, 32 hexadecimal digits.
+    /// Id of the tape, 32 hexadecimal digits.
     pub fn id(&self) -> &str {
         &self.common.tape
     }

@@ -21,11 +21,11 @@ const BATCH: usize = 8192;
 /// A table that a report makes.
 #[derive(Debug)]
 pub(crate) struct Report {
-    /// Its name in SQL.
+    /// Name of the table in SQL.
     pub name: &'static str,
     /// The report as typed.
     pub words: &'static [&'static str],
-    /// Its keys, in the order of its JSON.
+    /// Keys of the table, in the order of its JSON.
     pub keys: &'static [&'static str],
     /// The table of the report that has its other columns.
     pub columns: &'static str,

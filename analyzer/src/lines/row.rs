@@ -12,9 +12,9 @@ use crate::table::load::{FdPath, Loaded};
 /// A duration, as far as known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Duration {
-    /// ns.
+    /// Exact time, ns.
     Exact(u64),
-    /// At least this many ns.
+    /// Lower bound, ns.
     AtLeast(u64),
     /// Not known, or without meaning.
     Unknown,
@@ -27,15 +27,15 @@ pub(crate) enum CallOutcome {
     Ret(i64),
     /// Failed with this errno.
     Errno(u16),
-    /// Interrupted; the kernel repeats it or turns it into EINTR.
+    /// Call that was interrupted; the kernel repeats it or turns it into EINTR.
     Restart(u16),
     /// Still open when the recording ended.
     InFlight,
-    /// Its thread was killed inside it.
+    /// Call whose thread was killed inside it.
     Killed,
-    /// It does not return: exit, or open when its thread ended.
+    /// Call that does not return: exit, or open when its thread ended.
     NoReturn,
-    /// Returned; the tape does not have the result.
+    /// Call that returned; the tape does not have the result.
     NotRecorded,
 }
 

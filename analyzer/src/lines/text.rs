@@ -25,13 +25,13 @@ const ALIGNMENT: usize = 70;
 /// Form of the lines.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Look {
-    /// Without names of threads.
+    /// Whether names of threads are left out.
     pub no_comm: bool,
-    /// With arguments that are 0.
+    /// Whether arguments that are 0 are shown.
     pub show_zeros: bool,
     /// Form of constants.
     pub style: FlagStyle,
-    /// With colors.
+    /// Whether there are colors.
     pub color: bool,
 }
 

@@ -19,7 +19,7 @@ pub(crate) const AT_FDCWD: i32 = systape_abi::AT_FDCWD;
 /// Reused buffers of one thread.
 #[derive(Debug, Default)]
 pub(crate) struct ValueScratch {
-    /// For functions of systape-abi, which write to a String.
+    /// Buffer for functions of systape-abi, which write to a String.
     pub text: String,
     /// Texts of flag values seen so far: (set, value) → text. A tape repeats a few dozen of them millions of times.
     flags: FxHashMap<(usize, u64, bool), Box<str>>,

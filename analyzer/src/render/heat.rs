@@ -15,7 +15,7 @@ const EMPTY: u64 = 3;
 /// The values of one stretch of time.
 #[derive(Debug)]
 pub(crate) struct HeatStretch {
-    /// Its number; None: that of the values is not known.
+    /// Number of the stretch; None: that of the values is not known.
     pub at: Option<u64>,
     /// How many there are, as text.
     pub count: String,

@@ -15,7 +15,7 @@ pub(crate) struct Lines {
 /// What stands before each row of one tape.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum TapeLabel {
-    /// Before each line of text.
+    /// A label before each line of text.
     Text(Vec<u8>),
     /// The first members of each object: `"host":"a",`.
     Json(Vec<u8>),

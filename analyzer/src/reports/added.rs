@@ -60,13 +60,13 @@ pub(super) struct Found {
     vague: usize,
     /// Calls are missing, or may be.
     pub incomplete: bool,
-    /// They were lost.
+    /// Whether calls were lost.
     pub lost: bool,
     /// A tape could not be read.
     pub bad: bool,
 }
 
-/// Those of [`KEYS`] that are asked for, in their order.
+/// Words of [`KEYS`] that are asked for, in their order.
 pub(super) fn words(config: &Config) -> Vec<&'static str> {
     let mut words: Vec<&'static str> = Vec::new();
     for word in &config.by {
@@ -136,7 +136,7 @@ impl Found {
         notes.into_iter().try_for_each(|text| line(out, &format!("  {text}")))
     }
 
-    /// The same for forms without a place for it.
+    /// Says the losses in forms without a place for them.
     pub(super) fn say(&self, out: &mut Out) {
         self.losses.iter().for_each(|text| out.say(text));
     }

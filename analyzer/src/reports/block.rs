@@ -129,7 +129,7 @@ fn run(config: &Config, tape: &Tape, out: &mut Out) -> Result<Verdict> {
 
 /// Form of sums.
 pub(super) enum Shown {
-    /// At most so many rows.
+    /// Rows, at most so many.
     Top(usize),
     /// Histograms, and how text prints them.
     Histograms(fn(&table::BlockInput<'_>, &mut Out) -> io::Result<()>),

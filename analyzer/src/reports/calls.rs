@@ -107,7 +107,7 @@ pub(crate) static SUMMARY: View = View {
     ..View::PLAIN
 };
 
-/// Both.
+/// View of both, the listing and its summary.
 pub(crate) static WITH_SUMMARY: View = View {
     name: "with-summary",
     about: "The listing, then the summary (analyze -S)",
@@ -178,7 +178,7 @@ pub(super) fn answer_in(config: &Config, tape: &Tape, lines: &Lines, stacks: Bel
     answer_picked(config, tape, lines, stacks, |_| (), out)
 }
 
-/// The same, of the calls that `pick` leaves in the question.
+/// Answers about the calls that `pick` leaves in the question.
 pub(super) fn answer_picked(
     config: &Config,
     tape: &Tape,

@@ -26,9 +26,9 @@ pub(crate) struct KeyWords<'a> {
 /// The keys of one row.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RowKeys<'a> {
-    /// Their names.
+    /// Names of the keys.
     pub words: KeyWords<'a>,
-    /// Their values.
+    /// Values of the keys.
     pub values: &'a [Value],
     /// A task of the row; None: none is a key, or not even its process is known.
     pub task: Option<&'a Task>,

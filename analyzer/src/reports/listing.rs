@@ -79,7 +79,7 @@ pub(crate) struct Options {
 }
 
 impl Options {
-    /// None but these `stacks`.
+    /// Options that are not set, but these `stacks`.
     pub(super) fn with(stacks: Below) -> Self {
         Self { stacks, ..Self::default() }
     }
@@ -141,12 +141,12 @@ pub fn run(context: &mut Context<'_>, out: &mut Out) -> Result<()> {
     run_with(context, &own, None, out)
 }
 
-/// The same with these options, text with those `lines` if they are given.
+/// Answers with these options, text with those `lines` if they are given.
 pub(super) fn run_with(context: &mut Context<'_>, own: &Options, lines: Option<&Lines>, out: &mut Out) -> Result<()> {
     run_part(context, own, lines, true, out).map(drop)
 }
 
-/// The same, the heading only if it is `headed`; returns how many lines more may be printed.
+/// Answers a part, the heading only if it is `headed`; returns how many lines more may be printed.
 pub(super) fn run_part(
     context: &mut Context<'_>,
     own: &Options,

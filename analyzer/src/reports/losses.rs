@@ -28,7 +28,7 @@ pub(crate) fn tell(context: &Context<'_>, listed: ListedLoss, out: &mut Out) {
     lines(context, listed).iter().for_each(|line| out.say(line));
 }
 
-/// The same as lines.
+/// Losses as lines.
 pub(crate) fn lines(context: &Context<'_>, listed: ListedLoss) -> Vec<String> {
     let loss = Loss { listed, ..context.question.loss.clone() };
     loss.lines(context.question.tape.session(), LOSS_LINES)
@@ -72,7 +72,7 @@ pub(crate) fn tell_filtered(context: &Context<'_>, out: &mut Out) {
     filtered(context).iter().for_each(|line| out.say(line));
 }
 
-/// The same as a line, if there are any.
+/// What was left out, as a line, if there is any.
 pub(crate) fn filtered(context: &Context<'_>) -> Option<String> {
     let tape = context.question.tape;
     let text = || format!("record stored only some calls{}; --summary counts all", options(tape.session()));
@@ -94,7 +94,7 @@ pub(crate) fn head(context: &Context<'_>, heading: &str, out: &mut impl Write) -
     head_of(&context.question.loss, context, heading, out)
 }
 
-/// The same of other losses than those known so far.
+/// Writes the head for other losses than those known so far.
 pub(crate) fn head_of(loss: &Loss, context: &Context<'_>, heading: &str, out: &mut impl Write) -> io::Result<()> {
     if loss.complete() {
         return Ok(());

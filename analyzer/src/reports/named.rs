@@ -36,7 +36,7 @@ pub(crate) fn bytes(identity: &Identity, named: &Named) -> usize {
     identity.chain(texts.clone()).chain(texts).sum::<usize>() + cells
 }
 
-/// The same key in another tape has the same identity.
+/// Identity and names of a key: the same key in another tape has the same identity.
 pub(crate) fn identify(by: &[GroupKey], keys: &RowKeys<'_>) -> (Identity, Named) {
     let text = |by: &GroupKey| {
         let text = keys.text(*by);

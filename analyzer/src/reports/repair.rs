@@ -114,7 +114,7 @@ pub(super) struct Copied {
     pub repaired: Repaired,
     /// The file as a tape.
     pub copy: Tape,
-    /// It has an end mark, and follows all rules.
+    /// Whether it has an end mark, and follows all rules.
     pub good: bool,
 }
 

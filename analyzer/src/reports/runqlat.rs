@@ -44,7 +44,7 @@ pub(crate) static VIEW: View = View {
     ..View::PLAIN
 };
 
-/// The same of the times on a CPU.
+/// View of the times on a CPU.
 pub(crate) static CPUDIST: View = View {
     name: "cpudist",
     about: "Histograms of how long threads stayed on a CPU, as bcc's cpudist",

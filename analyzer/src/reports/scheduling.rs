@@ -71,7 +71,7 @@ pub(crate) fn touched(coverage: Coverage, unsure_until: u64, context: &mut Conte
     touch(coverage, unsure_until, (tape, scope, families), loss);
 }
 
-/// The same for a question whose other parts are in use.
+/// Counts the same losses for a question whose other parts are in use.
 pub(crate) fn touch(
     coverage: Coverage,
     unsure_until: u64,

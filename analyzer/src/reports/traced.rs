@@ -25,15 +25,15 @@ use crate::table::families::in_session;
 
 /// The critical path of the subject.
 pub(crate) struct Way {
-    /// Its thread.
+    /// Thread of the subject.
     pub id: Id,
-    /// Its time.
+    /// Time of the subject.
     pub span: (u64, u64),
-    /// Its critical path.
+    /// Critical path.
     pub path: Path,
-    /// Its parts, with who had the CPU that was waited for.
+    /// Parts of the path, with who had the CPU that was waited for.
     pub parts: Vec<(Part, Option<Id>)>,
-    /// It has an end, so that it can be earlier.
+    /// Whether it has an end, so that it can be earlier.
     pub ends: bool,
 }
 
@@ -109,7 +109,7 @@ pub(crate) struct Found {
 }
 
 impl Found {
-    /// Its length, ns.
+    /// Length of the time, ns.
     pub(crate) fn ns(&self) -> u64 {
         self.part.to - self.part.from
     }
@@ -133,7 +133,7 @@ pub(crate) fn causes(
 
 /// The subject's critical path, and what was done in its parts.
 pub(crate) struct Traced {
-    /// Its parts, and what they are put down to.
+    /// Parts of the path, and what they are put down to.
     pub found: Vec<Found>,
     /// The waits that others' parts stand in for.
     pub path: Path,

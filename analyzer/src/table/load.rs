@@ -28,7 +28,7 @@ pub(crate) enum FdPath<'a> {
 /// A decoded segment.
 #[derive(Debug)]
 pub(crate) struct Loaded {
-    /// Its number.
+    /// Number of the segment.
     pub number: u32,
     /// Tasks and calls.
     pub dict: Dict,
@@ -79,7 +79,7 @@ impl<'a> Base<'a> {
         Self::of(segment, dict, holes, wanted)
     }
 
-    /// The same with the segment's `dict`, read before.
+    /// Loads a segment with its `dict`, read before.
     pub(crate) fn of(
         segment: Segment<'a>,
         dict: Result<Dict, systape_format::Error>,
@@ -115,7 +115,7 @@ impl<'a> Base<'a> {
         self.load_picked(&picked, book, holes)
     }
 
-    /// The same for a caller that asks only about these rows: of others arguments, files and captured values may be missing.
+    /// Loads a segment for a caller that asks only about these rows: of others arguments, files and captured values may be missing.
     pub(crate) fn load_rows(
         self,
         rows: impl ExactSizeIterator<Item = u32>,
@@ -155,7 +155,7 @@ pub(crate) struct OpenCalls {
     pub dict: Dict,
     /// All in flight; durations up to the last time each is known to have been open.
     pub core: Core,
-    /// Starts; CPUs are not known.
+    /// Starts of the calls; CPUs are not known.
     pub time: Time,
     args: Args,
 }
@@ -209,7 +209,7 @@ impl OpenCalls {
         }
     }
 
-    /// As a segment to print; the files of its descriptors are not known.
+    /// Makes it a segment to print; the files of its descriptors are not known.
     pub(crate) fn load(self, book: &CallBook<'_>) -> Loaded {
         let Self { dict, core, time, args } = self;
         Loaded { args, ..Loaded::of_columns(u32::MAX, dict, core, time, book) }

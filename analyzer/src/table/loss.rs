@@ -17,7 +17,7 @@ use crate::table::filter::Scope;
 /// An unreadable part of the tape.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Hole {
-    /// Its segment.
+    /// Number of its segment.
     pub segment: u32,
     /// Number of missing calls; 0 = only details of calls are missing (arguments, paths).
     pub rows: u32,
@@ -38,7 +38,7 @@ pub struct Loss {
     pub holes: Vec<Hole>,
     /// The recording ended abnormally, and is complete only up to this time.
     pub cut: Option<u64>,
-    /// It has not ended yet: `record` still writes the tape.
+    /// Whether the tape has not ended yet: `record` still writes it.
     pub being_written: bool,
     /// Damage outside of known segments.
     pub findings: Vec<String>,
@@ -56,7 +56,7 @@ pub struct Loss {
 /// Losses that have lines of their own in an answer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ListedLoss {
-    /// None has.
+    /// No loss has a line.
     #[default]
     Nothing,
     /// Gaps have. Unreadable parts are found while events are read.

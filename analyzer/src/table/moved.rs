@@ -22,7 +22,7 @@ const MSG_ERRQUEUE: u64 = 0x2000;
 pub(crate) enum Moved {
     /// This many; 0 also if the call failed, did not return, or moves none.
     Exactly(u64),
-    /// At least this many: how many more is not on the tape.
+    /// More bytes than these, or as many: how many more is not on the tape.
     AtLeast(u64),
 }
 
@@ -73,11 +73,11 @@ pub(crate) fn moved(info: &CallInfo, state: CallState, errno: u16, ret: Option<i
 /// Whether a receive takes data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ReceiveTakes {
-    /// It does, or it is no receive.
+    /// Data is taken, or it is no receive.
     Data,
-    /// It only looks at it, or takes a report of an error.
+    /// No data is taken: it only looks, or takes a report of an error.
     Nothing,
-    /// Its flags are not known.
+    /// Flags of the call that are not known.
     Unknown,
 }
 
@@ -97,7 +97,7 @@ pub(crate) fn takes(info: &CallInfo, state: CallState, args: Option<&[u64; 6]>) 
 enum Room {
     /// What it returned.
     Returned,
-    /// At most so many bytes of that.
+    /// A number of bytes at most.
     UpTo(u64),
     /// A part of that.
     Unknown,

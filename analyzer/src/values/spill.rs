@@ -135,7 +135,7 @@ impl Store {
         Self(Arc::new(Inner { file, limit, end: Mutex::new(0), failed: OnceLock::new() }))
     }
 
-    /// Of a test.
+    /// Makes the file of a test.
     #[cfg(test)]
     pub(crate) fn of_test(limit: usize) -> Self {
         Self::new(tempfile::tempfile(), limit)
@@ -152,7 +152,7 @@ impl Store {
         RunWriter { store: self, begin: *end, end, buffer: Vec::with_capacity(PIECE), record: Vec::new() }
     }
 
-    /// At most [`MOST_RUNS`] runs with the records of `runs`, which are in the order `cmp`.
+    /// Makes at most [`MOST_RUNS`] runs with the records of `runs`, which are in the order `cmp`.
     pub(crate) fn narrowed<A: Stored>(
         &self,
         mut runs: Vec<Run>,
@@ -228,7 +228,7 @@ pub(crate) struct Run {
 }
 
 impl Run {
-    /// Its records.
+    /// Records of the run.
     pub(crate) fn cursor(&self) -> Cursor {
         Cursor { run: self.clone(), at: self.begin, buffer: Vec::new(), used: 0 }
     }
@@ -247,7 +247,7 @@ pub(crate) struct Cursor {
 /// A key and its sum.
 #[derive(Clone, Debug)]
 pub(crate) struct SpilledSum<A> {
-    /// Bytes.
+    /// Bytes of the key.
     pub key: Vec<u8>,
     /// The sum.
     pub sum: A,
@@ -316,7 +316,7 @@ pub(crate) struct MergedRuns<A, C> {
 }
 
 impl<A: Stored, C: Fn(&SpilledSum<A>, &SpilledSum<A>) -> Ordering> MergedRuns<A, C> {
-    /// Of `runs`, each of which is in the order `cmp`.
+    /// Merges `runs`, each of which is in the order `cmp`.
     pub(crate) fn new(runs: &[Run], cmp: C) -> Self {
         let mut merged = Self { heads: Vec::with_capacity(runs.len()), cmp };
         runs.iter().for_each(|run| merged.insert(run.cursor()));

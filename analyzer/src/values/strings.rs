@@ -21,7 +21,7 @@ impl NumberedStrings {
         self.number_of(|all| all.extend_from_slice(bytes))
     }
 
-    /// The same of the bytes that `append` appends.
+    /// Number of the bytes that `append` appends.
     pub(crate) fn number_of(&mut self, append: impl FnOnce(&mut Vec<u8>)) -> (u32, bool) {
         let Self { bytes, ends, numbers } = self;
         let begin = bytes.len();

@@ -11,7 +11,7 @@ use crate::values::words::escaped;
 /// A tape among several.
 #[derive(Clone, Debug)]
 pub(super) struct Named {
-    /// Its path, as named or found, for a terminal.
+    /// Path of the tape, as named or found, for a terminal.
     pub name: String,
     path: Vec<u8>,
     /// The machine that was recorded; empty: not known.

@@ -40,30 +40,30 @@ pub(crate) enum Part {
     Task(Option<(u32, u32)>),
     /// Name of a thread.
     Comm(Option<Vec<u8>>),
-    /// User.
+    /// User of the task.
     Uid(Option<u32>),
     /// cgroup id; 0 = not known.
     Cgroup(u64),
     /// What the cgroup belongs to, or variables of the environment.
     Named(Value),
-    /// Disk.
+    /// Disk of the I/O.
     Disk(Dev),
     /// The file, or what else it reads or writes.
     File(IoTarget),
     /// How the owner is known.
     Cause(&'static str),
-    /// Operation.
+    /// Operation of the I/O.
     Op(Op),
 }
 
 /// Names for the values of keys.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Names<'a> {
-    /// Of users and cgroups.
+    /// Session with the names of users and cgroups.
     pub session: &'a Session,
-    /// Of disks.
+    /// Names of disks.
     pub devices: &'a Devices,
-    /// Of containers and pods.
+    /// Names of containers and pods.
     pub of_cgroup: &'a OfCgroup,
 }
 

@@ -15,11 +15,11 @@ use crate::values::words::escaped;
 /// A file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct File {
-    /// Its file system, as the kernel's dev_t.
+    /// File system, as the kernel's dev_t.
     pub dev: u32,
-    /// Its inode there.
+    /// Inode of the file there.
     pub inode: u64,
-    /// Its path; None: not known.
+    /// Path of the file; None: not known.
     pub path: Option<Vec<u8>>,
     /// Names it has; 0: not known.
     pub links: u64,

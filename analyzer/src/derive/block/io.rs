@@ -26,7 +26,7 @@ impl<'a> Io<'a> {
         Self { io, owner: task(io.owner), origin: task(io.origin), file: None }
     }
 
-    /// The same with its file, one of the segment's, and its owner as that was called when it dirtied the file.
+    /// Adds its file, one of the segment's, and its owner as that was called when it dirtied the file.
     pub(crate) fn with(self, files: &'a Files) -> Self {
         Self { file: files.of(self.io), owner: files.dirtier(self.io).or(self.owner), ..self }
     }

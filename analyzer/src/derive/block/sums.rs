@@ -21,7 +21,7 @@ pub(crate) enum HistogramOf {
     /// How long the device took, µs.
     #[default]
     Latency,
-    /// The same with the time in the queue, µs.
+    /// Time on the device and in the queue, µs.
     Whole,
     /// Size, KiB, rounded down.
     Size,
@@ -37,7 +37,7 @@ impl HistogramOf {
         }
     }
 
-    /// Its unit in text, as bcc's tools have it.
+    /// Unit in text, as bcc's tools have it.
     pub(crate) fn unit(self) -> &'static str {
         if self == Self::Size { "Kbytes" } else { "usecs" }
     }
@@ -64,7 +64,7 @@ pub(crate) struct Sum {
     pub max: u64,
     /// Values of the measure.
     pub hist: LogHist,
-    /// Their owner, with its newest name.
+    /// Owner of the I/Os, with its newest name.
     pub owner: Option<Task>,
 }
 

@@ -16,13 +16,13 @@ pub(crate) struct Walked<'a> {
     pub threads: &'a [Logged],
     /// The path.
     pub path: &'a Path,
-    /// Its parts, perhaps split further, and what was done in each.
+    /// Parts of the path, perhaps split further, and what was done in each.
     pub parts: &'a [(Part, Spent)],
     /// What the threads of the path's waits were in.
     pub waits: &'a [Spent],
-    /// Calls.
+    /// Names of calls.
     pub book: &'a CallBook<'a>,
-    /// Files.
+    /// Names of files.
     pub names: &'a Names,
 }
 

@@ -38,13 +38,13 @@ pub(crate) enum PatternTime {
     Stuck,
     /// Stopped, by a signal or a tracer.
     Stopped,
-    /// On a CPU in no call.
+    /// Time on a CPU in no call.
     OwnCode,
     /// Asleep in no call.
     Outside,
     /// All their time, from fork to end.
     All,
-    /// The same without sleeps as their code asks.
+    /// All time without sleeps as their code asks.
     Busy,
 }
 
@@ -53,11 +53,11 @@ pub(crate) enum PatternTime {
 pub(crate) struct CausePattern {
     /// Name of the threads; empty: any.
     pub comm: Vec<u8>,
-    /// Their process; None: any.
+    /// Process of the threads; None: any.
     pub pid: Option<u32>,
     /// The process that made theirs; None: any.
     pub parent: Option<u32>,
-    /// Their time.
+    /// Time of the threads.
     pub time: PatternTime,
     /// Only in this time, CLOCK_MONOTONIC ns; None: always.
     pub span: Option<(u64, u64)>,
@@ -162,7 +162,7 @@ pub(crate) struct Matcher {
 const REMEMBERED: usize = 64;
 
 impl Matcher {
-    /// Of a thread.
+    /// Causes that a thread can have.
     pub(crate) fn new(patterns: &[Vec<CausePattern>], task: &Task) -> Self {
         let meant = |any: &Vec<CausePattern>| any.iter().any(|pattern| pattern.threads(task));
         Self { of_thread: bits(patterns.iter().map(meant)), calls: Vec::new() }

@@ -31,7 +31,7 @@ pub(crate) struct Range {
 }
 
 impl Range {
-    /// Of one figure.
+    /// Makes a range of one figure.
     pub(crate) fn of(ns: u64) -> Self {
         Self { lo: ns, hi: ns, most: ns }
     }
@@ -109,14 +109,14 @@ pub(crate) struct Saved<'a> {
     held: FxHashMap<Id, ChildWaitLimit>,
     /// Causes of which a barrier took away what was saved: the path does not know of it.
     pub limited: Causes,
-    /// By cause: the time in which at least one thread was in it.
+    /// Time by cause in which at least one thread was in it.
     pub unions: Vec<Union>,
-    /// By cause: when it began first and ended last.
+    /// Span by cause: when it began first and ended last.
     pub spans: Vec<Option<(u64, u64)>>,
 }
 
 impl<'a> Saved<'a> {
-    /// Of `subject`, whose time that counts is `span`; threads are numbered by `ids`. Causes beyond [`MOST`] are not measured.
+    /// Makes the sums of `subject`, whose time that counts is `span`; threads are numbered by `ids`. Causes beyond [`MOST`] are not measured.
     pub(crate) fn new(
         patterns: &'a [Vec<CausePattern>],
         name: CallName<'a>,

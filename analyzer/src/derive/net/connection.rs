@@ -13,13 +13,13 @@ pub(crate) enum Direction {
     Accept,
     /// A socket that waits for connections.
     Listen,
-    /// Its beginning was not recorded.
+    /// Unknown: the beginning was not recorded.
     #[default]
     Unknown,
 }
 
 impl Direction {
-    /// Its name.
+    /// Name of the beginning.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Connect => "connect",
@@ -43,13 +43,13 @@ pub(crate) enum ConnectionOutcome {
     Reset,
     /// Never established: refused, timed out or given up.
     Failed,
-    /// Closed; the changes before were not recorded.
+    /// Closed connection; the changes before were not recorded.
     #[default]
     Ended,
 }
 
 impl ConnectionOutcome {
-    /// Its name; [`Self::Open`] is `open`.
+    /// Name of the outcome; [`Self::Open`] is `open`.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Open(_) => "open",
@@ -72,7 +72,7 @@ pub(crate) struct Connection {
     pub task: Option<Task>,
     /// AF_INET or AF_INET6.
     pub family: u16,
-    /// IPPROTO_.
+    /// Protocol, a number of IPPROTO_.
     pub protocol: u16,
     /// Local address, 4 or 16 bytes.
     pub laddr: Vec<u8>,
@@ -84,7 +84,7 @@ pub(crate) struct Connection {
     pub rport: u16,
     /// Which side began it.
     pub direction: Direction,
-    /// Its first change; None when that was before the tape's first events.
+    /// Time of the first change; None when that was before the tape's first events.
     pub start: Option<u64>,
     /// When it was established; None: never, or not recorded.
     pub established: Option<u64>,
@@ -109,16 +109,16 @@ pub(crate) struct ConnectionTotals {
     pub received: u64,
     /// Segments sent again.
     pub retrans: u64,
-    /// It began before: what it did until it was first looked at is left out.
+    /// Whether it began before: what it did until it was first looked at is left out.
     pub at_least: bool,
 }
 
 /// How long a connection lasted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Lasted {
-    /// ns.
+    /// Exact time, ns.
     Exact(u64),
-    /// At least this many ns: it began before the recording, or was open at its end.
+    /// Lower bound, ns: it began before the recording, or was open at its end.
     AtLeast(u64),
     /// Not known.
     Unknown,
@@ -138,7 +138,7 @@ pub(crate) struct ConnectionBounds {
 }
 
 impl Connection {
-    /// Its duration.
+    /// Duration of the connection.
     pub(crate) fn lasted(&self, window: ConnectionBounds) -> Lasted {
         match (self.start, self.end) {
             (Some(start), Some(end)) => Lasted::Exact(end.saturating_sub(start)),

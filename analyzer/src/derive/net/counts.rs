@@ -33,7 +33,7 @@ pub(crate) struct TcpCounts {
     pub retrans: u64,
     /// Smoothed round-trip time, ns; 0 = not measured.
     pub srtt: u64,
-    /// Its variation, ns.
+    /// Variation of the round-trip time, ns.
     pub rttvar: u64,
     /// The shortest of late, ns; 0 = not measured.
     pub min_rtt: u64,
@@ -62,7 +62,7 @@ impl TcpCounts {
 pub(crate) enum At {
     /// The recording began.
     Start,
-    /// It ended.
+    /// The connection ended.
     Stop,
     /// The connection was closed.
     Close,
@@ -77,7 +77,7 @@ pub(crate) struct TcpRow {
     pub at: At,
     /// Number of the socket in changes of state.
     pub socket: u64,
-    /// Its inode; 0 = not known.
+    /// Inode of the socket; 0 = not known.
     pub inode: u64,
     /// Who had it open.
     pub task: Option<Task>,
@@ -92,11 +92,11 @@ pub(crate) struct TcpRow {
 /// A row of `socket:name` with a number.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Named {
-    /// Since when, ns.
+    /// Time since when, ns.
     pub ts: u64,
     /// Number of the socket.
     pub socket: u64,
-    /// Its inode.
+    /// Inode of the socket.
     pub inode: u64,
     /// Whose call named it.
     pub task: Option<Task>,

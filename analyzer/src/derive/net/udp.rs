@@ -41,9 +41,9 @@ pub(crate) const PEER: usize = 3;
 pub(crate) enum Named<'a> {
     /// A UDP socket.
     Udp(Name<'a>),
-    /// It may be one.
+    /// A socket that may be one.
     Unknown,
-    /// It is none.
+    /// A socket that is none.
     Other,
 }
 
@@ -52,7 +52,7 @@ pub(crate) enum Named<'a> {
 pub(crate) struct Name<'a> {
     /// `UDP`, `UDPv6`, …
     pub protocol: &'a [u8],
-    /// Its own end.
+    /// End of the socket itself.
     pub local: LocalEnd<'a>,
     /// What it is connected to.
     pub peer: Option<&'a [u8]>,
@@ -63,7 +63,7 @@ pub(crate) struct Name<'a> {
 pub(crate) enum LocalEnd<'a> {
     /// Address and port.
     End(&'a [u8]),
-    /// None yet: the number of its inode.
+    /// No name yet: the number of its inode.
     Number(u64),
 }
 
@@ -84,11 +84,11 @@ pub(crate) fn named(name: &[u8]) -> Named<'_> {
 /// Messages and bytes in one direction.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Way {
-    /// Messages.
+    /// Number of messages.
     pub messages: u64,
     /// There may be more.
     pub messages_short: bool,
-    /// Their bytes.
+    /// Bytes of the messages.
     pub bytes: u64,
     /// There may be more.
     pub bytes_short: bool,
@@ -110,17 +110,17 @@ pub(crate) struct Talk {
     pub task: Option<Task>,
     /// When the first call began, ns, and whether it may have been before.
     pub first: Option<u64>,
-    /// See there.
+    /// Whether `first` is from before.
     pub first_before: bool,
     /// When the last call returned, ns.
     pub last: Option<u64>,
-    /// To the peer.
+    /// Messages to the peer.
     pub sent: Way,
-    /// From it.
+    /// Messages from the peer.
     pub received: Way,
     /// Calls that failed; one that found nothing to do (`EAGAIN`) is none.
     pub errors: u64,
-    /// Of these, those that were refused.
+    /// Number of these that were refused.
     pub refused: u64,
 }
 
@@ -292,13 +292,13 @@ fn ends(sockaddr: &[u8]) -> Option<String> {
 pub(crate) struct Bound {
     /// When, ns.
     pub ts: u64,
-    /// Its inode.
+    /// Inode of the socket.
     pub inode: u64,
     /// `UDP`, `UDPv6`, …
     pub protocol: Vec<u8>,
-    /// Its own end.
+    /// End of the socket itself.
     pub local: Vec<u8>,
-    /// It had it at the beginning.
+    /// Whether it had it at the beginning.
     pub before: bool,
 }
 

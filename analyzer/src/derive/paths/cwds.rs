@@ -80,7 +80,7 @@ pub(crate) struct Cwds<'m, 'a> {
 }
 
 impl<'m, 'a> Cwds<'m, 'a> {
-    /// Those that `moves` tells.
+    /// Follows directories by what `moves` says.
     pub(crate) fn new(moves: &'m Moves<'a>) -> Self {
         let question = moves.changes.question;
         let each: Each = |_| Ok(ControlFlow::Continue(()));
@@ -90,7 +90,7 @@ impl<'m, 'a> Cwds<'m, 'a> {
         Self { stream: Stream::new(&moves.scan, &moves.changes, lost, feeder) }
     }
 
-    /// From now on they are those of `from` until `until`.
+    /// Moves on to the directories of `from` until `until`.
     pub(crate) fn advance(&mut self, from: u64, until: u64) {
         if let Some(history) = self.stream.machine.dirs.history_mut() {
             history.forget(from);
@@ -98,7 +98,7 @@ impl<'m, 'a> Cwds<'m, 'a> {
         while self.stream.reached <= until && self.stream.step() {}
     }
 
-    /// Those of the while.
+    /// Directories of that time.
     pub(crate) fn history(&self) -> Option<&History> {
         self.stream.machine.dirs.history()
     }

@@ -111,7 +111,7 @@ impl Dirs {
         Self { all: Sharers::new(Notes::default()), opaque }
     }
 
-    /// The same, and what happens is noted.
+    /// Makes one that notes what happens.
     pub(crate) fn noted(opaque: bool) -> Self {
         Self { all: Sharers::new(Notes { history: Some(History::default()), versions: 0 }), opaque }
     }
@@ -121,12 +121,12 @@ impl Dirs {
         self.all.watch().history.as_ref()
     }
 
-    /// The same, to be told something.
+    /// History to be told something.
     pub(crate) fn history_mut(&mut self) -> Option<&mut History> {
         self.all.watch_mut().history.as_mut()
     }
 
-    /// From now on it is `now`.
+    /// Sets the time to `now`.
     pub(crate) fn at(&mut self, now: u64) {
         if let Some(history) = self.history_mut() {
             history.at(now);
@@ -194,7 +194,7 @@ impl Dirs {
         notes.note(place, fs);
     }
 
-    /// It ended at `ts`.
+    /// Ends a call at `ts`.
     pub(crate) fn moved(&mut self, ts: u64, who: Member) {
         let Some(place) = self.all.find(who) else { return };
         let blind = self.all.blind(place);
@@ -213,7 +213,7 @@ impl Dirs {
         notes.note(place, fs);
     }
 
-    /// From now on it is not known where `who` is.
+    /// Forgets where `who` is, from now on.
     pub(crate) fn forget(&mut self, who: Member) {
         if let Some(place) = self.place(who) {
             let (fs, notes) = self.all.at_mut(place);

@@ -113,7 +113,7 @@ impl<T> Event<T> {
     }
 }
 
-/// When.
+/// Something with its time.
 #[derive(Debug)]
 pub(super) struct At<T> {
     ts: u64,

@@ -61,7 +61,7 @@ pub(crate) fn uses<'a>(segment: &'a Loaded, row: usize) -> impl Iterator<Item = 
     })
 }
 
-/// Of which calls the first that they are on is what [`Loaded::fd_number`] numbers: its name need not be looked at for each of them.
+/// Calls of which the first that they are on is what [`Loaded::fd_number`] numbers: its name need not be looked at for each of them.
 #[derive(Debug)]
 pub(crate) struct Numbered<'a> {
     segment: &'a Loaded,
@@ -70,7 +70,7 @@ pub(crate) struct Numbered<'a> {
 }
 
 impl<'a> Numbered<'a> {
-    /// Of `segment`.
+    /// Finds the calls of `segment`.
     pub(crate) fn new(segment: &'a Loaded) -> Self {
         Self { segment, on_fd: segment.calls.iter().map(|info| is_on_fd(info)).collect() }
     }

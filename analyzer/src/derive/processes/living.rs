@@ -20,7 +20,7 @@ const MOST_GAPS: usize = 1024;
 /// The processes of a tape up to now.
 #[derive(Debug, Default)]
 pub(crate) struct Living {
-    /// Those that live, and those that ended in the last part.
+    /// Processes that live, and those that ended in the last part.
     pub processes: Processes,
     /// Losses of events of process life.
     pub gaps: Vec<Gap>,

@@ -49,7 +49,7 @@ pub(crate) const NOBODY: u32 = u32::MAX;
 /// An event; tasks, calls and files are indices into its [`Part`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Event {
-    /// When.
+    /// Time of the event.
     pub ts: u64,
     /// The event.
     pub what: What,
@@ -85,7 +85,7 @@ pub(crate) enum What {
         /// The thread.
         task: u32,
     },
-    /// See [`Wakeup`].
+    /// A [`Wakeup`].
     Wakeup {
         /// The waker; [`NOBODY`].
         waker: u32,
@@ -98,7 +98,7 @@ pub(crate) enum What {
         /// See [`Wakeup::throttled`].
         throttled: bool,
     },
-    /// See [`Switch`].
+    /// A [`Switch`].
     Switch {
         /// The task that ran.
         prev: u32,
@@ -170,11 +170,11 @@ impl HasTime for Event {
 pub(crate) struct Part {
     /// Index of the segment; [`OPEN`].
     pub at: usize,
-    /// Tasks.
+    /// Tasks of the part.
     pub tasks: Vec<Arc<Task>>,
-    /// Calls.
+    /// Calls of the part.
     pub calls: Vec<Call>,
-    /// Files.
+    /// Files of the part.
     pub files: Vec<Vec<u8>>,
     /// Stacks of its switches; None: not requested, or unreadable.
     pub stacks: Option<Stacks>,
@@ -202,7 +202,7 @@ pub(crate) const OPEN: usize = usize::MAX;
 /// A fact about a thread whose time is not the one its row or table is sorted by.
 #[derive(Debug)]
 pub(crate) struct LooseFact {
-    /// When.
+    /// Time of the fact.
     pub ts: u64,
     /// The thread.
     pub task: Arc<Task>,
@@ -210,14 +210,14 @@ pub(crate) struct LooseFact {
     pub what: LooseEdge,
 }
 
-/// See [`LooseFact`].
+/// What a [`LooseFact`] says.
 #[derive(Debug)]
 pub(crate) enum LooseEdge {
     /// A call ended, on a CPU.
     Leave(u32),
     /// A call began.
     Enter(InCall),
-    /// Its state in a checkpoint, and the call it was in.
+    /// State in a checkpoint, and the call it was in.
     Seen(RunState, Option<InCall>),
     /// A checkpoint has who it is.
     Is,
@@ -240,9 +240,9 @@ impl HasTime for LooseFact {
 pub(crate) struct Decoder<'a> {
     /// When the recording began.
     pub began: u64,
-    /// Filters.
+    /// Filters of the question.
     pub scope: &'a Scope<'a>,
-    /// Calls.
+    /// Names of calls.
     pub book: &'a CallBook<'a>,
     /// What the report needs.
     pub needs: Needs,

@@ -35,7 +35,7 @@ pub(crate) struct FedRuns<S> {
     pub tracker: Tracker<S>,
     /// Names of files.
     pub names: Names,
-    /// See [`Tracker::unsure_until`].
+    /// Time that [`Tracker::unsure_until`] gives.
     pub unsure_until: u64,
     /// Parts that could not be read.
     pub coverage: scan::Coverage,

@@ -26,7 +26,7 @@ pub(crate) enum Place {
     /// Not asked.
     #[default]
     Any,
-    /// In no call.
+    /// Code in no call.
     User,
     /// A kernel thread.
     Kernel,
@@ -45,7 +45,7 @@ pub(crate) struct Key {
     pub task: u32,
     /// upid, or pid without one.
     pub process: u32,
-    /// See [`State::name`].
+    /// Name of the state, as [`State::name`] has it.
     pub state: &'static str,
     /// The call.
     pub place: Place,
@@ -55,7 +55,7 @@ pub(crate) struct Key {
     pub cgroup: u64,
     /// Real uid.
     pub uid: u32,
-    /// CPU.
+    /// CPU of the interval.
     pub cpu: u32,
     /// Number of the variables of the environment, see [`Names::of`].
     pub env: u32,
@@ -165,7 +165,7 @@ impl<'a> Keys<'a> {
         Known { task: Arc::clone(task), passes, key, kernel: is_kernel(task) }
     }
 
-    /// See [`super::IntervalSink::parts`].
+    /// Whether keys differ, for [`super::IntervalSink::parts`].
     pub(crate) fn parts(&self, before: &Task, after: Option<&Task>) -> bool {
         let differs = |by: &GroupKey| match by {
             GroupKey::Comm => after.is_none_or(|after| after.comm != before.comm),
@@ -344,14 +344,14 @@ pub(crate) fn place(doing: &Doing, state: State, kernel: bool, all_calls: bool) 
 pub(crate) struct Words<'a> {
     /// The tape.
     pub session: &'a Session,
-    /// Calls.
+    /// Names of calls.
     pub book: &'a CallBook<'a>,
-    /// Files.
+    /// Names of files.
     pub names: &'a Names,
 }
 
 impl Words<'_> {
-    /// For a terminal.
+    /// Text for a terminal.
     pub(crate) fn escaped(&self, bytes: &[u8]) -> String {
         let mut text = String::new();
         systape_abi::escape(bytes, &mut text);

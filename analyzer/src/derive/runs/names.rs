@@ -77,7 +77,7 @@ impl Names {
         self.strings.clear();
     }
 
-    /// Those in the file, by number.
+    /// Names in the file, by number.
     pub(crate) fn in_file(&self) -> impl Iterator<Item = (u32, Vec<u8>)> {
         let names = self.runs.iter().flat_map(|run| {
             let mut cursor = run.cursor();

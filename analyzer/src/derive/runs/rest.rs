@@ -19,13 +19,13 @@ pub(crate) fn rests(info: &CallInfo, on: Option<&[u8]>) -> bool {
 /// What a sleep in a call is.
 #[derive(Clone, Copy, Debug)]
 enum SleepKind {
-    /// It waits for data: its file says for whose.
+    /// Waits for data: its file says for whose.
     Data,
-    /// It waits for a futex.
+    /// Waits for a futex.
     Futex,
-    /// It is rest.
+    /// A sleep that is rest.
     Rest,
-    /// It is none.
+    /// A sleep that is none.
     Other,
 }
 
@@ -40,12 +40,12 @@ pub(crate) struct Rests {
 }
 
 impl Rests {
-    /// Of sleeps in `span`.
+    /// Makes one of sleeps in `span`.
     pub(crate) fn new(span: (u64, u64)) -> Self {
         Self { span, files: Vec::new(), calls: FxHashMap::default() }
     }
 
-    /// See [`super::IntervalSink::file`].
+    /// Takes what [`super::IntervalSink::file`] gives.
     pub(crate) fn file(&mut self, number: u32, name: &[u8]) {
         let at = number as usize;
         // of a file that is not known that is not known either

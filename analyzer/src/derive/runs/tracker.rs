@@ -34,7 +34,7 @@ pub(crate) struct RunCoverage {
 /// A switch, with threads as slots.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Change {
-    /// When.
+    /// Time of the note.
     pub ts: u64,
     /// The CPU.
     pub cpu: u32,

@@ -29,7 +29,7 @@ struct Waiting {
     act: u32,
 }
 
-/// Those signals.
+/// Signals that are pending.
 #[derive(Debug, Default)]
 pub(crate) struct Pending {
     /// By process, number, and how well it would explain the end.

@@ -21,12 +21,12 @@ use systape_abi::signo::{SIGABRT, SIGINT, SIGKILL, SIGQUIT, SIGTERM};
 /// The selected signals.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) enum SignalChoice {
-    /// Those that ended or stopped a process, and any TERM, KILL, INT, QUIT and ABRT.
+    /// Signals that ended or stopped a process, and any TERM, KILL, INT, QUIT and ABRT.
     #[default]
     Fatal,
-    /// These numbers.
+    /// Signals of these numbers.
     These(Vec<u32>),
-    /// All.
+    /// All signals.
     All,
 }
 

@@ -5,15 +5,15 @@ use systape_format::model::StackStatus;
 /// How an event's stack ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) enum StackEnding {
-    /// By the recorder's status.
+    /// The recorder's status.
     Status(StackStatus),
-    /// It has more frames than are read.
+    /// A stack with more frames than are read.
     TooLong,
     /// The call was shorter than the least duration for stacks.
     Short,
     /// Nothing was stored for the event.
     NotStored,
-    /// It was stored, and is unreadable.
+    /// A stack that was stored, and is unreadable.
     Unreadable,
     /// The thread was off the CPU before the recording began.
     Before,
@@ -28,7 +28,7 @@ pub(crate) enum StackEnding {
 }
 
 impl StackEnding {
-    /// In JSON: `complete`, `frame-pointers`, `too-deep`, …
+    /// Name in JSON: `complete`, `frame-pointers`, `too-deep`, …
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Status(status) => match status {

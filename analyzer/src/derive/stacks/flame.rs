@@ -13,7 +13,7 @@ use super::weight::Metric;
 /// Texts and colours of a picture.
 #[derive(Clone, Debug)]
 pub(crate) struct Picture {
-    /// Heading.
+    /// Heading of the picture.
     pub title: String,
     /// Line below it.
     pub subtitle: Option<String>,

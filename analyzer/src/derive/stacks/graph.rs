@@ -30,7 +30,7 @@ pub(crate) struct Stacked {
     pub forest: Forest,
     /// Names of threads.
     pub comms: Interner<Vec<u8>>,
-    /// Weights.
+    /// Weights by key.
     pub sums: FxHashMap<Key, Weight>,
 }
 
@@ -93,7 +93,7 @@ pub(crate) struct GraphNode {
 pub(crate) struct Graph {
     /// The metric of the percentages.
     pub metric: Metric,
-    /// Names.
+    /// Names of functions.
     pub labels: Interner<Label>,
     /// Names of threads.
     pub comms: Vec<Vec<u8>>,

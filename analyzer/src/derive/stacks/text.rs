@@ -15,7 +15,7 @@ const INDENT: &str = "          ";
 pub(crate) struct StackTextOptions<'a> {
     /// The graph.
     pub graph: &'a Graph,
-    /// Its direction.
+    /// Direction of the tree.
     pub order: StackRoot,
     /// Functions below this percentage of the total are left out.
     pub min_percent: f64,
@@ -30,7 +30,7 @@ pub(crate) struct StackTextOptions<'a> {
 pub(crate) struct Left {
     /// Number of branches below the least percentage (or past the last root).
     pub light: u64,
-    /// Their weight.
+    /// Weight of the stacks.
     pub weight: u64,
     /// Number of branches deeper than the limit.
     pub deep: u64,

@@ -16,9 +16,9 @@ use crate::table::question::Question;
 pub(crate) struct CpuTime {
     /// Calls with a fully known history; other calls are in no sum.
     pub calls: u64,
-    /// Their time on a CPU, ns.
+    /// Time of the calls on a CPU, ns.
     pub on: u64,
-    /// Their time off it, asleep or waiting for one, ns.
+    /// Time of the calls off it, asleep or waiting for one, ns.
     pub off: u64,
     /// Calls with a partly unknown history: they began before the recording, did not end, or a loss may concern them.
     pub unknown: u64,

@@ -37,7 +37,7 @@ pub(crate) enum Doubt {
     Time,
     /// `--duration`: some took longer, others did not.
     Duration,
-    /// Their process is not known.
+    /// Calls whose process is not known.
     Process,
     /// `-C`: their CPU is not known.
     Cpu,
@@ -99,22 +99,22 @@ pub(crate) struct LedgerPart {
 /// Context of the decision.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RowJudge<'a> {
-    /// Filters.
+    /// Filters of the question.
     pub scope: &'a Scope<'a>,
-    /// Calls.
+    /// Names of calls.
     pub book: &'a CallBook<'a>,
-    /// Keys.
+    /// Keys of the summary.
     pub plan: &'a Plan,
-    /// None: neither filters nor keys need it.
+    /// Facts about threads; None: neither filters nor keys need them.
     pub threads: Option<&'a ThreadFacts>,
 }
 
 /// Whether the calls of a row pass.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum RowPasses {
-    /// No.
+    /// None of them passes.
     No,
-    /// Yes.
+    /// All of them pass.
     Yes,
     /// Not known.
     Maybe(Doubt),
@@ -136,7 +136,7 @@ pub(crate) struct Judged<'d> {
     pub info: Arc<CallInfo>,
     /// The process's leader; None: not known.
     pub task: Option<&'d Task>,
-    /// Its group, as far as the keys are known.
+    /// Group of the row, as far as the keys are known.
     pub key: Key,
     /// Why it is not known whether they pass; None: they do.
     pub doubt: Option<Doubt>,
@@ -351,7 +351,7 @@ impl Knowledge {
         self.rows.lost(key)
     }
 
-    /// The same for a group of rows, whatever the call.
+    /// Whether a group of rows, whatever the call, may be too low.
     pub fn group_short(&self, key: &[Value]) -> bool {
         self.groups.short(key)
     }

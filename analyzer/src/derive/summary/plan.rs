@@ -73,7 +73,7 @@ impl Plan {
         GroupKey::Minute,
     ]);
 
-    /// Those of them that calls on files can have too.
+    /// Keys that calls on files can have too.
     pub const KNOWN: [GroupKey; 15] =
         GroupKey::of_task_and(&[GroupKey::Cpu, GroupKey::Syscall, GroupKey::File, GroupKey::Errno]);
 
@@ -89,7 +89,7 @@ impl Plan {
         Self { keys: all, owners: OfCgroup::default(), labels: None, began: 0, slices: Slices::default() }
     }
 
-    /// The same keys; what cgroups belong to, and when the recording began, is what `session` tells.
+    /// Plan with the same keys; what cgroups belong to, and when the recording began, is what `session` tells.
     pub fn naming(mut self, session: &Session) -> Self {
         self.owners = OfCgroup::of(session, &self.keys);
         self.began = session.window_open;
@@ -98,7 +98,7 @@ impl Plan {
         self
     }
 
-    /// The same with the number of a slice instead of that of a second.
+    /// Plan with the number of a slice instead of that of a second.
     pub fn in_slices(self, slices: Slices) -> Self {
         Self { slices, ..self }
     }

@@ -25,7 +25,7 @@ pub(super) struct Shared {
 }
 
 impl Shared {
-    /// None yet, in the memory of `store`.
+    /// Makes no sums yet, in the memory of `store`.
     pub(super) fn new(store: Option<&Store>) -> Self {
         let part = || Part { groups: Spilling::new(store.cloned(), PARTS), ..Part::default() };
         Self { parts: (0..PARTS).map(|_| Mutex::new(part())).collect() }
@@ -104,7 +104,7 @@ impl Part {
         self.groups.groups.at(place)
     }
 
-    /// After so many sums may have changed: has them in the file if there is no memory for them.
+    /// Puts the sums into the file, after so many may have changed, if there is no memory for them.
     pub(super) fn relieve(&mut self, changes: usize) {
         if self.groups.relieve(changes, self.bases.len() * BASE + self.places.len() * PLACE) {
             self.bases.clear();

@@ -34,9 +34,9 @@ pub(crate) struct SummaryGroup<'a> {
     first: usize,
     /// Enters plus exits.
     pub events: u64,
-    /// Its rows may be too low.
+    /// Whether its rows may be too low.
     pub short: bool,
-    /// Its calls, in the order of all rows.
+    /// Calls of the group, in the order of all rows.
     pub rows: Vec<Row<'a>>,
 }
 
@@ -49,9 +49,9 @@ pub(crate) struct Row<'a> {
     pub call: Option<Arc<CallInfo>>,
     /// A task of it; None: there is none among the keys, or it is not known.
     pub task: Option<&'a Task>,
-    /// Their sums.
+    /// Sums of the calls.
     pub stats: Cow<'a, Stats>,
-    /// They may be too low.
+    /// Whether they may be too low.
     pub short: bool,
     quantiles: OnceCell<[Option<Quantile>; 2]>,
 }
@@ -147,7 +147,7 @@ impl<'a> Ranked<'a> {
         self.ordered.iter().map(|entry| self.row(entry))
     }
 
-    /// Their sums, and whether they may be too low, in order.
+    /// Sums of the groups, and whether they may be too low, in order.
     pub(crate) fn sums(&self) -> impl Iterator<Item = (Cow<'a, Stats>, bool)> {
         self.ordered.iter().map(|entry| {
             let short = self.knowledge.differs() && self.knowledge.short(&entry.key().key());

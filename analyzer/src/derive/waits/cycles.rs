@@ -14,9 +14,9 @@ const LONGEST: usize = 1024;
 pub(crate) struct EndlessWait {
     /// The thread that waits (utid).
     pub thread: u32,
-    /// For what.
+    /// Address of what it waits for.
     pub address: Address,
-    /// Its owner (utid).
+    /// Owner of that (utid).
     pub owner: u32,
     /// When the wait began.
     pub since: u64,

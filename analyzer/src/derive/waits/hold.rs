@@ -73,7 +73,7 @@ impl Hold {
         self.pending.push((from, to));
     }
 
-    /// It is `now`.
+    /// Sets the time to `now`.
     pub(super) fn at(&mut self, now: u64) {
         let mut pending = std::mem::take(&mut self.pending);
         pending.retain(|(from, to)| {
@@ -86,7 +86,7 @@ impl Hold {
         self.pending = pending;
     }
 
-    /// Of the time of all waits, the part in which it was held, ns.
+    /// The part of the time of all waits in which it was held, ns.
     pub(super) fn ns(&self) -> u64 {
         self.pending.iter().map(|(from, to)| self.within(*from, *to)).fold(self.ns, u64::saturating_add)
     }

@@ -32,9 +32,9 @@ impl Address {
 /// What a thread that held a futex waited for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) enum HolderWait {
-    /// For another futex of its process.
+    /// A wait for another futex of its process.
     Futex(u64),
-    /// For somebody to connect or for an event of many: as servers rest.
+    /// A wait for somebody to connect or for an event of many: as servers rest.
     Rest,
 }
 
@@ -137,7 +137,7 @@ pub(crate) struct Sum {
     pub(super) obeyed: u64,
     /// Threads that were woken or moved to another futex.
     pub woken: u64,
-    /// The same by who did it (utid), with when it did so last; not all, if there are more than 64.
+    /// Threads that were woken or moved by who did it (utid), with when it did so last; not all, if there are more than 64.
     pub by: FxHashMap<u32, (u64, u64)>,
     /// There were more.
     pub more_wakers: bool,
@@ -161,9 +161,9 @@ pub(crate) struct Sum {
     pub(super) hold: Hold,
     /// Time in which it was held so, of all holders together, ns.
     pub(super) held: u64,
-    /// The same by holder (utid).
+    /// Times by holder (utid).
     pub(super) holders: LongestFew<u32>,
-    /// In what of that time they waited themselves.
+    /// What they waited for themselves in that time.
     pub(super) inside: LongestFew<HolderWait>,
     /// Time from the begins of waits to their ends, ns: what `hold` is a part of.
     pub(super) length: u64,

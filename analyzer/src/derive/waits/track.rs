@@ -20,15 +20,15 @@ const DEPTH: usize = 3;
 /// How a call ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum CallEnd {
-    /// It returned this.
+    /// The call returned this.
     With(u64),
     /// The value had changed.
     Again,
-    /// Its time was up.
+    /// The call's time was up.
     TimedOut,
-    /// With another error.
+    /// The call failed with another error.
     Failed,
-    /// It did not, as far as the tape goes.
+    /// The call did not end, as far as the tape goes.
     Never,
 }
 
@@ -37,7 +37,7 @@ pub(crate) enum CallEnd {
 pub(crate) enum ThreadAct {
     /// A call on a futex; of a wait, the thread that it names.
     Futex(u64, Role, Option<Names>),
-    /// It waited as servers rest.
+    /// The thread waited as servers rest.
     Rest,
 }
 
@@ -54,11 +54,11 @@ pub(crate) struct Event {
     pub from: u64,
     /// When it ended.
     pub to: u64,
-    /// Its time, ns, less than between these by waits for a CPU.
+    /// Time of the wait, ns, less than between these by waits for a CPU.
     pub ns: u64,
     /// How it ended.
     pub ended: CallEnd,
-    /// It began before the recording.
+    /// Whether it began before the recording.
     pub began_before: bool,
 }
 
@@ -120,9 +120,9 @@ pub(crate) struct Tracker {
 /// A futex with what its waits are for.
 #[derive(Debug)]
 pub(crate) struct JudgedFutex {
-    /// Where.
+    /// Address of the futex.
     pub at: Address,
-    /// Its waits.
+    /// Waits for the futex.
     pub sum: Sum,
     /// What they are for.
     pub kind: Kind,

@@ -36,7 +36,7 @@ const CLONE_VFORK: u64 = 0x4000;
 /// What a call is on.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) enum Object {
-    /// Nothing.
+    /// No object.
     None,
     /// Not known.
     Unknown,
@@ -49,7 +49,7 @@ pub(crate) enum Object {
 pub(crate) struct Key {
     /// The process.
     pub process: u64,
-    /// Its pid.
+    /// Pid of the process.
     pub pid: u32,
     /// Name of the thread.
     pub comm: Arc<[u8]>,
@@ -77,7 +77,7 @@ pub(crate) struct CallTime {
     pub ns: u64,
     /// Part of `calls`: slow ones, and the time in them.
     pub slow: u64,
-    /// See `slow`.
+    /// Time of the calls that `slow` counts, ns.
     pub slow_ns: u64,
     /// The longest, ns.
     pub max: u64,
@@ -85,11 +85,11 @@ pub(crate) struct CallTime {
     pub bytes: u64,
     /// When the first began and the last ended.
     pub span: Option<(u64, u64)>,
-    /// The same of slow ones.
+    /// Span of slow ones.
     pub slow_span: Option<(u64, u64)>,
     /// One was open at the end, or began before the start: times are lower bounds.
     pub open: bool,
-    /// Of locks of files: how long the longest wait was whose end is known, ns, and who ended it by giving the lock up.
+    /// Facts about locks of files: how long the longest wait was whose end is known, ns, and who ended it by giving the lock up.
     pub by: Option<Box<(u64, Who)>>,
 }
 
@@ -120,7 +120,7 @@ impl CallTime {
 /// The sums.
 #[derive(Debug, Default)]
 pub(crate) struct Sums {
-    /// Of calls.
+    /// Times of calls.
     pub calls: FxHashMap<Key, CallTime>,
     /// The threads that made them.
     pub threads: Threads,
@@ -185,7 +185,7 @@ pub(crate) enum InTurn {
 /// A call on a file in the current directory.
 #[derive(Debug)]
 pub(crate) struct Relative {
-    /// Its key, without the file.
+    /// Key of the call, without the file.
     pub key: Key,
     /// The file.
     pub name: Vec<u8>,
@@ -214,17 +214,17 @@ enum CallTarget<'a> {
 /// What a call counts as.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum CallSort {
-    /// It waits for work.
+    /// The call waits for work.
     Skip,
-    /// It waits for a futex, wakes who does, or rests as servers do.
+    /// The call waits for a futex, wakes who does, or rests as servers do.
     Follow,
-    /// It makes data durable: its time is that of the storage.
+    /// The call makes data durable: its time is that of the storage.
     Durable,
-    /// It connects.
+    /// The call connects.
     Connect,
-    /// It takes data.
+    /// The call takes data.
     Takes,
-    /// It gives data.
+    /// The call gives data.
     Gives,
     /// Anything else.
     Plain,

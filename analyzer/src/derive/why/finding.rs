@@ -10,15 +10,15 @@ use crate::derive::cost::pattern::CausePattern;
 pub(crate) enum Severity {
     /// Something broke: a process died, a disk failed. No time saved would give its work back.
     Broken,
-    /// It cost time.
+    /// A finding that cost time.
     #[default]
     Time,
-    /// It happened, and what it cost is not known.
+    /// A finding of which it is not known what it cost.
     Notice,
 }
 
 impl Severity {
-    /// Its name in JSON and CSV.
+    /// Name of the severity in JSON and CSV.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Broken => "broken",
@@ -73,7 +73,7 @@ pub(crate) struct Finding {
     pub by_outsider: bool,
     /// The cost is a lower bound although nothing is lost: a call was still open.
     pub short: bool,
-    /// Who.
+    /// The process or thread.
     pub who: Who,
     /// Number of processes.
     pub processes: u64,

@@ -45,7 +45,7 @@ struct DiskTraffic {
     ns: u64,
 }
 
-/// See the module.
+/// Limits of cgroups that were reached, and what came of it.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Limits {
     groups: BTreeMap<(Limited, Vec<u8>), FirstAndLast>,
@@ -69,7 +69,7 @@ fn room<K: Ord>(sums: &mut BTreeMap<K, DiskTraffic>, key: K) -> Option<&mut Disk
 }
 
 impl Limits {
-    /// Of a tape; `counts`: all of it is looked at.
+    /// Makes those of a tape; `counts`: all of it is looked at.
     pub(crate) fn new(session: &Session, counts: bool) -> Self {
         Self { page: session.page_size.into(), counts, ..Self::default() }
     }
@@ -344,7 +344,7 @@ mod tests {
     }
 
     impl Limits {
-        /// Of process `pid`, whose cgroup reached its limit, and what it read was read again.
+        /// Note of process `pid`, whose cgroup reached its limit, and what it read was read again.
         pub(crate) fn short_of_memory(pid: u32, cgroup: &str, max: u64) -> Self {
             let values = [("max", max, max), ("reached_max", 0, 9), ("refaulted_pages", 0, 4096)];
             let values = values.map(|(name, first, last)| ((name.to_owned(), 0), (first, last)));

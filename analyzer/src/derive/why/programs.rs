@@ -14,7 +14,7 @@ const SOON: u64 = 100_000_000;
 /// Runs of one program.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct ProgramRuns {
-    /// Its path as given to exec, else its name.
+    /// Path of the program as given to exec, else its name.
     pub path: Vec<u8>,
     /// The name of its processes.
     pub comm: Vec<u8>,
@@ -22,11 +22,11 @@ pub(crate) struct ProgramRuns {
     pub starts: u64,
     /// How long its processes lived, ns, and the longest; those that did not end are in none.
     pub lived: u64,
-    /// See `lived`.
+    /// Longest of the lives, ns.
     pub max: u64,
-    /// From the first start to the last start, and to the last end.
+    /// Span from the first start to the last start.
     pub starts_span: Option<(u64, u64)>,
-    /// See `starts_span`.
+    /// Span from the first start to the last end.
     pub span: Option<(u64, u64)>,
     /// Who made processes to run them: name, pid, how many; the busiest first.
     pub parents: Vec<(Vec<u8>, u32, u64)>,

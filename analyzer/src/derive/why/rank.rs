@@ -21,7 +21,7 @@ pub(crate) struct Sum {
     pub errno: u16,
     /// What they are on.
     pub object: Object,
-    /// Time.
+    /// Time of the calls.
     pub work: CallTime,
 }
 
@@ -34,14 +34,14 @@ pub(crate) enum On {
     In(Vec<u8>),
     /// Sockets whose other end has this address.
     Peer(Vec<u8>),
-    /// Anything.
+    /// Any object.
     Any,
 }
 
 /// Sums of several processes of one name.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct JoinedProcesses {
-    /// Their time.
+    /// Time of the calls.
     pub work: CallTime,
     /// The processes.
     pub pids: BTreeSet<u32>,
@@ -110,7 +110,7 @@ const PIDS: usize = 4096;
 /// Program, call and error.
 type Kind = (Vec<u8>, String, u16);
 
-/// Their kind; what they are on; sums.
+/// Kind of calls; what they are on; sums.
 pub(crate) type Row = (Kind, On, JoinedProcesses);
 
 /// Sums of one step on the way up.

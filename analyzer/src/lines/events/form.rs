@@ -57,7 +57,7 @@ fn value(value: &Value<'_>) -> serde_json::Value {
     }
 }
 
-/// Its JSON, with the field names of calls.
+/// Row of an event in JSON, with the field names of calls.
 pub(crate) fn row<'a>(event: &Event<'a>, times: &ShownTimes<'a>) -> Row<'a> {
     let args: Map<String, serde_json::Value> =
         event.fields.iter().map(|(name, field)| ((*name).to_owned(), value(field))).collect();
@@ -68,7 +68,7 @@ pub(crate) fn row<'a>(event: &Event<'a>, times: &ShownTimes<'a>) -> Row<'a> {
     row
 }
 
-/// Its CSV, in the columns of a call: `syscall` has the event's name, and columns that only calls have are empty.
+/// Row of an event in CSV, in the columns of a call: `syscall` has the event's name, and columns that only calls have are empty.
 pub(crate) fn call_row<'a>(event: &Event<'a>, times: &ShownTimes<'a>) -> Row<'a> {
     let mut row = Row::new(&CALLS);
     row.set("ts_ns", times.since(event.ts)).time("time", Some(event.ts), times).set("dur_ns", Cell::Null);

@@ -23,7 +23,7 @@ pub(crate) struct Arguments<'a> {
 }
 
 impl<'a> Arguments<'a> {
-    /// Those of `segment`.
+    /// Prepares the arguments of `segment`.
     pub(crate) fn new(segment: &'a Loaded) -> Self {
         let keys = segment.calls.iter().map(|call| argument_keys(call)).collect();
         Self { segment, keys, scratch: ValueScratch::default(), text: Vec::new() }

@@ -115,7 +115,7 @@ impl BlockInput<'_> {
         }
     }
 
-    /// As biolatency prints them: a line with the keys only if there are some.
+    /// Prints them as biolatency does: a line with the keys only if there are some.
     pub(crate) fn as_biolatency(&self, out: &mut impl Write) -> io::Result<()> {
         for (parts, sum, _) in &self.folded.rows {
             if !parts.is_empty() {

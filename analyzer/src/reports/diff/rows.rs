@@ -46,7 +46,7 @@ pub(super) struct Row {
     pub named: Named,
     pub before: Sum,
     pub after: Sum,
-    /// By more than chance.
+    /// What changed by more than chance.
     pub changed: ChangedKey,
 }
 
@@ -106,7 +106,7 @@ impl DiffUnit {
         Self(None)
     }
 
-    /// Behind a heading.
+    /// Words behind a heading.
     pub(super) fn suffix(self) -> &'static str {
         if self.0.is_some() { "/s" } else { "" }
     }

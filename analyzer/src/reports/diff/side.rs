@@ -136,13 +136,13 @@ pub(super) struct Side {
     pub name: String,
     /// Which part of the tape, as typed, behind a blank; empty: all.
     pub stretch: String,
-    /// In the order of the keys.
+    /// Sums in the order of the keys.
     pub sums: BTreeMap<Identity, (Named, Sum)>,
     /// Calls were counted of which not each key is known: they may be of a key that none of the others has.
     pub vague: bool,
-    /// Its length, or that of the time asked about, ns.
+    /// Length of the tape, or that of the time asked about, ns.
     pub length: u64,
-    /// It is of a command, from its begin to its end.
+    /// Whether it is of a command, from its begin to its end.
     pub of_command: bool,
     pub complete: bool,
     /// A loss could change it.
@@ -165,7 +165,7 @@ pub(super) struct Side {
 pub(super) struct RecordedSet {
     /// Everything on the machine, not some tasks.
     pub everyone: bool,
-    /// Of whom, in words.
+    /// Words for whom it is of.
     pub target: String,
     /// Calls that `-e` of `record` selected; none: all.
     pub selection: Vec<Vec<u8>>,
@@ -258,7 +258,7 @@ impl Side {
         is_short(&self.whole_loss, family, self.until)
     }
 
-    /// Of some calls it is not known of which key they are.
+    /// Whether it is not known of some calls of which key they are.
     pub(super) fn is_vague(&self) -> bool {
         self.vague || self.sums.values().any(|(_, sum)| sum.short)
     }

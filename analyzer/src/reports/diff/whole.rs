@@ -31,13 +31,13 @@ pub(super) struct Line {
     kind: &'static Kind,
     before: Measure,
     after: Measure,
-    /// By more than chance.
+    /// Whether it changed by more than chance.
     pub changed: bool,
     /// Something that it is made from is missing.
     short: bool,
 }
 
-/// Those that both tapes have, in the order of [`KINDS`].
+/// Lines of what both tapes have, in the order of [`KINDS`].
 pub(super) fn lines(sides: [&Side; 2], scale: f64) -> Vec<Line> {
     let [Some(before), Some(after)] = sides.map(|side| side.whole.as_ref()) else { return Vec::new() };
     // there is no other key that says how much slower one of the machines is
@@ -106,7 +106,7 @@ impl Line {
         cells
     }
 
-    /// As a row of [`WHOLE`].
+    /// Row of [`WHOLE`].
     pub(super) fn record(&self) -> Row<'static> {
         let unit = match self.kind.unit {
             measures::Unit::Ns => "ns",

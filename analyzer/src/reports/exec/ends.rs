@@ -48,7 +48,7 @@ pub(in crate::reports) struct AskedEnds {
 }
 
 impl AskedEnds {
-    /// From `0`, `1,2`, `KILL`, `signal`; with `!` or `!=` in front all others.
+    /// Parses `0`, `1,2`, `KILL`, `signal`; with `!` or `!=` in front all others.
     pub(super) fn parse(text: &str) -> Result<Self> {
         let (others, list) = match text.strip_prefix('!') {
             Some(rest) => (true, rest.strip_prefix('=').unwrap_or(rest)),

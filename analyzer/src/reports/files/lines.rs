@@ -40,9 +40,9 @@ struct Lines<'a> {
 pub(in crate::reports) struct List {
     /// What they do.
     pub doing: ListedAction,
-    /// Those that took longer.
+    /// Least duration of calls that are listed, ns.
     pub slower: Option<u64>,
-    /// Those on what is no file too.
+    /// Whether those on what is no file are listed too.
     pub sockets: bool,
     /// Makes the texts of times.
     pub stamps: Stamps,
@@ -54,9 +54,9 @@ pub(in crate::reports) struct List {
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(in crate::reports) enum ListedAction {
     Open,
-    /// They ask for the attributes of a path or of what it is on.
+    /// Calls that ask for the attributes of a path or of what it is on.
     Stat,
-    /// They work on files, by path or descriptor.
+    /// Calls that work on files, by path or descriptor.
     Any,
 }
 
@@ -81,12 +81,12 @@ pub(in crate::reports) struct Layout {
     pub line: fn(ListedCall, Option<&[u8]>, &Stamps) -> Vec<u8>,
 }
 
-/// As opensnoop, with flags and full paths.
+/// Layout of opensnoop, with flags and full paths.
 pub(super) const OPENS: Layout = Layout {
     head: |stamps| opened([&stamps.heading(TIME), "PID", "COMM", "FD", "ERR", "FLAGS", "PATH"]),
     line: |call, cwd, stamps| call.text(cwd, true, stamps),
 };
-/// As fileslower.
+/// Layout of fileslower.
 pub(super) const SLOWER: Layout = Layout {
     head: |stamps| slow([&stamps.heading(TIME), "COMM", "TID", "CALL", "BYTES", "LAT(ms)", "FILE"]),
     line: |call, cwd, stamps| call.text(cwd, false, stamps),
@@ -121,7 +121,7 @@ pub(in crate::reports) struct ListedCall {
     pub ret: Option<i64>,
     /// The new descriptor; None: it failed, did not return, or opens nothing.
     pub fd: Option<i64>,
-    /// None: it did not fail, or did not return.
+    /// Error of the call; None: it did not fail, or did not return.
     pub errno: Option<u16>,
     flags: Option<(u64, String)>,
     read: Option<u64>,
@@ -130,7 +130,7 @@ pub(in crate::reports) struct ListedCall {
     unsized_bytes: bool,
     /// The path as the program gave it.
     pub given: Option<Vec<u8>>,
-    /// It is longer.
+    /// Whether it is longer.
     pub cut: bool,
     /// The file that was opened, as the kernel named it.
     opened: Option<Vec<u8>>,

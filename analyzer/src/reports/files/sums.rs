@@ -400,11 +400,11 @@ pub(super) fn print(context: &mut Context<'_>, asked: &Asked<'_>, out: &mut Out)
 pub(in crate::reports) struct Asked<'a> {
     /// The keys of rows.
     pub by: &'a [GroupKey],
-    /// Of what is no file too.
+    /// Whether sums of what is no file are made too.
     pub sockets: bool,
     /// Most rows.
     pub limit: usize,
-    /// Those with most of this come first; 0: they are left out.
+    /// Rank: those with most of this come first; 0: they are left out.
     pub rank: fn(&Work) -> u128,
     /// Rows of such files are left out.
     pub without: fn(&[u8]) -> bool,

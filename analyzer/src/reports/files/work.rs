@@ -33,7 +33,7 @@ pub(in crate::reports) struct Work {
     pub read_short: bool,
     pub written_short: bool,
     pub ns_short: bool,
-    /// It was mapped into memory: what was read and written there is in no figure.
+    /// Whether it was mapped into memory: what was read and written there is in no figure.
     pub mapped: bool,
 }
 
@@ -145,7 +145,7 @@ impl Work {
 #[derive(Clone, Debug)]
 pub(super) enum Kept {
     Narrow(Narrow),
-    /// Any.
+    /// Any work.
     Wide(Box<Work>),
 }
 

@@ -14,7 +14,7 @@ use crate::values::words::{command, named};
 /// Times in which process life is missing, so that a process may have had another program.
 #[derive(Debug)]
 pub(super) struct Unseen {
-    /// By gaps.
+    /// Losses by gaps.
     pub gaps: Vec<Gap>,
     /// Some of it is unreadable.
     pub torn: bool,

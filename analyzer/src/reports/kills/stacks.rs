@@ -47,7 +47,7 @@ impl<'a> SenderStacks<'a> {
         self.of(record).map_or_else(Vec::new, |(lines, row)| lines.list(StackOf::Signal, row))
     }
 
-    /// The same as JSON with its status; null without a sender.
+    /// The stack as JSON with its status; null without a sender.
     pub(super) fn json(&mut self, record: &SignalLine) -> (Value, Value) {
         self.of(record).map_or((Value::Null, Value::Null), |(lines, row)| lines.json(StackOf::Signal, row))
     }

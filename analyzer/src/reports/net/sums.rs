@@ -46,7 +46,7 @@ systape_format::tables! {
 /// The keys that connections have.
 const KNOWN: [GroupKey; 13] = GroupKey::of_task_and(&[GroupKey::Peer, GroupKey::Port]);
 
-/// Those that are asked for; none: no sums.
+/// Keys that are asked for; none: no sums.
 ///
 /// # Errors
 /// Connections do not have such a key.

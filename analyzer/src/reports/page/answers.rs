@@ -37,9 +37,9 @@ struct AnswerColumns {
 /// What a view answered.
 #[derive(Debug, Default)]
 pub(super) struct Answer {
-    /// Its command line, without `analyze` and the tape.
+    /// Command line, without `analyze` and the tape.
     pub command: String,
-    /// Its first rows.
+    /// First rows of the answer.
     pub rows: Vec<Row>,
     /// How many more there are.
     pub more: u64,
@@ -57,7 +57,7 @@ pub(super) struct Asker<'a> {
 }
 
 impl<'a> Asker<'a> {
-    /// By `ask`, with the filters of `config`.
+    /// Asks by `ask`, with the filters of `config`.
     pub(super) fn new(ask: Ask<'a>, config: &Config) -> Self {
         Self { ask, time: config.time_word(), verdict: Kept::default() }
     }
@@ -82,7 +82,7 @@ impl<'a> Asker<'a> {
         self.each_in(words, None, each)
     }
 
-    /// The same of those in `time`, if that is given, as `--time` has it.
+    /// Asks for the rows in `time`, if that is given, as `--time` has it.
     pub(super) fn each_in(
         &self,
         words: &str,

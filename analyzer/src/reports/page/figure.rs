@@ -15,7 +15,7 @@ pub(super) enum Kind {
     Id,
     /// A number of things.
     Count,
-    /// Bytes.
+    /// Number of bytes.
     Bytes,
     /// A length of time, ns.
     Span,
@@ -34,9 +34,9 @@ pub(super) enum Kind {
 /// A column of a table.
 #[derive(Debug)]
 pub(super) struct Column {
-    /// Its full name: `sender_comm` in an object.
+    /// Full name of the column: `sender_comm` in an object.
     pub name: &'static str,
-    /// Its heading.
+    /// Heading of the column.
     pub heading: &'static str,
     /// What it holds.
     pub kind: Kind,
@@ -45,7 +45,7 @@ pub(super) struct Column {
 /// A cell.
 #[derive(Debug, PartialEq)]
 pub(super) struct FigureCell {
-    /// As people read it; with a mark if it is not exact.
+    /// Text as people read it; with a mark if it is not exact.
     pub text: String,
     /// What the table is sorted by; None: by the text.
     pub key: Option<f64>,

@@ -32,7 +32,7 @@ pub(super) struct Frame {
 /// Names of functions and files, the same for all graphs that are compared.
 #[derive(Debug, Default)]
 pub(super) struct Names {
-    /// Of functions and threads.
+    /// Names of functions and threads.
     pub labels: Pool,
     modules: Pool,
 }
@@ -40,7 +40,7 @@ pub(super) struct Names {
 /// A graph.
 #[derive(Debug, Default)]
 pub(super) struct PageGraph {
-    /// Its command line.
+    /// Command line of the graph.
     pub command: String,
     /// What was said beside it.
     pub told: Vec<String>,

@@ -23,11 +23,11 @@ const GRAPHS: [(&str, &str, bool); 3] =
 /// The time that graphs are of.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Span {
-    /// Its slices, from the start of the recording.
+    /// Slices of the graph, from the start of the recording.
     pub slices: Slices,
     /// How many.
     pub count: u64,
-    /// Its end, ns from the start of the recording, if it is a part of the tape.
+    /// End of the part, ns from the start of the recording, if it is a part of the tape.
     pub to: Option<u64>,
 }
 

@@ -208,7 +208,7 @@ impl SameStack<'_, '_> {
         writeln!(out)
     }
 
-    /// The same as a row.
+    /// Row of the stack.
     pub(super) fn row(&self, ts: i64, max: usize) -> Row<'_> {
         let distinct = |ids: BTreeSet<u32>| Value::from(ids.into_iter().collect::<Vec<_>>());
         let comms: BTreeSet<&[u8]> = self.threads.iter().map(|now| &*now.thread.task.comm).collect();

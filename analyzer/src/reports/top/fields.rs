@@ -57,7 +57,7 @@ systape_format::tables! {
 const KNOWN: [GroupKey; 14] = GroupKey::of_task_and(&[GroupKey::Cpu, GroupKey::Second, GroupKey::Minute]);
 /// Fields that are added up without `--value`, the first that an event has.
 pub(super) const DURATIONS: [&str; 2] = ["dur_ns", "dur"];
-/// Before the name of a field that is also a key of tasks.
+/// Words before the name of a field that is also a key of tasks.
 pub(super) const ARGS: &str = "args.";
 
 /// What rows are ranked by.
@@ -67,7 +67,7 @@ pub(super) enum TopMetric {
     Count,
     /// What the value adds up to; without one as [`Self::Count`].
     Total,
-    /// Its mean.
+    /// Mean of the field.
     Avg,
     /// The greatest.
     Max,
@@ -86,7 +86,7 @@ pub(super) struct Asked<'a> {
 /// Keys in the order of `--by`.
 #[derive(Debug)]
 pub(super) struct Wanted {
-    /// Those of tasks and times.
+    /// Keys of tasks and times.
     pub by: Vec<GroupKey>,
     /// Names of fields.
     pub fields: Vec<String>,
@@ -167,11 +167,11 @@ impl Sum {
 /// An event, beside its fields.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct SeenEvent<'a> {
-    /// Its name.
+    /// Name of the event.
     pub name: &'a str,
     pub task: Option<&'a Task>,
     pub cpu: Option<u32>,
-    /// Of the recording; None: not known.
+    /// Second of the recording; None: not known.
     pub second: Option<u32>,
     /// Segment, and place in it.
     pub place: (u32, u32),
@@ -189,7 +189,7 @@ pub(super) struct Sums {
 }
 
 impl Sums {
-    /// Those of all segments, with the memory of the process.
+    /// Sums of all segments, with the memory of the process.
     pub(super) fn of_all() -> Self {
         Self { groups: Spilling::new(Store::of_process(), 1), ..Self::default() }
     }

@@ -15,7 +15,7 @@ use crate::values::order::InOrder as _;
 /// A cause.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) enum Cause {
-    /// On a CPU.
+    /// Time on a CPU.
     Cpu,
     /// Waiting for a CPU.
     Runqueue,
@@ -46,7 +46,7 @@ pub(crate) enum Cause {
 }
 
 impl Cause {
-    /// In JSON and CSV.
+    /// Word in JSON and CSV.
     pub(crate) fn word(self) -> &'static str {
         match self {
             Self::Cpu => "cpu",
@@ -66,7 +66,7 @@ impl Cause {
         }
     }
 
-    /// Of `part`, in which its thread spent its time so.
+    /// Cause of `part`, in which its thread spent its time so.
     pub(crate) fn of(part: &Part, spent: &Spent, ends: &TimedOutCalls, words: &Words<'_>) -> Self {
         match part.kind {
             Kind::Runs => Self::Cpu,
@@ -137,7 +137,7 @@ pub(crate) struct TimedOutCalls(FxHashMap<(u32, u32), bool>);
 const TIMES_UP: [u16; 2] = [11, 110];
 
 impl TimedOutCalls {
-    /// Of `calls`.
+    /// Reads which of `calls` ended so.
     pub(crate) fn of(tape: &Tape, book: &CallBook<'_>, calls: impl Iterator<Item = InCall>) -> Self {
         let mut by_segment: FxHashMap<u32, Vec<u32>> = FxHashMap::default();
         for call in calls.filter(|call| can_time_out(&book.get(call.call).name)) {

@@ -23,7 +23,7 @@ pub(crate) struct TracedIo {
     pub disk: String,
     /// First sector, in units of 512 bytes.
     pub sector: u64,
-    /// Bytes; 0: of a flush.
+    /// Size in bytes; 0: of a flush.
     pub bytes: u32,
     /// `read`, `write`, `flush` and so on.
     pub op: String,

@@ -29,11 +29,11 @@ pub(crate) struct Sum {
 /// Whether a cause is a lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Lock {
-    /// It is none.
+    /// A cause that is no lock.
     No,
-    /// Its holder, who is in no wait for it, may be one of those whose ends are waited for.
+    /// A lock whose holder, who is in no wait for it, may be one of those whose ends are waited for.
     Of,
-    /// Its holder never waits for it, and ends when he is told to: only the path knows what it costs.
+    /// A lock whose holder never waits for it, and ends when he is told to: only the path knows what it costs.
     OfOutsider,
 }
 

@@ -25,7 +25,7 @@ struct Key {
 /// A state, and the name of the other thread that it is about: who had the CPU, who woke it and is not recorded.
 type InState = (Cause, Vec<u8>);
 
-/// By name of threads: the functions in which samples of their own code were most often, each with its share: `hot_loop 95%`.
+/// Functions by name of threads: those in which samples of their own code were most often, each with its share: `hot_loop 95%`.
 pub(super) type Hottest = FxHashMap<Vec<u8>, Vec<String>>;
 
 /// A line of the first level.
@@ -35,11 +35,11 @@ pub(super) struct Line {
     pub comm: Vec<u8>,
     /// The call that they were in: `[user]`, `[kernel]`, `?` as in `states`.
     pub call: String,
-    /// In words: `its own code`, `fsync of /data/wal`.
+    /// Words for it: `its own code`, `fsync of /data/wal`.
     pub doing: String,
-    /// Its file; None: none, or not known.
+    /// File of the line; None: none, or not known.
     pub file: Option<Vec<u8>>,
-    /// Its time, ns.
+    /// Time of the line, ns.
     pub ns: u64,
     /// The lines of the second level, most first: a state, the other thread's name, time in ns. Together they are `ns`.
     pub states: Vec<(Cause, Vec<u8>, u64)>,
@@ -50,14 +50,14 @@ pub(super) struct Line {
 /// The budget.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Budget {
-    /// Its lines, most first. Together they are the subject's time.
+    /// Lines of the budget, most first. Together they are the subject's time.
     pub lines: Vec<Line>,
     /// The subject's time, ns.
     pub total: u64,
 }
 
 impl Budget {
-    /// Of the parts of a critical path.
+    /// Makes the budget of the parts of a critical path.
     pub(super) fn of(found: &[Found], threads: &[Logged], words: &Words<'_>) -> Self {
         let name = |id: Id, ts: u64| {
             let task = threads.get(id as usize).and_then(|thread| thread.task_at(ts));
@@ -234,7 +234,7 @@ impl Line {
         self.sentence("")
     }
 
-    /// The same with the functions: `db: its own code: 1.53 s on a CPU (in parse 80%)`.
+    /// Text with the functions: `db: its own code: 1.53 s on a CPU (in parse 80%)`.
     pub(super) fn text_with_functions(&self) -> String {
         let functions = self.functions.join(", ");
         self.sentence(&if functions.is_empty() { functions } else { format!(" (in {functions})") })

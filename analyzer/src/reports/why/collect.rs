@@ -43,7 +43,7 @@ use crate::values::devices::Dev;
 /// The inputs, and whether memory did not hold all of them.
 #[derive(Debug)]
 pub(super) struct Collected {
-    /// Of the rules.
+    /// Inputs of the rules.
     pub inputs: Inputs,
     /// Some sums were dropped.
     pub cut: bool,

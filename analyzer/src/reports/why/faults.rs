@@ -43,7 +43,7 @@ enum EndedBy {
     Other,
 }
 
-/// Those of the path, of processes of which `whole` says that no call is missing.
+/// Faults of the path, of processes of which `whole` says that no call is missing.
 pub(super) fn find(
     traced: &Traced,
     threads: &[Logged],

@@ -35,7 +35,7 @@ pub(super) fn has_samples(tape: &Tape) -> bool {
     recorded::kinds(tape).contains(&StackOf::Sample)
 }
 
-/// Of the path's time on a CPU; empty: the tape has no such samples, or not all of them.
+/// Functions of the path's time on a CPU; empty: the tape has no such samples, or not all of them.
 pub(super) fn hottest(context: &mut Context<'_>, traced: &Traced, log: &Log) -> Result<Hottest> {
     let tape = context.question.tape;
     if !has_samples(tape) {

@@ -27,14 +27,14 @@ use crate::values::words::escaped;
 pub(super) enum CostKind {
     /// The subject's time that would have been saved.
     Saved,
-    /// The same, but parts of the subject's time are not known.
+    /// The subject's time that would have been saved, where parts of its time are not known.
     Rough,
     /// The time in which somebody was in it: no more than that is saved.
     AtMost,
 }
 
 impl CostKind {
-    /// In JSON and CSV.
+    /// Word in JSON and CSV.
     pub(super) fn word(self) -> &'static str {
         match self {
             Self::Saved => "saved",
@@ -48,9 +48,9 @@ impl CostKind {
 pub(super) struct Told {
     /// `sh[17] (the command that was recorded)`.
     pub who: String,
-    /// It is the one that was asked for or recorded, not one that was taken for it.
+    /// Whether it is the one that was asked for or recorded, not one that was taken for it.
     pub sure: bool,
-    /// Its time.
+    /// Time of the subject.
     pub span: (u64, u64),
     /// What that went to.
     pub budget: Budget,
@@ -64,7 +64,7 @@ pub(super) struct RankedFinding {
     pub hi: Option<u64>,
     /// What the cost is; None: there is none.
     pub is: Option<CostKind>,
-    /// It is of the subject, or nobody is asked about.
+    /// Whether it is of the subject, or nobody is asked about.
     pub own: bool,
 }
 

@@ -16,7 +16,7 @@ use crate::values::words::errno_text;
 pub(super) struct Shown<'a> {
     /// The subject; None: the machine.
     pub told: Option<&'a Told>,
-    /// Findings.
+    /// Findings with their costs.
     pub ranked: &'a [RankedFinding],
     /// Sums were dropped, so that counts are lower bounds.
     pub cut: bool,
@@ -24,7 +24,7 @@ pub(super) struct Shown<'a> {
     pub marks: LossMarks<'a>,
     /// Most findings.
     pub limit: usize,
-    /// With what they join.
+    /// Whether what they join is shown.
     pub expand: bool,
 }
 

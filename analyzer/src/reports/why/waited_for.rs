@@ -100,7 +100,7 @@ impl Sleeps {
     }
 }
 
-/// Those worth a line.
+/// Sleeps that are worth a line.
 pub(super) fn find(traced: &Traced, threads: &[Logged], last: &[LastToCome], floor: Floor) -> Vec<Finding> {
     let mut sleeps: BTreeMap<SleeperKey, Sleeps> = BTreeMap::new();
     for found in &traced.found {

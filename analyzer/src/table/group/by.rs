@@ -11,17 +11,17 @@ pub enum GroupKey {
     Tid,
     /// Name of the thread.
     Comm,
-    /// Its user.
+    /// User of the task.
     Uid,
-    /// Its cgroup.
+    /// Cgroup of the task.
     Cgroup,
     /// The container, unit of systemd, pod, or job of a batch system that its cgroup belongs to.
     Container,
-    /// See [`Self::Container`].
+    /// Unit of systemd, found as [`Self::Container`] is.
     Unit,
-    /// See [`Self::Container`].
+    /// Pod, found as [`Self::Container`] is.
     Pod,
-    /// See [`Self::Container`].
+    /// Job, found as [`Self::Container`] is.
     Job,
     /// Variables of the environment with which its program was started.
     Env,
@@ -37,11 +37,11 @@ pub enum GroupKey {
     File,
     /// The directory that this is in, its extension; if it is a socket, the other end and its port.
     Dir,
-    /// See [`Self::Dir`].
+    /// Ending of the file, found as [`Self::Dir`] is.
     Ext,
-    /// See [`Self::Dir`].
+    /// Other end, found as [`Self::Dir`] is.
     Peer,
-    /// See [`Self::Dir`].
+    /// Port, found as [`Self::Dir`] is.
     Port,
     /// The error it returned.
     Errno,
@@ -87,7 +87,7 @@ impl GroupKey {
         Self::Label,
     ];
 
-    /// These and `more`; `N` is the number of all.
+    /// Keys of tasks and `more`; `N` is the number of all.
     pub(crate) const fn of_task_and<const N: usize>(more: &[Self]) -> [Self; N] {
         let (mut all, mut at) = ([Self::Pid; N], 0);
         assert!(N == Self::OF_TASK.len() + more.len(), "all keys have a place");
@@ -159,12 +159,12 @@ impl GroupKey {
         found.map_or(("", &[], ""), |(_, name, aliases, heading)| (name, aliases, heading))
     }
 
-    /// Its name as typed.
+    /// Name of the key as typed.
     pub fn name(self) -> &'static str {
         self.words().0
     }
 
-    /// Its heading in a table.
+    /// Heading of the key in a table.
     pub fn heading(self) -> &'static str {
         self.words().2
     }

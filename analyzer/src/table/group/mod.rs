@@ -100,7 +100,7 @@ impl<A: Add> Groups<A> {
         self.sums.clear();
     }
 
-    /// The same, by value.
+    /// All keys and their sums, by value.
     pub(crate) fn into_sums(self) -> impl Iterator<Item = (Key, A)> {
         let Self { keys, sums } = self;
         (0..).zip(sums).filter_map(move |(number, sum)| Some((Packed(keys.get(number)?).key(), sum)))

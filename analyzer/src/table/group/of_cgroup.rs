@@ -20,7 +20,7 @@ pub(crate) struct OfCgroup {
 }
 
 impl OfCgroup {
-    /// Of the cgroups of `session`, if one of `keys` needs them.
+    /// Names of the cgroups of `session`, if one of `keys` needs them.
     pub(crate) fn of(session: &Session, keys: &[GroupKey]) -> Self {
         let mut this = Self::default();
         if !keys.iter().any(|key| GroupKey::OF_CGROUP.contains(key)) {

@@ -51,7 +51,7 @@ impl Open {
         }
     }
 
-    /// For questions about single groups; `without`: the key at that index is ignored.
+    /// Makes a judge of single groups; `without`: the key at that index is ignored.
     pub(crate) fn judge(&self, without: Option<usize>) -> Judge {
         let mut judge = Judge::default();
         for (key, how) in &self.keys {
@@ -85,7 +85,7 @@ impl Judge {
         self.touching(key).next().is_some()
     }
 
-    /// The same because of calls that were lost, not of such that `record` was asked to leave out.
+    /// Whether a group may have more because of calls that were lost, not of such that `record` was asked to leave out.
     pub(crate) fn lost(&self, key: &[Value]) -> bool {
         self.touching(key).any(|how| how.lost)
     }

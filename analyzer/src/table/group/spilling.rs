@@ -17,7 +17,7 @@ const STEP: usize = 1024;
 /// Sums by key. Those for which there is no memory are in runs by key, each with a part of its sums.
 #[derive(Debug)]
 pub(crate) struct Spilling<A> {
-    /// Those in memory.
+    /// Sums in memory.
     pub groups: Groups<A>,
     runs: Vec<Run>,
     store: Option<Store>,
@@ -41,7 +41,7 @@ impl<A: Add + Stored> Spilling<A> {
         Self { store, share, ..Self::default() }
     }
 
-    /// After so many sums may have changed: puts all into the file if they take more memory than there is with `beside`, bytes of
+    /// Puts all sums into the file, after so many may have changed, if they take more memory than there is with `beside`, bytes of
     /// who keeps something for each. Then none is in memory, and their places mean nothing.
     pub(crate) fn relieve(&mut self, changes: usize, beside: usize) -> bool {
         let Some(store) = &self.store else { return false };
@@ -87,7 +87,7 @@ impl<A> Default for Parts<A> {
 }
 
 impl<A: Add + Stored> Parts<A> {
-    /// Those of `parts`; each key is in one of them.
+    /// Joins the sums of `parts`; each key is in one of them.
     pub(crate) fn of(mut parts: Vec<Spilling<A>>) -> Self {
         if parts.iter().all(|part| part.runs.is_empty()) {
             return Self { memory: parts.into_iter().map(|part| part.groups).collect(), ..Self::default() };
@@ -101,7 +101,7 @@ impl<A: Add + Stored> Parts<A> {
         Self { memory: Vec::new(), spilled: spilled.collect(), store }
     }
 
-    /// Those in memory.
+    /// Sums that are in memory.
     #[cfg(test)]
     pub(crate) fn in_memory(self) -> Vec<Groups<A>> {
         assert!(self.spilled.is_empty());
@@ -168,7 +168,7 @@ impl Ranking {
 const NUMBER: usize = size_of::<u64>();
 
 impl<'a, A: Add + Stored + Clone> Ordered<'a, A> {
-    /// Those to which `number` gives one.
+    /// Puts those sums in order to which `number` gives one.
     pub(crate) fn new(
         parts: &'a Parts<A>,
         mut number: impl FnMut(Packed<'_>, &A) -> Option<u64>,

@@ -11,9 +11,9 @@ use super::later::HasTime;
 pub(crate) enum MissingKind {
     /// Other events than calls.
     Events,
-    /// Those of process life among them: what tasks are called, who began and ended.
+    /// Events of process life: what tasks are called, who began and ended.
     Life,
-    /// Calls.
+    /// Calls of tasks.
     Calls,
 }
 
@@ -24,9 +24,9 @@ pub(crate) struct Lost {
     pub first: u64,
     /// Time of the last.
     pub last: u64,
-    /// Their CPU; None: any.
+    /// CPU of the events; None: any.
     pub cpu: Option<u32>,
-    /// Their process; 0: any.
+    /// Process of the events; 0: any.
     pub pid: u32,
 }
 

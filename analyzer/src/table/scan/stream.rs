@@ -53,7 +53,7 @@ pub(crate) struct Piece<S: Source + ?Sized> {
     /// Index of the segment.
     pub at: usize,
     window: (u64, u64),
-    /// Rows.
+    /// Rows of the piece.
     pub rows: Vec<S::Row>,
     /// Common parts of the rows.
     pub part: S::Part,

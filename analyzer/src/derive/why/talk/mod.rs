@@ -29,36 +29,36 @@ const DELAYED: std::ops::Range<u64> = 38_000_000..60_000_000;
 /// What a thread did.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Act {
-    /// It sent on this socket.
+    /// The thread sent on this socket.
     Sends(Arc<[u8]>),
-    /// It got something from this socket.
+    /// The thread got something from this socket.
     Takes(Arc<[u8]>),
-    /// It waited for one of several descriptors; true: until its time was up.
+    /// The thread waited for one of several descriptors; true: until its time was up.
     Waits(bool),
-    /// It slept as it asked.
+    /// The thread slept as it asked.
     Sleeps,
-    /// It waited for the end of this process, by the number that its caller has for it.
+    /// The thread waited for the end of this process, by the number that its caller has for it.
     Reaps(u32),
-    /// It connected to this address.
+    /// The thread connected to this address.
     Connects(Arc<[u8]>, Connected),
-    /// It waited for this pipe to have something, or room.
+    /// The thread waited for this pipe to have something, or room.
     Pipe(Arc<[u8]>, Way),
     /// A call on this file failed with this error.
     Fails(Arc<[u8]>, u16),
-    /// It looked for this file, with this error.
+    /// The thread looked for this file, with this error.
     Misses(Arc<[u8]>, u16),
-    /// It ended.
+    /// The thread ended.
     Ends,
 }
 
 /// How an attempt to connect ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Connected {
-    /// It is connected.
+    /// A connection.
     Yes,
-    /// It is under way.
+    /// A connection that is under way.
     Later,
-    /// It failed with this error.
+    /// No connection, with this error.
     No(u16),
 }
 
@@ -76,7 +76,7 @@ pub(crate) enum Way {
 pub(crate) struct Talker {
     /// Unique in the tape.
     pub key: u64,
-    /// Its pid.
+    /// Pid of the process.
     pub pid: u32,
     /// Name of the thread.
     pub comm: Arc<[u8]>,
@@ -85,7 +85,7 @@ pub(crate) struct Talker {
 /// A call that ended.
 #[derive(Clone, Debug)]
 pub(crate) struct Said {
-    /// Whose.
+    /// Process of the waits.
     pub who: Talker,
     /// The thread.
     pub thread: u32,
@@ -95,7 +95,7 @@ pub(crate) struct Said {
     pub act: Act,
     /// When it began and ended.
     pub span: (u64, u64),
-    /// Its time without waits for a CPU, ns.
+    /// Time of the wait without waits for a CPU, ns.
     pub ns: u64,
 }
 
@@ -128,7 +128,7 @@ pub(crate) struct TalkWait {
     pub max: u64,
     /// The first and the last.
     pub span: Option<(u64, u64)>,
-    /// Those that were no different in form but were not as long as a delayed ACK makes them.
+    /// Number of waits that were no different in form but were not as long as a delayed ACK makes them.
     pub others: u64,
 }
 
@@ -209,7 +209,7 @@ impl ThreadTopic {
 /// The machine.
 #[derive(Debug, Default)]
 pub(crate) struct Talks {
-    /// By process, call and what for.
+    /// Waits by process, call and what for.
     pub sums: FxHashMap<Key, TalkWait>,
     /// Time asleep as asked, by pid: it is part of what a server does for its answer, ns.
     pub slept: FxHashMap<u32, u64>,

@@ -48,23 +48,23 @@ const LOOKS: [&str; 4] = ["stat", "lstat", "newfstatat", "statx"];
 /// What a call may be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in super::super) enum TalkCall {
-    /// It takes data.
+    /// The call takes data.
     Takes,
-    /// It gives data.
+    /// The call gives data.
     Gives,
-    /// It waits for one of several descriptors.
+    /// The call waits for one of several descriptors.
     Waits,
-    /// It sleeps as asked.
+    /// The call sleeps as asked.
     Sleeps,
-    /// It connects.
+    /// The call connects.
     Connects,
-    /// It opens, locks or makes a file, which may fail until somebody else is done.
+    /// The call opens, locks or makes a file, which may fail until somebody else is done.
     Tries,
-    /// It looks for a file.
+    /// The call looks for a file.
     Looks,
-    /// It ends.
+    /// The thread ends.
     Ends,
-    /// It waits for a child to end.
+    /// The call waits for a child to end.
     Reaps,
 }
 
@@ -161,12 +161,12 @@ pub(in super::super) struct CallReader<'a> {
     seen: FxHashSet<(u32, Way, u64)>,
     names: FxHashMap<Vec<u8>, Arc<[u8]>>,
     comms: FxHashMap<u32, Arc<[u8]>>,
-    /// See [`Users`].
+    /// Users of sockets and pipes; see [`Users`].
     pub(in super::super) users: Users,
 }
 
 impl<'a> CallReader<'a> {
-    /// Of `segment`.
+    /// Prepares reading `segment`.
     pub(in super::super) fn new(segment: &'a Loaded) -> Self {
         let sorts = segment.calls.iter().map(|info| sort(info)).collect();
         let numbered = Numbered::new(segment);

@@ -45,7 +45,7 @@ pub(crate) struct Together {
 /// Most processes that are told apart.
 const PIDS: usize = 4096;
 
-/// Those of `talked` that `on` names, by program, call and that name.
+/// Waits of `talked` that `on` names, by program, call and that name.
 pub(crate) fn together<'a>(
     talked: &'a [Talked],
     on: impl Fn(&'a Talked) -> Option<Vec<u8>>,

@@ -36,7 +36,7 @@ impl FtraceColumns {
 pub(super) struct NamedThread {
     /// 0: none, the CPU is idle.
     pub tid: i32,
-    /// Its name.
+    /// Name of the thread.
     pub comm: String,
 }
 

@@ -20,12 +20,12 @@ pub(super) struct SliceWriter {
 /// Which flow an event is part of.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Flow {
-    /// None.
+    /// Not part of a flow.
     #[default]
     None,
-    /// It begins this one.
+    /// The event begins this flow.
     Begins(u64),
-    /// It ends it.
+    /// The event ends this flow.
     Ends(u64),
 }
 

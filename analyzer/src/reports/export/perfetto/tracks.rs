@@ -26,7 +26,7 @@ pub(super) enum Track {
 }
 
 impl Track {
-    /// Its number in the trace.
+    /// Number of the track in the trace.
     pub(super) fn uuid(self, tape: u32) -> u64 {
         let (kind, number) = match self {
             Self::Thread(utid) => (1, utid),

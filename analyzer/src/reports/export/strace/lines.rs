@@ -32,7 +32,7 @@ pub(super) struct StraceLook {
     pub clock: Clock,
     /// Start of the recording, CLOCK_MONOTONIC.
     pub open: u64,
-    /// With the files of descriptors.
+    /// Whether the files of descriptors are shown.
     pub files: bool,
 }
 
@@ -67,7 +67,7 @@ pub(super) struct Lines<W> {
 }
 
 impl<W: Write> Lines<W> {
-    /// At most `limit` of them, to `out`.
+    /// Writes at most `limit` of them to `out`.
     pub(super) fn new(out: W, look: StraceLook, limit: u64) -> Self {
         Self {
             out,

@@ -22,11 +22,11 @@ pub(super) struct Events<'a> {
 /// What the events of a segment have in common.
 #[derive(Debug, Default)]
 pub(super) struct Part {
-    /// Its calls; None: they cannot be read.
+    /// Calls of the part; None: they cannot be read.
     pub calls: Option<Loaded>,
-    /// Its signals, of all processes: what was sent is known when it is taken.
+    /// Signals of the part, of all processes: what was sent is known when it is taken.
     pub signals: Vec<SignalEvent>,
-    /// Its process events, likewise.
+    /// Process events of the part, of all processes.
     pub life: Vec<ProcessEvent>,
     /// Its tasks, if it has no calls.
     tasks: Dict,
@@ -44,7 +44,7 @@ impl Part {
 pub(super) struct Event {
     /// When, CLOCK_MONOTONIC.
     pub ts: u64,
-    /// What.
+    /// What happened.
     pub what: What,
 }
 

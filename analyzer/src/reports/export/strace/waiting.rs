@@ -19,9 +19,9 @@ pub(super) struct Due {
 /// A part of a call's line.
 #[derive(Debug)]
 pub(super) enum Text {
-    /// It begins.
+    /// The beginning of the line.
     Begin(Vec<u8>),
-    /// It ends: its other arguments, and its result.
+    /// The end of the line: the other arguments, and the result.
     End {
         /// The call.
         call: Arc<CallInfo>,
