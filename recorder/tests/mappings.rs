@@ -475,7 +475,7 @@ fn a_layer_of_overlayfs_is_the_file_itself() {
     }
 }
 
-/// A kernel bug lets the options of one side-band reach into the records of another (see spaces/sideband.rs).
+/// A kernel bug lets the options of one side-band reach into the records of another (see mappings/sideband.rs).
 #[test]
 fn perf_works_beside_the_side_band() {
     let Some(mut tracker) = tracker(&TrackerConfig::default()) else { return };
