@@ -136,7 +136,7 @@ fn list(sql: &Sql, path: Option<&Path>) -> Result<()> {
 }
 
 fn columns(table: &Table) -> Vec<Vec<String>> {
-    let row = |field: &frames::Field| {
+    let row = |field: &frames::FrameField| {
         vec![
             field.name.clone(),
             field.kind.name().to_owned(),

@@ -12,7 +12,7 @@ use datafusion::common::{DataFusionError, Result};
 use datafusion::logical_expr::{Expr, TableProviderFilterPushDown, TableType};
 use datafusion::physical_plan::ExecutionPlan;
 use rayon::prelude::*;
-use systape_analyzer::frames::{Bounds, Cost, Field, Part, Source};
+use systape_analyzer::frames::{Bounds, FrameField, Part, QueryCost, Source};
 
 use crate::bounds;
 use crate::columns;
@@ -36,7 +36,7 @@ pub(crate) struct UsedTable {
     /// The predicates that say so.
     pub(crate) filters: Vec<String>,
     /// What that costs.
-    pub(crate) cost: Cost,
+    pub(crate) cost: QueryCost,
 }
 
 /// A tape, and what a query used of it.
@@ -91,7 +91,7 @@ impl TableProvider for Provider {
         let table = &self.taped.source.tables()[self.at];
         self.taped.source.require(table).map_err(failed)?;
         let wanted: Vec<usize> = projection.cloned().unwrap_or_else(|| (0..table.fields.len()).collect());
-        let fields: Vec<&Field> = wanted.iter().map(|at| &table.fields[*at]).collect();
+        let fields: Vec<&FrameField> = wanted.iter().map(|at| &table.fields[*at]).collect();
         let (bounds, said) = if self.taped.read_all { Default::default() } else { bounds::of(filters, table) };
         let parts = self.taped.source.parts(table, &bounds);
         let used = UsedTable {
@@ -144,7 +144,7 @@ impl BatchSource for TapeScan {
 impl TapeScan {
     fn read(&self, part: Part) -> Result<Vec<RecordBatch>> {
         let table = &self.taped.source.tables()[self.at];
-        let fields: Vec<&Field> = self.wanted.iter().map(|at| &table.fields[*at]).collect();
+        let fields: Vec<&FrameField> = self.wanted.iter().map(|at| &table.fields[*at]).collect();
         let (mut batches, mut rows, mut fault) = (Vec::new(), 0_usize, None);
         let read = self.taped.source.read(table, part, &fields, &mut |batch| {
             rows += batch.rows;

@@ -11,7 +11,7 @@ use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result, bail};
-use systape_analyzer::frames::{self, Bounds, Field, Source, Table};
+use systape_analyzer::frames::{self, Bounds, FrameField, Source, Table};
 
 use self::ordered::WaitingRows;
 use self::place::Place;
@@ -107,7 +107,7 @@ fn give_back() {
 /// Writes a table; what is lost of it.
 fn export(source: &Source, table: &Table, dir: &Path, (ending, permissions): (FileEnding, u32)) -> Result<Vec<String>> {
     // columns that are directories are none of the file
-    let fields: Vec<&Field> = table.fields.iter().filter(|field| !PARTITIONS.contains(&&*field.name)).collect();
+    let fields: Vec<&FrameField> = table.fields.iter().filter(|field| !PARTITIONS.contains(&&*field.name)).collect();
     let schema = columns::schema(fields.iter().copied());
     let host = source.host().map(frames::utf8);
     let place = Place::new(dir, &table.name, host.as_deref(), source.date(), source.id(), ending.name())
