@@ -105,6 +105,8 @@ struct Session {
                                        # are there for what they tell of it: states, names, ends. Since 1.5
   cutTo @38 :Ns;                       # 0 = no cut
   recording @39 :Data $class("none");  # the same in all tapes of one recording, 16 bytes; empty = the tape's id. Since 1.5
+  needs @41 :Bool;                     # with families sched and block, captured value 7 of a call says what it needed
+                                       # besides the CPU; false = it is not said. Since 1.5
   cutTasks @40 :Bool;                  # the cut has the events of some tasks: those with Task.recorded. Rows of others are there
                                        # for what they tell of these. Since 1.5
 }
@@ -296,7 +298,9 @@ struct SyscallsBytes {
   row @1 :Column;          # delta from the previous value's row
   arg @2 :Column;          # 0..5; bit 3 set: its value when the call had returned, which the kernel wrote over the first.
                            # Of an array of pollfd: the elements whose revents are not 0. 6: what was at the futex that the call waits
-                           # for when the wait began, 16 bytes or those up to the end of the page
+                           # for when the wait began, 16 bytes or those up to the end of the page.
+                           # 7: what the call needed besides the CPU, one byte: bit 0, its thread had something read from a block
+                           # device meanwhile; bit 1, it slept until an I/O was over. Neither: no value
   status @3 :Column;       # ByteStatus
   len @4 :Column;          # bytes stored
   full @5 :Column;         # full size of the value; 0 = not known

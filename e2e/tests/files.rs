@@ -7,6 +7,9 @@ use std::path::PathBuf;
 
 use serde_json::Value;
 use systape_e2e::call::from_hex;
+use systape_e2e::disk::{Loop, has};
+use systape_e2e::lab::run;
+use systape_e2e::more::Mounted;
 use systape_e2e::{Background, Lab, strace};
 
 /// The program, and what it is called when it runs itself again.
@@ -183,4 +186,78 @@ fn a_process_that_moves_while_the_recording_begins_is_nowhere_wrong() {
     fs::write(lab.path("stop"), "").expect("stop");
     loops.wait().expect(0);
     println!("{known} paths were known");
+}
+
+/// Reads pages of a file in an order with repeats, each by pread64 if mincore(2) says that the page cache has it, else by readv.
+/// Prints how many of each. Given `wait`, it says that it is ready and waits for a file first.
+const CACHED: &str = r#"
+import ctypes, mmap, os, random, sys, time
+path, pages, reads = sys.argv[1], 256, 600
+libc = ctypes.CDLL(None, use_errno=True)
+fd = os.open(path, os.O_RDWR)
+os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_RANDOM)
+os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
+view = mmap.mmap(fd, pages * 4096)
+at = ctypes.addressof(ctypes.c_char.from_buffer(view))
+if 'wait' in sys.argv:
+    open('ready', 'w').close()
+    while not os.path.exists('go'):
+        time.sleep(0.01)
+seen = ctypes.create_string_buffer(1)
+random.seed(7)
+cached = missed = 0
+for _ in range(reads):
+    page = random.randrange(pages)
+    assert libc.mincore(ctypes.c_void_p(at + page * 4096), 4096, seen) == 0
+    if seen.raw[0] & 1:
+        cached += len(os.pread(fd, 4096, page * 4096)) == 4096
+    else:
+        os.lseek(fd, page * 4096, os.SEEK_SET)
+        missed += os.readv(fd, [bytearray(4096)]) == 4096
+print(cached, missed)
+"#;
+
+#[test]
+fn reads_from_the_page_cache_are_those_of_mincore() {
+    let Some(lab) = Lab::with_bpf() else { return };
+    let Some(disk) = Loop::new(&lab, "image", 64 << 20) else { return };
+    if !has("mkfs.ext4") {
+        return;
+    }
+    run(lab.command("mkfs.ext4").args(["-q", "-F", &disk.path])).expect(0);
+    let _mounted = Mounted::disk(&lab, "ext4", &disk.path);
+    let data = lab.path("ext4/data");
+    fs::write(&data, vec![7; 256 * 4096]).expect("data");
+    run(lab.command("sync").arg(&data)).expect(0);
+    fs::write(lab.path("cached.py"), CACHED).expect("program");
+    let (script, file) = (lab.path("cached.py").display().to_string(), data.display().to_string());
+    let told = |tape: &str, text: &str| {
+        let counts: Vec<u64> = text.split_whitespace().filter_map(|word| word.parse().ok()).collect();
+        let [cached, missed] = counts[..] else { panic!("{text}") };
+        assert!(cached > 100 && missed > 100, "{text}");
+        let rows = rows(&lab, tape, &["--by", "file,syscall"]);
+        let of = |syscall: &str| {
+            let row = rows.iter().find(|row| row["file"] == file.as_str() && row["syscall"] == syscall).expect("a row");
+            (row["reads"].as_u64(), row["cached_reads"].as_u64())
+        };
+        assert_eq!(of("pread64"), (Some(cached), Some(cached)), "{rows:?}");
+        assert_eq!(of("readv"), (Some(missed), Some(0)), "{rows:?}");
+    };
+    // with calls that are counted, those that are stored go another way
+    for options in [&[][..], &["--duration", "0ns"], &["-e", "pread64,readv,openat"]] {
+        let run = lab.record("t.tape", options, &["python3", &script, &file]).expect(0);
+        told("t.tape", &run.text());
+    }
+    let mut command = lab.command("python3");
+    let waits = Background::start(command.args([&script, &file, "wait"]));
+    lab.until("it is ready", || lab.path("ready").exists());
+    let record = lab.attach("p.tape", &["-p", &waits.pid_text()]);
+    fs::write(lab.path("go"), "").expect("go");
+    let text = waits.wait().expect(0).text();
+    record.stop(libc::SIGINT).expect(0);
+    told("p.tape", &text);
+    // without switches nobody knows who waited
+    lab.record("n.tape", &["--families", "syscall,process,block"], &["python3", &script, &file]).expect(0);
+    let unknown = rows(&lab, "n.tape", &["--rank", "reads"]);
+    assert!(unknown[0]["reads"].as_u64() > Some(0) && unknown[0]["cached_reads"].is_null(), "{unknown:?}");
 }

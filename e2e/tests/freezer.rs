@@ -23,7 +23,8 @@ fn frozen_is_neither_asleep_nor_stopped() {
     }
     let dir = group.dir();
     let script = format!(
-        "./busy -c 'while :; do :; done' & a=$!; ./asleep 100 & b=$!; ./stopped 100 & c=$!
+        "echo $$; ./busy -c 'while :; do :; done' & a=$!; ./asleep 100 & b=$!; ./stopped 100 & c=$!
+         until grep -q busy /proc/$a/comm && grep -q asleep /proc/$b/comm && grep -q stopped /proc/$c/comm; do sleep 0.01; done
          for p in $a $b $c; do echo $p >{dir}/cgroup.procs; done
          kill -STOP $c; until grep -q '^State:.T' /proc/$c/status; do sleep 0.01; done
          echo 1 >{dir}/cgroup.freeze; until grep -q 'frozen 1' {dir}/cgroup.events; do sleep 0.01; done
@@ -31,9 +32,11 @@ fn frozen_is_neither_asleep_nor_stopped() {
          until grep -q 'frozen 0' {dir}/cgroup.events; do sleep 0.01; done; kill -KILL $a $b $c; wait"
     );
     for scope in [&["-a"][..], &[]] {
-        lab.record("t.tape", scope, &["sh", "-c", &script]).expect(0);
+        let shell = lab.record("t.tape", scope, &["sh", "-c", &script]).expect(0).text();
         let rows = lab.analyze(&["states", "t.tape", "--by", "comm,state", "--format", "json"]).expect(0).json();
-        let whole = lab.calls("t.tape", &["-e", "write", "-P", &format!("{dir}/cgroup.freeze")]);
+        // of others here it may not be known what they write to
+        let file = format!("{dir}/cgroup.freeze");
+        let whole = lab.calls("t.tape", &["-e", "write", "-P", &file, "-p", shell.trim()]);
         let [freezes, thaws] = &whole[..] else { panic!("{} writes", whole.len()) };
         // nobody is frozen before it was asked for, or after the thaw (but for the wait for a CPU)
         let most = (thaws.ts() + thaws.dur().expect("ended") - freezes.ts()).cast_unsigned();

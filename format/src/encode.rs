@@ -14,8 +14,8 @@ use crate::header::{
 use crate::info::{add_content, block_start, from_headers, listed_calls, listed_pids};
 use crate::message::{self, CapturedValues, Columns};
 use crate::model::{
-    Appeared, BESIDE, Checkpoint, Ends, FD_FIRST, FD_NONE, Gap, LedgerReason, SECOND_VALUE, SegmentInfo, StackOf,
-    Stacks, Symbols,
+    Appeared, BESIDE, Checkpoint, Ends, FD_FIRST, FD_NONE, Gap, LedgerReason, NEEDS, SECOND_VALUE, SegmentInfo,
+    StackOf, Stacks, Symbols,
 };
 use crate::order::{column_order, row_order};
 use crate::payload::{Block, Packer};
@@ -350,7 +350,8 @@ fn check(data: &SegmentData) -> Result<()> {
         inside("fd name", fd.iter().max().copied(), data.fd_names.len() + FD_FIRST as usize)?;
     }
     inside("row of a captured value", data.values.iter().map(|v| v.row).max(), n)?;
-    let arguments = data.values.iter().filter(|v| v.arg != BESIDE).map(|v| u32::from(v.arg & !SECOND_VALUE));
+    let arguments =
+        data.values.iter().filter(|v| ![BESIDE, NEEDS].contains(&v.arg)).map(|v| u32::from(v.arg & !SECOND_VALUE));
     inside("argument of a captured value", arguments.max(), 6)?;
     let tasks = data.tasks.len();
     inside("task of an event", data.processes.iter().map(|e| e.task.max(e.parent)).max(), tasks)?;

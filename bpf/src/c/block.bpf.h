@@ -427,6 +427,15 @@ int block_rq_complete(u64 *ctx)
 	return 0;
 }
 
+/* A thread's call has something read, read-ahead included. */
+static __always_inline void note_fetch(void *ctx)
+{
+	struct task_struct *current = current_task();
+
+	if (!in_interrupt(ctx, current))
+		note_need(current, WIRE_FETCHED);
+}
+
 /* Devices without a request queue: dm, md, zram. Their I/O is tracked by bio. */
 int block_bio_queue(u64 *ctx)
 {
@@ -442,6 +451,8 @@ int block_bio_queue(u64 *ctx)
 	if (window != WINDOW_OPEN)
 		return 0;
 	bio = UNTRUSTED(struct bio, bio);
+	if ((FIELD(bio, bi_opf) & REQ_OP_MASK) == REQ_OP_READ)
+		note_fetch(ctx);
 	disk = disk_of_bio(bio);
 	if (!disk || FIELD(FIELD(disk, queue), mq_ops))
 		return 0;

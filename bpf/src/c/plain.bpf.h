@@ -116,4 +116,22 @@ static __always_inline void release_plain(const struct wire_ident *id)
 	__sync_fetch_and_add(&p->users, -1);
 }
 
+/*
+ * Of the call in progress of the current task: what it needed besides the CPU
+ * (WIRE_FETCHED, WIRE_AWAITED). Only its own thread reads and writes these bits.
+ */
+static __always_inline void note_need(struct task_struct *current, u16 need)
+{
+	struct plain_call *p = plain_call_of(current);
+	struct task_state *st;
+
+	if (p && p->in_call) {
+		p->rec.hdr.flags |= need;
+		return;
+	}
+	st = current_state(current, false);
+	if (st && st->in_call)
+		st->rec.hdr.flags |= need;
+}
+
 #endif

@@ -156,6 +156,8 @@ int sched_switch(u64 *ctx)
 	got->recorded = comes;
 	if (window != WINDOW_OPEN)
 		return 0;
+	if (BPF_CORE_READ_BITFIELD_PROBED(prev, in_iowait))
+		note_need(current_task(), WIRE_AWAITED);
 	if (!cpu_is_recorded() || (!left && !comes && !is_recorded(prev)))
 		return 0;
 	w.hdr.kind = WIRE_SWITCH;

@@ -15,6 +15,7 @@
 #define ENOTDIR 20
 #define ENOSYS 38
 #define NR_NONE 0xffffffff
+#define WIRE_NEEDS (WIRE_FETCHED | WIRE_AWAITED)
 
 static __always_inline u8 abi_from(u32 status, long id)
 {
@@ -524,11 +525,11 @@ static __always_inline bool is_wanted(const struct wire_syscall *rec, const stru
 /* Whether it is counted rather than stored. */
 static __always_inline bool is_filtered(struct wire_syscall *rec, const struct sc_desc *d)
 {
-	if (!filter_calls || rec->hdr.flags || is_wanted(rec, d))
+	if (!filter_calls || rec->hdr.flags & ~WIRE_NEEDS || is_wanted(rec, d))
 		return false;
 	if (window == WINDOW_OPEN)
 		return true;
-	rec->hdr.flags = WIRE_FILTERED;
+	rec->hdr.flags |= WIRE_FILTERED;
 	return false;
 }
 
@@ -588,7 +589,7 @@ static __always_inline void count_missed(struct wire_syscall *rec, u8 missed, u3
 
 static __always_inline bool is_counted(const struct wire_syscall *rec, u8 missed)
 {
-	return missed || (ledger_check && !(rec->hdr.flags & ~WIRE_OUR_ROOT));
+	return missed || (ledger_check && !(rec->hdr.flags & ~(WIRE_OUR_ROOT | WIRE_NEEDS)));
 }
 
 /* At one place at the end of a program: the verifier walks it for every state it can be reached in. */

@@ -176,6 +176,8 @@ VALUE(WIRE_, UNSELECTED, 1, "The user did not select it.")
 VALUE(WIRE_, IN_LEDGER, 2, "It is kept for fd tracking, and counted in the ledger.")
 VALUE(WIRE_, FILTERED, 4, "It ended after the window and is to be counted, unless it was counted as in flight.")
 VALUE(WIRE_, OUR_ROOT, 8, "An exec that failed: its process has the recorder's root directory.")
+VALUE(WIRE_, FETCHED, 16, "In its time its thread had something read from a block device.")
+VALUE(WIRE_, AWAITED, 32, "In its time its thread slept until an I/O was over.")
 END
 
 GROUP(task_reason, u16, "Why a task's record was sent: `hdr.flags`, below TASK_REASON.")

@@ -102,6 +102,7 @@ pub(crate) fn write_session(s: &Session) -> Builder<HeapAllocator> {
     b.set_recording(&s.recording);
     b.set_cut_tasks(s.cut_tasks);
     b.set_with_self(s.with_self);
+    b.set_needs(s.needs);
     b.set_preemptible(s.preemptible);
     b.set_registers_unknown(s.registers_unknown);
     b.set_extent(match s.extent {
@@ -269,6 +270,7 @@ pub(crate) fn read_session(header: &Header, message: &Message<'_>) -> Result<Ses
         recording: data(SESSION, r.get_recording())?,
         cut_tasks: r.get_cut_tasks(),
         with_self: r.get_with_self(),
+        needs: r.get_needs(),
         preemptible: r.get_preemptible(),
         registers_unknown: r.get_registers_unknown(),
         extent: match r.get_extent() {

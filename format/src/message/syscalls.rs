@@ -8,7 +8,7 @@ use crate::column::{Name, bits, get, need, put, put_repeating, put_running, put_
 use crate::error::{Error, Result, capnp_err};
 use crate::header::Header;
 use crate::model::{
-    Args, BESIDE, ByteStatus, CallState, Captured, Core, Dict, FD_FIRST, FD_NONE, Fds, SECOND_VALUE, Time,
+    Args, BESIDE, ByteStatus, CallState, Captured, Core, Dict, FD_FIRST, FD_NONE, Fds, NEEDS, SECOND_VALUE, Time,
 };
 use crate::order::PickedRows;
 use crate::payload::{Message, list_len, new_message};
@@ -385,7 +385,7 @@ pub(crate) fn read_bytes(
         if at >= rows as u64 {
             return Err(bad(format!("row {at} of {rows}")));
         }
-        if arg[i] & !SECOND_VALUE > 5 && arg[i] != BESIDE {
+        if arg[i] & !SECOND_VALUE > 5 && ![BESIDE, NEEDS].contains(&arg[i]) {
             return Err(bad(format!("argument {}", arg[i])));
         }
         let status = ByteStatus::from_raw(status[i]).ok_or_else(|| bad(format!("unknown status {}", status[i])))?;

@@ -112,6 +112,8 @@ pub struct Session {
     pub cpu_list: Vec<u32>,
     /// The recorder's own threads are recorded like others, all but their calls.
     pub with_self: bool,
+    /// Calls say what they needed ([`NEEDS`]), if families sched and block are recorded; false = they do not.
+    pub needs: bool,
     /// Which tasks' events are recorded.
     pub extent: Extent,
     /// Tracing programs may be preempted on that kernel, so it skips some runs (gap cause [`GapCause::Skipped`]); false
@@ -444,12 +446,20 @@ pub const SECOND_VALUE: u8 = 8;
 /// as they were when the wait began.
 pub const BESIDE: u8 = 6;
 
+/// [`Captured::arg`] of what is no argument's value: what the call needed besides the CPU, one byte of [`FETCHED`] and [`AWAITED`]. A call
+/// that needed neither has none.
+pub const NEEDS: u8 = 7;
+/// Bit of [`NEEDS`]: in its time its thread had something read from a block device, read-ahead included.
+pub const FETCHED: u8 = 1;
+/// Bit of [`NEEDS`]: in its time its thread slept until an I/O was over, its own or another's.
+pub const AWAITED: u8 = 2;
+
 /// One captured value of user memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Captured {
     /// Row of the segment.
     pub row: u32,
-    /// Argument 0..5, plus [`SECOND_VALUE`] of one that the kernel overwrote; or [`BESIDE`].
+    /// Argument 0..5, plus [`SECOND_VALUE`] of one that the kernel overwrote; or [`BESIDE`], [`NEEDS`].
     pub arg: u8,
     /// Status of the bytes.
     pub status: ByteStatus,

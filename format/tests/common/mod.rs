@@ -80,6 +80,7 @@ pub fn session() -> Session {
         redacted: Vec::new(),
         cpu_list: vec![0, 3],
         with_self: true,
+        needs: true,
         registers_unknown: true,
         extent: Extent::Some,
         preemptible: true,

@@ -82,6 +82,7 @@ pub(crate) fn collect(config: &RecordConfig) -> Session {
         redacted: Vec::new(),
         cpu_list: config.cpus.clone().unwrap_or_default(),
         with_self: config.with_self,
+        needs: true,
         registers_unknown: false,
         extent: if config.filters_tasks() { Extent::Some } else { Extent::Everyone },
         cgroups: Vec::new(),

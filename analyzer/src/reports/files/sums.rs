@@ -8,7 +8,7 @@ use std::sync::Arc;
 use anyhow::Result;
 use rustc_hash::{FxHashMap, FxHashSet};
 use systape_abi::{ArgKind, ContentIo};
-use systape_format::model::{CPU_NONE, Call, CallState, ERRNO_ANY};
+use systape_format::model::{CPU_NONE, Call, CallState, ERRNO_ANY, Family, Gap, GapCause};
 use systape_format::reader::Tape;
 use systape_format::table::TableDef;
 
@@ -39,7 +39,7 @@ use crate::table::group::spilling::{Ordered, Parts, Spilling};
 use crate::table::group::value::{Key, Value};
 use crate::table::load::Loaded;
 use crate::table::picked::Is;
-use crate::table::scan::{Coverage, Scan};
+use crate::table::scan::{Coverage, Scan, lost};
 use crate::values::output::line;
 use crate::values::spill::Store;
 
@@ -421,6 +421,8 @@ struct Shown<'a> {
     by: &'a [GroupKey],
     /// What operations of io_uring or io_submit read and wrote is not on the tape.
     operations_unseen: bool,
+    /// The calls of the tape say what they needed.
+    needs: bool,
     /// The sums in the order that is asked for.
     rows: Ordered<'a, Kept>,
 }
@@ -456,7 +458,8 @@ impl<'a> Shown<'a> {
         });
         context.config.shown.rows(rows.len());
         let operations_unseen = operations::unseen(question);
-        Self { context, words, sums, asked, by: asked.by, operations_unseen, rows }
+        let needs = says_needs(question.tape);
+        Self { context, words, sums, asked, by: asked.by, operations_unseen, needs, rows }
     }
 
     /// Whether a row may be too low because calls were lost, and not left out by request.
@@ -495,8 +498,18 @@ impl<'a> Shown<'a> {
             layout.print(rows.map(|row| row.judged(self.context.judged())), out)?;
             return self.foot(limit, out);
         }
-        let headings =
-            ["total ms", "max ms", "calls", "opens", "reads", "writes", "read bytes", "written bytes", "errors"];
+        let headings = [
+            "total ms",
+            "max ms",
+            "calls",
+            "opens",
+            "reads",
+            "cached",
+            "writes",
+            "read bytes",
+            "written bytes",
+            "errors",
+        ];
         let table = headings.into_iter().fold(Table::default(), Table::number);
         let table = self.by.iter().fold(table, |table, by| table.word(by.heading()));
         table.print_rows(rows.map(|(key, work, short)| self.cells(&key, &work, short)), out)?;
@@ -544,6 +557,7 @@ impl<'a> Shown<'a> {
         let (mut row, keys) = (Row::new(table), self.keys(key));
         by::fill(&mut row, self.by, |by, name| keys.cell(by, name).into_owned());
         row.bound("calls", work.calls, calls).bound("opens", work.opens, opens).bound("reads", work.reads, reads);
+        row.bound("cached_reads", Some(work.cached).filter(|_| self.needs), reads || work.cached_short);
         row.bound("writes", work.writes, writes).bound("errors", work.errors, calls);
         row.bound("read_bytes", work.read, reads || work.read_short);
         row.bound("write_bytes", work.written, writes || work.written_short);
@@ -564,7 +578,10 @@ impl<'a> Shown<'a> {
         let count = |(count, more): (u64, bool)| format!("{}{count}", lead(more));
         let time = lead(calls || work.ns_short);
         let mut cells = vec![millis(work.ns, time), millis(work.max, time)];
-        cells.extend([(work.calls, calls), (work.opens, opens), (work.reads, reads), (work.writes, writes)].map(count));
+        cells.extend([(work.calls, calls), (work.opens, opens), (work.reads, reads)].map(count));
+        let cached = count((work.cached, reads || work.cached_short));
+        cells.push(if self.needs { cached } else { "?".to_owned() });
+        cells.push(count((work.writes, writes)));
         cells.push(count((work.read, reads || work.read_short)));
         cells.push(count((work.written, writes || work.written_short)));
         cells.push(count((work.errors, calls)));
@@ -572,6 +589,14 @@ impl<'a> Shown<'a> {
         cells.extend(self.by.iter().map(|by| keys.text(*by)));
         cells
     }
+}
+
+/// Whether calls of `tape` say what they needed: that was watched, and all of the time.
+fn says_needs(tape: &Tape) -> bool {
+    let session = tape.session();
+    let watches = [Family::Sched, Family::Block];
+    let missed = |gap: &Gap| watches.contains(&gap.family) && gap.cause == GapCause::Skipped;
+    session.needs && watches.iter().all(|family| session.families.contains(family)) && !lost::any(tape, missed)
 }
 
 /// A number that is no less for what is more: how many bits it has, then the highest of them.

@@ -1,7 +1,7 @@
 //! Work of calls on files: number, time, bytes.
 
 use systape_abi::ContentIo;
-use systape_format::model::{CallState, LedgerRow};
+use systape_format::model::{CallState, LedgerRow, NEEDS};
 
 use crate::derive::operations::Operation;
 use crate::lines::row::{Duration, duration};
@@ -20,6 +20,8 @@ pub(in crate::reports) struct Work {
     pub reads: u64,
     pub writes: u64,
     pub errors: u64,
+    /// Part of `reads`: those that returned bytes and needed no I/O for it.
+    pub cached: u64,
     pub read: u64,
     pub written: u64,
     pub ns: u64,
@@ -33,6 +35,8 @@ pub(in crate::reports) struct Work {
     pub read_short: bool,
     pub written_short: bool,
     pub ns_short: bool,
+    /// Whether it is not known of some reads what they needed: `cached` may be too low.
+    pub cached_short: bool,
     /// Whether it was mapped into memory: what was read and written there is in no figure.
     pub mapped: bool,
 }
@@ -45,6 +49,7 @@ impl Add for Work {
             (&mut self.reads, other.reads),
             (&mut self.writes, other.writes),
             (&mut self.errors, other.errors),
+            (&mut self.cached, other.cached),
             (&mut self.read, other.read),
             (&mut self.written, other.written),
             (&mut self.ns, other.ns),
@@ -57,6 +62,7 @@ impl Add for Work {
         self.read_short |= other.read_short;
         self.written_short |= other.written_short;
         self.ns_short |= other.ns_short;
+        self.cached_short |= other.cached_short;
         self.mapped |= other.mapped;
     }
 }
@@ -81,10 +87,14 @@ impl Work {
         // the loader maps programs and libraries, which are not read by calls anyway
         let maps = matches!(&*info.name, "mmap" | "mmap2") && flags & MAP_DENYWRITE == 0;
         work.mapped = maps && state.returned() && !failed(state, errno);
-        let moved = Moved::by(segment, row);
+        let (moved, seen) = (Moved::by(segment, row), state == CallState::Complete);
         let through = |arg: Option<usize>| arg.is_some_and(|arg| args.contains(&arg));
         if through(info.io.reads()) {
             (work.reads, work.read, work.read_short) = (1, moved.least(), moved.is_short());
+            // of one that was not seen from its enter on, what it needed before is not known
+            let needed = segment.captured(row).iter().any(|value| value.arg == NEEDS);
+            let cached = moved.least() > 0 && !needed;
+            (work.cached, work.cached_short) = ((cached && seen).into(), cached && !seen);
         }
         if through(info.io.writes()) {
             (work.writes, work.written, work.written_short) = (1, moved.least(), moved.is_short());
@@ -106,13 +116,18 @@ impl Work {
         work.last = Some(operation.end).filter(|_| !short);
         match io {
             ContentIo::Open => work.opens = 1,
-            ContentIo::Read(_) => (work.reads, work.read, work.read_short) = (1, bytes, short),
+            ContentIo::Read(_) => (work.reads, work.read, work.read_short, work.cached_short) = (1, bytes, short, true),
             ContentIo::Write(_) => (work.writes, work.written, work.written_short) = (1, bytes, short),
             // which way they went is not known
             _ if io.moves_bytes() || operation.op.is_none() => (work.read_short, work.written_short) = (true, true),
             _ => {}
         }
         work
+    }
+
+    /// Its flags, in the order of [`bits`].
+    fn flags(&self) -> [bool; 5] {
+        [self.read_short, self.written_short, self.ns_short, self.cached_short, self.mapped]
     }
 
     /// The work of counted calls.
@@ -129,6 +144,7 @@ impl Work {
             writes: io(info.io.writes().is_some()),
             errors: io(any || failed(row.state, row.errno)),
             read_short: moves && info.io.reads().is_some(),
+            cached_short: moves && info.io.reads().is_some(),
             written_short: moves && info.io.writes().is_some(),
             ns: row.sum,
             max: row.max,
@@ -157,6 +173,7 @@ pub(super) struct Narrow {
     reads: u32,
     writes: u32,
     errors: u32,
+    cached: u32,
     /// Those of [`Work`], as bits.
     flags: u8,
     /// The times of the first and the last are known.
@@ -187,7 +204,8 @@ impl Kept {
                 reads: count(work.reads)?,
                 writes: count(work.writes)?,
                 errors: count(work.errors)?,
-                flags: bits([work.read_short, work.written_short, work.ns_short, work.mapped]),
+                cached: count(work.cached)?,
+                flags: bits(work.flags()),
                 timed: span.is_some(),
                 read: work.read,
                 written: work.written,
@@ -232,6 +250,7 @@ impl Stored for Kept {
             reads,
             writes,
             errors,
+            cached,
             read,
             written,
             ns,
@@ -242,29 +261,31 @@ impl Stored for Kept {
             read_short,
             written_short,
             ns_short,
+            cached_short,
             mapped,
         } = self.work();
-        for number in [calls, opens, reads, writes, errors, read, written, ns, max, ledger] {
+        for number in [calls, opens, reads, writes, errors, cached, read, written, ns, max, ledger] {
             put_number(number.into(), out);
         }
         // of a time that is known one more
         [first, last].into_iter().for_each(|ts| put_number(ts.map_or(0, |ts| u128::from(ts) + 1), out));
-        out.push(bits([read_short, written_short, ns_short, mapped]));
+        out.push(bits([read_short, written_short, ns_short, cached_short, mapped]));
     }
 
     fn take(from: &mut &[u8]) -> Option<Self> {
         let mut next = || take_u64(from);
         let (calls, opens, reads, writes, errors) = (next()?, next()?, next()?, next()?, next()?);
-        let (read, written, ns, max, ledger) = (next()?, next()?, next()?, next()?, next()?);
+        let (cached, read, written, ns, max, ledger) = (next()?, next()?, next()?, next()?, next()?, next()?);
         let mut time = || Some(take_number(from)?.checked_sub(1).map(|ts| ts as u64));
         let (first, last) = (time()?, time()?);
-        let [read_short, written_short, ns_short, mapped] = flags(*from.split_off(..1)?.first()?);
+        let [read_short, written_short, ns_short, cached_short, mapped] = flags(*from.split_off(..1)?.first()?);
         Some(Self::of(Work {
             calls,
             opens,
             reads,
             writes,
             errors,
+            cached,
             read,
             written,
             ns,
@@ -275,6 +296,7 @@ impl Stored for Kept {
             read_short,
             written_short,
             ns_short,
+            cached_short,
             mapped,
         }))
     }
@@ -289,13 +311,14 @@ impl Stored for Kept {
 
 impl Narrow {
     fn work(&self) -> Work {
-        let ([read_short, written_short, ns_short, mapped], timed) = (flags(self.flags), self.timed);
+        let ([read_short, written_short, ns_short, cached_short, mapped], timed) = (flags(self.flags), self.timed);
         Work {
             calls: self.calls.into(),
             opens: self.opens.into(),
             reads: self.reads.into(),
             writes: self.writes.into(),
             errors: self.errors.into(),
+            cached: self.cached.into(),
             read: self.read,
             written: self.written,
             ns: self.ns,
@@ -306,18 +329,19 @@ impl Narrow {
             read_short,
             written_short,
             ns_short,
+            cached_short,
             mapped,
         }
     }
 }
 
 /// Flags as bits, the first lowest.
-fn bits(flags: [bool; 4]) -> u8 {
+fn bits(flags: [bool; 5]) -> u8 {
     flags.iter().rev().fold(0, |bits, flag| bits << 1 | u8::from(*flag))
 }
 
 /// The flags of [`bits`].
-fn flags(bits: u8) -> [bool; 4] {
+fn flags(bits: u8) -> [bool; 5] {
     std::array::from_fn(|at| bits >> at & 1 != 0)
 }
 
@@ -328,13 +352,14 @@ mod tests {
 
     fn works() -> impl Strategy<Value = Work> {
         let counts = || prop::array::uniform6(prop_oneof![4 => 0_u64..9, 1 => any::<u64>()]);
-        (counts(), counts(), any::<[bool; 4]>(), prop::option::of(any::<(u64, u64)>())).prop_map(
-            |([calls, opens, reads, writes, errors, ledger], [read, written, ns, max, ..], flags, span)| Work {
+        (counts(), counts(), any::<[bool; 5]>(), prop::option::of(any::<(u64, u64)>())).prop_map(
+            |([calls, opens, reads, writes, errors, ledger], [read, written, ns, max, cached, _], flags, span)| Work {
                 calls,
                 opens,
                 reads,
                 writes,
                 errors,
+                cached,
                 read,
                 written,
                 ns,
@@ -345,7 +370,8 @@ mod tests {
                 read_short: flags[0],
                 written_short: flags[1],
                 ns_short: flags[2],
-                mapped: flags[3],
+                cached_short: flags[3],
+                mapped: flags[4],
             },
         )
     }
@@ -367,6 +393,6 @@ mod tests {
 
     #[test]
     fn work_is_kept_small() {
-        assert!(size_of::<Kept>() <= 72, "{}", size_of::<Kept>());
+        assert!(size_of::<Kept>() <= 80, "{}", size_of::<Kept>());
     }
 }
