@@ -11,28 +11,28 @@ use crate::{Abi, Effect, SyscallDesc, describe, display_name};
 
 /// Calls behind i386 `socketcall` (include/uapi/linux/net.h).
 pub mod socketcall {
-    /// `socket`.
+    /// Number of `socket`.
     pub const SOCKET: u32 = 1;
-    /// `bind`.
+    /// Number of `bind`.
     pub const BIND: u32 = 2;
-    /// `connect`.
+    /// Number of `connect`.
     pub const CONNECT: u32 = 3;
-    /// `listen`.
+    /// Number of `listen`.
     pub const LISTEN: u32 = 4;
-    /// `accept`.
+    /// Number of `accept`.
     pub const ACCEPT: u32 = 5;
-    /// `accept4`.
+    /// Number of `accept4`.
     pub const ACCEPT4: u32 = 18;
 }
 
 /// What a call that has been entered does to descriptors, whatever its result will be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Entered {
-    /// Nothing.
+    /// No effect.
     Nothing,
     /// This one is closed: by `close` also if it fails, by `dup2` and `dup3` only if they succeed.
     Closes(i32),
-    /// Those from `first` to `last` are closed, or with `marks` will be closed by exec.
+    /// Descriptors from `first` to `last` are closed, or with `marks` will be closed by exec.
     Range {
         /// The first one.
         first: u32,
@@ -48,7 +48,7 @@ pub enum Entered {
 /// What a successful call did to descriptors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Made {
-    /// Nothing.
+    /// No effect.
     Nothing,
     /// This one is new; also in place of an open one.
     One {
@@ -75,12 +75,31 @@ pub enum Made {
     Unshared,
 }
 
+/// What a call does with the socket that it names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SocketUse {
+    /// A call that makes the socket.
+    Makes,
+    /// A call that makes the socket of a connection to a listener.
+    Accepts,
+    /// A call that may change what the socket is called.
+    Names,
+    /// A call that only uses the socket.
+    Uses,
+}
+
+/// Whether the call of this name takes a connection from a listener.
+pub fn is_accept(name: &str) -> bool {
+    matches!(name, "accept" | "accept4")
+}
+
 /// Facts about the descriptors of a call, looked up once.
 #[derive(Clone, Copy, Debug)]
 pub struct Descriptors {
     desc: Option<&'static SyscallDesc>,
     effect: Effect,
     cloexec: Cloexec,
+    socket: SocketUse,
     /// A success makes an io_uring, by which descriptors may come and go unseen.
     pub ring: bool,
 }
@@ -118,14 +137,21 @@ fn cloexec_of(name: &str) -> Cloexec {
 }
 
 impl Descriptors {
-    /// Those of call `nr`.
+    /// Facts about the descriptors of call `nr`.
     pub fn of(abi: Abi, nr: u32) -> Self {
         let desc = describe(abi, nr);
         let name = display_name(abi, nr);
+        let effect = desc.map_or(Effect::None, |desc| desc.effect);
         Self {
             desc,
-            effect: desc.map_or(Effect::None, |desc| desc.effect),
+            effect,
             cloexec: cloexec_of(&name),
+            socket: match (&*name, effect) {
+                ("socket" | "socketpair", _) => SocketUse::Makes,
+                (name, _) if is_accept(name) => SocketUse::Accepts,
+                (_, Effect::NamesSocket | Effect::MayBindSocket) => SocketUse::Names,
+                _ => SocketUse::Uses,
+            },
             ring: name == "io_uring_setup",
         }
     }
@@ -191,6 +217,16 @@ impl Descriptors {
         copies.then_some(args[0] as i32)
     }
 
+    /// What a call with these arguments does with the socket that it names.
+    pub fn socket(&self, args: &[u64; 6]) -> SocketUse {
+        match (self.effect, args[0] as u32) {
+            (Effect::SocketCall, socketcall::SOCKET) => SocketUse::Makes,
+            (Effect::SocketCall, socketcall::ACCEPT | socketcall::ACCEPT4) => SocketUse::Accepts,
+            (Effect::SocketCall, socketcall::BIND | socketcall::CONNECT | socketcall::LISTEN) => SocketUse::Names,
+            _ => self.socket,
+        }
+    }
+
     fn is_cloexec(&self, args: &[u64; 6], how: Option<u64>) -> bool {
         match self.cloexec {
             Cloexec::Never => false,
@@ -247,6 +283,17 @@ mod tests {
         assert_eq!(call("fcntl").copies(&[3, F_DUPFD.into(), 0, 0, 0, 0]), Some(3));
         assert_eq!(call("fcntl").copies(&[3, F_SETFD.into(), 0, 0, 0, 0]), None);
         assert_eq!(call("openat").copies(&[3; 6]), None);
+    }
+
+    #[test]
+    fn sockets_are_made_named_and_used() {
+        let socket = |name: &str| call(name).socket(&[3, 0, 0, 0, 0, 0]);
+        assert_eq!([socket("socketpair"), socket("accept4")], [SocketUse::Makes, SocketUse::Accepts]);
+        assert_eq!([socket("connect"), socket("read")], [SocketUse::Names, SocketUse::Uses]);
+        let call = Descriptors::of(Abi::I386, crate::number(Abi::I386, "socketcall").unwrap());
+        let socket = |call_of: u32| call.socket(&[call_of.into(), 0, 0, 0, 0, 0]);
+        assert_eq!([socket(socketcall::SOCKET), socket(socketcall::ACCEPT4)], [SocketUse::Makes, SocketUse::Accepts]);
+        assert_eq!([socket(socketcall::BIND), socket(17)], [SocketUse::Names, SocketUse::Uses]);
     }
 
     #[test]

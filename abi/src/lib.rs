@@ -41,11 +41,11 @@ mod value;
 
 pub use abi::Abi;
 pub use desc::{
-    AT_FDCWD, ArgDesc, ArgKind, Count, Effect, Io, Layout, RetKind, Struct, Structs, SyscallDesc, describe,
-    describe_name,
+    AT_FDCWD, ArgDesc, ArgKind, ContentIo, Effect, ElementCount, Layout, RetKind, Struct, Structs, SyscallDesc,
+    describe, describe_name,
 };
 pub use errno::{errno_name, errno_text, is_restart};
-pub use flags::{FlagSet, FlagStyle, How, clock_flags, open_flags, protocol_flags, sockopt_flags};
+pub use flags::{FlagForm, FlagSet, FlagStyle, clock_flags, open_flags, protocol_flags, sockopt_flags};
 pub use iouring::{aio_op_name, iouring_op_name};
 pub use names::{NO_CALL, all, display_name, name, number};
 pub use near::nearest;

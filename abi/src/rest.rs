@@ -1,7 +1,7 @@
 //! Calls in which programs wait for work: time in them is no delay of anybody, as far as the call alone says. `analyze` leaves them out of
 //! what it calls slow, `record --on stuck:` out of what it calls stuck.
 
-use crate::Io;
+use crate::ContentIo;
 
 /// Calls that wait for work, whatever they are on.
 const WAITS: &[&str] = &[
@@ -64,7 +64,7 @@ pub fn for_anything(name: &str) -> bool {
 }
 
 /// Whether the call `name`, which moves bytes as `io` says, takes them from where others put them.
-pub fn takes(name: &str, io: Io) -> bool {
+pub fn takes(name: &str, io: ContentIo) -> bool {
     io.reads().is_some() || name.starts_with("recv")
 }
 

@@ -4,7 +4,7 @@
 pub const SI_USER: i32 = 0;
 /// The kernel, somewhere.
 pub const SI_KERNEL: i32 = 0x80;
-/// sigqueue.
+/// A signal of sigqueue.
 pub const SI_QUEUE: i32 = -1;
 /// A POSIX timer.
 pub const SI_TIMER: i32 = -2;
@@ -12,7 +12,7 @@ pub const SI_TIMER: i32 = -2;
 pub const SI_MESGQ: i32 = -3;
 /// Asynchronous I/O.
 pub const SI_ASYNCIO: i32 = -4;
-/// SIGIO.
+/// A signal of queued SIGIO.
 pub const SI_SIGIO: i32 = -5;
 /// tkill, tgkill.
 pub const SI_TKILL: i32 = -6;

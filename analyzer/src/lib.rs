@@ -46,7 +46,7 @@ pub mod exercise {
     pub use crate::asked::config::Config;
     pub use crate::asked::config::view::{COMMON, Operands, Part, Rows, View};
     pub use crate::cli::parse::{Asked, parse, union};
-    pub use crate::cli::sandbox::{Needs, enter};
+    pub use crate::cli::sandbox::{RemainingRights, enter};
     pub use crate::cli::views::{VIEWS, tables};
     pub use crate::derive::stacks::of::Of;
     pub use crate::derive::stacks::weight::Metric;

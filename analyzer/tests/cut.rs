@@ -179,8 +179,8 @@ fn a_cut_says_what_was_open_at_a_moment_of_its_time() {
 fn rows(path: &Path, table: &str, inside: impl Fn(i64) -> bool + Sync) -> Vec<String> {
     let source = frames::source(path).unwrap();
     let table = source.tables().iter().find(|known| known.name == table).unwrap();
-    let own = |field: &&frames::Field| !["tape", "stack", "raw"].contains(&&*field.name);
-    let fields: Vec<&frames::Field> = table.fields.iter().filter(own).collect();
+    let own = |field: &&frames::FrameField| !["tape", "stack", "raw"].contains(&&*field.name);
+    let fields: Vec<&frames::FrameField> = table.fields.iter().filter(own).collect();
     let time = fields.iter().position(|field| field.name == "rel_ns").unwrap();
     let mut all = Vec::new();
     for part in source.parts(table, &Bounds::default()) {

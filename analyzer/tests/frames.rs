@@ -78,7 +78,7 @@ fn reports_have_the_same_rows_as_values_and_as_json() {
             let (_, words) = table.doc.split_once("The rows of 'analyze ").unwrap();
             let words = words.trim_end_matches("'.");
             let printed = place.analyze(&format!("{words} {tape} --format json"));
-            let fields: Vec<&frames::Field> = table.fields.iter().collect();
+            let fields: Vec<&frames::FrameField> = table.fields.iter().collect();
             let named = |name: &str| fields.iter().position(|field| field.name == name);
             // a point in time is told since the tape's start under another name
             let place_of = |name: &str| match name {

@@ -26,13 +26,6 @@ fn goldens() {
     common::udp::write(&place.path("udp.tape"), &[]);
     common::locks::write(&place.path("locks.tape"), &[]);
     common::held::write(&place.path("held.tape"), &[]);
-    // for scripts/json-renames.py
-    if let Some(dir) = std::env::var_os("KEEP_TAPES") {
-        for entry in fs::read_dir(place.path("")).unwrap() {
-            let path = entry.unwrap().path();
-            fs::copy(&path, Path::new(&dir).join(path.file_name().unwrap())).unwrap();
-        }
-    }
     let update = std::env::var_os("UPDATE_GOLDEN").is_some();
     let mut wrong = Vec::new();
     let mut asked = Vec::new();

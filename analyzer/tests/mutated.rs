@@ -19,8 +19,8 @@ use std::time::{Duration, Instant};
 
 use systape_analyzer::run;
 use systape_format::exercise::bombs::bombs;
-use systape_format::exercise::forge::{Block, seal, unseal};
-use systape_format::exercise::mutate::{Rng, Sample, mutate};
+use systape_format::exercise::forge::{ForgedBlock, seal, unseal};
+use systape_format::exercise::mutate::{Rng, SampleTape, mutate};
 
 /// Every report, in every form. TAPE is the tape, PAGE the file to write; SOUND one that is not damaged.
 const REPORTS: &[&str] = &[
@@ -224,7 +224,7 @@ fn all_reports(tape: &Path, sound: &Path, printed: &mut Printed) -> Option<Strin
 const EVIL: &[u8] = b"\nZZ\x1b[2J\x1b]0;t\x07\r\x08\x7f\x9b1m\xc2\x9b2m\xe2\x80\xae\xe2\x80\xa8";
 
 /// Puts that into every piece of text of a tape: whatever looks like a word in a message.
-fn with_evil_words(blocks: &mut [Block]) {
+fn with_evil_words(blocks: &mut [ForgedBlock]) {
     let mut nth = 0;
     for block in blocks {
         let is_word = |byte: &u8| byte.is_ascii_alphabetic() || b"/_.-<>[]".contains(byte);
@@ -244,7 +244,7 @@ fn with_evil_words(blocks: &mut [Block]) {
 }
 
 /// Moves every time of a tape by the same amount, over the end of time too.
-fn moved_in_time(blocks: &mut [Block], by: u64) {
+fn moved_in_time(blocks: &mut [ForgedBlock], by: u64) {
     let moved = |time: u64| {
         let inside = (common::OPEN..common::OPEN + 1_000_000_000).contains(&time);
         if inside { time.wrapping_add(by) } else { time }
@@ -316,7 +316,8 @@ fn child() {
     let mut printed = Printed::new();
     printed.take();
     let tapes = sound();
-    let samples: Vec<Sample> = tapes.values().map(|path| Sample::new(fs::read(path).unwrap()).unwrap()).collect();
+    let samples: Vec<SampleTape> =
+        tapes.values().map(|path| SampleTape::new(fs::read(path).unwrap()).unwrap()).collect();
     let tape = dir.join("mutated.tape");
     let made: Vec<(String, Vec<u8>)> = if from == to { hostile(&tapes) } else { Vec::new() };
     let many = made.len() as u64;

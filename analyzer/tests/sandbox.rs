@@ -11,7 +11,7 @@ use std::path::Path;
 use std::process::Command;
 
 use common::Place;
-use systape_analyzer::exercise::{Needs, enter};
+use systape_analyzer::exercise::{RemainingRights, enter};
 
 /// Tells this program that it is the child that confines itself: where its files are, and a port that listens.
 const CHILD: &str = "SYSTAPE_TEST_CONFINED";
@@ -55,7 +55,11 @@ fn child(place: &str) {
     let (port, dir) = place.split_once(' ').unwrap();
     let (port, dir) = (port.parse().unwrap(), Path::new(dir));
     assert!(TcpStream::connect(("127.0.0.1", port)).is_ok() && fs::read("/etc/passwd").is_ok());
-    enter(&Needs { read: vec![dir.join("tape")], write: vec![dir.join("out")], ..Needs::default() });
+    enter(&RemainingRights {
+        read: vec![dir.join("tape")],
+        write: vec![dir.join("out")],
+        ..RemainingRights::default()
+    });
     attempts(dir, port);
     // threads made afterwards, as rayon's are
     std::thread::scope(|scope| scope.spawn(|| attempts(dir, port)).join()).unwrap();
@@ -332,7 +336,7 @@ fn only_listed_calls_get_through() {
     if let Ok(dir) = std::env::var(CHILD) {
         // SAFETY: a timer: a call that waits (pause) would be one that gets through.
         unsafe { libc::alarm(60) };
-        enter(&Needs { read: vec![dir.into()], ..Needs::default() });
+        enter(&RemainingRights { read: vec![dir.into()], ..RemainingRights::default() });
         let mut got = Vec::new();
         for nr in (0..1024).chain((0..1024).map(|nr| 0x4000_0000 | nr)).filter(|nr| !DO_NOT_RETURN.contains(nr)) {
             let error = errno(nr, [-1; 6]);
@@ -356,7 +360,7 @@ fn only_listed_calls_get_through() {
 fn files_and_the_machine_stay_as_they_are() {
     if let Ok(dir) = std::env::var(CHILD) {
         let file = std::ffi::CString::new(format!("{dir}/file")).unwrap();
-        enter(&Needs::default());
+        enter(&RemainingRights::default());
         let (path, name) = (file.as_ptr() as i64, c"user.x".as_ptr() as i64);
         let (cwd, kill) = (i64::from(libc::AT_FDCWD), libc::SYS_tgkill);
         for (what, nr, args) in [
@@ -393,7 +397,7 @@ fn files_and_the_machine_stay_as_they_are() {
 fn abort_and_panic_work() {
     use std::os::unix::process::ExitStatusExt as _;
     if let Ok(dir) = std::env::var(CHILD) {
-        enter(&Needs::default());
+        enter(&RemainingRights::default());
         assert!(std::thread::spawn(|| panic!("in a thread")).join().is_err());
         assert_eq!(dir, "/");
         std::process::abort();

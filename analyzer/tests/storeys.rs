@@ -1,26 +1,68 @@
-//! Imports point one way: no circle between the top-level modules of any crate, none between files, and
-//! in the analyzer only from a storey to those below it.
+//! Imports point one way: in each crate only from a storey to those below it, and no files form a circle.
 //!
 //! It reads `use` lines and paths of the sources. Tests inside files are left out; a `mod.rs` (or `x.rs`) and the files below it count
 //! as one where files are compared.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::{Path, PathBuf};
+use std::fmt::Debug;
+use std::path::Path;
+use std::sync::LazyLock;
 
+use sources::{is_test, source_files};
 use syn::visit::Visit;
 
-/// Crates of the workspace.
-const CRATES: [&str; 10] =
-    ["abi", "analyzer", "benches", "bpf", "cli", "e2e", "format", "recorder", "symbols", "unwind"];
+#[path = "common/sources.rs"]
+mod sources;
 
-/// The analyzer's folders, the lowest storey first.
-const STOREYS: [&str; 9] = ["values", "table", "render", "derive", "lines", "asked", "reports", "cli", "frames"];
+/// Each crate's folders and files, the lowest storey first.
+const STOREYS: [(&str, &str); 12] = [
+    (
+        "abi",
+        "abi errno flags iouring names near rest si_code signal signo tcp uapi private value desc descriptors struct_text \
+         plain select",
+    ),
+    ("cli", "control generate held options shell size stop version"),
+    ("schemas", "trace_capnp"),
+    (
+        "format",
+        "cgroups class footer other sockets strings table tables families model kinds order tree header error column \
+         source payload scan message info segment encode places reader writer exercise redact verify repair rows cut \
+         merge",
+    ),
+    (
+        "unwind",
+        "bytes exercise limits registers eh_frame stack cfi elf epilogue rules segments evaluate module unwinder",
+    ),
+    (
+        "symbols",
+        "deadline demangle executed function go kallsyms notes perf_map regular socket elf ident static_probes debug_dirs \
+         wire child process carrier facts resolver rules exercise",
+    ),
+    ("bpf", "object wire"),
+    (
+        "recorder",
+        "own machine kernel rings tape foreign mappings probes descriptors tracepoints options calls triggers stacks \
+         flight config ledger load tasks encode pipeline run commands",
+    ),
+    ("analyzer", "values table render derive lines asked reports cli frames"),
+    ("sql", "bounds columns exact headings out plan args check tables export pairs texts engine query"),
+    ("e2e", "blocks call elf lab rows sockets disk more probes stacks strace damage facts"),
+    (
+        "benches",
+        "floor measure process stats synth table tools mount pair section systems outcome page scale workloads inner why \
+         args machine rounds stacks peers verdict reading",
+    ),
+];
 
 /// A module's path from the crate's root.
 type Module = Vec<String>;
 
 /// What each module of a crate imports.
 type Imports = BTreeMap<Module, BTreeSet<Module>>;
+
+/// What the modules of each crate import.
+static IMPORTS: LazyLock<BTreeMap<&str, Imports>> =
+    LazyLock::new(|| STOREYS.iter().map(|(name, _)| (*name, imports(&sources(name)))).collect());
 
 /// Collects the paths of one file that begin with `crate`, `self` or `super`.
 struct Paths<'a> {
@@ -66,13 +108,6 @@ impl Paths<'_> {
     }
 }
 
-/// Whether an item exists only in tests.
-fn is_test(attributes: &[syn::Attribute]) -> bool {
-    let tests =
-        |a: &syn::Attribute| a.path().is_ident("cfg") && a.parse_args::<syn::Path>().is_ok_and(|p| p.is_ident("test"));
-    attributes.iter().any(tests)
-}
-
 impl<'ast> Visit<'ast> for Paths<'_> {
     fn visit_item_use(&mut self, item: &'ast syn::ItemUse) {
         if !is_test(&item.attrs) {
@@ -92,18 +127,6 @@ impl<'ast> Visit<'ast> for Paths<'_> {
             self.add(&segments);
         }
         syn::visit::visit_path(self, path);
-    }
-}
-
-/// The `.rs` files below `dir`.
-fn files(dir: &Path, into: &mut Vec<PathBuf>) {
-    for entry in std::fs::read_dir(dir).unwrap() {
-        let path = entry.unwrap().path();
-        if path.is_dir() {
-            files(&path, into);
-        } else if path.extension().is_some_and(|extension| extension == "rs") {
-            into.push(path);
-        }
     }
 }
 
@@ -127,21 +150,16 @@ fn imports(sources: &[(Module, String)]) -> Imports {
     imports
 }
 
-/// The sources of a crate; tests in files of their own are left out.
+/// The modules of a crate and their text; tests in files of their own are left out.
 fn sources(name: &str) -> Vec<(Module, String)> {
-    let src = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(name).join("src");
-    let mut found = Vec::new();
-    files(&src, &mut found);
-    let module = |file: &PathBuf| {
-        let relative = file.strip_prefix(&src).unwrap().with_extension("");
-        let mut module: Module = relative.iter().map(|part| part.to_str().unwrap().to_owned()).collect();
+    let module = |file: &Path| {
+        let mut module: Module = file.with_extension("").iter().map(|part| part.to_str().unwrap().to_owned()).collect();
         if module.last().is_some_and(|last| ["mod", "lib", "main"].contains(&last.as_str())) {
             module.pop();
         }
         module
     };
-    found.retain(|file| file.file_stem().is_some_and(|stem| stem != "tests"));
-    found.iter().map(|file| (module(file), std::fs::read_to_string(file).unwrap())).collect()
+    source_files(name).into_iter().map(|(file, text)| (module(&file), text)).collect()
 }
 
 /// The same with modules down to `depth` only: 1 is the top level.
@@ -190,11 +208,14 @@ fn circles(imports: &Imports) -> BTreeSet<Vec<String>> {
     all.iter().filter_map(circle).collect()
 }
 
-/// Imports from a storey to one above it, and modules that are on none.
+/// Imports from a storey to one above it, modules that are on none, and storeys that no module is on.
 fn up(imports: &Imports, storeys: &[&str]) -> Vec<String> {
     let storey = |module: &Module| storeys.iter().position(|storey| *storey == module[0]);
-    let mut found = Vec::new();
-    for (from, targets) in down_to(1, imports) {
+    let modules = down_to(1, imports);
+    let is_there = |storey: &str| modules.keys().any(|module| module[0] == storey);
+    let mut found: Vec<String> =
+        storeys.iter().filter(|storey| !is_there(storey)).map(|storey| format!("{storey} is no module")).collect();
+    for (from, targets) in modules {
         let Some(of) = storey(&from) else {
             found.push(format!("{} is on no storey", from[0]));
             continue;
@@ -205,28 +226,35 @@ fn up(imports: &Imports, storeys: &[&str]) -> Vec<String> {
     found
 }
 
+/// What `check` finds wrong in each crate.
+fn in_each_crate<T: Debug>(check: impl Fn(&Imports, &[&str]) -> Vec<T>) -> Vec<String> {
+    let wrong = |(name, storeys): &(&str, &str)| {
+        let storeys: Vec<&str> = storeys.split_whitespace().collect();
+        check(&IMPORTS[name], &storeys).into_iter().map(|found| format!("{name}: {found:?}")).collect::<Vec<_>>()
+    };
+    STOREYS.iter().flat_map(wrong).collect()
+}
+
 #[test]
-fn no_crate_has_a_circle_of_modules() {
-    for name in CRATES {
-        let found = circles(&down_to(1, &imports(&sources(name))));
-        assert_eq!(found, BTreeSet::new(), "{name}: circles of top-level modules");
-    }
+fn each_crate_imports_only_what_is_below() {
+    assert_eq!(in_each_crate(up), Vec::<String>::new());
 }
 
 #[test]
 fn no_files_form_a_circle() {
-    for name in CRATES {
-        let found = circles(&between_files(&imports(&sources(name))));
-        assert_eq!(found, BTreeSet::new(), "{name}: circles of files");
-    }
+    let found = in_each_crate(|imports, _| circles(&between_files(imports)).into_iter().collect());
+    assert_eq!(found, Vec::<String>::new(), "circles of files");
+    let found = in_each_crate(|imports, _| circles(&between_files(&down_to(2, imports))).into_iter().collect());
+    assert_eq!(found, Vec::<String>::new(), "circles of modules inside a storey");
 }
 
 #[test]
-fn the_analyzer_imports_only_what_is_below() {
-    let imports = imports(&sources("analyzer"));
-    assert_eq!(up(&imports, &STOREYS), Vec::<String>::new());
-    let inside = circles(&between_files(&down_to(2, &imports)));
-    assert_eq!(inside, BTreeSet::new(), "circles of modules inside a storey");
+fn the_recorder_s_front_page_lists_its_storeys() {
+    let page = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../recorder/src/lib.rs")).unwrap();
+    let listed: Vec<&str> =
+        page.lines().filter_map(|line| line.strip_prefix("//! | [`")?.split_once('`').map(|(name, _)| name)).collect();
+    let storeys = STOREYS.iter().find(|(name, _)| *name == "recorder").unwrap().1;
+    assert_eq!(listed.join(" "), storeys);
 }
 
 /// These checks can fail: a circle, and an arrow up, put in on purpose.
@@ -256,4 +284,7 @@ fn circles_and_arrows_up_are_found() {
     let mut homeless = calm;
     homeless.push(source("new", ""));
     assert_eq!(check(&homeless).2, ["new is on no storey"]);
+
+    let nobody = [source("high", "")];
+    assert_eq!(check(&nobody).2, ["low is no module"]);
 }

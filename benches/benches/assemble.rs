@@ -11,11 +11,11 @@ use std::time::Duration;
 use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
 use systape_abi::Selection;
 use systape_format::model::StackSettings;
+use systape_recorder::calls::filter::CallFilter;
 use systape_recorder::encode::{Assembler, Settings};
-use systape_recorder::filter::CallFilter;
-use systape_recorder::memory;
-use systape_recorder::order::Batch;
-use systape_recorder::targets::Targets;
+use systape_recorder::own::memory;
+use systape_recorder::rings::order::Batch;
+use systape_recorder::tasks::targets::Targets;
 
 /// Records of a batch: as many as the drain puts into one.
 const BATCH: usize = 1 << 10;

@@ -7,13 +7,13 @@ use std::io;
 
 use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
 use systape_analyzer::exercise::{Loose, Merger, StreamPart as Part};
-use systape_benches::synth::Window;
+use systape_benches::synth::SynthWindow;
 
 const LINE: &[u8] =
     b"     0.000 ( 0.001 ms): nginx/4711 read(fd: 3</srv/data/shard07/part-00911.dat>, count: 4096) = 4096\n";
 
 /// A segment's lines: by start, and those that began before its window. Of the rest each `early`th is taken to have done so too.
-fn lines(number: u32, window: &Window, early: usize) -> (Part, Vec<Loose>) {
+fn lines(number: u32, window: &SynthWindow, early: usize) -> (Part, Vec<Loose>) {
     let (mut part, mut carry) = (Part::default(), Vec::new());
     let mut starts: Vec<_> = window.rows.iter().map(|row| row.row.end - row.row.dur).collect();
     starts.sort_unstable();

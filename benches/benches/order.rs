@@ -4,7 +4,7 @@
 mod records;
 
 use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
-use systape_recorder::order::{Batch, Order};
+use systape_recorder::rings::order::{Batch, Order};
 
 /// As many rings, each read into one batch.
 fn rings(n: usize) -> Vec<Batch> {

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use clap::builder::PossibleValuesParser;
 use clap::{Parser, Subcommand};
 
-use crate::floor::Floor;
+use crate::floor::FloorWork;
 use crate::inner;
 use crate::pair;
 use crate::scale;
@@ -23,7 +23,7 @@ const STACKS: &str = "stacks";
 pub(crate) struct Args {
     /// What the program does inside a tracer.
     #[command(subcommand)]
-    pub inside: Option<Inside>,
+    pub inside: Option<InnerRole>,
     /// What it measures.
     #[command(flatten)]
     pub plan: Plan,
@@ -31,20 +31,20 @@ pub(crate) struct Args {
 
 /// The program's other roles.
 #[derive(Debug, Subcommand)]
-pub(crate) enum Inside {
+pub(crate) enum InnerRole {
     /// Runs one workload and writes down how fast it was (this program does that inside a tracer)
     #[command(hide = true)]
-    Inner(inner::Run),
+    Inner(inner::InnerRun),
     /// Runs a command while two programs are attached to sys_enter and sys_exit
     Floor {
         /// What they do
-        floor: Floor,
+        floor: FloorWork,
         /// The command and its arguments
         #[arg(required = true, last = true)]
         command: Vec<OsString>,
     },
     /// Writes a made-up tape of any size
-    Tape(scale::Made),
+    Tape(scale::PlannedTape),
     /// Asks made-up tapes of growing size the same questions: time is to grow with the events, memory is not
     Scale(scale::Plan),
     /// Two builds of analyze asked the same, by turns: BEFORE AFTER TAPE...

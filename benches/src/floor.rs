@@ -8,14 +8,14 @@ use libbpf_rs::ObjectBuilder;
 
 /// What the programs do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-pub(crate) enum Floor {
+pub(crate) enum FloorWork {
     /// Nothing.
     Empty,
     /// Read the clock and keep the time: what tells durations does that at least.
     Clock,
 }
 
-impl Floor {
+impl FloorWork {
     /// Its word on the command line.
     pub(crate) const fn word(self) -> &'static str {
         match self {
@@ -33,7 +33,7 @@ impl Floor {
 }
 
 /// Runs the command while the programs are attached, and ends as it ended.
-pub(crate) fn hold(floor: Floor, command: &[OsString]) -> Result<()> {
+pub(crate) fn hold(floor: FloorWork, command: &[OsString]) -> Result<()> {
     let [name, args @ ..] = command else { bail!("floor: no command") };
     let object = ObjectBuilder::default().open_memory(floor.object()).context("the programs of a floor")?;
     let object = object.load().context("the kernel refused the programs of a floor")?;

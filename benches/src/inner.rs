@@ -10,7 +10,7 @@ use crate::workloads;
 
 /// `bench inner NAME SIZE DIR RESULT [--cpu N]`. No word of it may hold a space: bpftrace -c splits there.
 #[derive(Debug, clap::Args)]
-pub(crate) struct Run {
+pub(crate) struct InnerRun {
     /// Which workload.
     pub name: String,
     /// How much of it.
@@ -37,7 +37,7 @@ pub(crate) struct Found {
 }
 
 /// Runs it.
-pub(crate) fn run(run: &Run) -> Result<()> {
+pub(crate) fn run(run: &InnerRun) -> Result<()> {
     let workload = workloads::named(&run.name).with_context(|| format!("no workload {}", run.name))?;
     if let Some(cpu) = run.cpu {
         stay_on(cpu)?;
@@ -88,7 +88,7 @@ mod tests {
         let dir = tempfile::tempdir().expect("a directory");
         let result = dir.path().join("result");
         let nothing =
-            Run { name: "nothing".into(), size: 1, dir: dir.path().into(), result: result.clone(), cpu: None };
+            InnerRun { name: "nothing".into(), size: 1, dir: dir.path().into(), result: result.clone(), cpu: None };
         run(&nothing).expect("true");
         let found = found(&result).expect("a result");
         assert_eq!(found.parent, std::os::unix::process::parent_id());

@@ -35,7 +35,7 @@ use std::process::ExitCode;
 use anyhow::{Result, bail};
 use clap::Parser;
 
-use crate::args::{Args, Inside, Plan};
+use crate::args::{Args, InnerRole, Plan};
 use crate::section::Section;
 use crate::tools::Tools;
 
@@ -45,12 +45,12 @@ fn main() -> ExitCode {
     unsafe { libc::signal(libc::SIGPIPE, libc::SIG_DFL) };
     let args = Args::parse();
     let done = match args.inside {
-        Some(Inside::Inner(run)) => inner::run(&run),
-        Some(Inside::Floor { floor, command }) => floor::hold(floor, &command),
-        Some(Inside::Tape(plan)) => scale::make(&plan),
-        Some(Inside::Scale(plan)) => scale::run(&plan),
-        Some(Inside::Pair(plan)) => pair::run(&plan),
-        Some(Inside::Why(plan)) => why::run(&plan),
+        Some(InnerRole::Inner(run)) => inner::run(&run),
+        Some(InnerRole::Floor { floor, command }) => floor::hold(floor, &command),
+        Some(InnerRole::Tape(plan)) => scale::make(&plan),
+        Some(InnerRole::Scale(plan)) => scale::run(&plan),
+        Some(InnerRole::Pair(plan)) => pair::run(&plan),
+        Some(InnerRole::Why(plan)) => why::run(&plan),
         None => bench(&args.plan),
     };
     match done {

@@ -12,7 +12,7 @@ use crate::tools::{Tools, size};
 
 /// Of one run. None: the system does not tell, or it has no meaning there.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Outcome {
+pub(crate) struct RunOutcome {
     /// Syscalls that it saw, those that it lost or only counted included.
     pub calls: Option<u64>,
     /// Of them those that `bytes` are spent on; of a tape all: it knows what it does not store.
@@ -24,29 +24,29 @@ pub(crate) struct Outcome {
 }
 
 /// Looks at the file.
-pub(crate) fn look(tools: &Tools, system: &System, trace: Option<&Path>) -> Result<Outcome> {
-    let Some(trace) = trace else { return Ok(Outcome::default()) };
+pub(crate) fn look(tools: &Tools, system: &System, trace: Option<&Path>) -> Result<RunOutcome> {
+    let Some(trace) = trace else { return Ok(RunOutcome::default()) };
     let bytes = Some(size(trace));
     Ok(match system.kind {
-        Kind::Bare | Kind::Floor(_) => Outcome::default(),
+        Kind::Bare | Kind::Floor(_) => RunOutcome::default(),
         Kind::Record(_) => {
             let of_tape = tape(&tape_info(tools, trace)?);
             let calls = Some(calls_of_tape(tools, trace)?);
-            Outcome { calls, told: calls, bytes, ..of_tape }
+            RunOutcome { calls, told: calls, bytes, ..of_tape }
         }
-        Kind::RecordOther(_) => Outcome { bytes, ..tape(&tape_info(tools, trace)?) },
+        Kind::RecordOther(_) => RunOutcome { bytes, ..tape(&tape_info(tools, trace)?) },
         Kind::Perf(_) => {
             let stats = PerfStats::of(trace)?;
             // an event at the enter and one at the exit
             let (calls, told) = (Some((stats.samples + stats.lost) / 2), Some(stats.samples / 2));
-            Outcome { calls, told, lost: Some(stats.lost), bytes }
+            RunOutcome { calls, told, lost: Some(stats.lost), bytes }
         }
-        Kind::PerfOther(_) => Outcome { lost: Some(PerfStats::of(trace)?.lost), bytes, ..Outcome::default() },
+        Kind::PerfOther(_) => RunOutcome { lost: Some(PerfStats::of(trace)?.lost), bytes, ..RunOutcome::default() },
         Kind::Strace => {
             let calls = Some(strace_calls(trace)?);
-            Outcome { calls, told: calls, bytes, ..Outcome::default() }
+            RunOutcome { calls, told: calls, bytes, ..RunOutcome::default() }
         }
-        Kind::Bpftrace => Outcome { calls: Some(counted(&fs::read_to_string(trace)?)?), ..Outcome::default() },
+        Kind::Bpftrace => RunOutcome { calls: Some(counted(&fs::read_to_string(trace)?)?), ..RunOutcome::default() },
     })
 }
 
@@ -61,9 +61,12 @@ fn calls_of_tape(tools: &Tools, tape: &Path) -> Result<u64> {
     Ok(rows.iter().filter_map(|row| row["calls"].as_u64()).sum())
 }
 
-fn tape(info: &Value) -> Outcome {
+fn tape(info: &Value) -> RunOutcome {
     let ledger = |key: &str| info["ledger"][key].as_u64().unwrap_or(0);
-    Outcome { lost: Some(sum(&info["lost"]) + ledger("lost_calls") + ledger("over_share_calls")), ..Outcome::default() }
+    RunOutcome {
+        lost: Some(sum(&info["lost"]) + ledger("lost_calls") + ledger("over_share_calls")),
+        ..RunOutcome::default()
+    }
 }
 
 /// The sum of an object's numbers.

@@ -9,7 +9,7 @@ use crate::section::Section;
 
 /// Two lines of a page, between which tables are written.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Marks {
+pub(crate) struct PageMarks {
     /// The line before them.
     pub begin: &'static str,
     /// The line behind them.
@@ -17,20 +17,20 @@ pub(crate) struct Marks {
 }
 
 /// The marks of docs/performance.md.
-pub(crate) const PEERS: Marks = Marks {
+pub(crate) const PEERS: PageMarks = PageMarks {
     begin: "<!-- bench-peers: from here to the end mark written by `make bench-peers` -->",
     end: "<!-- bench-peers: end -->",
 };
 
 /// Replaces what is between the marks.
-pub(crate) fn fill(file: &Path, marks: &Marks, sections: &[Section]) -> Result<()> {
+pub(crate) fn fill(file: &Path, marks: &PageMarks, sections: &[Section]) -> Result<()> {
     let page = fs::read_to_string(file).with_context(|| file.display().to_string())?;
     let text: Vec<_> = sections.iter().map(Section::markdown).collect();
     let page = replace(&page, marks, &text.join("\n")).with_context(|| file.display().to_string())?;
     fs::write(file, page).with_context(|| file.display().to_string())
 }
 
-fn replace(page: &str, Marks { begin, end }: &Marks, text: &str) -> Result<String> {
+fn replace(page: &str, PageMarks { begin, end }: &PageMarks, text: &str) -> Result<String> {
     let Some((before, rest)) = page.split_once(begin) else { bail!("no line {begin}") };
     let Some((_, after)) = rest.split_once(end) else { bail!("no line {end} after the first mark") };
     Ok(format!("{before}{begin}\n\n{text}\n{end}{after}"))
@@ -42,7 +42,7 @@ mod tests {
 
     #[test]
     fn only_what_is_between_the_marks() {
-        let Marks { begin, end } = PEERS;
+        let PageMarks { begin, end } = PEERS;
         let page = format!("above\n{begin}\nold\n{end}\nbelow\n");
         let once = replace(&page, &PEERS, "new\n").expect("marks");
         assert_eq!(once, format!("above\n{begin}\n\nnew\n\n{end}\nbelow\n"));

@@ -45,14 +45,14 @@ const QUESTIONS: [(&str, &[&str], bool); 11] = [
 
 /// Runs of one build.
 #[derive(Debug, Default)]
-struct Runs {
+struct BuildRuns {
     wall: Samples,
     cpu: Samples,
     peak: Samples,
     lines: u64,
 }
 
-impl Runs {
+impl BuildRuns {
     fn add(&mut self, took: Took) {
         self.wall.push(took.wall);
         self.cpu.push(took.cpu);
@@ -83,7 +83,7 @@ pub(crate) fn run(plan: &Plan) -> Result<()> {
                 continue;
             }
             let builds = [&plan.before, &plan.after, &plan.before];
-            let mut runs: [Runs; 3] = Default::default();
+            let mut runs: [BuildRuns; 3] = Default::default();
             let mut refused = [false; 3];
             for round in 0..usize::from(plan.rounds) {
                 // each round begins with the next build: drift of the machine meets all of them
@@ -108,9 +108,9 @@ pub(crate) fn run(plan: &Plan) -> Result<()> {
     Ok(())
 }
 
-fn row(name: &str, [before, after, again]: &[Runs; 3]) -> Vec<String> {
-    let ratio = |f: fn(&Runs) -> &Samples, of: &Runs| two_places(f(of).median() / f(before).median());
-    let mib = |runs: &Runs| format!("{:.1}", runs.peak.median() / (1024.0 * 1024.0));
+fn row(name: &str, [before, after, again]: &[BuildRuns; 3]) -> Vec<String> {
+    let ratio = |f: fn(&BuildRuns) -> &Samples, of: &BuildRuns| two_places(f(of).median() / f(before).median());
+    let mib = |runs: &BuildRuns| format!("{:.1}", runs.peak.median() / (1024.0 * 1024.0));
     let lines = if before.lines == after.lines { String::new() } else { " (other lines)".to_owned() };
     vec![
         format!("{name}{lines}"),
@@ -132,7 +132,7 @@ mod tests {
     #[test]
     fn the_first_build_is_its_own_noise() {
         let runs = |wall: f64, lines| {
-            let mut runs = Runs::default();
+            let mut runs = BuildRuns::default();
             runs.add(Took { wall, cpu: wall, peak: 1048576.0, lines });
             runs
         };

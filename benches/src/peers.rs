@@ -6,13 +6,13 @@ use anyhow::Result;
 
 use crate::args::Plan;
 use crate::process;
-use crate::rounds::{Cell, rounds};
+use crate::rounds::{WorkloadRuns, rounds};
 use crate::section::Section;
 use crate::stats::{Samples, duration, short, slowdown, times, two_places};
 use crate::systems::{ALL, System};
 use crate::table::Table;
 use crate::tools::{Need, Tools};
-use crate::workloads::{Cost, NOTHING, Workload};
+use crate::workloads::{CostRelation, NOTHING, Workload};
 
 /// One workload under every system.
 #[derive(Debug)]
@@ -20,9 +20,9 @@ pub(crate) struct Measured {
     /// Which.
     pub workload: &'static Workload,
     text: String,
-    cells: Vec<Cell>,
+    cells: Vec<WorkloadRuns>,
     /// CPU seconds that a system takes to end, and for a workload that does nothing.
-    starts: Vec<Start>,
+    starts: Vec<StartCost>,
 }
 
 /// What it costs to start each system; also which of them there are.
@@ -34,7 +34,7 @@ pub(crate) struct Starts {
 
 /// CPU seconds that it takes to trace `true`.
 #[derive(Clone, Copy, Debug)]
-struct Start {
+struct StartCost {
     key: &'static str,
     /// The system's own, from the beginning of the workload on.
     own: Option<f64>,
@@ -79,7 +79,7 @@ pub(crate) fn run(
         done => done?,
     };
     let text = (workload.text)(plan.size(workload, &ALL[0]));
-    let start = |c: &Cell| Start { key: c.system.key, own: c.cpu_since.known(), all: c.all.known() };
+    let start = |c: &WorkloadRuns| StartCost { key: c.system.key, own: c.cpu_since.known(), all: c.all.known() };
     let starts = starts.measured.cells.iter().map(start).collect();
     let measured = Measured { workload, text, cells, starts };
     if measured.rate("bare").is_none() {
@@ -89,7 +89,7 @@ pub(crate) fn run(
 }
 
 impl Measured {
-    fn cell(&self, key: &str) -> Option<&Cell> {
+    fn cell(&self, key: &str) -> Option<&WorkloadRuns> {
         self.cells.iter().find(|c| c.system.key == key && !c.failed)
     }
 
@@ -117,11 +117,11 @@ impl Measured {
     pub(crate) fn clocks(&self, key: &str) -> Option<f64> {
         let ratio = |cost: &dyn Fn(&str) -> Option<f64>| Some(cost(key)? / cost("clock").filter(|c| *c > 0.0)?);
         match self.workload.cost {
-            Cost::Added => {
+            CostRelation::Added => {
                 let by = |rate| ratio(&|key| self.added_by(key, rate));
                 Some((by(Samples::median)? + by(Samples::highest)?) / 2.0)
             }
-            Cost::Lost => ratio(&|key| self.lost(key)),
+            CostRelation::Lost => ratio(&|key| self.lost(key)),
         }
     }
 
@@ -189,13 +189,14 @@ impl Measured {
 
     fn floor(&self) -> String {
         match self.workload.cost {
-            Cost::Added => {
+            CostRelation::Added => {
                 let added = |key| self.added(key).map_or_else(|| "nothing known".into(), duration);
                 let (floor, clock) = (added("floor"), added("clock"));
                 format!("The floor adds {floor} to each of the {}, reading the clock {clock}.", self.workload.unit)
             }
-            Cost::Lost => {
-                let lost = |c: &Cell| Some(format!("{} {:.1} %", c.system.name, self.lost(c.system.key)? * 100.0));
+            CostRelation::Lost => {
+                let lost =
+                    |c: &WorkloadRuns| Some(format!("{} {:.1} %", c.system.name, self.lost(c.system.key)? * 100.0));
                 let lost: Vec<_> = self.cells.iter().skip(1).filter_map(lost).collect();
                 format!("Throughput lost: {}.", lost.join(", "))
             }
@@ -238,7 +239,7 @@ impl Measured {
     /// From (key, rate) alone.
     pub(crate) fn of_rates(workload: &'static Workload, rates: &[(&str, f64)]) -> Self {
         let cell = |(key, rate): &(&str, f64)| {
-            let mut cell = Cell::new(ALL.iter().find(|s| s.key == *key).expect("a system"));
+            let mut cell = WorkloadRuns::new(ALL.iter().find(|s| s.key == *key).expect("a system"));
             cell.rate.push(*rate);
             cell
         };
@@ -250,8 +251,8 @@ impl Measured {
 mod tests {
     use super::*;
     use crate::inner::Found;
-    use crate::outcome::Outcome;
-    use crate::process::Took;
+    use crate::outcome::RunOutcome;
+    use crate::process::ProcessCost;
     use crate::workloads;
 
     fn measured(name: &str, rates: &[(&str, f64)]) -> Measured {
@@ -288,12 +289,13 @@ mod tests {
     fn starting_is_taken_off_the_cpu_time() {
         let mut dd = measured("dd", &[("bare", 1.0), ("record", 0.5)]);
         let found = Found { rate: 0.5, parent: 7, before: 0.5 };
-        let took = Took { pid: 7, wall: 1.0, cpu: 1.2, all: 2.0, peak: Some(1 << 20) };
-        let outcome = Outcome { calls: Some(2_000_000), told: Some(1_600_000), lost: Some(3), bytes: Some(4_000_000) };
+        let took = ProcessCost { pid: 7, wall: 1.0, cpu: 1.2, all: 2.0, peak: Some(1 << 20) };
+        let outcome =
+            RunOutcome { calls: Some(2_000_000), told: Some(1_600_000), lost: Some(3), bytes: Some(4_000_000) };
         dd.cells[1].push(found, took, outcome);
         // a helper's time is not the system's
         dd.cells[1].push(Found { parent: 8, before: 0.0, ..found }, took, outcome);
-        dd.starts = vec![Start { key: "record", own: Some(0.3), all: None }];
+        dd.starts = vec![StartCost { key: "record", own: Some(0.3), all: None }];
         assert!((dd.cpu_per_million("record").expect("a number") - 0.2).abs() < 1e-9);
         assert_eq!((dd.bytes("record"), dd.missing("record")), (Some(2.5), Some(6)));
     }
@@ -303,9 +305,13 @@ mod tests {
         for workload in workloads::ALL {
             let mut cells = measured(workload.name, &[("bare", 1e6), ("floor", 9e5), ("duration-10", 1234.5)]);
             let found = Found { rate: 2345.6, parent: 7, before: 0.0 };
-            let took = Took { pid: 7, wall: 1.0, cpu: 100.0, all: 120.0, peak: Some(300 << 20) };
-            let outcome =
-                Outcome { calls: Some(2_345_678), told: Some(2_345_678), lost: Some(99_999), bytes: Some(500_000_000) };
+            let took = ProcessCost { pid: 7, wall: 1.0, cpu: 100.0, all: 120.0, peak: Some(300 << 20) };
+            let outcome = RunOutcome {
+                calls: Some(2_345_678),
+                told: Some(2_345_678),
+                lost: Some(99_999),
+                bytes: Some(500_000_000),
+            };
             cells.cells[2].push(found, took, outcome);
             let text = cells.section().plain();
             assert_eq!(text.lines().find(|line| line.chars().count() > 100), None);

@@ -16,7 +16,7 @@ const LOOK: Duration = Duration::from_millis(20);
 
 /// What a process took, without its children.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Took {
+pub(crate) struct ProcessCost {
     /// Which process it was.
     pub pid: u32,
     /// Seconds from its start to its end.
@@ -51,7 +51,7 @@ pub(crate) fn go_on() -> Result<()> {
 }
 
 /// Runs it to its end. What it prints is thrown away; what it complains of goes to `errors`, and into the error if it fails.
-pub(crate) fn run(command: &mut Command, errors: &Path) -> Result<Took> {
+pub(crate) fn run(command: &mut Command, errors: &Path) -> Result<ProcessCost> {
     let before = cpu_of_children()?;
     let started = Instant::now();
     let stderr = File::create(errors).with_context(|| errors.display().to_string())?;
@@ -78,7 +78,7 @@ pub(crate) fn run(command: &mut Command, errors: &Path) -> Result<Took> {
         let text = fs::read(errors).unwrap_or_default();
         bail!("{command:?}: {status}: {}", String::from_utf8_lossy(&text).trim());
     }
-    Ok(Took { pid: child.id(), wall, cpu, all: cpu_of_children()? - before, peak })
+    Ok(ProcessCost { pid: child.id(), wall, cpu, all: cpu_of_children()? - before, peak })
 }
 
 /// Whether a child has ended; it is not reaped.

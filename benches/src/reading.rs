@@ -24,16 +24,21 @@ const LARGE: u64 = 5_120_000;
 const JUDGED: u64 = 900_000;
 
 /// A question, the two commands that answer it, and how much faster ours wants to be at 1 and at 10 million calls.
-struct Question {
+struct ReadingQuestion {
     name: &'static str,
     ours: &'static [&'static str],
     perfs: &'static [&'static str],
     goals: [f64; 2],
 }
 
-const SUMMARY: Question =
-    Question { name: "summary", ours: &["--summary", "-i"], perfs: &["trace", "-s", "-i"], goals: [60.0, 150.0] };
-const LISTING: Question = Question { name: "listing", ours: &["-i"], perfs: &["trace", "-i"], goals: [40.0, 40.0] };
+const SUMMARY: ReadingQuestion = ReadingQuestion {
+    name: "summary",
+    ours: &["--summary", "-i"],
+    perfs: &["trace", "-s", "-i"],
+    goals: [60.0, 150.0],
+};
+const LISTING: ReadingQuestion =
+    ReadingQuestion { name: "listing", ours: &["-i"], perfs: &["trace", "-i"], goals: [40.0, 40.0] };
 
 /// Reads the last traces of the workload.
 pub(crate) fn run(tools: &Tools, workload: &Workload, rounds: usize) -> Result<(Section, Vec<Goal>)> {
@@ -57,7 +62,7 @@ fn system(key: &str) -> Result<&'static System> {
     systems::ALL.iter().find(|s| s.key == key).with_context(|| format!("no system {key}"))
 }
 
-fn read(tools: &Tools, name: &str, questions: &[Question], rounds: usize) -> Result<(Section, Vec<Goal>)> {
+fn read(tools: &Tools, name: &str, questions: &[ReadingQuestion], rounds: usize) -> Result<(Section, Vec<Goal>)> {
     let file = |key: &str| Ok::<_, anyhow::Error>(system(key)?.trace(tools).filter(|file| file.exists()));
     let (tape, data) = (file("record")?, file("perf-trace")?);
     let title = format!("Reading what was recorded: {name}");

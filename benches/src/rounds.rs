@@ -10,8 +10,8 @@ use anyhow::{Context, Result};
 use crate::args::Plan;
 use crate::inner::{self, Found};
 use crate::mount::Mounted;
-use crate::outcome::{self, Outcome};
-use crate::process::{self, Took};
+use crate::outcome::{self, RunOutcome};
+use crate::process::{self, ProcessCost};
 use crate::stats::Samples;
 use crate::systems::{ALL, System};
 use crate::tools::Tools;
@@ -24,7 +24,7 @@ const TRACE: usize = 1;
 
 /// All runs of one workload under one system.
 #[derive(Clone, Debug)]
-pub(crate) struct Cell {
+pub(crate) struct WorkloadRuns {
     /// Which system.
     pub system: &'static System,
     /// Units of the workload per second.
@@ -56,10 +56,10 @@ pub(crate) fn rounds(
     workload: &'static Workload,
     systems: &[&'static System],
     files: &Path,
-) -> Result<Vec<Cell>> {
+) -> Result<Vec<WorkloadRuns>> {
     let Some(first) = systems.first() else { return Ok(Vec::new()) };
     let places = Places::prepare(plan, workload, systems, files)?;
-    let mut cells: Vec<_> = systems.iter().map(|s| Cell::new(s)).collect();
+    let mut cells: Vec<_> = systems.iter().map(|s| WorkloadRuns::new(s)).collect();
     let n = cells.len();
     // one run that is not counted: caches
     let size = plan.size(workload, first);
@@ -98,7 +98,7 @@ pub(crate) fn once(
     system: &System,
     size: u64,
     dir: &Path,
-) -> Result<(Found, Took, Outcome)> {
+) -> Result<(Found, ProcessCost, RunOutcome)> {
     let trace = system.trace(tools);
     remove_trace(tools, system);
     let pinned = workload.pinned && std::thread::available_parallelism().is_ok_and(|n| n.get() > TRACE);
@@ -124,7 +124,7 @@ fn remove_trace(tools: &Tools, system: &System) {
     }
 }
 
-impl Cell {
+impl WorkloadRuns {
     /// Before any run.
     pub(crate) fn new(system: &'static System) -> Self {
         let none = Samples::default;
@@ -144,7 +144,7 @@ impl Cell {
     }
 
     /// Adds a run.
-    pub(crate) fn push(&mut self, found: Found, took: Took, outcome: Outcome) {
+    pub(crate) fn push(&mut self, found: Found, took: ProcessCost, outcome: RunOutcome) {
         self.rate.push(found.rate);
         self.wall.push(took.wall);
         self.all.push(took.all);

@@ -7,7 +7,7 @@ use std::process::Command;
 use std::time::Instant;
 
 use anyhow::{Context, Result, bail};
-use systape_benches::synth::{self, World, tape};
+use systape_benches::synth::{self, SynthWorld, tape};
 
 use crate::measure::{Took, measure};
 use crate::section::Section;
@@ -22,7 +22,7 @@ const BASE: f64 = 0.1;
 
 /// A tape to be made.
 #[derive(Clone, Debug, clap::Args)]
-pub(crate) struct Made {
+pub(crate) struct PlannedTape {
     /// Syscalls in it, e.g. 1e9
     #[arg(long, value_parser = number)]
     calls: u64,
@@ -61,8 +61,8 @@ fn number(text: &str) -> Result<u64, String> {
 }
 
 /// Writes a tape.
-pub(crate) fn make(made: &Made) -> Result<()> {
-    let world = World::new(synth::Plan { calls: made.calls, processes: made.processes, host: made.host })?;
+pub(crate) fn make(made: &PlannedTape) -> Result<()> {
+    let world = SynthWorld::new(synth::Plan { calls: made.calls, processes: made.processes, host: made.host })?;
     let (started, total) = (Instant::now(), world.windows());
     let mut told = 0;
     let tell = |done: u64| {
@@ -86,7 +86,7 @@ fn per(bytes: u64, calls: u64) -> f64 {
 }
 
 /// A question and its words.
-struct Question {
+struct ScaleQuestion {
     name: &'static str,
     words: &'static [&'static str],
     /// Only the first line is waited for.
@@ -95,14 +95,14 @@ struct Question {
     constant: bool,
 }
 
-const QUESTIONS: &[Question] = &[
-    Question { name: "--summary", words: &["--summary"], first_line: false, constant: false },
-    Question { name: "top --by file", words: &["top", "--by", "file"], first_line: false, constant: false },
-    Question { name: "why", words: &["why"], first_line: false, constant: false },
-    Question { name: "--duration 10", words: &["--duration", "10"], first_line: false, constant: false },
-    Question { name: "kills", words: &["kills"], first_line: false, constant: false },
-    Question { name: "--time, 1 s", words: &[], first_line: false, constant: true },
-    Question { name: "first line", words: &[], first_line: true, constant: true },
+const QUESTIONS: &[ScaleQuestion] = &[
+    ScaleQuestion { name: "--summary", words: &["--summary"], first_line: false, constant: false },
+    ScaleQuestion { name: "top --by file", words: &["top", "--by", "file"], first_line: false, constant: false },
+    ScaleQuestion { name: "why", words: &["why"], first_line: false, constant: false },
+    ScaleQuestion { name: "--duration 10", words: &["--duration", "10"], first_line: false, constant: false },
+    ScaleQuestion { name: "kills", words: &["kills"], first_line: false, constant: false },
+    ScaleQuestion { name: "--time, 1 s", words: &[], first_line: false, constant: true },
+    ScaleQuestion { name: "first line", words: &[], first_line: true, constant: true },
 ];
 
 /// One tape's answers.
@@ -140,7 +140,7 @@ fn ask(plan: &Plan, calls: u64, bench: &Path, analyze: &Path, file: &Path) -> Re
         let mut command = Command::new(analyze);
         command.args(question.words).arg("-i").arg(file);
         if question.words.is_empty() && !question.first_line {
-            let middle = World::new(synth::Plan { calls, processes: plan.processes, host: 0 })?.middle();
+            let middle = SynthWorld::new(synth::Plan { calls, processes: plan.processes, host: 0 })?.middle();
             command.args(["--time", &format!("{middle},{}", middle + 1)]);
         }
         eprintln!("bench: {} calls: {}", short(calls as f64), question.name);
@@ -231,7 +231,7 @@ fn growth_table(all: &[Answers]) -> Table {
 }
 
 /// Whether time grew as it may, and memory did not grow.
-fn verdict(question: &Question, events: f64, (before, after): (f64, f64), more: f64) -> String {
+fn verdict(question: &ScaleQuestion, events: f64, (before, after): (f64, f64), more: f64) -> String {
     let linear = after <= before.max(BASE) * events * SLACK.0;
     let time = match (question.constant, linear) {
         (true, _) if after <= before.max(BASE) * 2.0 => "constant",

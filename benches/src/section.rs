@@ -4,7 +4,7 @@ use crate::table::Table;
 
 /// What stands below a heading.
 #[derive(Clone, Debug)]
-enum Block {
+enum SectionBody {
     Text(String),
     Table(Table),
 }
@@ -13,7 +13,7 @@ enum Block {
 #[derive(Clone, Debug)]
 pub(crate) struct Section {
     title: String,
-    blocks: Vec<Block>,
+    blocks: Vec<SectionBody>,
 }
 
 impl Section {
@@ -24,13 +24,13 @@ impl Section {
 
     /// Adds a paragraph.
     pub(crate) fn paragraph(mut self, text: impl Into<String>) -> Self {
-        self.blocks.push(Block::Text(text.into()));
+        self.blocks.push(SectionBody::Text(text.into()));
         self
     }
 
     /// Adds a table.
     pub(crate) fn table(mut self, table: Table) -> Self {
-        self.blocks.push(Block::Table(table));
+        self.blocks.push(SectionBody::Table(table));
         self
     }
 
@@ -49,8 +49,8 @@ impl Section {
         for block in &self.blocks {
             out += "\n";
             out += &match block {
-                Block::Text(text) => wrap(text, width) + "\n",
-                Block::Table(rows) => table(rows),
+                SectionBody::Text(text) => wrap(text, width) + "\n",
+                SectionBody::Table(rows) => table(rows),
             };
         }
         out

@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::path::Path;
 use std::process::Command;
 
-use crate::floor::Floor;
+use crate::floor::FloorWork;
 use crate::tools::{Need, Tools, output};
 
 const PERF: &[Need] = &[Need::new(&["perf"], "linux-perf")];
@@ -18,7 +18,7 @@ pub(crate) enum Kind {
     /// Nothing.
     Bare,
     /// Two programs that do next to nothing.
-    Floor(Floor),
+    Floor(FloorWork),
     /// systape, with options.
     Record(&'static [&'static str]),
     /// systape, with options that leave syscalls out.
@@ -56,8 +56,8 @@ const fn system(key: &'static str, name: &'static str, kind: Kind, needs: &'stat
 /// In the order of the tables.
 pub(crate) const ALL: &[System] = &[
     system("bare", "bare", Kind::Bare, &[]),
-    system("floor", "floor", Kind::Floor(Floor::Empty), &[]),
-    system("clock", "clock", Kind::Floor(Floor::Clock), &[]),
+    system("floor", "floor", Kind::Floor(FloorWork::Empty), &[]),
+    system("clock", "clock", Kind::Floor(FloorWork::Clock), &[]),
     system("record", "record", Kind::Record(&[]), &[]),
     System {
         only: Some("dd"),

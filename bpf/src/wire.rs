@@ -14,7 +14,7 @@ pub use types::{
     filter_step as FilterStep, ledger_counts as LedgerCounts, ledger_key as LedgerKey, operand as Operand,
     operands as Operands, sc_desc as CallDesc, struct_rule as StructRule, tracepoint_filter as TracepointFilter,
     wire_ancestor as Ancestor, wire_capture as Capture, wire_hdr as Header, wire_ident as Ident, wire_inode as Inode,
-    wire_open as Open, wire_snap as Snap, wire_socket as Socket, wire_who as Who,
+    wire_open as Open, wire_row as Row, wire_snap as Snap, wire_socket as Socket, wire_who as Who,
 };
 
 pub use crate::values::{
@@ -41,7 +41,7 @@ pub const STACK_KIND: u16 = WIRE_STACK;
 pub struct LedgerSum {
     /// The kernel's lock.
     pub lock: u32,
-    /// 0.
+    /// Padding, 0.
     pub pad: u32,
     /// Calls and times.
     pub n: LedgerCounts,
@@ -49,13 +49,13 @@ pub struct LedgerSum {
     pub sizes: [u32; crate::LEDGER_SIZES],
 }
 
-/// The same without sizes, of a call on a CPU.
+/// Sum without sizes, of a call on a CPU.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct CoarseSum {
     /// The kernel's lock.
     pub lock: u32,
-    /// 0.
+    /// Padding, 0.
     pub pad: u32,
     /// Calls and times.
     pub n: LedgerCounts,
@@ -120,8 +120,6 @@ macro_rules! record_enum {
             Cgroup(Cgroup, &'a [u8]),
             /// A signal was sent or taken, or the OOM killer chose a victim.
             Signal(Box<SignalParts<'a>>),
-            /// A row of a table: the record, and the words and strings behind it.
-            Row(Row, &'a [u8]),
             /// A file that block I/Os hold, and its name.
             File(File, &'a [u8]),
             /// A function that was asked for was entered or returned, and its strings.
@@ -323,10 +321,6 @@ pub fn parse(bytes: &[u8]) -> Result<Record<'_>, BadRecord> {
             Record::Cgroup(r, data.get(..len).ok_or(short)?)
         }
         WIRE_SIGNAL => Record::Signal(Box::new(signal_parts(bytes)?)),
-        WIRE_ROW => {
-            let (row, data) = copy::<Row>(bytes, kind)?;
-            Record::Row(row, data)
-        }
         WIRE_FILE => {
             let (file, name) = copy::<File>(bytes, kind)?;
             Record::File(file, name)
@@ -580,13 +574,9 @@ mod tests {
     #[test]
     fn kinds_are_read_as_what_they_are() {
         let mut bytes = vec![0u8; 512];
-        for (kind, read) in [
-            (WIRE_WAKEUP, "Wakeup"),
-            (WIRE_OPERATION, "Operation"),
-            (WIRE_ROW, "Row"),
-            (WIRE_EXIT, "Exit"),
-            (WIRE_EXEC, "Exec"),
-        ] {
+        for (kind, read) in
+            [(WIRE_WAKEUP, "Wakeup"), (WIRE_OPERATION, "Operation"), (WIRE_EXIT, "Exit"), (WIRE_EXEC, "Exec")]
+        {
             bytes[..2].copy_from_slice(&kind.to_ne_bytes());
             let record = format!("{:?}", parse(&bytes).unwrap());
             assert!(record.starts_with(&format!("{read}(")), "{record}");

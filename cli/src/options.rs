@@ -5,7 +5,7 @@ use clap::{Arg, Command};
 /// How an option takes its value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Takes {
-    /// It has none.
+    /// No value.
     Nothing,
     /// The rest of the word, or the next word.
     Value,

@@ -8,7 +8,7 @@ use clap::error::{ContextKind, ContextValue, Error, ErrorKind};
 pub enum Stop {
     /// Help or a version was asked for: this text.
     Printed(String),
-    /// It cannot be followed, and why, in one line.
+    /// Words that cannot be followed: why, in one line.
     Usage(String),
 }
 

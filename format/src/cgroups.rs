@@ -20,22 +20,22 @@ fn is_id(text: &str) -> bool {
 
 /// A unit of systemd that a part of a path is named after.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Unit<'a> {
-    /// Its name, `nginx.service`.
+pub struct SystemdUnit<'a> {
+    /// Name of the unit, `nginx.service`.
     pub name: &'a str,
-    /// The same without its ending, `nginx`.
+    /// Name without its ending, `nginx`.
     pub stem: &'a str,
-    /// It has only others below it: a slice.
+    /// Whether it has only others below it: a slice.
     pub is_slice: bool,
 }
 
 /// The unit of `part` of a path; None: it is none. Names that cgroups have themselves, as `cgroup.procs`, are escaped with `_`
 /// (systemd.unit(5), cg_escape() of systemd).
-pub fn unit(part: &str) -> Option<Unit<'_>> {
+pub fn unit(part: &str) -> Option<SystemdUnit<'_>> {
     let name = part.strip_prefix('_').unwrap_or(part);
     let (stem, ending) = name.rsplit_once('.')?;
     let is_unit = matches!(ending, "service" | "scope" | "slice" | "socket" | "mount" | "swap") && !stem.is_empty();
-    is_unit.then_some(Unit { name, stem, is_slice: ending == "slice" })
+    is_unit.then_some(SystemdUnit { name, stem, is_slice: ending == "slice" })
 }
 
 /// The uid of the pod of Kubernetes that `part` of a path is named after; None: it is none. `podUID` below kubepods, or

@@ -40,13 +40,13 @@ enum Layout {
 
 /// A layout, the number of exceptions to it, and its bytes.
 #[derive(Clone, Copy, Debug)]
-struct Choice {
+struct LayoutChoice {
     layout: Layout,
     exceptions: usize,
     bytes: usize,
 }
 
-impl Choice {
+impl LayoutChoice {
     fn new(layout: Layout, n: usize, exceptions: usize) -> Self {
         let each = match layout {
             Layout::Const(_) => 0,
@@ -58,7 +58,7 @@ impl Choice {
 }
 
 /// The layout with the fewest bytes.
-fn choose<T: Copy + Into<u64>>(values: &[T]) -> Choice {
+fn choose<T: Copy + Into<u64>>(values: &[T]) -> LayoutChoice {
     let (mut any, mut all) = (0u64, u64::MAX);
     for &v in values {
         any |= v.into();
@@ -66,17 +66,17 @@ fn choose<T: Copy + Into<u64>>(values: &[T]) -> Choice {
     }
     let n = values.len();
     if values.is_empty() || any == all {
-        return Choice::new(Layout::Const(any), n, 0);
+        return LayoutChoice::new(Layout::Const(any), n, 0);
     }
     let over = if any > 0xff { wide(values) } else { [0; 3] };
     let (base, others) = most_frequent(values);
     let narrower = [
-        Choice::new(Layout::Const(base), n, others),
-        Choice::new(Layout::U8, n, over[0]),
-        Choice::new(Layout::Planes(2), n, over[1]),
-        Choice::new(Layout::Planes(4), n, over[2]),
+        LayoutChoice::new(Layout::Const(base), n, others),
+        LayoutChoice::new(Layout::U8, n, over[0]),
+        LayoutChoice::new(Layout::Planes(2), n, over[1]),
+        LayoutChoice::new(Layout::Planes(4), n, over[2]),
     ];
-    let widest = Choice::new(Layout::Planes(8), n, 0);
+    let widest = LayoutChoice::new(Layout::Planes(8), n, 0);
     narrower.into_iter().chain([widest]).min_by_key(|choice| choice.bytes).unwrap_or(widest)
 }
 
@@ -201,7 +201,7 @@ fn list(values: &[u64]) -> Option<(Vec<u64>, Vec<u32>)> {
 }
 
 /// Writes the values after `transform`.
-fn put_as<T: Copy + Into<u64>>(mut col: column::Builder<'_>, transform: Transform, values: &[T], choice: Choice) {
+fn put_as<T: Copy + Into<u64>>(mut col: column::Builder<'_>, transform: Transform, values: &[T], choice: LayoutChoice) {
     col.set_transform(transform);
     let n = values.len() as u32;
     let count = choice.exceptions;
@@ -249,7 +249,7 @@ fn exceptions<T: Copy + Into<u64>>(values: &[T], count: usize, is: impl Fn(u64) 
 }
 
 /// A type that a column can be decoded to.
-pub(crate) trait Cell: Copy + Ord + Into<u64> {
+pub(crate) trait ColumnValue: Copy + Ord + Into<u64> {
     /// Greatest value.
     const MAX: u64;
     /// The low bits.
@@ -257,7 +257,7 @@ pub(crate) trait Cell: Copy + Ord + Into<u64> {
 }
 
 macro_rules! cell {
-    ($($t:ty)*) => { $(impl Cell for $t {
+    ($($t:ty)*) => { $(impl ColumnValue for $t {
         const MAX: u64 = <$t>::MAX as u64;
         fn cut(v: u64) -> Self { v as $t }
     })* };
@@ -267,9 +267,9 @@ cell!(u8 u16 u32 u64);
 /// Block and column, for messages.
 #[derive(Clone, Copy)]
 pub(crate) struct Name {
-    /// Block.
+    /// Kind of the block.
     pub(crate) block: &'static str,
-    /// Column.
+    /// Name of the column.
     pub(crate) column: &'static str,
 }
 
@@ -280,7 +280,7 @@ impl Name {
 }
 
 /// Appends `slice` to `out`; refuses values that `T` cannot hold.
-fn extend<S: Cell, T: Cell>(name: Name, slice: &[S], n: usize, out: &mut Vec<T>) -> Result<()> {
+fn extend<S: ColumnValue, T: ColumnValue>(name: Name, slice: &[S], n: usize, out: &mut Vec<T>) -> Result<()> {
     if slice.len() != n {
         return Err(name.invalid(format!("{} values for {n} rows", slice.len())));
     }
@@ -313,7 +313,7 @@ macro_rules! extend_list {
 }
 
 /// Appends values of a byte-stream split column.
-fn extend_planes<T: Cell>(name: Name, planes: &[u8], n: usize, out: &mut Vec<T>) -> Result<()> {
+fn extend_planes<T: ColumnValue>(name: Name, planes: &[u8], n: usize, out: &mut Vec<T>) -> Result<()> {
     let width = planes.len().checked_div(n).unwrap_or(0);
     if !(2..=8).contains(&width) || width * n != planes.len() {
         return Err(name.invalid(format!("{} bytes in planes for {n} rows", planes.len())));
@@ -332,7 +332,7 @@ fn extend_planes<T: Cell>(name: Name, planes: &[u8], n: usize, out: &mut Vec<T>)
 }
 
 /// Reads `n` unsigned values into `out` (cleared first). False: the column is absent and `out` stays empty.
-pub(crate) fn get<T: Cell>(name: Name, col: column::Reader<'_>, n: usize, out: &mut Vec<T>) -> Result<bool> {
+pub(crate) fn get<T: ColumnValue>(name: Name, col: column::Reader<'_>, n: usize, out: &mut Vec<T>) -> Result<bool> {
     out.clear();
     let which = col.which().map_err(|e| name.invalid(format!("unknown layout {}", e.0)))?;
     match which {
@@ -372,7 +372,7 @@ pub(crate) fn get<T: Cell>(name: Name, col: column::Reader<'_>, n: usize, out: &
 }
 
 /// Replaces indices into the list by its values.
-fn take_listed<T: Cell>(name: Name, col: column::Reader<'_>, out: &mut [T]) -> Result<()> {
+fn take_listed<T: ColumnValue>(name: Name, col: column::Reader<'_>, out: &mut [T]) -> Result<()> {
     let list = col.get_values().map_err(capnp_err(name.block))?;
     let mut values: Vec<T> = Vec::with_capacity(list.len() as usize);
     for value in list {
@@ -390,7 +390,7 @@ fn take_listed<T: Cell>(name: Name, col: column::Reader<'_>, out: &mut [T]) -> R
     Ok(())
 }
 
-fn get_exceptions<T: Cell>(name: Name, col: column::Reader<'_>, out: &mut [T]) -> Result<()> {
+fn get_exceptions<T: ColumnValue>(name: Name, col: column::Reader<'_>, out: &mut [T]) -> Result<()> {
     if !col.has_exception_rows() && !col.has_exception_values() {
         return Ok(());
     }
@@ -415,8 +415,8 @@ fn get_exceptions<T: Cell>(name: Name, col: column::Reader<'_>, out: &mut [T]) -
     Ok(())
 }
 
-/// As [`get`] for a column that must be present.
-pub(crate) fn need<T: Cell>(name: Name, col: column::Reader<'_>, n: usize, out: &mut Vec<T>) -> Result<()> {
+/// Decodes a column as [`get`] does, which must be present.
+pub(crate) fn need<T: ColumnValue>(name: Name, col: column::Reader<'_>, n: usize, out: &mut Vec<T>) -> Result<()> {
     if get(name, col, n, out)? { Ok(()) } else { Err(name.invalid("absent, but every tape must have it".to_owned())) }
 }
 

@@ -12,7 +12,7 @@ use crate::header::{
     INCOMPAT_SOFTIRQ, MAX_RAW, MAX_ROWS,
 };
 use crate::info::{add_content, block_start, from_headers, listed_calls, listed_pids};
-use crate::message::{self, Columns, Values};
+use crate::message::{self, CapturedValues, Columns};
 use crate::model::{
     Appeared, BESIDE, Checkpoint, Ends, FD_FIRST, FD_NONE, Gap, LedgerReason, NEEDS, SECOND_VALUE, SegmentInfo,
     StackOf, Stacks, Symbols,
@@ -241,7 +241,7 @@ impl Encoder {
     }
 
     /// Compresses stacks that are in row order.
-    fn stacks(&mut self, stacks: &tree::Ordered) -> Result<Block> {
+    fn stacks(&mut self, stacks: &tree::OrderedTree) -> Result<Block> {
         let mut block = self.packer.pack(BlockKind::Stacks, &message::write_stacks(stacks))?;
         block.header.rows = stacks.stacks.attached.len() as u32;
         let new_status = stacks.stacks.distinct.iter().any(|end| end.status.is_new());
@@ -432,7 +432,7 @@ fn events_of(d: &SegmentData, of: StackOf) -> usize {
 
 /// Stacks with rows instead of insertion ids, as they are stored. Rows of calls follow `ids`; rows of events follow the
 /// stable sort by their time, which comes later.
-fn stacks_in_row_order(d: &SegmentData, ids: &[u32]) -> tree::Ordered {
+fn stacks_in_row_order(d: &SegmentData, ids: &[u32]) -> tree::OrderedTree {
     fn by_time<T>(events: &[T], ts: impl Fn(&T) -> u64) -> Vec<u32> {
         let mut ids: Vec<u32> = (0..events.len() as u32).collect();
         ids.sort_by_key(|&id| ts(&events[id as usize]));
@@ -465,7 +465,7 @@ fn positions(ids: &[u32]) -> Vec<u32> {
 }
 
 /// Captured values with rows instead of insertion ids, sorted by (row, arg).
-fn values_in_row_order(d: &SegmentData, ids: &[u32]) -> Values {
+fn values_in_row_order(d: &SegmentData, ids: &[u32]) -> CapturedValues {
     let mut order: Vec<(u32, u8, usize)> = Vec::with_capacity(d.values.len());
     if d.values.is_sorted_by_key(|v| v.row) {
         // those of a row come together: where they begin, by insertion id
@@ -485,7 +485,7 @@ fn values_in_row_order(d: &SegmentData, ids: &[u32]) -> Values {
         order.extend(d.values.iter().enumerate().map(|(i, v)| (row_of[v.row as usize], v.arg, i)));
         order.sort_unstable();
     }
-    let mut out = Values::with_capacity(order.len(), d.bytes.len());
+    let mut out = CapturedValues::with_capacity(order.len(), d.bytes.len());
     for (row, arg, i) in order {
         let v = &d.values[i];
         out.row.push(row);

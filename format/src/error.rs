@@ -32,7 +32,7 @@ pub enum Error {
         /// Bytes that were searched for a block header.
         searched: u64,
     },
-    /// It begins like a file of another kind.
+    /// A file that begins like one of another kind.
     #[error("not a tape: it is {}{}", .0.what, instead(.0))]
     Other(Other),
     /// Written by a later systape, in a layout unknown to this one.

@@ -18,7 +18,7 @@ macro_rules! families {
             /// Every family.
             pub const ALL: &[Self] = &[$(Self::$family),*];
 
-            /// Its name in both programs.
+            /// Name of the family in both programs.
             pub fn name(self) -> &'static str {
                 match self {
                     $(Self::$family => $name,)*
@@ -50,7 +50,7 @@ families! {
 pub struct Recorded {
     /// The family whose losses make its rows "at least".
     pub family: Family,
-    /// Its definition. A column `cpu` is the event's CPU; the first column of type task is the thread of its line.
+    /// Definition of the table. A column `cpu` is the event's CPU; the first column of type task is the thread of its line.
     pub def: &'static TableDef,
 }
 
@@ -428,7 +428,7 @@ impl Family {
 }
 
 impl Recorded {
-    /// Its other name: the family's name in front of the event's, `fault:page_fault_user`.
+    /// Other name of the event: the family's name in front of the event's, `fault:page_fault_user`.
     pub fn alias(&self) -> String {
         format!("{}:{}", self.family.name(), self.def.name.rsplit(':').next().unwrap_or_default())
     }

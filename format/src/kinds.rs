@@ -5,11 +5,11 @@ use crate::model::Family;
 /// Meaning of a block's rows; its times follow from it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Rows {
-    /// Of no segment.
+    /// A block of no segment.
     Tape,
     /// Tables for the segment's other blocks, without times of their own.
     Names,
-    /// Calls; those that began before the window come first.
+    /// Rows of calls; those that began before the window come first.
     Calls,
     /// Events, or values of calls.
     Events,
@@ -125,7 +125,7 @@ impl BlockKind {
         KNOWN.iter().find(|known| known.raw == raw).map_or(Self::Other(raw), |known| known.kind)
     }
 
-    /// Its number in headers.
+    /// Number of the kind in headers.
     pub fn raw(self) -> u16 {
         match self {
             Self::Other(raw) => raw,
@@ -133,7 +133,7 @@ impl BlockKind {
         }
     }
 
-    /// Its name in messages and docs.
+    /// Name of the kind in messages and docs.
     pub fn name(self) -> &'static str {
         self.known().map_or("unknown kind", |known| known.name)
     }
@@ -164,7 +164,7 @@ impl BlockKind {
         self == Self::Symbols || (!lists && !matches!(self.rows(), None | Some(Rows::Tape)))
     }
 
-    /// Its bit in a header's `groups`; 0 for kinds from 64 on.
+    /// Bit of the kind in a header's `groups`; 0 for kinds from 64 on.
     pub(crate) fn group_bit(self) -> u64 {
         1u64.checked_shl(u32::from(self.raw())).unwrap_or(0)
     }

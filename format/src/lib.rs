@@ -55,7 +55,7 @@ pub use model::{
     Gap, GapCause, InFlight, ProcessEvent, ProcessKind, SegmentInfo, Session, SyscallFormat, SyscallRow, Task, Time,
 };
 pub use other::Other;
-pub use reader::{BlockInfo, Finding, Segment, Tape};
+pub use reader::{BlockInfo, Segment, Tape, TapeFault};
 pub use segment::{SegmentBuilder, SegmentData};
 pub use writer::Writer;
 

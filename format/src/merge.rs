@@ -41,7 +41,7 @@ struct Piece<'a> {
 pub struct Merged {
     /// What the new tape is about; None: the whole recording.
     pub window: Option<Window>,
-    /// Its segments.
+    /// Segments of the tape.
     pub segments: u32,
 }
 
@@ -268,7 +268,7 @@ impl<W: Write> Joiner<'_, W> {
                 let core = if read.has(BlockKind::SyscallsCore) { read.core(&dict)? } else { Default::default() };
                 let kept = BlockKind::of_segment().filter(|kind| read.has(*kind)).collect();
                 let part = Part { gaps: read.gaps()?, dict, core, kept, ..Part::default() };
-                let picks = Own {
+                let picks = OwnRows {
                     pieces: self.pieces,
                     all: self.all,
                     at,
@@ -322,7 +322,7 @@ fn owner(pieces: &[Piece<'_>], all: Window, ts: u64) -> Option<usize> {
 }
 
 /// Picks the rows of one tape that end in a window.
-struct Own<'a> {
+struct OwnRows<'a> {
     pieces: &'a [Piece<'a>],
     all: Window,
     /// The tape.
@@ -333,7 +333,7 @@ struct Own<'a> {
     late: &'a mut HashSet<u64>,
 }
 
-impl Picks for Own<'_> {
+impl Picks for OwnRows<'_> {
     fn stays(&mut self, dict: &Dict, row: Row<'_>) -> bool {
         // the moment it belongs to, and the one that says in which segment it is
         let (ts, end) = match row {

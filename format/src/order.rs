@@ -50,7 +50,7 @@ pub(crate) fn column_order(task: &[u32], call: &[u32]) -> Vec<u32> {
 
 /// The rows of a segment whose details are read, and where the columns in column order have them.
 #[derive(Clone, Debug)]
-pub struct Picked(Rows);
+pub struct PickedRows(Rows);
 
 #[derive(Clone, Debug)]
 enum Rows {
@@ -64,13 +64,13 @@ enum Rows {
     },
 }
 
-impl Picked {
+impl PickedRows {
     /// All rows of `core`.
     pub fn all(core: &Core) -> Self {
         Self(Rows::All(column_order(&core.task, &core.call)))
     }
 
-    /// These rows of `core`; those that it does not have are left out.
+    /// Picks these rows of `core`; those that it does not have are left out.
     pub fn only(core: &Core, rows: impl IntoIterator<Item = u32>) -> Self {
         let order = column_order(&core.task, &core.call);
         let mut are = vec![false; order.len()];

@@ -272,7 +272,7 @@ pub(crate) fn list_len<B: HasStructSize>(what: &'static str, name: &str, len: u3
     plain_len(what, name, len, words * 8, header)
 }
 
-/// As [`list_len`] for elements of `bytes` bytes.
+/// Length of a list as [`list_len`] has it, for elements of `bytes` bytes.
 pub(crate) fn plain_len(what: &'static str, name: &str, len: u32, bytes: u32, header: &Header) -> Result<usize> {
     if u64::from(len) * u64::from(bytes) > u64::from(header.raw_len) {
         let why = format!("{name} has {len} entries, more than {} bytes can hold", header.raw_len);

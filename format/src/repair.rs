@@ -35,7 +35,7 @@ pub enum Lost {
     Session,
     /// All blocks of some segments.
     Segments,
-    /// These groups of one segment. With its dict or syscalls.core, the groups that refer to them are lost too.
+    /// A hole of these groups of one segment. With its dict or syscalls.core, the groups that refer to them are lost too.
     Groups(Vec<BlockKind>),
     /// The state at the start of a chunk.
     Checkpoint,
@@ -49,7 +49,7 @@ pub enum Lost {
 
 /// A missing part of a tape.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Hole {
+pub struct TapeHole {
     /// What is missing.
     pub lost: Lost,
     /// The first and the last segment, by number.
@@ -64,13 +64,13 @@ pub struct Hole {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Holes {
     /// The first ones, in order of the tape.
-    pub list: Vec<Hole>,
+    pub list: Vec<TapeHole>,
     /// How many more there are.
     pub more: u64,
 }
 
 impl Holes {
-    fn push(&mut self, hole: Hole) {
+    fn push(&mut self, hole: TapeHole) {
         if self.list.len() < MAX_HOLES {
             self.list.push(hole);
         } else {
@@ -98,7 +98,7 @@ pub struct Repaired {
 /// Reads all of `tape` to find its holes; `progress` is called now and then with the bytes done.
 pub fn holes(tape: &Tape, progress: &dyn Fn(u64)) -> Holes {
     // Nothing that is handed out is written, so nothing can fail.
-    Walk::new(tape).run(progress, |_| Ok(())).unwrap_or_default()
+    RepairWalk::new(tape).run(progress, |_| Ok(())).unwrap_or_default()
 }
 
 /// Copies the whole blocks of `tape` to `out`, as the tape `tape_id`, which must be random; returns the output, not
@@ -147,7 +147,7 @@ fn copy<W: Write>(
         redactor.appeared(&mut appeared);
     }
     copy.writer.define(&[], &appeared)?;
-    let holes = Walk::new(tape).run(progress, |piece| copy.piece(piece))?;
+    let holes = RepairWalk::new(tape).run(progress, |piece| copy.piece(piece))?;
     let end = copy.end(&holes);
     let reason = end.reason.clone();
     let incompat = if tape.end().is_some() { 0 } else { INCOMPAT_CUT };
@@ -198,18 +198,18 @@ pub(crate) enum Piece {
 pub(crate) struct Part {
     pub(crate) dict: Dict,
     pub(crate) core: Core,
-    /// To copy as stored.
+    /// Blocks to copy as stored.
     pub(crate) kept: Vec<BlockKind>,
-    /// To rewrite.
+    /// Stacks to rewrite.
     pub(crate) stacks: Option<Stacks>,
-    /// To rewrite when there are `more`, or when their block was lost.
+    /// Gaps to rewrite when there are `more`, or when their block was lost.
     pub(crate) gaps: Vec<Gap>,
     /// The lost groups.
     pub(crate) more: Vec<Gap>,
 }
 
 /// Goes through a tape and separates whole blocks from lost ones.
-pub(crate) struct Walk<'a> {
+pub(crate) struct RepairWalk<'a> {
     tape: &'a Tape,
     /// Windows by the headers of the dicts.
     windows: Vec<Option<(u64, u64)>>,
@@ -222,7 +222,7 @@ pub(crate) struct Walk<'a> {
     pending: Vec<Gap>,
 }
 
-impl<'a> Walk<'a> {
+impl<'a> RepairWalk<'a> {
     pub(crate) fn new(tape: &'a Tape) -> Self {
         let window = |i: usize| {
             let place = tape.blocks[i].places.iter().find(|p| p.kind == BlockKind::Dict)?;
@@ -247,7 +247,7 @@ impl<'a> Walk<'a> {
     pub(crate) fn run(mut self, progress: &dyn Fn(u64), mut sink: impl FnMut(Piece) -> Result<()>) -> Result<Holes> {
         let tape = self.tape;
         if tape.session_lost {
-            self.holes.push(Hole { lost: Lost::Session, segments: None, span: None, families: Vec::new() });
+            self.holes.push(TapeHole { lost: Lost::Session, segments: None, span: None, families: Vec::new() });
         }
         let (mut checkpoint, mut number) = (0, 0);
         for (i, info) in tape.segments.iter().enumerate() {
@@ -281,7 +281,7 @@ impl<'a> Walk<'a> {
         if tape.end().is_none() {
             let families = vec![Family::Unknown];
             let span = Some((tape.complete_until(), u64::MAX));
-            self.holes.push(Hole { lost: Lost::End, segments: None, span, families });
+            self.holes.push(TapeHole { lost: Lost::End, segments: None, span, families });
         }
         if !tape.findings.is_empty() {
             // Where is not known, so it may touch anything: as reports on the damaged tape say.
@@ -302,7 +302,7 @@ impl<'a> Walk<'a> {
         let mut families: Vec<Family> = losses.map(|gap| gap.family).collect();
         families.sort_unstable();
         families.dedup();
-        self.holes.push(Hole { lost, segments, span, families });
+        self.holes.push(TapeHole { lost, segments, span, families });
     }
 
     fn checkpoint(&mut self, i: usize, sink: &mut impl FnMut(Piece) -> Result<()>) -> Result<()> {

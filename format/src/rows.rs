@@ -89,7 +89,7 @@ pub(crate) struct Rows<'a, P> {
 }
 
 impl<'a, P: Picks> Rows<'a, P> {
-    /// Those of `segment`, of which `part` can be read.
+    /// Rows of `segment`, of which `part` can be read.
     pub(crate) fn new(
         picks: P,
         segment: Segment<'a>,

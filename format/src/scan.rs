@@ -12,7 +12,7 @@ use crate::source::Source;
 const WINDOW: usize = 64 << 10;
 /// A fault in a tape that does not prevent reading it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Finding {
+pub struct TapeFault {
     /// Offset from the file's first byte.
     pub offset: u64,
     /// The fault in words, with the values that disagree.
@@ -25,20 +25,20 @@ const MAX_FINDINGS: usize = 1000;
 /// Findings, bounded in number.
 #[derive(Debug, Default)]
 pub(crate) struct Findings {
-    list: Vec<Finding>,
+    list: Vec<TapeFault>,
     more: u64,
 }
 
 impl Findings {
     pub(crate) fn push(&mut self, offset: u64, text: impl Into<String>) {
         if self.list.len() < MAX_FINDINGS {
-            self.list.push(Finding { offset, text: text.into() });
+            self.list.push(TapeFault { offset, text: text.into() });
         } else {
             self.more += 1;
         }
     }
 
-    pub(crate) fn contains(&self, finding: &Finding) -> bool {
+    pub(crate) fn contains(&self, finding: &TapeFault) -> bool {
         self.list.contains(finding)
     }
 
@@ -49,10 +49,10 @@ impl Findings {
         self.more += other.more;
     }
 
-    pub(crate) fn into_vec(mut self) -> Vec<Finding> {
+    pub(crate) fn into_vec(mut self) -> Vec<TapeFault> {
         if self.more > 0 {
             let offset = self.list.last().map_or(0, |f| f.offset);
-            self.list.push(Finding { offset, text: format!("{} more findings are not listed", self.more) });
+            self.list.push(TapeFault { offset, text: format!("{} more findings are not listed", self.more) });
         }
         self.list
     }
@@ -60,7 +60,7 @@ impl Findings {
 
 /// Result of a walk.
 #[derive(Debug, Default)]
-pub(crate) struct Scan {
+pub(crate) struct ScanResult {
     /// Whole blocks of this tape with their offsets, ascending.
     pub(crate) blocks: Vec<(u64, Header)>,
     pub(crate) findings: Findings,
@@ -79,8 +79,8 @@ enum At {
 }
 
 /// Walks `len` bytes of `source` from `start` on, following tape `tape_id`.
-pub(crate) fn scan(source: &Source, len: u64, start: u64, tape_id: &[u8; 16]) -> Result<Scan> {
-    let mut out = Scan::default();
+pub(crate) fn scan(source: &Source, len: u64, start: u64, tape_id: &[u8; 16]) -> Result<ScanResult> {
+    let mut out = ScanResult::default();
     let mut pos = start;
     // Payload of the last header that was whole: after damage the search begins there, since a torn block may be
     // shorter than its header says. It only grows, so the search ends.

@@ -115,7 +115,7 @@ impl SegmentData {
         &self.tables
     }
 
-    /// Losses.
+    /// Losses of the segment.
     pub fn gaps(&self) -> &[Gap] {
         &self.gaps
     }
@@ -197,7 +197,7 @@ impl SegmentBuilder {
         }
     }
 
-    /// As [`Self::new`], with room for as many rows as `before` had.
+    /// Makes one as [`Self::new`] does, with room for as many rows as `before` had.
     pub fn after(before: &Self, window_start: u64) -> Self {
         let had = &before.data;
         let mut next = Self::new(window_start);

@@ -24,7 +24,7 @@ impl Source {
         Self::file(File::open(path).map_err(|e| Error::io(what(), e))?, &what)
     }
 
-    /// The same for an open file; errors call it `what`.
+    /// Reads an open file; errors call it `what`.
     pub(crate) fn file(file: File, what: &dyn Fn() -> String) -> Result<(Self, u64)> {
         let meta = file.metadata().map_err(|e| Error::io(what(), e))?;
         if !meta.is_file() {

@@ -46,7 +46,7 @@ pub enum Type {
 }
 
 impl Type {
-    /// Its name in documents.
+    /// Name of the type in documents.
     pub fn name(self) -> &'static str {
         match self {
             Self::Time => "time",
@@ -101,11 +101,11 @@ impl Type {
 pub enum Short {
     /// Not at all: a key, a value of a single event.
     Never,
-    /// They make it too low: counts, sums, maxima.
+    /// Missing rows make it too low: counts, sums, maxima.
     AtLeast,
-    /// They make it too high: minima.
+    /// Missing rows make it too high: minima.
     AtMost,
-    /// They may change it either way: averages, quantiles, shares, rates.
+    /// Missing rows may change it either way: averages, quantiles, shares, rates.
     OfKnown,
 }
 
@@ -126,7 +126,7 @@ impl Short {
 pub struct ColumnDef {
     /// The object it is part of, such as `owner`; "" = none. Columns of an object are adjacent.
     pub group: Name,
-    /// Its name, unique in its table and group.
+    /// Name of the column, unique in its table and group.
     pub name: Name,
     /// Type of its values.
     pub ty: Type,
@@ -155,11 +155,11 @@ impl ColumnDef {
 /// One table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TableDef {
-    /// Its name, unique among all tables.
+    /// Name of the table, unique among all tables.
     pub name: Name,
     /// One sentence: the meaning of a row.
     pub doc: Name,
-    /// Its columns in their order.
+    /// Columns in their order.
     pub columns: Cow<'static, [ColumnDef]>,
 }
 

@@ -21,13 +21,13 @@ pub const CPU: &str = "cpu";
 /// One value of a row to write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Field<'a> {
-    /// Of any type except str, task, stack and unread; an int as its two's complement.
+    /// A value of any type except str, task, stack and unread; an int as its two's complement.
     Number(u64),
-    /// Of a str column.
+    /// Bytes of a str column.
     Bytes(&'a [u8]),
-    /// Of a task column: the result of [`SegmentBuilder::intern_task`](crate::SegmentBuilder::intern_task).
+    /// Task of a task column: the result of [`SegmentBuilder::intern_task`](crate::SegmentBuilder::intern_task).
     Task(u32),
-    /// Of a str, task or stack column: not known, or none. A stack may still be given to the row with
+    /// No value of a str, task or stack column: not known, or none. A stack may still be given to the row with
     /// [`SegmentBuilder::push_stack`](crate::SegmentBuilder::push_stack). A number may be unknown if the table has a column of type
     /// unread, whose own value this is too.
     Unknown,
@@ -36,7 +36,7 @@ pub enum Field<'a> {
 /// A segment's rows of one table, by time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TableRows {
-    /// Their definition.
+    /// Definition of the table.
     pub def: Arc<TableDef>,
     /// The first column: times of the events, ns; ascending.
     pub ts: Vec<u64>,

@@ -11,20 +11,20 @@ use crate::model::{Attached, Ends, Frame, Node, StackOf, Stacks};
 /// Number of a thing without a number yet.
 const NONE: u32 = u32::MAX;
 
-/// See the module.
+/// Stacks in the order of a tree, and where old ones are in it.
 #[derive(Debug, Default)]
-pub(crate) struct Ordered {
-    /// In a reader's form.
+pub(crate) struct OrderedTree {
+    /// Stacks in a reader's form.
     pub(crate) stacks: Stacks,
     /// Index of each attached stack among the distinct ones.
     pub(crate) end_ids: Vec<u32>,
-    /// The same for each of the earlier distinct ones, which rows of tables refer to.
+    /// New numbers for each of the earlier distinct ones, which rows of tables refer to.
     pub(crate) renumbered: Vec<u32>,
 }
 
 /// Orders `stacks`, whose indices must have been checked. `position` returns the place of the event with an insertion
 /// id.
-pub(crate) fn order(stacks: &Stacks, position: impl Fn(StackOf, u32) -> u32) -> Ordered {
+pub(crate) fn order(stacks: &Stacks, position: impl Fn(StackOf, u32) -> u32) -> OrderedTree {
     let at = |a: &Attached| Attached { row: position(a.of, a.row), ..*a };
     let mut attached: Vec<Attached> = stacks.attached.iter().map(at).collect();
     // Stable: of two stacks of one event the one that was pushed first is kept.
@@ -35,13 +35,13 @@ pub(crate) fn order(stacks: &Stacks, position: impl Fn(StackOf, u32) -> u32) -> 
 
 /// Renumbers a reader's stacks after some attached ones were taken out. Rows of tables refer to distinct stacks by
 /// number, so these stay.
-pub(crate) fn again(stacks: &Stacks) -> Ordered {
+pub(crate) fn again(stacks: &Stacks) -> OrderedTree {
     number(stacks, stacks.attached.clone(), &stacks.distinct)
 }
 
 /// Numbers stacks in order of first use: `first`, then those of `attached`, then the remaining distinct ones.
-fn number(stacks: &Stacks, mut attached: Vec<Attached>, first: &[Ends]) -> Ordered {
-    let mut numbers = Numbers::new(stacks);
+fn number(stacks: &Stacks, mut attached: Vec<Attached>, first: &[Ends]) -> OrderedTree {
+    let mut numbers = Renumbered::new(stacks);
     let mut known: HashMap<Ends, u32> = HashMap::new();
     let mut distinct: Vec<Ends> = Vec::new();
     for (id, end) in first.iter().enumerate() {
@@ -50,7 +50,7 @@ fn number(stacks: &Stacks, mut attached: Vec<Attached>, first: &[Ends]) -> Order
         known.entry(end).or_insert(id as u32);
         distinct.push(end);
     }
-    let mut add = |numbers: &mut Numbers<'_>, old: Ends| {
+    let mut add = |numbers: &mut Renumbered<'_>, old: Ends| {
         let end = Ends { user: numbers.stack(old.user), kernel: numbers.stack(old.kernel), status: old.status };
         let id = *known.entry(end).or_insert_with(|| {
             distinct.push(end);
@@ -66,11 +66,11 @@ fn number(stacks: &Stacks, mut attached: Vec<Attached>, first: &[Ends]) -> Order
     }
     let renumbered = stacks.distinct.iter().map(|end| add(&mut numbers, *end).0).collect();
     let stacks = Stacks { attached, distinct, ..numbers.new };
-    Ordered { stacks, end_ids, renumbered }
+    OrderedTree { stacks, end_ids, renumbered }
 }
 
 /// New numbers by old ones, and the stacks in the new numbers.
-struct Numbers<'a> {
+struct Renumbered<'a> {
     old: &'a Stacks,
     new: Stacks,
     mappings: Vec<u32>,
@@ -80,7 +80,7 @@ struct Numbers<'a> {
     chain: Vec<u32>,
 }
 
-impl<'a> Numbers<'a> {
+impl<'a> Renumbered<'a> {
     fn new(old: &'a Stacks) -> Self {
         Self {
             old,

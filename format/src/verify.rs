@@ -14,23 +14,23 @@ use crate::message;
 use crate::model::{Checkpoint, Core, Dict, Gap, LedgerRow, SegmentInfo, Time};
 use crate::payload::{self, Place};
 use crate::reader::{Segment, Tape, by_headers, same_header_part};
-use crate::scan::{Finding, Findings, scan};
+use crate::scan::{Findings, TapeFault, scan};
 use crate::tables::TableRows;
 
 impl Tape {
     /// Reads everything and checks every rule of the format: hashes, orders, ranges, numbers, index, clean end.
     ///
     /// `progress` is called now and then with the bytes done, of [`Self::len_bytes`].
-    pub fn verify(&self, progress: &dyn Fn(u64)) -> Vec<Finding> {
+    pub fn verify(&self, progress: &dyn Fn(u64)) -> Vec<TapeFault> {
         verify(self, progress)
     }
 }
 
-fn verify(tape: &Tape, progress: &dyn Fn(u64)) -> Vec<Finding> {
+fn verify(tape: &Tape, progress: &dyn Fn(u64)) -> Vec<TapeFault> {
     let mut findings = Findings::default();
     let mut walk = match scan(&tape.source, tape.len, tape.first, &tape.tape_id) {
         Ok(walk) => walk,
-        Err(e) => return vec![Finding { offset: 0, text: e.to_string() }],
+        Err(e) => return vec![TapeFault { offset: 0, text: e.to_string() }],
     };
     findings.extend(std::mem::take(&mut walk.findings));
     let layout = by_headers(&tape.source, &tape.tape_id, &walk, &mut findings);

@@ -156,7 +156,7 @@ impl<W: Write> Writer<W> {
         self.finish_with(end, 0)
     }
 
-    /// As [`Self::finish`]; `incompat` are features of the end mark.
+    /// Ends the tape as [`Self::finish`] does; `incompat` are features of the end mark.
     pub(crate) fn finish_with(mut self, end: &End, incompat: u64) -> Result<W> {
         let mut packer = Packer::new(LEVEL);
         let mut index = Vec::new();

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use systape_format::exercise::bombs::bombs;
 use systape_format::exercise::exercise;
 use systape_format::exercise::forge::{seal, unseal};
-use systape_format::exercise::mutate::{Rng, Sample, mutate};
+use systape_format::exercise::mutate::{Rng, SampleTape, mutate};
 use systape_format::table::{ColumnDef, TableDef, Type};
 use systape_format::tables::{Field, MAX_CELLS};
 use systape_format::{BlockKind, Encoder, SegmentBuilder, Tape, Writer};
@@ -80,7 +80,7 @@ fn memory_is_bounded() {
 
     // SYSTAPE_MUTATIONS=10000 is the long run.
     let count = std::env::var("SYSTAPE_MUTATIONS").ok().and_then(|n| n.parse().ok()).unwrap_or(500);
-    let samples = [Sample::new(whole).unwrap(), Sample::new(common::encode(&[common::window(3)])).unwrap()];
+    let samples = [SampleTape::new(whole).unwrap(), SampleTape::new(common::encode(&[common::window(3)])).unwrap()];
     let mut greatest = 0;
     for seed in 0..count {
         let (change, bytes) = mutate(&mut Rng::new(seed), &samples);

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use proptest::prelude::*;
 use systape_format::cut::{Choice, cut};
-use systape_format::exercise::mutate::{Rng, Sample, mutate};
+use systape_format::exercise::mutate::{Rng, SampleTape, mutate};
 use systape_format::merge::{Refused, merge};
 use systape_format::model::{Task, Window};
 use systape_format::reader::Tape;
@@ -219,7 +219,7 @@ fn what_does_not_belong_together_is_refused() {
 /// Whatever the bytes are, a cut of them is a tape or an error.
 #[test]
 fn damage_stays_visible() {
-    let samples: Vec<Sample> = tapes().into_iter().map(|(_, bytes)| Sample::new(bytes).unwrap()).collect();
+    let samples: Vec<SampleTape> = tapes().into_iter().map(|(_, bytes)| SampleTape::new(bytes).unwrap()).collect();
     let (mut cuts, mut holes) = (0, 0);
     for seed in 0..200 {
         let mut rng = Rng::new(seed);

@@ -349,7 +349,7 @@ fn stacks_of_rows_are_those_of_the_segment() {
     let few = Window { stacks: Vec::new(), events: Events { tables: Vec::new(), ..common::events(1000) }, ..window(0) };
     let one = Stack { of: StackOf::Sample, row: 0, user: vec![], kernel: vec![], status: StackStatus::Complete };
     let few = unseal(&encode(&[Window { stacks: vec![one], ..few }])).unwrap();
-    let of = |blocks: &[systape_format::exercise::forge::Block]| {
+    let of = |blocks: &[systape_format::exercise::forge::ForgedBlock]| {
         blocks.iter().position(|block| block.header.kind == BlockKind::Stacks).unwrap()
     };
     let mut forged = unseal(&whole).unwrap();

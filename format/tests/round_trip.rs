@@ -14,7 +14,7 @@ use systape_format::model::{
     SignalInfo, SignalKind, Sleeper, StackOf, StackSettings, StackStatus, Stacks, Switch, Symbol, Symbols, UringOp,
     Wakeup,
 };
-use systape_format::reader::Picked;
+use systape_format::reader::PickedRows;
 use systape_format::{
     BlockKind, ByteStatus, Call, CallState, Captured, Checkpoint, Encoder, End, Error, Family, Fd, FdTable, Gap,
     GapCause, InFlight, ProcessEvent, ProcessKind, SegmentBuilder, Session, SyscallRow, Tape, Task, Writer,
@@ -115,7 +115,7 @@ fn check_picked(tape: &Tape, at: usize, core: &Core, (args, fds, captured): (&Ar
     let segment = tape.segment(at);
     for step in [1, 3, usize::MAX] {
         let rows: Vec<u32> = (0..core.dur.len() as u32).skip(at % 2).step_by(step).collect();
-        let picked = Picked::only(core, rows.iter().copied().chain([u32::MAX]));
+        let picked = PickedRows::only(core, rows.iter().copied().chain([u32::MAX]));
         let only = segment.args_of(core, &picked).unwrap();
         assert_eq!((only.ret.len(), only.args.len()), (args.ret.len(), args.args.len()));
         let named = |fds: &Fds, column: &[u32], row: u32| match column[row as usize] {

@@ -2,11 +2,11 @@
 
 use std::sync::LazyLock;
 
-use systape_format::exercise::forge::{Block, seal, unseal};
+use systape_format::exercise::forge::{ForgedBlock, seal, unseal};
 use systape_format::header::BlockKind;
 
 /// The tapes of testdata/fuzz/tapes: every kind of block among them.
-static TAPES: LazyLock<Vec<Vec<Block>>> = LazyLock::new(|| {
+static TAPES: LazyLock<Vec<Vec<ForgedBlock>>> = LazyLock::new(|| {
     let tapes: [&[u8]; 6] = [
         include_bytes!("../../testdata/fuzz/tapes/sample.tape"),
         include_bytes!("../../testdata/fuzz/tapes/sched.tape"),

@@ -1,94 +1,59 @@
 //! `record`: from BPF rings to a tape.
 //!
-//! The way of an event: the BPF side (systape-bpf) sends a wire record → [`drain`] copies it out of its ring → [`order`]
-//! puts the records of all rings in time order → [`encode`] follows tasks ([`tasks`]) and fds ([`fds`], [`effects`]) and
-//! fills a segment → compressor threads → writer thread ([`pipeline`]). [`run`] is the whole of a recording; the rest
-//! prepares it.
+//! The way of an event: the BPF side (systape-bpf) sends a wire record → [`pipeline::drain`] copies it out of its ring →
+//! [`rings::order`] puts the records of all rings in time order → [`encode`] follows [`tasks`] and [`descriptors`] and fills a
+//! segment → compressor threads → writer thread ([`pipeline`]). [`run`] is the whole of a recording; the rest prepares it.
+//!
+//! A folder imports only from those above it in this list:
+//!
+//! | folder | its job |
+//! |---|---|
+//! | [`own`] | this process: messages, clocks, signals, priority, memory |
+//! | [`machine`] | facts of the machine and its tasks, from /proc, /sys and /etc |
+//! | [`kernel`] | what the kernel supports; perf events and iterators |
+//! | [`rings`] | records between the kernel and the encoder |
+//! | [`tape`] | the output: opened, written, synced |
+//! | [`foreign`] | files of users, parsed by another process |
+//! | [`mappings`] | mapped files of every process at any moment |
+//! | [`probes`] | functions and static probes that were asked for |
+//! | [`descriptors`] | open files of processes, names of files and sockets |
+//! | [`tracepoints`] | tracepoints that were asked for |
+//! | [`options`] | the command line as typed |
+//! | [`calls`] | which calls are stored, and what is copied of them |
+//! | [`triggers`] | what begins a tape of a flight recorder |
+//! | [`stacks`] | frames and names of stacks |
+//! | [`flight`] | the flight recorder |
+//! | [`config`] | the command line resolved on this machine |
+//! | [`ledger`] | calls that were counted instead of stored |
+//! | [`load`] | loads and attaches the BPF programs |
+//! | [`tasks`] | threads and processes, and what calls do to them |
+//! | [`encode`] | records to segments |
+//! | [`pipeline`] | the threads: drain, encode, compress, write |
+//! | [`run`] | one recording from start to end |
+//! | [`commands`] | everything else that `record` can be asked for |
 
 #![warn(clippy::missing_errors_doc, clippy::print_stderr, clippy::print_stdout)]
 
-mod addresses;
-pub mod args;
-pub mod ask;
-mod backlog;
-mod bio_ends;
-mod bounded;
-mod call_memory;
-mod called;
-mod calls;
-mod cgroup_limits;
-mod cgroups;
-pub mod cli;
-pub mod clock;
+pub mod calls;
+pub mod commands;
 pub mod config;
-mod containers;
-mod cpu_buffers;
-mod devices;
-mod drain;
-mod effects;
+mod descriptors;
 pub mod encode;
-mod entries;
-mod environ;
-mod families;
-mod fds;
-pub mod filter;
 pub mod flight;
-mod forced;
 pub mod foreign;
-pub mod generate;
-mod habits;
-mod interpreter;
-mod iterate;
-mod kallsyms;
-mod kin;
-mod kprobe;
+mod kernel;
 mod ledger;
-mod limits;
 mod load;
-mod lock_buffers;
-pub mod lock_names;
-mod major_faults;
-pub mod memory;
-mod mounts;
-mod names;
-mod notify;
-pub mod opening;
-pub mod order;
-mod outlet;
-mod output;
-mod patient;
-mod perf_event;
+pub mod machine;
+pub mod mappings;
+pub mod options;
+pub mod own;
 mod pipeline;
-mod preemption;
-mod priority;
 mod probes;
-mod programs;
-mod progress;
-mod records;
-mod registers;
-pub mod rights;
+pub mod rings;
 pub mod run;
-mod same_numbers;
-mod sampler;
-pub mod say;
-mod self_stats;
-mod session;
-mod signals;
-mod sink;
-mod skips;
-mod snapshot;
-mod sockets;
-mod softirq;
-pub mod spaces;
-mod spare;
 pub mod stacks;
-mod stage;
-mod start;
-mod sync;
-mod system;
-mod target;
-pub mod targets;
-mod tasks;
+mod tape;
+pub mod tasks;
 pub mod tracepoints;
 pub mod triggers;
-mod waits_in;

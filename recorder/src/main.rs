@@ -7,11 +7,14 @@ use std::io::{self, Stdout, Write};
 use std::process::ExitCode;
 
 use systape_cli::Stop;
-use systape_recorder::config::Config;
-use systape_recorder::generate::generate;
+use systape_recorder::commands::generate::generate;
+use systape_recorder::commands::{ask, cli, opening};
+use systape_recorder::config::RecordConfig;
+use systape_recorder::config::rights;
+use systape_recorder::foreign;
+use systape_recorder::own::memory;
+use systape_recorder::own::say::say;
 use systape_recorder::run::{self, FAILED};
-use systape_recorder::say::say;
-use systape_recorder::{ask, cli, foreign, memory, opening, rights};
 
 /// The command line cannot be followed.
 const USAGE: u8 = 2;
@@ -46,7 +49,7 @@ fn main() -> ExitCode {
     if let Some(what) = args.generate {
         return shown(|out| generate(what, out));
     }
-    let config = match Config::new(args) {
+    let config = match RecordConfig::new(args) {
         Ok(config) => config,
         Err(e) => return fail(USAGE, format_args!("{e:#}")),
     };

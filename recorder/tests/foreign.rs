@@ -46,11 +46,11 @@ fn no_other_module_names_a_parser() {
         let text = fs::read_to_string(file).expect("source");
         let name = file.strip_prefix(&root).expect("below").to_str().expect("UTF-8");
         // the text of /proc/kallsyms is the kernel's
-        if !["kallsyms.rs", "lock_names.rs"].contains(&name) {
+        if !["machine/kallsyms.rs", "machine/lock_names.rs"].contains(&name) {
             found.extend(with(&text, &PARSERS).into_iter().map(|line| format!("{name}: {line}")));
         }
         // main is that process
-        if !["foreign.rs", "main.rs"].contains(&name) {
+        if !["foreign/mod.rs", "main.rs"].contains(&name) {
             found.extend(with(&text, &READERS).into_iter().map(|line| format!("{name}: {line}")));
         }
     }
@@ -66,21 +66,21 @@ fn no_other_module_names_a_parser() {
 const HANG: [&str; 6] = ["}/maps", "}/cmdline", "}/environ", "}/mem\"", "}/map_files", "}/root"];
 /// Who reads them, always in a thread or a process that may hang alone.
 const READ: [&str; 7] = [
-    "snapshot.rs",
-    "call_memory.rs",
-    "spaces/proc_maps.rs",
+    "tasks/snapshot.rs",
+    "calls/memory.rs",
+    "mappings/proc_maps.rs",
     // the process that opens files
-    "spaces/open.rs",
+    "mappings/open.rs",
     "stacks/jit_maps.rs",
     "stacks/code.rs",
-    "interpreter.rs",
+    "foreign/interpreter.rs",
 ];
 /// Their functions, and who may call them: those with patience, and of the own process.
 const CALLS: [(&str, &[&str]); 4] = [
-    ("snapshot::argv(", &["start.rs", "encode/lookups.rs"]),
-    ("snapshot::environ(", &["start.rs", "encode/lookups.rs"]),
-    ("snapshot::process(", &["start.rs", "encode/lookups.rs"]),
-    ("proc_maps::read", &["probes/files.rs", "spaces/tracker.rs", "spaces/vdso.rs"]),
+    ("snapshot::argv(", &["run/start.rs", "encode/lookups.rs"]),
+    ("snapshot::environ(", &["run/start.rs", "encode/lookups.rs"]),
+    ("snapshot::process(", &["run/start.rs", "encode/lookups.rs"]),
+    ("proc_maps::read", &["probes/files.rs", "mappings/tracker.rs", "mappings/vdso.rs"]),
 ];
 
 #[test]
@@ -98,9 +98,9 @@ fn what_may_hang_in_proc_is_read_with_patience() {
         found.extend(with(&text, &words).into_iter().map(|line| format!("{name}: {line}")));
     }
     assert!(found.is_empty(), "{}", found.join("\n"));
-    for name in ["start.rs", "encode/lookups.rs", "call_memory.rs", "spaces/tracker.rs", "stacks/code.rs"] {
+    for name in ["run/start.rs", "encode/lookups.rs", "calls/memory.rs", "mappings/tracker.rs", "stacks/code.rs"] {
         let text = fs::read_to_string(root.join(name)).expect("source");
-        assert!(text.contains("use crate::patient::"), "{name}");
+        assert!(text.contains("use crate::machine::patient::"), "{name}");
     }
 }
 

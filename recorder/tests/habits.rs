@@ -3,8 +3,8 @@
 use std::ffi::OsString;
 
 use systape_cli::Stop;
-use systape_recorder::cli;
-use systape_recorder::config::Config;
+use systape_recorder::commands::cli;
+use systape_recorder::config::RecordConfig;
 
 /// `record` and these words record the same as `record` and those; PID is a process that runs.
 const MEANT: &[(&str, &str)] = &[
@@ -176,7 +176,7 @@ fn asked(line: &str) -> Result<String, String> {
     let line = line.replace("PID", &std::process::id().to_string());
     let words = std::iter::once("record").chain(line.split_whitespace());
     let args = cli::parse(words.map(OsString::from)).map_err(|(Stop::Usage(text) | Stop::Printed(text))| text)?;
-    let config = Config::new(args).map_err(|error| format!("{error:#}"))?;
+    let config = RecordConfig::new(args).map_err(|error| format!("{error:#}"))?;
     Ok(format!("{config:?}"))
 }
 
@@ -203,7 +203,7 @@ fn what_is_not_is_answered_with_what_to_type() {
 fn a_user_beside_a_command_is_not_taken_in_silence() {
     let notes = |line: &str| {
         let args = cli::parse(line.split(' ').map(OsString::from)).expect(line);
-        Config::new(args).expect(line).notes()
+        RecordConfig::new(args).expect(line).notes()
     };
     assert!(notes("record -u 54321 ls").concat().contains("setpriv --reuid 54321"));
     for silent in ["record -u 54321", "record -a -u 54321 ls", "record ls"] {

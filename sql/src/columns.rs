@@ -31,8 +31,8 @@ pub(crate) fn data_type(kind: Kind) -> DataType {
 }
 
 /// The schema of these fields.
-pub(crate) fn schema<'f>(fields: impl IntoIterator<Item = &'f frames::Field>) -> SchemaRef {
-    let field = |field: &frames::Field| Field::new(&field.name, data_type(field.kind), true);
+pub(crate) fn schema<'f>(fields: impl IntoIterator<Item = &'f frames::FrameField>) -> SchemaRef {
+    let field = |field: &frames::FrameField| Field::new(&field.name, data_type(field.kind), true);
     Arc::new(Schema::new(fields.into_iter().map(field).collect::<Vec<_>>()))
 }
 

@@ -24,13 +24,13 @@ use datafusion::sql::sqlparser::ast::BinaryOperator;
 /// than every number. That of x86 has a sign, and the engine orders it below all.
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct Checked {
-    op: Op,
+    op: ExactOp,
     of: DataType,
     signature: Signature,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-enum Op {
+enum ExactOp {
     Add,
     Sub,
     Mul,
@@ -38,7 +38,7 @@ enum Op {
     Div,
 }
 
-impl Op {
+impl ExactOp {
     /// Of [`DataType::Int64`] or [`DataType::Float64`].
     fn udf(self, of: DataType) -> ScalarUDF {
         let signature = Signature::exact(vec![of.clone(), of.clone()], Volatility::Immutable);
@@ -49,11 +49,11 @@ impl Op {
 impl ScalarUDFImpl for Checked {
     fn name(&self) -> &str {
         match self.op {
-            Op::Add => "add",
-            Op::Sub => "subtract",
-            Op::Mul => "multiply",
-            Op::Rem => "modulo",
-            Op::Div => "divide",
+            ExactOp::Add => "add",
+            ExactOp::Sub => "subtract",
+            ExactOp::Mul => "multiply",
+            ExactOp::Rem => "modulo",
+            ExactOp::Div => "divide",
         }
     }
 
@@ -69,11 +69,11 @@ impl ScalarUDFImpl for Checked {
         let arrays = ColumnarValue::values_to_arrays(&args.args)?;
         let [left, right] = &arrays[..] else { return exec_err!("two numbers are needed") };
         let of = match self.op {
-            Op::Add => numeric::add,
-            Op::Sub => numeric::sub,
-            Op::Mul => numeric::mul,
-            Op::Rem => numeric::rem,
-            Op::Div => numeric::div,
+            ExactOp::Add => numeric::add,
+            ExactOp::Sub => numeric::sub,
+            ExactOp::Mul => numeric::mul,
+            ExactOp::Rem => numeric::rem,
+            ExactOp::Div => numeric::div,
         };
         Ok(ColumnarValue::Array(positive_nan(of(left, right)?)))
     }
@@ -83,7 +83,7 @@ impl ScalarUDFImpl for Checked {
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct Negated(Signature);
 
-/// Its name, which no query may use.
+/// Name of the function, which no query may use.
 pub(crate) const NEGATED: &str = "negated";
 
 /// What [`NEGATED`] stands for.
@@ -137,11 +137,11 @@ pub(crate) struct Arithmetic;
 impl ExprPlanner for Arithmetic {
     fn plan_binary_op(&self, raw: RawBinaryExpr, schema: &DFSchema) -> Result<PlannerResult<RawBinaryExpr>> {
         let op = match raw.op {
-            BinaryOperator::Plus => Op::Add,
-            BinaryOperator::Minus => Op::Sub,
-            BinaryOperator::Multiply => Op::Mul,
-            BinaryOperator::Modulo => Op::Rem,
-            BinaryOperator::Divide => Op::Div,
+            BinaryOperator::Plus => ExactOp::Add,
+            BinaryOperator::Minus => ExactOp::Sub,
+            BinaryOperator::Multiply => ExactOp::Mul,
+            BinaryOperator::Modulo => ExactOp::Rem,
+            BinaryOperator::Divide => ExactOp::Div,
             _ => return Ok(PlannerResult::Original(raw)),
         };
         let types = (raw.left.get_type(schema)?, raw.right.get_type(schema)?);
@@ -154,13 +154,13 @@ impl ExprPlanner for Arithmetic {
         let both =
             |raw: RawBinaryExpr, ty: &DataType| (cast_expr(raw.left, ty.clone()), cast_expr(raw.right, ty.clone()));
         match op {
-            op if op != Op::Div && whole(&types.0) && whole(&types.1) => {
+            op if op != ExactOp::Div && whole(&types.0) && whole(&types.1) => {
                 let (left, right) = both(raw, &DataType::Int64);
                 Ok(PlannerResult::Planned(op.udf(DataType::Int64).call(vec![left, right])))
             }
-            Op::Rem => exec_err!("% is answered here for whole numbers alone"),
+            ExactOp::Rem => exec_err!("% is answered here for whole numbers alone"),
             // decimals are checked by the engine
-            op if op != Op::Div && exact(&types.0) && exact(&types.1) => {
+            op if op != ExactOp::Div && exact(&types.0) && exact(&types.1) => {
                 let wide = DataType::Decimal128(38, 0);
                 let scaled = |ty: &DataType| matches!(ty, DataType::Decimal128(_, scale) if *scale != 0);
                 if scaled(&types.0) || scaled(&types.1) {
@@ -168,8 +168,8 @@ impl ExprPlanner for Arithmetic {
                 }
                 let (left, right) = both(raw, &wide);
                 Ok(PlannerResult::Planned(match op {
-                    Op::Add => left + right,
-                    Op::Sub => left - right,
+                    ExactOp::Add => left + right,
+                    ExactOp::Sub => left - right,
                     // the engine would round a product of so many digits
                     _ => {
                         return exec_err!(
@@ -374,11 +374,11 @@ impl Accumulator for Sum {
 
 /// The value below which a part of the values is, between two of them by proportion. Keeps every value.
 #[derive(Debug, PartialEq, Eq, Hash)]
-struct Quantile {
+struct ExactQuantile {
     signature: Signature,
 }
 
-impl AggregateUDFImpl for Quantile {
+impl AggregateUDFImpl for ExactQuantile {
     fn name(&self) -> &str {
         "quantile_cont"
     }
@@ -415,7 +415,7 @@ impl AggregateUDFImpl for Quantile {
     }
 }
 
-/// The values of a [`Quantile`].
+/// The values of a [`ExactQuantile`].
 #[derive(Debug)]
 struct Kept {
     part: f64,
@@ -458,7 +458,7 @@ pub(crate) fn aggregates() -> Vec<AggregateUDF> {
     vec![
         Widened::udaf("sum", sum_udaf(), DataType::Decimal128(19, 0)),
         Widened::udaf("median", median_udaf(), DataType::Float64),
-        AggregateUDF::from(Quantile { signature: Signature::user_defined(Volatility::Immutable) }),
+        AggregateUDF::from(ExactQuantile { signature: Signature::user_defined(Volatility::Immutable) }),
         AggregateUDF::from(Mean { inner: avg_udaf(), signature: Signature::user_defined(Volatility::Immutable) }),
     ]
 }

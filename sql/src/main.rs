@@ -54,8 +54,8 @@ fn main() -> ExitCode {
     };
     // queries are walked by recursion: a thread with room for the deepest that is answered
     let work = std::thread::Builder::new().stack_size(engine::STACK).spawn(move || match work {
-        Work::Sql(sql, asked) => query::run(&sql, asked),
-        Work::Export(export, paths) => export::run(&export, &paths),
+        SqlCommand::Sql(sql, asked) => query::run(&sql, asked),
+        SqlCommand::Export(export, paths) => export::run(&export, &paths),
     });
     let done = work.map(|work| work.join().unwrap_or_else(|_| Err(anyhow::anyhow!("internal error, see above"))));
     match done {
@@ -79,9 +79,9 @@ fn main() -> ExitCode {
 }
 
 /// What is to be done, and the files for it.
-enum Work {
+enum SqlCommand {
     Sql(Sql, query::Asked),
-    Export(Export, export::Paths),
+    Export(Export, export::ExportPaths),
 }
 
 /// Finds the files that are asked about and gives up all rights but to these: those of this thread, which is the only one,
@@ -89,21 +89,21 @@ enum Work {
 ///
 /// # Errors
 /// It is not said what is asked, or there is no tape.
-fn confined(asked: Asked) -> anyhow::Result<Work> {
+fn confined(asked: Asked) -> anyhow::Result<SqlCommand> {
     Ok(match asked {
         Asked::Sql(sql) => {
             let asked = query::asked(&sql)?;
             if !sql.no_sandbox {
                 frames::confine(asked.tape.as_slice(), &[]);
             }
-            Work::Sql(sql, asked)
+            SqlCommand::Sql(sql, asked)
         }
         Asked::Export(export) => {
             let paths = export::paths(&export)?;
             if !export.files().no_sandbox {
                 frames::confine(&paths.tapes, std::slice::from_ref(&paths.dir));
             }
-            Work::Export(export, paths)
+            SqlCommand::Export(export, paths)
         }
     })
 }

@@ -26,7 +26,7 @@ pub(crate) enum Form {
 const LOOKED_AT: usize = 4096;
 
 /// Writes an answer.
-pub(crate) struct Out<W> {
+pub(crate) struct AnswerWriter<W> {
     form: Form,
     to: W,
     names: Vec<String>,
@@ -38,8 +38,8 @@ pub(crate) struct Out<W> {
     pub(crate) rows: u64,
 }
 
-impl<W: Write> Out<W> {
-    /// To `to`.
+impl<W: Write> AnswerWriter<W> {
+    /// Makes one that writes to `to`.
     pub(crate) fn new(form: Form, to: W) -> Self {
         Self { form, to, names: Vec::new(), waiting: Vec::new(), numbers: Vec::new(), widths: None, rows: 0 }
     }

@@ -36,11 +36,11 @@ pub(crate) fn bounded(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionP
             // the left side is read to its end before the right one begins
             let (left, right) = (Arc::clone(left), Arc::clone(right));
             let seen = Arc::new(AtomicU64::new(0));
-            let left = Arc::new(Counted { of: left, seen: Arc::clone(&seen), with: None });
-            let right = Arc::new(Counted { of: right, seen: Arc::default(), with: Some(seen) });
+            let left = Arc::new(RowCounter { of: left, seen: Arc::clone(&seen), with: None });
+            let right = Arc::new(RowCounter { of: right, seen: Arc::default(), with: Some(seen) });
             node = replace_children_if_necessary(node, vec![left, right])?;
         }
-        Ok(Transformed::yes(Arc::new(Counted { of: node, seen: Arc::default(), with: Some(one()) }) as _))
+        Ok(Transformed::yes(Arc::new(RowCounter { of: node, seen: Arc::default(), with: Some(one()) }) as _))
     };
     Ok(plan.transform_up(joins)?.data)
 }
@@ -52,7 +52,7 @@ fn one() -> Arc<AtomicU64> {
 
 /// Passes rows on, and counts them.
 #[derive(Debug)]
-struct Counted {
+struct RowCounter {
     of: Arc<dyn ExecutionPlan>,
     /// Rows so far.
     seen: Arc<AtomicU64>,
@@ -60,13 +60,13 @@ struct Counted {
     with: Option<Arc<AtomicU64>>,
 }
 
-impl DisplayAs for Counted {
+impl DisplayAs for RowCounter {
     fn fmt_as(&self, _: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Counted")
     }
 }
 
-impl ExecutionPlan for Counted {
+impl ExecutionPlan for RowCounter {
     fn name(&self) -> &'static str {
         "Counted"
     }

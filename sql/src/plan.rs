@@ -17,15 +17,19 @@ use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties};
 use futures::stream;
 
-use crate::tables::Scan;
-
 /// Most bytes of a value, roughly.
 const VALUE: usize = 16;
 
-/// A table is read.
+/// Batches of rows of a table, each given once to whichever reader asks next.
+pub(crate) trait BatchSource: fmt::Debug + Send + Sync {
+    /// The next batches, the first of them last; None: there are no more.
+    fn next(&self) -> Result<Option<Vec<RecordBatch>>>;
+}
+
+/// A step of the engine's plan that reads a table.
 #[derive(Debug)]
 pub(crate) struct Reading {
-    scan: Arc<Scan>,
+    scan: Arc<dyn BatchSource>,
     /// Rows, roughly.
     about: usize,
     properties: Arc<PlanProperties>,
@@ -33,7 +37,7 @@ pub(crate) struct Reading {
 
 impl Reading {
     /// `scan` gives batches of `schema`, `about` so many rows.
-    pub(crate) fn new(scan: Arc<Scan>, schema: SchemaRef, about: usize) -> Self {
+    pub(crate) fn new(scan: Arc<dyn BatchSource>, schema: SchemaRef, about: usize) -> Self {
         let properties = PlanProperties::new(
             EquivalenceProperties::new(schema),
             Partitioning::UnknownPartitioning(1),

@@ -8,8 +8,8 @@ use anyhow::{Result, bail};
 use systape_analyzer::frames::{self, Bounds, Source, Table};
 
 use crate::args::Sql;
-use crate::out::{Form, Out};
-use crate::tables::{Taped, Used};
+use crate::out::{AnswerWriter, Form};
+use crate::tables::{Taped, UsedTable};
 use crate::{check, engine, say};
 
 /// The tape that is read when none is named.
@@ -41,7 +41,7 @@ pub(crate) fn asked(sql: &Sql) -> Result<Asked> {
     Ok(Asked { query, tape })
 }
 
-/// Answers; true: something is lost, and that was to be said by the exit status.
+/// Answers the query; true: something is lost, and that was to be said by the exit status.
 ///
 /// # Errors
 /// There is no answer.
@@ -52,7 +52,7 @@ pub(crate) fn run(sql: &Sql, Asked { query, tape: path }: Asked) -> Result<bool>
     };
     let source = frames::source(path.as_deref().unwrap_or(Path::new(DEFAULT_TAPE)))?;
     let taped = Arc::new(Taped { source, used: Mutex::default(), read_all: sql.read_all });
-    let mut out = Out::new(sql.format, BufWriter::new(io::stdout().lock()));
+    let mut out = AnswerWriter::new(sql.format, BufWriter::new(io::stdout().lock()));
     engine::run(&taped, statement, &mut |schema, batch| {
         match batch {
             _ if sql.explain => return Ok(false),
@@ -86,7 +86,7 @@ fn take(words: &mut Vec<String>) -> Result<String> {
 }
 
 /// Whether nothing is lost of what was read, and the sentences about it.
-fn losses(source: &Source, used: &[Used]) -> Result<(bool, Vec<String>)> {
+fn losses(source: &Source, used: &[UsedTable]) -> Result<(bool, Vec<String>)> {
     let (mut complete, mut lines) = (true, Vec::new());
     for one in used {
         let (whole, lost) = source.losses(&[&source.tables()[one.table]], &one.bounds)?;
@@ -96,8 +96,8 @@ fn losses(source: &Source, used: &[Used]) -> Result<(bool, Vec<String>)> {
     Ok((complete, lines))
 }
 
-fn explain(source: &Source, used: &[Used], out: &mut impl Write) -> io::Result<()> {
-    for Used { table, columns, bounds, filters, cost } in used {
+fn explain(source: &Source, used: &[UsedTable], out: &mut impl Write) -> io::Result<()> {
+    for UsedTable { table, columns, bounds, filters, cost } in used {
         let some = |words: &[String], between: &str, none: &str| {
             if words.is_empty() { none.to_owned() } else { words.join(between) }
         };
@@ -136,7 +136,7 @@ fn list(sql: &Sql, path: Option<&Path>) -> Result<()> {
 }
 
 fn columns(table: &Table) -> Vec<Vec<String>> {
-    let row = |field: &frames::Field| {
+    let row = |field: &frames::FrameField| {
         vec![
             field.name.clone(),
             field.kind.name().to_owned(),
@@ -152,7 +152,7 @@ fn print(form: Form, heads: &[&str], rows: Vec<Vec<String>>) -> Result<()> {
     use datafusion::arrow::array::{ArrayRef, RecordBatch, StringArray};
     let column = |at: usize| Arc::new(StringArray::from_iter_values(rows.iter().map(|row| &row[at]))) as ArrayRef;
     let batch = RecordBatch::try_from_iter(heads.iter().enumerate().map(|(at, head)| (*head, column(at))))?;
-    let mut out = Out::new(form, BufWriter::new(io::stdout().lock()));
+    let mut out = AnswerWriter::new(form, BufWriter::new(io::stdout().lock()));
     out.begin(&batch.schema())?;
     out.batch(&batch)?;
     match form {

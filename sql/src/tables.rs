@@ -12,11 +12,11 @@ use datafusion::common::{DataFusionError, Result};
 use datafusion::logical_expr::{Expr, TableProviderFilterPushDown, TableType};
 use datafusion::physical_plan::ExecutionPlan;
 use rayon::prelude::*;
-use systape_analyzer::frames::{Bounds, Cost, Field, Part, Source};
+use systape_analyzer::frames::{Bounds, FrameField, Part, QueryCost, Source};
 
 use crate::bounds;
 use crate::columns;
-use crate::plan::Reading;
+use crate::plan::{BatchSource, Reading};
 
 /// Most rows of a report's table: they are kept in memory.
 const MOST_ROWS: usize = 1 << 20;
@@ -26,17 +26,17 @@ const MOST_PARTS: usize = 8;
 
 /// What a query read of a table.
 #[derive(Clone, Debug)]
-pub(crate) struct Used {
+pub(crate) struct UsedTable {
     /// The table's number.
     pub(crate) table: usize,
-    /// Its columns.
+    /// Columns of the table that were read.
     pub(crate) columns: Vec<String>,
     /// What is known of the rows it can be about.
     pub(crate) bounds: Bounds,
     /// The predicates that say so.
     pub(crate) filters: Vec<String>,
     /// What that costs.
-    pub(crate) cost: Cost,
+    pub(crate) cost: QueryCost,
 }
 
 /// A tape, and what a query used of it.
@@ -47,7 +47,7 @@ pub(crate) struct Taped {
     /// Predicates leave out nothing.
     pub(crate) read_all: bool,
     /// Tables that were read.
-    pub(crate) used: Mutex<Vec<Used>>,
+    pub(crate) used: Mutex<Vec<UsedTable>>,
 }
 
 /// Table number `at` of a tape.
@@ -91,10 +91,10 @@ impl TableProvider for Provider {
         let table = &self.taped.source.tables()[self.at];
         self.taped.source.require(table).map_err(failed)?;
         let wanted: Vec<usize> = projection.cloned().unwrap_or_else(|| (0..table.fields.len()).collect());
-        let fields: Vec<&Field> = wanted.iter().map(|at| &table.fields[*at]).collect();
+        let fields: Vec<&FrameField> = wanted.iter().map(|at| &table.fields[*at]).collect();
         let (bounds, said) = if self.taped.read_all { Default::default() } else { bounds::of(filters, table) };
         let parts = self.taped.source.parts(table, &bounds);
-        let used = Used {
+        let used = UsedTable {
             table: self.at,
             columns: fields.iter().map(|field| field.name.clone()).collect(),
             cost: self.taped.source.cost(table, &fields, &parts),
@@ -103,7 +103,7 @@ impl TableProvider for Provider {
         };
         self.taped.used.lock().unwrap_or_else(PoisonError::into_inner).push(used);
         let schema = columns::schema(fields);
-        let scan = Arc::new(Scan {
+        let scan = Arc::new(TapeScan {
             taped: Arc::clone(&self.taped),
             at: self.at,
             wanted,
@@ -118,7 +118,7 @@ impl TableProvider for Provider {
 
 /// Reading a table: its readers take the next part from here.
 #[derive(Debug)]
-pub(crate) struct Scan {
+pub(crate) struct TapeScan {
     taped: Arc<Taped>,
     at: usize,
     wanted: Vec<usize>,
@@ -127,9 +127,9 @@ pub(crate) struct Scan {
     next: AtomicUsize,
 }
 
-impl Scan {
-    /// The next batches, of as many parts as there are CPUs; None: there are no more.
-    pub(crate) fn next(&self) -> Result<Option<Vec<RecordBatch>>> {
+impl BatchSource for TapeScan {
+    /// As many parts at a time as there are CPUs.
+    fn next(&self) -> Result<Option<Vec<RecordBatch>>> {
         let many = rayon::current_num_threads().clamp(1, MOST_PARTS);
         let from = self.next.fetch_add(many, Ordering::Relaxed);
         let Some(parts) = self.parts.get(from..).filter(|parts| !parts.is_empty()) else { return Ok(None) };
@@ -139,10 +139,12 @@ impl Scan {
         // they are taken from the end
         Ok(Some(read.into_iter().flatten().rev().collect()))
     }
+}
 
+impl TapeScan {
     fn read(&self, part: Part) -> Result<Vec<RecordBatch>> {
         let table = &self.taped.source.tables()[self.at];
-        let fields: Vec<&Field> = self.wanted.iter().map(|at| &table.fields[*at]).collect();
+        let fields: Vec<&FrameField> = self.wanted.iter().map(|at| &table.fields[*at]).collect();
         let (mut batches, mut rows, mut fault) = (Vec::new(), 0_usize, None);
         let read = self.taped.source.read(table, part, &fields, &mut |batch| {
             rows += batch.rows;

@@ -19,7 +19,7 @@ use crate::check::ELSEWHERE;
 /// Most bytes of the texts that one step makes of one batch.
 const MOST: u64 = 64 << 20;
 
-/// Those of the engine's functions whose results may be longer than their arguments, bounded.
+/// The engine's functions whose results may be longer than their arguments, bounded.
 pub(crate) fn functions() -> [ScalarUDF; 2] {
     [concat(), replace()].map(|inner| ScalarUDF::from(Bounded { inner }))
 }

@@ -15,9 +15,9 @@ use std::time::Duration;
 use std::{io, thread};
 
 use crate::deadline::Deadline;
-use crate::process::{Carry, Failure, Running, Within};
+use crate::process::{AnswerFailure, Carry, RunningChild, Within};
 use crate::socket::{self, for_ever};
-use crate::wire::{self, Out};
+use crate::wire::{self, MessageOut};
 
 /// Longest wait for an open file; it is halved with each that did not come, so often.
 const PATIENCE: Duration = Duration::from_millis(500);
@@ -29,32 +29,32 @@ const STACK: usize = 64 << 10;
 
 /// Asks the process. Who has the same one shares it.
 #[derive(Clone, Debug)]
-pub struct Carrier(Arc<Mutex<Inner>>);
+pub struct Carrier(Arc<Mutex<CarrierState>>);
 
 #[derive(Debug)]
-struct Inner {
+struct CarrierState {
     command: Vec<OsString>,
-    running: Option<Running>,
+    running: Option<RunningChild>,
     hangs: u32,
 }
 
 /// Why a file is not there.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unread {
-    /// In words.
+    /// Reason in words.
     pub why: String,
-    /// It would not be there the next time either.
+    /// Whether it would not be there the next time either.
     pub hangs: bool,
 }
 
-impl From<Failure> for Unread {
-    fn from(failure: Failure) -> Self {
-        let hangs = matches!(failure, Failure::TooLong | Failure::NotOpened | Failure::Over);
+impl From<AnswerFailure> for Unread {
+    fn from(failure: AnswerFailure) -> Self {
+        let hangs = matches!(failure, AnswerFailure::TooLong | AnswerFailure::NotOpened | AnswerFailure::Over);
         let why = match failure {
-            Failure::Said(why) => why,
-            Failure::Broken(why) => format!("the process that reads it {why}"),
-            Failure::NotOpened => "its file system takes too long to open it".into(),
-            Failure::TooLong | Failure::Over => "its file system takes too long to read it".into(),
+            AnswerFailure::Said(why) => why,
+            AnswerFailure::Broken(why) => format!("the process that reads it {why}"),
+            AnswerFailure::NotOpened => "its file system takes too long to open it".into(),
+            AnswerFailure::TooLong | AnswerFailure::Over => "its file system takes too long to read it".into(),
         };
         Self { why, hangs }
     }
@@ -63,7 +63,7 @@ impl From<Failure> for Unread {
 impl Carrier {
     /// `command` starts the process: a program and arguments whose main calls [`run_carrier`].
     pub fn new(command: Vec<OsString>) -> Self {
-        Self(Arc::new(Mutex::new(Inner { command, running: None, hangs: 0 })))
+        Self(Arc::new(Mutex::new(CarrierState { command, running: None, hangs: 0 })))
     }
 
     /// Starts it now, as a child of this thread, with which it ends; otherwise the first file does.
@@ -76,47 +76,51 @@ impl Carrier {
     /// # Errors
     /// See [`Unread`].
     pub fn open(&self, what: &[u8]) -> Result<(Vec<u8>, File), Unread> {
-        let mut request = Out::new(wire::OPENS);
+        let mut request = MessageOut::new(wire::OPENS);
         request.raw(what);
         let (answer, file) = self.inner().ask(&request, &[]).map_err(|failure| match failure {
-            Failure::TooLong => Failure::NotOpened.into(),
+            AnswerFailure::TooLong => AnswerFailure::NotOpened.into(),
             failure => Unread::from(failure),
         })?;
-        file.map(|file| (answer, file.into())).ok_or_else(|| Failure::nonsense("no file").into())
+        file.map(|file| (answer, file.into())).ok_or_else(|| AnswerFailure::nonsense("no file").into())
     }
 
-    fn inner(&self) -> MutexGuard<'_, Inner> {
+    fn inner(&self) -> MutexGuard<'_, CarrierState> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Carry for Carrier {
-    fn carry(&self, to: &UnixStream, message: &Out, file: BorrowedFd<'_>) -> Result<(), Failure> {
-        let mut request = Out::new(wire::CARRY);
+    fn carry(&self, to: &UnixStream, message: &MessageOut, file: BorrowedFd<'_>) -> Result<(), AnswerFailure> {
+        let mut request = MessageOut::new(wire::CARRY);
         request.raw(&message.0);
         self.inner().ask(&request, &[file, to.as_fd()]).map(drop).map_err(|failure| match failure {
-            Failure::TooLong => Failure::NotOpened,
-            Failure::Broken(why) => Failure::Said(format!("the process that opens it {why}")),
+            AnswerFailure::TooLong => AnswerFailure::NotOpened,
+            AnswerFailure::Broken(why) => AnswerFailure::Said(format!("the process that opens it {why}")),
             failure => failure,
         })
     }
 }
 
-impl Inner {
-    fn start(&mut self) -> Result<&mut Running, Failure> {
-        if !self.running.as_mut().is_some_and(Running::is_alive) {
-            self.running = Some(Running::spawn(&self.command, false)?);
+impl CarrierState {
+    fn start(&mut self) -> Result<&mut RunningChild, AnswerFailure> {
+        if !self.running.as_mut().is_some_and(RunningChild::is_alive) {
+            self.running = Some(RunningChild::spawn(&self.command, false)?);
         }
-        self.running.as_mut().ok_or_else(|| Failure::Broken("is not there".into()))
+        self.running.as_mut().ok_or_else(|| AnswerFailure::Broken("is not there".into()))
     }
 
-    fn ask(&mut self, request: &Out, fds: &[BorrowedFd<'_>]) -> Result<(Vec<u8>, Option<OwnedFd>), Failure> {
+    fn ask(
+        &mut self,
+        request: &MessageOut,
+        fds: &[BorrowedFd<'_>],
+    ) -> Result<(Vec<u8>, Option<OwnedFd>), AnswerFailure> {
         let patience = PATIENCE / (1 << self.hangs.min(HALVED));
         let running = self.start()?;
         let answer = running.opened(request, fds, Within { patience, deadline: &Deadline::default() });
         if let Err(failure) = &answer {
-            self.hangs += u32::from(*failure == Failure::TooLong);
-            if !matches!(failure, Failure::Said(_)) {
+            self.hangs += u32::from(*failure == AnswerFailure::TooLong);
+            if !matches!(failure, AnswerFailure::Said(_)) {
                 self.running = None;
             }
         }
@@ -125,10 +129,10 @@ impl Inner {
 }
 
 /// Opens what it is asked for; the bytes go with the file.
-pub type Opens = fn(&[u8]) -> Result<(Vec<u8>, File), String>;
+pub type OpenByName = fn(&[u8]) -> Result<(Vec<u8>, File), String>;
 
 /// The process: answers requests from its standard input, a socket, until that ends.
-pub fn run_carrier(open: Opens) -> ExitCode {
+pub fn run_carrier(open: OpenByName) -> ExitCode {
     if crate::child::stand_alone().is_err() {
         return ExitCode::FAILURE;
     }
@@ -141,13 +145,13 @@ pub fn run_carrier(open: Opens) -> ExitCode {
         };
         let sent = match &answer {
             Ok((bytes, file)) => {
-                let mut out = Out::new(wire::OK);
+                let mut out = MessageOut::new(wire::OK);
                 out.raw(bytes);
                 let file: Option<BorrowedFd<'_>> = file.as_ref().map(AsFd::as_fd);
                 socket::send(&socket, &out.0, file.as_slice(), &for_ever)
             }
             Err(why) => {
-                let mut out = Out::new(wire::FAILED);
+                let mut out = MessageOut::new(wire::FAILED);
                 out.raw(&why.as_bytes()[..why.len().min(wire::LONGEST_REASON)]);
                 socket::send(&socket, &out.0, &[], &for_ever)
             }
@@ -165,7 +169,7 @@ fn path_of(file: &impl AsRawFd) -> String {
 }
 
 /// Opens, and gives the name of what is open. It is closed before the answer: who asked is told here if that never ends.
-fn named(open: Opens, what: &[u8]) -> Result<(Vec<u8>, Option<File>), String> {
+fn named(open: OpenByName, what: &[u8]) -> Result<(Vec<u8>, Option<File>), String> {
     let (bytes, file) = open(what)?;
     let name = OpenOptions::new().read(true).custom_flags(libc::O_PATH | libc::O_CLOEXEC).open(path_of(&file));
     drop(file);

@@ -19,7 +19,7 @@ use std::process::ExitCode;
 use systape_format::model::Function;
 
 use crate::perf_map::PerfMap;
-use crate::wire::{self, In, Out};
+use crate::wire::{self, MessageIn, MessageOut};
 pub(crate) use limits::stand_alone;
 use reader::Reader;
 
@@ -35,7 +35,7 @@ pub fn run_child() -> ExitCode {
     // Refused inside the sandbox of `analyze`, which has to do then.
     let _ = sandbox::enter();
     let Ok(socket) = io::stdin().as_fd().try_clone_to_owned().map(UnixStream::from) else { return ExitCode::FAILURE };
-    let mut child = Child::default();
+    let mut child = ReaderChild::default();
     while let Ok(Some((message, fds))) =
         crate::socket::receive(&socket, wire::LONGEST_REQUEST, &crate::socket::for_ever)
     {
@@ -52,12 +52,12 @@ pub fn run_child() -> ExitCode {
 pub(crate) fn exercise(message: &[u8]) {
     if message.first() != Some(&wire::SETUP) {
         // of CPU time there is no end
-        let _ = Child { cpu_seconds: u32::MAX, ..Child::default() }.answer(message, None);
+        let _ = ReaderChild { cpu_seconds: u32::MAX, ..ReaderChild::default() }.answer(message, None);
     }
 }
 
 #[derive(Default)]
-struct Child {
+struct ReaderChild {
     cpu_seconds: u32,
     debug_dirs: Vec<PathBuf>,
     content: Option<Content>,
@@ -84,10 +84,10 @@ impl Content {
     }
 }
 
-impl Child {
+impl ReaderChild {
     /// None = the request is invalid.
-    fn answer(&mut self, message: &[u8], fd: Option<OwnedFd>) -> Option<Out> {
-        let mut input = In(message);
+    fn answer(&mut self, message: &[u8], fd: Option<OwnedFd>) -> Option<MessageOut> {
+        let mut input = MessageIn(message);
         match input.u8()? {
             wire::SETUP => self.set_up(&mut input),
             wire::OPEN => {
@@ -98,7 +98,7 @@ impl Child {
                 Some(match Reader::open(fd?.into(), build_id, path, &self.debug_dirs) {
                     Ok(reader) => {
                         self.content = Some(Content::Elf(Box::new(reader)));
-                        Out::new(wire::OK)
+                        MessageOut::new(wire::OK)
                     }
                     Err(why) => failed(&why),
                 })
@@ -109,7 +109,7 @@ impl Child {
                 Some(match PerfMap::read(&File::from(fd?)) {
                     Ok(map) => {
                         self.content = Some(Content::Map(map));
-                        Out::new(wire::OK)
+                        MessageOut::new(wire::OK)
                     }
                     Err(why) => failed(&format!("its perf map cannot be read: {why}")),
                 })
@@ -131,32 +131,32 @@ impl Child {
             wire::CLOSE => {
                 self.content = None;
                 limits::give_memory_back();
-                Some(Out::new(wire::OK))
+                Some(MessageOut::new(wire::OK))
             }
             _ => None,
         }
     }
 
-    fn set_up(&mut self, input: &mut In<'_>) -> Option<Out> {
+    fn set_up(&mut self, input: &mut MessageIn<'_>) -> Option<MessageOut> {
         limits::memory(input.u64()?).ok()?;
         self.cpu_seconds = input.u32()?;
         for _ in 0..input.count(wire::MOST_OFFSETS)? {
             self.debug_dirs.push(bytes_to_path(input.bytes(wire::LONGEST_STRING)?));
         }
-        let mut out = Out::new(wire::OK);
+        let mut out = MessageOut::new(wire::OK);
         out.u32(wire::MAGIC);
         Some(out)
     }
 }
 
-fn failed(why: &str) -> Out {
-    let mut out = Out::new(wire::FAILED);
+fn failed(why: &str) -> MessageOut {
+    let mut out = MessageOut::new(wire::FAILED);
     out.bytes(&why.as_bytes()[..why.len().min(wire::LONGEST_REASON)]);
     out
 }
 
-fn all_that_fit(names: &[Vec<Function>]) -> Out {
-    let mut out = Out::new(wire::OK);
+fn all_that_fit(names: &[Vec<Function>]) -> MessageOut {
+    let mut out = MessageOut::new(wire::OK);
     out.u32(0);
     let mut fit = 0u32;
     for functions in names {

@@ -27,17 +27,17 @@ fn in_ns(time: Duration) -> u64 {
 /// It can be set again, and only ever moves nearer; but while those who work wait for a CPU it moves away, up to twice
 /// the time that was set.
 #[derive(Clone, Debug)]
-pub struct Deadline(Vec<Arc<Ends>>);
+pub struct Deadline(Vec<Arc<DeadlineTimes>>);
 
 /// Times in nanoseconds since [`ORIGIN`].
 #[derive(Debug)]
-struct Ends {
+struct DeadlineTimes {
     ends: AtomicU64,
     /// `ends` moves no farther.
     latest: AtomicU64,
 }
 
-impl Ends {
+impl DeadlineTimes {
     fn new(ends: u64, latest: u64) -> Arc<Self> {
         Arc::new(Self { ends: AtomicU64::new(ends), latest: AtomicU64::new(latest) })
     }
@@ -47,7 +47,7 @@ impl Default for Deadline {
     /// One that has no end yet.
     fn default() -> Self {
         LazyLock::force(&ORIGIN);
-        Self(vec![Ends::new(NEVER, NEVER)])
+        Self(vec![DeadlineTimes::new(NEVER, NEVER)])
     }
 }
 
@@ -68,7 +68,7 @@ impl Deadline {
     /// One that ends with this one, and after `time` at the latest.
     #[must_use]
     pub fn sooner(&self, time: Duration) -> Self {
-        let own = Ends::new(in_ns(time), in_ns(stretched(time)));
+        let own = DeadlineTimes::new(in_ns(time), in_ns(stretched(time)));
         Self(self.0.iter().cloned().chain([own]).collect())
     }
 
@@ -84,7 +84,7 @@ impl Deadline {
 
     /// The time left; zero = it is over, None = no end was set.
     pub fn left(&self) -> Option<Duration> {
-        let ends = |one: &Arc<Ends>| one.ends.load(Ordering::Relaxed).min(one.latest.load(Ordering::Relaxed));
+        let ends = |one: &Arc<DeadlineTimes>| one.ends.load(Ordering::Relaxed).min(one.latest.load(Ordering::Relaxed));
         let first = self.0.iter().map(ends).min().filter(|ends| *ends != NEVER)?;
         Some(Duration::from_nanos(first).saturating_sub(ORIGIN.elapsed()))
     }

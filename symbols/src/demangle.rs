@@ -68,9 +68,9 @@ fn cut(name: &str) -> String {
 }
 
 /// A bounded string: substitutions can turn a short mangled name into gigabytes.
-struct Bounded(String);
+struct BoundedString(String);
 
-impl fmt::Write for Bounded {
+impl fmt::Write for BoundedString {
     fn write_str(&mut self, s: &str) -> fmt::Result {
         if self.0.len() + s.len() > 4 * LONGEST {
             return Err(fmt::Error);
@@ -80,8 +80,8 @@ impl fmt::Write for Bounded {
     }
 }
 
-fn bounded(write: impl FnOnce(&mut Bounded) -> fmt::Result) -> Option<String> {
-    let mut out = Bounded(String::new());
+fn bounded(write: impl FnOnce(&mut BoundedString) -> fmt::Result) -> Option<String> {
+    let mut out = BoundedString(String::new());
     write(&mut out).ok()?;
     Some(out.0)
 }

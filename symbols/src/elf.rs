@@ -24,7 +24,7 @@ const MOST_SECTIONS: usize = 65_536;
 
 /// A PT_LOAD segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Load {
+struct LoadedRange {
     offset: u64,
     address: u64,
     file_size: u64,
@@ -36,18 +36,18 @@ struct Load {
 /// Facts in the headers.
 #[derive(Debug, Default)]
 pub(crate) struct ElfHeaders {
-    loads: Vec<Load>,
+    loads: Vec<LoadedRange>,
     /// Empty: none.
     pub build_id: Vec<u8>,
-    /// It has .debug_info.
+    /// Whether it has .debug_info.
     pub has_dwarf: bool,
-    /// It has .symtab.
+    /// Whether it has .symtab.
     pub has_symtab: bool,
     /// File name and CRC-32 in .gnu_debuglink.
     pub debug_link: Option<(Vec<u8>, u32)>,
     /// Addresses of sections with instructions, sorted.
     code: Vec<Range<u64>>,
-    /// Those sections have no data: it is a separate debug file.
+    /// Whether those sections have no data: it is a separate debug file.
     pub is_debug_file: bool,
 }
 
@@ -55,7 +55,7 @@ impl ElfHeaders {
     /// Reads the headers of `file`.
     pub(crate) fn read(file: &File) -> Result<Self, String> {
         let cache = ReadCache::new(At { file, pos: 0 });
-        let data = Limited { cache: &cache, left: &Cell::new(MOST) };
+        let data = LimitedReader { cache: &cache, left: &Cell::new(MOST) };
         match FileKind::parse(data) {
             Ok(FileKind::Elf64) => Self::of_class::<elf::FileHeader64<object::Endianness>>(data),
             Ok(FileKind::Elf32) => Self::of_class::<elf::FileHeader32<object::Endianness>>(data),
@@ -63,7 +63,7 @@ impl ElfHeaders {
         }
     }
 
-    fn of_class<H: FileHeader<Endian = object::Endianness>>(data: Limited<'_>) -> Result<Self, String> {
+    fn of_class<H: FileHeader<Endian = object::Endianness>>(data: LimitedReader<'_>) -> Result<Self, String> {
         let damaged = |error: object::read::Error| format!("its ELF headers are damaged: {error}");
         let header = H::parse(data).map_err(damaged)?;
         let endian = header.endian().map_err(damaged)?;
@@ -71,7 +71,7 @@ impl ElfHeaders {
         for segment in header.program_headers(endian, data).map_err(damaged)? {
             let (offset, file_size) = segment.file_range(endian);
             match segment.p_type(endian) {
-                elf::PT_LOAD => this.loads.push(Load {
+                elf::PT_LOAD => this.loads.push(LoadedRange {
                     offset,
                     address: segment.p_vaddr(endian).into(),
                     file_size,
@@ -103,7 +103,7 @@ impl ElfHeaders {
     fn section<H: FileHeader>(
         &mut self,
         endian: H::Endian,
-        data: Limited<'_>,
+        data: LimitedReader<'_>,
         section: &H::SectionHeader,
         name: &[u8],
     ) {
@@ -133,7 +133,7 @@ impl ElfHeaders {
 
     /// The address of the byte at a file offset; None = no segment has it.
     pub(crate) fn address(&self, offset: u64) -> Option<u64> {
-        let within = |load: &&Load| offset.checked_sub(load.offset).is_some_and(|at| at < load.file_size);
+        let within = |load: &&LoadedRange| offset.checked_sub(load.offset).is_some_and(|at| at < load.file_size);
         // Neighbouring segments may share bytes of the file; code is in the executable one.
         let mut loads = self.loads.iter().filter(within);
         let load = loads.clone().find(|load| load.executable).or_else(|| loads.next())?;
@@ -198,19 +198,19 @@ impl Seek for At<'_> {
 
 /// Refuses to read beyond its budget: the cache below keeps everything read, and sections may overlap.
 #[derive(Clone, Copy)]
-struct Limited<'a> {
+struct LimitedReader<'a> {
     cache: &'a ReadCache<At<'a>>,
     left: &'a Cell<u64>,
 }
 
-impl Limited<'_> {
+impl LimitedReader<'_> {
     fn take(self, size: u64) -> Result<(), ()> {
         self.left.set(self.left.get().checked_sub(size).ok_or(())?);
         Ok(())
     }
 }
 
-impl<'a> ReadRef<'a> for Limited<'a> {
+impl<'a> ReadRef<'a> for LimitedReader<'a> {
     fn len(self) -> Result<u64, ()> {
         self.cache.len()
     }

@@ -12,18 +12,18 @@ const LINE: usize = 256;
 /// What a file is for exec: the kind of its first bytes, and whom it asks for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Executed {
-    /// It begins with `#!` and this name.
+    /// A script that begins with `#!` and this name.
     Script(Vec<u8>),
     /// A program of this architecture, with its loader; None: it needs none.
     Elf(Option<Vec<u8>>),
     /// An ELF file of another one.
     OtherElf,
-    /// None of these.
+    /// Any other file.
     Other,
 }
 
 impl Executed {
-    /// Its word in the table `exec:interpreter`.
+    /// Word for the file in the table `exec:interpreter`.
     pub fn kind(&self) -> &'static str {
         match self {
             Self::Script(_) => "script",

@@ -2,14 +2,14 @@
 
 use systape_unwind::{Facts, Segments, Stepped};
 
-use crate::wire::{self, In};
+use crate::wire::{self, MessageIn};
 
 /// Takes bytes for requests to the child, without a descriptor, and for answers of it.
 pub fn exercise(bytes: &[u8]) {
     crate::child::exercise(bytes);
-    let mut input = In(bytes);
+    let mut input = MessageIn(bytes);
     let _ = input.functions();
-    let mut input = In(bytes);
+    let mut input = MessageIn(bytes);
     let _ = input.static_probe();
     let _ = crate::resolver::parse_names(bytes, wire::MOST_OFFSETS);
     let _ = Segments::from_bytes(bytes);

@@ -11,9 +11,9 @@ use crate::carrier::Carrier;
 use crate::deadline::Deadline;
 use crate::executed::Executed;
 use crate::function::FunctionStart;
-use crate::process::{Failure, Running, Terms, Within};
+use crate::process::{AnswerFailure, RunningChild, Terms, Within};
 use crate::static_probes::StaticProbe;
-use crate::wire::{self, In, Out};
+use crate::wire::{self, MessageIn, MessageOut};
 
 /// Most memory of the child's own, bytes.
 const MEMORY: u64 = 256 << 20;
@@ -25,7 +25,7 @@ const CPU: Duration = Duration::from_secs(10);
 pub struct FileReader {
     command: Vec<OsString>,
     carrier: Carrier,
-    child: Option<Running>,
+    child: Option<RunningChild>,
 }
 
 impl FileReader {
@@ -40,7 +40,7 @@ impl FileReader {
     /// # Errors
     /// A sentence: what the file is instead, or that it has no such function.
     pub fn function(&mut self, file: &File, name: &str, within: Limits<'_>) -> Result<FunctionStart, String> {
-        let mut request = Out::new(wire::FUNCTION);
+        let mut request = MessageOut::new(wire::FUNCTION);
         request.bytes(short(name)?);
         self.ask(&request, file, within, |input| {
             let (offset, unwinds) = (input.u64()?, input.u8()? != 0);
@@ -55,7 +55,7 @@ impl FileReader {
     /// # Errors
     /// A sentence: why it cannot be read.
     pub fn soname(&mut self, file: &File, within: Limits<'_>) -> Result<Option<Vec<u8>>, String> {
-        self.ask(&Out::new(wire::SONAME), file, within, |input| match input.u8()? {
+        self.ask(&MessageOut::new(wire::SONAME), file, within, |input| match input.u8()? {
             0 => Some(None),
             _ => input.bytes(wire::LONGEST_STRING).map(|name| Some(name.to_vec())),
         })
@@ -63,7 +63,7 @@ impl FileReader {
 
     /// What the file is for exec; None: that is not known, or it cannot be read.
     pub fn executed(&mut self, file: &File, within: Limits<'_>) -> Option<Executed> {
-        let answer = self.ask(&Out::new(wire::EXECUTED), file, within, |input| {
+        let answer = self.ask(&MessageOut::new(wire::EXECUTED), file, within, |input| {
             let (kind, name) = (input.u8()?, input.bytes(wire::LONGEST_STRING)?);
             match kind {
                 0 => Some(Executed::Script(name.to_vec())),
@@ -83,7 +83,7 @@ impl FileReader {
 
     /// Whether it is a 64-bit program that asks for no loader of libraries; false too if it cannot be read.
     pub fn is_static(&mut self, file: &File, within: Limits<'_>) -> bool {
-        self.ask(&Out::new(wire::IS_STATIC), file, within, |input| Some(input.u8()? != 0)).unwrap_or(false)
+        self.ask(&MessageOut::new(wire::IS_STATIC), file, within, |input| Some(input.u8()? != 0)).unwrap_or(false)
     }
 
     /// The static probes of a 64-bit ELF file of this architecture, in the order of their notes. Those whose note is damaged, or whose place is
@@ -94,7 +94,7 @@ impl FileReader {
     pub fn static_probes(&mut self, file: &File, within: Limits<'_>) -> Result<Vec<StaticProbe>, String> {
         let mut probes = Vec::new();
         loop {
-            let mut request = Out::new(wire::PROBES);
+            let mut request = MessageOut::new(wire::PROBES);
             request.u32(probes.len() as u32);
             let total = self.ask(&request, file, within, |input| {
                 let total = input.count(crate::static_probes::MOST)?;
@@ -122,7 +122,7 @@ impl FileReader {
     ) -> Result<HashMap<String, u64>, String> {
         let names: Vec<&str> =
             names.iter().copied().filter(|name| short(name).is_ok()).take(wire::MOST_NAMES).collect();
-        let mut request = Out::new(wire::ADDRESSES);
+        let mut request = MessageOut::new(wire::ADDRESSES);
         request.u32(names.len() as u32);
         names.iter().for_each(|name| request.bytes(name.as_bytes()));
         self.ask(&request, file, within, |input| {
@@ -139,28 +139,28 @@ impl FileReader {
     /// `parse` takes the answer apart, all of it.
     fn ask<T>(
         &mut self,
-        request: &Out,
+        request: &MessageOut,
         file: &File,
         limits: Limits<'_>,
-        parse: impl FnOnce(&mut In<'_>) -> Option<T>,
+        parse: impl FnOnce(&mut MessageIn<'_>) -> Option<T>,
     ) -> Result<T, String> {
         let within = Within { patience: limits.patience, deadline: limits.deadline };
         if limits.deadline.is_over() {
             return Err("the time to look into files is over".into());
         }
-        if !self.child.as_mut().is_some_and(Running::is_alive) {
+        if !self.child.as_mut().is_some_and(RunningChild::is_alive) {
             let (command, carrier) = (&self.command, Some(Arc::new(self.carrier.clone()) as _));
             let terms = Terms { command, memory: MEMORY, cpu: CPU, debug_dirs: &[], gives_way: true, carrier };
-            self.child = Some(Running::start(&terms, within).map_err(words)?);
+            self.child = Some(RunningChild::start(&terms, within).map_err(words)?);
         }
         let Some(child) = &mut self.child else { return Err("it is not read".into()) };
         let answer = child.request(request, Some(file.as_fd()), within, &mut |_| None);
         let parsed = answer.and_then(|answer| {
-            let mut input = In(&answer);
-            parse(&mut input).filter(|_| input.0.is_empty()).ok_or_else(|| Failure::nonsense("a damaged answer"))
+            let mut input = MessageIn(&answer);
+            parse(&mut input).filter(|_| input.0.is_empty()).ok_or_else(|| AnswerFailure::nonsense("a damaged answer"))
         });
         parsed.map_err(|failure| {
-            if !matches!(failure, Failure::Said(_) | Failure::NotOpened) {
+            if !matches!(failure, AnswerFailure::Said(_) | AnswerFailure::NotOpened) {
                 self.child = None;
             }
             words(failure)
@@ -171,9 +171,9 @@ impl FileReader {
 /// How long a file may take.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits<'a> {
-    /// Of one question.
+    /// Time for one question.
     pub patience: Duration,
-    /// Of all.
+    /// Deadline of all questions.
     pub deadline: &'a Deadline,
 }
 
@@ -182,12 +182,12 @@ fn short(name: &str) -> Result<&[u8], String> {
     if bytes.len() <= wire::LONGEST_STRING { Ok(bytes) } else { Err("its name is too long".into()) }
 }
 
-fn words(failure: Failure) -> String {
+fn words(failure: AnswerFailure) -> String {
     match failure {
-        Failure::Said(why) => why,
-        Failure::Broken(why) => format!("the process that reads it {why}"),
-        Failure::NotOpened => "its file system takes too long to open it".into(),
-        Failure::TooLong => "it takes too long to read".into(),
-        Failure::Over => "the time to look into files is over".into(),
+        AnswerFailure::Said(why) => why,
+        AnswerFailure::Broken(why) => format!("the process that reads it {why}"),
+        AnswerFailure::NotOpened => "its file system takes too long to open it".into(),
+        AnswerFailure::TooLong => "it takes too long to read".into(),
+        AnswerFailure::Over => "the time to look into files is over".into(),
     }
 }

@@ -11,7 +11,7 @@ const LONGEST: u64 = 4 << 20;
 /// A function of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FunctionStart {
-    /// Of its first byte, from the file's beginning.
+    /// Offset of its first byte from the file's beginning.
     pub offset: u64,
     /// The beginning of its code, 16 bytes at most; empty when its length is not known.
     pub code: Vec<u8>,

@@ -30,7 +30,7 @@ fn u64_at(bytes: &[u8], at: usize) -> Option<u64> {
 }
 
 /// Source of an ELF image's bytes.
-pub(crate) trait Image {
+pub(crate) trait ImageBytes {
     /// Fills `buf` from `offset`.
     ///
     /// # Errors
@@ -38,13 +38,13 @@ pub(crate) trait Image {
     fn read_at(&self, buf: &mut [u8], offset: u64) -> io::Result<()>;
 }
 
-impl Image for File {
+impl ImageBytes for File {
     fn read_at(&self, buf: &mut [u8], offset: u64) -> io::Result<()> {
         self.read_exact_at(buf, offset)
     }
 }
 
-impl Image for [u8] {
+impl ImageBytes for [u8] {
     fn read_at(&self, buf: &mut [u8], offset: u64) -> io::Result<()> {
         let from = usize::try_from(offset).ok().and_then(|from| self.get(from..)?.get(..buf.len()));
         buf.copy_from_slice(from.ok_or(io::ErrorKind::UnexpectedEof)?);
@@ -62,7 +62,7 @@ pub struct Ident {
 }
 
 /// Reads an image's [`Ident`]. Little-endian files only: others do not run here.
-pub(crate) fn ident(image: &(impl Image + ?Sized)) -> Ident {
+pub(crate) fn ident(image: &(impl ImageBytes + ?Sized)) -> Ident {
     let mut magic = [0; 4];
     if image.read_at(&mut magic, 0).is_err() || magic != *b"\x7fELF" {
         return Ident::default();
@@ -75,7 +75,7 @@ pub fn image_build_id(image: &[u8]) -> Vec<u8> {
     ident(image).build_id
 }
 
-fn build_id(image: &(impl Image + ?Sized)) -> Option<Vec<u8>> {
+fn build_id(image: &(impl ImageBytes + ?Sized)) -> Option<Vec<u8>> {
     let mut header = [0; 64];
     // a 32-bit header has 52 bytes; a file that ends there has no program headers either
     image.read_at(&mut header, 0).ok()?;

@@ -9,9 +9,9 @@ const FARTHEST: u64 = 1 << 20;
 /// A loaded module.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KernelModule {
-    /// Its name.
+    /// Name of the module.
     pub name: String,
-    /// Its load address; 0 when the kernel hides it.
+    /// Load address of the module; 0 when the kernel hides it.
     pub address: u64,
     /// Bytes, all parts together.
     pub size: u64,

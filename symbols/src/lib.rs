@@ -31,7 +31,7 @@ mod socket;
 mod static_probes;
 mod wire;
 
-pub use carrier::{Carrier, Opens, Unread, run_carrier};
+pub use carrier::{Carrier, OpenByName, Unread, run_carrier};
 pub use child::run_child;
 pub use deadline::Deadline;
 pub use debug_dirs::{DebugDirs, has_build_id};

@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 
 use crate::deadline::Deadline;
 use crate::socket;
-use crate::wire::{self, In, Out};
+use crate::wire::{self, MessageIn, MessageOut};
 
 /// Longest wait at a time, so that an earlier end is noticed.
 const STEP: Duration = Duration::from_millis(50);
@@ -56,20 +56,20 @@ fn state(pid: u32) -> Option<u8> {
 
 /// Why there is no answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Failure {
+pub(crate) enum AnswerFailure {
     /// The child said so and continues.
     Said(String),
-    /// It is gone, or no longer trusted.
+    /// A child that is gone, or no longer trusted.
     Broken(String),
-    /// It gave no answer in its time.
+    /// A child that gave no answer in its time.
     TooLong,
-    /// Its file could not be opened in its time; the child was not asked.
+    /// A question whose file could not be opened in its time; the child was not asked.
     NotOpened,
     /// The deadline passed.
     Over,
 }
 
-impl Failure {
+impl AnswerFailure {
     pub(crate) fn nonsense(what: &str) -> Self {
         Self::Broken(format!("answered nonsense: {what}"))
     }
@@ -81,7 +81,7 @@ pub(crate) trait Carry: fmt::Debug + Send + Sync {
     ///
     /// # Errors
     /// Nothing was sent.
-    fn carry(&self, to: &UnixStream, message: &Out, file: BorrowedFd<'_>) -> Result<(), Failure>;
+    fn carry(&self, to: &UnixStream, message: &MessageOut, file: BorrowedFd<'_>) -> Result<(), AnswerFailure>;
 }
 
 /// What a child was told when it was started.
@@ -104,27 +104,27 @@ pub(crate) struct Terms<'a> {
 /// How long an answer may take.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Within<'a> {
-    /// Without the time that the child waits for a CPU.
+    /// Time for an answer, without what the child waits for a CPU.
     pub patience: Duration,
-    /// In any case.
+    /// Time at which it ends in any case.
     pub deadline: &'a Deadline,
 }
 
 /// The wait for one answer.
 #[derive(Debug)]
-struct Wait<'a> {
+struct AnswerWait<'a> {
     deadline: &'a Deadline,
     until: Cell<Instant>,
     /// Of the child: its /proc entry has how long it waited for a CPU; 0 = there is none yet.
     pid: u32,
     begun: Instant,
     /// Looked at when the answer is not there at once: most are.
-    starved: Cell<Option<Times>>,
+    starved: Cell<Option<SchedTimes>>,
     /// So often it has a step more when it is runnable and had a CPU for less than half of the time.
     again: Cell<u32>,
 }
 
-impl<'a> Wait<'a> {
+impl<'a> AnswerWait<'a> {
     fn new(within: Within<'a>, pid: u32) -> Self {
         let begun = Instant::now();
         let until = Cell::new(begun + within.patience);
@@ -147,7 +147,7 @@ impl<'a> Wait<'a> {
             let (ran, starved) = now.zip(before).map_or_else(Default::default, |(now, before)| {
                 (now.ran.saturating_sub(before.ran), now.starved.saturating_sub(before.starved))
             });
-            self.starved.set(now.zip(before).map(|(now, before)| Times { ran: before.ran, ..now }).or(now));
+            self.starved.set(now.zip(before).map(|(now, before)| SchedTimes { ran: before.ran, ..now }).or(now));
             self.deadline.move_by(starved);
             self.until.set(self.until.get() + starved);
             // what it waits for a CPU now is not counted before it has one
@@ -168,34 +168,34 @@ impl<'a> Wait<'a> {
 
 /// What a process had of the CPUs so far (Documentation/scheduler/sched-stats.rst).
 #[derive(Clone, Copy, Debug)]
-struct Times {
+struct SchedTimes {
     /// On a CPU.
     ran: Duration,
     /// Waiting for one, up to when it last got one.
     starved: Duration,
 }
 
-fn times(pid: u32) -> Option<Times> {
+fn times(pid: u32) -> Option<SchedTimes> {
     let text = std::fs::read_to_string(format!("/proc/{pid}/schedstat")).ok()?;
     let mut numbers = text.split_whitespace().map(|word| word.parse().ok().map(Duration::from_nanos));
-    Some(Times { ran: numbers.next()??, starved: numbers.next()?? })
+    Some(SchedTimes { ran: numbers.next()??, starved: numbers.next()?? })
 }
 
 /// A child that runs.
 #[derive(Debug)]
-pub(crate) struct Running {
+pub(crate) struct RunningChild {
     /// None = it was ended.
     process: Option<Child>,
     socket: UnixStream,
     carrier: Option<Arc<dyn Carry>>,
 }
 
-impl Running {
+impl RunningChild {
     /// Starts one.
-    pub(crate) fn start(terms: &Terms<'_>, within: Within<'_>) -> Result<Self, Failure> {
+    pub(crate) fn start(terms: &Terms<'_>, within: Within<'_>) -> Result<Self, AnswerFailure> {
         let mut child = Self::spawn(terms.command, terms.gives_way)?;
         child.carrier.clone_from(&terms.carrier);
-        let mut setup = Out::new(wire::SETUP);
+        let mut setup = MessageOut::new(wire::SETUP);
         setup.u64(terms.memory);
         let cpu = terms.cpu.as_secs().saturating_add(u64::from(terms.cpu.subsec_nanos() > 0));
         setup.u32(cpu.try_into().unwrap_or(u32::MAX));
@@ -204,17 +204,17 @@ impl Running {
         setup.u32(dirs.len() as u32);
         dirs.iter().for_each(|dir| setup.bytes(dir));
         let answer = child.request(&setup, None, within, &mut |_| None)?;
-        if In(&answer).u32() != Some(wire::MAGIC) {
-            return Err(Failure::nonsense("another program answered"));
+        if MessageIn(&answer).u32() != Some(wire::MAGIC) {
+            return Err(AnswerFailure::nonsense("another program answered"));
         }
         Ok(child)
     }
 
     /// Starts a process, which is told nothing. It lives in a process group of its own, so that Ctrl-C does not reach it.
-    pub(crate) fn spawn(command: &[OsString], gives_way: bool) -> Result<Self, Failure> {
-        let cannot = |error: io::Error| Failure::Broken(format!("cannot be started: {error}"));
+    pub(crate) fn spawn(command: &[OsString], gives_way: bool) -> Result<Self, AnswerFailure> {
+        let cannot = |error: io::Error| AnswerFailure::Broken(format!("cannot be started: {error}"));
         if left().len() >= MOST_LEFT {
-            return Err(Failure::Broken(format!(
+            return Err(AnswerFailure::Broken(format!(
                 "is not started again: {MOST_LEFT} wait for file systems that do not answer"
             )));
         }
@@ -238,14 +238,14 @@ impl Running {
         self.process.as_mut().is_some_and(|process| matches!(process.try_wait(), Ok(None)))
     }
 
-    /// The answer behind its OK. `open` opens what the child wants, if that is for it. After any failure but [`Failure::Said`] the child is not to be asked again.
+    /// The answer behind its OK. `open` opens what the child wants, if that is for it. After any failure but [`AnswerFailure::Said`] the child is not to be asked again.
     pub(crate) fn request(
         &mut self,
-        message: &Out,
+        message: &MessageOut,
         fd: Option<BorrowedFd<'_>>,
         within: Within<'_>,
         open: &mut dyn FnMut(&Path) -> Option<File>,
-    ) -> Result<Vec<u8>, Failure> {
+    ) -> Result<Vec<u8>, AnswerFailure> {
         let wait = self.wait(within);
         let left = || wait.left();
         let broken = |this: &mut Self, error: io::Error| this.break_of(&error, within.deadline);
@@ -259,69 +259,70 @@ impl Running {
         for _ in 0..=wire::MOST_WANTED {
             let answer = socket::receive(&self.socket, wire::LONGEST_ANSWER, &left);
             let Some((mut answer, _)) = answer.map_err(|error| broken(self, error))? else {
-                return Err(Failure::Broken(self.death()));
+                return Err(AnswerFailure::Broken(self.death()));
             };
-            let mut rest = In(answer.get(1..).unwrap_or_default());
+            let mut rest = MessageIn(answer.get(1..).unwrap_or_default());
             match answer.first() {
                 Some(&wire::OK) => return Ok(answer.split_off(1)),
                 Some(&wire::FAILED) => {
-                    let why = rest.bytes(wire::LONGEST_REASON).ok_or_else(|| Failure::nonsense("a damaged reason"))?;
-                    return Err(Failure::Said(String::from_utf8_lossy(why).replace(char::is_control, "?")));
+                    let why =
+                        rest.bytes(wire::LONGEST_REASON).ok_or_else(|| AnswerFailure::nonsense("a damaged reason"))?;
+                    return Err(AnswerFailure::Said(String::from_utf8_lossy(why).replace(char::is_control, "?")));
                 }
                 Some(&wire::WANT) => {
-                    let path = rest.bytes(wire::LONGEST_STRING).ok_or_else(|| Failure::nonsense("a damaged path"))?;
+                    let path =
+                        rest.bytes(wire::LONGEST_STRING).ok_or_else(|| AnswerFailure::nonsense("a damaged path"))?;
                     let file = open(Path::new(OsStr::from_bytes(path)));
-                    let carried = file
-                        .as_ref()
-                        .zip(self.carrier.as_ref())
-                        .map(|(file, carrier)| carrier.carry(&self.socket, &Out::new(wire::OK), file.as_fd()).is_ok());
+                    let carried = file.as_ref().zip(self.carrier.as_ref()).map(|(file, carrier)| {
+                        carrier.carry(&self.socket, &MessageOut::new(wire::OK), file.as_fd()).is_ok()
+                    });
                     if carried != Some(true) {
                         let file = file.as_ref().filter(|_| carried.is_none()).map(AsFd::as_fd);
-                        let reply = Out::new(if file.is_some() { wire::OK } else { wire::FAILED });
+                        let reply = MessageOut::new(if file.is_some() { wire::OK } else { wire::FAILED });
                         let sent = socket::send(&self.socket, &reply.0, file.as_slice(), &left);
                         sent.map_err(|error| broken(self, error))?;
                     }
                 }
-                _ => return Err(Failure::nonsense("an unknown answer")),
+                _ => return Err(AnswerFailure::nonsense("an unknown answer")),
             }
         }
-        Err(Failure::nonsense("it wants too many files"))
+        Err(AnswerFailure::nonsense("it wants too many files"))
     }
 
     /// The answer of a process that opens files, and what it opened.
     pub(crate) fn opened(
         &mut self,
-        message: &Out,
+        message: &MessageOut,
         fds: &[BorrowedFd<'_>],
         within: Within<'_>,
-    ) -> Result<(Vec<u8>, Option<OwnedFd>), Failure> {
+    ) -> Result<(Vec<u8>, Option<OwnedFd>), AnswerFailure> {
         let wait = self.wait(within);
         let left = || wait.left();
         let sent = socket::send(&self.socket, &message.0, fds, &left);
         let answer = sent.and_then(|()| socket::receive(&self.socket, wire::LONGEST_REQUEST, &left));
         let Some((mut answer, fds)) = answer.map_err(|error| self.break_of(&error, within.deadline))? else {
-            return Err(Failure::Broken(self.death()));
+            return Err(AnswerFailure::Broken(self.death()));
         };
         match answer.first() {
             Some(&wire::OK) => Ok((answer.split_off(1), fds.into_iter().next())),
-            Some(&wire::FAILED) => Err(Failure::Said(String::from_utf8_lossy(&answer[1..]).into_owned())),
-            _ => Err(Failure::nonsense("an unknown answer")),
+            Some(&wire::FAILED) => Err(AnswerFailure::Said(String::from_utf8_lossy(&answer[1..]).into_owned())),
+            _ => Err(AnswerFailure::nonsense("an unknown answer")),
         }
     }
 
-    fn wait<'a>(&self, within: Within<'a>) -> Wait<'a> {
-        Wait::new(within, self.process.as_ref().map_or(0, Child::id))
+    fn wait<'a>(&self, within: Within<'a>) -> AnswerWait<'a> {
+        AnswerWait::new(within, self.process.as_ref().map_or(0, Child::id))
     }
 
-    fn break_of(&mut self, error: &io::Error, deadline: &Deadline) -> Failure {
+    fn break_of(&mut self, error: &io::Error, deadline: &Deadline) -> AnswerFailure {
         match error.kind() {
-            io::ErrorKind::TimedOut if deadline.is_over() => Failure::Over,
-            io::ErrorKind::TimedOut => Failure::TooLong,
-            io::ErrorKind::InvalidData => Failure::Broken(format!("answered nonsense: {error}")),
+            io::ErrorKind::TimedOut if deadline.is_over() => AnswerFailure::Over,
+            io::ErrorKind::TimedOut => AnswerFailure::TooLong,
+            io::ErrorKind::InvalidData => AnswerFailure::Broken(format!("answered nonsense: {error}")),
             io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset | io::ErrorKind::UnexpectedEof => {
-                Failure::Broken(self.death())
+                AnswerFailure::Broken(self.death())
             }
-            _ => Failure::Broken(format!("cannot be talked to: {error}")),
+            _ => AnswerFailure::Broken(format!("cannot be talked to: {error}")),
         }
     }
 
@@ -332,7 +333,7 @@ impl Running {
     }
 }
 
-impl Drop for Running {
+impl Drop for RunningChild {
     fn drop(&mut self) {
         let Some(mut process) = self.process.take() else { return };
         // an error: it is gone already

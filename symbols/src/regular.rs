@@ -19,7 +19,7 @@ pub fn open_regular(path: &Path) -> io::Result<Option<File>> {
     open(path, 0)
 }
 
-/// The same, but a path whose last part is a symlink counts as not regular.
+/// Opens a regular file, but a path whose last part is a symlink counts as not regular.
 ///
 /// # Errors
 /// As [`open_regular`].

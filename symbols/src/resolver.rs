@@ -13,9 +13,9 @@ use systape_format::model::Function;
 
 use crate::carrier::Carrier;
 use crate::deadline::Deadline;
-use crate::process::{Failure, Running, Terms, Within};
+use crate::process::{AnswerFailure, RunningChild, Terms, Within};
 use crate::regular::open_regular;
-use crate::wire::{self, In, Out};
+use crate::wire::{self, MessageIn, MessageOut};
 
 /// Where distributions put debug files; searched last.
 const DEFAULT_DEBUG_DIR: &str = "/usr/lib/debug";
@@ -33,9 +33,9 @@ const BYTES_PER_FILE: usize = 16 << 20;
 pub struct File<'a> {
     /// The file, open for reading.
     pub fd: BorrowedFd<'a>,
-    /// Its path, for messages and for `.gnu_debuglink`.
+    /// Path of the file, for messages and for `.gnu_debuglink`.
     pub path: &'a Path,
-    /// Its build id; empty = none.
+    /// Build id of the file; empty = none.
     pub build_id: &'a [u8],
 }
 
@@ -64,7 +64,7 @@ pub enum GivenUp {
     Refused(String),
     /// The child died of it, or cannot be started: a sentence.
     Broken(String),
-    /// It gave no answer for this long.
+    /// A file that gave no answer for this long.
     TooLong(Duration),
     /// The time of all look-ups was over before.
     Over,
@@ -84,10 +84,10 @@ impl Display for GivenUp {
 }
 
 /// Opens a regular file for reading; None = there is none.
-struct Opener(Box<Opens>);
+struct Opener(Box<OpensForReader>);
 
 /// Opens a file that the reader wants.
-type Opens = dyn FnMut(&Path) -> Option<fs::File> + Send;
+type OpensForReader = dyn FnMut(&Path) -> Option<fs::File> + Send;
 
 impl fmt::Debug for Opener {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -103,7 +103,7 @@ pub struct Resolver {
     limits: ResolverLimits,
     opener: Opener,
     carrier: Option<Carrier>,
-    child: Option<Running>,
+    child: Option<RunningChild>,
     /// In a row.
     false_starts: u32,
     last_start: String,
@@ -118,7 +118,7 @@ impl Resolver {
         Self::with_limits(command, debug_dirs, ResolverLimits::default())
     }
 
-    /// As [`new`](Self::new), with other limits.
+    /// Makes one as [`new`](Self::new) does, with other limits.
     pub fn with_limits(command: Vec<OsString>, mut debug_dirs: Vec<PathBuf>, limits: ResolverLimits) -> Self {
         if !debug_dirs.iter().any(|dir| dir == Path::new(DEFAULT_DEBUG_DIR)) {
             debug_dirs.push(DEFAULT_DEBUG_DIR.into());
@@ -162,7 +162,7 @@ impl Resolver {
         done.map(|()| names).map_err(|why| why.to_string())
     }
 
-    /// As [`look_up`](Self::look_up); passes the names to `take` in the order of `offsets`, some at a time, until
+    /// Looks up as [`look_up`](Self::look_up) does; passes the names to `take` in the order of `offsets`, some at a time, until
     /// `deadline`.
     ///
     /// # Errors
@@ -174,14 +174,14 @@ impl Resolver {
         deadline: &Deadline,
         take: impl FnMut(Vec<Vec<Function>>),
     ) -> Result<(), GivenUp> {
-        let mut open = Out::new(wire::OPEN);
+        let mut open = MessageOut::new(wire::OPEN);
         open.bytes(file.build_id);
         let path = file.path.as_os_str().as_bytes();
         open.bytes(if path.len() <= wire::LONGEST_STRING { path } else { b"" });
         self.look_up_in(&open, (file.fd, Some(file.path)), offsets, deadline, take)
     }
 
-    /// As [`look_up_each`](Self::look_up_each), of addresses by a perf map ([`PerfMap`](crate::PerfMap)).
+    /// Looks up, as [`look_up_each`](Self::look_up_each) does, addresses by a perf map ([`PerfMap`](crate::PerfMap)).
     ///
     /// # Errors
     /// As [`look_up_each`](Self::look_up_each).
@@ -192,13 +192,13 @@ impl Resolver {
         deadline: &Deadline,
         take: impl FnMut(Vec<Vec<Function>>),
     ) -> Result<(), GivenUp> {
-        self.look_up_in(&Out::new(wire::MAP), (map, None), addresses, deadline, take)
+        self.look_up_in(&MessageOut::new(wire::MAP), (map, None), addresses, deadline, take)
     }
 
     /// `open` is the request that goes with the file, which has this path.
     fn look_up_in(
         &mut self,
-        open: &Out,
+        open: &MessageOut,
         file: (BorrowedFd<'_>, Option<&Path>),
         offsets: &[u64],
         deadline: &Deadline,
@@ -213,44 +213,46 @@ impl Resolver {
         let within = Within { patience: self.limits.time, deadline };
         let asked = self.ask(open, file, offsets, within, take);
         // A child that dies of closing a file gave good names before.
-        let goes_on = matches!(asked, Ok(()) | Err(Failure::Said(_) | Failure::NotOpened));
-        let closed = |child: &mut Running| child.request(&Out::new(wire::CLOSE), None, within, &mut |_| None).is_ok();
+        let goes_on = matches!(asked, Ok(()) | Err(AnswerFailure::Said(_) | AnswerFailure::NotOpened));
+        let closed = |child: &mut RunningChild| {
+            child.request(&MessageOut::new(wire::CLOSE), None, within, &mut |_| None).is_ok()
+        };
         if !(goes_on && self.child.as_mut().is_some_and(closed)) {
             self.child = None;
         }
         asked.map_err(|failure| match failure {
-            Failure::Said(why) => GivenUp::Refused(why),
-            Failure::NotOpened => GivenUp::Refused("its file system takes too long to open it".into()),
-            Failure::Broken(why) => GivenUp::Broken(why),
-            Failure::TooLong => GivenUp::TooLong(self.limits.time),
-            Failure::Over => GivenUp::Over,
+            AnswerFailure::Said(why) => GivenUp::Refused(why),
+            AnswerFailure::NotOpened => GivenUp::Refused("its file system takes too long to open it".into()),
+            AnswerFailure::Broken(why) => GivenUp::Broken(why),
+            AnswerFailure::TooLong => GivenUp::TooLong(self.limits.time),
+            AnswerFailure::Over => GivenUp::Over,
         })
     }
 
     fn ask(
         &mut self,
-        open: &Out,
+        open: &MessageOut,
         (fd, path): (BorrowedFd<'_>, Option<&Path>),
         offsets: &[u64],
         within: Within<'_>,
         take: impl FnMut(Vec<Vec<Function>>),
-    ) -> Result<(), Failure> {
+    ) -> Result<(), AnswerFailure> {
         // One that ended between files did not fail at this one.
-        if !self.child.as_mut().is_some_and(Running::is_alive) {
+        if !self.child.as_mut().is_some_and(RunningChild::is_alive) {
             self.child = None;
             self.start(within)?;
         }
         let Self { child, opener, debug_dirs, .. } = self;
-        let Some(child) = child else { return Err(Failure::Broken("is not there".into())) };
+        let Some(child) = child else { return Err(AnswerFailure::Broken("is not there".into())) };
         let mut wanted =
             |wanted: &Path| path.filter(|path| is_for(wanted, path, debug_dirs)).and_then(|_| opener.0(wanted));
         child.request(open, Some(fd), within, &mut wanted)?;
         names(child, offsets, within, &mut wanted, take)
     }
 
-    fn start(&mut self, within: Within<'_>) -> Result<(), Failure> {
+    fn start(&mut self, within: Within<'_>) -> Result<(), AnswerFailure> {
         if self.false_starts >= MOST_FALSE_STARTS {
-            return Err(Failure::Broken(format!(
+            return Err(AnswerFailure::Broken(format!(
                 "could not be started {MOST_FALSE_STARTS} times in a row and is not tried again; the last time it {}",
                 self.last_start
             )));
@@ -258,14 +260,14 @@ impl Resolver {
         let Self { command, debug_dirs, limits, carrier, .. } = self;
         let carrier = carrier.clone().map(|carrier| Arc::new(carrier) as _);
         let terms = Terms { command, memory: limits.memory, cpu: limits.cpu, debug_dirs, gives_way: true, carrier };
-        match Running::start(&terms, within) {
+        match RunningChild::start(&terms, within) {
             Ok(child) => {
                 self.child = Some(child);
                 self.false_starts = 0;
                 Ok(())
             }
             Err(failure) => {
-                if let Failure::Broken(why) = &failure {
+                if let AnswerFailure::Broken(why) = &failure {
                     self.false_starts += 1;
                     self.last_start.clone_from(why);
                 }
@@ -288,23 +290,23 @@ fn is_for(wanted: &Path, path: &Path, debug_dirs: &[PathBuf]) -> bool {
 
 /// Passes the names at `offsets` of the open file to `take`, some at a time.
 fn names(
-    child: &mut Running,
+    child: &mut RunningChild,
     offsets: &[u64],
     within: Within<'_>,
     wanted: &mut dyn FnMut(&Path) -> Option<fs::File>,
     mut take: impl FnMut(Vec<Vec<Function>>),
-) -> Result<(), Failure> {
+) -> Result<(), AnswerFailure> {
     let mut rest = offsets;
     let mut bytes_left = BYTES_PER_FILE.saturating_add(BYTES_PER_OFFSET.saturating_mul(offsets.len()));
     while !rest.is_empty() {
         let batch = &rest[..rest.len().min(BATCH)];
-        let mut request = Out::new(wire::NAMES);
+        let mut request = MessageOut::new(wire::NAMES);
         request.u32(batch.len() as u32);
         batch.iter().for_each(|offset| request.u64(*offset));
         let answer = child.request(&request, None, within, wanted)?;
         bytes_left = bytes_left
             .checked_sub(answer.len())
-            .ok_or_else(|| Failure::Said("its names are too long, all together".into()))?;
+            .ok_or_else(|| AnswerFailure::Said("its names are too long, all together".into()))?;
         let names = parse_names(&answer, batch.len())?;
         rest = &rest[names.len()..];
         take(names);
@@ -312,17 +314,17 @@ fn names(
     Ok(())
 }
 
-/// At least one name, at most `most`.
-pub(crate) fn parse_names(answer: &[u8], most: usize) -> Result<Vec<Vec<Function>>, Failure> {
-    let mut input = In(answer);
+/// Names of an answer: at least one, at most `most`.
+pub(crate) fn parse_names(answer: &[u8], most: usize) -> Result<Vec<Vec<Function>>, AnswerFailure> {
+    let mut input = MessageIn(answer);
     let answered = input.count(most).filter(|n| *n > 0);
-    let answered = answered.ok_or_else(|| Failure::nonsense("a wrong number of names"))?;
+    let answered = answered.ok_or_else(|| AnswerFailure::nonsense("a wrong number of names"))?;
     let mut names = Vec::with_capacity(answered);
     for _ in 0..answered {
-        names.push(input.functions().ok_or_else(|| Failure::nonsense("damaged names"))?);
+        names.push(input.functions().ok_or_else(|| AnswerFailure::nonsense("damaged names"))?);
     }
     if !input.0.is_empty() {
-        return Err(Failure::nonsense("more than was asked for"));
+        return Err(AnswerFailure::nonsense("more than was asked for"));
     }
     Ok(names)
 }

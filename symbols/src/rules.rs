@@ -12,8 +12,8 @@ use systape_unwind::{Facts, Registers, RuleSource, Segments, StackCopy, Stepped,
 use crate::carrier::{Carrier, Unread};
 use crate::deadline::Deadline;
 use crate::ident::Ident;
-use crate::process::{Failure, Running, Terms, Within};
-use crate::wire::{self, In, Out};
+use crate::process::{AnswerFailure, RunningChild, Terms, Within};
+use crate::wire::{self, MessageIn, MessageOut};
 
 /// Most memory of the child's own, bytes.
 const MEMORY: u64 = 384 << 20;
@@ -37,7 +37,7 @@ pub struct RuleReader(Arc<Mutex<Asked>>);
 struct Asked {
     command: Vec<OsString>,
     carrier: Carrier,
-    child: Option<Running>,
+    child: Option<RunningChild>,
     /// Of the child: files have their numbers in one of them only.
     generation: u64,
     /// Answers that did not come.
@@ -77,10 +77,10 @@ impl RuleReader {
     pub fn ident(&self, file: &File) -> Result<Ident, Unread> {
         let mut asked = self.asked();
         asked.start()?;
-        let parse = |input: &mut In<'_>| {
+        let parse = |input: &mut MessageIn<'_>| {
             Some(Ident { elf: input.u8()? != 0, build_id: input.bytes(wire::LONGEST_ID)?.to_vec() })
         };
-        Ok(asked.ask(&Out::new(wire::IDENT), Some(file), None, parse)?)
+        Ok(asked.ask(&MessageOut::new(wire::IDENT), Some(file), None, parse)?)
     }
 
     /// The unwind information of a file, at most `most` bytes. `number` takes the place of an earlier one.
@@ -90,7 +90,7 @@ impl RuleReader {
     pub fn open(&self, number: u32, file: &File, most: u64) -> Result<FileRules, Unread> {
         let mut asked = self.asked();
         asked.start()?;
-        let mut request = Out::new(wire::UNWIND);
+        let mut request = MessageOut::new(wire::UNWIND);
         request.u32(number);
         request.u64(most);
         let (has_rules, memory, segments) = asked.ask(&request, Some(file), Some(number), |input| {
@@ -108,7 +108,7 @@ impl RuleReader {
         // the next one has another child's files, if any
         asked.generation += 1;
         if asked.child.is_some() {
-            let _ = asked.ask(&Out::new(wire::FORGET), None, None, |_| Some(()));
+            let _ = asked.ask(&MessageOut::new(wire::FORGET), None, None, |_| Some(()));
         }
         asked.lost = None;
     }
@@ -124,13 +124,13 @@ impl RuleReader {
 }
 
 impl Asked {
-    fn start(&mut self) -> Result<(), Failure> {
-        if !self.child.as_mut().is_some_and(Running::is_alive) {
+    fn start(&mut self) -> Result<(), AnswerFailure> {
+        if !self.child.as_mut().is_some_and(RunningChild::is_alive) {
             self.lose(None);
             let (command, carrier) = (&self.command, Some(Arc::new(self.carrier.clone()) as _));
             let terms = Terms { command, memory: MEMORY, cpu: CPU, debug_dirs: &[], gives_way: false, carrier };
             let within = Within { patience: START, deadline: &Deadline::default() };
-            self.child = Some(Running::start(&terms, within)?);
+            self.child = Some(RunningChild::start(&terms, within)?);
         }
         Ok(())
     }
@@ -145,21 +145,21 @@ impl Asked {
     /// `parse` takes the answer apart, all of it.
     fn ask<T>(
         &mut self,
-        request: &Out,
+        request: &MessageOut,
         file: Option<&File>,
         number: Option<u32>,
-        parse: impl FnOnce(&mut In<'_>) -> Option<T>,
-    ) -> Result<T, Failure> {
-        let Some(child) = &mut self.child else { return Err(Failure::Broken("is not there".into())) };
+        parse: impl FnOnce(&mut MessageIn<'_>) -> Option<T>,
+    ) -> Result<T, AnswerFailure> {
+        let Some(child) = &mut self.child else { return Err(AnswerFailure::Broken("is not there".into())) };
         let within = Within { patience: PATIENCE / (1 << self.hangs.min(HALVED)), deadline: &Deadline::default() };
         let answer = child.request(request, file.map(AsFd::as_fd), within, &mut |_| None);
         let parsed = answer.and_then(|answer| {
-            let mut input = In(&answer);
-            parse(&mut input).filter(|_| input.0.is_empty()).ok_or_else(|| Failure::nonsense("a damaged answer"))
+            let mut input = MessageIn(&answer);
+            parse(&mut input).filter(|_| input.0.is_empty()).ok_or_else(|| AnswerFailure::nonsense("a damaged answer"))
         });
         if let Err(failure) = &parsed {
-            self.hangs += u32::from(*failure == Failure::TooLong);
-            if !matches!(failure, Failure::Said(_) | Failure::NotOpened) {
+            self.hangs += u32::from(*failure == AnswerFailure::TooLong);
+            if !matches!(failure, AnswerFailure::Said(_) | AnswerFailure::NotOpened) {
                 self.lose(number);
             }
         }
@@ -203,7 +203,7 @@ impl FileRules {
         self.rows.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// See [`Segments::address_of`].
+    /// Address of an offset, by [`Segments::address_of`].
     pub fn address_of(&self, offset: u64) -> Option<u64> {
         self.segments.address_of(offset)
     }
@@ -218,8 +218,8 @@ impl FileRules {
         &self,
         kind: u8,
         (address, budget, extra): (u64, &mut u64, u64),
-        more: impl FnOnce(&mut Out),
-        parse: impl FnOnce(&mut In<'_>) -> Option<T>,
+        more: impl FnOnce(&mut MessageOut),
+        parse: impl FnOnce(&mut MessageIn<'_>) -> Option<T>,
     ) -> Option<T> {
         let mut asked = self.reader.asked();
         *budget = budget.checked_sub(QUESTION.saturating_add(extra))?;
@@ -227,7 +227,7 @@ impl FileRules {
             asked.lost.get_or_insert(Lost { by: None });
             return None;
         }
-        let mut request = Out::new(kind);
+        let mut request = MessageOut::new(kind);
         request.u32(self.number);
         request.u64(address);
         request.u64(*budget);
@@ -249,7 +249,7 @@ impl RuleSource for FileRules {
         if let Some(facts) = self.rows().of(address).filter(|_| is_open) {
             return Some(facts.within());
         }
-        let parse = |input: &mut In<'_>| match input.u8()? {
+        let parse = |input: &mut MessageIn<'_>| match input.u8()? {
             0 => Some(None),
             _ => Some(Some((Facts::from_bytes(input.raw()?)?, input.u64()?, input.u64()?))),
         };
@@ -261,13 +261,13 @@ impl RuleSource for FileRules {
     }
 
     fn step(&self, address: u64, registers: &Registers, stack: &StackCopy<'_>, budget: &mut u64) -> Stepped {
-        let more = |request: &mut Out| {
+        let more = |request: &mut MessageOut| {
             request.raw(&registers.to_bytes());
             [stack.base, stack.entry, stack.absent].into_iter().for_each(|number| request.u64(number));
             [stack.cut, stack.in_call].into_iter().for_each(|flag| request.u8(flag.into()));
             request.bytes(&stack.bytes[..stack.bytes.len().min(wire::MOST_STACK)]);
         };
-        let parse = |input: &mut In<'_>| Stepped::from_bytes(std::mem::take(&mut input.0));
+        let parse = |input: &mut MessageIn<'_>| Stepped::from_bytes(std::mem::take(&mut input.0));
         // the stack goes to the child with each question
         let copied = stack.bytes.len() as u64 / 64;
         let stepped = self.ask(wire::STEP, (address, budget, copied), more, parse);

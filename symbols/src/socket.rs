@@ -10,12 +10,13 @@ use std::time::Duration;
 pub(crate) const MOST_FDS: usize = 2;
 
 /// Room for the descriptors in a control message: the header and the numbers, padded. Aligned as a header must be.
-type Control = [u64; 4];
+type ControlBuffer = [u64; 4];
 
 fn ensure_room() {
     // SAFETY: CMSG_SPACE computes a number from a number.
-    const _: () =
-        assert!(unsafe { libc::CMSG_SPACE((MOST_FDS * size_of::<RawFd>()) as u32) } as usize <= size_of::<Control>());
+    const _: () = assert!(
+        unsafe { libc::CMSG_SPACE((MOST_FDS * size_of::<RawFd>()) as u32) } as usize <= size_of::<ControlBuffer>()
+    );
 }
 
 /// The longest wait for the next step of a message; None = for ever. An error of it, such as TimedOut, ends the message.
@@ -49,7 +50,7 @@ pub(crate) fn send(socket: &UnixStream, message: &[u8], fds: &[BorrowedFd<'_>], 
 fn send_some(socket: &UnixStream, bytes: &[u8], fds: &[BorrowedFd<'_>]) -> io::Result<usize> {
     ensure_room();
     let mut iov = libc::iovec { iov_base: bytes.as_ptr().cast_mut().cast(), iov_len: bytes.len() };
-    let mut control: Control = [0; 4];
+    let mut control: ControlBuffer = [0; 4];
     // SAFETY: all zeroes is a message header without anything.
     let mut header: libc::msghdr = unsafe { zeroed() };
     header.msg_iov = &raw mut iov;
@@ -113,13 +114,13 @@ fn fill(socket: &UnixStream, buf: &mut [u8], fds: &mut Vec<OwnedFd>, left: Left<
 
 fn receive_some(socket: &UnixStream, buf: &mut [u8], fds: &mut Vec<OwnedFd>) -> io::Result<usize> {
     let mut iov = libc::iovec { iov_base: buf.as_mut_ptr().cast(), iov_len: buf.len() };
-    let mut control: Control = [0; 4];
+    let mut control: ControlBuffer = [0; 4];
     // SAFETY: all zeroes is a message header without anything.
     let mut header: libc::msghdr = unsafe { zeroed() };
     header.msg_iov = &raw mut iov;
     header.msg_iovlen = 1;
     header.msg_control = (&raw mut control).cast();
-    header.msg_controllen = size_of::<Control>() as _;
+    header.msg_controllen = size_of::<ControlBuffer>() as _;
     // SAFETY: `header` points at `iov` (over `buf`) and `control`, both writable and alive until the call returns.
     let n = unsafe { libc::recvmsg(socket.as_raw_fd(), &raw mut header, libc::MSG_CMSG_CLOEXEC) };
     let n = usize::try_from(n).map_err(|_| io::Error::last_os_error())?;

@@ -20,13 +20,13 @@ const NT_STAPSDT: u32 = 3;
 pub struct StaticProbe {
     /// Who defines it: a program, a library, a language.
     pub provider: String,
-    /// Its name, of which there may be several places.
+    /// Name of the probe, of which there may be several places.
     pub name: String,
-    /// Of its instruction, from the file's beginning.
+    /// Offset of its instruction from the file's beginning.
     pub offset: u64,
-    /// Of its instruction in the file's own address space.
+    /// Address of its instruction in the file's own address space.
     pub address: u64,
-    /// Of the 16-bit counter of its listeners, from the file's beginning. None: it announces whether anybody listens or not.
+    /// Offset of the 16-bit counter of its listeners from the file's beginning. None: it announces whether anybody listens or not.
     pub semaphore: Option<u64>,
     /// Where its arguments are: `-4@%edi 8@-16(%rbp) 4@$5`.
     pub arguments: String,

@@ -49,9 +49,9 @@ pub(crate) const FACTS: u8 = 13;
 pub(crate) const STEP: u8 = 14;
 pub(crate) const FORGET: u8 = 15;
 
-/// To a process that opens files ([`Carrier`](crate::Carrier)): what to open; OK, bytes and a descriptor, or FAILED and why.
+/// A message to a process that opens files ([`Carrier`](crate::Carrier)): what to open; OK, bytes and a descriptor, or FAILED and why.
 pub(crate) const OPENS: u8 = 16;
-/// To the same, with a file that cannot be read through its descriptor (O_PATH) and a socket: it opens it for reading, and sends what follows with it
+/// A message to that process, with a file that cannot be read through its descriptor (O_PATH) and a socket: it opens it for reading, and sends what follows with it
 /// into the socket. OK, or FAILED and why.
 pub(crate) const CARRY: u8 = 17;
 
@@ -64,7 +64,7 @@ pub(crate) const WANT: u8 = 2;
 /// Identifies our child, and its version.
 pub(crate) const MAGIC: u32 = 0x5379_6d03;
 
-/// In the child's environment: others may have the CPU first.
+/// Variable in the child's environment: others may have the CPU first.
 pub(crate) const GIVE_WAY: &str = "SYSTAPE_GIVE_WAY";
 
 /// Longest request.
@@ -94,9 +94,9 @@ pub(crate) const LONGEST_REASON: usize = 512;
 
 /// A message being written.
 #[derive(Debug, Default)]
-pub(crate) struct Out(pub Vec<u8>);
+pub(crate) struct MessageOut(pub Vec<u8>);
 
-impl Out {
+impl MessageOut {
     pub(crate) fn new(kind: u8) -> Self {
         Self(vec![kind])
     }
@@ -147,9 +147,9 @@ impl Out {
 
 /// A message being read. None = it is too short, or a length is out of bounds.
 #[derive(Debug)]
-pub(crate) struct In<'a>(pub &'a [u8]);
+pub(crate) struct MessageIn<'a>(pub &'a [u8]);
 
-impl<'a> In<'a> {
+impl<'a> MessageIn<'a> {
     pub(crate) fn u8(&mut self) -> Option<u8> {
         let (first, rest) = self.0.split_first()?;
         self.0 = rest;
@@ -215,24 +215,24 @@ mod tests {
             Function { name: b"inner".to_vec(), file: b"/src/a.c".to_vec(), line: 7 },
             Function { name: b"outer".to_vec(), file: Vec::new(), line: 0 },
         ];
-        let mut out = Out::default();
+        let mut out = MessageOut::default();
         out.functions(&functions);
-        assert_eq!(In(&out.0).functions(), Some(functions));
+        assert_eq!(MessageIn(&out.0).functions(), Some(functions));
         for cut in 0..out.0.len() {
-            assert_eq!(In(&out.0[..cut]).functions(), None, "cut at {cut}");
+            assert_eq!(MessageIn(&out.0[..cut]).functions(), None, "cut at {cut}");
         }
     }
 
     #[test]
     fn numbers_out_of_bounds_are_refused() {
-        let mut many = Out::default();
+        let mut many = MessageOut::default();
         many.u32(MOST_FUNCTIONS as u32 + 1);
-        assert_eq!(In(&many.0).functions(), None);
-        let mut long = Out::default();
+        assert_eq!(MessageIn(&many.0).functions(), None);
+        let mut long = MessageOut::default();
         long.bytes(&[b'x'; LONGEST_STRING + 1]);
-        assert_eq!(In(&long.0).bytes(LONGEST_STRING), None);
-        let mut unnamed = Out::default();
+        assert_eq!(MessageIn(&long.0).bytes(LONGEST_STRING), None);
+        let mut unnamed = MessageOut::default();
         unnamed.functions(&[Function::default()]);
-        assert_eq!(In(&unnamed.0).functions(), None);
+        assert_eq!(MessageIn(&unnamed.0).functions(), None);
     }
 }

@@ -12,7 +12,7 @@ use gimli::{
 };
 
 use crate::bytes::{i32_at, u32_at};
-use crate::eh_frame::{Loaded, eh_frame_address, entry_length};
+use crate::eh_frame::{LoadedBytes, eh_frame_address, entry_length};
 
 type Slice<'a> = EndianSlice<'a, LittleEndian>;
 
@@ -27,48 +27,48 @@ const TABLE_ENCODING: u8 = 0x3b;
 
 /// Memory for the evaluation of one function's rules. Fixed, so that hostile rules end.
 #[derive(Debug)]
-pub(crate) struct Storage;
+pub(crate) struct RuleStorage;
 
-impl UnwindContextStorage<usize> for Storage {
+impl UnwindContextStorage<usize> for RuleStorage {
     /// A row of __restore_rt has 17 rules, functions of the Windows convention have 18.
     type Rules = [(Register, RegisterRule<usize>); 32];
     /// Nested DW_CFA_remember_state; compilers nest one or two.
     type Stack = Box<[UnwindTableRow<usize, Self>; 8]>;
 }
 
-pub(crate) type Context = UnwindContext<usize, Storage>;
+pub(crate) type CfiContext = UnwindContext<usize, RuleStorage>;
 
 /// The rules at an address.
 pub(crate) struct Rules<'a> {
-    pub(crate) row: &'a UnwindTableRow<usize, Storage>,
+    pub(crate) row: &'a UnwindTableRow<usize, RuleStorage>,
     /// The expressions of `row` are offsets into it.
     pub(crate) section: &'a [u8],
     /// The column of the return address.
     pub(crate) return_address: Register,
     /// 'S' augmentation: a signal handler returns to this function.
     pub(crate) signal: bool,
-    /// They are those of all addresses from the first to before the second, of the one function that has these.
+    /// Range of all addresses, from the first to before the second, of the one function that has these rules.
     pub(crate) span: (u64, u64),
 }
 
 /// Why there are no rules.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Missing {
+pub(crate) enum NoRules {
     /// The function has none.
     NoFde,
-    /// They are invalid.
+    /// Invalid rules.
     Bad,
-    /// Their lookup would take more work than allowed for one stack.
+    /// Rules whose lookup would take more work than allowed for one stack.
     Budget,
 }
 
 /// A section of unwind information.
 #[derive(Debug)]
 pub(crate) struct Cfi {
-    section: Loaded,
+    section: LoadedBytes,
     kind: Kind,
     /// The linker's search table: pairs of (function, FDE), 4 bytes each.
-    hdr: Option<Loaded>,
+    hdr: Option<LoadedBytes>,
     index: OnceLock<Vec<(u64, u32)>>,
 }
 
@@ -79,13 +79,13 @@ enum Kind {
 }
 
 impl Cfi {
-    pub(crate) fn eh_frame(section: Loaded, hdr: Option<Loaded>) -> Self {
+    pub(crate) fn eh_frame(section: LoadedBytes, hdr: Option<LoadedBytes>) -> Self {
         let hdr = hdr.filter(|hdr| table_is_sane(hdr, &section));
         Self { section, kind: Kind::Eh, hdr, index: OnceLock::new() }
     }
 
     pub(crate) fn debug_frame(bytes: Vec<u8>) -> Self {
-        Self { section: Loaded { address: 0, bytes }, kind: Kind::Debug, hdr: None, index: OnceLock::new() }
+        Self { section: LoadedBytes { address: 0, bytes }, kind: Kind::Debug, hdr: None, index: OnceLock::new() }
     }
 
     pub(crate) fn memory(&self) -> usize {
@@ -98,9 +98,9 @@ impl Cfi {
     pub(crate) fn rules<'a>(
         &'a self,
         address: u64,
-        context: &'a mut Context,
+        context: &'a mut CfiContext,
         budget: &mut u64,
-    ) -> Result<Rules<'a>, Missing> {
+    ) -> Result<Rules<'a>, NoRules> {
         match self.kind {
             Kind::Eh => self.rules_in(&self.eh(), address, context, budget),
             Kind::Debug => self.rules_in(&self.debug(), address, context, budget),
@@ -146,21 +146,21 @@ impl Cfi {
         &'a self,
         section: &S,
         address: u64,
-        context: &'a mut Context,
+        context: &'a mut CfiContext,
         budget: &mut u64,
-    ) -> Result<Rules<'a>, Missing> {
-        let (offset, next) = self.find(address).ok_or(Missing::NoFde)?;
-        let fde = self.fde(section, offset).ok_or(Missing::Bad)?;
+    ) -> Result<Rules<'a>, NoRules> {
+        let (offset, next) = self.find(address).ok_or(NoRules::NoFde)?;
+        let fde = self.fde(section, offset).ok_or(NoRules::Bad)?;
         if !fde.contains(address) {
-            return Err(Missing::NoFde);
+            return Err(NoRules::NoFde);
         }
         if fde.cie().address_size() != 8 || fde.entry_len() as u64 > MAX_FDE {
-            return Err(Missing::Bad);
+            return Err(NoRules::Bad);
         }
         let cost = (fde.entry_len() + fde.cie().entry_len()) as u64;
-        *budget = budget.checked_sub(cost).ok_or(Missing::Budget)?;
+        *budget = budget.checked_sub(cost).ok_or(NoRules::Budget)?;
         let (return_address, signal) = (fde.cie().return_address_register(), fde.is_signal_trampoline());
-        let row = fde.unwind_info_for_address(section, &self.bases(), context, address).map_err(|_| Missing::Bad)?;
+        let row = fde.unwind_info_for_address(section, &self.bases(), context, address).map_err(|_| NoRules::Bad)?;
         let span = (row.start_address(), row.end_address().min(next));
         Ok(Rules { row, section: &self.section.bytes, return_address, signal, span })
     }
@@ -230,7 +230,7 @@ impl Cfi {
 }
 
 /// The table as linkers write it: its count fits, it is sorted, and it refers to this `.eh_frame`.
-fn table_is_sane(hdr: &Loaded, section: &Loaded) -> bool {
+fn table_is_sane(hdr: &LoadedBytes, section: &LoadedBytes) -> bool {
     let bytes = &hdr.bytes;
     let header_is = eh_frame_address(hdr) == Some(section.address)
         && bytes.get(1).is_some_and(|e| matches!(e & 0x0f, 0x03 | 0x0b))
@@ -241,12 +241,12 @@ fn table_is_sane(hdr: &Loaded, section: &Loaded) -> bool {
     !table.is_empty() && starts.is_sorted()
 }
 
-fn table(hdr: &Loaded) -> Option<&[u8]> {
+fn table(hdr: &LoadedBytes) -> Option<&[u8]> {
     let count = u32_at(&hdr.bytes, 8)? as usize;
     hdr.bytes.get(HDR_TABLE as usize..)?.get(..count.checked_mul(8)?)
 }
 
-fn find_in_table(hdr: &Loaded, section: &Loaded, address: u64) -> Option<(u32, u64)> {
+fn find_in_table(hdr: &LoadedBytes, section: &LoadedBytes, address: u64) -> Option<(u32, u64)> {
     let table = table(hdr)?;
     let relative = address.wrapping_sub(hdr.address) as i64;
     let start = |i: usize| i32_at(table, i as u64 * 8).map_or(i64::MAX, i64::from);

@@ -4,7 +4,7 @@ use crate::bytes::{i32_at, u32_at, u64_at};
 
 /// Bytes of the file and the address it gives them.
 #[derive(Debug, Default)]
-pub(crate) struct Loaded {
+pub(crate) struct LoadedBytes {
     pub(crate) address: u64,
     pub(crate) bytes: Vec<u8>,
 }
@@ -32,7 +32,7 @@ pub(crate) fn end_of_entries(bytes: &[u8]) -> usize {
 }
 
 /// The address of `.eh_frame` that an `.eh_frame_hdr` names.
-pub(crate) fn eh_frame_address(hdr: &Loaded) -> Option<u64> {
+pub(crate) fn eh_frame_address(hdr: &LoadedBytes) -> Option<u64> {
     // Version 1, then how the address is written: pcrel or absolute, 4 or 8 bytes.
     if *hdr.bytes.first()? != 1 {
         return None;

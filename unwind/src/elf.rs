@@ -12,7 +12,7 @@ use object::elf::{
 use object::read::{CompressedData, CompressionFormat};
 
 use crate::bytes::{at, u16_at, u32_at, u64_at};
-use crate::eh_frame::{Loaded, eh_frame_address, end_of_entries};
+use crate::eh_frame::{LoadedBytes, eh_frame_address, end_of_entries};
 use crate::limits::{ModuleError, ModuleLimits};
 
 /// Offsets of class and byte order in the header.
@@ -97,8 +97,8 @@ pub(crate) struct LoadSegment {
 #[derive(Debug, Default)]
 pub(crate) struct UnwindSections {
     pub(crate) segments: Vec<LoadSegment>,
-    pub(crate) eh_frame: Option<Loaded>,
-    pub(crate) eh_frame_hdr: Option<Loaded>,
+    pub(crate) eh_frame: Option<LoadedBytes>,
+    pub(crate) eh_frame_hdr: Option<LoadedBytes>,
     pub(crate) debug_frame: Option<Vec<u8>>,
 }
 
@@ -153,7 +153,7 @@ pub(crate) fn parse(source: &impl Source, limits: ModuleLimits) -> Result<Unwind
         .map(|p| (p.offset, p.address, p.file_size))
         .or_else(|| named(b".eh_frame_hdr").map(|s| (s.offset, s.address, s.size)))
         .filter(|(_, _, size)| *size <= room)
-        .and_then(|(offset, address, size)| Some(Loaded { address, bytes: source.read(offset, size)? }));
+        .and_then(|(offset, address, size)| Some(LoadedBytes { address, bytes: source.read(offset, size)? }));
     room -= eh_frame_hdr.as_ref().map_or(0, |h| h.bytes.len() as u64);
 
     let eh_frame = match named(b".eh_frame") {
@@ -164,7 +164,7 @@ pub(crate) fn parse(source: &impl Source, limits: ModuleLimits) -> Result<Unwind
                     s.size, limits.unwind_bytes
                 )));
             }
-            source.read(s.offset, s.size).map(|bytes| Loaded { address: s.address, bytes })
+            source.read(s.offset, s.size).map(|bytes| LoadedBytes { address: s.address, bytes })
         }
         _ => None,
     };
@@ -256,7 +256,12 @@ fn section_name<'a>(names: &'a [u8], section: &SectionHeader) -> Option<&'a [u8]
 
 /// Without section headers (sstrip) the search table has the start of .eh_frame; it ends before the end of its segment,
 /// at an entry of length 0.
-fn eh_frame_by_segment(source: &impl Source, hdr: &Loaded, segments: &[LoadSegment], room: u64) -> Option<Loaded> {
+fn eh_frame_by_segment(
+    source: &impl Source,
+    hdr: &LoadedBytes,
+    segments: &[LoadSegment],
+    room: u64,
+) -> Option<LoadedBytes> {
     let address = eh_frame_address(hdr)?;
     let segment =
         segments.iter().find(|s| address.checked_sub(s.address).is_some_and(|within| within < s.file_size))?;
@@ -266,7 +271,7 @@ fn eh_frame_by_segment(source: &impl Source, hdr: &Loaded, segments: &[LoadSegme
     let mut bytes = source.read(offset, length)?;
     bytes.truncate(end_of_entries(&bytes));
     bytes.shrink_to_fit();
-    Some(Loaded { address, bytes })
+    Some(LoadedBytes { address, bytes })
 }
 
 fn read_debug_frame(source: &impl Source, section: &SectionHeader, room: u64) -> Option<Vec<u8>> {

@@ -29,7 +29,7 @@ fn is_popped(address: u64, registers: &Registers) -> bool {
     address < registers.sp()
 }
 
-/// By the most frequent kind of rules. `registers` become the caller's; after an error they are a mixture.
+/// Steps by the most frequent kind of rules. `registers` become the caller's; after an error they are a mixture.
 #[inline]
 pub(crate) fn apply(rule: &Rule, registers: &mut Registers, stack: &StackCopy<'_>) -> Result<(), UnwindEnd> {
     let base = registers.get(rule.cfa_register.into()).ok_or(UnwindEnd::BadMemory)?;
@@ -52,7 +52,7 @@ pub(crate) fn apply(rule: &Rule, registers: &mut Registers, stack: &StackCopy<'_
     Ok(())
 }
 
-/// By any rules. Registers without a rule keep their value, as in every unwinder on Linux. None: the return address is
+/// Steps by any rules. Registers without a rule keep their value, as in every unwinder on Linux. None: the return address is
 /// undefined, there is no caller.
 pub(crate) fn evaluate(
     rules: &Rules<'_>,

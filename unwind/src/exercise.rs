@@ -6,16 +6,16 @@ const LIMITS: ModuleLimits = ModuleLimits { unwind_bytes: 16 << 20 };
 const FRAMES: usize = 64;
 
 /// The file is mapped at [`Self::BIAS`]; around it are all other kinds of mappings.
-struct Space {
+struct ExerciseSpace {
     module: Option<Module>,
 }
 
-impl Space {
+impl ExerciseSpace {
     const BIAS: u64 = 0x10_0000_0000;
     const SIZE: u64 = 0x1_0000_0000;
 }
 
-impl AddressSpace for Space {
+impl AddressSpace for ExerciseSpace {
     fn code(&self, address: u64) -> MappedCode<'_> {
         match (address.wrapping_sub(Self::BIAS) / Self::SIZE, &self.module) {
             (0, Some(module)) => MappedCode::Module { module, id: 1, bias: Self::BIAS },
@@ -31,7 +31,7 @@ impl AddressSpace for Space {
 /// must return.
 #[doc(hidden)]
 pub fn exercise(elf: &[u8], stack: &[u8]) -> usize {
-    let space = Space { module: Module::from_bytes(elf, LIMITS).ok() };
+    let space = ExerciseSpace { module: Module::from_bytes(elf, LIMITS).ok() };
     let Some((registers, rest)) = stack.split_first_chunk::<136>() else { return 0 };
     let (flags, bytes) = rest.split_first().unwrap_or((&0, &[]));
     let registers = Registers::from_bytes(registers);

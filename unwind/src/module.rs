@@ -2,7 +2,7 @@
 
 use std::fs::File;
 
-use crate::cfi::{Cfi, Context, Missing, Rules};
+use crate::cfi::{Cfi, CfiContext, NoRules, Rules};
 use crate::elf::{self, FileSource, Source, UnwindSections};
 use crate::evaluate::evaluate;
 use crate::limits::{ModuleError, ModuleLimits};
@@ -32,7 +32,7 @@ impl Module {
         Self::read(&FileSource::new(file)?, limits)
     }
 
-    /// As [`Self::open`] for an image in memory as the kernel maps it (the vDSO: its memory is its file).
+    /// Opens, as [`Self::open`] does, an image in memory as the kernel maps it (the vDSO: its memory is its file).
     ///
     /// # Errors
     /// As [`Self::open`].
@@ -52,7 +52,7 @@ impl Module {
         &self.segments
     }
 
-    /// See [`Segments::address_of`].
+    /// Address of an offset, by [`Segments::address_of`].
     pub fn address_of(&self, offset: u64) -> Option<u64> {
         self.segments.address_of(offset)
     }
@@ -79,9 +79,9 @@ impl Module {
     }
 
     /// The rules at an address of the file.
-    fn rules<'a>(&'a self, address: u64, context: &'a mut Context, budget: &mut u64) -> Result<Rules<'a>, Missing> {
+    fn rules<'a>(&'a self, address: u64, context: &'a mut CfiContext, budget: &mut u64) -> Result<Rules<'a>, NoRules> {
         match self.cfi.as_slice() {
-            [] => Err(Missing::NoFde),
+            [] => Err(NoRules::NoFde),
             [only] => only.rules(address, context, budget),
             [first, second, ..] => if first.covers(address) { first } else { second }.rules(address, context, budget),
         }

@@ -22,7 +22,7 @@ impl Registers {
         self.0[RSP]
     }
 
-    /// As bytes, for another process.
+    /// Writes them as bytes, for another process.
     pub fn to_bytes(&self) -> [u8; 136] {
         let mut bytes = [0; 136];
         for (into, register) in bytes.chunks_exact_mut(8).zip(self.0) {
@@ -31,7 +31,7 @@ impl Registers {
         bytes
     }
 
-    /// From [`Self::to_bytes`].
+    /// Reads what [`Self::to_bytes`] wrote.
     pub fn from_bytes(bytes: &[u8; 136]) -> Self {
         let mut registers = Self::default();
         for (register, bytes) in registers.0.iter_mut().zip(bytes.as_chunks().0) {
@@ -40,7 +40,7 @@ impl Registers {
         registers
     }
 
-    /// By a number that may be anything.
+    /// Value of a register by a number that may be anything.
     pub(crate) fn get(&self, number: u16) -> Option<u64> {
         self.0.get(usize::from(number)).copied()
     }

@@ -3,7 +3,7 @@
 use gimli::{CfaRule, RegisterRule};
 
 use crate::bytes::{i32_at, u16_at};
-use crate::cfi::{Missing, Rules};
+use crate::cfi::{NoRules, Rules};
 use crate::registers::{CALLEE_SAVED, IP, Registers};
 use crate::stack::{StackCopy, UnwindEnd};
 
@@ -26,7 +26,7 @@ pub struct Facts {
     pub(crate) known: Known,
     /// A function begins there.
     pub(crate) begins: bool,
-    /// It is in a function with rules.
+    /// Whether it is in a function with rules.
     pub(crate) covers: bool,
 }
 
@@ -40,7 +40,7 @@ pub struct Stepped {
 }
 
 impl Stepped {
-    /// As bytes, for another process.
+    /// Writes it as bytes, for another process.
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut bytes = vec![self.signal.into()];
         match &self.caller {
@@ -54,7 +54,7 @@ impl Stepped {
         bytes
     }
 
-    /// From [`Self::to_bytes`]; None = another process has made them up.
+    /// Reads what [`Self::to_bytes`] wrote; None = another process has made them up.
     pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
         let (signal @ (0 | 1), [kind, rest @ ..]) = bytes.split_first()? else { return None };
         let caller = match (kind, rest) {
@@ -68,7 +68,7 @@ impl Stepped {
 }
 
 impl Facts {
-    /// The same of another address of the row, where no function begins.
+    /// Facts of another address of the row, where no function begins.
     #[must_use]
     pub fn within(self) -> Self {
         Self { begins: false, covers: true, ..self }
@@ -77,7 +77,7 @@ impl Facts {
     /// Length of [`Self::to_bytes`].
     pub const BYTES: usize = 22;
 
-    /// As bytes, for another process.
+    /// Writes it as bytes, for another process.
     pub fn to_bytes(&self) -> [u8; Self::BYTES] {
         let mut bytes = [0; Self::BYTES];
         let kind = match self.known {
@@ -100,7 +100,7 @@ impl Facts {
         bytes
     }
 
-    /// From [`Self::to_bytes`]; None = another process has made them up.
+    /// Reads what [`Self::to_bytes`] wrote; None = another process has made them up.
     pub fn from_bytes(bytes: &[u8; Self::BYTES]) -> Option<Self> {
         let flag = |bit: u8| bytes[1] & 1 << bit != 0;
         let known = match bytes[0] {
@@ -138,9 +138,9 @@ pub(crate) enum Known {
     Top,
     /// No unwind information.
     NoFde,
-    /// It is invalid.
+    /// Invalid rules.
     Bad,
-    /// They need a full evaluation, by [`RuleSource::step`].
+    /// Rules that need a full evaluation, by [`RuleSource::step`].
     Evaluate,
 }
 
@@ -160,11 +160,11 @@ pub(crate) struct Rule {
     pub(crate) saved: [i16; CALLEE_SAVED.len()],
 }
 
-/// In [`Rule::saved`]: the register has its caller's value.
+/// Mark in [`Rule::saved`] that the register has its caller's value.
 pub(crate) const SAME: i16 = i16::MIN;
 
 impl Known {
-    /// Of a row.
+    /// Makes the rule of a row.
     pub(crate) fn of(rules: &Rules<'_>) -> Self {
         Self::simple(rules).unwrap_or(Self::Evaluate)
     }
@@ -213,11 +213,11 @@ impl Known {
     }
 
     /// The entry for an address without rules.
-    pub(crate) fn of_missing(missing: &Missing) -> Option<Self> {
+    pub(crate) fn of_missing(missing: &NoRules) -> Option<Self> {
         match missing {
-            Missing::NoFde => Some(Self::NoFde),
-            Missing::Bad => Some(Self::Bad),
-            Missing::Budget => None,
+            NoRules::NoFde => Some(Self::NoFde),
+            NoRules::Bad => Some(Self::Bad),
+            NoRules::Budget => None,
         }
     }
 }
@@ -236,13 +236,13 @@ fn loaded(expression: &[u8]) -> Option<(u8, i64)> {
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Slot {
+struct CacheSlot {
     address: u64,
     id: u32,
     facts: Option<Facts>,
 }
 
-const EMPTY: Slot = Slot { address: 0, id: 0, facts: None };
+const EMPTY: CacheSlot = CacheSlot { address: 0, id: 0, facts: None };
 /// Slots an address may be in.
 const WAYS: usize = 4;
 /// Most slots; 160 MiB.
@@ -251,7 +251,7 @@ const MAX_SLOTS: usize = 1 << 22;
 /// A cache of what is known of addresses, of all files. Its size is fixed; a new entry replaces one of four.
 #[derive(Debug)]
 pub(crate) struct Cache {
-    slots: Vec<Slot>,
+    slots: Vec<CacheSlot>,
     random: u32,
 }
 
@@ -281,7 +281,7 @@ impl Cache {
             self.random ^= self.random << 5;
             self.random as usize % WAYS
         });
-        set[way] = Slot { address, id, facts: Some(facts) };
+        set[way] = CacheSlot { address, id, facts: Some(facts) };
     }
 
     pub(crate) fn forget(&mut self, id: u32) {

@@ -32,7 +32,7 @@ impl Segments {
         Some(offset.wrapping_sub(segment.offset).wrapping_add(segment.address))
     }
 
-    /// As bytes, for another process.
+    /// Writes them as bytes, for another process.
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(self.0.len() * EACH);
         for segment in &self.0 {
@@ -44,7 +44,7 @@ impl Segments {
         bytes
     }
 
-    /// From [`Self::to_bytes`]; None = another process has made them up.
+    /// Reads what [`Self::to_bytes`] wrote; None = another process has made them up.
     pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
         let segment = |bytes: &[u8]| {
             Some(LoadSegment {

@@ -50,7 +50,7 @@ pub enum UnwindEnd {
     NoMapping,
     /// Code made at run time, and frame pointers do not help.
     Jit,
-    /// It continues on another stack.
+    /// A stack that continues on another one.
     OtherStack,
 }
 
@@ -68,12 +68,12 @@ impl UnwindEnd {
         Self::OtherStack,
     ];
 
-    /// Its number, for another process.
+    /// Number of the end, for another process.
     pub(crate) fn number(self) -> u8 {
         Self::ALL.iter().position(|end| *end == self).map_or(u8::MAX, |at| at as u8)
     }
 
-    /// From [`Self::number`].
+    /// Reads what [`Self::number`] gave.
     pub(crate) fn of_number(number: u8) -> Option<Self> {
         Self::ALL.get(usize::from(number)).copied()
     }

@@ -57,7 +57,7 @@ pub enum MappedCode<'a> {
     NoFile,
     /// Executable memory without a file.
     Jit,
-    /// Nothing.
+    /// No mapping.
     Nothing,
 }
 
@@ -92,14 +92,14 @@ pub struct Unwinder {
 }
 
 /// What a walk looks at: mappings, and what is known of addresses in files.
-struct Look<'a> {
+struct WalkInput<'a> {
     space: &'a dyn AddressSpace,
     cache: &'a mut Cache,
     /// What rules may still cost.
     budget: u64,
 }
 
-impl<'a> Look<'a> {
+impl<'a> WalkInput<'a> {
     fn code(&self, address: u64) -> MappedCode<'a> {
         self.space.code(address)
     }
@@ -134,7 +134,7 @@ enum Step {
     Caller {
         guessed: bool,
     },
-    /// They are now the caller's, by the instructions that run next.
+    /// Registers that are now the caller's, by the instructions that run next.
     Read,
     End(UnwindEnd),
 }
@@ -174,7 +174,7 @@ impl Unwinder {
     ) -> UnwindEnd {
         let mut frame =
             Frame { registers: *registers, exact: !stack.in_call, guessed: false, read: false, first: true };
-        let mut look = Look { space, cache: &mut self.cache, budget: BUDGET };
+        let mut look = WalkInput { space, cache: &mut self.cache, budget: BUDGET };
         let mut switched = false;
         for _ in 0..limit {
             let (address, sp) = (frame.registers.ip(), frame.registers.sp());
@@ -206,7 +206,7 @@ impl Unwinder {
     }
 }
 
-impl Look<'_> {
+impl WalkInput<'_> {
     /// The way to the caller, and whether the frame is a signal's trampoline.
     fn step(&mut self, frame: &mut Frame, stack: &StackCopy<'_>) -> (Step, bool) {
         let ip = frame.registers.ip();
@@ -277,7 +277,7 @@ impl Look<'_> {
 /// A top without rules, a signal's frame, or a guess; and whether it was a signal's. `leaf`: the return address may be
 /// at the stack pointer. `reason`: why there are no rules.
 fn without_rules(
-    look: &mut Look<'_>,
+    look: &mut WalkInput<'_>,
     frame: &mut Frame,
     stack: &StackCopy<'_>,
     leaf: bool,
@@ -301,7 +301,7 @@ fn without_rules(
 /// The registers that a signal interrupted, if the stack pointer is at the kernel's `struct ucontext` (the trampolines
 /// of musl and Go have no rules). The ABI fixes its layout; the segment registers, the flags and the pointer to the
 /// floating point state identify it.
-fn interrupted(look: &Look<'_>, registers: &Registers, stack: &StackCopy<'_>) -> Option<Registers> {
+fn interrupted(look: &WalkInput<'_>, registers: &Registers, stack: &StackCopy<'_>) -> Option<Registers> {
     // uc_flags, uc_link, uc_stack (3 words), then r8 to r15, rdi, rsi, rbp, rbx, rdx, rax, rcx, rsp, rip, eflags, segments, 4 words, fpstate.
     const ORDER: [usize; 17] = [8, 9, 10, 11, 12, 13, 14, 15, 5, 4, RBP, 3, 1, 0, 2, RSP, IP];
     let sp = registers.sp();
@@ -342,7 +342,7 @@ fn is_process_entry(registers: &Registers, stack: &StackCopy<'_>) -> bool {
 
 /// A syscall (it leaves the instruction pointer in rcx) has just returned 0, and a function to run is in rdx (clone3)
 /// or on the stack (clone).
-fn is_new_thread(look: &mut Look<'_>, registers: &Registers, stack: &StackCopy<'_>) -> bool {
+fn is_new_thread(look: &mut WalkInput<'_>, registers: &Registers, stack: &StackCopy<'_>) -> bool {
     let [rax, rdx, rcx, ..] = registers.0;
     let mut is_function = |address: u64| look.at(address).is_some_and(|facts| facts.begins);
     rax == 0
@@ -351,7 +351,7 @@ fn is_new_thread(look: &mut Look<'_>, registers: &Registers, stack: &StackCopy<'
 }
 
 /// The caller, if the frame's function ends right behind the call.
-fn by_instructions(look: &mut Look<'_>, frame: &mut Frame, stack: &StackCopy<'_>) -> Option<Step> {
+fn by_instructions(look: &mut WalkInput<'_>, frame: &mut Frame, stack: &StackCopy<'_>) -> Option<Step> {
     let code = look.space.bytes(frame.registers.ip())?;
     let caller = match epilogue::follow(&code, &frame.registers, stack)? {
         Ok(caller) => caller,
@@ -370,7 +370,7 @@ fn by_instructions(look: &mut Look<'_>, frame: &mut Frame, stack: &StackCopy<'_>
 }
 
 /// The word at the stack pointer as return address, if it points into code with rules.
-fn leaf_caller(look: &mut Look<'_>, frame: &mut Frame, stack: &StackCopy<'_>) -> Option<Step> {
+fn leaf_caller(look: &mut WalkInput<'_>, frame: &mut Frame, stack: &StackCopy<'_>) -> Option<Step> {
     let sp = frame.registers.sp();
     let address = stack.word(sp).ok()?;
     look.at(address.wrapping_sub(1)).filter(|facts| facts.covers)?;
@@ -381,14 +381,14 @@ fn leaf_caller(look: &mut Look<'_>, frame: &mut Frame, stack: &StackCopy<'_>) ->
 
 /// Whether a call may return to `address`. A pointer to a function does not qualify: if a register that is no frame
 /// pointer leads to a structure on the stack, there are such pointers in it.
-fn may_return_to(look: &mut Look<'_>, address: u64) -> bool {
+fn may_return_to(look: &mut WalkInput<'_>, address: u64) -> bool {
     if matches!(look.code(address.wrapping_sub(1)), MappedCode::Nothing) {
         return false;
     }
     !matches!(look.code(address), MappedCode::Module { .. }) || look.at(address).is_some_and(|facts| !facts.begins)
 }
 
-fn by_frame_pointer(look: &mut Look<'_>, frame: &mut Frame, stack: &StackCopy<'_>, reason: UnwindEnd) -> Step {
+fn by_frame_pointer(look: &mut WalkInput<'_>, frame: &mut Frame, stack: &StackCopy<'_>, reason: UnwindEnd) -> Step {
     let rbp = frame.registers.0[RBP];
     if rbp == 0 && frame.guessed && !frame.read {
         return Step::End(UnwindEnd::Complete);

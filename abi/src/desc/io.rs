@@ -5,7 +5,7 @@ use super::SyscallDesc;
 /// What a call does with the contents of a file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Io {
+pub enum ContentIo {
     /// Nothing, or only its name, attributes and state.
     #[default]
     None,
@@ -30,7 +30,7 @@ pub enum Io {
     Other,
 }
 
-impl Io {
+impl ContentIo {
     /// Whether a successful call moves bytes.
     pub fn moves_bytes(self) -> bool {
         !matches!(self, Self::None | Self::Open)
@@ -65,19 +65,21 @@ impl SyscallDesc {
     }
 
     /// What the call does with the contents of files.
-    pub fn io(&self) -> Io {
+    pub fn io(&self) -> ContentIo {
         match self.name {
-            "open" | "openat" | "openat2" | "creat" | "open_by_handle_at" => Io::Open,
-            "read" | "readv" | "pread64" | "preadv" | "preadv2" | "recv" | "recvfrom" | "recvmsg" => Io::Read(0),
-            "write" | "writev" | "pwrite64" | "pwritev" | "pwritev2" | "send" | "sendto" | "sendmsg" => Io::Write(0),
-            "recvmmsg" | "recvmmsg_time64" => Io::ReadMessages(0),
-            "sendmmsg" => Io::WriteMessages(0),
-            "sendfile" | "sendfile64" => Io::Copy { from: 1, to: 0 },
-            "splice" | "copy_file_range" => Io::Copy { from: 0, to: 2 },
-            "tee" => Io::Copy { from: 0, to: 1 },
+            "open" | "openat" | "openat2" | "creat" | "open_by_handle_at" => ContentIo::Open,
+            "read" | "readv" | "pread64" | "preadv" | "preadv2" | "recv" | "recvfrom" | "recvmsg" => ContentIo::Read(0),
+            "write" | "writev" | "pwrite64" | "pwritev" | "pwritev2" | "send" | "sendto" | "sendmsg" => {
+                ContentIo::Write(0)
+            }
+            "recvmmsg" | "recvmmsg_time64" => ContentIo::ReadMessages(0),
+            "sendmmsg" => ContentIo::WriteMessages(0),
+            "sendfile" | "sendfile64" => ContentIo::Copy { from: 1, to: 0 },
+            "splice" | "copy_file_range" => ContentIo::Copy { from: 0, to: 2 },
+            "tee" => ContentIo::Copy { from: 0, to: 1 },
             "vmsplice" | "process_vm_readv" | "process_vm_writev" | "getrandom" | "mq_timedreceive" | "msgrcv"
-            | "getdents64" => Io::Other,
-            _ => Io::None,
+            | "getdents64" => ContentIo::Other,
+            _ => ContentIo::None,
         }
     }
 }
@@ -104,10 +106,10 @@ mod tests {
 
     #[test]
     fn bytes_of_a_call_that_opens_are_a_descriptor() {
-        let opens = || every().filter(|desc| desc.io() == Io::Open);
+        let opens = || every().filter(|desc| desc.io() == ContentIo::Open);
         assert!(opens().all(|desc| desc.ret == super::super::RetKind::Fd));
         assert!(opens().all(|desc| desc.fd_args()[1].is_none()), "the tape has what was opened in that place");
-        assert!(!Io::Open.moves_bytes() && Io::Other.moves_bytes() && !Io::None.moves_bytes());
+        assert!(!ContentIo::Open.moves_bytes() && ContentIo::Other.moves_bytes() && !ContentIo::None.moves_bytes());
     }
 
     #[test]

@@ -24,8 +24,8 @@ mod tracefs;
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
-pub use self::io::Io;
-pub use self::structs::{Count, Layout, Struct, Structs};
+pub use self::io::ContentIo;
+pub use self::structs::{ElementCount, Layout, Struct, Structs};
 use crate::{Abi, FlagSet, names};
 
 /// `dfd` of a `*at` call that means the current directory (include/uapi/linux/fcntl.h).
@@ -36,7 +36,7 @@ pub const AT_FDCWD: i32 = -100;
 pub struct SyscallDesc {
     /// The name in the syscall table, e.g. `newfstatat`.
     pub name: &'static str,
-    /// Its arguments in order, at most six.
+    /// Arguments of the call in order, at most six.
     pub args: &'static [ArgDesc],
     /// What a successful return is.
     pub ret: RetKind,
@@ -97,7 +97,7 @@ impl SyscallDesc {
         })
     }
 
-    /// The same of a null pointer in place of the path.
+    /// Whether a call with these arguments takes a null pointer in place of the path.
     pub fn takes_null_path(&self, path: usize, args: &[u64; 6]) -> bool {
         matches!(self.name, "utimensat" | "utimensat_time64" | "futimesat" | "fanotify_mark")
             || self.takes_empty_path(path, args)
@@ -285,9 +285,9 @@ pub enum Effect {
     Dup2,
     /// Argument 1 becomes a copy of argument 0, close-on-exec if the flags say so.
     Dup3,
-    /// With `F_DUPFD`, `F_DUPFD_CLOEXEC` a copy, with `F_SETFD` close-on-exec is changed; other commands have no effect.
+    /// A copy with `F_DUPFD`, `F_DUPFD_CLOEXEC`, with `F_SETFD` close-on-exec is changed; other commands have no effect.
     Fcntl,
-    /// With `FIOCLEX`, `FIONCLEX` close-on-exec is changed; a few requests return a new descriptor.
+    /// Close-on-exec is changed with `FIOCLEX`, `FIONCLEX`; a few requests return a new descriptor.
     Ioctl,
     /// The current directory becomes the path.
     Chdir,

@@ -18,7 +18,7 @@ pub enum Struct {
     Timeval,
     /// Two of [`Timespec`](Self::Timespec), times of a file; their nanoseconds may be `UTIME_NOW` or `UTIME_OMIT`.
     TwoTimespecs,
-    /// The same of [`Timespec32`](Self::Timespec32).
+    /// Two of [`Timespec32`](Self::Timespec32).
     TwoTimespecs32,
     /// Two of [`Timeval`](Self::Timeval), times of a file.
     TwoTimevals,
@@ -61,9 +61,9 @@ pub enum Struct {
 /// Which structures are recorded: each choice includes those before it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Structs {
-    /// None.
+    /// No structures.
     None,
-    /// Of calls that wait, and others that are seldom called.
+    /// Structures of calls that wait, and of others that are seldom called.
     #[default]
     Waits,
     /// Also those of calls so frequent that copies cost noticeably: what `epoll_ctl` registers, masks and handlers of signals, results of `stat`.
@@ -74,7 +74,7 @@ impl Structs {
     /// All choices.
     pub const CHOICES: [Self; 3] = [Self::None, Self::Waits, Self::All];
 
-    /// Its name on the command line.
+    /// Name of the choice on the command line.
     pub fn name(self) -> &'static str {
         match self {
             Self::None => "none",
@@ -86,16 +86,16 @@ impl Structs {
 
 /// Number of elements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Count {
-    /// One.
+pub enum ElementCount {
+    /// One element.
     One,
-    /// As this argument says.
+    /// The number in this argument.
     Arg(u8),
-    /// As the call returns.
+    /// The number that the call returns.
     Returned,
     /// Words with as many bits as the first argument says.
     Bits,
-    /// As many of the most as lie in one page.
+    /// The most that lie in one page.
     ToPage,
 }
 
@@ -105,16 +105,16 @@ pub struct Layout {
     /// Bytes of an element.
     pub size: u16,
     /// Number of elements.
-    pub count: Count,
+    pub count: ElementCount,
     /// Most elements worth copying.
     pub most: u8,
 }
 
 impl Struct {
-    /// Its bytes in memory of `abi`; `None`: not known there.
+    /// Layout of the structure in memory of `abi`; `None`: not known there.
     pub fn layout(self, abi: Abi) -> Option<Layout> {
         let long: u16 = if abi == Abi::I386 { 4 } else { 8 };
-        let one = |size| Layout { size, count: Count::One, most: 1 };
+        let one = |size| Layout { size, count: ElementCount::One, most: 1 };
         Some(match self {
             Self::Timespec => one(16),
             Self::Timespec32 | Self::SigSet => one(8),
@@ -137,20 +137,20 @@ impl Struct {
             Self::SigInfo if long == 4 => one(24),
             Self::SigInfo => one(28),
             // strace prints as many elements
-            Self::PollFds => Layout { size: 8, count: Count::Arg(1), most: 32 },
+            Self::PollFds => Layout { size: 8, count: ElementCount::Arg(1), most: 32 },
             // FD_SETSIZE bits
-            Self::FdSet => Layout { size: long, count: Count::Bits, most: (128 / long) as u8 },
+            Self::FdSet => Layout { size: long, count: ElementCount::Bits, most: (128 / long) as u8 },
             // packed on x86 only (include/uapi/linux/eventpoll.h)
             Self::EpollEvent | Self::EpollEvents if abi == Abi::Aarch64 => return None,
             Self::EpollEvent => one(12),
-            Self::EpollEvents => Layout { size: 12, count: Count::Returned, most: 32 },
+            Self::EpollEvents => Layout { size: 12, count: ElementCount::Returned, most: 32 },
             // up to st_size and stx_size (arch/x86/include/uapi/asm/stat.h, struct compat_stat, include/uapi/linux/stat.h)
             Self::Stat | Self::Stat64 if abi == Abi::Aarch64 => return None,
             Self::Stat if long == 4 => one(24),
             Self::Stat => one(56),
             Self::Stat64 => one(52),
             Self::Statx => one(48),
-            Self::Futex => Layout { size: 4, count: Count::ToPage, most: 4 },
+            Self::Futex => Layout { size: 4, count: ElementCount::ToPage, most: 4 },
         })
     }
 

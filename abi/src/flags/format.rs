@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::{FlagSet, FlagStyle, How};
+use super::{FlagForm, FlagSet, FlagStyle};
 use crate::signal_name;
 
 impl FlagSet {
@@ -17,24 +17,24 @@ impl FlagSet {
     /// ```
     pub fn write_text(&self, value: u64, style: FlagStyle, out: &mut String) {
         let value = if self.wide { value } else { value & 0xffff_ffff };
-        let mut list = List { set: self, style, out, empty: true };
+        let mut list = FlagList { set: self, style, out, empty: true };
         match self.how {
-            How::Bits => list.bits(value, 0),
-            How::Enum => list.one(value),
-            How::Mixed { mask } => list.mixed(value, mask),
-            How::Clone => {
+            FlagForm::Bits => list.bits(value, 0),
+            FlagForm::Enum => list.one(value),
+            FlagForm::Mixed { mask } => list.mixed(value, mask),
+            FlagForm::Clone => {
                 list.bits(value & !0xff, 0xff);
                 if value & 0xff != 0 {
                     list.item(&signal_name((value & 0xff) as u32));
                 }
             }
-            How::ModeAndBits => {
+            FlagForm::ModeAndBits => {
                 list.bits(value & !0o777, 0o777);
                 if value & 0o777 != 0 {
                     list.item(&format!("0{:o}", value & 0o777));
                 }
             }
-            How::Ioctl => list.ioctl(value),
+            FlagForm::Ioctl => list.ioctl(value),
         }
         if list.empty {
             out.push('0');
@@ -55,14 +55,14 @@ impl FlagSet {
 }
 
 /// A list being written.
-struct List<'a> {
+struct FlagList<'a> {
     set: &'a FlagSet,
     style: FlagStyle,
     out: &'a mut String,
     empty: bool,
 }
 
-impl List<'_> {
+impl FlagList<'_> {
     fn item(&mut self, text: &str) {
         if !std::mem::take(&mut self.empty) {
             self.out.push('|');

@@ -1,10 +1,10 @@
 //! Requests of `ioctl`.
 
-use super::{How, flag_sets};
+use super::{FlagForm, flag_sets};
 
 flag_sets! {
     /// Well-known requests of `ioctl`; others print as the parts of `_IOC`.
-    IOCTL: How::Ioctl, "";
+    IOCTL: FlagForm::Ioctl, "";
     [ioctl: TCGETS, TCSETS, TCSETSW, TCSETSF, TCGETA, TCSETA, TCSETAW, TCSETAF, TCSBRK, TCXONC, TCFLSH, TIOCEXCL,
         TIOCNXCL, TIOCSCTTY, TIOCGPGRP, TIOCSPGRP, TIOCOUTQ, TIOCSTI, TIOCGWINSZ, TIOCSWINSZ, TIOCMGET, TIOCMBIS,
         TIOCMBIC, TIOCMSET, FIONREAD, TIOCLINUX, TIOCCONS, TIOCPKT, FIONBIO, TIOCNOTTY, TIOCSETD, TIOCGETD, TCSBRKP,

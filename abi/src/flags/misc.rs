@@ -1,58 +1,58 @@
 //! Flags of IPC, security, BPF, io_uring and administration.
 
-use super::{How, flag_sets};
+use super::{FlagForm, flag_sets};
 
 flag_sets! {
     /// Flags of `msgget`, `semget` and `shmget`, with a file mode in the low nine bits.
-    IPC: How::ModeAndBits, "IPC_";
+    IPC: FlagForm::ModeAndBits, "IPC_";
     [uapi "linux/ipc.h": IPC_CREAT = 0o1000, IPC_EXCL = 0o2000, SHM_HUGETLB = 0o4000, SHM_NORESERVE = 0o10000]
 
     /// Flags of `msgsnd` and `msgrcv`.
-    MSGOP: How::Bits, "";
+    MSGOP: FlagForm::Bits, "";
     [uapi "linux/msg.h": IPC_NOWAIT = 0o4000, MSG_NOERROR = 0o10000, MSG_EXCEPT = 0o20000, MSG_COPY = 0o40000]
 
     /// Flags of `shmat`.
-    SHMAT: How::Bits, "SHM_";
+    SHMAT: FlagForm::Bits, "SHM_";
     [uapi "linux/shm.h": SHM_RDONLY = 0o10000, SHM_RND = 0o20000, SHM_REMAP = 0o40000, SHM_EXEC = 0o100000]
 
     /// Commands of `msgctl`; 32-bit programs add `IPC_64`.
-    MSGCTL: How::Mixed { mask: 0xff }, "";
+    MSGCTL: FlagForm::Mixed { mask: 0xff }, "";
     [uapi "linux/msg.h": IPC_RMID = 0, IPC_SET = 1, IPC_STAT = 2, IPC_INFO = 3, MSG_STAT = 11, MSG_INFO = 12,
         MSG_STAT_ANY = 13, IPC_64 = 0x100]
 
     /// Commands of `semctl`.
-    SEMCTL: How::Mixed { mask: 0xff }, "";
+    SEMCTL: FlagForm::Mixed { mask: 0xff }, "";
     [uapi "linux/sem.h": IPC_RMID = 0, IPC_SET = 1, IPC_STAT = 2, IPC_INFO = 3, GETPID = 11, GETVAL = 12, GETALL = 13,
         GETNCNT = 14, GETZCNT = 15, SETVAL = 16, SETALL = 17, SEM_STAT = 18, SEM_INFO = 19, SEM_STAT_ANY = 20,
         IPC_64 = 0x100]
 
     /// Commands of `shmctl`.
-    SHMCTL: How::Mixed { mask: 0xff }, "";
+    SHMCTL: FlagForm::Mixed { mask: 0xff }, "";
     [uapi "linux/shm.h": IPC_RMID = 0, IPC_SET = 1, IPC_STAT = 2, IPC_INFO = 3, SHM_LOCK = 11, SHM_UNLOCK = 12,
         SHM_STAT = 13, SHM_INFO = 14, SHM_STAT_ANY = 15, IPC_64 = 0x100]
 
     /// Calls behind i386 `ipc`; the version is in the high half.
-    IPCCALL: How::Mixed { mask: 0xffff }, "";
+    IPCCALL: FlagForm::Mixed { mask: 0xffff }, "";
     [uapi "linux/ipc.h": SEMOP = 1, SEMGET = 2, SEMCTL = 3, SEMTIMEDOP = 4, MSGSND = 11, MSGRCV = 12, MSGGET = 13,
         MSGCTL = 14, SHMAT = 21, SHMDT = 22, SHMGET = 23, SHMCTL = 24]
 
     /// Flags of `getrandom`.
-    GETRANDOM: How::Bits, "GRND_";
+    GETRANDOM: FlagForm::Bits, "GRND_";
     [uapi "linux/random.h": GRND_NONBLOCK = 1, GRND_RANDOM = 2, GRND_INSECURE = 4]
 
     /// Operations of `seccomp`.
-    SECCOMP: How::Enum, "SECCOMP_";
+    SECCOMP: FlagForm::Enum, "SECCOMP_";
     [uapi "linux/seccomp.h": SECCOMP_SET_MODE_STRICT = 0, SECCOMP_SET_MODE_FILTER = 1, SECCOMP_GET_ACTION_AVAIL = 2,
         SECCOMP_GET_NOTIF_SIZES = 3]
 
     /// Flags of `seccomp`.
-    SECCOMP_FILTER: How::Bits, "SECCOMP_FILTER_FLAG_";
+    SECCOMP_FILTER: FlagForm::Bits, "SECCOMP_FILTER_FLAG_";
     [uapi "linux/seccomp.h": SECCOMP_FILTER_FLAG_TSYNC = 1, SECCOMP_FILTER_FLAG_LOG = 2,
         SECCOMP_FILTER_FLAG_SPEC_ALLOW = 4, SECCOMP_FILTER_FLAG_NEW_LISTENER = 8,
         SECCOMP_FILTER_FLAG_TSYNC_ESRCH = 0x10, SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV = 0x20]
 
     /// Operations of `keyctl`.
-    KEYCTL: How::Enum, "KEYCTL_";
+    KEYCTL: FlagForm::Enum, "KEYCTL_";
     [uapi "linux/keyctl.h": KEYCTL_GET_KEYRING_ID = 0, KEYCTL_JOIN_SESSION_KEYRING = 1, KEYCTL_UPDATE = 2,
         KEYCTL_REVOKE = 3, KEYCTL_CHOWN = 4, KEYCTL_SETPERM = 5, KEYCTL_DESCRIBE = 6, KEYCTL_CLEAR = 7,
         KEYCTL_LINK = 8, KEYCTL_UNLINK = 9, KEYCTL_SEARCH = 10, KEYCTL_READ = 11, KEYCTL_INSTANTIATE = 12,
@@ -63,7 +63,7 @@ flag_sets! {
         KEYCTL_RESTRICT_KEYRING = 29, KEYCTL_MOVE = 30, KEYCTL_CAPABILITIES = 31, KEYCTL_WATCH_KEY = 32]
 
     /// Commands of `bpf`.
-    BPF: How::Enum, "BPF_";
+    BPF: FlagForm::Enum, "BPF_";
     [uapi "linux/bpf.h": BPF_MAP_CREATE = 0, BPF_MAP_LOOKUP_ELEM = 1, BPF_MAP_UPDATE_ELEM = 2,
         BPF_MAP_DELETE_ELEM = 3, BPF_MAP_GET_NEXT_KEY = 4, BPF_PROG_LOAD = 5, BPF_OBJ_PIN = 6, BPF_OBJ_GET = 7,
         BPF_PROG_ATTACH = 8, BPF_PROG_DETACH = 9, BPF_PROG_TEST_RUN = 10, BPF_PROG_GET_NEXT_ID = 11,
@@ -76,19 +76,19 @@ flag_sets! {
         BPF_PROG_BIND_MAP = 35, BPF_TOKEN_CREATE = 36, BPF_PROG_STREAM_READ_BY_FD = 37]
 
     /// Flags of `perf_event_open`.
-    PERF_OPEN: How::Bits, wide, "PERF_FLAG_";
+    PERF_OPEN: FlagForm::Bits, wide, "PERF_FLAG_";
     [uapi "linux/perf_event.h": PERF_FLAG_FD_NO_GROUP = 1, PERF_FLAG_FD_OUTPUT = 2, PERF_FLAG_PID_CGROUP = 4,
         PERF_FLAG_FD_CLOEXEC = 8]
 
     /// Flags of `io_uring_enter`.
-    IORING_ENTER: How::Bits, "IORING_ENTER_";
+    IORING_ENTER: FlagForm::Bits, "IORING_ENTER_";
     [io_uring: IORING_ENTER_GETEVENTS, IORING_ENTER_SQ_WAKEUP, IORING_ENTER_SQ_WAIT, IORING_ENTER_EXT_ARG,
         IORING_ENTER_REGISTERED_RING]
     [uapi "linux/io_uring.h": IORING_ENTER_ABS_TIMER = 0x20, IORING_ENTER_EXT_ARG_REG = 0x40,
         IORING_ENTER_NO_IOWAIT = 0x80]
 
     /// Operations of `io_uring_register`, with a bit for a registered ring.
-    IORING_REGISTER: How::Mixed { mask: 0x7fffffff }, "IORING_";
+    IORING_REGISTER: FlagForm::Mixed { mask: 0x7fffffff }, "IORING_";
     [uapi "linux/io_uring.h": IORING_REGISTER_BUFFERS = 0, IORING_UNREGISTER_BUFFERS = 1, IORING_REGISTER_FILES = 2,
         IORING_UNREGISTER_FILES = 3, IORING_REGISTER_EVENTFD = 4, IORING_UNREGISTER_EVENTFD = 5,
         IORING_REGISTER_FILES_UPDATE = 6, IORING_REGISTER_EVENTFD_ASYNC = 7, IORING_REGISTER_PROBE = 8,
@@ -104,51 +104,51 @@ flag_sets! {
         IORING_REGISTER_USE_REGISTERED_RING = 0x80000000]
 
     /// Flags of `landlock_create_ruleset`.
-    LANDLOCK_CREATE: How::Bits, "LANDLOCK_CREATE_RULESET_";
+    LANDLOCK_CREATE: FlagForm::Bits, "LANDLOCK_CREATE_RULESET_";
     [uapi "linux/landlock.h": LANDLOCK_CREATE_RULESET_VERSION = 1, LANDLOCK_CREATE_RULESET_ERRATA = 2]
 
     /// Rule types of Landlock.
-    LANDLOCK_RULE: How::Enum, "LANDLOCK_RULE_";
+    LANDLOCK_RULE: FlagForm::Enum, "LANDLOCK_RULE_";
     [uapi "linux/landlock.h": LANDLOCK_RULE_PATH_BENEATH = 1, LANDLOCK_RULE_NET_PORT = 2]
 
     /// Flags of `landlock_restrict_self`.
-    LANDLOCK_SELF: How::Bits, "LANDLOCK_RESTRICT_SELF_";
+    LANDLOCK_SELF: FlagForm::Bits, "LANDLOCK_RESTRICT_SELF_";
     [uapi "linux/landlock.h": LANDLOCK_RESTRICT_SELF_LOG_SAME_EXEC_OFF = 1,
         LANDLOCK_RESTRICT_SELF_LOG_NEW_EXEC_ON = 2, LANDLOCK_RESTRICT_SELF_LOG_SUBDOMAINS_OFF = 4]
 
     /// Attributes of `lsm_get_self_attr`.
-    LSM_ATTR: How::Enum, "LSM_ATTR_";
+    LSM_ATTR: FlagForm::Enum, "LSM_ATTR_";
     [uapi "linux/lsm.h": LSM_ATTR_CURRENT = 100, LSM_ATTR_EXEC = 101, LSM_ATTR_FSCREATE = 102,
         LSM_ATTR_KEYCREATE = 103, LSM_ATTR_PREV = 104, LSM_ATTR_SOCKCREATE = 105]
 
     /// Flags of `finit_module`.
-    MODULE_INIT: How::Bits, "MODULE_INIT_";
+    MODULE_INIT: FlagForm::Bits, "MODULE_INIT_";
     [uapi "linux/module.h": MODULE_INIT_IGNORE_MODVERSIONS = 1, MODULE_INIT_IGNORE_VERMAGIC = 2,
         MODULE_INIT_COMPRESSED_FILE = 4]
 
     /// Flags of `delete_module`.
-    DELETE_MODULE: How::Bits, "O_";
+    DELETE_MODULE: FlagForm::Bits, "O_";
     [general: O_TRUNC, O_NONBLOCK]
 
     /// Flags of `kexec_load`.
-    KEXEC: How::Bits, wide, "KEXEC_";
+    KEXEC: FlagForm::Bits, wide, "KEXEC_";
     [uapi "linux/kexec.h": KEXEC_ON_CRASH = 1, KEXEC_PRESERVE_CONTEXT = 2, KEXEC_UPDATE_ELFCOREHDR = 4,
         KEXEC_CRASH_HOTPLUG_SUPPORT = 8]
 
     /// Flags of `kexec_file_load`.
-    KEXEC_FILE: How::Bits, wide, "KEXEC_FILE_";
+    KEXEC_FILE: FlagForm::Bits, wide, "KEXEC_FILE_";
     [uapi "linux/kexec.h": KEXEC_FILE_UNLOAD = 1, KEXEC_FILE_ON_CRASH = 2, KEXEC_FILE_NO_INITRAMFS = 4,
         KEXEC_FILE_DEBUG = 8, KEXEC_FILE_NO_CMA = 0x10, KEXEC_FILE_FORCE_DTB = 0x20]
 
     /// Actions of `syslog`.
-    SYSLOG: How::Enum, "SYSLOG_ACTION_";
+    SYSLOG: FlagForm::Enum, "SYSLOG_ACTION_";
     [uapi "include/linux/syslog.h": SYSLOG_ACTION_CLOSE = 0, SYSLOG_ACTION_OPEN = 1, SYSLOG_ACTION_READ = 2,
         SYSLOG_ACTION_READ_ALL = 3, SYSLOG_ACTION_READ_CLEAR = 4, SYSLOG_ACTION_CLEAR = 5,
         SYSLOG_ACTION_CONSOLE_OFF = 6, SYSLOG_ACTION_CONSOLE_ON = 7, SYSLOG_ACTION_CONSOLE_LEVEL = 8,
         SYSLOG_ACTION_SIZE_UNREAD = 9, SYSLOG_ACTION_SIZE_BUFFER = 10]
 
     /// Commands of `reboot`.
-    REBOOT: How::Enum, "LINUX_REBOOT_CMD_";
+    REBOOT: FlagForm::Enum, "LINUX_REBOOT_CMD_";
     [uapi "linux/reboot.h": LINUX_REBOOT_CMD_CAD_OFF = 0, LINUX_REBOOT_CMD_RESTART = 0x1234567,
         LINUX_REBOOT_CMD_KEXEC = 0x45584543, LINUX_REBOOT_CMD_POWER_OFF = 0x4321fedc,
         LINUX_REBOOT_CMD_CAD_ON = 0x89abcdef, LINUX_REBOOT_CMD_RESTART2 = 0xa1b2c3d4,

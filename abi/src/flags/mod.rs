@@ -31,7 +31,7 @@ pub struct FlagSet {
     /// `(value, name)`. Names of several bits come before those of their parts; the first name of a value wins.
     pub bits: &'static [(u64, &'static str)],
     /// How a value is made of them.
-    pub how: How,
+    pub how: FlagForm,
     /// What perf leaves off the names, e.g. `O_`; may be empty.
     pub prefix: &'static str,
     /// Whether the kernel reads all 64 bits of the register. Otherwise the argument is an `int` and the upper half, which may hold
@@ -42,7 +42,7 @@ pub struct FlagSet {
 /// How a value is made of the entries of a [`FlagSet`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum How {
+pub enum FlagForm {
     /// A union of entries; an entry of value 0 is what an empty union is called.
     Bits,
     /// Exactly one entry.

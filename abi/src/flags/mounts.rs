@@ -1,76 +1,76 @@
 //! Flags of mounts, swap and fanotify.
 
-use super::{How, flag_sets};
+use super::{FlagForm, flag_sets};
 
 flag_sets! {
     /// Flags of `mount`.
-    MOUNT: How::Bits, wide, "MS_";
+    MOUNT: FlagForm::Bits, wide, "MS_";
     [uapi "linux/mount.h": MS_MGC_VAL = 0xc0ed0000]
     [general: MS_RDONLY, MS_NOSUID, MS_NODEV, MS_NOEXEC, MS_SYNCHRONOUS, MS_REMOUNT, MS_MANDLOCK, MS_DIRSYNC,
         MS_NOSYMFOLLOW, MS_NOATIME, MS_NODIRATIME, MS_BIND, MS_MOVE, MS_REC, MS_SILENT, MS_POSIXACL, MS_UNBINDABLE,
         MS_PRIVATE, MS_SLAVE, MS_SHARED, MS_RELATIME, MS_KERNMOUNT, MS_I_VERSION, MS_STRICTATIME, MS_LAZYTIME]
 
     /// Flags of `umount2`.
-    UMOUNT: How::Bits, "";
+    UMOUNT: FlagForm::Bits, "";
     [uapi "include/linux/fs.h": MNT_FORCE = 1, MNT_DETACH = 2, MNT_EXPIRE = 4, UMOUNT_NOFOLLOW = 8]
 
     /// Flags of `move_mount`.
-    MOVE_MOUNT: How::Bits, "MOVE_MOUNT_";
+    MOVE_MOUNT: FlagForm::Bits, "MOVE_MOUNT_";
     [general: MOVE_MOUNT_F_SYMLINKS, MOVE_MOUNT_F_AUTOMOUNTS, MOVE_MOUNT_F_EMPTY_PATH, MOVE_MOUNT_T_SYMLINKS,
         MOVE_MOUNT_T_AUTOMOUNTS, MOVE_MOUNT_T_EMPTY_PATH]
     [uapi "linux/mount.h": MOVE_MOUNT_SET_GROUP = 0x100, MOVE_MOUNT_BENEATH = 0x200]
 
     /// Flags of `open_tree`.
-    OPEN_TREE: How::Bits, "";
+    OPEN_TREE: FlagForm::Bits, "";
     [general: OPEN_TREE_CLONE]
     [uapi "linux/mount.h": OPEN_TREE_CLOEXEC = 0o2000000]
     [general: AT_RECURSIVE, AT_SYMLINK_NOFOLLOW, AT_NO_AUTOMOUNT, AT_EMPTY_PATH]
 
     /// Flags of `fsopen`.
-    FSOPEN: How::Bits, "FSOPEN_";
+    FSOPEN: FlagForm::Bits, "FSOPEN_";
     [general: FSOPEN_CLOEXEC]
 
     /// Flags of `fsmount`.
-    FSMOUNT: How::Bits, "FSMOUNT_";
+    FSMOUNT: FlagForm::Bits, "FSMOUNT_";
     [general: FSMOUNT_CLOEXEC]
 
     /// Flags of `fspick`.
-    FSPICK: How::Bits, "FSPICK_";
+    FSPICK: FlagForm::Bits, "FSPICK_";
     [general: FSPICK_CLOEXEC, FSPICK_SYMLINK_NOFOLLOW, FSPICK_NO_AUTOMOUNT, FSPICK_EMPTY_PATH]
 
     /// Commands of `fsconfig`.
-    FSCONFIG: How::Enum, "FSCONFIG_";
+    FSCONFIG: FlagForm::Enum, "FSCONFIG_";
     [uapi "linux/mount.h": FSCONFIG_SET_FLAG = 0, FSCONFIG_SET_STRING = 1, FSCONFIG_SET_BINARY = 2,
         FSCONFIG_SET_PATH = 3, FSCONFIG_SET_PATH_EMPTY = 4, FSCONFIG_SET_FD = 5, FSCONFIG_CMD_CREATE = 6,
         FSCONFIG_CMD_RECONFIGURE = 7, FSCONFIG_CMD_CREATE_EXCL = 8]
 
     /// Attributes of `fsmount`.
-    MOUNT_ATTR: How::Bits, "MOUNT_ATTR_";
+    MOUNT_ATTR: FlagForm::Bits, "MOUNT_ATTR_";
     [general: MOUNT_ATTR_RDONLY, MOUNT_ATTR_NOSUID, MOUNT_ATTR_NODEV, MOUNT_ATTR_NOEXEC, MOUNT_ATTR_NOATIME,
         MOUNT_ATTR_STRICTATIME, MOUNT_ATTR_NODIRATIME, MOUNT_ATTR_IDMAP]
     [uapi "linux/mount.h": MOUNT_ATTR_NOSYMFOLLOW = 0x200000]
 
     /// Flags of `swapon`.
-    SWAPON: How::Bits, "SWAP_FLAG_";
+    SWAPON: FlagForm::Bits, "SWAP_FLAG_";
     [uapi "include/linux/swap.h": SWAP_FLAG_PREFER = 0x8000, SWAP_FLAG_DISCARD = 0x10000,
         SWAP_FLAG_DISCARD_ONCE = 0x20000, SWAP_FLAG_DISCARD_PAGES = 0x40000]
 
     /// Flags of `fanotify_init`.
-    FAN_INIT: How::Bits, "FAN_";
+    FAN_INIT: FlagForm::Bits, "FAN_";
     [uapi "linux/fanotify.h": FAN_CLOEXEC = 1, FAN_NONBLOCK = 2, FAN_CLASS_CONTENT = 4, FAN_CLASS_PRE_CONTENT = 8,
         FAN_UNLIMITED_QUEUE = 0x10, FAN_UNLIMITED_MARKS = 0x20, FAN_ENABLE_AUDIT = 0x40, FAN_REPORT_PIDFD = 0x80,
         FAN_REPORT_TID = 0x100, FAN_REPORT_FID = 0x200, FAN_REPORT_DIR_FID = 0x400, FAN_REPORT_NAME = 0x800,
         FAN_REPORT_TARGET_FID = 0x1000, FAN_REPORT_FD_ERROR = 0x2000, FAN_REPORT_MNT = 0x4000]
 
     /// Flags of `fanotify_mark`.
-    FAN_MARK: How::Bits, "FAN_MARK_";
+    FAN_MARK: FlagForm::Bits, "FAN_MARK_";
     [uapi "linux/fanotify.h": FAN_MARK_ADD = 1, FAN_MARK_REMOVE = 2, FAN_MARK_DONT_FOLLOW = 4, FAN_MARK_ONLYDIR = 8,
         FAN_MARK_MNTNS = 0x110, FAN_MARK_MOUNT = 0x10, FAN_MARK_IGNORED_MASK = 0x20,
         FAN_MARK_IGNORED_SURV_MODIFY = 0x40, FAN_MARK_FLUSH = 0x80, FAN_MARK_FILESYSTEM = 0x100,
         FAN_MARK_EVICTABLE = 0x200, FAN_MARK_IGNORE = 0x400]
 
     /// Events of `fanotify_mark`.
-    FAN_MASK: How::Bits, wide, "FAN_";
+    FAN_MASK: FlagForm::Bits, wide, "FAN_";
     [uapi "linux/fanotify.h": FAN_ACCESS = 1, FAN_MODIFY = 2, FAN_ATTRIB = 4, FAN_CLOSE_WRITE = 8,
         FAN_CLOSE_NOWRITE = 0x10, FAN_OPEN = 0x20, FAN_MOVED_FROM = 0x40, FAN_MOVED_TO = 0x80, FAN_CREATE = 0x100,
         FAN_DELETE = 0x200, FAN_DELETE_SELF = 0x400, FAN_MOVE_SELF = 0x800, FAN_OPEN_EXEC = 0x1000,

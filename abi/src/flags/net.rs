@@ -1,10 +1,10 @@
 //! Flags and options of sockets.
 
-use super::{How, flag_sets};
+use super::{FlagForm, flag_sets};
 
 flag_sets! {
     /// Address families.
-    FAMILY: How::Enum, "AF_";
+    FAMILY: FlagForm::Enum, "AF_";
     [net: AF_UNSPEC, AF_UNIX, AF_INET, AF_AX25, AF_IPX, AF_APPLETALK, AF_NETROM, AF_BRIDGE, AF_ATMPVC, AF_X25,
         AF_INET6, AF_ROSE, AF_DECnet, AF_NETBEUI, AF_SECURITY, AF_KEY, AF_NETLINK, AF_PACKET, AF_ASH, AF_ECONET,
         AF_ATMSVC, AF_RDS, AF_SNA, AF_IRDA, AF_PPPOX, AF_WANPIPE, AF_LLC]
@@ -13,16 +13,16 @@ flag_sets! {
         AF_NFC, AF_VSOCK, AF_KCM, AF_QIPCRTR, AF_SMC, AF_XDP, AF_MCTP]
 
     /// Socket type in the low four bits, then bits.
-    SOCK: How::Mixed { mask: 15 }, "SOCK_";
+    SOCK: FlagForm::Mixed { mask: 15 }, "SOCK_";
     [uapi "include/linux/net.h": SOCK_STREAM = 1, SOCK_DGRAM = 2, SOCK_RAW = 3, SOCK_RDM = 4, SOCK_SEQPACKET = 5,
         SOCK_DCCP = 6, SOCK_PACKET = 10, SOCK_NONBLOCK = 0o4000, SOCK_CLOEXEC = 0o2000000]
 
     /// Flags of `accept4`.
-    ACCEPT4: How::Bits, "SOCK_";
+    ACCEPT4: FlagForm::Bits, "SOCK_";
     [uapi "include/linux/net.h": SOCK_NONBLOCK = 0o4000, SOCK_CLOEXEC = 0o2000000]
 
     /// Protocols of the internet families.
-    IPPROTO: How::Enum, "IPPROTO_";
+    IPPROTO: FlagForm::Enum, "IPPROTO_";
     [uapi "linux/in.h": IPPROTO_IP = 0, IPPROTO_ICMP = 1, IPPROTO_IGMP = 2, IPPROTO_IPIP = 4, IPPROTO_TCP = 6,
         IPPROTO_EGP = 8, IPPROTO_PUP = 12, IPPROTO_UDP = 17, IPPROTO_IDP = 22, IPPROTO_TP = 29, IPPROTO_DCCP = 33,
         IPPROTO_IPV6 = 41, IPPROTO_RSVP = 46, IPPROTO_GRE = 47, IPPROTO_ESP = 50, IPPROTO_AH = 51,
@@ -31,7 +31,7 @@ flag_sets! {
         IPPROTO_ETHERNET = 143, IPPROTO_RAW = 255, IPPROTO_SMC = 256, IPPROTO_MPTCP = 262]
 
     /// Protocols of `AF_NETLINK`.
-    NETLINK: How::Enum, "NETLINK_";
+    NETLINK: FlagForm::Enum, "NETLINK_";
     [uapi "linux/netlink.h": NETLINK_ROUTE = 0, NETLINK_UNUSED = 1, NETLINK_USERSOCK = 2, NETLINK_FIREWALL = 3,
         NETLINK_SOCK_DIAG = 4, NETLINK_NFLOG = 5, NETLINK_XFRM = 6, NETLINK_SELINUX = 7, NETLINK_ISCSI = 8,
         NETLINK_AUDIT = 9, NETLINK_FIB_LOOKUP = 10, NETLINK_CONNECTOR = 11, NETLINK_NETFILTER = 12,
@@ -39,7 +39,7 @@ flag_sets! {
         NETLINK_SCSITRANSPORT = 18, NETLINK_ECRYPTFS = 19, NETLINK_RDMA = 20, NETLINK_CRYPTO = 21, NETLINK_SMC = 22]
 
     /// Flags of `sendto`, `recvmsg` and their like.
-    MSG: How::Bits, "MSG_";
+    MSG: FlagForm::Bits, "MSG_";
     [uapi "include/linux/socket.h": MSG_OOB = 1, MSG_PEEK = 2, MSG_DONTROUTE = 4, MSG_CTRUNC = 8, MSG_PROBE = 0x10,
         MSG_TRUNC = 0x20, MSG_DONTWAIT = 0x40, MSG_EOR = 0x80, MSG_WAITALL = 0x100, MSG_FIN = 0x200, MSG_SYN = 0x400,
         MSG_CONFIRM = 0x800, MSG_RST = 0x1000, MSG_ERRQUEUE = 0x2000, MSG_NOSIGNAL = 0x4000, MSG_MORE = 0x8000,
@@ -47,11 +47,11 @@ flag_sets! {
         MSG_FASTOPEN = 0x20000000, MSG_CMSG_CLOEXEC = 0x40000000]
 
     /// How `shutdown` ends a connection.
-    SHUT: How::Enum, "SHUT_";
+    SHUT: FlagForm::Enum, "SHUT_";
     [uapi "include/linux/net.h": SHUT_RD = 0, SHUT_WR = 1, SHUT_RDWR = 2]
 
     /// Levels of `setsockopt`.
-    SOL: How::Enum, "";
+    SOL: FlagForm::Enum, "";
     [uapi "include/linux/socket.h": SOL_IP = 0]
     [net: SOL_SOCKET]
     [uapi "include/linux/socket.h": SOL_TCP = 6, SOL_UDP = 17, SOL_IPV6 = 41, SOL_ICMPV6 = 58, SOL_SCTP = 132,
@@ -60,7 +60,7 @@ flag_sets! {
         SOL_MPTCP = 284, SOL_SMC = 286, SOL_VSOCK = 287]
 
     /// Options of level `SOL_SOCKET`.
-    SO: How::Enum, "SO_";
+    SO: FlagForm::Enum, "SO_";
     [net: SO_DEBUG, SO_REUSEADDR, SO_TYPE, SO_ERROR, SO_DONTROUTE, SO_BROADCAST, SO_SNDBUF, SO_RCVBUF, SO_KEEPALIVE,
         SO_OOBINLINE, SO_NO_CHECK, SO_PRIORITY, SO_LINGER, SO_BSDCOMPAT, SO_REUSEPORT, SO_PASSCRED, SO_PEERCRED,
         SO_RCVLOWAT, SO_SNDLOWAT]
@@ -82,7 +82,7 @@ flag_sets! {
         SO_DEVMEM_DONTNEED = 80, SO_RCVPRIORITY = 82, SO_PASSRIGHTS = 83, SO_INQ = 84]
 
     /// Options of level `SOL_TCP`.
-    TCP: How::Enum, "TCP_";
+    TCP: FlagForm::Enum, "TCP_";
     [net: TCP_NODELAY, TCP_MAXSEG, TCP_CORK, TCP_KEEPIDLE, TCP_KEEPINTVL, TCP_KEEPCNT, TCP_SYNCNT, TCP_LINGER2,
         TCP_DEFER_ACCEPT, TCP_WINDOW_CLAMP, TCP_INFO, TCP_QUICKACK, TCP_CONGESTION, TCP_MD5SIG,
         TCP_THIN_LINEAR_TIMEOUTS, TCP_THIN_DUPACK, TCP_USER_TIMEOUT, TCP_REPAIR, TCP_REPAIR_QUEUE, TCP_QUEUE_SEQ,
@@ -93,7 +93,7 @@ flag_sets! {
         TCP_AO_REPAIR = 42, TCP_IS_MPTCP = 43, TCP_RTO_MAX_MS = 44, TCP_RTO_MIN_US = 45, TCP_DELACK_MAX_US = 46]
 
     /// Options of level `SOL_IP`.
-    IP: How::Enum, "IP_";
+    IP: FlagForm::Enum, "IP_";
     [net: IP_TOS, IP_TTL, IP_HDRINCL, IP_OPTIONS, IP_ROUTER_ALERT, IP_RECVOPTS, IP_RETOPTS, IP_PKTINFO, IP_PKTOPTIONS,
         IP_MTU_DISCOVER, IP_RECVERR, IP_RECVTTL, IP_RECVTOS, IP_MTU, IP_FREEBIND, IP_IPSEC_POLICY, IP_XFRM_POLICY,
         IP_PASSSEC, IP_TRANSPARENT, IP_ORIGDSTADDR, IP_MINTTL, IP_NODEFRAG, IP_CHECKSUM, IP_BIND_ADDRESS_NO_PORT,
@@ -103,7 +103,7 @@ flag_sets! {
     [uapi "linux/in.h": IP_LOCAL_PORT_RANGE = 51, IP_PROTOCOL = 52]
 
     /// Options of level `SOL_IPV6`.
-    IPV6: How::Enum, "IPV6_";
+    IPV6: FlagForm::Enum, "IPV6_";
     [net: IPV6_ADDRFORM, IPV6_2292PKTINFO, IPV6_2292HOPOPTS, IPV6_2292DSTOPTS, IPV6_2292RTHDR, IPV6_2292PKTOPTIONS,
         IPV6_CHECKSUM, IPV6_2292HOPLIMIT, IPV6_NEXTHOP, IPV6_FLOWINFO, IPV6_UNICAST_HOPS, IPV6_MULTICAST_IF,
         IPV6_MULTICAST_HOPS, IPV6_MULTICAST_LOOP, IPV6_ADD_MEMBERSHIP, IPV6_DROP_MEMBERSHIP, IPV6_ROUTER_ALERT,
@@ -115,7 +115,7 @@ flag_sets! {
         IPV6_ORIGDSTADDR, IPV6_TRANSPARENT, IPV6_UNICAST_IF, IPV6_RECVFRAGSIZE, IPV6_FREEBIND]
 
     /// Calls behind i386 `socketcall`.
-    SOCKETCALL: How::Enum, "SYS_";
+    SOCKETCALL: FlagForm::Enum, "SYS_";
     [uapi "linux/net.h": SYS_SOCKET = 1, SYS_BIND = 2, SYS_CONNECT = 3, SYS_LISTEN = 4, SYS_ACCEPT = 5,
         SYS_GETSOCKNAME = 6, SYS_GETPEERNAME = 7, SYS_SOCKETPAIR = 8, SYS_SEND = 9, SYS_RECV = 10, SYS_SENDTO = 11,
         SYS_RECVFROM = 12, SYS_SHUTDOWN = 13, SYS_SETSOCKOPT = 14, SYS_GETSOCKOPT = 15, SYS_SENDMSG = 16,

@@ -1,40 +1,40 @@
 //! Flags of processes, threads and futexes.
 
-use super::{How, flag_sets};
+use super::{FlagForm, flag_sets};
 
 flag_sets! {
     /// Flags of `clone`, with the exit signal in the low byte.
-    CLONE: How::Clone, wide, "CLONE_";
+    CLONE: FlagForm::Clone, wide, "CLONE_";
     [general: CLONE_VM, CLONE_FS, CLONE_FILES, CLONE_SIGHAND, CLONE_PIDFD, CLONE_PTRACE, CLONE_VFORK, CLONE_PARENT,
         CLONE_THREAD, CLONE_NEWNS, CLONE_SYSVSEM, CLONE_SETTLS, CLONE_PARENT_SETTID, CLONE_CHILD_CLEARTID,
         CLONE_DETACHED, CLONE_UNTRACED, CLONE_CHILD_SETTID, CLONE_NEWCGROUP, CLONE_NEWUTS, CLONE_NEWIPC,
         CLONE_NEWUSER, CLONE_NEWPID, CLONE_NEWNET, CLONE_IO]
 
     /// Flags of `unshare` and `setns`.
-    UNSHARE: How::Bits, "CLONE_";
+    UNSHARE: FlagForm::Bits, "CLONE_";
     [general: CLONE_NEWTIME, CLONE_VM, CLONE_FS, CLONE_FILES, CLONE_SIGHAND, CLONE_THREAD, CLONE_NEWNS, CLONE_SYSVSEM,
         CLONE_NEWCGROUP, CLONE_NEWUTS, CLONE_NEWIPC, CLONE_NEWUSER, CLONE_NEWPID, CLONE_NEWNET]
 
     /// Options of `wait4` and `waitid`.
-    WAIT: How::Bits, "";
+    WAIT: FlagForm::Bits, "";
     [general: WNOHANG, WUNTRACED, WEXITED, WCONTINUED, WNOWAIT, __WNOTHREAD, __WALL, __WCLONE]
 
     /// `si_code` of a child's state.
-    CLD: How::Enum, "CLD_";
+    CLD: FlagForm::Enum, "CLD_";
     [general: CLD_EXITED, CLD_KILLED, CLD_DUMPED, CLD_TRAPPED, CLD_STOPPED, CLD_CONTINUED]
 
     /// Stops of a traced child, in the upper half of its status.
-    PTRACE_EVENT: How::Enum, "PTRACE_EVENT_";
+    PTRACE_EVENT: FlagForm::Enum, "PTRACE_EVENT_";
     [uapi "linux/ptrace.h": PTRACE_EVENT_FORK = 1, PTRACE_EVENT_VFORK = 2, PTRACE_EVENT_CLONE = 3,
         PTRACE_EVENT_EXEC = 4, PTRACE_EVENT_VFORK_DONE = 5, PTRACE_EVENT_EXIT = 6, PTRACE_EVENT_SECCOMP = 7,
         PTRACE_EVENT_STOP = 128]
 
     /// What `waitid` waits for.
-    WAITID: How::Enum, "P_";
+    WAITID: FlagForm::Enum, "P_";
     [general: P_ALL, P_PID, P_PGID, P_PIDFD]
 
     /// Options of `prctl`.
-    PRCTL: How::Enum, "PR_";
+    PRCTL: FlagForm::Enum, "PR_";
     [prctl: PR_SET_PDEATHSIG, PR_GET_PDEATHSIG, PR_GET_DUMPABLE, PR_SET_DUMPABLE, PR_GET_UNALIGN, PR_SET_UNALIGN,
         PR_GET_KEEPCAPS, PR_SET_KEEPCAPS, PR_GET_FPEMU, PR_SET_FPEMU, PR_GET_FPEXC, PR_SET_FPEXC, PR_GET_TIMING,
         PR_SET_TIMING, PR_SET_NAME, PR_GET_NAME, PR_GET_ENDIAN, PR_SET_ENDIAN, PR_GET_SECCOMP, PR_SET_SECCOMP,
@@ -55,7 +55,7 @@ flag_sets! {
     [uapi "linux/prctl.h": PR_GET_AUXV = 0x41555856, PR_SET_PTRACER = 0x59616d61]
 
     /// Options of `arch_prctl`.
-    ARCH_PRCTL: How::Enum, "ARCH_";
+    ARCH_PRCTL: FlagForm::Enum, "ARCH_";
     [uapi "arch/x86/include/uapi/asm/prctl.h": ARCH_SET_GS = 0x1001, ARCH_SET_FS = 0x1002, ARCH_GET_FS = 0x1003,
         ARCH_GET_GS = 0x1004, ARCH_GET_CPUID = 0x1011, ARCH_SET_CPUID = 0x1012, ARCH_GET_XCOMP_SUPP = 0x1021,
         ARCH_GET_XCOMP_PERM = 0x1022, ARCH_REQ_XCOMP_PERM = 0x1023, ARCH_GET_XCOMP_GUEST_PERM = 0x1024,
@@ -65,31 +65,31 @@ flag_sets! {
         ARCH_SHSTK_DISABLE = 0x5002, ARCH_SHSTK_LOCK = 0x5003, ARCH_SHSTK_UNLOCK = 0x5004, ARCH_SHSTK_STATUS = 0x5005]
 
     /// Resources of `prlimit64`.
-    RLIMIT: How::Enum, "RLIMIT_";
+    RLIMIT: FlagForm::Enum, "RLIMIT_";
     [general: RLIMIT_CPU, RLIMIT_FSIZE, RLIMIT_DATA, RLIMIT_STACK, RLIMIT_CORE, RLIMIT_RSS, RLIMIT_NPROC,
         RLIMIT_NOFILE, RLIMIT_MEMLOCK, RLIMIT_AS, RLIMIT_LOCKS, RLIMIT_SIGPENDING, RLIMIT_MSGQUEUE, RLIMIT_NICE,
         RLIMIT_RTPRIO, RLIMIT_RTTIME]
 
     /// Whom `getrusage` is about.
-    RUSAGE: How::Enum, "RUSAGE_";
+    RUSAGE: FlagForm::Enum, "RUSAGE_";
     [uapi "linux/resource.h": RUSAGE_SELF = 0, RUSAGE_CHILDREN = 0xffffffff, RUSAGE_THREAD = 1]
 
     /// Whom `getpriority` is about.
-    PRIO: How::Enum, "PRIO_";
+    PRIO: FlagForm::Enum, "PRIO_";
     [uapi "linux/resource.h": PRIO_PROCESS = 0, PRIO_PGRP = 1, PRIO_USER = 2]
 
     /// Whom `ioprio_get` is about.
-    IOPRIO_WHO: How::Enum, "IOPRIO_WHO_";
+    IOPRIO_WHO: FlagForm::Enum, "IOPRIO_WHO_";
     [uapi "linux/ioprio.h": IOPRIO_WHO_PROCESS = 1, IOPRIO_WHO_PGRP = 2, IOPRIO_WHO_USER = 3]
 
     /// Scheduling policies.
-    SCHED: How::Mixed { mask: 0xff }, "SCHED_";
+    SCHED: FlagForm::Mixed { mask: 0xff }, "SCHED_";
     [general: SCHED_NORMAL, SCHED_FIFO, SCHED_RR, SCHED_BATCH, SCHED_IDLE, SCHED_DEADLINE]
     [uapi "linux/sched.h": SCHED_EXT = 7]
     [general: SCHED_RESET_ON_FORK]
 
     /// Requests of `ptrace` common to x86 and arm64, and those of x86.
-    PTRACE: How::Enum, wide, "PTRACE_";
+    PTRACE: FlagForm::Enum, wide, "PTRACE_";
     [ptrace: PTRACE_TRACEME, PTRACE_PEEKTEXT, PTRACE_PEEKDATA, PTRACE_PEEKUSR, PTRACE_POKETEXT, PTRACE_POKEDATA,
         PTRACE_POKEUSR, PTRACE_CONT, PTRACE_KILL, PTRACE_SINGLESTEP]
     [uapi "linux/ptrace.h": PTRACE_GETREGS = 12, PTRACE_SETREGS = 13, PTRACE_GETFPREGS = 14, PTRACE_SETFPREGS = 15]
@@ -106,7 +106,7 @@ flag_sets! {
         PTRACE_GET_SYSCALL_USER_DISPATCH_CONFIG = 0x4211, PTRACE_SET_SYSCALL_INFO = 0x4212]
 
     /// Execution domain in the low byte, then bug emulation bits; all ones asks for the current one.
-    PERSONALITY: How::Mixed { mask: 0xff }, "";
+    PERSONALITY: FlagForm::Mixed { mask: 0xff }, "";
     [uapi "linux/personality.h": PER_LINUX = 0, PER_SVR4 = 1, PER_SVR3 = 2, PER_SCOSVR3 = 3, PER_OSR5 = 3,
         PER_WYSEV386 = 4, PER_ISCR4 = 5, PER_BSD = 6, PER_XENIX = 7, PER_LINUX32 = 8, PER_SOLARIS = 0xd,
         UNAME26 = 0x20000, ADDR_NO_RANDOMIZE = 0x40000, FDPIC_FUNCPTRS = 0x80000, MMAP_PAGE_ZERO = 0x100000,
@@ -114,30 +114,30 @@ flag_sets! {
         SHORT_INODE = 0x1000000, WHOLE_SECONDS = 0x2000000, STICKY_TIMEOUTS = 0x4000000, ADDR_LIMIT_3GB = 0x8000000]
 
     /// Flags of `pidfd_open`.
-    PIDFD_OPEN: How::Bits, "PIDFD_";
+    PIDFD_OPEN: FlagForm::Bits, "PIDFD_";
     [uapi "linux/pidfd.h": PIDFD_NONBLOCK = 0o4000, PIDFD_THREAD = 0o200]
 
     /// Flags of `pidfd_send_signal`.
-    PIDFD_SIGNAL: How::Bits, "PIDFD_SIGNAL_";
+    PIDFD_SIGNAL: FlagForm::Bits, "PIDFD_SIGNAL_";
     [uapi "linux/pidfd.h": PIDFD_SIGNAL_THREAD = 1, PIDFD_SIGNAL_THREAD_GROUP = 2, PIDFD_SIGNAL_PROCESS_GROUP = 4]
 
     /// What `kcmp` compares.
-    KCMP: How::Enum, "KCMP_";
+    KCMP: FlagForm::Enum, "KCMP_";
     [uapi "linux/kcmp.h": KCMP_FILE = 0, KCMP_VM = 1, KCMP_FILES = 2, KCMP_FS = 3, KCMP_SIGHAND = 4, KCMP_IO = 5,
         KCMP_SYSVSEM = 6, KCMP_EPOLL_TFD = 7]
 
     /// Flags of `rseq`.
-    RSEQ: How::Bits, "RSEQ_FLAG_";
+    RSEQ: FlagForm::Bits, "RSEQ_FLAG_";
     [uapi "linux/rseq.h": RSEQ_FLAG_UNREGISTER = 1]
 
     /// Operation of `futex` in the low seven bits, then bits.
-    FUTEX: How::Mixed { mask: 0x7f }, "FUTEX_";
+    FUTEX: FlagForm::Mixed { mask: 0x7f }, "FUTEX_";
     [general: FUTEX_WAIT, FUTEX_WAKE, FUTEX_FD, FUTEX_REQUEUE, FUTEX_CMP_REQUEUE, FUTEX_WAKE_OP, FUTEX_LOCK_PI,
         FUTEX_UNLOCK_PI, FUTEX_TRYLOCK_PI, FUTEX_WAIT_BITSET, FUTEX_WAKE_BITSET, FUTEX_WAIT_REQUEUE_PI,
         FUTEX_CMP_REQUEUE_PI, FUTEX_LOCK_PI2, FUTEX_PRIVATE_FLAG, FUTEX_CLOCK_REALTIME]
 
     /// Flags of `futex_wait` and its like: the size in the low two bits, then bits.
-    FUTEX2: How::Mixed { mask: 3 }, "FUTEX2_";
+    FUTEX2: FlagForm::Mixed { mask: 3 }, "FUTEX2_";
     [uapi "linux/futex.h": FUTEX2_SIZE_U8 = 0, FUTEX2_SIZE_U16 = 1, FUTEX2_SIZE_U32 = 2, FUTEX2_SIZE_U64 = 3,
         FUTEX2_NUMA = 4, FUTEX2_MPOL = 8, FUTEX2_PRIVATE = 0x80]
 }

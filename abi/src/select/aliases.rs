@@ -74,7 +74,7 @@ pub(super) fn names() -> impl Iterator<Item = &'static str> {
     LIBC.iter().map(|(name, _)| *name)
 }
 
-/// The same call under the names later widths got on i386: 32-bit ids, 64-bit offsets, 64-bit times.
+/// Names of the same call later widths got on i386: 32-bit ids, 64-bit offsets, 64-bit times.
 pub(super) fn later_widths(name: &str) -> impl Iterator<Item = &'static str> + use<'_> {
     let odd = match name {
         "mmap" => "mmap2",

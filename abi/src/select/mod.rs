@@ -345,7 +345,7 @@ fn add_exact(name: &str, abis: &'static [Abi], set: &mut NrSet) -> Result<(), Se
 /// A remark for the user.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Note {
-    /// This.
+    /// A remark that was made.
     Said(String),
     /// Names of calls that stand for these others too, or, without calls of their own, for these alone.
     Stands { names: Vec<String>, verb: &'static str, others: &'static [&'static str], exists: bool },

@@ -110,13 +110,13 @@ impl Config {
         Ok(output::permissions_like(tapes.iter().map(PathBuf::as_path).chain(also)))
     }
 
-    /// The same question, of the tape `file` alone.
+    /// Asks the same question of the tape `file` alone.
     pub fn of(&self, file: &Path) -> Self {
         let (file, more) = (file.to_owned(), Vec::new());
         Self { file, more, shown: Shown::default(), ..self.clone() }
     }
 
-    /// As [`Self::of`], for lines that are put in order by time of day; `dated`: see there.
+    /// Asks as [`Self::of`] does, for lines that are put in order by time of day; `dated`: see there.
     pub fn of_time(&self, file: &Path, dated: bool) -> Self {
         let clock = self.clock.or((self.format == Format::Text).then_some(TimeBase::Wall));
         Self { clock, dated, ..self.of(file) }

@@ -7,11 +7,11 @@ use crate::derive::summary::column::Column;
 
 /// Order of a listing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-pub enum Order {
-    /// By start of each call.
+pub enum ListingOrder {
+    /// Calls by their starts.
     #[default]
     Start,
-    /// By end of each call.
+    /// Calls by their ends.
     End,
 }
 
@@ -19,7 +19,7 @@ pub enum Order {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sort {
     /// The order of the listing.
-    Listing(Order),
+    Listing(ListingOrder),
     /// The column by which the summary is sorted.
     Sums(Column),
 }
@@ -28,8 +28,8 @@ impl ValueEnum for Sort {
     fn value_variants<'a>() -> &'a [Self] {
         use Column::{Avg, Calls, Errors, Max, P50, P99, Total};
         &[
-            Self::Listing(Order::Start),
-            Self::Listing(Order::End),
+            Self::Listing(ListingOrder::Start),
+            Self::Listing(ListingOrder::End),
             Self::Sums(Calls),
             Self::Sums(Errors),
             Self::Sums(Total),

@@ -9,7 +9,7 @@ use anyhow::{Result, anyhow, bail};
 use systape_format::reader::{Misses, Tape};
 
 use crate::asked::config::Config;
-use crate::asked::config::view::Run;
+use crate::asked::config::view::AnswerFn;
 use crate::asked::other;
 use crate::cli::{habits, nothing, parse, views};
 use crate::render::form::Format;
@@ -64,7 +64,7 @@ pub(crate) fn answer(
 ) -> Result<Verdict> {
     let tape = match (opened.map_err(|error| other::exact(error, &config.file, config)), config.view.run) {
         (Ok(tape), _) => tape,
-        (Err(error), Run::Judges { not_a_tape: judge, .. }) => match not_a_tape(&error) {
+        (Err(error), AnswerFn::Judges { not_a_tape: judge, .. }) => match not_a_tape(&error) {
             Some(why) => return judge(config, &why, out),
             None => return Err(error),
         },
@@ -79,17 +79,17 @@ pub(crate) fn answer(
         out.say(&hint);
     }
     let (result, told) = match config.view.run {
-        Run::Prints(run) => (run(config, &tape, out), false),
-        Run::Lists(run) => (run(config, views::VIEWS, Some(&tape), out), false),
-        Run::Many(run) => (run(config, std::slice::from_ref(&config.file), out), true),
-        Run::Exports { run, .. } => (run(config, std::slice::from_ref(&config.file), file, out), true),
-        Run::Writes { run, tells_damage, .. } => (run(config, &tape, file, out), tells_damage),
-        Run::Composes { run, .. } => match file {
+        AnswerFn::Prints(run) => (run(config, &tape, out), false),
+        AnswerFn::Lists(run) => (run(config, views::VIEWS, Some(&tape), out), false),
+        AnswerFn::Many(run) => (run(config, std::slice::from_ref(&config.file), out), true),
+        AnswerFn::Exports { run, .. } => (run(config, std::slice::from_ref(&config.file), file, out), true),
+        AnswerFn::Writes { run, tells_damage, .. } => (run(config, &tape, file, out), tells_damage),
+        AnswerFn::Composes { run, .. } => match file {
             Some(file) => (run(config, &tape, file, &|words, rows| ask(words, &tape, rows), out), false),
             // several tapes are refused where options are checked
             None => bail!("{} makes one file of one tape", config.view.title()),
         },
-        Run::Judges { run, .. } => (run(config, &tape, out), true),
+        AnswerFn::Judges { run, .. } => (run(config, &tape, out), true),
     };
     // before what is said beside it
     let flushed = out.flush();
@@ -122,9 +122,9 @@ pub(crate) fn ask(words: &[String], tape: &Tape, rows: &mut dyn TakesRows) -> Re
     let config = parse::parse(typed).map_err(|stop| anyhow!("{stop:?}"))?.config()?;
     let mut out = Out::values(rows);
     match config.view.run {
-        Run::Prints(run) => run(&config, tape, &mut out),
+        AnswerFn::Prints(run) => run(&config, tape, &mut out),
         // without its file it prints
-        Run::Writes { run, .. } => run(&config, tape, None, &mut out),
+        AnswerFn::Writes { run, .. } => run(&config, tape, None, &mut out),
         _ => bail!("'analyze {}' answers in another way", words.join(" ")),
     }
 }

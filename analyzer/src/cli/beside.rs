@@ -35,13 +35,13 @@ const OTHERS: &systape_cli::Habits = &[
 /// What becomes of a command line.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Asked {
-    /// It is for this program.
+    /// Words for this program.
     Here,
-    /// It asks what can be exported: this says it.
+    /// A question what can be exported: this says it.
     Overview(String),
-    /// It asks for a form that there is not: this says it.
+    /// A form that there is not: this says it.
     Unknown(String),
-    /// It is for the other one: the word that asks it, and the words behind that.
+    /// Words for the other program: the word that asks it, and the words behind that.
     There(&'static str, Vec<OsString>),
 }
 

@@ -10,7 +10,7 @@ use anyhow::{Context as _, Result};
 use systape_format::reader::{Feed, Tape};
 
 use crate::asked::config::Config;
-use crate::asked::config::view::Begin;
+use crate::asked::config::view::BeginAnswer;
 use crate::cli::answer::no_wall_clock;
 use crate::render::out::Out;
 use crate::table::loss::miss_text;
@@ -35,7 +35,7 @@ pub(crate) fn open(config: &Config) -> Result<File> {
 ///
 /// # Errors
 /// It is no tape, it cannot be read, or there is no answer.
-pub(crate) fn answer(config: &Config, begin: Begin, file: File) -> Result<Verdict> {
+pub(crate) fn answer(config: &Config, begin: BeginAnswer, file: File) -> Result<Verdict> {
     let name =
         || if config.file == Path::new(STDIN) { "standard input".into() } else { config.file.display().to_string() };
     let (arriving, stopped) = Arriving::of(file).with_context(name)?;

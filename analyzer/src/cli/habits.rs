@@ -17,15 +17,15 @@ pub(crate) use walk::settled;
 enum Does {
     /// Nothing: it is so without it.
     Always,
-    /// These words.
+    /// Words to type instead.
     Type(&'static [&'static str]),
     /// This option, with the value that was given.
     Named(&'static str),
     /// The value that was given, behind all other files.
     Last,
-    /// It is refused with this sentence.
+    /// A sentence with which it is refused.
     Say(&'static str),
-    /// The same: the sentence of the first option among these that the report takes; "" is every report's.
+    /// A sentence with which it is refused, that of the first option among these that the report takes; "" is every report's.
     Ask(&'static [(&'static str, &'static str)]),
 }
 

@@ -83,7 +83,7 @@ fn some<T: ToString>(all: impl ExactSizeIterator<Item = T>) -> String {
 }
 
 /// One filter that was given.
-struct Given {
+struct GivenFilter {
     /// As typed.
     text: String,
     /// Why no event on the tape passes it, regardless of the other filters.
@@ -134,7 +134,7 @@ pub(crate) fn why(config: &Config, tape: &Tape) -> Option<String> {
     if given.is_empty() {
         return unasked(config, tape);
     }
-    if let Some(Given { text, alone: Some(why) }) = given.iter().find(|given| given.alone.is_some()) {
+    if let Some(GivenFilter { text, alone: Some(why) }) = given.iter().find(|given| given.alone.is_some()) {
         return Some(format!("nothing matches {text}: {why}"));
     }
     let names: Vec<&str> = given.iter().map(|given| given.text.as_str()).collect();
@@ -162,12 +162,12 @@ fn numbers(numbers: &[u32]) -> String {
     numbers.iter().map(u32::to_string).collect::<Vec<_>>().join(",")
 }
 
-fn given(config: &Config, tape: &Tape, there: &There) -> Vec<Given> {
+fn given(config: &Config, tape: &Tape, there: &There) -> Vec<GivenFilter> {
     let filters = &config.filters;
     let mut given = Vec::new();
     let mut add = |text: String, none: bool, why: &dyn Fn() -> String| {
         let alone = (none && there.whole).then(why);
-        given.push(Given { text, alone });
+        given.push(GivenFilter { text, alone });
     };
     if filters.time != (None, None) {
         let (open, end) = (tape.session().window_open, tape.complete_until());

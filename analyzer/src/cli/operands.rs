@@ -9,7 +9,7 @@ use crate::asked::config::Files;
 use crate::asked::config::view::{Operands, View};
 use crate::cli::habits;
 use crate::cli::views;
-use crate::table::group::by::By;
+use crate::table::group::by::GroupKey;
 use crate::values::open::DEFAULT_TAPE;
 use crate::values::spool::{Offered, STDIN};
 
@@ -140,7 +140,7 @@ fn no_file(files: &[PathBuf], view: &View, words: usize) -> Result<()> {
         if view.takes("var") && beside {
             bail!("{word}: no such file; a variable is chosen by --var {word}");
         }
-        if let Some(key) = By::meant(word).filter(|_| beside && view.takes("by")) {
+        if let Some(key) = GroupKey::meant(word).filter(|_| beside && view.takes("by")) {
             bail!("{word}: no such file; sums by it: --by {key}");
         }
         let name = view.takes("comm") && !word.contains(['.', '/', ' ']) && !views::begins(word);

@@ -10,14 +10,14 @@ use systape_cli::Stop;
 use systape_format::reader::Tape;
 
 use crate::asked::config::Config;
-use crate::asked::config::view::Run;
+use crate::asked::config::view::AnswerFn;
 use crate::cli::answer::{self, check_name};
 use crate::cli::beside;
 use crate::cli::follow;
 use crate::cli::generate;
 use crate::cli::parse::{self, Asked};
 use crate::cli::sandbox;
-use crate::cli::sandbox::Needs;
+use crate::cli::sandbox::RemainingRights;
 use crate::cli::several;
 use crate::cli::views;
 use crate::render::form::Format;
@@ -116,7 +116,7 @@ fn status(result: Result<Verdict>, fail_on_loss: bool) -> ExitCode {
 }
 
 fn answer(config: &Config, confined: bool) -> Result<Verdict> {
-    if let (Run::Lists(run), true) = (config.view.run, config.file.as_os_str().is_empty()) {
+    if let (AnswerFn::Lists(run), true) = (config.view.run, config.file.as_os_str().is_empty()) {
         return run(config, views::VIEWS, None, &mut Out::stdout(config.format)?);
     }
     // while a file can be made, and a server be asked
@@ -124,24 +124,24 @@ fn answer(config: &Config, confined: bool) -> Result<Verdict> {
     if let Some(sources) = (config.view.reads)(config)?.fetch {
         debuginfod::begin(&sources)?;
     }
-    let exports = matches!(config.view.run, Run::Exports { .. });
+    let exports = matches!(config.view.run, AnswerFn::Exports { .. });
     if config.is_of_many() || exports {
         let tapes = tapes::found(std::iter::once(&config.file).chain(&config.more))?;
         several::check(config, &tapes)?;
         let mut file = match config.view.run {
-            Run::Exports { make, .. } => make(config)?,
+            AnswerFn::Exports { make, .. } => make(config)?,
             _ => None,
         };
         if confined {
-            let needs = Needs::of(config, file.iter())?;
-            sandbox::enter(&Needs { read: tapes.iter().cloned().chain(needs.read).collect(), ..needs });
+            let needs = RemainingRights::of(config, file.iter())?;
+            sandbox::enter(&RemainingRights { read: tapes.iter().cloned().chain(needs.read).collect(), ..needs });
         }
         return several::answer(config, &tapes, file.as_mut());
     }
     if let (true, Some(begin)) = (config.follow, config.view.follow) {
         let file = follow::open(config)?;
         if confined {
-            sandbox::enter(&Needs::of(config, std::iter::empty())?);
+            sandbox::enter(&RemainingRights::of(config, std::iter::empty())?);
         }
         return follow::answer(config, begin, file);
     }
@@ -151,15 +151,19 @@ fn answer(config: &Config, confined: bool) -> Result<Verdict> {
     }
     // what is to be written is made while that can be done
     let mut file = match config.view.run {
-        Run::Writes { make, .. } => make(config)?,
-        Run::Composes { make, .. } => Some(make(config)?),
-        Run::Prints(_) | Run::Lists(_) | Run::Many(_) | Run::Judges { .. } | Run::Exports { .. } => None,
+        AnswerFn::Writes { make, .. } => make(config)?,
+        AnswerFn::Composes { make, .. } => Some(make(config)?),
+        AnswerFn::Prints(_)
+        | AnswerFn::Lists(_)
+        | AnswerFn::Many(_)
+        | AnswerFn::Judges { .. }
+        | AnswerFn::Exports { .. } => None,
     };
     if confined {
-        sandbox::enter(&Needs::of(config, file.iter())?);
+        sandbox::enter(&RemainingRights::of(config, file.iter())?);
     }
     // one that judges a tape shows how far it is
-    if !matches!(config.view.run, Run::Judges { .. }) {
+    if !matches!(config.view.run, AnswerFn::Judges { .. }) {
         progress::begin(crate::values::words::escaped(config.file.as_os_str().as_encoded_bytes()));
     }
     let opened = match input {

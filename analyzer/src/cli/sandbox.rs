@@ -22,7 +22,7 @@ use crate::values::output::NewFile;
 
 /// The remaining rights.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Needs {
+pub struct RemainingRights {
     /// Files to read.
     pub read: Vec<PathBuf>,
     /// Existing files, to write and to read again.
@@ -38,7 +38,7 @@ pub struct Needs {
 /// Where distributions put debug files; the reader of symbols searches there too.
 const DEBUG_FILES: &str = "/usr/lib/debug";
 
-impl Needs {
+impl RemainingRights {
     /// The needs of a run with `config`, which made the files `new`.
     ///
     /// # Errors
@@ -65,13 +65,13 @@ impl Needs {
 
 /// Confines this thread and those it makes from now on to `needs`.
 #[cfg(target_os = "linux")]
-pub fn enter(needs: &Needs) {
+pub fn enter(needs: &RemainingRights) {
     linux::enter(needs);
 }
 
 /// Does nothing: there is only Linux's sandbox.
 #[cfg(not(target_os = "linux"))]
-pub fn enter(_needs: &Needs) {}
+pub fn enter(_needs: &RemainingRights) {}
 
 #[cfg(target_os = "linux")]
 mod linux {
@@ -83,14 +83,14 @@ mod linux {
         RulesetError, Scope, path_beneath_rules,
     };
 
-    use super::{Needs, calls, rights};
+    use super::{RemainingRights, calls, rights};
 
     /// The newest rules that were tested; an older kernel takes those it knows.
     const RULES: ABI = ABI::V7;
     /// Most mapped files: more are not libraries.
     const MOST_LIBRARIES: usize = 256;
 
-    pub(super) fn enter(needs: &Needs) {
+    pub(super) fn enter(needs: &RemainingRights) {
         let threads = available_parallelism();
         // Each by itself: a kernel without one of them may have the other. Errors: see the module.
         // Capabilities first: the rules hide the files that are looked at to know which are needed.
@@ -108,7 +108,7 @@ mod linux {
     }
 
     /// Landlock, and no new privileges.
-    fn files_and_tcp(needs: &Needs) -> Result<(), RulesetError> {
+    fn files_and_tcp(needs: &RemainingRights) -> Result<(), RulesetError> {
         let read = BitFlags::from(AccessFs::ReadFile);
         let write = AccessFs::WriteFile | AccessFs::Truncate | AccessFs::ReadFile;
         let mut rules = Ruleset::default()

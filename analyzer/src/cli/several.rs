@@ -12,11 +12,11 @@ use systape_format::reader::Tape;
 
 use self::named::Named;
 use crate::asked::config::Config;
-use crate::asked::config::view::{Run, Several};
+use crate::asked::config::view::{AnswerFn, Several};
 use crate::cli::answer::{self, check_name};
 use crate::cli::nothing;
 use crate::cli::views;
-use crate::render::label::{Head, Labels};
+use crate::render::label::{Head, LabelledLines};
 use crate::render::out::Out;
 use crate::reports::named::TAPES;
 use crate::values::open::open;
@@ -30,7 +30,7 @@ use crate::values::spool;
 /// One is standard input, or no file's name but a report's.
 pub(super) fn check(config: &Config, tapes: &[PathBuf]) -> Result<()> {
     if tapes.iter().any(|path| path == Path::new(spool::STDIN)) {
-        if matches!(config.view.run, Run::Exports { .. }) {
+        if matches!(config.view.run, AnswerFn::Exports { .. }) {
             bail!(
                 "'-', standard input, can be read once, and {} reads a tape twice: save it to a file",
                 config.view.title()
@@ -46,7 +46,7 @@ pub(super) fn check(config: &Config, tapes: &[PathBuf]) -> Result<()> {
     }
     // what a directory has is told beside the answers
     let named = std::iter::once(&config.file).chain(&config.more).filter(|path| !path.is_dir());
-    named.filter(|_| !matches!(config.view.run, Run::Many(_))).try_for_each(|path| check_name(path))
+    named.filter(|_| !matches!(config.view.run, AnswerFn::Many(_))).try_for_each(|path| check_name(path))
 }
 
 /// Prints the answers for `config` of `tapes`, or writes the one to `file`.
@@ -55,14 +55,14 @@ pub(super) fn check(config: &Config, tapes: &[PathBuf]) -> Result<()> {
 /// Nothing could be written, or the question is wrong. What is wrong with one tape is told, and makes the verdict bad.
 pub(super) fn answer(config: &Config, tapes: &[PathBuf], file: Option<&mut NewFile>) -> Result<Verdict> {
     match (config.view.run, config.view.several) {
-        (Run::Exports { run, .. }, _) => {
+        (AnswerFn::Exports { run, .. }, _) => {
             let verdict = run(config, tapes, file, &mut Out::stdout(config.format)?)?;
             if let ([path], true) = (tapes, config.shown.nothing()) {
                 nothing::why(config, &open(path)?).iter().for_each(|why| complain(why));
             }
             Ok(verdict)
         }
-        (Run::Many(run), _) | (_, Several::Added(run)) => run(config, tapes, &mut Out::stdout(config.format)?),
+        (AnswerFn::Many(run), _) | (_, Several::Added(run)) => run(config, tapes, &mut Out::stdout(config.format)?),
         (_, Several::Merged) => merge::answer(config, tapes),
         (_, Several::AddedBy(run)) if config.is_by_tape() => run(config, tapes, &mut Out::stdout(config.format)?),
         (_, Several::Each | Several::AddedBy(_)) => each(config, tapes),
@@ -90,7 +90,7 @@ fn each(config: &Config, tapes: &[PathBuf]) -> Result<Verdict> {
                 out.flush()?;
                 out
             }
-            Some(form) => Out::labelled(config.format, Labels::new(named.label(form, has_host(config)), &head))?,
+            Some(form) => Out::labelled(config.format, LabelledLines::new(named.label(form, has_host(config)), &head))?,
         };
         let config = config.of(path);
         verdict = verdict.and(of_one(&config, opened, &mut out.of(&named.name))?);

@@ -2,10 +2,10 @@
 
 /// The calls of one key in one recording, as far as its tape knows them.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(crate) struct Sample {
+pub(crate) struct KeySample {
     /// Calls, without those whose number is chance ([`is_by_chance`]).
     pub calls: u64,
-    /// Those of them that returned an error.
+    /// Number of calls that returned an error.
     pub errors: u64,
     /// Time in all calls, ns.
     pub time: u64,
@@ -13,7 +13,7 @@ pub(crate) struct Sample {
     pub squares: f64,
 }
 
-impl Sample {
+impl KeySample {
     /// What the sum of so many durations may be off by, squared: as much as they differ, and of few as much as a part of it.
     fn variance(&self) -> f64 {
         let (time, count) = (self.time as f64, self.calls.max(1) as f64);
@@ -23,7 +23,7 @@ impl Sample {
 
 /// What a key differs by more than by chance.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Changed {
+pub(crate) struct ChangedKey {
     /// The number of its calls.
     pub calls: bool,
     /// How many of them fail.
@@ -32,13 +32,13 @@ pub(crate) struct Changed {
     pub time: bool,
 }
 
-impl Changed {
+impl ChangedKey {
     /// Whether it differs at all.
     pub(crate) fn any(self) -> bool {
         self.calls || self.errors || self.time
     }
 
-    /// `calls,time`; "": nothing.
+    /// Words for the differences, `calls,time`; "": nothing.
     pub(crate) fn words(self) -> String {
         let all = [(self.calls, "calls"), (self.errors, "errors"), (self.time, "time")];
         let words: Vec<&str> = all.into_iter().filter(|(is, _)| *is).map(|(_, word)| word).collect();
@@ -85,16 +85,16 @@ pub(crate) struct Common {
 }
 
 impl Common {
-    /// Of the keys in both recordings; the first one's numbers are multiplied by `scale`, because the lengths differ.
-    pub(crate) fn of(pairs: &[[Sample; 2]], scale: f64) -> Self {
+    /// Compares the keys in both recordings; the first one's numbers are multiplied by `scale`, because the lengths differ.
+    pub(crate) fn of(pairs: &[[KeySample; 2]], scale: f64) -> Self {
         let many = || pairs.iter().filter(|pair| pair.iter().all(|sample| sample.calls >= FEW));
-        let calls = |[a, b]: &[Sample; 2]| (b.calls as f64 / (a.calls as f64 * scale)).ln();
-        let mean = |[a, b]: &[Sample; 2]| {
-            let mean = |sample: &Sample| sample.time as f64 / sample.calls as f64;
+        let calls = |[a, b]: &[KeySample; 2]| (b.calls as f64 / (a.calls as f64 * scale)).ln();
+        let mean = |[a, b]: &[KeySample; 2]| {
+            let mean = |sample: &KeySample| sample.time as f64 / sample.calls as f64;
             (mean(b) / mean(a)).ln()
         };
         let timed = || many().filter(|pair| pair.iter().all(|sample| sample.time as f64 >= LEAST_TIME));
-        let own = |sample: &Sample| sample.variance() / (sample.time as f64).powi(2);
+        let own = |sample: &KeySample| sample.variance() / (sample.time as f64).powi(2);
         let (calls, spread_calls) = center(many().map(calls).collect(), LEAST_RATIO / 4.0);
         let (time, spread) = center(timed().map(mean).collect(), LEAST_SPREAD);
         // what the durations of each key's own calls do to its mean is counted with that key
@@ -110,8 +110,12 @@ impl Common {
     }
 
     /// What is more than chance of the difference between the samples of a key.
-    pub(crate) fn changed(&self, [a, b]: &[Sample; 2]) -> Changed {
-        Changed { calls: self.count(a.calls, b.calls), errors: self.count(a.errors, b.errors), time: self.spent(a, b) }
+    pub(crate) fn changed(&self, [a, b]: &[KeySample; 2]) -> ChangedKey {
+        ChangedKey {
+            calls: self.count(a.calls, b.calls),
+            errors: self.count(a.errors, b.errors),
+            time: self.spent(a, b),
+        }
     }
 
     /// Counts as of events that come by themselves: the root of such a count has the same deviation whatever the count.
@@ -127,7 +131,7 @@ impl Common {
     }
 
     /// Time as the sum of so many independent durations, in recordings that differ by a factor known up to its spread.
-    fn spent(&self, a: &Sample, b: &Sample) -> bool {
+    fn spent(&self, a: &KeySample, b: &KeySample) -> bool {
         let factor = self.calls * self.time;
         let (before, after) = (a.time as f64 * factor, b.time as f64);
         let spread = self.spread_time.powi(2) * (before.powi(2) + after.powi(2)) / 2.0;
@@ -165,12 +169,12 @@ mod tests {
     use super::*;
 
     /// So many calls of so many ns each.
-    fn of(calls: u64, each: u64) -> Sample {
-        Sample { calls, errors: 0, time: calls * each, squares: calls as f64 * (each as f64).powi(2) }
+    fn of(calls: u64, each: u64) -> KeySample {
+        KeySample { calls, errors: 0, time: calls * each, squares: calls as f64 * (each as f64).powi(2) }
     }
 
     /// Ten keys to which nothing happened, the second recording on a machine that is slower by `factor`.
-    fn ordinary(factor: f64) -> Vec<[Sample; 2]> {
+    fn ordinary(factor: f64) -> Vec<[KeySample; 2]> {
         let pair = |n: u64| {
             let each = (1000.0 * n as f64 * (factor + 0.01 * (n % 3) as f64)) as u64;
             [of(100 * n, 1000 * n), of(100 * n, each)]
@@ -196,7 +200,7 @@ mod tests {
         let changed = |before, after| common.changed(&[of(before, 100), of(after, 100)]).calls;
         assert!(changed(0, 30) && changed(29_999, 0) && changed(1000, 1400) && changed(1400, 1000));
         assert!(!changed(0, 29) && !changed(1, 4) && !changed(100, 125) && !changed(10_000, 11_000));
-        let failing = |errors| Sample { errors, ..of(10_000, 100) };
+        let failing = |errors| KeySample { errors, ..of(10_000, 100) };
         let changed = common.changed(&[failing(3), failing(900)]);
         assert_eq!((changed.words().as_str(), changed.any()), ("errors", true));
     }
@@ -204,11 +208,11 @@ mod tests {
     #[test]
     fn time_beyond_chance() {
         let common = Common::of(&ordinary(1.0), 1.0);
-        let changed = |before: Sample, after: Sample| common.changed(&[before, after]).time;
+        let changed = |before: KeySample, after: KeySample| common.changed(&[before, after]).time;
         // each of many calls takes twice as long
         assert!(changed(of(500, 10_000), of(500, 20_000)));
         // one call took long
-        let long = Sample { time: 5_000_000 + 40_000_000, squares: 40e6_f64.powi(2), ..of(500, 10_000) };
+        let long = KeySample { time: 5_000_000 + 40_000_000, squares: 40e6_f64.powi(2), ..of(500, 10_000) };
         assert!(!changed(of(500, 10_000), long));
         // twice as long, and too little to matter
         assert!(!changed(of(50, 100), of(50, 200)));
@@ -216,7 +220,7 @@ mod tests {
 
     #[test]
     fn rates_of_different_lengths_are_the_same() {
-        let longer = |[a, b]: [Sample; 2]| [a, Sample { calls: 3 * b.calls, time: 3 * b.time, ..b }];
+        let longer = |[a, b]: [KeySample; 2]| [a, KeySample { calls: 3 * b.calls, time: 3 * b.time, ..b }];
         let pairs: Vec<_> = ordinary(1.0).into_iter().map(longer).collect();
         let common = Common::of(&pairs, 3.0);
         assert!((common.calls - 3.0).abs() < 1e-9);

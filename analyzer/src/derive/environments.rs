@@ -8,8 +8,8 @@ use systape_format::model::{Family, ProcessEvent, ProcessKind, Task};
 
 /// A program that was started.
 #[derive(Clone, Debug)]
-pub(crate) struct Program {
-    /// When; None: before the tape.
+pub(crate) struct StartedProgram {
+    /// Time of the start; None: before the tape.
     pub since: Option<u64>,
     /// The process as it was then.
     pub task: Task,
@@ -22,22 +22,22 @@ pub(crate) struct Program {
 /// A variable of an environment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Variable<'a> {
-    /// Its name; None: it was taken out of the tape.
+    /// Name of the variable; None: it was taken out of the tape.
     pub name: Option<&'a [u8]>,
-    /// Its value; None: whether it was set is not known.
+    /// Value of the variable; None: whether it was set is not known.
     pub value: Option<&'a [u8]>,
 }
 
 /// All programs, in order of time.
 #[derive(Debug, Default)]
-pub(crate) struct Programs {
+pub(crate) struct StartedPrograms {
     /// The programs.
-    pub all: Vec<Program>,
+    pub all: Vec<StartedProgram>,
     /// The last one of each process.
     of_process: FxHashMap<u32, usize>,
 }
 
-impl Programs {
+impl StartedPrograms {
     /// Adds the tasks that were there when the tape began.
     pub(crate) fn begin(&mut self, tasks: &[Task]) {
         for task in tasks.iter().filter(|task| task.upid != 0) {
@@ -50,7 +50,7 @@ impl Programs {
 
     fn start(&mut self, task: &Task, since: Option<u64>, path: Vec<u8>) {
         self.of_process.insert(task.upid, self.all.len());
-        self.all.push(Program { since, task: task.clone(), path, env: Vec::new() });
+        self.all.push(StartedProgram { since, task: task.clone(), path, env: Vec::new() });
     }
 
     /// Adds the tasks of a segment, and the events that are about them.
@@ -71,13 +71,13 @@ impl Programs {
     }
 }
 
-impl Program {
+impl StartedProgram {
     /// Whether anything is known of its environment.
     pub(crate) fn is_known(&self) -> bool {
         !self.env.is_empty()
     }
 
-    /// Those of the kept variables that were set, or may have been.
+    /// Kept variables that were set, or may have been.
     pub(crate) fn variables(&self) -> impl Iterator<Item = Variable<'_>> {
         self.env.split(|byte| *byte == 0).filter(|entry| !entry.is_empty()).map(|entry| {
             match entry.iter().position(|byte| *byte == b'=') {
@@ -101,8 +101,8 @@ mod tests {
         ProcessEvent::new(ts, ProcessKind::Exec, at)
     }
 
-    fn text(programs: &Programs) -> Vec<String> {
-        let one = |program: &Program| {
+    fn text(programs: &StartedPrograms) -> Vec<String> {
+        let one = |program: &StartedProgram| {
             let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
             let all = program.variables().map(|v| format!("{:?}={:?}", v.name.map(text), v.value.map(text)));
             format!("{:?} {} {}", program.since, program.is_known(), all.collect::<Vec<_>>().join(" "))
@@ -112,7 +112,7 @@ mod tests {
 
     #[test]
     fn the_entry_behind_an_exec_has_its_variables() {
-        let mut programs = Programs::default();
+        let mut programs = StartedPrograms::default();
         programs.begin(&[task(1, "A=1\0")]);
         // forked since: no program of its own before its exec
         let tasks = [task(2, "A=1\0"), task(2, ""), task(2, "A=2\0B\0"), task(1, "A=1\0")];
@@ -130,7 +130,7 @@ mod tests {
 
     #[test]
     fn not_known_and_taken_out() {
-        let mut programs = Programs::default();
+        let mut programs = StartedPrograms::default();
         programs.begin(&[task(1, ""), task(2, "<redacted>")]);
         assert_eq!(text(&programs), ["None false ", r#"None true None=Some("<redacted>")"#]);
     }

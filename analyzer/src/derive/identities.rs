@@ -15,9 +15,9 @@ use crate::table::scan::{Coverage, Scan};
 /// A file, whatever it is called.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct FileId {
-    /// Its file system, major << 20 | minor.
+    /// File system, major << 20 | minor.
     pub device: u64,
-    /// Its inode there.
+    /// Inode of the file there.
     pub inode: u64,
     /// Changes when that number is used again.
     pub generation: u64,
@@ -77,7 +77,7 @@ pub(crate) struct Identities {
 }
 
 impl Identities {
-    /// Of the names of `tape` that are `asked` for, and of all others of the same files.
+    /// Identities of the names of `tape` that are `asked` for, and of all others of the same files.
     ///
     /// # Errors
     /// None of its own.
@@ -140,7 +140,7 @@ pub(crate) const NUMBERS: [&str; 2] = ["s_dev", "i_ino"];
 pub(crate) struct FileNames(FxHashMap<(u64, u64), Over<Arc<[u8]>>>);
 
 impl FileNames {
-    /// Those of `tape`, if it has a table with numbers of files.
+    /// Identities of `tape`, if it has a table with numbers of files.
     ///
     /// # Errors
     /// None of its own.

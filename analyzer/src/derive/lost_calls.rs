@@ -38,7 +38,7 @@ pub(crate) struct Selects {
 }
 
 impl Selects {
-    /// Those of a recording.
+    /// Selections of a recording.
     pub(crate) fn of(session: &Session) -> Self {
         Self { user: asks_for(session, "uid "), cgroup: asks_for(session, "cgroup ") }
     }

@@ -16,7 +16,7 @@ use super::processes;
 use super::runs::decode::Needs;
 use super::runs::feed::feed;
 use super::runs::keys::{Place, all_calls, is_kernel, place};
-use super::runs::{Interval, Sink, Slot, State, Thread};
+use super::runs::{Interval, IntervalSink, Slot, State, Thread};
 use crate::table::calls::CallBook;
 use crate::table::families::in_session;
 use crate::table::question::Question;
@@ -29,22 +29,22 @@ pub(crate) enum Unit {
     Ns,
     /// A number.
     Count,
-    /// Bytes.
+    /// Number of bytes.
     Bytes,
 }
 
 /// One thing that is measured.
 #[derive(Debug)]
 pub(crate) struct Kind {
-    /// Its name in JSON.
+    /// Name of the measure in JSON.
     pub name: &'static str,
     /// What more of it means, behind "it": `waits 3 s more for a CPU` has `waits` and `for a CPU`.
     pub verb: &'static str,
-    /// See `verb`.
+    /// Words behind `verb` and the number, `for a CPU`.
     pub of: &'static str,
-    /// In a table.
+    /// Heading in a table.
     pub heading: &'static str,
-    /// Its unit.
+    /// Unit of the measure.
     pub unit: Unit,
     /// The events that it is made from.
     pub family: Family,
@@ -142,7 +142,7 @@ impl Measure {
 pub(crate) struct Measures(pub [Option<Measure>; KINDS.len()]);
 
 impl Measures {
-    /// Those of the tasks and the time of `question`; parts that cannot be read are added to its losses.
+    /// Measures of the tasks and the time of `question`; parts that cannot be read are added to its losses.
     ///
     /// # Errors
     /// The tape cannot be read at all.
@@ -177,7 +177,7 @@ impl Measures {
     fn states(&mut self, question: &Question<'_>) -> Coverage {
         let session = question.tape.session();
         let calls = in_session(session, Family::Syscall);
-        let sink = States {
+        let sink = StateSums {
             question,
             all_calls: all_calls(session),
             sorts: FxHashMap::default(),
@@ -185,7 +185,7 @@ impl Measures {
             measures: self,
         };
         let fed = feed(question, Needs { calls, ..Needs::default() }, question.scope.to, sink);
-        let States { of_thread, measures, .. } = fed.tracker.sink;
+        let StateSums { of_thread, measures, .. } = fed.tracker.sink;
         for ((_, at), ns) in of_thread {
             if let Some(Some(measure)) = measures.0.get_mut(at) {
                 measure.most = measure.most.max(ns);
@@ -246,7 +246,7 @@ impl Measures {
 }
 
 /// Adds up states of threads.
-struct States<'a> {
+struct StateSums<'a> {
     question: &'a Question<'a>,
     all_calls: bool,
     /// Where sleep in a call counts.
@@ -268,7 +268,7 @@ fn asleep_in(name: &str) -> usize {
     }
 }
 
-impl States<'_> {
+impl StateSums<'_> {
     fn kind(&mut self, task: &Task, interval: &Interval) -> Option<usize> {
         let what = place(&interval.doing, interval.state, is_kernel(task), self.all_calls);
         Some(match (interval.state, what) {
@@ -291,7 +291,7 @@ impl States<'_> {
     }
 }
 
-impl Sink for States<'_> {
+impl IntervalSink for StateSums<'_> {
     fn concerns(&self, thread: &Thread) -> bool {
         self.question.scope.task(&thread.task)
     }

@@ -4,12 +4,12 @@ use crate::render::loghist::LogHist;
 use crate::table::group::Add;
 use crate::values::spill::{Stored, put_number, take_u64};
 
-/// Those of the events of one key.
+/// Numbers of the events of one key.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Numbers {
-    /// Events.
+    /// Number of events.
     pub count: u64,
-    /// Those of them whose number is known.
+    /// Number of events whose number is known.
     pub known: u64,
     /// Sum of the known numbers.
     pub total: u64,

@@ -1,7 +1,7 @@
 //! Operations of io_uring and io_submit: rows of the tables `io_uring:complete` and `aio:complete`, as what they did with files.
 
 use anyhow::Result;
-use systape_abi::Io;
+use systape_abi::ContentIo;
 use systape_format::families::{AIO_COMPLETE, IO_URING_COMPLETE};
 use systape_format::model::{Call, Dict, Task};
 use systape_format::reader::Tape;
@@ -34,15 +34,15 @@ pub(crate) struct Operation<'a> {
 
 impl Operation<'_> {
     /// What it does with the contents of its file. Its argument has no number: it is always the first.
-    pub(crate) fn io(&self) -> Io {
+    pub(crate) fn io(&self) -> ContentIo {
         match self.op.unwrap_or_default() {
             b"READ" | b"READV" | b"READ_FIXED" | b"READV_FIXED" | b"READ_MULTISHOT" | b"RECV" | b"RECVMSG"
-            | b"RECV_ZC" | b"PREAD" | b"PREADV" => Io::Read(0),
+            | b"RECV_ZC" | b"PREAD" | b"PREADV" => ContentIo::Read(0),
             b"WRITE" | b"WRITEV" | b"WRITE_FIXED" | b"WRITEV_FIXED" | b"SEND" | b"SENDMSG" | b"SEND_ZC"
-            | b"SENDMSG_ZC" | b"PWRITE" | b"PWRITEV" => Io::Write(0),
-            b"OPENAT" | b"OPENAT2" => Io::Open,
-            b"SPLICE" | b"TEE" => Io::Other,
-            _ => Io::None,
+            | b"SENDMSG_ZC" | b"PWRITE" | b"PWRITEV" => ContentIo::Write(0),
+            b"OPENAT" | b"OPENAT2" => ContentIo::Open,
+            b"SPLICE" | b"TEE" => ContentIo::Other,
+            _ => ContentIo::None,
         }
     }
 }
@@ -124,7 +124,10 @@ mod tests {
             let op = Some(op.as_bytes());
             Operation { task: None, op, file: None, end: 0, dur: None, result: None, error: None }.io()
         };
-        assert_eq!(["READV", "PWRITE", "OPENAT", "FSYNC"].map(io), [Io::Read(0), Io::Write(0), Io::Open, Io::None]);
+        assert_eq!(
+            ["READV", "PWRITE", "OPENAT", "FSYNC"].map(io),
+            [ContentIo::Read(0), ContentIo::Write(0), ContentIo::Open, ContentIo::None]
+        );
         // every name of the kernel's that reads or writes is one of these
         for op in 0..=62 {
             let name = systape_abi::iouring_op_name(op);
@@ -138,7 +141,7 @@ mod tests {
                 result: None,
                 error: None,
             };
-            assert_eq!(matches!(told.io(), Io::Read(_) | Io::Write(_)), moves, "{name}");
+            assert_eq!(matches!(told.io(), ContentIo::Read(_) | ContentIo::Write(_)), moves, "{name}");
         }
     }
 }

@@ -14,7 +14,7 @@ const BLIND_PIDS: usize = 1 << 16;
 pub(crate) struct Member {
     /// The thread.
     pub thread: u32,
-    /// Its process.
+    /// Process of the thread.
     pub process: u32,
     /// The process's number of the kernel's, by which losses name it.
     pub pid: u32,
@@ -26,7 +26,7 @@ impl Member {
         Self { thread: task.utid, process: task.upid, pid: task.pid }
     }
 
-    /// Its process, whichever thread.
+    /// Process of the thread, whichever thread.
     pub(crate) fn whole(self) -> Self {
         Self { thread: 0, ..self }
     }
@@ -45,7 +45,7 @@ pub(crate) trait Watch<T> {
 impl<T> Watch<T> for () {}
 
 #[derive(Clone, Debug, Default)]
-struct Slot<T> {
+struct SharedValue<T> {
     value: T,
     /// Until then changes may have been missed.
     blind: u64,
@@ -58,7 +58,7 @@ struct Slot<T> {
 /// All places of one kind.
 #[derive(Debug, Default)]
 pub(crate) struct Sharers<T, W = ()> {
-    slots: Vec<Slot<T>>,
+    slots: Vec<SharedValue<T>>,
     free: Vec<usize>,
     of_process: FxHashMap<u32, usize>,
     /// Of threads that do not share their process's.
@@ -72,7 +72,7 @@ pub(crate) struct Sharers<T, W = ()> {
 }
 
 impl<T: Default, W: Watch<T>> Sharers<T, W> {
-    /// Without anybody.
+    /// Makes one without anybody.
     pub(crate) fn new(watch: W) -> Self {
         Self {
             slots: Vec::new(),
@@ -97,12 +97,12 @@ impl<T: Default, W: Watch<T>> Sharers<T, W> {
             return Some(place);
         }
         let blind = self.blind_pids.get(&who.pid).copied().unwrap_or(0);
-        let place = self.add(Slot { users: 1, pid: who.pid, blind, value: T::default() });
+        let place = self.add(SharedValue { users: 1, pid: who.pid, blind, value: T::default() });
         self.settle(who.process, place);
         Some(place)
     }
 
-    /// The same of who was met before.
+    /// Place of who was met before.
     pub(crate) fn find(&self, who: Member) -> Option<usize> {
         self.of_thread.get(&who.thread).or_else(|| self.of_process.get(&who.process)).copied()
     }
@@ -112,7 +112,7 @@ impl<T: Default, W: Watch<T>> Sharers<T, W> {
         &self.slots[place].value
     }
 
-    /// The same, to be changed, and who watches.
+    /// The value at a place, to be changed, and who watches.
     pub(crate) fn at_mut(&mut self, place: usize) -> (&mut T, &mut W) {
         (&mut self.slots[place].value, &mut self.watch)
     }
@@ -122,7 +122,7 @@ impl<T: Default, W: Watch<T>> Sharers<T, W> {
         &self.watch
     }
 
-    /// The same, to be told something.
+    /// Who watches, to be told something.
     pub(crate) fn watch_mut(&mut self) -> &mut W {
         &mut self.watch
     }
@@ -147,12 +147,12 @@ impl<T: Default, W: Watch<T>> Sharers<T, W> {
         self.split.contains(&process)
     }
 
-    /// Until when a change of anybody may have been missed; 0 = nothing was.
+    /// Time until when a change of anybody may have been missed; 0 = nothing was.
     pub(crate) fn blind_for_all(&self) -> u64 {
         self.blind
     }
 
-    /// Until when a change of what is at a place may have been missed; 0 = nothing was.
+    /// Time until when a change of what is at a place may have been missed; 0 = nothing was.
     pub(crate) fn blind(&self, place: usize) -> u64 {
         self.blind.max(self.slots[place].blind)
     }
@@ -256,12 +256,12 @@ impl<T: Default, W: Watch<T>> Sharers<T, W> {
     }
 
     fn copy(&mut self, from: usize, copy: impl Fn(&T) -> T) -> usize {
-        let Slot { value, blind, pid, .. } = &self.slots[from];
-        let slot = Slot { value: copy(value), blind: *blind, users: 0, pid: *pid };
+        let SharedValue { value, blind, pid, .. } = &self.slots[from];
+        let slot = SharedValue { value: copy(value), blind: *blind, users: 0, pid: *pid };
         self.add(slot)
     }
 
-    fn add(&mut self, slot: Slot<T>) -> usize {
+    fn add(&mut self, slot: SharedValue<T>) -> usize {
         let place = self.free.pop().unwrap_or(self.slots.len());
         match self.slots.get_mut(place) {
             Some(free) => *free = slot,
@@ -275,7 +275,7 @@ impl<T: Default, W: Watch<T>> Sharers<T, W> {
         let slot = &mut self.slots[place];
         slot.users = slot.users.saturating_sub(1);
         if slot.users == 0 {
-            *slot = Slot::default();
+            *slot = SharedValue::default();
             self.free.push(place);
             self.watch.begins(place, &mut slot.value);
         }

@@ -10,9 +10,9 @@ use systape_format::reader::Segment;
 use super::defs::SYSCALLS;
 use super::make::Maker;
 use super::values::{Argument, NONE, Values};
-use super::{Batch, Field, Frame};
+use super::{Batch, Frame, FrameField};
 use crate::lines::json::args::Arguments;
-use crate::lines::row::{self, Duration, Outcome};
+use crate::lines::row::{self, CallOutcome, Duration};
 use crate::table::filter::failed;
 use crate::table::load::{Base, FdPath, Loaded, OpenCalls};
 use crate::table::loss::Hole;
@@ -101,8 +101,8 @@ impl Frame<'_> {
             maker.put(name, || files(loaded, shown, column));
         }
         maker.int("ret", |at| match row::outcome(loaded, shown[at]) {
-            Outcome::Ret(ret) => Some(ret),
-            Outcome::Errno(_) => Some(-1),
+            CallOutcome::Ret(ret) => Some(ret),
+            CallOutcome::Errno(_) => Some(-1),
             _ => None,
         });
         let errno = |at: usize| match core.state[shown[at]] {
@@ -177,7 +177,7 @@ fn text_of(value: Json) -> Option<String> {
 }
 
 /// The blocks that are read of a segment for the columns `wanted`.
-pub(super) fn blocks(wanted: &[&Field]) -> Vec<BlockKind> {
+pub(super) fn blocks(wanted: &[&FrameField]) -> Vec<BlockKind> {
     let maker = |names: &[&str]| wanted.iter().any(|field| names.iter().any(|name| column(field) == Some(name)));
     let mut kinds = vec![BlockKind::SyscallsCore];
     let all = maker(&["args"]);
@@ -192,6 +192,6 @@ pub(super) fn blocks(wanted: &[&Field]) -> Vec<BlockKind> {
 }
 
 /// The column of the declaration that a field shows.
-fn column(field: &Field) -> Option<&'static str> {
+fn column(field: &FrameField) -> Option<&'static str> {
     SYSCALLS.columns.get(field.of).map(|column| &*column.name)
 }

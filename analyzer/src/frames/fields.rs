@@ -17,7 +17,7 @@ pub enum Kind {
     Real,
     /// Yes or no.
     Flag,
-    /// UTF-8.
+    /// Text in UTF-8.
     Text,
     /// µs since 1970, UTC.
     Instant,
@@ -26,7 +26,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// Its name in lists of columns.
+    /// Name of the type in lists of columns.
     pub fn name(self) -> &'static str {
         match self {
             Self::Int => "bigint",
@@ -49,17 +49,17 @@ pub(crate) enum Shows {
     Short,
     /// A point in time, µs since 1970.
     Instant,
-    /// The same in ns.
+    /// Time since the epoch in ns.
     SinceEpoch,
-    /// The same in ns since the tape's start.
+    /// Time in ns since the tape's start.
     SinceStart,
     /// How far apart the two times are that it may be.
     Uncertain,
     /// Nothing: it is the same in all rows of a tape.
     Host,
-    /// The same: the day on which the tape begins.
+    /// Day on which the tape begins, in all rows.
     Date,
-    /// The same: the tape's id.
+    /// Id of the tape, in all rows.
     Tape,
     /// The bytes of the names of the row that are not UTF-8.
     Raw,
@@ -67,12 +67,12 @@ pub(crate) enum Shows {
 
 /// One column.
 #[derive(Clone, Debug)]
-pub struct Field {
-    /// Its name, unique in its table.
+pub struct FrameField {
+    /// Name of the column, unique in its table.
     pub name: String,
-    /// Its values.
+    /// Kind of its values.
     pub kind: Kind,
-    /// Their unit; "" without one.
+    /// Unit of its values; "" without one.
     pub unit: &'static str,
     /// What it reveals of people and machines; None = nothing.
     pub class: Option<Class>,
@@ -87,7 +87,7 @@ pub struct Field {
 }
 
 /// The columns of `def`, in their order.
-pub(crate) fn of(def: &TableDef) -> Vec<Field> {
+pub(crate) fn of(def: &TableDef) -> Vec<FrameField> {
     let mut all = vec![
         constant("host", Shows::Host, Some(Class::Host), "name of the recorded machine; NULL: not known", false),
         constant(
@@ -112,7 +112,7 @@ pub(crate) fn of(def: &TableDef) -> Vec<Field> {
         }
         if let Some(suffix) = column.short.suffix() {
             let (name, doc) = (format!("{}{suffix}", base(column)), short_doc(suffix, &base(column)));
-            all.push(Field {
+            all.push(FrameField {
                 name,
                 kind: Kind::Flag,
                 unit: "",
@@ -131,8 +131,8 @@ pub(crate) fn of(def: &TableDef) -> Vec<Field> {
     all
 }
 
-fn constant(name: &str, shows: Shows, class: Option<Class>, doc: &str, always: bool) -> Field {
-    Field {
+fn constant(name: &str, shows: Shows, class: Option<Class>, doc: &str, always: bool) -> FrameField {
+    FrameField {
         name: name.to_owned(),
         kind: Kind::Text,
         unit: "",
@@ -157,7 +157,7 @@ fn short_doc(suffix: &str, of: &str) -> String {
     }
 }
 
-fn plain(at: usize, column: &ColumnDef) -> Field {
+fn plain(at: usize, column: &ColumnDef) -> FrameField {
     let name = base(column);
     let kind = match column.ty {
         Type::Wide | Type::Unread => Kind::Wide,
@@ -168,16 +168,25 @@ fn plain(at: usize, column: &ColumnDef) -> Field {
         _ => Kind::Int,
     };
     let doc = column.doc.replace("null", "NULL");
-    Field { name, kind, unit: column.ty.unit(), class: column.class, doc, always: false, of: at, shows: Shows::Value }
+    FrameField {
+        name,
+        kind,
+        unit: column.ty.unit(),
+        class: column.class,
+        doc,
+        always: false,
+        of: at,
+        shows: Shows::Value,
+    }
 }
 
 /// The columns of a point in time. The main one of a table is `ts_ns`; `X_ns` is another.
-fn times(at: usize, column: &ColumnDef, all: &mut Vec<Field>) {
+fn times(at: usize, column: &ColumnDef, all: &mut Vec<FrameField>) {
     let name = base(column);
     let doc = column.doc.replace("null", "NULL");
     let mut push = |name: String, kind, doc: String, shows| {
         let unit = if kind == Kind::Instant { "µs" } else { "ns" };
-        all.push(Field { name, kind, unit, class: None, doc, always: false, of: at, shows });
+        all.push(FrameField { name, kind, unit, class: None, doc, always: false, of: at, shows });
     };
     if name == "ts_ns" {
         push(

@@ -9,7 +9,7 @@ use systape_format::model::{Dict, Family};
 use systape_format::reader::{Segment, Tape};
 use systape_format::table::TableDef;
 
-use super::fields::{self, Field};
+use super::fields::{self, FrameField};
 use super::views::Report;
 use super::{Batch, Frame, defs, stored};
 use crate::derive::stacks::names::Names;
@@ -30,9 +30,9 @@ pub(super) enum Rows {
     Stacks,
     /// Rows of the table of this name that the tape defines.
     Stored(String),
-    /// Tasks.
+    /// Threads of the tape.
     Threads,
-    /// Their processes.
+    /// Processes of the tape.
     Processes,
     /// A report.
     Report(&'static Report),
@@ -41,13 +41,13 @@ pub(super) enum Rows {
 /// A table.
 #[derive(Debug)]
 pub struct Table {
-    /// Its name in SQL.
+    /// Name of the table in SQL.
     pub name: String,
     /// What a row is.
     pub doc: String,
-    /// Its columns.
-    pub fields: Vec<Field>,
-    /// Their declaration.
+    /// Columns of the table.
+    pub fields: Vec<FrameField>,
+    /// Declaration of the columns.
     pub(super) def: Cow<'static, TableDef>,
     pub(super) rows: Rows,
     /// The families whose loss can change it.

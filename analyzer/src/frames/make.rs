@@ -3,7 +3,7 @@
 use systape_format::model::Task;
 use systape_format::table::{TableDef, Type};
 
-use super::fields::{Field, Shows};
+use super::fields::{FrameField, Shows};
 use super::values::{NONE, Values};
 use crate::render::json::lossless;
 use crate::render::row::{some, user};
@@ -23,14 +23,14 @@ struct Column {
 
 /// What is the same in all rows of a tape.
 #[derive(Debug)]
-pub(crate) struct Common {
+pub(crate) struct CommonValues {
     /// Name of the machine.
     pub host: Option<Vec<u8>>,
     /// Day of its beginning.
     pub date: Option<String>,
     /// The tape's id.
     pub tape: String,
-    /// Its clock.
+    /// Clock of the tape.
     pub clock: Clock,
     /// Start of the recording, CLOCK_MONOTONIC.
     pub open: u64,
@@ -39,18 +39,18 @@ pub(crate) struct Common {
 /// A batch of rows being made.
 pub(crate) struct Maker<'a> {
     def: &'a TableDef,
-    common: &'a Common,
+    common: &'a CommonValues,
     wanted: Vec<bool>,
     rows: usize,
     columns: Vec<Option<Column>>,
 }
 
 impl<'a> Maker<'a> {
-    /// Of `rows` rows of `def`, of which `fields` are asked for.
+    /// Begins a batch of `rows` rows of `def`, of which `fields` are asked for.
     pub(crate) fn new<'f>(
         def: &'a TableDef,
-        fields: impl Iterator<Item = &'f Field>,
-        common: &'a Common,
+        fields: impl Iterator<Item = &'f FrameField>,
+        common: &'a CommonValues,
         rows: usize,
     ) -> Self {
         let mut wanted = vec![false; def.columns.len()];
@@ -99,37 +99,37 @@ impl<'a> Maker<'a> {
         self.place(name, || Column { values: make(), short: None });
     }
 
-    /// The same with numbers by row.
+    /// Makes a column of numbers by row.
     pub(crate) fn int(&mut self, name: &str, of: impl Fn(usize) -> Option<i64>) {
         let rows = self.rows;
         self.put(name, || Values::Int((0..rows).map(of).collect()));
     }
 
-    /// The same with yes or no.
+    /// Makes a column of yes or no.
     pub(crate) fn flag(&mut self, name: &str, of: impl Fn(usize) -> Option<bool>) {
         let rows = self.rows;
         self.put(name, || Values::Flag((0..rows).map(of).collect()));
     }
 
-    /// The same with points in time, CLOCK_MONOTONIC.
+    /// Makes a column of points in time, CLOCK_MONOTONIC.
     pub(crate) fn time(&mut self, name: &str, of: impl Fn(usize) -> Option<u64>) {
         let rows = self.rows;
         self.put(name, || Values::Wide((0..rows).map(|row| of(row).map(i128::from)).collect()));
     }
 
-    /// The same with words, of which there are few.
+    /// Makes a column of words, of which there are few.
     pub(crate) fn word<'w>(&mut self, name: &str, of: impl Fn(usize) -> Option<&'w str>) {
         let rows = self.rows;
         self.put(name, || Values::words((0..rows).map(of)));
     }
 
-    /// The same with any texts.
+    /// Makes a column of any texts.
     pub(crate) fn text(&mut self, name: &str, of: impl Fn(usize) -> Option<Vec<u8>>) {
         let rows = self.rows;
         self.put(name, || Values::texts((0..rows).map(of)));
     }
 
-    /// The same with values that may be bounds, and whether each is.
+    /// Makes a column of values that may be bounds, and whether each is.
     pub(crate) fn bound(&mut self, name: &str, make: impl FnOnce() -> (Values, Vec<Option<bool>>)) {
         self.place(name, || {
             let (values, short) = make();
@@ -180,11 +180,11 @@ impl<'a> Maker<'a> {
     }
 
     /// The columns `fields` of the query.
-    pub(crate) fn fields(&self, fields: &[&Field]) -> Vec<Values> {
+    pub(crate) fn fields(&self, fields: &[&FrameField]) -> Vec<Values> {
         fields.iter().map(|field| self.field(field)).collect()
     }
 
-    fn field(&self, field: &Field) -> Values {
+    fn field(&self, field: &FrameField) -> Values {
         let (common, rows) = (self.common, self.rows);
         let column = self.columns.get(field.of).and_then(Option::as_ref);
         let times = |of: &dyn Fn(u64) -> Option<i64>| match column {

@@ -27,13 +27,13 @@ use systape_format::header::BlockKind;
 use systape_format::model::{CallState, Family, LedgerRow};
 use systape_format::reader::{Segment, Tape};
 
-pub use self::fields::{Field, Kind};
+pub use self::fields::{FrameField, Kind};
 use self::list::Rows;
 pub use self::list::{Table, names};
-use self::make::Common;
+use self::make::CommonValues;
 pub use self::make::utf8;
 pub use self::values::{Argument, NONE, Values};
-use crate::cli::sandbox::{self, Needs};
+use crate::cli::sandbox::{self, RemainingRights};
 use crate::derive::stacks::names::Names;
 use crate::reports::losses::LOSS_LINES;
 use crate::table::families;
@@ -58,7 +58,7 @@ const BYTES_OF_EVENT: u64 = 4;
 pub struct Batch {
     /// Number of rows.
     pub rows: usize,
-    /// Their columns.
+    /// Columns of the rows.
     pub columns: Vec<Values>,
 }
 
@@ -94,7 +94,7 @@ pub struct Step {
 
 /// How much of a tape a query reads.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Cost {
+pub struct QueryCost {
     /// Segments read.
     pub segments: usize,
     /// Segments that the tape has.
@@ -112,7 +112,7 @@ pub struct Source {
     tape: Tape,
     /// What reports could not read.
     missed: Mutex<BTreeSet<String>>,
-    common: Common,
+    common: CommonValues,
     filters: Filters,
     tables: Vec<Table>,
 }
@@ -121,8 +121,8 @@ pub struct Source {
 pub(crate) struct Frame<'a> {
     tape: &'a Tape,
     question: Question<'a>,
-    common: &'a Common,
-    wanted: &'a [&'a Field],
+    common: &'a CommonValues,
+    wanted: &'a [&'a FrameField],
 }
 
 /// The tapes that `named` stands for: files, and those in directories.
@@ -151,7 +151,7 @@ pub fn plain_json(json: &str) -> Cow<'_, str> {
 /// Gives up all rights but to read the files `read` and to make files below the directories `make`. For this thread and
 /// those made later, so it comes before the first of them.
 pub fn confine(read: &[PathBuf], make: &[PathBuf]) {
-    sandbox::enter(&Needs { read: read.to_vec(), make: make.to_vec(), ..Needs::default() });
+    sandbox::enter(&RemainingRights { read: read.to_vec(), make: make.to_vec(), ..RemainingRights::default() });
 }
 
 /// The tape at `path`.
@@ -163,7 +163,7 @@ pub fn source(path: &Path) -> Result<Source> {
     let session = tape.session();
     let clock: Clock = question::clock(&tape);
     let date = clock.real(session.window_open).map(|real| rfc3339(crate::values::clock::Real::known(real.first)));
-    let common = Common {
+    let common = CommonValues {
         host: Some(session.hostname.clone()).filter(|host| !host.is_empty()),
         date: date.and_then(|text| text.get(..10).map(str::to_owned)),
         tape: tape.tape_id().iter().map(|byte| format!("{byte:02x}")).collect(),
@@ -175,7 +175,7 @@ pub fn source(path: &Path) -> Result<Source> {
 }
 
 impl Source {
-    /// Its tables, in the order in which they are listed.
+    /// Tables of the tape, in the order in which they are listed.
     pub fn tables(&self) -> &[Table] {
         &self.tables
     }
@@ -190,7 +190,7 @@ impl Source {
         self.common.date.as_deref()
     }
 
-    /// Its id, 32 hexadecimal digits.
+    /// Id of the tape, 32 hexadecimal digits.
     pub fn id(&self) -> &str {
         &self.common.tape
     }
@@ -292,7 +292,7 @@ impl Source {
     }
 
     /// The blocks that are read of a segment for the columns `wanted` of `table`.
-    fn blocks(&self, table: &Table, wanted: &[&Field]) -> Vec<BlockKind> {
+    fn blocks(&self, table: &Table, wanted: &[&FrameField]) -> Vec<BlockKind> {
         let mut kinds = vec![BlockKind::Dict];
         kinds.extend(match table.rows {
             Rows::Calls => calls::blocks(wanted),
@@ -302,13 +302,13 @@ impl Source {
     }
 
     /// What reading `parts` of `table` costs.
-    pub fn cost(&self, table: &Table, wanted: &[&Field], parts: &[Part]) -> Cost {
+    pub fn cost(&self, table: &Table, wanted: &[&FrameField], parts: &[Part]) -> QueryCost {
         let kinds = self.blocks(table, wanted);
         let of_bytes = self.tape.len_bytes();
         let of_segments = self.tape.segments().len();
         if !matches!(parts.first(), Some(Part { segment: Some(_), .. })) && !parts.is_empty() {
             // reports and tables of tasks read what they need
-            return Cost { segments: of_segments, of_segments, bytes: of_bytes, of_bytes };
+            return QueryCost { segments: of_segments, of_segments, bytes: of_bytes, of_bytes };
         }
         let segments = parts.iter().filter_map(|part| part.segment);
         let stored = |at: usize| -> u64 {
@@ -316,7 +316,7 @@ impl Source {
             kinds.iter().map(|kind| segment.stored_len(*kind)).sum()
         };
         let bytes = segments.clone().map(stored).sum();
-        Cost { segments: segments.count(), of_segments, bytes, of_bytes }
+        QueryCost { segments: segments.count(), of_segments, bytes, of_bytes }
     }
 
     /// How many rows `parts` of a table have, roughly: it tells large tables from small ones.
@@ -345,7 +345,7 @@ impl Source {
         &self,
         table: &Table,
         part: Part,
-        wanted: &[&Field],
+        wanted: &[&FrameField],
         each: &mut (dyn FnMut(Batch) -> ControlFlow<()> + Send),
     ) -> Result<()> {
         if let Rows::Report(report) = &table.rows {

@@ -17,7 +17,7 @@ pub enum Values {
     Int(Vec<Option<i64>>),
     /// Numbers of up to 64 bits, with a sign or without.
     Wide(Vec<Option<i128>>),
-    /// Fractions.
+    /// Numbers with fractions.
     Real(Vec<Option<f64>>),
     /// Yes or no.
     Flag(Vec<Option<bool>>),
@@ -71,7 +71,7 @@ impl Values {
         Self::Text(codes, names)
     }
 
-    /// The same text in all `rows`.
+    /// Makes a column with one text in all `rows`.
     pub(crate) fn constant(text: Option<&[u8]>, rows: usize) -> Self {
         match text {
             Some(text) => Self::Text(vec![0; rows], vec![text.to_vec()]),

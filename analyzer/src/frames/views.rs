@@ -6,9 +6,9 @@ use anyhow::{Context as _, Result};
 use systape_format::reader::Tape;
 use systape_format::table::{ColumnDef, TableDef, Type};
 
-use super::make::{Common, Maker};
+use super::make::{CommonValues, Maker};
 use super::values::Values;
-use super::{Batch, fields::Field};
+use super::{Batch, fields::FrameField};
 use crate::cli::{answer, views};
 use crate::render::by::BY;
 use crate::render::cell::{Cell, Known};
@@ -21,11 +21,11 @@ const BATCH: usize = 8192;
 /// A table that a report makes.
 #[derive(Debug)]
 pub(crate) struct Report {
-    /// Its name in SQL.
+    /// Name of the table in SQL.
     pub name: &'static str,
     /// The report as typed.
     pub words: &'static [&'static str],
-    /// Its keys, in the order of its JSON.
+    /// Keys of the table, in the order of its JSON.
     pub keys: &'static [&'static str],
     /// The table of the report that has its other columns.
     pub columns: &'static str,
@@ -50,12 +50,12 @@ impl Report {
         &self,
         def: &TableDef,
         tape: &Tape,
-        common: &Common,
-        wanted: &[&Field],
+        common: &CommonValues,
+        wanted: &[&FrameField],
         each: &mut (dyn FnMut(Batch) -> ControlFlow<()> + Send),
     ) -> Result<()> {
         let words: Vec<String> = self.words.iter().map(|word| (*word).to_owned()).collect();
-        let mut batches = Batches { def, common, wanted, each, places: (String::new(), None), rows: Vec::new() };
+        let mut batches = ReportBatches { def, common, wanted, each, places: (String::new(), None), rows: Vec::new() };
         answer::ask(&words, tape, &mut batches).with_context(|| format!("table {}", self.name))?;
         if !batches.rows.is_empty() {
             let _ = batches.pass();
@@ -68,17 +68,17 @@ impl Report {
 type Told = (Cell<'static>, Known);
 
 /// Makes batches of the rows of a report.
-struct Batches<'a> {
+struct ReportBatches<'a> {
     def: &'a TableDef,
-    common: &'a Common,
-    wanted: &'a [&'a Field],
+    common: &'a CommonValues,
+    wanted: &'a [&'a FrameField],
     each: &'a mut (dyn FnMut(Batch) -> ControlFlow<()> + Send),
     /// Of the table with this name where each column of `def` is; None: it lacks one, so its rows are other ones.
     places: (String, Option<Vec<usize>>),
     rows: Vec<Vec<Told>>,
 }
 
-impl TakesRows for Batches<'_> {
+impl TakesRows for ReportBatches<'_> {
     fn row(&mut self, row: Row<'_>) -> ControlFlow<()> {
         let table = row.table();
         if self.places.0 != table.name {
@@ -95,7 +95,7 @@ impl TakesRows for Batches<'_> {
     }
 }
 
-impl Batches<'_> {
+impl ReportBatches<'_> {
     fn pass(&mut self) -> ControlFlow<()> {
         let rows = std::mem::take(&mut self.rows);
         let mut maker = Maker::new(self.def, self.wanted.iter().copied(), self.common, rows.len());

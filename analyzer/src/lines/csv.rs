@@ -3,10 +3,10 @@
 use systape_abi::FlagStyle;
 use systape_format::model::{Gap, Session, UID_UNKNOWN};
 
-use super::row::{self, Duration, Outcome};
+use super::row::{self, CallOutcome, Duration};
 use super::tables::CALLS;
 use super::text::{self as line, Look};
-use super::value::Scratch;
+use super::value::ValueScratch;
 use super::{LineFormat, SegmentLines};
 use crate::derive::stacks::lines::STACK;
 use crate::render::csv::field;
@@ -44,7 +44,7 @@ impl LineFormat for Csv<'_> {
     }
 
     fn segment<'a>(&'a self, segment: &'a Loaded) -> Box<dyn SegmentLines + 'a> {
-        Box::new(CsvLines { form: self, segment, scratch: Scratch::default(), args: Vec::new() })
+        Box::new(CsvLines { form: self, segment, scratch: ValueScratch::default(), args: Vec::new() })
     }
 
     fn gap(&self, _: &Gap) -> Vec<u8> {
@@ -59,7 +59,7 @@ impl LineFormat for Csv<'_> {
 struct CsvLines<'a> {
     form: &'a Csv<'a>,
     segment: &'a Loaded,
-    scratch: Scratch,
+    scratch: ValueScratch,
     args: Vec<u8>,
 }
 
@@ -133,19 +133,19 @@ impl CsvLines<'_> {
     fn result(&self, out: &mut Vec<u8>, row: usize) {
         let outcome = row::outcome(self.segment, row);
         match outcome {
-            Outcome::Ret(ret)
+            CallOutcome::Ret(ret)
                 if row::wide_ret(self.segment.call(row))
                     && ret >= 0
                     && !self.segment.call(row).name.ends_with("seek") =>
             {
                 num::hex(out, ret as u64);
             }
-            Outcome::Ret(ret) => num::signed(out, ret),
-            Outcome::Errno(_) => out.extend_from_slice(b"-1"),
+            CallOutcome::Ret(ret) => num::signed(out, ret),
+            CallOutcome::Errno(_) => out.extend_from_slice(b"-1"),
             _ => {}
         }
         out.push(b',');
-        if let Outcome::Errno(errno) | Outcome::Restart(errno) = outcome {
+        if let CallOutcome::Errno(errno) | CallOutcome::Restart(errno) = outcome {
             out.extend_from_slice(systape_abi::errno_name(errno).unwrap_or("").as_bytes());
             out.push(b',');
             num::unsigned(out, u64::from(errno));

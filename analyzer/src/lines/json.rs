@@ -10,7 +10,7 @@ use std::fmt::Write as _;
 use systape_format::model::{CPU_NONE, Gap, GapCause, Session, Task, UID_UNKNOWN};
 
 use self::args::Arguments;
-use super::row::{self, Duration, Outcome};
+use super::row::{self, CallOutcome, Duration};
 use super::tables::LOSSES;
 use super::{LineFormat, SegmentLines};
 use crate::render::cell::Cell;
@@ -175,22 +175,22 @@ impl JsonLines<'_> {
         let outcome = row::outcome(self.segment, row);
         out.extend_from_slice(b",\"ret\":");
         match outcome {
-            Outcome::Ret(ret) if call.name.ends_with("seek") => {
-                let _ = write!(Text(out), "\"{ret}\"");
+            CallOutcome::Ret(ret) if call.name.ends_with("seek") => {
+                let _ = write!(ByteText(out), "\"{ret}\"");
             }
-            Outcome::Ret(ret) if row::wide_ret(call) => {
-                let _ = write!(Text(out), "\"{ret:#x}\"");
+            CallOutcome::Ret(ret) if row::wide_ret(call) => {
+                let _ = write!(ByteText(out), "\"{ret:#x}\"");
             }
-            Outcome::Ret(ret) => num::signed(out, ret),
-            Outcome::Errno(_) => out.extend_from_slice(b"-1"),
+            CallOutcome::Ret(ret) => num::signed(out, ret),
+            CallOutcome::Errno(_) => out.extend_from_slice(b"-1"),
             _ => out.extend_from_slice(b"null"),
         }
         let incomplete = row::incomplete(self.segment.core.state[row]);
-        if matches!((&outcome, incomplete), (Outcome::Ret(_), None)) {
+        if matches!((&outcome, incomplete), (CallOutcome::Ret(_), None)) {
             return out.extend_from_slice(b",\"errno\":null,\"errno_code\":null,\"incomplete\":null");
         }
         out.extend_from_slice(b",\"errno\":");
-        if let Outcome::Errno(errno) | Outcome::Restart(errno) = outcome {
+        if let CallOutcome::Errno(errno) | CallOutcome::Restart(errno) = outcome {
             optional(out, systape_abi::errno_name(errno).map(str::as_bytes));
             out.extend_from_slice(b",\"errno_code\":");
             num::unsigned(out, u64::from(errno));
@@ -203,9 +203,9 @@ impl JsonLines<'_> {
 }
 
 /// Lets `write!` append to a byte buffer; it never fails.
-struct Text<'a>(&'a mut Vec<u8>);
+struct ByteText<'a>(&'a mut Vec<u8>);
 
-impl std::fmt::Write for Text<'_> {
+impl std::fmt::Write for ByteText<'_> {
     fn write_str(&mut self, text: &str) -> std::fmt::Result {
         self.0.extend_from_slice(text.as_bytes());
         Ok(())

@@ -12,9 +12,9 @@ use crate::table::load::{FdPath, Loaded};
 /// A duration, as far as known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Duration {
-    /// ns.
+    /// Exact time, ns.
     Exact(u64),
-    /// At least this many ns.
+    /// Lower bound, ns.
     AtLeast(u64),
     /// Not known, or without meaning.
     Unknown,
@@ -22,20 +22,20 @@ pub(crate) enum Duration {
 
 /// How a call ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Outcome {
+pub(crate) enum CallOutcome {
     /// Returned this.
     Ret(i64),
     /// Failed with this errno.
     Errno(u16),
-    /// Interrupted; the kernel repeats it or turns it into EINTR.
+    /// Call that was interrupted; the kernel repeats it or turns it into EINTR.
     Restart(u16),
     /// Still open when the recording ended.
     InFlight,
-    /// Its thread was killed inside it.
+    /// Call whose thread was killed inside it.
     Killed,
-    /// It does not return: exit, or open when its thread ended.
+    /// Call that does not return: exit, or open when its thread ended.
     NoReturn,
-    /// Returned; the tape does not have the result.
+    /// Call that returned; the tape does not have the result.
     NotRecorded,
 }
 
@@ -89,15 +89,15 @@ pub(crate) fn removed_path(segment: &Loaded, row: usize) -> Option<&[u8]> {
 }
 
 /// The result of `row`.
-pub(crate) fn outcome(segment: &Loaded, row: usize) -> Outcome {
+pub(crate) fn outcome(segment: &Loaded, row: usize) -> CallOutcome {
     let errno = segment.core.errno[row];
     match segment.core.state[row] {
-        CallState::InFlight => Outcome::InFlight,
-        CallState::Killed => Outcome::Killed,
-        CallState::NoReturn => Outcome::NoReturn,
-        _ if systape_abi::is_restart(errno) => Outcome::Restart(errno),
-        _ if errno != 0 => Outcome::Errno(errno),
-        _ => segment.args.ret.get(row).map_or(Outcome::NotRecorded, |ret| Outcome::Ret(*ret)),
+        CallState::InFlight => CallOutcome::InFlight,
+        CallState::Killed => CallOutcome::Killed,
+        CallState::NoReturn => CallOutcome::NoReturn,
+        _ if systape_abi::is_restart(errno) => CallOutcome::Restart(errno),
+        _ if errno != 0 => CallOutcome::Errno(errno),
+        _ => segment.args.ret.get(row).map_or(CallOutcome::NotRecorded, |ret| CallOutcome::Ret(*ret)),
     }
 }
 

@@ -9,9 +9,9 @@ use systape_abi::{ArgKind, FlagStyle, RetKind};
 use systape_format::model::{ByteStatus, Captured};
 use systape_format::redact::PLACEHOLDER;
 
-use super::row::{self, Duration, Outcome};
+use super::row::{self, CallOutcome, Duration};
 use super::text::unread;
-use super::value::{self, Scratch};
+use super::value::{self, ValueScratch};
 use crate::table::calls::CallInfo;
 use crate::table::load::{FdPath, Loaded};
 use crate::values::num;
@@ -28,7 +28,7 @@ pub(crate) struct Pieces {
 }
 
 /// The pieces of `row`; `files`: with the files of descriptors, as `strace -y`.
-pub(crate) fn pieces(scratch: &mut Scratch, segment: &Loaded, row: usize, files: bool) -> Pieces {
+pub(crate) fn pieces(scratch: &mut ValueScratch, segment: &Loaded, row: usize, files: bool) -> Pieces {
     let call = segment.call(row);
     let mut pieces = Pieces::default();
     pieces.begin.extend_from_slice(call.name.as_bytes());
@@ -45,7 +45,7 @@ pub(crate) fn pieces(scratch: &mut Scratch, segment: &Loaded, row: usize, files:
 }
 
 struct Line<'a> {
-    scratch: &'a mut Scratch,
+    scratch: &'a mut ValueScratch,
     segment: &'a Loaded,
     row: usize,
     files: bool,
@@ -141,18 +141,18 @@ impl Line<'_> {
             let _ = write!(out, " ({})", systape_abi::errno_text(errno));
         };
         match row::outcome(self.segment, self.row) {
-            Outcome::InFlight => return,
-            Outcome::Ret(ret) => self.returned(out, call, ret),
-            Outcome::Errno(errno) => {
+            CallOutcome::InFlight => return,
+            CallOutcome::Ret(ret) => self.returned(out, call, ret),
+            CallOutcome::Errno(errno) => {
                 out.extend_from_slice(b"-1 ");
                 known(out, errno);
             }
-            Outcome::Restart(errno) => {
+            CallOutcome::Restart(errno) => {
                 out.extend_from_slice(b"? ");
                 known(out, errno);
             }
-            Outcome::Killed | Outcome::NoReturn => return out.push(b'?'),
-            Outcome::NotRecorded => out.push(b'?'),
+            CallOutcome::Killed | CallOutcome::NoReturn => return out.push(b'?'),
+            CallOutcome::NotRecorded => out.push(b'?'),
         }
         if let Duration::Exact(ns) = row::duration(self.segment, self.row) {
             let us = ns / 1000 + u64::from(ns % 1000 >= 500);

@@ -6,8 +6,8 @@
 use systape_abi::{ArgKind, FlagStyle, NO_CALL, RetKind, uapi};
 use systape_format::model::{Gap, Session};
 
-use super::row::{self, Duration, Outcome};
-use super::value::{self, Scratch};
+use super::row::{self, CallOutcome, Duration};
+use super::value::{self, ValueScratch};
 use super::{LineFormat, SegmentLines};
 use crate::render::mark;
 use crate::render::paint;
@@ -25,25 +25,25 @@ const ALIGNMENT: usize = 70;
 /// Form of the lines.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Look {
-    /// Without names of threads.
+    /// Whether names of threads are left out.
     pub no_comm: bool,
-    /// With arguments that are 0.
+    /// Whether arguments that are 0 are shown.
     pub show_zeros: bool,
     /// Form of constants.
     pub style: FlagStyle,
-    /// With colors.
+    /// Whether there are colors.
     pub color: bool,
 }
 
 /// perf trace's listing.
 #[derive(Debug)]
-pub(crate) struct Text<'a> {
+pub(crate) struct PerfTraceText<'a> {
     session: &'a Session,
     look: Look,
     stamps: Stamps,
 }
 
-impl<'a> Text<'a> {
+impl<'a> PerfTraceText<'a> {
     /// Lines of the tape of `session`.
     pub(crate) fn new(session: &'a Session, look: Look, stamps: Stamps) -> Self {
         Self { session, look, stamps }
@@ -55,9 +55,9 @@ impl<'a> Text<'a> {
     }
 }
 
-impl LineFormat for Text<'_> {
+impl LineFormat for PerfTraceText<'_> {
     fn segment<'a>(&'a self, segment: &'a Loaded) -> Box<dyn SegmentLines + 'a> {
-        let mut scratch = Scratch::default();
+        let mut scratch = ValueScratch::default();
         let name = |task: &systape_format::model::Task| {
             let mut name = Vec::with_capacity(24);
             if !self.look.no_comm {
@@ -99,7 +99,7 @@ struct TextLines<'a> {
     tasks: Vec<Vec<u8>>,
     /// `name(` of each call.
     open: Vec<Vec<u8>>,
-    scratch: Scratch,
+    scratch: ValueScratch,
 }
 
 impl SegmentLines for TextLines<'_> {
@@ -154,22 +154,22 @@ impl TextLines<'_> {
 
     fn outcome(&mut self, out: &mut Vec<u8>, call: &CallInfo, row: usize) {
         match row::outcome(self.segment, row) {
-            Outcome::Ret(ret) => self.ret(out, call, row, ret),
-            Outcome::Errno(errno) => {
+            CallOutcome::Ret(ret) => self.ret(out, call, row, ret),
+            CallOutcome::Errno(errno) => {
                 let (red, plain) = if self.look.color { (paint::RED, output::PLAIN) } else { ("", "") };
                 out.extend_from_slice(red.as_bytes());
                 out.extend_from_slice(b"-1 ");
                 errno_words(out, errno);
                 out.extend_from_slice(plain.as_bytes());
             }
-            Outcome::Restart(errno) => {
+            CallOutcome::Restart(errno) => {
                 out.extend_from_slice(b"? ");
                 errno_words(out, errno);
             }
-            Outcome::InFlight => out.extend_from_slice(b"? in flight"),
-            Outcome::Killed => out.extend_from_slice(b"? (killed)"),
-            Outcome::NoReturn => out.push(b'?'),
-            Outcome::NotRecorded => out.extend_from_slice(b"? (not recorded)"),
+            CallOutcome::InFlight => out.extend_from_slice(b"? in flight"),
+            CallOutcome::Killed => out.extend_from_slice(b"? (killed)"),
+            CallOutcome::NoReturn => out.push(b'?'),
+            CallOutcome::NotRecorded => out.extend_from_slice(b"? (not recorded)"),
         }
         if call.call.nr == NO_CALL {
             // what a tracer puts there comes after what is recorded
@@ -259,7 +259,7 @@ fn ignored(call: &CallInfo, at: usize, args: &[u64; 6]) -> bool {
 }
 
 /// Appends `fd: 3</path>, buf: 0x7ffc, count: 79`.
-pub(crate) fn arguments(out: &mut Vec<u8>, scratch: &mut Scratch, segment: &Loaded, row: usize, look: Look) {
+pub(crate) fn arguments(out: &mut Vec<u8>, scratch: &mut ValueScratch, segment: &Loaded, row: usize, look: Look) {
     let call = segment.call(row);
     let Some(args) = segment.args.args.get(row) else {
         // the block of arguments is absent or damaged

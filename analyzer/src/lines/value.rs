@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use rustc_hash::FxHashMap;
 use systape_abi::descriptors::pair_of;
-use systape_abi::{ArgKind, FlagSet, FlagStyle, How, Struct, StructBytes};
+use systape_abi::{ArgKind, FlagForm, FlagSet, FlagStyle, Struct, StructBytes};
 use systape_format::model::{ByteStatus, Captured, SECOND_VALUE};
 use systape_format::redact::PLACEHOLDER;
 
@@ -18,8 +18,8 @@ pub(crate) const AT_FDCWD: i32 = systape_abi::AT_FDCWD;
 
 /// Reused buffers of one thread.
 #[derive(Debug, Default)]
-pub(crate) struct Scratch {
-    /// For functions of systape-abi, which write to a String.
+pub(crate) struct ValueScratch {
+    /// Buffer for functions of systape-abi, which write to a String.
     pub text: String,
     /// Texts of flag values seen so far: (set, value) → text. A tape repeats a few dozen of them millions of times.
     flags: FxHashMap<(usize, u64, bool), Box<str>>,
@@ -28,7 +28,7 @@ pub(crate) struct Scratch {
 /// Most distinct values kept: more are garbage passed by some program.
 const FLAG_TEXTS: usize = 4096;
 
-impl Scratch {
+impl ValueScratch {
     /// Appends the text of `value` in `set`.
     pub(crate) fn flags(&mut self, out: &mut Vec<u8>, set: &'static FlagSet, value: u64, style: FlagStyle) {
         // a set is a static, so its address names it
@@ -111,7 +111,7 @@ pub(crate) fn shows_zero(kind: ArgKind) -> bool {
     match kind {
         ArgKind::Fd | ArgKind::DirFd | ArgKind::ClockId => true,
         // PROT_NONE is the point of a call that passes it
-        ArgKind::Flags(set) => matches!(set.how, How::Enum) || set.prefix == "PROT_",
+        ArgKind::Flags(set) => matches!(set.how, FlagForm::Enum) || set.prefix == "PROT_",
         _ => false,
     }
 }
@@ -127,7 +127,7 @@ pub(crate) fn joined_halves(call: &CallInfo, at: usize, args: &[u64; 6]) -> u64 
 /// Appends argument `at` without captured data: numbers, flags, pointers.
 pub(crate) fn scalar(
     out: &mut Vec<u8>,
-    scratch: &mut Scratch,
+    scratch: &mut ValueScratch,
     call: &CallInfo,
     at: usize,
     args: &[u64; 6],
@@ -180,7 +180,7 @@ pub(crate) fn missing(status: ByteStatus) -> Option<&'static str> {
 /// Appends the captured data of argument `at` of `row`; false when there is none and the caller must print the pointer.
 pub(crate) fn captured(
     out: &mut Vec<u8>,
-    scratch: &mut Scratch,
+    scratch: &mut ValueScratch,
     segment: &Loaded,
     (row, at): (usize, usize),
     value: &Captured,
@@ -211,7 +211,7 @@ pub(crate) fn captured(
 /// Appends the structure that argument `at` of `row` points to, before or after the call as `value` has it.
 fn structure(
     out: &mut Vec<u8>,
-    scratch: &mut Scratch,
+    scratch: &mut ValueScratch,
     segment: &Loaded,
     (row, at): (usize, usize),
     value: &Captured,
@@ -238,7 +238,7 @@ fn structure(
 
 /// Whether the call returned 0, so that an array as long as its result has no element.
 pub(crate) fn is_empty_array(segment: &Loaded, row: usize, kind: ArgKind) -> bool {
-    matches!(kind, ArgKind::Out(Struct::EpollEvents)) && row::outcome(segment, row) == row::Outcome::Ret(0)
+    matches!(kind, ArgKind::Out(Struct::EpollEvents)) && row::outcome(segment, row) == row::CallOutcome::Ret(0)
 }
 
 /// The descriptors that `row` polls whose files the tape names.
@@ -255,7 +255,7 @@ fn polled(segment: &Loaded, row: usize) -> [Option<(i32, &[u8])>; 2] {
 
 /// What the kernel left in the structures that `row` was given, as strace writes it behind the result: `[{fd=3, revents=POLLIN}]`, or
 /// `in [3], left {tv_sec=0, tv_usec=5}`. Empty: nothing is known of it.
-pub(crate) fn after(scratch: &mut Scratch, segment: &Loaded, row: usize) -> Vec<u8> {
+pub(crate) fn after(scratch: &mut ValueScratch, segment: &Loaded, row: usize) -> Vec<u8> {
     let mut out = Vec::new();
     let args = &segment.call(row).args;
     for value in segment.captured(row).iter().filter(|value| value.arg & SECOND_VALUE != 0) {
@@ -281,7 +281,7 @@ pub(crate) fn after(scratch: &mut Scratch, segment: &Loaded, row: usize) -> Vec<
 }
 
 /// `["ls", "-l"]` from NUL-separated bytes.
-pub(crate) fn argv(out: &mut Vec<u8>, scratch: &mut Scratch, bytes: &[u8], whole: bool) {
+pub(crate) fn argv(out: &mut Vec<u8>, scratch: &mut ValueScratch, bytes: &[u8], whole: bool) {
     out.push(b'[');
     let last = bytes.split(|b| *b == 0).count();
     for (at, word) in bytes.split(|b| *b == 0).enumerate() {

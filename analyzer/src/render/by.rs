@@ -5,7 +5,7 @@ use systape_format::table::ColumnDef;
 use super::cell::Cell;
 use super::keys::columns as named;
 use super::row::Row;
-use crate::table::group::by::By;
+use crate::table::group::by::GroupKey;
 
 systape_format::tables! {
     /// Keys of `--by`, each where it was named. A summary without `--by` has, before `abi` and `syscall`, all but `cgroup` by thread,
@@ -51,72 +51,72 @@ systape_format::tables! {
 }
 
 /// The columns of a key; a task has `comm` unless `comm` is a key itself.
-fn names(by: By) -> &'static [&'static str] {
+fn names(by: GroupKey) -> &'static [&'static str] {
     match by {
-        By::Pid => &["pid", "upid", "comm"],
-        By::Tid => &["pid", "tid", "upid", "utid", "comm"],
-        By::Comm => &["comm"],
-        By::Uid => &["uid"],
-        By::Cgroup => &["cgroup", "cgroup_id"],
-        By::Container => &["container", "container_name", "image"],
-        By::Unit => &["systemd_unit"],
-        By::Pod => &["pod", "pod_name", "namespace"],
-        By::Job => &["job"],
-        By::Env => &["env"],
-        By::Label => &["label"],
-        By::Cpu => &["cpu"],
-        By::Syscall => &["abi", "syscall"],
-        By::Abi => &["abi"],
-        By::File => &["file"],
-        By::Dir => &["dir"],
-        By::Ext => &["ext"],
-        By::Peer => &["peer"],
-        By::Port => &["port"],
-        By::Errno => &["errno"],
-        By::Second => &["second"],
-        By::Minute => &["minute"],
-        By::State => &["state"],
-        By::Disk => &["disk", "major", "minor"],
-        By::Cause => &["cause"],
-        By::Op => &["op"],
+        GroupKey::Pid => &["pid", "upid", "comm"],
+        GroupKey::Tid => &["pid", "tid", "upid", "utid", "comm"],
+        GroupKey::Comm => &["comm"],
+        GroupKey::Uid => &["uid"],
+        GroupKey::Cgroup => &["cgroup", "cgroup_id"],
+        GroupKey::Container => &["container", "container_name", "image"],
+        GroupKey::Unit => &["systemd_unit"],
+        GroupKey::Pod => &["pod", "pod_name", "namespace"],
+        GroupKey::Job => &["job"],
+        GroupKey::Env => &["env"],
+        GroupKey::Label => &["label"],
+        GroupKey::Cpu => &["cpu"],
+        GroupKey::Syscall => &["abi", "syscall"],
+        GroupKey::Abi => &["abi"],
+        GroupKey::File => &["file"],
+        GroupKey::Dir => &["dir"],
+        GroupKey::Ext => &["ext"],
+        GroupKey::Peer => &["peer"],
+        GroupKey::Port => &["port"],
+        GroupKey::Errno => &["errno"],
+        GroupKey::Second => &["second"],
+        GroupKey::Minute => &["minute"],
+        GroupKey::State => &["state"],
+        GroupKey::Disk => &["disk", "major", "minor"],
+        GroupKey::Cause => &["cause"],
+        GroupKey::Op => &["op"],
     }
 }
 
 /// Whether a column has the value of its key itself, not what else is known of it.
-pub(crate) fn is_value(by: By, column: &str) -> bool {
+pub(crate) fn is_value(by: GroupKey, column: &str) -> bool {
     names(by).first() == Some(&column)
 }
 
 /// The keys of the columns of `keys`, in their order; a column common to two keys occurs once.
-fn parts(keys: &[By]) -> impl Iterator<Item = (By, &'static str)> {
+fn parts(keys: &[GroupKey]) -> impl Iterator<Item = (GroupKey, &'static str)> {
     // a thread has that of its process, a call its ABI
-    let within = |by: &By| match by {
-        By::Pid => keys.contains(&By::Tid),
-        By::Abi => keys.contains(&By::Syscall),
+    let within = |by: &GroupKey| match by {
+        GroupKey::Pid => keys.contains(&GroupKey::Tid),
+        GroupKey::Abi => keys.contains(&GroupKey::Syscall),
         _ => false,
     };
     let wanted = keys.iter().filter(|by| !within(by));
-    let own_comm = keys.contains(&By::Comm);
-    let part = move |by: &By| {
+    let own_comm = keys.contains(&GroupKey::Comm);
+    let part = move |by: &GroupKey| {
         let by = *by;
-        let names = names(by).iter().filter(move |name| **name != "comm" || by == By::Comm || !own_comm);
+        let names = names(by).iter().filter(move |name| **name != "comm" || by == GroupKey::Comm || !own_comm);
         names.map(move |name| (by, *name))
     };
     wanted.copied().collect::<Vec<_>>().into_iter().flat_map(move |by| part(&by))
 }
 
 /// The columns of [`BY`] of `keys`.
-pub(crate) fn columns(keys: &[By]) -> Vec<ColumnDef> {
+pub(crate) fn columns(keys: &[GroupKey]) -> Vec<ColumnDef> {
     named(&BY, parts(keys).map(|(_, name)| name))
 }
 
 /// Runs `then` for each of them, with its key.
-pub(crate) fn each(keys: &[By], mut then: impl FnMut(By, &'static str)) {
+pub(crate) fn each(keys: &[GroupKey], mut then: impl FnMut(GroupKey, &'static str)) {
     parts(keys).for_each(|(by, name)| then(by, name));
 }
 
 /// Sets them: `cell` returns each by its key and its name.
-pub(crate) fn fill<'a>(row: &mut Row<'a>, keys: &[By], mut cell: impl FnMut(By, &'static str) -> Cell<'a>) {
+pub(crate) fn fill<'a>(row: &mut Row<'a>, keys: &[GroupKey], mut cell: impl FnMut(GroupKey, &'static str) -> Cell<'a>) {
     for (by, name) in parts(keys) {
         row.set(name, cell(by, name));
     }
@@ -126,16 +126,16 @@ pub(crate) fn fill<'a>(row: &mut Row<'a>, keys: &[By], mut cell: impl FnMut(By, 
 mod tests {
     use super::*;
 
-    fn columns_of(keys: &[By]) -> String {
+    fn columns_of(keys: &[GroupKey]) -> String {
         columns(keys).iter().map(|column| &*column.name).collect::<Vec<_>>().join(" ")
     }
 
     #[test]
     fn names_stand_once_and_in_order() {
-        assert_eq!(columns_of(&[By::Tid, By::Syscall]), "pid tid upid utid comm abi syscall");
-        assert_eq!(columns_of(&[By::Abi, By::Syscall, By::Errno]), "abi syscall errno");
-        assert_eq!(columns_of(&[By::Abi, By::Comm]), "abi comm");
-        assert_eq!(columns_of(&[By::Comm, By::Tid, By::Pid]), "comm pid tid upid utid");
-        assert_eq!(columns_of(&[By::Disk, By::Pid]), "disk major minor pid upid comm");
+        assert_eq!(columns_of(&[GroupKey::Tid, GroupKey::Syscall]), "pid tid upid utid comm abi syscall");
+        assert_eq!(columns_of(&[GroupKey::Abi, GroupKey::Syscall, GroupKey::Errno]), "abi syscall errno");
+        assert_eq!(columns_of(&[GroupKey::Abi, GroupKey::Comm]), "abi comm");
+        assert_eq!(columns_of(&[GroupKey::Comm, GroupKey::Tid, GroupKey::Pid]), "comm pid tid upid utid");
+        assert_eq!(columns_of(&[GroupKey::Disk, GroupKey::Pid]), "disk major minor pid upid comm");
     }
 }

@@ -27,7 +27,7 @@ pub(crate) enum Cell<'a> {
     Text(Cow<'a, [u8]>),
     /// An array or an object; CSV has its JSON in one cell.
     Nested(Value),
-    /// The same with a more readable text for CSV.
+    /// A value with a more readable text for CSV.
     Spelled(Value, String),
 }
 
@@ -35,7 +35,7 @@ pub(crate) enum Cell<'a> {
 /// the first two.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Known {
-    /// Exact.
+    /// An exact value.
     #[default]
     Exact,
     /// A bound, or possibly one, in the way its column says.
@@ -61,7 +61,7 @@ impl Known {
 }
 
 impl Cell<'_> {
-    /// The same, which needs nothing else to live.
+    /// Makes it a cell that needs nothing else to live.
     pub(crate) fn into_owned(self) -> Cell<'static> {
         match self {
             Self::Null => Cell::Null,

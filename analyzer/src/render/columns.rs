@@ -19,7 +19,7 @@ use crate::values::words::escaped;
 pub(crate) struct Layout {
     /// When: the column of the table that holds it, and how it is printed; None: rows have no time.
     pub time: Option<(&'static str, stamp::Column)>,
-    /// It is printed also if no clock is asked for.
+    /// Whether its times are printed also if no clock is asked for.
     pub always_timed: bool,
     /// The columns behind it.
     pub columns: &'static [Column],
@@ -62,7 +62,7 @@ impl Column {
 pub(crate) struct Line<'r>(&'r Row<'r>);
 
 impl<'r> Line<'r> {
-    /// Of `row`.
+    /// Makes the line of `row`.
     pub(crate) fn new(row: &'r Row<'r>) -> Self {
         Self(row)
     }
@@ -143,7 +143,7 @@ pub(crate) enum Lines<'t> {
 }
 
 impl<'t> Lines<'t> {
-    /// Those of `format` for rows of `table`; text as `layout` says, if that is given, by the clocks of `stamps`.
+    /// Makes the writer of `format` for rows of `table`; text as `layout` says, if that is given, by the clocks of `stamps`.
     pub(crate) fn new(format: Format, table: &'t TableDef, layout: Option<(&'static Layout, Stamps)>) -> Self {
         match (format.rows(), layout) {
             (Some(form), _) => Self::Rows(Sink::new(form, table)),
@@ -183,7 +183,7 @@ impl Layout {
     /// No columns, no time, and a line for each row.
     pub(crate) const PLAIN: Self = Self { time: None, always_timed: false, columns: &[], omits: |_| false };
 
-    /// Its clocks on `tape`: `base`, if one is asked for.
+    /// Clocks of the columns on `tape`: `base`, if one is asked for.
     pub(crate) fn stamps(&self, base: Option<TimeBase>, tape: &Tape) -> Stamps {
         let base = base.or(self.always_timed.then(TimeBase::default));
         Stamps::new(base.as_slice(), tape)

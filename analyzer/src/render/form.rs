@@ -5,7 +5,7 @@ use clap::ValueEnum;
 /// When text is coloured.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
 pub enum Color {
-    /// On a terminal that has colours, unless NO_COLOR is set.
+    /// Colours on a terminal that has them, unless NO_COLOR is set.
     #[default]
     Auto,
     /// Also in a pipe or a file.
@@ -28,7 +28,7 @@ impl Color {
 /// Form of the output.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum Format {
-    /// For people.
+    /// Text for people.
     #[default]
     Text,
     /// One object a line.

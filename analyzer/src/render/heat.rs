@@ -14,8 +14,8 @@ const EMPTY: u64 = 3;
 
 /// The values of one stretch of time.
 #[derive(Debug)]
-pub(crate) struct Stretch {
-    /// Its number; None: that of the values is not known.
+pub(crate) struct HeatStretch {
+    /// Number of the stretch; None: that of the values is not known.
     pub at: Option<u64>,
     /// How many there are, as text.
     pub count: String,
@@ -25,7 +25,7 @@ pub(crate) struct Stretch {
 
 /// Prints `stretches`, which are in order of time, those of an unknown time last; stretches in between that are missing are empty.
 /// The columns are headed `unit` and `of`, then the least value of each bucket.
-pub(crate) fn print(stretches: &[Stretch], (unit, of): (&str, &str), out: &mut impl Write) -> io::Result<()> {
+pub(crate) fn print(stretches: &[HeatStretch], (unit, of): (&str, &str), out: &mut impl Write) -> io::Result<()> {
     let all: Vec<_> = stretches.iter().map(|stretch| stretch.sizes.buckets()).collect();
     let full = |buckets: &Vec<(u64, u64, u64)>| buckets.iter().position(|(_, _, count)| *count > 0);
     let first = all.iter().filter_map(full).min().unwrap_or(0);
@@ -92,7 +92,7 @@ mod tests {
         let of = |at, values: &[u64]| {
             let mut sizes = LogHist::default();
             values.iter().for_each(|value| sizes.add(*value));
-            Stretch { at, count: values.len().to_string(), sizes }
+            HeatStretch { at, count: values.len().to_string(), sizes }
         };
         let map = [of(Some(1), &[5, 5, 6]), of(Some(3), &[20]), of(Some(9), &[5]), of(None, &[16, 17])];
         let mut out = Vec::new();
@@ -114,7 +114,7 @@ mod tests {
         print(&[], ("second", "calls"), &mut out).unwrap();
         let mut sizes = LogHist::default();
         sizes.add(u64::MAX);
-        print(&[Stretch { at: Some(u64::MAX), count: "1".into(), sizes }], ("minute", "calls"), &mut out).unwrap();
+        print(&[HeatStretch { at: Some(u64::MAX), count: "1".into(), sizes }], ("minute", "calls"), &mut out).unwrap();
         let text = String::from_utf8(out).unwrap();
         assert_eq!(text.lines().count(), 3, "{text}");
     }

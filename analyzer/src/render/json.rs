@@ -28,7 +28,7 @@ pub(crate) fn bytes(bytes: &[u8]) -> Value {
     serde_json::json!({"text": lossless(bytes), "hex": hex})
 }
 
-/// The same; null for none.
+/// A string of JSON; null for none.
 pub(crate) fn known(text: &[u8]) -> Value {
     if text.is_empty() { Value::Null } else { bytes(text) }
 }

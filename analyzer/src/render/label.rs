@@ -14,8 +14,8 @@ pub(crate) struct Lines {
 
 /// What stands before each row of one tape.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Label {
-    /// Before each line of text.
+pub(crate) enum TapeLabel {
+    /// A label before each line of text.
     Text(Vec<u8>),
     /// The first members of each object: `"host":"a",`.
     Json(Vec<u8>),
@@ -33,16 +33,16 @@ pub(crate) type Head = Arc<Mutex<Option<Vec<u8>>>>;
 
 /// Puts a label before each line of one tape's answer.
 #[derive(Debug)]
-pub(crate) struct Labels {
-    label: Label,
+pub(crate) struct LabelledLines {
+    label: TapeLabel,
     head: Head,
     /// The first line has come.
     begun: bool,
 }
 
-impl Labels {
+impl LabelledLines {
     /// Puts `label` before lines; `head` is of all tapes.
-    pub(crate) fn new(label: Label, head: &Head) -> Self {
+    pub(crate) fn new(label: TapeLabel, head: &Head) -> Self {
         Self { label, head: Arc::clone(head), begun: false }
     }
 
@@ -52,7 +52,7 @@ impl Labels {
     /// The head of CSV is another than that of the tapes before.
     pub(crate) fn line(&mut self, line: &[u8], out: &mut Vec<u8>) -> io::Result<()> {
         let first = !std::mem::replace(&mut self.begun, true);
-        let Label::Csv { names, .. } = &self.label else {
+        let TapeLabel::Csv { names, .. } = &self.label else {
             self.label.add(line, out);
             return Ok(());
         };
@@ -74,7 +74,7 @@ impl Labels {
     }
 }
 
-impl Label {
+impl TapeLabel {
     fn add(&self, line: &[u8], out: &mut Vec<u8>) {
         match (self, line.split_first()) {
             (Self::Json(members), Some((b'{', rest))) => {
@@ -95,10 +95,10 @@ impl Label {
 mod tests {
     use super::*;
 
-    fn labelled(tapes: &[(Label, &[&str])]) -> io::Result<String> {
+    fn labelled(tapes: &[(TapeLabel, &[&str])]) -> io::Result<String> {
         let (head, mut out) = (Head::default(), Vec::new());
         for (label, lines) in tapes {
-            let mut labels = Labels::new(label.clone(), &head);
+            let mut labels = LabelledLines::new(label.clone(), &head);
             lines.iter().try_for_each(|line| labels.line(line.as_bytes(), &mut out))?;
         }
         Ok(String::from_utf8(out).unwrap())
@@ -106,16 +106,16 @@ mod tests {
 
     #[test]
     fn rows_say_what_they_are_of() {
-        let json = |host: &str| Label::Json(format!("\"host\":\"{host}\",").into_bytes());
+        let json = |host: &str| TapeLabel::Json(format!("\"host\":\"{host}\",").into_bytes());
         let text = labelled(&[(json("a"), &["{\"n\":1}\n"]), (json("b"), &["{\"n\":2}\n"])]).unwrap();
         assert_eq!(text, "{\"host\":\"a\",\"n\":1}\n{\"host\":\"b\",\"n\":2}\n");
-        let before = |host: &str| Label::Text(format!("{host} ").into_bytes());
+        let before = |host: &str| TapeLabel::Text(format!("{host} ").into_bytes());
         assert_eq!(labelled(&[(before("a"), &["x\n", "y\n"]), (before("b"), &["z\n"])]).unwrap(), "a x\na y\nb z\n");
     }
 
     #[test]
     fn all_tapes_have_one_head() {
-        let csv = |host: &str| Label::Csv { fields: format!("{host},").into_bytes(), names: "host,".to_owned() };
+        let csv = |host: &str| TapeLabel::Csv { fields: format!("{host},").into_bytes(), names: "host,".to_owned() };
         let text = labelled(&[(csv("a"), &["n\n", "1\n"]), (csv("b"), &["n\n", "2\n"])]).unwrap();
         assert_eq!(text, "host,n\na,1\nb,2\n");
         assert!(labelled(&[(csv("a"), &["n\n"]), (csv("b"), &["m\n"])]).is_err());

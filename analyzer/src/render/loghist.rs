@@ -39,7 +39,7 @@ impl LogHist {
         self.counts[bucket] = self.counts[bucket].saturating_add(times);
     }
 
-    /// Of each bucket the smaller count of both.
+    /// The smaller count of both in each bucket.
     pub fn common(&self, other: &Self) -> Self {
         Self { counts: self.counts.iter().zip(&other.counts).map(|(one, other)| *one.min(other)).collect() }
     }
@@ -125,7 +125,7 @@ impl LogHist {
         full.map(|(low, high, count)| format!("{low}-{high}={count}")).collect::<Vec<_>>().join(" ")
     }
 
-    /// `[{"from": 2, "to": 3, "count": 17}, …]` of the non-empty buckets; `to` is the greatest value, inclusive.
+    /// The non-empty buckets as `[{"from": 2, "to": 3, "count": 17}, …]`; `to` is the greatest value, inclusive.
     pub fn json(&self) -> Value {
         let full = self.buckets().into_iter().filter(|(_, _, count)| *count > 0);
         full.map(|(low, high, count)| json!({"from": low, "to": high, "count": count})).collect()

@@ -1,10 +1,10 @@
 //! The mark before a number that is not exact, in text. JSON and CSV have columns for it (`x_at_least`, `x_of_known`).
 
-/// Before a lower bound.
+/// Mark before a lower bound.
 pub(crate) const AT_LEAST: &str = ">=";
-/// Before an upper bound.
+/// Mark before an upper bound.
 pub(crate) const AT_MOST: &str = "<=";
-/// Before a number that may be higher or lower.
+/// Mark before a number that may be higher or lower.
 pub(crate) const ABOUT: &str = "~";
 
 /// The mark of a lower bound if `more`.

@@ -10,7 +10,7 @@ use std::sync::mpsc::SyncSender;
 use systape_format::table::TableDef;
 
 use super::form::{Form, Format};
-use super::label::{Labels, Lines};
+use super::label::{LabelledLines, Lines};
 use super::row::{Judgement, Row};
 use super::sink::{self, Sink};
 use crate::values::output::TimedLines;
@@ -42,13 +42,13 @@ pub struct Out<'r> {
 
 /// Where bytes or rows go.
 enum To<'r> {
-    /// To standard output.
+    /// Bytes to standard output.
     Stdout(Stdout),
-    /// To standard output, with a label before each line; `begun`: a line whose end has not come.
-    Labelled { out: Stdout, labels: Labels, begun: Vec<u8> },
-    /// To a thread that merges.
+    /// Bytes to standard output, with a label before each line; `begun`: a line whose end has not come.
+    Labelled { out: Stdout, labels: LabelledLines, begun: Vec<u8> },
+    /// Lines to a thread that merges.
     Merged(SyncSender<Lines>),
-    /// To whom takes values.
+    /// Values to who takes them.
     Values(&'r mut dyn TakesRows),
 }
 
@@ -89,8 +89,8 @@ impl<'r> Out<'r> {
         Ok(Self::new(format, To::Stdout(Stdout::new()?)))
     }
 
-    /// The same with `labels` before lines.
-    pub(crate) fn labelled(format: Format, labels: Labels) -> io::Result<Self> {
+    /// Makes one to standard output with `labels` before lines.
+    pub(crate) fn labelled(format: Format, labels: LabelledLines) -> io::Result<Self> {
         Ok(Self::new(format, To::Labelled { out: Stdout::new()?, labels, begun: Vec::new() }))
     }
 
@@ -108,7 +108,7 @@ impl<'r> Out<'r> {
         Self { form: format.rows().unwrap_or(Form::Json), name: String::new(), to }
     }
 
-    /// The same for the answer of one of several tapes, the one called `name`.
+    /// Makes one for the answer of one of several tapes, the one called `name`.
     pub(crate) fn of(self, name: &str) -> Self {
         Self { name: name.to_owned(), ..self }
     }

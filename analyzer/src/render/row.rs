@@ -54,7 +54,7 @@ impl<'a> Row<'a> {
         Self { table, cells: vec![(Cell::Null, None); table.columns.len()], next: 0, judged: Judgement::Each }
     }
 
-    /// The same; `short`: a loss may change the row, so each of its values that missing rows can change is a bound.
+    /// Makes a row of `table`; `short`: a loss may change the row, so each of its values that missing rows can change is a bound.
     pub(crate) fn short_if(short: bool, table: &'a TableDef) -> Self {
         Self { judged: Judgement::Touched(short), ..Self::new(table) }
     }
@@ -69,7 +69,7 @@ impl<'a> Row<'a> {
         self
     }
 
-    /// Its table.
+    /// Table of the row.
     pub(crate) fn table(&self) -> &'a TableDef {
         self.table
     }
@@ -79,7 +79,7 @@ impl<'a> Row<'a> {
         self.put(None, name, value.into(), None)
     }
 
-    /// The same for a value that is a bound, in its column's way, if `short`.
+    /// Sets a value that is a bound, in its column's way, if `short`.
     pub(crate) fn bound(&mut self, name: &str, value: impl Into<Cell<'a>>, short: bool) -> &mut Self {
         self.put(None, name, value.into(), Some(Known::short_if(short)))
     }
@@ -103,7 +103,7 @@ impl<'a> Row<'a> {
     }
 
     /// Sets `name`, the real time at `ts`, and `time_uncertain_ns`; null without a clock.
-    pub(crate) fn time(&mut self, name: &str, ts: Option<u64>, times: &Times<'_>) -> &mut Self {
+    pub(crate) fn time(&mut self, name: &str, ts: Option<u64>, times: &ShownTimes<'_>) -> &mut Self {
         let real = ts.and_then(|ts| times.clock.real(ts));
         self.set(name, real.map(clock::rfc3339));
         self.set("time_uncertain_ns", real.and_then(clock::Real::uncertain))
@@ -141,7 +141,7 @@ impl<'a> Row<'a> {
         cells.map(move |(column, (cell, own))| (column, cell, judged.known(column, cell, *own)))
     }
 
-    /// The same values, which need nothing else to live.
+    /// Values of the row, which need nothing else to live.
     pub(crate) fn into_cells(self) -> impl Iterator<Item = (Cell<'static>, Known)> {
         let (judged, columns) = (self.judged, self.table.columns.iter());
         columns.zip(self.cells).map(move |(column, (cell, own))| {
@@ -220,20 +220,20 @@ pub(crate) fn user(uid: u32) -> Option<u32> {
 
 /// Times of a tape as values.
 #[derive(Clone, Debug)]
-pub(crate) struct Times<'a> {
+pub(crate) struct ShownTimes<'a> {
     /// The tape.
     pub session: &'a Session,
-    /// Its clock.
+    /// Clock of the tape.
     pub clock: Clock,
 }
 
-impl Times<'_> {
+impl ShownTimes<'_> {
     /// ns since the tape's start.
     pub(crate) fn since(&self, ts: u64) -> i64 {
         ts.wrapping_sub(self.session.window_open) as i64
     }
 
-    /// As [`Self::since`]; None for 0 = not known.
+    /// Time as [`Self::since`] has it; None for 0 = not known.
     pub(crate) fn since_known(&self, ts: u64) -> Option<i64> {
         (ts != 0).then(|| self.since(ts))
     }

@@ -25,7 +25,7 @@ pub enum TimeBase {
 /// A column of times.
 #[derive(Clone, Copy, Debug)]
 pub struct Column {
-    /// Its heading, without the unit.
+    /// Heading of the column, without the unit.
     pub name: &'static str,
     /// Least characters; a time of day has its own.
     pub width: usize,
@@ -55,12 +55,12 @@ impl Stamps {
         Self { bases: bases.to_vec(), open: tape.session().window_open, clock, day }
     }
 
-    /// The same, with a date in each time of day.
+    /// Makes them stamps with a date in each time of day.
     pub fn dated(self) -> Self {
         Self { day: None, ..self }
     }
 
-    /// Of rows without times.
+    /// Stamps of rows without times.
     pub fn none() -> Self {
         Self { bases: Vec::new(), open: 0, clock: Clock::default(), day: None }
     }
@@ -112,12 +112,12 @@ impl Stamps {
         self.each(column, |base| self.cell(base, ts, column.places))
     }
 
-    /// The same `since` ns after the tape's start.
+    /// Text of a time `since` ns after the tape's start.
     pub fn text_since(&self, column: Column, since: i64) -> String {
         self.text(column, self.open.saturating_add_signed(since))
     }
 
-    /// The same cells where there is a word instead of a time.
+    /// Cells where there is a word instead of a time.
     pub fn word(&self, column: Column, word: &str) -> String {
         self.each(column, |_| word.to_owned())
     }
@@ -142,7 +142,7 @@ impl Stamps {
         if self.bases.first() == Some(&TimeBase::Wall) { "" } else { " s" }
     }
 
-    /// `at 1.234 s`, `at 05:48:19.012345`: within a sentence.
+    /// Time within a sentence: `at 1.234 s`, `at 05:48:19.012345`.
     pub fn at(&self, ts: u64) -> String {
         let base = self.bases.first().copied().unwrap_or_default();
         format!("at {}{}", self.cell(base, ts, 3), self.unit())

@@ -36,7 +36,7 @@ impl Table {
         self.print_rows(self.rows.iter(), out)
     }
 
-    /// The same with `rows`, which are made once for their widths and once to be printed: there may be more than there is memory for.
+    /// Prints the table with `rows`, which are made once for their widths and once to be printed: there may be more than there is memory for.
     pub(crate) fn print_rows<R: Borrow<Vec<String>>>(
         &self,
         rows: impl Iterator<Item = R> + Clone,

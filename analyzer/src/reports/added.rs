@@ -20,11 +20,11 @@ use crate::render::by;
 use crate::render::out::Out;
 use crate::render::row as record;
 use crate::reports::Context;
-use crate::reports::keys::{Keys, Words};
+use crate::reports::keys::{KeyWords, RowKeys};
 use crate::reports::losses::LOSS_LINES;
 use crate::reports::named::{Identity, Named, bytes, identify};
 use crate::table::families;
-use crate::table::group::by::By;
+use crate::table::group::by::GroupKey;
 use crate::table::group::value::Value;
 use crate::values::open::open;
 use crate::values::output::line;
@@ -32,10 +32,10 @@ use crate::values::spill::{Kept, Stored as _};
 use crate::values::words::escaped;
 
 /// Keys that mean something in one tape only.
-const OF_ONE: [By; 4] = [By::Pid, By::Tid, By::Second, By::Minute];
+const OF_ONE: [GroupKey; 4] = [GroupKey::Pid, GroupKey::Tid, GroupKey::Second, GroupKey::Minute];
 
 /// The calls of one key in all tapes.
-pub(super) struct Group {
+pub(super) struct AddedCalls {
     /// Texts of the keys of tapes.
     whose: Vec<Vec<u8>>,
     named: Named,
@@ -50,7 +50,7 @@ pub(super) struct Group {
 /// What was read.
 #[derive(Default)]
 pub(super) struct Found {
-    groups: IndexMap<(Vec<Vec<u8>>, Identity), Group>,
+    groups: IndexMap<(Vec<Vec<u8>>, Identity), AddedCalls>,
     tapes: usize,
     hosts: BTreeSet<Vec<u8>>,
     losses: Vec<String>,
@@ -60,13 +60,13 @@ pub(super) struct Found {
     vague: usize,
     /// Calls are missing, or may be.
     pub incomplete: bool,
-    /// They were lost.
+    /// Whether calls were lost.
     pub lost: bool,
     /// A tape could not be read.
     pub bad: bool,
 }
 
-/// Those of [`KEYS`] that are asked for, in their order.
+/// Words of [`KEYS`] that are asked for, in their order.
 pub(super) fn words(config: &Config) -> Vec<&'static str> {
     let mut words: Vec<&'static str> = Vec::new();
     for word in &config.by {
@@ -76,7 +76,7 @@ pub(super) fn words(config: &Config) -> Vec<&'static str> {
 }
 
 /// Keys of processes and times of several tapes are no keys, unless each tape has its own.
-pub(super) fn check(config: &Config, by: &[By]) -> Result<()> {
+pub(super) fn check(config: &Config, by: &[GroupKey]) -> Result<()> {
     let one = by.iter().find(|by| OF_ONE.contains(by));
     if let (Some(by), false) = (one, words(config).contains(&"tape")) {
         bail!("--by {0}: a {0} of one tape is none of another: --by tape,{0}", by.name());
@@ -85,7 +85,13 @@ pub(super) fn check(config: &Config, by: &[By]) -> Result<()> {
 }
 
 /// The sums by `by` of `tapes`, and what is missing from them; None: none could be read.
-pub(super) fn find(config: &Config, tapes: &[PathBuf], words: &[&str], by: &[By], out: &mut Out) -> Option<Found> {
+pub(super) fn find(
+    config: &Config,
+    tapes: &[PathBuf],
+    words: &[&str],
+    by: &[GroupKey],
+    out: &mut Out,
+) -> Option<Found> {
     let (mut found, mut kept) = (Found::default(), Kept::new(1));
     for path in tapes {
         if let Err(error) = found.add(config, path, (words, by), &mut kept) {
@@ -105,8 +111,8 @@ pub(super) fn find(config: &Config, tapes: &[PathBuf], words: &[&str], by: &[By]
 
 impl Found {
     /// The groups with most of `column` first.
-    pub(super) fn sorted(&self, column: Column) -> Vec<&Group> {
-        let mut groups: Vec<&Group> = self.groups.values().collect();
+    pub(super) fn sorted(&self, column: Column) -> Vec<&AddedCalls> {
+        let mut groups: Vec<&AddedCalls> = self.groups.values().collect();
         groups.sort_by_cached_key(|group| {
             let stats = &group.stats;
             let value = column.of(stats);
@@ -130,12 +136,18 @@ impl Found {
         notes.into_iter().try_for_each(|text| line(out, &format!("  {text}")))
     }
 
-    /// The same for forms without a place for it.
+    /// Says the losses in forms without a place for them.
     pub(super) fn say(&self, out: &mut Out) {
         self.losses.iter().for_each(|text| out.say(text));
     }
 
-    fn add(&mut self, config: &Config, path: &Path, (words, by): (&[&str], &[By]), kept: &mut Kept) -> Result<()> {
+    fn add(
+        &mut self,
+        config: &Config,
+        path: &Path,
+        (words, by): (&[&str], &[GroupKey]),
+        kept: &mut Kept,
+    ) -> Result<()> {
         let tape: Tape = open(path).map_err(|error| other::exact(error, path, config))?;
         let name = path.display().to_string();
         families::require(&tape, Family::Syscall, "syscalls").with_context(|| name.clone())?;
@@ -153,10 +165,13 @@ impl Found {
         let is_vague = rows.iter().any(|row| row.stats.ledger_calls() > 0 && row.key.contains(&Value::Unknown));
         self.vague += usize::from(is_vague);
         for row in rows.iter() {
-            let keys =
-                Keys { words: Words { session, book: &question.book, plan: &plan }, values: &row.key, task: row.task };
+            let keys = RowKeys {
+                words: KeyWords { session, book: &question.book, plan: &plan },
+                values: &row.key,
+                task: row.task,
+            };
             let (identity, named) = identify(by, &keys);
-            let new = || Group {
+            let new = || AddedCalls {
                 whose: whose.clone(),
                 named: named.clone(),
                 stats: Stats::default(),
@@ -164,7 +179,7 @@ impl Found {
                 vague: (0, 0),
             };
             let before = self.groups.len();
-            let room = bytes(&identity, &named) + size_of::<Group>() + row.stats.heap();
+            let room = bytes(&identity, &named) + size_of::<AddedCalls>() + row.stats.heap();
             let group = self.groups.entry((whose.clone(), identity)).or_insert_with(new);
             group.named = group.named.agreed(&named);
             group.stats.merge(&row.stats);
@@ -190,7 +205,7 @@ impl Found {
     }
 }
 
-impl Group {
+impl AddedCalls {
     /// Texts of its keys: those of tapes, then the others.
     pub(super) fn texts(&self) -> impl Iterator<Item = String> {
         let whose = self.whose.iter().map(|text| if text.is_empty() { "?".to_owned() } else { escaped(text) });
@@ -198,7 +213,7 @@ impl Group {
     }
 
     /// Sets the columns of its keys: `words`, then `by`.
-    pub(super) fn set_keys(&self, row: &mut record::Row<'_>, words: &[&'static str], by: &[By]) {
+    pub(super) fn set_keys(&self, row: &mut record::Row<'_>, words: &[&'static str], by: &[GroupKey]) {
         for (word, text) in words.iter().zip(&self.whose) {
             row.set(word, Some(text.clone()).filter(|text| !text.is_empty()));
         }

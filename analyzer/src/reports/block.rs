@@ -13,23 +13,23 @@ use systape_format::reader::{Segment, Tape};
 use super::timed::Timed;
 use super::{Context, losses};
 use crate::asked::config::view::Part::{All, Keys};
-use crate::asked::config::view::{Own, Rows, Run, TASKS, View};
+use crate::asked::config::view::{AnswerFn, Own, Rows, TASKS, View};
 use crate::asked::config::{Config, refuse};
 use crate::derive::block::by;
 use crate::derive::block::devices::devices;
 use crate::derive::block::files::Files;
 use crate::derive::block::io::Io;
-use crate::derive::block::sums::{Folded, Measure, Sums};
+use crate::derive::block::sums::{BlockSums, HistogramOf, Sums};
 use crate::lines::tables::LOSSES;
 use crate::render;
 use crate::render::columns::Layout;
 use crate::render::form::Format;
 use crate::render::out::Out;
 use crate::render::rank::Rank;
-use crate::render::row::Times;
+use crate::render::row::ShownTimes;
 use crate::table::families;
-use crate::table::group::by::By;
-use crate::table::loss::Listed;
+use crate::table::group::by::GroupKey;
+use crate::table::loss::ListedLoss;
 use crate::table::question::clock;
 use crate::table::scan::{Coverage, Scan};
 use crate::values::say::Verdict;
@@ -51,7 +51,7 @@ pub(crate) static VIEW: View = View {
         Rows::of("block --hist", &[Keys(&render::by::BY), All(&table::SUMS), All(&table::HISTOGRAM)]),
     ],
     check,
-    run: Run::Prints(run),
+    run: AnswerFn::Prints(run),
     ..View::PLAIN
 };
 
@@ -107,7 +107,7 @@ fn check(config: &Config) -> Result<()> {
     if own.histograms() || top {
         refuse(&config.clock_options(), "sums have no time")?;
     }
-    By::parse(&config.by, &by::KNOWN, "'analyze block'").map(drop)
+    GroupKey::parse(&config.by, &by::KNOWN, "'analyze block'").map(drop)
 }
 
 /// Prints the answer for `config`.
@@ -116,9 +116,9 @@ fn run(config: &Config, tape: &Tape, out: &mut Out) -> Result<Verdict> {
     if !own.histograms() && own.top.is_none() {
         return answer_list(config, tape, None, out);
     }
-    let mut keys = By::parse(&config.by, &by::KNOWN, "'analyze block'")?;
+    let mut keys = GroupKey::parse(&config.by, &by::KNOWN, "'analyze block'")?;
     if keys.is_empty() {
-        keys = if own.histograms() { vec![By::Disk, By::Op] } else { vec![By::Pid] };
+        keys = if own.histograms() { vec![GroupKey::Disk, GroupKey::Op] } else { vec![GroupKey::Pid] };
     }
     let (measure, limit) = (own.measure(), limit(config, own.top.as_deref())?);
     if own.histograms() {
@@ -129,10 +129,10 @@ fn run(config: &Config, tape: &Tape, out: &mut Out) -> Result<Verdict> {
 
 /// Form of sums.
 pub(super) enum Shown {
-    /// At most so many rows.
+    /// Rows, at most so many.
     Top(usize),
     /// Histograms, and how text prints them.
-    Histograms(fn(&table::View<'_>, &mut Out) -> io::Result<()>),
+    Histograms(fn(&table::BlockInput<'_>, &mut Out) -> io::Result<()>),
 }
 
 impl Options {
@@ -140,11 +140,11 @@ impl Options {
         self.hist || self.sizes
     }
 
-    fn measure(&self) -> Measure {
+    fn measure(&self) -> HistogramOf {
         match (self.sizes, self.queued) {
-            (true, _) => Measure::Size,
-            (false, true) => Measure::Whole,
-            (false, false) => Measure::Latency,
+            (true, _) => HistogramOf::Size,
+            (false, true) => HistogramOf::Whole,
+            (false, false) => HistogramOf::Latency,
         }
     }
 }
@@ -197,7 +197,7 @@ fn list(context: &mut Context<'_>, layout: Option<&'static Layout>, out: &mut Ou
     let (config, session) = (context.config, context.question.tape.session());
     let devices = devices(context.question.tape);
     let clock = if config.format == Format::Text { Default::default() } else { clock(context.question.tape) };
-    let times = Times { session, clock };
+    let times = ShownTimes { session, clock };
     let stamps = context.stamps();
     let lines = context.lines(&line::BLOCK, layout);
     let mut timed = Timed::begin(context, &context.question.loss, lines, || line::header(&stamps), out)?;
@@ -215,14 +215,14 @@ fn list(context: &mut Context<'_>, layout: Option<&'static Layout>, out: &mut Ou
 pub(super) fn answer_sums(
     config: &Config,
     tape: &Tape,
-    keys: Vec<By>,
-    measure: Measure,
+    keys: Vec<GroupKey>,
+    measure: HistogramOf,
     shown: Shown,
     out: &mut Out,
 ) -> Result<Verdict> {
     let mut context = begin(config, tape)?;
     let (session, devices) = (tape.session(), devices(tape));
-    if !tape.session_is_whole() && !keys.contains(&By::Disk) {
+    if !tape.session_is_whole() && !keys.contains(&GroupKey::Disk) {
         bail!(
             "the block that says which disks are made of others is damaged: I/Os may count twice, add them up by disk (--by disk)"
         );
@@ -232,9 +232,9 @@ pub(super) fn answer_sums(
         ios.iter().for_each(|io| sums.add(io));
         Ok(ControlFlow::Continue(()))
     })?;
-    let mut folded: Folded = sums.fold(&devices);
+    let mut folded: BlockSums = sums.fold(&devices);
     folded.rows.truncate(usize::try_from(config.max_events).unwrap_or(usize::MAX));
-    let view = table::View {
+    let view = table::BlockInput {
         keys: &keys,
         folded: &folded,
         names: by::Names { session, devices: &devices, of_cgroup: &folded.of_cgroup },
@@ -252,5 +252,5 @@ pub(super) fn answer_sums(
         (Some(_), Shown::Top(limit)) => view.rows(false, limit, out)?,
         (Some(_), Shown::Histograms(_)) => view.rows(true, usize::MAX, out)?,
     }
-    losses::end(&context, out, config.format == Format::Text, Listed::Nothing)
+    losses::end(&context, out, config.format == Format::Text, ListedLoss::Nothing)
 }

@@ -5,7 +5,7 @@ use rustc_hash::FxHashMap;
 use super::Context;
 use crate::derive::runs::InCall;
 use crate::lines::text::{self, Look};
-use crate::lines::value::Scratch;
+use crate::lines::value::ValueScratch;
 use crate::table::load::{Base, Loaded, OpenCalls};
 
 /// Most characters of a call's arguments.
@@ -55,7 +55,7 @@ pub(super) fn of(context: &Context<'_>, calls: &[(u32, Option<InCall>)]) -> Vec<
 
 fn short(loaded: &Loaded, row: usize) -> String {
     let mut bytes = Vec::new();
-    text::arguments(&mut bytes, &mut Scratch::default(), loaded, row, Look::default());
+    text::arguments(&mut bytes, &mut ValueScratch::default(), loaded, row, Look::default());
     let text = String::from_utf8_lossy(&bytes);
     match text.char_indices().nth(SHORT) {
         Some((at, _)) => format!("{}...", &text[..at]),

@@ -13,7 +13,7 @@ use super::named::TAPES;
 use super::{Context, events, listing, losses, measured, summary};
 use crate::asked::config::Config;
 use crate::asked::config::view::Part::{All, Keys, Maybe};
-use crate::asked::config::view::{CALLS, CPUS, Follows, Own, PATHS, Reads, Rows, Run, Several, TASKS, View};
+use crate::asked::config::view::{AnswerFn, CALLS, CPUS, Follows, Own, PATHS, Reads, Rows, Several, TASKS, View};
 use crate::asked::options::stacks::Below;
 use crate::asked::sort::Sort;
 use crate::derive::stacks::lines::STACK;
@@ -22,7 +22,7 @@ use crate::render::by;
 use crate::render::form::Format;
 use crate::render::out::Out;
 use crate::table::families;
-use crate::table::loss::{Listed, family_name};
+use crate::table::loss::{ListedLoss, family_name};
 use crate::table::question::Question;
 use crate::values::say::Verdict;
 use crate::values::words::escaped;
@@ -44,16 +44,16 @@ pub(crate) static LISTING: View = View {
     ],
     check,
     reads,
-    run: Run::Prints(|config, tape, out| run(config, tape, Parts { listing: true, summary: false }, out)),
+    run: AnswerFn::Prints(|config, tape, out| run(config, tape, ListingParts { listing: true, summary: false }, out)),
     several: Several::Merged,
     follow: Some(|config| {
-        Ok(Box::new(Followed { config: config.clone(), own: config.own()?, headed: false, noted: false }))
+        Ok(Box::new(FollowedCalls { config: config.clone(), own: config.own()?, headed: false, noted: false }))
     }),
     ..View::PLAIN
 };
 
 /// The listing of a tape that is being written.
-struct Followed {
+struct FollowedCalls {
     /// What is asked; its `max_events` are those that are left.
     config: Config,
     own: listing::Options,
@@ -63,7 +63,7 @@ struct Followed {
     noted: bool,
 }
 
-impl Follows for Followed {
+impl Follows for FollowedCalls {
     fn add(&mut self, tape: &Tape, out: &mut Out) -> Result<ControlFlow<Verdict, Verdict>> {
         let first = !self.noted && !tape.segments().is_empty();
         if first {
@@ -74,7 +74,7 @@ impl Follows for Followed {
         if first && context.config.calls {
             losses::tell_filtered(&context, out);
         }
-        let listed = if context.config.format == Format::Csv { Listed::Nothing } else { Listed::All };
+        let listed = if context.config.format == Format::Csv { ListedLoss::Nothing } else { ListedLoss::All };
         let verdict = losses::end(&context, out, false, listed)?;
         (self.headed, self.noted, self.config.max_events) = (true, self.noted || first, left);
         Ok(if left == 0 { ControlFlow::Break(verdict) } else { ControlFlow::Continue(verdict) })
@@ -102,12 +102,12 @@ pub(crate) static SUMMARY: View = View {
         Rows::of("--summary -e FAMILY:EVENT", &[Keys(&by::BY), All(&events::EVENTS)]),
     ],
     check: summary::check,
-    run: Run::Prints(|config, tape, out| run(config, tape, Parts { listing: false, summary: true }, out)),
+    run: AnswerFn::Prints(|config, tape, out| run(config, tape, ListingParts { listing: false, summary: true }, out)),
     several: Several::AddedBy(summary::many::run),
     ..View::PLAIN
 };
 
-/// Both.
+/// View of both, the listing and its summary.
 pub(crate) static WITH_SUMMARY: View = View {
     name: "with-summary",
     about: "The listing, then the summary (analyze -S)",
@@ -126,7 +126,7 @@ pub(crate) static WITH_SUMMARY: View = View {
     ],
     check: check_both,
     reads,
-    run: Run::Prints(|config, tape, out| run(config, tape, Parts { listing: true, summary: true }, out)),
+    run: AnswerFn::Prints(|config, tape, out| run(config, tape, ListingParts { listing: true, summary: true }, out)),
     ..View::PLAIN
 };
 
@@ -162,13 +162,13 @@ fn reads(config: &Config) -> Result<Reads> {
 
 /// The parts to print.
 #[derive(Clone, Copy, Debug)]
-struct Parts {
+struct ListingParts {
     listing: bool,
     summary: bool,
 }
 
 /// Prints `parts` of the answer for `config`.
-fn run(config: &Config, tape: &Tape, parts: Parts, out: &mut Out) -> Result<Verdict> {
+fn run(config: &Config, tape: &Tape, parts: ListingParts, out: &mut Out) -> Result<Verdict> {
     let own = parts.listing.then(|| config.own()).transpose()?;
     answer(config, tape, (own.as_ref(), None), parts.summary, |_| (), out)
 }
@@ -178,7 +178,7 @@ pub(super) fn answer_in(config: &Config, tape: &Tape, lines: &Lines, stacks: Bel
     answer_picked(config, tape, lines, stacks, |_| (), out)
 }
 
-/// The same, of the calls that `pick` leaves in the question.
+/// Answers about the calls that `pick` leaves in the question.
 pub(super) fn answer_picked(
     config: &Config,
     tape: &Tape,
@@ -219,7 +219,7 @@ fn answer(
     }
     // where the answer itself has no line for it
     let silent = config.format != Format::Text || !summary;
-    let listed = if listing.is_some() && config.format != Format::Csv { Listed::All } else { Listed::Nothing };
+    let listed = if listing.is_some() && config.format != Format::Csv { ListedLoss::All } else { ListedLoss::Nothing };
     let verdict = losses::end(&context, out, !silent, listed)?;
     let doubts = told.iter().filter(|_| silent).flat_map(|told| &told.doubts);
     doubts.for_each(|line| out.say(line));

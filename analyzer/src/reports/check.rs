@@ -8,12 +8,12 @@ use anyhow::{Result, bail};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde_json::{Value, json};
 use systape_format::model::Family;
-use systape_format::reader::{Finding, Tape};
-use systape_format::repair::{Hole, Holes, Lost, holes};
+use systape_format::reader::{Tape, TapeFault};
+use systape_format::repair::{Holes, Lost, TapeHole, holes};
 
 use crate::asked::config::Config;
 use crate::asked::config::view::Part::All;
-use crate::asked::config::view::{Rows, Run, View};
+use crate::asked::config::view::{AnswerFn, Rows, View};
 use crate::render::cell::Cell;
 use crate::render::form::Form;
 use crate::render::out::Out;
@@ -45,7 +45,7 @@ pub(crate) static VIEW: View = View {
     about: "Whether every byte of the tape is sound",
     examples: [("analyze check t.tape", "good, usable or not a tape"), ("analyze check --format json", "one object")],
     tables: &[Rows::of("check", &[All(&CHECK)])],
-    run: Run::Judges { run, not_a_tape },
+    run: AnswerFn::Judges { run, not_a_tape },
     ..View::PLAIN
 };
 
@@ -96,7 +96,7 @@ pub(crate) fn grade(good: bool) -> &'static str {
     if good { "good" } else { "usable" }
 }
 
-fn text(out: &mut Out, name: &str, tape: &Tape, found: &[Finding], holes: &Holes, good: bool) -> Result<()> {
+fn text(out: &mut Out, name: &str, tape: &Tape, found: &[TapeFault], holes: &Holes, good: bool) -> Result<()> {
     let size = format!("{} segments, {} bytes", tape.segments().len(), tape.len_bytes());
     if good {
         line(out, &format!("{name}: good: {size}; every hash, index and order holds"))?;
@@ -164,7 +164,7 @@ pub(crate) fn holes_text(out: &mut Out, tape: &Tape, holes: &Holes) -> Result<()
 /// Holes as JSON; at an unknown time `from_ns` and `to_ns` are null, and `to_ns` also without an end.
 pub(crate) fn holes_json(tape: &Tape, holes: &Holes) -> Value {
     let ns = |ts: u64| ts.wrapping_sub(tape.session().window_open) as i64;
-    let hole = |hole: &Hole| {
+    let hole = |hole: &TapeHole| {
         json!({
             "what": what(tape, hole),
             "from_ns": hole.span.map(|(from, _)| ns(from)),
@@ -177,7 +177,7 @@ pub(crate) fn holes_json(tape: &Tape, holes: &Holes) -> Value {
 }
 
 /// A hole in words.
-fn what(tape: &Tape, hole: &Hole) -> String {
+fn what(tape: &Tape, hole: &TapeHole) -> String {
     match (&hole.lost, hole.segments) {
         (Lost::Session, _) => "the session: what the tape says of itself".to_owned(),
         (Lost::Segments, Some((first, last))) if first < last => format!("segments {first} to {last}"),
@@ -194,7 +194,7 @@ fn what(tape: &Tape, hole: &Hole) -> String {
     }
 }
 
-fn at_least(hole: &Hole) -> Vec<&'static str> {
+fn at_least(hole: &TapeHole) -> Vec<&'static str> {
     // That all are touched says more than any one of them.
     match hole.families.contains(&Family::Unknown) {
         true => vec![family_name(Family::Unknown)],

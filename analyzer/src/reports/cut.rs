@@ -7,7 +7,8 @@ use std::fs::File;
 use std::io::{BufWriter, Write as _};
 
 use anyhow::{Context as _, Result, bail};
-use systape_abi::{Abi, Effect};
+use systape_abi::Effect;
+use systape_abi::descriptors::is_accept;
 use systape_format::cut::{Choice, cut};
 use systape_format::model::{Call, Family, Task, Window};
 use systape_format::reader::Tape;
@@ -17,7 +18,7 @@ use super::check;
 use super::repair::{Copied, create, fill, sync};
 use crate::asked::config::Config;
 use crate::asked::config::view::Part::All;
-use crate::asked::config::view::{Operands, Own, Rows, Run, View};
+use crate::asked::config::view::{AnswerFn, Operands, Own, Rows, View};
 use crate::derive::{fds, paths};
 use crate::render::out::Out;
 use crate::render::row::{Judgement, Row};
@@ -57,7 +58,7 @@ pub(crate) static VIEW: View = View {
     ],
     tables: &[Rows::of("cut", &[All(&CUT)])],
     check: |config| families(config).map(drop),
-    run: Run::Writes { make, run, tells_damage: true },
+    run: AnswerFn::Writes { make, run, tells_damage: true },
     ..View::PLAIN
 };
 
@@ -145,10 +146,7 @@ fn write(
     families: Option<&[Family]>,
 ) -> Result<Repaired> {
     let book = CallBook::new(tape.session());
-    let accepts = |call: Call| {
-        let name = |abi, name| systape_abi::number(abi, name) == Some(call.nr);
-        ["accept", "accept4"].iter().any(|word| name(Abi::from_raw(call.abi), word))
-    };
+    let accepts = |call: Call| is_accept(&book.get(call).name);
     // where a process is, and what it has open
     let outlasts = |effect: Effect| paths::feed::moves(effect) || fds::calls::matters(effect);
     let tasks = |task: &Task| scope.task(task);

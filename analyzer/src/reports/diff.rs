@@ -11,12 +11,12 @@ use anyhow::{Context as _, Result, bail};
 use clap::ValueEnum;
 use systape_format::reader::Tape;
 
-use self::rows::{Compared, DIFF, Row, Unit};
-use self::side::{Recorded, Side};
+use self::rows::{Compared, DIFF, DiffUnit, Row};
+use self::side::{RecordedSet, Side};
 use self::whole::{Line, WHOLE};
 use crate::asked::config::Config;
 use crate::asked::config::view::Part::{All, Keys as KeysPart};
-use crate::asked::config::view::{CALLS, CPUS, Operands, Own, PATHS, Rows, Run, TASKS, View};
+use crate::asked::config::view::{AnswerFn, CALLS, CPUS, Operands, Own, PATHS, Rows, TASKS, View};
 use crate::render::by;
 use crate::render::form::Form;
 use crate::render::keys::with_keys;
@@ -25,7 +25,7 @@ use crate::render::out::Out;
 use crate::render::rank::{Rank, more};
 use crate::render::row::Judgement;
 use crate::render::table::{Table, millis};
-use crate::table::group::by::By;
+use crate::table::group::by::GroupKey;
 use crate::values::open::open;
 use crate::values::output::line;
 use crate::values::say::Verdict;
@@ -45,7 +45,7 @@ pub(crate) static VIEW: View = View {
     own: Own::of::<Options>(),
     tables: &[Rows::of("diff", &[KeysPart(&by::BY), All(&DIFF)]), Rows::json("diff", &[All(&WHOLE)])],
     check,
-    run: Run::Prints(run),
+    run: AnswerFn::Prints(run),
     ..View::PLAIN
 };
 
@@ -127,30 +127,30 @@ fn check(config: &Config) -> Result<()> {
 }
 
 /// Keys whose values mean the same in two recordings: ids of processes do not, nor does time.
-const KEYS: [By; 18] = [
-    By::Syscall,
-    By::Abi,
-    By::Comm,
-    By::File,
-    By::Dir,
-    By::Ext,
-    By::Peer,
-    By::Port,
-    By::Errno,
-    By::Uid,
-    By::Cgroup,
-    By::Container,
-    By::Unit,
-    By::Pod,
-    By::Job,
-    By::Env,
-    By::Label,
-    By::Cpu,
+const KEYS: [GroupKey; 18] = [
+    GroupKey::Syscall,
+    GroupKey::Abi,
+    GroupKey::Comm,
+    GroupKey::File,
+    GroupKey::Dir,
+    GroupKey::Ext,
+    GroupKey::Peer,
+    GroupKey::Port,
+    GroupKey::Errno,
+    GroupKey::Uid,
+    GroupKey::Cgroup,
+    GroupKey::Container,
+    GroupKey::Unit,
+    GroupKey::Pod,
+    GroupKey::Job,
+    GroupKey::Env,
+    GroupKey::Label,
+    GroupKey::Cpu,
 ];
 
-fn keys(config: &Config) -> Result<Vec<By>> {
-    let by = By::parse(&config.by, &KEYS, "'analyze diff', whose keys mean the same in both tapes,")?;
-    Ok(if by.is_empty() { vec![By::Syscall] } else { by })
+fn keys(config: &Config) -> Result<Vec<GroupKey>> {
+    let by = GroupKey::parse(&config.by, &KEYS, "'analyze diff', whose keys mean the same in both tapes,")?;
+    Ok(if by.is_empty() { vec![GroupKey::Syscall] } else { by })
 }
 
 /// Prints the difference between `tape` and the second of `config`.
@@ -210,7 +210,7 @@ fn run(config: &Config, tape: &Tape, out: &mut Out) -> Result<Verdict> {
 
 /// An answer in text.
 struct Shown<'a> {
-    by: &'a [By],
+    by: &'a [GroupKey],
     sides: [&'a Side; 2],
     compared: &'a Compared,
     rates: bool,
@@ -223,7 +223,7 @@ struct Shown<'a> {
 
 impl Shown<'_> {
     fn print(&self, rows: &[&Row], out: &mut Out) -> Result<()> {
-        let unit = Unit::of(self.sides, self.rates);
+        let unit = DiffUnit::of(self.sides, self.rates);
         for (side, name) in self.sides.iter().zip(["before", "after"]) {
             let (mut calls, mut total) = (0_u64, 0_u64);
             for (_, sum) in side.sums.values() {
@@ -263,7 +263,7 @@ impl Shown<'_> {
     }
 
     /// What changed, in one line; None: the time in calls is the same.
-    fn in_one_line(&self, rows: &[&Row], unit: Unit) -> Option<String> {
+    fn in_one_line(&self, rows: &[&Row], unit: DiffUnit) -> Option<String> {
         let total = |side: &Side| side.sums.values().fold(0_u64, |all, (_, sum)| all.saturating_add(sum.total));
         let rough = |side: &Side| !side.complete || side.sums.values().any(|(_, sum)| sum.open || sum.short);
         let [before, after] = self.sides;
@@ -297,7 +297,7 @@ impl Shown<'_> {
 
     /// The row that chance may explain and that differs most, if it differs more than `sure`, the first that chance does not explain.
     fn largest_by_chance(&self, sure: Option<&Row>) -> Option<&Row> {
-        let unit = Unit::of(self.sides, self.rates);
+        let unit = DiffUnit::of(self.sides, self.rates);
         let largest = self.compared.rows.iter().filter(|row| !row.changed.any()).max_by_key(|row| row.weight(unit));
         let least = sure.map_or(0, |row| row.weight(unit)).max(WORTH_A_WORD);
         largest.filter(|row| row.weight(unit) > least)
@@ -306,7 +306,7 @@ impl Shown<'_> {
     /// What the tapes were asked to hold, if that differs: a part of each difference is that.
     fn scopes(&self) -> Option<String> {
         let [before, after] = self.sides.map(|side| &side.recorded);
-        let whom = |recorded: &Recorded| match recorded.everyone {
+        let whom = |recorded: &RecordedSet| match recorded.everyone {
             true => "the whole machine (record -a)".to_owned(),
             false => escaped(recorded.target.as_bytes()),
         };

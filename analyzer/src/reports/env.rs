@@ -9,14 +9,14 @@ use systape_format::reader::Tape;
 use super::{Context, losses};
 use crate::asked::config::Config;
 use crate::asked::config::view::Part::All;
-use crate::asked::config::view::{Own, Rows, Run, TASKS, View};
-use crate::derive::environments::{Program, Programs, Variable};
+use crate::asked::config::view::{AnswerFn, Own, Rows, TASKS, View};
+use crate::derive::environments::{StartedProgram, StartedPrograms, Variable};
 use crate::render::out::Out;
 use crate::render::rank::more;
 use crate::render::row::{Row, some, user};
 use crate::render::table::{Table, seconds};
 use crate::table::families;
-use crate::table::loss::Listed;
+use crate::table::loss::ListedLoss;
 use crate::table::scan::Scan;
 use crate::values::glob;
 use crate::values::order::InOrder as _;
@@ -49,7 +49,7 @@ pub(crate) static VIEW: View = View {
         ("analyze env --var 'LD_*'", "of all programs, only these"),
     ],
     tables: &[Rows::of("env", &[All(&ENV)])],
-    run: Run::Prints(run),
+    run: AnswerFn::Prints(run),
     ..View::PLAIN
 };
 
@@ -69,7 +69,7 @@ fn run(config: &Config, tape: &Tape, out: &mut Out) -> Result<Verdict> {
     }
     let own: Options = config.own()?;
     let mut context = Context::about(config, tape, &[Family::Process])?;
-    let mut programs = Programs::default();
+    let mut programs = StartedPrograms::default();
     if tape.checkpoints() > 0
         && let Ok(checkpoint) = tape.checkpoint(0)
     {
@@ -85,18 +85,18 @@ fn run(config: &Config, tape: &Tape, out: &mut Out) -> Result<Verdict> {
     )?;
     coverage.tell(&mut context.question.loss);
     let scope = &context.question.scope;
-    let passes = |program: &&Program| {
+    let passes = |program: &&StartedProgram| {
         let ts = program.since.unwrap_or(session.window_open);
         ts >= scope.from && ts < scope.to && scope.task(&program.task)
     };
-    let mut asked: Vec<&Program> = programs.all.iter().filter(passes).collect();
+    let mut asked: Vec<&StartedProgram> = programs.all.iter().filter(passes).collect();
     asked.order_by_key(|program| (program.since, program.task.pid));
     let unknown = asked.iter().filter(|program| !program.is_known()).count();
     let fits = |variable: &Variable<'_>| {
         let name = variable.name.unwrap_or_default();
         own.var.is_empty() || own.var.iter().any(|pattern| glob::matches(pattern.as_bytes(), name))
     };
-    let rows: Vec<(&Program, Variable<'_>)> = asked
+    let rows: Vec<(&StartedProgram, Variable<'_>)> = asked
         .iter()
         .flat_map(|program| program.variables().filter(fits).map(move |variable| (*program, variable)))
         .collect();
@@ -122,10 +122,10 @@ fn run(config: &Config, tape: &Tape, out: &mut Out) -> Result<Verdict> {
             note.iter().try_for_each(|note| line(out, note))?;
         }
     }
-    losses::end(&context, out, false, Listed::Nothing)
+    losses::end(&context, out, false, ListedLoss::Nothing)
 }
 
-fn row<'r>(open: u64, program: &'r Program, variable: &Variable<'r>) -> Row<'r> {
+fn row<'r>(open: u64, program: &'r StartedProgram, variable: &Variable<'r>) -> Row<'r> {
     let task = &program.task;
     let mut row = Row::new(&ENV);
     row.set("ts_ns", program.since.map(|since| since.wrapping_sub(open) as i64));
@@ -135,7 +135,7 @@ fn row<'r>(open: u64, program: &'r Program, variable: &Variable<'r>) -> Row<'r> 
     row
 }
 
-fn cells(open: u64, program: &Program, variable: &Variable<'_>) -> Vec<String> {
+fn cells(open: u64, program: &StartedProgram, variable: &Variable<'_>) -> Vec<String> {
     let name = variable.name.map(|name| format!("{}=", escaped(name))).unwrap_or_default();
     vec![
         program.since.map_or_else(|| "before".to_owned(), |since| seconds(since, open)),

@@ -11,12 +11,12 @@ use systape_format::reader::Tape;
 use systape_format::table::Type;
 use systape_format::tables::TableRows;
 
-use super::keys::{Keys, Words};
+use super::keys::{KeyWords, RowKeys};
 use super::{Context, losses};
 use crate::asked::config::Config;
 use crate::derive::summary::labels::Labels;
 use crate::derive::summary::plan::{Plan, RowPart};
-use crate::lines::events::picked::Picked;
+use crate::lines::events::picked::PickedEvents;
 use crate::render::by;
 use crate::render::keys::with_keys;
 use crate::render::mark;
@@ -25,7 +25,7 @@ use crate::render::row::Row;
 use crate::render::table::Table;
 use crate::table::filter::Scope;
 use crate::table::group::Add;
-use crate::table::group::by::By;
+use crate::table::group::by::GroupKey;
 use crate::table::group::packed::Packed;
 use crate::table::group::spilling::{Ordered, Parts, Spilling};
 use crate::table::group::value::{Key, Value};
@@ -43,15 +43,15 @@ systape_format::tables! {
 }
 
 /// The keys that events can have. The file is that of the table's first column with a path.
-const KNOWN: [By; 15] = By::of_task_and(&[By::Cpu, By::File, By::Dir, By::Ext]);
+const KNOWN: [GroupKey; 15] = GroupKey::of_task_and(&[GroupKey::Cpu, GroupKey::File, GroupKey::Dir, GroupKey::Ext]);
 
 /// The keys in `config`.
 ///
 /// # Errors
 /// Events do not have such a key.
-pub(crate) fn keys(config: &Config) -> Result<Vec<By>> {
-    let by = By::parse(&config.by, &KNOWN, "a summary of events of tables")?;
-    Ok(if by.is_empty() { vec![By::Tid] } else { by })
+pub(crate) fn keys(config: &Config) -> Result<Vec<GroupKey>> {
+    let by = GroupKey::parse(&config.by, &KNOWN, "a summary of events of tables")?;
+    Ok(if by.is_empty() { vec![GroupKey::Tid] } else { by })
 }
 
 /// Events of one table and key.
@@ -89,11 +89,11 @@ struct Sums {
 impl Sums {
     /// Adds the passing rows of a segment's table.
     fn add(&mut self, table: &TableRows, scope: &Scope<'_>, (segment, dict): (usize, &Dict), plan: &Plan) {
-        let picked = Picked::new(table, scope, dict);
+        let picked = PickedEvents::new(table, scope, dict);
         let mut counts: FxHashMap<(Option<usize>, u32, u64), u64> = FxHashMap::default();
         let paths = plan.by_file().then(|| paths(table)).flatten();
         for row in picked.rows() {
-            let cpu = if plan.has(By::Cpu) { picked.cpu(row).unwrap_or(CPU_NONE) } else { CPU_NONE };
+            let cpu = if plan.has(GroupKey::Cpu) { picked.cpu(row).unwrap_or(CPU_NONE) } else { CPU_NONE };
             let path = paths.and_then(|paths| paths.get(row)).copied().unwrap_or(0);
             *counts.entry((picked.task(row), cpu, path)).or_default() += 1;
         }
@@ -149,7 +149,7 @@ pub(crate) fn run(config: &Config, tape: &Tape, out: &mut Out) -> Result<bool> {
     let mut context = Context::about(config, tape, &config.events.families())?;
     let (sums, coverage) = collect(&context, &plan)?;
     coverage.tell(&mut context.question.loss);
-    let words = Words { session: tape.session(), book: &context.question.book, plan: &plan };
+    let words = KeyWords { session: tape.session(), book: &context.question.book, plan: &plan };
     let Sums { groups, labels } = sums;
     let parts = Parts::of(vec![groups]);
     let mut total = 0_u64;
@@ -172,7 +172,7 @@ pub(crate) fn run(config: &Config, tape: &Tape, out: &mut Out) -> Result<bool> {
         line(out, &format!("Events: {least}{total}"))?;
         let cells = |(key, count): (Key, u64)| -> Vec<String> {
             let (event, values) = key.split_last().unwrap_or((&Value::Unknown, &[]));
-            let keys = Keys { words, values, task: labels.get(values, &plan) };
+            let keys = RowKeys { words, values, task: labels.get(values, &plan) };
             [format!("{least}{count}"), name(event)].into_iter().chain(by.iter().map(|by| keys.text(*by))).collect()
         };
         if rows.len() > 0 {
@@ -183,7 +183,7 @@ pub(crate) fn run(config: &Config, tape: &Tape, out: &mut Out) -> Result<bool> {
     let declared = with_keys(by::columns(&by), &EVENTS);
     let rows = each.map(|(key, count)| {
         let (event, values) = key.split_last().unwrap_or((&Value::Unknown, &[]));
-        let keys = Keys { words, values, task: labels.get(values, &plan) };
+        let keys = RowKeys { words, values, task: labels.get(values, &plan) };
         let mut row = Row::new(&declared);
         by::fill(&mut row, &by, |by, name| keys.cell(by, name).into_owned());
         row.set("event", name(event)).set("count", count);

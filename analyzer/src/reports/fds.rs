@@ -10,7 +10,7 @@ use super::idle::of_machine;
 use super::{Context, losses};
 use crate::asked::config::Config;
 use crate::asked::config::view::Part::All;
-use crate::asked::config::view::{Own, Rows, Run, TASKS, View};
+use crate::asked::config::view::{AnswerFn, Own, Rows, TASKS, View};
 use crate::derive::fds::calls::matters;
 use crate::derive::fds::feed::{Fed, Held, feed};
 use crate::derive::fds::file::{kind, kind_made};
@@ -25,7 +25,7 @@ use crate::render::rank::more;
 use crate::render::row::{Row, some, user};
 use crate::render::table::{Table, seconds};
 use crate::table::filter;
-use crate::table::loss::Listed;
+use crate::table::loss::ListedLoss;
 use crate::table::question::{Question, clock};
 use crate::values::clock::Clock;
 use crate::values::output::line;
@@ -69,7 +69,7 @@ pub(crate) static VIEW: View = View {
     ],
     tables: &[Rows::of("fds", &[All(&FDS)])],
     check,
-    run: Run::Prints(run),
+    run: AnswerFn::Prints(run),
     ..View::PLAIN
 };
 
@@ -143,7 +143,7 @@ fn run(config: &Config, tape: &Tape, out: &mut Out) -> Result<Verdict> {
     let Fed { coverage, .. } = fed;
     context.question.loss = loss;
     coverage.tell(&mut context.question.loss);
-    losses::end(&context, out, false, Listed::Nothing)
+    losses::end(&context, out, false, ListedLoss::Nothing)
 }
 
 /// A line of the answer.

@@ -8,17 +8,17 @@ pub(super) mod work;
 
 use anyhow::{Result, bail};
 use clap::ValueEnum;
-use systape_abi::{ArgKind, Io};
+use systape_abi::{ArgKind, ContentIo};
 use systape_format::model::Family;
 use systape_format::reader::Tape;
 
-use self::lines::{Doing, List};
+use self::lines::{List, ListedAction};
 use self::sums::Asked;
 use self::work::Work;
 use super::{Context, losses};
 use crate::asked::config::Config;
 use crate::asked::config::view::Part::{All, Keys};
-use crate::asked::config::view::{CALLS, CPUS, Own, PATHS, Rows, Run, TASKS, View};
+use crate::asked::config::view::{AnswerFn, CALLS, CPUS, Own, PATHS, Rows, TASKS, View};
 use crate::derive::paths::names::Name;
 use crate::derive::summary::plan::Plan;
 use crate::lines::tables::LOSSES;
@@ -28,8 +28,8 @@ use crate::render::out::Out;
 use crate::render::rank::Rank;
 use crate::table::calls::CallInfo;
 use crate::table::families;
-use crate::table::group::by::By;
-use crate::table::loss::Listed;
+use crate::table::group::by::GroupKey;
+use crate::table::loss::ListedLoss;
 use crate::values::say::Verdict;
 use crate::values::timespec;
 
@@ -94,7 +94,7 @@ pub(crate) static VIEW: View = View {
         Rows::json("files --opens", &[All(&LOSSES)]),
     ],
     check,
-    run: Run::Prints(run),
+    run: AnswerFn::Prints(run),
     ..View::PLAIN
 };
 
@@ -192,9 +192,9 @@ fn slower(own: &Options) -> Result<Option<u64>> {
 }
 
 /// The keys of rows of sums.
-fn keys(config: &Config) -> Result<Vec<By>> {
-    let by = By::parse(&config.by, &Plan::KNOWN, "'analyze files'")?;
-    Ok(if by.is_empty() { vec![By::File] } else { by })
+fn keys(config: &Config) -> Result<Vec<GroupKey>> {
+    let by = GroupKey::parse(&config.by, &Plan::KNOWN, "'analyze files'")?;
+    Ok(if by.is_empty() { vec![GroupKey::File] } else { by })
 }
 
 /// Prints the answer for `config`.
@@ -206,7 +206,7 @@ fn run(config: &Config, tape: &Tape, out: &mut Out) -> Result<Verdict> {
         // paths follow from where processes are
         let mut context = Context::about(config, tape, &[Family::Syscall, Family::Process])?;
         let (stamps, layout) = (context.stamps(), if own.opens { lines::OPENS } else { lines::SLOWER });
-        let doing = if own.opens { Doing::Open } else { Doing::Any };
+        let doing = if own.opens { ListedAction::Open } else { ListedAction::Any };
         let list = List { doing, slower: slower(&own)?, sockets: own.sockets, stamps, layout };
         return lines::answer(&mut context, &list, out);
     }
@@ -224,14 +224,14 @@ fn run(config: &Config, tape: &Tape, out: &mut Out) -> Result<Verdict> {
 pub(super) fn answer_sums(config: &Config, tape: &Tape, asked: &Asked<'_>, out: &mut Out) -> Result<Verdict> {
     families::require(tape, Family::Syscall, "syscalls")?;
     // paths follow from where processes are
-    let by_path = asked.by.contains(&By::File);
+    let by_path = asked.by.contains(&GroupKey::File);
     let families: &[Family] = match by_path {
         true => &[Family::Syscall, Family::IoUring, Family::Process],
         false => &[Family::Syscall, Family::IoUring],
     };
     let mut context = Context::about(config, tape, families)?;
     let doubts = sums::print(&mut context, asked, out)?;
-    let verdict = losses::end(&context, out, config.format == Format::Text, Listed::Nothing)?;
+    let verdict = losses::end(&context, out, config.format == Format::Text, ListedLoss::Nothing)?;
     Ok(verdict.doubted(doubts))
 }
 
@@ -247,7 +247,7 @@ fn is_file(name: &Name<'_>) -> bool {
 
 /// Whether a call has an argument that may name a file.
 fn on_files(info: &CallInfo) -> bool {
-    info.io == Io::Open || info.args.iter().any(|arg| matches!(arg.kind, ArgKind::Path | ArgKind::Fd))
+    info.io == ContentIo::Open || info.args.iter().any(|arg| matches!(arg.kind, ArgKind::Path | ArgKind::Fd))
 }
 
 /// Whether a call has an argument that names a file.

@@ -4,7 +4,7 @@ use systape_format::model::Extent;
 use systape_format::reader::Tape;
 
 use crate::asked::config::Config;
-use crate::asked::options::idle::{How, Idle};
+use crate::asked::options::idle::{Idle, IdleRows};
 use crate::render::mark;
 use crate::render::table::{millis, share};
 use crate::table::filter::Scope;
@@ -23,7 +23,7 @@ pub(super) fn of_machine(tape: &Tape) -> bool {
 pub(super) fn folds(idle: Idle, config: &Config, tape: &Tape, scope: &Scope<'_>) -> bool {
     let all = of_machine(tape) && !scope.by_task() && !config.filters.selects;
     match idle.asked() {
-        Some(how) => how == How::Fold,
+        Some(how) => how == IdleRows::Fold,
         None => all && config.format.rows().is_none(),
     }
 }

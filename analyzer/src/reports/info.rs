@@ -18,7 +18,7 @@ use systape_format::reader::{BlockInfo, Tape};
 use self::ledger::Ledger;
 use crate::asked::config::Config;
 use crate::asked::config::view::Part::All;
-use crate::asked::config::view::{Rows, Run, View};
+use crate::asked::config::view::{AnswerFn, Rows, View};
 use crate::derive::stacks::recorded::Inventory;
 use crate::render::cell::Cell;
 use crate::render::json;
@@ -112,7 +112,7 @@ fn left_out(left: &LeftOut) -> Value {
 
 /// All facts of `info`, before they are put into words.
 #[derive(Debug)]
-struct Facts<'a> {
+struct TapeFacts<'a> {
     tape: &'a Tape,
     clock: Clock,
     /// Events by kind.
@@ -145,13 +145,13 @@ pub(crate) static VIEW: View = View {
     about: "What is in the tape, and what is missing",
     examples: [("analyze info t.tape", "in words"), ("analyze info --format json t.tape", "one object")],
     tables: &[Rows::of("info", &[All(&INFO)])],
-    run: Run::Prints(run),
+    run: AnswerFn::Prints(run),
     ..View::PLAIN
 };
 
 /// Prints the facts about the tape.
 fn run(config: &Config, tape: &Tape, out: &mut Out) -> Result<Verdict> {
-    let facts = Facts::gather(tape);
+    let facts = TapeFacts::gather(tape);
     match config.format.rows() {
         None => {
             for text in facts.lines(config) {
@@ -164,7 +164,7 @@ fn run(config: &Config, tape: &Tape, out: &mut Out) -> Result<Verdict> {
     Ok(Verdict { lost: !facts.complete(), bad: false })
 }
 
-impl<'a> Facts<'a> {
+impl<'a> TapeFacts<'a> {
     fn gather(tape: &'a Tape) -> Self {
         let mut bytes = BTreeMap::new();
         let blocks = tape.blocks();

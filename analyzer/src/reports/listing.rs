@@ -14,7 +14,7 @@ use systape_format::model::{CallState, Family, StackOf};
 use super::Context;
 use crate::asked::config::{Config, refuse};
 use crate::asked::options::stacks::Below;
-use crate::asked::sort::{Order, Sort};
+use crate::asked::sort::{ListingOrder, Sort};
 use crate::derive::block::devices::devices;
 use crate::derive::identities;
 use crate::derive::paths::cwds::{self, Cwds, Moves};
@@ -28,7 +28,7 @@ use crate::lines::csv::Csv;
 use crate::lines::events::lines::EventLines;
 use crate::lines::json::Json;
 use crate::lines::tables::EVENTS;
-use crate::lines::text::{Look, Text};
+use crate::lines::text::{Look, PerfTraceText};
 use crate::render::columns::Layout;
 use crate::render::form::Format;
 use crate::render::out::Out;
@@ -79,7 +79,7 @@ pub(crate) struct Options {
 }
 
 impl Options {
-    /// None but these `stacks`.
+    /// Options that are not set, but these `stacks`.
     pub(super) fn with(stacks: Below) -> Self {
         Self { stacks, ..Self::default() }
     }
@@ -101,7 +101,7 @@ impl Options {
                 (filters.longer_than.is_some(), "--duration"),
                 (filters.failure, "--failure"),
                 (filters.by_path(), "-P"),
-                (config.sort == Some(Sort::Listing(Order::End)), "--sort end"),
+                (config.sort == Some(Sort::Listing(ListingOrder::End)), "--sort end"),
                 (self.clone_child, "--clone-child"),
                 (self.show_cwd, "--show-cwd"),
                 of_text[1],
@@ -141,12 +141,12 @@ pub fn run(context: &mut Context<'_>, out: &mut Out) -> Result<()> {
     run_with(context, &own, None, out)
 }
 
-/// The same with these options, text with those `lines` if they are given.
+/// Answers with these options, text with those `lines` if they are given.
 pub(super) fn run_with(context: &mut Context<'_>, own: &Options, lines: Option<&Lines>, out: &mut Out) -> Result<()> {
     run_part(context, own, lines, true, out).map(drop)
 }
 
-/// The same, the heading only if it is `headed`; returns how many lines more may be printed.
+/// Answers a part, the heading only if it is `headed`; returns how many lines more may be printed.
 pub(super) fn run_part(
     context: &mut Context<'_>,
     own: &Options,
@@ -158,7 +158,7 @@ pub(super) fn run_part(
     let form: Box<dyn LineFormat + '_> = match context.config.format {
         Format::Text => match lines {
             Some(Lines::Calls(make)) => make(context),
-            _ => Box::new(Text::new(session, look, context.stamps())),
+            _ => Box::new(PerfTraceText::new(session, look, context.stamps())),
         },
         Format::Json => Box::new(Json::new(session, clock(context.question.tape))),
         Format::Csv => Box::new(Csv::new(session, clock(context.question.tape), own.stacks.asked())),
@@ -232,21 +232,21 @@ fn clock_for(context: &Context<'_>) -> Clock {
 }
 
 /// The requested order, if the tape allows it: without the index of carry rows, only end order can be streamed.
-fn order(context: &Context<'_>, out: &mut Out) -> Order {
+fn order(context: &Context<'_>, out: &mut Out) -> ListingOrder {
     let sort = match context.config.sort {
-        _ if context.config.follow => Order::End,
+        _ if context.config.follow => ListingOrder::End,
         Some(Sort::Listing(order)) => order,
-        _ => Order::default(),
+        _ => ListingOrder::default(),
     };
     let unknown =
         context.question.tape.segments().iter().any(|info| info.carry_rows > 0 && carry_start(info).is_none());
-    if sort == Order::Start && context.config.calls && unknown {
+    if sort == ListingOrder::Start && context.config.calls && unknown {
         let why = match context.question.tape.is_being_written() {
             true => "it is still being written",
             false => "the recording ended abnormally",
         };
         out.say(&format!("the tape has no index ({why}): calls are listed by end, not by start"));
-        return Order::End;
+        return ListingOrder::End;
     }
     sort
 }
@@ -267,12 +267,12 @@ struct Rendered {
     own: Part,
     carry: Vec<Loose>,
     holes: Vec<Hole>,
-    rest: Option<Rest>,
+    rest: Option<SegmentRest>,
 }
 
 /// The rest of a segment whose first lines are rendered.
 #[derive(Debug)]
-struct Rest {
+struct SegmentRest {
     at: usize,
     segment: Loaded,
     keyed: Vec<(u64, u32)>,
@@ -298,7 +298,7 @@ struct Listing<'a, 'b> {
     form: &'a dyn LineFormat,
     /// Calls are selected, and were recorded.
     calls: bool,
-    sort: Order,
+    sort: ListingOrder,
     /// The child's return from clone is selected.
     children: bool,
     /// Whether current directories are shown.
@@ -315,7 +315,7 @@ impl Listing<'_, '_> {
     /// Prints all lines; returns how many more may be printed.
     fn run(&self, out: &mut Out, holes: &mut Vec<Hole>) -> Result<u64> {
         let segments = self.segments();
-        let carries = if self.calls && self.sort == Order::Start { &segments[..] } else { &[] };
+        let carries = if self.calls && self.sort == ListingOrder::Start { &segments[..] } else { &[] };
         let mut plan = CarryPlan::of(self.context.question.tape, carries);
         let mut merger = Merger::new(out, self.context.config.max_events);
         self.context.config.shown.rows(0);
@@ -339,7 +339,8 @@ impl Listing<'_, '_> {
             begin = frontier;
             rest = rendered.iter_mut().find_map(|rendered| rendered.rest.take());
             // what comes next is the first of the rest, or of the segment after it
-            let then = rest.as_ref().and_then(|rest: &Rest| rest.keyed.first()).map_or(frontier, |(key, _)| *key);
+            let then =
+                rest.as_ref().and_then(|rest: &SegmentRest| rest.keyed.first()).map_or(frontier, |(key, _)| *key);
             let first = Batch { rendered, frontier: then.min(frontier) };
             self.write(&mut merger, first, holes)?;
             merger.flush()?;
@@ -410,7 +411,7 @@ impl Listing<'_, '_> {
             if stacks.as_mut().is_some_and(|stacks| !stacks.passes(StackOf::Syscall, row as u32)) {
                 continue;
             }
-            let dur = if self.sort == Order::End { segment.core.dur[row] } else { 0 };
+            let dur = if self.sort == ListingOrder::End { segment.core.dur[row] } else { 0 };
             let mut line = Vec::new();
             lines.row(&mut line, row);
             if let Some(stacks) = &mut stacks {
@@ -431,7 +432,7 @@ impl Listing<'_, '_> {
         let due = plan.due(frontier);
         let mut jobs: Vec<Job> = batch
             .iter()
-            .map(|at| Job { at: *at, own: true, carry: self.sort == Order::End || due.contains(at) })
+            .map(|at| Job { at: *at, own: true, carry: self.sort == ListingOrder::End || due.contains(at) })
             .collect();
         jobs.extend(due.iter().filter(|at| !batch.contains(at)).map(|at| Job { at: *at, own: false, carry: true }));
         (jobs, frontier)
@@ -540,11 +541,11 @@ impl Listing<'_, '_> {
         let whole = !context.config.events.is_empty() || self.events.stacks.is_some();
         let rest = if job.own && !whole { keyed.split_off(keyed.len().min(most)) } else { Vec::new() };
         self.lines(job.at, &segment, &keyed, &mut rendered);
-        rendered.rest = (!rest.is_empty()).then_some(Rest { at: job.at, segment, keyed: rest });
+        rendered.rest = (!rest.is_empty()).then_some(SegmentRest { at: job.at, segment, keyed: rest });
         rendered
     }
 
-    fn render_rest(&self, rest: &Rest) -> Rendered {
+    fn render_rest(&self, rest: &SegmentRest) -> Rendered {
         let mut rendered = Rendered::default();
         self.lines(rest.at, &rest.segment, &rest.keyed, &mut rendered);
         rendered
@@ -570,8 +571,8 @@ impl Listing<'_, '_> {
 
     fn key(&self, base: &Base<'_>, row: usize) -> u64 {
         match self.sort {
-            Order::Start => base.time.start[row],
-            Order::End => base.time.start[row].saturating_add(base.core.dur[row]),
+            ListingOrder::Start => base.time.start[row],
+            ListingOrder::End => base.time.start[row].saturating_add(base.core.dur[row]),
         }
     }
 
@@ -598,7 +599,7 @@ impl Listing<'_, '_> {
                     stacks.add(line, format, StackOf::Syscall, *row);
                 }
             };
-            if self.sort == Order::Start && (*row as usize) < segment.core.carry_rows {
+            if self.sort == ListingOrder::Start && (*row as usize) < segment.core.carry_rows {
                 let mut line = Vec::with_capacity(160);
                 lines.row(&mut line, *row as usize);
                 stack(&mut line);

@@ -11,9 +11,9 @@ use super::idle::{self, Folded};
 use super::{Context, losses};
 use crate::asked::config::Config;
 use crate::asked::config::view::Part::All;
-use crate::asked::config::view::{Own, Rows, Run, TASKS, View};
+use crate::asked::config::view::{AnswerFn, Own, Rows, TASKS, View};
 use crate::asked::options::idle::Idle;
-use crate::derive::waits::{self, Judged, Kind, Named, Sum, Threads};
+use crate::derive::waits::{self, JudgedFutex, Kind, Named, Sum, Threads};
 use crate::render::mark;
 use crate::render::out::Out;
 use crate::render::rank::{self, Few};
@@ -21,7 +21,7 @@ use crate::render::row::Row;
 use crate::render::table::{Table, millis};
 use crate::table::calls::recorded;
 use crate::table::families;
-use crate::table::loss::Listed;
+use crate::table::loss::ListedLoss;
 use crate::table::question::Question;
 use crate::values::output::line;
 use crate::values::say::Verdict;
@@ -66,13 +66,13 @@ pub(crate) static VIEW: View = View {
         let own: Options = config.own()?;
         own.idle.check(config, &[(!own.kind.is_empty(), "--kind")])
     },
-    run: Run::Prints(run),
+    run: AnswerFn::Prints(run),
     ..View::PLAIN
 };
 
 /// What rows are ranked by.
 #[derive(Clone, Copy, Debug, Default, clap::ValueEnum)]
-enum Metric {
+enum LockMetric {
     /// Time of waits
     #[default]
     Total,
@@ -88,7 +88,7 @@ enum Metric {
 struct Options {
     /// What rows are ranked by
     #[arg(long, value_enum, value_name = "METRIC", default_value_t)]
-    metric: Metric,
+    metric: LockMetric,
 
     /// Only waits for these: deadlock, lock, barrier, join, condition, wait, idle
     #[arg(long, value_name = "KIND,...", value_delimiter = ',', value_parser = PossibleValuesParser::new(Kind::ALL.map(Kind::name)), hide_possible_values = true)]
@@ -117,7 +117,7 @@ fn run(config: &Config, tape: &Tape, out: &mut Out) -> Result<Verdict> {
     rows.retain(|row| {
         own.kind.is_empty() || shown.kind(row).is_some_and(|kind| own.kind.iter().any(|one| one == kind))
     });
-    let key = |row: &Judged| (row.kind == Kind::Idle, Reverse(own.metric.of(&row.sum)), row.at);
+    let key = |row: &JudgedFutex| (row.kind == Kind::Idle, Reverse(own.metric.of(&row.sum)), row.at);
     rows.sort_by_key(key);
     config.shown.rows(rows.len());
     let folds = own.kind.is_empty() && !own.rank.all() && idle::folds(own.idle, config, tape, &context.question.scope);
@@ -144,7 +144,7 @@ fn run(config: &Config, tape: &Tape, out: &mut Out) -> Result<Verdict> {
             more.iter().chain(&folded.line(all)).try_for_each(|text| line(out, text))?;
         }
     }
-    losses::end(&context, out, config.format.rows().is_none(), Listed::Nothing)
+    losses::end(&context, out, config.format.rows().is_none(), ListedLoss::Nothing)
 }
 
 /// What the answer lacks for other reasons than loss.
@@ -169,7 +169,7 @@ fn notes(tape: &Tape, cut: bool) -> Vec<String> {
     notes
 }
 
-impl Metric {
+impl LockMetric {
     fn of(self, sum: &Sum) -> u64 {
         match self {
             Self::Total => sum.ns,
@@ -186,7 +186,7 @@ fn mean(sum: &Sum) -> u64 {
 
 /// The printed form.
 struct Shown<'a> {
-    rows: &'a [Judged],
+    rows: &'a [JudgedFutex],
     threads: &'a Threads,
     limit: usize,
     /// Something is missing: numbers are at least.
@@ -195,22 +195,22 @@ struct Shown<'a> {
 
 impl<'a> Shown<'a> {
     /// What the waits are for; None: what is missing may say something else.
-    fn kind(&self, row: &Judged) -> Option<&'static str> {
+    fn kind(&self, row: &JudgedFutex) -> Option<&'static str> {
         (row.kind.is_certain() || !self.short).then(|| row.kind.name())
     }
 
     /// The thread that is waited for.
-    fn waited_for(&self, row: &Judged) -> Option<&'a Named> {
+    fn waited_for(&self, row: &JudgedFutex) -> Option<&'a Named> {
         self.kind(row).and(row.thread).and_then(|thread| self.threads.named(thread))
     }
 
     /// Who woke most, and how many.
-    fn waker(&self, row: &Judged) -> Option<(&'a Named, u64)> {
+    fn waker(&self, row: &JudgedFutex) -> Option<(&'a Named, u64)> {
         let (thread, woken) = row.sum.waker()?;
         Some((self.threads.named(thread)?, woken))
     }
 
-    fn row<'r>(&self, judged: &'r Judged) -> Row<'r> {
+    fn row<'r>(&self, judged: &'r JudgedFutex) -> Row<'r> {
         let (sum, short) = (&judged.sum, self.short);
         let (task, times) = (sum.waiters.first().and_then(|thread| self.threads.named(*thread)), short || sum.open);
         let comm = |named: &Named| named.comm.to_vec();

@@ -11,11 +11,11 @@ use super::Context;
 use crate::derive::summary::ledger::{Knowledge, options};
 use crate::lines::LineFormat;
 use crate::lines::json::{Json, gap_row};
-use crate::lines::text::Text;
+use crate::lines::text::PerfTraceText;
 use crate::render::form::Format;
 use crate::render::out::Out;
 use crate::render::row::Row;
-use crate::table::loss::{Listed, Loss};
+use crate::table::loss::{ListedLoss, Loss};
 use crate::table::stream::{Loose, Merger};
 use crate::values::output::{TimedLines, line};
 use crate::values::say::Verdict;
@@ -24,12 +24,12 @@ use crate::values::say::Verdict;
 pub(crate) const LOSS_LINES: usize = 12;
 
 /// Prints on stderr the losses of an answer without a place for them: the abnormal end, damage, and what is not `listed`.
-pub(crate) fn tell(context: &Context<'_>, listed: Listed, out: &mut Out) {
+pub(crate) fn tell(context: &Context<'_>, listed: ListedLoss, out: &mut Out) {
     lines(context, listed).iter().for_each(|line| out.say(line));
 }
 
-/// The same as lines.
-pub(crate) fn lines(context: &Context<'_>, listed: Listed) -> Vec<String> {
+/// Losses as lines.
+pub(crate) fn lines(context: &Context<'_>, listed: ListedLoss) -> Vec<String> {
     let loss = Loss { listed, ..context.question.loss.clone() };
     loss.lines(context.question.tape.session(), LOSS_LINES)
 }
@@ -38,7 +38,7 @@ pub(crate) fn lines(context: &Context<'_>, listed: Listed) -> Vec<String> {
 ///
 /// # Errors
 /// The answer cannot be written.
-pub(crate) fn end(context: &Context<'_>, out: &mut Out, told: bool, listed: Listed) -> Result<Verdict> {
+pub(crate) fn end(context: &Context<'_>, out: &mut Out, told: bool, listed: ListedLoss) -> Result<Verdict> {
     out.flush()?;
     let lost = !context.question.loss.complete();
     if (lost || context.question.loss.aliases > 0) && !told {
@@ -72,7 +72,7 @@ pub(crate) fn tell_filtered(context: &Context<'_>, out: &mut Out) {
     filtered(context).iter().for_each(|line| out.say(line));
 }
 
-/// The same as a line, if there are any.
+/// What was left out, as a line, if there is any.
 pub(crate) fn filtered(context: &Context<'_>) -> Option<String> {
     let tape = context.question.tape;
     let text = || format!("record stored only some calls{}; --summary counts all", options(tape.session()));
@@ -94,7 +94,7 @@ pub(crate) fn head(context: &Context<'_>, heading: &str, out: &mut impl Write) -
     head_of(&context.question.loss, context, heading, out)
 }
 
-/// The same of other losses than those known so far.
+/// Writes the head for other losses than those known so far.
 pub(crate) fn head_of(loss: &Loss, context: &Context<'_>, heading: &str, out: &mut impl Write) -> io::Result<()> {
     if loss.complete() {
         return Ok(());
@@ -107,8 +107,8 @@ pub(crate) fn head_of(loss: &Loss, context: &Context<'_>, heading: &str, out: &m
 }
 
 /// What of the losses has lines after [`push`].
-pub(crate) fn pushed(format: Format) -> Listed {
-    if format == Format::Csv { Listed::Nothing } else { Listed::Gaps }
+pub(crate) fn pushed(format: Format) -> ListedLoss {
+    if format == Format::Csv { ListedLoss::Nothing } else { ListedLoss::Gaps }
 }
 
 /// The rows of the gaps of `loss`.
@@ -120,7 +120,7 @@ pub(crate) fn rows<'l>(context: &'l Context<'_>, loss: &'l Loss) -> impl Iterato
 pub(crate) fn push<W: TimedLines>(context: &Context<'_>, loss: &Loss, merger: &mut Merger<W>) {
     let session = context.question.tape.session();
     let form: Box<dyn LineFormat + '_> = match context.config.format {
-        Format::Text => Box::new(Text::new(session, context.config.look, context.stamps())),
+        Format::Text => Box::new(PerfTraceText::new(session, context.config.look, context.stamps())),
         Format::Json => Box::new(Json::new(session, crate::values::clock::Clock::default())),
         Format::Csv => return,
     };

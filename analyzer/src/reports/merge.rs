@@ -15,7 +15,7 @@ use super::check;
 use super::repair::{Copied, fill, new_file, sync};
 use crate::asked::config::Config;
 use crate::asked::config::view::Part::All;
-use crate::asked::config::view::{Operands, Own, Rows, Run, View};
+use crate::asked::config::view::{AnswerFn, Operands, Own, Rows, View};
 use crate::render::out::Out;
 use crate::render::row::{Judgement, Row};
 use crate::render::table::seconds;
@@ -49,7 +49,7 @@ pub(crate) static VIEW: View = View {
     ],
     tables: &[Rows::of("merge", &[All(&MERGE)])],
     check: |config| output_of(config).map(drop),
-    run: Run::Exports { make, run },
+    run: AnswerFn::Exports { make, run },
     ..View::PLAIN
 };
 

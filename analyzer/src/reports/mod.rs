@@ -90,7 +90,7 @@ impl<'a> Context<'a> {
         if self.config.dated { stamps.dated() } else { stamps }
     }
 
-    /// The same for reports that, if nothing else was asked for, have the time of day beside the seconds.
+    /// Stamps for reports that, if nothing else was asked for, have the time of day beside the seconds.
     pub fn stamps_and_wall(&self) -> Stamps {
         match self.config.base() {
             Some(base) => Stamps::new(&[base], self.question.tape),

@@ -2,8 +2,8 @@
 
 use crate::render::by;
 use crate::render::cell::Cell;
-use crate::reports::keys::Keys;
-use crate::table::group::by::By;
+use crate::reports::keys::RowKeys;
+use crate::table::group::by::GroupKey;
 use crate::values::words::escaped;
 
 systape_format::tables! {
@@ -36,9 +36,9 @@ pub(crate) fn bytes(identity: &Identity, named: &Named) -> usize {
     identity.chain(texts.clone()).chain(texts).sum::<usize>() + cells
 }
 
-/// The same key in another tape has the same identity.
-pub(crate) fn identify(by: &[By], keys: &Keys<'_>) -> (Identity, Named) {
-    let text = |by: &By| {
+/// Identity and names of a key: the same key in another tape has the same identity.
+pub(crate) fn identify(by: &[GroupKey], keys: &RowKeys<'_>) -> (Identity, Named) {
+    let text = |by: &GroupKey| {
         let text = keys.text(*by);
         without_number(text.as_bytes()).map(escaped).unwrap_or(text)
     };

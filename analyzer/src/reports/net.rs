@@ -14,11 +14,11 @@ use systape_format::reader::{Segment, Tape};
 use super::timed::Timed;
 use super::{Context, losses};
 use crate::asked::config::view::Part::{All, Keys};
-use crate::asked::config::view::{Own, Rows, Run, TASKS, View};
+use crate::asked::config::view::{AnswerFn, Own, Rows, TASKS, View};
 use crate::asked::config::{Config, refuse};
 use crate::derive::net::accepts::{self, Accepted};
-use crate::derive::net::connection::{Connection, Direction, Lasted, Outcome, Window};
-use crate::derive::net::counts::{self, At, Counted, Named};
+use crate::derive::net::connection::{Connection, ConnectionBounds, ConnectionOutcome, Direction, Lasted};
+use crate::derive::net::counts::{self, At, Named, TcpRow};
 use crate::derive::net::tracker::Tracker;
 use crate::lines::tables as lines;
 use crate::render::by::BY;
@@ -26,10 +26,10 @@ use crate::render::columns::Layout;
 use crate::render::form::Format;
 use crate::render::out::Out;
 use crate::render::rank::Rank;
-use crate::render::row::Times;
+use crate::render::row::ShownTimes;
 use crate::table::calls::CallBook;
 use crate::table::families;
-use crate::table::loss::{Listed, Loss, loses};
+use crate::table::loss::{ListedLoss, Loss, loses};
 use crate::table::question::clock;
 use crate::table::scan::{Scan, lost};
 use crate::values::order::InOrder as _;
@@ -54,7 +54,7 @@ pub(crate) static VIEW: View = View {
         Rows::of("net --by", &[Keys(&BY), All(&sums::SUMS)]),
     ],
     check,
-    run: Run::Prints(run),
+    run: AnswerFn::Prints(run),
     ..View::PLAIN
 };
 
@@ -129,7 +129,7 @@ fn answer(
     context.question.loss = loss;
     let sums = !config.by.is_empty();
     let told = sums && config.format == Format::Text;
-    let listed = if sums { Listed::Nothing } else { losses::pushed(config.format) };
+    let listed = if sums { ListedLoss::Nothing } else { losses::pushed(config.format) };
     let verdict = losses::end(&context, out, told, listed)?;
     let unknown = doubts.accepted && calls_missing(tape);
     if unknown {
@@ -162,7 +162,7 @@ const CHANGES: &str = "changes of sockets";
 enum Step {
     Change(NetState),
     Accepted(Accepted),
-    Counted(Box<Counted>),
+    Counted(Box<TcpRow>),
     Named(Named),
 }
 
@@ -200,9 +200,9 @@ fn cause<'a>(dict: &'a Dict, event: &NetState) -> Option<&'a Task> {
     who(dict, event).or_else(|| dict.tasks.get(event.sender? as usize))
 }
 
-fn times<'a>(context: &Context<'a>) -> Times<'a> {
+fn times<'a>(context: &Context<'a>) -> ShownTimes<'a> {
     let text = context.config.format == Format::Text;
-    Times {
+    ShownTimes {
         session: context.question.tape.session(),
         clock: if text { Default::default() } else { clock(context.question.tape) },
     }
@@ -267,17 +267,17 @@ fn begin(context: &Context<'_>, loss: &mut Loss) {
 pub(super) fn walk(
     context: &Context<'_>,
     loss: &mut Loss,
-    mut each: impl FnMut(Vec<Connection>, Window) -> Result<ControlFlow<()>>,
+    mut each: impl FnMut(Vec<Connection>, ConnectionBounds) -> Result<ControlFlow<()>>,
 ) -> Result<Doubts> {
     let tape = context.question.tape;
     let mut doubts = Doubts::default();
-    let mut window = Window {
+    let mut window = ConnectionBounds {
         open: tape.session().window_open,
         close: tape.complete_until(),
         complete: nothing_missing(tape),
         ended: tape.end().is_some(),
     };
-    let mut passing = |connection: &Connection, window: Window| {
+    let mut passing = |connection: &Connection, window: ConnectionBounds| {
         doubts.accepted |= connection.task.is_none() && connection.direction == Direction::Accept;
         let passes = passes(context, connection, window);
         doubts.open |= passes && connection.may_have_ended(window);
@@ -315,7 +315,7 @@ pub(super) fn walk(
 
 /// Whether a connection passes: filters on tasks apply to the task that opened it, `--time` to the time it was open;
 /// `--failure` keeps those that were never established.
-fn passes(context: &Context<'_>, connection: &Connection, window: Window) -> bool {
+fn passes(context: &Context<'_>, connection: &Connection, window: ConnectionBounds) -> bool {
     let (scope, f) = (&context.question.scope, context.question.scope.filters());
     let long = |ns: u64| match connection.lasted(window) {
         Lasted::Exact(lasted) => lasted > ns,
@@ -323,7 +323,7 @@ fn passes(context: &Context<'_>, connection: &Connection, window: Window) -> boo
         Lasted::Unknown => false,
     };
     connection.overlaps(scope.from, scope.to)
-        && (!f.failure || connection.outcome == Outcome::Failed)
+        && (!f.failure || connection.outcome == ConnectionOutcome::Failed)
         && f.longer_than.is_none_or(long)
         && scope.blamed(connection.task.as_ref(), 0)
 }

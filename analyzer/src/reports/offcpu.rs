@@ -11,21 +11,21 @@ use systape_format::reader::Tape;
 
 use super::idle::{self, Folded};
 use super::{Context, losses, scheduling};
-use crate::asked::config::view::{CPUS, Own, Part, Rows, Run, TASKS, View};
+use crate::asked::config::view::{AnswerFn, CPUS, Own, Part, Rows, TASKS, View};
 use crate::asked::config::{Config, refuse};
 use crate::asked::options::idle::Idle;
 use crate::derive::runs::decode::Needs;
 use crate::derive::runs::keys::{self, Key, Keys, Words};
 use crate::derive::runs::rest::Rests;
-use crate::derive::runs::{Doing, End, Interval, Sink, Slot, State, Thread, feed};
+use crate::derive::runs::{Doing, End, Interval, IntervalSink, Slot, State, Thread, feed};
 use crate::render::keys::with_keys;
 use crate::render::mark;
 use crate::render::out::Out;
 use crate::render::rank::{Rank, more};
 use crate::render::row::Row;
 use crate::render::table::{Table, millis, share};
-use crate::table::group::by::By;
-use crate::table::loss::Listed;
+use crate::table::group::by::GroupKey;
+use crate::table::loss::ListedLoss;
 use crate::values::order::InOrder as _;
 use crate::values::output;
 use crate::values::say::Verdict;
@@ -43,7 +43,7 @@ systape_format::tables! {
 }
 
 /// The default keys.
-const DEFAULT: [By; 3] = [By::Comm, By::State, By::Syscall];
+const DEFAULT: [GroupKey; 3] = [GroupKey::Comm, GroupKey::State, GroupKey::Syscall];
 
 /// What is asked.
 pub(crate) static VIEW: View = View {
@@ -60,7 +60,7 @@ pub(crate) static VIEW: View = View {
         Rows::of("offcpu --wakers", &[Part::All(&wakers::WAKERS)]),
     ],
     check,
-    run: Run::Prints(run),
+    run: AnswerFn::Prints(run),
     ..View::PLAIN
 };
 
@@ -78,10 +78,10 @@ struct Options {
 }
 
 /// The keys that `offcpu` and `states` can have.
-pub(super) fn keys_of(config: &Config) -> Result<Vec<By>> {
-    use By::{Cgroup, Comm, Container, Env, File, Job, Pid, Pod, State, Syscall, Tid, Uid, Unit};
+pub(super) fn keys_of(config: &Config) -> Result<Vec<GroupKey>> {
+    use GroupKey::{Cgroup, Comm, Container, Env, File, Job, Pid, Pod, State, Syscall, Tid, Uid, Unit};
     let known = [Comm, Tid, Pid, State, Syscall, File, Cgroup, Container, Unit, Pod, Job, Env, Uid];
-    By::parse(&config.by, &known, &config.view.title())
+    GroupKey::parse(&config.by, &known, &config.view.title())
 }
 
 /// Options that exclude each other.
@@ -111,11 +111,11 @@ fn run(config: &Config, tape: &Tape, out: &mut Out) -> Result<Verdict> {
         by if by.is_empty() => DEFAULT.to_vec(),
         by => by,
     };
-    let calls = by.iter().any(|by| matches!(by, By::Syscall | By::File)) || config.filters.selects;
+    let calls = by.iter().any(|by| matches!(by, GroupKey::Syscall | GroupKey::File)) || config.filters.selects;
     let mut context = scheduling::context(config, tape, calls, out)?;
     let scope = &context.question.scope;
     let folds = calls && !own.rank.all() && idle::folds(own.idle, config, tape, scope);
-    let needs = Needs { calls, files: folds || by.contains(&By::File), ..Needs::default() };
+    let needs = Needs { calls, files: folds || by.contains(&GroupKey::File), ..Needs::default() };
     let span = (scope.from.max(tape.session().window_open), scope.to.min(tape.complete_until()));
     let sink = OffCpu {
         keys: Keys::new(&by, &context.question.scope, tape.session(), keys::all_calls(tape.session())),
@@ -165,7 +165,7 @@ fn run(config: &Config, tape: &Tape, out: &mut Out) -> Result<Verdict> {
         more.iter().chain(&folded.line(total)).try_for_each(|text| output::line(out, text))?;
         scheduling::foot(&context, out)?;
     }
-    losses::end(&context, out, form.is_none(), Listed::Nothing)
+    losses::end(&context, out, form.is_none(), ListedLoss::Nothing)
 }
 
 /// Time off the CPU of one key.
@@ -229,7 +229,7 @@ struct OffCpu<'a> {
     rests: Option<Rests>,
 }
 
-impl Sink for OffCpu<'_> {
+impl IntervalSink for OffCpu<'_> {
     fn file(&mut self, number: u32, name: &[u8]) {
         if let Some(rests) = &mut self.rests {
             rests.file(number, name);
@@ -246,7 +246,7 @@ impl Sink for OffCpu<'_> {
 
     fn interval(&mut self, threads: &[Thread], slot: Slot, interval: &Interval) {
         // without the state as a key, waiting for a CPU would look like waiting for something
-        if !keys::off_cpu(interval.state, self.keys.has(By::State)) || !selected(self.context, interval) {
+        if !keys::off_cpu(interval.state, self.keys.has(GroupKey::State)) || !selected(self.context, interval) {
             return;
         }
         let scope = &self.context.question.scope;
@@ -260,7 +260,7 @@ impl Sink for OffCpu<'_> {
             return;
         }
         let Some(mut key) = self.keys.key(threads, slot, interval) else { return };
-        if matches!(interval.state, State::Waiting(_)) && self.keys.has(By::State) {
+        if matches!(interval.state, State::Waiting(_)) && self.keys.has(GroupKey::State) {
             key.state = "R";
         }
         let open = interval.open() || from > interval.from || interval.end == End::Step;

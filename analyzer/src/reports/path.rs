@@ -17,7 +17,7 @@ use super::traced::cause::Cause;
 use super::traced::subject::{Subject, subject};
 use super::traced::{Found, causes, held, path, request, spans};
 use super::{Context, losses, scheduling};
-use crate::asked::config::view::{Own, Part as Columns, Rows, Run, View};
+use crate::asked::config::view::{AnswerFn, Own, Part as Columns, Rows, View};
 use crate::asked::config::{Config, refuse};
 use crate::derive::critical::Id;
 use crate::derive::critical::doing::{Doings, In, Spent};
@@ -30,7 +30,7 @@ use crate::render::out::Out;
 use crate::render::rank::Few;
 use crate::render::table::millis;
 use crate::table::families::in_session;
-use crate::table::loss::Listed;
+use crate::table::loss::ListedLoss;
 use crate::table::question::Question;
 use crate::values::output::line;
 use crate::values::say::Verdict;
@@ -51,7 +51,7 @@ pub(crate) static VIEW: View = View {
         Rows::of("path --without", &[Columns::All(&PATH_WITHOUT)]),
     ],
     check,
-    run: Run::Prints(run),
+    run: AnswerFn::Prints(run),
     ..View::PLAIN
 };
 
@@ -162,7 +162,7 @@ fn run(config: &Config, tape: &Tape, out: &mut Out) -> Result<Verdict> {
     if subject.is_none() && config.format.rows().is_some() {
         out.say("no such thread is recorded in this part of the tape");
     }
-    losses::end(&context, out, config.format.rows().is_none(), Listed::Nothing)
+    losses::end(&context, out, config.format.rows().is_none(), ListedLoss::Nothing)
 }
 
 /// Joins what follows each other and is the same, of a thread of one name.

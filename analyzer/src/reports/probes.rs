@@ -13,16 +13,16 @@ use systape_format::table::TableDef;
 use systape_format::tables::TableRows;
 
 use super::events::name;
-use super::keys::{Keys, Words};
+use super::keys::{KeyWords, RowKeys};
 use super::{Context, losses};
 use crate::asked::config::view::Part::{All, Keys as KeysPart};
-use crate::asked::config::view::{CPUS, Own, Rows, Run, TASKS, View};
+use crate::asked::config::view::{AnswerFn, CPUS, Own, Rows, TASKS, View};
 use crate::asked::config::{Config, refuse};
 use crate::derive::numbers::Numbers;
 use crate::derive::stacks::of::duration;
 use crate::derive::summary::labels::Labels;
 use crate::derive::summary::plan::{Plan, RowPart};
-use crate::lines::events::picked::Picked;
+use crate::lines::events::picked::PickedEvents;
 use crate::render::by::{self, BY};
 use crate::render::cell::Cell;
 use crate::render::form::Format;
@@ -33,10 +33,10 @@ use crate::render::rank::{Few, more};
 use crate::render::row::Row;
 use crate::render::table::{Table, millis};
 use crate::table::filter::Scope;
-use crate::table::group::by::By;
+use crate::table::group::by::GroupKey;
 use crate::table::group::value::{Key, Value};
 use crate::table::group::{Add as _, Groups};
-use crate::table::loss::Listed;
+use crate::table::loss::ListedLoss;
 use crate::table::scan::Scan;
 use crate::values::order::InOrder as _;
 use crate::values::output::line;
@@ -68,7 +68,7 @@ pub(crate) static VIEW: View = View {
     ],
     tables: &[Rows::of("probes", &[KeysPart(&BY), All(&PROBES)])],
     check,
-    run: Run::Prints(run),
+    run: AnswerFn::Prints(run),
     ..View::PLAIN
 };
 
@@ -83,7 +83,7 @@ struct Options {
 }
 
 /// The keys that rows can have.
-const KNOWN: [By; 12] = By::of_task_and(&[By::Cpu]);
+const KNOWN: [GroupKey; 12] = GroupKey::of_task_and(&[GroupKey::Cpu]);
 
 fn check(config: &Config) -> Result<()> {
     if config.filters.selects && config.calls {
@@ -94,8 +94,8 @@ fn check(config: &Config) -> Result<()> {
     keys(config).map(drop)
 }
 
-fn keys(config: &Config) -> Result<Vec<By>> {
-    By::parse(&config.by, &KNOWN, "'analyze probes'")
+fn keys(config: &Config) -> Result<Vec<GroupKey>> {
+    GroupKey::parse(&config.by, &KNOWN, "'analyze probes'")
 }
 
 /// The sums so far: by the keys of the plan, and the name of the table.
@@ -110,12 +110,12 @@ impl Sums {
     fn add(&mut self, table: &TableRows, scope: &Scope<'_>, (segment, dict): (usize, &Dict), plan: &Plan) {
         let Some(at) = duration(&table.def) else { return };
         let Some(durations) = table.column(&table.def.columns[at].name) else { return };
-        let picked = Picked::new(table, scope, dict);
+        let picked = PickedEvents::new(table, scope, dict);
         let event = Value::Text(Arc::from(table.def.name.as_bytes()));
         let mut times: FxHashMap<(Option<usize>, u32), Numbers> = FxHashMap::default();
         for row in picked.rows() {
             let known = !table.is_unread(row, at);
-            let cpu = if plan.has(By::Cpu) { picked.cpu(row).unwrap_or(CPU_NONE) } else { CPU_NONE };
+            let cpu = if plan.has(GroupKey::Cpu) { picked.cpu(row).unwrap_or(CPU_NONE) } else { CPU_NONE };
             times.entry((picked.task(row), cpu)).or_default().add_one(Some(durations[row]).filter(|_| known));
         }
         for ((at, cpu), times) in times {
@@ -164,13 +164,13 @@ fn run(config: &Config, tape: &Tape, out: &mut Out) -> Result<Verdict> {
         },
     )?;
     coverage.tell(&mut context.question.loss);
-    let words = Words { session: tape.session(), book: &context.question.book, plan: &plan };
+    let words = KeyWords { session: tape.session(), book: &context.question.book, plan: &plan };
     let summed: Vec<(Key, &Numbers)> = sums.groups.iter().map(|(key, times)| (key.key(), times)).collect();
     let rows = summed.iter().filter_map(|(key, times)| {
         let (event, values) = key.split_last()?;
-        Some((Keys { words, values, task: sums.labels.get(values, &plan) }, event, *times))
+        Some((RowKeys { words, values, task: sums.labels.get(values, &plan) }, event, *times))
     });
-    let mut rows: Vec<(Keys<'_>, &Value, &Numbers)> = rows.collect();
+    let mut rows: Vec<(RowKeys<'_>, &Value, &Numbers)> = rows.collect();
     rows.order_by_key(|(keys, event, times)| (Reverse((times.total, times.count)), *event, keys.values));
     config.shown.rows(rows.len());
     let limit = own.rank.limit(config.format);
@@ -189,7 +189,7 @@ fn run(config: &Config, tape: &Tape, out: &mut Out) -> Result<Verdict> {
             row
         });
         out.rows(&declared, context.judged(), lines)?;
-        return losses::end(&context, out, false, Listed::Nothing);
+        return losses::end(&context, out, false, ListedLoss::Nothing);
     }
     losses::head(&context, "At least, because something is missing:", out)?;
     if own.hist {
@@ -200,7 +200,7 @@ fn run(config: &Config, tape: &Tape, out: &mut Out) -> Result<Verdict> {
     more(all, limit).iter().try_for_each(|text| line(out, text))?;
     let without = without_duration(tape).filter(|_| all == 0);
     without.iter().try_for_each(|text| line(out, text))?;
-    losses::end(&context, out, true, Listed::Nothing)
+    losses::end(&context, out, true, ListedLoss::Nothing)
 }
 
 /// What is said when no row has a duration, but the tape has events of these families that have none.
@@ -223,7 +223,7 @@ fn mean(times: &Numbers) -> Option<u64> {
     times.total.checked_div(times.known)
 }
 
-fn table(rows: &[(Keys<'_>, &Value, &Numbers)], by: &[By], lost: bool) -> Table {
+fn table(rows: &[(RowKeys<'_>, &Value, &Numbers)], by: &[GroupKey], lost: bool) -> Table {
     let table =
         ["total ms", "count", "avg ms", "max ms"].into_iter().fold(Table::default(), Table::number).word("event");
     let mut table = by.iter().fold(table, |table, by| table.word(by.heading()));
@@ -239,7 +239,7 @@ fn table(rows: &[(Keys<'_>, &Value, &Numbers)], by: &[By], lost: bool) -> Table 
 }
 
 /// As funclatency prints them.
-fn histograms(rows: &[(Keys<'_>, &Value, &Numbers)], by: &[By], lost: bool, out: &mut Out) -> Result<()> {
+fn histograms(rows: &[(RowKeys<'_>, &Value, &Numbers)], by: &[GroupKey], lost: bool, out: &mut Out) -> Result<()> {
     for (keys, event, times) in rows {
         let named = by.iter().map(|by| format!(", {} = {}", by.heading(), keys.text(*by)));
         line(out, &format!("{}{}", name(event), named.collect::<String>()))?;

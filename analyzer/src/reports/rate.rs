@@ -9,7 +9,7 @@ use systape_format::reader::Tape;
 use super::{Context, losses};
 use crate::asked::config::Config;
 use crate::asked::config::view::Part::{All, Keys as KeysPart};
-use crate::asked::config::view::{CALLS, CPUS, Own, PATHS, Rows, Run, TASKS, View};
+use crate::asked::config::view::{AnswerFn, CALLS, CPUS, Own, PATHS, Rows, TASKS, View};
 use crate::derive::summary::collect;
 use crate::derive::summary::column::Column;
 use crate::derive::summary::ledger::Knowledge;
@@ -24,12 +24,12 @@ use crate::render::rank::{self, Few};
 use crate::render::row::{self as record, Judgement};
 use crate::render::spark;
 use crate::render::table::Table;
-use crate::reports::keys::{Keys, Words};
+use crate::reports::keys::{KeyWords, RowKeys};
 use crate::table::families;
 use crate::table::filter::Scope;
-use crate::table::group::by::By;
+use crate::table::group::by::GroupKey;
 use crate::table::group::value::Value;
-use crate::table::loss::Listed;
+use crate::table::loss::ListedLoss;
 use crate::values::output::line;
 use crate::values::say::Verdict;
 use crate::values::spill::Kept;
@@ -61,12 +61,12 @@ pub(crate) static VIEW: View = View {
     ],
     tables: &[Rows::of("rate", &[KeysPart(&by::BY), All(&RATE)])],
     check,
-    run: Run::Prints(run),
+    run: AnswerFn::Prints(run),
     ..View::PLAIN
 };
 
 /// Keys without `--by`.
-const DEFAULT: [By; 2] = [By::Comm, By::Syscall];
+const DEFAULT: [GroupKey; 2] = [GroupKey::Comm, GroupKey::Syscall];
 /// Slices of time without `--slices`.
 const SLICES: u16 = 60;
 
@@ -90,9 +90,9 @@ fn check(config: &Config) -> Result<()> {
     keys(config).map(drop)
 }
 
-fn keys(config: &Config) -> Result<Vec<By>> {
-    let known: Vec<By> = Plan::OF_CALLS.into_iter().filter(|by| !By::OF_TIME.contains(by)).collect();
-    let by = By::parse(&config.by, &known, "'analyze rate'")?;
+fn keys(config: &Config) -> Result<Vec<GroupKey>> {
+    let known: Vec<GroupKey> = Plan::OF_CALLS.into_iter().filter(|by| !GroupKey::OF_TIME.contains(by)).collect();
+    let by = GroupKey::parse(&config.by, &known, "'analyze rate'")?;
     Ok(if by.is_empty() { DEFAULT.to_vec() } else { by })
 }
 
@@ -110,14 +110,14 @@ fn run(config: &Config, tape: &Tape, out: &mut Out) -> Result<Verdict> {
     coverage.tell(&mut context.question.loss);
     context.question.loss = context.question.loss.of_sums();
     let slices = slices(&context.question.scope, tape, own.slices);
-    let timed = Plan::by(&[&by[..], &[By::Second]].concat()).naming(session).in_slices(slices);
+    let timed = Plan::by(&[&by[..], &[GroupKey::Second]].concat()).naming(session).in_slices(slices);
     let question = &context.question;
     let limit = own.rank.limit(config.format);
     let rows = table::rows(&sums, &knowledge, &question.book, &plan, Column::Calls);
     let mut lines = Lines::of(rows.iter().take(limit), own.slices)?;
     let (parts, of_parts, _) = collect::one_of(2, tape, &question.scope, &question.book, &timed);
     for row in table::rows(&parts, &of_parts, &question.book, &timed, Column::default()).iter() {
-        lines.add(&row, timed.place(By::Second));
+        lines.add(&row, timed.place(GroupKey::Second));
     }
     context.config.shown.rows(rows.len());
     let shown = Shown { context: &context, knowledge: &knowledge, plan: &plan, by: &by, slices, lines: &lines };
@@ -126,7 +126,7 @@ fn run(config: &Config, tape: &Tape, out: &mut Out) -> Result<Verdict> {
         Some(_) => shown.rows(&rows, limit, out)?,
     }
     let told = config.format.rows().is_none();
-    let verdict = losses::end(&context, out, told, Listed::Nothing)?;
+    let verdict = losses::end(&context, out, told, ListedLoss::Nothing)?;
     if !told {
         knowledge.doubts().iter().for_each(|text| out.say(text));
     }
@@ -137,11 +137,11 @@ fn run(config: &Config, tape: &Tape, out: &mut Out) -> Result<Verdict> {
 pub(super) fn in_slices(context: &Context<'_>, count: u16) -> (Slices, Vec<u64>) {
     let question = &context.question;
     let slices = slices(&question.scope, question.tape, count);
-    let plan = Plan::by(&[By::Second]).naming(question.tape.session()).in_slices(slices);
+    let plan = Plan::by(&[GroupKey::Second]).naming(question.tape.session()).in_slices(slices);
     let (sums, knowledge, _) = collect::collect(question.tape, &question.scope, &question.book, &plan);
     let mut line = Line::of(count);
     for row in table::rows(&sums, &knowledge, &question.book, &plan, Column::default()).iter() {
-        line.add(&row, plan.place(By::Second));
+        line.add(&row, plan.place(GroupKey::Second));
     }
     (slices, line.slices)
 }
@@ -222,7 +222,7 @@ struct Shown<'a> {
     context: &'a Context<'a>,
     knowledge: &'a Knowledge,
     plan: &'a Plan,
-    by: &'a [By],
+    by: &'a [GroupKey],
     slices: Slices,
     lines: &'a Lines,
 }
@@ -232,10 +232,10 @@ impl Shown<'_> {
         losses::sums_are_whole(self.context, self.knowledge)
     }
 
-    fn keys<'r>(&'r self, row: &'r Row<'_>) -> Keys<'r> {
+    fn keys<'r>(&'r self, row: &'r Row<'_>) -> RowKeys<'r> {
         let question = &self.context.question;
-        let words = Words { session: question.tape.session(), book: &question.book, plan: self.plan };
-        Keys { words, values: &row.key, task: row.task }
+        let words = KeyWords { session: question.tape.session(), book: &question.book, plan: self.plan };
+        RowKeys { words, values: &row.key, task: row.task }
     }
 
     fn line(&self, row: &Row<'_>) -> Line {

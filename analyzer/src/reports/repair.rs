@@ -19,7 +19,7 @@ use systape_format::repair::{Repaired, redact, repair};
 use super::check;
 use crate::asked::config::Config;
 use crate::asked::config::view::Part::All;
-use crate::asked::config::view::{Operands, Own, Rows, Run, View};
+use crate::asked::config::view::{AnswerFn, Operands, Own, Rows, View};
 use crate::render::out::Out;
 use crate::render::row::{Judgement, Row};
 use crate::values::output::{NewFile, line};
@@ -60,7 +60,7 @@ pub(crate) static VIEW: View = View {
         ("analyze repair --format json torn.tape clean.tape", "what was missing, as an object"),
     ],
     tables: &[Rows::of("repair", &[All(&REPAIR)])],
-    run: Run::Writes { make: create, run, tells_damage: true },
+    run: AnswerFn::Writes { make: create, run, tells_damage: true },
     ..View::PLAIN
 };
 
@@ -75,7 +75,7 @@ pub(crate) static REDACT_VIEW: View = View {
         ("analyze redact --level paths in.tape out.tape", "without paths"),
     ],
     tables: &[Rows::of("redact", &[All(&REDACT)])],
-    run: Run::Writes { make: create, run, tells_damage: true },
+    run: AnswerFn::Writes { make: create, run, tells_damage: true },
     ..View::PLAIN
 };
 
@@ -114,7 +114,7 @@ pub(super) struct Copied {
     pub repaired: Repaired,
     /// The file as a tape.
     pub copy: Tape,
-    /// It has an end mark, and follows all rules.
+    /// Whether it has an end mark, and follows all rules.
     pub good: bool,
 }
 

@@ -8,17 +8,17 @@ use systape_format::reader::Tape;
 
 use super::{Context, losses, scheduling};
 use crate::asked::config::Config;
-use crate::asked::config::view::{CPUS, Part, Rows, Run, TASKS, View};
+use crate::asked::config::view::{AnswerFn, CPUS, Part, Rows, TASKS, View};
 use crate::derive::runs::decode::Needs;
 use crate::derive::runs::keys::{Key, Keys, Words};
-use crate::derive::runs::{End, Interval, Sink, Slot, State, Thread, Why, feed};
+use crate::derive::runs::{End, Interval, IntervalSink, Slot, State, Thread, Why, feed};
 use crate::render::form::Format;
 use crate::render::keys::with_keys;
 use crate::render::loghist::LogHist;
 use crate::render::out::Out;
 use crate::render::row::Row;
-use crate::table::group::by::By;
-use crate::table::loss::Listed;
+use crate::table::group::by::GroupKey;
+use crate::table::loss::ListedLoss;
 use crate::values::order::InOrder as _;
 use crate::values::output::line;
 use crate::values::say::Verdict;
@@ -40,17 +40,17 @@ pub(crate) static VIEW: View = View {
     examples: [("analyze runqlat", "one histogram"), ("analyze runqlat --by cpu", "one a CPU")],
     tables: &[Rows::of("runqlat", &[Part::Keys(&crate::render::by::BY), Part::All(&RUNQLAT)])],
     check: |config| scheduling::key(config, KEYS).map(drop),
-    run: Run::Prints(|config, tape, out| run(config, tape, Kind::Waits, out)),
+    run: AnswerFn::Prints(|config, tape, out| run(config, tape, Kind::Waits, out)),
     ..View::PLAIN
 };
 
-/// The same of the times on a CPU.
+/// View of the times on a CPU.
 pub(crate) static CPUDIST: View = View {
     name: "cpudist",
     about: "Histograms of how long threads stayed on a CPU, as bcc's cpudist",
     examples: [("analyze cpudist -p 2214", "one of a process"), ("analyze cpudist --by comm", "one a program")],
     tables: &[Rows::of("cpudist", &[Part::Keys(&crate::render::by::BY), Part::All(&RUNQLAT)])],
-    run: Run::Prints(|config, tape, out| run(config, tape, Kind::Runs, out)),
+    run: AnswerFn::Prints(|config, tape, out| run(config, tape, Kind::Runs, out)),
     ..VIEW
 };
 
@@ -93,14 +93,24 @@ impl Kind {
 }
 
 /// Key of one histogram.
-const KEYS: &[By] =
-    &[By::Tid, By::Pid, By::Cgroup, By::Container, By::Unit, By::Pod, By::Job, By::Env, By::Cpu, By::Comm];
+const KEYS: &[GroupKey] = &[
+    GroupKey::Tid,
+    GroupKey::Pid,
+    GroupKey::Cgroup,
+    GroupKey::Container,
+    GroupKey::Unit,
+    GroupKey::Pod,
+    GroupKey::Job,
+    GroupKey::Env,
+    GroupKey::Cpu,
+    GroupKey::Comm,
+];
 
 /// Prints the answer for `config`.
 fn run(config: &Config, tape: &Tape, kind: Kind, out: &mut Out) -> Result<Verdict> {
     let by = Vec::from_iter(scheduling::key(config, KEYS)?);
     let mut context = scheduling::context(config, tape, false, out)?;
-    let sink = Times {
+    let sink = RunQueueTimes {
         kind,
         keys: Keys::new(&by, &context.question.scope, tape.session(), false),
         context: &context,
@@ -109,7 +119,7 @@ fn run(config: &Config, tape: &Tape, kind: Kind, out: &mut Out) -> Result<Verdic
         unknown: 0,
     };
     let fed = feed::feed(&context.question, Needs::default(), context.question.scope.to, sink);
-    let Times { keys, hists, unknown, .. } = fed.tracker.sink;
+    let RunQueueTimes { keys, hists, unknown, .. } = fed.tracker.sink;
     let mut hists: Vec<(Key, LogHist)> = hists.into_iter().collect();
     // the busiest first; CPUs by number
     hists.order_by_key(|(key, hist)| (key.cpu, std::cmp::Reverse(hist.total()), *key));
@@ -152,10 +162,10 @@ fn run(config: &Config, tape: &Tape, kind: Kind, out: &mut Out) -> Result<Verdic
             out.rows(&declared, context.judged(), rows)?;
         }
     }
-    losses::end(&context, out, config.format == Format::Text, Listed::Nothing)
+    losses::end(&context, out, config.format == Format::Text, ListedLoss::Nothing)
 }
 
-struct Times<'a> {
+struct RunQueueTimes<'a> {
     kind: Kind,
     context: &'a Context<'a>,
     keys: Keys<'a>,
@@ -166,7 +176,7 @@ struct Times<'a> {
     unknown: u64,
 }
 
-impl Sink for Times<'_> {
+impl IntervalSink for RunQueueTimes<'_> {
     fn concerns(&self, thread: &Thread) -> bool {
         self.context.question.scope.task(&thread.task)
     }
@@ -194,7 +204,7 @@ impl Sink for Times<'_> {
             self.unknown += 1;
             return;
         }
-        if self.keys.has(By::Cpu) {
+        if self.keys.has(GroupKey::Cpu) {
             key.cpu = cpu;
         }
         self.hists.entry(key).or_default().add(interval.len() / 1000);

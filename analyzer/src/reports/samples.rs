@@ -8,7 +8,7 @@ use super::calls::answer_in;
 use super::listing::Lines;
 use crate::asked::config::Config;
 use crate::asked::config::view::Part::All;
-use crate::asked::config::view::{CPUS, Own, Rows, Run, TASKS, View};
+use crate::asked::config::view::{AnswerFn, CPUS, Own, Rows, TASKS, View};
 use crate::asked::options::stacks::{Below, Cut};
 use crate::derive::stacks::lines::STACK;
 use crate::lines::tables::{EVENTS, LOSSES};
@@ -31,7 +31,7 @@ pub(crate) static VIEW: View = View {
     ],
     tables: &[Rows::of("samples", &[All(&EVENTS), All(&STACK)]), Rows::json("samples", &[All(&LOSSES)])],
     reads: |config| config.own::<Cut>()?.names.reads(),
-    run: Run::Prints(run),
+    run: AnswerFn::Prints(run),
     ..View::PLAIN
 };
 

@@ -12,7 +12,7 @@ use crate::derive::summary::ledger::options;
 use crate::render::out::Out;
 use crate::table::families::{in_session, recorded, why_left_out};
 use crate::table::filter::Scope;
-use crate::table::group::by::By;
+use crate::table::group::by::GroupKey;
 use crate::table::loss::{Loss, loses};
 use crate::table::question::Question;
 use crate::table::scan::Coverage;
@@ -22,9 +22,9 @@ use crate::values::output::line;
 ///
 /// # Errors
 /// There are several, or it is none of them.
-pub(crate) fn key(config: &Config, known: &[By]) -> Result<Option<By>> {
+pub(crate) fn key(config: &Config, known: &[GroupKey]) -> Result<Option<GroupKey>> {
     let title = config.view.title();
-    match *By::parse(&config.by, known, &title)? {
+    match *GroupKey::parse(&config.by, known, &title)? {
         [] => Ok(None),
         [by] => Ok(Some(by)),
         _ => bail!("--by: {title} takes one key"),
@@ -71,7 +71,7 @@ pub(crate) fn touched(coverage: Coverage, unsure_until: u64, context: &mut Conte
     touch(coverage, unsure_until, (tape, scope, families), loss);
 }
 
-/// The same for a question whose other parts are in use.
+/// Counts the same losses for a question whose other parts are in use.
 pub(crate) fn touch(
     coverage: Coverage,
     unsure_until: u64,

@@ -15,7 +15,7 @@ use systape_format::reader::Tape;
 use super::idle::{self, Folded};
 use super::offcpu::{keys_of, selected};
 use super::scheduling;
-use crate::asked::config::view::{CPUS, Own, Part, Rows, Run, TASKS, View};
+use crate::asked::config::view::{AnswerFn, CPUS, Own, Part, Rows, TASKS, View};
 use crate::asked::config::{Config, refuse};
 use crate::asked::options::idle::Idle;
 use crate::asked::options::stacks::Below;
@@ -23,7 +23,7 @@ use crate::derive::runs::decode::Needs;
 use crate::derive::runs::keys::{self, Key, Keys, Words};
 use crate::derive::runs::names::Names;
 use crate::derive::runs::rest::Rests;
-use crate::derive::runs::{Interval, Sink, Slot, Thread, feed};
+use crate::derive::runs::{Interval, IntervalSink, Slot, Thread, feed};
 use crate::render::keys::with_keys;
 use crate::render::out::Out;
 use crate::render::rank::{Rank, more};
@@ -32,14 +32,14 @@ use crate::render::table::{Table, millis, share};
 use crate::reports::{Context, losses};
 use crate::table::call_files::UNKNOWN_FILE;
 use crate::table::group::Add;
-use crate::table::group::by::By;
+use crate::table::group::by::GroupKey;
 use crate::table::group::packed::Packed;
 use crate::table::group::spilling::{Ordered, Parts, Spilling};
 use crate::table::group::value::Value;
-use crate::table::loss::Listed;
+use crate::table::loss::ListedLoss;
 use crate::values::output::line;
 use crate::values::say::Verdict;
-use crate::values::spill::{self, Merged, Record, Store, Stored, put_number, take_u64};
+use crate::values::spill::{self, MergedRuns, SpilledSum, Store, Stored, put_number, take_u64};
 use crate::values::timespec::{self, Edge};
 
 systape_format::tables! {
@@ -52,7 +52,7 @@ systape_format::tables! {
 }
 
 /// The default keys.
-const DEFAULT: [By; 3] = [By::State, By::Syscall, By::File];
+const DEFAULT: [GroupKey; 3] = [GroupKey::State, GroupKey::Syscall, GroupKey::File];
 
 /// What is asked.
 pub(crate) static VIEW: View = View {
@@ -71,7 +71,7 @@ pub(crate) static VIEW: View = View {
     ],
     check,
     reads: |config| config.own::<Options>()?.stacks.cut.names.reads(),
-    run: Run::Prints(run),
+    run: AnswerFn::Prints(run),
     ..View::PLAIN
 };
 
@@ -130,10 +130,10 @@ fn run(config: &Config, tape: &Tape, out: &mut Out) -> Result<Verdict> {
         by if by.is_empty() => DEFAULT.to_vec(),
         by => by,
     };
-    let calls = by.iter().any(|by| matches!(by, By::Syscall | By::File)) || config.filters.selects;
+    let calls = by.iter().any(|by| matches!(by, GroupKey::Syscall | GroupKey::File)) || config.filters.selects;
     let mut context = scheduling::context(config, tape, calls, out)?;
     let folds = calls && !own.rank.all() && idle::folds(own.idle, config, tape, &context.question.scope);
-    let needs = Needs { calls, files: folds || by.contains(&By::File), ..Needs::default() };
+    let needs = Needs { calls, files: folds || by.contains(&GroupKey::File), ..Needs::default() };
     let from = context.question.scope.from.max(tape.session().window_open);
     let to = context.question.scope.to.min(tape.complete_until());
     let sink = States {
@@ -146,7 +146,7 @@ fn run(config: &Config, tape: &Tape, out: &mut Out) -> Result<Verdict> {
     };
     let mut fed = feed::feed(&context.question, needs, context.question.scope.to, sink);
     fed.tracker.sink.end(&mut fed.names);
-    let feed::Fed { tracker, names, unsure_until, coverage } = fed;
+    let feed::FedRuns { tracker, names, unsure_until, coverage } = fed;
     let States { keys, whats, sums, runs, .. } = tracker.sink;
     let parts = in_file(&runs, &names);
     let (mut total, mut all, mut folded) = (0_u64, 0, Folded::default());
@@ -210,18 +210,18 @@ fn run(config: &Config, tape: &Tape, out: &mut Out) -> Result<Verdict> {
         more.into_iter().chain(folded.line(total)).try_for_each(|text| line(out, &text))?;
         scheduling::foot(&context, out)?;
     }
-    losses::end(&context, out, form.is_none(), Listed::Nothing)
+    losses::end(&context, out, form.is_none(), ListedLoss::Nothing)
 }
 
 /// The sums of `runs`, whose keys are numbers of files and of [`States::whats`], by these and the names of the files.
 fn in_file(runs: &[spill::Run], names: &Names) -> Parts<Sum> {
     let mut sums: Spilling<Sum> = Spilling::new(Store::of_process(), 1);
     let Some(store) = Store::of_process().filter(|_| !runs.is_empty()) else { return Parts::default() };
-    let by_key = |one: &Record<Sum>, other: &Record<Sum>| one.key.cmp(&other.key);
+    let by_key = |one: &SpilledSum<Sum>, other: &SpilledSum<Sum>| one.key.cmp(&other.key);
     let runs = store.narrowed(runs.to_vec(), &by_key);
     let mut names = names.in_file();
     let mut file: Option<(u32, Value)> = None;
-    for Record { key, sum } in Merged::new(&runs, by_key) {
+    for SpilledSum { key, sum } in MergedRuns::new(&runs, by_key) {
         let part = |at: usize| key.get(at..at + 4)?.try_into().ok().map(u32::from_be_bytes);
         let (Some(number), Some(what)) = (part(0), part(4)) else { continue };
         if file.as_ref().is_none_or(|(known, _)| *known != number) {
@@ -312,7 +312,7 @@ impl States<'_, '_> {
     }
 }
 
-impl Sink for States<'_, '_> {
+impl IntervalSink for States<'_, '_> {
     fn bytes(&self) -> Option<usize> {
         // a table of hashes is full to seven eighths
         Some(self.sums.capacity() * (size_of::<((u32, u32), Sum)>() + 1) / 7 * 8)

@@ -22,8 +22,8 @@ use crate::derive::summary::ledger::Knowledge;
 use crate::derive::summary::mode::SummaryMode;
 use crate::derive::summary::plan::Plan;
 use crate::derive::summary::stats::Stats;
-use crate::derive::summary::table::{self, Group, Ranked, Row};
-use crate::derive::summary::uring::{Ring, Rings};
+use crate::derive::summary::table::{self, Ranked, Row, SummaryGroup};
+use crate::derive::summary::uring::{ProcessOperations, Rings};
 use crate::render::by;
 use crate::render::cell::Cell;
 use crate::render::form::{Form, Format};
@@ -32,11 +32,11 @@ use crate::render::mark;
 use crate::render::out::Out;
 use crate::render::row::{self as record, Judgement};
 use crate::render::table::{Table, millis};
-use crate::reports::keys::{Keys, Words};
+use crate::reports::keys::{KeyWords, RowKeys};
 use crate::reports::losses::LOSS_LINES;
 use crate::reports::measured::{ROUGH, SUMMARY, measured, measures};
 use crate::table::families;
-use crate::table::group::by::By;
+use crate::table::group::by::GroupKey;
 use crate::table::group::value::{Key, Value};
 use crate::table::loss::Loss;
 use crate::values::num;
@@ -157,7 +157,7 @@ pub(crate) fn run(context: &mut Context<'_>, out: &mut Out) -> Result<Told> {
         Some(Sort::Sums(column)) => column,
         _ => Column::default(),
     };
-    let cpu = context.config.bare_cpu().then(|| cpu::collect(&mut context.question, &plan).map(Times::new));
+    let cpu = context.config.bare_cpu().then(|| cpu::collect(&mut context.question, &plan).map(CpuByKey::new));
     let rows = table::rows(&sums, &knowledge, &context.question.book, &plan, column);
     context.config.shown.rows(rows.len() + rings.len());
     let lost = rows.lost();
@@ -169,9 +169,9 @@ pub(crate) fn run(context: &mut Context<'_>, out: &mut Out) -> Result<Told> {
     if !seen && context.config.format != Format::Text {
         out.say("--cpu: scheduler events were lost: how long some calls were on a CPU is not known");
     }
-    let cpu = Cpu { times: cpu, seen };
+    let cpu = OnOffCpu { times: cpu, seen };
     let loss = context.question.loss.of_sums();
-    let view = View { context, loss: &loss, knowledge: &knowledge, plan: &plan, by: &by, own: &own, cpu: &cpu };
+    let view = SummaryInput { context, loss: &loss, knowledge: &knowledge, plan: &plan, by: &by, own: &own, cpu: &cpu };
     if matches!(cpu.times, Some(None)) {
         out.say(&match families::recorded(context.question.tape, Family::Sched) {
             None => "--cpu: the block that says whose scheduler events were recorded is damaged".to_owned(),
@@ -203,10 +203,10 @@ pub(crate) fn run(context: &mut Context<'_>, out: &mut Out) -> Result<Told> {
 }
 
 /// The keys of `--by`, none without, and the plan.
-fn keys(config: &Config, own: &Options) -> Result<(Vec<By>, Plan)> {
+fn keys(config: &Config, own: &Options) -> Result<(Vec<GroupKey>, Plan)> {
     // those of tapes are no keys of calls
     let words: Vec<String> = config.by.iter().filter(|word| !OF_TAPES.contains(&word.as_str())).cloned().collect();
-    let by = By::parse(&words, &Plan::OF_CALLS, "the summary")?;
+    let by = GroupKey::parse(&words, &Plan::OF_CALLS, "the summary")?;
     if config.by.is_empty() {
         return Ok((by, Plan::mode(own.summary_mode)));
     }
@@ -221,35 +221,35 @@ fn keys(config: &Config, own: &Options) -> Result<(Vec<By>, Plan)> {
 }
 
 /// Input of every form.
-struct View<'a> {
+struct SummaryInput<'a> {
     context: &'a Context<'a>,
     loss: &'a Loss,
     knowledge: &'a Knowledge,
     plan: &'a Plan,
     /// Keys of `--by`; empty: in perf's shape, by the plan's keys.
-    by: &'a [By],
+    by: &'a [GroupKey],
     own: &'a Options,
-    cpu: &'a Cpu,
+    cpu: &'a OnOffCpu,
 }
 
 /// Time on and off a CPU by key.
-struct Times(FxHashMap<Key, CpuTime>);
+struct CpuByKey(FxHashMap<Key, CpuTime>);
 
-impl Times {
+impl CpuByKey {
     fn new(times: CpuTimes) -> Self {
         Self(times.into_sums().collect())
     }
 }
 
 /// Time on and off a CPU.
-struct Cpu {
+struct OnOffCpu {
     /// Whether they are requested, and recorded.
-    times: Option<Option<Times>>,
+    times: Option<Option<CpuByKey>>,
     /// None of the events they depend on is missing.
     seen: bool,
 }
 
-impl Cpu {
+impl OnOffCpu {
     /// Times of a row; None: not requested.
     fn of(&self, row: &Row<'_>) -> Option<CpuTime> {
         let times = self.times.as_ref()?;
@@ -308,7 +308,7 @@ impl Widths {
     }
 }
 
-impl View<'_> {
+impl SummaryInput<'_> {
     /// Whether no call is missing.
     fn complete(&self) -> bool {
         self.loss.complete() && !self.knowledge.missing()
@@ -331,7 +331,7 @@ impl View<'_> {
         line(out, "")
     }
 
-    fn groups<'r>(&self, rows: impl IntoIterator<Item = Row<'r>>) -> (Vec<Group<'r>>, u64) {
+    fn groups<'r>(&self, rows: impl IntoIterator<Item = Row<'r>>) -> (Vec<SummaryGroup<'r>>, u64) {
         let sorted = matches!(self.context.config.sort, Some(Sort::Sums(_)));
         table::groups(rows, self.knowledge, self.plan, sorted)
     }
@@ -392,7 +392,7 @@ impl View<'_> {
     }
 
     /// ` ls (7103), 388 events, 100.0%`.
-    fn heading(&self, out: &mut Vec<u8>, group: &Group<'_>, events: u64) {
+    fn heading(&self, out: &mut Vec<u8>, group: &SummaryGroup<'_>, events: u64) {
         let percent = if events == 0 { 0.0 } else { 100.0 * group.events as f64 / events as f64 };
         let at_least = if self.complete() && !group.short { "" } else { "at least " };
         let task = |id: fn(&Task) -> u32| match group.task {
@@ -452,23 +452,23 @@ impl View<'_> {
         out.rows(&table, Judgement::Touched(!self.loss.complete()), lines)
     }
 
-    fn keys<'r>(&'r self, row: &'r Row<'_>) -> Keys<'r> {
+    fn keys<'r>(&'r self, row: &'r Row<'_>) -> RowKeys<'r> {
         let question = &self.context.question;
-        let words = Words { session: question.tape.session(), book: &question.book, plan: self.plan };
-        Keys { words, values: &row.key, task: row.task }
+        let words = KeyWords { session: question.tape.session(), book: &question.book, plan: self.plan };
+        RowKeys { words, values: &row.key, task: row.task }
     }
 }
 
 /// The columns of [`by::BY`] that identify a row of a summary without `--by`.
-fn mode_columns(mode: SummaryMode) -> Vec<(By, &'static str)> {
-    let of = |by: By, names: &'static [&'static str]| names.iter().map(move |name| (by, *name));
+fn mode_columns(mode: SummaryMode) -> Vec<(GroupKey, &'static str)> {
+    let of = |by: GroupKey, names: &'static [&'static str]| names.iter().map(move |name| (by, *name));
     let whose = match mode {
-        SummaryMode::Thread => of(By::Tid, &["pid", "tid", "upid", "utid", "comm", "uid"]),
-        SummaryMode::Process => of(By::Pid, &["pid", "upid", "comm", "uid"]),
-        SummaryMode::Cgroup => of(By::Cgroup, &["cgroup"]),
-        SummaryMode::Total => of(By::Syscall, &[]),
+        SummaryMode::Thread => of(GroupKey::Tid, &["pid", "tid", "upid", "utid", "comm", "uid"]),
+        SummaryMode::Process => of(GroupKey::Pid, &["pid", "upid", "comm", "uid"]),
+        SummaryMode::Cgroup => of(GroupKey::Cgroup, &["cgroup"]),
+        SummaryMode::Total => of(GroupKey::Syscall, &[]),
     };
-    whose.chain(of(By::Syscall, &["abi", "syscall"])).collect()
+    whose.chain(of(GroupKey::Syscall, &["abi", "syscall"])).collect()
 }
 
 /// How often each error was returned.
@@ -485,7 +485,7 @@ fn errnos_text(stats: &Stats) -> String {
 }
 
 /// A row for each operation of a process.
-fn ring_rows(ring: &Ring) -> impl Iterator<Item = record::Row<'_>> {
+fn ring_rows(ring: &ProcessOperations) -> impl Iterator<Item = record::Row<'_>> {
     ring.ops.iter().map(move |(op, count)| {
         let mut row = record::Row::new(&URING);
         row.set("kind", "io_uring").set("pid", ring.task.pid).set("upid", ring.task.upid);

@@ -11,11 +11,11 @@ use systape_format::table::{ColumnDef, TableDef};
 use super::{Context, losses};
 use crate::asked::config::Config;
 use crate::asked::config::view::Part::All;
-use crate::asked::config::view::{Operands, Own, Rows, Run, View};
+use crate::asked::config::view::{AnswerFn, Operands, Own, Rows, View};
 use crate::render::out::Out;
 use crate::render::row::{Judgement, Row};
 use crate::render::table::Table;
-use crate::table::loss::Listed;
+use crate::table::loss::ListedLoss;
 use crate::table::scan::Scan;
 use crate::values::output::line;
 use crate::values::say::{BadUsage, Verdict};
@@ -61,7 +61,7 @@ pub(crate) static VIEW: View = View {
         (Some(_), Some(_)) => bail!("--of REPORT shows the columns of all its tables: leave out the name of one"),
         _ => Ok(()),
     },
-    run: Run::Lists(run),
+    run: AnswerFn::Lists(run),
     ..View::PLAIN
 };
 
@@ -98,8 +98,8 @@ fn run(config: &Config, views: &'static [&'static View], tape: Option<&Tape>, ou
             }
         }
     }
-    let stored = tape.map(|tape| Stored::of(config, tape)).transpose()?;
-    if let (Some(tape), Some(Stored { counts, .. })) = (tape, &stored) {
+    let stored = tape.map(|tape| StoredTables::of(config, tape)).transpose()?;
+    if let (Some(tape), Some(StoredTables { counts, .. })) = (tape, &stored) {
         let defined: BTreeMap<_, _> = tape.table_defs().values().map(|def| (&def.name, &**def)).collect();
         let rows = |def: &TableDef| Some(counts.get(&*def.name).copied().unwrap_or(0));
         found.extend(defined.into_values().map(|def| Found { def, reports: Vec::new(), rows: rows(def) }));
@@ -123,7 +123,7 @@ fn run(config: &Config, views: &'static [&'static View], tape: Option<&Tape>, ou
         }
     }
     match &stored {
-        Some(stored) => losses::end(&stored.context, out, false, Listed::Nothing),
+        Some(stored) => losses::end(&stored.context, out, false, ListedLoss::Nothing),
         None => Ok(out.flush().map(|()| Verdict::default())?),
     }
 }
@@ -152,12 +152,12 @@ fn chosen<'f, 'a>(
 }
 
 /// What a tape has in the tables it defines.
-struct Stored<'a> {
+struct StoredTables<'a> {
     context: Context<'a>,
     counts: BTreeMap<String, u64>,
 }
 
-impl<'a> Stored<'a> {
+impl<'a> StoredTables<'a> {
     fn of(config: &'a Config, tape: &'a Tape) -> Result<Self> {
         // a table of which every row is lost is defined nowhere
         let families: Vec<Family> = Family::ALL.iter().copied().filter(|family| family.has_tables()).collect();

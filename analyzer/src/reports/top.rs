@@ -15,12 +15,12 @@ use systape_format::model::Family;
 use systape_format::reader::Tape;
 use systape_format::table::TableDef;
 
-use self::fields::{Asked, Metric};
+use self::fields::{Asked, TopMetric};
 use super::idle::{self, Folded};
 use super::measured::{SUMMARY, measured, measures};
 use super::{Context, losses};
 use crate::asked::config::view::Part::{All, Keys as KeysPart, Maybe};
-use crate::asked::config::view::{CALLS, CPUS, Own, PATHS, Rows, Run, Several, TASKS, View};
+use crate::asked::config::view::{AnswerFn, CALLS, CPUS, Own, PATHS, Rows, Several, TASKS, View};
 use crate::asked::config::{Config, OF_TAPES, refuse};
 use crate::asked::options::idle::Idle;
 use crate::derive::runs::rest::rests;
@@ -33,7 +33,7 @@ use crate::derive::summary::table::{self, Ranked, Row};
 use crate::render::by;
 use crate::render::cell::Cell;
 use crate::render::columns::Layout;
-use crate::render::heat::{self, Stretch};
+use crate::render::heat::{self, HeatStretch};
 use crate::render::keys::{with_keys, with_parts};
 use crate::render::mark;
 use crate::render::out::Out;
@@ -41,12 +41,12 @@ use crate::render::rank::{self, Few};
 use crate::render::row::{self as record, Judgement};
 use crate::render::table::Table;
 use crate::reports::added;
-use crate::reports::keys::{Keys, Words};
+use crate::reports::keys::{KeyWords, RowKeys};
 use crate::reports::named::TAPES;
 use crate::table::families;
-use crate::table::group::by::By;
+use crate::table::group::by::GroupKey;
 use crate::table::group::value::Value;
-use crate::table::loss::Listed;
+use crate::table::loss::ListedLoss;
 use crate::values::order::InOrder as _;
 use crate::values::output::line;
 use crate::values::say::Verdict;
@@ -78,7 +78,7 @@ pub(crate) static VIEW: View = View {
         Rows::of("top -e EVENTS", &[KeysPart(&by::BY), All(&fields::TOP_EVENTS), Maybe(&fields::VALUES)]),
     ],
     check,
-    run: Run::Prints(run),
+    run: AnswerFn::Prints(run),
     several: Several::Added(run_many),
     ..View::PLAIN
 };
@@ -86,7 +86,7 @@ pub(crate) static VIEW: View = View {
 /// Characters of the longest bar.
 const BAR: usize = 20;
 /// Keys without `--by`.
-const DEFAULT: [By; 2] = [By::Comm, By::Syscall];
+const DEFAULT: [GroupKey; 2] = [GroupKey::Comm, GroupKey::Syscall];
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Options {
@@ -157,12 +157,12 @@ fn check(config: &Config) -> Result<()> {
 }
 
 /// The metric of other events.
-fn metric(column: Column) -> Result<Metric> {
+fn metric(column: Column) -> Result<TopMetric> {
     Ok(match column {
-        Column::Calls => Metric::Count,
-        Column::Total => Metric::Total,
-        Column::Avg => Metric::Avg,
-        Column::Max => Metric::Max,
+        Column::Calls => TopMetric::Count,
+        Column::Total => TopMetric::Total,
+        Column::Avg => TopMetric::Avg,
+        Column::Max => TopMetric::Max,
         Column::Errors => bail!("--metric errors is of calls by other keys; fields have count, total, avg and max"),
         Column::P50 | Column::P99 => {
             bail!("quantiles are of calls; other events have the metrics count, total, avg and max")
@@ -181,10 +181,10 @@ pub(super) fn check_calls(config: &Config) -> Result<()> {
     keys(config).map(drop)
 }
 
-fn keys(config: &Config) -> Result<Vec<By>> {
+fn keys(config: &Config) -> Result<Vec<GroupKey>> {
     // those of tapes are no keys of calls
     let words: Vec<String> = config.by.iter().filter(|word| !OF_TAPES.contains(&word.as_str())).cloned().collect();
-    let by = By::parse(&words, &Plan::OF_CALLS, "'analyze top'")?;
+    let by = GroupKey::parse(&words, &Plan::OF_CALLS, "'analyze top'")?;
     Ok(if config.by.is_empty() { DEFAULT.to_vec() } else { by })
 }
 
@@ -211,7 +211,7 @@ pub(super) fn answer(
     config: &Config,
     tape: &Tape,
     own: &Options,
-    by: &[By],
+    by: &[GroupKey],
     layout: Option<&'static Layout>,
     out: &mut Out,
 ) -> Result<Verdict> {
@@ -231,7 +231,7 @@ pub(super) fn answer(
         Some(_) => shown.rows(&rows, out)?,
     }
     let told = config.format.rows().is_none();
-    let verdict = losses::end(&context, out, told, Listed::Nothing)?;
+    let verdict = losses::end(&context, out, told, ListedLoss::Nothing)?;
     if !told {
         knowledge.doubts().iter().for_each(|text| out.say(text));
     }
@@ -242,7 +242,7 @@ struct Shown<'a> {
     context: &'a Context<'a>,
     knowledge: &'a Knowledge,
     plan: &'a Plan,
-    by: &'a [By],
+    by: &'a [GroupKey],
     own: &'a Options,
     shares: Shares,
 }
@@ -308,10 +308,10 @@ impl Shown<'_> {
         losses::sums_are_whole(self.context, self.knowledge)
     }
 
-    fn keys<'r>(&'r self, row: &'r Row<'_>) -> Keys<'r> {
+    fn keys<'r>(&'r self, row: &'r Row<'_>) -> RowKeys<'r> {
         let question = &self.context.question;
-        let words = Words { session: question.tape.session(), book: &question.book, plan: self.plan };
-        Keys { words, values: &row.key, task: row.task }
+        let words = KeyWords { session: question.tape.session(), book: &question.book, plan: self.plan };
+        RowKeys { words, values: &row.key, task: row.task }
     }
 
     fn limit(&self) -> usize {
@@ -328,7 +328,7 @@ impl Shown<'_> {
             rank::more(all, limit).iter().try_for_each(|text| line(out, text))?;
             return Ok(());
         }
-        if let Some(time) = self.by.iter().find(|by| By::OF_TIME.contains(by)).filter(|_| self.own.hist) {
+        if let Some(time) = self.by.iter().find(|by| GroupKey::OF_TIME.contains(by)).filter(|_| self.own.hist) {
             let maps = self.maps(*time, rows);
             maps.iter().take(limit).try_for_each(|(name, rows)| self.heat(*time, name, rows, out))?;
             all = maps.len();
@@ -369,7 +369,7 @@ impl Shown<'_> {
 
     /// Whether a row is of idle waits.
     fn rests(&self, row: &Row<'_>) -> bool {
-        let file = self.plan.place(By::File).and_then(|at| match row.key.get(at) {
+        let file = self.plan.place(GroupKey::File).and_then(|at| match row.key.get(at) {
             Some(Value::Text(name)) => Some(&**name),
             _ => None,
         });
@@ -377,7 +377,7 @@ impl Shown<'_> {
     }
 
     /// The rows of each value of the keys other than `time`, in the order of their first rows.
-    fn maps<'r>(&self, time: By, rows: &Ranked<'r>) -> IndexMap<String, Vec<Row<'r>>> {
+    fn maps<'r>(&self, time: GroupKey, rows: &Ranked<'r>) -> IndexMap<String, Vec<Row<'r>>> {
         let mut maps: IndexMap<String, Vec<Row<'_>>> = IndexMap::new();
         for row in rows.iter() {
             let keys = self.keys(&row);
@@ -388,16 +388,16 @@ impl Shown<'_> {
     }
 
     /// The durations of `rows` by `time` as a map of characters.
-    fn heat(&self, time: By, name: &str, rows: &[Row<'_>], out: &mut Out) -> Result<()> {
+    fn heat(&self, time: GroupKey, name: &str, rows: &[Row<'_>], out: &mut Out) -> Result<()> {
         let stretch = |row: &Row<'_>| {
             let at = match self.plan.place(time).map(|place| &row.key[place]) {
                 Some(Value::Number(at)) => Some(*at),
                 _ => None,
             };
             let count = measured(row, row.short || !self.complete())[0].clone();
-            Stretch { at, count, sizes: row.stats.sizes().0 }
+            HeatStretch { at, count, sizes: row.stats.sizes().0 }
         };
-        let mut stretches: Vec<Stretch> = rows.iter().map(stretch).collect();
+        let mut stretches: Vec<HeatStretch> = rows.iter().map(stretch).collect();
         stretches.order_by_key(|stretch| (stretch.at.is_none(), stretch.at));
         let title = if name.is_empty() { String::new() } else { format!("{name}: ") };
         line(out, &format!("{title}calls by {} and duration in ns", time.name()))?;

@@ -10,7 +10,7 @@ use rustc_hash::FxHashMap;
 use systape_format::model::{Call, Extent, Family};
 use systape_format::reader::Tape;
 
-use self::cause::{Cause, Ends};
+use self::cause::{Cause, TimedOutCalls};
 use self::subject::{Subject, subject};
 use super::{Context, scheduling};
 use crate::asked::config::Config;
@@ -26,15 +26,15 @@ use crate::table::families::in_session;
 
 /// The critical path of the subject.
 pub(crate) struct Way {
-    /// Its thread.
+    /// Thread of the subject.
     pub id: Id,
-    /// Its time.
+    /// Time of the subject.
     pub span: (u64, u64),
-    /// Its critical path.
+    /// Critical path.
     pub path: Path,
-    /// Its parts, with who had the CPU that was waited for.
+    /// Parts of the path, with who had the CPU that was waited for.
     pub parts: Vec<(Part, Option<Id>)>,
-    /// It has an end, so that it can be earlier.
+    /// Whether it has an end, so that it can be earlier.
     pub ends: bool,
 }
 
@@ -106,13 +106,13 @@ pub(crate) struct Found {
     /// What its thread did.
     pub spent: Spent,
     /// The block I/O that it waited for; None: none, or not known.
-    pub io: Option<request::Io>,
+    pub io: Option<request::TracedIo>,
     /// The I/O limit of a cgroup that held that back; None: none, or not known.
     pub limit: Option<String>,
 }
 
 impl Found {
-    /// Its length, ns.
+    /// Length of the time, ns.
     pub(crate) fn ns(&self) -> u64 {
         self.part.to - self.part.from
     }
@@ -126,7 +126,7 @@ pub(crate) fn causes(
     words: &Words<'_>,
 ) -> impl Iterator<Item = Found> {
     let slept = parts.iter().zip(&spent).filter(|((part, _), _)| part.kind == Kind::Interrupt);
-    let ends = Ends::of(tape, words.book, slept.filter_map(|(_, spent)| spent.most()?.call));
+    let ends = TimedOutCalls::of(tape, words.book, slept.filter_map(|(_, spent)| spent.most()?.call));
     let found = parts.into_iter().zip(spent);
     found.map(move |((part, behind), spent)| {
         let cause = Cause::of(&part, &spent, &ends, words);
@@ -136,7 +136,7 @@ pub(crate) fn causes(
 
 /// The subject's critical path, and what was done in its parts.
 pub(crate) struct Traced {
-    /// Its parts, and what they are put down to.
+    /// Parts of the path, and what they are put down to.
     pub found: Vec<Found>,
     /// The waits that others' parts stand in for.
     pub path: Path,

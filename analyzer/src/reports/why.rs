@@ -22,14 +22,14 @@ use anyhow::{Result, bail};
 use systape_format::model::{Family, GapCause};
 use systape_format::reader::Tape;
 
-use self::marks::Marks;
+use self::marks::LossMarks;
 use self::measure::{Before, measure};
 use self::rows::Shown;
 use super::{Context, losses};
 use crate::asked::config::view::Part::All;
-use crate::asked::config::view::{Own, Rows, Run, TASKS, View};
+use crate::asked::config::view::{AnswerFn, Own, Rows, TASKS, View};
 use crate::asked::config::{Config, refuse};
-use crate::derive::why::finding::{Class, Finding};
+use crate::derive::why::finding::{Finding, Severity};
 use crate::derive::why::floor::Floor;
 use crate::derive::why::rules::{self, RULES};
 use crate::render::form::Format;
@@ -37,7 +37,7 @@ use crate::render::out::Out;
 use crate::render::rank::Few;
 use crate::render::row::Judgement;
 use crate::table::families;
-use crate::table::loss::Listed;
+use crate::table::loss::ListedLoss;
 use crate::values::say::Verdict;
 use crate::values::timespec;
 
@@ -84,7 +84,7 @@ pub(crate) static VIEW: View = View {
     ],
     tables: &[Rows::of("why", &[All(&WHY)]), Rows::of("why --when", &[All(&when::WHEN)])],
     check,
-    run: Run::Prints(run),
+    run: AnswerFn::Prints(run),
     ..View::PLAIN
 };
 
@@ -165,7 +165,7 @@ fn run(config: &Config, tape: &Tape, out: &mut Out) -> Result<Verdict> {
     ranked.iter_mut().for_each(|ranked| narrow(&mut ranked.finding, (from, to), session.window_open));
     let limit = own.rank.limit(config.format);
     let unknown = unknown(&context, cut);
-    let marks = Marks::new(&context.question.loss, context.question.scope.to);
+    let marks = LossMarks::new(&context.question.loss, context.question.scope.to);
     let shown = Shown { told: told.as_ref(), ranked: &ranked, cut, marks, limit, expand: own.expand };
     match config.format.rows() {
         Some(_) => {
@@ -175,14 +175,14 @@ fn run(config: &Config, tape: &Tape, out: &mut Out) -> Result<Verdict> {
         }
         None => shown.print(&context, floor, &unknown, out)?,
     }
-    losses::end(&context, out, config.format == Format::Text, Listed::Nothing)
+    losses::end(&context, out, config.format == Format::Text, ListedLoss::Nothing)
 }
 
 /// Adds to the command when it was, if that is less than half of the time that was looked at, `from` to `to`.
 fn narrow(finding: &mut Finding, (from, to): (u64, u64), open: u64) {
     // a bit before and behind: ends of what is asked for may be ends of other events
     const ROOM: u64 = 1_000_000;
-    let Some((first, last)) = finding.span.filter(|_| finding.class == Class::Time) else { return };
+    let Some((first, last)) = finding.span.filter(|_| finding.class == Severity::Time) else { return };
     let (first, last) = (first.saturating_sub(ROOM).max(open), last.saturating_add(ROOM));
     if last.saturating_sub(first) > to.saturating_sub(from) / 2 {
         return;

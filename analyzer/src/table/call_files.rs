@@ -8,7 +8,7 @@ use systape_format::model::{CallState, Core, FD_FIRST, FD_NONE};
 use systape_format::reader::Segment;
 
 use crate::table::calls::{CallInfo, EBADF};
-use crate::table::empty_path::{self, Given, On};
+use crate::table::empty_path::{self, EmptyPathTarget, Given};
 use crate::table::load::{FdPath, Loaded};
 
 /// The number of a call without a file.
@@ -38,7 +38,7 @@ pub(crate) fn of_rows(
             }
         })
         .collect();
-    let mut numbers = Numbers { names, numbers: FxHashMap::default() };
+    let mut numbers = PathNumbers { names, numbers: FxHashMap::default() };
     let mut empty = Vec::new();
     for value in captured {
         let row = value.row as usize;
@@ -76,10 +76,12 @@ pub(crate) fn of_rows(
             continue;
         }
         of_row[row] = match empty_path::on(info, path, given, args, (core.state[row], core.errno[row])) {
-            On::Nothing => NO_FILE,
-            On::Unknown => UNKNOWN_FILE,
-            On::Base if args.is_some_and(|args| empty_path::is_cwd(info, path, args)) => numbers.of(HERE.to_vec()),
-            On::Base => {
+            EmptyPathTarget::Nothing => NO_FILE,
+            EmptyPathTarget::Unknown => UNKNOWN_FILE,
+            EmptyPathTarget::Base if args.is_some_and(|args| empty_path::is_cwd(info, path, args)) => {
+                numbers.of(HERE.to_vec())
+            }
+            EmptyPathTarget::Base => {
                 let dir = empty_path::dir(info, path);
                 let fd = if info.fd_args[0] == dir { fds.fd.get(row) } else { fds.fd2.get(row) };
                 of_descriptor(fd, core.errno.get(row))
@@ -105,10 +107,10 @@ pub(crate) fn of_row(segment: &Loaded, row: usize) -> FdPath<'_> {
         _ => return FdPath::Unknown,
     };
     match empty_path::on(info, path, given, args, (state, segment.core.errno[row])) {
-        On::Nothing => FdPath::None,
-        On::Unknown => FdPath::Unknown,
-        On::Base if args.is_some_and(|args| empty_path::is_cwd(info, path, args)) => FdPath::Known(HERE),
-        On::Base => empty_path::dir(info, path).map_or(FdPath::Unknown, |dir| segment.fd_path(row, dir)),
+        EmptyPathTarget::Nothing => FdPath::None,
+        EmptyPathTarget::Unknown => FdPath::Unknown,
+        EmptyPathTarget::Base if args.is_some_and(|args| empty_path::is_cwd(info, path, args)) => FdPath::Known(HERE),
+        EmptyPathTarget::Base => empty_path::dir(info, path).map_or(FdPath::Unknown, |dir| segment.fd_path(row, dir)),
     }
 }
 
@@ -130,12 +132,12 @@ fn of_descriptor(fd: Option<&u32>, errno: Option<&u16>) -> u32 {
 }
 
 /// Numbers of the paths of a segment.
-struct Numbers<'a> {
+struct PathNumbers<'a> {
     names: &'a mut Vec<Vec<u8>>,
     numbers: FxHashMap<Vec<u8>, u32>,
 }
 
-impl Numbers<'_> {
+impl PathNumbers<'_> {
     fn of(&mut self, path: Vec<u8>) -> u32 {
         *self.numbers.entry(path).or_insert_with_key(|bytes| {
             self.names.push(bytes.clone());

@@ -7,7 +7,7 @@ use std::borrow::Cow;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use rustc_hash::FxHashMap;
-use systape_abi::{Abi, ArgKind, Effect, Io, NO_CALL, RetKind, Selection, SyscallDesc};
+use systape_abi::{Abi, ArgKind, ContentIo, Effect, NO_CALL, RetKind, Selection, SyscallDesc};
 use systape_format::model::{Call, Session, SyscallFormat};
 
 /// The error of a call on a descriptor that is not open, or not for what was asked: it is on no file.
@@ -22,11 +22,11 @@ pub(crate) fn recorded(session: &Session) -> Option<Selection> {
 /// One argument of a call.
 #[derive(Clone, Debug)]
 pub struct ArgInfo {
-    /// `dfd`.
+    /// Name of the argument, `dfd`.
     pub name: String,
     /// `dfd: `, ready to print.
     pub label: String,
-    /// Its kind.
+    /// Kind of the argument.
     pub kind: ArgKind,
 }
 
@@ -35,21 +35,21 @@ pub struct ArgInfo {
 pub struct CallInfo {
     /// The call.
     pub call: Call,
-    /// Its ABI.
+    /// ABI of the call.
     pub abi: Abi,
     /// `openat`, `sys_451`.
     pub name: String,
-    /// `openat`; `read@i386` when it is not the machine's own ABI.
+    /// Name with the ABI: `openat`; `read@i386` when it is not the machine's own ABI.
     pub long_name: String,
-    /// Its arguments, at most six.
+    /// Arguments of the call, at most six.
     pub args: Vec<ArgInfo>,
     /// Kind of its return value; None for an unknown call.
     pub ret: RetKind,
     /// The arguments of the tape's `fd` and `fd2` columns.
     pub fd_args: [Option<usize>; 2],
-    /// Its effect on the contents of files.
-    pub io: Io,
-    /// Its effect on the state that resolves names.
+    /// Effect of the call on the contents of files.
+    pub io: ContentIo,
+    /// Effect of the call on the state that resolves names.
     pub effect: Effect,
     /// unlink, unlinkat: they take away the name of a file.
     pub removes: bool,
@@ -101,7 +101,7 @@ impl<'a> CallBook<'a> {
             long_name,
             ret: desc.map_or(RetKind::Int, |d| d.ret),
             fd_args: desc.map_or([None; 2], |d| d.fd_args()),
-            io: desc.map_or(Io::None, SyscallDesc::io),
+            io: desc.map_or(ContentIo::None, SyscallDesc::io),
             effect,
             removes: desc.is_some_and(SyscallDesc::removes),
             is_exit: effect == Effect::Exit,

@@ -18,7 +18,7 @@ pub(crate) enum Given {
 
 /// What such a call is on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum On {
+pub(crate) enum EmptyPathTarget {
     /// What the path would be relative to: its descriptor, or the current directory.
     Base,
     /// Nothing: it fails for that.
@@ -39,23 +39,25 @@ pub(crate) fn on(
     given: Given,
     args: Option<&[u64; 6]>,
     (state, errno): (CallState, u16),
-) -> On {
+) -> EmptyPathTarget {
     // acct(NULL) is on no file
     if given == Given::Null && dir(info, path).is_none() {
-        return On::Nothing;
+        return EmptyPathTarget::Nothing;
     }
     if state.returned() && errno == 0 {
-        return On::Base;
+        return EmptyPathTarget::Base;
     }
     let desc = describe(info.abi, info.call.nr);
     // without the enter they are not known
-    let Some((desc, args)) = desc.zip(args.filter(|_| state != CallState::LostEnter)) else { return On::Unknown };
+    let Some((desc, args)) = desc.zip(args.filter(|_| state != CallState::LostEnter)) else {
+        return EmptyPathTarget::Unknown;
+    };
     let takes = match given {
         Given::Empty => desc.takes_empty_path(path, args),
         // of the current directory too, if the kernel is new enough
         Given::Null => desc.takes_null_path(path, args) && !(errno == EFAULT && is_cwd(info, path, args)),
     };
-    if takes { On::Base } else { On::Nothing }
+    if takes { EmptyPathTarget::Base } else { EmptyPathTarget::Nothing }
 }
 
 /// Whether a relative path in argument `path` is relative to the current directory.
@@ -72,7 +74,7 @@ mod tests {
     use crate::table::calls::CallBook;
 
     /// What a call with these arguments is on.
-    fn of(name: &str, given: Given, args: Option<[u64; 6]>, ended: (CallState, u16)) -> On {
+    fn of(name: &str, given: Given, args: Option<[u64; 6]>, ended: (CallState, u16)) -> EmptyPathTarget {
         let session = Session { machine: "x86_64".into(), ..Session::default() };
         let call = CallBook::new(&session).get(Call { abi: 1, nr: number(Abi::X86_64, name).unwrap() });
         let path = call.args.iter().position(|arg| matches!(arg.kind, ArgKind::Path)).unwrap();
@@ -85,15 +87,15 @@ mod tests {
         const ENOENT: u16 = 2;
         let (with, without) = (Some([3, 0, 0, 0x1000, 0, 0]), Some([3, 0, 0, 0, 0, 0]));
         let fstatat = |args, ended| of("newfstatat", Given::Empty, args, ended);
-        assert_eq!(fstatat(with, (Complete, 0)), On::Base);
-        assert_eq!(fstatat(with, (Complete, EFAULT)), On::Base, "of the result's memory");
-        assert_eq!([InFlight, Killed].map(|state| fstatat(with, (state, 0))), [On::Base; 2]);
-        assert_eq!(fstatat(without, (Complete, ENOENT)), On::Nothing);
-        assert_eq!(fstatat(without, (Killed, 0)), On::Nothing);
+        assert_eq!(fstatat(with, (Complete, 0)), EmptyPathTarget::Base);
+        assert_eq!(fstatat(with, (Complete, EFAULT)), EmptyPathTarget::Base, "of the result's memory");
+        assert_eq!([InFlight, Killed].map(|state| fstatat(with, (state, 0))), [EmptyPathTarget::Base; 2]);
+        assert_eq!(fstatat(without, (Complete, ENOENT)), EmptyPathTarget::Nothing);
+        assert_eq!(fstatat(without, (Killed, 0)), EmptyPathTarget::Nothing);
         // without arguments only a success says it
-        assert_eq!(fstatat(None, (Complete, 0)), On::Base);
-        assert_eq!(fstatat(None, (Complete, ENOENT)), On::Unknown);
-        assert_eq!(fstatat(without, (LostEnter, ENOENT)), On::Unknown);
+        assert_eq!(fstatat(None, (Complete, 0)), EmptyPathTarget::Base);
+        assert_eq!(fstatat(None, (Complete, ENOENT)), EmptyPathTarget::Unknown);
+        assert_eq!(fstatat(without, (LostEnter, ENOENT)), EmptyPathTarget::Unknown);
     }
 
     #[test]
@@ -101,11 +103,14 @@ mod tests {
         let cwd = AT_FDCWD as u32 as u64;
         let failed = |errno| (CallState::Complete, errno);
         let utimensat = |dir, ended| of("utimensat", Given::Null, Some([dir, 0, 0, 0, 0, 0]), ended);
-        assert_eq!(utimensat(3, failed(1)), On::Base);
-        assert_eq!(utimensat(cwd, failed(EFAULT)), On::Nothing);
+        assert_eq!(utimensat(3, failed(1)), EmptyPathTarget::Base);
+        assert_eq!(utimensat(cwd, failed(EFAULT)), EmptyPathTarget::Nothing);
         let statx = |flags, errno| of("statx", Given::Null, Some([cwd, 0, flags, 0, 0, 0]), failed(errno));
-        assert_eq!([statx(0x1000, 0), statx(0x1000, EFAULT), statx(0, EFAULT)], [On::Base, On::Nothing, On::Nothing]);
+        assert_eq!(
+            [statx(0x1000, 0), statx(0x1000, EFAULT), statx(0, EFAULT)],
+            [EmptyPathTarget::Base, EmptyPathTarget::Nothing, EmptyPathTarget::Nothing]
+        );
         let acct = of("acct", Given::Null, Some([0; 6]), failed(0));
-        assert_eq!(acct, On::Nothing);
+        assert_eq!(acct, EmptyPathTarget::Nothing);
     }
 }

@@ -23,17 +23,17 @@ use crate::values::timespec::Edge;
 pub struct Filters {
     /// Calls longer than this, ns.
     pub longer_than: Option<u64>,
-    /// `-e`.
+    /// Calls and events of `-e`.
     pub selection: Selection,
     /// Whether there was a `-e`.
     pub selects: bool,
     /// Only calls that failed.
     pub failure: bool,
-    /// Processes.
+    /// Pids of the processes.
     pub pids: Vec<u32>,
     /// And those below them.
     pub tree: bool,
-    /// Threads.
+    /// Tids of the threads.
     pub tids: Vec<u32>,
     /// Users, by number or name.
     pub users: Vec<String>,
@@ -54,7 +54,7 @@ pub struct Filters {
 }
 
 impl Filters {
-    /// The same times, and everything else passes: for answers about one thread that others have a part in.
+    /// A filter of the same times, which everything else passes: for answers about one thread that others have a part in.
     pub(crate) fn of_time(&self) -> Self {
         Self {
             longer_than: None,
@@ -197,12 +197,12 @@ impl<'a> Scope<'a> {
         self.filters
     }
 
-    /// From now on these processes pass, too.
+    /// Lets these processes pass, too, from now on.
     pub(crate) fn add_pids(&mut self, pids: Vec<u32>) {
         self.pids.extend(pids);
     }
 
-    /// From now on only these calls pass.
+    /// Lets only these calls pass from now on.
     pub fn pick(&mut self, picked: Picked) {
         self.picked = Some(picked);
     }
@@ -367,9 +367,9 @@ pub struct SegmentFilter<'a> {
     scope: &'a Scope<'a>,
     /// The rows that pass `-P`, ascending, or (true) that do not; None: all pass.
     picked: Option<(&'a [u32], bool)>,
-    /// For each task of the segment.
+    /// Whether it passes, for each task of the segment.
     pub tasks: Vec<bool>,
-    /// For each call of the segment.
+    /// Whether it passes, for each call of the segment.
     pub calls: Vec<bool>,
     /// Which of them have no duration; filled if there is a filter on that.
     timeless: Vec<bool>,

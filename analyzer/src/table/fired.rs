@@ -28,7 +28,7 @@ pub(crate) struct Fired {
     pub began: bool,
     /// Events that the row stands for.
     pub events: u64,
-    /// Of them those of cooldowns before the tape.
+    /// Number of these that fell into cooldowns before the tape.
     pub suppressed: u64,
 }
 

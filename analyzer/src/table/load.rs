@@ -6,9 +6,9 @@
 use std::sync::Arc;
 
 use rustc_hash::{FxHashMap, FxHashSet};
-use systape_abi::Io;
+use systape_abi::ContentIo;
 use systape_format::model::{Args, CallState, Captured, Core, Dict, FD_FIRST, FD_NONE, Fds, InFlight, Task, Time};
-use systape_format::reader::{Picked, Segment, Tape};
+use systape_format::reader::{PickedRows, Segment, Tape};
 
 use crate::table::calls::{CallBook, CallInfo, EBADF};
 use crate::table::loss::Hole;
@@ -28,7 +28,7 @@ pub(crate) enum FdPath<'a> {
 /// A decoded segment.
 #[derive(Debug)]
 pub(crate) struct Loaded {
-    /// Its number.
+    /// Number of the segment.
     pub number: u32,
     /// Tasks and calls.
     pub dict: Dict,
@@ -79,7 +79,7 @@ impl<'a> Base<'a> {
         Self::of(segment, dict, holes, wanted)
     }
 
-    /// The same with the segment's `dict`, read before.
+    /// Loads a segment with its `dict`, read before.
     pub(crate) fn of(
         segment: Segment<'a>,
         dict: Result<Dict, systape_format::Error>,
@@ -111,11 +111,11 @@ impl<'a> Base<'a> {
 
     /// Reads the rest. What cannot be read is added to `holes`.
     pub(crate) fn load(self, book: &CallBook<'_>, holes: &mut Vec<Hole>) -> Loaded {
-        let picked = Picked::all(&self.core);
+        let picked = PickedRows::all(&self.core);
         self.load_picked(&picked, book, holes)
     }
 
-    /// The same for a caller that asks only about these rows: of others arguments, files and captured values may be missing.
+    /// Loads a segment for a caller that asks only about these rows: of others arguments, files and captured values may be missing.
     pub(crate) fn load_rows(
         self,
         rows: impl ExactSizeIterator<Item = u32>,
@@ -126,11 +126,11 @@ impl<'a> Base<'a> {
         if rows.len() > self.core.call.len() / 4 {
             return self.load(book, holes);
         }
-        let picked = Picked::only(&self.core, rows);
+        let picked = PickedRows::only(&self.core, rows);
         self.load_picked(&picked, book, holes)
     }
 
-    fn load_picked(self, picked: &Picked, book: &CallBook<'_>, holes: &mut Vec<Hole>) -> Loaded {
+    fn load_picked(self, picked: &PickedRows, book: &CallBook<'_>, holes: &mut Vec<Hole>) -> Loaded {
         let Self { segment, dict, core, time } = self;
         // of the first segment somebody waits for the first line
         let (args, (fds, captured)) = parallel::both(
@@ -155,7 +155,7 @@ pub(crate) struct OpenCalls {
     pub dict: Dict,
     /// All in flight; durations up to the last time each is known to have been open.
     pub core: Core,
-    /// Starts; CPUs are not known.
+    /// Starts of the calls; CPUs are not known.
     pub time: Time,
     args: Args,
 }
@@ -167,7 +167,7 @@ impl OpenCalls {
             return None;
         }
         let (last, checkpoint) = (0..tape.checkpoints()).rev().find_map(|at| Some((at, tape.checkpoint(at).ok()?)))?;
-        let since = Since::read(tape, tape.checkpoint_chunk(last)?, checkpoint.ts);
+        let since = OpenCallFacts::read(tape, tape.checkpoint_chunk(last)?, checkpoint.ts);
         // they were still open when the last whole segment ended, if nothing of that time is missing
         let until = if since.unsure { checkpoint.ts } else { tape.complete_until().max(checkpoint.ts) };
         let mut open =
@@ -209,7 +209,7 @@ impl OpenCalls {
         }
     }
 
-    /// As a segment to print; the files of its descriptors are not known.
+    /// Makes it a segment to print; the files of its descriptors are not known.
     pub(crate) fn load(self, book: &CallBook<'_>) -> Loaded {
         let Self { dict, core, time, args } = self;
         Loaded { args, ..Loaded::of_columns(u32::MAX, dict, core, time, book) }
@@ -218,14 +218,14 @@ impl OpenCalls {
 
 /// Facts of the segments after a checkpoint about the calls that were open then.
 #[derive(Debug, Default)]
-struct Since {
+struct OpenCallFacts {
     /// Threads (utid) with a call that ended later: the open one had returned.
     ended: FxHashSet<u32>,
     /// Something is missing: a thread that is not in `ended` may have returned too.
     unsure: bool,
 }
 
-impl Since {
+impl OpenCallFacts {
     /// Reads the chunks from `chunk` on.
     fn read(tape: &Tape, chunk: u32, ts: u64) -> Self {
         let mut since = Self { unsure: !tape.findings().is_empty(), ..Self::default() };
@@ -346,7 +346,7 @@ impl Loaded {
     /// The file that the call of `row` opened or removed, as the kernel named it; None: there is none, or it is not known.
     pub(crate) fn opened(&self, row: usize) -> Option<&[u8]> {
         match self.fd_of_column(row, 1) {
-            FdPath::Known(name) if self.call(row).io == Io::Open || self.call(row).removes => Some(name),
+            FdPath::Known(name) if self.call(row).io == ContentIo::Open || self.call(row).removes => Some(name),
             _ => None,
         }
     }

@@ -10,14 +10,14 @@ use std::sync::Arc;
 
 use systape_format::header::BlockKind;
 use systape_format::model::{CPU_NONE, Call, CallState, Family, Gap, GapCause, LedgerRow, Session};
-use systape_format::reader::{Finding, Miss, Misses, Tape};
+use systape_format::reader::{Miss, Misses, Tape, TapeFault};
 
 use crate::table::filter::Scope;
 
 /// An unreadable part of the tape.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Hole {
-    /// Its segment.
+    /// Number of its segment.
     pub segment: u32,
     /// Number of missing calls; 0 = only details of calls are missing (arguments, paths).
     pub rows: u32,
@@ -38,7 +38,7 @@ pub struct Loss {
     pub holes: Vec<Hole>,
     /// The recording ended abnormally, and is complete only up to this time.
     pub cut: Option<u64>,
-    /// It has not ended yet: `record` still writes the tape.
+    /// Whether the tape has not ended yet: `record` still writes it.
     pub being_written: bool,
     /// Damage outside of known segments.
     pub findings: Vec<String>,
@@ -50,13 +50,13 @@ pub struct Loss {
     /// Calls that removed or renamed what may be such a file under a name that is not known to be one of it.
     pub aliases: u64,
     /// What has lines of its own in the answer.
-    pub listed: Listed,
+    pub listed: ListedLoss,
 }
 
 /// Losses that have lines of their own in an answer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Listed {
-    /// None has.
+pub enum ListedLoss {
+    /// No loss has a line.
     #[default]
     Nothing,
     /// Gaps have. Unreadable parts are found while events are read.
@@ -196,10 +196,10 @@ impl Loss {
     pub fn lines(&self, session: &Session, limit: usize) -> Vec<String> {
         let mut lines = Vec::new();
         let when = |first, last| span(first, last, session);
-        if self.listed == Listed::Nothing {
+        if self.listed == ListedLoss::Nothing {
             lines.extend(self.gaps.iter().map(|gap| gap_text(gap, when)));
         }
-        if self.listed != Listed::All {
+        if self.listed != ListedLoss::All {
             lines.extend(self.holes.iter().filter(|hole| hole.rows > 0).map(|hole| hole_text(hole, when)));
         }
         lines.extend(self.findings.iter().map(|finding| format!("DAMAGED: {finding}")));
@@ -238,7 +238,7 @@ pub(crate) fn miss_text(miss: &Miss) -> String {
 }
 
 /// `offset 0x4f000: …`.
-pub(crate) fn finding_text(finding: &Finding) -> String {
+pub(crate) fn finding_text(finding: &TapeFault) -> String {
     format!("offset {:#x}: {}", finding.offset, finding.text)
 }
 

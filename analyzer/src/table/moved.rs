@@ -22,7 +22,7 @@ const MSG_ERRQUEUE: u64 = 0x2000;
 pub(crate) enum Moved {
     /// This many; 0 also if the call failed, did not return, or moves none.
     Exactly(u64),
-    /// At least this many: how many more is not on the tape.
+    /// More bytes than these, or as many: how many more is not on the tape.
     AtLeast(u64),
 }
 
@@ -53,11 +53,11 @@ pub(crate) fn moved(info: &CallInfo, state: CallState, errno: u16, ret: Option<i
         return Moved::Exactly(0);
     }
     match (takes(info, state, args), ret) {
-        (Takes::Nothing, _) => Moved::Exactly(0),
-        (Takes::Unknown, _) | (_, None) => Moved::AtLeast(0),
+        (ReceiveTakes::Nothing, _) => Moved::Exactly(0),
+        (ReceiveTakes::Unknown, _) | (_, None) => Moved::AtLeast(0),
         // no message, no byte
-        (Takes::Data, Some(messages)) if info.io.counts_messages() && messages > 0 => Moved::AtLeast(0),
-        (Takes::Data, Some(bytes)) if !info.io.counts_messages() => {
+        (ReceiveTakes::Data, Some(messages)) if info.io.counts_messages() && messages > 0 => Moved::AtLeast(0),
+        (ReceiveTakes::Data, Some(bytes)) if !info.io.counts_messages() => {
             let bytes = u64::try_from(bytes).unwrap_or(0);
             match room(info, state, args) {
                 Room::Returned => Moved::Exactly(bytes),
@@ -66,30 +66,30 @@ pub(crate) fn moved(info: &CallInfo, state: CallState, errno: u16, ret: Option<i
                 Room::Unknown => Moved::AtLeast(0),
             }
         }
-        (Takes::Data, Some(_)) => Moved::Exactly(0),
+        (ReceiveTakes::Data, Some(_)) => Moved::Exactly(0),
     }
 }
 
 /// Whether a receive takes data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Takes {
-    /// It does, or it is no receive.
+pub(crate) enum ReceiveTakes {
+    /// Data is taken, or it is no receive.
     Data,
-    /// It only looks at it, or takes a report of an error.
+    /// No data is taken: it only looks, or takes a report of an error.
     Nothing,
-    /// Its flags are not known.
+    /// Flags of the call that are not known.
     Unknown,
 }
 
 /// Whether a call that succeeded took data, if it is a receive.
-pub(crate) fn takes(info: &CallInfo, state: CallState, args: Option<&[u64; 6]>) -> Takes {
-    let Some(at) = flags_of_receive(info) else { return Takes::Data };
+pub(crate) fn takes(info: &CallInfo, state: CallState, args: Option<&[u64; 6]>) -> ReceiveTakes {
+    let Some(at) = flags_of_receive(info) else { return ReceiveTakes::Data };
     match args.map(|args| args[at]) {
         // without the enter they are not known
-        _ if state == CallState::LostEnter => Takes::Unknown,
-        None => Takes::Unknown,
-        Some(flags) if flags & (MSG_PEEK | MSG_ERRQUEUE) != 0 => Takes::Nothing,
-        Some(_) => Takes::Data,
+        _ if state == CallState::LostEnter => ReceiveTakes::Unknown,
+        None => ReceiveTakes::Unknown,
+        Some(flags) if flags & (MSG_PEEK | MSG_ERRQUEUE) != 0 => ReceiveTakes::Nothing,
+        Some(_) => ReceiveTakes::Data,
     }
 }
 
@@ -97,7 +97,7 @@ pub(crate) fn takes(info: &CallInfo, state: CallState, args: Option<&[u64; 6]>) 
 enum Room {
     /// What it returned.
     Returned,
-    /// At most so many bytes of that.
+    /// A number of bytes at most.
     UpTo(u64),
     /// A part of that.
     Unknown,

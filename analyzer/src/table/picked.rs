@@ -9,11 +9,11 @@ use crate::values::glob;
 /// Whether something is one of the files asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Is {
-    /// It is not.
+    /// Not one of them.
     Not,
-    /// It is not known.
+    /// Whether it is one is not known.
     Maybe,
-    /// It is.
+    /// One of them.
     One,
 }
 
@@ -33,7 +33,7 @@ fn is_socket(pattern: &[u8], path: &[u8]) -> bool {
     split(path).is_some_and(|(word, _)| glob::matches(inside, &path[word.len() + 1..]))
 }
 
-/// The same of a `name` in a directory that is not known.
+/// Whether something is asked for, of a `name` in a directory that is not known.
 pub(crate) fn may_name(patterns: &[String], name: &[u8]) -> Is {
     let name = plain_bytes(name);
     let one = |pattern: &String| {
@@ -69,7 +69,7 @@ fn plain_bytes(name: &[u8]) -> &[u8] {
 /// The rows that pass, or all others.
 #[derive(Debug, Default)]
 pub struct Picked {
-    /// Those that are here do not pass.
+    /// Whether those that are here are all that do not pass.
     pub all_but: bool,
     /// By number of the segment, ascending once they are [`Self::settle`]d.
     rows: FxHashMap<u32, Vec<u32>>,

@@ -19,7 +19,7 @@ pub struct Question<'a> {
     pub scope: Scope<'a>,
     /// What is known of each syscall.
     pub book: CallBook<'a>,
-    /// Losses; reports add the holes they find.
+    /// Losses of the tape; reports add the holes they find.
     pub loss: Loss,
     /// The families whose loss could change the answer.
     pub families: Vec<Family>,

@@ -74,7 +74,7 @@ impl Coverage {
         loss.findings.extend(self.findings);
     }
 
-    /// The same as sentences, for answers that are not about calls.
+    /// Losses as sentences, for answers that are not about calls.
     pub fn sentences(self) -> Vec<String> {
         let holes = self.holes.into_iter().map(|hole| format!("segment {}: {}", hole.segment, hole.why));
         self.findings.into_iter().chain(holes).collect()
@@ -178,7 +178,7 @@ impl<'t> Scan<'t> {
         )
     }
 
-    /// The same for readers with several steps that may each fail: `read` reports that itself.
+    /// Folds the segments for readers with several steps that may each fail: `read` reports that itself.
     ///
     /// # Errors
     /// Those of `each`.

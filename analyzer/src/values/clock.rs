@@ -36,7 +36,7 @@ impl Real {
 
 /// The time between two samples.
 #[derive(Clone, Copy, Debug)]
-struct Stretch {
+struct ClockStretch {
     /// (monotonic, real) of the two samples.
     from: (i128, i128),
     to: (i128, i128),
@@ -44,7 +44,7 @@ struct Stretch {
     stepped: bool,
 }
 
-impl Stretch {
+impl ClockStretch {
     fn new(from: &ClockSample, to: &ClockSample) -> Self {
         let at = |s: &ClockSample| (i128::from(s.monotonic), i128::from(s.realtime));
         let (a, b) = (at(from), at(to));
@@ -121,9 +121,9 @@ impl Clock {
     }
 
     /// The interval that begins with the last sample at or before `ts`; None before the first and after the last one.
-    fn stretch(&self, ts: u64) -> Option<Stretch> {
+    fn stretch(&self, ts: u64) -> Option<ClockStretch> {
         let after = self.samples.partition_point(|s| s.monotonic <= ts);
-        Some(Stretch::new(self.samples.get(after.checked_sub(1)?)?, self.samples.get(after)?))
+        Some(ClockStretch::new(self.samples.get(after.checked_sub(1)?)?, self.samples.get(after)?))
     }
 
     /// Real time at `ts`; None when the tape has no sample at all.
@@ -146,7 +146,7 @@ impl Clock {
         let real = i128::from(real);
         let (first, last) = (self.samples.first()?, self.samples.last()?);
         let on = |sample: &ClockSample| i128::from(sample.monotonic) + real - i128::from(sample.realtime);
-        let mut stretches = self.samples.windows(2).map(|pair| Stretch::new(&pair[0], &pair[1]));
+        let mut stretches = self.samples.windows(2).map(|pair| ClockStretch::new(&pair[0], &pair[1]));
         let begin = match real < i128::from(first.realtime) {
             true => on(first),
             false => stretches
@@ -176,7 +176,7 @@ impl Clock {
 
     /// Whether somebody set the clock between two samples.
     pub(crate) fn was_set(&self) -> bool {
-        self.samples.windows(2).any(|pair| Stretch::new(&pair[0], &pair[1]).stepped)
+        self.samples.windows(2).any(|pair| ClockStretch::new(&pair[0], &pair[1]).stepped)
     }
 
     /// The first and the last day (UTC, since 1970) that it may have been between `open` and `end`; None without samples.

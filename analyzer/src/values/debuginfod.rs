@@ -22,14 +22,14 @@ pub(super) const LONGEST: u64 = 16 << 10;
 
 /// Where files come from and where they are kept.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Sources {
+pub struct DebuginfodSources {
     /// Servers, in the order in which they are asked.
     pub urls: Vec<String>,
     /// The directory that other programs with debuginfod use too.
     pub cache: PathBuf,
 }
 
-impl Sources {
+impl DebuginfodSources {
     /// The servers of `typed`, or of DEBUGINFOD_URLS if that is empty.
     ///
     /// # Errors
@@ -82,7 +82,7 @@ static FETCHING: Mutex<Option<Fetching>> = Mutex::new(None);
 ///
 /// # Errors
 /// The cache or the process cannot be made.
-pub(crate) fn begin(sources: &Sources) -> Result<()> {
+pub(crate) fn begin(sources: &DebuginfodSources) -> Result<()> {
     make(&sources.cache).with_context(|| format!("--debuginfod: cannot make {}", sources.cache.display()))?;
     // not current_exe: the file may have been replaced since
     let words = [OsString::from(FETCHER), sources.cache.clone().into()].into_iter();

@@ -59,7 +59,7 @@ impl Devices {
         })
     }
 
-    /// The same, with these, of which not all that is below them is known.
+    /// Adds these, of which not all that is below them is known.
     pub(crate) fn unsure(self, unsure: impl Iterator<Item = Dev>) -> Self {
         Self { unsure: unsure.collect(), ..self }
     }

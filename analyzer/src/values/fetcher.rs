@@ -62,7 +62,7 @@ struct Server {
 }
 
 /// Why a file did not come.
-enum Failure {
+enum FetchFailure {
     /// The server does not have it.
     Absent,
     /// Something else.
@@ -100,53 +100,55 @@ struct Fetcher {
 impl Fetcher {
     /// `fPATH`, `n` (no server has it) or `eWHY`, with a newline.
     fn answer(&mut self, hex: &str) -> Vec<u8> {
-        let mut line =
-            match id_of(hex).ok_or_else(|| Failure::Why("no build id".to_owned())).and_then(|id| self.file(hex, &id)) {
-                Ok(path) => [b"f", path.as_os_str().as_bytes()].concat(),
-                Err(Failure::Absent) => b"n".to_vec(),
-                Err(Failure::Why(why)) => format!("e{}", why.replace('\n', " ")).into_bytes(),
-            };
+        let mut line = match id_of(hex)
+            .ok_or_else(|| FetchFailure::Why("no build id".to_owned()))
+            .and_then(|id| self.file(hex, &id))
+        {
+            Ok(path) => [b"f", path.as_os_str().as_bytes()].concat(),
+            Err(FetchFailure::Absent) => b"n".to_vec(),
+            Err(FetchFailure::Why(why)) => format!("e{}", why.replace('\n', " ")).into_bytes(),
+        };
         line.truncate(LONGEST as usize - 1);
         line.push(b'\n');
         line
     }
 
     /// The file with this build id, from the cache or a server.
-    fn file(&mut self, hex: &str, id: &[u8]) -> Result<PathBuf, Failure> {
+    fn file(&mut self, hex: &str, id: &[u8]) -> Result<PathBuf, FetchFailure> {
         let dir = self.cache.join(hex);
         let kept = KINDS.map(|kind| dir.join(kind)).into_iter().find(|path| is_it(path, id));
         if let Some(path) = kept {
             return Ok(path);
         }
-        make(&dir).map_err(|error| Failure::Why(format!("cannot make {}: {error}", dir.display())))?;
+        make(&dir).map_err(|error| FetchFailure::Why(format!("cannot make {}: {error}", dir.display())))?;
         let mut why = None;
         for kind in KINDS {
             for at in 0..self.servers.len() {
                 match self.fetch(at, &dir, hex, kind, id) {
                     Ok(path) => return Ok(path),
-                    Err(Failure::Absent) => {}
-                    Err(Failure::Why(text)) => why = Some(text),
+                    Err(FetchFailure::Absent) => {}
+                    Err(FetchFailure::Why(text)) => why = Some(text),
                 }
             }
         }
         // one that is not empty stays
         let _ = std::fs::remove_dir(&dir);
-        Err(why.map_or(Failure::Absent, Failure::Why))
+        Err(why.map_or(FetchFailure::Absent, FetchFailure::Why))
     }
 
     /// Fetches one file from server `at`.
-    fn fetch(&mut self, at: usize, dir: &Path, hex: &str, kind: &str, id: &[u8]) -> Result<PathBuf, Failure> {
+    fn fetch(&mut self, at: usize, dir: &Path, hex: &str, kind: &str, id: &[u8]) -> Result<PathBuf, FetchFailure> {
         let Server { url, gone } = &mut self.servers[at];
         if let Some(why) = gone {
-            return Err(Failure::Why(why.clone()));
+            return Err(FetchFailure::Why(why.clone()));
         }
         let url = url.trim_end_matches('/').to_owned();
         let Limits { patience, longest, largest } = self.limits;
         let largest = largest.min(self.left);
         if largest == 0 {
-            return Err(Failure::Why("8 GiB were fetched, which is enough for a run".to_owned()));
+            return Err(FetchFailure::Why("8 GiB were fetched, which is enough for a run".to_owned()));
         }
-        let fail = |error: io::Error| Failure::Why(format!("cannot keep it in {}: {error}", dir.display()));
+        let fail = |error: io::Error| FetchFailure::Why(format!("cannot keep it in {}: {error}", dir.display()));
         let mut file = tempfile::Builder::new().prefix(".systape-").tempfile_in(dir).map_err(fail)?;
         let secure = if url.starts_with("https://") { "=https" } else { "=http,https" };
         let mut curl = Command::new("curl")
@@ -160,7 +162,7 @@ impl Fetcher {
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .spawn()
-            .map_err(|error| Failure::Why(format!("it needs the program curl: {error}")))?;
+            .map_err(|error| FetchFailure::Why(format!("it needs the program curl: {error}")))?;
         let copied = match &mut curl.stdout {
             Some(body) => io::copy(&mut body.take(largest.saturating_add(1)), file.as_file_mut()),
             None => Ok(0),
@@ -174,24 +176,24 @@ impl Fetcher {
         if let Some(stderr) = curl.stderr.take() {
             let _ = stderr.take(4096).read_to_end(&mut told);
         }
-        let status = curl.wait().map_err(|error| Failure::Why(error.to_string()))?;
+        let status = curl.wait().map_err(|error| FetchFailure::Why(error.to_string()))?;
         self.left -= copied.map_err(fail)?.min(self.left);
         if too_long {
-            return Err(Failure::Why(format!("{url} sent more than {largest} bytes (DEBUGINFOD_MAXSIZE)")));
+            return Err(FetchFailure::Why(format!("{url} sent more than {largest} bytes (DEBUGINFOD_MAXSIZE)")));
         }
         let told = String::from_utf8_lossy(&told).trim().to_owned();
         if !status.success() {
             if told.ends_with(" 404") {
-                return Err(Failure::Absent);
+                return Err(FetchFailure::Absent);
             }
             let why = format!("{url}: {}", told.rsplit_once(' ').map_or(&*told, |(text, _)| text.trim()));
             if status.code().is_some_and(|code| GIVES_UP.contains(&code)) {
                 self.servers[at].gone = Some(why.clone());
             }
-            return Err(Failure::Why(why));
+            return Err(FetchFailure::Why(why));
         }
         if !has_build_id(file.as_file(), id) {
-            return Err(Failure::Why(format!("what {url} sent is no ELF file with this build id")));
+            return Err(FetchFailure::Why(format!("what {url} sent is no ELF file with this build id")));
         }
         let path = dir.join(kind);
         file.persist(&path).map_err(|error| fail(error.error))?;

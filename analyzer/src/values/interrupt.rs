@@ -9,7 +9,7 @@ extern "C" fn note(_signal: libc::c_int) {
     CAME.fetch_add(1, Ordering::Relaxed);
 }
 
-/// From now on both are counted; one that was ignored stays so.
+/// Counts both from now on; one that was ignored stays so.
 pub(crate) fn count() {
     for signal in [libc::SIGINT, libc::SIGTERM] {
         // SAFETY: the handler does nothing but count, which may be done at any time.

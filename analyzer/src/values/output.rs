@@ -37,7 +37,7 @@ pub(crate) fn is_closed_pipe(error: &anyhow::Error) -> bool {
 
 /// Begins the colour of a number that is not exact, and ends any.
 pub(crate) const INEXACT: &str = "\x1b[36m";
-/// See [`INEXACT`].
+/// End of what [`INEXACT`] begins.
 pub(crate) const PLAIN: &str = "\x1b[m";
 
 /// See [`begin_text`].
@@ -45,7 +45,7 @@ static COLORED: AtomicBool = AtomicBool::new(false);
 /// The same.
 static PLAIN_ASCII: AtomicBool = AtomicBool::new(false);
 
-/// From now on lines of text are written: in colours if they are `wanted`, or, if nothing is said, where standard output is a terminal, not
+/// Begins lines of text: in colours if they are `wanted`, or, if nothing is said, where standard output is a terminal, not
 /// a dumb one, and NO_COLOR is not set, which is given back; in ASCII where the locale has no other characters.
 /// It asks for what is given up before a tape is read.
 pub(crate) fn begin_text(wanted: Option<bool>) -> bool {
@@ -176,17 +176,17 @@ impl NewFile {
         Ok(Self { path: path.to_owned(), file, kept: false })
     }
 
-    /// Its path.
+    /// Path of the file.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Its directory.
+    /// Directory of the file.
     pub fn dir(&self) -> &Path {
         self.path.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."))
     }
 
-    /// Its contents.
+    /// Contents of the file.
     pub fn file(&self) -> &File {
         &self.file
     }

@@ -2,7 +2,7 @@
 
 use systape_format::cgroups;
 
-/// See the module; None = to none, as far as the path tells.
+/// The process that a cgroup's path belongs to; None = to none, as far as the path tells.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Owners {
     /// The innermost unit of systemd: service, scope, else slice.

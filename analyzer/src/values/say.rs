@@ -34,7 +34,7 @@ pub struct Verdict {
 }
 
 impl Verdict {
-    /// The same; `doubts`: something of the answer is not known because of what may be missing elsewhere.
+    /// Adds a doubt; `doubts`: something of the answer is not known because of what may be missing elsewhere.
     pub fn doubted(self, doubts: bool) -> Self {
         Self { lost: self.lost || doubts, ..self }
     }

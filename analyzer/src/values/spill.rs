@@ -138,7 +138,7 @@ impl Store {
         Self(Arc::new(Inner { file, limit, end: Mutex::new(0), failed: OnceLock::new() }))
     }
 
-    /// Of a test.
+    /// Makes the file of a test.
     #[cfg(test)]
     pub(crate) fn of_test(limit: usize) -> Self {
         Self::new(tempfile::tempfile(), limit)
@@ -150,22 +150,22 @@ impl Store {
     }
 
     /// A run that begins now.
-    pub(crate) fn writer(&self) -> Writer<'_> {
+    pub(crate) fn writer(&self) -> RunWriter<'_> {
         let end = lock(&self.0.end);
-        Writer { store: self, begin: *end, end, buffer: Vec::with_capacity(PIECE), record: Vec::new() }
+        RunWriter { store: self, begin: *end, end, buffer: Vec::with_capacity(PIECE), record: Vec::new() }
     }
 
-    /// At most [`MOST_RUNS`] runs with the records of `runs`, which are in the order `cmp`.
+    /// Makes at most [`MOST_RUNS`] runs with the records of `runs`, which are in the order `cmp`.
     pub(crate) fn narrowed<A: Stored>(
         &self,
         mut runs: Vec<Run>,
-        cmp: &impl Fn(&Record<A>, &Record<A>) -> Ordering,
+        cmp: &impl Fn(&SpilledSum<A>, &SpilledSum<A>) -> Ordering,
     ) -> Vec<Run> {
         while runs.len() > MOST_RUNS {
             let rest = runs.split_off(MOST_RUNS);
             let merged: Vec<Run> = runs;
             let mut writer = self.writer();
-            for record in Merged::new(&merged, cmp) {
+            for record in MergedRuns::new(&merged, cmp) {
                 writer.put(&record.key, &record.sum);
             }
             runs = rest;
@@ -181,7 +181,7 @@ impl Store {
 }
 
 /// Appends a run.
-pub(crate) struct Writer<'s> {
+pub(crate) struct RunWriter<'s> {
     store: &'s Store,
     begin: u64,
     end: std::sync::MutexGuard<'s, u64>,
@@ -189,7 +189,7 @@ pub(crate) struct Writer<'s> {
     record: Vec<u8>,
 }
 
-impl Writer<'_> {
+impl RunWriter<'_> {
     /// Appends a record.
     pub(crate) fn put(&mut self, key: &[u8], sum: &impl Stored) {
         self.record.clear();
@@ -231,7 +231,7 @@ pub(crate) struct Run {
 }
 
 impl Run {
-    /// Its records.
+    /// Records of the run.
     pub(crate) fn cursor(&self) -> Cursor {
         Cursor { run: self.clone(), at: self.begin, buffer: Vec::new(), used: 0 }
     }
@@ -249,8 +249,8 @@ pub(crate) struct Cursor {
 
 /// A key and its sum.
 #[derive(Clone, Debug)]
-pub(crate) struct Record<A> {
-    /// Bytes.
+pub(crate) struct SpilledSum<A> {
+    /// Bytes of the key.
     pub key: Vec<u8>,
     /// The sum.
     pub sum: A,
@@ -258,7 +258,7 @@ pub(crate) struct Record<A> {
 
 impl Cursor {
     /// The next record; None: there is none, or the file fails.
-    pub(crate) fn next<A: Stored>(&mut self) -> Option<Record<A>> {
+    pub(crate) fn next<A: Stored>(&mut self) -> Option<SpilledSum<A>> {
         if self.at >= self.run.end && self.used >= self.buffer.len() {
             return None;
         }
@@ -300,26 +300,26 @@ impl Cursor {
 }
 
 /// Takes a record from the beginning of `rest`; None: it goes on behind that.
-fn record<A: Stored>(rest: &mut &[u8]) -> Option<Record<A>> {
+fn record<A: Stored>(rest: &mut &[u8]) -> Option<SpilledSum<A>> {
     let mut from = *rest;
     let key = usize::try_from(take_number(&mut from)?).ok()?;
     let sum = usize::try_from(take_number(&mut from)?).ok()?;
     let (key, from) = from.split_at_checked(key)?;
     let (mut sum, from) = from.split_at_checked(sum)?;
     *rest = from;
-    Some(Record { key: key.to_vec(), sum: A::take(&mut sum)? })
+    Some(SpilledSum { key: key.to_vec(), sum: A::take(&mut sum)? })
 }
 
 /// The records of several runs in one order.
 #[derive(Clone)]
-pub(crate) struct Merged<A, C> {
+pub(crate) struct MergedRuns<A, C> {
     /// The next one of each run, the first of all last.
-    heads: Vec<(Record<A>, Cursor)>,
+    heads: Vec<(SpilledSum<A>, Cursor)>,
     cmp: C,
 }
 
-impl<A: Stored, C: Fn(&Record<A>, &Record<A>) -> Ordering> Merged<A, C> {
-    /// Of `runs`, each of which is in the order `cmp`.
+impl<A: Stored, C: Fn(&SpilledSum<A>, &SpilledSum<A>) -> Ordering> MergedRuns<A, C> {
+    /// Merges `runs`, each of which is in the order `cmp`.
     pub(crate) fn new(runs: &[Run], cmp: C) -> Self {
         let mut merged = Self { heads: Vec::with_capacity(runs.len()), cmp };
         runs.iter().for_each(|run| merged.insert(run.cursor()));
@@ -334,10 +334,10 @@ impl<A: Stored, C: Fn(&Record<A>, &Record<A>) -> Ordering> Merged<A, C> {
     }
 }
 
-impl<A: Stored, C: Fn(&Record<A>, &Record<A>) -> Ordering> Iterator for Merged<A, C> {
-    type Item = Record<A>;
+impl<A: Stored, C: Fn(&SpilledSum<A>, &SpilledSum<A>) -> Ordering> Iterator for MergedRuns<A, C> {
+    type Item = SpilledSum<A>;
 
-    fn next(&mut self) -> Option<Record<A>> {
+    fn next(&mut self) -> Option<SpilledSum<A>> {
         let (record, cursor) = self.heads.pop()?;
         self.insert(cursor);
         Some(record)
@@ -407,7 +407,7 @@ mod tests {
         #[test]
         fn runs_are_one_in_order(keys in prop::collection::vec((any::<u16>(), 0_usize..90_000, 0_usize..150), 0..60)) {
             let store = Store::of_test(0);
-            let cmp = |a: &Record<Bytes>, b: &Record<Bytes>| a.key.cmp(&b.key);
+            let cmp = |a: &SpilledSum<Bytes>, b: &SpilledSum<Bytes>| a.key.cmp(&b.key);
             let mut by_run: Vec<Vec<(Vec<u8>, Bytes)>> = vec![Vec::new(); 150];
             for (key, length, run) in &keys {
                 by_run[*run].push((key.to_be_bytes().to_vec(), Bytes(vec![*key as u8; *length])));
@@ -420,7 +420,7 @@ mod tests {
             });
             let runs = store.narrowed(runs.collect(), &cmp);
             prop_assert!(runs.len() <= MOST_RUNS);
-            let found: Vec<(Vec<u8>, usize)> = Merged::new(&runs, cmp).map(|record| (record.key, record.sum.0.len())).collect();
+            let found: Vec<(Vec<u8>, usize)> = MergedRuns::new(&runs, cmp).map(|record| (record.key, record.sum.0.len())).collect();
             let mut expected: Vec<(Vec<u8>, usize)> = by_run.iter().flatten().map(|(key, sum)| (key.clone(), sum.0.len())).collect();
             expected.sort();
             let mut sorted = found.clone();

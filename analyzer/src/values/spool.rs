@@ -24,7 +24,7 @@ const PIECE: usize = 1 << 20;
 pub(crate) enum Offered {
     /// Nothing: a terminal, a device, an empty file, or a pipe that was closed.
     Nothing,
-    /// Bytes.
+    /// Bytes of a tape.
     Bytes,
     /// A pipe that says nothing: perhaps somebody's who means no tape.
     Silence,

@@ -7,7 +7,7 @@ use rustc_hash::FxBuildHasher;
 
 /// Strings one behind the other, numbered from 0 in the order in which they came. Beside its bytes one takes about 15.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Strings {
+pub(crate) struct NumberedStrings {
     bytes: Vec<u8>,
     /// Where each ends.
     ends: Vec<usize>,
@@ -15,13 +15,13 @@ pub(crate) struct Strings {
     numbers: HashTable<u32>,
 }
 
-impl Strings {
+impl NumberedStrings {
     /// The number of `bytes`, and whether it was given now.
     pub(crate) fn number(&mut self, bytes: &[u8]) -> (u32, bool) {
         self.number_of(|all| all.extend_from_slice(bytes))
     }
 
-    /// The same of the bytes that `append` appends.
+    /// Number of the bytes that `append` appends.
     pub(crate) fn number_of(&mut self, append: impl FnOnce(&mut Vec<u8>)) -> (u32, bool) {
         let Self { bytes, ends, numbers } = self;
         let begin = bytes.len();
@@ -82,7 +82,7 @@ mod tests {
     proptest! {
         #[test]
         fn each_string_has_one_number(words in prop::collection::vec("[ab]{0,4}", 0..200)) {
-            let (mut strings, mut expected) = (Strings::default(), Vec::<&str>::new());
+            let (mut strings, mut expected) = (NumberedStrings::default(), Vec::<&str>::new());
             for word in &words {
                 let known = expected.iter().position(|known| known == word);
                 let number = strings.number(word.as_bytes());
@@ -97,7 +97,7 @@ mod tests {
     #[test]
     fn a_string_takes_little_beside_its_bytes() {
         const MANY: usize = 100_000;
-        let mut strings = Strings::default();
+        let mut strings = NumberedStrings::default();
         for number in 0..MANY {
             strings.number(format!("/srv/data/project/objects/{number:08x}.o").as_bytes());
         }
@@ -108,7 +108,7 @@ mod tests {
 
     #[test]
     fn none_is_there_after_all_were_forgotten() {
-        let mut strings = Strings::default();
+        let mut strings = NumberedStrings::default();
         strings.number(b"/a");
         strings.clear();
         assert_eq!(strings.get(0), None);

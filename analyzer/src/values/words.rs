@@ -6,7 +6,7 @@ use systape_format::redact::PLACEHOLDER;
 
 /// The cause of a wake-up or of a socket's change that a network softirq did at the end of a task's own send.
 pub(crate) const NET_SOFTIRQ: &str = "net-softirq";
-/// The same after the name of that task.
+/// Words for a softirq after the name of that task.
 pub(crate) const VIA_SOFTIRQ: &str = " via net softirq";
 
 /// A comm, escaped; `?` = not known.
@@ -23,7 +23,7 @@ pub(crate) fn user(session: &Session, uid: u32) -> String {
     }
 }
 
-/// `ENOENT`; the number of an error without a name; `unknown` for calls that are only known to have failed.
+/// Name of an error, `ENOENT`; the number of an error without a name; `unknown` for calls that are only known to have failed.
 pub(crate) fn errno_text(errno: u16) -> String {
     match errno_name(errno) {
         _ if errno == ERRNO_ANY => "unknown".to_owned(),

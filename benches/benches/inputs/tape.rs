@@ -1,10 +1,10 @@
 //! Tapes in memory of the two inputs.
 
-use systape_benches::synth::Window;
+use systape_benches::synth::SynthWindow;
 use systape_format::{Encoder, End, Session, Tape, Writer};
 
 /// The windows as a tape.
-pub(crate) fn tape(windows: &[Window]) -> Tape {
+pub(crate) fn tape(windows: &[SynthWindow]) -> Tape {
     let (first, last) = (windows.first().expect("a window"), windows.last().expect("a window"));
     let session = Session { window_open: first.start, ..Session::default() };
     let mut encoder = Encoder::new(3);

@@ -3,12 +3,12 @@
 use systape_format::model::{Call, FD_FIRST, Family, RecordedFamilies, SyscallRow, Task};
 use systape_format::segment::FULL_ROWS;
 
-use super::rng::Rng;
-use super::window::{Row, Window};
+use super::rng::SplitMix;
+use super::window::{Row, SynthWindow};
 
 /// Windows of `rows` calls together, full but for the last.
-pub fn dd(rows: usize) -> Vec<Window> {
-    let mut rng = Rng::of(1, 0);
+pub fn dd(rows: usize) -> Vec<SynthWindow> {
+    let mut rng = SplitMix::of(1, 0);
     let mut now = 1_000_000_000;
     let mut left = rows;
     let mut windows = Vec::new();
@@ -20,7 +20,7 @@ pub fn dd(rows: usize) -> Vec<Window> {
     windows
 }
 
-fn window(rng: &mut Rng, now: &mut u64, rows: usize) -> Window {
+fn window(rng: &mut SplitMix, now: &mut u64, rows: usize) -> SynthWindow {
     let start = *now;
     let task = Task {
         tid: 4711,
@@ -50,13 +50,13 @@ fn window(rng: &mut Rng, now: &mut u64, rows: usize) -> Window {
     };
     let rows = (0..rows).map(row).collect();
     *now += 1;
-    Window {
+    SynthWindow {
         start,
         end: *now,
         tasks: vec![task],
         calls: vec![Call { abi: 1, nr: 0 }, Call { abi: 1, nr: 1 }],
         names: vec![b"/dev/zero".to_vec(), b"/dev/null".to_vec()],
         rows,
-        ..Window::default()
+        ..SynthWindow::default()
     }
 }

@@ -1,6 +1,6 @@
 //! Made-up recordings, in the shape in which a recorder has them before it fills segments.
 //!
-//! [`dd`] is one thread that reads and writes a byte in turn. [`World`] is a machine: processes come and go, most calls are short, some
+//! [`dd`] is one thread that reads and writes a byte in turn. [`SynthWorld`] is a machine: processes come and go, most calls are short, some
 //! wait for seconds, somebody is killed now and then. [`tape`] writes a world down.
 
 mod dd;
@@ -13,5 +13,5 @@ mod window;
 mod world;
 
 pub use dd::dd;
-pub use window::{Row, Window};
-pub use world::{Plan, World};
+pub use window::{Row, SynthWindow};
+pub use world::{Plan, SynthWorld};

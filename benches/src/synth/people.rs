@@ -4,7 +4,7 @@
 use systape_format::model::{Ancestor, Family, RecordedFamilies, Task};
 
 use super::names;
-use super::rng::Rng;
+use super::rng::SplitMix;
 
 /// Parents of everybody else.
 const SUPERVISORS: u32 = 16;
@@ -64,7 +64,7 @@ impl People {
         let span = (close - open) as f64;
         let shortest = (span / 100.0).min(20e6);
         let life = |j: u32| {
-            let mut rng = Rng::of(seed ^ 0xb0_4e, j.into());
+            let mut rng = SplitMix::of(seed ^ 0xb0_4e, j.into());
             let birth = span * (0.01 + 0.97 * (f64::from(j) + 0.8 * rng.unit()) / f64::from(born));
             // as many live for 20 to 40 ms as for 1 to 2 s
             let death = birth + shortest * (span / 5.0 / shortest).powf(rng.unit());

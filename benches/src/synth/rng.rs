@@ -2,9 +2,9 @@
 
 /// splitmix64: a good number from any seed, neighbours included.
 #[derive(Clone, Debug)]
-pub(super) struct Rng(u64);
+pub(super) struct SplitMix(u64);
 
-impl Rng {
+impl SplitMix {
     /// Numbers that belong to `of`, and to its `n`th part.
     pub(super) fn of(of: u64, n: u64) -> Self {
         Self(mix(of.wrapping_mul(0xd6e8_feb8_6659_fd93) ^ n))

@@ -1,14 +1,14 @@
 //! Processes that wait most of the time. Their calls are the long ones; each is known from its number alone, so a window can be
 //! made without those before it.
 
-use super::rng::Rng;
+use super::rng::SplitMix;
 
 /// Calls that wait: epoll_wait, futex, clock_nanosleep, poll.
 const WAITS: [u32; 4] = [232, 202, 230, 7];
 
 /// One of them: call `n` ends at `phase + n * period`.
 #[derive(Clone, Debug)]
-pub(super) struct Sleeper {
+pub(super) struct SynthSleeper {
     /// Its process.
     pub process: u32,
     /// Number of the call it waits in.
@@ -26,10 +26,10 @@ pub(super) struct Wait {
     pub end: u64,
 }
 
-impl Sleeper {
+impl SynthSleeper {
     /// The sleeper with that process. Half of them have periods below 4 s.
     pub(super) fn new(seed: u64, process: u32, open: u64) -> Self {
-        let mut rng = Rng::of(seed ^ 0x51ee, process.into());
+        let mut rng = SplitMix::of(seed ^ 0x51ee, process.into());
         let period = (rng.log_normal(4e9, 1.2) as u64).clamp(20_000_000, 600_000_000_000);
         Self { process, nr: WAITS[process as usize % WAITS.len()], period, phase: open + rng.below(period) }
     }
@@ -37,7 +37,7 @@ impl Sleeper {
     fn wait(&self, n: u64) -> Wait {
         let end = self.phase + n * self.period;
         // never longer than the period: a thread is in one call at a time
-        let dur = self.period / 1000 * (700 + Rng::of(self.phase, n).below(290));
+        let dur = self.period / 1000 * (700 + SplitMix::of(self.phase, n).below(290));
         Wait { start: end - dur, end }
     }
 
@@ -62,7 +62,7 @@ mod tests {
     #[test]
     fn windows_have_each_wait_once() {
         let open = 1_000_000_000_000;
-        let sleeper = Sleeper::new(1, 20, open);
+        let sleeper = SynthSleeper::new(1, 20, open);
         let whole: Vec<_> = sleeper.ending(open, open + 100 * sleeper.period, open).collect();
         assert!(whole.len() >= 98, "{whole:?}");
         assert!(whole.windows(2).all(|pair| pair[0].end < pair[1].start), "one call at a time");

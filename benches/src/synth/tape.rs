@@ -11,7 +11,7 @@ use systape_format::encode::{EncodedCheckpoint, EncodedSegment};
 use systape_format::model::{End, Family};
 use systape_format::{Encoder, Writer};
 
-use super::world::{World, clock};
+use super::world::{SynthWorld, clock};
 
 /// As the recorder's.
 pub const LEVEL: i32 = 1;
@@ -32,7 +32,7 @@ struct Piece {
 ///
 /// # Errors
 /// The file cannot be written.
-pub fn write(world: &World, file: &Path, mut progress: impl FnMut(u64)) -> Result<u64> {
+pub fn write(world: &SynthWorld, file: &Path, mut progress: impl FnMut(u64)) -> Result<u64> {
     let what = || file.display().to_string();
     let mut writer = Writer::create(File::create(file).with_context(what)?, tape_id(), &world.session())?;
     let mut totals = [0; 2];
@@ -71,7 +71,7 @@ pub fn write(world: &World, file: &Path, mut progress: impl FnMut(u64)) -> Resul
     Ok(file.metadata()?.len())
 }
 
-fn piece(world: &World, at: u64) -> Result<Piece> {
+fn piece(world: &SynthWorld, at: u64) -> Result<Piece> {
     let mut encoder = Encoder::new(LEVEL);
     let checkpoint = at.is_multiple_of(CHUNK).then(|| encoder.checkpoint(&world.checkpoint(at))).transpose()?;
     let window = world.window(at);
@@ -96,7 +96,7 @@ mod tests {
     fn a_tape_that_checks_with_exactly_what_was_asked() {
         let dir = tempfile::tempdir().expect("a directory");
         let file = dir.path().join("tape");
-        let world = World::new(Plan { calls: 300_001, processes: 400, host: 0 }).expect("a world");
+        let world = SynthWorld::new(Plan { calls: 300_001, processes: 400, host: 0 }).expect("a world");
         let bytes = write(&world, &file, |_| {}).expect("written");
         let tape = Tape::open(&file).expect("a tape");
         assert_eq!((tape.len_bytes(), tape.verify(&|_| {})), (bytes, vec![]));

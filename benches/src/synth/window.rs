@@ -14,7 +14,7 @@ pub struct Row {
 
 /// What happened in `[start, end)`, with tables of who and what.
 #[derive(Clone, Debug, Default)]
-pub struct Window {
+pub struct SynthWindow {
     /// Begin, ns.
     pub start: u64,
     /// End, ns.
@@ -37,9 +37,9 @@ pub struct Window {
 const NOT_YET: u32 = u32::MAX;
 
 /// Ids of a table's entries in a builder, looked up once each, as the recorder does.
-struct Ids(Vec<u32>);
+struct EntryIds(Vec<u32>);
 
-impl Ids {
+impl EntryIds {
     fn new(len: usize) -> Self {
         Self(vec![NOT_YET; len])
     }
@@ -53,12 +53,12 @@ impl Ids {
     }
 }
 
-impl Window {
+impl SynthWindow {
     /// Pushes all of it into a segment.
     pub fn fill(&self) -> SegmentData {
         let mut b = SegmentBuilder::new(self.start);
-        let (mut tasks, mut names) = (Ids::new(self.tasks.len()), Ids::new(self.names.len()));
-        let mut calls = Ids::new(self.calls.len());
+        let (mut tasks, mut names) = (EntryIds::new(self.tasks.len()), EntryIds::new(self.names.len()));
+        let mut calls = EntryIds::new(self.calls.len());
         for Row { row, path } in &self.rows {
             let mut row = row.clone();
             row.task = tasks.get(row.task, || b.intern_task(&self.tasks[row.task as usize]));

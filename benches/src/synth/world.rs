@@ -13,9 +13,9 @@ use systape_format::{ByteStatus, Family};
 
 use super::names;
 use super::people::{Item, People, Step};
-use super::rng::Rng;
-use super::sleepers::{Sleeper, Wait};
-use super::window::{Row, Window};
+use super::rng::SplitMix;
+use super::sleepers::{SynthSleeper, Wait};
+use super::window::{Row, SynthWindow};
 
 /// Start of the recording: 1,000 s after boot.
 const OPEN: u64 = 1_000_000_000_000;
@@ -94,13 +94,13 @@ const OTHERS: [u32; 7] = [56, 59, 231, 62, 232, 230, 7];
 
 /// See the module.
 #[derive(Debug)]
-pub struct World {
+pub struct SynthWorld {
     plan: Plan,
     close: u64,
     segments: u64,
     people: People,
     items: Vec<Item>,
-    sleepers: Vec<Sleeper>,
+    sleepers: Vec<SynthSleeper>,
     durations: Vec<u32>,
     kinds: Vec<u8>,
 }
@@ -130,7 +130,7 @@ fn seed(host: u32) -> u64 {
     SEED ^ (u64::from(host) << 32)
 }
 
-impl World {
+impl SynthWorld {
     /// Lays it out; windows are made when they are asked for.
     ///
     /// # Errors
@@ -142,13 +142,13 @@ impl World {
         let close = OPEN + plan.calls * STEP;
         let seed = seed(plan.host);
         let people = People::new(seed, plan.processes, OPEN, close);
-        let mut rng = Rng::of(seed, 1);
+        let mut rng = SplitMix::of(seed, 1);
         Ok(Self {
             plan,
             close,
             segments: plan.calls.div_ceil(FULL_ROWS as u64),
             items: people.items(),
-            sleepers: people.sleepers().map(|process| Sleeper::new(seed, process, OPEN)).collect(),
+            sleepers: people.sleepers().map(|process| SynthSleeper::new(seed, process, OPEN)).collect(),
             people,
             durations: (0..4096).map(|_| rng.log_normal(900.0, 1.1).max(90.0) as u32).collect(),
             kinds: KINDS.iter().zip(0u8..).flat_map(|(kind, at)| std::iter::repeat_n(at, kind.share)).collect(),
@@ -186,10 +186,10 @@ impl World {
     }
 
     /// Window `at`.
-    pub fn window(&self, at: u64) -> Window {
+    pub fn window(&self, at: u64) -> SynthWindow {
         let (start, end) = (self.start_of(at), self.start_of(at + 1));
         let calls = KINDS.iter().map(|kind| kind.nr).chain(OTHERS).map(|nr| Call { abi: 1, nr }).collect();
-        let mut window = Window { start, end, calls, ..Window::default() };
+        let mut window = SynthWindow { start, end, calls, ..SynthWindow::default() };
         self.steps(&mut window);
         self.waits(&mut window, at + 1 == self.segments);
         let rows = self.calls_before(at + 1) - self.calls_before(at);
@@ -199,13 +199,13 @@ impl World {
     }
 
     /// Births and deaths.
-    fn steps(&self, window: &mut Window) {
+    fn steps(&self, window: &mut SynthWindow) {
         let from = self.items.partition_point(|item| item.ts < window.start);
         let to = self.items.partition_point(|item| item.ts < window.end);
         self.items[from..to].iter().for_each(|item| self.step(*item, window));
     }
 
-    fn step(&self, Item { ts, process, step }: Item, window: &mut Window) {
+    fn step(&self, Item { ts, process, step }: Item, window: &mut SynthWindow) {
         let (people, pid) = (&self.people, People::pid(process));
         let execed = !matches!(step, Step::Fork | Step::Child);
         let mut task = |process: u32, execed: bool| {
@@ -270,7 +270,7 @@ impl World {
     }
 
     /// Long calls that end here; at the end of the recording also those that do not end.
-    fn waits(&self, window: &mut Window, last: bool) {
+    fn waits(&self, window: &mut SynthWindow, last: bool) {
         for sleeper in &self.sleepers {
             let ended = sleeper.ending(window.start, window.end, OPEN).map(|wait| (wait, CallState::Complete));
             let open = sleeper.at(self.close, OPEN).filter(|_| last);
@@ -298,9 +298,9 @@ impl World {
     }
 
     /// The many short calls.
-    fn work(&self, at: u64, rows: u64, window: &mut Window) {
+    fn work(&self, at: u64, rows: u64, window: &mut SynthWindow) {
         let mut lanes = self.lanes(at, window);
-        let mut rng = Rng::of(seed(self.plan.host) ^ 0x80_77, at);
+        let mut rng = SplitMix::of(seed(self.plan.host) ^ 0x80_77, at);
         let span = window.end - window.start;
         window.rows.reserve(rows as usize);
         for n in 0..rows {
@@ -325,7 +325,7 @@ impl World {
     }
 
     /// A call of that process; 32 bits say which.
-    fn row(&self, busy: &mut Busy, bits: u64, window: &mut Window) -> Row {
+    fn row(&self, busy: &mut Busy, bits: u64, window: &mut SynthWindow) -> Row {
         let at = self.kinds[bits as usize % 64];
         let kind = KINDS[usize::from(at)];
         let failed = (bits >> 9) % 256 < kind.fails.1;
@@ -373,12 +373,12 @@ impl World {
     }
 
     /// Who is busy on each CPU.
-    fn lanes(&self, at: u64, window: &mut Window) -> Vec<Lane> {
-        let mut rng = Rng::of(seed(self.plan.host) ^ 0x1a_4e, at / self.segments.div_ceil(SHIFTS));
+    fn lanes(&self, at: u64, window: &mut SynthWindow) -> Vec<Lane> {
+        let mut rng = SplitMix::of(seed(self.plan.host) ^ 0x1a_4e, at / self.segments.div_ceil(SHIFTS));
         let mut busy: Vec<u32> = (0..BUSY.0).map(|_| self.people.standing(rng.next())).collect();
         let living: Vec<u32> = self.people.living(window.start, window.end).collect();
         if !living.is_empty() {
-            let mut rng = Rng::of(seed(self.plan.host) ^ 0x11_fe, at);
+            let mut rng = SplitMix::of(seed(self.plan.host) ^ 0x11_fe, at);
             busy.extend((0..BUSY.1).map(|_| living[rng.below(living.len() as u64) as usize]));
         }
         busy.sort_unstable();
@@ -432,7 +432,7 @@ impl World {
             thread: 0,
             own: 0,
         };
-        let waiting = |sleeper: &Sleeper| {
+        let waiting = |sleeper: &SynthSleeper| {
             let wait = sleeper.at(ts, OPEN)?;
             Some(InFlight {
                 utid: sleeper.process + 1,
@@ -461,7 +461,7 @@ impl World {
 
 impl Busy {
     /// What its descriptor stands for, as an index into the window's names.
-    fn name(&mut self, fd: u32, window: &mut Window) -> u32 {
+    fn name(&mut self, fd: u32, window: &mut SynthWindow) -> u32 {
         let name = &mut self.names[fd as usize];
         if *name == u32::MAX {
             *name = window.names.len() as u32;
@@ -475,7 +475,7 @@ fn open_file(process: u32, fd: u32) -> Fd {
     Fd { fd: fd.cast_signed(), path: names::behind(process, fd), cloexec: fd > 2 }
 }
 
-fn wait_args(sleeper: &Sleeper) -> [u64; 6] {
+fn wait_args(sleeper: &SynthSleeper) -> [u64; 6] {
     let address = 0x7f80_0000_0000 + (u64::from(sleeper.process) << 20);
     match sleeper.nr {
         232 => [10, address, 64, u64::MAX, 0, 0],

@@ -12,7 +12,7 @@ pub(crate) struct Row(Value);
 
 /// How a cost was said, seconds.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum Said {
+pub(crate) enum SaidCost {
     /// One figure.
     One(f64),
     /// Between two.
@@ -49,11 +49,11 @@ impl Row {
     }
 
     /// What it says that the cause costs.
-    pub(crate) fn said(&self) -> Said {
+    pub(crate) fn said(&self) -> SaidCost {
         match (self.seconds("cost_ns"), self.seconds("cost_hi_ns")) {
-            (Some(low), Some(high)) => Said::Range(low, high),
-            (Some(one), None) => Said::One(one),
-            _ => Said::Nothing,
+            (Some(low), Some(high)) => SaidCost::Range(low, high),
+            (Some(one), None) => SaidCost::One(one),
+            _ => SaidCost::Nothing,
         }
     }
 
@@ -138,7 +138,7 @@ mod tests {
     fn rows_of_before_the_budget_are_findings() {
         let answer = Answer::read(TODAY).expect("rows");
         assert_eq!((answer.findings.len(), answer.budget_sum()), (1, None));
-        assert_eq!(answer.findings[0].said(), Said::One(1.5));
+        assert_eq!(answer.findings[0].said(), SaidCost::One(1.5));
         assert_eq!(answer.findings[0].text("comm").as_deref(), Some("a\\xff"));
     }
 
@@ -155,7 +155,7 @@ mod tests {
         let answer = Answer::read(&lines.join("\n")).expect("rows");
         assert_eq!(answer.budget_sum(), Some(1.0));
         let said: Vec<_> = answer.findings.iter().map(Row::said).collect();
-        assert_eq!(said, [Said::Range(0.3, 0.5), Said::Nothing]);
+        assert_eq!(said, [SaidCost::Range(0.3, 0.5), SaidCost::Nothing]);
         assert!(Answer::read(r#"{"kind":"other"}"#).is_err());
     }
 

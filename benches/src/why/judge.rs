@@ -1,6 +1,6 @@
 //! Holds the answers of a case's tapes against its truth.
 
-use super::answer::{Row, Said};
+use super::answer::{Row, SaidCost};
 use super::case::Case;
 use super::run::{Runs, Told};
 use crate::stats::Samples;
@@ -18,7 +18,7 @@ const OTHERS: f64 = 0.10;
 
 /// What the tapes of one case say, against its truth.
 #[derive(Clone, Debug)]
-pub(crate) struct Verdict {
+pub(crate) struct CaseVerdict {
     /// The case's name.
     pub name: &'static str,
     /// There is no cause.
@@ -40,7 +40,7 @@ pub(crate) struct Verdict {
     /// Some tapes name it at another place.
     pub ranks_differ: bool,
     /// What the finding says it costs: the median of the tapes.
-    pub said: Said,
+    pub said: SaidCost,
     /// Marked in some tape: `<=` or `~`.
     pub marked: bool,
     /// Whether that is right; absent where nothing is said and something should be.
@@ -61,7 +61,7 @@ pub(crate) struct Verdict {
     pub first: Vec<String>,
 }
 
-impl Verdict {
+impl CaseVerdict {
     /// A case that did not run.
     pub(crate) fn left_out(case: &Case, why: String) -> Self {
         Self { left_out: Some(why), ..Self::empty(case) }
@@ -79,7 +79,7 @@ impl Verdict {
             bare: f64::NAN,
             rank: None,
             ranks_differ: false,
-            said: Said::Nothing,
+            said: SaidCost::Nothing,
             marked: false,
             within: None,
             blamed: Vec::new(),
@@ -104,15 +104,15 @@ impl Verdict {
 }
 
 /// What one tape says.
-struct Reading {
+struct TapeReading {
     rank: Option<usize>,
-    said: Said,
+    said: SaidCost,
     marked: bool,
 }
 
 /// Judges a case. `strict`: waits for a CPU are no excuse (a neighbour is part of the case).
-pub(crate) fn judge(case: &Case, runs: &Runs, strict: bool) -> Verdict {
-    let mut verdict = Verdict { run: runs.on.clone(), spread: runs.on.spread(), ..Verdict::empty(case) };
+pub(crate) fn judge(case: &Case, runs: &Runs, strict: bool) -> CaseVerdict {
+    let mut verdict = CaseVerdict { run: runs.on.clone(), spread: runs.on.spread(), ..CaseVerdict::empty(case) };
     let mut readings = Vec::new();
     for told in &runs.told {
         let (findings, excused) = without_excused(told, strict || case.is_of_cpu());
@@ -158,17 +158,17 @@ fn blame(case: &Case, findings: &[&Row], blamed: &mut Vec<String>) {
     }
 }
 
-fn read(case: &Case, told: &Told, findings: &[&Row]) -> Reading {
+fn read(case: &Case, told: &Told, findings: &[&Row]) -> TapeReading {
     // a wait for a CPU that happens to be that of the right program is another finding
     let may = |row: &Row| case.is_of_cpu() || !row.is_of_cpu();
     let place = |row: &&Row| may(row) && case.causes.iter().any(|pattern| pattern.holds(row, &told.facts));
     let found = findings.iter().position(place).map(|at| (at + 1, findings[at]));
     let found = found.or_else(|| in_budget(case, told, findings));
     match found {
-        None => Reading { rank: None, said: Said::Nothing, marked: false },
+        None => TapeReading { rank: None, said: SaidCost::Nothing, marked: false },
         Some((rank, row)) => {
             let marked = row.text("cost_is").is_some_and(|is| is != "saved");
-            Reading { rank: Some(rank), said: row.said(), marked }
+            TapeReading { rank: Some(rank), said: row.said(), marked }
         }
     }
 }
@@ -176,8 +176,8 @@ fn read(case: &Case, told: &Told, findings: &[&Row]) -> Reading {
 /// The cause as a line of the budget: behind the lines and the findings that are larger.
 fn in_budget<'a>(case: &Case, told: &'a Told, findings: &[&Row]) -> Option<(usize, &'a Row)> {
     let size = |row: &Row| match row.said() {
-        Said::One(cost) | Said::Range(_, cost) => cost,
-        Said::Nothing => 0.0,
+        SaidCost::One(cost) | SaidCost::Range(_, cost) => cost,
+        SaidCost::Nothing => 0.0,
     };
     let named = |row: &&Row| case.budget_causes.iter().any(|pattern| pattern.holds(row, &told.facts));
     let row = told.answer.budget.iter().find(named)?;
@@ -186,7 +186,7 @@ fn in_budget<'a>(case: &Case, told: &'a Told, findings: &[&Row]) -> Option<(usiz
     Some((1 + lines.iter().filter(larger).count() + findings.iter().filter(larger).count(), row))
 }
 
-fn cost(readings: &[Reading], verdict: &mut Verdict) {
+fn cost(readings: &[TapeReading], verdict: &mut CaseVerdict) {
     let mut ranks: Vec<_> = readings.iter().map(|r| r.rank.unwrap_or(usize::MAX)).collect();
     ranks.sort_unstable();
     verdict.ranks_differ = ranks.first() != ranks.last();
@@ -196,48 +196,48 @@ fn cost(readings: &[Reading], verdict: &mut Verdict) {
     verdict.said = middle(readings.iter().map(|r| r.said));
     let said = match verdict.said {
         // what costs nothing need not be named, and then nothing is said that is wrong
-        Said::Nothing if verdict.costless => Said::One(0.0),
+        SaidCost::Nothing if verdict.costless => SaidCost::One(0.0),
         said => said,
     };
     verdict.within = within(said, verdict.truth, verdict.run.median());
 }
 
 /// The median of what the tapes say: of ranges that of the lower and that of the upper ends.
-fn middle(all: impl Iterator<Item = Said>) -> Said {
+fn middle(all: impl Iterator<Item = SaidCost>) -> SaidCost {
     let (mut low, mut high, mut range) = (Samples::default(), Samples::default(), false);
     for said in all {
         let (l, h) = match said {
-            Said::Nothing => continue,
-            Said::One(one) => (one, one),
-            Said::Range(l, h) => (l, h),
+            SaidCost::Nothing => continue,
+            SaidCost::One(one) => (one, one),
+            SaidCost::Range(l, h) => (l, h),
         };
         range |= l < h;
         low.push(l);
         high.push(h);
     }
     match (low.known(), high.known()) {
-        (Some(l), Some(h)) if range && l < h => Said::Range(l, h),
-        (Some(one), _) => Said::One(one),
-        _ => Said::Nothing,
+        (Some(l), Some(h)) if range && l < h => SaidCost::Range(l, h),
+        (Some(one), _) => SaidCost::One(one),
+        _ => SaidCost::Nothing,
     }
 }
 
 /// Whether what is said is right. A range must hold the truth, or be so narrow that both its ends are near it, and must not be
 /// wider than half of its upper end.
-fn within(said: Said, truth: f64, run: f64) -> Option<bool> {
+fn within(said: SaidCost, truth: f64, run: f64) -> Option<bool> {
     let room = SHARE * truth.max(0.0) + FLOOR.0.max(FLOOR.1 * run);
     let near = |cost: f64| (cost - truth).abs() <= room;
     match said {
-        Said::Nothing => None,
-        Said::One(one) => Some(near(one)),
-        Said::Range(low, high) => {
+        SaidCost::Nothing => None,
+        SaidCost::One(one) => Some(near(one)),
+        SaidCost::Range(low, high) => {
             let holds = (low..=high).contains(&truth) && high - low <= high / 2.0;
             Some(holds || (near(low) && near(high)))
         }
     }
 }
 
-fn budget(case: &Case, told: &[Told], verdict: &mut Verdict) {
+fn budget(case: &Case, told: &[Told], verdict: &mut CaseVerdict) {
     let room = |wall: f64| BUDGET.0 * wall.max(BUDGET.1);
     let mut worst: Option<f64> = Some(0.0);
     let mut right = !told.is_empty();
@@ -251,7 +251,7 @@ fn budget(case: &Case, told: &[Told], verdict: &mut Verdict) {
         // others' load makes what a program asked for longer
         if let Some((seconds, pattern)) = case.known.as_ref().filter(|_| told.others <= OTHERS) {
             let lines = told.answer.budget.iter().filter(|row| pattern.holds(row, &told.facts));
-            let said: f64 = lines.map(|row| if let Said::One(cost) = row.said() { cost } else { 0.0 }).sum();
+            let said: f64 = lines.map(|row| if let SaidCost::One(cost) = row.said() { cost } else { 0.0 }).sum();
             off = off.max((said - seconds).abs());
         }
         right &= off <= room(told.wall);
@@ -266,7 +266,7 @@ mod tests {
     use serde_json::json;
 
     use super::super::answer::Answer;
-    use super::super::pattern::Facts;
+    use super::super::pattern::RunFacts;
 
     use super::*;
 
@@ -282,10 +282,10 @@ mod tests {
             let to = if row["kind"] == "budget" { &mut answer.budget } else { &mut answer.findings };
             to.push(Row::of(row.clone()));
         }
-        Told { facts: Facts::of(9, ""), wall: 1.0, others, answer }
+        Told { facts: RunFacts::of(9, ""), wall: 1.0, others, answer }
     }
 
-    fn judged(truth: &str, on: f64, told: Vec<Told>) -> Verdict {
+    fn judged(truth: &str, on: f64, told: Vec<Told>) -> CaseVerdict {
         let truth: &'static str = Box::leak(format!("#: what it\n{truth}").into_boxed_str());
         let case = Case::read("x.sh", truth).expect("a case");
         let runs = Runs { on: samples(&[on]), off: samples(&[0.4]), told, ..Runs::default() };
@@ -295,17 +295,17 @@ mod tests {
     #[test]
     fn a_cost_may_be_a_quarter_off_and_the_floor() {
         let right = |said, truth| within(said, truth, 1.0);
-        assert_eq!(right(Said::One(0.29), 0.2), Some(true));
-        assert_eq!(right(Said::One(0.31), 0.2), Some(false));
-        assert_eq!(right(Said::One(0.06), 0.0), Some(false), "a quarter of nothing is nothing");
-        assert_eq!(right(Said::Nothing, 0.2), None);
+        assert_eq!(right(SaidCost::One(0.29), 0.2), Some(true));
+        assert_eq!(right(SaidCost::One(0.31), 0.2), Some(false));
+        assert_eq!(right(SaidCost::One(0.06), 0.0), Some(false), "a quarter of nothing is nothing");
+        assert_eq!(right(SaidCost::Nothing, 0.2), None);
         // of 4 s the floor is 120 ms
-        assert_eq!(within(Said::One(0.1), 0.0, 4.0), Some(true));
+        assert_eq!(within(SaidCost::One(0.1), 0.0, 4.0), Some(true));
     }
 
     #[test]
     fn a_range_must_hold_the_truth_and_be_narrow() {
-        let right = |low, high, truth| within(Said::Range(low, high), truth, 1.0);
+        let right = |low, high, truth| within(SaidCost::Range(low, high), truth, 1.0);
         assert_eq!(right(0.5, 1.0, 0.9), Some(true));
         assert_eq!(right(0.1, 1.0, 0.9), Some(false), "anything would be held by it");
         assert_eq!(right(0.6, 1.0, 0.4), Some(false));
@@ -319,7 +319,7 @@ mod tests {
             json!({"rule": "lock", "syscall": "flock", "cost_ns": 600_000_000, "text": "a: held by b", "comm": "a"}),
         ];
         let verdict = judged("#: cause syscall=flock by=b\n#: innocent b c", 1.0, vec![told(&rows, 0.0)]);
-        assert_eq!((verdict.rank, verdict.said, verdict.within), (Some(2), Said::One(0.6), Some(true)));
+        assert_eq!((verdict.rank, verdict.said, verdict.within), (Some(2), SaidCost::One(0.6), Some(true)));
         assert_eq!((verdict.blamed, verdict.budget_right), (vec!["b".to_owned()], false));
     }
 

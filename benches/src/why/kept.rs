@@ -7,7 +7,7 @@ use anyhow::{Context, Result};
 use serde_json::{Value, json};
 
 use super::answer::Answer;
-use super::pattern::Facts;
+use super::pattern::RunFacts;
 use super::run::{Runs, Told, tape};
 use crate::stats::Samples;
 
@@ -53,7 +53,7 @@ fn runs(value: &Value, mut ask: impl FnMut(usize) -> Result<Answer>) -> Result<R
         let number = |key: &str| told[key].as_f64().with_context(|| format!("no {key}"));
         let facts: Vec<(String, String)> = serde_json::from_value(told["facts"].clone())?;
         let (wall, others) = (number("wall")?, number("others")?);
-        runs.told.push(Told { facts: Facts::from(facts), wall, others, answer: ask(pair)? });
+        runs.told.push(Told { facts: RunFacts::from(facts), wall, others, answer: ask(pair)? });
     }
     Ok(runs)
 }
@@ -69,7 +69,7 @@ mod tests {
             values.iter().for_each(|v| samples.push(*v));
             samples
         };
-        let told = Told { facts: Facts::of(7, "lock 0x10\n"), wall: 1.5, others: 0.25, answer: Answer::default() };
+        let told = Told { facts: RunFacts::of(7, "lock 0x10\n"), wall: 1.5, others: 0.25, answer: Answer::default() };
         let kept = Runs { on: samples(&[1.5, 1.0]), off: samples(&[0.5]), told: vec![told], ..Runs::default() };
         let dir = tempfile::tempdir().expect("a directory");
         write(dir.path(), "x", &kept).expect("written");

@@ -20,13 +20,13 @@ use std::path::PathBuf;
 use anyhow::{Context, Result, bail};
 
 use self::case::Case;
-use self::judge::Verdict;
+use self::judge::CaseVerdict;
 use self::run::Runs;
 use self::stage::Stage;
 use crate::{mount, page, process};
 
 /// The marks of the table in docs/why.md.
-const MARKS: page::Marks = page::Marks {
+const MARKS: page::PageMarks = page::PageMarks {
     begin: "<!-- bench-why: from here to the end mark written by `make bench-why` -->",
     end: "<!-- bench-why: end -->",
 };
@@ -126,7 +126,7 @@ pub(crate) fn run(plan: &Plan) -> Result<()> {
             Ok(verdict) => verdict,
             // asked to stop: what was measured is still printed
             Err(_) if process::interrupted() => break,
-            Err(e) => Verdict::left_out(case, format!("{e:#}")),
+            Err(e) => CaseVerdict::left_out(case, format!("{e:#}")),
         };
         println!("{}", report::line(&verdict));
         verdicts.push(verdict);
@@ -139,16 +139,16 @@ pub(crate) fn run(plan: &Plan) -> Result<()> {
     }
 }
 
-fn judged(stage: &Stage, plan: &Plan, case: &Case) -> Result<Verdict> {
+fn judged(stage: &Stage, plan: &Plan, case: &Case) -> Result<CaseVerdict> {
     if let Some(dir) = &plan.again {
         let runs = kept::read(dir, case.name, &stage.analyze)?;
         return Ok(match runs {
             Some(runs) => judge::judge(case, &runs, plan.beside),
-            None => Verdict::left_out(case, "nothing was kept".into()),
+            None => CaseVerdict::left_out(case, "nothing was kept".into()),
         });
     }
     if let Some(why) = case.missing() {
-        return Ok(Verdict::left_out(case, why));
+        return Ok(CaseVerdict::left_out(case, why));
     }
     let runs = Runs::of(stage, plan, case)?;
     if let Some(dir) = &plan.keep {

@@ -16,7 +16,7 @@ enum Operator {
 }
 
 #[derive(Clone, Debug)]
-struct Condition {
+struct PatternCondition {
     field: String,
     operator: Operator,
     values: Vec<String>,
@@ -25,9 +25,9 @@ struct Condition {
 /// What only a run knows of its truth: `{pid}` is the recorded command's, others (addresses) the program wrote into its file
 /// `truth`, as lines of a key and a value.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Facts(Vec<(String, String)>);
+pub(crate) struct RunFacts(Vec<(String, String)>);
 
-impl Facts {
+impl RunFacts {
     /// From the file and the pid.
     pub(crate) fn of(pid: u32, truth: &str) -> Self {
         let pairs = truth.lines().filter_map(|line| line.split_once(' '));
@@ -45,7 +45,7 @@ impl Facts {
     }
 }
 
-impl From<Vec<(String, String)>> for Facts {
+impl From<Vec<(String, String)>> for RunFacts {
     fn from(pairs: Vec<(String, String)>) -> Self {
         Self(pairs)
     }
@@ -53,7 +53,7 @@ impl From<Vec<(String, String)>> for Facts {
 
 /// Conditions on a row, all of which must hold.
 #[derive(Clone, Debug)]
-pub(crate) struct Pattern(Vec<Condition>);
+pub(crate) struct Pattern(Vec<PatternCondition>);
 
 impl Pattern {
     /// Reads one.
@@ -69,13 +69,13 @@ impl Pattern {
     }
 
     /// Whether the row is meant. What the run itself knew of its truth stands in `facts`.
-    pub(crate) fn holds(&self, row: &Row, facts: &Facts) -> bool {
+    pub(crate) fn holds(&self, row: &Row, facts: &RunFacts) -> bool {
         self.0.iter().all(|condition| condition.holds(row, facts))
     }
 }
 
-impl Condition {
-    fn holds(&self, row: &Row, facts: &Facts) -> bool {
+impl PatternCondition {
+    fn holds(&self, row: &Row, facts: &RunFacts) -> bool {
         // a value that nobody filled in is none that a row has
         let values = self.values.iter().map(|value| facts.fill(value));
         if self.field == "by" {
@@ -105,7 +105,7 @@ pub(crate) fn words(text: &str) -> Vec<String> {
     all
 }
 
-fn condition(word: &str) -> Result<Condition> {
+fn condition(word: &str) -> Result<PatternCondition> {
     let Some((field, values)) = word.split_once('=') else { bail!("{word}: no condition") };
     let (field, operator) = match (field.strip_suffix('*'), field.strip_suffix('!')) {
         (Some(field), _) => (field, Operator::Has),
@@ -116,7 +116,7 @@ fn condition(word: &str) -> Result<Condition> {
     if field.is_empty() || values.iter().any(String::is_empty) {
         bail!("{word}: a field or a value is empty");
     }
-    Ok(Condition { field: field.to_owned(), operator, values })
+    Ok(PatternCondition { field: field.to_owned(), operator, values })
 }
 
 #[cfg(test)]
@@ -129,7 +129,7 @@ mod tests {
         let row =
             Row::of(json!({"syscall": "flock", "object": "/x/shared.lock", "comm": "app", "errno": null, "by_pid": 7,
             "by_comm": "keeper", "text": "app 3: 2 waiting flock calls; keeper-2 ran, Rest 4 too"}));
-        Pattern::parse(pattern).expect("a pattern").holds(&row, &Facts::of(7, "lock shared\n"))
+        Pattern::parse(pattern).expect("a pattern").holds(&row, &RunFacts::of(7, "lock shared\n"))
     }
 
     #[test]

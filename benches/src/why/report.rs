@@ -1,15 +1,15 @@
 //! The tables and the totals.
 
 use super::Plan;
-use super::answer::Said;
-use super::judge::Verdict;
+use super::answer::SaidCost;
+use super::judge::CaseVerdict;
 use super::stage::Stage;
 use crate::section::Section;
 use crate::table::Table;
 use crate::tools::output;
 
 /// One case as a line, printed when it is done.
-pub(crate) fn line(verdict: &Verdict) -> String {
+pub(crate) fn line(verdict: &CaseVerdict) -> String {
     if let Some(why) = &verdict.left_out {
         return format!("{:<14} LEFT OUT: {}", verdict.name, why.replace('\n', " "));
     }
@@ -29,7 +29,7 @@ pub(crate) fn line(verdict: &Verdict) -> String {
     text + &below.collect::<String>()
 }
 
-fn false_tapes(verdict: &Verdict) -> String {
+fn false_tapes(verdict: &CaseVerdict) -> String {
     format!("{} of {}", verdict.false_tapes, verdict.run.all().len())
 }
 
@@ -37,7 +37,7 @@ fn seconds(seconds: f64) -> String {
     if seconds.is_nan() { "-".into() } else { format!("{seconds:.2}") }
 }
 
-fn rank(verdict: &Verdict) -> String {
+fn rank(verdict: &CaseVerdict) -> String {
     let rank = match verdict.rank {
         _ if verdict.costless && verdict.rank.is_none() => "(none)".into(),
         Some(rank) => rank.to_string(),
@@ -46,16 +46,16 @@ fn rank(verdict: &Verdict) -> String {
     if verdict.ranks_differ { format!("{rank} (differs)") } else { rank }
 }
 
-fn said(verdict: &Verdict) -> String {
+fn said(verdict: &CaseVerdict) -> String {
     let mark = if verdict.marked { "~" } else { "" };
     match verdict.said {
-        Said::Nothing => "-".into(),
-        Said::One(one) => format!("{mark}{one:.2}"),
-        Said::Range(low, high) => format!("{mark}{low:.2}–{high:.2}"),
+        SaidCost::Nothing => "-".into(),
+        SaidCost::One(one) => format!("{mark}{one:.2}"),
+        SaidCost::Range(low, high) => format!("{mark}{low:.2}–{high:.2}"),
     }
 }
 
-fn verdict_word(verdict: &Verdict) -> String {
+fn verdict_word(verdict: &CaseVerdict) -> String {
     let word = match verdict.within {
         None => "not said",
         Some(true) => "yes",
@@ -64,7 +64,7 @@ fn verdict_word(verdict: &Verdict) -> String {
     if verdict.counts() { word.into() } else { format!("{word}, not counted") }
 }
 
-fn budget(verdict: &Verdict) -> String {
+fn budget(verdict: &CaseVerdict) -> String {
     match verdict.budget {
         None => "absent".into(),
         Some(off) => format!("{}{:.1} %", if verdict.budget_right { "" } else { "WRONG, " }, off * 100.0),
@@ -72,9 +72,9 @@ fn budget(verdict: &Verdict) -> String {
 }
 
 /// All cases: the machine, the totals, the incidents, the healthy programs, and what did not run.
-pub(crate) fn sections(stage: &Stage, plan: &Plan, verdicts: &[Verdict]) -> Vec<Section> {
+pub(crate) fn sections(stage: &Stage, plan: &Plan, verdicts: &[CaseVerdict]) -> Vec<Section> {
     let (out, ran): (Vec<_>, Vec<_>) = verdicts.iter().partition(|v| v.left_out.is_some());
-    let (healthy, incidents): (Vec<&Verdict>, Vec<&Verdict>) = ran.into_iter().partition(|v| v.healthy);
+    let (healthy, incidents): (Vec<&CaseVerdict>, Vec<&CaseVerdict>) = ran.into_iter().partition(|v| v.healthy);
     let title = if plan.beside { "Planted incidents beside a busy neighbour" } else { "Planted incidents" };
     let mut section = Section::new(title).paragraph(method(stage, plan)).table(totals(plan, &incidents, &healthy));
     if !incidents.is_empty() {
@@ -116,7 +116,7 @@ fn share(part: usize, of: usize) -> String {
     if of == 0 { "-".into() } else { format!("{part} of {of} ({:.0} %)", 100.0 * part as f64 / of as f64) }
 }
 
-fn totals(plan: &Plan, incidents: &[&Verdict], healthy: &[&Verdict]) -> Table {
+fn totals(plan: &Plan, incidents: &[&CaseVerdict], healthy: &[&CaseVerdict]) -> Table {
     let mut table = Table::new(&["measure", "is", "goal"]).words(3);
     let mut row = |name: &str, is: String, goal: &str| table.push(vec![name.into(), is, goal.into()]);
     let counted: Vec<_> = incidents.iter().filter(|v| v.counts()).collect();
@@ -129,7 +129,7 @@ fn totals(plan: &Plan, incidents: &[&Verdict], healthy: &[&Verdict]) -> Table {
     }
     let right: Vec<_> = counted.iter().filter(|v| v.within == Some(true)).collect();
     row("cost right", share(right.len(), counted.len()), "85 %");
-    let ranges = |all: &[&&&Verdict]| all.iter().filter(|v| matches!(v.said, Said::Range(..))).count();
+    let ranges = |all: &[&&&CaseVerdict]| all.iter().filter(|v| matches!(v.said, SaidCost::Range(..))).count();
     row("of these ranges", share(ranges(&right), right.len()), "");
     // blame and budgets do not depend on how much the runs of a case differ
     let all = || incidents.iter().chain(healthy);
@@ -143,11 +143,11 @@ fn totals(plan: &Plan, incidents: &[&Verdict], healthy: &[&Verdict]) -> Table {
     table
 }
 
-fn wrong_budgets(verdicts: &[&Verdict]) -> usize {
+fn wrong_budgets(verdicts: &[&CaseVerdict]) -> usize {
     verdicts.iter().filter(|v| !v.budget_right).count()
 }
 
-fn incidents_table(incidents: &[&Verdict]) -> Table {
+fn incidents_table(incidents: &[&CaseVerdict]) -> Table {
     let head = ["case", "place", "cost right", "innocents", "said", "true", "bare", "run", "spread", "budget"];
     let mut table = Table::new(&head).words(4);
     for v in incidents {
@@ -161,7 +161,7 @@ fn incidents_table(incidents: &[&Verdict]) -> Table {
     table
 }
 
-fn healthy_table(healthy: &[&Verdict]) -> Table {
+fn healthy_table(healthy: &[&CaseVerdict]) -> Table {
     let mut table = Table::new(&["case", "tapes with a finding", "first of them", "run", "budget"]).words(3);
     for v in healthy {
         let first = v.false_findings.first().map_or("-", String::as_str).replace('|', "\\|");

@@ -13,8 +13,8 @@ use anyhow::{Context, Result, bail};
 use super::Plan;
 use super::answer::Answer;
 use super::case::Case;
-use super::pattern::Facts;
-use super::stage::{self, Ready, Stage};
+use super::pattern::RunFacts;
+use super::stage::{self, ReadyCase, Stage};
 use crate::process;
 use crate::stats::Samples;
 
@@ -25,7 +25,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 #[derive(Clone, Debug)]
 pub(crate) struct Told {
     /// What the run knew of its truth.
-    pub facts: Facts,
+    pub facts: RunFacts,
     /// Seconds from its exec to its end.
     pub wall: f64,
     /// CPUs that were busy with anything but this run, on average.
@@ -55,8 +55,8 @@ pub(crate) fn tape(dir: &Path, case: &str, pair: usize) -> PathBuf {
 }
 
 /// What one run took.
-struct Took {
-    facts: Facts,
+struct RunCost {
+    facts: RunFacts,
     wall: f64,
     others: f64,
 }
@@ -92,7 +92,7 @@ impl Runs {
         Ok(runs)
     }
 
-    fn once(&mut self, stage: &Stage, plan: &Plan, ready: &Ready<'_>, pair: usize, way: Way) -> Result<()> {
+    fn once(&mut self, stage: &Stage, plan: &Plan, ready: &ReadyCase<'_>, pair: usize, way: Way) -> Result<()> {
         let tape = tape(&ready.dir, ready.case.name, pair);
         let took = run(stage, plan, ready, way, &tape)?;
         let walls = match (way.recorded, way.on) {
@@ -122,7 +122,7 @@ fn keep(plan: &Plan, tape: &Path, text: &str) -> Result<()> {
 }
 
 /// Runs the case once and measures it from its exec to its end.
-fn run(stage: &Stage, plan: &Plan, ready: &Ready<'_>, way: Way, tape: &Path) -> Result<Took> {
+fn run(stage: &Stage, plan: &Plan, ready: &ReadyCase<'_>, way: Way, tape: &Path) -> Result<RunCost> {
     let start = ready.dir.join("start");
     let truth = ready.dir.join("truth");
     [&start, &truth].iter().for_each(|file| drop(fs::remove_file(file)));
@@ -144,7 +144,7 @@ fn run(stage: &Stage, plan: &Plan, ready: &Ready<'_>, way: Way, tape: &Path) -> 
     command.env(stage::GROUP.0, stage::group());
     command.arg(&start).args(words).current_dir(&ready.dir).process_group(0);
     command.stdin(Stdio::null()).stdout(out).stderr(File::create(&errors)?);
-    let before = Busy::now()?;
+    let before = BusyTime::now()?;
     set_nice(plan.nice);
     let neighbour = plan.beside.then(|| stage.neighbour()).transpose()?;
     let helper = ready.helper(way.on)?;
@@ -155,15 +155,15 @@ fn run(stage: &Stage, plan: &Plan, ready: &Ready<'_>, way: Way, tape: &Path) -> 
         Err(_) => Err(stopped(&mut child)),
     };
     drop((helper, neighbour));
-    let others = before.until(Busy::now()?);
+    let others = before.until(BusyTime::now()?);
     let text = || String::from_utf8_lossy(&fs::read(&errors).unwrap_or_default()).trim().to_owned();
     let (pid, wall) = measured.with_context(text)?;
     if !status?.success() {
         bail!("{command:?} failed: {}", text());
     }
     let known = fs::read_to_string(&truth).unwrap_or_default();
-    let facts = Facts::of(pid, &format!("group {}\n{known}", stage::group()));
-    Ok(Took { facts, wall, others })
+    let facts = RunFacts::of(pid, &format!("group {}\n{known}", stage::group()));
+    Ok(RunCost { facts, wall, others })
 }
 
 /// What is started from here on has this priority.
@@ -263,13 +263,13 @@ fn monotonic() -> u64 {
 }
 
 /// CPU time of the machine and of this program's children that were waited for, seconds.
-struct Busy {
+struct BusyTime {
     at: Instant,
     all: f64,
     own: f64,
 }
 
-impl Busy {
+impl BusyTime {
     fn now() -> Result<Self> {
         let stat = fs::read_to_string("/proc/stat").context("/proc/stat")?;
         // SAFETY: sysconf touches no memory.

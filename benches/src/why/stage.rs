@@ -83,13 +83,13 @@ impl Stage {
     ///
     /// # Errors
     /// The program cannot be built or prepared.
-    pub(crate) fn ready<'a>(&'a self, case: &'a Case) -> Result<Ready<'a>> {
+    pub(crate) fn ready<'a>(&'a self, case: &'a Case) -> Result<ReadyCase<'a>> {
         let dir = self.dir.path().join(case.name);
         fs::create_dir_all(&dir)?;
         for (name, text) in SHARED.iter().chain([&(case.file, case.source)]) {
             fs::write(dir.join(name), text)?;
         }
-        let mut ready = Ready { stage: self, case, dir, prog: Vec::new(), slow_fs: String::new() };
+        let mut ready = ReadyCase { stage: self, case, dir, prog: Vec::new(), slow_fs: String::new() };
         ready.prog = ready.build()?;
         let commands = [&case.run, &case.helper, &case.prepare];
         if commands.iter().any(|words| words.iter().any(|word| word.contains("{slowfs}"))) {
@@ -116,7 +116,7 @@ fn cc(source: &Path, program: &Path, flags: &[&str]) -> Result<()> {
 
 /// A case that can be run.
 #[derive(Debug)]
-pub(crate) struct Ready<'a> {
+pub(crate) struct ReadyCase<'a> {
     stage: &'a Stage,
     /// The case.
     pub case: &'a Case,
@@ -126,7 +126,7 @@ pub(crate) struct Ready<'a> {
     slow_fs: String,
 }
 
-impl Ready<'_> {
+impl ReadyCase<'_> {
     /// The words that start the program.
     fn build(&self) -> Result<Vec<String>> {
         let (name, file) = (self.case.name, self.dir.join(self.case.file));
@@ -189,7 +189,7 @@ impl Ready<'_> {
     }
 }
 
-impl Drop for Ready<'_> {
+impl Drop for ReadyCase<'_> {
     /// Removes the control groups that the case's programs made: their names begin with [`group`].
     fn drop(&mut self) {
         let controllers = fs::read_dir("/sys/fs/cgroup").into_iter().flatten().flatten();

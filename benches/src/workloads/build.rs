@@ -7,7 +7,7 @@ use std::process::Command;
 
 use anyhow::Result;
 
-use super::{Cost, Workload, time};
+use super::{CostRelation, Workload, time};
 use crate::mount::Mounted;
 use crate::tools::Need;
 
@@ -25,7 +25,7 @@ pub(super) const WORKLOAD: Workload = Workload {
     title: "A parallel build",
     text: |n| format!("make -B -j2 of a C program of {n} files"),
     unit: "files",
-    cost: Cost::Lost,
+    cost: CostRelation::Lost,
     full: 60,
     quick: 10,
     short: 10,

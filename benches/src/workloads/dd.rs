@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-use super::{Cost, Workload, time};
+use super::{CostRelation, Workload, time};
 
 /// A million syscalls.
 pub(super) const WORKLOAD: Workload = Workload {
@@ -10,7 +10,7 @@ pub(super) const WORKLOAD: Workload = Workload {
     title: "dd: the smallest calls there are",
     text: |n| format!("dd if=/dev/zero of=/dev/null bs=1 count={n}"),
     unit: "blocks",
-    cost: Cost::Added,
+    cost: CostRelation::Added,
     full: 512_000,
     quick: 51_200,
     short: 25_600,

@@ -6,7 +6,7 @@ use std::process::Command;
 
 use anyhow::{Context, Result};
 
-use super::{Cost, Workload, time};
+use super::{CostRelation, Workload, time};
 use crate::mount::Mounted;
 
 const SCRIPT: &str =
@@ -19,7 +19,7 @@ pub(super) const WORKLOAD: Workload = Workload {
     title: "Small files: a mixture of calls",
     text: |n| format!("{} files of 1 to 4 KiB in memory: {SCRIPT}", n * FILES),
     unit: "files",
-    cost: Cost::Added,
+    cost: CostRelation::Added,
     full: 80,
     quick: 20,
     short: 8,

@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use anyhow::{Context, Result, bail};
 
-use super::{Cost, Workload};
+use super::{CostRelation, Workload};
 
 /// More than there are.
 const ALL: u64 = u64::MAX;
@@ -18,7 +18,7 @@ pub(super) const WORKLOAD: Workload = Workload {
     title: "find: paths",
     text: |n| if n == ALL { "find /usr | cat".into() } else { format!("find /usr | head -n {n}") },
     unit: "paths",
-    cost: Cost::Added,
+    cost: CostRelation::Added,
     full: ALL,
     quick: 40_000,
     short: 20_000,

@@ -7,7 +7,7 @@ use std::process::Command;
 use anyhow::{Context, Result};
 use serde_json::Value;
 
-use super::{Cost, Workload, succeed};
+use super::{CostRelation, Workload, succeed};
 use crate::mount::Mounted;
 use crate::tools::Need;
 
@@ -25,7 +25,7 @@ pub(super) const WORKLOAD: Workload = Workload {
         )
     },
     unit: "requests",
-    cost: Cost::Lost,
+    cost: CostRelation::Lost,
     full: 80_000,
     quick: 8_000,
     short: 4_000,

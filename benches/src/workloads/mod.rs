@@ -25,7 +25,7 @@ pub(crate) use stacked::{CHAIN, PYTHON};
 
 /// How the cost of a system is put in relation to the floor's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Cost {
+pub(crate) enum CostRelation {
     /// Time added per unit.
     Added,
     /// Throughput lost.
@@ -44,7 +44,7 @@ pub(crate) struct Workload {
     /// What the rate counts.
     pub unit: &'static str,
     /// How its cost is compared.
-    pub cost: Cost,
+    pub cost: CostRelation,
     /// Size of a run.
     pub full: u64,
     /// With `--quick`.
@@ -83,7 +83,7 @@ pub(crate) const NOTHING: Workload = Workload {
     title: "Nothing",
     text: |_| "true".into(),
     unit: "runs",
-    cost: Cost::Added,
+    cost: CostRelation::Added,
     full: 1,
     quick: 1,
     short: 1,
@@ -115,9 +115,9 @@ fn succeed(command: &mut Command) -> Result<()> {
 }
 
 /// A server; gone when this is dropped.
-struct Server(Child);
+struct WorkloadServer(Child);
 
-impl Drop for Server {
+impl Drop for WorkloadServer {
     fn drop(&mut self) {
         self.0.kill().ok();
         self.0.wait().ok();

@@ -4,7 +4,7 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, bail};
 
-use super::{Cost, Workload};
+use super::{CostRelation, Workload};
 use crate::tools::Need;
 
 /// 200,000 times there and back.
@@ -13,7 +13,7 @@ pub(super) const WORKLOAD: Workload = Workload {
     title: "Two processes that wake each other",
     text: |n| format!("perf bench sched pipe -l {n}"),
     unit: "trips",
-    cost: Cost::Added,
+    cost: CostRelation::Added,
     full: 200_000,
     quick: 20_000,
     short: 5_000,

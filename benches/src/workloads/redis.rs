@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 
-use super::{Cost, Server, Workload};
+use super::{CostRelation, Workload, WorkloadServer};
 use crate::tools::{Need, in_path};
 
 /// A server that is not there by now has failed.
@@ -24,7 +24,7 @@ pub(super) const WORKLOAD: Workload = Workload {
     title: "redis: a server with 50 clients",
     text: |n| format!("redis-benchmark -s SOCKET -t set,get -n {n}, and the server"),
     unit: "requests",
-    cost: Cost::Lost,
+    cost: CostRelation::Lost,
     full: 100_000,
     quick: 10_000,
     short: 2_000,
@@ -46,13 +46,13 @@ fn run(dir: &Path, n: u64) -> Result<f64> {
     rate(&text).with_context(|| format!("redis-benchmark: {}: {text}", out.status))
 }
 
-fn serve(socket: &Path) -> Result<Server> {
+fn serve(socket: &Path) -> Result<WorkloadServer> {
     let program = SERVERS.iter().find_map(|name| in_path(name)).context("no redis-server")?;
     let mut command = Command::new(program);
     // it goes by its name
     command.arg0("redis-server").args(["--port", "0", "--save", "", "--appendonly", "no", "--unixsocket"]).arg(socket);
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-    let mut server = Server(command.spawn().context("redis-server")?);
+    let mut server = WorkloadServer(command.spawn().context("redis-server")?);
     let started = Instant::now();
     while UnixStream::connect(socket).is_err() {
         if let Some(status) = server.0.try_wait()? {

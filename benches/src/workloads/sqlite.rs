@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use anyhow::{Context, Result, bail};
 
-use super::{Cost, Workload};
+use super::{CostRelation, Workload};
 use crate::mount::Mounted;
 use crate::tools::Need;
 
@@ -18,7 +18,7 @@ pub(super) const WORKLOAD: Workload = Workload {
     title: "sqlite3: small transactions",
     text: |n| format!("sqlite3, {n} inserts, each its own transaction, file in memory"),
     unit: "inserts",
-    cost: Cost::Lost,
+    cost: CostRelation::Lost,
     full: 20_000,
     quick: 2_000,
     short: 1_000,

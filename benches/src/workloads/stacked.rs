@@ -6,7 +6,7 @@ use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 
-use super::{Cost, Workload, time};
+use super::{CostRelation, Workload, time};
 use crate::mount::Mounted;
 use crate::process::run_quietly;
 use crate::tools::{Need, output};
@@ -26,7 +26,7 @@ pub(crate) const CHAIN: Workload = Workload {
     title: "Stacks of every syscall: C",
     text: |n| format!("A C program: {n} getppid calls, ten functions deep"),
     unit: "calls",
-    cost: Cost::Added,
+    cost: CostRelation::Added,
     full: 100_000,
     quick: 10_000,
     short: 10_000,
@@ -44,7 +44,7 @@ pub(crate) const PYTHON: Workload = Workload {
     title: "Stacks of every syscall: Python",
     text: |n| format!("python3 that reads {n} small files"),
     unit: "files",
-    cost: Cost::Added,
+    cost: CostRelation::Added,
     full: 2_000,
     quick: 400,
     short: 400,

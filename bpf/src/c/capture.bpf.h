@@ -189,7 +189,7 @@ static __noinline int capture_argv(struct task_state *st, u8 arg, u64 addr, bool
 }
 
 /*
- * The places that calls.rs uses: strings anywhere, bytes in the first two, argv
+ * The places that recorder/src/calls/tables.rs uses: strings anywhere, bytes in the first two, argv
  * in the second. Every tested place costs time in the verifier.
  */
 static __always_inline void capture_in(struct task_state *st, const struct sc_desc *d, bool late)

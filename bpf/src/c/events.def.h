@@ -6,17 +6,12 @@
  * (wire.h, programs.h), Rust into macros (rust.h). No guard: it is included
  * several times.
  *
- * A new family with small events: a row in FAMILY, TABLE and DROP and one for
- * each program, the programs in a file of their own (systape.bpf.c), and its
- * declaration in format/src/families.rs. A family whose events are more than
- * rows of a table has, instead of the row in TABLE, a row in KIND, a record in
- * wire.h and code of its own.
+ * A new family: a row in FAMILY, KIND and DROP and one for each program, its
+ * record in wire.h, the programs in a file of their own (systape.bpf.c), and its
+ * declaration in format/src/families.rs.
  */
 #ifndef FAMILY
 #define FAMILY(family, name, when)
-#endif
-#ifndef TABLE
-#define TABLE(table, name)
 #endif
 #ifndef KIND
 #define KIND(kind, record, type, time, shape, doc)
@@ -56,11 +51,6 @@ FAMILY(Fault, "fault", Named)
 FAMILY(Lock, "lock", Named)
 
 /*
- * Tables of records of kind ROW: TABLE_ name, and the name in
- * format/src/families.rs, which has the columns. The first is 1.
- */
-
-/*
  * Records: WIRE_ name, name in Rust, struct, the time by which they are
  * ordered, and their shape: Fixed is the struct alone, Tail has data behind it,
  * Apart has data too and a ring of its own. The first is 1.
@@ -83,7 +73,6 @@ KIND(TCP, Tcp, wire_tcp, net.ts, Fixed, "A TCP connection was closed, or is open
 KIND(INCIDENT, Incident, wire_incident, net.ts, Fixed, "A socket sent a segment again, or got an error.")
 KIND(OPERATION, Operation, wire_operation, row.ts, Fixed, "An operation of io_uring or io_submit begins, or ended.")
 KIND(FAULT, Fault, wire_fault, row.ts, Fixed, "A page fault of a program began, or a major one is over.")
-KIND(ROW, Row, wire_row, ts, Tail, "A row of a table: the record, a word for each value, bytes of strings.")
 KIND(TRACEPOINT, Tracepoint, wire_tracepoint, row.ts, Tail, "An event of a tracepoint that was asked for by name.")
 KIND(PROBE, Probe, wire_probe, row.ts, Tail, "A function that was asked for was entered, or returned.")
 KIND(STATIC, Static, wire_static, row.ts, Tail, "A place of a static probe was reached.")
@@ -209,7 +198,6 @@ ITERATOR(copy_sleepers, Stack, "iter.s/task", struct bpf_iter__task, IfAsked,
 	 Alone("threads asleep since before the start have kernel frames only"))
 
 #undef FAMILY
-#undef TABLE
 #undef KIND
 #undef DROP
 #undef TRACEPOINT

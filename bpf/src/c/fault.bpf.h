@@ -89,15 +89,6 @@ static __always_inline void add_mapping(struct wire_fault *f, struct mapping *la
 	f->file_tag = name_path(m.mnt, m.dentry, f->row.ts);
 }
 
-static __always_inline bool begin_fault(struct wire_fault *f, u16 flags)
-{
-	if (!begin_row(&f->row, 0))
-		return false;
-	f->row.hdr.kind = WIRE_FAULT;
-	f->row.hdr.flags = flags;
-	return true;
-}
-
 /* The entry of the current task, made if there is none; NULL = there is no room. Major faults take their beginning from it. */
 static __always_inline struct fault_entry *note_entry(struct task_struct *current, u32 in_kernel)
 {
@@ -128,7 +119,7 @@ static __always_inline int user_fault(u64 *ctx, bool finds_mappings)
 	struct wire_fault f = {};
 	struct fault_entry *entry;
 
-	if (!begin_fault(&f, 0))
+	if (!begin_row(&f.row, WIRE_FAULT, 0))
 		return 0;
 	f.address = ctx[0];
 	f.error_code = ctx[2];
@@ -187,7 +178,7 @@ static __always_inline int major_fault(struct sample_context *ctx, bool finds_ma
 	struct fault_entry *entry;
 	struct fault_key key = {};
 
-	if (!begin_fault(&f, FAULT_MAJOR))
+	if (!begin_row(&f.row, WIRE_FAULT, FAULT_MAJOR))
 		return 0;
 	f.address = ctx->addr;
 	key.tid = f.row.who.tid;

@@ -42,14 +42,6 @@
 #define EVENT_RES 16
 #define EVENT_SIZE 32
 
-static __always_inline bool begin_operation(struct wire_operation *w, u16 flags)
-{
-	if (!begin_row(&w->row, flags))
-		return false;
-	w->row.hdr.kind = WIRE_OPERATION;
-	return true;
-}
-
 static __always_inline void name_operand(struct wire_operation *w, struct file *file)
 {
 	struct dentry *dentry = file ? BPF_CORE_READ(file, f_path.dentry) : NULL;
@@ -80,7 +72,7 @@ static __always_inline int submitted(struct io_kiocb *req, u8 opcode)
 	struct wire_operation w = {};
 	u32 slot = close ? BPF_CORE_READ(close, file_slot) : 0;
 
-	if (!begin_operation(&w, 0))
+	if (!begin_row(&w.row, WIRE_OPERATION, 0))
 		goto closing;
 	w.address = (u64)req;
 	w.opcode = opcode;
@@ -139,7 +131,7 @@ static __always_inline int uring_ended(struct io_kiocb *req, s32 ret, u32 flags)
 		tell_change(req, opcode, ret);
 	else
 		tell_accepted(ret);
-	if (!begin_operation(&w, OPERATION_ENDED))
+	if (!begin_row(&w.row, WIRE_OPERATION, OPERATION_ENDED))
 		return 0;
 	w.address = (u64)req;
 	w.ret = ret;
@@ -177,7 +169,7 @@ __noinline int tell_iocb(u64 address)
 	struct wire_operation w = {};
 	u16 flags = OPERATION_AIO | OPERATION_SIZED;
 
-	if (!begin_operation(&w, flags))
+	if (!begin_row(&w.row, WIRE_OPERATION, flags))
 		return 0;
 	w.address = address;
 	/* the opcode has 16 bits there, and all that there are fit into 8 */
@@ -198,7 +190,7 @@ static __always_inline void aio_ended(u64 address, s64 ret, u16 flags)
 {
 	struct wire_operation w = {};
 
-	if (!begin_operation(&w, OPERATION_AIO | OPERATION_ENDED | flags))
+	if (!begin_row(&w.row, WIRE_OPERATION, OPERATION_AIO | OPERATION_ENDED | flags))
 		return;
 	w.address = address;
 	w.ret = ret;

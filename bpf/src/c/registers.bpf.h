@@ -5,7 +5,7 @@
  * task of a kernel. The distance depends on the kernel's build: with
  * CONFIG_X86_FRED there are 16 bytes above them (TOP_OF_KERNEL_STACK_PADDING),
  * on any CPU. The recorder checks its own registers before it uses any
- * (recorder/src/registers.rs).
+ * (recorder/src/kernel/registers.rs).
  */
 #ifndef __SYSTAPE_REGISTERS_H
 #define __SYSTAPE_REGISTERS_H

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Rows of tables (TABLE in events.def.h): what families whose events are rows
- * have in common. A program fills a struct that begins with a wire_row:
+ * What families whose events are rows of a table have in common. A program
+ * fills a struct that begins with a wire_row:
  *
- *	struct { struct wire_row row; u64 words[2]; } r = {};
+ *	struct wire_x x = {};
  *
- *	if (!begin_row(&r.row, TABLE_X))
+ *	if (!begin_row(&x.row, WIRE_X, 0))
  *		return 0;
- *	r.words[0] = ...;
- *	send_row(ctx, &r.row, sizeof(r), DROP_X);
+ *	x.size = ...;
+ *	send_row(ctx, &x.row, sizeof(x), DROP_X);
  */
 #ifndef __SYSTAPE_ROWS_H
 #define __SYSTAPE_ROWS_H
@@ -17,14 +17,14 @@
 #define FILLED_FOR_ROWS 6
 
 /* An event of the current task; false when it is not recorded. */
-static __always_inline bool begin_row(struct wire_row *r, u16 table)
+static __always_inline bool begin_row(struct wire_row *r, u16 kind, u16 flags)
 {
 	struct task_struct *current = current_task();
 
 	if (window != WINDOW_OPEN || !cpu_is_recorded() || !is_recorded(current))
 		return false;
-	r->hdr.kind = WIRE_ROW;
-	r->hdr.flags = table;
+	r->hdr.kind = kind;
+	r->hdr.flags = flags;
 	r->hdr.cpu = bpf_get_smp_processor_id();
 	r->ts = bpf_ktime_get_ns();
 	fill_who(&r->who, current);

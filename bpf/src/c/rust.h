@@ -26,12 +26,6 @@ ROWS families { ($rows:ident) => { $rows! {
 #include "events.def.h"
 } } }
 
-HASH[doc = "Tables of rows, from 1 on: `(name)`."]
-ROWS row_tables { ($rows:ident) => { $rows! {
-#define TABLE(table, name) (name)
-#include "events.def.h"
-} } }
-
 HASH[doc = "All records: `(WIRE_ name, name, struct)`."]
 ROWS kinds { ($rows:ident) => { $rows! {
 #define KIND(kind, ty, record, time, shape, text) (WIRE_##kind, ty, record)

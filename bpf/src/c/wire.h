@@ -459,12 +459,6 @@ struct operands {
 	struct operand of[STATIC_ARGS];
 };
 
-enum table {
-	TABLE_NONE,
-#define TABLE(table, ...) TABLE_##table,
-#include "events.def.h"
-};
-
 struct wire_stack {
 	struct wire_hdr hdr; /* flags: enum stack_flags */
 	u64 ts;

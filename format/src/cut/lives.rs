@@ -139,12 +139,12 @@ impl Lives {
         task.upid == 0 || self.matter.contains(&task.upid)
     }
 
-    /// As [`Self::matters`], of a process by its number.
+    /// Whether a process matters, by its number.
     pub(super) fn upid_matters(&self, upid: u32) -> bool {
         upid == 0 || self.matter.contains(&upid)
     }
 
-    /// Those that ended in the window.
+    /// Processes that ended in the window.
     pub(super) fn ended(&self, window: Window) -> impl Iterator<Item = u32> {
         self.all.iter().filter(move |(_, life)| window.has(life.died)).map(|(upid, _)| *upid)
     }
@@ -154,7 +154,7 @@ impl Lives {
         &self.users
     }
 
-    /// Their cgroups.
+    /// Cgroups of the processes.
     pub(super) fn cgroups(&self) -> &HashSet<u64> {
         &self.cgroups
     }

@@ -17,7 +17,7 @@ use std::io::Write;
 
 use xxhash_rust::xxh3::xxh3_128;
 
-use self::picks::Cut;
+use self::picks::SegmentCut;
 use self::survey::Survey;
 use crate::encode::{EncodedSegment, Encoder};
 use crate::error::Result;
@@ -26,7 +26,7 @@ use crate::info::{add_content, from_headers, listed_calls, listed_pids};
 use crate::model::{Call, End, Extent, Family, RecordedFamilies, Session, Task, Window};
 use crate::payload::read_raw;
 use crate::reader::Tape;
-use crate::repair::{Part, Piece, Repaired, Walk};
+use crate::repair::{Part, Piece, RepairWalk, Repaired};
 use crate::rows::{Places, Rows, add_places};
 use crate::segment::{FULL_ROWS, SegmentBuilder};
 use crate::writer::{Writer, session_block};
@@ -45,7 +45,7 @@ pub struct Choice<'a> {
     pub window: Window,
     /// Whose events; None: everyone's.
     pub tasks: Option<&'a dyn Fn(&Task) -> bool>,
-    /// Of events whose task is not known: whether those of this cgroup stay, beside `tasks`.
+    /// Whether events of this cgroup whose task is not known stay, beside `tasks`.
     pub cgroup: &'a dyn Fn(u64) -> bool,
     /// Which families; None: all. Process life is always among them.
     pub families: Option<&'a [Family]>,
@@ -136,7 +136,7 @@ pub fn cut<W: Write>(tape: &Tape, out: W, choice: &Choice<'_>, progress: &dyn Fn
     names::appeared(&mut appeared, &survey.lives);
     cutter.writer.define(&[], &appeared)?;
     let half = tape.len / 2;
-    let holes = Walk::new(tape).run(&|done| progress(half + done / 2), |piece| cutter.piece(piece))?;
+    let holes = RepairWalk::new(tape).run(&|done| progress(half + done / 2), |piece| cutter.piece(piece))?;
     cutter.leaders()?;
     cutter.flush()?;
     let end = cutter.end();
@@ -268,7 +268,7 @@ impl<W: Write> Cutter<'_, W> {
             self.flush()?;
         }
         let builder = waiting(&mut self.pending, (start, end));
-        let picks = Cut { plan: self.plan, survey: self.survey, early: self.survey.early(at), reaches };
+        let picks = SegmentCut { plan: self.plan, survey: self.survey, early: self.survey.early(at), reaches };
         Rows::new(picks, tape.segment(at), part, builder, &mut self.places).copy()?;
         if reaches { self.flush() } else { self.flush_full() }
     }

@@ -13,7 +13,7 @@ pub(super) fn session(session: &mut Session, lives: &Lives) {
     cgroups(&mut session.cgroups, &mut session.containers, lives);
 }
 
-/// The same of what appeared during the recording.
+/// Leaves out cgroups and containers that appeared during the recording.
 pub(super) fn appeared(appeared: &mut Appeared, lives: &Lives) {
     cgroups(&mut appeared.cgroups, &mut appeared.containers, lives);
 }

@@ -12,8 +12,8 @@ use crate::rows::{Picks, Row};
 use crate::table::{TableDef, Type};
 use crate::tables::TableRows;
 
-/// For one segment.
-pub(super) struct Cut<'a> {
+/// What of one segment stays.
+pub(super) struct SegmentCut<'a> {
     pub(super) plan: &'a Plan<'a>,
     pub(super) survey: &'a Survey,
     /// What was picked of the segment's rows before the window.
@@ -22,7 +22,7 @@ pub(super) struct Cut<'a> {
     pub(super) reaches: bool,
 }
 
-impl Picks for Cut<'_> {
+impl Picks for SegmentCut<'_> {
     fn stays(&mut self, dict: &Dict, row: Row<'_>) -> bool {
         let window = self.plan.window;
         let task = |task: u32| dict.tasks.get(task as usize);
@@ -84,7 +84,7 @@ impl Picks for Cut<'_> {
     }
 }
 
-impl Cut<'_> {
+impl SegmentCut<'_> {
     fn chosen(&self, task: Option<&Task>) -> bool {
         self.plan.all_tasks() || task.is_some_and(|task| self.plan.has(task))
     }

@@ -32,7 +32,7 @@ type Span = (u64, u64);
 /// What was found out.
 #[derive(Debug)]
 pub(super) struct Survey {
-    /// Processes.
+    /// Lives of processes.
     pub(super) lives: Lives,
     /// By position of the segment.
     early: HashMap<usize, Early>,

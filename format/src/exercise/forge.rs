@@ -13,7 +13,7 @@ use xxhash_rust::xxh3::xxh3_64;
 
 /// A block taken apart: its message before compression.
 #[derive(Clone, Debug)]
-pub struct Block {
+pub struct ForgedBlock {
     /// Lengths, hash and CRC are made right by [`seal`]; the rest is as it is here.
     pub header: Header,
     /// The Cap'n Proto message.
@@ -22,7 +22,7 @@ pub struct Block {
     offset: u64,
 }
 
-impl Block {
+impl ForgedBlock {
     /// Makes `raw` its content, filled up to a whole number of words.
     pub fn set_raw(&mut self, raw: &[u8]) {
         self.raw.clear();
@@ -35,7 +35,7 @@ impl Block {
 ///
 /// # Errors
 /// It is no tape.
-pub fn unseal(bytes: &[u8]) -> Result<Vec<Block>, Error> {
+pub fn unseal(bytes: &[u8]) -> Result<Vec<ForgedBlock>, Error> {
     let first = bytes.first_chunk::<HEADER_LEN>().ok_or(Error::Empty)?;
     let id = Header::parse(first).map_err(|e| Error::BadHeader { offset: 0, why: e.to_string() })?.tape_id;
     let walk = scan(&Source::Bytes(bytes.to_vec()), bytes.len() as u64, 0, &id)?;
@@ -43,13 +43,13 @@ pub fn unseal(bytes: &[u8]) -> Result<Vec<Block>, Error> {
         let from = offset as usize + HEADER_LEN;
         let stored = bytes.get(from..from + header.stored_len as usize)?;
         let raw = zstd::bulk::decompress(stored, MAX_RAW as usize).ok()?;
-        Some(Block { header, raw, offset })
+        Some(ForgedBlock { header, raw, offset })
     };
     Ok(walk.blocks.into_iter().filter_map(block).collect())
 }
 
 /// A tape of `blocks`: lengths, hashes, CRCs and the footer are right, and an index that can be read says where they are.
-pub fn seal(blocks: &[Block]) -> Vec<u8> {
+pub fn seal(blocks: &[ForgedBlock]) -> Vec<u8> {
     let mut out = Vec::new();
     let mut places: Vec<(u64, Place)> = Vec::new();
     let (mut index, mut end) = (Vec::new(), 0);
@@ -85,7 +85,7 @@ pub fn seal(blocks: &[Block]) -> Vec<u8> {
 }
 
 /// The index's message with blocks where they are now; None when it cannot be read.
-fn moved_index(block: &Block, places: &[(u64, Place)]) -> Option<Vec<u8>> {
+fn moved_index(block: &ForgedBlock, places: &[(u64, Place)]) -> Option<Vec<u8>> {
     let packed = Packer::new(1).pack_raw(BlockKind::Index, &block.raw).ok()?;
     let header = Header {
         stored_len: packed.header.stored_len,

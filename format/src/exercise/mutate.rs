@@ -1,6 +1,6 @@
 //! Changes tapes at random, the same way for the same seed.
 
-use super::forge::{Block, seal, unseal};
+use super::forge::{ForgedBlock, seal, unseal};
 use crate::error::Error;
 use crate::header::BlockKind;
 
@@ -48,12 +48,12 @@ impl Rng {
 
 /// A sound tape to make others from.
 #[derive(Clone, Debug)]
-pub struct Sample {
+pub struct SampleTape {
     bytes: Vec<u8>,
-    blocks: Vec<Block>,
+    blocks: Vec<ForgedBlock>,
 }
 
-impl Sample {
+impl SampleTape {
     /// Takes a tape apart.
     ///
     /// # Errors
@@ -87,7 +87,7 @@ impl Change {
 }
 
 /// A tape made from `samples`, of which there must be one.
-pub fn mutate(rng: &mut Rng, samples: &[Sample]) -> (Change, Vec<u8>) {
+pub fn mutate(rng: &mut Rng, samples: &[SampleTape]) -> (Change, Vec<u8>) {
     let sample = &samples[rng.below(samples.len())];
     let other = &samples[rng.below(samples.len())];
     let change = Change::DRAWN[rng.below(Change::DRAWN.len())];
@@ -144,7 +144,7 @@ pub fn mutate(rng: &mut Rng, samples: &[Sample]) -> (Change, Vec<u8>) {
                     _ => {
                         // content of another tape's block of that kind
                         let kind = blocks[at].header.kind;
-                        let same: Vec<&Block> = other.blocks.iter().filter(|b| b.header.kind == kind).collect();
+                        let same: Vec<&ForgedBlock> = other.blocks.iter().filter(|b| b.header.kind == kind).collect();
                         if let Some(taken) = same.get(rng.below(same.len())) {
                             blocks[at].raw.clone_from(&taken.raw);
                             blocks[at].header.rows = taken.header.rows;
@@ -171,7 +171,7 @@ fn flip(rng: &mut Rng, bytes: &mut [u8]) {
 }
 
 /// With and without an index: readers go two ways.
-fn sealed(rng: &mut Rng, sample: &Sample, change: impl FnOnce(&mut Rng, &mut Vec<Block>)) -> Vec<u8> {
+fn sealed(rng: &mut Rng, sample: &SampleTape, change: impl FnOnce(&mut Rng, &mut Vec<ForgedBlock>)) -> Vec<u8> {
     let mut blocks = sample.blocks.clone();
     change(rng, &mut blocks);
     if rng.below(2) == 0 {
@@ -181,7 +181,7 @@ fn sealed(rng: &mut Rng, sample: &Sample, change: impl FnOnce(&mut Rng, &mut Vec
 }
 
 /// Changes what a block holds.
-fn damage(rng: &mut Rng, block: &mut Block) {
+fn damage(rng: &mut Rng, block: &mut ForgedBlock) {
     let words = block.raw.len() / 8;
     let (at, from) = (rng.below(words) * 8, rng.below(words) * 8);
     match rng.below(8) {

@@ -14,7 +14,7 @@ const URINGS: &str = "uring";
 
 /// Most bytes of a block I/O in a message, in any layout of its columns.
 pub(crate) const BLOCK_BYTES: usize = 96;
-/// The same for an io_uring operation.
+/// Most bytes of an io_uring operation.
 pub(crate) const URING_BYTES: usize = 16;
 
 /// Stored form of a time `t` before `from`: 0 stays 0 ("not known"), else the distance. `t == from` takes the value

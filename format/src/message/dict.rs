@@ -18,10 +18,10 @@ pub(crate) fn task_bytes(t: &Task) -> usize {
     88 + [&t.comm, &t.exe, &t.env].map(|bytes| bytes.len().next_multiple_of(8)).iter().sum::<usize>()
 }
 
-type Tasks<'a> = capnp::struct_list::Builder<'a, schema::task::Owned>;
+type TaskDict<'a> = capnp::struct_list::Builder<'a, schema::task::Owned>;
 
 /// Fills a list of tasks.
-pub(super) fn write_tasks(mut list: Tasks<'_>, tasks: &[Task]) {
+pub(super) fn write_tasks(mut list: TaskDict<'_>, tasks: &[Task]) {
     for (i, t) in tasks.iter().enumerate() {
         let mut b = list.reborrow().get(i as u32);
         b.set_tid(t.tid);

@@ -33,8 +33,8 @@ pub(crate) use stacks::{
 };
 pub(crate) use symbols::{read_symbols, split_symbols, write_symbols};
 pub(crate) use syscalls::{
-    Columns, Values, read_args, read_bytes, read_core, read_fds, read_time, write_args, write_bytes, write_core,
-    write_fds, write_time,
+    CapturedValues, Columns, read_args, read_bytes, read_core, read_fds, read_time, write_args, write_bytes,
+    write_core, write_fds, write_time,
 };
 
 pub(crate) use tables::{Definitions, read_table_defs, read_tables, table_id, write_table_defs, write_tables};

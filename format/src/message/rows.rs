@@ -1,6 +1,6 @@
 //! Common parts of groups of rows: their number, their times, and indices into the dict.
 
-use crate::column::{Cell, Name, get, need};
+use crate::column::{ColumnValue, Name, get, need};
 use crate::error::{Error, Result, capnp_err};
 use crate::header::{Header, MAX_ROWS};
 use crate::trace_capnp::column;
@@ -17,7 +17,7 @@ pub(super) fn rows_of(what: &'static str, rows: u32) -> Result<usize> {
     Ok(rows as usize)
 }
 
-/// As [`rows_of`], refusing a number that differs from the header's.
+/// Number of rows as [`rows_of`] has it, refusing a number that differs from the header's.
 pub(super) fn rows_as_header(what: &'static str, rows: u32, header: &Header) -> Result<usize> {
     if rows != header.rows {
         return Err(Error::invalid(what, format!("{rows} rows, its header says {}", header.rows)));
@@ -76,14 +76,18 @@ pub(super) struct Rows {
 
 impl Rows {
     /// A column that must be present.
-    pub(super) fn column<T: Cell>(self, column: &'static str, r: capnp::Result<column::Reader<'_>>) -> Result<Vec<T>> {
+    pub(super) fn column<T: ColumnValue>(
+        self,
+        column: &'static str,
+        r: capnp::Result<column::Reader<'_>>,
+    ) -> Result<Vec<T>> {
         let mut out = Vec::new();
         need(Name { block: self.block, column }, r.map_err(capnp_err(self.block))?, self.n, &mut out)?;
         Ok(out)
     }
 
     /// A column that older tapes lack: then each value is 0.
-    pub(super) fn column_or_zero<T: Cell + Default + Clone>(
+    pub(super) fn column_or_zero<T: ColumnValue + Default + Clone>(
         self,
         column: &'static str,
         r: capnp::Result<column::Reader<'_>>,

@@ -16,7 +16,7 @@ const WAKEUPS: &str = "wakeups";
 
 /// Most bytes of a switch in a message, in any layout of its columns.
 pub(crate) const SWITCH_BYTES: usize = 45;
-/// The same of a wake-up.
+/// Most bytes of a wake-up.
 pub(crate) const WAKEUP_BYTES: usize = 29;
 
 /// Bits of `flags` of a wake-up.
@@ -25,14 +25,14 @@ const SOFTIRQ: u8 = 2;
 
 /// The task on each CPU according to the rows so far: the next switch of that CPU leaves it.
 #[derive(Default)]
-struct Running {
+struct RunningTasks {
     /// Task + 1 by CPU; 0 = no row yet.
     near: Vec<u32>,
     /// The same for CPU numbers that no machine has, so that a damaged one takes no memory.
     far: HashMap<u32, u32>,
 }
 
-impl Running {
+impl RunningTasks {
     const NEAR: u32 = 8192;
 
     /// Puts `next` on `cpu`; returns the task before, if known.
@@ -57,7 +57,7 @@ pub(crate) fn write_switches(rows: &[Switch]) -> Builder<HeapAllocator> {
     let mut b = message.init_root::<schema::sched::Builder<'_>>();
     let ts: Vec<u64> = rows.iter().map(|r| r.ts).collect();
     let first = ts.first().copied().unwrap_or(0);
-    let mut running = Running::default();
+    let mut running = RunningTasks::default();
     let prev: Vec<u32> = rows
         .iter()
         .map(|r| match running.replace(r.cpu, r.next) {
@@ -101,7 +101,7 @@ pub(crate) fn read_switches(header: &Header, message: &Message<'_>, tasks: usize
     let throttled: Vec<u8> = rows.column_or_zero("throttled", r.get_throttled())?;
     let unthrottled: Vec<u64> = rows.column_or_zero("unthrottled", r.get_unthrottled())?;
     let came: Vec<u64> = rows.column_or_zero("came", r.get_came())?;
-    let mut running = Running::default();
+    let mut running = RunningTasks::default();
     let mut out = Vec::with_capacity(n);
     for (i, &ts) in ts.iter().enumerate() {
         let bad = |why: String| Error::invalid(SCHED, format!("row {i}: {why}"));

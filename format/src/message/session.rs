@@ -376,7 +376,7 @@ pub(super) fn family(raw: Result<schema::Family, capnp::NotInSchema>) -> Family 
     raw.ok().and_then(|raw| Family::from_raw(raw as u16)).unwrap_or(Family::Unknown)
 }
 
-/// See [`family`].
+/// Family as the schema has it; see [`family`].
 pub(super) fn family_raw(family: Family) -> schema::Family {
     schema::Family::try_from(family as u16).unwrap_or(schema::Family::Unknown)
 }

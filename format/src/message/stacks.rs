@@ -11,7 +11,7 @@ use crate::model::{
 };
 use crate::payload::{Message, list_len, new_message};
 use crate::trace_capnp as schema;
-use crate::tree::Ordered;
+use crate::tree::OrderedTree;
 use capnp::message::{Builder, HeapAllocator};
 
 const SAMPLES: &str = "samples";
@@ -20,15 +20,15 @@ const SLEEPERS: &str = "sleepers";
 
 /// Most bytes of a sample in a message, in any layout of its columns.
 pub(crate) const SAMPLE_BYTES: usize = 20;
-/// The same for a sleeper.
+/// Most bytes of a sleeper.
 pub(crate) const SLEEPER_BYTES: usize = 16;
-/// The same for a frame.
+/// Most bytes of a frame.
 pub(crate) const FRAME_BYTES: usize = 16;
-/// The same for a node.
+/// Most bytes of a node.
 pub(crate) const NODE_BYTES: usize = 8;
-/// The same for an attached stack unlike all others.
+/// Most bytes of an attached stack unlike all others.
 pub(crate) const ATTACHED_BYTES: usize = 20;
-/// The same for a mapping.
+/// Most bytes of a mapping.
 pub(crate) fn mapping_bytes(m: &Mapping) -> usize {
     24 + m.build_id.len().next_multiple_of(8) + m.path.len().next_multiple_of(8)
 }
@@ -137,8 +137,8 @@ fn steps(values: impl Iterator<Item = u64>) -> Vec<i64> {
 }
 
 /// The stacks message.
-pub(crate) fn write_stacks(ordered: &Ordered) -> Builder<HeapAllocator> {
-    let Ordered { stacks: s, end_ids, .. } = ordered;
+pub(crate) fn write_stacks(ordered: &OrderedTree) -> Builder<HeapAllocator> {
+    let OrderedTree { stacks: s, end_ids, .. } = ordered;
     let ends = &s.distinct;
     let mappings: usize = s.mappings.iter().map(mapping_bytes).sum();
     let columns =
@@ -266,7 +266,7 @@ mod tests {
     use crate::tree::order;
 
     /// Two calls and a sample of one user stack, the second call with a kernel part; an unused node in between.
-    fn sample() -> Ordered {
+    fn sample() -> OrderedTree {
         let mapping = |path: &[u8]| Mapping { path: path.to_vec(), kind: MappingKind::Elf, ..Mapping::default() };
         let attached = |of, row, user, kernel| Attached { of, row, user, kernel, status: StackStatus::Complete };
         let stacks = Stacks {

@@ -33,13 +33,13 @@ const FUNCTION_BYTES: usize = 12;
 
 /// Distinct strings, in order of first use.
 #[derive(Default)]
-struct Strings {
+struct DistinctStrings {
     ids: HashMap<Vec<u8>, u32>,
     lens: Vec<u32>,
     bytes: Vec<u8>,
 }
 
-impl Strings {
+impl DistinctStrings {
     fn intern(&mut self, s: &[u8]) -> u32 {
         if let Some(&id) = self.ids.get(s) {
             return id;
@@ -68,8 +68,8 @@ pub(crate) struct SymbolPart {
     name: Vec<u32>,
     file: Vec<u32>,
     line: Vec<u32>,
-    names: Strings,
-    files: Strings,
+    names: DistinctStrings,
+    files: DistinctStrings,
     failures: Vec<(u32, String)>,
     /// Of `mappings` and `failures`.
     list_bytes: usize,

@@ -10,7 +10,7 @@ use crate::header::Header;
 use crate::model::{
     Args, BESIDE, ByteStatus, CallState, Captured, Core, Dict, FD_FIRST, FD_NONE, Fds, NEEDS, SECOND_VALUE, Time,
 };
-use crate::order::Picked;
+use crate::order::PickedRows;
 use crate::payload::{Message, list_len, new_message};
 use crate::strings::Strings;
 use crate::trace_capnp::{self as schema, EndFrom};
@@ -41,7 +41,7 @@ pub(crate) struct Columns {
 
 /// Captured values sorted by (row, arg).
 #[derive(Debug, Default)]
-pub(crate) struct Values {
+pub(crate) struct CapturedValues {
     pub(crate) row: Vec<u32>,
     pub(crate) arg: Vec<u8>,
     pub(crate) status: Vec<u8>,
@@ -50,8 +50,8 @@ pub(crate) struct Values {
     pub(crate) bytes: Vec<u8>,
 }
 
-impl Values {
-    /// Without values, but with room for `values` of `bytes` together.
+impl CapturedValues {
+    /// Makes one without values, but with room for `values` of `bytes` together.
     pub(crate) fn with_capacity(values: usize, bytes: usize) -> Self {
         Self {
             row: Vec::with_capacity(values),
@@ -247,7 +247,7 @@ pub(crate) fn write_args(order: &[u32], ids: &[u32], ret: &[i64], args: &[[u64; 
 }
 
 /// Return values and arguments of the rows of `core`; those that are not `picked` have 0.
-pub(crate) fn read_args(header: &Header, message: &Message<'_>, core: &Core, picked: &Picked) -> Result<Args> {
+pub(crate) fn read_args(header: &Header, message: &Message<'_>, core: &Core, picked: &PickedRows) -> Result<Args> {
     let err = capnp_err(ARGS);
     let n = core.dur.len();
     same_rows(ARGS, header, core)?;
@@ -290,7 +290,7 @@ pub(crate) fn write_fds(order: &[u32], ids: &[u32], fds: [&[u32]; 2], names: &St
 }
 
 /// Paths of fd arguments, for the rows of `core`; those that are not `picked` have none, and of names only theirs are there.
-pub(crate) fn read_fds(header: &Header, message: &Message<'_>, core: &Core, picked: &Picked) -> Result<Fds> {
+pub(crate) fn read_fds(header: &Header, message: &Message<'_>, core: &Core, picked: &PickedRows) -> Result<Fds> {
     let err = capnp_err(FDS);
     let n = core.dur.len();
     same_rows(FDS, header, core)?;
@@ -338,7 +338,7 @@ fn only_used<'a>(fds: &mut Fds, names: &[&'a [u8]]) -> Vec<&'a [u8]> {
 }
 
 /// The bytes message.
-pub(crate) fn write_bytes(v: &Values) -> Builder<HeapAllocator> {
+pub(crate) fn write_bytes(v: &CapturedValues) -> Builder<HeapAllocator> {
     let mut message = new_message(v.row.len() * 24 + v.bytes.len() + 512);
     let mut b = message.init_root::<schema::syscalls_bytes::Builder<'_>>();
     b.set_n(v.row.len() as u32);
@@ -358,7 +358,7 @@ pub(crate) fn read_bytes(
     header: &Header,
     message: &Message<'_>,
     rows: usize,
-    picked: Option<&Picked>,
+    picked: Option<&PickedRows>,
 ) -> Result<Vec<Captured>> {
     let err = capnp_err(BYTES);
     let r = message.get_root::<schema::syscalls_bytes::Reader<'_>>().map_err(&err)?;
@@ -377,7 +377,7 @@ pub(crate) fn read_bytes(
     need(name("full"), r.get_full().map_err(&err)?, n, &mut full)?;
     let bytes = r.get_bytes().map_err(&err)?;
     let mut rest: &[u8] = bytes;
-    let mut out: Vec<Captured> = Vec::with_capacity(if picked.is_none_or(Picked::is_all) { n } else { 0 });
+    let mut out: Vec<Captured> = Vec::with_capacity(if picked.is_none_or(PickedRows::is_all) { n } else { 0 });
     let (mut at, mut last) = (0u64, (0, 0));
     for i in 0..n {
         let bad = |why: String| Error::invalid(BYTES, format!("value {i}: {why}"));

@@ -62,7 +62,7 @@ pub(crate) fn table_id(def: &TableDef) -> u64 {
 /// What a block defines.
 #[derive(Debug, Default)]
 pub(crate) struct Definitions {
-    /// Tables.
+    /// Tables that are defined.
     pub tables: Vec<Arc<TableDef>>,
     /// Names of what appeared since the recording began.
     pub appeared: Appeared,

@@ -8,9 +8,9 @@ use crate::model::ByteStatus;
 /// A CPU switched from one task to another (sched:sched_switch).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Switch {
-    /// When.
+    /// Time of the event.
     pub ts: u64,
-    /// Where.
+    /// CPU it was on.
     pub cpu: u32,
     /// The task that ran until then.
     pub prev: u32,
@@ -138,7 +138,7 @@ pub enum BlockHolds {
     File = 1,
     /// The file system's own data.
     Metadata = 2,
-    /// Its journal.
+    /// Journal of the file system.
     Journal = 3,
     /// The device itself, which a program opened.
     Device = 4,
@@ -172,7 +172,7 @@ pub struct BlockIo {
     pub dev: u32,
     /// First sector, in units of 512 bytes.
     pub sector: u64,
-    /// Bytes; 0 for a flush.
+    /// Size in bytes; 0 for a flush.
     pub bytes: u32,
     /// The kernel's cmd_flags: operation in the low 8 bits (0 read, 1 write, 2 flush, 3 discard, 5 secure erase,
     /// 9 write zeroes), REQ_ flags above (include/linux/blk_types.h of the recording kernel).
@@ -248,9 +248,9 @@ pub const SIGNAL_GROUP: u32 = 128;
 /// A process above another in the process tree, as it was then.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Ancestor {
-    /// Its pid.
+    /// Pid of the ancestor.
     pub pid: u32,
-    /// Its start; with `pid` it is the process's identity.
+    /// Start of the ancestor; with `pid` it is the process's identity.
     pub start_ns: u64,
     /// Name of its leader.
     pub comm: Vec<u8>,
@@ -259,7 +259,7 @@ pub struct Ancestor {
 /// Memory of an OOM victim, bytes. All 0 = not known.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct OomMemory {
-    /// Virtual.
+    /// Virtual memory.
     pub total_vm: u64,
     /// Resident: anonymous.
     pub anon: u64,
@@ -272,15 +272,15 @@ pub struct OomMemory {
 /// A signal was sent or taken, or the OOM killer chose its victim.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SignalEvent {
-    /// When.
+    /// Time of the event.
     pub ts: u64,
     /// Kind of the event.
     pub kind: SignalKind,
-    /// Number; 0 for an OOM victim.
+    /// Number of the signal; 0 for an OOM victim.
     pub sig: u32,
-    /// si_code; only with `info` siginfo.
+    /// Field si_code; only with `info` siginfo.
     pub code: i32,
-    /// si_errno.
+    /// Field si_errno.
     pub errno: i32,
     /// The kernel's information on the origin.
     pub info: SignalInfo,
@@ -302,7 +302,7 @@ pub struct SignalEvent {
     pub call_path: Vec<u8>,
     /// si_pid in the target's namespace; 0 = none.
     pub si_pid: u32,
-    /// si_uid.
+    /// Field si_uid.
     pub si_uid: u32,
     /// si_addr of a fault.
     pub addr: u64,
@@ -310,7 +310,7 @@ pub struct SignalEvent {
     pub ip: u64,
     /// Generate by a user's task: its parent, its parent's parent, … up to pid 1; may stop early.
     pub sender_ancestors: Vec<Ancestor>,
-    /// The same of the target.
+    /// Ancestors of the target.
     pub target_ancestors: Vec<Ancestor>,
     /// Generate by a user's task: its arguments, NUL-separated, without the last NUL.
     pub argv: Vec<u8>,
@@ -356,7 +356,7 @@ impl SignalEvent {
 /// A TCP (or DCCP, SCTP) socket changed its state (sock:inet_sock_set_state).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NetState {
-    /// When.
+    /// Time of the change.
     pub ts: u64,
     /// The task that ran; None = an interrupt.
     pub task: Option<u32>,
@@ -367,7 +367,7 @@ pub struct NetState {
     pub socket: u64,
     /// AF_INET or AF_INET6.
     pub family: u16,
-    /// IPPROTO_.
+    /// Protocol, a number of IPPROTO_.
     pub protocol: u16,
     /// State before (include/net/tcp_states.h: 1 established, 2 syn sent, 7 close, 10 listen, …).
     pub old_state: u8,
@@ -386,11 +386,11 @@ pub struct NetState {
 /// An io_uring operation was submitted: I/O that is no syscall.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct UringOp {
-    /// When.
+    /// Time of the event.
     pub ts: u64,
     /// The submitting task; with SQPOLL the kernel thread that polls the ring.
     pub task: u32,
-    /// IORING_OP_.
+    /// Operation, a number of IORING_OP_.
     pub op: u8,
 }
 
@@ -401,7 +401,7 @@ pub struct RunState {
     pub utid: u32,
     /// Letter of ps(1); R is running or waiting for a CPU.
     pub state: u8,
-    /// On a CPU at that moment.
+    /// Whether it was on a CPU at that moment.
     pub on_cpu: bool,
     /// The CPU it runs on or ran on last.
     pub cpu: u32,

@@ -28,7 +28,7 @@ pub const CPU_NONE: u32 = u32::MAX;
 /// Errno values from here to [`RESTART_LAST`] are restarts: the kernel repeats or interrupts the call, invisibly to the
 /// caller.
 pub(crate) const RESTART_FIRST: u16 = 512;
-/// See [`RESTART_FIRST`].
+/// Last of the values that begin with [`RESTART_FIRST`].
 pub(crate) const RESTART_LAST: u16 = 516;
 
 /// Whether an errno is an error: not 0 and not a restart. 515 lies among the restarts and is ENOIOCTLCMD.
@@ -54,7 +54,7 @@ pub struct ClockSample {
 pub struct Session {
     /// Clocks at the start.
     pub clock: ClockSample,
-    /// /proc/sys/kernel/random/boot_id.
+    /// Id of the boot, from /proc/sys/kernel/random/boot_id.
     pub boot_id: String,
     /// Host name; bytes as the kernel has them.
     pub hostname: Vec<u8>,
@@ -136,7 +136,7 @@ pub struct Session {
     /// The cut has the events of some tasks: those with [`Task::recorded`]. Rows of others are there for what they tell of
     /// these.
     pub cut_tasks: bool,
-    /// The same in all tapes of one recording, 16 bytes; empty = the tape's id.
+    /// Id that is the same in all tapes of one recording, 16 bytes; empty = the tape's id.
     pub recording: Vec<u8>,
 }
 
@@ -156,9 +156,9 @@ pub struct Kept {
 /// A stretch of time, CLOCK_MONOTONIC ns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Window {
-    /// Its first moment.
+    /// First moment of the window.
     pub from: u64,
-    /// Its end, which is not in it; never 0. u64::MAX = the end of the recording, with its last event.
+    /// End of the window, which is not in it; never 0. u64::MAX = the end of the recording, with its last event.
     pub to: u64,
 }
 
@@ -172,11 +172,11 @@ impl Window {
 /// What the files of a container runtime say of a container; empty = they do not.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Container {
-    /// Its id, as in the paths of cgroups: 64 hexadecimal digits.
+    /// Id of the container, as in the paths of cgroups: 64 hexadecimal digits.
     pub id: Vec<u8>,
-    /// Its name.
+    /// Name of the container.
     pub name: Vec<u8>,
-    /// Its image.
+    /// Image of the container.
     pub image: Vec<u8>,
     /// Name of its pod (Kubernetes).
     pub pod: Vec<u8>,
@@ -189,7 +189,7 @@ pub struct Container {
 pub struct Appeared {
     /// Cgroups: id, path.
     pub cgroups: Vec<(u64, Vec<u8>)>,
-    /// Containers.
+    /// Containers that appeared.
     pub containers: Vec<Container>,
 }
 
@@ -249,7 +249,7 @@ pub enum Extent {
 pub struct SyscallFormat {
     /// ABI, see systape-abi (1 = x86_64).
     pub abi: u8,
-    /// Number.
+    /// Number of the call.
     pub nr: u32,
     /// Name, e.g. `openat`.
     pub name: String,
@@ -273,7 +273,7 @@ pub struct Task {
     pub leader_start_ns: u64,
     /// Name of the thread, up to 15 bytes.
     pub comm: Vec<u8>,
-    /// Executable; empty = not known.
+    /// Path of the executable; empty = not known.
     pub exe: Vec<u8>,
     /// Real uid; [`UID_UNKNOWN`] = not known.
     pub uid: u32,
@@ -304,10 +304,10 @@ pub struct RecordedFamilies(u32);
 impl RecordedFamilies {
     /// Not known (tapes before 1.5).
     pub const NOT_SAID: Self = Self(0);
-    /// Nothing.
+    /// No family.
     pub const NOTHING: Self = Self(1);
 
-    /// These families.
+    /// The set of these families.
     pub fn of(families: &[Family]) -> Self {
         Self(families.iter().fold(Self::NOTHING.0, |bits, family| bits | 1 << (*family as u32)))
     }
@@ -322,12 +322,12 @@ impl RecordedFamilies {
         self.0 > Self::NOTHING.0
     }
 
-    /// As stored: bit 0 says that the others are valid, bit n stands for family n.
+    /// Bits as stored: bit 0 says that the others are valid, bit n stands for family n.
     pub(crate) fn raw(self) -> u32 {
         self.0
     }
 
-    /// See [`Self::raw`]. Families unknown to this version are kept.
+    /// Reads what [`Self::raw`] gave. Families unknown to this version are kept.
     pub fn from_raw(raw: u32) -> Self {
         Self(if raw & 1 == 0 { 0 } else { raw })
     }
@@ -361,7 +361,7 @@ pub enum CallState {
     CloneChild = 6,
     /// Refused by seccomp or ptrace before it was entered: no duration.
     Denied = 7,
-    /// Its enter was not recorded: no duration.
+    /// A call whose enter was not recorded: no duration.
     LostEnter = 8,
 }
 
@@ -506,7 +506,7 @@ pub const FORK_SHARES_FS: u32 = 4;
 /// One event of process life.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProcessEvent {
-    /// When.
+    /// Time of the event.
     pub ts: u64,
     /// Kind of the event.
     pub kind: ProcessKind,
@@ -587,7 +587,7 @@ pub enum GapCause {
     Unexplained = 12,
     /// A block of the original of this repaired tape was lost or unreadable.
     Damaged = 13,
-    /// The same, but only times, arguments, strings or paths: the calls are still counted.
+    /// A block of this kind that has only times, arguments, strings or paths: the calls are still counted.
     DetailDamaged = 14,
     /// Counted instead of stored, by an option of record.
     Filtered = 15,
@@ -624,7 +624,7 @@ pub struct Gap {
 /// A fd of a [`FdTable`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fd {
-    /// Number.
+    /// Number of the descriptor.
     pub fd: i32,
     /// Path, or `pipe:[17]`, `anon_inode:[eventfd]` as /proc/PID/fd shows it; of a socket its name, `TCP:[10.0.0.1:80]`; empty =
     /// not known, nor is `cloexec`.
@@ -685,7 +685,7 @@ pub struct InFlight {
     pub call: Call,
     /// When it began; 0 = before the recording.
     pub start: u64,
-    /// Its arguments.
+    /// Arguments of the call.
     pub args: Vec<u64>,
     /// Letter of ps(1); 0 = not known.
     pub task_state: u8,
@@ -754,7 +754,7 @@ pub struct Dict {
     pub calls: Vec<Call>,
     /// The segment holds calls that ended in [window_start, window_end), late records excepted.
     pub window_start: u64,
-    /// See `window_start`.
+    /// End of the window that `window_start` begins.
     pub window_end: u64,
 }
 
@@ -779,11 +779,11 @@ pub struct SyscallRow {
     pub state: CallState,
     /// Not selected by record's `-e`, kept for fd tracking (before 1.5).
     pub unselected: bool,
-    /// Arguments; those the call does not have are 0.
+    /// Arguments of the call; those the call does not have are 0.
     pub args: [u64; 6],
     /// File of the first fd argument: [`FD_NONE`], [`FD_UNKNOWN`], or an index into the segment's fd names.
     pub fd: u32,
-    /// The same for the second fd argument. Of a call that opens or removes a file, which has none, that file, as the kernel names it; older
+    /// File of the second fd argument. Of a call that opens or removes a file, which has none, that file, as the kernel names it; older
     /// tapes have [`FD_NONE`].
     pub fd2: u32,
 }
@@ -819,9 +819,9 @@ pub struct Time {
 /// Return values and arguments in row order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Args {
-    /// See [`SyscallRow::ret`].
+    /// Return values, as [`SyscallRow::ret`] has them.
     pub ret: Vec<i64>,
-    /// See [`SyscallRow::args`].
+    /// Arguments, as [`SyscallRow::args`] has them.
     pub args: Vec<[u64; 6]>,
 }
 
@@ -830,9 +830,9 @@ pub struct Args {
 pub struct Fds {
     /// [`FD_NONE`], [`FD_UNKNOWN`], or `FD_FIRST + index into names`.
     pub fd: Vec<u32>,
-    /// The same for the second fd argument; empty = no row has one.
+    /// Files of the second fd argument; empty = no row has one.
     pub fd2: Vec<u32>,
-    /// Paths.
+    /// Paths of files.
     pub names: Vec<Vec<u8>>,
 }
 
@@ -845,7 +845,7 @@ pub struct SegmentInfo {
     pub chunk: u32,
     /// Rows of syscalls.
     pub rows: u32,
-    /// See [`Core::carry_rows`].
+    /// Number of carry rows, as [`Core::carry_rows`] has it.
     pub carry_rows: u32,
     /// Least start among carry rows; 0 = there are none.
     pub carry_start_min: u64,

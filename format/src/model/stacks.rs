@@ -45,7 +45,7 @@ impl MappingKind {
 /// A file or other source of code. Two mappings are equal when all fields are.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Mapping {
-    /// Its kind.
+    /// Kind of the mapping.
     pub kind: MappingKind,
     /// The build id of the file, kernel or module; empty = none, or not known.
     pub build_id: Vec<u8>,
@@ -69,7 +69,7 @@ pub const FRAME_GUESSED: u8 = 4;
 pub struct Frame {
     /// Index into the mappings beside it.
     pub mapping: u32,
-    /// Its origin depends on the [`MappingKind`].
+    /// Offset, whose origin depends on the [`MappingKind`].
     pub offset: u64,
     /// FRAME_ bits.
     pub flags: u8,
@@ -131,9 +131,9 @@ pub enum StackStatus {
     /// No user part: a kernel thread, an interrupt, or only the kernel's part was asked for.
     #[default]
     Absent = 0,
-    /// To the outermost frame.
+    /// A stack to the outermost frame.
     Complete = 1,
-    /// By frame pointers: callers compiled without them may be missing.
+    /// A stack by frame pointers: callers compiled without them may be missing.
     FramePointers = 2,
     /// More frames than are kept.
     TooDeep = 3,
@@ -159,9 +159,9 @@ pub enum StackStatus {
     Lost = 13,
     /// The kernel could not read it.
     Failed = 14,
-    /// Of a sleeper: the recorder's kernel cannot copy another task's stack (before 5.18).
+    /// No stack of a sleeper: the recorder's kernel cannot copy another task's stack (before 5.18).
     Unavailable = 15,
-    /// Of a sleeper: its address space was locked, and a read might never have returned.
+    /// No stack of a sleeper: its address space was locked, and a read might never have returned.
     Locked = 16,
 }
 
@@ -221,11 +221,11 @@ pub struct Attached {
 /// A stack of any kind of event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Ends {
-    /// See [`Attached::user`].
+    /// User part, as [`Attached::user`] has it.
     pub user: Option<u32>,
-    /// See [`Attached::kernel`].
+    /// Kernel part, as [`Attached::kernel`] has it.
     pub kernel: Option<u32>,
-    /// See [`Attached::status`].
+    /// Status, as [`Attached::status`] has it.
     pub status: StackStatus,
 }
 
@@ -282,7 +282,7 @@ pub struct Sample {
     pub cpu: u32,
     /// Index into the segment's tasks.
     pub task: u32,
-    /// It ran in the kernel.
+    /// Whether it ran in the kernel.
     pub kernel: bool,
 }
 
@@ -301,7 +301,7 @@ pub struct Sleeper {
 /// A function at a place in code.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Function {
-    /// Its name, demangled.
+    /// Name of the function, demangled.
     pub name: Vec<u8>,
     /// Source file; empty = not known.
     pub file: Vec<u8>,
@@ -338,9 +338,9 @@ pub enum StackMode {
     /// Not at all.
     #[default]
     None = 0,
-    /// By frame pointers.
+    /// Stacks by frame pointers.
     FramePointers = 1,
-    /// By unwind information, from a copy of the stack.
+    /// Stacks by unwind information, from a copy of the stack.
     Dwarf = 2,
 }
 
@@ -353,7 +353,7 @@ pub struct StackSettings {
     pub copy_limit: u32,
     /// Kinds of events with stacks; empty = none, or recorded by a version without stacks.
     pub on: Vec<StackOf>,
-    /// Those whose kernel part is recorded too.
+    /// Events whose kernel part is recorded too.
     pub kernel: Vec<StackOf>,
     /// CPU samples a second on each CPU; 0 = none.
     pub frequency: u32,

@@ -13,7 +13,7 @@ use crate::header::BlockKind;
 /// A requested block that could not be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Miss {
-    /// Its kind.
+    /// Kind of the block.
     pub kind: BlockKind,
     /// Number of its segment; for a checkpoint that of its chunk, for names the number of the block of names.
     pub number: u32,
@@ -59,7 +59,7 @@ impl Misses {
         self.list().values().map(|(miss, _)| miss.clone()).collect()
     }
 
-    /// Those not yet reported to the user, by kind and number. From now on they count as reported.
+    /// Misses not yet reported to the user, by kind and number. From now on they count as reported.
     pub fn tell(&self) -> Vec<Miss> {
         let untold = |(miss, told): &mut (Miss, bool)| (!std::mem::replace(told, true)).then(|| miss.clone());
         self.list().values_mut().filter_map(untold).collect()

@@ -25,8 +25,8 @@ use crate::source::Source;
 use crate::table::TableDef;
 use crate::tables::MAX_TABLES;
 
-pub use crate::order::Picked;
-pub use crate::scan::Finding;
+pub use crate::order::PickedRows;
+pub use crate::scan::TapeFault;
 pub use feed::Feed;
 pub use misses::{Miss, Misses};
 pub use open::HEAD_SEARCH;
@@ -37,9 +37,9 @@ pub(crate) use segment::kind_of;
 /// A block, from its header.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BlockInfo {
-    /// Its kind.
+    /// Kind of the block.
     pub kind: BlockKind,
-    /// Of its header, from the file's first byte.
+    /// Offset of its header from the file's first byte.
     pub offset: u64,
     /// Bytes of payload in the file; the header's 128 and padding come on top.
     pub stored_len: u32,
@@ -85,7 +85,7 @@ pub struct Tape {
     /// No session block can be read. One made by a repair can.
     pub(crate) session_lost: bool,
     pub(crate) segments: Vec<SegmentInfo>,
-    /// As long as `segments`.
+    /// Blocks of each of `segments`.
     pub(crate) blocks: Vec<Blocks>,
     /// (chunk, parts), by chunk.
     pub(crate) checkpoints: Vec<(u32, Vec<Place>)>,
@@ -95,15 +95,15 @@ pub struct Tape {
     pub(crate) table_defs: Vec<Place>,
     /// What appeared after the session was written; the session has it too.
     pub(crate) appeared: Appeared,
-    /// These definitions by number, after the first read.
+    /// Definitions by number, after the first read.
     pub(crate) defs: OnceLock<HashMap<u64, Arc<TableDef>>>,
     pub(crate) end: Option<End>,
     /// The end mark has the bit of an abnormal end.
     pub(crate) cut: bool,
     pub(crate) complete_until: u64,
     pub(crate) from_index: bool,
-    pub(crate) findings: Vec<Finding>,
-    /// Of all reads so far.
+    pub(crate) findings: Vec<TapeFault>,
+    /// Misses of all reads so far.
     pub(crate) misses: Arc<Misses>,
     pub(crate) being_written: bool,
     pub(crate) followed: bool,
@@ -119,7 +119,7 @@ impl Tape {
         open::open(source, len)
     }
 
-    /// As [`Self::open`] for a file that is open.
+    /// Opens a tape as [`Self::open`] does, from a file that is open.
     ///
     /// # Errors
     /// As those of [`Self::open`].
@@ -138,7 +138,7 @@ impl Tape {
         open::check_begin(&source, len)
     }
 
-    /// As [`Self::open`] for a tape in memory.
+    /// Opens a tape in memory as [`Self::open`] does.
     ///
     /// # Errors
     /// As those of [`Self::open`].
@@ -199,7 +199,7 @@ impl Tape {
     }
 
     /// Damage found while opening. [`Self::verify`] finds the rest.
-    pub fn findings(&self) -> &[Finding] {
+    pub fn findings(&self) -> &[TapeFault] {
         &self.findings
     }
 

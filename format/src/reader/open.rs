@@ -15,7 +15,7 @@ use crate::message::{self, IndexEntry};
 use crate::model::{Appeared, End, SegmentInfo, Session};
 use crate::other;
 use crate::payload::{self, Place};
-use crate::scan::{Findings, Scan, find_header, scan};
+use crate::scan::{Findings, ScanResult, find_header, scan};
 use crate::source::Source;
 
 /// Bytes of a file in which its first block is looked for when it does not begin with one: two blocks' length.
@@ -385,7 +385,7 @@ fn missing_numbers(layout: &Layout, findings: &mut Findings) {
 }
 
 /// The layout by the headers of a walk.
-pub(crate) fn by_headers(source: &Source, tape_id: &[u8; 16], walk: &Scan, findings: &mut Findings) -> Layout {
+pub(crate) fn by_headers(source: &Source, tape_id: &[u8; 16], walk: &ScanResult, findings: &mut Findings) -> Layout {
     numbers(walk, findings);
     let mut layout = Layout::default();
     let mut segments: BTreeMap<u32, Vec<(u64, Header)>> = BTreeMap::new();
@@ -456,7 +456,7 @@ fn add_index(source: &Source, tape_id: &[u8; 16], index: &[Place], layout: &mut 
 }
 
 /// Holes, repetitions and disorder in the blocks' numbers.
-fn numbers(walk: &Scan, findings: &mut Findings) {
+fn numbers(walk: &ScanResult, findings: &mut Findings) {
     let mut order: Vec<(u64, u64)> = walk.blocks.iter().map(|(at, h)| (h.seq, *at)).collect();
     if let Some(pair) = order.windows(2).find(|pair| matches!(pair, [a, b] if b.0 < a.0)) {
         findings.push(pair[1].1, format!("block {} stands behind block {}", pair[1].0, pair[0].0));

@@ -9,7 +9,7 @@ use crate::model::{
     Args, BlockIo, Captured, Core, Dict, Fds, Gap, LedgerRow, NetState, ProcessEvent, Sample, SegmentInfo, SignalEvent,
     Sleeper, StackOf, Stacks, Switch, Time, UringOp, Wakeup,
 };
-use crate::order::Picked;
+use crate::order::PickedRows;
 use crate::payload::{self, Message};
 use crate::tables::TableRows;
 
@@ -111,7 +111,7 @@ impl<'a> Segment<'a> {
         Ok(core)
     }
 
-    /// As [`Self::core`], reusing the buffers of `core`, for scans of many segments. After an error its content is
+    /// Reads what [`Self::core`] does, reusing the buffers of `core`, for scans of many segments. After an error its content is
     /// meaningless.
     ///
     /// # Errors
@@ -144,14 +144,14 @@ impl<'a> Segment<'a> {
     /// # Errors
     /// The block is damaged, or gone from the tape.
     pub fn args(&self, core: &Core) -> Result<Args> {
-        self.args_of(core, &Picked::all(core))
+        self.args_of(core, &PickedRows::all(core))
     }
 
-    /// The same of the rows that are `picked`; the others have 0, which means nothing. The whole block is checked.
+    /// Arguments of the rows that are `picked`; the others have 0, which means nothing. The whole block is checked.
     ///
     /// # Errors
     /// The block is damaged, or gone from the tape.
-    pub fn args_of(&self, core: &Core, picked: &Picked) -> Result<Args> {
+    pub fn args_of(&self, core: &Core, picked: &PickedRows) -> Result<Args> {
         let read = |header: &Header, message: &Message<'_>| message::read_args(header, message, core, picked);
         Ok(self.read(BlockKind::SyscallsArgs, read)?.unwrap_or_default())
     }
@@ -161,14 +161,14 @@ impl<'a> Segment<'a> {
     /// # Errors
     /// The block is damaged, or gone from the tape.
     pub fn fds(&self, core: &Core) -> Result<Fds> {
-        self.fds_of(core, &Picked::all(core))
+        self.fds_of(core, &PickedRows::all(core))
     }
 
-    /// The same of the rows that are `picked`; the others have none, which means nothing. The whole block is checked.
+    /// Descriptors' files of the rows that are `picked`; the others have none, which means nothing. The whole block is checked.
     ///
     /// # Errors
     /// The block is damaged, or gone from the tape.
-    pub fn fds_of(&self, core: &Core, picked: &Picked) -> Result<Fds> {
+    pub fn fds_of(&self, core: &Core, picked: &PickedRows) -> Result<Fds> {
         let read = |header: &Header, message: &Message<'_>| message::read_fds(header, message, core, picked);
         Ok(self.read(BlockKind::SyscallsFds, read)?.unwrap_or_default())
     }
@@ -181,11 +181,11 @@ impl<'a> Segment<'a> {
         self.captured_of(core, None)
     }
 
-    /// The same of the rows that are `picked`. The whole block is checked.
+    /// Captured values of the rows that are `picked`. The whole block is checked.
     ///
     /// # Errors
     /// The block is damaged, or gone from the tape.
-    pub fn captured_of(&self, core: &Core, picked: Option<&Picked>) -> Result<Vec<Captured>> {
+    pub fn captured_of(&self, core: &Core, picked: Option<&PickedRows>) -> Result<Vec<Captured>> {
         let rows = core.dur.len();
         let read = |header: &Header, message: &Message<'_>| message::read_bytes(header, message, rows, picked);
         Ok(self.read(BlockKind::SyscallsBytes, read)?.unwrap_or_default())

@@ -5,7 +5,7 @@ use crate::encode::Encoder;
 use crate::error::{Error, Result};
 use crate::header::{BlockKind, MINOR};
 use crate::kinds::Rows;
-use crate::message::{self, Values};
+use crate::message::{self, CapturedValues};
 use crate::model::{Core, Dict};
 use crate::order::column_order;
 use crate::payload::Block;
@@ -82,8 +82,8 @@ pub(crate) fn block(
     encoder.again(&block, &message).map(Some)
 }
 
-fn values(redactor: &Redactor, segment: &Segment<'_>, dict: &Dict, core: &Core) -> Result<Values> {
-    let mut values = Values::default();
+fn values(redactor: &Redactor, segment: &Segment<'_>, dict: &Dict, core: &Core) -> Result<CapturedValues> {
+    let mut values = CapturedValues::default();
     for mut value in segment.captured(core)? {
         let call = core.call.get(value.row as usize).and_then(|&call| dict.calls.get(call as usize));
         let call = call.copied().unwrap_or_default();

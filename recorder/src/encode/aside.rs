@@ -38,7 +38,7 @@ pub(crate) struct TriggerRow {
     pub began: bool,
     /// Events that the row stands for.
     pub events: u64,
-    /// Of them those of a cooldown.
+    /// Number of these that fell into a cooldown.
     pub suppressed: u64,
 }
 

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use rustc_hash::FxHashMap;
 use systape_abi::Effect;
-use systape_abi::descriptors::pair_of;
+use systape_abi::descriptors::{SocketUse, pair_of};
 use systape_bpf::wire::{self, Ident, Record, Snap, Syscall};
 use systape_format::model::{CPU_NONE, Checkpoint, Family, Fd, Gap, GapCause, RunState};
 
@@ -13,11 +13,10 @@ use super::names::MOST_AT_START;
 use super::rows::{Piece, Rows};
 use super::touched::SinceStart;
 use super::world::World;
-use super::{Start, Unread, checkpoint};
-use crate::effects::CallInfo;
-use crate::order::Order;
-use crate::sockets::Read;
+use super::{Start, UnreadProcess, checkpoint};
+use crate::rings::order::Order;
 use crate::tasks::TaskId;
+use crate::tasks::effects::CallFacts;
 
 /// Adds the state at the start. Every record up to `start.done` must have been added.
 pub(super) fn begin(
@@ -36,7 +35,7 @@ pub(super) fn begin(
     for snap in leaders.into_iter().chain(threads) {
         world.tasks.learn(&snap.task);
     }
-    let Touched { fds: touched, moved, sockets: renamed } = touched(order, start.done.saturating_add(1));
+    let WaitingChanges { fds: touched, moved, sockets: renamed } = touched(order, start.done.saturating_add(1));
     let mut members: FxHashMap<u32, Vec<TaskId>> = FxHashMap::default();
     for (id, entry) in world.tasks.alive() {
         members.entry(entry.task.pid).or_default().push(id);
@@ -69,7 +68,7 @@ pub(super) fn begin(
     let known = start.opens.sockets.iter().filter(|socket| !renamed.contains(&socket.inode));
     for socket in known {
         if world.sockets.find(socket.inode).is_some() {
-            world.socket(socket, 0, None, Read::Seen);
+            world.socket(socket, 0, None, SocketUse::Uses);
         }
     }
     world.renamed.truncate(MOST_AT_START);
@@ -84,12 +83,12 @@ pub(super) fn begin(
 }
 
 /// Reports the processes that could not be read in time: no event is missing for them.
-fn tell_unread(unread: &[Unread], (first, last): (u64, u64), rows: &mut Rows) {
+fn tell_unread(unread: &[UnreadProcess], (first, last): (u64, u64), rows: &mut Rows) {
     /// Most processes that are named.
     const NAMED: usize = 64;
     for files in [true, false] {
         // who misses both is told of once
-        let of = |unread: &&Unread| unread.files == files;
+        let of = |unread: &&UnreadProcess| unread.files == files;
         let family = if files { Family::State } else { Family::Process };
         let gap = |pid, count| Gap {
             cause: GapCause::NotRead,
@@ -130,7 +129,7 @@ fn bury(snaps: &[Snap], window_open: u64, order: &mut Order, world: &mut World, 
 
 /// What waiting records change.
 #[derive(Default)]
-struct Touched {
+struct WaitingChanges {
     /// Descriptors by process.
     fds: FxHashMap<u32, SinceStart>,
     /// Processes that change their current directory.
@@ -140,13 +139,13 @@ struct Touched {
 }
 
 /// What records change that wait until `until`.
-fn touched(order: &mut Order, until: u64) -> Touched {
-    let Touched { fds: mut touched, mut moved, mut sockets } = Touched::default();
-    let mut infos: FxHashMap<(u8, u32), CallInfo> = FxHashMap::default();
+fn touched(order: &mut Order, until: u64) -> WaitingChanges {
+    let WaitingChanges { fds: mut touched, mut moved, mut sockets } = WaitingChanges::default();
+    let mut infos: FxHashMap<(u8, u32), CallFacts> = FxHashMap::default();
     for pending in order.before(until) {
         match wire::parse(pending.bytes) {
             Ok(Record::Closing(c)) => {
-                let info = infos.entry((c.abi, c.nr)).or_insert_with(|| CallInfo::new(c.abi, c.nr));
+                let info = infos.entry((c.abi, c.nr)).or_insert_with(|| CallFacts::new(c.abi, c.nr));
                 touched.entry(c.id.pid).or_default().entered(info.effect, &c.args);
             }
             // the list is of the new program: what exec closed is not in it
@@ -155,7 +154,7 @@ fn touched(order: &mut Order, until: u64) -> Touched {
                 for name in names(&s, data) {
                     sockets.extend(wire::socket(name).into_iter().flat_map(|socket| [socket.inode, socket.peer]));
                 }
-                let info = infos.entry((s.abi, s.nr)).or_insert_with(|| CallInfo::new(s.abi, s.nr));
+                let info = infos.entry((s.abi, s.nr)).or_insert_with(|| CallFacts::new(s.abi, s.nr));
                 if s.ret < 0 {
                     if s.ret == i64::from(-libc::EBADF) && info.effect == Effect::Close {
                         touched.entry(s.id.pid).or_default().was_closed(s.args[0] as i32);
@@ -172,7 +171,7 @@ fn touched(order: &mut Order, until: u64) -> Touched {
             _ => {}
         }
     }
-    Touched { fds: touched, moved, sockets }
+    WaitingChanges { fds: touched, moved, sockets }
 }
 
 /// Adds what was open at the start and closed before the lists were read, without a name; where there may have been more, a

@@ -4,7 +4,7 @@ use systape_bpf::values::block_cause;
 use systape_bpf::wire;
 use systape_format::model::{BlockCause, BlockHolds, BlockIo, BlockLayer, Family, StackOf};
 
-use super::disks::Disks;
+use super::disks::RecordedDisks;
 use super::files::Files;
 use super::rows::Rows;
 use super::world::World;
@@ -14,7 +14,12 @@ const OP_MASK: u32 = 0xff;
 const OP_FLUSH: u32 = 2;
 
 /// An I/O completed.
-pub(super) fn record(b: &wire::Block, (files, disks): (&mut Files, &mut Disks), world: &mut World, rows: &mut Rows) {
+pub(super) fn record(
+    b: &wire::Block,
+    (files, disks): (&mut Files, &mut RecordedDisks),
+    world: &mut World,
+    rows: &mut Rows,
+) {
     if rows.sheds(Family::Block, b.complete) {
         return;
     }

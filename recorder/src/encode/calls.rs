@@ -14,16 +14,16 @@ use systape_format::model::{
 };
 
 use super::Settings;
-use super::interpreters::Interpreters;
-use super::ledger::{Ledger, in_ledger};
+use super::interpreters::InterpreterLookups;
+use super::ledger::{StoredCounts, in_ledger};
 use super::polls;
 use super::rows::Rows;
 use super::stacks::Event;
 use super::world::World;
-use crate::call_memory::CallMemory;
-use crate::effects::{self, CallInfo, Returned, split_ret};
-use crate::filter::CallFilter;
-use crate::names::{FileId, Name};
+use crate::calls::filter::CallFilter;
+use crate::calls::memory::CallMemory;
+use crate::descriptors::names::{FileKey, Name};
+use crate::tasks::effects::{self, CallFacts, Returned, split_ret};
 use crate::tasks::{Execed, TaskId};
 
 const EBADF: u16 = 9;
@@ -45,7 +45,7 @@ pub(super) struct Calls {
     /// What the arguments of calls in flight point to, by thread: at the start, and at the end.
     memory: FxHashMap<(u32, u64), CallMemory>,
     /// Files of execs that failed.
-    pub interpreters: Interpreters,
+    pub interpreters: InterpreterLookups,
     /// Which file a name stands for is told of each that is opened, whether the call is stored or not.
     names_files: bool,
 }
@@ -60,7 +60,7 @@ impl Calls {
             close_ts: None,
             ended: HashSet::new(),
             memory: FxHashMap::default(),
-            interpreters: Interpreters::default(),
+            interpreters: InterpreterLookups::default(),
             names_files: settings.tracepoints.iter().any(|tracepoint| tracepoint.has_inode()),
         }
     }
@@ -103,7 +103,14 @@ impl Calls {
     }
 
     /// A call ended, or is open at the end.
-    pub(crate) fn record(&mut self, s: &Syscall, data: &[u8], world: &mut World, rows: &mut Rows, ledger: &mut Ledger) {
+    pub(crate) fn record(
+        &mut self,
+        s: &Syscall,
+        data: &[u8],
+        world: &mut World,
+        rows: &mut Rows,
+        ledger: &mut StoredCounts,
+    ) {
         let Some(state) = CallState::from_raw(s.state) else { return };
         let joined = self.with_memory(s, data);
         let (s, data) = joined.as_ref().map_or((s, data), |(s, data)| (s, &data[..]));
@@ -166,7 +173,7 @@ impl Calls {
     /// Stores a call without its captured bytes; returns its row.
     fn row(
         &self,
-        (task, info): (TaskId, &CallInfo),
+        (task, info): (TaskId, &CallFacts),
         (s, data): (&Syscall, &[u8]),
         (state, errno, ret): (CallState, u16, i64),
         world: &mut World,
@@ -205,7 +212,7 @@ impl Calls {
     /// The number of the name of descriptor `fd`.
     fn name_of(
         &self,
-        (task, info): (TaskId, &CallInfo),
+        (task, info): (TaskId, &CallFacts),
         s: &Syscall,
         errno: u16,
         fd: i32,
@@ -235,7 +242,7 @@ impl Calls {
     }
 
     /// Calls open at the end, from the task iterator at [`Self::closing`]'s time.
-    pub(crate) fn in_flight(&mut self, snaps: &[Snap], world: &mut World, rows: &mut Rows, ledger: &mut Ledger) {
+    pub(crate) fn in_flight(&mut self, snaps: &[Snap], world: &mut World, rows: &mut Rows, ledger: &mut StoredCounts) {
         let Some(closed) = self.close_ts else { return };
         for snap in snaps {
             let Some(call) = self.open_call(snap) else { continue };
@@ -313,7 +320,7 @@ impl Calls {
 /// Stores the captured bytes of a call's arguments, if it has a `row`; returns the kernel side's names of new fds.
 fn captured<'a>(
     row: Option<u32>,
-    (task, info): (TaskId, &CallInfo),
+    (task, info): (TaskId, &CallFacts),
     s: &'a Syscall,
     data: &[u8],
     world: &mut World,
@@ -328,13 +335,13 @@ fn captured<'a>(
         let bytes = data.get(at..at + usize::from(capture.len))?;
         at += usize::from(capture.len);
         match capture.arg {
-            CAPTURE_NAME0 => known.name0 = world.file(bytes, s.end, (task, effects::reads(info, &s.args))),
-            CAPTURE_NAME1 => known.name1 = world.file(bytes, s.end, (task, effects::reads(info, &s.args))),
+            CAPTURE_NAME0 => known.name0 = world.file(bytes, s.end, (task, info.socket(&s.args))),
+            CAPTURE_NAME1 => known.name1 = world.file(bytes, s.end, (task, info.socket(&s.args))),
             CAPTURE_INODE => {
                 let (Some(name), Some(inode)) = (known.name0.as_mut().and_then(Rc::get_mut), wire::inode(bytes)) else {
                     continue;
                 };
-                name.file = Some(Box::new(FileId { since: s.end, inode }));
+                name.file = Some(Box::new(FileKey { since: s.end, inode }));
                 if info.removes {
                     // a file system below another one may remove files of its own too
                     if given.is_none_or(|given| last(given) != last(&name.bytes)) {
@@ -387,7 +394,7 @@ fn last(path: &[u8]) -> &[u8] {
 }
 
 /// Bytes of an exec's argument that was not resident at enter: the kernel's copy, from the successful exec.
-fn captured_exec(rows: &mut Rows, row: u32, arg: u8, info: &CallInfo, execed: &Execed) -> bool {
+fn captured_exec(rows: &mut Rows, row: u32, arg: u8, info: &CallFacts, execed: &Execed) -> bool {
     if Some(arg) != info.argv_arg {
         rows.builder.push_captured(row, arg, ByteStatus::Late, execed.path.len() as u64, &execed.path);
         return true;
@@ -403,7 +410,7 @@ fn sheds(
     task: TaskId,
     world: &World,
     rows: &mut Rows,
-    ledger: &mut Ledger,
+    ledger: &mut StoredCounts,
 ) -> bool {
     let shed = rows.shedding.gives_up_call(s, state, errno);
     // nobody called the child's side of a clone
@@ -427,7 +434,7 @@ pub(super) fn closing(c: &wire::Closing, world: &mut World) {
 }
 
 /// The fds that a successful call made or replaced; -1 = none.
-pub(super) fn new_fds(info: &CallInfo, s: &Syscall, pair: Option<[i32; 2]>) -> [i32; 2] {
+pub(super) fn new_fds(info: &CallFacts, s: &Syscall, pair: Option<[i32; 2]>) -> [i32; 2] {
     match info.made(&s.args, s.ret, pair) {
         Made::One { fd, .. } => [fd, -1],
         Made::Two { fds, .. } => fds,

@@ -13,7 +13,7 @@ use systape_format::tables::Field;
 
 use super::rows::Rows;
 use super::world::World;
-use crate::cgroup_limits::{Controller, Hierarchy, Limits, Value};
+use crate::machine::cgroup_limits::{Controller, Hierarchy, Limits, Value};
 use crate::tasks::TaskId;
 
 /// Most processes whose cgroups are kept.
@@ -22,16 +22,16 @@ const MOST: usize = 65536;
 const MOST_ASKED: usize = 4096;
 
 /// A process: its pid, and when it began.
-type Process = (u32, u64);
+type PidAndStart = (u32, u64);
 
-/// See the module.
+/// Limits of cgroups, and whom those of v1 limit, as rows.
 #[derive(Debug)]
 pub(super) struct CgroupLimits {
     limit: Arc<TableDef>,
     member: Arc<TableDef>,
     hierarchies: Arc<[Hierarchy]>,
     /// Which cgroups of v1 limit a process.
-    members: BTreeMap<Process, BTreeMap<Controller, Rc<[u8]>>>,
+    members: BTreeMap<PidAndStart, BTreeMap<Controller, Rc<[u8]>>>,
     /// Cgroups that were read since the recording began, with the numbers of their hierarchies.
     asked: FxHashSet<(u8, Vec<u8>)>,
     /// Some cgroup has a limit.
@@ -165,7 +165,7 @@ impl CgroupLimits {
 }
 
 /// A living thread of each process, the first if that lives.
-fn threads(world: &World) -> BTreeMap<Process, TaskId> {
+fn threads(world: &World) -> BTreeMap<PidAndStart, TaskId> {
     let mut threads = BTreeMap::new();
     for (id, entry) in world.tasks.alive() {
         let thread = threads.entry(process(world, id)).or_insert(id);
@@ -176,7 +176,7 @@ fn threads(world: &World) -> BTreeMap<Process, TaskId> {
     threads
 }
 
-fn process(world: &World, id: TaskId) -> Process {
+fn process(world: &World, id: TaskId) -> PidAndStart {
     let task = &world.tasks.get(id).task;
     (task.pid, task.leader_start_ns)
 }

@@ -8,15 +8,15 @@ use systape_format::model::{Checkpoint, CommandLine, Fd, FdTable, InFlight, RunS
 
 use super::calls::Calls;
 use super::world::World;
-use crate::clock;
-use crate::names::Name;
-use crate::tasks::{Entry, TaskId};
+use crate::descriptors::names::Name;
+use crate::own::clock;
+use crate::tasks::{TaskEntry, TaskId};
 
 /// The `source` of the first checkpoint.
 pub(super) const SNAPSHOT: &str = "snapshot";
 
 /// What a thread has apart from its process, whose leader and its table `leaders` have, without the open files; None: nothing.
-fn apart(id: TaskId, entry: &Entry, leaders: &HashMap<u32, (TaskId, u32)>) -> Option<FdTable> {
+fn apart(id: TaskId, entry: &TaskEntry, leaders: &HashMap<u32, (TaskId, u32)>) -> Option<FdTable> {
     let (leader, files) = *leaders.get(&entry.task.upid)?;
     let own_fds = if entry.files == files || leader == id { 0 } else { FdTable::OWN_FDS };
     let own_cwd = if entry.own_cwd { FdTable::OWN_CWD } else { 0 };

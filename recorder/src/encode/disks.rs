@@ -9,30 +9,30 @@ use systape_format::table::TableDef;
 use systape_format::tables::Field;
 
 use super::rows::Rows;
-use crate::devices::{Late, dev};
+use crate::machine::devices::{Late, dev};
 
 /// Most devices that are read.
 const MOST: usize = 1024;
 
 /// A device that came during the recording.
 #[derive(Debug, Default)]
-struct Disk {
+struct NewDisk {
     /// None = it is being read, or could not be.
     read: Option<Late>,
     /// Segment that has rows of it; `u32::MAX` = none.
     told: u32,
 }
 
-/// See the module.
+/// Devices that came during the recording, as rows.
 #[derive(Debug)]
-pub(super) struct Disks {
+pub(super) struct RecordedDisks {
     /// Those of the session, as major << 20 | minor; empty = they are not known.
     begun: Vec<u32>,
-    late: FxHashMap<u32, Disk>,
+    late: FxHashMap<u32, NewDisk>,
     def: Arc<TableDef>,
 }
 
-impl Disks {
+impl RecordedDisks {
     /// `begun`: the devices of the session.
     pub(super) fn new(begun: Vec<u32>) -> Self {
         Self { begun, late: FxHashMap::default(), def: Arc::new(BLOCK_DEVICE.clone()) }
@@ -50,7 +50,7 @@ impl Disks {
         if self.late.len() >= MOST {
             return false;
         }
-        self.late.insert(dev, Disk { told: u32::MAX, ..Disk::default() });
+        self.late.insert(dev, NewDisk { told: u32::MAX, ..NewDisk::default() });
         true
     }
 
@@ -62,7 +62,7 @@ impl Disks {
     }
 }
 
-impl Disk {
+impl NewDisk {
     /// Stores its rows, once a segment.
     fn tell(&mut self, ts: u64, def: &Arc<TableDef>, rows: &mut Rows) {
         let Some(late) = self.read.as_ref().filter(|_| self.told != rows.segment) else { return };
@@ -88,20 +88,20 @@ impl Disk {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::encode::stacks::Stacks;
+    use crate::encode::stacks::WaitingStacks;
     use systape_format::model::{DeviceLink, StackSettings};
 
     #[test]
     fn a_late_device_has_rows_in_each_segment_with_its_io() {
-        let mut rows = Rows::new(0, Stacks::new(StackSettings::default(), 0));
-        let mut disks = Disks::new(vec![8 << 20]);
+        let mut rows = Rows::new(0, WaitingStacks::new(StackSettings::default(), 0));
+        let mut disks = RecordedDisks::new(vec![8 << 20]);
         let (known, late) = (8 << 20, 7 << 20);
         assert!(!disks.io(known, 1, &mut rows), "the session has it");
         assert!(disks.io(late, 2, &mut rows) && !disks.io(late, 3, &mut rows), "it is read once");
         let link = DeviceLink { dev: (7, 0), lower: vec![(8, 0), (8, 16)], ..DeviceLink::default() };
         disks.found(Late { dev: late, name: b"loop0".to_vec(), link, whole: true }, 4, &mut rows);
         assert!(!disks.io(late, 5, &mut rows));
-        assert!(!Disks::new(Vec::new()).io(late, 6, &mut rows), "what the session has is not known");
+        assert!(!RecordedDisks::new(Vec::new()).io(late, 6, &mut rows), "what the session has is not known");
         let data = rows.builder.finish(100);
         let [table] = data.tables() else { panic!("{:?}", data.tables()) };
         assert_eq!(table.column("below"), Some(&[8 << 20, 8 << 20 | 16][..]));

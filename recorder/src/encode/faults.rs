@@ -8,7 +8,7 @@ use systape_format::model::{Family, StackOf};
 use systape_format::table::TableDef;
 use systape_format::tables::Field;
 
-use super::paths::Paths;
+use super::paths::OpenFilePaths;
 use super::rows::Rows;
 use super::world::World;
 
@@ -16,7 +16,7 @@ use super::world::World;
 const WRITE: u64 = 0x2;
 const FETCH: u64 = 0x10;
 
-/// See the module.
+/// Page faults, each of which becomes a row.
 #[derive(Debug)]
 pub(super) struct Faults {
     begun: Arc<TableDef>,
@@ -31,7 +31,7 @@ impl Default for Faults {
 
 impl Faults {
     /// Stores a fault.
-    pub(super) fn record(&self, f: &wire::Fault, paths: &mut Paths, world: &mut World, rows: &mut Rows) {
+    pub(super) fn record(&self, f: &wire::Fault, paths: &mut OpenFilePaths, world: &mut World, rows: &mut Rows) {
         let ts = f.row.ts;
         if rows.sheds(Family::Fault, ts) {
             return;
@@ -86,9 +86,9 @@ fn access(error_code: u64) -> &'static [u8] {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::encode::stacks::Stacks;
-    use crate::targets::Targets;
+    use crate::encode::stacks::WaitingStacks;
     use crate::tasks::Tasks;
+    use crate::tasks::targets::Targets;
     use systape_format::model::StackSettings;
 
     fn fault(flags: u16, memory: u8, file: (u64, u64)) -> wire::Fault {
@@ -100,8 +100,8 @@ mod tests {
 
     #[test]
     fn rows_have_the_file_and_what_is_not_known_is_unknown() {
-        let (faults, mut paths) = (Faults::default(), Paths::default());
-        let mut rows = Rows::new(0, Stacks::new(StackSettings::default(), 0));
+        let (faults, mut paths) = (Faults::default(), OpenFilePaths::default());
+        let mut rows = Rows::new(0, WaitingStacks::new(StackSettings::default(), 0));
         let mut world = World::new(Tasks::new(false, Targets::default()), Arc::default());
         let named = wire::File { address: 7, tag: 9, ..wire::File::default() };
         paths.name(&named, b"Pb\0a\0");

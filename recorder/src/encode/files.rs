@@ -10,7 +10,7 @@ use systape_format::tables::Field;
 
 use super::recent::Recent;
 use super::rows::Rows;
-use crate::mounts::Mounts;
+use crate::machine::mounts::Mounts;
 use crate::tasks::is_comm;
 
 /// A file.
@@ -28,7 +28,7 @@ struct File {
     told: u32,
 }
 
-/// See the module.
+/// Files that block I/Os read or write, and who dirtied them, as rows.
 #[derive(Debug)]
 pub(super) struct Files {
     /// By the kernel's address of the inode, which is never stored.
@@ -101,7 +101,7 @@ impl Files {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::encode::stacks::Stacks;
+    use crate::encode::stacks::WaitingStacks;
     use systape_format::model::StackSettings;
 
     fn io(file: u64, file_tag: u64, inode: u64) -> wire::Block {
@@ -114,7 +114,7 @@ mod tests {
 
     #[test]
     fn a_file_has_one_row_in_each_segment() {
-        let (mut files, mut rows) = (Files::default(), Rows::new(0, Stacks::new(StackSettings::default(), 0)));
+        let (mut files, mut rows) = (Files::default(), Rows::new(0, WaitingStacks::new(StackSettings::default(), 0)));
         files.name(&named(1, 11, 100), b"Pb\0a\0");
         assert_eq!([io(1, 11, 100), io(1, 11, 100), io(0, 0, 0)].map(|b| files.number(&b, &mut rows)), [1, 1, 0]);
         // the same inode under another name, another file at the same place, one whose name was lost

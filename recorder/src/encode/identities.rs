@@ -7,27 +7,27 @@ use systape_format::families::FILE_IDENTITY;
 use systape_format::table::TableDef;
 use systape_format::tables::Field;
 
-use crate::names::FileId;
+use crate::descriptors::names::FileKey;
 
 /// What is told of a file: file system, inode, generation, names it has, which says nothing of a directory.
-type Number = (u32, u64, u32, u32);
+type InodeFacts = (u32, u64, u32, u32);
 
 /// What a segment says so far.
 #[derive(Debug)]
-pub(super) struct Identities {
+pub(super) struct SegmentIdentities {
     pub def: Arc<TableDef>,
     segment: u32,
     /// The file of each of its names.
-    told: Vec<Option<Number>>,
+    told: Vec<Option<InodeFacts>>,
 }
 
-impl Default for Identities {
+impl Default for SegmentIdentities {
     fn default() -> Self {
         Self { def: Arc::new(FILE_IDENTITY.clone()), segment: 0, told: Vec::new() }
     }
 }
 
-impl Identities {
+impl SegmentIdentities {
     /// Whether `segment` has yet to say which file its name `index` stands for; from then on it has.
     pub(super) fn tells(&mut self, segment: u32, index: u32, inode: &wire::Inode) -> bool {
         if self.segment != segment {
@@ -45,7 +45,7 @@ impl Identities {
 }
 
 /// The row that says at `ts` that the file has the name `path`; `fs` is the name of its file system's type.
-pub(super) fn fields<'a>(ts: u64, path: &'a [u8], FileId { since, inode }: &FileId, fs: &'a [u8]) -> [Field<'a>; 9] {
+pub(super) fn fields<'a>(ts: u64, path: &'a [u8], FileKey { since, inode }: &FileKey, fs: &'a [u8]) -> [Field<'a>; 9] {
     [
         Field::Number(ts.saturating_sub(*since)),
         Field::Number(inode.dev.into()),
@@ -65,7 +65,7 @@ mod tests {
 
     #[test]
     fn a_segment_says_once_which_file_a_name_is() {
-        let mut all = Identities::default();
+        let mut all = SegmentIdentities::default();
         let inode = wire::Inode { inode: 7, dev: 1, links: 1, mode: 0o100_644, ..wire::Inode::default() };
         let other = wire::Inode { inode: 8, ..inode };
         let linked = wire::Inode { links: 2, ..inode };

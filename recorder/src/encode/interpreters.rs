@@ -11,11 +11,11 @@ use systape_format::table::TableDef;
 use systape_format::tables::Field;
 
 use super::rows::Rows;
-use crate::clock;
-use crate::effects::{self, CallInfo};
-use crate::foreign::Facts;
-use crate::interpreter::{Base, Failed, Found, find};
-use crate::patient::Later;
+use crate::foreign::FactReader;
+use crate::foreign::interpreter::{FailedExec, Found, PathBase, find};
+use crate::machine::patient::LaterJobs;
+use crate::own::clock;
+use crate::tasks::effects::{self, CallFacts};
 use crate::tasks::{TaskId, Tasks};
 
 /// Most files read within a second of the tape: a search along PATH fails as often.
@@ -35,8 +35,8 @@ type Of = (Ident, u64);
 #[derive(Debug)]
 struct Job {
     of: Of,
-    failed: Failed,
-    facts: Arc<Mutex<Facts>>,
+    failed: FailedExec,
+    facts: Arc<Mutex<FactReader>>,
 }
 
 #[derive(Debug)]
@@ -48,13 +48,13 @@ struct Answer {
     read: u64,
 }
 
-/// See the module.
+/// Execs that failed, and look-ups of the interpreters that they asked for.
 #[derive(Debug)]
-pub(super) struct Interpreters {
+pub(super) struct InterpreterLookups {
     table: Arc<TableDef>,
-    reader: Later<Job, Answer>,
+    reader: LaterJobs<Job, Answer>,
     /// Who opens and reads files; its processes start with the first.
-    facts: Arc<Mutex<Facts>>,
+    facts: Arc<Mutex<FactReader>>,
     /// Answers whose time the events have not reached.
     found: Vec<Answer>,
     open: usize,
@@ -62,12 +62,12 @@ pub(super) struct Interpreters {
     asked: (u64, u32),
 }
 
-impl Default for Interpreters {
+impl Default for InterpreterLookups {
     fn default() -> Self {
         Self {
             table: Arc::new(EXEC_INTERPRETER.clone()),
-            reader: Later::new("interpreter", work),
-            facts: Arc::new(Mutex::new(Facts::new())),
+            reader: LaterJobs::new("interpreter", work),
+            facts: Arc::new(Mutex::new(FactReader::new())),
             found: Vec::new(),
             open: 0,
             asked: (0, 0),
@@ -77,16 +77,16 @@ impl Default for Interpreters {
 
 fn work(Job { of, failed, facts }: Job) -> Answer {
     let found = find(&mut facts.lock().unwrap_or_else(PoisonError::into_inner), &failed);
-    Answer { of, ours: matches!(failed.base, Base::Ours(_)), found, read: clock::monotonic() }
+    Answer { of, ours: matches!(failed.base, PathBase::Ours(_)), found, read: clock::monotonic() }
 }
 
-impl Interpreters {
+impl InterpreterLookups {
     /// An exec failed: has its file read, if the error may be about its interpreter.
     pub(super) fn failed(
         &mut self,
         tasks: &Tasks,
         task: TaskId,
-        info: &CallInfo,
+        info: &CallFacts,
         (s, data): (&Syscall, &[u8]),
         errno: u16,
     ) {
@@ -151,7 +151,7 @@ impl Interpreters {
 }
 
 /// What was to be executed; None = its path is not known.
-fn failed(tasks: &Tasks, task: TaskId, info: &CallInfo, s: &Syscall, data: &[u8]) -> Option<Failed> {
+fn failed(tasks: &Tasks, task: TaskId, info: &CallFacts, s: &Syscall, data: &[u8]) -> Option<FailedExec> {
     let path_arg = info.argv_arg?.checked_sub(1)?;
     let path = captured(s, data, path_arg)?;
     // a path of execveat may begin at a descriptor
@@ -168,9 +168,10 @@ fn failed(tasks: &Tasks, task: TaskId, info: &CallInfo, s: &Syscall, data: &[u8]
             None => path.to_vec(),
         };
         let cwd = tasks.get(task).cwd.as_ref().map(|cwd| cwd.bytes.clone());
-        return Some(Failed { base: Base::Ours(cwd), path });
+        return Some(FailedExec { base: PathBase::Ours(cwd), path });
     }
-    (here != 0 && fd.is_none() && !path.is_empty()).then(|| Failed { base: Base::Of(here), path: path.to_vec() })
+    (here != 0 && fd.is_none() && !path.is_empty())
+        .then(|| FailedExec { base: PathBase::Of(here), path: path.to_vec() })
 }
 
 /// The bytes of an argument, all of them.

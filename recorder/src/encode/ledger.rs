@@ -5,21 +5,21 @@ use systape_format::model::{CPU_NONE, Call, CallState, Family, Gap, GapCause, Le
 
 use super::rows::Rows;
 use super::world::World;
-use crate::effects::split_ret;
-use crate::ledger::{Counts, Key, Sum, Window};
+use crate::ledger::{Key, LedgerWindow, RecorderCounts, Sum};
 use crate::tasks::Tasks;
+use crate::tasks::effects::split_ret;
 
 /// The calls counted here, and the time up to which counts are stored.
-pub(super) struct Ledger {
-    counts: Counts,
+pub(super) struct StoredCounts {
+    counts: RecorderCounts,
     /// Counts up to this time are stored, or there were none.
     until: u64,
     filtered: u64,
 }
 
-impl Ledger {
+impl StoredCounts {
     pub(crate) fn new(window_open: u64) -> Self {
-        Self { counts: Counts::default(), until: window_open, filtered: 0 }
+        Self { counts: RecorderCounts::default(), until: window_open, filtered: 0 }
     }
 
     /// Counts up to this time are stored, or there were none.
@@ -28,7 +28,7 @@ impl Ledger {
     }
 
     /// Stores the counts up to a time before which every record is encoded.
-    pub(crate) fn store(&mut self, window: Window, world: &mut World, rows: &mut Rows) {
+    pub(crate) fn store(&mut self, window: LedgerWindow, world: &mut World, rows: &mut Rows) {
         self.until = self.until.max(window.until);
         let mut filtered: Option<Gap> = None;
         for (key, sum) in window.rows {
@@ -106,13 +106,13 @@ impl Ledger {
     /// Stores the calls counted here.
     pub(crate) fn flush(&mut self, world: &mut World, rows: &mut Rows) {
         let counted = self.counts.take();
-        self.store(Window { until: self.until, rows: counted }, world, rows);
+        self.store(LedgerWindow { until: self.until, rows: counted }, world, rows);
     }
 
-    /// The same for one process, which is about to exec.
+    /// Stores the counts of one process, which is about to exec.
     pub(crate) fn flush_of(&mut self, process: (u32, u64), world: &mut World, rows: &mut Rows) {
         let counted = self.counts.take_of(process);
-        self.store(Window { until: self.until, rows: counted }, world, rows);
+        self.store(LedgerWindow { until: self.until, rows: counted }, world, rows);
     }
 
     /// Calls that were counted because of an option of record.

@@ -8,7 +8,7 @@ use systape_format::model::{
 
 use super::rows::Rows;
 use super::world::World;
-use crate::names::FileId;
+use crate::descriptors::names::FileKey;
 use crate::tasks::{Argv as CommandLine, Execed, TaskId, Tasks};
 
 fn store(rows: &mut Rows, ev: ProcessEvent) {
@@ -135,7 +135,7 @@ pub(super) fn exec(e: &wire::Exec, path: &[u8], argv: &[u8], world: &mut World, 
     });
     entry.interned = (u32::MAX, 0);
     if e.file.inode != 0 && !exe.is_empty() && world.tasks.is_target(id) && !rows.shedding.is_all() {
-        rows.executed(&exe, &FileId { since: ts, inode: e.file });
+        rows.executed(&exe, &FileKey { since: ts, inode: e.file });
     }
     life((world, rows), (ProcessKind::Exec, ts), id, was, |world, _, ev| {
         // what it is now is no target's matter if it ceased to be one, as by --comm

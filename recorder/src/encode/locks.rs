@@ -15,7 +15,7 @@ use systape_format::tables::Field;
 
 use super::rows::Rows;
 use super::world::World;
-use crate::lock_names::LockNames;
+use crate::machine::lock_names::LockNames;
 
 /// Most waits of a task at once: interrupts wait on top of it, and a mutex has a lock of its own.
 const DEEPEST: usize = 16;
@@ -25,9 +25,9 @@ const MOST: usize = 1 << 16;
 /// By which beginnings and ends are paired: the thread, and of idle tasks, whose numbers are all 0, the CPU.
 type Waiter = (u32, u32);
 
-/// See the module.
+/// Waits for locks that have begun.
 #[derive(Debug)]
-pub(super) struct Locks {
+pub(super) struct LockPairs {
     open: FxHashMap<Waiter, Vec<wire::Lock>>,
     names: Arc<LockNames>,
     contention: Arc<TableDef>,
@@ -39,7 +39,7 @@ fn waiter(l: &wire::Lock) -> Waiter {
     (tid, if tid == 0 { l.row.hdr.cpu } else { 0 })
 }
 
-impl Locks {
+impl LockPairs {
     pub(super) fn new(names: Arc<LockNames>) -> Self {
         Self {
             open: FxHashMap::default(),
@@ -169,9 +169,9 @@ fn kind(flags: u32) -> &'static [u8] {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::encode::stacks::Stacks;
-    use crate::targets::Targets;
+    use crate::encode::stacks::WaitingStacks;
     use crate::tasks::Tasks;
+    use crate::tasks::targets::Targets;
     use systape_format::model::StackSettings;
 
     /// A record: time, thread, lock, losses so far; `value` of a beginning, None = an end.
@@ -187,9 +187,9 @@ mod tests {
 
     /// Durations by lock of the pairs, and what was seen of the rest.
     fn rows(records: &[wire::Lock]) -> Seen {
-        let mut rows = Rows::new(0, Stacks::new(StackSettings::default(), 0));
+        let mut rows = Rows::new(0, WaitingStacks::new(StackSettings::default(), 0));
         let mut world = World::new(Tasks::new(false, Targets::default()), Arc::default());
-        let mut locks = Locks::new(Arc::default());
+        let mut locks = LockPairs::new(Arc::default());
         records.iter().for_each(|l| locks.record(l, &mut world, &mut rows));
         locks.finish(1000, &mut world, &mut rows);
         assert!(locks.open.is_empty());

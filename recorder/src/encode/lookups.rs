@@ -8,15 +8,15 @@ use systape_bpf::wire::Ident;
 
 use systape_format::model::Container;
 
-use crate::cgroup_limits::{self, Hierarchy, Value};
-use crate::clock;
-use crate::containers;
-use crate::devices::{self, Late};
-use crate::environ::Keys;
-use crate::patient::{Later, Moved};
-use crate::snapshot::{self, Process, Room};
-use crate::system;
+use crate::machine::cgroup_limits::{self, Hierarchy, Value};
+use crate::machine::containers;
+use crate::machine::devices::{self, Late};
+use crate::machine::environ::EnvironKeys;
+use crate::machine::patient::{JobProgress, LaterJobs};
+use crate::machine::system;
+use crate::own::clock;
 use crate::tasks::Argv;
+use crate::tasks::snapshot::{self, NameBudget, ProcessReading};
 
 /// How long to wait for an executable. Reading takes some 20 us, and the record of the sender is encoded next.
 const MOMENT: Duration = Duration::from_millis(10);
@@ -26,9 +26,9 @@ const LATE: Duration = Duration::from_secs(2);
 #[derive(Debug)]
 enum Job {
     /// Executable, directory and open files of a process, by its ids on the machine and in this namespace.
-    Files(u32, u32, Room),
-    /// Its arguments, and these variables of its environment.
-    Argv(u32, u32, Arc<Keys>),
+    Files(u32, u32, NameBudget),
+    /// The arguments of a process, and these variables of its environment.
+    Argv(u32, u32, Arc<EnvironKeys>),
     /// The executable of a task alone, if it has its arguments at this place (0: wherever).
     Exe(Ident, u32, u64, Instant),
     /// A container, by its id.
@@ -42,35 +42,35 @@ enum Job {
 /// A result.
 #[derive(Debug)]
 pub(super) enum Answer {
-    Files(Process),
-    /// With the time when it was read.
+    Files(ProcessReading),
+    /// Arguments and environment, with the time when they were read.
     Argv(u32, (Option<Arc<Argv>>, Vec<u8>), u64),
-    /// Of a task with its arguments at this place; empty = it has none, or it is not readable, or no more that of the task then.
+    /// Executable of a task with its arguments at this place; empty = it has none, or it is not readable, or no more that of the task then.
     Exe(Ident, u64, Vec<u8>),
     /// What is known of it; None: nothing.
     Container(Option<Container>),
-    /// None: there is none.
+    /// A block device; None: there is none.
     Device(Option<Late>),
-    /// Of cgroups.
+    /// Limits of cgroups.
     Limits(Vec<Value>),
 }
 
-/// See the module.
+/// Reads of /proc for the encoder, in threads that may hang.
 #[derive(Debug)]
-pub(super) struct Lookups {
-    reader: Later<Job, Answer>,
-    room: Room,
+pub(super) struct ProcLookups {
+    reader: LaterJobs<Job, Answer>,
+    room: NameBudget,
 }
 
-impl Default for Lookups {
+impl Default for ProcLookups {
     fn default() -> Self {
-        Self { reader: Later::new("look-up", work), room: Room::default() }
+        Self { reader: LaterJobs::new("look-up", work), room: NameBudget::default() }
     }
 }
 
 fn work(job: Job) -> Answer {
     match job {
-        Job::Files(pid, here, room) => Answer::Files(snapshot::process(pid, here, &room, &Moved::default())),
+        Job::Files(pid, here, room) => Answer::Files(snapshot::process(pid, here, &room, &JobProgress::default())),
         Job::Argv(pid, here, keys) => {
             let read = (snapshot::argv(here), snapshot::environ(here, &keys));
             Answer::Argv(pid, read, clock::monotonic())
@@ -90,9 +90,9 @@ fn work(job: Job) -> Answer {
     }
 }
 
-impl Lookups {
+impl ProcLookups {
     /// Requests everything of a process, and of its environment `keys`. False = it will not be read.
-    pub(super) fn process(&mut self, pid: u32, here: u32, keys: &Arc<Keys>) -> bool {
+    pub(super) fn process(&mut self, pid: u32, here: u32, keys: &Arc<EnvironKeys>) -> bool {
         self.reader.ask(Job::Files(pid, here, self.room.clone())) && {
             // without an answer to this the arguments stay what they were
             self.reader.ask(Job::Argv(pid, here, Arc::clone(keys)));
@@ -149,7 +149,7 @@ impl Lookups {
     }
 
     /// The result of a process was used up.
-    pub(super) fn give_back(&self, process: &Process) {
+    pub(super) fn give_back(&self, process: &ProcessReading) {
         self.room.give_back(process);
     }
 }

@@ -13,29 +13,29 @@ use systape_abi::Selection;
 use systape_bpf::wire::{self, Record, Snap};
 use systape_format::model::{Family, Gap, StackSettings, Task};
 
-use crate::backlog::Shed;
-use crate::call_memory::CallMemory;
-use crate::cgroup_limits::Limits;
-use crate::environ::Keys;
-use crate::filter::CallFilter;
-use crate::ledger::Window;
-use crate::load::Opens;
-use crate::lock_names::LockNames;
-use crate::order::{Batch, Order, Pending};
+use crate::calls::filter::CallFilter;
+use crate::calls::memory::CallMemory;
+use crate::ledger::LedgerWindow;
+use crate::load::FirstDescriptors;
+use crate::machine::cgroup_limits::Limits;
+use crate::machine::environ::EnvironKeys;
+use crate::machine::lock_names::LockNames;
 use crate::probes::{Probe, Static};
-use crate::snapshot;
+use crate::rings::backlog::Shed;
+use crate::rings::order::{Batch, Order, Pending};
 use crate::stacks::forgot::Forgot;
 use crate::stacks::name_queue::NameQueue;
-use crate::stacks::taken::Taken;
-use crate::targets::Targets;
+use crate::stacks::taken::StackBatch;
 use crate::tasks::Tasks;
+use crate::tasks::snapshot;
+use crate::tasks::targets::Targets;
 use crate::tracepoints::Tracepoint;
-use crate::triggers::{Fire, Spec, Triggers};
+use crate::triggers::{Fire, TriggerSpec, Triggers};
 use calls::Calls;
-use ledger::Ledger;
+use ledger::StoredCounts;
 use rows::Rows;
-use samples::Samples;
-use stacks::Stacks;
+use samples::WaitingSamples;
+use stacks::WaitingStacks;
 use world::World;
 
 mod aside;
@@ -67,17 +67,17 @@ mod sched;
 mod shed;
 mod signals;
 mod stacks;
-mod tables;
 #[cfg(test)]
 mod tests;
 mod touched;
+mod tracepoints;
 mod usage;
 mod watch;
 mod world;
 
 pub(crate) use aside::TriggerRow;
 pub use rows::{Piece, Totals};
-pub use shed::Given;
+pub use shed::DroppedEvents;
 
 /// Bytes of records after which the encoder checks whether the segment is full: a few rows do not fill what was not.
 const LOOK_AT: usize = 4096;
@@ -99,7 +99,7 @@ pub struct Settings {
     /// Stacks that are recorded.
     pub stacks: StackSettings,
     /// Environment variables to keep.
-    pub env: Arc<Keys>,
+    pub env: Arc<EnvironKeys>,
     /// Which tasks are targets.
     pub targets: Targets,
     /// Tracepoints by the number of their records, from 1 on.
@@ -113,7 +113,7 @@ pub struct Settings {
     /// Variables of the kernel that are locks.
     pub lock_names: Arc<LockNames>,
     /// What begins a tape of a flight recorder.
-    pub triggers: Vec<Spec>,
+    pub triggers: Vec<TriggerSpec>,
     /// Tapes may begin with any chunk.
     pub chunks_stand_alone: bool,
     /// The recorder's pid on the machine.
@@ -130,33 +130,33 @@ pub(crate) struct Start {
     /// Every task.
     pub snaps: Vec<Snap>,
     /// Recorded processes.
-    pub processes: Vec<snapshot::Process>,
+    pub processes: Vec<snapshot::ProcessReading>,
     /// What their descriptors stand for.
-    pub opens: Opens,
+    pub opens: FirstDescriptors,
     /// What the arguments of calls in flight point to.
     pub memory: Vec<CallMemory>,
     /// Limits of cgroups.
     pub limits: Limits,
     /// Processes that could not be fully read in time.
-    pub unread: Vec<Unread>,
+    pub unread: Vec<UnreadProcess>,
     /// When the last of it was read.
     pub done: u64,
 }
 
 /// A recorded process that could not be read in time.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Unread {
-    /// Its pid on the machine.
+pub(crate) struct UnreadProcess {
+    /// Pid of the process on the machine.
     pub pid: u32,
-    /// Its name.
+    /// Name of its main thread.
     pub comm: Vec<u8>,
-    /// Its executable, directory and open files are not known.
+    /// Whether its executable, directory and open files are unknown.
     pub files: bool,
-    /// Its arguments are not known.
+    /// Whether its arguments are unknown.
     pub argv: bool,
 }
 
-/// See the module.
+/// The encoder: wire records in, segments out.
 pub struct Assembler {
     window_open: u64,
     /// Longest life of a segment, ns.
@@ -165,22 +165,22 @@ pub struct Assembler {
     world: World,
     rows: Rows,
     calls: Calls,
-    ledger: Ledger,
-    sockets: net::Sockets,
-    samples: Samples,
-    tables: tables::Tables,
+    ledger: StoredCounts,
+    sockets: net::TrackedSockets,
+    samples: WaitingSamples,
+    tracepoints: tracepoints::TracepointRows,
     names: names::Names,
     files: files::Files,
-    disks: disks::Disks,
-    paths: paths::Paths,
+    disks: disks::RecordedDisks,
+    paths: paths::OpenFilePaths,
     faults: faults::Faults,
     operations: operations::Operations,
-    rings: rings::Rings,
-    locks: locks::Locks,
+    rings: rings::RingDescriptors,
+    locks: locks::LockPairs,
     probes: probes::Probes,
     usage: usage::Usage,
     cgroup_limits: cgroup_limits::CgroupLimits,
-    watch: watch::Watch,
+    watch: watch::TriggerWatch,
     chunks_stand_alone: bool,
 }
 
@@ -201,24 +201,24 @@ impl Assembler {
             order: Order::default(),
             calls,
             world,
-            rows: Rows::new(window_open, Stacks::new(settings.stacks, settings.own_pid)),
-            ledger: Ledger::new(window_open),
-            sockets: net::Sockets::default(),
-            samples: Samples::default(),
+            rows: Rows::new(window_open, WaitingStacks::new(settings.stacks, settings.own_pid)),
+            ledger: StoredCounts::new(window_open),
+            sockets: net::TrackedSockets::default(),
+            samples: WaitingSamples::default(),
             names,
-            watch: watch::Watch::new(Triggers::new(&settings.triggers), settings.own_pid),
+            watch: watch::TriggerWatch::new(Triggers::new(&settings.triggers), settings.own_pid),
             chunks_stand_alone: settings.chunks_stand_alone,
             files: files::Files::default(),
-            disks: disks::Disks::new(settings.devices),
-            paths: paths::Paths::default(),
+            disks: disks::RecordedDisks::new(settings.devices),
+            paths: paths::OpenFilePaths::default(),
             faults: faults::Faults::default(),
             operations: operations::Operations::default(),
-            rings: rings::Rings::default(),
-            locks: locks::Locks::new(settings.lock_names),
+            rings: rings::RingDescriptors::default(),
+            locks: locks::LockPairs::new(settings.lock_names),
             probes: probes::Probes::new(settings.probes, settings.static_probes),
             usage: usage::Usage::default(),
             cgroup_limits: cgroup_limits::CgroupLimits::default(),
-            tables: tables::Tables::new(settings.tracepoints),
+            tracepoints: tracepoints::TracepointRows::new(settings.tracepoints),
         }
     }
 
@@ -228,7 +228,7 @@ impl Assembler {
     }
 
     /// Adds stacks; their events come later. Samples and sleepers are rows of their own.
-    pub(crate) fn add_stacks(&mut self, taken: Taken) {
+    pub(crate) fn add_stacks(&mut self, taken: StackBatch) {
         self.samples.add(taken, &self.world, &mut self.rows);
     }
 
@@ -398,10 +398,11 @@ impl Assembler {
             Record::Tcp(t) => self.sockets.tcp(&t, world, rows),
             Record::Incident(i) => self.sockets.incident(&i, world, rows),
             Record::Operation(w) => self.operations.record(&w, &mut self.paths, world, rows),
-            Record::Row(r, data) => self.tables.record(&r, data, world, rows),
             Record::Probe(r, strings) => self.probes.record(&r, strings, world, rows),
             Record::Static(r, strings) => self.probes.reached(&r, strings, world, rows),
-            Record::Tracepoint(r, socket, data) => self.tables.event(&r.row, (socket.as_deref(), data), world, rows),
+            Record::Tracepoint(r, socket, data) => {
+                self.tracepoints.record(&r.row, (socket.as_deref(), data), world, rows)
+            }
         }
     }
 
@@ -416,7 +417,7 @@ impl Assembler {
     }
 
     /// Stores the counts up to a time before which every record is encoded.
-    pub(crate) fn counted(&mut self, window: Window) {
+    pub(crate) fn counted(&mut self, window: LedgerWindow) {
         if self.watch.is_on() {
             self.watch.counted(&window, &mut self.world);
         }
@@ -446,7 +447,7 @@ impl Assembler {
     }
 
     /// Events dropped since the last call.
-    pub(crate) fn take_given_up(&mut self) -> Given {
+    pub(crate) fn take_given_up(&mut self) -> DroppedEvents {
         self.rows.shedding.take_given_up()
     }
 

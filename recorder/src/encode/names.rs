@@ -12,13 +12,13 @@ use systape_format::tables::Field;
 use super::net;
 use super::rows::Rows;
 use super::world::{Renamed, World};
-use crate::sockets::{Parts, parts};
+use crate::descriptors::sockets::{SocketParts, parts};
 use crate::tasks::TaskId;
 
 /// Most rows of sockets from before the recording: a segment's.
 pub(super) const MOST_AT_START: usize = 65_536;
 
-/// See the module.
+/// Sockets whose inodes the tape has beside their names.
 #[derive(Debug)]
 pub(super) struct Names {
     def: Arc<TableDef>,
@@ -39,7 +39,7 @@ impl Names {
     }
 
     /// Stores the names of all sockets that descriptors stand for, as at the start of a recording; false = there are none.
-    pub(super) fn again(&mut self, ts: u64, numbers: &net::Sockets, world: &mut World, rows: &mut Rows) -> bool {
+    pub(super) fn again(&mut self, ts: u64, numbers: &net::TrackedSockets, world: &mut World, rows: &mut Rows) -> bool {
         let Some(kept) = &mut self.kept else { return false };
         kept.retain(|inode, _| world.sockets.find(*inode).is_some());
         for socket in kept.values().take(MOST_AT_START) {
@@ -49,7 +49,7 @@ impl Names {
     }
 
     /// Stores what sockets of targets were named since the last time.
-    pub(super) fn record(&mut self, numbers: &mut net::Sockets, world: &mut World, rows: &mut Rows) {
+    pub(super) fn record(&mut self, numbers: &mut net::TrackedSockets, world: &mut World, rows: &mut Rows) {
         for Renamed { ts, task, socket } in std::mem::take(&mut world.renamed) {
             numbers.named(socket.address, socket.inode);
             if task.is_some_and(|task| !world.tasks.is_target(task)) || rows.shedding.is_all() {
@@ -66,11 +66,11 @@ impl Names {
 fn store(
     def: &Arc<TableDef>,
     (ts, task, socket): (u64, Option<TaskId>, &wire::Socket),
-    numbers: &net::Sockets,
+    numbers: &net::TrackedSockets,
     world: &mut World,
     rows: &mut Rows,
 ) {
-    let Parts { protocol, local, remote, .. } = parts(socket);
+    let SocketParts { protocol, local, remote, .. } = parts(socket);
     if local.is_empty() {
         return;
     }

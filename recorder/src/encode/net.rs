@@ -14,7 +14,7 @@ use systape_format::tables::Field;
 
 use super::rows::Rows;
 use super::world::World;
-use crate::sockets::end;
+use crate::descriptors::sockets::end;
 
 const AF_INET6: u16 = libc::AF_INET6 as u16;
 const JUST_NOW: u64 = NET_ERROR_AFTER as u64;
@@ -32,7 +32,7 @@ struct Open {
 
 /// The sockets whose changes are recorded, by address.
 #[derive(Debug)]
-pub(super) struct Sockets {
+pub(super) struct TrackedSockets {
     open: FxHashMap<u64, Open>,
     /// The last ones that were closed, with address and time.
     closed: VecDeque<(u64, u64, Open)>,
@@ -42,7 +42,7 @@ pub(super) struct Sockets {
     error: Arc<TableDef>,
 }
 
-impl Default for Sockets {
+impl Default for TrackedSockets {
     fn default() -> Self {
         let [tcp, retransmit, error] =
             [&SOCKET_TCP, &SOCKET_RETRANSMIT, &SOCKET_ERROR].map(|def| Arc::new(def.clone()));
@@ -50,7 +50,7 @@ impl Default for Sockets {
     }
 }
 
-impl Sockets {
+impl TrackedSockets {
     /// The number of the socket at `address`; 0 = none of its changes was recorded, or it is closed.
     pub(super) fn find(&self, address: u64) -> u64 {
         self.open.get(&address).map_or(0, |open| open.number)
@@ -104,7 +104,7 @@ impl Sockets {
     }
 }
 
-impl Sockets {
+impl TrackedSockets {
     /// A socket changed its state. Returns it; None = the change was dropped.
     fn change(&mut self, n: &wire::Net, world: &mut World, rows: &mut Rows) -> Option<Open> {
         let open = self.changed(n);
@@ -229,13 +229,13 @@ fn text(end: &str) -> Field<'_> {
 mod tests {
     use super::*;
 
-    fn number(sockets: &mut Sockets, socket: u64, old_state: u8, new_state: u8) -> u64 {
+    fn number(sockets: &mut TrackedSockets, socket: u64, old_state: u8, new_state: u8) -> u64 {
         sockets.changed(&wire::Net { socket, old_state, new_state, ..wire::Net::default() }).number
     }
 
     #[test]
     fn a_socket_has_its_number_until_it_is_closed() {
-        let mut sockets = Sockets::default();
+        let mut sockets = TrackedSockets::default();
         let (close, sent, open) = (tcp::CLOSE, tcp::SYN_SENT, tcp::ESTABLISHED);
         assert_eq!([number(&mut sockets, 7, close, sent), number(&mut sockets, 8, close, sent)], [1, 2]);
         sockets.named(7, 70);

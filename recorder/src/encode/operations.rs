@@ -11,7 +11,7 @@ use systape_format::model::{Family, UringOp};
 use systape_format::table::TableDef;
 use systape_format::tables::Field;
 
-use super::paths::Paths;
+use super::paths::OpenFilePaths;
 use super::rows::Rows;
 use super::world::World;
 
@@ -23,17 +23,17 @@ const CLOSE: u8 = 19;
 
 /// An operation that was submitted.
 #[derive(Clone, Debug)]
-struct Begun {
+struct SubmittedOperation {
     record: wire::Operation,
     /// Its file, if the beginning tells it.
     file: Option<Vec<u8>>,
 }
 
-/// See the module.
+/// Operations of io_uring that are in flight.
 #[derive(Debug)]
 pub(super) struct Operations {
     /// By the address and, of a program's memory, the process.
-    begun: FxHashMap<(u64, u32), Begun>,
+    begun: FxHashMap<(u64, u32), SubmittedOperation>,
     uring: Arc<TableDef>,
     aio: Arc<TableDef>,
 }
@@ -52,7 +52,13 @@ fn has(w: &wire::Operation, flag: u16) -> bool {
 
 impl Operations {
     /// An operation begins or ended.
-    pub(super) fn record(&mut self, w: &wire::Operation, paths: &mut Paths, world: &mut World, rows: &mut Rows) {
+    pub(super) fn record(
+        &mut self,
+        w: &wire::Operation,
+        paths: &mut OpenFilePaths,
+        world: &mut World,
+        rows: &mut Rows,
+    ) {
         let ts = w.row.ts;
         let (aio, ended) = (has(w, wire::OPERATION_AIO), has(w, wire::OPERATION_ENDED));
         let key = (w.address, if aio { w.row.who.pid } else { 0 });
@@ -87,7 +93,7 @@ impl Operations {
             }
             false => paths.of(w.file, w.file_tag).map(<[u8]>::to_vec),
         };
-        let begun = Begun { record: *w, file };
+        let begun = SubmittedOperation { record: *w, file };
         match self.begun.len() < MOST {
             true => drop(self.begun.insert(key, begun)),
             false => self.complete((Some(&begun), None), ts, paths, world, rows),
@@ -95,8 +101,8 @@ impl Operations {
     }
 
     /// The recording is over: what was not told of has not ended, or nobody knows.
-    pub(super) fn finish(&mut self, ts: u64, paths: &mut Paths, world: &mut World, rows: &mut Rows) {
-        let mut open: Vec<Begun> = std::mem::take(&mut self.begun).into_values().collect();
+    pub(super) fn finish(&mut self, ts: u64, paths: &mut OpenFilePaths, world: &mut World, rows: &mut Rows) {
+        let mut open: Vec<SubmittedOperation> = std::mem::take(&mut self.begun).into_values().collect();
         open.sort_unstable_by_key(|one| (one.record.row.ts, one.record.address));
         open.iter().for_each(|one| self.complete((Some(one), None), ts, paths, world, rows));
     }
@@ -104,9 +110,9 @@ impl Operations {
     /// Stores a row of what is known of an operation: its beginning, its end.
     fn complete(
         &self,
-        (begun, ended): (Option<&Begun>, Option<&wire::Operation>),
+        (begun, ended): (Option<&SubmittedOperation>, Option<&wire::Operation>),
         ts: u64,
-        paths: &mut Paths,
+        paths: &mut OpenFilePaths,
         world: &mut World,
         rows: &mut Rows,
     ) {
@@ -143,9 +149,9 @@ impl Operations {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::encode::stacks::Stacks;
-    use crate::targets::Targets;
+    use crate::encode::stacks::WaitingStacks;
     use crate::tasks::Tasks;
+    use crate::tasks::targets::Targets;
     use systape_format::model::StackSettings;
     use systape_format::tables::TableRows;
 
@@ -165,8 +171,8 @@ mod tests {
 
     /// The rows of `records`: `op file dur result error` each, `?` for what is not known.
     fn told(records: &[wire::Operation]) -> [Vec<String>; 2] {
-        let (mut operations, mut paths) = (Operations::default(), Paths::default());
-        let mut rows = Rows::new(0, Stacks::new(StackSettings::default(), 0));
+        let (mut operations, mut paths) = (Operations::default(), OpenFilePaths::default());
+        let mut rows = Rows::new(0, WaitingStacks::new(StackSettings::default(), 0));
         let mut world = World::new(Tasks::new(false, Targets::default()), Arc::default());
         paths.name(&wire::File { address: 70, tag: 9, ..wire::File::default() }, b"Pf\0");
         for record in records {

@@ -4,14 +4,14 @@ use systape_bpf::wire;
 
 use super::recent::Recent;
 
-/// See the module.
+/// Paths by the addresses of directory entries.
 #[derive(Debug, Default)]
-pub(super) struct Paths {
+pub(super) struct OpenFilePaths {
     /// By the address, which is never stored: the tag of the name, and the path; None = it has none.
     known: Recent<(u64, Option<Vec<u8>>)>,
 }
 
-impl Paths {
+impl OpenFilePaths {
     /// The file has this path from now on.
     pub(super) fn name(&mut self, f: &wire::File, name: &[u8]) {
         self.known.insert(f.address, (f.tag, wire::name(name)));

@@ -22,7 +22,7 @@ pub(super) fn first_fds(s: &Syscall, data: &[u8], arg: u8) -> [Option<i32>; 2] {
     [None; 2]
 }
 
-/// Of an array after the call only the descriptors with events, and its full size: as large when it is all there, else not known.
+/// Keeps of an array after the call only the descriptors with events, and its full size: as large when it is all there, else not known.
 pub(super) fn ready(bytes: &[u8], full: u32) -> (Cow<'_, [u8]>, u32) {
     let ready = |fd: &&[u8]| fd[6..] != [0, 0];
     let kept: Vec<u8> = bytes.chunks_exact(POLLFD).filter(ready).flatten().copied().collect();

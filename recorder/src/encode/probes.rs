@@ -9,7 +9,7 @@ use systape_format::tables::Field;
 
 use super::rows::Rows;
 use super::world::World;
-use crate::probes::{Kind, Parameter, Probe, Static, Value, Values};
+use crate::probes::{Kind, Parameter, Probe, ProbeValues, Static, Value};
 use crate::tasks::TaskId;
 
 /// Most entries of a thread without a return so far: the kernel follows 64 itself.
@@ -23,20 +23,20 @@ struct Open {
 }
 
 #[derive(Debug, Default)]
-struct Thread {
+struct ProbedThread {
     /// Number of the last record since there was one of `open`.
     last: u32,
     open: Vec<Open>,
 }
 
-/// See the module.
+/// Probes whose records are stored.
 #[derive(Debug)]
 pub(super) struct Probes {
     /// By the number of their records, from 1 on.
     probes: Vec<Arc<Probe>>,
     /// The same of static probes.
     places: Vec<Arc<Static>>,
-    threads: FxHashMap<TaskId, Thread>,
+    threads: FxHashMap<TaskId, ProbedThread>,
 }
 
 impl Probes {
@@ -89,7 +89,7 @@ impl Probes {
         }
         let task = world.tasks.meet(&r.row.who);
         let mut fields = vec![Field::Task(rows.task(&mut world.tasks, task)), Field::Number(r.row.hdr.cpu.into())];
-        let values = Values::of_static(r, strings);
+        let values = ProbeValues::of_static(r, strings);
         fields.extend(probe.kinds.iter().enumerate().map(|(at, kind)| field(values.get(at, *kind))));
         // which were not read, and the stack
         fields.extend([Field::Unknown; 2]);
@@ -138,7 +138,7 @@ impl Probes {
         self.tidy(task);
     }
 
-    /// Before the ids of those that died before `until` are given to others. Functions of the kernel are called by the dead, too.
+    /// Forgets tasks that died before `until`, before their ids are given to others. Functions of the kernel are called by the dead, too.
     pub(super) fn forget(&mut self, until: u64, now: u64, world: &mut World, rows: &mut Rows) {
         if self.threads.is_empty() {
             return;
@@ -177,7 +177,7 @@ impl Probes {
     fn unpaired(&self, task: TaskId, open: &Open, ts: u64, end: &str, world: &mut World, rows: &mut Rows) {
         let record = &open.record;
         let Some(probe) = self.probe(record).filter(|_| !rows.sheds(Family::Tracepoint, ts)) else { return };
-        let text = probe.text(&Values::new(record, &open.strings), record.row.hdr.flags & probe::RETURNED != 0);
+        let text = probe.text(&ProbeValues::new(record, &open.strings), record.row.hdr.flags & probe::RETURNED != 0);
         let fields = [
             Field::Task(rows.task(&mut world.tasks, task)),
             Field::Number(ts.saturating_sub(record.row.ts)),
@@ -216,8 +216,8 @@ fn store(
     if returned.is_some() {
         fields.push(Field::Number(ts.saturating_sub(entry.row.ts)));
     }
-    let values = Values::new(entry, strings);
-    let result = returned.as_ref().map(|(r, strings)| Values::new(r, strings));
+    let values = ProbeValues::new(entry, strings);
+    let result = returned.as_ref().map(|(r, strings)| ProbeValues::new(r, strings));
     let argument = |(at, parameter): (usize, &Parameter)| match result {
         Some(result) if parameter.behind => result.behind(parameter.kind),
         _ => values.get(at, parameter.kind),

@@ -5,7 +5,7 @@ use rustc_hash::FxHashMap;
 /// Entries kept at least; twice as many at most. The programs send a name again after 16,384 others.
 const KEPT: usize = 32_768;
 
-/// See the module.
+/// Names by a kernel address, of which those not used for long are forgotten.
 #[derive(Debug)]
 pub(super) struct Recent<V> {
     known: FxHashMap<u64, V>,

@@ -18,13 +18,13 @@ use crate::tasks::TaskId;
 /// Numbers of calls on x86-64 that stand for operations, and what these are called.
 const MADE: [(u32, &str); 3] = [(257, "OPENAT"), (288, "ACCEPT"), (41, "SOCKET")];
 
-/// See the module.
+/// Rows of the table of what operations of rings did to descriptors.
 #[derive(Debug)]
-pub(super) struct Rings {
+pub(super) struct RingDescriptors {
     def: Arc<TableDef>,
 }
 
-impl Default for Rings {
+impl Default for RingDescriptors {
     fn default() -> Self {
         Self { def: Arc::new(IO_URING_DESCRIPTOR.clone()) }
     }
@@ -32,7 +32,7 @@ impl Default for Rings {
 
 /// A change of a descriptor.
 #[derive(Clone, Copy)]
-struct Change<'a> {
+struct RingChange<'a> {
     ts: u64,
     fd: i32,
     op: Option<&'a str>,
@@ -41,14 +41,14 @@ struct Change<'a> {
     name: Option<&'a [u8]>,
 }
 
-impl Rings {
+impl RingDescriptors {
     /// A CLOSE was submitted: from now on nobody knows what the descriptor is.
     pub(super) fn closing(&self, c: &wire::Closing, world: &mut World, rows: &mut Rows) {
         let (task, fd) = (world.tasks.find_or_add(&c.id), c.args[0] as i32);
         world.touch(c.id.pid, |touched| touched.made([fd, -1]));
         world.tasks.files_mut(task).close(c.ts, fd);
         if c.hdr.flags & wire::UNSELECTED == 0 {
-            let change = Change { ts: c.ts, fd, op: Some("CLOSE"), open: None, name: None };
+            let change = RingChange { ts: c.ts, fd, op: Some("CLOSE"), open: None, name: None };
             self.store(task, change, world, rows);
         }
     }
@@ -66,10 +66,10 @@ impl Rings {
         }
         let name = files.at(s.end, fd).map(|name| name.at(s.end, Rc::clone));
         let name = name.as_ref().map(|name| &name.bytes[..]);
-        self.store(task, Change { ts: s.end, fd, op, open, name }, world, rows);
+        self.store(task, RingChange { ts: s.end, fd, op, open, name }, world, rows);
     }
 
-    fn store(&self, task: TaskId, change: Change<'_>, world: &mut World, rows: &mut Rows) {
+    fn store(&self, task: TaskId, change: RingChange<'_>, world: &mut World, rows: &mut Rows) {
         if rows.sheds(Family::IoUring, change.ts) {
             return;
         }
@@ -88,17 +88,17 @@ impl Rings {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::encode::stacks::Stacks;
-    use crate::names::Name;
-    use crate::targets::Targets;
+    use crate::descriptors::names::Name;
+    use crate::encode::stacks::WaitingStacks;
     use crate::tasks::Tasks;
+    use crate::tasks::targets::Targets;
     use systape_format::model::StackSettings;
 
     #[test]
     fn a_close_holds_from_its_submission_and_what_is_there_then_counts() {
         let mut world = World::new(Tasks::new(false, Targets::default()), Arc::default());
-        let mut rows = Rows::new(0, Stacks::new(StackSettings::default(), 0));
-        let (rings, id) = (Rings::default(), wire::Ident { tid: 7, pid: 7, start: 1, leader_start: 1 });
+        let mut rows = Rows::new(0, WaitingStacks::new(StackSettings::default(), 0));
+        let (rings, id) = (RingDescriptors::default(), wire::Ident { tid: 7, pid: 7, start: 1, leader_start: 1 });
         let task = world.tasks.find_or_add(&id);
         let now = |ts, nr, captures| {
             let mut s =

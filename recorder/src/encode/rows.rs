@@ -8,12 +8,12 @@ use systape_format::segment::{SegmentBuilder, SegmentData};
 use systape_format::table::TableDef;
 use systape_format::tables::Field;
 
-use super::identities::{self, Identities};
+use super::identities::{self, SegmentIdentities};
 use super::shed::Shedding;
-use super::stacks::{Event, Segment, Stacks};
+use super::stacks::{Event, StackSegment, WaitingStacks};
 use super::world::World;
-use crate::effects::CallInfo;
-use crate::names::{FileId, Name};
+use crate::descriptors::names::{FileKey, Name};
+use crate::tasks::effects::CallFacts;
 use crate::tasks::{TaskId, Tasks};
 
 /// Pieces to be compressed, in this order.
@@ -51,7 +51,7 @@ impl Totals {
     }
 }
 
-/// See the module.
+/// The segment that is being filled.
 pub(super) struct Rows {
     /// Takes the rows.
     pub builder: SegmentBuilder,
@@ -64,16 +64,16 @@ pub(super) struct Rows {
     pub first_row: Option<u64>,
     pub totals: Totals,
     pub shedding: Shedding,
-    pub stacks: Stacks,
+    pub stacks: WaitingStacks,
     /// Pieces ready to be compressed.
     pub pieces: Vec<Piece>,
     /// Segments made aside so far.
     pub asides: u32,
-    identities: Identities,
+    identities: SegmentIdentities,
 }
 
 impl Rows {
-    pub(crate) fn new(window_start: u64, stacks: Stacks) -> Self {
+    pub(crate) fn new(window_start: u64, stacks: WaitingStacks) -> Self {
         Self {
             builder: SegmentBuilder::new(window_start),
             segment: 0,
@@ -85,12 +85,12 @@ impl Rows {
             stacks,
             pieces: Vec::new(),
             asides: 0,
-            identities: Identities::default(),
+            identities: SegmentIdentities::default(),
         }
     }
 
     /// The number of a call in this segment.
-    pub(crate) fn call(&mut self, world: &mut World, abi: u8, nr: u32, info: &CallInfo) -> u32 {
+    pub(crate) fn call(&mut self, world: &mut World, abi: u8, nr: u32, info: &CallFacts) -> u32 {
         if info.interned.0 == self.segment {
             return info.interned.1;
         }
@@ -131,7 +131,7 @@ impl Rows {
     }
 
     /// Says which file had the name `path` that is number `index` in the segment.
-    fn identify(&mut self, index: u32, path: &[u8], file: &FileId) {
+    fn identify(&mut self, index: u32, path: &[u8], file: &FileKey) {
         if self.identities.tells(self.segment, index, &file.inode) {
             let (ts, def) = (self.latest, Arc::clone(&self.identities.def));
             let fs = wire::comm(&file.inode.fs);
@@ -140,7 +140,7 @@ impl Rows {
     }
 
     /// A program of this file was executed as `path`.
-    pub(crate) fn executed(&mut self, path: &[u8], file: &FileId) {
+    pub(crate) fn executed(&mut self, path: &[u8], file: &FileKey) {
         let index = self.builder.intern_fd_name(path);
         self.identify(index, path, file);
     }
@@ -195,12 +195,12 @@ impl Rows {
     /// The event was stored: attaches its stack, if there is one. `expected`: there should be one.
     pub(crate) fn attach(&mut self, tasks: &Tasks, event: Event, expected: bool) {
         if self.stacks.takes(event.of) {
-            let mut into = Segment { builder: &mut self.builder, number: self.segment, tasks };
+            let mut into = StackSegment { builder: &mut self.builder, number: self.segment, tasks };
             self.stacks.attach(event, expected, &mut into);
         }
     }
 
-    /// The same for the event `row` at `time` of a task that may be known by name only.
+    /// Attaches the stack of the event `row` at `time` of a task that may be known by name only.
     pub(crate) fn attach_who(
         &mut self,
         tasks: &mut Tasks,

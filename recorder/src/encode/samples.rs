@@ -3,24 +3,24 @@
 use systape_format::model::{CPU_NONE, Family, Gap, GapCause, Sample, Sleeper, StackOf};
 
 use super::rows::Rows;
-use super::stacks::{Segment, Waiting};
+use super::stacks::{StackSegment, Waiting};
 use super::world::World;
-use crate::stacks::taken::{Taken, TakenStack};
+use crate::stacks::taken::{StackBatch, TakenStack};
 use crate::tasks::TaskId;
 
 /// Stacks that wait for the watermark.
 #[derive(Debug, Default)]
-pub(super) struct Samples(Vec<(TakenStack, Waiting)>);
+pub(super) struct WaitingSamples(Vec<(TakenStack, Waiting)>);
 
-impl Samples {
+impl WaitingSamples {
     /// Adds stacks; those of events wait elsewhere.
-    pub(crate) fn add(&mut self, taken: Taken, world: &World, rows: &mut Rows) {
+    pub(crate) fn add(&mut self, taken: StackBatch, world: &World, rows: &mut Rows) {
         if let Some((first, last)) = taken.mappings_lost {
             // of how many stacks is not known
             let (cause, family) = (GapCause::RingFull, Family::Stack);
             rows.gap(Gap { cause, family, cpu: CPU_NONE, count: 0, first, last, pid: 0, ledger: false });
         }
-        let mut into = Segment { builder: &mut rows.builder, number: rows.segment, tasks: &world.tasks };
+        let mut into = StackSegment { builder: &mut rows.builder, number: rows.segment, tasks: &world.tasks };
         rows.stacks.add_codes(&taken.codes);
         for mut stack in taken.stacks {
             let waiting = Waiting::of(&mut stack);
@@ -48,7 +48,7 @@ pub(super) fn record(taken: &TakenStack, stack: &Waiting, world: &mut World, row
         _ if rows.sheds(Family::Sample, taken.ts) => return,
         _ => sample(taken, id, world, rows),
     };
-    let mut into = Segment { builder: &mut rows.builder, number: rows.segment, tasks: &world.tasks };
+    let mut into = StackSegment { builder: &mut rows.builder, number: rows.segment, tasks: &world.tasks };
     rows.stacks.push(taken.key.of, row, id, stack, &mut into);
 }
 

@@ -1,17 +1,17 @@
-//! Counting instead of storing because too much waits ([`crate::backlog`]). Facts about tasks and files are tracked
+//! Counting instead of storing because too much waits ([`crate::rings::backlog`]). Facts about tasks and files are tracked
 //! nevertheless.
 
 use systape_bpf::wire::Syscall;
 use systape_format::model::{CPU_NONE, CallState, Family, Gap, GapCause};
 
-use crate::backlog::Shed;
+use crate::rings::backlog::Shed;
 
 /// Calls of at least this duration have priority, ns.
 const SLOW_NS: u64 = 1_000_000;
 
 /// Events of a family that were not stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Missing {
+struct ShedEvents {
     family: Family,
     count: u64,
     first: u64,
@@ -20,20 +20,20 @@ struct Missing {
 
 /// Dropped events.
 #[derive(Debug, Default)]
-pub struct Given {
-    /// By family, since the last call that took them.
+pub struct DroppedEvents {
+    /// Events by family, since the last call that took them.
     pub lost: Vec<(Family, u64)>,
-    /// Those among the calls that are counted in the ledger: all.
+    /// Number of calls among them that are counted in the ledger: all.
     pub counted: u64,
 }
 
-/// See the module.
+/// Decides which events are dropped while little memory is left.
 #[derive(Debug, Default)]
 pub(super) struct Shedding {
     level: Shed,
     /// Since the segment began.
-    missing: Vec<Missing>,
-    given: Given,
+    missing: Vec<ShedEvents>,
+    given: DroppedEvents,
 }
 
 impl Shedding {
@@ -43,7 +43,7 @@ impl Shedding {
     }
 
     /// Events dropped since the last call.
-    pub(crate) fn take_given_up(&mut self) -> Given {
+    pub(crate) fn take_given_up(&mut self) -> DroppedEvents {
         std::mem::take(&mut self.given)
     }
 
@@ -79,7 +79,7 @@ impl Shedding {
 
     /// Ends the segment: its losses.
     pub(crate) fn take_missing(&mut self) -> Vec<Gap> {
-        let gap = |Missing { family, count, first, last }| {
+        let gap = |ShedEvents { family, count, first, last }| {
             let ledger = family == Family::Syscall;
             Gap { cause: GapCause::QueueFull, family, cpu: CPU_NONE, count, first, last, pid: 0, ledger }
         };
@@ -92,7 +92,7 @@ impl Shedding {
                 m.count += count;
                 (m.first, m.last) = (m.first.min(first), m.last.max(last));
             }
-            None => self.missing.push(Missing { family, count, first, last }),
+            None => self.missing.push(ShedEvents { family, count, first, last }),
         }
         match self.given.lost.iter_mut().find(|(of, _)| *of == family) {
             Some((_, all)) => *all += count,
@@ -122,7 +122,7 @@ mod tests {
 
     /// Of five calls (one fast, one slow, one that failed, one that did not return, the child's side of a clone), a wake-up, an
     /// operation of io_uring and a change of a socket, at a level: rows of calls, what the segment lacks, and what was given up.
-    fn stored(level: Shed) -> (usize, Vec<(Family, u64, bool)>, Given) {
+    fn stored(level: Shed) -> (usize, Vec<(Family, u64, bool)>, DroppedEvents) {
         let mut encoder = recorded(true);
         encoder.shed(level);
         let id = Ident { tid: 5, pid: 5, start: 5, leader_start: 5 };

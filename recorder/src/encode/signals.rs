@@ -9,7 +9,7 @@ use systape_format::model::{
 use super::rows::Rows;
 use super::stacks::Event;
 use super::world::World;
-use crate::effects;
+use crate::tasks::effects;
 use crate::tasks::{TaskId, Tasks};
 
 /// A signal was sent or taken, or the OOM killer chose a victim.
@@ -130,7 +130,7 @@ fn introduced(world: &mut World, task: &wire::Task, argv_at: u64) -> TaskId {
 }
 
 /// File of the fd argument of the sender's call; empty = it has none, or not known.
-fn call_path(tasks: &Tasks, sender: TaskId, info: effects::CallInfo, s: &wire::Signal) -> Vec<u8> {
+fn call_path(tasks: &Tasks, sender: TaskId, info: effects::CallFacts, s: &wire::Signal) -> Vec<u8> {
     let fd = info.fd_args[0].and_then(|arg| s.call_args.get(usize::from(arg))).map(|fd| *fd as i32);
     let Some(fd) = fd.filter(|fd| *fd >= 0) else { return Vec::new() };
     effects::resolve(tasks, sender, &info, s.ts, fd, |name| name.bytes.clone()).unwrap_or_default()

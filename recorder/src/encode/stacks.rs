@@ -10,7 +10,7 @@ use systape_format::segment::SegmentBuilder;
 use crate::stacks::forgot::Forgot;
 use crate::stacks::jit_maps::Owner;
 use crate::stacks::name_queue::NameQueue;
-use crate::stacks::name_queue::{Origin, Seen};
+use crate::stacks::name_queue::{NameOrigin, SeenPlace};
 use crate::stacks::taken::{Chain, Code, Key, TakenFrame, TakenStack};
 use crate::tasks::{TaskId, Tasks};
 
@@ -57,7 +57,7 @@ pub(super) struct Event {
 }
 
 /// The segment in which stacks are stored.
-pub(super) struct Segment<'a> {
+pub(super) struct StackSegment<'a> {
     pub builder: &'a mut SegmentBuilder,
     /// Number of that segment, to which interned indices belong.
     pub number: u32,
@@ -66,7 +66,7 @@ pub(super) struct Segment<'a> {
 
 /// The most that was needed in this segment.
 #[derive(Debug, Default)]
-struct Most {
+struct MostNeeded {
     waiting: usize,
     order: [usize; 3],
     nodes: usize,
@@ -81,7 +81,7 @@ fn room(most: usize, capacity: usize) -> Option<usize> {
 
 /// Stacks that wait for their events, and the codes of frames.
 #[derive(Debug, Default)]
-pub(super) struct Stacks {
+pub(super) struct WaitingStacks {
     settings: StackSettings,
     waiting: FxHashMap<Key, Waiting>,
     /// Keys in order of arrival, with its time; some have met their events already.
@@ -94,17 +94,17 @@ pub(super) struct Stacks {
     own_pid: u32,
     /// Events of the segment without a stack so far, by row: its record may be late.
     overdue: FxHashMap<Key, (u32, TaskId)>,
-    most: Most,
+    most: MostNeeded,
     /// Events without an expected stack.
     missed: u64,
     /// Places in code made at run time that were passed on: process and address.
     jit_seen: FxHashSet<(u32, u64)>,
     names: Option<NameQueue>,
-    /// See [`Stacks::may_forget`].
+    /// See [`WaitingStacks::may_forget`].
     forgot: Option<(Forgot, u64)>,
 }
 
-impl Stacks {
+impl WaitingStacks {
     pub(super) fn new(settings: StackSettings, own_pid: u32) -> Self {
         Self { settings, own_pid, ..Self::default() }
     }
@@ -128,8 +128,8 @@ impl Stacks {
         if self.jit_seen.len() < MAX_JIT && self.jit_seen.insert((task.upid, lookup)) {
             let mapping = Mapping { kind: MappingKind::Jit, upid: task.upid, ..Mapping::default() };
             let began = task.leader_start_ns;
-            let origin = Origin::Jit(Owner { here, ns_pid: task.ns_pid, uid: task.uid, began });
-            names.see(Seen { mapping: Arc::new(mapping), offset: lookup, origin });
+            let origin = NameOrigin::Jit(Owner { here, ns_pid: task.ns_pid, uid: task.uid, began });
+            names.see(SeenPlace { mapping: Arc::new(mapping), offset: lookup, origin });
         }
     }
 
@@ -212,7 +212,7 @@ impl Stacks {
     }
 
     /// Adds a stack: its event is stored and waits for it, or has not come yet.
-    pub(super) fn add(&mut self, ts: u64, key: Key, stack: Waiting, into: &mut Segment<'_>) {
+    pub(super) fn add(&mut self, ts: u64, key: Key, stack: Waiting, into: &mut StackSegment<'_>) {
         match self.overdue.remove(&key) {
             Some((row, task)) => self.push(key.of, row, task, &stack, into),
             None => self.wait(ts, key, stack),
@@ -220,7 +220,7 @@ impl Stacks {
     }
 
     /// The event was stored: attaches its stack, if there is one. `expected`: there should be one.
-    pub(super) fn attach(&mut self, event: Event, expected: bool, into: &mut Segment<'_>) {
+    pub(super) fn attach(&mut self, event: Event, expected: bool, into: &mut StackSegment<'_>) {
         let Event { of, row, task, tid, time } = event;
         let key = Key { of, tid, time };
         match self.waiting.remove(&key) {
@@ -247,7 +247,7 @@ impl Stacks {
 
     /// Gives up room that this segment did not need.
     fn shrink(&mut self) {
-        let Most { waiting, order, nodes } = std::mem::take(&mut self.most);
+        let MostNeeded { waiting, order, nodes } = std::mem::take(&mut self.most);
         if let Some(room) = room(waiting.max(self.waiting.len()), self.waiting.capacity()) {
             self.waiting.shrink_to(room);
         }
@@ -282,14 +282,14 @@ impl Stacks {
     }
 
     /// Stores a stack with the row of its event.
-    pub(super) fn push(&mut self, of: StackOf, row: u32, task: TaskId, stack: &Waiting, into: &mut Segment<'_>) {
+    pub(super) fn push(&mut self, of: StackOf, row: u32, task: TaskId, stack: &Waiting, into: &mut StackSegment<'_>) {
         let user = stack.user.as_ref().and_then(|chain| self.node(chain, task, into));
         let kernel = stack.kernel.as_ref().and_then(|chain| self.node(chain, task, into));
         into.builder.push_stack(Attached { of, row, user, kernel, status: stack.status });
     }
 
     /// The node of the innermost frame of `chain`.
-    fn node(&mut self, chain: &Chain, task: TaskId, into: &mut Segment<'_>) -> Option<u32> {
+    fn node(&mut self, chain: &Chain, task: TaskId, into: &mut StackSegment<'_>) -> Option<u32> {
         let upid = if chain.of_task() { into.tasks.get(task).task.upid } else { 0 };
         let key = (chain.address(), upid);
         if let Some((_, node)) = self.nodes.get(&key) {
@@ -310,7 +310,7 @@ impl Stacks {
         self.node_frames = 0;
     }
 
-    fn frames(&mut self, frames: &[TakenFrame], task: TaskId, into: &mut Segment<'_>) -> Option<u32> {
+    fn frames(&mut self, frames: &[TakenFrame], task: TaskId, into: &mut StackSegment<'_>) -> Option<u32> {
         let mut parent = None;
         for frame in frames.iter().rev() {
             let mapping = self.code(frame.code, task, into);
@@ -324,7 +324,7 @@ impl Stacks {
         parent
     }
 
-    fn code(&mut self, code: u32, task: TaskId, into: &mut Segment<'_>) -> u32 {
+    fn code(&mut self, code: u32, task: TaskId, into: &mut StackSegment<'_>) -> u32 {
         let upid = into.tasks.get(task).task.upid;
         let own = |kind| Mapping { kind, upid, ..Mapping::default() };
         let Some((code, interned)) = self.codes.get_mut(code as usize) else {
@@ -354,9 +354,9 @@ pub(super) mod tests {
 
     use super::super::{Assembler, Piece, Settings};
     use super::*;
-    use crate::ledger::Window;
-    use crate::stacks::taken::Taken;
-    use crate::targets::Targets;
+    use crate::ledger::LedgerWindow;
+    use crate::stacks::taken::StackBatch;
+    use crate::tasks::targets::Targets;
 
     const SECOND: u64 = 1_000_000_000;
     /// The recorder's id.
@@ -374,7 +374,7 @@ pub(super) mod tests {
         let (selection, flush) = (Selection::all(), Duration::from_secs(3600));
         let recorded = RecordedFamilies::of(&[Family::Sched]);
         let targets = if everyone { Targets::everyone(recorded) } else { Targets::default() };
-        let stores = crate::filter::CallFilter::default();
+        let stores = crate::calls::filter::CallFilter::default();
         let (own_pid, nested) = (OWN, false);
         let tracepoints = Vec::new();
         Assembler::new(Settings {
@@ -416,9 +416,9 @@ pub(super) mod tests {
     }
 
     /// A batch of stacks: kind, thread, time of the event, offsets of the frames in code number `code`.
-    fn batch(codes: Vec<Code>, code: u32, stacks: &[(StackOf, u32, u64, &[u64])]) -> Taken {
+    fn batch(codes: Vec<Code>, code: u32, stacks: &[(StackOf, u32, u64, &[u64])]) -> StackBatch {
         let of_task = codes.iter().any(|code| !matches!(code, Code::Shared(_)));
-        let mut taken = Taken { codes, ..Taken::default() };
+        let mut taken = StackBatch { codes, ..StackBatch::default() };
         for &(of, tid, time, offsets) in stacks {
             let frames: Vec<_> = offsets.iter().map(|offset| TakenFrame { code, offset: *offset, flags: 0 }).collect();
             let user = Some(Chain::new(&frames, of_task, &Arc::default()));
@@ -589,7 +589,7 @@ pub(super) mod tests {
         let task = encoder.world.tasks.meet(&who(7));
         encoder.world.tasks.exit(task, 110);
         let until = 10_000_000_000;
-        encoder.counted(Window { until, ..Window::default() });
+        encoder.counted(LedgerWindow { until, ..LedgerWindow::default() });
         encoder.advance(until);
         let late = [(StackOf::Wakeup, 7, 100, &[0x1001][..]), (StackOf::Wakeup, 8, 100, &[0x1001])];
         encoder.add_stacks(batch(vec![Code::Jit], 0, &late));
@@ -742,8 +742,8 @@ pub(super) mod tests {
             wakeup(&mut encoder, tid, ts);
         }
         let mut seen = Vec::new();
-        for Seen { mapping, offset, origin } in told.seen() {
-            let Origin::Jit(Owner { here, .. }) = origin else { panic!("{origin:?}") };
+        for SeenPlace { mapping, offset, origin } in told.seen() {
+            let NameOrigin::Jit(Owner { here, .. }) = origin else { panic!("{origin:?}") };
             assert_eq!(mapping.kind, MappingKind::Jit);
             assert_ne!(mapping.upid, 0);
             seen.push((u32::MAX - here, offset));
@@ -757,7 +757,7 @@ pub(super) mod tests {
     #[test]
     fn mappings_that_were_missed_are_a_gap() {
         let mut encoder = encoder();
-        encoder.add_stacks(Taken { mappings_lost: Some((100, 200)), ..Taken::default() });
+        encoder.add_stacks(StackBatch { mappings_lost: Some((100, 200)), ..StackBatch::default() });
         let segment = segment(&mut encoder);
         let [gap] = segment.gaps() else { panic!("{:?}", segment.gaps()) };
         assert_eq!((gap.cause, gap.family, gap.count), (GapCause::RingFull, Family::Stack, 0));

@@ -1,14 +1,14 @@
 //! Tests of what is known without events.
 
+use systape_abi::descriptors::SocketUse;
 use systape_bpf::wire;
 use systape_bpf::wire::Ident;
 
 use super::stacks::tests::{encoder, recorded};
 use super::*;
-use crate::load::Opens;
-use crate::names::{FileId, Name};
-use crate::order::Batch;
-use crate::sockets::Read;
+use crate::descriptors::names::{FileKey, Name};
+use crate::load::FirstDescriptors;
+use crate::rings::order::Batch;
 
 #[test]
 fn who_ended_before_the_start_is_not_in_the_first_checkpoint() {
@@ -32,7 +32,7 @@ fn who_ended_before_the_start_is_not_in_the_first_checkpoint() {
     encoder.begin(Start {
         snaps,
         processes: Vec::new(),
-        opens: Opens::default(),
+        opens: FirstDescriptors::default(),
         memory: Vec::new(),
         limits: Limits::default(),
         unread: Vec::new(),
@@ -87,7 +87,7 @@ fn what_is_read_is_read_once_for_a_process_and_again_after_more_was_lost() {
 
 /// A TCP socket bound to a port of 10.0.0.1.
 fn bound(inode: u64, sport: u16) -> wire::Socket {
-    let mut s = wire::Socket { sport, ..crate::sockets::tests::facts("TCP", 2, inode) };
+    let mut s = wire::Socket { sport, ..crate::descriptors::sockets::tests::facts("TCP", 2, inode) };
     s.saddr[..4].copy_from_slice(&[10, 0, 0, 1]);
     s
 }
@@ -103,7 +103,7 @@ fn a_lost_record_takes_the_names_of_sockets() {
     let id = Ident { tid: 5, pid: 5, start: 1, leader_start: 1 };
     let (task, other) = (encoder.world.tasks.find_or_add(&id), Ident { tid: 6, pid: 6, start: 1, leader_start: 1 });
     let other = encoder.world.tasks.find_or_add(&other);
-    let socket = encoder.world.socket(&bound(17, 80), 5, Some(task), Read::Changed);
+    let socket = encoder.world.socket(&bound(17, 80), 5, Some(task), SocketUse::Names);
     encoder.world.tasks.files_mut(task).set(5, 3, std::rc::Rc::clone(&socket), false);
     // shared with another process
     encoder.world.tasks.files_mut(other).set(6, 9, socket, false);
@@ -121,7 +121,7 @@ fn names_read_at_the_start_are_not_those_of_later_events() {
     let id = Ident { tid: 5, pid: 5, start: 1, leader_start: 1 };
     let task = wire::Task { id, here_pid: 5, ..wire::Task::default() };
     let snap = Snap { task, matched: 1, ..Snap::default() };
-    let mut process = snapshot::Process::unknown(5, 50);
+    let mut process = snapshot::ProcessReading::unknown(5, 50);
     process.fds = Some(vec![(3, b"socket:[17]".to_vec(), false), (4, b"socket:[18]".to_vec(), false)]);
     // a bind of 17 waits that ended before the sockets were read
     let mut call = wire::Syscall { id, end: 40, nr: 49, abi: 1, state: 1, captures: 1, ..wire::Syscall::default() };
@@ -142,7 +142,7 @@ fn names_read_at_the_start_are_not_those_of_later_events() {
     encoder.begin(Start {
         snaps: vec![snap],
         processes: vec![process],
-        opens: Opens { sockets, ..Opens::default() },
+        opens: FirstDescriptors { sockets, ..FirstDescriptors::default() },
         memory: Vec::new(),
         limits: Limits::default(),
         unread: Vec::new(),
@@ -215,7 +215,7 @@ fn a_tape_that_begins_later_has_the_names_of_sockets() {
     let mut encoder = recorded(true);
     encoder.names.keep();
     let task = encoder.world.tasks.find_or_add(&Ident { tid: 7, pid: 7, start: 1, leader_start: 1 });
-    let file = encoder.world.socket(&bound(17, 80), 5, Some(task), Read::Made);
+    let file = encoder.world.socket(&bound(17, 80), 5, Some(task), SocketUse::Makes);
     encoder.name_sockets();
     encoder.close_segment(10);
     encoder.take_pieces();
@@ -240,7 +240,7 @@ fn a_tape_that_begins_later_says_which_files_are_open() {
     encoder.take(Record::Task(wire::Task { hdr, id, ts: 5, ..wire::Task::default() }));
     let task = encoder.world.tasks.find(&id).unwrap();
     let inode = wire::Inode { inode: 77, dev: 8, generation: 3, ..wire::Inode::default() };
-    let file = Name::of_file(b"/a".to_vec(), Some(FileId { since: 0, inode }));
+    let file = Name::of_file(b"/a".to_vec(), Some(FileKey { since: 0, inode }));
     encoder.world.tasks.files_mut(task).set(5, 3, file, false);
     encoder.close_segment(10);
     encoder.take_pieces();

@@ -9,7 +9,7 @@ use systape_abi::descriptors::{Descriptors, Entered};
 /// Most ranges of one process; beyond that every descriptor counts as changed.
 const RANGES: usize = 64;
 
-/// See the module.
+/// Descriptors that calls change while the list of their process is being read.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Touched {
     fds: HashSet<i32>,

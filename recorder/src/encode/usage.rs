@@ -20,7 +20,7 @@ const OF_STORAGE: [&str; 5] = ["read_bytes", "write_bytes", "cancelled_bytes", "
 /// Two threads that end together may both find that they are the last.
 const ENDED: usize = 64;
 
-/// See the module.
+/// What processes and threads used, as rows.
 #[derive(Debug)]
 pub(super) struct Usage {
     /// Of processes and of threads: with the columns that the kernel fills, and the flags by which they were chosen.

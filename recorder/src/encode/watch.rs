@@ -11,18 +11,18 @@ use systape_format::model::{CallState, LedgerReason, Task};
 use super::calls::Calls;
 use super::ledger::in_ledger;
 use super::world::World;
-use crate::effects::{self, split_ret};
-use crate::ledger::Window;
-use crate::names::Name;
+use crate::descriptors::names::Name;
+use crate::ledger::LedgerWindow;
 use crate::tasks::TaskId;
-use crate::triggers::{Event, Fire, Of, Rest, RunQueue, Triggers};
+use crate::tasks::effects::{self, split_ret};
+use crate::triggers::{AtRest, Event, Fire, Of, RunQueue, Triggers};
 
 /// Most events that wait to be taken.
 const MOST: usize = 1 << 16;
 
-/// See the module.
+/// Triggers, and what they need to know of records.
 #[derive(Debug, Default)]
-pub(super) struct Watch {
+pub(super) struct TriggerWatch {
     triggers: Triggers,
     /// Whether a trigger looks at returns of a call, by ABI and number: most are not looked at.
     calls: FxHashMap<(u8, u32), bool>,
@@ -32,7 +32,7 @@ pub(super) struct Watch {
     own_pid: u32,
 }
 
-impl Watch {
+impl TriggerWatch {
     /// Evaluates `triggers`; the I/O of `own_pid`, the recorder, is no event.
     pub(super) fn new(triggers: Triggers, own_pid: u32) -> Self {
         Self { triggers, own_pid, ..Self::default() }
@@ -113,7 +113,7 @@ impl Watch {
     }
 
     /// Calls were counted in the kernel.
-    pub(super) fn counted(&mut self, window: &Window, world: &mut World) {
+    pub(super) fn counted(&mut self, window: &LedgerWindow, world: &mut World) {
         for (key, sum) in window.rows.iter().filter(|(key, _)| key.reason != LedgerReason::Behind) {
             let (span, call) = ((sum.first, sum.last), key.call);
             let event = Event::Counted { span, count: sum.count, longest: sum.max, call, errno: key.errno };
@@ -136,10 +136,10 @@ impl Watch {
             let info = world.call_info(which.0, which.1);
             let fd = info.fd_args[0].and_then(|arg| snap.args.get(usize::from(arg))).map(|arg| *arg as i32);
             let named = |(task, fd)| {
-                let rest = |name: &Rc<Name>| Rest::of(which, snap.state, Some(&name.bytes));
+                let rest = |name: &Rc<Name>| AtRest::of(which, snap.state, Some(&name.bytes));
                 effects::resolve(&world.tasks, task, &info, start, fd, rest)
             };
-            let rest = task.zip(fd).and_then(named).unwrap_or_else(|| Rest::of(which, snap.state, None));
+            let rest = task.zip(fd).and_then(named).unwrap_or_else(|| AtRest::of(which, snap.state, None));
             let event = Event::Open { ts: snap.task.ts, start, call: which, rest };
             self.evaluate(&event, task, world);
         }
@@ -192,7 +192,7 @@ mod tests {
     #[test]
     fn writing_a_tape_begins_no_other() {
         let mut world = encoder().world;
-        let mut watch = Watch::new(Triggers::new(&[parse("io>1ms").unwrap()]), 7);
+        let mut watch = TriggerWatch::new(Triggers::new(&[parse("io>1ms").unwrap()]), 7);
         let origin = |pid: u32| Who { tid: pid + 1, pid, start: 1, ..Who::default() };
         let io =
             |pid| Block { issued: 10, complete: 5_000_010, has_origin: 1, origin: origin(pid), ..Block::default() };

@@ -7,20 +7,21 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use rustc_hash::FxHashMap;
+use systape_abi::descriptors::SocketUse;
 use systape_bpf::wire::{self, Ident};
 use systape_format::model::Container;
 
-use super::lookups::{Answer, Lookups};
+use super::lookups::{Answer, ProcLookups};
 use super::touched::Touched;
-use crate::cgroup_limits::{Hierarchy, Value};
-use crate::containers;
-use crate::devices::Late;
-use crate::effects::CallInfo;
-use crate::environ::{Keys, Parts};
-use crate::mounts::Mounts;
-use crate::names::{FileId, Name};
-use crate::snapshot;
-use crate::sockets::{Read, Sockets};
+use crate::descriptors::names::{FileKey, Name};
+use crate::descriptors::sockets::Sockets;
+use crate::machine::cgroup_limits::{Hierarchy, Value};
+use crate::machine::containers;
+use crate::machine::devices::Late;
+use crate::machine::environ::{EnvironKeys, EnvironParts};
+use crate::machine::mounts::Mounts;
+use crate::tasks::effects::CallFacts;
+use crate::tasks::snapshot;
 use crate::tasks::{TaskId, Tasks};
 
 /// Most processes that wait to be read again.
@@ -30,8 +31,8 @@ const MAX_REREADS: usize = 4096;
 #[derive(Debug)]
 pub(super) struct Reread {
     pub pid: u32,
-    /// None = not read yet.
-    pub process: Option<snapshot::Process>,
+    /// What /proc has of the process; None = not read yet.
+    pub process: Option<snapshot::ProcessReading>,
     /// Its descriptors that events changed since the request.
     touched: Touched,
     /// The directory it changed to since; None in it = not known.
@@ -49,7 +50,7 @@ pub(super) struct Renamed {
     pub socket: wire::Socket,
 }
 
-/// See the module.
+/// State that all families need.
 pub(super) struct World {
     /// Tasks, with their descriptors.
     pub tasks: Tasks,
@@ -57,20 +58,20 @@ pub(super) struct World {
     pub sockets: Sockets,
     /// Files that descriptors of processes stand for, and since when they are known; while the state at the start is added.
     pub opened: (u64, FxHashMap<(u32, i32), wire::Inode>),
-    /// Those with a new name that is not on the tape yet.
+    /// Tasks with a new name that is not on the tape yet.
     pub renamed: Vec<Renamed>,
     calls: CallInfos,
     pub rereads: Vec<Reread>,
     /// Where file systems are.
     pub mounts: Mounts,
-    lookups: Lookups,
+    lookups: ProcLookups,
     /// Environment variables to keep, and the parts of an environment so far.
-    pub environ: (Arc<Keys>, Parts),
+    pub environ: (Arc<EnvironKeys>, EnvironParts),
     /// What became known of containers and is not on the tape yet.
     pub containers: Vec<Container>,
-    /// The same of block devices.
+    /// Block devices that the tape does not have yet.
     pub devices: Vec<Late>,
-    /// The same of limits of cgroups.
+    /// Limits of cgroups that the tape does not have yet.
     pub limits: Vec<Value>,
     /// Losses of state records that the events have not reached: time of the first, process, time until which there may
     /// have been more.
@@ -81,9 +82,9 @@ pub(super) struct World {
 #[derive(Debug, Default)]
 struct CallInfos {
     /// For each ABI below [`CallInfos::ABIS`], by number.
-    frequent: [Vec<Option<CallInfo>>; Self::ABIS],
+    frequent: [Vec<Option<CallFacts>>; Self::ABIS],
     /// Those of other ABIs and of numbers from [`CallInfos::NUMBERS`] on.
-    rest: FxHashMap<(u8, u32), CallInfo>,
+    rest: FxHashMap<(u8, u32), CallFacts>,
 }
 
 impl CallInfos {
@@ -91,21 +92,21 @@ impl CallInfos {
     const NUMBERS: usize = 1024;
 
     #[inline]
-    fn get(&mut self, abi: u8, nr: u32) -> &mut CallInfo {
+    fn get(&mut self, abi: u8, nr: u32) -> &mut CallFacts {
         let (table, at) = (usize::from(abi), nr as usize);
         if table < Self::ABIS && at < Self::NUMBERS {
             let table = &mut self.frequent[table];
             if table.len() <= at {
                 table.resize(Self::NUMBERS, None);
             }
-            return table[at].get_or_insert_with(|| CallInfo::new(abi, nr));
+            return table[at].get_or_insert_with(|| CallFacts::new(abi, nr));
         }
-        self.rest.entry((abi, nr)).or_insert_with(|| CallInfo::new(abi, nr))
+        self.rest.entry((abi, nr)).or_insert_with(|| CallFacts::new(abi, nr))
     }
 }
 
 impl World {
-    pub(crate) fn new(tasks: Tasks, env: Arc<Keys>) -> Self {
+    pub(crate) fn new(tasks: Tasks, env: Arc<EnvironKeys>) -> Self {
         Self {
             tasks,
             sockets: Sockets::default(),
@@ -114,8 +115,8 @@ impl World {
             calls: CallInfos::default(),
             rereads: Vec::new(),
             mounts: Mounts::default(),
-            lookups: Lookups::default(),
-            environ: (env, Parts::default()),
+            lookups: ProcLookups::default(),
+            environ: (env, EnvironParts::default()),
             containers: Vec::new(),
             devices: Vec::new(),
             limits: Vec::new(),
@@ -124,7 +125,7 @@ impl World {
     }
 
     /// Facts about a call.
-    pub(crate) fn call_info(&mut self, abi: u8, nr: u32) -> CallInfo {
+    pub(crate) fn call_info(&mut self, abi: u8, nr: u32) -> CallFacts {
         *self.calls.get(abi, nr)
     }
 
@@ -137,7 +138,7 @@ impl World {
     /// refuses, are valid from `since` on.
     pub(crate) fn apply_process(
         &mut self,
-        process: &snapshot::Process,
+        process: &snapshot::ProcessReading,
         members: &[TaskId],
         since: u64,
         keep: impl Fn(i32) -> bool,
@@ -162,7 +163,12 @@ impl World {
     }
 
     /// Adds what some threads have apart from their process.
-    pub(crate) fn apply_apart(&mut self, process: &snapshot::Process, threads: &[TaskId], keep: impl Fn(i32) -> bool) {
+    pub(crate) fn apply_apart(
+        &mut self,
+        process: &snapshot::ProcessReading,
+        threads: &[TaskId],
+        keep: impl Fn(i32) -> bool,
+    ) {
         let of = &process.of;
         self.tasks.set_apart(threads, of.files, of.dir.then(|| process.cwd.clone().map(Name::new)));
         if let Some(&first) = threads.first().filter(|_| of.files) {
@@ -170,7 +176,13 @@ impl World {
         }
     }
 
-    fn apply_files(&mut self, process: &snapshot::Process, task: TaskId, since: u64, keep: impl Fn(i32) -> bool) {
+    fn apply_files(
+        &mut self,
+        process: &snapshot::ProcessReading,
+        task: TaskId,
+        since: u64,
+        keep: impl Fn(i32) -> bool,
+    ) {
         let Some(fds) = &process.fds else { return };
         let process_of = self.tasks.get(task).process();
         // among the rest of a long list may be one too
@@ -185,7 +197,7 @@ impl World {
                 let (at, opened) = &self.opened;
                 let inode = opened.get(&(process.pid, *fd)).filter(|_| name.starts_with(b"/") && !process.of.files);
                 let file = match inode {
-                    Some(inode) => Name::of_file(name.clone(), Some(FileId { since: *at, inode: *inode })),
+                    Some(inode) => Name::of_file(name.clone(), Some(FileKey { since: *at, inode: *inode })),
                     None => self.sockets.file(name),
                 };
                 let owner = file.names.as_ref().map(|names| &names.owner).filter(|owner| owner.get().is_none());
@@ -199,15 +211,15 @@ impl World {
     }
 
     /// The file of a name that the kernel side read at the end of a call; None = it could not.
-    pub(crate) fn file(&mut self, raw: &[u8], ts: u64, (task, read): (TaskId, Read)) -> Option<Rc<Name>> {
+    pub(crate) fn file(&mut self, raw: &[u8], ts: u64, (task, by): (TaskId, SocketUse)) -> Option<Rc<Name>> {
         let Some(socket) = wire::socket(raw) else { return wire::name(raw).map(Name::new) };
-        Some(self.socket(&socket, ts, Some(task), read))
+        Some(self.socket(&socket, ts, Some(task), by))
     }
 
     /// A socket with its facts at `ts`.
-    pub(crate) fn socket(&mut self, socket: &wire::Socket, ts: u64, task: Option<TaskId>, read: Read) -> Rc<Name> {
-        let (file, renamed) = self.sockets.learn(socket, ts, read);
-        if let (Some(task), Some(names), Read::Made | Read::Accepted) = (task, &file.names, read) {
+    pub(crate) fn socket(&mut self, socket: &wire::Socket, ts: u64, task: Option<TaskId>, by: SocketUse) -> Rc<Name> {
+        let (file, renamed) = self.sockets.learn(socket, ts, by);
+        if let (Some(task), Some(names), SocketUse::Makes | SocketUse::Accepts) = (task, &file.names, by) {
             names.owner.set(Some(self.tasks.get(task).process()));
         }
         if renamed {

@@ -2,7 +2,7 @@
 //!
 //! It is opened before rights are given up ([`place`]), and everything in it is reached through that descriptor. A tape is
 //! written under a temporary name for its owner alone, and renamed when it is whole. What a killed recorder leaves has the
-//! temporary name and is readable. Only tapes of this recorder ([`Own`]) are counted and removed, whatever their names.
+//! temporary name and is readable. Only tapes of this recorder ([`RecorderId`]) are counted and removed, whatever their names.
 
 use std::ffi::{CString, OsStr};
 use std::fs::{File, Metadata, OpenOptions};
@@ -16,10 +16,10 @@ use anyhow::{Context, Result, bail};
 use caps::{CapSet, Capability};
 use systape_cli::held;
 
-use super::own::Own;
+use super::own::RecorderId;
 use super::{peer, place};
-use crate::say::say;
-use crate::system;
+use crate::machine::system;
+use crate::own::say::say;
 
 /// Behind the name of a tape that is being written.
 const PART: &str = ".part";
@@ -43,13 +43,13 @@ pub(crate) struct Limits {
     pub free: f64,
 }
 
-/// See the module.
+/// The directory of tapes.
 #[derive(Debug)]
 pub(crate) struct Dir {
     fd: OwnedFd,
     path: PathBuf,
     host: String,
-    own: Own,
+    own: RecorderId,
     limits: Limits,
 }
 
@@ -69,7 +69,7 @@ struct Old {
 pub(crate) struct Part {
     /// Where to write.
     pub file: File,
-    /// Its name when it is whole.
+    /// Name of the tape when it is whole.
     pub name: String,
 }
 
@@ -80,7 +80,7 @@ impl Dir {
     /// When it is none, or others could remove tapes there.
     pub(crate) fn open(path: &Path, host: &[u8], limits: Limits) -> Result<Self> {
         let fd = place::open(path)?;
-        let own = Own::new(host);
+        let own = RecorderId::new(host);
         let host = word(&String::from_utf8_lossy(host));
         let host = if host.is_empty() { "host".into() } else { host };
         Ok(Self { fd, path: path.to_path_buf(), host, own, limits })
@@ -103,7 +103,7 @@ impl Dir {
         }
     }
 
-    /// Its path as it was given.
+    /// Path of the directory as it was given.
     pub(crate) fn path(&self) -> &Path {
         &self.path
     }
@@ -450,7 +450,8 @@ mod tests {
         let dir = dir(temp.path(), 2, 1 << 30);
         let at = |day: u64, what: &str| temp.path().join(format!("web-3-2099-01-0{day}T000000Z-{what}.tape"));
         let here = tape(&dir, 4096);
-        let other = Dir { own: Own::new(b"another host"), ..Dir::open(temp.path(), b"web 3", dir.limits).unwrap() };
+        let other =
+            Dir { own: RecorderId::new(b"another host"), ..Dir::open(temp.path(), b"web 3", dir.limits).unwrap() };
         std::fs::write(at(1, "short"), "x").unwrap();
         std::fs::write(at(2, "text"), vec![b'x'; 4096]).unwrap();
         std::fs::write(at(3, "other"), tape(&other, 4096)).unwrap();

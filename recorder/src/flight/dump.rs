@@ -17,12 +17,13 @@ use super::dir::{self, Dir, Part};
 use super::names::NameStore;
 use super::piece::Piece;
 use super::status::{Status, Written};
-use super::step::{Closing, Opening, Reply, Since, Sums};
-use crate::clock;
-use crate::say::say;
-use crate::self_stats::{counted, peak_rss};
-use crate::sink::Flow;
-use crate::sync::Policy;
+use super::step::{Closing, Opening, Reply, Sums, SumsDelta};
+use crate::own::clock;
+use crate::own::cpu_time::counted;
+use crate::own::memory::peak_rss;
+use crate::own::say::say;
+use crate::tape::sink::OutputState;
+use crate::tape::sync::Policy;
 
 /// Level for names, as elsewhere.
 const LEVEL: i32 = 6;
@@ -36,7 +37,7 @@ const BESIDE: u64 = 1 << 20;
 pub(crate) struct Plan {
     /// Where they go.
     pub dir: Arc<Dir>,
-    /// Their session, redacted; each has another beginning.
+    /// Session of the tapes, redacted; each has another beginning.
     pub session: Session,
     /// Tables that each defines.
     pub tables: Vec<Arc<TableDef>>,
@@ -47,13 +48,13 @@ pub(crate) struct Plan {
     /// Where results go.
     pub status: Arc<Status>,
     /// Shows when a write does not end.
-    pub flow: Arc<Flow>,
+    pub flow: Arc<OutputState>,
 }
 
 /// The beginning of a tape.
 #[derive(Debug)]
 pub(crate) struct Begin {
-    /// Its session.
+    /// Session of the tape.
     pub session: Session,
     /// Goes behind the first checkpoint.
     pub prologue: Option<Arc<EncodedSegment>>,
@@ -63,7 +64,7 @@ pub(crate) struct Begin {
     pub sums: Sums,
 }
 
-enum Message {
+enum DumpMessage {
     Piece(Arc<Piece>),
     Close(Box<Closing>, EncodedSegment),
 }
@@ -71,7 +72,7 @@ enum Message {
 /// A tape that is being written.
 #[derive(Debug)]
 pub(crate) struct Dump {
-    out: Option<Sender<Message>>,
+    out: Option<Sender<DumpMessage>>,
     /// Bytes that wait for the disk.
     waiting: Arc<AtomicU64>,
     most: u64,
@@ -109,14 +110,14 @@ impl Dump {
             // without its sender it ends as one that was cut off
             self.out = None;
         } else {
-            out.send(Message::Piece(Arc::clone(piece))).ok();
+            out.send(DumpMessage::Piece(Arc::clone(piece))).ok();
         }
     }
 
     /// The tape is complete but for its end.
     pub(crate) fn close(mut self, closing: Box<Closing>, rows: EncodedSegment) -> Self {
         match self.out.take() {
-            Some(out) => drop(out.send(Message::Close(closing, rows))),
+            Some(out) => drop(out.send(DumpMessage::Close(closing, rows))),
             None => answer(&closing.replies, &Err("the disk did not take it".into())),
         }
         self
@@ -147,7 +148,7 @@ fn run(
     begin: Begin,
     opening: &Opening,
     rows: EncodedSegment,
-    pieces: &Receiver<Message>,
+    pieces: &Receiver<DumpMessage>,
     waiting: &AtomicU64,
 ) {
     let realtime = clock::sample().realtime;
@@ -162,11 +163,11 @@ fn run(
     if closing.is_none() {
         // pieces that nobody writes leave the memory as they come
         closing = pieces.iter().find_map(|message| match message {
-            Message::Piece(piece) => {
+            DumpMessage::Piece(piece) => {
                 waiting.fetch_sub(piece.bytes(), Ordering::Relaxed);
                 None
             }
-            Message::Close(closing, _) => Some(closing),
+            DumpMessage::Close(closing, _) => Some(closing),
         });
     }
     if let Some(closing) = closing {
@@ -179,7 +180,7 @@ fn write(
     (begin, realtime): (Begin, u64),
     opening: &Opening,
     rows: EncodedSegment,
-    (messages, waiting): (&Receiver<Message>, &AtomicU64),
+    (messages, waiting): (&Receiver<DumpMessage>, &AtomicU64),
     closed: &mut Option<Box<Closing>>,
 ) -> Result<String> {
     let Begin { session, prologue, pieces, sums } = begin;
@@ -188,7 +189,7 @@ fn write(
     let flow = &plan.flow;
     let Part { file, name } = flow.wait(|| plan.dir.create(realtime, &opening.slug))?;
     let left = || format!("{name}.part has what was written");
-    let begun = Tape::begin(plan, Counting { file, bytes: 0, flow: Arc::clone(flow) }, &session);
+    let begun = DumpTape::begin(plan, Counting { file, bytes: 0, flow: Arc::clone(flow) }, &session);
     if begun.is_err() {
         plan.dir.discard_empty(&name);
     }
@@ -202,12 +203,12 @@ fn write(
     tape.writer.segment(rows).with_context(left)?;
     loop {
         match messages.recv() {
-            Ok(Message::Piece(piece)) => {
+            Ok(DumpMessage::Piece(piece)) => {
                 let added = tape.add(&piece, None);
                 waiting.fetch_sub(piece.bytes(), Ordering::Relaxed);
                 added.with_context(left)?;
             }
-            Ok(Message::Close(closing, rows)) => {
+            Ok(DumpMessage::Close(closing, rows)) => {
                 let end = end(&closing, &sums);
                 *closed = Some(closing);
                 tape.writer.segment(rows).with_context(left)?;
@@ -227,7 +228,7 @@ fn write(
 }
 
 fn end(closing: &Closing, begin: &Sums) -> End {
-    let Since { events, lost, own_calls } = closing.sums.since(begin);
+    let SumsDelta { events, lost, own_calls } = closing.sums.since(begin);
     End {
         clock: clock::sample(),
         window_close: closing.window_close,
@@ -246,7 +247,7 @@ fn end(closing: &Closing, begin: &Sums) -> End {
 struct Counting {
     file: std::fs::File,
     bytes: u64,
-    flow: Arc<Flow>,
+    flow: Arc<OutputState>,
 }
 
 impl Write for Counting {
@@ -263,7 +264,7 @@ impl Write for Counting {
     }
 }
 
-struct Tape<'a> {
+struct DumpTape<'a> {
     plan: &'a Plan,
     writer: Writer<Counting>,
     /// Places on its stacks.
@@ -271,7 +272,7 @@ struct Tape<'a> {
     checked: u64,
 }
 
-impl<'a> Tape<'a> {
+impl<'a> DumpTape<'a> {
     fn begin(plan: &'a Plan, file: Counting, session: &Session) -> Result<Self> {
         let id = plan.dir.tape_id(session.window_open);
         let mut writer = Writer::create(file, id, session).context("cannot write the tape")?;

@@ -29,58 +29,58 @@ use anyhow::Result;
 use crossbeam_channel::{Receiver, Sender, unbounded};
 use indicatif::HumanBytes;
 
-use crate::say::say;
-use crate::triggers::{self, Spec};
+use crate::own::say::say;
+use crate::triggers::{self, TriggerSpec};
 use dir::Dir;
 use outside::Outside;
-use request::{Command, Server};
-use socket::Bound;
+use request::{FlightCommand, RequestServer};
+use socket::BoundSocket;
 use status::{Fires, Status};
 
-pub(crate) use settings::Settings;
+pub(crate) use settings::FlightSettings;
 
 /// Everything that needs rights, opened.
 #[derive(Debug)]
 pub(crate) struct Opened {
-    settings: Settings,
+    settings: FlightSettings,
     dir: Arc<Dir>,
     outside: Outside,
-    server: Server,
+    server: RequestServer,
 }
 
 /// A flight recorder that can begin.
 #[derive(Debug)]
-pub(crate) struct Prepared {
+pub(crate) struct PreparedFlight {
     /// What was asked for.
-    pub settings: Settings,
+    pub settings: FlightSettings,
     /// Where tapes go.
     pub dir: Arc<Dir>,
     /// What other threads ask for.
-    pub commands: Receiver<Command>,
-    /// Its numbers.
+    pub commands: Receiver<FlightCommand>,
+    /// Numbers of the flight recorder.
     pub status: Arc<Status>,
 }
 
 /// The main thread's part.
 #[derive(Debug)]
-pub(crate) struct Control {
-    commands: Sender<Command>,
+pub(crate) struct FlightControl {
+    commands: Sender<FlightCommand>,
     stop: Arc<AtomicBool>,
     status: Arc<Status>,
     /// The socket is there as long as this.
-    _socket: Bound,
+    _socket: BoundSocket,
 }
 
 /// Opens the directory, the socket in it, and what triggers wait for. No other thread may be running.
 ///
 /// # Errors
 /// When one of them is missing.
-pub(crate) fn open(settings: &Settings, host: &[u8]) -> Result<Opened> {
+pub(crate) fn open(settings: &FlightSettings, host: &[u8]) -> Result<Opened> {
     let dir = Arc::new(Dir::open(&settings.dir, host, settings.limits)?);
     // what is made now could not be removed later
     dir.check()?;
     let outside = Outside::open(&settings.triggers)?;
-    let server = Server::bind(&dir)?;
+    let server = RequestServer::bind(&dir)?;
     Ok(Opened { settings: settings.clone(), dir, outside, server })
 }
 
@@ -89,7 +89,7 @@ impl Opened {
     ///
     /// # Errors
     /// When there are no threads.
-    pub(crate) fn begin(self, since: u64) -> Result<(Prepared, Control)> {
+    pub(crate) fn begin(self, since: u64) -> Result<(PreparedFlight, FlightControl)> {
         let Self { settings, dir, outside, server } = self;
         dir.tell_of_others();
         let (out, commands) = unbounded();
@@ -99,21 +99,21 @@ impl Opened {
             now.since = since;
             now.last_ns = if settings.bounds.last == u64::MAX { 0 } else { settings.bounds.last };
             now.ring_bytes = settings.bounds.bytes;
-            let fires = |spec: &Spec| Fires { on: spec.text.clone(), ..Fires::default() };
+            let fires = |spec: &TriggerSpec| Fires { on: spec.text.clone(), ..Fires::default() };
             now.triggers = settings.triggers.iter().map(fires).collect();
         }
         outside.start(out.clone(), Arc::clone(&stop))?;
         let socket = server.start(out.clone(), Arc::clone(&status), Arc::clone(&stop))?;
-        let control = Control { commands: out, stop, status: Arc::clone(&status), _socket: socket };
-        Ok((Prepared { settings, dir, commands, status }, control))
+        let control = FlightControl { commands: out, stop, status: Arc::clone(&status), _socket: socket };
+        Ok((PreparedFlight { settings, dir, commands, status }, control))
     }
 }
 
-impl Control {
+impl FlightControl {
     /// Asks for a tape that nobody waits for.
     pub(crate) fn request(&self) {
         // the recording may just have ended
-        self.commands.send(Command::Request(None, None)).ok();
+        self.commands.send(FlightCommand::Request(None, None)).ok();
     }
 
     /// Tapes that were written, and that could not be.
@@ -123,14 +123,14 @@ impl Control {
     }
 }
 
-impl Drop for Control {
+impl Drop for FlightControl {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::Relaxed);
     }
 }
 
 /// Prints what is kept in memory, and where tapes go.
-pub(crate) fn announce(settings: &Settings, rings: u64) {
+pub(crate) fn announce(settings: &FlightSettings, rings: u64) {
     let dir = settings.dir.display();
     if settings.rotation.is_some() {
         return say(format_args!("tapes -> {dir}"));

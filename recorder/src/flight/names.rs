@@ -35,7 +35,7 @@ struct Table {
     bytes: usize,
 }
 
-/// See the module; shared by the threads that look names up, keep chunks and write tapes.
+/// Names of frames that chunks in memory need; shared by the threads that look names up, keep chunks and write tapes.
 #[derive(Clone, Debug)]
 pub(crate) struct NameStore {
     table: Arc<Mutex<Table>>,

@@ -14,17 +14,17 @@ use std::thread;
 use anyhow::{Context, Result};
 use crossbeam_channel::Sender;
 
-use super::request::Command;
-use crate::clock;
-use crate::self_stats::counted;
-use crate::triggers::{Fire, Kind, Spec};
+use super::request::FlightCommand;
+use crate::own::clock;
+use crate::own::cpu_time::counted;
+use crate::triggers::{Fire, Kind, TriggerSpec};
 
 /// How often the end of the recording is checked, ms.
 const TICK: i32 = 500;
 
 #[derive(Debug)]
 enum What {
-    /// Its words.
+    /// Words of the trigger.
     Pressure(String),
     /// The last part of its path.
     Appears(Vec<u8>),
@@ -39,7 +39,7 @@ impl Outside {
     ///
     /// # Errors
     /// When the kernel does not measure pressure, or a directory is missing.
-    pub(crate) fn open(triggers: &[Spec]) -> Result<Self> {
+    pub(crate) fn open(triggers: &[TriggerSpec]) -> Result<Self> {
         let mut all = Vec::new();
         for (number, spec) in triggers.iter().enumerate() {
             let (file, what) = match &spec.kind {
@@ -78,7 +78,7 @@ impl Outside {
     ///
     /// # Errors
     /// When there is no thread for it.
-    pub(crate) fn start(self, out: Sender<Command>, stop: Arc<AtomicBool>) -> Result<()> {
+    pub(crate) fn start(self, out: Sender<FlightCommand>, stop: Arc<AtomicBool>) -> Result<()> {
         if self.0.is_empty() {
             return Ok(());
         }
@@ -86,7 +86,7 @@ impl Outside {
             while !stop.load(Ordering::Relaxed) {
                 for (trigger, what) in self.wait() {
                     let fire = Fire { trigger, ts: clock::monotonic(), what, value: 0 };
-                    if out.send(Command::Fire(fire)).is_err() {
+                    if out.send(FlightCommand::Fire(fire)).is_err() {
                         return;
                     }
                 }

@@ -14,12 +14,12 @@ const MACHINE: [&str; 2] = ["/etc/machine-id", "/var/lib/dbus/machine-id"];
 /// Most bytes of it.
 const MOST: u64 = 256;
 
-/// See the module.
+/// Identity of a recorder: its machine and host.
 #[derive(Clone, Debug)]
-pub(super) struct Own(Vec<u8>);
+pub(super) struct RecorderId(Vec<u8>);
 
-impl Own {
-    /// Of the recorder of this machine, called `host`.
+impl RecorderId {
+    /// Identity of the recorder of this machine, called `host`.
     pub(super) fn new(host: &[u8]) -> Self {
         let machine = MACHINE.iter().find_map(|path| read(Path::new(path)).ok().filter(|id| !id.is_empty()));
         Self([machine.as_deref().unwrap_or_default(), b"\0", host].concat())
@@ -52,7 +52,7 @@ mod tests {
 
     #[test]
     fn a_recorder_knows_its_tapes_and_nobody_elses() {
-        let (here, there) = (Own(b"7f\0web3".to_vec()), Own(b"80\0web3".to_vec()));
+        let (here, there) = (RecorderId(b"7f\0web3".to_vec()), RecorderId(b"80\0web3".to_vec()));
         let ids = [[3; 16], [4; 16]].map(|random| here.mark(random));
         for id in ids {
             assert_eq!(here.mark(id), id);

@@ -8,11 +8,11 @@ const LISTED: usize = 64;
 pub(crate) enum Decision {
     /// A tape begins.
     Begin,
-    /// It belongs to the tape that is being written, which lists it.
+    /// The trigger belongs to the tape that is being written, which lists it.
     Join,
-    /// The same, and only its number is kept.
+    /// The trigger belongs to that tape too, and only its number is kept.
     Count,
-    /// Its trigger fired not long ago: no tape.
+    /// The trigger fired not long ago: no tape.
     Suppress,
 }
 
@@ -26,7 +26,7 @@ struct Of {
     more: (u64, u64),
 }
 
-/// See the module. Times are ns of the recording's clock.
+/// Decides when a tape begins, what joins it, and when it ends. Times are ns of the recording's clock.
 #[derive(Clone, Debug)]
 pub(crate) struct Pilot {
     after: u64,
@@ -38,7 +38,7 @@ pub(crate) struct Pilot {
 }
 
 impl Pilot {
-    /// For `triggers` triggers; one more number stands for requests, which have no cooldown.
+    /// Makes one for `triggers` triggers; one more number stands for requests, which have no cooldown.
     pub(crate) fn new(after: u64, cooldown: u64, triggers: usize) -> Self {
         Self { after, cooldown, triggers: vec![Of::default(); triggers + 1], until: None, listed: 0 }
     }

@@ -15,7 +15,7 @@ use std::path::Path;
 use anyhow::{Context, Result, bail};
 
 use super::peer;
-use crate::say::{quoted, say};
+use crate::own::say::{quoted, say};
 
 /// Opens `path`; a missing last part of it is made with mode 0700.
 ///

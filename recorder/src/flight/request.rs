@@ -20,11 +20,12 @@ use systape_cli::control::{self, Request};
 
 use super::dir::Dir;
 use super::peer;
-use super::socket::{self, Bound};
+use super::socket::{self, BoundSocket};
 use super::status::Status;
 use super::step::Reply;
-use crate::clock;
-use crate::self_stats::{counted, rss};
+use crate::own::clock;
+use crate::own::cpu_time::counted;
+use crate::own::memory::rss;
 use crate::triggers::Fire;
 
 /// How long a client may take for its line.
@@ -39,7 +40,7 @@ const TICK: i32 = 500;
 
 /// What the encoder's thread is told by others.
 #[derive(Debug)]
-pub(crate) enum Command {
+pub(crate) enum FlightCommand {
     /// A trigger fired that looks at no records.
     Fire(Fire),
     /// A tape is asked for: its name, and who waits.
@@ -48,12 +49,12 @@ pub(crate) enum Command {
 
 /// The socket.
 #[derive(Debug)]
-pub(crate) struct Server {
+pub(crate) struct RequestServer {
     listener: UnixListener,
-    bound: Bound,
+    bound: BoundSocket,
 }
 
-impl Server {
+impl RequestServer {
     /// Makes the socket. No other thread may be running: see [`socket::bind`].
     ///
     /// # Errors
@@ -67,7 +68,12 @@ impl Server {
     ///
     /// # Errors
     /// When there is no thread for it.
-    pub(crate) fn start(self, out: Sender<Command>, status: Arc<Status>, stop: Arc<AtomicBool>) -> Result<Bound> {
+    pub(crate) fn start(
+        self,
+        out: Sender<FlightCommand>,
+        status: Arc<Status>,
+        stop: Arc<AtomicBool>,
+    ) -> Result<BoundSocket> {
         let Self { listener, bound } = self;
         let work = move || {
             let now = Arc::new(AtomicUsize::new(0));
@@ -104,7 +110,7 @@ fn wait(listener: &UnixListener) {
     unsafe { libc::poll(&raw mut poll, 1, TICK) };
 }
 
-fn serve(mut client: UnixStream, out: &Sender<Command>, status: &Status) -> Result<()> {
+fn serve(mut client: UnixStream, out: &Sender<FlightCommand>, status: &Status) -> Result<()> {
     client.set_nonblocking(false)?;
     client.set_read_timeout(Some(PATIENCE))?;
     client.set_write_timeout(Some(PATIENCE))?;
@@ -119,12 +125,12 @@ fn serve(mut client: UnixStream, out: &Sender<Command>, status: &Status) -> Resu
     Ok(())
 }
 
-fn answer(line: &[u8], client: &mut impl Write, out: &Sender<Command>, status: &Status) -> Result<Value> {
+fn answer(line: &[u8], client: &mut impl Write, out: &Sender<FlightCommand>, status: &Status) -> Result<Value> {
     Ok(match Request::parse(line) {
         Ok(Request::Status) => status.json(std::process::id(), clock::self_cpu(), rss()),
         Ok(Request::Trigger(name)) => {
             let (reply, written) = bounded(1);
-            let asked = out.send(Command::Request(name, Some(reply)));
+            let asked = out.send(FlightCommand::Request(name, Some(reply)));
             match asked.ok().map(|()| patiently(&written, client)).transpose()?.flatten() {
                 Some(Ok(tape)) => json!({"tape": tape}),
                 Some(Err(why)) => json!({"error": why}),
@@ -185,16 +191,16 @@ mod tests {
         let socket = temp.path().join(SOCKET);
         // one that a killed recorder left
         drop(UnixListener::bind(&socket).unwrap());
-        let server = Server::bind(&dir).unwrap();
+        let server = RequestServer::bind(&dir).unwrap();
         assert_eq!(fs::metadata(&socket).unwrap().permissions().mode() & 0o777, 0o600);
         let (out, commands) = unbounded();
         let stop = Arc::new(AtomicBool::new(false));
         let bound = server.start(out, Arc::default(), Arc::clone(&stop)).unwrap();
-        let why = format!("{:#}", Server::bind(&dir).unwrap_err());
+        let why = format!("{:#}", RequestServer::bind(&dir).unwrap_err());
         assert!(why.contains(&format!("another record uses it (pid {})", std::process::id())), "{why}");
         let recorder = thread::spawn(move || {
             for n in 0..2 {
-                let Ok(Command::Request(name, Some(reply))) = commands.recv() else { panic!("no request") };
+                let Ok(FlightCommand::Request(name, Some(reply))) = commands.recv() else { panic!("no request") };
                 assert_eq!(name.as_deref(), [Some("deploy 7"), None][n]);
                 reply.send(if n == 0 { Ok("a.tape".to_owned()) } else { Err("disk full".to_owned()) }).unwrap();
             }
@@ -231,7 +237,7 @@ mod tests {
         let temp = tempfile::tempdir().unwrap();
         let (dir, socket) = (dir(temp.path()), temp.path().join(SOCKET));
         let told = |what: &str| {
-            let both = [Server::bind(&dir).unwrap_err(), ask(temp.path(), &Request::Status).unwrap_err()];
+            let both = [RequestServer::bind(&dir).unwrap_err(), ask(temp.path(), &Request::Status).unwrap_err()];
             for why in both.map(|error| format!("{error:#}")) {
                 assert!(why.contains(what) && why.contains("somebody took its name. Remove it (rm -r "), "{why}");
             }
@@ -256,13 +262,13 @@ mod tests {
     fn a_socket_of_another_name_stays() {
         let temp = tempfile::tempdir().unwrap();
         let (dir, socket) = (dir(temp.path()), temp.path().join(SOCKET));
-        let server = Server::bind(&dir).unwrap();
+        let server = RequestServer::bind(&dir).unwrap();
         fs::remove_file(&socket).unwrap();
         fs::write(&socket, "another's").unwrap();
         drop(server);
         assert!(socket.exists());
         fs::remove_file(&socket).unwrap();
-        drop(Server::bind(&dir).unwrap());
+        drop(RequestServer::bind(&dir).unwrap());
         assert!(!socket.exists(), "a recorder that is refused leaves none");
     }
 }

@@ -9,8 +9,8 @@ use systape_format::model::{Appeared, Kept};
 
 use super::dump::{Begin, Dump, Plan};
 use super::piece::Piece;
-use super::step::{Mark, Ready, Step};
-use crate::say::say;
+use super::step::{ChunkMark, Ready, Step};
+use crate::own::say::say;
 
 /// Bytes of paths of cgroups that appeared in chunks which are gone.
 const MOST_CGROUPS: usize = 1 << 20;
@@ -18,7 +18,7 @@ const MOST_CGROUPS: usize = 1 << 20;
 /// A checkpoint and what follows it.
 #[derive(Debug)]
 struct Chunk {
-    mark: Mark,
+    mark: ChunkMark,
     prologue: Option<Arc<EncodedSegment>>,
     pieces: Vec<Arc<Piece>>,
     bytes: u64,
@@ -26,17 +26,17 @@ struct Chunk {
 
 /// How much is kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Bounds {
-    /// ns; 0 = nothing but the last chunk.
+pub(crate) struct RingBounds {
+    /// Time that is kept, ns; 0 = nothing but the last chunk.
     pub last: u64,
-    /// Bytes.
+    /// Bytes that are kept.
     pub bytes: u64,
 }
 
-/// See the module.
+/// Chunks that are kept in memory.
 #[derive(Debug)]
-pub(crate) struct Ring {
-    bounds: Bounds,
+pub(crate) struct ChunkRing {
+    bounds: RingBounds,
     chunks: VecDeque<Chunk>,
     bytes: u64,
     /// Something was evicted for the size that the time would have kept, and it is not older than the time yet.
@@ -50,9 +50,9 @@ pub(crate) struct Ring {
     ending: Vec<Dump>,
 }
 
-impl Ring {
+impl ChunkRing {
     /// An empty one.
-    pub(crate) fn new(bounds: Bounds, plan: Arc<Plan>) -> Self {
+    pub(crate) fn new(bounds: RingBounds, plan: Arc<Plan>) -> Self {
         Self {
             bounds,
             chunks: VecDeque::new(),

@@ -8,11 +8,11 @@ use systape_abi::{Abi, Selection};
 use systape_format::model::Family;
 
 use super::dir::Limits;
-use super::ring::Bounds;
-use crate::args::{Args, Rotation};
-use crate::devices::number;
-use crate::families::Families;
-use crate::triggers::{self, Kind, Spec};
+use super::ring::RingBounds;
+use crate::kernel::families::Families;
+use crate::machine::devices::number;
+use crate::options::args::{Args, Rotation};
+use crate::triggers::{self, Kind, TriggerSpec};
 
 /// A chunk is this part of the time that is kept, and of the size.
 const CHUNK_PART: u32 = 8;
@@ -22,19 +22,19 @@ const CHUNK_BYTES: u64 = 32 << 20;
 /// The smallest ring that holds a few chunks of a busy machine.
 const LEAST_RING: u64 = 4 << 20;
 
-/// See the module.
+/// Settings of the flight recorder.
 #[derive(Clone, Debug)]
-pub(crate) struct Settings {
-    pub(crate) bounds: Bounds,
+pub(crate) struct FlightSettings {
+    pub(crate) bounds: RingBounds,
     pub(crate) dir: PathBuf,
-    pub(crate) triggers: Vec<Spec>,
+    pub(crate) triggers: Vec<TriggerSpec>,
     pub(crate) after: Duration,
     pub(crate) cooldown: Duration,
     pub(crate) limits: Limits,
     pub(crate) rotation: Option<Rotation>,
 }
 
-impl Settings {
+impl FlightSettings {
     /// The settings in `args`; None = nothing of the kind is asked for.
     ///
     /// # Errors
@@ -69,7 +69,7 @@ impl Settings {
         };
         let specs = args.on.iter().map(|text| spec(text)).collect::<Result<Vec<_>>>()?;
         let settings = Self {
-            bounds: Bounds { last, bytes },
+            bounds: RingBounds { last, bytes },
             dir: args.dir.clone().unwrap_or_else(|| PathBuf::from(".")),
             triggers: specs,
             after: args.after,
@@ -125,7 +125,7 @@ impl Settings {
 }
 
 /// A trigger, with its disk's number.
-fn spec(text: &str) -> Result<Spec> {
+fn spec(text: &str) -> Result<TriggerSpec> {
     let mut spec = triggers::parse(text).map_err(|why| anyhow!("--on {text}: {why}"))?;
     if let Some(disk) = &spec.disk {
         let number = if disk.contains('/') { None } else { number(&Path::new("/sys/class/block").join(disk)) };
@@ -141,10 +141,10 @@ mod tests {
     use super::*;
     use clap::Parser;
 
-    fn settings(options: &[&str]) -> Result<Option<Settings>> {
+    fn settings(options: &[&str]) -> Result<Option<FlightSettings>> {
         let args = Args::parse_from([&["record"], options].concat());
         let selection = Selection::parse(&args.events).map_err(|e| anyhow!("{e}"))?;
-        Settings::new(&args, &selection, &Families::parse(&args.families)?)
+        FlightSettings::new(&args, &selection, &Families::parse(&args.families)?)
     }
 
     #[test]

@@ -15,7 +15,7 @@ use anyhow::{Context, Result, bail};
 
 use super::dir::Dir;
 use super::peer;
-use crate::say::quoted;
+use crate::own::say::quoted;
 
 /// The socket's name.
 pub(super) const SOCKET: &str = "record.sock";
@@ -24,13 +24,13 @@ const PATIENCE: Duration = Duration::from_secs(5);
 
 /// A socket of ours in the directory, removed when this is dropped.
 #[derive(Debug)]
-pub(crate) struct Bound {
+pub(crate) struct BoundSocket {
     dir: Arc<Dir>,
     /// Device and inode: another file of its name is not ours.
     made: Option<(u64, u64)>,
 }
 
-impl Drop for Bound {
+impl Drop for BoundSocket {
     fn drop(&mut self) {
         let path = self.dir.at(SOCKET);
         if self.made.is_some() && fs::symlink_metadata(&path).ok().map(|meta| identity(&meta)) == self.made {
@@ -48,7 +48,7 @@ fn identity(meta: &Metadata) -> (u64, u64) {
 ///
 /// # Errors
 /// When another recorder has it, somebody else its name, or it cannot be made.
-pub(super) fn bind(dir: &Arc<Dir>) -> Result<(UnixListener, Bound)> {
+pub(super) fn bind(dir: &Arc<Dir>) -> Result<(UnixListener, BoundSocket)> {
     let path = dir.at(SOCKET);
     let context = || format!("--dir {}", dir.path().display());
     if looked_at(&path, dir.path())? {
@@ -71,7 +71,7 @@ pub(super) fn bind(dir: &Arc<Dir>) -> Result<(UnixListener, Bound)> {
     unsafe { libc::umask(before) };
     let listener = bound.with_context(|| format!("{}: cannot make {SOCKET}", context()))?;
     let made = fs::symlink_metadata(&path).ok().map(|meta| identity(&meta));
-    let bound = Bound { dir: Arc::clone(dir), made };
+    let bound = BoundSocket { dir: Arc::clone(dir), made };
     listener.set_nonblocking(true)?;
     Ok((listener, bound))
 }

@@ -15,16 +15,16 @@ pub(crate) struct Written {
     pub at: String,
     /// What fired, in words.
     pub what: String,
-    /// Its file name, or why there is none.
+    /// File name of the tape, or why there is none.
     pub tape: Result<String, String>,
 }
 
 /// How often a trigger fired.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Fires {
-    /// As `--on` has it.
+    /// The trigger as `--on` has it.
     pub on: String,
-    /// In tapes.
+    /// Number of times it fired that are in tapes.
     pub fired: u64,
     /// During its cooldown.
     pub suppressed: u64,
@@ -32,7 +32,7 @@ pub(crate) struct Fires {
 
 /// The numbers.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Numbers {
+pub(crate) struct StatusNumbers {
     /// When the recording began, ns.
     pub since: u64,
     /// Time asked for, ns; 0 = none was.
@@ -55,19 +55,19 @@ pub(crate) struct Numbers {
     pub failed: u64,
     /// Events stored so far, and lost ones.
     pub events: (u64, u64),
-    /// By trigger.
+    /// Counts by trigger.
     pub triggers: Vec<Fires>,
     /// The last ones.
     pub last: VecDeque<Written>,
 }
 
-/// See the module.
+/// Numbers that `record status` shows, shared by threads.
 #[derive(Debug, Default)]
-pub(crate) struct Status(Mutex<Numbers>);
+pub(crate) struct Status(Mutex<StatusNumbers>);
 
 impl Status {
     /// Reads or changes the numbers.
-    pub(crate) fn now(&self) -> MutexGuard<'_, Numbers> {
+    pub(crate) fn now(&self) -> MutexGuard<'_, StatusNumbers> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

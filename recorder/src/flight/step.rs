@@ -18,7 +18,7 @@ pub(crate) struct Sums {
 
 /// What came between two sums.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Since {
+pub(crate) struct SumsDelta {
     /// Events stored, by family.
     pub events: Vec<(Family, u64)>,
     /// Events lost.
@@ -29,13 +29,13 @@ pub(crate) struct Since {
 
 impl Sums {
     /// What came between `earlier` and this.
-    pub(crate) fn since(&self, earlier: &Self) -> Since {
+    pub(crate) fn since(&self, earlier: &Self) -> SumsDelta {
         let difference = |now: &[(Family, u64)], then: &[(Family, u64)]| {
             let before = |family| then.iter().find(|(of, _)| *of == family).map_or(0, |(_, count)| *count);
             let rest = now.iter().map(|&(family, count)| (family, count.saturating_sub(before(family))));
             rest.filter(|(_, count)| *count > 0).collect()
         };
-        Since {
+        SumsDelta {
             events: difference(&self.events, &earlier.events),
             lost: difference(&self.lost, &earlier.lost),
             own_calls: self.own_calls.saturating_sub(earlier.own_calls),
@@ -45,7 +45,7 @@ impl Sums {
 
 /// The beginning of a chunk.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Mark {
+pub(crate) struct ChunkMark {
     /// Time of its checkpoint.
     pub ts: u64,
     /// Clocks then.
@@ -85,7 +85,7 @@ pub(crate) struct Closing {
 #[derive(Debug)]
 pub(crate) enum Step<S> {
     /// The next piece is this chunk's checkpoint.
-    Chunk(Mark),
+    Chunk(ChunkMark),
     /// What only a tape that begins with the last chunk needs: names of its sockets.
     Prologue(S),
     /// A tape begins, with rows that only it has.
@@ -94,13 +94,13 @@ pub(crate) enum Step<S> {
     Close(Box<Closing>, S),
 }
 
-/// Before compression.
+/// A step before compression.
 pub(crate) type Raw = Step<Box<SegmentData>>;
-/// After it.
+/// A step after compression.
 pub(crate) type Ready = Step<EncodedSegment>;
 
 impl<S> Step<S> {
-    /// The same with another kind of segment.
+    /// Changes the kind of its segment.
     ///
     /// # Errors
     /// That of `change`.
@@ -123,7 +123,7 @@ mod tests {
         let sums = |lost: &[(Family, u64)], own_calls| Sums { lost: lost.to_vec(), own_calls, ..Sums::default() };
         let earlier = sums(&[(Family::Sched, 5)], 10);
         let later = sums(&[(Family::Sched, 5), (Family::Net, 7)], 13);
-        let expected = Since { events: vec![], lost: vec![(Family::Net, 7)], own_calls: 3 };
+        let expected = SumsDelta { events: vec![], lost: vec![(Family::Net, 7)], own_calls: 3 };
         assert_eq!(later.since(&earlier), expected);
         assert_eq!(later.since(&Sums::default()).lost, [(Family::Sched, 5), (Family::Net, 7)]);
     }

@@ -17,8 +17,8 @@ use crossbeam_channel::Sender;
 use systape_bpf::wire::LedgerKey;
 use systape_format::model::{CallState, ERRNO_ANY, LedgerReason, size_bucket};
 
-use crate::clock;
-pub(crate) use tables::Tables;
+use crate::own::clock;
+pub(crate) use tables::LedgerTables;
 
 /// Time between two checks of the table's fill, and while nothing is counted.
 const LOOK: Duration = Duration::from_millis(20);
@@ -36,7 +36,7 @@ pub(crate) struct Key {
     pub process: Option<(u32, u64)>,
     /// Distinguishes the process before and after an exec.
     pub execs: u32,
-    /// Its user at that time.
+    /// User of the process at that time.
     pub uid: u32,
     /// CPU of the calls' exits.
     pub cpu: u32,
@@ -80,27 +80,27 @@ pub(crate) struct Sum {
     pub first: u64,
     /// End of the latest.
     pub last: u64,
-    /// See `LedgerRow::sizes`.
+    /// Sizes of what calls moved, as in `LedgerRow::sizes`.
     pub sizes: Vec<(u8, u64)>,
 }
 
 /// The counts up to a time.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Window {
-    /// None of it ended after this.
+pub(crate) struct LedgerWindow {
+    /// Time after which no counted call ended.
     pub until: u64,
     /// The counts.
     pub rows: Vec<(Key, Sum)>,
 }
 
-/// Most keys in [`Counts`]; later calls are counted without a process.
+/// Most keys in [`RecorderCounts`]; later calls are counted without a process.
 const KEYS: usize = 1 << 16;
 
 /// Calls that this side counts, because only it can decide that.
 #[derive(Debug, Default)]
-pub(crate) struct Counts(HashMap<Key, Sum>);
+pub(crate) struct RecorderCounts(HashMap<Key, Sum>);
 
-impl Counts {
+impl RecorderCounts {
     /// Counts a call that ended at `end`.
     pub(crate) fn add(&mut self, mut key: Key, dur: u64, end: u64) {
         if self.0.len() >= KEYS && !self.0.contains_key(&key) {
@@ -143,7 +143,7 @@ pub(crate) struct Told {
 ///
 /// # Errors
 /// When the tables cannot be read. A closed channel ends it without an error.
-pub(crate) fn run(mut tables: Tables, always: bool, told: &Told, out: &Sender<Window>) -> Result<()> {
+pub(crate) fn run(mut tables: LedgerTables, always: bool, told: &Told, out: &Sender<LedgerWindow>) -> Result<()> {
     let mut since = Instant::now();
     while !told.stop.load(Ordering::Acquire) {
         if told.now.swap(false, Ordering::AcqRel) {
@@ -159,7 +159,7 @@ pub(crate) fn run(mut tables: Tables, always: bool, told: &Told, out: &Sender<Wi
             since = Instant::now();
             let until = clock::monotonic().saturating_sub(SLACK_NS);
             // who is busy is told the next time
-            out.try_send(Window { until, rows: Vec::new() }).ok();
+            out.try_send(LedgerWindow { until, rows: Vec::new() }).ok();
         } else if due || used > tables.room() / PART_IN_USE || always && !tables.is_empty()? {
             since = Instant::now();
             if !pass(&mut tables, false, out)? {
@@ -179,10 +179,10 @@ pub(crate) fn run(mut tables: Tables, always: bool, told: &Told, out: &Sender<Wi
 }
 
 /// Reads a window and sends it, one without counts only if it is `wanted`. False when the encoder is gone.
-fn pass(tables: &mut Tables, wanted: bool, out: &Sender<Window>) -> Result<bool> {
+fn pass(tables: &mut LedgerTables, wanted: bool, out: &Sender<LedgerWindow>) -> Result<bool> {
     let rows = tables.take()?;
     let until = clock::monotonic();
-    Ok((rows.is_empty() && !wanted) || out.send(Window { until, rows }).is_ok())
+    Ok((rows.is_empty() && !wanted) || out.send(LedgerWindow { until, rows }).is_ok())
 }
 
 #[cfg(test)]
@@ -201,7 +201,7 @@ mod tests {
             reason: LedgerReason::Filtered,
             state: CallState::Complete,
         };
-        let mut counts = Counts::default();
+        let mut counts = RecorderCounts::default();
         for (dur, end) in [(5, 100), (900, 40), (6, 70)] {
             counts.add(key, dur, end);
         }

@@ -18,7 +18,7 @@ const BATCH: u32 = 1024;
 
 /// Both tables, the variable that selects one, and the maps for waiting.
 #[derive(Debug)]
-pub(crate) struct Tables {
+pub(crate) struct LedgerTables {
     sums: [MapHandle; 2],
     /// Each CPU's most frequent keys, before the tables; both epochs.
     busy: MapHandle,
@@ -32,7 +32,7 @@ pub(crate) struct Tables {
     epoch: u32,
 }
 
-impl Tables {
+impl LedgerTables {
     /// `rings` is an array of maps whose first element is `ring`: storing it anew makes the kernel wait until no program
     /// runs that was running then (maybe_wait_bpf_programs, kernel/bpf/syscall.c).
     pub(crate) fn new(

@@ -11,7 +11,7 @@ use systape_bpf::{Drop, SystapeSkel};
 /// Counters of one cause on one CPU, since they were last read.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct DropDelta {
-    /// Why.
+    /// Cause of the loss.
     pub cause: Drop,
     /// The CPU.
     pub cpu: u32,
@@ -117,7 +117,7 @@ pub(super) fn take_lost_state(skel: &mut SystapeSkel<'_>) -> Vec<LostState> {
         }
     }
     // all of them lie before this, and so do those that found their process's entry there
-    let last = crate::clock::monotonic();
+    let last = crate::own::clock::monotonic();
     lost.into_iter().map(|(pid, first)| LostState { pid, first, last }).collect()
 }
 

@@ -2,7 +2,7 @@
 
 use libbpf_rs::PrintLevel;
 
-use crate::rights;
+use crate::config::rights;
 
 /// libbpf's last messages, for the error when loading fails.
 static MESSAGES: std::sync::Mutex<Vec<String>> = std::sync::Mutex::new(Vec::new());

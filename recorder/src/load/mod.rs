@@ -5,6 +5,7 @@
 //! a kernel feature.
 
 mod drops;
+mod kprobe;
 mod messages;
 mod options;
 mod per_key;
@@ -30,32 +31,32 @@ use systape_format::families::{
 use systape_format::model::{Family, LeftOut, StackOf};
 use systape_format::table::TableDef;
 
-use crate::config::Config;
-use crate::cpu_buffers::CpuBuffers;
-use crate::families::{self, Tracepoints};
-use crate::ledger::Tables;
-use crate::lock_buffers::LockBuffers;
-use crate::lock_names::LockNames;
+use crate::config::RecordConfig;
+use crate::kernel::families::{self, Tracepoints};
+use crate::kernel::programs::Part;
+use crate::kernel::skips::Skips;
+use crate::kernel::{major_faults, preemption, sampler};
+use crate::ledger::LedgerTables;
+use crate::machine::lock_names::LockNames;
 use crate::probes::{Binary, Place, Probe, Static};
-use crate::programs::Part;
-use crate::self_stats::RingSizes;
-use crate::skips::Skips;
+use crate::rings::cpu_buffers::CpuBuffers;
+use crate::rings::lock_buffers::LockBuffers;
+use crate::rings::sizes::RingSizes;
 use crate::stacks::{self, asleep};
-use crate::{kprobe, major_faults, preemption, sampler};
 use drops::Drops;
 use per_key::PerKey;
-use plan::Next;
+use plan::AfterRefusal;
 use refused::Refusal;
-use rings::Rings;
+use rings::LoadedRings;
 use walker::Outsiders;
 
 pub(crate) use drops::{DropDelta, LostState};
-pub(crate) use walker::{Opens, Walker};
+pub(crate) use walker::{FirstDescriptors, Walker};
 
 /// The loaded programs. Dropping it detaches them.
 pub(crate) struct Programs {
     skel: SystapeSkel<'static>,
-    rings: Rings,
+    rings: LoadedRings,
     /// Of the timers that take samples.
     samplers: Vec<Link>,
     /// Of the event of major page faults.
@@ -106,7 +107,7 @@ impl Programs {
     ///
     /// # Errors
     /// When the kernel refuses an essential part, or everything requested.
-    pub(crate) fn load(config: &mut Config) -> Result<Self> {
+    pub(crate) fn load(config: &mut RecordConfig) -> Result<Self> {
         messages::keep();
         let kernel = Tracepoints::read().map_err(|e| messages::explain(e, ""))?;
         let preemptible = preemption::is_on(kernel.btf(), kernel.symbols());
@@ -135,7 +136,7 @@ impl Programs {
             let said = messages::said();
             let refusal = Refusal::read(&said);
             match plan::next(&refusal, attempt.task_storage) {
-                Next::LeaveOut(part, program) => {
+                AfterRefusal::LeaveOut(part, program) => {
                     let why = refusal.reason.clone();
                     match part {
                         Part::Family(family) => leave_out(config, family, &program, why, &mut left_out)?,
@@ -153,11 +154,11 @@ impl Programs {
                         Part::Essential => return Err(messages::explain(error, &said)),
                     }
                 }
-                Next::WithoutTaskStorage => {
+                AfterRefusal::WithoutTaskStorage => {
                     attempt.task_storage = false;
                     first = Some((error, said, refusal));
                 }
-                Next::GiveUp => {
+                AfterRefusal::GiveUp => {
                     // the first try's is the real one where the second was another way round it, not what old kernels need
                     let before = first.filter(|(_, _, refusal)| !refusal.of_task_storage);
                     let (error, said, _) = before.unwrap_or((error, said, refusal));
@@ -177,7 +178,7 @@ impl Programs {
         format!("{why}: what is known of a task takes longer to find, and there is room for {room}")
     }
 
-    fn try_load(config: &Config, attempt: &Attempt, kernel: &Tracepoints) -> Result<Self> {
+    fn try_load(config: &RecordConfig, attempt: &Attempt, kernel: &Tracepoints) -> Result<Self> {
         messages::forget();
         // The skeleton borrows this for its whole life, which is the process's.
         let storage: &'static mut MaybeUninit<OpenObject> = Box::leak(Box::new(MaybeUninit::uninit()));
@@ -209,7 +210,7 @@ impl Programs {
         let skel = open.load().context("the kernel refused the BPF programs")?;
         let stacks = !config.stacks.on.is_empty();
         let all_rings = rings + u32::from(config.families.has(Family::Tracepoint));
-        let made = Rings::make(&skel, (all_rings, options::bulk_ring(config, rings)), rooms, stacks)?;
+        let made = LoadedRings::make(&skel, (all_rings, options::bulk_ring(config, rings)), rooms, stacks)?;
         let more_skips = config.forced.skips.map_or(0, u64::from);
         let mut programs = Self {
             skel,
@@ -254,7 +255,7 @@ impl Programs {
     }
 
     /// Attaches the program of major faults, if it was loaded; notes why not.
-    fn attach_major_faults(&mut self, config: &Config) {
+    fn attach_major_faults(&mut self, config: &RecordConfig) {
         let progs = &self.skel.progs;
         let loaded = [&progs.fault_major, &progs.fault_major_plain].into_iter().find(|one| is_loaded(one));
         let Some(program) = loaded else { return };
@@ -268,7 +269,7 @@ impl Programs {
     ///
     /// # Errors
     /// When it refuses all.
-    fn attach_tracepoints(&mut self, config: &Config) -> Result<()> {
+    fn attach_tracepoints(&mut self, config: &RecordConfig) -> Result<()> {
         if !config.families.has(Family::Tracepoint) || config.tracepoints.is_empty() {
             return Ok(());
         }
@@ -294,7 +295,7 @@ impl Programs {
     ///
     /// # Errors
     /// When the kernel refuses all of them.
-    fn attach_probes(&mut self, config: &Config) -> Result<()> {
+    fn attach_probes(&mut self, config: &RecordConfig) -> Result<()> {
         if !config.families.has(Family::Tracepoint) {
             return Ok(());
         }
@@ -350,7 +351,7 @@ impl Programs {
     ///
     /// # Errors
     /// When the kernel refuses all of them.
-    fn attach_static(&mut self, config: &Config) -> Result<()> {
+    fn attach_static(&mut self, config: &RecordConfig) -> Result<()> {
         if !config.families.has(Family::Tracepoint) {
             return Ok(());
         }
@@ -483,7 +484,7 @@ impl Programs {
     }
 
     /// Reader of the BPF side's counts.
-    pub(crate) fn ledger(&self) -> Result<Tables> {
+    pub(crate) fn ledger(&self) -> Result<LedgerTables> {
         let maps = &self.skel.maps;
         let sums = [MapHandle::try_from(&maps.ledger_a)?, MapHandle::try_from(&maps.ledger_b)?];
         let coarse = [MapHandle::try_from(&maps.coarse_a)?, MapHandle::try_from(&maps.coarse_b)?];
@@ -491,7 +492,7 @@ impl Programs {
         let ring = MapHandle::try_from(self.rings.bulk.first().context("there are no rings")?)?;
         let lane_per_cpu = options::lanes(options::ring_count()?) as usize >= libbpf_rs::num_possible_cpus()?;
         let busy = MapHandle::try_from(&maps.ledger_busy)?;
-        Ok(Tables::new(sums, busy, coarse, words, rings, ring, lane_per_cpu))
+        Ok(LedgerTables::new(sums, busy, coarse, words, rings, ring, lane_per_cpu))
     }
 
     /// Whether scratch memory was filled with poison.
@@ -560,7 +561,7 @@ fn is_loaded(program: &libbpf_rs::ProgramMut<'_>) -> bool {
 
 /// Notes that `family` is not recorded; fails when nothing requested is left.
 fn leave_out(
-    config: &mut Config,
+    config: &mut RecordConfig,
     family: Family,
     program: &str,
     reason: String,

@@ -9,10 +9,13 @@ use systape_bpf::wire::PLAIN_SYSCALL;
 use systape_bpf::{COARSE_PER_LANE, MAX_RINGS, OpenSystapeSkel, SCHED_BUFFERS, buffer};
 use systape_format::model::{Family, StackMode, StackOf};
 
-use crate::config::Config;
-use crate::cpu_buffers::Rooms;
-use crate::kallsyms::Symbols;
-use crate::{cgroups, entries, registers, rights, softirq, stacks};
+use crate::config::RecordConfig;
+use crate::config::rights;
+use crate::kernel::{registers, softirq};
+use crate::machine::kallsyms::WantedSymbols;
+use crate::machine::{cgroups, entries};
+use crate::rings::cpu_buffers::Rooms;
+use crate::stacks;
 
 const STATE_RING: u32 = 8 << 20;
 /// Process records have a ring of their own that `-m` does not shrink, so that no flood displaces them.
@@ -47,7 +50,7 @@ const PROBE_OUTS: u32 = 8192;
 /// Leaves out unneeded parts, and sets the sizes of maps and the programs' constants.
 pub(super) fn set(
     open: &mut OpenSystapeSkel<'static>,
-    config: &Config,
+    config: &RecordConfig,
     task_storage: bool,
     rings: u32,
     rooms: Rooms,
@@ -90,7 +93,7 @@ pub(super) fn set_registers(open: &mut OpenSystapeSkel<'static>, btf: &Btf<'_>) 
 }
 
 /// Settings for softirqs that run for their sender: none if the kernel does not show everything needed.
-pub(super) fn set_softirqs(open: &mut OpenSystapeSkel<'static>, btf: &Btf<'_>, symbols: &Symbols) {
+pub(super) fn set_softirqs(open: &mut OpenSystapeSkel<'static>, btf: &Btf<'_>, symbols: &WantedSymbols) {
     let Some(options) = open.maps.rodata_data.as_deref_mut() else { return };
     // a kernel without task storage has no such function either
     options.has_rdonly_cast = options.has_task_storage && softirq::has_rdonly_cast(btf);
@@ -104,7 +107,7 @@ pub(super) fn set_softirqs(open: &mut OpenSystapeSkel<'static>, btf: &Btf<'_>, s
 }
 
 /// Maps and programs that this recording does not need.
-fn leave_out(open: &mut OpenSystapeSkel<'static>, config: &Config, task_storage: bool) -> Result<()> {
+fn leave_out(open: &mut OpenSystapeSkel<'static>, config: &RecordConfig, task_storage: bool) -> Result<()> {
     if task_storage {
         open.maps.task_states_by_tid.set_autocreate(false)?;
         open.maps.zero_state.set_autocreate(false)?;
@@ -118,7 +121,7 @@ fn leave_out(open: &mut OpenSystapeSkel<'static>, config: &Config, task_storage:
     Ok(())
 }
 
-fn set_sizes(open: &mut OpenSystapeSkel<'static>, config: &Config, rings: u32, rooms: Rooms) -> Result<()> {
+fn set_sizes(open: &mut OpenSystapeSkel<'static>, config: &RecordConfig, rings: u32, rooms: Rooms) -> Result<()> {
     let (maps, forced) = (&mut open.maps, &config.forced);
     if let Some(tasks) = forced.task_states {
         maps.task_states_by_tid.set_max_entries(tasks)?;
@@ -152,7 +155,7 @@ fn set_sizes(open: &mut OpenSystapeSkel<'static>, config: &Config, rings: u32, r
     Ok(())
 }
 
-fn set_stacks(options: &mut rodata, config: &Config) {
+fn set_stacks(options: &mut rodata, config: &RecordConfig) {
     let stacks = &config.stacks;
     options.stacks_on = stacks::options::bits(&stacks.on);
     options.stacks_kernel = stacks::options::bits(&stacks.kernel);
@@ -162,7 +165,7 @@ fn set_stacks(options: &mut rodata, config: &Config) {
 }
 
 /// Which tasks and calls are recorded.
-fn set_filters(options: &mut rodata, config: &Config) {
+fn set_filters(options: &mut rodata, config: &RecordConfig) {
     options.target_marked = config.marks_tasks();
     options.inherit = config.inherit;
     options.watch_outside = watches_outside(config);
@@ -197,12 +200,12 @@ fn set_filters(options: &mut rodata, config: &Config) {
 }
 
 /// Whether only some tasks are recorded (records_everything of the programs).
-pub(super) fn tells_tasks_apart(config: &Config) -> bool {
+pub(super) fn tells_tasks_apart(config: &RecordConfig) -> bool {
     config.marks_tasks() || config.uid.is_some() || config.comm.is_some() || config.cgroup.is_some()
 }
 
 /// Whether tasks outside this pid namespace may be recorded. Marked ones and what they fork are all in it.
-pub(super) fn watches_outside(config: &Config) -> bool {
+pub(super) fn watches_outside(config: &RecordConfig) -> bool {
     !config.marks_tasks() && !rights::in_first_pid_namespace()
 }
 
@@ -213,12 +216,12 @@ pub(super) fn ring_count() -> Result<u32> {
 }
 
 /// Bytes of each bulk ring.
-pub(super) fn bulk_ring(config: &Config, rings: u32) -> u32 {
+pub(super) fn bulk_ring(config: &RecordConfig, rings: u32) -> u32 {
     config.ring_bytes.unwrap_or(BULK_RING.min(BULK_BUDGET / rings))
 }
 
 /// Records that the buffers of each CPU have room for.
-pub(super) fn buffer_rooms(config: &Config, rings: u32) -> Result<Rooms> {
+pub(super) fn buffer_rooms(config: &RecordConfig, rings: u32) -> Result<Rooms> {
     let cpus = libbpf_rs::num_possible_cpus()? as u32;
     let bytes = u64::from(rings) * u64::from(bulk_ring(config, rings)) / u64::from(CPU_BUFFERS * cpus);
     let calls = config.forced.cpu_buffer.unwrap_or((bytes / PLAIN_SYSCALL as u64) as u32);

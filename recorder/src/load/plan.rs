@@ -1,7 +1,7 @@
 //! The reaction when the kernel refuses something: optional parts are left out, and the rest is tried again.
 
 use super::refused::Refusal;
-use crate::programs::{self, Part};
+use crate::kernel::programs::{self, Part};
 
 /// The part of a program, by its name; what is not listed is essential.
 pub(crate) fn part(program: &str) -> Part {
@@ -10,7 +10,7 @@ pub(crate) fn part(program: &str) -> Part {
 
 /// Reaction to a refusal.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Next {
+pub(crate) enum AfterRefusal {
     /// Try without this part.
     LeaveOut(Part, String),
     /// Try as on kernels whose tracing programs have no task storage.
@@ -19,15 +19,15 @@ pub(crate) enum Next {
     GiveUp,
 }
 
-/// Decides; `task_storage`: the attempt used it.
-pub(crate) fn next(refusal: &Refusal, task_storage: bool) -> Next {
+/// Decides what follows a refusal; `task_storage`: the attempt used it.
+pub(crate) fn next(refusal: &Refusal, task_storage: bool) -> AfterRefusal {
     let named = refusal.program.as_deref().map(|program| (part(program), program));
     match named {
-        _ if task_storage && refusal.of_task_storage => Next::WithoutTaskStorage,
-        Some((part, program)) if part != Part::Essential => Next::LeaveOut(part, program.to_owned()),
+        _ if task_storage && refusal.of_task_storage => AfterRefusal::WithoutTaskStorage,
+        Some((part, program)) if part != Part::Essential => AfterRefusal::LeaveOut(part, program.to_owned()),
         // the programs are others then: some loads are calls of helpers
-        _ if task_storage => Next::WithoutTaskStorage,
-        _ => Next::GiveUp,
+        _ if task_storage => AfterRefusal::WithoutTaskStorage,
+        _ => AfterRefusal::GiveUp,
     }
 }
 
@@ -57,14 +57,14 @@ mod tests {
     #[test]
     fn what_is_not_essential_is_left_out() {
         let next = |program, of_task_storage, storage| next(&refused(program, of_task_storage), storage);
-        let block = Next::LeaveOut(Part::Family(Family::Block), "block_io_start".into());
+        let block = AfterRefusal::LeaveOut(Part::Family(Family::Block), "block_io_start".into());
         assert_eq!(next(Some("block_io_start"), false, true), block);
         assert_eq!(next(Some("block_io_start"), false, false), block);
         // 5.10 and 5.11: whatever comes first is refused for the same reason
-        assert_eq!(next(None, true, true), Next::WithoutTaskStorage);
-        assert_eq!(next(Some("cpu_sample"), true, true), Next::WithoutTaskStorage);
-        assert_eq!(next(Some("sys_enter"), false, true), Next::WithoutTaskStorage);
-        assert_eq!(next(Some("sys_enter"), false, false), Next::GiveUp);
-        assert_eq!(next(None, false, false), Next::GiveUp);
+        assert_eq!(next(None, true, true), AfterRefusal::WithoutTaskStorage);
+        assert_eq!(next(Some("cpu_sample"), true, true), AfterRefusal::WithoutTaskStorage);
+        assert_eq!(next(Some("sys_enter"), false, true), AfterRefusal::WithoutTaskStorage);
+        assert_eq!(next(Some("sys_enter"), false, false), AfterRefusal::GiveUp);
+        assert_eq!(next(None, false, false), AfterRefusal::GiveUp);
     }
 }

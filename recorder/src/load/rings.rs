@@ -8,11 +8,11 @@ use libbpf_rs::libbpf_sys::bpf_map_create_opts;
 use libbpf_rs::{MapCore, MapFlags, MapHandle, MapType};
 use systape_bpf::SystapeSkel;
 
-use crate::cpu_buffers::{CpuBuffers, Rooms};
-use crate::self_stats::RingSizes;
+use crate::rings::cpu_buffers::{CpuBuffers, Rooms};
+use crate::rings::sizes::RingSizes;
 
 /// All of them; those that the object has itself are read from there.
-pub(super) struct Rings {
+pub(super) struct LoadedRings {
     /// One for each CPU, and that of tracepoints.
     pub bulk: Vec<MapHandle>,
     /// Of the buffers of the CPUs.
@@ -21,7 +21,7 @@ pub(super) struct Rings {
     stacks: bool,
 }
 
-impl Rings {
+impl LoadedRings {
     /// Makes `count` bulk rings of `bytes` each, that of tracepoints among them.
     ///
     /// # Errors
@@ -38,7 +38,7 @@ impl Rings {
         Ok(Self { bulk: (0..count).map(one).collect::<Result<_>>()?, rooms, stacks })
     }
 
-    /// In the order of reading: state and process records are rare and must not wait.
+    /// All rings in the order of reading: state and process records are rare and must not wait.
     pub(crate) fn all<'a>(&'a self, skel: &'a SystapeSkel<'_>) -> Vec<&'a dyn MapCore> {
         let mut all: Vec<&dyn MapCore> = vec![&skel.maps.process_ring, &skel.maps.state_ring];
         all.extend(self.bulk.iter().map(|ring| ring as &dyn MapCore));

@@ -8,9 +8,9 @@ use systape_bpf::wire::Snap;
 use systape_bpf::{walk, window};
 
 use super::Programs;
-use crate::forced::{Checked, Poisoned};
-use crate::iterate::{iterate, open_iterator};
-use crate::registers::{self, Known};
+use crate::kernel::iterate::{iterate, open_iterator};
+use crate::kernel::registers::{self, Known};
+use crate::own::forced::{CheckedLedger, Poisoned};
 
 impl Programs {
     /// Lets the kernel side note the recorder's ids, before any program runs that needs them: in a container no file
@@ -73,15 +73,20 @@ impl Programs {
         }
     }
 
-    /// With --force ledger-check: the expected calls, sum and sizes of the ledger.
-    pub(crate) fn checked(&self, poisoned: Poisoned) -> Option<Checked> {
+    /// Expected calls, sum and sizes of the ledger; only with --force ledger-check.
+    pub(crate) fn checked(&self, poisoned: Poisoned) -> Option<CheckedLedger> {
         let bss = self.skel.maps.bss_data.as_deref()?;
-        Some(Checked { calls: bss.checked_calls, sum: bss.checked_sum, sizes: bss.checked_sizes.to_vec(), poisoned })
+        Some(CheckedLedger {
+            calls: bss.checked_calls,
+            sum: bss.checked_sum,
+            sizes: bss.checked_sizes.to_vec(),
+            poisoned,
+        })
     }
 
     /// Starts the recording; returns the first time of events.
     fn open_window(&mut self) -> u64 {
-        let now = crate::clock::monotonic();
+        let now = crate::own::clock::monotonic();
         if let Some(bss) = self.skel.maps.bss_data.as_deref_mut() {
             // SAFETY: bss is the map's memory, mapped for as long as the skeleton lives; volatile because the programs
             // read it at the same time.

@@ -10,17 +10,19 @@ use systape_bpf::wire::{CallDesc, CallStructs, Operands, TracepointFilter};
 use systape_bpf::{SLOTS, SystapeSkel, also, target_bits};
 use systape_format::model::Family;
 
-use crate::config::Config;
-use crate::forced::POISON;
-use crate::kallsyms::Symbols;
-use crate::system::process_of;
-use crate::{bio_ends, calls, kin};
+use crate::calls::tables;
+use crate::config::RecordConfig;
+use crate::kernel::bio_ends;
+use crate::machine::kallsyms::WantedSymbols;
+use crate::machine::kin;
+use crate::machine::system::process_of;
+use crate::own::forced::POISON;
 
 /// Fills the tables that depend on `config` and the machine.
 ///
 /// # Errors
 /// When the kernel does not take an entry.
-pub(super) fn fill(skel: &SystapeSkel<'_>, config: &Config, symbols: &Symbols) -> Result<()> {
+pub(super) fn fill(skel: &SystapeSkel<'_>, config: &RecordConfig, symbols: &WantedSymbols) -> Result<()> {
     let maps = &skel.maps;
     for slot in 0..SLOTS {
         maps.free_slots.update(&[], &slot.to_ne_bytes(), MapFlags::ANY).context("free_slots")?;
@@ -31,7 +33,7 @@ pub(super) fn fill(skel: &SystapeSkel<'_>, config: &Config, symbols: &Symbols) -
     if config.forced.poison {
         poison(skel)?;
     }
-    let table = |abi| calls::table(abi, &config.selection, &config.filter, config.structs);
+    let table = |abi| tables::table(abi, &config.selection, &config.filter, config.structs);
     let with_operations = config.families.has(Family::IoUring);
     for (index, (desc, structs)) in (0u32..).zip([table(Abi::X86_64), table(Abi::I386)].iter_mut().flatten()) {
         if !with_operations && matches!(desc.also, also::SUBMITS | also::REAPS) {
@@ -73,7 +75,7 @@ fn poison(skel: &SystapeSkel<'_>) -> Result<()> {
 }
 
 /// Tasks requested by number.
-fn add_targets(skel: &SystapeSkel<'_>, config: &Config) -> Result<()> {
+fn add_targets(skel: &SystapeSkel<'_>, config: &RecordConfig) -> Result<()> {
     for &pid in &config.pids {
         add_target(skel, pid, target_bits::PID)?;
     }

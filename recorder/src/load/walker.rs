@@ -9,12 +9,12 @@ use rustc_hash::FxHashMap;
 use systape_bpf::wire::{self, Snap};
 
 use super::per_key::PerKey;
-use crate::iterate::{iterate, open_iterator};
+use crate::kernel::iterate::{iterate, open_iterator};
 
 /// What descriptors stand for when the recording begins.
 #[derive(Debug, Default)]
-pub(crate) struct Opens {
-    /// Sockets; one may be there more than once.
+pub(crate) struct FirstDescriptors {
+    /// Sockets of these descriptors; one may be there more than once.
     pub sockets: Vec<wire::Socket>,
     /// Other files, by process and descriptor.
     pub files: FxHashMap<(u32, i32), wire::Inode>,
@@ -31,14 +31,14 @@ pub(crate) struct Walker {
 /// Reads the calls of recorded tasks outside this pid namespace, which an iterator does not show.
 #[derive(Debug)]
 pub(super) struct Outsiders {
-    /// Of read_outsider.
+    /// Elements that read_outsider reads.
     pub each: PerKey,
-    /// outsider_call.
+    /// Map outsider_call.
     pub call: MapHandle,
 }
 
 impl Walker {
-    /// By the links of the iterators; `outsiders`: None when no task outside is recorded; `opens`: None when the kernel
+    /// Makes one of the links of the iterators; `outsiders`: None when no task outside is recorded; `opens`: None when the kernel
     /// refused it.
     pub(super) fn new(
         tasks: BorrowedFd<'_>,
@@ -50,14 +50,14 @@ impl Walker {
     }
 
     /// What descriptors of recorded tasks stand for, up to a bound; a socket may be there more than once.
-    pub(crate) fn opens(&self) -> Opens {
+    pub(crate) fn opens(&self) -> FirstDescriptors {
         const MOST: u64 = 64 << 20;
-        let Some(opens) = &self.opens else { return Opens::default() };
+        let Some(opens) = &self.opens else { return FirstDescriptors::default() };
         let mut bytes = Vec::new();
         // what was read until an error is right
         let read = open_iterator(opens.as_fd()).map(|file| file.take(MOST).read_to_end(&mut bytes));
         drop(read);
-        let mut found = Opens::default();
+        let mut found = FirstDescriptors::default();
         for (open, socket) in wire::opens(&bytes) {
             match socket {
                 Some(socket) => found.sockets.push(socket),
@@ -72,7 +72,7 @@ impl Walker {
         Ok(wire::snaps(&iterate(self.tasks.as_fd()).context("cannot walk the tasks")?).0)
     }
 
-    /// The same, and one for every open call of a recorded task outside.
+    /// Walks all tasks, and every open call of a recorded task outside.
     pub(crate) fn open_calls(&self) -> Result<Vec<Snap>> {
         let mut snaps = self.walk()?;
         if let Some(outsiders) = &self.outsiders {

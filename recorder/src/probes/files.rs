@@ -17,10 +17,10 @@ use systape_abi::plain;
 use systape_symbols::open_regular;
 
 use super::mounted;
-use crate::foreign::{Facts, Wanted, Whose};
-use crate::patient::each;
-use crate::spaces::open::{open_mapped, without_deleted};
-use crate::spaces::{Mapped, proc_maps};
+use crate::foreign::{FactReader, Wanted, Whose};
+use crate::machine::patient::each;
+use crate::mappings::open::{open_mapped, without_deleted};
+use crate::mappings::{Mapped, proc_maps};
 
 /// Where libraries are, besides what /etc/ld.so.conf.d names.
 const DIRS: [&str; 8] = [
@@ -57,7 +57,7 @@ const OVERLAYFS: i64 = 0x794c_7630;
 /// A program or library. It is held open, so that what is probed is what was looked into.
 #[derive(Clone, Debug)]
 pub(crate) struct Binary {
-    /// As its users see it.
+    /// Path of the file as its users see it.
     pub path: PathBuf,
     /// A process that has it, where this machine's loader does not look for it.
     of: Option<u32>,
@@ -79,7 +79,7 @@ impl Binary {
         PathBuf::from(format!("/proc/self/fd/{}", self.file.as_raw_fd()))
     }
 
-    /// For a sentence; other users may have chosen it.
+    /// Words for a sentence; other users may have chosen it.
     pub(crate) fn words(&self) -> String {
         let path = plain(&self.path.to_string_lossy()).into_owned();
         self.of.map_or_else(|| path.clone(), |pid| format!("{path} of process {pid}"))
@@ -93,7 +93,7 @@ impl Binary {
 
 /// Facts by which a file is told from others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Identity {
+struct FileIdentity {
     dev: u64,
     ino: u64,
     size: u64,
@@ -103,7 +103,7 @@ struct Identity {
     magic: i64,
 }
 
-impl Identity {
+impl FileIdentity {
     fn of(file: &File) -> io::Result<Self> {
         let meta = file.metadata()?;
         let times = [meta.mtime(), meta.mtime_nsec(), meta.ctime(), meta.ctime_nsec()];
@@ -155,7 +155,7 @@ struct InMemory {
 pub(crate) struct Files {
     /// Libraries of all processes; none before they are read.
     mapped: Vec<InMemory>,
-    facts: Facts,
+    facts: FactReader,
     /// Those of names that were asked for before.
     known: HashMap<String, Vec<Binary>>,
     /// Which libraries of that name are not probed, and why.
@@ -164,7 +164,7 @@ pub(crate) struct Files {
 
 impl Default for Files {
     fn default() -> Self {
-        Self { mapped: Vec::new(), facts: Facts::new(), known: HashMap::new(), notes: Vec::new() }
+        Self { mapped: Vec::new(), facts: FactReader::new(), known: HashMap::new(), notes: Vec::new() }
     }
 }
 
@@ -175,7 +175,7 @@ impl Default for Files {
 pub(crate) fn open_asked(request: &[u8]) -> Result<(Vec<u8>, File), String> {
     let (pid, mapped) = Mapped::from_bytes(request).ok_or("no mapping is asked for")?;
     let file = open_mapped(pid, &mapped).map_err(|refused| refused.reason)?.file;
-    let identity = Identity::of(&file).map_err(|error| error.to_string())?;
+    let identity = FileIdentity::of(&file).map_err(|error| error.to_string())?;
     if SERVED.contains(&identity.magic) {
         return Err("a program or another host serves its file system, which may never answer".to_owned());
     }
@@ -210,7 +210,7 @@ impl Files {
     pub(super) fn look_into<T>(
         &mut self,
         name: &str,
-        look: impl Fn(&Binary, &mut Facts) -> Result<T, String>,
+        look: impl Fn(&Binary, &mut FactReader) -> Result<T, String>,
     ) -> Result<Vec<T>> {
         let (mut all, mut why) = (Vec::new(), String::new());
         for binary in self.named(name)? {
@@ -253,10 +253,10 @@ impl Files {
                 Err(error) => bail!("{error}"),
             };
         }
-        let mut found: Vec<(Binary, Identity)> = Vec::new();
+        let mut found: Vec<(Binary, FileIdentity)> = Vec::new();
         for path in paths(name) {
             let Ok(file) = opened(&path) else { continue };
-            let identity = Identity::of(&file)?;
+            let identity = FileIdentity::of(&file)?;
             if !found.iter().any(|(_, known)| known.is_one_with(&identity)) {
                 found.push((Binary { path, of: None, file: Arc::new(file) }, identity));
             }
@@ -275,7 +275,7 @@ impl Files {
     }
 
     /// Adds the libraries of this name that processes have and that are others than those found.
-    fn add_mapped(&mut self, name: &str, found: &mut Vec<(Binary, Identity)>) {
+    fn add_mapped(&mut self, name: &str, found: &mut Vec<(Binary, FileIdentity)>) {
         let fitting: Vec<InMemory> =
             self.mapped.iter().filter(|one| may_be(&base(&one.mapped), name)).cloned().collect();
         let refused = |path: &Path, pid: u32, why: &str| {
@@ -290,7 +290,7 @@ impl Files {
                 break;
             }
             let opened = self.facts.open(Wanted::Library, &one.mapped.to_bytes(pid)).and_then(|(bytes, file)| {
-                Ok((file, Identity::from_bytes(&bytes).ok_or("it is not known which it is")?))
+                Ok((file, FileIdentity::from_bytes(&bytes).ok_or("it is not known which it is")?))
             });
             match opened {
                 Ok((file, _)) if !is_named && !self.has_soname(&file, name) => {}
@@ -413,7 +413,7 @@ mod tests {
         fs::write(&one, "text").unwrap();
         fs::copy(&one, &copy).unwrap();
         fs::hard_link(&one, &link).unwrap();
-        let identity = |path: &Path| Identity::of(&File::open(path).unwrap()).unwrap();
+        let identity = |path: &Path| FileIdentity::of(&File::open(path).unwrap()).unwrap();
         assert!(identity(&one).is_one_with(&identity(&link)));
         assert!(!identity(&one).is_one_with(&identity(&copy)));
     }

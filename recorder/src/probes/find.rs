@@ -4,8 +4,8 @@ use anyhow::Result;
 
 use super::Place;
 use super::files::{Binary, Files};
-use super::spec::Spec;
-use crate::foreign::Facts;
+use super::spec::ProbeSpec;
+use crate::foreign::FactReader;
 
 /// Most return instructions of a function that are probed: each takes the kernel a moment to attach.
 const MOST_RETURNS: usize = 256;
@@ -18,11 +18,11 @@ const ENDBR: [u8; 4] = [0xf3, 0x0f, 0x1e, 0xfa];
 ///
 /// # Errors
 /// A sentence: there is no such file, or no such function in it.
-pub(super) fn places(files: &mut Files, name: &str, spec: &Spec) -> Result<Vec<Place>> {
+pub(super) fn places(files: &mut Files, name: &str, spec: &ProbeSpec) -> Result<Vec<Place>> {
     files.look_into(name, |binary, facts| place(binary, facts, &spec.function, spec.result.is_some()))
 }
 
-fn place(binary: &Binary, facts: &mut Facts, function: &str, needs_returns: bool) -> Result<Place, String> {
+fn place(binary: &Binary, facts: &mut FactReader, function: &str, needs_returns: bool) -> Result<Place, String> {
     let found = facts.ask(binary.whose(), |reader, limits| reader.function(binary.file(), function, limits))?;
     // with the stack pointer as at the entry
     let pushes = match found.code.get(4..) {
@@ -47,12 +47,12 @@ mod tests {
 
     #[test]
     fn a_function_is_entered_behind_its_landing_pad() {
-        let spec = Spec::parse("libc.so.6:getaddrinfo").unwrap();
+        let spec = ProbeSpec::parse("libc.so.6:getaddrinfo").unwrap();
         let mut files = Files::default();
-        let mut places = |spec: &Spec| places(&mut files, &spec.file, spec);
+        let mut places = |spec: &ProbeSpec| places(&mut files, &spec.file, spec);
         let [place] = &places(&spec).unwrap()[..] else { panic!("one") };
         assert!([0, 4].contains(&(place.entry - place.offset)), "{place:?}");
-        let none = Spec::parse("libc.so.6:no_such_function").unwrap();
+        let none = ProbeSpec::parse("libc.so.6:no_such_function").unwrap();
         assert!(places(&none).unwrap_err().to_string().contains("it has no function 'no_such_function'"));
     }
 }

@@ -40,9 +40,9 @@ const LOCKED: [&str; 13] = [
     "jhash*",
 ];
 
-/// See the module.
+/// Functions of the kernel that can be probed.
 #[derive(Debug, Default)]
-pub(super) struct Kernel {
+pub(super) struct KernelFunctions {
     /// Functions by name, and how many have it.
     functions: HashMap<String, u32>,
     /// None: not known.
@@ -50,8 +50,8 @@ pub(super) struct Kernel {
     blacklist: HashSet<String>,
 }
 
-impl Kernel {
-    /// Of the running kernel.
+impl KernelFunctions {
+    /// Reads those of the running kernel.
     ///
     /// # Errors
     /// A sentence: it has no kprobes, or does not say what functions it has.
@@ -193,7 +193,7 @@ fn function(line: &str) -> Option<&str> {
 mod tests {
     use super::*;
 
-    fn kernel() -> Kernel {
+    fn kernel() -> KernelFunctions {
         let names =
             ["do_unlinkat", "do_exit", "vfs_read", "vfs_readv", "vfs_write", "notrace_one", "listed", "_raw_spin_lock"];
         let mut functions: HashMap<String, u32> = names.iter().map(|name| ((*name).to_owned(), 1)).collect();
@@ -202,7 +202,7 @@ mod tests {
         functions.insert("__x64_sys_openat".to_owned(), 1);
         functions.extend((0..30).map(|at| (format!("many_{at:02}"), 1)));
         let traceable = functions.keys().filter(|name| *name != "notrace_one").cloned().collect();
-        Kernel { functions, traceable: Some(traceable), blacklist: HashSet::from(["listed".to_owned()]) }
+        KernelFunctions { functions, traceable: Some(traceable), blacklist: HashSet::from(["listed".to_owned()]) }
     }
 
     #[test]

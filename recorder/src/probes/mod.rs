@@ -19,7 +19,7 @@ use systape_format::tables::{CPU, MAX_TABLE_NAME};
 
 pub(crate) use files::{Binary, Files};
 pub(crate) use kernel::EVENT_TYPE as KPROBE_TYPE;
-use spec::Spec;
+use spec::ProbeSpec;
 pub(crate) use spec::{Kind, Parameter};
 pub(crate) use unseen::unseen;
 pub(crate) use usdt::{Static, Usdt, find_static};
@@ -58,11 +58,11 @@ const MUSL: &str = "ld-musl-x86_64.so.1";
 #[derive(Clone, Debug)]
 pub(crate) struct Place {
     pub binary: Binary,
-    /// Of the function's first byte, from the file's beginning.
+    /// Offset of the function's first byte from the file's beginning.
     pub offset: u64,
-    /// Of the instruction at which its entry is seen, if no other is needed there.
+    /// Offset of the instruction at which its entry is seen, if no other is needed there.
     pub entry: u64,
-    /// Of its return instructions. Empty: the kernel puts its own code in place of the return address, which is cheaper,
+    /// Offsets of its return instructions. Empty: the kernel puts its own code in place of the return address, which is cheaper,
     /// and which nothing that unwinds the stack gets across.
     pub returns: Vec<u64>,
 }
@@ -70,21 +70,21 @@ pub(crate) struct Place {
 /// A function to record.
 #[derive(Clone, Debug)]
 pub struct Probe {
-    /// In files.
+    /// Places of the function in files.
     pub(crate) places: Vec<Place>,
-    /// Its name in the kernel, if it is there; `places` is empty then.
+    /// Name of the function in the kernel, if it is there; `places` is empty then.
     pub(crate) kernel: Option<String>,
     pub(crate) parameters: Vec<Parameter>,
-    /// None: only its entries are recorded.
+    /// Kind of its result; None: only its entries are recorded.
     pub(crate) result: Option<Kind>,
-    /// Its calls; without a result its entries.
+    /// Table of its calls, without a result of its entries.
     pub(crate) def: Arc<TableDef>,
     /// Entries without a return, and returns without an entry.
     pub(crate) unpaired: Arc<TableDef>,
 }
 
 impl Probe {
-    /// The same at a return instruction, where the return address is still on the stack.
+    /// Number for the program at a return instruction, where the return address is still on the stack.
     pub(crate) fn cookie_of_return(&self, number: usize) -> u64 {
         self.cookie(number) | 1 << 24
     }
@@ -111,19 +111,19 @@ impl Probe {
     }
 
     /// Of files.
-    fn new(spec: &Spec, category: &str, places: Vec<Place>) -> Result<Self> {
+    fn new(spec: &ProbeSpec, category: &str, places: Vec<Place>) -> Result<Self> {
         let file = places.first().map(|place| place.binary.path.display().to_string()).unwrap_or_default();
         Self::declared(spec, (category, &file, &spec.function), "--uprobe", places)
     }
 
     /// Of the kernel.
-    fn of_kernel(spec: &Spec, function: &str) -> Result<Self> {
+    fn of_kernel(spec: &ProbeSpec, function: &str) -> Result<Self> {
         let probe = Self::declared(spec, ("kprobe", "the kernel", function), "--kprobe", Vec::new())?;
         Ok(Self { kernel: Some(function.to_owned()), ..probe })
     }
 
     fn declared(
-        spec: &Spec,
+        spec: &ProbeSpec,
         (category, file, function): (&str, &str, &str),
         option: &str,
         places: Vec<Place>,
@@ -177,7 +177,7 @@ impl Probe {
     }
 
     /// The text of a record's values, for tables of unpaired ends.
-    pub(crate) fn text(&self, values: &Values<'_>, returned: bool) -> String {
+    pub(crate) fn text(&self, values: &ProbeValues<'_>, returned: bool) -> String {
         let one = |name: &str, kind: Kind, at: usize| match values.get(at, kind) {
             Value::Text(Some(text)) => {
                 let mut inside = String::new();
@@ -222,15 +222,15 @@ fn table_name(category: &str, function: &str) -> String {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Value<'a> {
     Number(u64),
-    /// None: it could not be read.
+    /// A string; None: it could not be read.
     Text(Option<&'a [u8]>),
-    /// It could not be read.
+    /// A value that could not be read.
     Unknown,
 }
 
 /// The values of a record.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Values<'a> {
+pub(crate) struct ProbeValues<'a> {
     raw: &'a [u64],
     lens: &'a [u16],
     /// A bit for each that could not be read.
@@ -238,18 +238,18 @@ pub(crate) struct Values<'a> {
     strings: &'a [u8],
 }
 
-impl<'a> Values<'a> {
+impl<'a> ProbeValues<'a> {
     /// `strings`: what follows the record.
     pub(crate) fn new(record: &'a wire::Probe, strings: &'a [u8]) -> Self {
         Self { raw: &record.values, lens: &record.lens, unknown: 0, strings }
     }
 
-    /// The same of a static probe.
+    /// Values of a record of a static probe.
     pub(crate) fn of_static(record: &'a wire::Static, strings: &'a [u8]) -> Self {
         Self { raw: &record.values, lens: &record.lens, unknown: record.unknown, strings }
     }
 
-    /// Of a return: the number that an argument points to.
+    /// The number that an argument points to, at a return.
     pub(crate) fn behind(&self, kind: Kind) -> Value<'a> {
         match (self.lens.get(1), self.raw.get(1)) {
             (Some(len), Some(raw)) if *len != probe::NO_STRING => Value::Number(kind.widened(*raw)),
@@ -284,7 +284,7 @@ pub(crate) fn find(
 ) -> Result<(Vec<Arc<Probe>>, Vec<String>)> {
     let (mut probes, mut notes): (Vec<Arc<Probe>>, Vec<String>) = (Vec::new(), Vec::new());
     for text in uprobes {
-        let spec = Spec::parse(text).with_context(|| format!("--uprobe '{text}'"))?;
+        let spec = ProbeSpec::parse(text).with_context(|| format!("--uprobe '{text}'"))?;
         let places = find::places(files, &spec.file, &spec).with_context(|| format!("--uprobe '{text}'"))?;
         add(&mut probes, Probe::new(&spec, "uprobe", places)?)?;
     }
@@ -296,7 +296,7 @@ pub(crate) fn find(
         let mut left_out: Vec<String> = Vec::new();
         let before = probes.len();
         for text in *functions {
-            let spec = Spec::parse(text)?;
+            let spec = ProbeSpec::parse(text)?;
             match places_of_set(files, &spec) {
                 Ok(places) => add(&mut probes, Probe::new(&spec, name, places)?)?,
                 Err(error) => left_out.push(format!("{}: {error:#}", spec.function)),
@@ -309,10 +309,10 @@ pub(crate) fn find(
     }
     let specs = kprobes
         .iter()
-        .map(|text| Ok((text, Spec::parse_kernel(text).with_context(|| format!("--kprobe '{text}'"))?)))
+        .map(|text| Ok((text, ProbeSpec::parse_kernel(text).with_context(|| format!("--kprobe '{text}'"))?)))
         .collect::<Result<Vec<_>>>()?;
     if let Some((text, _)) = specs.first() {
-        let kernel = kernel::Kernel::read().with_context(|| format!("--kprobe '{text}'"))?;
+        let kernel = kernel::KernelFunctions::read().with_context(|| format!("--kprobe '{text}'"))?;
         for (text, spec) in &specs {
             let (functions, note) = kernel.find(&spec.function).with_context(|| format!("--kprobe '{text}'"))?;
             notes.extend(note.map(|note| format!("--kprobe '{text}': {note}")));
@@ -323,7 +323,7 @@ pub(crate) fn find(
 }
 
 /// Those of a function of a set: what libc has, musl's may have too.
-fn places_of_set(files: &mut Files, spec: &Spec) -> Result<Vec<Place>> {
+fn places_of_set(files: &mut Files, spec: &ProbeSpec) -> Result<Vec<Place>> {
     let found = find::places(files, &spec.file, spec);
     if spec.file != LIBC {
         return found;
@@ -348,7 +348,7 @@ mod tests {
     use super::*;
 
     fn probe_of(text: &str) -> Probe {
-        Probe::new(&Spec::parse(text).unwrap(), "uprobe", Vec::new()).unwrap()
+        Probe::new(&ProbeSpec::parse(text).unwrap(), "uprobe", Vec::new()).unwrap()
     }
 
     #[test]
@@ -367,7 +367,7 @@ mod tests {
         assert_eq!(probe_of("libc.so.6:f(a=int,b=string)").cookie(1), 1 | 1 << 17);
         assert_eq!(probe_of("x:f(int,*ulong)->bool").cookie(1), 1 | 1 << 23 | 2 << 25 | 1 << 28 | 1 << 29);
         assert_eq!(probe_of("x:f(a=*int)->int").cookie(1), 1 | 1 << 23 | 1 << 25);
-        let spec = Spec::parse_kernel("f(string,ustring)->ustring").unwrap();
+        let spec = ProbeSpec::parse_kernel("f(string,ustring)->ustring").unwrap();
         let kernel = Probe::of_kernel(&spec, "f").unwrap();
         let strings = 1 << 16 | 1 << 17 | 1 << 22 | 1 << 33 | 1 << 38;
         assert_eq!((kernel.cookie(2), &*kernel.def.name), (2 | 1 << 23 | 1 << 30 | strings, "kprobe:f"));
@@ -378,14 +378,14 @@ mod tests {
         let probe = probe_of("x:f(a=string,n=int,b=string,p=ptr)->int");
         let mut record = wire::Probe { values: [1, 0xffff_fffe, 2, 255, 0, 0], ..wire::Probe::default() };
         record.lens = [3, probe::NO_STRING, probe::NO_STRING, 0, 0, 0];
-        let values = Values::new(&record, b"a\"b");
+        let values = ProbeValues::new(&record, b"a\"b");
         assert_eq!(probe.text(&values, false), r#"a="a\"b", n=-2, b=?, p=0xff"#);
         assert_eq!(probe_of("x:f(a=int,n=*int)->int").text(&values, false), "a=1, n=?");
         assert_eq!(values.behind(Kind::Int), Value::Unknown);
         record.lens[1] = 4;
-        assert_eq!(Values::new(&record, b"").behind(Kind::Int), Value::Number((-2i64).cast_unsigned()));
+        assert_eq!(ProbeValues::new(&record, b"").behind(Kind::Int), Value::Number((-2i64).cast_unsigned()));
         record.values[0] = 0xffff_ffff;
-        assert_eq!(probe.text(&Values::new(&record, b""), true), "ret=-1");
+        assert_eq!(probe.text(&ProbeValues::new(&record, b""), true), "ret=-1");
     }
 
     #[test]

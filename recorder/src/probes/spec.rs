@@ -16,11 +16,11 @@ pub(crate) enum Kind {
     Ulong,
     Hex,
     Bool,
-    /// In the memory of the program; of a function of the kernel in the kernel's.
+    /// A string in the memory of the program; of a function of the kernel in the kernel's.
     String,
-    /// Of a function of the kernel: in the memory of the process that it works for.
+    /// A string, for a function of the kernel, in the memory of the process that it works for.
     UserString,
-    /// Of a result: there is none.
+    /// No result.
     Void,
 }
 
@@ -89,23 +89,23 @@ impl Kind {
 pub(crate) struct Parameter {
     pub name: String,
     pub kind: Kind,
-    /// It points to the value, which is read when the call returns.
+    /// Whether it points to the value, which is read when the call returns.
     pub behind: bool,
 }
 
 /// An option's text, understood.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Spec {
+pub(crate) struct ProbeSpec {
     /// A path, or the name of a library or a program; empty: the kernel.
     pub file: String,
-    /// Of the kernel perhaps a pattern.
+    /// Name of the function; of the kernel perhaps a pattern.
     pub function: String,
     pub parameters: Vec<Parameter>,
-    /// None: its return is not asked for.
+    /// Kind of its result; None: its return is not asked for.
     pub result: Option<Kind>,
 }
 
-impl Spec {
+impl ProbeSpec {
     pub(crate) fn parse(text: &str) -> Result<Self> {
         let (place, parameters, result) = parts(text, "FILE:FUNCTION")?;
         let Some((file, function)) = place.rsplit_once(':').filter(|(file, name)| !file.is_empty() && !name.is_empty())
@@ -118,7 +118,7 @@ impl Spec {
         Ok(Self { file: file.to_owned(), function: function.to_owned(), parameters, result })
     }
 
-    /// Of a function of the kernel.
+    /// Parses the text of a probe of a function of the kernel.
     pub(crate) fn parse_kernel(text: &str) -> Result<Self> {
         let (place, parameters, result) = parts(text, "FUNCTION")?;
         // bpftrace's word for the kind of probe
@@ -194,17 +194,17 @@ mod tests {
 
     #[test]
     fn parts_are_told_apart() {
-        let spec = Spec::parse("/opt/a b:c/lib.so:f( n = int, string )->void").unwrap();
+        let spec = ProbeSpec::parse("/opt/a b:c/lib.so:f( n = int, string )->void").unwrap();
         assert_eq!((&*spec.file, &*spec.function, spec.result), ("/opt/a b:c/lib.so", "f", Some(Kind::Void)));
         let parameter = |name: &str, kind| Parameter { name: name.to_owned(), kind, behind: false };
         assert_eq!(spec.parameters, [parameter("n", Kind::Int), parameter("arg1", Kind::String)]);
-        let plain = Spec::parse("sh:main").unwrap();
+        let plain = ProbeSpec::parse("sh:main").unwrap();
         assert_eq!((plain.parameters.len(), plain.result), (0, None));
     }
 
     #[test]
     fn errors_say_what_to_write() {
-        let error = |text| Spec::parse(text).unwrap_err().to_string();
+        let error = |text| ProbeSpec::parse(text).unwrap_err().to_string();
         assert!(error("getaddrinfo").contains("FILE:FUNCTION"));
         assert!(error("x:f(a=int").contains("FILE:FUNCTION(NAME=TYPE,...)->TYPE"));
         assert!(error("x:f(a=integer)").contains("'integer' is no type: there are int, uint"));
@@ -218,15 +218,15 @@ mod tests {
 
     #[test]
     fn functions_of_the_kernel() {
-        let spec = Spec::parse_kernel("kprobe:do_unlinkat(dir=int, name=ustring)->int").unwrap();
+        let spec = ProbeSpec::parse_kernel("kprobe:do_unlinkat(dir=int, name=ustring)->int").unwrap();
         assert_eq!((&*spec.file, &*spec.function, spec.result), ("", "do_unlinkat", Some(Kind::Int)));
         assert_eq!(spec.parameters.iter().map(|one| one.kind).collect::<Vec<_>>(), [Kind::Int, Kind::UserString]);
-        assert_eq!(Spec::parse_kernel("vfs_*").unwrap().function, "vfs_*");
-        let error = |text| Spec::parse_kernel(text).unwrap_err().to_string();
+        assert_eq!(ProbeSpec::parse_kernel("vfs_*").unwrap().function, "vfs_*");
+        let error = |text| ProbeSpec::parse_kernel(text).unwrap_err().to_string();
         assert!(error("vmlinux:do_exit").contains("such as do_unlinkat"));
         assert!(error("do_exit+0x10").contains("leave '+0x10' out behind do_exit"));
         assert!(error("f(a=int").contains("write it as FUNCTION(NAME=TYPE,...)->TYPE"));
-        assert!(Spec::parse("x:f(a=ustring)").unwrap_err().to_string().contains("is of --kprobe"));
+        assert!(ProbeSpec::parse("x:f(a=ustring)").unwrap_err().to_string().contains("is of --kprobe"));
     }
 
     #[test]

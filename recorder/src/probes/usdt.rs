@@ -11,7 +11,7 @@ use systape_symbols::StaticProbe;
 
 use super::spec::{Kind, Parameter, own_name, parameters};
 use super::{Binary, Files, operand, own_columns, table_name};
-use crate::foreign::Facts;
+use crate::foreign::FactReader;
 
 /// Most arguments of a probe.
 const MOST_ARGUMENTS: usize = wire::Operands { of: [BLANK; 12] }.of.len();
@@ -28,9 +28,9 @@ const MOST_LISTED: usize = 12;
 #[derive(Clone, Debug)]
 pub(crate) struct StaticPlace {
     pub binary: Binary,
-    /// Of its instruction, from the file's beginning.
+    /// Offset of its instruction from the file's beginning.
     pub offset: u64,
-    /// Of the counter of its listeners, from the file's beginning; 0 = it has none.
+    /// Offset of the counter of its listeners from the file's beginning; 0 = it has none.
     pub semaphore: u64,
     /// Index in [`Usdt::operands`].
     pub operands: usize,
@@ -40,7 +40,7 @@ pub(crate) struct StaticPlace {
 #[derive(Clone, Debug)]
 pub struct Static {
     pub(crate) places: Vec<StaticPlace>,
-    /// Of the arguments that are recorded.
+    /// Kinds of the arguments that are recorded.
     pub(crate) kinds: Vec<Kind>,
     pub(crate) def: Arc<TableDef>,
 }
@@ -62,7 +62,7 @@ pub struct Usdt {
 
 /// `FILE:PROVIDER:NAME` or `FILE:NAME`, and what is in parentheses behind it.
 #[derive(Debug, PartialEq, Eq)]
-struct Spec {
+struct UsdtSpec {
     file: String,
     provider: String,
     name: String,
@@ -70,7 +70,7 @@ struct Spec {
     parameters: Option<Vec<Parameter>>,
 }
 
-impl Spec {
+impl UsdtSpec {
     fn parse(text: &str) -> Result<Self> {
         let (place, parameters) = match text.trim().strip_suffix(')').and_then(|text| text.split_once('(')) {
             Some((place, list)) => (place, Some(parameters(list)?)),
@@ -100,7 +100,7 @@ impl Spec {
 /// A file's probe that was asked for, and what was.
 #[derive(Clone)]
 struct Found<'a> {
-    spec: &'a Spec,
+    spec: &'a UsdtSpec,
     binary: Binary,
     probe: StaticProbe,
     /// Addresses of symbols in its file that arguments are given by.
@@ -115,7 +115,7 @@ pub(crate) fn find_static(options: &[String], files: &mut Files) -> Result<(Usdt
     let (mut usdt, mut notes) = (Usdt::default(), Vec::new());
     for text in options {
         let context = || format!("--usdt '{text}'");
-        let spec = Spec::parse(text).with_context(context)?;
+        let spec = UsdtSpec::parse(text).with_context(context)?;
         let mut by_name: BTreeMap<(String, String), Vec<Found<'_>>> = BTreeMap::new();
         for found in places(files, &spec).with_context(context)? {
             by_name.entry((found.probe.provider.clone(), found.probe.name.clone())).or_default().push(found);
@@ -139,11 +139,11 @@ pub(crate) fn find_static(options: &[String], files: &mut Files) -> Result<(Usdt
 }
 
 /// Each place that an option names.
-fn places<'a>(files: &mut Files, spec: &'a Spec) -> Result<Vec<Found<'a>>> {
+fn places<'a>(files: &mut Files, spec: &'a UsdtSpec) -> Result<Vec<Found<'a>>> {
     Ok(files.look_into(&spec.file, |binary, facts| places_in(spec, binary, facts))?.concat())
 }
 
-fn places_in<'a>(spec: &'a Spec, binary: &Binary, facts: &mut Facts) -> Result<Vec<Found<'a>>, String> {
+fn places_in<'a>(spec: &'a UsdtSpec, binary: &Binary, facts: &mut FactReader) -> Result<Vec<Found<'a>>, String> {
     let (file, whose) = (binary.file(), binary.whose());
     let all = facts.ask(whose, |reader, limits| reader.static_probes(file, limits))?;
     let mut chosen: Vec<StaticProbe> = all.iter().filter(|probe| spec.matches(probe)).cloned().collect();
@@ -168,7 +168,7 @@ fn places_in<'a>(spec: &'a Spec, binary: &Binary, facts: &mut Facts) -> Result<V
 }
 
 /// What to say if none of `all` is asked for.
-fn none_such(spec: &Spec, all: &[StaticProbe]) -> String {
+fn none_such(spec: &UsdtSpec, all: &[StaticProbe]) -> String {
     // they go to a terminal
     let full = |probe: &StaticProbe| plain(&format!("{}:{}", probe.provider, probe.name)).into_owned();
     let mut names: Vec<String> = all.iter().map(full).collect();
@@ -305,7 +305,7 @@ mod tests {
     }
 
     fn of_places(option: &str, arguments: &[&str]) -> Result<(Static, Usdt, Vec<String>)> {
-        let spec = Spec::parse(option)?;
+        let spec = UsdtSpec::parse(option)?;
         let place = |arguments: &&str| Found {
             spec: &spec,
             binary: Binary::of_nothing(),
@@ -320,10 +320,10 @@ mod tests {
 
     #[test]
     fn parts_are_told_apart() {
-        let spec = Spec::parse("/opt/a b:c/lib.so:p:n( n = int, string )").unwrap();
+        let spec = UsdtSpec::parse("/opt/a b:c/lib.so:p:n( n = int, string )").unwrap();
         assert_eq!((&*spec.file, &*spec.provider, &*spec.name), ("/opt/a b:c/lib.so", "p", "n"));
         assert_eq!(spec.parameters.unwrap().len(), 2);
-        let spec = Spec::parse("usdt:python3:audit").unwrap();
+        let spec = UsdtSpec::parse("usdt:python3:audit").unwrap();
         assert_eq!((&*spec.file, &*spec.provider, &*spec.name, spec.parameters), ("python3", "*", "audit", None));
         for (text, says) in [
             ("audit", "FILE:PROVIDER:NAME"),
@@ -333,7 +333,7 @@ mod tests {
             ("f:p:n(a=*word)", "'word' is no type"),
             ("f:p:n(a=word)", "'word' is no type"),
         ] {
-            let error = Spec::parse(text).unwrap_err().to_string();
+            let error = UsdtSpec::parse(text).unwrap_err().to_string();
             assert!(error.contains(says), "{text}: {error}");
         }
     }
@@ -377,7 +377,7 @@ mod tests {
     fn a_wrong_name_is_answered_with_the_nearest() {
         let all = ["function__entry", "function__return", "line"]
             .map(|name| StaticProbe { name: name.to_owned(), ..probe("") });
-        let says = |text| none_such(&Spec::parse(text).unwrap(), &all);
+        let says = |text| none_such(&UsdtSpec::parse(text).unwrap(), &all);
         assert_eq!(
             says("f:p:function_entry"),
             "it has no static probe 'p:function_entry'; the nearest are p:function__entry"

@@ -17,9 +17,9 @@ use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded};
 use rustc_hash::FxHashMap;
 use systape_bpf::wire::{self, Stack};
 
-use crate::iterate::open_iterator;
-use crate::records::Records;
-use crate::self_stats::counted;
+use crate::kernel::iterate::open_iterator;
+use crate::own::cpu_time::counted;
+use crate::rings::records::Records;
 
 /// After this time without a record the copying is given up.
 const PATIENCE: Duration = Duration::from_secs(1);

@@ -133,7 +133,7 @@ impl NamesTime {
 
 /// Counts against the limits.
 #[derive(Debug)]
-pub(crate) struct Budget {
+pub(crate) struct StackBudget {
     /// The time.
     pub time: NamesTime,
     bytes_left: u64,
@@ -141,7 +141,7 @@ pub(crate) struct Budget {
     remembered: FxHashMap<Mapping, String>,
 }
 
-impl Budget {
+impl StackBudget {
     /// All of it is left.
     pub(crate) fn new(time: NamesTime) -> Self {
         Self { time, bytes_left: MOST_NAME_BYTES, remembered: FxHashMap::default() }
@@ -171,7 +171,7 @@ impl Budget {
         self.remembered.get(&key(mapping)).or_else(|| self.remembered.get(mapping)).cloned()
     }
 
-    /// In words, why `places` of a file have no name. A file that gave no answer in time is not tried again, also where it is mapped
+    /// Says in words why `places` of a file have no name. A file that gave no answer in time is not tried again, also where it is mapped
     /// by another path; one that broke the reader only at its path: a broken copy has the build id of the sound file.
     pub(crate) fn give_up(&mut self, mapping: &Mapping, places: usize, why: &GivenUp) -> String {
         let words = self.time.words(why);
@@ -228,7 +228,7 @@ mod tests {
 
     #[test]
     fn a_file_that_gave_no_answer_is_remembered() {
-        let mut budget = Budget::new(NamesTime::new(Duration::from_secs(3)));
+        let mut budget = StackBudget::new(NamesTime::new(Duration::from_secs(3)));
         let (slow, copy) = (mapping(b"id", "/a/slow"), mapping(b"id", "/b/copy"));
         assert_eq!(budget.refuses(&slow), None);
         let why = budget.give_up(&slow, 7, &GivenUp::TooLong(Duration::from_secs(1)));
@@ -252,7 +252,7 @@ mod tests {
 
     #[test]
     fn names_have_a_room_together() {
-        let mut budget = Budget::new(NamesTime::new(Duration::ZERO));
+        let mut budget = StackBudget::new(NamesTime::new(Duration::ZERO));
         let long = Function { name: vec![b'x'; 16 << 20], ..Function::default() };
         let symbols = [Symbol { mapping: 0, offset: 0, functions: vec![long] }];
         let fit = (0..100).take_while(|_| budget.take(&symbols).is_some()).count();

@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use systape_unwind::CODE_BYTES;
 
-use crate::patient::{PATIENCE, Patient, none_hang};
+use crate::machine::patient::{PATIENCE, Patient, none_hang};
 
 /// Most places kept, and most files open.
 const MAX_PLACES: usize = 1 << 16;

@@ -12,9 +12,9 @@ use systape_bpf::values::stack_of;
 use systape_bpf::wire::{self, StackParts};
 use systape_format::model::{StackOf, StackStatus};
 
-use super::taken::{Chain, GivenUp, Key, Taken, TakenStack};
-use crate::records::Records;
-use crate::spare::Spare;
+use super::taken::{Chain, DroppedStacks, Key, StackBatch, TakenStack};
+use crate::rings::records::Records;
+use crate::rings::spare::Spare;
 
 /// Bytes of raw stacks in a batch, if there are so many ...
 const BATCH: usize = 1 << 20;
@@ -39,7 +39,7 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Input of the unwinding stage.
 #[derive(Debug)]
-pub(crate) enum Raw {
+pub(crate) enum UnwindInput {
     /// Records of the stack ring.
     Stacks(Vec<RawStacks>),
     /// Every stack with a time before this was sent.
@@ -73,27 +73,27 @@ impl Drop for RawStacks {
 
 /// The drain's end of the queue.
 #[derive(Debug)]
-pub(crate) struct Feed {
+pub(crate) struct StackFeed {
     /// Those that were not passed on, in their order.
     pieces: Vec<Records>,
     /// Their bytes.
     bytes: usize,
-    out: Sender<Raw>,
+    out: Sender<UnwindInput>,
     /// Bytes that were passed on and still exist.
     held: Arc<AtomicUsize>,
     /// Most bytes of both.
     most: usize,
     spare: Spare,
     late: Vec<TakenStack>,
-    given_up: GivenUp,
+    given_up: DroppedStacks,
     /// Held by each batch of late stacks until the encoder has added it.
     on_the_way: Arc<()>,
     patience: Duration,
 }
 
-impl Feed {
+impl StackFeed {
     /// A feed for `out` that holds at most `most` bytes.
-    pub(crate) fn new(out: Sender<Raw>, most: usize) -> Self {
+    pub(crate) fn new(out: Sender<UnwindInput>, most: usize) -> Self {
         Self {
             pieces: Vec::new(),
             bytes: 0,
@@ -102,7 +102,7 @@ impl Feed {
             most,
             spare: Spare::new(PIECE, SPARE),
             late: Vec::new(),
-            given_up: GivenUp::default(),
+            given_up: DroppedStacks::default(),
             on_the_way: Arc::default(),
             patience: PATIENCE,
         }
@@ -146,8 +146,9 @@ impl Feed {
         }
         let stacks = self.take();
         // nobody else sends: there is room, unless the unwinding died
-        if let Err(TrySendError::Full(Raw::Stacks(stacks)) | TrySendError::Disconnected(Raw::Stacks(stacks))) =
-            self.out.try_send(Raw::Stacks(stacks))
+        if let Err(
+            TrySendError::Full(UnwindInput::Stacks(stacks)) | TrySendError::Disconnected(UnwindInput::Stacks(stacks)),
+        ) = self.out.try_send(UnwindInput::Stacks(stacks))
         {
             self.give_up_all(&stacks);
         }
@@ -169,12 +170,13 @@ impl Feed {
     /// Passes the last batch on, and waits for room up to a limit.
     fn send_last(&mut self, watermark: u64) {
         let rest = self.take();
-        match self.out.send_timeout(Raw::Stacks(rest), self.patience) {
+        match self.out.send_timeout(UnwindInput::Stacks(rest), self.patience) {
             Ok(()) => {
-                self.out.send_timeout(Raw::Pass(watermark), self.patience).ok();
+                self.out.send_timeout(UnwindInput::Pass(watermark), self.patience).ok();
             }
             Err(
-                SendTimeoutError::Timeout(Raw::Stacks(stacks)) | SendTimeoutError::Disconnected(Raw::Stacks(stacks)),
+                SendTimeoutError::Timeout(UnwindInput::Stacks(stacks))
+                | SendTimeoutError::Disconnected(UnwindInput::Stacks(stacks)),
             ) => {
                 self.give_up_all(&stacks);
             }
@@ -184,7 +186,7 @@ impl Feed {
 
     /// Ends a pass over the rings; `last`: the final one, so it waits for room. Returns the dropped stacks, without
     /// frames.
-    pub(crate) fn pass(&mut self, watermark: u64, last: bool) -> Option<Taken> {
+    pub(crate) fn pass(&mut self, watermark: u64, last: bool) -> Option<StackBatch> {
         if last {
             self.send_last(watermark);
         } else {
@@ -193,7 +195,7 @@ impl Feed {
             }
             // what stayed is of before the watermark: then the next pass says it
             if self.bytes == 0 {
-                self.out.try_send(Raw::Pass(watermark)).ok();
+                self.out.try_send(UnwindInput::Pass(watermark)).ok();
             }
         }
         let many = Arc::strong_count(&self.on_the_way) > MAX_LATE_BATCHES;
@@ -202,7 +204,7 @@ impl Feed {
         }
         let stacks = std::mem::take(&mut self.late);
         let given_up = std::mem::take(&mut self.given_up);
-        Some(Taken { stacks, given_up, _on_the_way: Some(Arc::clone(&self.on_the_way)), ..Taken::default() })
+        Some(StackBatch { stacks, given_up, _on_the_way: Some(Arc::clone(&self.on_the_way)), ..StackBatch::default() })
     }
 }
 
@@ -227,7 +229,7 @@ pub(crate) fn without_frames(parts: &StackParts<'_>) -> Option<TakenStack> {
     })
 }
 
-/// As [`without_frames`], with the result of the unwinding stage.
+/// Makes a batch as [`without_frames`] does, with the result of the unwinding stage.
 pub(crate) fn with_frames(
     parts: &StackParts<'_>,
     status: StackStatus,
@@ -264,12 +266,12 @@ mod tests {
     }
 
     /// Times of the stacks and watermarks in the queue.
-    fn told(queue: &Receiver<Raw>) -> (Vec<u64>, Vec<u64>) {
+    fn told(queue: &Receiver<UnwindInput>) -> (Vec<u64>, Vec<u64>) {
         let (mut times, mut passes) = (Vec::new(), Vec::new());
         for raw in queue.try_iter() {
             match raw {
-                Raw::Stacks(stacks) => times.extend(stacks.iter().flat_map(times_of)),
-                Raw::Pass(watermark) => passes.push(watermark),
+                UnwindInput::Stacks(stacks) => times.extend(stacks.iter().flat_map(times_of)),
+                UnwindInput::Pass(watermark) => passes.push(watermark),
             }
         }
         (times, passes)
@@ -278,7 +280,7 @@ mod tests {
     #[test]
     fn every_pass_is_told_after_its_stacks() {
         let (out, queue) = bounded(BATCHES);
-        let mut feed = Feed::new(out, MOST[1]);
+        let mut feed = StackFeed::new(out, MOST[1]);
         feed.push(&record(10, 64));
         feed.push(&record(5, 64));
         assert!(feed.pass(20, false).is_none());
@@ -290,7 +292,7 @@ mod tests {
     #[test]
     fn a_slow_reader_loses_nothing_while_there_is_room() {
         let (out, queue) = bounded(BATCHES);
-        let mut feed = Feed::new(out, MOST[1]);
+        let mut feed = StackFeed::new(out, MOST[1]);
         // far more passes than the queue has places, and more bytes than a batch
         let passes = 200;
         for pass in 1..=passes {
@@ -310,7 +312,7 @@ mod tests {
     #[test]
     fn what_does_not_fit_is_given_up_by_count() {
         let (out, queue) = bounded(BATCHES);
-        let mut feed = Feed::new(out, MOST[1]);
+        let mut feed = StackFeed::new(out, MOST[1]);
         assert!(feed.pass(1, false).is_none());
         assert!(feed.pass(2, false).is_none());
         // the queue is full: as much as may gather, as much again, and one more for which there is room
@@ -336,7 +338,7 @@ mod tests {
     #[test]
     fn what_the_unwinding_has_counts_too() {
         let (out, queue) = bounded(BATCHES);
-        let mut feed = Feed::new(out, MOST[1]);
+        let mut feed = StackFeed::new(out, MOST[1]);
         let mut unread = Vec::new();
         for ts in 1..MOST[1] as u64 / BATCH as u64 {
             feed.push(&record(ts, BATCH));
@@ -345,7 +347,7 @@ mod tests {
         assert!(feed.pass(1000, false).is_none());
         // there is room in the queue, and no room in memory
         feed.push(&record(2000, BATCH));
-        assert_eq!(feed.pass(3000, false).unwrap().given_up, GivenUp { count: 1, first: 2000, last: 2000 });
+        assert_eq!(feed.pass(3000, false).unwrap().given_up, DroppedStacks { count: 1, first: 2000, last: 2000 });
         drop(unread);
         feed.push(&record(4000, BATCH));
         assert!(feed.pass(5000, false).is_none());
@@ -354,8 +356,8 @@ mod tests {
     #[test]
     fn what_is_given_up_takes_little_memory_however_slow_the_encoder_is() {
         let (out, queue) = bounded(0);
-        let mut feed = Feed::new(out, MOST[1]);
-        let give_up = |feed: &mut Feed, from: u64, count: u64, of: StackOf| {
+        let mut feed = StackFeed::new(out, MOST[1]);
+        let give_up = |feed: &mut StackFeed, from: u64, count: u64, of: StackOf| {
             for ts in from..from + count {
                 let mut bytes = record(ts, 0);
                 bytes[offset_of!(Stack, of)] = of as u8;
@@ -374,7 +376,7 @@ mod tests {
         assert!(feed.pass(200, false).is_none());
         unread.pop();
         let taken = feed.pass(300, false).unwrap();
-        assert_eq!(taken.given_up, GivenUp { count: most + 12, first: 10, last: 1000 + most + 4 });
+        assert_eq!(taken.given_up, DroppedStacks { count: most + 12, first: 10, last: 1000 + most + 4 });
         let samples = taken.stacks.iter().filter(|stack| stack.key.of == StackOf::Sample).count();
         assert_eq!((taken.stacks.len(), samples), (MAX_LATE + 7, 7));
         // the last is told whatever there is
@@ -387,15 +389,15 @@ mod tests {
     #[test]
     fn the_last_pass_waits_for_room() {
         let (out, queue) = bounded(1);
-        let mut feed = Feed::new(out, MOST[1]);
+        let mut feed = StackFeed::new(out, MOST[1]);
         let record = |ts| record(ts, BATCH / 2);
         [10, 20, 30].iter().for_each(|ts| feed.push(&record(*ts)));
         let reader = thread::spawn(move || {
             let mut all = Vec::new();
             for raw in queue {
                 match raw {
-                    Raw::Stacks(stacks) => all.extend(stacks.iter().flat_map(times_of)),
-                    Raw::Pass(watermark) => all.push(watermark),
+                    UnwindInput::Stacks(stacks) => all.extend(stacks.iter().flat_map(times_of)),
+                    UnwindInput::Pass(watermark) => all.push(watermark),
                 }
             }
             all
@@ -408,11 +410,11 @@ mod tests {
     #[test]
     fn the_last_pass_does_not_wait_for_ever() {
         let (out, queue) = bounded(1);
-        let mut feed = Feed { patience: Duration::from_millis(20), ..Feed::new(out, MOST[1]) };
+        let mut feed = StackFeed { patience: Duration::from_millis(20), ..StackFeed::new(out, MOST[1]) };
         feed.push(&record(10, BATCH));
         [20, 30].iter().for_each(|ts| feed.push(&record(*ts, 64)));
         let taken = feed.pass(u64::MAX, true).unwrap();
-        assert_eq!(taken.given_up, GivenUp { count: 2, first: 20, last: 30 });
+        assert_eq!(taken.given_up, DroppedStacks { count: 2, first: 20, last: 30 });
         let late = taken.stacks.iter().map(|stack| (stack.key.time, stack.status)).collect::<Vec<_>>();
         assert_eq!(late, [(19, StackStatus::Late), (29, StackStatus::Late)]);
         assert_eq!(told(&queue), (vec![10], vec![]));

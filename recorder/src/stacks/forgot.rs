@@ -14,7 +14,7 @@ impl Forgot {
         std::mem::replace(seen, now) != now
     }
 
-    /// They are forgotten once more.
+    /// Notes that names were forgotten once more.
     pub(crate) fn again(&self) {
         self.0.fetch_add(1, Ordering::Relaxed);
     }

@@ -17,8 +17,9 @@ use std::path::Path;
 use systape_symbols::{Carrier, Unread, open_regular_no_follow};
 
 use crate::foreign::Wanted;
-use crate::spaces::open::Stat;
-use crate::{bounded, clock, system};
+use crate::machine::{bounded, system};
+use crate::mappings::open::Stat;
+use crate::own::clock;
 
 /// Most bytes read of a map, from its end, because the newest lines count.
 const MOST: u64 = 16 << 20;
@@ -32,9 +33,9 @@ const HELD: usize = 64;
 pub(crate) struct Owner {
     /// Process, as /proc has it.
     pub here: u32,
-    /// Its id in its own pid namespace; 0 = not known.
+    /// Id of the process in its own pid namespace; 0 = not known.
     pub ns_pid: u32,
-    /// Its user while it was recorded, in case it has ended.
+    /// User of the process while it was recorded, in case it has ended.
     pub uid: u32,
     /// When it began, CLOCK_MONOTONIC; 0 = not known.
     pub began: u64,
@@ -46,7 +47,7 @@ const TICK: u64 = 10_000_000;
 /// A copy of a map.
 #[derive(Debug)]
 pub(crate) struct Map {
-    /// In memory.
+    /// Copy of the map in memory.
     pub file: File,
     /// Bytes left out at the beginning.
     pub skipped: u64,
@@ -64,7 +65,7 @@ pub(crate) struct JitMaps {
 
 /// Whether a map is to be copied, or only opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Use {
+enum MapUse {
     Copy,
     Hold,
 }
@@ -80,7 +81,7 @@ impl JitMaps {
         if owner.here == 0 || self.held.iter().any(|(held, _)| *held == owner) {
             return;
         }
-        if let Ok((_, file)) = self.open(owner, Use::Hold) {
+        if let Ok((_, file)) = self.open(owner, MapUse::Hold) {
             if self.held.len() >= HELD {
                 self.held.pop_front();
             }
@@ -104,7 +105,7 @@ impl JitMaps {
         {
             return Ok(map);
         }
-        let (skipped, file) = match self.open(owner, Use::Copy) {
+        let (skipped, file) = match self.open(owner, MapUse::Copy) {
             Ok(found) => found,
             Err(why) => return self.held(owner).ok_or(why),
         };
@@ -118,7 +119,7 @@ impl JitMaps {
         Some(Map { file: file.try_clone().ok()?, skipped: size.saturating_sub(MOST_HELD) })
     }
 
-    fn open(&mut self, owner: Owner, what_for: Use) -> Result<(Vec<u8>, File), String> {
+    fn open(&mut self, owner: Owner, what_for: MapUse) -> Result<(Vec<u8>, File), String> {
         let takes_long = || format!("the file system of /tmp/perf-{}.map takes too long", owner.inner());
         if self.hung.contains(&owner.here) {
             return Err(takes_long());
@@ -145,7 +146,7 @@ impl JitMaps {
 /// Why there is none, in words.
 pub(crate) fn open_asked(request: &[u8]) -> Result<(Vec<u8>, File), String> {
     let asked = Asked::from_bytes(request).ok_or("no process is asked for")?;
-    if asked.what_for == Use::Hold {
+    if asked.what_for == MapUse::Hold {
         return find(asked, open).map(|file| (Vec::new(), file));
     }
     let map = find(asked, copy)?;
@@ -158,13 +159,13 @@ struct Asked {
     owner: Owner,
     /// A map that was not changed since is of an earlier process with this id, ns of CLOCK_REALTIME.
     since: u64,
-    what_for: Use,
+    what_for: MapUse,
 }
 
 impl Asked {
     fn to_bytes(self) -> Vec<u8> {
         let Owner { here, ns_pid, uid, began } = self.owner;
-        let hold = u64::from(self.what_for == Use::Hold);
+        let hold = u64::from(self.what_for == MapUse::Hold);
         let numbers = [here.into(), ns_pid.into(), uid.into(), began, self.since, hold];
         numbers.into_iter().flat_map(u64::to_le_bytes).collect()
     }
@@ -174,7 +175,7 @@ impl Asked {
         let [here, ns_pid, uid, began, since, hold] = [here, ns_pid, uid, began, since, hold].map(u64::from_le_bytes);
         let owner =
             Owner { here: here.try_into().ok()?, ns_pid: ns_pid.try_into().ok()?, uid: uid.try_into().ok()?, began };
-        Some(Self { owner, since, what_for: if hold == 0 { Use::Copy } else { Use::Hold } })
+        Some(Self { owner, since, what_for: if hold == 0 { MapUse::Copy } else { MapUse::Hold } })
     }
 }
 
@@ -277,9 +278,9 @@ mod tests {
         );
         fs::write(&path, "100 10 g\n").unwrap();
         assert!(copy(&path, user, began(60_000_000_000)).is_ok());
-        let asked = Asked { owner: Owner { here: 1, ns_pid: 2, uid: 3, began: 4 }, since: 5, what_for: Use::Hold };
+        let asked = Asked { owner: Owner { here: 1, ns_pid: 2, uid: 3, began: 4 }, since: 5, what_for: MapUse::Hold };
         let read = Asked::from_bytes(&asked.to_bytes()).unwrap();
-        assert_eq!((read.owner, read.since, read.what_for), (asked.owner, 5, Use::Hold));
+        assert_eq!((read.owner, read.since, read.what_for), (asked.owner, 5, MapUse::Hold));
     }
 
     #[test]

@@ -27,7 +27,7 @@ pub(crate) struct KernelPlace {
     pub mapping: Arc<Mapping>,
     /// The offset in it.
     pub offset: u64,
-    /// It belongs to the tracing, not to the traced task.
+    /// Whether it belongs to the tracing, not to the traced task.
     pub tracing: bool,
 }
 
@@ -44,14 +44,14 @@ pub(crate) struct Kernel {
 }
 
 impl Kernel {
-    /// By the contents of /proc/kallsyms; None = nothing.
+    /// Makes one of the contents of /proc/kallsyms; None = nothing.
     pub(crate) fn new(symbols: Option<Arc<Kallsyms>>) -> Self {
         let modules = if symbols.is_some() { systape_symbols::modules() } else { Vec::new() };
         let modules = modules.into_iter().map(|module| (module.name, module.address)).collect();
         Self::with_modules(symbols, modules)
     }
 
-    /// As [`Self::new`], with modules at these addresses.
+    /// Makes one as [`Self::new`] does, with modules at these addresses.
     pub(super) fn with_modules(symbols: Option<Arc<Kallsyms>>, modules: FxHashMap<String, u64>) -> Self {
         let build_id = systape_symbols::kernel_build_id().unwrap_or_default();
         let image = Mapping { kind: MappingKind::Kernel, build_id, path: b"[kernel]".to_vec(), upid: 0 };

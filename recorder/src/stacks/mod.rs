@@ -14,11 +14,11 @@ use systape_format::model::StackSettings;
 use systape_symbols::{Kallsyms, RuleReader};
 
 use crate::foreign;
-use crate::output;
-use crate::spaces::{self, Tracker};
+use crate::mappings::{self, Tracker};
+use crate::tape::output;
 use budget::NamesTime;
 use kernel::Kernel;
-use name_queue::{Message, NameQueue};
+use name_queue::{NameMessage, NameQueue};
 use names::Names;
 use places::Places;
 use unwinding::Unwinding;
@@ -54,17 +54,17 @@ pub(crate) struct Workers {
 pub(crate) struct NameWorker {
     /// The work.
     pub names: Names,
-    /// Its queue.
+    /// Queue of the thread.
     pub queue: NameQueue,
     /// The receiving end.
-    pub told: Receiver<Message>,
+    pub told: Receiver<NameMessage>,
     /// Ends it.
     pub time: NamesTime,
 }
 
 /// Everything that needs rights, opened; nothing of any process was read yet.
 #[derive(Debug)]
-pub(crate) struct Opened {
+pub(crate) struct OpenedStacks {
     kallsyms: Option<Arc<Kallsyms>>,
     kernel: Kernel,
     tracker: Tracker,
@@ -77,7 +77,11 @@ pub(crate) struct Opened {
 ///
 /// # Errors
 /// When the file for the raw stacks cannot be made, or this program's own file cannot be found.
-pub(crate) fn open(settings: &StackSettings, keep: Option<&Path>, notes: &mut Vec<Vec<u8>>) -> Result<Option<Opened>> {
+pub(crate) fn open(
+    settings: &StackSettings,
+    keep: Option<&Path>,
+    notes: &mut Vec<Vec<u8>>,
+) -> Result<Option<OpenedStacks>> {
     if settings.on.is_empty() {
         return Ok(None);
     }
@@ -89,13 +93,13 @@ pub(crate) fn open(settings: &StackSettings, keep: Option<&Path>, notes: &mut Ve
     let reader = foreign::rules()?;
     // other threads that ask it end before the recording does
     reader.begin();
-    let (tracker, missing) = Tracker::open(&spaces::Config::default(), reader.clone());
+    let (tracker, missing) = Tracker::open(&mappings::TrackerConfig::default(), reader.clone());
     notes.extend(missing.into_iter().map(String::into_bytes));
     let keep = keep.map(keep_file).transpose()?;
-    Ok(Some(Opened { kernel: Kernel::new(kallsyms.clone()), kallsyms, tracker, reader, keep }))
+    Ok(Some(OpenedStacks { kernel: Kernel::new(kallsyms.clone()), kallsyms, tracker, reader, keep }))
 }
 
-impl Opened {
+impl OpenedStacks {
     /// Reads the mappings of existing processes, and prepares the workers. `targets`: marked processes; None = all are
     /// recorded. `names`: the time for names; None = none are looked up.
     ///
@@ -118,7 +122,7 @@ impl Opened {
 /// Processes whose mappings are read at the start. If there are many others, theirs are read at their first stack,
 /// because any process may send a signal to a target.
 fn already_there(targets: Option<&[u32]>) -> Vec<u32> {
-    let pids = spaces::proc_maps::pids();
+    let pids = mappings::proc_maps::pids();
     match targets {
         Some(targets) if pids.len() > MAX_STRANGERS => targets.to_vec(),
         _ => pids,

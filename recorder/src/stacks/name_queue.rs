@@ -25,7 +25,7 @@ const MOST_MADE: usize = 4096;
 
 /// Source of a place's name.
 #[derive(Clone, Debug)]
-pub(crate) enum Origin {
+pub(crate) enum NameOrigin {
     /// A file, open if possible, and its path.
     File {
         /// Its content, or why it could not be opened.
@@ -41,21 +41,21 @@ pub(crate) enum Origin {
 
 /// A place on a stack, sent once.
 #[derive(Clone, Debug)]
-pub(crate) struct Seen {
+pub(crate) struct SeenPlace {
     /// The code.
     pub mapping: Arc<Mapping>,
     /// Offset as returned by [`systape_format::model::Frame::lookup`].
     pub offset: u64,
-    /// Its source.
-    pub origin: Origin,
+    /// Source of the name.
+    pub origin: NameOrigin,
 }
 
 /// What the thread is to do.
 #[derive(Debug)]
-pub(crate) enum Message {
+pub(crate) enum NameMessage {
     /// A chunk ended: names of the places so far are looked up and written.
     ChunkEnds,
-    /// The same, for a tape that waits; who sent it is told when they are passed on.
+    /// Look up all names for a tape that waits; who sent it is told when they are passed on.
     Settle(Sender<()>),
     /// Code of a process that makes some was seen: its map may go with it.
     Made(Owner),
@@ -66,14 +66,14 @@ pub(crate) enum Message {
 /// Places of one mapping without names so far.
 #[derive(Debug)]
 pub(super) struct Pending {
-    pub origin: Origin,
+    pub origin: NameOrigin,
     /// Offset → address, for the kernel's.
     pub offsets: BTreeMap<u64, u64>,
 }
 
 impl Pending {
     fn is_jit(&self) -> bool {
-        matches!(self.origin, Origin::Jit(_))
+        matches!(self.origin, NameOrigin::Jit(_))
     }
 }
 
@@ -85,15 +85,15 @@ pub(super) struct Waiting {
     pub refused: FxHashMap<Arc<Mapping>, usize>,
     /// Number of `places`: others, of code made at run time.
     count: [usize; 2],
-    /// Processes of which [`Message::Made`] was sent, and when it may be sent again.
+    /// Processes of which [`NameMessage::Made`] was sent, and when it may be sent again.
     made: FxHashMap<(u32, u64), Instant>,
 }
 
 impl Waiting {
-    pub(super) fn add(&mut self, seen: Seen) {
-        let Seen { mapping, offset, origin } = seen;
-        let address = if let Origin::Kernel(address) = origin { address } else { 0 };
-        let count = &mut self.count[usize::from(matches!(origin, Origin::Jit(_)))];
+    pub(super) fn add(&mut self, seen: SeenPlace) {
+        let SeenPlace { mapping, offset, origin } = seen;
+        let address = if let NameOrigin::Kernel(address) = origin { address } else { 0 };
+        let count = &mut self.count[usize::from(matches!(origin, NameOrigin::Jit(_)))];
         if *count >= MOST {
             *self.refused.entry(mapping).or_default() += 1;
             return;
@@ -116,7 +116,7 @@ impl Waiting {
 
     /// Processes that made the code of places that wait.
     pub(super) fn makers(&self) -> Vec<Owner> {
-        let maker = |pending: &Pending| if let Origin::Jit(owner) = pending.origin { Some(owner) } else { None };
+        let maker = |pending: &Pending| if let NameOrigin::Jit(owner) = pending.origin { Some(owner) } else { None };
         self.places.values().filter_map(maker).collect()
     }
 
@@ -147,47 +147,47 @@ impl WaitingPlaces {
 #[derive(Clone, Debug)]
 pub(crate) struct NameQueue {
     places: WaitingPlaces,
-    tell: Sender<Message>,
+    tell: Sender<NameMessage>,
     time: NamesTime,
 }
 
 impl NameQueue {
-    pub(super) fn new(places: WaitingPlaces, time: NamesTime) -> (Self, Receiver<Message>) {
+    pub(super) fn new(places: WaitingPlaces, time: NamesTime) -> (Self, Receiver<NameMessage>) {
         let (tell, told) = unbounded();
         (Self { places, tell, time }, told)
     }
 
     /// A place was seen, for the first time.
-    pub(crate) fn see(&self, seen: Seen) {
-        let made = if let Origin::Jit(owner) = seen.origin { Some(owner) } else { None };
+    pub(crate) fn see(&self, seen: SeenPlace) {
+        let made = if let NameOrigin::Jit(owner) = seen.origin { Some(owner) } else { None };
         let asks = self.places.with(|waiting| {
             waiting.add(seen);
             made.filter(|owner| waiting.asks_for_map(*owner, Instant::now()))
         });
         if let Some(owner) = asks {
-            self.tell.send(Message::Made(owner)).ok();
+            self.tell.send(NameMessage::Made(owner)).ok();
         }
     }
 
-    /// See [`Message::ChunkEnds`].
+    /// Sends [`NameMessage::ChunkEnds`].
     pub(crate) fn chunk_ends(&self) {
         // it ends before its callers only when it died
-        self.tell.send(Message::ChunkEnds).ok();
+        self.tell.send(NameMessage::ChunkEnds).ok();
     }
 
     /// Waits until the places so far are looked up, for a bounded time. What is looked up for a chunk makes way.
     pub(crate) fn settle(&self) {
         let (done, settled) = crossbeam_channel::bounded(1);
         self.time.tape_waits();
-        if self.tell.send(Message::Settle(done)).is_ok() {
+        if self.tell.send(NameMessage::Settle(done)).is_ok() {
             // an error: that thread has ended, and everything is where it belongs
             settled.recv_timeout(self.time.of_a_tape()).ok();
         }
     }
 
-    /// See [`Message::End`].
+    /// Sends [`NameMessage::End`].
     pub(crate) fn end(&self) {
-        self.tell.send(Message::End).ok();
+        self.tell.send(NameMessage::End).ok();
     }
 
     /// Places without a name that will not be looked up.
@@ -208,26 +208,26 @@ impl NameQueue {
 #[cfg(test)]
 pub(crate) struct Told {
     places: WaitingPlaces,
-    told: Receiver<Message>,
+    told: Receiver<NameMessage>,
 }
 
 #[cfg(test)]
 impl Told {
     /// Places so far: mapping, offset and origin.
-    pub(crate) fn seen(&self) -> Vec<Seen> {
+    pub(crate) fn seen(&self) -> Vec<SeenPlace> {
         let places = self.places.with(std::mem::take).places;
         let of = |(mapping, pending): (Arc<Mapping>, Pending)| {
             let Pending { origin, offsets } = pending;
             offsets
                 .into_keys()
-                .map(move |offset| Seen { mapping: Arc::clone(&mapping), offset, origin: origin.clone() })
+                .map(move |offset| SeenPlace { mapping: Arc::clone(&mapping), offset, origin: origin.clone() })
                 .collect::<Vec<_>>()
         };
         places.into_iter().flat_map(of).collect()
     }
 
     /// Messages so far.
-    pub(crate) fn messages(&self) -> Vec<Message> {
+    pub(crate) fn messages(&self) -> Vec<NameMessage> {
         self.told.try_iter().collect()
     }
 }
@@ -242,17 +242,21 @@ mod tests {
     #[test]
     fn code_made_at_run_time_takes_no_room_of_others() {
         let (queue, told) = NameQueue::for_tests();
-        let see = |name: &str, offset: u64, origin: Origin| {
-            queue.see(Seen { mapping: Arc::new(Mapping { path: name.into(), ..Mapping::default() }), offset, origin });
+        let see = |name: &str, offset: u64, origin: NameOrigin| {
+            queue.see(SeenPlace {
+                mapping: Arc::new(Mapping { path: name.into(), ..Mapping::default() }),
+                offset,
+                origin,
+            });
         };
-        let jit = || Origin::Jit(Owner { here: 1, ns_pid: 1, uid: 0, began: 0 });
+        let jit = || NameOrigin::Jit(Owner { here: 1, ns_pid: 1, uid: 0, began: 0 });
         for offset in 0..2 * MOST as u64 {
             see("jit", offset, jit());
             // known already
             see("jit", 0, jit());
         }
         for offset in 0..MOST as u64 {
-            see("file", offset, Origin::File { file: Err("none".into()), path: PathBuf::new() });
+            see("file", offset, NameOrigin::File { file: Err("none".into()), path: PathBuf::new() });
         }
         let (places, refused) = told.places.with(|waiting| {
             let number = |name: &[u8]| {
@@ -266,6 +270,6 @@ mod tests {
         // the one that was known is refused, too, once there is no room
         assert_eq!(refused, MOST + MOST + 1);
         // its map is looked for once in a while, however many places there are
-        assert!(matches!(told.messages().first(), Some(Message::Made(owner)) if owner.here == 1));
+        assert!(matches!(told.messages().first(), Some(NameMessage::Made(owner)) if owner.here == 1));
     }
 }

@@ -16,9 +16,9 @@ use systape_format::model::{Function, Mapping, Symbol, Symbols};
 use systape_format::redact::Redactor;
 use systape_symbols::{Deadline, GivenUp, Kallsyms, Resolver};
 
-use super::budget::{Budget, NamesTime};
+use super::budget::{NamesTime, StackBudget};
 use super::jit_maps::{JitMaps, Owner};
-use super::name_queue::{self, Message, NameQueue, Origin, Pending, Waiting, WaitingPlaces};
+use super::name_queue::{self, NameMessage, NameOrigin, NameQueue, Pending, Waiting, WaitingPlaces};
 use crate::foreign;
 
 /// Names that are kept until they are written.
@@ -27,20 +27,20 @@ const MOST_SYMBOLS: usize = 4096;
 /// What becomes of places that the time does not reach.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Left {
-    /// They are looked up with the next chunk's.
+    /// Look-up with the next chunk's places.
     Later,
-    /// The same, and a tape says why it lacks their names.
+    /// Look-up with the next chunk's, and a tape says why it lacks the names.
     LaterAndSaid,
-    /// They stay without.
+    /// No look-up, and the tape says why.
     Said,
 }
 
-/// See the module.
+/// Looks up the names of frames.
 #[derive(Debug)]
 pub(crate) struct Names {
     sources: Sources,
     places: WaitingPlaces,
-    budget: Budget,
+    budget: StackBudget,
 }
 
 /// Sources of names.
@@ -60,7 +60,7 @@ struct Found<'a> {
     /// There is no room for more: what comes belongs to offsets behind those that were left out.
     full: bool,
     symbols: Vec<Symbol>,
-    budget: &'a mut Budget,
+    budget: &'a mut StackBudget,
     out: &'a mut dyn FnMut(Symbols) -> Result<()>,
     /// The first error of `out`.
     written: Result<()>,
@@ -106,11 +106,11 @@ impl Names {
         let carrier = foreign::carrier()?;
         let resolver = foreign::resolver(time.limits(), carrier.clone())?;
         let sources = Sources { resolver, kernel, jit_maps: JitMaps::new(carrier) };
-        Ok(Self { sources, places: WaitingPlaces::default(), budget: Budget::new(time) })
+        Ok(Self { sources, places: WaitingPlaces::default(), budget: StackBudget::new(time) })
     }
 
     /// The queue to it.
-    pub(crate) fn queue(&self) -> (NameQueue, Receiver<Message>) {
+    pub(crate) fn queue(&self) -> (NameQueue, Receiver<NameMessage>) {
         NameQueue::new(self.places.clone(), self.budget.time.clone())
     }
 
@@ -125,7 +125,7 @@ impl Names {
     /// That of `out`; names passed to it before are safe.
     pub(crate) fn run(
         mut self,
-        input: &Receiver<Message>,
+        input: &Receiver<NameMessage>,
         redactor: Option<&Redactor>,
         mut out: impl FnMut(Symbols) -> Result<()>,
     ) -> Result<()> {
@@ -137,17 +137,17 @@ impl Names {
         };
         while let Ok(message) = input.recv() {
             // several tapes may wait for the same names
-            let messages: Vec<Message> = std::iter::once(message).chain(input.try_iter()).collect();
-            let ends = messages.iter().any(|message| matches!(message, Message::End));
-            let chunk_ends = messages.iter().any(|message| matches!(message, Message::ChunkEnds));
+            let messages: Vec<NameMessage> = std::iter::once(message).chain(input.try_iter()).collect();
+            let ends = messages.iter().any(|message| matches!(message, NameMessage::End));
+            let chunk_ends = messages.iter().any(|message| matches!(message, NameMessage::ChunkEnds));
             for message in &messages {
-                if let Message::Made(owner) = message {
+                if let NameMessage::Made(owner) = message {
                     self.sources.jit_maps.hold(*owner);
                 }
             }
             let tapes: Vec<_> = messages
                 .into_iter()
-                .filter_map(|message| if let Message::Settle(done) = message { Some(done) } else { None })
+                .filter_map(|message| if let NameMessage::Settle(done) = message { Some(done) } else { None })
                 .collect();
             if !tapes.is_empty() {
                 let deadline = self.budget.time.begin();
@@ -258,7 +258,7 @@ fn too_many() -> String {
 impl Pending {
     /// The order of look-ups: the kernel's, which take no time, then those with the most places.
     fn rank(&self) -> (bool, Reverse<usize>) {
-        (!matches!(self.origin, Origin::Kernel(_)), Reverse(self.offsets.len()))
+        (!matches!(self.origin, NameOrigin::Kernel(_)), Reverse(self.offsets.len()))
     }
 }
 
@@ -266,20 +266,20 @@ impl Sources {
     fn look_up(&mut self, pending: &Pending, deadline: &Deadline, found: &mut Found<'_>) -> Result<(), GivenUp> {
         let offsets = found.offsets.clone();
         match &pending.origin {
-            Origin::File { file: Ok(file), path } => {
+            NameOrigin::File { file: Ok(file), path } => {
                 let build_id = found.mapping.build_id.clone();
                 let file = systape_symbols::File { fd: file.as_fd(), path, build_id: &build_id };
                 self.resolver.look_up_each(&file, &offsets, deadline, |names| found.take(names))
             }
-            Origin::File { file: Err(why), .. } => Err(GivenUp::Refused(why.clone())),
-            Origin::Kernel(_) => self.kernel_names(pending, found),
-            Origin::Jit(owner) => self.jit_names(*owner, &offsets, deadline, found),
+            NameOrigin::File { file: Err(why), .. } => Err(GivenUp::Refused(why.clone())),
+            NameOrigin::Kernel(_) => self.kernel_names(pending, found),
+            NameOrigin::Jit(owner) => self.jit_names(*owner, &offsets, deadline, found),
         }
     }
 
     fn kernel_names(&self, pending: &Pending, found: &mut Found<'_>) -> Result<(), GivenUp> {
         let Some(kernel) = &self.kernel else {
-            return Err(GivenUp::Refused(crate::addresses::hidden().to_owned()));
+            return Err(GivenUp::Refused(crate::machine::addresses::hidden().to_owned()));
         };
         let name = |address: &u64| match kernel.lookup(*address) {
             Some((name, ..)) => vec![Function { name: name.as_bytes().to_vec(), ..Function::default() }],
@@ -324,7 +324,7 @@ mod tests {
     use std::path::PathBuf;
     use std::time::Duration;
 
-    use super::super::name_queue::Seen;
+    use super::super::name_queue::SeenPlace;
     use super::*;
 
     fn mapping(name: &str) -> Arc<Mapping> {
@@ -341,7 +341,7 @@ mod tests {
 
     #[test]
     fn names_belong_to_their_offsets_whatever_has_no_room() {
-        let mut budget = Budget::new(NamesTime::new(Duration::ZERO));
+        let mut budget = StackBudget::new(NamesTime::new(Duration::ZERO));
         let (mapping, mut written) = (Mapping::default(), Vec::new());
         let mut out = |symbols: Symbols| {
             written.extend(symbols.symbols.into_iter().map(|symbol| (symbol.offset, symbol.functions.len())));
@@ -371,13 +371,13 @@ mod tests {
     fn the_file_with_the_most_places_comes_first() {
         let (names, out) = (names(NamesTime::new(Duration::from_secs(60))), &mut Vec::new());
         let (queue, told) = names.queue();
-        let none = |why: &str| Origin::File { file: Err(why.into()), path: PathBuf::new() };
+        let none = |why: &str| NameOrigin::File { file: Err(why.into()), path: PathBuf::new() };
         for (name, places) in [("a", 1), ("b", 3), ("c", 2)] {
             for offset in 0..places {
-                queue.see(Seen { mapping: mapping(name), offset, origin: none(name) });
+                queue.see(SeenPlace { mapping: mapping(name), offset, origin: none(name) });
             }
         }
-        queue.see(Seen { mapping: mapping("kernel"), offset: 0, origin: Origin::Kernel(1) });
+        queue.see(SeenPlace { mapping: mapping("kernel"), offset: 0, origin: NameOrigin::Kernel(1) });
         let take = |symbols: Symbols| {
             out.push(symbols.mappings[0].path.clone());
             Ok(())
@@ -390,10 +390,10 @@ mod tests {
     #[test]
     fn what_the_time_does_not_reach_waits_or_is_said() {
         let file = Arc::new(File::open("/proc/self/exe").unwrap());
-        let seen = |offset| Seen {
+        let seen = |offset| SeenPlace {
             mapping: mapping("late"),
             offset,
-            origin: Origin::File { file: Ok(Arc::clone(&file)), path: PathBuf::from("/late") },
+            origin: NameOrigin::File { file: Ok(Arc::clone(&file)), path: PathBuf::from("/late") },
         };
         let time = NamesTime::new(Duration::ZERO);
         let names = names(time.clone());

@@ -7,8 +7,8 @@ use systape_bpf::{STACK_COPY_MAX, stack_user};
 use systape_format::families::{RECORDED, Recorded};
 use systape_format::model::{Family, StackMode, StackOf, StackSettings};
 
-use crate::args::Args;
-use crate::families::Families;
+use crate::kernel::families::Families;
+use crate::options::args::Args;
 
 /// Names on the command line.
 const NAMES: [(&str, StackOf); 7] = [

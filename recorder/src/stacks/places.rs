@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use systape_format::model::Mapping;
 
-use crate::spaces::{Backing, FileId, Tracker};
+use crate::mappings::{Backing, FileNumber, Tracker};
 
 /// An image that is mapped in processes: a file, or the vDSO.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -25,14 +25,14 @@ const SWEEP_NS: u64 = 1_000_000_000;
 /// Place of an address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Place {
-    /// At this offset of an image.
+    /// A place at this offset of an image.
     Image {
         /// The image.
         id: ImageId,
         /// Of a file: the file offset.
         offset: u64,
     },
-    /// In executable memory without a file.
+    /// A place in executable memory without a file.
     Jit,
     /// No mapping is known there.
     Nothing,
@@ -48,7 +48,7 @@ pub(crate) struct Places {
 }
 
 impl Places {
-    /// From `tracker`.
+    /// Makes one that asks `tracker`.
     pub(crate) fn new(tracker: Tracker) -> Self {
         let vdso = Arc::new(tracker.vdso().mapping.clone());
         Self { tracker, mappings: Vec::new(), vdso, swept: 0 }
@@ -59,12 +59,12 @@ impl Places {
         self.tracker.read();
     }
 
-    /// See [`Tracker::take_lost_span`].
+    /// Takes the span of [`Tracker::take_lost_span`].
     pub(crate) fn take_lost_span(&mut self) -> Option<(u64, u64)> {
         self.tracker.take_lost_span()
     }
 
-    /// From here on addresses are those of `time`, CLOCK_MONOTONIC ns. Times must not go back.
+    /// Applies changes, so that addresses are those of `time`, CLOCK_MONOTONIC ns. Times must not go back.
     pub(crate) fn apply_until(&mut self, time: u64) {
         self.tracker.apply_until(time);
     }
@@ -105,7 +105,7 @@ impl Places {
         if self.mappings.len() <= at {
             self.mappings.resize(at + 1, None);
         }
-        let known = self.tracker.files().mapping(FileId(id.0));
+        let known = self.tracker.files().mapping(FileNumber(id.0));
         let slot = &mut self.mappings[at];
         Arc::clone(slot.get_or_insert_with(|| Arc::new(known.cloned().unwrap_or_default())))
     }
@@ -118,7 +118,7 @@ impl Places {
         if id == VDSO {
             return self.vdso_file();
         }
-        let file = self.tracker.files_mut().get(FileId(id.0)).map_err(str::to_owned)?;
+        let file = self.tracker.files_mut().get(FileNumber(id.0)).map_err(str::to_owned)?;
         file.try_clone().map(Arc::new).map_err(|e| format!("cannot keep it open: {e}"))
     }
 

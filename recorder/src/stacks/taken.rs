@@ -33,16 +33,16 @@ pub(crate) enum Code {
 /// A frame; see [`Frame`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct TakenFrame {
-    /// Number of the code; see [`Taken::codes`].
+    /// Number of the code; see [`StackBatch::codes`].
     pub code: u32,
-    /// Offset.
+    /// Offset in the file.
     pub offset: u64,
     /// FRAME_ bits.
     pub flags: u8,
 }
 
 impl TakenFrame {
-    /// See [`Frame::lookup`].
+    /// Address to look up, as [`Frame::lookup`] has it.
     pub(crate) fn lookup(&self) -> u64 {
         Frame { mapping: self.code, offset: self.offset, flags: self.flags }.lookup()
     }
@@ -84,7 +84,7 @@ impl Chain {
         self.0.of_task
     }
 
-    /// Its address in memory: unique while the chain exists.
+    /// Address of the chain in memory: unique while the chain exists.
     pub(crate) fn address(&self) -> usize {
         Arc::as_ptr(&self.0).addr()
     }
@@ -119,17 +119,17 @@ impl Borrow<[TakenFrame]> for Chain {
 /// One stack.
 #[derive(Clone, Debug)]
 pub(crate) struct TakenStack {
-    /// Its event.
+    /// Event that the stack belongs to.
     pub key: Key,
     /// When it was taken.
     pub ts: u64,
-    /// Where.
+    /// CPU that it was taken on.
     pub cpu: u32,
-    /// Its task.
+    /// Task that it is of.
     pub who: Who,
-    /// Of a sample: it ran in the kernel.
+    /// Whether the task of a sample ran in the kernel.
     pub in_kernel: bool,
-    /// Of a sleeper: letter of ps(1).
+    /// State of a sleeper, a letter of ps(1).
     pub state: u8,
     /// How far the user part reaches.
     pub status: StackStatus,
@@ -141,7 +141,7 @@ pub(crate) struct TakenStack {
 
 /// A batch of stacks.
 #[derive(Debug, Default)]
-pub(crate) struct Taken {
+pub(crate) struct StackBatch {
     /// The stacks, by time as far as they were read in order.
     pub stacks: Vec<TakenStack>,
     /// New codes: number 0 of the first batch is code 0, and numbers continue from batch to batch.
@@ -150,15 +150,15 @@ pub(crate) struct Taken {
     pub mappings_lost: Option<(u64, u64)>,
     /// No stack with a time before this is still to come.
     pub watermark: u64,
-    /// Those without frames because there was no time or memory.
-    pub given_up: GivenUp,
-    /// For late stacks: held until the encoder has added them.
+    /// Number of stacks without frames because there was no time or memory.
+    pub given_up: DroppedStacks,
+    /// Guard of late stacks, held until the encoder has added them.
     pub _on_the_way: Option<Arc<()>>,
 }
 
 /// Dropped stacks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct GivenUp {
+pub(crate) struct DroppedStacks {
     /// How many.
     pub count: u64,
     /// Time of the first.
@@ -167,7 +167,7 @@ pub(crate) struct GivenUp {
     pub last: u64,
 }
 
-impl GivenUp {
+impl DroppedStacks {
     /// One more, with time `ts`.
     pub(crate) fn add(&mut self, ts: u64) {
         self.first = if self.count == 0 { ts } else { self.first.min(ts) };

@@ -20,13 +20,13 @@ use systape_unwind::{
 };
 
 use super::code::CodeReader;
-use super::feed::{Raw, RawStacks, with_frames, without_frames};
+use super::feed::{RawStacks, UnwindInput, with_frames, without_frames};
 use super::forgot::Forgot;
 use super::kernel::Kernel;
 use super::name_queue::NameQueue;
-use super::name_queue::{Origin, Seen};
+use super::name_queue::{NameOrigin, SeenPlace};
 use super::places::{ImageId, Place, Places};
-use super::taken::{Chain, Code, Taken, TakenFrame};
+use super::taken::{Chain, Code, StackBatch, TakenFrame};
 
 /// Most frames kept of a stack.
 const MAX_FRAMES: usize = 1024;
@@ -55,11 +55,11 @@ struct TooMany;
 /// A file for the unwinder.
 enum Unwindable {
     Module(Box<FileRules>),
-    /// It could not be opened, or is invalid.
+    /// No rules: the file could not be opened, or is invalid.
     No,
 }
 
-/// See the module.
+/// The unwinding stage: raw stacks become frames.
 pub(crate) struct Unwinding {
     places: Places,
     reader: RuleReader,
@@ -139,11 +139,11 @@ impl Unwinding {
     }
 
     /// Works until the drain is done.
-    pub(crate) fn run(mut self, input: &Receiver<Raw>, out: &Sender<Taken>) {
+    pub(crate) fn run(mut self, input: &Receiver<UnwindInput>, out: &Sender<StackBatch>) {
         for raw in input {
             match raw {
-                Raw::Stacks(stacks) => stacks.into_iter().for_each(|piece| self.add(piece)),
-                Raw::Pass(watermark) => {
+                UnwindInput::Stacks(stacks) => stacks.into_iter().for_each(|piece| self.add(piece)),
+                UnwindInput::Pass(watermark) => {
                     self.places.read();
                     let taken = self.pass(watermark);
                     if out.send(taken).is_err() {
@@ -170,8 +170,8 @@ impl Unwinding {
         }
     }
 
-    fn pass(&mut self, watermark: u64) -> Taken {
-        let mut taken = Taken { watermark, mappings_lost: self.places.take_lost_span(), ..Taken::default() };
+    fn pass(&mut self, watermark: u64) -> StackBatch {
+        let mut taken = StackBatch { watermark, mappings_lost: self.places.take_lost_span(), ..StackBatch::default() };
         self.waiting.sort_by_key(|(ts, ..)| *ts);
         let ready = self.waiting.partition_point(|(ts, ..)| *ts < watermark);
         taken.stacks.reserve(ready);
@@ -194,7 +194,7 @@ impl Unwinding {
         taken
     }
 
-    fn one(&mut self, parts: &StackParts<'_>, taken: &mut Taken) {
+    fn one(&mut self, parts: &StackParts<'_>, taken: &mut StackBatch) {
         // a sample begins where the CPU was: if that was in the tracing, it says what the tracing costs
         let sampled = parts.stack.of == StackOf::Sample as u8;
         self.kernel_frames(parts.kernel, !sampled, taken);
@@ -239,7 +239,7 @@ impl Unwinding {
     }
 
     /// `leading`: the innermost frames belong to the tracing that took the stack.
-    fn kernel_frames(&mut self, addresses: &[u8], mut leading: bool, taken: &mut Taken) {
+    fn kernel_frames(&mut self, addresses: &[u8], mut leading: bool, taken: &mut StackBatch) {
         for (i, address) in words(addresses).enumerate() {
             let place = self.kernel.place(address);
             leading &= place.tracing;
@@ -250,13 +250,13 @@ impl Unwinding {
             let code = self.shared_code(&place.mapping, taken);
             let frame = TakenFrame { code, offset: place.offset, flags };
             if self.first_seen(&frame) {
-                self.tell(&frame, place.mapping, Origin::Kernel(address));
+                self.tell(&frame, place.mapping, NameOrigin::Kernel(address));
             }
             self.frames.push(frame);
         }
     }
 
-    fn user_frames(&mut self, parts: &StackParts<'_>, taken: &mut Taken) -> StackStatus {
+    fn user_frames(&mut self, parts: &StackParts<'_>, taken: &mut StackBatch) -> StackStatus {
         let stack = &parts.stack;
         let failed = stack.hdr.flags & wire::STACK_FAILED != 0;
         let in_call = stack.hdr.flags & wire::STACK_IN_CALL != 0;
@@ -282,7 +282,7 @@ impl Unwinding {
         }
     }
 
-    fn unwind(&mut self, parts: &StackParts<'_>, taken: &mut Taken) -> StackStatus {
+    fn unwind(&mut self, parts: &StackParts<'_>, taken: &mut StackBatch) -> StackStatus {
         let stack = &parts.stack;
         let pid = stack.here_pid;
         if stack.of == StackOf::Asleep as u8 {
@@ -307,7 +307,7 @@ impl Unwinding {
         let end = loop {
             frames.clear();
             let missing = std::cell::Cell::new(None);
-            let space = Space { places: &self.places, modules: &self.modules, code: &self.code, pid, missing };
+            let space = ProcessSpace { places: &self.places, modules: &self.modules, code: &self.code, pid, missing };
             let end = self.unwinder.unwind(&space, &registers, &copy, MAX_FRAMES, &mut frames);
             match (space.missing.get(), self.reader.take_lost()) {
                 _ if reads >= MAX_READS => break end,
@@ -356,7 +356,7 @@ impl Unwinding {
         self.modules.insert(file, unwindable);
     }
 
-    fn user_frame(&mut self, pid: u32, address: u64, flags: u8, taken: &mut Taken) {
+    fn user_frame(&mut self, pid: u32, address: u64, flags: u8, taken: &mut StackBatch) {
         // a call that never returns may be the last instruction of its mapping
         let back = u64::from(flags & FRAME_EXACT == 0);
         let place = self.places.place(pid, address.saturating_sub(back));
@@ -366,7 +366,7 @@ impl Unwinding {
                 if self.first_seen(&frame) {
                     let mapping = self.places.mapping(id);
                     let (file, path) = (self.places.open(id), self.places.path(id));
-                    self.tell(&frame, mapping, Origin::File { file, path });
+                    self.tell(&frame, mapping, NameOrigin::File { file, path });
                 }
                 self.frames.push(frame);
                 return;
@@ -387,19 +387,19 @@ impl Unwinding {
         self.names.is_some() && self.seen.len() < MAX_SEEN && self.seen.insert((frame.code, frame.lookup()))
     }
 
-    fn tell(&self, frame: &TakenFrame, mapping: Arc<Mapping>, origin: Origin) {
+    fn tell(&self, frame: &TakenFrame, mapping: Arc<Mapping>, origin: NameOrigin) {
         if let Some(names) = &self.names {
-            names.see(Seen { mapping, offset: frame.lookup(), origin });
+            names.see(SeenPlace { mapping, offset: frame.lookup(), origin });
         }
     }
 
-    fn new_code(&mut self, code: Code, taken: &mut Taken) -> u32 {
+    fn new_code(&mut self, code: Code, taken: &mut StackBatch) -> u32 {
         taken.codes.push(code);
         self.codes += 1;
         self.codes - 1
     }
 
-    fn shared_code(&mut self, mapping: &Arc<Mapping>, taken: &mut Taken) -> u32 {
+    fn shared_code(&mut self, mapping: &Arc<Mapping>, taken: &mut StackBatch) -> u32 {
         if let Some(code) = self.shared.get(mapping) {
             return *code;
         }
@@ -408,7 +408,7 @@ impl Unwinding {
         code
     }
 
-    fn file_code(&mut self, id: ImageId, taken: &mut Taken) -> u32 {
+    fn file_code(&mut self, id: ImageId, taken: &mut StackBatch) -> u32 {
         if let Some(code) = self.files.get(&id) {
             return *code;
         }
@@ -418,7 +418,7 @@ impl Unwinding {
         code
     }
 
-    fn special_code(&mut self, which: usize, taken: &mut Taken) -> u32 {
+    fn special_code(&mut self, which: usize, taken: &mut StackBatch) -> u32 {
         if let Some(code) = self.special[which] {
             return code;
         }
@@ -446,7 +446,7 @@ fn words(bytes: &[u8]) -> impl Iterator<Item = u64> {
 }
 
 /// The address space of one process, for the unwinder.
-struct Space<'a> {
+struct ProcessSpace<'a> {
     places: &'a Places,
     modules: &'a FxHashMap<ImageId, Unwindable>,
     code: &'a CodeReader,
@@ -455,7 +455,7 @@ struct Space<'a> {
     missing: std::cell::Cell<Option<ImageId>>,
 }
 
-impl AddressSpace for Space<'_> {
+impl AddressSpace for ProcessSpace<'_> {
     fn code(&self, address: u64) -> Mapped<'_> {
         match self.places.place(self.pid, address) {
             Place::Image { id, offset } => match self.modules.get(&id) {
@@ -499,24 +499,25 @@ fn status(end: UnwindEnd) -> StackStatus {
 #[cfg(test)]
 mod tests {
     use super::super::kernel::tests::{MODULE, PROGRAM, TEXT, kernel};
-    use super::super::taken::GivenUp;
+    use super::super::taken::DroppedStacks;
     use super::*;
-    use crate::spaces::{Config, Tracker};
+    use crate::mappings::{Tracker, TrackerConfig};
 
     fn reader() -> RuleReader {
         crate::foreign::rules().unwrap()
     }
 
     fn unwinding() -> Unwinding {
-        let (tracker, _) = Tracker::open(&Config { sideband: false, exec_watch: false, ..Config::default() }, reader());
+        let (tracker, _) =
+            Tracker::open(&TrackerConfig { sideband: false, exec_watch: false, ..TrackerConfig::default() }, reader());
         Unwinding::new((Places::new(tracker), reader()), kernel(), None, None)
     }
 
     /// Takes a stack of these addresses in the kernel.
-    fn take(unwinding: &mut Unwinding, ts: u64, addresses: &[u64]) -> Taken {
+    fn take(unwinding: &mut Unwinding, ts: u64, addresses: &[u64]) -> StackBatch {
         let kernel: Vec<u8> = addresses.iter().flat_map(|address| address.to_ne_bytes()).collect();
         let stack = wire::Stack { ts, of: StackOf::Syscall as u8, ..wire::Stack::default() };
-        let mut taken = Taken::default();
+        let mut taken = StackBatch::default();
         unwinding.one(&StackParts { stack, kernel: &kernel, user: &[] }, &mut taken);
         taken
     }
@@ -527,7 +528,7 @@ mod tests {
         let pid = std::process::id();
         let mut code = |user: u8| {
             let stack = wire::Stack { here_pid: pid, user, of: StackOf::Syscall as u8, ..wire::Stack::default() };
-            unwinding.one(&StackParts { stack, kernel: &[], user: &[] }, &mut Taken::default());
+            unwinding.one(&StackParts { stack, kernel: &[], user: &[] }, &mut StackBatch::default());
             unwinding.places.place(pid, take as *const () as u64)
         };
         assert_eq!(code(0), Place::Nothing);
@@ -559,10 +560,10 @@ mod tests {
         let mut unwinding = unwinding();
         let depth = MAX_FRAMES_HELD as u64 / 8;
         let addresses = |turn: u64| (0..depth).map(|i| TEXT + 0x3001 + turn + i).collect::<Vec<_>>();
-        let mut held: Vec<Taken> = (0..8).map(|turn| take(&mut unwinding, turn, &addresses(turn))).collect();
+        let mut held: Vec<StackBatch> = (0..8).map(|turn| take(&mut unwinding, turn, &addresses(turn))).collect();
         assert!(held.iter().all(|taken| taken.given_up.count == 0 && taken.stacks[0].kernel.is_some()));
         let late = take(&mut unwinding, 77, &addresses(100));
-        assert_eq!(late.given_up, GivenUp { count: 1, first: 77, last: 77 });
+        assert_eq!(late.given_up, DroppedStacks { count: 1, first: 77, last: 77 });
         assert_eq!((late.stacks[0].status, &late.stacks[0].kernel), (StackStatus::Late, &None));
         // with room again it goes on
         held.clear();
@@ -577,7 +578,7 @@ mod tests {
             [TEXT + 0x1010, PROGRAM + 0x20, TEXT + 0x2010, TEXT + 0x3010, MODULE + 0x110, TEXT + 0x2020, TEXT + 0x4010];
         let bytes: Vec<u8> = addresses.iter().flat_map(|address| address.to_ne_bytes()).collect();
         let mut frames = |leading| {
-            let mut taken = Taken::default();
+            let mut taken = StackBatch::default();
             unwinding.kernel_frames(&bytes, leading, &mut taken);
             let chain = unwinding.take_chain().unwrap().unwrap();
             chain.frames().iter().map(|frame| (frame.offset, frame.flags)).collect::<Vec<_>>()

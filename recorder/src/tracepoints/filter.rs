@@ -4,7 +4,7 @@
 use anyhow::{Result, bail};
 use systape_abi::{glob_matches, nearest};
 
-use super::format::{Field, Kind, Place, Value};
+use super::format::{Kind, Place, TracepointField, Value};
 
 /// Most parentheses and `!` inside one another.
 const DEEPEST: usize = 32;
@@ -14,9 +14,9 @@ const COMMON: [(&str, usize); 4] = [("common_pid", 4), ("common_cpu", 0), ("CPU"
 /// A condition on a record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Condition {
-    /// On one field.
+    /// A test of one field.
     Test(Test),
-    /// It does not hold.
+    /// A condition that does not hold.
     Not(Box<Self>),
     /// All hold.
     All(Vec<Self>),
@@ -27,7 +27,7 @@ pub(crate) enum Condition {
 /// A condition on one field.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Test {
-    pub field: Field,
+    pub field: TracepointField,
     pub what: What,
 }
 
@@ -35,34 +35,34 @@ pub(crate) struct Test {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum What {
     /// A number that the field's type can have.
-    Number(Order, i128),
-    /// Its text is this.
+    Number(Comparison, i128),
+    /// The field's text is this.
     Text(String),
-    /// Its text matches this glob.
+    /// The field's text matches this glob.
     Glob(String),
 }
 
 /// How a field has to compare with a number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Order {
+pub(crate) enum Comparison {
     Equal,
     Less,
     LessOrEqual,
     Greater,
     GreaterOrEqual,
-    /// They have a bit in common.
+    /// The numbers have a bit in common.
     Bits,
 }
 
 /// The operators, those first that others begin with; true: it says the opposite of the order.
-const ORDERS: [(&str, Order, bool); 7] = [
-    ("==", Order::Equal, false),
-    ("!=", Order::Equal, true),
-    ("<=", Order::LessOrEqual, false),
-    (">=", Order::GreaterOrEqual, false),
-    ("<", Order::Less, false),
-    (">", Order::Greater, false),
-    ("&", Order::Bits, false),
+const ORDERS: [(&str, Comparison, bool); 7] = [
+    ("==", Comparison::Equal, false),
+    ("!=", Comparison::Equal, true),
+    ("<=", Comparison::LessOrEqual, false),
+    (">=", Comparison::GreaterOrEqual, false),
+    ("<", Comparison::Less, false),
+    (">", Comparison::Greater, false),
+    ("&", Comparison::Bits, false),
 ];
 
 impl Condition {
@@ -70,7 +70,7 @@ impl Condition {
     ///
     /// # Errors
     /// It is not understood, names no field, or compares a field with what it cannot be.
-    pub(crate) fn parse(text: &str, fields: &[Field]) -> Result<Self> {
+    pub(crate) fn parse(text: &str, fields: &[TracepointField]) -> Result<Self> {
         let mut parser = Parser { rest: text, fields, depth: 0 };
         let condition = parser.any()?;
         match parser.peek() {
@@ -110,12 +110,12 @@ impl Test {
                 let signed = i128::from(number.cast_signed());
                 let number = if self.field.signed { signed } else { i128::from(number) };
                 match order {
-                    Order::Equal => number == *with,
-                    Order::Less => number < *with,
-                    Order::LessOrEqual => number <= *with,
-                    Order::Greater => number > *with,
-                    Order::GreaterOrEqual => number >= *with,
-                    Order::Bits => number & *with != 0,
+                    Comparison::Equal => number == *with,
+                    Comparison::Less => number < *with,
+                    Comparison::LessOrEqual => number <= *with,
+                    Comparison::Greater => number > *with,
+                    Comparison::GreaterOrEqual => number >= *with,
+                    Comparison::Bits => number & *with != 0,
                 }
             }
             (What::Text(text), Value::Text(bytes)) => text.as_bytes() == bytes,
@@ -133,7 +133,7 @@ fn by_bytes(bytes: &[u8]) -> String {
 
 struct Parser<'a> {
     rest: &'a str,
-    fields: &'a [Field],
+    fields: &'a [TracepointField],
     depth: usize,
 }
 
@@ -202,7 +202,7 @@ impl<'a> Parser<'a> {
         };
         let what = if self.peek().starts_with(['"', '\'']) {
             let text = self.text()?;
-            if order != Order::Equal {
+            if order != Comparison::Equal {
                 bail!("texts are compared by ==, != and ~, not by {operator}");
             }
             expect_text(&field)?;
@@ -241,7 +241,7 @@ impl<'a> Parser<'a> {
         Ok(text)
     }
 
-    fn field(&self, name: &str) -> Result<Field> {
+    fn field(&self, name: &str) -> Result<TracepointField> {
         if self.rest.starts_with('.') {
             bail!("'{name}.' and a word: the address of a function or a program's text is not looked up");
         }
@@ -252,7 +252,7 @@ impl<'a> Parser<'a> {
             let declared = format!("int {name}");
             let (kind, place) = (Kind::Number, Place::Fixed);
             let (name, names) = ((*name).into(), Vec::new());
-            return Ok(Field { name, declared, offset: *offset, size: 4, signed: true, kind, place, names });
+            return Ok(TracepointField { name, declared, offset: *offset, size: 4, signed: true, kind, place, names });
         }
         if matches!(name, "comm" | "COMM") {
             bail!("there is no field '{name}': threads are chosen by --comm NAME; {}", self.there_are());
@@ -271,7 +271,7 @@ impl<'a> Parser<'a> {
     }
 }
 
-fn expect_text(field: &Field) -> Result<()> {
+fn expect_text(field: &TracepointField) -> Result<()> {
     if field.kind == Kind::Text {
         return Ok(());
     }
@@ -279,7 +279,7 @@ fn expect_text(field: &Field) -> Result<()> {
 }
 
 /// `~ "TEXT"`: a `!` in front of the glob says the opposite, as in tracefs.
-fn glob(field: Field, text: &str) -> Result<Condition> {
+fn glob(field: TracepointField, text: &str) -> Result<Condition> {
     expect_text(&field)?;
     if text.contains('\\') {
         bail!("'{text}': in a glob * ? [a-z] have a meaning, and a backslash has none");
@@ -291,7 +291,7 @@ fn glob(field: Field, text: &str) -> Result<Condition> {
 }
 
 /// The number that `word` writes, as C does (0x10, 010, 10), if a comparison of the field with it has a meaning.
-fn number(field: &Field, operator: &str, word: &str) -> Result<i128> {
+fn number(field: &TracepointField, operator: &str, word: &str) -> Result<i128> {
     let (name, declared) = (&field.name, &field.declared);
     if field.kind == Kind::Text {
         bail!("'{name}' is a text ({declared}): compare it with one in quotes");

@@ -21,7 +21,7 @@ pub(crate) enum Kind {
 /// Place of a field's bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Place {
-    /// In the fixed part.
+    /// Bytes in the fixed part.
     Fixed,
     /// Where a word in the fixed part says (`__data_loc`).
     Located,
@@ -29,10 +29,10 @@ pub(crate) enum Place {
 
 /// One field.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Field {
-    /// Its name.
+pub(crate) struct TracepointField {
+    /// Name of the field.
     pub name: String,
-    /// Its type in C, as the file has it.
+    /// Type of the field in C, as the file has it.
     pub declared: String,
     /// First byte of the field, or of the word that says where it is.
     pub offset: usize,
@@ -49,9 +49,9 @@ pub(crate) struct Field {
 }
 
 /// The fields of a format file but for those that all tracepoints have, in their order; None = it is no such file.
-pub(crate) fn parse(text: &str) -> Option<Vec<Field>> {
+pub(crate) fn parse(text: &str) -> Option<Vec<TracepointField>> {
     let lines = text.lines().map(str::trim).filter(|line| line.starts_with("field"));
-    let mut fields = lines.map(field).collect::<Option<Vec<Field>>>()?;
+    let mut fields = lines.map(field).collect::<Option<Vec<TracepointField>>>()?;
     fields.retain(|field| !field.name.starts_with("common_") && field.size > 0);
     let printed = text.lines().find_map(|line| line.strip_prefix("print fmt:")).unwrap_or_default();
     for field in fields.iter_mut().filter(|field| field.kind == Kind::Number) {
@@ -91,7 +91,7 @@ fn literal(text: &str) -> Option<u64> {
 }
 
 /// `field:__data_loc char[] name; offset:8; size:4; signed:0;`, with tabs between.
-fn field(line: &str) -> Option<Field> {
+fn field(line: &str) -> Option<TracepointField> {
     let mut parts = line.split(';').map(str::trim);
     let declaration = parts.next()?.split_once(':')?.1.trim();
     let mut number = |name: &str| parts.next()?.strip_prefix(name)?.strip_prefix(':')?.parse::<usize>().ok();
@@ -113,7 +113,16 @@ fn field(line: &str) -> Option<Field> {
         (false, _) => Kind::Number,
     };
     let name = name.trim_start_matches('*').to_owned();
-    Some(Field { name, declared: declaration.to_owned(), offset, size, signed, kind, place, names: Vec::new() })
+    Some(TracepointField {
+        name,
+        declared: declaration.to_owned(),
+        offset,
+        size,
+        signed,
+        kind,
+        place,
+        names: Vec::new(),
+    })
 }
 
 /// Bytes of an element of an array of this type; None: of char.
@@ -139,7 +148,7 @@ pub(crate) enum Value {
     Text(Vec<u8>),
 }
 
-impl Field {
+impl TracepointField {
     /// The type of its column.
     pub(crate) fn ty(&self) -> Type {
         match self.kind {
@@ -160,7 +169,7 @@ impl Field {
         }
     }
 
-    /// Its value in `record` as the kernel would print it: the name of a number that has one; None = the record ends before.
+    /// Value of the field in `record` as the kernel would print it: the name of a number that has one; None = the record ends before.
     pub(crate) fn told(&self, record: &[u8]) -> Option<Value> {
         let value = self.value(record)?;
         let Value::Number(number) = value else { return Some(value) };
@@ -175,7 +184,7 @@ impl Field {
         }))
     }
 
-    /// Its value in `record`; None = the record ends before.
+    /// Value of the field in `record`; None = the record ends before.
     pub(crate) fn value(&self, record: &[u8]) -> Option<Value> {
         let bytes = match self.place {
             Place::Fixed => record.get(self.offset..)?.get(..self.size)?,
@@ -255,7 +264,7 @@ mod tests {
         assert_eq!(values[..2], [text("dd"), text("/tmp")]);
         assert_eq!(values[2..4].to_vec(), [-3i64 as u64, 0xffff_8000_0000_0000].map(|n| Some(Value::Number(n))));
         assert_eq!(values[4..], [text("7f000001"), text("0x7,0xff")]);
-        let types: Vec<Type> = fields.iter().map(Field::ty).collect();
+        let types: Vec<Type> = fields.iter().map(TracepointField::ty).collect();
         assert_eq!(types, [Type::Str, Type::Str, Type::Int, Type::Hex, Type::Str, Type::Str]);
     }
 
@@ -269,7 +278,10 @@ mod tests {
             { 3, \"SECOND\" }), REC->state ? __print_symbolic(REC->state, { -1, \"GONE\" }, {1,\"UP\"}) : \"?\", \
             __print_symbolic(REC->mode, { HRTIMER_MODE_ABS, \"ABS\" }), __print_symbolic(REC->bits & 3, { 1, \"ONE\" })\n";
         let fields = parse(text).unwrap();
-        assert_eq!(fields.iter().map(Field::ty).collect::<Vec<_>>(), [Type::Str, Type::Str, Type::Int, Type::Int]);
+        assert_eq!(
+            fields.iter().map(TracepointField::ty).collect::<Vec<_>>(),
+            [Type::Str, Type::Str, Type::Int, Type::Int]
+        );
         let told = |numbers: [i32; 4]| -> Vec<Value> {
             let record: Vec<u8> = [0, 0].into_iter().chain(numbers).flat_map(i32::to_ne_bytes).collect();
             fields.iter().map(|field| field.told(&record).unwrap()).collect()

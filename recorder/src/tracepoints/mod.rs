@@ -20,11 +20,11 @@ use systape_format::model::Family;
 use systape_format::table::{ColumnDef, TableDef, Type};
 use systape_format::tables::{CPU, Field, MAX_COLUMNS, MAX_TABLE_DOC};
 
-use crate::bounded;
+use crate::machine::bounded;
 use filter::Condition;
 use format::{Place, Value};
 use packet::Packet;
-use steps::Program;
+use steps::FilterProgram;
 
 /// Where tracefs may be mounted, the newer place first.
 const PLACES: [&str; 2] = ["/sys/kernel/tracing/events", "/sys/kernel/debug/tracing/events"];
@@ -65,13 +65,13 @@ const OF_FAMILIES: [(&str, Family); 20] = [
 /// A tracepoint to record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tracepoint {
-    /// Its directory in tracefs: `writeback`.
+    /// Directory of the tracepoint in tracefs: `writeback`.
     pub category: String,
-    /// Its name in there.
+    /// Name of the tracepoint in there.
     pub name: String,
     /// The table of its events.
     pub def: Arc<TableDef>,
-    fields: Vec<format::Field>,
+    fields: Vec<format::TracepointField>,
     /// Bytes of the part of a record that every event has.
     fixed: usize,
     /// Which of its events are recorded; None = all.
@@ -83,7 +83,7 @@ pub struct Tracepoint {
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Filter {
     condition: Condition,
-    program: Program,
+    program: FilterProgram,
 }
 
 /// What `-e` asks for besides calls.
@@ -112,7 +112,7 @@ impl Tracepoint {
         number | (self.fixed as u64 & 0xffff) << 16 | places << 32 | packet
     }
 
-    /// Its filter as the program takes it.
+    /// Filter of the tracepoint as the program takes it.
     pub(crate) fn filter(&self) -> Option<TracepointFilter> {
         Some(self.filter.as_ref()?.program.entry())
     }
@@ -167,13 +167,13 @@ impl Tracepoint {
         };
         let mut conditions = filters.iter().map(of).collect::<Result<Vec<_>>>()?;
         let condition = if conditions.len() == 1 { conditions.remove(0) } else { Condition::Any(conditions) };
-        let program = Program::new(&condition);
+        let program = FilterProgram::new(&condition);
         Ok(Self { filter: Some(Filter { condition, program }), ..self })
     }
 }
 
 /// The table of a tracepoint's events.
-fn declared(category: &str, name: &str, fields: &[format::Field], packet: bool) -> Result<TableDef, String> {
+fn declared(category: &str, name: &str, fields: &[format::TracepointField], packet: bool) -> Result<TableDef, String> {
     let more: &[packet::Column] = if packet { &packet::COLUMNS } else { &[] };
     if fields.len() + OWN_COLUMNS.len() + more.len() > MAX_COLUMNS {
         return Err(format!("it has {} fields, more than a table takes", fields.len()));
@@ -226,10 +226,10 @@ fn written(term: &EventTerm) -> String {
 }
 
 /// Filters of a tracepoint by the terms that name it; None = one of them takes all events.
-type Filters<'a> = Option<Vec<&'a str>>;
+type TracepointFilters<'a> = Option<Vec<&'a str>>;
 
 fn find_in(root: &Path, terms: &[EventTerm]) -> Result<Wanted> {
-    let mut names: BTreeMap<(String, String), Filters<'_>> = BTreeMap::new();
+    let mut names: BTreeMap<(String, String), TracepointFilters<'_>> = BTreeMap::new();
     // negative terms last: their order does not matter
     for term in terms.iter().filter(|term| !term.negated) {
         let found = matching(root, term)?;

@@ -4,8 +4,8 @@ use systape_bpf::wire;
 use systape_format::class::Class;
 use systape_format::table::Type;
 
-use super::format::{Field, Kind, Place, Value};
-use crate::sockets;
+use super::format::{Kind, Place, TracepointField, Value};
+use crate::descriptors::sockets;
 
 /// Those at which the kernel still holds the packet; at others (`net:net_dev_xmit`) its memory may be used for another.
 const PACKETS: [&str; 4] = ["net:net_dev_queue", "net:net_dev_start_xmit", "skb:consume_skb", "skb:kfree_skb"];
@@ -46,8 +46,8 @@ pub(super) const COLUMNS: [Column; 7] = [
 ];
 
 impl Packet {
-    /// Those of the tracepoint called so; None = it is not one of packets, or not as they are known.
-    pub(super) fn of(name: &str, fields: &[Field]) -> Option<Self> {
+    /// Places of a packet in records of the tracepoint called so; None = it is not one of packets, or not as they are known.
+    pub(super) fn of(name: &str, fields: &[TracepointField]) -> Option<Self> {
         let located = fields.iter().filter(|field| field.place != Place::Fixed).count();
         if !PACKETS.contains(&name) || located > MAX_LOCATED {
             return None;
@@ -87,7 +87,7 @@ pub(crate) fn values(socket: Option<&wire::Socket>, owner: Option<(u32, &[u8])>)
 mod tests {
     use super::super::format::parse;
     use super::*;
-    use crate::sockets::tests::facts;
+    use crate::descriptors::sockets::tests::facts;
 
     #[test]
     fn a_packet_has_its_places() {

@@ -6,8 +6,8 @@
 
 use systape_bpf::wire::{FILTER_DROP, FILTER_PASS, FILTER_STEPS, FilterStep, TracepointFilter};
 
-use super::filter::{Condition, Order, Test, What};
-use super::format::{Field, Place};
+use super::filter::{Comparison, Condition, Test, What};
+use super::format::{Place, TracepointField};
 
 /// Bytes of a step's word.
 const WORD: usize = 8;
@@ -17,7 +17,7 @@ const MOST: usize = FILTER_STEPS as usize;
 
 /// A filter's steps.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Program {
+pub(crate) struct FilterProgram {
     first: u8,
     steps: Vec<Step>,
     /// The steps let events through for which the filter does not hold.
@@ -44,10 +44,10 @@ enum Next {
     Step(usize),
 }
 
-impl Program {
+impl FilterProgram {
     /// The steps of `filter`. With too many of them there are none, and the recorder does it all.
     pub(crate) fn new(filter: &Condition) -> Self {
-        let mut maker = Maker::default();
+        let mut maker = StepMaker::default();
         let first = maker.condition(filter, Next::Pass, Next::Drop, false);
         let count = maker.steps.len();
         if count > MOST {
@@ -62,7 +62,7 @@ impl Program {
         Self { first: index(first), steps: steps.collect(), partial: maker.partial }
     }
 
-    /// As the program takes it.
+    /// Steps as the program takes them.
     pub(crate) fn entry(&self) -> TracepointFilter {
         let mut entry = TracepointFilter { first: self.first.into(), ..TracepointFilter::default() };
         for (to, step) in entry.steps.iter_mut().zip(&self.steps) {
@@ -74,13 +74,13 @@ impl Program {
 }
 
 #[derive(Default)]
-struct Maker {
+struct StepMaker {
     /// The last one first.
     steps: Vec<(Step, Next, Next)>,
     partial: bool,
 }
 
-impl Maker {
+impl StepMaker {
     /// Adds the steps of a condition in front of those there are; returns where it begins. `negated`: it is in a `!`, so that `no` lets
     /// the event through.
     fn condition(&mut self, condition: &Condition, yes: Next, no: Next, negated: bool) -> Next {
@@ -126,17 +126,17 @@ fn step(at: usize, mask: u64, low: u64, wide: u64, span: u64) -> Step {
 }
 
 /// The comparison of a number; None = it never holds.
-fn of_number(field: &Field, order: Order, number: i128) -> Option<Vec<Step>> {
+fn of_number(field: &TracepointField, order: Comparison, number: i128) -> Option<Vec<Step>> {
     let wide = u64::MAX >> (64 - 8 * field.size as u32);
     let (least, most) = field.range();
     let (low, high) = match order {
-        Order::Equal => (number, number),
-        Order::Less => (least, number - 1),
-        Order::LessOrEqual => (least, number),
-        Order::Greater => (number + 1, most),
-        Order::GreaterOrEqual => (number, most),
+        Comparison::Equal => (number, number),
+        Comparison::Less => (least, number - 1),
+        Comparison::LessOrEqual => (least, number),
+        Comparison::Greater => (number + 1, most),
+        Comparison::GreaterOrEqual => (number, most),
         // all but 0
-        Order::Bits => {
+        Comparison::Bits => {
             let bits = number as u64 & wide;
             return (bits != 0).then(|| vec![step(field.offset, bits, 1, u64::MAX, u64::MAX - 1)]);
         }
@@ -204,9 +204,9 @@ mod tests {
         record
     }
 
-    fn made(text: &str) -> (Condition, Program) {
+    fn made(text: &str) -> (Condition, FilterProgram) {
         let condition = Condition::parse(text, &format::parse(TEXT).unwrap()).unwrap_or_else(|e| panic!("{text}: {e}"));
-        let program = Program::new(&condition);
+        let program = FilterProgram::new(&condition);
         (condition, program)
     }
 

@@ -23,14 +23,14 @@ const MOST_STUCK: usize = 1 << 16;
 pub enum Resource {
     /// Tasks wait for a CPU.
     Cpu,
-    /// For memory.
+    /// Pressure on memory.
     Memory,
-    /// For storage.
+    /// Pressure on storage.
     Io,
 }
 
 impl Resource {
-    /// Its name, that of the file too.
+    /// Name of the resource, that of the file too.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Cpu => "cpu",
@@ -47,9 +47,9 @@ pub enum Kind {
     Died(Option<Vec<u32>>),
     /// The OOM killer chose a victim.
     Oom,
-    /// Such a call returned after more than this.
+    /// A call of these that returned after more than this time.
     Slow(Selection, u64),
-    /// Such a call has not returned after this.
+    /// A call of these that has not returned after this time.
     Stuck(Selection, u64),
     /// More than so many such calls failed with this errno within a second.
     Errno(Selection, u16, u32),
@@ -73,8 +73,8 @@ pub enum Kind {
 
 /// A trigger as it was asked for.
 #[derive(Clone, Debug)]
-pub struct Spec {
-    /// As typed.
+pub struct TriggerSpec {
+    /// Text as it was typed.
     pub text: String,
     /// The condition.
     pub kind: Kind,
@@ -82,11 +82,11 @@ pub struct Spec {
     pub comm: Option<String>,
     /// Name of the disk; None = any.
     pub disk: Option<String>,
-    /// Its number, `major << 20 | minor`.
+    /// Number of the device, `major << 20 | minor`.
     pub device: Option<u32>,
 }
 
-impl Spec {
+impl TriggerSpec {
     /// A short name for files: `slow-fsync`.
     pub(crate) fn slug(&self) -> String {
         let head = self.text.split(['>', '=']).next().unwrap_or_default().trim_end_matches('!');
@@ -101,11 +101,11 @@ impl Spec {
 /// Whose event it is.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Of<'a> {
-    /// Thread; 0 = not known.
+    /// Id of the thread; 0 = not known.
     pub tid: u32,
-    /// Name; empty = not known.
+    /// Name of the thread; empty = not known.
     pub comm: &'a [u8],
-    /// Executable; empty = not known.
+    /// Path of the executable; empty = not known.
     pub exe: &'a [u8],
 }
 
@@ -145,7 +145,7 @@ pub(crate) enum Event<'a> {
         /// ABI and number.
         call: (u8, u32),
         /// What it waits for, as far as that shows.
-        rest: Rest,
+        rest: AtRest,
     },
     /// A process ended with this wait status.
     Exit {
@@ -196,19 +196,19 @@ pub(crate) enum Event<'a> {
 /// A trigger fired.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Fire {
-    /// Its number in the order of `--on`.
+    /// Number of the trigger in the order of `--on`.
     pub trigger: usize,
-    /// When.
+    /// Time when it fired.
     pub ts: u64,
     /// What happened, in words.
     pub what: String,
-    /// See `record:trigger`.
+    /// Value that `record:trigger` shows.
     pub value: u64,
 }
 
 #[derive(Clone, Debug)]
 struct Trigger {
-    spec: Spec,
+    spec: TriggerSpec,
     rate: Rate,
     /// Calls in flight that fired: thread and start.
     stuck: HashSet<(u32, u64)>,
@@ -218,17 +218,17 @@ struct Trigger {
 
 /// Whether a call in flight is one that nothing is the matter with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Rest {
-    /// It is not: of a disk, a file system, a client's connection, or in uninterruptible sleep.
+pub(crate) enum AtRest {
+    /// No: the call waits for a disk, a file system, a client's connection, or in uninterruptible sleep.
     No,
-    /// It takes data from where somebody else puts it when there is something to do: a pipe, a terminal, a server's socket.
+    /// The call takes data from where somebody else puts it when there is something to do: a pipe, a terminal, a server's socket.
     Takes,
-    /// It waits for work, a signal, a child or the time to pass whatever it is on: futex, poll, wait4.
+    /// The call waits for work, a signal, a child or the time to pass whatever it is on: futex, poll, wait4.
     Waits,
 }
 
-impl Rest {
-    /// Of a call of a thread in `state` (as /proc has it) on the file called `on`.
+impl AtRest {
+    /// Whether this is so for a call of a thread in `state` (as /proc has it) on the file called `on`.
     pub(crate) fn of(call: (u8, u32), state: u8, on: Option<&[u8]>) -> Self {
         let (name, abi) = (call_name(call), Abi::from_raw(call.0));
         let takes = describe(abi, call.1).is_some_and(|desc| rest::takes(&name, desc.io()));
@@ -252,9 +252,9 @@ fn mean_waits(calls: &Selection) -> bool {
 pub(crate) struct Triggers(Vec<Trigger>);
 
 impl Triggers {
-    /// Those asked for.
-    pub(crate) fn new(specs: &[Spec]) -> Self {
-        let trigger = |spec: &Spec| {
+    /// Makes the triggers that were asked for.
+    pub(crate) fn new(specs: &[TriggerSpec]) -> Self {
+        let trigger = |spec: &TriggerSpec| {
             let most = match spec.kind {
                 Kind::Errno(_, _, over) => u64::from(over),
                 Kind::Lost(over) => over,
@@ -357,7 +357,7 @@ impl Trigger {
             }
             (Kind::Stuck(calls, over), Event::Open { ts, start, call, rest }) => {
                 let open = ts.saturating_sub(start);
-                let meant = rest == Rest::No || rest == Rest::Waits && *means_waits;
+                let meant = rest == AtRest::No || rest == AtRest::Waits && *means_waits;
                 let is_new = meant && open > *over && selects(calls, call) && stuck.len() < MOST_STUCK;
                 (is_new && stuck.insert((of.tid, start)))
                     .then(|| (ts, format!("{} in flight for {}", call_name(call), time(open)), open))

@@ -1,11 +1,11 @@
-//! From the words of `--on` to [`Spec`].
+//! From the words of `--on` to [`TriggerSpec`].
 
 use std::time::Duration;
 
 use systape_abi::{Selection, errno_name, signal_number};
 
-use super::{Kind, Resource, Spec};
-use crate::args::parse_time;
+use super::{Kind, Resource, TriggerSpec};
+use crate::options::args::parse_time;
 
 /// The words, for messages.
 const WORDS: &str = "kill, signal:SEGV,ABRT, oom, slow:CALLS>TIME, stuck:CALLS>TIME, errno:CALLS=ERRNO>N/s, io>TIME, \
@@ -17,10 +17,10 @@ const PRESSURE: [Duration; 2] = [Duration::from_millis(500), Duration::from_secs
 ///
 /// # Errors
 /// What is wrong with it, in words.
-pub fn parse(text: &str) -> Result<Spec, String> {
+pub fn parse(text: &str) -> Result<TriggerSpec, String> {
     let kind = |name: &str| text.strip_prefix(name);
     let plain = |rest: &str| rest.is_empty() || rest.starts_with(':');
-    let mut spec = Spec { text: text.to_owned(), kind: Kind::Oom, comm: None, disk: None, device: None };
+    let mut spec = TriggerSpec { text: text.to_owned(), kind: Kind::Oom, comm: None, disk: None, device: None };
     if text == "oom" {
         return Ok(spec);
     }

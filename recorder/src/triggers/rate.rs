@@ -23,7 +23,7 @@ impl Rate {
         Self { over, parts: VecDeque::new(), sum: 0, fired: None }
     }
 
-    /// See [`Self::new`].
+    /// Number above which it fires.
     pub(super) fn over(&self) -> u64 {
         self.over
     }

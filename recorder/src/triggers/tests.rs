@@ -71,7 +71,7 @@ fn a_call_that_does_not_return_fires_once() {
     let mut look = |seconds: u64, tid: u32, name: &str| {
         let (ts, mut fired) = (seconds * 1000 * MS, Vec::new());
         let of = Of { tid, ..Of::default() };
-        triggers.event(&Event::Open { ts, start: 1000 * MS, call: nr(name), rest: Rest::No }, &of, &mut fired);
+        triggers.event(&Event::Open { ts, start: 1000 * MS, call: nr(name), rest: AtRest::No }, &of, &mut fired);
         fired.pop().map(|fire| fire.what)
     };
     assert_eq!(look(3, 7, "read"), None, "2 s and no more");
@@ -88,7 +88,7 @@ fn a_call_that_does_not_return_fires_once() {
 fn who_waits_for_work_is_not_stuck() {
     let stuck = |spec: &str, name: &str, state: u8, on: Option<&str>| {
         let (mut triggers, mut fired) = (Triggers::new(&[parse(spec).unwrap()]), Vec::new());
-        let rest = Rest::of(nr(name), state, on.map(str::as_bytes));
+        let rest = AtRest::of(nr(name), state, on.map(str::as_bytes));
         let event = Event::Open { ts: 5000 * MS, start: 0, call: nr(name), rest };
         triggers.event(&event, &Of { tid: 7, ..Of::default() }, &mut fired);
         !fired.is_empty()

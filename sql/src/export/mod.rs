@@ -11,11 +11,11 @@ use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result, bail};
-use systape_analyzer::frames::{self, Bounds, Field, Source, Table};
+use systape_analyzer::frames::{self, Bounds, FrameField, Source, Table};
 
-use self::ordered::Ordered;
+use self::ordered::WaitingRows;
 use self::place::Place;
-use self::write::{Ending, Writer};
+use self::write::{FileEnding, TableWriter};
 use crate::args::{Export, Files};
 use crate::{columns, say};
 
@@ -26,7 +26,7 @@ const PARTITIONS: [&str; 2] = ["host", "date"];
 const VIEWS: [(&str, &str); 2] = [("views.sql", include_str!("views.sql")), ("duckdb.sql", include_str!("duckdb.sql"))];
 
 /// What an export reads, and where it writes.
-pub(crate) struct Paths {
+pub(crate) struct ExportPaths {
     /// The tapes.
     pub(crate) tapes: Vec<PathBuf>,
     /// The directory, below which all others are.
@@ -37,24 +37,24 @@ pub(crate) struct Paths {
 ///
 /// # Errors
 /// There is no tape, or no directory can be made.
-pub(crate) fn paths(export: &Export) -> Result<Paths> {
+pub(crate) fn paths(export: &Export) -> Result<ExportPaths> {
     let files = export.files();
     let tapes = frames::tapes(&files.tapes)?;
     std::fs::create_dir_all(&files.dir).with_context(|| format!("cannot make {}", files.dir.display()))?;
     let dir = files.dir.canonicalize().with_context(|| files.dir.display().to_string())?;
-    Ok(Paths { tapes, dir })
+    Ok(ExportPaths { tapes, dir })
 }
 
-/// Writes; true: something is lost, and that was to be said by the exit status.
+/// Writes the tables; true: something is lost, and that was to be said by the exit status.
 ///
 /// # Errors
 /// A tape cannot be read, or a file not be written.
-pub(crate) fn run(export: &Export, Paths { tapes, dir }: &Paths) -> Result<bool> {
+pub(crate) fn run(export: &Export, ExportPaths { tapes, dir }: &ExportPaths) -> Result<bool> {
     let files = export.files();
     let ending = match export {
-        Export::Parquet(_) => Ending::Parquet,
-        Export::Json(_) => Ending::Json,
-        Export::Csv(_) => Ending::Csv,
+        Export::Parquet(_) => FileEnding::Parquet,
+        Export::Json(_) => FileEnding::Json,
+        Export::Csv(_) => FileEnding::Csv,
     };
     let mut lost = false;
     for tape in tapes {
@@ -68,7 +68,7 @@ pub(crate) fn run(export: &Export, Paths { tapes, dir }: &Paths) -> Result<bool>
 }
 
 /// Writes the tables of a tape; true: something is lost.
-fn one(tape: &Path, dir: &Path, ending: Ending, files: &Files) -> Result<bool> {
+fn one(tape: &Path, dir: &Path, ending: FileEnding, files: &Files) -> Result<bool> {
     let (source, permissions) = (frames::source(tape)?, frames::permissions_like(tape));
     let unknown = files.tables.iter().find(|name| source.tables().iter().all(|table| table.name != **name));
     if let Some(unknown) = unknown {
@@ -105,18 +105,18 @@ fn give_back() {
 }
 
 /// Writes a table; what is lost of it.
-fn export(source: &Source, table: &Table, dir: &Path, (ending, permissions): (Ending, u32)) -> Result<Vec<String>> {
+fn export(source: &Source, table: &Table, dir: &Path, (ending, permissions): (FileEnding, u32)) -> Result<Vec<String>> {
     // columns that are directories are none of the file
-    let fields: Vec<&Field> = table.fields.iter().filter(|field| !PARTITIONS.contains(&&*field.name)).collect();
+    let fields: Vec<&FrameField> = table.fields.iter().filter(|field| !PARTITIONS.contains(&&*field.name)).collect();
     let schema = columns::schema(fields.iter().copied());
     let host = source.host().map(frames::utf8);
     let place = Place::new(dir, &table.name, host.as_deref(), source.date(), source.id(), ending.name())
         .readable_by(permissions);
-    let mut writer = Writer::new(place, ending, &schema, table)?;
+    let mut writer = TableWriter::new(place, ending, &schema, table)?;
     // of what was not recorded there is a file without rows that says so
     let absent = source.require(table).err().map(|error| format!("{error:#}"));
     if absent.is_none() {
-        let mut rows = Ordered::new(&schema);
+        let mut rows = WaitingRows::new(&schema);
         for step in source.steps(table) {
             for part in step.parts {
                 let mut fault = None;
@@ -148,7 +148,7 @@ fn export(source: &Source, table: &Table, dir: &Path, (ending, permissions): (En
     finish(writer, source, table, absent)
 }
 
-fn finish(writer: Writer, source: &Source, table: &Table, absent: Option<String>) -> Result<Vec<String>> {
+fn finish(writer: TableWriter, source: &Source, table: &Table, absent: Option<String>) -> Result<Vec<String>> {
     let (complete, losses) = source.losses(&[table], &Bounds::default())?;
     let facts = [
         ("systape.table", table.name.clone()),

@@ -5,7 +5,7 @@ use datafusion::arrow::array::{Array as _, AsArray as _, RecordBatch};
 use datafusion::arrow::compute::interleave_record_batch;
 use datafusion::arrow::datatypes::{Int64Type, SchemaRef};
 
-use super::write::{GROUP, Writer};
+use super::write::{GROUP, TableWriter};
 
 /// Rows passed on at once.
 const BATCH: usize = 8192;
@@ -16,15 +16,15 @@ const MOST: usize = GROUP + GROUP / 2;
 
 /// Rows that wait.
 #[derive(Debug)]
-pub(crate) struct Ordered {
+pub(crate) struct WaitingRows {
     /// The column with their times.
     time: Option<usize>,
     waiting: Vec<RecordBatch>,
     rows: usize,
 }
 
-impl Ordered {
-    /// None yet.
+impl WaitingRows {
+    /// Makes one without rows.
     pub(crate) fn new(schema: &SchemaRef) -> Self {
         let time = schema.index_of("rel_ns").ok();
         Self { time, waiting: Vec::new(), rows: 0 }
@@ -34,7 +34,7 @@ impl Ordered {
     ///
     /// # Errors
     /// Rows cannot be written.
-    pub(crate) fn push(&mut self, batch: RecordBatch, to: &mut Writer) -> Result<()> {
+    pub(crate) fn push(&mut self, batch: RecordBatch, to: &mut TableWriter) -> Result<()> {
         if self.time.is_none() {
             return to.rows(&batch);
         }
@@ -47,7 +47,7 @@ impl Ordered {
     ///
     /// # Errors
     /// Rows cannot be written.
-    pub(crate) fn reached(&mut self, frontier: Option<i64>, to: &mut Writer) -> Result<()> {
+    pub(crate) fn reached(&mut self, frontier: Option<i64>, to: &mut TableWriter) -> Result<()> {
         if self.rows < STEP || frontier.is_none() { Ok(()) } else { self.pass(frontier, to) }
     }
 
@@ -55,12 +55,12 @@ impl Ordered {
     ///
     /// # Errors
     /// Rows cannot be written.
-    pub(crate) fn end(mut self, to: &mut Writer) -> Result<()> {
+    pub(crate) fn end(mut self, to: &mut TableWriter) -> Result<()> {
         self.pass(Some(i64::MAX), to)
     }
 
     /// Passes on the rows before `frontier`; without one all.
-    fn pass(&mut self, frontier: Option<i64>, to: &mut Writer) -> Result<()> {
+    fn pass(&mut self, frontier: Option<i64>, to: &mut TableWriter) -> Result<()> {
         let Some(time) = self.time else { return Ok(()) };
         let all = std::mem::take(&mut self.waiting);
         // those without a time are last

@@ -24,7 +24,7 @@ pub(crate) struct Place {
 }
 
 impl Place {
-    /// Those of `table` in `dir`.
+    /// Makes the place of `table` in `dir`.
     pub(crate) fn new(
         dir: &Path,
         table: &str,
@@ -40,7 +40,7 @@ impl Place {
         Self { table, dir, tape: tape.to_owned(), ending, made: 0, permissions: 0o600 }
     }
 
-    /// The same, whose files have `permissions`; without it they are for their owner alone.
+    /// Makes it one whose files have `permissions`; without it they are for their owner alone.
     pub(crate) fn readable_by(self, permissions: u32) -> Self {
         Self { permissions, ..self }
     }
@@ -49,11 +49,11 @@ impl Place {
     ///
     /// # Errors
     /// It cannot be made.
-    pub(crate) fn next(&mut self) -> Result<Begun> {
+    pub(crate) fn next(&mut self) -> Result<PartialFile> {
         fs::create_dir_all(&self.dir).with_context(|| format!("cannot make {}", self.dir.display()))?;
         let name = format!("{}-{:02}.{}", self.tape, self.made, self.ending);
         self.made += 1;
-        Begun::new(&self.dir, &name, self.permissions)
+        PartialFile::new(&self.dir, &name, self.permissions)
     }
 
     /// Removes files of the tape that are none of those made now.
@@ -90,7 +90,7 @@ impl Place {
 
 /// A file that is being written; removed if it does not become whole.
 #[derive(Debug)]
-pub(crate) struct Begun {
+pub(crate) struct PartialFile {
     /// Its contents.
     file: File,
     temporary: PathBuf,
@@ -98,7 +98,7 @@ pub(crate) struct Begun {
     whole: bool,
 }
 
-impl Begun {
+impl PartialFile {
     fn new(dir: &Path, name: &str, permissions: u32) -> Result<Self> {
         // readers take names that begin with a dot for none of theirs
         let (temporary, path) = (dir.join(format!(".{name}.part")), dir.join(name));
@@ -133,7 +133,7 @@ impl Begun {
     }
 }
 
-impl Drop for Begun {
+impl Drop for PartialFile {
     fn drop(&mut self) {
         if !self.whole {
             // what was begun is of no use; left behind, nobody reads it
@@ -148,7 +148,7 @@ impl Drop for Begun {
 /// It cannot be written.
 pub(crate) fn replace(dir: &Path, name: &str, bytes: &[u8], permissions: u32) -> Result<()> {
     fs::create_dir_all(dir).with_context(|| format!("cannot make {}", dir.display()))?;
-    let begun = Begun::new(dir, name, permissions)?;
+    let begun = PartialFile::new(dir, name, permissions)?;
     begun.file()?.write_all(bytes).with_context(|| format!("cannot write {name}"))?;
     begun.end()
 }

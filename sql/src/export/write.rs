@@ -14,8 +14,8 @@ use parquet::file::metadata::{KeyValue, SortingColumn};
 use parquet::file::properties::{EnabledStatistics, WriterProperties};
 use systape_analyzer::frames::Table;
 
-use super::place::{Begun, Place};
-use crate::out::{Form, Out};
+use super::place::{PartialFile, Place};
+use crate::out::{AnswerWriter, Form};
 
 /// Rows of a row group.
 pub(crate) const GROUP: usize = 262_144;
@@ -24,8 +24,8 @@ const FILE: usize = 16 * GROUP;
 
 /// Form of files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Ending {
-    /// Parquet.
+pub(crate) enum FileEnding {
+    /// Files of Parquet.
     Parquet,
     /// One object a line.
     Json,
@@ -33,7 +33,7 @@ pub(crate) enum Ending {
     Csv,
 }
 
-impl Ending {
+impl FileEnding {
     /// How their names end.
     pub(crate) fn name(self) -> &'static str {
         match self {
@@ -47,26 +47,26 @@ impl Ending {
 /// An open file.
 enum Open {
     Parquet(Box<ArrowWriter<File>>),
-    Lines(Out<BufWriter<File>>),
+    Lines(AnswerWriter<BufWriter<File>>),
 }
 
 /// Writes the rows of a table of a tape.
-pub(crate) struct Writer {
+pub(crate) struct TableWriter {
     place: Place,
-    ending: Ending,
+    ending: FileEnding,
     schema: SchemaRef,
     properties: WriterProperties,
-    open: Option<(Begun, Open)>,
+    open: Option<(PartialFile, Open)>,
     /// Whole files but for what stands at their end.
     rows: usize,
 }
 
-impl Writer {
-    /// To `place`. There is one file at least.
+impl TableWriter {
+    /// Makes a writer to `place`. There is one file at least.
     ///
     /// # Errors
     /// It cannot be made.
-    pub(crate) fn new(place: Place, ending: Ending, schema: &SchemaRef, table: &Table) -> Result<Self> {
+    pub(crate) fn new(place: Place, ending: FileEnding, schema: &SchemaRef, table: &Table) -> Result<Self> {
         // nested columns count as their parts: the map is none that rows are sorted by
         let leaf =
             |at: usize| -> usize {
@@ -99,14 +99,14 @@ impl Writer {
         let begun = self.place.next()?;
         let file = begun.file()?;
         let open = match self.ending {
-            Ending::Parquet => {
+            FileEnding::Parquet => {
                 let options =
                     ArrowWriterOptions::new().with_properties(self.properties.clone()).with_skip_arrow_metadata(true);
                 Open::Parquet(Box::new(ArrowWriter::try_new_with_options(file, Arc::clone(&self.schema), options)?))
             }
-            Ending::Json | Ending::Csv => {
-                let form = if self.ending == Ending::Json { Form::Json } else { Form::Csv };
-                let mut out = Out::new(form, BufWriter::with_capacity(1 << 18, file));
+            FileEnding::Json | FileEnding::Csv => {
+                let form = if self.ending == FileEnding::Json { Form::Json } else { Form::Csv };
+                let mut out = AnswerWriter::new(form, BufWriter::with_capacity(1 << 18, file));
                 out.begin(&self.schema)?;
                 Open::Lines(out)
             }

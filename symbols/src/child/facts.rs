@@ -4,18 +4,18 @@ use std::fs::File;
 use std::os::fd::OwnedFd;
 
 use super::failed;
-use super::mapped::Mapped;
+use super::mapped::MappedFile;
 use crate::executed::Executed;
 use crate::ident::ident;
-use crate::wire::{self, In, Out};
+use crate::wire::{self, MessageIn, MessageOut};
 use crate::{function, static_probes};
 
 /// The answer; None = the request is invalid.
-pub(super) fn answer(kind: u8, input: &mut In<'_>, fd: Option<OwnedFd>) -> Option<Out> {
+pub(super) fn answer(kind: u8, input: &mut MessageIn<'_>, fd: Option<OwnedFd>) -> Option<MessageOut> {
     let file = File::from(fd?);
     if kind == wire::IDENT {
         let found = ident(&file);
-        let mut out = Out::new(wire::OK);
+        let mut out = MessageOut::new(wire::OK);
         out.u8(found.elf.into());
         out.bytes(&found.build_id[..found.build_id.len().min(wire::LONGEST_ID)]);
         return Some(out);
@@ -23,7 +23,7 @@ pub(super) fn answer(kind: u8, input: &mut In<'_>, fd: Option<OwnedFd>) -> Optio
     if kind == wire::EXECUTED {
         return Some(executed(&file));
     }
-    let mapped = Mapped::new(&file);
+    let mapped = MappedFile::new(&file);
     let mapped = match &mapped {
         Ok(mapped) => mapped.bytes(),
         Err(why) => return Some(failed(why)),
@@ -32,7 +32,7 @@ pub(super) fn answer(kind: u8, input: &mut In<'_>, fd: Option<OwnedFd>) -> Optio
         wire::FUNCTION => function_start(mapped, input)?,
         wire::SONAME => Ok(soname(mapped)),
         wire::IS_STATIC => {
-            let mut out = Out::new(wire::OK);
+            let mut out = MessageOut::new(wire::OK);
             out.u8(function::is_static(mapped).into());
             Ok(out)
         }
@@ -43,7 +43,7 @@ pub(super) fn answer(kind: u8, input: &mut In<'_>, fd: Option<OwnedFd>) -> Optio
     Some(answer.unwrap_or_else(|why| failed(&why)))
 }
 
-fn executed(file: &File) -> Out {
+fn executed(file: &File) -> MessageOut {
     let (kind, name) = match Executed::read(file) {
         Some(Executed::Script(name)) => (0, name),
         Some(Executed::Elf(Some(name))) => (1, name),
@@ -52,16 +52,16 @@ fn executed(file: &File) -> Out {
         Some(Executed::Other) => (4, Vec::new()),
         None => return failed("what it asks for is not in its first bytes"),
     };
-    let mut out = Out::new(wire::OK);
+    let mut out = MessageOut::new(wire::OK);
     out.u8(kind);
     out.bytes(&name);
     out
 }
 
-fn function_start(mapped: &[u8], input: &mut In<'_>) -> Option<Result<Out, String>> {
+fn function_start(mapped: &[u8], input: &mut MessageIn<'_>) -> Option<Result<MessageOut, String>> {
     let name = input.bytes(wire::LONGEST_STRING)?;
     Some(function::find_function(mapped, name).map(|found| {
-        let mut out = Out::new(wire::OK);
+        let mut out = MessageOut::new(wire::OK);
         out.u64(found.offset);
         out.u8(found.unwinds.into());
         out.bytes(&found.code[..found.code.len().min(wire::MOST_CODE)]);
@@ -72,8 +72,8 @@ fn function_start(mapped: &[u8], input: &mut In<'_>) -> Option<Result<Out, Strin
     }))
 }
 
-fn soname(mapped: &[u8]) -> Out {
-    let mut out = Out::new(wire::OK);
+fn soname(mapped: &[u8]) -> MessageOut {
+    let mut out = MessageOut::new(wire::OK);
     match function::soname(mapped).filter(|name| name.len() <= wire::LONGEST_STRING) {
         Some(name) => {
             out.u8(1);
@@ -85,9 +85,9 @@ fn soname(mapped: &[u8]) -> Out {
 }
 
 /// Those from number `from` on, as many as an answer has room for.
-fn probes(mapped: &[u8], from: u32) -> Result<Out, String> {
+fn probes(mapped: &[u8], from: u32) -> Result<MessageOut, String> {
     let all = static_probes::static_probes(mapped)?;
-    let mut out = Out::new(wire::OK);
+    let mut out = MessageOut::new(wire::OK);
     out.u32(all.len() as u32);
     let at = out.0.len();
     out.u32(0);
@@ -105,11 +105,11 @@ fn probes(mapped: &[u8], from: u32) -> Result<Out, String> {
     Ok(out)
 }
 
-fn addresses(mapped: &[u8], input: &mut In<'_>) -> Option<Result<Out, String>> {
+fn addresses(mapped: &[u8], input: &mut MessageIn<'_>) -> Option<Result<MessageOut, String>> {
     let n = input.count(wire::MOST_NAMES)?;
     let names = (0..n).map(|_| input.bytes(wire::LONGEST_STRING)).collect::<Option<Vec<_>>>()?;
     Some(static_probes::symbol_addresses(mapped, &names).map(|found| {
-        let mut out = Out::new(wire::OK);
+        let mut out = MessageOut::new(wire::OK);
         for address in found {
             out.u8(address.is_some().into());
             address.iter().for_each(|address| out.u64(*address));

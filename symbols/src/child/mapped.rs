@@ -4,12 +4,12 @@ use std::fs::File;
 use std::os::fd::AsRawFd;
 
 /// A file in memory, for reading.
-pub(super) struct Mapped {
+pub(super) struct MappedFile {
     at: *mut libc::c_void,
     len: usize,
 }
 
-impl Mapped {
+impl MappedFile {
     /// Maps a regular file.
     pub(super) fn new(file: &File) -> Result<Self, String> {
         let meta = file.metadata().map_err(|error| error.to_string())?;
@@ -37,7 +37,7 @@ impl Mapped {
     }
 }
 
-impl Drop for Mapped {
+impl Drop for MappedFile {
     fn drop(&mut self) {
         // SAFETY: the mapping made above; no slice of it outlives this.
         unsafe { libc::munmap(self.at, self.len) };

@@ -12,7 +12,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::socket;
-use crate::wire::{self, Out};
+use crate::wire::{self, MessageOut};
 
 /// The current directory is [`DESCRIPTORS`].
 static AMONG_THEM: AtomicBool = AtomicBool::new(false);
@@ -41,7 +41,7 @@ fn ask(socket: &UnixStream, path: &[u8]) -> Option<File> {
     if path.len() > wire::LONGEST_STRING {
         return None;
     }
-    let mut want = Out::new(wire::WANT);
+    let mut want = MessageOut::new(wire::WANT);
     want.bytes(path);
     socket::send(socket, &want.0, &[], &socket::for_ever).ok()?;
     let (_, fds) = socket::receive(socket, wire::LONGEST_REQUEST, &socket::for_ever).ok()??;

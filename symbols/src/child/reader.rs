@@ -9,7 +9,7 @@ use blazesym::symbolize::source::{Elf as ElfSource, Source};
 use blazesym::symbolize::{CodeInfo, Input, Sym, Symbolized, Symbolizer};
 use systape_format::model::Function;
 
-use super::mapped::Mapped;
+use super::mapped::MappedFile;
 use super::{bytes_to_path, opened, separate};
 use crate::demangle::demangle;
 use crate::elf::ElfHeaders;
@@ -28,7 +28,7 @@ pub(super) struct Reader {
     sources: Vec<Place>,
     symbolizer: Symbolizer,
     /// The file and its table, if it is a Go program; it is looked for where all others have no name.
-    go: OnceCell<Option<(Mapped, GoTable)>>,
+    go: OnceCell<Option<(MappedFile, GoTable)>>,
     /// The file, then that with its debug information. Kept open: the sources name them by number.
     files: Vec<File>,
 }
@@ -135,9 +135,9 @@ impl Reader {
         }
     }
 
-    fn go(&self) -> Option<&(Mapped, GoTable)> {
+    fn go(&self) -> Option<&(MappedFile, GoTable)> {
         let find = || {
-            let mapped = Mapped::new(self.files.first()?).ok()?;
+            let mapped = MappedFile::new(self.files.first()?).ok()?;
             let table = GoTable::of(mapped.bytes())?;
             Some((mapped, table))
         };

@@ -7,7 +7,7 @@ use std::os::fd::OwnedFd;
 use systape_unwind::{Module, ModuleLimits, Registers, RuleSource, StackCopy};
 
 use super::{failed, limits};
-use crate::wire::{self, In, Out};
+use crate::wire::{self, MessageIn, MessageOut};
 
 /// After so many questions there is more CPU time: each of them is bounded.
 const QUESTIONS: u32 = 4096;
@@ -21,7 +21,13 @@ pub(super) struct Modules {
 
 impl Modules {
     /// The answer; None = the request is invalid.
-    pub(super) fn answer(&mut self, kind: u8, input: &mut In<'_>, fd: Option<OwnedFd>, cpu: u32) -> Option<Out> {
+    pub(super) fn answer(
+        &mut self,
+        kind: u8,
+        input: &mut MessageIn<'_>,
+        fd: Option<OwnedFd>,
+        cpu: u32,
+    ) -> Option<MessageOut> {
         self.questions += 1;
         if kind == wire::UNWIND || self.questions >= QUESTIONS {
             self.questions = 0;
@@ -35,7 +41,7 @@ impl Modules {
             wire::FACTS => {
                 let (module, address, mut budget) = self.asked(input)?;
                 let facts = module.facts_of_row(address, &mut budget);
-                let mut out = Out::new(wire::OK);
+                let mut out = MessageOut::new(wire::OK);
                 out.u64(budget);
                 out.u8(facts.is_some().into());
                 if let Some((facts, row)) = facts {
@@ -54,7 +60,7 @@ impl Modules {
                 let bytes = input.bytes(wire::MOST_STACK)?;
                 let stack = StackCopy { base, bytes, absent, cut, in_call, entry };
                 let stepped = module.step(address, &registers, &stack, &mut budget);
-                let mut out = Out::new(wire::OK);
+                let mut out = MessageOut::new(wire::OK);
                 out.u64(budget);
                 out.raw(&stepped.to_bytes());
                 Some(out)
@@ -62,19 +68,19 @@ impl Modules {
             wire::FORGET => {
                 self.modules = HashMap::new();
                 limits::give_memory_back();
-                Some(Out::new(wire::OK))
+                Some(MessageOut::new(wire::OK))
             }
             _ => None,
         }
     }
 
-    fn open(&mut self, number: u32, file: &File, most: ModuleLimits) -> Out {
+    fn open(&mut self, number: u32, file: &File, most: ModuleLimits) -> MessageOut {
         self.modules.remove(&number);
         let module = match Module::open(file, most) {
             Ok(module) => module,
             Err(why) => return failed(&why.to_string()),
         };
-        let mut out = Out::new(wire::OK);
+        let mut out = MessageOut::new(wire::OK);
         out.u8(module.has_rules().into());
         out.u64(module.memory() as u64);
         out.bytes(&module.segments().to_bytes());
@@ -83,7 +89,7 @@ impl Modules {
     }
 
     /// A file, an address of it, and what the answer may cost.
-    fn asked(&self, input: &mut In<'_>) -> Option<(&Module, u64, u64)> {
+    fn asked(&self, input: &mut MessageIn<'_>) -> Option<(&Module, u64, u64)> {
         let module = self.modules.get(&input.u32()?)?;
         Some((module, input.u64()?, input.u64()?))
     }

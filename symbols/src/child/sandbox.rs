@@ -76,8 +76,8 @@ mod x86_64 {
 
     use super::super::opened;
 
-    type Rules = BTreeMap<i64, Vec<SeccompRule>>;
-    type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
+    type FilterRules = BTreeMap<i64, Vec<SeccompRule>>;
+    type FilterResult<T> = Result<T, Box<dyn std::error::Error>>;
 
     /// Calls of glibc and musl for memory, descriptors that are open, the socket, and the end. Those that take a path (statx,
     /// readlink) tell what there is, as nobody.
@@ -130,21 +130,21 @@ mod x86_64 {
     /// PROT_EXEC must not be among what these ask for, their third argument.
     const NO_CODE: [libc::c_long; 2] = [libc::SYS_mmap, libc::SYS_mprotect];
 
-    fn apply(rules: Rules, otherwise: SeccompAction, listed: SeccompAction) -> Result<()> {
+    fn apply(rules: FilterRules, otherwise: SeccompAction, listed: SeccompAction) -> FilterResult<()> {
         let program: BpfProgram = SeccompFilter::new(rules, otherwise, listed, TargetArch::x86_64)?.try_into()?;
         Ok(seccompiler::apply_filter(&program)?)
     }
 
-    /// From here on an open is what [`opened`] makes of it.
-    pub(super) fn trap_opens() -> Result<()> {
+    /// Makes an open from here on what [`opened`] makes of it.
+    pub(super) fn trap_opens() -> FilterResult<()> {
         opened::answer_traps()?;
-        let opens = Rules::from([(libc::SYS_open, Vec::new()), (libc::SYS_openat, Vec::new())]);
+        let opens = FilterRules::from([(libc::SYS_open, Vec::new()), (libc::SYS_openat, Vec::new())]);
         apply(opens, SeccompAction::Allow, SeccompAction::Trap)
     }
 
     /// Other calls than those listed get EPERM.
-    pub(super) fn allow_calls() -> Result<()> {
-        let mut rules: Rules = CALLS.iter().map(|nr| (*nr, Vec::new())).collect();
+    pub(super) fn allow_calls() -> FilterResult<()> {
+        let mut rules: FilterRules = CALLS.iter().map(|nr| (*nr, Vec::new())).collect();
         let op = SeccompCmpOp::MaskedEq(libc::PROT_EXEC as u64);
         for nr in NO_CODE {
             let condition = SeccompCondition::new(2, SeccompCmpArgLen::Dword, op.clone(), 0)?;

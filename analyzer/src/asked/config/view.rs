@@ -10,7 +10,7 @@ use systape_format::table::TableDef;
 
 use super::Config;
 use crate::render::out::{Out, TakesRows};
-use crate::values::debuginfod::Sources;
+use crate::values::debuginfod::DebuginfodSources;
 use crate::values::output::NewFile;
 use crate::values::say::Verdict;
 
@@ -34,36 +34,36 @@ pub enum Operands {
 pub struct View {
     /// The words that select it; "" for the listing.
     pub name: &'static str,
-    /// Its answer, in one line.
+    /// What the view answers, in one line.
     pub about: &'static str,
-    /// Its operands.
+    /// Operands of the view.
     pub operands: Operands,
     /// What it is about, as `-e` would say it; empty: all calls.
     pub events: &'static [&'static str],
     /// The shared options it takes: names of the fields of [`crate::asked::args::Args`], beside [`COMMON`].
     pub options: &'static [&'static [&'static str]],
-    /// Its own options.
+    /// Options of its own.
     pub own: Own,
     /// Two command lines, and what they print.
     pub examples: [(&'static str, &'static str); 2],
     /// Options that select it without its name.
     pub switches: &'static [&'static str],
-    /// Its rows in JSON and CSV.
+    /// Rows of the view in JSON and CSV.
     pub tables: &'static [Rows],
     /// Checks for options that exclude each other: bad usage.
     pub check: fn(&Config) -> Result<()>,
     /// What it reads besides the tape.
     pub reads: fn(&Config) -> Result<Reads>,
     /// The function that answers.
-    pub run: Run,
+    pub run: AnswerFn,
     /// What it says of several tapes.
     pub several: Several,
     /// How it answers while the tape is written; None: it does not.
-    pub follow: Option<Begin>,
+    pub follow: Option<BeginAnswer>,
 }
 
 /// Begins an answer that goes on.
-pub(crate) type Begin = for<'c> fn(&'c Config) -> Result<Box<dyn Follows + 'c>>;
+pub(crate) type BeginAnswer = for<'c> fn(&'c Config) -> Result<Box<dyn Follows + 'c>>;
 
 /// An answer that goes on while its tape is written.
 pub trait Follows {
@@ -87,7 +87,7 @@ pub enum Several {
     Merged,
     /// What this function says, which opens one after the other.
     Added(OfMany),
-    /// The same if `--by` names what a tape has as a whole; else the answer of each.
+    /// One answer if `--by` names what a tape has as a whole; else the answer of each.
     AddedBy(OfMany),
 }
 
@@ -99,10 +99,10 @@ pub(crate) type Composer = fn(&Config, &Tape, &mut NewFile, Ask<'_>, &mut Out) -
 
 /// A function that answers.
 #[derive(Clone, Copy, Debug)]
-pub enum Run {
+pub enum AnswerFn {
     /// Prints the answer. The caller reports what could not be read.
     Prints(fn(&Config, &Tape, &mut Out) -> Result<Verdict>),
-    /// The same, and may write a file.
+    /// A view that may write a file.
     Writes {
         /// Makes the file before rights are given up.
         make: fn(&Config) -> Result<Option<NewFile>>,
@@ -141,12 +141,12 @@ pub enum Run {
 /// What a view reads besides its operands.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Reads {
-    /// Files.
+    /// Files that are read.
     pub files: Vec<PathBuf>,
     /// Directories, read recursively, with files of better symbols.
     pub search: Vec<PathBuf>,
     /// Servers that have such files; None: no server is asked.
-    pub fetch: Option<Sources>,
+    pub fetch: Option<DebuginfodSources>,
 }
 
 /// Options of one view alone: a struct of clap's in the view's file.
@@ -154,7 +154,7 @@ pub struct Reads {
 pub struct Own(fn(Command) -> Command);
 
 impl Own {
-    /// None.
+    /// No options.
     pub const NONE: Self = Self(|command| command);
 
     /// The options of `T`; [`Config::own`] returns their values.
@@ -167,7 +167,7 @@ impl Own {
         (self.0)(command)
     }
 
-    /// Themselves.
+    /// The options themselves.
     pub fn args(self) -> Vec<clap::Arg> {
         self.add_to(Command::new("")).get_arguments().cloned().collect()
     }
@@ -197,9 +197,9 @@ impl Part {
 pub struct Rows {
     /// The view as typed, with the option that prints these rows; "" = the listing.
     pub report: &'static str,
-    /// Their columns, one part after the other.
+    /// Columns of the rows, one part after the other.
     pub parts: &'static [Part],
-    /// They are in JSON only: CSV has the first rows of a view.
+    /// Whether they are in JSON only: CSV has the first rows of a view.
     pub json_only: bool,
 }
 
@@ -242,7 +242,7 @@ impl View {
         tables: &[],
         check: |_| Ok(()),
         reads: |_| Ok(Reads::default()),
-        run: Run::Prints(|_, _, _| Ok(Verdict { lost: false, bad: false })),
+        run: AnswerFn::Prints(|_, _, _| Ok(Verdict { lost: false, bad: false })),
         several: Several::Each,
         follow: None,
     };
@@ -254,7 +254,7 @@ impl View {
             || self.own.args().iter().any(|arg| arg.get_id() == option)
     }
 
-    /// Its name in messages: `analyze kills`, `the listing`.
+    /// Name of the view in messages: `analyze kills`, `the listing`.
     pub fn title(&self) -> String {
         if self.name.is_empty() { "the listing".to_owned() } else { format!("'analyze {}'", self.name) }
     }

@@ -7,7 +7,7 @@ use crate::render::form::Format;
 
 /// What is done with rows of nothing but idle waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-pub(crate) enum How {
+pub(crate) enum IdleRows {
     /// They are rows as others
     List,
     /// One line has their sum
@@ -21,17 +21,17 @@ pub(crate) struct Idle {
     /// Idle waits (poll, accept, sleep, a pipe, a terminal): list them, or fold them in one line
     /// [default: fold in text of the whole machine, else list]
     #[arg(long = "idle", value_enum, value_name = "HOW", num_args = 0..=1, require_equals = true, default_missing_value = "list", hide_possible_values = true)]
-    idle: Option<How>,
+    idle: Option<IdleRows>,
 }
 
 impl Idle {
     /// Rows as others.
     pub(crate) fn listed() -> Self {
-        Self { idle: Some(How::List) }
+        Self { idle: Some(IdleRows::List) }
     }
 
     /// What was asked for.
-    pub(crate) fn asked(self) -> Option<How> {
+    pub(crate) fn asked(self) -> Option<IdleRows> {
         self.idle
     }
 

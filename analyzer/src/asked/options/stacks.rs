@@ -6,7 +6,7 @@ use anyhow::{Result, bail};
 
 use crate::asked::config::view::Reads;
 use crate::derive::stacks::limits::Limits;
-use crate::values::debuginfod::Sources;
+use crate::values::debuginfod::DebuginfodSources;
 
 /// Stacks below lines.
 #[derive(Clone, Debug, Default, clap::Args)]
@@ -35,7 +35,7 @@ pub(crate) struct Cut {
 
     /// Where functions get their names from.
     #[command(flatten)]
-    pub names: DebugDirs,
+    pub names: SymbolPlaces,
 }
 
 impl Below {
@@ -58,7 +58,7 @@ impl Below {
 /// Where symbols are looked for that the tape lacks.
 #[derive(Clone, Debug, Default, clap::Args)]
 #[group(skip)]
-pub(crate) struct DebugDirs {
+pub(crate) struct SymbolPlaces {
     /// Look for files with better symbols in DIR, by build id; may be repeated
     #[arg(long = "debug-dir", value_name = "DIR", help_heading = "Stacks")]
     pub debug_dirs: Vec<PathBuf>,
@@ -68,13 +68,13 @@ pub(crate) struct DebugDirs {
     debuginfod: Option<String>,
 }
 
-impl DebugDirs {
+impl SymbolPlaces {
     /// What they let a report read.
     ///
     /// # Errors
     /// No server is known.
     pub(crate) fn reads(&self) -> Result<Reads> {
-        let fetch = self.debuginfod.as_deref().map(Sources::of).transpose()?;
+        let fetch = self.debuginfod.as_deref().map(DebuginfodSources::of).transpose()?;
         let cache = fetch.iter().map(|sources| sources.cache.clone());
         Ok(Reads { search: self.debug_dirs.iter().cloned().chain(cache).collect(), fetch, ..Reads::default() })
     }
@@ -90,7 +90,7 @@ impl DebugDirs {
                 "{option} names functions on stacks: it needs 'analyze callgraph', --call-graph or 'analyze kills -v'"
             );
         }
-        self.debuginfod.as_deref().map(Sources::of).transpose().map(drop)
+        self.debuginfod.as_deref().map(DebuginfodSources::of).transpose().map(drop)
     }
 }
 

@@ -1,7 +1,7 @@
 //! Names of other programs, their subcommands, and words that somebody guesses, where the name of a report stands: what to type.
 
 use crate::cli::views;
-use crate::table::group::by::By;
+use crate::table::group::by::GroupKey;
 
 /// What has quotes is a sentence; all else is a command.
 const REPORTS: &systape_cli::Habits = &[
@@ -612,7 +612,7 @@ fn of_a_kind(word: &str) -> Option<String> {
     let known = |call: &&str| name(call) && systape_abi::Selection::parse(&[format!("={call}")]).is_ok();
     let call = [word, word.strip_suffix('s').unwrap_or(word)].into_iter().find(known);
     let call = || call.map(|call| format!("type 'analyze -e {call}'"));
-    let key = || By::meant(word).map(|name| format!("sums by it: 'analyze top --by {name}'"));
+    let key = || GroupKey::meant(word).map(|name| format!("sums by it: 'analyze top --by {name}'"));
     kind.map(|(_, _, text)| said(text)).or_else(key).or_else(call)
 }
 

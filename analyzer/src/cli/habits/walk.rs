@@ -24,7 +24,7 @@ struct Word {
 }
 
 /// Reads the words of one command line.
-struct Walk<'a> {
+struct WordWalk<'a> {
     options: Options<'a>,
     view: &'a str,
     exists: &'a dyn Fn(&OsStr) -> bool,
@@ -35,7 +35,7 @@ struct Walk<'a> {
 
 type Rest<'a> = std::iter::Peekable<std::slice::Iter<'a, OsString>>;
 
-impl Walk<'_> {
+impl WordWalk<'_> {
     fn push(&mut self, text: impl Into<OsString>) {
         self.words.push(Word { text: text.into(), plain: false, behind: None });
     }
@@ -413,7 +413,7 @@ pub(crate) fn settled(
     if let Some(why) = no_report(typed, exists) {
         return Err(why);
     }
-    let mut walk = Walk { options: Options(options), view, exists, words: Vec::new(), last: Vec::new() };
+    let mut walk = WordWalk { options: Options(options), view, exists, words: Vec::new(), last: Vec::new() };
     walk.run(typed)?;
     walk.comms();
     walk.report_first();

@@ -10,20 +10,20 @@ use seccompiler::{
     BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter, SeccompRule, TargetArch,
 };
 
-use super::Needs;
+use super::RemainingRights;
 
-type Rules = BTreeMap<i64, Vec<SeccompRule>>;
-type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
+type SandboxRules = BTreeMap<i64, Vec<SeccompRule>>;
+type SandboxResult<T> = Result<T, Box<dyn std::error::Error>>;
 
 /// Confines this thread and those it makes to the calls that `needs` allows.
 ///
 /// # Errors
 /// The kernel has no seccomp or refuses it.
-pub(super) fn confine(needs: &Needs) -> Result<()> {
+pub(super) fn confine(needs: &RemainingRights) -> SandboxResult<()> {
     let arch = TargetArch::try_from(std::env::consts::ARCH)?;
     let errno = |errno: libc::c_int| SeccompAction::Errno(errno as u32);
     // clone3 has its flags in memory, where a filter cannot look. Without it libc takes clone, which can be looked at.
-    let no_clone3 = Rules::from([(libc::SYS_clone3, Vec::new())]);
+    let no_clone3 = SandboxRules::from([(libc::SYS_clone3, Vec::new())]);
     let first: BpfProgram =
         SeccompFilter::new(no_clone3, SeccompAction::Allow, errno(libc::ENOSYS), arch)?.try_into()?;
     let second: BpfProgram =
@@ -32,8 +32,8 @@ pub(super) fn confine(needs: &Needs) -> Result<()> {
     Ok(seccompiler::apply_filter(&second)?)
 }
 
-fn allowed(needs: &Needs) -> Result<Rules> {
-    let mut rules = Rules::new();
+fn allowed(needs: &RemainingRights) -> SandboxResult<SandboxRules> {
+    let mut rules = SandboxRules::new();
     let mut any = |calls: &[libc::c_long]| rules.extend(calls.iter().map(|&nr| (nr, Vec::new())));
     any(&ALWAYS);
     #[cfg(target_arch = "x86_64")]
@@ -57,13 +57,13 @@ fn allowed(needs: &Needs) -> Result<Rules> {
     }
     for (nr, values) in [(libc::SYS_fcntl, &FCNTL[..]), (libc::SYS_ioctl, &IOCTL), (libc::SYS_flock, &FLOCK)] {
         let one_of = values.iter().map(|&value| rule(1, SeccompCmpOp::Eq, value));
-        rules.insert(nr, one_of.collect::<Result<_>>()?);
+        rules.insert(nr, one_of.collect::<SandboxResult<_>>()?);
     }
     Ok(rules)
 }
 
 /// Calls that a process without a second one may make with some arguments only.
-fn alone() -> Result<Rules> {
+fn alone() -> SandboxResult<SandboxRules> {
     let thread = libc::CLONE_THREAD as u64;
     let this = u64::from(std::process::id());
     // SAFETY: asks for a number.
@@ -71,7 +71,7 @@ fn alone() -> Result<Rules> {
     let exec = libc::PROT_EXEC as u64;
     let names = [libc::PR_SET_NAME, libc::PR_GET_NAME, libc::PR_SET_VMA];
     let names = names.iter().map(|&option| rule(0, SeccompCmpOp::Eq, option as u64));
-    Ok(Rules::from([
+    Ok(SandboxRules::from([
         // threads, no processes
         (libc::SYS_clone, vec![rule(0, SeccompCmpOp::MaskedEq(thread), thread)?]),
         // no new code
@@ -82,17 +82,17 @@ fn alone() -> Result<Rules> {
         (libc::SYS_tkill, vec![rule(0, SeccompCmpOp::Eq, tid)?]),
         // what limits there are, for the size of a stack
         (libc::SYS_prlimit64, vec![SeccompRule::new(vec![is(0, SeccompCmpOp::Eq, 0)?, is(2, SeccompCmpOp::Eq, 0)?])?]),
-        (libc::SYS_prctl, names.collect::<Result<_>>()?),
+        (libc::SYS_prctl, names.collect::<SandboxResult<_>>()?),
     ]))
 }
 
-fn is(argument: u8, op: SeccompCmpOp, value: u64) -> Result<SeccompCondition> {
+fn is(argument: u8, op: SeccompCmpOp, value: u64) -> SandboxResult<SeccompCondition> {
     // a pointer has 64 bits, all else that is looked at is an int
     let len = if argument == 2 && op == SeccompCmpOp::Eq { SeccompCmpArgLen::Qword } else { SeccompCmpArgLen::Dword };
     Ok(SeccompCondition::new(argument, len, op, value)?)
 }
 
-fn rule(argument: u8, op: SeccompCmpOp, value: u64) -> Result<SeccompRule> {
+fn rule(argument: u8, op: SeccompCmpOp, value: u64) -> SandboxResult<SeccompRule> {
     Ok(SeccompRule::new(vec![is(argument, op, value)?])?)
 }
 

@@ -8,7 +8,7 @@ use std::path::Path;
 use caps::errors::CapsError;
 use caps::{CapSet, Capability, CapsHashSet};
 
-use super::Needs;
+use super::RemainingRights;
 
 /// Takes every capability from this thread, and from the threads and programs it starts. CAP_DAC_READ_SEARCH stays if a
 /// file to read needs it, CAP_DAC_OVERRIDE if a file to write or a directory with a file to remove does: root may
@@ -16,7 +16,7 @@ use super::Needs;
 ///
 /// # Errors
 /// The kernel refuses to change the sets.
-pub(super) fn give_up(needs: &Needs) -> Result<(), CapsError> {
+pub(super) fn give_up(needs: &RemainingRights) -> Result<(), CapsError> {
     let had = caps::read(None, CapSet::Permitted)?;
     caps::clear(None, CapSet::Effective)?;
     let closed = |path: &Path, mode| is_closed(path, mode);

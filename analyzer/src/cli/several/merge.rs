@@ -13,7 +13,7 @@ use super::named::Named;
 use super::{has_host, of_one};
 use crate::asked::config::Config;
 use crate::asked::other;
-use crate::render::label::{Head, Label, Labels, Lines};
+use crate::render::label::{Head, LabelledLines, Lines, TapeLabel};
 use crate::render::out::Out;
 use crate::table::question;
 use crate::values::clock::{Clock, day_of};
@@ -31,7 +31,7 @@ const BUFFER: usize = 1 << 16;
 
 /// A tape of the listing.
 #[derive(Debug)]
-struct Member {
+struct MergedTape {
     path: PathBuf,
     named: Named,
     clock: Clock,
@@ -59,10 +59,10 @@ pub(super) fn answer(config: &Config, tapes: &[PathBuf]) -> Result<Verdict> {
 }
 
 /// The tapes whose time of day is known, in order of their beginnings; what is wrong with others is told.
-fn members(config: &Config, tapes: &[PathBuf]) -> (Vec<Member>, Verdict) {
+fn members(config: &Config, tapes: &[PathBuf]) -> (Vec<MergedTape>, Verdict) {
     let (mut members, mut verdict) = (Vec::new(), Verdict::default());
     for path in tapes {
-        match Member::of(path) {
+        match MergedTape::of(path) {
             Ok(member) => members.push(member),
             Err(error) => {
                 verdict.bad = true;
@@ -77,7 +77,7 @@ fn members(config: &Config, tapes: &[PathBuf]) -> (Vec<Member>, Verdict) {
     (members, verdict)
 }
 
-impl Member {
+impl MergedTape {
     fn of(path: &Path) -> Result<Self> {
         let tape = open(path)?;
         let session = tape.session();
@@ -105,11 +105,11 @@ fn most_at_once(times: impl Iterator<Item = (i64, i64)>) -> usize {
 }
 
 /// What stands before the lines of each: the machine, or the file if that does not tell them apart.
-fn names(members: &[Member]) -> Vec<Vec<u8>> {
+fn names(members: &[MergedTape]) -> Vec<Vec<u8>> {
     let mut hosts: Vec<&[u8]> = members.iter().map(|member| &*member.named.host).collect();
     hosts.sort_unstable();
     let by_host = hosts.windows(2).all(|pair| pair[0] != pair[1]) && hosts.iter().all(|host| !host.is_empty());
-    let name = |member: &Member| if by_host { escaped(&member.named.host) } else { member.named.name.clone() };
+    let name = |member: &MergedTape| if by_host { escaped(&member.named.host) } else { member.named.name.clone() };
     let names: Vec<String> = members.iter().map(name).collect();
     let width = names.iter().map(|name| name.chars().count()).max().unwrap_or(0);
     names.iter().map(|name| format!("{name:<width$} ").into_bytes()).collect()
@@ -127,13 +127,13 @@ struct Merge<'scope, 'env> {
 }
 
 impl<'scope, 'env> Merge<'scope, 'env> {
-    fn run(mut self, mut waiting: VecDeque<(Member, Vec<u8>)>) -> Result<Verdict> {
+    fn run(mut self, mut waiting: VecDeque<(MergedTape, Vec<u8>)>) -> Result<Verdict> {
         let mut out = Out::stdout(self.config.format)?;
         let mut sources: Vec<Source<'scope>> = Vec::new();
         while self.left > 0 {
             let next = sources.iter().map(|source| source.time).min();
             // one that begins before what is next may have lines before it
-            let due = |(member, _): &(Member, Vec<u8>)| next.is_none_or(|next| member.times.0 <= next);
+            let due = |(member, _): &(MergedTape, Vec<u8>)| next.is_none_or(|next| member.times.0 <= next);
             if waiting.front().is_some_and(due)
                 && let Some((member, name)) = waiting.pop_front()
             {
@@ -157,11 +157,13 @@ impl<'scope, 'env> Merge<'scope, 'env> {
     }
 
     /// Has the listing of `member` made. False: it has no line.
-    fn begin(&self, member: Member, name: Vec<u8>) -> Result<(Source<'scope>, bool)> {
+    fn begin(&self, member: MergedTape, name: Vec<u8>) -> Result<(Source<'scope>, bool)> {
         let (sender, lines) = sync_channel(WAITING);
         let config = self.config.of_time(&member.path, self.dated);
-        let label =
-            config.format.rows().map_or_else(|| Label::Text(name), |form| member.named.label(form, has_host(&config)));
+        let label = config
+            .format
+            .rows()
+            .map_or_else(|| TapeLabel::Text(name), |form| member.named.label(form, has_host(&config)));
         let name_of = member.named.name.clone();
         let listing = move || -> Result<Verdict> {
             // waiting for its turn must not keep the threads of other tapes
@@ -170,7 +172,7 @@ impl<'scope, 'env> Merge<'scope, 'env> {
             pool.install(|| of_one(&config, open(&config.file), &mut out))
         };
         let thread = std::thread::Builder::new().spawn_scoped(self.scope, listing).context("cannot make a thread")?;
-        let labels = Labels::new(label, &self.head);
+        let labels = LabelledLines::new(label, &self.head);
         let time = member.times.0;
         let mut source =
             Source { clock: member.clock, lines, labels, thread, front: Lines::default(), done: (0, 0), time };
@@ -194,7 +196,7 @@ impl<'scope, 'env> Merge<'scope, 'env> {
 struct Source<'scope> {
     clock: Clock,
     lines: Receiver<Lines>,
-    labels: Labels,
+    labels: LabelledLines,
     thread: ScopedJoinHandle<'scope, Result<Verdict>>,
     /// What is next.
     front: Lines,

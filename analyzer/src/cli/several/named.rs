@@ -4,14 +4,14 @@ use std::path::Path;
 
 use crate::render::cell::Cell;
 use crate::render::form::Form;
-use crate::render::label::Label;
+use crate::render::label::TapeLabel;
 use crate::reports::named::TAPES;
 use crate::values::words::escaped;
 
 /// A tape among several.
 #[derive(Clone, Debug)]
 pub(super) struct Named {
-    /// Its path, as named or found, for a terminal.
+    /// Path of the tape, as named or found, for a terminal.
     pub name: String,
     path: Vec<u8>,
     /// The machine that was recorded; empty: not known.
@@ -32,7 +32,7 @@ impl Named {
     }
 
     /// What stands before each of its rows: the columns of [`TAPES`], without the machine if rows have it themselves.
-    pub(super) fn label(&self, form: Form, has_host: bool) -> Label {
+    pub(super) fn label(&self, form: Form, has_host: bool) -> TapeLabel {
         let host = if self.host.is_empty() { Cell::Null } else { Cell::from(&*self.host) };
         let cells = TAPES.columns.iter().zip([host, Cell::from(&*self.path)]).skip(usize::from(has_host));
         let mut before = Vec::new();
@@ -43,7 +43,7 @@ impl Named {
                     cell.json(column.ty, &mut before);
                     before.push(b',');
                 }
-                Label::Json(before)
+                TapeLabel::Json(before)
             }
             Form::Csv => {
                 let mut names = String::new();
@@ -53,7 +53,7 @@ impl Named {
                     names.push_str(&column.name);
                     names.push(',');
                 }
-                Label::Csv { fields: before, names }
+                TapeLabel::Csv { fields: before, names }
             }
         }
     }
@@ -68,11 +68,11 @@ mod tests {
         let named = Named::new(Path::new("a\n.tape"), b"web1".to_vec());
         assert_eq!(named.heading(), "a\\n.tape (web1)");
         let json = b"\"host\":\"web1\",\"tape\":\"a\\n.tape\",".to_vec();
-        assert_eq!(named.label(Form::Json, false), Label::Json(json));
+        assert_eq!(named.label(Form::Json, false), TapeLabel::Json(json));
         let fields = b"web1,a\\n.tape,".to_vec();
-        assert_eq!(named.label(Form::Csv, false), Label::Csv { fields, names: "host,tape,".to_owned() });
+        assert_eq!(named.label(Form::Csv, false), TapeLabel::Csv { fields, names: "host,tape,".to_owned() });
         let unknown = Named::new(Path::new("b"), Vec::new());
-        assert_eq!(unknown.label(Form::Json, true), Label::Json(b"\"tape\":\"b\",".to_vec()));
-        assert_eq!(unknown.label(Form::Json, false), Label::Json(b"\"host\":null,\"tape\":\"b\",".to_vec()));
+        assert_eq!(unknown.label(Form::Json, true), TapeLabel::Json(b"\"tape\":\"b\",".to_vec()));
+        assert_eq!(unknown.label(Form::Json, false), TapeLabel::Json(b"\"host\":null,\"tape\":\"b\",".to_vec()));
     }
 }

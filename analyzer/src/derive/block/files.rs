@@ -15,11 +15,11 @@ use crate::values::words::escaped;
 /// A file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct File {
-    /// Its file system, as the kernel's dev_t.
+    /// File system, as the kernel's dev_t.
     pub dev: u32,
-    /// Its inode there.
+    /// Inode of the file there.
     pub inode: u64,
-    /// Its path; None: not known.
+    /// Path of the file; None: not known.
     pub path: Option<Vec<u8>>,
     /// Names it has; 0: not known.
     pub links: u64,
@@ -90,7 +90,7 @@ impl Files {
 
 /// What an I/O reads or writes, as a value.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(crate) enum Held {
+pub(crate) enum IoTarget {
     /// This path; whether the file has others.
     Path(Vec<u8>, bool),
     /// A file without a known path: its file system and inode.
@@ -101,7 +101,7 @@ pub(crate) enum Held {
     Nothing,
 }
 
-impl Held {
+impl IoTarget {
     /// What `io` reads or writes, whose file is `file`.
     pub(crate) fn new(io: &BlockIo, file: Option<&File>) -> Self {
         match file {
@@ -180,7 +180,7 @@ mod tests {
     fn what_is_known_is_said() {
         let io = |holds, inode| BlockIo { holds, inode, bytes: 512, ..BlockIo::default() };
         let file = |path: Option<&str>, links| File { dev: 8 << 20 | 16, inode: 7, path: path.map(Into::into), links };
-        let says = |io: &BlockIo, file: Option<&File>| Held::new(io, file).text();
+        let says = |io: &BlockIo, file: Option<&File>| IoTarget::new(io, file).text();
         let of_file = io(BlockHolds::File, 7);
         assert_eq!(says(&of_file, Some(&file(Some("/a\nb"), 1))), "/a\\nb");
         assert_eq!(says(&of_file, Some(&file(Some("/a"), 2))), "/a+");

@@ -35,9 +35,9 @@ const RAHEAD: u32 = 1 << 19;
 /// Operation of a block I/O.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) enum Op {
-    /// Read.
+    /// Data is read.
     Read,
-    /// Write.
+    /// Data is written.
     Write,
     /// Flush of the device's cache.
     Flush,
@@ -79,7 +79,7 @@ impl Op {
         }
     }
 
-    /// Its name: `read`, `write_zeroes`, `op17`.
+    /// Name of the operation: `read`, `write_zeroes`, `op17`.
     pub(crate) fn name(self) -> String {
         match self {
             Self::Read => "read".to_owned(),

@@ -2,7 +2,7 @@
 
 use systape_format::model::{BlockCause, BlockIo, BlockLayer, Dict, Session, Task};
 
-use super::files::{File, Files, Held};
+use super::files::{File, Files, IoTarget};
 use crate::table::filter::Scope;
 use crate::values::words::escaped;
 
@@ -26,14 +26,14 @@ impl<'a> Io<'a> {
         Self { io, owner: task(io.owner), origin: task(io.origin), file: None }
     }
 
-    /// The same with its file, one of the segment's, and its owner as that was called when it dirtied the file.
+    /// Adds its file, one of the segment's, and its owner as that was called when it dirtied the file.
     pub(crate) fn with(self, files: &'a Files) -> Self {
         Self { file: files.of(self.io), owner: files.dirtier(self.io).or(self.owner), ..self }
     }
 
     /// What it reads or writes.
-    pub(crate) fn held(&self) -> Held {
-        Held::new(self.io, self.file)
+    pub(crate) fn held(&self) -> IoTarget {
+        IoTarget::new(self.io, self.file)
     }
 
     /// ns the device took; None when not known. A bio-based device has no queue: its time begins when the bio entered it.

@@ -10,24 +10,24 @@ use super::by::{Part, part};
 use super::flags::Op;
 use super::io::Io;
 use crate::render::loghist::LogHist;
-use crate::table::group::by::By;
+use crate::table::group::by::GroupKey;
 use crate::table::group::of_cgroup::OfCgroup;
 use crate::values::devices::{Dev, Devices};
 use crate::values::order::InOrder as _;
 
 /// What a histogram has buckets of.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Measure {
+pub(crate) enum HistogramOf {
     /// How long the device took, µs.
     #[default]
     Latency,
-    /// The same with the time in the queue, µs.
+    /// Time on the device and in the queue, µs.
     Whole,
     /// Size, KiB, rounded down.
     Size,
 }
 
-impl Measure {
+impl HistogramOf {
     /// Of `io`; None: not known, and of what has no data no size.
     fn of(self, io: &Io<'_>) -> Option<u64> {
         match self {
@@ -37,7 +37,7 @@ impl Measure {
         }
     }
 
-    /// Its unit in text, as bcc's tools have it.
+    /// Unit in text, as bcc's tools have it.
     pub(crate) fn unit(self) -> &'static str {
         if self == Self::Size { "Kbytes" } else { "usecs" }
     }
@@ -64,12 +64,12 @@ pub(crate) struct Sum {
     pub max: u64,
     /// Values of the measure.
     pub hist: LogHist,
-    /// Their owner, with its newest name.
+    /// Owner of the I/Os, with its newest name.
     pub owner: Option<Task>,
 }
 
 impl Sum {
-    fn add(&mut self, io: &Io<'_>, measure: Measure) {
+    fn add(&mut self, io: &Io<'_>, measure: HistogramOf) {
         self.ios += 1;
         match Op::of_io(io.io) {
             Op::Read => self.read += u64::from(io.io.bytes),
@@ -125,15 +125,15 @@ impl Sum {
 /// Sums so far.
 #[derive(Clone, Debug)]
 pub(crate) struct Sums {
-    keys: Vec<By>,
-    measure: Measure,
+    keys: Vec<GroupKey>,
+    measure: HistogramOf,
     of_cgroup: OfCgroup,
     sums: FxHashMap<(Dev, Vec<Part>), Sum>,
 }
 
 /// All sums, and the devices they leave out.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Folded {
+pub(crate) struct BlockSums {
     /// Values of the keys, their sum, and whether `all` includes it, None: perhaps twice; most time first.
     pub rows: Vec<(Vec<Part>, Sum, Option<bool>)>,
     /// Everything, each I/O once: on the lowest layer.
@@ -148,7 +148,7 @@ pub(crate) struct Folded {
 
 impl Sums {
     /// Empty sums by `keys`, with histograms of `measure`; `session` tells what cgroups are called.
-    pub(crate) fn new(keys: Vec<By>, measure: Measure, session: &Session) -> Self {
+    pub(crate) fn new(keys: Vec<GroupKey>, measure: HistogramOf, session: &Session) -> Self {
         Self { of_cgroup: OfCgroup::of(session, &keys), keys, measure, sums: FxHashMap::default() }
     }
 
@@ -160,16 +160,16 @@ impl Sums {
 
     /// Merges disks. If `disk` is a key, a stacked device keeps its row and is left out of the total; else its I/Os are
     /// in no row.
-    pub(crate) fn fold(self, devices: &Devices) -> Folded {
+    pub(crate) fn fold(self, devices: &Devices) -> BlockSums {
         let present: FxHashSet<Dev> = self.sums.keys().map(|(dev, _)| *dev).collect();
         let below: FxHashMap<Dev, Vec<Dev>> = present.iter().map(|dev| (*dev, devices.below(*dev, &present))).collect();
-        let by_disk = self.keys.contains(&By::Disk);
+        let by_disk = self.keys.contains(&GroupKey::Disk);
         // above what is not there nothing can be
         let mut late: Vec<Dev> =
             present.iter().copied().filter(|dev| present.len() > 1 && devices.is_late(*dev)).collect();
         late.sort_unstable();
         let mut rows: FxHashMap<Vec<Part>, (Sum, Option<bool>)> = FxHashMap::default();
-        let mut folded = Folded { of_cgroup: self.of_cgroup, ..Folded::default() };
+        let mut folded = BlockSums { of_cgroup: self.of_cgroup, ..BlockSums::default() };
         let mut stacked: FxHashMap<Dev, u64> = FxHashMap::default();
         // in one order, so that the name that stays is always the same
         let mut sums: Vec<_> = self.sums.into_iter().collect();
@@ -206,7 +206,7 @@ mod tests {
     use crate::values::devices::dev;
     use systape_format::model::{BlockIo, DeviceLink, Dict, Session, Task};
 
-    fn fold(keys: &[By]) -> Folded {
+    fn fold(keys: &[GroupKey]) -> BlockSums {
         let (sda, dm) = (dev((8, 0)), dev((253, 0)));
         let link = DeviceLink { dev: (253, 0), lower: vec![(8, 0)], ..DeviceLink::default() };
         let devices = Devices::new(&Session { device_links: vec![link], ..Session::default() });
@@ -223,7 +223,7 @@ mod tests {
             requeues: 1,
             ..BlockIo::default()
         };
-        let mut sums = Sums::new(keys.to_vec(), Measure::Latency, &Session::default());
+        let mut sums = Sums::new(keys.to_vec(), HistogramOf::Latency, &Session::default());
         for io in [
             io(dm, 1, Some(0), 1_000, 0),
             io(sda, 1, None, 4_000, 0),
@@ -237,7 +237,7 @@ mod tests {
 
     #[test]
     fn a_stacked_device_is_not_summed() {
-        let folded = fold(&[By::Disk]);
+        let folded = fold(&[GroupKey::Disk]);
         let rows: Vec<_> = folded.rows.iter().map(|(_, sum, counted)| (sum.ios, sum.total, *counted)).collect();
         assert_eq!(rows, [(1, 9_000, Some(false)), (3, 7_000, Some(true))]);
         assert!(folded.late.is_empty());
@@ -251,7 +251,7 @@ mod tests {
     fn a_device_that_came_later_may_be_counted_twice() {
         let devices = Devices::new(&Session { devices: vec![(8, 0, b"sda".to_vec())], ..Session::default() });
         let of = |numbers: &[(u32, u32)], key| {
-            let mut sums = Sums::new(vec![key], Measure::Latency, &Session::default());
+            let mut sums = Sums::new(vec![key], HistogramOf::Latency, &Session::default());
             for number in numbers {
                 let io = BlockIo { complete: 1, dev: dev(*number), bytes: 512, ..BlockIo::default() };
                 sums.add(&Io::new(&io, &Dict::default()));
@@ -260,15 +260,15 @@ mod tests {
             (folded.rows.iter().map(|(_, sum, counted)| (sum.ios, *counted)).collect::<Vec<_>>(), folded.late)
         };
         let late = vec![dev((7, 0))];
-        assert_eq!(of(&[(7, 0), (7, 0), (8, 0)], By::Disk), (vec![(2, None), (1, Some(true))], late.clone()));
-        assert_eq!(of(&[(8, 0), (7, 0)], By::Comm), (vec![(2, None)], late));
+        assert_eq!(of(&[(7, 0), (7, 0), (8, 0)], GroupKey::Disk), (vec![(2, None), (1, Some(true))], late.clone()));
+        assert_eq!(of(&[(8, 0), (7, 0)], GroupKey::Comm), (vec![(2, None)], late));
         // there is nothing that it could be on
-        assert_eq!(of(&[(7, 0)], By::Disk), (vec![(1, Some(true))], vec![]));
+        assert_eq!(of(&[(7, 0)], GroupKey::Disk), (vec![(1, Some(true))], vec![]));
     }
 
     #[test]
     fn by_task_each_io_is_counted_once() {
-        let folded = fold(&[By::Pid]);
+        let folded = fold(&[GroupKey::Pid]);
         let rows: Vec<_> = folded.rows.iter().map(|(parts, sum, _)| (parts[0].clone(), sum.ios)).collect();
         assert_eq!(rows, [(Part::Task(None), 1), (Part::Task(Some((0, 5))), 2)]);
         assert_eq!(folded.rows[1].1.comm(), b"dd");

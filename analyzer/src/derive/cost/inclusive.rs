@@ -1,6 +1,6 @@
 //! The part of a critical path that is inside of a cause: its own calls, and what others did while a wait in such a call lasted.
 
-use super::pattern::{Pattern, Time};
+use super::pattern::{CausePattern, PatternTime};
 use crate::derive::critical::Id;
 use crate::derive::critical::doing::Spent;
 use crate::derive::critical::log::Logged;
@@ -16,13 +16,13 @@ pub(crate) struct Walked<'a> {
     pub threads: &'a [Logged],
     /// The path.
     pub path: &'a Path,
-    /// Its parts, perhaps split further, and what was done in each.
+    /// Parts of the path, perhaps split further, and what was done in each.
     pub parts: &'a [(Part, Spent)],
     /// What the threads of the path's waits were in.
     pub waits: &'a [Spent],
-    /// Calls.
+    /// Names of calls.
     pub book: &'a CallBook<'a>,
-    /// Files.
+    /// Names of files.
     pub names: &'a Names,
 }
 
@@ -37,11 +37,11 @@ pub(crate) struct Inside {
 
 impl Walked<'_> {
     /// Time of the path inside of each cause.
-    pub(crate) fn inside(&self, causes: &[Vec<Pattern>]) -> Vec<Inside> {
+    pub(crate) fn inside(&self, causes: &[Vec<CausePattern>]) -> Vec<Inside> {
         causes.iter().map(|patterns| self.of(patterns)).collect()
     }
 
-    fn of(&self, patterns: &[Pattern]) -> Inside {
+    fn of(&self, patterns: &[CausePattern]) -> Inside {
         let waits: Vec<bool> = self
             .path
             .handovers
@@ -67,10 +67,11 @@ impl Walked<'_> {
     }
 
     /// Time of a part in which its own thread is in the cause.
-    fn own(&self, patterns: &[Pattern], part: &Part, spent: &Spent) -> u64 {
+    fn own(&self, patterns: &[CausePattern], part: &Part, spent: &Spent) -> u64 {
         let (of_thread, span) = ((part.thread, part.from), (part.from, part.to));
-        let so =
-            |pattern: &&Pattern| self.is_of(pattern, of_thread) && pattern.state(part.state) && pattern.overlaps(span);
+        let so = |pattern: &&CausePattern| {
+            self.is_of(pattern, of_thread) && pattern.state(part.state) && pattern.overlaps(span)
+        };
         if patterns.iter().any(|pattern| so(&pattern)) {
             return part.to - part.from;
         }
@@ -86,22 +87,22 @@ impl Walked<'_> {
         calls.fold(0, |sum, of| sum + of.ns)
     }
 
-    fn is_of(&self, pattern: &Pattern, (thread, ts): (Id, u64)) -> bool {
+    fn is_of(&self, pattern: &CausePattern, (thread, ts): (Id, u64)) -> bool {
         let task = self.threads.get(thread as usize).and_then(|thread| thread.task_at(ts));
         task.is_some_and(|task| pattern.threads(task))
     }
 
     /// Whether a wait in `place` is one outside of calls, and the cause's.
-    fn outside(&self, patterns: &[Pattern], (thread, span): (Id, (u64, u64)), place: Place) -> bool {
-        let so = |pattern: &Pattern| pattern.time == Time::Outside && pattern.overlaps(span);
+    fn outside(&self, patterns: &[CausePattern], (thread, span): (Id, (u64, u64)), place: Place) -> bool {
+        let so = |pattern: &CausePattern| pattern.time == PatternTime::Outside && pattern.overlaps(span);
         let mut patterns = patterns.iter().filter(|pattern| so(pattern) && self.is_of(pattern, (thread, span.0)));
         matches!(place, Place::User | Place::Unknown) && patterns.next().is_some()
     }
 
-    fn call(&self, patterns: &[Pattern], (thread, span): (Id, (u64, u64)), (place, file): (Place, u32)) -> bool {
+    fn call(&self, patterns: &[CausePattern], (thread, span): (Id, (u64, u64)), (place, file): (Place, u32)) -> bool {
         let Place::Call(call) = place else { return false };
         let name = &self.book.get(call).name;
-        let so = |pattern: &Pattern| pattern.overlaps(span) && pattern.call(name, self.names.name(file));
+        let so = |pattern: &CausePattern| pattern.overlaps(span) && pattern.call(name, self.names.name(file));
         patterns.iter().any(|pattern| self.is_of(pattern, (thread, span.0)) && so(pattern))
     }
 }

@@ -10,7 +10,7 @@ const NEAR: u64 = 20_000_000;
 /// A cost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Cost {
-    /// ns; of a range the least.
+    /// Time in ns; of a range the least.
     pub ns: u64,
     /// The most, where rules differ.
     pub hi: Option<u64>,

@@ -20,7 +20,7 @@ pub(crate) enum Files {
 
 /// Which time of its threads is a cause's.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Time {
+pub(crate) enum PatternTime {
     /// All time in calls of this name, on these files.
     In {
         /// The call's name; empty: any call.
@@ -38,27 +38,27 @@ pub(crate) enum Time {
     Stuck,
     /// Stopped, by a signal or a tracer.
     Stopped,
-    /// On a CPU in no call.
+    /// Time on a CPU in no call.
     OwnCode,
     /// Asleep in no call.
     Outside,
     /// All their time, from fork to end.
     All,
-    /// The same without sleeps as their code asks.
+    /// All time without sleeps as their code asks.
     Busy,
 }
 
 /// Threads and time of a cause.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Pattern {
+pub(crate) struct CausePattern {
     /// Name of the threads; empty: any.
     pub comm: Vec<u8>,
-    /// Their process; None: any.
+    /// Process of the threads; None: any.
     pub pid: Option<u32>,
     /// The process that made theirs; None: any.
     pub parent: Option<u32>,
-    /// Their time.
-    pub time: Time,
+    /// Time of the threads.
+    pub time: PatternTime,
     /// Only in this time, CLOCK_MONOTONIC ns; None: always.
     pub span: Option<(u64, u64)>,
 }
@@ -93,7 +93,7 @@ impl Files {
     }
 }
 
-impl Pattern {
+impl CausePattern {
     /// Whether the thread is meant.
     pub(crate) fn threads(&self, task: &Task) -> bool {
         (self.comm.is_empty() || self.comm == task.comm)
@@ -108,21 +108,26 @@ impl Pattern {
 
     /// Whether own code between two calls of the cause is the cause's.
     pub(crate) fn loops(&self) -> bool {
-        matches!(self.time, Time::In { loops: true, .. })
+        matches!(self.time, PatternTime::In { loops: true, .. })
     }
 
     /// Whether a file of that name is one that the cause is about, not any.
     pub(crate) fn about(&self, file: &[u8]) -> bool {
-        matches!(&self.time, Time::In { files, .. } if *files != Files::Any && files.hold(Some(file)))
+        matches!(&self.time, PatternTime::In { files, .. } if *files != Files::Any && files.hold(Some(file)))
     }
 
     /// Whether time in the call `name` on `file` is the cause's.
     pub(crate) fn call(&self, name: &str, file: Option<&[u8]>) -> bool {
         match &self.time {
-            Time::In { call, files, .. } => (call.is_empty() || call == name) && files.hold(file),
-            Time::All => true,
-            Time::Busy => !is_sleep(name),
-            Time::Runqueue | Time::Throttled | Time::Stuck | Time::Stopped | Time::OwnCode | Time::Outside => false,
+            PatternTime::In { call, files, .. } => (call.is_empty() || call == name) && files.hold(file),
+            PatternTime::All => true,
+            PatternTime::Busy => !is_sleep(name),
+            PatternTime::Runqueue
+            | PatternTime::Throttled
+            | PatternTime::Stuck
+            | PatternTime::Stopped
+            | PatternTime::OwnCode
+            | PatternTime::Outside => false,
         }
     }
 
@@ -130,7 +135,9 @@ impl Pattern {
     pub(crate) fn own_code(&self, state: State) -> bool {
         matches!(
             (&self.time, state),
-            (Time::OwnCode, State::Running) | (Time::Outside, State::Sleeping(b'S' | b'D')) | (Time::Busy, _)
+            (PatternTime::OwnCode, State::Running)
+                | (PatternTime::Outside, State::Sleeping(b'S' | b'D'))
+                | (PatternTime::Busy, _)
         )
     }
 
@@ -138,12 +145,12 @@ impl Pattern {
     pub(crate) fn state(&self, state: State) -> bool {
         matches!(
             (&self.time, state),
-            (Time::All, _)
-                | (Time::Busy, State::Running | State::Waiting(_) | State::Throttled)
-                | (Time::Runqueue, State::Waiting(_))
-                | (Time::Throttled, State::Throttled)
-                | (Time::Stuck, State::Sleeping(b'D'))
-                | (Time::Stopped, State::Sleeping(b'T' | b't' | b'F'))
+            (PatternTime::All, _)
+                | (PatternTime::Busy, State::Running | State::Waiting(_) | State::Throttled)
+                | (PatternTime::Runqueue, State::Waiting(_))
+                | (PatternTime::Throttled, State::Throttled)
+                | (PatternTime::Stuck, State::Sleeping(b'D'))
+                | (PatternTime::Stopped, State::Sleeping(b'T' | b't' | b'F'))
         )
     }
 }
@@ -160,16 +167,16 @@ pub(crate) struct Matcher {
 const REMEMBERED: usize = 64;
 
 impl Matcher {
-    /// Of a thread.
-    pub(crate) fn new(patterns: &[Vec<Pattern>], task: &Task) -> Self {
-        let meant = |any: &Vec<Pattern>| any.iter().any(|pattern| pattern.threads(task));
+    /// Causes that a thread can have.
+    pub(crate) fn new(patterns: &[Vec<CausePattern>], task: &Task) -> Self {
+        let meant = |any: &Vec<CausePattern>| any.iter().any(|pattern| pattern.threads(task));
         Self { of_thread: bits(patterns.iter().map(meant)), calls: Vec::new() }
     }
 
     /// The causes that the thread is in, in `state` and `doing`, whenever that is; `file` is the name of the call's file.
     pub(crate) fn causes<'n>(
         &mut self,
-        patterns: &[Vec<Pattern>],
+        patterns: &[Vec<CausePattern>],
         task: &Task,
         (state, doing): (State, &Doing),
         name: CallName<'_>,
@@ -188,7 +195,7 @@ impl Matcher {
                 return *known;
             }
             let (name, file) = (name(call.call), file(call.file));
-            let within = |pattern: &Pattern| pattern.threads(task) && pattern.call(&name, file);
+            let within = |pattern: &CausePattern| pattern.threads(task) && pattern.call(&name, file);
             let causes = bits(patterns.iter().map(|any| any.iter().any(within)));
             if self.calls.len() < REMEMBERED {
                 self.calls.push((key, causes));
@@ -196,7 +203,7 @@ impl Matcher {
             causes
         });
         let own_code = matches!(doing, Doing::User);
-        let so = |pattern: &Pattern| {
+        let so = |pattern: &CausePattern| {
             pattern.threads(task) && (pattern.state(state) || (own_code && pattern.own_code(state)))
         };
         in_call | bits(patterns.iter().map(|any| any.iter().any(so)))
@@ -227,14 +234,14 @@ mod tests {
 
     #[test]
     fn states_that_are_causes() {
-        let of = |time| Pattern { comm: b"db".to_vec(), pid: Some(7), parent: None, time, span: None };
-        assert!(of(Time::OwnCode).own_code(State::Running) && !of(Time::OwnCode).state(State::Running));
+        let of = |time| CausePattern { comm: b"db".to_vec(), pid: Some(7), parent: None, time, span: None };
+        assert!(of(PatternTime::OwnCode).own_code(State::Running) && !of(PatternTime::OwnCode).state(State::Running));
         let waiting = State::Waiting(crate::derive::runs::Why::Woken);
         let stuck = State::Sleeping(b'D');
-        assert!(of(Time::Outside).own_code(stuck) && !of(Time::Outside).own_code(State::Running));
-        assert!(of(Time::Runqueue).state(waiting) && !of(Time::Runqueue).state(State::Running));
-        assert!(of(Time::Stuck).state(stuck) && !of(Time::Stuck).state(State::Sleeping(b'S')));
-        let (all, busy) = (of(Time::All), of(Time::Busy));
+        assert!(of(PatternTime::Outside).own_code(stuck) && !of(PatternTime::Outside).own_code(State::Running));
+        assert!(of(PatternTime::Runqueue).state(waiting) && !of(PatternTime::Runqueue).state(State::Running));
+        assert!(of(PatternTime::Stuck).state(stuck) && !of(PatternTime::Stuck).state(State::Sleeping(b'S')));
+        let (all, busy) = (of(PatternTime::All), of(PatternTime::Busy));
         assert!(all.call("nanosleep", None) && !busy.call("nanosleep", None) && busy.call("wait4", None));
         assert!(all.state(State::Sleeping(b'S')) && !busy.state(State::Sleeping(b'S')) && busy.state(waiting));
         assert!(busy.own_code(State::Sleeping(b'D')), "for a page");
@@ -243,9 +250,9 @@ mod tests {
     #[test]
     fn threads_that_are_meant() {
         let task = |comm: &[u8], pid, ppid| Task { comm: comm.to_vec(), pid, ppid, ..Task::default() };
-        let one = Pattern { comm: b"db".to_vec(), pid: Some(7), parent: None, time: Time::All, span: None };
+        let one = CausePattern { comm: b"db".to_vec(), pid: Some(7), parent: None, time: PatternTime::All, span: None };
         assert!(one.threads(&task(b"db", 7, 1)) && !one.threads(&task(b"db", 8, 1)) && !one.threads(&task(b"d", 7, 1)));
-        let made = Pattern { comm: Vec::new(), pid: None, parent: Some(7), time: Time::All, span: None };
+        let made = CausePattern { comm: Vec::new(), pid: None, parent: Some(7), time: PatternTime::All, span: None };
         assert!(made.threads(&task(b"x", 9, 7)) && !made.threads(&task(b"db", 7, 1)));
     }
 }

@@ -12,12 +12,12 @@ use std::sync::Arc;
 use rustc_hash::{FxHashMap, FxHashSet};
 use systape_format::model::Task;
 
-use super::pattern::{CallName, Causes, MOST, Matcher, Pattern};
+use super::pattern::{CallName, CausePattern, Causes, MOST, Matcher};
 use super::union::Union;
 use crate::derive::critical::Id;
 use crate::derive::critical::log::Ids;
 use crate::derive::runs::decode::ANY_CHILD;
-use crate::derive::runs::{Doing, End, Interval, Sink, Slot, State, Thread, Why};
+use crate::derive::runs::{Doing, End, Interval, IntervalSink, Slot, State, Thread, Why};
 
 /// A range, ns.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -31,7 +31,7 @@ pub(crate) struct Range {
 }
 
 impl Range {
-    /// Of one figure.
+    /// Makes a range of one figure.
     pub(crate) fn of(ns: u64) -> Self {
         Self { lo: ns, hi: ns, most: ns }
     }
@@ -43,14 +43,14 @@ impl Range {
 
 /// What would limit [`Range::most`] after a wait for any child, if that wait is not begun again.
 #[derive(Debug)]
-struct Held {
+struct ChildWaitLimit {
     /// When the wait ended, CLOCK_MONOTONIC ns.
     ts: u64,
     /// By cause, ns.
     limits: Vec<u64>,
 }
 
-impl Held {
+impl ChildWaitLimit {
     fn apply(&self, saved: &mut [Range]) {
         for (range, limit) in saved.iter_mut().zip(&self.limits) {
             range.most = range.most.min(*limit).max(range.hi);
@@ -84,7 +84,7 @@ struct Round {
 
 /// The sink.
 pub(crate) struct Saved<'a> {
-    patterns: &'a [Vec<Pattern>],
+    patterns: &'a [Vec<CausePattern>],
     name: CallName<'a>,
     ids: Ids,
     /// Threads whose sleeps end at fixed times.
@@ -106,19 +106,19 @@ pub(crate) struct Saved<'a> {
     /// Numbers of [`ANY_CHILD`].
     any_child: FxHashSet<u32>,
     /// By thread, see there.
-    held: FxHashMap<Id, Held>,
+    held: FxHashMap<Id, ChildWaitLimit>,
     /// Causes of which a barrier took away what was saved: the path does not know of it.
     pub limited: Causes,
-    /// By cause: the time in which at least one thread was in it.
+    /// Time by cause in which at least one thread was in it.
     pub unions: Vec<Union>,
-    /// By cause: when it began first and ended last.
+    /// Span by cause: when it began first and ended last.
     pub spans: Vec<Option<(u64, u64)>>,
 }
 
 impl<'a> Saved<'a> {
-    /// Of `subject`, whose time that counts is `span`; threads are numbered by `ids`. Causes beyond [`MOST`] are not measured.
+    /// Makes the sums of `subject`, whose time that counts is `span`; threads are numbered by `ids`. Causes beyond [`MOST`] are not measured.
     pub(crate) fn new(
-        patterns: &'a [Vec<Pattern>],
+        patterns: &'a [Vec<CausePattern>],
         name: CallName<'a>,
         ids: Ids,
         (paced, barriers): (FxHashSet<Id>, &'a FxHashSet<(u32, Vec<u8>)>),
@@ -141,7 +141,9 @@ impl<'a> Saved<'a> {
             any_child: FxHashSet::default(),
             held: FxHashMap::default(),
             limited: 0,
-            loops: (0..causes).filter(|at| patterns[*at].iter().any(Pattern::loops)).fold(0, |bits, at| bits | 1 << at),
+            loops: (0..causes)
+                .filter(|at| patterns[*at].iter().any(CausePattern::loops))
+                .fold(0, |bits, at| bits | 1 << at),
             unions: vec![Union::default(); causes],
             spans: vec![None; causes],
         }
@@ -249,7 +251,7 @@ impl<'a> Saved<'a> {
         };
         let paced = end == End::Woken(None) && self.paced.contains(&id);
         let is_any = self.is_any_child(&interval.doing).is_some();
-        let mut held = Held { ts, limits: vec![u64::MAX; if is_any { self.patterns.len() } else { 0 }] };
+        let mut held = ChildWaitLimit { ts, limits: vec![u64::MAX; if is_any { self.patterns.len() } else { 0 }] };
         let saved = self.of(id);
         for (at, range) in saved.iter_mut().enumerate() {
             if causes & 1 << at != 0 {
@@ -347,7 +349,7 @@ fn each(mut causes: Causes, mut with: impl FnMut(usize)) {
     }
 }
 
-impl Sink for Saved<'_> {
+impl IntervalSink for Saved<'_> {
     fn interval(&mut self, threads: &[Thread], slot: Slot, interval: &Interval) {
         let (from, to) = (interval.from.max(self.span.0), interval.to.min(self.span.1));
         if to <= from || threads[slot].task.pid == 0 {

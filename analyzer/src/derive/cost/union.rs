@@ -28,7 +28,7 @@ impl Union {
         }
     }
 
-    /// Its length, ns.
+    /// Length of the union, ns.
     pub(crate) fn ns(&self) -> u64 {
         self.open.iter().fold(self.closed, |sum, (from, to)| sum + (to - from))
     }

@@ -7,7 +7,7 @@ use systape_format::model::Task;
 use super::Id;
 use super::log::Ids;
 use crate::derive::runs::keys::{self, Place};
-use crate::derive::runs::{Doing, InCall, Interval, Sink, Slot, Thread};
+use crate::derive::runs::{Doing, InCall, Interval, IntervalSink, Slot, Thread};
 use crate::table::call_files::NO_FILE;
 
 /// Most calls of one span that are told apart; time in others is in [`Spent::others`].
@@ -120,7 +120,7 @@ impl Doings {
     }
 }
 
-impl Sink for Doings {
+impl IntervalSink for Doings {
     fn interval(&mut self, threads: &[Thread], slot: Slot, interval: &Interval) {
         if interval.is_empty() {
             return;

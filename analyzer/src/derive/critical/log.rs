@@ -8,7 +8,7 @@ use rustc_hash::FxHashMap;
 use systape_format::model::{CPU_NONE, Task};
 
 use super::{Ended, Id, Stretch};
-use crate::derive::runs::{End, Interval, Sink, Slot, State, Thread};
+use crate::derive::runs::{End, Interval, IntervalSink, Slot, State, Thread};
 
 /// What a thread is found by: its number unique in the tape; on a tape without these its tid.
 fn key(task: &Task) -> u64 {
@@ -118,7 +118,7 @@ impl Log {
     }
 }
 
-impl Sink for Log {
+impl IntervalSink for Log {
     // a part of a path is of one name
     fn steps(&self, before: &Task, after: &Task) -> bool {
         (&after.comm, &after.exe) != (&before.comm, &before.exe)

@@ -22,8 +22,8 @@ use crate::table::load::{Base, OpenCalls};
 use crate::table::loss::loses;
 use crate::table::question::Question;
 use crate::table::scan::carry::Rows;
-use crate::table::scan::later::{Later, Timed};
-use crate::table::scan::lost::{Missing, gaps};
+use crate::table::scan::later::{HasTime, Later};
+use crate::table::scan::lost::{MissingKind, gaps};
 use crate::table::scan::stream::{self, Machine, Piece, Source};
 use crate::table::scan::{Coverage, Scan};
 use crate::values::order::InOrder as _;
@@ -81,7 +81,7 @@ pub(crate) fn feed(question: &Question<'_>, at: u64, wanted: impl Fn(&Task) -> b
     };
     let of_rings = gaps(tape, |_, gap| follows_rings && loses(gap, &[Family::IoUring]));
     let of_calls = lost_calls::all(tape, &question.book, matters);
-    let lost = of_calls.into_iter().chain(of_rings).map(|lost| (Missing::Calls, lost));
+    let lost = of_calls.into_iter().chain(of_rings).map(|lost| (MissingKind::Calls, lost));
     let coverage = Scan::all(tape).stream(&Changes { question }, lost, &mut feeder);
     feeder.freeze();
     let holders = Holders::of(feeder.everyone.iter().map(|(task, file)| (task, file)));
@@ -120,7 +120,7 @@ struct At {
     event: Event,
 }
 
-impl Timed for At {
+impl HasTime for At {
     fn key(&self) -> (u64, u8) {
         // what ends before what begins
         let order = match &self.event {

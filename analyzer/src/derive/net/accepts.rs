@@ -3,6 +3,7 @@
 //! An incoming connection has no task until a program accepts it. accept returns the address of the other side if the
 //! caller asks for it; the socket with that other side is the one it returned.
 
+use systape_abi::descriptors::is_accept;
 use systape_abi::uapi::{AF_INET, AF_INET6};
 use systape_format::Error;
 use systape_format::model::{CallState, Dict, Task};
@@ -45,8 +46,7 @@ fn remote(sockaddr: &[u8]) -> Option<Remote> {
 
 /// The calls of accept of a segment that returned a connection and its address, in order of return.
 pub(crate) fn read(segment: &Segment<'_>, dict: &Dict, book: &CallBook<'_>) -> Result<Vec<Accepted>, Error> {
-    let accepts: Vec<bool> =
-        dict.calls.iter().map(|call| matches!(book.get(*call).name.as_str(), "accept" | "accept4")).collect();
+    let accepts: Vec<bool> = dict.calls.iter().map(|call| is_accept(&book.get(*call).name)).collect();
     if !accepts.contains(&true) {
         return Ok(Vec::new());
     }

@@ -2,7 +2,7 @@
 
 use systape_format::model::Task;
 
-use super::counts::Counts;
+use super::counts::TcpCounts;
 
 /// Which side began it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -13,13 +13,13 @@ pub(crate) enum Direction {
     Accept,
     /// A socket that waits for connections.
     Listen,
-    /// Its beginning was not recorded.
+    /// Unknown: the beginning was not recorded.
     #[default]
     Unknown,
 }
 
 impl Direction {
-    /// Its name.
+    /// Name of the beginning.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Connect => "connect",
@@ -32,7 +32,7 @@ impl Direction {
 
 /// How it ended.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Outcome {
+pub(crate) enum ConnectionOutcome {
     /// Open until the end of the recording, in this state.
     Open(u8),
     /// Closed, this side first.
@@ -43,13 +43,13 @@ pub(crate) enum Outcome {
     Reset,
     /// Never established: refused, timed out or given up.
     Failed,
-    /// Closed; the changes before were not recorded.
+    /// Closed connection; the changes before were not recorded.
     #[default]
     Ended,
 }
 
-impl Outcome {
-    /// Its name; [`Self::Open`] is `open`.
+impl ConnectionOutcome {
+    /// Name of the outcome; [`Self::Open`] is `open`.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Open(_) => "open",
@@ -72,7 +72,7 @@ pub(crate) struct Connection {
     pub task: Option<Task>,
     /// AF_INET or AF_INET6.
     pub family: u16,
-    /// IPPROTO_.
+    /// Protocol, a number of IPPROTO_.
     pub protocol: u16,
     /// Local address, 4 or 16 bytes.
     pub laddr: Vec<u8>,
@@ -84,41 +84,41 @@ pub(crate) struct Connection {
     pub rport: u16,
     /// Which side began it.
     pub direction: Direction,
-    /// Its first change; None when that was before the tape's first events.
+    /// Time of the first change; None when that was before the tape's first events.
     pub start: Option<u64>,
     /// When it was established; None: never, or not recorded.
     pub established: Option<u64>,
     /// When it was closed; None: open at the end.
     pub end: Option<u64>,
     /// How it ended.
-    pub outcome: Outcome,
+    pub outcome: ConnectionOutcome,
     /// Inode of its socket; 0 = not known.
     pub inode: u64,
     /// What it had done when the recording began; None: it began later, or it was not seen then.
-    pub before: Option<Counts>,
+    pub before: Option<TcpCounts>,
     /// What it had done when it was closed, or when the recording ended; None: not known.
-    pub counts: Option<Counts>,
+    pub counts: Option<TcpCounts>,
 }
 
 /// What a connection did in the recording.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Moved {
+pub(crate) struct ConnectionTotals {
     /// Bytes sent, each counted once.
     pub sent: u64,
     /// Bytes received.
     pub received: u64,
     /// Segments sent again.
     pub retrans: u64,
-    /// It began before: what it did until it was first looked at is left out.
+    /// Whether it began before: what it did until it was first looked at is left out.
     pub at_least: bool,
 }
 
 /// How long a connection lasted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Lasted {
-    /// ns.
+    /// Exact time, ns.
     Exact(u64),
-    /// At least this many ns: it began before the recording, or was open at its end.
+    /// Lower bound, ns: it began before the recording, or was open at its end.
     AtLeast(u64),
     /// Not known.
     Unknown,
@@ -126,7 +126,7 @@ pub(crate) enum Lasted {
 
 /// Bounds for connections whose beginning or end is not recorded.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Window {
+pub(crate) struct ConnectionBounds {
     /// Start of the recording.
     pub open: u64,
     /// End of what is known.
@@ -138,8 +138,8 @@ pub(crate) struct Window {
 }
 
 impl Connection {
-    /// Its duration.
-    pub(crate) fn lasted(&self, window: Window) -> Lasted {
+    /// Duration of the connection.
+    pub(crate) fn lasted(&self, window: ConnectionBounds) -> Lasted {
         match (self.start, self.end) {
             (Some(start), Some(end)) => Lasted::Exact(end.saturating_sub(start)),
             // with events missing it may have been closed long ago, or opened just before its first known change
@@ -152,14 +152,14 @@ impl Connection {
     }
 
     /// What it did in the recording; None = not known.
-    pub(crate) fn moved(&self) -> Option<Moved> {
+    pub(crate) fn moved(&self) -> Option<ConnectionTotals> {
         let counts = self.counts?;
         let before = match (self.start, self.before) {
-            (Some(_), _) => Counts::default(),
+            (Some(_), _) => TcpCounts::default(),
             (None, Some(before)) => before,
             (None, None) => return None,
         };
-        Some(Moved {
+        Some(ConnectionTotals {
             sent: counts.sent().saturating_sub(before.sent()),
             received: counts.received().saturating_sub(before.received()),
             retrans: counts.retrans.saturating_sub(before.retrans),
@@ -168,8 +168,8 @@ impl Connection {
     }
 
     /// Whether it may have ended without a record.
-    pub(crate) fn may_have_ended(&self, window: Window) -> bool {
-        matches!(self.outcome, Outcome::Open(_)) && !(window.complete && window.ended)
+    pub(crate) fn may_have_ended(&self, window: ConnectionBounds) -> bool {
+        matches!(self.outcome, ConnectionOutcome::Open(_)) && !(window.complete && window.ended)
     }
 
     /// Whether it overlaps `from` ≤ t < `to`; an unknown time does not exclude it.

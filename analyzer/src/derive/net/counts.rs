@@ -12,7 +12,7 @@ use systape_format::tables::TableRows;
 
 /// Counts of one connection since it began, as the kernel has them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Counts {
+pub(crate) struct TcpCounts {
     /// Data sent, with what was sent again.
     pub bytes_sent: u64,
     /// Data sent again.
@@ -33,7 +33,7 @@ pub(crate) struct Counts {
     pub retrans: u64,
     /// Smoothed round-trip time, ns; 0 = not measured.
     pub srtt: u64,
-    /// Its variation, ns.
+    /// Variation of the round-trip time, ns.
     pub rttvar: u64,
     /// The shortest of late, ns; 0 = not measured.
     pub min_rtt: u64,
@@ -45,7 +45,7 @@ pub(crate) struct Counts {
     pub fin: bool,
 }
 
-impl Counts {
+impl TcpCounts {
     /// Bytes that programs gave to the kernel and that were sent at least once.
     pub(crate) fn sent(&self) -> u64 {
         self.bytes_sent.saturating_sub(self.bytes_retrans)
@@ -62,7 +62,7 @@ impl Counts {
 pub(crate) enum At {
     /// The recording began.
     Start,
-    /// It ended.
+    /// The connection ended.
     Stop,
     /// The connection was closed.
     Close,
@@ -70,14 +70,14 @@ pub(crate) enum At {
 
 /// A row of `socket:tcp`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Counted {
+pub(crate) struct TcpRow {
     /// When it was read, ns.
     pub ts: u64,
     /// Why then.
     pub at: At,
     /// Number of the socket in changes of state.
     pub socket: u64,
-    /// Its inode; 0 = not known.
+    /// Inode of the socket; 0 = not known.
     pub inode: u64,
     /// Who had it open.
     pub task: Option<Task>,
@@ -86,24 +86,24 @@ pub(crate) struct Counted {
     /// Address and port of this end and of the other one.
     pub ends: [(Vec<u8>, u16); 2],
     /// What it had done.
-    pub counts: Counts,
+    pub counts: TcpCounts,
 }
 
 /// A row of `socket:name` with a number.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Named {
-    /// Since when, ns.
+    /// Time since when, ns.
     pub ts: u64,
     /// Number of the socket.
     pub socket: u64,
-    /// Its inode.
+    /// Inode of the socket.
     pub inode: u64,
     /// Whose call named it.
     pub task: Option<Task>,
 }
 
 /// Both kinds of rows of a segment, each in order of time.
-pub(crate) fn read(segment: &Segment<'_>, dict: &Dict) -> Result<(Vec<Counted>, Vec<Named>), Error> {
+pub(crate) fn read(segment: &Segment<'_>, dict: &Dict) -> Result<(Vec<TcpRow>, Vec<Named>), Error> {
     let (mut counted, mut named) = (Vec::new(), Vec::new());
     for table in segment.tables(dict)? {
         let rows = 0..table.ts.len();
@@ -141,7 +141,7 @@ impl Row<'_> {
     }
 }
 
-fn counts(row: &Row<'_>) -> Option<Counted> {
+fn counts(row: &Row<'_>) -> Option<TcpRow> {
     let at = match row.bytes("at")? {
         b"start" => At::Start,
         b"stop" => At::Stop,
@@ -149,7 +149,7 @@ fn counts(row: &Row<'_>) -> Option<Counted> {
         _ => return None,
     };
     let state = row.bytes("state").and_then(tcp::state);
-    Some(Counted {
+    Some(TcpRow {
         ts: row.ts()?,
         at,
         socket: row.number("socket")?,
@@ -157,7 +157,7 @@ fn counts(row: &Row<'_>) -> Option<Counted> {
         task: row.task(),
         state,
         ends: ["local", "remote"].map(|column| end(row.bytes(column).unwrap_or_default())),
-        counts: Counts {
+        counts: TcpCounts {
             bytes_sent: row.number("bytes_sent")?,
             bytes_retrans: row.number("bytes_retrans")?,
             bytes_acked: row.number("bytes_acked")?,
@@ -209,7 +209,7 @@ mod tests {
     #[test]
     fn payload_is_what_programs_moved() {
         let counts =
-            Counts { bytes_sent: 1_300, bytes_retrans: 300, bytes_received: 51, fin: true, ..Counts::default() };
+            TcpCounts { bytes_sent: 1_300, bytes_retrans: 300, bytes_received: 51, fin: true, ..TcpCounts::default() };
         assert_eq!((counts.sent(), counts.received()), (1_000, 50));
     }
 }

@@ -8,8 +8,8 @@ use systape_abi::uapi::{AF_INET, AF_INET6};
 use systape_format::model::{NetState, Task};
 
 use super::accepts::{Accepted, Remote, plain};
-use super::connection::{Connection, Direction, Outcome};
-use super::counts::{At, Counted, Named};
+use super::connection::{Connection, ConnectionOutcome, Direction};
+use super::counts::{At, Named, TcpRow};
 
 /// IPPROTO_TCP.
 const TCP: u16 = 6;
@@ -21,14 +21,14 @@ pub(crate) struct Tracker {
     /// Accepted sockets that are open, by their other side.
     by_remote: FxHashMap<Remote, Vec<u64>>,
     /// What a connection did that the next change ends, of which nothing else is known.
-    closing: Option<Counted>,
+    closing: Option<TcpRow>,
 }
 
 #[derive(Clone, Debug)]
 struct Open {
     connection: Connection,
     /// Which side closed first, once one did.
-    closing: Option<Outcome>,
+    closing: Option<ConnectionOutcome>,
     /// Its address in `by_remote`.
     remote: Option<Remote>,
 }
@@ -59,12 +59,12 @@ impl Tracker {
                 connection.established.get_or_insert(event.ts);
             }
             // both sides at once: the own close came first here
-            tcp::FIN_WAIT1 => open.closing = open.closing.or(Some(Outcome::Closed)),
-            tcp::CLOSE_WAIT => open.closing = open.closing.or(Some(Outcome::ClosedByPeer)),
+            tcp::FIN_WAIT1 => open.closing = open.closing.or(Some(ConnectionOutcome::Closed)),
+            tcp::CLOSE_WAIT => open.closing = open.closing.or(Some(ConnectionOutcome::ClosedByPeer)),
             _ => {}
         }
         if event.new_state != tcp::CLOSE {
-            connection.outcome = Outcome::Open(event.new_state);
+            connection.outcome = ConnectionOutcome::Open(event.new_state);
             return None;
         }
         let Open { mut connection, closing, remote } = self.open.remove(&event.socket)?;
@@ -89,7 +89,7 @@ impl Tracker {
     }
 
     /// Takes what the kernel counted of a connection, in order of time; if it was closed, before that change.
-    pub(crate) fn counted(&mut self, counted: &Counted) {
+    pub(crate) fn counted(&mut self, counted: &TcpRow) {
         let open = match self.open.entry(counted.socket) {
             Entry::Occupied(open) => open.into_mut(),
             // its first change is the last
@@ -136,7 +136,7 @@ impl Tracker {
 }
 
 /// A connection from before the recording, as it was found.
-fn found(counted: &Counted) -> Open {
+fn found(counted: &TcpRow) -> Open {
     let [(laddr, lport), (raddr, rport)] = counted.ends.clone();
     let connection = Connection {
         socket: counted.socket,
@@ -147,7 +147,7 @@ fn found(counted: &Counted) -> Open {
         lport,
         raddr,
         rport,
-        outcome: counted.state.map_or(Outcome::Ended, Outcome::Open),
+        outcome: counted.state.map_or(ConnectionOutcome::Ended, ConnectionOutcome::Open),
         ..Connection::default()
     };
     Open { connection, closing: None, remote: None }
@@ -179,7 +179,7 @@ fn begin(event: &NetState, task: Option<&Task>) -> Open {
         start: seen.then_some(event.ts),
         established: None,
         end: None,
-        outcome: Outcome::Open(event.new_state),
+        outcome: ConnectionOutcome::Open(event.new_state),
         ..Connection::default()
     };
     Open { connection, closing: None, remote: None }
@@ -204,26 +204,26 @@ fn addresses(connection: &mut Connection, event: &NetState) {
 }
 
 /// How a socket ended that went from `old` to CLOSE.
-fn outcome(old: u8, closing: Option<Outcome>) -> Outcome {
+fn outcome(old: u8, closing: Option<ConnectionOutcome>) -> ConnectionOutcome {
     match (old, closing) {
-        (tcp::LISTEN, _) => Outcome::Closed,
-        (tcp::SYN_SENT | tcp::SYN_RECV | tcp::NEW_SYN_RECV, _) => Outcome::Failed,
+        (tcp::LISTEN, _) => ConnectionOutcome::Closed,
+        (tcp::SYN_SENT | tcp::SYN_RECV | tcp::NEW_SYN_RECV, _) => ConnectionOutcome::Failed,
         // data was open on this side still
-        (tcp::ESTABLISHED | tcp::CLOSE_WAIT, _) => Outcome::Reset,
+        (tcp::ESTABLISHED | tcp::CLOSE_WAIT, _) => ConnectionOutcome::Reset,
         (_, Some(first)) => first,
-        (tcp::FIN_WAIT1 | tcp::FIN_WAIT2 | tcp::CLOSING | tcp::TIME_WAIT, None) => Outcome::Closed,
-        (tcp::LAST_ACK, None) => Outcome::ClosedByPeer,
-        (_, None) => Outcome::Ended,
+        (tcp::FIN_WAIT1 | tcp::FIN_WAIT2 | tcp::CLOSING | tcp::TIME_WAIT, None) => ConnectionOutcome::Closed,
+        (tcp::LAST_ACK, None) => ConnectionOutcome::ClosedByPeer,
+        (_, None) => ConnectionOutcome::Ended,
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::connection::{Lasted, Window};
-    use super::super::counts::Counts;
+    use super::super::connection::{ConnectionBounds, Lasted};
+    use super::super::counts::TcpCounts;
     use super::*;
 
-    const WINDOW: Window = Window { open: 0, close: 1_000, complete: true, ended: true };
+    const WINDOW: ConnectionBounds = ConnectionBounds { open: 0, close: 1_000, complete: true, ended: true };
 
     /// Plays the states of socket 1, one every 10 ns; the first is its initial state.
     fn play(states: &[u8]) -> (Vec<Connection>, Vec<Connection>) {
@@ -248,7 +248,7 @@ mod tests {
         (ended, tracker.finish())
     }
 
-    fn one(states: &[u8]) -> (Direction, Outcome, Option<u32>, Lasted) {
+    fn one(states: &[u8]) -> (Direction, ConnectionOutcome, Option<u32>, Lasted) {
         let (mut ended, open) = play(states);
         ended.extend(open);
         assert_eq!(ended.len(), 1);
@@ -260,15 +260,15 @@ mod tests {
     fn lives_of_sockets() {
         use Direction::{Accept, Connect, Listen, Unknown};
         let exact = Lasted::Exact;
-        assert_eq!(one(&[7, 2, 1, 4, 5, 7]), (Connect, Outcome::Closed, Some(7), exact(40)));
-        assert_eq!(one(&[7, 2, 7]), (Connect, Outcome::Failed, Some(7), exact(10)));
-        assert_eq!(one(&[10, 3, 1, 8, 9, 7]), (Accept, Outcome::ClosedByPeer, None, exact(40)));
-        assert_eq!(one(&[7, 2, 1, 7]), (Connect, Outcome::Reset, Some(7), exact(20)));
-        assert_eq!(one(&[7, 2, 1, 4, 11, 7]), (Connect, Outcome::Closed, Some(7), exact(40)));
-        assert_eq!(one(&[7, 10]), (Listen, Outcome::Open(10), Some(7), Lasted::AtLeast(990)));
-        assert_eq!(one(&[1, 8, 9, 7]), (Unknown, Outcome::ClosedByPeer, None, Lasted::AtLeast(30)));
-        assert_eq!(one(&[5, 7]), (Unknown, Outcome::Closed, None, Lasted::AtLeast(10)));
-        assert_eq!(one(&[7, 2, 1]), (Connect, Outcome::Open(1), Some(7), Lasted::AtLeast(990)));
+        assert_eq!(one(&[7, 2, 1, 4, 5, 7]), (Connect, ConnectionOutcome::Closed, Some(7), exact(40)));
+        assert_eq!(one(&[7, 2, 7]), (Connect, ConnectionOutcome::Failed, Some(7), exact(10)));
+        assert_eq!(one(&[10, 3, 1, 8, 9, 7]), (Accept, ConnectionOutcome::ClosedByPeer, None, exact(40)));
+        assert_eq!(one(&[7, 2, 1, 7]), (Connect, ConnectionOutcome::Reset, Some(7), exact(20)));
+        assert_eq!(one(&[7, 2, 1, 4, 11, 7]), (Connect, ConnectionOutcome::Closed, Some(7), exact(40)));
+        assert_eq!(one(&[7, 10]), (Listen, ConnectionOutcome::Open(10), Some(7), Lasted::AtLeast(990)));
+        assert_eq!(one(&[1, 8, 9, 7]), (Unknown, ConnectionOutcome::ClosedByPeer, None, Lasted::AtLeast(30)));
+        assert_eq!(one(&[5, 7]), (Unknown, ConnectionOutcome::Closed, None, Lasted::AtLeast(10)));
+        assert_eq!(one(&[7, 2, 1]), (Connect, ConnectionOutcome::Open(1), Some(7), Lasted::AtLeast(990)));
     }
 
     #[test]
@@ -329,7 +329,7 @@ mod tests {
 
     #[test]
     fn counts_are_those_of_the_recording() {
-        let count = |at, bytes_sent| Counted {
+        let count = |at, bytes_sent| TcpRow {
             ts: 0,
             at,
             socket: 1,
@@ -337,7 +337,7 @@ mod tests {
             task: Some(Task { pid: 9, ..Task::default() }),
             state: Some(tcp::ESTABLISHED),
             ends: [(vec![10, 0, 0, 1], 80), (vec![10, 0, 0, 2], 4000)],
-            counts: Counts { bytes_sent, bytes_retrans: 100, retrans: 2, ..Counts::default() },
+            counts: TcpCounts { bytes_sent, bytes_retrans: 100, retrans: 2, ..TcpCounts::default() },
         };
         let close = |old_state| NetState { ts: 50, socket: 1, old_state, new_state: tcp::CLOSE, ..NetState::default() };
         let begin =
@@ -365,7 +365,10 @@ mod tests {
         tracker.counted(&count(At::Start, 400));
         tracker.counted(&count(At::Stop, 400));
         let [connection] = &tracker.finish()[..] else { panic!() };
-        assert_eq!((connection.moved().unwrap().sent, connection.outcome), (0, Outcome::Open(tcp::ESTABLISHED)));
+        assert_eq!(
+            (connection.moved().unwrap().sent, connection.outcome),
+            (0, ConnectionOutcome::Open(tcp::ESTABLISHED))
+        );
     }
 
     #[test]
@@ -378,6 +381,6 @@ mod tests {
     #[test]
     fn with_events_missing_a_bound_is_none() {
         let (ended, _) = play(&[1, 8, 9, 7]);
-        assert_eq!(ended[0].lasted(Window { complete: false, ..WINDOW }), Lasted::Unknown);
+        assert_eq!(ended[0].lasted(ConnectionBounds { complete: false, ..WINDOW }), Lasted::Unknown);
     }
 }

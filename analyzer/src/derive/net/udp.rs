@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use systape_abi::uapi::{AF_INET, AF_INET6};
-use systape_abi::{ArgKind, Io, is_restart};
+use systape_abi::{ArgKind, ContentIo, is_restart};
 use systape_format::families::SOCKET_NAME;
 use systape_format::model::{ByteStatus, CallState, Dict, Task};
 use systape_format::reader::Segment;
@@ -20,7 +20,7 @@ use crate::table::filter::failed;
 use crate::table::group::Add;
 use crate::table::group::value::{Key, Value};
 use crate::table::load::{FdPath, Loaded};
-use crate::table::moved::{Takes, moved, takes};
+use crate::table::moved::{ReceiveTakes, moved, takes};
 
 /// `EAGAIN`: nothing is there yet. That is no error.
 const EAGAIN: u16 = 11;
@@ -41,9 +41,9 @@ pub(crate) const PEER: usize = 3;
 pub(crate) enum Named<'a> {
     /// A UDP socket.
     Udp(Name<'a>),
-    /// It may be one.
+    /// A socket that may be one.
     Unknown,
-    /// It is none.
+    /// A socket that is none.
     Other,
 }
 
@@ -52,18 +52,18 @@ pub(crate) enum Named<'a> {
 pub(crate) struct Name<'a> {
     /// `UDP`, `UDPv6`, …
     pub protocol: &'a [u8],
-    /// Its own end.
-    pub local: Local<'a>,
+    /// End of the socket itself.
+    pub local: LocalEnd<'a>,
     /// What it is connected to.
     pub peer: Option<&'a [u8]>,
 }
 
 /// A socket's own end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Local<'a> {
+pub(crate) enum LocalEnd<'a> {
     /// Address and port.
     End(&'a [u8]),
-    /// None yet: the number of its inode.
+    /// No name yet: the number of its inode.
     Number(u64),
 }
 
@@ -78,17 +78,17 @@ pub(crate) fn named(name: &[u8]) -> Named<'_> {
     };
     let number = std::str::from_utf8(inside).ok().and_then(|inside| inside.parse().ok());
     let (local, peer) = sockets::ends(inside);
-    Named::Udp(Name { protocol, local: number.map_or(Local::End(local), Local::Number), peer })
+    Named::Udp(Name { protocol, local: number.map_or(LocalEnd::End(local), LocalEnd::Number), peer })
 }
 
 /// Messages and bytes in one direction.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Way {
-    /// Messages.
+    /// Number of messages.
     pub messages: u64,
     /// There may be more.
     pub messages_short: bool,
-    /// Their bytes.
+    /// Bytes of the messages.
     pub bytes: u64,
     /// There may be more.
     pub bytes_short: bool,
@@ -110,17 +110,17 @@ pub(crate) struct Talk {
     pub task: Option<Task>,
     /// When the first call began, ns, and whether it may have been before.
     pub first: Option<u64>,
-    /// See there.
+    /// Whether `first` is from before.
     pub first_before: bool,
     /// When the last call returned, ns.
     pub last: Option<u64>,
-    /// To the peer.
+    /// Messages to the peer.
     pub sent: Way,
-    /// From it.
+    /// Messages from the peer.
     pub received: Way,
     /// Calls that failed; one that found nothing to do (`EAGAIN`) is none.
     pub errors: u64,
-    /// Of these, those that were refused.
+    /// Number of these that were refused.
     pub refused: u64,
 }
 
@@ -163,15 +163,15 @@ impl Talk {
             return None;
         }
         let taken = takes(info, state, args);
-        if taken == Takes::Nothing {
+        if taken == ReceiveTakes::Nothing {
             return None;
         }
         let moved = moved(info, state, errno, ret, args);
         let messages = match (taken, info.io, ret) {
-            (Takes::Unknown, ..) | (.., None) => None,
-            (_, Io::ReadMessages(_) | Io::WriteMessages(_), Some(count)) => u64::try_from(count).ok(),
+            (ReceiveTakes::Unknown, ..) | (.., None) => None,
+            (_, ContentIo::ReadMessages(_) | ContentIo::WriteMessages(_), Some(count)) => u64::try_from(count).ok(),
             // how many messages it makes of the bytes is the kernel's choice; read of no byte takes none
-            (_, Io::Copy { .. }, _) => None,
+            (_, ContentIo::Copy { .. }, _) => None,
             (_, _, Some(0)) if !info.name.starts_with("recv") && !info.name.starts_with("send") => None,
             _ => Some(1),
         };
@@ -192,7 +192,8 @@ impl Talk {
     /// The same with who called, and when.
     fn by(self, segment: &Loaded, row: usize) -> Self {
         // one that may only have looked is no call of theirs
-        let counts = takes(segment.call(row), segment.core.state[row], segment.args.args.get(row)) != Takes::Unknown;
+        let counts =
+            takes(segment.call(row), segment.core.state[row], segment.args.args.get(row)) != ReceiveTakes::Unknown;
         let start = segment.time.start.get(row).copied().filter(|_| counts || self.errors > 0);
         Self {
             task: Some(segment.task(row).clone()),
@@ -235,8 +236,8 @@ pub(crate) fn found(segment: &Loaded, row: usize) -> Option<Found> {
 fn key(segment: &Loaded, row: usize, name: Name<'_>) -> Key {
     let text = |bytes: &[u8]| Value::Text(Arc::from(bytes));
     let local = match name.local {
-        Local::End(end) => text(end),
-        Local::Number(inode) => Value::Number(inode),
+        LocalEnd::End(end) => text(end),
+        LocalEnd::Number(inode) => Value::Number(inode),
     };
     [Value::process(segment.task(row)), text(name.protocol), local, peer(segment, row, name.peer)].into_iter().collect()
 }
@@ -291,13 +292,13 @@ fn ends(sockaddr: &[u8]) -> Option<String> {
 pub(crate) struct Bound {
     /// When, ns.
     pub ts: u64,
-    /// Its inode.
+    /// Inode of the socket.
     pub inode: u64,
     /// `UDP`, `UDPv6`, …
     pub protocol: Vec<u8>,
-    /// Its own end.
+    /// End of the socket itself.
     pub local: Vec<u8>,
-    /// It had it at the beginning.
+    /// Whether it had it at the beginning.
     pub before: bool,
 }
 
@@ -329,10 +330,10 @@ mod tests {
         let udp = |protocol: &'static str, local, peer: Option<&'static str>| {
             Named::Udp(Name { protocol: protocol.as_bytes(), local, peer: peer.map(str::as_bytes) })
         };
-        assert_eq!(named(b"UDP:[0.0.0.0:53]"), udp("UDP", Local::End(b"0.0.0.0:53"), None));
-        assert_eq!(named(b"UDP:[1.1.1.1:1->2.2.2.2:2]"), udp("UDP", Local::End(b"1.1.1.1:1"), Some("2.2.2.2:2")));
-        assert_eq!(named(b"UDPv6:[[::1]:1->[::2]:2]"), udp("UDPv6", Local::End(b"[::1]:1"), Some("[::2]:2")));
-        assert_eq!(named(b"UDPLITE:[17]"), udp("UDPLITE", Local::Number(17), None));
+        assert_eq!(named(b"UDP:[0.0.0.0:53]"), udp("UDP", LocalEnd::End(b"0.0.0.0:53"), None));
+        assert_eq!(named(b"UDP:[1.1.1.1:1->2.2.2.2:2]"), udp("UDP", LocalEnd::End(b"1.1.1.1:1"), Some("2.2.2.2:2")));
+        assert_eq!(named(b"UDPv6:[[::1]:1->[::2]:2]"), udp("UDPv6", LocalEnd::End(b"[::1]:1"), Some("[::2]:2")));
+        assert_eq!(named(b"UDPLITE:[17]"), udp("UDPLITE", LocalEnd::Number(17), None));
         for other in ["TCP:[1.1.1.1:1]", "/UDP:[1]", "pipe:[1]", "NETLINK:[ROUTE:1]", "UDPX:[1]"] {
             assert_eq!(named(other.as_bytes()), Named::Other, "{other}");
         }

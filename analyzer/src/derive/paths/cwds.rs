@@ -12,20 +12,20 @@ use systape_format::model::{CallState, FD_FIRST, FD_UNKNOWN};
 
 use super::super::lost_calls;
 use super::dirs::Dirs;
-use super::feed::{self, Changes, Feeder, Reader, Told, Waiting};
+use super::feed::{self, DirectoryChanges, PathFeeder, Reader, Told, Waiting};
 use super::history::History;
 use crate::derive::sharers::Member;
 use crate::table::load::Loaded;
 use crate::table::question::Question;
 use crate::table::scan::Scan;
-use crate::table::scan::lost::Missing;
+use crate::table::scan::lost::MissingKind;
 use crate::table::scan::stream::Stream;
 
 /// Nothing is made of rows.
 #[derive(Debug)]
-struct Nothing;
+struct NoRows;
 
-impl Reader for Nothing {
+impl Reader for NoRows {
     type Sum = ();
     type Row = ();
 
@@ -57,7 +57,7 @@ fn is_dir(arg: &crate::table::calls::ArgInfo) -> bool {
 /// What a [`Cwds`] reads.
 pub(crate) struct Moves<'a> {
     scan: Scan<'a>,
-    changes: Changes<'a, Nothing>,
+    changes: DirectoryChanges<'a, NoRows>,
 }
 
 impl<'a> Moves<'a> {
@@ -68,7 +68,7 @@ impl<'a> Moves<'a> {
 
     /// What is to be read whatever calls there are; None: where processes are cannot be known.
     pub(crate) fn all(question: &'a Question<'a>) -> Option<Self> {
-        let changes = Changes { question, reader: &Nothing };
+        let changes = DirectoryChanges { question, reader: &NoRows };
         let known = !lost_calls::unrecorded(question.tape.session(), feed::moves);
         known.then(|| Self { scan: Scan::all(question.tape), changes })
     }
@@ -76,21 +76,21 @@ impl<'a> Moves<'a> {
 
 /// The directories of a while.
 pub(crate) struct Cwds<'m, 'a> {
-    stream: Stream<'m, 'a, Changes<'a, Nothing>, Feeder<Each>>,
+    stream: Stream<'m, 'a, DirectoryChanges<'a, NoRows>, PathFeeder<Each>>,
 }
 
 impl<'m, 'a> Cwds<'m, 'a> {
-    /// Those that `moves` tells.
+    /// Follows directories by what `moves` says.
     pub(crate) fn new(moves: &'m Moves<'a>) -> Self {
         let question = moves.changes.question;
         let each: Each = |_| Ok(ControlFlow::Continue(()));
-        let feeder = Feeder::new(Dirs::noted(false), u64::MAX, each);
+        let feeder = PathFeeder::new(Dirs::noted(false), u64::MAX, each);
         let lost = lost_calls::all(question.tape, &question.book, feed::moves).into_iter();
-        let lost = lost.map(|lost| (Missing::Calls, lost));
+        let lost = lost.map(|lost| (MissingKind::Calls, lost));
         Self { stream: Stream::new(&moves.scan, &moves.changes, lost, feeder) }
     }
 
-    /// From now on they are those of `from` until `until`.
+    /// Moves on to the directories of `from` until `until`.
     pub(crate) fn advance(&mut self, from: u64, until: u64) {
         if let Some(history) = self.stream.machine.dirs.history_mut() {
             history.forget(from);
@@ -98,7 +98,7 @@ impl<'m, 'a> Cwds<'m, 'a> {
         while self.stream.reached <= until && self.stream.step() {}
     }
 
-    /// Those of the while.
+    /// Directories of that time.
     pub(crate) fn history(&self) -> Option<&History> {
         self.stream.machine.dirs.history()
     }

@@ -11,7 +11,7 @@ use crate::derive::sharers::{Member, Sharers, Watch};
 
 /// Where a `chdir` or `fchdir` goes.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum To {
+pub(crate) enum ChdirTarget {
     /// The path as the program named it, or what the descriptor stood for.
     Path(Vec<u8>),
     /// Not known.
@@ -20,7 +20,7 @@ pub(crate) enum To {
 
 /// The directory of a call that has begun.
 #[derive(Clone, Debug)]
-pub(crate) struct Begun {
+pub(crate) struct CallDirectory {
     place: Option<usize>,
     version: u64,
     cwd: Option<Arc<[u8]>>,
@@ -111,7 +111,7 @@ impl Dirs {
         Self { all: Sharers::new(Notes::default()), opaque }
     }
 
-    /// The same, and what happens is noted.
+    /// Makes one that notes what happens.
     pub(crate) fn noted(opaque: bool) -> Self {
         Self { all: Sharers::new(Notes { history: Some(History::default()), versions: 0 }), opaque }
     }
@@ -121,12 +121,12 @@ impl Dirs {
         self.all.watch().history.as_ref()
     }
 
-    /// The same, to be told something.
+    /// History to be told something.
     pub(crate) fn history_mut(&mut self) -> Option<&mut History> {
         self.all.watch_mut().history.as_mut()
     }
 
-    /// From now on it is `now`.
+    /// Sets the time to `now`.
     pub(crate) fn at(&mut self, now: u64) {
         if let Some(history) = self.history_mut() {
             history.at(now);
@@ -176,7 +176,7 @@ impl Dirs {
     }
 
     /// A call that changes the directory has begun.
-    pub(crate) fn moves(&mut self, who: Member, to: &To) {
+    pub(crate) fn moves(&mut self, who: Member, to: &ChdirTarget) {
         let Some(place) = self.place(who) else { return };
         let (fs, notes) = self.all.at_mut(place);
         fs.version = notes.next();
@@ -185,8 +185,8 @@ impl Dirs {
             return;
         }
         let target = match to {
-            To::Unknown => None,
-            To::Path(path) => join(fs.cwd.as_deref().unwrap_or_default(), path).map(Arc::from),
+            ChdirTarget::Unknown => None,
+            ChdirTarget::Path(path) => join(fs.cwd.as_deref().unwrap_or_default(), path).map(Arc::from),
         };
         // the name of a directory that is gone names none
         let target = target.filter(|path: &Arc<[u8]>| path.starts_with(b"/") && !path.ends_with(b" (deleted)"));
@@ -194,7 +194,7 @@ impl Dirs {
         notes.note(place, fs);
     }
 
-    /// It ended at `ts`.
+    /// Ends a call at `ts`.
     pub(crate) fn moved(&mut self, ts: u64, who: Member) {
         let Some(place) = self.all.find(who) else { return };
         let blind = self.all.blind(place);
@@ -213,7 +213,7 @@ impl Dirs {
         notes.note(place, fs);
     }
 
-    /// From now on it is not known where `who` is.
+    /// Forgets where `who` is, from now on.
     pub(crate) fn forget(&mut self, who: Member) {
         if let Some(place) = self.place(who) {
             let (fs, notes) = self.all.at_mut(place);
@@ -239,20 +239,20 @@ impl Dirs {
     }
 
     /// A call of `who` begins now.
-    pub(crate) fn begin(&mut self, who: Member) -> Begun {
+    pub(crate) fn begin(&mut self, who: Member) -> CallDirectory {
         match self.place(who) {
             Some(place) => {
                 let fs = self.all.at(place);
                 let moves = who.thread != 0 && fs.mover.0 == who.thread && fs.others == 0;
                 let cwd = if moves { &fs.mover.1 } else { &fs.cwd };
-                Begun { place: Some(place), version: fs.version, cwd: cwd.clone() }
+                CallDirectory { place: Some(place), version: fs.version, cwd: cwd.clone() }
             }
-            None => Begun { place: None, version: 0, cwd: None },
+            None => CallDirectory { place: None, version: 0, cwd: None },
         }
     }
 
     /// The directory it was in all the time until now; None: not known.
-    pub(crate) fn end(&self, call: Begun) -> Option<Arc<[u8]>> {
+    pub(crate) fn end(&self, call: CallDirectory) -> Option<Arc<[u8]>> {
         let fs = self.all.at(call.place?);
         call.cwd.filter(|_| fs.version == call.version)
     }
@@ -278,7 +278,7 @@ mod tests {
     }
 
     fn chdir(dirs: &mut Dirs, ts: u64, who: Member, path: &str) {
-        dirs.moves(who, &To::Path(path.into()));
+        dirs.moves(who, &ChdirTarget::Path(path.into()));
         dirs.moved(ts, who);
     }
 
@@ -329,12 +329,12 @@ mod tests {
     #[test]
     fn a_change_is_relative_to_what_it_changes() {
         let mut dirs = one();
-        dirs.moves(who(1, 1), &To::Path(b"b".into()));
+        dirs.moves(who(1, 1), &ChdirTarget::Path(b"b".into()));
         let (own, other) = (dirs.begin(who(1, 1)), dirs.begin(who(1, 2)));
-        let at = |dirs: &Dirs, begun: &Begun| dirs.end(begun.clone()).map(|path| path.to_vec());
+        let at = |dirs: &Dirs, begun: &CallDirectory| dirs.end(begun.clone()).map(|path| path.to_vec());
         assert_eq!((at(&dirs, &own), at(&dirs, &other)), (Some(b"/a".to_vec()), None));
         // another thread goes elsewhere meanwhile
-        dirs.moves(who(1, 2), &To::Path(b"/c".into()));
+        dirs.moves(who(1, 2), &ChdirTarget::Path(b"/c".into()));
         assert_eq!(at(&dirs, &own), None);
         assert_eq!(cwd(&mut dirs, who(1, 2)), None);
         dirs.moved(2, who(1, 1));
@@ -346,7 +346,7 @@ mod tests {
     #[test]
     fn what_cannot_be_read_is_not_known() {
         let mut dirs = one();
-        dirs.moves(who(1, 1), &To::Unknown);
+        dirs.moves(who(1, 1), &ChdirTarget::Unknown);
         dirs.moved(2, who(1, 1));
         assert_eq!(cwd(&mut dirs, who(1, 1)), None);
         dirs.seen(3, 1, 0, b"");
@@ -417,7 +417,7 @@ mod tests {
         let mut dirs = one();
         let other = who(1, 11);
         let before = dirs.begin(who(1, 1));
-        dirs.moves(other, &To::Path(b"/b".into()));
+        dirs.moves(other, &ChdirTarget::Path(b"/b".into()));
         let inside = dirs.begin(who(1, 1));
         assert_eq!(dirs.end(before.clone()), None);
         dirs.moved(2, other);
@@ -425,8 +425,8 @@ mod tests {
         assert_eq!((dirs.end(before), dirs.end(inside)), (None, None));
         assert_eq!(&*dirs.end(after).unwrap(), b"/b");
         // two at once
-        dirs.moves(other, &To::Path(b"/c".into()));
-        dirs.moves(who(1, 1), &To::Path(b"/d".into()));
+        dirs.moves(other, &ChdirTarget::Path(b"/c".into()));
+        dirs.moves(who(1, 1), &ChdirTarget::Path(b"/d".into()));
         dirs.moved(3, other);
         assert_eq!(cwd(&mut dirs, other), None);
         dirs.moved(4, who(1, 1));
@@ -434,7 +434,7 @@ mod tests {
         chdir(&mut dirs, 5, other, "/e");
         assert_eq!(cwd(&mut dirs, who(1, 1)).unwrap(), "/e");
         // a child that is made meanwhile
-        dirs.moves(other, &To::Path(b"/f".into()));
+        dirs.moves(other, &ChdirTarget::Path(b"/f".into()));
         dirs.fork(who(1, 1), who(2, 2), false, false);
         dirs.moved(6, other);
         assert_eq!(cwd(&mut dirs, who(2, 2)), None);
@@ -475,7 +475,7 @@ mod tests {
 
     fn chdir_at(dirs: &mut Dirs, start: u64, end: u64, who: Member, path: &str) {
         dirs.at(start);
-        dirs.moves(who, &To::Path(path.into()));
+        dirs.moves(who, &ChdirTarget::Path(path.into()));
         dirs.at(end);
         dirs.moved(end, who);
     }

@@ -14,14 +14,14 @@ use systape_format::model::{CallState, Checkpoint, Dict, FORK_SHARES_FS, FORK_TH
 use systape_format::reader::Segment;
 
 use super::super::lost_calls::{self, Selects};
-use super::dirs::{Begun, Dirs, To};
+use super::dirs::{CallDirectory, ChdirTarget, Dirs};
 use crate::derive::sharers::Member;
 use crate::table::calls::CallInfo;
 use crate::table::load::{Base, FdPath, Loaded, OpenCalls};
 use crate::table::question::Question;
 use crate::table::scan::carry::Rows;
-use crate::table::scan::later::{Later, Timed};
-use crate::table::scan::lost::Missing;
+use crate::table::scan::later::{HasTime, Later};
+use crate::table::scan::lost::MissingKind;
 use crate::table::scan::stream::{self, Machine, Piece, Source};
 use crate::table::scan::{Coverage, Scan};
 
@@ -90,7 +90,7 @@ enum Event<T> {
     Leaves(Member),
     Moves {
         who: Member,
-        to: To,
+        to: ChdirTarget,
         end: u64,
     },
     Moved(Member),
@@ -100,7 +100,7 @@ enum Event<T> {
         end: u64,
     },
     Ends {
-        begun: Begun,
+        begun: CallDirectory,
         what: T,
     },
     /// (process, its number of the kernel's, directory).
@@ -113,14 +113,14 @@ impl<T> Event<T> {
     }
 }
 
-/// When.
+/// Something with its time.
 #[derive(Debug)]
 pub(super) struct At<T> {
     ts: u64,
     event: Event<T>,
 }
 
-impl<T> Timed for At<T> {
+impl<T> HasTime for At<T> {
     fn key(&self) -> (u64, u8) {
         // what ends before what begins
         let order = match self.event {
@@ -147,22 +147,22 @@ pub(crate) fn feed<R: Reader>(
 ) -> Result<Coverage> {
     let tape = question.tape;
     let dirs = Dirs::new(lost_calls::unrecorded(tape.session(), moves));
-    let (source, until) = (Changes { question, reader }, question.scope.to);
-    let mut feeder = Feeder::new(dirs, until, each);
-    let lost = lost_calls::all(tape, &question.book, moves).into_iter().map(|lost| (Missing::Calls, lost));
+    let (source, until) = (DirectoryChanges { question, reader }, question.scope.to);
+    let mut feeder = PathFeeder::new(dirs, until, each);
+    let lost = lost_calls::all(tape, &question.book, moves).into_iter().map(|lost| (MissingKind::Calls, lost));
     let coverage = Scan::all(tape).stream(&source, lost, &mut feeder);
     feeder.over.map(|_| coverage)
 }
 
 /// Reads what changes directories, and what the reader wants.
-pub(super) struct Changes<'a, R> {
+pub(super) struct DirectoryChanges<'a, R> {
     /// The tape.
     pub question: &'a Question<'a>,
     /// Who else reads.
     pub reader: &'a R,
 }
 
-impl<R: Reader> Source for Changes<'_, R> {
+impl<R: Reader> Source for DirectoryChanges<'_, R> {
     type Row = At<R::Row>;
     type Part = Option<R::Sum>;
     type Waiting = At<R::Row>;
@@ -196,7 +196,7 @@ impl<R: Reader> Source for Changes<'_, R> {
     }
 }
 
-impl<R: Reader> Changes<'_, R> {
+impl<R: Reader> DirectoryChanges<'_, R> {
     /// Adds the rows `range` of `loaded`; `wanted`: the reader's too.
     fn add(&self, loaded: &Loaded, range: Range<usize>, wanted: bool, piece: &mut Piece<Self>) {
         for row in range.clone().filter(|row| moves(loaded.call(*row).effect)) {
@@ -254,17 +254,21 @@ fn change<T>(loaded: &Loaded, row: usize) -> Option<Event<T>> {
     let end = if state == CallState::InFlight { u64::MAX } else { times(loaded, row).1 };
     let info = loaded.call(row);
     Some(match info.effect {
-        Effect::Chdir | Effect::Fchdir if may => Event::Moves { who: task, to: To::Unknown, end },
+        Effect::Chdir | Effect::Fchdir if may => Event::Moves { who: task, to: ChdirTarget::Unknown, end },
         Effect::Chdir => {
             let at = info.args.iter().position(|arg| matches!(arg.kind, ArgKind::Path));
             let value = loaded.captured(row).iter().find(|value| Some(usize::from(value.arg)) == at);
             let path = value.filter(|value| value.status.is_whole() && !value.bytes.is_empty());
-            Event::Moves { who: task, to: path.map_or(To::Unknown, |path| To::Path(path.bytes.clone())), end }
+            Event::Moves {
+                who: task,
+                to: path.map_or(ChdirTarget::Unknown, |path| ChdirTarget::Path(path.bytes.clone())),
+                end,
+            }
         }
         Effect::Fchdir => {
             let to = match loaded.fd_path(row, 0) {
-                FdPath::Known(name) if name.starts_with(b"/") => To::Path(name.to_vec()),
-                _ => To::Unknown,
+                FdPath::Known(name) if name.starts_with(b"/") => ChdirTarget::Path(name.to_vec()),
+                _ => ChdirTarget::Unknown,
             };
             Event::Moves { who: task, to, end }
         }
@@ -282,7 +286,7 @@ fn change<T>(loaded: &Loaded, row: usize) -> Option<Event<T>> {
 }
 
 /// Follows the directories, and tells of rows.
-pub(super) struct Feeder<F> {
+pub(super) struct PathFeeder<F> {
     /// The directories.
     pub dirs: Dirs,
     each: F,
@@ -294,12 +298,16 @@ pub(super) struct Feeder<F> {
     over: Result<ControlFlow<()>>,
 }
 
-impl<'a, R, F> Machine<Changes<'a, R>> for Feeder<F>
+impl<'a, R, F> Machine<DirectoryChanges<'a, R>> for PathFeeder<F>
 where
     R: Reader,
     F: FnMut(Told<R::Sum, R::Row>) -> Result<ControlFlow<()>> + Send,
 {
-    fn push(&mut self, event: stream::Event<'_, Changes<'a, R>>, later: &mut Later<At<R::Row>>) -> ControlFlow<()> {
+    fn push(
+        &mut self,
+        event: stream::Event<'_, DirectoryChanges<'a, R>>,
+        later: &mut Later<At<R::Row>>,
+    ) -> ControlFlow<()> {
         match event {
             stream::Event::Row(_, what) | stream::Event::Due(what) => self.happens(what, later),
             stream::Event::Early(_, what) => later.push(what),
@@ -341,7 +349,7 @@ fn apart(checkpoint: &Checkpoint) -> Vec<(Member, Vec<u8>)> {
     checkpoint.apart(FdTable::OWN_CWD).map(|(task, table)| (Member::of(task), table.cwd.clone())).collect()
 }
 
-impl<F> Feeder<F> {
+impl<F> PathFeeder<F> {
     /// Tells `each` of what begins before `until`.
     pub(super) fn new(dirs: Dirs, until: u64, each: F) -> Self {
         Self { dirs, each, until, now: 0, over: Ok(ControlFlow::Continue(())) }

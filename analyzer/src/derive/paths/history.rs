@@ -37,7 +37,7 @@ pub(crate) struct History {
 }
 
 impl History {
-    /// From now on it is `now`.
+    /// Sets the time to `now`.
     pub(super) fn at(&mut self, now: u64) {
         self.now = self.now.max(now);
     }

@@ -7,7 +7,7 @@ use systape_format::model::{ByteStatus, CallState};
 
 use super::join;
 use crate::table::calls::{CallInfo, EBADF};
-use crate::table::empty_path::{self, Given, On};
+use crate::table::empty_path::{self, EmptyPathTarget, Given};
 use crate::table::load::{FdPath, Loaded};
 
 /// `resolve` of `struct open_how`: paths do not leave the directory they begin in, also those that begin with `/`.
@@ -61,7 +61,7 @@ pub(crate) fn uses<'a>(segment: &'a Loaded, row: usize) -> impl Iterator<Item = 
     })
 }
 
-/// Of which calls the first that they are on is what [`Loaded::fd_number`] numbers: its name need not be looked at for each of them.
+/// Calls of which the first that they are on is what [`Loaded::fd_number`] numbers: its name need not be looked at for each of them.
 #[derive(Debug)]
 pub(crate) struct Numbered<'a> {
     segment: &'a Loaded,
@@ -70,7 +70,7 @@ pub(crate) struct Numbered<'a> {
 }
 
 impl<'a> Numbered<'a> {
-    /// Of `segment`.
+    /// Finds the calls of `segment`.
     pub(crate) fn new(segment: &'a Loaded) -> Self {
         Self { segment, on_fd: segment.calls.iter().map(|info| is_on_fd(info)).collect() }
     }
@@ -125,9 +125,9 @@ fn path(segment: &Loaded, row: usize, at: usize) -> Option<Use<'_>> {
 fn empty(segment: &Loaded, row: usize, at: usize, given: Given) -> Name<'_> {
     let ended = (segment.core.state[row], segment.core.errno[row]);
     match empty_path::on(segment.call(row), at, given, segment.args.args.get(row), ended) {
-        On::Base => base(segment, row, at).unwrap_or(Name::Unknown),
-        On::Nothing => Name::Nothing,
-        On::Unknown => Name::Unknown,
+        EmptyPathTarget::Base => base(segment, row, at).unwrap_or(Name::Unknown),
+        EmptyPathTarget::Nothing => Name::Nothing,
+        EmptyPathTarget::Unknown => Name::Unknown,
     }
 }
 

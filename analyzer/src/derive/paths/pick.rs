@@ -44,7 +44,7 @@ pub(crate) fn pick(question: &mut Question<'_>) -> Result<()> {
     picked.all_but = all_but;
     let calls = Calls { question, filters };
     let (identities, damaged) = Identities::read(question.tape, |path| {
-        let on = On::known(filters, path);
+        let on = OnFile::known(filters, path);
         on.asked == Is::One || on.left_out == Is::One || ends_alike(&filters.paths, path)
     })?;
     let mut aliases = Aliases::default();
@@ -55,11 +55,11 @@ pub(crate) fn pick(question: &mut Question<'_>) -> Result<()> {
                 picked.add(segment, rows);
                 unknown += more;
             }
-            Told::Row(Relative { segment, row, mut on, names, renames }, cwd) => {
+            Told::Row(RelativePath { segment, row, mut on, names, renames }, cwd) => {
                 for name in &names {
                     on.add(match cwd.as_ref().and_then(|cwd| join(cwd, name)) {
-                        Some(path) => On::known(filters, &path),
-                        None => On::of(filters, |patterns| picked::may_name(patterns, name)),
+                        Some(path) => OnFile::known(filters, &path),
+                        None => OnFile::of(filters, |patterns| picked::may_name(patterns, name)),
                     });
                 }
                 if let Some(renames) = renames {
@@ -105,17 +105,17 @@ pub(crate) fn pick(question: &mut Question<'_>) -> Result<()> {
 
 /// Whether something done on `file` passes `-P`; None: what file is not known.
 pub(crate) fn named(filters: &Filters, file: Option<&[u8]>) -> Is {
-    file.map_or(On::UNKNOWN, |file| On::known(filters, file)).passes(filters)
+    file.map_or(OnFile::UNKNOWN, |file| OnFile::known(filters, file)).passes(filters)
 }
 
 /// Whether a call is on a file asked for, and on one that is left out.
 #[derive(Clone, Copy, Debug)]
-struct On {
+struct OnFile {
     asked: Is,
     left_out: Is,
 }
 
-impl On {
+impl OnFile {
     const NOTHING: Self = Self { asked: Is::Not, left_out: Is::Not };
     const UNKNOWN: Self = Self { asked: Is::Maybe, left_out: Is::Maybe };
 
@@ -151,9 +151,9 @@ impl On {
 }
 
 /// What a file that is called `path` at `ts` is or was called besides.
-fn called(filters: &Filters, path: &[u8], ts: u64, aliases: &Aliases, identities: &Identities) -> On {
-    let mut on = On::NOTHING;
-    let mut other = |name: &[u8]| on.add(On::known(filters, name));
+fn called(filters: &Filters, path: &[u8], ts: u64, aliases: &Aliases, identities: &Identities) -> OnFile {
+    let mut on = OnFile::NOTHING;
+    let mut other = |name: &[u8]| on.add(OnFile::known(filters, name));
     aliases.before(path, &mut other);
     identities.at(path, ts).into_iter().for_each(|file| identities.names(file).for_each(&mut other));
     on
@@ -161,7 +161,7 @@ fn called(filters: &Filters, path: &[u8], ts: u64, aliases: &Aliases, identities
 
 /// Whether something at `path`, or below it, may be called as `-P` asks.
 fn may_lead(filters: &Filters, path: &[u8]) -> bool {
-    let on = On::known(filters, path);
+    let on = OnFile::known(filters, path);
     let all = || filters.paths.iter().chain(&filters.not_paths).map(|pattern| pattern.as_bytes());
     on.asked != Is::Not || on.left_out != Is::Not || all().any(|pattern| is_above(pattern, path))
 }
@@ -205,11 +205,11 @@ struct Found {
 
 /// A call on something in the current directory.
 #[derive(Debug)]
-struct Relative {
+struct RelativePath {
     segment: u32,
     row: u32,
     /// What it is on elsewhere.
-    on: On,
+    on: OnFile,
     names: Vec<Vec<u8>>,
     renames: Option<Renames>,
 }
@@ -264,7 +264,7 @@ impl Renames {
 
 impl Reader for Calls<'_, '_> {
     type Sum = Found;
-    type Row = Relative;
+    type Row = RelativePath;
 
     fn wants(&self, segment: usize) -> bool {
         self.question.scope.may_match(&self.question.tape.segments()[segment])
@@ -274,7 +274,7 @@ impl Reader for Calls<'_, '_> {
         Change::of_name(&call.name).is_some()
     }
 
-    fn read(&self, segment: &Loaded, range: Range<usize>, waiting: &mut Vec<Waiting<Relative>>) -> Found {
+    fn read(&self, segment: &Loaded, range: Range<usize>, waiting: &mut Vec<Waiting<RelativePath>>) -> Found {
         let filter = self.question.scope.segment(&segment.dict, segment.number);
         let on: Vec<bool> = segment.calls.iter().map(|info| may_be_on(info)).collect();
         let renames: Vec<bool> = segment.calls.iter().map(|info| self.needs(info)).collect();
@@ -288,7 +288,7 @@ impl Reader for Calls<'_, '_> {
             let mut names = Vec::new();
             let on = self.row(segment, row, &mut names);
             if let Some(renames) = renames[call].then(|| Renames::of(segment, row, passes)).flatten() {
-                let what = Relative { segment: segment.number, row: row as u32, on, names, renames: Some(renames) };
+                let what = RelativePath { segment: segment.number, row: row as u32, on, names, renames: Some(renames) };
                 waiting.push(Waiting { row, what });
                 continue;
             }
@@ -298,7 +298,7 @@ impl Reader for Calls<'_, '_> {
                 _ => on.left_out == Is::One && !self.filters.not_paths.is_empty(),
             };
             if !names.is_empty() && !sure {
-                let what = Relative { segment: segment.number, row: row as u32, on, names, renames: None };
+                let what = RelativePath { segment: segment.number, row: row as u32, on, names, renames: None };
                 waiting.push(Waiting { row, what });
                 continue;
             }
@@ -315,17 +315,17 @@ impl Reader for Calls<'_, '_> {
 
 impl Calls<'_, '_> {
     /// Whether the call of `row` is on a file that is asked for, as far as its row tells; `names` get those in the current directory.
-    fn row(&self, segment: &Loaded, row: usize, names: &mut Vec<Vec<u8>>) -> On {
-        let mut is = On::NOTHING;
+    fn row(&self, segment: &Loaded, row: usize, names: &mut Vec<Vec<u8>>) -> OnFile {
+        let mut is = OnFile::NOTHING;
         for on in uses(segment, row) {
-            is.add(on.opened.map_or(On::NOTHING, |file| On::known(self.filters, file)));
+            is.add(on.opened.map_or(OnFile::NOTHING, |file| OnFile::known(self.filters, file)));
             is.add(match on.name {
-                Name::Known(path) => On::known(self.filters, &path),
-                Name::Unknown => On::UNKNOWN,
-                Name::Nothing => On::NOTHING,
+                Name::Known(path) => OnFile::known(self.filters, &path),
+                Name::Unknown => OnFile::UNKNOWN,
+                Name::Nothing => OnFile::NOTHING,
                 Name::InCwd(name) => {
                     names.push(name.to_vec());
-                    On::of(self.filters, |patterns| picked_if_sure(patterns, name))
+                    OnFile::of(self.filters, |patterns| picked_if_sure(patterns, name))
                 }
             });
         }
@@ -334,10 +334,10 @@ impl Calls<'_, '_> {
         for (at, _) in args.filter(|(_, arg)| matches!(arg.kind, ArgKind::DirFd)) {
             let value = segment.args.args.get(row).and_then(|args| args.get(at));
             is.add(match segment.fd_path(row, at) {
-                FdPath::None => On::NOTHING,
-                FdPath::Unknown if value.is_some_and(|fd| *fd as i32 == systape_abi::AT_FDCWD) => On::NOTHING,
-                FdPath::Unknown => On::UNKNOWN,
-                FdPath::Known(path) => On::known(self.filters, path),
+                FdPath::None => OnFile::NOTHING,
+                FdPath::Unknown if value.is_some_and(|fd| *fd as i32 == systape_abi::AT_FDCWD) => OnFile::NOTHING,
+                FdPath::Unknown => OnFile::UNKNOWN,
+                FdPath::Known(path) => OnFile::known(self.filters, path),
             });
         }
         is

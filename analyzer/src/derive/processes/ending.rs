@@ -15,7 +15,7 @@ const SECCOMP_DEAD: u32 = 3;
 /// The end of a process, or of one thread.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Ending {
-    /// When.
+    /// Time of the end.
     pub ts: u64,
     /// The kernel's exit code: status in bits 8..15, signal in 0..6, 0x80 core dumped.
     pub code: u32,
@@ -24,7 +24,7 @@ pub(crate) struct Ending {
 }
 
 impl Ending {
-    /// From an exit event.
+    /// Reads an exit event.
     pub(crate) fn new(ts: u64, code: u32, flags: u32) -> Self {
         Self { ts, code, seccomp: flags & SECCOMP_MODE }
     }

@@ -20,16 +20,16 @@ pub(crate) struct Asked {
     pub interpreter: Option<Vec<u8>>,
     /// The errno with which that could not be opened; 0: it could be.
     pub error: u16,
-    /// From the failure until the file was read, ns.
+    /// Time from the failure until the file was read, ns.
     pub after: u64,
 }
 
-/// By thread and end of the call.
+/// Interpreters by thread and end of the call.
 #[derive(Debug, Default)]
 pub(crate) struct Interpreters(FxHashMap<(u32, u64), Asked>);
 
 impl Interpreters {
-    /// Those of `tape`.
+    /// Reads the interpreters of `tape`.
     pub(crate) fn read(tape: &Tape) -> Result<(Self, Coverage)> {
         let mut all = Self::default();
         let wanted = ("interpreters", &[&EXEC_INTERPRETER][..]);

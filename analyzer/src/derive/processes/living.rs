@@ -20,7 +20,7 @@ const MOST_GAPS: usize = 1024;
 /// The processes of a tape up to now.
 #[derive(Debug, Default)]
 pub(crate) struct Living {
-    /// Those that live, and those that ended in the last part.
+    /// Processes that live, and those that ended in the last part.
     pub processes: Processes,
     /// Losses of events of process life.
     pub gaps: Vec<Gap>,
@@ -36,7 +36,7 @@ pub(crate) struct Living {
 
 /// What a part of a tape says of processes, by their places among all, in the order of the tape.
 #[derive(Debug, Default)]
-pub(crate) struct Came {
+pub(crate) struct LifeFacts {
     /// Programs that began: the process, and the place among its programs.
     pub programs: Vec<(usize, usize)>,
     /// Processes that ended.
@@ -48,7 +48,7 @@ impl Living {
     ///
     /// # Errors
     /// None of its own.
-    pub(crate) fn add(&mut self, tape: &Tape, findings: &mut Vec<String>) -> Result<Came> {
+    pub(crate) fn add(&mut self, tape: &Tape, findings: &mut Vec<String>) -> Result<LifeFacts> {
         if !self.begun && self.processes.all.is_empty() {
             self.processes = Processes::new(tape.session().window_open);
         }
@@ -64,7 +64,7 @@ impl Living {
             self.processes.order();
             self.begun = true;
         }
-        let mut came = Came::default();
+        let mut came = LifeFacts::default();
         let coverage = Scan::all(tape).walk(
             "events of process life",
             |segment, dict| segment.processes(dict),

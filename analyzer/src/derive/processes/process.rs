@@ -20,11 +20,11 @@ pub(crate) struct Command {
 pub(crate) struct Image {
     /// Start of this program; 0 = before the recording.
     pub since: u64,
-    /// By exec; otherwise since its fork, or since its first record.
+    /// Whether it runs by exec; otherwise since its fork, or since its first record.
     pub exec: bool,
     /// Path passed to exec; empty = not known.
     pub path: Vec<u8>,
-    /// Its command line.
+    /// Command line.
     pub command: Arc<Command>,
     /// The process right after exec: its name, its user. Only with `exec`.
     pub task: Task,
@@ -33,11 +33,11 @@ pub(crate) struct Image {
 /// A process.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Process {
-    /// Its newest entry; the leader's if there was one.
+    /// Newest entry of the process; the leader's if there was one.
     pub task: Task,
     /// When it was forked, CLOCK_MONOTONIC; 0 = not known.
     pub start: u64,
-    /// It existed when the recording began.
+    /// Whether it existed when the recording began.
     pub before: bool,
     /// Index in [`Processes::all`](super::Processes::all) of the process that forked it (if it existed before: of its
     /// parent then); None = not known.
@@ -46,15 +46,15 @@ pub(crate) struct Process {
     pub ppid: u32,
     /// The name that the thread which forked it had then; empty = not known.
     pub forked_by: Vec<u8>,
-    /// Its programs, in order of time.
+    /// Programs, in order of time.
     pub images: Vec<Image>,
-    /// Its events were recorded, so its end would have been too; false: perhaps it was never a target.
+    /// Whether its events were recorded, so its end would have been too; false: perhaps it was never a target.
     pub followed: bool,
     pub(super) exits: Exits,
 }
 
 impl Process {
-    /// It has a record that only targets have, so it was one, on tapes whose entries do not say it.
+    /// Derives that it was a target from a record that only targets have, on tapes whose entries do not say it.
     pub(super) fn derive_followed(&mut self) {
         self.followed |= self.task.recorded == RecordedFamilies::NOT_SAID;
     }
@@ -64,14 +64,14 @@ impl Process {
         self.exits.end()
     }
 
-    /// Its program at `ts`.
+    /// Program that it ran at `ts`.
     pub(crate) fn image_at(&self, ts: u64) -> Option<&Image> {
         let after = self.images.partition_point(|image| image.since <= ts);
         // before the first exec that was seen, nothing is known
         self.images.get(after.checked_sub(1)?)
     }
 
-    /// Its last program.
+    /// Program that it ran last.
     pub(crate) fn image(&self) -> Option<&Image> {
         self.images.last()
     }
@@ -81,7 +81,7 @@ impl Process {
         self.image_at(ts).map(|image| &*image.command).filter(|command| !command.argv.is_empty())
     }
 
-    /// Its lifetime, until `until` if it did not end; None = its start is not known.
+    /// Lifetime of the process, until `until` if it did not end; None = its start is not known.
     pub(crate) fn lived(&self, until: u64) -> Option<u64> {
         let end = self.end().map_or(until, |end| end.ts);
         (self.start != 0).then(|| end.saturating_sub(self.start))

@@ -213,25 +213,25 @@ impl Processes {
     fn cut_cycles(&mut self) {
         /// Not visited, on the current path upwards, done.
         #[derive(Clone, Copy, PartialEq)]
-        enum Mark {
+        enum VisitMark {
             New,
             Path,
             Done,
         }
-        let mut marks = vec![Mark::New; self.all.len()];
+        let mut marks = vec![VisitMark::New; self.all.len()];
         for from in 0..self.all.len() {
             let (mut path, mut at) = (Vec::new(), from);
-            while marks[at] == Mark::New {
-                marks[at] = Mark::Path;
+            while marks[at] == VisitMark::New {
+                marks[at] = VisitMark::Path;
                 path.push(at);
                 match self.all[at].parent {
-                    Some(parent) if marks[parent] == Mark::Path => self.all[at].parent = None,
+                    Some(parent) if marks[parent] == VisitMark::Path => self.all[at].parent = None,
                     Some(parent) => at = parent,
                     None => {}
                 }
             }
             for at in path {
-                marks[at] = Mark::Done;
+                marks[at] = VisitMark::Done;
             }
         }
     }

@@ -13,20 +13,20 @@ use crate::table::scan::{Coverage, Scan};
 /// CPU time of all threads of a process, in all its life.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Used {
-    /// In its own code, ns.
+    /// Time in its own code, ns.
     pub user: u64,
-    /// In the kernel, ns.
+    /// Time in the kernel, ns.
     pub system: u64,
     /// Threads are missing in it.
     pub short: bool,
 }
 
-/// By process.
+/// Usage by process.
 #[derive(Debug, Default)]
 pub(crate) struct Usages(FxHashMap<u64, Used>);
 
 impl Usages {
-    /// Those of `tape`.
+    /// Reads the usages of `tape`.
     pub(crate) fn read(tape: &Tape) -> Result<(Self, Coverage)> {
         let mut usages = Self::default();
         let wanted = ("CPU times of processes", &[&PROCESS_USAGE][..]);

@@ -17,7 +17,7 @@ use crate::table::filter::Scope;
 use crate::table::load::OpenCalls;
 use crate::table::scan::Coverage;
 use crate::table::scan::carry::Rows;
-use crate::table::scan::later::Timed;
+use crate::table::scan::later::HasTime;
 use crate::table::scan::stream::{Piece, Source};
 
 /// What a report needs besides the states of threads.
@@ -49,7 +49,7 @@ pub(crate) const NOBODY: u32 = u32::MAX;
 /// An event; tasks, calls and files are indices into its [`Part`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Event {
-    /// When.
+    /// Time of the event.
     pub ts: u64,
     /// The event.
     pub what: What,
@@ -85,7 +85,7 @@ pub(crate) enum What {
         /// The thread.
         task: u32,
     },
-    /// See [`Wakeup`].
+    /// A [`Wakeup`].
     Wakeup {
         /// The waker; [`NOBODY`].
         waker: u32,
@@ -98,7 +98,7 @@ pub(crate) enum What {
         /// See [`Wakeup::throttled`].
         throttled: bool,
     },
-    /// See [`Switch`].
+    /// A [`Switch`].
     Switch {
         /// The task that ran.
         prev: u32,
@@ -159,7 +159,7 @@ impl What {
     }
 }
 
-impl Timed for Event {
+impl HasTime for Event {
     fn key(&self) -> (u64, u8) {
         (self.ts, self.what.order())
     }
@@ -170,11 +170,11 @@ impl Timed for Event {
 pub(crate) struct Part {
     /// Index of the segment; [`OPEN`].
     pub at: usize,
-    /// Tasks.
+    /// Tasks of the part.
     pub tasks: Vec<Arc<Task>>,
-    /// Calls.
+    /// Calls of the part.
     pub calls: Vec<Call>,
-    /// Files.
+    /// Files of the part.
     pub files: Vec<Vec<u8>>,
     /// Stacks of its switches; None: not requested, or unreadable.
     pub stacks: Option<Stacks>,
@@ -201,35 +201,35 @@ pub(crate) const OPEN: usize = usize::MAX;
 
 /// A fact about a thread whose time is not the one its row or table is sorted by.
 #[derive(Debug)]
-pub(crate) struct Loose {
-    /// When.
+pub(crate) struct LooseFact {
+    /// Time of the fact.
     pub ts: u64,
     /// The thread.
     pub task: Arc<Task>,
     /// The fact.
-    pub what: Edge,
+    pub what: LooseEdge,
 }
 
-/// See [`Loose`].
+/// What a [`LooseFact`] says.
 #[derive(Debug)]
-pub(crate) enum Edge {
+pub(crate) enum LooseEdge {
     /// A call ended, on a CPU.
     Leave(u32),
     /// A call began.
     Enter(InCall),
-    /// Its state in a checkpoint, and the call it was in.
+    /// State in a checkpoint, and the call it was in.
     Seen(RunState, Option<InCall>),
     /// A checkpoint has who it is.
     Is,
 }
 
-impl Timed for Loose {
+impl HasTime for LooseFact {
     fn key(&self) -> (u64, u8) {
         let order = match self.what {
-            Edge::Leave(_) => What::LEAVE_ORDER,
-            Edge::Enter(_) => What::ENTER_ORDER,
+            LooseEdge::Leave(_) => What::LEAVE_ORDER,
+            LooseEdge::Enter(_) => What::ENTER_ORDER,
             // after everything else of the same time
-            Edge::Is | Edge::Seen(..) => u8::MAX,
+            LooseEdge::Is | LooseEdge::Seen(..) => u8::MAX,
         };
         (self.ts, order)
     }
@@ -240,9 +240,9 @@ impl Timed for Loose {
 pub(crate) struct Decoder<'a> {
     /// When the recording began.
     pub began: u64,
-    /// Filters.
+    /// Filters of the question.
     pub scope: &'a Scope<'a>,
-    /// Calls.
+    /// Names of calls.
     pub book: &'a CallBook<'a>,
     /// What the report needs.
     pub needs: Needs,
@@ -251,7 +251,7 @@ pub(crate) struct Decoder<'a> {
 impl Source for Decoder<'_> {
     type Row = Event;
     type Part = Part;
-    type Waiting = Loose;
+    type Waiting = LooseFact;
 
     fn calls(&self) -> bool {
         self.needs.calls
@@ -351,7 +351,7 @@ fn objects(
     infos: &[Arc<CallInfo>],
     (files, names): (&mut [u32], &mut Vec<Vec<u8>>),
 ) {
-    let object_of: Vec<Option<Object>> = infos.iter().map(|info| object_of(needs, &info.name)).collect();
+    let object_of: Vec<Option<CallObject>> = infos.iter().map(|info| object_of(needs, &info.name)).collect();
     if object_of.iter().all(Option::is_none) {
         return;
     }
@@ -368,9 +368,9 @@ fn objects(
 }
 
 /// Says by its arguments what a call is on.
-type Object = fn(&[u64; 6]) -> Option<Vec<u8>>;
+type CallObject = fn(&[u64; 6]) -> Option<Vec<u8>>;
 
-fn object_of(needs: Needs, call: &str) -> Option<Object> {
+fn object_of(needs: Needs, call: &str) -> Option<CallObject> {
     match call {
         "futex" if needs.futexes => Some(|args| Some(format!("{:#x}", args[0]).into_bytes())),
         // a pid of -1

@@ -12,39 +12,39 @@ use systape_abi::Abi;
 use systape_format::model::{Call, Checkpoint, FD_FIRST, Family, InFlight, Task};
 use systape_format::reader::Tape;
 
-use super::decode::{Decoder, Edge, Event, Loose, NOBODY, Needs, OPEN, Part, UNTHROTTLED_UNIT, What};
+use super::decode::{Decoder, Event, LooseEdge, LooseFact, NOBODY, Needs, OPEN, Part, UNTHROTTLED_UNIT, What};
 use super::gaps;
 use super::names::Names;
 use super::targets::Followed;
-use super::tracker::{Change, Coverage, Tracker};
-use super::{InCall, Sink, Slot, Waker, targets};
+use super::tracker::{Change, RunCoverage, Tracker};
+use super::{InCall, IntervalSink, Slot, Waker, targets};
 use crate::table::call_files::{NO_FILE, unseen};
 use crate::table::calls;
 use crate::table::families::in_session;
 use crate::table::question::Question;
 use crate::table::scan::later::Later;
-use crate::table::scan::lost::Missing;
+use crate::table::scan::lost::MissingKind;
 use crate::table::scan::stream::{self, Machine};
 use crate::table::scan::{self, Scan};
 use crate::values::spill::Store;
 
 /// The result.
 #[derive(Debug)]
-pub(crate) struct Fed<S> {
+pub(crate) struct FedRuns<S> {
     /// The states at the end, and the sink.
     pub tracker: Tracker<S>,
     /// Names of files.
     pub names: Names,
-    /// See [`Tracker::unsure_until`].
+    /// Time that [`Tracker::unsure_until`] gives.
     pub unsure_until: u64,
     /// Parts that could not be read.
     pub coverage: scan::Coverage,
 }
 
 /// The coverage of the recording.
-pub(crate) fn coverage(tape: &Tape) -> Coverage {
+pub(crate) fn coverage(tape: &Tape) -> RunCoverage {
     let session = tape.session();
-    Coverage {
+    RunCoverage {
         open: stream::opened(tape),
         followed: Followed::of(tape),
         every_cpu: targets::every_cpu(session),
@@ -54,11 +54,11 @@ pub(crate) fn coverage(tape: &Tape) -> Coverage {
 }
 
 /// Passes everything up to `until`, or the end, to `sink`.
-pub(crate) fn feed<S: Sink>(question: &Question<'_>, needs: Needs, until: u64, sink: S) -> Fed<S> {
+pub(crate) fn feed<S: IntervalSink>(question: &Question<'_>, needs: Needs, until: u64, sink: S) -> FedRuns<S> {
     let tape = question.tape;
     let until = until.min(tape.complete_until());
     let began = tape.session().window_open;
-    let mut feeder = Feeder {
+    let mut feeder = RunFeeder {
         question,
         needs,
         tracker: Tracker::new(coverage(tape), sink),
@@ -69,19 +69,19 @@ pub(crate) fn feed<S: Sink>(question: &Question<'_>, needs: Needs, until: u64, s
         restarts: FxHashMap::default(),
         until,
     };
-    let events = gaps::of_family(tape, Family::Sched).into_iter().map(|lost| (Missing::Events, lost));
+    let events = gaps::of_family(tape, Family::Sched).into_iter().map(|lost| (MissingKind::Events, lost));
     let calls = if needs.calls { gaps::of_calls(tape) } else { Vec::new() };
-    let life = gaps::of_family(tape, Family::Process).into_iter().map(|lost| (Missing::Life, lost));
-    let lost = events.chain(life).chain(calls.into_iter().map(|lost| (Missing::Calls, lost)));
+    let life = gaps::of_family(tape, Family::Process).into_iter().map(|lost| (MissingKind::Life, lost));
+    let lost = events.chain(life).chain(calls.into_iter().map(|lost| (MissingKind::Calls, lost)));
     let decoder = Decoder { began, scope: &question.scope, book: &question.book, needs };
     let coverage = Scan::all(tape).stream(&decoder, lost, &mut feeder);
-    let Feeder { mut tracker, names, .. } = feeder;
+    let RunFeeder { mut tracker, names, .. } = feeder;
     tracker.finish(until);
     tracker.sink.reached(u64::MAX);
-    Fed { unsure_until: tracker.unsure_until(), tracker, names, coverage }
+    FedRuns { unsure_until: tracker.unsure_until(), tracker, names, coverage }
 }
 
-struct Feeder<'a, S> {
+struct RunFeeder<'a, S> {
     question: &'a Question<'a>,
     needs: Needs,
     tracker: Tracker<S>,
@@ -99,9 +99,9 @@ struct Feeder<'a, S> {
 /// The kernel has a thread call this to go on with the call that a signal without a handler had interrupted.
 const RESTART: &str = "restart_syscall";
 
-impl<'a, S: Sink> Machine<Decoder<'a>> for Feeder<'a, S> {
+impl<'a, S: IntervalSink> Machine<Decoder<'a>> for RunFeeder<'a, S> {
     #[inline(always)]
-    fn push(&mut self, event: stream::Event<'_, Decoder<'a>>, later: &mut Later<Loose>) -> ControlFlow<()> {
+    fn push(&mut self, event: stream::Event<'_, Decoder<'a>>, later: &mut Later<LooseFact>) -> ControlFlow<()> {
         match event {
             stream::Event::Row(part, event) => return self.happens(part, event),
             stream::Event::Due(loose) => self.due(loose),
@@ -123,9 +123,9 @@ impl<'a, S: Sink> Machine<Decoder<'a>> for Feeder<'a, S> {
             }
             stream::Event::Early(part, event) => self.wait(part, event, later),
             stream::Event::Lost(missing, lost) if lost.first < self.until => match missing {
-                Missing::Events => self.tracker.lose(lost),
-                Missing::Life => self.tracker.lose_life(lost),
-                Missing::Calls => self.tracker.lose_calls(lost),
+                MissingKind::Events => self.tracker.lose(lost),
+                MissingKind::Life => self.tracker.lose_life(lost),
+                MissingKind::Calls => self.tracker.lose_calls(lost),
             },
             stream::Event::Lost(..) => {}
             stream::Event::Start(checkpoint) => self.begin(checkpoint),
@@ -142,7 +142,7 @@ impl<'a, S: Sink> Machine<Decoder<'a>> for Feeder<'a, S> {
     }
 }
 
-impl<S: Sink> Feeder<'_, S> {
+impl<S: IntervalSink> RunFeeder<'_, S> {
     /// Puts sums and names into the file if they take more memory than there is.
     fn relieve(&mut self) {
         let Self { store: Some(store), tracker, names, .. } = self else { return };
@@ -170,41 +170,41 @@ impl<S: Sink> Feeder<'_, S> {
         }
     }
 
-    fn see(&mut self, checkpoint: &Checkpoint, later: &mut Later<Loose>) {
+    fn see(&mut self, checkpoint: &Checkpoint, later: &mut Later<LooseFact>) {
         let tasks = tasks_of(checkpoint);
         let open = self.question.tape.session().window_open;
         let mut calls: FxHashMap<u32, InCall> = open_calls(checkpoint, self.question, self.needs, open).collect();
         for run in &checkpoint.run {
             let Some(task) = tasks.get(&run.utid) else { continue };
-            later.push(Loose { ts: checkpoint.ts, task: Arc::clone(task), what: Edge::Is });
+            later.push(LooseFact { ts: checkpoint.ts, task: Arc::clone(task), what: LooseEdge::Is });
             let ts = if run.seen == 0 { checkpoint.ts } else { run.seen };
-            later.push(Loose { ts, task: Arc::clone(task), what: Edge::Seen(*run, calls.remove(&run.utid)) });
+            later.push(LooseFact { ts, task: Arc::clone(task), what: LooseEdge::Seen(*run, calls.remove(&run.utid)) });
         }
     }
 
-    fn wait(&self, part: &Part, event: Event, later: &mut Later<Loose>) {
+    fn wait(&self, part: &Part, event: Event, later: &mut Later<LooseFact>) {
         let (task, what) = match event.what {
-            What::Leave { task, cpu } => (task, Some(Edge::Leave(cpu))),
-            What::Enter { task, .. } => (task, self.call(part, event).map(Edge::Enter)),
+            What::Leave { task, cpu } => (task, Some(LooseEdge::Leave(cpu))),
+            What::Enter { task, .. } => (task, self.call(part, event).map(LooseEdge::Enter)),
             _ => return,
         };
         if let Some(what) = what {
-            later.push(Loose { ts: event.ts, task: Arc::clone(&part.tasks[task as usize]), what });
+            later.push(LooseFact { ts: event.ts, task: Arc::clone(&part.tasks[task as usize]), what });
         }
     }
 
-    fn due(&mut self, Loose { ts, task, what }: Loose) {
+    fn due(&mut self, LooseFact { ts, task, what }: LooseFact) {
         if ts >= self.until {
             return;
         }
         // its name may be one it got later
         let Some(slot) = self.tracker.slot(&task, None) else { return };
         match what {
-            Edge::Enter(call) => self.enter(slot, call),
-            Edge::Leave(cpu) => self.tracker.leave(ts, slot, cpu),
-            Edge::Seen(run, call) => self.tracker.seen(ts, slot, &run, call),
-            Edge::Is if self.tracker.doubts(slot) => _ = self.tracker.slot(&task, Some(ts)),
-            Edge::Is => {}
+            LooseEdge::Enter(call) => self.enter(slot, call),
+            LooseEdge::Leave(cpu) => self.tracker.leave(ts, slot, cpu),
+            LooseEdge::Seen(run, call) => self.tracker.seen(ts, slot, &run, call),
+            LooseEdge::Is if self.tracker.doubts(slot) => _ = self.tracker.slot(&task, Some(ts)),
+            LooseEdge::Is => {}
         }
     }
 

@@ -15,7 +15,7 @@ use crate::render::row::{Row, user};
 use crate::table::call_files::NO_FILE;
 use crate::table::calls::CallBook;
 use crate::table::filter::Scope;
-use crate::table::group::by::By;
+use crate::table::group::by::GroupKey;
 use crate::table::group::env;
 use crate::table::group::of_cgroup::OfCgroup;
 use crate::table::group::value::Value;
@@ -26,7 +26,7 @@ pub(crate) enum Place {
     /// Not asked.
     #[default]
     Any,
-    /// In no call.
+    /// Code in no call.
     User,
     /// A kernel thread.
     Kernel,
@@ -45,7 +45,7 @@ pub(crate) struct Key {
     pub task: u32,
     /// upid, or pid without one.
     pub process: u32,
-    /// See [`State::name`].
+    /// Name of the state, as [`State::name`] has it.
     pub state: &'static str,
     /// The call.
     pub place: Place,
@@ -55,12 +55,12 @@ pub(crate) struct Key {
     pub cgroup: u64,
     /// Real uid.
     pub uid: u32,
-    /// CPU.
+    /// CPU of the interval.
     pub cpu: u32,
     /// Number of the variables of the environment, see [`Names::of`].
     pub env: u32,
-    /// Numbers of the values of [`By::OF_CGROUP`], see [`Names::of`].
-    pub of_cgroup: [u32; By::OF_CGROUP.len()],
+    /// Numbers of the values of [`GroupKey::OF_CGROUP`], see [`Names::of`].
+    pub of_cgroup: [u32; GroupKey::OF_CGROUP.len()],
 }
 
 /// The parts of a key that are the same for all intervals of a thread until its name changes.
@@ -75,7 +75,7 @@ struct Known {
 /// Makes keys. One hash look-up per change of a thread's name, none per interval.
 #[derive(Debug)]
 pub(crate) struct Keys<'a> {
-    by: Vec<By>,
+    by: Vec<GroupKey>,
     scope: &'a Scope<'a>,
     all_calls: bool,
     slots: Vec<Known>,
@@ -100,7 +100,7 @@ impl<'a> Keys<'a> {
 
     /// Keys of `by`, of the tasks of `session` that pass `scope`. `all_calls`: every call was recorded, so a thread in none
     /// is in its own code.
-    pub(crate) fn new(by: &[By], scope: &'a Scope<'a>, session: &Session, all_calls: bool) -> Self {
+    pub(crate) fn new(by: &[GroupKey], scope: &'a Scope<'a>, session: &Session, all_calls: bool) -> Self {
         Self {
             by: by.to_vec(),
             scope,
@@ -114,12 +114,12 @@ impl<'a> Keys<'a> {
     }
 
     /// Whether it is requested.
-    pub(crate) fn has(&self, by: By) -> bool {
+    pub(crate) fn has(&self, by: GroupKey) -> bool {
         self.by.contains(&by)
     }
 
     /// The requested keys.
-    pub(crate) fn by(&self) -> &[By] {
+    pub(crate) fn by(&self) -> &[GroupKey] {
         &self.by
     }
 
@@ -139,23 +139,23 @@ impl<'a> Keys<'a> {
         let passes = self.scope.task(task);
         for by in self.by.iter().filter(|_| passes) {
             match by {
-                By::Comm => key.comm = self.comms.number(&task.comm),
-                By::Tid => {
+                GroupKey::Comm => key.comm = self.comms.number(&task.comm),
+                GroupKey::Tid => {
                     key.task = if task.utid == 0 { task.tid } else { task.utid };
                     self.tasks.insert(key.task, Arc::clone(task));
                 }
-                By::Pid => {
+                GroupKey::Pid => {
                     key.process = if task.upid == 0 { task.pid } else { task.upid };
                     // a process is called what its leader is
                     if task.tid == task.pid || !self.processes.contains_key(&key.process) {
                         self.processes.insert(key.process, Arc::clone(task));
                     }
                 }
-                By::Cgroup => key.cgroup = task.cgroup_id,
-                By::Uid => key.uid = task.uid,
-                By::Env => key.env = self.comms.of(&env::value(task)),
+                GroupKey::Cgroup => key.cgroup = task.cgroup_id,
+                GroupKey::Uid => key.uid = task.uid,
+                GroupKey::Env => key.env = self.comms.of(&env::value(task)),
                 by => {
-                    if let Some(at) = By::OF_CGROUP.iter().position(|known| known == by) {
+                    if let Some(at) = GroupKey::OF_CGROUP.iter().position(|known| known == by) {
                         let value = self.of_cgroup.value(*by, &Value::Number(task.cgroup_id));
                         key.of_cgroup[at] = self.comms.of(&value);
                     }
@@ -165,15 +165,15 @@ impl<'a> Keys<'a> {
         Known { task: Arc::clone(task), passes, key, kernel: is_kernel(task) }
     }
 
-    /// See [`super::Sink::parts`].
+    /// Whether keys differ, for [`super::IntervalSink::parts`].
     pub(crate) fn parts(&self, before: &Task, after: Option<&Task>) -> bool {
-        let differs = |by: &By| match by {
-            By::Comm => after.is_none_or(|after| after.comm != before.comm),
-            By::Cgroup | By::Container | By::Unit | By::Pod | By::Job => {
+        let differs = |by: &GroupKey| match by {
+            GroupKey::Comm => after.is_none_or(|after| after.comm != before.comm),
+            GroupKey::Cgroup | GroupKey::Container | GroupKey::Unit | GroupKey::Pod | GroupKey::Job => {
                 after.is_none_or(|after| after.cgroup_id != before.cgroup_id)
             }
-            By::Uid => after.is_none_or(|after| after.uid != before.uid),
-            By::Env => after.is_none_or(|after| after.env != before.env),
+            GroupKey::Uid => after.is_none_or(|after| after.uid != before.uid),
+            GroupKey::Env => after.is_none_or(|after| after.env != before.env),
             _ => false,
         };
         let filtered = match after {
@@ -190,7 +190,7 @@ impl<'a> Keys<'a> {
 
     /// The key of `interval`; None when its thread does not pass.
     pub(crate) fn key(&mut self, threads: &[Thread], slot: Slot, interval: &Interval) -> Option<Key> {
-        let (state, syscall, file) = (self.has(By::State), self.has(By::Syscall), self.has(By::File));
+        let (state, syscall, file) = (self.has(GroupKey::State), self.has(GroupKey::Syscall), self.has(GroupKey::File));
         let all_calls = self.all_calls;
         let known = self.known(threads, slot);
         if !known.passes {
@@ -215,8 +215,8 @@ impl<'a> Keys<'a> {
     }
 
     /// What the cgroup of `key` belongs to, or its environment; empty: nothing; None: not known.
-    fn named(&self, by: By, key: &Key) -> Option<&[u8]> {
-        let number = match By::OF_CGROUP.iter().position(|known| *known == by) {
+    fn named(&self, by: GroupKey, key: &Key) -> Option<&[u8]> {
+        let number = match GroupKey::OF_CGROUP.iter().position(|known| *known == by) {
             Some(at) => key.of_cgroup[at],
             None => key.env,
         };
@@ -233,32 +233,34 @@ impl<'a> Keys<'a> {
         self.by.iter().map(|by| self.text(*by, key, words)).collect()
     }
 
-    fn text(&self, by: By, key: &Key, words: &Words<'_>) -> String {
+    fn text(&self, by: GroupKey, key: &Key, words: &Words<'_>) -> String {
         match by {
-            By::Comm => words.escaped(self.comm(key.comm)),
-            By::Tid => match self.tasks.get(&key.task) {
+            GroupKey::Comm => words.escaped(self.comm(key.comm)),
+            GroupKey::Tid => match self.tasks.get(&key.task) {
                 Some(task) => task_text(task),
                 None => "?".into(),
             },
-            By::Pid => match self.processes.get(&key.process) {
+            GroupKey::Pid => match self.processes.get(&key.process) {
                 Some(task) => format!("{}[{}]", words.escaped(&task.comm), task.pid),
                 None => "?".into(),
             },
-            By::State => key.state.to_owned(),
-            By::Syscall => words.place(key.place),
-            By::File if key.file == NO_FILE => "-".into(),
-            By::File => words.names.name(key.file).map_or_else(|| "?".into(), |name| words.escaped(name)),
-            By::Cgroup => match words.session.cgroup_path(key.cgroup) {
+            GroupKey::State => key.state.to_owned(),
+            GroupKey::Syscall => words.place(key.place),
+            GroupKey::File if key.file == NO_FILE => "-".into(),
+            GroupKey::File => words.names.name(key.file).map_or_else(|| "?".into(), |name| words.escaped(name)),
+            GroupKey::Cgroup => match words.session.cgroup_path(key.cgroup) {
                 Some(path) => words.escaped(path),
                 None if key.cgroup == 0 => "?".into(),
                 None => format!("cgroup {}", key.cgroup),
             },
-            By::Container | By::Unit | By::Pod | By::Job | By::Env => match self.named(by, key) {
-                Some([]) => "-".into(),
-                name => name.map_or_else(|| "?".into(), |name| self.of_cgroup.text(by, name)),
-            },
-            By::Uid => crate::values::words::user(words.session, key.uid),
-            By::Cpu if key.cpu != CPU_NONE => key.cpu.to_string(),
+            GroupKey::Container | GroupKey::Unit | GroupKey::Pod | GroupKey::Job | GroupKey::Env => {
+                match self.named(by, key) {
+                    Some([]) => "-".into(),
+                    name => name.map_or_else(|| "?".into(), |name| self.of_cgroup.text(by, name)),
+                }
+            }
+            GroupKey::Uid => crate::values::words::user(words.session, key.uid),
+            GroupKey::Cpu if key.cpu != CPU_NONE => key.cpu.to_string(),
             // no keys of intervals
             _ => "?".into(),
         }
@@ -274,37 +276,39 @@ impl<'a> Keys<'a> {
         by::fill(row, &self.by, |by, name| self.cell(by, name, key, words));
     }
 
-    fn cell(&self, by: By, name: &str, key: &Key, words: &Words<'_>) -> Cell<'static> {
+    fn cell(&self, by: GroupKey, name: &str, key: &Key, words: &Words<'_>) -> Cell<'static> {
         let owned = |bytes: Option<&[u8]>| Cell::from(bytes.map(<[u8]>::to_vec));
         let task = match by {
-            By::Tid => self.tasks.get(&key.task),
-            By::Pid => self.processes.get(&key.process),
+            GroupKey::Tid => self.tasks.get(&key.task),
+            GroupKey::Pid => self.processes.get(&key.process),
             _ => None,
         };
         match (by, name) {
-            (By::Tid | By::Pid, "pid") => task.map(|t| t.pid).into(),
-            (By::Tid | By::Pid, "tid") => task.map(|t| t.tid).into(),
-            (By::Tid | By::Pid, "upid") => task.map(|t| t.upid).into(),
-            (By::Tid | By::Pid, "utid") => task.map(|t| t.utid).into(),
-            (By::Tid | By::Pid, _) => task.map(|t| t.comm.clone()).into(),
-            (By::Comm, _) => self.comm(key.comm).to_vec().into(),
-            (By::State, _) => key.state.into(),
-            (By::Syscall, "abi") => match key.place {
+            (GroupKey::Tid | GroupKey::Pid, "pid") => task.map(|t| t.pid).into(),
+            (GroupKey::Tid | GroupKey::Pid, "tid") => task.map(|t| t.tid).into(),
+            (GroupKey::Tid | GroupKey::Pid, "upid") => task.map(|t| t.upid).into(),
+            (GroupKey::Tid | GroupKey::Pid, "utid") => task.map(|t| t.utid).into(),
+            (GroupKey::Tid | GroupKey::Pid, _) => task.map(|t| t.comm.clone()).into(),
+            (GroupKey::Comm, _) => self.comm(key.comm).to_vec().into(),
+            (GroupKey::State, _) => key.state.into(),
+            (GroupKey::Syscall, "abi") => match key.place {
                 Place::Call(call) => words.book.get(call).abi.as_str().into(),
                 _ => Cell::Null,
             },
-            (By::Syscall, _) => words.place(key.place).into(),
+            (GroupKey::Syscall, _) => words.place(key.place).into(),
             // no path is empty
-            (By::File, _) if key.file == NO_FILE => "".into(),
-            (By::File, _) => owned(words.names.name(key.file)),
-            (By::Cgroup, "cgroup") => owned(words.session.cgroup_path(key.cgroup)),
-            (By::Cgroup, _) => Some(key.cgroup).filter(|id| *id != 0).into(),
-            (By::Container | By::Pod, name) if !by::is_value(by, name) => {
+            (GroupKey::File, _) if key.file == NO_FILE => "".into(),
+            (GroupKey::File, _) => owned(words.names.name(key.file)),
+            (GroupKey::Cgroup, "cgroup") => owned(words.session.cgroup_path(key.cgroup)),
+            (GroupKey::Cgroup, _) => Some(key.cgroup).filter(|id| *id != 0).into(),
+            (GroupKey::Container | GroupKey::Pod, name) if !by::is_value(by, name) => {
                 owned(self.named(by, key).and_then(|id| self.of_cgroup.fact((by, name), id)))
             }
-            (By::Container | By::Unit | By::Pod | By::Job | By::Env, _) => owned(self.named(by, key)),
-            (By::Uid, _) => user(key.uid).into(),
-            (By::Cpu, _) => Some(key.cpu).filter(|cpu| *cpu != CPU_NONE).into(),
+            (GroupKey::Container | GroupKey::Unit | GroupKey::Pod | GroupKey::Job | GroupKey::Env, _) => {
+                owned(self.named(by, key))
+            }
+            (GroupKey::Uid, _) => user(key.uid).into(),
+            (GroupKey::Cpu, _) => Some(key.cpu).filter(|cpu| *cpu != CPU_NONE).into(),
             _ => Cell::Null,
         }
     }
@@ -340,14 +344,14 @@ pub(crate) fn place(doing: &Doing, state: State, kernel: bool, all_calls: bool) 
 pub(crate) struct Words<'a> {
     /// The tape.
     pub session: &'a Session,
-    /// Calls.
+    /// Names of calls.
     pub book: &'a CallBook<'a>,
-    /// Files.
+    /// Names of files.
     pub names: &'a Names,
 }
 
 impl Words<'_> {
-    /// For a terminal.
+    /// Text for a terminal.
     pub(crate) fn escaped(&self, bytes: &[u8]) -> String {
         let mut text = String::new();
         systape_abi::escape(bytes, &mut text);

@@ -2,7 +2,7 @@
 //!
 //! [`tracker`] makes intervals from plain values: the states at the start, switches, wake-ups, process life, calls. It
 //! needs no tape, keeps one [`Thread`] per thread and never pairs events across a loss. [`gaps`] has the losses.
-//! Reports are [`Sink`]s.
+//! Reports are [`IntervalSink`]s.
 
 pub(crate) mod decode;
 pub(crate) mod feed;
@@ -27,24 +27,24 @@ pub(crate) type Slot = usize;
 /// Why a thread waits for a CPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Why {
-    /// It was woken.
+    /// The thread was woken.
     Woken,
-    /// It was preempted.
+    /// The thread was preempted.
     Preempted,
-    /// It is new: forked, and not woken for the first time yet.
+    /// The thread is new: forked, and not woken for the first time yet.
     Made,
-    /// It is new and was woken for the first time.
+    /// The thread is new and was woken for the first time.
     New,
-    /// It waited when the recording began.
+    /// The thread waited when the recording began.
     Before,
-    /// It was throttled, and the quota let it run again.
+    /// The thread was throttled, and the quota let it run again.
     Unthrottled,
 }
 
 /// State of a thread for the scheduler.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum State {
-    /// On a CPU.
+    /// Running on a CPU.
     Running,
     /// Waiting for a CPU.
     Waiting(Why),
@@ -59,7 +59,7 @@ pub(crate) enum State {
 }
 
 impl State {
-    /// Its name in reports: RUN, RQ, throttled, the letter, `?`.
+    /// Name of the state in reports: RUN, RQ, throttled, the letter, `?`.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Running => "RUN",
@@ -85,13 +85,13 @@ impl State {
 /// A call a thread is in.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct InCall {
-    /// Which.
+    /// The call.
     pub call: Call,
-    /// Its file, see [`names::Names`].
+    /// File of the call, see [`names::Names`].
     pub file: u32,
     /// When it began.
     pub start: u64,
-    /// It began at `start` or before.
+    /// Whether it began at `start` or before.
     pub began_before: bool,
     /// Whether it passes the filters.
     pub counted: bool,
@@ -102,10 +102,10 @@ pub(crate) struct InCall {
 /// The call of a thread.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Doing {
-    /// In no call: in its own code, or in a fault or stop there; for a kernel thread in the kernel.
+    /// Code in no call: in its own code, or in a fault or stop there; for a kernel thread in the kernel.
     #[default]
     User,
-    /// In a call.
+    /// Code in a call.
     Call(InCall),
     /// Not known: calls were lost.
     Unknown,
@@ -116,26 +116,26 @@ pub(crate) enum Doing {
 pub(crate) struct Waker {
     /// The thread.
     pub slot: Slot,
-    /// By a network softirq at the end of the thread's own send.
+    /// Whether it was by a network softirq at the end of the thread's own send.
     pub softirq: bool,
 }
 
 /// How an interval ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum End {
-    /// It got this CPU.
+    /// The thread got this CPU.
     In(u32),
-    /// It left its CPU; the letter of its next state, R if it only waits.
+    /// The thread left its CPU; the letter of its next state, R if it only waits.
     Out(u8),
-    /// It was woken, by a thread or (None) an interrupt.
+    /// The thread was woken, by a thread or (None) an interrupt.
     Woken(Option<Waker>),
-    /// Its cgroup got CPU time again: it waits for a CPU.
+    /// The thread's cgroup got CPU time again: it waits for a CPU.
     Unthrottled,
     /// A call was entered or left; the state continues.
     Step,
     /// Something was lost.
     Lost,
-    /// It died.
+    /// The thread died.
     Died,
     /// The recording, or the selected part of it, ended.
     Stop,
@@ -146,13 +146,13 @@ pub(crate) enum End {
 pub(crate) struct Interval {
     /// The state.
     pub state: State,
-    /// Its start.
+    /// Start of the interval.
     pub from: u64,
-    /// Its end.
+    /// End of the interval.
     pub to: u64,
-    /// It had that state before `from` too, for an unknown time.
+    /// Whether it had that state before `from` too, for an unknown time.
     pub began_before: bool,
-    /// It had that state before `from` too: the interval before ended with [`End::Step`].
+    /// Whether it had that state before `from` too: the interval before ended with [`End::Step`].
     pub continued: bool,
     /// Why it ended.
     pub end: End,
@@ -163,7 +163,7 @@ pub(crate) struct Interval {
 }
 
 impl Interval {
-    /// Its length, ns; a lower bound for the state's when [`Self::open`].
+    /// Length of the interval, ns; a lower bound for the state's when [`Self::open`].
     pub(crate) fn len(&self) -> u64 {
         self.to.saturating_sub(self.from)
     }
@@ -184,34 +184,34 @@ impl Interval {
 pub(crate) struct Thread {
     /// The task, with its newest name.
     pub task: Arc<Task>,
-    /// Its state.
+    /// State of the thread.
     pub state: State,
     /// Start of the state.
     pub since: u64,
-    /// It had `state` before `since` too.
+    /// Whether it had `state` before `since` too.
     pub began_before: bool,
     /// The state continues after a call was entered or left at `since`.
     pub continued: bool,
     /// The CPU it runs on or ran on last; CPU_NONE: not known.
     pub cpu: u32,
-    /// Its call.
+    /// Call of the thread.
     pub doing: Doing,
     /// When it last left a CPU; 0: not known.
     pub last_out: u64,
     /// When it last got a CPU; 0: not known.
     pub last_in: u64,
-    /// It may have left a CPU after `last_out`, because something was lost.
+    /// Whether it may have left a CPU after `last_out`, because something was lost.
     pub missed_out: bool,
-    /// It may have got one after `last_in`.
+    /// Whether it may have got one after `last_in`.
     pub missed_in: bool,
-    /// It is dead.
+    /// Whether it is dead.
     pub dead: bool,
     /// Whether all its events are recorded. Tasks that only appear beside recorded ones are not tracked.
     pub followed: bool,
 }
 
 /// Receives the intervals of all threads: each thread's in order of time, without holes or overlaps.
-pub(crate) trait Sink: Send {
+pub(crate) trait IntervalSink: Send {
     /// An interval of `threads[slot]` ended.
     fn interval(&mut self, threads: &[Thread], slot: Slot, interval: &Interval);
     /// `slot` left a CPU, after its interval was passed. `row` is the switch's index in `part`.
@@ -247,7 +247,7 @@ pub(crate) trait Sink: Send {
 }
 
 /// Two sinks that are fed in one pass.
-impl<A: Sink, B: Sink> Sink for (A, B) {
+impl<A: IntervalSink, B: IntervalSink> IntervalSink for (A, B) {
     fn interval(&mut self, threads: &[Thread], slot: Slot, interval: &Interval) {
         self.0.interval(threads, slot, interval);
         self.1.interval(threads, slot, interval);

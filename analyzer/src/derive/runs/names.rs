@@ -2,7 +2,7 @@
 
 use crate::table::group::value::Value;
 use crate::values::spill::{Run, Store, Stored};
-use crate::values::strings::Strings;
+use crate::values::strings::NumberedStrings;
 
 /// The least number of a known string.
 const FIRST: u32 = 2;
@@ -10,7 +10,7 @@ const FIRST: u32 = 2;
 /// The strings so far. Those that were put into a file have no number any more: met again they get another.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Names {
-    strings: Strings,
+    strings: NumberedStrings,
     /// How many are in the file, by number.
     before: u32,
     runs: Vec<Run>,
@@ -88,7 +88,7 @@ impl Names {
         self.strings.clear();
     }
 
-    /// Those in the file, by number.
+    /// Names in the file, by number.
     pub(crate) fn in_file(&self) -> impl Iterator<Item = (u32, Vec<u8>)> {
         let names = self.runs.iter().flat_map(|run| {
             let mut cursor = run.cursor();

@@ -18,14 +18,14 @@ pub(crate) fn rests(info: &CallInfo, on: Option<&[u8]>) -> bool {
 
 /// What a sleep in a call is.
 #[derive(Clone, Copy, Debug)]
-enum Sleep {
-    /// It waits for data: its file says for whose.
+enum SleepKind {
+    /// Waits for data: its file says for whose.
     Data,
-    /// It waits for a futex.
+    /// Waits for a futex.
     Futex,
-    /// It is rest.
+    /// A sleep that is rest.
     Rest,
-    /// It is none.
+    /// A sleep that is none.
     Other,
 }
 
@@ -36,16 +36,16 @@ pub(crate) struct Rests {
     span: (u64, u64),
     /// By number of the file, whether who takes data from it rests.
     files: Vec<bool>,
-    calls: FxHashMap<Call, Sleep>,
+    calls: FxHashMap<Call, SleepKind>,
 }
 
 impl Rests {
-    /// Of sleeps in `span`.
+    /// Makes one of sleeps in `span`.
     pub(crate) fn new(span: (u64, u64)) -> Self {
         Self { span, files: Vec::new(), calls: FxHashMap::default() }
     }
 
-    /// See [`super::Sink::file`].
+    /// Takes what [`super::IntervalSink::file`] gives.
     pub(crate) fn file(&mut self, number: u32, name: &[u8]) {
         let at = number as usize;
         // of a file that is not known that is not known either
@@ -61,10 +61,10 @@ impl Rests {
             (State::Sleeping(b'S'), _) if is_kernel(task) => true,
             (State::Sleeping(b'S'), Doing::Call(call)) => {
                 match *self.calls.entry(call.call).or_insert_with(|| sleep(&book.get(call.call))) {
-                    Sleep::Data => self.files.get(call.file as usize).copied().unwrap_or(true),
-                    Sleep::Futex => self.whole(interval),
-                    Sleep::Rest => true,
-                    Sleep::Other => false,
+                    SleepKind::Data => self.files.get(call.file as usize).copied().unwrap_or(true),
+                    SleepKind::Futex => self.whole(interval),
+                    SleepKind::Rest => true,
+                    SleepKind::Other => false,
                 }
             }
             _ => false,
@@ -78,12 +78,12 @@ impl Rests {
     }
 }
 
-fn sleep(info: &CallInfo) -> Sleep {
+fn sleep(info: &CallInfo) -> SleepKind {
     match info {
-        _ if takes(&info.name, info.io) => Sleep::Data,
-        _ if is_futex(&info.name) => Sleep::Futex,
-        _ if rests(info, None) => Sleep::Rest,
-        _ => Sleep::Other,
+        _ if takes(&info.name, info.io) => SleepKind::Data,
+        _ if is_futex(&info.name) => SleepKind::Futex,
+        _ if rests(info, None) => SleepKind::Rest,
+        _ => SleepKind::Other,
     }
 }
 

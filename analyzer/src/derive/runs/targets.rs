@@ -14,12 +14,12 @@ use crate::table::scan::Scan;
 pub(crate) enum Followed {
     /// All, as far as is known.
     All,
-    /// Those whose entry says so; `everyone`: a thread with such an entry was recorded from the beginning.
+    /// Threads whose entry says so; `everyone`: a thread with such an entry was recorded from the beginning.
     Told {
         /// See [`Extent::Everyone`].
         everyone: bool,
     },
-    /// These (utid), derived from a tape that does not say it.
+    /// Threads of these numbers (utid), derived from a tape that does not say it.
     These(FxHashSet<u32>),
 }
 

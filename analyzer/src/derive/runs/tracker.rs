@@ -10,7 +10,7 @@ use systape_format::model::{CPU_NONE, Call, RunState, Task};
 
 use super::gaps::Active;
 use super::targets::Followed;
-use super::{Doing, End, InCall, Interval, Sink, Slot, State, Thread, Waker, Why};
+use super::{Doing, End, InCall, Interval, IntervalSink, Slot, State, Thread, Waker, Why};
 use crate::table::scan::lost::Lost;
 
 /// CPU numbers from here on are damage: they get no table.
@@ -18,7 +18,7 @@ const MAX_CPUS: u32 = 1 << 16;
 
 /// Coverage of a recording.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Coverage {
+pub(crate) struct RunCoverage {
     /// When it began.
     pub open: u64,
     /// The threads whose events are all recorded.
@@ -34,7 +34,7 @@ pub(crate) struct Coverage {
 /// A switch, with threads as slots.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Change {
-    /// When.
+    /// Time of the note.
     pub ts: u64,
     /// The CPU.
     pub cpu: u32,
@@ -55,10 +55,10 @@ pub(crate) struct Change {
 /// States of all threads.
 #[derive(Debug)]
 pub(crate) struct Tracker<S> {
-    coverage: Coverage,
+    coverage: RunCoverage,
     threads: Vec<Thread>,
     /// The tracker's own facts about each thread.
-    notes: Vec<Note>,
+    notes: Vec<TrackerNote>,
     by_utid: FxHashMap<u64, Slot>,
     free: Vec<Slot>,
     died: Vec<Slot>,
@@ -79,7 +79,7 @@ pub(crate) struct Tracker<S> {
 }
 
 #[derive(Clone, Copy, Debug, Default)]
-struct Note {
+struct TrackerNote {
     /// It had an event, so its state does not follow from the absence of events.
     heard: bool,
     /// It called exit: the next time it leaves a CPU is the last.
@@ -99,9 +99,9 @@ fn key(task: &Task) -> u64 {
     if task.utid == 0 { 1 << 32 | u64::from(task.tid) } else { u64::from(task.utid) }
 }
 
-impl<S: Sink> Tracker<S> {
+impl<S: IntervalSink> Tracker<S> {
     /// No event yet.
-    pub(crate) fn new(coverage: Coverage, sink: S) -> Self {
+    pub(crate) fn new(coverage: RunCoverage, sink: S) -> Self {
         Self {
             now: coverage.open,
             coverage,
@@ -176,7 +176,7 @@ impl<S: Sink> Tracker<S> {
             followed,
         };
         // what would have told of it before may have been lost
-        let note = Note { by_loss: self.losses, doubt: self.may_become(task), ..Note::default() };
+        let note = TrackerNote { by_loss: self.losses, doubt: self.may_become(task), ..TrackerNote::default() };
         let slot = match self.free.pop() {
             Some(slot) => {
                 (self.threads[slot], self.notes[slot]) = (thread, note);
@@ -656,7 +656,7 @@ impl<S: Sink> Tracker<S> {
         if !thread.followed || thread.dead {
             return;
         }
-        let Note { by_loss, doubt, .. } = self.notes[slot];
+        let TrackerNote { by_loss, doubt, .. } = self.notes[slot];
         let by_loss = doubt || (by_loss && thread.state == State::Unknown);
         let call_lost = self.call_losses && thread.doing == Doing::Unknown;
         if (by_loss || call_lost) && ts > thread.since && self.sink.concerns(thread) {

@@ -4,7 +4,7 @@
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::record::Record;
+use super::record::SignalLine;
 use super::via::Via;
 use crate::derive::processes::track::key;
 
@@ -21,7 +21,7 @@ struct Open {
 }
 
 /// Whether one act of this kind may reach several processes.
-fn fans_out(record: &Record) -> bool {
+fn fans_out(record: &SignalLine) -> bool {
     match record.via {
         Via::Kill => record.sent.group().is_some(),
         Via::CgroupKill | Via::Terminal | Via::Pdeathsig | Via::PidNamespace | Via::Sysrq => true,
@@ -30,7 +30,7 @@ fn fans_out(record: &Record) -> bool {
 }
 
 /// Numbers the acts of `records`, which are in order of time, from 1.
-pub(crate) fn number(records: &mut [Record]) {
+pub(crate) fn number(records: &mut [SignalLine]) {
     let mut next = 1;
     let mut open: FxHashMap<Key, Open> = FxHashMap::default();
     for record in records {

@@ -80,7 +80,7 @@ pub(crate) struct Missing {
 }
 
 impl Missing {
-    /// For the whole tape, regardless of filters: a death may come after the selected time. `damaged` are indices of
+    /// Times of the whole tape, regardless of filters: a death may come after the selected time. `damaged` are indices of
     /// segments with unreadable signals, ascending.
     pub(crate) fn of_tape(tape: &Tape, damaged: &[usize]) -> Self {
         let (mut gaps, mut unreadable) = (Vec::new(), Vec::new());
@@ -105,7 +105,7 @@ impl Missing {
         Self::new(&gaps, &unreadable)
     }
 
-    /// From `gaps` of any family, and times in which all events are unreadable.
+    /// Makes them of `gaps` of any family, and times in which all events are unreadable.
     pub(crate) fn new(gaps: &[Gap], unreadable: &[(u64, u64)]) -> Self {
         let of_signals = || gaps.iter().filter(|gap| loses(gap, &[Family::Signal]));
         let span = |gap: &Gap| if gap.last == 0 { (0, u64::MAX, gap.count) } else { (gap.first, gap.last, gap.count) };

@@ -18,9 +18,9 @@ pub(crate) mod via;
 use systape_abi::signo;
 
 pub(crate) use missing::Missing;
-pub(crate) use outcome::{Cause, Disposition};
-pub(crate) use record::Record;
-pub(crate) use track::{Choice, Tracker};
+pub(crate) use outcome::{Disposition, EndedTarget};
+pub(crate) use record::SignalLine;
+pub(crate) use track::{SignalChoice, Tracker};
 pub(crate) use via::Via;
 
 /// Whether `sig` is one of those that mostly end no process, whose loss has a cause of its own (GapCause::Everyday).

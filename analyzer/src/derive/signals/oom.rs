@@ -15,7 +15,7 @@ pub(crate) const APART: u64 = 1_000_000_000;
 /// The OOM killer marked a victim.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Mark {
-    /// When.
+    /// Time of the mark.
     pub ts: u64,
     /// A thread of the victim.
     pub victim: Task,

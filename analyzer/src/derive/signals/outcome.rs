@@ -34,9 +34,9 @@ pub(crate) fn result_name(result: u8) -> &'static str {
 pub(crate) enum Disposition {
     /// The kernel's default action.
     Default,
-    /// It has a handler.
+    /// The target has a handler.
     Handler,
-    /// It ignores them.
+    /// The target ignores them.
     Ignore,
 }
 
@@ -51,7 +51,7 @@ impl Disposition {
         }
     }
 
-    /// Its name in JSON and CSV.
+    /// Name of the outcome in JSON and CSV.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Default => "default",
@@ -78,10 +78,10 @@ pub(crate) fn queued(event: &SignalEvent) -> bool {
 /// How well a signal explains that its target died of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum Explains {
-    /// It had a handler when it was sent: possible only if the target took the default action nevertheless
+    /// The target had a handler when it was sent: possible only if the target took the default action nevertheless
     /// (SA_RESETHAND, exec).
     IfTaken,
-    /// It was blocked: possible once it was unblocked.
+    /// The signal was blocked: possible once it was unblocked.
     Later,
     /// Neither handled nor blocked.
     AtOnce,
@@ -102,9 +102,9 @@ pub(crate) fn explains(event: &SignalEvent) -> Option<Explains> {
 /// The target took it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Taken {
-    /// When.
+    /// Time when it was taken.
     pub ts: u64,
-    /// Its handler; 0 = default action, 1 = ignore.
+    /// Handler; 0 = default action, 1 = ignore.
     pub handler: u64,
     /// Events of such signals are missing in between: perhaps another one was taken then, and this one before.
     pub at_most: bool,
@@ -112,13 +112,13 @@ pub(crate) struct Taken {
 
 /// Whether a signal is what ended its target.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Cause {
-    /// No.
+pub(crate) enum EndedTarget {
+    /// No, something else ended it.
     #[default]
     No,
-    /// Yes.
+    /// Yes, it ended the target.
     Yes,
-    /// It is the likely one of the recorded signals, but these were lost between it and the end.
+    /// Likely this one of the recorded signals, but these were lost between it and the end.
     Maybe(Lost),
 }
 
@@ -133,7 +133,7 @@ pub(crate) struct Outcome {
     /// Whether the end of the process would be known.
     pub followed: bool,
     /// Whether this signal ended it.
-    pub cause: Cause,
-    /// It stopped the process.
+    pub cause: EndedTarget,
+    /// Whether it stopped the process.
     pub stopped: bool,
 }

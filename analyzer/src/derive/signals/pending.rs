@@ -29,7 +29,7 @@ struct Waiting {
     act: u32,
 }
 
-/// Those signals.
+/// Signals that are pending.
 #[derive(Debug, Default)]
 pub(crate) struct Pending {
     /// By process, number, and how well it would explain the end.
@@ -111,13 +111,13 @@ impl Pending {
 #[cfg(test)]
 mod tests {
     use super::super::exercise::{call, event, exit, task};
-    use super::super::{Cause, Choice, Missing, Record};
+    use super::super::{EndedTarget, Missing, SignalChoice, SignalLine};
     use super::*;
     use crate::derive::processes::Processes;
     use systape_format::model::{ProcessEvent, SIGNAL_HANDLED};
 
     /// What is made of signals of the first part when the processes end in the second.
-    fn later(events: &[SignalEvent], exits: &[ProcessEvent]) -> Vec<Record> {
+    fn later(events: &[SignalEvent], exits: &[ProcessEvent]) -> Vec<SignalLine> {
         let tasks = [task(10), task(20), task(30), task(40)];
         let mut pending = Pending::default();
         pending.add(events, &tasks, &[call("kill")], &[(0, 7)].into_iter().collect());
@@ -128,7 +128,7 @@ mod tests {
         for exit in exits {
             processes.event(exit, &tasks);
         }
-        let mut tracker = Tracker::new(&processes, &Choice::Fatal, Box::new(|_, _, _| true));
+        let mut tracker = Tracker::new(&processes, &SignalChoice::Fatal, Box::new(|_, _, _| true));
         let acts = pending.feed(&mut tracker);
         let records = tracker.finish(&Missing::default());
         let acts: Vec<u32> = records.iter().filter_map(|record| record.sent.place).map(|(at, _)| acts[at]).collect();
@@ -144,7 +144,7 @@ mod tests {
     fn the_last_signal_that_could_is_kept_until_its_target_ends() {
         let records = later(&[event(100, 9, 0, 1), event(200, 9, 2, 1)], &[exit(900, 1, 9)]);
         assert_eq!(records.len(), 1);
-        assert_eq!((records[0].sent.event.ts, records[0].outcome.cause), (200, Cause::Yes));
+        assert_eq!((records[0].sent.event.ts, records[0].outcome.cause), (200, EndedTarget::Yes));
         assert_eq!(records[0].sender().map(|sender| sender.pid), Some(30));
         assert!(records[0].unseen.is_none());
     }
@@ -157,7 +157,7 @@ mod tests {
         assert!(records[0].unseen.is_some());
         // its handler was gone
         let records = later(&[handled, deliver(110, 15, 1, 0)], &[exit(900, 1, 15)]);
-        assert_eq!((records.len(), records[0].outcome.cause), (1, Cause::Yes));
+        assert_eq!((records.len(), records[0].outcome.cause), (1, EndedTarget::Yes));
     }
 
     #[test]

@@ -10,12 +10,12 @@ use crate::derive::processes::Ending;
 
 /// One line of the report.
 #[derive(Clone, Debug)]
-pub(crate) struct Record {
+pub(crate) struct SignalLine {
     /// The signal as sent.
     pub sent: Sent,
-    /// Its way; [`Via::Unknown`] and the like when only its effect was recorded.
+    /// Way that it was sent; [`Via::Unknown`] and the like when only its effect was recorded.
     pub via: Via,
-    /// Its outcome.
+    /// Outcome of the signal.
     pub outcome: Outcome,
     /// The OOM killer's choice behind it.
     pub mark: Option<Mark>,
@@ -25,8 +25,8 @@ pub(crate) struct Record {
     pub unseen: Option<Ending>,
 }
 
-impl Record {
-    /// Its sender; None = none (a timer, the kernel), or not known.
+impl SignalLine {
+    /// Sender of the signal; None = none (a timer, the kernel), or not known.
     pub(crate) fn sender(&self) -> Option<&Task> {
         match self.via.actor() {
             Actor::Sender => self.sent.sender.as_deref(),

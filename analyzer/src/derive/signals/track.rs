@@ -7,8 +7,8 @@ use systape_format::model::{Ancestor, SignalEvent, SignalKind, Task};
 
 use super::missing::{Lost, Missing};
 use super::oom::{self, Mark, Marks};
-use super::outcome::{self, Cause, Explains, Outcome, Taken};
-use super::record::Record;
+use super::outcome::{self, EndedTarget, Explains, Outcome, Taken};
+use super::record::SignalLine;
 use super::sent::Sent;
 use super::via::{Via, via};
 use super::{act, everyday, stops};
@@ -20,17 +20,17 @@ use systape_abi::signo::{SIGABRT, SIGINT, SIGKILL, SIGQUIT, SIGTERM};
 
 /// The selected signals.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Choice {
-    /// Those that ended or stopped a process, and any TERM, KILL, INT, QUIT and ABRT.
+pub(crate) enum SignalChoice {
+    /// Signals that ended or stopped a process, and any TERM, KILL, INT, QUIT and ABRT.
     #[default]
     Fatal,
-    /// These numbers.
+    /// Signals of these numbers.
     These(Vec<u32>),
-    /// All.
+    /// All signals.
     All,
 }
 
-impl Choice {
+impl SignalChoice {
     /// Whether `sig` is selected regardless of its outcome.
     fn always(&self, sig: u32) -> bool {
         match self {
@@ -63,7 +63,7 @@ pub(crate) type Passes<'a> = Box<dyn Fn(Option<&Task>, &Task, u64) -> bool + 'a>
 
 /// A signal that may be printed.
 #[derive(Debug)]
-struct Slot {
+struct SignalSlot {
     sent: Sent,
     taken: Option<Taken>,
 }
@@ -102,9 +102,9 @@ impl Best {
 /// Takes events in the order of the tape. Memory grows with what is printed.
 pub(crate) struct Tracker<'a> {
     processes: &'a Processes,
-    choice: &'a Choice,
+    choice: &'a SignalChoice,
     passes: Passes<'a>,
-    slots: Vec<Option<Slot>>,
+    slots: Vec<Option<SignalSlot>>,
     /// Process → the best explanation of its end.
     best: FxHashMap<u64, Best>,
     /// (process, signal) → slots that are not taken yet.
@@ -118,7 +118,7 @@ pub(crate) struct Tracker<'a> {
 
 impl<'a> Tracker<'a> {
     /// Deaths come from `processes`.
-    pub(crate) fn new(processes: &'a Processes, choice: &'a Choice, passes: Passes<'a>) -> Self {
+    pub(crate) fn new(processes: &'a Processes, choice: &'a SignalChoice, passes: Passes<'a>) -> Self {
         Self {
             processes,
             choice,
@@ -183,7 +183,7 @@ impl<'a> Tracker<'a> {
                 self.waiting.entry((process, sig)).or_default().push(slot);
             }
             self.trim(&mut sent);
-            self.slots.push(Some(Slot { sent, taken: None }));
+            self.slots.push(Some(SignalSlot { sent, taken: None }));
         }
     }
 
@@ -241,7 +241,7 @@ impl<'a> Tracker<'a> {
     }
 
     /// The records, by time, with the ends that no signal explains; `missing` has the losses of signals.
-    pub(crate) fn finish(mut self, missing: &Missing) -> Vec<Record> {
+    pub(crate) fn finish(mut self, missing: &Missing) -> Vec<SignalLine> {
         self.best.retain(|_, best| best.holds(missing));
         let mut records = Vec::new();
         for at in 0..self.slots.len() {
@@ -262,16 +262,16 @@ impl<'a> Tracker<'a> {
         records
     }
 
-    fn record(&self, at: usize, slot: Slot, missing: &Missing) -> Option<Record> {
-        let Slot { sent, taken } = slot;
+    fn record(&self, at: usize, slot: SignalSlot, missing: &Missing) -> Option<SignalLine> {
+        let SignalSlot { sent, taken } = slot;
         let event = &sent.event;
         let lost = |taken: &Taken| missing.between(event.sig, event.ts, taken.ts).is_some();
         let taken = taken.map(|taken| Taken { at_most: lost(&taken), ..taken });
         let process = self.processes.get(&sent.target);
         let end = process.and_then(|process| process.end());
         let cause = match self.best.get(&key(&sent.target)).filter(|best| best.slot == Some(at)) {
-            Some(best) => best.lost(missing).map_or(Cause::Yes, Cause::Maybe),
-            None => Cause::No,
+            Some(best) => best.lost(missing).map_or(EndedTarget::Yes, EndedTarget::Maybe),
+            None => EndedTarget::No,
         };
         let stopped = stops(event.sig) && taken.is_some_and(|taken| taken.handler == 0);
         let via = match via(&sent, &self.marks) {
@@ -284,9 +284,9 @@ impl<'a> Tracker<'a> {
             (Via::OomSharedMm, Some(sender)) => self.marks.of_other(sender, &sent.target, event.ts).cloned(),
             _ => None,
         };
-        let wanted = self.choice.always(event.sig) || cause != Cause::No || stopped;
+        let wanted = self.choice.always(event.sig) || cause != EndedTarget::No || stopped;
         let outcome = Outcome { taken, end, followed: process.is_some_and(|process| process.followed), cause, stopped };
-        let record = Record { sent, via, outcome, mark, act: 0, unseen: None };
+        let record = SignalLine { sent, via, outcome, mark, act: 0, unseen: None };
         // who it is blamed on is known only now
         let passes = (self.passes)(record.sender(), &record.sent.target, record.sent.event.ts);
         (wanted && passes).then_some(record)
@@ -301,7 +301,7 @@ impl Tracker<'_> {
 }
 
 /// The end of a process by a signal that was not recorded.
-fn unseen(target: &Task, sig: u32, end: Ending, missing: &Missing) -> Record {
+fn unseen(target: &Task, sig: u32, end: Ending, missing: &Missing) -> SignalLine {
     let event = SignalEvent { result: outcome::DELIVERED, ..SignalEvent::new(end.ts, SignalKind::Generate, sig, 0) };
     let sent = Sent {
         event,
@@ -317,7 +317,7 @@ fn unseen(target: &Task, sig: u32, end: Ending, missing: &Missing) -> Record {
     let sure = end.surely_by_seccomp() || missing.between(sig, 0, end.ts).is_none();
     let via = if end.by_seccomp() && sure { Via::Seccomp } else { Via::Unknown };
     let outcome = Outcome { end: Some(end), followed: true, ..Outcome::default() };
-    Record { sent, via, outcome, mark: None, act: 0, unseen: Some(end) }
+    SignalLine { sent, via, outcome, mark: None, act: 0, unseen: Some(end) }
 }
 
 #[cfg(test)]
@@ -329,26 +329,26 @@ mod tests {
     use systape_format::model::{ProcessEvent, SIGNAL_BLOCKED, SIGNAL_HANDLED, SIGNAL_IGNORED};
 
     /// Processes 10, 20, 30 and 40, which are tasks 0 to 3, and what became of them.
-    fn run(exits: &[ProcessEvent], events: Vec<SignalEvent>, choice: &Choice) -> Vec<Record> {
+    fn run(exits: &[ProcessEvent], events: Vec<SignalEvent>, choice: &SignalChoice) -> Vec<SignalLine> {
         run_with(exits, events, choice, |_, _, _| true)
     }
 
     fn run_with(
         exits: &[ProcessEvent],
         events: Vec<SignalEvent>,
-        choice: &Choice,
+        choice: &SignalChoice,
         passes: impl Fn(Option<&Task>, &Task, u64) -> bool,
-    ) -> Vec<Record> {
+    ) -> Vec<SignalLine> {
         run_without(exits, events, choice, passes, &Missing::default())
     }
 
     fn run_without(
         exits: &[ProcessEvent],
         events: Vec<SignalEvent>,
-        choice: &Choice,
+        choice: &SignalChoice,
         passes: impl Fn(Option<&Task>, &Task, u64) -> bool,
         missing: &Missing,
-    ) -> Vec<Record> {
+    ) -> Vec<SignalLine> {
         let tasks = [task(10), task(20), task(30), task(40)];
         let mut processes = Processes::new(0);
         for task in &tasks {
@@ -367,8 +367,8 @@ mod tests {
         SignalEvent { kind: SignalKind::Deliver, sender: None, ip: handler, ..event(ts, sig, 0, target) }
     }
 
-    fn causes(records: &[Record]) -> Vec<(u64, bool)> {
-        records.iter().map(|record| (record.sent.event.ts, record.outcome.cause == Cause::Yes)).collect()
+    fn causes(records: &[SignalLine]) -> Vec<(u64, bool)> {
+        records.iter().map(|record| (record.sent.event.ts, record.outcome.cause == EndedTarget::Yes)).collect()
     }
 
     /// Causes when all signals from `first` to `last` are missing.
@@ -376,31 +376,31 @@ mod tests {
         exit: ProcessEvent,
         events: Vec<SignalEvent>,
         (first, last): (u64, u64),
-    ) -> Vec<(u64, Option<Cause>, Via)> {
+    ) -> Vec<(u64, Option<EndedTarget>, Via)> {
         let missing = Missing::new(&[], &[(first, last)]);
-        let records = run_without(&[exit], events, &Choice::Fatal, |_, _, _| true, &missing);
-        let cause = |record: &Record| record.unseen.is_none().then_some(record.outcome.cause);
+        let records = run_without(&[exit], events, &SignalChoice::Fatal, |_, _, _| true, &missing);
+        let cause = |record: &SignalLine| record.unseen.is_none().then_some(record.outcome.cause);
         records.iter().map(|record| (record.sent.event.ts, cause(record), record.via)).collect()
     }
 
     #[test]
     fn what_was_lost_in_between_may_be_the_cause() {
-        let maybe = Some(Cause::Maybe(Lost { events: None }));
+        let maybe = Some(EndedTarget::Maybe(Lost { events: None }));
         let first_cause = |events: Vec<SignalEvent>, gap| causes_without(exit(600, 1, 15), events, gap)[0].1;
         let sent = || vec![event(400, 15, 0, 1)];
         assert_eq!(first_cause(sent(), (500, 500)), maybe);
         assert_eq!(first_cause(sent(), (600, 900)), maybe);
-        assert_eq!(first_cause(sent(), (100, 399)), Some(Cause::Yes), "it would have died before");
-        assert_eq!(first_cause(sent(), (601, 900)), Some(Cause::Yes));
+        assert_eq!(first_cause(sent(), (100, 399)), Some(EndedTarget::Yes), "it would have died before");
+        assert_eq!(first_cause(sent(), (601, 900)), Some(EndedTarget::Yes));
         // with a handler it is the cause only if that was gone, which cannot have been seen
         let handled = || SignalEvent { flags: SIGNAL_HANDLED, ..event(400, 15, 0, 1) };
         assert_eq!(first_cause(vec![handled()], (500, 500)), maybe);
-        assert_eq!(first_cause(vec![handled()], (100, 100)), Some(Cause::No));
+        assert_eq!(first_cause(vec![handled()], (100, 100)), Some(EndedTarget::No));
         let gone = vec![handled(), deliver(410, 15, 1, 0x5000)];
         let seen = causes_without(exit(600, 1, 15), gone, (500, 500));
         assert_eq!(
             seen.iter().map(|(ts, cause, _)| (*ts, *cause)).collect::<Vec<_>>(),
-            [(400, Some(Cause::No)), (600, None)]
+            [(400, Some(EndedTarget::No)), (600, None)]
         );
     }
 
@@ -426,16 +426,16 @@ mod tests {
             with(450, 0, 2),
             with(500, 0, 1),
         ];
-        let records = run(&[exit(600, 1, 15)], events, &Choice::Fatal);
+        let records = run(&[exit(600, 1, 15)], events, &SignalChoice::Fatal);
         assert_eq!(
             causes(&records),
             [(100, false), (200, false), (300, false), (400, true), (450, false), (500, false)]
         );
         assert_eq!(records[3].outcome.end.unwrap().ts, 600);
         let blocked = vec![with(100, SIGNAL_BLOCKED, 0), with(200, SIGNAL_HANDLED, 0)];
-        assert_eq!(causes(&run(&[exit(600, 1, 15)], blocked, &Choice::Fatal)), [(100, true), (200, false)]);
+        assert_eq!(causes(&run(&[exit(600, 1, 15)], blocked, &SignalChoice::Fatal)), [(100, true), (200, false)]);
         let after = vec![with(700, 0, 1)];
-        let records = run(&[exit(600, 1, 15)], after, &Choice::Fatal);
+        let records = run(&[exit(600, 1, 15)], after, &SignalChoice::Fatal);
         assert_eq!(causes(&records), [(600, false), (700, false)]);
         assert!(records[0].unseen.is_some(), "a signal to the dead is not what killed them");
     }
@@ -443,9 +443,9 @@ mod tests {
     #[test]
     fn a_handler_may_be_gone_when_the_signal_is_taken() {
         let handled = || SignalEvent { flags: SIGNAL_HANDLED, ..event(100, 6, 1, 1) };
-        let records = run(&[exit(300, 1, 6)], vec![handled(), deliver(200, 6, 1, 0)], &Choice::Fatal);
+        let records = run(&[exit(300, 1, 6)], vec![handled(), deliver(200, 6, 1, 0)], &SignalChoice::Fatal);
         assert_eq!(causes(&records), [(100, true)]);
-        let records = run(&[exit(300, 1, 6)], vec![handled(), deliver(200, 6, 1, 0x5000)], &Choice::Fatal);
+        let records = run(&[exit(300, 1, 6)], vec![handled(), deliver(200, 6, 1, 0x5000)], &SignalChoice::Fatal);
         assert_eq!(causes(&records), [(100, false), (300, false)]);
         assert_eq!(records[0].outcome.taken, Some(Taken { ts: 200, handler: 0x5000, at_most: false }));
         assert_eq!((records[1].via, records[1].sender()), (Via::Unknown, None));
@@ -466,10 +466,10 @@ mod tests {
         let exits = [exit(310, 2, 10)];
         let numbers =
             |choice| -> Vec<u32> { run(&exits, events(), &choice).iter().map(|r| r.sent.event.sig).collect() };
-        assert_eq!(numbers(Choice::Fatal), [15, 10, 19], "TERM, what ended one, what stopped one");
-        assert_eq!(numbers(Choice::These(vec![17, 20])), [17, 20]);
-        assert_eq!(numbers(Choice::All), [15, 17, 10, 19, 20]);
-        let stopped = run(&exits, events(), &Choice::Fatal);
+        assert_eq!(numbers(SignalChoice::Fatal), [15, 10, 19], "TERM, what ended one, what stopped one");
+        assert_eq!(numbers(SignalChoice::These(vec![17, 20])), [17, 20]);
+        assert_eq!(numbers(SignalChoice::All), [15, 17, 10, 19, 20]);
+        let stopped = run(&exits, events(), &SignalChoice::Fatal);
         assert!(stopped[2].outcome.stopped && !stopped[0].outcome.stopped);
     }
 
@@ -477,17 +477,17 @@ mod tests {
     fn a_sender_that_is_not_asked_for_is_still_the_cause() {
         let events = vec![event(100, 9, 0, 1), event(200, 9, 3, 1)];
         let of_10 = |sender: Option<&Task>, _: &Task, _| sender.is_some_and(|sender| sender.pid == 10);
-        assert_eq!(causes(&run_with(&[exit(300, 1, 9)], events, &Choice::Fatal, of_10)), [(100, false)]);
+        assert_eq!(causes(&run_with(&[exit(300, 1, 9)], events, &SignalChoice::Fatal, of_10)), [(100, false)]);
     }
 
     #[test]
     fn deaths_without_a_signal() {
         let strict = ProcessEvent { flags: 1, ..exit(100, 1, 9) };
         let filter = ProcessEvent { flags: 2, ..exit(200, 2, 31 | 0x80) };
-        let records = run(&[strict, filter, exit(300, 3, 9)], Vec::new(), &Choice::Fatal);
+        let records = run(&[strict, filter, exit(300, 3, 9)], Vec::new(), &SignalChoice::Fatal);
         assert_eq!(records.iter().map(|r| r.via).collect::<Vec<_>>(), [Via::Seccomp, Via::Seccomp, Via::Unknown]);
         assert!(records[1].outcome.end.unwrap().core_dumped());
-        assert!(run(&[exit(100, 1, 3 << 8)], Vec::new(), &Choice::All).is_empty());
+        assert!(run(&[exit(100, 1, 3 << 8)], Vec::new(), &SignalChoice::All).is_empty());
     }
 
     #[test]
@@ -495,11 +495,11 @@ mod tests {
         let group =
             |ts, target| SignalEvent { call: Some(0), call_args: [0xffff_fff6, 15, 0, 0], ..event(ts, 15, 0, target) };
         let one = |ts, target| SignalEvent { call: Some(0), call_args: [20, 15, 0, 0], ..event(ts, 15, 0, target) };
-        let acts = |events| -> Vec<u32> { run(&[], events, &Choice::Fatal).iter().map(|r| r.act).collect() };
+        let acts = |events| -> Vec<u32> { run(&[], events, &SignalChoice::Fatal).iter().map(|r| r.act).collect() };
         assert_eq!(acts(vec![group(100, 1), group(110, 2), one(115, 1), group(120, 3)]), [1, 1, 2, 1]);
         assert_eq!(acts(vec![group(100, 1), group(110, 2), group(120, 1)]), [1, 1, 2], "nobody twice in one act");
         assert_eq!(acts(vec![group(100, 1), group(900_000_000, 2)]), [1, 2]);
-        assert_eq!(run(&[], vec![group(100, 1)], &Choice::Fatal)[0].sent.group(), Some(10));
+        assert_eq!(run(&[], vec![group(100, 1)], &SignalChoice::Fatal)[0].sent.group(), Some(10));
         let path = b"/sys/fs/cgroup/x/cgroup.kill".to_vec();
         let cgroup = |ts, target| SignalEvent {
             info: SignalInfo::NoInfo,
@@ -518,7 +518,7 @@ mod tests {
             oom: OomMemory { anon: 4096, ..OomMemory::default() },
             ..event(140, 0, 3, 1)
         };
-        let records = run(&[exit(200, 1, 9)], vec![kill(100, 1), mark, kill(150, 2)], &Choice::Fatal);
+        let records = run(&[exit(200, 1, 9)], vec![kill(100, 1), mark, kill(150, 2)], &SignalChoice::Fatal);
         assert_eq!(records.iter().map(|r| r.via).collect::<Vec<_>>(), [Via::Oom, Via::OomSharedMm]);
         assert_eq!(records[0].mark.as_ref().map(|mark| (mark.victim.pid, mark.memory.anon)), Some((20, 4096)));
         assert_eq!(records[0].sender().map(|sender| sender.pid), Some(40));

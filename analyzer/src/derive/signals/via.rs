@@ -16,13 +16,13 @@ use systape_abi::signo::{
 /// How a signal was sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) enum Via {
-    /// kill(2).
+    /// The call kill(2).
     Kill,
-    /// tkill(2).
+    /// The call tkill(2).
     Tkill,
     /// tgkill(2): raise, abort and pthread_kill.
     Tgkill,
-    /// pidfd_send_signal(2).
+    /// The call pidfd_send_signal(2).
     PidfdSendSignal,
     /// rt_sigqueueinfo(2): sigqueue.
     RtSigqueueinfo,
@@ -40,7 +40,7 @@ pub(crate) enum Via {
     Pdeathsig,
     /// The OOM killer's choice.
     Oom,
-    /// It shares memory with the OOM killer's choice.
+    /// The target shares memory with the OOM killer's choice.
     OomSharedMm,
     /// The thread's own instruction.
     Fault,
@@ -48,11 +48,11 @@ pub(crate) enum Via {
     Sigpipe,
     /// RLIMIT_CPU or RLIMIT_RTTIME.
     RlimitCpu,
-    /// RLIMIT_FSIZE.
+    /// The limit RLIMIT_FSIZE.
     RlimitFsize,
     /// A seccomp filter or strict mode.
     Seccomp,
-    /// prctl(PR_SET_SYSCALL_USER_DISPATCH).
+    /// The call prctl(PR_SET_SYSCALL_USER_DISPATCH).
     UserDispatch,
     /// A child's change of state.
     Child,
@@ -66,7 +66,7 @@ pub(crate) enum Via {
     Ptrace,
     /// The init process of its pid namespace ended.
     PidNamespace,
-    /// /proc/sysrq-trigger.
+    /// A key of /proc/sysrq-trigger.
     Sysrq,
     /// Broken memory.
     MemoryError,
@@ -88,7 +88,7 @@ pub(crate) enum Actor {
 }
 
 impl Via {
-    /// Its name, in every form of the report.
+    /// Name of the way, in every form of the report.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Kill => "kill",
@@ -326,7 +326,7 @@ pub(crate) fn code_name(sig: u32, code: i32) -> String {
     known.map_or_else(|| code.to_string(), str::to_owned)
 }
 
-/// `SIGKILL`.
+/// Name of a signal, `SIGKILL`.
 pub(crate) fn name(sig: u32) -> String {
     signal_name(sig).into_owned()
 }

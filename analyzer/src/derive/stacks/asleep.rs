@@ -5,10 +5,10 @@ use systape_format::header::BlockKind;
 use systape_format::model::StackOf;
 use systape_format::reader::Tape;
 
-use super::ending::Ending;
+use super::ending::StackEnding;
 use super::forest::{Forest, Graft};
 use crate::derive::runs::decode::Needs;
-use crate::derive::runs::{Interval, Sink, Slot, State, Thread, feed};
+use crate::derive::runs::{Interval, IntervalSink, Slot, State, Thread, feed};
 use crate::table::question::Question;
 use crate::values::order::InOrder as _;
 
@@ -16,11 +16,11 @@ use crate::values::order::InOrder as _;
 pub(crate) type Place = (StackOf, usize, u32);
 
 /// A stack in a [`Forest`]: innermost user and kernel node, and how it ends.
-pub(crate) type Stack = (u32, u32, Ending);
+pub(crate) type Stack = (u32, u32, StackEnding);
 
 /// A recorded state of a sleeping thread.
 #[derive(Clone, Copy, Debug)]
-struct Look {
+struct SleepReading {
     /// When.
     ts: u64,
     place: Place,
@@ -31,12 +31,12 @@ struct Look {
 pub(crate) fn since_before(question: &Question<'_>, findings: &mut Vec<String>) -> FxHashMap<u32, Place> {
     let looks = looks(question.tape, findings);
     let Some(last) = looks.values().map(|look| look.ts).max() else { return FxHashMap::default() };
-    let sink = Since { looks, slept: FxHashMap::default() };
+    let sink = SleepReadings { looks, slept: FxHashMap::default() };
     // what cannot be read here is told by the report, which reads it too
     feed::feed(question, Needs::default(), last.saturating_add(1), sink).tracker.sink.slept
 }
 
-fn looks(tape: &Tape, findings: &mut Vec<String>) -> FxHashMap<u32, Look> {
+fn looks(tape: &Tape, findings: &mut Vec<String>) -> FxHashMap<u32, SleepReading> {
     let mut looks = FxHashMap::default();
     for at in 0..tape.segments().len() {
         let segment = tape.segment(at);
@@ -54,7 +54,7 @@ fn looks(tape: &Tape, findings: &mut Vec<String>) -> FxHashMap<u32, Look> {
         for (row, sleeper) in sleepers.iter().enumerate() {
             if let Some(task) = dict.tasks.get(sleeper.task as usize).filter(|task| task.utid != 0) {
                 let place = (StackOf::Asleep, at, row as u32);
-                looks.entry(task.utid).or_insert(Look { ts: sleeper.ts, place });
+                looks.entry(task.utid).or_insert(SleepReading { ts: sleeper.ts, place });
             }
         }
     }
@@ -62,12 +62,12 @@ fn looks(tape: &Tape, findings: &mut Vec<String>) -> FxHashMap<u32, Look> {
 }
 
 /// Keeps the readings that fall into the sleep in which the recording found a thread.
-struct Since {
-    looks: FxHashMap<u32, Look>,
+struct SleepReadings {
+    looks: FxHashMap<u32, SleepReading>,
     slept: FxHashMap<u32, Place>,
 }
 
-impl Sink for Since {
+impl IntervalSink for SleepReadings {
     fn interval(&mut self, threads: &[Thread], slot: Slot, interval: &Interval) {
         let utid = threads[slot].task.utid;
         // the end of a call does not end a sleep; where the state goes on it is told again, as before
@@ -105,7 +105,7 @@ pub(crate) fn graft<K: Copy + Eq + std::hash::Hash>(
                 found.extend(
                     wanted
                         .iter()
-                        .map(|(key, ..)| (*key, (super::forest::NONE, super::forest::NONE, Ending::Unreadable))),
+                        .map(|(key, ..)| (*key, (super::forest::NONE, super::forest::NONE, StackEnding::Unreadable))),
                 );
                 continue;
             }
@@ -114,7 +114,7 @@ pub(crate) fn graft<K: Copy + Eq + std::hash::Hash>(
         for (key, of, row) in wanted {
             let Some(stack) = stacks.of(of, row) else { continue };
             let mut node = |leaf| graft.node(&stacks, forest, leaf);
-            found.insert(key, (node(stack.user), node(stack.kernel), Ending::Status(stack.status)));
+            found.insert(key, (node(stack.user), node(stack.kernel), StackEnding::Status(stack.status)));
         }
     }
     found

@@ -4,16 +4,16 @@ use systape_format::model::StackStatus;
 
 /// How an event's stack ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(crate) enum Ending {
-    /// By the recorder's status.
+pub(crate) enum StackEnding {
+    /// The recorder's status.
     Status(StackStatus),
-    /// It has more frames than are read.
+    /// A stack with more frames than are read.
     TooLong,
     /// The call was shorter than the least duration for stacks.
     Short,
     /// Nothing was stored for the event.
     NotStored,
-    /// It was stored, and is unreadable.
+    /// A stack that was stored, and is unreadable.
     Unreadable,
     /// The thread was off the CPU before the recording began.
     Before,
@@ -27,8 +27,8 @@ pub(crate) enum Ending {
     Idle,
 }
 
-impl Ending {
-    /// In JSON: `complete`, `frame-pointers`, `too-deep`, …
+impl StackEnding {
+    /// Name in JSON: `complete`, `frame-pointers`, `too-deep`, …
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Status(status) => match status {

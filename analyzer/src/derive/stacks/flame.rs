@@ -7,13 +7,13 @@ use inferno::flamegraph::color::{BasicPalette, Palette};
 use inferno::flamegraph::{Direction, Options, from_lines};
 
 use super::folded::frame;
-use super::graph::Order;
+use super::graph::StackRoot;
 use super::weight::Metric;
 
 /// Texts and colours of a picture.
 #[derive(Clone, Debug)]
 pub(crate) struct Picture {
-    /// Heading.
+    /// Heading of the picture.
     pub title: String,
     /// Line below it.
     pub subtitle: Option<String>,
@@ -22,7 +22,7 @@ pub(crate) struct Picture {
     /// Waiting time: blue, as off-CPU graphs are.
     pub waiting: bool,
     /// Innermost functions first: drawn from the top down.
-    pub order: Order,
+    pub order: StackRoot,
     /// Name of the root frame below all stacks.
     pub root: String,
 }
@@ -36,7 +36,7 @@ impl Picture {
         // the same tape gives the same bytes
         options.deterministic = true;
         options.no_sort = false;
-        if self.order == Order::Callee {
+        if self.order == StackRoot::Callee {
             options.direction = Direction::Inverted;
         }
         (options.count_name, options.factor) = match self.metric {
@@ -84,7 +84,7 @@ mod tests {
             subtitle: None,
             metric,
             waiting: true,
-            order: Order::Caller,
+            order: StackRoot::Caller,
             root: "a;c 7".into(),
         }
     }

@@ -91,7 +91,7 @@ pub(crate) fn both(before: Vec<(String, u64)>, after: Vec<(String, u64)>) -> Vec
 mod tests {
     use super::*;
     use crate::derive::stacks::graph::tests::{names, stacked};
-    use crate::derive::stacks::graph::{Graph, Order};
+    use crate::derive::stacks::graph::{Graph, StackRoot};
     use crate::derive::stacks::weight::Metric;
     use systape_format::model::StackStatus::{Complete, Lost};
 
@@ -103,7 +103,7 @@ mod tests {
             ("my 7", &[10, 50], Complete, 1),
             ("a;b", &[], Lost, 9),
         ]);
-        let graph = Graph::new(&stacked, &names(), Order::Caller, Metric::Count);
+        let graph = Graph::new(&stacked, &names(), StackRoot::Caller, Metric::Count);
         let text = |depth| {
             let mut out = Vec::new();
             print(&mut out, &fold(&graph, depth)).unwrap();

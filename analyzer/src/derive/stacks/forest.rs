@@ -73,7 +73,7 @@ pub(crate) struct Graft {
 }
 
 impl Graft {
-    /// For `stacks`, which the other functions get too.
+    /// Makes one for `stacks`, which the other functions get too.
     pub(crate) fn new(stacks: &Stacks) -> Self {
         let (nodes, frames) = (vec![NONE; stacks.nodes.len()], vec![NONE; stacks.frames.len()]);
         Self { nodes, frames, chain: Vec::new() }

@@ -2,7 +2,7 @@
 
 use rustc_hash::FxHashMap;
 
-use super::ending::Ending;
+use super::ending::StackEnding;
 use super::forest::{Forest, MAX_FRAMES, NONE};
 use super::interner::Interner;
 use super::label::{self, Label};
@@ -18,7 +18,7 @@ pub(crate) struct Key {
     /// Node of the innermost kernel frame; [`NONE`].
     pub kernel: u32,
     /// How the user part ends.
-    pub ending: Ending,
+    pub ending: StackEnding,
     /// Number of the thread's name.
     pub comm: u32,
 }
@@ -30,7 +30,7 @@ pub(crate) struct Stacked {
     pub forest: Forest,
     /// Names of threads.
     pub comms: Interner<Vec<u8>>,
-    /// Weights.
+    /// Weights by key.
     pub sums: FxHashMap<Key, Weight>,
 }
 
@@ -43,7 +43,7 @@ impl Stacked {
     /// Adds to the one stack of idle waits.
     pub(crate) fn add_idle(&mut self, weight: Weight) {
         let comm = self.comms.id(&b"[idle waits]".to_vec());
-        self.add(Key { user: NONE, kernel: NONE, ending: Ending::Idle, comm }, weight);
+        self.add(Key { user: NONE, kernel: NONE, ending: StackEnding::Idle, comm }, weight);
     }
 
     /// The sum of all weights.
@@ -54,8 +54,8 @@ impl Stacked {
     }
 
     /// Events by the end of their stacks; `true`: without any frame.
-    pub(crate) fn endings(&self) -> Vec<((Ending, bool), u64)> {
-        let mut endings: FxHashMap<(Ending, bool), u64> = FxHashMap::default();
+    pub(crate) fn endings(&self) -> Vec<((StackEnding, bool), u64)> {
+        let mut endings: FxHashMap<(StackEnding, bool), u64> = FxHashMap::default();
         for (key, weight) in &self.sums {
             *endings.entry((key.ending, key.user == NONE && key.kernel == NONE)).or_default() += weight.count;
         }
@@ -67,7 +67,7 @@ impl Stacked {
 
 /// Which end of a stack is the root.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Order {
+pub(crate) enum StackRoot {
     /// The outermost caller.
     #[default]
     Caller,
@@ -77,7 +77,7 @@ pub(crate) enum Order {
 
 /// A function, called from (or calling) those above it.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Node {
+pub(crate) struct GraphNode {
     /// Number of its label; in the first level of a thread's name.
     pub label: u32,
     /// Weight of all stacks through it.
@@ -93,29 +93,29 @@ pub(crate) struct Node {
 pub(crate) struct Graph {
     /// The metric of the percentages.
     pub metric: Metric,
-    /// Names.
+    /// Names of functions.
     pub labels: Interner<Label>,
     /// Names of threads.
     pub comms: Vec<Vec<u8>>,
     /// The first node is the root of everything, its children are threads by name, theirs the roots of stacks.
-    pub nodes: Vec<Node>,
+    pub nodes: Vec<GraphNode>,
 }
 
 impl Graph {
     /// Looks up the names of `stacked` and adds up by them.
-    pub(crate) fn new(stacked: &Stacked, names: &Names, order: Order, metric: Metric) -> Self {
-        let mut paths = Paths::new(stacked, names);
+    pub(crate) fn new(stacked: &Stacked, names: &Names, order: StackRoot, metric: Metric) -> Self {
+        let mut paths = GraphPaths::new(stacked, names);
         let mut graph = Self {
             metric,
             labels: Interner::default(),
             comms: stacked.comms.values().to_vec(),
-            nodes: vec![Node::default()],
+            nodes: vec![GraphNode::default()],
         };
         let mut ids: FxHashMap<(u32, u32), u32> = FxHashMap::default();
         let mut path = Vec::new();
         for (key, weight) in &stacked.sums {
             paths.path(key, &mut graph.labels, &mut path);
-            if order == Order::Caller {
+            if order == StackRoot::Caller {
                 path.reverse();
             }
             graph.nodes[0].total += *weight;
@@ -124,7 +124,7 @@ impl Graph {
                 let nodes = &mut graph.nodes;
                 let child = *ids.entry((at, label)).or_insert_with(|| {
                     let id = nodes.len() as u32;
-                    nodes.push(Node { label, ..Node::default() });
+                    nodes.push(GraphNode { label, ..GraphNode::default() });
                     nodes[at as usize].children.push(id);
                     id
                 });
@@ -178,7 +178,7 @@ impl Graph {
 }
 
 /// Turns stacks into labels.
-struct Paths<'a> {
+struct GraphPaths<'a> {
     stacked: &'a Stacked,
     names: &'a Names,
     /// The number of each mapping of the forest in `names`.
@@ -188,7 +188,7 @@ struct Paths<'a> {
     found: Vec<u32>,
 }
 
-impl<'a> Paths<'a> {
+impl<'a> GraphPaths<'a> {
     fn new(stacked: &'a Stacked, names: &'a Names) -> Self {
         let forest = &stacked.forest;
         let mappings = forest.mappings().values().iter().map(|mapping| names.mapping(mapping)).collect();
@@ -208,7 +208,7 @@ impl<'a> Paths<'a> {
             into.extend(&self.frames[*frame as usize]);
         }
         let limit = 2 * MAX_FRAMES;
-        let ending = if whole && into.len() <= limit { key.ending } else { Ending::TooLong };
+        let ending = if whole && into.len() <= limit { key.ending } else { StackEnding::TooLong };
         into.truncate(limit);
         if let Some(mark) = ending.mark(into.is_empty()) {
             into.push(labels.id(&Label::mark(mark)));
@@ -228,7 +228,7 @@ impl<'a> Paths<'a> {
 pub(super) mod tests {
     use super::*;
     use crate::derive::stacks::forest::Graft;
-    use crate::derive::stacks::text::View;
+    use crate::derive::stacks::text::StackTextOptions;
     use proptest::prelude::*;
     use systape_format::model::{Frame, Function, Mapping, MappingKind, Node as Stored, StackStatus, Stacks};
 
@@ -258,7 +258,7 @@ pub(super) mod tests {
             let key = Key {
                 user: graft.node(&stored, &mut all.forest, leaf[0]),
                 kernel: graft.node(&stored, &mut all.forest, leaf[1]),
-                ending: Ending::Status(status),
+                ending: StackEnding::Status(status),
                 comm: all.comms.id(&comm.as_bytes().to_vec()),
             };
             all.add(key, Weight { count, time: 10 * count, ..Weight::default() });
@@ -309,7 +309,7 @@ pub(super) mod tests {
             ("job", &[], Lost, 3),
             ("job", &[99], Complete, 4),
         ]);
-        let caller = Graph::new(&stacked, &names(), Order::Caller, Metric::Count);
+        let caller = Graph::new(&stacked, &names(), StackRoot::Caller, Metric::Count);
         assert_eq!(caller.total(), 15);
         assert_eq!(
             paths(&caller),
@@ -321,7 +321,7 @@ pub(super) mod tests {
                 "app;[stack ends: larger than what was copied of it];work 1",
             ]
         );
-        let callee = Graph::new(&stacked, &names(), Order::Callee, Metric::Count);
+        let callee = Graph::new(&stacked, &names(), StackRoot::Callee, Metric::Count);
         assert_eq!(
             paths(&callee),
             [
@@ -352,7 +352,7 @@ pub(super) mod tests {
                 .collect();
             let stacked = stacked(&listed);
             let all: u64 = stacks.iter().map(|stack| stack.3).sum();
-            for order in [Order::Caller, Order::Callee] {
+            for order in [StackRoot::Caller, StackRoot::Callee] {
                 let graph = Graph::new(&stacked, &names(), order, Metric::Count);
                 prop_assert_eq!(graph.total(), all);
                 prop_assert_eq!(graph.nodes.iter().map(|node| node.own.count).sum::<u64>(), all);
@@ -366,7 +366,7 @@ pub(super) mod tests {
                     prop_assert_eq!(folded.iter().map(|stack| stack.1).sum::<u64>(), all);
                 }
                 let mut out = Vec::new();
-                let view = View { graph: &graph, order, min_percent: 5.0, max_depth: usize::MAX, roots: usize::MAX };
+                let view = StackTextOptions { graph: &graph, order, min_percent: 5.0, max_depth: usize::MAX, roots: usize::MAX };
                 let left = view.print(&mut out).unwrap();
                 prop_assert!(left.weight <= all);
             }
@@ -380,7 +380,7 @@ pub(super) mod tests {
             ("app", &[10], StackStatus::Complete, 2),
             ("app", &[10, 30], StackStatus::FramePointers, 1),
         ]);
-        let graph = Graph::new(&stacked, &names(), Order::Caller, Metric::Time);
+        let graph = Graph::new(&stacked, &names(), StackRoot::Caller, Metric::Time);
         for node in &graph.nodes {
             let below: u64 = node.children.iter().map(|at| graph.nodes[*at as usize].total.time).sum();
             assert_eq!(node.total.time, below + node.own.time);

@@ -17,9 +17,9 @@ pub(crate) struct Label {
     pub name: Vec<u8>,
     /// Path or name of its file; empty for a pseudo frame.
     pub module: Vec<u8>,
-    /// It has a name.
+    /// Whether it has a name.
     pub named: bool,
-    /// Of the kernel.
+    /// Whether it is of the kernel.
     pub kernel: bool,
     /// Inlined into its caller.
     pub inlined: bool,
@@ -48,12 +48,12 @@ impl Label {
         self.module.is_empty()
     }
 
-    /// As perf prints it within a tree.
+    /// Text as perf prints it within a tree.
     pub(crate) fn in_tree(&self) -> String {
         if self.inlined || self.named || self.is_mark() { self.short() } else { self.in_list() }
     }
 
-    /// As perf prints it in a list: `main (/bin/app)`.
+    /// Text as perf prints it in a list: `main (/bin/app)`.
     pub(crate) fn in_list(&self) -> String {
         if self.inlined || self.is_mark() {
             return self.short();

@@ -4,7 +4,7 @@ use serde_json::Value;
 use systape_format::model::{Ends, FRAME_GUESSED, FRAME_SIGNAL, Mapping, StackOf, Stacks};
 use systape_format::reader::Segment;
 
-use super::ending::Ending;
+use super::ending::StackEnding;
 use super::forest::MAX_FRAMES;
 use super::label;
 use super::limits::Limits;
@@ -80,26 +80,26 @@ impl<'a> StackLines<'a> {
     }
 
     /// The numbers of an event's frames, the innermost (of the kernel, if recorded) first, and their end.
-    fn frames(&self, of: StackOf, row: u32) -> (Vec<u32>, Ending) {
+    fn frames(&self, of: StackOf, row: u32) -> (Vec<u32>, StackEnding) {
         let found = match of {
             StackOf::Row => self.stacks.of_code(row.into()).copied(),
             of => self.stacks.of(of, row).map(Ends::from),
         };
         let Some(Ends { user, kernel, status }) = found else {
-            return (Vec::new(), if self.unreadable { Ending::Unreadable } else { Ending::NotStored });
+            return (Vec::new(), if self.unreadable { StackEnding::Unreadable } else { StackEnding::NotStored });
         };
         let mut frames = Vec::new();
         for leaf in [kernel, user] {
             let mut next = leaf;
             while let Some(node) = next.and_then(|at| self.stacks.nodes.get(at as usize)) {
                 if frames.len() == MAX_FRAMES {
-                    return (frames, Ending::TooLong);
+                    return (frames, StackEnding::TooLong);
                 }
                 frames.push(node.frame);
                 next = node.parent;
             }
         }
-        (frames, Ending::Status(status))
+        (frames, StackEnding::Status(status))
     }
 
     /// `main (/bin/app)` of each function of a frame.

@@ -26,7 +26,7 @@ pub enum Of {
     Wakeup,
     /// Rows of the table of that name, which has a stack column.
     Table(Arc<str>),
-    /// The same of a table whose rows have a duration, `dur`.
+    /// Events of a table whose rows have a duration, `dur`.
     Timed(Arc<str>),
 }
 
@@ -52,7 +52,7 @@ impl Of {
     /// All kinds except tables, the default first.
     pub const ALL: [Self; 6] = [Self::Cpu, Self::Syscall, Self::OffCpu, Self::Block, Self::Signal, Self::Wakeup];
 
-    /// As typed.
+    /// Name of the event as typed.
     pub fn name(&self) -> &str {
         match self {
             Self::Cpu => "cpu",
@@ -65,7 +65,7 @@ impl Of {
         }
     }
 
-    /// Its events, in the plural.
+    /// Words for its events, in the plural.
     pub fn words(&self) -> &str {
         match self {
             Self::Cpu => "CPU samples",

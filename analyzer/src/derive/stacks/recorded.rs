@@ -42,7 +42,7 @@ pub(crate) fn require(tape: &Tape) -> Result<Vec<StackOf>> {
 /// A mapping with places without a name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Unnamed {
-    /// Which.
+    /// The mapping.
     pub mapping: Mapping,
     /// Number of such places.
     pub places: u64,
@@ -57,7 +57,7 @@ pub(crate) struct Inventory {
     pub stacks: BTreeMap<StackOf, BTreeMap<StackStatus, u64>>,
     /// Distinct places in code.
     pub places: u64,
-    /// Those with a name.
+    /// Number of places with a name.
     pub named: u64,
     /// Places without a name by mapping, most first.
     pub unnamed: Vec<Unnamed>,

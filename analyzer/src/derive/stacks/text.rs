@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use super::graph::{Graph, Order};
+use super::graph::{Graph, StackRoot};
 use super::weight::percent;
 use crate::values::output::line;
 use crate::values::words::named;
@@ -12,11 +12,11 @@ const INDENT: &str = "          ";
 
 /// Options of the text.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct View<'a> {
+pub(crate) struct StackTextOptions<'a> {
     /// The graph.
     pub graph: &'a Graph,
-    /// Its direction.
-    pub order: Order,
+    /// Direction of the tree.
+    pub order: StackRoot,
     /// Functions below this percentage of the total are left out.
     pub min_percent: f64,
     /// Most functions of a stack.
@@ -30,13 +30,13 @@ pub(crate) struct View<'a> {
 pub(crate) struct Left {
     /// Number of branches below the least percentage (or past the last root).
     pub light: u64,
-    /// Their weight.
+    /// Weight of the stacks.
     pub weight: u64,
     /// Number of branches deeper than the limit.
     pub deep: u64,
 }
 
-impl View<'_> {
+impl StackTextOptions<'_> {
     /// Prints the graph; each stack occurs once, below its root.
     pub(crate) fn print(&self, out: &mut impl Write) -> io::Result<Left> {
         let mut left = Left::default();
@@ -55,8 +55,8 @@ impl View<'_> {
         let object = width("Shared Object", &|(_, root)| self.graph.label(*root).object().chars().count());
         let symbol = width("Symbol", &|(_, root)| self.graph.label(*root).symbol().chars().count());
         let columns = match self.order {
-            Order::Caller => ["Children      Self", "........  ........"],
-            Order::Callee => ["Overhead", "........"],
+            StackRoot::Caller => ["Children      Self", "........  ........"],
+            StackRoot::Callee => ["Overhead", "........"],
         };
         let dots = |width| ".".repeat(width);
         line(out, &format!("# {}  {:command$}  {:object$}  Symbol", columns[0], "Command", "Shared Object"))?;
@@ -65,8 +65,8 @@ impl View<'_> {
         for (comm, root) in &shown {
             let node = &self.graph.nodes[*root as usize];
             let own = match self.order {
-                Order::Caller => format!("  {:>8}", self.percent(node.own.of(self.graph.metric))),
-                Order::Callee => String::new(),
+                StackRoot::Caller => format!("  {:>8}", self.percent(node.own.of(self.graph.metric))),
+                StackRoot::Callee => String::new(),
             };
             let total = self.percent(node.total.of(self.graph.metric));
             let label = self.graph.label(*root);
@@ -154,7 +154,7 @@ mod tests {
     use crate::derive::stacks::weight::Metric;
     use systape_format::model::StackStatus::{Complete, Lost};
 
-    fn print(order: Order, min_percent: f64, max_depth: usize) -> (String, Left) {
+    fn print(order: StackRoot, min_percent: f64, max_depth: usize) -> (String, Left) {
         let stacked = stacked(&[
             ("app", &[10, 20, 1000], Complete, 60),
             ("app", &[10, 20, 1000, 2000], Complete, 20),
@@ -164,13 +164,15 @@ mod tests {
         ]);
         let graph = Graph::new(&stacked, &names(), order, Metric::Count);
         let mut out = Vec::new();
-        let left = View { graph: &graph, order, min_percent, max_depth, roots: usize::MAX }.print(&mut out).unwrap();
+        let left = StackTextOptions { graph: &graph, order, min_percent, max_depth, roots: usize::MAX }
+            .print(&mut out)
+            .unwrap();
         (String::from_utf8(out).unwrap(), left)
     }
 
     #[test]
     fn callers_first() {
-        let (text, left) = print(Order::Caller, 2.0, usize::MAX);
+        let (text, left) = print(StackRoot::Caller, 2.0, usize::MAX);
         let expected = "\
 # Children      Self  Command  Shared Object  Symbol
 # ........  ........  .......  .............  ..................................................
@@ -196,7 +198,7 @@ mod tests {
 
     #[test]
     fn callees_first() {
-        let (text, left) = print(Order::Callee, 10.0, usize::MAX);
+        let (text, left) = print(StackRoot::Callee, 10.0, usize::MAX);
         let expected = "\
 # Overhead  Command  Shared Object  Symbol
 # ........  .......  .............  ............
@@ -229,7 +231,7 @@ mod tests {
 
     #[test]
     fn what_is_deeper_is_counted() {
-        let (text, left) = print(Order::Caller, 0.0, 3);
+        let (text, left) = print(StackRoot::Caller, 0.0, 3);
         assert!(text.contains("--80.00%--work\n") && !text.contains("sys_read"), "{text}");
         assert_eq!(left, Left { light: 0, weight: 0, deep: 1 });
     }

@@ -7,11 +7,11 @@ use clap::ValueEnum;
 /// Sums over events.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Weight {
-    /// Events.
+    /// Number of events.
     pub count: u64,
-    /// ns.
+    /// Time in ns.
     pub time: u64,
-    /// Bytes.
+    /// Number of bytes.
     pub bytes: u64,
     /// Events that lasted longer than known; `time` has the lower bounds.
     pub open: u64,
@@ -47,16 +47,16 @@ impl AddAssign for Weight {
 /// The metric of percentages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Metric {
-    /// Events.
+    /// Number of events.
     Count,
-    /// Their time.
+    /// Time of the events.
     Time,
-    /// Their bytes.
+    /// Bytes of the events.
     Bytes,
 }
 
 impl Metric {
-    /// As typed.
+    /// Name of the metric as typed.
     pub fn name(self) -> &'static str {
         match self {
             Self::Count => "count",

@@ -18,7 +18,7 @@ const FEW: usize = 512;
 
 /// Where the sums of a key are.
 #[derive(Clone, Copy, Debug)]
-struct Base {
+struct KeySums {
     /// Part of the shared sums.
     part: u32,
     /// Number there; None: not looked up yet.
@@ -29,7 +29,7 @@ struct Base {
 #[derive(Debug, Default)]
 pub(super) struct Batch {
     /// Keys without the call, if that is one of them.
-    bases: IndexMap<Key, Base, FxBuildHasher>,
+    bases: IndexMap<Key, KeySums, FxBuildHasher>,
     /// The base of each sum, and its call if that is a key.
     sums: IndexSet<(u32, Option<Call>), FxBuildHasher>,
     /// How many of `calls` each sum has; while they are given away, where those of it begin in `sorted`.
@@ -54,7 +54,7 @@ impl Batch {
     pub(super) fn base(&mut self, key: Key) -> u32 {
         let number = self.bases.get_index_of(&key).unwrap_or_else(|| {
             let part = part_of(&key) as u32;
-            self.bases.insert_full(key, Base { part, number: None }).0
+            self.bases.insert_full(key, KeySums { part, number: None }).0
         });
         number as u32
     }

@@ -12,7 +12,7 @@ use systape_format::reader::{Segment, Tape};
 use super::batch::Batch;
 use super::group::Sums;
 use super::labels::Labels;
-use super::ledger::{self, Counted, Judge, Knowledge};
+use super::ledger::{self, Knowledge, LedgerPart, RowJudge};
 use super::places::Places;
 use super::plan::{Plan, RowPart};
 use super::shared::Shared;
@@ -20,7 +20,7 @@ use super::tally::One;
 use crate::table::call_files::{self, NO_FILE, UNKNOWN_FILE, unseen};
 use crate::table::calls::{CallBook, CallInfo};
 use crate::table::filter::{Scope, SegmentFilter};
-use crate::table::group::by::By;
+use crate::table::group::by::GroupKey;
 use crate::table::group::value::{Key, Value};
 use crate::table::load::OpenCalls;
 use crate::table::scan::{Coverage, Scan};
@@ -38,7 +38,7 @@ pub fn collect(tape: &Tape, scope: &Scope<'_>, book: &CallBook<'_>, plan: &Plan)
     one_of(1, tape, scope, book, plan)
 }
 
-/// The same of one of `share` such sums that have the memory of this process together.
+/// Adds up the calls as one of `share` such sums that have the memory of this process together.
 pub(crate) fn one_of(
     share: usize,
     tape: &Tape,
@@ -47,7 +47,7 @@ pub(crate) fn one_of(
     plan: &Plan,
 ) -> (Sums, Knowledge, Coverage) {
     let threads = ledger::threads(tape, scope, plan);
-    let judge = Judge { scope, book, plan, threads: threads.as_ref() };
+    let judge = RowJudge { scope, book, plan, threads: threads.as_ref() };
     let mut shared = Shared::new(Store::of_process().as_ref(), share);
     let (mut parts, coverage) = Scan::of(tape, candidates(tape, scope))
         .fold(Part::default, |part, segment, coverage| part.segment(segment, judge, &shared, coverage));
@@ -59,7 +59,7 @@ pub(crate) fn one_of(
         part.adder.add(u32::MAX, &rows, judge, &shared);
         parts.push(part);
     }
-    let (mut labels, mut counted) = (Labels::default(), Counted::default());
+    let (mut labels, mut counted) = (Labels::default(), LedgerPart::default());
     for mut part in parts {
         labels.merge(&mut part.adder.labels);
         counted.merge(part.counted);
@@ -74,14 +74,14 @@ pub(crate) fn one_of(
 #[derive(Debug, Default)]
 struct Part {
     adder: Adder,
-    counted: Counted,
+    counted: LedgerPart,
     /// Each segment is decoded into the buffers of the one before.
     core: Core,
 }
 
 impl Part {
     /// Adds the rows of a segment and of its ledger.
-    fn segment(&mut self, segment: &Segment<'_>, judge: Judge<'_>, shared: &Shared, coverage: &mut Coverage) {
+    fn segment(&mut self, segment: &Segment<'_>, judge: RowJudge<'_>, shared: &Shared, coverage: &mut Coverage) {
         let (scope, info) = (judge.scope, segment.info());
         let has_ledger = segment.has(BlockKind::Ledger);
         // rows of a ledger are sums: nobody knows of how many calls
@@ -125,11 +125,11 @@ struct Adder {
 
 impl Adder {
     /// Adds the rows of one segment.
-    fn add(&mut self, number: u32, rows: &Rows<'_>, judge: Judge<'_>, shared: &Shared) {
+    fn add(&mut self, number: u32, rows: &Rows<'_>, judge: RowJudge<'_>, shared: &Shared) {
         let plan = judge.plan;
         let seen = if plan.by_row() { self.by_row(rows, judge) } else { self.by_task(rows, judge) };
         // threads begin at different parts, so that none waits for another all the time
-        self.batch.give(shared, number as usize, plan.place(By::Syscall).filter(|_| !plan.by_row()));
+        self.batch.give(shared, number as usize, plan.place(GroupKey::Syscall).filter(|_| !plan.by_row()));
         for (entry, _) in seen.into_iter().enumerate().filter(|(_, seen)| *seen) {
             let task = &rows.dict.tasks[entry];
             self.labels.add(plan.whose_is(task), task, plan, (number, entry as u32));
@@ -137,12 +137,12 @@ impl Adder {
     }
 
     /// Takes rows whose key depends on task and call alone. Returns which tasks have one.
-    fn by_task(&mut self, rows: &Rows<'_>, judge: Judge<'_>) -> Vec<bool> {
+    fn by_task(&mut self, rows: &Rows<'_>, judge: RowJudge<'_>) -> Vec<bool> {
         let (checked, plan) = (rows.checked(), judge.plan);
         let Self { batch, table, .. } = self;
         let mut places = Places::new(rows.dict, rows.filter, checked, table);
         let mut bases = vec![None; rows.dict.tasks.len()];
-        let by_call = plan.has(By::Syscall);
+        let by_call = plan.has(GroupKey::Syscall);
         // base and sum of each call when it was last looked up: often all tasks have one base
         let mut latest = vec![(u32::MAX, 0); rows.dict.calls.len()];
         let exits = rows.exits(judge);
@@ -174,7 +174,7 @@ impl Adder {
     }
 
     /// Takes rows one by one by their key.
-    fn by_row(&mut self, rows: &Rows<'_>, judge: Judge<'_>) -> Vec<bool> {
+    fn by_row(&mut self, rows: &Rows<'_>, judge: RowJudge<'_>) -> Vec<bool> {
         let plan = judge.plan;
         let infos: Vec<Arc<CallInfo>> = rows.dict.calls.iter().map(|call| judge.book.get(*call)).collect();
         let mut names = Vec::new();
@@ -220,10 +220,13 @@ impl Adder {
 }
 
 /// Whether some rows of the segment may lie outside `--time`, or CPUs matter: only then are times read.
-fn needs_time(judge: Judge<'_>, info: &SegmentInfo) -> bool {
+fn needs_time(judge: RowJudge<'_>, info: &SegmentInfo) -> bool {
     let scope = judge.scope;
     let inside = scope.from <= info.start_min && info.end_max < scope.to;
-    scope.filters().cpus.is_some() || judge.plan.has(By::Cpu) || judge.plan.by_time() || (scope.timed() && !inside)
+    scope.filters().cpus.is_some()
+        || judge.plan.has(GroupKey::Cpu)
+        || judge.plan.by_time()
+        || (scope.timed() && !inside)
 }
 
 /// A segment's columns and their filters.
@@ -247,7 +250,7 @@ impl Rows<'_> {
         }
     }
 
-    fn exits(&self, judge: Judge<'_>) -> Vec<bool> {
+    fn exits(&self, judge: RowJudge<'_>) -> Vec<bool> {
         self.dict.calls.iter().map(|call| judge.book.get(*call).is_exit).collect()
     }
 

@@ -7,7 +7,7 @@ use super::stats::Stats;
 /// A column of the summary; other words are those of strace -S.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum Column {
-    /// Calls.
+    /// Number of calls.
     #[value(alias = "count")]
     Calls,
     /// Calls that returned an error.
@@ -35,7 +35,7 @@ impl Column {
         matches!(self, Self::Calls | Self::Errors | Self::Total)
     }
 
-    /// Its name in a heading.
+    /// Name of the column in a heading.
     pub fn heading(self) -> &'static str {
         match self {
             Self::Calls => "of calls",

@@ -13,7 +13,7 @@ use super::hist::{Histogram, quantile_bounds};
 pub struct Counted {
     /// All calls.
     pub calls: u64,
-    /// Those with an exact duration.
+    /// Number of calls with an exact duration.
     pub timed: u64,
     /// Calls among these whose squares are not known.
     pub spread: u64,
@@ -26,7 +26,7 @@ pub struct Counted {
 /// A quantile.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Quantile {
-    /// ns.
+    /// Time in ns.
     pub value: u64,
     /// Largest error, relative to the true one.
     pub error: f64,

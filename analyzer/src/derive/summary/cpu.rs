@@ -6,7 +6,7 @@ use systape_format::model::{Call, Family, Task};
 
 use super::plan::Plan;
 use crate::derive::runs::decode::Needs;
-use crate::derive::runs::{Doing, End, InCall, Interval, Sink, Slot, State, Thread, feed};
+use crate::derive::runs::{Doing, End, InCall, Interval, IntervalSink, Slot, State, Thread, feed};
 use crate::table::families;
 use crate::table::group::{Add, Groups};
 use crate::table::question::Question;
@@ -16,9 +16,9 @@ use crate::table::question::Question;
 pub(crate) struct CpuTime {
     /// Calls with a fully known history; other calls are in no sum.
     pub calls: u64,
-    /// Their time on a CPU, ns.
+    /// Time of the calls on a CPU, ns.
     pub on: u64,
-    /// Their time off it, asleep or waiting for one, ns.
+    /// Time of the calls off it, asleep or waiting for one, ns.
     pub off: u64,
     /// Calls with a partly unknown history: they began before the recording, did not end, or a loss may concern them.
     pub unknown: u64,
@@ -99,7 +99,7 @@ impl CpuSink<'_> {
     }
 }
 
-impl Sink for CpuSink<'_> {
+impl IntervalSink for CpuSink<'_> {
     fn interval(&mut self, threads: &[Thread], slot: Slot, interval: &Interval) {
         if slot >= self.accs.len() {
             self.accs.resize_with(slot + 1, Acc::default);
@@ -139,13 +139,13 @@ mod tests {
 
     use super::*;
     use crate::derive::runs::targets::Followed;
-    use crate::derive::runs::tracker::{Change, Coverage, Tracker};
+    use crate::derive::runs::tracker::{Change, RunCoverage, Tracker};
 
     #[test]
     fn a_call_is_on_and_off_the_cpu() {
         let plan = Plan::mode(crate::derive::summary::mode::SummaryMode::Total);
         let sink = CpuSink { plan: &plan, accs: Vec::new(), sums: CpuTimes::default() };
-        let all = Coverage { open: 0, followed: Followed::All, every_cpu: true, cpus: 0, hides_calls: false };
+        let all = RunCoverage { open: 0, followed: Followed::All, every_cpu: true, cpus: 0, hides_calls: false };
         let mut tracker = Tracker::new(all, sink);
         let task = Arc::new(Task { tid: 1, utid: 1, ..Task::default() });
         let a = tracker.slot(&task, Some(0)).unwrap();

@@ -10,7 +10,7 @@ use crate::table::group::value::{Key, Value};
 
 /// Name of a group.
 #[derive(Clone, Debug)]
-struct Label {
+struct GroupLabel {
     /// (leader of its process, segment, entry): the greatest wins.
     rank: (bool, u32, u32),
     /// The task whose name it is.
@@ -21,7 +21,7 @@ struct Label {
 /// not matter.
 #[derive(Clone, Debug, Default)]
 pub struct Labels {
-    of: FxHashMap<Key, Label>,
+    of: FxHashMap<Key, GroupLabel>,
 }
 
 impl Labels {
@@ -29,7 +29,7 @@ impl Labels {
     pub fn add(&mut self, whose: Option<Key>, task: &Task, plan: &Plan, place: (u32, u32)) {
         let Some(whose) = whose else { return };
         let rank = (plan.leads(task), place.0, place.1);
-        let label = self.of.entry(whose).or_insert_with(|| Label { rank, task: task.clone() });
+        let label = self.of.entry(whose).or_insert_with(|| GroupLabel { rank, task: task.clone() });
         if label.rank < rank {
             label.rank = rank;
             // most tasks are the same in every segment

@@ -15,13 +15,13 @@ use systape_format::reader::{Segment, Tape};
 use super::labels::Labels;
 use super::plan::{self, Plan};
 use super::tally::Tally;
-use super::threads::Threads;
+use super::threads::ThreadFacts;
 use crate::derive::paths::pick;
 use crate::table::calls::{CallBook, CallInfo};
 use crate::table::filter::Scope;
 use crate::table::filter::failed;
 use crate::table::group::Groups;
-use crate::table::group::by::By;
+use crate::table::group::by::GroupKey;
 use crate::table::group::open::{self, Open};
 use crate::table::group::value::{Key, Value};
 use crate::table::loss::{cause_text, span};
@@ -37,7 +37,7 @@ pub(crate) enum Doubt {
     Time,
     /// `--duration`: some took longer, others did not.
     Duration,
-    /// Their process is not known.
+    /// Calls whose process is not known.
     Process,
     /// `-C`: their CPU is not known.
     Cpu,
@@ -83,7 +83,7 @@ impl Told {
 
 /// The ledger's part of a summary.
 #[derive(Debug, Default)]
-pub(crate) struct Counted {
+pub(crate) struct LedgerPart {
     /// Sums of the calls that pass.
     groups: Groups<Tally>,
     /// Names of the tasks among their keys.
@@ -98,33 +98,33 @@ pub(crate) struct Counted {
 
 /// Context of the decision.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Judge<'a> {
-    /// Filters.
+pub(crate) struct RowJudge<'a> {
+    /// Filters of the question.
     pub scope: &'a Scope<'a>,
-    /// Calls.
+    /// Names of calls.
     pub book: &'a CallBook<'a>,
-    /// Keys.
+    /// Keys of the summary.
     pub plan: &'a Plan,
-    /// None: neither filters nor keys need it.
-    pub threads: Option<&'a Threads>,
+    /// Facts about threads; None: neither filters nor keys need them.
+    pub threads: Option<&'a ThreadFacts>,
 }
 
 /// Whether the calls of a row pass.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Passes {
-    /// No.
+enum RowPasses {
+    /// None of them passes.
     No,
-    /// Yes.
+    /// All of them pass.
     Yes,
     /// Not known.
     Maybe(Doubt),
 }
 
 /// Facts about threads, if a filter or key needs them and the tape has a ledger.
-pub(crate) fn threads(tape: &Tape, scope: &Scope<'_>, plan: &Plan) -> Option<Threads> {
+pub(crate) fn threads(tape: &Tape, scope: &Scope<'_>, plan: &Plan) -> Option<ThreadFacts> {
     let asked = scope.by_thread() || scope.by_cgroup() || plan.by_cgroup();
     let any = || (0..tape.segments().len()).any(|at| tape.segment(at).has(BlockKind::Ledger));
-    (asked && any()).then(|| Threads::read(tape, scope))
+    (asked && any()).then(|| ThreadFacts::read(tape, scope))
 }
 
 /// A row of the ledger whose calls pass, or might.
@@ -136,7 +136,7 @@ pub(crate) struct Judged<'d> {
     pub info: Arc<CallInfo>,
     /// The process's leader; None: not known.
     pub task: Option<&'d Task>,
-    /// Its group, as far as the keys are known.
+    /// Group of the row, as far as the keys are known.
     pub key: Key,
     /// Why it is not known whether they pass; None: they do.
     pub doubt: Option<Doubt>,
@@ -149,9 +149,9 @@ pub(crate) fn counts(tape: &Tape, scope: &Scope<'_>, at: usize) -> bool {
     tape.segment(at).has(BlockKind::Ledger) && scope.may_count(&tape.segments()[at])
 }
 
-impl Counted {
+impl LedgerPart {
     /// Adds the ledger of one segment.
-    pub(crate) fn segment(&mut self, segment: &Segment<'_>, dict: &Dict, judge: Judge<'_>) -> Result<(), Error> {
+    pub(crate) fn segment(&mut self, segment: &Segment<'_>, dict: &Dict, judge: RowJudge<'_>) -> Result<(), Error> {
         judge.rows(segment, dict, |judged| {
             let Judged { row, info, task, key, doubt, place } = judged;
             match doubt {
@@ -197,12 +197,12 @@ impl Counted {
         told.sort_unstable_by_key(|(reason, _)| *reason);
         let mut doubts: Vec<_> = self.doubts.into_iter().collect();
         doubts.sort_unstable();
-        let (rows, groups) = (self.open.judge(None), self.open.judge(plan.place(By::Syscall)));
+        let (rows, groups) = (self.open.judge(None), self.open.judge(plan.place(GroupKey::Syscall)));
         (self.groups, self.labels, Knowledge { told, doubts, rows, groups })
     }
 }
 
-impl Judge<'_> {
+impl RowJudge<'_> {
     /// Passes the rows of the ledger of `segment` whose calls pass, or might, to `each`.
     ///
     /// # Errors
@@ -221,9 +221,9 @@ impl Judge<'_> {
             let Some(call) = call.filter(|_| !elsewhere && picks[row.call as usize]) else { continue };
             let task = row.task.and_then(|task| dict.tasks.get(task as usize));
             let doubt = match self.passes(&row, *call, task, dict.window_end) {
-                Passes::No => continue,
-                Passes::Yes => None,
-                Passes::Maybe(doubt) => Some(doubt),
+                RowPasses::No => continue,
+                RowPasses::Yes => None,
+                RowPasses::Maybe(doubt) => Some(doubt),
             };
             let info = self.book.get(*call);
             let (filters, on) = (self.scope.filters(), pick::may_be_on(&info));
@@ -250,66 +250,66 @@ impl Judge<'_> {
     }
 
     /// Whether the calls `call` of `row`, of a segment that ends at `window_end`, pass all filters except `-e`.
-    fn passes(&self, row: &LedgerRow, call: Call, task: Option<&Task>, window_end: u64) -> Passes {
+    fn passes(&self, row: &LedgerRow, call: Call, task: Option<&Task>, window_end: u64) -> RowPasses {
         let filters = self.scope.filters();
         if filters.failure && !failed(row.state, row.errno) {
-            return Passes::No;
+            return RowPasses::No;
         }
         let cpu = match &filters.cpus {
-            Some(_) if row.cpu == CPU_NONE => Passes::Maybe(Doubt::Cpu),
-            Some(cpus) if cpus.binary_search(&row.cpu).is_err() => Passes::No,
-            _ => Passes::Yes,
+            Some(_) if row.cpu == CPU_NONE => RowPasses::Maybe(Doubt::Cpu),
+            Some(cpus) if cpus.binary_search(&row.cpu).is_err() => RowPasses::No,
+            _ => RowPasses::Yes,
         };
         let parts = [self.whose(row, task, window_end), cpu, self.duration(row, call), self.time(row)];
-        let doubt = parts.into_iter().find(|part| matches!(part, Passes::Maybe(_)));
-        if parts.contains(&Passes::No) { Passes::No } else { doubt.unwrap_or(Passes::Yes) }
+        let doubt = parts.into_iter().find(|part| matches!(part, RowPasses::Maybe(_)));
+        if parts.contains(&RowPasses::No) { RowPasses::No } else { doubt.unwrap_or(RowPasses::Yes) }
     }
 
-    fn whose(&self, row: &LedgerRow, task: Option<&Task>, window_end: u64) -> Passes {
+    fn whose(&self, row: &LedgerRow, task: Option<&Task>, window_end: u64) -> RowPasses {
         let scope = self.scope;
         let Some(task) = task else {
-            return if scope.by_task() { Passes::Maybe(Doubt::Process) } else { Passes::Yes };
+            return if scope.by_task() { RowPasses::Maybe(Doubt::Process) } else { RowPasses::Yes };
         };
-        let may = |threads: &Threads| threads.may_pass(task);
+        let may = |threads: &ThreadFacts| threads.may_pass(task);
         if !scope.process(task) || (scope.by_thread() && !self.threads.is_none_or(may)) {
-            return Passes::No;
+            return RowPasses::No;
         }
-        let moved = |threads: &Threads| threads.moved(task, row.first, window_end);
+        let moved = |threads: &ThreadFacts| threads.moved(task, row.first, window_end);
         if scope.by_cgroup() && self.threads.is_none_or(moved) {
-            return Passes::Maybe(Doubt::Cgroup);
+            return RowPasses::Maybe(Doubt::Cgroup);
         }
         match scope.cgroup(task) {
-            false => Passes::No,
+            false => RowPasses::No,
             true if scope.by_thread() && !self.threads.is_some_and(|threads| threads.all_pass(task, row.first)) => {
-                Passes::Maybe(Doubt::Thread)
+                RowPasses::Maybe(Doubt::Thread)
             }
-            true => Passes::Yes,
+            true => RowPasses::Yes,
         }
     }
 
     /// `--duration`, by the rules of stored calls.
-    fn duration(&self, row: &LedgerRow, call: Call) -> Passes {
-        let Some(ns) = self.scope.filters().longer_than else { return Passes::Yes };
+    fn duration(&self, row: &LedgerRow, call: Call) -> RowPasses {
+        let Some(ns) = self.scope.filters().longer_than else { return RowPasses::Yes };
         let least = match row.state {
-            _ if self.book.get(call).is_exit => return Passes::No,
+            _ if self.book.get(call).is_exit => return RowPasses::No,
             CallState::Complete => ns.saturating_add(1),
             // of these, a lower bound that reaches it
             CallState::InFlight | CallState::Killed | CallState::NoReturn | CallState::BeganBefore => ns,
-            CallState::CloneChild | CallState::Denied | CallState::LostEnter => return Passes::No,
+            CallState::CloneChild | CallState::Denied | CallState::LostEnter => return RowPasses::No,
         };
         match (row.min >= least, row.max >= least) {
-            (true, _) => Passes::Yes,
-            (_, false) => Passes::No,
-            _ => Passes::Maybe(Doubt::Duration),
+            (true, _) => RowPasses::Yes,
+            (_, false) => RowPasses::No,
+            _ => RowPasses::Maybe(Doubt::Duration),
         }
     }
 
     /// `--time` is about the start of a call.
-    fn time(&self, row: &LedgerRow) -> Passes {
+    fn time(&self, row: &LedgerRow) -> RowPasses {
         match self.scope.began(row) {
-            Some(true) => Passes::Yes,
-            Some(false) => Passes::No,
-            None => Passes::Maybe(Doubt::Time),
+            Some(true) => RowPasses::Yes,
+            Some(false) => RowPasses::No,
+            None => RowPasses::Maybe(Doubt::Time),
         }
     }
 }
@@ -351,7 +351,7 @@ impl Knowledge {
         self.rows.lost(key)
     }
 
-    /// The same for a group of rows, whatever the call.
+    /// Whether a group of rows, whatever the call, may be too low.
     pub fn group_short(&self, key: &[Value]) -> bool {
         self.groups.short(key)
     }
@@ -429,11 +429,11 @@ mod tests {
         sizes: Vec::new(),
     };
 
-    fn passes(row: &LedgerRow, change: impl FnOnce(&mut Filters), time: (u64, u64)) -> Passes {
+    fn passes(row: &LedgerRow, change: impl FnOnce(&mut Filters), time: (u64, u64)) -> RowPasses {
         passes_of("read", row, change, time)
     }
 
-    fn passes_of(name: &str, row: &LedgerRow, change: impl FnOnce(&mut Filters), time: (u64, u64)) -> Passes {
+    fn passes_of(name: &str, row: &LedgerRow, change: impl FnOnce(&mut Filters), time: (u64, u64)) -> RowPasses {
         let call = Call { abi: 1, nr: number(Abi::X86_64, name).unwrap() };
         let mut filters = Filters::none();
         change(&mut filters);
@@ -442,7 +442,7 @@ mod tests {
         (scope.from, scope.to) = time;
         let book = CallBook::new(&session);
         let plan = Plan::mode(SummaryMode::Total);
-        Judge { scope: &scope, book: &book, plan: &plan, threads: None }.passes(row, call, None, 0)
+        RowJudge { scope: &scope, book: &book, plan: &plan, threads: None }.passes(row, call, None, 0)
     }
 
     const ALWAYS: (u64, u64) = (0, u64::MAX);
@@ -451,39 +451,39 @@ mod tests {
     fn edges_inside_a_row_leave_it_open() {
         let time = |from, to| passes(&ROW, |_| (), (from, to));
         // the first call may have begun at 960, the last at 1990
-        assert_eq!((time(960, 1_991), time(961, 5_000)), (Passes::Yes, Passes::Maybe(Doubt::Time)));
-        assert_eq!((time(0, 1_990), time(0, 960)), (Passes::Maybe(Doubt::Time), Passes::No));
-        assert_eq!(time(1_991, 9_000), Passes::No);
+        assert_eq!((time(960, 1_991), time(961, 5_000)), (RowPasses::Yes, RowPasses::Maybe(Doubt::Time)));
+        assert_eq!((time(0, 1_990), time(0, 960)), (RowPasses::Maybe(Doubt::Time), RowPasses::No));
+        assert_eq!(time(1_991, 9_000), RowPasses::No);
         let duration = |row: &LedgerRow, ns| passes(row, |filters| filters.longer_than = Some(ns), ALWAYS);
         assert_eq!(
             [9, 10, 39, 40].map(|ns| duration(&ROW, ns)),
-            [Passes::Yes, Passes::Maybe(Doubt::Duration), Passes::Maybe(Doubt::Duration), Passes::No]
+            [RowPasses::Yes, RowPasses::Maybe(Doubt::Duration), RowPasses::Maybe(Doubt::Duration), RowPasses::No]
         );
         let killed = LedgerRow { state: CallState::Killed, ..ROW };
         assert_eq!(
             [10, 40, 41].map(|ns| duration(&killed, ns)),
-            [Passes::Yes, Passes::Maybe(Doubt::Duration), Passes::No]
+            [RowPasses::Yes, RowPasses::Maybe(Doubt::Duration), RowPasses::No]
         );
-        assert_eq!(duration(&LedgerRow { state: CallState::Denied, ..ROW }, 1), Passes::No);
+        assert_eq!(duration(&LedgerRow { state: CallState::Denied, ..ROW }, 1), RowPasses::No);
         // it has none
         let exit = LedgerRow { state: CallState::NoReturn, ..ROW };
         let longer = |filters: &mut Filters| filters.longer_than = Some(1);
         assert_eq!(
             ["read", "exit_group"].map(|name| passes_of(name, &exit, longer, ALWAYS)),
-            [Passes::Yes, Passes::No]
+            [RowPasses::Yes, RowPasses::No]
         );
     }
 
     #[test]
     fn what_nobody_knows_may_pass() {
         let on = |row: &LedgerRow| passes(row, |filters| filters.cpus = Some(vec![3]), ALWAYS);
-        assert_eq!(on(&ROW), Passes::Yes);
-        assert_eq!(on(&LedgerRow { cpu: 2, ..ROW }), Passes::No);
-        assert_eq!(on(&LedgerRow { cpu: CPU_NONE, ..ROW }), Passes::Maybe(Doubt::Cpu));
-        assert_eq!(passes(&ROW, |filters| filters.pids = vec![7], ALWAYS), Passes::Maybe(Doubt::Process));
+        assert_eq!(on(&ROW), RowPasses::Yes);
+        assert_eq!(on(&LedgerRow { cpu: 2, ..ROW }), RowPasses::No);
+        assert_eq!(on(&LedgerRow { cpu: CPU_NONE, ..ROW }), RowPasses::Maybe(Doubt::Cpu));
+        assert_eq!(passes(&ROW, |filters| filters.pids = vec![7], ALWAYS), RowPasses::Maybe(Doubt::Process));
         // it cannot pass for another reason
         let failed = |filters: &mut Filters| (filters.pids, filters.failure) = (vec![7], true);
-        assert_eq!(passes(&ROW, failed, ALWAYS), Passes::No);
-        assert_eq!(passes(&LedgerRow { errno: 11, ..ROW }, failed, ALWAYS), Passes::Maybe(Doubt::Process));
+        assert_eq!(passes(&ROW, failed, ALWAYS), RowPasses::No);
+        assert_eq!(passes(&LedgerRow { errno: 11, ..ROW }, failed, ALWAYS), RowPasses::Maybe(Doubt::Process));
     }
 }

@@ -16,7 +16,7 @@ pub(super) struct Places<'a> {
     filter: &'a SegmentFilter<'a>,
     calls: usize,
     table: &'a mut Vec<u32>,
-    /// Of each task, whether a call passes.
+    /// Whether, for each task, a call passes.
     pub(super) seen: Vec<bool>,
     /// Rows are tested one by one, so that a call of a task that passes may not: [`Self::saw`] says which do.
     checked: bool,

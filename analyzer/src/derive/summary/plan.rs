@@ -9,7 +9,7 @@ use super::mode::SummaryMode;
 use crate::table::call_files::{NO_FILE, unseen};
 use crate::table::calls::CallInfo;
 use crate::table::filter::{failed, start_known};
-use crate::table::group::by::By;
+use crate::table::group::by::GroupKey;
 use crate::table::group::env;
 use crate::table::group::of_cgroup::OfCgroup;
 use crate::table::group::of_file;
@@ -18,13 +18,13 @@ use crate::table::group::value::{Key, Value};
 /// Keys, and the index of each.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Plan {
-    keys: Vec<By>,
+    keys: Vec<GroupKey>,
     owners: OfCgroup,
     /// The labels of the tape.
     labels: Option<Arc<[u8]>>,
     /// When the recording began.
     began: u64,
-    /// What [`By::Second`] counts.
+    /// What [`GroupKey::Second`] counts.
     slices: Slices,
 }
 
@@ -59,36 +59,37 @@ pub struct RowPart {
 
 impl Plan {
     /// The keys of calls.
-    pub const OF_CALLS: [By; 22] = By::of_task_and(&[
-        By::Cpu,
-        By::Syscall,
-        By::Abi,
-        By::File,
-        By::Errno,
-        By::Dir,
-        By::Ext,
-        By::Peer,
-        By::Port,
-        By::Second,
-        By::Minute,
+    pub const OF_CALLS: [GroupKey; 22] = GroupKey::of_task_and(&[
+        GroupKey::Cpu,
+        GroupKey::Syscall,
+        GroupKey::Abi,
+        GroupKey::File,
+        GroupKey::Errno,
+        GroupKey::Dir,
+        GroupKey::Ext,
+        GroupKey::Peer,
+        GroupKey::Port,
+        GroupKey::Second,
+        GroupKey::Minute,
     ]);
 
-    /// Those of them that calls on files can have too.
-    pub const KNOWN: [By; 15] = By::of_task_and(&[By::Cpu, By::Syscall, By::File, By::Errno]);
+    /// Keys that calls on files can have too.
+    pub const KNOWN: [GroupKey; 15] =
+        GroupKey::of_task_and(&[GroupKey::Cpu, GroupKey::Syscall, GroupKey::File, GroupKey::Errno]);
 
     /// Keys of `--by`. Threads are keyed by process too, because counted calls have only that.
-    pub fn by(keys: &[By]) -> Self {
+    pub fn by(keys: &[GroupKey]) -> Self {
         let mut all = Vec::with_capacity(keys.len() + 1);
         for key in keys {
-            if *key == By::Tid && !keys.contains(&By::Pid) {
-                all.push(By::Pid);
+            if *key == GroupKey::Tid && !keys.contains(&GroupKey::Pid) {
+                all.push(GroupKey::Pid);
             }
             all.push(*key);
         }
         Self { keys: all, owners: OfCgroup::default(), labels: None, began: 0, slices: Slices::default() }
     }
 
-    /// The same keys; what cgroups belong to, and when the recording began, is what `session` tells.
+    /// Plan with the same keys; what cgroups belong to, and when the recording began, is what `session` tells.
     pub fn naming(mut self, session: &Session) -> Self {
         self.owners = OfCgroup::of(session, &self.keys);
         self.began = session.window_open;
@@ -97,14 +98,14 @@ impl Plan {
         self
     }
 
-    /// The same with the number of a slice instead of that of a second.
+    /// Plan with the number of a slice instead of that of a second.
     pub fn in_slices(self, slices: Slices) -> Self {
         Self { slices, ..self }
     }
 
     /// Whether a key depends on the cgroup.
     pub fn by_cgroup(&self) -> bool {
-        self.has(By::Cgroup) || By::OF_CGROUP.iter().any(|by| self.has(*by))
+        self.has(GroupKey::Cgroup) || GroupKey::OF_CGROUP.iter().any(|by| self.has(*by))
     }
 
     /// What cgroups belong to, if a key needs it.
@@ -119,57 +120,61 @@ impl Plan {
     /// Keys of `--summary-mode`, the syscall last.
     pub fn mode(mode: SummaryMode) -> Self {
         Self::by(match mode {
-            SummaryMode::Thread => &[By::Tid, By::Syscall],
-            SummaryMode::Process => &[By::Pid, By::Syscall],
-            SummaryMode::Cgroup => &[By::Cgroup, By::Syscall],
-            SummaryMode::Total => &[By::Syscall],
+            SummaryMode::Thread => &[GroupKey::Tid, GroupKey::Syscall],
+            SummaryMode::Process => &[GroupKey::Pid, GroupKey::Syscall],
+            SummaryMode::Cgroup => &[GroupKey::Cgroup, GroupKey::Syscall],
+            SummaryMode::Total => &[GroupKey::Syscall],
         })
     }
 
     /// The keys, in their order.
-    pub fn keys(&self) -> &[By] {
+    pub fn keys(&self) -> &[GroupKey] {
         &self.keys
     }
 
     /// The index of `by`.
-    pub fn place(&self, by: By) -> Option<usize> {
+    pub fn place(&self, by: GroupKey) -> Option<usize> {
         self.keys.iter().position(|key| *key == by)
     }
 
     /// Whether it is a key.
-    pub fn has(&self, by: By) -> bool {
+    pub fn has(&self, by: GroupKey) -> bool {
         self.keys.contains(&by)
     }
 
     /// Whether a key depends on the file.
     pub fn by_file(&self) -> bool {
-        self.has(By::File) || By::OF_FILE.iter().any(|by| self.has(*by))
+        self.has(GroupKey::File) || GroupKey::OF_FILE.iter().any(|by| self.has(*by))
     }
 
     /// Whether a key depends on when the call began.
     pub fn by_time(&self) -> bool {
-        By::OF_TIME.iter().any(|by| self.has(*by))
+        GroupKey::OF_TIME.iter().any(|by| self.has(*by))
     }
 
     /// Whether a key depends on more than task and call, or on a part of the call.
     pub fn by_row(&self) -> bool {
-        self.by_file() || self.by_time() || [By::Errno, By::Cpu, By::Abi].into_iter().any(|by| self.has(by))
+        self.by_file()
+            || self.by_time()
+            || [GroupKey::Errno, GroupKey::Cpu, GroupKey::Abi].into_iter().any(|by| self.has(by))
     }
 
     /// The key of the calls `call` of `task`, without the parts that depend on the row.
     pub fn key(&self, task: &Task, call: Call) -> Key {
-        let value = |by: &By| match by {
-            By::Pid => Value::process(task),
-            By::Tid => Value::thread(task),
-            By::Comm => Value::Text(task.comm.as_slice().into()),
-            By::Uid if task.uid == UID_UNKNOWN => Value::Unknown,
-            By::Uid => Value::Number(task.uid.into()),
-            By::Cgroup => cgroup(task),
-            By::Container | By::Unit | By::Pod | By::Job => self.owners.value(*by, &cgroup(task)),
-            By::Env => env::value(task),
-            By::Label => self.labels(),
-            By::Syscall => Value::Call(call),
-            By::Abi => abi(call),
+        let value = |by: &GroupKey| match by {
+            GroupKey::Pid => Value::process(task),
+            GroupKey::Tid => Value::thread(task),
+            GroupKey::Comm => Value::Text(task.comm.as_slice().into()),
+            GroupKey::Uid if task.uid == UID_UNKNOWN => Value::Unknown,
+            GroupKey::Uid => Value::Number(task.uid.into()),
+            GroupKey::Cgroup => cgroup(task),
+            GroupKey::Container | GroupKey::Unit | GroupKey::Pod | GroupKey::Job => {
+                self.owners.value(*by, &cgroup(task))
+            }
+            GroupKey::Env => env::value(task),
+            GroupKey::Label => self.labels(),
+            GroupKey::Syscall => Value::Call(call),
+            GroupKey::Abi => abi(call),
             _ => Value::Unknown,
         };
         self.keys.iter().map(value).collect()
@@ -179,12 +184,16 @@ impl Plan {
     pub fn row(&self, key: &mut [Value], part: RowPart, file: impl Fn(u32) -> Value) {
         for (by, value) in self.keys.iter().zip(key) {
             match by {
-                By::File => *value = file(part.file),
-                By::Dir | By::Ext | By::Peer | By::Port => *value = of_file::value(*by, &file(part.file)),
-                By::Errno => *value = errno(part.errno),
-                By::Cpu => *value = cpu(part.cpu),
-                By::Second => *value = part.second.map_or(Value::Unknown, |second| Value::Number(second.into())),
-                By::Minute => *value = part.second.map_or(Value::Unknown, |second| Value::Number((second / 60).into())),
+                GroupKey::File => *value = file(part.file),
+                GroupKey::Dir | GroupKey::Ext | GroupKey::Peer | GroupKey::Port => {
+                    *value = of_file::value(*by, &file(part.file))
+                }
+                GroupKey::Errno => *value = errno(part.errno),
+                GroupKey::Cpu => *value = cpu(part.cpu),
+                GroupKey::Second => *value = part.second.map_or(Value::Unknown, |second| Value::Number(second.into())),
+                GroupKey::Minute => {
+                    *value = part.second.map_or(Value::Unknown, |second| Value::Number((second / 60).into()))
+                }
                 _ => {}
             }
         }
@@ -194,8 +203,8 @@ impl Plan {
     pub fn part(&self, (state, code): (CallState, u16), file: u32, cpu: u32, second: Option<u32>) -> RowPart {
         RowPart {
             file: if self.by_file() { file } else { 0 },
-            errno: if self.has(By::Errno) { code_of(state, code) } else { 0 },
-            cpu: if self.has(By::Cpu) { cpu } else { 0 },
+            errno: if self.has(GroupKey::Errno) { code_of(state, code) } else { 0 },
+            cpu: if self.has(GroupKey::Cpu) { cpu } else { 0 },
             second,
         }
     }
@@ -213,21 +222,25 @@ impl Plan {
     /// its threads in that time.
     pub fn counted(&self, row: &LedgerRow, task: Option<&Task>, info: &CallInfo, cgroup: Value) -> Key {
         let of_task = |value: fn(&Task) -> Value| task.map_or(Value::Unknown, value);
-        let value = |by: &By| match by {
-            By::Pid => of_task(Value::process),
-            By::Uid => of_task(|task| match task.uid {
+        let value = |by: &GroupKey| match by {
+            GroupKey::Pid => of_task(Value::process),
+            GroupKey::Uid => of_task(|task| match task.uid {
                 UID_UNKNOWN => Value::Unknown,
                 uid => Value::Number(uid.into()),
             }),
-            By::Cgroup => cgroup.clone(),
-            By::Container | By::Unit | By::Pod | By::Job => self.owners.value(*by, &cgroup),
-            By::Env => of_task(env::value),
-            By::Label => self.labels(),
-            By::Cpu => cpu(row.cpu),
-            By::Syscall => Value::Call(info.call),
-            By::Abi => abi(info.call),
-            By::File | By::Dir | By::Ext | By::Peer | By::Port if unseen(info) == NO_FILE => Value::None,
-            By::Errno => errno(code_of(row.state, row.errno)),
+            GroupKey::Cgroup => cgroup.clone(),
+            GroupKey::Container | GroupKey::Unit | GroupKey::Pod | GroupKey::Job => self.owners.value(*by, &cgroup),
+            GroupKey::Env => of_task(env::value),
+            GroupKey::Label => self.labels(),
+            GroupKey::Cpu => cpu(row.cpu),
+            GroupKey::Syscall => Value::Call(info.call),
+            GroupKey::Abi => abi(info.call),
+            GroupKey::File | GroupKey::Dir | GroupKey::Ext | GroupKey::Peer | GroupKey::Port
+                if unseen(info) == NO_FILE =>
+            {
+                Value::None
+            }
+            GroupKey::Errno => errno(code_of(row.state, row.errno)),
             _ => Value::Unknown,
         };
         self.keys.iter().map(value).collect()
@@ -235,16 +248,17 @@ impl Plan {
 
     /// The part of `key` that identifies its task; None: there is none.
     pub fn whose(&self, key: &[Value]) -> Option<Key> {
-        let of_task = |(by, value): (&By, &Value)| matches!(by, By::Pid | By::Tid).then(|| value.clone());
+        let of_task =
+            |(by, value): (&GroupKey, &Value)| matches!(by, GroupKey::Pid | GroupKey::Tid).then(|| value.clone());
         let parts: Key = self.keys.iter().zip(key).filter_map(of_task).collect();
         (!parts.is_empty()).then_some(parts)
     }
 
     /// [`Self::whose`] of the keys of `task`.
     pub(crate) fn whose_is(&self, task: &Task) -> Option<Key> {
-        let value = |by: &By| match by {
-            By::Pid => Some(Value::process(task)),
-            By::Tid => Some(Value::thread(task)),
+        let value = |by: &GroupKey| match by {
+            GroupKey::Pid => Some(Value::process(task)),
+            GroupKey::Tid => Some(Value::thread(task)),
             _ => None,
         };
         let parts: Key = self.keys.iter().filter_map(value).collect();
@@ -253,7 +267,7 @@ impl Plan {
 
     /// Whether `task` names a group rather than another task of it: a process has the name of its leader.
     pub fn leads(&self, task: &Task) -> bool {
-        self.has(By::Tid) || task.tid == task.pid
+        self.has(GroupKey::Tid) || task.tid == task.pid
     }
 }
 

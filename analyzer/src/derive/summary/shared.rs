@@ -9,7 +9,7 @@ use systape_format::model::Call;
 
 use super::plan::Plan;
 use super::tally::Tally;
-use crate::table::group::by::By;
+use crate::table::group::by::GroupKey;
 use crate::table::group::spilling::{Parts, Spilling};
 use crate::table::group::value::{Key, Value};
 use crate::table::group::{Add as _, Groups};
@@ -25,7 +25,7 @@ pub(super) struct Shared {
 }
 
 impl Shared {
-    /// None yet, in the memory of `store`, of which one of `share` such has its part.
+    /// Makes no sums yet, in the memory of `store`, of which one of `share` such has its part.
     pub(super) fn new(store: Option<&Store>, share: usize) -> Self {
         let part = || Part { groups: Spilling::new(store.cloned(), PARTS * share), ..Part::default() };
         Self { parts: (0..PARTS).map(|_| Mutex::new(part())).collect() }
@@ -38,7 +38,7 @@ impl Shared {
 
     /// Adds those of the ledger by the keys of `plan`.
     pub(super) fn add(&mut self, groups: Groups<Tally>, plan: &Plan) {
-        let syscall = plan.place(By::Syscall).filter(|_| !plan.by_row());
+        let syscall = plan.place(GroupKey::Syscall).filter(|_| !plan.by_row());
         for (key, tally) in groups.into_sums() {
             let mut base = key.clone();
             if let Some(at) = syscall {
@@ -104,7 +104,7 @@ impl Part {
         self.groups.groups.at(place)
     }
 
-    /// After so many sums may have changed: has them in the file if there is no memory for them.
+    /// Puts the sums into the file, after so many may have changed, if there is no memory for them.
     pub(super) fn relieve(&mut self, changes: usize) {
         if self.groups.relieve(changes, self.bases.len() * BASE + self.places.len() * PLACE) {
             self.bases.clear();

@@ -54,7 +54,7 @@ impl Stats {
         self.calls ^ self.max ^ self.sum as u64 ^ counted
     }
 
-    /// As [`Self::add_ok`] for each of `durs`, at most 2^32.
+    /// Adds as [`Self::add_ok`] does each of `durs`, at most 2^32.
     pub(super) fn add_all_ok(&mut self, durs: &[u32]) {
         let (Some(&min), Some(&max)) = (durs.iter().min(), durs.iter().max()) else { return };
         let (mut sum, mut squares) = (0, 0);

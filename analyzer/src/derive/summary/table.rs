@@ -16,7 +16,7 @@ use super::plan::Plan;
 use super::stats::Stats;
 use super::tally::Tally;
 use crate::table::calls::{CallBook, CallInfo};
-use crate::table::group::by::By;
+use crate::table::group::by::GroupKey;
 use crate::table::group::packed::Packed;
 use crate::table::group::spilling::{Entry, Ordered};
 use crate::table::group::value::{Key, Value};
@@ -25,7 +25,7 @@ use systape_format::model::{Call, Task};
 
 /// The calls of one group.
 #[derive(Debug)]
-pub(crate) struct Group<'a> {
+pub(crate) struct SummaryGroup<'a> {
     /// The common keys of its rows: all except the syscall.
     pub key: Key,
     /// A task of it; of several the newest, of a process its leader if that made calls. None: as in [`Row`].
@@ -34,9 +34,9 @@ pub(crate) struct Group<'a> {
     first: usize,
     /// Enters plus exits.
     pub events: u64,
-    /// Its rows may be too low.
+    /// Whether its rows may be too low.
     pub short: bool,
-    /// Its calls, in the order of all rows.
+    /// Calls of the group, in the order of all rows.
     pub rows: Vec<Row<'a>>,
 }
 
@@ -49,9 +49,9 @@ pub(crate) struct Row<'a> {
     pub call: Option<Arc<CallInfo>>,
     /// A task of it; None: there is none among the keys, or it is not known.
     pub task: Option<&'a Task>,
-    /// Their sums.
+    /// Sums of the calls.
     pub stats: Cow<'a, Stats>,
-    /// They may be too low.
+    /// Whether they may be too low.
     pub short: bool,
     quantiles: OnceCell<[Option<Quantile>; 2]>,
 }
@@ -89,7 +89,7 @@ pub(crate) fn rows<'a>(
     plan: &'a Plan,
     column: Column,
 ) -> Ranked<'a> {
-    let at = plan.place(By::Syscall);
+    let at = plan.place(GroupKey::Syscall);
     let call = move |key: Packed<'_>| {
         // decoding a key costs: not where none has a call
         let at = at?;
@@ -147,7 +147,7 @@ impl<'a> Ranked<'a> {
         self.ordered.iter().map(|entry| self.row(entry))
     }
 
-    /// Their sums, and whether they may be too low, in order.
+    /// Sums of the groups, and whether they may be too low, in order.
     pub(crate) fn sums(&self) -> impl Iterator<Item = (Cow<'a, Stats>, bool)> {
         self.ordered.iter().map(|entry| {
             let short = self.knowledge.differs() && self.knowledge.short(&entry.key().key());
@@ -174,7 +174,7 @@ impl<'a> Ranked<'a> {
     }
 
     fn call(&self, key: &[Value]) -> Option<Call> {
-        match &key[self.plan.place(By::Syscall)?] {
+        match &key[self.plan.place(GroupKey::Syscall)?] {
             Value::Call(call) => Some(*call),
             _ => None,
         }
@@ -199,20 +199,20 @@ pub(crate) fn groups<'a>(
     knowledge: &Knowledge,
     plan: &Plan,
     sorted: bool,
-) -> (Vec<Group<'a>>, u64) {
-    let syscall = plan.place(By::Syscall);
-    let mut by_key: FxHashMap<Key, Group<'a>> = FxHashMap::default();
+) -> (Vec<SummaryGroup<'a>>, u64) {
+    let syscall = plan.place(GroupKey::Syscall);
+    let mut by_key: FxHashMap<Key, SummaryGroup<'a>> = FxHashMap::default();
     for (at, row) in rows.into_iter().enumerate() {
         let parts = row.key.iter().enumerate().filter(|(at, _)| Some(*at) != syscall);
         let key: Key = parts.map(|(_, value)| value.clone()).collect();
         let group = by_key.entry(key).or_insert_with_key(|key| {
             let short = knowledge.group_short(&row.key);
-            Group { key: key.clone(), task: row.task, first: at, events: 0, short, rows: Vec::new() }
+            SummaryGroup { key: key.clone(), task: row.task, first: at, events: 0, short, rows: Vec::new() }
         });
         group.events = group.events.saturating_add(row.stats.events());
         group.rows.push(row);
     }
-    let mut groups: Vec<Group<'_>> = by_key.into_values().collect();
+    let mut groups: Vec<SummaryGroup<'_>> = by_key.into_values().collect();
     if sorted {
         groups.order_by_key(|group| group.first);
     } else {

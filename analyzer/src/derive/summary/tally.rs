@@ -15,9 +15,9 @@ const FEW: usize = 8;
 /// A call.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct One {
-    /// As in its row, ns.
+    /// Duration as in its row, ns.
     pub(super) dur: u64,
-    /// As in its row.
+    /// Error as in its row.
     pub(super) errno: u16,
     /// What its row says.
     pub(super) state: CallState,
@@ -52,13 +52,13 @@ impl One {
 /// The calls of one key: themselves, or their sums.
 #[derive(Clone, Debug)]
 pub(crate) enum Tally {
-    /// In any order.
+    /// A few calls, in any order.
     Few(Calls),
-    /// Of more calls, or of some that were counted.
+    /// Sums of more calls, or of some that were counted.
     Many(Box<Stats>),
 }
 
-/// Calls; one needs no memory of its own.
+/// A few calls; one needs no memory of its own.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Calls(SmallVec<[One; 1]>);
 

@@ -13,7 +13,7 @@ use crate::table::scan::lost;
 
 /// Facts about the threads of all processes.
 #[derive(Debug, Default)]
-pub(crate) struct Threads {
+pub(crate) struct ThreadFacts {
     /// Processes with a thread that passes `-t` and `--comm`; None = any may have one, because something was lost.
     asked: Option<FxHashSet<Value>>,
     /// Processes with a thread that does not pass, or did not once.
@@ -26,7 +26,7 @@ pub(crate) struct Threads {
     split: FxHashSet<Value>,
 }
 
-impl Threads {
+impl ThreadFacts {
     /// Reads all tables of tasks and their events.
     pub(crate) fn read(tape: &Tape, scope: &Scope<'_>) -> Self {
         let (mut asked, mut moves, mut split) = (FxHashSet::default(), FxHashMap::default(), FxHashSet::default());

@@ -18,12 +18,12 @@ use crate::values::words::escaped;
 #[derive(Debug, Default)]
 pub(crate) struct Rings {
     /// By (upid, pid).
-    processes: FxHashMap<(u32, u32), Ring>,
+    processes: FxHashMap<(u32, u32), ProcessOperations>,
 }
 
 /// Operations of one process.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Ring {
+pub(crate) struct ProcessOperations {
     /// A task of it: its leader, or the first one found.
     pub task: Task,
     /// Operation → its number.
@@ -60,14 +60,14 @@ impl Rings {
     }
 
     /// Processes with operations, the busiest last.
-    pub(crate) fn processes(self) -> Vec<Ring> {
-        let mut all: Vec<Ring> = self.processes.into_values().collect();
+    pub(crate) fn processes(self) -> Vec<ProcessOperations> {
+        let mut all: Vec<ProcessOperations> = self.processes.into_values().collect();
         all.order_by_key(|ring| (ring.total(), ring.task.pid, ring.task.upid));
         all
     }
 }
 
-impl Ring {
+impl ProcessOperations {
     fn total(&self) -> u64 {
         self.ops.values().sum()
     }

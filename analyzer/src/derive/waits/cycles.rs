@@ -11,12 +11,12 @@ const LONGEST: usize = 1024;
 
 /// A wait that never ended, for a lock with an owner.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Held {
+pub(crate) struct EndlessWait {
     /// The thread that waits (utid).
     pub thread: u32,
-    /// For what.
+    /// Address of what it waits for.
     pub address: Address,
-    /// Its owner (utid).
+    /// Owner of that (utid).
     pub owner: u32,
     /// When the wait began.
     pub since: u64,
@@ -25,10 +25,10 @@ pub(crate) struct Held {
 }
 
 /// Threads of which each waits for what the next owns, and the last for what the first owns.
-pub(crate) type Cycle = Vec<Held>;
+pub(crate) type Cycle = Vec<EndlessWait>;
 
 /// The cycles among `waits`, at most one wait a thread, by their first thread.
-pub(super) fn cycles(waits: &FxHashMap<u32, Held>) -> Vec<Cycle> {
+pub(super) fn cycles(waits: &FxHashMap<u32, EndlessWait>) -> Vec<Cycle> {
     let mut starts: Vec<u32> = waits.keys().copied().collect();
     starts.sort_unstable();
     // threads of which it is known whether they are in a cycle
@@ -59,7 +59,7 @@ mod tests {
     fn threads_that_wait_for_each_other_are_found_once() {
         let wait = |thread, owner| {
             let address = Address { process: 1, address: u64::from(thread) * 16 };
-            (thread, Held { thread, address, owner, since: 5, until: 9 })
+            (thread, EndlessWait { thread, address, owner, since: 5, until: 9 })
         };
         let found = |waits: &[(u32, u32)]| -> Vec<Vec<u32>> {
             let waits = waits.iter().map(|(thread, owner)| wait(*thread, *owner)).collect();

@@ -42,11 +42,11 @@ pub(crate) struct Asks {
     pub val: u32,
     /// Only threads of one process use it.
     pub private: bool,
-    /// It has a time-out.
+    /// Whether it has a time-out.
     pub timed: bool,
-    /// It is FUTEX_WAIT_BITSET.
+    /// Whether it is FUTEX_WAIT_BITSET.
     pub bitset: bool,
-    /// It waits as glibc's conditions do, which have two words side by side and use them by turns.
+    /// Whether it waits as glibc's conditions do, which have two words side by side and use them by turns.
     pub of_two: bool,
 }
 
@@ -86,14 +86,14 @@ impl Asks {
 /// What a call does with a futex.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Role {
-    /// It waits.
+    /// The call waits.
     Waits(Asks),
-    /// It wakes threads, as many as it returns; `all`: every one that waits.
+    /// The call wakes threads, as many as it returns; `all`: every one that waits.
     Wakes {
         /// See there.
         all: bool,
     },
-    /// It unlocks one that threads wait for: the kernel gives it to one of them.
+    /// The call unlocks one that threads wait for: the kernel gives it to one of them.
     Unlocks,
 }
 

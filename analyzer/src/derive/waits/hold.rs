@@ -11,14 +11,14 @@ const LAG: u64 = 10_000_000;
 
 /// Time in which something was held.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Stretch {
+struct HeldTime {
     from: u64,
     to: u64,
     /// ns; less than the length where stretches were joined.
     held: u64,
 }
 
-impl Stretch {
+impl HeldTime {
     /// The held time between `from` and `to`.
     fn within(self, from: u64, to: u64) -> u64 {
         let length = self.to - self.from;
@@ -33,7 +33,7 @@ impl Stretch {
 /// The time in which one address was held, and waits for it. Times come in the order of their ends, nearly.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Hold {
-    stretches: Vec<Stretch>,
+    stretches: Vec<HeldTime>,
     pending: Vec<(u64, u64)>,
     /// Of the waits' time, the part in which it was held, ns.
     ns: u64,
@@ -42,11 +42,11 @@ pub(super) struct Hold {
 impl Hold {
     /// Somebody held it from `from` to `to`.
     pub(super) fn held(&mut self, from: u64, to: u64) {
-        let mut new = Stretch { from, to, held: to.saturating_sub(from) };
+        let mut new = HeldTime { from, to, held: to.saturating_sub(from) };
         while let Some(last) = self.stretches.last().copied().filter(|last| last.to > new.from) {
             let (before, after) = (last.within(last.from, new.from), last.within(new.to, last.to));
             let held = new.held.saturating_add(before).saturating_add(after);
-            new = Stretch { from: new.from.min(last.from), to: new.to.max(last.to), held };
+            new = HeldTime { from: new.from.min(last.from), to: new.to.max(last.to), held };
             self.stretches.pop();
         }
         if new.to > new.from {
@@ -57,7 +57,7 @@ impl Hold {
             let early = std::mem::take(&mut self.stretches);
             self.stretches.extend(early.chunks(2).map(|two| {
                 let (first, last) = (two[0], two[two.len() - 1]);
-                Stretch { from: first.from, to: last.to, held: two.iter().map(|one| one.held).sum() }
+                HeldTime { from: first.from, to: last.to, held: two.iter().map(|one| one.held).sum() }
             }));
             self.stretches.extend(late);
         }
@@ -73,7 +73,7 @@ impl Hold {
         self.pending.push((from, to));
     }
 
-    /// It is `now`.
+    /// Sets the time to `now`.
     pub(super) fn at(&mut self, now: u64) {
         let mut pending = std::mem::take(&mut self.pending);
         pending.retain(|(from, to)| {
@@ -86,7 +86,7 @@ impl Hold {
         self.pending = pending;
     }
 
-    /// Of the time of all waits, the part in which it was held, ns.
+    /// The part of the time of all waits in which it was held, ns.
     pub(super) fn ns(&self) -> u64 {
         self.pending.iter().map(|(from, to)| self.within(*from, *to)).fold(self.ns, u64::saturating_add)
     }

@@ -12,13 +12,13 @@ mod sums;
 mod threads;
 mod track;
 
-pub(crate) use cycles::{Cycle, Held};
+pub(crate) use cycles::{Cycle, EndlessWait};
 pub(crate) use futex::is_one as is_futex;
 pub(crate) use read::{follows, known, tracked, wait};
 pub(crate) use sums::Sum;
 pub(crate) use systape_abi::rest::{Waits, at_rest, for_work, is_storage, of_client, takes};
 pub(crate) use threads::{Named, Threads};
-pub(crate) use track::{Event, Judged, Tracker, other_word};
+pub(crate) use track::{Event, JudgedFutex, Tracker, other_word};
 
 /// Calls that sleep for as long as their program asks.
 pub(crate) const SLEEPS: [&str; 2] = ["nanosleep", "clock_nanosleep"];
@@ -52,7 +52,7 @@ impl Kind {
     pub(crate) const ALL: [Self; 7] =
         [Self::Deadlock, Self::Lock, Self::Barrier, Self::Join, Self::Condition, Self::Wait, Self::Idle];
 
-    /// Its name in tables.
+    /// Name of the kind in tables.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Deadlock => "deadlock",
@@ -85,15 +85,15 @@ pub(crate) struct Evidence {
     pub rounds: bool,
     /// The part of the waits' time in which a thread that had itself come back from a wait here had not yet woken the next, in thousandths.
     pub hold: u64,
-    /// For most of that time the holder waited for work itself.
+    /// Whether the holder waited for work itself for most of that time.
     pub holder_rests: bool,
     /// Most wakes came at once after a time-out, and an asking again.
     pub obeyed: bool,
-    /// Waits.
+    /// Number of waits.
     pub waits: u64,
-    /// Of them, those that never ended, and those whose time was up.
+    /// Number of waits that never ended.
     pub never: u64,
-    /// See `never`.
+    /// Number of waits whose time was up.
     pub timeouts: u64,
     /// Threads that waited.
     pub waiters: usize,

@@ -3,13 +3,14 @@
 use std::ops::{ControlFlow, Range};
 
 use anyhow::Result;
+use systape_abi::descriptors::is_accept;
 use systape_format::model::{BESIDE, ByteStatus, CallState, Dict};
 
 use super::super::paths::feed::{Reader, Told, Waiting, feed};
 use super::super::processes::track::key;
 use super::futex::{self, Role};
 use super::threads::{Threads, thread};
-use super::track::{Doing, Ended, Event, Tracker};
+use super::track::{CallEnd, Event, ThreadAct, Tracker};
 use crate::table::load::Loaded;
 use crate::table::question::Question;
 use crate::table::scan::Coverage;
@@ -26,7 +27,7 @@ pub(crate) fn follows(name: &str) -> bool {
 
 /// Whether the call `name` waits for somebody to connect, or for one of many events: so servers rest, also with a lock in hand.
 fn rests(name: &str) -> bool {
-    matches!(name, "accept" | "accept4" | "epoll_wait" | "epoll_pwait" | "epoll_pwait2")
+    is_accept(name) || matches!(name, "epoll_wait" | "epoll_pwait" | "epoll_pwait2")
 }
 
 /// Whether the call in `state` has a time.
@@ -41,17 +42,17 @@ pub(crate) fn wait(segment: &Loaded, row: usize, ns: u64) -> Option<Event> {
     let state = core.state[row];
     let (from, errno) = (segment.time.start[row], core.errno[row]);
     let ended = match errno {
-        _ if matches!(state, CallState::InFlight | CallState::Killed | CallState::NoReturn) => Ended::Never,
-        0 => Ended::With(segment.args.ret.get(row).and_then(|ret| u64::try_from(*ret).ok()).unwrap_or(0)),
-        EAGAIN => Ended::Again,
-        ETIMEDOUT => Ended::TimedOut,
-        _ => Ended::Failed,
+        _ if matches!(state, CallState::InFlight | CallState::Killed | CallState::NoReturn) => CallEnd::Never,
+        0 => CallEnd::With(segment.args.ret.get(row).and_then(|ret| u64::try_from(*ret).ok()).unwrap_or(0)),
+        EAGAIN => CallEnd::Again,
+        ETIMEDOUT => CallEnd::TimedOut,
+        _ => CallEnd::Failed,
     };
     let doing = if rests(name) {
         if core.dur[row] < REST {
             return None;
         }
-        Doing::Rest
+        ThreadAct::Rest
     } else {
         let (address, role) = futex::role(name, segment.args.args.get(row)?)?;
         let names = match role {
@@ -63,7 +64,7 @@ pub(crate) fn wait(segment: &Loaded, row: usize, ns: u64) -> Option<Event> {
             }
             _ => None,
         };
-        Doing::Futex(address, role, names)
+        ThreadAct::Futex(address, role, names)
     };
     let to = from.saturating_add(core.dur[row]);
     let began_before = state == CallState::BeganBefore;

@@ -31,24 +31,24 @@ impl Address {
 
 /// What a thread that held a futex waited for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(super) enum Inside {
-    /// For another futex of its process.
+pub(super) enum HolderWait {
+    /// A wait for another futex of its process.
     Futex(u64),
-    /// For somebody to connect or for an event of many: as servers rest.
+    /// A wait for somebody to connect or for an event of many: as servers rest.
     Rest,
 }
 
 /// Times by a few keys, the longest of which are kept.
 #[derive(Clone, Debug)]
-pub(super) struct Few<K>(Vec<(K, u64)>);
+pub(super) struct LongestFew<K>(Vec<(K, u64)>);
 
-impl<K> Default for Few<K> {
+impl<K> Default for LongestFew<K> {
     fn default() -> Self {
         Self(Vec::new())
     }
 }
 
-impl<K: Copy + Ord> Few<K> {
+impl<K: Copy + Ord> LongestFew<K> {
     /// Adds `ns` of `key`.
     pub(super) fn add(&mut self, key: K, ns: u64) {
         if let Some((_, sum)) = self.0.iter_mut().find(|(known, _)| *known == key) {
@@ -137,7 +137,7 @@ pub(crate) struct Sum {
     pub(super) obeyed: u64,
     /// Threads that were woken or moved to another futex.
     pub woken: u64,
-    /// The same by who did it (utid), with when it did so last; not all, if there are more than 64.
+    /// Threads that were woken or moved by who did it (utid), with when it did so last; not all, if there are more than 64.
     pub by: FxHashMap<u32, (u64, u64)>,
     /// There were more.
     pub more_wakers: bool,
@@ -146,9 +146,9 @@ pub(crate) struct Sum {
     /// Waits in FUTEX_LOCK_PI.
     pub(super) pi: u64,
     /// Owners (utid) that waits named, by the waits' time.
-    pub(super) owners: Few<u32>,
+    pub(super) owners: LongestFew<u32>,
     /// Threads (utid) whose end was waited for, by the waits' time.
-    pub(super) ends: Few<u32>,
+    pub(super) ends: LongestFew<u32>,
     /// Wakes of every waiting thread by one that waited here at another time, and those of others.
     pub(super) rounds: u64,
     /// Wakes of every waiting thread.
@@ -161,10 +161,10 @@ pub(crate) struct Sum {
     pub(super) hold: Hold,
     /// Time in which it was held so, of all holders together, ns.
     pub(super) held: u64,
-    /// The same by holder (utid).
-    pub(super) holders: Few<u32>,
-    /// In what of that time they waited themselves.
-    pub(super) inside: Few<Inside>,
+    /// Times by holder (utid).
+    pub(super) holders: LongestFew<u32>,
+    /// What they waited for themselves in that time.
+    pub(super) inside: LongestFew<HolderWait>,
     /// Time from the begins of waits to their ends, ns: what `hold` is a part of.
     pub(super) length: u64,
 }
@@ -251,7 +251,7 @@ mod tests {
 
     #[test]
     fn the_longest_of_many_stay() {
-        let mut few = Few::default();
+        let mut few = LongestFew::default();
         (0..100_u32).for_each(|key| few.add(key, u64::from(key)));
         few.add(99, 1);
         assert_eq!((few.most(), few.iter().count()), (Some(99), FEW));

@@ -13,11 +13,11 @@ const THREADS: usize = 1 << 18;
 /// A thread, as a report prints it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Named {
-    /// Its tid in the initial pid namespace.
+    /// Tid in the initial pid namespace.
     pub tid: u32,
-    /// Its process.
+    /// Process of the thread.
     pub pid: u32,
-    /// Its name.
+    /// Name of the thread.
     pub comm: Arc<[u8]>,
 }
 

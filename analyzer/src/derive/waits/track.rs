@@ -2,9 +2,9 @@
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::cycles::{Cycle, Held, cycles};
+use super::cycles::{Cycle, EndlessWait, cycles};
 use super::futex::{Asks, Names, Role};
-use super::sums::{Address, Inside, Sum};
+use super::sums::{Address, HolderWait, Sum};
 use super::threads::Threads;
 use super::{Evidence, Kind, kind};
 
@@ -19,25 +19,25 @@ const DEPTH: usize = 3;
 
 /// How a call ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Ended {
-    /// It returned this.
+pub(crate) enum CallEnd {
+    /// The call returned this.
     With(u64),
     /// The value had changed.
     Again,
-    /// Its time was up.
+    /// The call's time was up.
     TimedOut,
-    /// With another error.
+    /// The call failed with another error.
     Failed,
-    /// It did not, as far as the tape goes.
+    /// The call did not end, as far as the tape goes.
     Never,
 }
 
 /// What a thread did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Doing {
+pub(crate) enum ThreadAct {
     /// A call on a futex; of a wait, the thread that it names.
     Futex(u64, Role, Option<Names>),
-    /// It waited as servers rest.
+    /// The thread waited as servers rest.
     Rest,
 }
 
@@ -49,16 +49,16 @@ pub(crate) struct Event {
     /// The thread (utid).
     pub thread: u32,
     /// What it did.
-    pub doing: Doing,
+    pub doing: ThreadAct,
     /// When it began.
     pub from: u64,
     /// When it ended.
     pub to: u64,
-    /// Its time, ns, less than between these by waits for a CPU.
+    /// Time of the wait, ns, less than between these by waits for a CPU.
     pub ns: u64,
     /// How it ended.
-    pub ended: Ended,
-    /// It began before the recording.
+    pub ended: CallEnd,
+    /// Whether it began before the recording.
     pub began_before: bool,
 }
 
@@ -78,7 +78,7 @@ struct Back {
     /// How long it had waited until its time was up, ns; 0: it was not.
     in_vain: u64,
     /// What it has waited for since, ns.
-    inside: Vec<(Inside, u64)>,
+    inside: Vec<(HolderWait, u64)>,
 }
 
 impl Back {
@@ -92,7 +92,7 @@ impl Back {
     fn obeyed(&self, wait: &Event) -> bool {
         let soon = self.in_vain / 10;
         let (pause, length) = (wait.from.saturating_sub(self.since), wait.to.saturating_sub(wait.from));
-        matches!(wait.ended, Ended::With(_)) && pause < soon && length < soon
+        matches!(wait.ended, CallEnd::With(_)) && pause < soon && length < soon
     }
 
     /// Adds to `sum` that `thread` held it until `to`.
@@ -119,10 +119,10 @@ pub(crate) struct Tracker {
 
 /// A futex with what its waits are for.
 #[derive(Debug)]
-pub(crate) struct Judged {
-    /// Where.
+pub(crate) struct JudgedFutex {
+    /// Address of the futex.
     pub at: Address,
-    /// Its waits.
+    /// Waits for the futex.
     pub sum: Sum,
     /// What they are for.
     pub kind: Kind,
@@ -134,10 +134,10 @@ impl Tracker {
     /// Adds `event`; ends never go back by more than a call takes to return.
     pub(crate) fn add(&mut self, event: &Event) {
         match event.doing {
-            Doing::Rest => self.waits_inside(event, Inside::Rest),
-            Doing::Futex(address, Role::Waits(asks), names) => self.wait(event, address, asks, names),
-            Doing::Futex(address, Role::Wakes { all }, _) => self.wake(event, address, all, false),
-            Doing::Futex(address, Role::Unlocks, _) => self.wake(event, address, false, true),
+            ThreadAct::Rest => self.waits_inside(event, HolderWait::Rest),
+            ThreadAct::Futex(address, Role::Waits(asks), names) => self.wait(event, address, asks, names),
+            ThreadAct::Futex(address, Role::Wakes { all }, _) => self.wake(event, address, all, false),
+            ThreadAct::Futex(address, Role::Unlocks, _) => self.wake(event, address, false, true),
         }
     }
 
@@ -150,20 +150,20 @@ impl Tracker {
     }
 
     fn wait(&mut self, event: &Event, address: u64, asks: Asks, names: Option<Names>) {
-        self.waits_inside(event, Inside::Futex(address));
+        self.waits_inside(event, HolderWait::Futex(address));
         let backs = self.back.entry(event.thread).or_default();
         let is_obeyed = backs.iter().any(|back| back.is(address) && back.obeyed(event));
         backs.retain(|back| !back.is(address));
-        if matches!(event.ended, Ended::With(_) | Ended::Again | Ended::TimedOut) {
+        if matches!(event.ended, CallEnd::With(_) | CallEnd::Again | CallEnd::TimedOut) {
             if backs.len() >= HOLDS {
                 backs.remove(0);
             }
-            let in_vain = if event.ended == Ended::TimedOut { event.to.saturating_sub(event.from) } else { 0 };
+            let in_vain = if event.ended == CallEnd::TimedOut { event.to.saturating_sub(event.from) } else { 0 };
             backs.push(Back { address, of_two: asks.of_two, since: event.to, in_vain, inside: Vec::new() });
         }
         let at = Address { process: event.process, address };
         match (event.ended, names) {
-            (Ended::Never, Some(Names::Owner(owner))) if !asks.timed => {
+            (CallEnd::Never, Some(Names::Owner(owner))) if !asks.timed => {
                 self.never.insert(event.thread, (at, owner, event.from, event.to));
             }
             _ => drop(self.never.remove(&event.thread)),
@@ -186,8 +186,8 @@ impl Tracker {
             Some(backs.swap_remove(at))
         });
         let woken = match event.ended {
-            Ended::With(_) if unlocks => 1,
-            Ended::With(woken) => woken,
+            CallEnd::With(_) if unlocks => 1,
+            CallEnd::With(woken) => woken,
             _ => 0,
         };
         let at = Address { process: event.process, address };
@@ -223,7 +223,7 @@ impl Tracker {
     }
 
     /// The thread of `event` waited while it may have held other things.
-    fn waits_inside(&mut self, event: &Event, what: Inside) {
+    fn waits_inside(&mut self, event: &Event, what: HolderWait) {
         let Some(backs) = self.back.get_mut(&event.thread) else { return };
         for back in backs.iter_mut().filter(|back| !what.is_of(back) && back.since <= event.from) {
             let ns = event.to.saturating_sub(event.from);
@@ -251,10 +251,10 @@ impl Tracker {
     }
 
     /// What the waits were for, by process and address, the threads that wait for each other, and whether sums were dropped.
-    pub(crate) fn judge(self, threads: &Threads) -> (Vec<Judged>, Vec<Cycle>, bool) {
+    pub(crate) fn judge(self, threads: &Threads) -> (Vec<JudgedFutex>, Vec<Cycle>, bool) {
         let cycles = cycles(&self.held(threads));
         let dead: FxHashSet<Address> = cycles.iter().flatten().map(|held| held.address).collect();
-        let judge = Judge { sums: &self.sums, threads, dead };
+        let judge = SumJudge { sums: &self.sums, threads, dead };
         let mut judged: Vec<(Address, Kind, Option<u32>)> = self
             .sums
             .iter()
@@ -268,23 +268,26 @@ impl Tracker {
         let mut sums = self.sums;
         let judged = judged.into_iter().filter_map(|(at, kind, thread)| {
             let sum = sums.remove(&at)?;
-            Some(Judged { at, sum, kind, thread })
+            Some(JudgedFutex { at, sum, kind, thread })
         });
         (judged.collect(), cycles, self.cut)
     }
 
     /// The waits that never ended for what has an owner that did not give it up since.
-    fn held(&self, threads: &Threads) -> FxHashMap<u32, Held> {
+    fn held(&self, threads: &Threads) -> FxHashMap<u32, EndlessWait> {
         let held = self.never.iter().filter_map(|(thread, (at, tid, since, until))| {
             let owner = threads.own(at.process, *tid)?;
             let gave = self.sums.get(at).and_then(|sum| sum.by.get(&owner)).is_some_and(|(_, last)| last >= since);
-            (!gave).then_some((*thread, Held { thread: *thread, address: *at, owner, since: *since, until: *until }))
+            (!gave).then_some((
+                *thread,
+                EndlessWait { thread: *thread, address: *at, owner, since: *since, until: *until },
+            ))
         });
         held.collect()
     }
 }
 
-impl Inside {
+impl HolderWait {
     /// Whether it is a wait for the same futex.
     fn is_of(self, back: &Back) -> bool {
         matches!(self, Self::Futex(address) if back.is(address))
@@ -299,7 +302,7 @@ fn add_wait(sum: &mut Sum, event: &Event, asks: Asks, names: Option<Names>) {
         None => {}
     }
     sum.pi += u64::from(asks.pi);
-    if event.ended == Ended::Again {
+    if event.ended == CallEnd::Again {
         sum.again += 1;
         return;
     }
@@ -311,21 +314,21 @@ fn add_wait(sum: &mut Sum, event: &Event, asks: Asks, names: Option<Names>) {
     let (from, to) = sum.span.unwrap_or((event.from, event.to));
     sum.span = Some((from.min(event.from), to.max(event.to)));
     sum.waiter(event.thread);
-    sum.open |= event.ended == Ended::Never || event.began_before;
-    sum.never += u64::from(event.ended == Ended::Never);
-    sum.timeouts += u64::from(event.ended == Ended::TimedOut);
+    sum.open |= event.ended == CallEnd::Never || event.began_before;
+    sum.never += u64::from(event.ended == CallEnd::Never);
+    sum.timeouts += u64::from(event.ended == CallEnd::TimedOut);
     sum.hold.waited(event.from, event.to);
 }
 
 /// Judges sums by each other.
-struct Judge<'a> {
+struct SumJudge<'a> {
     sums: &'a FxHashMap<Address, Sum>,
     threads: &'a Threads,
     /// Where cycles go through.
     dead: FxHashSet<Address>,
 }
 
-impl Judge<'_> {
+impl SumJudge<'_> {
     fn kind(&self, at: Address, sum: &Sum, depth: usize) -> Kind {
         let known = |tid: u32| self.threads.own(at.process, tid).is_some();
         let hold = u128::from(sum.hold.ns()) * 1000 / u128::from(sum.length.max(1));
@@ -356,8 +359,8 @@ impl Judge<'_> {
     /// Whether who held it waited for work itself for most of that time.
     fn rests(&self, at: Address, sum: &Sum, depth: usize) -> bool {
         let rest = sum.inside.iter().filter(|(what, _)| match what {
-            Inside::Rest => true,
-            Inside::Futex(address) => {
+            HolderWait::Rest => true,
+            HolderWait::Futex(address) => {
                 let other = Address { process: at.process, address: *address };
                 let kind = self.sums.get(&other).map(|sum| self.kind(other, sum, depth - 1));
                 matches!(kind, Some(Kind::Condition | Kind::Idle | Kind::Wait))

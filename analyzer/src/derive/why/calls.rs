@@ -15,7 +15,7 @@ use systape_format::model::{Call, CallState, Task};
 use super::cpu::{Waited, Woken, wider};
 use super::finding::Who;
 use super::talk::Said;
-use super::talk::read::{Reads, Users};
+use super::talk::read::{CallReader, Users};
 use crate::derive::paths::feed::{Reader, Waiting};
 use crate::derive::paths::names::{Name, Numbered, uses};
 use crate::derive::processes::track::key;
@@ -36,7 +36,7 @@ const CLONE_VFORK: u64 = 0x4000;
 /// What a call is on.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) enum Object {
-    /// Nothing.
+    /// No object.
     None,
     /// Not known.
     Unknown,
@@ -49,7 +49,7 @@ pub(crate) enum Object {
 pub(crate) struct Key {
     /// The process.
     pub process: u64,
-    /// Its pid.
+    /// Pid of the process.
     pub pid: u32,
     /// Name of the thread.
     pub comm: Arc<[u8]>,
@@ -70,14 +70,14 @@ impl Hash for Key {
 
 /// Time of calls.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Work {
+pub(crate) struct CallTime {
     /// How many.
     pub calls: u64,
     /// Time in them, ns.
     pub ns: u64,
     /// Part of `calls`: slow ones, and the time in them.
     pub slow: u64,
-    /// See `slow`.
+    /// Time of the calls that `slow` counts, ns.
     pub slow_ns: u64,
     /// The longest, ns.
     pub max: u64,
@@ -85,15 +85,15 @@ pub(crate) struct Work {
     pub bytes: u64,
     /// When the first began and the last ended.
     pub span: Option<(u64, u64)>,
-    /// The same of slow ones.
+    /// Span of slow ones.
     pub slow_span: Option<(u64, u64)>,
     /// One was open at the end, or began before the start: times are lower bounds.
     pub open: bool,
-    /// Of locks of files: how long the longest wait was whose end is known, ns, and who ended it by giving the lock up.
+    /// Facts about locks of files: how long the longest wait was whose end is known, ns, and who ended it by giving the lock up.
     pub by: Option<Box<(u64, Who)>>,
 }
 
-impl Work {
+impl CallTime {
     /// Adds `other`.
     pub(crate) fn add(&mut self, other: &Self) {
         let sums = [
@@ -120,8 +120,8 @@ impl Work {
 /// The sums.
 #[derive(Debug, Default)]
 pub(crate) struct Sums {
-    /// Of calls.
-    pub calls: FxHashMap<Key, Work>,
+    /// Times of calls.
+    pub calls: FxHashMap<Key, CallTime>,
     /// The threads that made them.
     pub threads: Threads,
     /// Who is at the ends of sockets and pipes.
@@ -134,14 +134,14 @@ pub(crate) struct Sums {
 #[derive(Debug)]
 pub(crate) struct Read {
     /// Sums of calls; there may be several of one key.
-    calls: Vec<(Key, Work)>,
+    calls: Vec<(Key, CallTime)>,
     threads: Threads,
     users: Users,
 }
 
 impl Sums {
     /// Adds a sum of calls.
-    pub(crate) fn add(&mut self, key: Key, work: &Work) {
+    pub(crate) fn add(&mut self, key: Key, work: &CallTime) {
         self.calls.entry(key).or_default().add(work);
         if self.calls.len() > SUMS {
             self.cut = true;
@@ -173,7 +173,7 @@ fn drop_half<K: Eq + Hash, V>(sums: &mut FxHashMap<K, V>, ns: impl Fn(&V) -> u64
 
 /// What waits for its turn: calls are told in order of their ends. Small, as it is moved several times until then.
 #[derive(Debug)]
-pub(crate) enum InOrder {
+pub(crate) enum InTurn {
     /// A call on a file in the current directory.
     Relative(Box<Relative>),
     /// A call on a futex, or a rest of a server.
@@ -185,12 +185,12 @@ pub(crate) enum InOrder {
 /// A call on a file in the current directory.
 #[derive(Debug)]
 pub(crate) struct Relative {
-    /// Its key, without the file.
+    /// Key of the call, without the file.
     pub key: Key,
     /// The file.
     pub name: Vec<u8>,
     /// What it adds.
-    pub work: Work,
+    pub work: CallTime,
 }
 
 /// Reads calls.
@@ -204,7 +204,7 @@ pub(crate) struct Calls<'a> {
 }
 
 /// What a call is on.
-enum On<'a> {
+enum CallTarget<'a> {
     /// The object with this number.
     Object(u32),
     /// A file in the current directory.
@@ -213,35 +213,35 @@ enum On<'a> {
 
 /// What a call counts as.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-enum Sort {
-    /// It waits for work.
+enum CallSort {
+    /// The call waits for work.
     Skip,
-    /// It waits for a futex, wakes who does, or rests as servers do.
+    /// The call waits for a futex, wakes who does, or rests as servers do.
     Follow,
-    /// It makes data durable: its time is that of the storage.
+    /// The call makes data durable: its time is that of the storage.
     Durable,
-    /// It connects.
+    /// The call connects.
     Connect,
-    /// It takes data.
+    /// The call takes data.
     Takes,
-    /// It gives data.
+    /// The call gives data.
     Gives,
     /// Anything else.
     Plain,
 }
 
-fn sort(info: &CallInfo) -> Sort {
+fn sort(info: &CallInfo) -> CallSort {
     match info.name.as_str() {
-        name if waits::follows(name) => Sort::Follow,
+        name if waits::follows(name) => CallSort::Follow,
         // which of them waits for its child is in memory that is not on the tape
-        "clone3" => Sort::Skip,
-        _ if info.is_exit => Sort::Skip,
-        name if is_durable(name) => Sort::Durable,
-        "connect" => Sort::Connect,
-        name if waits::at_rest(name, false, None) => Sort::Skip,
-        name if waits::takes(name, info.io) => Sort::Takes,
-        _ if info.io.writes().is_some() => Sort::Gives,
-        _ => Sort::Plain,
+        "clone3" => CallSort::Skip,
+        _ if info.is_exit => CallSort::Skip,
+        name if is_durable(name) => CallSort::Durable,
+        "connect" => CallSort::Connect,
+        name if waits::at_rest(name, false, None) => CallSort::Skip,
+        name if waits::takes(name, info.io) => CallSort::Takes,
+        _ if info.io.writes().is_some() => CallSort::Gives,
+        _ => CallSort::Plain,
     }
 }
 
@@ -257,13 +257,13 @@ pub(crate) fn takes_lock(name: &str) -> bool {
 
 impl Reader for Calls<'_> {
     type Sum = Read;
-    type Row = InOrder;
+    type Row = InTurn;
 
     fn wants(&self, segment: usize) -> bool {
         self.question.scope.may_match(&self.question.tape.segments()[segment])
     }
 
-    fn read(&self, segment: &Loaded, range: Range<usize>, waiting: &mut Vec<Waiting<InOrder>>) -> Read {
+    fn read(&self, segment: &Loaded, range: Range<usize>, waiting: &mut Vec<Waiting<InTurn>>) -> Read {
         let filter = self.question.scope.segment(&segment.dict, segment.number);
         let mut part = Part {
             reader: self,
@@ -275,17 +275,17 @@ impl Reader for Calls<'_> {
             sums: FxHashMap::default(),
             comms: FxHashMap::default(),
         };
-        let mut talk = Reads::new(segment);
-        let sorts: Vec<Sort> = segment.calls.iter().map(|info| sort(info)).collect();
+        let mut talk = CallReader::new(segment);
+        let sorts: Vec<CallSort> = segment.calls.iter().map(|info| sort(info)).collect();
         for row in range {
             let sort = sorts[segment.core.call[row] as usize];
             if talk.follows(row) && filter.core(&segment.core, row) && filter.time(&segment.time, row) {
-                let what = talk.said(row, || part.time(row).0).map(|said| InOrder::Said(Box::new(said)));
+                let what = talk.said(row, || part.time(row).0).map(|said| InTurn::Said(Box::new(said)));
                 waiting.extend(what.map(|what| Waiting { row, what }));
             }
             let state = segment.core.state[row];
             let timed = !matches!(state, CallState::CloneChild | CallState::Denied | CallState::LostEnter);
-            if sort != Sort::Skip && timed && filter.core(&segment.core, row) && filter.time(&segment.time, row) {
+            if sort != CallSort::Skip && timed && filter.core(&segment.core, row) && filter.time(&segment.time, row) {
                 part.call(row, sort, waiting);
             }
         }
@@ -307,34 +307,34 @@ struct Part<'a> {
     numbers: FxHashMap<Cow<'a, [u8]>, u32>,
     numbered: Numbered<'a>,
     /// By the number of the descriptor's file and what the call counts as; None: it does not count.
-    fds: FxHashMap<(u32, Sort), Option<u32>>,
+    fds: FxHashMap<(u32, CallSort), Option<u32>>,
     /// By task, call, error and object.
-    sums: FxHashMap<(u32, u32, u16, u32), Work>,
+    sums: FxHashMap<(u32, u32, u16, u32), CallTime>,
     comms: FxHashMap<u32, Arc<[u8]>>,
 }
 
 impl<'a> Part<'a> {
-    fn call(&mut self, row: usize, sort: Sort, waiting: &mut Vec<Waiting<InOrder>>) {
-        if sort == Sort::Follow {
+    fn call(&mut self, row: usize, sort: CallSort, waiting: &mut Vec<Waiting<InTurn>>) {
+        if sort == CallSort::Follow {
             let what = waits::wait(self.segment, row, self.time(row).0);
-            waiting.extend(what.map(|what| Waiting { row, what: InOrder::Wait(what) }));
+            waiting.extend(what.map(|what| Waiting { row, what: InTurn::Wait(what) }));
             return;
         }
         let segment = self.segment;
-        if sort == Sort::Plain && segment.call(row).name == "clone" {
+        if sort == CallSort::Plain && segment.call(row).name == "clone" {
             let flags = segment.args.args.get(row).map_or(CLONE_VFORK, |args| args[0]);
             if flags & CLONE_VFORK != 0 {
                 return;
             }
         }
         let object = match sort {
-            Sort::Connect => self.peer(row),
+            CallSort::Connect => self.peer(row),
             _ => match self.on(row, sort) {
                 None => return,
-                Some(On::Object(number)) => number,
-                Some(On::InCwd(name)) => {
+                Some(CallTarget::Object(number)) => number,
+                Some(CallTarget::InCwd(name)) => {
                     let (key, work) = (self.key(row), self.work(row, sort));
-                    let what = InOrder::Relative(Box::new(Relative { key, name: name.to_vec(), work }));
+                    let what = InTurn::Relative(Box::new(Relative { key, name: name.to_vec(), work }));
                     waiting.push(Waiting { row, what });
                     return;
                 }
@@ -346,7 +346,7 @@ impl<'a> Part<'a> {
     }
 
     /// What the call of `row` is on; None: it does not count.
-    fn on(&mut self, row: usize, sort: Sort) -> Option<On<'a>> {
+    fn on(&mut self, row: usize, sort: CallSort) -> Option<CallTarget<'a>> {
         let segment = self.segment;
         let on = match self.numbered.file(row).and_then(|number| Some((number, segment.fd_name(number)?))) {
             Some((number, name)) => match self.fds.get(&(number, sort)) {
@@ -359,12 +359,12 @@ impl<'a> Part<'a> {
             },
             None => match uses(segment, row).next().map(|on| on.name) {
                 None | Some(Name::Nothing) => Some(NOTHING),
-                Some(Name::Unknown) => (!matches!(sort, Sort::Takes | Sort::Gives)).then_some(UNKNOWN),
+                Some(Name::Unknown) => (!matches!(sort, CallSort::Takes | CallSort::Gives)).then_some(UNKNOWN),
                 Some(Name::Known(name)) => worth(sort, &name).then(|| self.number(name)),
-                Some(Name::InCwd(name)) => return Some(On::InCwd(name)),
+                Some(Name::InCwd(name)) => return Some(CallTarget::InCwd(name)),
             },
         };
-        on.map(On::Object)
+        on.map(CallTarget::Object)
     }
 
     /// The other end of a connection that is made.
@@ -415,18 +415,18 @@ impl<'a> Part<'a> {
         (dur.saturating_sub(waited), (from, to), open)
     }
 
-    fn work(&self, row: usize, sort: Sort) -> Work {
+    fn work(&self, row: usize, sort: CallSort) -> CallTime {
         let (ns, span, open) = self.time(row);
         let core = &self.segment.core;
         let moves = core.errno[row] == 0 && core.state[row].returned() && self.segment.call(row).io.moves_bytes();
         let ret = self.segment.args.ret.get(row).copied().filter(|_| moves);
         let bytes = ret.and_then(|ret| u64::try_from(ret).ok()).unwrap_or(0);
-        let limit = if sort == Sort::Durable { 0 } else { SLOW.saturating_add(bytes.saturating_mul(SLOW_BYTE)) };
+        let limit = if sort == CallSort::Durable { 0 } else { SLOW.saturating_add(bytes.saturating_mul(SLOW_BYTE)) };
         let slow = ns >= limit;
         let locks =
             slow && core.errno[row] == 0 && core.state[row].returned() && takes_lock(&self.segment.call(row).name);
         let woken = || self.reader.woken.last(self.segment.task(row).utid, span.0, span.1);
-        Work {
+        CallTime {
             calls: 1,
             ns,
             slow: slow.into(),
@@ -440,7 +440,7 @@ impl<'a> Part<'a> {
         }
     }
 
-    fn sums(mut self) -> Vec<(Key, Work)> {
+    fn sums(mut self) -> Vec<(Key, CallTime)> {
         let sums = std::mem::take(&mut self.sums).into_iter();
         sums.map(|((index, call, errno, object), work)| {
             let task: &Task = &self.segment.dict.tasks[index as usize];
@@ -453,13 +453,13 @@ impl<'a> Part<'a> {
 }
 
 /// Whether time of a call on `name` is worth counting: not that of who waits for somebody to send something.
-fn worth(sort: Sort, name: &[u8]) -> bool {
+fn worth(sort: CallSort, name: &[u8]) -> bool {
     let path = name.starts_with(b"/");
     let socket = !path && !name.starts_with(b"pipe:") && !name.starts_with(b"anon_inode:");
     match sort {
-        Sort::Takes => !waits::at_rest("read", true, Some(name)),
-        Sort::Gives if path => waits::is_storage(name),
-        Sort::Gives => socket,
+        CallSort::Takes => !waits::at_rest("read", true, Some(name)),
+        CallSort::Gives if path => waits::is_storage(name),
+        CallSort::Gives => socket,
         // what an ioctl of a device waits for only its driver knows
         _ => path && !name.starts_with(b"/dev/") || waits::is_storage(name),
     }
@@ -478,18 +478,18 @@ mod tests {
     #[test]
     fn reads_of_who_waits_for_work_are_not_counted() {
         let worth = |sort, name: &str| worth(sort, name.as_bytes());
-        assert!(worth(Sort::Takes, "/data/x") && worth(Sort::Takes, "TCP:[1.1.1.1:50000->1.1.1.2:80]"));
-        assert!(!worth(Sort::Takes, "/dev/pts/0") && !worth(Sort::Takes, "TCP:[1.1.1.2:80->1.1.1.1:50000]"));
-        assert!(!worth(Sort::Takes, "pipe:[9]") && !worth(Sort::Gives, "pipe:[9]"));
-        assert!(!worth(Sort::Takes, "anon_inode:[eventfd]") && worth(Sort::Durable, "/data/x"));
+        assert!(worth(CallSort::Takes, "/data/x") && worth(CallSort::Takes, "TCP:[1.1.1.1:50000->1.1.1.2:80]"));
+        assert!(!worth(CallSort::Takes, "/dev/pts/0") && !worth(CallSort::Takes, "TCP:[1.1.1.2:80->1.1.1.1:50000]"));
+        assert!(!worth(CallSort::Takes, "pipe:[9]") && !worth(CallSort::Gives, "pipe:[9]"));
+        assert!(!worth(CallSort::Takes, "anon_inode:[eventfd]") && worth(CallSort::Durable, "/data/x"));
     }
 
     #[test]
     fn memory_is_bounded_and_what_cost_most_stays() {
         let mut sums = Sums::default();
-        sums.add(named("/slow"), &Work { calls: 1, ns: 1_000_000_000, ..Work::default() });
+        sums.add(named("/slow"), &CallTime { calls: 1, ns: 1_000_000_000, ..CallTime::default() });
         for at in 0..SUMS + 10 {
-            sums.add(named(&format!("/{at}")), &Work { calls: 1, ns: 5, ..Work::default() });
+            sums.add(named(&format!("/{at}")), &CallTime { calls: 1, ns: 5, ..CallTime::default() });
         }
         assert!(sums.cut && sums.calls.len() <= SUMS, "{}", sums.calls.len());
         assert_eq!(sums.calls[&named("/slow")].ns, 1_000_000_000);

@@ -6,7 +6,7 @@ use systape_format::model::Task;
 use super::finding::Who;
 use crate::derive::processes::track::key;
 use crate::derive::runs::keys::is_kernel;
-use crate::derive::runs::{Doing, End, Interval, Sink, Slot, State, Thread, Why};
+use crate::derive::runs::{Doing, End, Interval, IntervalSink, Slot, State, Thread, Why};
 use crate::table::filter::Scope;
 
 /// Shorter waits for a CPU are not subtracted from calls, ns.
@@ -19,9 +19,9 @@ const PROCESSES: usize = 1 << 16;
 /// What one process did.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Ran {
-    /// Its newest name.
+    /// Newest name of the process.
     pub comm: Vec<u8>,
-    /// Its pid.
+    /// Pid of the process.
     pub pid: u32,
     /// Whether it is the kernel's.
     pub kernel: bool,
@@ -35,25 +35,25 @@ pub(crate) struct Ran {
     pub waited: u64,
     /// Number of such waits, and the longest, ns.
     pub waits: u64,
-    /// See `waits`.
+    /// Longest of the waits, ns.
     pub max: u64,
     /// First and last of them.
     pub span: Option<(u64, u64)>,
     /// Time in which the CPU quota of its cgroup was used up, ns, how often, the longest, and from when to when.
     pub throttled: u64,
-    /// See `throttled`.
+    /// Number of times it was throttled.
     pub throttlings: u64,
-    /// See `throttled`.
+    /// Longest time it was throttled, ns.
     pub throttled_max: u64,
-    /// See `throttled`.
+    /// Span in which it was throttled.
     pub throttled_span: Option<(u64, u64)>,
-    /// Its cgroup's id in that time; 0: not known.
+    /// Id of its cgroup in that time; 0: not known.
     pub cgroup: u64,
     /// Time of all its threads in uninterruptible sleep, ns.
     pub stuck: u64,
     /// The longest without a break, ns, and when.
     pub stuck_max: u64,
-    /// See `stuck_max`.
+    /// Span of `stuck_max`.
     pub stuck_span: Option<(u64, u64)>,
     /// Time in which signals had stopped it.
     pub stopped: Halt,
@@ -167,13 +167,13 @@ impl Woken {
 
 /// The sink.
 #[derive(Debug)]
-pub(crate) struct Cpu<'a> {
+pub(crate) struct CpuWaitSink<'a> {
     scope: &'a Scope<'a>,
-    /// By process.
+    /// Times on a CPU by process.
     pub ran: FxHashMap<u64, Ran>,
-    /// See [`Waited`].
+    /// Waits for a CPU; see [`Waited`].
     pub waited: Waited,
-    /// See [`Woken`].
+    /// Wake-ups; see [`Woken`].
     pub woken: Woken,
     /// How long the state of the last interval of each slot lasts, ns: a call that begins or ends, or is not known, cuts a state into
     /// several intervals.
@@ -182,7 +182,7 @@ pub(crate) struct Cpu<'a> {
     pub cut: bool,
 }
 
-impl<'a> Cpu<'a> {
+impl<'a> CpuWaitSink<'a> {
     /// Empty, of tasks that pass `scope`.
     pub(crate) fn new(scope: &'a Scope<'a>) -> Self {
         Self {
@@ -216,7 +216,7 @@ pub(crate) fn wider(span: Option<(u64, u64)>, from: u64, to: u64) -> Option<(u64
     Some((first.min(from), last.max(to)))
 }
 
-impl Sink for Cpu<'_> {
+impl IntervalSink for CpuWaitSink<'_> {
     fn interval(&mut self, threads: &[Thread], slot: Slot, interval: &Interval) {
         let task = &threads[slot].task;
         let (from, to) = (interval.from.max(self.scope.from), interval.to.min(self.scope.to));

@@ -12,23 +12,23 @@ const SLOW: u64 = 20_000_000;
 /// I/Os of one disk.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Disk {
-    /// Its name.
+    /// Name of the disk.
     pub name: String,
     /// How many.
     pub ios: u64,
-    /// Those that failed, the last error, and when.
+    /// Number of I/Os that failed.
     pub errors: u64,
-    /// See `errors`.
+    /// The last error.
     pub errno: u16,
-    /// See `errors`.
+    /// Span of the errors.
     pub errors_span: Option<(u64, u64)>,
     /// Slow ones, the time of these, the longest, ns, and when.
     pub slow: u64,
-    /// See `slow`.
+    /// Time of the I/Os that `slow` counts, ns.
     pub slow_ns: u64,
-    /// See `slow`.
+    /// Longest of the slow ones, ns.
     pub max: u64,
-    /// See `slow`.
+    /// Span of the slow ones.
     pub slow_span: Option<(u64, u64)>,
     /// The owners of slow and failed ones: name, pid and number.
     pub owners: BTreeMap<(Vec<u8>, u32), u64>,

@@ -3,22 +3,22 @@
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
 
-use crate::derive::cost::pattern::Pattern;
+use crate::derive::cost::pattern::CausePattern;
 
 /// How bad a finding is, before its cost.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Class {
+pub(crate) enum Severity {
     /// Something broke: a process died, a disk failed. No time saved would give its work back.
     Broken,
-    /// It cost time.
+    /// A finding that cost time.
     #[default]
     Time,
-    /// It happened, and what it cost is not known.
+    /// A finding of which it is not known what it cost.
     Notice,
 }
 
-impl Class {
-    /// Its name in JSON and CSV.
+impl Severity {
+    /// Name of the severity in JSON and CSV.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Broken => "broken",
@@ -44,7 +44,7 @@ pub(crate) fn only(pids: &BTreeSet<u32>) -> Option<u32> {
 
 /// One of several things that a finding is about.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Member {
+pub(crate) struct FindingMember {
     /// What calls were on: a file, a socket; empty: nothing, or not known.
     pub object: Vec<u8>,
     /// How many calls.
@@ -61,19 +61,19 @@ pub(crate) struct Finding {
     /// Name of its rule.
     pub rule: &'static str,
     /// How bad.
-    pub class: Class,
+    pub class: Severity,
     /// The wall time that would go away, ns; None: not known. A rule says how much it can be at most: its sum, and never more than from
     /// the first to the last.
     pub cost: Option<u64>,
     /// The time that it is about, where its call and object do not say it (see [`Finding::patterns`]).
-    pub time: Vec<Pattern>,
+    pub time: Vec<CausePattern>,
     /// The part of the time in `time` that is its own, if not all of it is: so many of so many ns. It is an estimate.
     pub share: Option<(u64, u64)>,
     /// Who makes others wait is never in it himself: when he ends says nothing about what it costs.
     pub by_outsider: bool,
     /// The cost is a lower bound although nothing is lost: a call was still open.
     pub short: bool,
-    /// Who.
+    /// The process or thread.
     pub who: Who,
     /// Number of processes.
     pub processes: u64,
@@ -92,7 +92,7 @@ pub(crate) struct Finding {
     /// When it began and ended, ns; None: not known.
     pub span: Option<(u64, u64)>,
     /// What it joins, most time first: the largest 64; empty: it is about one thing.
-    pub members: Vec<Member>,
+    pub members: Vec<FindingMember>,
     /// The sentence, with `{count}` and `{max}` where these figures stand, `{mark}` before others; names in it are escaped.
     pub text: String,
     /// The arguments of `analyze` that show it; the tape's name is put behind them.

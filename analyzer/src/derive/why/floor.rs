@@ -8,9 +8,9 @@ const PART: u64 = 1_000;
 /// Costs below it are left out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Floor {
-    /// ns.
+    /// Least cost, ns.
     pub ns: u64,
-    /// It was asked for, so that nothing else hides a finding.
+    /// Whether it was asked for, so that nothing else hides a finding.
     pub asked: bool,
 }
 

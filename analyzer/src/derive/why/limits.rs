@@ -32,11 +32,11 @@ impl Limited {
 }
 
 /// First and last value of each name and device.
-type Values = BTreeMap<(String, u64), (u64, u64)>;
+type FirstAndLast = BTreeMap<(String, u64), (u64, u64)>;
 
 /// What a process read and wrote on one disk.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Moved {
+struct DiskTraffic {
     /// Bytes, and I/Os.
     read: (u64, u64),
     /// See `read`.
@@ -45,31 +45,31 @@ struct Moved {
     ns: u64,
 }
 
-/// See the module.
+/// Limits of cgroups that were reached, and what came of it.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Limits {
-    groups: BTreeMap<(Limited, Vec<u8>), Values>,
+    groups: BTreeMap<(Limited, Vec<u8>), FirstAndLast>,
     /// Cgroups of v1 in which a process was, the last at the end.
     members: BTreeMap<(u32, Limited), Vec<Vec<u8>>>,
     /// The cgroup that each task's process has on the tape, by pid.
     of_tape: BTreeMap<u32, u64>,
     /// Their paths.
     paths: BTreeMap<u64, Vec<u8>>,
-    moved: BTreeMap<(u32, Dev), Moved>,
+    moved: BTreeMap<(u32, Dev), DiskTraffic>,
     /// What I/Os of nobody moved, by file and disk: a limit has a thread of the kernel submit what it held back.
-    unowned: BTreeMap<(Vec<u8>, Dev), Moved>,
+    unowned: BTreeMap<(Vec<u8>, Dev), DiskTraffic>,
     page: u64,
     /// The rows are of the whole time that is looked at, and of no more.
     pub counts: bool,
 }
 
 /// The sum of `key`; None: there is no room for more.
-fn room<K: Ord>(sums: &mut BTreeMap<K, Moved>, key: K) -> Option<&mut Moved> {
+fn room<K: Ord>(sums: &mut BTreeMap<K, DiskTraffic>, key: K) -> Option<&mut DiskTraffic> {
     (sums.len() < MOST || sums.contains_key(&key)).then(|| sums.entry(key).or_default())
 }
 
 impl Limits {
-    /// Of a tape; `counts`: all of it is looked at.
+    /// Makes those of a tape; `counts`: all of it is looked at.
     pub(crate) fn new(session: &Session, counts: bool) -> Self {
         Self { page: session.page_size.into(), counts, ..Self::default() }
     }
@@ -158,13 +158,13 @@ impl Limits {
     }
 
     /// What I/Os of nobody moved of a file, by disk.
-    fn moved_of<'p>(&'p self, file: &'p [u8]) -> impl Iterator<Item = (Dev, &'p Moved)> {
+    fn moved_of<'p>(&'p self, file: &'p [u8]) -> impl Iterator<Item = (Dev, &'p DiskTraffic)> {
         let all = self.unowned.range((file.to_vec(), 0)..=(file.to_vec(), Dev::MAX));
         all.map(|((_, dev), moved)| (*dev, moved))
     }
 
     /// The cgroups with a limit that a process is in, the innermost first.
-    fn of(&self, pid: u32, limited: Limited) -> Vec<(&[u8], &Values)> {
+    fn of(&self, pid: u32, limited: Limited) -> Vec<(&[u8], &FirstAndLast)> {
         let own = self.members.get(&(pid, limited)).and_then(|of| of.last()).map(Vec::as_slice);
         let of_tape = || self.of_tape.get(&pid).and_then(|id| self.paths.get(id)).map(Vec::as_slice);
         let above = std::iter::successors(own.or_else(of_tape), |path| {
@@ -176,12 +176,12 @@ impl Limits {
     }
 
     /// What a process read and wrote, by disk.
-    fn moved(&self, pid: u32) -> impl Iterator<Item = (Dev, &Moved)> {
+    fn moved(&self, pid: u32) -> impl Iterator<Item = (Dev, &DiskTraffic)> {
         self.moved.range((pid, 0)..=(pid, Dev::MAX)).map(|((_, dev), moved)| (*dev, moved))
     }
 
     /// The one of the processes `pids` that are in the same cgroups.
-    fn of_all<'p>(&self, pids: impl IntoIterator<Item = &'p u32>, limited: Limited) -> Vec<(&[u8], &Values)> {
+    fn of_all<'p>(&self, pids: impl IntoIterator<Item = &'p u32>, limited: Limited) -> Vec<(&[u8], &FirstAndLast)> {
         let mut of = pids.into_iter().map(|pid| self.of(*pid, limited));
         let first = of.next().unwrap_or_default();
         of.fold(first, |common, of| {
@@ -192,7 +192,7 @@ impl Limits {
     /// `/pod7 (20 % of a CPU) was used up in 30 of 33 periods`: the quota that the processes have in common; None: not known.
     pub(crate) fn quota(&self, pids: &[u32]) -> Option<String> {
         let groups = self.of_all(pids, Limited::Cpu);
-        let grew = |values: &Values| self.grown(values, "throttled_periods").unwrap_or(0);
+        let grew = |values: &FirstAndLast| self.grown(values, "throttled_periods").unwrap_or(0);
         let most = groups.iter().map(|(_, values)| grew(values)).max()?;
         let (path, values) = groups.into_iter().find(|(_, values)| grew(values) == most)?;
         let (quota, period) = (last(values, "quota_us")?, last(values, "period_us")?);
@@ -215,7 +215,7 @@ impl Limits {
         if groups.is_empty() {
             return None;
         }
-        let mut disks: BTreeMap<Dev, Moved> = BTreeMap::new();
+        let mut disks: BTreeMap<Dev, DiskTraffic> = BTreeMap::new();
         for (dev, moved) in pids.into_iter().flat_map(|pid| self.moved(*pid)).chain(self.moved_of(file)) {
             let sum = disks.entry(dev).or_default();
             (sum.read.0, sum.read.1) = (sum.read.0.saturating_add(moved.read.0), sum.read.1 + moved.read.1);
@@ -246,7 +246,7 @@ impl Limits {
         None
     }
 
-    /// `as the memory limit of /small (48.0 MiB) had no room for what was read before`: why the processes read most pages of files again;
+    /// The memory limit that made processes read again: `as the memory limit of /small (48.0 MiB) had no room for what was read before`: why the processes read most pages of files again;
     /// None: they did not, or nothing is known of a limit.
     pub(crate) fn memory_limit<'p>(&self, pids: impl IntoIterator<Item = &'p u32> + Copy) -> Option<String> {
         let groups = self.of_all(pids, Limited::Memory);
@@ -277,7 +277,7 @@ impl Limits {
     }
 
     /// By how much a count grew in the time that is looked at; None: not known.
-    fn grown(&self, values: &Values, name: &str) -> Option<u64> {
+    fn grown(&self, values: &FirstAndLast, name: &str) -> Option<u64> {
         let (first, last) = values.get(&(name.to_owned(), 0)).filter(|_| self.counts)?;
         Some(last.saturating_sub(*first))
     }
@@ -288,7 +288,7 @@ impl Limits {
     }
 }
 
-fn last(values: &Values, name: &str) -> Option<u64> {
+fn last(values: &FirstAndLast, name: &str) -> Option<u64> {
     values.get(&(name.to_owned(), 0)).map(|(_, last)| *last)
 }
 
@@ -344,7 +344,7 @@ mod tests {
     }
 
     impl Limits {
-        /// Of process `pid`, whose cgroup reached its limit, and what it read was read again.
+        /// Note of process `pid`, whose cgroup reached its limit, and what it read was read again.
         pub(crate) fn short_of_memory(pid: u32, cgroup: &str, max: u64) -> Self {
             let values = [("max", max, max), ("reached_max", 0, 9), ("refaulted_pages", 0, 4096)];
             let values = values.map(|(name, first, last)| ((name.to_owned(), 0), (first, last)));
@@ -383,25 +383,29 @@ mod tests {
 
     #[test]
     fn a_limit_of_io_held_calls_back_only_if_its_rate_was_reached_and_the_disk_was_fast() {
-        let of = |moved: Moved, ns| Limits { moved: [((7, DISK), moved)].into(), ..limits() }.io_limit(&[7], b"/f", ns);
-        let wrote = Moved { written: (3 * MIB, 12), ns: 5_000_000, ..Moved::default() };
+        let of = |moved: DiskTraffic, ns| {
+            Limits { moved: [((7, DISK), moved)].into(), ..limits() }.io_limit(&[7], b"/f", ns)
+        };
+        let wrote = DiskTraffic { written: (3 * MIB, 12), ns: 5_000_000, ..DiskTraffic::default() };
         let text = "the I/O limit of /pods/a (4.0 MiB/s of writes)";
         assert_eq!(of(wrote, 700_000_000).as_deref(), Some(text));
         assert_eq!(of(wrote, 7_000_000_000), None, "far from the limit");
-        assert_eq!(of(Moved { ns: 600_000_000, ..wrote }, 700_000_000), None, "the disk was slow");
+        assert_eq!(of(DiskTraffic { ns: 600_000_000, ..wrote }, 700_000_000), None, "the disk was slow");
         // what the limit held back is submitted by nobody
         let unowned = |file: &[u8]| Limits { unowned: [((file.to_vec(), DISK), wrote)].into(), ..limits() };
         assert_eq!(unowned(b"/f").io_limit(&[7], b"/f", 700_000_000).as_deref(), Some(text));
         assert_eq!(unowned(b"/g").io_limit(&[7], b"/f", 700_000_000), None, "of another file");
         assert_eq!(unowned(b"/f").io_limit(&[9], b"/f", 700_000_000), None, "of another cgroup");
-        let read = of(Moved { read: (MIB, 9), ..Moved::default() }, 900_000_000);
+        let read = of(DiskTraffic { read: (MIB, 9), ..DiskTraffic::default() }, 900_000_000);
         assert_eq!(read.as_deref(), Some("the I/O limit of /pods/a (9 reads a second)"));
     }
 
     #[test]
     fn a_limit_of_memory_is_named_only_if_pages_were_read_again() {
-        let of =
-            |read| Limits { moved: [((7, DISK), Moved { read: (read, 9), ..Moved::default() })].into(), ..limits() };
+        let of = |read| Limits {
+            moved: [((7, DISK), DiskTraffic { read: (read, 9), ..DiskTraffic::default() })].into(),
+            ..limits()
+        };
         assert_eq!(
             of(20 * MIB).memory_limit(&[7]).as_deref(),
             Some("as the memory limit of /pods/a (48.0 MiB) had no room for what was read before")

@@ -17,7 +17,7 @@ const SHORT: u64 = 1_000_000;
 /// What one process looked up.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Lookups {
-    /// Who.
+    /// The process.
     pub who: Who,
     /// How many that took 1 ms.
     pub count: u64,
@@ -31,7 +31,7 @@ pub(crate) struct Lookups {
     pub span: Option<(u64, u64)>,
 }
 
-/// By process.
+/// Look-ups by process.
 pub(crate) type All = BTreeMap<u64, Lookups>;
 
 /// Adds the rows of `table`, if it is of look-ups, of tasks that pass `asked`, between `from` and `to`.

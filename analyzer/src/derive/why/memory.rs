@@ -14,9 +14,9 @@ const PROCESSES: usize = 1 << 16;
 /// Memory of one process.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Grew {
-    /// Its name.
+    /// Name of the process.
     pub comm: Vec<u8>,
-    /// Its pid.
+    /// Pid of the process.
     pub pid: u32,
     /// When it was looked at first, and how much it had, bytes; of a process that began later its start, and 0.
     pub first: Option<(u64, u64)>,
@@ -30,7 +30,7 @@ pub(crate) struct Grew {
     pub ended: Option<u64>,
 }
 
-/// By process.
+/// Growth by process.
 pub(crate) type Memory = BTreeMap<u64, Grew>;
 
 /// Adds the rows of `table`, if it is one of these tables, of tasks that pass `asked`, between `from` and `to`.

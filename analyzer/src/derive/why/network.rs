@@ -19,7 +19,7 @@ pub(crate) struct Again {
     pub span: Option<(u64, u64)>,
 }
 
-/// By the address of the other end.
+/// Repeats by the address of the other end.
 pub(crate) type Peers = BTreeMap<Vec<u8>, Again>;
 
 /// Adds the rows of `table` between `from` and `to`, if it is that table.

@@ -1,8 +1,8 @@
 //! Which time a finding is about, so that its cost can be measured.
 
-use super::finding::{Class, Finding};
-use crate::derive::cost::pattern::Time::In;
-use crate::derive::cost::pattern::{Files, Pattern, Time};
+use super::finding::{Finding, Severity};
+use crate::derive::cost::pattern::PatternTime::In;
+use crate::derive::cost::pattern::{CausePattern, Files, PatternTime};
 use crate::derive::waits::{Waits, for_work, is_futex};
 
 /// How the object of several sockets of one peer begins.
@@ -10,7 +10,7 @@ pub(crate) const TO: &[u8] = b"->";
 
 impl Finding {
     /// The time that would not be spent without it, between its first and its last; empty: no rule says.
-    pub(crate) fn patterns(&self) -> Vec<Pattern> {
+    pub(crate) fn patterns(&self) -> Vec<CausePattern> {
         let mut patterns = self.whenever();
         // of that rule the span is the longest's
         let span = self.span.filter(|_| self.rule != "stuck");
@@ -18,26 +18,39 @@ impl Finding {
         patterns
     }
 
-    fn whenever(&self) -> Vec<Pattern> {
-        if self.class != Class::Time {
+    fn whenever(&self) -> Vec<CausePattern> {
+        if self.class != Severity::Time {
             return Vec::new();
         }
         if !self.time.is_empty() {
             return self.time.clone();
         }
-        let one =
-            |time| vec![Pattern { comm: self.who.comm.clone(), pid: self.who.pid, parent: None, time, span: None }];
+        let one = |time| {
+            vec![CausePattern { comm: self.who.comm.clone(), pid: self.who.pid, parent: None, time, span: None }]
+        };
         let loops = matches!(self.rule, "storm" | "failures");
         match self.rule {
             // of all that was asked for
             "cpu-wait" => {
-                vec![Pattern { comm: Vec::new(), pid: self.who.pid, parent: None, time: Time::Runqueue, span: None }]
+                vec![CausePattern {
+                    comm: Vec::new(),
+                    pid: self.who.pid,
+                    parent: None,
+                    time: PatternTime::Runqueue,
+                    span: None,
+                }]
             }
             "throttled" => {
-                vec![Pattern { comm: Vec::new(), pid: self.who.pid, parent: None, time: Time::Throttled, span: None }]
+                vec![CausePattern {
+                    comm: Vec::new(),
+                    pid: self.who.pid,
+                    parent: None,
+                    time: PatternTime::Throttled,
+                    span: None,
+                }]
             }
-            "stuck" => one(Time::Stuck),
-            "stopped" => one(Time::Stopped),
+            "stuck" => one(PatternTime::Stuck),
+            "stopped" => one(PatternTime::Stopped),
             // the pauses between attempts are its time too
             "retries" => {
                 let pauses = ["nanosleep", "clock_nanosleep", "poll", "ppoll", "select", "pselect6"];

@@ -13,8 +13,8 @@ const SOON: u64 = 100_000_000;
 
 /// Runs of one program.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Program {
-    /// Its path as given to exec, else its name.
+pub(crate) struct ProgramRuns {
+    /// Path of the program as given to exec, else its name.
     pub path: Vec<u8>,
     /// The name of its processes.
     pub comm: Vec<u8>,
@@ -22,19 +22,23 @@ pub(crate) struct Program {
     pub starts: u64,
     /// How long its processes lived, ns, and the longest; those that did not end are in none.
     pub lived: u64,
-    /// See `lived`.
+    /// Longest of the lives, ns.
     pub max: u64,
-    /// From the first start to the last start, and to the last end.
+    /// Span from the first start to the last start.
     pub starts_span: Option<(u64, u64)>,
-    /// See `starts_span`.
+    /// Span from the first start to the last end.
     pub span: Option<(u64, u64)>,
     /// Who made processes to run them: name, pid, how many; the busiest first.
     pub parents: Vec<(Vec<u8>, u32, u64)>,
 }
 
 /// All programs that processes which pass `asked` started between `from` and `to`.
-pub(crate) fn programs(processes: &Processes, asked: impl Fn(&Task) -> bool, (from, to): (u64, u64)) -> Vec<Program> {
-    let mut found: BTreeMap<&[u8], Program> = BTreeMap::new();
+pub(crate) fn programs(
+    processes: &Processes,
+    asked: impl Fn(&Task) -> bool,
+    (from, to): (u64, u64),
+) -> Vec<ProgramRuns> {
+    let mut found: BTreeMap<&[u8], ProgramRuns> = BTreeMap::new();
     let mut parents: BTreeMap<(&[u8], &[u8], u32), u64> = BTreeMap::new();
     for process in &processes.all {
         for image in process.images.iter().filter(|image| image.exec && image.since >= from && image.since < to) {
@@ -67,8 +71,8 @@ pub(crate) fn programs(processes: &Processes, asked: impl Fn(&Task) -> bool, (fr
             program.parents.push((comm.to_vec(), pid, starts));
         }
     }
-    let mut all: Vec<Program> =
-        found.into_iter().map(|(path, program)| Program { path: path.to_vec(), ..program }).collect();
+    let mut all: Vec<ProgramRuns> =
+        found.into_iter().map(|(path, program)| ProgramRuns { path: path.to_vec(), ..program }).collect();
     all.iter_mut().for_each(|program| program.parents.order_by_key(|(.., starts)| std::cmp::Reverse(*starts)));
     all
 }

@@ -6,9 +6,9 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
+use super::calls::CallTime;
 use super::calls::Object;
-use super::calls::Work;
-use super::finding::{Member, Who, only};
+use super::finding::{FindingMember, Who, only};
 
 /// Calls of one kind, of one program, on one thing.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -21,8 +21,8 @@ pub(crate) struct Sum {
     pub errno: u16,
     /// What they are on.
     pub object: Object,
-    /// Time.
-    pub work: Work,
+    /// Time of the calls.
+    pub work: CallTime,
 }
 
 /// What a line is about.
@@ -34,27 +34,27 @@ pub(crate) enum On {
     In(Vec<u8>),
     /// Sockets whose other end has this address.
     Peer(Vec<u8>),
-    /// Anything.
+    /// Any object.
     Any,
 }
 
 /// Sums of several processes of one name.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Together {
-    /// Their time.
-    pub work: Work,
+pub(crate) struct JoinedProcesses {
+    /// Time of the calls.
+    pub work: CallTime,
     /// The processes.
     pub pids: BTreeSet<u32>,
     /// Number of different things.
     pub things: u64,
     /// The largest [`MEMBERS`] of them at least, in any order until [`Self::keep_largest`].
-    members: Vec<(Object, Work)>,
+    members: Vec<(Object, CallTime)>,
 }
 
 /// Most things that a row can name.
 const MEMBERS: usize = 64;
 
-impl Together {
+impl JoinedProcesses {
     /// Adds calls on other things.
     fn add(&mut self, other: &Self) {
         self.sum(other);
@@ -90,11 +90,11 @@ impl Together {
     }
 
     /// What it joins; empty: it is about one thing.
-    pub(crate) fn members(&self) -> Vec<Member> {
+    pub(crate) fn members(&self) -> Vec<FindingMember> {
         if self.things < 2 {
             return Vec::new();
         }
-        let member = |(object, work): &(Object, Work)| Member {
+        let member = |(object, work): &(Object, CallTime)| FindingMember {
             object: if let Object::Named(name) = object { name.to_vec() } else { Vec::new() },
             calls: work.calls,
             ns: work.ns,
@@ -110,11 +110,11 @@ const PIDS: usize = 4096;
 /// Program, call and error.
 type Kind = (Vec<u8>, String, u16);
 
-/// Their kind; what they are on; sums.
-pub(crate) type Row = (Kind, On, Together);
+/// Kind of calls; what they are on; sums.
+pub(crate) type Row = (Kind, On, JoinedProcesses);
 
 /// Sums of one step on the way up.
-type Level = BTreeMap<On, Together>;
+type RankLevel = BTreeMap<On, JoinedProcesses>;
 
 /// What else is counted with it one step up.
 fn parent(on: &On) -> On {
@@ -138,12 +138,12 @@ fn peer(socket: &[u8]) -> Option<Vec<u8>> {
 }
 
 /// How much a row explains, ns: threads that waited at once count each, so that a part of them is less than all.
-fn explains(work: &Work) -> u64 {
+fn explains(work: &CallTime) -> u64 {
     if work.slow == 0 { work.ns } else { work.slow_ns }
 }
 
 /// Whether rows are one cause, `on`: that explains more than the largest of them, and there is nothing better to call them by.
-fn is_one(on: &On, rows: &[(On, Together)], all: &Together) -> bool {
+fn is_one(on: &On, rows: &[(On, JoinedProcesses)], all: &JoinedProcesses) -> bool {
     let largest = rows.iter().map(|(_, row)| explains(&row.work)).max().unwrap_or(0);
     let files = rows.iter().all(|(on, _)| matches!(on, On::One(_)));
     let (fewest, tenths) = match on {
@@ -159,20 +159,21 @@ fn is_one(on: &On, rows: &[(On, Together)], all: &Together) -> bool {
 /// explains more than each of them; else those that are worth it stand alone, and what is left is counted one step up.
 pub(crate) fn roll<'a>(
     sums: impl IntoIterator<Item = &'a Sum>,
-    worth: impl Fn(&Work) -> bool,
+    worth: impl Fn(&CallTime) -> bool,
     by_errno: bool,
 ) -> Vec<Row> {
-    let mut kinds: BTreeMap<(&[u8], &str, u16), FxHashMap<&Object, Together>> = BTreeMap::new();
+    let mut kinds: BTreeMap<(&[u8], &str, u16), FxHashMap<&Object, JoinedProcesses>> = BTreeMap::new();
     for sum in sums {
         let errno = if by_errno { sum.errno } else { 0 };
         let kind = kinds.entry((&sum.who.comm, &sum.call, errno)).or_default();
-        let row = kind.entry(&sum.object).or_insert_with(|| Together { things: 1, ..Together::default() });
+        let row =
+            kind.entry(&sum.object).or_insert_with(|| JoinedProcesses { things: 1, ..JoinedProcesses::default() });
         row.work.add(&sum.work);
         row.pids.extend(sum.who.pid.filter(|_| row.pids.len() < PIDS));
     }
     let mut rows = Vec::new();
     for ((comm, call, errno), objects) in kinds {
-        let mut level = Level::new();
+        let mut level = RankLevel::new();
         for (object, mut row) in objects {
             row.members.push((object.clone(), row.work.clone()));
             level.insert(On::One(object.clone()), row);
@@ -184,16 +185,16 @@ pub(crate) fn roll<'a>(
 }
 
 /// The rows of calls of one kind, in the order of what they are on.
-fn rise(mut level: Level, worth: impl Fn(&Work) -> bool) -> Vec<(On, Together)> {
+fn rise(mut level: RankLevel, worth: impl Fn(&CallTime) -> bool) -> Vec<(On, JoinedProcesses)> {
     let mut rows = Vec::new();
     for _ in 0..DEEPEST {
-        let mut groups: BTreeMap<On, Vec<(On, Together)>> = BTreeMap::new();
+        let mut groups: BTreeMap<On, Vec<(On, JoinedProcesses)>> = BTreeMap::new();
         for (on, sums) in level {
             groups.entry(parent(&on)).or_default().push((on, sums));
         }
-        level = Level::new();
+        level = RankLevel::new();
         for (up, children) in groups {
-            let mut all = Together::default();
+            let mut all = JoinedProcesses::default();
             children.iter().for_each(|(_, child)| all.add(child));
             if is_one(&up, &children, &all) {
                 level.entry(up).or_default().add(&all);
@@ -220,7 +221,7 @@ fn rise(mut level: Level, worth: impl Fn(&Work) -> bool) -> Vec<(On, Together)> 
 const DEEPEST: usize = 16;
 
 /// The program of a row: with its pid if it is one process.
-pub(crate) fn who(comm: &[u8], together: &Together) -> Who {
+pub(crate) fn who(comm: &[u8], together: &JoinedProcesses) -> Who {
     Who { comm: comm.to_vec(), pid: only(&together.pids) }
 }
 
@@ -246,7 +247,7 @@ mod tests {
             call: "statx".into(),
             errno: 0,
             object: named(name),
-            work: Work { calls: 1, ns, slow_ns: ns, ..Work::default() },
+            work: CallTime { calls: 1, ns, slow_ns: ns, ..CallTime::default() },
         };
         let sums = [sum(1, "/nfs/big", 90), sum(1, "/nfs/a", 20), sum(2, "/nfs/b", 30), sum(2, "/etc/x", 4)];
         let rows = roll(&sums, |work| work.slow_ns >= 50, false);
@@ -267,7 +268,7 @@ mod tests {
             call: "openat".into(),
             errno: 0,
             object: named(name),
-            work: Work { calls: 1, ns, slow: 1, slow_ns: ns, ..Work::default() },
+            work: CallTime { calls: 1, ns, slow: 1, slow_ns: ns, ..CallTime::default() },
         };
         let found = |sums: &[Sum]| -> Vec<(On, u64)> {
             roll(sums, |work| work.slow_ns >= 50, false).into_iter().map(|(_, on, sums)| (on, sums.work.ns)).collect()

@@ -46,7 +46,7 @@ pub(crate) enum Which<'a> {
 }
 
 impl<'a> Which<'a> {
-    /// `family:event`.
+    /// Name of the event, `family:event`.
     pub(crate) fn name(self) -> &'a str {
         match self {
             Self::Kind(kind) => kind.name(),
@@ -58,17 +58,17 @@ impl<'a> Which<'a> {
 /// An event.
 #[derive(Clone, Debug)]
 pub(crate) struct Event<'a> {
-    /// Its kind.
+    /// Kind of the event.
     pub which: Which<'a>,
     /// When, ns of CLOCK_MONOTONIC.
     pub ts: u64,
-    /// Where; None = not recorded.
+    /// CPU of the event; None = not recorded.
     pub cpu: Option<u32>,
     /// The task of its line; None = no task, or not known.
     pub task: Option<&'a Task>,
     /// The other task it is about.
     pub other: Option<&'a Task>,
-    /// Its values.
+    /// Values of the event.
     pub fields: Vec<(&'a str, Value<'a>)>,
 }
 
@@ -77,9 +77,9 @@ pub(crate) struct Event<'a> {
 pub(crate) struct Describer<'a> {
     /// The tape.
     pub session: &'a Session,
-    /// Its devices.
+    /// Devices of the tape.
     pub devices: &'a Devices,
-    /// Its files.
+    /// Files of the tape.
     pub files: &'a FileNames,
     /// The segment's tasks.
     pub dict: &'a Dict,

@@ -9,7 +9,7 @@ use crate::lines::tables::{CALLS, EVENTS};
 use crate::lines::text::Look;
 use crate::render::cell::Cell;
 use crate::render::json;
-use crate::render::row::{Row, Times};
+use crate::render::row::{Row, ShownTimes};
 use crate::render::stamp::Stamps;
 use crate::values::num;
 use crate::values::words::escaped;
@@ -57,8 +57,8 @@ fn value(value: &Value<'_>) -> serde_json::Value {
     }
 }
 
-/// Its JSON, with the field names of calls.
-pub(crate) fn row<'a>(event: &Event<'a>, times: &Times<'a>) -> Row<'a> {
+/// Row of an event in JSON, with the field names of calls.
+pub(crate) fn row<'a>(event: &Event<'a>, times: &ShownTimes<'a>) -> Row<'a> {
     let args: Map<String, serde_json::Value> =
         event.fields.iter().map(|(name, field)| ((*name).to_owned(), value(field))).collect();
     let mut row = Row::new(&EVENTS);
@@ -68,8 +68,8 @@ pub(crate) fn row<'a>(event: &Event<'a>, times: &Times<'a>) -> Row<'a> {
     row
 }
 
-/// Its CSV, in the columns of a call: `syscall` has the event's name, and columns that only calls have are empty.
-pub(crate) fn call_row<'a>(event: &Event<'a>, times: &Times<'a>) -> Row<'a> {
+/// Row of an event in CSV, in the columns of a call: `syscall` has the event's name, and columns that only calls have are empty.
+pub(crate) fn call_row<'a>(event: &Event<'a>, times: &ShownTimes<'a>) -> Row<'a> {
     let mut row = Row::new(&CALLS);
     row.set("ts_ns", times.since(event.ts)).time("time", Some(event.ts), times).set("dur_ns", Cell::Null);
     row.set("cpu", event.cpu).task("", event.task).set("cgroup", cgroup(event, times)).set("abi", Cell::Null);
@@ -81,10 +81,10 @@ pub(crate) fn call_row<'a>(event: &Event<'a>, times: &Times<'a>) -> Row<'a> {
     row
 }
 
-fn cgroup<'a>(event: &Event<'a>, times: &Times<'a>) -> Option<&'a [u8]> {
+fn cgroup<'a>(event: &Event<'a>, times: &ShownTimes<'a>) -> Option<&'a [u8]> {
     event.task.and_then(|task| times.session.cgroup_path(task.cgroup_id))
 }
 /// The machine's name; None: its block is lost.
-fn host<'a>(times: &Times<'a>) -> Option<&'a [u8]> {
+fn host<'a>(times: &ShownTimes<'a>) -> Option<&'a [u8]> {
     Some(&*times.session.hostname).filter(|host| !host.is_empty())
 }

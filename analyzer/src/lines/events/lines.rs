@@ -15,7 +15,7 @@ use crate::lines::tables::{CALLS, EVENTS};
 use crate::lines::text::Look;
 use crate::render;
 use crate::render::form::{Form, Format};
-use crate::render::row::Times;
+use crate::render::row::ShownTimes;
 use crate::render::sink::Sink;
 use crate::render::stamp::Stamps;
 use crate::table::filter::Scope;
@@ -30,7 +30,7 @@ pub(crate) struct EventLines<'a> {
     format: Format,
     look: Look,
     stamps: Stamps,
-    times: Times<'a>,
+    times: ShownTimes<'a>,
     /// The devices of the tape, with those that came later; those of its session until they are set.
     pub devices: Devices,
     /// Files that events have by number.
@@ -53,7 +53,7 @@ impl<'a> EventLines<'a> {
         clock: Clock,
     ) -> Self {
         let (json, csv) = (Sink::new(Form::Json, &EVENTS), Sink::new(Form::Csv, &CALLS));
-        let (times, devices) = (Times { session, clock }, Devices::new(session));
+        let (times, devices) = (ShownTimes { session, clock }, Devices::new(session));
         let files = FileNames::default();
         Self { wanted, format, look, stamps, times, devices, files, json, csv, tool: None, stacks: None }
     }

@@ -8,7 +8,7 @@ use crate::table::filter::Scope;
 
 /// Which rows of a segment's table pass.
 #[derive(Debug)]
-pub(crate) struct Picked<'a> {
+pub(crate) struct PickedEvents<'a> {
     table: &'a TableRows,
     scope: &'a Scope<'a>,
     /// For each row 1 + the task of its line, 0 = not known; None = the table has no tasks.
@@ -24,7 +24,7 @@ fn column(table: &TableRows, is: impl Fn(&systape_format::table::ColumnDef) -> b
     table.columns.get(at).map(Vec::as_slice)
 }
 
-impl<'a> Picked<'a> {
+impl<'a> PickedEvents<'a> {
     /// Rows of `table` that pass `scope`; its tasks are in `dict`.
     pub(crate) fn new(table: &'a TableRows, scope: &'a Scope<'a>, dict: &Dict) -> Self {
         let passing = std::iter::once(scope.blamed(None, 0)).chain(dict.tasks.iter().map(|task| scope.task(task)));

@@ -24,9 +24,9 @@ pub(crate) struct Walk<'a> {
     pub scope: &'a Scope<'a>,
     /// The tape.
     pub session: &'a Session,
-    /// Its devices.
+    /// Devices of the tape.
     pub devices: &'a Devices,
-    /// Its files, for events that have an inode's number.
+    /// Files of the tape, for events that have an inode's number.
     pub files: &'a FileNames,
 }
 

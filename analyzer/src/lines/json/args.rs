@@ -6,8 +6,8 @@ use systape_abi::descriptors::pair_of;
 use systape_abi::{ArgKind, FlagStyle};
 use systape_format::model::{BESIDE, ByteStatus, Captured, SECOND_VALUE};
 
-use super::super::value::{self, Scratch};
-use super::{Text, optional};
+use super::super::value::{self, ValueScratch};
+use super::{ByteText, optional};
 use crate::render::json::{lossy_string, string};
 use crate::table::calls::{ArgInfo, CallInfo};
 use crate::table::load::{FdPath, Loaded};
@@ -18,15 +18,15 @@ pub(crate) struct Arguments<'a> {
     segment: &'a Loaded,
     /// `{"fd":`, `,"count":` of each argument of each call; empty: it is half of the one before.
     keys: Vec<Vec<Vec<u8>>>,
-    scratch: Scratch,
+    scratch: ValueScratch,
     text: Vec<u8>,
 }
 
 impl<'a> Arguments<'a> {
-    /// Those of `segment`.
+    /// Prepares the arguments of `segment`.
     pub(crate) fn new(segment: &'a Loaded) -> Self {
         let keys = segment.calls.iter().map(|call| argument_keys(call)).collect();
-        Self { segment, keys, scratch: Scratch::default(), text: Vec::new() }
+        Self { segment, keys, scratch: ValueScratch::default(), text: Vec::new() }
     }
 }
 
@@ -70,7 +70,7 @@ impl Arguments<'_> {
         let Some(value) = captured.filter(at_first).find(|value| value.arg == BESIDE) else { return };
         let words = value.bytes.chunks_exact(4).filter_map(|word| word.first_chunk::<4>());
         let words: Vec<String> = words.map(|word| u32::from_le_bytes(*word).to_string()).collect();
-        let _ = write!(Text(out), ",\"at_uaddr\":[{}]", words.join(","));
+        let _ = write!(ByteText(out), ",\"at_uaddr\":[{}]", words.join(","));
     }
 
     /// Whether the arguments of `row` were recorded.
@@ -126,7 +126,7 @@ impl Arguments<'_> {
         if set.is_some() || matches!(kind, ArgKind::Mode | ArgKind::Signal | ArgKind::Dev | ArgKind::SockOpt { .. }) {
             out.extend_from_slice(b"{\"value\":");
             if set.is_some_and(|set| set.wide) {
-                let _ = write!(Text(out), "\"{raw}\"");
+                let _ = write!(ByteText(out), "\"{raw}\"");
             } else {
                 num::unsigned(out, raw & 0xffff_ffff);
             }
@@ -167,7 +167,7 @@ impl Arguments<'_> {
         let kind = self.segment.call(row).args[at].kind;
         let whole = value.status.is_whole();
         if let (ArgKind::FdPair, true, Some([a, b])) = (kind, whole, pair_of(&value.bytes)) {
-            let _ = write!(Text(out), "[{a},{b}]");
+            let _ = write!(ByteText(out), "[{a},{b}]");
             return;
         }
         let plain = whole && std::str::from_utf8(&value.bytes).is_ok();
@@ -226,7 +226,7 @@ impl Arguments<'_> {
             lossy_string(out, &self.text);
             out.extend_from_slice(b",\"hex\":\"");
             for byte in &value.bytes {
-                let _ = write!(Text(out), "{byte:02x}");
+                let _ = write!(ByteText(out), "{byte:02x}");
             }
             out.push(b'"');
         } else {
@@ -239,7 +239,7 @@ impl Arguments<'_> {
         }
         out.extend_from_slice(b",\"missing\":");
         optional(out, value::missing(value.status).map(str::as_bytes));
-        let _ = write!(Text(out), ",\"addr\":\"{addr:#x}\"}}");
+        let _ = write!(ByteText(out), ",\"addr\":\"{addr:#x}\"}}");
     }
 }
 

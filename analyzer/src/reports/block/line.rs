@@ -6,7 +6,7 @@ use crate::derive::block::files::holds_name;
 use crate::derive::block::flags::{self, Op};
 use crate::derive::block::io::{Io, cause_name, layer_name};
 use crate::render::paint;
-use crate::render::row::{Row, Times};
+use crate::render::row::{Row, ShownTimes};
 use crate::render::stamp::{Column, Stamps};
 use crate::render::table::millis_if;
 use crate::values::devices::{Devices, numbers};
@@ -128,7 +128,7 @@ fn marks(io: &Io<'_>) -> Vec<String> {
 }
 
 /// All columns of `io`.
-pub(crate) fn row<'a>(io: &Io<'a>, times: &Times<'a>, devices: &Devices) -> Row<'a> {
+pub(crate) fn row<'a>(io: &Io<'a>, times: &ShownTimes<'a>, devices: &Devices) -> Row<'a> {
     let e = io.io;
     let (major, minor) = numbers(e.dev);
     let mut row = Row::new(&BLOCK);

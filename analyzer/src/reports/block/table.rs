@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use crate::derive::block::by::{self as parts_of, Part};
-use crate::derive::block::sums::{Folded, Measure, Sum};
+use crate::derive::block::sums::{BlockSums, HistogramOf, Sum};
 use crate::render::by;
 use crate::render::cell::Cell;
 use crate::render::keys::{with_keys, with_parts};
@@ -12,7 +12,7 @@ use crate::render::out::Out;
 use crate::render::rank::more;
 use crate::render::row::{Judgement, Row};
 use crate::render::table::millis_if;
-use crate::table::group::by::By;
+use crate::table::group::by::GroupKey;
 use crate::values::output::line;
 
 systape_format::tables! {
@@ -39,20 +39,20 @@ systape_format::tables! {
 
 /// Input of the tables.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct View<'a> {
+pub(crate) struct BlockInput<'a> {
     /// The keys.
-    pub keys: &'a [By],
+    pub keys: &'a [GroupKey],
     /// The sums.
-    pub folded: &'a Folded,
+    pub folded: &'a BlockSums,
     /// Names for their values.
     pub names: parts_of::Names<'a>,
     /// Whether nothing is missing.
     pub complete: bool,
     /// What histograms have buckets of.
-    pub measure: Measure,
+    pub measure: HistogramOf,
 }
 
-impl View<'_> {
+impl BlockInput<'_> {
     /// A table, the total below it, and the devices that the total leaves out.
     pub(crate) fn top(&self, limit: usize, out: &mut impl Write) -> io::Result<()> {
         let mut head = String::new();
@@ -98,7 +98,7 @@ impl View<'_> {
 
     /// `disk = vda, op = read`.
     fn title(&self, parts: &[Part], sum: &Sum) -> String {
-        let value = |(key, part): (&By, &Part)| {
+        let value = |(key, part): (&GroupKey, &Part)| {
             let text = parts_of::text((*key, part), sum.comm(), &self.names);
             let words: Vec<_> = text.split_whitespace().collect();
             format!("{} = {}", name(*key), words.join(" "))
@@ -108,14 +108,14 @@ impl View<'_> {
 
     /// `, 2 of unknown latency`: I/Os that are in no bucket.
     fn unknown(&self, sum: &Sum) -> String {
-        let what = if self.measure == Measure::Size { "without data" } else { "of unknown latency" };
+        let what = if self.measure == HistogramOf::Size { "without data" } else { "of unknown latency" };
         match sum.ios.saturating_sub(sum.hist.total()) {
             0 => String::new(),
             count => format!(", {count} {what}"),
         }
     }
 
-    /// As biolatency prints them: a line with the keys only if there are some.
+    /// Prints them as biolatency does: a line with the keys only if there are some.
     pub(crate) fn as_biolatency(&self, out: &mut impl Write) -> io::Result<()> {
         for (parts, sum, _) in &self.folded.rows {
             if !parts.is_empty() {
@@ -132,7 +132,7 @@ impl View<'_> {
 
     /// Lines on devices that the total leaves out.
     fn stacked(&self, out: &mut impl Write) -> io::Result<()> {
-        let shown = self.keys.contains(&By::Disk);
+        let shown = self.keys.contains(&GroupKey::Disk);
         for (dev, ios, below) in &self.folded.stacked {
             let below: Vec<_> = below.iter().map(|dev| self.names.devices.name(*dev)).collect();
             let place = if shown { "not in the total" } else { "left out" };
@@ -179,8 +179,8 @@ impl View<'_> {
             row.bound("max_ns", (sum.timed > 0).then_some(sum.max), untimed);
             row.bound("share", self.share(sum).filter(|_| *counted == Some(true)), untimed).set("in_total", *counted);
             if hist {
-                let unit = if self.measure == Measure::Size { "KiB" } else { "us" };
-                let unsure = self.measure != Measure::Size && sum.hist.total() < sum.ios;
+                let unit = if self.measure == HistogramOf::Size { "KiB" } else { "us" };
+                let unsure = self.measure != HistogramOf::Size && sum.hist.total() < sum.ios;
                 row.set("unit", unit).bound("histogram", sum.hist.json(), unsure);
             }
             row
@@ -192,7 +192,7 @@ impl View<'_> {
 }
 
 /// The name of `key` in the heading of a histogram.
-fn name(key: By) -> String {
+fn name(key: GroupKey) -> String {
     let column = parts_of::column(key).0;
     column.split_whitespace().next_back().unwrap_or(column).to_ascii_lowercase()
 }

@@ -13,13 +13,13 @@ use super::super::Context;
 use crate::derive::block::files::Files;
 use crate::derive::block::io::Io;
 use crate::derive::runs::rest::rests;
-use crate::derive::stacks::ending::Ending;
+use crate::derive::stacks::ending::StackEnding;
 use crate::derive::stacks::forest::{Graft, NONE};
 use crate::derive::stacks::graph::{Key, Stacked};
 use crate::derive::stacks::interner::Interner;
 use crate::derive::stacks::of::{self, Of};
 use crate::derive::stacks::weight::Weight;
-use crate::lines::events::picked::Picked;
+use crate::lines::events::picked::PickedEvents;
 use crate::table::load::OpenCalls;
 use crate::table::moved::moved;
 use crate::table::scan::{Coverage, Scan};
@@ -52,7 +52,7 @@ pub(super) fn collect(context: &mut Context<'_>, of: &Of, bytes: bool, folds: bo
 }
 
 /// A stack in a segment: node of the innermost user and kernel frame, its end, its thread's name.
-type Local = (Option<u32>, Option<u32>, Ending, u32);
+type Local = (Option<u32>, Option<u32>, StackEnding, u32);
 
 /// The sums of one segment.
 #[derive(Debug, Default)]
@@ -67,10 +67,10 @@ struct Part {
 
 impl Part {
     /// Adds the event at `row`, of a task with that name; `missing`: the reason if it has no stack.
-    fn add(&mut self, of: StackOf, row: usize, comm: u32, weight: Weight, missing: Ending) {
-        let missing = if self.unreadable { Ending::Unreadable } else { missing };
+    fn add(&mut self, of: StackOf, row: usize, comm: u32, weight: Weight, missing: StackEnding) {
+        let missing = if self.unreadable { StackEnding::Unreadable } else { missing };
         let key = match self.stacks.of(of, row as u32) {
-            Some(stack) => (stack.user, stack.kernel, Ending::Status(stack.status), comm),
+            Some(stack) => (stack.user, stack.kernel, StackEnding::Status(stack.status), comm),
             None => (None, None, missing, comm),
         };
         *self.sums.entry(key).or_default() += weight;
@@ -79,8 +79,8 @@ impl Part {
     /// Adds a row of a table whose stack column has `code`, of a task with that name.
     fn add_row(&mut self, code: u64, comm: u32, weight: Weight) {
         let key = match self.stacks.of_code(code) {
-            Some(stack) => (stack.user, stack.kernel, Ending::Status(stack.status), comm),
-            None => (None, None, if self.unreadable { Ending::Unreadable } else { Ending::NotStored }, comm),
+            Some(stack) => (stack.user, stack.kernel, StackEnding::Status(stack.status), comm),
+            None => (None, None, if self.unreadable { StackEnding::Unreadable } else { StackEnding::NotStored }, comm),
         };
         *self.sums.entry(key).or_default() += weight;
     }
@@ -107,8 +107,8 @@ impl Part {
             let user = graft.node(&self.stacks, &mut all.forest, *user);
             let kernel = graft.node(&self.stacks, &mut all.forest, *kernel);
             // a status that promises frames without any is damage
-            let lying = user == NONE && kernel == NONE && *ending == Ending::Status(StackStatus::Complete);
-            let ending = if lying { Ending::NotStored } else { *ending };
+            let lying = user == NONE && kernel == NONE && *ending == StackEnding::Status(StackStatus::Complete);
+            let ending = if lying { StackEnding::NotStored } else { *ending };
             all.add(Key { user, kernel, ending, comm: comms[*comm as usize] }, *weight);
         }
     }
@@ -204,7 +204,7 @@ impl Reader<'_> {
                 continue;
             }
             let short = state == CallState::Complete && dur < self.min_dur;
-            let missing = if short { Ending::Short } else { Ending::NotStored };
+            let missing = if short { StackEnding::Short } else { StackEnding::NotStored };
             part.add(StackOf::Syscall, row, comms[core.task[row] as usize], weight, missing);
         }
     }
@@ -222,7 +222,7 @@ impl Reader<'_> {
             }
             let untimed = u64::from(period.is_none());
             let weight = Weight { count: 1, time: period.unwrap_or(0), untimed, ..Weight::default() };
-            part.add(StackOf::Sample, row, comms[task], weight, Ending::NotStored);
+            part.add(StackOf::Sample, row, comms[task], weight, StackEnding::NotStored);
         }
         Ok(())
     }
@@ -245,7 +245,7 @@ impl Reader<'_> {
             };
             // the stack is of who queued it, whoever it is blamed on
             let comm = part.comm(io.origin);
-            part.add(StackOf::Block, row, comm, weight, Ending::NotStored);
+            part.add(StackOf::Block, row, comm, weight, StackEnding::NotStored);
         }
         Ok(())
     }
@@ -259,7 +259,7 @@ impl Reader<'_> {
                 continue;
             }
             let comm = part.comm(event.sender.and_then(|task| dict.tasks.get(task as usize)));
-            part.add(StackOf::Signal, row, comm, Weight { count: 1, ..Weight::default() }, Ending::NotStored);
+            part.add(StackOf::Signal, row, comm, Weight { count: 1, ..Weight::default() }, StackEnding::NotStored);
         }
         Ok(())
     }
@@ -273,7 +273,7 @@ impl Reader<'_> {
                 continue;
             }
             let comm = part.comm(event.waker.and_then(|task| dict.tasks.get(task as usize)));
-            part.add(StackOf::Wakeup, row, comm, Weight { count: 1, ..Weight::default() }, Ending::NotStored);
+            part.add(StackOf::Wakeup, row, comm, Weight { count: 1, ..Weight::default() }, StackEnding::NotStored);
         }
         Ok(())
     }
@@ -282,7 +282,7 @@ impl Reader<'_> {
         let comms = part.comms(dict);
         let nobody = part.comm(None);
         for table in segment.tables(dict)?.iter().filter(|table| self.of.names(&table.def)) {
-            let picked = Picked::new(table, &self.context.question.scope, dict);
+            let picked = PickedEvents::new(table, &self.context.question.scope, dict);
             let Some(codes) = table.stacks() else { continue };
             let at = of::duration(&table.def);
             let durations = at.and_then(|at| table.column(&table.def.columns[at].name));

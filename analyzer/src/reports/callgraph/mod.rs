@@ -14,15 +14,15 @@ use systape_format::reader::Tape;
 
 use super::{Context, idle, losses};
 use crate::asked::config::view::Part::All;
-use crate::asked::config::view::{CALLS, CPUS, Own, PATHS, Reads, Rows, Run, TASKS, View};
+use crate::asked::config::view::{AnswerFn, CALLS, CPUS, Own, PATHS, Reads, Rows, TASKS, View};
 use crate::asked::config::{Config, refuse};
 use crate::asked::options::idle::Idle;
-use crate::asked::options::stacks::DebugDirs;
+use crate::asked::options::stacks::SymbolPlaces;
 use crate::derive::stacks::debug_files;
-use crate::derive::stacks::ending::Ending;
+use crate::derive::stacks::ending::StackEnding;
 use crate::derive::stacks::flame::Picture;
 use crate::derive::stacks::folded;
-use crate::derive::stacks::graph::{Graph, Order, Stacked};
+use crate::derive::stacks::graph::{Graph, StackRoot, Stacked};
 use crate::derive::stacks::of::{self, Of};
 use crate::derive::stacks::recorded;
 use crate::derive::stacks::text::{self, Left};
@@ -30,7 +30,7 @@ use crate::derive::stacks::weight::{Metric, Weight, percent};
 use crate::derive::summary::ledger::options;
 use crate::render::form::Format;
 use crate::render::out::Out;
-use crate::table::loss::{Listed, family_name};
+use crate::table::loss::{ListedLoss, family_name};
 use crate::values::num;
 use crate::values::open::open;
 use crate::values::output::{NewFile, line};
@@ -49,7 +49,7 @@ pub(crate) static VIEW: View = View {
     tables: &[Rows::of("callgraph", &[All(&rows::CALLGRAPH)])],
     check: |config| config.own::<Options>()?.check(config),
     reads,
-    run: Run::Writes { make, run, tells_damage: false },
+    run: AnswerFn::Writes { make, run, tells_damage: false },
     ..View::PLAIN
 };
 
@@ -91,7 +91,7 @@ struct Options {
     idle: Idle,
 
     #[command(flatten)]
-    names: DebugDirs,
+    names: SymbolPlaces,
 
     /// All metrics are wanted, as in JSON.
     #[arg(skip)]
@@ -140,8 +140,8 @@ impl Options {
         self.svg.as_deref() == Some(std::path::Path::new("-"))
     }
 
-    fn order(&self) -> Order {
-        if self.callee { Order::Callee } else { Order::Caller }
+    fn order(&self) -> StackRoot {
+        if self.callee { StackRoot::Callee } else { StackRoot::Caller }
     }
 
     /// Whether idle waits are one stack, of `rests`: by default in what people look at.
@@ -187,7 +187,7 @@ pub(super) fn answer_offcpu(
     config: &Config,
     tape: &Tape,
     folded: bool,
-    names: DebugDirs,
+    names: SymbolPlaces,
     print: fn(&Graph, &mut Out) -> Result<()>,
     out: &mut Out,
 ) -> Result<Verdict> {
@@ -225,7 +225,7 @@ pub(super) fn answer_elsewhere(
     config: &Config,
     tape: &Tape,
     (of, metric): (Option<Of>, Option<Metric>),
-    names: DebugDirs,
+    names: SymbolPlaces,
     write: impl FnOnce(&Sums<'_>) -> Result<()>,
     out: &mut Out,
 ) -> Result<Verdict> {
@@ -236,7 +236,7 @@ pub(super) fn answer_elsewhere(
     let lost = if loss.complete() { Vec::new() } else { loss.lines(tape.session(), losses::LOSS_LINES) };
     let notes = lost.into_iter().chain(found.partial()).chain(footer(config, &found, Left::default())).collect();
     write(&Sums { graph: &found.graph, of: &found.of, total: found.total_text(), notes })?;
-    let verdict = losses::end(&found.context, out, false, Listed::Nothing)?;
+    let verdict = losses::end(&found.context, out, false, ListedLoss::Nothing)?;
     found.partial().iter().for_each(|text| out.say(text));
     Ok(verdict.doubted(found.lost))
 }
@@ -284,7 +284,7 @@ fn answer(
             Some(_) => rows::print(config, &found, out)?,
         }
     }
-    let verdict = losses::end(&found.context, out, told, Listed::Nothing)?;
+    let verdict = losses::end(&found.context, out, told, ListedLoss::Nothing)?;
     found.partial().filter(|_| !told).iter().for_each(|text| out.say(text));
     Ok(verdict.doubted(found.lost))
 }
@@ -459,7 +459,7 @@ fn text(config: &Config, tape: &Tape, found: &Found<'_>, out: &mut Out) -> Resul
         line(out, &format!("# {text}"))?;
     }
     line(out, "#")?;
-    let view = text::View {
+    let view = text::StackTextOptions {
         graph: &found.graph,
         order: found.own.order(),
         min_percent: found.own.least(config.format),
@@ -475,8 +475,8 @@ fn text(config: &Config, tape: &Tape, found: &Found<'_>, out: &mut Out) -> Resul
 
 fn order(own: &Options) -> &'static str {
     match own.order() {
-        Order::Caller => "callers first",
-        Order::Callee => "callees first",
+        StackRoot::Caller => "callers first",
+        StackRoot::Callee => "callees first",
     }
 }
 
@@ -507,7 +507,7 @@ fn footer(config: &Config, found: &Found<'_>, left: Left) -> Vec<String> {
     }
     let endings = found.stacked.endings();
     for (none, lead) in [(true, "No stack"), (false, "Stack ends early")] {
-        let of = endings.iter().filter(|((ending, _), _)| *ending != Ending::Idle);
+        let of = endings.iter().filter(|((ending, _), _)| *ending != StackEnding::Idle);
         let of = of.filter(|((ending, empty), _)| *empty == none && (none || ending.early()));
         let parts: Vec<String> =
             of.clone().map(|((ending, _), count)| format!("{} ({count})", ending.words())).collect();

@@ -8,9 +8,9 @@ use systape_format::model::StackOf;
 use super::super::{Context, offcpu::selected, scheduling};
 use crate::derive::runs::decode::{Needs, Part};
 use crate::derive::runs::rest::Rests;
-use crate::derive::runs::{Doing, End, Interval, Sink, Slot, State, Thread, Why, feed, keys};
+use crate::derive::runs::{Doing, End, Interval, IntervalSink, Slot, State, Thread, Why, feed, keys};
 use crate::derive::stacks::asleep::{self, Stack};
-use crate::derive::stacks::ending::Ending;
+use crate::derive::stacks::ending::StackEnding;
 use crate::derive::stacks::forest::{Graft, NONE};
 use crate::derive::stacks::graph::{Key, Stacked};
 use crate::derive::stacks::weight::Weight;
@@ -29,7 +29,7 @@ pub(super) fn collect(context: &mut Context<'_>, folds: bool) -> Result<Stacked>
     let slept = asleep::since_before(&context.question, &mut findings);
     let slept = asleep::graft(context.question.tape, slept, &mut stacked.forest, &mut findings);
     context.question.loss.findings.extend(findings);
-    let sink = OffCpu { context, stacked, slept, away: Vec::new(), graft: None, rests };
+    let sink = OffCpuStacks { context, stacked, slept, away: Vec::new(), graft: None, rests };
     let fed = feed::feed(&context.question, needs, context.question.scope.to, sink);
     let stacked = fed.tracker.sink.stacked;
     scheduling::touched(fed.coverage, fed.unsure_until, context);
@@ -40,7 +40,7 @@ pub(super) fn collect(context: &mut Context<'_>, folds: bool) -> Result<Stacked>
 #[derive(Clone, Copy, Debug, Default)]
 struct Away {
     /// The stack with which it left: user and kernel node.
-    left: Option<(u32, u32, Ending)>,
+    left: Option<(u32, u32, StackEnding)>,
     /// Time so far inside `--time`, ns; None: no interval yet.
     time: Option<u64>,
     /// The whole time.
@@ -53,7 +53,7 @@ struct Away {
     idle: Option<u64>,
 }
 
-struct OffCpu<'a> {
+struct OffCpuStacks<'a> {
     context: &'a Context<'a>,
     stacked: Stacked,
     /// Stacks of threads (by utid) that slept since before the recording.
@@ -65,7 +65,7 @@ struct OffCpu<'a> {
     rests: Option<Rests>,
 }
 
-impl OffCpu<'_> {
+impl OffCpuStacks<'_> {
     fn slot(&mut self, slot: Slot) -> &mut Away {
         if slot >= self.away.len() {
             self.away.resize(slot + 1, Away::default());
@@ -101,14 +101,14 @@ impl OffCpu<'_> {
     }
 }
 
-impl Sink for OffCpu<'_> {
+impl IntervalSink for OffCpuStacks<'_> {
     fn concerns(&self, thread: &Thread) -> bool {
         self.context.question.scope.task(&thread.task)
     }
 
     fn left(&mut self, slot: Slot, part: &Part, row: u32) {
         let left = match &part.stacks {
-            None => (NONE, NONE, Ending::Unreadable),
+            None => (NONE, NONE, StackEnding::Unreadable),
             Some(stacks) => {
                 if self.graft.as_ref().is_none_or(|(at, _)| *at != part.at) {
                     self.graft = Some((part.at, Graft::new(stacks)));
@@ -116,9 +116,9 @@ impl Sink for OffCpu<'_> {
                 match (stacks.of(StackOf::Switch, row), &mut self.graft) {
                     (Some(stack), Some((_, graft))) => {
                         let mut node = |leaf| graft.node(stacks, &mut self.stacked.forest, leaf);
-                        (node(stack.user), node(stack.kernel), Ending::Status(stack.status))
+                        (node(stack.user), node(stack.kernel), StackEnding::Status(stack.status))
                     }
-                    _ => (NONE, NONE, Ending::NotStored),
+                    _ => (NONE, NONE, StackEnding::NotStored),
                 }
             }
         };
@@ -142,12 +142,12 @@ impl Sink for OffCpu<'_> {
         }
         if away.left.is_none() {
             let why = match interval.state {
-                State::Waiting(Why::Made | Why::New) => Ending::New,
-                State::Waiting(Why::Before) => Ending::Before,
-                _ if interval.began_before => Ending::Before,
-                _ => Ending::Unseen,
+                State::Waiting(Why::Made | Why::New) => StackEnding::New,
+                State::Waiting(Why::Before) => StackEnding::Before,
+                _ if interval.began_before => StackEnding::Before,
+                _ => StackEnding::Unseen,
             };
-            let slept = slept.filter(|_| matches!(interval.state, State::Sleeping(_)) && why == Ending::Before);
+            let slept = slept.filter(|_| matches!(interval.state, State::Sleeping(_)) && why == StackEnding::Before);
             away.left = Some(slept.unwrap_or((NONE, NONE, why)));
         }
         if away.length == 0 {

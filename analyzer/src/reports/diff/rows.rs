@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use systape_format::table::TableDef;
 
 use super::side::{Side, Sum};
-use crate::derive::chance::{Changed, Common, Sample};
+use crate::derive::chance::{ChangedKey, Common, KeySample};
 use crate::render::by;
 use crate::render::cell::Cell;
 use crate::render::mark;
@@ -14,7 +14,7 @@ use crate::render::row;
 use crate::render::table::millis;
 use crate::reports::measured::ROUGH;
 use crate::reports::named::{Identity, Named};
-use crate::table::group::by::By;
+use crate::table::group::by::GroupKey;
 use crate::values::num;
 
 systape_format::tables! {
@@ -46,8 +46,8 @@ pub(super) struct Row {
     pub named: Named,
     pub before: Sum,
     pub after: Sum,
-    /// By more than chance.
-    pub changed: Changed,
+    /// What changed by more than chance.
+    pub changed: ChangedKey,
 }
 
 /// All of both tapes, what differs most first.
@@ -74,11 +74,11 @@ impl Compared {
                 (Some((named, _)), None) | (None, Some((named, _))) => named.clone(),
                 (None, None) => return None,
             };
-            Some(Row { named, before: sum(before), after: sum(after), changed: Changed::default() })
+            Some(Row { named, before: sum(before), after: sum(after), changed: ChangedKey::default() })
         };
         let mut rows: Vec<Row> = all.into_iter().filter_map(row).collect();
         let scale = if rates { after.length.max(1) as f64 / before.length.max(1) as f64 } else { 1.0 };
-        let pairs: Vec<[Sample; 2]> = rows.iter().map(Row::samples).collect();
+        let pairs: Vec<[KeySample; 2]> = rows.iter().map(Row::samples).collect();
         let common = Common::of(&pairs, scale);
         rows.iter_mut().zip(&pairs).for_each(|(row, pair)| row.changed = common.changed(pair));
         // the sort is stable: equal differences stay in the order of names
@@ -93,9 +93,9 @@ impl Compared {
 
 /// Numbers of both tapes: as they are, or of a second each.
 #[derive(Clone, Copy)]
-pub(super) struct Unit(Option<[u64; 2]>);
+pub(super) struct DiffUnit(Option<[u64; 2]>);
 
-impl Unit {
+impl DiffUnit {
     pub(super) fn of([before, after]: [&Side; 2], rates: bool) -> Self {
         Self(rates.then(|| [before.length.max(1), after.length.max(1)]))
     }
@@ -106,7 +106,7 @@ impl Unit {
         Self(None)
     }
 
-    /// Behind a heading.
+    /// Words behind a heading.
     pub(super) fn suffix(self) -> &'static str {
         if self.0.is_some() { "/s" } else { "" }
     }
@@ -145,12 +145,12 @@ const WORTH_SAYING: f64 = 1.2;
 const MANY: u64 = 5;
 
 impl Row {
-    fn samples(&self) -> [Sample; 2] {
+    fn samples(&self) -> [KeySample; 2] {
         [self.before.sample, self.after.sample]
     }
 
     /// How much longer the calls of the second took, ms: `+3.000`, `~-3.000`.
-    pub(super) fn difference(&self, unit: Unit) -> String {
+    pub(super) fn difference(&self, unit: DiffUnit) -> String {
         let [a, b] = [unit.time(0, self.before.total), unit.time(1, self.after.total)];
         let sign = match b.cmp(&a) {
             Ordering::Less => "-",
@@ -164,7 +164,7 @@ impl Row {
         String::from_utf8_lossy(&difference).into_owned()
     }
 
-    pub(super) fn cells(&self, unit: Unit) -> Vec<String> {
+    pub(super) fn cells(&self, unit: DiffUnit) -> Vec<String> {
         let (a, b) = (&self.before, &self.after);
         let total = |side: usize, sum: &Sum| millis(unit.time(side, sum.total), mark::at_least(sum.open || sum.short));
         let count = |side, sum: &Sum, count| format!("{}{}", mark::at_least(sum.short), unit.count(side, count));
@@ -191,12 +191,12 @@ impl Row {
     }
 
     /// How much the time in it differs, ns.
-    pub(super) fn weight(&self, unit: Unit) -> u64 {
+    pub(super) fn weight(&self, unit: DiffUnit) -> u64 {
         unit.time(1, self.after.total).abs_diff(unit.time(0, self.before.total))
     }
 
     /// `read, p50 0.004 → 0.068 ms, p99 0.010 → 0.090 ms, +64.310 ms, +0 calls`: what changed of it.
-    pub(super) fn change(&self, unit: Unit) -> String {
+    pub(super) fn change(&self, unit: DiffUnit) -> String {
         let mut text = self.named.texts.join(" ");
         let many = self.before.calls.min(self.after.calls) >= MANY;
         for (which, name) in ["p50", "p99"].into_iter().enumerate().filter(|_| many) {
@@ -213,7 +213,7 @@ impl Row {
     }
 
     /// `whole`: nothing is missing of either tape, and each call has its key.
-    pub(super) fn record<'t>(&'t self, by: &[By], scale: f64, whole: bool, table: &'t TableDef) -> row::Row<'t> {
+    pub(super) fn record<'t>(&'t self, by: &[GroupKey], scale: f64, whole: bool, table: &'t TableDef) -> row::Row<'t> {
         let (a, b) = (&self.before, &self.after);
         // null: no number of JSON's holds what the sums of an invalid tape differ by
         let difference = |a: u64, b: u64| {
@@ -251,7 +251,7 @@ mod tests {
         let of = |before, after| {
             let sum = |total| Sum { total, ..Sum::default() };
             let named = Named { texts: Vec::new(), cells: Vec::new() };
-            let row = Row { named, before: sum(before), after: sum(after), changed: Changed::default() };
+            let row = Row { named, before: sum(before), after: sum(after), changed: ChangedKey::default() };
             let record = row.record(&[], 1.0, true, &DIFF);
             let (_, cell, _) = record.cells().find(|(column, ..)| column.name == "total_ns_diff").expect("a column");
             format!("{cell:?}")

@@ -11,7 +11,7 @@ use systape_format::model::{Extent, Family, Session};
 use systape_format::reader::Tape;
 
 use crate::asked::config::Config;
-use crate::derive::chance::{Sample, is_by_chance};
+use crate::derive::chance::{KeySample, is_by_chance};
 use crate::derive::measures::{KINDS, Measures, inputs};
 use crate::derive::summary::collect;
 use crate::derive::summary::column::Column;
@@ -21,11 +21,11 @@ use crate::derive::summary::stats::Stats;
 use crate::derive::summary::table;
 use crate::render::out::Out;
 use crate::reports::Context;
-use crate::reports::keys::{Keys, Words};
+use crate::reports::keys::{KeyWords, RowKeys};
 use crate::reports::losses::LOSS_LINES;
 use crate::reports::named::{Identity, Named, bytes, identify};
 use crate::table::families;
-use crate::table::group::by::By;
+use crate::table::group::by::GroupKey;
 use crate::table::group::value::Value;
 use crate::table::loss::Loss;
 use crate::table::question::Question;
@@ -40,7 +40,7 @@ pub(super) struct Sum {
     /// Median and 99th percentile.
     pub quantiles: [Option<Quantile>; 2],
     /// What is judged of it.
-    pub sample: Sample,
+    pub sample: KeySample,
     /// Some lasted longer than known.
     pub open: bool,
     /// There may be more calls than these.
@@ -73,7 +73,7 @@ impl Adding<'_> {
             errors: stats.errors,
             total,
             quantiles: [stats.quantile(500), stats.quantile(990)],
-            sample: Sample {
+            sample: KeySample {
                 calls: stats.calls.saturating_sub(self.by_chance.0),
                 errors: stats.errors.saturating_sub(self.by_chance.1),
                 time: total,
@@ -88,10 +88,10 @@ impl Adding<'_> {
 }
 
 /// Calls and errors whose number is chance, by the values of the keys.
-fn by_chance(tape: &Tape, question: &Question<'_>, by: &[By]) -> FxHashMap<Vec<Value>, (u64, u64)> {
+fn by_chance(tape: &Tape, question: &Question<'_>, by: &[GroupKey]) -> FxHashMap<Vec<Value>, (u64, u64)> {
     let mut sums: FxHashMap<Vec<Value>, (u64, u64)> = FxHashMap::default();
-    let keys: Vec<By> = by.iter().copied().filter(|key| *key != By::Syscall).collect();
-    let plan = Plan::by(&[&keys[..], &[By::Syscall]].concat()).naming(tape.session());
+    let keys: Vec<GroupKey> = by.iter().copied().filter(|key| *key != GroupKey::Syscall).collect();
+    let plan = Plan::by(&[&keys[..], &[GroupKey::Syscall]].concat()).naming(tape.session());
     let (found, knowledge, _) = collect::collect(tape, &question.scope, &question.book, &plan);
     for row in table::rows(&found, &knowledge, &question.book, &plan, Column::default()).iter() {
         if row.call.as_ref().is_some_and(|call| is_by_chance(&call.name)) {
@@ -136,13 +136,13 @@ pub(super) struct Side {
     pub name: String,
     /// Which part of the tape, as typed, behind a blank; empty: all.
     pub stretch: String,
-    /// In the order of the keys.
+    /// Sums in the order of the keys.
     pub sums: BTreeMap<Identity, (Named, Sum)>,
     /// Calls were counted of which not each key is known: they may be of a key that none of the others has.
     pub vague: bool,
-    /// Its length, or that of the time asked about, ns.
+    /// Length of the tape, or that of the time asked about, ns.
     pub length: u64,
-    /// It is of a command, from its begin to its end.
+    /// Whether it is of a command, from its begin to its end.
     pub of_command: bool,
     pub complete: bool,
     /// A loss could change it.
@@ -157,15 +157,15 @@ pub(super) struct Side {
     /// Up to when that was looked at, CLOCK_MONOTONIC ns.
     until: u64,
     /// What was recorded.
-    pub recorded: Recorded,
+    pub recorded: RecordedSet,
 }
 
 /// What a tape was asked to hold.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Recorded {
+pub(super) struct RecordedSet {
     /// Everything on the machine, not some tasks.
     pub everyone: bool,
-    /// Of whom, in words.
+    /// Words for whom it is of.
     pub target: String,
     /// Calls that `-e` of `record` selected; none: all.
     pub selection: Vec<Vec<u8>>,
@@ -173,7 +173,7 @@ pub(super) struct Recorded {
     pub filters: Vec<Vec<u8>>,
 }
 
-impl Recorded {
+impl RecordedSet {
     fn of(session: &Session) -> Self {
         let everyone = match session.extent {
             Extent::Everyone => true,
@@ -190,7 +190,7 @@ impl Recorded {
 }
 
 impl Side {
-    pub(super) fn read(config: &Config, by: &[By], tape: &Tape, path: &Path) -> Result<Self> {
+    pub(super) fn read(config: &Config, by: &[GroupKey], tape: &Tape, path: &Path) -> Result<Self> {
         let name = path.display().to_string();
         families::require(tape, Family::Syscall, "syscalls").with_context(|| name.clone())?;
         let mut context = Context::new(config, tape).with_context(|| name.clone())?;
@@ -198,7 +198,7 @@ impl Side {
         let plan = Plan::by(by).naming(session);
         let question = &context.question;
         let (found, knowledge, coverage) = collect::one_of(3, tape, &question.scope, &question.book, &plan);
-        let of_all = if by.contains(&By::Syscall) { FxHashMap::default() } else { by_chance(tape, question, by) };
+        let of_all = if by.contains(&GroupKey::Syscall) { FxHashMap::default() } else { by_chance(tape, question, by) };
         let mut sums: BTreeMap<Identity, (Named, Adding<'_>)> = BTreeMap::new();
         // of two tapes, beside what is collected of one
         let mut kept = Kept::new(3);
@@ -206,8 +206,8 @@ impl Side {
         let rows = table::rows(&found, &knowledge, &context.question.book, &plan, Column::default());
         let lost = rows.lost();
         for row in rows.iter() {
-            let words = Words { session, book: &question.book, plan: &plan };
-            let (identity, named) = identify(by, &Keys { words, values: &row.key, task: row.task });
+            let words = KeyWords { session, book: &question.book, plan: &plan };
+            let (identity, named) = identify(by, &RowKeys { words, values: &row.key, task: row.task });
             let by_chance = match &row.call {
                 Some(call) if is_by_chance(&call.name) => (row.stats.calls, row.stats.errors),
                 Some(_) => (0, 0),
@@ -250,7 +250,7 @@ impl Side {
             whole,
             whole_loss,
             until: asked_to,
-            recorded: Recorded::of(session),
+            recorded: RecordedSet::of(session),
         })
     }
 
@@ -259,7 +259,7 @@ impl Side {
         is_short(&self.whole_loss, family, self.until)
     }
 
-    /// Of some calls it is not known of which key they are.
+    /// Whether it is not known of some calls of which key they are.
     pub(super) fn is_vague(&self) -> bool {
         self.vague || self.sums.values().any(|(_, sum)| sum.short)
     }

@@ -1,8 +1,8 @@
 //! What differs between two tapes besides their calls: time on CPUs, waiting and asleep, I/Os, faults, programs, exits.
 
-use super::rows::Unit;
+use super::rows::DiffUnit;
 use super::side::Side;
-use crate::derive::chance::{Common, Sample};
+use crate::derive::chance::{Common, KeySample};
 use crate::derive::measures::{self, KINDS, Kind, Measure};
 use crate::render::cell::Cell;
 use crate::render::mark;
@@ -31,13 +31,13 @@ pub(super) struct Line {
     kind: &'static Kind,
     before: Measure,
     after: Measure,
-    /// By more than chance.
+    /// Whether it changed by more than chance.
     pub changed: bool,
     /// Something that it is made from is missing.
     short: bool,
 }
 
-/// Those that both tapes have, in the order of [`KINDS`].
+/// Lines of what both tapes have, in the order of [`KINDS`].
 pub(super) fn lines(sides: [&Side; 2], scale: f64) -> Vec<Line> {
     let [Some(before), Some(after)] = sides.map(|side| side.whole.as_ref()) else { return Vec::new() };
     // there is no other key that says how much slower one of the machines is
@@ -55,7 +55,7 @@ pub(super) fn lines(sides: [&Side; 2], scale: f64) -> Vec<Line> {
 /// Whether a measure differs by more than chance.
 fn differs(common: &Common, kind: &Kind, pair: [Measure; 2]) -> bool {
     if kind.unit == measures::Unit::Count {
-        let count = |measure: Measure| Sample { calls: measure.sum, ..Sample::default() };
+        let count = |measure: Measure| KeySample { calls: measure.sum, ..KeySample::default() };
         return common.changed(&pair.map(count)).calls;
     }
     // of time on a CPU the stretches are cut by chance, and their sum is not
@@ -63,7 +63,7 @@ fn differs(common: &Common, kind: &Kind, pair: [Measure; 2]) -> bool {
     let sample = |measure: Measure| {
         let count = if computes { measure.count.max(EVEN) } else { measure.count };
         let even = (measure.sum as f64).powi(2) / count.max(1) as f64;
-        Sample { calls: count, errors: 0, time: measure.sum, squares: if computes { even } else { measure.squares } }
+        KeySample { calls: count, errors: 0, time: measure.sum, squares: if computes { even } else { measure.squares } }
     };
     let samples = pair.map(sample);
     common.changed(&samples).time
@@ -74,12 +74,12 @@ const EVEN: u64 = 1000;
 
 impl Line {
     /// How much more one thread spends so in the second tape, ns, in the unit of both.
-    fn weight(&self, unit: Unit) -> u64 {
+    fn weight(&self, unit: DiffUnit) -> u64 {
         unit.time(1, self.after.most).abs_diff(unit.time(0, self.before.most))
     }
 
     /// `waits 3.10 s more for a CPU (20.1 ms before, 3.12 s after)`.
-    fn sentence(&self, unit: Unit, each: &str) -> String {
+    fn sentence(&self, unit: DiffUnit, each: &str) -> String {
         let [a, b] = [unit.time(0, self.before.sum), unit.time(1, self.after.sum)];
         let word = if b >= a { "more" } else { "less" };
         let about = mark::about(self.short);
@@ -90,7 +90,7 @@ impl Line {
     }
 
     /// Its cells in text.
-    fn cells(&self, unit: Unit) -> Vec<String> {
+    fn cells(&self, unit: DiffUnit) -> Vec<String> {
         let about = mark::about(self.short);
         let mut cells = vec![self.kind.heading.to_owned()];
         if self.kind.unit == measures::Unit::Ns {
@@ -106,7 +106,7 @@ impl Line {
         cells
     }
 
-    /// As a row of [`WHOLE`].
+    /// Row of [`WHOLE`].
     pub(super) fn record(&self) -> Row<'static> {
         let unit = match self.kind.unit {
             measures::Unit::Ns => "ns",
@@ -131,7 +131,7 @@ impl Line {
 const CLEARLY: f64 = 1.25;
 
 /// The change that a thread feels most, in words, and how much time that is, ns; None: none is more than chance.
-pub(super) fn lead(lines: &[Line], unit: Unit, each: &str) -> Option<(String, u64)> {
+pub(super) fn lead(lines: &[Line], unit: DiffUnit, each: &str) -> Option<(String, u64)> {
     let times = lines.iter().filter(|line| line.changed && line.kind.unit == measures::Unit::Ns);
     let heavier = |best: Option<&'_ Line>, line: &Line| {
         best.is_none_or(|best| line.weight(unit) as f64 > best.weight(unit) as f64 * CLEARLY)
@@ -147,7 +147,7 @@ pub(super) fn lead(lines: &[Line], unit: Unit, each: &str) -> Option<(String, u6
 }
 
 /// A table of what changed, or of `all`; None: there is nothing to show.
-pub(super) fn table(lines: &[Line], unit: Unit, all: bool) -> Option<Table> {
+pub(super) fn table(lines: &[Line], unit: DiffUnit, all: bool) -> Option<Table> {
     let shown: Vec<&Line> = lines.iter().filter(|line| all || line.changed).collect();
     if shown.is_empty() {
         return None;
@@ -189,7 +189,7 @@ mod tests {
             line("asleep-futex", stretches(1, 1), stretches(1, 2266)),
         ];
         assert_eq!(lines.each_ref().map(|line| line.changed), [false, true, false]);
-        let (text, ns) = lead(&lines, Unit::same(), "").unwrap();
+        let (text, ns) = lead(&lines, DiffUnit::same(), "").unwrap();
         assert_eq!(ns, 31_990 * MS);
         assert_eq!(text, "waits 31.99 s more for a CPU (10.0 ms before, 32.00 s after)");
     }
@@ -202,7 +202,7 @@ mod tests {
         let lines =
             [line("asleep-disk", one(100, 1), one(100, 11)), line("asleep-futex", asleep(1600, 1), asleep(1600, 11))];
         assert!(lines.iter().all(|line| line.changed));
-        assert!(lead(&lines, Unit::same(), "").unwrap().0.starts_with("sleeps 1.00 s more uninterruptibly"));
+        assert!(lead(&lines, DiffUnit::same(), "").unwrap().0.starts_with("sleeps 1.00 s more uninterruptibly"));
     }
 
     #[test]
@@ -216,7 +216,7 @@ mod tests {
         assert!(
             lead(
                 &[line("exits", Measure { sum: 1, ..Measure::default() }, Measure { sum: 900, ..Measure::default() })],
-                Unit::same(),
+                DiffUnit::same(),
                 ""
             )
             .is_none()

@@ -41,14 +41,14 @@ impl End {
 
 /// The ends that are asked for.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(in crate::reports) struct Ends {
+pub(in crate::reports) struct AskedEnds {
     /// These, or all others.
     others: bool,
     ends: Vec<End>,
 }
 
-impl Ends {
-    /// From `0`, `1,2`, `KILL`, `signal`; with `!` or `!=` in front all others.
+impl AskedEnds {
+    /// Parses `0`, `1,2`, `KILL`, `signal`; with `!` or `!=` in front all others.
     pub(super) fn parse(text: &str) -> Result<Self> {
         let (others, list) = match text.strip_prefix('!') {
             Some(rest) => (true, rest.strip_prefix('=').unwrap_or(rest)),
@@ -70,7 +70,7 @@ mod tests {
 
     #[test]
     fn statuses_and_signals_and_all_others() {
-        let has = |text: &str, code: u32| Ends::parse(text).unwrap().has(&Ending { code, ..Ending::default() });
+        let has = |text: &str, code: u32| AskedEnds::parse(text).unwrap().has(&Ending { code, ..Ending::default() });
         let (ok, three, term, dumped) = (0, 3 << 8, 15, 11 | 0x80);
         for (text, expected) in [
             ("0", [true, false, false, false]),
@@ -84,7 +84,7 @@ mod tests {
             assert_eq!([ok, three, term, dumped].map(|code| has(text, code)), expected, "{text}");
         }
         for wrong in ["", "256", "-1", "0,", "NOSIG", "!", ">0"] {
-            assert!(Ends::parse(wrong).is_err(), "{wrong}");
+            assert!(AskedEnds::parse(wrong).is_err(), "{wrong}");
         }
     }
 }

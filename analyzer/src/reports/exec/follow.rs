@@ -7,32 +7,32 @@ use anyhow::Result;
 use systape_abi::Effect;
 use systape_format::reader::Tape;
 
-use super::ends::Ends;
+use super::ends::AskedEnds;
 use super::rows::{self, After, Row};
-use super::{Story, families, listing, notes, require};
+use super::{ExecInput, families, listing, notes, require};
 use crate::asked::config::Config;
 use crate::asked::config::view::Follows;
 use crate::derive::lost_calls::has_effect;
 use crate::derive::processes::interpreters::Interpreters;
-use crate::derive::processes::living::{Came, Living};
+use crate::derive::processes::living::{LifeFacts, Living};
 use crate::derive::processes::usage::Usages;
 use crate::render::out::Out;
-use crate::render::row::Times;
+use crate::render::row::ShownTimes;
 use crate::render::sink::Sink;
 use crate::reports::Context;
 use crate::reports::losses::{self, LOSS_LINES};
-use crate::table::loss::Listed;
+use crate::table::loss::ListedLoss;
 use crate::table::question::clock;
 use crate::values::order::InOrder as _;
 use crate::values::output::line;
 use crate::values::say::Verdict;
 
 /// The answer so far.
-pub(super) struct Followed {
+pub(super) struct FollowedExecs {
     /// What is asked; its `max_events` are those that are left.
     config: Config,
     /// Only programs that end so.
-    ends: Option<Ends>,
+    ends: Option<AskedEnds>,
     living: Living,
     /// The heading is printed, and what was not recorded is told.
     begun: bool,
@@ -40,9 +40,9 @@ pub(super) struct Followed {
     told_crowded: bool,
 }
 
-impl Followed {
+impl FollowedExecs {
     /// Nothing yet.
-    pub(super) fn new(config: &Config, ends: Option<Ends>) -> Self {
+    pub(super) fn new(config: &Config, ends: Option<AskedEnds>) -> Self {
         Self { config: config.clone(), ends, living: Living::default(), begun: false, told_crowded: false }
     }
 
@@ -52,7 +52,7 @@ impl Followed {
     }
 
     /// The rows that `came` adds, in order of time.
-    fn rows(&self, came: &Came, context: &mut Context<'_>) -> Vec<Row> {
+    fn rows(&self, came: &LifeFacts, context: &mut Context<'_>) -> Vec<Row> {
         let all = &self.living.processes.all;
         let mut rows = Vec::new();
         if !self.config.filters.failure {
@@ -77,7 +77,7 @@ impl Followed {
     }
 }
 
-impl Follows for Followed {
+impl Follows for FollowedExecs {
     fn add(&mut self, tape: &Tape, out: &mut Out) -> Result<ControlFlow<Verdict, Verdict>> {
         require(tape)?;
         let mut findings = Vec::new();
@@ -98,12 +98,12 @@ impl Follows for Followed {
         }
         loss.findings.append(&mut findings);
         loss.keep_counted_of(tape, &context.question.scope, |call| has_effect(call, |effect| effect == Effect::Exec));
-        let story = Story {
+        let story = ExecInput {
             context: &context,
             kernel_threads: false,
             processes: &self.living.processes,
             usages: &usages,
-            times: Times { session: tape.session(), clock: clock(tape) },
+            times: ShownTimes { session: tape.session(), clock: clock(tape) },
             stamps: context.stamps_and_wall(),
             until: tape.complete_until(),
             whole: false,
@@ -140,7 +140,7 @@ impl Follows for Followed {
             out.say("AT LEAST: there are too many processes to keep: of those that began long ago no end is shown");
             self.told_crowded = true;
         }
-        let verdict = losses::end(&context, out, sink.is_none(), Listed::Nothing)?;
+        let verdict = losses::end(&context, out, sink.is_none(), ListedLoss::Nothing)?;
         self.config.max_events -= rows.len().min(most) as u64;
         let verdict = verdict.doubted(self.living.lossy() || self.living.crowded);
         Ok(if self.config.max_events == 0 { ControlFlow::Break(verdict) } else { ControlFlow::Continue(verdict) })

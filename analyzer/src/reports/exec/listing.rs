@@ -5,7 +5,7 @@ use std::io;
 use serde_json::Value;
 use systape_format::model::UID_UNKNOWN;
 
-use super::Story;
+use super::ExecInput;
 use super::rows::{After, Row};
 use crate::derive::processes::interpreters::Asked;
 use crate::derive::processes::usage::Used;
@@ -58,9 +58,9 @@ pub(in crate::reports) struct Layout {
     /// Times are printed also if none are asked for.
     pub always_timed: bool,
     /// The heading.
-    pub head: fn(&Story<'_>) -> String,
+    pub head: fn(&ExecInput<'_>) -> String,
     /// An attempt.
-    pub line: fn(&Story<'_>, &Row) -> String,
+    pub line: fn(&ExecInput<'_>, &Row) -> String,
     /// How many there were stands at the end.
     pub counts: bool,
 }
@@ -82,7 +82,7 @@ pub(super) const LAYOUT: Layout = Layout {
 const TIME: Column = Column { name: "TIME", width: 9, places: 3, right: false };
 
 /// Prints `rows`.
-pub(super) fn print(story: &Story<'_>, layout: &Layout, rows: &[Row], out: &mut Out) -> io::Result<()> {
+pub(super) fn print(story: &ExecInput<'_>, layout: &Layout, rows: &[Row], out: &mut Out) -> io::Result<()> {
     let limit = usize::try_from(story.context.config.max_events).unwrap_or(usize::MAX);
     story.context.config.shown.rows(rows.len());
     let shown = rows.iter().take(limit);
@@ -114,7 +114,7 @@ pub(in crate::reports) fn number(number: u32) -> String {
     if number == 0 { "?".to_owned() } else { number.to_string() }
 }
 
-fn text(story: &Story<'_>, row: &Row) -> String {
+fn text(story: &ExecInput<'_>, row: &Row) -> String {
     let uid = if row.task.uid == UID_UNKNOWN { "?".to_owned() } else { row.task.uid.to_string() };
     let exit = match row.after {
         _ if row.errno != 0 => String::new(),
@@ -181,7 +181,7 @@ fn asked_for(row: &Row, asked: &Asked) -> String {
 }
 
 /// What the process used, if it ended as this program.
-fn used(story: &Story<'_>, row: &Row) -> Option<Used> {
+fn used(story: &ExecInput<'_>, row: &Row) -> Option<Used> {
     matches!(row.after, After::End(_)).then(|| story.usages.of(&row.task)).flatten()
 }
 
@@ -199,7 +199,7 @@ pub(in crate::reports) fn words(row: &Row) -> Option<String> {
 }
 
 /// A row of JSON and CSV.
-pub(super) fn record<'a>(story: &Story<'a>, row: &'a Row) -> row::Row<'a> {
+pub(super) fn record<'a>(story: &ExecInput<'a>, row: &'a Row) -> row::Row<'a> {
     let session = story.context.question.tape.session();
     let task = &row.task;
     let failed = row.errno != 0;

@@ -11,12 +11,12 @@ use systape_abi::{Abi, Effect, Selection};
 use systape_format::model::Family;
 use systape_format::reader::Tape;
 
-use self::ends::Ends;
+use self::ends::AskedEnds;
 use self::listing::Layout;
 use self::rows::After;
 use super::Context;
 use crate::asked::config::view::Part::All;
-use crate::asked::config::view::{Own, Rows, Run, TASKS, View};
+use crate::asked::config::view::{AnswerFn, Own, Rows, TASKS, View};
 use crate::asked::config::{Config, refuse};
 use crate::derive::lost_calls::has_effect;
 use crate::derive::processes::interpreters::Interpreters;
@@ -26,12 +26,12 @@ use crate::derive::signals::via;
 use crate::derive::summary::ledger::options;
 use crate::render::form::Format;
 use crate::render::out::Out;
-use crate::render::row::Times;
+use crate::render::row::ShownTimes;
 use crate::render::stamp::Stamps;
 use crate::reports::losses::{self, LOSS_LINES};
 use crate::table::calls;
 use crate::table::families::in_session;
-use crate::table::loss::Listed;
+use crate::table::loss::ListedLoss;
 use crate::table::question::clock;
 use crate::values::clock::Clock;
 use crate::values::output;
@@ -40,19 +40,19 @@ use crate::values::say::Verdict;
 /// What is printed.
 pub(in crate::reports) enum Form {
     /// Attempts to start a program; `failures`: those that failed too; `ends`: only programs that ended so.
-    List { layout: &'static Layout, failures: bool, ends: Option<Ends> },
+    List { layout: &'static Layout, failures: bool, ends: Option<AskedEnds> },
     /// The tree of processes; `all`: with kernel threads.
     Tree { all: bool },
 }
 
 /// Input of every form of both reports.
-pub(in crate::reports) struct Story<'a> {
+pub(in crate::reports) struct ExecInput<'a> {
     context: &'a Context<'a>,
     /// Kernel threads are in the tree too.
     kernel_threads: bool,
     processes: &'a Processes,
     usages: &'a Usages,
-    times: Times<'a>,
+    times: ShownTimes<'a>,
     pub stamps: Stamps,
     /// The time up to which lifetimes are known.
     until: u64,
@@ -78,8 +78,8 @@ pub(crate) static VIEW: View = View {
     ],
     tables: &[Rows::of("exec", &[All(&listing::EXEC)]), Rows::of("exec --tree", &[All(&tree::TREE)])],
     check,
-    run: Run::Prints(run),
-    follow: Some(|config| Ok(Box::new(follow::Followed::new(config, config.own::<Options>()?.ends()?)))),
+    run: AnswerFn::Prints(run),
+    follow: Some(|config| Ok(Box::new(follow::FollowedExecs::new(config, config.own::<Options>()?.ends()?)))),
     ..View::PLAIN
 };
 
@@ -95,8 +95,8 @@ struct Options {
 }
 
 impl Options {
-    fn ends(&self) -> Result<Option<Ends>> {
-        self.exit.as_deref().map(Ends::parse).transpose()
+    fn ends(&self) -> Result<Option<AskedEnds>> {
+        self.exit.as_deref().map(AskedEnds::parse).transpose()
     }
 }
 
@@ -156,7 +156,7 @@ pub(in crate::reports) fn answer(config: &Config, tape: &Tape, form: Form, out: 
     let until = tape.complete_until();
     let whole = context.question.loss.complete();
     let clock = if config.format == Format::Text { Clock::default() } else { clock(tape) };
-    let times = Times { session: tape.session(), clock };
+    let times = ShownTimes { session: tape.session(), clock };
     let lost = processes::read::lost(tape);
     let ends = whole && !lost && tape.end().is_some();
     let loss = &context.question.loss;
@@ -173,7 +173,7 @@ pub(in crate::reports) fn answer(config: &Config, tape: &Tape, form: Form, out: 
         left_out = if ends { 0 } else { rows.iter().filter(open).count() };
         rows.retain(|row| matches!(row.after, After::End(end) if asked.has(&end)));
     }
-    let story = Story {
+    let story = ExecInput {
         context: &context,
         kernel_threads: all,
         processes: &processes,
@@ -208,7 +208,7 @@ pub(in crate::reports) fn answer(config: &Config, tape: &Tape, form: Form, out: 
         Form::Tree { .. } => tree::print(&story, out)?,
         Form::List { layout, .. } => listing::print(&story, layout, &rows, out)?,
     }
-    let verdict = losses::end(&context, out, config.format == Format::Text, Listed::Nothing)?;
+    let verdict = losses::end(&context, out, config.format == Format::Text, ListedLoss::Nothing)?;
     if config.format != Format::Text {
         notes.iter().for_each(|line| out.say(line));
     }
@@ -253,7 +253,7 @@ fn has_execs(selection: &Selection) -> bool {
     [Abi::X86_64, Abi::I386].into_iter().all(|abi| has(abi, "execve") && has(abi, "execveat"))
 }
 
-impl Story<'_> {
+impl ExecInput<'_> {
     /// The exit column: status or signal; `-` alive at the end, `?` not known.
     fn exit_text(&self, end: Option<&Ending>, followed: bool) -> String {
         match end {

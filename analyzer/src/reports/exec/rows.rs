@@ -17,13 +17,13 @@ use crate::values::order::InOrder as _;
 /// Outcome of a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::reports) enum After {
-    /// Its process ended.
+    /// The process ended.
     End(Ending),
-    /// Its process executed another program at this time.
+    /// The process executed another program at this time.
     Exec(u64),
     /// No recorded event.
     Open,
-    /// It has just begun, and the rest will come.
+    /// The process has just begun, and the rest will come.
     Begun,
     /// The next recorded event may not be the next one: events of process life are missing between.
     Lost,
@@ -40,11 +40,11 @@ pub(in crate::reports) struct Row {
     pub ppid: u32,
     /// 0, or the errno.
     pub errno: u16,
-    /// Path; empty = not known.
+    /// Path of the program; empty = not known.
     pub path: Vec<u8>,
-    /// Arguments; empty = not known.
+    /// Arguments of the program; empty = not known.
     pub command: Arc<Command>,
-    /// Outcome.
+    /// What came after it.
     pub after: After,
     /// End of the call that failed; 0 = it succeeded.
     pub failed_at: u64,

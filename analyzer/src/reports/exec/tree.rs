@@ -4,7 +4,7 @@ use std::io;
 
 use serde_json::{Value, json};
 
-use super::Story;
+use super::ExecInput;
 use crate::derive::processes::{Image, Process};
 use crate::render::cell::Cell;
 use crate::render::json::{bytes, known};
@@ -50,13 +50,13 @@ const START: Column = Column { name: "START", width: 9, places: 3, right: true }
 const DEEPEST: usize = 40;
 
 /// A process and its depth.
-struct Node<'a> {
+struct TreeProcess<'a> {
     process: &'a Process,
     depth: usize,
 }
 
 /// Prints the tree.
-pub(super) fn print(story: &Story<'_>, out: &mut Out) -> io::Result<()> {
+pub(super) fn print(story: &ExecInput<'_>, out: &mut Out) -> io::Result<()> {
     let nodes = order(story, &shown(story));
     let limit = usize::try_from(story.context.config.max_events).unwrap_or(usize::MAX);
     story.context.config.shown.rows(nodes.len());
@@ -81,7 +81,7 @@ pub(super) fn print(story: &Story<'_>, out: &mut Out) -> io::Result<()> {
 }
 
 /// The shown processes: those that pass, their descendants, and their ancestors.
-fn shown(story: &Story<'_>) -> Vec<bool> {
+fn shown(story: &ExecInput<'_>) -> Vec<bool> {
     let (all, scope) = (&story.processes.all, &story.context.question.scope);
     let there = |process: &Process| {
         let gone = process.end().is_some_and(|end| end.ts < scope.from);
@@ -114,7 +114,7 @@ fn shown(story: &Story<'_>) -> Vec<bool> {
 }
 
 /// The shown processes, each followed by its children in order of start.
-fn order<'a>(story: &'a Story<'_>, show: &[bool]) -> Vec<Node<'a>> {
+fn order<'a>(story: &'a ExecInput<'_>, show: &[bool]) -> Vec<TreeProcess<'a>> {
     let all = &story.processes.all;
     let mut children: Vec<Vec<usize>> = vec![Vec::new(); all.len()];
     let mut stack = Vec::new();
@@ -131,7 +131,7 @@ fn order<'a>(story: &'a Story<'_>, show: &[bool]) -> Vec<Node<'a>> {
     stack.order_by_key(|(at, _)| std::cmp::Reverse((all[*at].start, all[*at].task.pid)));
     let mut nodes = Vec::new();
     while let Some((at, depth)) = stack.pop() {
-        nodes.push(Node { process: &all[at], depth });
+        nodes.push(TreeProcess { process: &all[at], depth });
         let mut below = std::mem::take(&mut children[at]);
         later_first(&mut below);
         stack.extend(below.into_iter().map(|child| (child, depth + 1)));
@@ -144,7 +144,7 @@ fn columns(cells: [&str; 4], last: &str) -> String {
     format!("{start} {lived:>10}  {exit:<12} {pid:>7}  {last}")
 }
 
-fn text(story: &Story<'_>, node: &Node<'_>) -> String {
+fn text(story: &ExecInput<'_>, node: &TreeProcess<'_>) -> String {
     let process = node.process;
     let start = match process {
         process if process.before => story.stamps.word(START, "before"),
@@ -170,13 +170,13 @@ fn text(story: &Story<'_>, node: &Node<'_>) -> String {
 }
 
 /// Whether a process without a known end is shown.
-pub(super) fn open(story: &Story<'_>) -> bool {
+pub(super) fn open(story: &ExecInput<'_>) -> bool {
     let all = story.processes.all.iter().zip(shown(story));
     all.into_iter().any(|(process, shown)| shown && process.end().is_none())
 }
 
 /// Whether its end would be known if it had ended.
-fn certain(story: &Story<'_>, process: &Process) -> bool {
+fn certain(story: &ExecInput<'_>, process: &Process) -> bool {
     process.followed || crate::table::question::everyone(story.context.question.tape)
 }
 
@@ -192,7 +192,7 @@ fn cut(mut text: String) -> String {
 }
 
 /// Its programs, one after the other.
-fn programs(story: &Story<'_>, process: &Process) -> String {
+fn programs(story: &ExecInput<'_>, process: &Process) -> String {
     let line = |image: &Image| match image.command.argv.as_slice() {
         [] if image.path.is_empty() => format!("[{}]", named(&image.task.comm)),
         [] => escaped(&image.path),
@@ -214,12 +214,12 @@ fn programs(story: &Story<'_>, process: &Process) -> String {
 
 /// Whether it had this program only from its parent: it had been forked when the recording began, and its exec came
 /// later.
-fn is_its_parents(story: &Story<'_>, process: &Process, image: &Image) -> bool {
+fn is_its_parents(story: &ExecInput<'_>, process: &Process, image: &Image) -> bool {
     let same = |of: &Image| !of.command.argv.is_empty() && of.command.argv == image.command.argv;
     !image.exec && process.parent.is_some_and(|at| story.processes.all[at].images.iter().any(same))
 }
 
-fn row<'a>(story: &Story<'a>, node: &Node<'a>) -> Row<'a> {
+fn row<'a>(story: &ExecInput<'a>, node: &TreeProcess<'a>) -> Row<'a> {
     let session = story.context.question.tape.session();
     let process = node.process;
     let task = &process.task;

@@ -13,8 +13,8 @@ use systape_format::reader::Tape;
 use super::proto::profile::{Function, Label, Line, Location, Mapping, Profile, Sample, ValueType};
 use super::{made, not_text};
 use crate::asked::config::Config;
-use crate::asked::config::view::{CALLS, CPUS, Own, PATHS, Reads, Run, TASKS, View};
-use crate::asked::options::stacks::DebugDirs;
+use crate::asked::config::view::{AnswerFn, CALLS, CPUS, Own, PATHS, Reads, TASKS, View};
+use crate::asked::options::stacks::SymbolPlaces;
 use crate::derive::stacks::graph::Graph;
 use crate::derive::stacks::label;
 use crate::derive::stacks::of::Of;
@@ -48,7 +48,7 @@ pub(crate) static VIEW: View = View {
         Ok(())
     },
     reads: |config| -> Result<Reads> { config.own::<Options>()?.names.reads() },
-    run: Run::Writes { make: |config| made(config, config.own::<Options>()?.output), run, tells_damage: false },
+    run: AnswerFn::Writes { make: |config| made(config, config.own::<Options>()?.output), run, tells_damage: false },
     ..View::PLAIN
 };
 
@@ -67,7 +67,7 @@ struct Options {
     output: Option<PathBuf>,
 
     #[command(flatten)]
-    names: DebugDirs,
+    names: SymbolPlaces,
 }
 
 fn run(config: &Config, tape: &Tape, file: Option<&mut NewFile>, out: &mut Out) -> Result<Verdict> {
@@ -91,7 +91,7 @@ fn run(config: &Config, tape: &Tape, file: Option<&mut NewFile>, out: &mut Out) 
 /// The profile of `sums`.
 fn profile(sums: &Sums<'_>, tape: &Tape) -> Profile {
     let (session, graph) = (tape.session(), sums.graph);
-    let mut made = Made::default();
+    let mut made = ProfileBuilder::default();
     // a stack has a value of each
     let metrics = [Metric::Count, Metric::Time, Metric::Bytes].map(|metric| (metric, sums.of.has(metric)));
     let metrics: Vec<Metric> = metrics.into_iter().filter(|(_, has)| *has).map(|(metric, _)| metric).collect();
@@ -127,7 +127,7 @@ fn profile(sums: &Sums<'_>, tape: &Tape) -> Profile {
 
 /// A profile being made.
 #[derive(Debug)]
-struct Made {
+struct ProfileBuilder {
     profile: Profile,
     texts: HashMap<String, i64>,
     /// By number of the label.
@@ -137,7 +137,7 @@ struct Made {
     within: HashMap<u64, u64>,
 }
 
-impl Default for Made {
+impl Default for ProfileBuilder {
     fn default() -> Self {
         let profile = Profile { string_table: vec![String::new()], ..Profile::default() };
         let texts = HashMap::from([(String::new(), 0)]);
@@ -145,7 +145,7 @@ impl Default for Made {
     }
 }
 
-impl Made {
+impl ProfileBuilder {
     fn text(&mut self, text: String) -> i64 {
         let table = &mut self.profile.string_table;
         *self.texts.entry(text).or_insert_with_key(|text| {

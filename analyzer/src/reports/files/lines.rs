@@ -4,7 +4,7 @@ use std::io::Write as _;
 use std::ops::{ControlFlow, Range};
 
 use anyhow::Result;
-use systape_abi::{ArgKind, FlagStyle, Io, errno_name};
+use systape_abi::{ArgKind, ContentIo, FlagStyle, errno_name};
 use systape_format::model::{CallState, Task};
 
 use super::{FILE_CALLS, is_file, on_files};
@@ -16,7 +16,7 @@ use crate::lines::value::narrow;
 use crate::render::mark;
 use crate::render::out::Out;
 use crate::render::paint;
-use crate::render::row::{Row, Times};
+use crate::render::row::{Row, ShownTimes};
 use crate::render::sink::Sink;
 use crate::render::stamp::{Column, Stamps};
 use crate::render::table::millis;
@@ -39,10 +39,10 @@ struct Lines<'a> {
 /// Which calls are listed, and how their lines look.
 pub(in crate::reports) struct List {
     /// What they do.
-    pub doing: Doing,
-    /// Those that took longer.
+    pub doing: ListedAction,
+    /// Least duration of calls that are listed, ns.
     pub slower: Option<u64>,
-    /// Those on what is no file too.
+    /// Whether those on what is no file are listed too.
     pub sockets: bool,
     /// Makes the texts of times.
     pub stamps: Stamps,
@@ -52,21 +52,21 @@ pub(in crate::reports) struct List {
 
 /// What calls do that are listed.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(in crate::reports) enum Doing {
+pub(in crate::reports) enum ListedAction {
     Open,
-    /// They ask for the attributes of a path or of what it is on.
+    /// Calls that ask for the attributes of a path or of what it is on.
     Stat,
-    /// They work on files, by path or descriptor.
+    /// Calls that work on files, by path or descriptor.
     Any,
 }
 
-impl Doing {
+impl ListedAction {
     fn is_done_by(self, info: &CallInfo) -> bool {
         /// Those of bcc's statsnoop, and others that do the same.
         const STATS: [&str; 9] =
             ["stat", "lstat", "newfstatat", "fstatat64", "stat64", "lstat64", "statx", "statfs", "statfs64"];
         match self {
-            Self::Open => info.io == Io::Open,
+            Self::Open => info.io == ContentIo::Open,
             Self::Stat => STATS.contains(&&*info.name),
             Self::Any => on_files(info),
         }
@@ -78,15 +78,15 @@ pub(in crate::reports) struct Layout {
     /// The heading.
     pub head: fn(&Stamps) -> Vec<u8>,
     /// A call; its thread's directory, if known, stands before paths that are relative to it.
-    pub line: fn(Listed, Option<&[u8]>, &Stamps) -> Vec<u8>,
+    pub line: fn(ListedCall, Option<&[u8]>, &Stamps) -> Vec<u8>,
 }
 
-/// As opensnoop, with flags and full paths.
+/// Layout of opensnoop, with flags and full paths.
 pub(super) const OPENS: Layout = Layout {
     head: |stamps| opened([&stamps.heading(TIME), "PID", "COMM", "FD", "ERR", "FLAGS", "PATH"]),
     line: |call, cwd, stamps| call.text(cwd, true, stamps),
 };
-/// As fileslower.
+/// Layout of fileslower.
 pub(super) const SLOWER: Layout = Layout {
     head: |stamps| slow([&stamps.heading(TIME), "COMM", "TID", "CALL", "BYTES", "LAT(ms)", "FILE"]),
     line: |call, cwd, stamps| call.text(cwd, false, stamps),
@@ -111,7 +111,7 @@ impl Place {
 }
 
 /// A call that is listed.
-pub(in crate::reports) struct Listed {
+pub(in crate::reports) struct ListedCall {
     pub start: u64,
     end: u64,
     dur: Duration,
@@ -121,7 +121,7 @@ pub(in crate::reports) struct Listed {
     pub ret: Option<i64>,
     /// The new descriptor; None: it failed, did not return, or opens nothing.
     pub fd: Option<i64>,
-    /// None: it did not fail, or did not return.
+    /// Error of the call; None: it did not fail, or did not return.
     pub errno: Option<u16>,
     flags: Option<(u64, String)>,
     read: Option<u64>,
@@ -130,7 +130,7 @@ pub(in crate::reports) struct Listed {
     unsized_bytes: bool,
     /// The path as the program gave it.
     pub given: Option<Vec<u8>>,
-    /// It is longer.
+    /// Whether it is longer.
     pub cut: bool,
     /// The file that was opened, as the kernel named it.
     opened: Option<Vec<u8>>,
@@ -139,16 +139,16 @@ pub(in crate::reports) struct Listed {
 
 impl Reader for Lines<'_> {
     type Sum = ();
-    type Row = Box<Listed>;
+    type Row = Box<ListedCall>;
 
     fn wants(&self, segment: usize) -> bool {
         self.context.question.scope.may_match(&self.context.question.tape.segments()[segment])
     }
 
-    fn read(&self, segment: &Loaded, range: Range<usize>, waiting: &mut Vec<Waiting<Box<Listed>>>) {
+    fn read(&self, segment: &Loaded, range: Range<usize>, waiting: &mut Vec<Waiting<Box<ListedCall>>>) {
         let filter = self.context.question.scope.segment(&segment.dict, segment.number);
         let calls: Vec<bool> = segment.calls.iter().map(|info| self.list.doing.is_done_by(info)).collect();
-        let anything = self.list.sockets || self.list.doing != Doing::Any;
+        let anything = self.list.sockets || self.list.doing != ListedAction::Any;
         for row in range {
             let state = segment.core.state[row];
             let dur = duration(segment, row);
@@ -176,16 +176,16 @@ impl Reader for Lines<'_> {
             let start = segment.time.start[row];
             waiting.push(Waiting {
                 row,
-                what: Box::new(Listed {
+                what: Box::new(ListedCall {
                     start,
                     end: start.saturating_add(segment.core.dur[row]),
                     dur,
                     task: segment.task(row).clone(),
                     call: info.long_name.clone(),
                     ret,
-                    fd: ret.filter(|_| info.io == Io::Open),
+                    fd: ret.filter(|_| info.io == ContentIo::Open),
                     errno: failed(state, errno).then_some(errno),
-                    flags: if info.io == Io::Open { open_flags(segment, row) } else { None },
+                    flags: if info.io == ContentIo::Open { open_flags(segment, row) } else { None },
                     read: bytes(info.io.reads().is_some()),
                     written: bytes(info.io.writes().is_some()),
                     unsized_bytes: moved.is_short(),
@@ -238,7 +238,7 @@ fn print(context: &mut Context<'_>, list: &List, out: &mut Out) -> Result<()> {
     let session = question.tape.session();
     let form = config.format.rows();
     let clock = if form.is_none() { Default::default() } else { clock(question.tape) };
-    let times = Times { session, clock };
+    let times = ShownTimes { session, clock };
     let sink = form.map(|form| Sink::new(form, &FILE_CALLS));
     let mut head = Vec::new();
     match &sink {
@@ -280,7 +280,7 @@ fn slow([time, comm, tid, call, bytes, latency, file]: [&str; 7]) -> Vec<u8> {
     format!("{time} {comm:<15} {tid:<7} {call:<12} {bytes:>9} {latency:>10} {file}\n").into_bytes()
 }
 
-impl Listed {
+impl ListedCall {
     fn text(self, cwd: Option<&[u8]>, opens: bool, stamps: &Stamps) -> Vec<u8> {
         let or = |text: Option<String>, otherwise: &str| text.unwrap_or_else(|| otherwise.to_owned());
         let (time, comm) = (stamps.text(TIME, self.start), escaped(&self.task.comm));
@@ -317,7 +317,7 @@ impl Listed {
         slow([&time, &comm, &self.task.tid.to_string(), &self.call, &bytes, &latency, &file])
     }
 
-    fn row(self, cwd: Option<&[u8]>, times: &Times<'_>, print: impl FnOnce(&Row<'_>)) {
+    fn row(self, cwd: Option<&[u8]>, times: &ShownTimes<'_>, print: impl FnOnce(&Row<'_>)) {
         let [first, second] = self.files.map(|place| place.and_then(|place| place.path(cwd)));
         let mut row = Row::new(&FILE_CALLS);
         row.set("ts_ns", times.since(self.start)).time("time", Some(self.start), times);

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use anyhow::Result;
 use rustc_hash::{FxHashMap, FxHashSet};
-use systape_abi::{ArgKind, Io};
+use systape_abi::{ArgKind, ContentIo};
 use systape_format::model::{CPU_NONE, Call, CallState, ERRNO_ANY, Family, Gap, GapCause};
 use systape_format::reader::Tape;
 use systape_format::table::TableDef;
@@ -19,7 +19,7 @@ use crate::derive::paths::feed::{Reader, Told, Waiting, feed};
 use crate::derive::paths::join;
 use crate::derive::paths::names::{Name, Use, uses};
 use crate::derive::summary::labels::Labels;
-use crate::derive::summary::ledger::{Judge, Judged, counts, threads};
+use crate::derive::summary::ledger::{Judged, RowJudge, counts, threads};
 use crate::derive::summary::plan::{Plan, RowPart};
 use crate::render::by;
 use crate::render::columns::Layout;
@@ -29,10 +29,10 @@ use crate::render::out::Out;
 use crate::render::rank;
 use crate::render::row::Row;
 use crate::render::table::{Table, millis};
-use crate::reports::keys::{Keys, Words};
+use crate::reports::keys::{KeyWords, RowKeys};
 use crate::reports::{Context, losses};
 use crate::table::group::Add as _;
-use crate::table::group::by::By;
+use crate::table::group::by::GroupKey;
 use crate::table::group::open::{Judge as OpenJudge, Open};
 use crate::table::group::packed::Packed;
 use crate::table::group::spilling::{Ordered, Parts, Spilling};
@@ -49,7 +49,7 @@ fn may_be_none(segment: &Loaded, row: usize, on: &Use<'_>) -> bool {
 }
 
 /// Reads calls for sums.
-struct Totals<'a> {
+struct SumReader<'a> {
     context: &'a Context<'a>,
     plan: &'a Plan,
     sockets: bool,
@@ -117,7 +117,7 @@ impl Sums {
 }
 
 /// A call on a file in the current directory.
-struct Relative {
+struct RelativeWork {
     key: Key,
     /// Index of the file in it.
     at: usize,
@@ -125,10 +125,10 @@ struct Relative {
     work: Work,
 }
 
-impl Totals<'_> {
+impl SumReader<'_> {
     /// Whether calls on a possible non-file are in a row: in that of the unknown file.
     fn counts_unknown(&self) -> bool {
-        self.sockets || self.plan.has(By::File)
+        self.sockets || self.plan.has(GroupKey::File)
     }
 
     /// Adds what was done by io_uring and io_submit.
@@ -138,7 +138,7 @@ impl Totals<'_> {
         operations::read(question, |operation, passes, (segment, entry)| {
             let file = operation.file.filter(|file| self.sockets || is_file(&Name::Known((*file).into())));
             // of what has no file: an end that was not told of, one of several results, a wait
-            let unknown = operation.file.is_none() && (operation.io() != Io::None || operation.op.is_none());
+            let unknown = operation.file.is_none() && (operation.io() != ContentIo::None || operation.op.is_none());
             if file.is_none() && !unknown {
                 return;
             }
@@ -152,7 +152,7 @@ impl Totals<'_> {
                 ..RowPart::default()
             };
             self.plan.row(&mut key, part, |_| file.map_or(Value::Unknown, |file| Value::Text(file.into())));
-            if let Some(at) = self.plan.place(By::Syscall) {
+            if let Some(at) = self.plan.place(GroupKey::Syscall) {
                 key[at] = operation.op.map_or(Value::Unknown, |op| Value::Text(op.into()));
             }
             let work = Work::of_operation(&operation);
@@ -164,7 +164,7 @@ impl Totals<'_> {
                 let number = tape.segments()[segment].segment;
                 sums.labels.add(self.plan.whose_is(task), task, self.plan, (number, entry));
             }
-            sums.add(&key, &work, self.plan.place(By::File));
+            sums.add(&key, &work, self.plan.place(GroupKey::File));
         })
     }
 
@@ -173,7 +173,7 @@ impl Totals<'_> {
         let question = &self.context.question;
         let (scope, book) = (&question.scope, &question.book);
         let threads = threads(tape, scope, self.plan);
-        let judge = Judge { scope, book, plan: self.plan, threads: threads.as_ref() };
+        let judge = RowJudge { scope, book, plan: self.plan, threads: threads.as_ref() };
         let segments = (0..tape.segments().len()).filter(|at| counts(tape, scope, *at)).collect();
         let (parts, coverage) = Scan::of(tape, segments).fold(Sums::default, |sums, segment, coverage| {
             let read = segment.dict().and_then(|dict| judge.rows(segment, &dict, |row| self.counted(sums, row)));
@@ -193,7 +193,7 @@ impl Totals<'_> {
         }
         let (work, lost) = (Work::counted(&info, &row), row.reason.is_loss());
         // of a descriptor that may be a socket's
-        let may_be_none = !self.counts_unknown() && info.io != Io::Open && !names_file(&info);
+        let may_be_none = !self.counts_unknown() && info.io != ContentIo::Open && !names_file(&info);
         if may_be_none || doubt.is_some() {
             sums.doubt(&key, &work, lost);
             return;
@@ -205,15 +205,15 @@ impl Totals<'_> {
     }
 }
 
-impl Reader for Totals<'_> {
+impl Reader for SumReader<'_> {
     type Sum = Sums;
-    type Row = Relative;
+    type Row = RelativeWork;
 
     fn wants(&self, segment: usize) -> bool {
         self.context.question.scope.may_match(&self.context.question.tape.segments()[segment])
     }
 
-    fn read(&self, segment: &Loaded, range: Range<usize>, waiting: &mut Vec<Waiting<Relative>>) -> Sums {
+    fn read(&self, segment: &Loaded, range: Range<usize>, waiting: &mut Vec<Waiting<RelativeWork>>) -> Sums {
         let filter = self.context.question.scope.segment(&segment.dict, segment.number);
         let calls: Vec<bool> = segment.calls.iter().map(|info| on_files(info)).collect();
         let mut part = Part::new(self, segment);
@@ -233,7 +233,7 @@ type Codes = (u32, u32, RowPart);
 
 /// Sums of a segment by its own numbers.
 struct Part<'a> {
-    totals: &'a Totals<'a>,
+    totals: &'a SumReader<'a>,
     segment: &'a Loaded,
     /// Whether task, call are needed.
     by_task: bool,
@@ -251,13 +251,14 @@ struct Part<'a> {
 const UNKNOWN: u32 = 1;
 
 impl<'a> Part<'a> {
-    fn new(totals: &'a Totals<'a>, segment: &'a Loaded) -> Self {
-        let has = |by: &By| totals.plan.has(*by);
+    fn new(totals: &'a SumReader<'a>, segment: &'a Loaded) -> Self {
+        let has = |by: &GroupKey| totals.plan.has(*by);
         Self {
             totals,
             segment,
-            by_task: [By::Pid, By::Tid, By::Comm, By::Uid].iter().any(has) || totals.plan.by_cgroup(),
-            by_call: has(&By::Syscall),
+            by_task: [GroupKey::Pid, GroupKey::Tid, GroupKey::Comm, GroupKey::Uid].iter().any(has)
+                || totals.plan.by_cgroup(),
+            by_call: has(&GroupKey::Syscall),
             files: vec![Value::None, Value::Unknown],
             numbers: FxHashMap::default(),
             sums: FxHashMap::default(),
@@ -267,7 +268,7 @@ impl<'a> Part<'a> {
     }
 
     /// Adds a call that passes.
-    fn call(&mut self, row: usize, waiting: &mut Vec<Waiting<Relative>>) {
+    fn call(&mut self, row: usize, waiting: &mut Vec<Waiting<RelativeWork>>) {
         let on = uses(self.segment, row).filter(|on| on.name != Name::Nothing);
         let on = on.filter(|on| self.totals.sockets || is_file(&on.name)).map(|on| match on.opened {
             // by the name that its reads and writes have
@@ -278,11 +279,11 @@ impl<'a> Part<'a> {
         if on.is_empty() {
             return;
         }
-        if self.totals.plan.has(By::File) { self.each_file(row, on, waiting) } else { self.together(row, on) }
+        if self.totals.plan.has(GroupKey::File) { self.each_file(row, on, waiting) } else { self.together(row, on) }
     }
 
     /// Adds a call for each file it is on.
-    fn each_file(&mut self, row: usize, mut on: Vec<Use<'a>>, waiting: &mut Vec<Waiting<Relative>>) {
+    fn each_file(&mut self, row: usize, mut on: Vec<Use<'a>>, waiting: &mut Vec<Waiting<RelativeWork>>) {
         while let Some(Use { arg, name, .. }) = on.pop() {
             // twice the same, as dup2 of a descriptor to itself, is one file
             let mut args = vec![arg];
@@ -301,9 +302,9 @@ impl<'a> Part<'a> {
                     self.files.len() as u32 - 1
                 }),
                 Name::InCwd(name) => {
-                    let at = self.totals.plan.place(By::File).unwrap_or(0);
+                    let at = self.totals.plan.place(GroupKey::File).unwrap_or(0);
                     let key = self.key(self.codes(row, UNKNOWN));
-                    waiting.push(Waiting { row, what: Relative { key, at, name: name.to_vec(), work } });
+                    waiting.push(Waiting { row, what: RelativeWork { key, at, name: name.to_vec(), work } });
                     self.waiting.insert(self.segment.core.task[row]);
                     continue;
                 }
@@ -351,7 +352,7 @@ impl<'a> Part<'a> {
         let (open, sums) = (std::mem::take(&mut self.open), std::mem::take(&mut self.sums));
         let mut seen = std::mem::take(&mut self.waiting);
         seen.extend(sums.keys().map(|codes| codes.0).chain(open.iter().map(|(codes, _)| codes.0)));
-        for entry in seen.into_iter().filter(|_| plan.has(By::Pid)) {
+        for entry in seen.into_iter().filter(|_| plan.has(GroupKey::Pid)) {
             let task = &self.segment.dict.tasks[entry as usize];
             all.labels.add(plan.whose_is(task), task, plan, (self.segment.number, entry));
         }
@@ -359,7 +360,7 @@ impl<'a> Part<'a> {
             all.doubt(&self.key(codes), &work, false);
         }
         for (codes, work) in sums {
-            all.add(&self.key(codes), &work, plan.place(By::File));
+            all.add(&self.key(codes), &work, plan.place(GroupKey::File));
         }
         all
     }
@@ -368,12 +369,12 @@ impl<'a> Part<'a> {
 /// Prints sums by `by`; returns whether a sum may be too low because calls were lost.
 pub(super) fn print(context: &mut Context<'_>, asked: &Asked<'_>, out: &mut Out) -> Result<bool> {
     let plan = Plan::by(asked.by).naming(context.question.tape.session());
-    let totals = Totals { context, plan: &plan, sockets: asked.sockets };
+    let totals = SumReader { context, plan: &plan, sockets: asked.sockets };
     let mut sums = Sums { groups: Spilling::new(Store::of_process(), 1), ..Sums::default() };
     let read = feed(&context.question, &totals, |told| {
         match told {
             Told::Sum(part) => sums.merge(part),
-            Told::Row(Relative { mut key, at, name, work }, cwd) => {
+            Told::Row(RelativeWork { mut key, at, name, work }, cwd) => {
                 if let Some(path) = cwd.and_then(|cwd| join(&cwd, &name)) {
                     key[at] = Value::Text(path.into());
                 }
@@ -398,12 +399,12 @@ pub(super) fn print(context: &mut Context<'_>, asked: &Asked<'_>, out: &mut Out)
 /// Which sums are printed, and how.
 pub(in crate::reports) struct Asked<'a> {
     /// The keys of rows.
-    pub by: &'a [By],
-    /// Of what is no file too.
+    pub by: &'a [GroupKey],
+    /// Whether sums of what is no file are made too.
     pub sockets: bool,
     /// Most rows.
     pub limit: usize,
-    /// Those with most of this come first; 0: they are left out.
+    /// Rank: those with most of this come first; 0: they are left out.
     pub rank: fn(&Work) -> u128,
     /// Rows of such files are left out.
     pub without: fn(&[u8]) -> bool,
@@ -414,10 +415,10 @@ pub(in crate::reports) struct Asked<'a> {
 /// The printed form of sums.
 struct Shown<'a> {
     context: &'a Context<'a>,
-    words: Words<'a>,
+    words: KeyWords<'a>,
     sums: &'a Sums,
     asked: &'a Asked<'a>,
-    by: &'a [By],
+    by: &'a [GroupKey],
     /// What operations of io_uring or io_submit read and wrote is not on the tape.
     operations_unseen: bool,
     /// The calls of the tape say what they needed.
@@ -430,7 +431,7 @@ struct Shown<'a> {
 const MAPPED_SHOWN: usize = 3;
 
 /// Whether calls, opens, reads, writes of a row may be too low.
-type Short = [bool; 4];
+type MayBeLow = [bool; 4];
 
 impl<'a> Shown<'a> {
     fn new(
@@ -440,8 +441,8 @@ impl<'a> Shown<'a> {
         asked: &'a Asked<'a>,
     ) -> Self {
         let question = &context.question;
-        let words = Words { session: question.tape.session(), book: &question.book, plan };
-        let out = |key: Packed<'_>| match plan.place(By::File).map(|at| key.key().swap_remove(at)) {
+        let words = KeyWords { session: question.tape.session(), book: &question.book, plan };
+        let out = |key: Packed<'_>| match plan.place(GroupKey::File).map(|at| key.key().swap_remove(at)) {
             Some(Value::Text(path)) => (asked.without)(&path),
             _ => false,
         };
@@ -532,10 +533,10 @@ impl<'a> Shown<'a> {
 
     /// The files of the rows that were mapped; None: none, or rows are of no file.
     fn mapped_text(&self, limit: usize) -> Option<String> {
-        self.by.contains(&By::File).then_some(())?;
+        self.by.contains(&GroupKey::File).then_some(())?;
         let mapped = self.rows.iter().take(limit).filter(|entry| entry.sum.work().mapped);
         // in the order of the rows, of which a file may have several
-        let mut names: Vec<String> = mapped.map(|entry| self.keys(&entry.key().key()).text(By::File)).collect();
+        let mut names: Vec<String> = mapped.map(|entry| self.keys(&entry.key().key()).text(GroupKey::File)).collect();
         let mut seen = BTreeSet::new();
         names.retain(|name| seen.insert(name.clone()));
         let shown: Vec<&str> = names.iter().take(MAPPED_SHOWN).map(String::as_str).collect();
@@ -547,11 +548,11 @@ impl<'a> Shown<'a> {
         (!names.is_empty()).then(|| format!("{text} {}{more}", shown.join(" ")))
     }
 
-    fn keys<'k>(&'k self, values: &'k [Value]) -> Keys<'k> {
-        Keys { words: self.words, values, task: self.sums.labels.get(values, self.words.plan) }
+    fn keys<'k>(&'k self, values: &'k [Value]) -> RowKeys<'k> {
+        RowKeys { words: self.words, values, task: self.sums.labels.get(values, self.words.plan) }
     }
 
-    fn row<'t>(&self, table: &'t TableDef, key: &[Value], work: &Work, short: Short) -> Row<'t> {
+    fn row<'t>(&self, table: &'t TableDef, key: &[Value], work: &Work, short: MayBeLow) -> Row<'t> {
         let [calls, opens, reads, writes] = short;
         let (mut row, keys) = (Row::new(table), self.keys(key));
         by::fill(&mut row, self.by, |by, name| keys.cell(by, name).into_owned());
@@ -562,7 +563,7 @@ impl<'a> Shown<'a> {
         row.bound("write_bytes", work.written, writes || work.written_short);
         row.bound("total_ns", work.ns, calls || work.ns_short).bound("max_ns", work.max, calls || work.ns_short);
         // calls of the unknown file may be another's, and what is lost may have mapped it
-        let nameless = self.words.plan.place(By::File).is_some_and(|at| !key[at].is_known());
+        let nameless = self.words.plan.place(GroupKey::File).is_some_and(|at| !key[at].is_known());
         row.set("mapped", Some(work.mapped).filter(|mapped| !nameless && (*mapped || !calls)));
         row.bound("ledger_calls", work.ledger, calls);
         let since = |ts: u64| ts.wrapping_sub(self.words.session.window_open) as i64;
@@ -572,7 +573,7 @@ impl<'a> Shown<'a> {
         row
     }
 
-    fn cells(&self, key: &[Value], work: &Work, [calls, opens, reads, writes]: Short) -> Vec<String> {
+    fn cells(&self, key: &[Value], work: &Work, [calls, opens, reads, writes]: MayBeLow) -> Vec<String> {
         let lead = mark::at_least;
         let count = |(count, more): (u64, bool)| format!("{}{count}", lead(more));
         let time = lead(calls || work.ns_short);
@@ -616,7 +617,7 @@ fn nameless_text(work: &Work) -> String {
 
 fn doubt_text(calls: u64, plan: &Plan, by_path: bool) -> String {
     let are = if calls == 1 { "call is" } else { "calls are" };
-    let hint = match (by_path, plan.has(By::File)) {
+    let hint = match (by_path, plan.has(GroupKey::File)) {
         (true, true) => " (without -P most are in rows)",
         (true, false) => " (without -P --by file,... shows most)",
         (false, false) => " (--by file,... shows most)",

@@ -1,6 +1,6 @@
 //! Work of calls on files: number, time, bytes.
 
-use systape_abi::Io;
+use systape_abi::ContentIo;
 use systape_format::model::{CallState, LedgerRow, NEEDS};
 
 use crate::derive::operations::Operation;
@@ -35,9 +35,9 @@ pub(in crate::reports) struct Work {
     pub read_short: bool,
     pub written_short: bool,
     pub ns_short: bool,
-    /// Of some reads it is not known what they needed: `cached` may be too low.
+    /// Whether it is not known of some reads what they needed: `cached` may be too low.
     pub cached_short: bool,
-    /// It was mapped into memory: what was read and written there is in no figure.
+    /// Whether it was mapped into memory: what was read and written there is in no figure.
     pub mapped: bool,
 }
 
@@ -82,7 +82,7 @@ impl Work {
         }
         work.first = segment.time.start.get(row).copied();
         work.last = work.first.map(|start| start.saturating_add(segment.core.dur[row]));
-        work.opens = u64::from(info.io == Io::Open);
+        work.opens = u64::from(info.io == ContentIo::Open);
         let flags = segment.args.args.get(row).map_or(0, |args| args[3]);
         // the loader maps programs and libraries, which are not read by calls anyway
         let maps = matches!(&*info.name, "mmap" | "mmap2") && flags & MAP_DENYWRITE == 0;
@@ -115,9 +115,9 @@ impl Work {
         work.first = operation.dur.map(|dur| operation.end.saturating_sub(dur));
         work.last = Some(operation.end).filter(|_| !short);
         match io {
-            Io::Open => work.opens = 1,
-            Io::Read(_) => (work.reads, work.read, work.read_short, work.cached_short) = (1, bytes, short, true),
-            Io::Write(_) => (work.writes, work.written, work.written_short) = (1, bytes, short),
+            ContentIo::Open => work.opens = 1,
+            ContentIo::Read(_) => (work.reads, work.read, work.read_short, work.cached_short) = (1, bytes, short, true),
+            ContentIo::Write(_) => (work.writes, work.written, work.written_short) = (1, bytes, short),
             // which way they went is not known
             _ if io.moves_bytes() || operation.op.is_none() => (work.read_short, work.written_short) = (true, true),
             _ => {}
@@ -139,7 +139,7 @@ impl Work {
         let timed = row.state == CallState::Complete;
         Self {
             calls: row.count,
-            opens: io(info.io == Io::Open),
+            opens: io(info.io == ContentIo::Open),
             reads: io(info.io.reads().is_some()),
             writes: io(info.io.writes().is_some()),
             errors: io(any || failed(row.state, row.errno)),
@@ -161,7 +161,7 @@ impl Work {
 #[derive(Clone, Debug)]
 pub(super) enum Kept {
     Narrow(Narrow),
-    /// Any.
+    /// Any work.
     Wide(Box<Work>),
 }
 

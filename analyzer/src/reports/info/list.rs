@@ -7,10 +7,10 @@ use anyhow::Result;
 use systape_format::model::Session;
 use systape_format::reader::Tape;
 
-use super::Facts;
+use super::TapeFacts;
 use crate::asked::config::Config;
 use crate::asked::config::view::Part::All;
-use crate::asked::config::view::{Operands, Rows, Run, View};
+use crate::asked::config::view::{AnswerFn, Operands, Rows, View};
 use crate::render::out::Out;
 use crate::render::row::{Judgement, Row};
 use crate::render::table::Table;
@@ -49,7 +49,7 @@ pub(crate) static VIEW: View = View {
         ("analyze list a.tape b.tape --format json", "two tapes, an object each"),
     ],
     tables: &[Rows::of("list", &[All(&LIST)])],
-    run: Run::Many(run),
+    run: AnswerFn::Many(run),
     ..View::PLAIN
 };
 
@@ -141,7 +141,7 @@ impl Line {
 
 impl Summed {
     fn of(tape: &Tape) -> Self {
-        let facts = Facts::gather(tape);
+        let facts = TapeFacts::gather(tape);
         let (whole, session): (bool, &Session) = (tape.session_is_whole(), tape.session());
         let end = tape.end();
         let findings = tape.findings().len() + facts.unreadable.len();

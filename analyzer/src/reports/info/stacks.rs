@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 use systape_format::model::{Session, StackMode, StackOf, StackStatus};
 
-use crate::derive::stacks::ending::Ending;
+use crate::derive::stacks::ending::StackEnding;
 use crate::derive::stacks::label;
 use crate::derive::stacks::recorded::{Inventory, Unnamed};
 use crate::render::json::bytes;
@@ -60,7 +60,7 @@ pub(super) fn lines(session: &Session, inventory: &Inventory) -> Vec<(&'static s
         let reasons = statuses.iter().filter(|(status, _)| !status.is_complete());
         for (nth, (status, count)) in reasons.enumerate() {
             text.push_str(if nth == 0 { ": " } else { "; " });
-            text.push_str(&format!("{} ({count})", Ending::Status(*status).words()));
+            text.push_str(&format!("{} ({count})", StackEnding::Status(*status).words()));
         }
         lines.push(("", text));
     }
@@ -114,7 +114,7 @@ fn events(inventory: &Inventory) -> Value {
         let complete: u64 = statuses.iter().filter(|(status, _)| status.is_complete()).map(|(_, count)| count).sum();
         let reasons: Map<String, Value> = statuses
             .iter()
-            .map(|(status, count)| (Ending::Status(*status).name().to_owned(), (*count).into()))
+            .map(|(status, count)| (StackEnding::Status(*status).name().to_owned(), (*count).into()))
             .collect();
         let count: u64 = statuses.values().sum();
         events.insert(name(*of).to_owned(), json!({"stacks": count, "complete": complete, "status": reasons}));

@@ -9,29 +9,29 @@ use systape_format::model::{Family, Gap, GapCause};
 use systape_format::reader::Tape;
 
 use super::party::Unseen;
-use super::{Story, missing, passes, recorded, rows, text};
+use super::{KillsInput, missing, passes, recorded, rows, text};
 use crate::asked::config::Config;
 use crate::asked::config::view::Follows;
 use crate::derive::processes::living::Living;
 use crate::derive::processes::track::key;
 use crate::derive::signals::pending::Pending;
-use crate::derive::signals::{Choice, Missing, Record, Tracker};
+use crate::derive::signals::{Missing, SignalChoice, SignalLine, Tracker};
 use crate::render::form::{Form, Format};
 use crate::render::out::Out;
 use crate::render::sink::Sink;
 use crate::reports::Context;
 use crate::reports::losses;
-use crate::table::loss::{Listed, loses};
+use crate::table::loss::{ListedLoss, loses};
 use crate::values::say::Verdict;
 
 /// Most losses that are kept; of more, any time may be one.
 const MOST_GAPS: usize = 1024;
 
 /// The answer so far.
-pub(super) struct Followed {
+pub(super) struct FollowedKills {
     /// What is asked; its `max_events` are those that are left.
     config: Config,
-    choice: Choice,
+    choice: SignalChoice,
     verbose: bool,
     living: Living,
     pending: Pending,
@@ -45,9 +45,9 @@ pub(super) struct Followed {
     begun: bool,
 }
 
-impl Followed {
+impl FollowedKills {
     /// Nothing yet.
-    pub(super) fn new(config: &Config, choice: Choice, verbose: bool) -> Self {
+    pub(super) fn new(config: &Config, choice: SignalChoice, verbose: bool) -> Self {
         Self {
             config: config.clone(),
             choice,
@@ -62,7 +62,12 @@ impl Followed {
     }
 
     /// The signals that `tape` adds, and again those of before that ended a process now; in order of time.
-    fn records(&mut self, context: &Context<'_>, ended: &FxHashSet<u64>, findings: &mut Vec<String>) -> Vec<Record> {
+    fn records(
+        &mut self,
+        context: &Context<'_>,
+        ended: &FxHashSet<u64>,
+        findings: &mut Vec<String>,
+    ) -> Vec<SignalLine> {
         let tape = context.question.tape;
         let mut tracker = Tracker::new(&self.living.processes, &self.choice, passes(context));
         tracker = tracker.hiding_calls(tape.session().registers_unknown);
@@ -90,7 +95,7 @@ impl Followed {
             _ => record.outcome.end.is_some() && ended.contains(&key(&record.sent.target)),
         });
         self.number(&mut records, &acts);
-        let place = |record: &Record| record.sent.place.filter(|(at, _)| *at >= acts.len());
+        let place = |record: &SignalLine| record.sent.place.filter(|(at, _)| *at >= acts.len());
         let printed: FxHashMap<(usize, u32), u32> =
             records.iter().filter_map(|record| Some((place(record)?, record.act))).collect();
         for (at, (events, dict, calls)) in came.iter().enumerate() {
@@ -103,7 +108,7 @@ impl Followed {
     }
 
     /// Continues the numbers of acts; a signal that has one keeps it.
-    fn number(&mut self, records: &mut [Record], acts: &[u32]) {
+    fn number(&mut self, records: &mut [SignalLine], acts: &[u32]) {
         let mut numbers = FxHashMap::default();
         for record in records {
             let before = record.sent.place.and_then(|(at, _)| acts.get(at)).copied().filter(|act| *act != 0);
@@ -124,7 +129,7 @@ impl Followed {
     }
 }
 
-impl Follows for Followed {
+impl Follows for FollowedKills {
     fn add(&mut self, tape: &Tape, out: &mut Out) -> Result<ControlFlow<Verdict, Verdict>> {
         let (signals, life) = recorded(tape)?;
         let mut findings = Vec::new();
@@ -141,7 +146,7 @@ impl Follows for Followed {
         }
         let records = self.records(&context, &ended, &mut findings);
         context.question.loss.findings.append(&mut findings);
-        let story = Story {
+        let story = KillsInput {
             context: &context,
             choice: &self.choice,
             verbose: self.verbose,
@@ -178,7 +183,7 @@ impl Follows for Followed {
             }
         };
         self.begun = true;
-        let listed = if config.format == Format::Json { Listed::Gaps } else { Listed::Nothing };
+        let listed = if config.format == Format::Json { ListedLoss::Gaps } else { ListedLoss::Nothing };
         let verdict = losses::end(&context, out, config.format == Format::Text, listed)?;
         let verdict = verdict.doubted(self.living.lossy() || self.living.crowded || self.pending.crowded);
         self.config.max_events -= printed as u64;

@@ -20,31 +20,31 @@ use self::party::Unseen;
 use self::stacks::SenderStacks;
 use super::Context;
 use crate::asked::config::view::Part::All;
-use crate::asked::config::view::{Own, Rows, Run, TASKS, View};
+use crate::asked::config::view::{AnswerFn, Own, Rows, TASKS, View};
 use crate::asked::config::{Config, refuse};
-use crate::asked::options::stacks::DebugDirs;
+use crate::asked::options::stacks::SymbolPlaces;
 use crate::derive::processes::{self, Processes};
 use crate::derive::signals::track::Passes;
-use crate::derive::signals::{Cause, Choice, Missing, Record, Tracker};
+use crate::derive::signals::{EndedTarget, Missing, SignalChoice, SignalLine, Tracker};
 use crate::lines::tables as lines;
 use crate::render::form::Format;
 use crate::render::out::Out;
 use crate::render::stamp::Stamps;
 use crate::reports::losses;
 use crate::table::families;
-use crate::table::loss::Listed;
+use crate::table::loss::ListedLoss;
 use crate::table::question::clock;
 use crate::table::scan::Scan;
 use crate::values::say::Verdict;
 
 /// Input of every form of the report.
-struct Story<'a> {
+struct KillsInput<'a> {
     context: &'a Context<'a>,
-    choice: &'a Choice,
+    choice: &'a SignalChoice,
     verbose: bool,
     stamps: Stamps,
     processes: &'a Processes,
-    records: &'a [Record],
+    records: &'a [SignalLine],
     /// Signals were recorded.
     signals: bool,
     /// Process life was recorded.
@@ -59,9 +59,9 @@ struct Story<'a> {
     stacks: Option<RefCell<SenderStacks<'a>>>,
 }
 
-impl Story<'_> {
+impl KillsInput<'_> {
     /// Whether the end of the target would be known.
-    fn certain(&self, record: &Record) -> bool {
+    fn certain(&self, record: &SignalLine) -> bool {
         let followed = record.outcome.followed || crate::table::question::everyone(self.context.question.tape);
         self.whole && self.ends && self.life && followed
     }
@@ -80,10 +80,10 @@ pub(crate) static VIEW: View = View {
     tables: &[Rows::of("kills", &[All(&rows::KILLS)]), Rows::json("kills", &[All(&lines::LOSSES)])],
     check,
     reads: |config| config.own::<Options>()?.names.reads(),
-    run: Run::Prints(run),
+    run: AnswerFn::Prints(run),
     follow: Some(|config| {
         let own: Options = config.own()?;
-        Ok(Box::new(follow::Followed::new(config, own.signals()?, own.verbose)))
+        Ok(Box::new(follow::FollowedKills::new(config, own.signals()?, own.verbose)))
     }),
     ..View::PLAIN
 };
@@ -103,12 +103,12 @@ struct Options {
     verbose: bool,
 
     #[command(flatten)]
-    names: DebugDirs,
+    names: SymbolPlaces,
 }
 
 impl Options {
     /// The selected signals.
-    fn signals(&self) -> Result<Choice> {
+    fn signals(&self) -> Result<SignalChoice> {
         if self.all && !self.signal.is_empty() {
             bail!("--all and --signal: give one of them");
         }
@@ -118,9 +118,9 @@ impl Options {
         };
         let numbers = self.signal.iter().map(number).collect::<Result<Vec<u32>>>()?;
         Ok(match numbers {
-            _ if self.all => Choice::All,
-            numbers if numbers.is_empty() => Choice::Fatal,
-            numbers => Choice::These(numbers),
+            _ if self.all => SignalChoice::All,
+            numbers if numbers.is_empty() => SignalChoice::Fatal,
+            numbers => SignalChoice::These(numbers),
         })
     }
 
@@ -168,20 +168,20 @@ fn run(config: &Config, tape: &Tape, out: &mut Out) -> Result<Verdict> {
     let (processes, records) = (&processes, &records);
     let stamps = context.stamps_and_wall();
     let story =
-        Story { context, choice, verbose, stamps, processes, records, signals, life, whole, ends, unseen, stacks };
+        KillsInput { context, choice, verbose, stamps, processes, records, signals, life, whole, ends, unseen, stacks };
     match config.format.rows() {
         None => text::print(&story, out)?,
         Some(form) => rows::print(&story, form, clock(tape), out)?,
     }
     story.stacks.iter().for_each(|stacks| stacks.borrow().findings.iter().for_each(|finding| out.say(finding)));
-    let listed = if config.format == Format::Json { Listed::Gaps } else { Listed::Nothing };
+    let listed = if config.format == Format::Json { ListedLoss::Gaps } else { ListedLoss::Nothing };
     let verdict = losses::end(context, out, config.format == Format::Text, listed)?;
     if config.format != Format::Text {
         missing(tape.session(), signals, life).iter().for_each(|line| out.say(line));
     }
     // the end of a process, and what was lost before it, may lie outside of the time asked for
-    let unknown = |record: &Record| record.outcome.end.is_none() && record.unseen.is_none() && !ends;
-    let doubted = records.iter().any(|record| matches!(record.outcome.cause, Cause::Maybe(_)) || unknown(record));
+    let unknown = |record: &SignalLine| record.outcome.end.is_none() && record.unseen.is_none() && !ends;
+    let doubted = records.iter().any(|record| matches!(record.outcome.cause, EndedTarget::Maybe(_)) || unknown(record));
     Ok(verdict.doubted(doubted))
 }
 
@@ -226,15 +226,19 @@ fn missing(session: &Session, signals: bool, life: bool) -> Option<String> {
 /// The passing records, in order of time.
 fn collect(
     context: &Context<'_>,
-    choice: &Choice,
+    choice: &SignalChoice,
     processes: &Processes,
     findings: &mut Vec<String>,
-) -> Result<Vec<Record>> {
+) -> Result<Vec<SignalLine>> {
     records(context, Tracker::new(processes, choice, passes(context)), findings)
 }
 
 /// What `tracker` makes of the tape's signals, in order of time; what cannot be read is added to `findings`.
-pub(crate) fn records(context: &Context<'_>, tracker: Tracker<'_>, findings: &mut Vec<String>) -> Result<Vec<Record>> {
+pub(crate) fn records(
+    context: &Context<'_>,
+    tracker: Tracker<'_>,
+    findings: &mut Vec<String>,
+) -> Result<Vec<SignalLine>> {
     let mut tracker = tracker.hiding_calls(context.question.tape.session().registers_unknown);
     let coverage = Scan::all(context.question.tape).walk(
         "signals",

@@ -5,7 +5,7 @@ use systape_format::model::{Ancestor, Gap, Session, Task, UID_UNKNOWN};
 
 use crate::derive::processes::Processes;
 use crate::derive::processes::read::lost_between;
-use crate::derive::signals::Record;
+use crate::derive::signals::SignalLine;
 use crate::render::cell::Cell;
 use crate::render::json::{bytes, known};
 use crate::render::row::{Row, some, user};
@@ -14,7 +14,7 @@ use crate::values::words::{command, named};
 /// Times in which process life is missing, so that a process may have had another program.
 #[derive(Debug)]
 pub(super) struct Unseen {
-    /// By gaps.
+    /// Losses by gaps.
     pub gaps: Vec<Gap>,
     /// Some of it is unreadable.
     pub torn: bool,
@@ -38,7 +38,7 @@ pub(super) struct Party<'a> {
 
 impl<'a> Party<'a> {
     /// The sender; None = none, or not known.
-    pub(super) fn sender(record: &'a Record, processes: &'a Processes, unseen: &Unseen) -> Option<Self> {
+    pub(super) fn sender(record: &'a SignalLine, processes: &'a Processes, unseen: &Unseen) -> Option<Self> {
         let event = &record.sent.event;
         let task = record.sender()?;
         // read at that very moment
@@ -52,7 +52,7 @@ impl<'a> Party<'a> {
     }
 
     /// The target.
-    pub(super) fn target(record: &'a Record, processes: &'a Processes, unseen: &Unseen) -> Self {
+    pub(super) fn target(record: &'a SignalLine, processes: &'a Processes, unseen: &Unseen) -> Self {
         let (task, ts) = (&record.sent.target, record.sent.event.ts);
         let argv = certain(processes, task, ts, unseen).and_then(|()| command_at(processes, task, ts));
         Self::new(task, argv, &record.sent.target_above, processes)

@@ -6,16 +6,16 @@ use serde_json::Value;
 use systape_format::model::SignalInfo;
 use systape_format::reader::Tape;
 
-use super::Story;
+use super::KillsInput;
 use super::party::Party;
 use crate::derive::signals::outcome::{blocked, explains, result_name};
 use crate::derive::signals::via::{self, code_name, fault_address};
-use crate::derive::signals::{Cause, Disposition, Record, Via};
+use crate::derive::signals::{Disposition, EndedTarget, SignalLine, Via};
 use crate::lines::tables::LOSSES;
 use crate::render::cell::Cell;
 use crate::render::form::Form;
 use crate::render::out::Out;
-use crate::render::row::{Judgement, Row, Times};
+use crate::render::row::{Judgement, Row, ShownTimes};
 use crate::reports::losses;
 use crate::table::question::clock;
 use crate::values::clock::Clock;
@@ -88,32 +88,32 @@ systape_format::tables! {
 }
 
 /// Prints the selected records; in JSON losses come first.
-pub(super) fn print(story: &Story<'_>, form: Form, clock: Clock, out: &mut Out) -> io::Result<()> {
+pub(super) fn print(story: &KillsInput<'_>, form: Form, clock: Clock, out: &mut Out) -> io::Result<()> {
     let session = story.context.question.tape.session();
     if form == Form::Json {
         gaps(story, out)?;
     }
-    let times = Times { session, clock };
+    let times = ShownTimes { session, clock };
     out.rows(&KILLS, Judgement::Each, shown(story).map(|record| row(story, record, &times)))
 }
 
 /// Prints the losses as JSON.
-pub(super) fn gaps(story: &Story<'_>, out: &mut Out) -> io::Result<()> {
+pub(super) fn gaps(story: &KillsInput<'_>, out: &mut Out) -> io::Result<()> {
     out.rows(&LOSSES, Judgement::Each, losses::rows(story.context, &story.context.question.loss))
 }
 
 /// Passes each row to `print`, with times by the clocks of `tape`; returns how many.
-pub(super) fn each(story: &Story<'_>, tape: &Tape, mut print: impl FnMut(Row<'_>)) -> usize {
-    let times = Times { session: tape.session(), clock: clock(tape) };
+pub(super) fn each(story: &KillsInput<'_>, tape: &Tape, mut print: impl FnMut(Row<'_>)) -> usize {
+    let times = ShownTimes { session: tape.session(), clock: clock(tape) };
     shown(story).map(|record| print(row(story, record, &times))).count()
 }
 
 /// The records that are printed.
-fn shown<'a>(story: &'a Story<'_>) -> impl Iterator<Item = &'a Record> {
+fn shown<'a>(story: &'a KillsInput<'_>) -> impl Iterator<Item = &'a SignalLine> {
     story.records.iter().take(usize::try_from(story.context.config.max_events).unwrap_or(usize::MAX))
 }
 
-fn row<'a>(story: &'a Story<'_>, record: &'a Record, times: &Times<'_>) -> Row<'a> {
+fn row<'a>(story: &'a KillsInput<'_>, record: &'a SignalLine, times: &ShownTimes<'_>) -> Row<'a> {
     let session = story.context.question.tape.session();
     let mut row = Row::new(&KILLS);
     common(&mut row, record, times);
@@ -132,7 +132,7 @@ fn row<'a>(story: &'a Story<'_>, record: &'a Record, times: &Times<'_>) -> Row<'
 }
 
 /// Sets the columns that belong to neither side.
-fn common<'a>(row: &mut Row<'a>, record: &'a Record, times: &Times<'_>) {
+fn common<'a>(row: &mut Row<'a>, record: &'a SignalLine, times: &ShownTimes<'_>) {
     let (sent, event, seen) = (&record.sent, &record.sent.event, record.unseen.is_none());
     let coded = event.info == SignalInfo::Siginfo;
     let fault = matches!(record.via, Via::Fault | Via::Seccomp | Via::UserDispatch | Via::MemoryError) && coded;
@@ -170,7 +170,7 @@ fn common<'a>(row: &mut Row<'a>, record: &'a Record, times: &Times<'_>) {
 }
 
 /// Sets the outcome: `exited` of a process that did not end is false only if nothing is missing.
-fn outcome(row: &mut Row<'_>, story: &Story<'_>, record: &Record) {
+fn outcome(row: &mut Row<'_>, story: &KillsInput<'_>, record: &SignalLine) {
     let (outcome, ts) = (&record.outcome, record.sent.event.ts);
     let (end, taken) = (outcome.end, outcome.taken);
     let harmless = explains(&record.sent.event).is_none();
@@ -183,9 +183,9 @@ fn outcome(row: &mut Row<'_>, story: &Story<'_>, record: &Record) {
     row.set(
         "outcome_cause",
         match outcome.cause {
-            Cause::Yes => Cell::Flag(true),
+            EndedTarget::Yes => Cell::Flag(true),
             // of how its target ended nothing may be known
-            Cause::No if record.unseen.is_none() && (end.is_some() || harmless || story.certain(record)) => {
+            EndedTarget::No if record.unseen.is_none() && (end.is_some() || harmless || story.certain(record)) => {
                 Cell::Flag(false)
             }
             _ => Cell::Null,
@@ -194,6 +194,6 @@ fn outcome(row: &mut Row<'_>, story: &Story<'_>, record: &Record) {
     let since = taken.map(|taken| taken.ts.saturating_sub(ts));
     row.bound("outcome_taken_ns", since, taken.is_some_and(|taken| taken.at_most));
     row.set("outcome_handler", taken.filter(|taken| taken.handler > 1).map(|taken| taken.handler));
-    let maybe = record.unseen.is_none().then_some(matches!(outcome.cause, Cause::Maybe(_)));
+    let maybe = record.unseen.is_none().then_some(matches!(outcome.cause, EndedTarget::Maybe(_)));
     row.set("outcome_maybe_cause", maybe);
 }

@@ -7,24 +7,24 @@ use crate::derive::processes::Ending;
 use crate::derive::signals::missing::Lost;
 use crate::derive::signals::outcome::{ALREADY_PENDING, IGNORED, OVERFLOW, Taken, blocked, queued};
 use crate::derive::signals::via::fault_address;
-use crate::derive::signals::{Cause, Disposition, Record, Via, ends, via};
+use crate::derive::signals::{Disposition, EndedTarget, SignalLine, Via, ends, via};
 use crate::render::mark;
 use crate::values::words::{bytes, escaped, span};
 use systape_abi::signo::SIGABRT;
 
 /// The effect of the signal on its target.
-pub(super) fn verb(record: &Record) -> &'static str {
+pub(super) fn verb(record: &SignalLine) -> &'static str {
     match record.outcome {
         _ if record.unseen.is_some() => "died",
-        outcome if outcome.cause == Cause::Yes => "killed",
-        outcome if outcome.cause != Cause::No => "maybe killed",
+        outcome if outcome.cause == EndedTarget::Yes => "killed",
+        outcome if outcome.cause != EndedTarget::No => "maybe killed",
         outcome if outcome.stopped => "stopped",
         _ => "signalled",
     }
 }
 
 /// Sender and way.
-pub(super) fn by(record: &Record) -> String {
+pub(super) fn by(record: &SignalLine) -> String {
     let mut text = String::new();
     let sent = &record.sent;
     // who ran out of memory has its place behind, the parent that ended too
@@ -48,7 +48,7 @@ pub(super) fn fault(event: &SignalEvent, via: Via) -> String {
 }
 
 /// Details of the way it was sent.
-fn detail(record: &Record) -> String {
+fn detail(record: &SignalLine) -> String {
     let (sent, event) = (&record.sent, &record.sent.event);
     match record.via {
         Via::Kill => match sent.group() {
@@ -72,7 +72,7 @@ fn detail(record: &Record) -> String {
 }
 
 /// Memory of the OOM killer's victim.
-fn memory(record: &Record) -> String {
+fn memory(record: &SignalLine) -> String {
     let Some(mark) = &record.mark else { return String::new() };
     let m = mark.memory;
     if (m.anon, m.file, m.shmem, m.total_vm) == (0, 0, 0, 0) {
@@ -100,7 +100,7 @@ fn doubt(lost: Lost) -> String {
 }
 
 /// The outcome. `certain`: no event that could show an end is missing.
-pub(super) fn outcome(record: &Record, certain: bool) -> String {
+pub(super) fn outcome(record: &SignalLine, certain: bool) -> String {
     let (outcome, event) = (&record.outcome, &record.sent.event);
     if let Some(end) = record.unseen {
         let core = if end.core_dumped() { "; core dumped" } else { "" };
@@ -108,12 +108,12 @@ pub(super) fn outcome(record: &Record, certain: bool) -> String {
     }
     let after = |ts: u64| span(ts.saturating_sub(event.ts));
     let mut parts = Vec::new();
-    if let Some(end) = outcome.end.filter(|_| outcome.cause != Cause::No) {
+    if let Some(end) = outcome.end.filter(|_| outcome.cause != EndedTarget::No) {
         parts.push(format!("died after {}", after(end.ts)));
         if end.core_dumped() {
             parts.push("core dumped".to_owned());
         }
-        let doubt = if let Cause::Maybe(lost) = outcome.cause { doubt(lost) } else { String::new() };
+        let doubt = if let EndedTarget::Maybe(lost) = outcome.cause { doubt(lost) } else { String::new() };
         return parts.join(", ") + &doubt;
     }
     let taken = |taken: Taken| format!("{}{}", mark::at_most(taken.at_most), after(taken.ts));

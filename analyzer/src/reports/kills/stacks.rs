@@ -6,7 +6,7 @@ use systape_format::model::StackOf;
 use systape_format::reader::Tape;
 
 use super::Options;
-use crate::derive::signals::Record;
+use crate::derive::signals::SignalLine;
 use crate::derive::stacks::debug_files;
 use crate::derive::stacks::limits::Limits;
 use crate::derive::stacks::lines::StackLines;
@@ -43,16 +43,16 @@ impl<'a> SenderStacks<'a> {
     }
 
     /// The functions of the sender's stack, the innermost first; empty without a sender.
-    pub(super) fn list(&mut self, record: &Record) -> Vec<String> {
+    pub(super) fn list(&mut self, record: &SignalLine) -> Vec<String> {
         self.of(record).map_or_else(Vec::new, |(lines, row)| lines.list(StackOf::Signal, row))
     }
 
-    /// The same as JSON with its status; null without a sender.
-    pub(super) fn json(&mut self, record: &Record) -> (Value, Value) {
+    /// The stack as JSON with its status; null without a sender.
+    pub(super) fn json(&mut self, record: &SignalLine) -> (Value, Value) {
         self.of(record).map_or((Value::Null, Value::Null), |(lines, row)| lines.json(StackOf::Signal, row))
     }
 
-    fn of(&mut self, record: &Record) -> Option<(&mut StackLines<'a>, u32)> {
+    fn of(&mut self, record: &SignalLine) -> Option<(&mut StackLines<'a>, u32)> {
         let (at, row) = record.sent.place.filter(|_| record.sender().is_some())?;
         if self.last.as_ref().is_none_or(|(last, _)| *last != at) {
             let (segment, limits) = (self.tape.segment(at), Limits::default());

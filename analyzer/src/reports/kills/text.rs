@@ -6,11 +6,11 @@ use rustc_hash::FxHashMap;
 use systape_format::model::{SignalInfo, Task, UID_UNKNOWN};
 
 use super::party::{Party, inside, short};
-use super::{Story, missing, sentence};
+use super::{KillsInput, missing, sentence};
 use crate::derive::signals::outcome::{blocked, result_name};
 use crate::derive::signals::via::{self, code_name, fault_address};
-use crate::derive::signals::{Cause, Choice, Disposition, Record, Via};
-use crate::lines::value::{self, Scratch};
+use crate::derive::signals::{Disposition, EndedTarget, SignalChoice, SignalLine, Via};
+use crate::lines::value::{self, ValueScratch};
 use crate::render::stamp::Column;
 use crate::reports::losses::LOSS_LINES;
 use crate::values::output::line;
@@ -22,7 +22,7 @@ const TIME: Column = Column { name: "", width: 9, places: 3, right: true };
 const NAMED: usize = 3;
 
 /// Prints the losses, the signals, and their number.
-pub(super) fn print(story: &Story<'_>, out: &mut impl Write) -> io::Result<()> {
+pub(super) fn print(story: &KillsInput<'_>, out: &mut impl Write) -> io::Result<()> {
     losses(story, out)?;
     if let Some(missing) = missing(story.context.question.tape.session(), story.signals, story.life) {
         line(out, &format!("NOT RECORDED: {missing}"))?;
@@ -35,13 +35,13 @@ pub(super) fn print(story: &Story<'_>, out: &mut impl Write) -> io::Result<()> {
 }
 
 /// Prints the losses.
-pub(super) fn losses(story: &Story<'_>, out: &mut impl Write) -> io::Result<()> {
+pub(super) fn losses(story: &KillsInput<'_>, out: &mut impl Write) -> io::Result<()> {
     let question = &story.context.question;
     question.loss.lines(question.tape.session(), LOSS_LINES).iter().try_for_each(|lost| line(out, lost))
 }
 
 /// Prints a line for each act, with `-v` a paragraph for each signal; returns how many.
-pub(super) fn acts(story: &Story<'_>, out: &mut impl Write) -> io::Result<usize> {
+pub(super) fn acts(story: &KillsInput<'_>, out: &mut impl Write) -> io::Result<usize> {
     let limit = usize::try_from(story.context.config.max_events).unwrap_or(usize::MAX);
     let mut acts = together_or_alone(story);
     acts.truncate(limit);
@@ -55,8 +55,8 @@ pub(super) fn acts(story: &Story<'_>, out: &mut impl Write) -> io::Result<usize>
 }
 
 /// The signals of each act, in order of the first; with `-v` each alone.
-fn together_or_alone<'a>(story: &Story<'a>) -> Vec<Vec<&'a Record>> {
-    let mut acts: Vec<Vec<&Record>> = Vec::new();
+fn together_or_alone<'a>(story: &KillsInput<'a>) -> Vec<Vec<&'a SignalLine>> {
+    let mut acts: Vec<Vec<&SignalLine>> = Vec::new();
     let mut places = FxHashMap::default();
     for record in story.records {
         let place = if story.verbose { acts.len() } else { *places.entry(record.act).or_insert(acts.len()) };
@@ -68,14 +68,14 @@ fn together_or_alone<'a>(story: &Story<'a>) -> Vec<Vec<&'a Record>> {
     acts
 }
 
-fn one_line(story: &Story<'_>, act: &[&Record]) -> String {
+fn one_line(story: &KillsInput<'_>, act: &[&SignalLine]) -> String {
     let first = act[0];
     let time = story.stamps.text(TIME, first.sent.event.ts);
     let what = if act.len() == 1 { alone(story, first) } else { together(act) };
     format!("{time}  {:<7}  {what}", via::name(first.sent.event.sig))
 }
 
-fn alone(story: &Story<'_>, record: &Record) -> String {
+fn alone(story: &KillsInput<'_>, record: &SignalLine) -> String {
     let target = short(&record.sent.target);
     if record.unseen.is_some() {
         let how = match (record.via, story.signals && story.whole) {
@@ -92,7 +92,7 @@ fn alone(story: &Story<'_>, record: &Record) -> String {
 }
 
 /// `3 processes (nginx 4711, nginx 4712, sleep 4713) killed by bash (4700, uid 0) via kill(-4711); 3 died`.
-fn together(act: &[&Record]) -> String {
+fn together(act: &[&SignalLine]) -> String {
     let first = act[0];
     let mut names: Vec<String> = act
         .iter()
@@ -102,21 +102,26 @@ fn together(act: &[&Record]) -> String {
     if act.len() > NAMED {
         names.push(format!("{} more", act.len() - NAMED));
     }
-    let all = |sure: bool| act.iter().all(|r| r.outcome.cause == Cause::Yes || (!sure && r.outcome.cause != Cause::No));
+    let all = |sure: bool| {
+        act.iter().all(|r| r.outcome.cause == EndedTarget::Yes || (!sure && r.outcome.cause != EndedTarget::No))
+    };
     let verb = match () {
         () if all(true) => "killed",
         () if all(false) => "maybe killed",
         () => "signalled",
     };
-    let died = act.iter().filter(|record| record.outcome.cause != Cause::No).count();
+    let died = act.iter().filter(|record| record.outcome.cause != EndedTarget::No).count();
     let mut outcome = format!("{died} died");
     if let Some(last) =
-        act.iter().filter(|r| r.outcome.cause != Cause::No).filter_map(|r| r.outcome.end).map(|end| end.ts).max()
+        act.iter().filter(|r| r.outcome.cause != EndedTarget::No).filter_map(|r| r.outcome.end).map(|end| end.ts).max()
     {
         outcome.push_str(&format!(", the last after {}", span(last.saturating_sub(first.sent.event.ts))));
     }
     let counts = [
-        ("maybe by a signal that was lost", act.iter().filter(|r| matches!(r.outcome.cause, Cause::Maybe(_))).count()),
+        (
+            "maybe by a signal that was lost",
+            act.iter().filter(|r| matches!(r.outcome.cause, EndedTarget::Maybe(_))).count(),
+        ),
         ("handled it", act.iter().filter(|r| r.outcome.taken.is_some_and(|taken| taken.handler > 1)).count()),
         ("ignored it", act.iter().filter(|r| r.sent.event.result == crate::derive::signals::outcome::IGNORED).count()),
         ("stopped", act.iter().filter(|r| r.outcome.stopped).count()),
@@ -140,7 +145,7 @@ fn together(act: &[&Record]) -> String {
 /// Column of the second half of a paragraph's lines.
 const KEY: usize = 10;
 
-fn paragraph(story: &Story<'_>, record: &Record, out: &mut impl Write) -> io::Result<()> {
+fn paragraph(story: &KillsInput<'_>, record: &SignalLine, out: &mut impl Write) -> io::Result<()> {
     let mut say = |key: &str, text: &str| line(out, &format!("           {key:<KEY$}{text}"));
     let event = &record.sent.event;
     match Party::sender(record, story.processes, &story.unseen) {
@@ -162,7 +167,7 @@ fn paragraph(story: &Story<'_>, record: &Record, out: &mut impl Write) -> io::Re
                 args.extend_from_slice(b", ");
             }
             args.extend_from_slice(arg.label.as_bytes());
-            value::scalar(&mut args, &mut Scratch::default(), call, at, &values, story.context.config.look.style);
+            value::scalar(&mut args, &mut ValueScratch::default(), call, at, &values, story.context.config.look.style);
         }
         let args = String::from_utf8_lossy(&args);
         let path = if event.call_path.is_empty() { String::new() } else { format!(" <{}>", escaped(&event.call_path)) };
@@ -187,7 +192,7 @@ fn paragraph(story: &Story<'_>, record: &Record, out: &mut impl Write) -> io::Re
     line(out, "")
 }
 
-fn nobody(record: &Record) -> &'static str {
+fn nobody(record: &SignalLine) -> &'static str {
     match record.via {
         Via::Unknown => "not known",
         Via::Seccomp => "nobody: the kernel ended it for a call it may not make",
@@ -196,7 +201,7 @@ fn nobody(record: &Record) -> &'static str {
 }
 
 fn side(
-    story: &Story<'_>,
+    story: &KillsInput<'_>,
     party: &Party<'_>,
     key: &str,
     say: &mut impl FnMut(&str, &str) -> io::Result<()>,
@@ -231,7 +236,7 @@ fn pid(task: &Task) -> String {
     if inside(task) { format!("{} ({} inside)", task.pid, task.ns_pid) } else { task.pid.to_string() }
 }
 
-fn siginfo(record: &Record) -> String {
+fn siginfo(record: &SignalLine) -> String {
     let event = &record.sent.event;
     let mut text = match event.info {
         SignalInfo::Unknown => "not known".to_owned(),
@@ -252,13 +257,13 @@ fn siginfo(record: &Record) -> String {
 }
 
 /// Their number: never less than the possible minimum.
-fn totals(story: &Story<'_>) -> String {
-    let deaths = story.records.iter().filter(|r| r.outcome.cause != Cause::No || r.unseen.is_some()).count();
+fn totals(story: &KillsInput<'_>) -> String {
+    let deaths = story.records.iter().filter(|r| r.outcome.cause != EndedTarget::No || r.unseen.is_some()).count();
     let seen = story.records.iter().filter(|record| record.unseen.is_none()).count();
     let at_least = if story.whole { "" } else { "at least " };
     let plural = |count: usize, one: &str, many: &str| format!("{count} {}", if count == 1 { one } else { many });
     let which = match story.choice {
-        Choice::These(_) => " of those asked for",
+        SignalChoice::These(_) => " of those asked for",
         _ => "",
     };
     let ended = plural(deaths, "process was ended by one", "processes were ended by one");

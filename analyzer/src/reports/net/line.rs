@@ -3,11 +3,13 @@
 use systape_abi::tcp;
 use systape_format::model::{NetState, Task};
 
-use crate::derive::net::connection::{Connection, Direction, Lasted, Moved, Outcome, Window};
+use crate::derive::net::connection::{
+    Connection, ConnectionBounds, ConnectionOutcome, ConnectionTotals, Direction, Lasted,
+};
 use crate::derive::net::words::{address, endpoint, protocol_name};
 use crate::render::mark;
 use crate::render::paint;
-use crate::render::row::{Row, Times};
+use crate::render::row::{Row, ShownTimes};
 use crate::render::stamp::{Column, Stamps};
 use crate::render::table::{millis, millis_if};
 use crate::values::words::{NET_SOFTIRQ, VIA_SOFTIRQ, bytes, escaped};
@@ -123,7 +125,7 @@ fn columns(
 fn done(c: &Connection) -> [String; 4] {
     let none = || "-".to_owned();
     let rtt = c.counts.map(|counts| counts.srtt).filter(|ns| *ns != 0);
-    let Some(Moved { sent, received, retrans, at_least }) = c.moved() else {
+    let Some(ConnectionTotals { sent, received, retrans, at_least }) = c.moved() else {
         return [none(), none(), millis_if(rtt), none()];
     };
     let mark = mark::at_least(at_least);
@@ -140,11 +142,11 @@ fn who(task: Option<&Task>) -> (String, String) {
 }
 
 /// Appends the line of a connection.
-pub(crate) fn text(out: &mut Vec<u8>, c: &Connection, window: Window, stamps: &Stamps) {
+pub(crate) fn text(out: &mut Vec<u8>, c: &Connection, window: ConnectionBounds, stamps: &Stamps) {
     let (comm, pid) = who(c.task.as_ref());
     let state = match c.outcome {
         _ if c.may_have_ended(window) => "?".to_owned(),
-        Outcome::Open(state) => tcp::state_name(state),
+        ConnectionOutcome::Open(state) => tcp::state_name(state),
         outcome => outcome.name().to_owned(),
     };
     let lasted = match c.lasted(window) {
@@ -165,12 +167,12 @@ pub(crate) fn text(out: &mut Vec<u8>, c: &Connection, window: Window, stamps: &S
             &lasted,
         ],
         done(c).each_ref().map(String::as_str),
-        matches!(c.outcome, Outcome::Failed | Outcome::Reset),
+        matches!(c.outcome, ConnectionOutcome::Failed | ConnectionOutcome::Reset),
     ));
 }
 
 /// All columns of a connection.
-pub(crate) fn row<'a>(c: &'a Connection, window: Window, times: &Times<'_>) -> Row<'a> {
+pub(crate) fn row<'a>(c: &'a Connection, window: ConnectionBounds, times: &ShownTimes<'_>) -> Row<'a> {
     let (ns, short) = match c.lasted(window) {
         Lasted::Exact(ns) => (Some(ns), false),
         Lasted::AtLeast(ns) => (Some(ns), true),
@@ -184,8 +186,11 @@ pub(crate) fn row<'a>(c: &'a Connection, window: Window, times: &Times<'_>) -> R
     row.bound("dur_ns", ns, short).set("protocol", protocol_name(c.protocol));
     row.set("direction", Some(c.direction.name()).filter(|_| c.direction != Direction::Unknown));
     let outcome = Some(c.outcome).filter(|_| !c.may_have_ended(window));
-    row.set("outcome", outcome.map(Outcome::name));
-    row.set("state", if let Some(Outcome::Open(state)) = outcome { Some(tcp::state_name(state)) } else { None });
+    row.set("outcome", outcome.map(ConnectionOutcome::name));
+    row.set(
+        "state",
+        if let Some(ConnectionOutcome::Open(state)) = outcome { Some(tcp::state_name(state)) } else { None },
+    );
     row.set("laddr", address(&c.laddr)).set("lport", known(c.lport));
     row.set("raddr", address(&c.raddr).filter(|_| !listens)).set("rport", known(c.rport).filter(|_| !listens));
     row.set("socket", c.socket).task("owner", c.task.as_ref());
@@ -232,7 +237,7 @@ pub(crate) fn change(out: &mut Vec<u8>, e: &NetState, task: Option<&Task>, stamp
 }
 
 /// All columns of a change.
-pub(crate) fn change_row<'a>(e: &NetState, task: Option<&'a Task>, times: &Times<'_>) -> Row<'a> {
+pub(crate) fn change_row<'a>(e: &NetState, task: Option<&'a Task>, times: &ShownTimes<'_>) -> Row<'a> {
     let mut row = Row::new(&CHANGES);
     row.set("ts_ns", times.since(e.ts)).time("time", Some(e.ts), times).set("socket", e.socket);
     row.set("protocol", protocol_name(e.protocol));

@@ -7,7 +7,7 @@ use systape_format::model::{Call, Family};
 
 use super::{Doubts, begin, calls_missing, walk};
 use crate::asked::config::Config;
-use crate::derive::net::connection::{Connection, Direction, Outcome};
+use crate::derive::net::connection::{Connection, ConnectionOutcome, Direction};
 use crate::derive::net::words::{address, endpoint, protocol_name};
 use crate::derive::summary::labels::Labels;
 use crate::derive::summary::plan::{Plan, RowPart};
@@ -18,10 +18,10 @@ use crate::render::out::Out;
 use crate::render::rank::{Rank, more};
 use crate::render::row::{Judgement, Row};
 use crate::render::table::Table;
-use crate::reports::keys::{Keys, Words};
+use crate::reports::keys::{KeyWords, RowKeys};
 use crate::reports::{Context, losses};
 use crate::table::group::Add;
-use crate::table::group::by::By;
+use crate::table::group::by::GroupKey;
 use crate::table::group::packed::Packed;
 use crate::table::group::spilling::{Ordered, Parts, Spilling};
 use crate::table::group::value::{Key, Value};
@@ -44,14 +44,14 @@ systape_format::tables! {
 }
 
 /// The keys that connections have.
-const KNOWN: [By; 13] = By::of_task_and(&[By::Peer, By::Port]);
+const KNOWN: [GroupKey; 13] = GroupKey::of_task_and(&[GroupKey::Peer, GroupKey::Port]);
 
-/// Those that are asked for; none: no sums.
+/// Keys that are asked for; none: no sums.
 ///
 /// # Errors
 /// Connections do not have such a key.
-pub(super) fn keys(config: &Config) -> Result<Vec<By>> {
-    By::parse(&config.by, &KNOWN, "'analyze net'")
+pub(super) fn keys(config: &Config) -> Result<Vec<GroupKey>> {
+    GroupKey::parse(&config.by, &KNOWN, "'analyze net'")
 }
 
 /// Connections of one key.
@@ -70,7 +70,7 @@ struct Sum {
 impl Sum {
     fn of(connection: &Connection) -> Self {
         let moved = connection.moved();
-        let failed = connection.outcome == Outcome::Failed;
+        let failed = connection.outcome == ConnectionOutcome::Failed;
         Self {
             connections: 1,
             failed: u64::from(failed),
@@ -147,7 +147,13 @@ fn key(connection: &Connection, plan: &Plan) -> Key {
 }
 
 /// Prints the sums by the keys `by`.
-pub(super) fn print(context: &Context<'_>, loss: &mut Loss, by: &[By], rank: Rank, out: &mut Out) -> Result<Doubts> {
+pub(super) fn print(
+    context: &Context<'_>,
+    loss: &mut Loss,
+    by: &[GroupKey],
+    rank: Rank,
+    out: &mut Out,
+) -> Result<Doubts> {
     let question = &context.question;
     let plan = Plan::by(by).naming(question.tape.session());
     let (mut labels, mut nameless): (_, Sum) = Default::default();
@@ -181,17 +187,17 @@ pub(super) fn print(context: &Context<'_>, loss: &mut Loss, by: &[By], rank: Ran
     context.config.shown.rows(rows.len());
     let lost = !loss.complete();
     let limit = rank.limit(context.config.format, u64::MAX);
-    let words = Words { session: question.tape.session(), book: &question.book, plan: &plan };
+    let words = KeyWords { session: question.tape.session(), book: &question.book, plan: &plan };
     // who accepted some is not known because calls are missing: as many as are not known may be of those who are
     let unsure = doubts.accepted && calls_missing(question.tape);
-    let of_task = |by: &By| ![By::Peer, By::Port, By::Label].contains(by);
+    let of_task = |by: &GroupKey| ![GroupKey::Peer, GroupKey::Port, GroupKey::Label].contains(by);
     let nobody = |values: &[Value]| plan.keys().iter().zip(values).any(|(by, value)| of_task(by) && !value.is_known());
     let shown = rows.iter().take(limit).map(|entry| (entry.key().key(), *entry.sum));
     if context.config.format.rows().is_some() {
         let declared = with_keys(by::columns(by), &SUMS);
         let lines = shown.map(|(values, sum)| {
             let (short, unsure) = (lost, unsure && nobody(&values));
-            let keys = Keys { words, values: &values, task: labels.get(&values, &plan) };
+            let keys = RowKeys { words, values: &values, task: labels.get(&values, &plan) };
             let mut row = Row::new(&declared);
             by::fill(&mut row, by, |by, name| keys.cell(by, name).into_owned());
             let some = short || sum.at_least || sum.unknown > 0;
@@ -210,7 +216,7 @@ pub(super) fn print(context: &Context<'_>, loss: &mut Loss, by: &[By], rank: Ran
     let table = by.iter().fold(table, |table, by| table.word(by.heading()));
     let cells = |(values, sum): (Key, Sum)| -> Vec<String> {
         let (short, unsure) = (lost, unsure && nobody(&values));
-        let keys = Keys { words, values: &values, task: labels.get(&values, &plan) };
+        let keys = RowKeys { words, values: &values, task: labels.get(&values, &plan) };
         let lead = |short: bool| if unsure { mark::ABOUT } else { mark::at_least(short) };
         let (some, count) = (lead(short || sum.at_least || sum.unknown > 0), lead(short));
         let mut cells = vec![format!("{some}{}", bytes(sum.sent)), format!("{some}{}", bytes(sum.received))];

@@ -15,7 +15,7 @@ use crate::asked::config::Config;
 use crate::derive::net::udp::{self, Bound, Found, LOCAL, PEER, PROCESS, PROTOCOL, Talk, Way};
 use crate::render::mark;
 use crate::render::out::Out;
-use crate::render::row::{Judgement, Row, Times, some, user};
+use crate::render::row::{Judgement, Row, ShownTimes, some, user};
 use crate::render::stamp::{Column, Stamps};
 use crate::render::table::{Table, millis};
 use crate::reports::{Context, losses};
@@ -25,7 +25,7 @@ use crate::table::group::open::Open;
 use crate::table::group::value::{Key, Value};
 use crate::table::group::{Add as _, Groups};
 use crate::table::load::Base;
-use crate::table::loss::Listed;
+use crate::table::loss::ListedLoss;
 use crate::table::scan::{Coverage, Scan};
 use crate::values::order::InOrder as _;
 use crate::values::output::line;
@@ -110,7 +110,7 @@ pub(super) fn run(config: &Config, tape: &Tape, out: &mut Out) -> Result<Verdict
     if !text {
         losses::tell_filtered(&context, out);
     }
-    losses::end(&context, out, text, Listed::Nothing)
+    losses::end(&context, out, text, ListedLoss::Nothing)
 }
 
 /// Adds the calls and names of a segment.
@@ -331,7 +331,7 @@ fn end(value: &Value) -> (Option<String>, Option<u64>) {
     (Some(address.to_owned()), port.parse().ok())
 }
 
-fn row<'a>(line: &'a Line, times: &Times<'_>) -> Row<'a> {
+fn row<'a>(line: &'a Line, times: &ShownTimes<'_>) -> Row<'a> {
     let (talk, short) = (&line.talk, line.any());
     let since = |ts: u64| ts.wrapping_sub(times.session.window_open) as i64;
     let mut row = Row::new(&UDP);

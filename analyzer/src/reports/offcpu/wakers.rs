@@ -9,13 +9,13 @@ use systape_format::model::Task;
 use super::super::{Context, losses, scheduling};
 use crate::derive::runs::decode::Needs;
 use crate::derive::runs::keys::{set_thread, task_text};
-use crate::derive::runs::{End, Interval, Sink, Slot, State, Thread, feed};
+use crate::derive::runs::{End, Interval, IntervalSink, Slot, State, Thread, feed};
 use crate::render::mark;
 use crate::render::out::Out;
 use crate::render::rank::more;
 use crate::render::row::Row;
 use crate::render::table::{Table, millis};
-use crate::table::loss::Listed;
+use crate::table::loss::ListedLoss;
 use crate::values::order::InOrder as _;
 use crate::values::output::line;
 use crate::values::say::Verdict;
@@ -75,7 +75,7 @@ pub(crate) fn run(mut context: Context<'_>, pid: u32, limit: usize, out: &mut Ou
             more.iter().try_for_each(|text| line(out, text))?;
         }
     }
-    losses::end(&context, out, context.config.format.rows().is_none(), Listed::Nothing)
+    losses::end(&context, out, context.config.format.rows().is_none(), ListedLoss::Nothing)
 }
 
 /// Wake-ups of one thread by one other.
@@ -130,7 +130,7 @@ struct Wakers<'a> {
     sums: FxHashMap<(u32, bool, u32), Sum>,
 }
 
-impl Sink for Wakers<'_> {
+impl IntervalSink for Wakers<'_> {
     fn concerns(&self, thread: &Thread) -> bool {
         thread.task.pid == self.pid
     }

@@ -22,13 +22,13 @@ const MOST_TOLD: usize = 64;
 /// A row of an answer, kept.
 #[derive(Clone, Debug)]
 pub(super) struct Row {
-    columns: Arc<Columns>,
+    columns: Arc<AnswerColumns>,
     cells: Vec<(Cell<'static>, Known)>,
 }
 
 /// The columns of the rows of one table.
 #[derive(Debug, Default)]
-struct Columns {
+struct AnswerColumns {
     table: String,
     /// Full name of each, and its declaration.
     names: Vec<(String, ColumnDef)>,
@@ -37,9 +37,9 @@ struct Columns {
 /// What a view answered.
 #[derive(Debug, Default)]
 pub(super) struct Answer {
-    /// Its command line, without `analyze` and the tape.
+    /// Command line, without `analyze` and the tape.
     pub command: String,
-    /// Its first rows.
+    /// First rows of the answer.
     pub rows: Vec<Row>,
     /// How many more there are.
     pub more: u64,
@@ -57,7 +57,7 @@ pub(super) struct Asker<'a> {
 }
 
 impl<'a> Asker<'a> {
-    /// By `ask`, with the filters of `config`.
+    /// Asks by `ask`, with the filters of `config`.
     pub(super) fn new(ask: Ask<'a>, config: &Config) -> Self {
         Self { ask, time: config.time_word(), verdict: Kept::default() }
     }
@@ -82,7 +82,7 @@ impl<'a> Asker<'a> {
         self.each_in(words, None, each)
     }
 
-    /// The same of those in `time`, if that is given, as `--time` has it.
+    /// Asks for the rows in `time`, if that is given, as `--time` has it.
     pub(super) fn each_in(
         &self,
         words: &str,
@@ -127,7 +127,7 @@ impl<'a> Asker<'a> {
 struct Keeper<'a> {
     each: &'a mut (dyn FnMut(Row) + Send),
     /// Those of the row before.
-    columns: Arc<Columns>,
+    columns: Arc<AnswerColumns>,
     /// The first [`MOST_TOLD`] notes.
     told: Vec<String>,
 }
@@ -138,7 +138,7 @@ impl TakesRows for Keeper<'_> {
         // losses have a place of their own
         if table.name != LOSSES.name {
             if self.columns.table != table.name {
-                self.columns = Arc::new(Columns::of(table));
+                self.columns = Arc::new(AnswerColumns::of(table));
             }
             (self.each)(Row { columns: Arc::clone(&self.columns), cells: row.into_cells().collect() });
         }
@@ -152,7 +152,7 @@ impl TakesRows for Keeper<'_> {
     }
 }
 
-impl Columns {
+impl AnswerColumns {
     fn of(table: &TableDef) -> Self {
         let names = table.columns.iter().map(|column| (column.full_name(), column.clone()));
         Self { table: table.name.to_string(), names: names.collect() }
@@ -253,6 +253,6 @@ pub(super) fn text_of(value: &Value) -> Option<String> {
 impl Row {
     /// The only kind that tests need: `row` as it would be kept.
     pub(super) fn of(row: row::Row<'_>) -> Self {
-        Self { columns: Arc::new(Columns::of(row.table())), cells: row.into_cells().collect() }
+        Self { columns: Arc::new(AnswerColumns::of(row.table())), cells: row.into_cells().collect() }
     }
 }

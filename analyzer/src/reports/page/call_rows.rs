@@ -15,14 +15,14 @@ use super::longest::Longest;
 use super::pool::Pool;
 use super::text::cut;
 use crate::derive::runs::rest::rests;
-use crate::lines::row::{self, Duration, Outcome};
+use crate::lines::row::{self, CallOutcome, Duration};
 use crate::lines::text::{Look, arguments};
-use crate::lines::value::Scratch;
+use crate::lines::value::ValueScratch;
 use crate::render::json::lossless;
 use crate::reports::{Context, idle, losses};
 use crate::table::filter::{SegmentFilter, failed};
 use crate::table::load::{Base, FdPath, Loaded, OpenCalls};
-use crate::table::loss::{Hole, Listed};
+use crate::table::loss::{Hole, ListedLoss};
 use crate::table::question::Question;
 use crate::table::scan::Scan;
 use crate::values::order::InOrder as _;
@@ -104,7 +104,7 @@ pub(super) fn calls(page: &Context<'_>, asker: &Asker<'_>, folds: bool) -> Resul
     // as many as can be are shown, and what is as long as the shortest of them
     let words = all.slow.needed().checked_sub(2).map_or_else(String::new, |ns| format!("--duration {ns}ns"));
     let told: Vec<String> =
-        losses::filtered(&context).into_iter().chain(losses::lines(&context, Listed::All)).collect();
+        losses::filtered(&context).into_iter().chain(losses::lines(&context, ListedLoss::All)).collect();
     let idle = (all.idle > 0 && all.idle >= all.slow.needed()).then(|| format!("without idle waits: {}", idle::WORDS));
     let of_slow: Vec<String> = told.iter().cloned().chain(idle).collect();
     let failed = format!("--failure --max-events {MOST}");
@@ -166,7 +166,7 @@ impl Reader<'_> {
     }
 
     fn shown(&self, segment: &Loaded, (slow, early): Rows) -> Shown {
-        let (mut shown, mut scratch) = (Shown::new(), Scratch::default());
+        let (mut shown, mut scratch) = (Shown::new(), ValueScratch::default());
         for row in slow {
             if shown.slow.count() == MOST as u64 {
                 break;
@@ -184,7 +184,7 @@ impl Reader<'_> {
         shown
     }
 
-    fn single(&self, segment: &Loaded, row: usize, scratch: &mut Scratch) -> Single {
+    fn single(&self, segment: &Loaded, row: usize, scratch: &mut ValueScratch) -> Single {
         let (task, mut args) = (segment.task(row), Vec::new());
         arguments(&mut args, scratch, segment, row, LOOK);
         let (ns, least) = match row::duration(segment, row) {
@@ -217,14 +217,14 @@ fn is_idle(segment: &Loaded, row: usize) -> bool {
 fn result(segment: &Loaded, row: usize) -> String {
     let (call, outcome) = (segment.call(row), row::outcome(segment, row));
     let errno = match outcome {
-        Outcome::Errno(errno) | Outcome::Restart(errno) => systape_abi::errno_name(errno),
+        CallOutcome::Errno(errno) | CallOutcome::Restart(errno) => systape_abi::errno_name(errno),
         _ => None,
     };
     match (errno.or_else(|| row::incomplete(segment.core.state[row])), outcome) {
         (Some(word), _) => word.to_owned(),
-        (None, Outcome::Ret(ret)) if row::wide_ret(call) && !call.name.ends_with("seek") => format!("{ret:#x}"),
-        (None, Outcome::Ret(ret)) => ret.to_string(),
-        (None, Outcome::Errno(_)) => "-1".to_owned(),
+        (None, CallOutcome::Ret(ret)) if row::wide_ret(call) && !call.name.ends_with("seek") => format!("{ret:#x}"),
+        (None, CallOutcome::Ret(ret)) => ret.to_string(),
+        (None, CallOutcome::Errno(_)) => "-1".to_owned(),
         (None, _) => "–".to_owned(),
     }
 }

@@ -10,7 +10,7 @@ use crate::derive::summary::plan::{Plan, Slices};
 use crate::derive::summary::table;
 use crate::render::loghist::LogHist;
 use crate::reports::Context;
-use crate::table::group::by::By;
+use crate::table::group::by::GroupKey;
 use crate::table::group::value::Value;
 use crate::values::order::InOrder as _;
 
@@ -65,7 +65,7 @@ struct Name {
 pub(super) fn calls(page: &Context<'_>, slices: Slices, count: u64) -> Result<Json> {
     let mut context = Context::new(page.config, page.question.tape)?;
     let question = &context.question;
-    let plan = Plan::by(&[By::Syscall, By::Second]).naming(question.tape.session()).in_slices(slices);
+    let plan = Plan::by(&[GroupKey::Syscall, GroupKey::Second]).naming(question.tape.session()).in_slices(slices);
     let (sums, knowledge, coverage) = collect::collect(question.tape, &question.scope, &question.book, &plan);
     let mut names: FxHashMap<String, Name> = FxHashMap::default();
     let mut heat: Vec<LogHist> = vec![LogHist::default(); usize::try_from(count).unwrap_or(0)];
@@ -83,7 +83,7 @@ pub(super) fn calls(page: &Context<'_>, slices: Slices, count: u64) -> Result<Js
         let of_name = names.entry(name).or_default();
         of_name.all.add(sum);
         of_name.short |= row.short;
-        let slice = plan.place(By::Second).and_then(|at| match row.key.get(at) {
+        let slice = plan.place(GroupKey::Second).and_then(|at| match row.key.get(at) {
             Some(Value::Number(slice)) if *slice < count => Some(*slice),
             _ => None,
         });

@@ -19,7 +19,7 @@ use crate::values::devices::Dev;
 
 /// One device.
 #[derive(Clone, Debug)]
-struct Disk {
+struct DiskRow {
     ios: Vec<u64>,
     heat: Vec<LogHist>,
     untimed: u64,
@@ -32,7 +32,7 @@ struct Disk {
 pub(super) fn disks(page: &Context<'_>, slices: Slices, count: usize) -> Result<Value> {
     let mut context = Context::about(page.config, page.question.tape, &[Family::Block])?;
     let (tape, scope) = (context.question.tape, &context.question.scope);
-    let mut disks: FxHashMap<Dev, Disk> = FxHashMap::default();
+    let mut disks: FxHashMap<Dev, DiskRow> = FxHashMap::default();
     let coverage = Scan::all(tape).walk(
         "block I/Os",
         |segment, dict| {
@@ -46,7 +46,7 @@ pub(super) fn disks(page: &Context<'_>, slices: Slices, count: usize) -> Result<
                 let Some(slice) = slice.and_then(|slice| usize::try_from(slice).ok()).filter(|at| *at < count) else {
                     continue;
                 };
-                let disk = disks.entry(io.io.dev).or_insert_with(|| Disk {
+                let disk = disks.entry(io.io.dev).or_insert_with(|| DiskRow {
                     ios: vec![0; count],
                     heat: vec![LogHist::default(); count],
                     untimed: 0,

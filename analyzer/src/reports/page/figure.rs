@@ -15,7 +15,7 @@ pub(super) enum Kind {
     Id,
     /// A number of things.
     Count,
-    /// Bytes.
+    /// Number of bytes.
     Bytes,
     /// A length of time, ns.
     Span,
@@ -34,9 +34,9 @@ pub(super) enum Kind {
 /// A column of a table.
 #[derive(Debug)]
 pub(super) struct Column {
-    /// Its full name: `sender_comm` in an object.
+    /// Full name of the column: `sender_comm` in an object.
     pub name: &'static str,
-    /// Its heading.
+    /// Heading of the column.
     pub heading: &'static str,
     /// What it holds.
     pub kind: Kind,
@@ -44,8 +44,8 @@ pub(super) struct Column {
 
 /// A cell.
 #[derive(Debug, PartialEq)]
-pub(super) struct Cell {
-    /// As people read it; with a mark if it is not exact.
+pub(super) struct FigureCell {
+    /// Text as people read it; with a mark if it is not exact.
     pub text: String,
     /// What the table is sorted by; None: by the text.
     pub key: Option<f64>,
@@ -59,19 +59,19 @@ impl Kind {
 }
 
 /// The cell of `row` in `column`.
-pub(super) fn cell(row: &Row, column: &Column) -> Cell {
+pub(super) fn cell(row: &Row, column: &Column) -> FigureCell {
     let name = column.name;
     let words = |text: Option<String>| {
         let text = text.unwrap_or_else(|| "–".to_owned());
-        Cell { text: if text.is_empty() { "(none)".to_owned() } else { text }, key: None }
+        FigureCell { text: if text.is_empty() { "(none)".to_owned() } else { text }, key: None }
     };
     match column.kind {
         Kind::Text => words(row.word(name)),
         Kind::Party => words(party(row, name)),
         Kind::Outcome => words(row.has(name).then(|| outcome(row))),
         kind => match row.number(name) {
-            Some(value) => Cell { text: format!("{}{}", row.bound(name), text(kind, value)), key: Some(value) },
-            None => Cell { text: "–".to_owned(), key: None },
+            Some(value) => FigureCell { text: format!("{}{}", row.bound(name), text(kind, value)), key: Some(value) },
+            None => FigureCell { text: "–".to_owned(), key: None },
         },
     }
 }

@@ -32,15 +32,15 @@ pub(super) struct Frame {
 /// Names of functions and files, the same for all graphs that are compared.
 #[derive(Debug, Default)]
 pub(super) struct Names {
-    /// Of functions and threads.
+    /// Names of functions and threads.
     pub labels: Pool,
     modules: Pool,
 }
 
 /// A graph.
 #[derive(Debug, Default)]
-pub(super) struct Graph {
-    /// Its command line.
+pub(super) struct PageGraph {
+    /// Command line of the graph.
     pub command: String,
     /// What was said beside it.
     pub told: Vec<String>,
@@ -53,8 +53,8 @@ pub(super) struct Graph {
 }
 
 /// The graph of `words` in `time`, or in that of the page; None: the tape has no such stacks.
-pub(super) fn read(asker: &Asker<'_>, words: &str, time: Option<&str>, names: &mut Names) -> Option<Graph> {
-    let mut graph = Graph::default();
+pub(super) fn read(asker: &Asker<'_>, words: &str, time: Option<&str>, names: &mut Names) -> Option<PageGraph> {
+    let mut graph = PageGraph::default();
     let mut roots = BTreeMap::new();
     let each = &mut |row: Row| {
         if graph.frames.len() < READ {

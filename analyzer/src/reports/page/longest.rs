@@ -49,7 +49,7 @@ impl<R> Longest<R> {
         self.count
     }
 
-    /// Those kept, the greatest first, equal ones in the order in which they came.
+    /// Rows that were kept, the greatest first, equal ones in the order in which they came.
     pub(super) fn rows(self) -> Vec<R> {
         self.pairs().into_iter().map(|(_, row)| row).collect()
     }

@@ -31,7 +31,7 @@ use systape_format::reader::Tape;
 
 use self::answers::Asker;
 use self::html::Html;
-use crate::asked::config::view::{Ask, Own, Run, View};
+use crate::asked::config::view::{AnswerFn, Ask, Own, View};
 use crate::asked::config::{Config, refuse};
 use crate::render::form::Format;
 use crate::render::out::Out;
@@ -53,7 +53,7 @@ pub(crate) static VIEW: View = View {
         ("analyze report --time 10,20 app.tape", "of ten seconds, as report.html"),
     ],
     check,
-    run: Run::Composes { make, run },
+    run: AnswerFn::Composes { make, run },
     ..View::PLAIN
 };
 

@@ -4,7 +4,7 @@ use rustc_hash::FxHashMap;
 use serde_json::{Value, json};
 
 use super::answers::Asker;
-use super::frames::{Frame, Graph, Names, read};
+use super::frames::{Frame, Names, PageGraph, read};
 use super::text::visible;
 use crate::derive::summary::plan::Slices;
 
@@ -23,11 +23,11 @@ const GRAPHS: [(&str, &str, bool); 3] =
 /// The time that graphs are of.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Span {
-    /// Its slices, from the start of the recording.
+    /// Slices of the graph, from the start of the recording.
     pub slices: Slices,
     /// How many.
     pub count: u64,
-    /// Its end, ns from the start of the recording, if it is a part of the tape.
+    /// End of the part, ns from the start of the recording, if it is a part of the tape.
     pub to: Option<u64>,
 }
 
@@ -42,7 +42,7 @@ pub(super) fn graphs(asker: &Asker<'_>, span: Span, folds: bool) -> Value {
 
 fn graph(asker: &Asker<'_>, title: &str, words: &str, span: Option<Span>) -> Option<Value> {
     let mut names = Names::default();
-    let Graph { command, told, mut frames, more, short } = read(asker, words, None, &mut names)?;
+    let PageGraph { command, told, mut frames, more, short } = read(asker, words, None, &mut names)?;
     if frames.is_empty() {
         return None;
     }

@@ -13,7 +13,7 @@ pub(super) fn visible(text: &str) -> String {
     cut(text, LONGEST)
 }
 
-/// The same, cut after `most` characters.
+/// Text that is cut after `most` characters.
 pub(super) fn cut(text: &str, most: usize) -> String {
     let Some((end, _)) = text.char_indices().nth(most) else { return plain(text).into_owned() };
     format!("{}… ({} more characters)", plain(&text[..end]), text[end..].chars().count())

@@ -7,7 +7,7 @@ use systape_format::model::Family;
 
 use super::slicing::pieces;
 use crate::derive::runs::decode::Needs;
-use crate::derive::runs::{Interval, Sink, Slot, State, Thread, feed};
+use crate::derive::runs::{Interval, IntervalSink, Slot, State, Thread, feed};
 use crate::derive::summary::plan::Slices;
 use crate::reports::{Context, scheduling};
 use crate::table::filter::Scope;
@@ -80,7 +80,7 @@ pub(super) fn threads(page: &Context<'_>, slices: Slices, count: usize, to: u64)
     }))
 }
 
-impl Sink for Sums<'_> {
+impl IntervalSink for Sums<'_> {
     fn concerns(&self, thread: &Thread) -> bool {
         self.scope.task(&thread.task)
     }

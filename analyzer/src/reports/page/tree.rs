@@ -60,7 +60,7 @@ pub(super) fn path(asker: &Asker<'_>, target: &str, slices: Slices) -> Value {
     if !["command ", "system-wide during "].iter().any(|lead| target.starts_with(lead)) {
         return Value::Null;
     }
-    let mut sums = Causes { slices, ..Causes::default() };
+    let mut sums = CauseTimes { slices, ..CauseTimes::default() };
     let mut longest = Longest::new(PARTS);
     let (command, told, none) = asker.each("path", &mut |row| {
         sums.add(&row);
@@ -96,21 +96,21 @@ pub(super) fn path(asker: &Asker<'_>, target: &str, slices: Slices) -> Value {
 
 /// Time of a path by cause and slice of time.
 #[derive(Default)]
-struct Causes {
+struct CauseTimes {
     slices: Slices,
     /// When the recording began is time 0.
-    all: BTreeMap<String, Cause>,
+    all: BTreeMap<String, CauseTime>,
 }
 
 /// Time of a path that one cause has.
 #[derive(Default)]
-struct Cause {
+struct CauseTime {
     ns: u64,
     slices: BTreeMap<u64, u64>,
     short: bool,
 }
 
-impl Causes {
+impl CauseTimes {
     fn add(&mut self, row: &Row) {
         let (Some(from), Some(ns)) = (row.json("ts_ns").as_i64(), row.ns("dur_ns")) else { return };
         let cause = self.all.entry(row.word("cause").unwrap_or_default()).or_default();
@@ -124,7 +124,7 @@ impl Causes {
     }
 
     fn json(self) -> Value {
-        let cause = |(name, cause): (String, Cause)| {
+        let cause = |(name, cause): (String, CauseTime)| {
             let (at, ns): (Vec<u64>, Vec<u64>) = cause.slices.into_iter().unzip();
             json!({"name": visible(&name), "all": cause.ns, "short": cause.short, "at": at, "ns": ns})
         };

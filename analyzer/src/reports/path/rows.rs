@@ -80,7 +80,7 @@ impl<'a> Shown<'a> {
         self.answer.threads[found.part.thread as usize].task_at(found.part.from).map(|task| &**task)
     }
 
-    /// In JSON and CSV.
+    /// Rows of JSON and CSV.
     pub(super) fn rows(&self) -> impl Iterator<Item = Row<'a>> {
         self.longest().into_iter().map(|at| self.row(&self.answer.found[at]))
     }
@@ -132,7 +132,7 @@ impl<'a> Shown<'a> {
         row
     }
 
-    /// As text: who in the first column, a step to the right for each wait that it is within.
+    /// Prints text: who in the first column, a step to the right for each wait that it is within.
     pub(super) fn print(&self, out: &mut impl Write) -> io::Result<()> {
         let (answer, found) = (self.answer, self.answer.found);
         let shown = self.longest();

@@ -8,13 +8,13 @@ use systape_format::reader::Tape;
 
 use crate::asked::config::Config;
 use crate::derive::cost::judge::Cost;
-use crate::derive::cost::pattern::{Files, Pattern, Time};
+use crate::derive::cost::pattern::{CausePattern, Files, PatternTime};
 use crate::derive::critical::log::Log;
 use crate::derive::runs::decode::Needs;
 use crate::derive::runs::feed as runs;
 use crate::derive::runs::keys::set_thread;
 use crate::derive::waits::SLEEPS;
-use crate::derive::waits::{self, Judged, Kind};
+use crate::derive::waits::{self, JudgedFutex, Kind};
 use crate::render::mark;
 use crate::render::out::Out;
 use crate::render::row::Row;
@@ -23,7 +23,7 @@ use crate::reports::traced::subject::{Subject, subject};
 use crate::reports::traced::{Way, is_of_command, walked};
 use crate::reports::{Context, losses, scheduling};
 use crate::table::families::in_session;
-use crate::table::loss::Listed;
+use crate::table::loss::ListedLoss;
 use crate::table::question::Question;
 use crate::values::output::line;
 use crate::values::say::Verdict;
@@ -49,14 +49,14 @@ systape_format::tables! {
 ///
 /// # Errors
 /// There is no such cause.
-pub(super) fn patterns(cause: &str) -> Result<Vec<Pattern>> {
-    let one = |time| Pattern { comm: Vec::new(), pid: None, parent: None, time, span: None };
+pub(super) fn patterns(cause: &str) -> Result<Vec<CausePattern>> {
+    let one = |time| CausePattern { comm: Vec::new(), pid: None, parent: None, time, span: None };
     let of_call =
-        |call: &str, files: &Files| one(Time::In { call: call.to_owned(), files: files.clone(), loops: false });
+        |call: &str, files: &Files| one(PatternTime::In { call: call.to_owned(), files: files.clone(), loops: false });
     let simple = match cause {
-        "runqueue" => Some(Time::Runqueue),
-        "throttled" => Some(Time::Throttled),
-        "stopped" => Some(Time::Stopped),
+        "runqueue" => Some(PatternTime::Runqueue),
+        "throttled" => Some(PatternTime::Throttled),
+        "stopped" => Some(PatternTime::Stopped),
         _ => None,
     };
     if let Some(time) = simple {
@@ -66,7 +66,7 @@ pub(super) fn patterns(cause: &str) -> Result<Vec<Pattern>> {
         return Ok(SLEEPS.map(|call| of_call(call, &Files::Any)).to_vec());
     }
     if let Some(comm) = cause.strip_prefix("comm=") {
-        return Ok(vec![Pattern { comm: comm.as_bytes().to_vec(), ..one(Time::All) }]);
+        return Ok(vec![CausePattern { comm: comm.as_bytes().to_vec(), ..one(PatternTime::All) }]);
     }
     let (calls, file) = cause.split_once(':').map_or((cause, None), |(calls, file)| (calls, Some(file)));
     let files = match file.map(str::as_bytes) {
@@ -112,7 +112,7 @@ pub(super) fn run(config: &Config, tape: &Tape, cause: &str, out: &mut Out) -> R
         if config.format.rows().is_some() {
             out.rows(&PATH_WITHOUT, context.judged(), std::iter::empty::<Row<'_>>())?;
         }
-        return losses::end(&context, out, config.format.rows().is_none(), Listed::Nothing);
+        return losses::end(&context, out, config.format.rows().is_none(), ListedLoss::Nothing);
     };
     let barriers = if calls { barriers(&mut context)? } else { FxHashSet::default() };
     let walked = walked(&mut context, &log, Some(&way), (from, to));
@@ -131,7 +131,7 @@ pub(super) fn run(config: &Config, tape: &Tape, cause: &str, out: &mut Out) -> R
             line(out, &answer.text(&context, &subject, &log))?;
         }
     }
-    losses::end(&context, out, config.format.rows().is_none(), Listed::Nothing)
+    losses::end(&context, out, config.format.rows().is_none(), ListedLoss::Nothing)
 }
 
 /// Futexes that are barriers, by process and address.
@@ -140,7 +140,7 @@ fn barriers(context: &mut Context<'_>) -> Result<FxHashSet<(u32, Vec<u8>)>> {
     coverage.tell(&mut context.question.loss);
     let (judged, ..) = tracker.judge(&threads);
     let barriers = judged.iter().filter(|judged| judged.kind == Kind::Barrier);
-    let named = |judged: &Judged| {
+    let named = |judged: &JudgedFutex| {
         let pid = threads.named(*judged.sum.waiters.first()?)?.pid;
         Some((pid, format!("{:#x}", judged.at.address).into_bytes()))
     };
@@ -216,14 +216,17 @@ mod tests {
     #[test]
     fn causes_are_calls_files_states_and_programs() {
         let times = |cause: &str| patterns(cause).unwrap().into_iter().map(|pattern| pattern.time).collect::<Vec<_>>();
-        let call = |call: &str, files| Time::In { call: call.to_owned(), files, loops: false };
+        let call = |call: &str, files| PatternTime::In { call: call.to_owned(), files, loops: false };
         assert_eq!(times("fsync"), [call("fsync", Files::Any)]);
         assert_eq!(
             times("read,pread64:/srv/*"),
             ["read", "pread64"].map(|name| call(name, Files::Under(b"/srv".to_vec())))
         );
         assert_eq!(times("recvfrom:->10.0.0.1:80"), [call("recvfrom", Files::Peer(b"10.0.0.1:80".to_vec()))]);
-        assert_eq!((times("runqueue"), times("throttled")), (vec![Time::Runqueue], vec![Time::Throttled]));
+        assert_eq!(
+            (times("runqueue"), times("throttled")),
+            (vec![PatternTime::Runqueue], vec![PatternTime::Throttled])
+        );
         assert_eq!(patterns("comm=make").unwrap()[0].comm, b"make");
         assert!(patterns("fsink").is_err() && patterns("").is_err());
     }

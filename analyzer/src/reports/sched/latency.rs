@@ -9,15 +9,15 @@ use systape_format::model::Task;
 use super::super::{Context, losses, scheduling};
 use crate::derive::runs::decode::Needs;
 use crate::derive::runs::keys::{Key, Keys, Words};
-use crate::derive::runs::{End, Interval, Sink, Slot, State, Thread, Why, feed};
+use crate::derive::runs::{End, Interval, IntervalSink, Slot, State, Thread, Why, feed};
 use crate::render::form::Format;
 use crate::render::keys::with_keys;
 use crate::render::out::Out;
 use crate::render::rank::{Rank, more};
 use crate::render::row as record;
 use crate::render::stamp::{Column, Stamps};
-use crate::table::group::by::By;
-use crate::table::loss::Listed;
+use crate::table::group::by::GroupKey;
+use crate::table::loss::ListedLoss;
 use crate::values::order::InOrder as _;
 use crate::values::output::line;
 use crate::values::say::Verdict;
@@ -40,7 +40,7 @@ systape_format::tables! {
 const AT: Column = Column { name: "", width: 12, places: 6, right: true };
 
 /// Prints the report.
-pub(crate) fn run(mut context: Context<'_>, by: By, out: &mut Out) -> Result<Verdict> {
+pub(crate) fn run(mut context: Context<'_>, by: GroupKey, out: &mut Out) -> Result<Verdict> {
     let sink = Latency {
         keys: Keys::new(&[by], &context.question.scope, context.question.tape.session(), false),
         context: &context,
@@ -79,7 +79,7 @@ pub(crate) fn run(mut context: Context<'_>, by: By, out: &mut Out) -> Result<Ver
             out.rows(&declared, context.judged(), records)?;
         }
     }
-    losses::end(&context, out, format == Format::Text, Listed::Nothing)
+    losses::end(&context, out, format == Format::Text, ListedLoss::Nothing)
 }
 
 /// Sums of a task, or of all with its name.
@@ -115,7 +115,7 @@ struct Latency<'a> {
     rows: FxHashMap<Key, Row>,
 }
 
-impl Sink for Latency<'_> {
+impl IntervalSink for Latency<'_> {
     fn concerns(&self, thread: &Thread) -> bool {
         self.context.question.scope.task(&thread.task)
     }
@@ -167,7 +167,7 @@ fn name(keys: &Keys<'_>, key: &Key, row: &Row, words: &Words<'_>) -> String {
     };
     match row.threads.len() {
         0 | 1 => format!("{comm}:{}", row.tid),
-        _ if keys.has(By::Pid) => format!("{comm}:{}", keys.task(key).map_or(row.tid, |task| task.pid)),
+        _ if keys.has(GroupKey::Pid) => format!("{comm}:{}", keys.task(key).map_or(row.tid, |task| task.pid)),
         many => format!("{comm}:({many})"),
     }
 }

@@ -9,12 +9,12 @@ use systape_format::reader::Tape;
 use super::scheduling;
 use crate::asked::config::Config;
 use crate::asked::config::view::Part::{All, Keys};
-use crate::asked::config::view::{CPUS, Own, Rows, Run, TASKS, View};
+use crate::asked::config::view::{AnswerFn, CPUS, Own, Rows, TASKS, View};
 use crate::lines::tables as lines;
 use crate::render::by;
 use crate::render::out::Out;
 use crate::render::rank::Rank;
-use crate::table::group::by::By;
+use crate::table::group::by::GroupKey;
 use crate::values::say::Verdict;
 
 /// Each run of a thread.
@@ -30,7 +30,7 @@ pub(crate) static TIMEHIST: View = View {
         Rows::of("sched timehist", &[All(&timehist::TIMEHIST)]),
         Rows::json("sched timehist", &[All(&lines::LOSSES)]),
     ],
-    run: Run::Prints(timehist),
+    run: AnswerFn::Prints(timehist),
     ..View::PLAIN
 };
 
@@ -46,12 +46,12 @@ pub(crate) static LATENCY: View = View {
     own: Own::of::<Rank>(),
     tables: &[Rows::of("sched latency", &[Keys(&by::BY), All(&latency::LATENCY)])],
     check: |config| scheduling::key(config, KEYS).map(drop),
-    run: Run::Prints(latency),
+    run: AnswerFn::Prints(latency),
     ..View::PLAIN
 };
 
 /// The keys of latency: one of these.
-const KEYS: &[By] = &[By::Comm, By::Pid, By::Tid];
+const KEYS: &[GroupKey] = &[GroupKey::Comm, GroupKey::Pid, GroupKey::Tid];
 
 fn timehist(config: &Config, tape: &Tape, out: &mut Out) -> Result<Verdict> {
     timehist::run(scheduling::context(config, tape, false, out)?, out)
@@ -59,5 +59,5 @@ fn timehist(config: &Config, tape: &Tape, out: &mut Out) -> Result<Verdict> {
 
 fn latency(config: &Config, tape: &Tape, out: &mut Out) -> Result<Verdict> {
     let by = scheduling::key(config, KEYS)?;
-    latency::run(scheduling::context(config, tape, false, out)?, by.unwrap_or(By::Comm), out)
+    latency::run(scheduling::context(config, tape, false, out)?, by.unwrap_or(GroupKey::Comm), out)
 }

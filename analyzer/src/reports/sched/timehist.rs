@@ -11,7 +11,7 @@ use systape_format::model::{CPU_NONE, Gap};
 use super::super::{Context, scheduling};
 use crate::derive::runs::decode::Needs;
 use crate::derive::runs::keys::{Keys, set_thread, task_text};
-use crate::derive::runs::{End, Interval, Sink, Slot, State, Thread, Why, feed};
+use crate::derive::runs::{End, Interval, IntervalSink, Slot, State, Thread, Why, feed};
 use crate::lines::LineFormat as _;
 use crate::lines::json::Json;
 use crate::render::form::Format;
@@ -23,7 +23,7 @@ use crate::render::sink;
 use crate::render::stamp::{Column, Stamps};
 use crate::reports::losses::{self, LOSS_LINES};
 use crate::table::loss;
-use crate::table::loss::Listed;
+use crate::table::loss::ListedLoss;
 use crate::values::say::Verdict;
 
 systape_format::tables! {
@@ -100,7 +100,7 @@ pub(crate) fn run(mut context: Context<'_>, out: &mut Out) -> Result<Verdict> {
     for line in told.lines(session, LOSS_LINES) {
         out.say(&line);
     }
-    losses::end(&context, out, true, Listed::Nothing)
+    losses::end(&context, out, true, ListedLoss::Nothing)
 }
 
 /// A time: exact, a lower bound, or not known.
@@ -132,7 +132,7 @@ impl Known {
 
 /// A thread's times since it left a CPU.
 #[derive(Clone, Copy, Debug, Default)]
-struct Acc {
+struct OffCpuTimes {
     utid: u32,
     wait: Known,
     delay: Known,
@@ -148,14 +148,14 @@ struct Timehist<'a, 'o, 'r> {
     line: Vec<u8>,
     /// Not passed yet, in order.
     gaps: Vec<Gap>,
-    accs: Vec<Acc>,
+    accs: Vec<OffCpuTimes>,
     left: u64,
     stamps: Stamps,
     out: &'o mut Out<'r>,
     error: Option<std::io::Error>,
 }
 
-impl Sink for Timehist<'_, '_, '_> {
+impl IntervalSink for Timehist<'_, '_, '_> {
     fn concerns(&self, thread: &Thread) -> bool {
         self.context.question.scope.task(&thread.task)
     }
@@ -163,11 +163,11 @@ impl Sink for Timehist<'_, '_, '_> {
     fn interval(&mut self, threads: &[Thread], slot: Slot, interval: &Interval) {
         let thread = &threads[slot];
         if slot >= self.accs.len() {
-            self.accs.resize(slot + 1, Acc::default());
+            self.accs.resize(slot + 1, OffCpuTimes::default());
         }
         let acc = &mut self.accs[slot];
         if acc.utid != thread.task.utid {
-            *acc = Acc { utid: thread.task.utid, ..Acc::default() };
+            *acc = OffCpuTimes { utid: thread.task.utid, ..OffCpuTimes::default() };
         }
         match interval.state {
             State::Running => {
@@ -210,7 +210,7 @@ fn lost(gap: &Gap, stamps: &Stamps) -> String {
 }
 
 impl Timehist<'_, '_, '_> {
-    fn row(&mut self, threads: &[Thread], slot: Slot, interval: &Interval, acc: Acc, letter: u8) {
+    fn row(&mut self, threads: &[Thread], slot: Slot, interval: &Interval, acc: OffCpuTimes, letter: u8) {
         let filters = self.context.question.scope.filters();
         let cpu = filters.cpus.as_ref().is_none_or(|cpus| cpus.binary_search(&interval.cpu).is_ok());
         if self.done() || interval.to < self.context.question.scope.from || !cpu || !self.keys.passes(threads, slot) {
@@ -223,7 +223,7 @@ impl Timehist<'_, '_, '_> {
         self.context.config.shown.rows(1);
     }
 
-    fn write(&mut self, thread: &Thread, interval: &Interval, acc: Acc, letter: u8) -> std::io::Result<()> {
+    fn write(&mut self, thread: &Thread, interval: &Interval, acc: OffCpuTimes, letter: u8) -> std::io::Result<()> {
         let format = self.context.config.format;
         while format != Format::Csv && self.gaps.first().is_some_and(|gap| gap.first <= interval.to) {
             let gap = self.gaps.remove(0);

@@ -14,7 +14,7 @@ use crate::render::out::Out;
 use crate::render::rank::more;
 use crate::render::table::{Table, seconds};
 use crate::table::filter;
-use crate::table::loss::Listed;
+use crate::table::loss::ListedLoss;
 use crate::table::question::clock;
 use crate::values::clock::Clock;
 use crate::values::order::InOrder as _;
@@ -85,7 +85,7 @@ pub(super) fn run(mut context: Context<'_>, edge: Edge, below: &Below, limit: us
         table.print(out)?;
         more.iter().try_for_each(|text| output::line(out, text))?;
     }
-    losses::end(&context, out, form.is_none(), Listed::Nothing)
+    losses::end(&context, out, form.is_none(), ListedLoss::Nothing)
 }
 
 /// Prints threads by their stacks.
@@ -111,5 +111,5 @@ fn with_stacks(
         }
         more.iter().try_for_each(|text| output::line(out, text))?;
     }
-    losses::end(context, out, form.is_none(), Listed::Nothing)
+    losses::end(context, out, form.is_none(), ListedLoss::Nothing)
 }

@@ -31,7 +31,7 @@ systape_format::tables! {
 /// A thread at that instant.
 #[derive(Debug)]
 pub(super) struct Now<'a> {
-    /// Its index in the tracker.
+    /// Index of the thread in the tracker.
     pub(super) slot: Slot,
     pub(super) thread: &'a Thread,
     /// Time since it left its CPU, ns; None: it is on one, or not known.
@@ -41,9 +41,9 @@ pub(super) struct Now<'a> {
     /// Time since it last got a CPU, ns; None: not known.
     pub(super) came: Option<u64>,
     place: Place,
-    /// Its state is less certain than on a tape without missing calls.
+    /// Whether its state is less certain than on a tape without missing calls.
     pub(super) unsure: bool,
-    /// Its call.
+    /// Call of the thread.
     pub(super) call: Option<InCall>,
     /// Time since that call began, ns.
     call_ns: u64,

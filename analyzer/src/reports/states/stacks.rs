@@ -12,10 +12,10 @@ use super::super::Context;
 use super::now::Now;
 use crate::asked::options::stacks::Below;
 use crate::derive::runs::decode::Part;
-use crate::derive::runs::{Interval, Sink, Slot, State, Thread, Why};
+use crate::derive::runs::{Interval, IntervalSink, Slot, State, Thread, Why};
 use crate::derive::stacks::asleep::{self, Place, Stack};
 use crate::derive::stacks::debug_files;
-use crate::derive::stacks::ending::Ending;
+use crate::derive::stacks::ending::StackEnding;
 use crate::derive::stacks::forest::{Forest, NONE};
 use crate::derive::stacks::label;
 use crate::derive::stacks::names::Names;
@@ -51,7 +51,7 @@ const LISTED: usize = 8;
 #[derive(Debug, Default)]
 pub(super) struct Left(FxHashMap<Slot, Place>);
 
-impl Sink for Left {
+impl IntervalSink for Left {
     fn interval(&mut self, _: &[Thread], _: Slot, _: &Interval) {}
 
     fn left(&mut self, slot: Slot, part: &Part, row: u32) {
@@ -61,14 +61,14 @@ impl Sink for Left {
 
 /// Threads with one stack.
 #[derive(Debug)]
-pub(super) struct Group<'n, 'a> {
+pub(super) struct SameStack<'n, 'a> {
     /// Longest off the CPU first.
     threads: Vec<&'n Now<'a>>,
     /// `main (/bin/app)`, the innermost first, with pseudo frames for missing ones.
     lines: Vec<String>,
     /// The same as objects, without pseudo frames.
     objects: Vec<Value>,
-    ending: Ending,
+    ending: StackEnding,
 }
 
 /// The groups of `now`, which is sorted by time off the CPU; so are they. `slots`: index of each in the tracker.
@@ -78,7 +78,7 @@ pub(super) fn groups<'n, 'a>(
     left: &Left,
     now: &'n [Now<'a>],
     out: &mut Out,
-) -> Result<Vec<Group<'n, 'a>>> {
+) -> Result<Vec<SameStack<'n, 'a>>> {
     recorded::require(context.question.tape)?;
     let mut findings = Vec::new();
     let before = asleep::since_before(&context.question, &mut findings);
@@ -99,7 +99,7 @@ pub(super) fn groups<'n, 'a>(
     // two places in one function make no difference: what is printed is what is compared
     let mut texts: FxHashMap<Stack, (Vec<String>, usize)> = FxHashMap::default();
     let mut by_lines: FxHashMap<Vec<String>, usize> = FxHashMap::default();
-    let mut groups: Vec<Group<'n, 'a>> = Vec::new();
+    let mut groups: Vec<SameStack<'n, 'a>> = Vec::new();
     for (at, now) in now.iter().enumerate() {
         let stack = stacks.get(&at).copied().unwrap_or_else(|| (NONE, NONE, missing(now)));
         let (lines, functions) = texts.entry(stack).or_insert_with(|| lines(&forest, &names, stack));
@@ -108,7 +108,7 @@ pub(super) fn groups<'n, 'a>(
         }
         let group = *by_lines.entry(lines.clone()).or_insert_with(|| {
             let objects = objects(&forest, &names, stack);
-            groups.push(Group { threads: Vec::new(), lines: lines.clone(), objects, ending: stack.2 });
+            groups.push(SameStack { threads: Vec::new(), lines: lines.clone(), objects, ending: stack.2 });
             groups.len() - 1
         });
         groups[group].threads.push(now);
@@ -117,22 +117,22 @@ pub(super) fn groups<'n, 'a>(
 }
 
 /// Why a thread has no stack.
-fn missing(now: &Now<'_>) -> Ending {
+fn missing(now: &Now<'_>) -> StackEnding {
     match now.thread.state {
-        State::Running => Ending::Running,
-        State::Unknown => Ending::Unseen,
-        State::Waiting(Why::Made | Why::New) => Ending::New,
-        _ if now.thread.missed_out => Ending::Unseen,
-        _ if now.thread.last_out > 0 => Ending::NotStored,
-        _ => Ending::Before,
+        State::Running => StackEnding::Running,
+        State::Unknown => StackEnding::Unseen,
+        State::Waiting(Why::Made | Why::New) => StackEnding::New,
+        _ if now.thread.missed_out => StackEnding::Unseen,
+        _ if now.thread.last_out > 0 => StackEnding::NotStored,
+        _ => StackEnding::Before,
     }
 }
 
 /// Frames of the kernel, then of the program, the innermost first.
-fn frames(forest: &Forest, (user, kernel, ending): Stack) -> (Vec<u32>, Ending) {
+fn frames(forest: &Forest, (user, kernel, ending): Stack) -> (Vec<u32>, StackEnding) {
     let mut frames = Vec::new();
     let whole = [kernel, user].into_iter().all(|leaf| forest.frames_from(leaf, &mut frames));
-    (frames, if whole { ending } else { Ending::TooLong })
+    (frames, if whole { ending } else { StackEnding::TooLong })
 }
 
 /// The text of a stack, and its number of functions.
@@ -161,7 +161,7 @@ fn objects(forest: &Forest, names: &Names, stack: Stack) -> Vec<Value> {
     objects
 }
 
-impl Group<'_, '_> {
+impl SameStack<'_, '_> {
     /// The longest time off the CPU, ns, and whether it is a lower bound; None: not known.
     fn longest(&self) -> Option<(u64, bool)> {
         self.threads.iter().filter_map(|now| now.off.map(|off| (off, now.off_before))).max()
@@ -208,7 +208,7 @@ impl Group<'_, '_> {
         writeln!(out)
     }
 
-    /// The same as a row.
+    /// Row of the stack.
     pub(super) fn row(&self, ts: i64, max: usize) -> Row<'_> {
         let distinct = |ids: BTreeSet<u32>| Value::from(ids.into_iter().collect::<Vec<_>>());
         let comms: BTreeSet<&[u8]> = self.threads.iter().map(|now| &*now.thread.task.comm).collect();

@@ -1,12 +1,12 @@
 //! `analyze biolatency`: the histograms of `analyze block --hist` as biolatency prints them, one of all disks or one a disk.
 
 use crate::asked::config::view::Part::{All, Keys};
-use crate::asked::config::view::{Own, Rows, Run, TASKS, View};
-use crate::derive::block::sums::Measure;
+use crate::asked::config::view::{AnswerFn, Own, Rows, TASKS, View};
+use crate::derive::block::sums::HistogramOf;
 use crate::render::by::BY;
 use crate::reports::block::table::{HISTOGRAM, SUMS};
 use crate::reports::block::{Shown, answer_sums};
-use crate::table::group::by::By;
+use crate::table::group::by::GroupKey;
 
 /// What is asked.
 pub(crate) static VIEW: View = View {
@@ -16,10 +16,10 @@ pub(crate) static VIEW: View = View {
     own: Own::of::<Options>(),
     examples: [("analyze biolatency -D", "one a disk"), ("analyze biolatency -Q", "with the time in the queue")],
     tables: &[Rows::of("biolatency", &[Keys(&BY), All(&SUMS), All(&HISTOGRAM)])],
-    run: Run::Prints(|config, tape, out| {
+    run: AnswerFn::Prints(|config, tape, out| {
         let Options { disks, queued } = config.own()?;
-        let keys = if disks { vec![By::Disk] } else { Vec::new() };
-        let measure = if queued { Measure::Whole } else { Measure::Latency };
+        let keys = if disks { vec![GroupKey::Disk] } else { Vec::new() };
+        let measure = if queued { HistogramOf::Whole } else { HistogramOf::Latency };
         answer_sums(config, tape, keys, measure, Shown::Histograms(|view, out| view.as_biolatency(out)), out)
     }),
     ..View::PLAIN

@@ -2,7 +2,7 @@
 
 use super::text_only;
 use crate::asked::config::view::Part::All;
-use crate::asked::config::view::{Own, Rows, Run, TASKS, View};
+use crate::asked::config::view::{AnswerFn, Own, Rows, TASKS, View};
 use crate::lines::tables::LOSSES;
 use crate::render::columns::{Column, Layout, Line, millis, plain};
 use crate::render::stamp;
@@ -20,7 +20,7 @@ pub(crate) static VIEW: View = View {
     ],
     tables: &[Rows::of("biosnoop", &[All(&BLOCK)]), Rows::json("biosnoop", &[All(&LOSSES)])],
     check: |config| text_only(config, config.own::<Options>()?.queued, "-Q"),
-    run: Run::Prints(|config, tape, out| {
+    run: AnswerFn::Prints(|config, tape, out| {
         let Options { queued } = config.own()?;
         answer_list(config, tape, Some(if queued { &QUEUED } else { &PLAIN }), out)
     }),

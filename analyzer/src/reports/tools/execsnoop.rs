@@ -6,12 +6,12 @@ use systape_format::reader::Tape;
 use super::timed;
 use crate::asked::config::Config;
 use crate::asked::config::view::Part::All;
-use crate::asked::config::view::{Own, Rows, Run, TASKS, View};
+use crate::asked::config::view::{AnswerFn, Own, Rows, TASKS, View};
 use crate::render::out::Out;
 use crate::render::stamp::Column;
 use crate::reports::exec::listing::{EXEC, Layout, number, returned, words};
 use crate::reports::exec::rows::Row;
-use crate::reports::exec::{Form, Story, answer};
+use crate::reports::exec::{ExecInput, Form, answer};
 use crate::values::say::Verdict;
 use crate::values::words::escaped;
 
@@ -26,7 +26,7 @@ pub(crate) static VIEW: View = View {
         ("analyze execsnoop -n 'python*' --clock start", "those named python..., with times"),
     ],
     tables: &[Rows::of("execsnoop", &[All(&EXEC)])],
-    run: Run::Prints(run),
+    run: AnswerFn::Prints(run),
     ..View::PLAIN
 };
 
@@ -51,11 +51,11 @@ fn columns(time: &str, [comm, pid, ppid, ret, args]: [&str; 5]) -> String {
     timed(time, &format!("{comm:<16} {pid:<7} {ppid:<7} {ret:>3} {args}"))
 }
 
-fn head(story: &Story<'_>) -> String {
+fn head(story: &ExecInput<'_>) -> String {
     columns(&story.stamps.heading(TIME), ["PCOMM", "PID", "PPID", "RET", "ARGS"])
 }
 
-fn line(story: &Story<'_>, row: &Row) -> String {
+fn line(story: &ExecInput<'_>, row: &Row) -> String {
     let (comm, pid) = (escaped(&row.task.comm), row.task.pid.to_string());
     let args = words(row).unwrap_or_else(|| "?".to_owned());
     columns(&story.stamps.text(TIME, row.ts), [&comm, &pid, &number(row.ppid), &returned(row), &args])

@@ -6,7 +6,7 @@ use systape_format::reader::Tape;
 
 use crate::asked::config::Config;
 use crate::asked::config::view::Part::{All, Keys};
-use crate::asked::config::view::{CALLS, CPUS, Own, PATHS, Rows, Run, TASKS, View};
+use crate::asked::config::view::{AnswerFn, CALLS, CPUS, Own, PATHS, Rows, TASKS, View};
 use crate::render::by::BY;
 use crate::render::columns::{Column, Layout, Line, kilobytes, plain};
 use crate::render::out::Out;
@@ -14,7 +14,7 @@ use crate::render::rank::Few;
 use crate::reports::files::sums::Asked;
 use crate::reports::files::work::Work;
 use crate::reports::files::{FILES, answer_sums};
-use crate::table::group::by::By;
+use crate::table::group::by::GroupKey;
 use crate::values::say::Verdict;
 
 /// What is asked.
@@ -28,7 +28,7 @@ pub(crate) static VIEW: View = View {
         ("analyze filetop --all-files -p 2214", "sockets, pipes and devices of a process too"),
     ],
     tables: &[Rows::of("filetop", &[Keys(&BY), All(&FILES)])],
-    run: Run::Prints(run),
+    run: AnswerFn::Prints(run),
     ..View::PLAIN
 };
 
@@ -40,7 +40,7 @@ struct Options {
 
     /// What comes first
     #[arg(long, value_enum, value_name = "COLUMN", default_value_t)]
-    rank: Rank,
+    rank: FileRank,
 
     #[command(flatten)]
     rows: Few,
@@ -48,7 +48,7 @@ struct Options {
 
 /// What rows are ranked by.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-enum Rank {
+enum FileRank {
     /// Reads, writes and their bytes together
     #[default]
     All,
@@ -62,7 +62,7 @@ enum Rank {
     Wbytes,
 }
 
-impl Rank {
+impl FileRank {
     /// Of what neither reads nor writes 0.
     fn of(self) -> fn(&Work) -> u128 {
         // what has none of it comes last
@@ -118,7 +118,7 @@ fn run(config: &Config, tape: &Tape, out: &mut Out) -> Result<Verdict> {
     let own: Options = config.own()?;
     let limit = own.rows.limit(config.format);
     let asked = Asked {
-        by: &[By::Tid, By::File],
+        by: &[GroupKey::Tid, GroupKey::File],
         sockets: own.all_files,
         limit,
         rank: own.rank.of(),

@@ -5,7 +5,7 @@ use systape_format::reader::Tape;
 
 use crate::asked::config::Config;
 use crate::asked::config::view::Part::All;
-use crate::asked::config::view::{CPUS, Rows, Run, TASKS, View};
+use crate::asked::config::view::{AnswerFn, CPUS, Rows, TASKS, View};
 use crate::asked::options::stacks::Below;
 use crate::lines::tables::{EVENTS, LOSSES};
 use crate::render::columns::{Column, Layout, Line, millis};
@@ -27,7 +27,7 @@ pub(crate) static VIEW: View = View {
         ("analyze gethostlatency --comm=curl", "of programs named curl"),
     ],
     tables: &[Rows::of("gethostlatency", &[All(&EVENTS)]), Rows::json("gethostlatency", &[All(&LOSSES)])],
-    run: Run::Prints(run),
+    run: AnswerFn::Prints(run),
     ..View::PLAIN
 };
 

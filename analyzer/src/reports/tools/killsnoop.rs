@@ -6,11 +6,11 @@ use systape_format::reader::Tape;
 
 use crate::asked::config::Config;
 use crate::asked::config::view::Part::All;
-use crate::asked::config::view::{CPUS, Own, Rows, Run, TASKS, View};
+use crate::asked::config::view::{AnswerFn, CPUS, Own, Rows, TASKS, View};
 use crate::asked::options::stacks::Below;
-use crate::lines::row::{Outcome, outcome};
+use crate::lines::row::{CallOutcome, outcome};
 use crate::lines::tables::{CALLS, LOSSES};
-use crate::lines::text::Text;
+use crate::lines::text::PerfTraceText;
 use crate::lines::{LineFormat, SegmentLines};
 use crate::render::out::Out;
 use crate::render::stamp::{Column, Stamps};
@@ -39,7 +39,7 @@ pub(crate) static VIEW: View = View {
     tables: &[Rows::of("killsnoop", &[All(&CALLS)]), Rows::json("killsnoop", &[All(&LOSSES)])],
     own: Own::of::<Options>(),
     check: |config| config.own::<Options>()?.signals().map(drop),
-    run: Run::Prints(run),
+    run: AnswerFn::Prints(run),
     ..View::PLAIN
 };
 
@@ -116,7 +116,7 @@ const TIME: Column = Column { name: "TIME", width: 9, places: 3, right: false };
 /// Its lines.
 struct Kills<'a> {
     /// Those of losses are the listing's.
-    listing: Text<'a>,
+    listing: PerfTraceText<'a>,
     stamps: Stamps,
     open: u64,
 }
@@ -124,7 +124,7 @@ struct Kills<'a> {
 impl<'a> Kills<'a> {
     fn new(context: &Context<'a>) -> Self {
         let session = context.question.tape.session();
-        let listing = Text::new(session, context.config.look, context.stamps());
+        let listing = PerfTraceText::new(session, context.config.look, context.stamps());
         Self { listing, stamps: context.stamps(), open: session.window_open }
     }
 }
@@ -168,8 +168,8 @@ impl SegmentLines for KillLines<'_> {
         // of tgkill the thread, which stands behind its group
         let target = usize::from(segment.call(row).name == "tgkill");
         let result = match outcome(segment, row) {
-            Outcome::Ret(ret) => ret.to_string(),
-            Outcome::Errno(errno) | Outcome::Restart(errno) => format!("-{errno}"),
+            CallOutcome::Ret(ret) => ret.to_string(),
+            CallOutcome::Errno(errno) | CallOutcome::Restart(errno) => format!("-{errno}"),
             _ => "?".to_owned(),
         };
         let (pid, comm) = (task.pid.to_string(), escaped(&task.comm));

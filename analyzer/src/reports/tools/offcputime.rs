@@ -4,8 +4,8 @@ use anyhow::Result;
 
 use super::text_only;
 use crate::asked::config::view::Part::All;
-use crate::asked::config::view::{CPUS, Own, Reads, Rows, Run, TASKS, View};
-use crate::asked::options::stacks::DebugDirs;
+use crate::asked::config::view::{AnswerFn, CPUS, Own, Reads, Rows, TASKS, View};
+use crate::asked::options::stacks::SymbolPlaces;
 use crate::derive::stacks::folded;
 use crate::derive::stacks::graph::Graph;
 use crate::render::out::Out;
@@ -28,7 +28,7 @@ pub(crate) static VIEW: View = View {
     tables: &[Rows::of("offcputime", &[All(&CALLGRAPH)])],
     reads: |config| -> Result<Reads> { config.own::<Options>()?.names.reads() },
     check: |config| text_only(config, config.own::<Options>()?.folded, "--folded"),
-    run: Run::Prints(|config, tape, out| {
+    run: AnswerFn::Prints(|config, tape, out| {
         let Options { folded, names } = config.own()?;
         answer_offcpu(config, tape, folded, names, text, out)
     }),
@@ -42,7 +42,7 @@ struct Options {
     folded: bool,
 
     #[command(flatten)]
-    names: DebugDirs,
+    names: SymbolPlaces,
 }
 
 /// Innermost functions first, the thread's name below them, then µs; the longest last.

@@ -2,10 +2,10 @@
 
 use super::paths::{TOOL, answer};
 use crate::asked::config::view::Part::All;
-use crate::asked::config::view::{Rows, Run, View};
+use crate::asked::config::view::{AnswerFn, Rows, View};
 use crate::lines::tables::LOSSES;
 use crate::reports::files::FILE_CALLS;
-use crate::reports::files::lines::Doing;
+use crate::reports::files::lines::ListedAction;
 
 /// What is asked.
 pub(crate) static VIEW: View = View {
@@ -16,6 +16,6 @@ pub(crate) static VIEW: View = View {
         ("analyze opensnoop -n nginx --clock start", "those of threads named nginx, with times"),
     ],
     tables: &[Rows::of("opensnoop", &[All(&FILE_CALLS)]), Rows::json("opensnoop", &[All(&LOSSES)])],
-    run: Run::Prints(|config, tape, out| answer::<6>(config, tape, Doing::Open, out)),
+    run: AnswerFn::Prints(|config, tape, out| answer::<6>(config, tape, ListedAction::Open, out)),
     ..TOOL
 };

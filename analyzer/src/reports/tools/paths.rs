@@ -10,7 +10,7 @@ use crate::asked::config::view::{CALLS, CPUS, PATHS, TASKS, View};
 use crate::render::out::Out;
 use crate::render::stamp::{Column, Stamps};
 use crate::reports::Context;
-use crate::reports::files::lines::{self, Doing, Layout, List, Listed};
+use crate::reports::files::lines::{self, Layout, List, ListedAction, ListedCall};
 use crate::table::families;
 use crate::values::say::Verdict;
 use crate::values::words::escaped;
@@ -22,7 +22,12 @@ pub(super) const TOOL: View =
 const TIME: Column = Column { name: "TIME", width: 15, places: 9, right: false };
 
 /// The whole answer of a tool whose first column is `WIDTH` wide.
-pub(super) fn answer<const WIDTH: usize>(config: &Config, tape: &Tape, doing: Doing, out: &mut Out) -> Result<Verdict> {
+pub(super) fn answer<const WIDTH: usize>(
+    config: &Config,
+    tape: &Tape,
+    doing: ListedAction,
+    out: &mut Out,
+) -> Result<Verdict> {
     families::require(tape, Family::Syscall, "syscalls")?;
     let mut context = Context::about(config, tape, &[Family::Syscall, Family::Process])?;
     // it has times only when asked for
@@ -39,7 +44,7 @@ fn head<const WIDTH: usize>(stamps: &Stamps) -> Vec<u8> {
     columns::<WIDTH>(&stamps.heading(TIME), ["PID", "COMM", "FD", "ERR", "PATH"])
 }
 
-fn line<const WIDTH: usize>(call: Listed, cwd: Option<&[u8]>, stamps: &Stamps) -> Vec<u8> {
+fn line<const WIDTH: usize>(call: ListedCall, cwd: Option<&[u8]>, stamps: &Stamps) -> Vec<u8> {
     // what did not return has neither
     let (fd, errno) = match (call.ret, call.errno) {
         (Some(ret), _) => (ret.to_string(), "0".to_owned()),

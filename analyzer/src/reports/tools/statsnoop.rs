@@ -2,10 +2,10 @@
 
 use super::paths::{TOOL, answer};
 use crate::asked::config::view::Part::All;
-use crate::asked::config::view::{Rows, Run, View};
+use crate::asked::config::view::{AnswerFn, Rows, View};
 use crate::lines::tables::LOSSES;
 use crate::reports::files::FILE_CALLS;
-use crate::reports::files::lines::Doing;
+use crate::reports::files::lines::ListedAction;
 
 /// What is asked.
 pub(crate) static VIEW: View = View {
@@ -16,6 +16,6 @@ pub(crate) static VIEW: View = View {
         ("analyze statsnoop -P /etc/localtime", "who asks for this file"),
     ],
     tables: &[Rows::of("statsnoop", &[All(&FILE_CALLS)]), Rows::json("statsnoop", &[All(&LOSSES)])],
-    run: Run::Prints(|config, tape, out| answer::<7>(config, tape, Doing::Stat, out)),
+    run: AnswerFn::Prints(|config, tape, out| answer::<7>(config, tape, ListedAction::Stat, out)),
     ..TOOL
 };

@@ -5,7 +5,7 @@ use systape_format::reader::Tape;
 
 use crate::asked::config::Config;
 use crate::asked::config::view::Part::{All, Keys};
-use crate::asked::config::view::{CALLS, CPUS, Own, Rows, Run, TASKS, View};
+use crate::asked::config::view::{AnswerFn, CALLS, CPUS, Own, Rows, TASKS, View};
 use crate::asked::options::idle::Idle;
 use crate::derive::summary::column::Column as Metric;
 use crate::render::by::BY;
@@ -14,7 +14,7 @@ use crate::render::out::Out;
 use crate::render::rank::Few;
 use crate::reports::measured::SUMMARY;
 use crate::reports::top::{self, SHARE, answer};
-use crate::table::group::by::By;
+use crate::table::group::by::GroupKey;
 use crate::values::say::Verdict;
 
 /// What is asked.
@@ -29,7 +29,7 @@ pub(crate) static VIEW: View = View {
     ],
     tables: &[Rows::of("syscount", &[Keys(&BY), All(&SUMMARY), All(&SHARE)])],
     check: top::check_calls,
-    run: Run::Prints(run),
+    run: AnswerFn::Prints(run),
     ..View::PLAIN
 };
 
@@ -62,10 +62,10 @@ static PROCESS_TIME: Layout = Layout { columns: &[PID, COMM, COUNT, TIME], ..Lay
 fn run(config: &Config, tape: &Tape, out: &mut Out) -> Result<Verdict> {
     let Options { latency, process, rank } = config.own()?;
     let (by, layout) = match (process, latency) {
-        (false, false) => (By::Syscall, &CALL),
-        (false, true) => (By::Syscall, &CALL_TIME),
-        (true, false) => (By::Pid, &PROCESS),
-        (true, true) => (By::Pid, &PROCESS_TIME),
+        (false, false) => (GroupKey::Syscall, &CALL),
+        (false, true) => (GroupKey::Syscall, &CALL_TIME),
+        (true, false) => (GroupKey::Pid, &PROCESS),
+        (true, true) => (GroupKey::Pid, &PROCESS_TIME),
     };
     let metric = if latency { Metric::Total } else { Metric::Calls };
     answer(

@@ -2,7 +2,7 @@
 
 use super::text_only;
 use crate::asked::config::view::Part::All;
-use crate::asked::config::view::{Own, Rows, Run, TASKS, View};
+use crate::asked::config::view::{AnswerFn, Own, Rows, TASKS, View};
 use crate::lines::tables::LOSSES;
 use crate::render::columns::{Column, Layout, Line, kilobytes, millis};
 use crate::render::stamp;
@@ -20,7 +20,7 @@ pub(crate) static VIEW: View = View {
     ],
     tables: &[Rows::of("tcplife", &[All(&NET)]), Rows::json("tcplife", &[All(&LOSSES)])],
     check: |config| text_only(config, config.own::<Options>()?.wide, "-w"),
-    run: Run::Prints(|config, tape, out| {
+    run: AnswerFn::Prints(|config, tape, out| {
         let Options { wide } = config.own()?;
         answer_in(config, tape, if wide { &WIDE } else { &NARROW }, out)
     }),

@@ -7,11 +7,11 @@ use systape_abi::{ArgKind, FlagStyle, RetKind};
 use systape_format::model::{CPU_NONE, CallState, Family, SECOND_VALUE};
 use systape_format::reader::Tape;
 
-use super::fields::{ARGS, Asked, Seen, Sums, Wanted, print};
+use super::fields::{ARGS, Asked, SeenEvent, Sums, Wanted, print};
 use crate::asked::config::Config;
 use crate::derive::summary::plan::Plan;
-use crate::lines::row::{self, Outcome};
-use crate::lines::value::{self, Scratch};
+use crate::lines::row::{self, CallOutcome};
+use crate::lines::value::{self, ValueScratch};
 use crate::render::out::Out;
 use crate::reports::Context;
 use crate::table::call_files;
@@ -93,13 +93,13 @@ struct Read<'a> {
 }
 
 /// A field of a call.
-struct Field {
+struct CallField {
     key: Value,
     /// To be added up; None: it is no number, or below 0.
     number: Option<u64>,
 }
 
-impl Field {
+impl CallField {
     fn number(value: i64) -> Self {
         let number = u64::try_from(value).ok();
         let key = number.map_or_else(|| Value::Text(value.to_string().as_bytes().into()), Value::Number);
@@ -120,7 +120,7 @@ impl Read<'_> {
         for call in &loaded.calls {
             call.args.iter().for_each(|arg| sums.has_field(&arg.name));
         }
-        let mut scratch = Scratch::default();
+        let mut scratch = ValueScratch::default();
         for row in 0..loaded.rows() {
             let state = loaded.core.state[row];
             if state == CallState::CloneChild || !filter.core(&loaded.core, row) || !filter.time(&loaded.time, row) {
@@ -129,7 +129,7 @@ impl Read<'_> {
             let start = loaded.time.start[row];
             let second = start.checked_sub(self.since).filter(|_| start_known(state, start, self.since));
             let cpu = loaded.time.cpu.get(row).copied().filter(|cpu| *cpu != CPU_NONE);
-            let seen = Seen {
+            let seen = SeenEvent {
                 name: &loaded.call(row).long_name,
                 task: Some(loaded.task(row)),
                 cpu,
@@ -148,80 +148,84 @@ impl Read<'_> {
 }
 
 /// A field of the call of `row`; none if the call has no such argument.
-fn field(loaded: &Loaded, row: usize, name: &str, scratch: &mut Scratch) -> Field {
+fn field(loaded: &Loaded, row: usize, name: &str, scratch: &mut ValueScratch) -> CallField {
     match name {
         RET => return returned(row::outcome(loaded, row), loaded.call(row)),
         DUR => {
             return match row::duration(loaded, row) {
-                row::Duration::Exact(ns) => Field { key: Value::Number(ns), number: Some(ns) },
-                _ => Field::UNKNOWN,
+                row::Duration::Exact(ns) => CallField { key: Value::Number(ns), number: Some(ns) },
+                _ => CallField::UNKNOWN,
             };
         }
         BYTES => {
-            let known = matches!(row::outcome(loaded, row), Outcome::Ret(_)) && loaded.call(row).io.moves_bytes();
+            let known = matches!(row::outcome(loaded, row), CallOutcome::Ret(_)) && loaded.call(row).io.moves_bytes();
             return match Moved::by(loaded, row) {
-                Moved::Exactly(bytes) if known => Field { key: Value::Number(bytes), number: Some(bytes) },
+                Moved::Exactly(bytes) if known => CallField { key: Value::Number(bytes), number: Some(bytes) },
                 // what failed, or moves none, has no number of them
-                Moved::Exactly(_) => Field { key: Value::None, number: None },
-                Moved::AtLeast(_) => Field::UNKNOWN,
+                Moved::Exactly(_) => CallField { key: Value::None, number: None },
+                Moved::AtLeast(_) => CallField::UNKNOWN,
             };
         }
         FILE => {
             return match call_files::of_row(loaded, row) {
-                FdPath::Known(name) => Field::text(name),
-                FdPath::Unknown => Field::UNKNOWN,
-                FdPath::None => Field { key: Value::None, number: None },
+                FdPath::Known(name) => CallField::text(name),
+                FdPath::Unknown => CallField::UNKNOWN,
+                FdPath::None => CallField { key: Value::None, number: None },
             };
         }
         ERRNO => {
             return match row::outcome(loaded, row) {
-                Outcome::Errno(errno) => Field::text(errno_text(errno).as_bytes()),
-                Outcome::InFlight | Outcome::Killed | Outcome::NoReturn => Field::UNKNOWN,
-                _ => Field::text(b"0"),
+                CallOutcome::Errno(errno) => CallField::text(errno_text(errno).as_bytes()),
+                CallOutcome::InFlight | CallOutcome::Killed | CallOutcome::NoReturn => CallField::UNKNOWN,
+                _ => CallField::text(b"0"),
             };
         }
         _ => {}
     }
     let call = loaded.call(row);
     let Some(at) = call.args.iter().position(|arg| arg.name == name) else {
-        return Field { key: Value::None, number: None };
+        return CallField { key: Value::None, number: None };
     };
-    let Some(args) = loaded.args.args.get(row) else { return Field::UNKNOWN };
+    let Some(args) = loaded.args.args.get(row) else { return CallField::UNKNOWN };
     let of_it = |value: &u8| usize::from(*value & !SECOND_VALUE) == at && *value & SECOND_VALUE == 0;
     if let Some(captured) = loaded.captured(row).iter().find(|captured| of_it(&captured.arg)) {
         let mut text = Vec::new();
         let is_string = matches!(call.args[at].kind, ArgKind::Path | ArgKind::Str) && captured.status.has_bytes();
         if is_string {
-            return Field::text(&captured.bytes);
+            return CallField::text(&captured.bytes);
         }
         if value::captured(&mut text, scratch, loaded, (row, at), captured, FlagStyle::FULL) {
-            return Field::text(&text);
+            return CallField::text(&text);
         }
     }
     let kind = call.args[at].kind;
     let raw = value::narrow(kind, args[at]);
     match kind {
         ArgKind::Int | ArgKind::Fd | ArgKind::Pid | ArgKind::TimeoutMs | ArgKind::Long | ArgKind::Offset => {
-            Field::number(raw as i64)
+            CallField::number(raw as i64)
         }
-        ArgKind::UInt | ArgKind::ULong | ArgKind::Size => Field { key: Value::Number(raw), number: Some(raw) },
+        ArgKind::UInt | ArgKind::ULong | ArgKind::Size => CallField { key: Value::Number(raw), number: Some(raw) },
         _ => {
             let mut text = Vec::new();
             value::scalar(&mut text, scratch, call, at, args, FlagStyle::FULL);
-            Field::text(&text)
+            CallField::text(&text)
         }
     }
 }
 
 /// What it returned; the error by its name.
-fn returned(outcome: Outcome, call: &CallInfo) -> Field {
+fn returned(outcome: CallOutcome, call: &CallInfo) -> CallField {
     match outcome {
-        Outcome::Ret(ret) if matches!(call.ret, RetKind::Ptr | RetKind::Hex) => {
-            Field::text(format!("{ret:#x}").as_bytes())
+        CallOutcome::Ret(ret) if matches!(call.ret, RetKind::Ptr | RetKind::Hex) => {
+            CallField::text(format!("{ret:#x}").as_bytes())
         }
-        Outcome::Ret(ret) => Field::number(ret),
-        Outcome::Errno(errno) | Outcome::Restart(errno) => Field::text(format!("-{}", errno_text(errno)).as_bytes()),
-        Outcome::InFlight | Outcome::Killed | Outcome::NoReturn => Field { key: Value::None, number: None },
-        Outcome::NotRecorded => Field::UNKNOWN,
+        CallOutcome::Ret(ret) => CallField::number(ret),
+        CallOutcome::Errno(errno) | CallOutcome::Restart(errno) => {
+            CallField::text(format!("-{}", errno_text(errno)).as_bytes())
+        }
+        CallOutcome::InFlight | CallOutcome::Killed | CallOutcome::NoReturn => {
+            CallField { key: Value::None, number: None }
+        }
+        CallOutcome::NotRecorded => CallField::UNKNOWN,
     }
 }

@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 use anyhow::Result;
 use systape_format::reader::Tape;
 
-use super::fields::{Asked, DURATIONS, Seen, Sums, Wanted, print};
+use super::fields::{Asked, DURATIONS, SeenEvent, Sums, Wanted, print};
 use crate::asked::config::Config;
 use crate::derive::block::devices::devices;
 use crate::derive::identities::FileNames;
@@ -56,7 +56,7 @@ impl Read<'_> {
     fn event(&self, sums: &mut Sums, event: &Event<'_>, place: (u32, u32)) {
         event.fields.iter().for_each(|(name, _)| sums.has_field(name));
         let second = event.ts.checked_sub(self.since).and_then(|ns| u32::try_from(ns / 1_000_000_000).ok());
-        let seen = Seen { name: event.which.name(), task: event.task, cpu: event.cpu, second, place };
+        let seen = SeenEvent { name: event.which.name(), task: event.task, cpu: event.cpu, second, place };
         let field = |name: &str| event.fields.iter().find(|(field, _)| *field == name).map(|(_, value)| value);
         let keys = self.wanted.fields.iter().map(|name| field(name).map_or(Value::None, value_of));
         let measured = match self.value {

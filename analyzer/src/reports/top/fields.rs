@@ -20,14 +20,14 @@ use crate::render::out::Out;
 use crate::render::rank::{self, Few};
 use crate::render::row::Row;
 use crate::render::table::{Table, millis};
-use crate::reports::keys::{Keys, Words};
+use crate::reports::keys::{KeyWords, RowKeys};
 use crate::reports::{Context, losses};
 use crate::table::group::Add;
-use crate::table::group::by::By;
+use crate::table::group::by::GroupKey;
 use crate::table::group::packed::Packed;
 use crate::table::group::spilling::{Ordered, Parts, Spilling};
 use crate::table::group::value::{Key, Value};
-use crate::table::loss::Listed;
+use crate::table::loss::ListedLoss;
 use crate::values::output::line;
 use crate::values::say::{BadUsage, Verdict};
 use crate::values::spill::{Store, Stored};
@@ -54,20 +54,20 @@ systape_format::tables! {
 }
 
 /// The keys that an event has beside its fields.
-const KNOWN: [By; 14] = By::of_task_and(&[By::Cpu, By::Second, By::Minute]);
+const KNOWN: [GroupKey; 14] = GroupKey::of_task_and(&[GroupKey::Cpu, GroupKey::Second, GroupKey::Minute]);
 /// Fields that are added up without `--value`, the first that an event has.
 pub(super) const DURATIONS: [&str; 2] = ["dur_ns", "dur"];
-/// Before the name of a field that is also a key of tasks.
+/// Words before the name of a field that is also a key of tasks.
 pub(super) const ARGS: &str = "args.";
 
 /// What rows are ranked by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Metric {
+pub(super) enum TopMetric {
     /// How many events.
     Count,
     /// What the value adds up to; without one as [`Self::Count`].
     Total,
-    /// Its mean.
+    /// Mean of the field.
     Avg,
     /// The greatest.
     Max,
@@ -76,7 +76,7 @@ pub(super) enum Metric {
 /// What is asked beside the filters.
 #[derive(Debug)]
 pub(super) struct Asked<'a> {
-    pub metric: Metric,
+    pub metric: TopMetric,
     pub hist: bool,
     /// Field that is added up.
     pub value: Option<&'a str>,
@@ -86,8 +86,8 @@ pub(super) struct Asked<'a> {
 /// Keys in the order of `--by`.
 #[derive(Debug)]
 pub(super) struct Wanted {
-    /// Those of tasks and times.
-    pub by: Vec<By>,
+    /// Keys of tasks and times.
+    pub by: Vec<GroupKey>,
     /// Names of fields.
     pub fields: Vec<String>,
     /// The order: whether the next is a field.
@@ -98,7 +98,8 @@ impl Wanted {
     pub(super) fn new(words: &[String]) -> Self {
         let mut wanted = Self { by: Vec::new(), fields: Vec::new(), is_field: Vec::new() };
         for word in words {
-            let of_task = By::parse(std::slice::from_ref(word), &KNOWN, "").ok().and_then(|by| by.first().copied());
+            let of_task =
+                GroupKey::parse(std::slice::from_ref(word), &KNOWN, "").ok().and_then(|by| by.first().copied());
             let field = word.strip_prefix(ARGS).unwrap_or(word).to_owned();
             let known = match of_task {
                 Some(by) => wanted.by.contains(&by),
@@ -110,7 +111,7 @@ impl Wanted {
             }
         }
         if words.is_empty() {
-            wanted.by.push(By::Comm);
+            wanted.by.push(GroupKey::Comm);
             wanted.is_field.push(false);
         }
         wanted
@@ -152,25 +153,25 @@ impl Stored for Sum {
 
 impl Sum {
     /// What it is ranked by; None: it has no such value.
-    fn of(&self, metric: Metric) -> Option<f64> {
+    fn of(&self, metric: TopMetric) -> Option<f64> {
         let numbers = &self.numbers;
         match metric {
-            Metric::Count => Some(numbers.count as f64),
-            Metric::Total => (numbers.known > 0).then_some(numbers.total as f64),
-            Metric::Avg => numbers.avg(),
-            Metric::Max => numbers.max().map(|max| max as f64),
+            TopMetric::Count => Some(numbers.count as f64),
+            TopMetric::Total => (numbers.known > 0).then_some(numbers.total as f64),
+            TopMetric::Avg => numbers.avg(),
+            TopMetric::Max => numbers.max().map(|max| max as f64),
         }
     }
 }
 
 /// An event, beside its fields.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Seen<'a> {
-    /// Its name.
+pub(super) struct SeenEvent<'a> {
+    /// Name of the event.
     pub name: &'a str,
     pub task: Option<&'a Task>,
     pub cpu: Option<u32>,
-    /// Of the recording; None: not known.
+    /// Second of the recording; None: not known.
     pub second: Option<u32>,
     /// Segment, and place in it.
     pub place: (u32, u32),
@@ -188,7 +189,7 @@ pub(super) struct Sums {
 }
 
 impl Sums {
-    /// Those of all segments, with the memory of the process.
+    /// Sums of all segments, with the memory of the process.
     pub(super) fn of_all() -> Self {
         Self { groups: Spilling::new(Store::of_process(), 1), ..Self::default() }
     }
@@ -196,7 +197,7 @@ impl Sums {
     /// Adds one: `fields` are the values of the fields that are keys, `number` what is added up, with the field's name if `--value` names none.
     pub(super) fn add(
         &mut self,
-        seen: &Seen<'_>,
+        seen: &SeenEvent<'_>,
         fields: impl Iterator<Item = Value>,
         (number, duration): (Option<u64>, Option<&'static str>),
         plan: &Plan,
@@ -261,7 +262,7 @@ fn json_of(value: &Value) -> serde_json::Value {
 
 /// One row.
 struct Line<'a> {
-    keys: Keys<'a>,
+    keys: RowKeys<'a>,
     fields: &'a [Value],
     event: &'a Value,
     sum: &'a Sum,
@@ -282,13 +283,13 @@ pub(super) fn print(
     let Sums { groups, labels, fields, measured } = sums;
     let parts = Parts::of(vec![groups]);
     // without a value to add up all are counted
-    let metric = if measured { asked.metric } else { Metric::Count };
+    let metric = if measured { asked.metric } else { TopMetric::Count };
     let mut all = 0_u128;
     let rank = |_: Packed<'_>, sum: &Sum| {
         all += match metric {
-            Metric::Count => sum.numbers.count.into(),
-            Metric::Total => sum.numbers.total.into(),
-            Metric::Avg | Metric::Max => 0,
+            TopMetric::Count => sum.numbers.count.into(),
+            TopMetric::Total => sum.numbers.total.into(),
+            TopMetric::Avg | TopMetric::Max => 0,
         };
         // of numbers that are not below 0 the greater has the greater bits; what has none is last
         Some(sum.of(metric).map_or(0, |value| value.to_bits() + 1))
@@ -301,21 +302,21 @@ pub(super) fn print(
     let named = wanted.fields.iter().map(|name| ("--by", name.as_str()));
     if rows.len() > 0 {
         known(&fields, named.chain(asked.value.map(|name| ("--value", name))))?;
-        if matches!(asked.metric, Metric::Avg | Metric::Max) && !measured {
+        if matches!(asked.metric, TopMetric::Avg | TopMetric::Max) && !measured {
             bail!(BadUsage(
                 "these events have no duration: --value names the field of which --metric is meant".to_owned()
             ));
         }
     }
     config.shown.rows(rows.len());
-    let words = Words { session: context.question.tape.session(), book: &context.question.book, plan };
+    let words = KeyWords { session: context.question.tape.session(), book: &context.question.book, plan };
     let shown = Shown { context, wanted, asked, metric, all: all as f64, words, labels: &labels };
     let few = rows.iter().map(|entry| (entry.key().key(), entry.sum)).take(shown.limit());
     match config.format.rows() {
         None => shown.text(few, rows.len(), out)?,
         Some(_) => shown.rows(few, out)?,
     }
-    losses::end(context, out, config.format.rows().is_none(), Listed::Nothing)
+    losses::end(context, out, config.format.rows().is_none(), ListedLoss::Nothing)
 }
 
 /// Refuses a field that no event has, of events of which there are some.
@@ -335,10 +336,10 @@ struct Shown<'a> {
     context: &'a Context<'a>,
     wanted: &'a Wanted,
     asked: &'a Asked<'a>,
-    metric: Metric,
+    metric: TopMetric,
     /// Of the metric of all rows the sum; 0: it does not add up.
     all: f64,
-    words: Words<'a>,
+    words: KeyWords<'a>,
     labels: &'a Labels,
 }
 
@@ -356,7 +357,7 @@ impl Shown<'_> {
         let plan = self.words.plan;
         let (event, key) = key.split_last().unwrap_or((&Value::Unknown, &[]));
         let (values, fields) = key.split_at(plan.keys().len().min(key.len()));
-        Line { keys: Keys { words: self.words, values, task: self.labels.get(values, plan) }, fields, event, sum }
+        Line { keys: RowKeys { words: self.words, values, task: self.labels.get(values, plan) }, fields, event, sum }
     }
 
     fn limit(&self) -> usize {
@@ -416,10 +417,10 @@ impl Shown<'_> {
             table = table.number("share");
         }
         table = table.word(match self.metric {
-            Metric::Count => "of events",
-            Metric::Total => "of total",
-            Metric::Avg => "avg",
-            Metric::Max => "max",
+            TopMetric::Count => "of events",
+            TopMetric::Total => "of total",
+            TopMetric::Avg => "avg",
+            TopMetric::Max => "max",
         });
         if measured {
             table = table.number(&format!("total {unit}"));

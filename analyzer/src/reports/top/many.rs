@@ -14,15 +14,21 @@ use crate::render::keys::{columns, with_keys, with_parts};
 use crate::render::out::Out;
 use crate::render::rank;
 use crate::render::row::{self as record, Judgement};
-use crate::reports::added::{self, Found, Group};
+use crate::reports::added::{self, AddedCalls, Found};
 use crate::reports::measured::{SUMMARY, measures};
 use crate::reports::named::TAPES;
-use crate::table::group::by::By;
+use crate::table::group::by::GroupKey;
 use crate::values::output::line;
 use crate::values::say::Verdict;
 
 /// Prints the answer of `tapes`.
-pub(super) fn answer(config: &Config, tapes: &[PathBuf], own: &Options, by: &[By], out: &mut Out) -> Result<Verdict> {
+pub(super) fn answer(
+    config: &Config,
+    tapes: &[PathBuf],
+    own: &Options,
+    by: &[GroupKey],
+    out: &mut Out,
+) -> Result<Verdict> {
     let words = added::words(config);
     let Some(found) = added::find(config, tapes, &words, by, out) else {
         return Ok(Verdict { lost: false, bad: true });
@@ -49,13 +55,13 @@ pub(super) fn answer(config: &Config, tapes: &[PathBuf], own: &Options, by: &[By
 
 struct Shown<'a> {
     words: &'a [&'static str],
-    by: &'a [By],
+    by: &'a [GroupKey],
     shares: Shares,
     found: &'a Found,
 }
 
 impl Shown<'_> {
-    fn text(&self, groups: &[&Group], limit: usize, out: &mut Out) -> Result<()> {
+    fn text(&self, groups: &[&AddedCalls], limit: usize, out: &mut Out) -> Result<()> {
         self.found.head(out)?;
         let mut table = self.shares.headings();
         table = self.words.iter().fold(table, |table, word| table.word(word));
@@ -71,7 +77,7 @@ impl Shown<'_> {
         Ok(())
     }
 
-    fn rows(&self, groups: &[&Group], out: &mut Out) -> Result<()> {
+    fn rows(&self, groups: &[&AddedCalls], out: &mut Out) -> Result<()> {
         let keys = columns(&TAPES, self.words.iter().copied()).into_iter().chain(by::columns(self.by));
         let table = with_keys(keys, &with_parts(&SUMMARY, [&SHARE]));
         let records = groups.iter().map(|group| {

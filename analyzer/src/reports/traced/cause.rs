@@ -15,7 +15,7 @@ use crate::values::order::InOrder as _;
 /// A cause.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) enum Cause {
-    /// On a CPU.
+    /// Time on a CPU.
     Cpu,
     /// Waiting for a CPU.
     Runqueue,
@@ -46,7 +46,7 @@ pub(crate) enum Cause {
 }
 
 impl Cause {
-    /// In JSON and CSV.
+    /// Word in JSON and CSV.
     pub(crate) fn word(self) -> &'static str {
         match self {
             Self::Cpu => "cpu",
@@ -66,8 +66,8 @@ impl Cause {
         }
     }
 
-    /// Of `part`, in which its thread spent its time so.
-    pub(crate) fn of(part: &Part, spent: &Spent, ends: &Ends, words: &Words<'_>) -> Self {
+    /// Cause of `part`, in which its thread spent its time so.
+    pub(crate) fn of(part: &Part, spent: &Spent, ends: &TimedOutCalls, words: &Words<'_>) -> Self {
         match part.kind {
             Kind::Runs => Self::Cpu,
             Kind::Waits { .. } => Self::Runqueue,
@@ -84,7 +84,7 @@ impl Cause {
 }
 
 /// Why an interrupt ended a sleep, as far as the call tells.
-fn by_interrupt(part: &Part, most: Option<&In>, ends: &Ends, words: &Words<'_>) -> Cause {
+fn by_interrupt(part: &Part, most: Option<&In>, ends: &TimedOutCalls, words: &Words<'_>) -> Cause {
     let uninterruptible = part.state == State::Sleeping(b'D');
     let Some(In { place: Place::Call(call), file, call: whole, .. }) = most else {
         // a page that is read from its file
@@ -131,13 +131,13 @@ fn is_socket(file: &[u8]) -> bool {
 
 /// Which calls ended because their time was up.
 #[derive(Debug, Default)]
-pub(crate) struct Ends(FxHashMap<(u32, u32), bool>);
+pub(crate) struct TimedOutCalls(FxHashMap<(u32, u32), bool>);
 
 /// Errnos that say so: EAGAIN of rt_sigtimedwait, ETIMEDOUT of futex.
 const TIMES_UP: [u16; 2] = [11, 110];
 
-impl Ends {
-    /// Of `calls`.
+impl TimedOutCalls {
+    /// Reads which of `calls` ended so.
     pub(crate) fn of(tape: &Tape, book: &CallBook<'_>, calls: impl Iterator<Item = InCall>) -> Self {
         let mut by_segment: FxHashMap<u32, Vec<u32>> = FxHashMap::default();
         for call in calls.filter(|call| can_time_out(&book.get(call.call).name)) {

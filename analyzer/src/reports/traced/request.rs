@@ -18,12 +18,12 @@ use crate::values::words::{escaped, span};
 
 /// One of them.
 #[derive(Clone, Debug)]
-pub(crate) struct Io {
+pub(crate) struct TracedIo {
     /// Name of the disk.
     pub disk: String,
     /// First sector, in units of 512 bytes.
     pub sector: u64,
-    /// Bytes; 0: of a flush.
+    /// Size in bytes; 0: of a flush.
     pub bytes: u32,
     /// `read`, `write`, `flush` and so on.
     pub op: String,
@@ -33,7 +33,7 @@ pub(crate) struct Io {
     pub owner: Option<Task>,
 }
 
-impl Io {
+impl TracedIo {
     /// `read of 4096 bytes at sector 2048 of sda, 1.2 ms at the device, by jbd2/sda1[17]`.
     pub(crate) fn text(&self) -> String {
         let took = self.latency.map(|ns| format!(", {} at the device", span(ns))).unwrap_or_default();
@@ -48,7 +48,7 @@ impl Io {
 }
 
 /// The I/O of each of `found` that waits for a disk; None for all if some are missing from the tape, because another may be taken for it.
-pub(crate) fn of(tape: &Tape, found: &[Found], threads: &[Logged]) -> Vec<Option<Io>> {
+pub(crate) fn of(tape: &Tape, found: &[Found], threads: &[Logged]) -> Vec<Option<TracedIo>> {
     let none = || vec![None; found.len()];
     let waits: Vec<usize> = (0..found.len()).filter(|at| found[*at].cause == Cause::Disk).collect();
     let missing = || lost::any(tape, |gap| loses(gap, &[Family::Block]));
@@ -72,7 +72,7 @@ pub(crate) fn of(tape: &Tape, found: &[Found], threads: &[Logged]) -> Vec<Option
         let Ok(files) = Files::read(&segment, &dict, &ios) else { return none() };
         for event in ios.iter().map(|io| Event::new(io, &dict).with(&files)) {
             let of = [event.owner, event.origin].map(|task| task.map(|task| task.utid));
-            near.ended(event.io, of, || Io {
+            near.ended(event.io, of, || TracedIo {
                 disk: devices.name(event.io.dev),
                 sector: event.io.sector,
                 bytes: event.io.bytes,
@@ -85,7 +85,7 @@ pub(crate) fn of(tape: &Tape, found: &[Found], threads: &[Logged]) -> Vec<Option
     let mut all = none();
     for ((at, io), sleep) in waits.into_iter().zip(near.found()).zip(&sleeps) {
         // its own needs no name
-        all[at] = io.map(|io| Io { owner: io.owner.filter(|task| task.utid != sleep.utid), ..io });
+        all[at] = io.map(|io| TracedIo { owner: io.owner.filter(|task| task.utid != sleep.utid), ..io });
     }
     all
 }

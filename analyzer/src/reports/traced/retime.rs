@@ -7,7 +7,7 @@ use super::{Traced, Way};
 use crate::derive::cost::inclusive::Walked;
 use crate::derive::cost::judge::{self, Cost};
 use crate::derive::cost::paced::is_paced;
-use crate::derive::cost::pattern::Pattern;
+use crate::derive::cost::pattern::CausePattern;
 use crate::derive::cost::saved::{Range, Saved};
 use crate::derive::critical::Id;
 use crate::derive::critical::log::Log;
@@ -29,11 +29,11 @@ pub(crate) struct Sum {
 /// Whether a cause is a lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Lock {
-    /// It is none.
+    /// A cause that is no lock.
     No,
-    /// Its holder, who is in no wait for it, may be one of those whose ends are waited for.
+    /// A lock whose holder, who is in no wait for it, may be one of those whose ends are waited for.
     Of,
-    /// Its holder never waits for it, and ends when he is told to: only the path knows what it costs.
+    /// A lock whose holder never waits for it, and ends when he is told to: only the path knows what it costs.
     OfOutsider,
 }
 
@@ -53,7 +53,7 @@ pub(crate) fn retime(
     context: &Context<'_>,
     (log, barriers): (&Log, &FxHashSet<(u32, Vec<u8>)>),
     (way, walked): (Option<&Way>, &Traced),
-    (patterns, locks): (&[Vec<Pattern>], Vec<Lock>),
+    (patterns, locks): (&[Vec<CausePattern>], Vec<Lock>),
     span: (u64, u64),
 ) -> Vec<Sum> {
     if patterns.is_empty() {
@@ -84,7 +84,7 @@ pub(crate) fn retime(
             return Sum { cost: judge::cost(Range::of(inside.ns), inside.ns, false), union: union.ns() };
         }
         let in_series = inside.in_series > inside.ns / 2 && locks[at] == Lock::No;
-        let only = is_paced || in_series || saved.limited & 1 << at != 0 || patterns.iter().any(Pattern::loops);
+        let only = is_paced || in_series || saved.limited & 1 << at != 0 || patterns.iter().any(CausePattern::loops);
         Sum { cost: judge::cost(range, inside.ns, only), union: union.ns() }
     });
     sums.collect()

@@ -19,7 +19,7 @@ pub(crate) struct Subject {
     pub why: &'static str,
     /// When its time begins: of a command when it was executed, because before it is `record` that prepares it; 0: with its first event.
     pub from: u64,
-    /// It is the one that was asked for or recorded, not one that was taken for it.
+    /// Whether it is the one that was asked for or recorded, not one that was taken for it.
     pub sure: bool,
 }
 

@@ -25,7 +25,7 @@ struct Key {
 /// A state, and the name of the other thread that it is about: who had the CPU, who woke it and is not recorded.
 type InState = (Cause, Vec<u8>);
 
-/// By name of threads: the functions in which samples of their own code were most often, each with its share: `hot_loop 95%`.
+/// Functions by name of threads: those in which samples of their own code were most often, each with its share: `hot_loop 95%`.
 pub(super) type Hottest = FxHashMap<Vec<u8>, Vec<String>>;
 
 /// A line of the first level.
@@ -35,11 +35,11 @@ pub(super) struct Line {
     pub comm: Vec<u8>,
     /// The call that they were in: `[user]`, `[kernel]`, `?` as in `states`.
     pub call: String,
-    /// In words: `its own code`, `fsync of /data/wal`.
+    /// Words for it: `its own code`, `fsync of /data/wal`.
     pub doing: String,
-    /// Its file; None: none, or not known.
+    /// File of the line; None: none, or not known.
     pub file: Option<Vec<u8>>,
-    /// Its time, ns.
+    /// Time of the line, ns.
     pub ns: u64,
     /// The lines of the second level, most first: a state, the other thread's name, time in ns. Together they are `ns`.
     pub states: Vec<(Cause, Vec<u8>, u64)>,
@@ -50,14 +50,14 @@ pub(super) struct Line {
 /// The budget.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Budget {
-    /// Its lines, most first. Together they are the subject's time.
+    /// Lines of the budget, most first. Together they are the subject's time.
     pub lines: Vec<Line>,
     /// The subject's time, ns.
     pub total: u64,
 }
 
 impl Budget {
-    /// Of the parts of a critical path.
+    /// Makes the budget of the parts of a critical path.
     pub(super) fn of(found: &[Found], threads: &[Logged], words: &Words<'_>) -> Self {
         let name = |id: Id, ts: u64| {
             let task = threads.get(id as usize).and_then(|thread| thread.task_at(ts));
@@ -130,13 +130,13 @@ const MOST: u64 = 90;
 
 /// Files of one directory that are joined, at any depth.
 #[derive(Debug, Default, PartialEq, Eq)]
-struct Together {
+struct JoinedFiles {
     files: usize,
     /// Empty: the root directory.
     dir: Vec<u8>,
 }
 
-impl Together {
+impl JoinedFiles {
     /// The deepest directory that holds most of the time of `files`, and how many of these are in it.
     fn of(files: &[(&[u8], u64)]) -> Self {
         let total = files.iter().map(|(_, ns)| ns).sum::<u64>();
@@ -176,7 +176,7 @@ impl Together {
 type Sums = FxHashMap<Key, FxHashMap<InState, u64>>;
 
 /// Makes one of the calls of one kind on several files, none of which is worth a line of its own; with what is joined.
-fn joined(sums: Sums, words: &Words<'_>) -> (Sums, FxHashMap<Key, Together>) {
+fn joined(sums: Sums, words: &Words<'_>) -> (Sums, FxHashMap<Key, JoinedFiles>) {
     let ns = |states: &FxHashMap<InState, u64>| states.values().sum::<u64>();
     let total = sums.values().map(ns).sum::<u64>();
     let path = |key: &Key| words.names.name(key.file).filter(|name| name.starts_with(b"/"));
@@ -186,12 +186,12 @@ fn joined(sums: Sums, words: &Words<'_>) -> (Sums, FxHashMap<Key, Together>) {
         let all = Key { file: SEVERAL, ..key.clone() };
         files.entry(all).or_default().push((path(key).unwrap_or_default(), ns(states)));
     }
-    let together = files.into_iter().map(|(all, files)| (all, Together::of(&files)));
-    let together: FxHashMap<Key, Together> = together.filter(|(_, together)| together.files >= FILES).collect();
+    let together = files.into_iter().map(|(all, files)| (all, JoinedFiles::of(&files)));
+    let together: FxHashMap<Key, JoinedFiles> = together.filter(|(_, together)| together.files >= FILES).collect();
     let mut joined = Sums::default();
     for (key, states) in sums {
         let all = Key { file: SEVERAL, ..key.clone() };
-        let holds = |together: &Together| path(&key).is_some_and(|path| together.holds(path));
+        let holds = |together: &JoinedFiles| path(&key).is_some_and(|path| together.holds(path));
         let key = if small(&key, &states) && together.get(&all).is_some_and(holds) { all } else { key };
         let of = joined.entry(key).or_default();
         states.into_iter().for_each(|(state, ns)| *of.entry(state).or_default() += ns);
@@ -234,7 +234,7 @@ impl Line {
         self.sentence("")
     }
 
-    /// The same with the functions: `db: its own code: 1.53 s on a CPU (in parse 80%)`.
+    /// Text with the functions: `db: its own code: 1.53 s on a CPU (in parse 80%)`.
     pub(super) fn text_with_functions(&self) -> String {
         let functions = self.functions.join(", ");
         self.sentence(&if functions.is_empty() { functions } else { format!(" (in {functions})") })
@@ -288,7 +288,7 @@ mod tests {
     fn files_are_in_the_directory_that_holds_most_of_their_time() {
         let of = |files: &[(&str, u64)]| {
             let files: Vec<(&[u8], u64)> = files.iter().map(|(path, ns)| (path.as_bytes(), *ns)).collect();
-            let Together { files, dir } = Together::of(&files);
+            let JoinedFiles { files, dir } = JoinedFiles::of(&files);
             (files, String::from_utf8(dir).unwrap())
         };
         assert_eq!(of(&[("/etc/a", 400), ("/etc/b/c", 300), ("/etc/b/d", 300)]), (3, "/etc".to_owned()));

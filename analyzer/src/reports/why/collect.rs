@@ -17,10 +17,10 @@ use crate::derive::paths::join;
 use crate::derive::processes::{self, Processes};
 use crate::derive::runs::decode::Needs;
 use crate::derive::runs::feed as runs;
-use crate::derive::signals::{Cause, Choice, Record, Tracker, Via};
-use crate::derive::waits::{self, Cycle, Held, Threads};
-use crate::derive::why::calls::{Calls, InOrder, Relative, Sums};
-use crate::derive::why::cpu::{Cpu, Waited, Woken};
+use crate::derive::signals::{EndedTarget, SignalChoice, SignalLine, Tracker, Via};
+use crate::derive::waits::{self, Cycle, EndlessWait, Threads};
+use crate::derive::why::calls::{Calls, InTurn, Relative, Sums};
+use crate::derive::why::cpu::{CpuWaitSink, Waited, Woken};
 use crate::derive::why::disks::{Disk, Disks};
 use crate::derive::why::finding::Who;
 use crate::derive::why::floor::Floor;
@@ -33,7 +33,7 @@ use crate::derive::why::rank::{Sum, object};
 use crate::derive::why::rules::{Deadlock, Death, Inputs, Stuck, Waits};
 use crate::derive::why::talk::read::{Users, other_end};
 use crate::derive::why::talk::together::Talked;
-use crate::derive::why::talk::{For, Process, Talks, Way};
+use crate::derive::why::talk::{For, Talker, Talks, Way};
 use crate::reports::kills::records;
 use crate::reports::{Context, losses, scheduling};
 use crate::table::families;
@@ -43,7 +43,7 @@ use crate::values::devices::Dev;
 /// The inputs, and whether memory did not hold all of them.
 #[derive(Debug)]
 pub(super) struct Collected {
-    /// Of the rules.
+    /// Inputs of the rules.
     pub inputs: Inputs,
     /// Some sums were dropped.
     pub cut: bool,
@@ -80,10 +80,10 @@ pub(super) fn collect(
     let (mut cut, mut log) = (false, None);
     let (mut waited, mut woken) = (Waited::default(), Woken::default());
     if families::recorded(tape, Family::Sched) == Some(true) {
-        let sink = (Cpu::new(&context.question.scope), Log::new(from));
+        let sink = (CpuWaitSink::new(&context.question.scope), Log::new(from));
         // without calls, as `states` and `sched latency` have them: where both contradict each other, switches are believed
         let fed = runs::feed(&context.question, Needs::default(), context.question.scope.to, sink);
-        let (Cpu { ran, waited: found, woken: wakes, cut: dropped, .. }, stretches) = fed.tracker.sink;
+        let (CpuWaitSink { ran, waited: found, woken: wakes, cut: dropped, .. }, stretches) = fed.tracker.sink;
         log = Some(stretches);
         (inputs.ran, waited, woken) = (ran.into_values().collect(), found, wakes);
         cut |= dropped;
@@ -120,9 +120,9 @@ fn calls(context: &mut Context<'_>, (waited, woken): (&Waited, &Woken), inputs: 
     let coverage = feed(&context.question, &reader, |told| {
         match told {
             Told::Sum(part) => sums.merge(part),
-            Told::Row(InOrder::Wait(event), _) => tracker.add(&event),
-            Told::Row(InOrder::Said(said), _) => talks.add(&said),
-            Told::Row(InOrder::Relative(relative), cwd) => {
+            Told::Row(InTurn::Wait(event), _) => tracker.add(&event),
+            Told::Row(InTurn::Said(said), _) => talks.add(&said),
+            Told::Row(InTurn::Relative(relative), cwd) => {
                 let Relative { mut key, name, work } = *relative;
                 if let Some(path) = cwd.and_then(|cwd| join(&cwd, &name)) {
                     key.object = object(path);
@@ -177,7 +177,7 @@ fn talked(talks: &Talks, users: &Users, inputs: &Inputs, name: impl Fn(Call) -> 
                 For::Pipe(pipe, Way::Out) => users.only(pipe, Way::In, who.key),
                 For::Connection(_) | For::Retry(..) | For::Ack(_) => None,
             };
-            let named = |who: &Process| Who { comm: who.comm.to_vec(), pid: Some(who.pid) };
+            let named = |who: &Talker| Who { comm: who.comm.to_vec(), pid: Some(who.pid) };
             // a sleep is part of an answer; who fills a pipe and sleeps has nothing to put into it
             let idle = if matches!(what, For::Pipe(..)) { &talks.slept } else { &none };
             let busy = |pid: u32| {
@@ -194,7 +194,7 @@ fn talked(talks: &Talks, users: &Users, inputs: &Inputs, name: impl Fn(Call) -> 
 
 /// The threads of `cycle`, by name.
 fn deadlock(cycle: &Cycle, threads: &Threads) -> Deadlock {
-    let thread = |held: &Held| {
+    let thread = |held: &EndlessWait| {
         let named = threads.named(held.thread);
         Stuck {
             comm: named.map(|named| named.comm.to_vec()).unwrap_or_default(),
@@ -252,22 +252,22 @@ fn others(context: &mut Context<'_>, inputs: &mut Inputs, (from, to): (u64, u64)
 }
 
 /// Signals that ended or stopped processes.
-fn fatal(context: &Context<'_>, processes: &Processes, findings: &mut Vec<String>) -> Result<Vec<Record>> {
+fn fatal(context: &Context<'_>, processes: &Processes, findings: &mut Vec<String>) -> Result<Vec<SignalLine>> {
     let scope = &context.question.scope;
     let passes = |_: Option<&Task>, target: &Task, ts: u64| scope.task(target) && ts < scope.to;
-    records(context, Tracker::new(processes, &Choice::Fatal, Box::new(passes)), findings)
+    records(context, Tracker::new(processes, &SignalChoice::Fatal, Box::new(passes)), findings)
 }
 
 /// The process that `record` stopped, and who sent that; None: it stopped nobody, or the sender is not known.
-fn stop(record: &Record) -> Option<(u32, Who)> {
+fn stop(record: &SignalLine) -> Option<(u32, Who)> {
     const STOPS: std::ops::RangeInclusive<u32> = 19..=22;
     let sender = record.sender().filter(|_| STOPS.contains(&record.sent.event.sig))?;
     Some((record.sent.target.pid, Who { comm: sender.comm.clone(), pid: Some(sender.pid) }))
 }
 
 /// The death that `record` is about; None: it ended nobody.
-fn death(record: &Record) -> Option<Death> {
-    let end = record.unseen.or(record.outcome.end.filter(|_| record.outcome.cause != Cause::No))?;
+fn death(record: &SignalLine) -> Option<Death> {
+    let end = record.unseen.or(record.outcome.end.filter(|_| record.outcome.cause != EndedTarget::No))?;
     let target = &record.sent.target;
     let sender = record.sender();
     Some(Death {
@@ -278,6 +278,6 @@ fn death(record: &Record) -> Option<Death> {
         by_family: record.sent.to_own_process() || sender.is_some_and(|task| task.pid == target.ppid),
         via: record.via.name(),
         oom: matches!(record.via, Via::Oom | Via::OomSharedMm),
-        maybe: matches!(record.outcome.cause, Cause::Maybe(_)),
+        maybe: matches!(record.outcome.cause, EndedTarget::Maybe(_)),
     })
 }

@@ -3,14 +3,14 @@
 
 use std::collections::BTreeMap;
 
-use crate::derive::cost::pattern::{Pattern, Time};
+use crate::derive::cost::pattern::{CausePattern, PatternTime};
 use crate::derive::critical::Id;
 use crate::derive::critical::doing::Spent;
 use crate::derive::critical::log::Logged;
 use crate::derive::critical::walk::Kind;
 use crate::derive::runs::State;
 use crate::derive::runs::keys::Place;
-use crate::derive::why::finding::{Class, Finding, Who};
+use crate::derive::why::finding::{Finding, Severity, Who};
 use crate::derive::why::floor::Floor;
 use crate::derive::why::rules::command;
 use crate::reports::traced::cause::Cause;
@@ -34,7 +34,7 @@ struct Waits {
 
 /// What ended them.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum By {
+enum EndedBy {
     /// A disk.
     Disk,
     /// This process.
@@ -43,7 +43,7 @@ enum By {
     Other,
 }
 
-/// Those of the path, of processes of which `whole` says that no call is missing.
+/// Faults of the path, of processes of which `whole` says that no call is missing.
 pub(super) fn find(
     traced: &Traced,
     threads: &[Logged],
@@ -55,19 +55,23 @@ pub(super) fn find(
         Some(Who { comm: task.comm.clone(), pid: Some(task.pid) })
     };
     let outside: Vec<bool> = traced.waits.iter().map(is_outside).collect();
-    let mut found: BTreeMap<(Who, By), Waits> = BTreeMap::new();
+    let mut found: BTreeMap<(Who, EndedBy), Waits> = BTreeMap::new();
     for of in &traced.found {
         let mut around = of.part.handover;
         while let Some(at) = around.filter(|at| !outside[*at as usize] || traced.path.handovers[*at as usize].made) {
             around = traced.path.handovers[at as usize].within;
         }
         let (thread, span, by) = match (around, own(of)) {
-            (_, Some(Some(by))) => (of.part.thread, (of.part.from, of.part.to), who(by, of.part.from).map(By::Process)),
-            (_, Some(None)) if of.cause == Cause::Disk => (of.part.thread, (of.part.from, of.part.to), Some(By::Disk)),
-            (_, Some(None)) => (of.part.thread, (of.part.from, of.part.to), Some(By::Other)),
+            (_, Some(Some(by))) => {
+                (of.part.thread, (of.part.from, of.part.to), who(by, of.part.from).map(EndedBy::Process))
+            }
+            (_, Some(None)) if of.cause == Cause::Disk => {
+                (of.part.thread, (of.part.from, of.part.to), Some(EndedBy::Disk))
+            }
+            (_, Some(None)) => (of.part.thread, (of.part.from, of.part.to), Some(EndedBy::Other)),
             (Some(at), None) => {
                 let wait = &traced.path.handovers[at as usize];
-                (wait.thread, (wait.from, wait.to), who(wait.by, wait.to).map(By::Process))
+                (wait.thread, (wait.from, wait.to), who(wait.by, wait.to).map(EndedBy::Process))
             }
             (None, None) => continue,
         };
@@ -104,21 +108,22 @@ fn own(found: &Found) -> Option<Option<Id>> {
     }
 }
 
-fn finding(who: Who, by: By, waits: &Waits) -> Finding {
+fn finding(who: Who, by: EndedBy, waits: &Waits) -> Finding {
     // who answers for a filter of calls (seccomp) holds them up before they begin
     let (other, by) = match by {
-        By::Disk => (" for a disk, as for pages of a mapped file".to_owned(), None),
-        By::Process(by) => {
+        EndedBy::Disk => (" for a disk, as for pages of a mapped file".to_owned(), None),
+        EndedBy::Process(by) => {
             let pid = by.pid.map(|pid| format!(" {pid}")).unwrap_or_default();
             (format!(" for {}{pid} (for a page of memory, or a filter of calls)", escaped(&by.comm)), Some(by))
         }
-        By::Other => (" (for a page of memory, or a filter of calls)".to_owned(), None),
+        EndedBy::Other => (" (for a page of memory, or a filter of calls)".to_owned(), None),
     };
-    let time = Pattern { comm: who.comm.clone(), pid: who.pid, parent: None, time: Time::Outside, span: None };
+    let time =
+        CausePattern { comm: who.comm.clone(), pid: who.pid, parent: None, time: PatternTime::Outside, span: None };
     let first = waits.spans.first_key_value().map(|(from, _)| *from);
     Finding {
         rule: RULE,
-        class: Class::Time,
+        class: Severity::Time,
         cost: Some(waits.ns),
         time: vec![time],
         processes: 1,

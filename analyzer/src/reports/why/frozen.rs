@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use crate::derive::cost::pattern::{Files, Pattern, Time};
+use crate::derive::cost::pattern::{CausePattern, Files, PatternTime};
 use crate::derive::critical::log::Logged;
 use crate::derive::runs::keys::Place;
-use crate::derive::why::finding::{Class, Finding, Who};
+use crate::derive::why::finding::{Finding, Severity, Who};
 use crate::derive::why::floor::Floor;
 use crate::reports::traced::Traced;
 use crate::values::words::escaped;
@@ -23,7 +23,7 @@ struct Waits {
     ns: u64,
     max: u64,
     span: Option<(u64, u64)>,
-    time: Vec<Pattern>,
+    time: Vec<CausePattern>,
 }
 
 /// Waits of the path that ended when a group was thawed.
@@ -46,11 +46,11 @@ pub(super) fn find(traced: &Traced, threads: &[Logged], floor: Floor) -> Vec<Fin
         (waits.count, waits.ns, waits.max) = (waits.count + 1, waits.ns + ns, waits.max.max(ns));
         let (first, last) = waits.span.unwrap_or((wait.from, wait.to));
         waits.span = Some((first.min(wait.from), last.max(wait.to)));
-        let time = Time::In { call, files: Files::Any, loops: false };
+        let time = PatternTime::In { call, files: Files::Any, loops: false };
         let span = Some((wait.from, wait.to));
         // frozen asleep in a call, or on its way
-        let pattern = |time| Pattern { comm: waiter.comm.clone(), pid: waiter.pid, parent: None, time, span };
-        waits.time.extend([time, Time::Stopped].map(pattern));
+        let pattern = |time| CausePattern { comm: waiter.comm.clone(), pid: waiter.pid, parent: None, time, span };
+        waits.time.extend([time, PatternTime::Stopped].map(pattern));
     }
     let dear = found.into_iter().filter(|(_, waits)| floor.passes(waits.ns));
     dear.map(|((who, by, group), waits)| finding(who, by, group, waits)).collect()
@@ -65,7 +65,7 @@ fn finding(who: Who, by: Who, group: Vec<u8>, waits: Waits) -> Finding {
     let pid = by.pid.unwrap_or(0);
     Finding {
         rule: RULE,
-        class: Class::Time,
+        class: Severity::Time,
         cost: Some(waits.ns),
         time: waits.time,
         processes: 1,

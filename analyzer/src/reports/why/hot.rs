@@ -11,9 +11,9 @@ use systape_format::reader::Tape;
 use super::budget::Hottest;
 use crate::derive::critical::Id;
 use crate::derive::critical::log::Log;
-use crate::derive::stacks::ending::Ending;
+use crate::derive::stacks::ending::StackEnding;
 use crate::derive::stacks::forest::{Graft, NONE};
-use crate::derive::stacks::graph::{Graph, Key, Order, Stacked};
+use crate::derive::stacks::graph::{Graph, Key, StackRoot, Stacked};
 use crate::derive::stacks::names::Names;
 use crate::derive::stacks::recorded;
 use crate::derive::stacks::weight::{Metric, Weight, percent};
@@ -35,7 +35,7 @@ pub(super) fn has_samples(tape: &Tape) -> bool {
     recorded::kinds(tape).contains(&StackOf::Sample)
 }
 
-/// Of the path's time on a CPU; empty: the tape has no such samples, or not all of them.
+/// Functions of the path's time on a CPU; empty: the tape has no such samples, or not all of them.
 pub(super) fn hottest(context: &mut Context<'_>, traced: &Traced, log: &Log) -> Result<Hottest> {
     let tape = context.question.tape;
     if !has_samples(tape) {
@@ -61,7 +61,7 @@ pub(super) fn hottest(context: &mut Context<'_>, traced: &Traced, log: &Log) -> 
         return Ok(Hottest::default());
     }
     let names = Names::read(tape, &mut Vec::new());
-    let graph = Graph::new(&stacked, &names, Order::Callee, Metric::Count);
+    let graph = Graph::new(&stacked, &names, StackRoot::Callee, Metric::Count);
     let threads = graph.nodes[0].children.iter().map(|at| &graph.nodes[*at as usize]);
     let enough = threads.filter(|thread| thread.total.count >= FEWEST);
     let functions = enough.map(|thread| {
@@ -117,7 +117,7 @@ fn add<'d>(
     for (user, comm) in found {
         let user = graft.node(stacks, &mut stacked.forest, Some(user));
         let comm = stacked.comms.id(&comm.to_vec());
-        let key = Key { user, kernel: NONE, ending: Ending::Status(StackStatus::Complete), comm };
+        let key = Key { user, kernel: NONE, ending: StackEnding::Status(StackStatus::Complete), comm };
         stacked.add(key, Weight { count: 1, ..Weight::default() });
     }
     whole

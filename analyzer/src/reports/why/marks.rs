@@ -3,17 +3,17 @@
 use systape_format::model::Family;
 
 use crate::derive::why::finding::Finding;
-use crate::derive::why::rules::{RULES, Rule};
+use crate::derive::why::rules::{RULES, WhyRule};
 use crate::table::loss::Loss;
 
 /// What is lost, for findings of the time up to `until`.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Marks<'a> {
+pub(super) struct LossMarks<'a> {
     loss: &'a Loss,
     until: u64,
 }
 
-impl<'a> Marks<'a> {
+impl<'a> LossMarks<'a> {
     /// Marks by `loss`, CLOCK_MONOTONIC ns. Who was there follows from what was before the time asked for, so all of it counts.
     pub(super) fn new(loss: &'a Loss, until: u64) -> Self {
         Self { loss, until }
@@ -40,7 +40,7 @@ impl<'a> Marks<'a> {
 }
 
 /// The families of the events that `rule` is fed: those that place its events count as well.
-fn inputs(rule: &Rule) -> Vec<Family> {
+fn inputs(rule: &WhyRule) -> Vec<Family> {
     let of = |family: &Family| match family {
         // waits for a CPU are taken out of calls; the directory of a relative path follows from forks
         Family::Syscall => vec![Family::Syscall, Family::Sched, Family::Process],
@@ -82,7 +82,7 @@ mod tests {
         };
         let touched = |family, pid, rule| {
             let loss = Loss { gaps: vec![gap(family, pid)], ..Loss::default() };
-            Marks::new(&loss, 100).touch(&finding(rule, 7))
+            LossMarks::new(&loss, 100).touch(&finding(rule, 7))
         };
         assert!(touched(Family::Block, 0, "slow-disk"));
         for rule in ["fsync", "lock", "cpu-wait", "death"] {
@@ -91,6 +91,6 @@ mod tests {
         assert!(touched(Family::Syscall, 7, "fsync") && !touched(Family::Syscall, 8, "fsync"));
         assert!(touched(Family::Sched, 0, "fsync"), "the cost is without waits for a CPU");
         assert!(touched(Family::Block, 0, "a rule that nobody knows"));
-        assert!(!Marks::new(&Loss::default(), 100).touch(&finding("fsync", 7)));
+        assert!(!LossMarks::new(&Loss::default(), 100).touch(&finding("fsync", 7)));
     }
 }

@@ -9,11 +9,11 @@ use systape_format::model::Family;
 use super::budget::Budget;
 use super::{faults, frozen, hot, waited_for};
 use crate::asked::config::Config;
-use crate::derive::cost::pattern::{MOST, Pattern};
+use crate::derive::cost::pattern::{CausePattern, MOST};
 use crate::derive::critical::Id;
 use crate::derive::critical::log::{Log, Logged};
 use crate::derive::runs::keys::{self, Place, Words};
-use crate::derive::why::finding::{Class, Finding, Who, only};
+use crate::derive::why::finding::{Finding, Severity, Who, only};
 use crate::derive::why::floor::Floor;
 use crate::derive::why::rules::LastToCome;
 use crate::reports::traced::cause::Cause;
@@ -24,17 +24,17 @@ use crate::values::words::escaped;
 
 /// What a cost is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Is {
+pub(super) enum CostKind {
     /// The subject's time that would have been saved.
     Saved,
-    /// The same, but parts of the subject's time are not known.
+    /// The subject's time that would have been saved, where parts of its time are not known.
     Rough,
     /// The time in which somebody was in it: no more than that is saved.
     AtMost,
 }
 
-impl Is {
-    /// In JSON and CSV.
+impl CostKind {
+    /// Word in JSON and CSV.
     pub(super) fn word(self) -> &'static str {
         match self {
             Self::Saved => "saved",
@@ -48,23 +48,23 @@ impl Is {
 pub(super) struct Told {
     /// `sh[17] (the command that was recorded)`.
     pub who: String,
-    /// It is the one that was asked for or recorded, not one that was taken for it.
+    /// Whether it is the one that was asked for or recorded, not one that was taken for it.
     pub sure: bool,
-    /// Its time.
+    /// Time of the subject.
     pub span: (u64, u64),
     /// What that went to.
     pub budget: Budget,
 }
 
 /// A finding with its cost.
-pub(super) struct Ranked {
+pub(super) struct RankedFinding {
     /// The finding; its cost is the measured one.
     pub finding: Finding,
     /// The most it can cost, if that is another figure, ns.
     pub hi: Option<u64>,
     /// What the cost is; None: there is none.
-    pub is: Option<Is>,
-    /// It is of the subject, or nobody is asked about.
+    pub is: Option<CostKind>,
+    /// Whether it is of the subject, or nobody is asked about.
     pub own: bool,
 }
 
@@ -92,7 +92,7 @@ pub(super) fn measure(
     config: &Config,
     context: &mut Context<'_>,
     before: Before,
-) -> Result<(Option<Told>, Vec<Ranked>)> {
+) -> Result<(Option<Told>, Vec<RankedFinding>)> {
     let Before { log, candidates, span, floor, barriers, last } = before;
     let Some(log) = log else {
         return Ok((None, candidates.into_iter().map(unmeasured).collect()));
@@ -120,10 +120,10 @@ pub(super) fn measure(
         let lost = |pid: u32, span| context.question.loss.touches(&[Family::Syscall, Family::Sched], Some(pid), span);
         candidates.extend(faults::find(&walked, &log.threads, floor, |pid, span| !lost(pid, span)));
     }
-    let causes: Vec<Vec<Pattern>> = candidates.iter().map(Finding::patterns).collect();
+    let causes: Vec<Vec<CausePattern>> = candidates.iter().map(Finding::patterns).collect();
     // the costliest by their sums are measured
     let measured: Vec<usize> = (0..causes.len()).filter(|at| !causes[*at].is_empty()).take(MOST).collect();
-    let patterns: Vec<Vec<Pattern>> = measured.iter().map(|at| causes[*at].clone()).collect();
+    let patterns: Vec<Vec<CausePattern>> = measured.iter().map(|at| causes[*at].clone()).collect();
     // its holder, who is in no wait for it, may be one of those whose ends are waited for
     let locks = measured.iter().map(|at| Lock::of(&candidates[*at])).collect();
     let measures = retime(context, (&log, &barriers), (way.as_ref(), &walked), (&patterns, locks), span);
@@ -141,10 +141,10 @@ pub(super) fn measure(
             return None;
         }
         let mut ranked = match (sum, finding.class) {
-            (Some(sum), Class::Time) if sum.union > 0 => {
+            (Some(sum), Severity::Time) if sum.union > 0 => {
                 rank(finding, &sum, way.as_ref().filter(|way| way.ends), own, walked.rough)?
             }
-            _ => Ranked { own, ..unmeasured(finding) },
+            _ => RankedFinding { own, ..unmeasured(finding) },
         };
         let most = ranked.hi.or(ranked.finding.cost).unwrap_or(0);
         if ranked.is.is_some() && !floor.passes(most) {
@@ -156,7 +156,7 @@ pub(super) fn measure(
         Some(ranked)
     });
     let mut ranked = fold(ranked.collect());
-    let middle = |ranked: &Ranked| {
+    let middle = |ranked: &RankedFinding| {
         let least = ranked.finding.cost.unwrap_or(0);
         ranked.hi.map_or(least, |hi| least / 2 + hi / 2)
     };
@@ -174,13 +174,13 @@ pub(super) fn measure(
 }
 
 /// Makes one finding of a wait and of the sleeps of those that were waited for, when they cost the same.
-fn fold(found: Vec<Ranked>) -> Vec<Ranked> {
+fn fold(found: Vec<RankedFinding>) -> Vec<RankedFinding> {
     let (sleeps, mut others): (Vec<_>, Vec<_>) =
         found.into_iter().partition(|one| one.finding.rule == waited_for::RULE);
     let mut kept = Vec::new();
     for sleep in sleeps {
         let ns = sleep.finding.cost.unwrap_or(0);
-        let same = |other: &&mut Ranked| {
+        let same = |other: &&mut RankedFinding| {
             let (wait, sleep) = (&other.finding, &sleep.finding);
             (&wait.who.comm, &wait.call) == (&sleep.who.comm, &sleep.call)
                 && wait.cost.is_some_and(|cost| cost.abs_diff(ns) <= cost.max(ns) / 4)
@@ -209,7 +209,7 @@ fn fold(found: Vec<Ranked>) -> Vec<Ranked> {
 
 /// Puts a wait for somebody who waited himself most of that time behind that other wait: it only carries it on. Who is to fill a pipe and
 /// waits for what he fills it with is not to blame at all.
-fn roots_first(ranked: &mut Vec<Ranked>, cost: impl Fn(&Ranked) -> u64) {
+fn roots_first(ranked: &mut Vec<RankedFinding>, cost: impl Fn(&RankedFinding) -> u64) {
     let mut at = 0;
     while at < ranked.len() {
         let carrier = &ranked[at];
@@ -226,7 +226,7 @@ fn roots_first(ranked: &mut Vec<Ranked>, cost: impl Fn(&Ranked) -> u64) {
 }
 
 /// Which of `others` is what the one at the other end of `carrier` waited for.
-fn root(carrier: &Ranked, others: &[Ranked], cost: impl Fn(&Ranked) -> u64) -> Option<usize> {
+fn root(carrier: &RankedFinding, others: &[RankedFinding], cost: impl Fn(&RankedFinding) -> u64) -> Option<usize> {
     let by = carrier.finding.by.as_ref().filter(|_| TALKS.contains(&carrier.finding.rule))?.pid?;
     others.iter().position(|other| {
         let finding = &other.finding;
@@ -240,31 +240,31 @@ fn root(carrier: &Ranked, others: &[Ranked], cost: impl Fn(&Ranked) -> u64) -> O
 const TALKS: [&str; 4] = ["answers", "dns", "nagle", "pipes"];
 
 /// Whose time a finding is, in which call, and how much.
-fn key(ranked: &Ranked) -> (Vec<u8>, String, u64) {
+fn key(ranked: &RankedFinding) -> (Vec<u8>, String, u64) {
     let finding = &ranked.finding;
     (finding.who.comm.clone(), finding.call.clone(), ranked.hi.or(finding.cost).unwrap_or(0))
 }
 
 /// Cost by its rule alone: the sum of times that may overlap, within the time from first to last.
-fn unmeasured(finding: Finding) -> Ranked {
-    let is = (finding.class == Class::Time && finding.cost.is_some()).then_some(Is::AtMost);
-    Ranked { finding, hi: None, is, own: true }
+fn unmeasured(finding: Finding) -> RankedFinding {
+    let is = (finding.class == Severity::Time && finding.cost.is_some()).then_some(CostKind::AtMost);
+    RankedFinding { finding, hi: None, is, own: true }
 }
 
 /// A finding with its measured cost; None: it is the subject's, and costs it nothing.
-fn rank(mut finding: Finding, sum: &Sum, ends: Option<&Way>, own: bool, rough: bool) -> Option<Ranked> {
+fn rank(mut finding: Finding, sum: &Sum, ends: Option<&Way>, own: bool, rough: bool) -> Option<RankedFinding> {
     let union = sum.union.min(finding.cost.unwrap_or(u64::MAX).max(sum.union));
     match ends {
         Some(_) if own || sum.cost.ns > 0 => {
-            let is = if rough || finding.share.is_some() { Is::Rough } else { Is::Saved };
+            let is = if rough || finding.share.is_some() { CostKind::Rough } else { CostKind::Saved };
             let part = |ns: u64| finding.share.map_or(ns, |(part, whole)| scaled(ns, part, whole));
             let (ns, hi) = (part(sum.cost.ns), sum.cost.hi.map(part));
             finding.cost = Some(ns);
-            Some(Ranked { finding, hi, is: Some(is), own: true })
+            Some(RankedFinding { finding, hi, is: Some(is), own: true })
         }
         _ => {
             finding.cost = Some(finding.share.map_or(union, |(part, whole)| scaled(union, part, whole)));
-            Some(Ranked { finding, hi: None, is: Some(Is::AtMost), own })
+            Some(RankedFinding { finding, hi: None, is: Some(CostKind::AtMost), own })
         }
     }
 }
@@ -275,13 +275,13 @@ fn scaled(ns: u64, part: u64, whole: u64) -> u64 {
 }
 
 /// The subject's processes and the names of their threads.
-struct Own {
+struct SubjectProcesses {
     pids: FxHashSet<u32>,
     comms: FxHashSet<Vec<u8>>,
 }
 
 /// The process of the subject and all that descend from it; None: nobody is asked about.
-fn own(threads: &[Logged], way: Option<&Way>) -> Option<Own> {
+fn own(threads: &[Logged], way: Option<&Way>) -> Option<SubjectProcesses> {
     let way = way?;
     let tasks = || threads.iter().filter_map(|thread| thread.tasks.last());
     let first = threads[way.id as usize].tasks.last()?.pid;
@@ -297,7 +297,7 @@ fn own(threads: &[Logged], way: Option<&Way>) -> Option<Own> {
     }
     let of_it = threads.iter().filter(|thread| thread.tasks.last().is_some_and(|task| pids.contains(&task.pid)));
     let comms = of_it.flat_map(|thread| &thread.tasks).map(|task| task.comm.clone()).collect();
-    Some(Own { pids, comms })
+    Some(SubjectProcesses { pids, comms })
 }
 
 /// Makes the finding one of the path's own waits for a CPU, and says who ran there: a fact, and a cause only where one had most of that time.
@@ -311,7 +311,7 @@ fn ran_meanwhile(finding: &mut Finding, found: &[Found], threads: &[Logged]) {
     if all == 0 {
         return;
     }
-    let (mut whose, mut others) = (Shares::default(), Shares::default());
+    let (mut whose, mut others) = (NameShares::default(), NameShares::default());
     let mut own = 0;
     for wait in &waits {
         let waiter = process(wait.part.thread, wait.part.from);
@@ -357,9 +357,9 @@ struct Share {
 
 /// Time by name of processes.
 #[derive(Debug, Default)]
-struct Shares(FxHashMap<Vec<u8>, Share>);
+struct NameShares(FxHashMap<Vec<u8>, Share>);
 
-impl Shares {
+impl NameShares {
     fn add(&mut self, (pid, comm): (u32, Vec<u8>), ns: u64) {
         let share = self.0.entry(comm).or_default();
         share.ns += ns;
@@ -409,13 +409,13 @@ mod tests {
     use super::*;
 
     /// `pid` waited for `by`.
-    fn wait(rule: &'static str, pid: u32, by: u32, ns: u64) -> Ranked {
+    fn wait(rule: &'static str, pid: u32, by: u32, ns: u64) -> RankedFinding {
         let who = |pid| Who { comm: b"x".to_vec(), pid: Some(pid) };
         let finding = Finding { rule, who: who(pid), by: Some(who(by)), cost: Some(ns), ..Finding::default() };
-        Ranked { finding, hi: None, is: Some(Is::Saved), own: true }
+        RankedFinding { finding, hi: None, is: Some(CostKind::Saved), own: true }
     }
 
-    fn sorted(mut ranked: Vec<Ranked>) -> Vec<u32> {
+    fn sorted(mut ranked: Vec<RankedFinding>) -> Vec<u32> {
         roots_first(&mut ranked, |one| one.finding.cost.unwrap_or(0));
         ranked.iter().filter_map(|one| one.finding.who.pid).collect()
     }

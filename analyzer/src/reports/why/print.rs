@@ -4,11 +4,11 @@ use std::io::Write;
 
 use anyhow::Result;
 
-use super::measure::{Is, Ranked, Told};
+use super::measure::{CostKind, RankedFinding, Told};
 use super::rows::Shown;
 use super::sentence::{member_sentence, sentence};
 use crate::asked::config::Config;
-use crate::derive::why::finding::Class;
+use crate::derive::why::finding::Severity;
 use crate::derive::why::floor::Floor;
 use crate::render::mark;
 use crate::render::rank;
@@ -40,7 +40,8 @@ impl Shown<'_> {
         if let Some(told) = self.told {
             budget(told, &stamps, &tape, out)?;
         }
-        let (own, others): (Vec<&Ranked>, Vec<&Ranked>) = self.ranked.iter().partition(|ranked| ranked.own);
+        let (own, others): (Vec<&RankedFinding>, Vec<&RankedFinding>) =
+            self.ranked.iter().partition(|ranked| ranked.own);
         self.findings(&own, (floor, &stamps, &tape), out)?;
         if !others.is_empty() {
             line(out, "\nOthers on the machine, each for as long as it lasted:")?;
@@ -56,7 +57,7 @@ impl Shown<'_> {
 
     fn findings(
         &self,
-        found: &[&Ranked],
+        found: &[&RankedFinding],
         (floor, stamps, tape): (Floor, &Stamps, &str),
         out: &mut impl Write,
     ) -> Result<()> {
@@ -80,7 +81,7 @@ impl Shown<'_> {
     }
 
     /// What a finding joins.
-    fn members(&self, ranked: &Ranked, out: &mut impl Write) -> Result<()> {
+    fn members(&self, ranked: &RankedFinding, out: &mut impl Write) -> Result<()> {
         let finding = &ranked.finding;
         let lost = self.cut || self.marks.touch(finding);
         let members = finding.members.iter().filter(|_| self.expand);
@@ -88,7 +89,7 @@ impl Shown<'_> {
         Ok(())
     }
 
-    fn one_line(&self, rank: Option<usize>, ranked: &Ranked, stamps: &Stamps, tape: &str) -> String {
+    fn one_line(&self, rank: Option<usize>, ranked: &RankedFinding, stamps: &Stamps, tape: &str) -> String {
         let finding = &ranked.finding;
         let lost = self.cut || self.marks.touch(finding);
         let text = sentence(finding, lost);
@@ -107,13 +108,13 @@ impl Shown<'_> {
 }
 
 /// `1.20 s`, `<=1.20 s`, `0.23-0.82 s`; of what has no cost its class.
-fn cost(ranked: &Ranked, lost: bool) -> String {
+fn cost(ranked: &RankedFinding, lost: bool) -> String {
     let finding = &ranked.finding;
-    let (Class::Time, Some(ns)) = (finding.class, finding.cost) else { return finding.class.name().to_owned() };
+    let (Severity::Time, Some(ns)) = (finding.class, finding.cost) else { return finding.class.name().to_owned() };
     let short = mark::at_least(lost || finding.short);
     let mark = match ranked.is {
-        Some(Is::AtMost) if short.is_empty() => mark::AT_MOST,
-        Some(Is::AtMost | Is::Rough) => mark::ABOUT,
+        Some(CostKind::AtMost) if short.is_empty() => mark::AT_MOST,
+        Some(CostKind::AtMost | CostKind::Rough) => mark::ABOUT,
         _ => short,
     };
     match ranked.hi {

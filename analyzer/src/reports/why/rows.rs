@@ -4,10 +4,10 @@ use systape_format::model::ERRNO_ANY;
 
 use super::WHY;
 use super::budget::Line;
-use super::marks::Marks;
-use super::measure::{Is, Ranked, Told};
+use super::marks::LossMarks;
+use super::measure::{CostKind, RankedFinding, Told};
 use super::sentence::{member_sentence, sentence};
-use crate::derive::why::finding::Member;
+use crate::derive::why::finding::FindingMember;
 use crate::render::cell::Cell;
 use crate::render::row::Row;
 use crate::values::words::errno_text;
@@ -16,15 +16,15 @@ use crate::values::words::errno_text;
 pub(super) struct Shown<'a> {
     /// The subject; None: the machine.
     pub told: Option<&'a Told>,
-    /// Findings.
-    pub ranked: &'a [Ranked],
+    /// Findings with their costs.
+    pub ranked: &'a [RankedFinding],
     /// Sums were dropped, so that counts are lower bounds.
     pub cut: bool,
     /// What was lost.
-    pub marks: Marks<'a>,
+    pub marks: LossMarks<'a>,
     /// Most findings.
     pub limit: usize,
-    /// With what they join.
+    /// Whether what they join is shown.
     pub expand: bool,
 }
 
@@ -86,7 +86,7 @@ fn budget(line: &Line, short: bool) -> impl Iterator<Item = Row<'_>> {
 }
 
 /// One of the things that a finding joins.
-fn member<'r>(ranked: &'r Ranked, of: &'r Member, of_it: Option<bool>, short: bool) -> Row<'r> {
+fn member<'r>(ranked: &'r RankedFinding, of: &'r FindingMember, of_it: Option<bool>, short: bool) -> Row<'r> {
     let finding = &ranked.finding;
     let mut row = Row::short_if(short, &WHY);
     row.set("kind", "member").set("level", Cell::Null).set("rule", finding.rule).set("class", finding.class.name());
@@ -100,7 +100,12 @@ fn member<'r>(ranked: &'r Ranked, of: &'r Member, of_it: Option<bool>, short: bo
     row
 }
 
-fn finding<'r>(ranked: &'r Ranked, open: u64, of_it: Option<bool>, (cut, marks): (bool, Marks<'_>)) -> Row<'r> {
+fn finding<'r>(
+    ranked: &'r RankedFinding,
+    open: u64,
+    of_it: Option<bool>,
+    (cut, marks): (bool, LossMarks<'_>),
+) -> Row<'r> {
     let finding = &ranked.finding;
     let cut = cut || marks.touch(finding);
     let short = finding.short || cut;
@@ -110,7 +115,7 @@ fn finding<'r>(ranked: &'r Ranked, open: u64, of_it: Option<bool>, (cut, marks):
     row.set("kind", "finding").set("level", Cell::Null);
     row.set("rule", finding.rule).set("class", finding.class.name());
     row.bound("cost_ns", finding.cost, cost).bound("cost_hi_ns", ranked.hi, cost);
-    row.set("cost_is", ranked.is.map(Is::word)).set("subject", of_it).set("state", Cell::Null);
+    row.set("cost_is", ranked.is.map(CostKind::word)).set("subject", of_it).set("state", Cell::Null);
     row.set("pid", finding.who.pid).set("comm", some(&finding.who.comm));
     row.bound("processes", finding.processes, cut);
     row.set("syscall", Some(finding.call.clone()).filter(|call| !call.is_empty()));

@@ -1,6 +1,6 @@
 //! The sentence of a finding.
 
-use crate::derive::why::finding::{Finding, Member};
+use crate::derive::why::finding::{Finding, FindingMember};
 use crate::render::mark;
 use crate::values::num::grouped;
 use crate::values::words::{escaped, span};
@@ -30,7 +30,7 @@ pub(super) fn sentence(finding: &Finding, lost: bool) -> String {
 }
 
 /// `120.5 ms in 3 calls of /srv/a, the longest 50.1 ms`.
-pub(super) fn member_sentence(of: &Member, short: bool) -> String {
+pub(super) fn member_sentence(of: &FindingMember, short: bool) -> String {
     let mark = mark::at_least(short);
     let (s, longest) = match of.calls {
         1 if !short => ("", String::new()),
@@ -93,7 +93,7 @@ mod tests {
 
     #[test]
     fn members_have_their_time() {
-        let member = |calls| Member { object: b"/srv/a".to_vec(), calls, ns: 120_500_000, max: 50_100_000 };
+        let member = |calls| FindingMember { object: b"/srv/a".to_vec(), calls, ns: 120_500_000, max: 50_100_000 };
         assert_eq!(member_sentence(&member(3), false), "120.5 ms in 3 calls of /srv/a, the longest 50.1 ms");
         assert_eq!(member_sentence(&member(1), false), "120.5 ms in 1 call of /srv/a");
         assert_eq!(member_sentence(&member(1), true), ">=120.5 ms in >=1 calls of /srv/a, the longest >=50.1 ms");

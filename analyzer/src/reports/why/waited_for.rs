@@ -4,13 +4,13 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use rustc_hash::FxHashSet;
 
-use crate::derive::cost::pattern::{Files, Pattern, Time};
+use crate::derive::cost::pattern::{CausePattern, Files, PatternTime};
 use crate::derive::critical::Ended;
 use crate::derive::critical::log::Logged;
 use crate::derive::critical::walk::Handover;
 use crate::derive::runs::keys::Place;
 use crate::derive::runs::{State, Why};
-use crate::derive::why::finding::{Class, Finding, Who, only};
+use crate::derive::why::finding::{Finding, Severity, Who, only};
 use crate::derive::why::floor::Floor;
 use crate::derive::why::rules::{LastToCome, command};
 use crate::reports::traced::Found;
@@ -34,7 +34,7 @@ const LATE: u64 = 20;
 
 /// What makes a sleep one that somebody waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Counts {
+enum SleepReason {
     /// [`AGAIN`] waits.
     Waits,
     /// [`AGAIN`] sleeps while somebody waits for what comes through a pipe, or at a barrier.
@@ -44,17 +44,17 @@ enum Counts {
 }
 
 /// Whose sleeps, in which call. Without a pid where the process was run to its end: the next of its name is the same cause.
-type Sleeper = (Vec<u8>, Option<u32>, String);
+type SleeperKey = (Vec<u8>, Option<u32>, String);
 /// Who waited, in which call, on what; for its end.
-type Waiter = (Vec<u8>, u32, String, Vec<u8>, bool);
+type WaiterKey = (Vec<u8>, u32, String, Vec<u8>, bool);
 
 /// A sleep, and who waited for it.
 struct Asleep {
     comm: Vec<u8>,
     pid: u32,
     call: String,
-    waiter: Waiter,
-    counts: Counts,
+    waiter: WaiterKey,
+    counts: SleepReason,
     /// The process was run to its end.
     run: bool,
 }
@@ -65,14 +65,14 @@ struct Sleeps {
     /// From when to when, in order.
     parts: Vec<(u64, u64)>,
     /// The sleeps, by what makes them count.
-    sleeps: BTreeMap<Counts, usize>,
+    sleeps: BTreeMap<SleepReason, usize>,
     /// The processes that slept.
     pids: BTreeSet<u32>,
     /// The waits.
     waits: FxHashSet<u32>,
     /// Rounds of a barrier.
     rounds: u64,
-    waiters: BTreeMap<Waiter, u64>,
+    waiters: BTreeMap<WaiterKey, u64>,
 }
 
 impl Sleeps {
@@ -96,13 +96,13 @@ impl Sleeps {
     fn are_enough(&self, all: u64) -> bool {
         let sleeps = |counts| self.sleeps.get(&counts).copied().unwrap_or(0);
         let once = self.parts.len() > 1 || self.ns().saturating_mul(100) >= all.saturating_mul(WORTH_ONCE);
-        self.waits.len() >= AGAIN || sleeps(Counts::Sleeps) >= AGAIN || (sleeps(Counts::Once) > 0 && once)
+        self.waits.len() >= AGAIN || sleeps(SleepReason::Sleeps) >= AGAIN || (sleeps(SleepReason::Once) > 0 && once)
     }
 }
 
-/// Those worth a line.
+/// Sleeps that are worth a line.
 pub(super) fn find(traced: &Traced, threads: &[Logged], last: &[LastToCome], floor: Floor) -> Vec<Finding> {
-    let mut sleeps: BTreeMap<Sleeper, Sleeps> = BTreeMap::new();
+    let mut sleeps: BTreeMap<SleeperKey, Sleeps> = BTreeMap::new();
     for found in &traced.found {
         let asleep = sleep(traced, threads, found).map(|asleep| (asleep, 0));
         if let Some((asleep, rounds)) = asleep.or_else(|| at_barrier(traced, threads, last, found)) {
@@ -139,12 +139,12 @@ fn sleep(traced: &Traced, threads: &[Logged], found: &Found) -> Option<Asleep> {
     let for_a_child = matches!(waited.as_str(), "wait4" | "waitid" | "waitpid");
     let ends = ends(wait, threads);
     let counts = match waited.as_str() {
-        _ if for_a_child => (task.exe != waiter.exe && !task.exe.is_empty()).then_some(Counts::Once),
-        "read" | "readv" | "splice" if object.starts_with(b"pipe:") => Some(Counts::Sleeps),
-        _ if ends && is_late(wait, threads) => Some(Counts::Once),
-        _ => (!ends).then_some(Counts::Waits),
+        _ if for_a_child => (task.exe != waiter.exe && !task.exe.is_empty()).then_some(SleepReason::Once),
+        "read" | "readv" | "splice" if object.starts_with(b"pipe:") => Some(SleepReason::Sleeps),
+        _ if ends && is_late(wait, threads) => Some(SleepReason::Once),
+        _ => (!ends).then_some(SleepReason::Waits),
     }?;
-    let waiter = (waiter.comm.clone(), waiter.pid, waited, object, for_a_child || counts == Counts::Once);
+    let waiter = (waiter.comm.clone(), waiter.pid, waited, object, for_a_child || counts == SleepReason::Once);
     Some(Asleep { comm: task.comm.clone(), pid: task.pid, call: slept, waiter, counts, run: for_a_child })
 }
 
@@ -157,7 +157,7 @@ fn at_barrier(traced: &Traced, threads: &[Logged], last: &[LastToCome], found: &
     let address = format!("{:#x}", at.address).into_bytes();
     let waiter = (at.who.comm.clone(), task.pid, "futex".to_owned(), address, false);
     let (comm, call) = (task.comm.clone(), traced.calls[&slept].clone());
-    Some((Asleep { comm, pid: task.pid, call, waiter, counts: Counts::Sleeps, run: false }, at.rounds))
+    Some((Asleep { comm, pid: task.pid, call, waiter, counts: SleepReason::Sleeps, run: false }, at.rounds))
 }
 
 /// Whether the waker is one of several threads of one maker in a process, and the others ended long before it.
@@ -185,14 +185,14 @@ fn ends(wait: &Handover, threads: &[Logged]) -> bool {
     last.is_some_and(|last| last.to <= wait.to.saturating_add(AT_ITS_END))
 }
 
-fn finding((comm, _, slept): Sleeper, sleeps: Sleeps) -> Option<Finding> {
+fn finding((comm, _, slept): SleeperKey, sleeps: Sleeps) -> Option<Finding> {
     let ns = sleeps.ns();
     let pids: BTreeSet<u32> = sleeps.waiters.keys().map(|(_, pid, ..)| *pid).collect();
     let most = sleeps.waiters.into_iter().max_by_key(|(who, ns)| (*ns, std::cmp::Reverse(who.clone())));
     let ((waiter, _, call, object, for_its_end), _) = most?;
     let to_end = if for_its_end { " to end" } else { "" };
     let on = if object.is_empty() { String::new() } else { format!(" of {}", escaped(&object)) };
-    let asleep = Time::In { call: slept.clone(), files: Files::Any, loops: false };
+    let asleep = PatternTime::In { call: slept.clone(), files: Files::Any, loops: false };
     let by = Who { comm, pid: only(&sleeps.pids) };
     let sleeper = match by.pid {
         Some(pid) => format!("{} {pid}", escaped(&by.comm)),
@@ -200,9 +200,9 @@ fn finding((comm, _, slept): Sleeper, sleeps: Sleeps) -> Option<Finding> {
     };
     Some(Finding {
         rule: RULE,
-        class: Class::Time,
+        class: Severity::Time,
         cost: Some(ns),
-        time: vec![Pattern { comm: by.comm.clone(), pid: by.pid, parent: None, time: asleep, span: None }],
+        time: vec![CausePattern { comm: by.comm.clone(), pid: by.pid, parent: None, time: asleep, span: None }],
         processes: pids.len() as u64,
         count: sleeps.rounds.max(sleeps.waits.len() as u64),
         max: sleeps.parts.iter().map(|(from, to)| to - from).max(),
@@ -267,7 +267,7 @@ mod tests {
     #[test]
     fn one_sleep_of_a_program_that_was_run_is_told_where_it_is_a_tenth_of_the_time() {
         let enough = |parts: &[(u64, u64)], all| {
-            let sleeps = BTreeMap::from([(Counts::Once, parts.len())]);
+            let sleeps = BTreeMap::from([(SleepReason::Once, parts.len())]);
             Sleeps { parts: parts.to_vec(), sleeps, ..Sleeps::default() }.are_enough(all)
         };
         assert!(!enough(&[(0, 99)], 1000) && enough(&[(0, 100)], 1000));

@@ -28,9 +28,9 @@ use crate::render::spark;
 use crate::render::table::Table;
 use crate::reports::{Context, losses};
 use crate::table::families;
-use crate::table::group::by::By;
+use crate::table::group::by::GroupKey;
 use crate::table::group::value::Value;
-use crate::table::loss::Listed;
+use crate::table::loss::ListedLoss;
 use crate::table::scan::Scan;
 use crate::values::output::line;
 use crate::values::say::Verdict;
@@ -226,7 +226,7 @@ pub(super) fn run(config: &Config, tape: &Tape, limit: usize, out: &mut Out) -> 
         }
         None => text(&context, &found, slices, (limit, count, counted), out)?,
     }
-    losses::end(&context, out, config.format == Format::Text, Listed::Nothing)
+    losses::end(&context, out, config.format == Format::Text, ListedLoss::Nothing)
 }
 
 /// Length of a slice of a time of `length` ns.
@@ -245,13 +245,13 @@ fn calls(context: &mut Context<'_>, slices: Slices, count: usize) -> (Vec<Series
         return (Vec::new(), false);
     }
     let mut counted = false;
-    let plan = Plan::by(&[By::Syscall, By::Second]).naming(question.tape.session()).in_slices(slices);
+    let plan = Plan::by(&[GroupKey::Syscall, GroupKey::Second]).naming(question.tape.session()).in_slices(slices);
     let (sums, knowledge, coverage) = collect::collect(question.tape, &question.scope, &question.book, &plan);
     // by name: calls, time, and what each slice has
     let mut found: BTreeMap<String, Bins> = BTreeMap::new();
     for row in rows(&sums, &knowledge, &question.book, &plan, Column::default()).iter() {
         counted |= row.stats.ledger_calls() > 0;
-        let second = plan.place(By::Second).and_then(|at| row.key.get(at));
+        let second = plan.place(GroupKey::Second).and_then(|at| row.key.get(at));
         let (Some(call), Some(Value::Number(at))) = (&row.call, second) else { continue };
         let none = || (0, 0, vec![[Some(0.0), None, None]; count]);
         let (calls, time, values) = found.entry(call.long_name.clone()).or_insert_with(none);

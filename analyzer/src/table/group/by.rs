@@ -4,24 +4,24 @@ use anyhow::{Result, bail};
 
 /// One key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum By {
+pub enum GroupKey {
     /// The process.
     Pid,
     /// The thread.
     Tid,
     /// Name of the thread.
     Comm,
-    /// Its user.
+    /// User of the task.
     Uid,
-    /// Its cgroup.
+    /// Cgroup of the task.
     Cgroup,
     /// The container, unit of systemd, pod, or job of a batch system that its cgroup belongs to.
     Container,
-    /// See [`Self::Container`].
+    /// Unit of systemd, found as [`Self::Container`] is.
     Unit,
-    /// See [`Self::Container`].
+    /// Pod, found as [`Self::Container`] is.
     Pod,
-    /// See [`Self::Container`].
+    /// Job, found as [`Self::Container`] is.
     Job,
     /// Variables of the environment with which its program was started.
     Env,
@@ -37,11 +37,11 @@ pub enum By {
     File,
     /// The directory that this is in, its extension; if it is a socket, the other end and its port.
     Dir,
-    /// See [`Self::Dir`].
+    /// Ending of the file, found as [`Self::Dir`] is.
     Ext,
-    /// See [`Self::Dir`].
+    /// Other end, found as [`Self::Dir`] is.
     Peer,
-    /// See [`Self::Dir`].
+    /// Port, found as [`Self::Dir`] is.
     Port,
     /// The error it returned.
     Errno,
@@ -62,7 +62,7 @@ pub enum By {
 /// Words for a key that sums of events have not, but those of stacks.
 const STACKS: [&str; 5] = ["stack", "stacks", "ustack", "kstack", "callchain"];
 
-impl By {
+impl GroupKey {
     /// Keys that the path of the cgroup tells.
     pub(crate) const OF_CGROUP: [Self; 4] = [Self::Container, Self::Unit, Self::Pod, Self::Job];
 
@@ -87,7 +87,7 @@ impl By {
         Self::Label,
     ];
 
-    /// These and `more`; `N` is the number of all.
+    /// Keys of tasks and `more`; `N` is the number of all.
     pub(crate) const fn of_task_and<const N: usize>(more: &[Self]) -> [Self; N] {
         let (mut all, mut at) = ([Self::Pid; N], 0);
         assert!(N == Self::OF_TASK.len() + more.len(), "all keys have a place");
@@ -159,12 +159,12 @@ impl By {
         found.map_or(("", &[], ""), |(_, name, aliases, heading)| (name, aliases, heading))
     }
 
-    /// Its name as typed.
+    /// Name of the key as typed.
     pub fn name(self) -> &'static str {
         self.words().0
     }
 
-    /// Its heading in a table.
+    /// Heading of the key in a table.
     pub fn heading(self) -> &'static str {
         self.words().2
     }
@@ -210,17 +210,20 @@ mod tests {
     #[test]
     fn keys_are_named_in_one_way_everywhere() {
         let words = |text: &str| text.split(',').map(str::to_owned).collect::<Vec<_>>();
-        let known = [By::Pid, By::Tid, By::Disk, By::Op];
-        assert_eq!(By::parse(&words("disk,op,disk,process,pid"), &known, "x").unwrap(), [By::Disk, By::Op, By::Pid]);
-        assert_eq!(By::parse(&words("task,thread"), &known, "x").unwrap(), [By::Tid]);
-        let error = |word: &str| By::parse(&words(word), &known, "'analyze block'").unwrap_err().to_string();
+        let known = [GroupKey::Pid, GroupKey::Tid, GroupKey::Disk, GroupKey::Op];
+        assert_eq!(
+            GroupKey::parse(&words("disk,op,disk,process,pid"), &known, "x").unwrap(),
+            [GroupKey::Disk, GroupKey::Op, GroupKey::Pid]
+        );
+        assert_eq!(GroupKey::parse(&words("task,thread"), &known, "x").unwrap(), [GroupKey::Tid]);
+        let error = |word: &str| GroupKey::parse(&words(word), &known, "'analyze block'").unwrap_err().to_string();
         assert_eq!(error("state"), "--by state: 'analyze block' has pid, tid, disk, op");
         assert_eq!(error("device"), "--by device: did you mean 'disk'? 'analyze block' has pid, tid, disk, op");
         assert!(error("processes").contains("did you mean 'pid'?") && error("dsik").contains("did you mean 'disk'?"));
         assert!(error("pid/op").ends_with("--by pid,op"), "{}", error("pid/op"));
-        assert_eq!(By::parse(&words("pid, op"), &known, "x").unwrap(), [By::Pid, By::Op]);
+        assert_eq!(GroupKey::parse(&words("pid, op"), &known, "x").unwrap(), [GroupKey::Pid, GroupKey::Op]);
         let mut names: Vec<_> =
-            By::WORDS.iter().flat_map(|(_, name, aliases, _)| aliases.iter().chain([name])).collect();
+            GroupKey::WORDS.iter().flat_map(|(_, name, aliases, _)| aliases.iter().chain([name])).collect();
         names.sort();
         let all = names.len();
         names.dedup();

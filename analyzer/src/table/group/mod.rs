@@ -11,7 +11,7 @@ pub(crate) mod value;
 
 use self::packed::{Packed, pack};
 use self::value::{Key, Value};
-use crate::values::strings::Strings;
+use crate::values::strings::NumberedStrings;
 
 /// A sum.
 pub(crate) trait Add: Default {
@@ -22,14 +22,14 @@ pub(crate) trait Add: Default {
 /// Sums by key. Memory grows with the number of keys: beside its sum one takes its bytes, and about 15 more.
 #[derive(Debug)]
 pub(crate) struct Groups<A> {
-    keys: Strings,
+    keys: NumberedStrings,
     /// By the numbers of their keys.
     sums: Vec<A>,
 }
 
 impl<A> Default for Groups<A> {
     fn default() -> Self {
-        Self { keys: Strings::default(), sums: Vec::new() }
+        Self { keys: NumberedStrings::default(), sums: Vec::new() }
     }
 }
 
@@ -100,7 +100,7 @@ impl<A: Add> Groups<A> {
         self.sums.clear();
     }
 
-    /// The same, by value.
+    /// All keys and their sums, by value.
     pub(crate) fn into_sums(self) -> impl Iterator<Item = (Key, A)> {
         let Self { keys, sums } = self;
         (0..).zip(sums).filter_map(move |(number, sum)| Some((Packed(keys.get(number)?).key(), sum)))

@@ -3,7 +3,7 @@
 use rustc_hash::FxHashMap;
 use systape_format::model::{Container, Session};
 
-use super::by::By;
+use super::by::GroupKey;
 use super::value::Value;
 use crate::values::owners::Owners;
 use crate::values::words::escaped;
@@ -11,8 +11,8 @@ use crate::values::words::escaped;
 /// What the cgroups of a tape belong to.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct OfCgroup {
-    /// Values of [`By::OF_CGROUP`] by cgroup. A cgroup whose path was taken out of the tape has none.
-    values: FxHashMap<u64, [Value; By::OF_CGROUP.len()]>,
+    /// Values of [`GroupKey::OF_CGROUP`] by cgroup. A cgroup whose path was taken out of the tape has none.
+    values: FxHashMap<u64, [Value; GroupKey::OF_CGROUP.len()]>,
     /// Containers by their ids.
     containers: FxHashMap<Vec<u8>, Container>,
     /// A container of each pod, by the pod's uid.
@@ -20,10 +20,10 @@ pub(crate) struct OfCgroup {
 }
 
 impl OfCgroup {
-    /// Of the cgroups of `session`, if one of `keys` needs them.
-    pub(crate) fn of(session: &Session, keys: &[By]) -> Self {
+    /// Names of the cgroups of `session`, if one of `keys` needs them.
+    pub(crate) fn of(session: &Session, keys: &[GroupKey]) -> Self {
         let mut this = Self::default();
-        if !keys.iter().any(|key| By::OF_CGROUP.contains(key)) {
+        if !keys.iter().any(|key| GroupKey::OF_CGROUP.contains(key)) {
             return this;
         }
         this.containers = session.containers.iter().map(|known| (known.id.clone(), known.clone())).collect();
@@ -40,9 +40,9 @@ impl OfCgroup {
         this
     }
 
-    /// The value of `by`, one of [`By::OF_CGROUP`], of a cgroup; [`Value::Several`] stays.
-    pub(crate) fn value(&self, by: By, cgroup: &Value) -> Value {
-        let at = By::OF_CGROUP.iter().position(|known| *known == by);
+    /// The value of `by`, one of [`GroupKey::OF_CGROUP`], of a cgroup; [`Value::Several`] stays.
+    pub(crate) fn value(&self, by: GroupKey, cgroup: &Value) -> Value {
+        let at = GroupKey::OF_CGROUP.iter().position(|known| *known == by);
         match (cgroup, at) {
             (Value::Number(id), Some(at)) => self.values.get(id).map_or(Value::Unknown, |all| all[at].clone()),
             (Value::Several, _) => Value::Several,
@@ -51,18 +51,18 @@ impl OfCgroup {
     }
 
     /// What files of its runtime say of the container or pod `name`.
-    fn known(&self, by: By, name: &[u8]) -> Option<&Container> {
+    fn known(&self, by: GroupKey, name: &[u8]) -> Option<&Container> {
         match by {
-            By::Container => self.containers.get(name),
-            By::Pod => self.pods.get(name),
+            GroupKey::Container => self.containers.get(name),
+            GroupKey::Pod => self.pods.get(name),
             _ => None,
         }
     }
 
     /// The value `name` of `by` for a table: `web (4d2c0e3bd3c9)`, `prod/web-7` of a pod.
-    pub(crate) fn text(&self, by: By, name: &[u8]) -> String {
+    pub(crate) fn text(&self, by: GroupKey, name: &[u8]) -> String {
         match self.known(by, name) {
-            Some(Container { pod, namespace, .. }) if by == By::Pod => {
+            Some(Container { pod, namespace, .. }) if by == GroupKey::Pod => {
                 format!("{}/{}", escaped(namespace), escaped(pod))
             }
             Some(known) if !known.name.is_empty() => {
@@ -73,7 +73,7 @@ impl OfCgroup {
     }
 
     /// Another column of the key: `container_name`, `image`, `pod_name`, `namespace`; None: not known.
-    pub(crate) fn fact(&self, (by, column): (By, &str), name: &[u8]) -> Option<&[u8]> {
+    pub(crate) fn fact(&self, (by, column): (GroupKey, &str), name: &[u8]) -> Option<&[u8]> {
         let known = self.known(by, name)?;
         let fact = match column {
             "container_name" => &known.name,
@@ -105,15 +105,15 @@ mod tests {
             containers: vec![container],
             ..Session::default()
         };
-        let of = OfCgroup::of(&session, &[By::Pod]);
-        assert_eq!(of.value(By::Container, &Value::Number(7)), Value::Text(id.as_bytes().into()));
-        assert_eq!(of.value(By::Unit, &Value::Number(7)), Value::None);
-        assert_eq!(of.value(By::Unit, &Value::Number(8)), Value::Unknown);
-        assert_eq!(of.text(By::Container, id.as_bytes()), "web (4d4d4d4d4d4d)");
-        assert_eq!(of.text(By::Pod, pod.as_bytes()), "prod/web-7");
-        assert_eq!(of.text(By::Unit, b"web"), "web");
-        assert_eq!(of.fact((By::Container, "container_name"), id.as_bytes()), Some(&b"web"[..]));
-        assert_eq!(of.fact((By::Container, "image"), id.as_bytes()), None);
-        assert_eq!(OfCgroup::of(&session, &[By::Cgroup]), OfCgroup::default());
+        let of = OfCgroup::of(&session, &[GroupKey::Pod]);
+        assert_eq!(of.value(GroupKey::Container, &Value::Number(7)), Value::Text(id.as_bytes().into()));
+        assert_eq!(of.value(GroupKey::Unit, &Value::Number(7)), Value::None);
+        assert_eq!(of.value(GroupKey::Unit, &Value::Number(8)), Value::Unknown);
+        assert_eq!(of.text(GroupKey::Container, id.as_bytes()), "web (4d4d4d4d4d4d)");
+        assert_eq!(of.text(GroupKey::Pod, pod.as_bytes()), "prod/web-7");
+        assert_eq!(of.text(GroupKey::Unit, b"web"), "web");
+        assert_eq!(of.fact((GroupKey::Container, "container_name"), id.as_bytes()), Some(&b"web"[..]));
+        assert_eq!(of.fact((GroupKey::Container, "image"), id.as_bytes()), None);
+        assert_eq!(OfCgroup::of(&session, &[GroupKey::Cgroup]), OfCgroup::default());
     }
 }

@@ -2,14 +2,14 @@
 
 use systape_format::sockets;
 
-use super::by::By;
+use super::by::GroupKey;
 use super::value::Value;
 
 /// Longer ones are no extensions.
 const LONGEST_EXTENSION: usize = 16;
 
-/// The value of `by`, one of [`By::OF_FILE`], for a call whose file is `file`.
-pub(crate) fn value(by: By, file: &Value) -> Value {
+/// The value of `by`, one of [`GroupKey::OF_FILE`], for a call whose file is `file`.
+pub(crate) fn value(by: GroupKey, file: &Value) -> Value {
     let Value::Text(name) = file else { return file.clone() };
     // redacted names are known to differ, no more
     if name.starts_with(b"<redacted") {
@@ -18,11 +18,11 @@ pub(crate) fn value(by: By, file: &Value) -> Value {
     let text = |part: Option<&[u8]>| part.map_or(Value::None, |part| Value::Text(part.into()));
     let peer = || sockets::ends(sockets::split(name)?.1).1.filter(|peer| !peer.is_empty());
     match by {
-        By::Dir | By::Ext if is_object(name) => Value::None,
-        By::Dir => text(Some(directory(name))),
-        By::Ext => text(extension(name)),
-        By::Peer => text(peer()),
-        By::Port => peer().and_then(port).map_or(Value::None, Value::Number),
+        GroupKey::Dir | GroupKey::Ext if is_object(name) => Value::None,
+        GroupKey::Dir => text(Some(directory(name))),
+        GroupKey::Ext => text(extension(name)),
+        GroupKey::Peer => text(peer()),
+        GroupKey::Port => peer().and_then(port).map_or(Value::None, Value::Number),
         _ => Value::Unknown,
     }
 }
@@ -67,7 +67,7 @@ mod tests {
     use super::*;
 
     fn told(name: &str) -> [String; 4] {
-        By::OF_FILE.map(|by| match value(by, &Value::Text(name.as_bytes().into())) {
+        GroupKey::OF_FILE.map(|by| match value(by, &Value::Text(name.as_bytes().into())) {
             Value::Text(text) => String::from_utf8_lossy(&text).into_owned(),
             Value::Number(number) => number.to_string(),
             Value::None => "-".to_owned(),
@@ -100,8 +100,8 @@ mod tests {
     #[test]
     fn what_is_not_known_stays_so() {
         assert_eq!(told("<redacted path 5>"), ["?"; 4]);
-        let unknown = By::OF_FILE.map(|by| value(by, &Value::Unknown));
+        let unknown = GroupKey::OF_FILE.map(|by| value(by, &Value::Unknown));
         assert_eq!(unknown, [const { Value::Unknown }; 4]);
-        assert_eq!(By::OF_FILE.map(|by| value(by, &Value::None)), [const { Value::None }; 4]);
+        assert_eq!(GroupKey::OF_FILE.map(|by| value(by, &Value::None)), [const { Value::None }; 4]);
     }
 }

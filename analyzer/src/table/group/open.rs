@@ -11,7 +11,7 @@ use super::value::{Key, Value};
 
 /// Facts about such calls.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct How {
+struct OpenCallTimes {
     /// They are in no group.
     missing: bool,
     /// They are in a group of their own.
@@ -20,7 +20,7 @@ struct How {
     lost: bool,
 }
 
-impl How {
+impl OpenCallTimes {
     fn merge(&mut self, other: Self) {
         self.missing |= other.missing;
         self.apart |= other.apart;
@@ -31,7 +31,7 @@ impl How {
 /// Keys of calls with unknown keys, or that might not pass.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Open {
-    keys: FxHashMap<Key, How>,
+    keys: FxHashMap<Key, OpenCallTimes>,
 }
 
 impl Open {
@@ -39,7 +39,7 @@ impl Open {
     pub(crate) fn add(&mut self, key: &[Value], missing: bool, lost: bool) {
         let apart = key.iter().any(|value| !value.is_known());
         if missing || apart {
-            let how = How { missing, apart: apart && !missing, lost };
+            let how = OpenCallTimes { missing, apart: apart && !missing, lost };
             self.keys.entry(key.into()).or_default().merge(how);
         }
     }
@@ -51,7 +51,7 @@ impl Open {
         }
     }
 
-    /// For questions about single groups; `without`: the key at that index is ignored.
+    /// Makes a judge of single groups; `without`: the key at that index is ignored.
     pub(crate) fn judge(&self, without: Option<usize>) -> Judge {
         let mut judge = Judge::default();
         for (key, how) in &self.keys {
@@ -71,7 +71,7 @@ type Places = (Vec<usize>, Vec<usize>);
 /// Answers for single groups whether they may have more.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Judge {
-    by_places: FxHashMap<Places, FxHashMap<Key, How>>,
+    by_places: FxHashMap<Places, FxHashMap<Key, OpenCallTimes>>,
 }
 
 impl Judge {
@@ -85,13 +85,13 @@ impl Judge {
         self.touching(key).next().is_some()
     }
 
-    /// The same because of calls that were lost, not of such that `record` was asked to leave out.
+    /// Whether a group may have more because of calls that were lost, not of such that `record` was asked to leave out.
     pub(crate) fn lost(&self, key: &[Value]) -> bool {
         self.touching(key).any(|how| how.lost)
     }
 
     /// What is known of the calls that may belong to the group of `key`.
-    fn touching<'a>(&'a self, key: &'a [Value]) -> impl Iterator<Item = How> + 'a {
+    fn touching<'a>(&'a self, key: &'a [Value]) -> impl Iterator<Item = OpenCallTimes> + 'a {
         self.by_places.iter().filter_map(move |((places, open), keys)| {
             let part: Key = places.iter().map(|at| key[*at].clone()).collect();
             // the group where they stand has all of them

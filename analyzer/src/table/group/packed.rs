@@ -21,7 +21,7 @@ const GOES_ON: u8 = u8::MAX;
 pub(crate) struct Packed<'a>(pub(super) &'a [u8]);
 
 impl Packed<'_> {
-    /// Its values.
+    /// Values of the key.
     pub(crate) fn key(self) -> Key {
         let mut rest = self.0;
         std::iter::from_fn(|| value(&mut rest)).collect()

@@ -7,7 +7,7 @@ use std::rc::Rc;
 
 use super::packed::Packed;
 use super::{Add, Groups};
-use crate::values::spill::{Merged, Record, Run, Store, Stored};
+use crate::values::spill::{MergedRuns, Run, SpilledSum, Store, Stored};
 
 /// Fewer sums than these stay in memory, however large they are.
 const LEAST: usize = 16;
@@ -17,7 +17,7 @@ const STEP: usize = 1024;
 /// Sums by key. Those for which there is no memory are in runs by key, each with a part of its sums.
 #[derive(Debug)]
 pub(crate) struct Spilling<A> {
-    /// Those in memory.
+    /// Sums in memory.
     pub groups: Groups<A>,
     runs: Vec<Run>,
     store: Option<Store>,
@@ -41,7 +41,7 @@ impl<A: Add + Stored> Spilling<A> {
         Self { store, share, ..Self::default() }
     }
 
-    /// After so many sums may have changed: puts all into the file if they take more memory than there is with `beside`, bytes of
+    /// Puts all sums into the file, after so many may have changed, if they take more memory than there is with `beside`, bytes of
     /// who keeps something for each. Then none is in memory, and their places mean nothing.
     pub(crate) fn relieve(&mut self, changes: usize, beside: usize) -> bool {
         let Some(store) = &self.store else { return false };
@@ -87,7 +87,7 @@ impl<A> Default for Parts<A> {
 }
 
 impl<A: Add + Stored> Parts<A> {
-    /// Those of `parts`; each key is in one of them.
+    /// Joins the sums of `parts`; each key is in one of them.
     pub(crate) fn of(mut parts: Vec<Spilling<A>>) -> Self {
         if parts.iter().all(|part| part.runs.is_empty()) {
             return Self { memory: parts.into_iter().map(|part| part.groups).collect(), ..Self::default() };
@@ -101,7 +101,7 @@ impl<A: Add + Stored> Parts<A> {
         Self { memory: Vec::new(), spilled: spilled.collect(), store }
     }
 
-    /// Those in memory.
+    /// Sums that are in memory.
     #[cfg(test)]
     pub(crate) fn in_memory(self) -> Vec<Groups<A>> {
         assert!(self.spilled.is_empty());
@@ -168,7 +168,7 @@ impl Ranking {
 const NUMBER: usize = size_of::<u64>();
 
 impl<'a, A: Add + Stored + Clone> Ordered<'a, A> {
-    /// Those to which `number` gives one.
+    /// Puts those sums in order to which `number` gives one.
     pub(crate) fn new(
         parts: &'a Parts<A>,
         mut number: impl FnMut(Packed<'_>, &A) -> Option<u64>,
@@ -198,10 +198,10 @@ impl<'a, A: Add + Stored + Clone> Ordered<'a, A> {
     }
 
     fn in_file(&mut self, store: &Store, mut number: impl FnMut(Packed<'_>, &A) -> Option<u64>) {
-        let by_key = |one: &Record<A>, other: &Record<A>| one.key.cmp(&other.key);
+        let by_key = |one: &SpilledSum<A>, other: &SpilledSum<A>| one.key.cmp(&other.key);
         let (mut room, mut records, mut runs) = (0, Vec::new(), Vec::new());
         let compare = self.of_records();
-        let mut write = |records: &mut Vec<Record<A>>| {
+        let mut write = |records: &mut Vec<SpilledSum<A>>| {
             records.sort_unstable_by(&compare);
             let mut writer = store.writer();
             records.drain(..).for_each(|record| writer.put(&record.key, &record.sum));
@@ -209,11 +209,11 @@ impl<'a, A: Add + Stored + Clone> Ordered<'a, A> {
         };
         for part in &self.parts.spilled {
             let part = store.narrowed(part.clone(), &by_key);
-            for Record { key, sum } in Whole(Merged::new(&part, by_key).peekable()) {
+            for SpilledSum { key, sum } in WholeSums(MergedRuns::new(&part, by_key).peekable()) {
                 let Some(number) = number(Packed(&key), &sum) else { continue };
                 let key = [&(!number).to_be_bytes()[..], &key].concat();
-                room += key.len() + size_of::<Record<A>>() + sum.heap();
-                records.push(Record { key, sum });
+                room += key.len() + size_of::<SpilledSum<A>>() + sum.heap();
+                records.push(SpilledSum { key, sum });
                 self.len += 1;
                 // the sums may be measured too low
                 if room > store.limit() / 4 {
@@ -226,9 +226,9 @@ impl<'a, A: Add + Stored + Clone> Ordered<'a, A> {
         self.runs = store.narrowed(runs, &compare);
     }
 
-    fn of_records(&self) -> impl Fn(&Record<A>, &Record<A>) -> Ordering + Clone + use<'a, A> {
+    fn of_records(&self) -> impl Fn(&SpilledSum<A>, &SpilledSum<A>) -> Ordering + Clone + use<'a, A> {
         let compare = Rc::clone(&self.compare);
-        move |one: &Record<A>, other: &Record<A>| {
+        move |one: &SpilledSum<A>, other: &SpilledSum<A>| {
             let by_key = || compare((Packed(&one.key[NUMBER..]), &one.sum), (Packed(&other.key[NUMBER..]), &other.sum));
             one.key[..NUMBER].cmp(&other.key[..NUMBER]).then_with(by_key)
         }
@@ -246,7 +246,7 @@ impl<'a, A: Add + Stored + Clone> Ordered<'a, A> {
 
     /// Whether one of the keys `is` so; in no order, which costs less.
     pub(crate) fn any(&self, is: impl Fn(Packed<'_>) -> bool) -> bool {
-        let mut in_file = Merged::new(&self.runs, self.of_records());
+        let mut in_file = MergedRuns::new(&self.runs, self.of_records());
         self.order.iter().any(|ranking| is(self.get(ranking.at).0))
             || in_file.any(|record| is(Packed(&record.key[NUMBER..])))
     }
@@ -258,7 +258,7 @@ impl<'a, A: Add + Stored + Clone> Ordered<'a, A> {
             let (key, sum) = self.get(at);
             Entry { key: Cow::Borrowed(key.0), sum: Cow::Borrowed(sum) }
         });
-        let in_file = Merged::new(&self.runs, self.of_records()).map(|Record { mut key, sum }| {
+        let in_file = MergedRuns::new(&self.runs, self.of_records()).map(|SpilledSum { mut key, sum }| {
             key.drain(..NUMBER);
             Entry { key: Cow::Owned(key), sum: Cow::Owned(sum) }
         });
@@ -297,12 +297,12 @@ impl<A: Add + Stored + Clone> Iterator for Lazily<'_, '_, A> {
 }
 
 /// Records by key, each key once.
-struct Whole<I: Iterator>(Peekable<I>);
+struct WholeSums<I: Iterator>(Peekable<I>);
 
-impl<A: Add, I: Iterator<Item = Record<A>>> Iterator for Whole<I> {
-    type Item = Record<A>;
+impl<A: Add, I: Iterator<Item = SpilledSum<A>>> Iterator for WholeSums<I> {
+    type Item = SpilledSum<A>;
 
-    fn next(&mut self) -> Option<Record<A>> {
+    fn next(&mut self) -> Option<SpilledSum<A>> {
         let mut record = self.0.next()?;
         while let Some(more) = self.0.next_if(|more| more.key == record.key) {
             record.sum.add(&more.sum);

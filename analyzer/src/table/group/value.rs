@@ -8,7 +8,7 @@ use systape_format::model::{Call, Task};
 /// The value of one key.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Value {
-    /// None: no file, no error.
+    /// No value: no file, no error.
     None,
     /// A number.
     Number(u64),

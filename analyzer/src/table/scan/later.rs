@@ -4,7 +4,7 @@ use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
 
 /// An event with a time.
-pub(crate) trait Timed {
+pub(crate) trait HasTime {
     /// The time, ns, and the order among events of that time: the least comes first.
     fn key(&self) -> (u64, u8);
 }
@@ -42,7 +42,7 @@ impl<T> Ord for Waiting<T> {
     }
 }
 
-impl<T: Timed> Later<T> {
+impl<T: HasTime> Later<T> {
     /// Adds these.
     pub(crate) fn new(what: impl IntoIterator<Item = T>) -> Self {
         let mut later = Self { heap: BinaryHeap::new(), pushed: 0 };
@@ -79,7 +79,7 @@ impl<T: Timed> Later<T> {
 mod tests {
     use super::*;
 
-    impl Timed for (u64, u8, char) {
+    impl HasTime for (u64, u8, char) {
         fn key(&self) -> (u64, u8) {
             (self.0, self.1)
         }

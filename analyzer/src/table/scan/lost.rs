@@ -4,16 +4,16 @@ use systape_format::header::BlockKind;
 use systape_format::model::{CPU_NONE, Gap, GapCause};
 use systape_format::reader::{Segment, Tape};
 
-use super::later::Timed;
+use super::later::HasTime;
 
 /// Kind of the missing events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Missing {
+pub(crate) enum MissingKind {
     /// Other events than calls.
     Events,
-    /// Those of process life among them: what tasks are called, who began and ended.
+    /// Events of process life: what tasks are called, who began and ended.
     Life,
-    /// Calls.
+    /// Calls of tasks.
     Calls,
 }
 
@@ -24,13 +24,13 @@ pub(crate) struct Lost {
     pub first: u64,
     /// Time of the last.
     pub last: u64,
-    /// Their CPU; None: any.
+    /// CPU of the events; None: any.
     pub cpu: Option<u32>,
-    /// Their process; 0: any.
+    /// Process of the events; 0: any.
     pub pid: u32,
 }
 
-impl Timed for (Missing, Lost) {
+impl HasTime for (MissingKind, Lost) {
     fn key(&self) -> (u64, u8) {
         (self.1.first, 0)
     }

@@ -14,8 +14,8 @@ use systape_format::model::{Checkpoint, Dict};
 use systape_format::reader::{Segment, Tape};
 
 use super::carry::{CarryPlan, Rows, carry_start, frontier};
-use super::later::{Later, Timed};
-use super::lost::{Lost, Missing};
+use super::later::{HasTime, Later};
+use super::lost::{Lost, MissingKind};
 use super::{Coverage, Scan};
 use crate::table::load::OpenCalls;
 use crate::values::parallel;
@@ -26,11 +26,11 @@ const BATCH: usize = 6;
 /// Reads segments.
 pub(crate) trait Source: Sync {
     /// A row, as a plain value.
-    type Row: Timed + Send;
+    type Row: HasTime + Send;
     /// Common parts of the rows of a segment.
     type Part: Default + Send;
     /// An event that a machine lets wait for its time.
-    type Waiting: Timed + Send;
+    type Waiting: HasTime + Send;
 
     /// Whether calls are read.
     fn calls(&self) -> bool {
@@ -53,7 +53,7 @@ pub(crate) struct Piece<S: Source + ?Sized> {
     /// Index of the segment.
     pub at: usize,
     window: (u64, u64),
-    /// Rows.
+    /// Rows of the piece.
     pub rows: Vec<S::Row>,
     /// Common parts of the rows.
     pub part: S::Part,
@@ -80,7 +80,7 @@ pub(crate) enum Event<'a, S: Source> {
     /// An event that waited.
     Due(S::Waiting),
     /// A loss begins.
-    Lost(Missing, Lost),
+    Lost(MissingKind, Lost),
     /// All rows of the segment were passed.
     End,
     /// All events so far were passed, except missing ones.
@@ -130,7 +130,7 @@ impl Scan<'_> {
     pub(crate) fn stream<S: Source>(
         &self,
         source: &S,
-        lost: impl IntoIterator<Item = (Missing, Lost)>,
+        lost: impl IntoIterator<Item = (MissingKind, Lost)>,
         machine: &mut impl Machine<S>,
     ) -> Coverage {
         let mut stream = Stream::new(self, source, lost, machine);
@@ -171,7 +171,7 @@ pub(crate) struct Stream<'s, 't, S: Source, M> {
     /// All events before this time were passed.
     pub reached: u64,
     later: Later<S::Waiting>,
-    lost: Later<(Missing, Lost)>,
+    lost: Later<(MissingKind, Lost)>,
     plan: CarryPlan,
     /// The next segment to read, and the batch to pass.
     next: usize,
@@ -191,7 +191,7 @@ impl<'s, 't, S: Source, M: Machine<S>> Stream<'s, 't, S, M> {
     pub(crate) fn new(
         scan: &'s Scan<'t>,
         source: &'s S,
-        lost: impl IntoIterator<Item = (Missing, Lost)>,
+        lost: impl IntoIterator<Item = (MissingKind, Lost)>,
         machine: M,
     ) -> Self {
         let mut stream = Self {
@@ -271,7 +271,7 @@ impl<'s, 't, S: Source, M: Machine<S>> Stream<'s, 't, S, M> {
             if piece.lacks_calls {
                 // the calls that end in it began before it
                 let first = carry_start(&self.scan.tape.segments()[piece.at]).unwrap_or(0);
-                self.lost.push((Missing::Calls, Lost::any(first, piece.window.1)));
+                self.lost.push((MissingKind::Calls, Lost::any(first, piece.window.1)));
             }
             self.early(piece)?;
         }
@@ -302,11 +302,11 @@ impl<'s, 't, S: Source, M: Machine<S>> Stream<'s, 't, S, M> {
         }
         self.known_until = end;
         if piece.lacks_events {
-            self.lost.push((Missing::Events, Lost::any(start, end)));
-            self.lost.push((Missing::Life, Lost::any(start, end)));
+            self.lost.push((MissingKind::Events, Lost::any(start, end)));
+            self.lost.push((MissingKind::Life, Lost::any(start, end)));
         }
         if piece.lacks_calls {
-            self.lost.push((Missing::Calls, Lost::any(start, end)));
+            self.lost.push((MissingKind::Calls, Lost::any(start, end)));
         }
         self.coverage.merge(piece.coverage);
         self.told += 1;
@@ -344,7 +344,7 @@ impl<'s, 't, S: Source, M: Machine<S>> Stream<'s, 't, S, M> {
     }
 
     fn lose_all(&mut self, lost: Lost) {
-        for missing in [Missing::Events, Missing::Life, Missing::Calls] {
+        for missing in [MissingKind::Events, MissingKind::Life, MissingKind::Calls] {
             self.lost.push((missing, lost));
         }
     }
@@ -390,7 +390,7 @@ fn read<S: Source>(scan: &Scan<'_>, source: &S, at: usize, rows: Rows) -> Piece<
             piece.window = (dict.window_start, dict.window_end);
             source.read(segment, dict, rows, &mut piece);
             // lists that are sorted each: the stable sort only merges them
-            piece.rows.sort_by_key(Timed::key);
+            piece.rows.sort_by_key(HasTime::key);
         }
         Err(error) => {
             let info = segment.info();

@@ -1,6 +1,6 @@
 use systape_format::model::{CPU_NONE, Call};
 
-use super::super::pattern::Time;
+use super::super::pattern::PatternTime;
 use super::*;
 use crate::derive::runs::{InCall, Waker};
 
@@ -43,8 +43,8 @@ fn measured(count: u32, told: &[Told], paced: &[Id], loops: bool) -> Range {
 }
 
 fn within(count: u32, told: &[Told], paced: &[Id], loops: bool, until: u64) -> Range {
-    let time = Time::In { call: "cause".into(), files: super::super::pattern::Files::Any, loops };
-    let patterns = vec![vec![Pattern { comm: Vec::new(), pid: None, parent: None, time, span: None }]];
+    let time = PatternTime::In { call: "cause".into(), files: super::super::pattern::Files::Any, loops };
+    let patterns = vec![vec![CausePattern { comm: Vec::new(), pid: None, parent: None, time, span: None }]];
     let threads = threads(count);
     let mut ids = Ids::default();
     (0..count as usize).for_each(|slot| _ = ids.of(&threads, slot));
@@ -144,8 +144,8 @@ fn a_new_thread_has_saved_what_its_maker_had() {
 
 #[test]
 fn threads_in_parallel_count_once_in_the_union() {
-    let time = Time::In { call: "cause".into(), files: super::super::pattern::Files::Any, loops: false };
-    let patterns = vec![vec![Pattern { comm: b"app".to_vec(), pid: Some(1), parent: None, time, span: None }]];
+    let time = PatternTime::In { call: "cause".into(), files: super::super::pattern::Files::Any, loops: false };
+    let patterns = vec![vec![CausePattern { comm: b"app".to_vec(), pid: Some(1), parent: None, time, span: None }]];
     let threads = threads(2);
     let none = FxHashSet::default();
     let mut sink = Saved::new(&patterns, &name, Ids::default(), (FxHashSet::default(), &none), (None, (0, 1000)));
@@ -162,8 +162,8 @@ fn threads_in_parallel_count_once_in_the_union() {
 #[test]
 fn the_last_at_a_barrier_is_no_earlier_than_the_others() {
     let futex = |start| Doing::Call(InCall { call: Call { abi: 1, nr: 202 }, file: 9, start, ..InCall::default() });
-    let time = Time::In { call: "cause".into(), files: super::super::pattern::Files::Any, loops: false };
-    let patterns = vec![vec![Pattern { comm: Vec::new(), pid: None, parent: None, time, span: None }]];
+    let time = PatternTime::In { call: "cause".into(), files: super::super::pattern::Files::Any, loops: false };
+    let patterns = vec![vec![CausePattern { comm: Vec::new(), pid: None, parent: None, time, span: None }]];
     let mut threads = threads(3);
     let barriers = FxHashSet::from_iter([(1, b"0x7f00".to_vec())]);
     let paced = FxHashSet::default();
@@ -208,8 +208,8 @@ fn a_short_wait_at_the_end_takes_away_only_perhaps_what_was_saved() {
 /// What thread 0 saves that waits twice for any child: for 1, which holds up 2, and for 2; between the waits `gap` goes by.
 fn of_two_waits(gap: u64) -> Range {
     let ms = 1_000_000;
-    let time = Time::In { call: "cause".into(), files: super::super::pattern::Files::Any, loops: false };
-    let patterns = vec![vec![Pattern { comm: Vec::new(), pid: None, parent: None, time, span: None }]];
+    let time = PatternTime::In { call: "cause".into(), files: super::super::pattern::Files::Any, loops: false };
+    let patterns = vec![vec![CausePattern { comm: Vec::new(), pid: None, parent: None, time, span: None }]];
     let (threads, none) = (threads(3), FxHashSet::default());
     let mut ids = Ids::default();
     (0..3).for_each(|slot| _ = ids.of(&threads, slot));

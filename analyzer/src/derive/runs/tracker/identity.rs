@@ -8,10 +8,10 @@ use std::sync::Arc;
 
 use systape_format::model::Task;
 
-use super::{Sink, Slot, State, Tracker, key};
+use super::{IntervalSink, Slot, State, Tracker, key};
 use crate::table::scan::lost::Lost;
 
-impl<S: Sink> Tracker<S> {
+impl<S: IntervalSink> Tracker<S> {
     /// A task becomes at `ts` what `task` says.
     pub(crate) fn becomes(&mut self, task: &Arc<Task>, ts: u64) {
         if let Some(slot) = self.by_utid.get(&key(task)).copied() {

@@ -7,7 +7,7 @@ use super::*;
 #[derive(Debug, Default)]
 struct Told(Vec<(u32, Interval)>);
 
-impl Sink for Told {
+impl IntervalSink for Told {
     fn interval(&mut self, threads: &[Thread], slot: Slot, interval: &Interval) {
         self.0.push((threads[slot].task.tid, *interval));
     }
@@ -21,11 +21,12 @@ fn task(tid: u32) -> Arc<Task> {
     Arc::new(Task { tid, pid: tid, utid: tid, upid: tid, ..Task::default() })
 }
 
-fn tracker(coverage: Coverage) -> Tracker<Told> {
+fn tracker(coverage: RunCoverage) -> Tracker<Told> {
     Tracker::new(coverage, Told::default())
 }
 
-const ALL: Coverage = Coverage { open: 100, followed: Followed::All, every_cpu: true, cpus: 0, hides_calls: false };
+const ALL: RunCoverage =
+    RunCoverage { open: 100, followed: Followed::All, every_cpu: true, cpus: 0, hides_calls: false };
 
 fn slot(t: &mut Tracker<Told>, tid: u32) -> Slot {
     t.slot(&task(tid), Some(0)).unwrap()
@@ -359,7 +360,7 @@ fn lost_calls_leave_it_open_what_a_thread_does() {
 
 #[test]
 fn a_recording_that_hides_calls_leaves_it_open_what_was_there_before() {
-    let mut t = tracker(Coverage { hides_calls: true, ..ALL });
+    let mut t = tracker(RunCoverage { hides_calls: true, ..ALL });
     let a = asleep(&mut t, 1);
     let run = RunState { state: b'S', ..RunState::default() };
     t.seen(110, a, &run, None);
@@ -377,7 +378,7 @@ fn a_recording_that_hides_calls_leaves_it_open_what_was_there_before() {
 
 #[test]
 fn with_switches_of_some_cpus_only_nobody_sleeps_for_sure() {
-    let mut t = tracker(Coverage { every_cpu: false, ..ALL });
+    let mut t = tracker(RunCoverage { every_cpu: false, ..ALL });
     let a = asleep(&mut t, 1);
     switch(&mut t, 110, 0, None, Some(a), b'R');
     switch(&mut t, 120, 0, Some(a), None, b'S');
@@ -389,7 +390,7 @@ fn with_switches_of_some_cpus_only_nobody_sleeps_for_sure() {
 
 #[test]
 fn tasks_beside_the_recorded_ones_are_not_followed() {
-    let mut t = tracker(Coverage { followed: Followed::These([1].into_iter().collect()), ..ALL });
+    let mut t = tracker(RunCoverage { followed: Followed::These([1].into_iter().collect()), ..ALL });
     let stranger = Arc::new(Task { tid: 7, utid: 7, ..Task::default() });
     let (a, x) = (asleep(&mut t, 1), t.slot(&stranger, Some(0)).unwrap());
     t.wakeup(105, Some(Waker { slot: x, softirq: true }), a, false);
@@ -407,7 +408,7 @@ fn entry(tid: u32, recorded: bool) -> Arc<Task> {
 
 #[test]
 fn a_thread_is_followed_from_when_to_when_its_entries_say_so() {
-    let mut t = tracker(Coverage { followed: Followed::Told { everyone: false }, ..ALL });
+    let mut t = tracker(RunCoverage { followed: Followed::Told { everyone: false }, ..ALL });
     // known as a stranger that a target gave its CPU to
     let a = t.slot(&entry(1, false), Some(110)).unwrap();
     switch(&mut t, 110, 0, None, Some(a), b'R');
@@ -426,7 +427,7 @@ fn a_thread_is_followed_from_when_to_when_its_entries_say_so() {
 
 #[test]
 fn a_checkpoint_tells_what_a_loss_took() {
-    let mut t = tracker(Coverage { cpus: 2, ..ALL });
+    let mut t = tracker(RunCoverage { cpus: 2, ..ALL });
     let [a, b, c] = [1, 2, 3].map(|tid| asleep(&mut t, tid));
     t.lose(Lost { first: 110, last: 120, cpu: None, pid: 0 });
     t.lose_calls(Lost { first: 110, last: 120, cpu: None, pid: 0 });
@@ -449,7 +450,7 @@ fn a_checkpoint_tells_what_a_loss_took() {
 
 #[test]
 fn no_more_threads_run_than_there_are_cpus() {
-    let mut t = tracker(Coverage { cpus: 2, ..ALL });
+    let mut t = tracker(RunCoverage { cpus: 2, ..ALL });
     let slots: Vec<Slot> = (1..=4).map(|tid| slot(&mut t, tid)).collect();
     // found running by their calls, nobody knows where
     for (at, slot) in slots.iter().enumerate() {

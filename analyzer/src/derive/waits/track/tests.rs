@@ -8,7 +8,7 @@ const MS: u64 = 1_000_000;
 const MUTEX: u64 = 0x1000;
 const OTHER: u64 = 0x2000;
 
-fn call(thread: u32, doing: Doing, from: u64, to: u64, ended: Ended) -> Event {
+fn call(thread: u32, doing: ThreadAct, from: u64, to: u64, ended: CallEnd) -> Event {
     Event { process: 1, thread, doing, from, to, ns: to - from, ended, began_before: false }
 }
 
@@ -16,18 +16,18 @@ fn asks(val: u32) -> Asks {
     Asks { val, private: true, ..Asks::default() }
 }
 
-fn waits(thread: u32, address: u64, val: u32, (from, to): (u64, u64), ended: Ended) -> Event {
-    call(thread, Doing::Futex(address, Role::Waits(asks(val)), None), from * MS, to * MS, ended)
+fn waits(thread: u32, address: u64, val: u32, (from, to): (u64, u64), ended: CallEnd) -> Event {
+    call(thread, ThreadAct::Futex(address, Role::Waits(asks(val)), None), from * MS, to * MS, ended)
 }
 
 fn wakes(thread: u32, address: u64, at: u64, woken: u64) -> Event {
-    let doing = Doing::Futex(address, Role::Wakes { all: false }, None);
-    call(thread, doing, at * MS, at * MS + 5_000, Ended::With(woken))
+    let doing = ThreadAct::Futex(address, Role::Wakes { all: false }, None);
+    call(thread, doing, at * MS, at * MS + 5_000, CallEnd::With(woken))
 }
 
 fn wakes_all(thread: u32, address: u64, at: u64, woken: u64) -> Event {
-    let doing = Doing::Futex(address, Role::Wakes { all: true }, None);
-    call(thread, doing, at * MS, at * MS + 5_000, Ended::With(woken))
+    let doing = ThreadAct::Futex(address, Role::Wakes { all: true }, None);
+    call(thread, doing, at * MS, at * MS + 5_000, CallEnd::With(woken))
 }
 
 fn threads(count: u32) -> Threads {
@@ -59,7 +59,7 @@ fn judged(mut events: Vec<Event>) -> (Vec<Found>, Vec<Cycle>) {
     (judged.iter().map(|one| (one.at.address, one.kind, one.thread)).collect(), cycles)
 }
 
-const BACK: Ended = Ended::With(0);
+const BACK: CallEnd = CallEnd::With(0);
 
 /// Four threads take turns: each waits 30 ms, holds 10 and gives on.
 fn turns(address: u64, at: u64) -> Vec<Event> {
@@ -104,7 +104,7 @@ fn workers_that_take_turns_to_wait_for_work_rest() {
     let mut server = turns(MUTEX, 0);
     for turn in 0..20_u64 {
         let (thread, from) = (1 + (turn % 4) as u32, turn * 10 + 30);
-        server.push(call(thread, Doing::Rest, from * MS, (from + 9) * MS, Ended::With(3)));
+        server.push(call(thread, ThreadAct::Rest, from * MS, (from + 9) * MS, CallEnd::With(3)));
     }
     assert_eq!(judged(server).0, [(MUTEX, Kind::Idle, None)], "accept with a lock in hand");
     // a lock held while one waits for another lock is one
@@ -116,7 +116,7 @@ fn workers_that_take_turns_to_wait_for_work_rest() {
 #[test]
 fn a_wait_of_its_own_clock_is_no_lock() {
     let events = (0..8).flat_map(|at| {
-        [waits(1, MUTEX, 7, (at * 300, at * 300 + 300), Ended::TimedOut), wakes(1, MUTEX, at * 300 + 300, 0)]
+        [waits(1, MUTEX, 7, (at * 300, at * 300 + 300), CallEnd::TimedOut), wakes(1, MUTEX, at * 300 + 300, 0)]
     });
     assert_eq!(judged(events.collect()).0, [(MUTEX, Kind::Idle, None)]);
 }
@@ -126,7 +126,7 @@ fn a_lock_that_is_asked_for_again_after_time_outs_stays_one() {
     let mut events = Vec::new();
     for turn in 0..20_u64 {
         let (thread, at) = (1 + (turn % 2) as u32, turn * 10);
-        events.push(waits(thread, MUTEX, 0, (at, at + 5), Ended::TimedOut));
+        events.push(waits(thread, MUTEX, 0, (at, at + 5), CallEnd::TimedOut));
         events.push(waits(thread, MUTEX, 0, (at + 5, at + 10), BACK));
         events.push(wakes(thread, MUTEX, at + 20, 1));
     }
@@ -137,7 +137,7 @@ fn a_lock_that_is_asked_for_again_after_time_outs_stays_one() {
 fn both_words_of_a_condition_are_one_lock() {
     let of_two = |thread, address, from, to, ended| {
         let asks = Asks { bitset: true, of_two: true, private: true, ..Asks::default() };
-        call(thread, Doing::Futex(address, Role::Waits(asks), None), from * MS, to * MS, ended)
+        call(thread, ThreadAct::Futex(address, Role::Waits(asks), None), from * MS, to * MS, ended)
     };
     // who comes back by one word gives on by the other
     let mut events = Vec::new();
@@ -162,8 +162,8 @@ fn a_mutex_that_its_holder_takes_again_at_once_is_a_lock() {
     assert_eq!(judged(events.clone()).0, [(MUTEX, Kind::Lock, None)]);
     // another value says nothing of the kind, nor does one thread that waits on its own word
     let pool = events.iter().map(|event| match event.doing {
-        Doing::Futex(address, Role::Waits(_), _) => {
-            Event { doing: Doing::Futex(address, Role::Waits(asks(0)), None), ..*event }
+        ThreadAct::Futex(address, Role::Waits(_), _) => {
+            Event { doing: ThreadAct::Futex(address, Role::Waits(asks(0)), None), ..*event }
         }
         _ => *event,
     });
@@ -203,16 +203,19 @@ fn a_barrier_to_which_one_is_always_the_last_to_come_counts_who_came() {
 
 #[test]
 fn a_join_names_who_is_to_end_and_a_parked_thread_who_wakes_it() {
-    let join =
-        Doing::Futex(MUTEX, Role::Waits(Asks { val: 103, bitset: true, ..Asks::default() }), Some(Names::Ends(103)));
+    let join = ThreadAct::Futex(
+        MUTEX,
+        Role::Waits(Asks { val: 103, bitset: true, ..Asks::default() }),
+        Some(Names::Ends(103)),
+    );
     assert_eq!(judged(vec![call(1, join, 0, 9 * MS, BACK)]).0, [(MUTEX, Kind::Join, Some(3))]);
     let events = vec![waits(1, OTHER, 0, (0, 10), BACK), wakes(2, OTHER, 10, 1)];
     assert_eq!(judged(events).0, [(OTHER, Kind::Condition, Some(2))]);
 }
 
 fn owned(thread: u32, address: u64, owner: u32, since: u64) -> Event {
-    let doing = Doing::Futex(address, Role::Waits(asks(2)), Some(Names::Owner(owner)));
-    call(thread, doing, since * MS, 500 * MS, Ended::Never)
+    let doing = ThreadAct::Futex(address, Role::Waits(asks(2)), Some(Names::Owner(owner)));
+    call(thread, doing, since * MS, 500 * MS, CallEnd::Never)
 }
 
 #[test]
@@ -255,11 +258,11 @@ fn who_gives_up_when_a_time_out_asks_held_a_lock() {
     let judged = |late: u64| {
         let mut tracker = Tracker::default();
         for at in (0..200).step_by(20) {
-            tracker.add(&waits(1, 0x1000, 0, (at, at + 5), Ended::TimedOut));
-            let doing = Doing::Futex(0x1000, Role::Waits(asks(0)), None);
+            tracker.add(&waits(1, 0x1000, 0, (at, at + 5), CallEnd::TimedOut));
+            let doing = ThreadAct::Futex(0x1000, Role::Waits(asks(0)), None);
             let from = (at + 5) * MS + 2_000;
             tracker.add(&wakes(2, 0x1000, at + 5, 1));
-            tracker.add(&call(1, doing, from, from + late, Ended::With(0)));
+            tracker.add(&call(1, doing, from, from + late, CallEnd::With(0)));
         }
         let (judged, ..) = tracker.judge(&threads(2));
         (judged[0].kind, judged[0].sum.holder())

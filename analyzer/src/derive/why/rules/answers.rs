@@ -1,14 +1,14 @@
 //! Clients that wait in poll and the like for the answer to what they sent.
 
-use super::super::finding::{Class, Finding, wall};
+use super::super::finding::{Finding, Severity, wall};
 use super::super::talk::For;
 use super::super::talk::together::{Talked, Together, is_dns, peer, together};
-use super::{Inputs, Rule, command};
+use super::{Inputs, WhyRule, command};
 use crate::derive::waits;
 use crate::values::words::escaped;
 
 /// The rule.
-pub(super) const RULE: Rule = Rule {
+pub(super) const RULE: WhyRule = WhyRule {
     name: "answers",
     finds: "waits of a client in poll, epoll or select for the answer to what it sent, by the other end; on UNIX sockets also in reads. A client connected, or spoke first",
     limits: "waits of 1 ms; their sum is above the floor; not where the process at the other end is on the tape and did nothing for most of that time",
@@ -43,7 +43,7 @@ fn finding(comm: Vec<u8>, call: String, end: Vec<u8>, row: &Together) -> Finding
     );
     Finding {
         rule: RULE.name,
-        class: Class::Time,
+        class: Severity::Time,
         cost: Some(wall(row.waited.ns, row.waited.span)),
         processes: row.pids.len() as u64,
         by: row.other.clone(),

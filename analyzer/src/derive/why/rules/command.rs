@@ -5,7 +5,7 @@ use super::super::finding::Who;
 use super::super::rank::On;
 use crate::values::words::shell;
 
-/// These words, quoted for a shell.
+/// Words of a command, quoted for a shell.
 pub(super) fn words<'a>(words: impl IntoIterator<Item = &'a [u8]>) -> String {
     shell(&words.into_iter().map(<[u8]>::to_vec).collect::<Vec<_>>())
 }

@@ -1,13 +1,13 @@
 //! Connections that were long in coming: nobody answers the first packet.
 
-use super::super::finding::{Class, Finding, wall};
+use super::super::finding::{Finding, Severity, wall};
 use super::super::talk::For;
 use super::super::talk::together::{Together, together};
-use super::{Inputs, Rule, command};
+use super::{Inputs, WhyRule, command};
 use crate::values::words::escaped;
 
 /// The rule.
-pub(super) const RULE: Rule = Rule {
+pub(super) const RULE: WhyRule = WhyRule {
     name: "connects",
     finds: "waits in poll and the like until a connection stands (SYN_SENT), by address",
     limits: "waits of 1 ms; their sum is above the floor",
@@ -31,7 +31,7 @@ fn finding(comm: Vec<u8>, call: String, to: Vec<u8>, row: &Together) -> Finding 
         format!("waited {{count}} times in {call} for a connection to {address} (SYN_SENT), the longest {{max}}");
     Finding {
         rule: RULE.name,
-        class: Class::Time,
+        class: Severity::Time,
         cost: Some(wall(row.waited.ns, row.waited.span)),
         processes: row.pids.len() as u64,
         count: row.waited.count,

@@ -2,8 +2,8 @@
 
 use std::cmp::Reverse;
 
-use super::super::finding::{Class, Finding, Who, wall};
-use super::{Inputs, Rule, command};
+use super::super::finding::{Finding, Severity, Who, wall};
+use super::{Inputs, WhyRule, command};
 
 /// Tenths of all waits from which on they are those of one process.
 const MOST: u64 = 8;
@@ -11,7 +11,7 @@ const MOST: u64 = 8;
 const PART: u64 = 10;
 
 /// The rule.
-pub(super) const RULE: Rule = Rule {
+pub(super) const RULE: WhyRule = WhyRule {
     name: "cpu-wait",
     finds: "waits for a CPU, of one process or of all, and who ran there meanwhile",
     limits: "a tenth of the time looked at, and the floor",
@@ -45,7 +45,7 @@ fn finding(ran: &super::Ran, who: Who, processes: u64, cost: u64) -> Finding {
     let whose = if processes == 1 { String::new() } else { format!("{{mark}}{processes} processes ") };
     Finding {
         rule: RULE.name,
-        class: Class::Time,
+        class: Severity::Time,
         cost: Some(cost),
         processes,
         count: ran.waits,

@@ -1,14 +1,14 @@
 //! Threads of a process that wait for each other's locks for ever.
 
-use super::super::finding::{Class, Finding, Who};
-use super::{Deadlock, Inputs, Rule, Stuck};
+use super::super::finding::{Finding, Severity, Who};
+use super::{Deadlock, Inputs, Stuck, WhyRule};
 use crate::values::words::escaped;
 
 /// Most threads that a sentence names.
 const NAMED: usize = 4;
 
 /// The rule.
-pub(super) const RULE: Rule = Rule {
+pub(super) const RULE: WhyRule = WhyRule {
     name: "deadlock",
     finds: "threads of which each waits without a time-out for a lock that the next owns, in a circle: none goes on; also of a program that hung before the recording",
     limits: "any; owners are known of mutexes of glibc, of robust and priority-inheriting locks, and of recursive ones of musl",
@@ -43,7 +43,7 @@ fn finding(deadlock: &Deadlock) -> Finding {
     let tids: Vec<String> = threads.iter().map(|thread| thread.tid.to_string()).collect();
     Finding {
         rule: RULE.name,
-        class: Class::Broken,
+        class: Severity::Broken,
         short: true,
         who: Who { comm: threads[0].comm.clone(), pid: Some(deadlock.pid) },
         processes: 1,
@@ -70,7 +70,7 @@ mod tests {
     fn both_threads_and_both_locks_are_named() {
         let threads = vec![stuck("pay", 71, 0x1000, 500), stuck("refund", 72, 0x2000, 510)];
         let found = judge(&Inputs { deadlocks: vec![Deadlock { pid: 70, threads }], ..Inputs::none() });
-        assert_eq!((found[0].class, found[0].span, found[0].max), (Class::Broken, Some((510, 2_000)), Some(1_490)));
+        assert_eq!((found[0].class, found[0].span, found[0].max), (Severity::Broken, Some((510, 2_000)), Some(1_490)));
         assert_eq!(
             found[0].text,
             "deadlock for {max}: thread pay 71 waits for the lock at 0x1000 that refund 72 owns; thread refund 72 waits for the lock at 0x2000 that pay 71 owns"

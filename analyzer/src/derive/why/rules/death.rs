@@ -4,15 +4,15 @@ use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 
 use super::super::cpu::wider;
-use super::super::finding::{Class, Finding};
+use super::super::finding::{Finding, Severity};
 use super::super::limits::Limits;
-use super::{Death, Inputs, Rule, command};
+use super::{Death, Inputs, WhyRule, command};
 use crate::derive::signals::via;
 use crate::values::words::escaped;
 use systape_abi::signo::{SIGABRT, SIGKILL};
 
 /// The rule.
-pub(super) const RULE: Rule = Rule {
+pub(super) const RULE: WhyRule = WhyRule {
     name: "death",
     finds: "a process that died of a signal, with its sender; one that the OOM killer chose",
     limits: "any. A SIGTERM, SIGINT, SIGHUP and the like is a notice, none where it came from the parent or the process itself; SIGPIPE is none",
@@ -68,7 +68,7 @@ fn finding(death: &Death, limits: &Limits) -> Finding {
     let what = if death.oom { "killed by the OOM killer".to_owned() } else { format!("died {maybe}of {name}") };
     Finding {
         rule: RULE.name,
-        class: if broke(death.sig) { Class::Broken } else { Class::Notice },
+        class: if broke(death.sig) { Severity::Broken } else { Severity::Notice },
         who: death.who.clone(),
         processes: 1,
         object: name.into_bytes(),
@@ -99,9 +99,9 @@ mod tests {
         let killed = found(death(9, true));
         assert_eq!(
             (killed[0].text.as_str(), killed[0].class),
-            ("died of SIGKILL, sent by sh 9 via kill", Class::Broken)
+            ("died of SIGKILL, sent by sh 9 via kill", Severity::Broken)
         );
-        assert_eq!(found(death(15, false))[0].class, Class::Notice);
+        assert_eq!(found(death(15, false))[0].class, Severity::Notice);
         assert_eq!((found(death(15, true)), found(death(13, false))), (vec![], vec![]));
         assert_eq!(found(Death { oom: true, ..death(9, false) })[0].text, "killed by the OOM killer");
     }

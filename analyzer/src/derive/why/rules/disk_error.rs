@@ -1,11 +1,11 @@
 //! I/Os that a disk failed.
 
-use super::super::finding::{Class, Finding, Who};
-use super::{Inputs, Rule};
+use super::super::finding::{Finding, Severity, Who};
+use super::{Inputs, WhyRule};
 use crate::values::words::errno_text;
 
 /// The rule.
-pub(super) const RULE: Rule = Rule {
+pub(super) const RULE: WhyRule = WhyRule {
     name: "disk-error",
     finds: "I/Os of a disk that failed",
     limits: "any",
@@ -21,7 +21,7 @@ fn judge(inputs: &Inputs) -> Vec<Finding> {
             let s = if disk.errors == 1 { "" } else { "s" };
             Finding {
                 rule: RULE.name,
-                class: Class::Broken,
+                class: Severity::Broken,
                 who: Who { comm, pid },
                 processes: 1,
                 object: disk.name.clone().into_bytes(),

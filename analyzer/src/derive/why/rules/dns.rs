@@ -1,14 +1,14 @@
 //! Names that were looked up: questions to port 53, and calls of getaddrinfo and gethostbyname.
 
-use super::super::finding::{Class, Finding, wall};
+use super::super::finding::{Finding, Severity, wall};
 use super::super::lookups::Lookups;
 use super::super::talk::For;
 use super::super::talk::together::{Talked, Together, is_dns, peer, together};
-use super::{Inputs, Rule, command};
+use super::{Inputs, WhyRule, command};
 use crate::values::words::escaped;
 
 /// The rule.
-pub(super) const RULE: Rule = Rule {
+pub(super) const RULE: WhyRule = WhyRule {
     name: "dns",
     finds: "time until names were looked up: waits for answers of port 53, by server; with `record --probe dns` the calls of getaddrinfo and gethostbyname, by process",
     limits: "waits and look-ups of 1 ms; their sum is above the floor",
@@ -38,7 +38,7 @@ fn waits(comm: Vec<u8>, call: String, server: Vec<u8>, row: &Together) -> Findin
     let who = super::whose(comm, row);
     Finding {
         rule: RULE.name,
-        class: Class::Time,
+        class: Severity::Time,
         cost: Some(wall(row.waited.ns, row.waited.span)),
         processes: row.pids.len() as u64,
         by: row.other.clone(),
@@ -58,7 +58,7 @@ fn probed(of: &Lookups) -> Finding {
     let name = if of.slowest.is_empty() { String::new() } else { format!(" of {}", escaped(&of.slowest)) };
     Finding {
         rule: RULE.name,
-        class: Class::Time,
+        class: Severity::Time,
         cost: Some(wall(of.ns, of.span)),
         who: of.who.clone(),
         processes: 1,

@@ -3,14 +3,14 @@
 use super::super::finding::{Finding, wall};
 use super::super::rank::{On, roll};
 use super::slow_calls::{of, repeated};
-use super::{Inputs, Rule};
+use super::{Inputs, WhyRule};
 use crate::values::words::errno_text;
 
 /// Fewer failures are no storm.
 const FAILURES: u64 = 100;
 
 /// The rule.
-pub(super) const RULE: Rule = Rule {
+pub(super) const RULE: WhyRule = WhyRule {
     name: "failures",
     finds: "calls of one kind on one path that fail with one error again and again",
     limits: "100 failures; their time is above the floor",
@@ -35,7 +35,7 @@ fn judge(inputs: &Inputs) -> Vec<Finding> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::super::calls::Work;
+    use super::super::super::calls::CallTime;
     use super::super::super::finding::Who;
     use super::super::super::rank::{Sum, named};
     use super::*;
@@ -43,7 +43,7 @@ mod tests {
     #[test]
     fn a_storm_of_one_error_is_found() {
         let sum = |errno, calls| {
-            let work = Work { calls, ns: 80_000_000, span: Some((0, 900_000_000)), ..Work::default() };
+            let work = CallTime { calls, ns: 80_000_000, span: Some((0, 900_000_000)), ..CallTime::default() };
             let who = Who { comm: b"sh".to_vec(), pid: Some(7) };
             Sum { who, call: "openat".into(), errno, object: named("/nfs/x"), work }
         };

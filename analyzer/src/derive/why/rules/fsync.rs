@@ -4,10 +4,10 @@ use super::super::calls::is_durable;
 use super::super::finding::Finding;
 use super::super::rank::roll;
 use super::slow_calls::{cost, finding, held_back};
-use super::{Inputs, Rule};
+use super::{Inputs, WhyRule};
 
 /// The rule.
-pub(super) const RULE: Rule = Rule {
+pub(super) const RULE: WhyRule = WhyRule {
     name: "fsync",
     finds: "fsync, fdatasync, sync, syncfs, sync_file_range and msync of one file or directory",
     limits: "their sum is above the floor",
@@ -23,7 +23,7 @@ fn judge(inputs: &Inputs) -> Vec<Finding> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::super::calls::Work;
+    use super::super::super::calls::CallTime;
     use super::super::super::finding::Who;
     use super::super::super::rank::{Sum, named};
     use super::*;
@@ -31,7 +31,8 @@ mod tests {
     #[test]
     fn many_short_ones_count() {
         let span = Some((0, 1_000_000_000));
-        let work = Work { calls: 900, slow: 900, slow_ns: 90_000_000, span, slow_span: span, ..Work::default() };
+        let work =
+            CallTime { calls: 900, slow: 900, slow_ns: 90_000_000, span, slow_span: span, ..CallTime::default() };
         let who = Who { comm: b"db".to_vec(), pid: Some(7) };
         let calls = vec![Sum { who, call: "fdatasync".into(), errno: 0, object: named("/db/wal"), work }];
         let found = judge(&Inputs { calls, ..Inputs::none() });

@@ -1,16 +1,16 @@
 //! Threads and processes that wait for a lock: futexes that are locks, and locks of files.
 
 use super::super::calls::takes_lock;
-use super::super::finding::{Class, Finding, Who, wall};
+use super::super::finding::{Finding, Severity, Who, wall};
 use super::super::rank::roll;
 use super::slow_calls::{cost, finding};
-use super::{Inputs, Rule, Waits, command};
-use crate::derive::cost::pattern::{Files, Pattern, Time};
+use super::{Inputs, Waits, WhyRule, command};
+use crate::derive::cost::pattern::{CausePattern, Files, PatternTime};
 use crate::derive::waits::{Kind, other_word};
 use crate::values::words::escaped;
 
 /// The rule.
-pub(super) const RULE: Rule = Rule {
+pub(super) const RULE: WhyRule = WhyRule {
     name: "lock",
     finds: "waits for one lock: a futex of a process (a wait names its owner, or threads that came back from a wait held it before they woke the next), a lock of a file, with who gave it up in the end",
     limits: "their sum is above the floor",
@@ -41,11 +41,11 @@ fn futex(waits: &Waits) -> Finding {
         true => ", asked for again after each time-out",
         false => "",
     };
-    let one = |address: u64| Pattern {
+    let one = |address: u64| CausePattern {
         comm: Vec::new(),
         pid: waits.who.pid,
         parent: None,
-        time: Time::In {
+        time: PatternTime::In {
             call: "futex".into(),
             files: Files::Named(format!("{address:#x}").into_bytes()),
             loops: false,
@@ -55,7 +55,7 @@ fn futex(waits: &Waits) -> Finding {
     let time = if waits.of_two { vec![one(waits.address), one(other_word(waits.address))] } else { Vec::new() };
     Finding {
         rule: RULE.name,
-        class: Class::Time,
+        class: Severity::Time,
         cost: Some(wall(waits.ns, waits.span)),
         short: waits.open,
         by_outsider: waits.by_outsider,

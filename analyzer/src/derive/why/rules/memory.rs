@@ -1,7 +1,7 @@
 //! Processes whose memory grew, and those that waited for pages from storage.
 
-use super::super::finding::{Class, Finding, Who};
-use super::{Inputs, Rule, command};
+use super::super::finding::{Finding, Severity, Who};
+use super::{Inputs, WhyRule, command};
 use crate::values::words::bytes;
 
 /// Less growth is normal, bytes: 256 MiB.
@@ -10,7 +10,7 @@ const GREW: u64 = 256 << 20;
 const FAULTS: u64 = 1_000;
 
 /// The rule.
-pub(super) const RULE: Rule = Rule {
+pub(super) const RULE: WhyRule = WhyRule {
     name: "memory",
     finds: "a process whose resident memory grew, or that often waited for pages that storage had",
     limits: "256 MiB more than at the first look (of one that began later: than nothing); 1,000 major faults",
@@ -24,7 +24,7 @@ fn judge(inputs: &Inputs) -> Vec<Finding> {
         let who = Who { comm: grew.comm.clone(), pid: Some(grew.pid) };
         let finding = |count, span, text, command| Finding {
             rule: RULE.name,
-            class: Class::Notice,
+            class: Severity::Notice,
             who: who.clone(),
             processes: 1,
             count,

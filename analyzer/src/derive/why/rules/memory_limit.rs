@@ -1,13 +1,13 @@
 //! Reads of files that go to the disk again and again, as a cgroup's limit of memory leaves no room for what was read.
 
-use super::super::calls::{Object, Work};
-use super::super::finding::{Class, Finding, wall};
+use super::super::calls::{CallTime, Object};
+use super::super::finding::{Finding, Severity, wall};
 use super::super::rank::{On, Sum, roll, who};
 use super::slow_calls::{object, of};
-use super::{Inputs, Rule, command};
+use super::{Inputs, WhyRule, command};
 
 /// The rule.
-pub(super) const RULE: Rule = Rule {
+pub(super) const RULE: WhyRule = WhyRule {
     name: "memory-limit",
     finds: "reads of files by processes whose cgroup reached its limit of memory, so that most of what they read from disks had been read before",
     limits: "their sum is above the floor; half of the bytes that disks read for the process",
@@ -31,7 +31,7 @@ fn judge(inputs: &Inputs) -> Vec<Finding> {
         );
         Some(Finding {
             rule: RULE.name,
-            class: Class::Time,
+            class: Severity::Time,
             cost: Some(cost(&sums.work)),
             short: sums.work.open,
             processes: sums.pids.len() as u64,
@@ -50,7 +50,7 @@ fn judge(inputs: &Inputs) -> Vec<Finding> {
     found.collect()
 }
 
-fn cost(work: &Work) -> u64 {
+fn cost(work: &CallTime) -> u64 {
     wall(work.ns, work.span)
 }
 
@@ -73,7 +73,7 @@ mod tests {
     #[test]
     fn reads_of_whom_memory_is_short_are_found() {
         let span = Some((0, 1_000_000_000));
-        let work = Work { calls: 900, ns: 390_000_000, bytes: 1 << 20, span, ..Work::default() };
+        let work = CallTime { calls: 900, ns: 390_000_000, bytes: 1 << 20, span, ..CallTime::default() };
         let sum = |pid| Sum {
             who: Who { comm: b"db".to_vec(), pid: Some(pid) },
             call: "pread64".into(),

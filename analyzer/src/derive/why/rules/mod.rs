@@ -39,18 +39,18 @@ use super::limits::Limits;
 use super::lookups::Lookups;
 use super::memory::Grew;
 use super::network::Again;
-use super::programs::Program;
+use super::programs::ProgramRuns;
 use super::rank::Sum;
 use super::talk::together::{Talked, Together};
-use crate::derive::waits::{Judged, Kind, Named, Threads, other_word};
+use crate::derive::waits::{JudgedFutex, Kind, Named, Threads, other_word};
 use crate::values::parallel;
 
 /// Waits for one futex of a process.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Waits {
-    /// Whose.
+    /// Process of the lock.
     pub who: Who,
-    /// Its address.
+    /// Address of the lock.
     pub address: u64,
     /// What they are for.
     pub kind: Kind,
@@ -58,9 +58,9 @@ pub(crate) struct Waits {
     pub thread: Option<Named>,
     /// Who held a lock without an owner for most of the time in which it was held.
     pub holder: Option<Named>,
-    /// Its holder never waits for it.
+    /// Whether its holder never waits for it.
     pub by_outsider: bool,
-    /// It is the other word, too, of a condition that has two.
+    /// Whether it is the other word, too, of a condition that has two.
     pub of_two: bool,
     /// How many.
     pub waits: u64,
@@ -79,9 +79,9 @@ pub(crate) struct Waits {
 }
 
 impl Waits {
-    /// Those of `judged`; None: no thread that waited is known.
-    pub(crate) fn of(judged: Judged, threads: &Threads) -> Option<Self> {
-        let Judged { at, sum, kind, thread } = judged;
+    /// Facts of `judged`; None: no thread that waited is known.
+    pub(crate) fn of(judged: JudgedFutex, threads: &Threads) -> Option<Self> {
+        let JudgedFutex { at, sum, kind, thread } = judged;
         let first = threads.named(*sum.waiters.first()?)?;
         Some(Self {
             who: Who { comm: first.comm.to_vec(), pid: Some(first.pid) },
@@ -135,7 +135,7 @@ impl Waits {
 /// The thread that came last to a barrier more often than others.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct LastToCome {
-    /// It.
+    /// The thread itself.
     pub thread: Named,
     /// Who waits for it.
     pub who: Who,
@@ -148,15 +148,15 @@ pub(crate) struct LastToCome {
 /// A thread of a deadlock.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Stuck {
-    /// Its name.
+    /// Name of the thread.
     pub comm: Vec<u8>,
-    /// Its tid.
+    /// Tid of the thread.
     pub tid: u32,
     /// The address of the lock that it waits for; the next thread owns it, of the last the first.
     pub address: u64,
     /// When the wait began.
     pub since: u64,
-    /// Until when it is on the tape.
+    /// Time until when it is on the tape.
     pub until: u64,
 }
 
@@ -165,7 +165,7 @@ pub(crate) struct Stuck {
 pub(crate) struct Deadlock {
     /// The process.
     pub pid: u32,
-    /// Its threads, at least one: then it waits for what it owns itself.
+    /// Threads of the cycle, at least one: then it waits for what it owns itself.
     pub threads: Vec<Stuck>,
 }
 
@@ -176,7 +176,7 @@ pub(crate) struct Death {
     pub who: Who,
     /// Number of the signal.
     pub sig: u32,
-    /// When.
+    /// Time of the death.
     pub ts: u64,
     /// Who sent it; None: nobody, or not known.
     pub sender: Option<(Vec<u8>, u32)>,
@@ -186,7 +186,7 @@ pub(crate) struct Death {
     pub via: &'static str,
     /// The OOM killer chose it.
     pub oom: bool,
-    /// It is not certain that this signal was the one.
+    /// Whether it is not certain that this signal was the one.
     pub maybe: bool,
 }
 
@@ -206,7 +206,7 @@ pub(crate) struct Inputs {
     /// What processes did with CPUs.
     pub ran: Vec<Ran>,
     /// Programs that were started.
-    pub programs: Vec<Program>,
+    pub programs: Vec<ProgramRuns>,
     /// Processes that died of signals.
     pub deaths: Vec<Death>,
     /// I/Os by disk.
@@ -307,23 +307,23 @@ fn pid(who: &Who) -> String {
 
 /// One rule.
 #[derive(Debug)]
-pub(crate) struct Rule {
-    /// Its name, as in JSON.
+pub(crate) struct WhyRule {
+    /// Name of the rule, as in JSON.
     pub name: &'static str,
     /// What it finds.
     #[cfg_attr(not(test), expect(dead_code, reason = "a test makes docs/why.md from it"))]
     pub finds: &'static str,
-    /// From which values on.
+    /// Values from which on it speaks.
     #[cfg_attr(not(test), expect(dead_code, reason = "a test makes docs/why.md from it"))]
     pub limits: &'static str,
     /// The families without which it finds nothing.
     pub needs: &'static [Family],
-    /// Judges.
+    /// Function that judges.
     pub judge: fn(&Inputs) -> Vec<Finding>,
 }
 
 /// Every rule.
-pub(crate) const RULES: &[Rule] = &[
+pub(crate) const RULES: &[WhyRule] = &[
     deadlock::RULE,
     death::RULE,
     disk_error::RULE,
@@ -352,7 +352,7 @@ pub(crate) const RULES: &[Rule] = &[
 
 /// Findings of all rules whose families `has`, the worst first; of several about the same calls the costliest.
 pub(crate) fn judge(inputs: &Inputs, has: impl Fn(Family) -> bool) -> Vec<Finding> {
-    let rules: Vec<&Rule> = RULES.iter().filter(|rule| rule.needs.iter().all(|family| has(*family))).collect();
+    let rules: Vec<&WhyRule> = RULES.iter().filter(|rule| rule.needs.iter().all(|family| has(*family))).collect();
     let mut found: Vec<Finding> = parallel::map(&rules, |rule| (rule.judge)(inputs)).into_iter().flatten().collect();
     found.sort_by_cached_key(Finding::place);
     let mut kept: Vec<Finding> = Vec::new();

@@ -1,16 +1,16 @@
 //! Answers that come 40 ms late because the last of several small writes waits for an ACK that the other end delays.
 
-use super::super::finding::{Class, Finding, wall};
+use super::super::finding::{Finding, Severity, wall};
 use super::super::talk::For;
 use super::super::talk::together::{peer, together};
-use super::{Inputs, Rule, command};
+use super::{Inputs, WhyRule, command};
 use crate::values::words::escaped;
 
 /// Fewer may be chance.
 const LEAST: u64 = 5;
 
 /// The rule.
-pub(super) const RULE: Rule = Rule {
+pub(super) const RULE: WhyRule = WhyRule {
     name: "nagle",
     finds: "several writes to one TCP connection, and 40 ms later the first thing that comes back: Nagle's algorithm holds the last write until the other end's delayed ACK",
     limits: "5 times 38 to 60 ms, four in five of such exchanges; their sum is above the floor",
@@ -33,7 +33,7 @@ fn judge(inputs: &Inputs) -> Vec<Finding> {
         let who = super::whose(comm, &row);
         found.push(Finding {
             rule: RULE.name,
-            class: Class::Time,
+            class: Severity::Time,
             cost: Some(cost),
             processes: row.pids.len() as u64,
             count: waited.count,
@@ -55,7 +55,7 @@ fn judge(inputs: &Inputs) -> Vec<Finding> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::super::talk::Waited;
+    use super::super::super::talk::TalkWait;
     use super::super::super::talk::together::{Talked, talked};
     use super::*;
 
@@ -64,7 +64,7 @@ mod tests {
         let found = |count, others| {
             let name = b"TCP:[1.1.1.1:50000->2.2.2.2:80]".as_slice().into();
             let one = talked("read", For::Ack(name), count, count * 44_000_000);
-            let waited = Waited { others, ..one.waited };
+            let waited = TalkWait { others, ..one.waited };
             judge(&Inputs { talked: vec![Talked { waited, ..one }], ..Inputs::none() })
         };
         let nagle = found(20, 1);

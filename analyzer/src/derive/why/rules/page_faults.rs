@@ -1,9 +1,9 @@
 //! CPU time of page faults without I/O in processes that give memory back and take it again. Faults of memory that is used once are no
 //! cause of anything: each program has them.
 
-use super::super::finding::{Class, Finding, Who};
-use super::{Grew, Inputs, Ran, Rule, command};
-use crate::derive::cost::pattern::{Pattern, Time};
+use super::super::finding::{Finding, Severity, Who};
+use super::{Grew, Inputs, Ran, WhyRule, command};
+use crate::derive::cost::pattern::{CausePattern, PatternTime};
 
 /// Fewer are those of any start.
 const FAULTS: u64 = 30_000;
@@ -15,7 +15,7 @@ const PAGE: u64 = 4096;
 const EACH: std::ops::RangeInclusive<u64> = 100..=500_000;
 
 /// The rule.
-pub(super) const RULE: Rule = Rule {
+pub(super) const RULE: WhyRule = WhyRule {
     name: "page-faults",
     finds: "processes that give memory back and take it again, by the CPU time of their page faults without I/O: about the kernel's time for them without that of calls",
     limits: "30,000 faults that fill four times the most memory that it had, of a process that began and ended in the recording; their time is above the floor; only if every call is on the tape",
@@ -46,10 +46,10 @@ fn finding(grew: &Grew, ran: &Ran) -> Option<Finding> {
     let times = faults.saturating_mul(PAGE) / most;
     (times >= TIMES && EACH.contains(&(ns / faults))).then_some(())?;
     let who = Who { comm: grew.comm.clone(), pid: Some(grew.pid) };
-    let pattern = Pattern { comm: Vec::new(), pid: who.pid, parent: None, time: Time::OwnCode, span: None };
+    let pattern = CausePattern { comm: Vec::new(), pid: who.pid, parent: None, time: PatternTime::OwnCode, span: None };
     Some(Finding {
         rule: RULE.name,
-        class: Class::Time,
+        class: Severity::Time,
         cost: Some(ns),
         time: vec![pattern],
         share: Some((ns, ran.own_code)),

@@ -1,14 +1,14 @@
 //! Pipes whose other end is slow: who waits is only the carrier, the other end's work is the root.
 
-use super::super::finding::{Class, Finding, wall};
+use super::super::finding::{Finding, Severity, wall};
 use super::super::talk::For;
 use super::super::talk::Way;
 use super::super::talk::together::{Talked, Together, together};
-use super::{Inputs, Rule, command};
+use super::{Inputs, WhyRule, command};
 use crate::values::words::escaped;
 
 /// The rule.
-pub(super) const RULE: Rule = Rule {
+pub(super) const RULE: WhyRule = WhyRule {
     name: "pipes",
     finds: "waits for the other end of a pipe: for room in it, or of a pipeline for something to read from standard input; the process at the other end is named",
     limits: "waits of 1 ms; their sum is above the floor; reads only where the one process at the other end did something for half of that time, sleeps left out",
@@ -45,7 +45,7 @@ fn finding(comm: Vec<u8>, call: String, pipe: Vec<u8>, row: &Together, way: Way)
     };
     Finding {
         rule: RULE.name,
-        class: Class::Time,
+        class: Severity::Time,
         cost: Some(wall(row.waited.ns, row.waited.span)),
         processes: row.pids.len() as u64,
         by: row.other.clone(),

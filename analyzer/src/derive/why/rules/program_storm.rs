@@ -1,8 +1,8 @@
 //! A program that is started again and again.
 
-use super::super::finding::{Class, Finding, Who, wall};
-use super::{Inputs, Rule, command};
-use crate::derive::cost::pattern::{Files, Pattern, Time};
+use super::super::finding::{Finding, Severity, Who, wall};
+use super::{Inputs, WhyRule, command};
+use crate::derive::cost::pattern::{CausePattern, Files, PatternTime};
 use crate::values::words::escaped;
 
 /// Fewer starts are no storm.
@@ -15,7 +15,7 @@ const SHORT: u64 = 100_000_000;
 const PARENTS: usize = 16;
 
 /// The rule.
-pub(super) const RULE: Rule = Rule {
+pub(super) const RULE: WhyRule = WhyRule {
     name: "program-storm",
     finds: "a program that is started again and again, and by whom",
     limits: "20 starts, 5 in a second, shorter than 100 ms on average; from fork to end they take more than the floor",
@@ -24,7 +24,7 @@ pub(super) const RULE: Rule = Rule {
 };
 
 fn judge(inputs: &Inputs) -> Vec<Finding> {
-    let worth = |program: &&super::Program| {
+    let worth = |program: &&super::ProgramRuns| {
         let length = program.starts_span.map_or(0, |(first, last)| last.saturating_sub(first)).max(1);
         let rate = u128::from(program.starts) * 1_000_000_000 / u128::from(length);
         program.starts >= STARTS
@@ -35,7 +35,7 @@ fn judge(inputs: &Inputs) -> Vec<Finding> {
     inputs.programs.iter().filter(worth).map(finding).collect()
 }
 
-fn finding(program: &super::Program) -> Finding {
+fn finding(program: &super::ProgramRuns) -> Finding {
     let by = match program.parents.first() {
         Some((comm, pid, _)) if program.parents.len() == 1 => format!(" by {} {pid}", escaped(comm)),
         Some((comm, pid, starts)) => format!(", {{mark}}{starts} of these by {} {pid}", escaped(comm)),
@@ -45,7 +45,7 @@ fn finding(program: &super::Program) -> Finding {
     let rate = program.starts as f64 * 1e9 / length as f64;
     Finding {
         rule: RULE.name,
-        class: Class::Time,
+        class: Severity::Time,
         cost: Some(wall(program.lived, program.span)),
         time: time(program),
         who: Who { comm: program.comm.clone(), pid: None },
@@ -61,18 +61,24 @@ fn finding(program: &super::Program) -> Finding {
 }
 
 /// The life of its processes but for sleeps as they ask, before they execute it too, and the calls that make them.
-fn time(program: &super::Program) -> Vec<Pattern> {
+fn time(program: &super::ProgramRuns) -> Vec<CausePattern> {
     const MAKES: [&str; 4] = ["clone", "clone3", "fork", "vfork"];
     let mut time = Vec::new();
     for (comm, pid, _) in program.parents.iter().take(PARENTS) {
         for comm in [comm, &program.comm] {
-            time.push(Pattern { comm: comm.clone(), pid: None, parent: Some(*pid), time: Time::Busy, span: None });
+            time.push(CausePattern {
+                comm: comm.clone(),
+                pid: None,
+                parent: Some(*pid),
+                time: PatternTime::Busy,
+                span: None,
+            });
         }
-        time.extend(MAKES.map(|call| Pattern {
+        time.extend(MAKES.map(|call| CausePattern {
             comm: comm.clone(),
             pid: Some(*pid),
             parent: None,
-            time: Time::In { call: call.to_owned(), files: Files::Any, loops: false },
+            time: PatternTime::In { call: call.to_owned(), files: Files::Any, loops: false },
             span: None,
         }));
     }
@@ -81,12 +87,12 @@ fn time(program: &super::Program) -> Vec<Pattern> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::Program;
+    use super::super::ProgramRuns;
     use super::*;
 
     #[test]
     fn short_programs_started_often_are_a_storm() {
-        let program = |starts: u64, each: u64| Program {
+        let program = |starts: u64, each: u64| ProgramRuns {
             path: b"/usr/bin/date".to_vec(),
             comm: b"date".to_vec(),
             starts,

@@ -1,14 +1,14 @@
 //! Segments of TCP connections that were sent again.
 
-use super::super::finding::{Class, Finding};
-use super::{Inputs, Rule};
+use super::super::finding::{Finding, Severity};
+use super::{Inputs, WhyRule};
 use crate::values::words::escaped;
 
 /// Fewer are those of any network.
 const SEGMENTS: u64 = 5;
 
 /// The rule.
-pub(super) const RULE: Rule = Rule {
+pub(super) const RULE: WhyRule = WhyRule {
     name: "retransmits",
     finds: "segments of TCP connections that were sent again, by the other end's address",
     limits: "5 segments",
@@ -20,7 +20,7 @@ fn judge(inputs: &Inputs) -> Vec<Finding> {
     let many = inputs.peers.iter().filter(|(_, again)| again.segments >= SEGMENTS);
     many.map(|(peer, again)| Finding {
         rule: RULE.name,
-        class: Class::Notice,
+        class: Severity::Notice,
         object: peer.clone(),
         count: again.segments,
         span: again.span,

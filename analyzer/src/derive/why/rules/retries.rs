@@ -2,14 +2,14 @@
 
 use std::collections::BTreeSet;
 
-use super::super::finding::{Class, Finding, wall};
+use super::super::finding::{Finding, Severity, wall};
 use super::super::talk::For;
 use super::super::talk::together::{Talked, Together, together};
-use super::{Inputs, Rule, command};
+use super::{Inputs, WhyRule, command};
 use crate::values::words::{errno_text, escaped};
 
 /// The rule.
-pub(super) const RULE: Rule = Rule {
+pub(super) const RULE: WhyRule = WhyRule {
     name: "retries",
     finds: "sleeps of a thread between attempts that failed: to connect to one address, to open, make, lock or look for one file",
     limits: "a thread that sleeps, or waits for a program that does, for half of the time between two attempts; looking for a file counts once it has ended; their sum is above the floor",
@@ -40,7 +40,7 @@ fn finding((comm, call, to): (Vec<u8>, String, Vec<u8>), errno: u16, row: &Toget
     let (on, why) = (escaped(&to), errno_text(errno));
     Finding {
         rule: RULE.name,
-        class: Class::Time,
+        class: Severity::Time,
         cost: Some(wall(row.waited.ns, row.waited.span)),
         processes: row.pids.len() as u64,
         errno,

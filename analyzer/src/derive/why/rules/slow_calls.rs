@@ -3,17 +3,17 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-use super::super::calls::{Object, Work, is_durable, takes_lock};
-use super::super::finding::{Class, Finding, wall};
+use super::super::calls::{CallTime, Object, is_durable, takes_lock};
+use super::super::finding::{Finding, Severity, wall};
 use super::super::limits::Limits;
 use super::super::patterns::TO;
 use super::super::rank::{On, Row, Sum, roll, who};
 use super::super::talk::together::{is_dns, peer};
-use super::{Inputs, Rule, command};
+use super::{Inputs, WhyRule, command};
 use crate::values::words::escaped;
 
 /// The rule.
-pub(super) const RULE: Rule = Rule {
+pub(super) const RULE: WhyRule = WhyRule {
     name: "slow-calls",
     finds: "calls on one file, socket or directory that took long",
     limits: "calls of 2 ms and 20 ns for each byte they moved, without waits for a CPU; their sum is above the floor",
@@ -83,7 +83,7 @@ fn of_others(sum: &Sum) -> bool {
 }
 
 /// The wall time of slow calls.
-pub(super) fn cost(work: &Work) -> u64 {
+pub(super) fn cost(work: &CallTime) -> u64 {
     wall(work.slow_ns, work.slow_span)
 }
 
@@ -122,7 +122,7 @@ pub(super) fn finding(rule: &'static str, which: &str, ((comm, call, _), on, sum
     let calls = if work.slow == 1 && !call.is_empty() { "call" } else { "calls" };
     Finding {
         rule,
-        class: Class::Time,
+        class: Severity::Time,
         cost: Some(cost(work)),
         short: work.open,
         processes: sums.pids.len() as u64,
@@ -145,7 +145,7 @@ pub(super) fn repeated(rule: &'static str, ((comm, call, errno), on, sums): Row,
     let who = who(&comm, &sums);
     Finding {
         rule,
-        class: Class::Time,
+        class: Severity::Time,
         cost: Some(wall(sums.work.ns, sums.work.span)),
         short: sums.work.open,
         processes: sums.pids.len() as u64,
@@ -171,8 +171,16 @@ mod tests {
 
     fn sum(call: &str, slow_ns: u64) -> Sum {
         let span = Some((0, 2_000_000_000));
-        let work =
-            Work { calls: 9, ns: slow_ns, slow: 7, slow_ns, max: 9_000_000, span, slow_span: span, ..Work::default() };
+        let work = CallTime {
+            calls: 9,
+            ns: slow_ns,
+            slow: 7,
+            slow_ns,
+            max: 9_000_000,
+            span,
+            slow_span: span,
+            ..CallTime::default()
+        };
         let who = Who { comm: b"sh".to_vec(), pid: Some(7) };
         Sum { who, call: call.into(), errno: 0, object: named("/nfs/x"), work }
     }

@@ -1,10 +1,10 @@
 //! I/Os that a disk took long for.
 
-use super::super::finding::{Class, Finding, Who, wall};
-use super::{Inputs, Rule};
+use super::super::finding::{Finding, Severity, Who, wall};
+use super::{Inputs, WhyRule};
 
 /// The rule.
-pub(super) const RULE: Rule = Rule {
+pub(super) const RULE: WhyRule = WhyRule {
     name: "slow-disk",
     finds: "I/Os of a disk that took long, and who has most of them",
     limits: "I/Os of 20 ms; their sum is above the floor",
@@ -18,7 +18,7 @@ fn judge(inputs: &Inputs) -> Vec<Finding> {
         let (comm, pid) = disk.owner().map_or((Vec::new(), None), |(comm, pid)| (comm.clone(), Some(*pid)));
         Finding {
             rule: RULE.name,
-            class: Class::Time,
+            class: Severity::Time,
             cost: Some(wall(disk.slow_ns, disk.slow_span)),
             who: Who { comm, pid },
             processes: disk.owners.len() as u64,

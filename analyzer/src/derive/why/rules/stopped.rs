@@ -1,12 +1,12 @@
 //! Processes that were stopped by a signal, by a debugger, or by the freezer of their control group.
 
 use super::super::cpu::Halt;
-use super::super::finding::{Class, Finding, Who};
-use super::{Inputs, Rule, command};
+use super::super::finding::{Finding, Severity, Who};
+use super::{Inputs, WhyRule, command};
 use crate::values::words::escaped;
 
 /// The rule.
-pub(super) const RULE: Rule = Rule {
+pub(super) const RULE: WhyRule = WhyRule {
     name: "stopped",
     finds: "a process that was stopped (SIGSTOP and the like), held by a tracer (ptrace), or by the freezer of its control group (a paused container)",
     limits: "the time in which one or more of its threads were is above the floor",
@@ -60,7 +60,7 @@ fn finding(ran: &super::Ran, halt: &Halt, by: Option<Who>, text: String) -> Find
     let who = Who { comm: ran.comm.clone(), pid: Some(ran.pid) };
     Finding {
         rule: RULE.name,
-        class: Class::Time,
+        class: Severity::Time,
         cost: Some(halt.ns),
         short: halt.open,
         processes: 1,

@@ -1,10 +1,10 @@
 //! Many calls of one kind on one thing: each is fast, all together are not.
 
-use super::super::calls::{Object, Work, is_durable};
+use super::super::calls::{CallTime, Object, is_durable};
 use super::super::finding::{Finding, wall};
 use super::super::rank::{On, roll};
 use super::slow_calls::{of, repeated};
-use super::{Inputs, Rule};
+use super::{Inputs, WhyRule};
 
 /// Fewer calls on one thing are no storm.
 const CALLS: u64 = 1_000;
@@ -16,7 +16,7 @@ const RATE: u64 = 50;
 const BYTES: u64 = 512;
 
 /// The rule.
-pub(super) const RULE: Rule = Rule {
+pub(super) const RULE: WhyRule = WhyRule {
     name: "storm",
     finds: "many calls of one kind on one file or socket, or on nothing",
     limits: "1,000 calls (10,000 on nothing), 50 in a second, at most 512 bytes each; their time is above the floor",
@@ -25,7 +25,7 @@ pub(super) const RULE: Rule = Rule {
 };
 
 fn judge(inputs: &Inputs) -> Vec<Finding> {
-    let worth = |work: &Work| {
+    let worth = |work: &CallTime| {
         let length = work.span.map_or(0, |(first, last)| last.saturating_sub(first)).max(1);
         let rate = u128::from(work.calls) * 1_000_000_000 / u128::from(length);
         work.calls >= CALLS
@@ -57,7 +57,7 @@ mod tests {
     #[test]
     fn many_small_calls_are_a_storm_and_large_ones_are_work() {
         let sum = |call: &str, calls, bytes, length| {
-            let work = Work { calls, bytes, ns: 80_000_000, span: Some((0, length)), ..Work::default() };
+            let work = CallTime { calls, bytes, ns: 80_000_000, span: Some((0, length)), ..CallTime::default() };
             let who = Who { comm: b"date".to_vec(), pid: Some(7) };
             Sum { who, call: call.into(), errno: 0, object: named("/etc/localtime"), work }
         };

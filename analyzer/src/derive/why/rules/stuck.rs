@@ -1,13 +1,13 @@
 //! Threads in uninterruptible sleep, whatever the call.
 
-use super::super::finding::{Class, Finding, Who};
-use super::{Inputs, Rule, command};
+use super::super::finding::{Finding, Severity, Who};
+use super::{Inputs, WhyRule, command};
 
 /// A shorter sleep is that of a disk, ns.
 const LONG: u64 = 1_000_000_000;
 
 /// The rule.
-pub(super) const RULE: Rule = Rule {
+pub(super) const RULE: WhyRule = WhyRule {
     name: "stuck",
     finds: "a thread that was in uninterruptible sleep (D) for long: a hung file system, a page that must be read",
     limits: "1 s without a break, and the floor; not where calls of the process explain it",
@@ -28,7 +28,7 @@ fn judge(inputs: &Inputs) -> Vec<Finding> {
         let who = Who { comm: ran.comm.clone(), pid: Some(ran.pid) };
         Finding {
             rule: RULE.name,
-            class: Class::Time,
+            class: Severity::Time,
             cost: Some(ran.stuck_max),
             short: true,
             processes: 1,

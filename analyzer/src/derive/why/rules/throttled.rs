@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use super::super::finding::{Class, Finding, Who, wall};
+use super::super::finding::{Finding, Severity, Who, wall};
 use super::super::limits::Limits;
-use super::{Inputs, Rule, command};
+use super::{Inputs, WhyRule, command};
 
 /// The rule.
-pub(super) const RULE: Rule = Rule {
+pub(super) const RULE: WhyRule = WhyRule {
     name: "throttled",
     finds: "time in which the CPU quota of a cgroup was used up",
     limits: "its sum is above the floor",
@@ -37,7 +37,7 @@ fn finding(of: &[&super::Ran], limits: &Limits) -> Option<Finding> {
     };
     Some(Finding {
         rule: RULE.name,
-        class: Class::Time,
+        class: Severity::Time,
         cost: Some(wall(ns, span)),
         processes: of.len() as u64,
         count: of.iter().fold(0, |sum, ran| sum + ran.throttlings),

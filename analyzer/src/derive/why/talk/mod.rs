@@ -29,36 +29,36 @@ const DELAYED: std::ops::Range<u64> = 38_000_000..60_000_000;
 /// What a thread did.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Act {
-    /// It sent on this socket.
+    /// The thread sent on this socket.
     Sends(Arc<[u8]>),
-    /// It got something from this socket.
+    /// The thread got something from this socket.
     Takes(Arc<[u8]>),
-    /// It waited for one of several descriptors; true: until its time was up.
+    /// The thread waited for one of several descriptors; true: until its time was up.
     Waits(bool),
-    /// It slept as it asked.
+    /// The thread slept as it asked.
     Sleeps,
-    /// It waited for the end of this process, by the number that its caller has for it.
+    /// The thread waited for the end of this process, by the number that its caller has for it.
     Reaps(u32),
-    /// It connected to this address.
+    /// The thread connected to this address.
     Connects(Arc<[u8]>, Connected),
-    /// It waited for this pipe to have something, or room.
+    /// The thread waited for this pipe to have something, or room.
     Pipe(Arc<[u8]>, Way),
     /// A call on this file failed with this error.
     Fails(Arc<[u8]>, u16),
-    /// It looked for this file, with this error.
+    /// The thread looked for this file, with this error.
     Misses(Arc<[u8]>, u16),
-    /// It ended.
+    /// The thread ended.
     Ends,
 }
 
 /// How an attempt to connect ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Connected {
-    /// It is connected.
+    /// A connection.
     Yes,
-    /// It is under way.
+    /// A connection that is under way.
     Later,
-    /// It failed with this error.
+    /// No connection, with this error.
     No(u16),
 }
 
@@ -73,10 +73,10 @@ pub(crate) enum Way {
 
 /// A process.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(crate) struct Process {
+pub(crate) struct Talker {
     /// Unique in the tape.
     pub key: u64,
-    /// Its pid.
+    /// Pid of the process.
     pub pid: u32,
     /// Name of the thread.
     pub comm: Arc<[u8]>,
@@ -85,8 +85,8 @@ pub(crate) struct Process {
 /// A call that ended.
 #[derive(Clone, Debug)]
 pub(crate) struct Said {
-    /// Whose.
-    pub who: Process,
+    /// Process of the waits.
+    pub who: Talker,
     /// The thread.
     pub thread: u32,
     /// The call.
@@ -95,7 +95,7 @@ pub(crate) struct Said {
     pub act: Act,
     /// When it began and ended.
     pub span: (u64, u64),
-    /// Its time without waits for a CPU, ns.
+    /// Time of the wait without waits for a CPU, ns.
     pub ns: u64,
 }
 
@@ -115,11 +115,11 @@ pub(crate) enum For {
 }
 
 /// Who waits, in which call, what for.
-type Key = (Process, Call, For);
+type Key = (Talker, Call, For);
 
 /// Waits of one process in one call for one thing.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Waited {
+pub(crate) struct TalkWait {
     /// How many.
     pub count: u64,
     /// Time in them, ns.
@@ -128,11 +128,11 @@ pub(crate) struct Waited {
     pub max: u64,
     /// The first and the last.
     pub span: Option<(u64, u64)>,
-    /// Those that were no different in form but were not as long as a delayed ACK makes them.
+    /// Number of waits that were no different in form but were not as long as a delayed ACK makes them.
     pub others: u64,
 }
 
-impl Waited {
+impl TalkWait {
     /// One wait.
     fn once(span: (u64, u64), ns: u64) -> Self {
         Self { count: 1, ns, max: ns, span: Some(span), others: 0 }
@@ -177,7 +177,7 @@ struct Failed {
 
 /// What a thread is about.
 #[derive(Debug, Default)]
-struct Thread {
+struct ThreadTopic {
     open: Vec<Open>,
     /// The socket it sent on last.
     asked: Option<Arc<[u8]>>,
@@ -185,17 +185,17 @@ struct Thread {
     /// The last attempt, and the last look for a file: who waits for a lock looks for other files meanwhile.
     failed: [Option<Failed>; 2],
     /// What it looks for, and the pauses.
-    looks: Option<(Key, Waited)>,
+    looks: Option<(Key, TalkWait)>,
 }
 
-impl Thread {
+impl ThreadTopic {
     /// It slept for so long.
     fn pauses(&mut self, ns: u64) {
         self.failed.iter_mut().flatten().for_each(|failed| failed.slept = failed.slept.saturating_add(ns));
     }
 
     /// It paused before it looks for the same again. Returns what it looked for before, if it went on to something else.
-    fn looks_again(&mut self, key: Key, waited: Waited) -> Option<(Key, Waited)> {
+    fn looks_again(&mut self, key: Key, waited: TalkWait) -> Option<(Key, TalkWait)> {
         match &mut self.looks {
             Some((of, all)) if *of == key => {
                 all.add(&waited);
@@ -209,14 +209,14 @@ impl Thread {
 /// The machine.
 #[derive(Debug, Default)]
 pub(crate) struct Talks {
-    /// By process, call and what for.
-    pub sums: FxHashMap<Key, Waited>,
+    /// Waits by process, call and what for.
+    pub sums: FxHashMap<Key, TalkWait>,
     /// Time asleep as asked, by pid: it is part of what a server does for its answer, ns.
     pub slept: FxHashMap<u32, u64>,
     /// The last sleep of each process that slept, by pid.
     asleep: FxHashMap<u32, (u64, u64)>,
     sockets: FxHashMap<(u64, Arc<[u8]>), Socket>,
-    threads: FxHashMap<u32, Thread>,
+    threads: FxHashMap<u32, ThreadTopic>,
 }
 
 impl Talks {
@@ -240,10 +240,10 @@ impl Talks {
     }
 
     fn count(&mut self, said: &Said, what: For, span: (u64, u64), ns: u64) {
-        self.sum((said.who.clone(), said.call, what), &Waited::once(span, ns));
+        self.sum((said.who.clone(), said.call, what), &TalkWait::once(span, ns));
     }
 
-    fn sum(&mut self, key: Key, waited: &Waited) {
+    fn sum(&mut self, key: Key, waited: &TalkWait) {
         if self.sums.len() < SUMS || self.sums.contains_key(&key) {
             self.sums.entry(key).or_default().add(waited);
         }
@@ -387,7 +387,7 @@ impl Talks {
     /// Counts what threads looked for that had found it long before `ts`, the end: who still looks is at rest as far as anybody knows.
     pub(crate) fn finish(&mut self, ts: u64) {
         let all = std::mem::take(&mut self.threads).into_values().filter_map(|thread| thread.looks);
-        let found = |waited: &Waited| waited.span.is_some_and(|(_, to)| to.saturating_add(2 * waited.max) < ts);
+        let found = |waited: &TalkWait| waited.span.is_some_and(|(_, to)| to.saturating_add(2 * waited.max) < ts);
         all.filter(|(_, waited)| found(waited)).for_each(|(key, waited)| self.sum(key, &waited));
     }
 
@@ -407,7 +407,7 @@ impl Talks {
             return;
         }
         let (key, waited) =
-            ((said.who.clone(), said.call, For::Retry(Arc::clone(to), failed.errno)), Waited::once(span, between));
+            ((said.who.clone(), said.call, For::Retry(Arc::clone(to), failed.errno)), TalkWait::once(span, between));
         // who looks for ever waits for nothing
         let ended = if looks { thread.looks_again(key, waited) } else { Some((key, waited)) };
         if let Some((key, waited)) = ended {

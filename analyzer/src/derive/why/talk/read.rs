@@ -8,7 +8,7 @@ use systape_format::model::CallState;
 
 use super::super::super::paths::names::{Name, Numbered, uses};
 use super::super::super::processes::track::key;
-use super::{Act, Connected, Process, SHORT, Said, Way};
+use super::{Act, Connected, SHORT, Said, Talker, Way};
 use crate::derive::waits::{is_sleep, of_client};
 use crate::table::calls::CallInfo;
 use crate::table::load::Loaded;
@@ -47,50 +47,50 @@ const LOOKS: [&str; 4] = ["stat", "lstat", "newfstatat", "statx"];
 
 /// What a call may be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in super::super) enum Sort {
-    /// It takes data.
+pub(in super::super) enum TalkCall {
+    /// The call takes data.
     Takes,
-    /// It gives data.
+    /// The call gives data.
     Gives,
-    /// It waits for one of several descriptors.
+    /// The call waits for one of several descriptors.
     Waits,
-    /// It sleeps as asked.
+    /// The call sleeps as asked.
     Sleeps,
-    /// It connects.
+    /// The call connects.
     Connects,
-    /// It opens, locks or makes a file, which may fail until somebody else is done.
+    /// The call opens, locks or makes a file, which may fail until somebody else is done.
     Tries,
-    /// It looks for a file.
+    /// The call looks for a file.
     Looks,
-    /// It ends.
+    /// The thread ends.
     Ends,
-    /// It waits for a child to end.
+    /// The call waits for a child to end.
     Reaps,
 }
 
 /// What the call may be; None: nothing that is followed.
-pub(in super::super) fn sort(info: &CallInfo) -> Option<Sort> {
+pub(in super::super) fn sort(info: &CallInfo) -> Option<TalkCall> {
     Some(match info.name.as_str() {
-        "poll" | "ppoll" | "select" | "pselect6" | "epoll_wait" | "epoll_pwait" | "epoll_pwait2" => Sort::Waits,
-        name if is_sleep(name) => Sort::Sleeps,
-        "connect" => Sort::Connects,
-        "wait4" => Sort::Reaps,
-        "exit" | "exit_group" => Sort::Ends,
-        name if TRIES.contains(&name) => Sort::Tries,
-        name if LOOKS.contains(&name) => Sort::Looks,
-        name if info.io.reads().is_some() || name.starts_with("recv") => Sort::Takes,
-        name if info.io.writes().is_some() || name.starts_with("send") => Sort::Gives,
+        "poll" | "ppoll" | "select" | "pselect6" | "epoll_wait" | "epoll_pwait" | "epoll_pwait2" => TalkCall::Waits,
+        name if is_sleep(name) => TalkCall::Sleeps,
+        "connect" => TalkCall::Connects,
+        "wait4" => TalkCall::Reaps,
+        "exit" | "exit_group" => TalkCall::Ends,
+        name if TRIES.contains(&name) => TalkCall::Tries,
+        name if LOOKS.contains(&name) => TalkCall::Looks,
+        name if info.io.reads().is_some() || name.starts_with("recv") => TalkCall::Takes,
+        name if info.io.writes().is_some() || name.starts_with("send") => TalkCall::Gives,
         _ => return None,
     })
 }
 
 /// Who is at the ends of sockets and pipes: by name and direction, for sockets always [`Way::Out`].
 #[derive(Debug, Default)]
-pub(crate) struct Users(FxHashMap<(Arc<[u8]>, Way), Vec<Process>>);
+pub(crate) struct Users(FxHashMap<(Arc<[u8]>, Way), Vec<Talker>>);
 
 impl Users {
     /// Notes that `who` uses the end.
-    fn add(&mut self, name: &Arc<[u8]>, way: Way, who: impl FnOnce() -> Process, process: u64) {
+    fn add(&mut self, name: &Arc<[u8]>, way: Way, who: impl FnOnce() -> Talker, process: u64) {
         let end = (Arc::clone(name), way);
         if self.0.len() >= USERS && !self.0.contains_key(&end) {
             return;
@@ -112,7 +112,7 @@ impl Users {
     }
 
     /// The only process other than `not` that is at that end; None: nobody is known, or there are several.
-    pub(crate) fn only(&self, name: &[u8], way: Way, not: u64) -> Option<&Process> {
+    pub(crate) fn only(&self, name: &[u8], way: Way, not: u64) -> Option<&Talker> {
         let all = self.0.get(&(Arc::from(name), way))?;
         let mut others = all.iter().filter(|who| who.key != not);
         others.next().filter(|_| all.len() < ENDS && others.next().is_none())
@@ -150,10 +150,10 @@ impl End {
 
 /// Reads the calls of a segment.
 #[derive(Debug)]
-pub(in super::super) struct Reads<'a> {
+pub(in super::super) struct CallReader<'a> {
     segment: &'a Loaded,
     /// By kind of call.
-    sorts: Vec<Option<Sort>>,
+    sorts: Vec<Option<TalkCall>>,
     numbered: Numbered<'a>,
     /// By number of the descriptor's file.
     ends: FxHashMap<u32, Option<End>>,
@@ -161,12 +161,12 @@ pub(in super::super) struct Reads<'a> {
     seen: FxHashSet<(u32, Way, u64)>,
     names: FxHashMap<Vec<u8>, Arc<[u8]>>,
     comms: FxHashMap<u32, Arc<[u8]>>,
-    /// See [`Users`].
+    /// Users of sockets and pipes; see [`Users`].
     pub(in super::super) users: Users,
 }
 
-impl<'a> Reads<'a> {
-    /// Of `segment`.
+impl<'a> CallReader<'a> {
+    /// Prepares reading `segment`.
     pub(in super::super) fn new(segment: &'a Loaded) -> Self {
         let sorts = segment.calls.iter().map(|info| sort(info)).collect();
         let numbered = Numbered::new(segment);
@@ -190,16 +190,16 @@ impl<'a> Reads<'a> {
         }
         let dur = core.dur[row];
         let act = match sort {
-            Sort::Waits | Sort::Sleeps | Sort::Reaps if dur < SHORT => return None,
-            Sort::Waits => Act::Waits(segment.args.ret.get(row) == Some(&0) && core.state[row].returned()),
-            Sort::Sleeps => Act::Sleeps,
-            Sort::Reaps => Act::Reaps(u32::try_from(*segment.args.ret.get(row)?).ok()?),
-            Sort::Connects => self.connects(row)?,
-            Sort::Tries | Sort::Looks if core.errno[row] == 0 || !core.state[row].returned() => return None,
-            Sort::Tries => Act::Fails(self.named(row)?, core.errno[row]),
-            Sort::Looks => Act::Misses(self.named(row)?, core.errno[row]),
-            Sort::Ends => Act::Ends,
-            Sort::Takes | Sort::Gives => self.moves(row, sort)?,
+            TalkCall::Waits | TalkCall::Sleeps | TalkCall::Reaps if dur < SHORT => return None,
+            TalkCall::Waits => Act::Waits(segment.args.ret.get(row) == Some(&0) && core.state[row].returned()),
+            TalkCall::Sleeps => Act::Sleeps,
+            TalkCall::Reaps => Act::Reaps(u32::try_from(*segment.args.ret.get(row)?).ok()?),
+            TalkCall::Connects => self.connects(row)?,
+            TalkCall::Tries | TalkCall::Looks if core.errno[row] == 0 || !core.state[row].returned() => return None,
+            TalkCall::Tries => Act::Fails(self.named(row)?, core.errno[row]),
+            TalkCall::Looks => Act::Misses(self.named(row)?, core.errno[row]),
+            TalkCall::Ends => Act::Ends,
+            TalkCall::Takes | TalkCall::Gives => self.moves(row, sort)?,
         };
         let start = segment.time.start[row];
         let span = (start, start.saturating_add(dur));
@@ -208,11 +208,11 @@ impl<'a> Reads<'a> {
         Some(Said { who: self.who(row), thread, call, act, span, ns: ns() })
     }
 
-    fn who(&mut self, row: usize) -> Process {
+    fn who(&mut self, row: usize) -> Talker {
         let task = self.segment.task(row);
         let index = self.segment.core.task[row];
         let comm = self.comms.entry(index).or_insert_with(|| Arc::from(&*task.comm));
-        Process { key: key(task), pid: task.pid, comm: Arc::clone(comm) }
+        Talker { key: key(task), pid: task.pid, comm: Arc::clone(comm) }
     }
 
     fn connects(&self, row: usize) -> Option<Act> {
@@ -255,10 +255,10 @@ impl<'a> Reads<'a> {
     }
 
     /// A call that moves data by a socket or pipe.
-    fn moves(&mut self, row: usize, sort: Sort) -> Option<Act> {
+    fn moves(&mut self, row: usize, sort: TalkCall) -> Option<Act> {
         let segment = self.segment;
         let End { name, pipe, talks } = self.end(row)?;
-        let way = if pipe && sort == Sort::Takes { Way::In } else { Way::Out };
+        let way = if pipe && sort == TalkCall::Takes { Way::In } else { Way::Out };
         let process = key(segment.task(row));
         let is_new = self.numbered.file(row).is_none_or(|number| self.seen.insert((number, way, process)));
         if is_new {
@@ -276,7 +276,7 @@ impl<'a> Reads<'a> {
         if empty || !talks {
             return None;
         }
-        Some(if sort == Sort::Takes { Act::Takes(name) } else { Act::Sends(name) })
+        Some(if sort == TalkCall::Takes { Act::Takes(name) } else { Act::Sends(name) })
     }
 }
 
@@ -295,7 +295,7 @@ mod tests {
     fn one_process_at_the_other_end_is_named_and_several_are_not() {
         let (mut users, mut part) = (Users::default(), Users::default());
         let name: Arc<[u8]> = Arc::from(&b"pipe:[7]"[..]);
-        let who = |key: u64| Process { key, pid: key as u32, comm: Arc::from(&b"w"[..]) };
+        let who = |key: u64| Talker { key, pid: key as u32, comm: Arc::from(&b"w"[..]) };
         users.add(&name, Way::Out, || who(1), 1);
         part.add(&name, Way::Out, || who(2), 2);
         users.merge(part);

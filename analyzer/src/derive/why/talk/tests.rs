@@ -10,7 +10,7 @@ const POLL: u32 = 7;
 const READ: u32 = 0;
 
 fn said(nr: u32, act: Act, from: u64, to: u64) -> Said {
-    let who = Process { key: 1, pid: 7, comm: Arc::from(&b"app"[..]) };
+    let who = Talker { key: 1, pid: 7, comm: Arc::from(&b"app"[..]) };
     Said { who, thread: 70, call: Call { abi: 1, nr }, act, span: (from * MS, to * MS), ns: (to - from) * MS }
 }
 
@@ -121,7 +121,7 @@ fn memory_is_bounded() {
 #[test]
 fn a_script_pauses_in_programs_that_sleep() {
     let of = |pid, act, from, to| {
-        let who = Process { key: u64::from(pid), pid, comm: Arc::from(&b"sh"[..]) };
+        let who = Talker { key: u64::from(pid), pid, comm: Arc::from(&b"sh"[..]) };
         Said { who, thread: pid, ..said(READ, act, from, to) }
     };
     let looks = |at| of(7, Act::Misses(b"/run/it".as_slice().into(), 2), at, at);

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{For, Waited};
+use super::{For, TalkWait};
 use crate::derive::why::cpu::wider;
 use crate::derive::why::finding::Who;
 
@@ -16,7 +16,7 @@ pub(crate) struct Talked {
     /// What for.
     pub what: For,
     /// The waits.
-    pub waited: Waited,
+    pub waited: TalkWait,
     /// The only process at the other end, and how long it did something in all the time looked at, ns: on a CPU, waiting for one, in slow
     /// calls, asleep as its code asks, waiting for answers of others; None: it is not on the tape, or there are several.
     pub other: Option<(Who, u64)>,
@@ -33,7 +33,7 @@ impl Talked {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Together {
     /// The waits.
-    pub waited: Waited,
+    pub waited: TalkWait,
     /// The processes, at most 4,096.
     pub pids: Vec<u32>,
     /// The only process at the other end.
@@ -45,7 +45,7 @@ pub(crate) struct Together {
 /// Most processes that are told apart.
 const PIDS: usize = 4096;
 
-/// Those of `talked` that `on` names, by program, call and that name.
+/// Waits of `talked` that `on` names, by program, call and that name.
 pub(crate) fn together<'a>(
     talked: &'a [Talked],
     on: impl Fn(&'a Talked) -> Option<Vec<u8>>,
@@ -86,7 +86,7 @@ pub(crate) fn is_dns(peer: &[u8]) -> bool {
 
 #[cfg(test)]
 pub(crate) fn talked(call: &str, what: For, count: u64, ns: u64) -> Talked {
-    let waited = Waited { count, ns, max: ns / count.max(1), span: Some((0, 2_000_000_000)), others: 0 };
+    let waited = TalkWait { count, ns, max: ns / count.max(1), span: Some((0, 2_000_000_000)), others: 0 };
     Talked { who: Who { comm: b"app".to_vec(), pid: Some(7) }, call: call.into(), what, waited, other: None }
 }
 

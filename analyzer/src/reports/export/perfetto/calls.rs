@@ -13,8 +13,8 @@ use super::clocks::Boot;
 use super::packets::{Interned, Packets, Sequence};
 use super::slices::{BEGIN, END};
 use super::tracks::Track;
-use crate::lines::row::{self, Outcome};
-use crate::lines::value::{self, Scratch};
+use crate::lines::row::{self, CallOutcome};
+use crate::lines::value::{self, ValueScratch};
 use crate::table::calls::CallInfo;
 use crate::table::load::{FdPath, Loaded};
 use crate::values::num;
@@ -32,8 +32,13 @@ pub(super) struct Calls {
 
 /// Makes slices of `rows`, behind those of `packets`; calls of one thread are in the order of their ends.
 pub(super) fn slices(segment: &Loaded, rows: impl Iterator<Item = usize>, boot: &Boot, packets: Packets) -> Calls {
-    let mut writer =
-        Writer { segment, packets, interned: Interned::default(), scratch: Scratch::default(), text: Vec::new() };
+    let mut writer = CallWriter {
+        segment,
+        packets,
+        interned: Interned::default(),
+        scratch: ValueScratch::default(),
+        text: Vec::new(),
+    };
     let mut told = vec![false; segment.dict.tasks.len()];
     let mut calls = Calls::default();
     for row in rows {
@@ -48,15 +53,15 @@ pub(super) fn slices(segment: &Loaded, rows: impl Iterator<Item = usize>, boot: 
     calls
 }
 
-struct Writer<'a> {
+struct CallWriter<'a> {
     segment: &'a Loaded,
     packets: Packets,
     interned: Interned,
-    scratch: Scratch,
+    scratch: ValueScratch,
     text: Vec<u8>,
 }
 
-impl Writer<'_> {
+impl CallWriter<'_> {
     fn call(&mut self, row: usize, boot: &Boot) {
         let segment = self.segment;
         let state = segment.core.state[row];
@@ -201,7 +206,7 @@ impl Writer<'_> {
     fn result(&mut self, info: &CallInfo, row: usize) -> Vec<DebugAnnotation> {
         let mut all = Vec::with_capacity(2);
         match row::outcome(self.segment, row) {
-            Outcome::Ret(ret) => {
+            CallOutcome::Ret(ret) => {
                 let value = match info.ret {
                     RetKind::Ptr | RetKind::Hex => Value::PointerValue(ret as u64),
                     _ => Value::IntValue(ret),
@@ -214,12 +219,12 @@ impl Writer<'_> {
                     all.push(DebugAnnotation { name_iid: self.interned.name("file"), value });
                 }
             }
-            Outcome::Errno(errno) | Outcome::Restart(errno) => {
+            CallOutcome::Errno(errno) | CallOutcome::Restart(errno) => {
                 let name = crate::values::words::errno_text(errno);
                 let value = Some(self.string(&name));
                 all.push(DebugAnnotation { name_iid: self.interned.name("errno"), value });
             }
-            Outcome::InFlight | Outcome::Killed | Outcome::NoReturn | Outcome::NotRecorded => {}
+            CallOutcome::InFlight | CallOutcome::Killed | CallOutcome::NoReturn | CallOutcome::NotRecorded => {}
         }
         if let Some(why) = row::incomplete(self.segment.core.state[row]) {
             let value = Some(self.string(why));

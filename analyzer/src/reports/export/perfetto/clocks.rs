@@ -24,7 +24,7 @@ pub(super) struct Boot {
 }
 
 impl Boot {
-    /// By these samples, in any order. Without any, MONOTONIC is taken for BOOTTIME.
+    /// Makes clocks of these samples, in any order. Without any, MONOTONIC is taken for BOOTTIME.
     pub(super) fn new(samples: impl IntoIterator<Item = ClockSample>) -> Self {
         let mut samples: Vec<_> = samples.into_iter().filter(|sample| sample.boottime != 0).collect();
         samples.sort_unstable_by_key(|sample| sample.monotonic);
@@ -45,13 +45,13 @@ impl Boot {
         self.samples.first().map_or(0, |sample| sample.realtime.saturating_sub(sample.boottime))
     }
 
-    /// The same on the clock of `first`, another machine's: by their times of day.
+    /// Puts them on the clock of `first`, another machine's: by their times of day.
     pub(super) fn beside(self, first: &Self) -> Self {
         let shift = self.booted().wrapping_sub(first.booted()).cast_signed();
         Self { shift, ..self }
     }
 
-    /// The same beside others as `other`, which is of the same machine.
+    /// Puts them beside others as `other`, which is of the same machine.
     pub(super) fn with(self, other: &Self) -> Self {
         Self { shift: other.shift, ..self }
     }

@@ -3,10 +3,10 @@
 use super::super::proto::perfetto::debug_annotation::Value;
 use super::clocks::Boot;
 use super::packets::Packets;
-use super::slices::Slices;
+use super::slices::SliceWriter;
 use super::text;
 use super::tracks::Track;
-use crate::derive::net::connection::{Connection, Window};
+use crate::derive::net::connection::{Connection, ConnectionBounds};
 use crate::derive::net::words::{endpoint, protocol_name};
 
 /// Writes connections as they come.
@@ -20,9 +20,9 @@ impl Connections {
     pub(super) fn write(
         &mut self,
         packets: &mut Packets,
-        slices: &mut Slices,
+        slices: &mut SliceWriter,
         connection: &Connection,
-        window: Window,
+        window: ConnectionBounds,
         boot: &Boot,
     ) {
         if self.written == 0 {

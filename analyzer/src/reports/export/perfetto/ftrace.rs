@@ -12,14 +12,14 @@ use super::packets::Packets;
 
 /// Columns of switches and wake-ups: names by number, times as differences.
 #[derive(Debug, Default)]
-struct Columns {
+struct FtraceColumns {
     sched: CompactSched,
     names: FxHashMap<String, u32>,
     switched: u64,
     woken: u64,
 }
 
-impl Columns {
+impl FtraceColumns {
     fn name(&mut self, name: &str) -> u32 {
         if let Some(at) = self.names.get(name) {
             return *at;
@@ -33,14 +33,14 @@ impl Columns {
 
 /// A thread as an event names it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Who {
+pub(super) struct NamedThread {
     /// 0: none, the CPU is idle.
     pub tid: i32,
-    /// Its name.
+    /// Name of the thread.
     pub comm: String,
 }
 
-impl Who {
+impl NamedThread {
     /// The idle thread of a CPU.
     pub(super) fn idle() -> Self {
         Self { tid: 0, comm: "swapper".to_owned() }
@@ -53,7 +53,7 @@ const INTERRUPT: u32 = 8;
 /// Bundles being made. Priorities are 0: a tape has none.
 #[derive(Debug, Default)]
 pub(super) struct Bundles {
-    cpus: BTreeMap<u32, (Columns, Vec<FtraceEvent>)>,
+    cpus: BTreeMap<u32, (FtraceColumns, Vec<FtraceEvent>)>,
 }
 
 impl Bundles {
@@ -65,7 +65,7 @@ impl Bundles {
     }
 
     /// A switch with both sides: the first of a CPU must be one, columns only have who comes.
-    pub(super) fn whole_switch(&mut self, cpu: u32, ts: u64, prev: &Who, state: i64, next: &Who) {
+    pub(super) fn whole_switch(&mut self, cpu: u32, ts: u64, prev: &NamedThread, state: i64, next: &NamedThread) {
         let event = SchedSwitchFtraceEvent {
             prev_comm: prev.comm.clone(),
             prev_pid: prev.tid,
@@ -78,7 +78,7 @@ impl Bundles {
     }
 
     /// A switch from whom the one before it brought. Those of a CPU come in order of time.
-    pub(super) fn switch(&mut self, cpu: u32, ts: u64, state: i64, next: &Who) {
+    pub(super) fn switch(&mut self, cpu: u32, ts: u64, state: i64, next: &NamedThread) {
         let columns = &mut self.cpus.entry(cpu).or_default().0;
         let name = columns.name(&next.comm);
         let sched = &mut columns.sched;
@@ -91,7 +91,7 @@ impl Bundles {
     }
 
     /// A wake-up by who runs on the CPU, or by an interrupt.
-    pub(super) fn wake(&mut self, cpu: u32, ts: u64, wakee: &Who, target_cpu: u32, interrupt: bool) {
+    pub(super) fn wake(&mut self, cpu: u32, ts: u64, wakee: &NamedThread, target_cpu: u32, interrupt: bool) {
         let columns = &mut self.cpus.entry(cpu).or_default().0;
         let name = columns.name(&wakee.comm);
         let sched = &mut columns.sched;

@@ -6,10 +6,10 @@ use systape_format::model::Task;
 use super::super::proto::perfetto::debug_annotation::Value;
 use super::clocks::Boot;
 use super::packets::Packets;
-use super::slices::{Flow, Slices};
+use super::slices::{Flow, SliceWriter};
 use super::text;
-use super::tracks::{Threads, Track};
-use crate::derive::signals::Record;
+use super::tracks::{ThreadTracks, Track};
+use crate::derive::signals::SignalLine;
 
 /// Flows of different tapes differ.
 fn flow(tape: u32, at: usize) -> u64 {
@@ -19,9 +19,9 @@ fn flow(tape: u32, at: usize) -> u64 {
 /// Writes `records`.
 pub(super) fn write(
     packets: &mut Packets,
-    slices: &mut Slices,
-    threads: &mut Threads,
-    records: &[Record],
+    slices: &mut SliceWriter,
+    threads: &mut ThreadTracks,
+    records: &[SignalLine],
     boot: &Boot,
 ) {
     let tape = packets.tape;

@@ -8,7 +8,7 @@ use super::super::proto::perfetto::debug_annotation::Value;
 use super::clocks::Boot;
 use super::ftrace::Bundles;
 use super::packets::Packets;
-use super::slices::Slices;
+use super::slices::SliceWriter;
 use super::tracks::Track;
 use crate::table::loss::{Hole, Loss, cause_text, family_name};
 
@@ -36,7 +36,7 @@ fn of_hole(hole: &Hole) -> Lost {
 }
 
 /// Writes `loss`. Those that overlap stand on lanes of their own; the track is there although nothing was lost.
-pub(super) fn write(packets: &mut Packets, slices: &mut Slices, loss: &Loss, (boot, end): (&Boot, u64)) {
+pub(super) fn write(packets: &mut Packets, slices: &mut SliceWriter, loss: &Loss, (boot, end): (&Boot, u64)) {
     let of_switches = |gap: &&Gap| matches!(gap.family, Family::Sched | Family::Unknown);
     let cpus: BTreeSet<u32> =
         loss.gaps.iter().filter(of_switches).map(|gap| if gap.cpu == CPU_NONE { 0 } else { gap.cpu }).collect();

@@ -34,15 +34,15 @@ use self::connections::Connections;
 use self::ftrace::Bundles;
 use self::packets::Packets;
 use self::sched::Sched;
-use self::slices::Slices;
-use self::tracks::{Threads, Track};
+use self::slices::SliceWriter;
+use self::tracks::{ThreadTracks, Track};
 use super::{made, not_text};
 use crate::asked::config::Config;
-use crate::asked::config::view::{CALLS, Own, PATHS, Reads, Run, TASKS, View};
-use crate::asked::options::stacks::DebugDirs;
+use crate::asked::config::view::{AnswerFn, CALLS, Own, PATHS, Reads, TASKS, View};
+use crate::asked::options::stacks::SymbolPlaces;
 use crate::derive::block::files::Files;
 use crate::derive::processes;
-use crate::derive::signals::{Choice, Tracker};
+use crate::derive::signals::{SignalChoice, Tracker};
 use crate::derive::stacks::debug_files;
 use crate::derive::stacks::names::Names;
 use crate::derive::stacks::recorded;
@@ -50,7 +50,7 @@ use crate::render::out::Out;
 use crate::reports::{Context, kills as killed, losses, net, rate};
 use crate::table::families;
 use crate::table::load::{Base, OpenCalls};
-use crate::table::loss::{Hole, Listed, miss_text};
+use crate::table::loss::{Hole, ListedLoss, miss_text};
 use crate::table::question::samples as clock_samples;
 use crate::table::scan::{Coverage, Scan};
 use crate::values::open::open;
@@ -76,7 +76,7 @@ pub(crate) static VIEW: View = View {
         Ok(())
     },
     reads: |config| -> Result<Reads> { config.own::<Options>()?.names.reads() },
-    run: Run::Exports { make: |config| made(config, config.own::<Options>()?.output), run },
+    run: AnswerFn::Exports { make: |config| made(config, config.own::<Options>()?.output), run },
     ..View::PLAIN
 };
 
@@ -87,7 +87,7 @@ struct Options {
     output: Option<PathBuf>,
 
     #[command(flatten)]
-    names: DebugDirs,
+    names: SymbolPlaces,
 }
 
 /// The families that are in a trace.
@@ -124,7 +124,7 @@ fn run(config: &Config, tapes: &[PathBuf], file: Option<&mut NewFile>, out: &mut
     for (number, Placed { path, boot, machine }) in tapes.into_iter().enumerate() {
         let config = if several { config.of(&path) } else { config.clone() };
         let tape = open(&path)?;
-        let one = One { config: &config, tape: &tape, path: &path, boot, number: number as u32, machine };
+        let one = OneTape { config: &config, tape: &tape, path: &path, boot, number: number as u32, machine };
         verdict = verdict.and(one.write(&own.names, &mut written, out).with_context(|| path.display().to_string())?);
     }
     written.flush().with_context(cannot)?;
@@ -165,10 +165,10 @@ fn placed(tapes: &[PathBuf]) -> Result<Vec<Placed>> {
     Ok(placed)
 }
 
-type Written<'a> = BufWriter<&'a File>;
+type TraceFile<'a> = BufWriter<&'a File>;
 
 /// One tape of a trace.
-struct One<'a> {
+struct OneTape<'a> {
     config: &'a Config,
     tape: &'a Tape,
     path: &'a Path,
@@ -193,13 +193,13 @@ struct Part {
     files: Files,
 }
 
-impl One<'_> {
+impl OneTape<'_> {
     /// No packets yet.
     fn packets(&self) -> Packets {
         Packets::of(self.number, self.machine)
     }
 
-    fn write(&self, dirs: &DebugDirs, file: &mut Written<'_>, out: &mut Out) -> Result<Verdict> {
+    fn write(&self, dirs: &SymbolPlaces, file: &mut TraceFile<'_>, out: &mut Out) -> Result<Verdict> {
         let (tape, boot) = (self.tape, &self.boot);
         let mut context = Context::about(self.config, tape, &FAMILIES)?;
         let mut findings = Vec::new();
@@ -210,7 +210,7 @@ impl One<'_> {
         let mut packets = self.packets();
         boot.write(&mut packets);
         machine::system(&mut packets, tape.session());
-        let (mut sched, mut threads, mut slices) = (Sched::default(), Threads::default(), Slices::default());
+        let (mut sched, mut threads, mut slices) = (Sched::default(), ThreadTracks::default(), SliceWriter::default());
         let switches = families::recorded(tape, Family::Sched) != Some(false);
         if let Ok(checkpoint) = tape.checkpoint(0) {
             let began = tape.session().window_open.max(context.question.scope.from);
@@ -249,7 +249,7 @@ impl One<'_> {
         lost::write(&mut packets, &mut slices, &context.question.loss, (boot, tape.complete_until()));
         file.write_all(&packets.bytes)?;
         losses::tell_filtered(&context, out);
-        let verdict = losses::end(&context, out, false, Listed::Nothing)?;
+        let verdict = losses::end(&context, out, false, ListedLoss::Nothing)?;
         for miss in tape.misses().tell() {
             out.say(&format!("DAMAGED: {}", miss_text(&miss)));
         }
@@ -257,7 +257,7 @@ impl One<'_> {
     }
 
     /// Names of functions on the stacks of samples.
-    fn names(&self, dirs: &DebugDirs, findings: &mut Vec<String>) -> Result<Names> {
+    fn names(&self, dirs: &SymbolPlaces, findings: &mut Vec<String>) -> Result<Names> {
         if !recorded::kinds(self.tape).contains(&StackOf::Sample) {
             return Ok(Names::default());
         }
@@ -343,7 +343,7 @@ impl One<'_> {
         part: Part,
         (sched, switches): (&mut Sched, bool),
         bundles: &mut Bundles,
-        (packets, threads): (&mut Packets, &mut Threads),
+        (packets, threads): (&mut Packets, &mut ThreadTracks),
     ) {
         let (boot, tasks) = (&self.boot, &part.tasks);
         for event in &part.life {
@@ -364,7 +364,7 @@ impl One<'_> {
     fn kills(
         &self,
         context: &mut Context<'_>,
-        (packets, slices, threads): (&mut Packets, &mut Slices, &mut Threads),
+        (packets, slices, threads): (&mut Packets, &mut SliceWriter, &mut ThreadTracks),
     ) -> Result<()> {
         if families::recorded(self.tape, Family::Signal) == Some(false) {
             return Ok(());
@@ -373,7 +373,7 @@ impl One<'_> {
         let processes = processes::read::read(self.tape, &mut findings)?;
         let scope = &context.question.scope;
         let passes = |_: Option<&Task>, _: &Task, ts: u64| scope.at(ts);
-        let choice = Choice::default();
+        let choice = SignalChoice::default();
         let tracker = Tracker::new(&processes, &choice, Box::new(passes));
         let records = killed::records(context, tracker, &mut findings)?;
         kills::write(packets, slices, threads, &records, &self.boot);
@@ -382,7 +382,11 @@ impl One<'_> {
     }
 
     /// What `analyze net` lists.
-    fn connections(&self, context: &mut Context<'_>, (packets, slices): (&mut Packets, &mut Slices)) -> Result<()> {
+    fn connections(
+        &self,
+        context: &mut Context<'_>,
+        (packets, slices): (&mut Packets, &mut SliceWriter),
+    ) -> Result<()> {
         if families::recorded(self.tape, Family::Net) != Some(true) {
             return Ok(());
         }
@@ -398,7 +402,7 @@ impl One<'_> {
     }
 
     /// What `analyze rate` counts.
-    fn counts(&self, context: &Context<'_>, (packets, slices): (&mut Packets, &mut Slices)) {
+    fn counts(&self, context: &Context<'_>, (packets, slices): (&mut Packets, &mut SliceWriter)) {
         if families::recorded(self.tape, Family::Syscall) == Some(false) {
             return;
         }

@@ -21,7 +21,7 @@ const NEEDED: u32 = 2;
 pub(super) enum Sequence {
     /// Facts and other events.
     Whole = 1,
-    /// Calls.
+    /// Sequence of calls.
     Calls = 2,
     /// CPU samples.
     Samples = 3,
@@ -41,7 +41,7 @@ pub(super) struct Packets {
 }
 
 impl Packets {
-    /// None yet, of that tape and machine.
+    /// Makes one without packets, of that tape and machine.
     pub(super) fn of(tape: u32, machine: u32) -> Self {
         Self { tape, machine, bytes: Vec::new() }
     }

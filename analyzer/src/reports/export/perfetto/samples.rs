@@ -7,7 +7,7 @@ use super::super::proto::perfetto::trace_packet::Data;
 use super::clocks::Boot;
 use super::packets::{Interned, Packets, Sequence};
 use super::text;
-use crate::derive::stacks::ending::Ending;
+use crate::derive::stacks::ending::StackEnding;
 use crate::derive::stacks::forest::MAX_FRAMES;
 use crate::derive::stacks::label;
 use crate::derive::stacks::names::Names;
@@ -28,7 +28,7 @@ pub(super) fn packets(
         let found = stacks.of(StackOf::Sample, row as u32).map(Ends::from);
         let mut frames = Vec::new();
         let ending = match found {
-            None => Ending::NotStored,
+            None => StackEnding::NotStored,
             Some(Ends { user, kernel, status }) => {
                 for frame in stacks.frames_from(kernel).chain(stacks.frames_from(user)).take(MAX_FRAMES) {
                     let unknown = Mapping::default();
@@ -38,7 +38,7 @@ pub(super) fn packets(
                         frames.push(interned.frame(&label.in_tree(), &text(&label.module), frame.offset));
                     }
                 }
-                Ending::Status(status)
+                StackEnding::Status(status)
             }
         };
         if let Some(mark) = ending.mark(frames.is_empty()) {

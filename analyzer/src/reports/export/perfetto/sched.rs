@@ -11,20 +11,20 @@ use systape_format::model::{Checkpoint, Family, Switch, Task, Wakeup};
 use super::super::proto::perfetto::ftrace_event::Event;
 use super::super::proto::perfetto::{SchedProcessFreeFtraceEvent, SchedWakeupNewFtraceEvent, SchedWakingFtraceEvent};
 use super::clocks::Boot;
-use super::ftrace::{Bundles, Who};
+use super::ftrace::{Bundles, NamedThread};
 use super::text;
 
 /// A switch that waits for the next one of its CPU.
 #[derive(Clone, Debug)]
 struct Waiting {
     ts: u64,
-    prev: Who,
+    prev: NamedThread,
     state: i64,
-    next: Who,
+    next: NamedThread,
 }
 
 #[derive(Debug, Default)]
-struct Cpu {
+struct CpuTrack {
     waiting: Option<Waiting>,
     /// Who came with the last switch that was written; None: there was none.
     written: Option<i32>,
@@ -33,19 +33,23 @@ struct Cpu {
 /// Follows all CPUs.
 #[derive(Debug, Default)]
 pub(super) struct Sched {
-    cpus: BTreeMap<u32, Cpu>,
+    cpus: BTreeMap<u32, CpuTrack>,
     /// Threads that ended and are still on a CPU.
     ending: FxHashSet<u32>,
 }
 
 /// `task` as an event names it.
-pub(super) fn who(task: &Task) -> Who {
-    if task.tid == 0 { Who::idle() } else { Who { tid: task.tid.cast_signed(), comm: text(&task.comm) } }
+pub(super) fn who(task: &Task) -> NamedThread {
+    if task.tid == 0 {
+        NamedThread::idle()
+    } else {
+        NamedThread { tid: task.tid.cast_signed(), comm: text(&task.comm) }
+    }
 }
 
 /// The same, or idle if its switches were not recorded.
-fn followed(task: &Task) -> Who {
-    if task.recorded.has(Family::Sched) == Some(false) { Who::idle() } else { who(task) }
+fn followed(task: &Task) -> NamedThread {
+    if task.recorded.has(Family::Sched) == Some(false) { NamedThread::idle() } else { who(task) }
 }
 
 /// The kernel's bits of a state (4.14 and newer) from its letter.
@@ -70,7 +74,7 @@ impl Sched {
         for run in checkpoint.run.iter().filter(|run| run.on_cpu) {
             let Some(task) = checkpoint.tasks.iter().find(|task| task.utid == run.utid) else { continue };
             let next = followed(task);
-            let waiting = Waiting { ts: began, prev: Who::idle(), state: 0, next };
+            let waiting = Waiting { ts: began, prev: NamedThread::idle(), state: 0, next };
             self.cpus.entry(run.cpu).or_default().waiting = Some(waiting);
         }
     }
@@ -115,12 +119,12 @@ impl Sched {
             now.ts = now.ts.max(before.ts);
             let joined = before.next.tid == now.prev.tid;
             if !joined {
-                before.next = Who::idle();
+                before.next = NamedThread::idle();
             }
             cpu.write(switch.cpu, before, boot, bundles);
             if !joined && now.prev.tid != 0 {
                 // since when it ran is not known, what it does from now on is
-                let came = Waiting { ts: now.ts, prev: Who::idle(), state: 0, next: now.prev.clone() };
+                let came = Waiting { ts: now.ts, prev: NamedThread::idle(), state: 0, next: now.prev.clone() };
                 cpu.write(switch.cpu, came, boot, bundles);
             }
         }
@@ -175,7 +179,7 @@ impl Sched {
     }
 }
 
-impl Cpu {
+impl CpuTrack {
     fn write(&mut self, number: u32, switch: Waiting, boot: &Boot, bundles: &mut Bundles) {
         let ts = boot.at(switch.ts);
         match self.written {

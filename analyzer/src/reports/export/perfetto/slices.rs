@@ -13,23 +13,23 @@ pub(super) const COUNTER: u32 = 4;
 
 /// Writes events of kinds of which there are few, with their strings as a sequence of their own.
 #[derive(Debug, Default)]
-pub(super) struct Slices {
+pub(super) struct SliceWriter {
     interned: Interned,
 }
 
 /// Which flow an event is part of.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Flow {
-    /// None.
+    /// Not part of a flow.
     #[default]
     None,
-    /// It begins this one.
+    /// The event begins this flow.
     Begins(u64),
-    /// It ends it.
+    /// The event ends this flow.
     Ends(u64),
 }
 
-impl Slices {
+impl SliceWriter {
     /// An argument.
     pub(super) fn argument(&mut self, name: &str, value: Value) -> DebugAnnotation {
         DebugAnnotation { name_iid: self.interned.name(name), value: Some(value) }

@@ -26,7 +26,7 @@ pub(super) enum Track {
 }
 
 impl Track {
-    /// Its number in the trace.
+    /// Number of the track in the trace.
     pub(super) fn uuid(self, tape: u32) -> u64 {
         let (kind, number) = match self {
             Self::Thread(utid) => (1, utid),
@@ -58,9 +58,9 @@ impl Track {
 
 /// Threads whose tracks were told.
 #[derive(Debug, Default)]
-pub(super) struct Threads(FxHashSet<u32>);
+pub(super) struct ThreadTracks(FxHashSet<u32>);
 
-impl Threads {
+impl ThreadTracks {
     /// Says that the thread of `task` has a track, once.
     pub(super) fn tell(&mut self, packets: &mut Packets, task: &Task) {
         if !self.0.insert(task.utid) {

@@ -13,7 +13,7 @@ use super::signals::{self, Signals};
 use super::waiting::{Due, Text};
 use crate::derive::processes::Ending;
 use crate::lines::strace::{Pieces, pieces};
-use crate::lines::value::Scratch;
+use crate::lines::value::ValueScratch;
 use crate::render::stamp::TimeBase;
 use crate::table::calls::CallInfo;
 use crate::table::scan::later::Later;
@@ -25,18 +25,18 @@ const ALIGNMENT: usize = 40;
 
 /// What lines look like.
 #[derive(Debug)]
-pub(super) struct Look {
+pub(super) struct StraceLook {
     /// What times count from; None: seconds since 1970, as strace -ttt. [`TimeBase::Wall`]: the time of day, as -tt.
     pub base: Option<TimeBase>,
     /// Times of day.
     pub clock: Clock,
     /// Start of the recording, CLOCK_MONOTONIC.
     pub open: u64,
-    /// With the files of descriptors.
+    /// Whether the files of descriptors are shown.
     pub files: bool,
 }
 
-impl Look {
+impl StraceLook {
     /// Appends the time `ts`, to the microsecond.
     fn time(&self, out: &mut Vec<u8>, ts: u64) {
         let real = self.clock.real(ts).map(|real| real.first);
@@ -54,11 +54,11 @@ impl Look {
 /// Writes the lines.
 pub(super) struct Lines<W> {
     out: W,
-    look: Look,
+    look: StraceLook,
     /// Lines that may still be begun.
     left: u64,
     written: u64,
-    scratch: Scratch,
+    scratch: ValueScratch,
     signals: Signals,
     /// The thread whose line has no end yet, and its length.
     open: Option<(u32, usize)>,
@@ -67,14 +67,14 @@ pub(super) struct Lines<W> {
 }
 
 impl<W: Write> Lines<W> {
-    /// At most `limit` of them, to `out`.
-    pub(super) fn new(out: W, look: Look, limit: u64) -> Self {
+    /// Writes at most `limit` of them to `out`.
+    pub(super) fn new(out: W, look: StraceLook, limit: u64) -> Self {
         Self {
             out,
             look,
             left: limit,
             written: 0,
-            scratch: Scratch::default(),
+            scratch: ValueScratch::default(),
             signals: Signals::default(),
             open: None,
             line: Vec::new(),

@@ -11,15 +11,15 @@ use anyhow::Result;
 use systape_format::model::Family;
 use systape_format::reader::Tape;
 
-use self::lines::{Lines, Look};
+use self::lines::{Lines, StraceLook};
 use self::read::Events;
 use super::not_text;
 use crate::asked::config::Config;
-use crate::asked::config::view::{CALLS, CPUS, Own, PATHS, Run, TASKS, View};
+use crate::asked::config::view::{AnswerFn, CALLS, CPUS, Own, PATHS, TASKS, View};
 use crate::render::out::Out;
 use crate::reports::{Context, losses};
 use crate::table::families;
-use crate::table::loss::Listed;
+use crate::table::loss::ListedLoss;
 use crate::table::question::clock;
 use crate::table::scan::Scan;
 use crate::values::say::Verdict;
@@ -38,7 +38,7 @@ pub(crate) static VIEW: View = View {
         ),
     ],
     check,
-    run: Run::Prints(run),
+    run: AnswerFn::Prints(run),
     ..View::PLAIN
 };
 
@@ -70,12 +70,12 @@ fn run(config: &Config, tape: &Tape, out: &mut Out) -> Result<Verdict> {
     }
     config.shown.rows(0);
     let question = &context.question;
-    let look = Look { base: config.base(), clock, open: tape.session().window_open, files: own.show_files };
+    let look = StraceLook { base: config.base(), clock, open: tape.session().window_open, files: own.show_files };
     let mut lines = Lines::new(&mut *out, look, config.max_events);
     let events = Events { question };
     let coverage = Scan::candidates(question).stream(&events, [], &mut lines);
     config.shown.rows(usize::try_from(lines.finish()?).unwrap_or(usize::MAX));
     coverage.tell(&mut context.question.loss);
     losses::tell_filtered(&context, out);
-    losses::end(&context, out, false, Listed::Nothing)
+    losses::end(&context, out, false, ListedLoss::Nothing)
 }

@@ -9,7 +9,7 @@ use crate::table::load::{Base, Loaded, OpenCalls};
 use crate::table::question::Question;
 use crate::table::scan::Coverage;
 use crate::table::scan::carry::Rows;
-use crate::table::scan::later::Timed;
+use crate::table::scan::later::HasTime;
 use crate::table::scan::stream::{Piece, Source};
 
 /// Reads what passes the filters.
@@ -22,11 +22,11 @@ pub(super) struct Events<'a> {
 /// What the events of a segment have in common.
 #[derive(Debug, Default)]
 pub(super) struct Part {
-    /// Its calls; None: they cannot be read.
+    /// Calls of the part; None: they cannot be read.
     pub calls: Option<Loaded>,
-    /// Its signals, of all processes: what was sent is known when it is taken.
+    /// Signals of the part, of all processes: what was sent is known when it is taken.
     pub signals: Vec<SignalEvent>,
-    /// Its process events, likewise.
+    /// Process events of the part, of all processes.
     pub life: Vec<ProcessEvent>,
     /// Its tasks, if it has no calls.
     tasks: Dict,
@@ -44,7 +44,7 @@ impl Part {
 pub(super) struct Event {
     /// When, CLOCK_MONOTONIC.
     pub ts: u64,
-    /// What.
+    /// What happened.
     pub what: What,
 }
 
@@ -59,7 +59,7 @@ pub(super) enum What {
     Life(u32),
 }
 
-impl Timed for Event {
+impl HasTime for Event {
     fn key(&self) -> (u64, u8) {
         let order = match self.what {
             What::Signal(_) => 1,

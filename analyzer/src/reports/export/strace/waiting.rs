@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::table::calls::CallInfo;
-use crate::table::scan::later::Timed;
+use crate::table::scan::later::HasTime;
 
 /// What waits for its time.
 #[derive(Debug)]
@@ -19,9 +19,9 @@ pub(super) struct Due {
 /// A part of a call's line.
 #[derive(Debug)]
 pub(super) enum Text {
-    /// It begins.
+    /// The beginning of the line.
     Begin(Vec<u8>),
-    /// It ends: its other arguments, and its result.
+    /// The end of the line: the other arguments, and the result.
     End {
         /// The call.
         call: Arc<CallInfo>,
@@ -32,7 +32,7 @@ pub(super) enum Text {
     },
 }
 
-impl Timed for Due {
+impl HasTime for Due {
     fn key(&self) -> (u64, u8) {
         match self.what {
             Text::End { .. } => (self.ts, 0),
