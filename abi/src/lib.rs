@@ -48,7 +48,7 @@ pub use errno::{errno_name, errno_text, is_restart};
 pub use flags::{FlagForm, FlagSet, FlagStyle, clock_flags, open_flags, protocol_flags, sockopt_flags};
 pub use iouring::{aio_op_name, iouring_op_name};
 pub use names::{NO_CALL, all, display_name, name, number};
-pub use near::nearest;
+pub use near::{Habits, instead_of, nearest};
 pub use plain::{plain, plain_json};
 pub use private::{FUTEX_WORDS, captured_class};
 pub use select::{EventTerm, SelectError, Selection, glob_matches};

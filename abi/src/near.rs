@@ -31,6 +31,14 @@ fn limit(name: &[u8], known: &[u8]) -> usize {
     if name.first() == known.first() { ((name.len() + 1) / 3).clamp(1, 3) } else { 1 }
 }
 
+/// Words that other programs take, and for those of each row what to type here.
+pub type Habits = [(&'static [&'static str], &'static str)];
+
+/// What `habits` have for `word`.
+pub fn instead_of(habits: &Habits, word: &str) -> Option<&'static str> {
+    habits.iter().find(|(words, _)| words.contains(&word)).map(|(_, text)| *text)
+}
+
 /// Up to three of `known` similar to `name`, the nearest first: at most a third of its length away, and at most three edits.
 /// Upper case counts as lower case.
 pub fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Vec<&'a str> {

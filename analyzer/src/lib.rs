@@ -1,6 +1,7 @@
 //! The work behind `analyze`: read a tape, answer a question about it as text, JSON or CSV.
 //!
-//! Folders are storeys, and imports only point down (tests/storeys.rs):
+//! Folders are storeys, and imports only point down (tests/storeys.rs); below all of them are `systape-answers`, what events mean and how values are
+//! printed, and `systape-events`, filters, segments, sums and losses:
 //!
 //! | storey | what is there |
 //! |---|---|
@@ -8,11 +9,6 @@
 //! | `cli` | reads the command line, opens the tape, calls a view; says why an answer is empty |
 //! | `reports` | one file a report, each with its [`View`](exercise::View) |
 //! | `asked` | the command line as typed and settled; what a view is |
-//! | `lines` | rows of the listing, of calls and of other events |
-//! | `derive` | state machines: processes, signals, run states, connections, block I/O, paths, stacks; the summary |
-//! | `render` | values as text, JSON, CSV |
-//! | `table` | filters, segments, sums by keys, losses |
-//! | `values` | times, numbers, names, output, messages |
 //!
 //! Nothing of the machine `analyze` runs on is looked at (no /proc, /sys, locale, timezone): the same tape gives the same
 //! bytes everywhere; `cli::sandbox` gives up what is not needed for that. Recording and the layout of tapes are left to
@@ -26,19 +22,14 @@
 
 mod asked;
 mod cli;
-mod derive;
 pub mod frames;
-mod lines;
-mod render;
 mod reports;
-mod table;
-mod values;
 
 pub use cli::run::{run, run_confined};
 #[cfg(target_os = "linux")]
-pub use derive::stacks::debug_files::READER;
+pub use systape_answers::derive::stacks::debug_files::READER;
 #[cfg(target_os = "linux")]
-pub use values::{debuginfod::FETCHER, fetcher::run_fetcher};
+pub use systape_answers::values::{debuginfod::FETCHER, fetcher::run_fetcher};
 
 /// What tests and benches use besides; nothing else may.
 #[cfg(feature = "exercise")]
@@ -48,18 +39,18 @@ pub mod exercise {
     pub use crate::cli::parse::{Asked, parse, union};
     pub use crate::cli::sandbox::{RemainingRights, enter};
     pub use crate::cli::views::{VIEWS, tables};
-    pub use crate::derive::stacks::of::Of;
-    pub use crate::derive::stacks::weight::Metric;
-    pub use crate::derive::summary::collect::collect;
-    pub use crate::derive::summary::mode::SummaryMode;
-    pub use crate::derive::summary::plan::Plan;
-    pub use crate::render::loghist::LogHist;
-    pub use crate::render::out::Out;
-    pub use crate::render::sink::names;
     pub use crate::reports::Context;
     pub use crate::reports::listing::run as listing;
-    pub use crate::table::loss::{CAUSES, cause_name, cause_text, remedy};
-    pub use crate::table::stream::{Loose, Merger, Part as StreamPart};
-    pub use crate::values::glob::matches;
-    pub use crate::values::timespec::duration;
+    pub use systape_answers::derive::stacks::of::Of;
+    pub use systape_answers::derive::stacks::weight::Metric;
+    pub use systape_answers::derive::summary::collect::collect;
+    pub use systape_answers::derive::summary::mode::SummaryMode;
+    pub use systape_answers::derive::summary::plan::Plan;
+    pub use systape_answers::render::loghist::LogHist;
+    pub use systape_answers::render::out::Out;
+    pub use systape_answers::render::sink::names;
+    pub use systape_events::loss::{CAUSES, cause_name, cause_text, remedy};
+    pub use systape_events::stream::{Loose, Merger, Part as StreamPart};
+    pub use systape_events::values::glob::matches;
+    pub use systape_events::values::timespec::duration;
 }

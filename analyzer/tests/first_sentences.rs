@@ -14,7 +14,7 @@ use syn::visit::Visit;
 mod sources;
 
 /// First sentences that fail, of each crate; all of `schemas` is generated.
-const MOST: [(&str, usize); 10] = [
+const MOST: [(&str, usize); 12] = [
     ("abi", 0),
     ("cli", 0),
     ("format", 0),
@@ -22,7 +22,9 @@ const MOST: [(&str, usize); 10] = [
     ("symbols", 0),
     ("bpf", 0),
     ("recorder", 1),
-    ("analyzer", 45),
+    ("events", 0),
+    ("answers", 42),
+    ("analyzer", 1),
     ("sql", 1),
     ("benches", 61),
 ];

@@ -16,8 +16,8 @@ mod sources;
 const MOST: usize = 57;
 
 /// Crates with names of their own; all of `schemas` is generated.
-const CRATES: [&str; 10] =
-    ["abi", "analyzer", "benches", "bpf", "cli", "format", "recorder", "sql", "symbols", "unwind"];
+const CRATES: [&str; 12] =
+    ["abi", "analyzer", "answers", "benches", "bpf", "cli", "events", "format", "recorder", "sql", "symbols", "unwind"];
 
 /// Folders whose files are generated, or programs that are planted and measured.
 const NOT_OURS: [&str; 2] = ["reports/export/proto/", "why/cases/"];

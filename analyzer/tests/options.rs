@@ -70,7 +70,7 @@ const ELSEWHERE: [&str; 8] = [
     "families",
     // needs a finding about several files: tests/why.rs
     "expand",
-    // other names for cgroups: table/in_cgroup.rs
+    // other names for cgroups: events/src/in_cgroup.rs
     "units",
     "containers",
     "pods",

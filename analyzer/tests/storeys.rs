@@ -15,7 +15,7 @@ use syn::visit::Visit;
 mod sources;
 
 /// Each crate's folders and files, the lowest storey first.
-const STOREYS: [(&str, &str); 12] = [
+const STOREYS: [(&str, &str); 14] = [
     (
         "abi",
         "abi errno flags iouring names near rest si_code signal signo tcp uapi private value desc descriptors struct_text \
@@ -44,7 +44,13 @@ const STOREYS: [(&str, &str); 12] = [
         "own machine kernel rings tape foreign mappings probes descriptors tracepoints options calls triggers stacks \
          flight config ledger load tasks encode pipeline run commands",
     ),
-    ("analyzer", "values table render derive lines asked reports cli frames"),
+    (
+        "events",
+        "values calls kin stream table empty_path fired group in_cgroup picked filter loss families load question \
+         call_files moved scan",
+    ),
+    ("answers", "values render derive lines"),
+    ("analyzer", "asked reports cli frames"),
     ("sql", "bounds columns exact headings out plan args check tables export pairs texts engine query"),
     ("e2e", "blocks call elf lab rows sockets disk more probes stacks strace damage facts"),
     (

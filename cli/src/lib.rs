@@ -20,11 +20,3 @@ pub use shell::words;
 pub use size::size;
 pub use stop::{Stop, unknown};
 pub use version::version;
-
-/// Words that other programs take, and for those of each row what to type here.
-pub type Habits = [(&'static [&'static str], &'static str)];
-
-/// What `habits` have for `word`.
-pub fn instead_of(habits: &Habits, word: &str) -> Option<&'static str> {
-    habits.iter().find(|(words, _)| words.contains(&word)).map(|(_, text)| *text)
-}

@@ -108,7 +108,7 @@ fn what_may_hang_in_proc_is_read_with_patience() {
 fn words_of_others_are_shown_in_one_way() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     let mut files = Vec::new();
-    for part in ["recorder", "cli", "symbols", "unwind", "analyzer", "format", "sql"] {
+    for part in ["recorder", "cli", "symbols", "unwind", "analyzer", "answers", "events", "format", "sql"] {
         sources(&root.join(part).join("src"), &mut files);
     }
     assert!(files.len() > 500, "{}", files.len());

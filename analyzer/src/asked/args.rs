@@ -9,8 +9,8 @@ use clap::Parser;
 use systape_cli::Generate;
 
 use crate::asked::sort::Sort;
-use crate::render::form::{Color, Format};
-use crate::render::stamp::TimeBase;
+use systape_answers::render::form::{Color, Format};
+use systape_answers::render::stamp::TimeBase;
 
 /// What was typed.
 #[derive(Clone, Debug, Default, Parser)]

@@ -11,16 +11,16 @@ use systape_abi::Selection;
 use self::view::{Operands, Several, View};
 use crate::asked::args::Args;
 use crate::asked::sort::Sort;
-use crate::lines::events::kind::Wanted;
-use crate::lines::text::Look;
-use crate::render::form::Format;
-use crate::render::stamp::TimeBase;
-use crate::table::filter::Filters;
-use crate::table::in_cgroup::InCgroup;
-use crate::values::output;
-use crate::values::say::Shown;
-use crate::values::tapes::found;
-use crate::values::timespec;
+use systape_answers::lines::events::kind::Wanted;
+use systape_answers::lines::text::Look;
+use systape_answers::render::form::Format;
+use systape_answers::render::stamp::TimeBase;
+use systape_answers::values::output;
+use systape_answers::values::say::Shown;
+use systape_answers::values::tapes::found;
+use systape_events::filter::Filters;
+use systape_events::in_cgroup::InCgroup;
+use systape_events::values::timespec;
 
 /// The operands, as [`Config`] has them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

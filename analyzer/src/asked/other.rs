@@ -9,8 +9,8 @@ use systape_format::Error;
 
 use crate::asked::config::Config;
 use crate::asked::config::view::Operands;
-use crate::values::spool::STDIN;
-use crate::values::words::shell;
+use systape_answers::values::spool::STDIN;
+use systape_events::values::words::shell;
 
 /// Most files of an archive that are looked at.
 const MOST: usize = 10_000;

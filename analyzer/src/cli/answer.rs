@@ -12,17 +12,18 @@ use crate::asked::config::Config;
 use crate::asked::config::view::AnswerFn;
 use crate::asked::other;
 use crate::cli::{habits, nothing, parse, views};
-use crate::render::form::Format;
-use crate::render::out::{Out, TakesRows};
-use crate::render::stamp::TimeBase;
-use crate::table::fired;
-use crate::table::kin;
-use crate::table::loss::miss_text;
-use crate::table::question;
-use crate::values::open::look;
-use crate::values::output::NewFile;
-use crate::values::say::{BadUsage, Verdict};
-use crate::values::words::shell;
+use systape_answers::render::form::Format;
+use systape_answers::render::out::{Out, TakesRows};
+use systape_answers::render::stamp::TimeBase;
+use systape_answers::values::open::look;
+use systape_answers::values::output::NewFile;
+use systape_answers::values::say::Verdict;
+use systape_events::fired;
+use systape_events::kin;
+use systape_events::loss::miss_text;
+use systape_events::question;
+use systape_events::values::bad_usage::BadUsage;
+use systape_events::values::words::shell;
 
 /// Refuses a file that cannot be a tape, and names the report that it resembles.
 pub(crate) fn check_name(file: &Path) -> Result<()> {

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::process::Command;
 
 use crate::cli::views::VIEWS;
-use crate::values::words::escaped;
+use systape_events::values::words::escaped;
 
 /// The program.
 const PROGRAM: &str = "analyze-sql";
@@ -22,7 +22,7 @@ pub(crate) const WORDS: [(&str, &str); 4] = [
 ];
 
 /// Forms that are made by another word.
-const OTHERS: &systape_cli::Habits = &[
+const OTHERS: &systape_abi::Habits = &[
     (&["html", "page", "report"], "analyze report -o FILE"),
     (&["svg", "flamegraph", "flame"], "analyze callgraph --svg FILE"),
     (&["folded", "speedscope", "collapsed", "firefox", "stackcollapse"], "analyze callgraph --folded"),
@@ -78,7 +78,7 @@ pub(crate) fn asked(words: &[OsString]) -> Asked {
             let known: Vec<&str> = forms().map(|(form, _)| form).collect();
             let near = systape_abi::nearest(form, known.iter().copied());
             let near = near.first().map(|name| format!("; did you mean '{name}'?"));
-            let other = || systape_cli::instead_of(OTHERS, form).map(|text| format!("; type '{text}'"));
+            let other = || systape_abi::instead_of(OTHERS, form).map(|text| format!("; type '{text}'"));
             let near = near.or_else(other).unwrap_or_default();
             Asked::Unknown(format!("there is no export '{}': {}{near}", escaped(form.as_bytes()), known.join(", ")))
         }

@@ -12,12 +12,12 @@ use systape_format::reader::{Feed, Tape};
 use crate::asked::config::Config;
 use crate::asked::config::view::BeginAnswer;
 use crate::cli::answer::no_wall_clock;
-use crate::render::out::Out;
-use crate::table::loss::miss_text;
-use crate::values::arriving::Arriving;
-use crate::values::open::look;
-use crate::values::say::Verdict;
-use crate::values::spool::{self, STDIN};
+use systape_answers::render::out::Out;
+use systape_answers::values::arriving::Arriving;
+use systape_answers::values::open::look;
+use systape_answers::values::say::Verdict;
+use systape_answers::values::spool::{self, STDIN};
+use systape_events::loss::miss_text;
 
 /// The tape that `config` names, from its beginning.
 ///

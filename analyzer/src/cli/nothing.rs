@@ -7,12 +7,12 @@ use systape_format::model::{Family, Task};
 use systape_format::reader::Tape;
 
 use crate::asked::config::Config;
-use crate::render::form::Format;
-use crate::render::table::seconds;
-use crate::table::families;
-use crate::table::question::Question;
-use crate::values::timespec::Edge;
-use crate::values::words::escaped;
+use systape_answers::render::form::Format;
+use systape_answers::render::table::seconds;
+use systape_events::families;
+use systape_events::question::Question;
+use systape_events::values::timespec::Edge;
+use systape_events::values::words::escaped;
 
 /// Most names and numbers that are examined: with more of them the message does not list what is absent.
 const MOST: usize = 65_536;
@@ -202,7 +202,8 @@ fn given(config: &Config, tape: &Tape, there: &There) -> Vec<GivenFilter> {
         add(text, none, &|| format!("the tape has users {}", some(there.uids.iter())));
     }
     if !filters.comms.is_empty() {
-        let fits = |comm: &[u8]| filters.comms.iter().any(|glob| crate::values::glob::matches(glob.as_bytes(), comm));
+        let fits =
+            |comm: &[u8]| filters.comms.iter().any(|glob| systape_events::values::glob::matches(glob.as_bytes(), comm));
         let none = !there.comms.iter().any(|comm| fits(comm));
         add(format!("--comm={}", filters.comms.join(",")), none, &|| names(filters.comms.first(), there));
     }
@@ -231,7 +232,7 @@ fn given(config: &Config, tape: &Tape, there: &There) -> Vec<GivenFilter> {
     }
     if let Some(least) = filters.longer_than {
         let none = of_calls && there.longest.is_some_and(|longest| longest <= least);
-        let longest = crate::values::words::span(there.longest.unwrap_or_default());
+        let longest = systape_events::values::words::span(there.longest.unwrap_or_default());
         add("--duration".into(), none, &|| format!("the longest call that is stored took {longest}"));
     }
     if filters.failure {

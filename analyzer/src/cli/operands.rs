@@ -9,9 +9,9 @@ use crate::asked::config::Files;
 use crate::asked::config::view::{Operands, View};
 use crate::cli::habits;
 use crate::cli::views;
-use crate::table::group::by::GroupKey;
-use crate::values::open::DEFAULT_TAPE;
-use crate::values::spool::{Offered, STDIN};
+use systape_answers::values::open::DEFAULT_TAPE;
+use systape_answers::values::spool::{Offered, STDIN};
+use systape_events::group::by::GroupKey;
 
 /// The files for `view`; the first `words` of `args` name the view. `offered` says what standard input has, if nothing is named.
 ///

@@ -17,7 +17,7 @@ use crate::cli::beside;
 use crate::cli::habits;
 use crate::cli::operands;
 use crate::cli::views::{self, VIEWS};
-use crate::values::spool;
+use systape_answers::values::spool;
 
 const EXAMPLES: &str = "\
 Examples:

@@ -20,16 +20,17 @@ use crate::cli::sandbox;
 use crate::cli::sandbox::RemainingRights;
 use crate::cli::several;
 use crate::cli::views;
-use crate::render::form::Format;
-use crate::render::out::Out;
-use crate::values::debuginfod;
-use crate::values::open::{DEFAULT_TAPE, open};
-use crate::values::output;
-use crate::values::progress;
-use crate::values::say::{BadUsage, Verdict, complain};
-use crate::values::spill;
-use crate::values::spool::{self, Spool};
-use crate::values::tapes;
+use systape_answers::render::form::Format;
+use systape_answers::render::out::Out;
+use systape_answers::values::debuginfod;
+use systape_answers::values::open::{DEFAULT_TAPE, open};
+use systape_answers::values::output;
+use systape_answers::values::progress;
+use systape_answers::values::say::{Verdict, complain};
+use systape_answers::values::spool::{self, Spool};
+use systape_answers::values::tapes;
+use systape_events::values::bad_usage::BadUsage;
+use systape_events::values::spill;
 
 /// The question could not be answered.
 const FAILED: u8 = 1;
@@ -89,7 +90,8 @@ fn resolve(words: impl IntoIterator<Item = OsString>, confined: bool) -> ExitCod
         complain(&format!("reads {DEFAULT_TAPE}, as no tape is named"));
     }
     let answered = answer(&config, confined);
-    status(answered.and_then(|verdict| spill::end().map(|()| verdict)), config.fail_on_loss)
+    let spilled = |verdict| spill::end().map(|text| text.iter().for_each(|text| complain(text))).map(|()| verdict);
+    status(answered.and_then(spilled), config.fail_on_loss)
 }
 
 /// Prints output that needs no tape.
@@ -164,7 +166,7 @@ fn answer(config: &Config, confined: bool) -> Result<Verdict> {
     }
     // one that judges a tape shows how far it is
     if !matches!(config.view.run, AnswerFn::Judges { .. }) {
-        progress::begin(crate::values::words::escaped(config.file.as_os_str().as_encoded_bytes()));
+        progress::begin(systape_events::values::words::escaped(config.file.as_os_str().as_encoded_bytes()));
     }
     let opened = match input {
         Some(input) => input.fill().and_then(|file| Tape::from_file(file).context("standard input")),

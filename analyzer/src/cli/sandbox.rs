@@ -18,7 +18,7 @@ use anyhow::Result;
 
 use crate::asked::config::Config;
 use crate::asked::config::view::Operands;
-use crate::values::output::NewFile;
+use systape_answers::values::output::NewFile;
 
 /// The remaining rights.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

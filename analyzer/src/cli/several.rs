@@ -16,13 +16,14 @@ use crate::asked::config::view::{AnswerFn, Several};
 use crate::cli::answer::{self, check_name};
 use crate::cli::nothing;
 use crate::cli::views;
-use crate::render::label::{Head, LabelledLines};
-use crate::render::out::Out;
 use crate::reports::named::TAPES;
-use crate::values::open::open;
-use crate::values::output::{self, NewFile, line};
-use crate::values::say::{BadUsage, Verdict, complain};
-use crate::values::spool;
+use systape_answers::render::label::{Head, LabelledLines};
+use systape_answers::render::out::Out;
+use systape_answers::values::open::open;
+use systape_answers::values::output::{self, NewFile, line};
+use systape_answers::values::say::{Verdict, complain};
+use systape_answers::values::spool;
+use systape_events::values::bad_usage::BadUsage;
 
 /// Refuses names that stand for no tape among several.
 ///

@@ -11,12 +11,12 @@ use super::defs::SYSCALLS;
 use super::make::Maker;
 use super::values::{Argument, NONE, Values};
 use super::{Batch, Frame, FrameField};
-use crate::lines::json::args::Arguments;
-use crate::lines::row::{self, CallOutcome, Duration};
-use crate::table::filter::failed;
-use crate::table::load::{Base, FdPath, Loaded, OpenCalls};
-use crate::table::loss::Hole;
-use crate::table::scan::carry::Rows;
+use systape_answers::lines::json::args::Arguments;
+use systape_answers::lines::row::{self, CallOutcome, Duration};
+use systape_events::filter::failed;
+use systape_events::load::{Base, FdPath, Loaded, OpenCalls};
+use systape_events::loss::Hole;
+use systape_events::scan::carry::Rows;
 
 impl Frame<'_> {
     /// The `rows` of a segment: the wanted columns of those that the listing shows.

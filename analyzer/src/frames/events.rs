@@ -13,10 +13,10 @@ use systape_format::tables::TableRows;
 use super::make::Maker;
 use super::values::{NONE, Values};
 use super::{Batch, Frame, defs, stored};
-use crate::derive::net::words::{address, protocol_name};
-use crate::lines::row::incomplete;
-use crate::table::filter::failed;
-use crate::table::loss::{cause_name, cause_text, cut_text, family_name, finding_text, is_loss, miss_text};
+use systape_answers::derive::net::words::{address, protocol_name};
+use systape_answers::lines::row::incomplete;
+use systape_events::filter::failed;
+use systape_events::loss::{cause_name, cause_text, cut_text, family_name, finding_text, is_loss, miss_text};
 
 type Read = Result<Batch, systape_format::Error>;
 

@@ -12,8 +12,8 @@ use systape_format::table::TableDef;
 use super::fields::{self, FrameField};
 use super::views::Report;
 use super::{Batch, Frame, defs, stored};
-use crate::derive::stacks::names::Names;
-use crate::table::loss::family_name;
+use systape_answers::derive::stacks::names::Names;
+use systape_events::loss::family_name;
 
 type Read = for<'a, 'b> fn(&Frame<'a>, &Segment<'b>, &Dict) -> Result<Batch, systape_format::Error>;
 

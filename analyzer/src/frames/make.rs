@@ -5,9 +5,9 @@ use systape_format::table::{TableDef, Type};
 
 use super::fields::{FrameField, Shows};
 use super::values::{NONE, Values};
-use crate::render::json::lossless;
-use crate::render::row::{some, user};
-use crate::values::clock::{self, Clock};
+use systape_answers::render::json::lossless;
+use systape_answers::render::row::{some, user};
+use systape_events::values::clock::{self, Clock};
 
 /// A number of a task; None: not known.
 type Number = fn(&Task) -> Option<u32>;

@@ -34,19 +34,19 @@ use self::make::CommonValues;
 pub use self::make::utf8;
 pub use self::values::{Argument, NONE, Values};
 use crate::cli::sandbox::{self, RemainingRights};
-use crate::derive::stacks::names::Names;
 use crate::reports::losses::LOSS_LINES;
-use crate::table::families;
-use crate::table::filter::{Filters, Scope};
-use crate::table::loss::{Hole, miss_text};
-use crate::table::question::{self, Question};
-use crate::table::scan::carry;
-use crate::values::clock::{Clock, rfc3339};
-use crate::values::open::open;
-use crate::values::output;
-use crate::values::tapes::found;
-use crate::values::timespec::Edge;
-pub use crate::values::words::escaped;
+use systape_answers::derive::stacks::names::Names;
+use systape_answers::values::open::open;
+use systape_answers::values::output;
+use systape_answers::values::tapes::found;
+use systape_events::families;
+use systape_events::filter::{Filters, Scope};
+use systape_events::loss::{Hole, miss_text};
+use systape_events::question::{self, Question};
+use systape_events::scan::carry;
+use systape_events::values::clock::{Clock, rfc3339};
+use systape_events::values::timespec::Edge;
+pub use systape_events::values::words::escaped;
 
 /// Rows of a report, or of tasks, roughly.
 const ABOUT_REPORT: usize = 10_000;
@@ -162,7 +162,8 @@ pub fn source(path: &Path) -> Result<Source> {
     let tape = open(path)?;
     let session = tape.session();
     let clock: Clock = question::clock(&tape);
-    let date = clock.real(session.window_open).map(|real| rfc3339(crate::values::clock::Real::known(real.first)));
+    let date =
+        clock.real(session.window_open).map(|real| rfc3339(systape_events::values::clock::Real::known(real.first)));
     let common = CommonValues {
         host: Some(session.hostname.clone()).filter(|host| !host.is_empty()),
         date: date.and_then(|text| text.get(..10).map(str::to_owned)),
@@ -218,7 +219,7 @@ impl Source {
             }
         }
         if let (Rows::Calls, Some(calls), Some(there)) = (&table.rows, &bounds.calls, &info.calls) {
-            let book = crate::table::calls::CallBook::new(self.tape.session());
+            let book = systape_events::calls::CallBook::new(self.tape.session());
             if !there.iter().any(|call| calls.contains(&book.get(*call).name)) {
                 return false;
             }

@@ -8,7 +8,7 @@ use systape_format::reader::{Segment, Tape};
 use super::events::stack_id;
 use super::make::Maker;
 use super::{Batch, Frame, defs};
-use crate::derive::stacks::names::Names;
+use systape_answers::derive::stacks::names::Names;
 
 /// Each thread as it was last known, by its number. The tape notes what of it cannot be read.
 fn threads(tape: &Tape) -> BTreeMap<u32, Task> {

@@ -10,10 +10,10 @@ use super::make::{CommonValues, Maker};
 use super::values::Values;
 use super::{Batch, fields::FrameField};
 use crate::cli::{answer, views};
-use crate::render::by::BY;
-use crate::render::cell::{Cell, Known};
-use crate::render::out::TakesRows;
-use crate::render::row::Row;
+use systape_answers::render::by::BY;
+use systape_answers::render::cell::{Cell, Known};
+use systape_answers::render::out::TakesRows;
+use systape_answers::render::row::Row;
 
 /// Rows of a batch.
 const BATCH: usize = 8192;

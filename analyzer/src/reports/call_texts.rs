@@ -3,10 +3,10 @@
 use rustc_hash::FxHashMap;
 
 use super::Context;
-use crate::derive::runs::InCall;
-use crate::lines::text::{self, Look};
-use crate::lines::value::ValueScratch;
-use crate::table::load::{Base, Loaded, OpenCalls};
+use systape_answers::derive::runs::InCall;
+use systape_answers::lines::text::{self, Look};
+use systape_answers::lines::value::ValueScratch;
+use systape_events::load::{Base, Loaded, OpenCalls};
 
 /// Most characters of a call's arguments.
 const SHORT: usize = 60;

@@ -16,16 +16,16 @@ use crate::asked::config::view::Part::{All, Keys, Maybe};
 use crate::asked::config::view::{AnswerFn, CALLS, CPUS, Follows, Own, PATHS, Reads, Rows, Several, TASKS, View};
 use crate::asked::options::stacks::Below;
 use crate::asked::sort::Sort;
-use crate::derive::stacks::lines::STACK;
-use crate::lines::tables as lines;
-use crate::render::by;
-use crate::render::form::Format;
-use crate::render::out::Out;
-use crate::table::families;
-use crate::table::loss::{ListedLoss, family_name};
-use crate::table::question::Question;
-use crate::values::say::Verdict;
-use crate::values::words::escaped;
+use systape_answers::derive::stacks::lines::STACK;
+use systape_answers::lines::tables as lines;
+use systape_answers::render::by;
+use systape_answers::render::form::Format;
+use systape_answers::render::out::Out;
+use systape_answers::values::say::Verdict;
+use systape_events::families;
+use systape_events::loss::{ListedLoss, family_name};
+use systape_events::question::Question;
+use systape_events::values::words::escaped;
 
 /// The listing.
 pub(crate) static LISTING: View = View {
@@ -273,7 +273,7 @@ fn tell_not_recorded(config: &Config, tape: &Tape, summary: bool, out: &mut Out)
 
 /// That `record` kept only some events of a tracepoint; None = it kept all.
 fn only_some(name: &str, session: &Session) -> Option<String> {
-    let recorded = crate::table::calls::recorded(session)?;
+    let recorded = systape_events::calls::recorded(session)?;
     let (category, event) = name.split_once(':')?;
     let names =
         |term: &&EventTerm| !term.negated && glob_matches(&term.family, category) && glob_matches(&term.event, event);
@@ -292,7 +292,7 @@ fn not_selected(asked: &Selection, session: &Session) -> Option<String> {
     if session.selection.is_empty() {
         return None;
     }
-    let recorded = crate::table::calls::recorded(session)?;
+    let recorded = systape_events::calls::recorded(session)?;
     let words: Vec<_> = session.selection.iter().map(|words| String::from_utf8_lossy(words)).collect();
     let absent = |nr: &u32| asked.positively_names(Abi::X86_64, *nr) && !recorded.contains(Abi::X86_64, *nr);
     let names: Vec<&str> = systape_abi::all(Abi::X86_64).filter(|(nr, _)| absent(nr)).map(|(_, name)| name).collect();

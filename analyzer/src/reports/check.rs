@@ -14,14 +14,14 @@ use systape_format::repair::{Holes, Lost, TapeHole, holes};
 use crate::asked::config::Config;
 use crate::asked::config::view::Part::All;
 use crate::asked::config::view::{AnswerFn, Rows, View};
-use crate::render::cell::Cell;
-use crate::render::form::Form;
-use crate::render::out::Out;
-use crate::render::row::{Judgement, Row};
-use crate::table::loss::{family_name, finding_text, seconds};
-use crate::values::output::line;
-use crate::values::say::Verdict;
-use crate::values::words::escaped;
+use systape_answers::render::cell::Cell;
+use systape_answers::render::form::Form;
+use systape_answers::render::out::Out;
+use systape_answers::render::row::{Judgement, Row};
+use systape_answers::values::output::line;
+use systape_answers::values::say::Verdict;
+use systape_events::loss::{family_name, finding_text, seconds};
+use systape_events::values::words::escaped;
 
 systape_format::tables! {
     /// One row: what was found.

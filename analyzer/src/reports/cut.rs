@@ -19,16 +19,17 @@ use super::repair::{Copied, create, fill, sync};
 use crate::asked::config::Config;
 use crate::asked::config::view::Part::All;
 use crate::asked::config::view::{AnswerFn, Operands, Own, Rows, View};
-use crate::derive::{fds, paths};
-use crate::render::out::Out;
-use crate::render::row::{Judgement, Row};
-use crate::render::table::seconds;
-use crate::table::calls::CallBook;
-use crate::table::families;
-use crate::table::filter::Scope;
-use crate::table::{kin, question};
-use crate::values::output::{NewFile, line};
-use crate::values::say::{BadUsage, Verdict};
+use systape_answers::derive::{fds, paths};
+use systape_answers::render::out::Out;
+use systape_answers::render::row::{Judgement, Row};
+use systape_answers::render::table::seconds;
+use systape_answers::values::output::{NewFile, line};
+use systape_answers::values::say::Verdict;
+use systape_events::calls::CallBook;
+use systape_events::families;
+use systape_events::filter::Scope;
+use systape_events::values::bad_usage::BadUsage;
+use systape_events::{kin, question};
 
 systape_format::tables! {
     /// One row: the cut, and what the tape lacks.

@@ -17,20 +17,20 @@ use self::whole::{Line, WHOLE};
 use crate::asked::config::Config;
 use crate::asked::config::view::Part::{All, Keys as KeysPart};
 use crate::asked::config::view::{AnswerFn, CALLS, CPUS, Operands, Own, PATHS, Rows, TASKS, View};
-use crate::render::by;
-use crate::render::form::Form;
-use crate::render::keys::with_keys;
-use crate::render::mark;
-use crate::render::out::Out;
-use crate::render::rank::{Rank, more};
-use crate::render::row::Judgement;
-use crate::render::table::{Table, millis};
-use crate::table::group::by::GroupKey;
-use crate::values::open::open;
-use crate::values::output::line;
-use crate::values::say::Verdict;
-use crate::values::timespec;
-use crate::values::words::{escaped, span};
+use systape_answers::render::by;
+use systape_answers::render::form::Form;
+use systape_answers::render::keys::with_keys;
+use systape_answers::render::mark;
+use systape_answers::render::out::Out;
+use systape_answers::render::rank::{Rank, more};
+use systape_answers::render::row::Judgement;
+use systape_answers::render::table::{Table, millis};
+use systape_answers::values::open::open;
+use systape_answers::values::output::line;
+use systape_answers::values::say::Verdict;
+use systape_events::group::by::GroupKey;
+use systape_events::values::timespec;
+use systape_events::values::words::{escaped, span};
 
 /// What is asked.
 pub(crate) static VIEW: View = View {

@@ -10,19 +10,19 @@ use super::{Context, losses};
 use crate::asked::config::Config;
 use crate::asked::config::view::Part::All;
 use crate::asked::config::view::{AnswerFn, Own, Rows, TASKS, View};
-use crate::derive::environments::{StartedProgram, StartedPrograms, Variable};
-use crate::render::out::Out;
-use crate::render::rank::more;
-use crate::render::row::{Row, some, user};
-use crate::render::table::{Table, seconds};
-use crate::table::families;
-use crate::table::loss::ListedLoss;
-use crate::table::scan::Scan;
-use crate::values::glob;
-use crate::values::order::InOrder as _;
-use crate::values::output::line;
-use crate::values::say::Verdict;
-use crate::values::words::{escaped, named};
+use systape_answers::derive::environments::{StartedProgram, StartedPrograms, Variable};
+use systape_answers::render::out::Out;
+use systape_answers::render::rank::more;
+use systape_answers::render::row::{Row, some, user};
+use systape_answers::render::table::{Table, seconds};
+use systape_answers::values::output::line;
+use systape_answers::values::say::Verdict;
+use systape_events::families;
+use systape_events::loss::ListedLoss;
+use systape_events::scan::Scan;
+use systape_events::values::glob;
+use systape_events::values::order::InOrder as _;
+use systape_events::values::words::{escaped, named};
 
 systape_format::tables! {
     /// One row for each variable that a program was started with, of those that `record --env` kept, in order of time.

@@ -19,19 +19,19 @@ use super::{Context, losses};
 use crate::asked::config::Config;
 use crate::asked::config::view::Part::{All, Keys};
 use crate::asked::config::view::{AnswerFn, CALLS, CPUS, Own, PATHS, Rows, TASKS, View};
-use crate::derive::paths::names::Name;
-use crate::derive::summary::plan::Plan;
-use crate::lines::tables::LOSSES;
-use crate::render::by;
-use crate::render::form::Format;
-use crate::render::out::Out;
-use crate::render::rank::Rank;
-use crate::table::calls::CallInfo;
-use crate::table::families;
-use crate::table::group::by::GroupKey;
-use crate::table::loss::ListedLoss;
-use crate::values::say::Verdict;
-use crate::values::timespec;
+use systape_answers::derive::paths::names::Name;
+use systape_answers::derive::summary::plan::Plan;
+use systape_answers::lines::tables::LOSSES;
+use systape_answers::render::by;
+use systape_answers::render::form::Format;
+use systape_answers::render::out::Out;
+use systape_answers::render::rank::Rank;
+use systape_answers::values::say::Verdict;
+use systape_events::calls::CallInfo;
+use systape_events::families;
+use systape_events::group::by::GroupKey;
+use systape_events::loss::ListedLoss;
+use systape_events::values::timespec;
 
 systape_format::tables! {
     /// One row for each value of the keys of `--by`, which stand before these columns; `file` without it. What record counted and did not store has no file

@@ -5,10 +5,10 @@ use systape_format::reader::Tape;
 
 use crate::asked::config::Config;
 use crate::asked::options::idle::{Idle, IdleRows};
-use crate::render::mark;
-use crate::render::table::{millis, share};
-use crate::table::filter::Scope;
-use crate::table::question::everyone;
+use systape_answers::render::mark;
+use systape_answers::render::table::{millis, share};
+use systape_events::filter::Scope;
+use systape_events::question::everyone;
 
 /// The line's words for what they are.
 pub(super) const WORDS: &str = "poll, accept, sleep, a pipe, a terminal and the like";

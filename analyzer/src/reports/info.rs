@@ -19,17 +19,17 @@ use self::ledger::Ledger;
 use crate::asked::config::Config;
 use crate::asked::config::view::Part::All;
 use crate::asked::config::view::{AnswerFn, Rows, View};
-use crate::derive::stacks::recorded::Inventory;
-use crate::render::cell::Cell;
-use crate::render::json;
-use crate::render::out::Out;
-use crate::render::row::Row;
-use crate::table::families;
-use crate::table::fired::{self, Fired, fired};
-use crate::table::loss::{cause_name, cause_text, family_name, finding_text, is_loss, miss_text, remedy, seconds};
-use crate::values::clock::{self, Clock};
-use crate::values::output::line;
-use crate::values::say::Verdict;
+use systape_answers::derive::stacks::recorded::Inventory;
+use systape_answers::render::cell::Cell;
+use systape_answers::render::json;
+use systape_answers::render::out::Out;
+use systape_answers::render::row::Row;
+use systape_answers::values::output::line;
+use systape_answers::values::say::Verdict;
+use systape_events::families;
+use systape_events::fired::{self, Fired, fired};
+use systape_events::loss::{cause_name, cause_text, family_name, finding_text, is_loss, miss_text, remedy, seconds};
+use systape_events::values::clock::{self, Clock};
 
 systape_format::tables! {
     /// One row; CSV has a line `name,value` for each column, `null` for what is not known.
@@ -229,7 +229,7 @@ impl<'a> TapeFacts<'a> {
         if let Some(stacks) = &mut stacks {
             unreadable.append(&mut stacks.unreadable);
         }
-        let clock = crate::table::question::clock(tape);
+        let clock = systape_events::question::clock(tape);
         unreadable.extend(without_header(tape, &blocks));
         for miss in tape.misses().tell() {
             if !unreadable.iter().any(|told| told.contains(&miss.why)) {
@@ -497,7 +497,7 @@ impl<'a> TapeFacts<'a> {
             return;
         }
         lines.add("recorded", &printable(session.target.as_bytes()));
-        lines.whole("command", &crate::values::words::shell(&session.arguments));
+        lines.whole("command", &systape_events::values::words::shell(&session.arguments));
         lines.add("selection", &printable(&session.selection.join(&b' ')));
         if !session.call_filters.is_empty() {
             let filters = printable(&session.call_filters.join(&b' '));

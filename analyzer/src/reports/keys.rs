@@ -2,15 +2,15 @@
 
 use systape_format::model::{Session, Task};
 
-use crate::derive::runs::keys::task_text;
-use crate::derive::summary::plan::Plan;
-use crate::render::by::is_value;
-use crate::render::cell::Cell;
-use crate::render::row::{some, user};
-use crate::table::calls::CallBook;
-use crate::table::group::by::GroupKey;
-use crate::table::group::value::Value;
-use crate::values::words::{self, errno_text, escaped};
+use systape_answers::derive::runs::keys::task_text;
+use systape_answers::derive::summary::plan::Plan;
+use systape_answers::render::by::is_value;
+use systape_answers::render::cell::Cell;
+use systape_answers::render::row::{some, user};
+use systape_events::calls::CallBook;
+use systape_events::group::by::GroupKey;
+use systape_events::group::value::Value;
+use systape_events::values::words::{self, errno_text, escaped};
 
 /// Names for the values of keys.
 #[derive(Clone, Copy, Debug)]

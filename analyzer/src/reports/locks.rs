@@ -13,19 +13,19 @@ use crate::asked::config::Config;
 use crate::asked::config::view::Part::All;
 use crate::asked::config::view::{AnswerFn, Own, Rows, TASKS, View};
 use crate::asked::options::idle::Idle;
-use crate::derive::waits::{self, JudgedFutex, Kind, Named, Sum, Threads};
-use crate::render::mark;
-use crate::render::out::Out;
-use crate::render::rank::{self, Few};
-use crate::render::row::Row;
-use crate::render::table::{Table, millis};
-use crate::table::calls::recorded;
-use crate::table::families;
-use crate::table::loss::ListedLoss;
-use crate::table::question::Question;
-use crate::values::output::line;
-use crate::values::say::Verdict;
-use crate::values::words::escaped;
+use systape_answers::derive::waits::{self, JudgedFutex, Kind, Named, Sum, Threads};
+use systape_answers::render::mark;
+use systape_answers::render::out::Out;
+use systape_answers::render::rank::{self, Few};
+use systape_answers::render::row::Row;
+use systape_answers::render::table::{Table, millis};
+use systape_answers::values::output::line;
+use systape_answers::values::say::Verdict;
+use systape_events::calls::recorded;
+use systape_events::families;
+use systape_events::loss::ListedLoss;
+use systape_events::question::Question;
+use systape_events::values::words::escaped;
 
 systape_format::tables! {
     /// One row for each futex of a process that a thread waited for, the one with most of the metric first.

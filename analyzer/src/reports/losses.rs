@@ -8,17 +8,18 @@ use systape_format::model::GapCause;
 use systape_format::reader::Tape;
 
 use super::Context;
-use crate::derive::summary::ledger::{Knowledge, options};
-use crate::lines::LineFormat;
-use crate::lines::json::{Json, gap_row};
-use crate::lines::text::PerfTraceText;
-use crate::render::form::Format;
-use crate::render::out::Out;
-use crate::render::row::Row;
-use crate::table::loss::{ListedLoss, Loss};
-use crate::table::stream::{Loose, Merger};
-use crate::values::output::{TimedLines, line};
-use crate::values::say::Verdict;
+use systape_answers::derive::summary::ledger::{Knowledge, options};
+use systape_answers::lines::LineFormat;
+use systape_answers::lines::json::{Json, gap_row};
+use systape_answers::lines::text::PerfTraceText;
+use systape_answers::render::form::Format;
+use systape_answers::render::out::Out;
+use systape_answers::render::row::Row;
+use systape_answers::values::output::line;
+use systape_answers::values::say::Verdict;
+use systape_events::loss::{ListedLoss, Loss};
+use systape_events::stream::TimedLines;
+use systape_events::stream::{Loose, Merger};
 
 /// Most lines about losses; the rest is only counted.
 pub(crate) const LOSS_LINES: usize = 12;
@@ -121,7 +122,7 @@ pub(crate) fn push<W: TimedLines>(context: &Context<'_>, loss: &Loss, merger: &m
     let session = context.question.tape.session();
     let form: Box<dyn LineFormat + '_> = match context.config.format {
         Format::Text => Box::new(PerfTraceText::new(session, context.config.look, context.stamps())),
-        Format::Json => Box::new(Json::new(session, crate::values::clock::Clock::default())),
+        Format::Json => Box::new(Json::new(session, systape_events::values::clock::Clock::default())),
         Format::Csv => return,
     };
     for gap in &loss.gaps {

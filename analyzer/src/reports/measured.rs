@@ -1,11 +1,11 @@
 //! What a row of sums of calls says, as columns and as text: common to the summary and to rankings.
 
-use crate::derive::summary::hist::QUANTILE_ERROR;
-use crate::derive::summary::stats::Stats;
-use crate::derive::summary::table::Row;
-use crate::render::mark;
-use crate::render::row as record;
-use crate::render::table::millis;
+use systape_answers::derive::summary::hist::QUANTILE_ERROR;
+use systape_answers::derive::summary::stats::Stats;
+use systape_answers::derive::summary::table::Row;
+use systape_answers::render::mark;
+use systape_answers::render::row as record;
+use systape_answers::render::table::millis;
 
 systape_format::tables! {
     /// One row for each value of the keys.

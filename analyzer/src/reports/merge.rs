@@ -16,13 +16,13 @@ use super::repair::{Copied, fill, new_file, sync};
 use crate::asked::config::Config;
 use crate::asked::config::view::Part::All;
 use crate::asked::config::view::{AnswerFn, Operands, Own, Rows, View};
-use crate::render::out::Out;
-use crate::render::row::{Judgement, Row};
-use crate::render::table::seconds;
-use crate::values::open::open;
-use crate::values::output::{NewFile, line};
-use crate::values::say::Verdict;
-use crate::values::words::escaped;
+use systape_answers::render::out::Out;
+use systape_answers::render::row::{Judgement, Row};
+use systape_answers::render::table::seconds;
+use systape_answers::values::open::open;
+use systape_answers::values::output::{NewFile, line};
+use systape_answers::values::say::Verdict;
+use systape_events::values::words::escaped;
 
 systape_format::tables! {
     /// One row: the new tape.

@@ -50,11 +50,11 @@ use systape_format::reader::Tape;
 use systape_format::table::TableDef;
 
 use crate::asked::config::Config;
-use crate::derive::paths::pick;
-use crate::render::columns::{Layout, Lines};
-use crate::render::row::Judgement;
-use crate::render::stamp::{Stamps, TimeBase};
-use crate::table::question::Question;
+use systape_answers::derive::paths::pick;
+use systape_answers::render::columns::{Layout, Lines};
+use systape_answers::render::row::Judgement;
+use systape_answers::render::stamp::{Stamps, TimeBase};
+use systape_events::question::Question;
 
 /// A [`Question`] and the form of its answer.
 #[derive(Debug)]

@@ -1,10 +1,10 @@
 //! Values of keys that mean the same in several tapes: by name, without what is of one boot.
 
-use crate::render::by;
-use crate::render::cell::Cell;
 use crate::reports::keys::RowKeys;
-use crate::table::group::by::GroupKey;
-use crate::values::words::escaped;
+use systape_answers::render::by;
+use systape_answers::render::cell::Cell;
+use systape_events::group::by::GroupKey;
+use systape_events::values::words::escaped;
 
 systape_format::tables! {
     /// Of several tapes, before the other columns; `top` has those of these that `--by` names:

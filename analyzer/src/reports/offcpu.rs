@@ -14,22 +14,22 @@ use super::{Context, losses, scheduling};
 use crate::asked::config::view::{AnswerFn, CPUS, Own, Part, Rows, TASKS, View};
 use crate::asked::config::{Config, refuse};
 use crate::asked::options::idle::Idle;
-use crate::derive::runs::decode::Needs;
-use crate::derive::runs::keys::{self, Key, Keys, Words};
-use crate::derive::runs::rest::Rests;
-use crate::derive::runs::{Doing, End, Interval, IntervalSink, Slot, State, Thread, feed};
-use crate::render::keys::with_keys;
-use crate::render::mark;
-use crate::render::out::Out;
-use crate::render::rank::{Rank, more};
-use crate::render::row::Row;
-use crate::render::table::{Table, millis, share};
-use crate::table::group::by::GroupKey;
-use crate::table::loss::ListedLoss;
-use crate::values::order::InOrder as _;
-use crate::values::output;
-use crate::values::say::Verdict;
-use crate::values::spill::Kept;
+use systape_answers::derive::runs::decode::Needs;
+use systape_answers::derive::runs::keys::{self, Key, Keys, Words};
+use systape_answers::derive::runs::rest::Rests;
+use systape_answers::derive::runs::{Doing, End, Interval, IntervalSink, Slot, State, Thread, feed};
+use systape_answers::render::keys::with_keys;
+use systape_answers::render::mark;
+use systape_answers::render::out::Out;
+use systape_answers::render::rank::{Rank, more};
+use systape_answers::render::row::Row;
+use systape_answers::render::table::{Table, millis, share};
+use systape_answers::values::output;
+use systape_answers::values::say::Verdict;
+use systape_events::group::by::GroupKey;
+use systape_events::loss::ListedLoss;
+use systape_events::values::order::InOrder as _;
+use systape_events::values::spill::Kept;
 
 systape_format::tables! {
     /// One row for each value of the keys of `--by`, which stand before these columns.
@@ -56,7 +56,7 @@ pub(crate) static VIEW: View = View {
         ("analyze offcpu --wakers 2214", "who woke its threads"),
     ],
     tables: &[
-        Rows::of("offcpu", &[Part::Keys(&crate::render::by::BY), Part::All(&OFFCPU)]),
+        Rows::of("offcpu", &[Part::Keys(&systape_answers::render::by::BY), Part::All(&OFFCPU)]),
         Rows::of("offcpu --wakers", &[Part::All(&wakers::WAKERS)]),
     ],
     check,

@@ -19,21 +19,21 @@ use super::traced::{Found, causes, held, path, request, spans};
 use super::{Context, losses, scheduling};
 use crate::asked::config::view::{AnswerFn, Own, Part as Columns, Rows, View};
 use crate::asked::config::{Config, refuse};
-use crate::derive::critical::Id;
-use crate::derive::critical::doing::{Doings, In, Spent};
-use crate::derive::critical::log::{Log, Logged};
-use crate::derive::critical::walk::{Handover, Path};
-use crate::derive::runs::decode::Needs;
-use crate::derive::runs::feed;
-use crate::derive::runs::keys::{self, Words, task_text};
-use crate::render::out::Out;
-use crate::render::rank::Few;
-use crate::render::table::millis;
-use crate::table::families::in_session;
-use crate::table::loss::ListedLoss;
-use crate::table::question::Question;
-use crate::values::output::line;
-use crate::values::say::Verdict;
+use systape_answers::derive::critical::Id;
+use systape_answers::derive::critical::doing::{Doings, In, Spent};
+use systape_answers::derive::critical::log::{Log, Logged};
+use systape_answers::derive::critical::walk::{Handover, Path};
+use systape_answers::derive::runs::decode::Needs;
+use systape_answers::derive::runs::feed;
+use systape_answers::derive::runs::keys::{self, Words, task_text};
+use systape_answers::render::out::Out;
+use systape_answers::render::rank::Few;
+use systape_answers::render::table::millis;
+use systape_answers::values::output::line;
+use systape_answers::values::say::Verdict;
+use systape_events::families::in_session;
+use systape_events::loss::ListedLoss;
+use systape_events::question::Question;
 
 /// What is asked.
 pub(crate) static VIEW: View = View {

@@ -20,10 +20,10 @@ use super::check;
 use crate::asked::config::Config;
 use crate::asked::config::view::Part::All;
 use crate::asked::config::view::{AnswerFn, Operands, Own, Rows, View};
-use crate::render::out::Out;
-use crate::render::row::{Judgement, Row};
-use crate::values::output::{NewFile, line};
-use crate::values::say::Verdict;
+use systape_answers::render::out::Out;
+use systape_answers::render::row::{Judgement, Row};
+use systape_answers::values::output::{NewFile, line};
+use systape_answers::values::say::Verdict;
 
 systape_format::tables! {
     /// One row: the copy, and what it lacks.

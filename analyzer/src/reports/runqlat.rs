@@ -9,19 +9,19 @@ use systape_format::reader::Tape;
 use super::{Context, losses, scheduling};
 use crate::asked::config::Config;
 use crate::asked::config::view::{AnswerFn, CPUS, Part, Rows, TASKS, View};
-use crate::derive::runs::decode::Needs;
-use crate::derive::runs::keys::{Key, Keys, Words};
-use crate::derive::runs::{End, Interval, IntervalSink, Slot, State, Thread, Why, feed};
-use crate::render::form::Format;
-use crate::render::keys::with_keys;
-use crate::render::loghist::LogHist;
-use crate::render::out::Out;
-use crate::render::row::Row;
-use crate::table::group::by::GroupKey;
-use crate::table::loss::ListedLoss;
-use crate::values::order::InOrder as _;
-use crate::values::output::line;
-use crate::values::say::Verdict;
+use systape_answers::derive::runs::decode::Needs;
+use systape_answers::derive::runs::keys::{Key, Keys, Words};
+use systape_answers::derive::runs::{End, Interval, IntervalSink, Slot, State, Thread, Why, feed};
+use systape_answers::render::form::Format;
+use systape_answers::render::keys::with_keys;
+use systape_answers::render::loghist::LogHist;
+use systape_answers::render::out::Out;
+use systape_answers::render::row::Row;
+use systape_answers::values::output::line;
+use systape_answers::values::say::Verdict;
+use systape_events::group::by::GroupKey;
+use systape_events::loss::ListedLoss;
+use systape_events::values::order::InOrder as _;
 
 systape_format::tables! {
     /// One row a power of two of µs, for each value of the keys of `--by`, which stand before these columns.
@@ -38,7 +38,7 @@ pub(crate) static VIEW: View = View {
     about: "Histograms of how long runnable threads waited for a CPU",
     options: &[TASKS, CPUS, &["time", "by"]],
     examples: [("analyze runqlat", "one histogram"), ("analyze runqlat --by cpu", "one a CPU")],
-    tables: &[Rows::of("runqlat", &[Part::Keys(&crate::render::by::BY), Part::All(&RUNQLAT)])],
+    tables: &[Rows::of("runqlat", &[Part::Keys(&systape_answers::render::by::BY), Part::All(&RUNQLAT)])],
     check: |config| scheduling::key(config, KEYS).map(drop),
     run: AnswerFn::Prints(|config, tape, out| run(config, tape, Kind::Waits, out)),
     ..View::PLAIN
@@ -49,7 +49,7 @@ pub(crate) static CPUDIST: View = View {
     name: "cpudist",
     about: "Histograms of how long threads stayed on a CPU, as bcc's cpudist",
     examples: [("analyze cpudist -p 2214", "one of a process"), ("analyze cpudist --by comm", "one a program")],
-    tables: &[Rows::of("cpudist", &[Part::Keys(&crate::render::by::BY), Part::All(&RUNQLAT)])],
+    tables: &[Rows::of("cpudist", &[Part::Keys(&systape_answers::render::by::BY), Part::All(&RUNQLAT)])],
     run: AnswerFn::Prints(|config, tape, out| run(config, tape, Kind::Runs, out)),
     ..VIEW
 };

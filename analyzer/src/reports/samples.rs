@@ -10,13 +10,13 @@ use crate::asked::config::Config;
 use crate::asked::config::view::Part::All;
 use crate::asked::config::view::{AnswerFn, CPUS, Own, Rows, TASKS, View};
 use crate::asked::options::stacks::{Below, Cut};
-use crate::derive::stacks::lines::STACK;
-use crate::lines::tables::{EVENTS, LOSSES};
-use crate::render::columns::{Column, Layout, Line};
-use crate::render::out::Out;
-use crate::render::stamp;
-use crate::table::families;
-use crate::values::say::Verdict;
+use systape_answers::derive::stacks::lines::STACK;
+use systape_answers::lines::tables::{EVENTS, LOSSES};
+use systape_answers::render::columns::{Column, Layout, Line};
+use systape_answers::render::out::Out;
+use systape_answers::render::stamp;
+use systape_answers::values::say::Verdict;
+use systape_events::families;
 
 /// What is asked.
 pub(crate) static VIEW: View = View {

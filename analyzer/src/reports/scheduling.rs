@@ -8,15 +8,15 @@ use systape_format::reader::Tape;
 
 use super::{Context, losses};
 use crate::asked::config::Config;
-use crate::derive::summary::ledger::options;
-use crate::render::out::Out;
-use crate::table::families::{in_session, recorded, why_left_out};
-use crate::table::filter::Scope;
-use crate::table::group::by::GroupKey;
-use crate::table::loss::{Loss, loses};
-use crate::table::question::Question;
-use crate::table::scan::Coverage;
-use crate::values::output::line;
+use systape_answers::derive::summary::ledger::options;
+use systape_answers::render::out::Out;
+use systape_answers::values::output::line;
+use systape_events::families::{in_session, recorded, why_left_out};
+use systape_events::filter::Scope;
+use systape_events::group::by::GroupKey;
+use systape_events::loss::{Loss, loses};
+use systape_events::question::Question;
+use systape_events::scan::Coverage;
 
 /// The key of `--by`, one of `known`; None without.
 ///

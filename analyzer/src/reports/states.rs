@@ -19,28 +19,28 @@ use crate::asked::config::view::{AnswerFn, CPUS, Own, Part, Rows, TASKS, View};
 use crate::asked::config::{Config, refuse};
 use crate::asked::options::idle::Idle;
 use crate::asked::options::stacks::Below;
-use crate::derive::runs::decode::Needs;
-use crate::derive::runs::keys::{self, Key, Keys, Words};
-use crate::derive::runs::names::Names;
-use crate::derive::runs::rest::Rests;
-use crate::derive::runs::{Interval, IntervalSink, Slot, Thread, feed};
-use crate::render::keys::with_keys;
-use crate::render::out::Out;
-use crate::render::rank::{Rank, more};
-use crate::render::row::Row;
-use crate::render::table::{Table, millis, share};
 use crate::reports::{Context, losses};
-use crate::table::call_files::UNKNOWN_FILE;
-use crate::table::group::Add;
-use crate::table::group::by::GroupKey;
-use crate::table::group::packed::Packed;
-use crate::table::group::spilling::{Ordered, Parts, Spilling};
-use crate::table::group::value::Value;
-use crate::table::loss::ListedLoss;
-use crate::values::output::line;
-use crate::values::say::Verdict;
-use crate::values::spill::{self, MergedRuns, SpilledSum, Store, Stored, put_number, take_u64};
-use crate::values::timespec::{self, Edge};
+use systape_answers::derive::runs::decode::Needs;
+use systape_answers::derive::runs::keys::{self, Key, Keys, Words};
+use systape_answers::derive::runs::names::Names;
+use systape_answers::derive::runs::rest::Rests;
+use systape_answers::derive::runs::{Interval, IntervalSink, Slot, Thread, feed};
+use systape_answers::render::keys::with_keys;
+use systape_answers::render::out::Out;
+use systape_answers::render::rank::{Rank, more};
+use systape_answers::render::row::Row;
+use systape_answers::render::table::{Table, millis, share};
+use systape_answers::values::output::line;
+use systape_answers::values::say::Verdict;
+use systape_events::call_files::UNKNOWN_FILE;
+use systape_events::group::Add;
+use systape_events::group::by::GroupKey;
+use systape_events::group::packed::Packed;
+use systape_events::group::spilling::{Ordered, Parts, Spilling};
+use systape_events::group::value::Value;
+use systape_events::loss::ListedLoss;
+use systape_events::values::spill::{self, MergedRuns, SpilledSum, Store, Stored, put_number, take_u64};
+use systape_events::values::timespec::{self, Edge};
 
 systape_format::tables! {
     /// One row for each value of the keys of `--by`, which stand before these columns.
@@ -65,7 +65,7 @@ pub(crate) static VIEW: View = View {
         ("analyze states --at 1.5", "at one instant, longest stuck first"),
     ],
     tables: &[
-        Rows::of("states", &[Part::Keys(&crate::render::by::BY), Part::All(&STATES)]),
+        Rows::of("states", &[Part::Keys(&systape_answers::render::by::BY), Part::All(&STATES)]),
         Rows::of("states --at", &[Part::All(&now::NOW)]),
         Rows::of("states --at --call-graph", &[Part::All(&stacks::STACKS)]),
     ],

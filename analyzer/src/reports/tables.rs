@@ -12,14 +12,15 @@ use super::{Context, losses};
 use crate::asked::config::Config;
 use crate::asked::config::view::Part::All;
 use crate::asked::config::view::{AnswerFn, Operands, Own, Rows, View};
-use crate::render::out::Out;
-use crate::render::row::{Judgement, Row};
-use crate::render::table::Table;
-use crate::table::loss::ListedLoss;
-use crate::table::scan::Scan;
-use crate::values::output::line;
-use crate::values::say::{BadUsage, Verdict};
-use crate::values::words::escaped;
+use systape_answers::render::out::Out;
+use systape_answers::render::row::{Judgement, Row};
+use systape_answers::render::table::Table;
+use systape_answers::values::output::line;
+use systape_answers::values::say::Verdict;
+use systape_events::loss::ListedLoss;
+use systape_events::scan::Scan;
+use systape_events::values::bad_usage::BadUsage;
+use systape_events::values::words::escaped;
 
 systape_format::tables! {
     /// One row for each table of the answers, then for each one that the tape defines (`-i TAPE`).

@@ -4,12 +4,12 @@ use std::io::{self, Write as _};
 use std::ops::ControlFlow;
 
 use super::{Context, losses};
-use crate::lines::tables::LOSSES;
-use crate::render::columns::Lines;
-use crate::render::out::Out;
-use crate::render::row::{Judgement, Row};
-use crate::table::loss::Loss;
-use crate::table::stream::{Merger, Part};
+use systape_answers::lines::tables::LOSSES;
+use systape_answers::render::columns::Lines;
+use systape_answers::render::out::Out;
+use systape_answers::render::row::{Judgement, Row};
+use systape_events::loss::Loss;
+use systape_events::stream::{Merger, Part};
 
 /// An answer of such rows.
 pub(super) struct Timed<'o, 'r> {

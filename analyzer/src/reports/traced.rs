@@ -14,15 +14,15 @@ use self::cause::{Cause, TimedOutCalls};
 use self::subject::{Subject, subject};
 use super::{Context, scheduling};
 use crate::asked::config::Config;
-use crate::derive::critical::doing::{Doings, Span, Spent};
-use crate::derive::critical::log::{Log, Logged};
-use crate::derive::critical::walk::{self, Kind, Part, Path};
-use crate::derive::critical::{Id, behind};
-use crate::derive::runs::decode::Needs;
-use crate::derive::runs::keys::{self, Place, Words};
-use crate::derive::runs::names::Names;
-use crate::derive::runs::{State, feed};
-use crate::table::families::in_session;
+use systape_answers::derive::critical::doing::{Doings, Span, Spent};
+use systape_answers::derive::critical::log::{Log, Logged};
+use systape_answers::derive::critical::walk::{self, Kind, Part, Path};
+use systape_answers::derive::critical::{Id, behind};
+use systape_answers::derive::runs::decode::Needs;
+use systape_answers::derive::runs::keys::{self, Place, Words};
+use systape_answers::derive::runs::names::Names;
+use systape_answers::derive::runs::{State, feed};
+use systape_events::families::in_session;
 
 /// The critical path of the subject.
 pub(crate) struct Way {

@@ -29,17 +29,17 @@ use super::{Context, losses};
 use crate::asked::config::view::Part::All;
 use crate::asked::config::view::{AnswerFn, Own, Rows, TASKS, View};
 use crate::asked::config::{Config, refuse};
-use crate::derive::why::finding::{Finding, Severity};
-use crate::derive::why::floor::Floor;
-use crate::derive::why::rules::{self, RULES};
-use crate::render::form::Format;
-use crate::render::out::Out;
-use crate::render::rank::Few;
-use crate::render::row::Judgement;
-use crate::table::families;
-use crate::table::loss::ListedLoss;
-use crate::values::say::Verdict;
-use crate::values::timespec;
+use systape_answers::derive::why::finding::{Finding, Severity};
+use systape_answers::derive::why::floor::Floor;
+use systape_answers::derive::why::rules::{self, RULES};
+use systape_answers::render::form::Format;
+use systape_answers::render::out::Out;
+use systape_answers::render::rank::Few;
+use systape_answers::render::row::Judgement;
+use systape_answers::values::say::Verdict;
+use systape_events::families;
+use systape_events::loss::ListedLoss;
+use systape_events::values::timespec;
 
 systape_format::tables! {
     /// First what the subject's time went to (`budget`), then one row for each finding, the worst first: what broke, then by the time it cost,

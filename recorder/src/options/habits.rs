@@ -5,7 +5,7 @@ use clap::CommandFactory;
 use crate::options::args::Args;
 
 /// Options, and what does here what they do there.
-const HABITS: &systape_cli::Habits = &[
+const HABITS: &systape_abi::Habits = &[
     (&["-c"], "--freq HZ samples by time (-c of perf); sums are made from the tape: 'analyze -s' (-c of strace)"),
     (&["-S", "--summary", "--summary-only", "--with-summary"], "sums are made from the tape: 'analyze -s'"),
     (
@@ -240,7 +240,7 @@ const HABITS: &systape_cli::Habits = &[
 ];
 
 /// Words where a command stands, that are none.
-const NO_COMMANDS: &systape_cli::Habits = &[
+const NO_COMMANDS: &systape_abi::Habits = &[
     (
         &[
             "report", "script", "annotate", "top", "sched", "summary", "kills", "info", "stat", "show", "dump", "why",
@@ -328,7 +328,7 @@ pub(crate) fn no_command(word: &str) -> Option<String> {
     if fields.iter().any(|field| word.starts_with(field)) {
         return Some("filters are options: --comm NAME, -p PID, -u USER, -e CALL, --failure, --duration".to_owned());
     }
-    systape_cli::instead_of(NO_COMMANDS, word).map(str::to_owned)
+    systape_abi::instead_of(NO_COMMANDS, word).map(str::to_owned)
 }
 
 /// Kinds of probes as bpftrace names them before a colon, the option that records them, and whether it is the return that is asked for.
@@ -354,7 +354,7 @@ pub(crate) fn probe(expression: &str) -> Option<String> {
 }
 
 /// Events of perf that are no calls here, and what to type.
-const EVENTS: &systape_cli::Habits = &[
+const EVENTS: &systape_abi::Habits = &[
     (
         &["page-faults", "faults", "minor-faults", "major-faults", "fault"],
         "page faults are recorded by --families fault",
@@ -377,7 +377,7 @@ const EVENTS: &systape_cli::Habits = &[
 /// What to type for `expression`, an event of perf. None: it is none of these.
 pub(crate) fn event(expression: &str) -> Option<String> {
     let expression = expression.trim();
-    let known = systape_cli::instead_of(EVENTS, expression).map(str::to_owned);
+    let known = systape_abi::instead_of(EVENTS, expression).map(str::to_owned);
     let signal = expression.starts_with("SIG") && expression.len() > 4;
     let signal = signal.then(|| "signals are always recorded; 'analyze kills' shows them".to_owned());
     let behind = ["tracepoint:", "t:", "probe:"].iter().find_map(|kind| expression.strip_prefix(kind));
@@ -398,7 +398,7 @@ pub(crate) fn unknown(word: &str) -> String {
     let command = Args::command();
     let known = |letter: char| command.get_arguments().any(|arg| arg.get_short() == Some(letter));
     let name = word.split_once('=').map_or(word, |(name, _)| name);
-    let instead = systape_cli::instead_of(HABITS, name);
+    let instead = systape_abi::instead_of(HABITS, name);
     // several letters in one word: the first that is none
     let letters = name.strip_prefix('-').filter(|letters| instead.is_none() && !letters.starts_with('-'));
     match letters.and_then(|letters| letters.chars().find(|letter| !known(*letter))) {

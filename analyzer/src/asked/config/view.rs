@@ -9,10 +9,10 @@ use systape_format::reader::Tape;
 use systape_format::table::TableDef;
 
 use super::Config;
-use crate::render::out::{Out, TakesRows};
-use crate::values::debuginfod::DebuginfodSources;
-use crate::values::output::NewFile;
-use crate::values::say::Verdict;
+use systape_answers::render::out::{Out, TakesRows};
+use systape_answers::values::debuginfod::DebuginfodSources;
+use systape_answers::values::output::NewFile;
+use systape_answers::values::say::Verdict;
 
 /// The operands behind the options.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -223,7 +223,7 @@ pub const COMMON: &[&str] =
 pub(crate) const TASKS: &[&str] = &["pids", "tree", "tids", "users", "comm", "cgroups", "units", "containers", "pods"];
 /// Filters on calls.
 pub(crate) const CALLS: &[&str] = &["duration", "events", "failure"];
-/// Filters on the files that calls are on: reports that take it make their question by [`crate::derive::paths::pick`].
+/// Filters on the files that calls are on: reports that take it make their question by [`systape_answers::derive::paths::pick`].
 pub(crate) const PATHS: &[&str] = &["paths"];
 /// Filters on CPUs of events.
 pub(crate) const CPUS: &[&str] = &["cpus", "cpu"];

@@ -3,7 +3,7 @@
 use anyhow::Result;
 
 use crate::asked::config::{Config, refuse};
-use crate::render::form::Format;
+use systape_answers::render::form::Format;
 
 /// What is done with rows of nothing but idle waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]

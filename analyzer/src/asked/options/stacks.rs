@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use anyhow::{Result, bail};
 
 use crate::asked::config::view::Reads;
-use crate::derive::stacks::limits::Limits;
-use crate::values::debuginfod::DebuginfodSources;
+use systape_answers::derive::stacks::limits::Limits;
+use systape_answers::values::debuginfod::DebuginfodSources;
 
 /// Stacks below lines.
 #[derive(Clone, Debug, Default, clap::Args)]

@@ -1,10 +1,10 @@
 //! Names of other programs, their subcommands, and words that somebody guesses, where the name of a report stands: what to type.
 
 use crate::cli::views;
-use crate::table::group::by::GroupKey;
+use systape_events::group::by::GroupKey;
 
 /// What has quotes is a sentence; all else is a command.
-const REPORTS: &systape_cli::Habits = &[
+const REPORTS: &systape_abi::Habits = &[
     // processes
     (&["started", "execs", "exitsnoop", "fork", "forks", "exit", "exits", "spawn", "birth", "died"], "analyze exec"),
     (
@@ -598,7 +598,7 @@ fn written_otherwise(word: &str) -> Option<String> {
         if report {
             Some(format!("type 'analyze {other}'"))
         } else {
-            systape_cli::instead_of(REPORTS, &other).map(said)
+            systape_abi::instead_of(REPORTS, &other).map(said)
         }
     })
 }
@@ -637,8 +637,8 @@ pub(crate) fn meant(word: &str, next: Option<&str>) -> Option<String> {
 /// What to type for `word`, or for it and the `next` word, which is neither a report nor a file, if the table has it.
 pub(crate) fn instead_of(word: &str, next: Option<&str>) -> Option<String> {
     let two = next.map(|next| format!("{word} {next}"));
-    let known = two.and_then(|two| systape_cli::instead_of(REPORTS, &two));
-    if let Some(text) = known.or_else(|| systape_cli::instead_of(REPORTS, word)) {
+    let known = two.and_then(|two| systape_abi::instead_of(REPORTS, &two));
+    if let Some(text) = known.or_else(|| systape_abi::instead_of(REPORTS, word)) {
         return Some(said(text));
     }
     let word = word.trim_start_matches(['(', ' ']).trim_start_matches("not ").trim_start_matches('(');

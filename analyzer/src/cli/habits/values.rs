@@ -53,7 +53,7 @@ fn is_signal(text: &str) -> bool {
 }
 
 /// Events of perf and kinds of probes of bpftrace, which are named in another way here.
-const EVENTS: &systape_cli::Habits = &[
+const EVENTS: &systape_abi::Habits = &[
     (
         &["page-faults", "faults", "minor-faults", "major-faults", "page-fault", "software"],
         "page faults are -e 'fault:*', of a tape made with record --families fault",
@@ -84,7 +84,7 @@ fn event(text: &str) -> Option<String> {
     }
     let bare = ["probe", "profile", "software", "hardware", "interval", "regex"].contains(&kind) && !text.contains(':');
     let kind = if kind.starts_with("sdt_") { "sdt" } else { kind };
-    (!ours && !bare).then(|| systape_cli::instead_of(EVENTS, kind)).flatten().map(str::to_owned)
+    (!ours && !bare).then(|| systape_abi::instead_of(EVENTS, kind)).flatten().map(str::to_owned)
 }
 
 /// Families whose names are no groups of calls.
@@ -215,7 +215,7 @@ fn meant(id: &str, text: &str) -> Option<String> {
 /// Refuses a value that the option `id` cannot have.
 pub(super) fn check(id: &str, value: &OsStr) -> Result<(), String> {
     let text = value.to_str().unwrap_or_default();
-    let shown = || crate::values::words::escaped(value.as_encoded_bytes());
+    let shown = || systape_events::values::words::escaped(value.as_encoded_bytes());
     if let Some(sentence) = meant(id, text) {
         return Err(format!("'{}': {sentence}", shown()));
     }

@@ -11,7 +11,7 @@ use crate::asked::config::view::{Operands, View};
 use crate::cli::beside;
 use crate::cli::habits::{instead_of, meant};
 use crate::cli::views::{self, VIEWS};
-use crate::derive::summary::column::Column;
+use systape_answers::derive::summary::column::Column;
 
 /// One word as it will be read.
 #[derive(Debug)]

@@ -13,14 +13,14 @@ use super::named::Named;
 use super::{has_host, of_one};
 use crate::asked::config::Config;
 use crate::asked::other;
-use crate::render::label::{Head, LabelledLines, Lines, TapeLabel};
-use crate::render::out::Out;
-use crate::table::question;
-use crate::values::clock::{Clock, day_of};
-use crate::values::open::open;
-use crate::values::output;
-use crate::values::say::{Verdict, complain};
-use crate::values::words::escaped;
+use systape_answers::render::label::{Head, LabelledLines, Lines, TapeLabel};
+use systape_answers::render::out::Out;
+use systape_answers::values::open::open;
+use systape_answers::values::output;
+use systape_answers::values::say::{Verdict, complain};
+use systape_events::question;
+use systape_events::values::clock::{Clock, day_of};
+use systape_events::values::words::escaped;
 
 /// Most tapes of one time: each needs a thread, and memory for some segments.
 const MOST: usize = 32;

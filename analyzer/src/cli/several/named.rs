@@ -2,11 +2,11 @@
 
 use std::path::Path;
 
-use crate::render::cell::Cell;
-use crate::render::form::Form;
-use crate::render::label::TapeLabel;
 use crate::reports::named::TAPES;
-use crate::values::words::escaped;
+use systape_answers::render::cell::Cell;
+use systape_answers::render::form::Form;
+use systape_answers::render::label::TapeLabel;
+use systape_events::values::words::escaped;
 
 /// A tape among several.
 #[derive(Clone, Debug)]

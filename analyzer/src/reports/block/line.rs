@@ -2,15 +2,15 @@
 
 use systape_format::model::{BlockIo, BlockLayer, Session};
 
-use crate::derive::block::files::holds_name;
-use crate::derive::block::flags::{self, Op};
-use crate::derive::block::io::{Io, cause_name, layer_name};
-use crate::render::paint;
-use crate::render::row::{Row, ShownTimes};
-use crate::render::stamp::{Column, Stamps};
-use crate::render::table::millis_if;
-use crate::values::devices::{Devices, numbers};
-use crate::values::words::escaped;
+use systape_answers::derive::block::files::holds_name;
+use systape_answers::derive::block::flags::{self, Op};
+use systape_answers::derive::block::io::{Io, cause_name, layer_name};
+use systape_answers::render::paint;
+use systape_answers::render::row::{Row, ShownTimes};
+use systape_answers::render::stamp::{Column, Stamps};
+use systape_answers::render::table::millis_if;
+use systape_events::values::devices::{Devices, numbers};
+use systape_events::values::words::escaped;
 
 systape_format::tables! {
     /// One row an I/O, in order of completion.

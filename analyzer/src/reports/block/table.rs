@@ -2,18 +2,18 @@
 
 use std::io::{self, Write};
 
-use crate::derive::block::by::{self as parts_of, Part};
-use crate::derive::block::sums::{BlockSums, HistogramOf, Sum};
-use crate::render::by;
-use crate::render::cell::Cell;
-use crate::render::keys::{with_keys, with_parts};
-use crate::render::mark;
-use crate::render::out::Out;
-use crate::render::rank::more;
-use crate::render::row::{Judgement, Row};
-use crate::render::table::millis_if;
-use crate::table::group::by::GroupKey;
-use crate::values::output::line;
+use systape_answers::derive::block::by::{self as parts_of, Part};
+use systape_answers::derive::block::sums::{BlockSums, HistogramOf, Sum};
+use systape_answers::render::by;
+use systape_answers::render::cell::Cell;
+use systape_answers::render::keys::{with_keys, with_parts};
+use systape_answers::render::mark;
+use systape_answers::render::out::Out;
+use systape_answers::render::rank::more;
+use systape_answers::render::row::{Judgement, Row};
+use systape_answers::render::table::millis_if;
+use systape_answers::values::output::line;
+use systape_events::group::by::GroupKey;
 
 systape_format::tables! {
     /// With `--top` or `--hist` one row for each value of the keys of `--by`, which stand before these columns.

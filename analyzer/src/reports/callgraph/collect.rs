@@ -10,19 +10,19 @@ use systape_format::model::{Args, CallState, Dict, SignalKind, StackOf, StackSta
 use systape_format::reader::Segment;
 
 use super::super::Context;
-use crate::derive::block::files::Files;
-use crate::derive::block::io::Io;
-use crate::derive::runs::rest::rests;
-use crate::derive::stacks::ending::StackEnding;
-use crate::derive::stacks::forest::{Graft, NONE};
-use crate::derive::stacks::graph::{Key, Stacked};
-use crate::derive::stacks::interner::Interner;
-use crate::derive::stacks::of::{self, Of};
-use crate::derive::stacks::weight::Weight;
-use crate::lines::events::picked::PickedEvents;
-use crate::table::load::OpenCalls;
-use crate::table::moved::moved;
-use crate::table::scan::{Coverage, Scan};
+use systape_answers::derive::block::files::Files;
+use systape_answers::derive::block::io::Io;
+use systape_answers::derive::runs::rest::rests;
+use systape_answers::derive::stacks::ending::StackEnding;
+use systape_answers::derive::stacks::forest::{Graft, NONE};
+use systape_answers::derive::stacks::graph::{Key, Stacked};
+use systape_answers::derive::stacks::interner::Interner;
+use systape_answers::derive::stacks::of::{self, Of};
+use systape_answers::derive::stacks::weight::Weight;
+use systape_answers::lines::events::picked::PickedEvents;
+use systape_events::load::OpenCalls;
+use systape_events::moved::moved;
+use systape_events::scan::{Coverage, Scan};
 
 /// Adds up the passing events of all segments; `bytes`: also the bytes that calls moved; `folds`: idle waits are one stack. Losses are added
 /// to the context's.

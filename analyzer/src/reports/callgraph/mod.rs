@@ -18,23 +18,24 @@ use crate::asked::config::view::{AnswerFn, CALLS, CPUS, Own, PATHS, Reads, Rows,
 use crate::asked::config::{Config, refuse};
 use crate::asked::options::idle::Idle;
 use crate::asked::options::stacks::SymbolPlaces;
-use crate::derive::stacks::debug_files;
-use crate::derive::stacks::ending::StackEnding;
-use crate::derive::stacks::flame::Picture;
-use crate::derive::stacks::folded;
-use crate::derive::stacks::graph::{Graph, StackRoot, Stacked};
-use crate::derive::stacks::of::{self, Of};
-use crate::derive::stacks::recorded;
-use crate::derive::stacks::text::{self, Left};
-use crate::derive::stacks::weight::{Metric, Weight, percent};
-use crate::derive::summary::ledger::options;
-use crate::render::form::Format;
-use crate::render::out::Out;
-use crate::table::loss::{ListedLoss, family_name};
-use crate::values::num;
-use crate::values::open::open;
-use crate::values::output::{NewFile, line};
-use crate::values::say::{BadUsage, Verdict};
+use systape_answers::derive::stacks::debug_files;
+use systape_answers::derive::stacks::ending::StackEnding;
+use systape_answers::derive::stacks::flame::Picture;
+use systape_answers::derive::stacks::folded;
+use systape_answers::derive::stacks::graph::{Graph, StackRoot, Stacked};
+use systape_answers::derive::stacks::of::{self, Of};
+use systape_answers::derive::stacks::recorded;
+use systape_answers::derive::stacks::text::{self, Left};
+use systape_answers::derive::stacks::weight::{Metric, Weight, percent};
+use systape_answers::derive::summary::ledger::options;
+use systape_answers::render::form::Format;
+use systape_answers::render::out::Out;
+use systape_answers::values::open::open;
+use systape_answers::values::output::{NewFile, line};
+use systape_answers::values::say::Verdict;
+use systape_events::loss::{ListedLoss, family_name};
+use systape_events::values::bad_usage::BadUsage;
+use systape_events::values::num;
 
 /// What is asked.
 pub(crate) static VIEW: View = View {
@@ -545,14 +546,18 @@ fn print_folded(found: &Found<'_>, before: Option<Vec<(String, u64)>>, out: &mut
 fn draw(config: &Config, tape: &Tape, found: &Found<'_>, before: Option<Vec<(String, u64)>>) -> Result<Vec<u8>> {
     let stacks = folded::fold(&found.graph, found.own.depth());
     let session = tape.session();
-    let named = |path: &std::path::Path| crate::values::words::escaped(path.as_os_str().as_encoded_bytes());
+    let named = |path: &std::path::Path| systape_events::values::words::escaped(path.as_os_str().as_encoded_bytes());
     let (this, other) = (named(&config.file), found.own.diff.as_deref().map(named));
     let legend = other.as_ref().map_or_else(String::new, |other| {
         format!("; red: more in {this}, blue: less than in {other}, gone: only in {other}")
     });
     let picture = Picture {
         title: format!("{} by {}", found.of.words(), found.metric.name()),
-        subtitle: Some(format!("{}; {}{legend}", found.total_text(), crate::values::words::shell(&session.arguments))),
+        subtitle: Some(format!(
+            "{}; {}{legend}",
+            found.total_text(),
+            systape_events::values::words::shell(&session.arguments)
+        )),
         metric: found.metric,
         waiting: found.metric == Metric::Time && matches!(found.of, Of::OffCpu | Of::Block),
         order: found.own.order(),

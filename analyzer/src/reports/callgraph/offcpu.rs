@@ -6,14 +6,14 @@ use rustc_hash::FxHashMap;
 use systape_format::model::StackOf;
 
 use super::super::{Context, offcpu::selected, scheduling};
-use crate::derive::runs::decode::{Needs, Part};
-use crate::derive::runs::rest::Rests;
-use crate::derive::runs::{Doing, End, Interval, IntervalSink, Slot, State, Thread, Why, feed, keys};
-use crate::derive::stacks::asleep::{self, Stack};
-use crate::derive::stacks::ending::StackEnding;
-use crate::derive::stacks::forest::{Graft, NONE};
-use crate::derive::stacks::graph::{Key, Stacked};
-use crate::derive::stacks::weight::Weight;
+use systape_answers::derive::runs::decode::{Needs, Part};
+use systape_answers::derive::runs::rest::Rests;
+use systape_answers::derive::runs::{Doing, End, Interval, IntervalSink, Slot, State, Thread, Why, feed, keys};
+use systape_answers::derive::stacks::asleep::{self, Stack};
+use systape_answers::derive::stacks::ending::StackEnding;
+use systape_answers::derive::stacks::forest::{Graft, NONE};
+use systape_answers::derive::stacks::graph::{Key, Stacked};
+use systape_answers::derive::stacks::weight::Weight;
 
 /// Adds up the times of all threads that pass; `folds`: idle waits are one stack.
 pub(super) fn collect(context: &mut Context<'_>, folds: bool) -> Result<Stacked> {

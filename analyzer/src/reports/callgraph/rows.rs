@@ -4,9 +4,9 @@ use anyhow::Result;
 
 use super::Found;
 use crate::asked::config::Config;
-use crate::derive::stacks::weight::{Metric, Weight, percent};
-use crate::render::out::Out;
-use crate::render::row::{Judgement, Row};
+use systape_answers::derive::stacks::weight::{Metric, Weight, percent};
+use systape_answers::render::out::Out;
+use systape_answers::render::row::{Judgement, Row};
 
 systape_format::tables! {
     /// One row a function on its path, parents before their children, the heaviest first; all of them unless `--min-percent` is given.

@@ -6,16 +6,16 @@ use std::collections::BTreeSet;
 use systape_format::table::TableDef;
 
 use super::side::{Side, Sum};
-use crate::derive::chance::{ChangedKey, Common, KeySample};
-use crate::render::by;
-use crate::render::cell::Cell;
-use crate::render::mark;
-use crate::render::row;
-use crate::render::table::millis;
 use crate::reports::measured::ROUGH;
 use crate::reports::named::{Identity, Named};
-use crate::table::group::by::GroupKey;
-use crate::values::num;
+use systape_answers::derive::chance::{ChangedKey, Common, KeySample};
+use systape_answers::render::by;
+use systape_answers::render::cell::Cell;
+use systape_answers::render::mark;
+use systape_answers::render::row;
+use systape_answers::render::table::millis;
+use systape_events::group::by::GroupKey;
+use systape_events::values::num;
 
 systape_format::tables! {
     /// One row for each value of the keys in either tape (`--by`; without it each syscall), what differs most first. Keys are equal

@@ -11,25 +11,25 @@ use systape_format::model::{Extent, Family, Session};
 use systape_format::reader::Tape;
 
 use crate::asked::config::Config;
-use crate::derive::chance::{KeySample, is_by_chance};
-use crate::derive::measures::{KINDS, Measures, inputs};
-use crate::derive::summary::collect;
-use crate::derive::summary::column::Column;
-use crate::derive::summary::counted::Quantile;
-use crate::derive::summary::plan::Plan;
-use crate::derive::summary::stats::Stats;
-use crate::derive::summary::table;
-use crate::render::out::Out;
 use crate::reports::Context;
 use crate::reports::keys::{KeyWords, RowKeys};
 use crate::reports::losses::LOSS_LINES;
 use crate::reports::named::{Identity, Named, bytes, identify};
-use crate::table::families;
-use crate::table::group::by::GroupKey;
-use crate::table::group::value::Value;
-use crate::table::loss::Loss;
-use crate::table::question::Question;
-use crate::values::spill::{Kept, Stored as _};
+use systape_answers::derive::chance::{KeySample, is_by_chance};
+use systape_answers::derive::measures::{KINDS, Measures, inputs};
+use systape_answers::derive::summary::collect;
+use systape_answers::derive::summary::column::Column;
+use systape_answers::derive::summary::counted::Quantile;
+use systape_answers::derive::summary::plan::Plan;
+use systape_answers::derive::summary::stats::Stats;
+use systape_answers::derive::summary::table;
+use systape_answers::render::out::Out;
+use systape_events::families;
+use systape_events::group::by::GroupKey;
+use systape_events::group::value::Value;
+use systape_events::loss::Loss;
+use systape_events::question::Question;
+use systape_events::values::spill::{Kept, Stored as _};
 
 /// The calls of one key of one tape.
 #[derive(Clone, Copy, Debug, Default)]

@@ -2,13 +2,13 @@
 
 use super::rows::DiffUnit;
 use super::side::Side;
-use crate::derive::chance::{Common, KeySample};
-use crate::derive::measures::{self, KINDS, Kind, Measure};
-use crate::render::cell::Cell;
-use crate::render::mark;
-use crate::render::row::Row;
-use crate::render::table::{Table, millis};
-use crate::values::words::span;
+use systape_answers::derive::chance::{Common, KeySample};
+use systape_answers::derive::measures::{self, KINDS, Kind, Measure};
+use systape_answers::render::cell::Cell;
+use systape_answers::render::mark;
+use systape_answers::render::row::Row;
+use systape_answers::render::table::{Table, millis};
+use systape_events::values::words::span;
 
 systape_format::tables! {
     /// One row for each thing that is measured of both tapes besides calls, behind the others, in JSON. Not of a question about some calls only (`-e`, `-P`,

@@ -3,7 +3,7 @@
 use anyhow::{Result, bail};
 use systape_abi::signal_number;
 
-use crate::derive::processes::Ending;
+use systape_answers::derive::processes::Ending;
 
 /// An end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -12,20 +12,20 @@ use super::rows::{self, After, Row};
 use super::{ExecInput, families, listing, notes, require};
 use crate::asked::config::Config;
 use crate::asked::config::view::Follows;
-use crate::derive::lost_calls::has_effect;
-use crate::derive::processes::interpreters::Interpreters;
-use crate::derive::processes::living::{LifeFacts, Living};
-use crate::derive::processes::usage::Usages;
-use crate::render::out::Out;
-use crate::render::row::ShownTimes;
-use crate::render::sink::Sink;
 use crate::reports::Context;
 use crate::reports::losses::{self, LOSS_LINES};
-use crate::table::loss::ListedLoss;
-use crate::table::question::clock;
-use crate::values::order::InOrder as _;
-use crate::values::output::line;
-use crate::values::say::Verdict;
+use systape_answers::derive::lost_calls::has_effect;
+use systape_answers::derive::processes::interpreters::Interpreters;
+use systape_answers::derive::processes::living::{LifeFacts, Living};
+use systape_answers::derive::processes::usage::Usages;
+use systape_answers::render::out::Out;
+use systape_answers::render::row::ShownTimes;
+use systape_answers::render::sink::Sink;
+use systape_answers::values::output::line;
+use systape_answers::values::say::Verdict;
+use systape_events::loss::ListedLoss;
+use systape_events::question::clock;
+use systape_events::values::order::InOrder as _;
 
 /// The answer so far.
 pub(super) struct FollowedExecs {

@@ -7,16 +7,16 @@ use systape_format::model::UID_UNKNOWN;
 
 use super::ExecInput;
 use super::rows::{After, Row};
-use crate::derive::processes::interpreters::Asked;
-use crate::derive::processes::usage::Used;
-use crate::render::cell::Cell;
-use crate::render::json::bytes;
-use crate::render::mark;
-use crate::render::out::Out;
-use crate::render::row::{self, Judgement, some, user};
-use crate::render::stamp::Column;
-use crate::values::output::line;
-use crate::values::words::{command, escaped, span};
+use systape_answers::derive::processes::interpreters::Asked;
+use systape_answers::derive::processes::usage::Used;
+use systape_answers::render::cell::Cell;
+use systape_answers::render::json::bytes;
+use systape_answers::render::mark;
+use systape_answers::render::out::Out;
+use systape_answers::render::row::{self, Judgement, some, user};
+use systape_answers::render::stamp::Column;
+use systape_answers::values::output::line;
+use systape_events::values::words::{command, escaped, span};
 
 systape_format::tables! {
     /// One row for each attempt to start a program, those that failed too.

@@ -7,12 +7,12 @@ use systape_format::model::{Captured, Task};
 use systape_format::reader::Segment;
 
 use super::Context;
-use crate::derive::processes::interpreters::Asked;
-use crate::derive::processes::{Command, Ending, Image, Process, Processes, read};
-use crate::table::filter::failed;
-use crate::table::load::{Base, Loaded};
-use crate::table::scan::{Coverage, Scan};
-use crate::values::order::InOrder as _;
+use systape_answers::derive::processes::interpreters::Asked;
+use systape_answers::derive::processes::{Command, Ending, Image, Process, Processes, read};
+use systape_events::filter::failed;
+use systape_events::load::{Base, Loaded};
+use systape_events::scan::{Coverage, Scan};
+use systape_events::values::order::InOrder as _;
 
 /// Outcome of a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -5,16 +5,16 @@ use std::io;
 use serde_json::{Value, json};
 
 use super::ExecInput;
-use crate::derive::processes::{Image, Process};
-use crate::render::cell::Cell;
-use crate::render::json::{bytes, known};
-use crate::render::mark;
-use crate::render::out::Out;
-use crate::render::row::{Judgement, Row, some, user};
-use crate::render::stamp::Column;
-use crate::values::order::InOrder as _;
-use crate::values::output::line;
-use crate::values::words::{command, escaped, named, span};
+use systape_answers::derive::processes::{Image, Process};
+use systape_answers::render::cell::Cell;
+use systape_answers::render::json::{bytes, known};
+use systape_answers::render::mark;
+use systape_answers::render::out::Out;
+use systape_answers::render::row::{Judgement, Row, some, user};
+use systape_answers::render::stamp::Column;
+use systape_answers::values::output::line;
+use systape_events::values::order::InOrder as _;
+use systape_events::values::words::{command, escaped, named, span};
 
 systape_format::tables! {
     /// With `--tree` one row a process, parents before their children.
@@ -177,7 +177,7 @@ pub(super) fn open(story: &ExecInput<'_>) -> bool {
 
 /// Whether its end would be known if it had ended.
 fn certain(story: &ExecInput<'_>, process: &Process) -> bool {
-    process.followed || crate::table::question::everyone(story.context.question.tape)
+    process.followed || systape_events::question::everyone(story.context.question.tape)
 }
 
 /// Characters of a command line in the tree; JSON and CSV have all of it.

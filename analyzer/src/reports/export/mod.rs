@@ -10,8 +10,8 @@ use std::path::PathBuf;
 use anyhow::{Context as _, Result};
 
 use crate::asked::config::{Config, refuse};
-use crate::render::form::Format;
-use crate::values::output::NewFile;
+use systape_answers::render::form::Format;
+use systape_answers::values::output::NewFile;
 
 /// Refuses a form of rows: an export has its own.
 fn not_text(config: &Config) -> Result<()> {

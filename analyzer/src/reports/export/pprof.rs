@@ -15,16 +15,16 @@ use super::{made, not_text};
 use crate::asked::config::Config;
 use crate::asked::config::view::{AnswerFn, CALLS, CPUS, Own, PATHS, Reads, TASKS, View};
 use crate::asked::options::stacks::SymbolPlaces;
-use crate::derive::stacks::graph::Graph;
-use crate::derive::stacks::label;
-use crate::derive::stacks::of::Of;
-use crate::derive::stacks::weight::{Metric, Weight};
-use crate::render::out::Out;
 use crate::reports::callgraph::{Sums, answer_elsewhere};
-use crate::table::question::clock;
-use crate::values::output::NewFile;
-use crate::values::say::Verdict;
-use crate::values::words::{escaped, named, shell};
+use systape_answers::derive::stacks::graph::Graph;
+use systape_answers::derive::stacks::label;
+use systape_answers::derive::stacks::of::Of;
+use systape_answers::derive::stacks::weight::{Metric, Weight};
+use systape_answers::render::out::Out;
+use systape_answers::values::output::NewFile;
+use systape_answers::values::say::Verdict;
+use systape_events::question::clock;
+use systape_events::values::words::{escaped, named, shell};
 
 /// What is asked.
 pub(crate) static VIEW: View = View {

@@ -8,27 +8,27 @@ use systape_abi::{ArgKind, ContentIo, FlagStyle, errno_name};
 use systape_format::model::{CallState, Task};
 
 use super::{FILE_CALLS, is_file, on_files};
-use crate::derive::paths::feed::{Reader, Told, Waiting, feed};
-use crate::derive::paths::join;
-use crate::derive::paths::names::{Name, uses};
-use crate::lines::row::{Duration, duration};
-use crate::lines::value::narrow;
-use crate::render::mark;
-use crate::render::out::Out;
-use crate::render::paint;
-use crate::render::row::{Row, ShownTimes};
-use crate::render::sink::Sink;
-use crate::render::stamp::{Column, Stamps};
-use crate::render::table::millis;
 use crate::reports::{Context, losses};
-use crate::table::calls::{ArgInfo, CallInfo};
-use crate::table::filter::failed;
-use crate::table::load::Loaded;
-use crate::table::moved::Moved;
-use crate::table::question::clock;
-use crate::table::stream::{Loose, Merger};
-use crate::values::say::Verdict;
-use crate::values::words::{errno_text, escaped};
+use systape_answers::derive::paths::feed::{Reader, Told, Waiting, feed};
+use systape_answers::derive::paths::join;
+use systape_answers::derive::paths::names::{Name, uses};
+use systape_answers::lines::row::{Duration, duration};
+use systape_answers::lines::value::narrow;
+use systape_answers::render::mark;
+use systape_answers::render::out::Out;
+use systape_answers::render::paint;
+use systape_answers::render::row::{Row, ShownTimes};
+use systape_answers::render::sink::Sink;
+use systape_answers::render::stamp::{Column, Stamps};
+use systape_answers::render::table::millis;
+use systape_answers::values::say::Verdict;
+use systape_events::calls::{ArgInfo, CallInfo};
+use systape_events::filter::failed;
+use systape_events::load::Loaded;
+use systape_events::moved::Moved;
+use systape_events::question::clock;
+use systape_events::stream::{Loose, Merger};
+use systape_events::values::words::{errno_text, escaped};
 
 /// Reads calls that are listed.
 struct Lines<'a> {

@@ -3,14 +3,14 @@
 use systape_abi::ContentIo;
 use systape_format::model::{CallState, LedgerRow, NEEDS};
 
-use crate::derive::operations::Operation;
-use crate::lines::row::{Duration, duration};
-use crate::table::calls::CallInfo;
-use crate::table::filter::failed;
-use crate::table::group::Add;
-use crate::table::load::Loaded;
-use crate::table::moved::Moved;
-use crate::values::spill::{Stored, put_number, take_number, take_u64};
+use systape_answers::derive::operations::Operation;
+use systape_answers::lines::row::{Duration, duration};
+use systape_events::calls::CallInfo;
+use systape_events::filter::failed;
+use systape_events::group::Add;
+use systape_events::load::Loaded;
+use systape_events::moved::Moved;
+use systape_events::values::spill::{Stored, put_number, take_number, take_u64};
 
 /// Time and bytes of calls on one object.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -4,7 +4,7 @@ use systape_format::header::BlockKind;
 use systape_format::model::{CallState, LedgerReason};
 use systape_format::reader::Tape;
 
-use crate::render::row::Row;
+use systape_answers::render::row::Row;
 
 /// Calls by the reason of not being stored.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

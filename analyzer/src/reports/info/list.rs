@@ -11,14 +11,14 @@ use super::TapeFacts;
 use crate::asked::config::Config;
 use crate::asked::config::view::Part::All;
 use crate::asked::config::view::{AnswerFn, Operands, Rows, View};
-use crate::render::out::Out;
-use crate::render::row::{Judgement, Row};
-use crate::render::table::Table;
-use crate::values::clock::{Real, rfc3339};
-use crate::values::open::open;
-use crate::values::order::InOrder as _;
-use crate::values::say::Verdict;
-use crate::values::words::{bytes, escaped, span};
+use systape_answers::render::out::Out;
+use systape_answers::render::row::{Judgement, Row};
+use systape_answers::render::table::Table;
+use systape_answers::values::open::open;
+use systape_answers::values::say::Verdict;
+use systape_events::values::clock::{Real, rfc3339};
+use systape_events::values::order::InOrder as _;
+use systape_events::values::words::{bytes, escaped, span};
 
 systape_format::tables! {
     /// One row a tape, the one that began first first; those whose time of day is not known last.

@@ -3,12 +3,12 @@
 use serde_json::{Map, Value, json};
 use systape_format::model::{Session, StackMode, StackOf, StackStatus};
 
-use crate::derive::stacks::ending::StackEnding;
-use crate::derive::stacks::label;
-use crate::derive::stacks::recorded::{Inventory, Unnamed};
-use crate::render::json::bytes;
-use crate::render::row::Row;
-use crate::values::words::escaped;
+use systape_answers::derive::stacks::ending::StackEnding;
+use systape_answers::derive::stacks::label;
+use systape_answers::derive::stacks::recorded::{Inventory, Unnamed};
+use systape_answers::render::json::bytes;
+use systape_answers::render::row::Row;
+use systape_events::values::words::escaped;
 
 /// Most files without names that are listed one by one.
 const LISTED: usize = 8;

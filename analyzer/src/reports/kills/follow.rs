@@ -12,17 +12,17 @@ use super::party::Unseen;
 use super::{KillsInput, missing, passes, recorded, rows, text};
 use crate::asked::config::Config;
 use crate::asked::config::view::Follows;
-use crate::derive::processes::living::Living;
-use crate::derive::processes::track::key;
-use crate::derive::signals::pending::Pending;
-use crate::derive::signals::{Missing, SignalChoice, SignalLine, Tracker};
-use crate::render::form::{Form, Format};
-use crate::render::out::Out;
-use crate::render::sink::Sink;
 use crate::reports::Context;
 use crate::reports::losses;
-use crate::table::loss::{ListedLoss, loses};
-use crate::values::say::Verdict;
+use systape_answers::derive::processes::living::Living;
+use systape_answers::derive::processes::track::key;
+use systape_answers::derive::signals::pending::Pending;
+use systape_answers::derive::signals::{Missing, SignalChoice, SignalLine, Tracker};
+use systape_answers::render::form::{Form, Format};
+use systape_answers::render::out::Out;
+use systape_answers::render::sink::Sink;
+use systape_answers::values::say::Verdict;
+use systape_events::loss::{ListedLoss, loses};
 
 /// Most losses that are kept; of more, any time may be one.
 const MOST_GAPS: usize = 1024;

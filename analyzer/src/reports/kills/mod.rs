@@ -23,19 +23,19 @@ use crate::asked::config::view::Part::All;
 use crate::asked::config::view::{AnswerFn, Own, Rows, TASKS, View};
 use crate::asked::config::{Config, refuse};
 use crate::asked::options::stacks::SymbolPlaces;
-use crate::derive::processes::{self, Processes};
-use crate::derive::signals::track::Passes;
-use crate::derive::signals::{EndedTarget, Missing, SignalChoice, SignalLine, Tracker};
-use crate::lines::tables as lines;
-use crate::render::form::Format;
-use crate::render::out::Out;
-use crate::render::stamp::Stamps;
 use crate::reports::losses;
-use crate::table::families;
-use crate::table::loss::ListedLoss;
-use crate::table::question::clock;
-use crate::table::scan::Scan;
-use crate::values::say::Verdict;
+use systape_answers::derive::processes::{self, Processes};
+use systape_answers::derive::signals::track::Passes;
+use systape_answers::derive::signals::{EndedTarget, Missing, SignalChoice, SignalLine, Tracker};
+use systape_answers::lines::tables as lines;
+use systape_answers::render::form::Format;
+use systape_answers::render::out::Out;
+use systape_answers::render::stamp::Stamps;
+use systape_answers::values::say::Verdict;
+use systape_events::families;
+use systape_events::loss::ListedLoss;
+use systape_events::question::clock;
+use systape_events::scan::Scan;
 
 /// Input of every form of the report.
 struct KillsInput<'a> {
@@ -62,7 +62,7 @@ struct KillsInput<'a> {
 impl KillsInput<'_> {
     /// Whether the end of the target would be known.
     fn certain(&self, record: &SignalLine) -> bool {
-        let followed = record.outcome.followed || crate::table::question::everyone(self.context.question.tape);
+        let followed = record.outcome.followed || systape_events::question::everyone(self.context.question.tape);
         self.whole && self.ends && self.life && followed
     }
 }

@@ -3,13 +3,13 @@
 use serde_json::{Value, json};
 use systape_format::model::{Ancestor, Gap, Session, Task, UID_UNKNOWN};
 
-use crate::derive::processes::Processes;
-use crate::derive::processes::read::lost_between;
-use crate::derive::signals::SignalLine;
-use crate::render::cell::Cell;
-use crate::render::json::{bytes, known};
-use crate::render::row::{Row, some, user};
-use crate::values::words::{command, named};
+use systape_answers::derive::processes::Processes;
+use systape_answers::derive::processes::read::lost_between;
+use systape_answers::derive::signals::SignalLine;
+use systape_answers::render::cell::Cell;
+use systape_answers::render::json::{bytes, known};
+use systape_answers::render::row::{Row, some, user};
+use systape_events::values::words::{command, named};
 
 /// Times in which process life is missing, so that a process may have had another program.
 #[derive(Debug)]

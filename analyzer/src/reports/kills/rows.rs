@@ -8,17 +8,17 @@ use systape_format::reader::Tape;
 
 use super::KillsInput;
 use super::party::Party;
-use crate::derive::signals::outcome::{blocked, explains, result_name};
-use crate::derive::signals::via::{self, code_name, fault_address};
-use crate::derive::signals::{Disposition, EndedTarget, SignalLine, Via};
-use crate::lines::tables::LOSSES;
-use crate::render::cell::Cell;
-use crate::render::form::Form;
-use crate::render::out::Out;
-use crate::render::row::{Judgement, Row, ShownTimes};
 use crate::reports::losses;
-use crate::table::question::clock;
-use crate::values::clock::Clock;
+use systape_answers::derive::signals::outcome::{blocked, explains, result_name};
+use systape_answers::derive::signals::via::{self, code_name, fault_address};
+use systape_answers::derive::signals::{Disposition, EndedTarget, SignalLine, Via};
+use systape_answers::lines::tables::LOSSES;
+use systape_answers::render::cell::Cell;
+use systape_answers::render::form::Form;
+use systape_answers::render::out::Out;
+use systape_answers::render::row::{Judgement, Row, ShownTimes};
+use systape_events::question::clock;
+use systape_events::values::clock::Clock;
 
 systape_format::tables! {
     /// One row a signal, in order of time; a death of which no signal was seen is one too.

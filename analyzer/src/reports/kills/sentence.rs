@@ -3,14 +3,14 @@
 use systape_format::model::SignalEvent;
 
 use super::party::short;
-use crate::derive::processes::Ending;
-use crate::derive::signals::missing::Lost;
-use crate::derive::signals::outcome::{ALREADY_PENDING, IGNORED, OVERFLOW, Taken, blocked, queued};
-use crate::derive::signals::via::fault_address;
-use crate::derive::signals::{Disposition, EndedTarget, SignalLine, Via, ends, via};
-use crate::render::mark;
-use crate::values::words::{bytes, escaped, span};
 use systape_abi::signo::SIGABRT;
+use systape_answers::derive::processes::Ending;
+use systape_answers::derive::signals::missing::Lost;
+use systape_answers::derive::signals::outcome::{ALREADY_PENDING, IGNORED, OVERFLOW, Taken, blocked, queued};
+use systape_answers::derive::signals::via::fault_address;
+use systape_answers::derive::signals::{Disposition, EndedTarget, SignalLine, Via, ends, via};
+use systape_answers::render::mark;
+use systape_events::values::words::{bytes, escaped, span};
 
 /// The effect of the signal on its target.
 pub(super) fn verb(record: &SignalLine) -> &'static str {

@@ -6,14 +6,14 @@ use systape_format::model::StackOf;
 use systape_format::reader::Tape;
 
 use super::Options;
-use crate::derive::signals::SignalLine;
-use crate::derive::stacks::debug_files;
-use crate::derive::stacks::limits::Limits;
-use crate::derive::stacks::lines::StackLines;
-use crate::derive::stacks::names::Names;
-use crate::derive::stacks::recorded;
-use crate::render::form::Format;
-use crate::render::out::Out;
+use systape_answers::derive::signals::SignalLine;
+use systape_answers::derive::stacks::debug_files;
+use systape_answers::derive::stacks::limits::Limits;
+use systape_answers::derive::stacks::lines::StackLines;
+use systape_answers::derive::stacks::names::Names;
+use systape_answers::derive::stacks::recorded;
+use systape_answers::render::form::Format;
+use systape_answers::render::out::Out;
 
 /// The names for senders' stacks; None when they are not recorded or not printed.
 pub(super) fn names(own: &Options, format: Format, tape: &Tape, out: &mut Out) -> Result<Option<Names>> {

@@ -7,14 +7,14 @@ use systape_format::model::{SignalInfo, Task, UID_UNKNOWN};
 
 use super::party::{Party, inside, short};
 use super::{KillsInput, missing, sentence};
-use crate::derive::signals::outcome::{blocked, result_name};
-use crate::derive::signals::via::{self, code_name, fault_address};
-use crate::derive::signals::{Disposition, EndedTarget, SignalChoice, SignalLine, Via};
-use crate::lines::value::{self, ValueScratch};
-use crate::render::stamp::Column;
 use crate::reports::losses::LOSS_LINES;
-use crate::values::output::line;
-use crate::values::words::{escaped, span};
+use systape_answers::derive::signals::outcome::{blocked, result_name};
+use systape_answers::derive::signals::via::{self, code_name, fault_address};
+use systape_answers::derive::signals::{Disposition, EndedTarget, SignalChoice, SignalLine, Via};
+use systape_answers::lines::value::{self, ValueScratch};
+use systape_answers::render::stamp::Column;
+use systape_answers::values::output::line;
+use systape_events::values::words::{escaped, span};
 
 /// Column of times.
 const TIME: Column = Column { name: "", width: 9, places: 3, right: true };
@@ -123,7 +123,10 @@ fn together(act: &[&SignalLine]) -> String {
             act.iter().filter(|r| matches!(r.outcome.cause, EndedTarget::Maybe(_))).count(),
         ),
         ("handled it", act.iter().filter(|r| r.outcome.taken.is_some_and(|taken| taken.handler > 1)).count()),
-        ("ignored it", act.iter().filter(|r| r.sent.event.result == crate::derive::signals::outcome::IGNORED).count()),
+        (
+            "ignored it",
+            act.iter().filter(|r| r.sent.event.result == systape_answers::derive::signals::outcome::IGNORED).count(),
+        ),
         ("stopped", act.iter().filter(|r| r.outcome.stopped).count()),
     ];
     for (what, count) in counts.iter().filter(|(_, count)| *count > 0) {

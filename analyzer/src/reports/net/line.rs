@@ -3,16 +3,16 @@
 use systape_abi::tcp;
 use systape_format::model::{NetState, Task};
 
-use crate::derive::net::connection::{
+use systape_answers::derive::net::connection::{
     Connection, ConnectionBounds, ConnectionOutcome, ConnectionTotals, Direction, Lasted,
 };
-use crate::derive::net::words::{address, endpoint, protocol_name};
-use crate::render::mark;
-use crate::render::paint;
-use crate::render::row::{Row, ShownTimes};
-use crate::render::stamp::{Column, Stamps};
-use crate::render::table::{millis, millis_if};
-use crate::values::words::{NET_SOFTIRQ, VIA_SOFTIRQ, bytes, escaped};
+use systape_answers::derive::net::words::{address, endpoint, protocol_name};
+use systape_answers::render::mark;
+use systape_answers::render::paint;
+use systape_answers::render::row::{Row, ShownTimes};
+use systape_answers::render::stamp::{Column, Stamps};
+use systape_answers::render::table::{millis, millis_if};
+use systape_events::values::words::{NET_SOFTIRQ, VIA_SOFTIRQ, bytes, escaped};
 
 systape_format::tables! {
     /// One row a connection, in order of their ends, those that stayed open last.

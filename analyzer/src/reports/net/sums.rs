@@ -7,28 +7,28 @@ use systape_format::model::{Call, Family};
 
 use super::{Doubts, begin, calls_missing, walk};
 use crate::asked::config::Config;
-use crate::derive::net::connection::{Connection, ConnectionOutcome, Direction};
-use crate::derive::net::words::{address, endpoint, protocol_name};
-use crate::derive::summary::labels::Labels;
-use crate::derive::summary::plan::{Plan, RowPart};
-use crate::render::by;
-use crate::render::keys::with_keys;
-use crate::render::mark;
-use crate::render::out::Out;
-use crate::render::rank::{Rank, more};
-use crate::render::row::{Judgement, Row};
-use crate::render::table::Table;
 use crate::reports::keys::{KeyWords, RowKeys};
 use crate::reports::{Context, losses};
-use crate::table::group::Add;
-use crate::table::group::by::GroupKey;
-use crate::table::group::packed::Packed;
-use crate::table::group::spilling::{Ordered, Parts, Spilling};
-use crate::table::group::value::{Key, Value};
-use crate::table::loss::Loss;
-use crate::values::output::line;
-use crate::values::spill::{Store, Stored, put_number, take_u64};
-use crate::values::words::bytes;
+use systape_answers::derive::net::connection::{Connection, ConnectionOutcome, Direction};
+use systape_answers::derive::net::words::{address, endpoint, protocol_name};
+use systape_answers::derive::summary::labels::Labels;
+use systape_answers::derive::summary::plan::{Plan, RowPart};
+use systape_answers::render::by;
+use systape_answers::render::keys::with_keys;
+use systape_answers::render::mark;
+use systape_answers::render::out::Out;
+use systape_answers::render::rank::{Rank, more};
+use systape_answers::render::row::{Judgement, Row};
+use systape_answers::render::table::Table;
+use systape_answers::values::output::line;
+use systape_events::group::Add;
+use systape_events::group::by::GroupKey;
+use systape_events::group::packed::Packed;
+use systape_events::group::spilling::{Ordered, Parts, Spilling};
+use systape_events::group::value::{Key, Value};
+use systape_events::loss::Loss;
+use systape_events::values::spill::{Store, Stored, put_number, take_u64};
+use systape_events::values::words::bytes;
 
 systape_format::tables! {
     /// With `--by` one row for each value of the keys, which stand before these columns, the one with most bytes first. Null of a row whose owner is not known: calls

@@ -12,26 +12,26 @@ use systape_format::redact::PLACEHOLDER;
 
 use super::times;
 use crate::asked::config::Config;
-use crate::derive::net::udp::{self, Bound, Found, LOCAL, PEER, PROCESS, PROTOCOL, Talk, Way};
-use crate::render::mark;
-use crate::render::out::Out;
-use crate::render::row::{Judgement, Row, ShownTimes, some, user};
-use crate::render::stamp::{Column, Stamps};
-use crate::render::table::{Table, millis};
 use crate::reports::{Context, losses};
-use crate::table::calls;
-use crate::table::families;
-use crate::table::group::open::Open;
-use crate::table::group::value::{Key, Value};
-use crate::table::group::{Add as _, Groups};
-use crate::table::load::Base;
-use crate::table::loss::ListedLoss;
-use crate::table::scan::{Coverage, Scan};
-use crate::values::order::InOrder as _;
-use crate::values::output::line;
-use crate::values::say::Verdict;
-use crate::values::spill::Kept;
-use crate::values::words::escaped;
+use systape_answers::derive::net::udp::{self, Bound, Found, LOCAL, PEER, PROCESS, PROTOCOL, Talk, Way};
+use systape_answers::render::mark;
+use systape_answers::render::out::Out;
+use systape_answers::render::row::{Judgement, Row, ShownTimes, some, user};
+use systape_answers::render::stamp::{Column, Stamps};
+use systape_answers::render::table::{Table, millis};
+use systape_answers::values::output::line;
+use systape_answers::values::say::Verdict;
+use systape_events::calls;
+use systape_events::families;
+use systape_events::group::open::Open;
+use systape_events::group::value::{Key, Value};
+use systape_events::group::{Add as _, Groups};
+use systape_events::load::Base;
+use systape_events::loss::ListedLoss;
+use systape_events::scan::{Coverage, Scan};
+use systape_events::values::order::InOrder as _;
+use systape_events::values::spill::Kept;
+use systape_events::values::words::escaped;
 
 systape_format::tables! {
     /// With `--udp` one row for each peer of each own end of a UDP socket in each process, in order of the first calls. Only calls that send or receive count.

@@ -7,19 +7,19 @@ use rustc_hash::FxHashMap;
 use systape_format::model::Task;
 
 use super::super::{Context, losses, scheduling};
-use crate::derive::runs::decode::Needs;
-use crate::derive::runs::keys::{set_thread, task_text};
-use crate::derive::runs::{End, Interval, IntervalSink, Slot, State, Thread, feed};
-use crate::render::mark;
-use crate::render::out::Out;
-use crate::render::rank::more;
-use crate::render::row::Row;
-use crate::render::table::{Table, millis};
-use crate::table::loss::ListedLoss;
-use crate::values::order::InOrder as _;
-use crate::values::output::line;
-use crate::values::say::Verdict;
-use crate::values::words::VIA_SOFTIRQ;
+use systape_answers::derive::runs::decode::Needs;
+use systape_answers::derive::runs::keys::{set_thread, task_text};
+use systape_answers::derive::runs::{End, Interval, IntervalSink, Slot, State, Thread, feed};
+use systape_answers::render::mark;
+use systape_answers::render::out::Out;
+use systape_answers::render::rank::more;
+use systape_answers::render::row::Row;
+use systape_answers::render::table::{Table, millis};
+use systape_answers::values::output::line;
+use systape_answers::values::say::Verdict;
+use systape_events::loss::ListedLoss;
+use systape_events::values::order::InOrder as _;
+use systape_events::values::words::VIA_SOFTIRQ;
 
 systape_format::tables! {
     /// One row for each pair of threads of which one woke the other.

@@ -9,12 +9,12 @@ use systape_format::table::{ColumnDef, Short, TableDef};
 
 use crate::asked::config::Config;
 use crate::asked::config::view::Ask;
-use crate::lines::tables::LOSSES;
-use crate::render::cell::{Cell, Known};
-use crate::render::json::lossless;
-use crate::render::out::TakesRows;
-use crate::render::{mark, row};
-use crate::values::say::Verdict;
+use systape_answers::lines::tables::LOSSES;
+use systape_answers::render::cell::{Cell, Known};
+use systape_answers::render::json::lossless;
+use systape_answers::render::out::TakesRows;
+use systape_answers::render::{mark, row};
+use systape_answers::values::say::Verdict;
 
 /// Most notes that are kept of one answer.
 const MOST_TOLD: usize = 64;

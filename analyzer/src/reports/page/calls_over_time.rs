@@ -4,15 +4,15 @@ use anyhow::Result;
 use rustc_hash::FxHashMap;
 use serde_json::{Value as Json, json};
 
-use crate::derive::summary::collect;
-use crate::derive::summary::column::Column;
-use crate::derive::summary::plan::{Plan, Slices};
-use crate::derive::summary::table;
-use crate::render::loghist::LogHist;
 use crate::reports::Context;
-use crate::table::group::by::GroupKey;
-use crate::table::group::value::Value;
-use crate::values::order::InOrder as _;
+use systape_answers::derive::summary::collect;
+use systape_answers::derive::summary::column::Column;
+use systape_answers::derive::summary::plan::{Plan, Slices};
+use systape_answers::derive::summary::table;
+use systape_answers::render::loghist::LogHist;
+use systape_events::group::by::GroupKey;
+use systape_events::group::value::Value;
+use systape_events::values::order::InOrder as _;
 
 /// Names that are kept apart, those with most calls; the others are one.
 const NAMES: usize = 60;

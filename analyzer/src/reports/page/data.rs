@@ -9,10 +9,10 @@ use super::html::Html;
 use super::stacks::Span;
 use super::text::visible;
 use super::{SLICES, call_rows, calls_over_time, disks, figure, stacks, threads, tree};
-use crate::derive::summary::plan::Slices;
 use crate::reports::{Context, idle};
-use crate::table::families;
-use crate::table::loss::{cause_text, family_name};
+use systape_answers::derive::summary::plan::Slices;
+use systape_events::families;
+use systape_events::loss::{cause_text, family_name};
 
 /// Most marks of one kind on the time line.
 const MARKS: usize = 2000;

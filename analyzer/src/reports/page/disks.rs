@@ -8,14 +8,14 @@ use serde_json::{Value, json};
 use systape_format::model::Family;
 
 use super::calls_over_time::heat_json;
-use crate::derive::block::devices::devices;
-use crate::derive::block::files::Files;
-use crate::derive::block::io::Io;
-use crate::derive::summary::plan::Slices;
-use crate::render::loghist::LogHist;
 use crate::reports::Context;
-use crate::table::scan::Scan;
-use crate::values::devices::Dev;
+use systape_answers::derive::block::devices::devices;
+use systape_answers::derive::block::files::Files;
+use systape_answers::derive::block::io::Io;
+use systape_answers::derive::summary::plan::Slices;
+use systape_answers::render::loghist::LogHist;
+use systape_events::scan::Scan;
+use systape_events::values::devices::Dev;
 
 /// One device.
 #[derive(Clone, Debug)]

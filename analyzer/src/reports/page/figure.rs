@@ -3,8 +3,8 @@
 use serde_json::Value;
 
 use super::answers::{Row, text_of};
-use crate::values::num::grouped;
-use crate::values::words::{bytes, span};
+use systape_events::values::num::grouped;
+use systape_events::values::words::{bytes, span};
 
 /// What a column holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -128,7 +128,7 @@ pub(super) fn list(value: &Value) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::render::row;
+    use systape_answers::render::row;
 
     systape_format::tables! {
         /// One row.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::answers::{Asker, Row};
 use super::pool::Pool;
-use crate::values::order::InOrder as _;
+use systape_events::values::order::InOrder as _;
 
 /// Most rows that are read for one graph.
 const READ: usize = 400_000;

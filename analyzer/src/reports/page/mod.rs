@@ -33,14 +33,14 @@ use self::answers::Asker;
 use self::html::Html;
 use crate::asked::config::view::{AnswerFn, Ask, Own, View};
 use crate::asked::config::{Config, refuse};
-use crate::render::form::Format;
-use crate::render::out::Out;
 use crate::reports::{Context, losses, rate};
-use crate::table::families;
-use crate::values::output::NewFile;
-use crate::values::say::Verdict;
-use crate::values::spool::STDIN;
-use crate::values::words::bytes;
+use systape_answers::render::form::Format;
+use systape_answers::render::out::Out;
+use systape_answers::values::output::NewFile;
+use systape_answers::values::say::Verdict;
+use systape_answers::values::spool::STDIN;
+use systape_events::families;
+use systape_events::values::words::bytes;
 
 /// What is asked.
 pub(crate) static VIEW: View = View {
@@ -118,5 +118,5 @@ fn run(config: &Config, tape: &Tape, file: &mut NewFile, ask: Ask<'_>, out: &mut
 fn tape_name(config: &Config) -> String {
     use std::os::unix::ffi::OsStrExt as _;
     let name = config.file.file_name().unwrap_or(Path::new("trace.tape").as_os_str());
-    crate::values::words::shell(&[name.as_bytes().to_vec()])
+    systape_events::values::words::shell(&[name.as_bytes().to_vec()])
 }

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::answers::Asker;
 use super::frames::{Frame, Names, PageGraph, read};
 use super::text::visible;
-use crate::derive::summary::plan::Slices;
+use systape_answers::derive::summary::plan::Slices;
 
 /// Most functions of one graph; the lightest are left out.
 const MOST: usize = 20_000;

@@ -7,8 +7,8 @@ use super::figure::{Column, Kind, list, thousands};
 use super::html::Html;
 use super::{tables, tape_name};
 use crate::reports::{Context, losses as of_reports};
-use crate::table::fired;
-use crate::values::words::{bytes, span};
+use systape_events::fired;
+use systape_events::values::words::{bytes, span};
 
 /// Most findings.
 const FINDINGS: usize = 40;

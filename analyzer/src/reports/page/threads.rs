@@ -6,11 +6,11 @@ use serde_json::{Value, json};
 use systape_format::model::Family;
 
 use super::slicing::pieces;
-use crate::derive::runs::decode::Needs;
-use crate::derive::runs::{Interval, IntervalSink, Slot, State, Thread, feed};
-use crate::derive::summary::plan::Slices;
 use crate::reports::{Context, scheduling};
-use crate::table::filter::Scope;
+use systape_answers::derive::runs::decode::Needs;
+use systape_answers::derive::runs::{Interval, IntervalSink, Slot, State, Thread, feed};
+use systape_answers::derive::summary::plan::Slices;
+use systape_events::filter::Scope;
 
 /// Parts of a second.
 const PARTS: u64 = 50;

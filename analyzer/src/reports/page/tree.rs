@@ -11,8 +11,8 @@ use super::longest::Longest;
 use super::pool::Pool;
 use super::slicing::pieces;
 use super::text::{cut, visible};
-use crate::derive::summary::plan::Slices;
-use crate::values::order::InOrder as _;
+use systape_answers::derive::summary::plan::Slices;
+use systape_events::values::order::InOrder as _;
 
 /// Most processes.
 const PROCESSES: usize = 4000;

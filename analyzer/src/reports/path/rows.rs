@@ -6,19 +6,19 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use systape_format::model::Task;
 
 use super::Answer;
-use crate::derive::critical::walk::Kind;
-use crate::derive::runs::keys::{Place, set_thread};
-use crate::render::paint;
-use crate::render::rank::more;
-use crate::render::row::Row;
-use crate::render::stamp::Column;
-use crate::render::table::millis;
 use crate::reports::call_texts;
 use crate::reports::traced::Found;
 use crate::reports::traced::cause::{self, Cause};
-use crate::values::order::InOrder as _;
-use crate::values::output::line;
-use crate::values::words::VIA_SOFTIRQ;
+use systape_answers::derive::critical::walk::Kind;
+use systape_answers::derive::runs::keys::{Place, set_thread};
+use systape_answers::render::paint;
+use systape_answers::render::rank::more;
+use systape_answers::render::row::Row;
+use systape_answers::render::stamp::Column;
+use systape_answers::render::table::millis;
+use systape_answers::values::output::line;
+use systape_events::values::order::InOrder as _;
+use systape_events::values::words::VIA_SOFTIRQ;
 
 systape_format::tables! {
     /// One row for each part of the path, in order of time. Together they are the time asked for.
@@ -240,7 +240,7 @@ enum Of {
 /// The file of a call; empty: none.
 fn file(answer: &Answer<'_>, number: Option<u32>) -> Option<Vec<u8>> {
     match number? {
-        crate::table::call_files::NO_FILE => Some(Vec::new()),
+        systape_events::call_files::NO_FILE => Some(Vec::new()),
         number => answer.words.names.name(number).map(<[u8]>::to_vec),
     }
 }

@@ -7,19 +7,19 @@ use rustc_hash::FxHashMap;
 
 use super::Answer;
 use super::rows::asleep;
-use crate::derive::critical::doing::In;
-use crate::derive::critical::log::Logged;
-use crate::derive::critical::walk::Kind;
-use crate::derive::runs::keys::Place;
-use crate::derive::runs::names::Names;
-use crate::render::rank::more;
-use crate::render::row::Row;
-use crate::render::table::{Table, millis, share};
 use crate::reports::traced::Found;
 use crate::reports::traced::cause::Cause;
-use crate::table::call_files::NO_FILE;
-use crate::values::order::InOrder as _;
-use crate::values::words::escaped;
+use systape_answers::derive::critical::doing::In;
+use systape_answers::derive::critical::log::Logged;
+use systape_answers::derive::critical::walk::Kind;
+use systape_answers::derive::runs::keys::Place;
+use systape_answers::derive::runs::names::Names;
+use systape_answers::render::rank::more;
+use systape_answers::render::row::Row;
+use systape_answers::render::table::{Table, millis, share};
+use systape_events::call_files::NO_FILE;
+use systape_events::values::order::InOrder as _;
+use systape_events::values::words::escaped;
 
 systape_format::tables! {
     /// One row for each cause of threads of one name.
@@ -162,7 +162,7 @@ impl Sums {
             ]);
         }
         table.print(out)?;
-        more(self.sums.len(), limit).iter().try_for_each(|text| crate::values::output::line(out, text))
+        more(self.sums.len(), limit).iter().try_for_each(|text| systape_answers::values::output::line(out, text))
     }
 
     /// `app[12]`, `cc1 (12 threads)`.

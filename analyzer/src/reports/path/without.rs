@@ -7,27 +7,27 @@ use systape_format::model::Family;
 use systape_format::reader::Tape;
 
 use crate::asked::config::Config;
-use crate::derive::cost::judge::Cost;
-use crate::derive::cost::pattern::{CausePattern, Files, PatternTime};
-use crate::derive::critical::log::Log;
-use crate::derive::runs::decode::Needs;
-use crate::derive::runs::feed as runs;
-use crate::derive::runs::keys::set_thread;
-use crate::derive::waits::SLEEPS;
-use crate::derive::waits::{self, JudgedFutex, Kind};
-use crate::render::mark;
-use crate::render::out::Out;
-use crate::render::row::Row;
 use crate::reports::traced::retime::{Lock, Sum, retime};
 use crate::reports::traced::subject::{Subject, subject};
 use crate::reports::traced::{Way, is_of_command, walked};
 use crate::reports::{Context, losses, scheduling};
-use crate::table::families::in_session;
-use crate::table::loss::ListedLoss;
-use crate::table::question::Question;
-use crate::values::output::line;
-use crate::values::say::Verdict;
-use crate::values::words::span;
+use systape_answers::derive::cost::judge::Cost;
+use systape_answers::derive::cost::pattern::{CausePattern, Files, PatternTime};
+use systape_answers::derive::critical::log::Log;
+use systape_answers::derive::runs::decode::Needs;
+use systape_answers::derive::runs::feed as runs;
+use systape_answers::derive::runs::keys::set_thread;
+use systape_answers::derive::waits::SLEEPS;
+use systape_answers::derive::waits::{self, JudgedFutex, Kind};
+use systape_answers::render::mark;
+use systape_answers::render::out::Out;
+use systape_answers::render::row::Row;
+use systape_answers::values::output::line;
+use systape_answers::values::say::Verdict;
+use systape_events::families::in_session;
+use systape_events::loss::ListedLoss;
+use systape_events::question::Question;
+use systape_events::values::words::span;
 
 systape_format::tables! {
     /// One row: how much less time the thread asked for would have taken without a cause, as `why` measures it.

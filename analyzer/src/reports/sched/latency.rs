@@ -7,20 +7,20 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use systape_format::model::Task;
 
 use super::super::{Context, losses, scheduling};
-use crate::derive::runs::decode::Needs;
-use crate::derive::runs::keys::{Key, Keys, Words};
-use crate::derive::runs::{End, Interval, IntervalSink, Slot, State, Thread, Why, feed};
-use crate::render::form::Format;
-use crate::render::keys::with_keys;
-use crate::render::out::Out;
-use crate::render::rank::{Rank, more};
-use crate::render::row as record;
-use crate::render::stamp::{Column, Stamps};
-use crate::table::group::by::GroupKey;
-use crate::table::loss::ListedLoss;
-use crate::values::order::InOrder as _;
-use crate::values::output::line;
-use crate::values::say::Verdict;
+use systape_answers::derive::runs::decode::Needs;
+use systape_answers::derive::runs::keys::{Key, Keys, Words};
+use systape_answers::derive::runs::{End, Interval, IntervalSink, Slot, State, Thread, Why, feed};
+use systape_answers::render::form::Format;
+use systape_answers::render::keys::with_keys;
+use systape_answers::render::out::Out;
+use systape_answers::render::rank::{Rank, more};
+use systape_answers::render::row as record;
+use systape_answers::render::stamp::{Column, Stamps};
+use systape_answers::values::output::line;
+use systape_answers::values::say::Verdict;
+use systape_events::group::by::GroupKey;
+use systape_events::loss::ListedLoss;
+use systape_events::values::order::InOrder as _;
 
 systape_format::tables! {
     /// One row for each value of the keys of `--by`, which stand before these columns.
@@ -174,7 +174,7 @@ fn name(keys: &Keys<'_>, key: &Key, row: &Row, words: &Words<'_>) -> String {
 
 fn millis(ns: u64, width: usize) -> String {
     let mut text = Vec::new();
-    crate::values::num::millis(&mut text, ns, width, "");
+    systape_events::values::num::millis(&mut text, ns, width, "");
     String::from_utf8_lossy(&text).into_owned()
 }
 

@@ -10,12 +10,12 @@ use super::scheduling;
 use crate::asked::config::Config;
 use crate::asked::config::view::Part::{All, Keys};
 use crate::asked::config::view::{AnswerFn, CPUS, Own, Rows, TASKS, View};
-use crate::lines::tables as lines;
-use crate::render::by;
-use crate::render::out::Out;
-use crate::render::rank::Rank;
-use crate::table::group::by::GroupKey;
-use crate::values::say::Verdict;
+use systape_answers::lines::tables as lines;
+use systape_answers::render::by;
+use systape_answers::render::out::Out;
+use systape_answers::render::rank::Rank;
+use systape_answers::values::say::Verdict;
+use systape_events::group::by::GroupKey;
 
 /// Each run of a thread.
 pub(crate) static TIMEHIST: View = View {

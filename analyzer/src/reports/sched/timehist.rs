@@ -9,22 +9,22 @@ use anyhow::Result;
 use systape_format::model::{CPU_NONE, Gap};
 
 use super::super::{Context, scheduling};
-use crate::derive::runs::decode::Needs;
-use crate::derive::runs::keys::{Keys, set_thread, task_text};
-use crate::derive::runs::{End, Interval, IntervalSink, Slot, State, Thread, Why, feed};
-use crate::lines::LineFormat as _;
-use crate::lines::json::Json;
-use crate::render::form::Format;
-use crate::render::mark;
-use crate::render::out::Out;
-use crate::render::paint;
-use crate::render::row::Row;
-use crate::render::sink;
-use crate::render::stamp::{Column, Stamps};
 use crate::reports::losses::{self, LOSS_LINES};
-use crate::table::loss;
-use crate::table::loss::ListedLoss;
-use crate::values::say::Verdict;
+use systape_answers::derive::runs::decode::Needs;
+use systape_answers::derive::runs::keys::{Keys, set_thread, task_text};
+use systape_answers::derive::runs::{End, Interval, IntervalSink, Slot, State, Thread, Why, feed};
+use systape_answers::lines::LineFormat as _;
+use systape_answers::lines::json::Json;
+use systape_answers::render::form::Format;
+use systape_answers::render::mark;
+use systape_answers::render::out::Out;
+use systape_answers::render::paint;
+use systape_answers::render::row::Row;
+use systape_answers::render::sink;
+use systape_answers::render::stamp::{Column, Stamps};
+use systape_answers::values::say::Verdict;
+use systape_events::loss;
+use systape_events::loss::ListedLoss;
 
 systape_format::tables! {
     /// One row for each time a thread left a CPU.
@@ -65,7 +65,7 @@ pub(crate) fn run(mut context: Context<'_>, out: &mut Out) -> Result<Verdict> {
     let sink = Timehist {
         keys: Keys::new(&[], &context.question.scope, context.question.tape.session(), false),
         context: &context,
-        json: Json::new(session, crate::table::question::clock(context.question.tape)),
+        json: Json::new(session, systape_events::question::clock(context.question.tape)),
         rows,
         line: Vec::new(),
         gaps: context.question.loss.gaps.clone(),
@@ -122,7 +122,7 @@ impl Known {
         if self.unknown {
             return "?".into();
         }
-        crate::render::table::millis(self.ns, mark::at_least(self.at_least))
+        systape_answers::render::table::millis(self.ns, mark::at_least(self.at_least))
     }
 
     fn value(self) -> Option<u64> {

@@ -7,20 +7,20 @@ use super::super::{Context, call_texts, losses, scheduling};
 use super::now::{NOW, Now};
 use super::stacks::{self, Left, STACKS};
 use crate::asked::options::stacks::Below;
-use crate::derive::runs::decode::Needs;
-use crate::derive::runs::keys::{self};
-use crate::derive::runs::{feed, gaps};
-use crate::render::out::Out;
-use crate::render::rank::more;
-use crate::render::table::{Table, seconds};
-use crate::table::filter;
-use crate::table::loss::ListedLoss;
-use crate::table::question::clock;
-use crate::values::clock::Clock;
-use crate::values::order::InOrder as _;
-use crate::values::output;
-use crate::values::say::Verdict;
-use crate::values::timespec::Edge;
+use systape_answers::derive::runs::decode::Needs;
+use systape_answers::derive::runs::keys::{self};
+use systape_answers::derive::runs::{feed, gaps};
+use systape_answers::render::out::Out;
+use systape_answers::render::rank::more;
+use systape_answers::render::table::{Table, seconds};
+use systape_answers::values::output;
+use systape_answers::values::say::Verdict;
+use systape_events::filter;
+use systape_events::loss::ListedLoss;
+use systape_events::question::clock;
+use systape_events::values::clock::Clock;
+use systape_events::values::order::InOrder as _;
+use systape_events::values::timespec::Edge;
 
 /// Prints the states at `edge`.
 pub(super) fn run(mut context: Context<'_>, edge: Edge, below: &Below, limit: usize, out: &mut Out) -> Result<Verdict> {

@@ -3,11 +3,11 @@
 use systape_format::model::CPU_NONE;
 
 use super::super::Context;
-use crate::derive::runs::keys::{self, Place, is_kernel, set_thread};
-use crate::derive::runs::{Doing, InCall, Slot, State, Thread};
-use crate::render::mark;
-use crate::render::row::Row;
-use crate::render::table::millis;
+use systape_answers::derive::runs::keys::{self, Place, is_kernel, set_thread};
+use systape_answers::derive::runs::{Doing, InCall, Slot, State, Thread};
+use systape_answers::render::mark;
+use systape_answers::render::row::Row;
+use systape_answers::render::table::millis;
 
 systape_format::tables! {
     /// One row a thread at the instant of `--at`, who has been off the CPU for longest first.
@@ -50,7 +50,7 @@ pub(super) struct Now<'a> {
 }
 
 impl<'a> Now<'a> {
-    /// `longer`: see [`crate::derive::runs::gaps::of_longer_calls`].
+    /// `longer`: see [`systape_answers::derive::runs::gaps::of_longer_calls`].
     pub(super) fn of((slot, thread): (Slot, &'a Thread), at: u64, open: u64, all_calls: bool, longer: &[u32]) -> Self {
         let known = thread.last_out > 0 && !thread.missed_out;
         let off = match thread.state {

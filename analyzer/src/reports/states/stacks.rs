@@ -11,22 +11,22 @@ use systape_format::model::StackOf;
 use super::super::Context;
 use super::now::Now;
 use crate::asked::options::stacks::Below;
-use crate::derive::runs::decode::Part;
-use crate::derive::runs::{Interval, IntervalSink, Slot, State, Thread, Why};
-use crate::derive::stacks::asleep::{self, Place, Stack};
-use crate::derive::stacks::debug_files;
-use crate::derive::stacks::ending::StackEnding;
-use crate::derive::stacks::forest::{Forest, NONE};
-use crate::derive::stacks::label;
-use crate::derive::stacks::names::Names;
-use crate::derive::stacks::recorded;
-use crate::render::cell::Cell;
-use crate::render::json::bytes;
-use crate::render::mark;
-use crate::render::out::Out;
-use crate::render::row::Row;
-use crate::render::table::millis;
-use crate::values::words::escaped;
+use systape_answers::derive::runs::decode::Part;
+use systape_answers::derive::runs::{Interval, IntervalSink, Slot, State, Thread, Why};
+use systape_answers::derive::stacks::asleep::{self, Place, Stack};
+use systape_answers::derive::stacks::debug_files;
+use systape_answers::derive::stacks::ending::StackEnding;
+use systape_answers::derive::stacks::forest::{Forest, NONE};
+use systape_answers::derive::stacks::label;
+use systape_answers::derive::stacks::names::Names;
+use systape_answers::derive::stacks::recorded;
+use systape_answers::render::cell::Cell;
+use systape_answers::render::json::bytes;
+use systape_answers::render::mark;
+use systape_answers::render::out::Out;
+use systape_answers::render::row::Row;
+use systape_answers::render::table::millis;
+use systape_events::values::words::escaped;
 
 systape_format::tables! {
     /// One row a stack with which threads were off the CPU, or none, at the instant of `--at`.

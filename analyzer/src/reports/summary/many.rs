@@ -8,17 +8,17 @@ use anyhow::Result;
 use super::{ERRNOS, Options, errnos, errnos_text, keys};
 use crate::asked::config::{Config, refuse};
 use crate::asked::sort::Sort;
-use crate::derive::summary::column::Column;
-use crate::derive::summary::table::Row;
-use crate::render::by;
-use crate::render::keys::{columns, with_keys, with_parts};
-use crate::render::out::Out;
-use crate::render::row::{self as record, Judgement};
-use crate::render::table::Table;
 use crate::reports::added;
 use crate::reports::measured::{SUMMARY, measured, measures};
 use crate::reports::named::TAPES;
-use crate::values::say::Verdict;
+use systape_answers::derive::summary::column::Column;
+use systape_answers::derive::summary::table::Row;
+use systape_answers::render::by;
+use systape_answers::render::keys::{columns, with_keys, with_parts};
+use systape_answers::render::out::Out;
+use systape_answers::render::row::{self as record, Judgement};
+use systape_answers::render::table::Table;
+use systape_answers::values::say::Verdict;
 
 /// Options without effect on sums of several tapes.
 pub(super) fn check(config: &Config) -> Result<()> {

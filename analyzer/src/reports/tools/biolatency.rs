@@ -2,11 +2,11 @@
 
 use crate::asked::config::view::Part::{All, Keys};
 use crate::asked::config::view::{AnswerFn, Own, Rows, TASKS, View};
-use crate::derive::block::sums::HistogramOf;
-use crate::render::by::BY;
 use crate::reports::block::table::{HISTOGRAM, SUMS};
 use crate::reports::block::{Shown, answer_sums};
-use crate::table::group::by::GroupKey;
+use systape_answers::derive::block::sums::HistogramOf;
+use systape_answers::render::by::BY;
+use systape_events::group::by::GroupKey;
 
 /// What is asked.
 pub(crate) static VIEW: View = View {

@@ -7,13 +7,13 @@ use super::timed;
 use crate::asked::config::Config;
 use crate::asked::config::view::Part::All;
 use crate::asked::config::view::{AnswerFn, Own, Rows, TASKS, View};
-use crate::render::out::Out;
-use crate::render::stamp::Column;
 use crate::reports::exec::listing::{EXEC, Layout, number, returned, words};
 use crate::reports::exec::rows::Row;
 use crate::reports::exec::{ExecInput, Form, answer};
-use crate::values::say::Verdict;
-use crate::values::words::escaped;
+use systape_answers::render::out::Out;
+use systape_answers::render::stamp::Column;
+use systape_answers::values::say::Verdict;
+use systape_events::values::words::escaped;
 
 /// What is asked.
 pub(crate) static VIEW: View = View {

@@ -7,15 +7,15 @@ use systape_format::reader::Tape;
 use crate::asked::config::Config;
 use crate::asked::config::view::Part::{All, Keys};
 use crate::asked::config::view::{AnswerFn, CALLS, CPUS, Own, PATHS, Rows, TASKS, View};
-use crate::render::by::BY;
-use crate::render::columns::{Column, Layout, Line, kilobytes, plain};
-use crate::render::out::Out;
-use crate::render::rank::Few;
 use crate::reports::files::sums::Asked;
 use crate::reports::files::work::Work;
 use crate::reports::files::{FILES, answer_sums};
-use crate::table::group::by::GroupKey;
-use crate::values::say::Verdict;
+use systape_answers::render::by::BY;
+use systape_answers::render::columns::{Column, Layout, Line, kilobytes, plain};
+use systape_answers::render::out::Out;
+use systape_answers::render::rank::Few;
+use systape_answers::values::say::Verdict;
+use systape_events::group::by::GroupKey;
 
 /// What is asked.
 pub(crate) static VIEW: View = View {

@@ -7,14 +7,14 @@ use crate::asked::config::Config;
 use crate::asked::config::view::Part::All;
 use crate::asked::config::view::{AnswerFn, CPUS, Rows, TASKS, View};
 use crate::asked::options::stacks::Below;
-use crate::lines::tables::{EVENTS, LOSSES};
-use crate::render::columns::{Column, Layout, Line, millis};
-use crate::render::out::Out;
-use crate::render::stamp;
 use crate::reports::calls::answer_in;
 use crate::reports::listing::Lines;
-use crate::values::say::Verdict;
-use crate::values::words::escaped;
+use systape_answers::lines::tables::{EVENTS, LOSSES};
+use systape_answers::render::columns::{Column, Layout, Line, millis};
+use systape_answers::render::out::Out;
+use systape_answers::render::stamp;
+use systape_answers::values::say::Verdict;
+use systape_events::values::words::escaped;
 
 /// What is asked.
 pub(crate) static VIEW: View = View {
@@ -58,7 +58,7 @@ fn latency(line: &Line<'_>) -> String {
     ns.map_or_else(|| "-".to_owned(), |ns| millis(ns.into()))
 }
 
-/// What was looked up; bytes that are no text are in JSON as in [`crate::render::json::bytes`].
+/// What was looked up; bytes that are no text are in JSON as in [`systape_answers::render::json::bytes`].
 fn host(line: &Line<'_>) -> String {
     match line.member("args", "host") {
         Some(serde_json::Value::String(host)) => escaped(host.as_bytes()),

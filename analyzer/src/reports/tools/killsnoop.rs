@@ -8,23 +8,23 @@ use crate::asked::config::Config;
 use crate::asked::config::view::Part::All;
 use crate::asked::config::view::{AnswerFn, CPUS, Own, Rows, TASKS, View};
 use crate::asked::options::stacks::Below;
-use crate::lines::row::{CallOutcome, outcome};
-use crate::lines::tables::{CALLS, LOSSES};
-use crate::lines::text::PerfTraceText;
-use crate::lines::{LineFormat, SegmentLines};
-use crate::render::out::Out;
-use crate::render::stamp::{Column, Stamps};
 use crate::reports::Context;
 use crate::reports::calls::answer_picked;
 use crate::reports::listing::Lines;
-use crate::table::filter::start_known;
-use crate::table::load::{Base, Loaded};
-use crate::table::loss::Hole;
-use crate::table::picked::Picked;
-use crate::table::question::Question;
-use crate::table::scan::Scan;
-use crate::values::say::Verdict;
-use crate::values::words::escaped;
+use systape_answers::lines::row::{CallOutcome, outcome};
+use systape_answers::lines::tables::{CALLS, LOSSES};
+use systape_answers::lines::text::PerfTraceText;
+use systape_answers::lines::{LineFormat, SegmentLines};
+use systape_answers::render::out::Out;
+use systape_answers::render::stamp::{Column, Stamps};
+use systape_answers::values::say::Verdict;
+use systape_events::filter::start_known;
+use systape_events::load::{Base, Loaded};
+use systape_events::loss::Hole;
+use systape_events::picked::Picked;
+use systape_events::question::Question;
+use systape_events::scan::Scan;
+use systape_events::values::words::escaped;
 
 /// What is asked.
 pub(crate) static VIEW: View = View {

@@ -4,7 +4,7 @@
 use anyhow::Result;
 
 use crate::asked::config::{Config, refuse};
-use crate::render::form::Format;
+use systape_answers::render::form::Format;
 
 pub(crate) mod biolatency;
 pub(crate) mod biosnoop;

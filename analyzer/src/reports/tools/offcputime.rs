@@ -6,14 +6,14 @@ use super::text_only;
 use crate::asked::config::view::Part::All;
 use crate::asked::config::view::{AnswerFn, CPUS, Own, Reads, Rows, TASKS, View};
 use crate::asked::options::stacks::SymbolPlaces;
-use crate::derive::stacks::folded;
-use crate::derive::stacks::graph::Graph;
-use crate::render::out::Out;
 use crate::reports::callgraph::answer_offcpu;
 use crate::reports::callgraph::rows::CALLGRAPH;
-use crate::values::order::InOrder as _;
-use crate::values::output::line;
-use crate::values::words::named;
+use systape_answers::derive::stacks::folded;
+use systape_answers::derive::stacks::graph::Graph;
+use systape_answers::render::out::Out;
+use systape_answers::values::output::line;
+use systape_events::values::order::InOrder as _;
+use systape_events::values::words::named;
 
 /// What is asked.
 pub(crate) static VIEW: View = View {

@@ -7,13 +7,13 @@ use systape_format::reader::Tape;
 use super::timed;
 use crate::asked::config::Config;
 use crate::asked::config::view::{CALLS, CPUS, PATHS, TASKS, View};
-use crate::render::out::Out;
-use crate::render::stamp::{Column, Stamps};
 use crate::reports::Context;
 use crate::reports::files::lines::{self, Layout, List, ListedAction, ListedCall};
-use crate::table::families;
-use crate::values::say::Verdict;
-use crate::values::words::escaped;
+use systape_answers::render::out::Out;
+use systape_answers::render::stamp::{Column, Stamps};
+use systape_answers::values::say::Verdict;
+use systape_events::families;
+use systape_events::values::words::escaped;
 
 /// What both take.
 pub(super) const TOOL: View =

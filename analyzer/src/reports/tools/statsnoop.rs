@@ -3,9 +3,9 @@
 use super::paths::{TOOL, answer};
 use crate::asked::config::view::Part::All;
 use crate::asked::config::view::{AnswerFn, Rows, View};
-use crate::lines::tables::LOSSES;
 use crate::reports::files::FILE_CALLS;
 use crate::reports::files::lines::ListedAction;
+use systape_answers::lines::tables::LOSSES;
 
 /// What is asked.
 pub(crate) static VIEW: View = View {

@@ -7,15 +7,15 @@ use crate::asked::config::Config;
 use crate::asked::config::view::Part::{All, Keys};
 use crate::asked::config::view::{AnswerFn, CALLS, CPUS, Own, Rows, TASKS, View};
 use crate::asked::options::idle::Idle;
-use crate::derive::summary::column::Column as Metric;
-use crate::render::by::BY;
-use crate::render::columns::{Column, Layout, micros, plain};
-use crate::render::out::Out;
-use crate::render::rank::Few;
 use crate::reports::measured::SUMMARY;
 use crate::reports::top::{self, SHARE, answer};
-use crate::table::group::by::GroupKey;
-use crate::values::say::Verdict;
+use systape_answers::derive::summary::column::Column as Metric;
+use systape_answers::render::by::BY;
+use systape_answers::render::columns::{Column, Layout, micros, plain};
+use systape_answers::render::out::Out;
+use systape_answers::render::rank::Few;
+use systape_answers::values::say::Verdict;
+use systape_events::group::by::GroupKey;
 
 /// What is asked.
 pub(crate) static VIEW: View = View {

@@ -3,10 +3,10 @@
 use super::text_only;
 use crate::asked::config::view::Part::All;
 use crate::asked::config::view::{AnswerFn, Own, Rows, TASKS, View};
-use crate::lines::tables::LOSSES;
-use crate::render::columns::{Column, Layout, Line, kilobytes, millis};
-use crate::render::stamp;
 use crate::reports::net::{answer_in, line::NET};
+use systape_answers::lines::tables::LOSSES;
+use systape_answers::render::columns::{Column, Layout, Line, kilobytes, millis};
+use systape_answers::render::stamp;
 
 /// What is asked.
 pub(crate) static VIEW: View = View {

@@ -9,21 +9,21 @@ use systape_format::reader::Tape;
 
 use super::fields::{ARGS, Asked, SeenEvent, Sums, Wanted, print};
 use crate::asked::config::Config;
-use crate::derive::summary::plan::Plan;
-use crate::lines::row::{self, CallOutcome};
-use crate::lines::value::{self, ValueScratch};
-use crate::render::out::Out;
 use crate::reports::Context;
-use crate::table::call_files;
-use crate::table::calls::CallInfo;
-use crate::table::families;
-use crate::table::filter::{SegmentFilter, start_known};
-use crate::table::group::value::Value;
-use crate::table::load::{Base, FdPath, Loaded, OpenCalls};
-use crate::table::moved::Moved;
-use crate::table::scan::Scan;
-use crate::values::say::Verdict;
-use crate::values::words::errno_text;
+use systape_answers::derive::summary::plan::Plan;
+use systape_answers::lines::row::{self, CallOutcome};
+use systape_answers::lines::value::{self, ValueScratch};
+use systape_answers::render::out::Out;
+use systape_answers::values::say::Verdict;
+use systape_events::call_files;
+use systape_events::calls::CallInfo;
+use systape_events::families;
+use systape_events::filter::{SegmentFilter, start_known};
+use systape_events::group::value::Value;
+use systape_events::load::{Base, FdPath, Loaded, OpenCalls};
+use systape_events::moved::Moved;
+use systape_events::scan::Scan;
+use systape_events::values::words::errno_text;
 
 /// What a call returned.
 const RET: &str = "ret";

@@ -7,16 +7,16 @@ use systape_format::reader::Tape;
 
 use super::fields::{Asked, DURATIONS, SeenEvent, Sums, Wanted, print};
 use crate::asked::config::Config;
-use crate::derive::block::devices::devices;
-use crate::derive::identities::FileNames;
-use crate::derive::summary::plan::Plan;
-use crate::lines::events::describe::{self, Event};
-use crate::lines::events::walk::Walk;
-use crate::render::out::Out;
 use crate::reports::Context;
-use crate::table::group::value::Value;
-use crate::table::scan::Scan;
-use crate::values::say::Verdict;
+use systape_answers::derive::block::devices::devices;
+use systape_answers::derive::identities::FileNames;
+use systape_answers::derive::summary::plan::Plan;
+use systape_answers::lines::events::describe::{self, Event};
+use systape_answers::lines::events::walk::Walk;
+use systape_answers::render::out::Out;
+use systape_answers::values::say::Verdict;
+use systape_events::group::value::Value;
+use systape_events::scan::Scan;
 
 /// A field as a key.
 fn value_of(value: &describe::Value<'_>) -> Value {

@@ -8,18 +8,18 @@ use anyhow::Result;
 
 use super::{Options, SHARE, Shares};
 use crate::asked::config::Config;
-use crate::derive::summary::table::Row;
-use crate::render::by;
-use crate::render::keys::{columns, with_keys, with_parts};
-use crate::render::out::Out;
-use crate::render::rank;
-use crate::render::row::{self as record, Judgement};
 use crate::reports::added::{self, AddedCalls, Found};
 use crate::reports::measured::{SUMMARY, measures};
 use crate::reports::named::TAPES;
-use crate::table::group::by::GroupKey;
-use crate::values::output::line;
-use crate::values::say::Verdict;
+use systape_answers::derive::summary::table::Row;
+use systape_answers::render::by;
+use systape_answers::render::keys::{columns, with_keys, with_parts};
+use systape_answers::render::out::Out;
+use systape_answers::render::rank;
+use systape_answers::render::row::{self as record, Judgement};
+use systape_answers::values::output::line;
+use systape_answers::values::say::Verdict;
+use systape_events::group::by::GroupKey;
 
 /// Prints the answer of `tapes`.
 pub(super) fn answer(

@@ -4,13 +4,13 @@ use rustc_hash::FxHashMap;
 use systape_format::model::{CPU_NONE, CallState};
 use systape_format::reader::Tape;
 
-use crate::derive::critical::doing::{In, Spent};
-use crate::derive::critical::walk::{Kind, Part};
-use crate::derive::runs::keys::{Place, Words};
-use crate::derive::runs::{InCall, State};
-use crate::derive::waits::{is_sleep, is_storage};
-use crate::table::calls::CallBook;
-use crate::values::order::InOrder as _;
+use systape_answers::derive::critical::doing::{In, Spent};
+use systape_answers::derive::critical::walk::{Kind, Part};
+use systape_answers::derive::runs::keys::{Place, Words};
+use systape_answers::derive::runs::{InCall, State};
+use systape_answers::derive::waits::{is_sleep, is_storage};
+use systape_events::calls::CallBook;
+use systape_events::values::order::InOrder as _;
 
 /// A cause.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]

@@ -7,12 +7,12 @@ use systape_format::reader::Tape;
 
 use super::Found;
 use super::cause::Cause;
-use crate::derive::block::files::Files;
-use crate::derive::block::io::Io;
-use crate::derive::critical::log::Logged;
-use crate::derive::runs::names::Names;
-use crate::derive::why::limits::Limits;
-use crate::table::families::in_session;
+use systape_answers::derive::block::files::Files;
+use systape_answers::derive::block::io::Io;
+use systape_answers::derive::critical::log::Logged;
+use systape_answers::derive::runs::names::Names;
+use systape_answers::derive::why::limits::Limits;
+use systape_events::families::in_session;
 
 /// Waits of a process for a disk, in calls on one file.
 #[derive(Clone, Copy, Debug, Default)]

@@ -5,16 +5,16 @@ use systape_format::reader::Tape;
 
 use super::Found;
 use super::cause::Cause;
-use crate::derive::block::devices::devices;
-use crate::derive::block::files::Files;
-use crate::derive::block::flags::Op;
-use crate::derive::block::io::Io as Event;
-use crate::derive::critical::disk::{Sleep, Waits};
-use crate::derive::critical::log::Logged;
-use crate::table::families::in_session;
-use crate::table::loss::loses;
-use crate::table::scan::lost;
-use crate::values::words::{escaped, span};
+use systape_answers::derive::block::devices::devices;
+use systape_answers::derive::block::files::Files;
+use systape_answers::derive::block::flags::Op;
+use systape_answers::derive::block::io::Io as Event;
+use systape_answers::derive::critical::disk::{Sleep, Waits};
+use systape_answers::derive::critical::log::Logged;
+use systape_events::families::in_session;
+use systape_events::loss::loses;
+use systape_events::scan::lost;
+use systape_events::values::words::{escaped, span};
 
 /// One of them.
 #[derive(Clone, Debug)]

@@ -4,18 +4,18 @@ use rustc_hash::FxHashSet;
 use systape_format::model::Family;
 
 use super::{Traced, Way};
-use crate::derive::cost::inclusive::Walked;
-use crate::derive::cost::judge::{self, Cost};
-use crate::derive::cost::paced::is_paced;
-use crate::derive::cost::pattern::CausePattern;
-use crate::derive::cost::saved::{Range, Saved};
-use crate::derive::critical::Id;
-use crate::derive::critical::log::Log;
-use crate::derive::runs::decode::Needs;
-use crate::derive::runs::feed;
-use crate::derive::why::finding::Finding;
 use crate::reports::Context;
-use crate::table::families::in_session;
+use systape_answers::derive::cost::inclusive::Walked;
+use systape_answers::derive::cost::judge::{self, Cost};
+use systape_answers::derive::cost::paced::is_paced;
+use systape_answers::derive::cost::pattern::CausePattern;
+use systape_answers::derive::cost::saved::{Range, Saved};
+use systape_answers::derive::critical::Id;
+use systape_answers::derive::critical::log::Log;
+use systape_answers::derive::runs::decode::Needs;
+use systape_answers::derive::runs::feed;
+use systape_answers::derive::why::finding::Finding;
+use systape_events::families::in_session;
 
 /// What was measured of one cause.
 #[derive(Clone, Copy, Debug)]

@@ -4,11 +4,11 @@ use systape_format::model::Extent;
 use systape_format::reader::Tape;
 
 use crate::asked::config::Config;
-use crate::derive::critical::Id;
-use crate::derive::critical::log::{Logged, RECORDER};
-use crate::derive::processes::{self, Image, Processes};
-use crate::derive::runs::State;
-use crate::derive::runs::keys::task_text;
+use systape_answers::derive::critical::Id;
+use systape_answers::derive::critical::log::{Logged, RECORDER};
+use systape_answers::derive::processes::{self, Image, Processes};
+use systape_answers::derive::runs::State;
+use systape_answers::derive::runs::keys::task_text;
 
 /// The thread that the path ends in.
 #[derive(Clone, Copy, Debug)]
@@ -135,7 +135,7 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::derive::processes::{Command, Process};
+    use systape_answers::derive::processes::{Command, Process};
 
     #[test]
     fn a_command_is_found_by_its_arguments() {

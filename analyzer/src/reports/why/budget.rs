@@ -4,15 +4,15 @@ use std::cmp::Reverse;
 
 use rustc_hash::FxHashMap;
 
-use crate::derive::critical::Id;
-use crate::derive::critical::log::Logged;
-use crate::derive::critical::walk::Kind;
-use crate::derive::runs::keys::{Place, Words};
 use crate::reports::traced::Found;
 use crate::reports::traced::cause::Cause;
-use crate::table::call_files::NO_FILE;
-use crate::values::num::grouped;
-use crate::values::words::{escaped, span};
+use systape_answers::derive::critical::Id;
+use systape_answers::derive::critical::log::Logged;
+use systape_answers::derive::critical::walk::Kind;
+use systape_answers::derive::runs::keys::{Place, Words};
+use systape_events::call_files::NO_FILE;
+use systape_events::values::num::grouped;
+use systape_events::values::words::{escaped, span};
 
 /// Threads of one name in one call on one file, or in their own code.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]

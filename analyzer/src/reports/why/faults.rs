@@ -3,19 +3,19 @@
 
 use std::collections::BTreeMap;
 
-use crate::derive::cost::pattern::{CausePattern, PatternTime};
-use crate::derive::critical::Id;
-use crate::derive::critical::doing::Spent;
-use crate::derive::critical::log::Logged;
-use crate::derive::critical::walk::Kind;
-use crate::derive::runs::State;
-use crate::derive::runs::keys::Place;
-use crate::derive::why::finding::{Finding, Severity, Who};
-use crate::derive::why::floor::Floor;
-use crate::derive::why::rules::command;
 use crate::reports::traced::cause::Cause;
 use crate::reports::traced::{Found, Traced};
-use crate::values::words::escaped;
+use systape_answers::derive::cost::pattern::{CausePattern, PatternTime};
+use systape_answers::derive::critical::Id;
+use systape_answers::derive::critical::doing::Spent;
+use systape_answers::derive::critical::log::Logged;
+use systape_answers::derive::critical::walk::Kind;
+use systape_answers::derive::runs::State;
+use systape_answers::derive::runs::keys::Place;
+use systape_answers::derive::why::finding::{Finding, Severity, Who};
+use systape_answers::derive::why::floor::Floor;
+use systape_answers::derive::why::rules::command;
+use systape_events::values::words::escaped;
 
 /// Name of the rule.
 const RULE: &str = "fault-waits";
@@ -143,9 +143,9 @@ mod tests {
     use systape_format::model::{CPU_NONE, Task};
 
     use super::*;
-    use crate::derive::critical::doing::In;
-    use crate::derive::critical::walk::{Handover, Part, Path};
-    use crate::derive::critical::{Ended, Stretch};
+    use systape_answers::derive::critical::doing::In;
+    use systape_answers::derive::critical::walk::{Handover, Part, Path};
+    use systape_answers::derive::critical::{Ended, Stretch};
 
     /// A thread that ran 10 ns and slept 90 by turns, so many times.
     fn thread(pid: u32, times: u64) -> Logged {

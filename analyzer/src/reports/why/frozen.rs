@@ -2,13 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use crate::derive::cost::pattern::{CausePattern, Files, PatternTime};
-use crate::derive::critical::log::Logged;
-use crate::derive::runs::keys::Place;
-use crate::derive::why::finding::{Finding, Severity, Who};
-use crate::derive::why::floor::Floor;
 use crate::reports::traced::Traced;
-use crate::values::words::escaped;
+use systape_answers::derive::cost::pattern::{CausePattern, Files, PatternTime};
+use systape_answers::derive::critical::log::Logged;
+use systape_answers::derive::runs::keys::Place;
+use systape_answers::derive::why::finding::{Finding, Severity, Who};
+use systape_answers::derive::why::floor::Floor;
+use systape_events::values::words::escaped;
 
 /// Name of the rule.
 const RULE: &str = "stopped";

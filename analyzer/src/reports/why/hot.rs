@@ -9,19 +9,19 @@ use systape_format::model::{Dict, Sample, StackOf, StackStatus, Stacks};
 use systape_format::reader::Tape;
 
 use super::budget::Hottest;
-use crate::derive::critical::Id;
-use crate::derive::critical::log::Log;
-use crate::derive::stacks::ending::StackEnding;
-use crate::derive::stacks::forest::{Graft, NONE};
-use crate::derive::stacks::graph::{Graph, Key, StackRoot, Stacked};
-use crate::derive::stacks::names::Names;
-use crate::derive::stacks::recorded;
-use crate::derive::stacks::weight::{Metric, Weight, percent};
 use crate::reports::Context;
 use crate::reports::traced::Traced;
 use crate::reports::traced::cause::Cause;
-use crate::table::scan::Scan;
-use crate::values::words::escaped;
+use systape_answers::derive::critical::Id;
+use systape_answers::derive::critical::log::Log;
+use systape_answers::derive::stacks::ending::StackEnding;
+use systape_answers::derive::stacks::forest::{Graft, NONE};
+use systape_answers::derive::stacks::graph::{Graph, Key, StackRoot, Stacked};
+use systape_answers::derive::stacks::names::Names;
+use systape_answers::derive::stacks::recorded;
+use systape_answers::derive::stacks::weight::{Metric, Weight, percent};
+use systape_events::scan::Scan;
+use systape_events::values::words::escaped;
 
 /// Fewer samples name no function.
 const FEWEST: u64 = 10;

@@ -2,9 +2,9 @@
 
 use systape_format::model::Family;
 
-use crate::derive::why::finding::Finding;
-use crate::derive::why::rules::{RULES, WhyRule};
-use crate::table::loss::Loss;
+use systape_answers::derive::why::finding::Finding;
+use systape_answers::derive::why::rules::{RULES, WhyRule};
+use systape_events::loss::Loss;
 
 /// What is lost, for findings of the time up to `until`.
 #[derive(Clone, Copy, Debug)]
@@ -62,7 +62,7 @@ mod tests {
     use systape_format::model::{CPU_NONE, Gap, GapCause};
 
     use super::*;
-    use crate::derive::why::finding::Who;
+    use systape_answers::derive::why::finding::Who;
 
     fn finding(rule: &'static str, pid: u32) -> Finding {
         Finding { rule, who: Who { comm: b"app".to_vec(), pid: Some(pid) }, count: 1, ..Finding::default() }

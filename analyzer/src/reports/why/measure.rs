@@ -9,18 +9,18 @@ use systape_format::model::Family;
 use super::budget::Budget;
 use super::{faults, frozen, hot, waited_for};
 use crate::asked::config::Config;
-use crate::derive::cost::pattern::{CausePattern, MOST};
-use crate::derive::critical::Id;
-use crate::derive::critical::log::{Log, Logged};
-use crate::derive::runs::keys::{self, Place, Words};
-use crate::derive::why::finding::{Finding, Severity, Who, only};
-use crate::derive::why::floor::Floor;
-use crate::derive::why::rules::LastToCome;
 use crate::reports::traced::cause::Cause;
 use crate::reports::traced::retime::{Lock, Sum, retime};
 use crate::reports::traced::{Found, Traced, Way, of_whom, walked};
 use crate::reports::{Context, losses};
-use crate::values::words::escaped;
+use systape_answers::derive::cost::pattern::{CausePattern, MOST};
+use systape_answers::derive::critical::Id;
+use systape_answers::derive::critical::log::{Log, Logged};
+use systape_answers::derive::runs::keys::{self, Place, Words};
+use systape_answers::derive::why::finding::{Finding, Severity, Who, only};
+use systape_answers::derive::why::floor::Floor;
+use systape_answers::derive::why::rules::LastToCome;
+use systape_events::values::words::escaped;
 
 /// What a cost is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -8,15 +8,15 @@ use super::measure::{CostKind, RankedFinding, Told};
 use super::rows::Shown;
 use super::sentence::{member_sentence, sentence};
 use crate::asked::config::Config;
-use crate::derive::why::finding::Severity;
-use crate::derive::why::floor::Floor;
-use crate::render::mark;
-use crate::render::rank;
-use crate::render::stamp::{Stamps, TimeBase};
-use crate::render::table::share;
 use crate::reports::{Context, losses};
-use crate::values::output::line;
-use crate::values::words::{shell, span};
+use systape_answers::derive::why::finding::Severity;
+use systape_answers::derive::why::floor::Floor;
+use systape_answers::render::mark;
+use systape_answers::render::rank;
+use systape_answers::render::stamp::{Stamps, TimeBase};
+use systape_answers::render::table::share;
+use systape_answers::values::output::line;
+use systape_events::values::words::{shell, span};
 
 /// Most lines of a budget.
 const LINES: usize = 8;

@@ -7,10 +7,10 @@ use super::budget::Line;
 use super::marks::LossMarks;
 use super::measure::{CostKind, RankedFinding, Told};
 use super::sentence::{member_sentence, sentence};
-use crate::derive::why::finding::FindingMember;
-use crate::render::cell::Cell;
-use crate::render::row::Row;
-use crate::values::words::errno_text;
+use systape_answers::derive::why::finding::FindingMember;
+use systape_answers::render::cell::Cell;
+use systape_answers::render::row::Row;
+use systape_events::values::words::errno_text;
 
 /// The answer, and which part of it is shown.
 pub(super) struct Shown<'a> {

@@ -1,9 +1,9 @@
 //! The sentence of a finding.
 
-use crate::derive::why::finding::{Finding, FindingMember};
-use crate::render::mark;
-use crate::values::num::grouped;
-use crate::values::words::{escaped, span};
+use systape_answers::derive::why::finding::{Finding, FindingMember};
+use systape_answers::render::mark;
+use systape_events::values::num::grouped;
+use systape_events::values::words::{escaped, span};
 
 /// Who, and what it was: without the time.
 pub(super) fn sentence(finding: &Finding, lost: bool) -> String {

@@ -4,19 +4,19 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use rustc_hash::FxHashSet;
 
-use crate::derive::cost::pattern::{CausePattern, Files, PatternTime};
-use crate::derive::critical::Ended;
-use crate::derive::critical::log::Logged;
-use crate::derive::critical::walk::Handover;
-use crate::derive::runs::keys::Place;
-use crate::derive::runs::{State, Why};
-use crate::derive::why::finding::{Finding, Severity, Who, only};
-use crate::derive::why::floor::Floor;
-use crate::derive::why::rules::{LastToCome, command};
 use crate::reports::traced::Found;
 use crate::reports::traced::Traced;
 use crate::reports::traced::cause::Cause;
-use crate::values::words::{errno_text, escaped};
+use systape_answers::derive::cost::pattern::{CausePattern, Files, PatternTime};
+use systape_answers::derive::critical::Ended;
+use systape_answers::derive::critical::log::Logged;
+use systape_answers::derive::critical::walk::Handover;
+use systape_answers::derive::runs::keys::Place;
+use systape_answers::derive::runs::{State, Why};
+use systape_answers::derive::why::finding::{Finding, Severity, Who, only};
+use systape_answers::derive::why::floor::Floor;
+use systape_answers::derive::why::rules::{LastToCome, command};
+use systape_events::values::words::{errno_text, escaped};
 
 /// Name of the rule.
 pub(super) const RULE: &str = "waited-for";
@@ -239,7 +239,7 @@ mod tests {
     use systape_format::model::{CPU_NONE, Task};
 
     use super::*;
-    use crate::derive::critical::Stretch;
+    use systape_answers::derive::critical::Stretch;
 
     /// A thread of process 7 that thread 0 made at `from`, and that sleeps until `to`.
     fn thread(from: u64, to: u64) -> Logged {

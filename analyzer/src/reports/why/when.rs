@@ -12,29 +12,29 @@ use systape_format::reader::Tape;
 
 use super::print::tape_word;
 use crate::asked::config::Config;
-use crate::derive::changes::{Change, changes};
-use crate::derive::processes::track::key;
-use crate::derive::summary::collect;
-use crate::derive::summary::column::Column;
-use crate::derive::summary::plan::{Plan, Slices};
-use crate::derive::summary::table::rows;
-use crate::render::cell::Cell;
-use crate::render::form::Format;
-use crate::render::mark;
-use crate::render::out::Out;
-use crate::render::rank;
-use crate::render::row::{Judgement, Row};
-use crate::render::spark;
-use crate::render::table::Table;
 use crate::reports::{Context, losses};
-use crate::table::families;
-use crate::table::group::by::GroupKey;
-use crate::table::group::value::Value;
-use crate::table::loss::ListedLoss;
-use crate::table::scan::Scan;
-use crate::values::output::line;
-use crate::values::say::Verdict;
-use crate::values::words::{bytes, escaped, span};
+use systape_answers::derive::changes::{Change, changes};
+use systape_answers::derive::processes::track::key;
+use systape_answers::derive::summary::collect;
+use systape_answers::derive::summary::column::Column;
+use systape_answers::derive::summary::plan::{Plan, Slices};
+use systape_answers::derive::summary::table::rows;
+use systape_answers::render::cell::Cell;
+use systape_answers::render::form::Format;
+use systape_answers::render::mark;
+use systape_answers::render::out::Out;
+use systape_answers::render::rank;
+use systape_answers::render::row::{Judgement, Row};
+use systape_answers::render::spark;
+use systape_answers::render::table::Table;
+use systape_answers::values::output::line;
+use systape_answers::values::say::Verdict;
+use systape_events::families;
+use systape_events::group::by::GroupKey;
+use systape_events::group::value::Value;
+use systape_events::loss::ListedLoss;
+use systape_events::scan::Scan;
+use systape_events::values::words::{bytes, escaped, span};
 
 systape_format::tables! {
     /// With `--when` one row for each change of a level, in order of time. The time looked at is in slices; a level is that of the slices around it.
@@ -177,7 +177,7 @@ impl Series {
         let even: Vec<f64> = values.iter().map(|value| self.what.even(*value, seconds)).collect();
         let splits = changes(&even, self.what.floor());
         let starts: Vec<usize> = splits.iter().map(|Change { at, .. }| *at).collect();
-        let level = |from: usize, to: usize| crate::derive::changes::median(&values[from..to]);
+        let level = |from: usize, to: usize| systape_answers::derive::changes::median(&values[from..to]);
         let found = starts.iter().enumerate().map(|(nth, at)| {
             let from = if nth == 0 { 0 } else { starts[nth - 1] };
             let to = starts.get(nth + 1).copied().unwrap_or(values.len());

@@ -13,11 +13,11 @@ use super::clocks::Boot;
 use super::packets::{Interned, Packets, Sequence};
 use super::slices::{BEGIN, END};
 use super::tracks::Track;
-use crate::lines::row::{self, CallOutcome};
-use crate::lines::value::{self, ValueScratch};
-use crate::table::calls::CallInfo;
-use crate::table::load::{FdPath, Loaded};
-use crate::values::num;
+use systape_answers::lines::row::{self, CallOutcome};
+use systape_answers::lines::value::{self, ValueScratch};
+use systape_events::calls::CallInfo;
+use systape_events::load::{FdPath, Loaded};
+use systape_events::values::num;
 
 /// The calls of a segment.
 #[derive(Debug, Default)]
@@ -220,7 +220,7 @@ impl CallWriter<'_> {
                 }
             }
             CallOutcome::Errno(errno) | CallOutcome::Restart(errno) => {
-                let name = crate::values::words::errno_text(errno);
+                let name = systape_events::values::words::errno_text(errno);
                 let value = Some(self.string(&name));
                 all.push(DebugAnnotation { name_iid: self.interned.name("errno"), value });
             }

@@ -6,8 +6,8 @@ use super::packets::Packets;
 use super::slices::SliceWriter;
 use super::text;
 use super::tracks::Track;
-use crate::derive::net::connection::{Connection, ConnectionBounds};
-use crate::derive::net::words::{endpoint, protocol_name};
+use systape_answers::derive::net::connection::{Connection, ConnectionBounds};
+use systape_answers::derive::net::words::{endpoint, protocol_name};
 
 /// Writes connections as they come.
 #[derive(Debug, Default)]

@@ -14,8 +14,8 @@ use super::clocks::Boot;
 use super::ftrace::Bundles;
 use super::sched::Sched;
 use super::text;
-use crate::derive::block::files::Files;
-use crate::derive::block::flags::letters;
+use systape_answers::derive::block::files::Files;
+use systape_answers::derive::block::flags::letters;
 
 /// CLONE_THREAD
 const CLONE_THREAD: u64 = 0x1_0000;

@@ -9,7 +9,7 @@ use super::packets::Packets;
 use super::slices::{Flow, SliceWriter};
 use super::text;
 use super::tracks::{ThreadTracks, Track};
-use crate::derive::signals::SignalLine;
+use systape_answers::derive::signals::SignalLine;
 
 /// Flows of different tapes differ.
 fn flow(tape: u32, at: usize) -> u64 {

@@ -10,7 +10,7 @@ use super::ftrace::Bundles;
 use super::packets::Packets;
 use super::slices::SliceWriter;
 use super::tracks::Track;
-use crate::table::loss::{Hole, Loss, cause_text, family_name};
+use systape_events::loss::{Hole, Loss, cause_text, family_name};
 
 /// A loss and when it was.
 struct Lost {

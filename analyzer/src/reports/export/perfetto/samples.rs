@@ -7,10 +7,10 @@ use super::super::proto::perfetto::trace_packet::Data;
 use super::clocks::Boot;
 use super::packets::{Interned, Packets, Sequence};
 use super::text;
-use crate::derive::stacks::ending::StackEnding;
-use crate::derive::stacks::forest::MAX_FRAMES;
-use crate::derive::stacks::label;
-use crate::derive::stacks::names::Names;
+use systape_answers::derive::stacks::ending::StackEnding;
+use systape_answers::derive::stacks::forest::MAX_FRAMES;
+use systape_answers::derive::stacks::label;
+use systape_answers::derive::stacks::names::Names;
 
 /// Packets of the samples of a segment, with the names of their functions. Those that `passes` leaves out are not among them.
 pub(super) fn packets(

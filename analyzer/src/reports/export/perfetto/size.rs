@@ -2,9 +2,9 @@
 
 use std::path::Path;
 
-use crate::render::out::Out;
 use crate::reports::Context;
-use crate::values::words::shell;
+use systape_answers::render::out::Out;
+use systape_events::values::words::shell;
 
 /// Most slices that ui.perfetto.dev is pleasant with: 5 M are 390 MB, and take a minute to open.
 const MOST: u64 = 5_000_000;

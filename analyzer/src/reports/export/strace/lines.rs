@@ -11,14 +11,14 @@ use systape_format::model::{CallState, ProcessKind};
 use super::read::{Event, Events, Part, What};
 use super::signals::{self, Signals};
 use super::waiting::{Due, Text};
-use crate::derive::processes::Ending;
-use crate::lines::strace::{Pieces, pieces};
-use crate::lines::value::ValueScratch;
-use crate::render::stamp::TimeBase;
-use crate::table::calls::CallInfo;
-use crate::table::scan::later::Later;
-use crate::table::scan::stream::{self, Machine};
-use crate::values::clock::{Clock, day_of, write_micros};
+use systape_answers::derive::processes::Ending;
+use systape_answers::lines::strace::{Pieces, pieces};
+use systape_answers::lines::value::ValueScratch;
+use systape_answers::render::stamp::TimeBase;
+use systape_events::calls::CallInfo;
+use systape_events::scan::later::Later;
+use systape_events::scan::stream::{self, Machine};
+use systape_events::values::clock::{Clock, day_of, write_micros};
 
 /// Column of `= result`, counted from the line's beginning: strace's `-a`.
 const ALIGNMENT: usize = 40;

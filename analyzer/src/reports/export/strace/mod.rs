@@ -16,13 +16,13 @@ use self::read::Events;
 use super::not_text;
 use crate::asked::config::Config;
 use crate::asked::config::view::{AnswerFn, CALLS, CPUS, Own, PATHS, TASKS, View};
-use crate::render::out::Out;
 use crate::reports::{Context, losses};
-use crate::table::families;
-use crate::table::loss::ListedLoss;
-use crate::table::question::clock;
-use crate::table::scan::Scan;
-use crate::values::say::Verdict;
+use systape_answers::render::out::Out;
+use systape_answers::values::say::Verdict;
+use systape_events::families;
+use systape_events::loss::ListedLoss;
+use systape_events::question::clock;
+use systape_events::scan::Scan;
 
 /// What is asked.
 pub(crate) static VIEW: View = View {

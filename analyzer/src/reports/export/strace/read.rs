@@ -5,12 +5,12 @@ use systape_format::model::{CallState, Dict, ProcessEvent, ProcessKind, SignalEv
 use systape_format::reader::Segment;
 
 use super::waiting::Due;
-use crate::table::load::{Base, Loaded, OpenCalls};
-use crate::table::question::Question;
-use crate::table::scan::Coverage;
-use crate::table::scan::carry::Rows;
-use crate::table::scan::later::HasTime;
-use crate::table::scan::stream::{Piece, Source};
+use systape_events::load::{Base, Loaded, OpenCalls};
+use systape_events::question::Question;
+use systape_events::scan::Coverage;
+use systape_events::scan::carry::Rows;
+use systape_events::scan::later::HasTime;
+use systape_events::scan::stream::{Piece, Source};
 
 /// Reads what passes the filters.
 #[derive(Clone, Copy, Debug)]

@@ -9,9 +9,9 @@ use systape_abi::signo::{SIGBUS, SIGCHLD, SIGFPE, SIGILL, SIGKILL, SIGSEGV, SIGT
 use systape_abi::{si_code, signal_name};
 use systape_format::model::{SignalEvent, SignalInfo, SignalKind, Task};
 
-use crate::derive::processes::Ending;
-use crate::derive::signals::outcome::IGNORED;
-use crate::derive::signals::via::{Via, code_name, fault_address};
+use systape_answers::derive::processes::Ending;
+use systape_answers::derive::signals::outcome::IGNORED;
+use systape_answers::derive::signals::via::{Via, code_name, fault_address};
 
 /// Most signals that are remembered until they are taken, and most ends of processes until their parents hear of them. Beyond that
 /// all are forgotten, and lines lack these fields.

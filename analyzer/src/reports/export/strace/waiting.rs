@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use crate::table::calls::CallInfo;
-use crate::table::scan::later::HasTime;
+use systape_events::calls::CallInfo;
+use systape_events::scan::later::HasTime;
 
 /// What waits for its time.
 #[derive(Debug)]
@@ -25,9 +25,9 @@ pub(super) enum Text {
     End {
         /// The call.
         call: Arc<CallInfo>,
-        /// See [`crate::lines::strace::Pieces::rest`].
+        /// See [`systape_answers::lines::strace::Pieces::rest`].
         rest: Vec<u8>,
-        /// See [`crate::lines::strace::Pieces::result`].
+        /// See [`systape_answers::lines::strace::Pieces::result`].
         result: Vec<u8>,
     },
 }

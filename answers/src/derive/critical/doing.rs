@@ -1,0 +1,152 @@
+//! What threads did in the parts of a path: in which calls they were, on which files.
+
+use std::sync::Arc;
+
+use systape_format::model::Task;
+
+use super::Id;
+use super::log::Ids;
+use crate::derive::runs::keys::{self, Place};
+use crate::derive::runs::{Doing, InCall, Interval, IntervalSink, Slot, Thread};
+use systape_events::call_files::NO_FILE;
+
+/// Most calls of one span that are told apart; time in others is in [`Spent::others`].
+const CALLS: usize = 24;
+
+/// A time of a thread that is asked about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Span {
+    /// The thread.
+    pub thread: Id,
+    /// Start.
+    pub from: u64,
+    /// End.
+    pub to: u64,
+    /// The number of the question.
+    pub number: u32,
+}
+
+/// Time in one call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct In {
+    /// The call.
+    pub place: Place,
+    /// Its file.
+    pub file: u32,
+    /// ns.
+    pub ns: u64,
+    /// The first such call.
+    pub call: Option<InCall>,
+}
+
+/// What a thread did in a [`Span`].
+#[derive(Clone, Debug, Default)]
+pub struct Spent {
+    /// Time by call.
+    pub calls: Vec<In>,
+    /// Time in calls beyond [`CALLS`] different ones, ns.
+    pub others: u64,
+}
+
+impl Spent {
+    fn add(&mut self, place: Place, call: Option<InCall>, ns: u64) {
+        self.add_of(place, call.map_or(NO_FILE, |call| call.file), call, ns);
+    }
+
+    fn add_of(&mut self, place: Place, file: u32, call: Option<InCall>, ns: u64) {
+        if let Some(same) = self.calls.iter_mut().find(|call| (call.place, call.file) == (place, file)) {
+            same.ns += ns;
+        } else if self.calls.len() < CALLS {
+            self.calls.push(In { place, file, ns, call });
+        } else {
+            self.others += ns;
+        }
+    }
+
+    /// The numbers of files.
+    pub fn files_mut(&mut self) -> impl Iterator<Item = &mut u32> {
+        self.calls.iter_mut().flat_map(|of| {
+            let first = of.call.as_mut().map(|call| &mut call.file);
+            std::iter::once(&mut of.file).chain(first)
+        })
+    }
+
+    /// Adds another span's.
+    pub fn merge(&mut self, other: Self) {
+        other.calls.into_iter().for_each(|of| self.add_of(of.place, of.file, of.call, of.ns));
+        self.others += other.others;
+    }
+
+    /// The call with most of the time.
+    pub fn most(&self) -> Option<&In> {
+        self.calls.iter().max_by_key(|call| call.ns)
+    }
+}
+
+/// Answers spans.
+#[derive(Debug)]
+pub struct Doings {
+    ids: Ids,
+    /// Sorted; those of one thread do not overlap.
+    spans: Vec<Span>,
+    /// The first span of each thread that does not end before its last interval.
+    next: Vec<u32>,
+    /// By number.
+    pub spent: Vec<Spent>,
+    all_calls: bool,
+    /// The kernel's threads among those in slots.
+    kernel: Vec<(Arc<Task>, bool)>,
+}
+
+impl Doings {
+    /// `spans` of threads, which `ids` numbered in the pass before; `all_calls`: see [`keys::all_calls`].
+    pub fn new(mut spans: Vec<Span>, ids: Ids, all_calls: bool) -> Self {
+        spans.sort_unstable();
+        let numbers = spans.iter().map(|span| span.number as usize + 1).max().unwrap_or(0);
+        let threads = spans.last().map_or(0, |span| span.thread as usize + 1);
+        let next = (0..threads).map(|id| spans.partition_point(|span| span.thread < id as Id) as u32).collect();
+        Self { ids, spans, next, spent: vec![Spent::default(); numbers], all_calls, kernel: Vec::new() }
+    }
+
+    fn is_kernel(&mut self, threads: &[Thread], slot: Slot) -> bool {
+        let task = &threads[slot].task;
+        if slot >= self.kernel.len() {
+            self.kernel.resize(slot + 1, (Arc::default(), false));
+        }
+        if !Arc::ptr_eq(&self.kernel[slot].0, task) {
+            self.kernel[slot] = (Arc::clone(task), keys::is_kernel(task));
+        }
+        self.kernel[slot].1
+    }
+}
+
+impl IntervalSink for Doings {
+    fn interval(&mut self, threads: &[Thread], slot: Slot, interval: &Interval) {
+        if interval.is_empty() {
+            return;
+        }
+        let thread = self.ids.of(threads, slot);
+        let Some(next) = self.next.get(thread as usize).copied() else { return };
+        let mut at = next as usize;
+        while self.spans.get(at).is_some_and(|span| span.thread == thread && span.to <= interval.from) {
+            at += 1;
+        }
+        self.next[thread as usize] = at as u32;
+        if self.spans.get(at).is_none_or(|span| span.thread != thread || span.from >= interval.to) {
+            return;
+        }
+        let kernel = self.is_kernel(threads, slot);
+        let place = keys::place(&interval.doing, interval.state, kernel, self.all_calls);
+        let call = match interval.doing {
+            Doing::Call(call) => Some(call),
+            Doing::User | Doing::Unknown => None,
+        };
+        while let Some(span) = self.spans.get(at).filter(|span| span.thread == thread && span.from < interval.to) {
+            let (from, to) = (span.from.max(interval.from), span.to.min(interval.to));
+            if from < to {
+                self.spent[span.number as usize].add(place, call, to - from);
+            }
+            at += 1;
+        }
+    }
+}

@@ -1,0 +1,13 @@
+//! What every storey uses: tapes and their files, output, messages.
+
+pub mod arriving;
+pub mod debuginfod;
+#[cfg(target_os = "linux")]
+pub mod fetcher;
+pub mod interrupt;
+pub mod open;
+pub mod output;
+pub mod progress;
+pub mod say;
+pub mod spool;
+pub mod tapes;

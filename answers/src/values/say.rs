@@ -1,0 +1,53 @@
+//! Messages to the user, and results of a report besides its output.
+
+use std::io::Write;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use systape_abi::plain;
+
+/// Number of rows of an answer, to explain an empty one.
+#[derive(Clone, Debug, Default)]
+pub struct Shown(Arc<AtomicU64>);
+
+impl Shown {
+    /// The answer has `more` rows; 0 only marks that rows are counted.
+    pub fn rows(&self, more: usize) {
+        // one more than there are, so that 0 is: not counted
+        let more = |rows: u64| Some(rows.max(1).saturating_add(more as u64));
+        let _ = self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more);
+    }
+
+    /// Whether rows were counted, and there were none.
+    pub fn nothing(&self) -> bool {
+        self.0.load(Ordering::Relaxed) == 1
+    }
+}
+
+/// Results of a report besides its output.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Verdict {
+    /// A loss could change the answer.
+    pub lost: bool,
+    /// The report's own answer is negative: a tape that is not sound.
+    pub bad: bool,
+}
+
+impl Verdict {
+    /// Adds a doubt; `doubts`: something of the answer is not known because of what may be missing elsewhere.
+    pub fn doubted(self, doubts: bool) -> Self {
+        Self { lost: self.lost || doubts, ..self }
+    }
+
+    /// That of two answers together.
+    pub fn and(self, other: Self) -> Self {
+        Self { lost: self.lost || other.lost, bad: self.bad || other.bad }
+    }
+}
+
+/// Prints a message that is not part of an answer; a closed stderr is no error.
+pub fn complain(text: &str) {
+    crate::values::progress::end();
+    // paths, names and what a tape says are others' words
+    let _ = writeln!(std::io::stderr(), "analyze: {}", plain(text));
+}

@@ -1,0 +1,54 @@
+//! Other events than syscalls: whether a tape has them, and reading them segment by segment.
+
+use anyhow::{Result, bail};
+use systape_format::model::{Family, LeftOut, Session};
+use systape_format::reader::Tape;
+
+use crate::loss::family_name;
+
+/// Whether the recording has `family`; None when the tape does not say.
+pub fn recorded(tape: &Tape, family: Family) -> Option<bool> {
+    tape.session_is_whole().then(|| in_session(tape.session(), family))
+}
+
+/// Whether a session lists `family`.
+pub fn in_session(session: &Session, family: Family) -> bool {
+    match session.families.is_empty() {
+        // tapes that name no family are from before there were others
+        true => matches!(family, Family::Syscall | Family::Process | Family::State),
+        false => session.families.contains(&family),
+    }
+}
+
+/// The recorded families as words; empty when the tape does not say.
+pub fn names(tape: &Tape) -> Vec<&'static str> {
+    let families = &tape.session().families;
+    match (tape.session_is_whole(), families.is_empty()) {
+        (false, _) => Vec::new(),
+        (true, true) => vec![family_name(Family::Syscall), family_name(Family::Process)],
+        (true, false) => families.iter().map(|family| family_name(*family)).collect(),
+    }
+}
+
+/// Why the requested `family` could not be recorded; None: it could, or it was not requested.
+pub fn why_left_out(session: &Session, family: Family) -> Option<String> {
+    session.left_out.iter().find(|left| left.family == family).map(LeftOut::why)
+}
+
+/// Why the tape has nothing of `family`, or what it has instead.
+pub fn instead(tape: &Tape, family: Family) -> String {
+    why_left_out(tape.session(), family).unwrap_or_else(|| format!("this tape holds {}", names(tape).join(", ")))
+}
+
+/// Refuses a report about `family` when the tape has none of it, because an empty answer would look like "nothing
+/// happened". `what` names the subject of the report, in the plural.
+///
+/// # Errors
+/// The tape has none; why, in words.
+pub fn require(tape: &Tape, family: Family, what: &str) -> Result<()> {
+    if recorded(tape, family) == Some(false) {
+        let how = if family == Family::Sample { " (record -F 99)" } else { "" };
+        bail!("{what} were not recorded{how}: {}", instead(tape, family));
+    }
+    Ok(())
+}

@@ -1,0 +1,14 @@
+//! Values that every part uses: times, numbers, names, sums for which there is no memory.
+
+pub mod bad_usage;
+pub mod clock;
+pub mod devices;
+pub mod glob;
+pub mod num;
+pub mod order;
+pub mod owners;
+pub mod parallel;
+pub mod spill;
+pub mod strings;
+pub mod timespec;
+pub mod words;
