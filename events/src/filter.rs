@@ -56,6 +56,11 @@ pub struct Filters {
 impl Filters {
     /// A filter of the same times, which everything else passes: for answers about one thread that others have a part in.
     pub fn of_time(&self) -> Self {
+        Self { time: self.time, ..Self::none() }
+    }
+
+    /// A filter that everything passes.
+    pub fn none() -> Self {
         Self {
             longer_than: None,
             selection: Selection::all(),
@@ -71,7 +76,7 @@ impl Filters {
             cgroups: Vec::new(),
             paths: Vec::new(),
             not_paths: Vec::new(),
-            time: self.time,
+            time: (None, None),
         }
     }
 

@@ -6,6 +6,27 @@
 //! This crate knows neither BPF nor tables: plain values ([`model`]) go in and come out. It needs a reader of bytes (a
 //! file) and nothing of the recorded machine. On any bytes it never panics, loops or allocates without bound.
 //!
+//! What a tape is about, and which of its rows are calls of whom:
+//!
+//! ```
+//! use systape_format::Tape;
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # std::env::set_current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/.."))?;
+//! let tape = Tape::open("testdata/tapes/ledger-1.3.tape".as_ref())?;
+//! println!("{}: {}", String::from_utf8_lossy(&tape.session().hostname), tape.session().target);
+//! for at in 0..tape.segments().len() {
+//!     let segment = tape.segment(at);
+//!     let dict = segment.dict()?;
+//!     let counted: u64 = segment.ledger(&dict)?.iter().map(|row| row.count).sum();
+//!     println!("{} calls stored, {counted} counted, {} tasks", segment.info().rows, dict.tasks.len());
+//! }
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! Sums that are exact, with what was lost, are made by the crate `systape-answers`.
+//!
 //! Writing: [`segment::SegmentBuilder`] collects, [`encode::Encoder`] sorts and compresses (on any thread),
 //! [`writer::Writer`] appends. Reading: [`reader::Tape`] opens and recovers, [`reader::Segment`] decodes one column
 //! group at a time. `docs/tape-format.md` says what every byte means.

@@ -11,7 +11,7 @@ use systape_format::reader::Tape;
 use systape_format::table::Type;
 use systape_format::tables::TableRows;
 
-use super::keys::{KeyWords, RowKeys};
+use systape_answers::keys::{KeyWords, RowKeys};
 use super::{Context, losses};
 use crate::asked::config::Config;
 use systape_answers::derive::summary::labels::Labels;

@@ -16,7 +16,6 @@ pub(crate) mod fds;
 pub(crate) mod files;
 mod idle;
 pub(crate) mod info;
-pub(crate) mod keys;
 pub(crate) mod kills;
 pub(crate) mod listing;
 pub(crate) mod locks;

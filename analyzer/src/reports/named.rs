@@ -1,6 +1,6 @@
 //! Values of keys that mean the same in several tapes: by name, without what is of one boot.
 
-use crate::reports::keys::RowKeys;
+use systape_answers::keys::RowKeys;
 use systape_answers::render::by;
 use systape_answers::render::cell::Cell;
 use systape_events::group::by::GroupKey;

@@ -13,7 +13,7 @@ use systape_format::table::TableDef;
 use systape_format::tables::TableRows;
 
 use super::events::name;
-use super::keys::{KeyWords, RowKeys};
+use systape_answers::keys::{KeyWords, RowKeys};
 use super::{Context, losses};
 use crate::asked::config::view::Part::{All, Keys as KeysPart};
 use crate::asked::config::view::{AnswerFn, CPUS, Own, Rows, TASKS, View};

@@ -10,7 +10,7 @@ use super::{Context, losses};
 use crate::asked::config::Config;
 use crate::asked::config::view::Part::{All, Keys as KeysPart};
 use crate::asked::config::view::{AnswerFn, CALLS, CPUS, Own, PATHS, Rows, TASKS, View};
-use crate::reports::keys::{KeyWords, RowKeys};
+use systape_answers::keys::{KeyWords, RowKeys};
 use systape_answers::derive::summary::collect;
 use systape_answers::derive::summary::column::Column;
 use systape_answers::derive::summary::ledger::Knowledge;

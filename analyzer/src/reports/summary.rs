@@ -14,7 +14,7 @@ use systape_format::table::TableDef;
 use super::{Context, events};
 use crate::asked::config::{Config, OF_TAPES};
 use crate::asked::sort::Sort;
-use crate::reports::keys::{KeyWords, RowKeys};
+use systape_answers::keys::{KeyWords, RowKeys};
 use crate::reports::losses::LOSS_LINES;
 use crate::reports::measured::{ROUGH, SUMMARY, measured, measures};
 use systape_abi::iouring_op_name;

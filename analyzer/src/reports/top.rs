@@ -24,7 +24,7 @@ use crate::asked::config::view::{AnswerFn, CALLS, CPUS, Own, PATHS, Rows, Severa
 use crate::asked::config::{Config, OF_TAPES, refuse};
 use crate::asked::options::idle::Idle;
 use crate::reports::added;
-use crate::reports::keys::{KeyWords, RowKeys};
+use systape_answers::keys::{KeyWords, RowKeys};
 use crate::reports::named::TAPES;
 use systape_answers::derive::runs::rest::rests;
 use systape_answers::derive::summary::collect;

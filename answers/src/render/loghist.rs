@@ -14,7 +14,7 @@ const WIDE: usize = 52;
 /// Counts of values by the number of their bits. Bucket 0 has 0 and 1, bucket n > 0 the values 2^n to 2^(n+1)-1.
 ///
 /// ```
-/// # use systape_analyzer::exercise::LogHist;
+/// # use systape_answers::render::loghist::LogHist;
 /// let mut hist = LogHist::default();
 /// hist.add(5);
 /// assert_eq!(hist.buckets(), [(0, 1, 0), (2, 3, 0), (4, 7, 1)]);

@@ -3,7 +3,7 @@
 /// Whether all of `text` matches `pattern`. Linear in practice: only the last `*` is ever tried again.
 ///
 /// ```
-/// # use systape_analyzer::exercise::matches;
+/// # use systape_events::values::glob::matches;
 /// assert!(matches(b"kwork*", b"kworker/0:1"));
 /// assert!(!matches(b"ssh", b"sshd"));
 /// ```

@@ -42,7 +42,7 @@ impl Edge {
 /// A duration: a number with an optional unit; a bare number counts in `bare` ns.
 ///
 /// ```
-/// # use systape_analyzer::exercise::duration;
+/// # use systape_events::values::timespec::duration;
 /// assert_eq!(duration("2.5", 1_000_000).unwrap(), 2_500_000);
 /// assert_eq!(duration("300us", 1_000_000).unwrap(), 300_000);
 /// assert!(duration("10 bananas", 1).is_err());

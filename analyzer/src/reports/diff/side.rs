@@ -12,7 +12,7 @@ use systape_format::reader::Tape;
 
 use crate::asked::config::Config;
 use crate::reports::Context;
-use crate::reports::keys::{KeyWords, RowKeys};
+use systape_answers::keys::{KeyWords, RowKeys};
 use crate::reports::losses::LOSS_LINES;
 use crate::reports::named::{Identity, Named, bytes, identify};
 use systape_answers::derive::chance::{KeySample, is_by_chance};

@@ -14,7 +14,7 @@ use systape_format::table::TableDef;
 
 use super::work::{Kept, Work};
 use super::{FILES, is_file, names_file, on_files};
-use crate::reports::keys::{KeyWords, RowKeys};
+use systape_answers::keys::{KeyWords, RowKeys};
 use crate::reports::{Context, losses};
 use systape_answers::derive::operations;
 use systape_answers::derive::paths::feed::{Reader, Told, Waiting, feed};

@@ -7,7 +7,7 @@ use systape_format::model::{Call, Family};
 
 use super::{Doubts, begin, calls_missing, walk};
 use crate::asked::config::Config;
-use crate::reports::keys::{KeyWords, RowKeys};
+use systape_answers::keys::{KeyWords, RowKeys};
 use crate::reports::{Context, losses};
 use systape_answers::derive::net::connection::{Connection, ConnectionOutcome, Direction};
 use systape_answers::derive::net::words::{address, endpoint, protocol_name};

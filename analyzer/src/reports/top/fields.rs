@@ -8,7 +8,7 @@ use anyhow::{Result, bail};
 use serde_json::Map;
 use systape_format::model::{CPU_NONE, Call, Task};
 
-use crate::reports::keys::{KeyWords, RowKeys};
+use systape_answers::keys::{KeyWords, RowKeys};
 use crate::reports::{Context, losses};
 use systape_answers::derive::numbers::Numbers;
 use systape_answers::derive::summary::labels::Labels;

@@ -2,11 +2,11 @@
 
 use systape_format::model::{Session, Task};
 
-use systape_answers::derive::runs::keys::task_text;
-use systape_answers::derive::summary::plan::Plan;
-use systape_answers::render::by::is_value;
-use systape_answers::render::cell::Cell;
-use systape_answers::render::row::{some, user};
+use crate::derive::runs::keys::task_text;
+use crate::derive::summary::plan::Plan;
+use crate::render::by::is_value;
+use crate::render::cell::Cell;
+use crate::render::row::{some, user};
 use systape_events::calls::CallBook;
 use systape_events::group::by::GroupKey;
 use systape_events::group::value::Value;
@@ -14,7 +14,7 @@ use systape_events::values::words::{self, errno_text, escaped};
 
 /// Names for the values of keys.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct KeyWords<'a> {
+pub struct KeyWords<'a> {
     /// Names of users and cgroups.
     pub session: &'a Session,
     /// Names of calls.
@@ -25,7 +25,7 @@ pub(crate) struct KeyWords<'a> {
 
 /// The keys of one row.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct RowKeys<'a> {
+pub struct RowKeys<'a> {
     /// Names of the keys.
     pub words: KeyWords<'a>,
     /// Values of the keys.
@@ -40,7 +40,7 @@ impl<'a> RowKeys<'a> {
     }
 
     /// The column `name` of the key `by`.
-    pub(crate) fn cell(&self, by: GroupKey, name: &str) -> Cell<'a> {
+    pub fn cell(&self, by: GroupKey, name: &str) -> Cell<'a> {
         match (by, self.value(by)) {
             (GroupKey::Pid | GroupKey::Tid, value) => self.of_task(value, name),
             (GroupKey::Syscall, Value::Call(call)) => {
@@ -82,7 +82,7 @@ impl<'a> RowKeys<'a> {
     }
 
     /// The key `by` as text.
-    pub(crate) fn text(&self, by: GroupKey) -> String {
+    pub fn text(&self, by: GroupKey) -> String {
         match (by, self.value(by), self.task) {
             (_, Value::Several, _) => "(several)".to_owned(),
             (GroupKey::Pid, Value::Task(..), Some(task)) => format!("{}[{}]", escaped(&task.comm), task.pid),
