@@ -46,11 +46,8 @@ pub mod exercise {
     pub use systape_answers::derive::summary::collect::collect;
     pub use systape_answers::derive::summary::mode::SummaryMode;
     pub use systape_answers::derive::summary::plan::Plan;
-    pub use systape_answers::render::loghist::LogHist;
     pub use systape_answers::render::out::Out;
     pub use systape_answers::render::sink::names;
     pub use systape_events::loss::{CAUSES, cause_name, cause_text, remedy};
     pub use systape_events::stream::{Loose, Merger, Part as StreamPart};
-    pub use systape_events::values::glob::matches;
-    pub use systape_events::values::timespec::duration;
 }

@@ -46,7 +46,7 @@ const STOREYS: [(&str, &str); 14] = [
     ),
     (
         "events",
-        "values calls kin stream table empty_path fired group in_cgroup picked filter loss families load question \
+        "values calls kin stream empty_path fired group in_cgroup picked filter loss families load question \
          call_files moved scan",
     ),
     ("answers", "values render derive lines keys calls"),

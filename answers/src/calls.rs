@@ -54,7 +54,7 @@ impl CallCounts {
         let rows = ranked.iter().map(|row| {
             let keys = RowKeys { words, values: &row.key, task: row.task };
             let at_least = lost || row.short;
-            CallCount { keys: by.iter().map(|by| keys.text(*by)).collect(), calls: row.stats.calls(), at_least }
+            CallCount { keys: by.iter().map(|by| keys.text(*by)).collect(), calls: row.stats.calls, at_least }
         });
         Ok(Self { rows: rows.collect(), missing })
     }
@@ -65,7 +65,8 @@ mod tests {
     use super::*;
 
     fn tape(name: &str) -> Tape {
-        Tape::open(&std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../testdata/tapes").join(name)).expect("a tape")
+        Tape::open(&std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../testdata/tapes").join(name))
+            .expect("a tape")
     }
 
     #[test]

@@ -59,27 +59,6 @@ impl Filters {
         Self { time: self.time, ..Self::none() }
     }
 
-    /// A filter that everything passes.
-    pub fn none() -> Self {
-        Self {
-            longer_than: None,
-            selection: Selection::all(),
-            selects: false,
-            failure: false,
-            pids: Vec::new(),
-            tree: false,
-            tids: Vec::new(),
-            users: Vec::new(),
-            comms: Vec::new(),
-            not_comms: Vec::new(),
-            cpus: None,
-            cgroups: Vec::new(),
-            paths: Vec::new(),
-            not_paths: Vec::new(),
-            time: (None, None),
-        }
-    }
-
     /// Whether there is a filter on thread names.
     fn names(&self) -> bool {
         !self.comms.is_empty() || !self.not_comms.is_empty()

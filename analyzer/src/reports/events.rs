@@ -11,11 +11,11 @@ use systape_format::reader::Tape;
 use systape_format::table::Type;
 use systape_format::tables::TableRows;
 
-use systape_answers::keys::{KeyWords, RowKeys};
 use super::{Context, losses};
 use crate::asked::config::Config;
 use systape_answers::derive::summary::labels::Labels;
 use systape_answers::derive::summary::plan::{Plan, RowPart};
+use systape_answers::keys::{KeyWords, RowKeys};
 use systape_answers::lines::events::picked::PickedEvents;
 use systape_answers::render::by;
 use systape_answers::render::keys::with_keys;

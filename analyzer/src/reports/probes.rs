@@ -13,7 +13,6 @@ use systape_format::table::TableDef;
 use systape_format::tables::TableRows;
 
 use super::events::name;
-use systape_answers::keys::{KeyWords, RowKeys};
 use super::{Context, losses};
 use crate::asked::config::view::Part::{All, Keys as KeysPart};
 use crate::asked::config::view::{AnswerFn, CPUS, Own, Rows, TASKS, View};
@@ -22,6 +21,7 @@ use systape_answers::derive::numbers::Numbers;
 use systape_answers::derive::stacks::of::duration;
 use systape_answers::derive::summary::labels::Labels;
 use systape_answers::derive::summary::plan::{Plan, RowPart};
+use systape_answers::keys::{KeyWords, RowKeys};
 use systape_answers::lines::events::picked::PickedEvents;
 use systape_answers::render::by::{self, BY};
 use systape_answers::render::cell::Cell;

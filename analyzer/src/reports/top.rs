@@ -24,7 +24,6 @@ use crate::asked::config::view::{AnswerFn, CALLS, CPUS, Own, PATHS, Rows, Severa
 use crate::asked::config::{Config, OF_TAPES, refuse};
 use crate::asked::options::idle::Idle;
 use crate::reports::added;
-use systape_answers::keys::{KeyWords, RowKeys};
 use crate::reports::named::TAPES;
 use systape_answers::derive::runs::rest::rests;
 use systape_answers::derive::summary::collect;
@@ -33,6 +32,7 @@ use systape_answers::derive::summary::ledger::Knowledge;
 use systape_answers::derive::summary::plan::Plan;
 use systape_answers::derive::summary::stats::Stats;
 use systape_answers::derive::summary::table::{self, Ranked, Row};
+use systape_answers::keys::{KeyWords, RowKeys};
 use systape_answers::render::by;
 use systape_answers::render::cell::Cell;
 use systape_answers::render::columns::Layout;

@@ -12,7 +12,6 @@ use systape_format::reader::Tape;
 
 use crate::asked::config::Config;
 use crate::reports::Context;
-use systape_answers::keys::{KeyWords, RowKeys};
 use crate::reports::losses::LOSS_LINES;
 use crate::reports::named::{Identity, Named, bytes, identify};
 use systape_answers::derive::chance::{KeySample, is_by_chance};
@@ -23,6 +22,7 @@ use systape_answers::derive::summary::counted::Quantile;
 use systape_answers::derive::summary::plan::Plan;
 use systape_answers::derive::summary::stats::Stats;
 use systape_answers::derive::summary::table;
+use systape_answers::keys::{KeyWords, RowKeys};
 use systape_answers::render::out::Out;
 use systape_events::families;
 use systape_events::group::by::GroupKey;

@@ -14,7 +14,6 @@ use systape_format::table::TableDef;
 
 use super::work::{Kept, Work};
 use super::{FILES, is_file, names_file, on_files};
-use systape_answers::keys::{KeyWords, RowKeys};
 use crate::reports::{Context, losses};
 use systape_answers::derive::operations;
 use systape_answers::derive::paths::feed::{Reader, Told, Waiting, feed};
@@ -23,6 +22,7 @@ use systape_answers::derive::paths::names::{Name, Use, uses};
 use systape_answers::derive::summary::labels::Labels;
 use systape_answers::derive::summary::ledger::{Judged, RowJudge, counts, threads};
 use systape_answers::derive::summary::plan::{Plan, RowPart};
+use systape_answers::keys::{KeyWords, RowKeys};
 use systape_answers::render::by;
 use systape_answers::render::columns::Layout;
 use systape_answers::render::keys::with_keys;

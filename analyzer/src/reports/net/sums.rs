@@ -7,12 +7,12 @@ use systape_format::model::{Call, Family};
 
 use super::{Doubts, begin, calls_missing, walk};
 use crate::asked::config::Config;
-use systape_answers::keys::{KeyWords, RowKeys};
 use crate::reports::{Context, losses};
 use systape_answers::derive::net::connection::{Connection, ConnectionOutcome, Direction};
 use systape_answers::derive::net::words::{address, endpoint, protocol_name};
 use systape_answers::derive::summary::labels::Labels;
 use systape_answers::derive::summary::plan::{Plan, RowPart};
+use systape_answers::keys::{KeyWords, RowKeys};
 use systape_answers::render::by;
 use systape_answers::render::keys::with_keys;
 use systape_answers::render::mark;

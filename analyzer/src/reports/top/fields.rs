@@ -8,11 +8,11 @@ use anyhow::{Result, bail};
 use serde_json::Map;
 use systape_format::model::{CPU_NONE, Call, Task};
 
-use systape_answers::keys::{KeyWords, RowKeys};
 use crate::reports::{Context, losses};
 use systape_answers::derive::numbers::Numbers;
 use systape_answers::derive::summary::labels::Labels;
 use systape_answers::derive::summary::plan::{Plan, RowPart};
+use systape_answers::keys::{KeyWords, RowKeys};
 use systape_answers::render::by;
 use systape_answers::render::cell::Cell;
 use systape_answers::render::json;
