@@ -14,7 +14,7 @@ SQL     ?= yes
 SHELL_SCRIPTS := .ci/run $(wildcard scripts/*.sh)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo build static-record static dist deb test-packages test-service test-kernels test test-unit test-e2e test-exports test-sql test-all test-fleet check clippy lint-sql lint deny fuzz stories bench-peers bench-why bench-layers bench-scale man install uninstall clean
+.PHONY: help demo build static-record static dist deb test-packages test-service test-kernels test test-unit test-e2e test-exports test-sql test-all test-fleet cross check clippy lint-sql lint deny fuzz stories bench-peers bench-why bench-layers bench-scale man install uninstall clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 20
@@ -61,6 +61,9 @@ test-fleet: ## the questions of docs/fleet.md asked of Spark and DuckDB, beside 
 	@scripts/setup.sh fleet
 	$(CARGO) build --release -p systape-analyzer -p systape-benches
 	@scripts/sql.sh fleet
+
+cross: ## type-check analyze for arm64: Linux and macOS
+	@scripts/cross.sh
 
 check: ## formatting, shell syntax, generated code
 	@scripts/setup.sh test
