@@ -23,7 +23,7 @@ const MOST: [(&str, usize); 12] = [
     ("bpf", 0),
     ("recorder", 1),
     ("events", 0),
-    ("answers", 42),
+    ("answers", 0),
     ("analyzer", 1),
     ("sql", 1),
     ("benches", 61),

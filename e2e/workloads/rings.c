@@ -24,6 +24,7 @@ static struct {
 	char *sq, *cq;
 	struct io_uring_sqe *entries;
 	struct io_uring_params params;
+	unsigned added; // not yet submitted
 } ring;
 
 static void ring_open(unsigned flags)
@@ -39,20 +40,24 @@ static void ring_open(unsigned flags)
 	need(ring.sq != MAP_FAILED && ring.cq != MAP_FAILED && ring.entries != MAP_FAILED, "io_uring");
 }
 
-// What it gives out next; ring_submit() submits all.
+// What ring_submit() submits next. The kernel's thread sees all of it at once: of a chain alone its first would be done by itself.
 static void ring_add(struct io_uring_sqe entry)
 {
 	unsigned *tail = (unsigned *)(ring.sq + ring.params.sq_off.tail);
 	unsigned *array = (unsigned *)(ring.sq + ring.params.sq_off.array);
-	unsigned slot = *tail & (ring.params.sq_entries - 1);
+	unsigned slot = (*tail + ring.added++) & (ring.params.sq_entries - 1);
 
 	ring.entries[slot] = entry;
 	array[slot] = slot;
-	__atomic_store_n(tail, *tail + 1, __ATOMIC_RELEASE);
 }
 
 static void ring_submit(unsigned count)
 {
+	unsigned *tail = (unsigned *)(ring.sq + ring.params.sq_off.tail);
+
+	need(ring.added == count, "entries");
+	ring.added = 0;
+	__atomic_store_n(tail, *tail + count, __ATOMIC_SEQ_CST);
 	unsigned flags = ring.params.flags & IORING_SETUP_SQPOLL ? IORING_ENTER_SQ_WAKEUP : 0;
 
 	need(syscall(SYS_io_uring_enter, ring.fd, count, 0, flags, NULL, 0) >= 0, "io_uring_enter");

@@ -201,6 +201,9 @@ struct {
 	__type(value, struct task_state);
 } zero_state SEC(".maps");
 
+/* What a call needed: bits that say nothing of whether, or how, it is recorded. */
+#define WIRE_NEEDS (WIRE_FETCHED | WIRE_AWAITED)
+
 /* By the low bits of a tid: the call in progress of the task that owns the entry (plain.bpf.h). */
 struct plain_call {
 	u32 users; /* the owner, and briefly those that want it */

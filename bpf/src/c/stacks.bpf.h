@@ -219,7 +219,7 @@ static __always_inline void stack_at_enter(void *ctx, const struct task_state *s
 /* At the exit of a call, before its record is sent. */
 static __always_inline void stack_at_exit(struct task_state *st, const struct sc_desc *d)
 {
-	if (!wants_stack(STACK_SYSCALL) || st->rec.hdr.flags || leaves_program(st, d))
+	if (!wants_stack(STACK_SYSCALL) || st->rec.hdr.flags & ~WIRE_NEEDS || leaves_program(st, d))
 		return;
 	if (st->rec.state != CALL_CLONE_CHILD && st->rec.end - st->rec.start >= stacks_min_dur)
 		st->stack_due = 1;

@@ -15,7 +15,6 @@
 #define ENOTDIR 20
 #define ENOSYS 38
 #define NR_NONE 0xffffffff
-#define WIRE_NEEDS (WIRE_FETCHED | WIRE_AWAITED)
 
 static __always_inline u8 abi_from(u32 status, long id)
 {

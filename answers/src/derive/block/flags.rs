@@ -118,7 +118,7 @@ pub fn letters(flags: u32) -> String {
     text
 }
 
-/// `WRITE|SYNC|FUA`; flags without a stable name are a number: `READ|0x200000`.
+/// Flags in words: `WRITE|SYNC|FUA`; flags without a stable name are a number: `READ|0x200000`.
 pub fn text(flags: u32) -> String {
     let mut text = Op::of(flags).name().to_ascii_uppercase();
     let mut rest = flags & !OP_MASK;

@@ -28,7 +28,7 @@ pub struct Waits<T> {
 }
 
 impl<T> Waits<T> {
-    /// Of these; [`Self::found`] has their order.
+    /// Collects for these sleeps; [`Self::found`] has their order.
     pub fn new(sleeps: &[Sleep]) -> Self {
         let mut sorted: Vec<(Sleep, usize)> = sleeps.iter().copied().zip(0..).collect();
         sorted.order_by_key(|(sleep, _)| sleep.to);

@@ -18,9 +18,9 @@ const CALLS: usize = 24;
 pub struct Span {
     /// The thread.
     pub thread: Id,
-    /// Start.
+    /// The time when it begins.
     pub from: u64,
-    /// End.
+    /// The time when it ends.
     pub to: u64,
     /// The number of the question.
     pub number: u32,
@@ -31,9 +31,9 @@ pub struct Span {
 pub struct In {
     /// The call.
     pub place: Place,
-    /// Its file.
+    /// Number of the file of the call.
     pub file: u32,
-    /// ns.
+    /// Time in it, ns.
     pub ns: u64,
     /// The first such call.
     pub call: Option<InCall>,
@@ -91,7 +91,7 @@ pub struct Doings {
     spans: Vec<Span>,
     /// The first span of each thread that does not end before its last interval.
     next: Vec<u32>,
-    /// By number.
+    /// What was done in the time of each question, by number.
     pub spent: Vec<Spent>,
     all_calls: bool,
     /// The kernel's threads among those in slots.

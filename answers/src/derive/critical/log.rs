@@ -49,9 +49,9 @@ pub const RECORDER: &[u8] = b"record";
 /// One thread.
 #[derive(Clone, Debug, Default)]
 pub struct Logged {
-    /// Its entries, the newest last; a new one where its name changed.
+    /// Entries of the thread, the newest last; a new one where its name changed.
     pub tasks: Vec<Arc<Task>>,
-    /// Its time, in order.
+    /// Stretches of its time, in order.
     pub stretches: Vec<Stretch>,
 }
 
@@ -96,7 +96,7 @@ pub struct Log {
     pub from: u64,
     /// The threads, by [`Id`].
     pub threads: Vec<Logged>,
-    /// Their ids.
+    /// Ids of the threads.
     pub ids: Ids,
 }
 

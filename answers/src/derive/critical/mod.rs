@@ -27,18 +27,18 @@ pub enum Ended {
     },
     /// An interrupt woke it: a timer, a device, or the sender of a packet that is not known.
     Interrupt,
-    /// It got a CPU, left one, died, or something was lost.
+    /// The thread got a CPU, left one, died, or something was lost.
     Changed,
-    /// It goes on at the end of the recording, or of the time asked for.
+    /// The interval goes on at the end of the recording, or of the time asked for.
     GoesOn,
 }
 
 /// Time of a thread in one state, CLOCK_MONOTONIC ns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stretch {
-    /// Its start.
+    /// The time when it begins.
     pub from: u64,
-    /// Its end.
+    /// The time when it ends.
     pub to: u64,
     /// The state.
     pub state: State,

@@ -20,7 +20,7 @@ const BETWEEN: u64 = 1_000_000;
 /// What a part of the path is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Kind {
-    /// On a CPU.
+    /// The thread is on a CPU.
     Runs,
     /// Waiting for a CPU: this one, or CPU_NONE.
     Waits {
@@ -47,9 +47,9 @@ pub enum Kind {
     Unsaid,
     /// Stopped, by a signal or a tracer.
     Stopped,
-    /// It had ended, and nobody had waited for it yet.
+    /// The thread had ended, and nobody had waited for it yet.
     Ended,
-    /// Its state is not known: something was lost, or it is not recorded at that time.
+    /// The state is not known: something was lost, or it is not recorded at that time.
     Unknown,
 }
 
@@ -58,9 +58,9 @@ pub enum Kind {
 pub struct Part {
     /// The thread.
     pub thread: Id,
-    /// Start.
+    /// The time when it begins.
     pub from: u64,
-    /// End.
+    /// The time when it ends.
     pub to: u64,
     /// What it is.
     pub kind: Kind,
@@ -77,17 +77,17 @@ pub struct Part {
 pub struct Handover {
     /// Who slept, or (`made`) did not exist before `to`.
     pub thread: Id,
-    /// Start.
+    /// The time when it begins.
     pub from: u64,
-    /// End.
+    /// The time when it ends.
     pub to: u64,
     /// Who woke it.
     pub by: Id,
-    /// By the network softirq at the end of its own send.
+    /// The network softirq at the end of the own send of `by` did it.
     pub softirq: bool,
-    /// `by` made the thread.
+    /// The thread was made by `by`.
     pub made: bool,
-    /// It stands for several waits for ends, of which this was the last.
+    /// The wait stands for several waits for ends, of which this was the last.
     pub series: bool,
     /// The wait that this one is within.
     pub within: Option<u32>,
@@ -98,7 +98,7 @@ pub struct Handover {
 /// The path.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Path {
-    /// Its parts in order of time, without holes or overlaps.
+    /// Parts of the path in order of time, without holes or overlaps.
     pub parts: Vec<Part>,
     /// The waits that other threads' parts stand in for; those within another come after it.
     pub handovers: Vec<Handover>,

@@ -26,7 +26,7 @@ const CLONE_PIDFD: u64 = 0x1000;
 pub(super) enum Change {
     /// `fd` became this file.
     Opens { fd: i32, cloexec: bool, file: Arc<File> },
-    /// `to` became a copy of `from`.
+    /// Descriptor `to` became a copy of `from`.
     Copies { from: i32, to: i32, cloexec: bool },
     /// Exec closes those from `first` to `last` from now on, or no longer.
     Marks { first: u32, last: u32, cloexec: bool },
@@ -36,13 +36,13 @@ pub(super) enum Change {
     Rings,
     /// Descriptors may have come unseen.
     Receives,
-    /// The same to anybody.
+    /// What puts a file at a descriptor of anybody.
     Injects,
     /// What it did is not known.
     Forgets,
     /// A call found `fd` open.
     Uses { fd: i32, name: Option<Arc<[u8]>> },
-    /// Those from `first` to `last` are being closed.
+    /// Descriptors from `first` to `last` are being closed.
     Closes { first: u32, last: u32 },
 }
 

@@ -40,9 +40,9 @@ fn listed(fds: &[Fd]) -> Vec<Listed> {
 pub struct Held {
     /// The process by its first thread, or that thread, as it was then.
     pub task: Arc<Task>,
-    /// It is of this thread alone.
+    /// The table is of this thread alone.
     pub own: bool,
-    /// Its descriptors.
+    /// Descriptors of the thread.
     pub table: Table,
 }
 

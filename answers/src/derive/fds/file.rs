@@ -20,7 +20,7 @@ pub struct Origin {
 pub struct File {
     /// How it was opened; None: not on the tape.
     pub origin: Option<Origin>,
-    /// Its name, and when it was so called; copies in other processes learn it too.
+    /// Name of the file, and when it was so called; copies in other processes learn it too.
     name: Mutex<Option<(u64, Arc<[u8]>)>>,
 }
 
@@ -35,12 +35,12 @@ impl File {
         Arc::new(Self { origin: None, name: Mutex::new(Some((ts, Arc::clone(name)))) })
     }
 
-    /// Its name; None: not known.
+    /// Name of the file; None: not known.
     pub fn name(&self) -> Option<Arc<[u8]>> {
         self.name.lock().unwrap_or_else(PoisonError::into_inner).as_ref().map(|(_, name)| Arc::clone(name))
     }
 
-    /// It is called `name` at `ts`. Of names the last until `at` counts, else the first behind it.
+    /// Learns that the file is called `name` at `ts`. Of names the last until `at` counts, else the first behind it.
     pub(super) fn learn(&self, ts: u64, name: &Arc<[u8]>, at: u64) {
         let mut known = self.name.lock().unwrap_or_else(PoisonError::into_inner);
         let better = known.as_ref().is_none_or(|(of, _)| ts <= at && (*of > at || ts >= *of));

@@ -37,7 +37,7 @@ pub struct Holders {
 }
 
 impl Holders {
-    /// Those of all tables.
+    /// Holders of the files of all tables.
     pub(super) fn of<'a>(all: impl Iterator<Item = (&'a Arc<Task>, &'a Arc<File>)>) -> Self {
         let mut holders = Self::default();
         for (task, file) in all {

@@ -17,14 +17,14 @@ pub struct Open {
     pub cloexec: Option<bool>,
     /// When it became this file; None: before the tape, or unseen.
     pub since: Option<u64>,
-    /// It is open; false: what was lost, or not recorded, may have closed it.
+    /// The descriptor is open; false: what was lost, or not recorded, may have closed it.
     pub is_open: bool,
 }
 
 /// The descriptors of a process, or of a thread with a table of its own.
 #[derive(Clone, Debug, Default)]
 pub struct Table {
-    /// By number.
+    /// Open descriptors by number.
     pub fds: BTreeMap<i32, Open>,
     /// There are no others, as far as calls tell.
     pub complete: bool,
@@ -111,13 +111,13 @@ impl Tables {
         }
     }
 
-    /// `to` became a copy of `from`.
+    /// Makes descriptor `to` a copy of `from`.
     pub(super) fn copies(&mut self, ts: u64, who: Member, from: i32, (to, cloexec): (i32, bool)) {
         let file = self.table(who).and_then(|table| table.fds.get(&from)).map(|open| Arc::clone(&open.file));
         self.opens(ts, who, (to, cloexec), file.unwrap_or_default());
     }
 
-    /// Those from `first` to `last` are being closed.
+    /// Closes the descriptors from `first` to `last`.
     pub(super) fn closes_range(&mut self, who: Member, first: u32, last: u32) {
         if let Some(table) = self.table(who) {
             table.fds.retain(|fd, _| !(first..=last).contains(&fd.cast_unsigned()));
@@ -217,7 +217,7 @@ impl Tables {
         }
     }
 
-    /// From now on nothing is sure of `who`.
+    /// Forgets the table of `who`: from now on nothing of it is sure.
     pub(super) fn forget(&mut self, who: Member) {
         if let Some(table) = self.table(who) {
             table.doubt();

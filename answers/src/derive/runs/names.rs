@@ -58,7 +58,7 @@ impl Names {
         self.strings.get(number.checked_sub(FIRST + self.before)?)
     }
 
-    /// Those of `numbers` alone, which get others.
+    /// Names of `numbers` alone, which get other numbers.
     pub fn only<'n>(&self, numbers: impl IntoIterator<Item = &'n mut u32>) -> Self {
         let mut only = Self::default();
         for number in numbers {

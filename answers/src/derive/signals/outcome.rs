@@ -104,7 +104,7 @@ pub fn explains(event: &SignalEvent) -> Option<Explains> {
 pub struct Taken {
     /// Time when it was taken.
     pub ts: u64,
-    /// Handler; 0 = default action, 1 = ignore.
+    /// Address of the handler; 0 = default action, 1 = ignore.
     pub handler: u64,
     /// Events of such signals are missing in between: perhaps another one was taken then, and this one before.
     pub at_most: bool,

@@ -173,7 +173,7 @@ pub struct CpuWaitSink<'a> {
     pub ran: FxHashMap<u64, Ran>,
     /// Waits for a CPU; see [`Waited`].
     pub waited: Waited,
-    /// Wake-ups; see [`Woken`].
+    /// Counts of wake-ups; see [`Woken`].
     pub woken: Woken,
     /// How long the state of the last interval of each slot lasts, ns: a call that begins or ends, or is not known, cuts a state into
     /// several intervals.

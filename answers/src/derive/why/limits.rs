@@ -20,7 +20,7 @@ const MOST: usize = 1 << 16;
 pub enum Limited {
     /// Time on CPUs.
     Cpu,
-    /// Memory.
+    /// Bytes of memory.
     Memory,
     /// Block I/Os.
     Io,
