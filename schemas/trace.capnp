@@ -300,7 +300,7 @@ struct SyscallsBytes {
                            # Of an array of pollfd: the elements whose revents are not 0. 6: what was at the futex that the call waits
                            # for when the wait began, 16 bytes or those up to the end of the page.
                            # 7: what the call needed besides the CPU, one byte: bit 0, its thread had something read from a block
-                           # device meanwhile; bit 1, it slept until an I/O was over. Neither: no value
+                           # device meanwhile; bit 1, of a call that reads from a descriptor, it slept. Neither: no value
   status @3 :Column;       # ByteStatus
   len @4 :Column;          # bytes stored
   full @5 :Column;         # full size of the value; 0 = not known

@@ -106,6 +106,10 @@ fn the_slow_reads_are_found_by_path() {
         assert!(line.ends_with(if began_before { " = 8192" } else { "= ? in flight" }), "{line}");
     }
     assert!(last - first > 3000.0 && seen.len() > 10, "the window was not covered: {seen:?}");
+    // all of them went to the daemon: the file is in no page cache, and on no disk
+    let files = lab.analyze(&["files", "t.tape", "-P", "*big_file", "--format", "json"]).expect(0).json();
+    let [file] = &files[..] else { panic!("{files:?}") };
+    assert!(file["reads"].as_u64() > Some(10) && file["cached_reads"] == 0, "{file}");
     // and the futexes were busy, all in the tape
     let rows = lab.analyze(&["t.tape", "-s", "--summary-mode", "process", "--format", "json"]).expect(0).json();
     let futex = rows.iter().find(|row| row["syscall"] == "futex").expect("futex row");

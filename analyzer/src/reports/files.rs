@@ -40,7 +40,7 @@ systape_format::tables! {
         calls ? AtLeast: Count "calls on files, and operations of io_uring and io_submit; a call on two counts for both"
         opens ? AtLeast: Count "of these, those that open, failed ones too"
         reads ? AtLeast: Count "those that read, failed ones too"
-        cached_reads ? AtLeast: Count "of these, those that returned bytes and needed no I/O: nothing was read from a disk meanwhile, read-ahead included, and nobody's I/O was waited for; null: not known, as families sched and block are not both on the tape, or some of their events were missed"
+        cached_reads ? AtLeast: Count "of these, those that returned bytes which were there: nothing was read from a disk meanwhile, read-ahead included, and the thread did not sleep; null: not known, as families sched and block are not both on the tape, or some of their events were missed"
         writes ? AtLeast: Count "those that write, failed ones too"
         errors ? AtLeast: Count "those that failed"
         read_bytes ? AtLeast: Wide "what they read; a look (MSG_PEEK) reads nothing"

@@ -411,7 +411,6 @@ struct task_struct {
 	struct seccomp seccomp;
 	unsigned int ptrace;
 	unsigned in_execve : 1;
-	unsigned in_iowait : 1; /* it sleeps in io_schedule() and its kin (kernel/sched/core.c) */
 	unsigned frozen : 1; /* in the freezer of a cgroup of v2 */
 	sigset_t blocked;
 	struct sighand_struct *sighand;

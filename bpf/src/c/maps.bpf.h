@@ -202,7 +202,7 @@ struct {
 } zero_state SEC(".maps");
 
 /* What a call needed: bits that say nothing of whether, or how, it is recorded. */
-#define WIRE_NEEDS (WIRE_FETCHED | WIRE_AWAITED)
+#define WIRE_NEEDS (WIRE_FETCHED | WIRE_SLEPT)
 
 /* By the low bits of a tid: the call in progress of the task that owns the entry (plain.bpf.h). */
 struct plain_call {

@@ -118,7 +118,7 @@ static __always_inline void release_plain(const struct wire_ident *id)
 
 /*
  * Of the call in progress of the current task: what it needed besides the CPU
- * (WIRE_FETCHED, WIRE_AWAITED). Only its own thread reads and writes these bits.
+ * (WIRE_FETCHED, WIRE_SLEPT). Only its own thread reads and writes these bits.
  */
 static __always_inline void note_need(struct task_struct *current, u16 need)
 {

@@ -156,19 +156,22 @@ int sched_switch(u64 *ctx)
 	got->recorded = comes;
 	if (window != WINDOW_OPEN)
 		return 0;
-	if (BPF_CORE_READ_BITFIELD_PROBED(prev, in_iowait))
-		note_need(current_task(), WIRE_AWAITED);
-	if (!cpu_is_recorded() || (!left && !comes && !is_recorded(prev)))
+	if (!left && !comes && !is_recorded(prev))
+		return 0;
+	if (has_switch_state)
+		w.prev_state = CTX_ARG(ctx, 3);
+	else
+		w.prev_state = task_run_state(prev, true);
+	/* wherever it goes on */
+	if (!preempt && w.prev_state != TASK_RUNNING)
+		note_need(current_task(), WIRE_SLEPT);
+	if (!cpu_is_recorded())
 		return 0;
 	w.hdr.kind = WIRE_SWITCH;
 	w.hdr.flags |= preempt ? SWITCH_PREEMPTED : 0;
 	w.hdr.cpu = bpf_get_smp_processor_id();
 	fill_who(&w.prev, prev);
 	fill_who(&w.next, next);
-	if (has_switch_state)
-		w.prev_state = CTX_ARG(ctx, 3);
-	else
-		w.prev_state = task_run_state(prev, true);
 	w.prev_state = freezer_state(prev, w.prev_state);
 	if ((preempt || w.prev_state == TASK_RUNNING) && is_throttled(prev)) {
 		w.hdr.flags |= SWITCH_THROTTLED;

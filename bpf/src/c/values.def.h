@@ -177,7 +177,7 @@ VALUE(WIRE_, IN_LEDGER, 2, "It is kept for fd tracking, and counted in the ledge
 VALUE(WIRE_, FILTERED, 4, "It ended after the window and is to be counted, unless it was counted as in flight.")
 VALUE(WIRE_, OUR_ROOT, 8, "An exec that failed: its process has the recorder's root directory.")
 VALUE(WIRE_, FETCHED, 16, "In its time its thread had something read from a block device.")
-VALUE(WIRE_, AWAITED, 32, "In its time its thread slept until an I/O was over.")
+VALUE(WIRE_, SLEPT, 32, "In its time its thread slept.")
 VALUE(WIRE_, OF_RING, 64, "No call: an operation of io_uring did the same to descriptors. With UNSELECTED its task's operations are not recorded. Of a wire_closing too.")
 END
 

@@ -446,13 +446,13 @@ pub const SECOND_VALUE: u8 = 8;
 /// as they were when the wait began.
 pub const BESIDE: u8 = 6;
 
-/// [`Captured::arg`] of what is no argument's value: what the call needed besides the CPU, one byte of [`FETCHED`] and [`AWAITED`]. A call
+/// [`Captured::arg`] of what is no argument's value: what the call needed besides the CPU, one byte of [`FETCHED`] and [`SLEPT`]. A call
 /// that needed neither has none.
 pub const NEEDS: u8 = 7;
 /// Bit of [`NEEDS`]: in its time its thread had something read from a block device, read-ahead included.
 pub const FETCHED: u8 = 1;
-/// Bit of [`NEEDS`]: in its time its thread slept until an I/O was over, its own or another's.
-pub const AWAITED: u8 = 2;
+/// Bit of [`NEEDS`], of a call that reads from a descriptor: in its time its thread slept.
+pub const SLEPT: u8 = 2;
 
 /// One captured value of user memory.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -9,8 +9,8 @@ use systape_abi::{Abi, Effect, Selection};
 use systape_bpf::values::snap_match;
 use systape_bpf::wire::{self, CAPTURE_AFTER, CAPTURE_INODE, CAPTURE_NAME0, CAPTURE_NAME1, Snap, Syscall, captures};
 use systape_format::model::{
-    AWAITED, ByteStatus, Call, CallState, FD_NONE, FD_UNKNOWN, FETCHED, Family, InFlight, LedgerReason, NEEDS,
-    SECOND_VALUE, StackOf, SyscallRow,
+    ByteStatus, Call, CallState, FD_NONE, FD_UNKNOWN, FETCHED, Family, InFlight, LedgerReason, NEEDS, SECOND_VALUE,
+    SLEPT, StackOf, SyscallRow,
 };
 
 use super::Settings;
@@ -132,7 +132,7 @@ impl Calls {
         }
         let stored = wanted && !in_ledger(s) && !sheds((s, state, errno), task, world, rows, ledger);
         let row = stored.then(|| self.row((task, &info), (s, data), (state, errno, ret), world, rows));
-        if let (Some(row), Some(needs)) = (row, needs(s)) {
+        if let (Some(row), Some(needs)) = (row, needs(s, &info)) {
             rows.builder.push_captured(row, NEEDS, ByteStatus::Whole, 1, &[needs]);
         }
         if s.captures == 0 && info.effect == Effect::None {
@@ -382,10 +382,12 @@ fn captured<'a>(
     Some(known)
 }
 
-/// What a call needed besides the CPU, bits of [`NEEDS`]; None: nothing.
-fn needs(s: &Syscall) -> Option<u8> {
+/// What a call needed besides the CPU, bits of [`NEEDS`]; None: nothing. Most calls that sleep do what they are for: of those that read
+/// alone it says that what they read was not there.
+fn needs(s: &Syscall, info: &CallFacts) -> Option<u8> {
     let bit = |flag: u16, bit: u8| if s.hdr.flags & flag != 0 { bit } else { 0 };
-    Some(bit(wire::FETCHED, FETCHED) | bit(wire::AWAITED, AWAITED)).filter(|needs| *needs != 0)
+    let slept = if info.reads { bit(wire::SLEPT, SLEPT) } else { 0 };
+    Some(bit(wire::FETCHED, FETCHED) | slept).filter(|needs| *needs != 0)
 }
 
 /// What is behind the last slash.

@@ -18,6 +18,8 @@ pub(crate) struct CallFacts {
     pub fd_args: [Option<u8>; 2],
     /// Whether it opens a file: the tape names what was opened, in the place of the second descriptor, which it has not.
     pub opens: bool,
+    /// Whether it reads what is in a file, a socket and the like.
+    pub reads: bool,
     /// Whether it takes away the name of a file: the tape names that too, where the kernel told it.
     pub removes: bool,
     /// The argument with an array of descriptors to poll: the tape names the files of the first two.
@@ -44,6 +46,7 @@ impl CallFacts {
         Self {
             fd_args: desc.map_or([None; 2], SyscallDesc::fd_args).map(|arg| arg.map(|arg| arg as u8)),
             opens: desc.is_some_and(|desc| desc.io() == ContentIo::Open),
+            reads: desc.is_some_and(|desc| desc.io().reads().is_some()),
             removes: desc.is_some_and(SyscallDesc::removes),
             polls: position(|k| matches!(k, ArgKind::InOut(Struct::PollFds))).map(|i| i as u8),
             descriptors: Descriptors::of(abi, nr),

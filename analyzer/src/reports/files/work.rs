@@ -20,7 +20,7 @@ pub(in crate::reports) struct Work {
     pub reads: u64,
     pub writes: u64,
     pub errors: u64,
-    /// Part of `reads`: those that returned bytes and needed no I/O for it.
+    /// Part of `reads`: those that returned bytes which were there.
     pub cached: u64,
     pub read: u64,
     pub written: u64,
