@@ -1,6 +1,6 @@
 //! Clients that wait in poll and the like for the answer to what they sent.
 
-use super::super::finding::{Finding, Severity, wall};
+use super::super::finding::{Finding, wall};
 use super::super::talk::For;
 use super::super::talk::together::{Talked, Together, is_dns, peer, together};
 use super::{Inputs, WhyRule, command};
@@ -19,7 +19,7 @@ pub(super) const RULE: WhyRule = WhyRule {
 fn judge(inputs: &Inputs) -> Vec<Finding> {
     let rows = together(&inputs.talked, |one| asked(one).filter(|_| !one.rests()));
     let found = rows.into_iter().filter(|(_, row)| inputs.floor.passes(wall(row.waited.ns, row.waited.span)));
-    found.map(|((comm, call, peer), row)| finding(comm, call, peer, &row)).collect()
+    found.map(|(asked, row)| finding(asked, &row)).collect()
 }
 
 /// Who is to answer, as far as this rule is about it.
@@ -35,27 +35,17 @@ fn asked(one: &Talked) -> Option<Vec<u8>> {
     (here && sure && !is_dns(end)).then(|| end.to_vec())
 }
 
-fn finding(comm: Vec<u8>, call: String, end: Vec<u8>, row: &Together) -> Finding {
-    let who = super::whose(comm, row);
-    let of = row.other.as_ref().map_or_else(
-        || escaped(&end).to_string(),
-        |other| format!("{}{} ({})", escaped(&other.comm), super::pid(other), escaped(&end)),
-    );
+fn finding(asked: (Vec<u8>, String, Vec<u8>), row: &Together) -> Finding {
+    let found = super::waited(&RULE, asked, row);
+    let (call, end) = (&found.call, escaped(&found.object));
+    let of = row
+        .other
+        .as_ref()
+        .map_or_else(|| end.clone(), |other| format!("{}{} ({end})", escaped(&other.comm), super::pid(other)));
     Finding {
-        rule: RULE.name,
-        class: Severity::Time,
-        cost: Some(wall(row.waited.ns, row.waited.span)),
-        processes: row.pids.len() as u64,
-        by: row.other.clone(),
-        count: row.waited.count,
-        max: Some(row.waited.max),
-        span: row.waited.span,
         text: format!("waited {{count}} times in {call} for the answer of {of}, the longest {{max}}"),
-        command: format!("-e {call} {}", command::task(&who)),
-        object: end,
-        who,
-        call,
-        ..Finding::default()
+        command: format!("-e {call} {}", command::task(&found.who)),
+        ..found
     }
 }
 

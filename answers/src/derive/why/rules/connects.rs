@@ -1,6 +1,6 @@
 //! Connections that were long in coming: nobody answers the first packet.
 
-use super::super::finding::{Finding, Severity, wall};
+use super::super::finding::{Finding, wall};
 use super::super::talk::For;
 use super::super::talk::together::{Together, together};
 use super::{Inputs, WhyRule, command};
@@ -21,28 +21,16 @@ fn judge(inputs: &Inputs) -> Vec<Finding> {
         _ => None,
     });
     let dear = rows.into_iter().filter(|(_, row)| inputs.floor.passes(wall(row.waited.ns, row.waited.span)));
-    dear.map(|((comm, call, to), row)| finding(comm, call, to, &row)).collect()
+    dear.map(|(waited, row)| finding(waited, &row)).collect()
 }
 
-fn finding(comm: Vec<u8>, call: String, to: Vec<u8>, row: &Together) -> Finding {
-    let who = super::whose(comm, row);
-    let address = escaped(&to);
-    let text =
-        format!("waited {{count}} times in {call} for a connection to {address} (SYN_SENT), the longest {{max}}");
+fn finding(waited: (Vec<u8>, String, Vec<u8>), row: &Together) -> Finding {
+    let found = super::waited(&RULE, waited, row);
+    let (call, address) = (&found.call, escaped(&found.object));
     Finding {
-        rule: RULE.name,
-        class: Severity::Time,
-        cost: Some(wall(row.waited.ns, row.waited.span)),
-        processes: row.pids.len() as u64,
-        count: row.waited.count,
-        max: Some(row.waited.max),
-        span: row.waited.span,
-        text,
-        command: format!("-e connect {}", command::task(&who)),
-        object: to,
-        who,
-        call,
-        ..Finding::default()
+        text: format!("waited {{count}} times in {call} for a connection to {address} (SYN_SENT), the longest {{max}}"),
+        command: format!("-e connect {}", command::task(&found.who)),
+        ..found
     }
 }
 

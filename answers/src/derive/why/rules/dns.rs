@@ -22,7 +22,7 @@ fn judge(inputs: &Inputs) -> Vec<Finding> {
     // the look-up has the waits in it
     let whole = |pids: &[u32]| pids.iter().all(|pid| inputs.lookups.iter().any(|one| one.who.pid == Some(*pid)));
     let asked = asked.filter(|(_, row)| !whole(&row.pids));
-    let mut found: Vec<Finding> = asked.map(|((comm, call, server), row)| waits(comm, call, server, &row)).collect();
+    let mut found: Vec<Finding> = asked.map(|(waited, row)| waits(waited, &row)).collect();
     let lookups = inputs.lookups.iter().filter(|one| inputs.floor.passes(wall(one.ns, one.span)));
     found.extend(lookups.map(probed));
     found
@@ -34,23 +34,13 @@ fn server(one: &Talked) -> Option<Vec<u8>> {
     peer(name).filter(|peer| is_dns(peer)).map(<[u8]>::to_vec)
 }
 
-fn waits(comm: Vec<u8>, call: String, server: Vec<u8>, row: &Together) -> Finding {
-    let who = super::whose(comm, row);
+fn waits(waited: (Vec<u8>, String, Vec<u8>), row: &Together) -> Finding {
+    let found = super::waited(&RULE, waited, row);
+    let (call, server) = (&found.call, escaped(&found.object));
     Finding {
-        rule: RULE.name,
-        class: Severity::Time,
-        cost: Some(wall(row.waited.ns, row.waited.span)),
-        processes: row.pids.len() as u64,
-        by: row.other.clone(),
-        count: row.waited.count,
-        max: Some(row.waited.max),
-        span: row.waited.span,
-        text: format!("waited {{count}} times in {call} for the name server {}, the longest {{max}}", escaped(&server)),
-        command: format!("-e {call} {}", command::task(&who)),
-        object: server,
-        who,
-        call,
-        ..Finding::default()
+        text: format!("waited {{count}} times in {call} for the name server {server}, the longest {{max}}"),
+        command: format!("-e {call} {}", command::task(&found.who)),
+        ..found
     }
 }
 

@@ -33,7 +33,7 @@ use systape_format::model::Family;
 
 use super::cpu::Ran;
 use super::disks::Disk;
-use super::finding::{Finding, Who};
+use super::finding::{Finding, Severity, Who, wall};
 use super::floor::Floor;
 use super::limits::Limits;
 use super::lookups::Lookups;
@@ -298,6 +298,24 @@ impl Inputs {
 fn whose(comm: Vec<u8>, row: &Together) -> Who {
     let pid = if let [pid] = row.pids[..] { Some(pid) } else { None };
     Who { comm, pid }
+}
+
+/// What is found of waits of one name, call and object, but for its words.
+fn waited(rule: &WhyRule, (comm, call, object): (Vec<u8>, String, Vec<u8>), row: &Together) -> Finding {
+    Finding {
+        rule: rule.name,
+        class: Severity::Time,
+        cost: Some(wall(row.waited.ns, row.waited.span)),
+        processes: row.pids.len() as u64,
+        by: row.other.clone(),
+        count: row.waited.count,
+        max: Some(row.waited.max),
+        span: row.waited.span,
+        who: whose(comm, row),
+        call,
+        object,
+        ..Finding::default()
+    }
 }
 
 /// ` 17`, behind a name.

@@ -1,6 +1,6 @@
 //! Pipes whose other end is slow: who waits is only the carrier, the other end's work is the root.
 
-use super::super::finding::{Finding, Severity, wall};
+use super::super::finding::{Finding, wall};
 use super::super::talk::For;
 use super::super::talk::Way;
 use super::super::talk::together::{Talked, Together, together};
@@ -21,7 +21,7 @@ fn judge(inputs: &Inputs) -> Vec<Finding> {
     for way in [Way::In, Way::Out] {
         let rows = together(&inputs.talked, |one| waited(one, way));
         let dear = rows.into_iter().filter(|(_, row)| inputs.floor.passes(wall(row.waited.ns, row.waited.span)));
-        found.extend(dear.map(|((comm, call, pipe), row)| finding(comm, call, pipe, &row, way)));
+        found.extend(dear.map(|(waited, row)| finding(waited, &row, way)));
     }
     found
 }
@@ -34,9 +34,9 @@ fn waited(one: &Talked, direction: Way) -> Option<Vec<u8>> {
     (*way == direction && counts).then(|| name.to_vec())
 }
 
-fn finding(comm: Vec<u8>, call: String, pipe: Vec<u8>, row: &Together, way: Way) -> Finding {
-    let who = super::whose(comm, row);
-    let name = escaped(&pipe);
+fn finding(waited: (Vec<u8>, String, Vec<u8>), row: &Together, way: Way) -> Finding {
+    let found = super::waited(&RULE, waited, row);
+    let (call, name) = (&found.call, escaped(&found.object));
     let other = row.other.as_ref().map(|other| format!("{}{}", escaped(&other.comm), super::pid(other)));
     let other = other.unwrap_or_else(|| "its other end".to_owned());
     let what = match way {
@@ -44,20 +44,9 @@ fn finding(comm: Vec<u8>, call: String, pipe: Vec<u8>, row: &Together, way: Way)
         Way::Out => format!("for {other} to read from {name}, which was full"),
     };
     Finding {
-        rule: RULE.name,
-        class: Severity::Time,
-        cost: Some(wall(row.waited.ns, row.waited.span)),
-        processes: row.pids.len() as u64,
-        by: row.other.clone(),
-        count: row.waited.count,
-        max: Some(row.waited.max),
-        span: row.waited.span,
         text: format!("waited {{count}} times in {call} {what}, the longest {{max}}"),
-        command: format!("-e {call} {}", command::task(&who)),
-        object: pipe,
-        who,
-        call,
-        ..Finding::default()
+        command: format!("-e {call} {}", command::task(&found.who)),
+        ..found
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::super::finding::{Finding, Severity, wall};
+use super::super::finding::{Finding, wall};
 use super::super::talk::For;
 use super::super::talk::together::{Talked, Together, together};
 use super::{Inputs, WhyRule, command};
@@ -30,31 +30,21 @@ fn judge(inputs: &Inputs) -> Vec<Finding> {
             _ => None,
         });
         let dear = rows.into_iter().filter(|(_, row)| inputs.floor.passes(wall(row.waited.ns, row.waited.span)));
-        found.extend(dear.map(|((comm, call, to), row)| finding((comm, call, to), errno, &row)));
+        found.extend(dear.map(|(tried, row)| finding(tried, errno, &row)));
     }
     found
 }
 
-fn finding((comm, call, to): (Vec<u8>, String, Vec<u8>), errno: u16, row: &Together) -> Finding {
-    let who = super::whose(comm, row);
-    let (on, why) = (escaped(&to), errno_text(errno));
+fn finding(tried: (Vec<u8>, String, Vec<u8>), errno: u16, row: &Together) -> Finding {
+    let found = super::waited(&RULE, tried, row);
+    let (call, on, why) = (&found.call, escaped(&found.object), errno_text(errno));
     Finding {
-        rule: RULE.name,
-        class: Severity::Time,
-        cost: Some(wall(row.waited.ns, row.waited.span)),
-        processes: row.pids.len() as u64,
         errno,
-        count: row.waited.count,
-        max: Some(row.waited.max),
-        span: row.waited.span,
         text: format!(
             "tried {{count}} times again after a sleep: {call} of {on} failed ({why}), the longest pause {{max}}"
         ),
-        command: format!("-e {call} --failure {}", command::task(&who)),
-        object: to,
-        who,
-        call,
-        ..Finding::default()
+        command: format!("-e {call} --failure {}", command::task(&found.who)),
+        ..found
     }
 }
 
