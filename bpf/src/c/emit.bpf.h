@@ -201,4 +201,14 @@ static __always_inline void slot_put(u32 index)
 	bpf_map_push_elem(&free_slots, &index, BPF_ANY);
 }
 
+/* A descriptor may be closed from now on by the call `nr`; whose call, and its arguments, are the caller's. */
+static __always_inline void begin_closing(struct wire_closing *c, u32 nr, u8 abi)
+{
+	c->hdr.kind = WIRE_CLOSING;
+	c->hdr.cpu = bpf_get_smp_processor_id();
+	c->ts = bpf_ktime_get_ns();
+	c->nr = nr;
+	c->abi = abi;
+}
+
 #endif

@@ -138,15 +138,11 @@ static __always_inline void send_closing(struct task_state *st)
 {
 	struct wire_closing c = {};
 
-	c.hdr.kind = WIRE_CLOSING;
-	c.hdr.cpu = bpf_get_smp_processor_id();
+	begin_closing(&c, st->rec.nr, st->rec.abi);
 	c.id = st->rec.id;
-	c.ts = bpf_ktime_get_ns();
 	c.args[0] = st->rec.args[0];
 	c.args[1] = st->rec.args[1];
 	c.args[2] = st->rec.args[2];
-	c.nr = st->rec.nr;
-	c.abi = st->rec.abi;
 	send_state(&c, sizeof(c), sizeof(c), c.id.pid);
 }
 
@@ -161,14 +157,10 @@ static __noinline int send_injection(struct pt_regs *regs)
 {
 	struct wire_closing c = {};
 
-	c.hdr.kind = WIRE_CLOSING;
-	c.hdr.cpu = bpf_get_smp_processor_id();
+	begin_closing(&c, NR_IOCTL_64, ABI_X86_64);
 	fill_ident(&c.id, current_task());
-	c.ts = bpf_ktime_get_ns();
 	c.args[0] = regs->di;
 	c.args[1] = regs->si;
-	c.nr = NR_IOCTL_64;
-	c.abi = ABI_X86_64;
 	send_state(&c, sizeof(c), sizeof(c), 0);
 	return 0;
 }

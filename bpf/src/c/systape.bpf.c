@@ -24,7 +24,7 @@
 #include "plain.bpf.h"
 #include "rows.bpf.h"
 #include "files.bpf.h"
-#include "rings.bpf.h"
+#include "uring.bpf.h"
 #include "operations.bpf.h"
 #include "syscalls.bpf.h"
 #include "usage.bpf.h"

@@ -60,7 +60,6 @@ mod paths;
 mod polls;
 mod probes;
 mod recent;
-mod rings;
 mod rows;
 mod samples;
 mod sched;
@@ -71,6 +70,7 @@ mod stacks;
 mod tests;
 mod touched;
 mod tracepoints;
+mod uring;
 mod usage;
 mod watch;
 mod world;
@@ -175,7 +175,7 @@ pub struct Assembler {
     paths: paths::OpenFilePaths,
     faults: faults::Faults,
     operations: operations::Operations,
-    rings: rings::RingDescriptors,
+    uring: uring::RingDescriptors,
     locks: locks::LockPairs,
     probes: probes::Probes,
     usage: usage::Usage,
@@ -213,7 +213,7 @@ impl Assembler {
             paths: paths::OpenFilePaths::default(),
             faults: faults::Faults::default(),
             operations: operations::Operations::default(),
-            rings: rings::RingDescriptors::default(),
+            uring: uring::RingDescriptors::default(),
             locks: locks::LockPairs::new(settings.lock_names),
             probes: probes::Probes::new(settings.probes, settings.static_probes),
             usage: usage::Usage::default(),
@@ -320,7 +320,7 @@ impl Assembler {
         if let Ok(data) = wire::syscall_into(bytes, call) {
             self.calls.record(call, data, world, rows, &mut self.ledger);
             if call.hdr.flags & wire::OF_RING != 0 {
-                self.rings.changed(call, world, rows);
+                self.uring.changed(call, world, rows);
             }
             return;
         }
@@ -343,7 +343,7 @@ impl Assembler {
     fn closes(&mut self, c: &wire::Closing) {
         match c.hdr.flags & wire::OF_RING {
             0 => calls::closing(c, &mut self.world),
-            _ => self.rings.closing(c, &mut self.world, &mut self.rows),
+            _ => self.uring.closing(c, &mut self.world, &mut self.rows),
         }
     }
 

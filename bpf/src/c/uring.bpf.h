@@ -6,8 +6,8 @@
  * operations that were asked for no result and succeeded, apart from the
  * submission of a CLOSE: they make descriptors, and close none.
  */
-#ifndef __SYSTAPE_RINGS_H
-#define __SYSTAPE_RINGS_H
+#ifndef __SYSTAPE_URING_H
+#define __SYSTAPE_URING_H
 
 /* IORING_OP_* (include/uapi/linux/io_uring.h) */
 #define URING_ACCEPT 13
@@ -52,14 +52,10 @@ __noinline int tell_ring_closing(s32 fd)
 
 	if (!follows_files(task))
 		return 0;
-	c.hdr.kind = WIRE_CLOSING;
+	begin_closing(&c, NR_CLOSE, ABI_X86_64);
 	c.hdr.flags = ring_flags(task);
-	c.hdr.cpu = bpf_get_smp_processor_id();
 	fill_ident(&c.id, task);
-	c.ts = bpf_ktime_get_ns();
 	c.args[0] = (u32)fd;
-	c.nr = NR_CLOSE;
-	c.abi = ABI_X86_64;
 	if (send_state(&c, sizeof(c), sizeof(c), c.id.pid))
 		count_drop(DROP_URING);
 	return 0;
