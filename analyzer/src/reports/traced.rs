@@ -172,8 +172,7 @@ pub(crate) fn walked(context: &mut Context<'_>, log: &Log, way: Option<&Way>, sp
     spent.resize_with(parts.len() + path.handovers.len(), Spent::default);
     wakes.resize_with(path.handovers.len(), Spent::default);
     // of all files of the tape those of the parts are few
-    let kept = names.only(spent.iter_mut().chain(&mut wakes).flat_map(Spent::files_mut));
-    names = kept;
+    names = names.only(spent.iter_mut().chain(&mut wakes).flat_map(Spent::files_mut));
     let waits = spent.split_off(parts.len());
     let words = Words { session, book: &question.book, names: &names };
     let found: Vec<Found> = causes(parts, spent, tape, &words).collect();

@@ -1,5 +1,7 @@
 //! What held back the block I/Os that waits for a disk were for: I/O limits of cgroups.
 
+use std::ops::ControlFlow;
+
 use rustc_hash::FxHashMap;
 use systape_format::families::CGROUP_LIMIT;
 use systape_format::model::Family;
@@ -13,6 +15,7 @@ use systape_answers::derive::critical::log::Logged;
 use systape_answers::derive::runs::names::Names;
 use systape_answers::derive::why::limits::Limits;
 use systape_events::families::in_session;
+use systape_events::scan::Scan;
 
 /// Waits of a process for a disk, in calls on one file.
 #[derive(Clone, Copy, Debug, Default)]
@@ -43,15 +46,20 @@ pub(crate) fn back(tape: &Tape, found: &[Found], (threads, names): (&[Logged], &
     }
     let (from, to) = waits.values().fold((u64::MAX, 0), |(from, to), waits| (waits.from.min(from), waits.to.max(to)));
     let mut limits = Limits::new(tape.session(), false);
-    for at in 0..tape.segments().len() {
-        let segment = tape.segment(at);
-        let read = segment.dict().and_then(|dict| Ok((segment.blocks(&dict)?, segment.tables(&dict)?, dict)));
-        let Ok((ios, tables, dict)) = read else { return none() };
-        let files = Files::new(&tables, &dict);
-        let ios = ios.iter().filter(|io| (from..=to).contains(&io.complete));
-        ios.for_each(|io| limits.io(&Io::new(io, &dict).with(&files)));
-        tables.iter().for_each(|table| limits.add(table, &dict));
-        limits.tasks(&dict, tape.session());
+    let read = Scan::all(tape).walk(
+        "block I/Os and tables",
+        |segment, dict| Ok((segment.blocks(dict)?, segment.tables(dict)?)),
+        |_, dict, (ios, tables)| {
+            let files = Files::new(&tables, dict);
+            let ios = ios.iter().filter(|io| (from..=to).contains(&io.complete));
+            ios.for_each(|io| limits.io(&Io::new(io, dict).with(&files)));
+            tables.iter().for_each(|table| limits.add(table, dict));
+            limits.tasks(dict, tape.session());
+            Ok(ControlFlow::Continue(()))
+        },
+    );
+    if !read.is_ok_and(|coverage| coverage.unread().is_empty()) {
+        return none();
     }
     let limit = |((pid, file), waits): (&(u32, u32), &Waits)| {
         limits.io_limit(&[*pid], names.name(*file).unwrap_or_default(), waits.ns)

@@ -82,7 +82,7 @@ pub fn feed(question: &Question<'_>, at: u64, wanted: impl Fn(&Task) -> bool + S
     let of_rings = gaps(tape, |_, gap| follows_rings && loses(gap, &[Family::IoUring]));
     let of_calls = lost_calls::all(tape, &question.book, matters);
     let lost = of_calls.into_iter().chain(of_rings).map(|lost| (MissingKind::Calls, lost));
-    let coverage = Scan::all(tape).stream(&Changes { question }, lost, &mut feeder);
+    let coverage = Scan::all(tape).stream(&Changes { question, follows_rings }, lost, &mut feeder);
     feeder.freeze();
     let holders = Holders::of(feeder.everyone.iter().map(|(task, file)| (task, file)));
     Fed { held: feeder.held.unwrap_or_default(), holders, all_known: feeder.all_known, unrecorded, coverage }
@@ -139,6 +139,8 @@ impl HasTime for At {
 
 struct Changes<'a> {
     question: &'a Question<'a>,
+    /// What operations of io_uring do to descriptors is on the tape.
+    follows_rings: bool,
 }
 
 impl Source for Changes<'_> {
@@ -154,12 +156,13 @@ impl Source for Changes<'_> {
                 Ok(events) => piece.rows.extend(events.iter().filter_map(|event| life(&tasks, event, selects))),
                 Err(_) => piece.lacks_events = true,
             }
-            match segment.tables(&dict) {
-                Ok(tables) => {
+            match self.follows_rings.then(|| segment.tables(&dict)) {
+                Some(Ok(tables)) => {
                     let tables = tables.iter().filter(|table| table.def.name == IO_URING_DESCRIPTOR.name);
                     tables.for_each(|table| piece.rows.extend(of_rings(&tasks, table)));
                 }
-                Err(_) => piece.lacks_events = true,
+                Some(Err(_)) => piece.lacks_events = true,
+                None => {}
             }
             piece.part = tasks;
         }
