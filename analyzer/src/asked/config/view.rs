@@ -92,7 +92,7 @@ pub enum Several {
 }
 
 /// Asks a view, given as the words of its command line without the tape: its rows, and what it says beside them, are passed on.
-pub(crate) type Ask<'a> = &'a dyn Fn(&[String], &mut dyn TakesRows) -> Result<Verdict>;
+pub(crate) type Ask<'a> = &'a (dyn Fn(&[String], &mut dyn TakesRows) -> Result<Verdict> + Sync);
 
 /// Fills a file with the answers of other views.
 pub(crate) type Composer = fn(&Config, &Tape, &mut NewFile, Ask<'_>, &mut Out) -> Result<Verdict>;

@@ -1,8 +1,7 @@
 //! Answers of other views: their rows, and what they say beside them.
 
-use std::cell::Cell as Kept;
 use std::ops::ControlFlow;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use serde_json::Value;
 use systape_format::table::{ColumnDef, Short, TableDef};
@@ -53,13 +52,13 @@ pub(super) struct Answer {
 pub(super) struct Asker<'a> {
     ask: Ask<'a>,
     time: Option<String>,
-    verdict: Kept<Verdict>,
+    verdict: Mutex<Verdict>,
 }
 
 impl<'a> Asker<'a> {
     /// Asks by `ask`, with the filters of `config`.
     pub(super) fn new(ask: Ask<'a>, config: &Config) -> Self {
-        Self { ask, time: config.time_word(), verdict: Kept::default() }
+        Self { ask, time: config.time_word(), verdict: Mutex::default() }
     }
 
     /// The first `most` rows of `words` (`top --by comm`).
@@ -95,7 +94,7 @@ impl<'a> Asker<'a> {
         let command = typed.join(" ");
         match asked {
             Ok(verdict) => {
-                self.verdict.set(self.verdict.get().and(verdict));
+                self.add(verdict);
                 (command, keeper.told, None)
             }
             Err(error) => (command, Vec::new(), Some(format!("{error:#}"))),
@@ -114,12 +113,17 @@ impl<'a> Asker<'a> {
 
     /// `doubts`: a loss may change what is shown.
     pub(super) fn doubt(&self, doubts: bool) {
-        self.verdict.set(self.verdict.get().doubted(doubts));
+        self.add(Verdict::default().doubted(doubts));
     }
 
-    /// That of all answers so far.
+    fn add(&self, verdict: Verdict) {
+        let mut all = self.verdict.lock().unwrap_or_else(PoisonError::into_inner);
+        *all = all.and(verdict);
+    }
+
+    /// Verdict of all answers so far.
     pub(super) fn verdict(&self) -> Verdict {
-        self.verdict.get()
+        *self.verdict.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

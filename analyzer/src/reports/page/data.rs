@@ -4,7 +4,7 @@ use anyhow::Result;
 use serde_json::{Value, json};
 use systape_format::model::{Family, Gap};
 
-use super::answers::Asker;
+use super::answers::{Answer, Asker, Row};
 use super::html::Html;
 use super::stacks::Span;
 use super::text::visible;
@@ -15,10 +15,10 @@ use systape_events::families;
 use systape_events::loss::{cause_text, family_name};
 
 /// Most marks of one kind on the time line.
-const MARKS: usize = 2000;
+pub(super) const MARKS: usize = 2000;
 
-/// Everything that scripts show.
-pub(super) fn charts(context: &Context<'_>, asker: &Asker<'_>, slices: Slices) -> Result<Value> {
+/// Everything that scripts show; `kills`: the answer of that view.
+pub(super) fn charts(context: &Context<'_>, asker: &Asker<'_>, slices: Slices, kills: &Answer) -> Result<Value> {
     let tape = context.question.tape;
     let session = tape.session();
     let to = context.question.scope.to.min(tape.complete_until());
@@ -43,7 +43,7 @@ pub(super) fn charts(context: &Context<'_>, asker: &Asker<'_>, slices: Slices) -
         "calls": calls,
         "threads": threads,
         "disks": disks,
-        "marks": {"kills": kills(asker), "losses": losses(context)},
+        "marks": {"kills": signals(kills), "losses": losses(context)},
         "graphs": stacks::graphs(asker, span, folds),
         "path": tree::path(asker, &session.target, since(slices, session.window_open)),
         "processes": tree::processes(asker),
@@ -56,9 +56,8 @@ fn since(slices: Slices, open: u64) -> Slices {
 }
 
 /// Signals and deaths.
-fn kills(asker: &Asker<'_>) -> Value {
-    let answer = asker.rows("kills", MARKS);
-    let mark = |row: &super::answers::Row| {
+fn signals(answer: &Answer) -> Value {
+    let mark = |row: &Row| {
         let party = |name: &str| figure::party(row, name).unwrap_or_else(|| "?".to_owned());
         let signal = row.word("signal_name").unwrap_or_else(|| "death".to_owned());
         let text = format!("{signal} {} → {}", party("sender"), party("target"));

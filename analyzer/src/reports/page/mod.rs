@@ -40,6 +40,7 @@ use systape_answers::values::output::NewFile;
 use systape_answers::values::say::Verdict;
 use systape_answers::values::spool::STDIN;
 use systape_events::families;
+use systape_events::values::parallel;
 use systape_events::values::words::bytes;
 
 /// What is asked.
@@ -95,15 +96,19 @@ fn run(config: &Config, tape: &Tape, file: &mut NewFile, ask: Ask<'_>, out: &mut
     let context = Context::about(config, tape, &recorded)?;
     let slices = rate::slices(&context.question.scope, tape, SLICES);
     let asker = Asker::new(ask, config);
-    // what cannot be read is known when all has been read
-    let charts = data::charts(&context, &asker, slices)?;
-    let mut sums = Html::default();
-    tables::all(&asker, &mut sums);
+    let kills = asker.rows("kills", data::MARKS);
+    // each half is about as much work, most of it passes over the tape in order of time, which keep one CPU busy
+    let (charts, (findings, sums)) = parallel::both(
+        || data::charts(&context, &asker, slices, &kills),
+        || (story::findings(&context, &asker), tables::all(&asker)),
+    );
+    let charts = charts?;
     let mut body = Html::default();
+    // what cannot be read is known when all has been read
     let title = story::head(&context, &asker, &mut body)?;
     story::losses(&context, &mut body);
-    story::findings(&context, &asker, &mut body);
-    story::kills(&asker, &mut body);
+    body.append(findings);
+    story::kills(kills, &mut body);
     data::places(&mut body);
     body.append(sums);
     let page = assets::page(&title, body, &text::json(&charts));

@@ -2,7 +2,7 @@
 
 use anyhow::{Result, bail};
 
-use super::answers::{Asker, Row};
+use super::answers::{Answer, Asker, Row};
 use super::figure::{Column, Kind, list, thousands};
 use super::html::Html;
 use super::{tables, tape_name};
@@ -123,8 +123,9 @@ pub(super) fn losses(context: &Context<'_>, html: &mut Html) {
     html.raw("</section>");
 }
 
-/// Appends the findings of `why`.
-pub(super) fn findings(context: &Context<'_>, asker: &Asker<'_>, html: &mut Html) {
+/// The findings of `why`.
+pub(super) fn findings(context: &Context<'_>, asker: &Asker<'_>) -> Html {
+    let mut html = Html::default();
     let answer = asker.rows("why", FINDINGS);
     html.raw("<section id=\"findings\"><h2>Findings</h2>");
     if let Some(why) = &answer.none {
@@ -154,8 +155,9 @@ pub(super) fn findings(context: &Context<'_>, asker: &Asker<'_>, html: &mut Html
     // losses stand above
     let lost = context.question.loss.lines(context.question.tape.session(), of_reports::LOSS_LINES);
     let rest: Vec<String> = answer.told.into_iter().filter(|line| !lost.contains(line)).collect();
-    told(&rest, html);
+    told(&rest, &mut html);
     html.raw("</section>");
+    html
 }
 
 fn told(told: &[String], html: &mut Html) {
@@ -177,9 +179,10 @@ static COLUMNS: &[Column] = &[
     Column { name: "outcome", heading: "What came of it", kind: Kind::Outcome },
 ];
 
-/// Appends who was killed.
-pub(super) fn kills(asker: &Asker<'_>, html: &mut Html) {
-    let answer = asker.rows("kills", KILLS);
+/// Appends who was killed, of the answer of `kills`.
+pub(super) fn kills(mut answer: Answer, html: &mut Html) {
+    answer.more += answer.rows.len().saturating_sub(KILLS) as u64;
+    answer.rows.truncate(KILLS);
     html.raw("<section id=\"kills\"><h2>Signals and deaths</h2>");
     if let Some(why) = &answer.none {
         html.raw("<p class=\"note\">").text(why).raw("</p>");

@@ -138,8 +138,9 @@ static TABLES: &[Shown] = &[
     },
 ];
 
-/// Appends all tables that have rows, and what the others lack.
-pub(super) fn all(asker: &Asker<'_>, html: &mut Html) {
+/// All tables that have rows, and what the others lack.
+pub(super) fn all(asker: &Asker<'_>) -> Html {
+    let mut html = Html::default();
     html.raw("<section id=\"tables\"><h2>Tables</h2>");
     let mut lacking = Vec::new();
     for shown in TABLES {
@@ -150,9 +151,9 @@ pub(super) fn all(asker: &Asker<'_>, html: &mut Html) {
             None => {
                 html.raw("<details open class=\"tab\"").attr("id", shown.id).raw("><summary><h3>").text(shown.title);
                 html.raw("</h3></summary>");
-                notes(&answer, html);
-                table(shown.columns, &answer.rows, html);
-                foot(&answer, html);
+                notes(&answer, &mut html);
+                table(shown.columns, &answer.rows, &mut html);
+                foot(&answer, &mut html);
                 html.raw("</details>");
             }
         }
@@ -161,6 +162,7 @@ pub(super) fn all(asker: &Asker<'_>, html: &mut Html) {
         html.raw("<p class=\"muted\">Not shown: ").text(&lacking.join("; ")).raw("</p>");
     }
     html.raw("</section>");
+    html
 }
 
 /// What was said beside an answer.
