@@ -66,7 +66,7 @@ pub fn feed<S: IntervalSink>(question: &Question<'_>, needs: Needs, until: u64, 
         store: Store::of_process(),
         files: Vec::new(),
         slots: Vec::new(),
-        restarts: FxHashMap::default(),
+        restarts: Vec::new(),
         until,
     };
     let events = gaps::of_family(tape, Family::Sched).into_iter().map(|lost| (MissingKind::Events, lost));
@@ -91,8 +91,8 @@ struct RunFeeder<'a, S> {
     /// Numbers of the files of the current part, and slots of its tasks.
     files: Vec<u32>,
     slots: Vec<Option<Slot>>,
-    /// Whether a call, by ABI and number, is [`RESTART`].
-    restarts: FxHashMap<(u8, u32), bool>,
+    /// Whether each call of the current part is [`RESTART`].
+    restarts: Vec<bool>,
     until: u64,
 }
 
@@ -120,6 +120,8 @@ impl<'a, S: IntervalSink> Machine<Decoder<'a>> for RunFeeder<'a, S> {
                 }
                 self.slots.clear();
                 self.slots.resize(part.tasks.len(), None);
+                let restarts: Vec<bool> = part.calls.iter().map(|call| self.restarts(*call)).collect();
+                self.restarts = restarts;
             }
             stream::Event::Early(part, event) => self.wait(part, event, later),
             stream::Event::Lost(missing, lost) if lost.first < self.until => match missing {
@@ -200,7 +202,7 @@ impl<S: IntervalSink> RunFeeder<'_, S> {
         // its name may be one it got later
         let Some(slot) = self.tracker.slot(&task, None) else { return };
         match what {
-            LooseEdge::Enter(call) => self.enter(slot, call),
+            LooseEdge::Enter(call) => self.enter(slot, call, self.restarts(call.call)),
             LooseEdge::Leave(cpu) => self.tracker.leave(ts, slot, cpu),
             LooseEdge::Seen(run, call) => self.tracker.seen(ts, slot, &run, call),
             LooseEdge::Is if self.tracker.doubts(slot) => _ = self.tracker.slot(&task, Some(ts)),
@@ -208,10 +210,11 @@ impl<S: IntervalSink> RunFeeder<'_, S> {
         }
     }
 
-    fn enter(&mut self, slot: Slot, call: InCall) {
-        let Call { abi, nr } = call.call;
-        let restarts =
-            *self.restarts.entry((abi, nr)).or_insert_with(|| self.question.book.get(call.call).name == RESTART);
+    fn restarts(&self, call: Call) -> bool {
+        self.question.book.get(call).name == RESTART
+    }
+
+    fn enter(&mut self, slot: Slot, call: InCall, restarts: bool) {
         if restarts { self.tracker.restart(slot, call) } else { self.tracker.enter(slot, call) }
     }
 
@@ -265,13 +268,13 @@ impl<S: IntervalSink> RunFeeder<'_, S> {
                     self.tracker.moves(&part.tasks[task as usize], event.ts);
                 }
             }
-            What::Enter { task, .. } => {
+            What::Enter { task, call: index, .. } => {
                 let call = self.call(part, event);
                 // its entry is that of the call's end
                 let slot = self.known(part, task);
                 if let (Some(slot), Some(call)) = (slot, call) {
                     self.comes(part, slot, event);
-                    self.enter(slot, call);
+                    self.enter(slot, call, self.restarts[index as usize]);
                 }
             }
             What::Fork { task } => {
