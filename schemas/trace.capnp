@@ -77,7 +77,8 @@ struct Session {
   ringBytes @20 :UInt64;               # all rings together
   notes @21 :List(Argument) $class("none");  # what this recording could not do, and why (capability, kernel feature)
   deviceLinks @22 :List(DeviceLink);   # how block devices are layered; empty = not recorded
-  families @23 :List(Family);          # recorded families; empty = an older tape: syscalls and process life
+  families @23 :List(UInt16);          # numbers of the recorded families (docs/tape-format.md#families); empty = an older
+                                       # tape: syscalls and process life
   stacks @24 :StackSettings;           # which stacks were asked for; null = none
   callFilters @25 :List(Argument) $class("none");  # options that stored some calls and counted the rest, e.g.
                                                    # --duration 10ms
@@ -120,7 +121,7 @@ struct Kept {
 }
 
 struct LeftOut {
-  family @0 :Family;
+  family @0 :UInt16;                   # number of the family
   program @1 :Text $class("none");     # BPF program that the kernel refused; empty = another obstacle
   reason @2 :Text $class("none");      # the kernel's message, or the obstacle; may be empty
 }
@@ -774,7 +775,7 @@ struct Gaps {
 
 struct Gap {
   cause @0 :GapCause;
-  family @1 :Family;
+  family @1 :UInt16;         # number of the family
   cpu @2 :UInt32;            # 0xffffffff = not tied to one
   count @3 :UInt64;          # 0 = not known: every total it touches is "at least"
   first @4 :Ns;
@@ -805,8 +806,6 @@ enum GapCause {
   notRead @18;         # 1.5: no event is missing; /proc of a process was not read in time. Family state: its open
                        # files; process: its arguments
 }
-
-enum Family { unknown @0; syscall @1; process @2; state @3; sched @4; block @5; signal @6; net @7; sample @8; stack @9; ioUring @10; fault @11; tracepoint @12; lock @13; }
 
 struct Ledger {
   # Calls that were counted instead of stored. A row sums up one process's calls with one outcome on one CPU in one
@@ -891,4 +890,4 @@ struct End {
   ownCalls @8 :UInt64;                 # syscalls of the recorder itself, not recorded
 }
 
-struct KindCount { family @0 :Family; count @1 :UInt64; }
+struct KindCount { family @0 :UInt16; count @1 :UInt64; }

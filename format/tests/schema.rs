@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use systape_format::BlockKind;
+use systape_format::model::Family;
 
 const CLASSES: [&str; 8] = ["path", "string", "comm", "address", "host", "user", "command", "none"];
 
@@ -116,6 +117,13 @@ fn the_manual_has_every_kind() {
         });
         assert!(line.is_some(), "{} of kind {} is not in the picture of docs/tape-format.md", kind.name(), kind.raw());
     }
+}
+
+#[test]
+fn the_manual_has_every_family() {
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/tape-format.md");
+    let all: Vec<String> = Family::ALL.iter().map(|family| format!("{} {}", *family as u16, family.name())).collect();
+    assert!(std::fs::read_to_string(page).unwrap().contains(&format!("as a number: {}.", all.join(", "))));
 }
 
 #[test]

@@ -989,7 +989,7 @@ pub mod session {
             !self.reader.get_pointer_field(15).is_null()
         }
         #[inline]
-        pub fn get_families(self) -> ::capnp::Result<::capnp::enum_list::Reader<'a,crate::trace_capnp::Family>> {
+        pub fn get_families(self) -> ::capnp::Result<::capnp::primitive_list::Reader<'a,u16>> {
             ::capnp::traits::FromPointerReader::get_from_pointer(&self.reader.get_pointer_field(16), ::core::option::Option::None)
         }
         #[inline]
@@ -1475,15 +1475,15 @@ pub mod session {
             !self.builder.is_pointer_field_null(15)
         }
         #[inline]
-        pub fn get_families(self) -> ::capnp::Result<::capnp::enum_list::Builder<'a,crate::trace_capnp::Family>> {
+        pub fn get_families(self) -> ::capnp::Result<::capnp::primitive_list::Builder<'a,u16>> {
             ::capnp::traits::FromPointerBuilder::get_from_pointer(self.builder.get_pointer_field(16), ::core::option::Option::None)
         }
         #[inline]
-        pub fn set_families(&mut self, value: impl ::capnp::traits::SetterInput<::capnp::enum_list::Owned<crate::trace_capnp::Family>>) -> ::capnp::Result<()> {
+        pub fn set_families(&mut self, value: impl ::capnp::traits::SetterInput<::capnp::primitive_list::Owned<u16>>) -> ::capnp::Result<()> {
             ::capnp::traits::SetterInput::set_pointer_builder(self.builder.reborrow().get_pointer_field(16), value, false)
         }
         #[inline]
-        pub fn init_families(self, size: u32) -> ::capnp::enum_list::Builder<'a,crate::trace_capnp::Family> {
+        pub fn init_families(self, size: u32) -> ::capnp::primitive_list::Builder<'a,u16> {
             ::capnp::traits::FromPointerBuilder::init_pointer(self.builder.get_pointer_field(16), size)
         }
         #[inline]
@@ -2364,8 +2364,8 @@ pub mod session {
             ::capnp::word(0, 0, 0, 0, 0, 0, 0, 0),
             ::capnp::word(0, 0, 0, 0, 0, 0, 0, 0),
             ::capnp::word(0, 0, 0, 0, 3, 0, 1, 0),
-            ::capnp::word(15, 0, 0, 0, 0, 0, 0, 0),
-            ::capnp::word(142, 102, 142, 72, 155, 216, 93, 184),
+            ::capnp::word(7, 0, 0, 0, 0, 0, 0, 0),
+            ::capnp::word(0, 0, 0, 0, 0, 0, 0, 0),
             ::capnp::word(0, 0, 0, 0, 0, 0, 0, 0),
             ::capnp::word(0, 0, 0, 0, 0, 0, 0, 0),
             ::capnp::word(14, 0, 0, 0, 0, 0, 0, 0),
@@ -2614,7 +2614,7 @@ pub mod session {
                 20 => <u64 as ::capnp::introspect::Introspect>::introspect(),
                 21 => <::capnp::struct_list::Owned<crate::trace_capnp::argument::Owned> as ::capnp::introspect::Introspect>::introspect(),
                 22 => <::capnp::struct_list::Owned<crate::trace_capnp::device_link::Owned> as ::capnp::introspect::Introspect>::introspect(),
-                23 => <::capnp::enum_list::Owned<crate::trace_capnp::Family> as ::capnp::introspect::Introspect>::introspect(),
+                23 => <::capnp::primitive_list::Owned<u16> as ::capnp::introspect::Introspect>::introspect(),
                 24 => <crate::trace_capnp::stack_settings::Owned as ::capnp::introspect::Introspect>::introspect(),
                 25 => <::capnp::struct_list::Owned<crate::trace_capnp::argument::Owned> as ::capnp::introspect::Introspect>::introspect(),
                 26 => <::capnp::text_list::Owned as ::capnp::introspect::Introspect>::introspect(),
@@ -3011,8 +3011,8 @@ pub mod left_out {
             self.reader.total_size()
         }
         #[inline]
-        pub fn get_family(self) -> ::core::result::Result<crate::trace_capnp::Family,::capnp::NotInSchema> {
-            ::core::convert::TryFrom::try_from(self.reader.get_data_field::<u16>(0))
+        pub fn get_family(self) -> u16 {
+            self.reader.get_data_field::<u16>(0)
         }
         #[inline]
         pub fn get_program(self) -> ::capnp::Result<::capnp::text::Reader<'a>> {
@@ -3085,12 +3085,12 @@ pub mod left_out {
             self.builder.as_reader().total_size()
         }
         #[inline]
-        pub fn get_family(self) -> ::core::result::Result<crate::trace_capnp::Family,::capnp::NotInSchema> {
-            ::core::convert::TryFrom::try_from(self.builder.get_data_field::<u16>(0))
+        pub fn get_family(self) -> u16 {
+            self.builder.get_data_field::<u16>(0)
         }
         #[inline]
-        pub fn set_family(&mut self, value: crate::trace_capnp::Family)  {
-            self.builder.set_data_field::<u16>(0, value as u16);
+        pub fn set_family(&mut self, value: u16)  {
+            self.builder.set_data_field::<u16>(0, value);
         }
         #[inline]
         pub fn get_program(self) -> ::capnp::Result<::capnp::text::Builder<'a>> {
@@ -3175,11 +3175,11 @@ pub mod left_out {
             ::capnp::word(144, 0, 0, 0, 3, 0, 1, 0),
             ::capnp::word(156, 0, 0, 0, 2, 0, 1, 0),
             ::capnp::word(102, 97, 109, 105, 108, 121, 0, 0),
-            ::capnp::word(15, 0, 0, 0, 0, 0, 0, 0),
-            ::capnp::word(142, 102, 142, 72, 155, 216, 93, 184),
+            ::capnp::word(7, 0, 0, 0, 0, 0, 0, 0),
             ::capnp::word(0, 0, 0, 0, 0, 0, 0, 0),
             ::capnp::word(0, 0, 0, 0, 0, 0, 0, 0),
-            ::capnp::word(15, 0, 0, 0, 0, 0, 0, 0),
+            ::capnp::word(0, 0, 0, 0, 0, 0, 0, 0),
+            ::capnp::word(7, 0, 0, 0, 0, 0, 0, 0),
             ::capnp::word(0, 0, 0, 0, 0, 0, 0, 0),
             ::capnp::word(0, 0, 0, 0, 0, 0, 0, 0),
             ::capnp::word(112, 114, 111, 103, 114, 97, 109, 0),
@@ -3219,7 +3219,7 @@ pub mod left_out {
         ];
         pub(crate) fn get_field_types(index: u16) -> ::capnp::introspect::Type {
             match index {
-                0 => <crate::trace_capnp::Family as ::capnp::introspect::Introspect>::introspect(),
+                0 => <u16 as ::capnp::introspect::Introspect>::introspect(),
                 1 => <::capnp::text::Owned as ::capnp::introspect::Introspect>::introspect(),
                 2 => <::capnp::text::Owned as ::capnp::introspect::Introspect>::introspect(),
                 _ => ::capnp::introspect::panic_invalid_field_index(index),
@@ -23712,8 +23712,8 @@ pub mod gap {
             ::core::convert::TryFrom::try_from(self.reader.get_data_field::<u16>(0))
         }
         #[inline]
-        pub fn get_family(self) -> ::core::result::Result<crate::trace_capnp::Family,::capnp::NotInSchema> {
-            ::core::convert::TryFrom::try_from(self.reader.get_data_field::<u16>(1))
+        pub fn get_family(self) -> u16 {
+            self.reader.get_data_field::<u16>(1)
         }
         #[inline]
         pub fn get_cpu(self) -> u32 {
@@ -23802,12 +23802,12 @@ pub mod gap {
             self.builder.set_data_field::<u16>(0, value as u16);
         }
         #[inline]
-        pub fn get_family(self) -> ::core::result::Result<crate::trace_capnp::Family,::capnp::NotInSchema> {
-            ::core::convert::TryFrom::try_from(self.builder.get_data_field::<u16>(1))
+        pub fn get_family(self) -> u16 {
+            self.builder.get_data_field::<u16>(1)
         }
         #[inline]
-        pub fn set_family(&mut self, value: crate::trace_capnp::Family)  {
-            self.builder.set_data_field::<u16>(1, value as u16);
+        pub fn set_family(&mut self, value: u16)  {
+            self.builder.set_data_field::<u16>(1, value);
         }
         #[inline]
         pub fn get_cpu(self) -> u32 {
@@ -23950,11 +23950,11 @@ pub mod gap {
             ::capnp::word(0, 0, 0, 0, 0, 0, 0, 0),
             ::capnp::word(0, 0, 0, 0, 0, 0, 0, 0),
             ::capnp::word(102, 97, 109, 105, 108, 121, 0, 0),
-            ::capnp::word(15, 0, 0, 0, 0, 0, 0, 0),
-            ::capnp::word(142, 102, 142, 72, 155, 216, 93, 184),
+            ::capnp::word(7, 0, 0, 0, 0, 0, 0, 0),
             ::capnp::word(0, 0, 0, 0, 0, 0, 0, 0),
             ::capnp::word(0, 0, 0, 0, 0, 0, 0, 0),
-            ::capnp::word(15, 0, 0, 0, 0, 0, 0, 0),
+            ::capnp::word(0, 0, 0, 0, 0, 0, 0, 0),
+            ::capnp::word(7, 0, 0, 0, 0, 0, 0, 0),
             ::capnp::word(0, 0, 0, 0, 0, 0, 0, 0),
             ::capnp::word(0, 0, 0, 0, 0, 0, 0, 0),
             ::capnp::word(99, 112, 117, 0, 0, 0, 0, 0),
@@ -24009,7 +24009,7 @@ pub mod gap {
         pub(crate) fn get_field_types(index: u16) -> ::capnp::introspect::Type {
             match index {
                 0 => <crate::trace_capnp::GapCause as ::capnp::introspect::Introspect>::introspect(),
-                1 => <crate::trace_capnp::Family as ::capnp::introspect::Introspect>::introspect(),
+                1 => <u16 as ::capnp::introspect::Introspect>::introspect(),
                 2 => <u32 as ::capnp::introspect::Introspect>::introspect(),
                 3 => <u64 as ::capnp::introspect::Introspect>::introspect(),
                 4 => <u64 as ::capnp::introspect::Introspect>::introspect(),
@@ -24210,143 +24210,6 @@ pub(crate) static ENCODED_NODE: [::capnp::Word; 108] = [
     ::capnp::word(101, 0, 0, 0, 0, 0, 0, 0),
     ::capnp::word(104, 105, 100, 100, 101, 110, 0, 0),
     ::capnp::word(110, 111, 116, 82, 101, 97, 100, 0),
-];
-pub(crate) fn get_annotation_types(child_index: Option<u16>, index: u32) -> ::capnp::introspect::Type {
-    ::capnp::introspect::panic_invalid_annotation_indices(child_index, index)
-}
-pub(crate) static ARENA: ::capnp::private::arena::GeneratedCodeArena = ::capnp::private::arena::GeneratedCodeArena::new(&ENCODED_NODE);
-}
-
-#[repr(u16)]
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Family {
-    Unknown = 0,
-    Syscall = 1,
-    Process = 2,
-    State = 3,
-    Sched = 4,
-    Block = 5,
-    Signal = 6,
-    Net = 7,
-    Sample = 8,
-    Stack = 9,
-    IoUring = 10,
-    Fault = 11,
-    Tracepoint = 12,
-    Lock = 13,
-}
-
-impl ::capnp::introspect::Introspect for Family {
-    fn introspect() -> ::capnp::introspect::Type { ::capnp::introspect::TypeVariant::Enum(::capnp::introspect::RawEnumSchema::new(&family::ARENA, family::get_annotation_types)).into() }
-}
-impl ::core::convert::From<Family> for ::capnp::dynamic_value::Reader<'_> {
-    fn from(e: Family) -> Self { ::capnp::dynamic_value::Enum::new(e.into(), ::capnp::introspect::RawEnumSchema::new(&family::ARENA, family::get_annotation_types).into()).into() }
-}
-impl ::core::convert::TryFrom<u16> for Family {
-    type Error = ::capnp::NotInSchema;
-    fn try_from(value: u16) -> ::core::result::Result<Self, <Family as ::core::convert::TryFrom<u16>>::Error> {
-        match value {
-            0 => ::core::result::Result::Ok(Self::Unknown),
-            1 => ::core::result::Result::Ok(Self::Syscall),
-            2 => ::core::result::Result::Ok(Self::Process),
-            3 => ::core::result::Result::Ok(Self::State),
-            4 => ::core::result::Result::Ok(Self::Sched),
-            5 => ::core::result::Result::Ok(Self::Block),
-            6 => ::core::result::Result::Ok(Self::Signal),
-            7 => ::core::result::Result::Ok(Self::Net),
-            8 => ::core::result::Result::Ok(Self::Sample),
-            9 => ::core::result::Result::Ok(Self::Stack),
-            10 => ::core::result::Result::Ok(Self::IoUring),
-            11 => ::core::result::Result::Ok(Self::Fault),
-            12 => ::core::result::Result::Ok(Self::Tracepoint),
-            13 => ::core::result::Result::Ok(Self::Lock),
-            n => ::core::result::Result::Err(::capnp::NotInSchema(n)),
-        }
-    }
-}
-impl From<Family> for u16 {
-    #[inline]
-    fn from(x: Family) -> u16 { x as u16 }
-}
-impl ::capnp::traits::HasTypeId for Family {
-    const TYPE_ID: u64 = 0xb85d_d89b_488e_668eu64;
-}
-mod family {
-pub(crate) static ENCODED_NODE: [::capnp::Word; 74] = [
-    ::capnp::word(0, 0, 0, 0, 5, 0, 6, 0),
-    ::capnp::word(142, 102, 142, 72, 155, 216, 93, 184),
-    ::capnp::word(12, 0, 0, 0, 2, 0, 0, 0),
-    ::capnp::word(100, 2, 233, 193, 243, 167, 184, 213),
-    ::capnp::word(0, 0, 0, 0, 0, 0, 0, 0),
-    ::capnp::word(0, 0, 0, 0, 0, 0, 0, 0),
-    ::capnp::word(21, 0, 0, 0, 154, 0, 0, 0),
-    ::capnp::word(29, 0, 0, 0, 7, 0, 0, 0),
-    ::capnp::word(0, 0, 0, 0, 0, 0, 0, 0),
-    ::capnp::word(25, 0, 0, 0, 87, 1, 0, 0),
-    ::capnp::word(0, 0, 0, 0, 0, 0, 0, 0),
-    ::capnp::word(0, 0, 0, 0, 0, 0, 0, 0),
-    ::capnp::word(116, 114, 97, 99, 101, 46, 99, 97),
-    ::capnp::word(112, 110, 112, 58, 70, 97, 109, 105),
-    ::capnp::word(108, 121, 0, 0, 0, 0, 0, 0),
-    ::capnp::word(0, 0, 0, 0, 1, 0, 1, 0),
-    ::capnp::word(56, 0, 0, 0, 1, 0, 2, 0),
-    ::capnp::word(0, 0, 0, 0, 0, 0, 0, 0),
-    ::capnp::word(161, 0, 0, 0, 66, 0, 0, 0),
-    ::capnp::word(0, 0, 0, 0, 0, 0, 0, 0),
-    ::capnp::word(1, 0, 0, 0, 0, 0, 0, 0),
-    ::capnp::word(153, 0, 0, 0, 66, 0, 0, 0),
-    ::capnp::word(0, 0, 0, 0, 0, 0, 0, 0),
-    ::capnp::word(2, 0, 0, 0, 0, 0, 0, 0),
-    ::capnp::word(145, 0, 0, 0, 66, 0, 0, 0),
-    ::capnp::word(0, 0, 0, 0, 0, 0, 0, 0),
-    ::capnp::word(3, 0, 0, 0, 0, 0, 0, 0),
-    ::capnp::word(137, 0, 0, 0, 50, 0, 0, 0),
-    ::capnp::word(0, 0, 0, 0, 0, 0, 0, 0),
-    ::capnp::word(4, 0, 0, 0, 0, 0, 0, 0),
-    ::capnp::word(129, 0, 0, 0, 50, 0, 0, 0),
-    ::capnp::word(0, 0, 0, 0, 0, 0, 0, 0),
-    ::capnp::word(5, 0, 0, 0, 0, 0, 0, 0),
-    ::capnp::word(121, 0, 0, 0, 50, 0, 0, 0),
-    ::capnp::word(0, 0, 0, 0, 0, 0, 0, 0),
-    ::capnp::word(6, 0, 0, 0, 0, 0, 0, 0),
-    ::capnp::word(113, 0, 0, 0, 58, 0, 0, 0),
-    ::capnp::word(0, 0, 0, 0, 0, 0, 0, 0),
-    ::capnp::word(7, 0, 0, 0, 0, 0, 0, 0),
-    ::capnp::word(105, 0, 0, 0, 34, 0, 0, 0),
-    ::capnp::word(0, 0, 0, 0, 0, 0, 0, 0),
-    ::capnp::word(8, 0, 0, 0, 0, 0, 0, 0),
-    ::capnp::word(97, 0, 0, 0, 58, 0, 0, 0),
-    ::capnp::word(0, 0, 0, 0, 0, 0, 0, 0),
-    ::capnp::word(9, 0, 0, 0, 0, 0, 0, 0),
-    ::capnp::word(89, 0, 0, 0, 50, 0, 0, 0),
-    ::capnp::word(0, 0, 0, 0, 0, 0, 0, 0),
-    ::capnp::word(10, 0, 0, 0, 0, 0, 0, 0),
-    ::capnp::word(81, 0, 0, 0, 66, 0, 0, 0),
-    ::capnp::word(0, 0, 0, 0, 0, 0, 0, 0),
-    ::capnp::word(11, 0, 0, 0, 0, 0, 0, 0),
-    ::capnp::word(73, 0, 0, 0, 50, 0, 0, 0),
-    ::capnp::word(0, 0, 0, 0, 0, 0, 0, 0),
-    ::capnp::word(12, 0, 0, 0, 0, 0, 0, 0),
-    ::capnp::word(65, 0, 0, 0, 90, 0, 0, 0),
-    ::capnp::word(0, 0, 0, 0, 0, 0, 0, 0),
-    ::capnp::word(13, 0, 0, 0, 0, 0, 0, 0),
-    ::capnp::word(61, 0, 0, 0, 42, 0, 0, 0),
-    ::capnp::word(0, 0, 0, 0, 0, 0, 0, 0),
-    ::capnp::word(117, 110, 107, 110, 111, 119, 110, 0),
-    ::capnp::word(115, 121, 115, 99, 97, 108, 108, 0),
-    ::capnp::word(112, 114, 111, 99, 101, 115, 115, 0),
-    ::capnp::word(115, 116, 97, 116, 101, 0, 0, 0),
-    ::capnp::word(115, 99, 104, 101, 100, 0, 0, 0),
-    ::capnp::word(98, 108, 111, 99, 107, 0, 0, 0),
-    ::capnp::word(115, 105, 103, 110, 97, 108, 0, 0),
-    ::capnp::word(110, 101, 116, 0, 0, 0, 0, 0),
-    ::capnp::word(115, 97, 109, 112, 108, 101, 0, 0),
-    ::capnp::word(115, 116, 97, 99, 107, 0, 0, 0),
-    ::capnp::word(105, 111, 85, 114, 105, 110, 103, 0),
-    ::capnp::word(102, 97, 117, 108, 116, 0, 0, 0),
-    ::capnp::word(116, 114, 97, 99, 101, 112, 111, 105),
-    ::capnp::word(110, 116, 0, 0, 0, 0, 0, 0),
-    ::capnp::word(108, 111, 99, 107, 0, 0, 0, 0),
 ];
 pub(crate) fn get_annotation_types(child_index: Option<u16>, index: u32) -> ::capnp::introspect::Type {
     ::capnp::introspect::panic_invalid_annotation_indices(child_index, index)
@@ -27248,8 +27111,8 @@ pub mod kind_count {
             self.reader.total_size()
         }
         #[inline]
-        pub fn get_family(self) -> ::core::result::Result<crate::trace_capnp::Family,::capnp::NotInSchema> {
-            ::core::convert::TryFrom::try_from(self.reader.get_data_field::<u16>(0))
+        pub fn get_family(self) -> u16 {
+            self.reader.get_data_field::<u16>(0)
         }
         #[inline]
         pub fn get_count(self) -> u64 {
@@ -27310,12 +27173,12 @@ pub mod kind_count {
             self.builder.as_reader().total_size()
         }
         #[inline]
-        pub fn get_family(self) -> ::core::result::Result<crate::trace_capnp::Family,::capnp::NotInSchema> {
-            ::core::convert::TryFrom::try_from(self.builder.get_data_field::<u16>(0))
+        pub fn get_family(self) -> u16 {
+            self.builder.get_data_field::<u16>(0)
         }
         #[inline]
-        pub fn set_family(&mut self, value: crate::trace_capnp::Family)  {
-            self.builder.set_data_field::<u16>(0, value as u16);
+        pub fn set_family(&mut self, value: u16)  {
+            self.builder.set_data_field::<u16>(0, value);
         }
         #[inline]
         pub fn get_count(self) -> u64 {
@@ -27369,11 +27232,11 @@ pub mod kind_count {
             ::capnp::word(40, 0, 0, 0, 3, 0, 1, 0),
             ::capnp::word(52, 0, 0, 0, 2, 0, 1, 0),
             ::capnp::word(102, 97, 109, 105, 108, 121, 0, 0),
-            ::capnp::word(15, 0, 0, 0, 0, 0, 0, 0),
-            ::capnp::word(142, 102, 142, 72, 155, 216, 93, 184),
+            ::capnp::word(7, 0, 0, 0, 0, 0, 0, 0),
             ::capnp::word(0, 0, 0, 0, 0, 0, 0, 0),
             ::capnp::word(0, 0, 0, 0, 0, 0, 0, 0),
-            ::capnp::word(15, 0, 0, 0, 0, 0, 0, 0),
+            ::capnp::word(0, 0, 0, 0, 0, 0, 0, 0),
+            ::capnp::word(7, 0, 0, 0, 0, 0, 0, 0),
             ::capnp::word(0, 0, 0, 0, 0, 0, 0, 0),
             ::capnp::word(0, 0, 0, 0, 0, 0, 0, 0),
             ::capnp::word(99, 111, 117, 110, 116, 0, 0, 0),
@@ -27387,7 +27250,7 @@ pub mod kind_count {
         ];
         pub(crate) fn get_field_types(index: u16) -> ::capnp::introspect::Type {
             match index {
-                0 => <crate::trace_capnp::Family as ::capnp::introspect::Introspect>::introspect(),
+                0 => <u16 as ::capnp::introspect::Introspect>::introspect(),
                 1 => <u64 as ::capnp::introspect::Introspect>::introspect(),
                 _ => ::capnp::introspect::panic_invalid_field_index(index),
             }

@@ -7,7 +7,7 @@
  * several times.
  *
  * A new family: a row in FAMILY, KIND and DROP and one for each program, its
- * record in wire.h, the programs in a file of their own (systape.bpf.c), and its
+ * record and programs in a file of their own (systape.bpf.c), and its
  * declaration in format/src/families.rs.
  */
 #ifndef FAMILY

@@ -16,6 +16,19 @@
 #ifndef __SYSTAPE_FAULT_H
 #define __SYSTAPE_FAULT_H
 
+/* A page fault. */
+struct wire_fault {
+	struct wire_row row; /* hdr.flags: enum fault_flags */
+	u64 address;
+	u64 error_code;	/* x86 bits; of a major one without FAULT_BEGAN 0 */
+	u64 began;	/* of a major one: when it was entered */
+	u64 file;	/* address of the mapped file's entry, by which its wire_file is found; 0 = none */
+	u64 file_tag;	/* that of its name */
+	u64 offset;	/* of the touched byte in the file */
+	u8 memory;	/* enum fault_memory */
+	u8 pad[7];
+};
+
 #define PAGE_SHIFT 12
 
 static long see_mapping(struct task_struct *task, struct vm_area_struct *vma, struct mapping *m)

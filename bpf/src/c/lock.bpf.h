@@ -17,6 +17,14 @@
 #ifndef __SYSTAPE_LOCK_H
 #define __SYSTAPE_LOCK_H
 
+/* A wait for a lock of the kernel begins or ends. */
+struct wire_lock {
+	struct wire_row row; /* hdr.flags: enum lock_flags */
+	u64 address; /* of the lock */
+	u32 value;   /* enum lock_kind of a beginning; of an end what the wait returned: 0, or a negative errno */
+	u32 losses;  /* records of this task, or of others with the same number modulo LOCK_LOSSES, that were lost so far */
+};
+
 extern void bpf_preempt_disable(void) __ksym __weak; /* 6.10 */
 extern void bpf_preempt_enable(void) __ksym __weak;
 

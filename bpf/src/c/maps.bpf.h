@@ -741,20 +741,4 @@ struct {
 	__type(value, u8);
 } target_cpus SEC(".maps");
 
-/* So that the skeleton has the types. */
-struct {
-	enum wire_kind kinds;
-	enum drop_cause drops;
-#define KIND(kind, type, record, ...) struct record kind;
-#include "events.def.h"
-	struct wire_snap snap;
-	struct wire_ancestor ancestor;
-	struct sc_desc call;
-	struct drop_count drop;
-	struct ledger_key key;
-	struct ledger_counts counts; /* a lock may not be in .data */
-	struct busy_sum busy;
-	struct cpu_buffer buffer;
-} wire_types SEC(".data.types");
-
 #endif

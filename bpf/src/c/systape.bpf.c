@@ -42,5 +42,21 @@
 #include "sockets.bpf.h"
 #include "asleep.bpf.h"
 
+/* So that the skeleton has the types. */
+struct {
+	enum wire_kind kinds;
+	enum drop_cause drops;
+#define KIND(kind, type, record, ...) struct record kind;
+#include "events.def.h"
+	struct wire_snap snap;
+	struct wire_ancestor ancestor;
+	struct sc_desc call;
+	struct drop_count drop;
+	struct ledger_key key;
+	struct ledger_counts counts; /* a lock may not be in .data */
+	struct busy_sum busy;
+	struct cpu_buffer buffer;
+} wire_types SEC(".data.types");
+
 /* The helpers used (task storage, probe reads) are GPL-only in the kernel. */
 char LICENSE[] SEC("license") = "Dual BSD/GPL";

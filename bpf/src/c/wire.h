@@ -379,24 +379,11 @@ struct wire_row {
 	struct wire_who who;
 };
 
-/* A page fault. */
-struct wire_fault {
-	struct wire_row row; /* hdr.flags: enum fault_flags */
-	u64 address;
-	u64 error_code;	/* x86 bits; of a major one without FAULT_BEGAN 0 */
-	u64 began;	/* of a major one: when it was entered */
-	u64 file;	/* address of the mapped file's entry, by which its wire_file is found; 0 = none */
-	u64 file_tag;	/* that of its name */
-	u64 offset;	/* of the touched byte in the file */
-	u8 memory;	/* enum fault_memory */
-	u8 pad[7];
-};
-
 /* A program submits an operation that it is told of later, or is told. */
 struct wire_operation {
 	struct wire_row row; /* hdr.flags: enum operation_flags */
 	u64 address;  /* of the kernel's request, or of the program's iocb */
-	u64 file;     /* as in wire_fault */
+	u64 file;     /* as in wire_fault (fault.bpf.h) */
 	u64 file_tag;
 	u64 offset;   /* with OPERATION_SIZED: where in the file; -1 = where it stands */
 	u64 asked;    /* with OPERATION_SIZED: bytes, or vectors of bytes */
@@ -404,14 +391,6 @@ struct wire_operation {
 	s32 fd;	      /* of a beginning; -1 = not known */
 	u8 opcode;    /* IORING_OP_*, or with OPERATION_AIO IOCB_CMD_* */
 	u8 pad[3];
-};
-
-/* A wait for a lock of the kernel begins or ends. */
-struct wire_lock {
-	struct wire_row row; /* hdr.flags: enum lock_flags */
-	u64 address; /* of the lock */
-	u32 value;   /* enum lock_kind of a beginning; of an end what the wait returned: 0, or a negative errno */
-	u32 losses;  /* records of this task, or of others with the same number modulo LOCK_LOSSES, that were lost so far */
 };
 
 /*

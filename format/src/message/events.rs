@@ -1,7 +1,7 @@
 //! Process life and gaps.
 
 use super::data;
-use super::session::{family, family_raw};
+use super::session::family;
 use crate::error::{Error, Result, capnp_err};
 use crate::header::Header;
 use crate::model::{ByteStatus, Gap, GapCause, ProcessEvent, ProcessKind};
@@ -146,7 +146,7 @@ pub(crate) fn write_gaps(gaps: &[Gap]) -> Builder<HeapAllocator> {
         let mut b = list.reborrow().get(i as u32);
         let cause = CAUSES.iter().find(|(ours, _)| *ours == g.cause);
         b.set_cause(cause.map_or(schema::GapCause::Unknown, |&(_, theirs)| theirs));
-        b.set_family(family_raw(g.family));
+        b.set_family(g.family as u16);
         b.set_cpu(g.cpu);
         b.set_count(g.count);
         b.set_first(g.first);

@@ -81,7 +81,7 @@ pub(crate) fn write_session(s: &Session) -> Builder<HeapAllocator> {
     write_links(b.reborrow().init_device_links(s.device_links.len() as u32), &s.device_links);
     let mut list = b.reborrow().init_families(s.families.len() as u32);
     for (i, &family) in s.families.iter().enumerate() {
-        list.set(i as u32, family_raw(family));
+        list.set(i as u32, family as u16);
     }
     write_arguments(b.reborrow().init_call_filters(s.call_filters.len() as u32), &s.call_filters);
     if s.stacks != StackSettings::default() {
@@ -113,7 +113,7 @@ pub(crate) fn write_session(s: &Session) -> Builder<HeapAllocator> {
     let mut list = b.reborrow().init_left_out(s.left_out.len() as u32);
     for (i, left) in s.left_out.iter().enumerate() {
         let mut b = list.reborrow().get(i as u32);
-        b.set_family(family_raw(left.family));
+        b.set_family(left.family as u16);
         b.set_program(&left.program);
         b.set_reason(&left.reason);
     }
@@ -371,14 +371,9 @@ pub(super) fn read_containers(
     list.iter().map(read).collect()
 }
 
-/// Our number for a family in a message; the two enums have the same values.
-pub(super) fn family(raw: Result<schema::Family, capnp::NotInSchema>) -> Family {
-    raw.ok().and_then(|raw| Family::from_raw(raw as u16)).unwrap_or(Family::Unknown)
-}
-
-/// Family as the schema has it; see [`family`].
-pub(super) fn family_raw(family: Family) -> schema::Family {
-    schema::Family::try_from(family as u16).unwrap_or(schema::Family::Unknown)
+/// Family of that number; unknown to this version is [`Family::Unknown`].
+pub(super) fn family(raw: u16) -> Family {
+    Family::from_raw(raw).unwrap_or(Family::Unknown)
 }
 
 type Counts<'a> = capnp::struct_list::Builder<'a, schema::kind_count::Owned>;
@@ -386,7 +381,7 @@ type Counts<'a> = capnp::struct_list::Builder<'a, schema::kind_count::Owned>;
 fn write_counts(mut list: Counts<'_>, counts: &[(Family, u64)]) {
     for (i, &(family, count)) in counts.iter().enumerate() {
         let mut b = list.reborrow().get(i as u32);
-        b.set_family(family_raw(family));
+        b.set_family(family as u16);
         b.set_count(count);
     }
 }
