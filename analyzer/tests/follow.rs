@@ -128,7 +128,10 @@ fn a_signal_has_the_outcome_that_it_has_in_the_whole_tape() {
 }
 
 fn begin(place: &Place, words: &[&str]) -> Child {
-    Command::new(common::program())
+    // a suite in the background was started with SIGINT ignored, and so would be what it starts
+    Command::new("env")
+        .arg("--default-signal=INT")
+        .arg(common::program())
         .args(words)
         .current_dir(place.path("."))
         .stdin(Stdio::piped())
