@@ -13,18 +13,20 @@ SQL     ?= yes
 
 SHELL_SCRIPTS := .ci/run $(wildcard scripts/*.sh)
 
+PROGRAMS := -p systape-recorder -p systape-analyzer -p systape
+
 .DEFAULT_GOAL := help
 .PHONY: help demo build static-record static dist deb test-packages test-service test-kernels test test-unit test-e2e test-exports test-sql test-all test-fleet cross check clippy lint-sql lint deny fuzz stories bench-peers bench-why bench-layers bench-scale man install uninstall clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 20
 
-demo: ## install what is missing, build, record a program, print answers
+demo: ## install what is missing, build, record a service with a fault, find that
 	@scripts/demo.sh
 
-build: ## record, analyze and (with Rust 1.94 or newer) analyze-sql in target/release, their man pages and completions in target/share
+build: ## record, analyze, systape and (with Rust 1.94 or newer) analyze-sql in target/release, their man pages and completions in target/share
 	@scripts/setup.sh build
-	$(CARGO) build --release -p systape-recorder -p systape-analyzer
+	$(CARGO) build --release $(PROGRAMS)
 	@SQL=$(SQL) scripts/sql.sh build
 	@scripts/split-debug.sh $(BIN)/record $(BIN)/analyze $$(ls $(BIN)/analyze-sql 2>/dev/null)
 	@$(MAKE) --no-print-directory man
@@ -131,11 +133,11 @@ static-record:
 	@scripts/setup.sh build
 	$(STATIC_ENV) $(CARGO) build --release --target x86_64-unknown-linux-gnu -p systape-recorder --features libbpf-rs/static
 
-static: static-record ## record and analyze as static files that run on any x86-64 Linux, in target/x86_64-unknown-linux-gnu/release
-	$(STATIC_ENV) $(CARGO) build --release --target x86_64-unknown-linux-gnu -p systape-analyzer
-	@scripts/split-debug.sh $(STATIC)/record $(STATIC)/analyze
+static: static-record ## record, analyze and systape as static files that run on any x86-64 Linux, in target/x86_64-unknown-linux-gnu/release
+	$(STATIC_ENV) $(CARGO) build --release --target x86_64-unknown-linux-gnu -p systape-analyzer -p systape
+	@scripts/split-debug.sh $(STATIC)/record $(STATIC)/analyze $(STATIC)/systape
 
-dist: static ## both static programs in a tar with checksums, in target/dist
+dist: static ## the static programs in a tar with checksums, in target/dist
 	scripts/package.sh dist $(STATIC) $(TARGET)/dist
 
 deb: static ## Debian packages of the static programs, in target/dist
@@ -156,22 +158,19 @@ test-kernels: build static-record ## record under Debian's 5.10, 6.1, 6.12 and n
 man: ## man pages and completions of what was built, in target/share
 	@mkdir -p $(TARGET)/share/man/man1 $(TARGET)/share/bash-completion/completions \
 		$(TARGET)/share/zsh/site-functions $(TARGET)/share/fish/vendor_completions.d
-	@$(BIN)/record --generate man > $(TARGET)/share/man/man1/record.1
-	@$(BIN)/analyze --generate man > $(TARGET)/share/man/man1/analyze.1
+	@for program in record analyze systape; do \
+		$(BIN)/$$program --generate man > $(TARGET)/share/man/man1/$$program.1 || exit 1; \
+		$(BIN)/$$program --generate bash > $(TARGET)/share/bash-completion/completions/$$program || exit 1; \
+		$(BIN)/$$program --generate zsh > $(TARGET)/share/zsh/site-functions/_$$program || exit 1; \
+		$(BIN)/$$program --generate fish > $(TARGET)/share/fish/vendor_completions.d/$$program.fish || exit 1; done
 	@$(BIN)/analyze --generate views | while read -r view; do \
 		$(BIN)/analyze $$view --generate man > "$(TARGET)/share/man/man1/analyze-$$(echo "$$view" | tr ' ' -).1" || exit 1; done
-	@$(BIN)/record --generate bash > $(TARGET)/share/bash-completion/completions/record
-	@$(BIN)/analyze --generate bash > $(TARGET)/share/bash-completion/completions/analyze
-	@$(BIN)/record --generate zsh > $(TARGET)/share/zsh/site-functions/_record
-	@$(BIN)/analyze --generate zsh > $(TARGET)/share/zsh/site-functions/_analyze
-	@$(BIN)/record --generate fish > $(TARGET)/share/fish/vendor_completions.d/record.fish
-	@$(BIN)/analyze --generate fish > $(TARGET)/share/fish/vendor_completions.d/analyze.fish
 
 # debuggers look into .debug beside a program for what its .gnu_debuglink names
 install: ## what `make build` made, into PREFIX (/usr/local); DESTDIR is honoured
 	@test -e $(TARGET)/share/man/man1/record.1 || { echo "install: nothing is built yet: make build" >&2; exit 1; }
 	install -d $(DESTDIR)$(PREFIX)/bin/.debug
-	install -m 755 $(BIN)/record $(BIN)/analyze $(wildcard $(BIN)/analyze-sql) $(DESTDIR)$(PREFIX)/bin
+	install -m 755 $(BIN)/record $(BIN)/analyze $(BIN)/systape $(wildcard $(BIN)/analyze-sql) $(DESTDIR)$(PREFIX)/bin
 	for debug in $(wildcard $(BIN)/record.debug $(BIN)/analyze.debug $(BIN)/analyze-sql.debug); do \
 		install -m 644 $$debug $(DESTDIR)$(PREFIX)/bin || exit 1; done
 	scripts/split-debug.sh $(addprefix $(DESTDIR)$(PREFIX)/bin/,record analyze $(notdir $(wildcard $(BIN)/analyze-sql)))
@@ -180,7 +179,7 @@ install: ## what `make build` made, into PREFIX (/usr/local); DESTDIR is honoure
 	cd $(TARGET)/share && find . -type f -exec install -D -m 644 {} $(DESTDIR)$(PREFIX)/share/{} \;
 
 uninstall: ## what install put there (pages and completions: those that are built)
-	rm -f $(addprefix $(DESTDIR)$(PREFIX)/bin/,record analyze analyze-sql .debug/record.debug .debug/analyze.debug .debug/analyze-sql.debug)
+	rm -f $(addprefix $(DESTDIR)$(PREFIX)/bin/,record analyze systape analyze-sql .debug/record.debug .debug/analyze.debug .debug/analyze-sql.debug)
 	-rmdir $(DESTDIR)$(PREFIX)/bin/.debug 2>/dev/null
 	if cd $(TARGET)/share 2>/dev/null; then find . -type f -exec rm -f $(DESTDIR)$(PREFIX)/share/{} \; ; fi
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Makes packages of static programs: package.sh dist|deb BIN OUT. BIN has record and analyze, with their debug
+# Makes packages of static programs: package.sh dist|deb BIN OUT. BIN has record, analyze and systape, with their debug
 # information beside them (scripts/split-debug.sh); OUT gets the files and their checksums. Equal programs give equal
 # packages: times are those of the last commit, owners are root, names are sorted.
 set -euo pipefail
@@ -40,8 +40,8 @@ dist() {
     local name=systape-$version-x86_64
     local root=$work/$name
     mkdir -p "$root"
-    install -m 755 "$bin/record" "$bin/analyze" "$root"
-    share record "$root" && share analyze "$root"
+    install -m 755 "$bin/record" "$bin/analyze" "$bin/systape" "$root"
+    share record "$root" && share analyze "$root" && share systape "$root"
     mv "$root/usr/share" "$root/share" && rmdir "$root/usr"
     install -m 644 LICENSE-* README.md docs/install.md packaging/systape.service packaging/systape.conf "$root"
     (cd "$root" && find . -type f ! -name SHA256SUMS -printf '%P\n' | sort | xargs sha256sum > SHA256SUMS)
@@ -107,8 +107,8 @@ Description: flight recorder for Linux: records what a machine does
  systape.service is installed and off.
 END
     root=$work/analyze
-    install -D -m 755 "$bin/analyze" "$root/usr/bin/analyze"
-    share analyze "$root"
+    install -D -m 755 -t "$root/usr/bin" "$bin/analyze" "$bin/systape"
+    share analyze "$root" && share systape "$root"
     build systape-analyze "$root" <<END
 Section: admin
 Priority: optional
@@ -116,7 +116,7 @@ Suggests: systape-record
 Description: answers questions from tapes of systape's record
  analyze reads a tape that record wrote, on any machine and without rights:
  listings, sums, signals, waits, connections, flame graphs. It is one static
- program without BPF.
+ program without BPF. systape is one name for both: systape record, systape why.
 END
     debug record
     debug analyze

@@ -49,7 +49,7 @@ for release in "${releases[@]}"; do
     [ ! -e "$root/etc/systemd/system/multi-user.target.wants/systape.service" ]
     chroot "$root" sh -c 'cd /tmp && record -o t.tape -- sh -c "cat /etc/debian_version; exit 3"' >/dev/null && status=0 || status=$?
     [ "$status" = 3 ] || { echo "record ended with $status" >&2; exit 1; }
-    chroot "$root" analyze check /tmp/t.tape
+    chroot "$root" systape check /tmp/t.tape
     chroot "$root" analyze -e openat --format json /tmp/t.tape | grep -q debian_version
     chroot "$root" analyze cut /tmp/t.tape /tmp/cut.tape --time 0%,50% >/dev/null
     rm -f "$root"/tmp/*.tape "$root"/tmp/systape-*.deb
