@@ -68,9 +68,20 @@ impl Run {
 }
 
 impl Lab {
-    /// For a test that records. `None`: not root, and said so.
+    /// For a test that records while nobody else does: the whole machine, or something that is measured. `None`: not root, and said so.
     #[must_use]
     pub fn with_bpf() -> Option<Self> {
+        Self::recording(libc::LOCK_EX)
+    }
+
+    /// For a test that records its own programs, and counts what they did: others of its kind may record beside it. `None`: not root,
+    /// and said so.
+    #[must_use]
+    pub fn beside() -> Option<Self> {
+        Self::recording(libc::LOCK_SH)
+    }
+
+    fn recording(lock: libc::c_int) -> Option<Self> {
         // SAFETY: geteuid has no preconditions.
         if unsafe { libc::geteuid() } != 0 {
             let name = std::thread::current().name().unwrap_or("?").to_owned();
@@ -82,12 +93,9 @@ impl Lab {
             writeln!(std::io::stderr(), "SKIPPED: needs root: {name}").ok();
             return None;
         }
-        let path = std::env::temp_dir().join("systape-e2e.lock");
-        let lock = File::create(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
-        // SAFETY: the descriptor is open as long as `lock` lives.
-        let taken = unsafe { libc::flock(lock.as_raw_fd(), libc::LOCK_EX) };
-        assert_eq!(taken, 0, "{}: {}", path.display(), std::io::Error::last_os_error());
-        Some(Self { _lock: Some(lock), ..Self::plain() })
+        // whoever wants to be alone keeps the door: else there would always be somebody else inside
+        let _door = locked("systape-e2e-door.lock", libc::LOCK_EX);
+        Some(Self { _lock: Some(locked("systape-e2e.lock", lock)), ..Self::plain() })
     }
 
     /// For a test that does not record.
@@ -250,6 +258,16 @@ impl Lab {
         self.until(name, || fs::metadata(self.path(name)).is_ok_and(|m| m.len() > 0));
         fs::read_to_string(self.path(name)).expect(name)
     }
+}
+
+/// A file in the temporary directory, locked until it is closed.
+fn locked(name: &str, how: libc::c_int) -> File {
+    let path = std::env::temp_dir().join(name);
+    let file = File::create(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
+    // SAFETY: the descriptor is open as long as `file` lives.
+    let taken = unsafe { libc::flock(file.as_raw_fd(), how) };
+    assert_eq!(taken, 0, "{}: {}", path.display(), std::io::Error::last_os_error());
+    file
 }
 
 /// Where `record` or `analyze` is.

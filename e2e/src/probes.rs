@@ -79,7 +79,7 @@ pub fn compare(lab: &Lab, tape: &str, side: &str, probes: usize, root: &Path) ->
 /// Records one scenario of a workload, `WORKLOAD SCENARIO SIDE`, in an empty directory, and compares.
 #[track_caller]
 pub fn scenario(workload: &str, name: &str, probes: usize) -> Option<(Lab, Vec<Call>)> {
-    let lab = Lab::with_bpf()?;
+    let lab = Lab::beside()?;
     let program = lab.cc(workload, &[]);
     let work = lab.path("work");
     fs::create_dir(&work).expect("mkdir");

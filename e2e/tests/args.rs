@@ -102,7 +102,7 @@ struct Recorded {
 
 impl Recorded {
     fn new() -> Option<(Lab, Self)> {
-        let lab = Lab::with_bpf()?;
+        let lab = Lab::beside()?;
         let workload = lab.cc("args", &[]);
         for dir in ["recorded", "traced"] {
             fs::create_dir(lab.path(dir)).expect("mkdir");

@@ -196,7 +196,7 @@ fn keep(command: &mut Command, fd: i32) {
 
 #[test]
 fn programs_of_before_are_as_strace_sees_them() {
-    let Some(lab) = Lab::with_bpf() else { return };
+    let Some(lab) = Lab::beside() else { return };
     for program in &PROGRAMS {
         one(&lab, program);
     }

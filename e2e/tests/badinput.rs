@@ -13,7 +13,7 @@ use systape_e2e::{Background, Lab, Run};
 
 /// Recording of a program, small but whole.
 fn with_tape() -> Option<Lab> {
-    let lab = Lab::with_bpf()?;
+    let lab = Lab::beside()?;
     lab.record("t.tape", &[], &["true"]).expect(0);
     Some(lab)
 }
@@ -206,7 +206,7 @@ fn what_record_cannot_follow() {
 
 #[test]
 fn a_command_needs_no_dashes_before_it() {
-    let Some(lab) = Lab::with_bpf() else { return };
+    let Some(lab) = Lab::beside() else { return };
     let run = |words: &[&str]| run(lab.command(binary("record")).args(["-o", "u.tape"]).args(words));
     for words in [&["-f", "-yy", "touch", "-m", "ran"][..], &["--", "touch", "ran"], &["touch", "ran", "--"]] {
         let said = run(words).expect(0).stderr;

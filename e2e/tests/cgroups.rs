@@ -107,13 +107,13 @@ fn has_names(lab: &Lab, mount: &Path) {
 
 #[test]
 fn cgroups_of_v2_have_names() {
-    let Some(lab) = Lab::with_bpf() else { return };
+    let Some(lab) = Lab::beside() else { return };
     has_names(&lab, &mount("cgroup2", "").expect("a cgroup2 mount"));
 }
 
 #[test]
 fn cgroups_of_v1_have_names() {
-    let Some(lab) = Lab::with_bpf() else { return };
+    let Some(lab) = Lab::beside() else { return };
     // the hierarchy that is followed, as docs/record.md says
     match ["memory", "pids", "cpu"].into_iter().find_map(|controller| mount("cgroup", controller)) {
         Some(mount) => has_names(&lab, &mount),
@@ -123,7 +123,7 @@ fn cgroups_of_v1_have_names() {
 
 #[test]
 fn a_task_of_both_is_shown_in_that_of_v2() {
-    let Some(lab) = Lab::with_bpf() else { return };
+    let Some(lab) = Lab::beside() else { return };
     let Some(v1) = mount("cgroup", "memory") else { return };
     let v2 = mount("cgroup2", "").expect("a cgroup2 mount");
     let name = format!("systape-both-{}", std::process::id());

@@ -130,7 +130,7 @@ fn compare(thread: &[Traced], calls: &[&Call], said: &Said<'_>, into: &mut Compa
 
 #[test]
 fn names_are_those_of_strace() {
-    let Some(lab) = Lab::with_bpf() else { return };
+    let Some(lab) = Lab::beside() else { return };
     let workload = lab.cc("clients", &[]);
     let out = lab.file("strace.out");
     let strace = ["strace", "-f", "-qq", "-yy", "-e", "signal=none", "-o", &out, "--", &workload];
@@ -183,7 +183,7 @@ fn names_are_those_of_strace() {
 
 #[test]
 fn numbers_are_beside_the_names() {
-    let Some(lab) = Lab::with_bpf() else { return };
+    let Some(lab) = Lab::beside() else { return };
     let out = lab.file("inodes");
     // what the kernel calls its descriptors, and addresses that somebody listens on
     let program = "import os, socket
@@ -242,7 +242,7 @@ os._exit(0)
 
 #[test]
 fn sockets_from_before_have_names() {
-    let Some(lab) = Lab::with_bpf() else { return };
+    let Some(lab) = Lab::beside() else { return };
     let mut program = Background::start(lab.command("python3").args(["-c", BEFORE]));
     lab.until_file("ready");
     lab.until("its end", || !fs::read_to_string(lab.path("ready")).expect("ready").is_empty());

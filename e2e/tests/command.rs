@@ -15,7 +15,7 @@ pwd; umask; env | grep -v '^_=' | sort
 
 #[test]
 fn it_inherits_what_it_would() {
-    let Some(lab) = Lab::with_bpf() else { return };
+    let Some(lab) = Lab::beside() else { return };
     let record = binary("record");
     let record = record.to_str().expect("UTF-8");
     // the shell that stands for the user's; what it ignores or limits stays so
@@ -44,7 +44,7 @@ fn it_inherits_what_it_would() {
 
 #[test]
 fn it_has_its_standard_input() {
-    let Some(lab) = Lab::with_bpf() else { return };
+    let Some(lab) = Lab::beside() else { return };
     let record =
         lab::in_shell(&lab, "echo 23 | RECORD -o t.tape -- cat; echo 17 | RECORD -o u.tape -- sh -c 'read n; exit $n'");
     assert_eq!((record.code(), record.text().as_str()), (17, "23\n"), "{}", record.stderr);
@@ -69,7 +69,7 @@ mod lab {
 /// Calls are not needed to know where the command begins.
 #[test]
 fn it_is_recorded_without_its_calls_too() {
-    let Some(lab) = Lab::with_bpf() else { return };
+    let Some(lab) = Lab::beside() else { return };
     for families in ["process", "sched"] {
         let script = "sleep 0.01; exec true";
         lab.record("t.tape", &["--families", families], &["sh", "-c", script]).expect(0);

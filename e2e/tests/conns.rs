@@ -77,7 +77,7 @@ fn connection<'a>(rows: &'a [Value], end: &End) -> &'a Value {
 
 #[test]
 fn counts_are_those_of_the_programs_and_of_ss() {
-    let Some(lab) = Lab::with_bpf() else { return };
+    let Some(lab) = Lab::beside() else { return };
     let ends = recorded(&lab, &[]);
     lab.assert_whole("t.tape");
     let run = lab.analyze(&["net", "t.tape", "--format", "json"]).expect(0);
@@ -134,7 +134,7 @@ fn counts_are_those_of_the_programs_and_of_ss() {
 /// What calls moved, by user, name and socket, is what the programs counted, TCP and UDP.
 #[test]
 fn bytes_of_calls_are_those_of_the_programs() {
-    let Some(lab) = Lab::with_bpf() else { return };
+    let Some(lab) = Lab::beside() else { return };
     let ends = recorded(&lab, &["-e", "network,desc,process"]);
     let mut truth: BTreeMap<(i64, String, String), [i64; 2]> = BTreeMap::new();
     for end in ends.iter().filter(|end| end.text("kind") != "passed") {

@@ -39,7 +39,7 @@ fn runs(lab: &Lab, name: &str, env: &[(&str, &str)]) -> Background {
 
 #[test]
 fn each_program_has_the_variables_it_was_started_with() {
-    let Some(lab) = Lab::with_bpf() else { return };
+    let Some(lab) = Lab::beside() else { return };
     // STAGE= sets it to nothing
     let script = "mkdir a; JOB=18 STAGE=two mkdir b; env -i mkdir c; STAGE= touch d; exec env -u JOB rmdir a b c";
     let mut record = lab.record_command("t.tape", &["--env", "JOB,STAGE"], &["sh", "-c", script]);
@@ -86,7 +86,7 @@ fn each_program_has_the_variables_it_was_started_with() {
 
 #[test]
 fn long_environments_and_those_that_are_too_long() {
-    let Some(lab) = Lab::with_bpf() else { return };
+    let Some(lab) = Lab::beside() else { return };
     for (kib, env) in [(10, "JOB=17"), (16, "JOB=17"), (60, "JOB=17"), (300, "JOB=?")] {
         let mut record = lab.record_command("t.tape", &["--env", "JOB"], &["mkdir", "x"]);
         record.env_clear().env("PATH", "/usr/bin:/bin");
@@ -117,7 +117,7 @@ fn programs_from_before_in_each_target() {
 
 #[test]
 fn labels_are_in_the_tape() {
-    let Some(lab) = Lab::with_bpf() else { return };
+    let Some(lab) = Lab::beside() else { return };
     lab.record("t.tape", &["--label", "host=web3", "--label", "run=7 b=c"], &["true"]).expect(0);
     let info = lab.info("t.tape");
     assert_eq!(info["labels"], serde_json::json!(["host=web3", "run=7 b=c"]));
@@ -145,7 +145,7 @@ impl Drop for Made {
 
 #[test]
 fn containers_have_the_names_in_their_bundles() {
-    let Some(lab) = Lab::with_bpf() else { return };
+    let Some(lab) = Lab::beside() else { return };
     let mounts = fs::read_to_string("/proc/self/mounts").expect("mounts");
     let mount = mounts.lines().find(|line| line.split(' ').nth(2) == Some("cgroup2")).expect("a cgroup2 mount");
     let mount = Path::new(mount.split(' ').nth(1).expect("a mount"));

@@ -45,7 +45,7 @@ struct Story {
 
 /// Records strace, which runs the script and writes what it sees.
 fn story() -> Option<Story> {
-    let lab = Lab::with_bpf()?;
+    let lab = Lab::beside()?;
     lab.cc("kills", &[]);
     let write = |name: &str, text: &str, mode: u32| {
         fs::write(lab.path(name), text).expect(name);
@@ -157,7 +157,7 @@ fn every_start_as_strace_sees_it() {
 /// A program whose file is there, and whose interpreter is not, names it; strace has the error, the test made the files.
 #[test]
 fn a_missing_interpreter_has_a_name() {
-    let Some(lab) = Lab::with_bpf() else { return };
+    let Some(lab) = Lab::beside() else { return };
     let write = |name: &str, bytes: &[u8]| {
         fs::write(lab.path(name), bytes).expect(name);
         fs::set_permissions(lab.path(name), fs::Permissions::from_mode(0o755)).expect(name);

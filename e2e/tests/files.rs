@@ -58,7 +58,7 @@ fn own(rows: Vec<Value>) -> Vec<Value> {
 
 #[test]
 fn opens_have_the_paths_that_the_kernel_opened() {
-    let Some(lab) = Lab::with_bpf() else { return };
+    let Some(lab) = Lab::beside() else { return };
     let program = lab.cc("files", &[]);
     let run = lab.record("t.tape", &[], &[&program]).expect(0);
     lab.assert_whole("t.tape");
@@ -127,7 +127,7 @@ fn opens_have_the_paths_that_the_kernel_opened() {
 
 #[test]
 fn opens_are_those_that_strace_sees() {
-    let (Some(lab), other) = (Lab::with_bpf(), Lab::plain()) else { return };
+    let (Some(lab), other) = (Lab::beside(), Lab::plain()) else { return };
     let program = lab.cc("files", &[]);
     lab.record("t.tape", &[], &[&program]).expect(0);
     let opens = rows(&lab, "t.tape", &["--opens", OURS]);
@@ -147,7 +147,7 @@ fn opens_are_those_that_strace_sees() {
 
 #[test]
 fn without_changes_of_directories_relative_paths_are_not_known() {
-    let Some(lab) = Lab::with_bpf() else { return };
+    let Some(lab) = Lab::beside() else { return };
     let program = lab.cc("files", &[]);
     let run = lab.record("t.tape", &["-e", "openat"], &[&program]).expect(0);
     let (log, opens) = (logged(&run.text()), own(rows(&lab, "t.tape", &["--opens", OURS])));
@@ -161,7 +161,7 @@ fn without_changes_of_directories_relative_paths_are_not_known() {
 
 #[test]
 fn a_process_that_moves_while_the_recording_begins_is_nowhere_wrong() {
-    let Some(lab) = Lab::with_bpf() else { return };
+    let Some(lab) = Lab::beside() else { return };
     let program = lab.cc("files", &[]);
     let mut command = lab.command(&program);
     let loops = Background::start(command.arg("loop"));

@@ -60,7 +60,7 @@ fn with(lab: &Lab, word: &str) -> Vec<Value> {
 
 #[test]
 fn programs_come_as_they_are_executed_and_end() {
-    let Some(lab) = Lab::with_bpf() else { return };
+    let Some(lab) = Lab::beside() else { return };
     let feed = feed(&lab, &["exec"]);
     // one that is there for its row alone: the recording has begun
     lab.until("a row of a program", || {
@@ -89,7 +89,7 @@ fn programs_come_as_they_are_executed_and_end() {
 
 #[test]
 fn a_signal_comes_with_its_sender_and_later_with_the_death() {
-    let Some(lab) = Lab::with_bpf() else { return };
+    let Some(lab) = Lab::beside() else { return };
     let feed = feed(&lab, &["kills"]);
     lab.until("a row of a signal", || {
         let mark = Background::start(lab.command("sleep").arg("1000"));

@@ -77,7 +77,7 @@ fn is(row: &Value, told: &[String]) -> bool {
 
 #[test]
 fn a_name_has_the_inode_that_stat_says() {
-    let Some(lab) = Lab::with_bpf() else { return };
+    let Some(lab) = Lab::beside() else { return };
     let with_loop = if has("mkfs.ext4") && has("losetup") { &["loop"][..] } else { &[] };
     let run = lab.record("t.tape", &[], &[&["unshare", "-m", "python3", "-c", OPENS], with_loop].concat()).expect(0);
     let (rows, told) = (identities(&lab, "t.tape"), truth(&run));
@@ -111,7 +111,7 @@ os.read(held, 1)
 
 #[test]
 fn what_was_open_before_the_recording_is_known_too() {
-    let Some(lab) = Lab::with_bpf() else { return };
+    let Some(lab) = Lab::beside() else { return };
     systape_e2e::lab::run(lab.command("mkfifo").arg(lab.path("go"))).expect(0);
     let program = Background::start(lab.command("python3").args(["-c", HOLDS]));
     let ready = lab.until_file("ready");
@@ -164,7 +164,7 @@ fn removals(lab: &Lab, path: &str) -> Vec<(String, Vec<String>)> {
 }
 
 fn removed_on(fs: &str, by_link: bool) {
-    let Some(lab) = Lab::with_bpf() else { return };
+    let Some(lab) = Lab::beside() else { return };
     let at = lab.path("at");
     std::fs::create_dir(&at).expect("a directory");
     let script = format!("mount -t {fs} none at 2>/dev/null; cd at; python3 -c '{}'", REMOVES.replace('\'', "\""));
@@ -240,7 +240,7 @@ for name, pages in sizes.items():
 
 #[test]
 fn events_of_the_page_cache_have_the_names_of_files() {
-    let Some(lab) = Lab::with_bpf() else { return };
+    let Some(lab) = Lab::beside() else { return };
     let event = "filemap:mm_filemap_add_to_page_cache";
     let made = systape_e2e::lab::run(lab.command("python3").args(["-c", READS, "make"])).expect(0);
     lab.record("t.tape", &["-e", event], &["python3", "-c", READS, "read"]).expect(0);
@@ -268,7 +268,7 @@ fn events_of_the_page_cache_have_the_names_of_files() {
 
 #[test]
 fn a_cut_says_which_files_its_names_are() {
-    let Some(lab) = Lab::with_bpf() else { return };
+    let Some(lab) = Lab::beside() else { return };
     let program = "import os
 os.open('a', os.O_RDWR | os.O_CREAT); os.link('a', 'b'); os.open('b', os.O_RDWR); os.unlink('b')";
     // one segment, which the cut has a part of

@@ -35,7 +35,7 @@ const PAUSE: u32 = 34;
 
 #[test]
 fn a_path_of_a_call_that_hung_before_is_known() {
-    let Some(lab) = Lab::with_bpf() else { return };
+    let Some(lab) = Lab::beside() else { return };
     // opening the end of a pipe that nobody has open at the other end
     let (hangs, goes_on) = (fifo(&lab, "hangs"), fifo(&lab, "goes-on"));
     let stuck = in_call(&lab, &["cat", &hangs], OPENAT);
@@ -55,7 +55,7 @@ fn a_path_of_a_call_that_hung_before_is_known() {
 
 #[test]
 fn who_is_polled_before_the_start_is_known() {
-    let Some(lab) = Lab::with_bpf() else { return };
+    let Some(lab) = Lab::beside() else { return };
     let script = "import os,select; r,w=os.pipe(); p=select.poll(); p.register(r, 1); p.poll()";
     let waits = in_call(&lab, &["python3", "-c", script], POLL);
     let recording = lab.attach("t.tape", &["-p", &waits.pid_text()]);
@@ -82,7 +82,7 @@ signal.pause()
 
 #[test]
 fn a_call_is_not_named_after_the_file_that_has_its_number_since() {
-    let Some(lab) = Lab::with_bpf() else { return };
+    let Some(lab) = Lab::beside() else { return };
     let program = in_call(&lab, &["python3", "-c", REUSED], PAUSE);
     let recording = lab.attach("t.tape", &["-p", &program.pid_text()]);
     std::thread::sleep(Duration::from_millis(200));
@@ -118,7 +118,7 @@ fn agree(owners: &BTreeMap<i64, (i64, i64)>) {
 
 #[test]
 fn owners_of_mutexes_of_a_deadlock() {
-    let Some(lab) = Lab::with_bpf() else { return };
+    let Some(lab) = Lab::beside() else { return };
     let program = lab.cc("deadlock", &["-pthread"]);
     // it hung before
     let said = lab.path("before.out");

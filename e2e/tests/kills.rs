@@ -124,7 +124,7 @@ fn sent_by_other_users_and_to_itself() {
 
 #[test]
 fn sent_to_many_at_once() {
-    if Lab::with_bpf().is_none() {
+    if Lab::beside().is_none() {
         return;
     }
     let cgroup = Cgroup::new(&format!("systape-e2e-kills-{}", std::process::id())).expect("cgroup v2 is mounted");
@@ -151,7 +151,7 @@ fn the_end_of_another() {
 
 #[test]
 fn out_of_memory() {
-    if Lab::with_bpf().is_none() {
+    if Lab::beside().is_none() {
         return;
     }
     let Some(memory) = Memory::new() else { return skipped("there is no memory controller") };

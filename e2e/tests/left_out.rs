@@ -36,7 +36,7 @@ fn record(lab: &Lab, options: &[&str], status: i32) -> String {
 
 #[test]
 fn a_family_whose_program_does_not_load_is_named_and_the_rest_is_right() {
-    let Some(lab) = Lab::with_bpf() else { return };
+    let Some(lab) = Lab::beside() else { return };
     let cases: [(&str, &str, &[&str]); 5] = [
         ("sched_switch", "sched", &["sched"]),
         ("block_rq_complete", "block", &["block"]),
@@ -92,7 +92,7 @@ fn several_families_may_be_left_out() {
 
 #[test]
 fn what_a_family_can_do_without_is_left_out_alone() {
-    let Some(lab) = Lab::with_bpf() else { return };
+    let Some(lab) = Lab::beside() else { return };
     for (program, lacks, options) in [
         ("check_io", "whose end no program sees", &[][..]),
         ("writeback_dirty_folio", "who wrote what is written back", &[]),
@@ -114,7 +114,7 @@ fn what_a_family_can_do_without_is_left_out_alone() {
 
 #[test]
 fn without_calls_and_process_life_nothing_is_recorded() {
-    let Some(lab) = Lab::with_bpf() else { return };
+    let Some(lab) = Lab::beside() else { return };
     for program in ["sys_enter", "sys_exit", "sched_process_exit", "walk_tasks"] {
         let said = record(&lab, &["--force", &format!("unloadable={program}")], 125);
         assert!(said.contains(program) && said.contains("EINVAL"), "{said}");

@@ -8,7 +8,7 @@ use systape_e2e::Lab;
 
 #[test]
 fn waits_are_those_that_the_threads_count() {
-    let Some(lab) = Lab::with_bpf() else { return };
+    let Some(lab) = Lab::beside() else { return };
     let program = lab.cc("futexes", &["-pthread"]);
     let said = lab.record("t.tape", &["-e", "futex"], &[&program, "5", "41"]).expect(0).text();
     lab.assert_whole("t.tape");

@@ -212,7 +212,7 @@ fn differences(process: &str, what: &str, strace: &Bag, tape: &Bag) -> Vec<Strin
 
 #[test]
 fn processes_do_what_strace_says() {
-    let Some(lab) = Lab::with_bpf() else { return };
+    let Some(lab) = Lab::beside() else { return };
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("workloads/mixed.sh");
     let (script, work) = (script.to_str().expect("UTF-8"), lab.file("work"));
     let (home, at) = (format!("HOME={work}"), format!("cd {work} && exec sh {script} >/dev/null 2>&1"));

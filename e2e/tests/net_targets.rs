@@ -114,7 +114,7 @@ fn attached(lab: &Lab, server: Server, options: &[&str]) {
 
 #[test]
 fn of_a_process_that_listens_already() {
-    let Some(lab) = Lab::with_bpf() else { return };
+    let Some(lab) = Lab::beside() else { return };
     let server = serve(&lab, "", "", "");
     let pid = server.process.pid_text();
     attached(&lab, server, &["-p", &pid]);
@@ -122,7 +122,7 @@ fn of_a_process_that_listens_already() {
 
 #[test]
 fn of_a_thread_of_a_server() {
-    let Some(lab) = Lab::with_bpf() else { return };
+    let Some(lab) = Lab::beside() else { return };
     let server = serve(&lab, "", "", "thread");
     let tid = server.tid.clone();
     attached(&lab, server, &["-t", &tid]);
@@ -154,7 +154,7 @@ fn of_a_cgroup() {
 
 #[test]
 fn of_a_command_and_its_children() {
-    let Some(lab) = Lab::with_bpf() else { return };
+    let Some(lab) = Lab::beside() else { return };
     let program = lab.cc("sockets", &[]);
     let text = format!("{program} server >out & wait");
     let recorder = Background::start(lab.record_command("t.tape", &[], &["sh", "-c", &text]));
@@ -170,7 +170,7 @@ fn of_a_command_and_its_children() {
 
 #[test]
 fn a_listener_without_a_name_has_no_strangers_and_ports_are_known_at_the_end() {
-    let Some(lab) = Lab::with_bpf() else { return };
+    let Some(lab) = Lab::beside() else { return };
     let program = lab.cc("sockets", &[]);
     let server = serve(&lab, "", "", "");
     touch(&lab, "go");

@@ -38,7 +38,7 @@ fn start_waiting(lab: &Lab) -> (Background, Vec<i64>) {
 
 #[test]
 fn open_during_the_whole_recording() {
-    let Some(lab) = Lab::with_bpf() else { return };
+    let Some(lab) = Lab::beside() else { return };
     let (program, tids) = start_waiting(&lab);
     let pipe = fs::read_link(format!("/proc/{}/fd/3", program.pid())).expect("pipe").display().to_string();
     lab.attach("t.tape", &["-p", &program.pid_text(), "--for", "300ms"]).wait().expect(0);
@@ -71,7 +71,7 @@ fn open_during_the_whole_recording() {
 
 #[test]
 fn open_before_and_ended_within() {
-    let Some(lab) = Lab::with_bpf() else { return };
+    let Some(lab) = Lab::beside() else { return };
     let (program, tids) = start_waiting(&lab);
     let recorder = lab.attach("t.tape", &["-p", &program.pid_text()]);
     std::thread::sleep(Duration::from_millis(200));
@@ -96,7 +96,7 @@ fn open_before_and_ended_within() {
 /// The kernel puts the number back into the register of the result: only a handler of SIGSYS lets the program see that.
 #[test]
 fn killed_by_seccomp() {
-    let Some(lab) = Lab::with_bpf() else { return };
+    let Some(lab) = Lab::beside() else { return };
     let filtered = lab.cc("filtered", &[]);
     let seen = lab.record("t.tape", &[], &[&filtered]).expect(0).text();
     lab.assert_whole("t.tape");
@@ -113,7 +113,7 @@ fn killed_by_seccomp() {
 
 #[test]
 fn killed_inside() {
-    let Some(lab) = Lab::with_bpf() else { return };
+    let Some(lab) = Lab::beside() else { return };
     let text = "sleep 30 & echo $! > pid; sleep 0.3; kill -9 $!; wait";
     lab.record("t.tape", &[], &["sh", "-c", text]).expect(0);
     lab.assert_whole("t.tape");
@@ -173,7 +173,7 @@ int main(void)
 
 #[test]
 fn killed_by_its_tracer_before_the_call() {
-    let Some(lab) = Lab::with_bpf() else { return };
+    let Some(lab) = Lab::beside() else { return };
     fs::write(lab.path("tracer.c"), KILLED_AT_ENTER).expect("tracer.c");
     lab::run(lab.command("cc").args(["-o", "tracer", "tracer.c"])).expect(0);
     lab.record("t.tape", &[], &["./tracer"]).expect(0);
@@ -192,7 +192,7 @@ fn killed_by_its_tracer_before_the_call() {
 
 #[test]
 fn the_childs_side_of_fork() {
-    let Some(lab) = Lab::with_bpf() else { return };
+    let Some(lab) = Lab::beside() else { return };
     let flood = lab.cc("flood", &FREESTANDING);
     lab.record("t.tape", &[], &[&flood, "11", "13"]).expect(0);
     lab.assert_whole("t.tape");
@@ -213,7 +213,7 @@ fn the_childs_side_of_fork() {
 
 #[test]
 fn calls_of_32_bit_code() {
-    let Some(lab) = Lab::with_bpf() else { return };
+    let Some(lab) = Lab::beside() else { return };
     let i386 = lab.cc("i386", &[&FREESTANDING[..], &["-m32", "-fno-pic", "-no-pie"]].concat());
     lab.record("t.tape", &[], &[&i386]).expect(3);
     lab.assert_whole("t.tape");
@@ -238,7 +238,7 @@ fn calls_of_32_bit_code() {
 
 #[test]
 fn long_arguments_and_bytes_that_are_no_text() {
-    let Some(lab) = Lab::with_bpf() else { return };
+    let Some(lab) = Lab::beside() else { return };
     let target = lab.cc("target", &[]);
     let comm = b"n\xe9\x1bm \"x\"";
     let (program, path) = ([b"./", &comm[..]].concat(), b"no\xff\n\x1b[31m/\xc3\xa9\"\\".to_vec());
@@ -286,7 +286,7 @@ fn long_arguments_and_bytes_that_are_no_text() {
 /// A file whose name is no UTF-8 beside one that is really called as JSON used to print the first.
 #[test]
 fn names_that_are_no_text_are_told_from_those_that_look_like_them() {
-    let Some(lab) = Lab::with_bpf() else { return };
+    let Some(lab) = Lab::beside() else { return };
     let names: [&[u8]; 2] = [b"amb_\xff", br"amb_\xff"];
     let script = "import os, sys\nfor name in os.fsencode(sys.argv[1]), os.fsencode(sys.argv[2]):\n    \
                   fd = os.open(name, os.O_CREAT | os.O_WRONLY)\n    os.write(fd, b'x')\n    os.close(fd)\n";
@@ -308,7 +308,7 @@ fn names_that_are_no_text_are_told_from_those_that_look_like_them() {
 
 #[test]
 fn a_closed_pipe_is_no_error() {
-    let Some(lab) = Lab::with_bpf() else { return };
+    let Some(lab) = Lab::beside() else { return };
     let target = lab.cc("target", &[]);
     lab.record("t.tape", &[], &[&target, "spin", "60013"]).expect(0);
     let analyze = lab::binary("analyze").display().to_string();

@@ -86,7 +86,7 @@ fn each_operation_has_its_file_and_result() {
 /// Recorded with -p, the context, the ring and the files are from before the start.
 #[test]
 fn of_what_was_open_before() {
-    let Some(lab) = Lab::with_bpf() else { return };
+    let Some(lab) = Lab::beside() else { return };
     let program = lab.cc("operations", &[]);
     for mode in ["aio", "uring", "sqpoll"] {
         let dir = lab.dir().join(mode);
@@ -115,7 +115,7 @@ fn of_what_was_open_before() {
 /// A tape without them says that what they did is missing.
 #[test]
 fn what_is_not_recorded_is_missing() {
-    let Some(lab) = Lab::with_bpf() else { return };
+    let Some(lab) = Lab::beside() else { return };
     let program = lab.cc("operations", &[]);
     let dir = lab.dir().join("d");
     fs::create_dir_all(&dir).expect("mkdir");

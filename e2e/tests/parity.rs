@@ -88,7 +88,7 @@ fn words(lines: &str) -> Vec<Vec<String>> {
 
 #[test]
 fn each_tool_says_the_same() {
-    let Some(lab) = Lab::with_bpf() else { return };
+    let Some(lab) = Lab::beside() else { return };
     if !has("bpftrace") {
         return;
     }

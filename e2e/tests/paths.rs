@@ -17,7 +17,7 @@ fn directory(lab: &Lab) -> String {
 
 #[test]
 fn calls_on_a_path_are_those_of_strace_and_relative_opens() {
-    let (Some(lab), other) = (Lab::with_bpf(), Lab::plain()) else { return };
+    let (Some(lab), other) = (Lab::beside(), Lab::plain()) else { return };
     let here = directory(&lab);
     lab.record("t.tape", &[], &["sh", "-c", SCRIPT, "sh", &here]).expect(0);
     lab.assert_whole("t.tape");
@@ -66,7 +66,7 @@ os.wait(); look(\"n\")
 
 #[test]
 fn directories_in_the_listing_are_those_of_strace() {
-    let (Some(lab), other) = (Lab::with_bpf(), Lab::plain()) else { return };
+    let (Some(lab), other) = (Lab::beside(), Lab::plain()) else { return };
     let here = directory(&lab);
     let command = ["sh", "-c", WALKS, "sh", &here];
     lab.record("t.tape", &[], &command).expect(1);
@@ -114,7 +114,7 @@ except OSError:
 
 #[test]
 fn an_open_is_of_the_file_that_was_opened_whatever_it_was_called() {
-    let Some(lab) = Lab::with_bpf() else { return };
+    let Some(lab) = Lab::beside() else { return };
     lab.record("t.tape", &[], &["python3", "-c", WAYS]).expect(0);
     let here = lab.dir().canonicalize().expect("directory");
     let file = here.join("real/file").to_str().expect("UTF-8").to_owned();

@@ -52,7 +52,7 @@ fn notes(lab: &Lab, tape: &str) -> String {
 
 #[test]
 fn a_command() {
-    let Some(lab) = Lab::with_bpf() else { return };
+    let Some(lab) = Lab::beside() else { return };
     let target = lab.cc("target", &[]);
     for depth in [1, 2] {
         // a few ids are used first
@@ -75,7 +75,7 @@ fn a_command() {
 /// Clocks of a time namespace are its own: times on the tape are the machine's, as are those of BPF.
 #[test]
 fn a_time_namespace() {
-    let Some(lab) = Lab::with_bpf() else { return };
+    let Some(lab) = Lab::beside() else { return };
     let target = lab.cc("target", &[]);
     let real = || std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).expect("a clock").as_secs_f64();
     let before = real();
@@ -104,7 +104,7 @@ fn a_time_namespace() {
 
 #[test]
 fn processes_and_threads_by_the_ids_of_the_container() {
-    let Some(lab) = Lab::with_bpf() else { return };
+    let Some(lab) = Lab::beside() else { return };
     let target = lab.cc("target", &[]);
     for depth in [1, 2] {
         run(container(
@@ -135,7 +135,7 @@ fn processes_and_threads_by_the_ids_of_the_container() {
 
 #[test]
 fn users_names_and_cgroups() {
-    let Some(lab) = Lab::with_bpf() else { return };
+    let Some(lab) = Lab::beside() else { return };
     let target = lab.cc("target", &[]);
     let nobody = NOBODY.join(" ");
     run(container(
@@ -172,7 +172,7 @@ fn paths_read(calls: &[Call], pid: impl Fn(i64) -> bool) -> Vec<Option<&str>> {
 
 #[test]
 fn files_are_those_of_the_right_process() {
-    let Some(lab) = Lab::with_bpf() else { return };
+    let Some(lab) = Lab::beside() else { return };
     let outside = Background::start(
         lab.command("sh").args(["-c", READER]).stdin(fs::File::open("/etc/hostname").expect("hostname")),
     );
@@ -218,7 +218,7 @@ fn find(comm: &str, number: &str) -> Option<String> {
 
 #[test]
 fn senders_and_targets_of_signals() {
-    let Some(lab) = Lab::with_bpf() else { return };
+    let Some(lab) = Lab::beside() else { return };
     let target = lab.cc("target", &[]);
     let script = format!(
         "{target} threads usr1 3 >threads & first=$!; {target} threads usr1 5 >threads2 & second=$!
@@ -275,7 +275,7 @@ fn stacks(lab: &Lab, tape: &str, filters: &[&str]) -> Vec<String> {
 
 #[test]
 fn stacks_have_names() {
-    let Some(lab) = Lab::with_bpf() else { return };
+    let Some(lab) = Lab::beside() else { return };
     let target = lab.cc("target", &["-O0"]);
     let script = format!(
         "$RECORD --call-graph dwarf -o c.tape -- sh -c '{target} spin 499; exec {target} spin 503'

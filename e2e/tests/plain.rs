@@ -9,7 +9,7 @@ const WAYS: [&[&str]; 3] = [&[], &["--force", "plain-calls=1"], &["--force", "cp
 
 #[test]
 fn every_call_of_many_tasks() {
-    let Some(lab) = Lab::with_bpf() else { return };
+    let Some(lab) = Lab::beside() else { return };
     let flood = lab.cc("flood", &FREESTANDING);
     for options in WAYS {
         lab.record("t.tape", options, &[&flood, "7", "10007"]).expect(0);
@@ -29,7 +29,7 @@ fn every_call_of_many_tasks() {
 
 #[test]
 fn calls_that_are_only_counted() {
-    let Some(lab) = Lab::with_bpf() else { return };
+    let Some(lab) = Lab::beside() else { return };
     let flood = lab.cc("flood", &FREESTANDING);
     for options in WAYS {
         lab.record("t.tape", &[&["--duration", "1000"], options].concat(), &[&flood, "7", "10007"]).expect(0);
@@ -79,7 +79,7 @@ fn many_kinds_of_calls_that_are_only_counted() {
 
 #[test]
 fn a_call_that_is_still_in_progress() {
-    let Some(lab) = Lab::with_bpf() else { return };
+    let Some(lab) = Lab::beside() else { return };
     for options in WAYS {
         // the first sleep has whatever entry there is
         lab.record("t.tape", options, &["sh", "-c", "sleep 9.5 & sleep 9.25 & sleep 0.5"]).expect(0);
@@ -93,7 +93,7 @@ fn a_call_that_is_still_in_progress() {
 /// The thread takes over its leader's ids; what it owned by its own is nobody's then.
 #[test]
 fn a_thread_becomes_another_program() {
-    let Some(lab) = Lab::with_bpf() else { return };
+    let Some(lab) = Lab::beside() else { return };
     let script = "import os, threading, time\n\
         def other():\n    for i in range(101): os.getppid()\n    os.execv('/bin/echo', ['echo', 'there'])\n\
         thread = threading.Thread(target=other)\nthread.start()\ntime.sleep(9)\n";

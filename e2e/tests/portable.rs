@@ -18,7 +18,7 @@ const REPORTS: [&[&str]; 9] = [
 
 #[test]
 fn reports_need_nothing_but_the_tape() {
-    let Some(lab) = Lab::with_bpf() else { return };
+    let Some(lab) = Lab::beside() else { return };
     let busy =
         "ls -l /etc/passwd /nowhere; cat /etc/passwd | wc; sleep 0.1; python3 -c 'import socket; socket.socket()'";
     lab.record("t.tape", &[], &["sh", "-c", busy]).expect(0);

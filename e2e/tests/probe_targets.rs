@@ -72,7 +72,7 @@ fn a_command_a_user_a_name_a_cpu_a_cgroup_and_all() {
 
 #[test]
 fn a_process_its_children_and_one_thread() {
-    let Some(lab) = Lab::with_bpf() else { return };
+    let Some(lab) = Lab::beside() else { return };
     let program = lab.cc("passes", &[]);
     let places = options(&program);
     let with =

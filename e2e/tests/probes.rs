@@ -19,7 +19,7 @@ fn ends(lab: &Lab, function: &str) -> BTreeMap<String, usize> {
 
 #[test]
 fn calls_are_the_programs() {
-    let Some(lab) = Lab::with_bpf() else { return };
+    let Some(lab) = Lab::beside() else { return };
     let program = lab.cxx("calls", &[]);
     let spec = |function: &str| format!("{program}:{function}");
     let specs = [
@@ -84,7 +84,7 @@ fn calls_are_the_programs() {
 /// In C, where the kernel's own return probe is used, deeper than it follows.
 #[test]
 fn deeper_than_the_kernel_follows() {
-    let Some(lab) = Lab::with_bpf() else { return };
+    let Some(lab) = Lab::beside() else { return };
     let source = "long down(long n) { volatile long x = n; if (n) x += down(n - 1); return x; }\n\
         int main(void) { return down(99) != 4950 || down(9) != 45; }";
     fs::write(lab.path("deep.c"), source).expect("source");
@@ -104,7 +104,7 @@ fn deeper_than_the_kernel_follows() {
 /// Numbers that calls leave behind a pointer: also of recursive calls, of failed ones, and where nothing is.
 #[test]
 fn numbers_behind_pointers_are_read_at_the_return() {
-    let Some(lab) = Lab::with_bpf() else { return };
+    let Some(lab) = Lab::beside() else { return };
     let source = "#define KEEP __attribute__((noipa))\n\
         KEEP int fills(int n, unsigned long *out) { if (n % 3 == 0) return 0; *out = n * 10000000019ul; return 1; }\n\
         KEEP int down(int n, int *left) { int below = 0; if (n) down(n - 1, &below); if (left) *left = below - n; return n; }\n\
@@ -135,7 +135,7 @@ fn numbers_behind_pointers_are_read_at_the_return() {
 /// Processes that start later, threads, entries alone, and other programs than the target.
 #[test]
 fn entries_of_whom_was_asked_for() {
-    let Some(lab) = Lab::with_bpf() else { return };
+    let Some(lab) = Lab::beside() else { return };
     let script = "for i in 1 2 3; do getent ahosts localhost; done >/dev/null; python3 -c \"
 import socket, threading
 def one(name):
@@ -166,7 +166,7 @@ threads = [threading.Thread(target=one, args=(name,)) for name in ('localhost', 
 /// tried: scripts/test-kernels.sh compares them with what a program does.
 #[test]
 fn functions_of_the_kernel_are_recorded_or_refused() {
-    let Some(lab) = Lab::with_bpf() else { return };
+    let Some(lab) = Lab::beside() else { return };
     let done = lab.record("t.tape", &["--kprobe", "hrtimer_nanosleep->int"], &["sleep", "0.01"]);
     if fs::exists("/sys/bus/event_source/devices/kprobe/type").expect("sysfs") {
         done.expect(0);
@@ -183,7 +183,7 @@ fn functions_of_the_kernel_are_recorded_or_refused() {
 /// The same calls by bpftrace, which waits on entry and return itself.
 #[test]
 fn bpftrace_sees_the_same() {
-    let Some(lab) = Lab::with_bpf() else { return };
+    let Some(lab) = Lab::beside() else { return };
     if !systape_e2e::disk::has("bpftrace") {
         return;
     }
@@ -230,7 +230,7 @@ fn bpftrace_sees_the_same() {
 /// A program with functions of its own in place of a library's.
 #[test]
 fn static_programs_are_named() {
-    let Some(lab) = Lab::with_bpf() else { return };
+    let Some(lab) = Lab::beside() else { return };
     fs::write(lab.path("still.c"), "#include <unistd.h>\nint main(void) { sleep(1000); return 0; }").expect("source");
     run(lab.command("cc").args(["-static", "-o", "still", "still.c"])).expect(0);
     run(lab.command("cc").args(["-o", "other", "still.c"])).expect(0);
@@ -260,7 +260,7 @@ fn static_programs_are_named() {
 
 #[test]
 fn what_cannot_be_probed_is_said() {
-    let Some(lab) = Lab::with_bpf() else { return };
+    let Some(lab) = Lab::beside() else { return };
     let says = |options: &[&str]| {
         let run = lab.record("t.tape", options, &["true"]).expect(2);
         run.stderr.trim().to_owned()

@@ -13,7 +13,7 @@ fn commands(page: &str) -> Vec<&str> {
 
 #[test]
 fn the_commands_of_the_readme_work() {
-    let Some(lab) = Lab::with_bpf() else { return };
+    let Some(lab) = Lab::beside() else { return };
     let page = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../README.md")).expect("README.md");
     let commands = commands(&page);
     assert!(commands.len() >= 10, "{commands:?}");

@@ -59,7 +59,7 @@ fn record(lab: &Lab, tape: &str, options: &[&str]) {
 
 #[test]
 fn nothing_of_a_class_is_left() {
-    let Some(lab) = Lab::with_bpf() else { return };
+    let Some(lab) = Lab::beside() else { return };
     lab.cc("redact", &[]);
     record(&lab, "plain.tape", &[]);
     let all_there = marks(&lab, "plain.tape");

@@ -85,7 +85,7 @@ fn host() -> String {
 /// Files that are called like tapes neither push tapes out nor are removed.
 #[test]
 fn planted_tapes_push_out_none() {
-    let Some(lab) = Lab::with_bpf() else { return };
+    let Some(lab) = Lab::beside() else { return };
     like_tmp(&lab, "tapes");
     let host = host();
     let name = |day: u32| format!("tapes/{host}-2099-01-{day:02}T000000Z-kill.tape");
@@ -112,7 +112,7 @@ fn planted_tapes_push_out_none() {
 /// A recorder that begins again knows the tapes of the one before.
 #[test]
 fn tapes_are_known_again() {
-    let Some(lab) = Lab::with_bpf() else { return };
+    let Some(lab) = Lab::beside() else { return };
     for round in 0..2 {
         let recorder = recorder(&lab, "own", &["--max-tapes", "2"]);
         assert!(!log(&lab).contains("not its own"), "{}", log(&lab));
@@ -185,7 +185,7 @@ fn a_squatted_socket_is_told() {
 /// Who may reach a recorder's socket is still asked who he is.
 #[test]
 fn others_are_not_answered() {
-    let Some(lab) = Lab::with_bpf() else { return };
+    let Some(lab) = Lab::beside() else { return };
     let recorder = recorder(&lab, "own", &[]);
     mode(&lab, "own", 0o755);
     mode(&lab, "own/record.sock", 0o777);
@@ -258,7 +258,7 @@ fn an_answer_is_bounded_timed_and_shown() {
 /// A disk without room: each tape's failure is told, and the recording's.
 #[test]
 fn tapes_that_all_failed_are_a_failure() {
-    let Some(lab) = Lab::with_bpf() else { return };
+    let Some(lab) = Lab::beside() else { return };
     let _disk = Mounted::tmpfs(&lab, "tapes", "1m");
     let fill = || fs::write(lab.path("tapes/others"), vec![1; 2 << 20]).expect_err("full");
     for (command, status) in [(&[][..], 1), (&["--", "sleep", "30"], 125)] {
@@ -281,7 +281,7 @@ fn tapes_that_all_failed_are_a_failure() {
 /// A tape from a pipe and a full directory for temporary files: told, and nothing is left.
 #[test]
 fn a_full_tmp_is_told() {
-    let Some(lab) = Lab::with_bpf() else { return };
+    let Some(lab) = Lab::beside() else { return };
     let _disk = Mounted::tmpfs(&lab, "tmp", "64k");
     lab.record("t.tape", &[], &["true"]).expect(0);
     fs::write(lab.path("tmp/others"), vec![1; 1 << 20]).expect_err("full");
@@ -357,7 +357,7 @@ fn hostile_names_are_shown() {
 /// A user's library with probes.
 #[test]
 fn hostile_probes_are_shown() {
-    let Some(lab) = Lab::with_bpf() else { return };
+    let Some(lab) = Lab::beside() else { return };
     let evil = lab.cc("evil_usdt", &[]);
     for option in [
         format!("{evil}:*:*"),

@@ -56,14 +56,14 @@ fn are_right(found: &Answers) {
 
 #[test]
 fn registers_are_found_by_the_kernels_helper_and_without_it() {
-    let Some(lab) = Lab::with_bpf() else { return };
+    let Some(lab) = Lab::beside() else { return };
     are_right(&answers(&lab, &[]));
     are_right(&answers(&lab, &["--force", "registers-by-hand"]));
 }
 
 #[test]
 fn registers_that_are_elsewhere_are_noticed_and_what_they_tell_is_unknown() {
-    let Some(lab) = Lab::with_bpf() else { return };
+    let Some(lab) = Lab::beside() else { return };
     // as far as they are on a kernel that is built for FRED from where they are on others
     let found = answers(&lab, &["--force", "registers-off=16"]);
     assert!(found.said && found.noted);

@@ -26,7 +26,7 @@ const CHECKPOINT_RESTORE: u64 = 1 << 40;
 
 /// A copy of `record` that others may run, and a directory `out` they may write.
 fn with_nobody() -> Option<Lab> {
-    let lab = Lab::with_bpf()?;
+    let lab = Lab::beside()?;
     fs::copy(binary("record"), lab.path("record")).expect("copy");
     fs::create_dir(lab.path("out")).expect("mkdir");
     chown(lab.path("out"), Some(65534), Some(65534)).expect("chown");
@@ -287,7 +287,7 @@ fn tight_limits() {
 
 #[test]
 fn without_tracefs() {
-    let Some(lab) = Lab::with_bpf() else { return };
+    let Some(lab) = Lab::beside() else { return };
     let target = lab.cc("target", &[]);
     let record = lab.record_command("t.tape", &[], &[&target, "spin", "997"]);
     let line = [record.get_program()].into_iter().chain(record.get_args()).map(|word| word.to_str().expect("UTF-8"));
@@ -350,7 +350,7 @@ fn hidden_addresses_and_paranoid_kernels() {
 
 #[test]
 fn namespaces_without_rights_or_without_proc() {
-    let Some(lab) = Lab::with_bpf() else { return };
+    let Some(lab) = Lab::beside() else { return };
     let record = lab.record_command("t.tape", &[], &["touch", "ran"]);
     let inside =
         |options: &[&str]| run(lab.command("unshare").args(options).arg(record.get_program()).args(record.get_args()));

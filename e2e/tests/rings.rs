@@ -73,7 +73,7 @@ fn a_ring_that_the_kernel_polls() {
 
 #[test]
 fn a_ring_from_before_the_recording() {
-    let Some(lab) = Lab::with_bpf() else { return };
+    let Some(lab) = Lab::beside() else { return };
     let program = lab.cc("rings", &[]);
     fs::create_dir(lab.path("work")).expect("mkdir");
     let mut command = lab.command(program);
@@ -92,7 +92,7 @@ fn a_ring_from_before_the_recording() {
 /// Without the operations a process with a ring has no names.
 #[test]
 fn what_is_not_recorded_is_not_known() {
-    let Some(lab) = Lab::with_bpf() else { return };
+    let Some(lab) = Lab::beside() else { return };
     let program = lab.cc("rings", &[]);
     let families = ["--families", "syscall,process"];
     lab.record("t.tape", &families, &[&program, "replaces", &lab.file("side")]).expect(0);

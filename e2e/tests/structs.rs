@@ -77,7 +77,7 @@ fn between<T: Clone>(calls: &[T], is_marker: impl Fn(&T) -> bool) -> Vec<T> {
 
 /// The workload recorded with `structs`, in JSON; and strace's account of another run.
 fn both(structs: &str) -> Option<(Lab, Vec<Call>, Vec<strace::Traced>)> {
-    let lab = Lab::with_bpf()?;
+    let lab = Lab::beside()?;
     let workload = lab.cc("structs", &[]);
     for dir in ["recorded", "traced"] {
         fs::create_dir(lab.path(dir)).expect("mkdir");
@@ -215,7 +215,7 @@ fn structs_are_chosen() {
 
 #[test]
 fn structures_of_32_bit_code() {
-    let Some(lab) = Lab::with_bpf() else { return };
+    let Some(lab) = Lab::beside() else { return };
     let i386 = lab.cc("structs32", &[&FREESTANDING[..], &["-m32", "-fno-pic", "-no-pie"]].concat());
     lab.record("t.tape", &["--structs", "all"], &[&i386]).expect(0);
     let traced = strace::trace(&lab, &[], &[&i386]);

@@ -50,7 +50,7 @@ fn start_threads(lab: &Lab, counts: &[&str]) -> (Background, BTreeMap<i64, u64>)
 
 #[test]
 fn a_process_and_its_children() {
-    let Some(lab) = Lab::with_bpf() else { return };
+    let Some(lab) = Lab::beside() else { return };
     let target = lab.cc("target", &[]);
     let wait = "while [ ! -e go ]; do sleep 0.01; done";
     let family = format!("{wait}; {target} spin 1009 & echo $! 1009; {target} spin 1013 & echo $! 1013; wait");
@@ -84,7 +84,7 @@ fn a_process_and_its_children() {
 
 #[test]
 fn one_thread_of_three() {
-    let Some(lab) = Lab::with_bpf() else { return };
+    let Some(lab) = Lab::beside() else { return };
     let (program, threads) = start_threads(&lab, &["1009", "1013", "1019"]);
     let (&tid, &n) = threads.iter().nth(1).expect("second thread");
     let recorder = lab.attach("t.tape", &["-t", &tid.to_string()]);
@@ -99,7 +99,7 @@ fn one_thread_of_three() {
 
 #[test]
 fn every_thread_of_a_process() {
-    let Some(lab) = Lab::with_bpf() else { return };
+    let Some(lab) = Lab::beside() else { return };
     // threads that are there, attached to
     let counts = ["1009", "1013", "1019", "1021", "1031"];
     let (program, threads) = start_threads(&lab, &counts);
@@ -121,7 +121,7 @@ fn every_thread_of_a_process() {
 
 #[test]
 fn children_are_left_out_with_no_inherit() {
-    let Some(lab) = Lab::with_bpf() else { return };
+    let Some(lab) = Lab::beside() else { return };
     let target = lab.cc("target", &[]);
     let text = format!("{target} spin 1009; exec {target} spin 1013");
     for (options, n) in [(&[][..], 1009 + 1013), (&["--no-inherit"], 1013)] {
@@ -132,7 +132,7 @@ fn children_are_left_out_with_no_inherit() {
 
 #[test]
 fn who_runs_below_a_process_is_left_out_and_told_or_recorded_with_tree() {
-    let Some(lab) = Lab::with_bpf() else { return };
+    let Some(lab) = Lab::beside() else { return };
     let target = lab.cc("target", &[]);
     // a worker that was there before the recording, and its child
     let text = format!("(while [ ! -e go ]; do sleep 0.02; done; {target} spin 1009; exec {target} spin 1013) & wait");
@@ -235,7 +235,7 @@ fn the_whole_machine_but_not_the_recorder() {
 
 #[test]
 fn selected_calls() {
-    let Some(lab) = Lab::with_bpf() else { return };
+    let Some(lab) = Lab::beside() else { return };
     fs::write(lab.path("file"), "some bytes").expect("write");
     let command = ["head", "-n", "1", "file"];
     let truth = strace::count(&lab, &command);
@@ -268,7 +268,7 @@ fn selected_calls() {
 
 #[test]
 fn a_tape_begins_when_everything_counts() {
-    let Some(lab) = Lab::with_bpf() else { return };
+    let Some(lab) = Lab::beside() else { return };
     let target = lab.cc("target", &[]);
     for option in ["-p", "-t"] {
         // enough calls for some seconds, without a pause: it is in a call, not asleep in one, when the recording begins
@@ -298,7 +298,7 @@ fn a_tape_begins_when_everything_counts() {
 
 #[test]
 fn for_a_time() {
-    let Some(lab) = Lab::with_bpf() else { return };
+    let Some(lab) = Lab::beside() else { return };
     let text = "echo $$ > started; sleep 1; touch late; exit 7";
     lab.record("t.tape", &["--for", "300ms"], &["sh", "-c", text]).expect(7);
     // it went on, untraced, and was waited for
@@ -346,7 +346,7 @@ fn up_to_a_size_and_after_a_delay() {
 
 #[test]
 fn what_record_writes_and_returns() {
-    let Some(lab) = Lab::with_bpf() else { return };
+    let Some(lab) = Lab::beside() else { return };
     lab.record("t.tape", &[], &["true"]).expect(0);
     let older = fs::read(lab.path("t.tape")).expect("tape");
     // readable for its owner only, whatever the umask

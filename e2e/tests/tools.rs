@@ -48,7 +48,7 @@ fn words(text: &str) -> Vec<Vec<String>> {
 
 #[test]
 fn lines_are_those_of_bpftrace() {
-    let Some(lab) = Lab::with_bpf() else { return };
+    let Some(lab) = Lab::beside() else { return };
     if !has("bpftrace") {
         return;
     }

@@ -308,7 +308,7 @@ fn lost(lab: &Lab) -> u64 {
 
 #[test]
 fn what_a_filter_leaves_out_is_not_lost() {
-    let Some(lab) = Lab::with_bpf() else { return };
+    let Some(lab) = Lab::beside() else { return };
     let program = lab.cc("itimers", &[]);
     let only = "timer:itimer_state/value_sec==1500/";
     let run = lab.record("t.tape", &["-e", only, "-m", "1", "-g"], &[&program, "100003"]).expect(0);
@@ -328,7 +328,7 @@ fn what_a_filter_leaves_out_is_not_lost() {
 
 #[test]
 fn what_finds_no_room_is_counted() {
-    let Some(lab) = Lab::with_bpf() else { return };
+    let Some(lab) = Lab::beside() else { return };
     let program = lab.cc("itimers", &[]);
     let count = "100003";
     let run = lab.record("t.tape", &["-e", ITIMER, "-m", "1"], &[&program, count]).expect(0);
@@ -342,7 +342,7 @@ fn what_finds_no_room_is_counted() {
 
 #[test]
 fn what_cannot_be_recorded_is_said() {
-    let Some(lab) = Lab::with_bpf() else { return };
+    let Some(lab) = Lab::beside() else { return };
     let said = |options: &[&str], code: i32| lab.record("t.tape", options, &["true"]).expect(code).stderr;
     assert!(said(&["-e", "timer:itimer_stat"], 2).contains("did you mean timer:itimer_state?"));
     assert!(said(&["-e", "timr:itimer_state"], 2).contains("did you mean timer:itimer_state?"));

@@ -57,7 +57,7 @@ fn rows(lab: &Lab, options: &[&str]) -> BTreeMap<Key, Value> {
 
 #[test]
 fn messages_and_bytes_are_those_of_the_programs() {
-    let Some(lab) = Lab::with_bpf() else { return };
+    let Some(lab) = Lab::beside() else { return };
     let program = lab.cc("udp", &[]);
     lab.record("t.tape", &[], &[&program, "log"]).expect(0);
     lab.assert_whole("t.tape");
@@ -99,7 +99,7 @@ os._exit(0)";
 
 #[test]
 fn an_older_socket_did_at_least_what_was_seen() {
-    let Some(lab) = Lab::with_bpf() else { return };
+    let Some(lab) = Lab::beside() else { return };
     let mut server = Background::start(lab.command("python3").args(["-c", ECHO]));
     let port: u16 = lab.until_file("port").parse().expect("a port");
     let record = lab.attach("t.tape", &["-p", &server.pid_text()]);

@@ -21,7 +21,7 @@ fn hex(value: i64) -> Value {
 
 #[test]
 fn arguments_are_the_programs() {
-    let Some(lab) = Lab::with_bpf() else { return };
+    let Some(lab) = Lab::beside() else { return };
     let program = lab.cc("usdt", &[]);
     assert_eq!(run(&mut lab.command(&program)).expect(0).text().trim(), "0", "nobody listens");
     let option = format!("{program}:forms:*");
@@ -61,7 +61,7 @@ fn arguments_are_the_programs() {
 
 #[test]
 fn listed_arguments_have_names_and_text() {
-    let Some(lab) = Lab::with_bpf() else { return };
+    let Some(lab) = Lab::beside() else { return };
     let program = lab.cc("usdt", &[]);
     let option = format!("usdt:{program}:texts(text=string,number=int,nothing=string)");
     // somebody else's are not recorded
@@ -85,7 +85,7 @@ fn listed_arguments_have_names_and_text() {
 /// The same passes by bpftrace, which reads registers and the stack alike.
 #[test]
 fn bpftrace_sees_the_same() {
-    let Some(lab) = Lab::with_bpf() else { return };
+    let Some(lab) = Lab::beside() else { return };
     if !systape_e2e::disk::has("bpftrace") {
         return;
     }
@@ -124,7 +124,7 @@ fn bpftrace_sees_the_same() {
 /// Probes that others wrote: of the C++ library, and of Python, which guards them.
 #[test]
 fn libraries_have_them() {
-    let Some(lab) = Lab::with_bpf() else { return };
+    let Some(lab) = Lab::beside() else { return };
     let has = |file: &str, name: &str| {
         let notes = run(lab.command("readelf").args(["-n", file]));
         notes.stdout.windows(name.len()).any(|part| part == name.as_bytes())
@@ -149,7 +149,7 @@ fn libraries_have_them() {
 
 #[test]
 fn what_is_not_there_is_said() {
-    let Some(lab) = Lab::with_bpf() else { return };
+    let Some(lab) = Lab::beside() else { return };
     let program = lab.cc("usdt", &[]);
     let says = |option: &str| lab.record("t.tape", &["--usdt", option], &["true"]).expect(2).stderr;
     assert!(says(&format!("{program}:forms:register")).contains("the nearest are forms:registers"));
