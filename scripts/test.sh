@@ -15,7 +15,7 @@ target=$(realpath -m "${CARGO_TARGET_DIR:-target}")
 # what failed beside others and passed alone, over all runs: a line each with the day and the commit
 flaky=$target/flaky.txt
 
-log=$(mktemp) as_root=
+log=$(mktemp)
 trap 'rm -f "$log"' EXIT
 
 # again LOG: each test of systape-e2e that failed there once more, alone. Whoever shares the machine takes the time of a recorder, and no
@@ -24,10 +24,10 @@ again() {
     local binary='' name='' count=0 bad=0
     while read -r binary name; do
         count=$((count + 1))
-        if [ "$name" = '?' ] || [ "$count" -gt 5 ]; then
+        if [ "$name" = '?' ] || ! grep -q ' e2e/tests/' "$binary.d" || [ "$count" -gt 5 ]; then
             echo "test: FAILED $binary $name" >&2
             bad=1
-        elif (cd e2e && $as_root "$binary" --exact "$name"); then
+        elif (cd e2e && "$binary" --exact "$name"); then
             echo "test: FLAKY $name failed beside others and passes alone" >&2
             echo "$(date -u +%F) $(git rev-parse --short HEAD 2>/dev/null || echo '?') $(basename "${binary%-*}")::$name" >>"$flaky"
         else
@@ -38,11 +38,18 @@ again() {
     [ "$count" -gt 0 ] && [ "$bad" = 0 ]
 }
 
-# failures LOG: program and test that failed; ? = it did not come to say which
+# failures LOG: program and test that failed; ? = it did not come to say which, or it is no program of ours
 failures() {
-    awk '/^     Running / { binary = $2; named = 0 }
-        /^test .* \.\.\. FAILED$/ { print binary, $2; named = 1 }
-        /^test: ended with / && !named { print binary, "?" }' "$1"
+    awk -v here="$PWD" '
+        function tell() { if (named != failed) print binary, "?" }
+        /^     Running .*\(.*\)$/ { tell(); binary = $0; sub(/^.*\(/, "", binary); sub(/\)$/, "", binary)
+            if (binary !~ /^\//) binary = here "/" binary
+            named = failed = 0 }
+        /^   Doc-tests / { tell(); binary = "doc"; named = failed = 0 }
+        /^test .* \.\.\. FAILED$/ { print binary, $2; named = 1; failed = 1 }
+        /^error: test failed|^error: doctest failed/ { failed = 1 }
+        /^error: could not|^error: process didn/ { print "cargo", "?" }
+        END { tell() }' "$1"
 }
 
 # Tests that ask many thousand questions in their own process: without optimization they take ten minutes instead of two.
@@ -63,44 +70,22 @@ unit() {
     return "$failed"
 }
 
-# Programs of tests that run beside each other: a test that bears no other beside it waits (Lab::with_bpf in e2e/src/lab.rs).
-BESIDE=4
-
-# one [as-root.sh] PROGRAM: what a program of tests says, at once when it is over
-one() {
-    local out status=0
-    out=$(mktemp)
-    (cd e2e && exec "$@") >"$out" 2>&1 || status=$?
-    {
-        flock 9
-        {
-            printf '     Running %s\n' "${@: -1}"
-            cat "$out"
-            [ "$status" = 0 ] || printf 'test: ended with %s\n' "$status"
-        } | tee -a "$log"
-    } 9>>"$log"
-    rm -f "$out"
-    return "$status"
-}
-
-# black boxes: record and analyze as users have them
+# black boxes: record and analyze as users have them. Tests that bear others beside them run so, most of their time is waiting; the others
+# are alone (Lab::with_bpf in e2e/src/lab.rs)
 e2e() {
+    local triple beside=(-- --test-threads 4)
     release || return 1
-    if [ "$(id -u)" != 0 ]; then
-        if ! command -v sudo >/dev/null || ! { [ -t 0 ] || sudo -n true 2>/dev/null; }; then
-            echo >&2
-            echo "test: SKIPPED package systape-e2e: its tests load BPF programs, which needs root, and there is no sudo." >&2
-            echo "test: run 'make test' as root for all of it." >&2
-            return 0
-        fi
-        export SYSTAPE_REQUIRE_BPF=1
-        as_root=$PWD/scripts/as-root.sh
+    if [ "$(id -u)" = 0 ]; then
+        cargo test -p systape-e2e --no-fail-fast "$@" "${beside[@]}" 2>&1 | tee "$log" || again "$log"
+    elif command -v sudo >/dev/null && { [ -t 0 ] || sudo -n true 2>/dev/null; }; then
+        triple=$(rustc -vV | sed -n 's/^host: //p' | tr 'a-z-' 'A-Z_')
+        env "CARGO_TARGET_${triple}_RUNNER=$PWD/scripts/as-root.sh" SYSTAPE_REQUIRE_BPF=1 \
+            cargo test -p systape-e2e --no-fail-fast "$@" "${beside[@]}"
+    else
+        echo >&2
+        echo "test: SKIPPED package systape-e2e: its tests load BPF programs, which needs root, and there is no sudo." >&2
+        echo "test: run 'make test' as root for all of it." >&2
     fi
-    cargo test -p systape-e2e --no-run || return 1
-    export log as_root
-    export -f one
-    cargo test -p systape-e2e --no-run 2>&1 | sed -n "s|^  Executable .*(\(.*\))$|\1|p" | sed "s|^[^/]|$PWD/&|" |
-        xargs -P "$BESIDE" -I{} bash -c 'one $as_root "$1"' one {} || again "$log"
 }
 
 failed=0
@@ -110,7 +95,7 @@ if [ "$what" != e2e ]; then
 fi
 began=$SECONDS
 if [ "$what" != unit ]; then
-    e2e || failed=1
+    e2e "$@" || failed=1
     echo "test: tests that record: $((SECONDS - began)) s"
 fi
 exit $failed

@@ -31,7 +31,7 @@ fn a_command_a_user_a_name_a_cpu_a_cgroup_and_all() {
     let Some(lab) = Lab::with_bpf() else { return };
     let program = lab.cc("passes", &[]);
     fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).expect("chmod");
-    let group = format!("systape-e2e-{}", std::process::id());
+    let group = format!("systape-probe-{}", std::process::id());
     let cgroup = Cgroup::new(&group).expect("cgroup v2 is mounted");
     let home = Path::new(cgroup.dir()).parent().expect("mount").to_str().expect("UTF-8").to_owned();
     let as_nobody = NOBODY.join(" ");

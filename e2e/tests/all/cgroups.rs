@@ -52,7 +52,7 @@ fn enter(dir: &str) -> String {
 }
 
 fn has_names(lab: &Lab, mount: &Path) {
-    let own = format!("/systape-e2e-{}", std::process::id());
+    let own = format!("/systape-cgroups-{}", std::process::id());
     for path in [
         own.clone(),
         format!("{own}.slice/one.service"),

@@ -161,7 +161,7 @@ fn a_user_a_name_a_cpu_a_cgroup() {
     let Some(lab) = Lab::with_bpf() else { return };
     let target = lab.cc("target", &[]);
     fs::set_permissions(&target, fs::Permissions::from_mode(0o755)).expect("chmod");
-    let group = format!("systape-e2e-{}", std::process::id());
+    let group = format!("systape-targets-{}", std::process::id());
     let parent = Cgroup::new(&group).expect("cgroup v2 is mounted");
     let child = Cgroup::new(&format!("{group}/below")).expect("cgroup v2");
     let join = |dir: &str| format!("echo 0 > {dir}/cgroup.procs");
