@@ -62,7 +62,7 @@ test-fleet: ## the questions of docs/fleet.md asked of Spark and DuckDB, beside 
 	$(CARGO) build --release -p systape-analyzer -p systape-benches
 	@scripts/sql.sh fleet
 
-cross: ## type-check analyze for arm64: Linux and macOS
+cross: ## type-check analyze for arm64 (Linux and macOS), and the crates that read tapes for WebAssembly
 	@scripts/cross.sh
 
 check: ## formatting, shell syntax, generated code

@@ -4,7 +4,7 @@ pub(crate) mod view;
 
 use std::path::{Path, PathBuf};
 
-use anyhow::{Result, bail};
+use anyhow::{Context as _, Result, bail};
 use clap::ArgMatches;
 use systape_abi::Selection;
 
@@ -251,7 +251,7 @@ fn filters(view: &View, args: &Args) -> Result<Filters> {
     }
     Ok(Filters {
         longer_than: match &args.duration {
-            Some(text) => Some(timespec::duration(text, 1_000_000).map_err(|e| e.context("--duration"))?),
+            Some(text) => Some(timespec::duration(text, 1_000_000).context("--duration")?),
             None => None,
         },
         selection,

@@ -1,6 +1,7 @@
 //! What every storey uses: tapes and their files, output, messages.
 
 pub mod arriving;
+pub mod bad_usage;
 pub mod debuginfod;
 #[cfg(target_os = "linux")]
 pub mod fetcher;
