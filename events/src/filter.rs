@@ -276,7 +276,7 @@ impl<'a> Scope<'a> {
 
     /// Whether the segment may have an event of a process that passes, by the index.
     #[inline]
-    pub fn may_be_of(&self, info: &SegmentInfo) -> bool {
+    pub(crate) fn may_be_of(&self, info: &SegmentInfo) -> bool {
         self.pids.is_empty() || self.pids.iter().any(|pid| info.may_contain_pid(*pid))
     }
 

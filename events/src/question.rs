@@ -11,6 +11,7 @@ use crate::values::clock::Clock;
 
 /// The tape, the filters, and the known losses.
 #[derive(Debug)]
+#[non_exhaustive]
 pub struct Question<'a> {
     /// The tape.
     pub tape: &'a Tape,

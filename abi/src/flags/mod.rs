@@ -27,6 +27,7 @@ pub(crate) use time::*;
 
 /// The names of the values one argument takes.
 #[derive(Debug)]
+#[non_exhaustive]
 pub struct FlagSet {
     /// `(value, name)`. Names of several bits come before those of their parts; the first name of a value wins.
     pub bits: &'static [(u64, &'static str)],

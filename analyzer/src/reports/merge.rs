@@ -80,7 +80,7 @@ fn run(config: &Config, paths: &[PathBuf], new: Option<&mut NewFile>, out: &mut 
     let written = |file: &std::fs::File| {
         let (out, merged) = merge(&all, BufWriter::new(file)).map_err(|refused| match refused {
             Refused::Tape(at, why) => anyhow!("{}: {why}", named(at)),
-            Refused::Failed(error) => error.into(),
+            failed => failed.into(),
         })?;
         sync(out)?;
         Ok(Repaired { holes: Holes::default(), segments: merged.segments, reason: String::new() })

@@ -19,7 +19,7 @@ const PIECE: usize = 256 << 10;
 /// Bytes of a run that are read at a time.
 const LOOK: usize = 32 << 10;
 /// Most runs that are merged at a time: each has a buffer.
-pub const MOST_RUNS: usize = 64;
+pub(crate) const MOST_RUNS: usize = 64;
 
 /// The file of this process.
 static STORE: OnceLock<Store> = OnceLock::new();
@@ -175,8 +175,8 @@ impl Store {
     }
 
     /// Makes the file of a test.
-    #[cfg(any(test, feature = "exercise"))]
-    pub fn of_test(limit: usize) -> Self {
+    #[cfg(test)]
+    pub(crate) fn of_test(limit: usize) -> Self {
         Self::new(tempfile::tempfile(), limit)
     }
 

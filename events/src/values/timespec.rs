@@ -48,7 +48,7 @@ pub enum TimeError {
         /// The whole range.
         text: String,
         /// What is wrong with the end.
-        source: Box<TimeError>,
+        source: Box<Self>,
     },
     /// A range has more than two ends.
     #[error("--time '{0}': give FROM,TO")]
@@ -70,6 +70,7 @@ pub struct NotCpus(pub String);
 
 /// One end of a `--time` range, not yet placed on a tape.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Edge {
     /// ns since the tape's start; negative: before it.
     Offset(i64),
