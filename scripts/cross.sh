@@ -9,7 +9,7 @@ cd "$(dirname "$0")/.."
 checks=(
     "aarch64-unknown-linux-gnu systape-analyzer"
     "aarch64-apple-darwin systape-analyzer"
-    "wasm32-wasip1 systape-abi systape-format systape-events"
+    "wasm32-wasip1 systape-abi systape-format systape-events systape-answers"
 )
 targets=("${checks[@]%% *}")
 if ! command -v rustup >/dev/null || ! rustup target add "${targets[@]}" 2>/dev/null; then

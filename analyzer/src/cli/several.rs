@@ -20,8 +20,9 @@ use crate::reports::named::TAPES;
 use systape_answers::render::label::{Head, LabelledLines};
 use systape_answers::render::out::Out;
 use systape_answers::values::bad_usage::BadUsage;
+use systape_answers::values::new_file::NewFile;
 use systape_answers::values::open::open;
-use systape_answers::values::output::{self, NewFile, line};
+use systape_answers::values::output::{self, line};
 use systape_answers::values::say::{Verdict, complain};
 use systape_answers::values::spool;
 
