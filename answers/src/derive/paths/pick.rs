@@ -25,7 +25,7 @@ use systape_events::question::Question;
 const REDACTED: &[u8] = b"<redacted";
 
 /// Whether a call has an argument that may name a file.
-pub fn may_be_on(info: &CallInfo) -> bool {
+pub(crate) fn may_be_on(info: &CallInfo) -> bool {
     info.args.iter().any(|arg| matches!(arg.kind, ArgKind::Path | ArgKind::Fd | ArgKind::DirFd))
 }
 

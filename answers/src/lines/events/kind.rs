@@ -91,7 +91,7 @@ impl Kind {
     }
 
     /// The kind of a signal event.
-    pub fn of_signal(kind: SignalKind) -> Self {
+    pub(crate) fn of_signal(kind: SignalKind) -> Self {
         match kind {
             SignalKind::Generate => Self::Generate,
             SignalKind::Deliver => Self::Deliver,
