@@ -1,10 +1,17 @@
 #!/usr/bin/env bash
-# Type-checks `analyze` for machines that it is not built on: Linux and macOS on arm64. No C is compiled for them: a compiler that writes
-# empty objects stands in, so no other system's headers are needed, and Rust alone is checked.
+# Type-checks for machines that nothing is built on: `analyze` for Linux and macOS on arm64, the crates that read tapes for WebAssembly.
+# No C is compiled for them: a compiler that writes empty objects stands in, so no other system's headers are needed, and Rust alone is
+# checked.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-targets=(aarch64-unknown-linux-gnu aarch64-apple-darwin)
+# target and packages
+checks=(
+    "aarch64-unknown-linux-gnu systape-analyzer"
+    "aarch64-apple-darwin systape-analyzer"
+    "wasm32-wasip1 systape-abi systape-format systape-events systape-answers"
+)
+targets=("${checks[@]%% *}")
 if ! command -v rustup >/dev/null || ! rustup target add "${targets[@]}" 2>/dev/null; then
     echo "cross: SKIPPED: rustup has no ${targets[*]} here" >&2
     exit 0
@@ -24,7 +31,9 @@ for a; do case $a in *.a) : >"$a" ;; esac; done
 END
 chmod +x "$stub/cc" "$stub/ar"
 export CC=$stub/cc CXX=$stub/cc AR=$stub/ar CARGO_TARGET_DIR=${CARGO_TARGET_DIR:-target}/cross
-for target in "${targets[@]}"; do
-    echo "cross: $target"
-    RUSTFLAGS="-D warnings" cargo check --quiet -p systape-analyzer --target "$target"
+for check in "${checks[@]}"; do
+    echo "cross: $check"
+    read -r target packages <<<"$check"
+    # shellcheck disable=SC2086
+    RUSTFLAGS="-D warnings" cargo check --quiet -p ${packages// / -p } --target "$target"
 done

@@ -77,6 +77,7 @@ pub enum Made {
 
 /// What a call does with the socket that it names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum SocketUse {
     /// A call that makes the socket.
     Makes,
@@ -95,6 +96,7 @@ pub fn is_accept(name: &str) -> bool {
 
 /// Facts about the descriptors of a call, looked up once.
 #[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
 pub struct Descriptors {
     desc: Option<&'static SyscallDesc>,
     effect: Effect,

@@ -2,7 +2,7 @@
 //!
 //! Pure data and pure functions: no file is read and no syscall is made, so a tape of any supported ABI is printed the same on any
 //! host, macOS included. Nothing here follows the host's own architecture: constants that differ between x86 and arm64 are written
-//! out per ABI, and only values that are equal on both come from `linux-raw-sys` (which otherwise follows the compile target).
+//! out per ABI. Tables are part of the source, and tests compare them with the crates `syscalls` and `linux-raw-sys`.
 //!
 //! - [`name`], [`number`], [`display_name`], [`all`]: numbers and names per [`Abi`]
 //! - [`describe`]: the arguments of a call, what its return value is and what it does to kernel state
@@ -12,6 +12,8 @@
 //! - [`captured_class`]: what captured memory tells of somebody
 //! - [`Selection`]: the `-e` expressions of `record` and `analyze`
 //! - [`nearest`]: what a misspelt name may be meant to be
+//!
+//! What stays the same between versions: [the crates](https://github.com/systape/systape/blob/main/docs/crates.md).
 //!
 //! Reading memory of the traced process, keeping fd tables and laying out lines are left to the recorder and the analyzer.
 
@@ -25,12 +27,15 @@ mod flags;
 mod iouring;
 mod names;
 mod near;
+#[rustfmt::skip]
+mod numbers;
 mod plain;
 mod private;
 pub mod rest;
 mod select;
 pub mod si_code;
 mod signal;
+#[expect(missing_docs, reason = "the kernel's names")]
 pub mod signo;
 mod struct_text;
 #[expect(missing_docs, reason = "the kernel's names")]

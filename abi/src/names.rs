@@ -1,13 +1,13 @@
 //! Numbers and names, per ABI.
 //!
-//! The tables come from the `syscalls` crate and are corrected here where it lists calls an ABI does not have. They are turned into
-//! arrays once, because a lookup happens for every event of a tape.
+//! The lists of `numbers` are turned into arrays once, because a lookup happens for every event of a tape.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
 use crate::Abi;
+use crate::numbers::{AARCH64, I386, X86_64};
 
 /// The bit that marks x32 numbers (`__X32_SYSCALL_BIT`, arch/x86/include/uapi/asm/unistd.h).
 pub(crate) const X32_BIT: u32 = 0x4000_0000;
@@ -51,46 +51,23 @@ impl Table {
     }
 }
 
-/// The entries of one table of the `syscalls` crate. Asked number by number, because `Sysno::iter` of 0.8.1 leaves out the last one;
-/// and `break` of i386 is named `r#break` there.
-macro_rules! entries {
-    ($arch:ident) => {
-        (0..=syscalls::$arch::Sysno::last().id() as u32).filter_map(|nr| {
-            let name = syscalls::$arch::Sysno::new(nr as usize)?.name();
-            Some((nr, name.strip_prefix("r#").unwrap_or(name)))
-        })
-    };
-}
-
-fn x86_64_entries() -> impl Iterator<Item = (u32, &'static str)> {
-    entries!(x86_64)
-}
-
 fn x32_entries() -> impl Iterator<Item = (u32, &'static str)> {
-    let common = x86_64_entries().filter(|(_, name)| !X32_NAMES.contains(name) && !NOT_X32.contains(name));
+    let common = X86_64.iter().copied().filter(|(_, name)| !X32_NAMES.contains(name) && !NOT_X32.contains(name));
     common.chain(X32_ONLY.zip(X32_NAMES))
-}
-
-fn aarch64_entries() -> impl Iterator<Item = (u32, &'static str)> {
-    entries!(aarch64)
-        // the time64 calls are for 32-bit ABIs only (include/uapi/asm-generic/unistd.h, `__BITS_PER_LONG == 32`)
-        .filter(|(nr, _)| !(403..=423).contains(nr))
-        // named __NR_newfstatat by the same header on 64-bit ABIs
-        .map(|(nr, name)| (nr, if name == "fstatat" { "newfstatat" } else { name }))
 }
 
 /// The table of `abi`, without the x32 bit in its numbers.
 fn table(abi: Abi) -> Option<&'static Table> {
-    static X86_64: LazyLock<Table> = LazyLock::new(|| Table::new(x86_64_entries()));
-    static I386: LazyLock<Table> = LazyLock::new(|| Table::new(entries!(x86)));
-    static X32: LazyLock<Table> = LazyLock::new(|| Table::new(x32_entries()));
-    static AARCH64: LazyLock<Table> = LazyLock::new(|| Table::new(aarch64_entries()));
+    static OF_X86_64: LazyLock<Table> = LazyLock::new(|| Table::new(X86_64.iter().copied()));
+    static OF_I386: LazyLock<Table> = LazyLock::new(|| Table::new(I386.iter().copied()));
+    static OF_X32: LazyLock<Table> = LazyLock::new(|| Table::new(x32_entries()));
+    static OF_AARCH64: LazyLock<Table> = LazyLock::new(|| Table::new(AARCH64.iter().copied()));
     match abi {
         Abi::Unknown => None,
-        Abi::X86_64 => Some(&X86_64),
-        Abi::I386 => Some(&I386),
-        Abi::X32 => Some(&X32),
-        Abi::Aarch64 => Some(&AARCH64),
+        Abi::X86_64 => Some(&OF_X86_64),
+        Abi::I386 => Some(&OF_I386),
+        Abi::X32 => Some(&OF_X32),
+        Abi::Aarch64 => Some(&OF_AARCH64),
     }
 }
 

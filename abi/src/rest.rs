@@ -45,6 +45,7 @@ const WAITS_FOR_OTHERS: &[&str] = &[
 
 /// Kind of a call in which a thread waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Waits {
     /// A call that waits for work.
     Call,
@@ -59,7 +60,7 @@ pub fn for_work(name: &str) -> Option<Waits> {
 }
 
 /// Whether the call `name` waits for work, or for what others do, whatever it is on.
-pub fn for_anything(name: &str) -> bool {
+pub(crate) fn for_anything(name: &str) -> bool {
     WAITS.contains(&name) || WAITS_FOR_OTHERS.contains(&name)
 }
 

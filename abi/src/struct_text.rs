@@ -6,7 +6,11 @@
 use std::fmt::Write as _;
 
 use crate::flags::{CLD, EPOLL, FILE_TYPE, POLL, PTRACE_EVENT, SA, STATX, STATX_ATTR};
+use crate::uapi::compared;
 use crate::{Abi, FlagSet, FlagStyle, Struct, signal_name};
+
+/// `si_code` of a child that ended by itself.
+const CLD_EXITED: i64 = compared!(general::CLD_EXITED = 1);
 
 /// Writes a descriptor, with the name of its file if that is known.
 pub type FdText<'a> = dyn FnMut(&mut String, i32) + 'a;
@@ -230,7 +234,7 @@ impl StructBytes<'_> {
         names(out, &CLD, code as u32);
         let status = int(from + 8)?;
         let _ = write!(out, ", si_pid={}, si_uid={}, si_status=", int(from)?, int(from + 4)? as u32);
-        let exited = code == i64::from(linux_raw_sys::general::CLD_EXITED);
+        let exited = code == CLD_EXITED;
         let _ = if exited { write!(out, "{status}}}") } else { write!(out, "{}}}", signal_name(status as u32)) };
         Some(())
     }

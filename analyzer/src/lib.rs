@@ -15,10 +15,6 @@
 //! the recorder and `systape-format`.
 
 #![warn(clippy::missing_errors_doc, clippy::print_stderr, clippy::print_stdout)]
-#![cfg_attr(
-    not(feature = "exercise"),
-    allow(unreachable_pub, dead_code, reason = "some items are for tests and benches alone")
-)]
 
 mod asked;
 mod cli;
@@ -32,7 +28,7 @@ pub use systape_answers::derive::stacks::debug_files::READER;
 pub use systape_answers::values::{debuginfod::FETCHER, fetcher::run_fetcher};
 
 /// What tests and benches use besides; nothing else may.
-#[cfg(feature = "exercise")]
+#[doc(hidden)]
 pub mod exercise {
     pub use crate::asked::config::Config;
     pub use crate::asked::config::view::{COMMON, Operands, Part, Rows, View};

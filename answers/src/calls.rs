@@ -1,7 +1,6 @@
 //! Calls of a tape by keys: those that it stores and those that it only counts, with what may be missing.
 
-use anyhow::Result;
-use systape_events::filter::Filters;
+use systape_events::filter::{Filters, ScopeError};
 use systape_events::group::by::GroupKey;
 use systape_events::question::Question;
 use systape_format::model::Family;
@@ -18,6 +17,7 @@ const MOST_TOLD: usize = 10;
 
 /// Numbers of calls by keys.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct CallCounts {
     /// A row for all calls with the same keys, the most time first.
     pub rows: Vec<CallCount>,
@@ -27,6 +27,7 @@ pub struct CallCounts {
 
 /// The number of calls with the same keys.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct CallCount {
     /// The value of each key as text, in the order in which they were asked for; `?`: not known, `-`: none.
     pub keys: Vec<String>,
@@ -40,8 +41,8 @@ impl CallCounts {
     /// The calls of `tape` that pass `filters`, added up by the keys `by`.
     ///
     /// # Errors
-    /// The tape does not know the real time, or the users, that the filters ask for.
-    pub fn of(tape: &Tape, filters: &Filters, by: &[GroupKey]) -> Result<Self> {
+    /// The tape does not know the real time, users or cgroups that the filters ask for.
+    pub fn of(tape: &Tape, filters: &Filters, by: &[GroupKey]) -> Result<Self, ScopeError> {
         let mut question = Question::new(filters, tape, &[Family::Syscall])?;
         let plan = Plan::by(by).naming(tape.session());
         let (sums, knowledge, coverage) = collect(tape, &question.scope, &question.book, &plan);

@@ -22,6 +22,9 @@
 //! # }
 //! ```
 //!
+//! Module [`calls`] is made for other programs; the rest is what `analyze` is made of, and changes with it:
+//! [the crates](https://github.com/systape/systape/blob/main/docs/crates.md).
+//!
 //! Folders are storeys, and imports only point down (analyzer/tests/storeys.rs). Nothing of the machine that it runs on is looked at.
 
 #![warn(clippy::missing_errors_doc, clippy::print_stderr, clippy::print_stdout)]

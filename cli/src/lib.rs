@@ -1,11 +1,14 @@
 //! What the command lines of both programs have in common: man pages and completions ([`Generate`]), and why a command line is not
 //! followed ([`Stop`]), how options take their values ([`Options`]), sizes ([`size`]), what a running `record` is asked and answers
 //! ([`control`]), and how it holds the tape that it writes ([`held`]). What there is to type is each program's own.
+//!
+//! Any version may change it: [the crates](https://github.com/systape/systape/blob/main/docs/crates.md).
 
 #![warn(clippy::missing_errors_doc, clippy::print_stderr, clippy::print_stdout)]
 
 pub mod control;
 mod generate;
+#[cfg(unix)]
 pub mod held;
 mod options;
 mod shell;

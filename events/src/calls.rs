@@ -22,6 +22,7 @@ pub fn recorded(session: &Session) -> Option<Selection> {
 
 /// One argument of a call.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct ArgInfo {
     /// Name of the argument, `dfd`.
     pub name: String,
@@ -33,6 +34,7 @@ pub struct ArgInfo {
 
 /// One syscall.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct CallInfo {
     /// The call.
     pub call: Call,

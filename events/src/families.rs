@@ -1,6 +1,5 @@
 //! Other events than syscalls: whether a tape has them, and reading them segment by segment.
 
-use anyhow::{Result, bail};
 use systape_format::model::{Family, LeftOut, Session};
 use systape_format::reader::Tape;
 
@@ -40,15 +39,27 @@ pub fn instead(tape: &Tape, family: Family) -> String {
     why_left_out(tape.session(), family).unwrap_or_else(|| format!("this tape holds {}", names(tape).join(", ")))
 }
 
+/// A question is about events of a family of which the tape has none.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{what} were not recorded{}: {instead}", if *family == Family::Sample { " (record -F 99)" } else { "" })]
+#[non_exhaustive]
+pub struct NotRecorded {
+    /// The subject of the report, in the plural.
+    pub what: String,
+    /// The family of its events.
+    pub family: Family,
+    /// Why there are none, or what there is instead, in words.
+    pub instead: String,
+}
+
 /// Refuses a report about `family` when the tape has none of it, because an empty answer would look like "nothing
 /// happened". `what` names the subject of the report, in the plural.
 ///
 /// # Errors
 /// The tape has none; why, in words.
-pub fn require(tape: &Tape, family: Family, what: &str) -> Result<()> {
+pub fn require(tape: &Tape, family: Family, what: &str) -> Result<(), NotRecorded> {
     if recorded(tape, family) == Some(false) {
-        let how = if family == Family::Sample { " (record -F 99)" } else { "" };
-        bail!("{what} were not recorded{how}: {}", instead(tape, family));
+        return Err(NotRecorded { what: what.to_owned(), family, instead: instead(tape, family) });
     }
     Ok(())
 }

@@ -4,7 +4,6 @@
 //! clock's, user names are numbers, cgroups are ids. [`SegmentFilter`] is a scope bound to one segment: tasks and calls are decided
 //! once each, so a row costs two table look-ups.
 
-use anyhow::{Context as _, Result, bail};
 use rustc_hash::FxHashSet;
 use systape_abi::{Abi, Effect, Selection};
 use systape_format::model::{
@@ -13,7 +12,6 @@ use systape_format::model::{
 
 use crate::in_cgroup::InCgroup;
 use crate::picked::Picked;
-use crate::values::bad_usage::BadUsage;
 use crate::values::clock::{self, Clock};
 use crate::values::glob;
 use crate::values::timespec::Edge;
@@ -95,11 +93,61 @@ pub struct Scope<'a> {
     cut_tasks: bool,
 }
 
+/// Why a tape cannot tell what [`Filters`] ask for.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ScopeError {
+    /// An end of [`Filters::time`] has no place on the tape.
+    #[error("--time")]
+    Time(#[from] UnplacedTime),
+    /// No user has that name.
+    #[error(
+        "-u {user}: the recorded machine has no such user (it has {}); a number works too, and --unit NAME chooses a unit of systemd",
+        known.join(", ")
+    )]
+    NoUser {
+        /// The name that was asked for.
+        user: String,
+        /// Names of users that there are, a few.
+        known: Vec<String>,
+    },
+    /// No cgroup is what was asked for.
+    #[error("{wanted}: {known}")]
+    NoCgroup {
+        /// What was asked for, as an option.
+        wanted: String,
+        /// What there is instead, in words.
+        known: String,
+    },
+}
+
+/// Why a time has no place on a tape: it is written in another way, or is of another day.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum UnplacedTime {
+    /// The tape does not say what the time was.
+    #[error("this tape has no clock sample, so {0} cannot be placed on it; use seconds")]
+    NoClock(&'static str),
+    /// The tape is of several days, of which not exactly one has this time of day.
+    #[error(
+        "the tape is of several days and has this time on {}: write the date too, {first} to {last}",
+        if *several { "more than one" } else { "none" }
+    )]
+    WhichDay {
+        /// More than one has it; otherwise none.
+        several: bool,
+        /// The time on the first day, as RFC 3339.
+        first: String,
+        /// The time on the last day.
+        last: String,
+    },
+}
+
 /// The time of `edge` on the tape of `session`, which ends at `end`: CLOCK_MONOTONIC ns, at the earliest and at the latest.
 ///
 /// # Errors
 /// The tape has no clock samples, or several days have this time of day.
-pub fn place(edge: Edge, session: &Session, end: u64, clock: &Clock) -> Result<(u64, u64)> {
+pub fn place(edge: Edge, session: &Session, end: u64, clock: &Clock) -> Result<(u64, u64), UnplacedTime> {
     let length = u128::from(end.saturating_sub(session.window_open));
     let ts = match edge {
         Edge::Offset(ns) => session.window_open.saturating_add_signed(ns),
@@ -110,11 +158,7 @@ pub fn place(edge: Edge, session: &Session, end: u64, clock: &Clock) -> Result<(
         Edge::Real(ns) => match clock.monotonic(ns) {
             // of a time that is not known, all that may be meant
             Some(both) => return Ok(both),
-            None => {
-                return Err(unplaced(
-                    "this tape has no clock sample, so real times cannot be placed on it; use seconds",
-                ));
-            }
+            None => return Err(UnplacedTime::NoClock("real times")),
         },
         Edge::Daytime(ns) => {
             let real = on_its_day(ns, session.window_open, end, clock)?;
@@ -124,16 +168,9 @@ pub fn place(edge: Edge, session: &Session, end: u64, clock: &Clock) -> Result<(
     Ok((ts, ts))
 }
 
-/// A time that is none of the tape's: bad usage.
-fn unplaced(why: &str) -> anyhow::Error {
-    BadUsage(why.to_owned()).into()
-}
-
 /// The time of day `daytime` on the day of a tape from `open` to `end`; where there are several, on the one on which the tape has it.
-fn on_its_day(daytime: i64, open: u64, end: u64, clock: &Clock) -> Result<i64> {
-    let Some((first, last)) = clock.days(open, end) else {
-        return Err(unplaced("this tape has no clock sample, so times of day cannot be placed on it; use seconds"));
-    };
+fn on_its_day(daytime: i64, open: u64, end: u64, clock: &Clock) -> Result<i64, UnplacedTime> {
+    let Some((first, last)) = clock.days(open, end) else { return Err(UnplacedTime::NoClock("times of day")) };
     if first == last {
         return Ok(clock::on_day(first, daytime));
     }
@@ -144,9 +181,7 @@ fn on_its_day(daytime: i64, open: u64, end: u64, clock: &Clock) -> Result<i64> {
         (Some(real), None) => Ok(real),
         (found, _) => {
             let dated = |day| clock::rfc3339(clock::Real::known(clock::on_day(day, daytime)));
-            let which = if found.is_some() { "has this time on more than one" } else { "has this time on none" };
-            let range = format!("{} to {}", dated(first), dated(last));
-            Err(unplaced(&format!("the tape is of several days and {which}: write the date too, {range}")))
+            Err(UnplacedTime::WhichDay { several: found.is_some(), first: dated(first), last: dated(last) })
         }
     }
 }
@@ -156,15 +191,20 @@ impl<'a> Scope<'a> {
     ///
     /// # Errors
     /// The tape cannot answer them: it does not know the real time, or the users, that they ask for.
-    pub fn new(filters: &'a Filters, session: &Session, end: u64, clock: impl FnOnce() -> Clock) -> Result<Self> {
+    pub fn new(
+        filters: &'a Filters,
+        session: &Session,
+        end: u64,
+        clock: impl FnOnce() -> Clock,
+    ) -> Result<Self, ScopeError> {
         let real = [filters.time.0, filters.time.1].iter().flatten().any(|edge| edge.needs_clock());
         let clock = if real { clock() } else { Clock::default() };
         let place = |edge: Edge| place(edge, session, end, &clock);
-        let from = filters.time.0.map_or(Ok((0, 0)), place).context("--time")?.0;
+        let from = filters.time.0.map_or(Ok((0, 0)), place)?.0;
         // 100% means to the end, the last event included
         let to = match filters.time.1 {
             None | Some(Edge::Part(1_000_000)) => u64::MAX,
-            Some(edge) => place(edge).context("--time")?.1,
+            Some(edge) => place(edge)?.1,
         };
         // of a cut only this is known; what is outside is there for what it tells of it
         let (from, to) = session.cut.map_or((from, to), |cut| (from.max(cut.from), to.min(cut.to)));
@@ -236,7 +276,7 @@ impl<'a> Scope<'a> {
 
     /// Whether the segment may have an event of a process that passes, by the index.
     #[inline]
-    pub fn may_be_of(&self, info: &SegmentInfo) -> bool {
+    pub(crate) fn may_be_of(&self, info: &SegmentInfo) -> bool {
         self.pids.is_empty() || self.pids.iter().any(|pid| info.may_contain_pid(*pid))
     }
 
@@ -437,7 +477,7 @@ impl SegmentFilter<'_> {
 }
 
 /// `-u` as numbers; names are resolved by the tape's users.
-fn uids(filters: &Filters, session: &Session) -> Result<Option<FxHashSet<u32>>> {
+fn uids(filters: &Filters, session: &Session) -> Result<Option<FxHashSet<u32>>, ScopeError> {
     if filters.users.is_empty() {
         return Ok(None);
     }
@@ -448,18 +488,15 @@ fn uids(filters: &Filters, session: &Session) -> Result<Option<FxHashSet<u32>>> 
         } else if let Some((uid, _)) = session.users.iter().find(|(_, name)| name == user.as_bytes()) {
             uids.insert(*uid);
         } else {
-            let names: Vec<_> = session.users.iter().take(8).map(|(_, name)| String::from_utf8_lossy(name)).collect();
-            bail!(
-                "-u {user}: the recorded machine has no such user (it has {}); a number works too, and --unit NAME chooses a unit of systemd",
-                names.join(", ")
-            );
+            let known = session.users.iter().take(8).map(|(_, name)| String::from_utf8_lossy(name).into_owned());
+            return Err(ScopeError::NoUser { user: user.clone(), known: known.collect() });
         }
     }
     Ok(Some(uids))
 }
 
 /// `-G`, `--unit`, `--container` and `--pod` as ids.
-fn cgroup_ids(filters: &Filters, session: &Session) -> Result<Option<FxHashSet<u64>>> {
+fn cgroup_ids(filters: &Filters, session: &Session) -> Result<Option<FxHashSet<u64>>, ScopeError> {
     if filters.cgroups.is_empty() {
         return Ok(None);
     }
@@ -468,7 +505,7 @@ fn cgroup_ids(filters: &Filters, session: &Session) -> Result<Option<FxHashSet<u
         let before = ids.len();
         ids.extend(session.cgroups.iter().filter(|(_, path)| wanted.has(path, session)).map(|(id, _)| *id));
         if ids.len() == before {
-            bail!("{wanted}: {}", wanted.known(session));
+            return Err(ScopeError::NoCgroup { wanted: wanted.to_string(), known: wanted.known(session) });
         }
     }
     Ok(Some(ids))

@@ -15,6 +15,7 @@ const LISTED: usize = 6;
 
 /// Which cgroups are meant, as it was typed.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum InCgroup {
     /// `-G`: this path and those below it, or a glob.
     Path(String),

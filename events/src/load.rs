@@ -27,6 +27,7 @@ pub enum FdPath<'a> {
 
 /// A decoded segment.
 #[derive(Debug)]
+#[non_exhaustive]
 pub struct Loaded {
     /// Number of the segment.
     pub number: u32,
@@ -153,6 +154,7 @@ impl<'a> Base<'a> {
 /// rows; after kill -9 only the last checkpoint has a hung call. A call that its thread ended after the checkpoint is
 /// not included.
 #[derive(Debug)]
+#[non_exhaustive]
 pub struct OpenCalls {
     /// Tasks and calls.
     pub dict: Dict,

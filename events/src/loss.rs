@@ -16,6 +16,7 @@ use crate::filter::Scope;
 
 /// An unreadable part of the tape.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Hole {
     /// Number of its segment.
     pub segment: u32,
@@ -228,7 +229,7 @@ impl Loss {
 
 /// `segment 3: its syscalls.time block cannot be read, what it holds is missing here: …`.
 pub fn miss_text(miss: &Miss) -> String {
-    let Miss { kind, number, why } = miss;
+    let Miss { kind, number, why, .. } = miss;
     let what = match kind {
         BlockKind::Checkpoint => format!("the checkpoint of chunk {number}"),
         BlockKind::Symbols => format!("block {number} of names"),
@@ -264,7 +265,7 @@ pub fn is_loss(cause: GapCause) -> bool {
 }
 
 /// Whether `gap` means that calls are missing from the tape, by loss or by request.
-pub fn leaves_out_calls(gap: &Gap) -> bool {
+pub(crate) fn leaves_out_calls(gap: &Gap) -> bool {
     loses(gap, &[Family::Syscall]) || (gap.cause == GapCause::Filtered && of_families(gap.family, &[Family::Syscall]))
 }
 

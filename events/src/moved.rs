@@ -75,6 +75,7 @@ pub fn moved(info: &CallInfo, state: CallState, errno: u16, ret: Option<i64>, ar
 
 /// Whether a receive takes data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum ReceiveTakes {
     /// Data is taken, or it is no receive.
     Data,

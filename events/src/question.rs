@@ -1,17 +1,17 @@
 //! The common input of all reports: a tape with its filters and its known losses.
 
-use anyhow::Result;
 use systape_format::model::{ClockSample, Extent, Family};
 use systape_format::reader::Tape;
 
 use crate::calls::CallBook;
-use crate::filter::{Filters, Scope};
+use crate::filter::{Filters, Scope, ScopeError};
 use crate::kin;
 use crate::loss::Loss;
 use crate::values::clock::Clock;
 
 /// The tape, the filters, and the known losses.
 #[derive(Debug)]
+#[non_exhaustive]
 pub struct Question<'a> {
     /// The tape.
     pub tape: &'a Tape,
@@ -29,8 +29,8 @@ impl<'a> Question<'a> {
     /// Binds `filters` to `tape`, for a report about these families: only their loss could change its answer.
     ///
     /// # Errors
-    /// The filters name an unknown time or user.
-    pub fn new(filters: &'a Filters, tape: &'a Tape, families: &[Family]) -> Result<Self> {
+    /// The filters name an unknown time, user or cgroup.
+    pub fn new(filters: &'a Filters, tape: &'a Tape, families: &[Family]) -> Result<Self, ScopeError> {
         let end = tape.complete_until();
         let mut scope = Scope::new(filters, tape.session(), end, || clock(tape))?;
         let mut families = families.to_vec();

@@ -9,10 +9,10 @@ pub mod later;
 pub mod lost;
 pub mod stream;
 
+use std::convert::Infallible;
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use anyhow::Result;
 use systape_format::Error;
 use systape_format::header::BlockKind;
 use systape_format::model::{Dict, SegmentInfo};
@@ -129,16 +129,29 @@ impl<'t> Scan<'t> {
     }
 
     /// Reads each segment with `read`, several at a time, and passes the results to `each` in the segments' order, with
-    /// the segment's index, until `each` stops it. `what` names the part in messages.
-    ///
-    /// # Errors
-    /// Those of `each`.
+    /// the segment's index. `what` names the part in messages.
     pub fn walk<T: Send>(
         &self,
         what: &str,
         read: impl Fn(&Segment<'_>, &Dict) -> Result<T, Error> + Sync,
-        mut each: impl FnMut(usize, &Dict, T) -> Result<ControlFlow<()>>,
-    ) -> Result<Coverage> {
+        mut each: impl FnMut(usize, &Dict, T),
+    ) -> Coverage {
+        never_fails(self.try_walk(what, read, |at, dict, read| {
+            each(at, dict, read);
+            Ok(ControlFlow::Continue(()))
+        }))
+    }
+
+    /// [`walk`](Self::walk) until `each` stops it.
+    ///
+    /// # Errors
+    /// Those of `each`.
+    pub fn try_walk<T: Send, E>(
+        &self,
+        what: &str,
+        read: impl Fn(&Segment<'_>, &Dict) -> Result<T, Error> + Sync,
+        mut each: impl FnMut(usize, &Dict, T) -> Result<ControlFlow<()>, E>,
+    ) -> Result<Coverage, E> {
         let one = |at: usize, segment: &Segment<'t>, coverage: &mut Coverage| match segment
             .dict()
             .and_then(|dict| read(segment, &dict).map(|read| (dict, read)))
@@ -150,7 +163,7 @@ impl<'t> Scan<'t> {
                 None
             }
         };
-        self.parts(one, |found| match found {
+        self.try_parts(one, |found| match found {
             Some((at, dict, read)) => each(at, &dict, read),
             None => Ok(ControlFlow::Continue(())),
         })
@@ -158,14 +171,11 @@ impl<'t> Scan<'t> {
 
     /// Passes the rows of the tables `defs` of all segments to `each`, in the segments' order, with the segment's index. `what` names
     /// them in messages.
-    ///
-    /// # Errors
-    /// None of its own.
     pub fn tables(
         tape: &'t Tape,
         (what, defs): (&str, &[&TableDef]),
         mut each: impl FnMut(usize, &Dict, &TableRows),
-    ) -> Result<Coverage> {
+    ) -> Coverage {
         let has_rows = |at: &usize| !defs.is_empty() && tape.segment(*at).has(BlockKind::Tables);
         Self::of(tape, (0..tape.segments().len()).filter(has_rows).collect()).walk(
             what,
@@ -173,20 +183,31 @@ impl<'t> Scan<'t> {
             |at, dict, tables| {
                 let wanted = tables.iter().filter(|table| defs.iter().any(|def| def.name == table.def.name));
                 wanted.for_each(|table| each(at, dict, table));
-                Ok(ControlFlow::Continue(()))
             },
         )
     }
 
     /// Folds the segments for readers with several steps that may each fail: `read` reports that itself.
-    ///
-    /// # Errors
-    /// Those of `each`.
     pub fn parts<T: Send>(
         &self,
         read: impl Fn(usize, &Segment<'t>, &mut Coverage) -> T + Sync,
-        mut each: impl FnMut(T) -> Result<ControlFlow<()>>,
-    ) -> Result<Coverage> {
+        mut each: impl FnMut(T),
+    ) -> Coverage {
+        never_fails(self.try_parts(read, |part| {
+            each(part);
+            Ok(ControlFlow::Continue(()))
+        }))
+    }
+
+    /// [`parts`](Self::parts) until `each` stops it.
+    ///
+    /// # Errors
+    /// Those of `each`.
+    pub fn try_parts<T: Send, E>(
+        &self,
+        read: impl Fn(usize, &Segment<'t>, &mut Coverage) -> T + Sync,
+        mut each: impl FnMut(T) -> Result<ControlFlow<()>, E>,
+    ) -> Result<Coverage, E> {
         let mut coverage = Coverage::new();
         for batch in self.segments.chunks(rayon::current_num_threads().clamp(1, BATCH)) {
             let one = |at: &usize| {
@@ -227,4 +248,9 @@ impl<'t> Scan<'t> {
         });
         (states.collect(), coverage)
     }
+}
+
+fn never_fails<T>(result: Result<T, Infallible>) -> T {
+    let Ok(value) = result;
+    value
 }

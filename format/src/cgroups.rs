@@ -20,6 +20,7 @@ fn is_id(text: &str) -> bool {
 
 /// A unit of systemd that a part of a path is named after.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct SystemdUnit<'a> {
     /// Name of the unit, `nginx.service`.
     pub name: &'a str,

@@ -2,6 +2,7 @@
 
 /// What a field reveals: the schema's `$class`. Fields of class `none` reveal nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[non_exhaustive]
 pub enum Class {
     /// Names of files, directories, cgroups and kernel modules.
     Path,

@@ -77,6 +77,7 @@ pub(crate) const ALIGN: u64 = 8;
 /// A block's header, decoded. See the [module](self) for the fields.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(missing_docs, reason = "the module's table has them")]
+#[non_exhaustive]
 pub struct Header {
     pub major: u16,
     pub minor: u16,

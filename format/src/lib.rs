@@ -29,7 +29,7 @@
 //!
 //! Writing: [`segment::SegmentBuilder`] collects, [`encode::Encoder`] sorts and compresses (on any thread),
 //! [`writer::Writer`] appends. Reading: [`reader::Tape`] opens and recovers, [`reader::Segment`] decodes one column
-//! group at a time. `docs/tape-format.md` says what every byte means.
+//! group at a time. `docs/tape-format.md` says what every byte means. What stays the same between versions: [the crates](https://github.com/systape/systape/blob/main/docs/crates.md).
 
 #![warn(clippy::missing_errors_doc, clippy::print_stderr, clippy::print_stdout)]
 

@@ -38,6 +38,7 @@ struct Piece<'a> {
 
 /// What was written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Merged {
     /// What the new tape is about; None: the whole recording.
     pub window: Option<Window>,
@@ -45,19 +46,16 @@ pub struct Merged {
     pub segments: u32,
 }
 
-/// Why tapes cannot be put together: which of them, and a sentence.
-#[derive(Debug)]
+/// Why tapes cannot be put together.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum Refused {
-    /// The tape at this position, for this reason.
+    /// The tape at this position, from 0 on, for this reason.
+    #[error("tape {0} of those to merge: {1}")]
     Tape(usize, String),
     /// Writing or reading failed.
-    Failed(Error),
-}
-
-impl From<Error> for Refused {
-    fn from(error: Error) -> Self {
-        Self::Failed(error)
-    }
+    #[error(transparent)]
+    Failed(#[from] Error),
 }
 
 /// The number of a tape's recording.

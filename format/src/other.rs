@@ -7,6 +7,7 @@ pub(crate) const HEAD: usize = 512;
 
 /// What a file is instead of a tape, and what to do with it: `FILE` stands for its name.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Other {
     /// `compressed with gzip`, `a recording of perf`.
     pub what: &'static str,

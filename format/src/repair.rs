@@ -49,6 +49,7 @@ pub enum Lost {
 
 /// A missing part of a tape.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct TapeHole {
     /// What is missing.
     pub lost: Lost,
@@ -62,6 +63,7 @@ pub struct TapeHole {
 
 /// All holes of a tape, bounded in number.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Holes {
     /// The first ones, in order of the tape.
     pub list: Vec<TapeHole>,

@@ -12,6 +12,7 @@ use crate::source::Source;
 const WINDOW: usize = 64 << 10;
 /// A fault in a tape that does not prevent reading it.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct TapeFault {
     /// Offset from the file's first byte.
     pub offset: u64,

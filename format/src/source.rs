@@ -3,10 +3,8 @@
 //! No mmap: a file that someone truncates while it is read gives an error here, where a mapping would give SIGBUS.
 
 use std::fs::File;
-use std::os::unix::fs::FileExt;
+use std::io;
 use std::path::Path;
-
-use rustix::fs::SeekFrom;
 
 use crate::error::{Error, Result};
 
@@ -28,8 +26,7 @@ impl Source {
     pub(crate) fn file(file: File, what: &dyn Fn() -> String) -> Result<(Self, u64)> {
         let meta = file.metadata().map_err(|e| Error::io(what(), e))?;
         if !meta.is_file() {
-            let e =
-                std::io::Error::new(std::io::ErrorKind::InvalidInput, "a tape must be a regular file (save it first)");
+            let e = io::Error::new(io::ErrorKind::InvalidInput, "a tape must be a regular file (save it first)");
             return Err(Error::io(what(), e));
         }
         Ok((Self::File(file), meta.len()))
@@ -41,10 +38,10 @@ impl Source {
             Self::File(file) => {
                 let mut done = 0;
                 while let Some(rest) = buf.get_mut(done..).filter(|rest| !rest.is_empty()) {
-                    match file.read_at(rest, offset.saturating_add(done as u64)) {
+                    match read_at(file, rest, offset.saturating_add(done as u64)) {
                         Ok(0) => break,
                         Ok(n) => done += n,
-                        Err(e) if e.kind() == std::io::ErrorKind::Interrupted => {}
+                        Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
                         Err(e) => return Err(Error::io(format!("read {} bytes at offset {offset:#x}", buf.len()), e)),
                     }
                 }
@@ -63,12 +60,7 @@ impl Source {
     /// file of terabytes may hold nothing else.
     pub(crate) fn data_from(&self, offset: u64) -> Option<u64> {
         let Self::File(file) = self else { return Some(offset) };
-        match rustix::fs::seek(file, SeekFrom::Data(offset)) {
-            Ok(data) => Some(data.max(offset)),
-            Err(rustix::io::Errno::NXIO) => None,
-            // a file system that does not know
-            Err(_) => Some(offset),
-        }
+        data_from(file, offset)
     }
 
     /// Fills all of `buf`, or fails because the tape ends too early for `what`.
@@ -84,4 +76,35 @@ impl Source {
         }
         Ok(())
     }
+}
+
+#[cfg(unix)]
+fn read_at(file: &File, buf: &mut [u8], offset: u64) -> io::Result<usize> {
+    std::os::unix::fs::FileExt::read_at(file, buf, offset)
+}
+
+/// Elsewhere a file has one position, which readers take in turn.
+#[cfg(not(unix))]
+fn read_at(mut file: &File, buf: &mut [u8], offset: u64) -> io::Result<usize> {
+    use std::io::{Read as _, Seek as _};
+    static POSITION: std::sync::Mutex<()> = std::sync::Mutex::new(());
+    let _turn = POSITION.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+    file.seek(io::SeekFrom::Start(offset))?;
+    file.read(buf)
+}
+
+#[cfg(unix)]
+fn data_from(file: &File, offset: u64) -> Option<u64> {
+    match rustix::fs::seek(file, rustix::fs::SeekFrom::Data(offset)) {
+        Ok(data) => Some(data.max(offset)),
+        Err(rustix::io::Errno::NXIO) => None,
+        // a file system that does not know
+        Err(_) => Some(offset),
+    }
+}
+
+/// Elsewhere holes are not known: their zeros are read.
+#[cfg(not(unix))]
+fn data_from(_file: &File, offset: u64) -> Option<u64> {
+    Some(offset)
 }

@@ -4,6 +4,8 @@
 //! panics, maps a file that is cut short, or allocates all memory costs only the names of that file. The calling
 //! process itself parses only text of the kernel ([`Kallsyms`]), and headers and notes of debug files ([`DebugDirs`]),
 //! with bounds.
+//!
+//! What stays the same between versions: [the crates](https://github.com/systape/systape/blob/main/docs/crates.md).
 
 #![warn(clippy::missing_errors_doc, clippy::print_stderr, clippy::print_stdout)]
 

@@ -13,6 +13,8 @@
 //! - `_init` and `_fini` have no unwind information, nor has much assembler; a stack that stops in them ends there, or goes on by a guess.
 //! - Code that keeps its stack elsewhere (goroutines, coroutines, an alternate signal stack) ends at the edge of that stack.
 //! - `.debug_frame` is read as it is or compressed with zlib, not with zstd, whose decoder does not stop at the length promised.
+//!
+//! What stays the same between versions: [the crates](https://github.com/systape/systape/blob/main/docs/crates.md).
 
 #![warn(clippy::missing_errors_doc, clippy::print_stderr, clippy::print_stdout)]
 

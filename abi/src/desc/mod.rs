@@ -33,6 +33,7 @@ pub const AT_FDCWD: i32 = -100;
 
 /// One syscall of one ABI.
 #[derive(Debug)]
+#[non_exhaustive]
 pub struct SyscallDesc {
     /// The name in the syscall table, e.g. `newfstatat`.
     pub name: &'static str,
@@ -106,6 +107,7 @@ impl SyscallDesc {
 
 /// One argument of a syscall.
 #[derive(Debug)]
+#[non_exhaustive]
 pub struct ArgDesc {
     /// The name in the kernel source, e.g. `dfd`.
     pub name: &'static str,

@@ -60,6 +60,7 @@ pub enum Struct {
 
 /// Which structures are recorded: each choice includes those before it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+#[non_exhaustive]
 pub enum Structs {
     /// No structures.
     None,
@@ -101,6 +102,7 @@ pub enum ElementCount {
 
 /// Bytes of a structure in memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Layout {
     /// Bytes of an element.
     pub size: u16,

@@ -5,85 +5,89 @@ use super::{FlagForm, flag_sets};
 flag_sets! {
     /// Flags of `open` on x86: an access mode in the low two bits, then bits.
     OPEN: FlagForm::Mixed { mask: 3 }, "O_";
-    [general: O_RDONLY, O_WRONLY, O_RDWR, O_ACCMODE]
+    [general: O_RDONLY = 0, O_WRONLY = 1, O_RDWR = 2, O_ACCMODE = 3]
     [uapi "asm-generic/fcntl.h": O_TMPFILE = 0o20200000]
-    [general: O_SYNC, O_CREAT, O_EXCL, O_NOCTTY, O_TRUNC, O_APPEND, O_NONBLOCK, O_DSYNC]
+    [general: O_SYNC = 0o4010000, O_CREAT = 0o100, O_EXCL = 0o200, O_NOCTTY = 0o400, O_TRUNC = 0o1000,
+        O_APPEND = 0o2000, O_NONBLOCK = 0o4000, O_DSYNC = 0o10000]
     [uapi "asm-generic/fcntl.h": O_ASYNC = 0o20000, O_DIRECT = 0o40000, O_LARGEFILE = 0o100000,
         O_DIRECTORY = 0o200000, O_NOFOLLOW = 0o400000]
-    [general: O_NOATIME, O_CLOEXEC, O_PATH]
+    [general: O_NOATIME = 0o1000000, O_CLOEXEC = 0o2000000, O_PATH = 0o10000000]
 
     /// [`OPEN`] on arm64, which numbers four of the bits differently.
     OPEN_ARM64: FlagForm::Mixed { mask: 3 }, "O_";
-    [general: O_RDONLY, O_WRONLY, O_RDWR, O_ACCMODE]
+    [general: O_RDONLY = 0, O_WRONLY = 1, O_RDWR = 2, O_ACCMODE = 3]
     [uapi "arch/arm64/include/uapi/asm/fcntl.h": O_TMPFILE = 0o20040000]
-    [general: O_SYNC, O_CREAT, O_EXCL, O_NOCTTY, O_TRUNC, O_APPEND, O_NONBLOCK, O_DSYNC]
+    [general: O_SYNC = 0o4010000, O_CREAT = 0o100, O_EXCL = 0o200, O_NOCTTY = 0o400, O_TRUNC = 0o1000,
+        O_APPEND = 0o2000, O_NONBLOCK = 0o4000, O_DSYNC = 0o10000]
     [uapi "arch/arm64/include/uapi/asm/fcntl.h": O_ASYNC = 0o20000, O_DIRECT = 0o200000, O_LARGEFILE = 0o400000,
         O_DIRECTORY = 0o40000, O_NOFOLLOW = 0o100000]
-    [general: O_NOATIME, O_CLOEXEC, O_PATH]
+    [general: O_NOATIME = 0o1000000, O_CLOEXEC = 0o2000000, O_PATH = 0o10000000]
 
     /// How a `*at` call resolves its path; `AT_STATX_*` are for statx only.
     AT: FlagForm::Bits, "AT_";
-    [general: AT_SYMLINK_NOFOLLOW, AT_SYMLINK_FOLLOW, AT_NO_AUTOMOUNT, AT_EMPTY_PATH, AT_STATX_FORCE_SYNC,
-        AT_STATX_DONT_SYNC, AT_RECURSIVE]
+    [general: AT_SYMLINK_NOFOLLOW = 0x100, AT_SYMLINK_FOLLOW = 0x400, AT_NO_AUTOMOUNT = 0x800, AT_EMPTY_PATH = 0x1000,
+        AT_STATX_FORCE_SYNC = 0x2000, AT_STATX_DONT_SYNC = 0x4000, AT_RECURSIVE = 0x8000]
 
     /// Flags of `faccessat2`.
     FACCESSAT: FlagForm::Bits, "AT_";
-    [general: AT_EACCESS, AT_SYMLINK_NOFOLLOW, AT_EMPTY_PATH]
+    [general: AT_EACCESS = 0x200, AT_SYMLINK_NOFOLLOW = 0x100, AT_EMPTY_PATH = 0x1000]
 
     /// Flags of `unlinkat`.
     UNLINKAT: FlagForm::Bits, "AT_";
-    [general: AT_REMOVEDIR]
+    [general: AT_REMOVEDIR = 0x200]
 
     /// Flags of `name_to_handle_at`.
     HANDLE_AT: FlagForm::Bits, "AT_";
-    [general: AT_HANDLE_FID]
+    [general: AT_HANDLE_FID = 0x200]
     [uapi "linux/fcntl.h": AT_HANDLE_MNT_ID_UNIQUE = 1, AT_HANDLE_CONNECTABLE = 2]
-    [general: AT_SYMLINK_FOLLOW, AT_EMPTY_PATH]
+    [general: AT_SYMLINK_FOLLOW = 0x400, AT_EMPTY_PATH = 0x1000]
 
     /// Flags of `execveat`.
     EXECVEAT: FlagForm::Bits, "AT_";
-    [general: AT_SYMLINK_NOFOLLOW, AT_EMPTY_PATH]
+    [general: AT_SYMLINK_NOFOLLOW = 0x100, AT_EMPTY_PATH = 0x1000]
     [uapi "linux/fcntl.h": AT_EXECVE_CHECK = 0x10000]
 
     /// Mode of `access`.
     ACCESS: FlagForm::Bits, "";
-    [general: F_OK, R_OK, W_OK, X_OK]
+    [general: F_OK = 0, R_OK = 4, W_OK = 2, X_OK = 1]
 
     /// Where `lseek` counts from.
     WHENCE: FlagForm::Enum, "SEEK_";
-    [general: SEEK_SET, SEEK_CUR, SEEK_END, SEEK_DATA, SEEK_HOLE]
+    [general: SEEK_SET = 0, SEEK_CUR = 1, SEEK_END = 2, SEEK_DATA = 3, SEEK_HOLE = 4]
 
     /// Commands of `fcntl`.
     FCNTL: FlagForm::Enum, "F_";
-    [general: F_DUPFD, F_GETFD, F_SETFD, F_GETFL, F_SETFL, F_GETLK, F_SETLK, F_SETLKW, F_SETOWN, F_GETOWN, F_SETSIG,
-        F_GETSIG]
+    [general: F_DUPFD = 0, F_GETFD = 1, F_SETFD = 2, F_GETFL = 3, F_SETFL = 4, F_GETLK = 5, F_SETLK = 6, F_SETLKW = 7,
+        F_SETOWN = 8, F_GETOWN = 9, F_SETSIG = 10, F_GETSIG = 11]
     [uapi "linux/fcntl.h": F_GETLK64 = 12, F_SETLK64 = 13, F_SETLKW64 = 14]
-    [general: F_SETOWN_EX, F_GETOWN_EX, F_GETOWNER_UIDS, F_OFD_GETLK, F_OFD_SETLK, F_OFD_SETLKW, F_SETLEASE,
-        F_GETLEASE, F_NOTIFY]
+    [general: F_SETOWN_EX = 15, F_GETOWN_EX = 16, F_GETOWNER_UIDS = 17, F_OFD_GETLK = 36, F_OFD_SETLK = 37,
+        F_OFD_SETLKW = 38, F_SETLEASE = 1024, F_GETLEASE = 1025, F_NOTIFY = 1026]
     [uapi "linux/fcntl.h": F_DUPFD_QUERY = 1027, F_CREATED_QUERY = 1028]
-    [general: F_CANCELLK, F_DUPFD_CLOEXEC, F_SETPIPE_SZ, F_GETPIPE_SZ, F_ADD_SEALS, F_GET_SEALS, F_GET_RW_HINT,
-        F_SET_RW_HINT, F_GET_FILE_RW_HINT, F_SET_FILE_RW_HINT]
+    [general: F_CANCELLK = 1029, F_DUPFD_CLOEXEC = 1030, F_SETPIPE_SZ = 1031, F_GETPIPE_SZ = 1032, F_ADD_SEALS = 1033,
+        F_GET_SEALS = 1034, F_GET_RW_HINT = 1035, F_SET_RW_HINT = 1036, F_GET_FILE_RW_HINT = 1037,
+        F_SET_FILE_RW_HINT = 1038]
     [uapi "linux/fcntl.h": F_GETDELEG = 1039, F_SETDELEG = 1040]
 
     /// Operations of `flock`: one of four, and `LOCK_NB`.
     FLOCK: FlagForm::Bits, "LOCK_";
-    [general: LOCK_SH, LOCK_EX, LOCK_UN, LOCK_NB]
+    [general: LOCK_SH = 1, LOCK_EX = 2, LOCK_UN = 8, LOCK_NB = 4]
 
     /// Modes of `fallocate`.
     FALLOCATE: FlagForm::Bits, "FALLOC_FL_";
     [uapi "linux/falloc.h": FALLOC_FL_ALLOCATE_RANGE = 0]
-    [general: FALLOC_FL_KEEP_SIZE, FALLOC_FL_PUNCH_HOLE, FALLOC_FL_NO_HIDE_STALE, FALLOC_FL_COLLAPSE_RANGE,
-        FALLOC_FL_ZERO_RANGE, FALLOC_FL_INSERT_RANGE, FALLOC_FL_UNSHARE_RANGE]
+    [general: FALLOC_FL_KEEP_SIZE = 1, FALLOC_FL_PUNCH_HOLE = 2, FALLOC_FL_NO_HIDE_STALE = 4,
+        FALLOC_FL_COLLAPSE_RANGE = 8, FALLOC_FL_ZERO_RANGE = 0x10, FALLOC_FL_INSERT_RANGE = 0x20,
+        FALLOC_FL_UNSHARE_RANGE = 0x40]
     [uapi "linux/falloc.h": FALLOC_FL_WRITE_ZEROES = 0x80]
 
     /// Advice of `fadvise64`.
     FADVISE: FlagForm::Enum, "POSIX_FADV_";
-    [general: POSIX_FADV_NORMAL, POSIX_FADV_RANDOM, POSIX_FADV_SEQUENTIAL, POSIX_FADV_WILLNEED, POSIX_FADV_DONTNEED,
-        POSIX_FADV_NOREUSE]
+    [general: POSIX_FADV_NORMAL = 0, POSIX_FADV_RANDOM = 1, POSIX_FADV_SEQUENTIAL = 2, POSIX_FADV_WILLNEED = 3,
+        POSIX_FADV_DONTNEED = 4, POSIX_FADV_NOREUSE = 5]
 
     /// Flags of `sync_file_range`.
     SYNC_RANGE: FlagForm::Bits, "SYNC_FILE_RANGE_";
-    [general: SYNC_FILE_RANGE_WAIT_BEFORE, SYNC_FILE_RANGE_WRITE, SYNC_FILE_RANGE_WAIT_AFTER]
+    [general: SYNC_FILE_RANGE_WAIT_BEFORE = 1, SYNC_FILE_RANGE_WRITE = 2, SYNC_FILE_RANGE_WAIT_AFTER = 4]
 
     /// Flags of `splice`, `tee` and `vmsplice`.
     SPLICE: FlagForm::Bits, "SPLICE_F_";
@@ -91,24 +95,25 @@ flag_sets! {
 
     /// Flags of `preadv2` and `pwritev2`.
     RWF: FlagForm::Bits, "RWF_";
-    [general: RWF_HIPRI, RWF_DSYNC, RWF_SYNC, RWF_NOWAIT, RWF_APPEND]
+    [general: RWF_HIPRI = 1, RWF_DSYNC = 2, RWF_SYNC = 4, RWF_NOWAIT = 8, RWF_APPEND = 0x10]
     [uapi "linux/fs.h": RWF_NOAPPEND = 0x20, RWF_ATOMIC = 0x40, RWF_DONTCACHE = 0x80, RWF_NOSIGNAL = 0x100]
 
     /// Flags of `renameat2`.
     RENAME: FlagForm::Bits, "RENAME_";
-    [general: RENAME_NOREPLACE, RENAME_EXCHANGE, RENAME_WHITEOUT]
+    [general: RENAME_NOREPLACE = 1, RENAME_EXCHANGE = 2, RENAME_WHITEOUT = 4]
 
     /// Fields asked of `statx`.
     STATX: FlagForm::Bits, "STATX_";
     [uapi "linux/stat.h": STATX_ALL = 0xfff]
-    [general: STATX_BASIC_STATS, STATX_TYPE, STATX_MODE, STATX_NLINK, STATX_UID, STATX_GID, STATX_ATIME, STATX_MTIME,
-        STATX_CTIME, STATX_INO, STATX_SIZE, STATX_BLOCKS, STATX_BTIME, STATX_MNT_ID, STATX_DIOALIGN]
+    [general: STATX_BASIC_STATS = 0x7ff, STATX_TYPE = 1, STATX_MODE = 2, STATX_NLINK = 4, STATX_UID = 8,
+        STATX_GID = 0x10, STATX_ATIME = 0x20, STATX_MTIME = 0x40, STATX_CTIME = 0x80, STATX_INO = 0x100,
+        STATX_SIZE = 0x200, STATX_BLOCKS = 0x400, STATX_BTIME = 0x800, STATX_MNT_ID = 0x1000, STATX_DIOALIGN = 0x2000]
     [uapi "linux/stat.h": STATX_MNT_ID_UNIQUE = 0x4000, STATX_SUBVOL = 0x8000, STATX_WRITE_ATOMIC = 0x10000,
         STATX_DIO_READ_ALIGN = 0x20000]
 
     /// Flags of `setxattr`.
     XATTR: FlagForm::Bits, "XATTR_";
-    [general: XATTR_CREATE, XATTR_REPLACE]
+    [general: XATTR_CREATE = 1, XATTR_REPLACE = 2]
 
     /// Flags of `memfd_create`.
     MEMFD: FlagForm::Bits, "MFD_";
@@ -122,29 +127,31 @@ flag_sets! {
     /// Events of an inotify watch.
     INOTIFY_MASK: FlagForm::Bits, "IN_";
     [uapi "linux/inotify.h": IN_ALL_EVENTS = 0xfff]
-    [general: IN_ACCESS, IN_MODIFY, IN_ATTRIB, IN_CLOSE_WRITE, IN_CLOSE_NOWRITE, IN_OPEN, IN_MOVED_FROM, IN_MOVED_TO,
-        IN_CREATE, IN_DELETE, IN_DELETE_SELF, IN_MOVE_SELF, IN_ONLYDIR, IN_DONT_FOLLOW, IN_EXCL_UNLINK,
-        IN_MASK_CREATE, IN_MASK_ADD, IN_ISDIR, IN_ONESHOT]
+    [general: IN_ACCESS = 1, IN_MODIFY = 2, IN_ATTRIB = 4, IN_CLOSE_WRITE = 8, IN_CLOSE_NOWRITE = 0x10,
+        IN_OPEN = 0x20, IN_MOVED_FROM = 0x40, IN_MOVED_TO = 0x80, IN_CREATE = 0x100, IN_DELETE = 0x200,
+        IN_DELETE_SELF = 0x400, IN_MOVE_SELF = 0x800, IN_ONLYDIR = 0x1000000, IN_DONT_FOLLOW = 0x2000000,
+        IN_EXCL_UNLINK = 0x4000000, IN_MASK_CREATE = 0x10000000, IN_MASK_ADD = 0x20000000, IN_ISDIR = 0x40000000,
+        IN_ONESHOT = 0x80000000]
 
     /// Flags of calls that make a descriptor and share `O_CLOEXEC` and `O_NONBLOCK` (`EFD_`, `SFD_`, `IN_`, `TFD_`, `EPOLL_` are the same bits).
     FD_FLAGS: FlagForm::Bits, "O_";
-    [general: O_NONBLOCK, O_CLOEXEC]
+    [general: O_NONBLOCK = 0o4000, O_CLOEXEC = 0o2000000]
 
     /// Flags of `pipe2` on x86.
     PIPE2: FlagForm::Bits, "O_";
-    [general: O_EXCL, O_NONBLOCK]
+    [general: O_EXCL = 0o200, O_NONBLOCK = 0o4000]
     [uapi "asm-generic/fcntl.h": O_DIRECT = 0o40000]
-    [general: O_CLOEXEC]
+    [general: O_CLOEXEC = 0o2000000]
 
     /// Flags of `pipe2` on arm64.
     PIPE2_ARM64: FlagForm::Bits, "O_";
-    [general: O_EXCL, O_NONBLOCK]
+    [general: O_EXCL = 0o200, O_NONBLOCK = 0o4000]
     [uapi "arch/arm64/include/uapi/asm/fcntl.h": O_DIRECT = 0o200000]
-    [general: O_CLOEXEC]
+    [general: O_CLOEXEC = 0o2000000]
 
     /// Operations of `epoll_ctl`.
     EPOLL_OP: FlagForm::Enum, "EPOLL_CTL_";
-    [general: EPOLL_CTL_ADD, EPOLL_CTL_DEL, EPOLL_CTL_MOD]
+    [general: EPOLL_CTL_ADD = 1, EPOLL_CTL_DEL = 2, EPOLL_CTL_MOD = 3]
 
     /// Attributes that `statx` finds.
     STATX_ATTR: FlagForm::Bits, wide, "STATX_ATTR_";
@@ -172,7 +179,7 @@ flag_sets! {
 
     /// Flags of `epoll_create1`.
     EPOLL_CREATE: FlagForm::Bits, "EPOLL_";
-    [general: EPOLL_CLOEXEC]
+    [general: EPOLL_CLOEXEC = 0x80000]
 
     /// Flags of `eventfd2`.
     EFD: FlagForm::Bits, "EFD_";

@@ -82,8 +82,8 @@ flag_sets! {
 
     /// Flags of `io_uring_enter`.
     IORING_ENTER: FlagForm::Bits, "IORING_ENTER_";
-    [io_uring: IORING_ENTER_GETEVENTS, IORING_ENTER_SQ_WAKEUP, IORING_ENTER_SQ_WAIT, IORING_ENTER_EXT_ARG,
-        IORING_ENTER_REGISTERED_RING]
+    [io_uring: IORING_ENTER_GETEVENTS = 1, IORING_ENTER_SQ_WAKEUP = 2, IORING_ENTER_SQ_WAIT = 4,
+        IORING_ENTER_EXT_ARG = 8, IORING_ENTER_REGISTERED_RING = 0x10]
     [uapi "linux/io_uring.h": IORING_ENTER_ABS_TIMER = 0x20, IORING_ENTER_EXT_ARG_REG = 0x40,
         IORING_ENTER_NO_IOWAIT = 0x80]
 
@@ -128,7 +128,7 @@ flag_sets! {
 
     /// Flags of `delete_module`.
     DELETE_MODULE: FlagForm::Bits, "O_";
-    [general: O_TRUNC, O_NONBLOCK]
+    [general: O_TRUNC = 0o1000, O_NONBLOCK = 0o4000]
 
     /// Flags of `kexec_load`.
     KEXEC: FlagForm::Bits, wide, "KEXEC_";

@@ -1,8 +1,8 @@
 //! Values with names: sets of flags and enumerations, and how they are written.
 //!
-//! One macro makes the tables, because a name and its value then stand in one place: `[general: A, B]` takes the values from that
-//! module of `linux-raw-sys`, `[uapi "linux/x.h": A = 1]` gives a value that crate lacks or that differs between x86 and arm64
-//! (`linux-raw-sys` follows the machine this is compiled for, a tape does not), with the header it was read in.
+//! One macro makes the tables, because a name and its value then stand in one place: `[general: A = 1, B = 2]` has values that tests
+//! compare with that module of `linux-raw-sys`, `[uapi "linux/x.h": A = 1]` one that this crate lacks or that differs between x86 and
+//! arm64 (`linux-raw-sys` follows the machine this is compiled for, a tape does not), with the header it was read in.
 
 mod files;
 mod format;
@@ -14,7 +14,7 @@ mod net;
 mod process;
 mod time;
 
-use linux_raw_sys::net::{AF_INET, AF_INET6, AF_NETLINK};
+use crate::uapi::{AF_INET, AF_INET6, AF_NETLINK};
 
 pub(crate) use files::*;
 pub(crate) use ioctls::*;
@@ -27,6 +27,7 @@ pub(crate) use time::*;
 
 /// The names of the values one argument takes.
 #[derive(Debug)]
+#[non_exhaustive]
 pub struct FlagSet {
     /// `(value, name)`. Names of several bits come before those of their parts; the first name of a value wins.
     pub bits: &'static [(u64, &'static str)],
@@ -87,9 +88,9 @@ pub fn open_flags(abi: crate::Abi) -> &'static FlagSet {
 /// The names of the protocols of one address `family`, for an argument of kind [`ArgKind::SockProto`](crate::ArgKind::SockProto);
 /// `None` for a family whose protocols have no names here (0, the usual one, is best printed as a number then).
 pub fn protocol_flags(family: u64) -> Option<&'static FlagSet> {
-    match family as u32 {
-        AF_INET | AF_INET6 => Some(&IPPROTO),
-        AF_NETLINK => Some(&NETLINK),
+    match u16::try_from(family as u32) {
+        Ok(AF_INET | AF_INET6) => Some(&IPPROTO),
+        Ok(AF_NETLINK) => Some(&NETLINK),
         _ => None,
     }
 }
@@ -112,8 +113,8 @@ macro_rules! pairs {
     ([$($done:tt)*] [uapi $header:literal: $($name:ident = $value:literal),+ $(,)?] $($rest:tt)*) => {
         $crate::flags::pairs!([$($done)* $(($value, stringify!($name)),)+] $($rest)*)
     };
-    ([$($done:tt)*] [$module:ident: $($name:ident),+ $(,)?] $($rest:tt)*) => {
-        $crate::flags::pairs!([$($done)* $((linux_raw_sys::$module::$name as u64, stringify!($name)),)+] $($rest)*)
+    ([$($done:tt)*] [$module:ident: $($name:ident = $value:literal),+ $(,)?] $($rest:tt)*) => {
+        $crate::flags::pairs!([$($done)* $(($crate::uapi::compared!($module::$name = $value), stringify!($name)),)+] $($rest)*)
     };
 }
 

@@ -5,7 +5,7 @@ use super::{FlagForm, flag_sets};
 flag_sets! {
     /// How `rt_sigprocmask` changes the mask.
     SIG_HOW: FlagForm::Enum, "SIG_";
-    [general: SIG_BLOCK, SIG_UNBLOCK, SIG_SETMASK]
+    [general: SIG_BLOCK = 0, SIG_UNBLOCK = 1, SIG_SETMASK = 2]
 
     /// `sa_flags` of `rt_sigaction`.
     SA: FlagForm::Bits, wide, "SA_";
@@ -15,15 +15,15 @@ flag_sets! {
 
     /// Clock ids; negative ones are of a process, thread or descriptor and print as numbers.
     CLOCK: FlagForm::Enum, "CLOCK_";
-    [general: CLOCK_REALTIME, CLOCK_MONOTONIC, CLOCK_PROCESS_CPUTIME_ID, CLOCK_THREAD_CPUTIME_ID, CLOCK_MONOTONIC_RAW,
-        CLOCK_REALTIME_COARSE, CLOCK_MONOTONIC_COARSE, CLOCK_BOOTTIME, CLOCK_REALTIME_ALARM, CLOCK_BOOTTIME_ALARM,
-        CLOCK_SGI_CYCLE, CLOCK_TAI]
+    [general: CLOCK_REALTIME = 0, CLOCK_MONOTONIC = 1, CLOCK_PROCESS_CPUTIME_ID = 2, CLOCK_THREAD_CPUTIME_ID = 3,
+        CLOCK_MONOTONIC_RAW = 4, CLOCK_REALTIME_COARSE = 5, CLOCK_MONOTONIC_COARSE = 6, CLOCK_BOOTTIME = 7,
+        CLOCK_REALTIME_ALARM = 8, CLOCK_BOOTTIME_ALARM = 9, CLOCK_SGI_CYCLE = 10, CLOCK_TAI = 11]
 
     /// Flags of `clock_nanosleep` and `timer_settime`.
     TIMER: FlagForm::Bits, "TIMER_";
-    [general: TIMER_ABSTIME]
+    [general: TIMER_ABSTIME = 1]
 
     /// Interval timers.
     ITIMER: FlagForm::Enum, "ITIMER_";
-    [general: ITIMER_REAL, ITIMER_VIRTUAL, ITIMER_PROF]
+    [general: ITIMER_REAL = 0, ITIMER_VIRTUAL = 1, ITIMER_PROF = 2]
 }

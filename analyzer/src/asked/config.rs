@@ -4,7 +4,7 @@ pub(crate) mod view;
 
 use std::path::{Path, PathBuf};
 
-use anyhow::{Result, bail};
+use anyhow::{Context as _, Result, bail};
 use clap::ArgMatches;
 use systape_abi::Selection;
 
@@ -15,9 +15,9 @@ use systape_answers::lines::events::kind::Wanted;
 use systape_answers::lines::text::Look;
 use systape_answers::render::form::Format;
 use systape_answers::render::stamp::TimeBase;
-use systape_answers::values::output;
 use systape_answers::values::say::Shown;
 use systape_answers::values::tapes::found;
+use systape_answers::values::{new_file, output};
 use systape_events::filter::Filters;
 use systape_events::in_cgroup::InCgroup;
 use systape_events::values::timespec;
@@ -107,7 +107,7 @@ impl Config {
     pub fn permissions(&self, also: Option<&Path>) -> Result<u32> {
         let second = self.second.as_ref().filter(|_| self.view.operands == Operands::TwoTapes);
         let tapes = found([&self.file].into_iter().chain(&self.more).chain(second))?;
-        Ok(output::permissions_like(tapes.iter().map(PathBuf::as_path).chain(also)))
+        Ok(new_file::permissions_like(tapes.iter().map(PathBuf::as_path).chain(also)))
     }
 
     /// Asks the same question of the tape `file` alone.
@@ -251,7 +251,7 @@ fn filters(view: &View, args: &Args) -> Result<Filters> {
     }
     Ok(Filters {
         longer_than: match &args.duration {
-            Some(text) => Some(timespec::duration(text, 1_000_000).map_err(|e| e.context("--duration"))?),
+            Some(text) => Some(timespec::duration(text, 1_000_000).context("--duration")?),
             None => None,
         },
         selection,

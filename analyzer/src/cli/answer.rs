@@ -15,14 +15,14 @@ use crate::cli::{habits, nothing, parse, views};
 use systape_answers::render::form::Format;
 use systape_answers::render::out::{Out, TakesRows};
 use systape_answers::render::stamp::TimeBase;
+use systape_answers::values::bad_usage::BadUsage;
+use systape_answers::values::new_file::NewFile;
 use systape_answers::values::open::look;
-use systape_answers::values::output::NewFile;
 use systape_answers::values::say::Verdict;
 use systape_events::fired;
 use systape_events::kin;
 use systape_events::loss::miss_text;
 use systape_events::question;
-use systape_events::values::bad_usage::BadUsage;
 use systape_events::values::words::shell;
 
 /// Refuses a file that cannot be a tape, and names the report that it resembles.

@@ -22,6 +22,7 @@ use crate::cli::several;
 use crate::cli::views;
 use systape_answers::render::form::Format;
 use systape_answers::render::out::Out;
+use systape_answers::values::bad_usage::BadUsage;
 use systape_answers::values::debuginfod;
 use systape_answers::values::open::{DEFAULT_TAPE, open};
 use systape_answers::values::output;
@@ -29,7 +30,6 @@ use systape_answers::values::progress;
 use systape_answers::values::say::{Verdict, complain};
 use systape_answers::values::spool::{self, Spool};
 use systape_answers::values::tapes;
-use systape_events::values::bad_usage::BadUsage;
 use systape_events::values::spill;
 
 /// The question could not be answered.
@@ -90,7 +90,10 @@ fn resolve(words: impl IntoIterator<Item = OsString>, confined: bool) -> ExitCod
         complain(&format!("reads {DEFAULT_TAPE}, as no tape is named"));
     }
     let answered = answer(&config, confined);
-    let spilled = |verdict| spill::end().map(|text| text.iter().for_each(|text| complain(text))).map(|()| verdict);
+    let spilled = |verdict| {
+        spill::end()?.iter().for_each(|text| complain(text));
+        Ok(verdict)
+    };
     status(answered.and_then(spilled), config.fail_on_loss)
 }
 
@@ -106,7 +109,7 @@ fn status(result: Result<Verdict>, fail_on_loss: bool) -> ExitCode {
         Ok(verdict) if verdict.lost && fail_on_loss => ExitCode::from(LOSS),
         Ok(_) => ExitCode::SUCCESS,
         Err(error) if output::is_closed_pipe(&error) => ExitCode::SUCCESS,
-        Err(error) if error.is::<BadUsage>() => {
+        Err(error) if BadUsage::is(&error) => {
             complain(&format!("{error:#} (see 'analyze --help')"));
             ExitCode::from(USAGE)
         }

@@ -18,7 +18,7 @@ use anyhow::Result;
 
 use crate::asked::config::Config;
 use crate::asked::config::view::Operands;
-use systape_answers::values::output::NewFile;
+use systape_answers::values::new_file::NewFile;
 
 /// The remaining rights.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

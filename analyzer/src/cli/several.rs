@@ -19,11 +19,12 @@ use crate::cli::views;
 use crate::reports::named::TAPES;
 use systape_answers::render::label::{Head, LabelledLines};
 use systape_answers::render::out::Out;
+use systape_answers::values::bad_usage::BadUsage;
+use systape_answers::values::new_file::NewFile;
 use systape_answers::values::open::open;
-use systape_answers::values::output::{self, NewFile, line};
+use systape_answers::values::output::{self, line};
 use systape_answers::values::say::{Verdict, complain};
 use systape_answers::values::spool;
-use systape_events::values::bad_usage::BadUsage;
 
 /// Refuses names that stand for no tape among several.
 ///
@@ -102,7 +103,7 @@ fn each(config: &Config, tapes: &[PathBuf]) -> Result<Verdict> {
 /// The answer for `config` of one of several tapes, to `out`; what is wrong with that is told.
 fn of_one(config: &Config, opened: Result<Tape>, out: &mut Out) -> Result<Verdict> {
     match answer::answer(config, opened, None, out) {
-        Err(error) if output::is_closed_pipe(&error) || error.is::<BadUsage>() => Err(error),
+        Err(error) if output::is_closed_pipe(&error) || BadUsage::is(&error) => Err(error),
         Err(error) => {
             out.say(&format!("{error:#}"));
             Ok(Verdict { lost: false, bad: true })

@@ -36,8 +36,8 @@ pub use self::values::{Argument, NONE, Values};
 use crate::cli::sandbox::{self, RemainingRights};
 use crate::reports::losses::LOSS_LINES;
 use systape_answers::derive::stacks::names::Names;
+use systape_answers::values::new_file;
 use systape_answers::values::open::open;
-use systape_answers::values::output;
 use systape_answers::values::tapes::found;
 use systape_events::families;
 use systape_events::filter::{Filters, Scope};
@@ -135,7 +135,7 @@ pub fn tapes(named: &[PathBuf]) -> Result<Vec<PathBuf>> {
 
 /// Permissions of a file that is made of the tape at `path`: who may read that may read it.
 pub fn permissions_like(path: &Path) -> u32 {
-    output::permissions_like([path])
+    new_file::permissions_like([path])
 }
 
 /// `text` on one line that acts on no terminal.

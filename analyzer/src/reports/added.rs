@@ -188,7 +188,7 @@ impl Found {
                 group.vague = (self.vague, group.vague.1 + 1);
             }
             if self.groups.len() > before && !kept.add(room) {
-                return kept.check();
+                return Ok(kept.check()?);
             }
         }
         coverage.tell(&mut context.question.loss);

@@ -107,7 +107,8 @@ fn check(config: &Config) -> Result<()> {
     if own.histograms() || top {
         refuse(&config.clock_options(), "sums have no time")?;
     }
-    GroupKey::parse(&config.by, &by::KNOWN, "'analyze block'").map(drop)
+    GroupKey::parse(&config.by, &by::KNOWN, "'analyze block'")?;
+    Ok(())
 }
 
 /// Prints the answer for `config`.
@@ -170,7 +171,7 @@ pub(super) fn answer_list(
 fn walk(context: &mut Context<'_>, mut each: impl FnMut(Vec<Io<'_>>) -> Result<ControlFlow<()>>) -> Result<()> {
     let (scope, shown) = (&context.question.scope, &context.config.shown);
     shown.rows(0);
-    let coverage = Scan::candidates(&context.question).parts(
+    let coverage = Scan::candidates(&context.question).try_parts(
         |_, segment, coverage| read(segment, coverage),
         |found| {
             let Some((dict, ios, files)) = found else { return Ok(ControlFlow::Continue(())) };

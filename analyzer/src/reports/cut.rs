@@ -23,12 +23,13 @@ use systape_answers::derive::{fds, paths};
 use systape_answers::render::out::Out;
 use systape_answers::render::row::{Judgement, Row};
 use systape_answers::render::table::seconds;
-use systape_answers::values::output::{NewFile, line};
+use systape_answers::values::bad_usage::BadUsage;
+use systape_answers::values::new_file::NewFile;
+use systape_answers::values::output::line;
 use systape_answers::values::say::Verdict;
 use systape_events::calls::CallBook;
 use systape_events::families;
 use systape_events::filter::Scope;
-use systape_events::values::bad_usage::BadUsage;
 use systape_events::{kin, question};
 
 systape_format::tables! {

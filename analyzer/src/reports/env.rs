@@ -1,7 +1,5 @@
 //! `analyze env`: variables of the environment with which programs were started, of those that `record --env` kept.
 
-use std::ops::ControlFlow;
-
 use anyhow::{Result, bail};
 use systape_format::model::Family;
 use systape_format::reader::Tape;
@@ -80,9 +78,8 @@ fn run(config: &Config, tape: &Tape, out: &mut Out) -> Result<Verdict> {
         |segment, dict| segment.processes(dict),
         |_, dict, events| {
             programs.add(&dict.tasks, &events);
-            Ok(ControlFlow::Continue(()))
         },
-    )?;
+    );
     coverage.tell(&mut context.question.loss);
     let scope = &context.question.scope;
     let passes = |program: &&StartedProgram| {

@@ -1,6 +1,5 @@
 //! Events of tables by task, or by other keys: the part of a summary for `-e FAMILY:EVENT`.
 
-use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use anyhow::Result;
@@ -135,9 +134,8 @@ fn collect(context: &Context<'_>, plan: &Plan) -> Result<(Sums, Coverage)> {
         |at, dict, tables| {
             let asked = tables.iter().filter(|table| context.config.events.has_table(&table.def.name));
             asked.for_each(|table| sums.add(table, &question.scope, (at, dict), plan));
-            Ok(ControlFlow::Continue(()))
         },
-    )?;
+    );
     Ok((sums, coverage))
 }
 

@@ -6,7 +6,7 @@ pub(super) mod lines;
 pub(super) mod sums;
 pub(super) mod work;
 
-use anyhow::{Result, bail};
+use anyhow::{Context as _, Result, bail};
 use clap::ValueEnum;
 use systape_abi::{ArgKind, ContentIo};
 use systape_format::model::Family;
@@ -188,7 +188,7 @@ fn check(config: &Config) -> Result<()> {
 }
 
 fn slower(own: &Options) -> Result<Option<u64>> {
-    own.slower.as_ref().map(|text| timespec::duration(text, 1_000_000).map_err(|e| e.context("--slower"))).transpose()
+    own.slower.as_ref().map(|text| timespec::duration(text, 1_000_000).context("--slower")).transpose()
 }
 
 /// The keys of rows of sums.

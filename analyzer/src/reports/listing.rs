@@ -183,7 +183,7 @@ pub(super) fn run_part(
     let mut events = EventLines::new(config.events.clone(), config.format, (look, context.stamps()), session, times);
     events.devices = devices(context.question.tape);
     if config.events.tables() {
-        let (files, damaged) = identities::FileNames::read(context.question.tape)?;
+        let (files, damaged) = identities::FileNames::read(context.question.tape);
         damaged.tell(&mut context.question.loss);
         events.files = files;
     }

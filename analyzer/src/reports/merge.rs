@@ -19,8 +19,9 @@ use crate::asked::config::view::{AnswerFn, Operands, Own, Rows, View};
 use systape_answers::render::out::Out;
 use systape_answers::render::row::{Judgement, Row};
 use systape_answers::render::table::seconds;
+use systape_answers::values::new_file::NewFile;
 use systape_answers::values::open::open;
-use systape_answers::values::output::{NewFile, line};
+use systape_answers::values::output::line;
 use systape_answers::values::say::Verdict;
 use systape_events::values::words::escaped;
 
@@ -80,7 +81,7 @@ fn run(config: &Config, paths: &[PathBuf], new: Option<&mut NewFile>, out: &mut 
     let written = |file: &std::fs::File| {
         let (out, merged) = merge(&all, BufWriter::new(file)).map_err(|refused| match refused {
             Refused::Tape(at, why) => anyhow!("{}: {why}", named(at)),
-            Refused::Failed(error) => error.into(),
+            failed => failed.into(),
         })?;
         sync(out)?;
         Ok(Repaired { holes: Holes::default(), segments: merged.segments, reason: String::new() })

@@ -213,7 +213,7 @@ fn changes(context: &Context<'_>, loss: &mut Loss, out: &mut Out) -> Result<Doub
     let stamps = context.stamps();
     let lines = context.lines(&line::CHANGES, None);
     let mut timed = Timed::begin(context, loss, lines, || line::changes_header(&stamps), out)?;
-    let coverage = Scan::all(context.question.tape).walk(
+    let coverage = Scan::all(context.question.tape).try_walk(
         CHANGES,
         |segment, dict| segment.nets(dict),
         |_, dict, events| {
@@ -226,7 +226,7 @@ fn changes(context: &Context<'_>, loss: &mut Loss, out: &mut Out) -> Result<Doub
                 }
             }
             config.shown.rows(count);
-            Ok(timed.write()?)
+            timed.write()
         },
     )?;
     coverage.tell(loss);
@@ -287,7 +287,7 @@ pub(super) fn walk(
     // what a socket did is not only done by the processes asked for
     let read = |segment: &Segment<'_>, dict: &Dict| steps(segment, dict, &context.question.book);
     let mut next = 0;
-    let coverage = Scan::all(tape).walk(CHANGES, read, |at, dict, steps| {
+    let coverage = Scan::all(tape).try_walk(CHANGES, read, |at, dict, steps| {
         // one that cannot be read
         window.complete &= at == next;
         next = at + 1;

@@ -81,7 +81,7 @@ struct Options {
 pub(super) fn keys_of(config: &Config) -> Result<Vec<GroupKey>> {
     use GroupKey::{Cgroup, Comm, Container, Env, File, Job, Pid, Pod, State, Syscall, Tid, Uid, Unit};
     let known = [Comm, Tid, Pid, State, Syscall, File, Cgroup, Container, Unit, Pod, Job, Env, Uid];
-    GroupKey::parse(&config.by, &known, &config.view.title())
+    Ok(GroupKey::parse(&config.by, &known, &config.view.title())?)
 }
 
 /// Options that exclude each other.

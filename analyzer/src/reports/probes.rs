@@ -2,7 +2,6 @@
 //! funclatency prints them.
 
 use std::cmp::Reverse;
-use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use anyhow::{Result, bail};
@@ -95,7 +94,7 @@ fn check(config: &Config) -> Result<()> {
 }
 
 fn keys(config: &Config) -> Result<Vec<GroupKey>> {
-    GroupKey::parse(&config.by, &KNOWN, "'analyze probes'")
+    Ok(GroupKey::parse(&config.by, &KNOWN, "'analyze probes'")?)
 }
 
 /// The sums so far: by the keys of the plan, and the name of the table.
@@ -160,9 +159,8 @@ fn run(config: &Config, tape: &Tape, out: &mut Out) -> Result<Verdict> {
         |at, dict, tables| {
             let asked = tables.iter().filter(|table| asked(config, &table.def));
             asked.for_each(|table| sums.add(table, &context.question.scope, (at, dict), &plan));
-            Ok(ControlFlow::Continue(()))
         },
-    )?;
+    );
     coverage.tell(&mut context.question.loss);
     let words = KeyWords { session: tape.session(), book: &context.question.book, plan: &plan };
     let summed: Vec<(Key, &Numbers)> = sums.groups.iter().map(|(key, times)| (key.key(), times)).collect();

@@ -22,7 +22,8 @@ use crate::asked::config::view::Part::All;
 use crate::asked::config::view::{AnswerFn, Operands, Own, Rows, View};
 use systape_answers::render::out::Out;
 use systape_answers::render::row::{Judgement, Row};
-use systape_answers::values::output::{NewFile, line};
+use systape_answers::values::new_file::NewFile;
+use systape_answers::values::output::line;
 use systape_answers::values::say::Verdict;
 
 systape_format::tables! {

@@ -15,11 +15,11 @@ use crate::asked::config::view::{AnswerFn, Operands, Own, Rows, View};
 use systape_answers::render::out::Out;
 use systape_answers::render::row::{Judgement, Row};
 use systape_answers::render::table::Table;
+use systape_answers::values::bad_usage::BadUsage;
 use systape_answers::values::output::line;
 use systape_answers::values::say::Verdict;
 use systape_events::loss::ListedLoss;
 use systape_events::scan::Scan;
-use systape_events::values::bad_usage::BadUsage;
 use systape_events::values::words::escaped;
 
 systape_format::tables! {

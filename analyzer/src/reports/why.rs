@@ -18,7 +18,7 @@ mod when;
 
 use std::io::Write;
 
-use anyhow::{Result, bail};
+use anyhow::{Context as _, Result, bail};
 use systape_format::model::{Family, GapCause};
 use systape_format::reader::Tape;
 
@@ -117,10 +117,7 @@ fn check(config: &Config) -> Result<()> {
 
 impl Options {
     fn floor(&self) -> Result<Option<u64>> {
-        self.floor
-            .as_ref()
-            .map(|text| timespec::duration(text, 1_000_000).map_err(|e| e.context("--floor")))
-            .transpose()
+        self.floor.as_ref().map(|text| timespec::duration(text, 1_000_000).context("--floor")).transpose()
     }
 }
 

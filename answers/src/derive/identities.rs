@@ -3,7 +3,6 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use anyhow::Result;
 use rustc_hash::{FxHashMap, FxHashSet};
 use systape_format::families::FILE_IDENTITY;
 use systape_format::reader::Tape;
@@ -49,7 +48,7 @@ fn at<T>(all: &Over<T>, ts: u64) -> Option<&T> {
 }
 
 /// Tells `found` since when which name stands for which file.
-fn each(tape: &Tape, mut found: impl FnMut(u64, &[u8], FileId)) -> Result<Coverage> {
+fn each(tape: &Tape, mut found: impl FnMut(u64, &[u8], FileId)) -> Coverage {
     Scan::tables(tape, ("identities of files", &[&FILE_IDENTITY]), |_, _, table| rows(table, &mut found))
 }
 
@@ -78,18 +77,15 @@ pub struct Identities {
 
 impl Identities {
     /// Identities of the names of `tape` that are `asked` for, and of all others of the same files.
-    ///
-    /// # Errors
-    /// None of its own.
-    pub fn read(tape: &Tape, asked: impl Fn(&[u8]) -> bool + Sync) -> Result<(Self, Coverage)> {
+    pub fn read(tape: &Tape, asked: impl Fn(&[u8]) -> bool + Sync) -> (Self, Coverage) {
         let mut all = Self::default();
         let mut coverage = each(tape, |since, path, file| {
             if asked(path) {
                 all.add(since, path, file);
             }
-        })?;
+        });
         if all.names.is_empty() {
-            return Ok((all, coverage));
+            return (all, coverage);
         }
         // once for names of these files, once for what else such names stood for; damage is the same each time
         for _ in 0..2 {
@@ -102,12 +98,12 @@ impl Identities {
                 if files.contains(&file) || all.files.contains_key(path) {
                     all.add(since, path, file);
                 }
-            })?;
+            });
             if all.files.len() == known {
                 break;
             }
         }
-        Ok((all, coverage))
+        (all, coverage)
     }
 
     /// `path` was the file at `since`.
@@ -141,13 +137,10 @@ pub struct FileNames(FxHashMap<(u64, u64), Over<Arc<[u8]>>>);
 
 impl FileNames {
     /// Identities of `tape`, if it has a table with numbers of files.
-    ///
-    /// # Errors
-    /// None of its own.
-    pub fn read(tape: &Tape) -> Result<(Self, Coverage)> {
+    pub fn read(tape: &Tape) -> (Self, Coverage) {
         let has = |def: &TableDef, name: &str| def.columns.iter().any(|column| column.name == *name);
         if !tape.table_defs().values().any(|def| NUMBERS.iter().all(|name| has(def, name))) {
-            return Ok((Self::default(), Scan::nothing()));
+            return (Self::default(), Scan::nothing());
         }
         let (mut all, mut paths) = (Self::default(), FxHashSet::<Arc<[u8]>>::default());
         let coverage = each(tape, |since, path, file| {
@@ -157,8 +150,8 @@ impl FileNames {
             };
             paths.insert(Arc::clone(&path));
             all.add(since, path, file);
-        })?;
-        Ok((all, coverage))
+        });
+        (all, coverage)
     }
 
     fn add(&mut self, since: u64, path: Arc<[u8]>, file: FileId) {

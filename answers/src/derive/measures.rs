@@ -1,9 +1,6 @@
 //! What tasks did in a time as few sums, whatever their calls: time on CPUs, waiting for one, asleep, I/Os of disks, page faults, programs
 //! and processes. They are of time that all threads spend together: two threads spend two seconds in one.
 
-use std::ops::ControlFlow;
-
-use anyhow::Result;
 use rustc_hash::FxHashMap;
 use systape_format::families::{FAULT_MAJOR, PAGE_FAULT_USER};
 use systape_format::model::{Call, Family, Task};
@@ -143,10 +140,7 @@ pub struct Measures(pub [Option<Measure>; KINDS.len()]);
 
 impl Measures {
     /// Measures of the tasks and the time of `question`; parts that cannot be read are added to its losses.
-    ///
-    /// # Errors
-    /// The tape cannot be read at all.
-    pub fn of(question: &mut Question<'_>) -> Result<Self> {
+    pub fn of(question: &mut Question<'_>) -> Self {
         let session = question.tape.session();
         let mut sums = [None; KINDS.len()];
         for (sum, kind) in sums.iter_mut().zip(&KINDS) {
@@ -157,14 +151,14 @@ impl Measures {
             let coverage = measures.states(question);
             coverage.tell(&mut question.loss);
         }
-        let coverage = measures.events(question)?;
+        let coverage = measures.events(question);
         coverage.tell(&mut question.loss);
         if in_session(session, Family::Process) {
             let mut findings = Vec::new();
-            measures.lives(question, question.tape, &mut findings)?;
+            measures.lives(question, question.tape, &mut findings);
             question.loss.findings.append(&mut findings);
         }
-        Ok(measures)
+        measures
     }
 
     fn add(&mut self, at: usize, value: u64) {
@@ -195,7 +189,7 @@ impl Measures {
     }
 
     /// I/Os of disks, and page faults.
-    fn events(&mut self, question: &Question<'_>) -> Result<Coverage> {
+    fn events(&mut self, question: &Question<'_>) -> Coverage {
         let scope = &question.scope;
         Scan::all(question.tape).walk(
             "block I/Os and tables",
@@ -224,15 +218,14 @@ impl Measures {
                     let count = table.ts.iter().zip(tasks).filter(|row| passes(*row)).count();
                     (0..count).for_each(|_| self.add(at, 1));
                 }
-                Ok(ControlFlow::Continue(()))
             },
         )
     }
 
     /// Programs that were started, and processes that ended.
-    fn lives(&mut self, question: &Question<'_>, tape: &Tape, findings: &mut Vec<String>) -> Result<()> {
+    fn lives(&mut self, question: &Question<'_>, tape: &Tape, findings: &mut Vec<String>) {
         let scope = &question.scope;
-        for process in &processes::read::read(tape, findings)?.all {
+        for process in &processes::read::read(tape, findings).all {
             let started = |image: &&processes::Image| image.exec && scope.at(image.since) && scope.task(&image.task);
             let programs = process.images.iter().filter(started).count();
             (0..programs).for_each(|_| self.add(at::PROGRAMS, 1));
@@ -241,7 +234,6 @@ impl Measures {
                 self.add(at::EXITS, 1);
             }
         }
-        Ok(())
     }
 }
 

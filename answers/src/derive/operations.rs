@@ -1,6 +1,5 @@
 //! Operations of io_uring and io_submit: rows of the tables `io_uring:complete` and `aio:complete`, as what they did with files.
 
-use anyhow::Result;
 use systape_abi::ContentIo;
 use systape_format::families::{AIO_COMPLETE, IO_URING_COMPLETE};
 use systape_format::model::{Call, Dict, Task};
@@ -64,10 +63,7 @@ pub fn unseen(question: &Question<'_>) -> bool {
 
 /// Gives `each` the operations that pass the filters of `question`, or may ([`Is::Maybe`]), as the file is not known that `-P` asks for;
 /// with the segment and the number of the task in it. None of them passes a selection of calls.
-///
-/// # Errors
-/// When the scan is given up.
-pub fn read(question: &Question<'_>, mut each: impl FnMut(Operation<'_>, Is, (usize, u32))) -> Result<Coverage> {
+pub fn read(question: &Question<'_>, mut each: impl FnMut(Operation<'_>, Is, (usize, u32))) -> Coverage {
     let defs: &[&TableDef] = if question.scope.filters().selects || !has_any(question.tape) { &[] } else { &TABLES };
     Scan::tables(question.tape, ("operations of io_uring and io_submit", defs), |at, dict, table| {
         rows(table, dict, |operation, task| {

@@ -113,7 +113,7 @@ impl<T: Default, W: Watch<T>> Sharers<T, W> {
     }
 
     /// The value at a place, to be changed, and who watches.
-    pub fn at_mut(&mut self, place: usize) -> (&mut T, &mut W) {
+    pub(crate) fn at_mut(&mut self, place: usize) -> (&mut T, &mut W) {
         (&mut self.slots[place].value, &mut self.watch)
     }
 
@@ -123,7 +123,7 @@ impl<T: Default, W: Watch<T>> Sharers<T, W> {
     }
 
     /// Who watches, to be told something.
-    pub fn watch_mut(&mut self) -> &mut W {
+    pub(crate) fn watch_mut(&mut self) -> &mut W {
         &mut self.watch
     }
 
@@ -138,17 +138,17 @@ impl<T: Default, W: Watch<T>> Sharers<T, W> {
     }
 
     /// Whether the thread does not share its process's.
-    pub fn has_own(&self, who: Member) -> bool {
+    pub(crate) fn has_own(&self, who: Member) -> bool {
         self.of_thread.contains_key(&who.thread)
     }
 
     /// Whether a thread of the process does not, or did not until it ended.
-    pub fn is_split(&self, process: u32) -> bool {
+    pub(crate) fn is_split(&self, process: u32) -> bool {
         self.split.contains(&process)
     }
 
     /// Time until when a change of anybody may have been missed; 0 = nothing was.
-    pub fn blind_for_all(&self) -> u64 {
+    pub(crate) fn blind_for_all(&self) -> u64 {
         self.blind
     }
 

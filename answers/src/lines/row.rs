@@ -83,7 +83,7 @@ pub fn returned_path(segment: &Loaded, row: usize, ret: i64) -> Option<Cow<'_, [
 
 /// The file that `row` removed, as the kernel named it. None: it removed none, it is not known, or it is the path that the program gave.
 #[inline]
-pub fn removed_path(segment: &Loaded, row: usize) -> Option<&[u8]> {
+pub(crate) fn removed_path(segment: &Loaded, row: usize) -> Option<&[u8]> {
     let name = segment.opened(row).filter(|_| segment.call(row).removes)?;
     let given = segment.captured(row).iter().any(|value| value.bytes == name);
     Some(name).filter(|_| !given)
@@ -116,7 +116,7 @@ pub fn incomplete(state: CallState) -> Option<&'static str> {
 }
 
 /// The name for the pid that `row` returned, if this segment has it: for a new child its first name, else its newest.
-pub fn child_comm<'a>(segment: &'a Loaded, call: &CallInfo, row: usize, ret: i64) -> Option<&'a [u8]> {
+pub(crate) fn child_comm<'a>(segment: &'a Loaded, call: &CallInfo, row: usize, ret: i64) -> Option<&'a [u8]> {
     if !call.returns_pid || ret <= 0 {
         return None;
     }

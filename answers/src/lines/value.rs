@@ -107,7 +107,7 @@ pub fn narrow(kind: ArgKind, raw: u64) -> u64 {
 }
 
 /// Whether perf prints an argument of this kind although it is 0: for descriptors and enumerations 0 is a value.
-pub fn shows_zero(kind: ArgKind) -> bool {
+pub(crate) fn shows_zero(kind: ArgKind) -> bool {
     match kind {
         ArgKind::Fd | ArgKind::DirFd | ArgKind::ClockId => true,
         // PROT_NONE is the point of a call that passes it
@@ -118,7 +118,7 @@ pub fn shows_zero(kind: ArgKind) -> bool {
 
 /// The 64-bit number with argument `at` as its low half.
 #[inline]
-pub fn joined_halves(call: &CallInfo, at: usize, args: &[u64; 6]) -> u64 {
+pub(crate) fn joined_halves(call: &CallInfo, at: usize, args: &[u64; 6]) -> u64 {
     let is_high = |i: usize| call.args.get(i).is_some_and(|a| matches!(a.kind, ArgKind::HighHalf));
     let high = if is_high(at + 1) { at + 1 } else { at.wrapping_sub(1) };
     let high = if is_high(high) { args.get(high).copied().unwrap_or(0) } else { 0 };

@@ -39,7 +39,7 @@ pub fn printable(value: &Value) -> String {
 }
 
 /// Appends `text` as a JSON string, always; see [`lossless`].
-pub fn lossy_string(out: &mut Vec<u8>, text: &[u8]) {
+pub(crate) fn lossy_string(out: &mut Vec<u8>, text: &[u8]) {
     if text.iter().all(|b| (0x20..0x7f).contains(b) && *b != b'"' && *b != b'\\') {
         out.push(b'"');
         out.extend_from_slice(text);

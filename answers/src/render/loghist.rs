@@ -31,7 +31,7 @@ impl LogHist {
     }
 
     /// Counts `value` `times` times.
-    pub fn add_many(&mut self, value: u64, times: u64) {
+    pub(crate) fn add_many(&mut self, value: u64, times: u64) {
         let bucket = value.checked_ilog2().unwrap_or(0) as usize;
         if bucket >= self.counts.len() {
             self.counts.resize(bucket + 1, 0);

@@ -11,6 +11,7 @@ pub mod keys;
 pub mod label;
 pub mod loghist;
 pub mod mark;
+#[cfg(unix)]
 pub mod out;
 pub mod paint;
 pub mod rank;

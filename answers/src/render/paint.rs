@@ -6,7 +6,7 @@ use crate::values::output::{self, INEXACT, PLAIN};
 /// Of times from 0.01 ms on.
 const YELLOW: &str = "\x1b[33m";
 /// Colour of times from 1 ms on, of errors and losses.
-pub const RED: &str = "\x1b[31m";
+pub(crate) const RED: &str = "\x1b[31m";
 
 /// The colour of a duration of `ns`; empty: none.
 pub fn of_time(ns: u64, exact: bool) -> &'static str {

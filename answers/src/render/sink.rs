@@ -134,6 +134,7 @@ pub fn append(form: Form, row: &Row<'_>, out: &mut Vec<u8>) {
 }
 
 /// Appends one row with many columns as CSV: a line `name,value` for each, and `null` for an unknown value.
+#[cfg(unix)]
 pub(super) fn facts(row: &Row<'_>, out: &mut Vec<u8>) {
     row.is_whole();
     out.extend_from_slice(b"name,value\n");

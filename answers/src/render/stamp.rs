@@ -113,7 +113,7 @@ impl Stamps {
     }
 
     /// Text of a time `since` ns after the tape's start.
-    pub fn text_since(&self, column: Column, since: i64) -> String {
+    pub(crate) fn text_since(&self, column: Column, since: i64) -> String {
         self.text(column, self.open.saturating_add_signed(since))
     }
 

@@ -12,7 +12,7 @@ use std::sync::{Mutex, PoisonError};
 
 use anyhow::{Context as _, Result};
 
-use systape_events::values::bad_usage::BadUsage;
+use crate::values::bad_usage::BadUsage;
 
 /// The hidden first argument with which `analyze` starts itself to fetch files.
 pub const FETCHER: &str = "__fetch-debug-files";

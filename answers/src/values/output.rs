@@ -1,15 +1,7 @@
-//! Lines of text and how they look, for which a closed pipe is no error; and files that a report writes.
+//! Lines of text and how they look, for which a closed pipe is no error.
 
-use std::fs::{File, OpenOptions, Permissions};
-use std::io::{self, IsTerminal as _, Read as _, Write};
-use std::os::fd::AsFd;
-use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt, PermissionsExt as _};
-use std::path::{Path, PathBuf};
+use std::io::{self, IsTerminal as _, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
-
-use systape_format::header::MAGIC;
-
-use crate::values::spool::STDIN;
 
 /// Whether `error` means that the reader of our output has closed it (`| head`).
 pub fn is_closed_pipe(error: &anyhow::Error) -> bool {
@@ -17,7 +9,7 @@ pub fn is_closed_pipe(error: &anyhow::Error) -> bool {
 }
 
 /// Begins the colour of a number that is not exact, and ends any.
-pub const INEXACT: &str = "\x1b[36m";
+pub(crate) const INEXACT: &str = "\x1b[36m";
 /// End of what [`INEXACT`] begins.
 pub const PLAIN: &str = "\x1b[m";
 
@@ -111,136 +103,6 @@ fn painted(text: &str) -> String {
     all
 }
 
-/// A file made for a report, and removed if the report fails.
-#[derive(Debug)]
-pub struct NewFile {
-    path: PathBuf,
-    file: File,
-    kept: bool,
-}
-
-impl NewFile {
-    /// A new file readable only by its owner. O_EXCL: it changes neither an existing file nor the target of a link.
-    ///
-    /// # Errors
-    /// It exists, or cannot be made.
-    pub fn private(path: &Path) -> io::Result<Self> {
-        Self::open(path, OpenOptions::new().mode(0o600))
-    }
-
-    /// A new file with these permissions at most ([`permissions_like`]), or the existing regular file, which stays even if
-    /// the report fails, and which nobody may read then who may not read the tape.
-    ///
-    /// # Errors
-    /// It is a link, a device, a pipe or a directory, a tape, somebody else's who may not read the tape, or cannot be opened.
-    pub fn replacing(path: &Path, permissions: u32) -> io::Result<Self> {
-        match Self::open(path, OpenOptions::new().mode(permissions)) {
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
-            other => return other,
-        }
-        if is_tape(path) {
-            return Err(io::Error::other("it is a tape, and no tape is overwritten: name another file"));
-        }
-        let open = OpenOptions::new()
-            .write(true)
-            .custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK | libc::O_NOCTTY)
-            .open(path);
-        let file = open.map_err(|error| match error.raw_os_error() {
-            Some(libc::ELOOP) => io::Error::other("it is a symbolic link: name the file it points to"),
-            _ => error,
-        })?;
-        narrow(&file, permissions)?;
-        Ok(Self { path: path.to_owned(), file, kept: true })
-    }
-
-    /// Replaces the file's contents by `bytes`, and keeps the file.
-    ///
-    /// # Errors
-    /// They cannot be written.
-    pub fn replace(&mut self, bytes: &[u8]) -> io::Result<()> {
-        self.file.set_len(0)?;
-        self.file.write_all(bytes)?;
-        self.kept = true;
-        Ok(())
-    }
-
-    fn open(path: &Path, options: &mut OpenOptions) -> io::Result<Self> {
-        let file = options.write(true).create_new(true).open(path)?;
-        Ok(Self { path: path.to_owned(), file, kept: false })
-    }
-
-    /// Path of the file.
-    pub fn path(&self) -> &Path {
-        &self.path
-    }
-
-    /// Directory of the file.
-    pub fn dir(&self) -> &Path {
-        self.path.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."))
-    }
-
-    /// Contents of the file.
-    pub fn file(&self) -> &File {
-        &self.file
-    }
-
-    /// Keeps the file.
-    pub fn keep(&mut self) {
-        self.kept = true;
-    }
-}
-
-/// Whether a regular file begins like a tape. One that cannot be read is none.
-fn is_tape(path: &Path) -> bool {
-    let open =
-        OpenOptions::new().read(true).custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK | libc::O_NOCTTY).open(path);
-    let mut head = [0; MAGIC.len()];
-    open.is_ok_and(|mut file| {
-        file.metadata().is_ok_and(|metadata| metadata.is_file()) && file.read_exact(&mut head).is_ok()
-    }) && head == MAGIC
-}
-
-/// Takes from an existing file readers that are more than `permissions` has.
-fn narrow(file: &File, permissions: u32) -> io::Result<()> {
-    let metadata = file.metadata()?;
-    if !metadata.is_file() {
-        return Err(io::Error::other("it is not a regular file"));
-    }
-    // SAFETY: asks for a number.
-    if permissions & 0o004 == 0 && metadata.uid() != unsafe { libc::geteuid() } {
-        let whose = metadata.uid();
-        return Err(io::Error::other(format!("it is uid {whose}'s, who may not read the tape: name another file")));
-    }
-    let more = metadata.mode() & 0o044 & !permissions;
-    if more != 0 {
-        file.set_permissions(Permissions::from_mode(metadata.mode() & 0o7777 & !more))?;
-    }
-    Ok(())
-}
-
-/// Permissions of a file that is made from `tapes`: who may read all of them may read it. None: its owner.
-pub fn permissions_like<'a>(tapes: impl IntoIterator<Item = &'a Path>) -> u32 {
-    let of = |tape: &Path| {
-        let metadata = if tape == Path::new(STDIN) { stdin() } else { std::fs::metadata(tape) };
-        // nothing is known of the readers of a pipe
-        metadata.ok().filter(std::fs::Metadata::is_file).map_or(0o600, |metadata| 0o600 | metadata.mode() & 0o666)
-    };
-    tapes.into_iter().map(of).reduce(|all, one| all & one).unwrap_or(0o600)
-}
-
-fn stdin() -> io::Result<std::fs::Metadata> {
-    File::from(io::stdin().as_fd().try_clone_to_owned()?).metadata()
-}
-
-impl Drop for NewFile {
-    fn drop(&mut self) {
-        if !self.kept {
-            // What was begun is ours and of no use; left behind, it does no harm.
-            let _ = std::fs::remove_file(&self.path);
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -253,21 +115,6 @@ mod tests {
             (is_ascii("C"), is_ascii("POSIX"), is_ascii("C.UTF-8"), is_ascii("de_DE.UTF-8")),
             (true, true, false, false)
         );
-    }
-
-    #[test]
-    fn a_tape_is_not_replaced() {
-        let dir = std::env::temp_dir().join(format!("systape-output-{}", std::process::id()));
-        std::fs::create_dir_all(&dir).unwrap();
-        let (tape, page) = (dir.join("t.tape"), dir.join("p.html"));
-        std::fs::write(&tape, [&MAGIC[..], b"rest"].concat()).unwrap();
-        std::fs::write(&page, b"<html>").unwrap();
-        let error = NewFile::replacing(&tape, 0o600).unwrap_err().to_string();
-        assert!(error.contains("no tape is overwritten"), "{error}");
-        assert_eq!(std::fs::read(&tape).unwrap().len(), 12);
-        NewFile::replacing(&page, 0o600).unwrap().replace(b"new").unwrap();
-        assert_eq!(std::fs::read(&page).unwrap(), b"new");
-        std::fs::remove_dir_all(&dir).unwrap();
     }
 
     #[test]

@@ -1,7 +1,5 @@
 //! Keys of sums: one list of names for every `--by`.
 
-use anyhow::{Result, bail};
-
 /// One key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum GroupKey {
@@ -61,6 +59,39 @@ pub enum GroupKey {
 
 /// Words for a key that sums of events have not, but those of stacks.
 const STACKS: [&str; 5] = ["stack", "stacks", "ustack", "kstack", "callchain"];
+
+/// Why a word names no key of a view.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum KeyError {
+    /// The word asks for stacks, which are no key.
+    #[error("--by {0}: 'analyze callgraph' adds up stacks, of calls with --of syscall")]
+    Stacks(String),
+    /// Several words have no commas between them.
+    #[error("--by '{word}': keys are separated by commas: --by {keys}")]
+    Several {
+        /// What was typed.
+        word: String,
+        /// The same with commas.
+        keys: String,
+    },
+    /// The view has no such key.
+    #[error(
+        "--by {word}: {}{view} has {}",
+        meant.map(|name| format!("did you mean '{name}'? ")).unwrap_or_default(),
+        known.join(", ")
+    )]
+    Unknown {
+        /// What was typed.
+        word: String,
+        /// The key that it may be meant to be.
+        meant: Option<&'static str>,
+        /// The view, as a subject.
+        view: String,
+        /// All keys that the view has.
+        known: Vec<&'static str>,
+    },
+}
 
 impl GroupKey {
     /// Keys that the path of the cgroup tells.
@@ -175,7 +206,7 @@ impl GroupKey {
     ///
     /// # Errors
     /// A word names none of `known`.
-    pub fn parse(words: &[String], known: &[Self], view: &str) -> Result<Vec<Self>> {
+    pub fn parse(words: &[String], known: &[Self], view: &str) -> Result<Vec<Self>, KeyError> {
         let mut keys = Vec::new();
         for word in words {
             let word = word.trim();
@@ -185,17 +216,16 @@ impl GroupKey {
             };
             let Some(by) = known.iter().copied().find(is) else {
                 if STACKS.contains(&word) {
-                    bail!("--by {word}: 'analyze callgraph' adds up stacks, of calls with --of syscall");
+                    return Err(KeyError::Stacks(word.to_owned()));
                 }
-                let names: Vec<_> = known.iter().map(|by| by.name()).collect();
+                let known: Vec<_> = known.iter().map(|by| by.name()).collect();
                 let parts: Vec<_> = word.split(['/', ';', '+', ':', ' ']).filter(|part| !part.is_empty()).collect();
                 if parts.len() > 1 {
-                    bail!("--by '{word}': keys are separated by commas: --by {}", parts.join(","));
+                    return Err(KeyError::Several { word: word.to_owned(), keys: parts.join(",") });
                 }
-                let meant = Self::meant(word).filter(|name| names.contains(name));
-                let meant = meant.or_else(|| systape_abi::nearest(word, names.iter().copied()).first().copied());
-                let meant = meant.map(|name| format!("did you mean '{name}'? ")).unwrap_or_default();
-                bail!("--by {word}: {meant}{view} has {}", names.join(", "))
+                let meant = Self::meant(word).filter(|name| known.contains(name));
+                let meant = meant.or_else(|| systape_abi::nearest(word, known.iter().copied()).first().copied());
+                return Err(KeyError::Unknown { word: word.to_owned(), meant, view: view.to_owned(), known });
             };
             if !keys.contains(&by) {
                 keys.push(by);

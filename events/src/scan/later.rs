@@ -57,7 +57,7 @@ impl<T: HasTime> Later<T> {
     }
 
     /// The next one, if its key is below `key`.
-    pub fn next_before(&mut self, key: (u64, u8)) -> Option<T> {
+    pub(crate) fn next_before(&mut self, key: (u64, u8)) -> Option<T> {
         if self.heap.peek().is_none_or(|Reverse(next)| next.key.0 >= key) {
             return None;
         }

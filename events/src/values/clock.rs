@@ -238,7 +238,7 @@ pub fn day_of(real: i64) -> i64 {
 }
 
 /// Appends `real` (ns since 1970) as RFC 3339 in UTC with nanoseconds: `2026-11-21T05:48:19.000000000Z`.
-pub fn write_rfc3339(out: &mut Vec<u8>, real: i64) {
+pub(crate) fn write_rfc3339(out: &mut Vec<u8>, real: i64) {
     write_date(out, real);
     write_time(out, real);
     put(out, real.rem_euclid(SECOND), 9, b"Z");
@@ -271,7 +271,7 @@ pub fn rfc3339(real: Real) -> String {
 }
 
 /// ns since 1970 of an RFC 3339 time with `Z` or an offset; a time without either is UTC. None when it is not one.
-pub fn parse_rfc3339(text: &str) -> Option<i64> {
+pub(crate) fn parse_rfc3339(text: &str) -> Option<i64> {
     let (date, time) = text.split_once(['T', 't', ' '])?;
     let mut date = date.split('-');
     let mut number = |digits: usize| date.next().filter(|d| d.len() == digits).and_then(plain);
@@ -288,7 +288,7 @@ pub fn parse_rfc3339(text: &str) -> Option<i64> {
 }
 
 /// ns since midnight of a time of day in UTC, `05:48:19.5` or `05:48Z`. None when it is not one.
-pub fn parse_daytime(text: &str) -> Option<i64> {
+pub(crate) fn parse_daytime(text: &str) -> Option<i64> {
     plain_daytime(text.strip_suffix(['Z', 'z']).unwrap_or(text))
 }
 
@@ -309,7 +309,7 @@ fn plain_daytime(time: &str) -> Option<i64> {
 }
 
 /// ns of `day` (UTC, since 1970) at `daytime` ns.
-pub fn on_day(day: i64, daytime: i64) -> i64 {
+pub(crate) fn on_day(day: i64, daytime: i64) -> i64 {
     day.saturating_mul(DAY * SECOND).saturating_add(daytime)
 }
 

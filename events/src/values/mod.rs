@@ -1,6 +1,5 @@
 //! Values that every part uses: times, numbers, names, sums for which there is no memory.
 
-pub mod bad_usage;
 pub mod clock;
 pub mod devices;
 pub mod glob;

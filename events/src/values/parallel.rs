@@ -18,7 +18,7 @@ pub fn map<I: Sync, T: Send>(items: &[I], work: impl Fn(&I) -> T + Sync) -> Vec<
 }
 
 /// What each thread's `work` makes, in the threads' order.
-pub fn on_each_thread<T: Send>(work: impl Fn() -> T + Sync) -> Vec<T> {
+pub(crate) fn on_each_thread<T: Send>(work: impl Fn() -> T + Sync) -> Vec<T> {
     let places = Places::new(rayon::current_num_threads());
     on_threads(&|thread| places.put(thread, work()));
     places.taken()

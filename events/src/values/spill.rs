@@ -7,11 +7,10 @@
 use std::cmp::Ordering;
 use std::fs::File;
 use std::io;
+#[cfg(unix)]
 use std::os::unix::fs::FileExt as _;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
-
-use anyhow::{Result, bail};
 
 use super::words::bytes;
 
@@ -20,10 +19,28 @@ const PIECE: usize = 256 << 10;
 /// Bytes of a run that are read at a time.
 const LOOK: usize = 32 << 10;
 /// Most runs that are merged at a time: each has a buffer.
-pub const MOST_RUNS: usize = 64;
+pub(crate) const MOST_RUNS: usize = 64;
 
 /// The file of this process.
 static STORE: OnceLock<Store> = OnceLock::new();
+
+/// Why sums are not complete: there is no answer then.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum SpillError {
+    /// The temporary file did not take, or give back, all of them.
+    #[error("sums need more than --memory, and the temporary file fails: {0} (TMPDIR names another directory)")]
+    File(String),
+    /// Sums that are kept in memory need more than there is.
+    #[error(
+        "this report keeps its sums in memory, and they take more than the {} that it has of --memory: ask for fewer (--time, -p, -e, other keys), or give it more",
+        bytes(*.limit)
+    )]
+    Memory {
+        /// Bytes that they may have.
+        limit: u64,
+    },
+}
 
 /// A value that can be written and read again.
 pub trait Stored: Sized {
@@ -44,10 +61,10 @@ pub fn begin(memory: u64) {
 ///
 /// # Errors
 /// It did not take, or give back, all of it.
-pub fn end() -> Result<Option<String>> {
+pub fn end() -> Result<Option<String>, SpillError> {
     let Some(Store(inner)) = STORE.get() else { return Ok(None) };
     if let Some(why) = inner.failed.get() {
-        bail!("sums need more than --memory, and the temporary file fails: {why} (TMPDIR names another directory)");
+        return Err(SpillError::File(why.clone()));
     }
     let end = *lock(&inner.end);
     let limit = bytes(inner.limit as u64);
@@ -80,12 +97,11 @@ impl Kept {
     ///
     /// # Errors
     /// They do not.
-    pub fn check(self) -> Result<()> {
-        let Some(limit) = self.limit.filter(|limit| self.bytes > *limit) else { return Ok(()) };
-        bail!(
-            "this report keeps its sums in memory, and they take more than the {} that it has of --memory: ask for fewer (--time, -p, -e, other keys), or give it more",
-            bytes(limit as u64)
-        );
+    pub fn check(self) -> Result<(), SpillError> {
+        match self.limit.filter(|limit| self.bytes > *limit) {
+            Some(limit) => Err(SpillError::Memory { limit: limit as u64 }),
+            None => Ok(()),
+        }
     }
 }
 
@@ -93,13 +109,38 @@ impl Kept {
 fn made() -> io::Result<File> {
     let dirs = match std::env::var_os("TMPDIR").filter(|dir| !dir.is_empty()) {
         Some(dir) => vec![PathBuf::from(dir)],
-        None => vec![PathBuf::from("/var/tmp"), std::env::temp_dir()],
+        None => ["/var/tmp", "/tmp"].map(PathBuf::from).to_vec(),
     };
     let mut made = Err(io::ErrorKind::NotFound.into());
     for dir in dirs {
         made = made.or_else(|_: io::Error| tempfile::tempfile_in(dir));
     }
     made
+}
+
+/// Reading and writing at a place, elsewhere than on unix: a file has one position there, which is taken in turn.
+#[cfg(not(unix))]
+trait Positioned {
+    fn at<T>(&self, offset: u64, act: impl FnOnce(&File) -> io::Result<T>) -> io::Result<T>;
+
+    fn read_exact_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<()> {
+        self.at(offset, |mut file| io::Read::read_exact(&mut file, buffer))
+    }
+
+    fn write_all_at(&self, buffer: &[u8], offset: u64) -> io::Result<()> {
+        self.at(offset, |mut file| io::Write::write_all(&mut file, buffer))
+    }
+}
+
+#[cfg(not(unix))]
+impl Positioned for File {
+    fn at<T>(&self, offset: u64, act: impl FnOnce(&File) -> io::Result<T>) -> io::Result<T> {
+        static TURN: Mutex<()> = Mutex::new(());
+        let _turn = lock(&TURN);
+        let mut file = self;
+        io::Seek::seek(&mut file, io::SeekFrom::Start(offset))?;
+        act(file)
+    }
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
@@ -134,8 +175,8 @@ impl Store {
     }
 
     /// Makes the file of a test.
-    #[cfg(any(test, feature = "exercise"))]
-    pub fn of_test(limit: usize) -> Self {
+    #[cfg(test)]
+    pub(crate) fn of_test(limit: usize) -> Self {
         Self::new(tempfile::tempfile(), limit)
     }
 

@@ -3,8 +3,6 @@
 //!
 //! Everything is integer arithmetic on nanoseconds: `0.1` is exactly 100 ms of a second, unlike in a float.
 
-use anyhow::{Context, Result, anyhow, bail};
-
 /// ns in a second.
 pub const SECOND: u64 = 1_000_000_000;
 
@@ -17,8 +15,62 @@ const UNITS: [(&[&str], u64); 6] = [
     (&["h", "hour", "hours"], 3600 * SECOND),
 ];
 
+/// Why a text is no time, or no range of times.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum TimeError {
+    /// The text is no number with a unit.
+    #[error("'{0}' is not a time (examples: 10, 2.5ms, 300us, 1s)")]
+    NotATime(String),
+    /// The unit is none.
+    #[error("'{text}' is not a time: unknown unit '{unit}' (ns, us, ms, s, m, h)")]
+    UnknownUnit {
+        /// The whole text.
+        text: String,
+        /// The unit in it.
+        unit: String,
+    },
+    /// The percentage is over 100, or no number.
+    #[error("'{0}' is not a percentage from 0% to 100%")]
+    NotAPercentage(String),
+    /// The text has a colon and is no time of day.
+    #[error("'{0}' is not a time of day in UTC (example: 05:48:19.5)")]
+    NotADaytime(String),
+    /// The text looks like a date and is none.
+    #[error("'{0}' is not an RFC 3339 time (example: 2026-11-21T05:48:19.5Z, or +01:00 instead of Z)")]
+    NotRfc3339(String),
+    /// The time is over 292 years.
+    #[error("'{0}' is longer than a tape can be")]
+    TooLong(String),
+    /// An end of a range is wrong.
+    #[error("--time '{text}'")]
+    End {
+        /// The whole range.
+        text: String,
+        /// What is wrong with the end.
+        source: Box<Self>,
+    },
+    /// A range has more than two ends.
+    #[error("--time '{0}': give FROM,TO")]
+    ThreeEnds(String),
+    /// A range has no end.
+    #[error(
+        "--time '{0}': give FROM,TO, FROM, or ,TO (seconds since the tape's start, 300ms, HH:MM:SS, RFC 3339, mono:SECONDS, N%)"
+    )]
+    NoEnd(String),
+    /// A range ends before it begins.
+    #[error("--time '{0}': it ends before it begins")]
+    Backwards(String),
+}
+
+/// A text is no list of CPUs.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("-C '{0}' is not a list of CPUs (example: 0-3,7)")]
+pub struct NotCpus(pub String);
+
 /// One end of a `--time` range, not yet placed on a tape.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Edge {
     /// ns since the tape's start; negative: before it.
     Offset(i64),
@@ -50,20 +102,20 @@ impl Edge {
 ///
 /// # Errors
 /// It is no time, or longer than 584 years.
-pub fn duration(text: &str, bare: u64) -> Result<u64> {
+pub fn duration(text: &str, bare: u64) -> Result<u64, TimeError> {
     let text = text.trim();
     let digits = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
     let (number, unit) = text.split_at(digits);
     let scale = match unit.trim() {
         "" => bare,
         unit => {
-            UNITS.iter().find(|(names, _)| names.contains(&unit)).map(|(_, ns)| *ns).with_context(|| match digits {
-                0 => format!("'{text}' is not a time (examples: 10, 2.5ms, 300us, 1s)"),
-                _ => format!("'{text}' is not a time: unknown unit '{unit}' (ns, us, ms, s, m, h)"),
+            UNITS.iter().find(|(names, _)| names.contains(&unit)).map(|(_, ns)| *ns).ok_or_else(|| match digits {
+                0 => TimeError::NotATime(text.to_owned()),
+                _ => TimeError::UnknownUnit { text: text.to_owned(), unit: unit.to_owned() },
             })?
         }
     };
-    scaled(number, scale).ok_or_else(|| anyhow!("'{text}' is not a time (examples: 10, 2.5ms, 300us, 1s)"))
+    scaled(number, scale).ok_or_else(|| TimeError::NotATime(text.to_owned()))
 }
 
 /// `number × scale`, for a decimal number; None when it is not one or too large. Digits beyond the scale are cut off.
@@ -89,23 +141,22 @@ fn scaled(number: &str, scale: u64) -> Option<u64> {
 ///
 /// # Errors
 /// It is no time, or ends before it begins.
-pub fn range(text: &str) -> Result<(Option<Edge>, Option<Edge>)> {
+pub fn range(text: &str) -> Result<(Option<Edge>, Option<Edge>), TimeError> {
     let (from, to) = text.split_once(',').unwrap_or((text, ""));
     if to.contains(',') {
-        bail!("--time '{text}': give FROM,TO");
+        return Err(TimeError::ThreeEnds(text.to_owned()));
     }
-    let optional = |part: &str| -> Result<Option<Edge>> {
+    let optional = |part: &str| {
         let part = part.trim();
-        if part.is_empty() { Ok(None) } else { edge(part).map(Some).with_context(|| format!("--time '{text}'")) }
+        let end = (!part.is_empty()).then(|| edge(part)).transpose();
+        end.map_err(|source| TimeError::End { text: text.to_owned(), source: Box::new(source) })
     };
     // of a time that may be one of two, as reports print it, all that may be meant
     let first = from.split('/').next().unwrap_or_default();
     let last = to.rsplit('/').next().unwrap_or_default();
     let (from, to) = (optional(first)?, optional(last)?);
     if from.is_none() && to.is_none() {
-        bail!(
-            "--time '{text}': give FROM,TO, FROM, or ,TO (seconds since the tape's start, 300ms, HH:MM:SS, RFC 3339, mono:SECONDS, N%)"
-        );
+        return Err(TimeError::NoEnd(text.to_owned()));
     }
     let backwards = match (&from, &to) {
         (Some(Edge::Part(from)), Some(Edge::Part(to))) => from > to,
@@ -115,7 +166,7 @@ pub fn range(text: &str) -> Result<(Option<Edge>, Option<Edge>)> {
         _ => false,
     };
     if backwards {
-        bail!("--time '{text}': it ends before it begins");
+        return Err(TimeError::Backwards(text.to_owned()));
     }
     Ok((from, to))
 }
@@ -124,10 +175,10 @@ pub fn range(text: &str) -> Result<(Option<Edge>, Option<Edge>)> {
 ///
 /// # Errors
 /// It is no time.
-pub fn edge(text: &str) -> Result<Edge> {
+pub fn edge(text: &str) -> Result<Edge, TimeError> {
     if let Some(percent) = text.strip_suffix('%') {
         let part = scaled(percent, 10_000).filter(|part| *part <= 1_000_000);
-        return part.map(Edge::Part).ok_or_else(|| anyhow!("'{text}' is not a percentage from 0% to 100%"));
+        return part.map(Edge::Part).ok_or_else(|| TimeError::NotAPercentage(text.to_owned()));
     }
     if let Some(mono) = text.strip_prefix("mono:") {
         return duration(mono, SECOND).map(Edge::Mono);
@@ -138,27 +189,27 @@ pub fn edge(text: &str) -> Result<Edge> {
     if text.contains(':') && !text.contains(['-', 'T', 't']) {
         return crate::values::clock::parse_daytime(text)
             .map(Edge::Daytime)
-            .ok_or_else(|| anyhow!("'{text}' is not a time of day in UTC (example: 05:48:19.5)"));
+            .ok_or_else(|| TimeError::NotADaytime(text.to_owned()));
     }
     if text.contains('-') || text.contains('T') {
-        return crate::values::clock::parse_rfc3339(text).map(Edge::Real).ok_or_else(|| {
-            anyhow!("'{text}' is not an RFC 3339 time (example: 2026-11-21T05:48:19.5Z, or +01:00 instead of Z)")
-        });
+        return crate::values::clock::parse_rfc3339(text)
+            .map(Edge::Real)
+            .ok_or_else(|| TimeError::NotRfc3339(text.to_owned()));
     }
     offset(text).map(Edge::Offset)
 }
 
 /// ns that fit what a tape lasts.
-fn offset(text: &str) -> Result<i64> {
-    i64::try_from(duration(text, SECOND)?).map_err(|_| anyhow!("'{text}' is longer than a tape can be"))
+fn offset(text: &str) -> Result<i64, TimeError> {
+    i64::try_from(duration(text, SECOND)?).map_err(|_| TimeError::TooLong(text.to_owned()))
 }
 
 /// A CPU list: `0-3,7`.
 ///
 /// # Errors
 /// It is none.
-pub fn cpu_list(text: &str) -> Result<Vec<u32>> {
-    let bad = || anyhow!("-C '{text}' is not a list of CPUs (example: 0-3,7)");
+pub fn cpu_list(text: &str) -> Result<Vec<u32>, NotCpus> {
+    let bad = || NotCpus(text.to_owned());
     let mut cpus = Vec::new();
     for part in text.split(',') {
         let (first, last) = part.split_once('-').unwrap_or((part, part));

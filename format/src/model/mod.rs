@@ -838,6 +838,7 @@ pub struct Fds {
 
 /// Facts about a segment in the index.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct SegmentInfo {
     /// Number of the segment, from 0.
     pub segment: u32,

@@ -12,6 +12,7 @@ use crate::header::BlockKind;
 
 /// A requested block that could not be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Miss {
     /// Kind of the block.
     pub kind: BlockKind,
@@ -23,6 +24,7 @@ pub struct Miss {
 
 /// Each missed block, once, and whether the user was told of it. Shared by all threads that read one tape.
 #[derive(Debug, Default)]
+#[non_exhaustive]
 pub struct Misses {
     any: AtomicBool,
     /// By kind and number: the miss, and whether the user was told.

@@ -36,6 +36,7 @@ pub(crate) use segment::kind_of;
 
 /// A block, from its header.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct BlockInfo {
     /// Kind of the block.
     pub kind: BlockKind,

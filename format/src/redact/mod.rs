@@ -35,6 +35,7 @@ const MOST_FILES: usize = 65_536;
 
 /// Which classes are taken out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[non_exhaustive]
 pub enum Level {
     /// Only paths.
     Paths,

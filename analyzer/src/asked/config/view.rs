@@ -11,7 +11,7 @@ use systape_format::table::TableDef;
 use super::Config;
 use systape_answers::render::out::{Out, TakesRows};
 use systape_answers::values::debuginfod::DebuginfodSources;
-use systape_answers::values::output::NewFile;
+use systape_answers::values::new_file::NewFile;
 use systape_answers::values::say::Verdict;
 
 /// The operands behind the options.

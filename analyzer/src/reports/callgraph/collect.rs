@@ -1,8 +1,6 @@
 //! Events with their stacks, segment by segment. Each segment is first added up by the nodes of its own tree, so names
 //! and the trees of other segments are looked up once per distinct stack, not per event.
 
-use std::ops::ControlFlow;
-
 use anyhow::Result;
 use rustc_hash::FxHashMap;
 use systape_format::Error;
@@ -37,9 +35,8 @@ pub(super) fn collect(context: &mut Context<'_>, of: &Of, bytes: bool, folds: bo
         |_, segment, coverage| reader.segment(segment, coverage),
         |part| {
             part.merge(&mut all);
-            Ok(ControlFlow::Continue(()))
         },
-    )?;
+    );
     if *of == Of::Syscall
         && let Some(open) = OpenCalls::read(context.question.tape)
     {

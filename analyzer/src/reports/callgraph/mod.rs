@@ -30,11 +30,12 @@ use systape_answers::derive::stacks::weight::{Metric, Weight, percent};
 use systape_answers::derive::summary::ledger::options;
 use systape_answers::render::form::Format;
 use systape_answers::render::out::Out;
+use systape_answers::values::bad_usage::BadUsage;
+use systape_answers::values::new_file::NewFile;
 use systape_answers::values::open::open;
-use systape_answers::values::output::{NewFile, line};
+use systape_answers::values::output::line;
 use systape_answers::values::say::Verdict;
 use systape_events::loss::{ListedLoss, family_name};
-use systape_events::values::bad_usage::BadUsage;
 use systape_events::values::num;
 
 /// What is asked.

@@ -114,7 +114,7 @@ fn whole(config: &Config, tape: &Tape) -> Result<(Option<Measures>, Loss)> {
     // what threads do follows from what was before the time asked for
     let to = context.question.scope.to;
     context.question.loss.add_earlier(tape, &there, to);
-    let measures = Measures::of(&mut context.question)?;
+    let measures = Measures::of(&mut context.question);
     Ok((Some(measures), context.question.loss))
 }
 

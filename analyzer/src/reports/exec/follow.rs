@@ -81,18 +81,18 @@ impl Follows for FollowedExecs {
     fn add(&mut self, tape: &Tape, out: &mut Out) -> Result<ControlFlow<Verdict, Verdict>> {
         require(tape)?;
         let mut findings = Vec::new();
-        let came = self.living.add(tape, &mut findings)?;
+        let came = self.living.add(tape, &mut findings);
         let config = self.config.clone();
         let mut context = Context::about(&config, tape, families(self.failures()))?;
         let mut rows = self.rows(&came, &mut context);
         let (mut usages, loss) = (Usages::default(), &mut context.question.loss);
         if rows.iter().any(|row| matches!(row.after, After::End(_))) {
-            let (read, coverage) = Usages::read(tape)?;
+            let (read, coverage) = Usages::read(tape);
             usages = read;
             coverage.tell(loss);
         }
         if rows.iter().any(|row| row.errno != 0) {
-            let (read, coverage) = Interpreters::read(tape)?;
+            let (read, coverage) = Interpreters::read(tape);
             rows.iter_mut().for_each(|row| row.asked = read.of(row.task.tid, row.failed_at).cloned());
             coverage.tell(loss);
         }

@@ -130,16 +130,16 @@ pub(in crate::reports) fn answer(config: &Config, tape: &Tape, form: Form, out: 
     };
     let mut context = Context::about(config, tape, families(failures))?;
     let mut findings = Vec::new();
-    let processes = processes::read::read(tape, &mut findings)?;
+    let processes = processes::read::read(tape, &mut findings);
     let mut rows = if tree { Vec::new() } else { rows::collect(&mut context, &processes, failures) };
     let mut usages = Usages::default();
     if rows.iter().any(|row| matches!(row.after, After::End(_))) {
-        let (read, coverage) = Usages::read(tape)?;
+        let (read, coverage) = Usages::read(tape);
         usages = read;
         coverage.tell(&mut context.question.loss);
     }
     if rows.iter().any(|row| row.errno != 0) {
-        let (read, coverage) = Interpreters::read(tape)?;
+        let (read, coverage) = Interpreters::read(tape);
         rows.iter_mut().for_each(|row| row.asked = read.of(row.task.tid, row.failed_at).cloned());
         coverage.tell(&mut context.question.loss);
     }

@@ -11,7 +11,7 @@ use anyhow::{Context as _, Result};
 
 use crate::asked::config::{Config, refuse};
 use systape_answers::render::form::Format;
-use systape_answers::values::output::NewFile;
+use systape_answers::values::new_file::NewFile;
 
 /// Refuses a form of rows: an export has its own.
 fn not_text(config: &Config) -> Result<()> {

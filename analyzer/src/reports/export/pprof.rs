@@ -21,7 +21,7 @@ use systape_answers::derive::stacks::label;
 use systape_answers::derive::stacks::of::Of;
 use systape_answers::derive::stacks::weight::{Metric, Weight};
 use systape_answers::render::out::Out;
-use systape_answers::values::output::NewFile;
+use systape_answers::values::new_file::NewFile;
 use systape_answers::values::say::Verdict;
 use systape_events::question::clock;
 use systape_events::values::words::{escaped, named, shell};

@@ -132,7 +132,7 @@ impl SumReader<'_> {
     }
 
     /// Adds what was done by io_uring and io_submit.
-    fn operations(&self, sums: &mut Sums) -> Result<Coverage> {
+    fn operations(&self, sums: &mut Sums) -> Coverage {
         let question = &self.context.question;
         let tape = question.tape;
         operations::read(question, |operation, passes, (segment, entry)| {
@@ -383,7 +383,7 @@ pub(super) fn print(context: &mut Context<'_>, asked: &Asked<'_>, out: &mut Out)
         }
         Ok(ControlFlow::Continue(()))
     })?;
-    let told = totals.operations(&mut sums)?;
+    let told = totals.operations(&mut sums);
     let coverage = totals.ledger(context.question.tape, &mut sums);
     told.tell(&mut context.question.loss);
     coverage.tell(&mut context.question.loss);

@@ -133,7 +133,7 @@ impl Follows for FollowedKills {
     fn add(&mut self, tape: &Tape, out: &mut Out) -> Result<ControlFlow<Verdict, Verdict>> {
         let (signals, life) = recorded(tape)?;
         let mut findings = Vec::new();
-        let came = self.living.add(tape, &mut findings)?;
+        let came = self.living.add(tape, &mut findings);
         let ended: FxHashSet<u64> = came.ended.iter().map(|at| key(&self.living.processes.all[*at].task)).collect();
         let config = self.config.clone();
         let mut context = Context::about(&config, tape, &[Family::Signal, Family::Process])?;

@@ -10,7 +10,6 @@ mod stacks;
 mod text;
 
 use std::cell::RefCell;
-use std::ops::ControlFlow;
 
 use anyhow::{Result, bail};
 use systape_format::model::{Family, GapCause, Session};
@@ -150,7 +149,7 @@ fn run(config: &Config, tape: &Tape, out: &mut Out) -> Result<Verdict> {
         context.question.loss.gaps.retain(|gap| gap.cause != GapCause::Everyday);
     }
     let mut findings = Vec::new();
-    let processes = processes::read::read(tape, &mut findings)?;
+    let processes = processes::read::read(tape, &mut findings);
     let records = collect(&context, &choice, &processes, &mut findings)?;
     config.shown.rows(records.len());
     context.question.loss.findings.append(&mut findings);
@@ -248,9 +247,8 @@ pub(crate) fn records(
                 let calls: Vec<_> = dict.calls.iter().map(|call| context.question.book.get(*call)).collect();
                 tracker.segment(at, events, &dict.tasks, &calls);
             }
-            Ok(ControlFlow::Continue(()))
         },
-    )?;
+    );
     let records = tracker.finish(&Missing::of_tape(context.question.tape, coverage.unread()));
     findings.extend(coverage.sentences());
     Ok(records)

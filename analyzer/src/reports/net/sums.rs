@@ -51,7 +51,7 @@ const KNOWN: [GroupKey; 13] = GroupKey::of_task_and(&[GroupKey::Peer, GroupKey::
 /// # Errors
 /// Connections do not have such a key.
 pub(super) fn keys(config: &Config) -> Result<Vec<GroupKey>> {
-    GroupKey::parse(&config.by, &KNOWN, "'analyze net'")
+    Ok(GroupKey::parse(&config.by, &KNOWN, "'analyze net'")?)
 }
 
 /// Connections of one key.

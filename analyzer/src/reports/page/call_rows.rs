@@ -1,7 +1,6 @@
 //! Single calls: the slowest, and the first that failed.
 
 use std::cmp::Reverse;
-use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use anyhow::Result;
@@ -90,9 +89,8 @@ pub(super) fn calls(page: &Context<'_>, asker: &Asker<'_>, folds: bool) -> Resul
             part.into_iter().for_each(|part| all.merge(part));
             reader.needed.0.store(all.slow.needed(), Relaxed);
             reader.needed.1.store(all.failed.needed(), Relaxed);
-            Ok(ControlFlow::Continue(()))
         },
-    )?;
+    );
     if let Some(open) = OpenCalls::read(tape) {
         let loaded = open.load(&context.question.book);
         let filter = context.question.scope.segment(&loaded.dict, u32::MAX);

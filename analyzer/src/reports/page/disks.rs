@@ -1,7 +1,5 @@
 //! Block I/Os by the slice of time in which they completed, with their latencies: those of the lowest devices, so each once.
 
-use std::ops::ControlFlow;
-
 use anyhow::Result;
 use rustc_hash::{FxHashMap, FxHashSet};
 use serde_json::{Value, json};
@@ -57,9 +55,8 @@ pub(super) fn disks(page: &Context<'_>, slices: Slices, count: usize) -> Result<
                     None => disk.untimed = disk.untimed.saturating_add(1),
                 }
             }
-            Ok(ControlFlow::Continue(()))
         },
-    )?;
+    );
     coverage.tell(&mut context.question.loss);
     let devices = devices(tape);
     let present: FxHashSet<Dev> = disks.keys().copied().collect();

@@ -36,7 +36,7 @@ use crate::asked::config::{Config, refuse};
 use crate::reports::{Context, losses, rate};
 use systape_answers::render::form::Format;
 use systape_answers::render::out::Out;
-use systape_answers::values::output::NewFile;
+use systape_answers::values::new_file::NewFile;
 use systape_answers::values::say::Verdict;
 use systape_answers::values::spool::STDIN;
 use systape_events::families;

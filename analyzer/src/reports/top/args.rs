@@ -1,7 +1,5 @@
 //! `analyze top --by args.NAME,ret`: calls by their arguments and what they returned, and sums of these.
 
-use std::ops::ControlFlow;
-
 use anyhow::Result;
 use systape_abi::{ArgKind, FlagStyle, RetKind};
 use systape_format::model::{CPU_NONE, CallState, Family, SECOND_VALUE};
@@ -71,9 +69,8 @@ pub(super) fn answer(config: &Config, tape: &Tape, asked: &Asked<'_>, out: &mut 
         },
         |part| {
             sums.merge(part);
-            Ok(ControlFlow::Continue(()))
         },
-    )?;
+    );
     if let Some(open) = OpenCalls::read(tape) {
         let loaded = open.load(&question.book);
         read.calls(&mut sums, &loaded, question.scope.segment(&loaded.dict, u32::MAX));

@@ -1,7 +1,5 @@
 //! `analyze top -e EVENTS`: which values of the fields of an event come most often, and what a number among them adds up to.
 
-use std::ops::ControlFlow;
-
 use anyhow::Result;
 use systape_format::reader::Tape;
 
@@ -78,7 +76,7 @@ pub(super) fn answer(config: &Config, tape: &Tape, asked: &Asked<'_>, out: &mut 
     let mut context = Context::about(config, tape, &config.events.families())?;
     let devices = devices(tape);
     let question = &context.question;
-    let named = if config.events.tables() { Some(FileNames::read(tape)?) } else { None };
+    let named = if config.events.tables() { Some(FileNames::read(tape)) } else { None };
     let (files, unnamed) = named.map_or_else(Default::default, |(files, coverage)| (files, Some(coverage)));
     let walk = Walk { wanted: &config.events, scope: &question.scope, session, devices: &devices, files: &files };
     let read = Read { wanted: &wanted, plan: &plan, value: asked.value, since: session.window_open };
@@ -101,9 +99,8 @@ pub(super) fn answer(config: &Config, tape: &Tape, asked: &Asked<'_>, out: &mut 
         },
         |part| {
             sums.merge(part);
-            Ok(ControlFlow::Continue(()))
         },
-    )?;
+    );
     coverage.tell(&mut context.question.loss);
     unnamed.into_iter().for_each(|coverage| coverage.tell(&mut context.question.loss));
     print(&context, &wanted, asked, (sums, &plan), out)

@@ -22,6 +22,7 @@ use systape_answers::render::out::Out;
 use systape_answers::render::rank::{self, Few};
 use systape_answers::render::row::Row;
 use systape_answers::render::table::{Table, millis};
+use systape_answers::values::bad_usage::BadUsage;
 use systape_answers::values::output::line;
 use systape_answers::values::say::Verdict;
 use systape_events::group::Add;
@@ -30,7 +31,6 @@ use systape_events::group::packed::Packed;
 use systape_events::group::spilling::{Ordered, Parts, Spilling};
 use systape_events::group::value::{Key, Value};
 use systape_events::loss::ListedLoss;
-use systape_events::values::bad_usage::BadUsage;
 use systape_events::values::spill::{Store, Stored};
 use systape_events::values::words::escaped;
 

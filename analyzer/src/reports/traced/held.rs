@@ -1,7 +1,5 @@
 //! What held back the block I/Os that waits for a disk were for: I/O limits of cgroups.
 
-use std::ops::ControlFlow;
-
 use rustc_hash::FxHashMap;
 use systape_format::families::CGROUP_LIMIT;
 use systape_format::model::Family;
@@ -55,10 +53,9 @@ pub(crate) fn back(tape: &Tape, found: &[Found], (threads, names): (&[Logged], &
             ios.for_each(|io| limits.io(&Io::new(io, dict).with(&files)));
             tables.iter().for_each(|table| limits.add(table, dict));
             limits.tasks(dict, tape.session());
-            Ok(ControlFlow::Continue(()))
         },
     );
-    if !read.is_ok_and(|coverage| coverage.unread().is_empty()) {
+    if !read.unread().is_empty() {
         return none();
     }
     let limit = |((pid, file), waits): (&(u32, u32), &Waits)| {

@@ -74,8 +74,7 @@ pub(crate) fn subject(config: &Config, tape: &Tape, threads: &[Logged]) -> Optio
     let session = tape.session();
     let target = &session.target;
     if let Some(command) = target.strip_prefix("system-wide during ").or_else(|| target.strip_prefix("command ")) {
-        let processes = processes::read::read(tape, &mut Vec::new()).ok();
-        let executed = processes.and_then(|processes| executed(&processes, command));
+        let executed = executed(&processes::read::read(tape, &mut Vec::new()), command);
         let main = |pid| there().filter(move |(_, thread)| newest(thread) == (pid, pid));
         let found = executed.and_then(|(pid, since)| {
             let thread = main(pid).find(|(_, thread)| end(thread) > since);

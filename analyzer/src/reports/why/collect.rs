@@ -96,7 +96,7 @@ pub(super) fn collect(
     others(context, &mut inputs, (from, context.question.scope.to))?;
     if recorded.contains(&Family::Process) || recorded.contains(&Family::Signal) {
         let mut findings = Vec::new();
-        let processes = processes::read::read(tape, &mut findings)?;
+        let processes = processes::read::read(tape, &mut findings);
         let scope = &context.question.scope;
         inputs.programs = programs::programs(&processes, |task| scope.task(task), (from, scope.to));
         let records = fatal(context, &processes, &mut findings)?;
@@ -235,9 +235,8 @@ fn others(context: &mut Context<'_>, inputs: &mut Inputs, (from, to): (u64, u64)
                 lookups::add(&mut looked_up, table, dict, |task| scope.task(task), (from, to));
             }
             limits.tasks(dict, tape.session());
-            Ok(ControlFlow::Continue(()))
         },
-    )?;
+    );
     inputs.limits = limits;
     inputs.whole = whole && tape.session().selection.is_empty() && !losses::stores_some(tape);
     // those below a stacked device do its I/Os once more

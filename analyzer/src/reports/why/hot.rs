@@ -1,8 +1,6 @@
 //! The hottest functions of the path's own code, from the CPU samples that fell into it. Where one of these is lost, or its stack is, none
 //! is named: their shares would be others.
 
-use std::ops::ControlFlow;
-
 use anyhow::Result;
 use rustc_hash::FxHashMap;
 use systape_format::model::{Dict, Sample, StackOf, StackStatus, Stacks};
@@ -48,9 +46,8 @@ pub(super) fn hottest(context: &mut Context<'_>, traced: &Traced, log: &Log) -> 
         |segment, dict| Ok((segment.samples(dict)?, segment.stacks()?)),
         |_, dict, (samples, stacks)| {
             whole &= add(&mut stacked, &samples, &stacks, |sample| on_cpu.name(sample, dict, log));
-            Ok(ControlFlow::Continue(()))
         },
-    )?;
+    );
     coverage.tell(&mut context.question.loss);
     // names are written at the end of a recording
     if tape.end_mark().is_none() {

@@ -132,7 +132,7 @@ impl CausePattern {
     }
 
     /// Whether time in `state` in no call is the cause's.
-    pub fn own_code(&self, state: State) -> bool {
+    pub(crate) fn own_code(&self, state: State) -> bool {
         matches!(
             (&self.time, state),
             (PatternTime::OwnCode, State::Running)

@@ -46,7 +46,7 @@ impl Change {
     }
 
     /// Whether the call of `row` did it.
-    pub fn is_done(segment: &Loaded, row: usize) -> bool {
+    pub(crate) fn is_done(segment: &Loaded, row: usize) -> bool {
         let ended = matches!(
             segment.core.state[row],
             CallState::Complete | CallState::BeganBefore | CallState::LostEnter | CallState::Killed

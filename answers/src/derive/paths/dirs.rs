@@ -122,7 +122,7 @@ impl Dirs {
     }
 
     /// History to be told something.
-    pub fn history_mut(&mut self) -> Option<&mut History> {
+    pub(crate) fn history_mut(&mut self) -> Option<&mut History> {
         self.all.watch_mut().history.as_mut()
     }
 

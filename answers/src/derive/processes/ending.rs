@@ -45,12 +45,12 @@ impl Ending {
     }
 
     /// Whether seccomp certainly ended it.
-    pub fn surely_by_seccomp(&self) -> bool {
+    pub(crate) fn surely_by_seccomp(&self) -> bool {
         self.signal().is_some() && self.seccomp == SECCOMP_DEAD
     }
 
     /// Whether seccomp may have ended it without sending a signal.
-    pub fn by_seccomp(&self) -> bool {
+    pub(crate) fn by_seccomp(&self) -> bool {
         match (self.signal(), self.seccomp) {
             (Some(_), SECCOMP_DEAD) | (Some(SIGSYS), _) => true,
             (Some(SIGKILL), seccomp) => seccomp == SECCOMP_STRICT,

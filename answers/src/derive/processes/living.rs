@@ -1,8 +1,5 @@
 //! Processes of a tape that comes in parts. Memory grows with the processes that live, not with those that lived.
 
-use std::ops::ControlFlow;
-
-use anyhow::Result;
 use systape_format::model::{CPU_NONE, Family, Gap, GapCause, ProcessKind};
 use systape_format::reader::Tape;
 
@@ -45,10 +42,7 @@ pub struct LifeFacts {
 
 impl Living {
     /// Adds a part; what cannot be read is added to `findings`.
-    ///
-    /// # Errors
-    /// None of its own.
-    pub fn add(&mut self, tape: &Tape, findings: &mut Vec<String>) -> Result<LifeFacts> {
+    pub fn add(&mut self, tape: &Tape, findings: &mut Vec<String>) -> LifeFacts {
         if !self.begun && self.processes.all.is_empty() {
             self.processes = Processes::new(tape.session().window_open);
         }
@@ -80,9 +74,8 @@ impl Living {
                         _ => {}
                     }
                 }
-                Ok(ControlFlow::Continue(()))
             },
-        )?;
+        );
         self.ended += came.ended.len();
         findings.extend(coverage.sentences());
         let end = tape.segments().iter().map(|segment| segment.end_max).max();
@@ -90,7 +83,7 @@ impl Living {
             self.gaps.push(torn(self.until, end.unwrap_or(u64::MAX)));
         }
         self.until = self.until.max(end.unwrap_or(0));
-        Ok(came)
+        came
     }
 
     /// Leaves out what no later part is about: ended processes, and programs before the last.

@@ -1,8 +1,5 @@
 //! Feeds [`Processes`] from a tape.
 
-use std::ops::ControlFlow;
-
-use anyhow::Result;
 use systape_format::header::BlockKind;
 use systape_format::model::{Family, Gap};
 use systape_format::reader::Tape;
@@ -12,10 +9,7 @@ use systape_events::loss::loses;
 use systape_events::scan::{Scan, lost};
 
 /// The processes of `tape`. Parts that cannot be read are added to `findings`: processes may be missing then.
-///
-/// # Errors
-/// None of its own.
-pub fn read(tape: &Tape, findings: &mut Vec<String>) -> Result<Processes> {
+pub fn read(tape: &Tape, findings: &mut Vec<String>) -> Processes {
     let mut processes = Processes::new(tape.session().window_open);
     checkpoint(tape, 0, true, &mut processes, findings);
     let coverage = Scan::all(tape).walk(
@@ -28,15 +22,14 @@ pub fn read(tape: &Tape, findings: &mut Vec<String>) -> Result<Processes> {
             for event in &events {
                 processes.event(event, &dict.tasks);
             }
-            Ok(ControlFlow::Continue(()))
         },
-    )?;
+    );
     findings.extend(coverage.sentences());
     // only where an exec was lost does a later checkpoint know what the events do not
     if lost(tape) {
         (1..tape.checkpoints()).for_each(|at| checkpoint(tape, at, false, &mut processes, findings));
     }
-    Ok(processes.finish())
+    processes.finish()
 }
 
 /// Adds the checkpoint `at` of `tape`; `first`: its tasks existed when the recording began.

@@ -1,6 +1,5 @@
 //! CPU time of processes that ended: rows of the table `process:usage`.
 
-use anyhow::Result;
 use rustc_hash::FxHashMap;
 use systape_format::families::PROCESS_USAGE;
 use systape_format::model::{Dict, Task};
@@ -27,14 +26,11 @@ pub struct Usages(FxHashMap<u64, Used>);
 
 impl Usages {
     /// Reads the usages of `tape`.
-    ///
-    /// # Errors
-    /// None of its own.
-    pub fn read(tape: &Tape) -> Result<(Self, Coverage)> {
+    pub fn read(tape: &Tape) -> (Self, Coverage) {
         let mut usages = Self::default();
         let wanted = ("CPU times of processes", &[&PROCESS_USAGE][..]);
-        let coverage = Scan::tables(tape, wanted, |_, dict, table| usages.add(table, dict))?;
-        Ok((usages, coverage))
+        let coverage = Scan::tables(tape, wanted, |_, dict, table| usages.add(table, dict));
+        (usages, coverage)
     }
 
     fn add(&mut self, table: &TableRows, dict: &Dict) {

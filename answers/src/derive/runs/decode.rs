@@ -38,10 +38,10 @@ pub struct Needs {
 }
 
 /// What a wait for any child is on, if [`Needs::children`].
-pub const ANY_CHILD: &[u8] = b"any child";
+pub(crate) const ANY_CHILD: &[u8] = b"any child";
 
 /// Unit of [`What::Switch`]'s time, ns: the recorder knows it no better, and an event stays small.
-pub const UNTHROTTLED_UNIT: u64 = 1024;
+pub(crate) const UNTHROTTLED_UNIT: u64 = 1024;
 
 /// No task: an interrupt.
 pub const NOBODY: u32 = u32::MAX;
@@ -141,9 +141,9 @@ pub enum What {
 
 impl What {
     /// [`Self::order`] of the end of a call.
-    pub const LEAVE_ORDER: u8 = 0;
+    pub(crate) const LEAVE_ORDER: u8 = 0;
     /// [`Self::order`] of the start of a call.
-    pub const ENTER_ORDER: u8 = 6;
+    pub(crate) const ENTER_ORDER: u8 = 6;
 
     /// Order of events at the same time: a call that ends before the one that begins.
     pub fn order(&self) -> u8 {
@@ -189,7 +189,7 @@ const LATE: u64 = 1_000_000;
 
 impl Part {
     /// When the task gets a CPU unseen, by the kernel's times, if that is so soon after `ts` that it may have it by then.
-    pub fn comes_soon(&self, task: u32, ts: u64) -> Option<u64> {
+    pub(crate) fn comes_soon(&self, task: u32, ts: u64) -> Option<u64> {
         let utid = self.tasks[task as usize].utid;
         let next = self.arrivals.partition_point(|arrival| *arrival < (utid, ts));
         self.arrivals.get(next).filter(|(of, at)| *of == utid && at - ts < LATE).map(|(_, at)| *at)

@@ -66,7 +66,7 @@ fn counted(segment: &Segment<'_>) -> Result<Vec<Lost>, systape_format::Error> {
 /// The losses of `family` and of unknown families, regardless of a report's filters, because a state depends on events
 /// of other CPUs and processes too. In order of their first times. Not switches that no program saw: of these the switch that
 /// follows on their CPU says whose state they touch.
-pub fn of_family(tape: &Tape, family: Family) -> Vec<Lost> {
+pub(crate) fn of_family(tape: &Tape, family: Family) -> Vec<Lost> {
     let unseen = |cause| family == Family::Sched && cause == GapCause::Hidden;
     let of_it = |of| of == family || of == Family::Unknown;
     lost::gaps(tape, |_, gap| is_loss(gap.cause) && of_it(gap.family) && !unseen(gap.cause))
@@ -85,7 +85,7 @@ impl Active {
     }
 
     /// Drops those that ended before `ts`.
-    pub fn end_before(&mut self, ts: u64) {
+    pub(crate) fn end_before(&mut self, ts: u64) {
         self.lost.retain(|lost| lost.last >= ts);
     }
 

@@ -44,13 +44,13 @@ impl Followed {
     }
 
     /// Whether a thread may be recorded for only a part of its life: then its state before its first entry is unknown.
-    pub fn may_change(&self) -> bool {
+    pub(crate) fn may_change(&self) -> bool {
         matches!(self, Self::Told { everyone: false })
     }
 }
 
 /// Whether switches of every CPU were recorded.
-pub fn every_cpu(session: &Session) -> bool {
+pub(crate) fn every_cpu(session: &Session) -> bool {
     if session.extent != Extent::NotSaid {
         return session.cpu_list.is_empty();
     }

@@ -138,7 +138,7 @@ impl<S: IntervalSink> Tracker<S> {
     }
 
     /// Whether anything was lost so far.
-    pub fn lost_before(&self) -> bool {
+    pub(crate) fn lost_before(&self) -> bool {
         self.losses || self.call_losses
     }
 
@@ -399,7 +399,7 @@ impl<S: IntervalSink> Tracker<S> {
     }
 
     /// Whether what a thread does now contradicts its state.
-    pub fn is_off(&self, slot: Slot) -> bool {
+    pub(crate) fn is_off(&self, slot: Slot) -> bool {
         matches!(self.threads[slot].state, State::Sleeping(_) | State::Waiting(_) | State::Throttled)
     }
 
@@ -454,7 +454,7 @@ impl<S: IntervalSink> Tracker<S> {
     }
 
     /// Calls are missing from here on.
-    pub fn lose_calls(&mut self, lost: Lost) {
+    pub(crate) fn lose_calls(&mut self, lost: Lost) {
         let ts = self.at(lost.first);
         self.lost_calls.end_before(ts);
         self.lost_calls.begin(lost);

@@ -10,7 +10,7 @@ use systape_format::model::{OomMemory, Task};
 use crate::derive::processes::track::key;
 
 /// A mark and its SIGKILL are tens of microseconds apart; a machine without memory may take longer.
-pub const APART: u64 = 1_000_000_000;
+pub(crate) const APART: u64 = 1_000_000_000;
 
 /// The OOM killer marked a victim.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -47,7 +47,7 @@ impl Marks {
     }
 
     /// The mark that explains a SIGKILL sent to `target` at `ts`: it follows soon.
-    pub fn of_victim(&self, target: &Task, ts: u64) -> Option<&Mark> {
+    pub(crate) fn of_victim(&self, target: &Task, ts: u64) -> Option<&Mark> {
         self.find(&self.by_victim, target, |mark| mark.ts >= ts && mark.ts - ts <= APART)
     }
 

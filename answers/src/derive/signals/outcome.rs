@@ -7,7 +7,7 @@ use crate::derive::processes::Ending;
 use systape_abi::signo::{SIGKILL, SIGSTOP};
 
 /// [`SignalEvent::result`]: queued.
-pub const DELIVERED: u8 = 0;
+pub(crate) const DELIVERED: u8 = 0;
 /// [`SignalEvent::result`]: the target ignores it, or takes no signals any more.
 pub const IGNORED: u8 = 1;
 /// [`SignalEvent::result`]: the same signal was pending, so this one was dropped.
@@ -15,7 +15,7 @@ pub const ALREADY_PENDING: u8 = 2;
 /// [`SignalEvent::result`]: the queue was full, and the sender got an error.
 pub const OVERFLOW: u8 = 3;
 /// [`SignalEvent::result`]: the siginfo was dropped; the signal itself was queued.
-pub const INFO_LOST: u8 = 4;
+pub(crate) const INFO_LOST: u8 = 4;
 
 /// The name of a result in JSON and CSV.
 pub fn result_name(result: u8) -> &'static str {

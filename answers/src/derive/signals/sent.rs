@@ -46,7 +46,7 @@ impl Sent {
     }
 
     /// Whether it went to the thread that sent it.
-    pub fn to_itself(&self) -> bool {
+    pub(crate) fn to_itself(&self) -> bool {
         let same = |s: &Task| s.tid == self.target.tid && s.start_ns == self.target.start_ns;
         self.to_own_process() && self.sender.as_deref().is_some_and(same)
     }

@@ -124,7 +124,7 @@ impl Via {
     }
 
     /// The actor, by the way alone.
-    pub fn actor(self) -> Actor {
+    pub(crate) fn actor(self) -> Actor {
         match self {
             Self::Timer | Self::Alarm | Self::MemoryError | Self::Unknown => Actor::Nobody,
             Self::Terminal | Self::Kernel | Self::Sigio | Self::Aio | Self::Mqueue => Actor::User,

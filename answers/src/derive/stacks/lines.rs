@@ -149,7 +149,7 @@ impl<'a> StackLines<'a> {
     }
 
     /// Adds "none" to the line of an event of a kind without stacks.
-    pub fn add_none(out: &mut Vec<u8>, format: Format) {
+    pub(crate) fn add_none(out: &mut Vec<u8>, format: Format) {
         add_columns(out, format, Value::Null, &Value::Null);
     }
 

@@ -34,7 +34,7 @@ pub struct Quantile {
 
 impl Counted {
     /// Adds the durations of `row`, of calls with exact durations. Returns the sum of their squares if it is known.
-    pub fn add_sizes(&mut self, row: &LedgerRow) -> Option<u128> {
+    pub(crate) fn add_sizes(&mut self, row: &LedgerRow) -> Option<u128> {
         self.timed = self.timed.saturating_add(row.count);
         // one of them took `min` and one `max`: of up to two calls everything is known
         let wide = row.count.saturating_sub(2);

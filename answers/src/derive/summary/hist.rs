@@ -96,7 +96,7 @@ impl Histogram {
     }
 
     /// Counts `value` `times` times.
-    pub fn add_many(&mut self, value: u64, times: u64) {
+    pub(crate) fn add_many(&mut self, value: u64, times: u64) {
         if times > 0 {
             self.add_times(bucket(value), times);
         }
@@ -300,7 +300,7 @@ impl Counters {
 }
 
 /// The least and the greatest value of the bucket with this quantile of all values of `parts`; None without values.
-pub fn quantile_bounds(parts: &[&Histogram], permille: u64) -> Option<(u64, u64)> {
+pub(crate) fn quantile_bounds(parts: &[&Histogram], permille: u64) -> Option<(u64, u64)> {
     let spread: Vec<Cow<'_, Histogram>> = parts.iter().map(|part| part.spread()).collect();
     quantile_bucket(&spread.iter().map(|part| &**part).collect::<Vec<_>>(), permille).map(edges)
 }

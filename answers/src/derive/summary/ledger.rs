@@ -350,12 +350,12 @@ impl Knowledge {
     }
 
     /// Whether the row of this key may be too low because calls were lost, and not left out by request.
-    pub fn row_lost(&self, key: &[Value]) -> bool {
+    pub(crate) fn row_lost(&self, key: &[Value]) -> bool {
         self.rows.lost(key)
     }
 
     /// Whether a group of rows, whatever the call, may be too low.
-    pub fn group_short(&self, key: &[Value]) -> bool {
+    pub(crate) fn group_short(&self, key: &[Value]) -> bool {
         self.groups.short(key)
     }
 

@@ -15,6 +15,6 @@ pub mod plan;
 mod shared;
 pub mod stats;
 pub mod table;
-pub mod tally;
+pub(crate) mod tally;
 pub mod threads;
 pub mod uring;

@@ -43,7 +43,7 @@ pub struct Stats {
 impl Stats {
     /// Counts a call that ran from enter to return, without an error.
     #[inline]
-    pub fn add_ok(&mut self, dur: u64) {
+    pub(crate) fn add_ok(&mut self, dur: u64) {
         self.calls += 1;
         self.add_time(dur);
     }
@@ -92,7 +92,7 @@ impl Stats {
     }
 
     /// Counts the calls of a row of the ledger, as [`Self::add`] does one call.
-    pub fn add_counted(&mut self, row: &LedgerRow, timeless: bool) {
+    pub(crate) fn add_counted(&mut self, row: &LedgerRow, timeless: bool) {
         let count = row.count;
         let counted = self.counted.get_or_insert_default();
         counted.calls = counted.calls.saturating_add(count);

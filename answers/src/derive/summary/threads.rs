@@ -60,20 +60,20 @@ impl ThreadFacts {
     }
 
     /// Whether a thread of the process of `leader` passes `-t` and `--comm`.
-    pub fn may_pass(&self, leader: &Task) -> bool {
+    pub(crate) fn may_pass(&self, leader: &Task) -> bool {
         self.asked.as_ref().is_none_or(|asked| asked.contains(&process(leader)))
     }
 
     /// Whether every thread of the process of `leader` passes `-t` and `--comm`, and did whatever it was called: then so do all calls
     /// that ended at `first` or later.
-    pub fn all_pass(&self, leader: &Task, first: u64) -> bool {
+    pub(crate) fn all_pass(&self, leader: &Task, first: u64) -> bool {
         let whose = process(leader);
         let passes = self.asked.as_ref().is_some_and(|asked| asked.contains(&whose));
         passes && !self.others.contains(&whose) && leader.upid != 0 && first >= self.known_from
     }
 
     /// Whether moves between cgroups are known.
-    pub fn know_moves(&self) -> bool {
+    pub(crate) fn know_moves(&self) -> bool {
         self.moves.is_some()
     }
 

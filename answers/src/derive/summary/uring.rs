@@ -2,9 +2,7 @@
 //! calls for all of a process's I/O.
 
 use std::collections::BTreeMap;
-use std::ops::ControlFlow;
 
-use anyhow::Result;
 use rustc_hash::FxHashMap;
 use systape_abi::iouring_op_name;
 use systape_format::model::Task;
@@ -32,10 +30,7 @@ pub struct ProcessOperations {
 
 impl Rings {
     /// Counts the operations of a tape that pass the filters on tasks and times, unless other filters select calls.
-    ///
-    /// # Errors
-    /// None of its own.
-    pub fn collect(&mut self, question: &Question<'_>) -> Result<Coverage> {
+    pub fn collect(&mut self, question: &Question<'_>) -> Coverage {
         let (scope, f) = (&question.scope, question.scope.filters());
         // they have no duration, result or CPU, and -e names calls
         let none = f.selects || f.failure || f.longer_than.is_some() || f.cpus.is_some();
@@ -49,7 +44,6 @@ impl Rings {
                         self.add(task, op.op);
                     }
                 }
-                Ok(ControlFlow::Continue(()))
             },
         )
     }

@@ -18,7 +18,8 @@ pub use read::{follows, known, tracked, wait};
 pub use sums::Sum;
 pub use systape_abi::rest::{Waits, at_rest, for_work, is_storage, of_client, takes};
 pub use threads::{Named, Threads};
-pub use track::{Event, JudgedFutex, Tracker, other_word};
+pub(crate) use track::other_word;
+pub use track::{Event, JudgedFutex, Tracker};
 
 /// Calls that sleep for as long as their program asks.
 pub const SLEEPS: [&str; 2] = ["nanosleep", "clock_nanosleep"];

@@ -63,7 +63,7 @@ pub struct Event {
 }
 
 /// The other word of a condition of glibc.
-pub fn other_word(address: u64) -> u64 {
+pub(crate) fn other_word(address: u64) -> u64 {
     address ^ 4
 }
 

@@ -246,12 +246,12 @@ fn sort(info: &CallInfo) -> CallSort {
 }
 
 /// Whether the call `name` makes data durable.
-pub fn is_durable(name: &str) -> bool {
+pub(crate) fn is_durable(name: &str) -> bool {
     matches!(name, "fsync" | "fdatasync" | "sync" | "syncfs" | "sync_file_range" | "msync")
 }
 
 /// Whether the call `name` takes locks of files.
-pub fn takes_lock(name: &str) -> bool {
+pub(crate) fn takes_lock(name: &str) -> bool {
     matches!(name, "flock" | "fcntl" | "fcntl64")
 }
 

@@ -246,7 +246,7 @@ impl Limits {
 
     /// The memory limit that made processes read again: `as the memory limit of /small (48.0 MiB) had no room for what was read before`: why the processes read most pages of files again;
     /// None: they did not, or nothing is known of a limit.
-    pub fn memory_limit<'p>(&self, pids: impl IntoIterator<Item = &'p u32> + Copy) -> Option<String> {
+    pub(crate) fn memory_limit<'p>(&self, pids: impl IntoIterator<Item = &'p u32> + Copy) -> Option<String> {
         let groups = self.of_all(pids, Limited::Memory);
         if groups.is_empty() {
             return None;
@@ -343,7 +343,7 @@ mod tests {
 
     impl Limits {
         /// Note of process `pid`, whose cgroup reached its limit, and what it read was read again.
-        pub fn short_of_memory(pid: u32, cgroup: &str, max: u64) -> Self {
+        pub(crate) fn short_of_memory(pid: u32, cgroup: &str, max: u64) -> Self {
             let values = [("max", max, max), ("reached_max", 0, 9), ("refaulted_pages", 0, 4096)];
             let values = values.map(|(name, first, last)| ((name.to_owned(), 0), (first, last)));
             Self {

@@ -157,7 +157,7 @@ fn is_one(on: &On, rows: &[(On, JoinedProcesses)], all: &JoinedProcesses) -> boo
 
 /// Rows of which each passes `worth`, each sum in one at most. Those of one directory, directory of directories or peer are one row when that
 /// explains more than each of them; else those that are worth it stand alone, and what is left is counted one step up.
-pub fn roll<'a>(
+pub(crate) fn roll<'a>(
     sums: impl IntoIterator<Item = &'a Sum>,
     worth: impl Fn(&CallTime) -> bool,
     by_errno: bool,

@@ -5,7 +5,7 @@ use systape_abi::EventTerm;
 use systape_format::families::{OWN, RECORDED};
 use systape_format::model::{BlockIo, BlockLayer, Family, ProcessKind, SignalKind};
 
-use systape_events::values::bad_usage::BadUsage;
+use crate::values::bad_usage::BadUsage;
 use systape_events::values::glob;
 
 /// A kind of event. Names are those of the kernel's tracepoints.
@@ -91,7 +91,7 @@ impl Kind {
     }
 
     /// The kind of a signal event.
-    pub fn of_signal(kind: SignalKind) -> Self {
+    pub(crate) fn of_signal(kind: SignalKind) -> Self {
         match kind {
             SignalKind::Generate => Self::Generate,
             SignalKind::Deliver => Self::Deliver,

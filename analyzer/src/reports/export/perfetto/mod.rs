@@ -48,8 +48,8 @@ use systape_answers::derive::stacks::debug_files;
 use systape_answers::derive::stacks::names::Names;
 use systape_answers::derive::stacks::recorded;
 use systape_answers::render::out::Out;
+use systape_answers::values::new_file::NewFile;
 use systape_answers::values::open::open;
-use systape_answers::values::output::NewFile;
 use systape_answers::values::say::Verdict;
 use systape_events::families;
 use systape_events::load::{Base, OpenCalls};
@@ -222,12 +222,11 @@ impl OneTape<'_> {
         }
         let mut bundles = Bundles::default();
         let reading = &context;
-        let coverage = scan.parts(
+        let coverage = scan.try_parts(
             |at, segment, coverage| self.part(reading, (at, segment), &names, coverage),
             |part| {
                 self.take(reading, part, (&mut sched, switches), &mut bundles, (&mut packets, &mut threads));
-                file.write_all(&std::mem::take(&mut packets.bytes))?;
-                Ok(ControlFlow::Continue(()))
+                file.write_all(&std::mem::take(&mut packets.bytes)).map(ControlFlow::Continue)
             },
         )?;
         sched.finish(boot, &mut bundles);
@@ -370,7 +369,7 @@ impl OneTape<'_> {
             return Ok(());
         }
         let mut findings = Vec::new();
-        let processes = processes::read::read(self.tape, &mut findings)?;
+        let processes = processes::read::read(self.tape, &mut findings);
         let scope = &context.question.scope;
         let passes = |_: Option<&Task>, _: &Task, ts: u64| scope.at(ts);
         let choice = SignalChoice::default();

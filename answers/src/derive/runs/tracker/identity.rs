@@ -57,7 +57,7 @@ impl<S: IntervalSink> Tracker<S> {
     }
 
     /// Events of process life are missing from here on.
-    pub fn lose_life(&mut self, lost: Lost) {
+    pub(crate) fn lose_life(&mut self, lost: Lost) {
         let ts = self.at(lost.first);
         self.lost_life.end_before(ts);
         self.lost_life.begin(lost);

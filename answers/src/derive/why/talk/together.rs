@@ -80,7 +80,7 @@ pub fn peer(name: &[u8]) -> Option<&[u8]> {
 }
 
 /// Whether an address is that of a name server.
-pub fn is_dns(peer: &[u8]) -> bool {
+pub(crate) fn is_dns(peer: &[u8]) -> bool {
     peer.ends_with(b":53")
 }
 
