@@ -15,12 +15,12 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use systape_format::Error;
 use systape_format::header::BlockKind;
-use systape_format::model::{Dict, SegmentInfo};
+use systape_format::model::{CallState, Dict, SegmentInfo};
 use systape_format::reader::{Segment, Tape};
 use systape_format::table::TableDef;
 use systape_format::tables::TableRows;
 
-use crate::load::hole;
+use crate::load::{Base, Loaded, OpenCalls, hole};
 use crate::loss::{Hole, Loss};
 use crate::question::Question;
 use crate::values::parallel;
@@ -121,6 +121,38 @@ impl<'t> Scan<'t> {
     /// The indices of these segments, in order.
     pub fn segments(&self) -> &[usize] {
         &self.segments
+    }
+
+    /// Passes the calls that `question` asks for, those that were still open at the end too, and not the child's side of fork and clone:
+    /// `read` makes something of a segment and its rows that pass, on all CPUs, `each` takes what it made, in the segments' order.
+    pub fn passing<T: Send>(
+        question: &Question<'t>,
+        read: impl Fn(&Loaded, &mut dyn Iterator<Item = usize>) -> T + Sync,
+        mut each: impl FnMut(T),
+    ) -> Coverage {
+        let of = |loaded: &Loaded, number: u32| {
+            let filter = question.scope.segment(&loaded.dict, number);
+            let passes = |row: &usize| filter.core(&loaded.core, *row) && filter.time(&loaded.time, *row);
+            let is_call = |row: &usize| loaded.core.state[*row] != CallState::CloneChild;
+            read(loaded, &mut (0..loaded.rows()).filter(is_call).filter(passes))
+        };
+        let coverage = Self::calls(question).parts(
+            |_, segment, coverage| {
+                let (mut holes, number) = (Vec::new(), segment.info().segment);
+                let base = Base::read(*segment, &mut holes, |dict, core| {
+                    let filter = question.scope.segment(dict, number);
+                    (0..core.call.len()).any(|row| filter.core(core, row))
+                });
+                let made = base.map(|base| of(&base.load(&question.book, &mut holes), number));
+                coverage.holes(holes);
+                made
+            },
+            |made| made.into_iter().for_each(&mut each),
+        );
+        if let Some(open) = OpenCalls::read(question.tape) {
+            each(of(&open.load(&question.book), u32::MAX));
+        }
+        coverage
     }
 
     /// The segments that may have a call that passes.

@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 use systape_abi::{ArgKind, FlagStyle, RetKind};
-use systape_format::model::{CPU_NONE, CallState, Family, SECOND_VALUE};
+use systape_format::model::{CPU_NONE, Family, SECOND_VALUE};
 use systape_format::reader::Tape;
 
 use super::fields::{ARGS, Asked, SeenEvent, Sums, Wanted, print};
@@ -16,9 +16,9 @@ use systape_answers::values::say::Verdict;
 use systape_events::call_files;
 use systape_events::calls::CallInfo;
 use systape_events::families;
-use systape_events::filter::{SegmentFilter, start_known};
+use systape_events::filter::start_known;
 use systape_events::group::value::Value;
-use systape_events::load::{Base, FdPath, Loaded, OpenCalls};
+use systape_events::load::{FdPath, Loaded};
 use systape_events::moved::Moved;
 use systape_events::scan::Scan;
 use systape_events::values::words::errno_text;
@@ -53,28 +53,15 @@ pub(super) fn answer(config: &Config, tape: &Tape, asked: &Asked<'_>, out: &mut 
     let value = asked.value.map(|name| name.strip_prefix(ARGS).unwrap_or(name));
     let read = Read { wanted: &wanted, plan: &plan, value, since: session.window_open };
     let mut sums = Sums::of_all();
-    let coverage = Scan::calls(question).parts(
-        |at, segment, coverage| {
-            let (mut part, mut holes) = (Sums::default(), Vec::new());
-            let number = segment.info().segment;
-            let base = Base::read(tape.segment(at), &mut holes, |dict, core| {
-                let filter = question.scope.segment(dict, number);
-                (0..core.call.len()).any(|row| filter.core(core, row))
-            });
-            if let Some(loaded) = base.map(|base| base.load(&question.book, &mut holes)) {
-                read.calls(&mut part, &loaded, question.scope.segment(&loaded.dict, number));
-            }
-            coverage.holes(holes);
+    let coverage = Scan::passing(
+        question,
+        |loaded, rows| {
+            let mut part = Sums::default();
+            read.calls(&mut part, loaded, rows);
             part
         },
-        |part| {
-            sums.merge(part);
-        },
+        |part| sums.merge(part),
     );
-    if let Some(open) = OpenCalls::read(tape) {
-        let loaded = open.load(&question.book);
-        read.calls(&mut sums, &loaded, question.scope.segment(&loaded.dict, u32::MAX));
-    }
     coverage.tell(&mut context.question.loss);
     let asked = Asked { value, ..*asked };
     print(&context, &wanted, &asked, (sums, &plan), out)
@@ -112,17 +99,14 @@ impl CallField {
 
 impl Read<'_> {
     /// Adds the calls of a segment that pass.
-    fn calls(&self, sums: &mut Sums, loaded: &Loaded, filter: SegmentFilter<'_>) {
+    fn calls(&self, sums: &mut Sums, loaded: &Loaded, rows: &mut dyn Iterator<Item = usize>) {
         [RET, DUR, BYTES, FILE, ERRNO].into_iter().for_each(|name| sums.has_field(name));
         for call in &loaded.calls {
             call.args.iter().for_each(|arg| sums.has_field(&arg.name));
         }
         let mut scratch = ValueScratch::default();
-        for row in 0..loaded.rows() {
+        for row in rows {
             let state = loaded.core.state[row];
-            if state == CallState::CloneChild || !filter.core(&loaded.core, row) || !filter.time(&loaded.time, row) {
-                continue;
-            }
             let start = loaded.time.start[row];
             let second = start.checked_sub(self.since).filter(|_| start_known(state, start, self.since));
             let cpu = loaded.time.cpu.get(row).copied().filter(|cpu| *cpu != CPU_NONE);
