@@ -26,12 +26,10 @@ use systape_answers::render::columns::Layout;
 use systape_answers::render::form::Format;
 use systape_answers::render::out::Out;
 use systape_answers::render::rank::Rank;
-use systape_answers::render::row::ShownTimes;
 use systape_answers::values::say::Verdict;
 use systape_events::families;
 use systape_events::group::by::GroupKey;
 use systape_events::loss::ListedLoss;
-use systape_events::question::clock;
 use systape_events::scan::{Coverage, Scan};
 
 /// What is asked.
@@ -194,13 +192,10 @@ fn read(segment: &Segment<'_>, coverage: &mut Coverage) -> Option<(Dict, Vec<Blo
 }
 
 fn list(context: &mut Context<'_>, layout: Option<&'static Layout>, out: &mut Out) -> Result<()> {
-    let (config, session) = (context.config, context.question.tape.session());
-    let devices = devices(context.question.tape);
-    let clock = if config.format == Format::Text { Default::default() } else { clock(context.question.tape) };
-    let times = ShownTimes { session, clock };
-    let stamps = context.stamps();
-    let lines = context.lines(&line::BLOCK, layout);
-    let mut timed = Timed::begin(context, &context.question.loss, lines, || line::header(&stamps), out)?;
+    let (session, devices) = (context.question.tape.session(), devices(context.question.tape));
+    let (times, stamps) = (context.times(), context.stamps());
+    let table = (&line::BLOCK, layout);
+    let mut timed = Timed::begin(context, &context.question.loss, table, || line::header(&stamps), out)?;
     walk(context, |ios| {
         for io in ios {
             let text = |out: &mut Vec<u8>| line::text(out, &io, session, &devices, &stamps);

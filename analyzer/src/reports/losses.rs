@@ -18,8 +18,8 @@ use systape_answers::render::row::Row;
 use systape_answers::values::output::line;
 use systape_answers::values::say::Verdict;
 use systape_events::loss::{ListedLoss, Loss};
-use systape_events::stream::TimedLines;
 use systape_events::stream::{Loose, Merger};
+use systape_events::values::clock::Clock;
 
 /// Most lines about losses; the rest is only counted.
 pub(crate) const LOSS_LINES: usize = 12;
@@ -107,6 +107,22 @@ pub(crate) fn head_of(loss: &Loss, context: &Context<'_>, heading: &str, out: &m
     line(out, "")
 }
 
+/// The end of a list in which losses have lines where they happened ([`push`]), in CSV none.
+///
+/// # Errors
+/// The answer cannot be written.
+pub(crate) fn end_of_list(context: &Context<'_>, out: &mut Out) -> Result<Verdict> {
+    end(context, out, false, pushed(out.format()))
+}
+
+/// The end of sums, above whose text losses stand.
+///
+/// # Errors
+/// The answer cannot be written.
+pub(crate) fn end_of_sums(context: &Context<'_>, out: &mut Out) -> Result<Verdict> {
+    end(context, out, out.format() == Format::Text, ListedLoss::Nothing)
+}
+
 /// What of the losses has lines after [`push`].
 pub(crate) fn pushed(format: Format) -> ListedLoss {
     if format == Format::Csv { ListedLoss::Nothing } else { ListedLoss::Gaps }
@@ -118,11 +134,12 @@ pub(crate) fn rows<'l>(context: &'l Context<'_>, loss: &'l Loss) -> impl Iterato
 }
 
 /// Inserts the lines of the gaps of `loss` in a listing by time; CSV has none.
-pub(crate) fn push<W: TimedLines>(context: &Context<'_>, loss: &Loss, merger: &mut Merger<W>) {
+pub(crate) fn push(context: &Context<'_>, loss: &Loss, merger: &mut Merger<&mut Out>) {
     let session = context.question.tape.session();
+    let label = merger.out().label().clone();
     let form: Box<dyn LineFormat + '_> = match context.config.format {
-        Format::Text => Box::new(PerfTraceText::new(session, context.config.look, context.stamps())),
-        Format::Json => Box::new(Json::new(session, systape_events::values::clock::Clock::default())),
+        Format::Text => Box::new(PerfTraceText::new(session, context.config.look, context.stamps(), &label)),
+        Format::Json => Box::new(Json::new(session, Clock::default(), &label)),
         Format::Csv => return,
     };
     for gap in &loss.gaps {

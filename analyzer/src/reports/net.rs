@@ -26,12 +26,10 @@ use systape_answers::render::columns::Layout;
 use systape_answers::render::form::Format;
 use systape_answers::render::out::Out;
 use systape_answers::render::rank::Rank;
-use systape_answers::render::row::ShownTimes;
 use systape_answers::values::say::Verdict;
 use systape_events::calls::CallBook;
 use systape_events::families;
 use systape_events::loss::{ListedLoss, Loss, loses};
-use systape_events::question::clock;
 use systape_events::scan::{Scan, lost};
 use systape_events::values::order::InOrder as _;
 
@@ -200,32 +198,20 @@ fn cause<'a>(dict: &'a Dict, event: &NetState) -> Option<&'a Task> {
     who(dict, event).or_else(|| dict.tasks.get(event.sender? as usize))
 }
 
-fn times<'a>(context: &Context<'a>) -> ShownTimes<'a> {
-    let text = context.config.format == Format::Text;
-    ShownTimes {
-        session: context.question.tape.session(),
-        clock: if text { Default::default() } else { clock(context.question.tape) },
-    }
-}
-
 fn changes(context: &Context<'_>, loss: &mut Loss, out: &mut Out) -> Result<Doubts> {
-    let (config, scope, times) = (context.config, &context.question.scope, times(context));
-    let stamps = context.stamps();
-    let lines = context.lines(&line::CHANGES, None);
-    let mut timed = Timed::begin(context, loss, lines, || line::changes_header(&stamps), out)?;
+    let (scope, times, stamps) = (&context.question.scope, context.times(), context.stamps());
+    let mut timed = Timed::begin(context, loss, (&line::CHANGES, None), || line::changes_header(&stamps), out)?;
     let coverage = Scan::all(context.question.tape).walk(
         CHANGES,
         |segment, dict| segment.nets(dict),
         |_, dict, events| {
-            let mut count = 0;
             for event in &events {
                 let task = cause(dict, event);
                 if scope.at(event.ts) && scope.blamed(task, 0) {
                     let text = |out: &mut Vec<u8>| line::change(out, event, task, &stamps);
-                    count += usize::from(timed.event(event.ts, text, || line::change_row(event, task, &times)));
+                    timed.event(event.ts, text, || line::change_row(event, task, &times));
                 }
             }
-            config.shown.rows(count);
             Ok(timed.write()?)
         },
     )?;
@@ -240,16 +226,14 @@ fn connections(
     layout: Option<&'static Layout>,
     out: &mut Out,
 ) -> Result<Doubts> {
-    let (config, times) = (context.config, times(context));
-    let stamps = context.stamps();
+    let (times, stamps) = (context.times(), context.stamps());
     begin(context, loss);
-    let lines = context.lines(&line::NET, layout);
-    let mut timed = Timed::begin(context, loss, lines, || line::header(&stamps), out)?;
+    let mut timed = Timed::begin(context, loss, (&line::NET, layout), || line::header(&stamps), out)?;
     let doubts = walk(context, loss, |found, window| {
         for connection in &found {
             let text = |out: &mut Vec<u8>| line::text(out, connection, window, &stamps);
             let end = connection.end.unwrap_or(u64::MAX);
-            config.shown.rows(timed.event(end, text, || line::row(connection, window, &times)).into());
+            timed.event(end, text, || line::row(connection, window, &times));
         }
         Ok(timed.write()?)
     })?;

@@ -1,6 +1,5 @@
 //! Programs as they start, fail and end, of a tape that is being written.
 
-use std::io::Write as _;
 use std::ops::ControlFlow;
 
 use anyhow::Result;
@@ -18,12 +17,11 @@ use systape_answers::derive::lost_calls::has_effect;
 use systape_answers::derive::processes::interpreters::Interpreters;
 use systape_answers::derive::processes::living::{LifeFacts, Living};
 use systape_answers::derive::processes::usage::Usages;
+use systape_answers::render::form::Format;
 use systape_answers::render::out::Out;
-use systape_answers::render::row::ShownTimes;
-use systape_answers::render::sink::Sink;
+use systape_answers::render::row::{Judgement, ShownTimes};
 use systape_answers::values::output::line;
 use systape_answers::values::say::Verdict;
-use systape_events::loss::ListedLoss;
 use systape_events::question::clock;
 use systape_events::values::order::InOrder as _;
 
@@ -111,37 +109,33 @@ impl Follows for FollowedExecs {
             lives: false,
             live: true,
         };
-        let form = config.format.rows();
-        let sink = form.map(|form| Sink::new(form, &listing::EXEC));
-        let mut text = Vec::new();
-        if !self.begun {
-            let notes = notes(&context, self.failures());
-            match &sink {
-                Some(sink) => sink.head(&mut text),
-                None => line(&mut text, &(listing::LAYOUT.head)(&story))?,
-            }
-            notes.iter().for_each(|note| out.say(note));
-            self.begun = true;
-        }
-        if sink.is_none() {
-            for lost in context.question.loss.lines(tape.session(), LOSS_LINES) {
-                line(&mut text, &lost)?;
-            }
+        let first = !std::mem::replace(&mut self.begun, true);
+        if first {
+            notes(&context, self.failures()).iter().for_each(|note| out.say(note));
         }
         let most = usize::try_from(config.max_events).unwrap_or(usize::MAX);
-        for row in rows.iter().take(most) {
-            match &sink {
-                Some(sink) => sink.row(&mut text, &listing::record(&story, row)),
-                None => line(&mut text, &(listing::LAYOUT.line)(&story, row))?,
+        let wanted = &rows[..rows.len().min(most)];
+        match config.format {
+            Format::Text => {
+                if first {
+                    line(out, &(listing::LAYOUT.head)(&story))?;
+                }
+                for lost in context.question.loss.lines(tape.session(), LOSS_LINES) {
+                    line(out, &lost)?;
+                }
+                wanted.iter().try_for_each(|row| line(out, &(listing::LAYOUT.line)(&story, row)))?;
+            }
+            Format::Json | Format::Csv => {
+                let records = wanted.iter().map(|row| listing::record(&story, row));
+                out.rows(&listing::EXEC, Judgement::Each, records)?;
             }
         }
-        out.write_all(&text)?;
         if self.living.crowded && !self.told_crowded {
             out.say("AT LEAST: there are too many processes to keep: of those that began long ago no end is shown");
             self.told_crowded = true;
         }
-        let verdict = losses::end(&context, out, sink.is_none(), ListedLoss::Nothing)?;
-        self.config.max_events -= rows.len().min(most) as u64;
+        let verdict = losses::end_of_sums(&context, out)?;
+        self.config.max_events -= wanted.len() as u64;
         let verdict = verdict.doubted(self.living.lossy() || self.living.crowded);
         Ok(if self.config.max_events == 0 { ControlFlow::Break(verdict) } else { ControlFlow::Continue(verdict) })
     }

@@ -1,6 +1,5 @@
 //! Signals as they are sent, and what comes of them, of a tape that is being written.
 
-use std::io::Write as _;
 use std::ops::ControlFlow;
 
 use anyhow::Result;
@@ -18,9 +17,8 @@ use systape_answers::derive::processes::living::Living;
 use systape_answers::derive::processes::track::key;
 use systape_answers::derive::signals::pending::Pending;
 use systape_answers::derive::signals::{Missing, SignalChoice, SignalLine, Tracker};
-use systape_answers::render::form::{Form, Format};
+use systape_answers::render::form::Format;
 use systape_answers::render::out::Out;
-use systape_answers::render::sink::Sink;
 use systape_answers::values::say::Verdict;
 use systape_events::loss::{ListedLoss, loses};
 
@@ -168,19 +166,7 @@ impl Follows for FollowedKills {
                 text::losses(&story, out)?;
                 text::acts(&story, out)?
             }
-            Some(form) => {
-                let sink = Sink::new(form, &rows::KILLS);
-                let mut lines = Vec::new();
-                if !self.begun {
-                    sink.head(&mut lines);
-                }
-                if form == Form::Json {
-                    rows::gaps(&story, out)?;
-                }
-                let printed = rows::each(&story, tape, |row| sink.row(&mut lines, &row));
-                out.write_all(&lines)?;
-                printed
-            }
+            Some(form) => rows::print(&story, form, out)?,
         };
         self.begun = true;
         let listed = if config.format == Format::Json { ListedLoss::Gaps } else { ListedLoss::Nothing };

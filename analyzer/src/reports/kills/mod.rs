@@ -34,7 +34,6 @@ use systape_answers::render::stamp::Stamps;
 use systape_answers::values::say::Verdict;
 use systape_events::families;
 use systape_events::loss::ListedLoss;
-use systape_events::question::clock;
 use systape_events::scan::Scan;
 
 /// Input of every form of the report.
@@ -171,7 +170,9 @@ fn run(config: &Config, tape: &Tape, out: &mut Out) -> Result<Verdict> {
         KillsInput { context, choice, verbose, stamps, processes, records, signals, life, whole, ends, unseen, stacks };
     match config.format.rows() {
         None => text::print(&story, out)?,
-        Some(form) => rows::print(&story, form, clock(tape), out)?,
+        Some(form) => {
+            rows::print(&story, form, out)?;
+        }
     }
     story.stacks.iter().for_each(|stacks| stacks.borrow().findings.iter().for_each(|finding| out.say(finding)));
     let listed = if config.format == Format::Json { ListedLoss::Gaps } else { ListedLoss::Nothing };

@@ -10,7 +10,6 @@ use systape_format::model::{CallState, Family};
 use systape_format::reader::{Segment, Tape};
 use systape_format::redact::PLACEHOLDER;
 
-use super::times;
 use crate::asked::config::Config;
 use crate::reports::{Context, losses};
 use systape_answers::derive::net::udp::{self, Bound, Found, LOCAL, PEER, PROCESS, PROTOCOL, Talk, Way};
@@ -270,7 +269,7 @@ impl<'a> Shown<'a> {
         let lost = !self.context.question.loss.complete();
         let notes = self.partial.clone().into_iter().chain((self.doubts > 0).then(|| doubt_text(self.doubts)));
         if self.context.config.format.rows().is_some() {
-            let times = times(self.context);
+            let times = self.context.times();
             let rows = self.lines.iter().map(|line| row(line, &times));
             out.rows(&UDP, Judgement::Touched(lost), rows)?;
             notes.for_each(|note| out.say(&note));
