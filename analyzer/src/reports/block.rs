@@ -23,13 +23,11 @@ use systape_answers::derive::block::sums::{BlockSums, HistogramOf, Sums};
 use systape_answers::lines::tables::LOSSES;
 use systape_answers::render;
 use systape_answers::render::columns::Layout;
-use systape_answers::render::form::Format;
 use systape_answers::render::out::Out;
 use systape_answers::render::rank::Rank;
 use systape_answers::values::say::Verdict;
 use systape_events::families;
 use systape_events::group::by::GroupKey;
-use systape_events::loss::ListedLoss;
 use systape_events::scan::{Coverage, Scan};
 
 /// What is asked.
@@ -76,10 +74,10 @@ struct Options {
 /// Most rows of `--top`, with this value.
 fn limit(config: &Config, top: Option<&str>) -> Result<usize> {
     let Some(text) = top.filter(|text| !text.is_empty()) else {
-        return Ok(Rank::default().limit(config.format, config.max_events));
+        return Ok(config.limit(Rank::default()));
     };
     match text.parse() {
-        Ok(top) => Ok(Rank::of(top).limit(config.format, config.max_events)),
+        Ok(top) => Ok(config.limit(Rank::of(top))),
         Err(_) => bail!("--top={text}: write a number of rows, such as --top=100; 0: all"),
     }
 }
@@ -161,7 +159,7 @@ pub(super) fn answer_list(
 ) -> Result<Verdict> {
     let mut context = begin(config, tape)?;
     list(&mut context, layout, out)?;
-    losses::end(&context, out, false, losses::pushed(config.format))
+    losses::end_of_list(&context, out)
 }
 
 /// Calls `each` with the passing I/Os of every segment.
@@ -228,7 +226,7 @@ pub(super) fn answer_sums(
         Ok(ControlFlow::Continue(()))
     })?;
     let mut folded: BlockSums = sums.fold(&devices);
-    folded.rows.truncate(usize::try_from(config.max_events).unwrap_or(usize::MAX));
+    folded.rows.truncate(config.most());
     let view = table::BlockInput {
         keys: &keys,
         folded: &folded,
@@ -236,16 +234,12 @@ pub(super) fn answer_sums(
         complete: context.question.loss.complete(),
         measure,
     };
-    match (config.format.rows(), shown) {
-        (None, shown) => {
-            losses::head(&context, "At least, because something is missing:", out)?;
-            match shown {
-                Shown::Top(limit) => view.top(limit, out)?,
-                Shown::Histograms(text) => text(&view, out)?,
-            }
-        }
-        (Some(_), Shown::Top(limit)) => view.rows(false, limit, out)?,
-        (Some(_), Shown::Histograms(_)) => view.rows(true, usize::MAX, out)?,
+    losses::head(&context, losses::AT_LEAST, out)?;
+    match shown {
+        Shown::Top(limit) if out.is_text() => view.top(limit, out)?,
+        Shown::Histograms(text) if out.is_text() => text(&view, out)?,
+        Shown::Top(limit) => view.rows(false, limit, out)?,
+        Shown::Histograms(_) => view.rows(true, usize::MAX, out)?,
     }
-    losses::end(&context, out, config.format == Format::Text, ListedLoss::Nothing)
+    losses::end_of_sums(&context, out)
 }

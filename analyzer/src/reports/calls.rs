@@ -70,8 +70,7 @@ impl Follows for FollowedCalls {
         if first && context.config.calls {
             losses::tell_filtered(&context, out);
         }
-        let listed = if context.config.format == Format::Csv { ListedLoss::Nothing } else { ListedLoss::All };
-        let verdict = losses::end(&context, out, false, listed)?;
+        let verdict = losses::end(&context, out, false, losses::in_listing(out))?;
         (self.noted, self.config.max_events) = (self.noted || first, left);
         Ok(if left == 0 { ControlFlow::Break(verdict) } else { ControlFlow::Continue(verdict) })
     }
@@ -214,8 +213,8 @@ fn answer(
         context.question.loss = told.loss.clone();
     }
     // where the answer itself has no line for it
-    let silent = config.format != Format::Text || !summary;
-    let listed = if listing.is_some() && config.format != Format::Csv { ListedLoss::All } else { ListedLoss::Nothing };
+    let silent = !out.is_text() || !summary;
+    let listed = if listing.is_some() { losses::in_listing(out) } else { ListedLoss::Nothing };
     let verdict = losses::end(&context, out, !silent, listed)?;
     let doubts = told.iter().filter(|_| silent).flat_map(|told| &told.doubts);
     doubts.for_each(|line| out.say(line));

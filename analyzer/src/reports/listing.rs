@@ -147,7 +147,7 @@ pub(super) fn run_with(context: &mut Context<'_>, own: &Options, lines: Option<&
 /// Answers a part, below the heading if that is not printed; returns how many lines more may be printed.
 pub(super) fn run_part(context: &mut Context<'_>, own: &Options, lines: Option<&Lines>, out: &mut Out) -> Result<u64> {
     let (session, look) = (context.question.tape.session(), own.look(context.config.look));
-    let form: Box<dyn LineFormat + '_> = match context.config.format {
+    let form: Box<dyn LineFormat + '_> = match out.format() {
         Format::Text => match lines {
             Some(Lines::Calls(make)) => make(context),
             _ => Box::new(PerfTraceText::new(session, look, context.stamps(), out.label())),

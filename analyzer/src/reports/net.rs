@@ -23,13 +23,12 @@ use systape_answers::derive::net::tracker::Tracker;
 use systape_answers::lines::tables as lines;
 use systape_answers::render::by::BY;
 use systape_answers::render::columns::Layout;
-use systape_answers::render::form::Format;
 use systape_answers::render::out::Out;
 use systape_answers::render::rank::Rank;
 use systape_answers::values::say::Verdict;
 use systape_events::calls::CallBook;
 use systape_events::families;
-use systape_events::loss::{ListedLoss, Loss, loses};
+use systape_events::loss::{Loss, loses};
 use systape_events::scan::{Scan, lost};
 use systape_events::values::order::InOrder as _;
 
@@ -126,9 +125,7 @@ fn answer(
     let doubts = report(&context, &mut loss, out)?;
     context.question.loss = loss;
     let sums = !config.by.is_empty();
-    let told = sums && config.format == Format::Text;
-    let listed = if sums { ListedLoss::Nothing } else { losses::pushed(config.format) };
-    let verdict = losses::end(&context, out, told, listed)?;
+    let verdict = if sums { losses::end_of_sums(&context, out) } else { losses::end_of_list(&context, out) }?;
     let unknown = doubts.accepted && calls_missing(tape);
     if unknown {
         out.say("calls were lost: who accepted some of the connections is not known");

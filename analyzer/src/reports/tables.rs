@@ -180,8 +180,8 @@ impl<'a> StoredTables<'a> {
 }
 
 /// A line a table.
-fn list(config: &Config, found: &[Found<'_>], judged: Judgement, out: &mut Out) -> Result<()> {
-    if config.format.rows().is_some() {
+fn list(_config: &Config, found: &[Found<'_>], judged: Judgement, out: &mut Out) -> Result<()> {
+    if !out.is_text() {
         let rows = found.iter().map(|Found { def, reports, rows }| {
             let mut row = Row::new(&TABLES);
             row.set("table", &*def.name).set("of", if rows.is_some() { "tape" } else { "answers" });
@@ -209,8 +209,8 @@ fn list(config: &Config, found: &[Found<'_>], judged: Judgement, out: &mut Out) 
 }
 
 /// A line a column, below what its table is.
-fn columns(config: &Config, found: &[&Found<'_>], out: &mut Out) -> Result<()> {
-    if config.format.rows().is_some() {
+fn columns(_config: &Config, found: &[&Found<'_>], out: &mut Out) -> Result<()> {
+    if !out.is_text() {
         let rows = found.iter().flat_map(|found| found.def.columns.iter().map(|column| row(found.def, column)));
         return Ok(out.rows(&COLUMNS, Judgement::Each, rows)?);
     }

@@ -12,9 +12,12 @@ use systape_format::table::TableDef;
 use super::columns::{Layout, Lines};
 use super::form::{Form, Format};
 use super::label::TapeLabel;
+use super::rank;
 use super::row::{Judgement, Row};
 use super::sink::{self, Sink};
 use super::stamp::Stamps;
+use super::table::Table;
+use crate::values::output::line;
 use crate::values::progress;
 use crate::values::say::complain;
 use systape_events::stream::{Part, TimedLines};
@@ -43,6 +46,21 @@ pub struct Out<'r> {
     /// The head of rows; None: it is not printed yet.
     head: Option<Vec<u8>>,
     to: To<'r>,
+}
+
+/// What all rows of a ranking have in common, of which the first are shown: a table of text with the number of the others, or rows.
+#[derive(Debug)]
+pub struct TopRows<'a> {
+    /// The declaration of rows.
+    pub table: &'a TableDef,
+    /// Effect of the answer's losses on all rows.
+    pub judged: Judgement,
+    /// The headings of text.
+    pub headings: Table,
+    /// How many rows there are.
+    pub all: usize,
+    /// How many are shown at most.
+    pub limit: usize,
 }
 
 /// Where bytes or rows go.
@@ -125,6 +143,56 @@ impl<'r> Out<'r> {
         self.format
     }
 
+    /// Whether it is text for people; else rows are wanted.
+    pub fn is_text(&self) -> bool {
+        self.format == Format::Text
+    }
+
+    /// Prints `lines` of text, for which rows have no place.
+    ///
+    /// # Errors
+    /// They cannot be written.
+    pub fn text(&mut self, lines: impl IntoIterator<Item = impl AsRef<str>>) -> io::Result<()> {
+        if !self.is_text() {
+            return Ok(());
+        }
+        lines.into_iter().try_for_each(|text| line(self, text.as_ref()))
+    }
+
+    /// Prints `notes` as lines of text, or says them beside rows.
+    ///
+    /// # Errors
+    /// They cannot be written.
+    pub fn notes(&mut self, notes: impl IntoIterator<Item = impl AsRef<str>>) -> io::Result<()> {
+        notes.into_iter().try_for_each(|note| match self.is_text() {
+            true => line(self, note.as_ref()),
+            false => {
+                self.say(note.as_ref());
+                Ok(())
+            }
+        })
+    }
+
+    /// Prints the first of `rows` as a table of text, of which `cells` makes the texts, or as rows that `row` makes.
+    ///
+    /// # Errors
+    /// It cannot be written.
+    pub fn ranking<'t, I: Iterator + Clone>(
+        &mut self,
+        ranking: TopRows<'_>,
+        rows: I,
+        row: impl FnMut(I::Item) -> Row<'t>,
+        cells: impl FnMut(I::Item) -> Vec<String> + Clone,
+    ) -> io::Result<()> {
+        let TopRows { table, judged, headings, all, limit } = ranking;
+        let rows = rows.take(limit);
+        if !self.is_text() {
+            return self.rows(table, judged, rows.map(row));
+        }
+        headings.print_rows(rows.map(cells), self)?;
+        self.text(rank::more(all, limit))
+    }
+
     /// What stands before rows and lines of the tape.
     pub fn label(&self) -> &TapeLabel {
         &self.label
@@ -203,6 +271,19 @@ impl<'r> Out<'r> {
             }
         }
         self.write_all(&buffer)
+    }
+
+    /// Hands over `rows` of `table` beside those of another table; CSV, which has one, leaves them out.
+    ///
+    /// # Errors
+    /// They cannot be written.
+    pub fn rows_beside<'t>(
+        &mut self,
+        table: &TableDef,
+        judged: Judgement,
+        rows: impl IntoIterator<Item = Row<'t>>,
+    ) -> io::Result<()> {
+        if self.format == Format::Csv { Ok(()) } else { self.rows(table, judged, rows) }
     }
 
     /// Hands over one row with many columns; CSV has a line `name,value` for each, and `null` for an unknown value.

@@ -17,12 +17,9 @@ use systape_answers::derive::lost_calls::has_effect;
 use systape_answers::derive::processes::interpreters::Interpreters;
 use systape_answers::derive::processes::living::{LifeFacts, Living};
 use systape_answers::derive::processes::usage::Usages;
-use systape_answers::render::form::Format;
 use systape_answers::render::out::Out;
-use systape_answers::render::row::{Judgement, ShownTimes};
-use systape_answers::values::output::line;
+use systape_answers::render::row::Judgement;
 use systape_answers::values::say::Verdict;
-use systape_events::question::clock;
 use systape_events::values::order::InOrder as _;
 
 /// The answer so far.
@@ -101,7 +98,7 @@ impl Follows for FollowedExecs {
             kernel_threads: false,
             processes: &self.living.processes,
             usages: &usages,
-            times: ShownTimes { session: tape.session(), clock: clock(tape) },
+            times: context.times(),
             stamps: context.stamps_and_wall(),
             until: tape.complete_until(),
             whole: false,
@@ -113,22 +110,13 @@ impl Follows for FollowedExecs {
         if first {
             notes(&context, self.failures()).iter().for_each(|note| out.say(note));
         }
-        let most = usize::try_from(config.max_events).unwrap_or(usize::MAX);
-        let wanted = &rows[..rows.len().min(most)];
-        match config.format {
-            Format::Text => {
-                if first {
-                    line(out, &(listing::LAYOUT.head)(&story))?;
-                }
-                for lost in context.question.loss.lines(tape.session(), LOSS_LINES) {
-                    line(out, &lost)?;
-                }
-                wanted.iter().try_for_each(|row| line(out, &(listing::LAYOUT.line)(&story, row)))?;
-            }
-            Format::Json | Format::Csv => {
-                let records = wanted.iter().map(|row| listing::record(&story, row));
-                out.rows(&listing::EXEC, Judgement::Each, records)?;
-            }
+        let wanted = &rows[..rows.len().min(config.most())];
+        if out.is_text() {
+            out.text(first.then(|| (listing::LAYOUT.head)(&story)))?;
+            out.text(context.question.loss.lines(tape.session(), LOSS_LINES))?;
+            out.text(wanted.iter().map(|row| (listing::LAYOUT.line)(&story, row)))?;
+        } else {
+            out.rows(&listing::EXEC, Judgement::Each, wanted.iter().map(|row| listing::record(&story, row)))?;
         }
         if self.living.crowded && !self.told_crowded {
             out.say("AT LEAST: there are too many processes to keep: of those that began long ago no end is shown");

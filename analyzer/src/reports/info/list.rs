@@ -90,12 +90,11 @@ fn run(config: &Config, tapes: &[PathBuf], out: &mut Out) -> Result<Verdict> {
         (start.is_none(), start.map(|start| start.first), line.path.clone())
     });
     config.shown.rows(lines.len());
-    match config.format.rows() {
-        None => text(&lines, out)?,
-        Some(_) => {
-            out.rows(&LIST, Judgement::Each, lines.iter().map(Line::row))?;
-            lines.iter().filter_map(Line::fault).for_each(|fault| out.say(&fault));
-        }
+    if out.is_text() {
+        text(&lines, out)?;
+    } else {
+        out.rows(&LIST, Judgement::Each, lines.iter().map(Line::row))?;
+        lines.iter().filter_map(Line::fault).for_each(|fault| out.say(&fault));
     }
     out.flush()?;
     let bad = lines.iter().any(|line| line.is.is_err());

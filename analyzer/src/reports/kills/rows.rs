@@ -13,7 +13,6 @@ use systape_answers::derive::signals::via::{self, code_name, fault_address};
 use systape_answers::derive::signals::{Disposition, EndedTarget, SignalLine, Via};
 use systape_answers::lines::tables::LOSSES;
 use systape_answers::render::cell::Cell;
-use systape_answers::render::form::Form;
 use systape_answers::render::out::Out;
 use systape_answers::render::row::{Judgement, Row, ShownTimes};
 
@@ -84,12 +83,10 @@ systape_format::tables! {
     }
 }
 
-/// Prints the selected records, in JSON behind the losses; returns how many.
-pub(super) fn print(story: &KillsInput<'_>, form: Form, out: &mut Out) -> io::Result<usize> {
+/// Prints the selected records, behind the losses where these have rows; returns how many.
+pub(super) fn print(story: &KillsInput<'_>, out: &mut Out) -> io::Result<usize> {
     let context = story.context;
-    if form == Form::Json {
-        out.rows(&LOSSES, Judgement::Each, losses::rows(context, &context.question.loss))?;
-    }
+    out.rows_beside(&LOSSES, Judgement::Each, losses::rows(context, &context.question.loss))?;
     let times = context.times();
     out.rows(&KILLS, Judgement::Each, shown(story).map(|record| row(story, record, &times)))?;
     Ok(shown(story).count())
@@ -97,7 +94,7 @@ pub(super) fn print(story: &KillsInput<'_>, form: Form, out: &mut Out) -> io::Re
 
 /// The records that are printed.
 fn shown<'a>(story: &'a KillsInput<'_>) -> impl Iterator<Item = &'a SignalLine> {
-    story.records.iter().take(usize::try_from(story.context.config.max_events).unwrap_or(usize::MAX))
+    story.records.iter().take(story.context.config.most())
 }
 
 fn row<'a>(story: &'a KillsInput<'_>, record: &'a SignalLine, times: &ShownTimes<'_>) -> Row<'a> {

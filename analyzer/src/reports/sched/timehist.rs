@@ -70,7 +70,7 @@ pub(crate) fn run(mut context: Context<'_>, out: &mut Out) -> Result<Verdict> {
     let before = context.question.loss.gaps.clone();
     scheduling::touched(fed.coverage, fed.unsure_until, &mut context);
     let mut told = context.question.loss.clone();
-    if losses::pushed(out.format()) == ListedLoss::Gaps {
+    if losses::pushed(out) == ListedLoss::Gaps {
         told.gaps.retain(|gap| !before.contains(gap));
     }
     for line in told.lines(session, LOSS_LINES) {

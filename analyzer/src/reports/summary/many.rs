@@ -40,38 +40,35 @@ pub(in crate::reports) fn run(config: &Config, tapes: &[PathBuf], out: &mut Out)
     };
     let groups = found.sorted(column);
     config.shown.rows(groups.len());
-    match config.format.rows() {
-        None => {
-            found.head(out)?;
-            let names = ["calls", "errors", "total ms", "min ms", "avg ms", "max ms", "stddev %", "p50 ms", "p99 ms"];
-            let table = names.into_iter().fold(Table::default(), Table::number);
-            let last = ["errnos"].into_iter().filter(|_| own.errno_summary);
-            let headings = words.iter().copied().chain(by.iter().map(|by| by.heading())).chain(last);
-            let mut table = headings.fold(table, Table::word);
-            for group in &groups {
-                let row = Row::of_all(&group.stats, group.short);
-                let mut cells = measured(&row, found.incomplete || group.short);
-                cells.extend(group.texts());
-                cells.extend(own.errno_summary.then(|| errnos_text(&group.stats)));
-                table.row(cells);
+    if out.is_text() {
+        found.head(out)?;
+        let names = ["calls", "errors", "total ms", "min ms", "avg ms", "max ms", "stddev %", "p50 ms", "p99 ms"];
+        let table = names.into_iter().fold(Table::default(), Table::number);
+        let last = ["errnos"].into_iter().filter(|_| own.errno_summary);
+        let headings = words.iter().copied().chain(by.iter().map(|by| by.heading())).chain(last);
+        let mut table = headings.fold(table, Table::word);
+        for group in &groups {
+            let row = Row::of_all(&group.stats, group.short);
+            let mut cells = measured(&row, found.incomplete || group.short);
+            cells.extend(group.texts());
+            cells.extend(own.errno_summary.then(|| errnos_text(&group.stats)));
+            table.row(cells);
+        }
+        table.print(out)?;
+    } else {
+        let keys = columns(&TAPES, words.iter().copied()).into_iter().chain(by::columns(&by));
+        let table = with_keys(keys, &with_parts(&SUMMARY, Some(&ERRNOS).filter(|_| own.errno_summary)));
+        let records = groups.iter().map(|group| {
+            let mut row = record::Row::short_if(group.short, &table);
+            group.set_keys(&mut row, &words, &by);
+            measures(&mut row, &group.stats);
+            if own.errno_summary {
+                row.set("errnos", errnos(&group.stats));
             }
-            table.print(out)?;
-        }
-        Some(_) => {
-            let keys = columns(&TAPES, words.iter().copied()).into_iter().chain(by::columns(&by));
-            let table = with_keys(keys, &with_parts(&SUMMARY, Some(&ERRNOS).filter(|_| own.errno_summary)));
-            let records = groups.iter().map(|group| {
-                let mut row = record::Row::short_if(group.short, &table);
-                group.set_keys(&mut row, &words, &by);
-                measures(&mut row, &group.stats);
-                if own.errno_summary {
-                    row.set("errnos", errnos(&group.stats));
-                }
-                row
-            });
-            out.rows(&table, Judgement::Touched(found.incomplete), records)?;
-            found.say(out);
-        }
+            row
+        });
+        out.rows(&table, Judgement::Touched(found.incomplete), records)?;
+        found.say(out);
     }
     out.flush()?;
     Ok(Verdict { lost: found.lost, bad: found.bad })

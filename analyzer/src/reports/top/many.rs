@@ -40,14 +40,13 @@ pub(super) fn answer(
         groups.iter().map(|group| (Cow::Borrowed(&group.stats), group.short)),
         found.incomplete,
     );
-    let limit = own.rank.limit(config.format);
+    let limit = config.few(own.rank);
     let shown = Shown { words: &words, by, shares, found: &found };
-    match config.format.rows() {
-        None => shown.text(&groups, limit, out)?,
-        Some(_) => {
-            shown.rows(&groups[..groups.len().min(limit)], out)?;
-            found.say(out);
-        }
+    if out.is_text() {
+        shown.text(&groups, limit, out)?;
+    } else {
+        shown.rows(&groups[..groups.len().min(limit)], out)?;
+        found.say(out);
     }
     out.flush()?;
     Ok(Verdict { lost: found.lost, bad: found.bad })
