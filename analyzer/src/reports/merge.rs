@@ -72,7 +72,7 @@ fn make(config: &Config) -> Result<Option<NewFile>> {
 }
 
 /// Fills `new` from the tapes at `paths`, checks it and reports what it has.
-fn run(_config: &Config, paths: &[PathBuf], new: Option<&mut NewFile>, out: &mut Out) -> Result<Verdict> {
+fn run(_: &Config, paths: &[PathBuf], new: Option<&mut NewFile>, out: &mut Out) -> Result<Verdict> {
     let Some(new) = new else { bail!("no file was made for the tape") };
     let tapes = paths.iter().map(|path| open(path)).collect::<Result<Vec<Tape>>>()?;
     let all: Vec<&Tape> = tapes.iter().collect();
