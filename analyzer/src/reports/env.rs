@@ -98,7 +98,6 @@ fn run(config: &Config, tape: &Tape, out: &mut Out) -> Result<Verdict> {
         .iter()
         .flat_map(|program| program.variables().filter(fits).map(move |variable| (*program, variable)))
         .collect();
-    config.shown.rows(rows.len());
     let note = (unknown > 0).then(|| {
         let s = if unknown == 1 { "" } else { "s" };
         format!("UNKNOWN: the environment of {unknown} other program{s} could not be read")

@@ -103,7 +103,6 @@ fn run(config: &Config, tape: &Tape, out: &mut Out) -> Result<Verdict> {
     let shown = Shown { at, context: &context, fed: &fed };
     let notes = shown.notes();
     let rows: Vec<Line<'_>> = fed.held.iter().zip(&cwds).flat_map(lines).collect();
-    config.shown.rows(rows.len());
     let open =
         || rows.iter().filter_map(|row| if let Line::Fd(held, _, open) = row { Some((*held, *open)) } else { None });
     let unnamed = open().any(|(_, open)| open.file.name().is_none());

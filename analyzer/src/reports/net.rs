@@ -241,7 +241,6 @@ fn connections(
 /// What is lost at any time touches connections of the time asked for: how long one lasted is known from its end.
 fn begin(context: &Context<'_>, loss: &mut Loss) {
     loss.add_earlier(context.question.tape, &[Family::Net], u64::MAX);
-    context.config.shown.rows(0);
 }
 
 /// Calls `each` with the passing connections that end in each segment, and with those that do not end.

@@ -19,7 +19,7 @@ use super::stamp::Stamps;
 use super::table::Table;
 use crate::values::output::line;
 use crate::values::progress;
-use crate::values::say::complain;
+use crate::values::say::{Shown, complain};
 use systape_events::stream::{Part, TimedLines};
 
 /// Bytes collected before a write.
@@ -45,6 +45,8 @@ pub struct Out<'r> {
     label: TapeLabel,
     /// The head of rows; None: it is not printed yet.
     head: Option<Vec<u8>>,
+    /// Number of rows of rankings.
+    shown: Shown,
     to: To<'r>,
 }
 
@@ -130,12 +132,17 @@ impl<'r> Out<'r> {
     }
 
     fn new(format: Format, to: To<'r>) -> Self {
-        Self { format, name: String::new(), label: TapeLabel::default(), head: None, to }
+        Self { format, name: String::new(), label: TapeLabel::default(), head: None, shown: Shown::default(), to }
     }
 
     /// Begins the answer of the one of several tapes that is called `name`; `label` stands before its rows.
     pub fn begin(&mut self, name: &str, label: TapeLabel) {
         (self.name, self.label) = (name.to_owned(), label);
+    }
+
+    /// Counts rows of rankings in `shown` from here on.
+    pub fn count_in(&mut self, shown: &Shown) {
+        self.shown = shown.clone();
     }
 
     /// The form of the answer.
@@ -185,6 +192,7 @@ impl<'r> Out<'r> {
         cells: impl FnMut(I::Item) -> Vec<String> + Clone,
     ) -> io::Result<()> {
         let TopRows { table, judged, headings, all, limit } = ranking;
+        self.shown.rows(all);
         let rows = rows.take(limit);
         if !self.is_text() {
             return self.rows(table, judged, rows.map(row));

@@ -84,13 +84,12 @@ struct Summed {
 }
 
 /// Prints a line for each of `tapes`.
-fn run(config: &Config, tapes: &[PathBuf], out: &mut Out) -> Result<Verdict> {
+fn run(_: &Config, tapes: &[PathBuf], out: &mut Out) -> Result<Verdict> {
     let mut lines: Vec<Line> = tapes.iter().map(|path| Line::of(path)).collect();
     lines.order_by_key(|line| {
         let start = line.is.as_ref().ok().and_then(|is| is.start);
         (start.is_none(), start.map(|start| start.first), line.path.clone())
     });
-    config.shown.rows(lines.len());
     let headings = Table::default().word("START").number("TIME").word("HOST").number("EVENTS").number("LOST");
     out.ranking(
         TopRows {

@@ -183,7 +183,6 @@ pub(super) fn print(
         let order = (y.bytes(), y.connections).cmp(&(x.bytes(), x.connections));
         order.then_with(|| one.key().cmp(&other.key()))
     });
-    context.config.shown.rows(rows.len());
     let lost = !loss.complete();
     let words = KeyWords { session: question.tape.session(), book: &question.book, plan: &plan };
     // who accepted some is not known because calls are missing: as many as are not known may be of those who are

@@ -257,7 +257,6 @@ impl<'a> Shown<'a> {
         let mut lines: Vec<Line> = talks.into_sums().map(line).filter(|line| passes(context, line)).collect();
         lines.order_by(|a, b| (a.talk.first, &a.key).cmp(&(b.talk.first, &b.key)));
         lines.truncate(context.config.most());
-        context.config.shown.rows(lines.len());
         let doubts = sums.doubts.values().fold(0, |sum: u64, calls| sum.saturating_add(*calls));
         Self { context, lines, doubts, partial }
     }

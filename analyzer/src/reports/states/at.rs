@@ -64,7 +64,6 @@ pub(super) fn run(mut context: Context<'_>, edge: Edge, below: &Below, limit: us
         context.question.loss.add_earlier(tape, &[Family::Stack], u64::MAX);
         return with_stacks(&context, below, &fed.tracker.sink, (&now, ts), limit, out);
     }
-    context.config.shown.rows(now.len());
     let all = now.len();
     now.truncate(limit);
     let calls: Vec<_> = now.iter().map(|now| (now.thread.task.utid, now.call)).collect();

@@ -38,7 +38,6 @@ pub(in crate::reports) fn run(config: &Config, tapes: &[PathBuf], out: &mut Out)
         _ => Column::default(),
     };
     let groups = found.sorted(column);
-    config.shown.rows(groups.len());
     found.head(out)?;
     let keys = columns(&TAPES, words.iter().copied()).into_iter().chain(by::columns(&by));
     let table = with_keys(keys, &with_parts(&SUMMARY, Some(&ERRNOS).filter(|_| own.errno_summary)));

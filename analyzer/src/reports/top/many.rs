@@ -32,7 +32,6 @@ pub(super) fn answer(
         return Ok(Verdict { lost: false, bad: true });
     };
     let groups = found.sorted(own.metric);
-    config.shown.rows(groups.len());
     let shares = Shares::new(
         own.metric,
         groups.iter().map(|group| (Cow::Borrowed(&group.stats), group.short)),
