@@ -21,10 +21,10 @@ from tapes import ANALYZE, ROOT, SQL, Exported, ask, difference, report, run, va
 passed, failed = 0, []
 # tables and the reports that make them
 REPORTS = [
-    ("summary", ["--summary"]), ("kills", ["kills"]), ("exec", ["exec"]), ("files", ["files", "--top", "4294967295"]), ("block", ["block"]),
+    ("summary", ["--summary"]), ("kills", ["kills"]), ("exec", ["exec"]), ("files", ["files", "--top", "4294967295"]), ("opens", ["files", "--opens"]), ("block", ["block"]),
     ("net", ["net"]), ("net_udp", ["net", "--udp"]), ("peers", ["net", "--by", "peer"]),
     ("offcpu", ["offcpu", "--by", "pid,comm,state,syscall", "--top", "4294967295"]), ("states", ["states", "--by", "pid,state,syscall", "--top", "4294967295"]),
-    ("sched_latency", ["sched", "latency", "--by", "task"]), ("runqlat", ["runqlat"]), ("locks", ["locks"]), ("why", ["why"]), ("info", ["info"]),
+    ("sched_latency", ["sched", "latency", "--by", "task"]), ("sched_timehist", ["sched", "timehist"]), ("runqlat", ["runqlat"]), ("locks", ["locks"]), ("why", ["why"]), ("info", ["info"]),
 ]
 
 

@@ -14,6 +14,7 @@ use crate::asked::sort::Sort;
 use systape_answers::lines::events::kind::Wanted;
 use systape_answers::lines::text::Look;
 use systape_answers::render::form::Format;
+use systape_answers::render::rank::{Few, Rank};
 use systape_answers::render::stamp::TimeBase;
 use systape_answers::values::say::Shown;
 use systape_answers::values::tapes::found;
@@ -208,6 +209,21 @@ impl Config {
     /// `--time` as it was typed.
     pub(crate) fn time_word(&self) -> Option<String> {
         self.matches.try_get_one::<String>("time").ok().flatten().cloned()
+    }
+
+    /// Most lines or rows, by `--max-events`.
+    pub fn most(&self) -> usize {
+        usize::try_from(self.max_events).unwrap_or(usize::MAX)
+    }
+
+    /// Most rows of a ranking with the option `rank`.
+    pub fn limit(&self, rank: Rank) -> usize {
+        rank.limit(self.format, self.max_events)
+    }
+
+    /// Most rows of a ranking with the option `few`.
+    pub fn few(&self, few: Few) -> usize {
+        few.limit(self.format)
     }
 
     /// What times in text count from, if that was said.

@@ -72,6 +72,7 @@ pub(crate) fn answer(
         (Err(error), _) => return Err(error),
     };
     no_wall_clock(config, &tape)?;
+    out.count_in(&config.shown);
     // a report that asks for events by itself says what it lacks
     if config.view.events.is_empty() {
         config.events.check(|| tape.table_defs().values().map(|def| &*def.name).collect())?;

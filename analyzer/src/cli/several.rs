@@ -17,7 +17,7 @@ use crate::cli::answer::{self, check_name};
 use crate::cli::nothing;
 use crate::cli::views;
 use crate::reports::named::TAPES;
-use systape_answers::render::label::{Head, LabelledLines};
+use systape_answers::render::form::Format;
 use systape_answers::render::out::Out;
 use systape_answers::values::bad_usage::BadUsage;
 use systape_answers::values::new_file::NewFile;
@@ -80,22 +80,17 @@ fn has_host(config: &Config) -> bool {
 
 /// One answer after the other.
 fn each(config: &Config, tapes: &[PathBuf]) -> Result<Verdict> {
-    let (head, mut verdict) = (Head::default(), Verdict::default());
+    let (mut out, mut verdict) = (Out::stdout(config.format)?, Verdict::default());
     for (at, path) in tapes.iter().enumerate() {
         let opened = open(path);
         let named = Named::new(path, opened.as_ref().map(|tape| tape.session().hostname.clone()).unwrap_or_default());
-        let out = match config.format.rows() {
-            None => {
-                let mut out = Out::stdout(config.format)?;
-                let blank = if at > 0 { "\n" } else { "" };
-                line(&mut out, &format!("{blank}==> {} <==", named.heading()))?;
-                out.flush()?;
-                out
-            }
-            Some(form) => Out::labelled(config.format, LabelledLines::new(named.label(form, has_host(config)), &head))?,
-        };
-        let config = config.of(path);
-        verdict = verdict.and(of_one(&config, opened, &mut out.of(&named.name))?);
+        out.begin(&named.name, named.label(has_host(config)));
+        if config.format == Format::Text {
+            let blank = if at > 0 { "\n" } else { "" };
+            line(&mut out, &format!("{blank}==> {} <==", named.heading()))?;
+            out.flush()?;
+        }
+        verdict = verdict.and(of_one(&config.of(path), opened, &mut out)?);
     }
     Ok(verdict)
 }

@@ -119,6 +119,10 @@ const REPORTS: &[(Report, &[Family])] = &[
         Report { name: "files", words: &["files", "--top", "4294967295"], keys: &["file"], columns: "files" },
         &[Family::Syscall],
     ),
+    (
+        Report { name: "opens", words: &["files", "--opens"], keys: &[], columns: "file_calls" },
+        &[Family::Syscall, Family::Process],
+    ),
     (Report { name: "block", words: &["block"], keys: &[], columns: "block" }, &[Family::Block]),
     (Report { name: "net", words: &["net"], keys: &[], columns: "net" }, &[Family::Net, Family::Syscall]),
     (Report { name: "net_udp", words: &["net", "--udp"], keys: &[], columns: "net_udp" }, &[Family::Syscall]),
@@ -151,6 +155,10 @@ const REPORTS: &[(Report, &[Family])] = &[
             keys: &["pid", "tid", "upid", "utid", "comm"],
             columns: "sched_latency",
         },
+        &[Family::Sched, Family::Process],
+    ),
+    (
+        Report { name: "sched_timehist", words: &["sched", "timehist"], keys: &[], columns: "sched_timehist" },
         &[Family::Sched, Family::Process],
     ),
     (Report { name: "runqlat", words: &["runqlat"], keys: &[], columns: "runqlat" }, &[Family::Sched, Family::Process]),

@@ -1,7 +1,7 @@
 //! Sums of the calls of several tapes: of all of them together, or by host and tape. One tape is open at a time.
 
 use std::collections::BTreeSet;
-use std::io::Write;
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result, bail};
@@ -12,7 +12,7 @@ use systape_format::reader::Tape;
 use crate::asked::config::{Config, OF_TAPES as KEYS};
 use crate::asked::other;
 use crate::reports::Context;
-use crate::reports::losses::LOSS_LINES;
+use crate::reports::losses::{self, LOSS_LINES};
 use crate::reports::named::{Identity, Named, bytes, identify};
 use systape_answers::derive::summary::collect;
 use systape_answers::derive::summary::column::Column;
@@ -24,7 +24,7 @@ use systape_answers::render::by;
 use systape_answers::render::out::Out;
 use systape_answers::render::row as record;
 use systape_answers::values::open::open;
-use systape_answers::values::output::line;
+use systape_answers::values::say::Verdict;
 use systape_events::families;
 use systape_events::group::by::GroupKey;
 use systape_events::group::value::Value;
@@ -121,24 +121,28 @@ impl Found {
         groups
     }
 
-    /// Which tapes they are of, and what is missing, above a table.
+    /// Which tapes they are of, and what is missing, above a table of text.
     ///
     /// # Errors
     /// The answer cannot be written.
-    pub(super) fn head(&self, out: &mut impl Write) -> std::io::Result<()> {
+    pub(super) fn head(&self, out: &mut Out) -> std::io::Result<()> {
         let s = |count: usize| if count == 1 { "" } else { "s" };
         let (tapes, hosts) = (self.tapes, self.hosts.len());
-        line(out, &format!("{tapes} tape{} of {hosts} host{}", s(tapes), s(hosts)))?;
-        if self.incomplete {
-            line(out, "At least, because something is missing:")?;
-        }
-        let notes = self.losses.iter().chain(&self.counted);
-        notes.into_iter().try_for_each(|text| line(out, &format!("  {text}")))
+        out.text([format!("{tapes} tape{} of {hosts} host{}", s(tapes), s(hosts))])?;
+        out.text(self.incomplete.then_some(losses::AT_LEAST))?;
+        out.text(self.losses.iter().chain(&self.counted).map(|text| format!("  {text}")))
     }
 
-    /// Says the losses in forms without a place for them.
-    pub(super) fn say(&self, out: &mut Out) {
-        self.losses.iter().for_each(|text| out.say(text));
+    /// The end of an answer: says the losses beside rows, which have no place for them.
+    ///
+    /// # Errors
+    /// The answer cannot be written.
+    pub(super) fn end(&self, out: &mut Out) -> Result<Verdict> {
+        if !out.is_text() {
+            self.losses.iter().for_each(|text| out.say(text));
+        }
+        out.flush()?;
+        Ok(Verdict { lost: self.lost, bad: self.bad })
     }
 
     fn add(

@@ -23,15 +23,11 @@ use systape_answers::derive::block::sums::{BlockSums, HistogramOf, Sums};
 use systape_answers::lines::tables::LOSSES;
 use systape_answers::render;
 use systape_answers::render::columns::Layout;
-use systape_answers::render::form::Format;
 use systape_answers::render::out::Out;
 use systape_answers::render::rank::Rank;
-use systape_answers::render::row::ShownTimes;
 use systape_answers::values::say::Verdict;
 use systape_events::families;
 use systape_events::group::by::GroupKey;
-use systape_events::loss::ListedLoss;
-use systape_events::question::clock;
 use systape_events::scan::{Coverage, Scan};
 
 /// What is asked.
@@ -78,10 +74,10 @@ struct Options {
 /// Most rows of `--top`, with this value.
 fn limit(config: &Config, top: Option<&str>) -> Result<usize> {
     let Some(text) = top.filter(|text| !text.is_empty()) else {
-        return Ok(Rank::default().limit(config.format, config.max_events));
+        return Ok(config.limit(Rank::default()));
     };
     match text.parse() {
-        Ok(top) => Ok(Rank::of(top).limit(config.format, config.max_events)),
+        Ok(top) => Ok(config.limit(Rank::of(top))),
         Err(_) => bail!("--top={text}: write a number of rows, such as --top=100; 0: all"),
     }
 }
@@ -164,7 +160,7 @@ pub(super) fn answer_list(
 ) -> Result<Verdict> {
     let mut context = begin(config, tape)?;
     list(&mut context, layout, out)?;
-    losses::end(&context, out, false, losses::pushed(config.format))
+    losses::end_of_list(&context, out)
 }
 
 /// Calls `each` with the passing I/Os of every segment.
@@ -195,13 +191,10 @@ fn read(segment: &Segment<'_>, coverage: &mut Coverage) -> Option<(Dict, Vec<Blo
 }
 
 fn list(context: &mut Context<'_>, layout: Option<&'static Layout>, out: &mut Out) -> Result<()> {
-    let (config, session) = (context.config, context.question.tape.session());
-    let devices = devices(context.question.tape);
-    let clock = if config.format == Format::Text { Default::default() } else { clock(context.question.tape) };
-    let times = ShownTimes { session, clock };
-    let stamps = context.stamps();
-    let lines = context.lines(&line::BLOCK, layout);
-    let mut timed = Timed::begin(context, &context.question.loss, lines, || line::header(&stamps), out)?;
+    let (session, devices) = (context.question.tape.session(), devices(context.question.tape));
+    let (times, stamps) = (context.times(), context.stamps());
+    let table = (&line::BLOCK, layout);
+    let mut timed = Timed::begin(context, &context.question.loss, table, || line::header(&stamps), out)?;
     walk(context, |ios| {
         for io in ios {
             let text = |out: &mut Vec<u8>| line::text(out, &io, session, &devices, &stamps);
@@ -234,7 +227,7 @@ pub(super) fn answer_sums(
         Ok(ControlFlow::Continue(()))
     })?;
     let mut folded: BlockSums = sums.fold(&devices);
-    folded.rows.truncate(usize::try_from(config.max_events).unwrap_or(usize::MAX));
+    folded.rows.truncate(config.most());
     let view = table::BlockInput {
         keys: &keys,
         folded: &folded,
@@ -242,16 +235,12 @@ pub(super) fn answer_sums(
         complete: context.question.loss.complete(),
         measure,
     };
-    match (config.format.rows(), shown) {
-        (None, shown) => {
-            losses::head(&context, "At least, because something is missing:", out)?;
-            match shown {
-                Shown::Top(limit) => view.top(limit, out)?,
-                Shown::Histograms(text) => text(&view, out)?,
-            }
-        }
-        (Some(_), Shown::Top(limit)) => view.rows(false, limit, out)?,
-        (Some(_), Shown::Histograms(_)) => view.rows(true, usize::MAX, out)?,
+    losses::head(&context, losses::AT_LEAST, out)?;
+    match shown {
+        Shown::Top(limit) if out.is_text() => view.top(limit, out)?,
+        Shown::Histograms(text) if out.is_text() => text(&view, out)?,
+        Shown::Top(limit) => view.rows(false, limit, out)?,
+        Shown::Histograms(_) => view.rows(true, usize::MAX, out)?,
     }
-    losses::end(&context, out, config.format == Format::Text, ListedLoss::Nothing)
+    losses::end_of_sums(&context, out)
 }

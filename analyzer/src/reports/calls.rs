@@ -46,9 +46,7 @@ pub(crate) static LISTING: View = View {
     reads,
     run: AnswerFn::Prints(|config, tape, out| run(config, tape, ListingParts { listing: true, summary: false }, out)),
     several: Several::Merged,
-    follow: Some(|config| {
-        Ok(Box::new(FollowedCalls { config: config.clone(), own: config.own()?, headed: false, noted: false }))
-    }),
+    follow: Some(|config| Ok(Box::new(FollowedCalls { config: config.clone(), own: config.own()?, noted: false }))),
     ..View::PLAIN
 };
 
@@ -57,8 +55,6 @@ struct FollowedCalls {
     /// What is asked; its `max_events` are those that are left.
     config: Config,
     own: listing::Options,
-    /// The heading is printed.
-    headed: bool,
     /// What was not recorded is told.
     noted: bool,
 }
@@ -70,13 +66,12 @@ impl Follows for FollowedCalls {
             tell_not_recorded(&self.config, tape, false, out)?;
         }
         let mut context = Context::about(&self.config, tape, &families_of(&self.config, tape, Some(&self.own)))?;
-        let left = listing::run_part(&mut context, &self.own, None, !self.headed, out)?;
+        let left = listing::run_part(&mut context, &self.own, None, out)?;
         if first && context.config.calls {
             losses::tell_filtered(&context, out);
         }
-        let listed = if context.config.format == Format::Csv { ListedLoss::Nothing } else { ListedLoss::All };
-        let verdict = losses::end(&context, out, false, listed)?;
-        (self.headed, self.noted, self.config.max_events) = (true, self.noted || first, left);
+        let verdict = losses::end(&context, out, false, losses::in_listing(out))?;
+        (self.noted, self.config.max_events) = (self.noted || first, left);
         Ok(if left == 0 { ControlFlow::Break(verdict) } else { ControlFlow::Continue(verdict) })
     }
 }
@@ -218,8 +213,8 @@ fn answer(
         context.question.loss = told.loss.clone();
     }
     // where the answer itself has no line for it
-    let silent = config.format != Format::Text || !summary;
-    let listed = if listing.is_some() && config.format != Format::Csv { ListedLoss::All } else { ListedLoss::Nothing };
+    let silent = !out.is_text() || !summary;
+    let listed = if listing.is_some() { losses::in_listing(out) } else { ListedLoss::Nothing };
     let verdict = losses::end(&context, out, !silent, listed)?;
     let doubts = told.iter().filter(|_| silent).flat_map(|told| &told.doubts);
     doubts.for_each(|line| out.say(line));

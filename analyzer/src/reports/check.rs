@@ -58,19 +58,18 @@ pub(crate) fn run(config: &Config, tape: &Tape, out: &mut Out) -> Result<Verdict
     let holes = if good { Holes::default() } else { holes(tape, &|done| bar.set_position(done)) };
     bar.finish_and_clear();
     let name = config.file.display().to_string();
-    match config.format.rows() {
-        None => text(out, &name, tape, &found, &holes, good)?,
-        Some(_) => {
-            let found: Vec<_> = found.iter().map(|f| json!({"offset": f.offset.to_string(), "text": f.text})).collect();
-            let mut row = Row::new(&CHECK);
-            row.set("file", name).set("grade", grade(good)).set("clean_end", tape.end().is_some());
-            row.set("complete_until_ns", tape.complete_until().wrapping_sub(tape.session().window_open) as i64);
-            row.set("end_reason", tape.end_mark().map(|end| end.reason.clone()));
-            row.set("segments", tape.segments().len()).set("bytes", tape.len_bytes());
-            row.set("findings", Value::from(found)).set("holes", holes_json(tape, &holes));
-            row.set("more_holes", holes.more);
-            out.rows(&CHECK, Judgement::Each, [row])?;
-        }
+    if out.is_text() {
+        text(out, &name, tape, &found, &holes, good)?;
+    } else {
+        let found: Vec<_> = found.iter().map(|f| json!({"offset": f.offset.to_string(), "text": f.text})).collect();
+        let mut row = Row::new(&CHECK);
+        row.set("file", name).set("grade", grade(good)).set("clean_end", tape.end().is_some());
+        row.set("complete_until_ns", tape.complete_until().wrapping_sub(tape.session().window_open) as i64);
+        row.set("end_reason", tape.end_mark().map(|end| end.reason.clone()));
+        row.set("segments", tape.segments().len()).set("bytes", tape.len_bytes());
+        row.set("findings", Value::from(found)).set("holes", holes_json(tape, &holes));
+        row.set("more_holes", holes.more);
+        out.rows(&CHECK, Judgement::Each, [row])?;
     }
     out.flush()?;
     Ok(Verdict { lost: !good, bad: !good })

@@ -122,19 +122,18 @@ fn run(config: &Config, tape: &Tape, copy: Option<&mut NewFile>, out: &mut Out) 
         bail!("--time: nothing of that time is on the tape, which is from 0 to {end} s");
     }
     let Copied { repaired, copy, good } = fill(new, |file| write(config, tape, file, &scope, families.as_deref()))?;
-    match config.format.rows() {
-        None => text(out, config, &to, tape, &copy, &repaired, good)?,
-        Some(_) => {
-            let open = tape.session().window_open;
-            let cut = copy.session().cut;
-            let mut row = Row::new(&CUT);
-            row.set("file", config.file.display().to_string()).set("cut", to.clone());
-            row.set("from_ns", cut.map(|cut| cut.from.wrapping_sub(open) as i64));
-            row.set("to_ns", cut.filter(|cut| cut.to < u64::MAX).map(|cut| cut.to.wrapping_sub(open) as i64));
-            row.set("grade", check::grade(good)).set("segments", repaired.segments).set("bytes", copy.len_bytes());
-            row.set("holes", check::holes_json(tape, &repaired.holes)).set("more_holes", repaired.holes.more);
-            out.rows(&CUT, Judgement::Each, [row])?;
-        }
+    if out.is_text() {
+        text(out, config, &to, tape, &copy, &repaired, good)?;
+    } else {
+        let open = tape.session().window_open;
+        let cut = copy.session().cut;
+        let mut row = Row::new(&CUT);
+        row.set("file", config.file.display().to_string()).set("cut", to.clone());
+        row.set("from_ns", cut.map(|cut| cut.from.wrapping_sub(open) as i64));
+        row.set("to_ns", cut.filter(|cut| cut.to < u64::MAX).map(|cut| cut.to.wrapping_sub(open) as i64));
+        row.set("grade", check::grade(good)).set("segments", repaired.segments).set("bytes", copy.len_bytes());
+        row.set("holes", check::holes_json(tape, &repaired.holes)).set("more_holes", repaired.holes.more);
+        out.rows(&CUT, Judgement::Each, [row])?;
     }
     out.flush()?;
     Ok(Verdict { lost: repaired.holes.count() > 0, bad: !good })

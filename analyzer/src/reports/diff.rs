@@ -18,7 +18,6 @@ use crate::asked::config::Config;
 use crate::asked::config::view::Part::{All, Keys as KeysPart};
 use crate::asked::config::view::{AnswerFn, CALLS, CPUS, Operands, Own, PATHS, Rows, TASKS, View};
 use systape_answers::render::by;
-use systape_answers::render::form::Form;
 use systape_answers::render::keys::with_keys;
 use systape_answers::render::mark;
 use systape_answers::render::out::Out;
@@ -169,40 +168,35 @@ fn run(config: &Config, tape: &Tape, out: &mut Out) -> Result<Verdict> {
     }
     let rates = own.rates([&before, &after]);
     let compared = Compared::of(&before, &after, rates);
-    let limit = own.rank.limit(config.format, config.max_events);
+    let limit = config.limit(own.rank);
     let complete = before.complete && after.complete;
     let rows = &compared.rows;
     let measures = whole::lines([&before, &after], compared.scale);
     let filters = &config.filters;
     let narrowed = !filters.pids.is_empty() || !filters.tids.is_empty() || !filters.users.is_empty();
     let narrowed = narrowed || !filters.comms.is_empty() || !filters.cgroups.is_empty();
-    match config.format.rows() {
-        None => {
-            let listed: Vec<&Row> = rows.iter().filter(|row| own.all || row.changed.any()).collect();
-            config.shown.rows(listed.len());
-            let sides = [&before, &after];
-            let shown = Shown { by: &by, sides, compared: &compared, rates, measures: &measures, own: &own, narrowed };
-            shown.print(&listed[..listed.len().min(limit)], out)?;
-            more(listed.len(), limit).iter().try_for_each(|text| line(out, text))?;
-            let hidden = rows.len() - listed.len();
-            if hidden > 0 {
-                let which = if listed.is_empty() { "all" } else { "the other" };
-                let s = if hidden == 1 { "" } else { "s" };
-                line(out, &format!("{which} {hidden} row{s} may differ by chance (--all)"))?;
-            }
+    if out.is_text() {
+        let listed: Vec<&Row> = rows.iter().filter(|row| own.all || row.changed.any()).collect();
+        config.shown.rows(listed.len());
+        let sides = [&before, &after];
+        let shown = Shown { by: &by, sides, compared: &compared, rates, measures: &measures, own: &own, narrowed };
+        shown.print(&listed[..listed.len().min(limit)], out)?;
+        out.text(more(listed.len(), limit))?;
+        let hidden = rows.len() - listed.len();
+        if hidden > 0 {
+            let which = if listed.is_empty() { "all" } else { "the other" };
+            let s = if hidden == 1 { "" } else { "s" };
+            line(out, &format!("{which} {hidden} row{s} may differ by chance (--all)"))?;
         }
-        Some(form) => {
-            config.shown.rows(rows.len());
-            let judged = Judgement::Touched(!complete);
-            let table = with_keys(by::columns(&by), &DIFF);
-            let whole = complete && ![&before, &after].into_iter().any(Side::is_vague);
-            let records = rows.iter().take(limit).map(|row| row.record(&by, compared.scale, whole, &table));
-            out.rows(&table, judged, records)?;
-            if form == Form::Json {
-                out.rows(&WHOLE, Judgement::Each, measures.iter().map(Line::record))?;
-            }
-            [&before, &after].into_iter().for_each(|side| side.tell(out));
-        }
+    } else {
+        config.shown.rows(rows.len());
+        let judged = Judgement::Touched(!complete);
+        let table = with_keys(by::columns(&by), &DIFF);
+        let whole = complete && ![&before, &after].into_iter().any(Side::is_vague);
+        let records = rows.iter().take(limit).map(|row| row.record(&by, compared.scale, whole, &table));
+        out.rows(&table, judged, records)?;
+        out.rows_beside(&WHOLE, Judgement::Each, measures.iter().map(Line::record))?;
+        [&before, &after].into_iter().for_each(|side| side.tell(out));
     }
     out.flush()?;
     Ok(Verdict { lost: before.lost || after.lost, bad: false })

@@ -9,11 +9,9 @@ use crate::asked::config::Config;
 use crate::asked::config::view::Part::All;
 use crate::asked::config::view::{AnswerFn, Own, Rows, TASKS, View};
 use systape_answers::derive::environments::{StartedProgram, StartedPrograms, Variable};
-use systape_answers::render::out::Out;
-use systape_answers::render::rank::more;
+use systape_answers::render::out::{Out, TopRows};
 use systape_answers::render::row::{Row, some, user};
 use systape_answers::render::table::{Table, seconds};
-use systape_answers::values::output::line;
 use systape_answers::values::say::Verdict;
 use systape_events::families;
 use systape_events::loss::ListedLoss;
@@ -97,28 +95,23 @@ fn run(config: &Config, tape: &Tape, out: &mut Out) -> Result<Verdict> {
         .iter()
         .flat_map(|program| program.variables().filter(fits).map(move |variable| (*program, variable)))
         .collect();
-    config.shown.rows(rows.len());
     let note = (unknown > 0).then(|| {
         let s = if unknown == 1 { "" } else { "s" };
         format!("UNKNOWN: the environment of {unknown} other program{s} could not be read")
     });
-    let limit = usize::try_from(config.max_events).unwrap_or(usize::MAX);
-    match config.format.rows() {
-        Some(_) => {
-            let lines = rows.iter().take(limit).map(|(program, variable)| row(session.window_open, program, variable));
-            out.rows(&ENV, context.judged(), lines)?;
-            note.iter().for_each(|note| out.say(note));
-        }
-        None => {
-            let mut table = Table::default().number("TIME").number("PID").word("COMM").word("VARIABLE");
-            for (program, variable) in rows.iter().take(limit) {
-                table.row(cells(session.window_open, program, variable));
-            }
-            table.print(out)?;
-            more(rows.len(), limit).iter().try_for_each(|text| line(out, text))?;
-            note.iter().try_for_each(|note| line(out, note))?;
-        }
-    }
+    out.ranking(
+        TopRows {
+            table: &ENV,
+            judged: context.judged(),
+            headings: Table::default().number("TIME").number("PID").word("COMM").word("VARIABLE"),
+            all: rows.len(),
+            limit: config.most(),
+        },
+        rows.iter(),
+        |(program, variable)| row(session.window_open, program, variable),
+        |(program, variable)| cells(session.window_open, program, variable),
+    )?;
+    out.notes(note)?;
     losses::end(&context, out, false, ListedLoss::Nothing)
 }
 

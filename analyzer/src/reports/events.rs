@@ -19,10 +19,9 @@ use systape_answers::lines::events::picked::PickedEvents;
 use systape_answers::render::by;
 use systape_answers::render::keys::with_keys;
 use systape_answers::render::mark;
-use systape_answers::render::out::Out;
+use systape_answers::render::out::{Out, TopRows};
 use systape_answers::render::row::Row;
 use systape_answers::render::table::Table;
-use systape_answers::values::output::line;
 use systape_events::filter::Scope;
 use systape_events::group::Add;
 use systape_events::group::by::GroupKey;
@@ -161,33 +160,37 @@ pub(crate) fn run(config: &Config, tape: &Tape, out: &mut Out) -> Result<bool> {
     });
     config.shown.rows(rows.len());
     let lost = !context.question.loss.complete();
-    let each = rows.iter().map(|entry| (entry.key().key(), entry.sum.0));
-    if config.format.rows().is_none() {
-        losses::head(&context, "Something is missing: every count is at least.", out)?;
-        let least = mark::at_least(lost);
-        let table = Table::default().number("events").word("event");
-        let table = by.iter().fold(table, |table, by| table.word(by.heading()));
-        line(out, &format!("Events: {least}{total}"))?;
-        let cells = |(key, count): (Key, u64)| -> Vec<String> {
+    losses::head(&context, "Something is missing: every count is at least.", out)?;
+    let least = mark::at_least(lost);
+    out.text([format!("Events: {least}{total}")])?;
+    if rows.len() == 0 && out.is_text() {
+        return Ok(lost);
+    }
+    let declared = with_keys(by::columns(&by), &EVENTS);
+    let headings = Table::default().number("events").word("event");
+    out.ranking(
+        TopRows {
+            table: &declared,
+            judged: context.judged(),
+            headings: by.iter().fold(headings, |table, by| table.word(by.heading())),
+            all: rows.len(),
+            limit: usize::MAX,
+        },
+        rows.iter().map(|entry| (entry.key().key(), entry.sum.0)),
+        |(key, count): (Key, u64)| {
+            let (event, values) = key.split_last().unwrap_or((&Value::Unknown, &[]));
+            let keys = RowKeys { words, values, task: labels.get(values, &plan) };
+            let mut row = Row::new(&declared);
+            by::fill(&mut row, &by, |by, name| keys.cell(by, name).into_owned());
+            row.set("event", name(event)).set("count", count);
+            row
+        },
+        |(key, count): (Key, u64)| {
             let (event, values) = key.split_last().unwrap_or((&Value::Unknown, &[]));
             let keys = RowKeys { words, values, task: labels.get(values, &plan) };
             [format!("{least}{count}"), name(event)].into_iter().chain(by.iter().map(|by| keys.text(*by))).collect()
-        };
-        if rows.len() > 0 {
-            table.print_rows(each.map(cells), out)?;
-        }
-        return Ok(lost);
-    };
-    let declared = with_keys(by::columns(&by), &EVENTS);
-    let rows = each.map(|(key, count)| {
-        let (event, values) = key.split_last().unwrap_or((&Value::Unknown, &[]));
-        let keys = RowKeys { words, values, task: labels.get(values, &plan) };
-        let mut row = Row::new(&declared);
-        by::fill(&mut row, &by, |by, name| keys.cell(by, name).into_owned());
-        row.set("event", name(event)).set("count", count);
-        row
-    });
-    out.rows(&declared, context.judged(), rows)?;
+        },
+    )?;
     Ok(lost)
 }
 

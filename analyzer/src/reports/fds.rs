@@ -20,11 +20,9 @@ use systape_answers::derive::paths::cwds::{Cwds, Moves};
 use systape_answers::derive::sharers::Member;
 use systape_answers::render::cell::Cell;
 use systape_answers::render::json::bytes;
-use systape_answers::render::out::Out;
-use systape_answers::render::rank::more;
+use systape_answers::render::out::{Out, TopRows};
 use systape_answers::render::row::{Row, some, user};
 use systape_answers::render::table::{Table, seconds};
-use systape_answers::values::output::line;
 use systape_answers::values::say::Verdict;
 use systape_events::filter;
 use systape_events::loss::ListedLoss;
@@ -105,8 +103,6 @@ fn run(config: &Config, tape: &Tape, out: &mut Out) -> Result<Verdict> {
     let shown = Shown { at, context: &context, fed: &fed };
     let notes = shown.notes();
     let rows: Vec<Line<'_>> = fed.held.iter().zip(&cwds).flat_map(lines).collect();
-    config.shown.rows(rows.len());
-    let limit = usize::try_from(config.max_events).unwrap_or(usize::MAX);
     let open =
         || rows.iter().filter_map(|row| if let Line::Fd(held, _, open) = row { Some((*held, *open)) } else { None });
     let unnamed = open().any(|(_, open)| open.file.name().is_none());
@@ -122,24 +118,16 @@ fn run(config: &Config, tape: &Tape, out: &mut Out) -> Result<Verdict> {
     } else {
         loss.gaps.retain(|gap| matches!(gap.cause, GapCause::Damaged | GapCause::DetailDamaged));
     }
-    match config.format.rows() {
-        Some(_) => {
-            let lines = rows.iter().take(limit).map(|row| shown.row(row));
-            out.rows(&FDS, context.judged(), lines)?;
-            notes.iter().for_each(|note| out.say(note));
-        }
-        None => {
-            let cells = rows.iter().take(limit).map(|row| shown.cells(row));
-            table().print_rows(cells, out)?;
-            more(rows.len(), limit).iter().try_for_each(|text| line(out, text))?;
-            if shown.peers_lack()
-                && open().any(|(held, open)| shown.peers(held, open).is_some_and(|all| !all.is_empty()))
-            {
-                line(out, "Behind -> are processes of the tape: others may hold the same, or its other end")?;
-            }
-            notes.iter().try_for_each(|note| line(out, note))?;
-        }
+    out.ranking(
+        TopRows { table: &FDS, judged: context.judged(), headings: table(), all: rows.len(), limit: config.most() },
+        rows.iter(),
+        |row| shown.row(row),
+        |row| shown.cells(row),
+    )?;
+    if shown.peers_lack() && open().any(|(held, open)| shown.peers(held, open).is_some_and(|all| !all.is_empty())) {
+        out.text(["Behind -> are processes of the tape: others may hold the same, or its other end"])?;
     }
+    out.notes(&notes)?;
     let Fed { coverage, .. } = fed;
     context.question.loss = loss;
     coverage.tell(&mut context.question.loss);

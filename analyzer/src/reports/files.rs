@@ -23,14 +23,12 @@ use systape_answers::derive::paths::names::Name;
 use systape_answers::derive::summary::plan::Plan;
 use systape_answers::lines::tables::LOSSES;
 use systape_answers::render::by;
-use systape_answers::render::form::Format;
 use systape_answers::render::out::Out;
 use systape_answers::render::rank::Rank;
 use systape_answers::values::say::Verdict;
 use systape_events::calls::CallInfo;
 use systape_events::families;
 use systape_events::group::by::GroupKey;
-use systape_events::loss::ListedLoss;
 use systape_events::values::timespec;
 
 systape_format::tables! {
@@ -210,7 +208,7 @@ fn run(config: &Config, tape: &Tape, out: &mut Out) -> Result<Verdict> {
         let list = List { doing, slower: slower(&own)?, sockets: own.sockets, stamps, layout };
         return lines::answer(&mut context, &list, out);
     }
-    let limit = own.rank.limit(config.format, u64::MAX);
+    let limit = config.limit(own.rank);
     let rank = own.by_most.unwrap_or_default().of();
     answer_sums(
         config,
@@ -231,7 +229,7 @@ pub(super) fn answer_sums(config: &Config, tape: &Tape, asked: &Asked<'_>, out: 
     };
     let mut context = Context::about(config, tape, families)?;
     let doubts = sums::print(&mut context, asked, out)?;
-    let verdict = losses::end(&context, out, config.format == Format::Text, ListedLoss::Nothing)?;
+    let verdict = losses::end_of_sums(&context, out)?;
     Ok(verdict.doubted(doubts))
 }
 

@@ -152,13 +152,12 @@ pub(crate) static VIEW: View = View {
 /// Prints the facts about the tape.
 fn run(config: &Config, tape: &Tape, out: &mut Out) -> Result<Verdict> {
     let facts = TapeFacts::gather(tape);
-    match config.format.rows() {
-        None => {
-            for text in facts.lines(config) {
-                line(out, &text)?;
-            }
+    if out.is_text() {
+        for text in facts.lines(config) {
+            line(out, &text)?;
         }
-        Some(_) => out.facts(facts.row())?,
+    } else {
+        out.facts(facts.row())?;
     }
     out.flush()?;
     Ok(Verdict { lost: !facts.complete(), bad: false })

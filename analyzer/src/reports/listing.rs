@@ -4,7 +4,7 @@
 //! Segments are decoded and rendered in parallel, a bounded batch at a time, while the batch before is written. Memory
 //! holds two batches of rendered lines, and the carry rows that wait for their place.
 
-use std::io::{self, Write};
+use std::io;
 use std::sync::{Mutex, PoisonError};
 
 use anyhow::{Result, bail};
@@ -20,19 +20,17 @@ use systape_answers::derive::identities;
 use systape_answers::derive::paths::cwds::{self, Cwds, Moves};
 use systape_answers::derive::paths::history::History;
 use systape_answers::derive::stacks::debug_files;
-use systape_answers::derive::stacks::lines::{STACK, StackLines};
+use systape_answers::derive::stacks::lines::StackLines;
 use systape_answers::derive::stacks::names::Names;
 use systape_answers::derive::stacks::recorded;
 use systape_answers::lines::LineFormat;
 use systape_answers::lines::csv::Csv;
 use systape_answers::lines::events::lines::EventLines;
 use systape_answers::lines::json::Json;
-use systape_answers::lines::tables::EVENTS;
 use systape_answers::lines::text::{Look, PerfTraceText};
 use systape_answers::render::columns::Layout;
 use systape_answers::render::form::Format;
 use systape_answers::render::out::Out;
-use systape_answers::render::sink;
 use systape_events::families;
 use systape_events::load::{Base, Loaded, OpenCalls};
 use systape_events::loss::Hole;
@@ -143,52 +141,40 @@ pub fn run(context: &mut Context<'_>, out: &mut Out) -> Result<()> {
 
 /// Answers with these options, text with those `lines` if they are given.
 pub(super) fn run_with(context: &mut Context<'_>, own: &Options, lines: Option<&Lines>, out: &mut Out) -> Result<()> {
-    run_part(context, own, lines, true, out).map(drop)
+    run_part(context, own, lines, out).map(drop)
 }
 
-/// Answers a part, the heading only if it is `headed`; returns how many lines more may be printed.
-pub(super) fn run_part(
-    context: &mut Context<'_>,
-    own: &Options,
-    lines: Option<&Lines>,
-    headed: bool,
-    out: &mut Out,
-) -> Result<u64> {
+/// Answers a part, below the heading if that is not printed; returns how many lines more may be printed.
+pub(super) fn run_part(context: &mut Context<'_>, own: &Options, lines: Option<&Lines>, out: &mut Out) -> Result<u64> {
     let (session, look) = (context.question.tape.session(), own.look(context.config.look));
-    let form: Box<dyn LineFormat + '_> = match context.config.format {
+    let form: Box<dyn LineFormat + '_> = match out.format() {
         Format::Text => match lines {
             Some(Lines::Calls(make)) => make(context),
-            _ => Box::new(PerfTraceText::new(session, look, context.stamps())),
+            _ => Box::new(PerfTraceText::new(session, look, context.stamps(), out.label())),
         },
-        Format::Json => Box::new(Json::new(session, clock(context.question.tape))),
-        Format::Csv => Box::new(Csv::new(session, clock(context.question.tape), own.stacks.asked())),
+        Format::Json => Box::new(Json::new(session, clock(context.question.tape), out.label())),
+        Format::Csv => Box::new(Csv::new(session, clock(context.question.tape), own.stacks.asked(), out.label())),
     };
     let sort = order(context, out);
     let tool = match lines {
-        Some(Lines::Events(layout)) => Some(context.lines(&EVENTS, Some(layout))),
+        Some(Lines::Events(layout)) => Some(context.stamped(layout)),
         _ => None,
     };
-    let mut head = tool.as_ref().map_or_else(|| form.header(), |tool| tool.head(Vec::new));
-    if tool.is_some() && own.stacks.asked() && context.config.format == Format::Csv {
-        head.truncate(head.trim_ascii_end().len());
-        head.extend(format!(",{}\n", sink::names(&STACK).join(",")).into_bytes());
-    }
-    if headed {
-        out.write_all(&head)?;
-    }
     let mut holes = Vec::new();
-    let (config, times) = (context.config, clock_for(context));
+    let config = context.config;
     let mut unnamed = Vec::new();
     let names = names(context, &own.stacks, &mut unnamed)?;
-    let mut events = EventLines::new(config.events.clone(), config.format, (look, context.stamps()), session, times);
+    let stacks = names.as_ref().map(|names| (names, own.stacks.limits()));
+    let of_tool = tool.is_some();
+    let (looks, times) = ((look, context.stamps()), clock_for(context));
+    let mut events = EventLines::new(config.events.clone(), out, tool, looks, session, times, stacks);
+    out.head(&if of_tool { events.head() } else { form.header() })?;
     events.devices = devices(context.question.tape);
     if config.events.tables() {
         let (files, damaged) = identities::FileNames::read(context.question.tape);
         damaged.tell(&mut context.question.loss);
         events.files = files;
     }
-    events.tool = tool;
-    events.stacks = names.as_ref().map(|names| (names, own.stacks.limits()));
     let calls = config.calls && families::recorded(context.question.tape, Family::Syscall) != Some(false);
     let listing = Listing {
         context,
@@ -413,10 +399,7 @@ impl Listing<'_, '_> {
             }
             let dur = if self.sort == ListingOrder::End { segment.core.dur[row] } else { 0 };
             let mut line = Vec::new();
-            lines.row(&mut line, row);
-            if let Some(stacks) = &mut stacks {
-                stacks.add(&mut line, context.config.format, StackOf::Syscall, row as u32);
-            }
+            lines.row(&mut line, row, &self.more(stacks.as_mut(), row as u32));
             merger.push(Loose {
                 key: segment.time.start[row].saturating_add(dur),
                 tie: Some((segment.number, row as u32)),
@@ -576,9 +559,14 @@ impl Listing<'_, '_> {
         }
     }
 
+    /// What stands with the line of a call for its stack.
+    fn more(&self, stacks: Option<&mut StackLines<'_>>, row: u32) -> Vec<u8> {
+        stacks.map_or_else(Vec::new, |stacks| self.events.stack(stacks, StackOf::Syscall, row))
+    }
+
     fn lines(&self, at: usize, segment: &Loaded, keyed: &[(u64, u32)], rendered: &mut Rendered) {
         let mut lines = self.form.segment(segment);
-        let (mut findings, format) = (Vec::new(), self.context.config.format);
+        let mut findings = Vec::new();
         let mut stacks = self.events.stacks.map(|(names, limits)| {
             StackLines::read(&self.context.question.tape.segment(at), names, limits, &mut findings)
         });
@@ -594,19 +582,13 @@ impl Listing<'_, '_> {
             if stacks.as_mut().is_some_and(|stacks| !stacks.passes(StackOf::Syscall, *row)) {
                 continue;
             }
-            let mut stack = |line: &mut Vec<u8>| {
-                if let Some(stacks) = &mut stacks {
-                    stacks.add(line, format, StackOf::Syscall, *row);
-                }
-            };
+            let more = self.more(stacks.as_mut(), *row);
             if self.sort == ListingOrder::Start && (*row as usize) < segment.core.carry_rows {
                 let mut line = Vec::with_capacity(160);
-                lines.row(&mut line, *row as usize);
-                stack(&mut line);
+                lines.row(&mut line, *row as usize, &more);
                 rendered.carry.push(Loose { key: *key, tie: Some((segment.number, *row)), line });
             } else if left > 0 {
-                lines.row(&mut rendered.own.bytes, *row as usize);
-                stack(&mut rendered.own.bytes);
+                lines.row(&mut rendered.own.bytes, *row as usize, &more);
                 rendered.own.end_line(*key);
                 left -= 1;
             }

@@ -15,15 +15,13 @@ use crate::asked::config::view::{AnswerFn, Own, Rows, TASKS, View};
 use crate::asked::options::idle::Idle;
 use systape_answers::derive::waits::{self, JudgedFutex, Kind, Named, Sum, Threads};
 use systape_answers::render::mark;
-use systape_answers::render::out::Out;
-use systape_answers::render::rank::{self, Few};
+use systape_answers::render::out::{Out, TopRows};
+use systape_answers::render::rank::Few;
 use systape_answers::render::row::Row;
 use systape_answers::render::table::{Table, millis};
-use systape_answers::values::output::line;
 use systape_answers::values::say::Verdict;
 use systape_events::calls::recorded;
 use systape_events::families;
-use systape_events::loss::ListedLoss;
 use systape_events::question::Question;
 use systape_events::values::words::escaped;
 
@@ -113,7 +111,7 @@ fn run(config: &Config, tape: &Tape, out: &mut Out) -> Result<Verdict> {
     let (mut rows, _, cut) = tracker.judge(&threads);
     let notes = notes(tape, cut);
     let short = !context.question.loss.complete() || !notes.is_empty();
-    let mut shown = Shown { rows: &[], threads: &threads, limit: own.rank.limit(config.format), short };
+    let shown = Shown { threads: &threads, short };
     rows.retain(|row| {
         own.kind.is_empty() || shown.kind(row).is_some_and(|kind| own.kind.iter().any(|one| one == kind))
     });
@@ -129,22 +127,25 @@ fn run(config: &Config, tape: &Tape, out: &mut Out) -> Result<Verdict> {
         }
         !idle
     });
-    shown.rows = &rows;
-    match config.format.rows() {
-        Some(_) => {
-            let lines = rows.iter().take(shown.limit).map(|row| shown.row(row));
-            out.rows(&LOCKS, context.judged(), lines)?;
-            notes.iter().for_each(|note| out.say(note));
-        }
-        None => {
-            losses::head(&context, "At least, because something is missing:", out)?;
-            notes.iter().try_for_each(|note| line(out, note))?;
-            shown.table().print(out)?;
-            let more = rank::more(rows.len(), shown.limit);
-            more.iter().chain(&folded.line(all)).try_for_each(|text| line(out, text))?;
-        }
-    }
-    losses::end(&context, out, config.format.rows().is_none(), ListedLoss::Nothing)
+    losses::head(&context, losses::AT_LEAST, out)?;
+    out.notes(&notes)?;
+    let headings = ["total ms", "waits", "avg ms", "max ms", "timeouts", "again", "threads", "woken"];
+    let headings = headings.into_iter().fold(Table::default(), Table::number);
+    let words = ["kind", "address", "process", "waits for", "woken most by"];
+    out.ranking(
+        TopRows {
+            table: &LOCKS,
+            judged: context.judged(),
+            headings: words.into_iter().fold(headings, Table::word),
+            all: rows.len(),
+            limit: config.few(own.rank),
+        },
+        rows.iter(),
+        |row| shown.row(row),
+        |row| shown.cells(row),
+    )?;
+    out.text(folded.line(all))?;
+    losses::end_of_sums(&context, out)
 }
 
 /// What the answer lacks for other reasons than loss.
@@ -186,9 +187,7 @@ fn mean(sum: &Sum) -> u64 {
 
 /// The printed form.
 struct Shown<'a> {
-    rows: &'a [JudgedFutex],
     threads: &'a Threads,
-    limit: usize,
     /// Something is missing: numbers are at least.
     short: bool,
 }
@@ -231,36 +230,29 @@ impl<'a> Shown<'a> {
         row
     }
 
-    fn table(&self) -> Table {
-        let headings = ["total ms", "waits", "avg ms", "max ms", "timeouts", "again", "threads", "woken"];
-        let table = headings.into_iter().fold(Table::default(), Table::number);
-        let words = ["kind", "address", "process", "waits for", "woken most by"];
-        let mut table = words.into_iter().fold(table, Table::word);
-        for row in self.rows.iter().take(self.limit) {
-            let (sum, short) = (&row.sum, mark::at_least(self.short));
-            let times = self.short || sum.open;
-            let count = |number: u64| format!("{short}{number}");
-            let who = |named: &Named, id: u32| format!("{}[{id}]", escaped(&named.comm));
-            let waker = self
-                .waker(row)
-                .map(|(named, woken)| format!("{}{} ({short}{woken})", mark::about(self.short), who(named, named.tid)));
-            let first = sum.waiters.first().and_then(|thread| self.threads.named(*thread));
-            table.row(vec![
-                millis(sum.ns, mark::at_least(times)),
-                count(sum.waits),
-                millis(mean(sum), mark::about(times)),
-                millis(sum.max, mark::at_least(times)),
-                count(sum.timeouts),
-                count(sum.again),
-                format!("{}{}", mark::at_least(self.short || sum.has_more_waiters()), sum.waiters.len()),
-                count(sum.woken),
-                self.kind(row).unwrap_or("?").to_owned(),
-                format!("{:#x}", row.at.address),
-                first.map_or_else(|| "?".to_owned(), |named| who(named, named.pid)),
-                self.waited_for(row).map_or_else(|| "-".to_owned(), |named| who(named, named.tid)),
-                waker.unwrap_or_else(|| if sum.woken > 0 || self.short { "?" } else { "-" }.to_owned()),
-            ]);
-        }
-        table
+    fn cells(&self, row: &JudgedFutex) -> Vec<String> {
+        let (sum, short) = (&row.sum, mark::at_least(self.short));
+        let times = self.short || sum.open;
+        let count = |number: u64| format!("{short}{number}");
+        let who = |named: &Named, id: u32| format!("{}[{id}]", escaped(&named.comm));
+        let waker = self
+            .waker(row)
+            .map(|(named, woken)| format!("{}{} ({short}{woken})", mark::about(self.short), who(named, named.tid)));
+        let first = sum.waiters.first().and_then(|thread| self.threads.named(*thread));
+        vec![
+            millis(sum.ns, mark::at_least(times)),
+            count(sum.waits),
+            millis(mean(sum), mark::about(times)),
+            millis(sum.max, mark::at_least(times)),
+            count(sum.timeouts),
+            count(sum.again),
+            format!("{}{}", mark::at_least(self.short || sum.has_more_waiters()), sum.waiters.len()),
+            count(sum.woken),
+            self.kind(row).unwrap_or("?").to_owned(),
+            format!("{:#x}", row.at.address),
+            first.map_or_else(|| "?".to_owned(), |named| who(named, named.pid)),
+            self.waited_for(row).map_or_else(|| "-".to_owned(), |named| who(named, named.tid)),
+            waker.unwrap_or_else(|| if sum.woken > 0 || self.short { "?" } else { "-" }.to_owned()),
+        ]
     }
 }

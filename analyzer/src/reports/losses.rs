@@ -18,8 +18,8 @@ use systape_answers::render::row::Row;
 use systape_answers::values::output::line;
 use systape_answers::values::say::Verdict;
 use systape_events::loss::{ListedLoss, Loss};
-use systape_events::stream::TimedLines;
 use systape_events::stream::{Loose, Merger};
+use systape_events::values::clock::Clock;
 
 /// Most lines about losses; the rest is only counted.
 pub(crate) const LOSS_LINES: usize = 12;
@@ -90,26 +90,59 @@ pub(crate) fn stores_some(tape: &Tape) -> bool {
     !tape.session().call_filters.is_empty() || (!tape.session_is_whole() && (0..tape.segments().len()).any(filtered))
 }
 
-/// Lines above a table, the first one `heading`, and an empty line; nothing without losses.
-pub(crate) fn head(context: &Context<'_>, heading: &str, out: &mut impl Write) -> io::Result<()> {
+/// The heading of losses that make numbers too low.
+pub(crate) const AT_LEAST: &str = "At least, because something is missing:";
+
+/// Lines of text above a table, the first one `heading`, and an empty line; nothing without losses.
+pub(crate) fn head(context: &Context<'_>, heading: &str, out: &mut Out) -> io::Result<()> {
     head_of(&context.question.loss, context, heading, out)
 }
 
 /// Writes the head for other losses than those known so far.
-pub(crate) fn head_of(loss: &Loss, context: &Context<'_>, heading: &str, out: &mut impl Write) -> io::Result<()> {
+pub(crate) fn head_of(loss: &Loss, context: &Context<'_>, heading: &str, out: &mut Out) -> io::Result<()> {
     if loss.complete() {
         return Ok(());
     }
-    line(out, heading)?;
-    for lost in loss.lines(context.question.tape.session(), LOSS_LINES) {
-        line(out, &format!("  {lost}"))?;
+    let lost = loss.lines(context.question.tape.session(), LOSS_LINES).into_iter().map(|lost| format!("  {lost}"));
+    out.text([heading.to_owned()].into_iter().chain(lost).chain([String::new()]))
+}
+
+/// The end of a list in which losses have lines where they happened ([`push`]), in CSV none.
+///
+/// # Errors
+/// The answer cannot be written.
+pub(crate) fn end_of_list(context: &Context<'_>, out: &mut Out) -> Result<Verdict> {
+    end(context, out, false, pushed(out))
+}
+
+/// The end of sums, above whose text losses stand.
+///
+/// # Errors
+/// The answer cannot be written.
+pub(crate) fn end_of_sums(context: &Context<'_>, out: &mut Out) -> Result<Verdict> {
+    end(context, out, out.is_text(), ListedLoss::Nothing)
+}
+
+/// The end of sums of calls, above whose text losses and doubts stand ([`above_sums`]).
+///
+/// # Errors
+/// The answer cannot be written.
+pub(crate) fn end_of_sums_of_calls(context: &Context<'_>, knowledge: &Knowledge, out: &mut Out) -> Result<Verdict> {
+    let verdict = end_of_sums(context, out)?;
+    if !out.is_text() {
+        knowledge.doubts().iter().for_each(|text| out.say(text));
     }
-    line(out, "")
+    Ok(verdict)
 }
 
 /// What of the losses has lines after [`push`].
-pub(crate) fn pushed(format: Format) -> ListedLoss {
-    if format == Format::Csv { ListedLoss::Nothing } else { ListedLoss::Gaps }
+pub(crate) fn pushed(out: &Out) -> ListedLoss {
+    if out.format() == Format::Csv { ListedLoss::Nothing } else { ListedLoss::Gaps }
+}
+
+/// What of the losses has lines in the listing.
+pub(crate) fn in_listing(out: &Out) -> ListedLoss {
+    if out.format() == Format::Csv { ListedLoss::Nothing } else { ListedLoss::All }
 }
 
 /// The rows of the gaps of `loss`.
@@ -118,11 +151,12 @@ pub(crate) fn rows<'l>(context: &'l Context<'_>, loss: &'l Loss) -> impl Iterato
 }
 
 /// Inserts the lines of the gaps of `loss` in a listing by time; CSV has none.
-pub(crate) fn push<W: TimedLines>(context: &Context<'_>, loss: &Loss, merger: &mut Merger<W>) {
+pub(crate) fn push(context: &Context<'_>, loss: &Loss, merger: &mut Merger<&mut Out>) {
     let session = context.question.tape.session();
-    let form: Box<dyn LineFormat + '_> = match context.config.format {
-        Format::Text => Box::new(PerfTraceText::new(session, context.config.look, context.stamps())),
-        Format::Json => Box::new(Json::new(session, systape_events::values::clock::Clock::default())),
+    let (label, format) = (merger.out().label().clone(), merger.out().format());
+    let form: Box<dyn LineFormat + '_> = match format {
+        Format::Text => Box::new(PerfTraceText::new(session, context.config.look, context.stamps(), &label)),
+        Format::Json => Box::new(Json::new(session, Clock::default(), &label)),
         Format::Csv => return,
     };
     for gap in &loss.gaps {

@@ -73,7 +73,7 @@ fn make(config: &Config) -> Result<Option<NewFile>> {
 }
 
 /// Fills `new` from the tapes at `paths`, checks it and reports what it has.
-fn run(config: &Config, paths: &[PathBuf], new: Option<&mut NewFile>, out: &mut Out) -> Result<Verdict> {
+fn run(_: &Config, paths: &[PathBuf], new: Option<&mut NewFile>, out: &mut Out) -> Result<Verdict> {
     let Some(new) = new else { bail!("no file was made for the tape") };
     let tapes = paths.iter().map(|path| open(path)).collect::<Result<Vec<Tape>>>()?;
     let all: Vec<&Tape> = tapes.iter().collect();
@@ -89,27 +89,24 @@ fn run(config: &Config, paths: &[PathBuf], new: Option<&mut NewFile>, out: &mut 
     let to = new.path().display().to_string();
     let Copied { repaired, copy, good } = fill(new, written)?;
     let (open, cut) = (copy.session().window_open, copy.session().cut);
-    match config.format.rows() {
-        None => {
-            let size = format!("{} segments, {} bytes", repaired.segments, copy.len_bytes());
-            line(out, &format!("{to}: {}: {size}", check::grade(good)))?;
-            let about = match cut {
-                Some(cut) => {
-                    let end = cut.to.min(copy.complete_until());
-                    format!("{} to {} s of the recording", seconds(cut.from, open), seconds(end, open))
-                }
-                None => "the whole recording".to_owned(),
-            };
-            line(out, &format!("It is about {about}."))?;
-        }
-        Some(_) => {
-            let ns = |ts: u64| ts.wrapping_sub(open) as i64;
-            let mut row = Row::new(&MERGE);
-            row.set("merged", to).set("tapes", paths.len()).set("from_ns", cut.map_or(0, |cut| ns(cut.from)));
-            row.set("to_ns", cut.filter(|cut| cut.to < u64::MAX).map(|cut| ns(cut.to)));
-            row.set("grade", check::grade(good)).set("segments", repaired.segments).set("bytes", copy.len_bytes());
-            out.rows(&MERGE, Judgement::Each, [row])?;
-        }
+    if out.is_text() {
+        let size = format!("{} segments, {} bytes", repaired.segments, copy.len_bytes());
+        line(out, &format!("{to}: {}: {size}", check::grade(good)))?;
+        let about = match cut {
+            Some(cut) => {
+                let end = cut.to.min(copy.complete_until());
+                format!("{} to {} s of the recording", seconds(cut.from, open), seconds(end, open))
+            }
+            None => "the whole recording".to_owned(),
+        };
+        line(out, &format!("It is about {about}."))?;
+    } else {
+        let ns = |ts: u64| ts.wrapping_sub(open) as i64;
+        let mut row = Row::new(&MERGE);
+        row.set("merged", to).set("tapes", paths.len()).set("from_ns", cut.map_or(0, |cut| ns(cut.from)));
+        row.set("to_ns", cut.filter(|cut| cut.to < u64::MAX).map(|cut| ns(cut.to)));
+        row.set("grade", check::grade(good)).set("segments", repaired.segments).set("bytes", copy.len_bytes());
+        out.rows(&MERGE, Judgement::Each, [row])?;
     }
     out.flush()?;
     Ok(Verdict { lost: false, bad: !good })

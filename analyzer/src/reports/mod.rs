@@ -46,14 +46,15 @@ pub(crate) mod why;
 use anyhow::Result;
 use systape_format::model::Family;
 use systape_format::reader::Tape;
-use systape_format::table::TableDef;
 
 use crate::asked::config::Config;
 use systape_answers::derive::paths::pick;
-use systape_answers::render::columns::{Layout, Lines};
-use systape_answers::render::row::Judgement;
+use systape_answers::render::columns::Layout;
+use systape_answers::render::form::Format;
+use systape_answers::render::row::{Judgement, ShownTimes};
 use systape_answers::render::stamp::{Stamps, TimeBase};
-use systape_events::question::Question;
+use systape_events::question::{Question, clock};
+use systape_events::values::clock::Clock;
 
 /// A [`Question`] and the form of its answer.
 #[derive(Debug)]
@@ -97,10 +98,15 @@ impl<'a> Context<'a> {
         }
     }
 
-    /// Writes rows of `table` one a line, text as a tool does if it has a `layout`.
-    pub(crate) fn lines<'t>(&self, table: &'t TableDef, layout: Option<&'static Layout>) -> Lines<'t> {
-        let stamped = |layout: &'static Layout| (layout, layout.stamps(self.config.base(), self.question.tape));
-        Lines::new(self.config.format, table, layout.map(stamped))
+    /// Times of rows, without a clock for text, which has none of theirs.
+    pub(crate) fn times(&self) -> ShownTimes<'a> {
+        let (tape, text) = (self.question.tape, self.config.format == Format::Text);
+        ShownTimes { session: tape.session(), clock: if text { Clock::default() } else { clock(tape) } }
+    }
+
+    /// A tool's `layout`, and the clocks of its columns.
+    pub(crate) fn stamped(&self, layout: &'static Layout) -> (&'static Layout, Stamps) {
+        (layout, layout.stamps(self.config.base(), self.question.tape))
     }
 
     /// Effect of the losses so far on rows of sums.

@@ -23,15 +23,12 @@ use systape_answers::derive::net::tracker::Tracker;
 use systape_answers::lines::tables as lines;
 use systape_answers::render::by::BY;
 use systape_answers::render::columns::Layout;
-use systape_answers::render::form::Format;
 use systape_answers::render::out::Out;
 use systape_answers::render::rank::Rank;
-use systape_answers::render::row::ShownTimes;
 use systape_answers::values::say::Verdict;
 use systape_events::calls::CallBook;
 use systape_events::families;
-use systape_events::loss::{ListedLoss, Loss, loses};
-use systape_events::question::clock;
+use systape_events::loss::{Loss, loses};
 use systape_events::scan::{Scan, lost};
 use systape_events::values::order::InOrder as _;
 
@@ -128,9 +125,7 @@ fn answer(
     let doubts = report(&context, &mut loss, out)?;
     context.question.loss = loss;
     let sums = !config.by.is_empty();
-    let told = sums && config.format == Format::Text;
-    let listed = if sums { ListedLoss::Nothing } else { losses::pushed(config.format) };
-    let verdict = losses::end(&context, out, told, listed)?;
+    let verdict = if sums { losses::end_of_sums(&context, out) } else { losses::end_of_list(&context, out) }?;
     let unknown = doubts.accepted && calls_missing(tape);
     if unknown {
         out.say("calls were lost: who accepted some of the connections is not known");
@@ -200,32 +195,20 @@ fn cause<'a>(dict: &'a Dict, event: &NetState) -> Option<&'a Task> {
     who(dict, event).or_else(|| dict.tasks.get(event.sender? as usize))
 }
 
-fn times<'a>(context: &Context<'a>) -> ShownTimes<'a> {
-    let text = context.config.format == Format::Text;
-    ShownTimes {
-        session: context.question.tape.session(),
-        clock: if text { Default::default() } else { clock(context.question.tape) },
-    }
-}
-
 fn changes(context: &Context<'_>, loss: &mut Loss, out: &mut Out) -> Result<Doubts> {
-    let (config, scope, times) = (context.config, &context.question.scope, times(context));
-    let stamps = context.stamps();
-    let lines = context.lines(&line::CHANGES, None);
-    let mut timed = Timed::begin(context, loss, lines, || line::changes_header(&stamps), out)?;
+    let (scope, times, stamps) = (&context.question.scope, context.times(), context.stamps());
+    let mut timed = Timed::begin(context, loss, (&line::CHANGES, None), || line::changes_header(&stamps), out)?;
     let coverage = Scan::all(context.question.tape).try_walk(
         CHANGES,
         |segment, dict| segment.nets(dict),
         |_, dict, events| {
-            let mut count = 0;
             for event in &events {
                 let task = cause(dict, event);
                 if scope.at(event.ts) && scope.blamed(task, 0) {
                     let text = |out: &mut Vec<u8>| line::change(out, event, task, &stamps);
-                    count += usize::from(timed.event(event.ts, text, || line::change_row(event, task, &times)));
+                    timed.event(event.ts, text, || line::change_row(event, task, &times));
                 }
             }
-            config.shown.rows(count);
             timed.write()
         },
     )?;
@@ -240,16 +223,14 @@ fn connections(
     layout: Option<&'static Layout>,
     out: &mut Out,
 ) -> Result<Doubts> {
-    let (config, times) = (context.config, times(context));
-    let stamps = context.stamps();
+    let (times, stamps) = (context.times(), context.stamps());
     begin(context, loss);
-    let lines = context.lines(&line::NET, layout);
-    let mut timed = Timed::begin(context, loss, lines, || line::header(&stamps), out)?;
+    let mut timed = Timed::begin(context, loss, (&line::NET, layout), || line::header(&stamps), out)?;
     let doubts = walk(context, loss, |found, window| {
         for connection in &found {
             let text = |out: &mut Vec<u8>| line::text(out, connection, window, &stamps);
             let end = connection.end.unwrap_or(u64::MAX);
-            config.shown.rows(timed.event(end, text, || line::row(connection, window, &times)).into());
+            timed.event(end, text, || line::row(connection, window, &times));
         }
         Ok(timed.write()?)
     })?;
@@ -260,7 +241,6 @@ fn connections(
 /// What is lost at any time touches connections of the time asked for: how long one lasted is known from its end.
 fn begin(context: &Context<'_>, loss: &mut Loss) {
     loss.add_earlier(context.question.tape, &[Family::Net], u64::MAX);
-    context.config.shown.rows(0);
 }
 
 /// Calls `each` with the passing connections that end in each segment, and with those that do not end.

@@ -20,14 +20,12 @@ use systape_answers::derive::runs::rest::Rests;
 use systape_answers::derive::runs::{Doing, End, Interval, IntervalSink, Slot, State, Thread, feed};
 use systape_answers::render::keys::with_keys;
 use systape_answers::render::mark;
-use systape_answers::render::out::Out;
-use systape_answers::render::rank::{Rank, more};
+use systape_answers::render::out::{Out, TopRows};
+use systape_answers::render::rank::Rank;
 use systape_answers::render::row::Row;
 use systape_answers::render::table::{Table, millis, share};
-use systape_answers::values::output;
 use systape_answers::values::say::Verdict;
 use systape_events::group::by::GroupKey;
-use systape_events::loss::ListedLoss;
 use systape_events::values::order::InOrder as _;
 use systape_events::values::spill::Kept;
 
@@ -103,7 +101,7 @@ fn check(config: &Config) -> Result<()> {
 /// Prints the answer for `config`.
 fn run(config: &Config, tape: &Tape, out: &mut Out) -> Result<Verdict> {
     let own: Options = config.own()?;
-    let limit = own.rank.limit(config.format, config.max_events);
+    let limit = config.limit(own.rank);
     if let Some(pid) = own.wakers {
         return wakers::run(scheduling::context(config, tape, false, out)?, pid, limit, out);
     }
@@ -125,10 +123,11 @@ fn run(config: &Config, tape: &Tape, out: &mut Out) -> Result<Verdict> {
         rests: folds.then(|| Rests::new(span)),
     };
     let fed = feed::feed(&context.question, needs, context.question.scope.to, sink);
-    let OffCpu { keys, sums, kept, .. } = &fed.tracker.sink;
+    let feed::FedRuns { tracker, names, unsure_until, coverage } = fed;
+    let OffCpu { keys, sums, kept, .. } = tracker.sink;
     kept.check()?;
-    let mut sums: Vec<(&Key, &Sum)> = sums.iter().collect();
-    sums.order_by(|(a, x), (b, y)| y.total.cmp(&x.total).then_with(|| keys.order(&fed.names, a, b)));
+    let mut sums: Vec<(Key, Sum)> = sums.into_iter().collect();
+    sums.order_by(|(a, x), (b, y)| y.total.cmp(&x.total).then_with(|| keys.order(&names, a, b)));
     config.shown.rows(sums.len());
     let total = sums.iter().fold(0_u64, |total, (_, sum)| total.saturating_add(sum.total));
     let mut folded = Folded::default();
@@ -138,34 +137,33 @@ fn run(config: &Config, tape: &Tape, out: &mut Out) -> Result<Verdict> {
         }
         sum.busy
     });
-    let words = Words { session: tape.session(), book: &context.question.book, names: &fed.names };
-    let more = more(sums.len(), limit);
-    let form = config.format.rows();
+    let words = Words { session: tape.session(), book: &context.question.book, names: &names };
     let declared = with_keys(keys.columns(), &OFFCPU);
-    let mut table =
-        Table::default().number("total ms").number("count").number("avg ms").number("max ms").number("share");
-    table = by.iter().fold(table, |table, by| table.word(by.heading()));
-    let mut rows = Vec::new();
-    for (key, sum) in sums.into_iter().take(limit) {
-        if form.is_none() {
-            table.row(sum.cells(total).into_iter().chain(keys.texts(key, &words)).collect());
-        } else {
+    let headings = ["total ms", "count", "avg ms", "max ms", "share"].into_iter().fold(Table::default(), Table::number);
+    // rows are made when they are printed, and their keys hold the filters
+    let (scope, families) = (&context.question.scope, &context.question.families);
+    scheduling::touch(coverage, unsure_until, (tape, scope, families), &mut context.question.loss);
+    scheduling::head(&context, out)?;
+    out.ranking(
+        TopRows {
+            table: &declared,
+            judged: context.judged(),
+            headings: by.iter().fold(headings, |table, by| table.word(by.heading())),
+            all: sums.len(),
+            limit,
+        },
+        sums.iter(),
+        |(key, sum): &(Key, Sum)| {
             let mut row = Row::new(&declared);
             keys.fill(&mut row, key, &words);
             sum.fill(&mut row, total);
-            rows.push(row);
-        }
-    }
-    scheduling::touched(fed.coverage, fed.unsure_until, &mut context);
-    if form.is_some() {
-        out.rows(&declared, context.judged(), rows)?;
-    } else {
-        scheduling::head(&context, out)?;
-        table.print(out)?;
-        more.iter().chain(&folded.line(total)).try_for_each(|text| output::line(out, text))?;
-        scheduling::foot(&context, out)?;
-    }
-    losses::end(&context, out, form.is_none(), ListedLoss::Nothing)
+            row
+        },
+        |(key, sum): &(Key, Sum)| sum.cells(total).into_iter().chain(keys.texts(key, &words)).collect(),
+    )?;
+    out.text(folded.line(total))?;
+    scheduling::foot(&context, out)?;
+    losses::end_of_sums(&context, out)
 }
 
 /// Time off the CPU of one key.
@@ -219,9 +217,9 @@ impl Sum {
 /// Bytes of a sum, in a table of hashes that is full to seven eighths or to half of that, and of a name of its own.
 const SUM: usize = size_of::<(Key, Sum)>() * 3 / 2 + 96;
 
-struct OffCpu<'a> {
+struct OffCpu<'a, 'k> {
     context: &'a Context<'a>,
-    keys: Keys<'a>,
+    keys: Keys<'k>,
     sums: FxHashMap<Key, Sum>,
     /// What these take.
     kept: Kept,
@@ -229,7 +227,7 @@ struct OffCpu<'a> {
     rests: Option<Rests>,
 }
 
-impl IntervalSink for OffCpu<'_> {
+impl IntervalSink for OffCpu<'_, '_> {
     fn file(&mut self, number: u32, name: &[u8]) {
         if let Some(rests) = &mut self.rests {
             rests.file(number, name);

@@ -32,7 +32,6 @@ use systape_answers::render::table::millis;
 use systape_answers::values::output::line;
 use systape_answers::values::say::Verdict;
 use systape_events::families::in_session;
-use systape_events::loss::ListedLoss;
 use systape_events::question::Question;
 
 /// What is asked.
@@ -133,36 +132,27 @@ fn run(config: &Config, tape: &Tape, out: &mut Out) -> Result<Verdict> {
     let sums = Sums::of(&found, &log.threads);
     config.shown.rows(if own.sums { sums.len() } else { found.len() });
     let answer = Answer { threads: &log.threads, path: &path, found: &found, waits: &waits, words, context: &context };
-    let limit = own.rank.limit(config.format);
-    match config.format.rows() {
-        Some(_) if own.sums => {
-            let rows = sums.rows(&answer, limit);
-            out.rows(&PATH_SUMS, context.judged(), rows)?;
-        }
-        Some(_) => {
-            let shown = Shown { answer: &answer, limit };
-            out.rows(&PATH, context.judged(), shown.rows())?;
-        }
-        None => {
-            scheduling::head(&context, out)?;
-            match &subject {
-                Some(subject) => {
-                    head(&answer, subject, out)?;
-                    sums.print(&answer, limit, out)?;
-                    if !own.sums {
-                        line(out, "")?;
-                        Shown { answer: &answer, limit }.print(out)?;
-                    }
-                    foot(&context, out)?;
-                }
-                None => line(out, "no such thread is recorded in this part of the tape")?,
+    let limit = config.few(own.rank);
+    scheduling::head(&context, out)?;
+    const NO_THREAD: &str = "no such thread is recorded in this part of the tape";
+    match &subject {
+        _ if !out.is_text() && own.sums => out.rows(&PATH_SUMS, context.judged(), sums.rows(&answer, limit))?,
+        _ if !out.is_text() => out.rows(&PATH, context.judged(), Shown { answer: &answer, limit }.rows())?,
+        Some(subject) => {
+            head(&answer, subject, out)?;
+            sums.print(&answer, limit, out)?;
+            if !own.sums {
+                line(out, "")?;
+                Shown { answer: &answer, limit }.print(out)?;
             }
+            foot(&context, out)?;
         }
+        None => {}
     }
-    if subject.is_none() && config.format.rows().is_some() {
-        out.say("no such thread is recorded in this part of the tape");
+    if subject.is_none() {
+        out.notes([NO_THREAD])?;
     }
-    losses::end(&context, out, config.format.rows().is_none(), ListedLoss::Nothing)
+    losses::end_of_sums(&context, out)
 }
 
 /// Joins what follows each other and is the same, of a thread of one name.

@@ -27,7 +27,7 @@ use systape_answers::render::cell::Cell;
 use systape_answers::render::form::Format;
 use systape_answers::render::keys::with_keys;
 use systape_answers::render::mark;
-use systape_answers::render::out::Out;
+use systape_answers::render::out::{Out, TopRows};
 use systape_answers::render::rank::{Few, more};
 use systape_answers::render::row::Row;
 use systape_answers::render::table::{Table, millis};
@@ -37,7 +37,6 @@ use systape_events::filter::Scope;
 use systape_events::group::by::GroupKey;
 use systape_events::group::value::{Key, Value};
 use systape_events::group::{Add as _, Groups};
-use systape_events::loss::ListedLoss;
 use systape_events::scan::Scan;
 use systape_events::values::order::InOrder as _;
 
@@ -168,38 +167,45 @@ fn run(config: &Config, tape: &Tape, out: &mut Out) -> Result<Verdict> {
         let (event, values) = key.split_last()?;
         Some((RowKeys { words, values, task: sums.labels.get(values, &plan) }, event, *times))
     });
-    let mut rows: Vec<(RowKeys<'_>, &Value, &Numbers)> = rows.collect();
+    let mut rows: Vec<ProbeRow<'_>> = rows.collect();
     rows.order_by_key(|(keys, event, times)| (Reverse((times.total, times.count)), *event, keys.values));
     config.shown.rows(rows.len());
-    let limit = own.rank.limit(config.format);
-    let (all, lost) = (rows.len(), !context.question.loss.complete());
-    rows.truncate(limit);
-    if config.format.rows().is_some() {
-        let declared = with_keys(by::columns(&by), &PROBES);
-        let lines = rows.iter().map(|(keys, event, times)| {
-            let mut row = Row::new(&declared);
-            by::fill(&mut row, &by, |by, name| keys.cell(by, name));
-            let short = times.unknown() > 0;
-            row.set("event", name(event)).set("count", times.count).bound("total_ns", times.total, short);
-            row.bound("avg_ns", mean(times), short);
-            row.bound("max_ns", times.max(), short).set("untimed", times.unknown());
-            row.bound("durations", Cell::Spelled(times.hist.json(), times.hist.words()), short);
-            row
-        });
-        out.rows(&declared, context.judged(), lines)?;
-        return losses::end(&context, out, false, ListedLoss::Nothing);
-    }
-    losses::head(&context, "At least, because something is missing:", out)?;
-    if own.hist {
-        histograms(&rows, &by, lost, out)?
+    let (limit, lost) = (config.few(own.rank), !context.question.loss.complete());
+    losses::head(&context, losses::AT_LEAST, out)?;
+    if own.hist && out.is_text() {
+        histograms(&rows[..rows.len().min(limit)], &by, lost, out)?;
+        out.text(more(rows.len(), limit))?;
     } else {
-        table(&rows, &by, lost).print(out)?
+        let declared = with_keys(by::columns(&by), &PROBES);
+        let headings = ["total ms", "count", "avg ms", "max ms"].into_iter().fold(Table::default(), Table::number);
+        out.ranking(
+            TopRows {
+                table: &declared,
+                judged: context.judged(),
+                headings: by.iter().fold(headings.word("event"), |table, by| table.word(by.heading())),
+                all: rows.len(),
+                limit,
+            },
+            rows.iter(),
+            |(keys, event, times): &ProbeRow<'_>| {
+                let mut row = Row::new(&declared);
+                by::fill(&mut row, &by, |by, name| keys.cell(by, name).into_owned());
+                let short = times.unknown() > 0;
+                row.set("event", name(event)).set("count", times.count).bound("total_ns", times.total, short);
+                row.bound("avg_ns", mean(times), short);
+                row.bound("max_ns", times.max(), short).set("untimed", times.unknown());
+                row.bound("durations", Cell::Spelled(times.hist.json(), times.hist.words()), short);
+                row
+            },
+            |row: &ProbeRow<'_>| cells(row, &by, lost),
+        )?;
     }
-    more(all, limit).iter().try_for_each(|text| line(out, text))?;
-    let without = without_duration(tape).filter(|_| all == 0);
-    without.iter().try_for_each(|text| line(out, text))?;
-    losses::end(&context, out, true, ListedLoss::Nothing)
+    out.text(without_duration(tape).filter(|_| rows.is_empty()))?;
+    losses::end_of_sums(&context, out)
 }
+
+/// The keys of a row, the name of its events, and what they took.
+type ProbeRow<'a> = (RowKeys<'a>, &'a Value, &'a Numbers);
 
 /// What is said when no row has a duration, but the tape has events of these families that have none.
 fn without_duration(tape: &Tape) -> Option<String> {
@@ -221,23 +227,17 @@ fn mean(times: &Numbers) -> Option<u64> {
     times.total.checked_div(times.known)
 }
 
-fn table(rows: &[(RowKeys<'_>, &Value, &Numbers)], by: &[GroupKey], lost: bool) -> Table {
-    let table =
-        ["total ms", "count", "avg ms", "max ms"].into_iter().fold(Table::default(), Table::number).word("event");
-    let mut table = by.iter().fold(table, |table, by| table.word(by.heading()));
-    for (keys, event, times) in rows {
-        let (lead, short) = (mark::at_least(lost), lost || times.unknown() > 0);
-        let text = |ns: Option<u64>, lead: &str| ns.map_or_else(|| "-".to_owned(), |ns| millis(ns, lead));
-        let mut cells = vec![millis(times.total, mark::at_least(short)), format!("{lead}{}", times.count)];
-        cells.extend([text(mean(times), mark::about(short)), text(times.max(), mark::at_least(short)), name(event)]);
-        cells.extend(by.iter().map(|by| keys.text(*by)));
-        table.row(cells);
-    }
-    table
+fn cells((keys, event, times): &ProbeRow<'_>, by: &[GroupKey], lost: bool) -> Vec<String> {
+    let (lead, short) = (mark::at_least(lost), lost || times.unknown() > 0);
+    let text = |ns: Option<u64>, lead: &str| ns.map_or_else(|| "-".to_owned(), |ns| millis(ns, lead));
+    let mut cells = vec![millis(times.total, mark::at_least(short)), format!("{lead}{}", times.count)];
+    cells.extend([text(mean(times), mark::about(short)), text(times.max(), mark::at_least(short)), name(event)]);
+    cells.extend(by.iter().map(|by| keys.text(*by)));
+    cells
 }
 
 /// As funclatency prints them.
-fn histograms(rows: &[(RowKeys<'_>, &Value, &Numbers)], by: &[GroupKey], lost: bool, out: &mut Out) -> Result<()> {
+fn histograms(rows: &[ProbeRow<'_>], by: &[GroupKey], lost: bool, out: &mut Out) -> Result<()> {
     for (keys, event, times) in rows {
         let named = by.iter().map(|by| format!(", {} = {}", by.heading(), keys.text(*by)));
         line(out, &format!("{}{}", name(event), named.collect::<String>()))?;

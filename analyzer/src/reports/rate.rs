@@ -31,7 +31,6 @@ use systape_events::families;
 use systape_events::filter::Scope;
 use systape_events::group::by::GroupKey;
 use systape_events::group::value::Value;
-use systape_events::loss::ListedLoss;
 use systape_events::values::spill::Kept;
 use systape_events::values::words::span;
 
@@ -112,7 +111,7 @@ fn run(config: &Config, tape: &Tape, out: &mut Out) -> Result<Verdict> {
     let slices = slices(&context.question.scope, tape, own.slices);
     let timed = Plan::by(&[&by[..], &[GroupKey::Second]].concat()).naming(session).in_slices(slices);
     let question = &context.question;
-    let limit = own.rank.limit(config.format);
+    let limit = config.few(own.rank);
     let rows = table::rows(&sums, &knowledge, &question.book, &plan, Column::Calls);
     let mut lines = Lines::of(rows.iter().take(limit), own.slices)?;
     let (parts, of_parts, _) = collect::one_of(2, tape, &question.scope, &question.book, &timed);
@@ -121,15 +120,12 @@ fn run(config: &Config, tape: &Tape, out: &mut Out) -> Result<Verdict> {
     }
     context.config.shown.rows(rows.len());
     let shown = Shown { context: &context, knowledge: &knowledge, plan: &plan, by: &by, slices, lines: &lines };
-    match config.format.rows() {
-        None => shown.text(&rows, limit, out)?,
-        Some(_) => shown.rows(&rows, limit, out)?,
+    if out.is_text() {
+        shown.text(&rows, limit, out)?;
+    } else {
+        shown.rows(&rows, limit, out)?;
     }
-    let told = config.format.rows().is_none();
-    let verdict = losses::end(&context, out, told, ListedLoss::Nothing)?;
-    if !told {
-        knowledge.doubts().iter().for_each(|text| out.say(text));
-    }
+    let verdict = losses::end_of_sums_of_calls(&context, &knowledge, out)?;
     Ok(verdict.doubted(rows.lost()))
 }
 

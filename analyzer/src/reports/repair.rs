@@ -146,17 +146,16 @@ fn run(config: &Config, tape: &Tape, copy: Option<&mut NewFile>, out: &mut Out) 
     let new = copy.context("no file to write to")?;
     let to = &new.path().to_owned();
     let Copied { repaired, copy, good } = fill(new, |file| write(config, tape, file))?;
-    match config.format.rows() {
-        None => text(out, config, to, tape, &copy, &repaired, good)?,
-        Some(_) => {
-            let table = if redacts(config) { &REDACT } else { &REPAIR };
-            let mut row = Row::new(table);
-            row.set("file", config.file.display().to_string()).set(done(config), to.display().to_string());
-            row.set("redacted_classes", Value::from(classes(&copy))).set("grade", check::grade(good));
-            row.set("segments", repaired.segments).set("bytes", copy.len_bytes());
-            row.set("holes", check::holes_json(tape, &repaired.holes)).set("more_holes", repaired.holes.more);
-            out.rows(table, Judgement::Each, [row])?;
-        }
+    if out.is_text() {
+        text(out, config, to, tape, &copy, &repaired, good)?;
+    } else {
+        let table = if redacts(config) { &REDACT } else { &REPAIR };
+        let mut row = Row::new(table);
+        row.set("file", config.file.display().to_string()).set(done(config), to.display().to_string());
+        row.set("redacted_classes", Value::from(classes(&copy))).set("grade", check::grade(good));
+        row.set("segments", repaired.segments).set("bytes", copy.len_bytes());
+        row.set("holes", check::holes_json(tape, &repaired.holes)).set("more_holes", repaired.holes.more);
+        out.rows(table, Judgement::Each, [row])?;
     }
     out.flush()?;
     Ok(Verdict { lost: repaired.holes.count() > 0, bad: !good })

@@ -12,7 +12,6 @@ use crate::asked::config::view::{AnswerFn, CPUS, Part, Rows, TASKS, View};
 use systape_answers::derive::runs::decode::Needs;
 use systape_answers::derive::runs::keys::{Key, Keys, Words};
 use systape_answers::derive::runs::{End, Interval, IntervalSink, Slot, State, Thread, Why, feed};
-use systape_answers::render::form::Format;
 use systape_answers::render::keys::with_keys;
 use systape_answers::render::loghist::LogHist;
 use systape_answers::render::out::Out;
@@ -20,7 +19,6 @@ use systape_answers::render::row::Row;
 use systape_answers::values::output::line;
 use systape_answers::values::say::Verdict;
 use systape_events::group::by::GroupKey;
-use systape_events::loss::ListedLoss;
 use systape_events::values::order::InOrder as _;
 
 systape_format::tables! {
@@ -140,29 +138,26 @@ fn run(config: &Config, tape: &Tape, kind: Kind, out: &mut Out) -> Result<Verdic
         }
     }
     scheduling::touched(fed.coverage, fed.unsure_until, &mut context);
-    match config.format.rows() {
-        None => {
-            scheduling::head(&context, out)?;
-            for (title, hist) in printed {
-                if !title.is_empty() {
-                    line(out, &format!("\n{title}"))?;
-                }
-                hist.print(out, "usecs")?;
+    scheduling::head(&context, out)?;
+    if out.is_text() {
+        for (title, hist) in printed {
+            if !title.is_empty() {
+                line(out, &format!("\n{title}"))?;
             }
-            if hists.is_empty() {
-                let did = if kind == Kind::Waits { "waited for" } else { "left" };
-                line(out, &format!("no thread that passes the filters {did} a CPU"))?;
-            }
-            if unknown > 0 {
-                line(out, &format!("\n{unknown} {} are not counted: when they began is not known", kind.words()))?;
-            }
-            scheduling::foot(&context, out)?;
+            hist.print(out, "usecs")?;
         }
-        Some(_) => {
-            out.rows(&declared, context.judged(), rows)?;
+        if hists.is_empty() {
+            let did = if kind == Kind::Waits { "waited for" } else { "left" };
+            line(out, &format!("no thread that passes the filters {did} a CPU"))?;
         }
+        if unknown > 0 {
+            line(out, &format!("\n{unknown} {} are not counted: when they began is not known", kind.words()))?;
+        }
+    } else {
+        out.rows(&declared, context.judged(), rows)?;
     }
-    losses::end(&context, out, config.format == Format::Text, ListedLoss::Nothing)
+    scheduling::foot(&context, out)?;
+    losses::end_of_sums(&context, out)
 }
 
 struct RunQueueTimes<'a> {

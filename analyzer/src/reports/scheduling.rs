@@ -1,6 +1,6 @@
 //! Common parts of the scheduler reports: checks of the tape, losses, notes.
 
-use std::io::{self, Write};
+use std::io;
 
 use anyhow::{Result, bail};
 use systape_format::model::{Extent, Family, Gap};
@@ -10,7 +10,6 @@ use super::{Context, losses};
 use crate::asked::config::Config;
 use systape_answers::derive::summary::ledger::options;
 use systape_answers::render::out::Out;
-use systape_answers::values::output::line;
 use systape_events::families::{in_session, recorded, why_left_out};
 use systape_events::filter::Scope;
 use systape_events::group::by::GroupKey;
@@ -85,7 +84,7 @@ pub(crate) fn touch(
 }
 
 /// Prints the losses before the text of a report whose numbers they could change.
-pub(crate) fn head(context: &Context<'_>, out: &mut impl Write) -> io::Result<()> {
+pub(crate) fn head(context: &Context<'_>, out: &mut Out) -> io::Result<()> {
     const HEADING: &str = "Something is missing: every count and time is at least, and what it touches is unknown (?):";
     const OF_CALLS: &str =
         "Calls are missing: every time is of what is known, and what they touch is unknown (?) or in no call ([user]):";
@@ -96,7 +95,7 @@ pub(crate) fn head(context: &Context<'_>, out: &mut impl Write) -> io::Result<()
 }
 
 /// Notes below the text of a report of the whole machine that it leaves out the recorder's own threads.
-pub(crate) fn foot(context: &Context<'_>, out: &mut impl Write) -> io::Result<()> {
+pub(crate) fn foot(context: &Context<'_>, out: &mut Out) -> io::Result<()> {
     let session = context.question.tape.session();
     if session.extent != Extent::Everyone || session.with_self {
         return Ok(());
@@ -106,5 +105,6 @@ pub(crate) fn foot(context: &Context<'_>, out: &mut impl Write) -> io::Result<()
         .tape
         .end()
         .map_or_else(|| "some".to_owned(), |end| format!("{:.3} s of", end.self_cpu_ns as f64 / 1e9));
-    line(out, &format!("\nwithout record itself, which used {ran} CPU time (record --with-self shows its threads)"))
+    let text = format!("\nwithout record itself, which used {ran} CPU time (record --with-self shows its threads)");
+    out.text([text])
 }

@@ -26,11 +26,10 @@ use systape_answers::derive::runs::names::Names;
 use systape_answers::derive::runs::rest::Rests;
 use systape_answers::derive::runs::{Interval, IntervalSink, Slot, Thread, feed};
 use systape_answers::render::keys::with_keys;
-use systape_answers::render::out::Out;
-use systape_answers::render::rank::{Rank, more};
+use systape_answers::render::out::{Out, TopRows};
+use systape_answers::render::rank::Rank;
 use systape_answers::render::row::Row;
 use systape_answers::render::table::{Table, millis, share};
-use systape_answers::values::output::line;
 use systape_answers::values::say::Verdict;
 use systape_events::call_files::UNKNOWN_FILE;
 use systape_events::group::Add;
@@ -38,7 +37,6 @@ use systape_events::group::by::GroupKey;
 use systape_events::group::packed::Packed;
 use systape_events::group::spilling::{Ordered, Parts, Spilling};
 use systape_events::group::value::Value;
-use systape_events::loss::ListedLoss;
 use systape_events::values::spill::{self, MergedRuns, SpilledSum, Store, Stored, put_number, take_u64};
 use systape_events::values::timespec::{self, Edge};
 
@@ -123,7 +121,7 @@ fn check(config: &Config) -> Result<()> {
 fn run(config: &Config, tape: &Tape, out: &mut Out) -> Result<Verdict> {
     let own: Options = config.own()?;
     if let Some(edge) = own.at()? {
-        let limit = own.rank.limit(config.format, config.max_events);
+        let limit = config.limit(own.rank);
         return at::run(scheduling::context(config, tape, true, out)?, edge, &own.stacks, limit, out);
     }
     let by = match keys_of(config)? {
@@ -174,12 +172,10 @@ fn run(config: &Config, tape: &Tape, out: &mut Out) -> Result<Verdict> {
     );
     config.shown.rows(all);
     let span = to.saturating_sub(from);
-    let limit = own.rank.limit(config.format, config.max_events);
-    let more = more(sums.len() + stored.len(), limit);
-    let form = config.format.rows();
+    let limit = config.limit(own.rank);
     let declared = with_keys(keys.columns(), &STATES);
-    let table = Table::default().number("time ms").number("share").number("threads");
-    let table = by.iter().fold(table, |table, by| table.word(by.heading()));
+    let headings = Table::default().number("time ms").number("share").number("threads");
+    let headings = by.iter().fold(headings, |table, by| table.word(by.heading()));
     let in_memory = sums.iter().map(|(at, sum)| (key(*at), sum.ns, Cow::Borrowed(&names)));
     // one of them is empty
     let shown = in_memory.chain(stored.iter().map(|entry| {
@@ -187,30 +183,28 @@ fn run(config: &Config, tape: &Tape, out: &mut Out) -> Result<Verdict> {
         (named(entry.key(), &whats, &mut names), entry.sum.ns, Cow::Owned(names))
     }));
     let (session, book) = (tape.session(), &context.question.book);
-    let shown = shown.take(limit);
     let threads = |ns: u64| ns as f64 / span.max(1) as f64;
     // rows are made when they are printed, and their keys hold the filters
     let (scope, families) = (&context.question.scope, &context.question.families);
     scheduling::touch(coverage, unsure_until, (tape, scope, families), &mut context.question.loss);
-    if form.is_some() {
-        let rows = shown.map(|(key, ns, names)| {
+    scheduling::head(&context, out)?;
+    out.ranking(
+        TopRows { table: &declared, judged: context.judged(), headings, all: sums.len() + stored.len(), limit },
+        shown,
+        |(key, ns, names): (Key, u64, Cow<'_, Names>)| {
             let mut row = Row::new(&declared);
             keys.fill(&mut row, &key, &Words { session, book, names: &names });
             row.set("time_ns", ns).set("share", ns as f64 / total.max(1) as f64).set("avg_threads", threads(ns));
             row
-        });
-        out.rows(&declared, context.judged(), rows)?;
-    } else {
-        scheduling::head(&context, out)?;
-        let cells = |(key, ns, names): (Key, u64, Cow<'_, Names>)| -> Vec<String> {
+        },
+        |(key, ns, names): (Key, u64, Cow<'_, Names>)| {
             let cells = [millis(ns, ""), share(ns, total), format!("{:.2}", threads(ns))];
             cells.into_iter().chain(keys.texts(&key, &Words { session, book, names: &names })).collect()
-        };
-        table.print_rows(shown.map(cells), out)?;
-        more.into_iter().chain(folded.line(total)).try_for_each(|text| line(out, &text))?;
-        scheduling::foot(&context, out)?;
-    }
-    losses::end(&context, out, form.is_none(), ListedLoss::Nothing)
+        },
+    )?;
+    out.text(folded.line(total))?;
+    scheduling::foot(&context, out)?;
+    losses::end_of_sums(&context, out)
 }
 
 /// The sums of `runs`, whose keys are numbers of files and of [`States::whats`], by these and the names of the files.

@@ -30,7 +30,7 @@ use systape_answers::derive::summary::uring::{ProcessOperations, Rings};
 use systape_answers::keys::{KeyWords, RowKeys};
 use systape_answers::render::by;
 use systape_answers::render::cell::Cell;
-use systape_answers::render::form::{Form, Format};
+use systape_answers::render::form::Format;
 use systape_answers::render::keys::{columns as named, with_keys, with_parts};
 use systape_answers::render::mark;
 use systape_answers::render::out::Out;
@@ -166,7 +166,7 @@ pub(crate) fn run(context: &mut Context<'_>, out: &mut Out) -> Result<Told> {
     // what a thread did in its calls is not known where switches, or its beginning and end, are missing
     let of_cpu = || Loss::gather(context.question.tape, &context.question.scope, &[Family::Sched, Family::Process]);
     let seen = !matches!(cpu, Some(Some(_))) || of_cpu().of_sums().complete();
-    if !seen && context.config.format != Format::Text {
+    if !seen && !out.is_text() {
         out.say("--cpu: scheduler events were lost: how long some calls were on a CPU is not known");
     }
     let cpu = OnOffCpu { times: cpu, seen };
@@ -181,23 +181,18 @@ pub(crate) fn run(context: &mut Context<'_>, out: &mut Out) -> Result<Told> {
             },
         });
     }
-    match context.config.format.rows() {
-        None => {
-            if by.is_empty() {
-                view.text(&rows, out)?
-            } else {
-                view.flat(&rows, out)?
-            }
-            for ring in &rings {
-                line(out, &ring.text(whole))?;
-            }
+    if out.is_text() {
+        if by.is_empty() {
+            view.text(&rows, out)?
+        } else {
+            view.flat(&rows, out)?
         }
-        Some(form) => {
-            view.rows(&rows, out)?;
-            if form == Form::Json {
-                out.rows(&URING, Judgement::Touched(!whole), rings.iter().flat_map(ring_rows))?;
-            }
+        for ring in &rings {
+            line(out, &ring.text(whole))?;
         }
+    } else {
+        view.rows(&rows, out)?;
+        out.rows_beside(&URING, Judgement::Touched(!whole), rings.iter().flat_map(ring_rows))?;
     }
     Ok(Told { doubts: knowledge.doubts(), lost: lost || !whole || !seen, loss })
 }

@@ -12,7 +12,7 @@ use super::{Context, losses};
 use crate::asked::config::Config;
 use crate::asked::config::view::Part::All;
 use crate::asked::config::view::{AnswerFn, Operands, Own, Rows, View};
-use systape_answers::render::out::Out;
+use systape_answers::render::out::{Out, TopRows};
 use systape_answers::render::row::{Judgement, Row};
 use systape_answers::render::table::Table;
 use systape_answers::values::bad_usage::BadUsage;
@@ -108,10 +108,10 @@ fn run(config: &Config, views: &'static [&'static View], tape: Option<&Tape>, ou
     let judged = stored.as_ref().map_or(Judgement::Touched(false), |stored| stored.context.judged());
     let name = config.second.as_ref().map(|name| name.to_string_lossy());
     match (&name, config.own::<Options>()?.of) {
-        (None, None) => list(config, &found, judged, out)?,
+        (None, None) => list(&found, judged, out)?,
         (Some(name), _) => {
             let is = |found: &Found<'_>| *found.def.name == **name;
-            columns(config, &chosen(&found, is, "table", name)?, out)?;
+            columns(&chosen(&found, is, "table", name)?, out)?;
         }
         (None, Some(of)) => {
             let named = views.iter().find(|view| view.name == of).map_or(&[][..], |view| view.tables);
@@ -120,7 +120,7 @@ fn run(config: &Config, views: &'static [&'static View], tape: Option<&Tape>, ou
                     || name.split_once(' ').is_some_and(|(word, _)| word == of)
                     || named.iter().any(|rows| report(rows) == *name)
             };
-            columns(config, &chosen(&found, |found| found.reports.iter().any(&is), "report", &of)?, out)?;
+            columns(&chosen(&found, |found| found.reports.iter().any(&is), "report", &of)?, out)?;
         }
     }
     match &stored {
@@ -180,19 +180,29 @@ impl<'a> StoredTables<'a> {
 }
 
 /// A line a table.
-fn list(config: &Config, found: &[Found<'_>], judged: Judgement, out: &mut Out) -> Result<()> {
-    if config.format.rows().is_some() {
-        let rows = found.iter().map(|Found { def, reports, rows }| {
-            let mut row = Row::new(&TABLES);
-            row.set("table", &*def.name).set("of", if rows.is_some() { "tape" } else { "answers" });
-            row.set("reports", serde_json::Value::from(reports.clone())).set("columns", def.columns.len());
-            row.set("rows", *rows).set("about", def.doc.trim());
-            row
-        });
-        return Ok(out.rows(&TABLES, judged, rows)?);
+fn list(found: &[Found<'_>], judged: Judgement, out: &mut Out) -> Result<()> {
+    let top = TopRows {
+        table: &TABLES,
+        judged,
+        headings: Table::default().word("table").number("columns").word("printed by").word("a row is"),
+        all: found.len(),
+        limit: usize::MAX,
+    };
+    Ok(out.ranking(top, found.iter(), Found::row, Found::cells)?)
+}
+
+impl Found<'_> {
+    fn row(&self) -> Row<'_> {
+        let Self { def, reports, rows } = self;
+        let mut row = Row::new(&TABLES);
+        row.set("table", &*def.name).set("of", if rows.is_some() { "tape" } else { "answers" });
+        row.set("reports", serde_json::Value::from(reports.clone())).set("columns", def.columns.len());
+        row.set("rows", *rows).set("about", def.doc.trim());
+        row
     }
-    let mut table = Table::default().word("table").number("columns").word("printed by").word("a row is");
-    for Found { def, reports, rows } in found {
+
+    fn cells(&self) -> Vec<String> {
+        let Self { def, reports, rows } = self;
         let by = match (rows, reports.as_slice()) {
             (Some(rows), _) => format!("-e {} ({rows} rows)", escaped(def.name.as_bytes())),
             // nearly every report prints losses
@@ -203,14 +213,13 @@ fn list(config: &Config, found: &[Found<'_>], judged: Judgement, out: &mut Out) 
         };
         let about = escaped(def.doc.trim().as_bytes());
         let about = about.split_once(". ").map_or(&*about, |(first, _)| first).trim_end_matches('.').to_owned();
-        table.row(vec![escaped(def.name.as_bytes()), def.columns.len().to_string(), by, about]);
+        vec![escaped(def.name.as_bytes()), def.columns.len().to_string(), by, about]
     }
-    Ok(table.print(out)?)
 }
 
 /// A line a column, below what its table is.
-fn columns(config: &Config, found: &[&Found<'_>], out: &mut Out) -> Result<()> {
-    if config.format.rows().is_some() {
+fn columns(found: &[&Found<'_>], out: &mut Out) -> Result<()> {
+    if !out.is_text() {
         let rows = found.iter().flat_map(|found| found.def.columns.iter().map(|column| row(found.def, column)));
         return Ok(out.rows(&COLUMNS, Judgement::Each, rows)?);
     }

@@ -1,38 +1,47 @@
 //! Rows of single events in order of their times, and what is missing between them.
 
-use std::io::{self, Write as _};
+use std::io;
 use std::ops::ControlFlow;
+
+use systape_format::table::TableDef;
 
 use super::{Context, losses};
 use systape_answers::lines::tables::LOSSES;
-use systape_answers::render::columns::Lines;
+use systape_answers::render::columns::{Layout, Lines};
 use systape_answers::render::out::Out;
 use systape_answers::render::row::{Judgement, Row};
+use systape_answers::values::say::Shown;
 use systape_events::loss::Loss;
 use systape_events::stream::{Merger, Part};
 
+/// Bytes of lines that are collected before they are written.
+const BUFFER: usize = 1 << 16;
+
 /// An answer of such rows.
 pub(super) struct Timed<'o, 'r> {
-    lines: Lines<'static>,
+    lines: Lines,
     merger: Merger<&'o mut Out<'r>>,
     part: Part,
+    shown: Shown,
     /// Whoever takes the rows as values wants no more.
     enough: bool,
 }
 
 impl<'o, 'r> Timed<'o, 'r> {
-    /// Begins with the heading, of text with `own`; what is missing is that of `loss`.
+    /// Begins an answer of rows of `table` with the heading; text is in the columns of `layout`, without one it has the heading
+    /// `own`. What is missing is that of `loss`.
     ///
     /// # Errors
     /// It cannot be written.
     pub(super) fn begin(
         context: &Context<'_>,
         loss: &Loss,
-        lines: Lines<'static>,
+        (table, layout): (&TableDef, Option<&'static Layout>),
         own: impl FnOnce() -> Vec<u8>,
         out: &'o mut Out<'r>,
     ) -> io::Result<Self> {
-        out.write_all(&lines.head(own))?;
+        let lines = out.lines(table, layout.map(|layout| context.stamped(layout)));
+        out.head(&lines.head(own))?;
         let values = out.taker().is_some();
         if values {
             out.rows(&LOSSES, Judgement::Each, losses::rows(context, loss))?;
@@ -41,12 +50,14 @@ impl<'o, 'r> Timed<'o, 'r> {
         if !values {
             losses::push(context, loss, &mut merger);
         }
-        Ok(Self { lines, merger, part: Part::default(), enough: false })
+        let shown = context.config.shown.clone();
+        shown.rows(0);
+        Ok(Self { lines, merger, part: Part::default(), shown, enough: false })
     }
 
-    /// Adds an event at `at`, behind those before it: text as `own` writes it, else its `row`. False: it has no line.
-    pub(super) fn event<'a>(&mut self, at: u64, own: impl FnOnce(&mut Vec<u8>), row: impl FnOnce() -> Row<'a>) -> bool {
-        let wanted = !self.enough && (self.part.marks.len() as u64) < self.merger.left();
+    /// Adds an event at `at`, behind those before it: text as `own` writes it, else its `row`.
+    pub(super) fn event<'a>(&mut self, at: u64, own: impl FnOnce(&mut Vec<u8>), row: impl FnOnce() -> Row<'a>) {
+        let wanted = self.wants();
         let has_line = match self.merger.out().taker() {
             Some(taker) => {
                 self.enough |= wanted && taker.row(row()).is_break();
@@ -57,7 +68,22 @@ impl<'o, 'r> Timed<'o, 'r> {
         if has_line {
             self.part.end_line(at);
         }
-        has_line
+    }
+
+    /// Whether more events are wanted.
+    pub(super) fn wants(&self) -> bool {
+        !self.enough && (self.part.marks.len() as u64) < self.merger.left()
+    }
+
+    /// Writes the events so far, behind which there are none before them, if they are many. Break: no more are wanted.
+    ///
+    /// # Errors
+    /// They cannot be written.
+    pub(super) fn write_many(&mut self) -> io::Result<ControlFlow<()>> {
+        match self.part.bytes.len() < BUFFER && self.wants() {
+            true => Ok(ControlFlow::Continue(())),
+            false => self.write(),
+        }
     }
 
     /// Writes the events so far, behind which there are none before them. Break: no more are wanted.
@@ -65,10 +91,11 @@ impl<'o, 'r> Timed<'o, 'r> {
     /// # Errors
     /// They cannot be written.
     pub(super) fn write(&mut self) -> io::Result<ControlFlow<()>> {
+        self.shown.rows(self.part.marks.len());
         self.merger.part(&self.part)?;
-        self.part = Part::default();
-        let more = self.merger.left() > 0 && !self.enough;
-        Ok(if more { ControlFlow::Continue(()) } else { ControlFlow::Break(()) })
+        self.part.bytes.clear();
+        self.part.marks.clear();
+        Ok(if self.wants() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) })
     }
 
     /// Writes what is left.
@@ -76,6 +103,7 @@ impl<'o, 'r> Timed<'o, 'r> {
     /// # Errors
     /// It cannot be written.
     pub(super) fn end(mut self) -> io::Result<()> {
+        let _flow = self.write()?;
         self.merger.finish()
     }
 }

@@ -48,7 +48,6 @@ use systape_answers::values::say::Verdict;
 use systape_events::families;
 use systape_events::group::by::GroupKey;
 use systape_events::group::value::Value;
-use systape_events::loss::ListedLoss;
 use systape_events::values::order::InOrder as _;
 
 systape_format::tables! {
@@ -226,15 +225,12 @@ pub(super) fn answer(
     context.config.shown.rows(rows.len());
     let shares = Shares::new(own.metric, rows.sums(), knowledge.missing());
     let shown = Shown { context: &context, knowledge: &knowledge, plan: &plan, by, own, shares };
-    match config.format.rows() {
-        None => shown.text(&rows, layout, out)?,
-        Some(_) => shown.rows(&rows, out)?,
+    if out.is_text() {
+        shown.text(&rows, layout, out)?;
+    } else {
+        shown.rows(&rows, out)?;
     }
-    let told = config.format.rows().is_none();
-    let verdict = losses::end(&context, out, told, ListedLoss::Nothing)?;
-    if !told {
-        knowledge.doubts().iter().for_each(|text| out.say(text));
-    }
+    let verdict = losses::end_of_sums_of_calls(&context, &knowledge, out)?;
     Ok(verdict.doubted(rows.lost()))
 }
 
@@ -315,7 +311,7 @@ impl Shown<'_> {
     }
 
     fn limit(&self) -> usize {
-        self.own.rank.limit(self.context.config.format)
+        self.context.config.few(self.own.rank)
     }
 
     fn text(&self, rows: &Ranked<'_>, layout: Option<&'static Layout>, out: &mut Out) -> Result<()> {

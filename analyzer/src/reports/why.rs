@@ -32,13 +32,11 @@ use crate::asked::config::{Config, refuse};
 use systape_answers::derive::why::finding::{Finding, Severity};
 use systape_answers::derive::why::floor::Floor;
 use systape_answers::derive::why::rules::{self, RULES};
-use systape_answers::render::form::Format;
 use systape_answers::render::out::Out;
 use systape_answers::render::rank::Few;
 use systape_answers::render::row::Judgement;
 use systape_answers::values::say::Verdict;
 use systape_events::families;
-use systape_events::loss::ListedLoss;
 use systape_events::values::timespec;
 
 systape_format::tables! {
@@ -129,7 +127,7 @@ const FAMILIES: [Family; 6] =
 fn run(config: &Config, tape: &Tape, out: &mut Out) -> Result<Verdict> {
     let own: Options = config.own()?;
     if own.when {
-        return when::run(config, tape, own.rank.limit(config.format), out);
+        return when::run(config, tape, config.few(own.rank), out);
     }
     let session = tape.session();
     let has = |family| families::in_session(session, family);
@@ -160,19 +158,18 @@ fn run(config: &Config, tape: &Tape, out: &mut Out) -> Result<Verdict> {
     drop(collected);
     let (told, mut ranked) = measure(config, &mut context, before)?;
     ranked.iter_mut().for_each(|ranked| narrow(&mut ranked.finding, (from, to), session.window_open));
-    let limit = own.rank.limit(config.format);
+    let limit = config.few(own.rank);
     let unknown = unknown(&context, cut);
     let marks = LossMarks::new(&context.question.loss, context.question.scope.to);
     let shown = Shown { told: told.as_ref(), ranked: &ranked, cut, marks, limit, expand: own.expand };
-    match config.format.rows() {
-        Some(_) => {
-            out.rows(&WHY, Judgement::Touched(false), shown.rows(session.window_open))?;
-            out.flush()?;
-            unknown.iter().for_each(|text| out.say(text));
-        }
-        None => shown.print(&context, floor, &unknown, out)?,
+    if out.is_text() {
+        shown.print(&context, floor, &unknown, out)?;
+    } else {
+        out.rows(&WHY, Judgement::Touched(false), shown.rows(session.window_open))?;
+        out.flush()?;
+        unknown.iter().for_each(|text| out.say(text));
     }
-    losses::end(&context, out, config.format == Format::Text, ListedLoss::Nothing)
+    losses::end_of_sums(&context, out)
 }
 
 /// Adds to the command when it was, if that is less than half of the time that was looked at, `from` to `to`.

@@ -10,7 +10,9 @@ use super::value::ValueScratch;
 use super::{LineFormat, SegmentLines};
 use crate::derive::stacks::lines::STACK;
 use crate::render::csv::field;
-use crate::render::sink;
+use crate::render::form::{Form, Format};
+use crate::render::label::TapeLabel;
+use crate::render::sink::Sink;
 use systape_events::load::Loaded;
 use systape_events::loss::Hole;
 use systape_events::values::clock::{self, Clock};
@@ -24,23 +26,23 @@ const LOOK: Look = Look { no_comm: false, show_zeros: true, style: FlagStyle::FU
 pub struct Csv<'a> {
     session: &'a Session,
     clock: Clock,
-    stacks: bool,
+    head: Vec<u8>,
+    /// The fields before those of a call.
+    lead: Vec<u8>,
 }
 
 impl<'a> Csv<'a> {
-    /// Lines of the tape of `session`; `stacks`: each line gets its stack.
-    pub fn new(session: &'a Session, clock: Clock, stacks: bool) -> Self {
-        Self { session, clock, stacks }
+    /// Lines of the tape of `session` behind the columns of `label`; `stacks`: each line gets its stack.
+    pub fn new(session: &'a Session, clock: Clock, stacks: bool, label: &TapeLabel) -> Self {
+        let sink = Sink::new(Form::Csv, &CALLS, label);
+        let head = if stacks { sink.wider(&STACK) } else { sink }.head();
+        Self { session, clock, head, lead: label.lead(Format::Csv) }
     }
 }
 
 impl LineFormat for Csv<'_> {
     fn header(&self) -> Vec<u8> {
-        let mut names = sink::names(&CALLS);
-        if self.stacks {
-            names.extend(sink::names(&STACK));
-        }
-        format!("{}\n", names.join(",")).into_bytes()
+        self.head.clone()
     }
 
     fn segment<'a>(&'a self, segment: &'a Loaded) -> Box<dyn SegmentLines + 'a> {
@@ -64,8 +66,9 @@ struct CsvLines<'a> {
 }
 
 impl SegmentLines for CsvLines<'_> {
-    fn row(&mut self, out: &mut Vec<u8>, row: usize) {
+    fn row(&mut self, out: &mut Vec<u8>, row: usize, more: &[u8]) {
         let (segment, session) = (self.segment, self.form.session);
+        out.extend_from_slice(&self.form.lead);
         let (start, task, call) = (segment.time.start[row], segment.task(row), segment.call(row));
         num::signed(out, start.wrapping_sub(session.window_open) as i64);
         out.push(b',');
@@ -118,6 +121,7 @@ impl SegmentLines for CsvLines<'_> {
         field(out, &self.args);
         out.push(b',');
         self.result(out, row);
+        out.extend_from_slice(more);
         out.push(b'\n');
     }
 }

@@ -14,8 +14,9 @@ use super::row::{self, CallOutcome, Duration};
 use super::tables::LOSSES;
 use super::{LineFormat, SegmentLines};
 use crate::render::cell::Cell;
-use crate::render::form::Form;
+use crate::render::form::{Form, Format};
 use crate::render::json::string;
+use crate::render::label::TapeLabel;
 use crate::render::row::{Row, some};
 use crate::render::sink::Sink;
 use systape_events::calls::CallInfo;
@@ -29,12 +30,22 @@ use systape_events::values::num;
 pub struct Json<'a> {
     session: &'a Session,
     clock: Clock,
+    /// `{"ts_ns":`, and between them what stands before the columns of a call.
+    begin: Vec<u8>,
+    losses: Sink,
 }
 
 impl<'a> Json<'a> {
-    /// Lines of the tape of `session`.
-    pub fn new(session: &'a Session, clock: Clock) -> Self {
-        Self { session, clock }
+    /// Lines of the tape of `session` behind the columns of `label`.
+    pub fn new(session: &'a Session, clock: Clock, label: &TapeLabel) -> Self {
+        let begin = [b"{", &*label.lead(Format::Json), b"\"ts_ns\":"].concat();
+        Self { session, clock, begin, losses: Sink::new(Form::Json, &LOSSES, label) }
+    }
+
+    fn loss(&self, row: &Row<'_>) -> Vec<u8> {
+        let mut out = Vec::new();
+        self.losses.row(&mut out, row);
+        out
     }
 }
 
@@ -62,7 +73,7 @@ impl LineFormat for Json<'_> {
     }
 
     fn gap(&self, gap: &Gap) -> Vec<u8> {
-        line(&gap_row(gap, self.session))
+        self.loss(&gap_row(gap, self.session))
     }
 
     fn hole(&self, hole: &Hole) -> Vec<u8> {
@@ -72,7 +83,7 @@ impl LineFormat for Json<'_> {
         row.set("cause", "unreadable").set("cpu", Cell::Null).set("pid", Cell::Null);
         row.set("segment", hole.segment).set("why", &*hole.why);
         row.set("ts_ns", since(hole.first)).set("until_ns", since(hole.last)).set("ledger", false);
-        line(&row)
+        self.loss(&row)
     }
 }
 
@@ -91,12 +102,6 @@ pub fn gap_row(gap: &Gap, session: &Session) -> Row<'static> {
     row.set("segment", Cell::Null).set("why", Cell::Null);
     row.set("ts_ns", since(gap.first)).set("until_ns", since(gap.last)).set("ledger", gap.ledger);
     row
-}
-
-fn line(row: &Row<'_>) -> Vec<u8> {
-    let mut out = Vec::new();
-    Sink::new(Form::Json, row.table()).row(&mut out, row);
-    out
 }
 
 /// `,"pid":…,…,"cgroup":…` of a thread.
@@ -126,10 +131,10 @@ struct JsonLines<'a> {
 }
 
 impl SegmentLines for JsonLines<'_> {
-    fn row(&mut self, out: &mut Vec<u8>, row: usize) {
+    fn row(&mut self, out: &mut Vec<u8>, row: usize, more: &[u8]) {
         let segment = self.segment;
         let start = segment.time.start[row];
-        out.extend_from_slice(b"{\"ts_ns\":");
+        out.extend_from_slice(&self.form.begin);
         num::signed(out, start.wrapping_sub(self.form.session.window_open) as i64);
         match self.form.clock.real(start) {
             Some(real) => {
@@ -165,6 +170,7 @@ impl SegmentLines for JsonLines<'_> {
         out.extend_from_slice(&self.calls[segment.core.call[row] as usize]);
         self.args.write(out, row);
         self.result(out, row);
+        out.extend_from_slice(more);
         out.extend_from_slice(b"}\n");
     }
 }

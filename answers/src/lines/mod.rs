@@ -33,6 +33,6 @@ pub trait LineFormat: Sync {
 
 /// Prints rows of one segment.
 pub trait SegmentLines {
-    /// Appends the line of `row` with its newline.
-    fn row(&mut self, out: &mut Vec<u8>, row: usize);
+    /// Appends the line of `row` with its newline, and with `more`: columns behind those of JSON and CSV, or lines below text.
+    fn row(&mut self, out: &mut Vec<u8>, row: usize, more: &[u8]);
 }

@@ -9,6 +9,8 @@ use systape_format::model::{Gap, Session};
 use super::row::{self, CallOutcome, Duration};
 use super::value::{self, ValueScratch};
 use super::{LineFormat, SegmentLines};
+use crate::render::form::Format;
+use crate::render::label::TapeLabel;
 use crate::render::mark;
 use crate::render::paint;
 use crate::render::stamp::Stamps;
@@ -41,17 +43,19 @@ pub struct PerfTraceText<'a> {
     session: &'a Session,
     look: Look,
     stamps: Stamps,
+    /// What stands before each line.
+    lead: Vec<u8>,
 }
 
 impl<'a> PerfTraceText<'a> {
-    /// Lines of the tape of `session`.
-    pub fn new(session: &'a Session, look: Look, stamps: Stamps) -> Self {
-        Self { session, look, stamps }
+    /// Lines of the tape of `session` behind its `label`.
+    pub fn new(session: &'a Session, look: Look, stamps: Stamps, label: &TapeLabel) -> Self {
+        Self { session, look, stamps, lead: label.lead(Format::Text) }
     }
 
     fn loss_line(&self, text: String) -> Vec<u8> {
         let text = if self.look.color { paint::error(text) } else { text };
-        format!("{text}\n").into_bytes()
+        [&self.lead, text.as_bytes(), b"\n"].concat()
     }
 }
 
@@ -73,6 +77,7 @@ impl LineFormat for PerfTraceText<'_> {
         Box::new(TextLines {
             look: self.look,
             stamps: &self.stamps,
+            lead: &self.lead,
             window_open: self.session.window_open,
             segment,
             tasks,
@@ -93,6 +98,7 @@ impl LineFormat for PerfTraceText<'_> {
 struct TextLines<'a> {
     look: Look,
     stamps: &'a Stamps,
+    lead: &'a [u8],
     window_open: u64,
     segment: &'a Loaded,
     /// `comm/tid ` of each task.
@@ -103,8 +109,9 @@ struct TextLines<'a> {
 }
 
 impl SegmentLines for TextLines<'_> {
-    fn row(&mut self, out: &mut Vec<u8>, row: usize) {
+    fn row(&mut self, out: &mut Vec<u8>, row: usize, more: &[u8]) {
         let segment = self.segment;
+        out.extend_from_slice(self.lead);
         self.time(out, row);
         self.duration(out, row);
         out.extend_from_slice(&self.tasks[segment.core.task[row] as usize]);
@@ -119,6 +126,7 @@ impl SegmentLines for TextLines<'_> {
         out.extend_from_slice(b"= ");
         self.outcome(out, info, row);
         out.push(b'\n');
+        out.extend_from_slice(more);
     }
 }
 

@@ -6,7 +6,6 @@ use systape_format::reader::Tape;
 use systape_format::table::TableDef;
 
 use super::cell::{Cell, Known};
-use super::form::Format;
 use super::mark;
 use super::row::Row;
 use super::sink::Sink;
@@ -133,43 +132,63 @@ pub fn kilobytes(bytes: i128) -> String {
 
 /// Lines of one form: a report's own text, a tool's columns, or rows.
 #[derive(Debug)]
-pub enum Lines<'t> {
+pub enum Lines {
     /// The report's own.
     Own,
     /// A tool's.
     Tool(&'static Layout, Stamps),
     /// JSON or CSV.
-    Rows(Sink<'t>),
+    Rows(Sink),
 }
 
-impl<'t> Lines<'t> {
-    /// Makes the writer of `format` for rows of `table`; text as `layout` says, if that is given, by the clocks of `stamps`.
-    pub fn new(format: Format, table: &'t TableDef, layout: Option<(&'static Layout, Stamps)>) -> Self {
-        match (format.rows(), layout) {
-            (Some(form), _) => Self::Rows(Sink::new(form, table)),
-            (None, Some((layout, stamps))) => Self::Tool(layout, stamps),
-            (None, None) => Self::Own,
+impl Lines {
+    /// The heading; `own`: the report's.
+    pub fn head(&self, own: impl FnOnce() -> Vec<u8>) -> Vec<u8> {
+        match self {
+            Self::Own => own(),
+            Self::Tool(layout, stamps) => {
+                let mut out = Vec::new();
+                layout.head(stamps, &mut out);
+                out
+            }
+            Self::Rows(sink) => sink.head(),
         }
     }
 
-    /// The heading; `own`: the report's.
-    pub fn head(&self, own: impl FnOnce() -> Vec<u8>) -> Vec<u8> {
-        let mut out = Vec::new();
+    /// Has lines with the columns of `more` behind those of rows, which [`Lines::line_and`] is given.
+    pub fn wider(self, more: &TableDef) -> Self {
         match self {
-            Self::Own => return own(),
-            Self::Tool(layout, stamps) => layout.head(stamps, &mut out),
-            Self::Rows(sink) => sink.head(&mut out),
+            Self::Rows(sink) => Self::Rows(sink.wider(more)),
+            other => other,
         }
-        out
     }
 
     /// Appends a line; false: it has none.
     pub fn line<'a>(&self, out: &mut Vec<u8>, own: impl FnOnce(&mut Vec<u8>), row: impl FnOnce() -> Row<'a>) -> bool {
+        self.line_and(out, own, row, &[])
+    }
+
+    /// Appends a line with `more`: columns behind those of rows, or lines below text. False: it has none.
+    pub fn line_and<'a>(
+        &self,
+        out: &mut Vec<u8>,
+        own: impl FnOnce(&mut Vec<u8>),
+        row: impl FnOnce() -> Row<'a>,
+        more: &[u8],
+    ) -> bool {
         match self {
             Self::Own => own(out),
-            Self::Tool(layout, stamps) => return layout.line(&row(), stamps, out),
-            Self::Rows(sink) => sink.row(out, &row()),
+            Self::Tool(layout, stamps) => {
+                if !layout.line(&row(), stamps, out) {
+                    return false;
+                }
+            }
+            Self::Rows(sink) => {
+                sink.row_and(out, &row(), more);
+                return true;
+            }
         }
+        out.extend_from_slice(more);
         true
     }
 }

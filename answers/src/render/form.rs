@@ -56,3 +56,22 @@ impl Format {
         }
     }
 }
+
+impl Form {
+    /// The end of a row.
+    pub fn end(self) -> &'static [u8] {
+        match self {
+            Self::Json => b"}\n",
+            Self::Csv => b"\n",
+        }
+    }
+}
+
+impl From<Form> for Format {
+    fn from(form: Form) -> Self {
+        match form {
+            Form::Json => Self::Json,
+            Form::Csv => Self::Csv,
+        }
+    }
+}

@@ -9,13 +9,18 @@ use std::sync::mpsc::SyncSender;
 
 use systape_format::table::TableDef;
 
+use super::columns::{Layout, Lines};
 use super::form::{Form, Format};
-use super::label::{LabelledLines, Lines};
+use super::label::TapeLabel;
+use super::rank;
 use super::row::{Judgement, Row};
 use super::sink::{self, Sink};
+use super::stamp::Stamps;
+use super::table::Table;
+use crate::values::output::line;
 use crate::values::progress;
-use crate::values::say::complain;
-use systape_events::stream::TimedLines;
+use crate::values::say::{Shown, complain};
+use systape_events::stream::{Part, TimedLines};
 
 /// Bytes collected before a write.
 const BUFFER: usize = 1 << 18;
@@ -33,23 +38,50 @@ pub trait TakesRows: Send {
 
 /// What a report is given to write its answer to.
 pub struct Out<'r> {
-    /// The form of rows.
-    form: Form,
+    format: Format,
     /// Name of the tape that the answer is of, if there are several; else empty.
     name: String,
+    /// What tells its rows from those of the other tapes.
+    label: TapeLabel,
+    /// The head of rows; None: it is not printed yet.
+    head: Option<Vec<u8>>,
+    /// Number of rows of rankings.
+    shown: Shown,
     to: To<'r>,
+}
+
+/// What all rows of a ranking have in common, of which the first are shown: a table of text with the number of the others, or rows.
+#[derive(Debug)]
+pub struct TopRows<'a> {
+    /// The declaration of rows.
+    pub table: &'a TableDef,
+    /// Effect of the answer's losses on all rows.
+    pub judged: Judgement,
+    /// The headings of text.
+    pub headings: Table,
+    /// How many rows there are.
+    pub all: usize,
+    /// How many are shown at most.
+    pub limit: usize,
 }
 
 /// Where bytes or rows go.
 enum To<'r> {
     /// Bytes to standard output.
     Stdout(Stdout),
-    /// Bytes to standard output, with a label before each line; `begun`: a line whose end has not come.
-    Labelled { out: Stdout, labels: LabelledLines, begun: Vec<u8> },
     /// Lines to a thread that merges.
-    Merged(SyncSender<Lines>),
+    Merged(SyncSender<ListingPiece>),
     /// Values to who takes them.
     Values(&'r mut dyn TakesRows),
+}
+
+/// A piece of one tape's listing, for the thread that merges those of several.
+#[derive(Debug)]
+pub enum ListingPiece {
+    /// The head of its rows, before all others.
+    Head(Vec<u8>),
+    /// Lines, by their times on the tape's clock.
+    Lines(Part),
 }
 
 /// Standard output without std's line buffer, which searches every write for its last newline.
@@ -89,17 +121,9 @@ impl<'r> Out<'r> {
         Ok(Self::new(format, To::Stdout(Stdout::new()?)))
     }
 
-    /// Makes one to standard output with `labels` before lines.
-    ///
-    /// # Errors
-    /// It is closed.
-    pub fn labelled(format: Format, labels: LabelledLines) -> io::Result<Self> {
-        Ok(Self::new(format, To::Labelled { out: Stdout::new()?, labels, begun: Vec::new() }))
-    }
-
     /// A thread that puts the lines of several tapes in order.
-    pub fn merged(format: Format, lines: SyncSender<Lines>) -> Self {
-        Self::new(format, To::Merged(lines))
+    pub fn merged(format: Format, pieces: SyncSender<ListingPiece>) -> Self {
+        Self::new(format, To::Merged(pieces))
     }
 
     /// Whom takes the rows of JSON as values; other lines fail.
@@ -108,12 +132,78 @@ impl<'r> Out<'r> {
     }
 
     fn new(format: Format, to: To<'r>) -> Self {
-        Self { form: format.rows().unwrap_or(Form::Json), name: String::new(), to }
+        Self { format, name: String::new(), label: TapeLabel::default(), head: None, shown: Shown::default(), to }
     }
 
-    /// Makes one for the answer of one of several tapes, the one called `name`.
-    pub fn of(self, name: &str) -> Self {
-        Self { name: name.to_owned(), ..self }
+    /// Begins the answer of the one of several tapes that is called `name`; `label` stands before its rows.
+    pub fn begin(&mut self, name: &str, label: TapeLabel) {
+        (self.name, self.label) = (name.to_owned(), label);
+    }
+
+    /// Counts rows of rankings in `shown` from here on.
+    pub fn count_in(&mut self, shown: &Shown) {
+        self.shown = shown.clone();
+    }
+
+    /// The form of the answer.
+    pub fn format(&self) -> Format {
+        self.format
+    }
+
+    /// Whether it is text for people; else rows are wanted.
+    pub fn is_text(&self) -> bool {
+        self.format == Format::Text
+    }
+
+    /// Prints `lines` of text, for which rows have no place.
+    ///
+    /// # Errors
+    /// They cannot be written.
+    pub fn text(&mut self, lines: impl IntoIterator<Item = impl AsRef<str>>) -> io::Result<()> {
+        if !self.is_text() {
+            return Ok(());
+        }
+        lines.into_iter().try_for_each(|text| line(self, text.as_ref()))
+    }
+
+    /// Prints `notes` as lines of text, or says them beside rows.
+    ///
+    /// # Errors
+    /// They cannot be written.
+    pub fn notes(&mut self, notes: impl IntoIterator<Item = impl AsRef<str>>) -> io::Result<()> {
+        notes.into_iter().try_for_each(|note| match self.is_text() {
+            true => line(self, note.as_ref()),
+            false => {
+                self.say(note.as_ref());
+                Ok(())
+            }
+        })
+    }
+
+    /// Prints the first of `rows` as a table of text, of which `cells` makes the texts, or as rows that `row` makes.
+    ///
+    /// # Errors
+    /// It cannot be written.
+    pub fn ranking<'t, I: Iterator + Clone>(
+        &mut self,
+        ranking: TopRows<'_>,
+        rows: I,
+        row: impl FnMut(I::Item) -> Row<'t>,
+        cells: impl FnMut(I::Item) -> Vec<String> + Clone,
+    ) -> io::Result<()> {
+        let TopRows { table, judged, headings, all, limit } = ranking;
+        self.shown.rows(all);
+        let rows = rows.take(limit);
+        if !self.is_text() {
+            return self.rows(table, judged, rows.map(row));
+        }
+        headings.print_rows(rows.map(cells), self)?;
+        self.text(rank::more(all, limit))
+    }
+
+    /// What stands before rows and lines of the tape.
+    pub fn label(&self) -> &TapeLabel {
+        &self.label
     }
 
     /// Says what is not part of the answer: on standard error, after the name of the tape if there are several.
@@ -130,6 +220,33 @@ impl<'r> Out<'r> {
         match &mut self.to {
             To::Values(rows) => Some(*rows),
             _ => None,
+        }
+    }
+
+    /// Prints `head`, which stands before all rows: once for several tapes, and for an answer that goes on.
+    ///
+    /// # Errors
+    /// It cannot be written, or is another than that of the rows before.
+    pub fn head(&mut self, head: &[u8]) -> io::Result<()> {
+        match &self.head {
+            // that of text says what its own lines have
+            _ if self.format == Format::Text || head.is_empty() => return self.write_all(head),
+            Some(before) if before == head => return Ok(()),
+            Some(_) => return Err(io::Error::other("its rows have other columns than those of the tapes before")),
+            None => self.head = Some(head.to_vec()),
+        }
+        match &self.to {
+            To::Merged(pieces) => send(pieces, ListingPiece::Head(head.to_vec())),
+            _ => self.write_all(head),
+        }
+    }
+
+    /// What writes rows of `table` one a line; text is the report's own, or in the columns of a `layout` by clocks.
+    pub fn lines(&self, table: &TableDef, layout: Option<(&'static Layout, Stamps)>) -> Lines {
+        match (self.format.rows(), layout) {
+            (Some(form), _) => Lines::Rows(Sink::new(form, table, &self.label)),
+            (None, Some((layout, stamps))) => Lines::Tool(layout, stamps),
+            (None, None) => Lines::Own,
         }
     }
 
@@ -151,9 +268,9 @@ impl<'r> Out<'r> {
             });
             return Ok(());
         }
-        let sink = Sink::new(self.form, table);
+        let sink = Sink::new(self.form(), table, &self.label);
+        self.head(&sink.head())?;
         let mut buffer = Vec::new();
-        sink.head(&mut buffer);
         for row in rows {
             sink.row(&mut buffer, &row);
             if buffer.len() >= ROWS {
@@ -164,18 +281,41 @@ impl<'r> Out<'r> {
         self.write_all(&buffer)
     }
 
+    /// Hands over `rows` of `table` beside those of another table; CSV, which has one, leaves them out.
+    ///
+    /// # Errors
+    /// They cannot be written.
+    pub fn rows_beside<'t>(
+        &mut self,
+        table: &TableDef,
+        judged: Judgement,
+        rows: impl IntoIterator<Item = Row<'t>>,
+    ) -> io::Result<()> {
+        if self.format == Format::Csv { Ok(()) } else { self.rows(table, judged, rows) }
+    }
+
     /// Hands over one row with many columns; CSV has a line `name,value` for each, and `null` for an unknown value.
     ///
     /// # Errors
     /// It cannot be written.
     pub fn facts(&mut self, row: Row<'_>) -> io::Result<()> {
-        if self.form == Form::Json {
+        if self.form() == Form::Json {
             return self.rows(row.table(), Judgement::Each, [row]);
         }
-        let mut buffer = Vec::new();
-        sink::facts(&row, &mut buffer);
-        self.write_all(&buffer)
+        let (head, lines) = sink::facts(&row, &self.label);
+        self.head(&head)?;
+        self.write_all(&lines)
     }
+
+    /// The form of rows.
+    fn form(&self) -> Form {
+        self.format.rows().unwrap_or(Form::Json)
+    }
+}
+
+fn send(pieces: &SyncSender<ListingPiece>, piece: ListingPiece) -> io::Result<()> {
+    // whoever reads them has enough
+    pieces.send(piece).map_err(|_| io::ErrorKind::BrokenPipe.into())
 }
 
 impl From<BufWriter<File>> for Out<'_> {
@@ -188,26 +328,15 @@ impl Write for Out<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         match &mut self.to {
             To::Stdout(out) => out.write(bytes),
-            To::Labelled { out, labels, begun } => {
-                let mut labelled = Vec::with_capacity(bytes.len());
-                for line in bytes.split_inclusive(|byte| *byte == b'\n') {
-                    begun.extend_from_slice(line);
-                    if line.ends_with(b"\n") {
-                        labels.line(begun, &mut labelled)?;
-                        begun.clear();
-                    }
-                }
-                out.write_all(&labelled).map(|()| bytes.len())
-            }
-            To::Merged(_) => self.lines(bytes, &[], 0).map(|()| bytes.len()),
-            To::Values(_) if bytes.is_empty() => Ok(0),
+            To::Merged(_) | To::Values(_) if bytes.is_empty() => Ok(0),
+            To::Merged(_) => Err(io::Error::other("this answer has lines without a time")),
             To::Values(_) => Err(io::Error::other("this answer has lines that are no rows")),
         }
     }
 
     fn flush(&mut self) -> io::Result<()> {
         match &mut self.to {
-            To::Stdout(out) | To::Labelled { out, .. } => out.flush(),
+            To::Stdout(out) => out.flush(),
             To::Merged(_) | To::Values(_) => Ok(()),
         }
     }
@@ -215,11 +344,9 @@ impl Write for Out<'_> {
 
 impl TimedLines for Out<'_> {
     fn lines(&mut self, bytes: &[u8], marks: &[(u64, usize)], from: usize) -> io::Result<()> {
-        let To::Merged(lines) = &self.to else { return self.write_all(bytes) };
+        let To::Merged(pieces) = &self.to else { return self.write_all(bytes) };
         let marks = marks.iter().map(|(time, end)| (*time, end - from)).collect();
-        let sent = lines.send(Lines { bytes: bytes.to_vec(), marks });
-        // whoever reads them has enough
-        sent.map_err(|_| io::ErrorKind::BrokenPipe.into())
+        send(pieces, ListingPiece::Lines(Part { bytes: bytes.to_vec(), marks }))
     }
 }
 
@@ -268,5 +395,24 @@ mod tests {
         let row = |opens: i32| vec![(Cell::from(b"a\xff".to_vec()), Known::Exact), (Cell::from(opens), Known::Short)];
         assert_eq!((two.0, two.1), (vec![row(1), row(2)], vec!["something is lost".to_owned()]));
         assert_eq!(made, 2);
+    }
+
+    #[test]
+    fn tapes_that_are_merged_have_a_head_and_lines_with_times() {
+        let (sender, pieces) = std::sync::mpsc::sync_channel(4);
+        let mut out = Out::merged(Format::Csv, sender);
+        out.begin("a", TapeLabel { cells: vec![(&FILES.columns[0], Cell::from("a"))], text: Vec::new() });
+        let lines = out.lines(&FILES, None);
+        for _ in 0..2 {
+            out.head(&lines.head(Vec::new)).unwrap();
+        }
+        assert!(out.head(b"file\n").is_err(), "rows of other columns are not mixed with them");
+        TimedLines::lines(&mut out, b"x\ny\n", &[(7, 12), (8, 14)], 10).unwrap();
+        assert!(out.write_all(b"z\n").is_err(), "a line without a time has no place");
+        drop(out);
+        let pieces: Vec<ListingPiece> = pieces.iter().collect();
+        let [ListingPiece::Head(head), ListingPiece::Lines(part)] = &pieces[..] else { panic!("{pieces:?}") };
+        assert_eq!(head, b"file,file,opens,opens_at_least\n");
+        assert_eq!((&part.bytes[..], &part.marks[..]), (&b"x\ny\n"[..], &[(7, 2), (8, 4)][..]));
     }
 }

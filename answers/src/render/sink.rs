@@ -3,7 +3,8 @@
 use systape_format::table::TableDef;
 
 use super::cell::Cell;
-use super::form::Form;
+use super::form::{Form, Format};
+use super::label::TapeLabel;
 use super::row::Row;
 
 /// The JSON around a column's value.
@@ -21,76 +22,103 @@ struct Key {
 
 /// Prints rows of one table.
 #[derive(Clone, Debug)]
-pub struct Sink<'t> {
+pub struct Sink {
     form: Form,
-    table: &'t TableDef,
+    /// Name of the table.
+    table: String,
     keys: Vec<Key>,
+    /// Names of the columns in CSV.
+    names: Vec<String>,
+    /// What stands before the columns of each row: those that tell tapes from each other.
+    lead: Vec<u8>,
 }
 
-impl<'t> Sink<'t> {
-    /// Prints rows of `table` as `form`.
-    pub fn new(form: Form, table: &'t TableDef) -> Self {
-        let columns = &table.columns;
-        let key = |at: usize| {
-            let column = &columns[at];
-            let same = |other: usize| columns.get(other).is_some_and(|other| other.group == column.group);
-            let grouped = !column.group.is_empty();
-            let begins = at == 0 || !same(at - 1);
-            let comma = |first: bool| if first { "" } else { "," };
-            let opens = (grouped && begins).then(|| format!("{}\"{}\":", comma(at == 0), column.group).into_bytes());
-            Key {
-                name: format!("{}\"{}\":", comma(at == 0 || opens.is_some()), column.name).into_bytes(),
-                short: column.short.suffix().map(|suffix| format!(",\"{}{suffix}\":", column.name).into_bytes()),
-                closes: grouped && !same(at + 1),
-                opens,
-            }
-        };
-        Self { form, table, keys: (0..columns.len()).map(key).collect() }
+impl Sink {
+    /// Prints rows of `table` as `form`, behind the columns of `label`.
+    pub fn new(form: Form, table: &TableDef, label: &TapeLabel) -> Self {
+        let (keys, lead) = (keys(table, false), label.lead(form.into()));
+        Self { form, table: table.name.to_string(), keys, names: label.names().chain(names(table)).collect(), lead }
     }
 
-    /// Appends the head: in CSV the names of the columns.
-    pub fn head(&self, out: &mut Vec<u8>) {
-        if self.form == Form::Csv {
-            out.extend_from_slice(names(self.table).join(",").as_bytes());
-            out.push(b'\n');
+    /// Has rows with the columns of `more` behind their own, which [`Sink::row_and`] is given.
+    pub fn wider(mut self, more: &TableDef) -> Self {
+        self.names.extend(names(more));
+        self
+    }
+
+    /// The head: in CSV the names of the columns, else empty.
+    pub fn head(&self) -> Vec<u8> {
+        match self.form {
+            Form::Json => Vec::new(),
+            Form::Csv => format!("{}\n", self.names.join(",")).into_bytes(),
         }
     }
 
     /// Appends a row with its newline.
     pub fn row(&self, out: &mut Vec<u8>, row: &Row<'_>) {
-        debug_assert_eq!(row.table().name, self.table.name);
-        row.is_whole();
-        match self.form {
-            Form::Json => self.json(out, row),
-            Form::Csv => csv(out, row),
-        }
+        self.row_and(out, row, &[]);
     }
 
-    fn json(&self, out: &mut Vec<u8>, row: &Row<'_>) {
-        out.push(b'{');
-        let mut absent = false;
-        for (key, (column, cell, known)) in self.keys.iter().zip(row.cells()) {
-            if let Some(opens) = &key.opens {
-                absent = *cell == Cell::Absent;
-                out.extend_from_slice(opens);
-                out.extend_from_slice(if absent { b"null" } else { b"{" });
-            }
-            if !absent {
-                out.extend_from_slice(&key.name);
-                cell.json(column.ty, out);
-                if let Some(short) = &key.short {
-                    out.extend_from_slice(short);
-                    Cell::from(known.flag()).json(column.ty, out);
-                }
-            }
-            if key.closes {
-                if !absent {
-                    out.push(b'}');
-                }
-                absent = false;
+    /// Appends a row with its newline, and with the columns `more` behind its own.
+    pub fn row_and(&self, out: &mut Vec<u8>, row: &Row<'_>, more: &[u8]) {
+        debug_assert_eq!(row.table().name, self.table);
+        row.is_whole();
+        if self.form == Form::Json {
+            out.push(b'{');
+        }
+        out.extend_from_slice(&self.lead);
+        match self.form {
+            Form::Json => json(&self.keys, out, row),
+            Form::Csv => csv(out, row),
+        }
+        out.extend_from_slice(more);
+        out.extend_from_slice(self.form.end());
+    }
+}
+
+/// The JSON around the values of `table`; `behind`: other columns stand before them.
+fn keys(table: &TableDef, behind: bool) -> Vec<Key> {
+    let columns = &table.columns;
+    let key = |at: usize| {
+        let column = &columns[at];
+        let same = |other: usize| columns.get(other).is_some_and(|other| other.group == column.group);
+        let grouped = !column.group.is_empty();
+        let begins = at == 0 || !same(at - 1);
+        let comma = |first: bool| if first { "" } else { "," };
+        let first = at == 0 && !behind;
+        let opens = (grouped && begins).then(|| format!("{}\"{}\":", comma(first), column.group).into_bytes());
+        Key {
+            name: format!("{}\"{}\":", comma(first || opens.is_some()), column.name).into_bytes(),
+            short: column.short.suffix().map(|suffix| format!(",\"{}{suffix}\":", column.name).into_bytes()),
+            closes: grouped && !same(at + 1),
+            opens,
+        }
+    };
+    (0..columns.len()).map(key).collect()
+}
+
+fn json(keys: &[Key], out: &mut Vec<u8>, row: &Row<'_>) {
+    let mut absent = false;
+    for (key, (column, cell, known)) in keys.iter().zip(row.cells()) {
+        if let Some(opens) = &key.opens {
+            absent = *cell == Cell::Absent;
+            out.extend_from_slice(opens);
+            out.extend_from_slice(if absent { b"null" } else { b"{" });
+        }
+        if !absent {
+            out.extend_from_slice(&key.name);
+            cell.json(column.ty, out);
+            if let Some(short) = &key.short {
+                out.extend_from_slice(short);
+                Cell::from(known.flag()).json(column.ty, out);
             }
         }
-        out.extend_from_slice(b"}\n");
+        if key.closes {
+            if !absent {
+                out.push(b'}');
+            }
+            absent = false;
+        }
     }
 }
 
@@ -105,7 +133,6 @@ fn csv(out: &mut Vec<u8>, row: &Row<'_>) {
             Cell::from(known.flag()).csv(column.ty, out);
         }
     }
-    out.push(b'\n');
 }
 
 /// The columns of CSV: objects are spread, and a value that missing rows can change has a column for that beside it.
@@ -118,33 +145,36 @@ pub fn names(table: &TableDef) -> Vec<String> {
     table.columns.iter().flat_map(names).collect()
 }
 
-/// Adds the columns of `row` to the row of another table that `out` ends with.
-pub fn append(form: Form, row: &Row<'_>, out: &mut Vec<u8>) {
-    let mut more = Vec::new();
-    Sink::new(form, row.table()).row(&mut more, row);
-    let (begin, end): (usize, &[u8]) = match form {
-        Form::Json => (1, b"}\n"),
-        Form::Csv => (0, b"\n"),
-    };
-    if out.ends_with(end) {
-        out.truncate(out.len() - end.len());
-        out.push(b',');
-        out.extend_from_slice(&more[begin..]);
+/// The columns of `row` as they stand behind those of another table's row.
+pub fn behind(form: Form, row: &Row<'_>) -> Vec<u8> {
+    row.is_whole();
+    let mut out = Vec::new();
+    match form {
+        Form::Json => json(&keys(row.table(), true), &mut out, row),
+        Form::Csv => {
+            out.push(b',');
+            csv(&mut out, row);
+        }
     }
+    out
 }
 
-/// Appends one row with many columns as CSV: a line `name,value` for each, and `null` for an unknown value.
+/// One row with many columns as CSV: its head, and a line `name,value` for each, with `null` for an unknown value; behind the
+/// columns of `label`.
 #[cfg(unix)]
-pub(super) fn facts(row: &Row<'_>, out: &mut Vec<u8>) {
+pub(super) fn facts(row: &Row<'_>, label: &TapeLabel) -> (Vec<u8>, Vec<u8>) {
     row.is_whole();
-    out.extend_from_slice(b"name,value\n");
+    let own = ["name", "value"].map(str::to_owned);
+    let head = format!("{}\n", label.names().chain(own).collect::<Vec<_>>().join(","));
+    let (lead, mut out) = (label.lead(Format::Csv), Vec::new());
     for (column, cell, known) in row.cells() {
         let name = column.full_name();
         let mut line = |name: &str, cell: &Cell<'_>| {
+            out.extend_from_slice(&lead);
             out.extend_from_slice(format!("{name},").as_bytes());
             match cell.is_null() {
                 true => out.extend_from_slice(b"null"),
-                false => cell.csv(column.ty, out),
+                false => cell.csv(column.ty, &mut out),
             }
             out.push(b'\n');
         };
@@ -153,6 +183,7 @@ pub(super) fn facts(row: &Row<'_>, out: &mut Vec<u8>) {
             line(&format!("{name}{suffix}"), &known.flag().into());
         }
     }
+    (head.into_bytes(), out)
 }
 
 #[cfg(test)]
@@ -186,10 +217,15 @@ mod tests {
     }
 
     fn text(form: Form) -> String {
-        let (sink, mut out) = (Sink::new(form, &FILES), Vec::new());
-        sink.head(&mut out);
+        let sink = Sink::new(form, &FILES, &TapeLabel::default());
+        let mut out = sink.head();
         rows().iter().for_each(|row| sink.row(&mut out, row));
         String::from_utf8(out).unwrap()
+    }
+
+    /// That of a tape of the machine `a,b`.
+    fn label() -> TapeLabel {
+        TapeLabel { cells: vec![(&FILES.columns[2], Cell::from("a,b"))], text: Vec::new() }
     }
 
     #[test]
@@ -213,26 +249,34 @@ mod tests {
     }
 
     #[test]
-    fn columns_are_added_to_a_row() {
-        for (form, row, expected) in
-            [(Form::Json, "{\"a\":1}\n", "{\"a\":1,\"owner\":{\"pid\":7"), (Form::Csv, "1\n", "1,7,\"a,")]
-        {
-            let mut out = row.as_bytes().to_vec();
-            append(form, &rows()[0], &mut out);
+    fn rows_may_have_columns_before_and_behind_their_own() {
+        for (form, begin, end) in [
+            (Form::Json, "{\"file\":\"a,b\",\"owner\":{\"pid\":7", "\"other\":null,\"owner\":null,\"file\":\"/x\""),
+            (Form::Csv, "\"a,b\",7,\"a,", "9,false,,,,/x,,,1,false,8\n"),
+        ] {
+            let sink = Sink::new(form, &FILES, &label()).wider(&FILES);
+            let mut out = Vec::new();
+            sink.row_and(&mut out, &rows()[0], &behind(form, &rows()[1]));
             let text = String::from_utf8(out).unwrap();
-            assert!(text.starts_with(expected) && text.ends_with('\n') && text.lines().count() == 1, "{text}");
+            assert!(text.starts_with(begin) && text.contains(end) && text.lines().count() == 1, "{text}");
+            let head = String::from_utf8(sink.head()).unwrap();
+            let columns = if form == Form::Csv { 2 * names(&FILES).len() + 1 } else { 1 };
+            assert_eq!(head.split(',').count(), columns, "{head}");
         }
     }
 
     #[test]
     fn one_row_is_names_and_values() {
-        let mut out = Vec::new();
-        facts(&rows()[0], &mut out);
-        let text = String::from_utf8(out).unwrap();
+        let text = |label: &TapeLabel| {
+            let (head, lines) = facts(&rows()[0], label);
+            String::from_utf8([head, lines].concat()).unwrap()
+        };
+        let one = text(&TapeLabel::default());
         assert!(
-            text.starts_with(
+            one.starts_with(
                 "name,value\nowner_pid,7\nowner_comm,\"a,\\xff\"\nfile,null\nopens,3\nopens_at_least,true\n"
             )
         );
+        assert!(text(&label()).starts_with("file,name,value\n\"a,b\",owner_pid,7\n"));
     }
 }

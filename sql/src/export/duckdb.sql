@@ -19,6 +19,7 @@ CREATE OR REPLACE VIEW summary AS SELECT host, date, * EXCLUDE (host, date) FROM
 CREATE OR REPLACE VIEW exec AS SELECT host, date, * EXCLUDE (host, date) FROM read_parquet('exec/*/*/*.parquet', hive_partitioning = true, hive_types_autocast = false, union_by_name = true);
 CREATE OR REPLACE VIEW kills AS SELECT host, date, * EXCLUDE (host, date) FROM read_parquet('kills/*/*/*.parquet', hive_partitioning = true, hive_types_autocast = false, union_by_name = true);
 CREATE OR REPLACE VIEW files AS SELECT host, date, * EXCLUDE (host, date) FROM read_parquet('files/*/*/*.parquet', hive_partitioning = true, hive_types_autocast = false, union_by_name = true);
+CREATE OR REPLACE VIEW opens AS SELECT host, date, * EXCLUDE (host, date) FROM read_parquet('opens/*/*/*.parquet', hive_partitioning = true, hive_types_autocast = false, union_by_name = true);
 CREATE OR REPLACE VIEW block AS SELECT host, date, * EXCLUDE (host, date) FROM read_parquet('block/*/*/*.parquet', hive_partitioning = true, hive_types_autocast = false, union_by_name = true);
 CREATE OR REPLACE VIEW net AS SELECT host, date, * EXCLUDE (host, date) FROM read_parquet('net/*/*/*.parquet', hive_partitioning = true, hive_types_autocast = false, union_by_name = true);
 CREATE OR REPLACE VIEW net_udp AS SELECT host, date, * EXCLUDE (host, date) FROM read_parquet('net_udp/*/*/*.parquet', hive_partitioning = true, hive_types_autocast = false, union_by_name = true);
@@ -26,6 +27,7 @@ CREATE OR REPLACE VIEW peers AS SELECT host, date, * EXCLUDE (host, date) FROM r
 CREATE OR REPLACE VIEW offcpu AS SELECT host, date, * EXCLUDE (host, date) FROM read_parquet('offcpu/*/*/*.parquet', hive_partitioning = true, hive_types_autocast = false, union_by_name = true);
 CREATE OR REPLACE VIEW states AS SELECT host, date, * EXCLUDE (host, date) FROM read_parquet('states/*/*/*.parquet', hive_partitioning = true, hive_types_autocast = false, union_by_name = true);
 CREATE OR REPLACE VIEW sched_latency AS SELECT host, date, * EXCLUDE (host, date) FROM read_parquet('sched_latency/*/*/*.parquet', hive_partitioning = true, hive_types_autocast = false, union_by_name = true);
+CREATE OR REPLACE VIEW sched_timehist AS SELECT host, date, * EXCLUDE (host, date) FROM read_parquet('sched_timehist/*/*/*.parquet', hive_partitioning = true, hive_types_autocast = false, union_by_name = true);
 CREATE OR REPLACE VIEW runqlat AS SELECT host, date, * EXCLUDE (host, date) FROM read_parquet('runqlat/*/*/*.parquet', hive_partitioning = true, hive_types_autocast = false, union_by_name = true);
 CREATE OR REPLACE VIEW locks AS SELECT host, date, * EXCLUDE (host, date) FROM read_parquet('locks/*/*/*.parquet', hive_partitioning = true, hive_types_autocast = false, union_by_name = true);
 CREATE OR REPLACE VIEW why AS SELECT host, date, * EXCLUDE (host, date) FROM read_parquet('why/*/*/*.parquet', hive_partitioning = true, hive_types_autocast = false, union_by_name = true);

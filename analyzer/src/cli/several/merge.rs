@@ -2,7 +2,7 @@
 //! printed; a tape is opened when its time comes.
 
 use std::collections::VecDeque;
-use std::io::Write;
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, sync_channel};
 use std::thread::{Scope, ScopedJoinHandle};
@@ -13,12 +13,14 @@ use super::named::Named;
 use super::{has_host, of_one};
 use crate::asked::config::Config;
 use crate::asked::other;
-use systape_answers::render::label::{Head, LabelledLines, Lines, TapeLabel};
-use systape_answers::render::out::Out;
+use systape_answers::render::form::Format;
+use systape_answers::render::label::TapeLabel;
+use systape_answers::render::out::{ListingPiece, Out};
 use systape_answers::values::open::open;
 use systape_answers::values::output;
 use systape_answers::values::say::{Verdict, complain};
 use systape_events::question;
+use systape_events::stream::Part;
 use systape_events::values::clock::{Clock, day_of};
 use systape_events::values::words::escaped;
 
@@ -53,7 +55,7 @@ pub(super) fn answer(config: &Config, tapes: &[PathBuf]) -> Result<Verdict> {
     let whose = names(&members);
     let waiting = members.into_iter().zip(whose).collect();
     std::thread::scope(|scope| {
-        let merge = Merge { config, dated, scope, head: Head::default(), left: config.max_events, verdict };
+        let merge = Merge { config, dated, scope, left: config.max_events, verdict };
         merge.run(waiting)
     })
 }
@@ -120,7 +122,6 @@ struct Merge<'scope, 'env> {
     /// The tapes are of more than one day.
     dated: bool,
     scope: &'scope Scope<'scope, 'env>,
-    head: Head,
     /// Lines that may still be printed.
     left: u64,
     verdict: Verdict,
@@ -137,9 +138,12 @@ impl<'scope, 'env> Merge<'scope, 'env> {
             if waiting.front().is_some_and(due)
                 && let Some((member, name)) = waiting.pop_front()
             {
-                match self.begin(member, name)? {
-                    (source, true) => sources.push(source),
-                    (source, false) => self.end(source)?,
+                let (source, more) = self.begin(member, name)?;
+                out.head(&source.head)?;
+                if more {
+                    sources.push(source);
+                } else {
+                    self.end(source)?;
                 }
                 continue;
             }
@@ -158,31 +162,30 @@ impl<'scope, 'env> Merge<'scope, 'env> {
 
     /// Has the listing of `member` made. False: it has no line.
     fn begin(&self, member: MergedTape, name: Vec<u8>) -> Result<(Source<'scope>, bool)> {
-        let (sender, lines) = sync_channel(WAITING);
+        let (sender, pieces) = sync_channel(WAITING);
         let config = self.config.of_time(&member.path, self.dated);
-        let label = config
-            .format
-            .rows()
-            .map_or_else(|| TapeLabel::Text(name), |form| member.named.label(form, has_host(&config)));
+        let label = match config.format {
+            Format::Text => TapeLabel { cells: Vec::new(), text: name },
+            Format::Json | Format::Csv => member.named.label(has_host(&config)),
+        };
         let name_of = member.named.name.clone();
         let listing = move || -> Result<Verdict> {
             // waiting for its turn must not keep the threads of other tapes
             let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build().context("cannot make a thread")?;
-            let mut out = Out::merged(config.format, sender).of(&name_of);
+            let mut out = Out::merged(config.format, sender);
+            out.begin(&name_of, label);
             pool.install(|| of_one(&config, open(&config.file), &mut out))
         };
         let thread = std::thread::Builder::new().spawn_scoped(self.scope, listing).context("cannot make a thread")?;
-        let labels = LabelledLines::new(label, &self.head);
-        let time = member.times.0;
-        let mut source =
-            Source { clock: member.clock, lines, labels, thread, front: Lines::default(), done: (0, 0), time };
+        let (time, head, front) = (member.times.0, Vec::new(), Part::default());
+        let mut source = Source { clock: member.clock, pieces, thread, head, front, done: (0, 0), time };
         let more = source.fill();
         Ok((source, more))
     }
 
     /// Takes the verdict of one whose lines are printed, or of which no more are wanted.
-    fn end(&mut self, Source { lines, thread, .. }: Source<'_>) -> Result<()> {
-        drop(lines);
+    fn end(&mut self, Source { pieces, thread, .. }: Source<'_>) -> Result<()> {
+        drop(pieces);
         match thread.join() {
             Ok(Err(error)) if output::is_closed_pipe(&error) => {}
             Ok(verdict) => self.verdict = self.verdict.and(verdict?),
@@ -195,11 +198,12 @@ impl<'scope, 'env> Merge<'scope, 'env> {
 /// A tape whose listing is being made.
 struct Source<'scope> {
     clock: Clock,
-    lines: Receiver<Lines>,
-    labels: LabelledLines,
+    pieces: Receiver<ListingPiece>,
     thread: ScopedJoinHandle<'scope, Result<Verdict>>,
+    /// The head of its rows; empty: it has none.
+    head: Vec<u8>,
     /// What is next.
-    front: Lines,
+    front: Part,
     /// Lines and bytes of it that are printed.
     done: (usize, usize),
     /// The time of day of what is next, ns since 1970: calls that began before the tape, and those before the clock was set
@@ -210,19 +214,16 @@ struct Source<'scope> {
 impl Source<'_> {
     /// Prints what is next, and what follows it before `until`. False: that was all.
     fn print(&mut self, until: i64, left: &mut u64, out: &mut Out) -> Result<bool> {
-        let mut labelled = Vec::new();
+        let mut bytes = Vec::new();
         loop {
-            let (line, from) = self.done;
-            let to = self.front.marks.get(line).map_or(self.front.bytes.len(), |(_, end)| *end);
-            for line in self.front.bytes.get(from..to).unwrap_or_default().split_inclusive(|byte| *byte == b'\n') {
-                self.labels.line(line, &mut labelled)?;
+            if let Some((_, to)) = self.front.marks.get(self.done.0) {
+                bytes.extend_from_slice(&self.front.bytes[self.done.1..*to]);
+                self.done = (self.done.0 + 1, *to);
+                *left -= 1;
             }
-            // what has no time is no event
-            *left -= u64::from(!self.front.marks.is_empty());
-            self.done = (line + 1, to);
             let more = self.fill();
-            if !more || *left == 0 || self.time >= until || labelled.len() >= BUFFER {
-                out.write_all(&labelled)?;
+            if !more || *left == 0 || self.time >= until || bytes.len() >= BUFFER {
+                out.write_all(&bytes)?;
                 return Ok(more);
             }
         }
@@ -230,9 +231,12 @@ impl Source<'_> {
 
     /// Waits for what is next, and finds its time. False: there is nothing.
     fn fill(&mut self) -> bool {
-        while self.done.1 >= self.front.bytes.len() {
-            let Ok(lines) = self.lines.recv() else { return false };
-            (self.front, self.done) = (lines, (0, 0));
+        while self.done.0 >= self.front.marks.len() {
+            match self.pieces.recv() {
+                Ok(ListingPiece::Head(head)) => self.head = head,
+                Ok(ListingPiece::Lines(part)) => (self.front, self.done) = (part, (0, 0)),
+                Err(_) => return false,
+            }
         }
         let time = self.front.marks.get(self.done.0).and_then(|(ts, _)| self.clock.real(*ts));
         self.time = time.map_or(self.time, |time| self.time.max(time.first));

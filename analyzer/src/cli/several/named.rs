@@ -4,7 +4,6 @@ use std::path::Path;
 
 use crate::reports::named::TAPES;
 use systape_answers::render::cell::Cell;
-use systape_answers::render::form::Form;
 use systape_answers::render::label::TapeLabel;
 use systape_events::values::words::escaped;
 
@@ -31,48 +30,31 @@ impl Named {
         format!("{}{host}", self.name)
     }
 
-    /// What stands before each of its rows: the columns of [`TAPES`], without the machine if rows have it themselves.
-    pub(super) fn label(&self, form: Form, has_host: bool) -> TapeLabel {
-        let host = if self.host.is_empty() { Cell::Null } else { Cell::from(&*self.host) };
-        let cells = TAPES.columns.iter().zip([host, Cell::from(&*self.path)]).skip(usize::from(has_host));
-        let mut before = Vec::new();
-        match form {
-            Form::Json => {
-                for (column, cell) in cells {
-                    before.extend(format!("\"{}\":", column.name).into_bytes());
-                    cell.json(column.ty, &mut before);
-                    before.push(b',');
-                }
-                TapeLabel::Json(before)
-            }
-            Form::Csv => {
-                let mut names = String::new();
-                for (column, cell) in cells {
-                    cell.csv(column.ty, &mut before);
-                    before.push(b',');
-                    names.push_str(&column.name);
-                    names.push(',');
-                }
-                TapeLabel::Csv { fields: before, names }
-            }
-        }
+    /// What stands before each of its rows: the columns of [`TAPES`], without the machine if rows have it themselves. Lines of
+    /// text have nothing.
+    pub(super) fn label(&self, has_host: bool) -> TapeLabel {
+        let host = if self.host.is_empty() { Cell::Null } else { Cell::from(self.host.clone()) };
+        let cells = TAPES.columns.iter().zip([host, Cell::from(self.path.clone())]).skip(usize::from(has_host));
+        TapeLabel { cells: cells.collect(), text: Vec::new() }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use systape_answers::render::form::Format;
 
     #[test]
     fn rows_begin_with_machine_and_file() {
         let named = Named::new(Path::new("a\n.tape"), b"web1".to_vec());
         assert_eq!(named.heading(), "a\\n.tape (web1)");
-        let json = b"\"host\":\"web1\",\"tape\":\"a\\n.tape\",".to_vec();
-        assert_eq!(named.label(Form::Json, false), TapeLabel::Json(json));
-        let fields = b"web1,a\\n.tape,".to_vec();
-        assert_eq!(named.label(Form::Csv, false), TapeLabel::Csv { fields, names: "host,tape,".to_owned() });
+        let lead = |label: &TapeLabel, format| String::from_utf8(label.lead(format)).unwrap();
+        let label = named.label(false);
+        assert_eq!(lead(&label, Format::Json), "\"host\":\"web1\",\"tape\":\"a\\n.tape\",");
+        assert_eq!(lead(&label, Format::Csv), "web1,a\\n.tape,");
+        assert_eq!(label.names().collect::<Vec<_>>(), ["host", "tape"]);
         let unknown = Named::new(Path::new("b"), Vec::new());
-        assert_eq!(unknown.label(Form::Json, true), TapeLabel::Json(b"\"tape\":\"b\",".to_vec()));
-        assert_eq!(unknown.label(Form::Json, false), TapeLabel::Json(b"\"host\":null,\"tape\":\"b\",".to_vec()));
+        assert_eq!(lead(&unknown.label(true), Format::Json), "\"tape\":\"b\",");
+        assert_eq!(lead(&unknown.label(false), Format::Json), "\"host\":null,\"tape\":\"b\",");
     }
 }

@@ -200,7 +200,7 @@ pub(super) fn answer_offcpu(
         &own,
         None,
         |_, _, found, out| {
-            losses::head(&found.context, "At least, because something is missing:", out)?;
+            losses::head(&found.context, losses::AT_LEAST, out)?;
             print(&found.graph, out)
         },
         out,
@@ -278,12 +278,11 @@ fn answer(
     if own.folded {
         print_folded(&found, before, out)?;
     } else if own.svg.is_none() {
-        match config.format.rows() {
-            None => {
-                text(config, tape, &found, out)?;
-                told = true;
-            }
-            Some(_) => rows::print(config, &found, out)?,
+        if out.is_text() {
+            text(config, tape, &found, out)?;
+            told = true;
+        } else {
+            rows::print(config, &found, out)?;
         }
     }
     let verdict = losses::end(&found.context, out, told, ListedLoss::Nothing)?;
@@ -466,7 +465,7 @@ fn text(config: &Config, tape: &Tape, found: &Found<'_>, out: &mut Out) -> Resul
         order: found.own.order(),
         min_percent: found.own.least(config.format),
         max_depth: found.own.depth(),
-        roots: usize::try_from(config.max_events).unwrap_or(usize::MAX),
+        roots: config.most(),
     };
     let left = view.print(out)?;
     for text in footer(config, found, left) {

@@ -44,7 +44,7 @@ pub(super) fn print(config: &Config, found: &Found<'_>, out: &mut Out) -> Result
     // (node, number of its parent's row, depth)
     let mut waiting: Vec<(u32, Option<usize>, usize)> = Vec::new();
     let roots = graph.roots().into_iter().filter(|(_, root)| heavy(root));
-    let limit = usize::try_from(config.max_events).unwrap_or(usize::MAX);
+    let limit = config.most();
     for (comm, root) in roots.take(limit) {
         waiting.push((root, None, 1));
         while let Some((at, parent, depth)) = waiting.pop() {

@@ -1,6 +1,5 @@
 //! Programs as they start, fail and end, of a tape that is being written.
 
-use std::io::Write as _;
 use std::ops::ControlFlow;
 
 use anyhow::Result;
@@ -19,12 +18,8 @@ use systape_answers::derive::processes::interpreters::Interpreters;
 use systape_answers::derive::processes::living::{LifeFacts, Living};
 use systape_answers::derive::processes::usage::Usages;
 use systape_answers::render::out::Out;
-use systape_answers::render::row::ShownTimes;
-use systape_answers::render::sink::Sink;
-use systape_answers::values::output::line;
+use systape_answers::render::row::Judgement;
 use systape_answers::values::say::Verdict;
-use systape_events::loss::ListedLoss;
-use systape_events::question::clock;
 use systape_events::values::order::InOrder as _;
 
 /// The answer so far.
@@ -103,7 +98,7 @@ impl Follows for FollowedExecs {
             kernel_threads: false,
             processes: &self.living.processes,
             usages: &usages,
-            times: ShownTimes { session: tape.session(), clock: clock(tape) },
+            times: context.times(),
             stamps: context.stamps_and_wall(),
             until: tape.complete_until(),
             whole: false,
@@ -111,37 +106,24 @@ impl Follows for FollowedExecs {
             lives: false,
             live: true,
         };
-        let form = config.format.rows();
-        let sink = form.map(|form| Sink::new(form, &listing::EXEC));
-        let mut text = Vec::new();
-        if !self.begun {
-            let notes = notes(&context, self.failures());
-            match &sink {
-                Some(sink) => sink.head(&mut text),
-                None => line(&mut text, &(listing::LAYOUT.head)(&story))?,
-            }
-            notes.iter().for_each(|note| out.say(note));
-            self.begun = true;
+        let first = !std::mem::replace(&mut self.begun, true);
+        if first {
+            notes(&context, self.failures()).iter().for_each(|note| out.say(note));
         }
-        if sink.is_none() {
-            for lost in context.question.loss.lines(tape.session(), LOSS_LINES) {
-                line(&mut text, &lost)?;
-            }
+        let wanted = &rows[..rows.len().min(config.most())];
+        if out.is_text() {
+            out.text(first.then(|| (listing::LAYOUT.head)(&story)))?;
+            out.text(context.question.loss.lines(tape.session(), LOSS_LINES))?;
+            out.text(wanted.iter().map(|row| (listing::LAYOUT.line)(&story, row)))?;
+        } else {
+            out.rows(&listing::EXEC, Judgement::Each, wanted.iter().map(|row| listing::record(&story, row)))?;
         }
-        let most = usize::try_from(config.max_events).unwrap_or(usize::MAX);
-        for row in rows.iter().take(most) {
-            match &sink {
-                Some(sink) => sink.row(&mut text, &listing::record(&story, row)),
-                None => line(&mut text, &(listing::LAYOUT.line)(&story, row))?,
-            }
-        }
-        out.write_all(&text)?;
         if self.living.crowded && !self.told_crowded {
             out.say("AT LEAST: there are too many processes to keep: of those that began long ago no end is shown");
             self.told_crowded = true;
         }
-        let verdict = losses::end(&context, out, sink.is_none(), ListedLoss::Nothing)?;
-        self.config.max_events -= rows.len().min(most) as u64;
+        let verdict = losses::end_of_sums(&context, out)?;
+        self.config.max_events -= wanted.len() as u64;
         let verdict = verdict.doubted(self.living.lossy() || self.living.crowded);
         Ok(if self.config.max_events == 0 { ControlFlow::Break(verdict) } else { ControlFlow::Continue(verdict) })
     }

@@ -15,7 +15,6 @@ use systape_answers::render::mark;
 use systape_answers::render::out::Out;
 use systape_answers::render::row::{self, Judgement, some, user};
 use systape_answers::render::stamp::Column;
-use systape_answers::values::output::line;
 use systape_events::values::words::{command, escaped, span};
 
 systape_format::tables! {
@@ -83,23 +82,21 @@ const TIME: Column = Column { name: "TIME", width: 9, places: 3, right: false };
 
 /// Prints `rows`.
 pub(super) fn print(story: &ExecInput<'_>, layout: &Layout, rows: &[Row], out: &mut Out) -> io::Result<()> {
-    let limit = usize::try_from(story.context.config.max_events).unwrap_or(usize::MAX);
+    let limit = story.context.config.most();
     story.context.config.shown.rows(rows.len());
     let shown = rows.iter().take(limit);
-    match story.context.config.format.rows() {
-        None => {
-            line(out, &(layout.head)(story))?;
-            shown.into_iter().try_for_each(|row| line(out, &(layout.line)(story, row)))?;
-            if limit < rows.len() || !layout.counts {
-                return Ok(());
-            }
-            let failed = rows.iter().filter(|row| row.errno != 0).count();
-            let at_least = if story.whole { "" } else { "at least " };
-            let started = rows.len() - failed;
-            line(out, &format!("{at_least}{started} started, {at_least}{failed} failed to start"))
-        }
-        Some(_) => out.rows(&EXEC, Judgement::Each, shown.map(|row| record(story, row))),
+    if !out.is_text() {
+        return out.rows(&EXEC, Judgement::Each, shown.map(|row| record(story, row)));
     }
+    out.text([(layout.head)(story)])?;
+    out.text(shown.map(|row| (layout.line)(story, row)))?;
+    if limit < rows.len() || !layout.counts {
+        return Ok(());
+    }
+    let failed = rows.iter().filter(|row| row.errno != 0).count();
+    let at_least = if story.whole { "" } else { "at least " };
+    let started = rows.len() - failed;
+    out.text([format!("{at_least}{started} started, {at_least}{failed} failed to start")])
 }
 
 fn columns(cells: [&str; 10], last: &str) -> String {

@@ -25,17 +25,12 @@ use systape_answers::derive::processes::usage::Usages;
 use systape_answers::derive::processes::{self, Ending, Processes};
 use systape_answers::derive::signals::via;
 use systape_answers::derive::summary::ledger::options;
-use systape_answers::render::form::Format;
 use systape_answers::render::out::Out;
 use systape_answers::render::row::ShownTimes;
 use systape_answers::render::stamp::Stamps;
-use systape_answers::values::output;
 use systape_answers::values::say::Verdict;
 use systape_events::calls;
 use systape_events::families::in_session;
-use systape_events::loss::ListedLoss;
-use systape_events::question::clock;
-use systape_events::values::clock::Clock;
 
 /// What is printed.
 pub(in crate::reports) enum Form {
@@ -155,8 +150,7 @@ pub(in crate::reports) fn answer(config: &Config, tape: &Tape, form: Form, out: 
     }
     let until = tape.complete_until();
     let whole = context.question.loss.complete();
-    let clock = if config.format == Format::Text { Clock::default() } else { clock(tape) };
-    let times = ShownTimes { session: tape.session(), clock };
+    let times = context.times();
     let lost = processes::read::lost(tape);
     let ends = whole && !lost && tape.end().is_some();
     let loss = &context.question.loss;
@@ -188,28 +182,18 @@ pub(in crate::reports) fn answer(config: &Config, tape: &Tape, form: Form, out: 
     };
     doubted |= tree && !ends && tree::open(&story);
     let notes = notes(&context, failures);
-    if config.format == Format::Text {
-        for lost in context.question.loss.lines(tape.session(), LOSS_LINES) {
-            output::line(out, &lost)?;
-        }
-        for note in &notes {
-            output::line(out, &format!("NOT RECORDED: {note}"))?;
-        }
-    }
+    out.text(context.question.loss.lines(tape.session(), LOSS_LINES))?;
+    out.text(notes.iter().map(|note| format!("NOT RECORDED: {note}")))?;
     if left_out > 0 {
         let s = if left_out == 1 { "" } else { "s" };
-        let text = format!("AT LEAST: {left_out} program{s} more may have ended so: how is not known");
-        match config.format {
-            Format::Text => output::line(out, &text)?,
-            _ => out.say(&text),
-        }
+        out.notes([format!("AT LEAST: {left_out} program{s} more may have ended so: how is not known")])?;
     }
     match form {
         Form::Tree { .. } => tree::print(&story, out)?,
         Form::List { layout, .. } => listing::print(&story, layout, &rows, out)?,
     }
-    let verdict = losses::end(&context, out, config.format == Format::Text, ListedLoss::Nothing)?;
-    if config.format != Format::Text {
+    let verdict = losses::end_of_sums(&context, out)?;
+    if !out.is_text() {
         notes.iter().for_each(|line| out.say(line));
     }
     Ok(verdict.doubted(doubted))

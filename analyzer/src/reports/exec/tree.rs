@@ -12,7 +12,6 @@ use systape_answers::render::mark;
 use systape_answers::render::out::Out;
 use systape_answers::render::row::{Judgement, Row, some, user};
 use systape_answers::render::stamp::Column;
-use systape_answers::values::output::line;
 use systape_events::values::order::InOrder as _;
 use systape_events::values::words::{command, escaped, named, span};
 
@@ -58,26 +57,21 @@ struct TreeProcess<'a> {
 /// Prints the tree.
 pub(super) fn print(story: &ExecInput<'_>, out: &mut Out) -> io::Result<()> {
     let nodes = order(story, &shown(story));
-    let limit = usize::try_from(story.context.config.max_events).unwrap_or(usize::MAX);
+    let limit = story.context.config.most();
     story.context.config.shown.rows(nodes.len());
     let listed = nodes.iter().take(limit);
-    match story.context.config.format.rows() {
-        None => {
-            line(out, &columns([&story.stamps.heading(START), "LIVED", "EXIT", "PID"], "COMMAND"))?;
-            listed.into_iter().try_for_each(|node| line(out, &text(story, node)))?;
-            if limit < nodes.len() {
-                return Ok(());
-            }
-            let count = |f: &dyn Fn(&Process) -> bool| nodes.iter().filter(|node| f(node.process)).count();
-            let at_least = if story.whole { "" } else { "at least " };
-            let (started, ended) = (count(&|p| !p.before && p.start != 0), count(&|p| p.end().is_some()));
-            line(
-                out,
-                &format!("{at_least}{} processes, {at_least}{started} started, {at_least}{ended} ended", nodes.len()),
-            )
-        }
-        Some(_) => out.rows(&TREE, Judgement::Each, listed.map(|node| row(story, node))),
+    if !out.is_text() {
+        return out.rows(&TREE, Judgement::Each, listed.map(|node| row(story, node)));
     }
+    out.text([columns([&story.stamps.heading(START), "LIVED", "EXIT", "PID"], "COMMAND")])?;
+    out.text(listed.map(|node| text(story, node)))?;
+    if limit < nodes.len() {
+        return Ok(());
+    }
+    let count = |f: &dyn Fn(&Process) -> bool| nodes.iter().filter(|node| f(node.process)).count();
+    let at_least = if story.whole { "" } else { "at least " };
+    let (started, ended) = (count(&|p| !p.before && p.start != 0), count(&|p| p.end().is_some()));
+    out.text([format!("{at_least}{} processes, {at_least}{started} started, {at_least}{ended} ended", nodes.len())])
 }
 
 /// The shown processes: those that pass, their descendants, and their ancestors.

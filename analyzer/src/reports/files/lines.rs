@@ -1,6 +1,6 @@
 //! Calls on files one a line, as opensnoop and fileslower print them.
 
-use std::io::Write as _;
+use std::borrow::Cow;
 use std::ops::{ControlFlow, Range};
 
 use anyhow::Result;
@@ -8,17 +8,18 @@ use systape_abi::{ArgKind, ContentIo, FlagStyle, errno_name};
 use systape_format::model::{CallState, Task};
 
 use super::{FILE_CALLS, is_file, on_files};
+use crate::reports::timed::Timed;
 use crate::reports::{Context, losses};
 use systape_answers::derive::paths::feed::{Reader, Told, Waiting, feed};
 use systape_answers::derive::paths::join;
 use systape_answers::derive::paths::names::{Name, uses};
 use systape_answers::lines::row::{Duration, duration};
 use systape_answers::lines::value::narrow;
+use systape_answers::render::cell::Cell;
 use systape_answers::render::mark;
 use systape_answers::render::out::Out;
 use systape_answers::render::paint;
 use systape_answers::render::row::{Row, ShownTimes};
-use systape_answers::render::sink::Sink;
 use systape_answers::render::stamp::{Column, Stamps};
 use systape_answers::render::table::millis;
 use systape_answers::values::say::Verdict;
@@ -26,8 +27,6 @@ use systape_events::calls::{ArgInfo, CallInfo};
 use systape_events::filter::failed;
 use systape_events::load::Loaded;
 use systape_events::moved::Moved;
-use systape_events::question::clock;
-use systape_events::stream::{Loose, Merger};
 use systape_events::values::words::{errno_text, escaped};
 
 /// Reads calls that are listed.
@@ -78,7 +77,7 @@ pub(in crate::reports) struct Layout {
     /// The heading.
     pub head: fn(&Stamps) -> Vec<u8>,
     /// A call; its thread's directory, if known, stands before paths that are relative to it.
-    pub line: fn(ListedCall, Option<&[u8]>, &Stamps) -> Vec<u8>,
+    pub line: fn(&ListedCall, Option<&[u8]>, &Stamps) -> Vec<u8>,
 }
 
 /// Layout of opensnoop, with flags and full paths.
@@ -101,10 +100,10 @@ pub(in crate::reports) enum Place {
 
 impl Place {
     /// The path, where `cwd` is the thread's directory.
-    pub(in crate::reports) fn path(self, cwd: Option<&[u8]>) -> Option<Vec<u8>> {
+    pub(in crate::reports) fn path(&self, cwd: Option<&[u8]>) -> Option<Cow<'_, [u8]>> {
         match self {
-            Self::Known(path) => Some(path),
-            Self::InCwd(name) => join(cwd?, &name),
+            Self::Known(path) => Some(Cow::Borrowed(path)),
+            Self::InCwd(name) => join(cwd?, name).map(Cow::Owned),
             Self::Unknown => None,
         }
     }
@@ -229,43 +228,22 @@ const TIME: Column = Column { name: "TIME", width: 11, places: 6, right: false }
 pub(in crate::reports) fn answer(context: &mut Context<'_>, list: &List, out: &mut Out) -> Result<Verdict> {
     print(context, list, out)?;
     losses::tell_filtered(context, out);
-    losses::end(context, out, false, losses::pushed(context.config.format))
+    losses::end_of_list(context, out)
 }
 
 fn print(context: &mut Context<'_>, list: &List, out: &mut Out) -> Result<()> {
-    let config = context.config;
-    let question = &context.question;
-    let session = question.tape.session();
-    let form = config.format.rows();
-    let clock = if form.is_none() { Default::default() } else { clock(question.tape) };
-    let times = ShownTimes { session, clock };
-    let sink = form.map(|form| Sink::new(form, &FILE_CALLS));
-    let mut head = Vec::new();
-    match &sink {
-        None => head = (list.layout.head)(&list.stamps),
-        Some(sink) => sink.head(&mut head),
-    }
-    out.write_all(&head)?;
-    let mut merger = Merger::new(out, config.max_events);
-    losses::push(context, &context.question.loss, &mut merger);
-    config.shown.rows(0);
+    let (times, loss) = (context.times(), &context.question.loss);
+    let head = || (list.layout.head)(&list.stamps);
+    let mut timed = Timed::begin(context, loss, (&FILE_CALLS, None), head, out)?;
     let lines = Lines { context, list };
-    let mut told = 0_u32;
-    let read = feed(question, &lines, |row| {
+    let read = feed(&context.question, &lines, |row| {
         let Told::Row(call, cwd) = row else { return Ok(ControlFlow::Continue(())) };
-        let key = call.end;
-        let mut bytes = Vec::new();
-        match &sink {
-            Some(sink) => call.row(cwd.as_deref(), &times, |row| sink.row(&mut bytes, row)),
-            None => bytes = (list.layout.line)(*call, cwd.as_deref(), &list.stamps),
-        }
-        told = told.wrapping_add(1);
-        merger.flush_below(key)?;
-        config.shown.rows(1);
-        merger.push(Loose { key, tie: Some((told, 0)), line: bytes });
-        Ok(if merger.left() > 0 { ControlFlow::Continue(()) } else { ControlFlow::Break(()) })
+        let cwd = cwd.as_deref();
+        let text = |out: &mut Vec<u8>| out.extend((list.layout.line)(&call, cwd, &list.stamps));
+        timed.event(call.end, text, || call.row(cwd, &times));
+        Ok(timed.write_many()?)
     })?;
-    merger.finish()?;
+    timed.end()?;
     read.tell(&mut context.question.loss);
     Ok(())
 }
@@ -281,20 +259,21 @@ fn slow([time, comm, tid, call, bytes, latency, file]: [&str; 7]) -> Vec<u8> {
 }
 
 impl ListedCall {
-    fn text(self, cwd: Option<&[u8]>, opens: bool, stamps: &Stamps) -> Vec<u8> {
+    fn text(&self, cwd: Option<&[u8]>, opens: bool, stamps: &Stamps) -> Vec<u8> {
         let or = |text: Option<String>, otherwise: &str| text.unwrap_or_else(|| otherwise.to_owned());
         let (time, comm) = (stamps.text(TIME, self.start), escaped(&self.task.comm));
         let fill = |text: String| if opens { format!("{text:<8}") } else { format!("{text:>9}") };
         let error = or(self.errno.map(|errno| paint::error(fill(errno_text(errno)))), "-");
-        let [first, second] = self.files.map(|place| place.map(|place| place.path(cwd)));
+        let [first, second] = self.files.each_ref().map(|place| place.as_ref().map(|place| place.path(cwd)));
         // of what is relative to nobody knows what, at least its name
-        let given = self.given.map(|given| format!("?/{}{}", escaped(&given), if self.cut { "..." } else { "" }));
-        let path = |path: Option<Vec<u8>>, given: Option<String>| match path {
+        let given = self.given.as_ref();
+        let given = given.map(|given| format!("?/{}{}", escaped(given), if self.cut { "..." } else { "" }));
+        let path = |path: Option<Cow<'_, [u8]>>, given: Option<String>| match path {
             Some(path) => escaped(&path),
             None => or(given, "?"),
         };
         let named = path(first.flatten(), given);
-        let mut file = match self.opened.map(|file| escaped(&file)) {
+        let mut file = match self.opened.as_ref().map(|file| escaped(file)) {
             Some(file) if file != named => format!("{file} (opened as {named})"),
             _ => named,
         };
@@ -303,8 +282,8 @@ impl ListedCall {
         }
         if opens {
             let fd = or(self.fd.map(|fd| fd.to_string()), "-");
-            let flags = or(self.flags.map(|(_, text)| text), "?");
-            return opened([&time, &self.task.pid.to_string(), &comm, &fd, &error, &flags, &file]);
+            let flags = self.flags.as_ref().map_or("?", |(_, text)| text);
+            return opened([&time, &self.task.pid.to_string(), &comm, &fd, &error, flags, &file]);
         }
         let unknown = if self.unsized_bytes { "?" } else { &error };
         let bytes = or(self.read.or(self.written).map(|bytes| bytes.to_string()), unknown);
@@ -317,8 +296,9 @@ impl ListedCall {
         slow([&time, &comm, &self.task.tid.to_string(), &self.call, &bytes, &latency, &file])
     }
 
-    fn row(self, cwd: Option<&[u8]>, times: &ShownTimes<'_>, print: impl FnOnce(&Row<'_>)) {
-        let [first, second] = self.files.map(|place| place.and_then(|place| place.path(cwd)));
+    fn row<'a>(&'a self, cwd: Option<&[u8]>, times: &ShownTimes<'a>) -> Row<'a> {
+        let path = |place: &'a Option<Place>| place.as_ref()?.path(cwd).map(Cell::Text);
+        let [first, second] = self.files.each_ref().map(path);
         let mut row = Row::new(&FILE_CALLS);
         row.set("ts_ns", times.since(self.start)).time("time", Some(self.start), times);
         match self.dur {
@@ -326,14 +306,15 @@ impl ListedCall {
             Duration::AtLeast(ns) => row.bound("dur_ns", ns, true),
             Duration::Unknown => row.set("dur_ns", None::<u64>),
         };
-        row.task("", Some(&self.task)).set("syscall", self.call).set("fd", self.fd);
+        row.task("", Some(&self.task)).set("syscall", &*self.call).set("fd", self.fd);
         row.set("errno", self.errno.and_then(errno_name)).set("errno_code", self.errno);
-        match self.flags {
-            Some((value, text)) => row.set("flags_value", value).set("flags_text", text),
+        match &self.flags {
+            Some((value, text)) => row.set("flags_value", *value).set("flags_text", &**text),
             None => row.absent("flags"),
         };
         row.set("read_bytes", self.read).set("write_bytes", self.written);
-        row.set("file", self.opened.or(first)).set("name", self.given).set("file2", second);
-        print(&row);
+        row.set("file", self.opened.as_ref().map(Cell::from).or(first)).set("name", self.given.as_ref());
+        row.set("file2", second);
+        row
     }
 }

@@ -27,11 +27,10 @@ use systape_answers::render::by;
 use systape_answers::render::columns::Layout;
 use systape_answers::render::keys::with_keys;
 use systape_answers::render::mark;
-use systape_answers::render::out::Out;
+use systape_answers::render::out::{Out, TopRows};
 use systape_answers::render::rank;
 use systape_answers::render::row::Row;
 use systape_answers::render::table::{Table, millis};
-use systape_answers::values::output::line;
 use systape_events::group::Add as _;
 use systape_events::group::by::GroupKey;
 use systape_events::group::open::{Judge as OpenJudge, Open};
@@ -473,29 +472,22 @@ impl<'a> Shown<'a> {
         let limit = self.asked.limit;
         let lost = !self.context.question.loss.complete();
         let judges = self.sums.open.each_ref().map(|open| open.judge(None));
-        let rows = self.rows.iter().take(limit).map(|entry| {
+        let rows = self.rows.iter().map(|entry| {
             let key = entry.key().key();
             let [calls, opens, reads, writes] = judges.each_ref().map(|judge| lost || judge.short(&key));
             let unseen = self.operations_unseen;
             (key, entry.sum.work(), [calls, opens, reads || unseen, writes || unseen])
         });
+        losses::head(self.context, losses::AT_LEAST, out)?;
         let doubts = (self.sums.doubts > 0)
             .then(|| doubt_text(self.sums.doubts, self.words.plan, self.context.config.filters.by_path()));
+        let end = if out.is_text() { "\n" } else { "" };
+        out.notes(doubts.map(|text| format!("{text}{end}")))?;
         let declared = with_keys(by::columns(self.by), &FILES);
-        if self.context.config.format.rows().is_some() {
-            let rows = rows.map(|(key, work, short)| self.row(&declared, &key, &work, short));
-            out.rows(&declared, self.context.judged(), rows)?;
-            doubts.iter().for_each(|text| out.say(text));
-            self.unseen_text().iter().for_each(|text| out.say(text));
-            return Ok(());
-        }
-        losses::head(self.context, "At least, because something is missing:", out)?;
-        if let Some(text) = &doubts {
-            line(out, &format!("{text}\n"))?;
-        }
-        if let Some(layout) = self.asked.layout {
-            let rows = rows.map(|(key, work, short)| self.row(&declared, &key, &work, short));
-            layout.print(rows.map(|row| row.judged(self.context.judged())), out)?;
+        let row = |(key, work, short): (Key, Work, MayBeLow)| self.row(&declared, &key, &work, short);
+        if let (true, Some(layout)) = (out.is_text(), self.asked.layout) {
+            layout.print(rows.take(limit).map(row).map(|row| row.judged(self.context.judged())), out)?;
+            out.text(rank::more(self.rows.len(), limit))?;
             return self.foot(limit, out);
         }
         let headings = [
@@ -510,19 +502,30 @@ impl<'a> Shown<'a> {
             "written bytes",
             "errors",
         ];
-        let table = headings.into_iter().fold(Table::default(), Table::number);
-        let table = self.by.iter().fold(table, |table, by| table.word(by.heading()));
-        table.print_rows(rows.map(|(key, work, short)| self.cells(&key, &work, short)), out)?;
+        let headings = headings.into_iter().fold(Table::default(), Table::number);
+        out.ranking(
+            TopRows {
+                table: &declared,
+                judged: self.context.judged(),
+                headings: self.by.iter().fold(headings, |table, by| table.word(by.heading())),
+                all: self.rows.len(),
+                limit,
+            },
+            rows,
+            row,
+            |(key, work, short): (Key, Work, MayBeLow)| self.cells(&key, &work, short),
+        )?;
         self.foot(limit, out)
     }
 
     /// Lines below the table.
     fn foot(&self, limit: usize, out: &mut Out) -> Result<()> {
-        rank::more(self.rows.len(), limit).iter().try_for_each(|text| line(out, text))?;
         let nameless = Some(&self.sums.nameless).filter(|work| work.calls > 0 && self.rows.len() > 1);
-        nameless.iter().try_for_each(|work| line(out, &nameless_text(work)))?;
-        self.unseen_text().iter().try_for_each(|text| line(out, text))?;
-        self.mapped_text(limit).iter().try_for_each(|text| line(out, text))?;
+        out.text(nameless.map(nameless_text))?;
+        out.notes(self.unseen_text())?;
+        if out.is_text() {
+            out.text(self.mapped_text(limit))?;
+        }
         Ok(())
     }
 

@@ -11,7 +11,8 @@ use super::TapeFacts;
 use crate::asked::config::Config;
 use crate::asked::config::view::Part::All;
 use crate::asked::config::view::{AnswerFn, Operands, Rows, View};
-use systape_answers::render::out::Out;
+use systape_answers::render::mark;
+use systape_answers::render::out::{Out, TopRows};
 use systape_answers::render::row::{Judgement, Row};
 use systape_answers::render::table::Table;
 use systape_answers::values::open::open;
@@ -83,19 +84,27 @@ struct Summed {
 }
 
 /// Prints a line for each of `tapes`.
-fn run(config: &Config, tapes: &[PathBuf], out: &mut Out) -> Result<Verdict> {
+fn run(_: &Config, tapes: &[PathBuf], out: &mut Out) -> Result<Verdict> {
     let mut lines: Vec<Line> = tapes.iter().map(|path| Line::of(path)).collect();
     lines.order_by_key(|line| {
         let start = line.is.as_ref().ok().and_then(|is| is.start);
         (start.is_none(), start.map(|start| start.first), line.path.clone())
     });
-    config.shown.rows(lines.len());
-    match config.format.rows() {
-        None => text(&lines, out)?,
-        Some(_) => {
-            out.rows(&LIST, Judgement::Each, lines.iter().map(Line::row))?;
-            lines.iter().filter_map(Line::fault).for_each(|fault| out.say(&fault));
-        }
+    let headings = Table::default().word("START").number("TIME").word("HOST").number("EVENTS").number("LOST");
+    out.ranking(
+        TopRows {
+            table: &LIST,
+            judged: Judgement::Each,
+            headings: headings.number("SIZE").word("TAPE").word("STATE").word("RECORDED"),
+            all: lines.len(),
+            limit: usize::MAX,
+        },
+        lines.iter(),
+        Line::row,
+        Line::cells,
+    )?;
+    if !out.is_text() {
+        lines.iter().filter_map(Line::fault).for_each(|fault| out.say(&fault));
     }
     out.flush()?;
     let bad = lines.iter().any(|line| line.is.is_err());
@@ -119,6 +128,29 @@ impl Line {
             Ok(is) if is.findings > 0 => Some(format!("{path}: {}; 'analyze check' has them", is.state())),
             Ok(_) => None,
             Err(why) => Some(format!("{path}: {why}")),
+        }
+    }
+
+    fn cells(&self) -> Vec<String> {
+        let unknown = || "?".to_owned();
+        let path = escaped(self.path.as_os_str().as_encoded_bytes());
+        match &self.is {
+            Ok(is) => vec![
+                // whole seconds: a table has no room for more
+                is.start.map_or_else(unknown, |start| format!("{:.19}Z", rfc3339(start))),
+                if is.whole { span(is.duration_ns) } else { unknown() },
+                if is.whole { escaped(&is.hostname) } else { unknown() },
+                format!("{}{}", mark::at_least(is.findings > 0), is.events),
+                format!("{}{}", mark::at_least(is.lost_more), is.lost),
+                bytes(is.file_bytes),
+                path,
+                is.state(),
+                if is.whole { escaped(is.target.as_bytes()) } else { unknown() },
+            ],
+            Err(why) => {
+                let unknown = (0..6).map(|_| unknown());
+                unknown.chain([path, "not read".to_owned(), escaped(why.as_bytes())]).collect()
+            }
         }
     }
 
@@ -175,34 +207,4 @@ impl Summed {
             Self { .. } => "complete".to_owned(),
         }
     }
-}
-
-fn text(lines: &[Line], out: &mut impl std::io::Write) -> Result<()> {
-    let mut table = Table::default().word("START").number("TIME").word("HOST").number("EVENTS").number("LOST");
-    table = table.number("SIZE").word("TAPE").word("STATE").word("RECORDED");
-    let unknown = || "?".to_owned();
-    for line in lines {
-        let path = escaped(line.path.as_os_str().as_encoded_bytes());
-        let cells = match &line.is {
-            Ok(is) => vec![
-                // whole seconds: a table has no room for more
-                is.start.map_or_else(unknown, |start| format!("{:.19}Z", rfc3339(start))),
-                if is.whole { span(is.duration_ns) } else { unknown() },
-                if is.whole { escaped(&is.hostname) } else { unknown() },
-                format!("{}{}", if is.findings > 0 { ">=" } else { "" }, is.events),
-                format!("{}{}", if is.lost_more { ">=" } else { "" }, is.lost),
-                bytes(is.file_bytes),
-                path,
-                is.state(),
-                if is.whole { escaped(is.target.as_bytes()) } else { unknown() },
-            ],
-            Err(why) => {
-                let mut cells: Vec<String> = (0..6).map(|_| unknown()).collect();
-                cells.extend([path, "not read".to_owned(), escaped(why.as_bytes())]);
-                cells
-            }
-        };
-        table.row(cells);
-    }
-    Ok(table.print(out)?)
 }

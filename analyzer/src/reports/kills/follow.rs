@@ -1,6 +1,5 @@
 //! Signals as they are sent, and what comes of them, of a tape that is being written.
 
-use std::io::Write as _;
 use std::ops::ControlFlow;
 
 use anyhow::Result;
@@ -18,11 +17,9 @@ use systape_answers::derive::processes::living::Living;
 use systape_answers::derive::processes::track::key;
 use systape_answers::derive::signals::pending::Pending;
 use systape_answers::derive::signals::{Missing, SignalChoice, SignalLine, Tracker};
-use systape_answers::render::form::{Form, Format};
 use systape_answers::render::out::Out;
-use systape_answers::render::sink::Sink;
 use systape_answers::values::say::Verdict;
-use systape_events::loss::{ListedLoss, loses};
+use systape_events::loss::loses;
 
 /// Most losses that are kept; of more, any time may be one.
 const MOST_GAPS: usize = 1024;
@@ -163,28 +160,14 @@ impl Follows for FollowedKills {
         if !self.begun {
             missing(tape.session(), signals, life).iter().for_each(|line| out.say(line));
         }
-        let printed = match config.format.rows() {
-            None => {
-                text::losses(&story, out)?;
-                text::acts(&story, out)?
-            }
-            Some(form) => {
-                let sink = Sink::new(form, &rows::KILLS);
-                let mut lines = Vec::new();
-                if !self.begun {
-                    sink.head(&mut lines);
-                }
-                if form == Form::Json {
-                    rows::gaps(&story, out)?;
-                }
-                let printed = rows::each(&story, tape, |row| sink.row(&mut lines, &row));
-                out.write_all(&lines)?;
-                printed
-            }
+        let printed = if out.is_text() {
+            text::losses(&story, out)?;
+            text::acts(&story, out)?
+        } else {
+            rows::print(&story, out)?
         };
         self.begun = true;
-        let listed = if config.format == Format::Json { ListedLoss::Gaps } else { ListedLoss::Nothing };
-        let verdict = losses::end(&context, out, config.format == Format::Text, listed)?;
+        let verdict = losses::end(&context, out, out.is_text(), losses::pushed(out))?;
         let verdict = verdict.doubted(self.living.lossy() || self.living.crowded || self.pending.crowded);
         self.config.max_events -= printed as u64;
         Ok(if self.config.max_events == 0 { ControlFlow::Break(verdict) } else { ControlFlow::Continue(verdict) })

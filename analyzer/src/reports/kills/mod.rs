@@ -32,8 +32,6 @@ use systape_answers::render::out::Out;
 use systape_answers::render::stamp::Stamps;
 use systape_answers::values::say::Verdict;
 use systape_events::families;
-use systape_events::loss::ListedLoss;
-use systape_events::question::clock;
 use systape_events::scan::Scan;
 
 /// Input of every form of the report.
@@ -168,14 +166,14 @@ fn run(config: &Config, tape: &Tape, out: &mut Out) -> Result<Verdict> {
     let stamps = context.stamps_and_wall();
     let story =
         KillsInput { context, choice, verbose, stamps, processes, records, signals, life, whole, ends, unseen, stacks };
-    match config.format.rows() {
-        None => text::print(&story, out)?,
-        Some(form) => rows::print(&story, form, clock(tape), out)?,
+    if out.is_text() {
+        text::print(&story, out)?;
+    } else {
+        rows::print(&story, out)?;
     }
     story.stacks.iter().for_each(|stacks| stacks.borrow().findings.iter().for_each(|finding| out.say(finding)));
-    let listed = if config.format == Format::Json { ListedLoss::Gaps } else { ListedLoss::Nothing };
-    let verdict = losses::end(context, out, config.format == Format::Text, listed)?;
-    if config.format != Format::Text {
+    let verdict = losses::end(context, out, out.is_text(), losses::pushed(out))?;
+    if !out.is_text() {
         missing(tape.session(), signals, life).iter().for_each(|line| out.say(line));
     }
     // the end of a process, and what was lost before it, may lie outside of the time asked for

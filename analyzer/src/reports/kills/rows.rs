@@ -4,7 +4,6 @@ use std::io;
 
 use serde_json::Value;
 use systape_format::model::SignalInfo;
-use systape_format::reader::Tape;
 
 use super::KillsInput;
 use super::party::Party;
@@ -14,11 +13,8 @@ use systape_answers::derive::signals::via::{self, code_name, fault_address};
 use systape_answers::derive::signals::{Disposition, EndedTarget, SignalLine, Via};
 use systape_answers::lines::tables::LOSSES;
 use systape_answers::render::cell::Cell;
-use systape_answers::render::form::Form;
 use systape_answers::render::out::Out;
 use systape_answers::render::row::{Judgement, Row, ShownTimes};
-use systape_events::question::clock;
-use systape_events::values::clock::Clock;
 
 systape_format::tables! {
     /// One row a signal, in order of time; a death of which no signal was seen is one too.
@@ -87,30 +83,18 @@ systape_format::tables! {
     }
 }
 
-/// Prints the selected records; in JSON losses come first.
-pub(super) fn print(story: &KillsInput<'_>, form: Form, clock: Clock, out: &mut Out) -> io::Result<()> {
-    let session = story.context.question.tape.session();
-    if form == Form::Json {
-        gaps(story, out)?;
-    }
-    let times = ShownTimes { session, clock };
-    out.rows(&KILLS, Judgement::Each, shown(story).map(|record| row(story, record, &times)))
-}
-
-/// Prints the losses as JSON.
-pub(super) fn gaps(story: &KillsInput<'_>, out: &mut Out) -> io::Result<()> {
-    out.rows(&LOSSES, Judgement::Each, losses::rows(story.context, &story.context.question.loss))
-}
-
-/// Passes each row to `print`, with times by the clocks of `tape`; returns how many.
-pub(super) fn each(story: &KillsInput<'_>, tape: &Tape, mut print: impl FnMut(Row<'_>)) -> usize {
-    let times = ShownTimes { session: tape.session(), clock: clock(tape) };
-    shown(story).map(|record| print(row(story, record, &times))).count()
+/// Prints the selected records, behind the losses where these have rows; returns how many.
+pub(super) fn print(story: &KillsInput<'_>, out: &mut Out) -> io::Result<usize> {
+    let context = story.context;
+    out.rows_beside(&LOSSES, Judgement::Each, losses::rows(context, &context.question.loss))?;
+    let times = context.times();
+    out.rows(&KILLS, Judgement::Each, shown(story).map(|record| row(story, record, &times)))?;
+    Ok(shown(story).count())
 }
 
 /// The records that are printed.
 fn shown<'a>(story: &'a KillsInput<'_>) -> impl Iterator<Item = &'a SignalLine> {
-    story.records.iter().take(usize::try_from(story.context.config.max_events).unwrap_or(usize::MAX))
+    story.records.iter().take(story.context.config.most())
 }
 
 fn row<'a>(story: &'a KillsInput<'_>, record: &'a SignalLine, times: &ShownTimes<'_>) -> Row<'a> {

@@ -42,7 +42,7 @@ pub(super) fn losses(story: &KillsInput<'_>, out: &mut impl Write) -> io::Result
 
 /// Prints a line for each act, with `-v` a paragraph for each signal; returns how many.
 pub(super) fn acts(story: &KillsInput<'_>, out: &mut impl Write) -> io::Result<usize> {
-    let limit = usize::try_from(story.context.config.max_events).unwrap_or(usize::MAX);
+    let limit = story.context.config.most();
     let mut acts = together_or_alone(story);
     acts.truncate(limit);
     for act in &acts {

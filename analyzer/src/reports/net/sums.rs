@@ -16,11 +16,10 @@ use systape_answers::keys::{KeyWords, RowKeys};
 use systape_answers::render::by;
 use systape_answers::render::keys::with_keys;
 use systape_answers::render::mark;
-use systape_answers::render::out::Out;
-use systape_answers::render::rank::{Rank, more};
+use systape_answers::render::out::{Out, TopRows};
+use systape_answers::render::rank::Rank;
 use systape_answers::render::row::{Judgement, Row};
 use systape_answers::render::table::Table;
-use systape_answers::values::output::line;
 use systape_events::group::Add;
 use systape_events::group::by::GroupKey;
 use systape_events::group::packed::Packed;
@@ -184,18 +183,26 @@ pub(super) fn print(
         let order = (y.bytes(), y.connections).cmp(&(x.bytes(), x.connections));
         order.then_with(|| one.key().cmp(&other.key()))
     });
-    context.config.shown.rows(rows.len());
     let lost = !loss.complete();
-    let limit = rank.limit(context.config.format, u64::MAX);
     let words = KeyWords { session: question.tape.session(), book: &question.book, plan: &plan };
     // who accepted some is not known because calls are missing: as many as are not known may be of those who are
     let unsure = doubts.accepted && calls_missing(question.tape);
     let of_task = |by: &GroupKey| ![GroupKey::Peer, GroupKey::Port, GroupKey::Label].contains(by);
     let nobody = |values: &[Value]| plan.keys().iter().zip(values).any(|(by, value)| of_task(by) && !value.is_known());
-    let shown = rows.iter().take(limit).map(|entry| (entry.key().key(), *entry.sum));
-    if context.config.format.rows().is_some() {
-        let declared = with_keys(by::columns(by), &SUMS);
-        let lines = shown.map(|(values, sum)| {
+    losses::head_of(loss, context, losses::AT_LEAST, out)?;
+    let declared = with_keys(by::columns(by), &SUMS);
+    let headings = ["sent", "received", "connections", "failed", "retr"];
+    let headings = headings.into_iter().fold(Table::default(), Table::number);
+    out.ranking(
+        TopRows {
+            table: &declared,
+            judged: Judgement::Touched(lost),
+            headings: by.iter().fold(headings, |table, by| table.word(by.heading())),
+            all: rows.len(),
+            limit: context.config.limit(rank),
+        },
+        rows.iter().map(|entry| (entry.key().key(), *entry.sum)),
+        |(values, sum): (Key, Sum)| {
             let (short, unsure) = (lost, unsure && nobody(&values));
             let keys = RowKeys { words, values: &values, task: labels.get(&values, &plan) };
             let mut row = Row::new(&declared);
@@ -206,29 +213,21 @@ pub(super) fn print(
             row.bound("sent_bytes", known(sum.sent), some).bound("received_bytes", known(sum.received), some);
             row.bound("retransmits", known(sum.retrans), some).bound("unknown", known(sum.unknown), short);
             row
-        });
-        out.rows(&declared, Judgement::Touched(lost), lines)?;
-        return Ok(doubts);
-    }
-    losses::head_of(loss, context, "At least, because something is missing:", out)?;
-    let headings = ["sent", "received", "connections", "failed", "retr"];
-    let table = headings.into_iter().fold(Table::default(), Table::number);
-    let table = by.iter().fold(table, |table, by| table.word(by.heading()));
-    let cells = |(values, sum): (Key, Sum)| -> Vec<String> {
-        let (short, unsure) = (lost, unsure && nobody(&values));
-        let keys = RowKeys { words, values: &values, task: labels.get(&values, &plan) };
-        let lead = |short: bool| if unsure { mark::ABOUT } else { mark::at_least(short) };
-        let (some, count) = (lead(short || sum.at_least || sum.unknown > 0), lead(short));
-        let mut cells = vec![format!("{some}{}", bytes(sum.sent)), format!("{some}{}", bytes(sum.received))];
-        cells.extend([format!("{count}{}", sum.connections), format!("{count}{}", sum.failed)]);
-        cells.push(format!("{some}{}", sum.retrans));
-        cells.extend(by.iter().map(|by| keys.text(*by)));
-        cells
-    };
-    table.print_rows(shown.map(cells), out)?;
-    more(rows.len(), limit).iter().try_for_each(|text| line(out, text))?;
+        },
+        |(values, sum): (Key, Sum)| {
+            let (short, unsure) = (lost, unsure && nobody(&values));
+            let keys = RowKeys { words, values: &values, task: labels.get(&values, &plan) };
+            let lead = |short: bool| if unsure { mark::ABOUT } else { mark::at_least(short) };
+            let (some, count) = (lead(short || sum.at_least || sum.unknown > 0), lead(short));
+            let mut cells = vec![format!("{some}{}", bytes(sum.sent)), format!("{some}{}", bytes(sum.received))];
+            cells.extend([format!("{count}{}", sum.connections), format!("{count}{}", sum.failed)]);
+            cells.push(format!("{some}{}", sum.retrans));
+            cells.extend(by.iter().map(|by| keys.text(*by)));
+            cells
+        },
+    )?;
     let foot = (nameless.connections > 0 && rows.len() > 1).then(|| nameless_text(&nameless));
-    foot.iter().try_for_each(|text| line(out, text))?;
+    out.text(foot)?;
     Ok(doubts)
 }
 

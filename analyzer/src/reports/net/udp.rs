@@ -10,16 +10,14 @@ use systape_format::model::{CallState, Family};
 use systape_format::reader::{Segment, Tape};
 use systape_format::redact::PLACEHOLDER;
 
-use super::times;
 use crate::asked::config::Config;
 use crate::reports::{Context, losses};
 use systape_answers::derive::net::udp::{self, Bound, Found, LOCAL, PEER, PROCESS, PROTOCOL, Talk, Way};
 use systape_answers::render::mark;
-use systape_answers::render::out::Out;
+use systape_answers::render::out::{Out, TopRows};
 use systape_answers::render::row::{Judgement, Row, ShownTimes, some, user};
 use systape_answers::render::stamp::{Column, Stamps};
 use systape_answers::render::table::{Table, millis};
-use systape_answers::values::output::line;
 use systape_answers::values::say::Verdict;
 use systape_events::calls;
 use systape_events::families;
@@ -27,7 +25,6 @@ use systape_events::group::open::Open;
 use systape_events::group::value::{Key, Value};
 use systape_events::group::{Add as _, Groups};
 use systape_events::load::Base;
-use systape_events::loss::ListedLoss;
 use systape_events::scan::{Coverage, Scan};
 use systape_events::values::order::InOrder as _;
 use systape_events::values::spill::Kept;
@@ -105,12 +102,11 @@ pub(super) fn run(config: &Config, tape: &Tape, out: &mut Out) -> Result<Verdict
         sums.merge(part);
         sums.full.map_or(Ok(()), Kept::check)?;
     }
-    let text = config.format.rows().is_none();
     Shown::new(&context, sums).print(out)?;
-    if !text {
+    if !out.is_text() {
         losses::tell_filtered(&context, out);
     }
-    losses::end(&context, out, text, ListedLoss::Nothing)
+    losses::end_of_sums(&context, out)
 }
 
 /// Adds the calls and names of a segment.
@@ -260,8 +256,7 @@ impl<'a> Shown<'a> {
         };
         let mut lines: Vec<Line> = talks.into_sums().map(line).filter(|line| passes(context, line)).collect();
         lines.order_by(|a, b| (a.talk.first, &a.key).cmp(&(b.talk.first, &b.key)));
-        lines.truncate(usize::try_from(context.config.max_events).unwrap_or(usize::MAX));
-        context.config.shown.rows(lines.len());
+        lines.truncate(context.config.most());
         let doubts = sums.doubts.values().fold(0, |sum: u64, calls| sum.saturating_add(*calls));
         Self { context, lines, doubts, partial }
     }
@@ -269,23 +264,24 @@ impl<'a> Shown<'a> {
     fn print(&self, out: &mut Out) -> Result<()> {
         let lost = !self.context.question.loss.complete();
         let notes = self.partial.clone().into_iter().chain((self.doubts > 0).then(|| doubt_text(self.doubts)));
-        if self.context.config.format.rows().is_some() {
-            let times = times(self.context);
-            let rows = self.lines.iter().map(|line| row(line, &times));
-            out.rows(&UDP, Judgement::Touched(lost), rows)?;
-            notes.for_each(|note| out.say(&note));
-            return Ok(());
-        }
-        losses::head(self.context, "At least, because something is missing:", out)?;
-        for note in notes {
-            line(out, &note)?;
-        }
-        let stamps = self.context.stamps();
-        let table = Table::default().number(stamps.heading(TIME).trim());
+        losses::head(self.context, losses::AT_LEAST, out)?;
+        out.notes(notes)?;
+        let (times, stamps) = (self.context.times(), self.context.stamps());
         let headings = ["MS", "SENT", "BYTES", "RECEIVED", "BYTES", "ERRORS"];
+        let table = Table::default().number(stamps.heading(TIME).trim());
         let table = headings.into_iter().fold(table, Table::number);
-        let table = ["PROCESS", "PROTO", "LOCAL", "PEER"].into_iter().fold(table, Table::word);
-        Ok(table.print_rows(self.lines.iter().map(|line| cells(line, lost, &stamps)), out)?)
+        Ok(out.ranking(
+            TopRows {
+                table: &UDP,
+                judged: Judgement::Touched(lost),
+                headings: ["PROCESS", "PROTO", "LOCAL", "PEER"].into_iter().fold(table, Table::word),
+                all: self.lines.len(),
+                limit: usize::MAX,
+            },
+            self.lines.iter(),
+            |line| row(line, &times),
+            |line| cells(line, lost, &stamps),
+        )?)
     }
 }
 

@@ -11,13 +11,10 @@ use systape_answers::derive::runs::decode::Needs;
 use systape_answers::derive::runs::keys::{set_thread, task_text};
 use systape_answers::derive::runs::{End, Interval, IntervalSink, Slot, State, Thread, feed};
 use systape_answers::render::mark;
-use systape_answers::render::out::Out;
-use systape_answers::render::rank::more;
+use systape_answers::render::out::{Out, TopRows};
 use systape_answers::render::row::Row;
 use systape_answers::render::table::{Table, millis};
-use systape_answers::values::output::line;
 use systape_answers::values::say::Verdict;
-use systape_events::loss::ListedLoss;
 use systape_events::values::order::InOrder as _;
 use systape_events::values::words::VIA_SOFTIRQ;
 
@@ -50,32 +47,27 @@ pub(crate) fn run(mut context: Context<'_>, pid: u32, limit: usize, out: &mut Ou
     let mut sums: Vec<((u32, bool, u32), Sum)> = sums.into_iter().collect();
     sums.order_by_key(|(ids, sum)| (std::cmp::Reverse((sum.slept, sum.count)), *ids));
     context.config.shown.rows(sums.len());
-    let more = more(sums.len(), limit);
-    sums.truncate(limit);
     scheduling::touched(fed.coverage, fed.unsure_until, &mut context);
-    if context.config.format.rows().is_some() {
-        out.rows(&WAKERS, context.judged(), sums.iter().map(|(_, sum)| sum.row()))?;
-    } else {
-        scheduling::head(&context, out)?;
-        let mut table = Table::default()
-            .number("slept ms")
-            .number("count")
-            .number("avg ms")
-            .number("max ms")
-            .word("waker")
-            .word("wakee");
-        for (_, sum) in &sums {
-            table.row(sum.cells());
-        }
-        if sums.is_empty() {
-            let what = if seen { "was never woken" } else { "is not in this part of the tape" };
-            line(out, &format!("process {pid} {what}"))?;
-        } else {
-            table.print(out)?;
-            more.iter().try_for_each(|text| line(out, text))?;
-        }
+    scheduling::head(&context, out)?;
+    if sums.is_empty() && out.is_text() {
+        let what = if seen { "was never woken" } else { "is not in this part of the tape" };
+        out.text([format!("process {pid} {what}")])?;
+        return losses::end_of_sums(&context, out);
     }
-    losses::end(&context, out, context.config.format.rows().is_none(), ListedLoss::Nothing)
+    let headings = ["slept ms", "count", "avg ms", "max ms"].into_iter().fold(Table::default(), Table::number);
+    out.ranking(
+        TopRows {
+            table: &WAKERS,
+            judged: context.judged(),
+            headings: headings.word("waker").word("wakee"),
+            all: sums.len(),
+            limit,
+        },
+        sums.iter().map(|(_, sum)| sum),
+        Sum::row,
+        Sum::cells,
+    )?;
+    losses::end_of_sums(&context, out)
 }
 
 /// Wake-ups of one thread by one other.

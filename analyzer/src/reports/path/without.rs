@@ -25,7 +25,6 @@ use systape_answers::render::row::Row;
 use systape_answers::values::output::line;
 use systape_answers::values::say::Verdict;
 use systape_events::families::in_session;
-use systape_events::loss::ListedLoss;
 use systape_events::question::Question;
 use systape_events::values::words::span;
 
@@ -109,10 +108,10 @@ pub(super) fn run(config: &Config, tape: &Tape, cause: &str, out: &mut Out) -> R
         .and_then(|of| Some((of, Way::of(of, &log.threads, (from, to), is_of_command(&session.target) && !asked)?)));
     let Some((subject, way)) = found else {
         out.say("no such thread is recorded in this part of the tape");
-        if config.format.rows().is_some() {
+        if !out.is_text() {
             out.rows(&PATH_WITHOUT, context.judged(), std::iter::empty::<Row<'_>>())?;
         }
-        return losses::end(&context, out, config.format.rows().is_none(), ListedLoss::Nothing);
+        return losses::end_of_sums(&context, out);
     };
     let barriers = if calls { barriers(&mut context)? } else { FxHashSet::default() };
     let walked = walked(&mut context, &log, Some(&way), (from, to));
@@ -121,17 +120,13 @@ pub(super) fn run(config: &Config, tape: &Tape, cause: &str, out: &mut Out) -> R
     let total = way.span.1 - way.span.0;
     let answer = Answer { cause, total, way: &way, sum: sums.first().copied(), rough: walked.rough };
     config.shown.rows(1);
-    match config.format.rows() {
-        Some(_) => {
-            let row = answer.row(&log);
-            out.rows(&PATH_WITHOUT, context.judged(), std::iter::once(row))?;
-        }
-        None => {
-            scheduling::head(&context, out)?;
-            line(out, &answer.text(&context, &subject, &log))?;
-        }
+    scheduling::head(&context, out)?;
+    if out.is_text() {
+        line(out, &answer.text(&context, &subject, &log))?;
+    } else {
+        out.rows(&PATH_WITHOUT, context.judged(), [answer.row(&log)])?;
     }
-    losses::end(&context, out, config.format.rows().is_none(), ListedLoss::Nothing)
+    losses::end_of_sums(&context, out)
 }
 
 /// Futexes that are barriers, by process and address.

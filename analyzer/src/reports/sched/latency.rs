@@ -10,7 +10,6 @@ use super::super::{Context, losses, scheduling};
 use systape_answers::derive::runs::decode::Needs;
 use systape_answers::derive::runs::keys::{Key, Keys, Words};
 use systape_answers::derive::runs::{End, Interval, IntervalSink, Slot, State, Thread, Why, feed};
-use systape_answers::render::form::Format;
 use systape_answers::render::keys::with_keys;
 use systape_answers::render::out::Out;
 use systape_answers::render::rank::{Rank, more};
@@ -19,7 +18,6 @@ use systape_answers::render::stamp::{Column, Stamps};
 use systape_answers::values::output::line;
 use systape_answers::values::say::Verdict;
 use systape_events::group::by::GroupKey;
-use systape_events::loss::ListedLoss;
 use systape_events::values::order::InOrder as _;
 
 systape_format::tables! {
@@ -55,31 +53,28 @@ pub(crate) fn run(mut context: Context<'_>, by: GroupKey, out: &mut Out) -> Resu
     context.config.shown.rows(rows.len());
     let total = rows.iter().fold((0_u64, 0_u64), |sum, (_, row)| (sum.0 + row.run, sum.1 + row.switches));
     let open = context.question.tape.session().window_open;
-    let format = context.config.format;
-    let limit = context.config.own::<Rank>()?.limit(format, context.config.max_events);
+    let limit = context.config.limit(context.config.own::<Rank>()?);
     let stamps = context.stamps();
-    let printed = rows.iter().take(limit);
     let declared = with_keys(keys.columns(), &LATENCY);
-    let line = |(key, row): &(Key, Row)| {
-        let mut line = record::Row::new(&declared);
-        keys.fill(&mut line, key, &words);
-        fill(&mut line, row, open);
-        line
-    };
-    let records: Vec<record::Row<'_>> = printed.clone().map(line).collect();
-    let lines: Vec<String> = printed.map(|(key, row)| text(&keys, key, row, &words, &stamps)).collect();
-    scheduling::touched(fed.coverage, fed.unsure_until, &mut context);
-    match format.rows() {
-        None => {
-            scheduling::head(&context, out)?;
-            table(out, &lines, more(rows.len(), limit), total)?;
-            scheduling::foot(&context, out)?;
-        }
-        Some(_) => {
-            out.rows(&declared, context.judged(), records)?;
-        }
+    // the keys hold the filters
+    let of = (context.question.tape, &context.question.scope, &context.question.families[..]);
+    scheduling::touch(fed.coverage, fed.unsure_until, of, &mut context.question.loss);
+    scheduling::head(&context, out)?;
+    let printed = rows.iter().take(limit);
+    if out.is_text() {
+        let lines: Vec<String> = printed.map(|(key, row)| text(&keys, key, row, &words, &stamps)).collect();
+        table(out, &lines, more(rows.len(), limit), total)?;
+    } else {
+        let line = |(key, row): &(Key, Row)| {
+            let mut line = record::Row::new(&declared);
+            keys.fill(&mut line, key, &words);
+            fill(&mut line, row, open);
+            line
+        };
+        out.rows(&declared, context.judged(), printed.map(line))?;
     }
-    losses::end(&context, out, format == Format::Text, ListedLoss::Nothing)
+    scheduling::foot(&context, out)?;
+    losses::end_of_sums(&context, out)
 }
 
 /// Sums of a task, or of all with its name.
@@ -109,13 +104,13 @@ impl Row {
     }
 }
 
-struct Latency<'a> {
+struct Latency<'a, 'k> {
     context: &'a Context<'a>,
-    keys: Keys<'a>,
+    keys: Keys<'k>,
     rows: FxHashMap<Key, Row>,
 }
 
-impl IntervalSink for Latency<'_> {
+impl IntervalSink for Latency<'_, '_> {
     fn concerns(&self, thread: &Thread) -> bool {
         self.context.question.scope.task(&thread.task)
     }

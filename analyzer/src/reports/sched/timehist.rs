@@ -3,27 +3,24 @@
 //!
 //! Lines are printed as they come; nothing grows with their number.
 
-use std::io::Write;
+use std::io;
+use std::ops::ControlFlow;
 
 use anyhow::Result;
-use systape_format::model::{CPU_NONE, Gap};
+use systape_format::model::{CPU_NONE, Task};
 
 use super::super::{Context, scheduling};
 use crate::reports::losses::{self, LOSS_LINES};
+use crate::reports::timed::Timed;
 use systape_answers::derive::runs::decode::Needs;
 use systape_answers::derive::runs::keys::{Keys, set_thread, task_text};
 use systape_answers::derive::runs::{End, Interval, IntervalSink, Slot, State, Thread, Why, feed};
-use systape_answers::lines::LineFormat as _;
-use systape_answers::lines::json::Json;
-use systape_answers::render::form::Format;
 use systape_answers::render::mark;
 use systape_answers::render::out::Out;
 use systape_answers::render::paint;
-use systape_answers::render::row::Row;
-use systape_answers::render::sink;
+use systape_answers::render::row::{Row, ShownTimes};
 use systape_answers::render::stamp::{Column, Stamps};
 use systape_answers::values::say::Verdict;
-use systape_events::loss;
 use systape_events::loss::ListedLoss;
 
 systape_format::tables! {
@@ -54,47 +51,26 @@ const HEADER: &str = "    cpu  task name                       wait time  sch de
 pub(crate) fn run(mut context: Context<'_>, out: &mut Out) -> Result<Verdict> {
     let session = context.question.tape.session();
     let stamps = context.stamps();
-    let mut head = format!("{}{HEADER}", stamps.heading(TIME)).into_bytes();
-    let rows = context.config.format.rows().map(|form| sink::Sink::new(form, &TIMEHIST));
-    if let Some(rows) = &rows {
-        head.clear();
-        rows.head(&mut head);
-    }
-    out.write_all(&head)?;
-    context.config.shown.rows(0);
+    let head = || format!("{}{HEADER}", stamps.heading(TIME)).into_bytes();
+    let timed = Timed::begin(&context, &context.question.loss, (&TIMEHIST, None), head, out)?;
     let sink = Timehist {
-        keys: Keys::new(&[], &context.question.scope, context.question.tape.session(), false),
+        keys: Keys::new(&[], &context.question.scope, session, false),
         context: &context,
-        json: Json::new(session, systape_events::question::clock(context.question.tape)),
-        rows,
-        line: Vec::new(),
-        gaps: context.question.loss.gaps.clone(),
+        times: context.times(),
         accs: Vec::new(),
-        left: context.config.max_events,
-        stamps,
-        out,
-        error: None,
+        stamps: &stamps,
+        timed,
+        written: Ok(ControlFlow::Continue(())),
     };
     let fed = feed::feed(&context.question, Needs::default(), context.question.scope.to, sink);
-    let sink = fed.tracker.sink;
-    if let Some(error) = sink.error {
-        return Err(error.into());
-    }
-    let (out, gaps, json, stamps) = (sink.out, sink.gaps, sink.json, sink.stamps);
-    for gap in gaps {
-        match context.config.format {
-            Format::Text => writeln!(out, "{}", lost(&gap, &stamps))?,
-            Format::Json => out.write_all(&json.gap(&gap))?,
-            Format::Csv => {}
-        }
-    }
-    out.flush()?;
+    let Timehist { timed, written, .. } = fed.tracker.sink;
+    let _flow = written?;
+    timed.end()?;
     // those of before the time asked for have no line among the others
     let before = context.question.loss.gaps.clone();
     scheduling::touched(fed.coverage, fed.unsure_until, &mut context);
-    // gaps have their lines, except in CSV
     let mut told = context.question.loss.clone();
-    if context.config.format != Format::Csv {
+    if losses::pushed(out) == ListedLoss::Gaps {
         told.gaps.retain(|gap| !before.contains(gap));
     }
     for line in told.lines(session, LOSS_LINES) {
@@ -142,17 +118,12 @@ struct OffCpuTimes {
 struct Timehist<'a, 'o, 'r> {
     context: &'a Context<'a>,
     keys: Keys<'a>,
-    json: Json<'a>,
-    /// None: text.
-    rows: Option<sink::Sink<'static>>,
-    line: Vec<u8>,
-    /// Not passed yet, in order.
-    gaps: Vec<Gap>,
+    times: ShownTimes<'a>,
     accs: Vec<OffCpuTimes>,
-    left: u64,
-    stamps: Stamps,
-    out: &'o mut Out<'r>,
-    error: Option<std::io::Error>,
+    stamps: &'a Stamps,
+    timed: Timed<'o, 'r>,
+    /// Whether more is wanted, or why nothing can be written.
+    written: io::Result<ControlFlow<()>>,
 }
 
 impl IntervalSink for Timehist<'_, '_, '_> {
@@ -200,13 +171,8 @@ impl IntervalSink for Timehist<'_, '_, '_> {
     }
 
     fn done(&self) -> bool {
-        self.left == 0 || self.error.is_some()
+        !self.timed.wants() || !matches!(self.written, Ok(ControlFlow::Continue(())))
     }
-}
-
-/// The line of a loss.
-fn lost(gap: &Gap, stamps: &Stamps) -> String {
-    paint::error(loss::gap_text(gap, |first, last| stamps.span(first, last)))
 }
 
 impl Timehist<'_, '_, '_> {
@@ -216,45 +182,27 @@ impl Timehist<'_, '_, '_> {
         if self.done() || interval.to < self.context.question.scope.from || !cpu || !self.keys.passes(threads, slot) {
             return;
         }
-        if let Err(error) = self.write(&threads[slot], interval, acc, letter) {
-            self.error = Some(error);
-        }
-        self.left -= 1;
-        self.context.config.shown.rows(1);
+        let task = &threads[slot].task;
+        let text = |out: &mut Vec<u8>| out.extend(text(task, interval, acc, self.stamps));
+        self.timed.event(interval.to, text, || row(task, interval, acc, letter, &self.times));
+        self.written = self.timed.write_many();
     }
+}
 
-    fn write(&mut self, thread: &Thread, interval: &Interval, acc: OffCpuTimes, letter: u8) -> std::io::Result<()> {
-        let format = self.context.config.format;
-        while format != Format::Csv && self.gaps.first().is_some_and(|gap| gap.first <= interval.to) {
-            let gap = self.gaps.remove(0);
-            match format {
-                Format::Json => self.out.write_all(&self.json.gap(&gap))?,
-                _ => writeln!(self.out, "{}", lost(&gap, &self.stamps))?,
-            }
-        }
-        let Some(sink) = &self.rows else {
-            let time = self.stamps.text(TIME, interval.to);
-            let cpu = if interval.cpu == CPU_NONE { "????".into() } else { format!("{:04}", interval.cpu) };
-            let name = task_text(&thread.task);
-            return writeln!(
-                self.out,
-                "{time} [{cpu}]  {name:<30} {} {} {}",
-                paint::number(&acc.wait.text(), 10),
-                paint::number(&acc.delay.text(), 10),
-                paint::number(&acc.run.text(), 10)
-            );
-        };
-        let since = interval.to.wrapping_sub(self.context.question.tape.session().window_open) as i64;
-        let mut row = Row::new(&TIMEHIST);
-        row.set("ts_ns", since).set("cpu", interval.cpu);
-        set_thread(&mut row, &thread.task);
-        for (name, known) in [("wait_ns", acc.wait), ("delay_ns", acc.delay), ("run_ns", acc.run)] {
-            row.bound(name, known.value(), known.at_least);
-        }
-        let letter = [letter];
-        row.set("state", &letter[..]);
-        self.line.clear();
-        sink.row(&mut self.line, &row);
-        self.out.write_all(&self.line)
+fn text(task: &Task, interval: &Interval, acc: OffCpuTimes, stamps: &Stamps) -> Vec<u8> {
+    let (time, name) = (stamps.text(TIME, interval.to), task_text(task));
+    let cpu = if interval.cpu == CPU_NONE { "????".into() } else { format!("{:04}", interval.cpu) };
+    let [wait, delay, run] = [acc.wait, acc.delay, acc.run].map(|known| paint::number(&known.text(), 10));
+    format!("{time} [{cpu}]  {name:<30} {wait} {delay} {run}\n").into_bytes()
+}
+
+fn row<'a>(task: &'a Task, interval: &Interval, acc: OffCpuTimes, letter: u8, times: &ShownTimes<'_>) -> Row<'a> {
+    let mut row = Row::new(&TIMEHIST);
+    row.set("ts_ns", times.since(interval.to)).set("cpu", interval.cpu);
+    set_thread(&mut row, task);
+    for (name, known) in [("wait_ns", acc.wait), ("delay_ns", acc.delay), ("run_ns", acc.run)] {
+        row.bound(name, known.value(), known.at_least);
     }
+    row.set("state", char::from(letter).to_string());
+    row
 }

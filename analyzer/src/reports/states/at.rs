@@ -10,13 +10,11 @@ use crate::asked::options::stacks::Below;
 use systape_answers::derive::runs::decode::Needs;
 use systape_answers::derive::runs::keys::{self};
 use systape_answers::derive::runs::{feed, gaps};
-use systape_answers::render::out::Out;
+use systape_answers::render::out::{Out, TopRows};
 use systape_answers::render::rank::more;
 use systape_answers::render::table::{Table, seconds};
-use systape_answers::values::output;
 use systape_answers::values::say::Verdict;
 use systape_events::filter;
-use systape_events::loss::ListedLoss;
 use systape_events::question::clock;
 use systape_events::values::clock::Clock;
 use systape_events::values::order::InOrder as _;
@@ -66,26 +64,25 @@ pub(super) fn run(mut context: Context<'_>, edge: Edge, below: &Below, limit: us
         context.question.loss.add_earlier(tape, &[Family::Stack], u64::MAX);
         return with_stacks(&context, below, &fed.tracker.sink, (&now, ts), limit, out);
     }
-    context.config.shown.rows(now.len());
-    let more = more(now.len(), limit);
+    let all = now.len();
     now.truncate(limit);
     let calls: Vec<_> = now.iter().map(|now| (now.thread.task.utid, now.call)).collect();
     let arguments = call_texts::of(&context, &calls);
-    let form = context.config.format.rows();
-    if form.is_some() {
-        let rows = now.iter().zip(&arguments).map(|(now, arguments)| now.row(&context, ts, arguments.as_deref()));
-        out.rows(&NOW, context.judged(), rows)?;
-    } else {
-        let mut table = Table::default().number("off ms").number("came ms").word("[ST]").number("PID").number("TID");
-        table = table.number("CPU").word("COMMAND").number("call ms").word("CALL");
-        for (now, arguments) in now.iter().zip(&arguments) {
-            table.row(now.cells(&context, arguments.as_deref()));
-        }
-        scheduling::head(&context, out)?;
-        table.print(out)?;
-        more.iter().try_for_each(|text| output::line(out, text))?;
-    }
-    losses::end(&context, out, form.is_none(), ListedLoss::Nothing)
+    let numbers = Table::default().number("off ms").number("came ms").word("[ST]").number("PID").number("TID");
+    scheduling::head(&context, out)?;
+    out.ranking(
+        TopRows {
+            table: &NOW,
+            judged: context.judged(),
+            headings: numbers.number("CPU").word("COMMAND").number("call ms").word("CALL"),
+            all,
+            limit,
+        },
+        now.iter().zip(&arguments),
+        |(now, arguments)| now.row(&context, ts, arguments.as_deref()),
+        |(now, arguments)| now.cells(&context, arguments.as_deref()),
+    )?;
+    losses::end_of_sums(&context, out)
 }
 
 /// Prints threads by their stacks.
@@ -101,15 +98,13 @@ fn with_stacks(
     context.config.shown.rows(groups.len());
     let more = more(groups.len(), limit);
     groups.truncate(limit);
-    let (form, max) = (context.config.format.rows(), below.limits().max);
-    if form.is_some() {
-        out.rows(&STACKS, context.judged(), groups.iter().map(|group| group.row(ts, max)))?;
+    let max = below.limits().max;
+    scheduling::head(context, out)?;
+    if out.is_text() {
+        groups.iter().try_for_each(|group| group.print(max, out))?;
     } else {
-        scheduling::head(context, out)?;
-        for group in &groups {
-            group.print(max, out)?;
-        }
-        more.iter().try_for_each(|text| output::line(out, text))?;
+        out.rows(&STACKS, context.judged(), groups.iter().map(|group| group.row(ts, max)))?;
     }
-    losses::end(context, out, form.is_none(), ListedLoss::Nothing)
+    out.text(more)?;
+    losses::end_of_sums(context, out)
 }

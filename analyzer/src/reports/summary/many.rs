@@ -1,6 +1,5 @@
 //! The summary of several tapes by host or tape, and by other keys: the sums of all of one key.
 
-use std::io::Write;
 use std::path::PathBuf;
 
 use anyhow::Result;
@@ -15,7 +14,7 @@ use systape_answers::derive::summary::column::Column;
 use systape_answers::derive::summary::table::Row;
 use systape_answers::render::by;
 use systape_answers::render::keys::{columns, with_keys, with_parts};
-use systape_answers::render::out::Out;
+use systape_answers::render::out::{Out, TopRows};
 use systape_answers::render::row::{self as record, Judgement};
 use systape_answers::render::table::Table;
 use systape_answers::values::say::Verdict;
@@ -39,40 +38,37 @@ pub(in crate::reports) fn run(config: &Config, tapes: &[PathBuf], out: &mut Out)
         _ => Column::default(),
     };
     let groups = found.sorted(column);
-    config.shown.rows(groups.len());
-    match config.format.rows() {
-        None => {
-            found.head(out)?;
-            let names = ["calls", "errors", "total ms", "min ms", "avg ms", "max ms", "stddev %", "p50 ms", "p99 ms"];
-            let table = names.into_iter().fold(Table::default(), Table::number);
-            let last = ["errnos"].into_iter().filter(|_| own.errno_summary);
-            let headings = words.iter().copied().chain(by.iter().map(|by| by.heading())).chain(last);
-            let mut table = headings.fold(table, Table::word);
-            for group in &groups {
-                let row = Row::of_all(&group.stats, group.short);
-                let mut cells = measured(&row, found.incomplete || group.short);
-                cells.extend(group.texts());
-                cells.extend(own.errno_summary.then(|| errnos_text(&group.stats)));
-                table.row(cells);
+    found.head(out)?;
+    let keys = columns(&TAPES, words.iter().copied()).into_iter().chain(by::columns(&by));
+    let table = with_keys(keys, &with_parts(&SUMMARY, Some(&ERRNOS).filter(|_| own.errno_summary)));
+    let names = ["calls", "errors", "total ms", "min ms", "avg ms", "max ms", "stddev %", "p50 ms", "p99 ms"];
+    let last = own.errno_summary.then_some("errnos");
+    let headings = words.iter().copied().chain(by.iter().map(|by| by.heading())).chain(last);
+    out.ranking(
+        TopRows {
+            table: &table,
+            judged: Judgement::Touched(found.incomplete),
+            headings: headings.fold(names.into_iter().fold(Table::default(), Table::number), Table::word),
+            all: groups.len(),
+            limit: usize::MAX,
+        },
+        groups.iter(),
+        |group| {
+            let mut row = record::Row::short_if(group.short, &table);
+            group.set_keys(&mut row, &words, &by);
+            measures(&mut row, &group.stats);
+            if own.errno_summary {
+                row.set("errnos", errnos(&group.stats));
             }
-            table.print(out)?;
-        }
-        Some(_) => {
-            let keys = columns(&TAPES, words.iter().copied()).into_iter().chain(by::columns(&by));
-            let table = with_keys(keys, &with_parts(&SUMMARY, Some(&ERRNOS).filter(|_| own.errno_summary)));
-            let records = groups.iter().map(|group| {
-                let mut row = record::Row::short_if(group.short, &table);
-                group.set_keys(&mut row, &words, &by);
-                measures(&mut row, &group.stats);
-                if own.errno_summary {
-                    row.set("errnos", errnos(&group.stats));
-                }
-                row
-            });
-            out.rows(&table, Judgement::Touched(found.incomplete), records)?;
-            found.say(out);
-        }
-    }
-    out.flush()?;
-    Ok(Verdict { lost: found.lost, bad: found.bad })
+            row
+        },
+        |group| {
+            let row = Row::of_all(&group.stats, group.short);
+            let mut cells = measured(&row, found.incomplete || group.short);
+            cells.extend(group.texts());
+            cells.extend(own.errno_summary.then(|| errnos_text(&group.stats)));
+            cells
+        },
+    )?;
+    found.end(out)
 }

@@ -116,7 +116,7 @@ fn is_device(path: &[u8]) -> bool {
 /// Prints the answer for `config`.
 fn run(config: &Config, tape: &Tape, out: &mut Out) -> Result<Verdict> {
     let own: Options = config.own()?;
-    let limit = own.rows.limit(config.format);
+    let limit = config.few(own.rows);
     let asked = Asked {
         by: &[GroupKey::Tid, GroupKey::File],
         sockets: own.all_files,

@@ -15,6 +15,7 @@ use systape_answers::lines::row::{CallOutcome, outcome};
 use systape_answers::lines::tables::{CALLS, LOSSES};
 use systape_answers::lines::text::PerfTraceText;
 use systape_answers::lines::{LineFormat, SegmentLines};
+use systape_answers::render::label::TapeLabel;
 use systape_answers::render::out::Out;
 use systape_answers::render::stamp::{Column, Stamps};
 use systape_answers::values::say::Verdict;
@@ -124,7 +125,7 @@ struct Kills<'a> {
 impl<'a> Kills<'a> {
     fn new(context: &Context<'a>) -> Self {
         let session = context.question.tape.session();
-        let listing = PerfTraceText::new(session, context.config.look, context.stamps());
+        let listing = PerfTraceText::new(session, context.config.look, context.stamps(), &TapeLabel::default());
         Self { listing, stamps: context.stamps(), open: session.window_open }
     }
 }
@@ -157,7 +158,7 @@ struct KillLines<'a> {
 }
 
 impl SegmentLines for KillLines<'_> {
-    fn row(&mut self, out: &mut Vec<u8>, row: usize) {
+    fn row(&mut self, out: &mut Vec<u8>, row: usize, more: &[u8]) {
         let (segment, stamps) = (self.segment, &self.form.stamps);
         let (start, task) = (segment.time.start[row], segment.task(row));
         let known = start_known(segment.core.state[row], start, self.form.open);
@@ -174,5 +175,6 @@ impl SegmentLines for KillLines<'_> {
         };
         let (pid, comm) = (task.pid.to_string(), escaped(&task.comm));
         out.extend(columns([&time, &pid, &comm, &argument(target + 1), &argument(target), &result]));
+        out.extend_from_slice(more);
     }
 }

@@ -44,18 +44,18 @@ fn head<const WIDTH: usize>(stamps: &Stamps) -> Vec<u8> {
     columns::<WIDTH>(&stamps.heading(TIME), ["PID", "COMM", "FD", "ERR", "PATH"])
 }
 
-fn line<const WIDTH: usize>(call: ListedCall, cwd: Option<&[u8]>, stamps: &Stamps) -> Vec<u8> {
+fn line<const WIDTH: usize>(call: &ListedCall, cwd: Option<&[u8]>, stamps: &Stamps) -> Vec<u8> {
     // what did not return has neither
     let (fd, errno) = match (call.ret, call.errno) {
         (Some(ret), _) => (ret.to_string(), "0".to_owned()),
         (None, Some(errno)) => ("-1".to_owned(), errno.to_string()),
         (None, None) => ("?".to_owned(), "?".to_owned()),
     };
-    let [file, _] = call.files;
+    let [file, _] = &call.files;
     // an empty path is about the descriptor, unless it was refused
-    let given = call.given.filter(|given| !given.is_empty() || call.errno.is_some());
-    let path = match (given, file.and_then(|place| place.path(cwd))) {
-        (Some(given), _) => format!("{}{}", escaped(&given), if call.cut { "..." } else { "" }),
+    let given = call.given.as_ref().filter(|given| !given.is_empty() || call.errno.is_some());
+    let path = match (given, file.as_ref().and_then(|place| place.path(cwd))) {
+        (Some(given), _) => format!("{}{}", escaped(given), if call.cut { "..." } else { "" }),
         // a handle was given
         (None, Some(file)) => escaped(&file),
         (None, None) => "?".to_owned(),

@@ -30,7 +30,6 @@ use systape_events::group::by::GroupKey;
 use systape_events::group::packed::Packed;
 use systape_events::group::spilling::{Ordered, Parts, Spilling};
 use systape_events::group::value::{Key, Value};
-use systape_events::loss::ListedLoss;
 use systape_events::values::spill::{Store, Stored};
 use systape_events::values::words::escaped;
 
@@ -313,11 +312,12 @@ pub(super) fn print(
     let words = KeyWords { session: context.question.tape.session(), book: &context.question.book, plan };
     let shown = Shown { context, wanted, asked, metric, all: all as f64, words, labels: &labels };
     let few = rows.iter().map(|entry| (entry.key().key(), entry.sum)).take(shown.limit());
-    match config.format.rows() {
-        None => shown.text(few, rows.len(), out)?,
-        Some(_) => shown.rows(few, out)?,
+    if out.is_text() {
+        shown.text(few, rows.len(), out)?;
+    } else {
+        shown.rows(few, out)?;
     }
-    losses::end(context, out, config.format.rows().is_none(), ListedLoss::Nothing)
+    losses::end_of_sums(context, out)
 }
 
 /// Refuses a field that no event has, of events of which there are some.
@@ -362,7 +362,7 @@ impl Shown<'_> {
     }
 
     fn limit(&self) -> usize {
-        self.asked.rank.limit(self.context.config.format)
+        self.context.config.few(self.asked.rank)
     }
 
     /// Share of a row in all; None: there is none.
@@ -394,7 +394,7 @@ impl Shown<'_> {
 
     /// The first rows of `count`.
     fn text<'s>(&self, rows: impl Iterator<Item = Kept<'s>> + Clone, count: usize, out: &mut Out) -> Result<()> {
-        losses::head(self.context, "At least, because something is missing:", out)?;
+        losses::head(self.context, losses::AT_LEAST, out)?;
         if self.asked.hist {
             rows.clone().try_for_each(|row| self.histogram(&self.line(&row), out))?;
         } else {

@@ -1,7 +1,5 @@
 //! The answer as text.
 
-use std::io::Write;
-
 use anyhow::Result;
 
 use super::measure::{CostKind, RankedFinding, Told};
@@ -12,6 +10,7 @@ use crate::reports::{Context, losses};
 use systape_answers::derive::why::finding::Severity;
 use systape_answers::derive::why::floor::Floor;
 use systape_answers::render::mark;
+use systape_answers::render::out::Out;
 use systape_answers::render::rank;
 use systape_answers::render::stamp::{Stamps, TimeBase};
 use systape_answers::render::table::share;
@@ -25,13 +24,7 @@ const OTHERS: usize = 5;
 
 impl Shown<'_> {
     /// Prints the subject's budget, its findings and those of others.
-    pub(super) fn print(
-        &self,
-        context: &Context<'_>,
-        floor: Floor,
-        unknown: &[String],
-        out: &mut impl Write,
-    ) -> Result<()> {
+    pub(super) fn print(&self, context: &Context<'_>, floor: Floor, unknown: &[String], out: &mut Out) -> Result<()> {
         losses::head(context, "Something is missing: figures with >= are at least:", out)?;
         let session = context.question.tape.session();
         let base = if session.clock.monotonic == 0 { TimeBase::Start } else { TimeBase::Wall };
@@ -59,7 +52,7 @@ impl Shown<'_> {
         &self,
         found: &[&RankedFinding],
         (floor, stamps, tape): (Floor, &Stamps, &str),
-        out: &mut impl Write,
+        out: &mut Out,
     ) -> Result<()> {
         if found.is_empty() {
             let what = match (self.told.is_some(), self.marks.any()) {
@@ -81,7 +74,7 @@ impl Shown<'_> {
     }
 
     /// What a finding joins.
-    fn members(&self, ranked: &RankedFinding, out: &mut impl Write) -> Result<()> {
+    fn members(&self, ranked: &RankedFinding, out: &mut Out) -> Result<()> {
         let finding = &ranked.finding;
         let lost = self.cut || self.marks.touch(finding);
         let members = finding.members.iter().filter(|_| self.expand);
@@ -124,7 +117,7 @@ fn cost(ranked: &RankedFinding, lost: bool) -> String {
 }
 
 /// What the subject's time went to.
-fn budget(told: &Told, stamps: &Stamps, tape: &str, out: &mut impl Write) -> Result<()> {
+fn budget(told: &Told, stamps: &Stamps, tape: &str, out: &mut Out) -> Result<()> {
     let budget = &told.budget;
     let (first, last) = told.span;
     let when = stamps.span(first, last);

@@ -19,7 +19,6 @@ use systape_answers::derive::summary::column::Column;
 use systape_answers::derive::summary::plan::{Plan, Slices};
 use systape_answers::derive::summary::table::rows;
 use systape_answers::render::cell::Cell;
-use systape_answers::render::form::Format;
 use systape_answers::render::mark;
 use systape_answers::render::out::Out;
 use systape_answers::render::rank;
@@ -31,7 +30,6 @@ use systape_answers::values::say::Verdict;
 use systape_events::families;
 use systape_events::group::by::GroupKey;
 use systape_events::group::value::Value;
-use systape_events::loss::ListedLoss;
 use systape_events::scan::Scan;
 use systape_events::values::words::{bytes, escaped, span};
 
@@ -214,18 +212,17 @@ pub(super) fn run(config: &Config, tape: &Tape, limit: usize, out: &mut Out) -> 
     // several at once are in the order of the series
     found.sort_by_key(|found| found.at);
     config.shown.rows(all.len());
-    match config.format.rows() {
-        Some(_) => {
-            if found.is_empty() {
-                out.say(NO_CHANGE);
-            }
-            let lines = found.iter().take(limit).map(|found| row(found, slices, tape.session().window_open));
-            let short = counted || !context.question.loss.complete();
-            out.rows(&WHEN, Judgement::Touched(short), lines)?;
+    if out.is_text() {
+        text(&context, &found, slices, (limit, count, counted), out)?;
+    } else {
+        if found.is_empty() {
+            out.say(NO_CHANGE);
         }
-        None => text(&context, &found, slices, (limit, count, counted), out)?,
+        let lines = found.iter().take(limit).map(|found| row(found, slices, tape.session().window_open));
+        let short = counted || !context.question.loss.complete();
+        out.rows(&WHEN, Judgement::Touched(short), lines)?;
     }
-    losses::end(&context, out, config.format == Format::Text, ListedLoss::Nothing)
+    losses::end_of_sums(&context, out)
 }
 
 /// Length of a slice of a time of `length` ns.

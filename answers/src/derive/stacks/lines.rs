@@ -9,7 +9,7 @@ use super::forest::MAX_FRAMES;
 use super::label;
 use super::limits::Limits;
 use super::names::Names;
-use crate::render::form::Format;
+use crate::render::form::{Form, Format};
 use crate::render::row::Row;
 use crate::render::sink;
 
@@ -131,26 +131,19 @@ impl<'a> StackLines<'a> {
         lines
     }
 
-    /// Adds an event's stack to its line, which is the end of `out`.
-    pub fn add(&mut self, out: &mut Vec<u8>, format: Format, of: StackOf, row: u32) {
-        match format {
-            Format::Text => {
-                for text in self.list(of, row) {
-                    out.extend_from_slice(INDENT.as_bytes());
-                    out.extend_from_slice(text.as_bytes());
-                    out.push(b'\n');
-                }
-            }
-            Format::Json | Format::Csv => {
-                let (stack, status) = self.json(of, row);
-                add_columns(out, format, stack, &status);
-            }
+    /// What stands with the line of an event: columns behind those of JSON and CSV, or lines below text, each behind `lead`.
+    pub fn more(&mut self, format: Format, lead: &[u8], of: StackOf, row: u32) -> Vec<u8> {
+        if let Some(form) = format.rows() {
+            let (stack, status) = self.json(of, row);
+            return columns(form, stack, &status);
         }
+        let line = |text: String| [lead, INDENT.as_bytes(), text.as_bytes(), b"\n"].concat();
+        self.list(of, row).into_iter().flat_map(line).collect()
     }
 
-    /// Adds "none" to the line of an event of a kind without stacks.
-    pub(crate) fn add_none(out: &mut Vec<u8>, format: Format) {
-        add_columns(out, format, Value::Null, &Value::Null);
+    /// What stands with the line of an event of a kind without stacks.
+    pub(crate) fn none_more(format: Format) -> Vec<u8> {
+        format.rows().map_or_else(Vec::new, |form| columns(form, Value::Null, &Value::Null))
     }
 
     /// `stack` and `stack_status` of an event.
@@ -181,9 +174,8 @@ impl<'a> StackLines<'a> {
     }
 }
 
-fn add_columns(out: &mut Vec<u8>, format: Format, stack: Value, status: &Value) {
-    let Some(form) = format.rows() else { return };
+fn columns(form: Form, stack: Value, status: &Value) -> Vec<u8> {
     let mut row = Row::new(&STACK);
     row.set("stack", stack).set("stack_status", status.as_str());
-    sink::append(form, &row, out);
+    sink::behind(form, &row)
 }

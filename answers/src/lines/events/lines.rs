@@ -1,6 +1,6 @@
 //! The lines of a segment's events, in order of time.
 
-use systape_format::model::Session;
+use systape_format::model::{Session, StackOf};
 use systape_format::reader::Segment;
 
 use super::describe::Event;
@@ -9,14 +9,14 @@ use super::kind::Wanted;
 use super::walk::{StackAt, Walk};
 use crate::derive::identities::FileNames;
 use crate::derive::stacks::limits::Limits;
-use crate::derive::stacks::lines::StackLines;
+use crate::derive::stacks::lines::{STACK, StackLines};
 use crate::derive::stacks::names::Names;
 use crate::lines::tables::{CALLS, EVENTS};
 use crate::lines::text::Look;
-use crate::render;
-use crate::render::form::{Form, Format};
+use crate::render::columns::{self, Layout};
+use crate::render::form::Format;
+use crate::render::out::Out;
 use crate::render::row::ShownTimes;
-use crate::render::sink::Sink;
 use crate::render::stamp::Stamps;
 use systape_events::filter::Scope;
 use systape_events::stream::Part;
@@ -35,27 +35,45 @@ pub struct EventLines<'a> {
     pub devices: Devices,
     /// Files that events have by number.
     pub files: FileNames,
-    json: Sink<'static>,
-    csv: Sink<'static>,
-    /// Lines of a tool, which has no calls beside them; None: those of the listing.
-    pub tool: Option<render::columns::Lines<'static>>,
+    /// What writes their rows, in JSON and in columns of a tool those of events; in other CSV those of calls, which stand beside them.
+    lines: columns::Lines,
+    /// The rows are those of calls.
+    as_calls: bool,
+    /// What stands before each line of text.
+    lead: Vec<u8>,
     /// Names for stacks and limits on them; None: stacks are not printed.
     pub stacks: Option<(&'a Names, Limits)>,
 }
 
 impl<'a> EventLines<'a> {
-    /// Lines of the kinds `wanted` of the tape of `session`: text with `look`, or with `clock`, which may be empty for text.
+    /// Lines of the kinds `wanted` of the tape of `session` for `out`: text with `look`, or in the columns of `tool`; times by
+    /// `clock`, which may be empty for text.
     pub fn new(
         wanted: Wanted,
-        format: Format,
+        out: &Out<'_>,
+        tool: Option<(&'static Layout, Stamps)>,
         (look, stamps): (Look, Stamps),
         session: &'a Session,
         clock: Clock,
+        stacks: Option<(&'a Names, Limits)>,
     ) -> Self {
-        let (json, csv) = (Sink::new(Form::Json, &EVENTS), Sink::new(Form::Csv, &CALLS));
+        let as_calls = tool.is_none() && out.format() == Format::Csv;
+        let lines = out.lines(if as_calls { &CALLS } else { &EVENTS }, tool);
+        let lines = if stacks.is_some() { lines.wider(&STACK) } else { lines };
+        let (format, lead) = (out.format(), out.label().lead(out.format()));
         let (times, devices) = (ShownTimes { session, clock }, Devices::new(session));
         let files = FileNames::default();
-        Self { wanted, format, look, stamps, times, devices, files, json, csv, tool: None, stacks: None }
+        Self { wanted, format, look, stamps, times, devices, files, lines, as_calls, lead, stacks }
+    }
+
+    /// What stands with the line of an event for its stack, the one `of` that `row` among `stacks`.
+    pub fn stack(&self, stacks: &mut StackLines<'_>, of: StackOf, row: u32) -> Vec<u8> {
+        stacks.more(self.format, &self.lead, of, row)
+    }
+
+    /// The heading of a tool, and the names of columns.
+    pub fn head(&self) -> Vec<u8> {
+        self.lines.head(Vec::new)
     }
 
     /// The lines of `segment`, and the start of its window. A group that cannot be read is added to `findings`.
@@ -100,22 +118,22 @@ impl Lines<'_, '_> {
         if !self.stacks.as_mut().is_none_or(long) {
             return;
         }
-        let out = &mut self.part.bytes;
+        let (all, out) = (self.all, &mut self.part.bytes);
         let begin = out.len();
-        let (format, times) = (self.all.format, &self.all.times);
-        match (&self.all.tool, format) {
-            (Some(lines), _) => {
-                lines.line(out, |_| {}, || form::row(event, times));
-            }
-            (None, Format::Text) => form::text(out, event, self.all.look, &self.all.stamps),
-            (None, Format::Json) => self.all.json.row(out, &form::row(event, times)),
-            (None, Format::Csv) => self.all.csv.row(out, &form::call_row(event, times)),
-        }
-        match (&mut self.stacks, stack) {
-            (Some(stacks), Some((of, row))) => stacks.add(out, self.all.format, of, row),
-            (Some(_), None) => StackLines::add_none(out, self.all.format),
-            (None, _) => {}
-        }
+        let more = match (&mut self.stacks, stack) {
+            (Some(stacks), Some((of, row))) => all.stack(stacks, of, row),
+            (Some(_), None) => StackLines::none_more(all.format),
+            (None, _) => Vec::new(),
+        };
+        let text = |out: &mut Vec<u8>| {
+            out.extend_from_slice(&all.lead);
+            form::text(out, event, all.look, &all.stamps);
+        };
+        let row = || match all.as_calls {
+            true => form::call_row(event, &all.times),
+            false => form::row(event, &all.times),
+        };
+        all.lines.line_and(out, text, row, &more);
         self.unsorted.push((event.ts, begin, out.len()));
     }
 
