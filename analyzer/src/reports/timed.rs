@@ -40,7 +40,7 @@ impl<'o, 'r> Timed<'o, 'r> {
         own: impl FnOnce() -> Vec<u8>,
         out: &'o mut Out<'r>,
     ) -> io::Result<Self> {
-        let lines = out.lines(table, layout.map(|layout| context.stamped(layout)));
+        let lines = out.writer(table, layout.map(|layout| context.stamped(layout)));
         out.head(&lines.head(own))?;
         let values = out.taker().is_some();
         if values {
