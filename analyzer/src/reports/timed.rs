@@ -14,8 +14,8 @@ use systape_answers::values::say::Shown;
 use systape_events::loss::Loss;
 use systape_events::stream::{Merger, Part};
 
-/// Bytes of lines that are collected before they are written.
-const BUFFER: usize = 1 << 16;
+/// Events that are collected before they are written.
+const MANY: usize = 1 << 10;
 
 /// An answer of such rows.
 pub(super) struct Timed<'o, 'r> {
@@ -40,7 +40,7 @@ impl<'o, 'r> Timed<'o, 'r> {
         own: impl FnOnce() -> Vec<u8>,
         out: &'o mut Out<'r>,
     ) -> io::Result<Self> {
-        let lines = out.lines(table, layout.map(|layout| context.stamped(layout)));
+        let lines = out.writer(table, layout.map(|layout| context.stamped(layout)));
         out.head(&lines.head(own))?;
         let values = out.taker().is_some();
         if values {
@@ -80,7 +80,7 @@ impl<'o, 'r> Timed<'o, 'r> {
     /// # Errors
     /// They cannot be written.
     pub(super) fn write_many(&mut self) -> io::Result<ControlFlow<()>> {
-        match self.part.bytes.len() < BUFFER && self.wants() {
+        match self.part.marks.len() < MANY && self.wants() {
             true => Ok(ControlFlow::Continue(())),
             false => self.write(),
         }

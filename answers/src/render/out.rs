@@ -242,7 +242,7 @@ impl<'r> Out<'r> {
     }
 
     /// What writes rows of `table` one a line; text is the report's own, or in the columns of a `layout` by clocks.
-    pub fn lines(&self, table: &TableDef, layout: Option<(&'static Layout, Stamps)>) -> Lines {
+    pub fn writer(&self, table: &TableDef, layout: Option<(&'static Layout, Stamps)>) -> Lines {
         match (self.format.rows(), layout) {
             (Some(form), _) => Lines::Rows(Sink::new(form, table, &self.label)),
             (None, Some((layout, stamps))) => Lines::Tool(layout, stamps),
@@ -398,11 +398,38 @@ mod tests {
     }
 
     #[test]
+    fn rows_have_no_lines_of_text_and_no_more_than_the_limit() {
+        let (mut two, shown) = (Two::default(), Shown::default());
+        let row = |opens: i32| {
+            let mut row = Row::new(&FILES);
+            row.set("file", "/x").bound("opens", opens, false);
+            row
+        };
+        let mut out = Out::values(&mut two);
+        out.count_in(&shown);
+        out.text(["above"]).unwrap();
+        out.notes(["some are missing"]).unwrap();
+        let top = |all| TopRows {
+            table: &FILES,
+            judged: Judgement::Touched(true),
+            headings: Table::default().word("file"),
+            all,
+            limit: 1,
+        };
+        out.ranking(top(0), [].into_iter(), row, |_| Vec::new()).unwrap();
+        assert!(shown.nothing());
+        out.ranking(top(2), [1, 2].into_iter(), row, |opens| vec![opens.to_string()]).unwrap();
+        assert!(!shown.nothing());
+        let one = vec![(Cell::from(b"/x".to_vec()), Known::Exact), (Cell::from(1), Known::Short)];
+        assert_eq!((two.0, two.1), (vec![one], vec!["some are missing".to_owned()]));
+    }
+
+    #[test]
     fn tapes_that_are_merged_have_a_head_and_lines_with_times() {
         let (sender, pieces) = std::sync::mpsc::sync_channel(4);
         let mut out = Out::merged(Format::Csv, sender);
         out.begin("a", TapeLabel { cells: vec![(&FILES.columns[0], Cell::from("a"))], text: Vec::new() });
-        let lines = out.lines(&FILES, None);
+        let lines = out.writer(&FILES, None);
         for _ in 0..2 {
             out.head(&lines.head(Vec::new)).unwrap();
         }

@@ -58,7 +58,7 @@ impl<'a> EventLines<'a> {
         stacks: Option<(&'a Names, Limits)>,
     ) -> Self {
         let as_calls = tool.is_none() && out.format() == Format::Csv;
-        let lines = out.lines(if as_calls { &CALLS } else { &EVENTS }, tool);
+        let lines = out.writer(if as_calls { &CALLS } else { &EVENTS }, tool);
         let lines = if stacks.is_some() { lines.wider(&STACK) } else { lines };
         let (format, lead) = (out.format(), out.label().lead(out.format()));
         let (times, devices) = (ShownTimes { session, clock }, Devices::new(session));
