@@ -32,19 +32,19 @@ fn asks_for(session: &Session, kind: &str) -> bool {
 
 /// Changes of a task after which its calls are recorded, or no longer, because it was asked for by its user or its cgroup.
 #[derive(Clone, Copy, Debug)]
-pub struct Selects {
+pub(crate) struct Selects {
     user: bool,
     cgroup: bool,
 }
 
 impl Selects {
     /// Selections of a recording.
-    pub fn of(session: &Session) -> Self {
+    pub(crate) fn of(session: &Session) -> Self {
         Self { user: asks_for(session, "uid "), cgroup: asks_for(session, "cgroup ") }
     }
 
     /// Whether such an event is one.
-    pub fn by(self, kind: ProcessKind) -> bool {
+    pub(crate) fn by(self, kind: ProcessKind) -> bool {
         match kind {
             ProcessKind::Cred => self.user,
             ProcessKind::Cgroup => self.cgroup,

@@ -57,7 +57,7 @@ struct SharedValue<T> {
 
 /// All places of one kind.
 #[derive(Debug, Default)]
-pub struct Sharers<T, W = ()> {
+pub(crate) struct Sharers<T, W = ()> {
     slots: Vec<SharedValue<T>>,
     free: Vec<usize>,
     of_process: FxHashMap<u32, usize>,
@@ -73,7 +73,7 @@ pub struct Sharers<T, W = ()> {
 
 impl<T: Default, W: Watch<T>> Sharers<T, W> {
     /// Makes one without anybody.
-    pub fn new(watch: W) -> Self {
+    pub(crate) fn new(watch: W) -> Self {
         Self {
             slots: Vec::new(),
             free: Vec::new(),
@@ -87,7 +87,7 @@ impl<T: Default, W: Watch<T>> Sharers<T, W> {
     }
 
     /// Where that of `who` is; a new one for who was not met before. None: the process is not known.
-    pub fn place(&mut self, who: Member) -> Option<usize> {
+    pub(crate) fn place(&mut self, who: Member) -> Option<usize> {
         if who.process == 0 {
             return None;
         }
@@ -103,12 +103,12 @@ impl<T: Default, W: Watch<T>> Sharers<T, W> {
     }
 
     /// Place of who was met before.
-    pub fn find(&self, who: Member) -> Option<usize> {
+    pub(crate) fn find(&self, who: Member) -> Option<usize> {
         self.of_thread.get(&who.thread).or_else(|| self.of_process.get(&who.process)).copied()
     }
 
     /// What is at a place.
-    pub fn at(&self, place: usize) -> &T {
+    pub(crate) fn at(&self, place: usize) -> &T {
         &self.slots[place].value
     }
 
@@ -118,7 +118,7 @@ impl<T: Default, W: Watch<T>> Sharers<T, W> {
     }
 
     /// Who watches.
-    pub fn watch(&self) -> &W {
+    pub(crate) fn watch(&self) -> &W {
         &self.watch
     }
 
@@ -128,12 +128,12 @@ impl<T: Default, W: Watch<T>> Sharers<T, W> {
     }
 
     /// How many processes, and threads of their own, have what is at a place.
-    pub fn users(&self, place: usize) -> u32 {
+    pub(crate) fn users(&self, place: usize) -> u32 {
         self.slots[place].users
     }
 
     /// Whether the process was met.
-    pub fn knows(&self, process: u32) -> bool {
+    pub(crate) fn knows(&self, process: u32) -> bool {
         self.of_process.contains_key(&process)
     }
 
@@ -153,12 +153,12 @@ impl<T: Default, W: Watch<T>> Sharers<T, W> {
     }
 
     /// Time until when a change of what is at a place may have been missed; 0 = nothing was.
-    pub fn blind(&self, place: usize) -> u64 {
+    pub(crate) fn blind(&self, place: usize) -> u64 {
         self.blind.max(self.slots[place].blind)
     }
 
     /// `child` was made by `parent`; `thread`: in the same process; `shares`: they have one from now on. Else it has a `copy`.
-    pub fn fork(&mut self, parent: Member, child: Member, thread: bool, shares: bool, copy: impl Fn(&T) -> T) {
+    pub(crate) fn fork(&mut self, parent: Member, child: Member, thread: bool, shares: bool, copy: impl Fn(&T) -> T) {
         let Some(from) = self.place(parent) else { return };
         if thread {
             // a thread has its process's unless it, or who made it, has one of its own
@@ -182,7 +182,7 @@ impl<T: Default, W: Watch<T>> Sharers<T, W> {
     }
 
     /// `who` has one of its own from now on, a `copy` of what it shared; `alone`: its thread and not all of the process.
-    pub fn leave(&mut self, who: Member, alone: bool, copy: impl Fn(&T) -> T) {
+    pub(crate) fn leave(&mut self, who: Member, alone: bool, copy: impl Fn(&T) -> T) {
         let Some(from) = self.place(who) else { return };
         let place = self.copy(from, copy);
         self.slots[place].pid = who.pid;
@@ -195,14 +195,14 @@ impl<T: Default, W: Watch<T>> Sharers<T, W> {
     }
 
     /// The thread `who` has had one of its own, of which nothing is known here.
-    pub fn apart(&mut self, who: Member) {
+    pub(crate) fn apart(&mut self, who: Member) {
         if self.place(who).is_some() && !self.has_own(who) {
             self.leave(who, true, |_| T::default());
         }
     }
 
     /// A thread ended; `last`: and its process with it.
-    pub fn exit(&mut self, who: Member, last: bool) {
+    pub(crate) fn exit(&mut self, who: Member, last: bool) {
         if let Some(place) = self.of_thread.remove(&who.thread) {
             self.let_go(place);
         }
@@ -215,7 +215,7 @@ impl<T: Default, W: Watch<T>> Sharers<T, W> {
     }
 
     /// Events between now and `last` were lost; of the process `pid`, 0 = of anybody. `each`: the places where something may have been.
-    pub fn lose(&mut self, last: u64, pid: u32, mut each: impl FnMut(usize, &mut T, &mut W)) {
+    pub(crate) fn lose(&mut self, last: u64, pid: u32, mut each: impl FnMut(usize, &mut T, &mut W)) {
         let until = last.saturating_add(1);
         if pid == 0 || self.blind_pids.len() > BLIND_PIDS {
             self.blind = self.blind.max(until);
@@ -232,7 +232,7 @@ impl<T: Default, W: Watch<T>> Sharers<T, W> {
     }
 
     /// What each process has, and each thread with its own: (process, thread or 0, value).
-    pub fn each(&self) -> impl Iterator<Item = (u32, u32, &T)> {
+    pub(crate) fn each(&self) -> impl Iterator<Item = (u32, u32, &T)> {
         let processes = self.of_process.iter().map(|(process, place)| (*process, 0, self.at(*place)));
         processes.chain(self.of_thread.iter().map(|(thread, place)| (0, *thread, self.at(*place))))
     }
@@ -285,7 +285,7 @@ impl<T: Default, W: Watch<T>> Sharers<T, W> {
 #[cfg(test)]
 impl<T, W> Sharers<T, W> {
     /// How many places, threads with their own, and processes with such threads there are.
-    pub fn sizes(&self) -> (usize, usize, usize) {
+    pub(crate) fn sizes(&self) -> (usize, usize, usize) {
         (self.slots.len() - self.free.len(), self.of_thread.len(), self.split.len())
     }
 }

@@ -67,7 +67,7 @@ pub struct CausePattern {
 pub const MOST: usize = 64;
 
 /// Says the name of a call.
-pub type CallName<'a> = &'a (dyn Fn(Call) -> String + Sync);
+pub(crate) type CallName<'a> = &'a (dyn Fn(Call) -> String + Sync);
 
 /// Causes, one bit each.
 pub type Causes = u64;
@@ -157,7 +157,7 @@ impl CausePattern {
 
 /// What matches one thread: for each of its calls so far the causes that it is in.
 #[derive(Clone, Debug, Default)]
-pub struct Matcher {
+pub(crate) struct Matcher {
     /// Causes that mean this thread.
     of_thread: Causes,
     calls: Vec<((Call, u32), Causes)>,
@@ -168,13 +168,13 @@ const REMEMBERED: usize = 64;
 
 impl Matcher {
     /// Causes that a thread can have.
-    pub fn new(patterns: &[Vec<CausePattern>], task: &Task) -> Self {
+    pub(crate) fn new(patterns: &[Vec<CausePattern>], task: &Task) -> Self {
         let meant = |any: &Vec<CausePattern>| any.iter().any(|pattern| pattern.threads(task));
         Self { of_thread: bits(patterns.iter().map(meant)), calls: Vec::new() }
     }
 
     /// The causes that the thread is in, in `state` and `doing`, whenever that is; `file` is the name of the call's file.
-    pub fn causes<'n>(
+    pub(crate) fn causes<'n>(
         &mut self,
         patterns: &[Vec<CausePattern>],
         task: &Task,

@@ -11,7 +11,7 @@ use crate::derive::sharers::{Member, Sharers, Watch};
 
 /// Where a `chdir` or `fchdir` goes.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum ChdirTarget {
+pub(crate) enum ChdirTarget {
     /// The path as the program named it, or what the descriptor stood for.
     Path(Vec<u8>),
     /// Not known.
@@ -20,7 +20,7 @@ pub enum ChdirTarget {
 
 /// The directory of a call that has begun.
 #[derive(Clone, Debug)]
-pub struct CallDirectory {
+pub(crate) struct CallDirectory {
     place: Option<usize>,
     version: u64,
     cwd: Option<Arc<[u8]>>,
@@ -99,7 +99,7 @@ impl Watch<Fs> for Notes {
 
 /// All of them.
 #[derive(Debug)]
-pub struct Dirs {
+pub(crate) struct Dirs {
     all: Sharers<Fs, Notes>,
     /// Changes of directories are not recorded.
     opaque: bool,
@@ -107,17 +107,17 @@ pub struct Dirs {
 
 impl Dirs {
     /// Nothing is known. `opaque`: nor will it be, because changes are not recorded.
-    pub fn new(opaque: bool) -> Self {
+    pub(crate) fn new(opaque: bool) -> Self {
         Self { all: Sharers::new(Notes::default()), opaque }
     }
 
     /// Makes one that notes what happens.
-    pub fn noted(opaque: bool) -> Self {
+    pub(crate) fn noted(opaque: bool) -> Self {
         Self { all: Sharers::new(Notes { history: Some(History::default()), versions: 0 }), opaque }
     }
 
     /// What is noted of every change; None: nothing is.
-    pub fn history(&self) -> Option<&History> {
+    pub(crate) fn history(&self) -> Option<&History> {
         self.all.watch().history.as_ref()
     }
 
@@ -127,14 +127,14 @@ impl Dirs {
     }
 
     /// Sets the time to `now`.
-    pub fn at(&mut self, now: u64) {
+    pub(crate) fn at(&mut self, now: u64) {
         if let Some(history) = self.history_mut() {
             history.at(now);
         }
     }
 
     /// A checkpoint of `ts` says that `process` is in `cwd`.
-    pub fn seen(&mut self, ts: u64, process: u32, pid: u32, cwd: &[u8]) {
+    pub(crate) fn seen(&mut self, ts: u64, process: u32, pid: u32, cwd: &[u8]) {
         if cwd.is_empty() || self.all.is_split(process) || ts < self.all.blind_for_all() {
             return;
         }
@@ -149,7 +149,7 @@ impl Dirs {
     }
 
     /// The thread `who` had a directory of its own when the recording began: `cwd`, empty if it is not known.
-    pub fn apart(&mut self, who: Member, cwd: &[u8]) {
+    pub(crate) fn apart(&mut self, who: Member, cwd: &[u8]) {
         if self.opaque {
             return;
         }
@@ -161,14 +161,14 @@ impl Dirs {
     }
 
     /// `child` was made by `parent`; `thread`: in the same process; `shares`: they have one directory from now on.
-    pub fn fork(&mut self, parent: Member, child: Member, thread: bool, shares: bool) {
+    pub(crate) fn fork(&mut self, parent: Member, child: Member, thread: bool, shares: bool) {
         if !self.opaque {
             self.all.fork(parent, child, thread, shares, Fs::copy);
         }
     }
 
     /// A thread ended; `last`: and its process with it.
-    pub fn exit(&mut self, who: Member, last: bool) {
+    pub(crate) fn exit(&mut self, who: Member, last: bool) {
         if let Some(history) = self.history_mut() {
             history.exit(who, last);
         }
@@ -176,7 +176,7 @@ impl Dirs {
     }
 
     /// A call that changes the directory has begun.
-    pub fn moves(&mut self, who: Member, to: &ChdirTarget) {
+    pub(crate) fn moves(&mut self, who: Member, to: &ChdirTarget) {
         let Some(place) = self.place(who) else { return };
         let (fs, notes) = self.all.at_mut(place);
         fs.version = notes.next();
@@ -195,7 +195,7 @@ impl Dirs {
     }
 
     /// Ends a call at `ts`.
-    pub fn moved(&mut self, ts: u64, who: Member) {
+    pub(crate) fn moved(&mut self, ts: u64, who: Member) {
         let Some(place) = self.all.find(who) else { return };
         let blind = self.all.blind(place);
         let (fs, notes) = self.all.at_mut(place);
@@ -214,7 +214,7 @@ impl Dirs {
     }
 
     /// Forgets where `who` is, from now on.
-    pub fn forget(&mut self, who: Member) {
+    pub(crate) fn forget(&mut self, who: Member) {
         if let Some(place) = self.place(who) {
             let (fs, notes) = self.all.at_mut(place);
             notes.forget(place, fs);
@@ -222,7 +222,7 @@ impl Dirs {
     }
 
     /// `who` left what it shared with other threads of its process, and is nobody knows where.
-    pub fn leaves(&mut self, who: Member) {
+    pub(crate) fn leaves(&mut self, who: Member) {
         if who.thread != 0 && !self.opaque {
             if !self.all.has_own(who) {
                 self.all.leave(who, true, |_| Fs::default());
@@ -234,12 +234,12 @@ impl Dirs {
     }
 
     /// Events between `now` and `last` were lost; of the process `pid`, 0 = of anybody.
-    pub fn lose(&mut self, last: u64, pid: u32) {
+    pub(crate) fn lose(&mut self, last: u64, pid: u32) {
         self.all.lose(last, pid, |place, fs, notes| notes.forget(place, fs));
     }
 
     /// A call of `who` begins now.
-    pub fn begin(&mut self, who: Member) -> CallDirectory {
+    pub(crate) fn begin(&mut self, who: Member) -> CallDirectory {
         match self.place(who) {
             Some(place) => {
                 let fs = self.all.at(place);
@@ -252,7 +252,7 @@ impl Dirs {
     }
 
     /// The directory it was in all the time until now; None: not known.
-    pub fn end(&self, call: CallDirectory) -> Option<Arc<[u8]>> {
+    pub(crate) fn end(&self, call: CallDirectory) -> Option<Arc<[u8]>> {
         let fs = self.all.at(call.place?);
         call.cwd.filter(|_| fs.version == call.version)
     }

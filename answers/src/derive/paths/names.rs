@@ -63,7 +63,7 @@ pub fn uses<'a>(segment: &'a Loaded, row: usize) -> impl Iterator<Item = Use<'a>
 
 /// Calls of which the first that they are on is what [`Loaded::fd_number`] numbers: its name need not be looked at for each of them.
 #[derive(Debug)]
-pub struct Numbered<'a> {
+pub(crate) struct Numbered<'a> {
     segment: &'a Loaded,
     /// By kind of call.
     on_fd: Vec<bool>,
@@ -71,12 +71,12 @@ pub struct Numbered<'a> {
 
 impl<'a> Numbered<'a> {
     /// Finds the calls of `segment`.
-    pub fn new(segment: &'a Loaded) -> Self {
+    pub(crate) fn new(segment: &'a Loaded) -> Self {
         Self { segment, on_fd: segment.calls.iter().map(|info| is_on_fd(info)).collect() }
     }
 
     /// The number of the file that the call of `row` is on first; None: it is on a path first, or on what is not known.
-    pub fn file(&self, row: usize) -> Option<u32> {
+    pub(crate) fn file(&self, row: usize) -> Option<u32> {
         let on_fd = self.on_fd[self.segment.core.call[row] as usize];
         if on_fd { self.segment.fd_number(row) } else { None }
     }

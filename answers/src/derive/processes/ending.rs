@@ -61,7 +61,7 @@ impl Ending {
 
 /// The exits of a process's threads so far.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Exits {
+pub(crate) struct Exits {
     /// The last exit that carried a signal of the whole process.
     signal: Option<Ending>,
     /// The end of the process.
@@ -70,7 +70,7 @@ pub struct Exits {
 
 impl Exits {
     /// Adds the exit of a thread; `last`: it is the last of its process.
-    pub fn add(&mut self, exit: Ending, last: bool) {
+    pub(crate) fn add(&mut self, exit: Ending, last: bool) {
         if last {
             let killed = self.signal.filter(|_| exit.signal().is_none());
             self.end = Some(killed.map_or(exit, |killed| Ending { ts: exit.ts, ..killed }));
@@ -80,7 +80,7 @@ impl Exits {
     }
 
     /// How the process ended; None = it did not, or its end was not recorded.
-    pub fn end(&self) -> Option<Ending> {
+    pub(crate) fn end(&self) -> Option<Ending> {
         // the exit of the last thread may be lost: one with a signal is enough to tell
         self.end.or(self.signal)
     }

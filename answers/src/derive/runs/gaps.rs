@@ -74,13 +74,13 @@ pub(crate) fn of_family(tape: &Tape, family: Family) -> Vec<Lost> {
 
 /// The losses at the current moment.
 #[derive(Clone, Debug, Default)]
-pub struct Active {
+pub(crate) struct Active {
     lost: Vec<Lost>,
 }
 
 impl Active {
     /// `lost` begins.
-    pub fn begin(&mut self, lost: Lost) {
+    pub(crate) fn begin(&mut self, lost: Lost) {
         self.lost.push(lost);
     }
 
@@ -90,17 +90,17 @@ impl Active {
     }
 
     /// Whether there is no loss now.
-    pub fn none(&self) -> bool {
+    pub(crate) fn none(&self) -> bool {
         self.lost.is_empty()
     }
 
     /// Whether events of a thread of `pid` off the CPU may be missing.
-    pub fn anywhere(&self, pid: u32) -> bool {
+    pub(crate) fn anywhere(&self, pid: u32) -> bool {
         self.lost.iter().any(|lost| lost.pid == 0 || lost.pid == pid)
     }
 
     /// Whether events of a thread of `pid` that runs on `cpu` may be missing.
-    pub fn on(&self, cpu: u32, pid: u32) -> bool {
+    pub(crate) fn on(&self, cpu: u32, pid: u32) -> bool {
         self.lost.iter().any(|lost| (lost.pid == 0 || lost.pid == pid) && lost.cpu.is_none_or(|c| c == cpu))
     }
 }

@@ -78,7 +78,7 @@ pub enum Via {
 
 /// The actor of a signal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Actor {
+pub(crate) enum Actor {
     /// The task that ran.
     Sender,
     /// The task that ran, if it is a user's and was not interrupted by an interrupt.

@@ -83,7 +83,7 @@ impl Told {
 
 /// The ledger's part of a summary.
 #[derive(Debug, Default)]
-pub struct LedgerPart {
+pub(crate) struct LedgerPart {
     /// Sums of the calls that pass.
     groups: Groups<Tally>,
     /// Names of the tasks among their keys.
@@ -154,7 +154,7 @@ impl LedgerPart {
     ///
     /// # Errors
     /// Its ledger cannot be read.
-    pub fn segment(&mut self, segment: &Segment<'_>, dict: &Dict, judge: RowJudge<'_>) -> Result<(), Error> {
+    pub(crate) fn segment(&mut self, segment: &Segment<'_>, dict: &Dict, judge: RowJudge<'_>) -> Result<(), Error> {
         judge.rows(segment, dict, |judged| {
             let Judged { row, info, task, key, doubt, place } = judged;
             match doubt {
@@ -181,7 +181,7 @@ impl LedgerPart {
     }
 
     /// Adds all of `other`.
-    pub fn merge(&mut self, mut other: Self) {
+    pub(crate) fn merge(&mut self, mut other: Self) {
         self.groups.merge(&mut other.groups);
         self.labels.merge(&mut other.labels);
         for (reason, told) in other.told {
@@ -195,7 +195,7 @@ impl LedgerPart {
     }
 
     /// The sums with the names of their tasks, and the facts found beside them.
-    pub fn knowledge(self, plan: &Plan) -> (Groups<Tally>, Labels, Knowledge) {
+    pub(crate) fn knowledge(self, plan: &Plan) -> (Groups<Tally>, Labels, Knowledge) {
         let mut told: Vec<_> = self.told.into_iter().collect();
         told.sort_unstable_by_key(|(reason, _)| *reason);
         let mut doubts: Vec<_> = self.doubts.into_iter().collect();

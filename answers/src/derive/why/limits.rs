@@ -17,7 +17,7 @@ const MOST: usize = 1 << 16;
 
 /// What limits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Limited {
+pub(crate) enum Limited {
     /// Time on CPUs.
     Cpu,
     /// Bytes of memory.

@@ -74,7 +74,7 @@ pub struct Event<'a> {
 
 /// Makes events of one segment into [`Event`]s.
 #[derive(Clone, Copy, Debug)]
-pub struct Describer<'a> {
+pub(crate) struct Describer<'a> {
     /// The tape.
     pub session: &'a Session,
     /// Devices of the tape.
@@ -103,7 +103,7 @@ impl<'a> Describer<'a> {
     }
 
     /// A switch: the line of the task that ran.
-    pub fn switch(&self, e: &Switch) -> Event<'a> {
+    pub(crate) fn switch(&self, e: &Switch) -> Event<'a> {
         let (prev, next) = (self.task(e.prev), self.task(e.next));
         // perf's `R+`: preempted
         let state = format!("{}{}", char::from(e.prev_letter()), if e.preempted { "+" } else { "" });
@@ -122,7 +122,7 @@ impl<'a> Describer<'a> {
     }
 
     /// A wake-up: the line of the waker, without a task if that was an interrupt.
-    pub fn wakeup(&self, e: &Wakeup) -> Event<'a> {
+    pub(crate) fn wakeup(&self, e: &Wakeup) -> Event<'a> {
         let wakee = self.task(e.wakee);
         let kind = if e.new { Kind::WakeupNew } else { Kind::Waking };
         let mut fields = vec![("comm", comm(wakee)), ("pid", thread(wakee)), ("target_cpu", number(e.target_cpu))];
@@ -134,7 +134,7 @@ impl<'a> Describer<'a> {
     }
 
     /// A CPU sample: the line of the task that ran.
-    pub fn sample(&self, e: &Sample) -> Event<'a> {
+    pub(crate) fn sample(&self, e: &Sample) -> Event<'a> {
         let mode = if e.kernel { "kernel" } else { "user" };
         let fields = vec![("mode", Value::Word(mode.to_owned()))];
         let task = self.task(e.task);
@@ -142,7 +142,7 @@ impl<'a> Describer<'a> {
     }
 
     /// An event of process life; a fork is the line of the parent.
-    pub fn process(&self, e: &'a ProcessEvent) -> Event<'a> {
+    pub(crate) fn process(&self, e: &'a ProcessEvent) -> Event<'a> {
         let (task, parent) = (self.task(e.task), self.task(e.parent));
         let whose = if e.kind == ProcessKind::Fork { parent } else { task };
         let mut fields = vec![];
@@ -187,7 +187,7 @@ impl<'a> Describer<'a> {
     }
 
     /// A signal: sent, the line of the running task; taken, of the target.
-    pub fn signal(&self, e: &SignalEvent) -> Event<'a> {
+    pub(crate) fn signal(&self, e: &SignalEvent) -> Event<'a> {
         let (target, sender) = (self.task(e.target), e.sender.and_then(|sender| self.task(sender)));
         let name = systape_abi::signal_name(e.sig).into_owned();
         let mut fields = vec![];
@@ -221,7 +221,7 @@ impl<'a> Describer<'a> {
     }
 
     /// A block I/O, with what tables say of those of its segment: the line of its owner.
-    pub fn block<'b>(&self, e: &'b BlockIo, files: &'b Files) -> Event<'b>
+    pub(crate) fn block<'b>(&self, e: &'b BlockIo, files: &'b Files) -> Event<'b>
     where
         'a: 'b,
     {
@@ -239,7 +239,7 @@ impl<'a> Describer<'a> {
     }
 
     /// A change of a socket's state.
-    pub fn net(&self, e: &NetState) -> Event<'a> {
+    pub(crate) fn net(&self, e: &NetState) -> Event<'a> {
         let text = |bytes: &[u8]| address(bytes).map_or(Value::Unknown, Value::Word);
         // 0 is no port of a connection or a listener: it has none yet, or it was taken out
         let local = |port: u16| if port == 0 { Value::Unknown } else { number(port) };
@@ -261,7 +261,7 @@ impl<'a> Describer<'a> {
     }
 
     /// A row of a table that the tape defines: the line of the task in its first column of tasks.
-    pub fn row(&self, table: &'a TableRows, at: usize) -> Event<'a> {
+    pub(crate) fn row(&self, table: &'a TableRows, at: usize) -> Event<'a> {
         let columns = || table.def.columns.iter().skip(1).zip(&table.columns);
         let of = |code: u64| u32::try_from(code).ok()?.checked_sub(1).and_then(|index| self.task(index));
         let value = |(number, (column, values)): (usize, (&'a ColumnDef, &'a Vec<u64>))| {
@@ -312,7 +312,7 @@ impl<'a> Describer<'a> {
     }
 
     /// An io_uring operation.
-    pub fn uring(&self, e: &UringOp) -> Event<'a> {
+    pub(crate) fn uring(&self, e: &UringOp) -> Event<'a> {
         let fields = vec![("opcode", Value::Word(iouring_op_name(e.op)))];
         Event { which: Which::Kind(Kind::Uring), ts: e.ts, cpu: None, task: self.task(e.task), other: None, fields }
     }

@@ -13,7 +13,7 @@ use systape_events::loss::family_name;
 use systape_events::values::devices::Devices;
 
 /// A stack of an event: which, and in which row.
-pub type StackAt = (StackOf, u32);
+pub(crate) type StackAt = (StackOf, u32);
 
 /// What is read of each segment.
 #[derive(Clone, Copy, Debug)]
