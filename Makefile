@@ -16,7 +16,7 @@ SHELL_SCRIPTS := .ci/run $(wildcard scripts/*.sh)
 PROGRAMS := -p systape-recorder -p systape-analyzer -p systape
 
 .DEFAULT_GOAL := help
-.PHONY: help demo build static-record static dist deb test-packages test-service test-kernels test test-unit test-e2e test-exports test-sql test-all test-fleet package-check cross check clippy lint-sql lint deny fuzz stories bench-peers bench-why bench-layers bench-scale man install uninstall clean
+.PHONY: help demo build static-record static dist deb test-packages test-service test-kernels test test-unit test-e2e test-exports test-sql test-all test-fleet test-recipes package-check cross check clippy lint-sql lint deny fuzz stories bench-peers bench-why bench-layers bench-scale man install uninstall clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 20
@@ -55,7 +55,7 @@ test-sql: ## the tests of analyze sql and analyze export, beside DuckDB (builds 
 	@SQL=$(SQL) scripts/sql.sh test
 
 # An emulated machine shares its CPU with whoever else is here: what fails runs once more, and fails if it fails again
-test-all: test lint-sql test-sql fuzz package-check ## test, test-sql, fuzz, package-check and test-kernels with the oldest kernel and the newest: before a release; docs/reliability.md has the day
+test-all: test lint-sql test-sql fuzz package-check test-recipes ## test, test-sql, fuzz, package-check, test-recipes and test-kernels with the oldest kernel and the newest: before a release; docs/reliability.md has the day
 	@$(MAKE) --no-print-directory test-kernels SQL=no RELEASES="bullseye sid" || \
 		{ echo "test-all: kernels, once more"; $(MAKE) --no-print-directory test-kernels SQL=no RELEASES="bullseye sid"; }
 
@@ -63,6 +63,10 @@ test-fleet: ## the questions of docs/fleet.md asked of Spark and DuckDB, beside 
 	@scripts/setup.sh fleet
 	$(CARGO) build --release -p systape-analyzer -p systape-benches
 	@scripts/sql.sh fleet
+
+test-recipes: ## add a family of events and a report to a copy by CONTRIBUTING's recipes, build it, record and ask (root)
+	@scripts/setup.sh test
+	@python3 e2e/recipes/try.py
 
 package-check: ## pack the crates as crates.io takes them, and build each of them from its package alone (minutes)
 	@scripts/setup.sh build

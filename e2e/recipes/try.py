@@ -51,11 +51,15 @@ crate::tables! {
     "most lines": 64,
 }
 VIEW = {
-    "files": [("slowest.rs", "analyzer/src/reports/slowest.rs")],
+    "files": [("extremes.rs", "analyzer/src/reports/extremes.rs")],
     "lines": [
-        ("analyzer/src/reports/mod.rs", "pub(crate) mod samples;", "pub(crate) mod slowest;"),
-        ("analyzer/src/cli/views.rs", "    &reports::samples::VIEW,", "    &reports::slowest::VIEW,"),
-        ("analyzer/src/frames/list.rs", "SLOWEST", ""),
+        ("analyzer/src/reports/mod.rs", "pub(crate) mod env;", "pub(crate) mod extremes;"),
+        ("analyzer/src/cli/views.rs", "    &reports::samples::VIEW,", "    &reports::extremes::VIEW,"),
+        (
+            "analyzer/src/frames/list.rs",
+            "const REPORTS:",
+            """    (Report { name: "extremes", words: &["extremes"], keys: &[], columns: "extremes" }, &[Family::Syscall]),""",
+        ),
     ],
     "most files": 4,
     "most lines": 93,
@@ -137,13 +141,37 @@ def family(bin):
     assert sum(row["count"] for row in sums if row["comm"] == program) == ours, sums
 
 
+def view(bin):
+    """The new report in each form, beside the durations of the listing."""
+    tapes = [ROOT / "testdata" / "tapes" / name for name in ("mix-1.5.tape", "kernel-6.1-mix.tape")]
+    for tape in tapes:
+        calls = [row for row in asked(bin / "analyze", "--format", "json", tape) if row.get("dur_ns") is not None]
+        groups = {}
+        for call in calls:
+            groups.setdefault(call["cgroup"], []).append(call["dur_ns"])
+        wanted = sorted((ns for all in groups.values() for ns in sorted(all)[-3:]), reverse=True)
+        rows = asked(bin / "analyze", "extremes", "--each", 3, "--format", "json", tape)
+        assert wanted and [row["dur_ns"] for row in rows] == wanted, (tape, wanted, rows)
+        text = run(bin / "analyze", "extremes", "--each", 3, tape, stdout=subprocess.PIPE).stdout
+        assert sum(1 for line in text.splitlines() if "." in line) == len(rows), text
+    both = run(bin / "analyze", "extremes", "--format", "csv", *tapes, stdout=subprocess.PIPE).stdout.splitlines()
+    assert both[0].startswith("host,tape,cgroup,ts_ns,dur_ns,dur_ns_at_least,") and {line.split(",")[1] for line in both[1:]} == set(map(str, tapes)), both[0]
+    columns = asked(bin / "analyze", "tables", "extremes", "--format", "json")
+    assert [column["column"] for column in columns if column.get("key")] == ["cgroup", "ts_ns", "tid", "syscall"], columns
+    assert "extremes" in run(bin / "analyze", "--generate", "views", stdout=subprocess.PIPE).stdout.split()
+
+
 def main():
     if os.geteuid() != 0:
         print("recipes: SKIPPED: recording needs root", file=sys.stderr)
         return
     copied()
     follow("a family", FAMILY)
-    family(built())
+    follow("a view", VIEW)
+    bin = built()
+    view(bin)
+    family(bin)
+    shutil.rmtree(COPY)
 
 
 if __name__ == "__main__":

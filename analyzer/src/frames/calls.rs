@@ -12,7 +12,7 @@ use super::make::Maker;
 use super::values::{Argument, NONE, Values};
 use super::{Batch, Frame, FrameField};
 use systape_answers::lines::json::args::Arguments;
-use systape_answers::lines::row::{self, CallOutcome, Duration};
+use systape_answers::lines::row::{self, CallOutcome};
 use systape_events::filter::failed;
 use systape_events::load::{Base, FdPath, Loaded, OpenCalls};
 use systape_events::loss::Hole;
@@ -80,10 +80,9 @@ impl Frame<'_> {
         let session = self.tape.session();
         maker.time("ts_ns", |at| time.start.get(shown[at]).copied());
         maker.bound("dur_ns", || {
-            let durs = shown.iter().map(|row| match row::duration(loaded, *row) {
-                Duration::Exact(ns) => (i64::try_from(ns).ok(), Some(false)),
-                Duration::AtLeast(ns) => (i64::try_from(ns).ok(), Some(true)),
-                Duration::Unknown => (None, None),
+            let durs = shown.iter().map(|row| match row::duration(loaded, *row).known() {
+                Some((ns, short)) => (i64::try_from(ns).ok(), Some(short)),
+                None => (None, None),
             });
             let (durs, short) = durs.unzip();
             (Values::Int(durs), short)

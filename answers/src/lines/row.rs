@@ -20,6 +20,17 @@ pub enum Duration {
     Unknown,
 }
 
+impl Duration {
+    /// The time, ns, and whether it is a lower bound; None: it is not known, or has no meaning.
+    pub fn known(self) -> Option<(u64, bool)> {
+        match self {
+            Self::Exact(ns) => Some((ns, false)),
+            Self::AtLeast(ns) => Some((ns, true)),
+            Self::Unknown => None,
+        }
+    }
+}
+
 /// How a call ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CallOutcome {
