@@ -18,7 +18,7 @@ mod sources;
 const STOREYS: [(&str, &str); 14] = [
     (
         "abi",
-        "abi errno flags iouring names near rest si_code signal signo tcp uapi private value desc descriptors struct_text \
+        "abi condition errno flags iouring names near rest si_code signal signo tcp uapi private value desc descriptors struct_text \
          plain select",
     ),
     ("cli", "control generate held options shell size stop version"),
