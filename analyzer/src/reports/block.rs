@@ -15,6 +15,7 @@ use super::{Context, losses};
 use crate::asked::config::view::Part::{All, Keys};
 use crate::asked::config::view::{AnswerFn, Own, Rows, TASKS, View};
 use crate::asked::config::{Config, refuse};
+use systape_answers::catalogue::{Observed, Surroundings, block};
 use systape_answers::derive::block::by;
 use systape_answers::derive::block::devices::devices;
 use systape_answers::derive::block::files::Files;
@@ -45,7 +46,7 @@ pub(crate) static VIEW: View = View {
         ("analyze block --sizes --by comm", "histograms of sizes by program, as bitesize"),
     ],
     tables: &[
-        Rows::of("block", &[All(&line::BLOCK)]),
+        Rows::of("block", &[All(&block::BLOCK)]),
         Rows::json("block", &[All(&LOSSES)]),
         Rows::of("block --top", &[Keys(&render::by::BY), All(&table::SUMS)]),
         Rows::of("block --hist", &[Keys(&render::by::BY), All(&table::SUMS), All(&table::HISTOGRAM)]),
@@ -166,8 +167,11 @@ pub(super) fn answer_list(
     losses::end(&context, out, false, losses::pushed(config.format))
 }
 
-/// Calls `each` with the passing I/Os of every segment.
-fn walk(context: &mut Context<'_>, mut each: impl FnMut(Vec<Io<'_>>) -> Result<ControlFlow<()>>) -> Result<()> {
+/// Calls `each` with the passing I/Os of every segment, its tasks and its files.
+fn walk(
+    context: &mut Context<'_>,
+    mut each: impl FnMut(Vec<Io<'_>>, (&Dict, &Files)) -> Result<ControlFlow<()>>,
+) -> Result<()> {
     let (scope, shown) = (&context.question.scope, &context.config.shown);
     shown.rows(0);
     let coverage = Scan::candidates(&context.question).parts(
@@ -177,7 +181,7 @@ fn walk(context: &mut Context<'_>, mut each: impl FnMut(Vec<Io<'_>>) -> Result<C
             let ios = ios.iter().map(|io| Io::new(io, &dict).with(&files));
             let passing: Vec<_> = ios.filter(|io| io.passes(scope)).collect();
             shown.rows(passing.len());
-            each(passing)
+            each(passing, (&dict, &files))
         },
     )?;
     coverage.tell(&mut context.question.loss);
@@ -199,12 +203,13 @@ fn list(context: &mut Context<'_>, layout: Option<&'static Layout>, out: &mut Ou
     let clock = if config.format == Format::Text { Default::default() } else { clock(context.question.tape) };
     let times = ShownTimes { session, clock };
     let stamps = context.stamps();
-    let lines = context.lines(&line::BLOCK, layout);
+    let lines = context.lines(&block::BLOCK, layout);
     let mut timed = Timed::begin(context, &context.question.loss, lines, || line::header(&stamps), out)?;
-    walk(context, |ios| {
+    walk(context, |ios, (dict, files)| {
+        let at = Surroundings { times: &times, devices: &devices, dict, files: Some(files) };
         for io in ios {
             let text = |out: &mut Vec<u8>| line::text(out, &io, session, &devices, &stamps);
-            timed.event(io.io.complete, text, || line::row(&io, &times, &devices));
+            timed.event(io.io.complete, text, || Observed { of: &block::EVENTS, e: io.io, at }.row());
         }
         Ok(timed.write()?)
     })?;
@@ -228,7 +233,7 @@ pub(super) fn answer_sums(
         );
     }
     let mut sums = Sums::new(keys.clone(), measure, session);
-    walk(&mut context, |ios| {
+    walk(&mut context, |ios, _| {
         ios.iter().for_each(|io| sums.add(io));
         Ok(ControlFlow::Continue(()))
     })?;
