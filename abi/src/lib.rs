@@ -11,6 +11,7 @@
 //! - [`errno_name`], [`errno_text`], [`signal_name`], [`sockaddr_text`], [`escape`]: single values
 //! - [`captured_class`]: what captured memory tells of somebody
 //! - [`Selection`]: the `-e` expressions of `record` and `analyze`
+//! - [`condition`]: filters on fields of events, as they are written
 //! - [`nearest`]: what a misspelt name may be meant to be
 //!
 //! What stays the same between versions: [the crates](https://github.com/systape/systape/blob/main/docs/crates.md).
@@ -20,6 +21,7 @@
 #![warn(clippy::missing_errors_doc, clippy::print_stderr, clippy::print_stdout)]
 
 mod abi;
+pub mod condition;
 mod desc;
 pub mod descriptors;
 mod errno;

@@ -282,3 +282,52 @@ fn a_time_of_day_while_the_clock_may_have_been_set_is_one_of_two() {
     assert_eq!(listed("2026-11-21T05:48:21Z,2026-11-21T05:48:30Z"), 0);
     assert_eq!(listed("2026-11-21T05:47:30Z,2026-11-21T05:47:39.4Z"), 1);
 }
+
+#[test]
+fn fields_choose_events() {
+    let place = Place::new();
+    common::events::write(&place.path("events.tape"), false);
+    common::tables::write(&place.path("tables.tape"));
+    let ask = |words: &[&str]| place.ask_words(words.iter().copied());
+    let listed = |term: &str, tape: &str| {
+        let run = ask(&["-e", term, tape]);
+        assert!(run.status == 0 && (run.err.is_empty() || run.out.is_empty()), "{term}: {run:?}");
+        run.out.lines().count()
+    };
+    for (term, expected) in [
+        ("sched:sched_switch/prev_state==R && preempted==true/", 1),
+        ("sched:*/prev_comm ~ 'a*'/,sched:*/wakee_tid == 101/", 2),
+        ("sched:sched_waking,sched:sched_switch/!(next_comm == app)/", 2),
+        ("block:block_rq_complete/bytes >= 0x2000 && rwbs ~ *S*/", 1),
+        // those without an error have none that is another one
+        ("block:*/errno != EIO/", 0),
+        ("block:*/errno_code == 5/", 1),
+        ("sock:inet_sock_set_state/oldstate==LISTEN && lport > 40002/", 1),
+    ] {
+        assert_eq!(listed(term, "events.tape"), expected, "{term}");
+    }
+    for (term, expected) in [
+        ("exceptions:page_fault_user/error_code == -1/", 1),
+        ("exceptions:page_fault_user/address > 0x7f0000000000 && tid == 100/", 1),
+        ("fault:page_fault_user/address & 1/", 1),
+        ("writeback:*/name ~ vda*/,exceptions:*/pid == 1/", 1),
+    ] {
+        assert_eq!(listed(term, "tables.tape"), expected, "{term}");
+        let counts = ask(&["-s", "--format", "json", "-e", term, "tables.tape"]).json();
+        let counts = counts.iter().filter(|row| row.get("event").is_some()).filter_map(|row| row["count"].as_u64());
+        assert_eq!(counts.sum::<u64>(), expected as u64, "{term}");
+    }
+    let top =
+        ask(&["top", "-e", "sched:sched_switch/prev_state==S/", "--by", "prev_tid", "--format", "json", "events.tape"]);
+    assert_eq!((top.json().len(), &top.json()[0]["fields"]["prev_tid"]), (1, &100.into()), "{top:?}");
+    let noted = ask(&["-e", "sched:sched_switch/prev_pid==100/", "events.tape"]);
+    assert!(noted.status == 0 && noted.err.contains("prev_pid is the process; the thread is prev_tid"), "{noted:?}");
+    for (term, said) in [
+        ("sched:sched_switch/prev_stat==S/", "sched:sched_switch has no field 'prev_stat'; did you mean prev_state"),
+        ("sched:sched_switch/prev_tid==x/", "'prev_tid' is a number: 'x' is not"),
+        ("sched:sched_switch/prev_tid==1", "a filter ends with a slash"),
+    ] {
+        let refused = ask(&["-e", term, "events.tape"]);
+        assert!(refused.status == 2 && refused.err.contains(said), "{term}: {refused:?}");
+    }
+}

@@ -129,8 +129,8 @@ fn with_little_memory_the_answer_is_the_same() {
 /// Questions with a sum for each of very many events of other kinds, and of connections.
 const OF_EVENTS: [&str; 7] = [
     "top -e block:block_rq_complete --by sector",
-    "top -e block:block_rq_complete --by sector,comm --value nr_sector --top 0 --format json",
-    "top -e block:block_rq_complete --by sector --value nr_sector --metric max --hist --format json",
+    "top -e block:block_rq_complete --by sector,comm --value bytes --top 0 --format json",
+    "top -e block:block_rq_complete --by sector --value bytes --metric max --hist --format json",
     "top -e exceptions:page_fault_user --by memory,comm --top 0",
     "-s -e exceptions:page_fault_user --by file",
     "-s -e exceptions:page_fault_user --by file,comm --format csv",

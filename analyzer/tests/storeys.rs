@@ -18,7 +18,7 @@ mod sources;
 const STOREYS: [(&str, &str); 14] = [
     (
         "abi",
-        "abi errno numbers uapi flags iouring names near rest si_code signal signo tcp private value desc descriptors struct_text \
+        "abi condition errno numbers uapi flags iouring names near rest si_code signal signo tcp private value desc descriptors struct_text \
          plain select",
     ),
     ("cli", "control generate held options shell size stop version"),
@@ -49,7 +49,7 @@ const STOREYS: [(&str, &str); 14] = [
         "values calls kin stream empty_path fired group in_cgroup picked filter loss families load question \
          call_files moved scan",
     ),
-    ("answers", "values render derive lines keys calls"),
+    ("answers", "values render derive catalogue lines keys calls"),
     ("analyzer", "asked reports cli frames"),
     ("sql", "bounds columns exact headings out plan args check tables export pairs texts engine query"),
     ("e2e", "blocks call elf lab rows sockets disk more probes stacks strace damage facts"),

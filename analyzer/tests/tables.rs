@@ -15,6 +15,7 @@ use serde_json::Value;
 use systape_analyzer::exercise::names as column_names;
 use systape_analyzer::exercise::tables as all_tables;
 use systape_analyzer::exercise::{Part, Rows};
+use systape_answers::catalogue::shape::is_of_line;
 use systape_format::model::{Family, Gap};
 use systape_format::table::{ColumnDef, Short, TableDef, Type};
 
@@ -118,6 +119,9 @@ fn chosen(rows: &Rows, names: &[&str], of: fn(&TableDef) -> Vec<String>) -> Opti
     let (mut columns, mut there): (Vec<ColumnDef>, _) = (Vec::new(), Vec::new());
     let mut left = names;
     for part in rows.parts {
+        if matches!(part, Part::Fields(_)) {
+            continue;
+        }
         if let Part::Keys(table) = part {
             while let Some(column) = left.first().and_then(|first| table.columns.iter().find(|c| c.name == *first)) {
                 columns.push(column.clone());
@@ -400,7 +404,7 @@ fn declarations_are_sound() {
             let table = part.table();
             assert!(std::ptr::eq(*by_name.entry(&table.name).or_insert(table), table), "{}: two tables", table.name);
             assert!(table.doc.trim().ends_with(['.', ':']), "{}: {}", table.name, table.doc);
-            for name in column_names(table) {
+            for name in column_names(table).into_iter().filter(|_| !matches!(part, Part::Fields(_))) {
                 assert!(names.insert(name.clone()), "{} of {:?} stands twice", name, rows.report);
             }
             for column in table.columns.iter() {
@@ -481,12 +485,14 @@ fn folded(text: &str) -> String {
     lines.join("\n")
 }
 
-/// The table of a declaration as Markdown.
-fn markdown(table: &TableDef) -> String {
+/// The table of a declaration as Markdown; `fields`: it is only that of fields in `args`.
+fn markdown(table: &TableDef, fields: bool) -> String {
     let mut text = format!("{}\n\n| field | type | |\n|---|---|---|\n", folded(&table.doc));
-    for column in table.columns.iter() {
-        let name =
-            if column.group.is_empty() { column.name.to_string() } else { format!("{}.{}", column.group, column.name) };
+    for column in table.columns.iter().filter(|column| !fields || !is_of_line(&column.full_name())) {
+        let name = match &*column.group {
+            group if !group.is_empty() && !fields => format!("{group}.{}", column.name),
+            _ => column.full_name(),
+        };
         let short = column.short.suffix().map(|suffix| format!(" `{name}{suffix}`")).unwrap_or_default();
         let (json, unit) = (column.ty.json(), column.ty.unit());
         let unit = if unit.is_empty() || json != "number" { String::new() } else { format!(", {unit}") };
@@ -501,6 +507,8 @@ fn the_document_has_every_table() {
     let text = fs::read_to_string(&path).unwrap();
     let all: BTreeMap<String, &TableDef> =
         all_tables().flat_map(|rows| rows.parts).map(|part| (part.table().name.to_string(), part.table())).collect();
+    let printed = || all_tables().flat_map(|rows| rows.parts).filter(|part| !matches!(part, Part::Fields(_)));
+    let rows: BTreeSet<&str> = printed().map(|part| &*part.table().name).collect();
     let mut missing: BTreeSet<&str> = all.keys().map(String::as_str).collect();
     let mut made = String::new();
     let mut rest = text.as_str();
@@ -508,7 +516,10 @@ fn the_document_has_every_table() {
         let (name, after) = after.split_once(" -->\n").expect("the end of the mark");
         let (_, after) = after.split_once("<!-- end -->").expect("the end of the table");
         assert!(missing.remove(name), "{name} stands twice, or no report has it");
-        made.push_str(&format!("{before}<!-- table {name} -->\n{}<!-- end -->", markdown(all[name])));
+        made.push_str(&format!(
+            "{before}<!-- table {name} -->\n{}<!-- end -->",
+            markdown(all[name], !rows.contains(name))
+        ));
         rest = after;
     }
     made.push_str(rest);

@@ -1,4 +1,4 @@
-//! What tapes are asked about, short of how: state machines over their events ([`derive`]), rows of the listing ([`lines`]), values as text,
+//! What tapes are asked about, short of how: state machines over their events ([`derive`]), the fields of each kind of event ([`catalogue`]), rows of the listing ([`lines`]), values as text,
 //! JSON and CSV ([`render`]), and where an answer goes ([`values`]).
 //!
 //! How many calls a tape has, by program and call, those among them that `record` counted and did not store:
@@ -31,6 +31,7 @@
 #![allow(clippy::len_without_is_empty, reason = "some are lengths of time, others are never asked")]
 
 pub mod calls;
+pub mod catalogue;
 pub mod derive;
 pub mod keys;
 pub mod lines;

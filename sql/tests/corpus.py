@@ -164,7 +164,7 @@ SELECT host, date, tape, count(*) FROM syscalls GROUP BY 1, 2, 3
 SELECT family, cause, sum(events), count(*) FROM gaps GROUP BY 1, 2
 SELECT event, count(*) FROM process_events GROUP BY event
 SELECT a.comm, count(*) FROM process_events e JOIN threads a ON a.utid = e.utid GROUP BY 1
-SELECT count(*), count(parent_pid), count(exit_code), count(exit_signal) FROM process_events
+SELECT count(*), count(child_pid), count(exit_code), count(exit_signal) FROM process_events
 SELECT syscall, count(*) FROM syscalls WHERE rel_ns > 100000000 GROUP BY 1
 SELECT syscall, count(*) FROM syscalls WHERE rel_ns BETWEEN 50000000 AND 300000000 GROUP BY 1
 SELECT syscall, count(*) FROM syscalls WHERE syscall = 'read' AND rel_ns >= 0 GROUP BY 1

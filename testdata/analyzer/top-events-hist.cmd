@@ -1,1 +1,1 @@
-top -e block:* --by rwbs --value nr_sector --hist events.tape
+top -e block:* --by rwbs --value bytes --hist events.tape

@@ -1,1 +1,1 @@
-top -e sched:*,signal:* --by comm,sig,cpu --top 3 --format json events.tape
+top -e sched:*,signal:* --by comm,signal_name,cpu --top 3 --format json events.tape

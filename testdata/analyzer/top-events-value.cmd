@@ -1,1 +1,1 @@
-top -e block:* --by dev,rwbs --value nr_sector events.tape
+top -e block:* --by disk,rwbs --value bytes events.tape

@@ -75,7 +75,8 @@ pub(crate) fn answer(
     out.count_in(&config.shown);
     // a report that asks for events by itself says what it lacks
     if config.view.events.is_empty() {
-        config.events.check(|| tape.table_defs().values().map(|def| &*def.name).collect())?;
+        let notes = config.events.check(|| tape.table_defs().values().map(|def| &**def).collect())?;
+        notes.iter().for_each(|note| out.say(note));
     }
     if let Some(hint) = triggered(config, &tape) {
         out.say(&hint);

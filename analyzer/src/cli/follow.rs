@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::atomic::Ordering;
 
 use anyhow::{Context as _, Result};
-use systape_format::reader::{Feed, Tape};
+use systape_format::reader::Feed;
 
 use crate::asked::config::Config;
 use crate::asked::config::view::BeginAnswer;
@@ -52,7 +52,8 @@ pub(crate) fn answer(config: &Config, begin: BeginAnswer, file: File) -> Result<
         }
         // tables are defined behind the first checkpoint
         if !checked && !tape.segments().is_empty() {
-            config.events.check(|| tables(tape))?;
+            let notes = config.events.check(|| tape.table_defs().values().map(|def| &**def).collect())?;
+            notes.iter().for_each(|note| out.say(note));
             checked = true;
         }
         let added = follows.add(tape, &mut out)?;
@@ -67,8 +68,4 @@ pub(crate) fn answer(config: &Config, begin: BeginAnswer, file: File) -> Result<
         }
     }
     Ok(verdict)
-}
-
-fn tables(tape: &Tape) -> Vec<&str> {
-    tape.table_defs().values().map(|def| &*def.name).collect()
 }

@@ -1,5 +1,5 @@
-//! The tables whose rows are events as the tape has them, and what is known of them. Tables that reports make are
-//! declared in the reports.
+//! The tables of calls, of what was counted or is missing, and of tasks and stacks. Those of other events are declared in the catalogue
+//! ([`systape_answers::catalogue`]), those that reports make in the reports.
 
 systape_format::tables! {
     /// One row a call that the tape stores, as the listing has it. `ledger` has the sums of those that were only counted, `gaps` says what is missing.
@@ -61,118 +61,6 @@ systape_format::tables! {
         in_ledger: Flag "table ledger has the calls"
         cpu: Int "where; null: not tied to one"
         pid: Int "process; null: any"
-    }
-    /// One row for each switch of a CPU from one thread to another (sched:sched_switch).
-    pub SCHED = "sched" {
-        ts_ns: Time "when"
-        cpu: Int "where"
-        prev.pid: Int "process of the thread that ran until then; 0: idle"
-        prev.tid: Int "that thread"
-        prev.upid: Int "its process, unique in the tape; null: not known"
-        prev.utid: Int "the thread, unique in the tape; null: not known"
-        prev.comm: Str [Comm] "its name"
-        prev_state: Word "its state from here on, as ps(1) writes it: R (it still wants to run), S, D, T, t, X, Z, P, I; F if the freezer of its cgroup holds it"
-        preempted: Flag "it had to make room for another"
-        next.pid: Int "process of the thread that runs from then on; 0: idle"
-        next.tid: Int "that thread"
-        next.upid: Int "its process, unique in the tape; null: not known"
-        next.utid: Int "the thread, unique in the tape; null: not known"
-        next.comm: Str [Comm] "its name"
-    }
-    /// One row for each time a thread was made runnable (sched:sched_waking, sched:sched_wakeup_new).
-    pub WAKEUPS = "wakeups" {
-        ts_ns: Time "when"
-        cpu: Int "where the waker ran"
-        waker.pid: Int "process of the waker; null with the next four: an interrupt"
-        waker.tid: Int "the waker"
-        waker.upid: Int "its process, unique in the tape"
-        waker.utid: Int "the waker, unique in the tape"
-        waker.comm: Str [Comm] "its name"
-        wakee.pid: Int "process of the thread that was woken"
-        wakee.tid: Int "that thread"
-        wakee.upid: Int "its process, unique in the tape; null: not known"
-        wakee.utid: Int "the thread, unique in the tape; null: not known"
-        wakee.comm: Str [Comm] "its name"
-        target_cpu: Int "the CPU it ran on last; of a new thread where it is queued"
-        new: Flag "a new thread's first"
-        softirq: Flag "the kernel delivered a packet that the waker had just sent on this machine"
-    }
-    /// One row for each signal that was sent or taken, and each victim of the OOM killer, as the kernel says it. `kills` has what came of those that matter.
-    pub SIGNALS = "signals" {
-        ts_ns: Time "when"
-        event: Word "`generate`, `deliver`, `oom-victim`"
-        signal: Int "its number; null: of an OOM victim"
-        signal_name: Word "its name; null: likewise"
-        code: Int "the kernel's si_code"
-        result: Int "of generate: 0 delivered, 1 ignored, 2 already pending, 3 and 4 lost in part; null: of others"
-        to_group: Flag "sent to the process, not to a thread"
-        sender.pid: Int "process that ran; null with the next four: not known, or of deliver"
-        sender.tid: Int "the thread that ran"
-        sender.upid: Int "its process, unique in the tape"
-        sender.utid: Int "the thread, unique in the tape"
-        sender.comm: Str [Comm] "its name"
-        target.pid: Int "process of the target"
-        target.tid: Int "the target"
-        target.upid: Int "its process, unique in the tape; null: not known"
-        target.utid: Int "the thread, unique in the tape; null: not known"
-        target.comm: Str [Comm] "its name"
-    }
-    /// One row for each event of process life: fork, exec, exit, a new name, user or cgroup.
-    pub LIFE = "process_events" {
-        ts_ns: Time "when"
-        event: Word "`fork`, `exec`, `exit`, `rename`, `cred`, `cgroup`, `target` (record took it as a target, or ceased to)"
-        pid: Int "process; of fork the new one"
-        tid: Int "thread; of fork the new one"
-        upid: Int "the process, unique in the tape; null: not known"
-        utid: Int "the thread, unique in the tape; null: not known"
-        comm: Str [Comm] "name of the thread"
-        uid: Int "real user; null: not known"
-        parent.pid: Int "of fork: process that forked; null: of others"
-        parent.tid: Int "of fork: thread that forked; null: of others"
-        thread: Flag "of fork: a thread of the same process; null: of others"
-        exit_code: Int "of exit: exit status; null: a signal ended it, or of others"
-        exit_signal: Int "of exit: the signal that ended it; null: none, or of others"
-        group_dead: Flag "of exit: the last thread of its process; null: of others"
-        path: Str [Path] "of exec: path of the program; null: of others"
-    }
-    /// One row for each change of a TCP socket's state (sock:inet_sock_set_state).
-    pub SOCKETS = "socket_states" {
-        ts_ns: Time "when"
-        socket: Int "the socket, unique in the tape"
-        old_state: Word "its state before"
-        new_state: Word "its state after"
-        protocol: Word "`TCP` …"
-        local: Str [Address] "address of this end; null: none yet"
-        local_port: Int "port of this end; null: none yet"
-        remote: Str [Address] "address of the other end; null: none yet"
-        remote_port: Int "port of the other end"
-        pid: Int "process that ran; null with the next four: an interrupt"
-        tid: Int "thread that ran"
-        upid: Int "its process, unique in the tape"
-        utid: Int "the thread, unique in the tape"
-        comm: Str [Comm] "its name"
-    }
-    /// One row for each operation that was submitted to io_uring: I/O that is no call.
-    pub URING = "io_uring" {
-        ts_ns: Time "when"
-        op: Word "the operation: `READ`"
-        pid: Int "process that submitted it"
-        tid: Int "thread"
-        upid: Int "the process, unique in the tape; null: not known"
-        utid: Int "the thread, unique in the tape; null: not known"
-        comm: Str [Comm] "its name"
-    }
-    /// One row for each CPU sample.
-    pub SAMPLES = "samples" {
-        ts_ns: Time "when"
-        cpu: Int "where"
-        pid: Int "process that ran; 0: idle"
-        tid: Int "thread that ran"
-        upid: Int "its process, unique in the tape; null: not known"
-        utid: Int "the thread, unique in the tape; null: not known"
-        comm: Str [Comm] "its name"
-        mode: Word "`kernel`, `user`"
-        stack: Int "its stack in table stacks; null: none was stored"
     }
     /// One row for each frame of each distinct stack of a segment, the innermost first: `JOIN stacks ON stacks.stack = samples.stack`.
     pub STACKS = "stacks" {

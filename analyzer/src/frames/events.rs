@@ -1,10 +1,8 @@
 //! Tables of events other than calls, of what was counted, and of what is missing.
 
 use rustc_hash::FxHashMap;
-use systape_abi::{iouring_op_name, tcp};
 use systape_format::model::{
-    CPU_NONE, CallState, Dict, ERRNO_ANY, Ends, FORK_THREAD, Family, Gap, LedgerReason, LedgerRow, ProcessKind,
-    SIGNAL_GROUP, SignalKind, StackOf,
+    CPU_NONE, CallState, Dict, ERRNO_ANY, Ends, Family, Gap, LedgerReason, LedgerRow, StackOf, Stacks, Task,
 };
 use systape_format::reader::Segment;
 use systape_format::table::{TableDef, Type};
@@ -13,16 +11,42 @@ use systape_format::tables::TableRows;
 use super::make::Maker;
 use super::values::{NONE, Values};
 use super::{Batch, Frame, defs, stored};
-use systape_answers::derive::net::words::{address, protocol_name};
+use systape_answers::catalogue::{EventTable, Surroundings};
 use systape_answers::lines::row::incomplete;
+use systape_answers::render::cell::Cell;
+use systape_answers::render::row::ShownTimes;
 use systape_events::filter::failed;
 use systape_events::loss::{cause_name, cause_text, cut_text, family_name, finding_text, is_loss, miss_text};
+use systape_events::values::clock::Clock;
+use systape_events::values::devices::Devices;
 
 type Read = Result<Batch, systape_format::Error>;
 
 /// The number of a stack: its segment's, then its place among the distinct ones of that.
 pub(super) fn stack_id(segment: u32, at: usize) -> Option<i64> {
     Some(i64::from(segment) << 24 | i64::try_from(at).ok().filter(|at| *at < 1 << 24)?)
+}
+
+/// The numbers of the stacks of events of one kind.
+struct StackNumbers {
+    kind: StackOf,
+    segment: u32,
+    stacks: Stacks,
+    places: FxHashMap<Ends, usize>,
+}
+
+impl StackNumbers {
+    fn read(segment: &Segment<'_>, kind: StackOf) -> Result<Self, systape_format::Error> {
+        let stacks = segment.stacks()?;
+        let places = stacks.distinct.iter().enumerate().map(|(at, ends)| (*ends, at)).collect();
+        Ok(Self { kind, segment: segment.info().segment, stacks, places })
+    }
+
+    /// That of the event in this row; None: it has none.
+    fn of(&self, row: usize) -> Option<i64> {
+        let attached = self.stacks.of(self.kind, u32::try_from(row).ok()?)?;
+        stack_id(self.segment, *self.places.get(&Ends::from(attached))?)
+    }
 }
 
 impl Frame<'_> {
@@ -46,9 +70,9 @@ impl Frame<'_> {
     }
 
     /// Whether an event at `ts` is one of those that are asked for; one of nobody known is everybody's.
-    fn passes<const N: usize>(&self, dict: &Dict, ts: u64, tasks: [Option<u32>; N]) -> bool {
+    fn passes<const N: usize>(&self, ts: u64, tasks: [Option<&Task>; N]) -> bool {
         let scope = &self.question.scope;
-        let mut known = tasks.into_iter().flatten().filter_map(|task| dict.tasks.get(task as usize)).peekable();
+        let mut known = tasks.into_iter().flatten().peekable();
         scope.at(ts) && (known.peek().is_none() || known.any(|task| scope.task(task)))
     }
 
@@ -57,137 +81,35 @@ impl Frame<'_> {
         maker.task(group, &dict.tasks, |task| session.cgroup_path(task.cgroup_id), of);
     }
 
-    /// Rows of table `sched`.
-    pub(super) fn switches(&self, segment: &Segment<'_>, dict: &Dict) -> Read {
-        let events = segment.switches(dict)?;
-        let mut maker = self.maker(&defs::SCHED, events.len());
-        maker.time("ts_ns", |at| Some(events[at].ts));
-        maker.int("cpu", |at| Some(events[at].cpu.into()));
-        self.task(&mut maker, "prev", dict, |at| Some(events[at].prev));
-        maker.word("prev_state", |at| letter(events[at].prev_letter()));
-        maker.flag("preempted", |at| Some(events[at].preempted));
-        self.task(&mut maker, "next", dict, |at| Some(events[at].next));
-        self.batch(&maker, events.len(), |at| {
-            self.passes(dict, events[at].ts, [Some(events[at].prev), Some(events[at].next)])
-        })
-    }
-
-    /// Rows of table `wakeups`.
-    pub(super) fn wakeups(&self, segment: &Segment<'_>, dict: &Dict) -> Read {
-        let events = segment.wakeups(dict)?;
-        let mut maker = self.maker(&defs::WAKEUPS, events.len());
-        maker.time("ts_ns", |at| Some(events[at].ts));
-        maker.int("cpu", |at| Some(events[at].cpu.into()));
-        self.task(&mut maker, "waker", dict, |at| events[at].waker);
-        self.task(&mut maker, "wakee", dict, |at| Some(events[at].wakee));
-        maker.int("target_cpu", |at| Some(events[at].target_cpu.into()));
-        maker.flag("new", |at| Some(events[at].new));
-        maker.flag("softirq", |at| Some(events[at].softirq));
-        self.batch(&maker, events.len(), |at| {
-            self.passes(dict, events[at].ts, [events[at].waker, Some(events[at].wakee)])
-        })
-    }
-
-    /// Rows of table `signals`.
-    pub(super) fn signals(&self, segment: &Segment<'_>, dict: &Dict) -> Read {
-        let events = segment.signals(dict)?;
-        let mut maker = self.maker(&defs::SIGNALS, events.len());
-        let generate = |at: usize| events[at].kind == SignalKind::Generate;
-        maker.time("ts_ns", |at| Some(events[at].ts));
-        maker.word("event", |at| {
-            Some(match events[at].kind {
-                SignalKind::Generate => "generate",
-                SignalKind::Deliver => "deliver",
-                SignalKind::OomVictim => "oom-victim",
-            })
-        });
-        let signal = |at: usize| Some(events[at].sig).filter(|_| events[at].kind != SignalKind::OomVictim);
-        maker.int("signal", |at| signal(at).map(i64::from));
-        maker.text("signal_name", |at| signal(at).map(|sig| systape_abi::signal_name(sig).as_bytes().to_vec()));
-        maker.int("code", |at| Some(events[at].code.into()));
-        maker.int("result", |at| generate(at).then(|| events[at].result.into()));
-        maker.flag("to_group", |at| Some(events[at].flags & SIGNAL_GROUP != 0));
-        self.task(&mut maker, "sender", dict, |at| events[at].sender);
-        self.task(&mut maker, "target", dict, |at| Some(events[at].target));
-        self.batch(&maker, events.len(), |at| {
-            self.passes(dict, events[at].ts, [events[at].sender, Some(events[at].target)])
-        })
-    }
-
-    /// Rows of table `process_events`.
-    pub(super) fn life(&self, segment: &Segment<'_>, dict: &Dict) -> Read {
-        let events = segment.processes(dict)?;
-        let mut maker = self.maker(&defs::LIFE, events.len());
-        let is = |at: usize, kind| events[at].kind == kind;
-        maker.time("ts_ns", |at| Some(events[at].ts));
-        maker.word("event", |at| {
-            Some(match events[at].kind {
-                ProcessKind::Fork => "fork",
-                ProcessKind::Exec => "exec",
-                ProcessKind::Exit => "exit",
-                ProcessKind::Rename => "rename",
-                ProcessKind::Cred => "cred",
-                ProcessKind::Cgroup => "cgroup",
-                ProcessKind::Target => "target",
-            })
-        });
-        self.task(&mut maker, "", dict, |at| Some(events[at].task));
-        self.task(&mut maker, "parent", dict, |at| is(at, ProcessKind::Fork).then_some(events[at].parent));
-        maker.flag("thread", |at| is(at, ProcessKind::Fork).then_some(events[at].flags & FORK_THREAD != 0));
-        let end = |at: usize| is(at, ProcessKind::Exit).then_some(events[at].exit_code);
-        maker.int("exit_code", |at| end(at).filter(|code| code & 0x7f == 0).map(|code| (code >> 8 & 0xff).into()));
-        maker.int("exit_signal", |at| end(at).map(|code| i64::from(code & 0x7f)).filter(|signal| *signal != 0));
-        maker.flag("group_dead", |at| is(at, ProcessKind::Exit).then_some(events[at].group_dead));
-        maker.text("path", |at| is(at, ProcessKind::Exec).then(|| events[at].path.clone()));
-        self.batch(&maker, events.len(), |at| self.passes(dict, events[at].ts, [Some(events[at].task)]))
-    }
-
-    /// Rows of table `socket_states`.
-    pub(super) fn sockets(&self, segment: &Segment<'_>, dict: &Dict) -> Read {
-        let events = segment.nets(dict)?;
-        let mut maker = self.maker(&defs::SOCKETS, events.len());
-        maker.time("ts_ns", |at| Some(events[at].ts));
-        maker.int("socket", |at| i64::try_from(events[at].socket).ok());
-        maker.text("old_state", |at| Some(tcp::state_name(events[at].old_state).into_bytes()));
-        maker.text("new_state", |at| Some(tcp::state_name(events[at].new_state).into_bytes()));
-        maker.text("protocol", |at| Some(protocol_name(events[at].protocol).into_bytes()));
-        maker.text("local", |at| address(&events[at].saddr).map(String::into_bytes));
-        maker.int("local_port", |at| Some(i64::from(events[at].sport)).filter(|port| *port != 0));
-        maker.text("remote", |at| address(&events[at].daddr).map(String::into_bytes));
-        maker.int("remote_port", |at| Some(events[at].dport.into()));
-        self.task(&mut maker, "", dict, |at| events[at].task);
-        self.batch(&maker, events.len(), |at| self.passes(dict, events[at].ts, [events[at].task]))
-    }
-
-    /// Rows of table `io_uring`.
-    pub(super) fn urings(&self, segment: &Segment<'_>, dict: &Dict) -> Read {
-        let events = segment.urings(dict)?;
-        let mut maker = self.maker(&defs::URING, events.len());
-        maker.time("ts_ns", |at| Some(events[at].ts));
-        maker.text("op", |at| Some(iouring_op_name(events[at].op).into_bytes()));
-        self.task(&mut maker, "", dict, |at| Some(events[at].task));
-        self.batch(&maker, events.len(), |at| self.passes(dict, events[at].ts, [Some(events[at].task)]))
-    }
-
-    /// Rows of table `samples`.
-    pub(super) fn samples(&self, segment: &Segment<'_>, dict: &Dict) -> Read {
-        let events = segment.samples(dict)?;
-        let mut maker = self.maker(&defs::SAMPLES, events.len());
-        maker.time("ts_ns", |at| Some(events[at].ts));
-        maker.int("cpu", |at| Some(events[at].cpu.into()));
-        self.task(&mut maker, "", dict, |at| Some(events[at].task));
-        maker.word("mode", |at| Some(if events[at].kernel { "kernel" } else { "user" }));
-        if maker.wants(&["stack"]) {
-            let stacks = segment.stacks()?;
-            let places: FxHashMap<Ends, usize> =
-                stacks.distinct.iter().enumerate().map(|(at, ends)| (*ends, at)).collect();
-            let number = segment.info().segment;
-            maker.int("stack", |at| {
-                let attached = stacks.of(StackOf::Sample, u32::try_from(at).ok()?)?;
-                stack_id(number, *places.get(&Ends::from(attached))?)
+    /// Rows of a table of the catalogue.
+    pub(super) fn events(&self, of: &'static dyn EventTable, segment: &Segment<'_>, dict: &Dict) -> Read {
+        // no such table has times of day
+        let times = ShownTimes { session: self.tape.session(), clock: Clock::default() };
+        let at = Surroundings { times: &times, devices: &Devices::default(), dict, files: None };
+        let columns = &of.about().def.columns;
+        let maker = self.maker(of.about().def, 0);
+        let wanted: Vec<usize> = (0..columns.len()).filter(|at| maker.wants(&[&columns[*at].full_name()])).collect();
+        let stacks = of.about().stacks.filter(|_| wanted.iter().any(|at| columns[*at].ty == Type::Stack));
+        let stacks = stacks.map(|kind| StackNumbers::read(segment, kind)).transpose()?;
+        let mut rows: Vec<Vec<Cell<'static>>> = Vec::new();
+        of.read(segment, at, &mut |event, row| {
+            if self.question.scope.narrows() && !self.passes(event.ts, [event.task, event.other]) {
+                return;
+            }
+            let cell = |at: &usize| match (&stacks, columns[*at].ty) {
+                (Some(stacks), Type::Stack) => stacks.of(row).map_or(Cell::Null, |stack| Cell::Int(stack.into())),
+                _ => event.values.cell(*at).into_owned(),
+            };
+            rows.push(wanted.iter().map(cell).collect());
+        })?;
+        let mut maker = self.maker(of.about().def, rows.len());
+        for (number, at) in wanted.iter().enumerate() {
+            let column = &columns[*at];
+            maker.put(&column.full_name(), || {
+                Values::of_cells(column.ty, self.common.open, rows.iter().map(|row| &row[number]))
             });
         }
-        self.batch(&maker, events.len(), |at| self.passes(dict, events[at].ts, [Some(events[at].task)]))
+        Ok(Batch { rows: rows.len(), columns: maker.fields(self.wanted) })
     }
 
     /// Rows of table `ledger`.
@@ -330,14 +252,7 @@ impl Frame<'_> {
             }
         }
         let owner = table.def.columns.iter().skip(1).zip(&table.columns).find(|(column, _)| column.ty == Type::Task);
-        let of = |at: usize| u32::try_from(*owner?.1.get(at)?).ok()?.checked_sub(1);
-        self.kept(&maker, rows, |at| self.passes(dict, table.ts[at], [of(at)]))
+        let of = |at: usize| dict.task_of(*owner?.1.get(at)?);
+        self.kept(&maker, rows, |at| self.passes(table.ts[at], [of(at)]))
     }
-}
-
-/// The letter of a state as text.
-fn letter(state: u8) -> Option<&'static str> {
-    const LETTERS: &str = "RSDTtXZPI";
-    let at = LETTERS.bytes().position(|letter| letter == state)?;
-    LETTERS.get(at..=at)
 }

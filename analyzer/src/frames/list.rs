@@ -5,25 +5,26 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 
 use systape_format::header::BlockKind;
-use systape_format::model::{Dict, Family};
-use systape_format::reader::{Segment, Tape};
+use systape_format::model::Family;
+use systape_format::reader::Tape;
 use systape_format::table::TableDef;
 
 use super::fields::{self, FrameField};
 use super::views::Report;
-use super::{Batch, Frame, defs, stored};
+use super::{defs, stored};
+use systape_answers::catalogue::{EventTable, TABLES};
 use systape_answers::derive::stacks::names::Names;
 use systape_events::loss::family_name;
-
-type Read = for<'a, 'b> fn(&Frame<'a>, &Segment<'b>, &Dict) -> Result<Batch, systape_format::Error>;
 
 /// Where the rows of a table come from.
 #[derive(Debug)]
 pub(super) enum Rows {
     /// Calls of segments.
     Calls,
-    /// Other events of segments.
-    Segment(Read),
+    /// Events of segments.
+    Catalogued(&'static dyn EventTable),
+    /// Calls of segments that were only counted.
+    Ledger,
     /// Losses of segments.
     Gaps,
     /// Stacks of segments.
@@ -85,10 +86,6 @@ impl Table {
             symbols: OnceLock::new(),
             def,
         }
-    }
-
-    fn of_events(def: &'static TableDef, read: Read, family: Family, kind: &'static [BlockKind]) -> Self {
-        Self { needs: Some(family), ..Self::new(Cow::Borrowed(def), Rows::Segment(read), &[family], kind) }
     }
 
     /// Whether its rows come from a report, which reads the tape by itself.
@@ -169,7 +166,7 @@ const REPORTS: &[(Report, &[Family])] = &[
 
 /// The tables of `tape`; without one those that every tape has.
 pub(super) fn tables(tape: Option<&Tape>) -> Vec<Table> {
-    use BlockKind::{Gaps, Ledger, Net, Processes, Samples, Sched, Signals, Stacks, SyscallsCore, Uring, Wakeups};
+    use BlockKind::{Gaps, Ledger, Stacks, SyscallsCore};
     let (calls, tasks) = ([Family::Syscall], [Family::Process, Family::Syscall]);
     let mut all = vec![
         Table {
@@ -179,40 +176,24 @@ pub(super) fn tables(tape: Option<&Tape>) -> Vec<Table> {
         Table {
             prunes: false,
             counts_ledger: true,
-            ..Table::new(
-                Cow::Borrowed(&defs::LEDGER),
-                Rows::Segment(|frame, segment, dict| frame.ledger(segment, dict)),
-                &calls,
-                &[Ledger],
-            )
+            ..Table::new(Cow::Borrowed(&defs::LEDGER), Rows::Ledger, &calls, &[Ledger])
         },
         Table { prunes: false, ..Table::new(Cow::Borrowed(&defs::GAPS), Rows::Gaps, &[], &[Gaps]) },
         Table::new(Cow::Borrowed(&defs::PROCESSES), Rows::Processes, &tasks, &[]),
         Table::new(Cow::Borrowed(&defs::THREADS), Rows::Threads, &tasks, &[]),
-        Table::of_events(&defs::LIFE, |frame, segment, dict| frame.life(segment, dict), Family::Process, &[Processes]),
-        Table::of_events(
-            &defs::SIGNALS,
-            |frame, segment, dict| frame.signals(segment, dict),
-            Family::Signal,
-            &[Signals],
-        ),
-        Table::of_events(&defs::SCHED, |frame, segment, dict| frame.switches(segment, dict), Family::Sched, &[Sched]),
-        Table::of_events(
-            &defs::WAKEUPS,
-            |frame, segment, dict| frame.wakeups(segment, dict),
-            Family::Sched,
-            &[Wakeups],
-        ),
-        Table::of_events(&defs::SOCKETS, |frame, segment, dict| frame.sockets(segment, dict), Family::Net, &[Net]),
-        Table::of_events(&defs::URING, |frame, segment, dict| frame.urings(segment, dict), Family::IoUring, &[Uring]),
-        Table::of_events(
-            &defs::SAMPLES,
-            |frame, segment, dict| frame.samples(segment, dict),
-            Family::Sample,
-            &[Samples, Stacks],
-        ),
         Table { prunes: false, ..Table::new(Cow::Borrowed(&defs::STACKS), Rows::Stacks, &[Family::Stack], &[Stacks]) },
     ];
+    // a report has the rows of block I/O
+    let events = TABLES.iter().filter(|table| table.about().family != Family::Block);
+    all.extend(events.map(|table| Table {
+        needs: Some(table.about().family),
+        ..Table::new(
+            Cow::Borrowed(table.about().def),
+            Rows::Catalogued(*table),
+            &[table.about().family],
+            table.about().blocks,
+        )
+    }));
     all.extend(REPORTS.iter().map(|(report, families)| Table {
         counts_ledger: report.name == "summary",
         ..Table::new(Cow::Owned(report.def()), Rows::Report(report), families, &[])

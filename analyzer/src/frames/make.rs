@@ -1,16 +1,15 @@
 //! Columns of a declaration, filled one after the other where they are wanted, and made into the columns of a query.
 
+use std::borrow::Cow;
+
 use systape_format::model::Task;
 use systape_format::table::{TableDef, Type};
 
 use super::fields::{FrameField, Shows};
 use super::values::{NONE, Values};
 use systape_answers::render::json::lossless;
-use systape_answers::render::row::{some, user};
+use systape_answers::render::row::TaskColumn;
 use systape_events::values::clock::{self, Clock};
-
-/// A number of a task; None: not known.
-type Number = fn(&Task) -> Option<u32>;
 
 /// The values of a column of the declaration.
 #[derive(Debug)]
@@ -120,13 +119,13 @@ impl<'a> Maker<'a> {
     /// Makes a column of words, of which there are few.
     pub(crate) fn word<'w>(&mut self, name: &str, of: impl Fn(usize) -> Option<&'w str>) {
         let rows = self.rows;
-        self.put(name, || Values::words((0..rows).map(of)));
+        self.put(name, || Values::texts((0..rows).map(|row| of(row).map(|word| word.as_bytes().into()))));
     }
 
     /// Makes a column of any texts.
     pub(crate) fn text(&mut self, name: &str, of: impl Fn(usize) -> Option<Vec<u8>>) {
         let rows = self.rows;
-        self.put(name, || Values::texts((0..rows).map(of)));
+        self.put(name, || Values::texts((0..rows).map(|row| of(row).map(Cow::Owned))));
     }
 
     /// Makes a column of values that may be bounds, and whether each is.
@@ -149,17 +148,10 @@ impl<'a> Maker<'a> {
         let index = |row: usize| of(row).filter(|task| (*task as usize) < tasks.len());
         let task = |row: usize| index(row).map(|task| &tasks[task as usize]);
         let name = |name: &str| if group.is_empty() { name.to_owned() } else { format!("{group}_{name}") };
-        let numbers: [(&str, Number); 5] = [
-            ("pid", |task| Some(task.pid)),
-            ("tid", |task| Some(task.tid)),
-            ("upid", |task| some(task.upid)),
-            ("utid", |task| some(task.utid)),
-            ("uid", |task| user(task.uid)),
-        ];
-        for (column, number) in numbers {
-            let column = name(column);
-            if self.has(&column) {
-                self.int(&column, |row| task(row).and_then(number).map(i64::from));
+        for column in TaskColumn::ALL.into_iter().filter(|column| *column != TaskColumn::Comm) {
+            let name = name(column.name());
+            if self.has(&name) {
+                self.int(&name, |row| column.cell(task(row)).int());
             }
         }
         let rows = self.rows;
@@ -235,7 +227,7 @@ impl<'a> Maker<'a> {
             }
         }
         Values::texts(
-            found.into_iter().map(|map| map.map(|map| serde_json::Value::Object(map).to_string().into_bytes())),
+            found.into_iter().map(|map| map.map(|map| serde_json::Value::Object(map).to_string().into_bytes().into())),
         )
     }
 }

@@ -1,7 +1,7 @@
 //! Tables of a tape as typed columns, for programs that query them: `analyze-sql` makes SQL and Parquet of them.
 //!
-//! A table is an event as the tape has it ([`defs`]), one that the tape defines ([`stored`]), or the rows of a report
-//! ([`views`]). Each has one declaration, of which names, kinds, units and sentences of the columns are made ([`fields`]).
+//! A table is a kind of event ([`systape_answers::catalogue`]), calls or what is known beside them ([`defs`]), one that the tape
+//! defines ([`stored`]), or the rows of a report ([`views`]). Each has one declaration, of which names, kinds, units and sentences of the columns are made ([`fields`]).
 //! Rows come in batches of plain vectors ([`Values`]), only those columns that are wanted. What is lost is asked apart
 //! ([`Source::losses`]).
 
@@ -434,7 +434,8 @@ impl Frame<'_> {
         let Ok(dict) = segment.dict() else { return Vec::new() };
         match &table.rows {
             Rows::Calls => self.calls(*segment, rows, &mut Vec::<Hole>::new()).into_iter().collect(),
-            Rows::Segment(read) => one(read(self, segment, &dict)),
+            Rows::Catalogued(table) => one(self.events(*table, segment, &dict)),
+            Rows::Ledger => one(self.ledger(segment, &dict)),
             Rows::Gaps => one(self.gaps(segment)),
             Rows::Stacks => {
                 let names = table.symbols.get_or_init(|| Arc::new(Source::names(self.tape)));

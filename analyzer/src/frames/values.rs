@@ -1,8 +1,13 @@
 //! Values of one column.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
+use rustc_hash::FxHashMap;
+use systape_format::table::Type;
+
 use super::fields::Kind;
+use systape_answers::render::cell::Cell;
 
 /// An argument of a call: its name, and its text if it has one.
 pub type Argument = (Arc<str>, Option<String>);
@@ -40,35 +45,55 @@ impl Values {
         }
     }
 
-    /// Texts, one for each row.
-    pub(crate) fn texts(texts: impl IntoIterator<Item = Option<Vec<u8>>>) -> Self {
-        let mut names = Vec::new();
-        let code = |text: Option<Vec<u8>>| match text {
+    /// The values of a column of type `ty`; `open`: what its times count from.
+    pub(crate) fn of_cells<'c, 'v: 'c>(ty: Type, open: u64, cells: impl Iterator<Item = &'c Cell<'v>>) -> Self {
+        let int = |cell: &Cell<'_>| if let Cell::Int(value) = cell { Some(*value) } else { None };
+        match ty {
+            Type::Time => {
+                let ts = |cell: &Cell<'_>| Some(i128::from(open.wrapping_add_signed(cell.int()?)));
+                Self::Wide(cells.map(ts).collect())
+            }
+            Type::Wide | Type::Unread => Self::Wide(cells.map(int).collect()),
+            Type::Duration | Type::Count | Type::Bytes | Type::Int | Type::Stack => {
+                Self::Int(cells.map(Cell::int).collect())
+            }
+            Type::Real => {
+                let real = |cell: &Cell<'_>| if let Cell::Real(value) = cell { Some(*value) } else { None };
+                Self::Real(cells.map(|cell| real(cell).filter(|value| value.is_finite())).collect())
+            }
+            Type::Flag => {
+                Self::Flag(cells.map(|cell| if let Cell::Flag(flag) = cell { Some(*flag) } else { None }).collect())
+            }
+            Type::Str | Type::Word | Type::Hex | Type::Nested | Type::Task => {
+                Self::texts(cells.map(|cell| match cell {
+                    Cell::Text(text) => Some(Cow::Borrowed(&**text)),
+                    Cell::Nested(value) | Cell::Spelled(value, _) => Some(Cow::Owned(value.to_string().into_bytes())),
+                    Cell::Written(json) => Some(Cow::Borrowed(&**json)),
+                    Cell::Int(_) => {
+                        let mut text = Vec::new();
+                        cell.csv(ty, &mut text);
+                        Some(Cow::Owned(text))
+                    }
+                    _ => None,
+                }))
+            }
+        }
+    }
+
+    /// Texts of rows: each is kept once.
+    pub(crate) fn texts<'t>(texts: impl IntoIterator<Item = Option<Cow<'t, [u8]>>>) -> Self {
+        let mut names: FxHashMap<Cow<'t, [u8]>, u32> = FxHashMap::default();
+        let code = |text: Option<Cow<'t, [u8]>>| match text {
             Some(text) => {
-                names.push(text);
-                names.len() as u32 - 1
+                let next = names.len() as u32;
+                *names.entry(text).or_insert(next)
             }
             None => NONE,
         };
         let codes = texts.into_iter().map(code).collect();
-        Self::Text(codes, names)
-    }
-
-    /// Words, of which there are few: each is kept once.
-    pub(crate) fn words<'a>(words: impl IntoIterator<Item = Option<&'a str>>) -> Self {
-        let mut names: Vec<Vec<u8>> = Vec::new();
-        let code = |word: Option<&str>| match word {
-            Some(word) => match names.iter().position(|name| name == word.as_bytes()) {
-                Some(at) => at as u32,
-                None => {
-                    names.push(word.as_bytes().to_vec());
-                    names.len() as u32 - 1
-                }
-            },
-            None => NONE,
-        };
-        let codes = words.into_iter().map(code).collect();
-        Self::Text(codes, names)
+        let mut all = vec![Vec::new(); names.len()];
+        names.into_iter().for_each(|(name, code)| all[code as usize] = name.into_owned());
+        Self::Text(codes, all)
     }
 
     /// Makes a column with one text in all `rows`.

@@ -4,7 +4,7 @@ use std::ops::ControlFlow;
 
 use anyhow::{Context as _, Result};
 use systape_format::reader::Tape;
-use systape_format::table::{ColumnDef, TableDef, Type};
+use systape_format::table::{ColumnDef, TableDef};
 
 use super::make::{CommonValues, Maker};
 use super::values::Values;
@@ -100,7 +100,7 @@ impl ReportBatches<'_> {
         let rows = std::mem::take(&mut self.rows);
         let mut maker = Maker::new(self.def, self.wanted.iter().copied(), self.common, rows.len());
         for (at, column) in self.def.columns.iter().enumerate() {
-            let make = || values(column.ty, self.common.open, rows.iter().map(|row| &row[at].0));
+            let make = || Values::of_cells(column.ty, self.common.open, rows.iter().map(|row| &row[at].0));
             match column.short.suffix() {
                 None => maker.put(&column.full_name(), make),
                 Some(_) => {
@@ -109,39 +109,5 @@ impl ReportBatches<'_> {
             }
         }
         (self.each)(Batch { rows: rows.len(), columns: maker.fields(self.wanted) })
-    }
-}
-
-/// The values of a column of type `ty`; `open`: what its times count from.
-fn values<'c>(ty: Type, open: u64, cells: impl Iterator<Item = &'c Cell<'static>>) -> Values {
-    let int = |cell: &Cell<'_>| if let Cell::Int(value) = cell { Some(*value) } else { None };
-    match ty {
-        Type::Time => {
-            let ts = |cell| Some(i128::from(open.wrapping_add_signed(i64::try_from(int(cell)?).ok()?)));
-            Values::Wide(cells.map(ts).collect())
-        }
-        Type::Wide | Type::Unread => Values::Wide(cells.map(int).collect()),
-        Type::Duration | Type::Count | Type::Bytes | Type::Int => {
-            Values::Int(cells.map(|cell| i64::try_from(int(cell)?).ok()).collect())
-        }
-        Type::Real => {
-            let real = |cell: &Cell<'_>| if let Cell::Real(value) = cell { Some(*value) } else { None };
-            Values::Real(cells.map(|cell| real(cell).filter(|value| value.is_finite())).collect())
-        }
-        Type::Flag => {
-            Values::Flag(cells.map(|cell| if let Cell::Flag(flag) = cell { Some(*flag) } else { None }).collect())
-        }
-        Type::Str | Type::Word | Type::Hex | Type::Nested | Type::Task | Type::Stack => {
-            Values::texts(cells.map(|cell| match cell {
-                Cell::Text(text) => Some(text.to_vec()),
-                Cell::Nested(value) | Cell::Spelled(value, _) => Some(value.to_string().into_bytes()),
-                Cell::Int(_) => {
-                    let mut text = Vec::new();
-                    cell.csv(ty, &mut text);
-                    Some(text)
-                }
-                _ => None,
-            }))
-        }
     }
 }

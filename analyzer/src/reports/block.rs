@@ -15,6 +15,7 @@ use super::{Context, losses};
 use crate::asked::config::view::Part::{All, Keys};
 use crate::asked::config::view::{AnswerFn, Own, Rows, TASKS, View};
 use crate::asked::config::{Config, refuse};
+use systape_answers::catalogue::{Observed, Surroundings, block};
 use systape_answers::derive::block::by;
 use systape_answers::derive::block::devices::devices;
 use systape_answers::derive::block::files::Files;
@@ -41,7 +42,7 @@ pub(crate) static VIEW: View = View {
         ("analyze block --sizes --by comm", "histograms of sizes by program, as bitesize"),
     ],
     tables: &[
-        Rows::of("block", &[All(&line::BLOCK)]),
+        Rows::of("block", &[All(&block::BLOCK)]),
         Rows::json("block", &[All(&LOSSES)]),
         Rows::of("block --top", &[Keys(&render::by::BY), All(&table::SUMS)]),
         Rows::of("block --hist", &[Keys(&render::by::BY), All(&table::SUMS), All(&table::HISTOGRAM)]),
@@ -163,8 +164,11 @@ pub(super) fn answer_list(
     losses::end_of_list(&context, out)
 }
 
-/// Calls `each` with the passing I/Os of every segment.
-fn walk(context: &mut Context<'_>, mut each: impl FnMut(Vec<Io<'_>>) -> Result<ControlFlow<()>>) -> Result<()> {
+/// Calls `each` with the passing I/Os of every segment, its tasks and its files.
+fn walk(
+    context: &mut Context<'_>,
+    mut each: impl FnMut(Vec<Io<'_>>, (&Dict, &Files)) -> Result<ControlFlow<()>>,
+) -> Result<()> {
     let (scope, shown) = (&context.question.scope, &context.config.shown);
     shown.rows(0);
     let coverage = Scan::candidates(&context.question).try_parts(
@@ -174,7 +178,7 @@ fn walk(context: &mut Context<'_>, mut each: impl FnMut(Vec<Io<'_>>) -> Result<C
             let ios = ios.iter().map(|io| Io::new(io, &dict).with(&files));
             let passing: Vec<_> = ios.filter(|io| io.passes(scope)).collect();
             shown.rows(passing.len());
-            each(passing)
+            each(passing, (&dict, &files))
         },
     )?;
     coverage.tell(&mut context.question.loss);
@@ -193,12 +197,13 @@ fn read(segment: &Segment<'_>, coverage: &mut Coverage) -> Option<(Dict, Vec<Blo
 fn list(context: &mut Context<'_>, layout: Option<&'static Layout>, out: &mut Out) -> Result<()> {
     let (session, devices) = (context.question.tape.session(), devices(context.question.tape));
     let (times, stamps) = (context.times(), context.stamps());
-    let table = (&line::BLOCK, layout);
+    let table = (&block::BLOCK, layout);
     let mut timed = Timed::begin(context, &context.question.loss, table, || line::header(&stamps), out)?;
-    walk(context, |ios| {
+    walk(context, |ios, (dict, files)| {
+        let at = Surroundings { times: &times, devices: &devices, dict, files: Some(files) };
         for io in ios {
             let text = |out: &mut Vec<u8>| line::text(out, &io, session, &devices, &stamps);
-            timed.event(io.io.complete, text, || line::row(&io, &times, &devices));
+            timed.event(io.io.complete, text, || Observed { of: &block::EVENTS, e: io.io, at }.row());
         }
         Ok(timed.write()?)
     })?;
@@ -222,7 +227,7 @@ pub(super) fn answer_sums(
         );
     }
     let mut sums = Sums::new(keys.clone(), measure, session);
-    walk(&mut context, |ios| {
+    walk(&mut context, |ios, _| {
         ios.iter().for_each(|io| sums.add(io));
         Ok(ControlFlow::Continue(()))
     })?;

@@ -12,10 +12,11 @@ use super::listing::Lines;
 use super::named::TAPES;
 use super::{Context, events, listing, losses, measured, summary};
 use crate::asked::config::Config;
-use crate::asked::config::view::Part::{All, Keys, Maybe};
+use crate::asked::config::view::Part::{All, Fields, Keys, Maybe};
 use crate::asked::config::view::{AnswerFn, CALLS, CPUS, Follows, Own, PATHS, Reads, Rows, Several, TASKS, View};
 use crate::asked::options::stacks::Below;
 use crate::asked::sort::Sort;
+use systape_answers::catalogue::{block, process, sample, signal, socket, switch, uring, wakeup};
 use systape_answers::derive::stacks::lines::STACK;
 use systape_answers::lines::tables as lines;
 use systape_answers::render::by;
@@ -39,7 +40,21 @@ pub(crate) static LISTING: View = View {
     ],
     tables: &[
         Rows::of("", &[All(&lines::CALLS), Maybe(&STACK)]),
-        Rows::json("", &[All(&lines::EVENTS), Maybe(&STACK)]),
+        Rows::json(
+            "",
+            &[
+                All(&lines::EVENTS),
+                Fields(&switch::SCHED),
+                Fields(&wakeup::WAKEUPS),
+                Fields(&process::PROCESS_EVENTS),
+                Fields(&signal::SIGNALS),
+                Fields(&block::BLOCK),
+                Fields(&socket::SOCKET_STATES),
+                Fields(&uring::IO_URING),
+                Fields(&sample::SAMPLES),
+                Maybe(&STACK),
+            ],
+        ),
         Rows::json("", &[All(&lines::LOSSES)]),
     ],
     check,

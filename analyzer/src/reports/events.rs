@@ -12,6 +12,7 @@ use systape_format::tables::TableRows;
 
 use super::{Context, losses};
 use crate::asked::config::Config;
+use systape_answers::derive::identities::FileNames;
 use systape_answers::derive::summary::labels::Labels;
 use systape_answers::derive::summary::plan::{Plan, RowPart};
 use systape_answers::keys::{KeyWords, RowKeys};
@@ -22,7 +23,6 @@ use systape_answers::render::mark;
 use systape_answers::render::out::{Out, TopRows};
 use systape_answers::render::row::Row;
 use systape_answers::render::table::Table;
-use systape_events::filter::Scope;
 use systape_events::group::Add;
 use systape_events::group::by::GroupKey;
 use systape_events::group::packed::Packed;
@@ -76,6 +76,16 @@ impl Stored for Count {
     }
 }
 
+/// Names of the files that filters on fields may be about.
+pub(super) fn file_names(context: &mut Context<'_>) -> Result<FileNames> {
+    if !context.config.events.has_filters() {
+        return Ok(FileNames::default());
+    }
+    let (files, coverage) = FileNames::read(context.question.tape);
+    coverage.tell(&mut context.question.loss);
+    Ok(files)
+}
+
 /// The sums so far.
 #[derive(Debug)]
 struct Sums {
@@ -86,11 +96,17 @@ struct Sums {
 
 impl Sums {
     /// Adds the passing rows of a segment's table.
-    fn add(&mut self, table: &TableRows, scope: &Scope<'_>, (segment, dict): (usize, &Dict), plan: &Plan) {
-        let picked = PickedEvents::new(table, scope, dict);
+    fn add(
+        &mut self,
+        table: &TableRows,
+        (context, files): (&Context<'_>, &FileNames),
+        (segment, dict): (usize, &Dict),
+        plan: &Plan,
+    ) {
+        let picked = PickedEvents::new(table, &context.question.scope, dict);
         let mut counts: FxHashMap<(Option<usize>, u32, u64), u64> = FxHashMap::default();
         let paths = plan.by_file().then(|| paths(table)).flatten();
-        for row in picked.rows() {
+        for row in picked.selected(&context.config.events, files, context.question.tape.session()) {
             let cpu = if plan.has(GroupKey::Cpu) { picked.cpu(row).unwrap_or(CPU_NONE) } else { CPU_NONE };
             let path = paths.and_then(|paths| paths.get(row)).copied().unwrap_or(0);
             *counts.entry((picked.task(row), cpu, path)).or_default() += 1;
@@ -124,7 +140,7 @@ fn paths(table: &TableRows) -> Option<&[u64]> {
 }
 
 /// Counts the rows of the selected tables.
-fn collect(context: &Context<'_>, plan: &Plan) -> Result<(Sums, Coverage)> {
+fn collect(context: &Context<'_>, files: &FileNames, plan: &Plan) -> Result<(Sums, Coverage)> {
     let question = &context.question;
     let mut sums = Sums { groups: Spilling::new(Store::of_process(), 1), labels: Labels::default() };
     let coverage = Scan::candidates(question).walk(
@@ -132,7 +148,7 @@ fn collect(context: &Context<'_>, plan: &Plan) -> Result<(Sums, Coverage)> {
         |segment, dict| segment.tables(dict),
         |at, dict, tables| {
             let asked = tables.iter().filter(|table| context.config.events.has_table(&table.def.name));
-            asked.for_each(|table| sums.add(table, &question.scope, (at, dict), plan));
+            asked.for_each(|table| sums.add(table, (context, files), (at, dict), plan));
         },
     );
     Ok((sums, coverage))
@@ -144,7 +160,8 @@ pub(crate) fn run(config: &Config, tape: &Tape, out: &mut Out) -> Result<bool> {
     let plan = Plan::by(&by).naming(tape.session());
     // what calls lack does not touch them
     let mut context = Context::about(config, tape, &config.events.families())?;
-    let (sums, coverage) = collect(&context, &plan)?;
+    let files = file_names(&mut context)?;
+    let (sums, coverage) = collect(&context, &files, &plan)?;
     coverage.tell(&mut context.question.loss);
     let words = KeyWords { session: tape.session(), book: &context.question.book, plan: &plan };
     let Sums { groups, labels } = sums;

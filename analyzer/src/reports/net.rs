@@ -16,6 +16,7 @@ use super::{Context, losses};
 use crate::asked::config::view::Part::{All, Keys};
 use crate::asked::config::view::{AnswerFn, Own, Rows, TASKS, View};
 use crate::asked::config::{Config, refuse};
+use systape_answers::catalogue::{Observed, Surroundings, socket};
 use systape_answers::derive::net::accepts::{self, Accepted};
 use systape_answers::derive::net::connection::{Connection, ConnectionBounds, ConnectionOutcome, Direction, Lasted};
 use systape_answers::derive::net::counts::{self, At, Named, TcpRow};
@@ -30,6 +31,7 @@ use systape_events::calls::CallBook;
 use systape_events::families;
 use systape_events::loss::{Loss, loses};
 use systape_events::scan::{Scan, lost};
+use systape_events::values::devices::Devices;
 use systape_events::values::order::InOrder as _;
 
 /// What is asked.
@@ -45,7 +47,7 @@ pub(crate) static VIEW: View = View {
     tables: &[
         Rows::of("net", &[All(&line::NET)]),
         Rows::json("net", &[All(&lines::LOSSES)]),
-        Rows::of("net --events", &[All(&line::CHANGES)]),
+        Rows::of("net --events", &[All(&socket::SOCKET_STATES)]),
         Rows::json("net --events", &[All(&lines::LOSSES)]),
         Rows::of("net --udp", &[All(&udp::UDP)]),
         Rows::of("net --by", &[Keys(&BY), All(&sums::SUMS)]),
@@ -190,23 +192,22 @@ fn who<'a>(dict: &'a Dict, event: &NetState) -> Option<&'a Task> {
     event.task.and_then(|task| dict.tasks.get(task as usize))
 }
 
-/// The same, or the sender of the packet that the interrupt delivered.
-fn cause<'a>(dict: &'a Dict, event: &NetState) -> Option<&'a Task> {
-    who(dict, event).or_else(|| dict.tasks.get(event.sender? as usize))
-}
-
 fn changes(context: &Context<'_>, loss: &mut Loss, out: &mut Out) -> Result<Doubts> {
     let (scope, times, stamps) = (&context.question.scope, context.times(), context.stamps());
-    let mut timed = Timed::begin(context, loss, (&line::CHANGES, None), || line::changes_header(&stamps), out)?;
+    let devices = Devices::default();
+    let table = (&socket::SOCKET_STATES, None);
+    let mut timed = Timed::begin(context, loss, table, || line::changes_header(&stamps), out)?;
     let coverage = Scan::all(context.question.tape).try_walk(
         CHANGES,
         |segment, dict| segment.nets(dict),
         |_, dict, events| {
+            let at = Surroundings { times: &times, devices: &devices, dict, files: None };
             for event in &events {
-                let task = cause(dict, event);
+                let observed = Observed { of: &socket::EVENTS, e: event, at };
+                let task = observed.event().task;
                 if scope.at(event.ts) && scope.blamed(task, 0) {
                     let text = |out: &mut Vec<u8>| line::change(out, event, task, &stamps);
-                    timed.event(event.ts, text, || line::change_row(event, task, &times));
+                    timed.event(event.ts, text, || observed.row());
                 }
             }
             timed.write()

@@ -11,11 +11,12 @@ use systape_format::reader::Tape;
 use systape_format::table::TableDef;
 use systape_format::tables::TableRows;
 
-use super::events::name;
+use super::events::{file_names, name};
 use super::{Context, losses};
 use crate::asked::config::view::Part::{All, Keys as KeysPart};
 use crate::asked::config::view::{AnswerFn, CPUS, Own, Rows, TASKS, View};
 use crate::asked::config::{Config, refuse};
+use systape_answers::derive::identities::FileNames;
 use systape_answers::derive::numbers::Numbers;
 use systape_answers::derive::stacks::of::duration;
 use systape_answers::derive::summary::labels::Labels;
@@ -33,7 +34,6 @@ use systape_answers::render::row::Row;
 use systape_answers::render::table::{Table, millis};
 use systape_answers::values::output::line;
 use systape_answers::values::say::Verdict;
-use systape_events::filter::Scope;
 use systape_events::group::by::GroupKey;
 use systape_events::group::value::{Key, Value};
 use systape_events::group::{Add as _, Groups};
@@ -105,13 +105,19 @@ struct Sums {
 
 impl Sums {
     /// Adds the passing rows of a segment's table.
-    fn add(&mut self, table: &TableRows, scope: &Scope<'_>, (segment, dict): (usize, &Dict), plan: &Plan) {
+    fn add(
+        &mut self,
+        table: &TableRows,
+        (context, files): (&Context<'_>, &FileNames),
+        (segment, dict): (usize, &Dict),
+        plan: &Plan,
+    ) {
         let Some(at) = duration(&table.def) else { return };
         let Some(durations) = table.column(&table.def.columns[at].name) else { return };
-        let picked = PickedEvents::new(table, scope, dict);
+        let picked = PickedEvents::new(table, &context.question.scope, dict);
         let event = Value::Text(Arc::from(table.def.name.as_bytes()));
         let mut times: FxHashMap<(Option<usize>, u32), Numbers> = FxHashMap::default();
-        for row in picked.rows() {
+        for row in picked.selected(&context.config.events, files, context.question.tape.session()) {
             let known = !table.is_unread(row, at);
             let cpu = if plan.has(GroupKey::Cpu) { picked.cpu(row).unwrap_or(CPU_NONE) } else { CPU_NONE };
             times.entry((picked.task(row), cpu)).or_default().add_one(Some(durations[row]).filter(|_| known));
@@ -152,12 +158,13 @@ fn run(config: &Config, tape: &Tape, out: &mut Out) -> Result<Verdict> {
     let plan = Plan::by(&by).naming(tape.session());
     let mut context = Context::about(config, tape, &families)?;
     let mut sums = Sums::default();
+    let files = file_names(&mut context)?;
     let coverage = Scan::candidates(&context.question).walk(
         "tables",
         |segment, dict| segment.tables(dict),
         |at, dict, tables| {
             let asked = tables.iter().filter(|table| asked(config, &table.def));
-            asked.for_each(|table| sums.add(table, &context.question.scope, (at, dict), &plan));
+            asked.for_each(|table| sums.add(table, (&context, &files), (at, dict), &plan));
         },
     );
     coverage.tell(&mut context.question.loss);

@@ -7,9 +7,10 @@ use systape_format::reader::Tape;
 use super::calls::answer_in;
 use super::listing::Lines;
 use crate::asked::config::Config;
-use crate::asked::config::view::Part::All;
+use crate::asked::config::view::Part::{All, Fields};
 use crate::asked::config::view::{AnswerFn, CPUS, Own, Rows, TASKS, View};
 use crate::asked::options::stacks::{Below, Cut};
+use systape_answers::catalogue::sample::SAMPLES;
 use systape_answers::derive::stacks::lines::STACK;
 use systape_answers::lines::tables::{EVENTS, LOSSES};
 use systape_answers::render::columns::{Column, Layout, Line};
@@ -29,7 +30,10 @@ pub(crate) static VIEW: View = View {
         ("analyze samples -t 4711 --time 12.3,12.4", "what a thread did in a tenth of a second"),
         ("analyze samples --max-stack 1", "the innermost function of each"),
     ],
-    tables: &[Rows::of("samples", &[All(&EVENTS), All(&STACK)]), Rows::json("samples", &[All(&LOSSES)])],
+    tables: &[
+        Rows::of("samples", &[All(&EVENTS), Fields(&SAMPLES), All(&STACK)]),
+        Rows::json("samples", &[All(&LOSSES)]),
+    ],
     reads: |config| config.own::<Cut>()?.names.reads(),
     run: AnswerFn::Prints(run),
     ..View::PLAIN
@@ -57,7 +61,7 @@ fn cpu(line: &Line<'_>) -> String {
 
 /// Whether it ran in the kernel.
 fn mode(line: &Line<'_>) -> String {
-    line.member("args", "mode").and_then(serde_json::Value::as_str).unwrap_or("?").to_owned()
+    line.member("args", "mode").and_then(|mode| Some(mode.as_str()?.to_owned())).unwrap_or_else(|| "?".to_owned())
 }
 
 /// Prints the answer for `config`.

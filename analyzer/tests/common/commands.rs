@@ -42,7 +42,7 @@ pub const COMMANDS: &[(&str, &[&str])] = &[
         "top -e EVENTS",
         &[
             "top -e sched:*,signal:*,block:*,sock:*,process:*,task:* --by comm,cpu,second TAPE",
-            "top -e block:block_rq_complete --by dev,pid,rwbs --value nr_sector --hist TAPE",
+            "top -e block:block_rq_complete --by disk,pid,rwbs --value bytes --hist TAPE",
             "top -e exceptions:*,lock:* TAPE",
             "top --by comm,ret --value ret TAPE",
             "top -e read,write --by args.fd,pid --value ret --hist TAPE",

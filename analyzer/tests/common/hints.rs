@@ -38,7 +38,7 @@ pub const WORDS: &[(&str, &str, &str)] = &[
     ("idle", "", "--idle"),
     ("idle", "", "--idle=fold"),
     ("idle", "--of offcpu", "--idle"),
-    ("value", "-e sched:* --value target_cpu", "--value next_pid"),
+    ("value", "-e sched:* --value target_cpu", "--value next_tid"),
     ("value", "-e sched:*", "--value target_cpu"),
     ("value", "", "--value target_cpu"),
     ("by", "-e sched:* --value target_cpu", "--by prev_state"),

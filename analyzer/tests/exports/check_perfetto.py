@@ -176,7 +176,7 @@ class Check:
         found = Counter((cpu, ts, tid) for cpu, slices in by_cpu.items() for ts, end, tid in slices if tid and ts != end)
         found = Counter({who: count for who, count in found.items() if who[2] in self.recorded})
         switches = self.events("sched:sched_switch")
-        wanted = Counter((row["cpu"], row["ts_ns"] + self.open, row["args"]["next_pid"]) for row in switches)
+        wanted = Counter((row["cpu"], row["ts_ns"] + self.open, row["args"]["next_tid"]) for row in switches)
         # threads that were not recorded, the recorder's own, are shown as idle
         wanted = Counter({who: count for who, count in wanted.items() if who[2] in self.recorded})
         # who ran when the recording began came before
@@ -209,12 +209,12 @@ class Check:
             return
         pairs = Counter()
         for name in ("sched:sched_waking", "sched:sched_wakeup_new"):
-            pairs.update((row["ts_ns"] + self.open, row["args"]["pid"], row["tid"]) for row in self.events(name) if row["tid"] is not None)
+            pairs.update((row["ts_ns"] + self.open, row["args"]["wakee_tid"], row["tid"]) for row in self.events(name) if row["tid"] is not None)
             # an interrupt before the first switch of its CPU
-            pairs.update((row["ts_ns"] + self.open, row["args"]["pid"], 0) for row in self.events(name) if row["tid"] is None)
+            pairs.update((row["ts_ns"] + self.open, row["args"]["wakee_tid"], 0) for row in self.events(name) if row["tid"] is None)
         # Perfetto takes a new thread for awake since it was made
         forks = self.events("sched:sched_process_fork")
-        pairs.update((row["ts_ns"] + self.open, row["args"]["child_pid"], row["tid"]) for row in forks)
+        pairs.update((row["ts_ns"] + self.open, row["args"]["child_tid"], row["tid"]) for row in forks)
         found = Counter((ts, tid, waker) for ts, tid, waker, irq in self.answers["wakers"] if not irq)
         self.counts["wakers"] = sum(found.values())
         # a thread that is awake already is woken without an effect

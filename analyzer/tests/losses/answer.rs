@@ -62,7 +62,7 @@ pub(crate) struct Answer {
 fn declared<'a>(rows: &'a Rows, line: &Map<String, Value>) -> Option<(&'a TableDef, Vec<(&'a ColumnDef, bool)>)> {
     let mut columns = Vec::new();
     let mut main = None;
-    for part in rows.parts {
+    for part in rows.parts.iter().filter(|part| !matches!(part, Part::Fields(_))) {
         let name =
             |column: &ColumnDef| if column.group.is_empty() { column.name.clone() } else { column.group.clone() };
         let there = |column: &&ColumnDef| line.contains_key(&*name(column));

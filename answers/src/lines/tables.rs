@@ -39,7 +39,7 @@ systape_format::tables! {
         uid: Int "real user; null: not known"
         cgroup: Str [Path] "path of its cgroup; null: not known"
         host: Str [Host] "name of the recorded machine; null: not known"
-        args: Nested [String] "fields of the tracepoint by name, threads as tids; `via` `net-softirq` in wake-ups and changes of sockets: the kernel delivered a packet that the task had just sent on this machine; `prev_came` of a switch: no program saw its task get the CPU, which was so long before"
+        args: Nested [String] "fields of the event by name, see below; of tables of the tape their columns"
     }
     /// One row a loss, where it happened, in JSON.
     pub LOSSES = "losses" {

@@ -27,6 +27,8 @@ pub enum Cell<'a> {
     Text(Cow<'a, [u8]>),
     /// An array or an object; CSV has its JSON in one cell.
     Nested(Value),
+    /// An array or an object as JSON that acts on no terminal, for values of which there are very many.
+    Written(Vec<u8>),
     /// A value with a more readable text for CSV.
     Spelled(Value, String),
 }
@@ -71,7 +73,23 @@ impl Cell<'_> {
             Self::Real(value) => Cell::Real(value),
             Self::Text(text) => Cell::Text(Cow::Owned(text.into_owned())),
             Self::Nested(value) => Cell::Nested(value),
+            Self::Written(json) => Cell::Written(json),
             Self::Spelled(value, text) => Cell::Spelled(value, text),
+        }
+    }
+
+    /// Value of a whole number of 63 bits; None: it is none.
+    pub fn int(&self) -> Option<i64> {
+        if let Self::Int(value) = self { i64::try_from(*value).ok() } else { None }
+    }
+
+    /// Value of an array or an object; None: it is neither.
+    pub fn nested(&self) -> Option<Cow<'_, Value>> {
+        match self {
+            Self::Nested(value) | Self::Spelled(value, _) => Some(Cow::Borrowed(value)),
+            // what we wrote ourselves
+            Self::Written(json) => serde_json::from_slice(json).ok().map(Cow::Owned),
+            _ => None,
         }
     }
 
@@ -87,7 +105,7 @@ impl Cell<'_> {
             Self::Flag(_) => ty == Type::Flag,
             Self::Real(_) => ty == Type::Real,
             Self::Text(_) => matches!(ty, Type::Str | Type::Word),
-            Self::Nested(_) | Self::Spelled(..) => ty == Type::Nested,
+            Self::Nested(_) | Self::Written(_) | Self::Spelled(..) => ty == Type::Nested,
             Self::Int(_) => !matches!(ty, Type::Flag | Type::Real | Type::Str | Type::Word | Type::Task | Type::Nested),
         }
     }
@@ -109,6 +127,7 @@ impl Cell<'_> {
             Self::Text(text) => json::string(out, text),
             // writing to a Vec never fails
             Self::Nested(value) | Self::Spelled(value, _) => out.extend_from_slice(json::printable(value).as_bytes()),
+            Self::Written(json) => out.extend_from_slice(json),
         }
     }
 
@@ -121,6 +140,7 @@ impl Cell<'_> {
             Self::Real(value) => real(*value, "", out),
             Self::Text(text) => csv::field(out, escaped(text).as_bytes()),
             Self::Nested(value) => csv::field(out, json::printable(value).as_bytes()),
+            Self::Written(json) => csv::field(out, json),
             Self::Spelled(_, text) => csv::field(out, text.as_bytes()),
         }
     }

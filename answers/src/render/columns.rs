@@ -102,11 +102,8 @@ impl<'r> Line<'r> {
     }
 
     /// A member of an object; None: there is none.
-    pub fn member(&self, name: &str, member: &str) -> Option<&'r serde_json::Value> {
-        match self.cell(name).0 {
-            Cell::Nested(value) | Cell::Spelled(value, _) => value.get(member),
-            _ => None,
-        }
+    pub fn member(&self, name: &str, member: &str) -> Option<serde_json::Value> {
+        self.cell(name).0.nested()?.get(member).cloned()
     }
 }
 

@@ -116,20 +116,10 @@ impl<'a> Row<'a> {
             if !group.is_empty() {
                 return self.absent(group);
             }
-            return ["pid", "tid", "upid", "utid", "comm", "uid"]
-                .into_iter()
-                .fold(self, |row, name| row.set(name, Cell::Null));
+            return TaskColumn::ALL.iter().fold(self, |row, column| row.set(column.name(), Cell::Null));
         };
-        let values: [(&str, Cell<'a>); 6] = [
-            ("pid", task.pid.into()),
-            ("tid", task.tid.into()),
-            ("upid", some(task.upid).into()),
-            ("utid", some(task.utid).into()),
-            ("comm", (&task.comm).into()),
-            ("uid", user(task.uid).into()),
-        ];
-        for (name, value) in values {
-            self.part(group, name, value);
+        for column in TaskColumn::ALL {
+            self.part(group, column.name(), column.cell(Some(task)));
         }
         self
     }
@@ -205,6 +195,53 @@ fn is(column: &ColumnDef, name: &str) -> bool {
     match &*column.group {
         "" => column.name == name,
         group => name.strip_prefix(group).and_then(|rest| rest.strip_prefix('_')) == Some(&*column.name),
+    }
+}
+
+/// A column of a task.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TaskColumn {
+    /// Number of the process.
+    Pid,
+    /// Number of the thread.
+    Tid,
+    /// The process, unique in the tape; null: not known.
+    Upid,
+    /// The thread, unique in the tape; null: not known.
+    Utid,
+    /// Name of the thread.
+    Comm,
+    /// Real user; null: not known.
+    Uid,
+}
+
+impl TaskColumn {
+    /// All of them, in their order.
+    pub const ALL: [Self; 6] = [Self::Pid, Self::Tid, Self::Upid, Self::Utid, Self::Comm, Self::Uid];
+
+    /// Name of the column, in an object or outside.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Pid => "pid",
+            Self::Tid => "tid",
+            Self::Upid => "upid",
+            Self::Utid => "utid",
+            Self::Comm => "comm",
+            Self::Uid => "uid",
+        }
+    }
+
+    /// Value of the column; without a task that of an object that is null.
+    pub fn cell<'a>(self, task: Option<&'a Task>) -> Cell<'a> {
+        let Some(task) = task else { return Cell::Absent };
+        match self {
+            Self::Pid => task.pid.into(),
+            Self::Tid => task.tid.into(),
+            Self::Upid => some(task.upid).into(),
+            Self::Utid => some(task.utid).into(),
+            Self::Comm => (&task.comm).into(),
+            Self::Uid => user(task.uid).into(),
+        }
     }
 }
 

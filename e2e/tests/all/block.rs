@@ -453,7 +453,7 @@ fn who_dirtied_has_the_name_that_it_had_then() {
     // so do the listing and Perfetto's trace, in which an I/O has a begin and an end
     let listing = ["t.tape", "-e", "block:block_rq_complete", "--comm=writer-one", "--format", "json"];
     let listed = lab.analyze(&listing).expect(0).json();
-    let its = |line: &&Value| line["args"]["dev"] == disk.name && line["args"]["rwbs"] == "W";
+    let its = |line: &&Value| line["args"]["disk"] == disk.name && line["args"]["rwbs"] == "W";
     assert_eq!(listed.iter().filter(its).count(), written.len(), "{listed:?}");
     lab.analyze(&["export", "perfetto", "t.tape", "-o", "t.pftrace"]).expect(0);
     let trace = fs::read(lab.path("t.pftrace")).expect("t.pftrace");

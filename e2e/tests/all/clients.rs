@@ -208,7 +208,7 @@ os._exit(0)";
     let row = rows.iter().find(|row| row["args"]["remote"].is_string()).expect("a connection");
     let states = lab.analyze(&["t.tape", "-e", "sock:inet_sock_set_state", "--format", "json"]).expect(0).json();
     let port = row["args"]["local"].as_str().and_then(|local| local.rsplit(':').next()?.parse().ok());
-    let of: Vec<_> = states.iter().filter(|state| state["args"]["sport"].as_i64() == port).collect();
+    let of: Vec<_> = states.iter().filter(|state| state["args"]["lport"].as_i64() == port).collect();
     assert!(!of.is_empty(), "{states:?}");
     assert!(of.iter().any(|state| state["args"]["socket"] == row["args"]["socket"]), "{row} {of:?}");
 }

@@ -169,7 +169,7 @@ fn breaks(lab: &Lab) -> u64 {
     let mut there: BTreeMap<i64, i64> = BTreeMap::new();
     let switches = rows(lab, &["t.tape", "-e", "sched:sched_switch"]);
     let unseen = switches.iter().filter(|event| {
-        let (prev, next) = (num(&event["args"], "prev_pid"), num(&event["args"], "next_pid"));
+        let (prev, next) = (num(&event["args"], "prev_tid"), num(&event["args"], "next_tid"));
         there.insert(num(event, "cpu"), next).is_some_and(|came| came != prev)
     });
     unseen.count() as u64
@@ -183,10 +183,10 @@ fn compare(lab: &Lab, threads: &BTreeMap<i64, Thread>) -> Result<(String, bool),
     let truth = perf_seen(lab, threads);
     let mut tape: BTreeMap<i64, (u64, u64)> = BTreeMap::new();
     for event in rows(lab, &["t.tape", "-e", "sched:sched_switch", "-t", &tids]) {
-        let (prev, next) = (num(&event["args"], "prev_pid"), num(&event["args"], "next_pid"));
+        let (prev, next) = (num(&event["args"], "prev_tid"), num(&event["args"], "next_tid"));
         let left = tape.entry(prev).or_default();
         // it came by a switch that no program saw, and the tape says so
-        *left = (left.0 + 1, left.1 + u64::from(event["args"]["prev_came"].is_string()));
+        *left = (left.0 + 1, left.1 + u64::from(event["args"]["prev_came_ns"].is_number()));
         tape.entry(next).or_default().1 += 1;
     }
     tape.retain(|tid, _| threads.contains_key(tid));
@@ -300,9 +300,9 @@ fn lifetimes(lab: &Lab, options: &[&str]) {
     for event in rows(lab, &["t.tape", "-e", "sched:sched_process_fork,sched:sched_process_exit,sched:sched_switch"]) {
         let ts = num(&event, "ts_ns");
         match event["event"].as_str().expect("event") {
-            "sched:sched_process_fork" => _ = born.insert(num(&event["args"], "child_pid"), ts),
+            "sched:sched_process_fork" => _ = born.insert(num(&event["args"], "child_tid"), ts),
             "sched:sched_process_exit" => _ = exits.insert(num(&event, "tid"), ts),
-            _ => _ = left.insert(num(&event["args"], "prev_pid"), ts),
+            _ => _ = left.insert(num(&event["args"], "prev_tid"), ts),
         }
     }
     assert!(born.len() > 37 && exits.len() > 37, "{} forks, {} exits", born.len(), exits.len());

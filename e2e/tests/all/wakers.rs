@@ -75,9 +75,9 @@ fn ours(lab: &Lab, of: &BTreeSet<i64>) -> Wakes<Waker> {
     let start = first * 1_000 - time(&events[0]);
     let mut wakes = Wakes::new();
     for event in &events {
-        let wakee = event["args"]["pid"].as_i64().expect("wakee");
+        let wakee = event["args"]["wakee_tid"].as_i64().expect("wakee");
         if of.contains(&wakee) {
-            let via = event["args"].get("via").is_some_and(|via| via == "net-softirq");
+            let via = event["args"]["via"] == "net-softirq";
             wakes.entry(wakee).or_default().push((start + time(event), (event["tid"].as_i64(), via)));
         }
     }
@@ -207,7 +207,7 @@ fn a_connection_of_this_machine_is_born_of_its_clients_send() {
     let connects = changes.iter().find(|change| change["new_state"] == "SYN_SENT").expect("a connection");
     assert_eq!((born.len(), &connects["via"]), (1, &Value::Null), "{changes:?}");
     // the client's task, which is in its call still
-    assert_eq!((&born[0]["via"], &born[0]["task"]), (&"net-softirq".into(), &connects["task"]), "{changes:?}");
+    assert_eq!((&born[0]["via"], &born[0]["utid"]), (&"net-softirq".into(), &connects["utid"]), "{changes:?}");
     let text = lab.analyze(&["net", "t.tape", "--events"]).expect(0).text();
     assert!(text.contains("LISTEN -> SYN_RECV via net softirq"), "{text}");
 }

@@ -4,7 +4,7 @@ use super::rows::{Rows, deltas, minus_one, plus_one, rows_as_header};
 use crate::column::{put, put_signed};
 use crate::error::{Error, Result, capnp_err};
 use crate::header::Header;
-use crate::model::{BlockCause, BlockHolds, BlockIo, BlockLayer, UringOp};
+use crate::model::{BlockCause, BlockHolds, BlockIo, BlockLayer, UringOp, plain_block_columns};
 use crate::payload::{Message, new_message};
 use crate::trace_capnp as schema;
 use capnp::message::{Builder, HeapAllocator};
@@ -12,8 +12,14 @@ use capnp::message::{Builder, HeapAllocator};
 const BLOCKS: &str = "blocks";
 const URINGS: &str = "uring";
 
+macro_rules! plain_bytes {
+    (() [$($old:ident: $ty:ty, $init:ident $get:ident;)*] [$($new:ident: $later:ty, $set:ident $read:ident;)*]) => {
+        0 $(+ size_of::<$ty>())* $(+ size_of::<$later>())*
+    };
+}
+
 /// Most bytes of a block I/O in a message, in any layout of its columns.
-pub(crate) const BLOCK_BYTES: usize = 96;
+pub(crate) const BLOCK_BYTES: usize = 46 + plain_block_columns!(plain_bytes());
 /// Most bytes of an io_uring operation.
 pub(crate) const URING_BYTES: usize = 16;
 
@@ -30,6 +36,19 @@ fn back(t: u64, from: u64) -> u64 {
 /// Undoes [`back`]: it is its own inverse.
 fn forth(v: u64, from: u64) -> u64 {
     back(v, from)
+}
+
+macro_rules! put_plain {
+    (($b:ident, $rows:ident) $([$($field:ident: $ty:ty, $init:ident $get:ident;)*])*) => {
+        $($(put($b.reborrow().$init(), &$rows.iter().map(|r: &BlockIo| r.$field).collect::<Vec<_>>());)*)*
+    };
+}
+
+macro_rules! take_plain {
+    (($r:ident, $rows:ident, $out:ident) [$($old:ident: $ty:ty, $init:ident $get:ident;)*] [$($new:ident: $later:ty, $set:ident $read:ident;)*]) => {
+        $($rows.column(stringify!($old), $r.$get())?.into_iter().zip(&mut $out).for_each(|(value, io)| io.$old = value);)*
+        $($rows.column_or_zero(stringify!($new), $r.$read())?.into_iter().zip(&mut $out).for_each(|(value, io)| io.$new = value);)*
+    };
 }
 
 /// The time from which `queued` counts back.
@@ -51,21 +70,12 @@ pub(crate) fn write_blocks(rows: &[BlockIo]) -> Builder<HeapAllocator> {
     put(b.reborrow().init_delta(), &deltas(&long(|r| r.complete), first));
     put_signed(b.reborrow().init_issued(), &signed(|r| back(r.issued, r.complete)));
     put_signed(b.reborrow().init_queued(), &signed(|r| back(r.queued, queued_from(r.issued, r.complete))));
-    put(b.reborrow().init_dev(), &word(|r| r.dev));
-    put(b.reborrow().init_sector(), &long(|r| r.sector));
-    put(b.reborrow().init_bytes(), &word(|r| r.bytes));
-    put(b.reborrow().init_flags(), &word(|r| r.flags));
-    put(b.reborrow().init_errno(), &half(|r| r.errno));
-    put(b.reborrow().init_requeues(), &half(|r| r.requeues));
-    put(b.reborrow().init_merged(), &half(|r| r.merged));
     put(b.reborrow().init_layer(), &half(|r| r.layer as u16));
     put(b.reborrow().init_origin(), &word(|r| plus_one(r.origin)));
     put(b.reborrow().init_cause(), &half(|r| r.cause as u16));
     put(b.reborrow().init_owner(), &word(|r| plus_one(r.owner)));
-    put(b.reborrow().init_cgroup_id(), &long(|r| r.cgroup_id));
-    put(b.reborrow().init_inode(), &long(|r| r.inode));
     put(b.reborrow().init_holds(), &half(|r| r.holds as u16));
-    put(b.init_file(), &long(|r| r.file));
+    plain_block_columns!(put_plain(b, rows));
     message
 }
 
@@ -97,21 +107,11 @@ pub(crate) fn read_blocks(header: &Header, message: &Message<'_>, tasks: usize) 
     let complete = rows.times(r.get_first(), r.get_delta())?;
     let issued: Vec<u64> = rows.column("issued", r.get_issued())?;
     let queued: Vec<u64> = rows.column("queued", r.get_queued())?;
-    let dev: Vec<u32> = rows.column("dev", r.get_dev())?;
-    let sector: Vec<u64> = rows.column("sector", r.get_sector())?;
-    let bytes: Vec<u32> = rows.column("bytes", r.get_bytes())?;
-    let flags: Vec<u32> = rows.column("flags", r.get_flags())?;
-    let errno: Vec<u16> = rows.column("errno", r.get_errno())?;
-    let requeues: Vec<u16> = rows.column("requeues", r.get_requeues())?;
-    let merged: Vec<u16> = rows.column("merged", r.get_merged())?;
     let layer: Vec<u8> = rows.column("layer", r.get_layer())?;
     let origin = rows.maybe_tasks("origin", r.get_origin(), tasks)?;
     let cause: Vec<u8> = rows.column("cause", r.get_cause())?;
     let owner = rows.maybe_tasks("owner", r.get_owner(), tasks)?;
-    let cgroup_id: Vec<u64> = rows.column("cgroupId", r.get_cgroup_id())?;
-    let inode: Vec<u64> = rows.column("inode", r.get_inode())?;
     let holds: Vec<u8> = rows.column_or_zero("holds", r.get_holds())?;
-    let file: Vec<u64> = rows.column_or_zero("file", r.get_file())?;
     let mut out = Vec::with_capacity(n);
     for (i, &complete) in complete.iter().enumerate() {
         let unknown = |what: &str, raw: u8| Error::invalid(BLOCKS, format!("row {i}: unknown {what} {raw}"));
@@ -120,23 +120,15 @@ pub(crate) fn read_blocks(header: &Header, message: &Message<'_>, tasks: usize) 
             complete,
             queued: forth(queued[i], queued_from(issued, complete)),
             issued,
-            dev: dev[i],
-            sector: sector[i],
-            bytes: bytes[i],
-            flags: flags[i],
-            errno: errno[i],
-            requeues: requeues[i],
-            merged: merged[i],
             layer: layer_of(layer[i]).ok_or_else(|| unknown("layer", layer[i]))?,
             origin: minus_one(origin[i]),
             cause: cause_of(cause[i]).ok_or_else(|| unknown("cause", cause[i]))?,
             owner: minus_one(owner[i]),
-            cgroup_id: cgroup_id[i],
-            inode: inode[i],
             holds: BlockHolds::from_raw(holds[i]),
-            file: file[i],
+            ..BlockIo::default()
         });
     }
+    plain_block_columns!(take_plain(r, rows, out));
     Ok(out)
 }
 

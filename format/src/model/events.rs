@@ -201,6 +201,30 @@ pub struct BlockIo {
     pub file: u64,
 }
 
+/// Passes to the macro `$each` the numbers of a block I/O that a tape has as they are, with what sets and gets their column; first those
+/// of every tape, then those that are 0 in older ones.
+macro_rules! plain_block_columns {
+    ($each:ident $with:tt) => {
+        $each! { $with
+            [
+                dev: u32, init_dev get_dev;
+                sector: u64, init_sector get_sector;
+                bytes: u32, init_bytes get_bytes;
+                flags: u32, init_flags get_flags;
+                errno: u16, init_errno get_errno;
+                requeues: u16, init_requeues get_requeues;
+                merged: u16, init_merged get_merged;
+                cgroup_id: u64, init_cgroup_id get_cgroup_id;
+                inode: u64, init_inode get_inode;
+            ]
+            [
+                file: u64, init_file get_file;
+            ]
+        }
+    };
+}
+pub(crate) use plain_block_columns;
+
 /// Kind of a [`SignalEvent`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]

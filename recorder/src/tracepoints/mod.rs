@@ -21,7 +21,7 @@ use systape_format::table::{ColumnDef, TableDef, Type};
 use systape_format::tables::{CPU, Field, MAX_COLUMNS, MAX_TABLE_DOC};
 
 use crate::machine::bounded;
-use filter::Condition;
+use filter::RecordCondition;
 use format::{Place, Value};
 use packet::Packet;
 use steps::FilterProgram;
@@ -82,7 +82,7 @@ pub struct Tracepoint {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Filter {
-    condition: Condition,
+    condition: RecordCondition,
     program: FilterProgram,
 }
 
@@ -120,7 +120,7 @@ impl Tracepoint {
     /// Whether a record that the program let through is one to store. One with a part that is too long to tell is.
     pub(crate) fn is_asked_for(&self, record: &[u8]) -> bool {
         let filter = self.filter.as_ref().filter(|filter| filter.program.partial);
-        filter.is_none_or(|filter| filter.condition.holds(record) != Some(false))
+        filter.is_none_or(|filter| filter::holds(&filter.condition, record) != Some(false))
     }
 
     /// Values of the fields of a record, in the order of its table, between those of [`OWN_COLUMNS`]; an unknown one is
@@ -161,12 +161,12 @@ impl Tracepoint {
     /// # Errors
     /// One of them is not understood.
     fn filtered(self, filters: &[&str]) -> Result<Self> {
-        let of = |text: &&str| match Condition::parse(text, &self.fields) {
+        let of = |text: &&str| match filter::parse(text, &self.fields) {
             Ok(condition) => Ok(condition),
             Err(why) => bail!("-e {}/{text}/: {why}", self.def.name),
         };
         let mut conditions = filters.iter().map(of).collect::<Result<Vec<_>>>()?;
-        let condition = if conditions.len() == 1 { conditions.remove(0) } else { Condition::Any(conditions) };
+        let condition = if conditions.len() == 1 { conditions.remove(0) } else { RecordCondition::Any(conditions) };
         let program = FilterProgram::new(&condition);
         Ok(Self { filter: Some(Filter { condition, program }), ..self })
     }
@@ -404,7 +404,7 @@ mod tests {
             let Some(filter) = &one.filter else { return true };
             assert_eq!((one.cookie(3) & 0xffff, one.filter().is_some()), (0x8003, true));
             let record = [&[0; 8], &value.to_ne_bytes()[..], &[0; 8]].concat();
-            filter.condition.holds(&record).unwrap()
+            filter::holds(&filter.condition, &record).unwrap()
         };
         assert!(recorded(&["timer:timer_start/value>1/"], 2) && !recorded(&["timer:timer_start/value>1/"], 1));
         let two = ["timer:timer_start/value==1/", "timer:*start/value==2/"];

@@ -4,9 +4,10 @@
 //! What is too hard for it (globs, texts behind the record's fixed part) is taken to hold there, so that no event is missed. The recorder
 //! looks at what comes through with the whole filter.
 
+use systape_abi::condition::Comparison;
 use systape_bpf::wire::{FILTER_DROP, FILTER_PASS, FILTER_STEPS, FilterStep, TracepointFilter};
 
-use super::filter::{Comparison, Condition, Test, What};
+use super::filter::{RecordCondition, Test, What};
 use super::format::{Place, TracepointField};
 
 /// Bytes of a step's word.
@@ -46,7 +47,7 @@ enum Next {
 
 impl FilterProgram {
     /// The steps of `filter`. With too many of them there are none, and the recorder does it all.
-    pub(crate) fn new(filter: &Condition) -> Self {
+    pub(crate) fn new(filter: &RecordCondition) -> Self {
         let mut maker = StepMaker::default();
         let first = maker.condition(filter, Next::Pass, Next::Drop, false);
         let count = maker.steps.len();
@@ -83,12 +84,12 @@ struct StepMaker {
 impl StepMaker {
     /// Adds the steps of a condition in front of those there are; returns where it begins. `negated`: it is in a `!`, so that `no` lets
     /// the event through.
-    fn condition(&mut self, condition: &Condition, yes: Next, no: Next, negated: bool) -> Next {
+    fn condition(&mut self, condition: &RecordCondition, yes: Next, no: Next, negated: bool) -> Next {
         match condition {
-            Condition::Test(test) => self.test(test, yes, no, negated),
-            Condition::Not(inner) => self.condition(inner, no, yes, !negated),
-            Condition::All(all) => all.iter().rev().fold(yes, |next, one| self.condition(one, next, no, negated)),
-            Condition::Any(any) => any.iter().rev().fold(no, |next, one| self.condition(one, yes, next, negated)),
+            RecordCondition::Test(test) => self.test(test, yes, no, negated),
+            RecordCondition::Not(inner) => self.condition(inner, no, yes, !negated),
+            RecordCondition::All(all) => all.iter().rev().fold(yes, |next, one| self.condition(one, next, no, negated)),
+            RecordCondition::Any(any) => any.iter().rev().fold(no, |next, one| self.condition(one, yes, next, negated)),
         }
     }
 
@@ -140,6 +141,8 @@ fn of_number(field: &TracepointField, order: Comparison, number: i128) -> Option
             let bits = number as u64 & wide;
             return (bits != 0).then(|| vec![step(field.offset, bits, 1, u64::MAX, u64::MAX - 1)]);
         }
+        // of texts only
+        Comparison::Glob => return None,
     };
     // the lowest bits of a negative number are those above all others: the range wraps there
     (low <= high).then(|| vec![step(field.offset, wide, low as u64 & wide, wide, (high - low) as u64)])
@@ -165,7 +168,7 @@ fn of_text(at: usize, size: usize, text: &[u8], ends: bool) -> Option<Vec<Step>>
 
 #[cfg(test)]
 mod tests {
-    use super::super::format;
+    use super::super::{filter, format};
     use super::*;
 
     const TEXT: &str = "\tfield:char comm[16];\toffset:8;\tsize:16;\tsigned:0;\n\
@@ -204,8 +207,8 @@ mod tests {
         record
     }
 
-    fn made(text: &str) -> (Condition, FilterProgram) {
-        let condition = Condition::parse(text, &format::parse(TEXT).unwrap()).unwrap_or_else(|e| panic!("{text}: {e}"));
+    fn made(text: &str) -> (RecordCondition, FilterProgram) {
+        let condition = filter::parse(text, &format::parse(TEXT).unwrap()).unwrap_or_else(|e| panic!("{text}: {e}"));
         let program = FilterProgram::new(&condition);
         (condition, program)
     }
@@ -214,7 +217,7 @@ mod tests {
     fn both(text: &str) -> (bool, bool) {
         let (condition, program) = made(text);
         let record = record("bash", [-3, 200, i64::MIN, -1, 1000], "/tmp/a,b");
-        (run(&program.entry(), &record), condition.holds(&record).unwrap())
+        (run(&program.entry(), &record), filter::holds(&condition, &record).unwrap())
     }
 
     #[test]
@@ -292,9 +295,9 @@ mod tests {
     fn a_text_that_is_cut_may_be_any() {
         let (condition, _) = made("path == '/tmp/x' && value == 7");
         let whole = record("x", [0, 0, 0, 0, 7], "/tmp/x");
-        assert_eq!((condition.holds(&whole), condition.holds(&whole[..58])), (Some(true), None));
+        assert_eq!((filter::holds(&condition, &whole), filter::holds(&condition, &whole[..58])), (Some(true), None));
         let other = record("x", [0, 0, 0, 0, 8], "/tmp/x");
-        assert_eq!(condition.holds(&other[..58]), Some(false), "the number decides");
+        assert_eq!(filter::holds(&condition, &other[..58]), Some(false), "the number decides");
     }
 
     #[test]
@@ -319,7 +322,7 @@ mod tests {
             let (condition, program) = made(&text);
             let mut value = || values[random(values.len() as u64) as usize];
             let record = record("", [value(), value(), value(), value(), value()], "");
-            assert_eq!(Some(run(&program.entry(), &record)), condition.holds(&record), "{text}");
+            assert_eq!(Some(run(&program.entry(), &record)), filter::holds(&condition, &record), "{text}");
         }
     }
 }

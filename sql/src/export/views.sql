@@ -66,11 +66,12 @@ SELECT host, date, tape, ts_ns, rel_ns, dur_ns, dur_ns_at_least, pid, tid, comm,
 FROM syscalls
 WHERE dur_ns >= 10000000;
 
--- How many threads and processes began, and programs were started, in each second of a tape.
+-- How many threads and processes began, and programs were started, in each second of a tape. `fork` and `exec`: in exports made before
+-- events had the listing's names.
 CREATE OR REPLACE VIEW life_by_second AS
 SELECT host, date, tape, rel_ns - (rel_ns % 1000000000) AS second_rel_ns,
-    sum(CASE WHEN event = 'fork' AND NOT thread THEN 1 ELSE 0 END) AS processes,
-    sum(CASE WHEN event = 'fork' AND thread THEN 1 ELSE 0 END) AS threads,
-    sum(CASE WHEN event = 'exec' THEN 1 ELSE 0 END) AS programs
+    sum(CASE WHEN event IN ('sched:sched_process_fork', 'fork') AND NOT thread THEN 1 ELSE 0 END) AS processes,
+    sum(CASE WHEN event IN ('sched:sched_process_fork', 'fork') AND thread THEN 1 ELSE 0 END) AS threads,
+    sum(CASE WHEN event IN ('sched:sched_process_exec', 'exec') THEN 1 ELSE 0 END) AS programs
 FROM process_events
 GROUP BY host, date, tape, rel_ns - (rel_ns % 1000000000);

@@ -182,12 +182,14 @@ pub enum Part {
     Keys(&'static TableDef),
     /// All columns or none, by an option.
     Maybe(&'static TableDef),
+    /// Fields in the object `args`, by their full names, of rows of some kinds: columns that the row has are not among them.
+    Fields(&'static TableDef),
 }
 
 impl Part {
     /// The declaration.
     pub fn table(self) -> &'static TableDef {
-        let (Self::All(table) | Self::Keys(table) | Self::Maybe(table)) = self;
+        let (Self::All(table) | Self::Keys(table) | Self::Maybe(table) | Self::Fields(table)) = self;
         table
     }
 }

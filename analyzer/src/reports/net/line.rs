@@ -12,7 +12,7 @@ use systape_answers::render::paint;
 use systape_answers::render::row::{Row, ShownTimes};
 use systape_answers::render::stamp::{Column, Stamps};
 use systape_answers::render::table::{millis, millis_if};
-use systape_events::values::words::{NET_SOFTIRQ, VIA_SOFTIRQ, bytes, escaped};
+use systape_events::values::words::{VIA_SOFTIRQ, bytes, escaped};
 
 systape_format::tables! {
     /// One row a connection, in order of their ends, those that stayed open last.
@@ -56,27 +56,6 @@ systape_format::tables! {
         tcp.min_rtt_ns: Duration "the shortest of late; null: none was measured"
         tcp.cwnd: Count "congestion window, segments"
         tcp.mss: Count "data in a full segment, bytes"
-    }
-    /// With `--events` one row for each change of a socket's state.
-    pub CHANGES = "net_changes" {
-        ts_ns: Time key "when it changed"
-        time: Word "the same as RFC 3339, UTC; null: the tape has no clock sample"
-        time_uncertain_ns: Duration "how far apart the two times are that `time` may be; null: it is known"
-        socket: Wide key "number of the socket in the tape"
-        protocol: Word "`TCP DCCP SCTP`, or a number"
-        old_state: Word key "state before"
-        new_state: Word key "state after"
-        laddr: Word [Address] "address of this end; null: not known"
-        lport: Int [Address] "its port; null: none yet, or not known"
-        raddr: Word [Address] "address of the other end; null: not known"
-        rport: Int [Address] "its port; null: none yet, or not known"
-        via: Word "`net-softirq`: `task` sent on this machine what the change came from; else null"
-        task.pid: Int "who ran: process; `task` null: an interrupt"
-        task.tid: Int "thread"
-        task.upid: Int "the process, unique in the tape"
-        task.utid: Int "the thread, unique in the tape"
-        task.comm: Str [Comm] "name of the thread"
-        task.uid: Int "real user; null: not known"
     }
 }
 
@@ -234,16 +213,4 @@ pub(crate) fn change(out: &mut Vec<u8>, e: &NetState, task: Option<&Task>, stamp
         &endpoint(&e.daddr, e.dport),
         &format!("{} -> {}{via}", tcp::state_name(e.old_state), tcp::state_name(e.new_state)),
     ]));
-}
-
-/// All columns of a change.
-pub(crate) fn change_row<'a>(e: &NetState, task: Option<&'a Task>, times: &ShownTimes<'_>) -> Row<'a> {
-    let mut row = Row::new(&CHANGES);
-    row.set("ts_ns", times.since(e.ts)).time("time", Some(e.ts), times).set("socket", e.socket);
-    row.set("protocol", protocol_name(e.protocol));
-    row.set("old_state", tcp::state_name(e.old_state)).set("new_state", tcp::state_name(e.new_state));
-    row.set("laddr", address(&e.saddr)).set("lport", known(e.sport));
-    row.set("raddr", address(&e.daddr)).set("rport", known(e.dport));
-    row.set("via", e.sender.map(|_| NET_SOFTIRQ)).task("task", task);
-    row
 }

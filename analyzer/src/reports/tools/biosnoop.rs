@@ -3,7 +3,8 @@
 use super::text_only;
 use crate::asked::config::view::Part::All;
 use crate::asked::config::view::{AnswerFn, Own, Rows, TASKS, View};
-use crate::reports::block::{answer_list, line::BLOCK};
+use crate::reports::block::answer_list;
+use systape_answers::catalogue::block::BLOCK;
 use systape_answers::lines::tables::LOSSES;
 use systape_answers::render::columns::{Column, Layout, Line, millis, plain};
 use systape_answers::render::stamp;

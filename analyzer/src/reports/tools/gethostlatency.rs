@@ -54,7 +54,7 @@ fn run(config: &Config, tape: &Tape, out: &mut Out) -> Result<Verdict> {
 }
 
 fn latency(line: &Line<'_>) -> String {
-    let ns = line.member("args", "dur_ns").and_then(serde_json::Value::as_u64);
+    let ns = line.member("args", "dur_ns").and_then(|ns| ns.as_u64());
     ns.map_or_else(|| "-".to_owned(), |ns| millis(ns.into()))
 }
 

@@ -2,41 +2,45 @@
 
 use anyhow::Result;
 use systape_format::reader::Tape;
+use systape_format::table::Type;
 
 use super::fields::{Asked, DURATIONS, SeenEvent, Sums, Wanted, print};
 use crate::asked::config::Config;
 use crate::reports::Context;
+use systape_answers::catalogue::Event;
+use systape_answers::catalogue::shape::ShapeField;
 use systape_answers::derive::block::devices::devices;
 use systape_answers::derive::identities::FileNames;
 use systape_answers::derive::summary::plan::Plan;
-use systape_answers::lines::events::describe::{self, Event};
 use systape_answers::lines::events::walk::Walk;
+use systape_answers::render::cell::Cell;
 use systape_answers::render::out::Out;
+use systape_answers::render::row::ShownTimes;
 use systape_answers::values::say::Verdict;
 use systape_events::group::value::Value;
 use systape_events::scan::Scan;
+use systape_events::values::clock::Clock;
 
 /// A field as a key.
-fn value_of(value: &describe::Value<'_>) -> Value {
-    let text = |text: &[u8]| Value::Text(text.into());
+fn value_of(ty: Type, value: &Cell<'_>) -> Value {
     match value {
-        describe::Value::Number(number) => {
-            u64::try_from(*number).map_or_else(|_| text(number.to_string().as_bytes()), Value::Number)
+        Cell::Null | Cell::Absent => Value::Unknown,
+        Cell::Text(text) => Value::Text((&**text).into()),
+        Cell::Int(number) if ty != Type::Hex => {
+            u64::try_from(*number).map_or_else(|_| Value::Text(number.to_string().as_bytes().into()), Value::Number)
         }
-        describe::Value::Wide(number) => Value::Number(*number),
-        describe::Value::Hex(number) => text(format!("{number:#x}").as_bytes()),
-        describe::Value::Bytes(bytes) => text(bytes),
-        describe::Value::Word(word) => text(word.as_bytes()),
-        describe::Value::Thread(task) => Value::Number(task.tid.into()),
-        describe::Value::Unknown => Value::Unknown,
+        _ => {
+            let mut text = Vec::new();
+            value.csv(ty, &mut text);
+            Value::Text(text.into())
+        }
     }
 }
 
 /// A field as a number that is added up; None: it is none, or below 0.
-fn number(value: &describe::Value<'_>) -> Option<u64> {
+fn number(ty: Type, value: &Cell<'_>) -> Option<u64> {
     match value {
-        describe::Value::Number(number) => u64::try_from(*number).ok(),
-        describe::Value::Wide(number) => Some(*number),
+        Cell::Int(number) if !matches!(ty, Type::Hex | Type::Task) => u64::try_from(*number).ok(),
         _ => None,
     }
 }
@@ -46,22 +50,22 @@ struct Read<'a> {
     wanted: &'a Wanted,
     plan: &'a Plan,
     value: Option<&'a str>,
-    /// When the recording began.
-    since: u64,
 }
 
 impl Read<'_> {
     fn event(&self, sums: &mut Sums, event: &Event<'_>, place: (u32, u32)) {
-        event.fields.iter().for_each(|(name, _)| sums.has_field(name));
-        let second = event.ts.checked_sub(self.since).and_then(|ns| u32::try_from(ns / 1_000_000_000).ok());
-        let seen = SeenEvent { name: event.which.name(), task: event.task, cpu: event.cpu, second, place };
-        let field = |name: &str| event.fields.iter().find(|(field, _)| *field == name).map(|(_, value)| value);
-        let keys = self.wanted.fields.iter().map(|name| field(name).map_or(Value::None, value_of));
+        sums.has_shape(event.shape);
+        let second = u64::try_from(event.since).ok().and_then(|ns| u32::try_from(ns / 1_000_000_000).ok());
+        let seen = SeenEvent { name: &event.shape.event, task: event.task, cpu: event.cpu, second, place };
+        let key = |(field, value): (&ShapeField, Cell<'_>)| value_of(field.ty, &value);
+        let keys = self.wanted.fields.iter().map(|name| event.field(name).map_or(Value::None, key));
+        let measure = |(field, value): (&ShapeField, Cell<'_>)| number(field.ty, &value);
         let measured = match self.value {
-            Some(name) => (field(name).and_then(number), None),
+            Some(name) => (event.field(name).and_then(measure), None),
             None => {
-                let found = DURATIONS.into_iter().find_map(|name| Some((field(name)?, name)));
-                (found.and_then(|(value, _)| number(value)), found.map(|(_, name)| name))
+                let found = DURATIONS.into_iter().find_map(|name| Some((event.field(name)?, name)));
+                let name = found.as_ref().map(|(_, name)| *name);
+                (found.and_then(|(field, _)| measure(field)), name)
             }
         };
         sums.add(&seen, keys, measured, self.plan);
@@ -78,8 +82,10 @@ pub(super) fn answer(config: &Config, tape: &Tape, asked: &Asked<'_>, out: &mut 
     let question = &context.question;
     let named = if config.events.tables() { Some(FileNames::read(tape)) } else { None };
     let (files, unnamed) = named.map_or_else(Default::default, |(files, coverage)| (files, Some(coverage)));
-    let walk = Walk { wanted: &config.events, scope: &question.scope, session, devices: &devices, files: &files };
-    let read = Read { wanted: &wanted, plan: &plan, value: asked.value, since: session.window_open };
+    // no field is a time of day
+    let times = ShownTimes { session, clock: Clock::default() };
+    let walk = Walk { wanted: &config.events, scope: &question.scope, times: &times, devices: &devices, files: &files };
+    let read = Read { wanted: &wanted, plan: &plan, value: asked.value };
     let mut sums = Sums::of_all();
     let coverage = Scan::candidates(question).parts(
         |_, segment, coverage| {

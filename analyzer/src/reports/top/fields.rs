@@ -9,6 +9,7 @@ use serde_json::Map;
 use systape_format::model::{CPU_NONE, Call, Task};
 
 use crate::reports::{Context, losses};
+use systape_answers::catalogue::shape::Shape;
 use systape_answers::derive::numbers::Numbers;
 use systape_answers::derive::summary::labels::Labels;
 use systape_answers::derive::summary::plan::{Plan, RowPart};
@@ -184,6 +185,8 @@ pub(super) struct Sums {
     labels: Labels,
     /// Names of the fields of all events that were met.
     fields: BTreeSet<String>,
+    /// Shape of the last of them.
+    shape: Option<Shape>,
     /// Some of what is added up is known.
     measured: bool,
 }
@@ -215,6 +218,14 @@ impl Sums {
         sum.numbers.add_one(number);
         sum.duration = duration.or(sum.duration);
         self.measured |= number.is_some();
+    }
+
+    /// There are events of this shape.
+    pub(super) fn has_shape(&mut self, shape: &Shape) {
+        if self.shape.as_ref() != Some(shape) {
+            shape.fields.iter().for_each(|field| self.has_field(&field.name));
+            self.shape = Some(shape.clone());
+        }
     }
 
     /// There are events with a field of this name.
@@ -280,7 +291,7 @@ pub(super) fn print(
     out: &mut Out,
 ) -> Result<Verdict> {
     let config = context.config;
-    let Sums { groups, labels, fields, measured } = sums;
+    let Sums { groups, labels, fields, measured, .. } = sums;
     let parts = Parts::of(vec![groups]);
     // without a value to add up all are counted
     let metric = if measured { asked.metric } else { TopMetric::Count };

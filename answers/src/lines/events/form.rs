@@ -1,10 +1,6 @@
 //! Lines of events: perf trace's form for tracepoints, JSON, and the columns of the CSV listing.
 
-use std::fmt::Write as _;
-
-use serde_json::Map;
-
-use super::describe::{Event, Value};
+use crate::catalogue::Event;
 use crate::lines::tables::{CALLS, EVENTS};
 use crate::lines::text::Look;
 use crate::render::cell::Cell;
@@ -23,58 +19,45 @@ pub fn text(out: &mut Vec<u8>, event: &Event<'_>, look: Look, stamps: &Stamps) {
         Some(task) => out.extend_from_slice(format!("{}/{}", escaped(&task.comm), task.tid).as_bytes()),
         None => out.push(b'?'),
     }
-    out.extend_from_slice(format!(" {}({})\n", event.which.name(), arguments(event)).as_bytes());
+    let mut fields = String::new();
+    event.values.line(&mut fields);
+    out.extend_from_slice(format!(" {}({fields})\n", event.shape.event).as_bytes());
 }
 
-/// `comm: "ls", pid: 3320 (ls)`.
-fn arguments(event: &Event<'_>) -> String {
-    let mut text = String::new();
-    for (at, (name, value)) in event.fields.iter().enumerate() {
-        // writing to a String cannot fail
-        let _ = write!(text, "{}{name}: ", if at > 0 { ", " } else { "" });
-        let _ = match value {
-            Value::Number(number) => write!(text, "{number}"),
-            Value::Wide(number) => write!(text, "{number}"),
-            Value::Hex(number) => write!(text, "{number:#x}"),
-            Value::Bytes(bytes) => write!(text, "\"{}\"", escaped(bytes)),
-            Value::Word(word) => write!(text, "{word}"),
-            Value::Thread(task) => write!(text, "{} ({})", task.tid, escaped(&task.comm)),
-            Value::Unknown => write!(text, "?"),
-        };
+/// The fields of an event as an object, in the order of their names.
+fn args(event: &Event<'_>) -> Vec<u8> {
+    let mut out = Vec::with_capacity(32 * event.shape.fields.len());
+    let mut next = b'{';
+    for at in &event.shape.by_name {
+        let field = &event.shape.fields[*at];
+        out.push(next);
+        json::string(&mut out, field.name.as_bytes());
+        out.push(b':');
+        event.values.cell(field.at).json(field.ty, &mut out);
+        next = b',';
     }
-    text
-}
-
-fn value(value: &Value<'_>) -> serde_json::Value {
-    match value {
-        Value::Number(number) => (*number).into(),
-        Value::Wide(number) => number.to_string().into(),
-        Value::Hex(number) => format!("{number:#x}").into(),
-        Value::Bytes(bytes) => json::bytes(bytes),
-        Value::Word(word) => word.as_str().into(),
-        Value::Thread(task) => task.tid.into(),
-        Value::Unknown => serde_json::Value::Null,
-    }
+    out.extend_from_slice(if next == b'{' { b"{}" } else { b"}" });
+    out
 }
 
 /// Row of an event in JSON, with the field names of calls.
 pub fn row<'a>(event: &Event<'a>, times: &ShownTimes<'a>) -> Row<'a> {
-    let args: Map<String, serde_json::Value> =
-        event.fields.iter().map(|(name, field)| ((*name).to_owned(), value(field))).collect();
     let mut row = Row::new(&EVENTS);
-    row.set("event", event.which.name()).set("ts_ns", times.since(event.ts)).time("time", Some(event.ts), times);
+    row.set("event", &*event.shape.event).set("ts_ns", event.since).time("time", Some(event.ts), times);
     row.set("cpu", event.cpu).task("", event.task).set("cgroup", cgroup(event, times));
-    row.set("host", host(times)).set("args", serde_json::Value::Object(args));
+    row.set("host", host(times)).set("args", Cell::Written(args(event)));
     row
 }
 
 /// Row of an event in CSV, in the columns of a call: `syscall` has the event's name, and columns that only calls have are empty.
 pub(crate) fn call_row<'a>(event: &Event<'a>, times: &ShownTimes<'a>) -> Row<'a> {
     let mut row = Row::new(&CALLS);
-    row.set("ts_ns", times.since(event.ts)).time("time", Some(event.ts), times).set("dur_ns", Cell::Null);
+    row.set("ts_ns", event.since).time("time", Some(event.ts), times).set("dur_ns", Cell::Null);
     row.set("cpu", event.cpu).task("", event.task).set("cgroup", cgroup(event, times)).set("abi", Cell::Null);
-    row.set("host", host(times)).set("syscall", event.which.name());
-    row.set("args", Cell::Spelled(serde_json::Value::Null, arguments(event)));
+    row.set("host", host(times)).set("syscall", &*event.shape.event);
+    let mut fields = String::new();
+    event.values.named(&mut fields);
+    row.set("args", Cell::Spelled(serde_json::Value::Null, fields));
     for name in ["ret", "errno", "errno_code", "incomplete"] {
         row.set(name, Cell::Null);
     }

@@ -3,10 +3,10 @@
 use systape_format::model::{Session, StackOf};
 use systape_format::reader::Segment;
 
-use super::describe::Event;
 use super::form;
 use super::kind::Wanted;
 use super::walk::{StackAt, Walk};
+use crate::catalogue::Event;
 use crate::derive::identities::FileNames;
 use crate::derive::stacks::limits::Limits;
 use crate::derive::stacks::lines::{STACK, StackLines};
@@ -91,8 +91,8 @@ impl<'a> EventLines<'a> {
             }
         };
         let mut lines = Lines { all: self, stacks, part: Part::default(), unsorted: Vec::new() };
-        let (session, devices, files) = (self.times.session, &self.devices, &self.files);
-        let walk = Walk { wanted: &self.wanted, scope, session, devices, files };
+        let (times, devices, files) = (&self.times, &self.devices, &self.files);
+        let walk = Walk { wanted: &self.wanted, scope, times, devices, files };
         for (what, error) in walk.segment(segment, &dict, |event, stack| lines.line(event, stack)) {
             told(what, error);
         }
