@@ -35,7 +35,7 @@ fn only_colours_differ_on_a_terminal() {
     let place = Place::with_sample();
     common::events::write(&place.path("events.tape"), false);
     for (words, colored) in [
-        ("sample.tape", "\x1b[31m-1 ENOENT"),
+        ("trace sample.tape", "\x1b[31m-1 ENOENT"),
         ("-s sample.tape", "\x1b[36m>="),
         ("-s --by syscall sample.tape", "\x1b[36m>="),
         ("block events.tape", "\x1b[31mEIO"),
@@ -57,5 +57,31 @@ fn only_colours_differ_on_a_terminal() {
         for without in [("xterm", "1"), ("dumb", "")] {
             assert_eq!(on_terminal(&place, words, without), piped, "{words}");
         }
+    }
+}
+
+#[test]
+fn a_tape_alone_on_a_terminal_is_a_card() {
+    let place = Place::with_sample();
+    common::events::write(&place.path("events.tape"), true);
+    let shown = on_terminal(&place, "events.tape", ("dumb", ""));
+    let lines: Vec<&str> = shown.lines().collect();
+    assert!(lines.len() <= 24, "{shown}");
+    // what was lost, and commands that are answered
+    let lost = place.analyze("info events.tape");
+    assert!(!shown.contains("nothing was lost") && lost.out.contains("lost"), "{shown}");
+    let asked = lines.iter().skip_while(|line| **line != "Ask more:").skip(1);
+    let commands: Vec<&str> =
+        asked.filter_map(|line| line.trim().split("  ").next()?.strip_prefix("analyze ")).collect();
+    assert_eq!(commands.len(), 5, "{shown}");
+    for command in &commands {
+        let got = place.analyze(command);
+        assert_eq!(got.status, 0, "{command}: {}", got.err);
+    }
+    assert!(on_terminal(&place, "sample.tape", ("dumb", "")).contains("\nnothing was lost\n"));
+    // what it says of calls is said by `trace`, by any option, and in a pipe
+    let listed = place.analyze("sample.tape").out;
+    for words in ["trace sample.tape", "--color=never sample.tape", "-i sample.tape"] {
+        assert_eq!(on_terminal(&place, words, ("dumb", "")), listed, "{words}");
     }
 }

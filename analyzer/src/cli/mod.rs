@@ -2,6 +2,7 @@
 
 pub(crate) mod answer;
 pub(crate) mod beside;
+pub(crate) mod card;
 pub(crate) mod follow;
 pub(crate) mod generate;
 pub(crate) mod habits;

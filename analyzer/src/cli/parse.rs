@@ -21,7 +21,8 @@ use systape_answers::values::spool;
 
 const EXAMPLES: &str = "\
 Examples:
-  analyze                                   every call of ./trace.tape, in order of start
+  analyze t.tape                            what it has, and what to ask; in a pipe every call
+  analyze trace t.tape                      every call, in order of start
   analyze --duration 10 -e '!futex' t.tape  calls longer than 10 ms, futex left out
   analyze -s                                calls, errors and times per thread and syscall
   analyze --time 1.5,2 -p 2214              half a second of one process
@@ -359,7 +360,7 @@ pub(crate) fn command(view: &View) -> Command {
         .disable_help_flag(true)
         .args(args);
     if view.name.is_empty() {
-        let about = "Answers questions from a tape recorded by `record`, offline and without root. Without a report's name it lists calls";
+        let about = "Answers questions from a tape recorded by `record`, offline and without root. Without a report's name: what a tape has and what to ask, or with an option every call";
         return command.about(about).after_help(format!("{}\n{EXAMPLES}", reports()));
     }
     let width = view.examples.iter().map(|(line, _)| line.chars().count()).max().unwrap_or(0);

@@ -13,6 +13,7 @@ use crate::asked::config::Config;
 use crate::asked::config::view::AnswerFn;
 use crate::cli::answer::{self, check_name};
 use crate::cli::beside;
+use crate::cli::card;
 use crate::cli::follow;
 use crate::cli::generate;
 use crate::cli::parse::{self, Asked};
@@ -63,7 +64,9 @@ pub fn run(words: impl IntoIterator<Item = OsString>) -> ExitCode {
 }
 
 fn resolve(words: impl IntoIterator<Item = OsString>, confined: bool) -> ExitCode {
-    let asked = match parse::parse(words) {
+    let words: Vec<OsString> = words.into_iter().collect();
+    let names_tape = card::is_asked(&words);
+    let asked = match parse::parse(card::without_trace(words)) {
         Ok(asked) => asked,
         Err(Stop::Printed(text)) => return print(|out| out.write_all(text.as_bytes())),
         Err(Stop::Usage(text)) => {
@@ -76,13 +79,16 @@ fn resolve(words: impl IntoIterator<Item = OsString>, confined: bool) -> ExitCod
         return print(|out| generate::generate(what, view, out));
     }
     let confined = confined && !args.no_sandbox;
-    let config = match asked.config() {
+    let mut config = match asked.config() {
         Ok(config) => config,
         Err(error) => {
             complain(&format!("{error:#} (see 'analyze --help')"));
             return ExitCode::from(USAGE);
         }
     };
+    if names_tape && config.view.name.is_empty() && !config.is_of_many() {
+        config.view = &card::CARD;
+    }
     for note in config.filters.selection.notes() {
         complain(&note);
     }
