@@ -102,7 +102,8 @@ struct Recorded {
 
 impl Recorded {
     fn new() -> Option<(Lab, Self)> {
-        let lab = Lab::beside()?;
+        // the program binds a name that only one at a time can have
+        let lab = Lab::with_bpf()?;
         let workload = lab.cc("args", &[]);
         for dir in ["recorded", "traced"] {
             fs::create_dir(lab.path(dir)).expect("mkdir");
