@@ -3,10 +3,13 @@
 use std::fs;
 use std::path::Path;
 
-/// The text of a test's file: `stem` of `e2e/tests` or of `analyzer/tests`, or a path.
+/// The text of a test's file: `stem` of a folder of `e2e/tests/all` or of `analyzer/tests`, or a path.
 fn source(root: &Path, file: &str) -> Option<String> {
-    let places = [file.to_owned(), format!("e2e/tests/{file}.rs"), format!("analyzer/tests/{file}.rs")];
-    places.iter().find_map(|place| fs::read_to_string(root.join(place)).ok())
+    let folders = ["e2e/tests/all/beside", "e2e/tests/all/single", "analyzer/tests"];
+    let places = folders.map(|folder| format!("{folder}/{file}.rs"));
+    std::iter::once(file)
+        .chain(places.iter().map(String::as_str))
+        .find_map(|place| fs::read_to_string(root.join(place)).ok())
 }
 
 /// Pieces of a text between backquotes.
