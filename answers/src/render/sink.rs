@@ -3,7 +3,9 @@
 use systape_format::table::TableDef;
 
 use super::cell::Cell;
-use super::form::{Form, Format};
+use super::form::Form;
+#[cfg(unix)]
+use super::form::Format;
 use super::label::TapeLabel;
 use super::row::Row;
 

@@ -142,7 +142,7 @@ impl<'a> StackLines<'a> {
     }
 
     /// What stands with the line of an event of a kind without stacks.
-    pub(crate) fn none_more(format: Format) -> Vec<u8> {
+    pub fn none_more(format: Format) -> Vec<u8> {
         format.rows().map_or_else(Vec::new, |form| columns(form, Value::Null, &Value::Null))
     }
 

@@ -50,7 +50,7 @@ pub fn row<'a>(event: &Event<'a>, times: &ShownTimes<'a>) -> Row<'a> {
 }
 
 /// Row of an event in CSV, in the columns of a call: `syscall` has the event's name, and columns that only calls have are empty.
-pub(crate) fn call_row<'a>(event: &Event<'a>, times: &ShownTimes<'a>) -> Row<'a> {
+pub fn call_row<'a>(event: &Event<'a>, times: &ShownTimes<'a>) -> Row<'a> {
     let mut row = Row::new(&CALLS);
     row.set("ts_ns", event.since).time("time", Some(event.ts), times).set("dur_ns", Cell::Null);
     row.set("cpu", event.cpu).task("", event.task).set("cgroup", cgroup(event, times)).set("abi", Cell::Null);
