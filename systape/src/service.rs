@@ -1,5 +1,5 @@
 //! A small service with a fault: four threads answer requests, each writes a line of a log behind one lock, and whoever holds that asks a
-//! backend now and then, which takes its time.
+//! backend now and then, which computes for long.
 
 use std::fs::File;
 use std::io::{Read as _, Write as _};
@@ -64,6 +64,14 @@ fn named<'s>(scope: &'s Scope<'s, '_>, name: String, work: impl FnOnce() -> Resu
     Ok(())
 }
 
+/// Keeps a CPU busy.
+fn compute(time: Duration) {
+    let begun = Instant::now();
+    while begun.elapsed() < time {
+        std::hint::spin_loop();
+    }
+}
+
 /// A client: asks, and waits for each answer.
 fn ask(mut stream: TcpStream) -> Result<()> {
     stream.set_nodelay(true)?;
@@ -80,10 +88,7 @@ fn requests(mut stream: TcpStream, shared: &Mutex<Shared>) -> Result<()> {
     stream.set_nodelay(true)?;
     let mut request = [0; 3];
     while stream.read_exact(&mut request).is_ok() {
-        let begun = Instant::now();
-        while begun.elapsed() < WORK {
-            std::hint::spin_loop();
-        }
+        compute(WORK);
         log(&mut shared.lock().unwrap_or_else(PoisonError::into_inner))?;
         stream.write_all(b"200")?;
     }
@@ -112,7 +117,7 @@ fn backend() -> Result<(std::process::Child, TcpStream)> {
     Ok((child, stream))
 }
 
-/// The backend: takes its time for each question.
+/// The backend: computes for each question.
 ///
 /// # Errors
 /// It cannot listen.
@@ -126,7 +131,7 @@ pub(crate) fn answer() -> Result<()> {
     let (mut stream, _) = listener.accept()?;
     stream.set_nodelay(true)?;
     while stream.read_exact(&mut [0]).is_ok() {
-        thread::sleep(SLOW);
+        compute(SLOW);
         stream.write_all(b"!")?;
     }
     Ok(())

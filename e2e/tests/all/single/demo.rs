@@ -47,11 +47,11 @@ fn the_demonstration_finds_the_fault_that_it_planted() {
         "{text}"
     );
     let why = lab.analyze(&["why", "--format", "json", "--expand", "here/demo.tape"]).expect(0).json();
-    // each of four clients asks 100 times, one request in ten waits 40 ms for the backend behind the one lock
+    // each of four clients asks 100 times, one request in ten has the backend compute for 40 ms behind the one lock
     let budget = why.iter().find(|row| row["kind"] == "budget" && row["level"] == 1).expect("a budget");
-    assert_eq!((&budget["comm"], &budget["syscall"]), (&"backend".into(), &"clock_nanosleep".into()), "{budget}");
-    let asleep = budget["cost_ns"].as_u64().expect("time");
-    assert!(asleep >= 40 * 40_000_000, "{budget}");
+    assert_eq!(budget["comm"], "backend", "{budget}");
+    let took = budget["cost_ns"].as_u64().expect("time");
+    assert!(took >= 39 * 40_000_000, "{budget}");
     assert!(
         why.iter()
             .any(|row| row["rule"] == "lock" && row["comm"].as_str().is_some_and(|comm| comm.starts_with("web-"))),
