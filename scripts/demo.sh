@@ -11,5 +11,8 @@ if [ "$(id -u)" != 0 ] && ! command -v sudo >/dev/null; then
     echo "demo: built, but recording needs root (or CAP_BPF and CAP_PERFMON) and there is no sudo. As root: $bin/systape demo" >&2
     exit 1
 fi
-scripts/as-root.sh "$bin/systape" demo
+dir=$(mktemp -d "${TMPDIR:-/tmp}/systape-demo.XXXXXX")
+scripts/as-root.sh "$bin/systape" demo "$dir"
+# the tape and the page are for whoever typed this
+scripts/as-root.sh chown -R "$(id -u)" "$dir"
 echo "More questions: $bin/analyze --help"
