@@ -128,8 +128,8 @@ def family(bin):
     touches = "; ".join(["import mmap", rename % program, touch, rename % "other"])
     count = 'tracepoint:kmem:mm_page_alloc /comm == "systape-pages"/ { @ = count(); }'
     peer = subprocess.Popen(["bpftrace", "-f", "json", "-e", count], text=True, stdout=subprocess.PIPE)
-    while "attached" not in peer.stdout.readline():
-        pass
+    while "attached" not in (line := peer.stdout.readline()):
+        assert line, "bpftrace ended before it was attached"
     time.sleep(0.5)
     run(bin / "record", "--families", "page,process", "-o", tape, "--", "python3", "-c", touches)
     peer.send_signal(2)
