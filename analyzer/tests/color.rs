@@ -79,9 +79,43 @@ fn a_tape_alone_on_a_terminal_is_a_card() {
         assert_eq!(got.status, 0, "{command}: {}", got.err);
     }
     assert!(on_terminal(&place, "sample.tape", ("dumb", "")).contains("\nnothing was lost\n"));
+    common::hostile::write(&place.path("hostile.tape"));
+    let hostile = on_terminal(&place, "hostile.tape", ("dumb", ""));
+    assert!(!hostile.split('\n').any(|line| line.contains(systape_abi::is_unsafe)), "{hostile:?}");
     // what it says of calls is said by `trace`, by any option, and in a pipe
     let listed = place.analyze("sample.tape").out;
     for words in ["trace sample.tape", "--color=never sample.tape", "-i sample.tape"] {
         assert_eq!(on_terminal(&place, words, ("dumb", "")), listed, "{words}");
     }
+}
+
+#[test]
+fn a_card_says_of_losses_and_findings_what_why_says() {
+    let place = Place::new();
+    let sound = std::fs::read(concat!(env!("CARGO_MANIFEST_DIR"), "/../testdata/tapes/kernel-6.1-mix.tape")).unwrap();
+    std::fs::write(place.path("a.tape"), &sound).unwrap();
+    let tape = systape_format::Tape::open(&place.path("a.tape")).unwrap();
+    assert!(on_terminal(&place, "a.tape", ("dumb", "")).contains("\nnothing was lost\n"));
+    let mut shown = 0;
+    for block in tape.blocks() {
+        let mut bytes = sound.clone();
+        bytes[block.offset as usize + systape_format::header::HEADER_LEN + block.stored_len as usize / 2] ^= 0x10;
+        std::fs::write(place.path("a.tape"), &bytes).unwrap();
+        let why = place.analyze("why --fail-on-loss a.tape");
+        if why.status == 1 {
+            continue;
+        }
+        let card = on_terminal(&place, "a.tape", ("dumb", ""));
+        let what = (block.kind.name(), &card);
+        assert_eq!(card.contains("\nnothing was lost\n"), why.status == 0, "{what:?}");
+        // each finding with the same figure: a number, a class, or a bound
+        let found = card.lines().skip_while(|line| *line != "What was slow, and what broke:").skip(1);
+        for line in found.take_while(|line| line.starts_with(' ')).filter(|line| !line.ends_with("analyze why")) {
+            shown += 1;
+            assert!(why.out.contains(line.trim()), "{what:?}: {line}\n{}", why.out);
+        }
+        let nothing = card.contains("Nothing slow or broken was found");
+        assert!(!nothing || why.status == 0, "{what:?}");
+    }
+    assert!(shown > 5, "{shown} findings");
 }

@@ -3,7 +3,6 @@
 
 use std::ffi::OsString;
 use std::io::{IsTerminal as _, stdout};
-use std::ops::ControlFlow;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 
@@ -13,11 +12,8 @@ use systape_format::reader::Tape;
 
 use crate::asked::config::Config;
 use crate::asked::config::view::{AnswerFn, View};
-use crate::cli::answer::ask;
-use systape_answers::render::cell::{Cell, Known};
-use systape_answers::render::mark;
-use systape_answers::render::out::{Out, TakesRows};
-use systape_answers::render::row::Row;
+use crate::reports::why;
+use systape_answers::render::out::Out;
 use systape_answers::render::stamp::{Stamps, TimeBase};
 use systape_answers::values::output::line;
 use systape_answers::values::say::Verdict;
@@ -29,7 +25,7 @@ use systape_events::values::words::{escaped, shell, span};
 const TRACE: &str = "trace";
 /// Most findings.
 const FINDINGS: usize = 3;
-/// Most sentences about losses.
+/// Most sentences about losses of one kind: known before, and met while reading.
 const LOSSES: usize = 2;
 
 /// The card.
@@ -50,65 +46,38 @@ pub(crate) fn without_trace(mut words: Vec<OsString>) -> Vec<OsString> {
     words
 }
 
-/// Findings of `why`, and what it lacks.
-#[derive(Default)]
-struct FirstFindings {
-    findings: Vec<String>,
-    more: usize,
-}
-
-impl TakesRows for FirstFindings {
-    fn row(&mut self, row: Row<'_>) -> ControlFlow<()> {
-        let word = |name: &str| match row.value(name) {
-            Some((Cell::Text(text), _)) => String::from_utf8_lossy(text).into_owned(),
-            _ => String::new(),
-        };
-        if word("kind") != "finding" {
-            return ControlFlow::Continue(());
-        }
-        if self.findings.len() == FINDINGS {
-            self.more += 1;
-            return ControlFlow::Continue(());
-        }
-        let cost = match row.value("cost_ns") {
-            Some((Cell::Int(ns), known)) => {
-                let mark = match (word("cost_is").as_str(), known) {
-                    ("at_most", Known::Exact) => mark::AT_MOST,
-                    ("saved", Known::Exact) => "",
-                    _ => mark::ABOUT,
-                };
-                format!("{mark}{}", span(u64::try_from(*ns).unwrap_or(0)))
-            }
-            _ => word("class"),
-        };
-        self.findings.push(format!("{cost:>11}  {}", word("text")));
-        ControlFlow::Continue(())
-    }
-}
-
 fn print(config: &Config, tape: &Tape, out: &mut Out) -> Result<Verdict> {
     let (session, open) = (tape.session(), tape.session().window_open);
+    // first, because what cannot be read is known when it has been read
+    let first = why::first(config, tape, FINDINGS);
     let question = Question::new(&config.filters, tape, &session.families)?;
     let loss = &question.loss;
+    let mut lost = loss.lines(session, LOSSES);
+    if let Ok(first) = &first {
+        let new = first.lost.iter().filter(|text| !lost.contains(*text)).take(LOSSES).cloned();
+        lost.extend(new.collect::<Vec<_>>());
+    }
+    let complete = loss.complete() && lost.is_empty() && tape.misses().is_empty();
     let until = tape.complete_until();
     let dated = || Stamps::new(&[TimeBase::Wall], tape).dated().at(open);
     let begun = if clock(tape).samples() > 0 { format!(" {}", dated()) } else { String::new() };
     let host = Some(&session.hostname).filter(|host| !host.is_empty());
     let host = host.map_or_else(String::new, |host| format!(" on {}", escaped(host)));
-    line(out, &format!("{}{host}: {}{begun}", session.target, span(until.saturating_sub(open))))?;
-    match loss.complete() {
-        true => line(out, "nothing was lost")?,
-        false => loss.lines(session, LOSSES).iter().try_for_each(|text| line(out, text))?,
+    let (target, length) = (escaped(session.target.as_bytes()), span(until.saturating_sub(open)));
+    line(out, &format!("{target}{host}: {length}{begun}"))?;
+    if complete {
+        line(out, "nothing was lost")?;
     }
-    let mut first = FirstFindings::default();
-    match ask(&["why".to_owned()], tape, &mut first) {
-        Ok(_) if first.findings.is_empty() => line(out, "\nNothing slow or broken was found.")?,
-        Ok(_) => {
-            line(out, "\nWhat was slow, and what broke:")?;
-            first.findings.iter().try_for_each(|text| line(out, text))?;
+    lost.iter().try_for_each(|text| line(out, text))?;
+    match first {
+        Ok(first) => {
+            let head = if first.none.is_empty() { "What was slow, and what broke:" } else { first.none };
+            line(out, &format!("\n{head}"))?;
+            first.lines.iter().try_for_each(|text| line(out, text))?;
             if first.more > 0 {
-                line(out, &format!("             and {} more: analyze why", first.more))?;
+                line(out, &format!("{:>13}  {} more: analyze why", "", first.more))?;
             }
+            first.unknown.iter().take(FINDINGS).try_for_each(|text| line(out, text))?;
         }
         Err(why) => line(out, &format!("\n{why:#}"))?,
     }
@@ -133,5 +102,5 @@ fn print(config: &Config, tape: &Tape, out: &mut Out) -> Result<Verdict> {
     for (typed, what) in typed {
         line(out, &format!("  {typed:<width$}  {what}"))?;
     }
-    Ok(Verdict::default().doubted(!loss.complete()))
+    Ok(Verdict::default().doubted(!complete))
 }

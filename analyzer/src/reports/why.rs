@@ -23,7 +23,7 @@ use systape_format::model::{Family, GapCause};
 use systape_format::reader::Tape;
 
 use self::marks::LossMarks;
-use self::measure::{Before, measure};
+use self::measure::{Before, RankedFinding, Told, measure};
 use self::rows::Shown;
 use super::{Context, losses};
 use crate::asked::config::view::Part::All;
@@ -123,12 +123,25 @@ impl Options {
 const FAMILIES: [Family; 6] =
     [Family::Syscall, Family::Process, Family::Sched, Family::Block, Family::Signal, Family::Net];
 
-/// Prints the answer for `config`.
-fn run(config: &Config, tape: &Tape, out: &mut Out) -> Result<Verdict> {
-    let own: Options = config.own()?;
-    if own.when {
-        return when::run(config, tape, config.few(own.rank), out);
+/// All that answers are made of.
+struct Answered<'c> {
+    context: Context<'c>,
+    floor: Floor,
+    told: Option<Told>,
+    ranked: Vec<RankedFinding>,
+    /// Some sums were dropped.
+    cut: bool,
+}
+
+impl Answered<'_> {
+    fn shown(&self, limit: usize, expand: bool) -> Shown<'_> {
+        let marks = LossMarks::new(&self.context.question.loss, self.context.question.scope.to);
+        Shown { told: self.told.as_ref(), ranked: &self.ranked, cut: self.cut, marks, limit, expand }
     }
+}
+
+/// Reads the tape; `floor`: what was asked for.
+fn answered<'c>(config: &'c Config, tape: &'c Tape, floor: Option<u64>) -> Result<Answered<'c>> {
     let session = tape.session();
     let has = |family| families::in_session(session, family);
     let mut recorded: Vec<Family> = FAMILIES.into_iter().filter(|family| has(*family)).collect();
@@ -146,7 +159,7 @@ fn run(config: &Config, tape: &Tape, out: &mut Out) -> Result<Verdict> {
     context.question.loss.gaps.retain(|gap| gap.cause != GapCause::Everyday);
     let from = context.question.scope.from.max(session.window_open);
     let to = context.question.scope.to.min(tape.complete_until());
-    let floor = Floor::of(to.saturating_sub(from), own.floor()?);
+    let floor = Floor::of(to.saturating_sub(from), floor);
     let mut collected = collect::collect(&mut context, &recorded, floor, (from, to))?;
     let candidates = rules::judge(&collected.inputs, has);
     // no finding is an answer; that nothing was looked at is not
@@ -158,18 +171,57 @@ fn run(config: &Config, tape: &Tape, out: &mut Out) -> Result<Verdict> {
     drop(collected);
     let (told, mut ranked) = measure(config, &mut context, before)?;
     ranked.iter_mut().for_each(|ranked| narrow(&mut ranked.finding, (from, to), session.window_open));
-    let limit = config.few(own.rank);
-    let unknown = unknown(&context, cut);
-    let marks = LossMarks::new(&context.question.loss, context.question.scope.to);
-    let shown = Shown { told: told.as_ref(), ranked: &ranked, cut, marks, limit, expand: own.expand };
+    Ok(Answered { context, floor, told, ranked, cut })
+}
+
+/// Prints the answer for `config`.
+fn run(config: &Config, tape: &Tape, out: &mut Out) -> Result<Verdict> {
+    let own: Options = config.own()?;
+    if own.when {
+        return when::run(config, tape, config.few(own.rank), out);
+    }
+    let answered = answered(config, tape, own.floor()?)?;
+    let (shown, context) = (answered.shown(config.few(own.rank), own.expand), &answered.context);
+    let unknown = unknown(context, answered.cut);
     if out.is_text() {
-        shown.print(&context, floor, &unknown, out)?;
+        shown.print(context, answered.floor, &unknown, out)?;
     } else {
-        out.rows(&WHY, Judgement::Touched(false), shown.rows(session.window_open))?;
+        out.rows(&WHY, Judgement::Touched(false), shown.rows(tape.session().window_open))?;
         out.flush()?;
         unknown.iter().for_each(|text| out.say(text));
     }
-    losses::end_of_sums(&context, out)
+    losses::end_of_sums(context, out)
+}
+
+/// The beginning of the answer, for who has asked nothing yet.
+pub(crate) struct FirstFindings {
+    /// The subject's findings as in text, without their times and commands.
+    pub lines: Vec<String>,
+    /// How many more there are, those of others among them.
+    pub more: usize,
+    /// What stands in place of findings; empty: there are some.
+    pub none: &'static str,
+    /// What was lost, in sentences: what turned out while the tape was read too.
+    pub lost: Vec<String>,
+    /// What the answer cannot hold.
+    pub unknown: Vec<String>,
+}
+
+/// The first `most` findings, without options.
+///
+/// # Errors
+/// The tape has nothing to judge.
+pub(crate) fn first(config: &Config, tape: &Tape, most: usize) -> Result<FirstFindings> {
+    let answered = answered(config, tape, None)?;
+    let shown = answered.shown(most, false);
+    let (lines, none) = shown.first();
+    Ok(FirstFindings {
+        more: answered.ranked.len() - lines.len(),
+        none: if lines.is_empty() { none } else { "" },
+        lines,
+        lost: answered.context.question.loss.lines(tape.session(), losses::LOSS_LINES),
+        unknown: unknown(&answered.context, answered.cut),
+    })
 }
 
 /// Adds to the command when it was, if that is less than half of the time that was looked at, `from` to `to`.

@@ -17,6 +17,8 @@ use systape_answers::render::table::share;
 use systape_answers::values::output::line;
 use systape_events::values::words::{shell, span};
 
+/// There is no finding, and something is missing.
+const NOT_ALL: &str = "Nothing found in what was recorded, which is not all";
 /// Most lines of a budget.
 const LINES: usize = 8;
 /// Most lines about others on the machine.
@@ -48,6 +50,16 @@ impl Shown<'_> {
         Ok(())
     }
 
+    /// The first findings of the subject, without their times and commands, and what to say if there are none.
+    pub(super) fn first(&self) -> (Vec<String>, &'static str) {
+        let own = self.ranked.iter().filter(|ranked| ranked.own).take(self.limit);
+        let line = |ranked: &RankedFinding| {
+            let lost = self.cut || self.marks.touch(&ranked.finding);
+            format!("{:>13}  {}", cost(ranked, lost || self.marks.path()), sentence(&ranked.finding, lost))
+        };
+        (own.map(line).collect(), if self.marks.any() { NOT_ALL } else { "Nothing slow or broken was found" })
+    }
+
     fn findings(
         &self,
         found: &[&RankedFinding],
@@ -56,7 +68,7 @@ impl Shown<'_> {
     ) -> Result<()> {
         if found.is_empty() {
             let what = match (self.told.is_some(), self.marks.any()) {
-                (_, true) => "Nothing found in what was recorded, which is not all",
+                (_, true) => NOT_ALL,
                 (true, _) => "No finding: nothing else explains that time",
                 (false, _) => "no finding",
             };
