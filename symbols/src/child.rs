@@ -4,6 +4,7 @@ mod facts;
 mod limits;
 mod mapped;
 mod opened;
+mod packed;
 mod reader;
 mod rules;
 mod sandbox;

@@ -43,6 +43,8 @@ pub(crate) struct ElfHeaders {
     pub has_dwarf: bool,
     /// Whether it has .symtab.
     pub has_symtab: bool,
+    /// Where .gnu_debugdata is in the file: more symbols, compressed.
+    pub packed_symbols: Option<Range<u64>>,
     /// File name and CRC-32 in .gnu_debuglink.
     pub debug_link: Option<(Vec<u8>, u32)>,
     /// Addresses of sections with instructions, sorted.
@@ -123,6 +125,10 @@ impl ElfHeaders {
                 }
             }
             elf::SHT_PROGBITS if name == b".debug_info" && size > 0 => self.has_dwarf = true,
+            elf::SHT_PROGBITS if name == b".gnu_debugdata" => {
+                let start: u64 = section.sh_offset(endian).into();
+                self.packed_symbols = Some(start..start.saturating_add(size));
+            }
             elf::SHT_PROGBITS if name == b".gnu_debuglink" && size <= 4096 => {
                 self.debug_link =
                     section.data(endian, data).ok().and_then(|link| debug_link(link, endian.is_big_endian()));

@@ -10,6 +10,7 @@ use blazesym::symbolize::{CodeInfo, Input, Sym, Symbolized, Symbolizer};
 use systape_format::model::Function;
 
 use super::mapped::MappedFile;
+use super::packed::PackedSymbols;
 use super::{bytes_to_path, opened, separate};
 use crate::demangle::demangle;
 use crate::elf::ElfHeaders;
@@ -27,6 +28,8 @@ pub(super) struct Reader {
     /// Best first.
     sources: Vec<Place>,
     symbolizer: Symbolizer,
+    /// Symbols that the file has in compressed form.
+    packed: Option<PackedSymbols>,
     /// The file and its table, if it is a Go program; it is looked for where all others have no name.
     go: OnceCell<Option<(MappedFile, GoTable)>>,
     /// The file, then that with its debug information. Kept open: the sources name them by number.
@@ -75,12 +78,13 @@ impl Reader {
             // for files that share their debug information with others (dwz)
             .set_debug_dirs(Some(debug_dirs))
             .build();
+        let packed = PackedSymbols::read(&file, &elf);
         let mut files = vec![file];
         let debug = debug.map(|(file, elf)| {
             files.push(file);
             elf
         });
-        Ok(Self { elf, debug, sources, symbolizer, go: OnceCell::new(), files })
+        Ok(Self { elf, debug, sources, symbolizer, packed, go: OnceCell::new(), files })
     }
 
     /// The functions at each offset.
@@ -93,6 +97,12 @@ impl Reader {
         self.check_layout(offsets, &open)?;
         let mut error = None;
         let mut worked = false;
+        if let Some(packed) = &self.packed {
+            worked = true;
+            for (i, address) in &open {
+                names[*i].extend(packed.look_up(*address, &self.elf));
+            }
+        }
         for source in &self.sources {
             if open.is_empty() {
                 break;

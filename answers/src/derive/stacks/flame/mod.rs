@@ -1,11 +1,15 @@
-//! Flame graphs, drawn by the crate inferno.
+//! Flame graphs: a picture in SVG, whose script looks at parts and searches.
+//!
+//! A frame is as wide as its weight. Stacks stand in order of their text, so the same stacks give the same bytes.
+
+mod svg;
+mod tree;
 
 use std::io::Write;
 
 use anyhow::{Context as _, Result, bail};
-use inferno::flamegraph::color::{BasicPalette, Palette};
-use inferno::flamegraph::{Direction, Options, from_lines};
 
+use self::tree::Weighted;
 use super::folded::frame;
 use super::graph::StackRoot;
 use super::weight::Metric;
@@ -28,32 +32,18 @@ pub struct Picture {
 }
 
 impl Picture {
-    fn options(&self) -> Options<'static> {
-        let mut options = Options::default();
-        options.title.clone_from(&self.title);
-        options.subtitle.clone_from(&self.subtitle);
-        options.colors = Palette::Basic(if self.waiting { BasicPalette::Io } else { BasicPalette::Hot });
-        // the same tape gives the same bytes
-        options.deterministic = true;
-        options.no_sort = false;
-        if self.order == StackRoot::Callee {
-            options.direction = Direction::Inverted;
-        }
-        (options.count_name, options.factor) = match self.metric {
-            Metric::Count => ("events".to_owned(), 1.0),
-            Metric::Time => ("ms".to_owned(), 1e-6),
-            Metric::Bytes => ("bytes".to_owned(), 1.0),
-        };
-        options
-    }
-
     /// Draws folded stacks.
     ///
     /// # Errors
     /// It cannot be written.
     pub fn draw(&self, folded: &[(String, u64)], out: impl Write) -> Result<()> {
         let root = frame(&self.root);
-        self.lines(folded.iter().map(|(stack, weight)| format!("{root};{stack} {weight}")).collect(), out)
+        let of = |(stack, weight): &(String, u64)| Weighted {
+            stack: format!("{root};{stack}"),
+            weight: *weight,
+            difference: None,
+        };
+        self.stacks(folded.iter().map(of).collect(), out)
     }
 
     /// Draws the stacks of the second of two tapes, coloured by their difference from the first: red is more, blue
@@ -63,20 +53,20 @@ impl Picture {
     /// It cannot be written.
     pub fn difference(&self, both: &[(String, u64, u64)], gone: &str, out: impl Write) -> Result<()> {
         let (root, gone) = (frame(&self.root), frame(gone));
-        let line = |(stack, before, after): &(String, u64, u64)| match after {
-            // widths are of the second number, and colours of how it differs from the first: as wide as it was, and that much less
-            0 => format!("{gone};{stack} {} {before}", before.saturating_mul(2)),
-            _ => format!("{root};{stack} {before} {after}"),
+        let of = |(stack, before, after): &(String, u64, u64)| {
+            // what is gone is as wide as it was, and less by all of it
+            let (root, weight) = if *after == 0 { (&gone, *before) } else { (&root, *after) };
+            let difference = Some(i128::from(*after) - i128::from(*before));
+            Weighted { stack: format!("{root};{stack}"), weight, difference }
         };
-        self.lines(both.iter().map(line).collect(), out)
+        self.stacks(both.iter().map(of).collect(), out)
     }
 
-    fn lines(&self, lines: Vec<String>, out: impl Write) -> Result<()> {
-        if lines.is_empty() {
+    fn stacks(&self, stacks: Vec<Weighted>, mut out: impl Write) -> Result<()> {
+        if stacks.iter().all(|stack| stack.weight == 0) {
             bail!("there is nothing to draw: no stack passes");
         }
-        let mut options = self.options();
-        from_lines(&mut options, lines.iter().map(String::as_str), out).context("cannot draw the flame graph")
+        out.write_all(svg::of(self, &tree::frames(stacks)).as_bytes()).context("cannot write the flame graph")
     }
 }
 
