@@ -16,6 +16,7 @@ use crate::asked::config::{Config, refuse};
 use crate::asked::options::idle::Idle;
 use systape_answers::derive::runs::decode::Needs;
 use systape_answers::derive::runs::keys::{self, Key, Keys, Words};
+use systape_answers::derive::runs::queued::CallsInTurn;
 use systape_answers::derive::runs::rest::Rests;
 use systape_answers::derive::runs::{Doing, End, Interval, IntervalSink, Slot, State, Thread, feed};
 use systape_answers::render::keys::with_keys;
@@ -241,6 +242,9 @@ impl IntervalSink for OffCpu<'_, '_> {
     fn parts(&self, before: &Task, after: Option<&Task>) -> bool {
         self.keys.parts(before, after)
     }
+
+    // a thread in calls in turn is on a CPU, or it is not known where
+    fn calls(&mut self, _threads: &[Thread], _slot: Slot, _calls: &CallsInTurn<'_>) {}
 
     fn interval(&mut self, threads: &[Thread], slot: Slot, interval: &Interval) {
         // without the state as a key, waiting for a CPU would look like waiting for something

@@ -83,8 +83,6 @@ pub enum Event<'a, S: Source> {
     Lost(MissingKind, Lost),
     /// All rows of the segment were passed.
     End,
-    /// All events so far were passed, except missing ones.
-    Reached,
 }
 
 /// Receives events in order of time.
@@ -280,7 +278,6 @@ impl<'s, 't, S: Source, M: Machine<S>> Stream<'s, 't, S, M> {
         }
         if batch.frontier < u64::MAX {
             self.waited((batch.frontier, 0))?;
-            self.push(Event::Reached)?;
         }
         ControlFlow::Continue(())
     }

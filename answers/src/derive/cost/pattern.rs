@@ -161,6 +161,8 @@ pub(crate) struct Matcher {
     /// Causes that mean this thread.
     of_thread: Causes,
     calls: Vec<((Call, u32), Causes)>,
+    /// By state, and whether it was in no call: the causes that it is in whatever the call.
+    states: Vec<((State, bool), Causes)>,
 }
 
 /// Calls of one thread that are remembered.
@@ -170,7 +172,7 @@ impl Matcher {
     /// Causes that a thread can have.
     pub(crate) fn new(patterns: &[Vec<CausePattern>], task: &Task) -> Self {
         let meant = |any: &Vec<CausePattern>| any.iter().any(|pattern| pattern.threads(task));
-        Self { of_thread: bits(patterns.iter().map(meant)), calls: Vec::new() }
+        Self { of_thread: bits(patterns.iter().map(meant)), calls: Vec::new(), states: Vec::new() }
     }
 
     /// The causes that the thread is in, in `state` and `doing`, whenever that is; `file` is the name of the call's file.
@@ -203,10 +205,15 @@ impl Matcher {
             causes
         });
         let own_code = matches!(doing, Doing::User);
+        if let Some((_, known)) = self.states.iter().find(|(known, _)| *known == (state, own_code)) {
+            return in_call | known;
+        }
         let so = |pattern: &CausePattern| {
             pattern.threads(task) && (pattern.state(state) || (own_code && pattern.own_code(state)))
         };
-        in_call | bits(patterns.iter().map(|any| any.iter().any(so)))
+        let in_state = bits(patterns.iter().map(|any| any.iter().any(so)));
+        self.states.push(((state, own_code), in_state));
+        in_call | in_state
     }
 }
 

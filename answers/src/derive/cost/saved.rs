@@ -111,6 +111,8 @@ pub struct Saved<'a> {
     pub limited: Causes,
     /// Time by cause in which at least one thread was in it.
     pub unions: Vec<Union>,
+    /// By cause, what these do not have yet: intervals do not come in order of their ends.
+    ended: Vec<Vec<(u64, u64)>>,
     /// Span by cause: when it began first and ended last.
     pub spans: Vec<Option<(u64, u64)>>,
 }
@@ -145,6 +147,7 @@ impl<'a> Saved<'a> {
                 .filter(|at| patterns[*at].iter().any(CausePattern::loops))
                 .fold(0, |bits, at| bits | 1 << at),
             unions: vec![Union::default(); causes],
+            ended: vec![Vec::new(); causes],
             spans: vec![None; causes],
         }
     }
@@ -359,7 +362,7 @@ impl IntervalSink for Saved<'_> {
         let id = self.ids.of(threads, slot);
         let causes = self.causes(&threads[slot], slot, (interval.state, &interval.doing), (from, to));
         each(causes, |at| {
-            self.unions[at].add(from, to);
+            self.ended[at].push((from, to));
             let (first, last) = self.spans[at].unwrap_or((from, to));
             self.spans[at] = Some((first.min(from), last.max(to)));
         });
@@ -401,6 +404,10 @@ impl IntervalSink for Saved<'_> {
             }
             State::Running | State::Waiting(_) | State::Throttled | State::Unknown => {}
         }
+    }
+
+    fn passed(&mut self) {
+        self.unions.iter_mut().zip(&mut self.ended).for_each(|(union, ended)| union.add_all(ended));
     }
 
     fn file(&mut self, number: u32, name: &[u8]) {

@@ -7,6 +7,7 @@ use systape_format::model::Task;
 use super::Id;
 use super::log::Ids;
 use crate::derive::runs::keys::{self, Place};
+use crate::derive::runs::queued::CallsInTurn;
 use crate::derive::runs::{Doing, InCall, Interval, IntervalSink, Slot, Thread};
 use systape_events::call_files::NO_FILE;
 
@@ -120,22 +121,20 @@ impl Doings {
     }
 }
 
-impl IntervalSink for Doings {
-    fn interval(&mut self, threads: &[Thread], slot: Slot, interval: &Interval) {
-        if interval.is_empty() {
-            return;
-        }
-        let thread = self.ids.of(threads, slot);
-        let Some(next) = self.next.get(thread as usize).copied() else { return };
-        let mut at = next as usize;
-        while self.spans.get(at).is_some_and(|span| span.thread == thread && span.to <= interval.from) {
+impl Doings {
+    /// Index of the first span of `thread` that ends after `from`, if it begins before `to`.
+    fn first(&mut self, thread: Id, from: u64, to: u64) -> Option<usize> {
+        let mut at = *self.next.get(thread as usize)? as usize;
+        while self.spans.get(at).is_some_and(|span| span.thread == thread && span.to <= from) {
             at += 1;
         }
         self.next[thread as usize] = at as u32;
-        if self.spans.get(at).is_none_or(|span| span.thread != thread || span.from >= interval.to) {
-            return;
-        }
-        let kernel = self.is_kernel(threads, slot);
+        self.spans.get(at).is_some_and(|span| span.thread == thread && span.from < to).then_some(at)
+    }
+
+    /// Adds an interval of a thread, which is the kernel's or not.
+    fn add(&mut self, thread: Id, kernel: bool, interval: &Interval) {
+        let Some(mut at) = self.first(thread, interval.from, interval.to) else { return };
         let place = keys::place(&interval.doing, interval.state, kernel, self.all_calls);
         let call = match interval.doing {
             Doing::Call(call) => Some(call),
@@ -147,6 +146,23 @@ impl IntervalSink for Doings {
                 self.spent[span.number as usize].add(place, call, to - from);
             }
             at += 1;
+        }
+    }
+}
+
+impl IntervalSink for Doings {
+    fn calls(&mut self, threads: &[Thread], slot: Slot, calls: &CallsInTurn<'_>) {
+        let thread = self.ids.of(threads, slot);
+        if self.first(thread, calls.first.from, calls.end()).is_some() {
+            let kernel = self.is_kernel(threads, slot);
+            calls.each(|interval| self.add(thread, kernel, interval));
+        }
+    }
+
+    fn interval(&mut self, threads: &[Thread], slot: Slot, interval: &Interval) {
+        if !interval.is_empty() {
+            let (thread, kernel) = (self.ids.of(threads, slot), self.is_kernel(threads, slot));
+            self.add(thread, kernel, interval);
         }
     }
 }

@@ -8,12 +8,9 @@ use rustc_hash::FxHashMap;
 use systape_format::model::{CPU_NONE, Task};
 
 use super::{Ended, Id, Stretch};
+use crate::derive::runs::queued::CallsInTurn;
+use crate::derive::runs::thread_key as key;
 use crate::derive::runs::{End, Interval, IntervalSink, Slot, State, Thread};
-
-/// What a thread is found by: its number unique in the tape; on a tape without these its tid.
-fn key(task: &Task) -> u64 {
-    if task.utid == 0 { 1 << 32 | u64::from(task.tid) } else { u64::from(task.utid) }
-}
 
 /// Numbers of threads that stay the same from one pass over a tape to the next.
 #[derive(Clone, Debug, Default)]
@@ -122,6 +119,16 @@ impl IntervalSink for Log {
     // a part of a path is of one name
     fn steps(&self, before: &Task, after: &Task) -> bool {
         (&after.comm, &after.exe) != (&before.comm, &before.exe)
+    }
+
+    // calls do not part stretches
+    fn calls(&mut self, threads: &[Thread], slot: Slot, calls: &CallsInTurn<'_>) {
+        let whole = Interval { to: calls.end(), ..calls.first };
+        if whole.from < self.from {
+            calls.each(|interval| self.interval(threads, slot, interval));
+        } else {
+            self.interval(threads, slot, &whole);
+        }
     }
 
     fn interval(&mut self, threads: &[Thread], slot: Slot, interval: &Interval) {

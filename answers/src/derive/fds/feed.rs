@@ -272,7 +272,6 @@ impl<W: Fn(&Task) -> bool + Send> Machine<Changes<'_>> for Feeder<W> {
                 self.tables.lose(lost.last, lost.pid);
             }
             stream::Event::End => return self.named(),
-            stream::Event::Reached => {}
         }
         ControlFlow::Continue(())
     }

@@ -326,7 +326,7 @@ where
                 self.dirs.at(lost.first);
                 self.dirs.lose(lost.last, lost.pid);
             }
-            stream::Event::End | stream::Event::Reached => {}
+            stream::Event::End => {}
         }
         self.flow()
     }

@@ -6,11 +6,12 @@ use rustc_hash::FxHashMap;
 use systape_format::Error;
 use systape_format::model::{
     CGROUP_ALL_THREADS, CPU_NONE, Call, CallState, Core, Dict, FD_FIRST, ProcessKind, RunState, Stacks, Switch,
-    TARGET_RUNNING, Task, Time, Wakeup,
+    TARGET_RUNNING, Task, Wakeup,
 };
 use systape_format::reader::Segment;
 
 use super::InCall;
+use super::queued::{CallSpan, ENTER_ORDER, LEAVE_ORDER, by_thread};
 use systape_events::call_files::{self, NO_FILE, unseen};
 use systape_events::calls::{CallBook, CallInfo};
 use systape_events::filter::Scope;
@@ -122,6 +123,15 @@ pub enum What {
         /// The CPU.
         cpu: u32,
     },
+    /// The first of a thread's calls in [`Part::spans`] began: these are applied when something touches the thread.
+    Calls {
+        /// The thread, at the end of that call.
+        task: u32,
+        /// Index of the first.
+        first: u32,
+        /// Index behind the last.
+        end: u32,
+    },
     /// A call began.
     Enter {
         /// The thread.
@@ -140,21 +150,16 @@ pub enum What {
 }
 
 impl What {
-    /// [`Self::order`] of the end of a call.
-    pub(crate) const LEAVE_ORDER: u8 = 0;
-    /// [`Self::order`] of the start of a call.
-    pub(crate) const ENTER_ORDER: u8 = 6;
-
     /// Order of events at the same time: a call that ends before the one that begins.
     pub fn order(&self) -> u8 {
         match self {
-            Self::Leave { .. } => Self::LEAVE_ORDER,
+            Self::Leave { .. } => LEAVE_ORDER,
             Self::Fork { .. } => 1,
             Self::Become { .. } => 2,
             Self::Wakeup { .. } => 3,
             Self::Exit { .. } => 4,
             Self::Switch { .. } | Self::Came { .. } => 5,
-            Self::Enter { .. } => Self::ENTER_ORDER,
+            Self::Calls { .. } | Self::Enter { .. } => ENTER_ORDER,
         }
     }
 }
@@ -182,6 +187,10 @@ pub struct Part {
     pub came: Vec<(u32, u64)>,
     /// The [`What::Came`] of the segment: utid and time, in order.
     pub arrivals: Vec<(u32, u64)>,
+    /// Complete calls, by thread.
+    pub spans: Vec<CallSpan>,
+    /// The latest end of one of them; 0: there is none.
+    pub last: u64,
 }
 
 /// How much later than a task came the kernel's times may say that it did, ns: its clock was read before the CPU looked for work.
@@ -226,8 +235,8 @@ pub enum LooseEdge {
 impl HasTime for LooseFact {
     fn key(&self) -> (u64, u8) {
         let order = match self.what {
-            LooseEdge::Leave(_) => What::LEAVE_ORDER,
-            LooseEdge::Enter(_) => What::ENTER_ORDER,
+            LooseEdge::Leave(_) => LEAVE_ORDER,
+            LooseEdge::Enter(_) => ENTER_ORDER,
             // after everything else of the same time
             LooseEdge::Is | LooseEdge::Seen(..) => u8::MAX,
         };
@@ -246,6 +255,8 @@ pub struct Decoder<'a> {
     pub book: &'a CallBook<'a>,
     /// What the report needs.
     pub needs: Needs,
+    /// Whether complete calls are [`What::Calls`]. Where something is lost, all that happens is passed in order.
+    pub queues: bool,
 }
 
 impl Source for Decoder<'_> {
@@ -318,29 +329,74 @@ impl Decoder<'_> {
             objects(self.needs, segment, &core, &infos, (&mut files, &mut piece.part.files));
         }
         let filter = self.needs.counted.then(|| self.scope.segment(dict, segment.info().segment));
-        let first = piece.rows.len();
-        for row in range.clone() {
+        let queues = if self.queues && rows == Rows::Own { queues(&piece.part.arrivals, dict) } else { Vec::new() };
+        let mut spans = Vec::new();
+        let (first, mut ends) = (piece.rows.len(), Vec::new());
+        for row in range {
             let Some((leaves, before)) = edges(core.state[row]) else { continue };
-            let start = time.start[row];
+            let (start, task) = (time.start[row], core.task[row]);
             if leaves && core.dur[row] == 0 {
                 continue;
             }
-            piece.rows.push(Event {
-                ts: start,
-                what: What::Enter {
-                    task: core.task[row],
-                    call: core.call[row],
-                    file: files.get(row).copied().unwrap_or(NO_FILE),
-                    row: row as u32,
-                    before: before || start <= self.began,
-                    counted: filter.as_ref().is_some_and(|f| f.core(&core, row) && f.time(&time, row)),
-                },
-            });
+            let span = CallSpan {
+                start,
+                end: if leaves { start.saturating_add(core.dur[row]) } else { u64::MAX },
+                task,
+                call: core.call[row],
+                file: files.get(row).copied().unwrap_or(NO_FILE),
+                row: row as u32,
+                cpu: time.cpu.get(row).copied().unwrap_or(CPU_NONE),
+                before: before || start <= self.began,
+                counted: filter.as_ref().is_some_and(|f| f.core(&core, row) && f.time(&time, row)),
+            };
+            if leaves && !span.before && queues.get(task as usize) == Some(&true) {
+                spans.push(span);
+                continue;
+            }
+            piece.rows.push(span.enters());
+            ends.extend(leaves.then(|| span.leaves()));
         }
+        let queued = by_thread(spans, &threads(&dict.tasks));
+        for calls in queued.of_thread {
+            let CallSpan { start: ts, task, .. } = queued.spans[calls.start];
+            let (first, end) = (calls.start as u32, calls.end as u32);
+            piece.rows.push(Event { ts, what: What::Calls { task, first, end } });
+        }
+        for span in queued.others {
+            piece.rows.push(span.enters());
+            ends.push(span.leaves());
+        }
+        piece.part.last = queued.spans.iter().map(|span| span.end).max().unwrap_or(0);
+        piece.part.spans = queued.spans;
         piece.rows[first..].sort_by_key(|event| event.ts);
-        leaves(&core, &time, range, &mut piece.rows);
+        piece.rows.append(&mut ends);
         Ok(())
     }
+}
+
+/// For each task the index of its thread's first entry.
+fn threads(tasks: &[Task]) -> Vec<u32> {
+    let mut first: FxHashMap<u64, u32> = FxHashMap::default();
+    (0..).zip(tasks).map(|(at, task)| *first.entry(super::thread_key(task)).or_insert(at)).collect()
+}
+
+impl CallSpan {
+    /// The beginning, as an event.
+    fn enters(&self) -> Event {
+        let Self { start, task, call, file, row, before, counted, .. } = *self;
+        Event { ts: start, what: What::Enter { task, call, file, row, before, counted } }
+    }
+
+    /// The end, as an event.
+    fn leaves(&self) -> Event {
+        Event { ts: self.end, what: What::Leave { task: self.task, cpu: self.cpu } }
+    }
+}
+
+/// Whether calls of each task of `dict` may be passed together: not of one that gets a CPU unseen, whose calls say when.
+fn queues(arrivals: &[(u32, u64)], dict: &Dict) -> Vec<bool> {
+    let arrives = |utid| arrivals.binary_search_by_key(&utid, |(utid, _)| *utid).is_ok();
+    dict.tasks.iter().map(|task| task.tid != 0 && (arrivals.is_empty() || !arrives(task.utid))).collect()
 }
 
 /// Makes what calls without a file are on their files.
@@ -389,17 +445,6 @@ fn edges(state: CallState) -> Option<(bool, bool)> {
         CallState::BeganBefore => Some((true, true)),
         CallState::InFlight | CallState::NoReturn => Some((false, false)),
         CallState::CloneChild | CallState::Denied | CallState::LostEnter => None,
-    }
-}
-
-fn leaves(core: &Core, time: &Time, range: std::ops::Range<usize>, events: &mut Vec<Event>) {
-    for row in range {
-        let leaves = edges(core.state[row]).is_some_and(|(leaves, _)| leaves);
-        if leaves && core.dur[row] > 0 {
-            let ts = time.start[row].saturating_add(core.dur[row]);
-            let cpu = time.cpu.get(row).copied().unwrap_or(CPU_NONE);
-            events.push(Event { ts, what: What::Leave { task: core.task[row], cpu } });
-        }
     }
 }
 

@@ -9,21 +9,22 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 use systape_abi::Abi;
-use systape_format::model::{Call, Checkpoint, FD_FIRST, Family, InFlight, Task};
+use systape_format::model::{Call, Checkpoint, Family, InFlight, Task};
 use systape_format::reader::Tape;
 
 use super::decode::{Decoder, Event, LooseEdge, LooseFact, NOBODY, Needs, OPEN, Part, UNTHROTTLED_UNIT, What};
 use super::gaps;
 use super::names::Names;
+use super::queued::{PartCalls, numbered};
 use super::targets::Followed;
 use super::tracker::{Change, RunCoverage, Tracker};
 use super::{InCall, IntervalSink, Slot, Waker, targets};
-use systape_events::call_files::{NO_FILE, unseen};
+use systape_events::call_files::unseen;
 use systape_events::calls;
 use systape_events::families::in_session;
 use systape_events::question::Question;
-use systape_events::scan::later::Later;
-use systape_events::scan::lost::MissingKind;
+use systape_events::scan::later::{HasTime as _, Later};
+use systape_events::scan::lost::{Lost, MissingKind};
 use systape_events::scan::stream::{self, Machine};
 use systape_events::scan::{self, Scan};
 use systape_events::values::spill::Store;
@@ -56,12 +57,29 @@ pub fn coverage(tape: &Tape) -> RunCoverage {
 /// Passes everything up to `until`, or the end, to `sink`.
 pub fn feed<S: IntervalSink>(question: &Question<'_>, needs: Needs, until: u64, sink: S) -> FedRuns<S> {
     let tape = question.tape;
-    let until = until.min(tape.complete_until());
+    let events = gaps::of_family(tape, Family::Sched).into_iter().map(|lost| (MissingKind::Events, lost));
+    let calls = if needs.calls { gaps::of_calls(tape) } else { Vec::new() };
+    let life = gaps::of_family(tape, Family::Process).into_iter().map(|lost| (MissingKind::Life, lost));
+    let lost: Vec<_> = events.chain(life).chain(calls.into_iter().map(|lost| (MissingKind::Calls, lost))).collect();
+    let queues = lost.is_empty();
+    fed(question, needs, until, sink, (lost, queues))
+}
+
+/// What passes what happens: `lost`, known before, and whether calls may be passed late.
+fn fed<S: IntervalSink>(
+    question: &Question<'_>,
+    needs: Needs,
+    until: u64,
+    sink: S,
+    (lost, queues): (Vec<(MissingKind, Lost)>, bool),
+) -> FedRuns<S> {
+    let tape = question.tape;
     let began = tape.session().window_open;
+    let until = until.min(tape.complete_until());
     let mut feeder = RunFeeder {
         question,
         needs,
-        tracker: Tracker::new(coverage(tape), sink),
+        tracker: Tracker::new(coverage(tape), until, sink),
         names: Names::default(),
         store: Store::of_process(),
         files: Vec::new(),
@@ -69,15 +87,11 @@ pub fn feed<S: IntervalSink>(question: &Question<'_>, needs: Needs, until: u64, 
         restarts: Vec::new(),
         until,
     };
-    let events = gaps::of_family(tape, Family::Sched).into_iter().map(|lost| (MissingKind::Events, lost));
-    let calls = if needs.calls { gaps::of_calls(tape) } else { Vec::new() };
-    let life = gaps::of_family(tape, Family::Process).into_iter().map(|lost| (MissingKind::Life, lost));
-    let lost = events.chain(life).chain(calls.into_iter().map(|lost| (MissingKind::Calls, lost)));
-    let decoder = Decoder { began, scope: &question.scope, book: &question.book, needs };
+    let decoder = Decoder { began, scope: &question.scope, book: &question.book, needs, queues };
     let coverage = Scan::all(tape).stream(&decoder, lost, &mut feeder);
     let RunFeeder { mut tracker, names, .. } = feeder;
     tracker.finish(until);
-    tracker.sink.reached(u64::MAX);
+    tracker.sink.passed();
     FedRuns { unsure_until: tracker.unsure_until(), tracker, names, coverage }
 }
 
@@ -122,6 +136,17 @@ impl<'a, S: IntervalSink> Machine<Decoder<'a>> for RunFeeder<'a, S> {
                 self.slots.resize(part.tasks.len(), None);
                 let restarts: Vec<bool> = part.calls.iter().map(|call| self.restarts(*call)).collect();
                 self.restarts = restarts;
+                if !part.spans.is_empty() {
+                    self.tracker.part(PartCalls {
+                        at: part.at as u32,
+                        spans: std::mem::take(&mut part.spans),
+                        tasks: part.tasks.clone(),
+                        calls: part.calls.clone(),
+                        restarts: self.restarts.clone(),
+                        files: self.files.clone(),
+                        last: if part.last < self.until { part.last } else { 0 },
+                    });
+                }
             }
             stream::Event::Early(part, event) => self.wait(part, event, later),
             stream::Event::Lost(missing, lost) if lost.first < self.until => match missing {
@@ -132,8 +157,10 @@ impl<'a, S: IntervalSink> Machine<Decoder<'a>> for RunFeeder<'a, S> {
             stream::Event::Lost(..) => {}
             stream::Event::Start(checkpoint) => self.begin(checkpoint),
             stream::Event::Checkpoint(checkpoint) => self.see(checkpoint, later),
-            stream::Event::End => self.tracker.bury(),
-            stream::Event::Reached => self.tracker.sink.reached(self.tracker.now()),
+            stream::Event::End => {
+                self.tracker.end_part();
+                self.tracker.bury();
+            }
         }
         ControlFlow::Continue(())
     }
@@ -195,10 +222,13 @@ impl<S: IntervalSink> RunFeeder<'_, S> {
         }
     }
 
-    fn due(&mut self, LooseFact { ts, task, what }: LooseFact) {
+    fn due(&mut self, loose: LooseFact) {
+        let key = loose.key();
+        let LooseFact { ts, task, what } = loose;
         if ts >= self.until {
             return;
         }
+        self.tracker.comes_to(key);
         // its name may be one it got later
         let Some(slot) = self.tracker.slot(&task, None) else { return };
         match what {
@@ -231,13 +261,9 @@ impl<S: IntervalSink> RunFeeder<'_, S> {
 
     fn call(&self, part: &Part, event: Event) -> Option<InCall> {
         let What::Enter { call, file, row, before, counted, .. } = event.what else { return None };
-        let file = match file.checked_sub(FD_FIRST) {
-            Some(at) => self.files.get(at as usize).copied().unwrap_or(NO_FILE),
-            None => file,
-        };
         Some(InCall {
             call: part.calls[call as usize],
-            file,
+            file: numbered(&self.files, file),
             start: event.ts,
             began_before: before,
             counted,
@@ -250,6 +276,7 @@ impl<S: IntervalSink> RunFeeder<'_, S> {
         if event.ts >= self.until {
             return ControlFlow::Break(());
         }
+        self.tracker.comes_to(event.key());
         match event.what {
             What::Leave { task, cpu } => {
                 if let Some(slot) = self.slot(part, task, event.ts) {
@@ -275,6 +302,12 @@ impl<S: IntervalSink> RunFeeder<'_, S> {
                 if let (Some(slot), Some(call)) = (slot, call) {
                     self.comes(part, slot, event);
                     self.enter(slot, call, self.restarts[index as usize]);
+                }
+            }
+            What::Calls { task, first, end } => {
+                // its entry is that of the end of the first call
+                if let Some(slot) = self.known(part, task) {
+                    self.tracker.queue(slot, first..end);
                 }
             }
             What::Fork { task } => {
@@ -324,6 +357,10 @@ impl<S: IntervalSink> RunFeeder<'_, S> {
 
     fn slot(&mut self, part: &Part, task: u32, ts: u64) -> Option<Slot> {
         let task = task as usize;
+        if let Some(slot) = self.slots[task] {
+            // calls say who it is, too
+            self.tracker.settle_at(slot, ts);
+        }
         if let Some(slot) = self.slots[task]
             && Arc::ptr_eq(&self.tracker.threads()[slot].task, &part.tasks[task])
             && !self.tracker.doubts(slot)
@@ -361,3 +398,6 @@ fn open_calls<'a>(
         },
     )
 }
+
+#[cfg(test)]
+mod tests;

@@ -9,6 +9,7 @@ pub mod feed;
 pub mod gaps;
 pub mod keys;
 pub mod names;
+pub mod queued;
 pub mod rest;
 pub mod targets;
 pub mod tracker;
@@ -18,8 +19,14 @@ use std::sync::Arc;
 use systape_format::model::{Call, Task};
 
 use decode::Part;
+use queued::CallsInTurn;
 
 use systape_events::values::spill::Store;
+
+/// What a thread is found by: without an id that is unique in the tape the number must do.
+pub(crate) fn thread_key(task: &Task) -> u64 {
+    if task.utid == 0 { 1 << 32 | u64::from(task.tid) } else { u64::from(task.utid) }
+}
 
 /// Index of a thread in the tracker's table; reused after the thread's death.
 pub type Slot = usize;
@@ -210,10 +217,15 @@ pub struct Thread {
     pub followed: bool,
 }
 
-/// Receives the intervals of all threads: each thread's in order of time, without holes or overlaps.
+/// Receives the intervals of all threads: each thread's in order of time, without holes or overlaps. Those of one thread on a CPU may come
+/// later than others that end after them, but before what it wakes, and all before [`Self::passed`].
 pub trait IntervalSink: Send {
     /// An interval of `threads[slot]` ended.
     fn interval(&mut self, threads: &[Thread], slot: Slot, interval: &Interval);
+    /// Intervals of `threads[slot]` in which it was in its own code and in calls in turn.
+    fn calls(&mut self, threads: &[Thread], slot: Slot, calls: &CallsInTurn<'_>) {
+        calls.each(|interval| self.interval(threads, slot, interval));
+    }
     /// `slot` left a CPU, after its interval was passed. `row` is the switch's index in `part`.
     fn left(&mut self, _slot: Slot, _part: &Part, _row: u32) {}
     /// Whether this thread is part of the answer: if not, its losses do not matter.
@@ -238,8 +250,8 @@ pub trait IntervalSink: Send {
     }
     /// Puts them there: numbers of files so far have no names any more.
     fn spill(&mut self, _store: &Store) {}
-    /// Everything before `ts` was passed.
-    fn reached(&mut self, _ts: u64) {}
+    /// The intervals of all threads that ended so far were passed.
+    fn passed(&mut self) {}
     /// Whether nothing more is needed.
     fn done(&self) -> bool {
         false
@@ -251,6 +263,11 @@ impl<A: IntervalSink, B: IntervalSink> IntervalSink for (A, B) {
     fn interval(&mut self, threads: &[Thread], slot: Slot, interval: &Interval) {
         self.0.interval(threads, slot, interval);
         self.1.interval(threads, slot, interval);
+    }
+
+    fn calls(&mut self, threads: &[Thread], slot: Slot, calls: &CallsInTurn<'_>) {
+        self.0.calls(threads, slot, calls);
+        self.1.calls(threads, slot, calls);
     }
 
     fn left(&mut self, slot: Slot, part: &Part, row: u32) {
@@ -275,9 +292,9 @@ impl<A: IntervalSink, B: IntervalSink> IntervalSink for (A, B) {
         self.1.file(number, name);
     }
 
-    fn reached(&mut self, ts: u64) {
-        self.0.reached(ts);
-        self.1.reached(ts);
+    fn passed(&mut self) {
+        self.0.passed();
+        self.1.passed();
     }
 
     fn done(&self) -> bool {

@@ -8,8 +8,10 @@ use std::sync::Arc;
 use rustc_hash::FxHashMap;
 use systape_format::model::{CPU_NONE, Call, RunState, Task};
 
+use self::queues::Queues;
 use super::gaps::Active;
 use super::targets::Followed;
+use super::thread_key as key;
 use super::{Doing, End, InCall, Interval, IntervalSink, Slot, State, Thread, Waker, Why};
 use systape_events::scan::lost::Lost;
 
@@ -74,6 +76,7 @@ pub struct Tracker<S> {
     losses: bool,
     call_losses: bool,
     unsure: u64,
+    queues: Queues,
     /// Receives the intervals.
     pub sink: S,
 }
@@ -94,14 +97,9 @@ struct TrackerNote {
     comes: u64,
 }
 
-/// What a thread is found by: without an id that is unique in the tape the number must do.
-fn key(task: &Task) -> u64 {
-    if task.utid == 0 { 1 << 32 | u64::from(task.tid) } else { u64::from(task.utid) }
-}
-
 impl<S: IntervalSink> Tracker<S> {
-    /// No event yet.
-    pub fn new(coverage: RunCoverage, sink: S) -> Self {
+    /// No event yet; calls that are queued count before `until` only.
+    pub fn new(coverage: RunCoverage, until: u64, sink: S) -> Self {
         Self {
             now: coverage.open,
             coverage,
@@ -118,6 +116,7 @@ impl<S: IntervalSink> Tracker<S> {
             losses: false,
             call_losses: false,
             unsure: 0,
+            queues: Queues::new(until),
             sink,
         }
     }
@@ -198,6 +197,7 @@ impl<S: IntervalSink> Tracker<S> {
             return;
         }
         let ts = self.at(ts);
+        self.settle_at(slot, ts);
         if followed {
             // who it is was known from what happened beside others
             let thread = &mut self.threads[slot];
@@ -207,6 +207,7 @@ impl<S: IntervalSink> Tracker<S> {
             self.change(slot, ts, End::Stop, State::Unknown);
             self.threads[slot].followed = false;
         }
+        self.watch(slot);
     }
 
     /// State of a thread when the recording began.
@@ -231,6 +232,7 @@ impl<S: IntervalSink> Tracker<S> {
     /// State and call of a thread at a checkpoint, used where a loss left it unknown.
     pub fn seen(&mut self, ts: u64, slot: Slot, run: &RunState, call: Option<InCall>) {
         let ts = self.at(ts);
+        self.settle_at(slot, ts);
         if self.threads[slot].dead || self.notes[slot].exiting {
             return;
         }
@@ -271,6 +273,7 @@ impl<S: IntervalSink> Tracker<S> {
             // it is new: of what was lost before nothing was its own
             (thread.missed_out, thread.missed_in) = (!self.lost.none(), !self.lost.none());
         }
+        self.watch(child);
     }
 
     /// A thread began to exit; it runs until it leaves its CPU for the last time. If that may not be recorded, it ends
@@ -311,6 +314,7 @@ impl<S: IntervalSink> Tracker<S> {
     }
 
     fn left(&mut self, slot: Slot, ts: u64, cpu: u32, (letter, throttled): (u8, bool)) {
+        self.settle_at(slot, ts);
         if self.threads[slot].state != State::Unknown && !self.runs_on(slot, cpu) {
             self.doubt(slot, ts);
         }
@@ -371,6 +375,10 @@ impl<S: IntervalSink> Tracker<S> {
     /// A thread was made runnable.
     pub fn wakeup(&mut self, ts: u64, waker: Option<Waker>, wakee: Slot, new: bool) {
         let ts = self.at(ts);
+        // what it is in belongs to what it did
+        if let Some(waker) = waker {
+            self.settle_at(waker.slot, ts);
+        }
         self.notes[wakee].heard = true;
         let why = match self.threads[wakee].state {
             // it had not left yet: its leaving will say that it wants to go on
@@ -434,7 +442,7 @@ impl<S: IntervalSink> Tracker<S> {
 
     /// Scheduler events are missing from here on.
     pub fn lose(&mut self, lost: Lost) {
-        let ts = self.at(lost.first);
+        let ts = self.loses(lost);
         self.lost.end_before(ts);
         self.lost.begin(lost);
         self.losses = true;
@@ -455,7 +463,7 @@ impl<S: IntervalSink> Tracker<S> {
 
     /// Calls are missing from here on.
     pub(crate) fn lose_calls(&mut self, lost: Lost) {
-        let ts = self.at(lost.first);
+        let ts = self.loses(lost);
         self.lost_calls.end_before(ts);
         self.lost_calls.begin(lost);
         self.call_losses = true;
@@ -480,13 +488,26 @@ impl<S: IntervalSink> Tracker<S> {
 
     /// The recording, or the selected part of it, ends.
     pub fn finish(&mut self, ts: u64) {
+        self.ring((ts, 0));
         let ts = self.at(ts);
         for slot in 0..self.threads.len() {
             if !self.threads[slot].dead {
+                self.settle(slot, (ts, 0));
                 self.close(slot, ts, End::Stop);
                 self.threads[slot].since = ts;
             }
         }
+    }
+
+    /// Something is missing from the first time of `lost` on, which is returned.
+    fn loses(&mut self, lost: Lost) -> u64 {
+        self.ring((lost.first, 0));
+        let ts = self.at(lost.first);
+        for slot in 0..self.threads.len() {
+            self.settle(slot, (ts, 0));
+        }
+        self.in_order();
+        ts
     }
 
     /// Frees the slots of threads that died before the last call of this function: a record of them may come a little
@@ -610,6 +631,7 @@ impl<S: IntervalSink> Tracker<S> {
 
     /// The state of `slot` since its last event was wrong.
     fn doubt(&mut self, slot: Slot, ts: u64) {
+        self.settle_at(slot, ts);
         let thread = &mut self.threads[slot];
         (thread.state, thread.missed_out, thread.missed_in) = (State::Unknown, true, true);
         self.notes[slot].by_loss = true;
@@ -620,6 +642,7 @@ impl<S: IntervalSink> Tracker<S> {
         if self.threads[slot].dead {
             return;
         }
+        self.settle_at(slot, ts);
         self.close(slot, ts, End::Died);
         let thread = &mut self.threads[slot];
         (thread.dead, thread.since, thread.last_out) = (true, ts, ts);
@@ -635,13 +658,16 @@ impl<S: IntervalSink> Tracker<S> {
         if state == State::Unknown && self.notes[slot].exiting {
             return self.die(slot, ts);
         }
+        self.settle_at(slot, ts);
         self.close(slot, ts, end);
         self.notes[slot].by_loss = state == State::Unknown && (self.notes[slot].by_loss || !self.lost.none());
         let thread = &mut self.threads[slot];
         (thread.state, thread.since, thread.began_before, thread.continued) = (state, ts, false, false);
+        self.watch(slot);
     }
 
     fn step(&mut self, slot: Slot, ts: u64) {
+        self.settle_at(slot, ts);
         let thread = &self.threads[slot];
         if thread.dead || ts <= thread.since {
             return;
@@ -687,5 +713,6 @@ fn found(run: &RunState) -> State {
 }
 
 mod identity;
+mod queues;
 #[cfg(test)]
 mod tests;

@@ -146,7 +146,7 @@ mod tests {
         let plan = Plan::mode(crate::derive::summary::mode::SummaryMode::Total);
         let sink = CpuSink { plan: &plan, accs: Vec::new(), sums: CpuTimes::default() };
         let all = RunCoverage { open: 0, followed: Followed::All, every_cpu: true, cpus: 0, hides_calls: false };
-        let mut tracker = Tracker::new(all, sink);
+        let mut tracker = Tracker::new(all, u64::MAX, sink);
         let task = Arc::new(Task { tid: 1, utid: 1, ..Task::default() });
         let a = tracker.slot(&task, Some(0)).unwrap();
         tracker.begin(a, &RunState { on_cpu: true, state: b'R', ..RunState::default() });

@@ -155,6 +155,7 @@ fn threads_in_parallel_count_once_in_the_union() {
             Interval { state: S, from, to, began_before: false, continued: false, end: TIMER, doing, cpu: CPU_NONE };
         sink.interval(&threads, slot, &interval);
     }
+    sink.passed();
     assert_eq!((sink.unions[0].ns(), sink.spans[0]), (50, Some((10, 110))));
     assert_eq!(sink.of_subject(), [Range::default()]);
 }

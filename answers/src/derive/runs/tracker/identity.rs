@@ -21,6 +21,7 @@ impl<S: IntervalSink> Tracker<S> {
 
     /// A thread is what `task` says from `ts` on; `told`: it became so then, otherwise it may have been so before.
     pub(super) fn is(&mut self, slot: Slot, task: &Arc<Task>, ts: u64, told: bool) {
+        self.settle_at(slot, ts);
         let (before, doubt) = (&self.threads[slot].task, self.notes[slot].doubt);
         let new = !Arc::ptr_eq(before, task);
         let differs = new && self.sink.parts(before, Some(task));
@@ -58,7 +59,7 @@ impl<S: IntervalSink> Tracker<S> {
 
     /// Events of process life are missing from here on.
     pub(crate) fn lose_life(&mut self, lost: Lost) {
-        let ts = self.at(lost.first);
+        let ts = self.loses(lost);
         self.lost_life.end_before(ts);
         self.lost_life.begin(lost);
         for slot in 0..self.threads.len() {

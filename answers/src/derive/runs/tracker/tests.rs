@@ -2,6 +2,7 @@ use proptest::prelude::*;
 use systape_format::model::{Family, RecordedFamilies};
 
 use super::*;
+use crate::derive::runs::queued::{CallSpan, PartCalls};
 
 /// What came out: (tid, interval).
 #[derive(Debug, Default)]
@@ -22,7 +23,7 @@ fn task(tid: u32) -> Arc<Task> {
 }
 
 fn tracker(coverage: RunCoverage) -> Tracker<Told> {
-    Tracker::new(coverage, Told::default())
+    Tracker::new(coverage, u64::MAX, Told::default())
 }
 
 const ALL: RunCoverage =
@@ -676,4 +677,197 @@ fn a_wait_in_which_a_name_may_be_lost_is_whole_or_unknown() {
     };
     assert_eq!(waits("sh"), [("RQ", 105, 110, false)]);
     assert_eq!(waits("dd"), [("?", 105, 110, false), ("RQ", 110, 110, true)]);
+}
+
+/// What happens to a tracker beside calls.
+#[derive(Clone, Copy, Debug)]
+enum Beside {
+    Switch { cpu: u32, prev: usize, next: usize, letter: u8 },
+    Wakeup { waker: Option<usize>, wakee: usize },
+    Renamed { who: usize },
+    Exit { who: usize },
+    Lost { what: u8, len: u64 },
+}
+
+/// Threads of a made-up recording, whose events may contradict each other.
+#[derive(Debug)]
+struct Recorded {
+    coverage: RunCoverage,
+    /// Time, order, event.
+    beside: Vec<(u64, u8, Beside)>,
+    /// Beginning and end of each thread's calls.
+    calls: Vec<Vec<(u64, u64)>>,
+    end: u64,
+}
+
+const THREADS: usize = 3;
+/// No two things happen at the same time, but in one thread: which of them came first nobody knows.
+const APART: u64 = 4;
+
+impl Recorded {
+    fn any() -> impl Strategy<Value = Self> {
+        let beside = (1_u64..40, 0_u8..24, 0..THREADS, 0..THREADS, any::<bool>());
+        let calls = prop::collection::vec((0_u64..25, 1_u64..40), 0..25);
+        let all = (prop::collection::vec(beside, 0..40), prop::collection::vec(calls, THREADS));
+        (all, any::<(bool, bool, bool)>()).prop_map(|((beside, calls), (every_cpu, counted, whole))| {
+            let mut ts = 100;
+            let event = |(dt, kind, who, other, flag): (u64, u8, usize, usize, bool)| {
+                ts += dt;
+                let cpu = u32::from(flag);
+                let (order, what) = match kind {
+                    0..6 => (3, Beside::Wakeup { waker: flag.then_some(other), wakee: who }),
+                    6 => (2, Beside::Renamed { who }),
+                    7 => (4, Beside::Exit { who }),
+                    8 if !whole => (0, Beside::Lost { what: (who % 3) as u8, len: dt * 3 }),
+                    9..15 => (5, Beside::Switch { cpu, prev: who, next: THREADS, letter: b'S' }),
+                    15..18 => (5, Beside::Switch { cpu, prev: who, next: other, letter: b'R' }),
+                    _ => (5, Beside::Switch { cpu, prev: THREADS, next: who, letter: b'R' }),
+                };
+                (ts * APART, order, what)
+            };
+            let beside = beside.into_iter().map(event).collect();
+            let in_turn = |(who, calls): (usize, Vec<(u64, u64)>)| {
+                let mut ts = 101;
+                let mut next = |(gap, len)| {
+                    let start = ts + gap;
+                    ts = start + len;
+                    let at = |ts| ts * APART + who as u64 + 1;
+                    (at(start), at(ts))
+                };
+                calls.into_iter().map(&mut next).collect()
+            };
+            let calls = calls.into_iter().enumerate().map(in_turn).collect();
+            let coverage = RunCoverage { every_cpu, cpus: if counted { 2 } else { 0 }, ..ALL };
+            Self { coverage, beside, calls, end: 1200 * APART }
+        })
+    }
+
+    /// The entry of a thread at `ts`.
+    fn entry(&self, who: usize, ts: u64) -> Arc<Task> {
+        let renamed =
+            |(at, _, what): &&(u64, u8, Beside)| matches!(what, Beside::Renamed { who: of } if *of == who) && *at <= ts;
+        called(who as u32 + 1, &format!("name {}", self.beside.iter().filter(renamed).count() % 2))
+    }
+
+    fn call(&self, who: usize, row: usize) -> InCall {
+        let start = self.calls[who][row].0;
+        InCall { call: Call { abi: 0, nr: row as u32 }, start, row: Some((0, row as u32)), ..InCall::default() }
+    }
+
+    /// The intervals of all threads, each thread's in order: its calls in queues, or passed among all events.
+    fn intervals(&self, queues: bool) -> (Vec<(u32, Interval)>, u64) {
+        let mut t = Tracker::new(self.coverage.clone(), self.end, Told::default());
+        let entries: Vec<Arc<Task>> = (0..THREADS).map(|who| self.entry(who, 0)).collect();
+        for (who, entry) in entries.iter().enumerate() {
+            let slot = t.slot(entry, Some(0)).unwrap();
+            let state = RunState { utid: who as u32 + 1, state: b'S', on_cpu: who == 0, ..RunState::default() };
+            t.begin(slot, &state);
+        }
+        let mut events: Vec<(u64, u8, What)> =
+            self.beside.iter().map(|(ts, order, what)| (*ts, *order, What::Beside(*what))).collect();
+        let mut part = PartCalls { calls: vec![Call::default()], restarts: vec![false], ..PartCalls::default() };
+        part.calls.extend((1..25).map(|nr| Call { abi: 0, nr }));
+        part.restarts.resize(25, false);
+        for (who, calls) in self.calls.iter().enumerate().filter(|(_, calls)| !calls.is_empty()) {
+            let first = part.spans.len() as u32;
+            for (row, (start, end)) in calls.iter().enumerate() {
+                let span = CallSpan {
+                    start: *start,
+                    end: *end,
+                    task: part.tasks.len() as u32,
+                    call: row as u32,
+                    file: 0,
+                    row: row as u32,
+                    cpu: CPU_NONE,
+                    before: false,
+                    counted: false,
+                };
+                match part.spans.last().filter(|_| row > 0) {
+                    Some(before) if *part.tasks[before.task as usize] == *self.entry(who, *end) => {
+                        part.spans.push(CallSpan { task: before.task, ..span });
+                    }
+                    _ => {
+                        part.tasks.push(self.entry(who, *end));
+                        part.spans.push(span);
+                    }
+                }
+                if !queues {
+                    events.push((*start, 6, What::Enter(who, row)));
+                    events.push((*end, 0, What::Leave(who)));
+                }
+            }
+            if queues {
+                let entry = self.entry(who, calls[0].1);
+                events.push((calls[0].0, 6, What::Queue(entry, first, part.spans.len() as u32)));
+            }
+        }
+        part.last = part.spans.iter().map(|span| span.end).filter(|end| *end < self.end).max().unwrap_or(0);
+        t.part(part);
+        // what is lost from a moment on is known before what happens then
+        events.sort_by_key(|(ts, order, what)| (*ts, *order, !matches!(what, What::Beside(Beside::Lost { .. }))));
+        for (ts, order, what) in events.iter().filter(|(ts, ..)| *ts < self.end) {
+            t.comes_to((*ts, *order));
+            let slot = |t: &mut Tracker<Told>, who: usize| {
+                (who < THREADS).then(|| t.slot(&self.entry(who, *ts), Some(*ts))).flatten()
+            };
+            match what {
+                What::Enter(who, row) => {
+                    let known = t.slot(&self.entry(*who, *ts), None).unwrap();
+                    t.enter(known, self.call(*who, *row));
+                }
+                What::Leave(who) => {
+                    let slot = slot(&mut t, *who).unwrap();
+                    t.leave(*ts, slot, CPU_NONE);
+                }
+                What::Queue(task, from, to) => {
+                    let slot = t.slot(task, None).unwrap();
+                    t.queue(slot, *from..*to);
+                }
+                What::Beside(Beside::Switch { cpu, prev, next, letter }) => {
+                    let (prev, next) = (slot(&mut t, *prev), slot(&mut t, *next));
+                    switch(&mut t, *ts, *cpu, prev, next, *letter);
+                }
+                What::Beside(Beside::Wakeup { waker, wakee }) => {
+                    let waker = waker.and_then(|waker| slot(&mut t, waker));
+                    let wakee = slot(&mut t, *wakee).unwrap();
+                    t.wakeup(*ts, waker.map(|slot| Waker { slot, softirq: false }), wakee, false);
+                }
+                What::Beside(Beside::Renamed { who }) => {
+                    t.becomes(&self.entry(*who, *ts), *ts);
+                    let slot = slot(&mut t, *who).unwrap();
+                    t.runs(*ts, slot);
+                }
+                What::Beside(Beside::Exit { who }) => {
+                    let slot = slot(&mut t, *who).unwrap();
+                    t.exit(*ts, slot);
+                }
+                What::Beside(Beside::Lost { what: 0, len }) => t.lose(Lost::any(*ts, ts + len)),
+                What::Beside(Beside::Lost { what: 1, len }) => t.lose_calls(Lost::any(*ts, ts + len)),
+                What::Beside(Beside::Lost { len, .. }) => t.lose_life(Lost::any(*ts, ts + len)),
+            }
+        }
+        t.finish(self.end);
+        let mut all = std::mem::take(&mut t.sink.0);
+        all.retain(|(_, interval)| !interval.is_empty());
+        all.sort_by_key(|(tid, _)| *tid);
+        (all, t.unsure_until())
+    }
+}
+
+/// One event of a [`Recorded`].
+#[derive(Clone, Debug)]
+enum What {
+    Beside(Beside),
+    Enter(usize, usize),
+    Leave(usize),
+    /// Entry of a thread, and its calls.
+    Queue(Arc<Task>, u32, u32),
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(2000))]
+    #[test]
+    fn calls_in_queues_are_as_calls_in_order(recorded in Recorded::any()) {
+        prop_assert_eq!(recorded.intervals(true), recorded.intervals(false));
+    }
 }
