@@ -132,6 +132,7 @@ fn place() -> Place {
     common::udp::write(&place.path("udp.tape"), &[]);
     common::locks::write(&place.path("locks.tape"), &[]);
     common::held::write(&place.path("held.tape"), &[]);
+    fs::write(place.path("expect.txt"), "it: top => rows > 0\n").unwrap();
     let recorded = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../testdata/tapes");
     fs::copy(recorded.join("kernel-6.1-mix.tape"), place.path("mix.tape")).unwrap();
     fs::copy(recorded.join("kernel-6.12-sh.tape"), place.path("sh.tape")).unwrap();
@@ -151,6 +152,7 @@ fn answer_by(ask: Ask, place: &Place, view: &View, words: &str, tape: &str) -> R
         Operands::Tape | Operands::Tapes => tape.to_owned(),
         Operands::TwoTapes => format!("{tape} more.tape"),
         Operands::TapeAndCopy => format!("{tape} copy.tape"),
+        Operands::TapeAndFile => format!("{tape} expect.txt"),
         Operands::Table => format!("-i {tape}"),
     };
     let output = if view.takes("output") { "-o out.svg" } else { "" };

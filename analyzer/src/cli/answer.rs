@@ -19,6 +19,7 @@ use systape_answers::values::bad_usage::BadUsage;
 use systape_answers::values::new_file::NewFile;
 use systape_answers::values::open::look;
 use systape_answers::values::say::Verdict;
+use systape_cli::Stop;
 use systape_events::fired;
 use systape_events::kin;
 use systape_events::loss::miss_text;
@@ -87,6 +88,7 @@ pub(crate) fn answer(
         AnswerFn::Many(run) => (run(config, std::slice::from_ref(&config.file), out), true),
         AnswerFn::Exports { run, .. } => (run(config, std::slice::from_ref(&config.file), file, out), true),
         AnswerFn::Writes { run, tells_damage, .. } => (run(config, &tape, file, out), tells_damage),
+        AnswerFn::Asks(run) => (run(config, &tape, &|words, rows| ask(words, &tape, rows), out), false),
         AnswerFn::Composes { run, .. } => match file {
             Some(file) => (run(config, &tape, file, &|words, rows| ask(words, &tape, rows), out), false),
             // several tapes are refused where options are checked
@@ -122,13 +124,21 @@ pub(crate) fn answer(
 pub(crate) fn ask(words: &[String], tape: &Tape, rows: &mut dyn TakesRows) -> Result<Verdict> {
     let typed = words.iter().map(String::as_str).chain(["--format", "json", "-i", "-"]);
     let typed = std::iter::once("analyze").chain(typed).map(OsString::from);
-    let config = parse::parse(typed).map_err(|stop| anyhow!("{stop:?}"))?.config()?;
+    let wrong = |why: String| anyhow!(BadUsage(why));
+    let asked = parse::parse(typed).map_err(|stop| match stop {
+        Stop::Usage(why) => wrong(why),
+        Stop::Printed(_) => wrong("it asks for help".to_owned()),
+    })?;
+    if asked.has_operands() {
+        return Err(wrong(format!("'{}' names no report of the tape", words.join(" "))));
+    }
+    let config = asked.config().map_err(|error| wrong(format!("{error:#}")))?;
     let mut out = Out::values(rows);
     match config.view.run {
         AnswerFn::Prints(run) => run(&config, tape, &mut out),
         // without its file it prints
         AnswerFn::Writes { run, .. } => run(&config, tape, None, &mut out),
-        _ => bail!("'analyze {}' answers in another way", words.join(" ")),
+        _ => Err(wrong(format!("'analyze {}' has no rows", words.join(" ")))),
     }
 }
 

@@ -64,6 +64,12 @@ pub(crate) fn files(args: &Args, view: &View, words: usize, offered: impl Fn() -
         (Operands::TapeAndCopy, ..) => {
             bail!("'analyze {} IN OUT' copies what is whole of a tape: name both files", view.name)
         }
+        (Operands::TapeAndFile, None, [tape, file]) | (Operands::TapeAndFile, Some(tape), [file]) => {
+            Ok(two((tape, Some(file))))
+        }
+        (Operands::TapeAndFile, ..) => {
+            bail!("'analyze {} TAPE FILE' reads expectations of a tape: name both files", view.name)
+        }
         (Operands::Table, input, _) => {
             let tape = |file: &&PathBuf| {
                 file.extension().is_some_and(|ending| ending == "tape")

@@ -72,7 +72,12 @@ impl Asked {
 
     /// Whether it names no tape.
     pub fn names_none(&self) -> bool {
-        self.args.input.is_none() && self.args.words.len() <= self.words
+        self.args.input.is_none() && !self.has_operands()
+    }
+
+    /// Whether words stand behind the name of the view.
+    pub fn has_operands(&self) -> bool {
+        self.args.words.len() > self.words
     }
 
     /// Settles it.
@@ -336,6 +341,7 @@ pub(crate) fn command(view: &View) -> Command {
         Operands::Tape if view.name.is_empty() => "[REPORT] [TAPE|DIR]...",
         Operands::TwoTapes => "BEFORE AFTER",
         Operands::TapeAndCopy => "IN OUT",
+        Operands::TapeAndFile => "TAPE FILE",
         Operands::Table => "[TABLE] [TAPE]",
         Operands::Tape | Operands::Tapes => "[TAPE|DIR]...",
     };

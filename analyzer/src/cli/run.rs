@@ -100,7 +100,9 @@ fn resolve(words: impl IntoIterator<Item = OsString>, confined: bool) -> ExitCod
         spill::end()?.iter().for_each(|text| complain(text));
         Ok(verdict)
     };
-    status(answered.and_then(spilled), config.fail_on_loss)
+    // an expectation of which nothing is known is not met
+    let fail_on_loss = config.fail_on_loss || matches!(config.view.run, AnswerFn::Asks(_));
+    status(answered.and_then(spilled), fail_on_loss)
 }
 
 /// Prints output that needs no tape.
@@ -167,6 +169,7 @@ fn answer(config: &Config, confined: bool) -> Result<Verdict> {
         AnswerFn::Prints(_)
         | AnswerFn::Lists(_)
         | AnswerFn::Many(_)
+        | AnswerFn::Asks(_)
         | AnswerFn::Judges { .. }
         | AnswerFn::Exports { .. } => None,
     };

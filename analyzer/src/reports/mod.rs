@@ -11,6 +11,7 @@ pub(crate) mod diff;
 pub(crate) mod env;
 pub(crate) mod events;
 pub(crate) mod exec;
+pub(crate) mod expect;
 pub(crate) mod export;
 pub(crate) mod fds;
 pub(crate) mod files;

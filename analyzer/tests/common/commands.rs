@@ -112,8 +112,18 @@ pub const COMMANDS: &[(&str, &[&str])] = &[
     ("list", &["list TAPE"]),
     ("tables", &["tables -i TAPE"]),
     ("tables TABLE", &["tables calls -i TAPE", "tables --of exec -i TAPE"]),
-    ("a file", &["check TAPE", "repair TAPE OUT", "redact TAPE OUT", "cut TAPE OUT --time 0,90%", "merge TAPE -o OUT"]),
+    (
+        "a file",
+        &[
+            "check TAPE",
+            "repair TAPE OUT",
+            "redact TAPE OUT",
+            "cut TAPE OUT --time 0,90%",
+            "merge TAPE -o OUT",
+            concat!("assert TAPE ", env!("CARGO_MANIFEST_DIR"), "/../testdata/expect.txt"),
+        ],
+    ),
 ];
 
 /// The words that begin the name of a report that is about a file.
-pub const OF_FILES: [&str; 5] = ["check", "repair", "redact", "cut", "merge"];
+pub const OF_FILES: [&str; 6] = ["check", "repair", "redact", "cut", "merge", "assert"];

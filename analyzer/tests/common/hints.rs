@@ -116,6 +116,7 @@ pub const WORDS: &[(&str, &str, &str)] = &[
     ("queued", "", "--queued"),
     ("wide", "", "--wide"),
     ("disks", "", "--disks"),
+    ("junit", "", "--junit"),
     ("latency", "", "--latency"),
     ("process", "", "--process"),
     ("all_files", "", "--all-files"),

@@ -20,3 +20,4 @@ pub mod sink;
 pub mod spark;
 pub mod stamp;
 pub mod table;
+pub mod xml;

@@ -23,6 +23,8 @@ pub enum Operands {
     TwoTapes,
     /// A tape, and the file to write.
     TapeAndCopy,
+    /// A tape, and a file that says what is asked.
+    TapeAndFile,
     /// The name of a table, or none; `-i` names a tape.
     Table,
     /// Tapes and directories of tapes; the current directory without one.
@@ -125,6 +127,8 @@ pub enum AnswerFn {
         /// Fills it.
         run: Composer,
     },
+    /// Answers by the answers of other views to the same tape; what is not known of it is an exit status of its own.
+    Asks(fn(&Config, &Tape, Ask<'_>, &mut Out) -> Result<Verdict>),
     /// Says what answers hold: of the views there are, and of the tape if one is named.
     Lists(fn(&Config, &'static [&'static View], Option<&Tape>, &mut Out) -> Result<Verdict>),
     /// Prints the answer of several tapes, which it opens one after the other.

@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use super::tree::Frame;
 use super::{Picture, StackRoot};
 use crate::derive::stacks::weight::Metric;
+use crate::render::xml::escaped;
 
 /// Width of all frames, pixels.
 const WIDTH: f64 = 1180.0;
@@ -124,23 +125,6 @@ fn fits(name: &str, width: f64) -> String {
     if letters < 3 { String::new() } else { name.chars().take(letters - 2).chain("..".chars()).collect() }
 }
 
-/// Text in an element or an attribute; XML has no place for control characters.
-fn escaped(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for letter in text.chars() {
-        match letter {
-            '&' => out.push_str("&amp;"),
-            '<' => out.push_str("&lt;"),
-            '>' => out.push_str("&gt;"),
-            '"' => out.push_str("&quot;"),
-            '\u{fffe}' | '\u{ffff}' => out.push('\u{fffd}'),
-            letter if letter.is_control() => out.push('\u{fffd}'),
-            letter => out.push(letter),
-        }
-    }
-    out
-}
-
 /// The colour of a function, the same wherever it stands: red to yellow for time on a CPU, blue to green for waits; the kernel's are darker.
 fn color(name: &str, waiting: bool) -> String {
     let hash = name
@@ -167,7 +151,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn texts_fit_their_frames_and_are_escaped() {
+    fn texts_fit_their_frames() {
         assert_eq!(
             (fits("main", 40.0), fits("main", 27.0), fits("main", 20.0)),
             ("main".into(), "m..".into(), String::new())

@@ -1,0 +1,1 @@
+assert --junit sample.tape expect.txt

@@ -1,0 +1,1 @@
+assert sample.tape expect.txt
