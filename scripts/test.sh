@@ -52,8 +52,8 @@ failures() {
         END { tell() }' "$1"
 }
 
-# Tests that ask many thousand questions in their own process: without optimization they take ten minutes instead of two.
-heavy=(--test losses --test mutated --test spill)
+# Tests that ask very many questions in their own process: without optimization they take ten minutes instead of two.
+heavy=(--test heavy)
 
 # record and analyze as users have them, for what asks programs; and the heavy tests, because one build makes both
 release() {
