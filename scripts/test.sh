@@ -52,8 +52,8 @@ failures() {
         END { tell() }' "$1"
 }
 
-# Tests that ask many thousand questions in their own process: without optimization they take ten minutes instead of two.
-heavy=(--test losses --test mutated --test spill)
+# Tests that ask very many questions in their own process: without optimization they take ten minutes instead of two.
+heavy=(--test heavy)
 
 # record and analyze as users have them, for what asks programs; and the heavy tests, because one build makes both
 release() {
@@ -61,11 +61,13 @@ release() {
     export SYSTAPE_BIN_DIR=$target/release
 }
 
-# cargo's dev profile: our crates are built in a third of the time, and check what overflows
+# cargo's dev profile: our crates are built in a third of the time, and check what overflows. Always the whole workspace: of parts of it
+# dependencies have other features, and would be built again. Examples are not linked for nothing: clippy looks at them
 unit() {
     local failed=0
     release || return 1
-    cargo test --workspace --exclude systape-e2e --no-fail-fast "$@" || failed=1
+    cargo test --workspace --no-fail-fast --lib --bins --tests "$@" || failed=1
+    cargo test --workspace --no-fail-fast --doc "$@" || failed=1
     cargo test --release -p systape-recorder -p systape-analyzer --no-fail-fast "${heavy[@]}" "$@" || failed=1
     return "$failed"
 }
@@ -76,11 +78,11 @@ e2e() {
     local triple beside=(-- --test-threads 4)
     release || return 1
     if [ "$(id -u)" = 0 ]; then
-        cargo test -p systape-e2e --no-fail-fast "$@" "${beside[@]}" 2>&1 | tee "$log" || again "$log"
+        cargo test --workspace --test all --no-fail-fast "$@" "${beside[@]}" 2>&1 | tee "$log" || again "$log"
     elif command -v sudo >/dev/null && { [ -t 0 ] || sudo -n true 2>/dev/null; }; then
         triple=$(rustc -vV | sed -n 's/^host: //p' | tr 'a-z-' 'A-Z_')
         env "CARGO_TARGET_${triple}_RUNNER=$PWD/scripts/as-root.sh" SYSTAPE_REQUIRE_BPF=1 \
-            cargo test -p systape-e2e --no-fail-fast "$@" "${beside[@]}"
+            cargo test --workspace --test all --no-fail-fast "$@" "${beside[@]}"
     else
         echo >&2
         echo "test: SKIPPED package systape-e2e: its tests load BPF programs, which needs root, and there is no sudo." >&2

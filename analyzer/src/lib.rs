@@ -1,6 +1,6 @@
 //! The work behind `analyze`: read a tape, answer a question about it as text, JSON or CSV.
 //!
-//! Folders are storeys, and imports only point down (tests/storeys.rs); below all of them are `systape-answers`, what events mean and how values are
+//! Folders are storeys, and imports only point down (tests/analyze/storeys.rs); below all of them are `systape-answers`, what events mean and how values are
 //! printed, and `systape-events`, filters, segments, sums and losses:
 //!
 //! | storey | what is there |

@@ -25,7 +25,7 @@
 //! Module [`calls`] is made for other programs; the rest is what `analyze` is made of, and changes with it:
 //! [the crates](https://github.com/systape/systape/blob/main/docs/crates.md).
 //!
-//! Folders are storeys, and imports only point down (analyzer/tests/storeys.rs). Nothing of the machine that it runs on is looked at.
+//! Folders are storeys, and imports only point down (analyzer/tests/analyze/storeys.rs). Nothing of the machine that it runs on is looked at.
 
 #![warn(clippy::missing_errors_doc, clippy::print_stderr, clippy::print_stdout)]
 #![allow(clippy::len_without_is_empty, reason = "some are lengths of time, others are never asked")]

@@ -2,6 +2,7 @@
 
 use std::ffi::OsStr;
 use std::fs::{self, File};
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io::{Read, Seek, Write};
 use std::os::fd::AsRawFd;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
@@ -157,10 +158,8 @@ impl Lab {
     #[track_caller]
     fn compile(&self, compiler: &str, source: &str, flags: &[&str]) -> String {
         let target = self.file(source.split('.').next().expect("a name"));
-        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("workloads").join(source);
-        let mut cc = self.command(compiler);
-        cc.args(["-O1", "-g", "-Wall", "-Wextra", "-Werror", "-pthread", "-o", &target]).arg(source).args(flags);
-        run(&mut cc).expect(0);
+        // by a program: a child that another test forks meanwhile would have what this process writes open, and nobody could execute it
+        run(self.command("cp").arg(compiled(compiler, source, flags)).arg(&target)).expect(0);
         target
     }
 
@@ -260,6 +259,38 @@ impl Lab {
     }
 }
 
+/// A workload as a program, in the build directory: many tests use the same one, and it is compiled for the first of them. Its name has what
+/// it was made of.
+#[track_caller]
+fn compiled(compiler: &str, source: &str, flags: &[&str]) -> PathBuf {
+    let workloads = Path::new(env!("CARGO_MANIFEST_DIR")).join("workloads");
+    let mut hash = DefaultHasher::new();
+    (compiler, flags).hash(&mut hash);
+    let headers = fs::read_dir(&workloads).expect("workloads").map(|entry| entry.expect("entry").path());
+    let mut files: Vec<PathBuf> = headers.filter(|path| path.extension().is_some_and(|of| of == "h")).collect();
+    files.sort();
+    files.push(workloads.join(source));
+    files.iter().for_each(|file| fs::read(file).expect("a workload").hash(&mut hash));
+    let dir = build_directory().join("workloads");
+    fs::create_dir_all(&dir).expect("mkdir");
+    let name = format!("{source}-{:016x}", hash.finish());
+    let (made, path) = (dir.join(format!("{name}.{}.{:?}", std::process::id(), std::thread::current().id())), dir.join(name));
+    if !path.exists() {
+        let mut cc = Command::new(compiler);
+        cc.args(["-O1", "-g", "-Wall", "-Wextra", "-Werror", "-pthread", "-o"]).arg(&made);
+        run(cc.current_dir(&dir).arg(&files[files.len() - 1]).args(flags)).expect(0);
+        fs::rename(&made, &path).expect("rename");
+    }
+    path
+}
+
+/// Where cargo puts programs of this profile.
+fn build_directory() -> PathBuf {
+    let test = std::env::current_exe().expect("path of the test");
+    // target/PROFILE/deps/TEST-HASH
+    test.ancestors().nth(2).expect("target directory").to_owned()
+}
+
 /// A file in the temporary directory, locked until it is closed.
 fn locked(name: &str, how: libc::c_int) -> File {
     let path = std::env::temp_dir().join(name);
@@ -276,14 +307,7 @@ fn locked(name: &str, how: libc::c_int) -> File {
 /// When it has not been built.
 #[must_use]
 pub fn binary(name: &str) -> PathBuf {
-    let dir = std::env::var_os("SYSTAPE_BIN_DIR").map_or_else(
-        || {
-            let test = std::env::current_exe().expect("path of the test");
-            // target/PROFILE/deps/TEST-HASH
-            test.ancestors().nth(2).expect("target directory").to_owned()
-        },
-        PathBuf::from,
-    );
+    let dir = std::env::var_os("SYSTAPE_BIN_DIR").map_or_else(build_directory, PathBuf::from);
     let path = dir.join(name);
     assert!(
         path.is_file(),

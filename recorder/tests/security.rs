@@ -5,7 +5,7 @@ use std::path::Path;
 
 /// The text of a test's file: `stem` of a folder of `e2e/tests/all` or of `analyzer/tests`, or a path.
 fn source(root: &Path, file: &str) -> Option<String> {
-    let folders = ["e2e/tests/all/beside", "e2e/tests/all/single", "analyzer/tests"];
+    let folders = ["e2e/tests/all/beside", "e2e/tests/all/single", "analyzer/tests/analyze", "analyzer/tests/heavy"];
     let places = folders.map(|folder| format!("{folder}/{file}.rs"));
     std::iter::once(file)
         .chain(places.iter().map(String::as_str))

@@ -1,7 +1,7 @@
 //! The list of views. Each is declared in its report's file. The command line, its help, man pages, completions and
 //! documents use it.
 //!
-//! A view that is not in the list of an option refuses it: no option is taken without an effect (tests/options.rs tries all of them).
+//! A view that is not in the list of an option refuses it: no option is taken without an effect (tests/analyze/options.rs tries all of them).
 
 use std::ffi::OsStr;
 use std::path::Path;

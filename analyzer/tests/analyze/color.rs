@@ -1,0 +1,119 @@
+//! Colours are for terminals: the same words as elsewhere, with errors, slow calls and numbers that are not exact standing out.
+
+use std::fs::File;
+use std::io::Read;
+use std::os::fd::{FromRawFd, OwnedFd};
+use std::process::{Command, Stdio};
+use std::ptr::null_mut;
+
+use crate::common::{self, Place};
+
+/// What `analyze` prints on a terminal.
+fn on_terminal(place: &Place, words: &str, (term, no_color): (&str, &str)) -> String {
+    let (mut ours, mut theirs) = (0, 0);
+    // SAFETY: two valid places for descriptors; no name, settings or size are asked for or given.
+    let made = unsafe { libc::openpty(&mut ours, &mut theirs, null_mut(), null_mut(), null_mut()) };
+    assert_eq!(made, 0, "{}", std::io::Error::last_os_error());
+    // SAFETY: openpty made both, and nobody else has them.
+    let (mut ours, theirs) = unsafe { (File::from_raw_fd(ours), OwnedFd::from_raw_fd(theirs)) };
+    let mut command = Command::new(assert_cmd::cargo::cargo_bin("analyze"));
+    command.args(words.split(' ')).current_dir(place.path("")).stderr(Stdio::null());
+    command.env("NO_COLOR", no_color).env("TERM", term);
+    let mut child = command.stdout(theirs).spawn().unwrap();
+    // its side is closed with it: then reading ends with EIO
+    drop(command);
+    let mut text = Vec::new();
+    let _ = ours.read_to_end(&mut text);
+    assert!(child.wait().unwrap().success(), "{words}");
+    String::from_utf8(text).unwrap().replace("\r\n", "\n")
+}
+
+#[test]
+fn only_colours_differ_on_a_terminal() {
+    let place = Place::with_sample();
+    common::events::write(&place.path("events.tape"), false);
+    for (words, colored) in [
+        ("trace sample.tape", "\x1b[31m-1 ENOENT"),
+        ("-s sample.tape", "\x1b[36m>="),
+        ("-s --by syscall sample.tape", "\x1b[36m>="),
+        ("block events.tape", "\x1b[31mEIO"),
+        ("block events.tape", "\x1b[33m  0.080"),
+        ("net events.tape", "\x1b[36m"),
+        ("net events.tape", "\x1b[31mfailed"),
+        ("files --opens sample.tape", "\x1b[31mENOENT  "),
+        ("files --slower 0 sample.tape", "\x1b[31m"),
+        ("sched timehist sched-lost.tape", "\x1b[31mLOST 12 sched events"),
+        ("sched timehist sched-lost.tape", "\x1b[36m"),
+        ("states --top 0 sched-lost.tape", ""),
+        ("-s --format json sample.tape", ""),
+    ] {
+        let (shown, piped) = (on_terminal(&place, words, ("xterm", "")), place.analyze(words).out);
+        assert!(!piped.contains('\x1b') && shown.contains(colored), "{words}: {shown}");
+        let plain =
+            ["\x1b[31m", "\x1b[33m", "\x1b[36m", "\x1b[m"].iter().fold(shown, |text, code| text.replace(code, ""));
+        assert_eq!(plain, piped, "{words}");
+        for without in [("xterm", "1"), ("dumb", "")] {
+            assert_eq!(on_terminal(&place, words, without), piped, "{words}");
+        }
+    }
+}
+
+#[test]
+fn a_tape_alone_on_a_terminal_is_a_card() {
+    let place = Place::with_sample();
+    common::events::write(&place.path("events.tape"), true);
+    let shown = on_terminal(&place, "events.tape", ("dumb", ""));
+    let lines: Vec<&str> = shown.lines().collect();
+    assert!(lines.len() <= 24, "{shown}");
+    // what was lost, and commands that are answered
+    let lost = place.analyze("info events.tape");
+    assert!(!shown.contains("nothing was lost") && lost.out.contains("lost"), "{shown}");
+    let asked = lines.iter().skip_while(|line| **line != "Ask more:").skip(1);
+    let commands: Vec<&str> =
+        asked.filter_map(|line| line.trim().split("  ").next()?.strip_prefix("analyze ")).collect();
+    assert_eq!(commands.len(), 5, "{shown}");
+    for command in &commands {
+        let got = place.analyze(command);
+        assert_eq!(got.status, 0, "{command}: {}", got.err);
+    }
+    assert!(on_terminal(&place, "sample.tape", ("dumb", "")).contains("\nnothing was lost\n"));
+    common::hostile::write(&place.path("hostile.tape"));
+    let hostile = on_terminal(&place, "hostile.tape", ("dumb", ""));
+    assert!(!hostile.split('\n').any(|line| line.contains(systape_abi::is_unsafe)), "{hostile:?}");
+    // what it says of calls is said by `trace`, by any option, and in a pipe
+    let listed = place.analyze("sample.tape").out;
+    for words in ["trace sample.tape", "--color=never sample.tape", "-i sample.tape"] {
+        assert_eq!(on_terminal(&place, words, ("dumb", "")), listed, "{words}");
+    }
+}
+
+#[test]
+fn a_card_says_of_losses_and_findings_what_why_says() {
+    let place = Place::new();
+    let sound = std::fs::read(concat!(env!("CARGO_MANIFEST_DIR"), "/../testdata/tapes/kernel-6.1-mix.tape")).unwrap();
+    std::fs::write(place.path("a.tape"), &sound).unwrap();
+    let tape = systape_format::Tape::open(&place.path("a.tape")).unwrap();
+    assert!(on_terminal(&place, "a.tape", ("dumb", "")).contains("\nnothing was lost\n"));
+    let mut shown = 0;
+    for block in tape.blocks() {
+        let mut bytes = sound.clone();
+        bytes[block.offset as usize + systape_format::header::HEADER_LEN + block.stored_len as usize / 2] ^= 0x10;
+        std::fs::write(place.path("a.tape"), &bytes).unwrap();
+        let why = place.analyze("why --fail-on-loss a.tape");
+        if why.status == 1 {
+            continue;
+        }
+        let card = on_terminal(&place, "a.tape", ("dumb", ""));
+        let what = (block.kind.name(), &card);
+        assert_eq!(card.contains("\nnothing was lost\n"), why.status == 0, "{what:?}");
+        // each finding with the same figure: a number, a class, or a bound
+        let found = card.lines().skip_while(|line| *line != "What was slow, and what broke:").skip(1);
+        for line in found.take_while(|line| line.starts_with(' ')).filter(|line| !line.ends_with("analyze why")) {
+            shown += 1;
+            assert!(why.out.contains(line.trim()), "{what:?}: {line}\n{}", why.out);
+        }
+        let nothing = card.contains("Nothing slow or broken was found");
+        assert!(!nothing || why.status == 0, "{what:?}");
+    }
+    assert!(shown > 5, "{shown} findings");
+}

@@ -1,0 +1,53 @@
+//! Tests of `analyze` and of its library on tapes: one program, so that it is compiled and linked once and its tests run beside each other.
+//! Those that need the release profile are another program (`heavy`, beside this one), as is `current.rs`, which needs no `analyze`.
+
+#[path = "../common/mod.rs"]
+mod common;
+mod sources;
+
+mod asleep;
+mod block_net;
+mod clock;
+mod color;
+mod completions;
+#[cfg(target_os = "linux")]
+mod debuginfod;
+mod diff;
+mod expect;
+mod filters;
+mod first_sentences;
+mod follow;
+mod frames;
+mod gaps;
+mod golden;
+mod habits;
+mod held;
+mod ledger;
+mod life;
+mod lines;
+mod list;
+mod marks;
+mod messages;
+mod moved;
+mod names;
+mod net_udp;
+mod nothing;
+mod options;
+mod plain;
+mod random;
+mod rank;
+mod rate;
+mod report;
+mod report_browser;
+#[cfg(target_os = "linux")]
+mod sandbox;
+mod sched;
+mod schema;
+mod several;
+mod spool;
+mod stacks;
+mod storeys;
+mod tables;
+mod tapes;
+mod top;
+mod why;
