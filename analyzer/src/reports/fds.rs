@@ -296,7 +296,7 @@ impl Shown<'_> {
 /// The printed table, without rows.
 fn table() -> Table {
     let table = Table::default().word("PROCESS").number("FD").word("TYPE").word("MODE").number("SINCE");
-    table.word("BY").word("NAME")
+    table.word("BY").word("NAME").leaving(&["BY", "MODE", "SINCE", "TYPE"])
 }
 
 /// A process as JSON has it.

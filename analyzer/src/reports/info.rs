@@ -24,7 +24,7 @@ use systape_answers::render::cell::Cell;
 use systape_answers::render::json;
 use systape_answers::render::out::Out;
 use systape_answers::render::row::Row;
-use systape_answers::values::output::line;
+use systape_answers::values::output::{self, line};
 use systape_answers::values::say::Verdict;
 use systape_events::families;
 use systape_events::fired::{self, Fired, fired};
@@ -595,19 +595,21 @@ impl Lines {
     /// Adds `value` under `key` on one line, unescaped: for copying. Nothing for an empty value.
     fn whole(&mut self, key: &str, value: &str) {
         if !value.is_empty() {
-            self.0.push(format!("{key:<KEY$}{value}"));
+            let fits = output::room().is_none_or(|room| KEY + value.chars().count() <= room);
+            let value = if fits { value.into() } else { output::command(value) };
+            self.0.push(format!("{key:<KEY$}{}{value}", output::hang()));
         }
     }
 
     /// Adds `value` under `key`; nothing for an empty value.
     fn add(&mut self, key: &str, value: &str) {
-        const WIDTH: usize = 100;
-        let mut line = format!("{key:<KEY$}");
+        let wide = output::room().map_or(100, |room| room.min(100));
+        let mut line = format!("{key:<KEY$}{}", output::hang());
         let mut used = KEY;
         for word in value.split(' ').filter(|word| !word.is_empty()) {
             let width = word.chars().count();
-            if used > KEY && used + 1 + width > WIDTH {
-                self.0.push(std::mem::replace(&mut line, " ".repeat(KEY)));
+            if used > KEY && used + 1 + width > wide {
+                self.0.push(std::mem::replace(&mut line, format!("{:KEY$}{}", "", output::hang())));
                 used = KEY;
             } else if used > KEY {
                 line.push(' ');

@@ -277,7 +277,11 @@ impl Shares {
             table = table.number("share");
         }
         table = table.word(self.metric.heading());
-        COLUMNS.iter().fold(table, |table, (_, heading)| table.number(heading))
+        let table = COLUMNS.iter().fold(table, |table, (_, heading)| table.number(heading));
+        // the one that rows are ordered by stays
+        let own = self.metric.heading().trim_start_matches("of ");
+        let first = ["p50 ms", self.metric.heading(), "errors", "avg ms", "p99 ms", "max ms", "share"];
+        table.leaving(&first.into_iter().filter(|heading| !heading.starts_with(own)).collect::<Vec<_>>())
     }
 
     /// The share of a row, with a bar, and its sums; `missing`: all may be too low.

@@ -276,6 +276,8 @@ fn answer(
     }
     let mut told = false;
     if own.folded {
+        // flamegraph.pl and others read them
+        out.unfitted();
         print_folded(&found, before, out)?;
     } else if own.svg.is_none() {
         if out.is_text() {

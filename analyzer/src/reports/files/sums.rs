@@ -507,7 +507,16 @@ impl<'a> Shown<'a> {
             TopRows {
                 table: &declared,
                 judged: self.context.judged(),
-                headings: self.by.iter().fold(headings, |table, by| table.word(by.heading())),
+                headings: self.by.iter().fold(headings, |table, by| table.word(by.heading())).leaving(&[
+                    "cached",
+                    "opens",
+                    "writes",
+                    "reads",
+                    "errors",
+                    "max ms",
+                    "calls",
+                    "written bytes",
+                ]),
                 all: self.rows.len(),
                 limit,
             },

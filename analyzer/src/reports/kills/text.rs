@@ -13,7 +13,7 @@ use systape_answers::derive::signals::via::{self, code_name, fault_address};
 use systape_answers::derive::signals::{Disposition, EndedTarget, SignalChoice, SignalLine, Via};
 use systape_answers::lines::value::{self, ValueScratch};
 use systape_answers::render::stamp::Column;
-use systape_answers::values::output::line;
+use systape_answers::values::output::{self, line};
 use systape_events::values::words::{escaped, span};
 
 /// Column of times.
@@ -72,7 +72,7 @@ fn one_line(story: &KillsInput<'_>, act: &[&SignalLine]) -> String {
     let first = act[0];
     let time = story.stamps.text(TIME, first.sent.event.ts);
     let what = if act.len() == 1 { alone(story, first) } else { together(act) };
-    format!("{time}  {:<7}  {what}", via::name(first.sent.event.sig))
+    format!("{time}  {:<7}  {}{what}", via::name(first.sent.event.sig), output::hang())
 }
 
 fn alone(story: &KillsInput<'_>, record: &SignalLine) -> String {

@@ -16,7 +16,7 @@ use systape_answers::render::rank::more;
 use systape_answers::render::row::Row;
 use systape_answers::render::stamp::Column;
 use systape_answers::render::table::millis;
-use systape_answers::values::output::line;
+use systape_answers::values::output::{self, line};
 use systape_events::values::order::InOrder as _;
 use systape_events::values::words::VIA_SOFTIRQ;
 
@@ -152,7 +152,7 @@ impl<'a> Shown<'a> {
                 if told.insert(wait) {
                     let text = self.wait(wait, arguments(Of::Wait(wait)));
                     let depth = answer.handover(wait).depth as usize;
-                    line(out, &format!("{blank}  {:>12}  {}{text}", "", "  ".repeat(depth)))?;
+                    line(out, &format!("{blank}  {:>12}  {}{}{text}", "", indent(depth), output::hang()))?;
                 }
             }
             let time = stamps.text(TIME, part.part.from);
@@ -160,7 +160,7 @@ impl<'a> Shown<'a> {
             let who = answer.who(part.part.thread, part.part.from);
             let what = sentence(answer, part, arguments(Of::Part(at)));
             let ns = paint::number(&millis(part.ns(), ""), 12);
-            line(out, &format!("{time}  {ns}  {}{who} {what}", "  ".repeat(depth)))?;
+            line(out, &format!("{time}  {ns}  {}{}{who} {what}", indent(depth), output::hang()))?;
         }
         more(found.len(), self.limit).iter().try_for_each(|text| line(out, text))
     }
@@ -226,6 +226,12 @@ impl<'a> Shown<'a> {
         let texts = call_texts::of(answer.context, &calls);
         asked.into_iter().zip(texts).filter_map(|((of, ..), text)| Some((of, text?))).collect()
     }
+}
+
+/// A step to the right for each wait, as far as a terminal has room for the sentence behind them.
+fn indent(depth: usize) -> String {
+    const MOST: usize = 8;
+    "  ".repeat(if output::room().is_some() { depth.min(MOST) } else { depth })
 }
 
 /// What arguments are of.

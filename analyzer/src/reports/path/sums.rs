@@ -148,8 +148,8 @@ impl Sums {
 
     pub(super) fn print(&self, answer: &Answer<'_>, limit: usize, out: &mut impl Write) -> io::Result<()> {
         let total = answer.total();
-        let mut table = Table::default().number("ms").number("share").word("");
-        table = table.number("parts").word("who").word("what");
+        let mut table = Table::default().number("ms").number("share").whole("");
+        table = table.number("parts").word("who").prose("what").leaving(&["", "parts", "share"]);
         for (key, sum) in self.sums.iter().take(limit) {
             let stars = (BAR as f64 * sum.ns as f64 / total.max(1) as f64).round() as usize;
             table.row(vec![

@@ -74,7 +74,12 @@ pub(super) fn run(mut context: Context<'_>, edge: Edge, below: &Below, limit: us
         TopRows {
             table: &NOW,
             judged: context.judged(),
-            headings: numbers.number("CPU").word("COMMAND").number("call ms").word("CALL"),
+            headings: numbers
+                .number("CPU")
+                .word("COMMAND")
+                .number("call ms")
+                .word("CALL")
+                .leaving(&["came ms", "CPU", "PID", "call ms"]),
             all,
             limit,
         },
