@@ -149,7 +149,7 @@ pub struct Args {
     #[arg(long)]
     pub wide: bool,
 
-    /// Exit with 3 when what was lost touches the answer
+    /// Exit with 3 if lost events could change the answer
     #[arg(long)]
     pub fail_on_loss: bool,
 

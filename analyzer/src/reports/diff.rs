@@ -286,7 +286,7 @@ impl Shown<'_> {
             }
             (Some(most), None) => format!("most: {}, which may be chance", most.change(unit)),
             (None, Some(sure)) => format!("most changed: {}", sure.change(unit)),
-            (None, None) => "no row of calls differs by more than chance may explain".to_owned(),
+            (None, None) => "no row of calls differs by more than chance explains".to_owned(),
         };
         Some(format!("after {spends}; {most}"))
     }

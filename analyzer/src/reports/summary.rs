@@ -55,7 +55,7 @@ systape_format::tables! {
     }
     /// With `--errno-summary` also:
     pub ERRNOS = "summary_errnos" {
-        errnos ? AtLeast: Nested "`{\"ENOENT\": 22}`; `unknown`: failed, nobody knows how; CSV: `ENOENT=22 …`"
+        errnos ? AtLeast: Nested "`{\"ENOENT\": 22}`; `unknown`: failed with an unknown error; CSV: `ENOENT=22 …`"
     }
     /// One row for each io_uring operation of a process, behind the others, in JSON.
     pub URING = "summary_io_uring" {
@@ -318,7 +318,7 @@ impl SummaryInput<'_> {
         let session = self.context.question.tape.session();
         // by keys no events are printed
         let two = self.by.is_empty().then_some("a call's entry and its return are two");
-        let least = (!self.complete()).then_some("every count and time is at least");
+        let least = (!self.complete()).then_some("counts and times are lower bounds");
         let notes: Vec<&str> = two.into_iter().chain(least).collect();
         let heading = if notes.is_empty() { String::new() } else { format!(" ({})", notes.join("; ")) };
         line(out, "")?;
@@ -407,9 +407,7 @@ impl SummaryInput<'_> {
             [Value::Number(cgroup)] => words::cgroup(self.context.question.tape.session(), *cgroup),
             [Value::Several] => "(moved to another cgroup meanwhile)".to_owned(),
             [Value::None] => "cgroup not known".to_owned(),
-            [Value::Unknown] if self.plan.by_cgroup() => {
-                "(cgroup not known: events that tell of moves are missing)".to_owned()
-            }
+            [Value::Unknown] if self.plan.by_cgroup() => "(cgroup unknown: events of moves are missing)".to_owned(),
             [Value::Unknown, ..] => "(process not known)".to_owned(),
             [_] => process(),
             [_, Value::Unknown, ..] => format!("{} calls counted per process", process()),

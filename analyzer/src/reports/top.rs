@@ -402,7 +402,7 @@ impl Shown<'_> {
         let title = if name.is_empty() { String::new() } else { format!("{name}: ") };
         line(out, &format!("{title}calls by {} and duration in ns", time.name()))?;
         if rows.iter().any(|row| !row.stats.sizes().1) {
-            line(out, "(of calls that were counted and not stored the durations are known in part)")?;
+            line(out, "(durations of calls as totals only are partly known)")?;
         }
         heat::print(&stretches, (time.heading(), "calls"), out)?;
         line(out, "")?;
@@ -434,10 +434,10 @@ impl Shown<'_> {
             line(out, "(the whole duration of none is known)")?;
         }
         if !exact {
-            line(out, "(of calls that were counted and not stored the durations are known in part)")?;
+            line(out, "(durations of calls as totals only are partly known)")?;
         }
         if short {
-            line(out, "(each number is at least)")?;
+            line(out, "(numbers are lower bounds)")?;
         }
         sizes.print_powers(out)?;
         line(out, "")?;

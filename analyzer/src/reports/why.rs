@@ -274,10 +274,10 @@ fn unknown(context: &Context<'_>, cut: bool) -> Vec<String> {
         }
     }
     if !context.question.loss.complete() {
-        lines.push("not known: what events that are lost would show".to_owned());
+        lines.push("lost events may hide findings".to_owned());
     }
     if cut {
-        lines.push("not known: sums beyond the memory for them; figures are at least".to_owned());
+        lines.push("sums beyond the memory for them were dropped: figures are lower bounds".to_owned());
     }
     lines
 }

@@ -153,7 +153,7 @@ impl<'r> Out<'r> {
         Ok(Self::new(format, To::Stdout(Stdout::new()?)))
     }
 
-    /// From here on, lines are as long as they are.
+    /// Stops fitting lines to the terminal: another program reads those that follow.
     pub fn unfitted(&mut self) {
         if let To::Stdout(out) = &mut self.to {
             out.room = None;

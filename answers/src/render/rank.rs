@@ -65,7 +65,7 @@ impl Few {
         Rank { top }.limit(format, u64::MAX)
     }
 
-    /// The same of an answer whose rows take `each` lines, with `others` beside them.
+    /// Most rows printed of an answer whose rows take `each` lines, with `others` beside them.
     pub fn limit_of(self, format: Format, each: usize, others: usize) -> usize {
         const LEAST: usize = 3;
         let limit = self.limit(format);

@@ -12,9 +12,9 @@ use std::borrow::Cow;
 
 use unicode_width::UnicodeWidthChar as _;
 
-/// Before a command to copy.
+/// The mark before a command to copy.
 pub const COMMAND: char = '\u{2}';
-/// Behind it.
+/// The mark behind a command.
 pub const COMMAND_END: char = '\u{3}';
 /// Where the continuations of a line begin.
 pub const HANG: char = '\u{1}';
@@ -105,7 +105,7 @@ enum Kind {
 
 /// A word of a line, with the blanks before it.
 #[derive(Clone, Debug)]
-struct LineWord<'t> {
+struct FitWord<'t> {
     blanks: usize,
     text: Cow<'t, str>,
     kind: Kind,
@@ -203,11 +203,11 @@ impl LineRoom<'_> {
     }
 
     /// Shortens paths until the line fits, the longest first, and each word until it fits alone.
-    fn shorten(&self, words: &mut [LineWord<'_>], hang: usize) {
+    fn shorten(&self, words: &mut [FitWord<'_>], hang: usize) {
         if self.mark.is_empty() {
             return;
         }
-        let all = |words: &[LineWord<'_>]| words.iter().map(|word| word.blanks + cells(&word.text)).sum::<usize>();
+        let all = |words: &[FitWord<'_>]| words.iter().map(|word| word.blanks + cells(&word.text)).sum::<usize>();
         loop {
             let over = all(words).saturating_sub(self.cells);
             let long = words.iter_mut().filter(|word| word.kind == Kind::Long && cells(&word.text) > LEAST);
@@ -239,8 +239,8 @@ fn beginning(line: &str) -> usize {
 }
 
 /// The words of `text`. A command in quotes (`'analyze info'`) is one, as it is typed.
-fn words(text: &str) -> Vec<LineWord<'_>> {
-    let (mut words, mut rest): (Vec<LineWord<'_>>, _) = (Vec::new(), text);
+fn words(text: &str) -> Vec<FitWord<'_>> {
+    let (mut words, mut rest): (Vec<FitWord<'_>>, _) = (Vec::new(), text);
     loop {
         let word = rest.trim_start_matches(' ');
         let blanks = rest.len() - word.len();
@@ -262,7 +262,7 @@ fn words(text: &str) -> Vec<LineWord<'_>> {
             Kind::Word
         };
         let joined = blanks == 1 && words.last().is_some_and(|before| before.text == "=" || before.text.ends_with(':'));
-        words.push(LineWord { blanks, text: Cow::Borrowed(word), kind, joined });
+        words.push(FitWord { blanks, text: Cow::Borrowed(word), kind, joined });
         rest = behind;
     }
 }

@@ -64,7 +64,7 @@ pub(crate) fn size_of<S: IsTerminal + std::os::fd::AsFd>(stream: &S) -> Option<(
     said.or_else(|| Some((variable("COLUMNS").filter(|cells| *cells > 0)?, variable("LINES").unwrap_or(0))))
 }
 
-/// The same of a machine whose terminals are not asked.
+/// Cells and lines of a terminal: not known, as only unix has them asked.
 #[cfg(not(unix))]
 pub(crate) fn size_of<S>(_: &S) -> Option<(usize, usize)> {
     None

@@ -134,7 +134,10 @@ impl BlockInput<'_> {
             let place = if shown { "not in the total" } else { "left out" };
             // "became" later, perhaps, or never: a loop device writes to the page cache
             let (name, noun) = (self.names.devices.name(*dev), if *ios == 1 { "I/O" } else { "I/Os" });
-            line(out, &format!("{name}: {ios} {noun} {place}: what they became is counted on {}", below.join(", ")))?;
+            line(
+                out,
+                &format!("{name}: {ios} {noun} {place}: the I/Os they turned into are counted on {}", below.join(", ")),
+            )?;
         }
         self.late().iter().try_for_each(|text| line(out, text))
     }

@@ -556,7 +556,7 @@ impl<'a> Shown<'a> {
             0 => String::new(),
             more => format!(" and {more} more"),
         };
-        let text = "mapped into memory: what was read and written there is in no figure:";
+        let text = "mapped into memory: reads and writes there are not counted:";
         (!names.is_empty()).then(|| format!("{text} {}{more}", shown.join(" ")))
     }
 
@@ -635,7 +635,7 @@ fn doubt_text(calls: u64, plan: &Plan, by_path: bool) -> String {
         (false, false) => " (--by file,... shows most)",
         (false, true) => "",
     };
-    format!("AT LEAST: {calls} more {are} in no row: whether on files, or asked for, is not known{hint}")
+    format!("AT LEAST: {calls} more {are} in no row: whether they are on files that were asked for is unknown{hint}")
 }
 
 #[cfg(test)]

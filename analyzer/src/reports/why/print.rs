@@ -18,7 +18,7 @@ use systape_answers::values::output::{self, command, line};
 use systape_events::values::words::{shell, span};
 
 /// There is no finding, and something is missing.
-const NOT_ALL: &str = "Nothing found in what was recorded, which is not all";
+const NOT_ALL: &str = "Nothing found; events are missing";
 /// Most lines of a budget.
 const LINES: usize = 8;
 /// A screen with fewer lines has less of everything.
@@ -26,12 +26,12 @@ const SMALL: usize = 40;
 /// Most findings about others on the machine.
 const OTHERS: usize = 5;
 
-/// The same, or on a terminal what does not fill the screen.
+/// Findings about others on the machine: all of those, or what does not fill a small screen.
 pub(super) fn on_screen() -> usize {
     if output::screen().is_some_and(|rows| rows < SMALL) { OTHERS / 2 } else { OTHERS }
 }
 
-/// Lines of a budget, likewise.
+/// Lines of a budget, fewer on a small screen.
 pub(super) fn budget_lines() -> usize {
     if output::screen().is_some_and(|rows| rows < SMALL) { LINES / 2 } else { LINES }
 }
@@ -39,7 +39,7 @@ pub(super) fn budget_lines() -> usize {
 impl Shown<'_> {
     /// Prints the subject's budget, its findings and those of others.
     pub(super) fn print(&self, context: &Context<'_>, floor: Floor, unknown: &[String], out: &mut Out) -> Result<()> {
-        losses::head(context, "Something is missing: figures with >= are at least:", out)?;
+        losses::head(context, "Events are missing: figures marked >= are lower bounds:", out)?;
         let session = context.question.tape.session();
         let base = if session.clock.monotonic == 0 { TimeBase::Start } else { TimeBase::Wall };
         let stamps = Stamps::new(&[base], context.question.tape);

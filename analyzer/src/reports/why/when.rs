@@ -336,7 +336,7 @@ fn text(
     (limit, count, counted): (usize, usize, bool),
     out: &mut Out,
 ) -> Result<()> {
-    losses::head(context, "Something is missing: rates and times are of what is known:", out)?;
+    losses::head(context, "Events are missing: rates and times are of the events that are left:", out)?;
     if counted {
         line(out, "calls that record counted and did not store are in no slice")?;
     }
