@@ -10,8 +10,8 @@
 //! | `reports` | one file a report, each with its [`View`](exercise::View) |
 //! | `asked` | the command line as typed and settled; what a view is |
 //!
-//! Nothing of the machine `analyze` runs on is looked at (no /proc, /sys, locale, timezone): the same tape gives the same
-//! bytes everywhere; `cli::sandbox` gives up what is not needed for that. Recording and the layout of tapes are left to
+//! Nothing of the machine `analyze` runs on is looked at (no /proc, /sys, timezone): in a pipe the same tape gives the same
+//! bytes everywhere; a terminal gets colours and lines of its width (`systape_answers::values::fit`); `cli::sandbox` gives up what is not needed for that. Recording and the layout of tapes are left to
 //! the recorder and `systape-format`.
 
 #![warn(clippy::missing_errors_doc, clippy::print_stderr, clippy::print_stdout)]

@@ -132,7 +132,7 @@ impl Loss {
             lost.filter(|(family, _)| of_families(*family, families)).fold(0_u64, |sum, (_, n)| sum.saturating_add(n));
         let located = self.gaps.iter().fold(0_u64, |sum, gap| sum.saturating_add(gap.count));
         if counted > 0 && located == 0 && !scope.timed() && !narrow(scope) {
-            self.findings.push(format!("the end mark counts {counted} lost events, no gap record says when"));
+            self.findings.push(format!("{counted} events were lost at an unknown time"));
         }
     }
 
@@ -398,12 +398,12 @@ pub fn cause_text(cause: GapCause) -> &'static str {
         GapCause::DiskError => "writing the tape failed",
         GapCause::BadRecord => "a record the recorder could not read",
         GapCause::LateRecord => "arrived late, stored in a later segment",
-        GapCause::Unexplained => "should have come and did not; nothing says why",
-        GapCause::Hidden => "happened while the kernel ran no BPF program",
+        GapCause::Unexplained => "expected but missing, cause unknown",
+        GapCause::Hidden => "the kernel skipped the probe",
         GapCause::NotRead => "its open files (state) or arguments (process) could not be read in time at the start",
-        GapCause::Everyday => "ring buffer full; only signals that end nobody (SIGCHLD, handled timers, ...)",
+        GapCause::Everyday => "ring buffer full; only signals that end no process (SIGCHLD, handled timers, ...)",
         GapCause::Damaged => "damaged in the tape this one was repaired from",
-        GapCause::Filtered => "not stored, as record was asked",
+        GapCause::Filtered => "filtered out (record --duration and the like)",
         GapCause::OverShare => "the process had filled its share of the ring buffer",
         GapCause::DetailDamaged => "times, arguments, strings or paths damaged in the tape this one was repaired from",
     }
@@ -457,7 +457,7 @@ pub fn remedy(cause: GapCause, session: &Session) -> &'static str {
         GapCause::DiskError => "write to a disk with room, or bound the tape with --max-size",
         GapCause::BadRecord => "a bug of record: please report it with what 'analyze info' prints",
         GapCause::Hidden => {
-            "no tracer by BPF gets these from this kernel; ftrace has them, and /proc/diskstats the sums of I/Os"
+            "known for I/O completions on this kernel: ftrace records them, /proc/diskstats has their sums"
         }
         GapCause::Unexplained => "a bug of record, or a kernel that hides events: please report it",
         GapCause::LateRecord => "nothing is missing",
@@ -477,14 +477,14 @@ pub fn family_name(family: Family) -> &'static str {
     family.name()
 }
 
-/// `LOST 47 syscall events on cpu 1, 1.204–1.219 s: ring buffer full`; `COUNTED ONLY …` of calls that the ledger counts.
+/// `LOST 47 syscall events on cpu 1, 1.204–1.219 s: ring buffer full`; `TOTALS ONLY …` of calls that the ledger counts.
 /// `when` is the text of a time from one instant to another.
 pub fn gap_text(gap: &Gap, when: impl Fn(u64, u64) -> String) -> String {
     // two words for two things: one is in no answer, the other in every sum
     let mut text = String::from(match gap.cause {
         GapCause::DetailDamaged => "DAMAGED ",
         GapCause::NotRead => "NOT READ ",
-        _ if gap.ledger => "COUNTED ONLY ",
+        _ if gap.ledger => "TOTALS ONLY ",
         _ => "LOST ",
     });
     // writing to a String cannot fail
@@ -518,8 +518,8 @@ pub fn hole_text(hole: &Hole, when: impl Fn(u64, u64) -> String) -> String {
 pub fn cut_text(until: u64, session: &Session, being_written: bool) -> String {
     let until = seconds(until, session);
     match being_written {
-        true => format!("The tape is still being written: complete until {until} s, every total is at least"),
-        false => format!("The recording ended abnormally: complete until {until} s, every total is at least"),
+        true => format!("The tape is still being written: complete until {until} s, totals are lower bounds"),
+        false => format!("The recording ended abnormally: complete until {until} s, totals are lower bounds"),
     }
 }
 
@@ -566,7 +566,7 @@ mod tests {
         gap = Gap { count: 1, pid: 0, last: 2_204_000_000, ledger: true, cause: GapCause::OverShare, ..gap };
         assert_eq!(
             gap_text(&gap),
-            "COUNTED ONLY 1 syscall event, 1.204–1.204 s: the process had filled its share of the ring buffer"
+            "TOTALS ONLY 1 syscall event, 1.204–1.204 s: the process had filled its share of the ring buffer"
         );
     }
 

@@ -94,7 +94,7 @@ fn pieces<'a>(tapes: &[&'a Tape]) -> std::result::Result<Vec<Piece<'a>>, Refused
         }
         let Window { from, to } = window(tape);
         if from > until {
-            return refuse(at, "before it something is missing: it begins after the end of the ones before it");
+            return refuse(at, "a part before it is missing: it begins after the end of the ones before it");
         }
         if to <= until && !pieces.is_empty() {
             // all of it is in those before it

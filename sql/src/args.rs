@@ -55,7 +55,7 @@ pub(crate) struct Sql {
     /// What of the tape the query reads: columns, predicates that leave out segments, bytes
     #[arg(long)]
     pub(crate) explain: bool,
-    /// Exit with 3 when what was lost touches the answer
+    /// Exit with 3 if lost events could change the answer
     #[arg(long)]
     pub(crate) fail_on_loss: bool,
     /// Do not give up rights before the tape is read

@@ -73,7 +73,7 @@ pub(crate) fn run(sql: &Sql, Asked { query, tape: path }: Asked) -> Result<bool>
         say(line);
     }
     if !complete {
-        say("numbers of this answer are at least, or of what is known: see above and table gaps");
+        say("numbers of this answer are lower bounds: see above and table gaps");
     }
     Ok(sql.fail_on_loss && !complete)
 }

@@ -145,7 +145,11 @@ pub struct Args {
     #[arg(long, value_enum, value_name = "WHEN", default_value_t, hide_possible_values = true)]
     pub color: Color,
 
-    /// Exit with 3 when what was lost touches the answer
+    /// Lines as long as they are on a terminal too: all columns, whole paths
+    #[arg(long)]
+    pub wide: bool,
+
+    /// Exit with 3 if lost events could change the answer
     #[arg(long)]
     pub fail_on_loss: bool,
 

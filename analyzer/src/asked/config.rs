@@ -71,6 +71,8 @@ pub struct Config {
     pub by: Vec<String>,
     /// Text, JSON or CSV.
     pub format: Format,
+    /// `--wide` was given.
+    pub wide: bool,
     /// Exit with 3 if a loss could change the answer.
     pub fail_on_loss: bool,
     /// Bytes of memory for sums.
@@ -137,7 +139,7 @@ impl Config {
             bail!("-s is the summary alone, -S is listing and summary: give one of them");
         }
         let filters = filters(view, args)?;
-        let color = args.format == Format::Text && output::begin_text(args.color.wanted());
+        let color = args.format == Format::Text && output::begin_text(args.color.wanted(), args.wide);
         let config = Self {
             view,
             matches,
@@ -156,6 +158,7 @@ impl Config {
             sort: args.sort,
             by: args.by.clone(),
             format: args.format,
+            wide: args.wide,
             fail_on_loss: args.fail_on_loss,
             memory: args.memory,
             tree: args.tree,

@@ -1,7 +1,6 @@
 //! The answer of one tape: checks that it can be asked, calls the view, and tells what could not be read.
 
 use std::ffi::OsString;
-use std::io::Write as _;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 
@@ -97,7 +96,7 @@ pub(crate) fn answer(
         AnswerFn::Judges { run, .. } => (run(config, &tape, out), true),
     };
     // before what is said beside it
-    let flushed = out.flush();
+    let flushed = out.end();
     let result = result.and_then(|verdict| Ok(flushed.map(|()| verdict)?));
     let result = if told { result } else { with_misses(result, tape.misses(), out) };
     let filters = &config.filters;

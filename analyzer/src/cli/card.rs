@@ -15,7 +15,7 @@ use crate::asked::config::view::{AnswerFn, View};
 use crate::reports::why;
 use systape_answers::render::out::Out;
 use systape_answers::render::stamp::{Stamps, TimeBase};
-use systape_answers::values::output::line;
+use systape_answers::values::output::{command, line};
 use systape_answers::values::say::Verdict;
 use systape_events::families::in_session;
 use systape_events::question::{Question, clock};
@@ -100,7 +100,8 @@ fn print(config: &Config, tape: &Tape, out: &mut Out) -> Result<Verdict> {
     let typed = all.iter().map(|(words, what)| (format!("analyze {words} {file}"), what));
     let width = typed.clone().map(|(typed, _)| typed.chars().count()).max().unwrap_or(0);
     for (typed, what) in typed {
-        line(out, &format!("  {typed:<width$}  {what}"))?;
+        let fill = " ".repeat(width - typed.chars().count());
+        line(out, &format!("  {}{fill}  {what}", command(&typed)))?;
     }
     Ok(Verdict::default().doubted(!complete))
 }

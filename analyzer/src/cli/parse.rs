@@ -367,7 +367,9 @@ pub(crate) fn command(view: &View) -> Command {
         .args(args);
     if view.name.is_empty() {
         let about = "Answers questions from a tape recorded by `record`, offline and without root. Without a report's name: what a tape has and what to ask, or with an option every call";
-        return command.about(about).after_help(format!("{}\n{EXAMPLES}", reports()));
+        // what can be asked comes before how
+        const ORDER: &str = "{about}\n\n{usage-heading} {usage}\n\n{after-help}\n\n{all-args}";
+        return command.about(about).after_help(format!("{}\n{EXAMPLES}", reports())).help_template(ORDER);
     }
     let width = view.examples.iter().map(|(line, _)| line.chars().count()).max().unwrap_or(0);
     let mut examples = "Examples:".to_owned();
@@ -377,23 +379,13 @@ pub(crate) fn command(view: &View) -> Command {
     command.about(view.about).after_help(examples).disable_version_flag(true)
 }
 
-/// A line about each report.
+/// A line about each report, by the question that it answers.
 fn reports() -> String {
-    let mut text = "Reports (analyze REPORT --help has their options):\n".to_owned();
-    let views = VIEWS.iter().map(|view| (view.name, view.about)).filter(|(name, _)| !name.is_empty());
-    for (name, about) in views.chain(beside::WORDS) {
-        let mut lines = Vec::new();
-        for word in about.split(' ') {
-            match lines.last_mut() {
-                Some(line) if String::len(line) + word.len() < 80 => {
-                    line.push(' ');
-                    line.push_str(word);
-                }
-                _ => lines.push(word.to_owned()),
-            }
-        }
-        for (at, line) in lines.iter().enumerate() {
-            let _ = writeln!(text, "  {:15}  {line}", if at == 0 { name } else { "" });
+    let mut text = "Reports, by what you want to know (analyze REPORT --help has their options):\n".to_owned();
+    for (question, reports) in views::QUESTIONS {
+        let _ = writeln!(text, "\n{question}");
+        for (name, answer) in *reports {
+            let _ = writeln!(text, "  {name:14}  {answer}");
         }
     }
     text
@@ -486,9 +478,18 @@ mod tests {
         for same in ["analyze help kills", "analyze kills -h", "analyze kills t.tape --help"] {
             assert_eq!(help(same), kills, "{same}");
         }
-        assert!(help("analyze --help").contains("Reports (analyze REPORT --help"));
+        assert!(help("analyze --help").contains("(analyze REPORT --help has their options)"));
         assert_eq!(help("analyze help"), help("analyze --help"));
         assert!(help("analyze -s --help").contains("--errno-summary"));
+        // each is in a line of an 80 columns wide terminal, and the first question stands before all options
+        let all = help("analyze --help");
+        let whole = all
+            .split("\n\n")
+            .skip_while(|part| !part.starts_with("Reports"))
+            .take_while(|part| !part.starts_with("Examples"));
+        let lines: Vec<&str> = whole.flat_map(str::lines).collect();
+        assert!(lines.len() > 50 && lines.iter().all(|line| line.chars().count() <= 80), "{all}");
+        assert!(all.find("\n  why  ") < all.find("\nOptions:"), "{all}");
         assert!(usage("analyze help kils").contains("'kills'"));
     }
 }

@@ -12,7 +12,7 @@ use systape_format::reader::Tape;
 
 use self::named::Named;
 use crate::asked::config::Config;
-use crate::asked::config::view::{AnswerFn, Several};
+use crate::asked::config::view::{AnswerFn, OfMany, Several};
 use crate::cli::answer::{self, check_name};
 use crate::cli::nothing;
 use crate::cli::views;
@@ -58,17 +58,26 @@ pub(super) fn check(config: &Config, tapes: &[PathBuf]) -> Result<()> {
 pub(super) fn answer(config: &Config, tapes: &[PathBuf], file: Option<&mut NewFile>) -> Result<Verdict> {
     match (config.view.run, config.view.several) {
         (AnswerFn::Exports { run, .. }, _) => {
-            let verdict = run(config, tapes, file, &mut Out::stdout(config.format)?)?;
+            // other programs read it
+            let verdict = run(config, tapes, file, &mut Out::exact(config.format)?)?;
             if let ([path], true) = (tapes, config.shown.nothing()) {
                 nothing::why(config, &open(path)?).iter().for_each(|why| complain(why));
             }
             Ok(verdict)
         }
-        (AnswerFn::Many(run), _) | (_, Several::Added(run)) => run(config, tapes, &mut Out::stdout(config.format)?),
+        (AnswerFn::Many(run), _) | (_, Several::Added(run)) => together(run, config, tapes),
         (_, Several::Merged) => merge::answer(config, tapes),
-        (_, Several::AddedBy(run)) if config.is_by_tape() => run(config, tapes, &mut Out::stdout(config.format)?),
+        (_, Several::AddedBy(run)) if config.is_by_tape() => together(run, config, tapes),
         (_, Several::Each | Several::AddedBy(_)) => each(config, tapes),
     }
+}
+
+/// One answer of all tapes.
+fn together(run: OfMany, config: &Config, tapes: &[PathBuf]) -> Result<Verdict> {
+    let mut out = Out::stdout(config.format)?;
+    let verdict = run(config, tapes, &mut out)?;
+    out.end()?;
+    Ok(verdict)
 }
 
 /// Whether rows of the view say the machine themselves.

@@ -68,6 +68,102 @@ pub static VIEWS: &[&View] = &[
     &reports::merge::VIEW,
 ];
 
+/// Reports by the question that brings somebody to them, each with what it answers in a line: the order of help.
+pub(crate) const QUESTIONS: &[(&str, &[(&str, &str)])] = &[
+    (
+        "Why was it slow?",
+        &[
+            ("why", "what was slow and what broke, the worst first: ask this first"),
+            ("path", "where the time of a thread went, across whom it waited for"),
+            ("rate", "how many calls began when, as a line over time"),
+            ("report", "all of it as a page for a browser, in one file"),
+        ],
+    ),
+    (
+        "Who did it?",
+        &[
+            ("kills", "who sent which signal to whom, and what came of it"),
+            ("exec", "programs that were started, and their ends; --tree: processes"),
+            ("locks", "locks that threads waited for, who holds them, who woke them"),
+            ("fds", "which files and sockets a process held open (lsof)"),
+            ("env", "environment variables with which programs were started"),
+        ],
+    ),
+    (
+        "What is it waiting for?",
+        &[
+            ("offcpu", "calls and files that threads slept in"),
+            ("states", "what every thread was doing; --at TIME: at one instant"),
+            ("sched latency", "who waited how long for a CPU (perf sched latency)"),
+            ("sched timehist", "each run of a thread and the wait before it (as perf has it)"),
+            ("runqlat", "waits for a CPU as a histogram"),
+            ("cpudist", "stays on a CPU as a histogram"),
+        ],
+    ),
+    (
+        "Which has most of it?",
+        &[
+            ("top", "which process, file, peer, error ... has most calls or time"),
+            ("summary", "calls, errors and times of each thread and syscall (-s)"),
+            ("files", "opens, reads, writes, bytes and errors of each file"),
+            ("net", "connections: both ends, who, how long, bytes"),
+            ("block", "disk I/Os: one by one, --hist, or --top by who caused them"),
+            ("callgraph", "stacks added up: who called what; --svg: a flame graph"),
+            ("probes", "how long probed functions took"),
+        ],
+    ),
+    (
+        "What happened, one by one?",
+        &[
+            ("trace", "every call, in order of start (also: an option, or a pipe)"),
+            ("with-summary", "every call, then the summary (-S)"),
+            ("samples", "CPU samples, each with its stack (perf script)"),
+        ],
+    ),
+    ("What changed?", &[("diff", "two tapes, or two stretches of one: CPU, waits, I/O, calls")]),
+    (
+        "What is on the tape?",
+        &[
+            ("info", "what was recorded, and what is missing"),
+            ("list", "a line for each tape of a directory"),
+            ("check", "whether every byte is sound"),
+            ("tables", "tables of JSON and CSV, their columns, types and units"),
+        ],
+    ),
+    (
+        "For other programs, and other tapes",
+        &[
+            ("sql", "any question in SQL (docs/sql.md)"),
+            ("export perfetto", "a time line for ui.perfetto.dev"),
+            ("export pprof", "stacks for go tool pprof"),
+            ("export strace", "strace's syntax"),
+            ("export parquet", "tables for DuckDB, Spark, pandas and the like"),
+            ("export json", "the same as JSON lines"),
+            ("export csv", "the same as CSV"),
+            ("cut", "copy a stretch of time, processes or families to a new tape"),
+            ("merge", "put cuts of one recording together again"),
+            ("redact", "copy a tape without paths, strings and names"),
+            ("repair", "copy what is whole of a damaged tape"),
+        ],
+    ),
+    (
+        "In the columns of bcc's tools",
+        &[
+            ("opensnoop", "opens of files"),
+            ("statsnoop", "calls of stat and its like"),
+            ("execsnoop", "programs that were started"),
+            ("killsnoop", "calls of kill, tkill and tgkill"),
+            ("biosnoop", "disk I/Os"),
+            ("biolatency", "disk I/Os as a histogram"),
+            ("tcplife", "TCP connections that ended"),
+            ("filetop", "reads and writes by thread and file"),
+            ("syscount", "number of calls"),
+            ("gethostlatency", "names that were looked up"),
+            ("offcputime", "stacks with which threads left the CPU"),
+        ],
+    ),
+];
+
 /// Every kind of row of every view.
 pub fn tables() -> impl Iterator<Item = &'static Rows> {
     VIEWS.iter().flat_map(|view| view.tables)
@@ -116,6 +212,19 @@ pub(crate) fn nearest(path: &Path) -> Option<&'static str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cli::beside;
+
+    #[test]
+    fn each_report_answers_one_question() {
+        let mut asked: Vec<&str> = QUESTIONS.iter().flat_map(|(_, reports)| *reports).map(|(name, _)| *name).collect();
+        let named = VIEWS.iter().map(|view| view.name).filter(|name| !name.is_empty());
+        // `trace` is the listing
+        let mut there: Vec<&str> = named.chain(beside::WORDS.iter().map(|(name, _)| *name)).chain(["trace"]).collect();
+        assert_eq!(asked[0], "why");
+        asked.sort_unstable();
+        there.sort_unstable();
+        assert_eq!(asked, there);
+    }
 
     #[test]
     fn a_word_resembles_a_report() {

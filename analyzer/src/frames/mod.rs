@@ -420,7 +420,7 @@ impl Source {
         lines.extend(new);
         if crossing > 0 {
             lines.push(format!(
-                "{crossing} calls were only counted, over a time that reaches beyond the cut: they are left out, sums are at least"
+                "{crossing} calls were only counted, over a time that reaches beyond the cut: they are left out, sums are lower bounds"
             ));
         }
         Ok((complete, lines))

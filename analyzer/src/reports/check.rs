@@ -101,10 +101,7 @@ fn text(out: &mut Out, name: &str, tape: &Tape, found: &[TapeFault], holes: &Hol
         line(out, &format!("{name}: good: {size}; every hash, index and order holds"))?;
         if let Some(end) = tape.end_mark().filter(|end| tape.end().is_none() || end.reason.contains("repaired from")) {
             line(out, &format!("  {}", escaped(end.reason.as_bytes())))?;
-            line(
-                out,
-                "  what was lost before stays lost: 'analyze info' counts it, totals it touches are \"at least\"",
-            )?;
+            line(out, "  what was lost before stays lost: 'analyze info' counts it, affected totals are lower bounds")?;
         }
         return Ok(());
     }
@@ -121,10 +118,7 @@ fn text(out: &mut Out, name: &str, tape: &Tape, found: &[TapeFault], holes: &Hol
     for finding in found {
         line(out, &format!("  {}", finding_text(finding)))?;
     }
-    line(
-        out,
-        "What is whole can be analyzed: reports read around the holes and say \"at least\" where one touches them.",
-    )?;
+    line(out, "What is whole can be analyzed: reports skip the holes and mark affected numbers with >=.")?;
     if tape.is_being_written() {
         return Ok(());
     }
@@ -148,8 +142,8 @@ pub(crate) fn holes_text(out: &mut Out, tape: &Tape, holes: &Holes) -> Result<()
         }
         text += match at_least(hole).as_slice() {
             [] => "; no total is touched".to_owned(),
-            ["unknown"] => "; every total is at least".to_owned(),
-            names => format!("; totals of {} are at least", names.join(", ")),
+            ["unknown"] => "; totals are lower bounds".to_owned(),
+            names => format!("; totals of {} are lower bounds", names.join(", ")),
         }
         .as_str();
         line(out, &text)?;
@@ -178,7 +172,7 @@ pub(crate) fn holes_json(tape: &Tape, holes: &Holes) -> Value {
 /// A hole in words.
 fn what(tape: &Tape, hole: &TapeHole) -> String {
     match (&hole.lost, hole.segments) {
-        (Lost::Session, _) => "the session: what the tape says of itself".to_owned(),
+        (Lost::Session, _) => "the session: what was recorded, where and how".to_owned(),
         (Lost::Segments, Some((first, last))) if first < last => format!("segments {first} to {last}"),
         (Lost::Segments, segments) => format!("segment {}", segments.unwrap_or_default().0),
         (Lost::Groups(kinds), segments) => {
@@ -189,7 +183,7 @@ fn what(tape: &Tape, hole: &TapeHole) -> String {
         (Lost::Symbols, _) => "a block of names".to_owned(),
         (Lost::End, _) if tape.is_being_written() => "the end: the tape is still being written".to_owned(),
         (Lost::End, _) => "the end: the recording ended abnormally".to_owned(),
-        (Lost::Elsewhere, _) => "something at a place that is not known".to_owned(),
+        (Lost::Elsewhere, _) => "something at an unknown place".to_owned(),
     }
 }
 

@@ -96,7 +96,7 @@ fn make(config: &Config) -> Result<Option<NewFile>> {
     let filters = &config.filters;
     let timed = filters.time != (None, None);
     if !timed && filters.pids.is_empty() && filters.cgroups.is_empty() && families(config)?.is_none() {
-        let text = "cut: what is to stay? Give --time FROM,TO, -p, -G or --families";
+        let text = "cut: say what to keep: --time FROM,TO, -p, -G or --families";
         return Err(BadUsage(text.to_owned()).into());
     }
     create(config)

@@ -250,7 +250,9 @@ impl Shown<'_> {
         let columns = columns.number(&format!("calls{per}")).number("after").number("diff");
         let columns = columns.number(&format!("errors{per}")).number("after");
         let columns = columns.number(&format!("total ms{per}")).number("after").number("diff");
-        let mut table = columns.number("p50 ms").number("after").number("p99 ms").number("after");
+        let table = columns.number("p50 ms").number("after").number("p99 ms").number("after");
+        // pairs go together; what rows are ordered by stays
+        let mut table = table.leaving_at(&[8, 9, 3, 4, 10, 11, 2, 0, 1].map(|at| at + self.by.len()));
         rows.iter().for_each(|row| table.row(row.cells(unit)));
         table.print(out)?;
         Ok(())
@@ -284,7 +286,7 @@ impl Shown<'_> {
             }
             (Some(most), None) => format!("most: {}, which may be chance", most.change(unit)),
             (None, Some(sure)) => format!("most changed: {}", sure.change(unit)),
-            (None, None) => "no row of calls differs by more than chance may explain".to_owned(),
+            (None, None) => "no row of calls differs by more than chance explains".to_owned(),
         };
         Some(format!("after {spends}; {most}"))
     }

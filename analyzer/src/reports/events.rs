@@ -177,7 +177,7 @@ pub(crate) fn run(config: &Config, tape: &Tape, out: &mut Out) -> Result<bool> {
     });
     config.shown.rows(rows.len());
     let lost = !context.question.loss.complete();
-    losses::head(&context, "Something is missing: every count is at least.", out)?;
+    losses::head(&context, "Events are missing: counts are lower bounds.", out)?;
     let least = mark::at_least(lost);
     out.text([format!("Events: {least}{total}")])?;
     if rows.len() == 0 && out.is_text() {

@@ -125,7 +125,7 @@ fn run(config: &Config, tape: &Tape, out: &mut Out) -> Result<Verdict> {
         |row| shown.cells(row),
     )?;
     if shown.peers_lack() && open().any(|(held, open)| shown.peers(held, open).is_some_and(|all| !all.is_empty())) {
-        out.text(["Behind -> are processes of the tape: others may hold the same, or its other end"])?;
+        out.text(["-> names recorded processes that hold the same or its other end; others may, too"])?;
     }
     out.notes(&notes)?;
     let Fed { coverage, .. } = fed;
@@ -296,7 +296,7 @@ impl Shown<'_> {
 /// The printed table, without rows.
 fn table() -> Table {
     let table = Table::default().word("PROCESS").number("FD").word("TYPE").word("MODE").number("SINCE");
-    table.word("BY").word("NAME")
+    table.word("BY").word("NAME").leaving(&["BY", "MODE", "SINCE", "TYPE"])
 }
 
 /// A process as JSON has it.

@@ -24,7 +24,7 @@ use systape_answers::render::cell::Cell;
 use systape_answers::render::json;
 use systape_answers::render::out::Out;
 use systape_answers::render::row::Row;
-use systape_answers::values::output::line;
+use systape_answers::values::output::{self, line};
 use systape_answers::values::say::Verdict;
 use systape_events::families;
 use systape_events::fired::{self, Fired, fired};
@@ -39,7 +39,7 @@ systape_format::tables! {
         kept.ring_bytes: Bytes "memory that it was asked to keep it in"
         kept.full: Flag "the memory, not the time, decided how much there was"
         kept.before_ns: Duration "what there was: from the start of the tape to what it was begun for"
-        complete: Flag "nothing is missing, as far as the gaps, the headers of blocks and the end mark say (`check` reads every block), but what the ledger counts: its calls are in sums, not in listings"
+        complete: Flag "nothing is missing, as far as the gaps, the headers of blocks and the end mark say (`check` reads every block), but calls that are kept as totals only: they are in sums, not in listings"
         clean_end: Flag "the recording was ended, not cut off"
         end_reason: Word "why the recording ended; null: there is no end mark"
         events: Nested "stored events by kind, and rows of tables by the table's name (those of tracepoints and functions are in `tracepoint` too)"
@@ -59,7 +59,7 @@ systape_format::tables! {
         start_time: Word "when it was, RFC 3339, UTC; null: not known"
         end_time: Word "likewise"
         clock_step_ns: Duration "by how much the clock was set at most; negative: back"
-        clock_samples: Count "samples of real time"
+        clock_samples: Count "clock samples: times of day beside CLOCK_MONOTONIC"
         command: Nested [Command] "command line of `record`, an array of strings; null: not known"
         target: Word [Command] "what was recorded, in words; null: not known"
         selection: Nested [Command] "its `-e`, an array of strings; null: not known"
@@ -427,8 +427,7 @@ impl<'a> TapeFacts<'a> {
         lines.add("end", &format!("{} ({} s)", time(self.until), seconds(self.until, session)));
         if let Some(cut) = session.cut {
             let (from, to) = (seconds(cut.from, session), seconds(cut.to.min(self.until), session));
-            let text =
-                format!("reports are about {from} to {to} s; what is from outside is there for what it tells of it");
+            let text = format!("reports are about {from} to {to} s; events from outside of it are kept as context");
             lines.add("cut", &text);
         }
         lines.add("clock", &self.clock.text());
@@ -451,11 +450,11 @@ impl<'a> TapeFacts<'a> {
         }
         let counted = match self.ledger.lost() {
             0 => String::new(),
-            calls => format!("; {calls} calls counted only"),
+            calls => format!("; {calls} calls as totals only"),
         };
         lines.add("lost", &format!("{lost}{counted}"));
         for ((cause, family, ledger), count) in &self.gaps {
-            let counted = if *ledger { ", counted in the ledger" } else { "" };
+            let counted = if *ledger { ", as totals only" } else { "" };
             let pids = self.unread(*cause, *family);
             let pids = if pids.is_empty() { String::new() } else { format!(" (pid {})", pids.join(", ")) };
             let what = format!("{count} {}: {}{counted}{pids}", family_name(*family), cause_text(*cause));
@@ -500,7 +499,7 @@ impl<'a> TapeFacts<'a> {
         lines.add("selection", &printable(&session.selection.join(&b' ')));
         if !session.call_filters.is_empty() {
             let filters = printable(&session.call_filters.join(&b' '));
-            lines.add("stored", &format!("only some calls ({filters}); the ledger counts the others"));
+            lines.add("stored", &format!("only some calls ({filters}); the others as totals only"));
         }
         for (what, words) in [("labels", &session.labels), ("variables", &session.env_keys)] {
             if !words.is_empty() {
@@ -526,12 +525,12 @@ impl<'a> TapeFacts<'a> {
                 }
             }
             Some(end) if self.complete() && self.ledger.lost() > 0 => format!(
-                "complete in sums ({}), calls that were not stored are counted: only listings lack them",
+                "complete in sums ({}), calls that were not stored are in totals, only listings lack them",
                 printable(end.reason.as_bytes())
             ),
             Some(end) if self.complete() => format!("complete ({})", printable(end.reason.as_bytes())),
             Some(end) => format!(
-                "ended cleanly ({}), events are missing: totals are \"at least\"",
+                "ended cleanly ({}), events are missing: totals are lower bounds",
                 printable(end.reason.as_bytes())
             ),
         }
@@ -595,19 +594,21 @@ impl Lines {
     /// Adds `value` under `key` on one line, unescaped: for copying. Nothing for an empty value.
     fn whole(&mut self, key: &str, value: &str) {
         if !value.is_empty() {
-            self.0.push(format!("{key:<KEY$}{value}"));
+            let fits = output::room().is_none_or(|room| KEY + value.chars().count() <= room);
+            let value = if fits { value.into() } else { output::command(value) };
+            self.0.push(format!("{key:<KEY$}{}{value}", output::hang()));
         }
     }
 
     /// Adds `value` under `key`; nothing for an empty value.
     fn add(&mut self, key: &str, value: &str) {
-        const WIDTH: usize = 100;
-        let mut line = format!("{key:<KEY$}");
+        let wide = output::room().map_or(100, |room| room.min(100));
+        let mut line = format!("{key:<KEY$}{}", output::hang());
         let mut used = KEY;
         for word in value.split(' ').filter(|word| !word.is_empty()) {
             let width = word.chars().count();
-            if used > KEY && used + 1 + width > WIDTH {
-                self.0.push(std::mem::replace(&mut line, " ".repeat(KEY)));
+            if used > KEY && used + 1 + width > wide {
+                self.0.push(std::mem::replace(&mut line, format!("{:KEY$}{}", "", output::hang())));
                 used = KEY;
             } else if used > KEY {
                 line.push(' ');

@@ -136,7 +136,16 @@ fn run(config: &Config, tape: &Tape, out: &mut Out) -> Result<Verdict> {
         TopRows {
             table: &LOCKS,
             judged: context.judged(),
-            headings: words.into_iter().fold(headings, Table::word),
+            headings: words.into_iter().fold(headings, Table::word).leaving(&[
+                "again",
+                "timeouts",
+                "woken",
+                "avg ms",
+                "threads",
+                "woken most by",
+                "kind",
+                "max ms",
+            ]),
             all: rows.len(),
             limit: config.few(own.rank),
         },

@@ -62,7 +62,7 @@ pub(crate) fn above_sums(context: &Context<'_>, knowledge: &Knowledge, out: &mut
     let lost = context.question.loss.lines(session, LOSS_LINES).into_iter();
     let notes: Vec<String> = lost.chain(knowledge.doubts()).chain(knowledge.counted(session)).collect();
     if !sums_are_whole(context, knowledge) {
-        line(out, "At least, because something is missing:")?;
+        line(out, "Events are missing: numbers are lower bounds:")?;
     }
     notes.iter().try_for_each(|text| line(out, &format!("   {text}")))?;
     if notes.is_empty() { Ok(()) } else { line(out, "") }
@@ -91,7 +91,7 @@ pub(crate) fn stores_some(tape: &Tape) -> bool {
 }
 
 /// The heading of losses that make numbers too low.
-pub(crate) const AT_LEAST: &str = "At least, because something is missing:";
+pub(crate) const AT_LEAST: &str = "Events are missing: numbers are lower bounds:";
 
 /// Lines of text above a table, the first one `heading`, and an empty line; nothing without losses.
 pub(crate) fn head(context: &Context<'_>, heading: &str, out: &mut Out) -> io::Result<()> {

@@ -54,7 +54,7 @@ use systape_answers::derive::paths::pick;
 use systape_answers::render::columns::Layout;
 use systape_answers::render::form::Format;
 use systape_answers::render::row::{Judgement, ShownTimes};
-use systape_answers::render::stamp::{Stamps, TimeBase};
+use systape_answers::render::stamp::Stamps;
 use systape_events::question::{Question, clock};
 use systape_events::values::clock::Clock;
 
@@ -96,7 +96,7 @@ impl<'a> Context<'a> {
     pub fn stamps_and_wall(&self) -> Stamps {
         match self.config.base() {
             Some(base) => Stamps::new(&[base], self.question.tape),
-            None => Stamps::new(&[TimeBase::Start, TimeBase::Wall], self.question.tape),
+            None => Stamps::both(self.question.tape),
         }
     }
 

@@ -221,7 +221,7 @@ impl Answer<'_> {
 /// Which thread, why this one, and which time.
 fn head(answer: &Answer<'_>, subject: &Subject, out: &mut impl Write) -> io::Result<()> {
     let (Some(first), Some(last)) = (answer.found.first(), answer.found.last()) else {
-        return line(out, "that thread has no time in this part of the tape");
+        return line(out, "that thread did not run or wait in this part of the tape");
     };
     let stamps = answer.context.stamps();
     let who = subject.words(answer.threads, (first.part.from, last.part.to));
@@ -234,15 +234,12 @@ fn head(answer: &Answer<'_>, subject: &Subject, out: &mut impl Write) -> io::Res
 fn foot(context: &Context<'_>, out: &mut impl Write) -> io::Result<()> {
     let session = context.question.tape.session();
     if session.extent == Extent::Some {
-        line(
-            out,
-            "\nonly the tasks that record was told are on the tape: what others did is not known (record -a has all)",
-        )?;
+        line(out, "\nthe tape has only the recorded tasks; what others did is unknown (record -a has all)")?;
     }
     if !in_session(session, Family::Syscall) {
-        line(out, "\nwithout calls: record needs the family 'syscall' to say what threads waited in")?;
+        line(out, "\nno calls were recorded: what threads waited in is unknown (record --families syscall)")?;
     } else if !keys::all_calls(session) || losses::stores_some(context.question.tape) {
-        line(out, "\nnot all calls are on the tape: what threads were in is not always known")?;
+        line(out, "\nsome calls are not on the tape: what a thread was in is sometimes unknown")?;
     }
     Ok(())
 }

@@ -189,7 +189,10 @@ fn run(config: &Config, tape: &Tape, out: &mut Out) -> Result<Verdict> {
             TopRows {
                 table: &declared,
                 judged: context.judged(),
-                headings: by.iter().fold(headings.word("event"), |table, by| table.word(by.heading())),
+                headings: by
+                    .iter()
+                    .fold(headings.word("event"), |table, by| table.word(by.heading()))
+                    .leaving(&["avg ms", "max ms"]),
                 all: rows.len(),
                 limit,
             },

@@ -25,7 +25,7 @@ use systape_answers::render::rank::{self, Few};
 use systape_answers::render::row::{self as record, Judgement};
 use systape_answers::render::spark;
 use systape_answers::render::table::Table;
-use systape_answers::values::output::line;
+use systape_answers::values::output::{self, line};
 use systape_answers::values::say::Verdict;
 use systape_events::families;
 use systape_events::filter::Scope;
@@ -71,9 +71,9 @@ const SLICES: u16 = 60;
 
 #[derive(Debug, clap::Args)]
 struct Options {
-    /// Slices of time: columns of the line
-    #[arg(long, value_name = "N", default_value_t = SLICES, value_parser = clap::value_parser!(u16).range(1..=1000))]
-    slices: u16,
+    /// Slices of time: columns of the line [default: 60, on a narrow terminal fewer]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1000))]
+    slices: Option<u16>,
 
     #[command(flatten)]
     rank: Few,
@@ -108,12 +108,13 @@ fn run(config: &Config, tape: &Tape, out: &mut Out) -> Result<Verdict> {
     let (sums, knowledge, coverage) = collect::one_of(2, tape, &question.scope, &question.book, &plan);
     coverage.tell(&mut context.question.loss);
     context.question.loss = context.question.loss.of_sums();
-    let slices = slices(&context.question.scope, tape, own.slices);
+    let count = own.slices.unwrap_or_else(default_slices);
+    let slices = slices(&context.question.scope, tape, count);
     let timed = Plan::by(&[&by[..], &[GroupKey::Second]].concat()).naming(session).in_slices(slices);
     let question = &context.question;
     let limit = config.few(own.rank);
     let rows = table::rows(&sums, &knowledge, &question.book, &plan, Column::Calls);
-    let mut lines = Lines::of(rows.iter().take(limit), own.slices)?;
+    let mut lines = Lines::of(rows.iter().take(limit), count)?;
     let (parts, of_parts, _) = collect::one_of(2, tape, &question.scope, &question.book, &timed);
     for row in table::rows(&parts, &of_parts, &question.book, &timed, Column::default()).iter() {
         lines.add(&row, timed.place(GroupKey::Second));
@@ -127,6 +128,14 @@ fn run(config: &Config, tape: &Tape, out: &mut Out) -> Result<Verdict> {
     }
     let verdict = losses::end_of_sums_of_calls(&context, &knowledge, out)?;
     Ok(verdict.doubted(rows.lost()))
+}
+
+/// As many as without `--slices`, or as a terminal has room for beside the other columns.
+fn default_slices() -> u16 {
+    const OTHERS: usize = 64;
+    const LEAST: u16 = 12;
+    let left = output::room().map(|room| u16::try_from(room.saturating_sub(OTHERS)).unwrap_or(SLICES));
+    left.map_or(SLICES, |left| left.clamp(LEAST, SLICES))
 }
 
 /// Calls that began in each of `count` equal slices of the time asked about, and those slices.
@@ -253,8 +262,9 @@ impl Shown<'_> {
         let first = self.since(0) as f64 / 1e9;
         line(out, &format!("each column {}, from {first:.3} s; calls by when they began", span(self.slices.width)))?;
         line(out, "")?;
-        let table = Table::default().number("calls").number("mean/s").number("peak/s").number("at s").word("rate");
-        let mut table = self.by.iter().fold(table, |table, by| table.word(by.heading()));
+        let table = Table::default().number("calls").number("mean/s").number("peak/s").number("at s").whole("rate");
+        let table = self.by.iter().fold(table, |table, by| table.word(by.heading()));
+        let mut table = table.leaving(&["at s", "peak/s", "rate", "mean/s"]);
         let mut untimed = 0_u64;
         for row in rows.iter().take(limit) {
             let of_time = self.line(&row);

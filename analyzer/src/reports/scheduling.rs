@@ -39,7 +39,7 @@ pub(crate) fn context<'a>(config: &'a Config, tape: &'a Tape, calls: bool, out: 
     if calls && in_session(session, Family::Syscall) {
         families.push(Family::Syscall);
         if losses::stores_some(tape) {
-            out.say(&format!("record stored only some calls{}: time in the others is in ?", options(session)));
+            out.say(&format!("record stored only some calls{}: time in the others shows as ?", options(session)));
         }
     }
     Context::about(config, tape, &families)
@@ -85,9 +85,8 @@ pub(crate) fn touch(
 
 /// Prints the losses before the text of a report whose numbers they could change.
 pub(crate) fn head(context: &Context<'_>, out: &mut Out) -> io::Result<()> {
-    const HEADING: &str = "Something is missing: every count and time is at least, and what it touches is unknown (?):";
-    const OF_CALLS: &str =
-        "Calls are missing: every time is of what is known, and what they touch is unknown (?) or in no call ([user]):";
+    const HEADING: &str = "Events are missing: counts and times are lower bounds; unknown states show as ?:";
+    const OF_CALLS: &str = "Calls are missing: their time shows as ? or as outside of calls ([user]):";
     let (loss, families) = (&context.question.loss, &context.question.families);
     let of_calls = |gap: &Gap| gap.family == Family::Syscall && loses(gap, families);
     let calls = loss.gaps.iter().any(of_calls) || !loss.holes.is_empty();

@@ -175,7 +175,7 @@ fn run(config: &Config, tape: &Tape, out: &mut Out) -> Result<Verdict> {
     let limit = config.limit(own.rank);
     let declared = with_keys(keys.columns(), &STATES);
     let headings = Table::default().number("time ms").number("share").number("threads");
-    let headings = by.iter().fold(headings, |table, by| table.word(by.heading()));
+    let headings = by.iter().fold(headings, |table, by| table.word(by.heading())).leaving(&["threads"]);
     let in_memory = sums.iter().map(|(at, sum)| (key(*at), sum.ns, Cow::Borrowed(&names)));
     // one of them is empty
     let shown = in_memory.chain(stored.iter().map(|entry| {

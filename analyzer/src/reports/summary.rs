@@ -30,6 +30,7 @@ use systape_answers::derive::summary::uring::{ProcessOperations, Rings};
 use systape_answers::keys::{KeyWords, RowKeys};
 use systape_answers::render::by;
 use systape_answers::render::cell::Cell;
+use systape_answers::render::fields::{TextColumn, TextColumns};
 use systape_answers::render::form::Format;
 use systape_answers::render::keys::{columns as named, with_keys, with_parts};
 use systape_answers::render::mark;
@@ -54,7 +55,7 @@ systape_format::tables! {
     }
     /// With `--errno-summary` also:
     pub ERRNOS = "summary_errnos" {
-        errnos ? AtLeast: Nested "`{\"ENOENT\": 22}`; `unknown`: failed, nobody knows how; CSV: `ENOENT=22 …`"
+        errnos ? AtLeast: Nested "`{\"ENOENT\": 22}`; `unknown`: failed with an unknown error; CSV: `ENOENT=22 …`"
     }
     /// One row for each io_uring operation of a process, behind the others, in JSON.
     pub URING = "summary_io_uring" {
@@ -303,6 +304,9 @@ impl Widths {
     }
 }
 
+/// Columns of sums that a narrow terminal has no room for, in the order in which they are left out.
+pub(super) const NARROW: &[&str] = &["stddev %", "min ms", "p50 ms", "avg ms", "p99 ms", "errors", "max ms"];
+
 impl SummaryInput<'_> {
     /// Whether no call is missing.
     fn complete(&self) -> bool {
@@ -314,7 +318,7 @@ impl SummaryInput<'_> {
         let session = self.context.question.tape.session();
         // by keys no events are printed
         let two = self.by.is_empty().then_some("a call's entry and its return are two");
-        let least = (!self.complete()).then_some("every count and time is at least");
+        let least = (!self.complete()).then_some("counts and times are lower bounds");
         let notes: Vec<&str> = two.into_iter().chain(least).collect();
         let heading = if notes.is_empty() { String::new() } else { format!(" ({})", notes.join("; ")) };
         line(out, "")?;
@@ -337,18 +341,21 @@ impl SummaryInput<'_> {
         let rows: Vec<Row<'_>> = rows.iter().collect();
         let widths = Widths::of(&rows);
         let (groups, events) = self.groups(rows);
-        let (mut buffer, head) = (Vec::new(), columns(widths, self.cpu.times.is_some()));
+        let fields = widths.fields(self.cpu.times.is_some());
+        // which columns are left out is told once
+        let mut buffer = Vec::new();
+        fields.head();
         for group in &groups {
             buffer.clear();
             self.heading(&mut buffer, group, events);
-            buffer.extend_from_slice(head.as_bytes());
+            for texts in widths.headings() {
+                buffer.extend_from_slice(format!("{}\n", fields.raw(&texts)).as_bytes());
+            }
             for row in &group.rows {
-                cells(&mut buffer, row, widths);
-                for (ns, lead) in self.cpu.columns(row, self.loss.complete() && self.cpu.seen).into_iter().flatten() {
-                    buffer.push(b' ');
-                    optional(&mut buffer, ns, 10, lead);
-                }
-                buffer.push(b'\n');
+                let mut texts = cells(row, widths);
+                let cpu = self.cpu.columns(row, self.loss.complete() && self.cpu.seen).into_iter().flatten();
+                texts.extend(cpu.map(|(ns, lead)| text_of(|out| optional(out, ns, 10, lead))));
+                buffer.extend_from_slice(format!("{}\n", fields.line(&texts)).as_bytes());
                 self.errnos(&mut buffer, row, "\t\t\t\t");
             }
             buffer.extend_from_slice(b"\n\n");
@@ -365,7 +372,7 @@ impl SummaryInput<'_> {
         let table = names.into_iter().chain(cpu).fold(Table::default(), Table::number);
         let errnos = ["errnos"].into_iter().filter(|_| self.own.errno_summary);
         let words = self.by.iter().map(|by| by.heading()).chain(errnos);
-        let table = words.fold(table, Table::word);
+        let table = words.fold(table, Table::word).leaving(NARROW);
         let cells = |row: Row<'_>| {
             let mut cells = measured(&row, !self.complete() || row.short);
             let cpu = self.cpu.columns(&row, self.loss.complete() && self.cpu.seen).into_iter().flatten();
@@ -400,9 +407,7 @@ impl SummaryInput<'_> {
             [Value::Number(cgroup)] => words::cgroup(self.context.question.tape.session(), *cgroup),
             [Value::Several] => "(moved to another cgroup meanwhile)".to_owned(),
             [Value::None] => "cgroup not known".to_owned(),
-            [Value::Unknown] if self.plan.by_cgroup() => {
-                "(cgroup not known: events that tell of moves are missing)".to_owned()
-            }
+            [Value::Unknown] if self.plan.by_cgroup() => "(cgroup unknown: events of moves are missing)".to_owned(),
             [Value::Unknown, ..] => "(process not known)".to_owned(),
             [_] => process(),
             [_, Value::Unknown, ..] => format!("{} calls counted per process", process()),
@@ -489,61 +494,101 @@ fn ring_rows(ring: &ProcessOperations) -> impl Iterator<Item = record::Row<'_>> 
     })
 }
 
-/// The heads of the columns.
-fn columns(widths: Widths, cpu: bool) -> String {
-    let (a, b) = (widths.p50, widths.p99);
-    // perf's columns are 9 wide
-    let [t, m] = [widths.total, widths.max].map(|width| width - 9);
-    let more =
-        if cpu { ["     on cpu    off cpu", "     (msec)     (msec)", " ---------- ----------"] } else { [""; 3] };
-    format!(
-        "   syscall            calls  errors  {:t$}total       min       avg       {:m$}max       stddev  {:>a$} {:>b$}{}\n\
-         \x20                                    {:t$}(msec)    (msec)    (msec)    {:m$}(msec)        (%)  {:>a$} {:>b$}{}\n\
-         \x20  --------------- --------  ------ {:-<t$}-------- --------- --------- {:-<m$}---------     ------  {} {}{}\n",
-        "",
-        "",
-        "p50",
-        "p99",
-        more[0],
-        "",
-        "",
-        "(msec)",
-        "(msec)",
-        more[1],
-        "",
-        "",
-        "-".repeat(a),
-        "-".repeat(b),
-        more[2]
-    )
+impl Widths {
+    /// perf's columns, `"   %-15s %8u %6u %9.3f %9.3f %9.3f %9.3f %9.2f%%"`, then the quantiles and times on and off a CPU.
+    fn fields(self, cpu: bool) -> TextColumns {
+        let times = [TextColumn::right("on cpu", 10).leaves(7), TextColumn::right("off cpu", 10)];
+        let fields = [
+            TextColumn::left("syscall", 18),
+            TextColumn::right("calls", 8),
+            TextColumn::right("errors", 6).leaves(6),
+            TextColumn::right("total", self.total),
+            TextColumn::right("min", 9).leaves(2),
+            TextColumn::right("avg", 9).leaves(4),
+            TextColumn::right("max", self.max).leaves(8),
+            TextColumn::right("stddev", 11).leaves(1),
+            TextColumn::right("p50", self.p50).leaves(3),
+            TextColumn::right("p99", self.p99).leaves(5),
+        ];
+        TextColumns::new(fields.into_iter().chain(times.into_iter().filter(|_| cpu)), " ")
+    }
+
+    /// The three lines above them, where perf has them.
+    fn headings(self) -> [[String; 12]; 3] {
+        // perf's columns are 9 wide
+        let [t, m] = [self.total, self.max].map(|width| width - 9);
+        let (a, b) = (self.p50, self.p99);
+        [
+            [
+                "   syscall        ".to_owned(),
+                "   calls".to_owned(),
+                " errors".to_owned(),
+                format!(" {:t$}total", ""),
+                "      min".to_owned(),
+                "      avg".to_owned(),
+                format!("      {:m$}max", ""),
+                "      stddev ".to_owned(),
+                format!("{:>a$}", "p50"),
+                format!("{:>b$}", "p99"),
+                "    on cpu".to_owned(),
+                "   off cpu".to_owned(),
+            ],
+            [
+                " ".repeat(18),
+                " ".repeat(8),
+                " ".repeat(7),
+                format!(" {:t$}(msec)", ""),
+                "   (msec)".to_owned(),
+                "   (msec)".to_owned(),
+                format!("   {:m$}(msec)", ""),
+                "       (%) ".to_owned(),
+                format!("{:>a$}", "(msec)"),
+                format!("{:>b$}", "(msec)"),
+                "    (msec)".to_owned(),
+                "    (msec)".to_owned(),
+            ],
+            [
+                "   ---------------".to_owned(),
+                "-".repeat(8),
+                " ------".to_owned(),
+                "-".repeat(8 + t),
+                "-".repeat(9),
+                "-".repeat(9),
+                "-".repeat(9 + m),
+                "    ------ ".to_owned(),
+                "-".repeat(a),
+                "-".repeat(b),
+                "-".repeat(10),
+                "-".repeat(10),
+            ],
+        ]
+    }
 }
 
-/// perf's `"   %-15s %8u %6u %9.3f %9.3f %9.3f %9.3f %9.2f%%"`, then the quantiles.
-fn cells(out: &mut Vec<u8>, row: &Row<'_>, widths: Widths) {
+/// The texts of a row in these columns.
+fn cells(row: &Row<'_>, widths: Widths) -> Vec<String> {
     let (name, stats) = (row.call.as_ref().map_or("?", |call| &call.long_name), &*row.stats);
-    out.extend_from_slice(b"   ");
-    out.extend_from_slice(name.as_bytes());
-    num::spaces(out, 16_usize.saturating_sub(name.chars().count()).max(1), b' ');
-    num::padded(out, stats.calls, 8, b' ');
-    out.push(b' ');
-    num::padded(out, stats.errors, 6, b' ');
-    out.push(b' ');
-    total(out, stats, widths.total);
-    for value in [(stats.timed > 0).then_some(stats.min), stats.avg()] {
-        out.push(b' ');
-        optional(out, value, 9, "");
-    }
-    out.push(b' ');
-    longest(out, stats, widths.max);
-    match stats.stddev_percent() {
-        // writing to a Vec cannot fail
-        Some(percent) => _ = write!(out, " {percent:9.2}%  "),
-        None => out.extend_from_slice(b"         -   "),
-    }
     let [p50, p99] = *row.quantiles();
-    quantile(out, p50, widths.p50);
-    out.push(b' ');
-    quantile(out, p99, widths.p99);
+    let time = |value: Option<u64>| text_of(|out| optional(out, value, 9, ""));
+    vec![
+        format!("   {name}"),
+        stats.calls.to_string(),
+        stats.errors.to_string(),
+        text_of(|out| total(out, stats, widths.total)),
+        time((stats.timed > 0).then_some(stats.min)),
+        time(stats.avg()),
+        text_of(|out| longest(out, stats, widths.max)),
+        stats.stddev_percent().map_or_else(|| "        -  ".to_owned(), |percent| format!("{percent:9.2}% ")),
+        text_of(|out| quantile(out, p50, widths.p50)),
+        text_of(|out| quantile(out, p99, widths.p99)),
+    ]
+}
+
+/// What `write` writes.
+fn text_of(write: impl Fn(&mut Vec<u8>)) -> String {
+    let mut text = Vec::new();
+    write(&mut text);
+    String::from_utf8_lossy(&text).into_owned()
 }
 
 /// The time in all calls in ms; `>=`: some lasted longer than known.

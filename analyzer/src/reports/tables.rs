@@ -184,7 +184,12 @@ fn list(found: &[Found<'_>], judged: Judgement, out: &mut Out) -> Result<()> {
     let top = TopRows {
         table: &TABLES,
         judged,
-        headings: Table::default().word("table").number("columns").word("printed by").word("a row is"),
+        headings: Table::default()
+            .word("table")
+            .number("columns")
+            .word("printed by")
+            .prose("a row is")
+            .leaving(&["columns"]),
         all: found.len(),
         limit: usize::MAX,
     };
@@ -233,7 +238,7 @@ fn columns(found: &[&Found<'_>], out: &mut Out) -> Result<()> {
                 escaped(def.doc.trim().as_bytes())
             ),
         )?;
-        let mut table = Table::default().word("column").word("type").word("unit").word("may be").word("what it is");
+        let mut table = Table::default().word("column").word("type").word("unit").word("may be").prose("what it is");
         for column in def.columns.iter() {
             let inexact = column.short.suffix().unwrap_or_default().replace('_', " ");
             let [name, about] = [&column.full_name(), &*column.doc].map(|text| escaped(text.as_bytes()));

@@ -277,7 +277,11 @@ impl Shares {
             table = table.number("share");
         }
         table = table.word(self.metric.heading());
-        COLUMNS.iter().fold(table, |table, (_, heading)| table.number(heading))
+        let table = COLUMNS.iter().fold(table, |table, (_, heading)| table.number(heading));
+        // the one that rows are ordered by stays
+        let own = self.metric.heading().trim_start_matches("of ");
+        let first = ["p50 ms", self.metric.heading(), "errors", "avg ms", "p99 ms", "max ms", "share"];
+        table.leaving(&first.into_iter().filter(|heading| !heading.starts_with(own)).collect::<Vec<_>>())
     }
 
     /// The share of a row, with a bar, and its sums; `missing`: all may be too low.
@@ -398,7 +402,7 @@ impl Shown<'_> {
         let title = if name.is_empty() { String::new() } else { format!("{name}: ") };
         line(out, &format!("{title}calls by {} and duration in ns", time.name()))?;
         if rows.iter().any(|row| !row.stats.sizes().1) {
-            line(out, "(of calls that were counted and not stored the durations are known in part)")?;
+            line(out, "(durations of calls as totals only are partly known)")?;
         }
         heat::print(&stretches, (time.heading(), "calls"), out)?;
         line(out, "")?;
@@ -430,10 +434,10 @@ impl Shown<'_> {
             line(out, "(the whole duration of none is known)")?;
         }
         if !exact {
-            line(out, "(of calls that were counted and not stored the durations are known in part)")?;
+            line(out, "(durations of calls as totals only are partly known)")?;
         }
         if short {
-            line(out, "(each number is at least)")?;
+            line(out, "(numbers are lower bounds)")?;
         }
         sizes.print_powers(out)?;
         line(out, "")?;

@@ -134,6 +134,14 @@ struct Answered<'c> {
 }
 
 impl Answered<'_> {
+    /// Lines of text beside findings, about.
+    fn other_lines(&self) -> usize {
+        const ALWAYS: usize = 4;
+        let budget = self.told.as_ref().map_or(0, |told| told.budget.lines.len().min(print::budget_lines()) + 2);
+        let others = if self.ranked.iter().all(|ranked| ranked.own) { 0 } else { 2 + 2 * print::on_screen() };
+        ALWAYS + budget + others
+    }
+
     fn shown(&self, limit: usize, expand: bool) -> Shown<'_> {
         let marks = LossMarks::new(&self.context.question.loss, self.context.question.scope.to);
         Shown { told: self.told.as_ref(), ranked: &self.ranked, cut: self.cut, marks, limit, expand }
@@ -181,8 +189,11 @@ fn run(config: &Config, tape: &Tape, out: &mut Out) -> Result<Verdict> {
         return when::run(config, tape, config.few(own.rank), out);
     }
     let answered = answered(config, tape, own.floor()?)?;
-    let (shown, context) = (answered.shown(config.few(own.rank), own.expand), &answered.context);
+    let context = &answered.context;
     let unknown = unknown(context, answered.cut);
+    // a finding and its command
+    let limit = own.rank.limit_of(config.format, 2, answered.other_lines() + unknown.len());
+    let shown = answered.shown(limit, own.expand);
     if out.is_text() {
         shown.print(context, answered.floor, &unknown, out)?;
     } else {
@@ -263,10 +274,10 @@ fn unknown(context: &Context<'_>, cut: bool) -> Vec<String> {
         }
     }
     if !context.question.loss.complete() {
-        lines.push("not known: what events that are lost would show".to_owned());
+        lines.push("lost events may hide findings".to_owned());
     }
     if cut {
-        lines.push("not known: sums beyond the memory for them; figures are at least".to_owned());
+        lines.push("sums beyond the memory for them were dropped: figures are lower bounds".to_owned());
     }
     lines
 }

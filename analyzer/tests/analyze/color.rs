@@ -1,31 +1,13 @@
 //! Colours are for terminals: the same words as elsewhere, with errors, slow calls and numbers that are not exact standing out.
 
-use std::fs::File;
-use std::io::Read;
-use std::os::fd::{FromRawFd, OwnedFd};
-use std::process::{Command, Stdio};
-use std::ptr::null_mut;
-
+use crate::common::terminal::{Terminal, words};
 use crate::common::{self, Place};
 
-/// What `analyze` prints on a terminal.
-fn on_terminal(place: &Place, words: &str, (term, no_color): (&str, &str)) -> String {
-    let (mut ours, mut theirs) = (0, 0);
-    // SAFETY: two valid places for descriptors; no name, settings or size are asked for or given.
-    let made = unsafe { libc::openpty(&mut ours, &mut theirs, null_mut(), null_mut(), null_mut()) };
-    assert_eq!(made, 0, "{}", std::io::Error::last_os_error());
-    // SAFETY: openpty made both, and nobody else has them.
-    let (mut ours, theirs) = unsafe { (File::from_raw_fd(ours), OwnedFd::from_raw_fd(theirs)) };
-    let mut command = Command::new(assert_cmd::cargo::cargo_bin("analyze"));
-    command.args(words.split(' ')).current_dir(place.path("")).stderr(Stdio::null());
-    command.env("NO_COLOR", no_color).env("TERM", term);
-    let mut child = command.stdout(theirs).spawn().unwrap();
-    // its side is closed with it: then reading ends with EIO
-    drop(command);
-    let mut text = Vec::new();
-    let _ = ours.read_to_end(&mut text);
-    assert!(child.wait().unwrap().success(), "{words}");
-    String::from_utf8(text).unwrap().replace("\r\n", "\n")
+/// What `analyze` prints on a terminal that does not say how wide it is.
+fn on_terminal(place: &Place, line: &str, (term, no_color): (&'static str, &'static str)) -> String {
+    let (status, text) = Terminal { term, no_color, ..Terminal::default() }.analyze(place, &words(line));
+    assert_eq!(status, 0, "{line}");
+    text
 }
 
 #[test]

@@ -246,7 +246,7 @@ fn what_may_pass_is_at_least() {
         assert!(known < all && all <= known + missing, "{filter}: {known} of {all}, {missing} may pass");
         assert!(got.json().iter().any(|row| row["calls_at_least"] == true), "{filter}");
         let text = place.analyze(&format!("-s {filter} part.tape"));
-        assert!(text.out.contains("; every count and time is at least)") && text.out.contains(part), "{}", text.out);
+        assert!(text.out.contains("; counts and times are lower bounds)") && text.out.contains(part), "{}", text.out);
         // what record was asked to leave out is at least all the same, and no loss
         let filtered = place.analyze(&format!("{words} --fail-on-loss short.tape"));
         assert_eq!(filtered.status, 0, "{filter}: {}", filtered.err);
@@ -329,11 +329,11 @@ fn sums_hold_each_call_once() {
 fn a_listing_lacks_what_was_lost_and_says_so() {
     let (place, got) = one("--fail-on-loss");
     assert_eq!((got.status, got.err.as_str()), (3, ""));
-    let line = "COUNTED ONLY 42 syscall events on cpu 0, 0.000–0.000 s: ring buffer full";
+    let line = "TOTALS ONLY 42 syscall events on cpu 0, 0.000–0.000 s: ring buffer full";
     assert!(got.out.lines().any(|text| text == line), "{}", got.out);
     assert!(
         got.out.contains(
-            "COUNTED ONLY 9 syscall events on cpu 2 of pid 102, 0.001–0.001 s: the process had filled its share"
+            "TOTALS ONLY 9 syscall events on cpu 2 of pid 102, 0.001–0.001 s: the process had filled its share"
         ),
         "{}",
         got.out
@@ -356,7 +356,7 @@ fn a_listing_lacks_what_was_lost_and_says_so() {
     // the sums below it are whole
     let both = place.analyze("-S --fail-on-loss ledger.tape");
     assert_eq!(both.status, 3);
-    assert!(both.out.contains(" are two):\n") && both.out.contains("COUNTED ONLY 42 syscall"), "{}", both.out);
+    assert!(both.out.contains(" are two):\n") && both.out.contains("TOTALS ONLY 42 syscall"), "{}", both.out);
     assert_eq!(place.analyze("-s --summary-mode total --fail-on-loss ledger.tape").status, 0);
     assert_eq!(place.analyze("-s --fail-on-loss ledger.tape").status, 3, "which thread made some is not known");
 }
@@ -402,7 +402,7 @@ fn what_record_left_out_is_no_loss() {
     let listed = place.analyze("--fail-on-loss short.tape");
     assert_eq!(listed.status, 0);
     assert_eq!(listed.err, "analyze: record stored only some calls (--duration 9us); --summary counts all\n");
-    assert!(!listed.out.contains("LOST") && !listed.out.contains("COUNTED ONLY"), "{}", listed.out);
+    assert!(!listed.out.contains("LOST") && !listed.out.contains("TOTALS ONLY"), "{}", listed.out);
     let summary = place.analyze("-s --summary-mode process --fail-on-loss short.tape");
     assert_eq!((summary.status, summary.err.as_str()), (0, ""));
     assert!(summary.out.contains("record stored only some calls (--duration 9us): "), "{}", summary.out);
@@ -458,7 +458,7 @@ fn a_ledger_that_cannot_be_read_is_a_hole() {
         assert_eq!(got.status, 3, "{words}: {}{}", got.out, got.err);
     }
     let text = place.analyze("-s --summary-mode total broken.tape").out;
-    assert!(text.contains("; every count and time is at least)"), "{text}");
+    assert!(text.contains("; counts and times are lower bounds)"), "{text}");
     assert!(text.contains("LOST an unknown number of syscall events"), "{text}");
 }
 

@@ -67,10 +67,10 @@ fn losses_are_told_and_counted() {
         let got = place.analyze("kills --fail-on-loss life.tape");
         assert_eq!(got.status, 3);
         assert!(got.out.starts_with("LOST 2 "), "{}", got.out);
-        assert!(got.out.contains("at least 9 signals, at least 7 processes were ended by one"), "{}", got.out);
+        assert!(got.out.contains("at least 9 signals, at least 7 processes died of one"), "{}", got.out);
         assert!(!got.out.contains("alive at the end"), "{}", got.out);
         let got = place.analyze("kills --signal USR2 life.tape");
-        assert!(got.out.ends_with("Nothing in what was recorded, which is not all.\n"), "{}", got.out);
+        assert!(got.out.ends_with("Nothing found; events are missing.\n"), "{}", got.out);
         let got = place.analyze("kills --format json --fail-on-loss life.tape");
         assert_eq!((got.status, got.json()[0]["lost"].as_u64()), (3, Some(2)));
         // the handler's process may have ended
@@ -140,7 +140,7 @@ fn what_was_not_recorded_is_said() {
     let got = place(&[]).analyze("kills sample.tape");
     assert_eq!(got.status, 0);
     assert!(got.out.starts_with("NOT RECORDED: signals were not recorded"), "{}", got.out);
-    assert!(got.out.ends_with("Nothing in what was recorded, which is not all.\n"), "{}", got.out);
+    assert!(got.out.ends_with("Nothing found; events are missing.\n"), "{}", got.out);
 }
 
 #[test]

@@ -371,7 +371,7 @@ fn a_tape_that_is_still_being_written_is_called_that() {
     assert_eq!(unsafe { libc::flock(held.as_raw_fd(), libc::LOCK_EX) }, 0);
     assert!(said("info t.tape").contains("still being written, complete until 0.001 s"), "{}", said("info t.tape"));
     let summary = said("-s t.tape");
-    assert!(summary.contains("The tape is still being written: complete until 0.001 s, every total"), "{summary}");
+    assert!(summary.contains("The tape is still being written: complete until 0.001 s, totals"), "{summary}");
     assert!(said("list .").contains("still being written"), "{}", said("list ."));
     assert!(!said("check t.tape").contains("abnormally"), "{}", said("check t.tape"));
     drop(held);

@@ -77,7 +77,7 @@ fn losses_make_all_of_it_at_least() {
     assert_eq!(got.status, 3);
     assert!(got.json().iter().all(|row| bounds(row).len() == 8), "{}", got.out);
     let text = place.analyze("net --udp udp.tape").out;
-    assert!(text.starts_with("At least, because something is missing:\n"), "{text}");
+    assert!(text.starts_with("Events are missing: numbers are lower bounds:\n"), "{text}");
 }
 
 #[test]

@@ -178,7 +178,7 @@ fn questions_a_tape_cannot_answer() {
         (
             "callgraph --of cpu -e read stacks.tape",
             2,
-            "-e selects calls: stacks of CPU samples cannot be narrowed by it",
+            "-e selects calls: stacks of CPU samples are of other events, and take no -e",
         ),
         ("callgraph --of wakeup --duration 1 stacks.tape", 2, "--duration: wake-ups have none"),
         ("callgraph --of block -C 1 stacks.tape", 2, "-C: block I/Os are recorded without a CPU"),

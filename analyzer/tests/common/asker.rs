@@ -11,6 +11,7 @@ use std::path::Path;
 use std::process::{Child, Command, ExitCode};
 
 use systape_analyzer::run;
+use systape_answers::values::output::set_size;
 
 use super::Output;
 
@@ -93,6 +94,13 @@ fn answers() {
             file.set_len(0).unwrap();
             file.rewind().unwrap();
         }
+        // `@80`: as on a terminal that is so wide
+        let (size, words) =
+            match words.split_once('\0').and_then(|(first, rest)| Some((first.strip_prefix('@')?, rest))) {
+                Some((cells, rest)) => (cells.parse().unwrap(), rest),
+                None => (0, &*words),
+            };
+        set_size(size, 0);
         let words = std::iter::once("analyze").chain(words.split('\0').filter(|word| !word.is_empty()));
         let status = catch_unwind(|| number(run(words.map(Into::into)))).unwrap_or(101);
         (&line).write_all(&[status]).unwrap();

@@ -114,7 +114,6 @@ pub const WORDS: &[(&str, &str, &str)] = &[
     ("sizes", "", "--sizes"),
     ("queued", "--hist", "--queued"),
     ("queued", "", "--queued"),
-    ("wide", "", "--wide"),
     ("disks", "", "--disks"),
     ("junit", "", "--junit"),
     ("latency", "", "--latency"),

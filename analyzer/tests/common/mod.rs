@@ -17,6 +17,7 @@ pub mod stacks;
 pub mod stats;
 pub mod stored;
 pub mod tables;
+pub mod terminal;
 pub mod tools;
 pub mod udp;
 

@@ -23,6 +23,10 @@ use systape_events::values::num;
 
 /// Column of `= ret`, counted from the call's name: perf's `trace.args_alignment`.
 const ALIGNMENT: usize = 70;
+/// The same on a narrow terminal, at least.
+const LEAST: usize = 24;
+/// What a line has before and behind a call: time, duration, thread and a short result.
+const BESIDE: usize = 44;
 
 /// Form of the lines.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -83,6 +87,8 @@ impl LineFormat for PerfTraceText<'_> {
             tasks,
             open,
             scratch,
+            // on a terminal what was returned stands where the line has room for it
+            aligned: output::room().map_or(ALIGNMENT, |room| room.saturating_sub(BESIDE).clamp(LEAST, ALIGNMENT)),
         })
     }
 
@@ -106,6 +112,8 @@ struct TextLines<'a> {
     /// `name(` of each call.
     open: Vec<Vec<u8>>,
     scratch: ValueScratch,
+    /// Where the result stands behind the name of the call.
+    aligned: usize,
 }
 
 impl SegmentLines for TextLines<'_> {
@@ -122,7 +130,7 @@ impl SegmentLines for TextLines<'_> {
         arguments(out, &mut self.scratch, segment, row, self.look);
         out.push(b')');
         let width = columns(&out[begin..]);
-        num::spaces(out, ALIGNMENT.saturating_sub(width).max(1), b' ');
+        num::spaces(out, self.aligned.saturating_sub(width).max(1), b' ');
         out.extend_from_slice(b"= ");
         self.outcome(out, info, row);
         out.push(b'\n');

@@ -6,6 +6,7 @@ use systape_format::reader::Tape;
 use systape_format::table::TableDef;
 
 use super::cell::{Cell, Known};
+use super::fields::{TextColumn, TextColumns};
 use super::mark;
 use super::row::Row;
 use super::sink::Sink;
@@ -29,12 +30,8 @@ pub struct Layout {
 /// One column.
 #[derive(Debug)]
 pub struct Column {
-    /// Its heading.
-    heading: &'static str,
-    /// Least characters.
-    width: usize,
-    /// Aligned right.
-    right: bool,
+    /// How it looks.
+    field: TextColumn,
     /// What stands there.
     text: fn(&Line<'_>) -> String,
 }
@@ -42,17 +39,22 @@ pub struct Column {
 impl Column {
     /// A column aligned left.
     pub const fn left(heading: &'static str, width: usize, text: fn(&Line<'_>) -> String) -> Self {
-        Self { heading, width, right: false, text }
+        Self { field: TextColumn::left(heading, width), text }
     }
 
     /// A column aligned right.
     pub const fn right(heading: &'static str, width: usize, text: fn(&Line<'_>) -> String) -> Self {
-        Self { heading, width, right: true, text }
+        Self { field: TextColumn::right(heading, width), text }
     }
 
-    fn filled(&self, text: &str) -> String {
-        let width = self.width;
-        if self.right { format!("{text:>width$}") } else { format!("{text:<width$}") }
+    /// Has its texts shortened on a narrow terminal: they are no numbers.
+    pub const fn shortens(self) -> Self {
+        Self { field: self.field.shortens(), ..self }
+    }
+
+    /// Has it left out on a narrow terminal, the one with 1 first.
+    pub const fn leaves(self, order: u8) -> Self {
+        Self { field: self.field.leaves(order), ..self }
     }
 }
 
@@ -216,7 +218,8 @@ impl Layout {
     /// Appends the heading.
     pub fn head(&self, stamps: &Stamps, out: &mut Vec<u8>) {
         let time = self.time.map(|(_, column)| stamps.heading(column));
-        self.cells(time, |column| column.filled(column.heading), out);
+        out.extend_from_slice(self.fields(time).head().as_bytes());
+        out.push(b'\n');
     }
 
     /// Appends the line of `row`; false: it has none.
@@ -230,16 +233,15 @@ impl Layout {
             Some(since) => stamps.text_since(column, since),
             None => stamps.word(column, "?"),
         });
-        self.cells(time, |column| column.filled(&(column.text)(&line)), out);
+        let texts: Vec<String> = self.columns.iter().map(|column| (column.text)(&line)).collect();
+        out.extend_from_slice(self.fields(time).line(&texts).as_bytes());
+        out.push(b'\n');
         true
     }
 
-    /// Appends a line; an empty time is none.
-    fn cells(&self, time: Option<String>, cell: impl Fn(&Column) -> String, out: &mut Vec<u8>) {
-        let time = time.filter(|time| !time.is_empty());
-        let all: Vec<String> = time.into_iter().chain(self.columns.iter().map(cell)).collect();
-        out.extend_from_slice(all.join(" ").trim_end().as_bytes());
-        out.push(b'\n');
+    /// Its columns behind that time, or its heading.
+    fn fields(&self, time: Option<String>) -> TextColumns {
+        TextColumns::timed(time.unwrap_or_default(), self.columns.iter().map(|column| column.field))
     }
 }
 

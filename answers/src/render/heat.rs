@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use super::loghist::{LogHist, short};
-use crate::values::output::line;
+use crate::values::output::{line, room};
 
 /// From one value to the most; a place without values is blank.
 const SHADES: &[u8] = b".:-=+*#%@";
@@ -35,7 +35,17 @@ pub fn print(stretches: &[HeatStretch], (unit, of): (&str, &str), out: &mut impl
     let end = all.iter().map(Vec::len).max().unwrap_or(0).max(first);
     let most = all.iter().flatten().map(|(_, _, count)| *count).max().unwrap_or(0);
     let wide = stretches.iter().map(|stretch| stretch.count.len()).max().unwrap_or(0).max(of.len());
-    let bounds: String = (first..end).map(|bucket| format!("{:>CELL$}", short(low(bucket)))).collect();
+    // a narrow terminal has narrower buckets, and labels of some
+    let left = room().map(|room| room.saturating_sub(wide + 11) / (end - first).max(1));
+    let width = left.map_or(CELL, |left| left.clamp(1, CELL));
+    let labelled = CELL.div_ceil(width);
+    let starts: Vec<usize> = (first..end).collect();
+    let bounds: String = starts
+        .chunks(labelled)
+        .map(|some| {
+            format!("{:>fill$}", short(low(some[0])), fill = if width == CELL { CELL } else { some.len() * width })
+        })
+        .collect();
     line(out, &format!("{unit:>8}  {of:>wide$} {bounds}"))?;
     let mut next = None;
     for (stretch, buckets) in stretches.iter().zip(&all) {
@@ -44,7 +54,7 @@ pub fn print(stretches: &[HeatStretch], (unit, of): (&str, &str), out: &mut impl
         }
         let name = stretch.at.map_or_else(|| "?".to_owned(), |at| at.to_string());
         let count = |bucket: usize| buckets.get(bucket).map_or(0, |(_, _, count)| *count);
-        let cells: String = (first..end).map(|bucket| cell(count(bucket), most)).collect();
+        let cells: String = (first..end).map(|bucket| cell(count(bucket), most, width)).collect();
         line(out, format!("{name:>8}  {:>wide$} {cells}", stretch.count).trim_end())?;
         next = stretch.at.map(|at| at.saturating_add(1));
     }
@@ -64,9 +74,11 @@ fn low(bucket: usize) -> u64 {
     if bucket == 0 { 0 } else { 1 << bucket.min(63) }
 }
 
-fn cell(count: u64, most: u64) -> String {
+/// A bucket of `width` characters; the first is a blank if there are more.
+fn cell(count: u64, most: u64, width: usize) -> String {
     let shade = shade(count, most).map_or(b' ', |at| SHADES[at]);
-    format!(" {}", char::from(shade).to_string().repeat(CELL - 1))
+    let shades = char::from(shade).to_string().repeat(width.saturating_sub(1).max(1));
+    if width > 1 { format!(" {shades}") } else { shades }
 }
 
 /// The place in [`SHADES`], by the logarithm: a single slow call among millions is seen. None: there is nothing.

@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use serde_json::{Value, json};
 
-use crate::values::output::line;
+use crate::values::output::{line, room};
 
 /// Stars of the fullest bucket.
 const BAR: usize = 40;
@@ -92,6 +92,7 @@ impl LogHist {
         let wide = self.counts.len() > 32;
         let (width, bar_width) = if wide { (20, BAR / 2) } else { (10, BAR) };
         let (indent, label) = if wide { (15, 29) } else { (5, 19) };
+        let bar_width = bar_in(bar_width, 2 * width + 18);
         line(out, &format!("{:indent$}{unit:<label$} : count     distribution", ""))?;
         let most = self.counts.iter().copied().max().unwrap_or(0);
         for (low, high, count) in self.buckets() {
@@ -107,14 +108,15 @@ impl LogHist {
     /// It cannot be written.
     pub fn print_powers(&self, out: &mut impl Write) -> io::Result<()> {
         let most = self.counts.iter().copied().max().unwrap_or(0);
+        let full = bar_in(WIDE, 30);
         for (low, high, count) in self.buckets().into_iter().skip_while(|(_, _, count)| *count == 0) {
             let range = match high.checked_add(1) {
                 Some(end) => format!("[{}, {})", short(low), short(end)),
                 None => format!("[{}, ...)", short(low)),
             };
-            let stars = u128::from(count) * WIDE as u128 / u128::from(most.max(1));
-            let bar = "@".repeat(usize::try_from(stars).unwrap_or(WIDE).min(WIDE));
-            line(out, &format!("{range:<16} {count:>10} |{bar:<WIDE$}|"))?;
+            let stars = u128::from(count) * full as u128 / u128::from(most.max(1));
+            let bar = "@".repeat(usize::try_from(stars).unwrap_or(full).min(full));
+            line(out, &format!("{range:<16} {count:>10} |{bar:<full$}|"))?;
         }
         Ok(())
     }
@@ -137,6 +139,12 @@ pub fn short(value: u64) -> String {
     let units = ["", "K", "M", "G", "T", "P", "E"];
     let unit = (value.checked_ilog2().unwrap_or(0) / 10) as usize;
     format!("{}{}", value >> (10 * unit), units[unit])
+}
+
+/// How long the longest bar is: `full`, or what a terminal has room for beside `others` cells.
+fn bar_in(full: usize, others: usize) -> usize {
+    const LEAST: usize = 8;
+    room().map_or(full, |room| full.min(room.saturating_sub(others).max(LEAST)))
 }
 
 /// `full` stars for `most`, fewer in proportion.

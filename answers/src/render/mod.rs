@@ -4,6 +4,7 @@ pub mod by;
 pub mod cell;
 pub mod columns;
 pub mod csv;
+pub mod fields;
 pub mod form;
 pub mod heat;
 pub mod json;

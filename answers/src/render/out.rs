@@ -17,7 +17,8 @@ use super::row::{Judgement, Row};
 use super::sink::{self, Sink};
 use super::stamp::Stamps;
 use super::table::Table;
-use crate::values::output::line;
+use crate::values::fit::LineRoom;
+use crate::values::output::{self, line};
 use crate::values::progress;
 use crate::values::say::{Shown, complain};
 use systape_events::stream::{Part, TimedLines};
@@ -89,12 +90,29 @@ struct Stdout {
     file: BufWriter<File>,
     /// Something was written: the line of progress stays as long as nothing is.
     begun: bool,
+    /// The width of a terminal that lines are made to fit; None: they are as they are.
+    room: Option<LineRoom<'static>>,
+    /// The line that has not ended yet.
+    line: Vec<u8>,
 }
 
 impl Stdout {
     fn new() -> io::Result<Self> {
         let file = File::from(io::stdout().as_fd().try_clone_to_owned()?);
-        Ok(Self { file: BufWriter::with_capacity(BUFFER, file), begun: false })
+        Ok(Self { file: BufWriter::with_capacity(BUFFER, file), begun: false, room: None, line: Vec::new() })
+    }
+
+    /// Writes whole lines in the width of the terminal; the rest waits for its end.
+    fn fit(&mut self, room: LineRoom<'_>, bytes: &[u8]) -> io::Result<()> {
+        let mut fit = String::new();
+        for part in bytes.split_inclusive(|byte| *byte == b'\n') {
+            self.line.extend_from_slice(part);
+            if let Some(line) = self.line.strip_suffix(b"\n") {
+                room.fit(&String::from_utf8_lossy(line), &mut fit);
+                self.line.clear();
+            }
+        }
+        self.file.write_all(fit.as_bytes())
     }
 }
 
@@ -104,10 +122,15 @@ impl Write for Stdout {
             progress::end();
             self.begun = true;
         }
-        self.file.write(bytes)
+        match self.room {
+            Some(room) => self.fit(room, bytes).map(|()| bytes.len()),
+            None => self.file.write(bytes),
+        }
     }
 
     fn flush(&mut self) -> io::Result<()> {
+        let rest = std::mem::take(&mut self.line);
+        self.file.write_all(&rest)?;
         self.file.flush()
     }
 }
@@ -118,7 +141,23 @@ impl<'r> Out<'r> {
     /// # Errors
     /// It is closed.
     pub fn stdout(format: Format) -> io::Result<Self> {
+        let room = if format == Format::Text { output::fitting() } else { None };
+        Ok(Self::new(format, To::Stdout(Stdout { room, ..Stdout::new()? })))
+    }
+
+    /// Standard output for lines that another program reads: they are not made to fit a terminal.
+    ///
+    /// # Errors
+    /// It is closed.
+    pub fn exact(format: Format) -> io::Result<Self> {
         Ok(Self::new(format, To::Stdout(Stdout::new()?)))
+    }
+
+    /// Stops fitting lines to the terminal: another program reads those that follow.
+    pub fn unfitted(&mut self) {
+        if let To::Stdout(out) = &mut self.to {
+            out.room = None;
+        }
     }
 
     /// A thread that puts the lines of several tapes in order.
@@ -199,6 +238,17 @@ impl<'r> Out<'r> {
         }
         headings.print_rows(rows.map(cells), self)?;
         self.text(rank::more(all, limit))
+    }
+
+    /// Ends the answer: says which columns a terminal had no room for.
+    ///
+    /// # Errors
+    /// It cannot be written.
+    pub fn end(&mut self) -> io::Result<()> {
+        if matches!(self.to, To::Stdout(_)) {
+            self.text(output::left_out())?;
+        }
+        self.flush()
     }
 
     /// What stands before rows and lines of the tape.
@@ -320,7 +370,8 @@ fn send(pieces: &SyncSender<ListingPiece>, piece: ListingPiece) -> io::Result<()
 
 impl From<BufWriter<File>> for Out<'_> {
     fn from(file: BufWriter<File>) -> Self {
-        Self::new(Format::Text, To::Stdout(Stdout { file, begun: true }))
+        let room = output::fitting();
+        Self::new(Format::Text, To::Stdout(Stdout { file, begun: true, room, line: Vec::new() }))
     }
 }
 

@@ -1,6 +1,7 @@
 //! Limits on a ranking: the busiest rows first, and the number of the others.
 
 use crate::render::form::Format;
+use crate::values::output;
 
 /// Default number of rows of a ranking in text.
 pub const TOP: usize = 40;
@@ -8,7 +9,7 @@ pub const TOP: usize = 40;
 /// The option of a ranking.
 #[derive(Clone, Copy, Debug, Default, clap::Args)]
 pub struct Rank {
-    /// Rows to print; 0: all [default: 40 in text, all in JSON and CSV]
+    /// Rows to print; 0: all [default: 40 in text, on a terminal what its screen holds; all in JSON and CSV]
     #[arg(long = "top", value_name = "N")]
     top: Option<usize>,
 }
@@ -25,7 +26,7 @@ impl Rank {
         match self.top {
             Some(0) => most,
             Some(top) => most.min(top),
-            None if format == Format::Text && max_events == u64::MAX => TOP,
+            None if format == Format::Text && max_events == u64::MAX => on_screen(TOP),
             None => most,
         }
     }
@@ -47,7 +48,7 @@ const FEW: usize = 20;
 /// The option of such a ranking.
 #[derive(Clone, Copy, Debug, Default, clap::Args)]
 pub struct Few {
-    /// Rows to print; 0: all [default: 20 in text, all in JSON and CSV]
+    /// Rows to print; 0: all [default: 20 in text, on a terminal what its screen holds; all in JSON and CSV]
     #[arg(long = "top", value_name = "N")]
     top: Option<usize>,
 }
@@ -60,14 +61,34 @@ impl Few {
 
     /// Most rows printed of an answer as `format`.
     pub fn limit(self, format: Format) -> usize {
-        let top = self.top.or((format == Format::Text).then_some(FEW));
+        let top = self.top.or((format == Format::Text).then(|| on_screen(FEW)));
         Rank { top }.limit(format, u64::MAX)
+    }
+
+    /// Most rows printed of an answer whose rows take `each` lines, with `others` beside them.
+    pub fn limit_of(self, format: Format, each: usize, others: usize) -> usize {
+        const LEAST: usize = 3;
+        let limit = self.limit(format);
+        match output::screen() {
+            Some(screen) if self.top.is_none() && format == Format::Text => {
+                limit.min((screen.saturating_sub(others) / each.max(1)).max(LEAST))
+            }
+            _ => limit,
+        }
     }
 
     /// Whether all rows are requested.
     pub fn all(self) -> bool {
         self.top == Some(0)
     }
+}
+
+/// Number of `rows` that a screen has room for beside a few lines above and below them; all of them where there is no terminal.
+fn on_screen(rows: usize) -> usize {
+    /// Headings, losses, what is left out, and the shell's own lines.
+    const OTHERS: usize = 7;
+    const LEAST: usize = 5;
+    output::screen().map_or(rows, |screen| rows.min(screen.saturating_sub(OTHERS).max(LEAST)))
 }
 
 /// The line below a ranking of `rows` of which `limit` are printed; None: all are.

@@ -6,6 +6,7 @@
 use clap::ValueEnum;
 use systape_format::reader::Tape;
 
+use crate::values::output;
 use systape_events::question;
 use systape_events::values::clock::{self, Clock, Real};
 use systape_events::values::num;
@@ -53,6 +54,13 @@ impl Stamps {
         let day = clock.days(tape.session().window_open, tape.complete_until());
         let day = day.and_then(|(first, last)| (first == last).then_some(first));
         Self { bases: bases.to_vec(), open: tape.session().window_open, clock, day }
+    }
+
+    /// Seconds since the start of `tape`, and the time of day beside them where there is room.
+    pub fn both(tape: &Tape) -> Self {
+        const BOTH: usize = 100;
+        let wall = output::room().is_none_or(|room| room >= BOTH).then_some(TimeBase::Wall);
+        Self::new(&[TimeBase::Start].into_iter().chain(wall).collect::<Vec<_>>(), tape)
     }
 
     /// Makes them stamps with a date in each time of day.

@@ -3,26 +3,74 @@
 use std::borrow::Borrow;
 use std::io::{self, Write};
 
+use super::fields::{Want, least, put, widths};
+use crate::values::fit::{cells, middle};
 use crate::values::output;
+
+/// Between two columns.
+const GAP: &str = "  ";
+
+/// A column of a [`Table`].
+#[derive(Clone, Debug, Default)]
+struct Column {
+    heading: String,
+    /// Aligned right.
+    right: bool,
+    /// Its texts may be shortened.
+    shortens: bool,
+    /// Its texts are sentences: the terminal has them on several lines.
+    prose: bool,
+    /// When it is left out on a narrow terminal: the lowest first; None: never.
+    leaves: Option<usize>,
+}
 
 /// A table for people.
 #[derive(Debug, Default)]
 pub struct Table {
-    /// (heading, whether it is aligned right).
-    columns: Vec<(String, bool)>,
+    columns: Vec<Column>,
     rows: Vec<Vec<String>>,
 }
 
 impl Table {
     /// Adds a column of numbers.
     pub fn number(mut self, heading: &str) -> Self {
-        self.columns.push((heading.to_owned(), true));
+        self.columns.push(Column { heading: heading.to_owned(), right: true, ..Column::default() });
         self
     }
 
-    /// Adds a column of words.
+    /// Adds a column of words, which a narrow terminal shows with their middle left out.
     pub fn word(mut self, heading: &str) -> Self {
-        self.columns.push((heading.to_owned(), false));
+        self.columns.push(Column { heading: heading.to_owned(), shortens: true, ..Column::default() });
+        self
+    }
+
+    /// Adds a column of words that are numbers, or as good as: times of day.
+    pub fn whole(mut self, heading: &str) -> Self {
+        self.columns.push(Column { heading: heading.to_owned(), ..Column::default() });
+        self
+    }
+
+    /// Adds a column of sentences, the last one, which a narrow terminal shows on several lines.
+    pub fn prose(mut self, heading: &str) -> Self {
+        self.columns.push(Column { heading: heading.to_owned(), shortens: true, prose: true, ..Column::default() });
+        self
+    }
+
+    /// Has the columns in these places left out where the terminal has no room for all, the first of them first.
+    pub fn leaving_at(mut self, places: &[usize]) -> Self {
+        for (order, place) in places.iter().enumerate() {
+            if let Some(column) = self.columns.get_mut(*place) {
+                column.leaves = Some(order);
+            }
+        }
+        self
+    }
+
+    /// Has the columns with these headings left out where the terminal has no room for all, the first of them first.
+    pub fn leaving(mut self, headings: &[&str]) -> Self {
+        for column in &mut self.columns {
+            column.leaves = headings.iter().position(|heading| *heading == column.heading);
+        }
         self
     }
 
@@ -48,13 +96,18 @@ impl Table {
         rows: impl Iterator<Item = R> + Clone,
         out: &mut impl Write,
     ) -> io::Result<()> {
-        let heading: Vec<String> = self.columns.iter().map(|(heading, _)| heading.clone()).collect();
-        let mut widths: Vec<usize> = heading.iter().map(|text| text.chars().count()).collect();
+        let heading: Vec<String> = self.columns.iter().map(|column| column.heading.clone()).collect();
+        let mut all: Vec<(usize, usize)> = heading.iter().map(|text| (cells(text), least(text))).collect();
         for row in rows.clone() {
-            for (width, cell) in widths.iter_mut().zip(row.borrow()) {
-                *width = (*width).max(cell.chars().count());
+            for ((width, needs), cell) in all.iter_mut().zip(row.borrow()) {
+                *width = (*width).max(cells(cell));
+                *needs = (*needs).max(least(cell));
             }
         }
+        let widths = match output::room() {
+            Some(room) => self.fitting(&all, room),
+            None => all.into_iter().map(|(width, _)| Some(width)).collect(),
+        };
         self.line(&heading, &widths, out)?;
         for row in rows {
             self.line(row.borrow(), &widths, out)?;
@@ -62,12 +115,31 @@ impl Table {
         Ok(())
     }
 
-    fn line(&self, row: &[String], widths: &[usize], out: &mut impl Write) -> io::Result<()> {
+    /// The widths on a terminal, of columns that take so many cells and need at least so many; None: the column is left out, which is
+    /// told at the end.
+    fn fitting(&self, all: &[(usize, usize)], room: usize) -> Vec<Option<usize>> {
+        let wants = self.columns.iter().zip(all);
+        let wants = wants.map(|(column, (all, least))| Want {
+            all: *all,
+            least: column.shortens.then_some(*least),
+            leaves: column.leaves,
+        });
+        let widths = widths(&wants.collect::<Vec<_>>(), GAP.len(), room);
+        let left_out = self.columns.iter().zip(&widths).filter(|(_, width)| width.is_none());
+        left_out.for_each(|(column, _)| output::leave_out(column.heading.trim()));
+        widths
+    }
+
+    fn line(&self, row: &[String], widths: &[Option<usize>], out: &mut impl Write) -> io::Result<()> {
         let mut line = String::new();
-        for (at, ((cell, (_, right)), width)) in row.iter().zip(&self.columns).zip(widths).enumerate() {
-            let fill = " ".repeat(width.saturating_sub(cell.chars().count()));
-            let (before, after) = if *right { (fill.as_str(), "") } else { ("", fill.as_str()) };
-            line.extend([if at == 0 { "" } else { "  " }, before, cell, after]);
+        let kept = row.iter().zip(&self.columns).zip(widths).filter_map(|(of, width)| Some((of, (*width)?)));
+        for (at, ((cell, column), width)) in kept.enumerate() {
+            line.push_str(if at == 0 { "" } else { GAP });
+            if column.prose {
+                line.extend([output::hang(), cell]);
+                continue;
+            }
+            put(&mut line, &middle(cell, width, output::cut_mark()), width, column.right);
         }
         output::line(out, line.trim_end())
     }

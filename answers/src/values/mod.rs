@@ -7,6 +7,7 @@ pub mod bad_usage;
 pub mod debuginfod;
 #[cfg(target_os = "linux")]
 pub mod fetcher;
+pub mod fit;
 #[cfg(unix)]
 pub mod interrupt;
 #[cfg(unix)]

@@ -1,7 +1,11 @@
-//! Lines of text and how they look, for which a closed pipe is no error.
+//! Lines of text and how they look, for which a closed pipe is no error; and what the terminal is that they are for, if they are for one.
 
-use std::io::{self, IsTerminal as _, Write};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::borrow::Cow;
+use std::io::{self, IsTerminal, Write};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+use super::fit::{self, LineRoom};
 
 /// Whether `error` means that the reader of our output has closed it (`| head`).
 pub fn is_closed_pipe(error: &anyhow::Error) -> bool {
@@ -13,15 +17,29 @@ pub(crate) const INEXACT: &str = "\x1b[36m";
 /// End of what [`INEXACT`] begins.
 pub const PLAIN: &str = "\x1b[m";
 
+/// Begins what is dim.
+const DIM: &str = "\x1b[2m";
+/// Least width that lines are made for: on a narrower terminal they are broken by it.
+const NARROWEST: usize = 40;
+
 /// See [`begin_text`].
 static COLORED: AtomicBool = AtomicBool::new(false);
 /// The same.
 static PLAIN_ASCII: AtomicBool = AtomicBool::new(false);
+/// Cells of a line on the terminal; 0: there is none, or nothing is known of it.
+static CELLS: AtomicUsize = AtomicUsize::new(0);
+/// Lines of the terminal; 0: the same.
+static ROWS: AtomicUsize = AtomicUsize::new(0);
+/// Headings of columns that the terminal had no room for, each once.
+static LEFT_OUT: Mutex<Vec<String>> = Mutex::new(Vec::new());
 
 /// Begins lines of text: in colours if they are `wanted`, or, if nothing is said, where standard output is a terminal, not
-/// a dumb one, and NO_COLOR is not set, which is given back; in ASCII where the locale has no other characters.
-/// It asks for what is given up before a tape is read.
-pub fn begin_text(wanted: Option<bool>) -> bool {
+/// a dumb one, and NO_COLOR is not set, which is given back; in ASCII where the locale has no other characters; and in the width of the
+/// terminal, unless they are to be `wide`. It asks for what is given up before a tape is read.
+pub fn begin_text(wanted: Option<bool>, wide: bool) -> bool {
+    if let Some((cells, rows)) = size_of(&io::stdout()).filter(|_| !wide) {
+        set_size(cells, rows);
+    }
     let dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
     let no_color = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
     let colored = wanted.unwrap_or_else(|| io::stdout().is_terminal() && !dumb && !no_color);
@@ -33,6 +51,95 @@ pub fn begin_text(wanted: Option<bool>) -> bool {
         Ordering::Relaxed,
     );
     colored
+}
+
+/// Cells and lines of the terminal behind `stream`; None: it is none, or does not say, and COLUMNS does not either.
+#[cfg(unix)]
+pub(crate) fn size_of<S: IsTerminal + std::os::fd::AsFd>(stream: &S) -> Option<(usize, usize)> {
+    if !stream.is_terminal() {
+        return None;
+    }
+    let said = terminal_size::terminal_size_of(stream).map(|(width, height)| (width.0.into(), height.0.into()));
+    let variable = |name| std::env::var(name).ok()?.parse().ok();
+    said.or_else(|| Some((variable("COLUMNS").filter(|cells| *cells > 0)?, variable("LINES").unwrap_or(0))))
+}
+
+/// Cells and lines of a terminal: not known, as only unix has them asked.
+#[cfg(not(unix))]
+pub(crate) fn size_of<S>(_: &S) -> Option<(usize, usize)> {
+    None
+}
+
+/// Has lines made for a terminal of that size; 0: it is not known.
+#[doc(hidden)]
+pub fn set_size(cells: usize, rows: usize) {
+    CELLS.store(if cells == 0 { 0 } else { cells.max(NARROWEST) }, Ordering::Relaxed);
+    ROWS.store(rows, Ordering::Relaxed);
+}
+
+/// Cells of a line; None: lines are as long as they are, for a pipe, a file, or somebody who asked for that.
+pub fn room() -> Option<usize> {
+    Some(CELLS.load(Ordering::Relaxed)).filter(|cells| *cells > 0)
+}
+
+/// Lines of the terminal; None: there is none, or it does not say.
+pub fn screen() -> Option<usize> {
+    room().and(Some(ROWS.load(Ordering::Relaxed)).filter(|rows| *rows > 0))
+}
+
+/// What stands for a part of a value that there is no room for.
+pub fn cut_mark() -> &'static str {
+    if PLAIN_ASCII.load(Ordering::Relaxed) { "..." } else { "…" }
+}
+
+/// How lines are made to fit the terminal; None: they are not.
+pub(crate) fn fitting() -> Option<LineRoom<'static>> {
+    let dim = if colored() { (DIM, PLAIN) } else { ("", "") };
+    room().map(|cells| LineRoom { cells, mark: cut_mark(), dim })
+}
+
+/// `text`, a command to copy, so that a terminal gets it whole on a line of its own.
+pub fn command(text: &str) -> Cow<'_, str> {
+    match room() {
+        Some(_) => Cow::Owned(format!("{}{text}{}", fit::COMMAND, fit::COMMAND_END)),
+        None => Cow::Borrowed(text),
+    }
+}
+
+/// `text`, which is no number, in what is left of a line behind `used` cells.
+pub fn within(text: &str, used: usize) -> Cow<'_, str> {
+    /// A name of which less is left says nothing.
+    const LEAST: usize = 16;
+    match room() {
+        Some(room) => fit::middle(text, room.saturating_sub(used).max(LEAST), cut_mark()),
+        None => Cow::Borrowed(text),
+    }
+}
+
+/// A rule of `width` dashes behind a blank, no wider than the terminal.
+pub fn rule(width: usize) -> String {
+    format!(" {}", "-".repeat(room().map_or(width, |room| width.min(room - 1))))
+}
+
+/// Stands in a line where the lines begin that it is broken into.
+pub fn hang() -> &'static str {
+    if room().is_some() { "\u{1}" } else { "" }
+}
+
+/// Remembers that the column with this heading was left out for want of room.
+pub(crate) fn leave_out(heading: &str) {
+    let mut all = LEFT_OUT.lock().unwrap_or_else(PoisonError::into_inner);
+    if !heading.is_empty() && !all.iter().any(|there| there == heading) {
+        all.push(heading.to_owned());
+    }
+}
+
+/// The line that says which columns were left out since it was last asked for; None: none were.
+pub(crate) fn left_out() -> Option<String> {
+    let all = std::mem::take(&mut *LEFT_OUT.lock().unwrap_or_else(PoisonError::into_inner));
+    let columns = if all.len() == 1 { "column" } else { "columns" };
+    let names: Vec<&str> = all.iter().map(|name| name.trim_matches([' ', '|'])).collect();
+    (!all.is_empty()).then(|| format!("{} {columns} left out: {} (--wide shows all)", all.len(), names.join(", ")))
 }
 
 /// Whether a locale of that name has ASCII alone.

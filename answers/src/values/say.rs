@@ -1,10 +1,14 @@
 //! Messages to the user, and results of a report besides its output.
 
+use std::borrow::Cow;
 use std::io::Write;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use systape_abi::plain;
+
+use super::fit::{COMMAND, COMMAND_END, LineRoom};
+use super::output;
 
 /// Number of rows of an answer, to explain an empty one.
 #[derive(Clone, Debug, Default)]
@@ -49,5 +53,21 @@ impl Verdict {
 pub fn complain(text: &str) {
     crate::values::progress::end();
     // paths, names and what a tape says are others' words
-    let _ = writeln!(std::io::stderr(), "analyze: {}", plain(text));
+    let text = format!("analyze: {}\n", plain(text));
+    let _ = std::io::stderr().write_all(fitting(&text).as_bytes());
+}
+
+/// `text` for the terminal on standard error, if it is one: broken at words; names are whole, so that they can be copied.
+fn fitting(text: &str) -> Cow<'_, str> {
+    let Some((cells, _)) = output::size_of(&std::io::stderr()) else { return Cow::Borrowed(text) };
+    let mut fit = String::new();
+    for line in text.lines() {
+        // what is to be typed next is whole
+        let line = match line.rsplit_once(": analyze ") {
+            Some((before, typed)) => &format!("{before}:   {COMMAND}analyze {typed}{COMMAND_END}"),
+            None => line,
+        };
+        LineRoom { cells, mark: "", dim: ("", "") }.fit(line, &mut fit);
+    }
+    Cow::Owned(fit)
 }

@@ -189,10 +189,10 @@ impl Clock {
     pub fn text(&self) -> String {
         let step = self.largest_step();
         match self.samples() {
-            0 => "no sample: real times are not known".to_owned(),
-            1 => "one sample of real time".to_owned(),
+            0 => "no clock sample: times of day are unknown".to_owned(),
+            1 => "one clock sample".to_owned(),
             count => format!(
-                "{count} samples of real time, largest step {}{}.{:03} ms",
+                "{count} clock samples, corrected by up to {}{}.{:03} ms",
                 if step <= -1000 { "-" } else { "" },
                 step.unsigned_abs() / 1_000_000,
                 step.unsigned_abs() / 1000 % 1000

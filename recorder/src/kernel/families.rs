@@ -30,7 +30,7 @@ macro_rules! names {
     (@default Default $name:literal) => { concat!(" ", $name) };
     (@default Named $name:literal) => { "" };
     (@named Default $name:literal) => { "" };
-    (@named Named $name:literal) => { concat!("; only by name: ", $name) };
+    (@named Named $name:literal) => { concat!("; only if named: ", $name) };
 }
 systape_bpf::families!(names);
 

@@ -53,12 +53,12 @@ impl Progress {
     }
 }
 
-/// `58 lost, 843,200 counted only`: events of which only the number is known, and calls that are in every sum and in no
+/// `58 lost, 843,200 as totals only`: events of which only the number is known, and calls that are in every sum and in no
 /// listing.
 pub(crate) fn not_stored(lost: u64, counted: u64) -> String {
     match counted {
         0 => format!("{} lost", HumanCount(lost)),
-        _ => format!("{} lost, {} counted only", HumanCount(lost), HumanCount(counted)),
+        _ => format!("{} lost, {} as totals only", HumanCount(lost), HumanCount(counted)),
     }
 }
 
@@ -115,7 +115,7 @@ mod tests {
     #[test]
     fn two_figures_and_two_words() {
         assert_eq!(not_stored(0, 0), "0 lost");
-        assert_eq!(not_stored(58, 843_200), "58 lost, 843,200 counted only");
-        assert_eq!(not_stored(0, 1_000), "0 lost, 1,000 counted only");
+        assert_eq!(not_stored(58, 843_200), "58 lost, 843,200 as totals only");
+        assert_eq!(not_stored(0, 1_000), "0 lost, 1,000 as totals only");
     }
 }

@@ -223,7 +223,7 @@ impl Rows {
 
 /// Options of every view.
 pub const COMMON: &[&str] =
-    &["words", "input", "format", "color", "fail_on_loss", "memory", "no_sandbox", "generate", "help"];
+    &["words", "input", "format", "color", "wide", "fail_on_loss", "memory", "no_sandbox", "generate", "help"];
 
 /// Filters on tasks of events.
 pub(crate) const TASKS: &[&str] = &["pids", "tree", "tids", "users", "comm", "cgroups", "units", "containers", "pods"];

@@ -156,7 +156,7 @@ impl<'scope, 'env> Merge<'scope, 'env> {
             }
         }
         sources.into_iter().try_for_each(|source| self.end(source))?;
-        out.flush()?;
+        out.end()?;
         Ok(self.verdict)
     }
 

@@ -5,6 +5,7 @@ use systape_format::model::{BlockLayer, Session};
 use systape_answers::catalogue::block::sector;
 use systape_answers::derive::block::flags;
 use systape_answers::derive::block::io::Io;
+use systape_answers::render::fields::{TextColumn, TextColumns};
 use systape_answers::render::paint;
 use systape_answers::render::stamp::{Column, Stamps};
 use systape_answers::render::table::millis_if;
@@ -14,16 +15,25 @@ use systape_events::values::words::escaped;
 /// Column of times.
 const TIME: Column = Column { name: "TIME", width: 11, places: 6, right: false };
 
+/// The columns behind the time.
+const FIELDS: [TextColumn; 11] = [
+    TextColumn::left("COMM", 15).shortens(),
+    TextColumn::left("PID", 7).leaves(3),
+    TextColumn::left("DISK", 9).leaves(7),
+    TextColumn::left("T", 4).leaves(5),
+    TextColumn::left("SECTOR", 10).leaves(1),
+    TextColumn::left("BYTES", 7).leaves(6),
+    TextColumn::right("QUE(ms)", 7).leaves(4),
+    TextColumn::right("LAT(ms)", 7),
+    TextColumn::left("CAUSE", 8).shortens().leaves(2),
+    TextColumn::left("FILE", 0).shortens(),
+    // rare facts
+    TextColumn::left("", 0),
+];
+
 /// Names of the columns of the text form.
 pub(crate) fn header(stamps: &Stamps) -> Vec<u8> {
-    let time = stamps.heading(TIME);
-    let names = [&time, "COMM", "PID", "DISK", "T", "SECTOR", "BYTES", "QUE(ms)", "LAT(ms)", "CAUSE", "FILE"];
-    format!("{}\n", columns(names)).into_bytes()
-}
-
-fn columns([time, comm, pid, disk, op, sector, bytes, queue, latency, cause, file]: [&str; 11]) -> String {
-    let start = format!("{time} {comm:<15} {pid:<7} {disk:<9} {op:<4} {sector:<10} {bytes:<7}");
-    format!("{start} {queue:>7} {latency:>7} {cause:<8} {file}")
+    format!("{}\n", TextColumns::timed(stamps.heading(TIME), FIELDS).head()).into_bytes()
 }
 
 /// Appends the line of `io`.
@@ -33,9 +43,8 @@ pub(crate) fn text(out: &mut Vec<u8>, io: &Io<'_>, session: &Session, devices: &
         Some(task) => (escaped(&task.comm), task.pid.to_string()),
         None => ("?".to_owned(), "?".to_owned()),
     };
-    let line = columns([
-        &stamps.text(TIME, e.complete),
-        &comm,
+    let line = TextColumns::timed(stamps.text(TIME, e.complete), FIELDS).line(&[
+        &*comm,
         &pid,
         &devices.name(e.dev),
         &flags::letters(e.flags),
@@ -45,12 +54,9 @@ pub(crate) fn text(out: &mut Vec<u8>, io: &Io<'_>, session: &Session, devices: &
         &paint::time(&millis_if(io.latency()), 7, io.latency()),
         &io.cause(session),
         &io.held().text(),
+        &marks(io).join(" "),
     ]);
     out.extend_from_slice(line.as_bytes());
-    for mark in marks(io) {
-        out.push(b' ');
-        out.extend_from_slice(mark.as_bytes());
-    }
     out.push(b'\n');
 }
 

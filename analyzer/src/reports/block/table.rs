@@ -6,6 +6,7 @@ use systape_answers::derive::block::by::{self as parts_of, Part};
 use systape_answers::derive::block::sums::{BlockSums, HistogramOf, Sum};
 use systape_answers::render::by;
 use systape_answers::render::cell::Cell;
+use systape_answers::render::fields::{TextColumn, TextColumns};
 use systape_answers::render::keys::{with_keys, with_parts};
 use systape_answers::render::mark;
 use systape_answers::render::out::Out;
@@ -55,34 +56,29 @@ pub(crate) struct BlockInput<'a> {
 impl BlockInput<'_> {
     /// A table, the total below it, and the devices that the total leaves out.
     pub(crate) fn top(&self, limit: usize, out: &mut impl Write) -> io::Result<()> {
-        let mut head = String::new();
-        for key in self.keys {
+        let keys = self.keys.iter().map(|key| {
             let (name, width) = parts_of::column(*key);
-            head.push_str(&format!("{name:<width$} "));
-        }
-        let keys = head.len();
-        head.push_str(&format!(
-            "{:>8} {:>10} {:>10} {:>5} {:>5} {:>11} {:>9} {:>9} {:>6}",
-            "IOS", "READ(KiB)", "WRIT(KiB)", "ERRS", "REQUE", "TOTAL(ms)", "AVG(ms)", "MAX(ms)", "SHARE"
-        ));
-        line(out, &head)?;
+            TextColumn::left(name, width).shortens_to(24)
+        });
+        let fields = TextColumns::new(keys.chain(NUMBERS), " ");
+        line(out, &fields.head())?;
         for (parts, sum, counted) in self.folded.rows.iter().take(limit) {
-            let mut names = String::new();
-            for (key, part) in self.keys.iter().zip(parts) {
-                let width = parts_of::column(*key).1;
-                names.push_str(&format!("{:<width$} ", parts_of::text((*key, part), sum.comm(), &self.names)));
-            }
+            let names = self.keys.iter().zip(parts);
+            let mut texts: Vec<String> =
+                names.map(|(key, part)| parts_of::text((*key, part), sum.comm(), &self.names)).collect();
             let share = self.share(sum).filter(|_| *counted == Some(true));
-            let share = share.map_or_else(|| "-".to_owned(), |share| format!("{:.1}%", 100.0 * share));
-            line(out, &format!("{names}{} {share:>6}", numbers(sum)))?;
+            texts.extend(numbers(sum));
+            texts.push(share.map_or_else(|| "-".to_owned(), |share| format!("{:.1}%", 100.0 * share)));
+            line(out, &fields.line(&texts))?;
         }
         let more = more(self.folded.rows.len(), limit);
         more.iter().try_for_each(|text| line(out, &text.replace("--top 0", "--top=0")))?;
         let all = &self.folded.all;
-        line(
-            out,
-            &format!("{:<keys$}{} {:>6}", "all disks", numbers(all), if all.timed > 0 { "100.0%" } else { "-" }),
-        )?;
+        let mut texts = vec![String::new(); self.keys.len()];
+        texts.first_mut().into_iter().for_each(|first| "all disks".clone_into(first));
+        texts.extend(numbers(all));
+        texts.push((if all.timed > 0 { "100.0%" } else { "-" }).to_owned());
+        line(out, &fields.line(&texts))?;
         self.stacked(out)
     }
 
@@ -138,7 +134,10 @@ impl BlockInput<'_> {
             let place = if shown { "not in the total" } else { "left out" };
             // "became" later, perhaps, or never: a loop device writes to the page cache
             let (name, noun) = (self.names.devices.name(*dev), if *ios == 1 { "I/O" } else { "I/Os" });
-            line(out, &format!("{name}: {ios} {noun} {place}: what they became is counted on {}", below.join(", ")))?;
+            line(
+                out,
+                &format!("{name}: {ios} {noun} {place}: the I/Os they turned into are counted on {}", below.join(", ")),
+            )?;
         }
         self.late().iter().try_for_each(|text| line(out, text))
     }
@@ -198,22 +197,34 @@ fn name(key: GroupKey) -> String {
 }
 
 /// The columns of `sum`; `>=` before times when the latency of some I/Os is not known.
-fn numbers(sum: &Sum) -> String {
+fn numbers(sum: &Sum) -> [String; 8] {
     let lead = mark::at_least(sum.timed < sum.ios);
     let known = |ns: u64| (sum.timed > 0).then_some(ns);
     let bound = |ns: Option<u64>| match ns {
         Some(_) => format!("{lead}{}", millis_if(ns)),
         None => millis_if(None),
     };
-    format!(
-        "{:>8} {:>10} {:>10} {:>5} {:>5} {:>11} {:>9} {:>9}",
-        sum.ios,
-        sum.read / 1024,
-        sum.written / 1024,
-        sum.errors,
-        sum.requeues,
+    [
+        sum.ios.to_string(),
+        (sum.read / 1024).to_string(),
+        (sum.written / 1024).to_string(),
+        sum.errors.to_string(),
+        sum.requeues.to_string(),
         bound(known(sum.total_ns())),
         millis_if(sum.avg()),
         bound(known(sum.max)),
-    )
+    ]
 }
+
+/// The columns of numbers.
+const NUMBERS: [TextColumn; 9] = [
+    TextColumn::right("IOS", 8),
+    TextColumn::right("READ(KiB)", 10).leaves(5),
+    TextColumn::right("WRIT(KiB)", 10).leaves(6),
+    TextColumn::right("ERRS", 5).leaves(2),
+    TextColumn::right("REQUE", 5).leaves(1),
+    TextColumn::right("TOTAL(ms)", 11),
+    TextColumn::right("AVG(ms)", 9).leaves(4),
+    TextColumn::right("MAX(ms)", 9).leaves(7),
+    TextColumn::right("SHARE", 6).leaves(3),
+];

@@ -276,6 +276,8 @@ fn answer(
     }
     let mut told = false;
     if own.folded {
+        // flamegraph.pl and others read them
+        out.unfitted();
         print_folded(&found, before, out)?;
     } else if own.svg.is_none() {
         if out.is_text() {
@@ -404,10 +406,10 @@ fn check(config: &Config, of: &Of) -> Result<()> {
     let filters = &config.filters;
     let calls = matches!(of, Of::Syscall | Of::OffCpu);
     if filters.selects && !calls {
-        bail!(BadUsage(format!("-e selects calls: stacks of {} cannot be narrowed by it", of.words())));
+        bail!(BadUsage(format!("-e selects calls: stacks of {} are of other events, and take no -e", of.words())));
     }
     if filters.by_path() && *of != Of::Syscall {
-        bail!(BadUsage(format!("-P selects calls: stacks of {} cannot be narrowed by it", of.words())));
+        bail!(BadUsage(format!("-P selects calls: stacks of {} are of other events, and take no -P", of.words())));
     }
     if filters.failure && !matches!(of, Of::Syscall | Of::Block) {
         bail!(BadUsage(format!("--failure: {} do not fail", of.words())));
@@ -441,7 +443,7 @@ fn families_of(config: &Config, of: &Of) -> Vec<Family> {
 }
 
 fn text(config: &Config, tape: &Tape, found: &Found<'_>, out: &mut Out) -> Result<()> {
-    const HEADING: &str = "Something is missing: every number is at least, and some stacks may be missing:";
+    const HEADING: &str = "Events are missing: numbers are lower bounds, and stacks may be missing:";
     losses::head(&found.context, HEADING, out)?;
     line(out, &format!("# Stacks of {} by {}, {}", found.of.words(), found.metric.name(), order(found.own)))?;
     if found.own.of.is_none() && !found.others.is_empty() {

@@ -10,11 +10,13 @@ use super::rows::{After, Row};
 use systape_answers::derive::processes::interpreters::Asked;
 use systape_answers::derive::processes::usage::Used;
 use systape_answers::render::cell::Cell;
+use systape_answers::render::fields::{TextColumn, TextColumns};
 use systape_answers::render::json::bytes;
 use systape_answers::render::mark;
 use systape_answers::render::out::Out;
 use systape_answers::render::row::{self, Judgement, some, user};
 use systape_answers::render::stamp::Column;
+use systape_answers::values::output;
 use systape_events::values::words::{command, escaped, span};
 
 systape_format::tables! {
@@ -67,12 +69,7 @@ pub(in crate::reports) struct Layout {
 /// That of `analyze exec`.
 pub(super) const LAYOUT: Layout = Layout {
     always_timed: true,
-    head: |story| {
-        columns(
-            [&story.stamps.heading(TIME), "UID", "PCOMM", "PID", "PPID", "RET", "EXIT", "LIVED", "USER", "SYSTEM"],
-            "ARGS",
-        )
-    },
+    head: |story| TextColumns::timed(story.stamps.heading(TIME), FIELDS).head(),
     line: text,
     counts: true,
 };
@@ -99,12 +96,21 @@ pub(super) fn print(story: &ExecInput<'_>, layout: &Layout, rows: &[Row], out: &
     out.text([format!("{at_least}{started} started, {at_least}{failed} failed to start")])
 }
 
-fn columns(cells: [&str; 10], last: &str) -> String {
-    let [time, uid, comm, pid, ppid, ret, exit, lived, user, system] = cells;
-    format!(
-        "{time} {uid:>5} {comm:<15} {pid:<7} {ppid:<7} {ret:>3} {exit:<12} {lived:>9} {user:>9} {system:>9}  {last}"
-    )
-}
+/// The columns behind the time.
+const FIELDS: [TextColumn; 11] = [
+    TextColumn::right("UID", 5).leaves(3),
+    TextColumn::left("PCOMM", 15).shortens().leaves(6),
+    TextColumn::left("PID", 7),
+    TextColumn::left("PPID", 7).leaves(4),
+    TextColumn::right("RET", 3).leaves(5),
+    TextColumn::left("EXIT", 12),
+    TextColumn::right("LIVED", 9).leaves(7),
+    TextColumn::right("USER", 9).leaves(2),
+    TextColumn::right("SYSTEM", 9).leaves(1),
+    TextColumn::left(" ARGS", 0).shortens(),
+    // why it failed
+    TextColumn::left("", 0),
+];
 
 /// A pid; 0 = not known.
 pub(in crate::reports) fn number(number: u32) -> String {
@@ -136,28 +142,28 @@ fn text(story: &ExecInput<'_>, row: &Row) -> String {
         None if of_it => "?".to_owned(),
         None => String::new(),
     };
-    let mut args = words(row).unwrap_or_else(|| "?".to_owned());
+    let args = words(row).unwrap_or_else(|| "?".to_owned());
+    let mut why = String::new();
     if row.errno != 0 {
         let name = systape_abi::errno_name(row.errno).map_or_else(|| row.errno.to_string(), str::to_owned);
         let path = if row.path.is_empty() { String::new() } else { format!("{}: ", escaped(&row.path)) };
         let asked = row.asked.as_ref().map(|asked| asked_for(row, asked)).unwrap_or_default();
-        args.push_str(&format!(" ({path}{name}{asked})"));
+        why = format!("({path}{name}{asked})");
     }
-    columns(
-        [
-            &story.stamps.text(TIME, if story.live { row.moment() } else { row.ts }),
-            &uid,
-            &escaped(&row.task.comm),
-            &row.task.pid.to_string(),
-            &number(row.ppid),
-            &(if story.live && row.moment() != row.ts { String::new() } else { returned(row) }),
-            &exit,
-            &lived,
-            &time(|used| used.user),
-            &time(|used| used.system),
-        ],
-        &args,
-    )
+    let at = story.stamps.text(TIME, if story.live { row.moment() } else { row.ts });
+    TextColumns::timed(at, FIELDS).line(&[
+        uid,
+        escaped(&row.task.comm),
+        row.task.pid.to_string(),
+        number(row.ppid),
+        if story.live && row.moment() != row.ts { String::new() } else { returned(row) },
+        exit,
+        lived,
+        time(|used| used.user),
+        time(|used| used.system),
+        format!(" {}{args}", output::hang()),
+        why,
+    ])
 }
 
 /// What the file asked for when it was read.

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use super::ExecInput;
 use systape_answers::derive::processes::{Image, Process};
 use systape_answers::render::cell::Cell;
+use systape_answers::render::fields::{TextColumn, TextColumns};
 use systape_answers::render::json::{bytes, known};
 use systape_answers::render::mark;
 use systape_answers::render::out::Out;
@@ -63,7 +64,7 @@ pub(super) fn print(story: &ExecInput<'_>, out: &mut Out) -> io::Result<()> {
     if !out.is_text() {
         return out.rows(&TREE, Judgement::Each, listed.map(|node| row(story, node)));
     }
-    out.text([columns([&story.stamps.heading(START), "LIVED", "EXIT", "PID"], "COMMAND")])?;
+    out.text([TextColumns::timed(story.stamps.heading(START), FIELDS).head()])?;
     out.text(listed.map(|node| text(story, node)))?;
     if limit < nodes.len() {
         return Ok(());
@@ -133,10 +134,13 @@ fn order<'a>(story: &'a ExecInput<'_>, show: &[bool]) -> Vec<TreeProcess<'a>> {
     nodes
 }
 
-fn columns(cells: [&str; 4], last: &str) -> String {
-    let [start, lived, exit, pid] = cells;
-    format!("{start} {lived:>10}  {exit:<12} {pid:>7}  {last}")
-}
+/// The columns behind the start.
+const FIELDS: [TextColumn; 4] = [
+    TextColumn::right("LIVED", 10).leaves(1),
+    TextColumn::left(" EXIT", 13),
+    TextColumn::right("PID", 7),
+    TextColumn::left(" COMMAND", 0).shortens(),
+];
 
 fn text(story: &ExecInput<'_>, node: &TreeProcess<'_>) -> String {
     let process = node.process;
@@ -160,7 +164,8 @@ fn text(story: &ExecInput<'_>, node: &TreeProcess<'_>) -> String {
         inside if inside == pid => pid.to_string(),
         inside => format!("{pid}/{inside}"),
     };
-    columns([&start, &lived, &exit, &pid], &format!("{indent}{deep}{}", cut(programs(story, process))))
+    let what = format!(" {indent}{deep}{}", cut(programs(story, process)));
+    TextColumns::timed(start, FIELDS).line(&[lived, format!(" {exit}"), pid, what])
 }
 
 /// Whether a process without a known end is shown.

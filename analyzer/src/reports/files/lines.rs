@@ -16,6 +16,7 @@ use systape_answers::derive::paths::names::{Name, uses};
 use systape_answers::lines::row::{Duration, duration};
 use systape_answers::lines::value::narrow;
 use systape_answers::render::cell::Cell;
+use systape_answers::render::fields::{TextColumn, TextColumns};
 use systape_answers::render::mark;
 use systape_answers::render::out::Out;
 use systape_answers::render::paint;
@@ -82,12 +83,12 @@ pub(in crate::reports) struct Layout {
 
 /// Layout of opensnoop, with flags and full paths.
 pub(super) const OPENS: Layout = Layout {
-    head: |stamps| opened([&stamps.heading(TIME), "PID", "COMM", "FD", "ERR", "FLAGS", "PATH"]),
+    head: |stamps| format!("{}\n", TextColumns::timed(stamps.heading(TIME), OPENED).head()).into_bytes(),
     line: |call, cwd, stamps| call.text(cwd, true, stamps),
 };
 /// Layout of fileslower.
 pub(super) const SLOWER: Layout = Layout {
-    head: |stamps| slow([&stamps.heading(TIME), "COMM", "TID", "CALL", "BYTES", "LAT(ms)", "FILE"]),
+    head: |stamps| format!("{}\n", TextColumns::timed(stamps.heading(TIME), SLOW).head()).into_bytes(),
     line: |call, cwd, stamps| call.text(cwd, false, stamps),
 };
 
@@ -248,15 +249,25 @@ fn print(context: &mut Context<'_>, list: &List, out: &mut Out) -> Result<()> {
     Ok(())
 }
 
-/// A line of opensnoop's.
-fn opened([time, pid, comm, fd, errno, flags, path]: [&str; 7]) -> Vec<u8> {
-    format!("{time} {pid:<7} {comm:<15} {fd:>4} {errno:<8} {flags:<24} {path}\n").into_bytes()
-}
+/// The columns of opensnoop's lines behind the time.
+const OPENED: [TextColumn; 6] = [
+    TextColumn::left("PID", 7).leaves(2),
+    TextColumn::left("COMM", 15).shortens(),
+    TextColumn::right("FD", 4).leaves(3),
+    TextColumn::left("ERR", 8),
+    TextColumn::left("FLAGS", 24).leaves(1),
+    TextColumn::left("PATH", 0).shortens(),
+];
 
-/// A line of fileslower's.
-fn slow([time, comm, tid, call, bytes, latency, file]: [&str; 7]) -> Vec<u8> {
-    format!("{time} {comm:<15} {tid:<7} {call:<12} {bytes:>9} {latency:>10} {file}\n").into_bytes()
-}
+/// Those of fileslower's.
+const SLOW: [TextColumn; 6] = [
+    TextColumn::left("COMM", 15).shortens(),
+    TextColumn::left("TID", 7).leaves(1),
+    TextColumn::left("CALL", 12),
+    TextColumn::right("BYTES", 9).leaves(2),
+    TextColumn::right("LAT(ms)", 10),
+    TextColumn::left("FILE", 0).shortens(),
+];
 
 impl ListedCall {
     fn text(&self, cwd: Option<&[u8]>, opens: bool, stamps: &Stamps) -> Vec<u8> {
@@ -283,7 +294,8 @@ impl ListedCall {
         if opens {
             let fd = or(self.fd.map(|fd| fd.to_string()), "-");
             let flags = self.flags.as_ref().map_or("?", |(_, text)| text);
-            return opened([&time, &self.task.pid.to_string(), &comm, &fd, &error, flags, &file]);
+            let texts = [&self.task.pid.to_string(), &comm, &fd, &error, flags, &file];
+            return format!("{}\n", TextColumns::timed(time, OPENED).line(&texts)).into_bytes();
         }
         let unknown = if self.unsized_bytes { "?" } else { &error };
         let bytes = or(self.read.or(self.written).map(|bytes| bytes.to_string()), unknown);
@@ -293,7 +305,8 @@ impl ListedCall {
             Duration::Unknown => ("?".to_owned(), None),
         };
         let latency = paint::time(&latency, 10, known);
-        slow([&time, &comm, &self.task.tid.to_string(), &self.call, &bytes, &latency, &file])
+        let texts = [&comm, &self.task.tid.to_string(), &self.call, &bytes, &latency, &file];
+        format!("{}\n", TextColumns::timed(time, SLOW).line(&texts)).into_bytes()
     }
 
     fn row<'a>(&'a self, cwd: Option<&[u8]>, times: &ShownTimes<'a>) -> Row<'a> {

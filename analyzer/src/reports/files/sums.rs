@@ -507,7 +507,16 @@ impl<'a> Shown<'a> {
             TopRows {
                 table: &declared,
                 judged: self.context.judged(),
-                headings: self.by.iter().fold(headings, |table, by| table.word(by.heading())),
+                headings: self.by.iter().fold(headings, |table, by| table.word(by.heading())).leaving(&[
+                    "cached",
+                    "opens",
+                    "writes",
+                    "reads",
+                    "errors",
+                    "max ms",
+                    "calls",
+                    "written bytes",
+                ]),
                 all: self.rows.len(),
                 limit,
             },
@@ -547,7 +556,7 @@ impl<'a> Shown<'a> {
             0 => String::new(),
             more => format!(" and {more} more"),
         };
-        let text = "mapped into memory: what was read and written there is in no figure:";
+        let text = "mapped into memory: reads and writes there are not counted:";
         (!names.is_empty()).then(|| format!("{text} {}{more}", shown.join(" ")))
     }
 
@@ -626,7 +635,7 @@ fn doubt_text(calls: u64, plan: &Plan, by_path: bool) -> String {
         (false, false) => " (--by file,... shows most)",
         (false, true) => "",
     };
-    format!("AT LEAST: {calls} more {are} in no row: whether on files, or asked for, is not known{hint}")
+    format!("AT LEAST: {calls} more {are} in no row: whether they are on files that were asked for is unknown{hint}")
 }
 
 #[cfg(test)]

@@ -72,7 +72,7 @@ impl Ledger {
         row.set("ledger_behind_calls", self.behind).set("ledger_unattributed_calls", self.unattributed);
     }
 
-    /// `60 calls in 4 rows: 47 lost, 13 as record was asked`; empty without a ledger.
+    /// `60 calls in 4 rows: 47 lost, 13 filtered out by record`; empty without a ledger.
     pub(super) fn text(&self) -> String {
         if self.rows == 0 {
             return String::new();
@@ -81,7 +81,7 @@ impl Ledger {
             (self.lost, "for which there was no room"),
             (self.over_share, "over a process's share"),
             (self.behind, "while record was behind"),
-            (self.filtered, "as record was asked"),
+            (self.filtered, "filtered out by record"),
             (self.unattributed, "of processes that are not known"),
         ];
         let parts = parts.iter().filter(|(count, _)| *count > 0).map(|(count, what)| format!("{count} {what}"));

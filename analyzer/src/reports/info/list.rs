@@ -90,12 +90,17 @@ fn run(_: &Config, tapes: &[PathBuf], out: &mut Out) -> Result<Verdict> {
         let start = line.is.as_ref().ok().and_then(|is| is.start);
         (start.is_none(), start.map(|start| start.first), line.path.clone())
     });
-    let headings = Table::default().word("START").number("TIME").word("HOST").number("EVENTS").number("LOST");
+    let headings = Table::default().whole("START").number("TIME").word("HOST").number("EVENTS").number("LOST");
     out.ranking(
         TopRows {
             table: &LIST,
             judged: Judgement::Each,
-            headings: headings.number("SIZE").word("TAPE").word("STATE").word("RECORDED"),
+            headings: headings
+                .number("SIZE")
+                .word("TAPE")
+                .word("STATE")
+                .word("RECORDED")
+                .leaving(&["RECORDED", "SIZE", "HOST", "EVENTS", "TIME"]),
             all: lines.len(),
             limit: usize::MAX,
         },

@@ -125,7 +125,7 @@ pub(super) fn outcome(record: &SignalLine, certain: bool) -> String {
         (_, Some(it)) if it.handler > 1 => parts.push(format!("handled after {}", taken(it))),
         (_, Some(it)) => parts.push(format!("taken after {}", taken(it))),
         (_, None) if blocked(event) => parts.push("blocked, pending".to_owned()),
-        (_, None) => parts.push("not seen to be taken".to_owned()),
+        (_, None) => parts.push("delivery not recorded".to_owned()),
     }
     // how a process ended hours after a SIGCHLD says nothing
     if ends(event.sig) {

@@ -13,7 +13,7 @@ use systape_answers::derive::signals::via::{self, code_name, fault_address};
 use systape_answers::derive::signals::{Disposition, EndedTarget, SignalChoice, SignalLine, Via};
 use systape_answers::lines::value::{self, ValueScratch};
 use systape_answers::render::stamp::Column;
-use systape_answers::values::output::line;
+use systape_answers::values::output::{self, line};
 use systape_events::values::words::{escaped, span};
 
 /// Column of times.
@@ -72,7 +72,7 @@ fn one_line(story: &KillsInput<'_>, act: &[&SignalLine]) -> String {
     let first = act[0];
     let time = story.stamps.text(TIME, first.sent.event.ts);
     let what = if act.len() == 1 { alone(story, first) } else { together(act) };
-    format!("{time}  {:<7}  {what}", via::name(first.sent.event.sig))
+    format!("{time}  {:<7}  {}{what}", via::name(first.sent.event.sig), output::hang())
 }
 
 fn alone(story: &KillsInput<'_>, record: &SignalLine) -> String {
@@ -80,11 +80,15 @@ fn alone(story: &KillsInput<'_>, record: &SignalLine) -> String {
     if record.unseen.is_some() {
         let how = match (record.via, story.signals && story.whole) {
             (Via::Seccomp, _) => "via seccomp",
-            (_, true) => "and no signal was seen that did it",
+            (_, true) => "the signal itself was not recorded",
             (_, false) => "its signal is not in the tape",
         };
         let core = sentence::outcome(record, false);
-        let comma = if how.starts_with("its") { ": " } else { " " };
+        let comma = match how {
+            _ if how.starts_with("its") => ": ",
+            _ if how.starts_with("the") => "; ",
+            _ => " ",
+        };
         return format!("{target} died{comma}{how}{}{core}", if core.is_empty() { "" } else { "; " });
     }
     let outcome = sentence::outcome(record, story.certain(record));
@@ -198,8 +202,8 @@ fn paragraph(story: &KillsInput<'_>, record: &SignalLine, out: &mut impl Write) 
 fn nobody(record: &SignalLine) -> &'static str {
     match record.via {
         Via::Unknown => "not known",
-        Via::Seccomp => "nobody: the kernel ended it for a call it may not make",
-        _ => "nobody: the kernel, on no task's behalf",
+        Via::Seccomp => "the kernel, for a call that it may not make",
+        _ => "the kernel by itself",
     }
 }
 
@@ -269,12 +273,16 @@ fn totals(story: &KillsInput<'_>) -> String {
         SignalChoice::These(_) => " of those asked for",
         _ => "",
     };
-    let ended = plural(deaths, "process was ended by one", "processes were ended by one");
+    let ended = plural(deaths, "process died of one", "processes died of one");
     match (story.records.is_empty(), story.whole) {
-        (true, true) if story.signals => format!("No signal{which} was sent that belongs here."),
-        (true, _) => "Nothing in what was recorded, which is not all.".to_owned(),
+        (true, true) if story.signals => match story.choice {
+            SignalChoice::All => "No signal was sent.".to_owned(),
+            SignalChoice::These(_) => "None of these signals was sent.".to_owned(),
+            _ => "No signal ended or stopped a process (--all lists every signal).".to_owned(),
+        },
+        (true, _) => "Nothing found; events are missing.".to_owned(),
         (false, _) if story.signals => {
-            format!("{at_least}{}{which}, {at_least}{ended}", plural(seen, "signal", "signals"))
+            format!("{at_least}{}{which}; {at_least}{ended}", plural(seen, "signal", "signals"))
         }
         (false, _) => format!("{at_least}{ended}"),
     }

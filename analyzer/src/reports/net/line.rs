@@ -7,6 +7,7 @@ use systape_answers::derive::net::connection::{
     Connection, ConnectionBounds, ConnectionOutcome, ConnectionTotals, Direction, Lasted,
 };
 use systape_answers::derive::net::words::{address, endpoint, protocol_name};
+use systape_answers::render::fields::{TextColumn, TextColumns};
 use systape_answers::render::mark;
 use systape_answers::render::paint;
 use systape_answers::render::row::{Row, ShownTimes};
@@ -62,42 +63,46 @@ systape_format::tables! {
 /// Column of times.
 const TIME: Column = Column { name: "TIME", width: 11, places: 6, right: false };
 
+/// The columns of connections behind the time.
+const FIELDS: [TextColumn; 11] = [
+    TextColumn::left("COMM", 15).shortens_to(8),
+    TextColumn::left("PID", 7).leaves(3),
+    TextColumn::left("PROTO", 5).leaves(1),
+    TextColumn::left("DIR", 7).leaves(4),
+    TextColumn::left("LADDR:LPORT", 21).shortens().leaves(7),
+    TextColumn::left("RADDR:RPORT", 21).shortens(),
+    TextColumn::left("STATE                 MS", 24),
+    TextColumn::right("SENT", 12).leaves(6),
+    TextColumn::right("RECEIVED", 12).leaves(8),
+    TextColumn::right("RTT ms", 9).leaves(5),
+    TextColumn::right("RETR", 5).leaves(2),
+];
+
+/// The columns of changes behind the time.
+const CHANGES: [TextColumn; 7] = [
+    TextColumn::left("COMM", 15).shortens(),
+    TextColumn::left("PID", 7).leaves(3),
+    TextColumn::left("SOCKET", 6).leaves(1),
+    TextColumn::left("PROTO", 5).leaves(2),
+    TextColumn::left("LADDR:LPORT", 21).shortens().leaves(4),
+    TextColumn::left("RADDR:RPORT", 21).shortens().leaves(5),
+    TextColumn::left("OLDSTATE -> NEWSTATE", 24),
+];
+
 /// Names of the columns of connections.
 pub(crate) fn header(stamps: &Stamps) -> Vec<u8> {
-    columns(
-        [&stamps.heading(TIME), "COMM", "PID", "PROTO", "DIR", "LADDR:LPORT", "RADDR:RPORT", "STATE", "MS"],
-        ["SENT", "RECEIVED", "RTT ms", "RETR"],
-        false,
-    )
+    format!("{}\n", TextColumns::timed(stamps.heading(TIME), FIELDS).head()).into_bytes()
 }
 
 /// Names of the columns of changes.
 pub(crate) fn changes_header(stamps: &Stamps) -> Vec<u8> {
-    changes_columns([
-        &stamps.heading(TIME),
-        "COMM",
-        "PID",
-        "SOCKET",
-        "PROTO",
-        "LADDR:LPORT",
-        "RADDR:RPORT",
-        "OLDSTATE -> NEWSTATE",
-    ])
+    format!("{}\n", TextColumns::timed(stamps.heading(TIME), CHANGES).head()).into_bytes()
 }
 
-/// `failed`: the state is an error.
-fn columns(
-    [time, comm, pid, protocol, direction, local, remote, state, ms]: [&str; 9],
-    [sent, received, rtt, retransmits]: [&str; 4],
-    failed: bool,
-) -> Vec<u8> {
-    // the room that a short state leaves is that of a long time
-    let width = 24_usize.saturating_sub(state.chars().count()).max(ms.len() + 1);
-    let (state, ms) =
-        (if failed { paint::error(state.to_owned()) } else { state.to_owned() }, paint::number(ms, width));
-    let done = format!("{sent:>12} {received:>12} {rtt:>9} {retransmits:>5}");
-    format!("{time} {comm:<15} {pid:<7} {protocol:<5} {direction:<7} {local:<21} {remote:<21} {state}{ms} {done}\n")
-        .into_bytes()
+/// The state, which may be an error, and how long it lasted: the room that a short state leaves is that of a long time.
+fn lasted(state: String, ms: &str, failed: bool) -> String {
+    let ms = paint::number(ms, 24_usize.saturating_sub(state.chars().count()).max(ms.len() + 1));
+    format!("{}{ms}", if failed { paint::error(state) } else { state })
 }
 
 /// What a connection did: bytes, round-trip time, retransmits; `-` = not known, or not of that kind.
@@ -112,10 +117,6 @@ fn done(c: &Connection) -> [String; 4] {
     [size(sent), size(received), millis_if(rtt), format!("{mark}{retrans}")]
 }
 
-fn changes_columns([time, comm, pid, socket, protocol, local, remote, states]: [&str; 8]) -> Vec<u8> {
-    format!("{time} {comm:<15} {pid:<7} {socket:<6} {protocol:<5} {local:<21} {remote:<21} {states}\n").into_bytes()
-}
-
 fn who(task: Option<&Task>) -> (String, String) {
     task.map_or_else(|| ("?".to_owned(), "?".to_owned()), |task| (escaped(&task.comm), task.pid.to_string()))
 }
@@ -128,26 +129,29 @@ pub(crate) fn text(out: &mut Vec<u8>, c: &Connection, window: ConnectionBounds, 
         ConnectionOutcome::Open(state) => tcp::state_name(state),
         outcome => outcome.name().to_owned(),
     };
-    let lasted = match c.lasted(window) {
+    let ms = match c.lasted(window) {
         Lasted::Exact(ns) => millis_if(Some(ns)),
         Lasted::AtLeast(ns) => millis(ns, mark::AT_LEAST),
         Lasted::Unknown => "-".to_owned(),
     };
-    out.extend(columns(
-        [
-            &c.end.map_or_else(|| stamps.word(TIME, "-"), |end| stamps.text(TIME, end)),
-            &comm,
-            &pid,
-            &protocol_name(c.protocol),
-            c.direction.name(),
-            &endpoint(&c.laddr, c.lport),
-            &if c.direction == Direction::Listen { "-".to_owned() } else { endpoint(&c.raddr, c.rport) },
-            &state,
-            &lasted,
-        ],
-        done(c).each_ref().map(String::as_str),
-        matches!(c.outcome, ConnectionOutcome::Failed | ConnectionOutcome::Reset),
-    ));
+    let failed = matches!(c.outcome, ConnectionOutcome::Failed | ConnectionOutcome::Reset);
+    let time = c.end.map_or_else(|| stamps.word(TIME, "-"), |end| stamps.text(TIME, end));
+    let [sent, received, rtt, retransmits] = done(c);
+    let line = TextColumns::timed(time, FIELDS).line(&[
+        comm,
+        pid,
+        protocol_name(c.protocol),
+        c.direction.name().to_owned(),
+        endpoint(&c.laddr, c.lport),
+        if c.direction == Direction::Listen { "-".to_owned() } else { endpoint(&c.raddr, c.rport) },
+        lasted(state, &ms, failed),
+        sent,
+        received,
+        rtt,
+        retransmits,
+    ]);
+    out.extend_from_slice(line.as_bytes());
+    out.push(b'\n');
 }
 
 /// All columns of a connection.
@@ -203,14 +207,15 @@ fn known(port: u16) -> Option<u16> {
 pub(crate) fn change(out: &mut Vec<u8>, e: &NetState, task: Option<&Task>, stamps: &Stamps) {
     let (comm, pid) = who(task);
     let via = if e.sender.is_some() { VIA_SOFTIRQ } else { "" };
-    out.extend(changes_columns([
-        &stamps.text(TIME, e.ts),
-        &comm,
-        &pid,
-        &e.socket.to_string(),
-        &protocol_name(e.protocol),
-        &endpoint(&e.saddr, e.sport),
-        &endpoint(&e.daddr, e.dport),
-        &format!("{} -> {}{via}", tcp::state_name(e.old_state), tcp::state_name(e.new_state)),
-    ]));
+    let line = TextColumns::timed(stamps.text(TIME, e.ts), CHANGES).line(&[
+        comm,
+        pid,
+        e.socket.to_string(),
+        protocol_name(e.protocol),
+        endpoint(&e.saddr, e.sport),
+        endpoint(&e.daddr, e.dport),
+        format!("{} -> {}{via}", tcp::state_name(e.old_state), tcp::state_name(e.new_state)),
+    ]);
+    out.extend_from_slice(line.as_bytes());
+    out.push(b'\n');
 }

@@ -197,7 +197,11 @@ pub(super) fn print(
         TopRows {
             table: &declared,
             judged: Judgement::Touched(lost),
-            headings: by.iter().fold(headings, |table, by| table.word(by.heading())),
+            headings: by.iter().fold(headings, |table, by| table.word(by.heading())).leaving(&[
+                "retr",
+                "failed",
+                "connections",
+            ]),
             all: rows.len(),
             limit: context.config.limit(rank),
         },

@@ -274,7 +274,10 @@ impl<'a> Shown<'a> {
             TopRows {
                 table: &UDP,
                 judged: Judgement::Touched(lost),
-                headings: ["PROCESS", "PROTO", "LOCAL", "PEER"].into_iter().fold(table, Table::word),
+                headings: ["PROCESS", "PROTO", "LOCAL", "PEER"]
+                    .into_iter()
+                    .fold(table, Table::word)
+                    .leaving_at(&[8, 9, 1, 2, 4, 0, 6]),
                 all: self.lines.len(),
                 limit: usize::MAX,
             },

@@ -59,7 +59,7 @@ pub(crate) fn run(mut context: Context<'_>, pid: u32, limit: usize, out: &mut Ou
         TopRows {
             table: &WAKERS,
             judged: context.judged(),
-            headings: headings.word("waker").word("wakee"),
+            headings: headings.word("waker").word("wakee").leaving(&["avg ms", "max ms"]),
             all: sums.len(),
             limit,
         },

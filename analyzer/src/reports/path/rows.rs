@@ -16,7 +16,7 @@ use systape_answers::render::rank::more;
 use systape_answers::render::row::Row;
 use systape_answers::render::stamp::Column;
 use systape_answers::render::table::millis;
-use systape_answers::values::output::line;
+use systape_answers::values::output::{self, line};
 use systape_events::values::order::InOrder as _;
 use systape_events::values::words::VIA_SOFTIRQ;
 
@@ -31,7 +31,7 @@ systape_format::tables! {
         upid: Int "the process, unique in the tape"
         utid: Int key "the thread, unique in the tape"
         comm: Str [Comm] "name of the thread"
-        cause: Word key "`cpu`: on one; `runqueue`: waits for one; `throttled`: its cgroup has used up its CPU quota; `sleep`: as it asked; `timeout`: the time of its wait was up; `disk`; `network`: a sender that is not known; `interrupt`: another one, of a timer or device; `blocked`: not over at the end; `stopped`; `dead`: ended and not waited for; `not-recorded`: the waker is not on the tape; `too-deep`: not followed further; `unknown`"
+        cause: Word key "`cpu`: on one; `runqueue`: waits for one; `throttled`: its cgroup has used up its CPU quota; `sleep`: on purpose; `timeout`: the time of its wait was up; `disk`; `network`: a sender that is not known; `interrupt`: another one, of a timer or device; `blocked`: still waiting at the end; `stopped`; `dead`: ended and not waited for; `not-recorded`: the waker is not on the tape; `too-deep`: not followed further; `unknown`"
         syscall: Word key "call with most of that time; `[user]`, `[kernel]`, `?` as in `states`"
         file: Str key [Path] "what the call is on; empty: on none; null: not known"
         syscall_ns ? OfKnown: Duration "part of `dur_ns` in that call"
@@ -152,7 +152,7 @@ impl<'a> Shown<'a> {
                 if told.insert(wait) {
                     let text = self.wait(wait, arguments(Of::Wait(wait)));
                     let depth = answer.handover(wait).depth as usize;
-                    line(out, &format!("{blank}  {:>12}  {}{text}", "", "  ".repeat(depth)))?;
+                    line(out, &format!("{blank}  {:>12}  {}{}{text}", "", indent(depth), output::hang()))?;
                 }
             }
             let time = stamps.text(TIME, part.part.from);
@@ -160,7 +160,7 @@ impl<'a> Shown<'a> {
             let who = answer.who(part.part.thread, part.part.from);
             let what = sentence(answer, part, arguments(Of::Part(at)));
             let ns = paint::number(&millis(part.ns(), ""), 12);
-            line(out, &format!("{time}  {ns}  {}{who} {what}", "  ".repeat(depth)))?;
+            line(out, &format!("{time}  {ns}  {}{}{who} {what}", indent(depth), output::hang()))?;
         }
         more(found.len(), self.limit).iter().try_for_each(|text| line(out, text))
     }
@@ -172,7 +172,8 @@ impl<'a> Shown<'a> {
             return Ok(());
         }
         let ns = hidden.iter().fold(0, |sum, found| sum + found.ns());
-        let count = if hidden.len() == 1 { "1 shorter part".into() } else { format!("{} shorter parts", hidden.len()) };
+        let count =
+            if hidden.len() == 1 { "1 shorter stretch".into() } else { format!("{} shorter stretches", hidden.len()) };
         line(out, &format!("{blank}  {}  ({count})", paint::number(&millis(ns, ""), 12)))
     }
 
@@ -228,6 +229,12 @@ impl<'a> Shown<'a> {
     }
 }
 
+/// A step to the right for each wait, as far as a terminal has room for the sentence behind them.
+fn indent(depth: usize) -> String {
+    const MOST: usize = 8;
+    "  ".repeat(if output::room().is_some() { depth.min(MOST) } else { depth })
+}
+
 /// What arguments are of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Of {
@@ -261,8 +268,8 @@ fn sentence(answer: &Answer<'_>, found: &Found, arguments: Option<&str>) -> Stri
     match found.cause {
         Cause::Cpu => cause::on_cpu(&found.spent, found.ns(), &answer.words),
         Cause::Runqueue => match found.behind {
-            Some(id) => format!("waits for {}, where {} runs", cause::cpu_text(part.kind), who(id)),
-            None => format!("waits for {}, where nobody recorded runs", cause::cpu_text(part.kind)),
+            Some(id) => format!("waits for {}, which {} had", cause::cpu_text(part.kind), who(id)),
+            None => format!("waits for {} (who had it was not recorded)", cause::cpu_text(part.kind)),
         },
         other => {
             let by = match part.kind {
@@ -281,19 +288,17 @@ pub(super) fn asleep((cause, limit): (Cause, Option<&str>), call: &str, by: &str
         return format!("waits for a disk, held back by {limit}: {call}");
     }
     match cause {
-        Cause::Sleep => format!("sleeps as it asked to: {call}"),
-        Cause::Timeout => format!("waits until its time is up: {call}"),
+        Cause::Sleep => format!("sleeps on purpose: {call}"),
+        Cause::Timeout => format!("waits until its time-out: {call}"),
         Cause::Disk => format!("waits for a disk: {call}"),
-        Cause::Network => format!("waits for the network, the sender is not known: {call}"),
+        Cause::Network => format!("waits for the network (sender unknown): {call}"),
         Cause::Interrupt => format!("waits for a timer or a device: {call}"),
-        Cause::Blocked => format!("waits, and that is not over at the end: {call}"),
+        Cause::Blocked => format!("still waiting at the end of the tape: {call}"),
         Cause::Throttled => "is throttled: the CPU quota of a cgroup is used up".to_owned(),
         Cause::Stopped => "is stopped, by a signal, a tracer or the freezer of its control group".to_owned(),
-        Cause::Dead => "has ended, and nobody has waited for it yet".to_owned(),
-        Cause::NotRecorded => format!("not known: waits for {by}, whose time is not on the tape: {call}"),
-        Cause::TooDeep => format!("waits for {by}, which waits in a round or too deep: {call}"),
-        Cause::Unknown | Cause::Cpu | Cause::Runqueue => {
-            "not known: what would say it is missing or not recorded".to_owned()
-        }
+        Cause::Dead => "has ended; its parent has not collected it yet (zombie)".to_owned(),
+        Cause::NotRecorded => format!("waits for {by}, which was not recorded: {call}"),
+        Cause::TooDeep => format!("waits for {by}, which waits in a circle or too deep: {call}"),
+        Cause::Unknown | Cause::Cpu | Cause::Runqueue => "unknown (not recorded)".to_owned(),
     }
 }

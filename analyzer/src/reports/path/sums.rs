@@ -148,8 +148,8 @@ impl Sums {
 
     pub(super) fn print(&self, answer: &Answer<'_>, limit: usize, out: &mut impl Write) -> io::Result<()> {
         let total = answer.total();
-        let mut table = Table::default().number("ms").number("share").word("");
-        table = table.number("parts").word("who").word("what");
+        let mut table = Table::default().number("ms").number("share").whole("");
+        table = table.number("times").word("who").prose("what").leaving(&["", "times", "share"]);
         for (key, sum) in self.sums.iter().take(limit) {
             let stars = (BAR as f64 * sum.ns as f64 / total.max(1) as f64).round() as usize;
             table.row(vec![
@@ -183,12 +183,12 @@ impl Sums {
             Cause::Cpu => match key.place {
                 Place::User => "on a CPU, in its own code".to_owned(),
                 Place::Kernel => "on a CPU, in the kernel".to_owned(),
-                Place::Unknown | Place::Any => "on a CPU; it is not known in what".to_owned(),
+                Place::Unknown | Place::Any => "on a CPU (in what is unknown)".to_owned(),
                 place => format!("on a CPU, in {}", answer.words.place(place)),
             },
             Cause::Runqueue => match other {
-                Some(other) => format!("waits for a CPU, where {other} runs"),
-                None => "waits for a CPU, where nobody recorded runs".to_owned(),
+                Some(other) => format!("waits for a CPU, which {other} had"),
+                None => "waits for a CPU (who had it was not recorded)".to_owned(),
             },
             cause => {
                 let call = answer.call(Some(&In { place: key.place, file: key.file, ns: 0, call: None }));

@@ -10,12 +10,13 @@ use super::super::{Context, losses, scheduling};
 use systape_answers::derive::runs::decode::Needs;
 use systape_answers::derive::runs::keys::{Key, Keys, Words};
 use systape_answers::derive::runs::{End, Interval, IntervalSink, Slot, State, Thread, Why, feed};
+use systape_answers::render::fields::{TextColumn, TextColumns};
 use systape_answers::render::keys::with_keys;
 use systape_answers::render::out::Out;
 use systape_answers::render::rank::{Rank, more};
 use systape_answers::render::row as record;
 use systape_answers::render::stamp::{Column, Stamps};
-use systape_answers::values::output::line;
+use systape_answers::values::output::{self, line};
 use systape_answers::values::say::Verdict;
 use systape_events::group::by::GroupKey;
 use systape_events::values::order::InOrder as _;
@@ -175,17 +176,27 @@ fn millis(ns: u64, width: usize) -> String {
 
 fn text(keys: &Keys<'_>, key: &Key, row: &Row, words: &Words<'_>, stamps: &Stamps) -> String {
     let at = |ts: u64| if row.delays == 0 { stamps.word(AT, "-") } else { stamps.text(AT, ts) } + stamps.unit();
-    format!(
-        "  {:<22}|{} ms |{:9} | avg:{} ms | max:{} ms | max start: {} | max end: {}",
-        name(keys, key, row, words),
-        millis(row.run, 11),
-        row.switches,
-        millis(row.avg(), 8),
-        millis(row.max, 8),
-        at(row.max_at.0),
-        at(row.max_at.1)
-    )
+    TextColumns::new(FIELDS, "|").line(&[
+        format!("  {:<22}", name(keys, key, row, words)),
+        format!("{} ms ", millis(row.run, 11)),
+        format!("{:9} ", row.switches),
+        format!(" avg:{} ms ", millis(row.avg(), 8)),
+        format!(" max:{} ms ", millis(row.max, 8)),
+        format!(" max start: {} ", at(row.max_at.0)),
+        format!(" max end: {}", at(row.max_at.1)),
+    ])
 }
+
+/// perf's columns.
+const FIELDS: [TextColumn; 7] = [
+    TextColumn::left("  Task                  ", 24).shortens(),
+    TextColumn::left("   Runtime ms  ", 15).leaves(4),
+    TextColumn::left(" Switches ", 10),
+    TextColumn::left(" Avg delay ms    ", 17).leaves(3),
+    TextColumn::left(" Max delay ms    ", 17),
+    TextColumn::left(" Max delay start           ", 27).leaves(2),
+    TextColumn::left(" Max delay end          |", 25).leaves(1),
+];
 
 fn fill(line: &mut record::Row<'_>, row: &Row, open: u64) {
     let at = |ts: u64| (row.delays > 0).then_some(ts.wrapping_sub(open) as i64);
@@ -196,20 +207,18 @@ fn fill(line: &mut record::Row<'_>, row: &Row, open: u64) {
 }
 
 fn table(out: &mut impl Write, lines: &[String], more: Option<String>, total: (u64, u64)) -> std::io::Result<()> {
-    let rule = format!(" {}", "-".repeat(139));
     line(out, "")?;
-    line(out, &rule)?;
-    line(
-        out,
-        "  Task                  |   Runtime ms  | Switches | Avg delay ms    | Max delay ms    | Max delay start           | Max delay end          |",
-    )?;
-    line(out, &rule)?;
+    line(out, &output::rule(139))?;
+    line(out, &TextColumns::new(FIELDS, "|").head())?;
+    line(out, &output::rule(139))?;
     for text in lines {
         line(out, text)?;
     }
     more.iter().try_for_each(|text| line(out, &format!("  {text}")))?;
-    line(out, &format!(" {}", "-".repeat(113)))?;
-    line(out, &format!("  TOTAL:                |{} ms |{:9} |", millis(total.0, 11), total.1))?;
-    line(out, &format!(" {}", "-".repeat(51)))?;
+    line(out, &output::rule(113))?;
+    let total =
+        ["  TOTAL:                ".to_owned(), format!("{} ms ", millis(total.0, 11)), format!("{:9}", total.1)];
+    line(out, &format!("{} |", TextColumns::new(FIELDS, "|").raw(&total)))?;
+    line(out, &output::rule(51))?;
     line(out, "")
 }

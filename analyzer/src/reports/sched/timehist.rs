@@ -15,6 +15,7 @@ use crate::reports::timed::Timed;
 use systape_answers::derive::runs::decode::Needs;
 use systape_answers::derive::runs::keys::{Keys, set_thread, task_text};
 use systape_answers::derive::runs::{End, Interval, IntervalSink, Slot, State, Thread, Why, feed};
+use systape_answers::render::fields::{TextColumn, TextColumns};
 use systape_answers::render::mark;
 use systape_answers::render::out::Out;
 use systape_answers::render::paint;
@@ -42,16 +43,37 @@ systape_format::tables! {
 
 /// Column of times.
 const TIME: Column = Column { name: "time", width: 15, places: 6, right: true };
-/// The headings behind that column.
-const HEADER: &str = "    cpu  task name                       wait time  sch delay   run time\n\
-    \x20                       [tid/pid]                          (msec)     (msec)     (msec)\n\
-    --------------- ------  ------------------------------  ---------  ---------  ---------\n";
+/// The columns behind that.
+const FIELDS: [TextColumn; 5] = [
+    TextColumn::left("cpu", 7).leaves(1),
+    TextColumn::left("task name", 30).shortens(),
+    TextColumn::right("wait time", 10).leaves(2),
+    TextColumn::right("sch delay", 10),
+    TextColumn::right("run time", 10),
+];
+/// The lines of headings of these columns, as perf has them; the first with that of the time.
+const HEADINGS: [[&str; 5]; 3] = [
+    ["   cpu ", "task name", "wait time", "sch delay", "run time"],
+    ["", "[tid/pid]", "(msec)", "(msec)", "(msec)"],
+    ["------ ", "------------------------------", "---------", "---------", "---------"],
+];
+
+/// The lines above the rows.
+fn head(stamps: &Stamps) -> Vec<u8> {
+    let time = stamps.heading(TIME);
+    let times = [time.clone(), " ".repeat(time.len()), "-".repeat(time.len())];
+    // which columns are left out is told once
+    TextColumns::timed(time, FIELDS).head();
+    let lines =
+        times.into_iter().zip(HEADINGS).map(|(time, texts)| TextColumns::timed(time, FIELDS).line(&texts) + "\n");
+    lines.collect::<String>().into_bytes()
+}
 
 /// Prints the report.
 pub(crate) fn run(mut context: Context<'_>, out: &mut Out) -> Result<Verdict> {
     let session = context.question.tape.session();
     let stamps = context.stamps();
-    let head = || format!("{}{HEADER}", stamps.heading(TIME)).into_bytes();
+    let head = || head(&stamps);
     let timed = Timed::begin(&context, &context.question.loss, (&TIMEHIST, None), head, out)?;
     let sink = Timehist {
         keys: Keys::new(&[], &context.question.scope, session, false),
@@ -191,9 +213,9 @@ impl Timehist<'_, '_, '_> {
 
 fn text(task: &Task, interval: &Interval, acc: OffCpuTimes, stamps: &Stamps) -> Vec<u8> {
     let (time, name) = (stamps.text(TIME, interval.to), task_text(task));
-    let cpu = if interval.cpu == CPU_NONE { "????".into() } else { format!("{:04}", interval.cpu) };
+    let cpu = if interval.cpu == CPU_NONE { "[????] ".into() } else { format!("[{:04}] ", interval.cpu) };
     let [wait, delay, run] = [acc.wait, acc.delay, acc.run].map(|known| paint::number(&known.text(), 10));
-    format!("{time} [{cpu}]  {name:<30} {wait} {delay} {run}\n").into_bytes()
+    format!("{}\n", TextColumns::timed(time, FIELDS).line(&[cpu, name, wait, delay, run])).into_bytes()
 }
 
 fn row<'a>(task: &'a Task, interval: &Interval, acc: OffCpuTimes, letter: u8, times: &ShownTimes<'_>) -> Row<'a> {

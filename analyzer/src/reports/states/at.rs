@@ -28,7 +28,7 @@ pub(super) fn run(mut context: Context<'_>, edge: Edge, below: &Below, limit: us
     let at = asked.min(tape.complete_until());
     if asked > at {
         let (end, open) = (tape.complete_until(), session.window_open);
-        out.say(&format!("--at is behind the end: this is what was at the end, {} s", seconds(end, open)));
+        out.say(&format!("--at is after the end of the tape: this is its end, {} s", seconds(end, open)));
     }
     // what was lost before or after does not matter when it is not unknown now
     let needs = Needs { calls: true, ..Needs::default() };
@@ -74,7 +74,12 @@ pub(super) fn run(mut context: Context<'_>, edge: Edge, below: &Below, limit: us
         TopRows {
             table: &NOW,
             judged: context.judged(),
-            headings: numbers.number("CPU").word("COMMAND").number("call ms").word("CALL"),
+            headings: numbers
+                .number("CPU")
+                .word("COMMAND")
+                .number("call ms")
+                .word("CALL")
+                .leaving(&["came ms", "CPU", "PID", "call ms"]),
             all,
             limit,
         },

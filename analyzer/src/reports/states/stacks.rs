@@ -184,10 +184,10 @@ impl SameStack<'_, '_> {
         let states: Vec<String> = self.states().iter().map(|(name, n)| format!("[{name}] {n}")).collect();
         let mut head = format!("{count} thread{}, {}", if count == 1 { "" } else { "s" }, states.join(", "));
         if let Some((off, least)) = self.longest() {
-            head.push_str(&format!(", longest off the CPU {} ms", millis(off, mark::at_least(least))));
+            head.push_str(&format!(", the longest off a CPU for {} ms", millis(off, mark::at_least(least))));
         }
         if let Some(came) = self.came() {
-            head.push_str(&format!(", first came on one {} ms ago", millis(came, "")));
+            head.push_str(&format!(", the first got one {} ms ago", millis(came, "")));
         }
         writeln!(out, "{head}")?;
         let mut who: BTreeMap<(&[u8], u32), Vec<u32>> = BTreeMap::new();

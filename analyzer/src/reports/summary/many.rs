@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use anyhow::Result;
 
-use super::{ERRNOS, Options, errnos, errnos_text, keys};
+use super::{ERRNOS, NARROW, Options, errnos, errnos_text, keys};
 use crate::asked::config::{Config, refuse};
 use crate::asked::sort::Sort;
 use crate::reports::added;
@@ -48,7 +48,9 @@ pub(in crate::reports) fn run(config: &Config, tapes: &[PathBuf], out: &mut Out)
         TopRows {
             table: &table,
             judged: Judgement::Touched(found.incomplete),
-            headings: headings.fold(names.into_iter().fold(Table::default(), Table::number), Table::word),
+            headings: headings
+                .fold(names.into_iter().fold(Table::default(), Table::number), Table::word)
+                .leaving(NARROW),
             all: groups.len(),
             limit: usize::MAX,
         },

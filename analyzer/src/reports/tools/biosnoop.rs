@@ -42,11 +42,11 @@ const LAYOUT: Layout = Layout { time: Some(("ts_ns", TIME)), always_timed: true,
 static PLAIN: Layout = Layout { columns: &[COMM, PID, DISK, OP, SECTOR, BYTES, LATENCY], ..LAYOUT };
 static QUEUED: Layout = Layout { columns: &[COMM, PID, DISK, OP, SECTOR, BYTES, QUEUE, LATENCY], ..LAYOUT };
 
-const COMM: Column = Column::left("COMM", 14, |line| line.word("owner_comm"));
-const PID: Column = Column::left("PID", 7, |line| line.word("owner_pid"));
+const COMM: Column = Column::left("COMM", 14, |line| line.word("owner_comm")).shortens();
+const PID: Column = Column::left("PID", 7, |line| line.word("owner_pid")).leaves(2);
 const DISK: Column = Column::left("DISK", 9, |line| line.word("disk"));
-const OP: Column = Column::left("T", 1, direction);
-const SECTOR: Column = Column::left("SECTOR", 10, |line| line.counted("sector", plain));
+const OP: Column = Column::left("T", 1, direction).leaves(3);
+const SECTOR: Column = Column::left("SECTOR", 10, |line| line.counted("sector", plain)).leaves(1);
 const BYTES: Column = Column::left("BYTES", 7, |line| line.word("bytes"));
 const QUEUE: Column = Column::right("QUE(ms)", 7, |line| line.counted("queue_ns", millis));
 const LATENCY: Column = Column::right("LAT(ms)", 7, |line| line.counted("dur_ns", millis));

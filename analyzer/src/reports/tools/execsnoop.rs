@@ -3,13 +3,13 @@
 use anyhow::Result;
 use systape_format::reader::Tape;
 
-use super::timed;
 use crate::asked::config::Config;
 use crate::asked::config::view::Part::All;
 use crate::asked::config::view::{AnswerFn, Own, Rows, TASKS, View};
 use crate::reports::exec::listing::{EXEC, Layout, number, returned, words};
 use crate::reports::exec::rows::Row;
 use crate::reports::exec::{ExecInput, Form, answer};
+use systape_answers::render::fields::{TextColumn, TextColumns};
 use systape_answers::render::out::Out;
 use systape_answers::render::stamp::Column;
 use systape_answers::values::say::Verdict;
@@ -47,16 +47,27 @@ fn run(config: &Config, tape: &Tape, out: &mut Out) -> Result<Verdict> {
     answer(config, tape, Form::List { layout: &LAYOUT, failures: fails || config.filters.failure, ends: None }, out)
 }
 
-fn columns(time: &str, [comm, pid, ppid, ret, args]: [&str; 5]) -> String {
-    timed(time, &format!("{comm:<16} {pid:<7} {ppid:<7} {ret:>3} {args}"))
-}
+/// The columns behind the time.
+const FIELDS: [TextColumn; 5] = [
+    TextColumn::left("PCOMM", 16).shortens(),
+    TextColumn::left("PID", 7),
+    TextColumn::left("PPID", 7).leaves(1),
+    TextColumn::right("RET", 3).leaves(2),
+    TextColumn::left("ARGS", 0).shortens(),
+];
 
 fn head(story: &ExecInput<'_>) -> String {
-    columns(&story.stamps.heading(TIME), ["PCOMM", "PID", "PPID", "RET", "ARGS"])
+    TextColumns::timed(story.stamps.heading(TIME), FIELDS).head()
 }
 
 fn line(story: &ExecInput<'_>, row: &Row) -> String {
     let (comm, pid) = (escaped(&row.task.comm), row.task.pid.to_string());
     let args = words(row).unwrap_or_else(|| "?".to_owned());
-    columns(&story.stamps.text(TIME, row.ts), [&comm, &pid, &number(row.ppid), &returned(row), &args])
+    TextColumns::timed(story.stamps.text(TIME, row.ts), FIELDS).line(&[
+        comm,
+        pid,
+        number(row.ppid),
+        returned(row),
+        args,
+    ])
 }

@@ -81,14 +81,14 @@ impl FileRank {
 
 static LAYOUT: Layout = Layout {
     columns: &[
-        Column::left("TID", 7, |line| line.word("tid")),
-        Column::left("COMM", 16, |line| line.word("comm")),
+        Column::left("TID", 7, |line| line.word("tid")).leaves(2),
+        Column::left("COMM", 16, |line| line.word("comm")).shortens(),
         Column::left("READS", 6, |line| line.counted("reads", plain)),
         Column::left("WRITES", 6, |line| line.counted("writes", plain)),
         Column::left("R_Kb", 7, |line| line.counted("read_bytes", kilobytes)),
         Column::left("W_Kb", 7, |line| line.counted("write_bytes", kilobytes)),
-        Column::left("T", 1, kind),
-        Column::left("FILE", 0, |line| line.word("file")),
+        Column::left("T", 1, kind).leaves(1),
+        Column::left("FILE", 0, |line| line.word("file")).shortens(),
     ],
     ..Layout::PLAIN
 };

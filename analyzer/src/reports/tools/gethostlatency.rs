@@ -40,7 +40,7 @@ static LAYOUT: Layout = Layout {
         Column::left("PID", 7, |line| line.word("pid")),
         Column::left("COMM", 16, |line| line.word("comm")),
         Column::right("LATms", 10, latency),
-        Column::left("HOST", 0, host),
+        Column::left("HOST", 0, host).shortens(),
     ],
     ..Layout::PLAIN
 };

@@ -24,8 +24,3 @@ fn text_only(config: &Config, given: bool, option: &str) -> Result<()> {
     let given = given && config.format != Format::Text;
     refuse(&[(given, option)], "JSON and CSV have all columns")
 }
-
-/// `cells` behind the time, if times were asked for.
-fn timed(time: &str, cells: &str) -> String {
-    if time.is_empty() { cells.to_owned() } else { format!("{time} {cells}") }
-}

@@ -4,11 +4,11 @@ use anyhow::Result;
 use systape_format::model::Family;
 use systape_format::reader::Tape;
 
-use super::timed;
 use crate::asked::config::Config;
 use crate::asked::config::view::{CALLS, CPUS, PATHS, TASKS, View};
 use crate::reports::Context;
 use crate::reports::files::lines::{self, Layout, List, ListedAction, ListedCall};
+use systape_answers::render::fields::{TextColumn, TextColumns};
 use systape_answers::render::out::Out;
 use systape_answers::render::stamp::{Column, Stamps};
 use systape_answers::values::say::Verdict;
@@ -36,12 +36,19 @@ pub(super) fn answer<const WIDTH: usize>(
     lines::answer(&mut context, &List { doing, slower: None, sockets: false, stamps, layout }, out)
 }
 
-fn columns<const WIDTH: usize>(time: &str, [pid, comm, fd, errno, path]: [&str; 5]) -> Vec<u8> {
-    timed(time, &format!("{pid:<WIDTH$} {comm:<16} {fd:>4} {errno:>3} {path}\n")).into_bytes()
+/// The columns behind the time.
+const fn fields<const WIDTH: usize>() -> [TextColumn; 5] {
+    [
+        TextColumn::left("PID", WIDTH).leaves(1),
+        TextColumn::left("COMM", 16).shortens(),
+        TextColumn::right("FD", 4).leaves(2),
+        TextColumn::right("ERR", 3),
+        TextColumn::left("PATH", 0).shortens(),
+    ]
 }
 
 fn head<const WIDTH: usize>(stamps: &Stamps) -> Vec<u8> {
-    columns::<WIDTH>(&stamps.heading(TIME), ["PID", "COMM", "FD", "ERR", "PATH"])
+    format!("{}\n", TextColumns::timed(stamps.heading(TIME), fields::<WIDTH>()).head()).into_bytes()
 }
 
 fn line<const WIDTH: usize>(call: &ListedCall, cwd: Option<&[u8]>, stamps: &Stamps) -> Vec<u8> {
@@ -61,5 +68,6 @@ fn line<const WIDTH: usize>(call: &ListedCall, cwd: Option<&[u8]>, stamps: &Stam
         (None, None) => "?".to_owned(),
     };
     let (pid, comm) = (call.task.pid.to_string(), escaped(&call.task.comm));
-    columns::<WIDTH>(&stamps.text(TIME, call.start), [&pid, &comm, &fd, &errno, &path])
+    let fields = TextColumns::timed(stamps.text(TIME, call.start), fields::<WIDTH>());
+    format!("{}\n", fields.line(&[&pid, &comm, &fd, &errno, &path])).into_bytes()
 }

@@ -1,8 +1,7 @@
 //! `analyze tcplife`: the TCP connections of `analyze net` that have ended, in tcplife's columns.
 
-use super::text_only;
 use crate::asked::config::view::Part::All;
-use crate::asked::config::view::{AnswerFn, Own, Rows, TASKS, View};
+use crate::asked::config::view::{AnswerFn, Rows, TASKS, View};
 use crate::reports::net::{answer_in, line::NET};
 use systape_answers::lines::tables::LOSSES;
 use systape_answers::render::columns::{Column, Layout, Line, kilobytes, millis};
@@ -13,26 +12,14 @@ pub(crate) static VIEW: View = View {
     name: "tcplife",
     about: "TCP connections that ended, in the columns of bcc's tcplife; those still open are in JSON, in CSV, and in 'analyze net'",
     options: &[TASKS, &["time", "duration", "failure", "max_events", "clock", "absolute"]],
-    own: Own::of::<Options>(),
     examples: [
         ("analyze tcplife --clock wall", "with the time of day"),
-        ("analyze tcplife -w --comm=curl", "wide columns, for IPv6"),
+        ("analyze tcplife --wide --comm=curl", "columns that have room for IPv6"),
     ],
     tables: &[Rows::of("tcplife", &[All(&NET)]), Rows::json("tcplife", &[All(&LOSSES)])],
-    check: |config| text_only(config, config.own::<Options>()?.wide, "-w"),
-    run: AnswerFn::Prints(|config, tape, out| {
-        let Options { wide } = config.own()?;
-        answer_in(config, tape, if wide { &WIDE } else { &NARROW }, out)
-    }),
+    run: AnswerFn::Prints(|config, tape, out| answer_in(config, tape, if config.wide { &WIDE } else { &NARROW }, out)),
     ..View::PLAIN
 };
-
-#[derive(Debug, clap::Args)]
-struct Options {
-    /// Columns that have room for IPv6, and one that says which
-    #[arg(short, long)]
-    wide: bool,
-}
 
 const TIME: stamp::Column = stamp::Column { name: "TIME", width: 9, places: 6, right: false };
 
@@ -40,10 +27,10 @@ const LAYOUT: Layout = Layout { time: Some(("ts_ns", TIME)), omits: is_no_life, 
 
 static NARROW: Layout = Layout {
     columns: &[
-        Column::left("PID", 5, pid),
-        Column::left("COMM", 10, comm),
-        Column::left("LADDR", 15, |line| line.word("laddr")),
-        Column::left("LPORT", 5, |line| line.word("lport")),
+        Column::left("PID", 5, pid).leaves(2),
+        Column::left("COMM", 10, comm).shortens(),
+        Column::left("LADDR", 15, |line| line.word("laddr")).leaves(3),
+        Column::left("LPORT", 5, |line| line.word("lport")).leaves(1),
         Column::left("RADDR", 15, |line| line.word("raddr")),
         Column::left("RPORT", 5, |line| line.word("rport")),
         Column::right("TX_KB", 5, sent),

@@ -443,6 +443,9 @@ impl Shown<'_> {
         }
         table = table.word("event");
         table = self.headings().iter().fold(table, |table, heading| table.word(heading));
+        let of = ["of events", "of total", "avg", "max"];
+        let [avg, max] = [format!("avg {unit}"), format!("max {unit}")];
+        table = table.leaving(&[of[0], of[1], of[2], of[3], &avg, &max, "share"]);
         let lost = self.lost();
         let value = |value: u64, lead: &str| if is_time { millis(value, lead) } else { format!("{lead}{value}") };
         let cells = |kept: Kept<'_>| -> Vec<String> {

@@ -14,20 +14,32 @@ use systape_answers::render::out::Out;
 use systape_answers::render::rank;
 use systape_answers::render::stamp::{Stamps, TimeBase};
 use systape_answers::render::table::share;
-use systape_answers::values::output::line;
+use systape_answers::values::output::{self, command, line};
 use systape_events::values::words::{shell, span};
 
 /// There is no finding, and something is missing.
-const NOT_ALL: &str = "Nothing found in what was recorded, which is not all";
+const NOT_ALL: &str = "Nothing found; events are missing";
 /// Most lines of a budget.
 const LINES: usize = 8;
-/// Most lines about others on the machine.
+/// A screen with fewer lines has less of everything.
+const SMALL: usize = 40;
+/// Most findings about others on the machine.
 const OTHERS: usize = 5;
+
+/// Findings about others on the machine: all of those, or what does not fill a small screen.
+pub(super) fn on_screen() -> usize {
+    if output::screen().is_some_and(|rows| rows < SMALL) { OTHERS / 2 } else { OTHERS }
+}
+
+/// Lines of a budget, fewer on a small screen.
+pub(super) fn budget_lines() -> usize {
+    if output::screen().is_some_and(|rows| rows < SMALL) { LINES / 2 } else { LINES }
+}
 
 impl Shown<'_> {
     /// Prints the subject's budget, its findings and those of others.
     pub(super) fn print(&self, context: &Context<'_>, floor: Floor, unknown: &[String], out: &mut Out) -> Result<()> {
-        losses::head(context, "Something is missing: figures with >= are at least:", out)?;
+        losses::head(context, "Events are missing: figures marked >= are lower bounds:", out)?;
         let session = context.question.tape.session();
         let base = if session.clock.monotonic == 0 { TimeBase::Start } else { TimeBase::Wall };
         let stamps = Stamps::new(&[base], context.question.tape);
@@ -40,11 +52,11 @@ impl Shown<'_> {
         self.findings(&own, (floor, &stamps, &tape), out)?;
         if !others.is_empty() {
             line(out, "\nOthers on the machine, each for as long as it lasted:")?;
-            for ranked in others.iter().take(OTHERS.min(self.limit)) {
+            for ranked in others.iter().take(on_screen().min(self.limit)) {
                 line(out, &self.one_line(None, ranked, &stamps, &tape))?;
                 self.members(ranked, out)?;
             }
-            rank::more(others.len(), OTHERS.min(self.limit)).iter().try_for_each(|text| line(out, text))?;
+            rank::more(others.len(), on_screen().min(self.limit)).iter().try_for_each(|text| line(out, text))?;
         }
         unknown.iter().try_for_each(|text| line(out, text))?;
         Ok(())
@@ -55,7 +67,8 @@ impl Shown<'_> {
         let own = self.ranked.iter().filter(|ranked| ranked.own).take(self.limit);
         let line = |ranked: &RankedFinding| {
             let lost = self.cut || self.marks.touch(&ranked.finding);
-            format!("{:>13}  {}", cost(ranked, lost || self.marks.path()), sentence(&ranked.finding, lost))
+            let cost = cost(ranked, lost || self.marks.path());
+            format!("{cost:>13}  {}{}", output::hang(), sentence(&ranked.finding, lost))
         };
         (own.map(line).collect(), if self.marks.any() { NOT_ALL } else { "Nothing slow or broken was found" })
     }
@@ -90,7 +103,8 @@ impl Shown<'_> {
         let finding = &ranked.finding;
         let lost = self.cut || self.marks.touch(finding);
         let members = finding.members.iter().filter(|_| self.expand);
-        members.map(|of| member_sentence(of, lost)).try_for_each(|text| line(out, &format!("{:>18}{text}", "")))?;
+        let members = members.map(|of| format!("{:>18}{}{}", "", output::hang(), member_sentence(of, lost)));
+        members.into_iter().try_for_each(|text| line(out, &text))?;
         Ok(())
     }
 
@@ -104,11 +118,9 @@ impl Shown<'_> {
             None => String::new(),
         };
         let rank = rank.map_or_else(|| "    ".to_owned(), |rank| format!("{rank:>3}."));
-        format!(
-            "{rank}  {:>10}  {text}{when}   analyze {}{tape}",
-            cost(ranked, lost || self.marks.path()),
-            finding.command
-        )
+        let typed = format!("analyze {}{tape}", finding.command);
+        let cost = cost(ranked, lost || self.marks.path());
+        format!("{rank}  {cost:>10}  {}{text}{when}   {}", output::hang(), command(&typed))
     }
 }
 
@@ -134,14 +146,16 @@ fn budget(told: &Told, stamps: &Stamps, tape: &str, out: &mut Out) -> Result<()>
     let (first, last) = told.span;
     let when = stamps.span(first, last);
     line(out, &format!("The {} of {}, {when}, went to:", span(budget.total), told.who))?;
-    let worth = budget.lines.iter().take(LINES).take_while(|line| line.ns >= budget.total / 100).count();
+    let worth = budget.lines.iter().take(budget_lines()).take_while(|line| line.ns >= budget.total / 100).count();
     for of in &budget.lines[..worth] {
-        line(out, &format!("    {:>11} {:>6}  {}", span(of.ns), share(of.ns, budget.total), of.text_with_functions()))?;
+        let (ns, part) = (span(of.ns), share(of.ns, budget.total));
+        line(out, &format!("    {ns:>11} {part:>6}  {}{}", output::hang(), of.text_with_functions()))?;
     }
     let rest = budget.lines[worth..].iter().fold(0, |sum, line| sum + line.ns);
     if rest > 0 {
         let more = budget.lines.len() - worth;
-        let text = format!("{more} more: analyze path --sums{tape}");
+        let typed = format!("analyze path --sums{tape}");
+        let text = format!("{}{more} more: {}", output::hang(), command(&typed));
         line(out, &format!("    {:>11} {:>6}  {text}", span(rest), share(rest, budget.total)))?;
     }
     line(out, "")?;

@@ -25,7 +25,7 @@ use systape_answers::render::rank;
 use systape_answers::render::row::{Judgement, Row};
 use systape_answers::render::spark;
 use systape_answers::render::table::Table;
-use systape_answers::values::output::line;
+use systape_answers::values::output::{command, line};
 use systape_answers::values::say::Verdict;
 use systape_events::families;
 use systape_events::group::by::GroupKey;
@@ -336,7 +336,7 @@ fn text(
     (limit, count, counted): (usize, usize, bool),
     out: &mut Out,
 ) -> Result<()> {
-    losses::head(context, "Something is missing: rates and times are of what is known:", out)?;
+    losses::head(context, "Events are missing: rates and times are of the events that are left:", out)?;
     if counted {
         line(out, "calls that record counted and did not store are in no slice")?;
     }
@@ -349,7 +349,7 @@ fn text(
         return Ok(());
     }
     let mut table = Table::default().number("TIME(s)").word("OF").word("WHAT").number("BEFORE").number("AFTER");
-    table = table.word("CHANGE").word("OVER TIME");
+    table = table.word("CHANGE").whole("OVER TIME").leaving(&["OVER TIME", "BEFORE"]);
     for found in found.iter().take(limit) {
         let (series, what) = (found.series, found.series.what);
         let values: Vec<u64> = series.values.iter().map(|value| value.map_or(0, |value| value.ceil() as u64)).collect();
@@ -369,7 +369,7 @@ fn text(
     let (begin, when, end) = (seconds(0), seconds(at), seconds(count));
     let tape = tape_word(context.config);
     let tape = if tape.is_empty() { " trace.tape".to_owned() } else { tape };
-    line(out, &format!("analyze diff{tape} --before {begin},{when} --after {when},{end}"))?;
+    line(out, &command(&format!("analyze diff{tape} --before {begin},{when} --after {when},{end}")))?;
     Ok(())
 }
 

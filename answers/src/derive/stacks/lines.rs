@@ -12,6 +12,7 @@ use super::names::Names;
 use crate::render::form::{Form, Format};
 use crate::render::row::Row;
 use crate::render::sink;
+use crate::values::output::{room, within};
 
 systape_format::tables! {
     /// With `--call-graph` also:
@@ -137,7 +138,12 @@ impl<'a> StackLines<'a> {
             let (stack, status) = self.json(of, row);
             return columns(form, stack, &status);
         }
-        let line = |text: String| [lead, INDENT.as_bytes(), text.as_bytes(), b"\n"].concat();
+        let line = |text: String| {
+            // on a terminal the names of functions have more room
+            let indent = room().map_or(INDENT, |room| &INDENT[..INDENT.len().min(room / 6)]);
+            let text = within(&text, indent.len() + lead.len());
+            [lead, indent.as_bytes(), text.as_bytes(), b"\n"].concat()
+        };
         self.list(of, row).into_iter().flat_map(line).collect()
     }
 

@@ -4,7 +4,9 @@ use std::io::{self, Write};
 
 use super::graph::{Graph, StackRoot};
 use super::weight::percent;
-use crate::values::output::line;
+use crate::render::fields::{LEAST, Want, widths};
+use crate::values::fit::middle;
+use crate::values::output::{cut_mark, line, room, within};
 use systape_events::values::words::named;
 
 /// Indentation of a branch in columns.
@@ -61,8 +63,17 @@ impl StackTextOptions<'_> {
             StackRoot::Caller => ["Children      Self", "........  ........"],
             StackRoot::Callee => ["Overhead", "........"],
         };
+        // on a terminal the symbol has what the others leave
+        let lead = columns[0].len() + 2;
+        let wants = [command, object, symbol].map(|all| Want { all, least: Some(LEAST), leaves: None });
+        let fitting = room().map(|room| widths(&wants, 2, room.saturating_sub(lead + 2)));
+        let [command, object, symbol] = match fitting.as_deref() {
+            Some([Some(command), Some(object), Some(symbol)]) => [*command, *object, *symbol],
+            _ => [command, object, symbol],
+        };
         let dots = |width| ".".repeat(width);
-        line(out, &format!("# {}  {:command$}  {:object$}  Symbol", columns[0], "Command", "Shared Object"))?;
+        let head = middle("Shared Object", object, cut_mark());
+        line(out, &format!("# {}  {:command$}  {head:object$}  Symbol", columns[0], "Command"))?;
         line(out, &format!("# {}  {}  {}  {}", columns[1], dots(command), dots(object), dots(symbol)))?;
         line(out, "#")?;
         for (comm, root) in &shown {
@@ -73,7 +84,10 @@ impl StackTextOptions<'_> {
             };
             let total = self.percent(node.total.of(self.graph.metric));
             let label = self.graph.label(*root);
-            let text = format!("  {total:>8}{own}  {comm:command$}  {:object$}  {}", label.object(), label.symbol());
+            let (object_text, symbol_text) = (label.object(), label.symbol());
+            let (from, symbol) = (middle(&object_text, object, cut_mark()), middle(&symbol_text, symbol, cut_mark()));
+            let comm = middle(comm, command, cut_mark());
+            let text = format!("  {total:>8}{own}  {comm:command$}  {from:object$}  {symbol}");
             line(out, text.trim_end())?;
             self.tree(out, *root, &mut left)?;
             line(out, "")?;
@@ -103,7 +117,7 @@ impl StackTextOptions<'_> {
             return Ok(());
         }
         line(out, &format!("{prefix}|"))?;
-        line(out, &format!("{prefix}---{}", self.graph.label(root).in_tree()))?;
+        line(out, &format!("{prefix}---{}", within(&self.graph.label(root).in_tree(), prefix.len() + 3)))?;
         prefix.push_str("   ");
         self.below(out, root, &mut prefix, 1, left)
     }
@@ -124,7 +138,7 @@ impl StackTextOptions<'_> {
             && self.graph.nodes[only as usize].total.count == node.total.count
             && depth < self.max_depth
         {
-            line(out, &format!("{prefix}{}", self.graph.label(only).in_tree()))?;
+            line(out, &format!("{prefix}{}", within(&self.graph.label(only).in_tree(), prefix.len())))?;
             node = &self.graph.nodes[only as usize];
             depth += 1;
         }
@@ -140,7 +154,8 @@ impl StackTextOptions<'_> {
             line(out, &format!("{prefix}|"))?;
             let total = self.percent(self.graph.nodes[*child as usize].total.of(self.graph.metric));
             let stem = if last { ' ' } else { '|' };
-            line(out, &format!("{prefix}{stem}--{total}--{}", self.graph.label(*child).in_tree()))?;
+            let stem_len = prefix.len() + 5 + total.len();
+            line(out, &format!("{prefix}{stem}--{total}--{}", within(&self.graph.label(*child).in_tree(), stem_len)))?;
             prefix.push(stem);
             prefix.push_str(INDENT);
             self.below(out, *child, prefix, depth + 1, left)?;

@@ -8,7 +8,7 @@ use systape_e2e::{Call, Lab};
 const CROWD: i64 = 300;
 const FILES: i64 = 97;
 
-/// Events of a family that found no room, counted in the ledger or not.
+/// Events of a family that found no room, as totals only or not.
 fn lost(info: &Value, family: &str) -> u64 {
     let gaps = info["gaps"].as_array().expect("gaps").iter();
     gaps.filter(|gap| gap["family"] == family && gap["cause"] == "ring-full")

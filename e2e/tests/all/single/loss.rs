@@ -37,7 +37,7 @@ fn what_is_lost_is_counted_and_said_everywhere() {
     let lost = lost_calls(&info);
     assert!(lost > 1000, "nothing to test: only {lost} lost");
     // record's last line
-    let said = run.stderr.split(" counted only").next().unwrap_or("");
+    let said = run.stderr.split(" as totals only").next().unwrap_or("");
     assert!(said.contains(" 0 lost, "), "{}", run.stderr);
     let digits: String = said.chars().filter(|c| *c != ',').collect();
     assert_eq!(digits.rsplit(' ').next(), Some(&*lost.to_string()), "{}", run.stderr);
@@ -65,7 +65,7 @@ fn what_is_lost_is_counted_and_said_everywhere() {
     assert_eq!(made + lost, TRUTH);
     assert!(count(&calls, "getppid") < 2 * FLOOD);
     let text = lab.analyze(&["t.tape"]).expect(0).text();
-    assert_eq!(text.lines().filter(|line| line.starts_with("COUNTED ONLY ")).count(), gaps.len());
+    assert_eq!(text.lines().filter(|line| line.starts_with("TOTALS ONLY ")).count(), gaps.len());
 
     // the summary is exact whatever it goes by, and says what of it is known by count
     for mode in ["thread", "process", "total", "cgroup"] {
@@ -176,7 +176,7 @@ fn what_gaps_call_counted_is_in_the_ledger() {
         let of_ledger = info["gaps"].as_array().expect("gaps").iter().filter(|gap| gap["ledger"] == true);
         assert_eq!(of_ledger.filter_map(|gap| gap["count"].as_u64()).sum::<u64>(), counted, "{info}");
         let said = run.stderr.replace(',', "");
-        assert!(said.contains(&format!(" 0 lost {counted} counted only ")), "{counted}: {}", run.stderr);
+        assert!(said.contains(&format!(" 0 lost {counted} as totals only ")), "{counted}: {}", run.stderr);
         let (_, complete) = summed(&lab, &["--summary-mode", "total"]);
         assert!(complete.iter().all(|complete| *complete));
     }

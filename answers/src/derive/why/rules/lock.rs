@@ -12,7 +12,7 @@ use systape_events::values::words::escaped;
 /// The rule.
 pub(super) const RULE: WhyRule = WhyRule {
     name: "lock",
-    finds: "waits for one lock: a futex of a process (a wait names its owner, or threads that came back from a wait held it before they woke the next), a lock of a file, with who gave it up in the end",
+    finds: "waits for one lock: a futex of a process (a wait names its owner, or threads that came back from a wait held it before they woke the next), a lock of a file, with who held it last",
     limits: "their sum is above the floor",
     needs: &[systape_format::model::Family::Syscall],
     judge,

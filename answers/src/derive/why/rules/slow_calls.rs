@@ -16,7 +16,7 @@ use systape_events::values::words::escaped;
 pub(super) const RULE: WhyRule = WhyRule {
     name: "slow-calls",
     finds: "calls on one file, socket or directory that took long",
-    limits: "calls of 2 ms and 20 ns for each byte they moved, without waits for a CPU; their sum is above the floor",
+    limits: "calls longer than 2 ms + 20 ns per byte, not counting time waiting for a CPU, when they add up to the floor",
     needs: &[systape_format::model::Family::Syscall],
     judge,
 };
@@ -117,7 +117,7 @@ pub(super) fn finding(rule: &'static str, which: &str, ((comm, call, _), on, sum
     let by = work.by.as_ref().map(|by| by.1.clone());
     let held = by.as_ref().map_or_else(String::new, |who| {
         let pid = who.pid.map(|pid| format!(" {pid}")).unwrap_or_default();
-        format!(", given up by {}{pid}", escaped(&who.comm))
+        format!(", held by {}{pid}", escaped(&who.comm))
     });
     let calls = if work.slow == 1 && !call.is_empty() { "call" } else { "calls" };
     Finding {

@@ -1,0 +1,1 @@
+exec --tree life.tape

@@ -1,0 +1,1 @@
+files kernel-6.1-mix.tape

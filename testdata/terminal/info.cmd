@@ -1,0 +1,1 @@
+info kernel-6.1-mix.tape

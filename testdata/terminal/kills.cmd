@@ -1,0 +1,1 @@
+kills life.tape

@@ -1,0 +1,1 @@
+sched latency sched-lost.tape

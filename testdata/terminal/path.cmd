@@ -1,0 +1,1 @@
+path -p 100 sched-lost.tape

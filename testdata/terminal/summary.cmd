@@ -1,0 +1,1 @@
+-s kernel-6.1-mix.tape

@@ -1,0 +1,1 @@
+top --by comm,file kernel-6.1-mix.tape

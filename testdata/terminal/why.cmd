@@ -1,0 +1,1 @@
+why --floor 0 sched.tape
