@@ -274,7 +274,8 @@ fn compiled(compiler: &str, source: &str, flags: &[&str]) -> PathBuf {
     let dir = build_directory().join("workloads");
     fs::create_dir_all(&dir).expect("mkdir");
     let name = format!("{source}-{:016x}", hash.finish());
-    let (made, path) = (dir.join(format!("{name}.{}.{:?}", std::process::id(), std::thread::current().id())), dir.join(name));
+    let (made, path) =
+        (dir.join(format!("{name}.{}.{:?}", std::process::id(), std::thread::current().id())), dir.join(name));
     if !path.exists() {
         let mut cc = Command::new(compiler);
         cc.args(["-O1", "-g", "-Wall", "-Wextra", "-Werror", "-pthread", "-o"]).arg(&made);
