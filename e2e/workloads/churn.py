@@ -1,5 +1,6 @@
 """churn.py BURSTS EVERY [CGROUP]: what comes and goes on a busy machine. 50 processes and 100 connections a second, each over
-at once, and 2 cgroups below CGROUP; every EVERY seconds a burst of calls, whose end is a line "burst" each.
+at once, and 2 cgroups below CGROUP; bursts of calls, whose end is a line "burst" each. The next comes EVERY seconds later, or when
+the file next-1 (next-2, ...) is there.
 """
 import os
 import socket
@@ -57,11 +58,13 @@ def main(bursts, every, parent=None):
     threads = [threading.Thread(target=again, args=(*kind, done)) for kind in kinds]
     for thread in threads:
         thread.start()
-    for _ in range(int(bursts)):
+    for burst in range(1, int(bursts) + 1):
         for dd in [subprocess.Popen(BURST, shell=True) for _ in range(3)]:
             dd.wait()
         print("burst", flush=True)
-        time.sleep(float(every))
+        over = time.monotonic()
+        while time.monotonic() - over < float(every) and not os.path.exists(f"next-{burst}"):
+            time.sleep(0.1)
     done.set()
     for thread in threads:
         thread.join()

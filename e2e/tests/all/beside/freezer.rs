@@ -16,7 +16,7 @@ fn time(rows: &[Value], comm: &str, state: &str) -> u64 {
 /// has said that it is (`frozen 1`) thawed.
 #[test]
 fn frozen_is_neither_asleep_nor_stopped() {
-    let Some(lab) = Lab::with_bpf() else { return };
+    let Some(lab) = Lab::beside() else { return };
     let Some(group) = Cgroup::new("systape-e2e-freezer") else { return eprintln!("there is no cgroup2 here") };
     for (name, of) in [("busy", "/bin/sh"), ("asleep", "/bin/sleep"), ("stopped", "/bin/sleep")] {
         fs::copy(of, lab.dir().join(name)).expect("a program");
@@ -58,7 +58,7 @@ fn frozen_is_neither_asleep_nor_stopped() {
 /// Frozen since before the recording, and thawed in it.
 #[test]
 fn frozen_since_before_the_start() {
-    let Some(lab) = Lab::with_bpf() else { return };
+    let Some(lab) = Lab::beside() else { return };
     let Some(group) = Cgroup::new("systape-e2e-frozen") else { return eprintln!("there is no cgroup2 here") };
     let dir = group.dir();
     let mut busy = std::process::Command::new("sh").args(["-c", "while :; do :; done"]).spawn().expect("a shell");

@@ -14,7 +14,7 @@ const MARKER: &[u8] = b"PROMETER:/";
 #[test]
 fn nothing_of_another_process_is_in_a_tape() {
     const EACH: u64 = 701;
-    let Some(lab) = Lab::with_bpf() else { return };
+    let Some(lab) = Lab::beside() else { return };
     let stale = lab.cc("stale", &[]);
     // descriptors and process life have rings of their own, where long records would fit
     let options = ["-m", "1", "-e", "access,rename,setxattr,symlink,connect", "--families", "syscall"];
@@ -57,7 +57,7 @@ fn nothing_of_another_process_is_in_a_tape() {
 /// Buffers are filled with a pattern before the start; no record, not even its padding, has four bytes of it in a row.
 #[test]
 fn every_byte_of_a_record_was_written() {
-    let Some(lab) = Lab::with_bpf() else { return };
+    let Some(lab) = Lab::beside() else { return };
     let poison = |command: &[&str]| -> (u64, u64) {
         let options =
             ["-a", "--force", "poison", "--call-graph", "dwarf", "--stacks-on", "switch,signal", "--kernel-stacks"];

@@ -55,7 +55,7 @@ fn completed(line: &str) -> Option<(f64, f64, &str)> {
 
 #[test]
 fn the_slow_reads_are_found_by_path() {
-    let Some(lab) = Lab::with_bpf() else { return };
+    let Some(lab) = Lab::beside() else { return };
     let staging = Staging::mount(&lab);
     let slowread = lab.cc("slowread", &[]);
     let big_file = staging.dir.join("big_file");

@@ -28,7 +28,7 @@ fn summed(lab: &Lab, options: &[&str]) -> (u64, Vec<bool>) {
 
 #[test]
 fn what_is_lost_is_counted_and_said_everywhere() {
-    let Some(lab) = Lab::with_bpf() else { return };
+    let Some(lab) = Lab::beside() else { return };
     let flood = lab.cc("flood", &FREESTANDING);
     // nothing but calls can be lost
     let run = lab.record("t.tape", &["-m", "1", "--families", "syscall"], &[&flood, "2", &FLOOD.to_string()]).expect(0);
@@ -110,7 +110,7 @@ fn what_is_lost_is_counted_and_said_everywhere() {
 
 #[test]
 fn paths_beside_a_flood_stay_right() {
-    let Some(lab) = Lab::with_bpf() else { return };
+    let Some(lab) = Lab::beside() else { return };
     let (flood, target) = (lab.cc("flood", &FREESTANDING), lab.cc("target", &[]));
     let script = format!("{flood} 2 {FLOOD} & {target} polite {POLITE}; wait");
     lab.record("t.tape", &["-m", "1"], &["sh", "-c", &script]).expect(0);
@@ -140,7 +140,7 @@ fn paths_beside_a_flood_stay_right() {
 
 #[test]
 fn without_loss_nothing_says_at_least() {
-    let Some(lab) = Lab::with_bpf() else { return };
+    let Some(lab) = Lab::beside() else { return };
     let flood = lab.cc("flood", &FREESTANDING);
     let run = lab.record("t.tape", &[], &[&flood, "2", "1009"]).expect(0);
     assert!(run.stderr.contains(" 0 lost "), "{}", run.stderr);
@@ -164,7 +164,7 @@ fn without_loss_nothing_says_at_least() {
 /// counted, the ledger counts, and `record`, `info` and the listing give the same two figures.
 #[test]
 fn what_gaps_call_counted_is_in_the_ledger() {
-    let Some(lab) = Lab::with_bpf() else { return };
+    let Some(lab) = Lab::beside() else { return };
     let forks = "i=0; while [ $i -lt 300 ]; do (true) & (true) & (true) & wait; i=$((i+1)); done";
     for options in [&["-m", "1"][..], &["-m", "1", "--force", "state-ring=4k"]] {
         let options = [options, &["--families", "syscall"]].concat();

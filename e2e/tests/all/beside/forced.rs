@@ -25,7 +25,7 @@ fn summary_is_complete(lab: &Lab) -> bool {
 
 #[test]
 fn lost_changes_of_descriptors_make_paths_unknown() {
-    let Some(lab) = Lab::with_bpf() else { return };
+    let Some(lab) = Lab::beside() else { return };
     let target = lab.cc("target", &[]);
     let churn = "import os\nfor i in range(60000):\n    os.close(os.open('/dev/null', 0))\n";
     std::fs::write(lab.path("churn.py"), churn).expect("script");
@@ -64,7 +64,7 @@ fn lost_changes_of_descriptors_make_paths_unknown() {
 
 #[test]
 fn a_full_process_ring_makes_exec_and_kills_at_least() {
-    let Some(lab) = Lab::with_bpf() else { return };
+    let Some(lab) = Lab::beside() else { return };
     let (crowd, flood) = (lab.cc("crowd", &FREESTANDING), lab.cc("flood", &FREESTANDING));
     let script = format!("{flood} 2 400009 & {crowd} {CROWD} >/dev/null & {crowd} {CROWD} >/dev/null; wait");
     lab.record("t.tape", &["-m", "1", "--force", "process-ring=4k"], &["sh", "-c", &script]).expect(0);
@@ -82,7 +82,7 @@ fn a_full_process_ring_makes_exec_and_kills_at_least() {
 
 #[test]
 fn tasks_without_room_for_their_state_make_totals_at_least() {
-    let Some(lab) = Lab::with_bpf() else { return };
+    let Some(lab) = Lab::beside() else { return };
     let flood = lab.cc("flood", &FREESTANDING);
     lab.record("t.tape", &["--force", "task-states=4"], &[&flood, "9", "20011"]).expect(0);
     let info = lab.info("t.tape");
@@ -111,7 +111,7 @@ fn without_state(info: &Value) -> u64 {
 
 #[test]
 fn each_call_of_a_task_without_state_is_counted() {
-    let Some(lab) = Lab::with_bpf() else { return };
+    let Some(lab) = Lab::beside() else { return };
     let flood = lab.cc("flood", &FREESTANDING);
     let (children, calls) = (5, 2003);
     let command = [flood.as_str(), "5", "2003"];
@@ -146,7 +146,7 @@ fn each_call_of_a_task_without_state_is_counted() {
 /// The programs of calls do nothing at every seventh run, as if the kernel had skipped them: their seconds do it, and nothing twice.
 #[test]
 fn a_second_program_does_what_the_first_was_skipped_for() {
-    let Some(lab) = Lab::with_bpf() else { return };
+    let Some(lab) = Lab::beside() else { return };
     let flood = lab.cc("flood", &FREESTANDING);
     let target = lab.cc("target", &[]);
     let script = format!("{flood} 3 20011; {target} polite {FILES}");
@@ -181,7 +181,7 @@ fn a_second_program_does_what_the_first_was_skipped_for() {
 /// to say it; reading them and everything behind is as always.
 #[test]
 fn programs_the_kernel_skips_make_totals_at_least() {
-    let Some(lab) = Lab::with_bpf() else { return };
+    let Some(lab) = Lab::beside() else { return };
     let flood = lab.cc("flood", &FREESTANDING);
     lab.record("t.tape", &["--force", "skips=3"], &[&flood, "2", "1009"]).expect(0);
     let info = lab.info("t.tape");

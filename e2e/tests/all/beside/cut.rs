@@ -44,7 +44,7 @@ wait
 
 #[test]
 fn a_cut_of_a_recording_equals_its_time() {
-    let Some(lab) = Lab::with_bpf() else { return };
+    let Some(lab) = Lab::beside() else { return };
     lab.record("t.tape", &["-g", "-F", "49"], &["bash", "-c", WORK]).expect(0);
     lab.analyze(&["cut", "t.tape", "1.tape", "--time", "20%,55%"]).expect(0);
     for report in REPORTS {

@@ -99,7 +99,7 @@ fn record_until_it_fails(lab: &Lab, tape: &str, options: &[&str], words: &[&str]
 
 #[test]
 fn the_command_outlives_a_killed_recorder() {
-    let Some(lab) = Lab::with_bpf() else { return };
+    let Some(lab) = Lab::beside() else { return };
     let script = "trap '' HUP; echo $$ > started; sleep 0.7; echo went on > done";
     let recorder = Background::start(lab.record_command("t.tape", &["--flush", "50ms"], &["sh", "-c", script]));
     lab.until_file("started");
@@ -112,7 +112,7 @@ fn the_command_outlives_a_killed_recorder() {
 
 #[test]
 fn full_disk() {
-    let Some(lab) = Lab::with_bpf() else { return };
+    let Some(lab) = Lab::beside() else { return };
     let Some(_disk) = ext4(&lab, 2 << 20, "defaults") else { return };
     leave_room(&lab.path("disk/filler"), 300_000);
     record_until_it_fails(&lab, "disk/t.tape", &[], &["No space left on device"]);
@@ -131,7 +131,7 @@ fn leave_room(filler: &Path, bytes: u64) {
 
 #[test]
 fn broken_disk() {
-    let Some(lab) = Lab::with_bpf() else { return };
+    let Some(lab) = Lab::beside() else { return };
     let _disk = BadDisk::mount(&lab, "eio", 300_007);
     let mut program = start_numbered(&lab, 0);
     let options = ["-p", &program.pid_text(), "--flush", "100ms"];
@@ -143,7 +143,7 @@ fn broken_disk() {
 
 #[test]
 fn file_size_limit() {
-    let Some(lab) = Lab::with_bpf() else { return };
+    let Some(lab) = Lab::beside() else { return };
     let mut program = start_numbered(&lab, 0);
     let record = lab.record_command("t.tape", &["-p", &program.pid_text(), "--flush", "100ms"], &[]);
     let mut limited = lab.command("prlimit");
@@ -160,7 +160,7 @@ fn file_size_limit() {
 
 #[test]
 fn file_system_turns_read_only() {
-    let Some(lab) = Lab::with_bpf() else { return };
+    let Some(lab) = Lab::beside() else { return };
     let Some((_disk, image)) = ext4(&lab, 32 << 20, "errors=remount-ro") else { return };
     let trigger = format!("/sys/fs/ext4/{}/trigger_fs_error", image.name);
     let mut program = start_numbered(&lab, 100);
@@ -190,7 +190,7 @@ fn cut_power(lab: &Lab) -> i64 {
 
 #[test]
 fn power_cut() {
-    let Some(lab) = Lab::with_bpf() else { return };
+    let Some(lab) = Lab::beside() else { return };
     let mut program = start_numbered(&lab, 200);
     for sync in ["200ms", "no"] {
         let Some((disk, image)) = ext4(&lab, 64 << 20, "defaults") else { return };
@@ -218,7 +218,7 @@ fn power_cut() {
 
 #[test]
 fn errors_that_come_late() {
-    let Some(lab) = Lab::with_bpf() else { return };
+    let Some(lab) = Lab::beside() else { return };
     let command = ["sh", "-c", "echo ran > done; exit 7"];
     for (how, options, word) in [
         ("fsync", &["--sync", "end"][..], "cannot sync the tape: Input/output error"),
@@ -247,7 +247,7 @@ fn errors_that_come_late() {
 #[test]
 fn slow_disk() {
     const EACH: u64 = 1_200_007;
-    let Some(lab) = Lab::with_bpf() else { return };
+    let Some(lab) = Lab::beside() else { return };
     let flood = lab.cc("flood", &FREESTANDING);
     let _disk = BadDisk::mount(&lab, "slow", 300);
     lab.record("disk/t.tape", &["-m", "64k", "--buffer", "1M"], &[&flood, "2", &EACH.to_string()]).expect(0);
@@ -269,7 +269,7 @@ fn slow_disk() {
 
 #[test]
 fn reader_dies() {
-    let Some(lab) = Lab::with_bpf() else { return };
+    let Some(lab) = Lab::beside() else { return };
     let mut program = start_numbered(&lab, 0);
     let (reader, writer) = pipe();
     let record = Streaming::start(&lab, &["-p", &program.pid_text(), "--flush", "100ms"], &[], writer);
@@ -286,7 +286,7 @@ fn reader_dies() {
 #[test]
 fn reader_sleeps() {
     const EACH: u64 = 900_001;
-    let Some(lab) = Lab::with_bpf() else { return };
+    let Some(lab) = Lab::beside() else { return };
     let flood = lab.cc("flood", &FREESTANDING);
     let (mut reader, writer) = pipe();
     // so that it is full soon: 64 KiB may be all that is stored of such a flood
@@ -328,7 +328,7 @@ fn reader_sleeps() {
 
 #[test]
 fn reader_never_reads() {
-    let Some(lab) = Lab::with_bpf() else { return };
+    let Some(lab) = Lab::beside() else { return };
     let program = start_numbered(&lab, 0);
     let (mut reader, writer) = pipe();
     let record = Streaming::start(&lab, &["-p", &program.pid_text()], &[], writer);
@@ -357,7 +357,7 @@ fn reader_never_reads() {
 
 #[test]
 fn socket_for_standard_output() {
-    let Some(lab) = Lab::with_bpf() else { return };
+    let Some(lab) = Lab::beside() else { return };
     let target = lab.cc("target", &[]);
     let (mut ours, theirs) = UnixStream::pair().expect("socket");
     let reader = std::thread::spawn(move || {
@@ -385,7 +385,7 @@ fn socket_for_standard_output() {
 
 #[test]
 fn standard_output_that_takes_no_tape() {
-    let Some(lab) = Lab::with_bpf() else { return };
+    let Some(lab) = Lab::beside() else { return };
     let record = lab.record_command("-", &[], &["touch", "ran"]);
     let line = [record.get_program()].into_iter().chain(record.get_args()).map(|word| word.to_str().expect("UTF-8"));
     let line = line.collect::<Vec<_>>().join(" ");
