@@ -219,7 +219,8 @@ fn offset(lab: &Lab, ring: &str, comm: &str) -> u64 {
 /// Ten thousand events are one tape, which says how many there were.
 #[test]
 fn many_events_are_one_tape() {
-    let Some(lab) = Lab::beside() else { return };
+    // alone: it takes every program of that name
+    let Some(lab) = Lab::with_bpf() else { return };
     let flood = lab.cc("flood", &FREESTANDING);
     let recorder = start(&lab, &["-a", "--last", "5s", "--after", "3s", "--on", "slow:getppid>0s:flood"]);
     lab::run(lab.command(&flood).args(["1", "10000"]));
@@ -249,7 +250,8 @@ fn many_events_are_one_tape() {
 /// A full disk costs that tape, not what is in memory.
 #[test]
 fn a_full_disk_costs_one_tape() {
-    let Some(lab) = Lab::beside() else { return };
+    // alone: it takes every program of that name
+    let Some(lab) = Lab::with_bpf() else { return };
     let flood = lab.cc("flood", &FREESTANDING);
     let _disk = Mounted::tmpfs(&lab, "tapes", "3m");
     let recorder = start(&lab, &["--comm", "flood", "--last", "20s", "--after", "100ms"]);
@@ -308,7 +310,8 @@ fn the_recorder_ends_while_it_writes() {
 /// A rotation is one recording in several tapes: each call is on one of them.
 #[test]
 fn a_rotation_has_every_call_once() {
-    let Some(lab) = Lab::beside() else { return };
+    // alone: it takes every program of that name
+    let Some(lab) = Lab::with_bpf() else { return };
     let flood = lab.cc("flood", &FREESTANDING);
     let recorder = start(&lab, &["-a", "--rotate", "1s", "--keep", "50"]);
     let script = format!("for i in 1 2 3 4 5 6 7 8; do {flood} 1 1009; sleep 0.45; done");
