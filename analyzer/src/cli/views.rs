@@ -120,7 +120,13 @@ pub(crate) const QUESTIONS: &[(&str, &[(&str, &str)])] = &[
             ("samples", "CPU samples, each with its stack (perf script)"),
         ],
     ),
-    ("What changed?", &[("diff", "two tapes, or two stretches of one: CPU, waits, I/O, calls")]),
+    (
+        "What changed, and is it as it should be?",
+        &[
+            ("diff", "two tapes, or two stretches of one: CPU, waits, I/O, calls"),
+            ("assert", "expectations of a tape, for CI"),
+        ],
+    ),
     (
         "What is on the tape?",
         &[
@@ -128,6 +134,7 @@ pub(crate) const QUESTIONS: &[(&str, &[(&str, &str)])] = &[
             ("list", "a line for each tape of a directory"),
             ("check", "whether every byte is sound"),
             ("tables", "tables of JSON and CSV, their columns, types and units"),
+            ("schema", "a report's JSON as JSON Schema"),
         ],
     ),
     (

@@ -114,7 +114,11 @@ fn losses_are_said_and_bound_nothing() {
     for words in ["block --top", "block --hist"] {
         let got = place.analyze(&format!("{words} --fail-on-loss lossy.tape"));
         assert_eq!(got.status, 3);
-        assert!(got.out.starts_with("At least") && got.out.contains(gap), "{}", got.out);
+        assert!(
+            got.out.starts_with("Events are missing: numbers are lower bounds") && got.out.contains(gap),
+            "{}",
+            got.out
+        );
         let json = place.analyze(&format!("{words} --format json lossy.tape"));
         assert!(json.err.contains(gap), "{}", json.err);
         assert!(json.json().iter().all(|row| row["ios_at_least"] == true));

@@ -67,7 +67,7 @@ fn losses_are_told_and_counted() {
         let got = place.analyze("kills --fail-on-loss life.tape");
         assert_eq!(got.status, 3);
         assert!(got.out.starts_with("LOST 2 "), "{}", got.out);
-        assert!(got.out.contains("at least 9 signals, at least 7 processes died of one"), "{}", got.out);
+        assert!(got.out.contains("at least 9 signals; at least 7 processes died of one"), "{}", got.out);
         assert!(!got.out.contains("alive at the end"), "{}", got.out);
         let got = place.analyze("kills --signal USR2 life.tape");
         assert!(got.out.ends_with("Nothing found; events are missing.\n"), "{}", got.out);

@@ -52,7 +52,10 @@ fn goldens() -> Vec<String> {
 
 /// Whether other programs read the lines, which are as long as they are.
 fn is_data(line: &str) -> bool {
-    line.starts_with("export ") || line.starts_with("schema") || line.contains("--folded") || line.starts_with("offcputime")
+    line.starts_with("export ")
+        || line.starts_with("schema")
+        || line.contains("--folded")
+        || line.starts_with("offcputime")
 }
 
 /// Ways to ask for each report of the registry: those that are asked at every width, of a tape that has something of the report, and
