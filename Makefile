@@ -75,9 +75,10 @@ package-check: ## pack the crates as crates.io takes them, and build each of the
 cross: ## type-check analyze for arm64 (Linux and macOS), and the crates that read tapes for WebAssembly
 	@scripts/cross.sh
 
-check: ## formatting, shell syntax, generated code
+check: ## formatting, lock files, shell syntax, generated code
 	@scripts/setup.sh test
 	$(CARGO) fmt --all --check
+	@for workspace in . sql fuzz; do $(CARGO) metadata --locked --format-version 1 --manifest-path $$workspace/Cargo.toml >/dev/null || exit 1; done
 	$(CARGO) fmt --check --manifest-path sql/Cargo.toml
 	for script in $(SHELL_SCRIPTS); do bash -n $$script || exit 1; done
 	$(CARGO) test -q --workspace --test schema --test current
