@@ -305,7 +305,7 @@ fn single_processes_and_families() {
 fn what_cannot_be_is_refused_with_a_sentence() {
     let (place, _) = place();
     for (words, status, sentence) in [
-        ("cut sample.tape out", 2, "what is to stay?"),
+        ("cut sample.tape out", 2, "say what to keep"),
         ("cut sample.tape", 2, "name both files"),
         ("cut sample.tape out --time 100,200", 1, "nothing of that time is on the tape"),
         ("cut sample.tape out --families sched", 1, "events of sched were not recorded"),
