@@ -160,7 +160,7 @@ fn file_size_limit() {
 
 #[test]
 fn file_system_turns_read_only() {
-    let Some(lab) = Lab::beside() else { return };
+    let Some(lab) = Lab::with_bpf() else { return };
     let Some((_disk, image)) = ext4(&lab, 32 << 20, "errors=remount-ro") else { return };
     let trigger = format!("/sys/fs/ext4/{}/trigger_fs_error", image.name);
     let mut program = start_numbered(&lab, 100);
@@ -190,7 +190,7 @@ fn cut_power(lab: &Lab) -> i64 {
 
 #[test]
 fn power_cut() {
-    let Some(lab) = Lab::beside() else { return };
+    let Some(lab) = Lab::with_bpf() else { return };
     let mut program = start_numbered(&lab, 200);
     for sync in ["200ms", "no"] {
         let Some((disk, image)) = ext4(&lab, 64 << 20, "defaults") else { return };

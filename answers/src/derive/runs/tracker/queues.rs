@@ -6,7 +6,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::{Doing, End, Interval, IntervalSink, Slot, State, Tracker};
-use crate::derive::runs::queued::{CallEdge, CallQueue, CallsInTurn, ENTER_ORDER, PartCalls};
+use crate::derive::runs::queued::{CallEdge, CallQueue, CallSpan, CallsInTurn, ENTER_ORDER, PartCalls};
 
 /// Calls of the current part that wait.
 #[derive(Debug, Default)]
@@ -120,19 +120,18 @@ impl<S: IntervalSink> Tracker<S> {
     /// to be looked at with each.
     fn pass_in_turn(&mut self, slot: Slot, queue: &mut CallQueue, key: (u64, u8)) -> bool {
         let (part, thread, note) = (&self.queues.part, &self.threads[slot], &self.notes[slot]);
-        let spans = part.in_turn(queue.left.clone(), key.min((self.queues.until, 0)));
-        let (Some(from), Some(to)) = (spans.first(), spans.last()) else { return false };
+        // before the calls are looked at: who is looked at step by step would look at all of them with each step
         let plain = thread.followed
             && !thread.dead
             && !note.doubt
             && !note.by_loss
             && !self.call_losses
-            && !part.restarts.contains(&true)
-            && from.start >= thread.since
-            && Arc::ptr_eq(&thread.task, &part.tasks[from.task as usize]);
-        if !plain {
-            return false;
-        }
+            && !part.restarts.contains(&true);
+        let next = part.spans.get(queue.left.start as usize).filter(|_| plain && !queue.left.is_empty());
+        let same = |span: &CallSpan| Arc::ptr_eq(&thread.task, &part.tasks[span.task as usize]);
+        let Some(from) = next.filter(|span| span.start >= thread.since && same(span)) else { return false };
+        let spans = part.in_turn(queue.left.clone(), key.min((self.queues.until, 0)));
+        let Some(to) = spans.last() else { return false };
         let first = Interval {
             state: thread.state,
             from: thread.since,
