@@ -66,11 +66,10 @@ fn run(config: &Config, views: &'static [&'static View], _tape: Option<&Tape>, o
 /// The schema of one line of `report`.
 pub(crate) fn schema(report: &str, rows: &[&Rows]) -> Value {
     let lines: Vec<Value> = rows.iter().map(|rows| line(rows)).collect();
-    let of = if report == "listing" { "analyze --format json" } else { "" };
-    let command = if of.is_empty() { format!("analyze {report} --format json") } else { of.to_owned() };
+    let words = if report == "listing" { String::new() } else { format!("{report} ") };
     json!({
         "$schema": DIALECT,
-        "title": format!("A line of {command}"),
+        "title": format!("A line of analyze {words}--format json"),
         "description": "A number that a loss can change has a boolean beside it (x_at_least, x_at_most, x_of_known) that says whether it did. \
                         null: not known.",
         "anyOf": lines,

@@ -11,19 +11,9 @@ use systape_format::model::{Family, Gap, GapCause};
 #[test]
 fn goldens() {
     let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("../testdata/analyzer");
-    let place = Place::with_sample();
-    common::events::write(&place.path("events.tape"), false);
-    common::life::write(&place.path("life.tape"), &[]);
+    let place = Place::with_tapes();
     common::life::write(&place.path("lost.tape"), &[lost_signals()]);
-    common::stacks::write(&place.path("stacks.tape"), 1);
-    common::stacks::write(&place.path("more.tape"), 3);
-    common::ledger::write(&place.path("ledger.tape"), &[]);
     common::tables::write(&place.path("tables.tape"));
-    common::stats::write(&place.path("stats.tape"));
-    common::tools::write(&place.path("tools.tape"), &[]);
-    common::udp::write(&place.path("udp.tape"), &[]);
-    common::locks::write(&place.path("locks.tape"), &[]);
-    common::held::write(&place.path("held.tape"), &[]);
     let expected =
         "some calls: top --by syscall => sum(calls) > 2\neach took some time: top --by syscall => min(calls) >= 1\n";
     fs::write(place.path("expect.txt"), expected).unwrap();

@@ -118,18 +118,8 @@ const TAPES: [&str; 15] = [
 ];
 
 fn place() -> Place {
-    let place = Place::with_sample();
-    common::events::write(&place.path("events.tape"), false);
-    common::life::write(&place.path("life.tape"), &[]);
-    common::stacks::write(&place.path("stacks.tape"), 1);
-    common::stacks::write(&place.path("more.tape"), 3);
-    common::ledger::write(&place.path("ledger.tape"), &[]);
+    let place = Place::with_tapes();
     common::asleep::write(&place.path("asleep.tape"));
-    common::stats::write(&place.path("stats.tape"));
-    common::tools::write(&place.path("tools.tape"), &[]);
-    common::udp::write(&place.path("udp.tape"), &[]);
-    common::locks::write(&place.path("locks.tape"), &[]);
-    common::held::write(&place.path("held.tape"), &[]);
     fs::write(place.path("expect.txt"), "it: top => rows > 0\n").unwrap();
     let recorded = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../testdata/tapes");
     fs::copy(recorded.join("kernel-6.1-mix.tape"), place.path("mix.tape")).unwrap();

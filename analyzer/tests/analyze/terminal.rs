@@ -15,18 +15,8 @@ use unicode_width::UnicodeWidthStr as _;
 
 /// A directory with all small tapes, by what they have.
 fn place() -> Place {
-    let place = Place::with_sample();
-    common::events::write(&place.path("events.tape"), false);
-    common::life::write(&place.path("life.tape"), &[]);
-    common::stacks::write(&place.path("stacks.tape"), 1);
-    common::stacks::write(&place.path("more.tape"), 3);
-    common::ledger::write(&place.path("ledger.tape"), &[]);
+    let place = Place::with_tapes();
     common::tables::write(&place.path("tables.tape"));
-    common::stats::write(&place.path("stats.tape"));
-    common::tools::write(&place.path("tools.tape"), &[]);
-    common::udp::write(&place.path("udp.tape"), &[]);
-    common::locks::write(&place.path("locks.tape"), &[]);
-    common::held::write(&place.path("held.tape"), &[]);
     common::hostile::write(&place.path("hostile.tape"));
     let tapes = Path::new(env!("CARGO_MANIFEST_DIR")).join("../testdata/tapes");
     for name in ["kernel-6.1-mix.tape", "stacks-1.2.tape"] {

@@ -506,6 +506,22 @@ impl Place {
         place
     }
 
+    /// One with a tape of each kind beside `sample.tape`, none of which lacks anything.
+    pub fn with_tapes() -> Self {
+        let place = Self::with_sample();
+        events::write(&place.path("events.tape"), false);
+        life::write(&place.path("life.tape"), &[]);
+        stacks::write(&place.path("stacks.tape"), 1);
+        stacks::write(&place.path("more.tape"), 3);
+        ledger::write(&place.path("ledger.tape"), &[]);
+        stats::write(&place.path("stats.tape"));
+        tools::write(&place.path("tools.tape"), &[]);
+        udp::write(&place.path("udp.tape"), &[]);
+        locks::write(&place.path("locks.tape"), &[]);
+        held::write(&place.path("held.tape"), &[]);
+        place
+    }
+
     /// A path in it.
     pub fn path(&self, name: &str) -> PathBuf {
         self.dir.path().join(name)

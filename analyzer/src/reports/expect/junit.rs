@@ -4,7 +4,6 @@ use std::fmt::Write as _;
 
 use super::judge::{ExpectationOutcome, JudgedExpectation};
 use systape_answers::render::xml::escaped;
-use systape_events::values::words::shell;
 
 /// The file; `tape`: its name.
 pub(super) fn of(tape: &str, judged: &[JudgedExpectation<'_>]) -> String {
@@ -26,13 +25,12 @@ pub(super) fn of(tape: &str, judged: &[JudgedExpectation<'_>]) -> String {
             ExpectationOutcome::NotKnown => "error",
         };
         let found = found.as_deref().or(why.as_deref()).unwrap_or("not known");
-        let words: Vec<Vec<u8>> = of.report.iter().map(|word| word.clone().into_bytes()).collect();
         let _ = writeln!(
             xml,
             ">\n<{element} message=\"{}\">{}\nanalyze {}</{element}>\n</testcase>",
             escaped(&format!("expected {}, found {found}", of.condition())),
             escaped(why.as_deref().unwrap_or("")),
-            escaped(&shell(&words)),
+            escaped(&of.command()),
         );
     }
     xml.push_str("</testsuite>\n</testsuites>\n");

@@ -23,7 +23,7 @@ use systape_answers::render::row::{Judgement, Row};
 use systape_answers::render::table::Table;
 use systape_answers::values::bad_usage::BadUsage;
 use systape_answers::values::say::Verdict;
-use systape_events::values::words::{escaped, shell};
+use systape_events::values::words::escaped;
 
 systape_format::tables! {
     /// One row for each expectation, in the order of the file.
@@ -101,15 +101,11 @@ fn read(path: &Path) -> Result<Vec<Expectation>> {
     parse::expectations(&text).map_err(|why| anyhow!(BadUsage(format!("{name}: {why}"))))
 }
 
-fn command(of: &Expectation) -> String {
-    shell(&of.report.iter().map(|word| word.clone().into_bytes()).collect::<Vec<_>>())
-}
-
 fn row<'a>(judged: &JudgedExpectation<'_>) -> Row<'a> {
     let mut row = Row::new(&ASSERT);
     row.set("name", judged.of.name.clone()).set("outcome", judged.outcome.word());
     row.set("condition", judged.of.condition()).set("found", judged.found.clone());
-    row.set("why", judged.why.clone()).set("command", command(judged.of));
+    row.set("why", judged.why.clone()).set("command", judged.of.command());
     row
 }
 
@@ -132,6 +128,6 @@ fn text(judged: &[JudgedExpectation<'_>], out: &mut Out) -> Result<()> {
     out.text([format!("holds: {holds}, fails: {fails}, not known: {open}")])?;
     // the question to ask next
     let failed = judged.iter().filter(|judged| judged.outcome == ExpectationOutcome::Fails);
-    out.text(failed.map(|judged| format!("  analyze {}", command(judged.of))))?;
+    out.text(failed.map(|judged| format!("  analyze {}", judged.of.command())))?;
     Ok(())
 }

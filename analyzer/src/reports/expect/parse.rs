@@ -1,6 +1,7 @@
 //! Files of expectations: a line each, `NAME: REPORT => CONDITION`.
 
 use super::number::CompareOp;
+use systape_events::values::words::shell;
 
 /// Most expectations of a file.
 const MOST: usize = 1000;
@@ -61,6 +62,11 @@ impl Figure {
 }
 
 impl Expectation {
+    /// Arguments of `analyze` whose answer is judged, as a shell takes them, without the tape.
+    pub(super) fn command(&self) -> String {
+        shell(&self.report.iter().map(|word| word.clone().into_bytes()).collect::<Vec<_>>())
+    }
+
     /// The condition as it is written.
     pub(super) fn condition(&self) -> String {
         let op = CompareOp::WRITTEN.iter().rev().find(|(_, op)| *op == self.op).map_or("", |(text, _)| text);
@@ -119,25 +125,9 @@ fn figure_of(text: &str) -> Result<Figure, String> {
         .ok_or_else(|| format!("'{text}' is no figure: rows, or sum, min or max of a column: max({text})"))
 }
 
-/// Words as a shell parts them: by spaces, outside of quotes.
+/// Words as a shell parts them.
 fn words(text: &str) -> Result<Vec<String>, String> {
-    let (mut words, mut word, mut quote) = (Vec::new(), None::<String>, None);
-    for letter in text.chars() {
-        match (quote, letter) {
-            (Some(open), letter) if letter == open => quote = None,
-            (None, '\'' | '"') => {
-                quote = Some(letter);
-                word.get_or_insert_default();
-            }
-            (None, letter) if letter.is_whitespace() => words.extend(word.take()),
-            (_, letter) => word.get_or_insert_default().push(letter),
-        }
-    }
-    words.extend(word);
-    match quote {
-        Some(_) => Err("a quote is not closed".to_owned()),
-        None => Ok(words),
-    }
+    shlex::split(text).ok_or_else(|| "a quote is not closed".to_owned())
 }
 
 #[cfg(test)]

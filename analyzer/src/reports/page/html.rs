@@ -1,6 +1,7 @@
 //! HTML in the making. Only constants go in as they are; every other text is made visible and escaped.
 
 use super::text::visible;
+use systape_answers::render::xml::entity;
 
 /// Some HTML.
 #[derive(Debug, Default)]
@@ -47,14 +48,10 @@ impl Html {
 
 /// Appends `text`, in which nothing is markup.
 pub(super) fn escape(text: &str, to: &mut String) {
-    for c in text.chars() {
-        match c {
-            '&' => to.push_str("&amp;"),
-            '<' => to.push_str("&lt;"),
-            '>' => to.push_str("&gt;"),
-            '"' => to.push_str("&quot;"),
-            '\'' => to.push_str("&#39;"),
-            c => to.push(c),
+    for letter in text.chars() {
+        match entity(letter) {
+            Some(entity) => to.push_str(entity),
+            None => to.push(letter),
         }
     }
 }

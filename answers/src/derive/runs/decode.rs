@@ -189,8 +189,6 @@ pub struct Part {
     pub arrivals: Vec<(u32, u64)>,
     /// Complete calls, by thread.
     pub spans: Vec<CallSpan>,
-    /// The latest end of one of them; 0: there is none.
-    pub last: u64,
 }
 
 /// How much later than a task came the kernel's times may say that it did, ns: its clock was read before the CPU looked for work.
@@ -366,7 +364,6 @@ impl Decoder<'_> {
             piece.rows.push(span.enters());
             ends.push(span.leaves());
         }
-        piece.part.last = queued.spans.iter().map(|span| span.end).max().unwrap_or(0);
         piece.part.spans = queued.spans;
         piece.rows[first..].sort_by_key(|event| event.ts);
         piece.rows.append(&mut ends);

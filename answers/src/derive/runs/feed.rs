@@ -144,7 +144,6 @@ impl<'a, S: IntervalSink> Machine<Decoder<'a>> for RunFeeder<'a, S> {
                         calls: part.calls.clone(),
                         restarts: self.restarts.clone(),
                         files: self.files.clone(),
-                        last: if part.last < self.until { part.last } else { 0 },
                     });
                 }
             }
@@ -360,12 +359,9 @@ impl<S: IntervalSink> RunFeeder<'_, S> {
         if let Some(slot) = self.slots[task] {
             // calls say who it is, too
             self.tracker.settle_at(slot, ts);
-        }
-        if let Some(slot) = self.slots[task]
-            && Arc::ptr_eq(&self.tracker.threads()[slot].task, &part.tasks[task])
-            && !self.tracker.doubts(slot)
-        {
-            return Some(slot);
+            if Arc::ptr_eq(&self.tracker.threads()[slot].task, &part.tasks[task]) && !self.tracker.doubts(slot) {
+                return Some(slot);
+            }
         }
         let slot = self.tracker.slot(&part.tasks[task], Some(ts));
         self.slots[task] = slot;

@@ -84,8 +84,6 @@ pub struct PartCalls {
     pub restarts: Vec<bool>,
     /// Numbers of files by index.
     pub files: Vec<u32>,
-    /// The latest end of a call that is before the end of the question; 0: none.
-    pub last: u64,
 }
 
 /// Beginning or end of a call.

@@ -503,10 +503,7 @@ impl<S: IntervalSink> Tracker<S> {
     fn loses(&mut self, lost: Lost) -> u64 {
         self.ring((lost.first, 0));
         let ts = self.at(lost.first);
-        for slot in 0..self.threads.len() {
-            self.settle(slot, (ts, 0));
-        }
-        self.in_order();
+        self.in_order(ts);
         ts
     }
 

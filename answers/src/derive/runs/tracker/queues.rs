@@ -22,6 +22,10 @@ pub(super) struct Queues {
     in_order: bool,
     /// Calls from here on do not count.
     until: u64,
+    /// Whether a call of the part goes on with the one before.
+    restarts: bool,
+    /// Time of the latest edge that was applied.
+    last: u64,
 }
 
 impl Queues {
@@ -39,6 +43,7 @@ impl Queues {
 impl<S: IntervalSink> Tracker<S> {
     /// The calls of the part whose events follow.
     pub fn part(&mut self, calls: PartCalls) {
+        self.queues.restarts = calls.restarts.contains(&true);
         self.queues.part = calls;
     }
 
@@ -72,26 +77,30 @@ impl<S: IntervalSink> Tracker<S> {
         }
     }
 
-    /// Lets no call wait from now on: something is lost.
-    pub(super) fn in_order(&mut self) {
-        if !std::mem::replace(&mut self.queues.in_order, true) {
-            for at in 0..self.queues.slots.len() {
-                self.watch(self.queues.slots[at]);
-            }
+    /// Lets no call wait from `ts` on: something is lost.
+    pub(super) fn in_order(&mut self, ts: u64) {
+        if self.queues.in_order {
+            return;
+        }
+        for at in 0..self.queues.slots.len() {
+            self.settle(self.queues.slots[at], (ts, 0));
+        }
+        self.queues.in_order = true;
+        for at in 0..self.queues.slots.len() {
+            self.watch(self.queues.slots[at]);
         }
     }
 
     /// All events of the part were passed.
     pub fn end_part(&mut self) {
         self.ring((u64::MAX, 0));
-        let last = self.queues.part.last;
         for slot in std::mem::take(&mut self.queues.slots) {
             self.settle(slot, (u64::MAX, 0));
             self.queues.of_slot[slot] = CallQueue::default();
         }
         self.queues.part = PartCalls::default();
         self.queues.alarms.clear();
-        self.at(last);
+        self.at(self.queues.last);
         self.sink.passed();
     }
 
@@ -109,6 +118,7 @@ impl<S: IntervalSink> Tracker<S> {
             }
             // they are applied as if it were then
             self.now = at.0;
+            self.queues.last = self.queues.last.max(at.0);
             self.apply(slot, &mut queue);
         }
         self.now = now;
@@ -126,7 +136,7 @@ impl<S: IntervalSink> Tracker<S> {
             && !note.doubt
             && !note.by_loss
             && !self.call_losses
-            && !part.restarts.contains(&true);
+            && !self.queues.restarts;
         let next = part.spans.get(queue.left.start as usize).filter(|_| plain && !queue.left.is_empty());
         let same = |span: &CallSpan| Arc::ptr_eq(&thread.task, &part.tasks[span.task as usize]);
         let Some(from) = next.filter(|span| span.start >= thread.since && same(span)) else { return false };
@@ -147,6 +157,7 @@ impl<S: IntervalSink> Tracker<S> {
         let thread = &mut self.threads[slot];
         (thread.since, thread.began_before, thread.continued, thread.doing) = (end, false, true, Doing::User);
         (self.notes[slot].before, queue.left.start) = (before, next);
+        self.queues.last = self.queues.last.max(end);
         true
     }
 

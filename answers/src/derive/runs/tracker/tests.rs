@@ -801,7 +801,6 @@ impl Recorded {
                 events.push((calls[0].0, 6, What::Queue(entry, first, part.spans.len() as u32)));
             }
         }
-        part.last = part.spans.iter().map(|span| span.end).filter(|end| *end < self.end).max().unwrap_or(0);
         t.part(part);
         // what is lost from a moment on is known before what happens then
         events.sort_by_key(|(ts, order, what)| (*ts, *order, !matches!(what, What::Beside(Beside::Lost { .. }))));

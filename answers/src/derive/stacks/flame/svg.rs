@@ -6,6 +6,7 @@ use super::tree::Frame;
 use super::{Picture, StackRoot};
 use crate::derive::stacks::weight::Metric;
 use crate::render::xml::escaped;
+use systape_events::values::num::grouped;
 
 /// Width of all frames, pixels.
 const WIDTH: f64 = 1180.0;
@@ -101,15 +102,7 @@ fn amount(weight: u128, metric: Metric) -> String {
 }
 
 fn thousands(number: u128) -> String {
-    let digits = number.to_string();
-    let mut text = String::with_capacity(digits.len() * 4 / 3);
-    for (at, digit) in digits.chars().enumerate() {
-        if at > 0 && (digits.len() - at).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
+    grouped(u64::try_from(number).unwrap_or(u64::MAX))
 }
 
 fn part(weight: u128, total: u128) -> f64 {
