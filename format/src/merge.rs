@@ -254,9 +254,9 @@ impl<W: Write> Joiner<'_, W> {
         Ok(())
     }
 
-    /// Adds the rows that end in `window`, of all tapes; those of the last tape first.
+    /// Adds the rows that end in `window`, of all tapes; those of the first tape first, as later names of a thread come behind earlier ones.
     fn window(&mut self, window: (u64, u64), builder: &mut SegmentBuilder, places: &mut Places) -> Result<()> {
-        for (at, piece) in self.pieces.iter().enumerate().rev() {
+        for (at, piece) in self.pieces.iter().enumerate() {
             for (segment, (start, end)) in piece.windows.iter().enumerate() {
                 if *start >= window.1 || *end < window.0 {
                     continue;

@@ -166,12 +166,17 @@ impl<'a, P: Picks> Rows<'a, P> {
         self.part.dict.tasks.get(task as usize)
     }
 
-    /// The new number of a task.
+    /// The new number of a task. With it come all entries of its thread, in their order: later ones are newer, whichever is used first.
     fn task(&mut self, old: u32) -> u32 {
         let Some(task) = self.old(old) else { return 0 };
-        let (to, picks) = (&mut self.to, &self.picks);
-        let slot = &mut self.tasks[old as usize];
-        *slot.get_or_insert_with(|| to.intern_task(&picks.task(task)))
+        if self.tasks[old as usize].is_none() {
+            let of_thread = |other: &Task| (other.utid, other.tid) == (task.utid, task.tid);
+            for (slot, other) in self.tasks.iter_mut().zip(&self.part.dict.tasks).filter(|(_, other)| of_thread(other))
+            {
+                *slot = Some(self.to.intern_task(&self.picks.task(other)));
+            }
+        }
+        self.tasks[old as usize].unwrap_or_default()
     }
 
     /// The new number of a task that a CPU runs.

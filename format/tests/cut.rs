@@ -184,6 +184,52 @@ fn a_cut_is_smaller_sound_and_always_the_same() {
     }
 }
 
+/// Of each thread the entries of all segments in their order, each where it was first.
+fn entries(tape: &Tape) -> BTreeMap<(u32, u32), Vec<Task>> {
+    let mut all: BTreeMap<_, Vec<Task>> = BTreeMap::new();
+    for at in 0..tape.segments().len() {
+        for task in tape.segment(at).dict().unwrap().tasks {
+            let of = all.entry((task.utid, task.tid)).or_default();
+            if !of.contains(&task) {
+                of.push(task);
+            }
+        }
+    }
+    all
+}
+
+/// Readers take the last entry of a thread as the newest.
+#[test]
+fn later_entries_of_a_thread_stay_behind_earlier_ones() {
+    let (mut several, mut tapes_with) = (0, 0);
+    for (name, bytes) in tapes() {
+        let tape = Tape::from_bytes(bytes).unwrap();
+        let (open, end) = (tape.session().window_open, tape.complete_until());
+        let all = entries(&tape);
+        let cut = |from: u64, to: u64| {
+            Tape::from_bytes(cut_of(&tape, open + (end - open) * from / 100, open + (end - open) * to / 100)).unwrap()
+        };
+        let parts = [cut(0, 20), cut(20, 55), cut(55, 100)];
+        for part in &parts {
+            for (thread, entries) in entries(part) {
+                let places: Vec<_> =
+                    entries.iter().map(|task| all[&thread].iter().position(|other| other == task)).collect();
+                assert!(places.is_sorted(), "{name}: {thread:?} {places:?}");
+                several += usize::from(places.len() > 1);
+            }
+        }
+        let [one, two, three] = &parts;
+        let Ok((bytes, _)) = merge(&[three, one, two], Vec::new()) else { continue };
+        for (thread, entries) in entries(&Tape::from_bytes(bytes).unwrap()) {
+            let places: Vec<_> =
+                entries.iter().map(|task| all[&thread].iter().position(|other| other == task)).collect();
+            assert!(places.is_sorted(), "{name}, merged: {thread:?} {places:?}");
+        }
+        tapes_with += 1;
+    }
+    assert!(several > 20 && tapes_with > 3, "{several} {tapes_with}: nothing to test");
+}
+
 #[test]
 fn what_does_not_belong_together_is_refused() {
     let all = tapes();
@@ -200,7 +246,7 @@ fn what_does_not_belong_together_is_refused() {
         Tape::from_bytes(cut_of(&one, open + (end - open) * from / 10, open + (end - open) * to / 10)).unwrap()
     };
     let (first, third) = (part(1, 3), part(5, 7));
-    assert!(refused(&[&third, &first]).1.contains("something is missing"));
+    assert!(refused(&[&third, &first]).1.contains("a part before it is missing"));
     let torn = all[0].1[..all[0].1.len() - 200].to_vec();
     assert!(refused(&[&Tape::from_bytes(torn).unwrap()]).1.contains("repair"));
     // what overlaps is there once

@@ -93,6 +93,7 @@ pub fn cut_mark() -> &'static str {
 }
 
 /// How lines are made to fit the terminal; None: they are not.
+#[cfg(unix)]
 pub(crate) fn fitting() -> Option<LineRoom<'static>> {
     let dim = if colored() { (DIM, PLAIN) } else { ("", "") };
     room().map(|cells| LineRoom { cells, mark: cut_mark(), dim })
@@ -135,6 +136,7 @@ pub(crate) fn leave_out(heading: &str) {
 }
 
 /// The line that says which columns were left out since it was last asked for; None: none were.
+#[cfg(unix)]
 pub(crate) fn left_out() -> Option<String> {
     let all = std::mem::take(&mut *LEFT_OUT.lock().unwrap_or_else(PoisonError::into_inner));
     let columns = if all.len() == 1 { "column" } else { "columns" };

@@ -3,8 +3,8 @@
 use serde_json::{Value, json};
 use systape_format::model::{Ancestor, Gap, Session, Task, UID_UNKNOWN};
 
-use systape_answers::derive::processes::Processes;
 use systape_answers::derive::processes::read::lost_between;
+use systape_answers::derive::processes::{Process, Processes};
 use systape_answers::derive::signals::SignalLine;
 use systape_answers::render::cell::Cell;
 use systape_answers::render::json::{bytes, known};
@@ -21,8 +21,8 @@ pub(super) struct Unseen {
 }
 
 impl Unseen {
-    /// Whether an exec of `pid` from `from` to `to` may be missing.
-    fn exec(&self, pid: u32, from: u64, to: u64) -> bool {
+    /// Whether an exec or a new name of `pid` from `from` to `to` may be missing.
+    fn change(&self, pid: u32, from: u64, to: u64) -> bool {
         self.torn || lost_between(&self.gaps, pid, from, to)
     }
 }
@@ -48,27 +48,37 @@ impl<'a> Party<'a> {
         let same = event.argv_status.has_bytes() && event.argv.is_empty();
         let table = same.then_some(()).or_else(|| certain(processes, task, event.ts, unseen));
         let argv = own.or_else(|| table.and_then(|()| command_at(processes, task, event.ts)));
-        Some(Self::new(task, argv, &record.sent.sender_above, processes))
+        Some(Self::new((task, event.ts), argv, &record.sent.sender_above, (processes, unseen)))
     }
 
     /// The target.
     pub(super) fn target(record: &'a SignalLine, processes: &'a Processes, unseen: &Unseen) -> Self {
         let (task, ts) = (&record.sent.target, record.sent.event.ts);
         let argv = certain(processes, task, ts, unseen).and_then(|()| command_at(processes, task, ts));
-        Self::new(task, argv, &record.sent.target_above, processes)
+        Self::new((task, ts), argv, &record.sent.target_above, (processes, unseen))
     }
 
-    fn new(task: &'a Task, argv: Option<(&'a [u8], bool)>, ancestors: &[Ancestor], processes: &'a Processes) -> Self {
-        let process = processes.get(task);
-        let mut above: Vec<_> = ancestors
+    /// Of `task` at a moment; `above`: its parents then, if the signal has them.
+    fn new(
+        (task, ts): (&'a Task, u64),
+        argv: Option<(&'a [u8], bool)>,
+        above: &[Ancestor],
+        (processes, unseen): (&'a Processes, &Unseen),
+    ) -> Self {
+        let mut ancestors: Vec<_> = above
             .iter()
             .map(|a| (a.pid, a.comm.clone(), processes.by_start(a.pid, a.start_ns).map(|p| p.task.upid)))
             .collect();
-        if above.is_empty() {
-            let tracked = process.into_iter().flat_map(|process| processes.above(process));
-            above = tracked.map(|p| (p.task.pid, p.task.comm.clone(), Some(p.task.upid))).collect();
+        if ancestors.is_empty() {
+            let tracked = processes.get(task).into_iter().flat_map(|process| processes.above(process));
+            // what it is called later is no name of that moment
+            let facts = |p: &Process| {
+                let name = p.name_at(ts).filter(|(since, _)| !unseen.change(p.task.pid, *since, ts));
+                (p.task.pid, name.map_or_else(Vec::new, |(_, name)| name.to_vec()), Some(p.task.upid))
+            };
+            ancestors = tracked.map(facts).collect();
         }
-        Self { task, argv, ancestors: above }
+        Self { task, argv, ancestors }
     }
 
     /// The command line as typed; None = not known.
@@ -126,7 +136,7 @@ fn command_at<'a>(processes: &'a Processes, task: &Task, ts: u64) -> Option<(&'a
 /// Whether the program of `task` at `ts` in the table of processes is the right one.
 fn certain(processes: &Processes, task: &Task, ts: u64, unseen: &Unseen) -> Option<()> {
     let since = processes.get(task)?.image_at(ts)?.since;
-    (!unseen.exec(task.pid, since, ts)).then_some(())
+    (!unseen.change(task.pid, since, ts)).then_some(())
 }
 
 /// `nginx (4711, uid 33)`; with the pid in its namespace: `nginx (4711, 7 inside, uid 33)`.

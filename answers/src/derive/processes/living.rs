@@ -89,8 +89,9 @@ impl Living {
     /// Leaves out what no later part is about: ended processes, and programs before the last.
     fn forget(&mut self) {
         let all = &mut self.processes.all;
-        for process in all.iter_mut().filter(|process| process.images.len() > 1) {
-            process.images.drain(..process.images.len() - 1);
+        for process in all.iter_mut() {
+            process.images.drain(..process.images.len().saturating_sub(1));
+            process.names.drain(..process.names.len().saturating_sub(1));
         }
         let crowded = all.len() > MOST;
         if self.ended > FEW.max(all.len() / 2) || crowded {

@@ -46,6 +46,8 @@ pub struct Process {
     pub ppid: u32,
     /// The name that the thread which forked it had then; empty = not known.
     pub forked_by: Vec<u8>,
+    /// Names that its first thread got, with their times, in order of time; 0: it had that one when the recording began.
+    pub(super) names: Vec<(u64, Vec<u8>)>,
     /// Programs, in order of time.
     pub images: Vec<Image>,
     /// Whether its events were recorded, so its end would have been too; false: perhaps it was never a target.
@@ -62,6 +64,15 @@ impl Process {
     /// How it ended; None = it did not in the recording, or its end is not known.
     pub fn end(&self) -> Option<Ending> {
         self.exits.end()
+    }
+
+    /// Name that it had at `ts`, which is the one of its first thread, and since when; None = not known.
+    pub fn name_at(&self, ts: u64) -> Option<(u64, &[u8])> {
+        match self.names.partition_point(|(since, _)| *since <= ts).checked_sub(1) {
+            Some(at) => Some((self.names[at].0, &self.names[at].1)),
+            // it got no other one that was recorded
+            None => self.names.is_empty().then_some((0, &self.task.comm)),
+        }
     }
 
     /// Program that it ran at `ts`.

@@ -92,6 +92,9 @@ impl Processes {
         for task in &checkpoint.tasks {
             let at = self.see(task);
             self.all[at].before |= first;
+            if first && task.tid == task.pid {
+                self.all[at].names.push((0, task.comm.clone()));
+            }
         }
         // descriptors and open calls are recorded of targets only: where entries do not say who is one, these do
         let targets = checkpoint.fd_tables.iter().map(|table| u64::from(table.upid));
@@ -119,6 +122,7 @@ impl Processes {
         let task = tasks.get(event.task as usize)?;
         let at = self.see(task);
         self.all[at].derive_followed();
+        self.name(at, event, task);
         match event.kind {
             ProcessKind::Fork if event.flags & FORK_THREAD == 0 => {
                 if let Some(parent) = tasks.get(event.parent as usize) {
@@ -142,6 +146,17 @@ impl Processes {
             }
         }
         Some(at)
+    }
+
+    /// Notes the name that an event gives the first thread of the process at `at`.
+    fn name(&mut self, at: usize, event: &ProcessEvent, task: &Task) {
+        let name = match event.kind {
+            _ if task.tid != task.pid => return,
+            ProcessKind::Fork | ProcessKind::Exec => &task.comm,
+            ProcessKind::Rename => &event.comm,
+            ProcessKind::Exit | ProcessKind::Cred | ProcessKind::Cgroup | ProcessKind::Target => return,
+        };
+        self.all[at].names.push((event.ts, name.clone()));
     }
 
     /// Leaves out the processes that `gone` picks by place and facts: of their children only their pid is known then.
@@ -196,6 +211,7 @@ impl Processes {
         }
         for at in 0..self.all.len() {
             self.all[at].images.order_by_key(|image| image.since);
+            self.all[at].names.order_by_key(|(since, _)| *since);
             let process = &self.all[at];
             if process.parent.is_none() {
                 // of several processes with that pid, the youngest that can have been there
@@ -283,6 +299,28 @@ mod tests {
         assert_eq!(watch.command_at(1_000).unwrap().argv, b"watch\0ls");
         assert_eq!(all.by_start(12, 1_200).map(|p| p.task.upid), Some(4));
         assert!(all.by_start(12, 0).is_none(), "an unknown start equals no other");
+    }
+
+    #[test]
+    fn a_process_has_the_name_of_the_time() {
+        let named = |comm: &str| Task { comm: comm.into(), ..task(10, 3, 700, 1) };
+        let tasks = [task(1, 1, 0, 0), named("sh"), named("python3"), named("other")];
+        let mut all = Processes::new(500);
+        // the table has the last name first: only events say when it got which
+        [3, 2, 1, 0].iter().for_each(|at: &usize| _ = all.see(&tasks[*at]));
+        all.event(&exec(900, 2, b"python3"), &tasks);
+        all.event(&event(700, ProcessKind::Fork, 1, 0), &tasks);
+        all.event(&ProcessEvent { comm: b"worker".into(), ..event(950, ProcessKind::Rename, 2, 2) }, &tasks);
+        let all = all.finish();
+        let process = all.get(&tasks[1]).unwrap();
+        let at = |ts| process.name_at(ts).map(|(since, name)| (since, std::str::from_utf8(name).unwrap()));
+        assert_eq!(
+            [699, 700, 899, 900, 949].map(at),
+            [None, Some((700, "sh")), Some((700, "sh")), Some((900, "python3")), Some((900, "python3"))]
+        );
+        assert_eq!(at(2000), Some((950, "worker")));
+        // of who got no name in the recording there is one
+        assert_eq!(all.get(&tasks[0]).unwrap().name_at(600), Some((0, b"p1".as_slice())));
     }
 
     #[test]
