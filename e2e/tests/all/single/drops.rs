@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::time::Duration;
 
 use serde_json::Value;
 use systape_e2e::disk::{has, skipped};
@@ -62,8 +63,10 @@ fn assert_drops(lab: &Lab, said: &BTreeMap<String, i64>, owners: bool) {
     nobodys.iter().for_each(|args| assert_eq!(socket(args), Value::Array(vec![Value::Null; 6])));
 
     // sent again at any time, by whoever runs then
-    let filtered = drops(lab, "t.tape", "SOCKET_FILTER", &[]);
+    let mut filtered = drops(lab, "t.tape", "SOCKET_FILTER", &[]);
     let ends = [said["server"], said["client"]].map(|port| format!("127.0.0.1:{port}"));
+    // what an earlier run's socket still sends is another socket's
+    filtered.retain(|args| args["local"] == *ends[0]);
     assert!(!filtered.is_empty());
     for args in &filtered {
         // when the taker has ended, it is a socket without descriptors for a moment
@@ -113,6 +116,8 @@ fn a_dropped_packet_has_its_socket_and_its_owner() {
         });
         let options: Vec<&str> = if target == "-a" { vec!["-a", "-e", EVENT] } else { vec!["-p", &pid, "-e", EVENT] };
         let record = lab.attach("t.tape", &options);
+        // a process that ends before its files are read is nobody's owner, and this one does at once
+        std::thread::sleep(Duration::from_secs(1));
         fs::write(lab.path("go"), "").expect("go");
         let run = waits.wait().expect(0);
         record.stop(libc::SIGINT).expect(0);

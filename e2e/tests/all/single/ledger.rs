@@ -141,14 +141,28 @@ fn threads(pid: i32) -> Vec<i64> {
     dir.map(|entry| entry.expect("thread").file_name().to_str().expect("number").parse().expect("tid")).collect()
 }
 
+/// A moment of CLOCK_MONOTONIC as `--time` takes it.
+fn mono(ns: i64) -> String {
+    format!("mono:{}.{:09}", ns / 1_000_000_000, ns % 1_000_000_000)
+}
+
 /// Whether its thread lost the CPU near the call while it could run: between two tracers, the call is longer for one of them.
 fn was_preempted(lab: &Lab, call: &Long) -> bool {
     const NEAR: i64 = 5_000_000;
-    let mono = |ns: i64| format!("mono:{}.{:09}", ns / 1_000_000_000, ns % 1_000_000_000);
     let window = format!("{},{}", mono(call.start - NEAR), mono(call.start + call.dur + NEAR));
     let tid = call.tid.to_string();
     let runs = lab.analyze(&["sched", "t.tape", "-t", &tid, "--time", &window, "--format", "json"]).json();
     runs.iter().any(|run| run["state"] == "R")
+}
+
+/// Whether a call of its thread that is stored began when it did or while it lasted. A CPU that the host takes away between two tracers makes
+/// the call longer for one of them, and no event tells that.
+fn is_stored(lab: &Lab, call: &Long) -> bool {
+    let window = format!("{},{}", mono(call.start - 100_000), mono(call.start + call.dur - 1_000_000));
+    let of_thread = lab.analyze(&["t.tape", "-t", &call.tid.to_string(), "--time", &window, "--format", "json"]).json();
+    of_thread
+        .iter()
+        .any(|line| line["incomplete"].is_null() && line["dur_ns"].as_i64().is_some_and(|dur| dur > 10_000_000))
 }
 
 #[test]
@@ -210,11 +224,12 @@ fn only_long_calls_are_stored_and_all_of_them() {
         // the tape's clock is the same; each has its own cost in between, and may lose the CPU there
         let near = (call.dur / 10).max(1_000_000);
         let is = |l: &&&Value| l["tid"] == call.tid && (l["dur_ns"].as_i64().unwrap_or(0) - call.dur).abs() < near;
-        if !stored.iter().any(|line| is(&line)) && !was_preempted(&lab, call) {
-            missing.push(call);
+        if !stored.iter().any(|line| is(&line)) && !was_preempted(&lab, call) && !is_stored(&lab, call) {
+            let of_it: Vec<&&Value> = stored.iter().filter(|line| line["tid"] == call.tid).collect();
+            missing.push((call, of_it));
         }
     }
-    assert!(missing.is_empty(), "{} of {}: {missing:?}", missing.len(), sure.len());
+    assert!(missing.is_empty(), "{} of {}: {missing:#?}", missing.len(), sure.len());
     // the sum of everything is dd's own account
     let sums = by_process(&lab, "t.tape");
     let few = strace::count(&lab, &["dd", "if=/dev/zero", "of=/dev/null", "bs=1", "count=1009", "status=none"]);

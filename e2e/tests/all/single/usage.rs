@@ -10,6 +10,9 @@ const CHILDREN: usize = 1000;
 /// The kernel brings run times up to date at its ticks, the slowest at 10 ms, and wait4 sees the way from the event to the end. Seen
 /// on 6.18 with 250 Hz: at most 3.5 ms.
 const TICK_US: i64 = 12_000;
+/// Children of which a thread was being released each time that the sums were made, so that the tape says that they are too small: none to
+/// one on a quiet machine.
+const SHORT_AT_MOST: usize = CHILDREN / 100;
 
 fn args(line: &Value) -> HashMap<String, i64> {
     let number = |value: &Value| value.as_i64().or_else(|| value.as_str()?.parse().ok());
@@ -31,7 +34,7 @@ fn what_children_used_is_what_wait4_says() {
     // all, and the program itself
     assert_eq!(rows.len(), CHILDREN + 1);
     let text = run.text();
-    let (mut worst, mut written, mut children) = (0, 0, 0);
+    let (mut worst, mut written, mut children, mut short) = (0, 0, 0, 0);
     for said in text.lines() {
         let said: Vec<i64> = said.split(' ').map(|word| word.parse().expect("a number")).collect();
         let [pid, minor, major, kib, read, wrote, voluntary, involuntary, user, system] = said[..] else {
@@ -39,6 +42,14 @@ fn what_children_used_is_what_wait4_says() {
         };
         let of = &rows[&pid];
         let names = ["minor_faults", "major_faults", "maxrss", "in_blocks", "out_blocks"];
+        children += 1;
+        if of["uncounted"] > 0 {
+            let most = [minor, major, kib * 1024, read, wrote];
+            assert!(names.iter().zip(most).all(|(name, most)| of[*name] <= most), "{said:?} {of:?}");
+            assert!(of["user_ns"] + of["system_ns"] <= (user + system + 2) * 1000, "{said:?} {of:?}");
+            short += 1;
+            continue;
+        }
         assert_eq!(names.map(|name| of[name]), [minor, major, kib * 1024, read, wrote], "{pid}");
         // the last switch of each of up to eight threads comes after
         assert!(
@@ -47,12 +58,12 @@ fn what_children_used_is_what_wait4_says() {
         );
         let more = user + system - (of["user_ns"] + of["system_ns"]) / 1000;
         assert!((-2..=TICK_US).contains(&more), "{said:?} {of:?}");
-        assert_eq!((of["uncounted"], of["out_blocks"] * 512), (0, of["write_bytes"]), "{pid}");
+        assert_eq!(of["out_blocks"] * 512, of["write_bytes"], "{pid}");
         worst = worst.max(more);
         written += wrote;
-        children += 1;
     }
     assert_eq!(children, CHILDREN);
+    assert!(short <= SHORT_AT_MOST, "{short} of {children} are said to be too small");
     assert!(written > 0, "nothing was written");
     // a process that has ended as a program has these times there
     let execs = lab.analyze(&["t.tape", "exec", "--exit", "0", "--format", "json"]).expect(0).json();

