@@ -28,6 +28,15 @@ const BUFFER: usize = 1 << 18;
 /// Bytes of rows collected before they are among those.
 const ROWS: usize = 1 << 16;
 
+/// Begins what is dim.
+const DIM: &str = "\x1b[2m";
+
+/// How lines are made to fit the terminal; None: they are not.
+fn fitting() -> Option<LineRoom<'static>> {
+    let dim = if output::colored() { (DIM, output::PLAIN) } else { ("", "") };
+    output::room().map(|cells| LineRoom { cells, mark: output::cut_mark(), dim })
+}
+
 /// Takes the rows of an answer as values, in the order in which JSON has them.
 pub trait TakesRows: Send {
     /// Takes `row`, which is whole and judged. Break: no more are wanted.
@@ -141,7 +150,7 @@ impl<'r> Out<'r> {
     /// # Errors
     /// It is closed.
     pub fn stdout(format: Format) -> io::Result<Self> {
-        let room = if format == Format::Text { output::fitting() } else { None };
+        let room = if format == Format::Text { fitting() } else { None };
         Ok(Self::new(format, To::Stdout(Stdout { room, ..Stdout::new()? })))
     }
 
@@ -370,7 +379,7 @@ fn send(pieces: &SyncSender<ListingPiece>, piece: ListingPiece) -> io::Result<()
 
 impl From<BufWriter<File>> for Out<'_> {
     fn from(file: BufWriter<File>) -> Self {
-        let room = output::fitting();
+        let room = fitting();
         Self::new(Format::Text, To::Stdout(Stdout { file, begun: true, room, line: Vec::new() }))
     }
 }

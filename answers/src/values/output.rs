@@ -5,7 +5,7 @@ use std::io::{self, IsTerminal, Write};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-use super::fit::{self, LineRoom};
+use super::fit;
 
 /// Whether `error` means that the reader of our output has closed it (`| head`).
 pub fn is_closed_pipe(error: &anyhow::Error) -> bool {
@@ -17,8 +17,6 @@ pub(crate) const INEXACT: &str = "\x1b[36m";
 /// End of what [`INEXACT`] begins.
 pub const PLAIN: &str = "\x1b[m";
 
-/// Begins what is dim.
-const DIM: &str = "\x1b[2m";
 /// Least width that lines are made for: on a narrower terminal they are broken by it.
 const NARROWEST: usize = 40;
 
@@ -90,13 +88,6 @@ pub fn screen() -> Option<usize> {
 /// What stands for a part of a value that there is no room for.
 pub fn cut_mark() -> &'static str {
     if PLAIN_ASCII.load(Ordering::Relaxed) { "..." } else { "…" }
-}
-
-/// How lines are made to fit the terminal; None: they are not.
-#[cfg(unix)]
-pub(crate) fn fitting() -> Option<LineRoom<'static>> {
-    let dim = if colored() { (DIM, PLAIN) } else { ("", "") };
-    room().map(|cells| LineRoom { cells, mark: cut_mark(), dim })
 }
 
 /// `text`, a command to copy, so that a terminal gets it whole on a line of its own.
