@@ -76,8 +76,9 @@ impl NumberedStrings {
 /// The string `number` of `bytes`, each of which ends where `ends` says.
 fn slice<'b>(bytes: &'b [u8], ends: &[usize], number: u32) -> Option<&'b [u8]> {
     let at = number as usize;
+    let end = *ends.get(at)?;
     let begin = at.checked_sub(1).map_or(0, |before| ends[before]);
-    bytes.get(begin..*ends.get(at)?)
+    bytes.get(begin..end)
 }
 
 #[cfg(test)]
@@ -96,7 +97,7 @@ mod tests {
                 expected.extend(known.is_none().then_some(&**word));
             }
             prop_assert!(strings.iter().eq(expected.iter().map(|word| word.as_bytes())));
-            prop_assert_eq!(strings.get(expected.len() as u32), None);
+            prop_assert_eq!([expected.len() as u32, u32::MAX].map(|number| strings.get(number)), [None; 2]);
         }
     }
 
