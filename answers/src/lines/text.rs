@@ -126,13 +126,12 @@ impl SegmentLines for TextLines<'_> {
         let begin = out.len();
         let call = segment.core.call[row] as usize;
         out.extend_from_slice(&self.open[call]);
-        let info: &CallInfo = &segment.calls[call];
         arguments(out, &mut self.scratch, segment, row, self.look);
         out.push(b')');
         let width = columns(&out[begin..]);
         num::spaces(out, self.aligned.saturating_sub(width).max(1), b' ');
         out.extend_from_slice(b"= ");
-        self.outcome(out, info, row);
+        outcome(out, &mut self.scratch, segment, row, self.look.color);
         out.push(b'\n');
         out.extend_from_slice(more);
     }
@@ -167,60 +166,66 @@ impl TextLines<'_> {
         }
         out.extend_from_slice(b"): ");
     }
+}
 
-    fn outcome(&mut self, out: &mut Vec<u8>, call: &CallInfo, row: usize) {
-        match row::outcome(self.segment, row) {
-            CallOutcome::Ret(ret) => self.ret(out, call, row, ret),
-            CallOutcome::Errno(errno) => {
-                let (red, plain) = if self.look.color { (paint::RED, output::PLAIN) } else { ("", "") };
-                out.extend_from_slice(red.as_bytes());
-                out.extend_from_slice(b"-1 ");
-                errno_words(out, errno);
-                out.extend_from_slice(plain.as_bytes());
-            }
-            CallOutcome::Restart(errno) => {
-                out.extend_from_slice(b"? ");
-                errno_words(out, errno);
-            }
-            CallOutcome::InFlight => out.extend_from_slice(b"? in flight"),
-            CallOutcome::Killed => out.extend_from_slice(b"? (killed)"),
-            CallOutcome::NoReturn => out.push(b'?'),
-            CallOutcome::NotRecorded => out.extend_from_slice(b"? (not recorded)"),
+/// Appends what a line shows behind `= `, without colors: `3`, `-1 ENOENT (No such file or directory)`, `? in flight`.
+pub fn result(out: &mut Vec<u8>, scratch: &mut ValueScratch, segment: &Loaded, row: usize) {
+    outcome(out, scratch, segment, row, false);
+}
+
+fn outcome(out: &mut Vec<u8>, scratch: &mut ValueScratch, segment: &Loaded, row: usize, color: bool) {
+    match row::outcome(segment, row) {
+        CallOutcome::Ret(ret) => returned(out, scratch, segment, row, ret),
+        CallOutcome::Errno(errno) => {
+            let (red, plain) = if color { (paint::RED, output::PLAIN) } else { ("", "") };
+            out.extend_from_slice(red.as_bytes());
+            out.extend_from_slice(b"-1 ");
+            errno_words(out, errno);
+            out.extend_from_slice(plain.as_bytes());
         }
-        if call.call.nr == NO_CALL {
-            // what a tracer puts there comes after what is recorded
-            out.extend_from_slice(b" (number -1: a tracer's, who may have answered otherwise)");
+        CallOutcome::Restart(errno) => {
+            out.extend_from_slice(b"? ");
+            errno_words(out, errno);
         }
+        CallOutcome::InFlight => out.extend_from_slice(b"? in flight"),
+        CallOutcome::Killed => out.extend_from_slice(b"? (killed)"),
+        CallOutcome::NoReturn => out.push(b'?'),
+        CallOutcome::NotRecorded => out.extend_from_slice(b"? (not recorded)"),
     }
+    if segment.call(row).call.nr == NO_CALL {
+        // what a tracer puts there comes after what is recorded
+        out.extend_from_slice(b" (number -1: a tracer's, who may have answered otherwise)");
+    }
+}
 
-    fn ret(&mut self, out: &mut Vec<u8>, call: &CallInfo, row: usize, ret: i64) {
-        match call.ret {
-            RetKind::Ptr | RetKind::Hex => num::hex(out, ret as u64),
-            RetKind::Timeout if ret == 0 => out.extend_from_slice(b"0 (Timeout)"),
-            RetKind::Mode => out.extend_from_slice(systape_abi::mode_text(ret as u32).as_bytes()),
-            _ => num::signed(out, ret),
-        }
-        let after = value::after(&mut self.scratch, self.segment, row);
-        if !after.is_empty() {
-            out.extend_from_slice(b" (");
-            out.extend_from_slice(&after);
-            out.push(b')');
-        }
-        if let Some(path) = row::returned_path(self.segment, row, ret) {
-            out.push(b'<');
-            self.scratch.escaped(out, &path);
-            out.push(b'>');
-        }
-        if let Some(path) = row::removed_path(self.segment, row) {
-            out.push(b'<');
-            self.scratch.escaped(out, path);
-            out.push(b'>');
-        }
-        if let Some(comm) = row::child_comm(self.segment, call, row, ret) {
-            out.extend_from_slice(b" (");
-            self.scratch.escaped(out, comm);
-            out.push(b')');
-        }
+fn returned(out: &mut Vec<u8>, scratch: &mut ValueScratch, segment: &Loaded, row: usize, ret: i64) {
+    let call = segment.call(row);
+    match call.ret {
+        RetKind::Ptr | RetKind::Hex => num::hex(out, ret as u64),
+        RetKind::Timeout if ret == 0 => out.extend_from_slice(b"0 (Timeout)"),
+        RetKind::Mode => out.extend_from_slice(systape_abi::mode_text(ret as u32).as_bytes()),
+        _ => num::signed(out, ret),
+    }
+    let after = value::after(scratch, segment, row);
+    if !after.is_empty() {
+        out.extend_from_slice(b" (");
+        out.extend_from_slice(&after);
+        out.push(b')');
+    }
+    if let Some(path) = row::returned_path(segment, row, ret) {
+        out.push(b'<');
+        scratch.escaped(out, &path);
+        out.push(b'>');
+    }
+    if let Some(path) = row::removed_path(segment, row) {
+        out.push(b'<');
+        scratch.escaped(out, path);
+        out.push(b'>');
+    }
+    if let Some(comm) = row::child_comm(segment, call, row, ret) {
+        out.extend_from_slice(b" (");
+        scratch.escaped(out, comm);
+        out.push(b')');
     }
 }
 
