@@ -54,6 +54,7 @@ pub static VIEWS: &[&View] = &[
     &reports::samples::VIEW,
     &reports::diff::VIEW,
     &reports::export::perfetto::VIEW,
+    &reports::export::firefox::VIEW,
     &reports::export::strace::VIEW,
     &reports::export::pprof::VIEW,
     &reports::info::VIEW,
@@ -142,6 +143,7 @@ pub(crate) const QUESTIONS: &[(&str, &[(&str, &str)])] = &[
         &[
             ("sql", "any question in SQL (docs/sql.md)"),
             ("export perfetto", "a time line for ui.perfetto.dev"),
+            ("export firefox", "a profile for profiler.firefox.com"),
             ("export pprof", "stacks for go tool pprof"),
             ("export strace", "strace's syntax"),
             ("export parquet", "tables for DuckDB, Spark, pandas and the like"),

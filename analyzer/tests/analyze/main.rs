@@ -15,6 +15,7 @@ mod debuginfod;
 mod diff;
 mod expect;
 mod filters;
+mod firefox;
 mod first_sentences;
 mod follow;
 mod frames;

@@ -44,6 +44,7 @@ const REPORTS: &[&str] = &[
     "export strace -y --clock start TAPE",
     "export perfetto TAPE SOUND -o OUT",
     "export pprof --of syscall TAPE -o OUT",
+    "export firefox TAPE -o OUT",
     "info TAPE",
     "info --format json TAPE",
     "list TAPE",

@@ -357,7 +357,6 @@ const REPORTS: &systape_abi::Habits = &[
         &[
             "tracecompass",
             "kernelshark",
-            "firefox",
             "browse",
             "timeline",
             "timechart",
@@ -387,6 +386,7 @@ const REPORTS: &systape_abi::Habits = &[
     ),
     (&["perfetto", "chrome", "ftrace", "systrace", "pftrace"], "analyze export perfetto -o FILE"),
     (&["pprof"], "analyze export pprof -o FILE"),
+    (&["firefox", "samply", "gecko"], "analyze export firefox -o FILE"),
     (
         &["convert", "data", "transform"],
         "'analyze export' has the forms of other programs; 'analyze --format json' prints one object a line",

@@ -1,7 +1,7 @@
 //! Sums of stacks: a call graph in perf report's layout, folded stacks, or a flame graph.
 
 mod collect;
-mod offcpu;
+pub(super) mod offcpu;
 pub(super) mod rows;
 
 use std::io::Write as _;

@@ -3,7 +3,7 @@
 
 use anyhow::Result;
 use rustc_hash::FxHashMap;
-use systape_format::model::StackOf;
+use systape_format::model::{StackOf, Task};
 
 use super::super::{Context, offcpu::selected, scheduling};
 use systape_answers::derive::runs::decode::{Needs, Part};
@@ -15,8 +15,32 @@ use systape_answers::derive::stacks::forest::{Graft, NONE};
 use systape_answers::derive::stacks::graph::{Key, Stacked};
 use systape_answers::derive::stacks::weight::Weight;
 
+/// Time that a thread spent off the CPU in one go, as far as it is asked for.
+#[derive(Debug)]
+pub(in crate::reports) struct TimeAway<'a> {
+    /// The thread.
+    pub task: &'a Task,
+    /// When it began.
+    pub from: u64,
+    /// The stack with which the thread left the CPU.
+    pub key: Key,
+    /// How long it was.
+    pub weight: Weight,
+}
+
 /// Adds up the times of all threads that pass; `folds`: idle waits are one stack.
 pub(super) fn collect(context: &mut Context<'_>, folds: bool) -> Result<Stacked> {
+    walk(context, folds, Stacked::default(), |stacked, away| stacked.add(away.key, away.weight))
+}
+
+/// Passes each time off the CPU that passes to `each`, with the stacks so far, those of `stacked` among them; `folds`: idle waits are one
+/// stack of these instead.
+pub(in crate::reports) fn walk(
+    context: &mut Context<'_>,
+    folds: bool,
+    mut stacked: Stacked,
+    each: impl FnMut(&mut Stacked, TimeAway<'_>) + Send,
+) -> Result<Stacked> {
     scheduling::require(context.question.tape)?;
     let scope = &context.question.scope;
     let needs = Needs { calls: folds || scope.filters().selects, files: folds, stacks: true, ..Needs::default() };
@@ -25,11 +49,11 @@ pub(super) fn collect(context: &mut Context<'_>, folds: bool) -> Result<Stacked>
         scope.to.min(context.question.tape.complete_until()),
     );
     let rests = folds.then(|| Rests::new(span));
-    let (mut stacked, mut findings) = (Stacked::default(), Vec::new());
+    let mut findings = Vec::new();
     let slept = asleep::since_before(&context.question, &mut findings);
     let slept = asleep::graft(context.question.tape, slept, &mut stacked.forest, &mut findings);
     context.question.loss.findings.extend(findings);
-    let sink = OffCpuStacks { context, stacked, slept, away: Vec::new(), graft: None, rests };
+    let sink = OffCpuStacks { context, stacked, each, slept, away: Vec::new(), graft: None, rests };
     let fed = feed::feed(&context.question, needs, context.question.scope.to, sink);
     let stacked = fed.tracker.sink.stacked;
     scheduling::touched(fed.coverage, fed.unsure_until, context);
@@ -43,6 +67,8 @@ struct Away {
     left: Option<(u32, u32, StackEnding)>,
     /// Time so far inside `--time`, ns; None: no interval yet.
     time: Option<u64>,
+    /// When that began.
+    from: u64,
     /// The whole time.
     length: u64,
     /// It lasts longer than known.
@@ -53,9 +79,11 @@ struct Away {
     idle: Option<u64>,
 }
 
-struct OffCpuStacks<'a> {
+struct OffCpuStacks<'a, E> {
     context: &'a Context<'a>,
     stacked: Stacked,
+    /// Takes the times that pass.
+    each: E,
     /// Stacks of threads (by utid) that slept since before the recording.
     slept: FxHashMap<u32, Stack>,
     away: Vec<Away>,
@@ -65,7 +93,7 @@ struct OffCpuStacks<'a> {
     rests: Option<Rests>,
 }
 
-impl OffCpuStacks<'_> {
+impl<E: FnMut(&mut Stacked, TimeAway<'_>) + Send> OffCpuStacks<'_, E> {
     fn slot(&mut self, slot: Slot) -> &mut Away {
         if slot >= self.away.len() {
             self.away.resize(slot + 1, Away::default());
@@ -97,11 +125,12 @@ impl OffCpuStacks<'_> {
             }
         }
         let comm = self.stacked.comms.id(&thread.task.comm);
-        self.stacked.add(Key { user, kernel, ending, comm }, weight);
+        let key = Key { user, kernel, ending, comm };
+        (self.each)(&mut self.stacked, TimeAway { task: &thread.task, from: away.from, key, weight });
     }
 }
 
-impl IntervalSink for OffCpuStacks<'_> {
+impl<E: FnMut(&mut Stacked, TimeAway<'_>) + Send> IntervalSink for OffCpuStacks<'_, E> {
     fn concerns(&self, thread: &Thread) -> bool {
         self.context.question.scope.task(&thread.task)
     }
@@ -157,6 +186,9 @@ impl IntervalSink for OffCpuStacks<'_> {
         away.length += interval.len();
         if interval.to > from && !interval.is_empty() {
             let begin = interval.from.max(from);
+            if away.time.is_none() {
+                away.from = begin;
+            }
             away.time = Some(away.time.unwrap_or(0) + (interval.to - begin));
             away.idle = away.idle.map(|idle| idle + if rests { interval.to - begin } else { 0 });
             away.open |= interval.open() || begin > interval.from;

@@ -197,7 +197,7 @@ fn recorded(tape: &Tape) -> Result<(bool, bool)> {
 }
 
 /// Which signals pass the filters.
-fn passes<'a>(context: &'a Context<'_>) -> Passes<'a> {
+pub(crate) fn passes<'a>(context: &'a Context<'_>) -> Passes<'a> {
     let scope = &context.question.scope;
     Box::new(|sender, target, ts| {
         let who = scope.task(target) || sender.is_some_and(|sender| scope.task(sender));
