@@ -44,7 +44,7 @@ test-e2e: ## only the tests that record (root or sudo)
 	@scripts/setup.sh test
 	@scripts/test.sh e2e
 
-test-exports: ## only what analyze export writes, read by Perfetto's trace_processor, go tool pprof and a parser of strace's listings
+test-exports: ## only what analyze export writes, read by Perfetto's trace_processor, the Firefox Profiler's loader, go tool pprof and a parser of strace's listings
 	@scripts/setup.sh test
 	$(CARGO) build --release -p systape-recorder -p systape-analyzer
 	@scripts/exports.sh

