@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # What analyze export writes, read by the programs that it is for: trace_processor and Perfetto's protos, the Firefox Profiler's loader, go
-# tool pprof, a parser of strace's listings; JSON beside its schemas; and strace beside a recording of the same programs. Part of `make test`; alone: make test-exports.
+# tool pprof, a parser of strace's listings; JSON beside its schemas; analyze mcp asked by a client; and strace beside a recording of the
+# same programs. Part of `make test`; alone: make test-exports.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -16,6 +17,8 @@ python3 $checks/check_firefox.py $tapes/{mix-1.5,stacks-1.2,ledger-1.3,kernel-6.
 # lines of JSON beside their schemas
 python3 $checks/check_schema.py $tapes/*.tape
 python3 $checks/check_pprof.py $tapes/stacks-1.2.tape cpu syscall offcpu block signal
+# the official client of the Model Context Protocol asks every tool
+PYTHONPATH=$PWD/target/mcp python3 $checks/check_mcp.py $tapes/{mix-1.5,ledger-1.3,kernel-6.12-sh}.tape
 
 # with root strace's listings are compared with recordings
 record=${ANALYZE%analyze}record

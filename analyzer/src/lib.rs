@@ -21,6 +21,7 @@ mod cli;
 pub mod frames;
 mod reports;
 
+pub use cli::mcp::sql::{SQL_STARTER, run_sql_starter};
 pub use cli::run::{run, run_confined};
 #[cfg(target_os = "linux")]
 pub use systape_answers::derive::stacks::debug_files::READER;

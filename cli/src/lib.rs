@@ -1,6 +1,6 @@
 //! What the command lines of both programs have in common: man pages and completions ([`Generate`]), and why a command line is not
 //! followed ([`Stop`]), how options take their values ([`Options`]), sizes ([`size`]), what a running `record` is asked and answers
-//! ([`control`]), and how it holds the tape that it writes ([`held`]). What there is to type is each program's own.
+//! ([`control`]), how it holds the tape that it writes ([`held`]), and what a terminal can do ([`takes_escapes`]). What there is to type is each program's own.
 //!
 //! Any version may change it: [the crates](https://github.com/systape/systape/blob/main/docs/crates.md).
 
@@ -14,6 +14,7 @@ mod options;
 mod shell;
 mod size;
 mod stop;
+mod terminal;
 mod version;
 
 pub use clap_complete::Shell;
@@ -22,4 +23,5 @@ pub use options::{Options, Takes};
 pub use shell::words;
 pub use size::size;
 pub use stop::{Stop, unknown};
+pub use terminal::takes_escapes;
 pub use version::version;

@@ -49,6 +49,8 @@ pub struct Config {
     pub more: Vec<PathBuf>,
     /// diff: the tape it is compared with; repair and redact: the file to write; tables: the name of a table.
     pub second: Option<PathBuf>,
+    /// diff: what the second tape is called in the answer, if that is not its path.
+    pub second_name: Option<PathBuf>,
     /// The filters.
     pub filters: Filters,
     /// Whether calls are requested: not when `-e` names only other events.
@@ -147,6 +149,7 @@ impl Config {
             file,
             more,
             second,
+            second_name: None,
             events: Wanted::new(filters.selection.other_events()),
             calls: filters.selection.selects_calls(),
             filters,

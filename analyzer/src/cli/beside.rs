@@ -4,7 +4,7 @@
 use std::ffi::OsString;
 use std::io;
 use std::os::unix::process::CommandExt as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::cli::views::VIEWS;
@@ -108,6 +108,11 @@ pub(crate) fn become_it(word: &str, rest: &[OsString]) -> String {
         Err(error) => return format!("'analyze {word}': where this program is is not known: {error}"),
     };
     let error = Command::new(&program).arg(word).args(rest).exec();
+    cannot_start(word, &program, &error)
+}
+
+/// Why `program` could not be started for `word`.
+pub(crate) fn cannot_start(word: &str, program: &Path, error: &io::Error) -> String {
     match error.kind() {
         io::ErrorKind::NotFound => format!(
             "'analyze {word}' needs the program {PROGRAM} beside this one, and {} is missing ('make build' makes it with Rust 1.94 or newer)",
@@ -117,7 +122,11 @@ pub(crate) fn become_it(word: &str, rest: &[OsString]) -> String {
     }
 }
 
-fn path() -> io::Result<PathBuf> {
+/// Path of the program.
+///
+/// # Errors
+/// The path of this one is not known.
+pub(crate) fn path() -> io::Result<PathBuf> {
     // a link may stand elsewhere
     Ok(std::env::current_exe()?.canonicalize()?.with_file_name(PROGRAM))
 }

@@ -6,7 +6,7 @@ use anyhow::{Result, bail};
 
 use crate::asked::args::Args;
 use crate::asked::config::Files;
-use crate::asked::config::view::{Operands, View};
+use crate::asked::config::view::{AnswerFn, Operands, View};
 use crate::cli::habits;
 use crate::cli::views;
 use systape_answers::values::open::DEFAULT_TAPE;
@@ -30,6 +30,8 @@ pub(crate) fn files(args: &Args, view: &View, words: usize, offered: impl Fn() -
         more: Vec::new(),
     };
     match (view.operands, &args.input, operands) {
+        // questions come through standard input
+        (Operands::Tapes, ..) if matches!(view.run, AnswerFn::Serves) => Ok(several(".")),
         // standard input cannot be one of several
         (Operands::Tapes, None, []) if matches!(offered(), Offered::Bytes) => {
             bail!(

@@ -16,6 +16,7 @@ use crate::cli::beside;
 use crate::cli::card;
 use crate::cli::follow;
 use crate::cli::generate;
+use crate::cli::mcp;
 use crate::cli::parse::{self, Asked};
 use crate::cli::sandbox;
 use crate::cli::sandbox::RemainingRights;
@@ -137,6 +138,9 @@ fn answer(config: &Config, confined: bool) -> Result<Verdict> {
     if let Some(sources) = (config.view.reads)(config)?.fetch {
         debuginfod::begin(&sources)?;
     }
+    if let AnswerFn::Serves = config.view.run {
+        return mcp::serve(config, confined);
+    }
     let exports = matches!(config.view.run, AnswerFn::Exports { .. });
     if config.is_of_many() || exports {
         let tapes = tapes::found(std::iter::once(&config.file).chain(&config.more))?;
@@ -169,6 +173,7 @@ fn answer(config: &Config, confined: bool) -> Result<Verdict> {
         AnswerFn::Prints(_)
         | AnswerFn::Lists(_)
         | AnswerFn::Many(_)
+        | AnswerFn::Serves
         | AnswerFn::Asks(_)
         | AnswerFn::Judges { .. }
         | AnswerFn::Exports { .. } => None,

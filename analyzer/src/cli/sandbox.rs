@@ -18,6 +18,7 @@ use anyhow::Result;
 
 use crate::asked::config::Config;
 use crate::asked::config::view::Operands;
+use crate::reports::repair::RANDOM;
 use systape_answers::values::new_file::NewFile;
 
 /// The remaining rights.
@@ -51,7 +52,7 @@ impl RemainingRights {
         let reads = (config.view.reads)(config)?;
         let debug = (!reads.search.is_empty()).then(|| PathBuf::from(DEBUG_FILES));
         // a copy has a random id
-        let random = copies.then(|| PathBuf::from("/dev/urandom"));
+        let random = copies.then(|| PathBuf::from(RANDOM));
         Ok(Self {
             read: [Some(config.file.clone()), before, random].into_iter().flatten().chain(reads.files).collect(),
             // a new tape is read again, to check it

@@ -67,6 +67,7 @@ pub static VIEWS: &[&View] = &[
     &reports::repair::REDACT_VIEW,
     &reports::cut::VIEW,
     &reports::merge::VIEW,
+    &reports::mcp::VIEW,
 ];
 
 /// Reports by the question that brings somebody to them, each with what it answers in a line: the order of help.
@@ -142,6 +143,7 @@ pub(crate) const QUESTIONS: &[(&str, &[(&str, &str)])] = &[
         "For other programs, and other tapes",
         &[
             ("sql", "any question in SQL (docs/sql.md)"),
+            ("mcp", "the questions of a language model (Model Context Protocol)"),
             ("export perfetto", "a time line for ui.perfetto.dev"),
             ("export firefox", "a profile for profiler.firefox.com"),
             ("export pprof", "stacks for go tool pprof"),

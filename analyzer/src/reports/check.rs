@@ -2,7 +2,7 @@
 //!
 //! Three grades: good (exit 0), usable with holes that are listed, and not a tape (exit 1 both).
 
-use std::io::{IsTerminal as _, Write as _, stderr};
+use std::io::{Write as _, stderr};
 
 use anyhow::{Result, bail};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -197,8 +197,11 @@ fn at_least(hole: &TapeHole) -> Vec<&'static str> {
 
 /// A bar on a terminal; nothing elsewhere.
 pub(crate) fn progress(what: &'static str, len: u64) -> ProgressBar {
-    let target =
-        if stderr().is_terminal() { ProgressDrawTarget::stderr_with_hz(10) } else { ProgressDrawTarget::hidden() };
+    let target = if systape_cli::takes_escapes(&stderr()) {
+        ProgressDrawTarget::stderr_with_hz(10)
+    } else {
+        ProgressDrawTarget::hidden()
+    };
     let bar = ProgressBar::with_draw_target(Some(len), target);
     if let Ok(style) = ProgressStyle::with_template("{msg} {bar:40} {bytes}/{total_bytes}") {
         bar.set_style(style);

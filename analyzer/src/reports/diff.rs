@@ -160,7 +160,7 @@ fn run(config: &Config, tape: &Tape, out: &mut Out) -> Result<Verdict> {
         (of_side(config, "--before", own.before.as_deref())?, of_side(config, "--after", own.after.as_deref())?);
     let mut before = Side::read(&of_before, &by, tape, &config.file)?;
     let mut after = match config.second.as_deref() {
-        Some(path) => Side::read(&of_after, &by, &open(path)?, path)?,
+        Some(path) => Side::read(&of_after, &by, &open(path)?, config.second_name.as_deref().unwrap_or(path))?,
         None => Side::read(&of_after, &by, tape, &config.file)?,
     };
     for (side, stretch) in [(&mut before, &own.before), (&mut after, &own.after)] {

@@ -21,6 +21,7 @@ pub(crate) mod kills;
 pub(crate) mod listing;
 pub(crate) mod locks;
 pub(crate) mod losses;
+pub(crate) mod mcp;
 pub(crate) mod measured;
 pub(crate) mod merge;
 pub(crate) mod named;

@@ -88,9 +88,9 @@ struct Options {
 }
 
 /// What is taken out.
-#[derive(Clone, Copy, Debug, Default, ValueEnum)]
-enum RedactLevel {
-    /// Paths.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum RedactLevel {
+    /// Only paths.
     Paths,
     /// Paths, captured strings and command lines.
     Strings,
@@ -206,11 +206,33 @@ fn class(call: Call, arg: u8, bytes: &[u8]) -> Option<Class> {
     Class::named(systape_abi::captured_class(Abi::from_raw(call.abi), call.nr, arg, bytes))
 }
 
-fn write(config: &Config, tape: &Tape, file: &File) -> Result<Repaired> {
+/// What takes out the data of a level.
+pub(crate) fn redactor(level: RedactLevel) -> Redactor {
+    Redactor::new(level.into(), class)
+}
+
+/// Writes to `file` what `redactor` leaves of `tape`.
+///
+/// # Errors
+/// The tape cannot be read or is of a newer version, or the file not be written.
+pub(crate) fn redact_to(tape: &Tape, redactor: &Redactor, file: &File) -> Result<()> {
+    let (mut out, _) = redact(tape, BufWriter::new(file), random_id()?, redactor, &|_| {})?;
+    Ok(out.flush()?)
+}
+
+/// The device that ids of copies come from.
+pub(crate) const RANDOM: &str = "/dev/urandom";
+
+fn random_id() -> Result<[u8; 16]> {
     let mut id = [0; 16];
-    File::open("/dev/urandom").and_then(|mut random| random.read_exact(&mut id)).context("no random tape id")?;
+    File::open(RANDOM).and_then(|mut random| random.read_exact(&mut id)).context("no random tape id")?;
+    Ok(id)
+}
+
+fn write(config: &Config, tape: &Tape, file: &File) -> Result<Repaired> {
+    let id = random_id()?;
     let level = if redacts(config) { Some(config.own::<Options>()?.level) } else { None };
-    let redactor = level.map(|level| Redactor::new(level.into(), class));
+    let redactor = level.map(redactor);
     let bar = check::progress(if redactor.is_some() { "redacting" } else { "repairing" }, tape.len_bytes());
     let progress = |done| bar.set_position(done);
     let (out, repaired) = match &redactor {

@@ -41,30 +41,41 @@ fn check(config: &Config) -> Result<()> {
 
 /// Prints the schema of the report that `config` names, or the names of all.
 fn run(config: &Config, views: &'static [&'static View], _tape: Option<&Tape>, out: &mut Out) -> Result<Verdict> {
-    let reports = views.iter().flat_map(|view| {
-        let rows: Vec<&Rows> = view.tables.iter().collect();
-        let name = if view.name.is_empty() { "listing" } else { view.name };
-        (!rows.is_empty()).then_some((name, rows))
-    });
-    let reports: Vec<(&str, Vec<&Rows>)> = reports.collect();
     let Some(name) = config.second.as_ref().map(|name| name.to_string_lossy()) else {
-        out.text(reports.iter().map(|(name, _)| name))?;
+        out.text(reports(views).map(|(name, _)| name))?;
         return Ok(out.flush().map(|()| Verdict::default())?);
     };
-    // a report of two words is one argument or has a line between them
-    let is = |of: &str| of == name || of.replace(' ', "-") == *name;
-    let Some((name, rows)) = reports.iter().find(|(of, _)| is(of)) else {
-        let near = systape_abi::nearest(&name, reports.iter().map(|(name, _)| *name));
-        let near = near.first().map(|near| format!("; did you mean '{near}'?")).unwrap_or_default();
-        return Err(BadUsage(format!("no report '{}' has rows{near}", escaped(name.as_bytes()))).into());
-    };
-    let text = serde_json::to_string_pretty(&schema(name, rows))?;
+    let (name, rows) = of_report(views, &name)?;
+    let text = serde_json::to_string_pretty(&schema(name, &rows))?;
     out.text([text])?;
     Ok(out.flush().map(|()| Verdict::default())?)
 }
 
+/// The names of reports that have rows, and the rows.
+pub(crate) fn reports(views: &'static [&'static View]) -> impl Iterator<Item = (&'static str, Vec<&'static Rows>)> {
+    views.iter().filter_map(|view| {
+        let rows: Vec<&Rows> = view.tables.iter().collect();
+        let name = if view.name.is_empty() { "listing" } else { view.name };
+        (!rows.is_empty()).then_some((name, rows))
+    })
+}
+
+/// The report called `name`, and its rows.
+///
+/// # Errors
+/// There is none of that name that has rows.
+pub(crate) fn of_report(views: &'static [&'static View], name: &str) -> Result<(&'static str, Vec<&'static Rows>)> {
+    // a report of two words is one argument or has a line between them
+    let is = |of: &str| of == name || of.replace(' ', "-") == name;
+    reports(views).find(|(of, _)| is(of)).ok_or_else(|| {
+        let near = systape_abi::nearest(name, reports(views).map(|(name, _)| name));
+        let near = near.first().map(|near| format!("; did you mean '{near}'?")).unwrap_or_default();
+        BadUsage(format!("no report '{}' has rows{near}", escaped(name.as_bytes()))).into()
+    })
+}
+
 /// The schema of one line of `report`.
-pub(crate) fn schema(report: &str, rows: &[&Rows]) -> Value {
+fn schema(report: &str, rows: &[&Rows]) -> Value {
     let lines: Vec<Value> = rows.iter().map(|rows| line(rows)).collect();
     let words = if report == "listing" { String::new() } else { format!("{report} ") };
     json!({
@@ -76,8 +87,8 @@ pub(crate) fn schema(report: &str, rows: &[&Rows]) -> Value {
     })
 }
 
-/// A line that is a row of `rows`.
-fn line(rows: &Rows) -> Value {
+/// The schema of a line that is a row of `rows`.
+pub(crate) fn line(rows: &Rows) -> Value {
     // who asks for several tapes has these in front
     let mut properties =
         Map::from_iter(["host", "tape"].map(|name| (name.to_owned(), json!({"type": ["string", "null"]}))));

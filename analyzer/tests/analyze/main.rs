@@ -28,6 +28,7 @@ mod life;
 mod lines;
 mod list;
 mod marks;
+mod mcp;
 mod messages;
 mod moved;
 mod names;

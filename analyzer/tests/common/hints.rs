@@ -102,6 +102,7 @@ pub const WORDS: &[(&str, &str, &str)] = &[
     ("max_events", "--opens", "--max-events 1"),
     ("by", "", "--by comm"),
     ("level", "--level all", "--level paths"),
+    ("redact", "", "--redact=paths"),
     ("floor", "", "--floor 0"),
     ("when", "", "--when"),
     ("expand", "--floor 0", "--expand"),

@@ -42,6 +42,15 @@ pub trait TakesRows: Send {
     /// Takes `row`, which is whole and judged. Break: no more are wanted.
     fn row(&mut self, row: Row<'_>) -> ControlFlow<()>;
 
+    /// Takes bytes of a listing, lines of JSON as they are printed, which need not end where the bytes do: there are so many of them
+    /// that they are no values.
+    ///
+    /// # Errors
+    /// Rows alone are wanted.
+    fn lines(&mut self, _json: &[u8]) -> io::Result<()> {
+        Err(io::Error::other("this answer has lines that are no rows"))
+    }
+
     /// Takes what is said beside the rows: losses, and what the answer does not hold.
     fn note(&mut self, _text: &str) {}
 }
@@ -390,7 +399,7 @@ impl Write for Out<'_> {
             To::Stdout(out) => out.write(bytes),
             To::Merged(_) | To::Values(_) if bytes.is_empty() => Ok(0),
             To::Merged(_) => Err(io::Error::other("this answer has lines without a time")),
-            To::Values(_) => Err(io::Error::other("this answer has lines that are no rows")),
+            To::Values(rows) => rows.lines(bytes).map(|()| bytes.len()),
         }
     }
 

@@ -38,9 +38,8 @@ pub fn begin_text(wanted: Option<bool>, wide: bool) -> bool {
     if let Some((cells, rows)) = size_of(&io::stdout()).filter(|_| !wide) {
         set_size(cells, rows);
     }
-    let dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
     let no_color = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
-    let colored = wanted.unwrap_or_else(|| io::stdout().is_terminal() && !dumb && !no_color);
+    let colored = wanted.unwrap_or_else(|| systape_cli::takes_escapes(&io::stdout()) && !no_color);
     COLORED.store(colored, Ordering::Relaxed);
     let locale =
         ["LC_ALL", "LC_CTYPE", "LANG"].into_iter().filter_map(std::env::var_os).find(|value| !value.is_empty());

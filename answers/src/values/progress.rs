@@ -1,6 +1,6 @@
 //! A progress line on a terminal, for reports that take longer than a second.
 
-use std::io::{self, IsTerminal};
+use std::io;
 use std::sync::mpsc::{self, RecvTimeoutError, Sender};
 use std::sync::{Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
@@ -47,9 +47,9 @@ impl Waiting {
     }
 }
 
-/// Begins to show progress on `what`; nothing is shown unless standard error is a terminal.
+/// Begins to show progress on `what`; nothing is shown unless standard error is a terminal that can take the line away.
 pub fn begin(what: String) {
-    if !io::stderr().is_terminal() {
+    if !systape_cli::takes_escapes(&io::stderr()) {
         return;
     }
     let show = move || {

@@ -63,14 +63,21 @@ pub fn begin(memory: u64) {
 /// It did not take, or give back, all of it.
 pub fn end() -> Result<Option<String>, SpillError> {
     let Some(Store(inner)) = STORE.get() else { return Ok(None) };
-    if let Some(why) = inner.failed.get() {
-        return Err(SpillError::File(why.clone()));
+    if let Some(why) = lock(&inner.failed).clone() {
+        return Err(SpillError::File(why));
     }
     let end = *lock(&inner.end);
     let limit = bytes(inner.limit as u64);
     let text =
         || format!("sums took more than {limit}, three quarters of --memory: {} in a temporary file", bytes(end));
     Ok((end > 0).then(text))
+}
+
+/// Empties the file for the next of several questions: of the one before nothing is in use any more.
+pub fn again() {
+    if let Some(store) = STORE.get() {
+        store.empty();
+    }
 }
 
 /// Sums that a report keeps in memory, all of them: there may be no more of them than there is memory for.
@@ -106,7 +113,10 @@ impl Kept {
 }
 
 /// A file without a name, on a disk if there is one: /tmp often is memory.
-fn made() -> io::Result<File> {
+///
+/// # Errors
+/// No directory takes it (TMPDIR names another one).
+pub fn made() -> io::Result<File> {
     let dirs = match std::env::var_os("TMPDIR").filter(|dir| !dir.is_empty()) {
         Some(dir) => vec![PathBuf::from(dir)],
         None => ["/var/tmp", "/tmp"].map(PathBuf::from).to_vec(),
@@ -159,7 +169,7 @@ struct Inner {
     /// Bytes in the file; who appends holds it.
     end: Mutex<u64>,
     /// The first error.
-    failed: OnceLock<String>,
+    failed: Mutex<Option<String>>,
 }
 
 impl Store {
@@ -171,7 +181,7 @@ impl Store {
     fn new(file: io::Result<File>, limit: usize) -> Self {
         // without a file: that matters once one is needed
         let file = file.map_err(|error| error.to_string());
-        Self(Arc::new(Inner { file, limit, end: Mutex::new(0), failed: OnceLock::new() }))
+        Self(Arc::new(Inner { file, limit, end: Mutex::new(0), failed: Mutex::default() }))
     }
 
     /// Makes the file of a test.
@@ -212,7 +222,15 @@ impl Store {
 
     fn fail(&self, why: impl std::fmt::Display) {
         // of several the first says it
-        let _ = self.0.failed.set(why.to_string());
+        lock(&self.0.failed).get_or_insert_with(|| why.to_string());
+    }
+
+    fn empty(&self) {
+        let Inner { file, end, failed, .. } = &*self.0;
+        *lock(end) = 0;
+        *lock(failed) = None;
+        // what stays behind the end is written over: it costs nothing but disk space
+        let _ = file.as_ref().map(|file| file.set_len(0));
     }
 }
 
@@ -464,7 +482,7 @@ mod tests {
             sorted.sort();
             prop_assert_eq!(&sorted, &expected);
             prop_assert!(found.is_sorted_by_key(|(key, _)| key.clone()));
-            prop_assert!(store.0.failed.get().is_none());
+            prop_assert!(lock(&store.0.failed).is_none());
         }
     }
 
@@ -474,6 +492,23 @@ mod tests {
         let mut writer = store.writer();
         writer.put(b"key", &Bytes(vec![7]));
         let run = writer.finish();
-        assert!(run.cursor().next::<Bytes>().is_none() && store.0.failed.get().is_some());
+        assert!(run.cursor().next::<Bytes>().is_none() && lock(&store.0.failed).is_some());
+    }
+
+    #[test]
+    fn an_emptied_file_takes_the_next_question() {
+        let store = Store::of_test(0);
+        let run = |byte: u8| {
+            let mut writer = store.writer();
+            writer.put(b"key", &Bytes(vec![byte; 100]));
+            writer.finish()
+        };
+        let length = || store.0.file.as_ref().unwrap().metadata().unwrap().len();
+        let _ = run(1);
+        store.fail("the disk is full");
+        assert!(length() > 100);
+        store.empty();
+        assert_eq!((length(), lock(&store.0.failed).clone()), (0, None));
+        assert_eq!(run(2).cursor().next::<Bytes>().unwrap().sum, Bytes(vec![2; 100]));
     }
 }

@@ -1,6 +1,5 @@
 //! Progress of the recording: counters of every stage, one line on a terminal while it runs, and one line at the end.
 
-use std::io::IsTerminal;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -73,7 +72,7 @@ impl Line {
     /// Shows the line; `hidden` when the recorded command writes to the same terminal.
     pub(crate) fn new(hidden: bool) -> Self {
         let bar = ProgressBar::new_spinner();
-        if hidden || !std::io::stderr().is_terminal() {
+        if hidden || !systape_cli::takes_escapes(&std::io::stderr()) {
             bar.set_draw_target(ProgressDrawTarget::hidden());
         } else {
             bar.set_draw_target(ProgressDrawTarget::stderr_with_hz(4));

@@ -4,7 +4,6 @@
 //! (systape-symbols); [`super::budget`] has the limits of that.
 
 use std::cmp::Reverse;
-use std::io::IsTerminal;
 use std::os::fd::AsFd;
 use std::sync::Arc;
 
@@ -170,7 +169,11 @@ impl Names {
             }
         }
         let places: usize = self.places.with(|waiting| waiting.places.values().map(|p| p.offsets.len()).sum());
-        let bar = if std::io::stderr().is_terminal() { ProgressBar::new(places as u64) } else { ProgressBar::hidden() };
+        let bar = if systape_cli::takes_escapes(&std::io::stderr()) {
+            ProgressBar::new(places as u64)
+        } else {
+            ProgressBar::hidden()
+        };
         bar.set_style(
             ProgressStyle::with_template("looking up names  {pos}/{len}  {msg}")
                 .unwrap_or_else(|_| ProgressStyle::default_bar()),

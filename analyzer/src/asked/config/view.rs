@@ -133,6 +133,8 @@ pub enum AnswerFn {
     Lists(fn(&Config, &'static [&'static View], Option<&Tape>, &mut Out) -> Result<Verdict>),
     /// Prints the answer of several tapes, which it opens one after the other.
     Many(OfMany),
+    /// Answers the questions that come through standard input, until that ends ([`crate::cli::mcp`]).
+    Serves,
     /// Checks whether a file is a tape, and sound; it reports all damage.
     Judges {
         /// For a tape.

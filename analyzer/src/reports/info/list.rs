@@ -1,11 +1,13 @@
 //! `analyze list`: a line for each tape of directories and of those named, in order of their start.
 
+use std::borrow::Cow;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 use systape_format::model::Session;
 use systape_format::reader::Tape;
+use systape_format::redact::Redactor;
 
 use super::TapeFacts;
 use crate::asked::config::Config;
@@ -85,7 +87,24 @@ struct Summed {
 
 /// Prints a line for each of `tapes`.
 fn run(_: &Config, tapes: &[PathBuf], out: &mut Out) -> Result<Verdict> {
-    let mut lines: Vec<Line> = tapes.iter().map(|path| Line::of(path)).collect();
+    print(tapes.iter().map(|path| Line::of(path, None)).collect(), out)
+}
+
+/// Prints a line for each of `tapes`, which is a file and what it is called; `redactor`: what takes out facts about people and
+/// machines.
+///
+/// # Errors
+/// The lines cannot be written.
+pub(crate) fn list_named<'t>(
+    tapes: impl Iterator<Item = (&'t Path, &'t Path)>,
+    redactor: Option<&Redactor>,
+    out: &mut Out,
+) -> Result<Verdict> {
+    let named = |(file, name): (&Path, &Path)| Line { path: name.to_owned(), ..Line::of(file, redactor) };
+    print(tapes.map(named).collect(), out)
+}
+
+fn print(mut lines: Vec<Line>, out: &mut Out) -> Result<Verdict> {
     lines.order_by_key(|line| {
         let start = line.is.as_ref().ok().and_then(|is| is.start);
         (start.is_none(), start.map(|start| start.first), line.path.clone())
@@ -117,8 +136,8 @@ fn run(_: &Config, tapes: &[PathBuf], out: &mut Out) -> Result<Verdict> {
 }
 
 impl Line {
-    fn of(path: &Path) -> Self {
-        let is = open(path).map(|tape| Summed::of(&tape)).map_err(|error| {
+    fn of(path: &Path, redactor: Option<&Redactor>) -> Self {
+        let is = open(path).map(|tape| Summed::of(&tape, redactor)).map_err(|error| {
             let (text, name) = (format!("{error:#}"), path.display().to_string());
             // the line begins with the path
             text.strip_prefix(&format!("{name}: ")).unwrap_or(&text).to_owned()
@@ -177,9 +196,12 @@ impl Line {
 }
 
 impl Summed {
-    fn of(tape: &Tape) -> Self {
+    fn of(tape: &Tape, redactor: Option<&Redactor>) -> Self {
         let facts = TapeFacts::gather(tape);
-        let (whole, session): (bool, &Session) = (tape.session_is_whole(), tape.session());
+        let (whole, mut session): (bool, Cow<'_, Session>) = (tape.session_is_whole(), Cow::Borrowed(tape.session()));
+        if let Some(redactor) = redactor {
+            redactor.session(session.to_mut());
+        }
         let end = tape.end();
         let findings = tape.findings().len() + facts.unreadable.len();
         Self {
