@@ -18,7 +18,7 @@ const STOREYS: [(&str, &str); 14] = [
         "abi condition errno numbers uapi flags iouring names near rest si_code signal signo tcp private value desc descriptors struct_text \
          plain select",
     ),
-    ("cli", "control generate held options shell size stop version"),
+    ("cli", "control generate held options shell size stop terminal version"),
     ("schemas", "trace_capnp"),
     (
         "format",
