@@ -1,7 +1,7 @@
 //! Lines of text and how they look, for which a closed pipe is no error; and what the terminal is that they are for, if they are for one.
 
 use std::borrow::Cow;
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, Write};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
@@ -52,7 +52,7 @@ pub fn begin_text(wanted: Option<bool>, wide: bool) -> bool {
 
 /// Cells and lines of the terminal behind `stream`; None: it is none, or does not say, and COLUMNS does not either.
 #[cfg(unix)]
-pub(crate) fn size_of<S: IsTerminal + std::os::fd::AsFd>(stream: &S) -> Option<(usize, usize)> {
+pub(crate) fn size_of<S: io::IsTerminal + std::os::fd::AsFd>(stream: &S) -> Option<(usize, usize)> {
     if !stream.is_terminal() {
         return None;
     }
