@@ -83,6 +83,8 @@ pub(crate) struct Rows<'a, P> {
     to: &'a mut SegmentBuilder,
     places: &'a mut Places,
     stacks: Stacks,
+    /// Old numbers of each thread's tasks, in their order.
+    threads: HashMap<(u32, u32), Vec<u32>>,
     /// New numbers of tasks and nodes by old ones.
     tasks: Vec<Option<u32>>,
     nodes: Vec<Option<u32>>,
@@ -103,7 +105,11 @@ impl<'a, P: Picks> Rows<'a, P> {
             None => Stacks::default(),
         };
         let (tasks, nodes) = (vec![None; part.dict.tasks.len()], vec![None; stacks.nodes.len()]);
-        Self { picks, segment, part, to, places, stacks, tasks, nodes }
+        let mut threads: HashMap<_, Vec<u32>> = HashMap::new();
+        for (old, task) in (0..).zip(&part.dict.tasks) {
+            threads.entry((task.utid, task.tid)).or_default().push(old);
+        }
+        Self { picks, segment, part, to, places, stacks, threads, tasks, nodes }
     }
 
     /// Copies all that stay.
@@ -170,10 +176,9 @@ impl<'a, P: Picks> Rows<'a, P> {
     fn task(&mut self, old: u32) -> u32 {
         let Some(task) = self.old(old) else { return 0 };
         if self.tasks[old as usize].is_none() {
-            let of_thread = |other: &Task| (other.utid, other.tid) == (task.utid, task.tid);
-            for (slot, other) in self.tasks.iter_mut().zip(&self.part.dict.tasks).filter(|(_, other)| of_thread(other))
-            {
-                *slot = Some(self.to.intern_task(&self.picks.task(other)));
+            let of_thread = self.threads.get(&(task.utid, task.tid)).into_iter().flatten();
+            for old in of_thread.map(|old| *old as usize) {
+                self.tasks[old] = Some(self.to.intern_task(&self.picks.task(&self.part.dict.tasks[old])));
             }
         }
         self.tasks[old as usize].unwrap_or_default()
