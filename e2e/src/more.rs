@@ -57,6 +57,12 @@ pub fn monotonic() -> i64 {
     clock(libc::CLOCK_MONOTONIC)
 }
 
+/// A moment of that clock as `--time` takes it.
+#[must_use]
+pub fn mono(ns: i64) -> String {
+    format!("mono:{}.{:09}", ns / 1_000_000_000, ns % 1_000_000_000)
+}
+
 /// Nanoseconds of a clock.
 ///
 /// # Panics

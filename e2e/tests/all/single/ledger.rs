@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 use systape_e2e::disk::{has, skipped};
-use systape_e2e::more::{FREESTANDING, lost_calls, monotonic};
+use systape_e2e::more::{FREESTANDING, lost_calls, mono, monotonic};
 use systape_e2e::{Background, Lab, strace};
 
 /// Children of `crowd`.
@@ -135,11 +135,6 @@ struct Long {
     start: i64,
     dur: i64,
     by_tracer: bool,
-}
-
-/// A moment of CLOCK_MONOTONIC as `--time` takes it.
-fn mono(ns: i64) -> String {
-    format!("mono:{}.{:09}", ns / 1_000_000_000, ns % 1_000_000_000)
 }
 
 /// Whether its thread lost the CPU near the call while it could run: between two tracers, the call is longer for one of them.

@@ -6,6 +6,7 @@ use std::fs;
 use serde_json::Value;
 use systape_e2e::disk::skipped;
 use systape_e2e::lab::run;
+use systape_e2e::more::mono;
 use systape_e2e::{Background, Lab};
 
 /// What the program says of one case.
@@ -31,7 +32,6 @@ fn said(text: &str) -> Vec<Said> {
 
 /// The path of a case: its parts, which tile the time.
 fn path(lab: &Lab, said: &Said) -> Vec<Value> {
-    let mono = |ns: i64| format!("mono:{}.{:09}", ns / 1_000_000_000, ns % 1_000_000_000);
     let (tid, time) = (said.tid.to_string(), format!("{},{}", mono(said.from), mono(said.to)));
     let asked = ["path", "t.tape", "-t", &tid, "--time", &time, "--format", "json"];
     let parts = lab.analyze(&asked).expect(0).json();
