@@ -110,7 +110,7 @@ impl Caller {
         Ok(config)
     }
 
-    /// ToolKind about the first of `tapes`, and the second where the report is about two.
+    /// Asks the report of `config` about the first of the tapes, and about the second too where it compares two.
     fn report(
         &mut self,
         mut config: Config,

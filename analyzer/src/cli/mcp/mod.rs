@@ -144,7 +144,7 @@ impl Desk {
     /// Reads messages until there are no more or nobody takes answers.
     fn read(&self, input: &mut impl BufRead, calls: &SyncSender<WaitingLine>) {
         loop {
-            let line = match wire::next_line(input) {
+            let line = match wire::next_line(input, wire::LONGEST_LINE) {
                 Ok(InputLine::Text(line)) => line,
                 Ok(InputLine::TooLong) => {
                     let text = format!("a line has at most {} bytes", wire::LONGEST_LINE);

@@ -11,6 +11,7 @@ use anyhow::{Context as _, Result, bail};
 use serde_json::{Map, Value, json};
 
 use super::gathered::{COUNTED, MOST_BYTES};
+use super::wire::{self, InputLine};
 use crate::cli::beside;
 
 /// The hidden first argument with which `analyze` starts itself to start `analyze-sql`.
@@ -20,7 +21,7 @@ const CONFINED: &str = "confined";
 /// Most bytes of a question and of an answer.
 const LONGEST: u64 = 1 << 20;
 /// Most bytes of a row that is kept.
-const LONGEST_ROW: u64 = MOST_BYTES as u64;
+const LONGEST_ROW: usize = MOST_BYTES;
 /// Most bytes of what is said on standard error.
 const LONGEST_ERROR: u64 = 8 << 10;
 
@@ -225,21 +226,11 @@ fn rows_of(out: &mut impl BufRead, most: usize, is_query: bool) -> io::Result<Sq
 
 /// The next line; None inside: one that is too long to be kept.
 fn line_of(out: &mut impl BufRead) -> io::Result<Option<Option<String>>> {
-    let mut line = Vec::new();
-    if out.by_ref().take(LONGEST_ROW + 1).read_until(b'\n', &mut line)? == 0 {
-        return Ok(None);
-    }
-    if line.last() == Some(&b'\n') {
-        line.pop();
-        return Ok(Some(String::from_utf8(line).ok()));
-    }
-    while line.last() != Some(&b'\n') {
-        line.clear();
-        if out.by_ref().take(LONGEST_ROW).read_until(b'\n', &mut line)? == 0 {
-            break;
-        }
-    }
-    Ok(Some(None))
+    Ok(match wire::next_line(out, LONGEST_ROW)? {
+        InputLine::Text(line) => Some(String::from_utf8(line).ok()),
+        InputLine::TooLong => Some(None),
+        InputLine::End => None,
+    })
 }
 
 /// Has the process that `command` starts, or this one, end with the one that started it, also if that is killed.

@@ -34,19 +34,19 @@ pub(super) enum InputLine {
     End,
 }
 
-/// The next line of `input`, of which no more than [`LONGEST_LINE`] bytes are kept.
+/// The next line of `input`, of which no more than `most` bytes are kept.
 ///
 /// # Errors
 /// `input` cannot be read.
-pub(super) fn next_line(input: &mut impl BufRead) -> io::Result<InputLine> {
+pub(super) fn next_line(input: &mut impl BufRead, most: usize) -> io::Result<InputLine> {
     let mut line = Vec::new();
-    let read = input.by_ref().take(LONGEST_LINE as u64 + 1).read_until(b'\n', &mut line)?;
+    let read = input.by_ref().take(most as u64 + 1).read_until(b'\n', &mut line)?;
     if read == 0 {
         return Ok(InputLine::End);
     }
     if line.last() == Some(&b'\n') {
         line.pop();
-    } else if line.len() > LONGEST_LINE {
+    } else if line.len() > most {
         skip_line(input)?;
         return Ok(InputLine::TooLong);
     }
@@ -213,12 +213,12 @@ mod tests {
         let long = vec![b'x'; LONGEST_LINE];
         let input = [&long[..], b"\n", &long, b"x\nshort\n", &long, b"xx"].concat();
         let mut input = io::BufReader::with_capacity(4096, &input[..]);
-        let mut next = || next_line(&mut input).unwrap();
+        let mut next = || next_line(&mut input, LONGEST_LINE).unwrap();
         assert_eq!(next(), InputLine::Text(long.clone()));
         assert_eq!(next(), InputLine::TooLong);
         assert_eq!(next(), InputLine::Text(b"short".to_vec()));
         assert_eq!((next(), next()), (InputLine::TooLong, InputLine::End));
-        assert_eq!(next_line(&mut &b"no end"[..]).unwrap(), InputLine::Text(b"no end".to_vec()));
+        assert_eq!(next_line(&mut &b"no end"[..], LONGEST_LINE).unwrap(), InputLine::Text(b"no end".to_vec()));
     }
 
     #[test]

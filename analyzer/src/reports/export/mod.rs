@@ -19,6 +19,11 @@ fn not_text(config: &Config) -> Result<()> {
     refuse(&[(config.format != Format::Text, "--format")], "an export is a form of its own")
 }
 
+/// What -o names, without which there is no export to a file.
+fn named_file<T>(named: Option<T>) -> Result<T> {
+    named.context("-o FILE: name the file to write")
+}
+
 /// The file named by -o, of the tapes of `config`.
 fn made(config: &Config, output: Option<PathBuf>) -> Result<Option<NewFile>> {
     let permissions = config.permissions(None)?;

@@ -11,7 +11,7 @@ use prost::Message as _;
 use systape_format::reader::Tape;
 
 use super::proto::profile::{Function, Label, Line, Location, Mapping, Profile, Sample, ValueType};
-use super::{made, not_text};
+use super::{made, named_file, not_text};
 use crate::asked::config::Config;
 use crate::asked::config::view::{AnswerFn, CALLS, CPUS, Own, PATHS, Reads, TASKS, View};
 use crate::asked::options::stacks::SymbolPlaces;
@@ -42,10 +42,7 @@ pub(crate) static VIEW: View = View {
         if config.is_of_many() {
             bail!("a profile is of one tape: export one at a time (go tool pprof adds up the profiles it is given)");
         }
-        if own.output.is_none() {
-            bail!("-o FILE: name the file to write");
-        }
-        Ok(())
+        named_file(own.output).map(drop)
     },
     reads: |config| -> Result<Reads> { config.own::<Options>()?.names.reads() },
     run: AnswerFn::Writes { make: |config| made(config, config.own::<Options>()?.output), run, tells_damage: false },
@@ -72,7 +69,7 @@ struct Options {
 
 fn run(config: &Config, tape: &Tape, file: Option<&mut NewFile>, out: &mut Out) -> Result<Verdict> {
     let own: Options = config.own()?;
-    let Some(file) = file else { bail!("-o FILE: name the file to write") };
+    let file = named_file(file)?;
     answer_elsewhere(
         config,
         tape,

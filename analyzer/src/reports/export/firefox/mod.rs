@@ -29,7 +29,7 @@ use self::gathered::GatheredProfile;
 use self::longest::{KeptEvents, OPEN};
 use self::read::SegmentReader;
 use self::write::ProfileWriter;
-use super::{made, not_text};
+use super::{made, named_file, not_text};
 use crate::asked::config::Config;
 use crate::asked::config::view::{AnswerFn, CALLS, Own, PATHS, Reads, TASKS, View};
 use crate::asked::options::stacks::SymbolPlaces;
@@ -59,10 +59,7 @@ pub(crate) static VIEW: View = View {
         if config.is_of_many() {
             bail!("a profile is of one tape: export one at a time");
         }
-        if config.own::<Options>()?.output.is_none() {
-            bail!("-o FILE: name the file to write");
-        }
-        Ok(())
+        named_file(config.own::<Options>()?.output).map(drop)
     },
     reads: |config| -> Result<Reads> { config.own::<Options>()?.names.reads() },
     run: AnswerFn::Writes { make: |config| made(config, config.own::<Options>()?.output), run, tells_damage: false },
@@ -88,7 +85,7 @@ const MOST: u64 = 1_000_000;
 
 fn run(config: &Config, tape: &Tape, file: Option<&mut NewFile>, out: &mut Out) -> Result<Verdict> {
     let own: Options = config.own()?;
-    let Some(file) = file else { bail!("-o FILE: name the file to write") };
+    let file = named_file(file)?;
     let mut context = Context::about(config, tape, &FAMILIES)?;
     config.shown.rows(0);
     let mut profile = GatheredProfile::default();

@@ -24,7 +24,7 @@ use std::io::{BufWriter, Write as _};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Context as _, Result};
 use systape_format::model::{BlockIo, CallState, Family, ProcessEvent, SignalEvent, StackOf, Switch, Task, Wakeup};
 use systape_format::reader::{Segment, Tape};
 
@@ -36,7 +36,7 @@ use self::packets::Packets;
 use self::sched::Sched;
 use self::slices::SliceWriter;
 use self::tracks::{ThreadTracks, Track};
-use super::{made, not_text};
+use super::{made, named_file, not_text};
 use crate::asked::config::Config;
 use crate::asked::config::view::{AnswerFn, CALLS, Own, PATHS, Reads, TASKS, View};
 use crate::asked::options::stacks::SymbolPlaces;
@@ -70,10 +70,7 @@ pub(crate) static VIEW: View = View {
     ],
     check: |config| {
         not_text(config)?;
-        if config.own::<Options>()?.output.is_none() {
-            bail!("-o FILE: name the file to write");
-        }
-        Ok(())
+        named_file(config.own::<Options>()?.output).map(drop)
     },
     reads: |config| -> Result<Reads> { config.own::<Options>()?.names.reads() },
     run: AnswerFn::Exports { make: |config| made(config, config.own::<Options>()?.output), run },
@@ -111,7 +108,7 @@ fn text(bytes: &[u8]) -> String {
 }
 
 fn run(config: &Config, tapes: &[PathBuf], file: Option<&mut NewFile>, out: &mut Out) -> Result<Verdict> {
-    let Some(file) = file else { bail!("-o FILE: name the file to write") };
+    let file = named_file(file)?;
     let own: Options = config.own()?;
     let path = file.path().to_owned();
     let cannot = || format!("cannot write {}", path.display());
