@@ -103,7 +103,7 @@ fn run(config: &Config, tape: &Tape, out: &mut Out) -> Result<Verdict> {
         TopRows {
             table: &ENV,
             judged: context.judged(),
-            headings: Table::default().number("TIME").number("PID").word("COMM").word("VARIABLE"),
+            headings: Table::default().number("time s").number("pid").word("comm").word("variable"),
             all: rows.len(),
             limit: config.most(),
         },

@@ -295,8 +295,8 @@ impl Shown<'_> {
 
 /// The printed table, without rows.
 fn table() -> Table {
-    let table = Table::default().word("PROCESS").number("FD").word("TYPE").word("MODE").number("SINCE");
-    table.word("BY").word("NAME").leaving(&["BY", "MODE", "SINCE", "TYPE"])
+    let table = Table::default().word("process").number("fd").word("type").word("mode").number("since");
+    table.word("by").word("name").leaving(&["by", "mode", "since", "type"])
 }
 
 /// A process as JSON has it.

@@ -55,7 +55,7 @@ use systape_answers::derive::paths::pick;
 use systape_answers::render::columns::Layout;
 use systape_answers::render::form::Format;
 use systape_answers::render::row::{Judgement, ShownTimes};
-use systape_answers::render::stamp::Stamps;
+use systape_answers::render::stamp::{Stamps, TimeBase};
 use systape_events::question::{Question, clock};
 use systape_events::values::clock::Clock;
 
@@ -99,6 +99,13 @@ impl<'a> Context<'a> {
             Some(base) => Stamps::new(&[base], self.question.tape),
             None => Stamps::both(self.question.tape),
         }
+    }
+
+    /// Stamps of sentences about a stretch of time: the clock that was asked for, else the time of day where it is known.
+    pub fn stamps_of_sentences(&self) -> Stamps {
+        let dated = self.question.tape.session().clock.monotonic != 0;
+        let base = self.config.base().unwrap_or(if dated { TimeBase::Wall } else { TimeBase::Start });
+        Stamps::new(&[base], self.question.tape)
     }
 
     /// Times of rows, without a clock for text, which has none of theirs.

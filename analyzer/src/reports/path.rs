@@ -28,11 +28,11 @@ use systape_answers::derive::runs::feed;
 use systape_answers::derive::runs::keys::{self, Words, task_text};
 use systape_answers::render::out::Out;
 use systape_answers::render::rank::Few;
-use systape_answers::render::table::millis;
 use systape_answers::values::output::line;
 use systape_answers::values::say::Verdict;
 use systape_events::families::in_session;
 use systape_events::question::Question;
+use systape_events::values::words::span;
 
 /// What is asked.
 pub(crate) static VIEW: View = View {
@@ -223,10 +223,10 @@ fn head(answer: &Answer<'_>, subject: &Subject, out: &mut impl Write) -> io::Res
     let (Some(first), Some(last)) = (answer.found.first(), answer.found.last()) else {
         return line(out, "that thread did not run or wait in this part of the tape");
     };
-    let stamps = answer.context.stamps();
+    let stamps = answer.context.stamps_of_sentences();
     let who = subject.words(answer.threads, (first.part.from, last.part.to));
-    let span = stamps.span(first.part.from, last.part.to);
-    line(out, &format!("The {} ms of {who}, {span}, went to:", millis(answer.total(), "")))?;
+    let when = stamps.span(first.part.from, last.part.to);
+    line(out, &format!("The {} of {who}, {when}, went to:", span(answer.total())))?;
     line(out, "")
 }
 

@@ -39,17 +39,17 @@ pub(crate) static VIEW: View = View {
     ..View::PLAIN
 };
 
-const TIME: stamp::Column = stamp::Column { name: "TIME", width: 13, places: 6, right: true };
+const TIME: stamp::Column = stamp::Column { name: "time", width: 13, places: 6, right: true };
 
 static LAYOUT: Layout = Layout {
     time: Some(("ts_ns", TIME)),
     always_timed: true,
     columns: &[
-        Column::left("COMM", 15, |line| line.word("comm")),
-        Column::right("PID", 7, |line| line.word("pid")),
-        Column::right("TID", 7, |line| line.word("tid")),
-        Column::left("CPU", 5, cpu),
-        Column::left("MODE", 0, mode),
+        Column::left("comm", 15, |line| line.word("comm")),
+        Column::right("pid", 7, |line| line.word("pid")),
+        Column::right("tid", 7, |line| line.word("tid")),
+        Column::left("cpu", 5, cpu),
+        Column::left("mode", 0, mode),
     ],
     ..Layout::PLAIN
 };

@@ -179,8 +179,9 @@ impl TextColumns {
     /// Takes from the widest columns what is too much.
     fn shorten(&self, columns: &[(&TextColumn, &str)], widths: &mut [usize], room: usize) {
         let gaps = cells(self.gap) * widths.len().saturating_sub(1);
+        // not below the width of the column: what stands behind it would leave its own
         let leasts: Vec<Option<usize>> =
-            columns.iter().map(|(field, text)| Some(field.least?.max(least(text)))).collect();
+            columns.iter().map(|(field, text)| Some(field.least?.max(least(text)).max(field.width))).collect();
         loop {
             let over = (widths.iter().sum::<usize>() + gaps).saturating_sub(room);
             let may = (0..widths.len()).filter(|at| leasts[*at].is_some_and(|least| widths[*at] > least));
@@ -232,6 +233,15 @@ mod tests {
             let got = line(Some(room), texts);
             assert!(cells(&got) <= room && got.starts_with("0.000100 app"), "{room}: {got}");
         }
+    }
+
+    #[test]
+    fn columns_stay_below_their_headings() {
+        let fields = || FIELDS.into_iter().chain([TextColumn::left("", 0)]);
+        let columns = || TextColumns::in_room(None, fields(), " ", Some(60));
+        let at = columns().head().find("FILE").unwrap();
+        let line = columns().line(&["sh", "1", "sleep", "(/usr/local/sbin/a/long/one/sleep: ENOENT)"]);
+        assert_eq!(line.find("sleep"), Some(at), "{line}");
     }
 
     #[test]

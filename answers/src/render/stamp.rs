@@ -130,14 +130,18 @@ impl Stamps {
         self.each(column, |_| word.to_owned())
     }
 
-    /// The headings of these cells: `TIME(s)`, `TIME(mono)`, `TIME(UTC)`.
+    /// The headings of these cells: `time s`, `time mono`, `time UTC`; those of bcc's tools as they have them: `TIME(s)`.
     pub fn heading(&self, column: Column) -> String {
         let unit = |base| match base {
             TimeBase::Start => "s",
             TimeBase::Mono => "mono",
             TimeBase::Wall => "UTC",
         };
-        self.each(column, |base| format!("{}({})", column.name, unit(base)))
+        let of_bcc = column.name.starts_with(|first: char| first.is_ascii_uppercase());
+        let text = |base| {
+            if of_bcc { format!("{}({})", column.name, unit(base)) } else { format!("{} {}", column.name, unit(base)) }
+        };
+        self.each(column, text)
     }
 
     fn each(&self, column: Column, cell: impl Fn(TimeBase) -> String) -> String {
@@ -233,6 +237,7 @@ mod tests {
     fn two_clocks_stand_side_by_side() {
         let both = stamps(&[TimeBase::Start, TimeBase::Wall], 3600 * S);
         assert_eq!(both.heading(TIME), "TIME(s)   TIME(UTC)      ");
+        assert_eq!(both.heading(Column { name: "time", ..TIME }), "time s    time UTC       ");
         assert_eq!(both.text(TIME, 101 * S), "1.000     01:00:01.000000");
         let unknown = Stamps { clock: Clock::default(), day: None, ..both };
         assert!(unknown.text(TIME, 101 * S).starts_with("1.000     ?"));

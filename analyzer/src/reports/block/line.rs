@@ -13,20 +13,20 @@ use systape_events::values::devices::Devices;
 use systape_events::values::words::escaped;
 
 /// Column of times.
-const TIME: Column = Column { name: "TIME", width: 11, places: 6, right: false };
+const TIME: Column = Column { name: "time", width: 11, places: 6, right: false };
 
 /// The columns behind the time.
 const FIELDS: [TextColumn; 11] = [
-    TextColumn::left("COMM", 15).shortens(),
-    TextColumn::left("PID", 7).leaves(3),
-    TextColumn::left("DISK", 9).leaves(7),
-    TextColumn::left("T", 4).leaves(5),
-    TextColumn::left("SECTOR", 10).leaves(1),
-    TextColumn::left("BYTES", 7).leaves(6),
-    TextColumn::right("QUE(ms)", 7).leaves(4),
-    TextColumn::right("LAT(ms)", 7),
-    TextColumn::left("CAUSE", 8).shortens().leaves(2),
-    TextColumn::left("FILE", 0).shortens(),
+    TextColumn::left("comm", 15).shortens(),
+    TextColumn::left("pid", 7).leaves(3),
+    TextColumn::left("disk", 9).leaves(7),
+    TextColumn::left("type", 4).leaves(5),
+    TextColumn::left("sector", 10).leaves(1),
+    TextColumn::left("bytes", 7).leaves(6),
+    TextColumn::right("queue ms", 8).leaves(4),
+    TextColumn::right("took ms", 7),
+    TextColumn::left("cause", 8).shortens().leaves(2),
+    TextColumn::left("file", 0).shortens(),
     // rare facts
     TextColumn::left("", 0),
 ];
@@ -50,7 +50,7 @@ pub(crate) fn text(out: &mut Vec<u8>, io: &Io<'_>, session: &Session, devices: &
         &flags::letters(e.flags),
         &sector(e).map_or_else(|| "-".into(), |sector| sector.to_string()),
         &e.bytes.to_string(),
-        &paint::time(&millis_if(io.queue()), 7, io.queue()),
+        &paint::time(&millis_if(io.queue()), 8, io.queue()),
         &paint::time(&millis_if(io.latency()), 7, io.latency()),
         &io.cause(session),
         &io.held().text(),

@@ -218,13 +218,13 @@ fn numbers(sum: &Sum) -> [String; 8] {
 
 /// The columns of numbers.
 const NUMBERS: [TextColumn; 9] = [
-    TextColumn::right("IOS", 8),
-    TextColumn::right("READ(KiB)", 10).leaves(5),
-    TextColumn::right("WRIT(KiB)", 10).leaves(6),
-    TextColumn::right("ERRS", 5).leaves(2),
-    TextColumn::right("REQUE", 5).leaves(1),
-    TextColumn::right("TOTAL(ms)", 11),
-    TextColumn::right("AVG(ms)", 9).leaves(4),
-    TextColumn::right("MAX(ms)", 9).leaves(7),
-    TextColumn::right("SHARE", 6).leaves(3),
+    TextColumn::right("I/Os", 8),
+    TextColumn::right("read KiB", 10).leaves(5),
+    TextColumn::right("written KiB", 11).leaves(6),
+    TextColumn::right("errors", 6).leaves(2),
+    TextColumn::right("requeued", 8).leaves(1),
+    TextColumn::right("total ms", 11),
+    TextColumn::right("avg ms", 9).leaves(4),
+    TextColumn::right("max ms", 9).leaves(7),
+    TextColumn::right("share", 6).leaves(3),
 ];

@@ -75,7 +75,7 @@ pub(super) const LAYOUT: Layout = Layout {
 };
 
 /// Column of times.
-const TIME: Column = Column { name: "TIME", width: 9, places: 3, right: false };
+const TIME: Column = Column { name: "time", width: 9, places: 3, right: false };
 
 /// Prints `rows`.
 pub(super) fn print(story: &ExecInput<'_>, layout: &Layout, rows: &[Row], out: &mut Out) -> io::Result<()> {
@@ -98,16 +98,16 @@ pub(super) fn print(story: &ExecInput<'_>, layout: &Layout, rows: &[Row], out: &
 
 /// The columns behind the time.
 const FIELDS: [TextColumn; 11] = [
-    TextColumn::right("UID", 5).leaves(3),
-    TextColumn::left("PCOMM", 15).shortens().leaves(6),
-    TextColumn::left("PID", 7),
-    TextColumn::left("PPID", 7).leaves(4),
-    TextColumn::right("RET", 3).leaves(5),
-    TextColumn::left("EXIT", 12),
-    TextColumn::right("LIVED", 9).leaves(7),
-    TextColumn::right("USER", 9).leaves(2),
-    TextColumn::right("SYSTEM", 9).leaves(1),
-    TextColumn::left(" ARGS", 0).shortens(),
+    TextColumn::right("uid", 5).leaves(3),
+    TextColumn::left("comm", 15).shortens().leaves(6),
+    TextColumn::left("pid", 7),
+    TextColumn::left("ppid", 7).leaves(4),
+    TextColumn::right("ret", 3).leaves(5),
+    TextColumn::left("exit", 12),
+    TextColumn::right("lived", 9).leaves(7),
+    TextColumn::right("user cpu", 9).leaves(2),
+    TextColumn::right("sys cpu", 9).leaves(1),
+    TextColumn::left(" arguments", 0).shortens(),
     // why it failed
     TextColumn::left("", 0),
 ];

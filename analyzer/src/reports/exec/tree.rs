@@ -45,7 +45,7 @@ systape_format::tables! {
 /// Kernel threads are children of this one.
 const KTHREADD: (u32, &[u8]) = (2, b"kthreadd");
 /// Column of times.
-const START: Column = Column { name: "START", width: 9, places: 3, right: true };
+const START: Column = Column { name: "start", width: 9, places: 3, right: true };
 /// Most steps of indentation; a deeper process has its depth as a number.
 const DEEPEST: usize = 40;
 
@@ -136,10 +136,10 @@ fn order<'a>(story: &'a ExecInput<'_>, show: &[bool]) -> Vec<TreeProcess<'a>> {
 
 /// The columns behind the start.
 const FIELDS: [TextColumn; 4] = [
-    TextColumn::right("LIVED", 10).leaves(1),
-    TextColumn::left(" EXIT", 13),
-    TextColumn::right("PID", 7),
-    TextColumn::left(" COMMAND", 0).shortens(),
+    TextColumn::right("lived", 10).leaves(1),
+    TextColumn::left(" exit", 13),
+    TextColumn::right("pid", 7),
+    TextColumn::left(" command", 0).shortens(),
 ];
 
 fn text(story: &ExecInput<'_>, node: &TreeProcess<'_>) -> String {

@@ -223,7 +223,7 @@ fn open_flags(segment: &Loaded, row: usize) -> Option<(u64, String)> {
 }
 
 /// Column of times.
-const TIME: Column = Column { name: "TIME", width: 11, places: 6, right: false };
+const TIME: Column = Column { name: "time", width: 11, places: 6, right: false };
 
 /// The whole answer of a report that is such a list.
 pub(in crate::reports) fn answer(context: &mut Context<'_>, list: &List, out: &mut Out) -> Result<Verdict> {
@@ -251,22 +251,22 @@ fn print(context: &mut Context<'_>, list: &List, out: &mut Out) -> Result<()> {
 
 /// The columns of opensnoop's lines behind the time.
 const OPENED: [TextColumn; 6] = [
-    TextColumn::left("PID", 7).leaves(2),
-    TextColumn::left("COMM", 15).shortens(),
-    TextColumn::right("FD", 4).leaves(3),
-    TextColumn::left("ERR", 8),
-    TextColumn::left("FLAGS", 24).leaves(1),
-    TextColumn::left("PATH", 0).shortens(),
+    TextColumn::left("pid", 7).leaves(2),
+    TextColumn::left("comm", 15).shortens(),
+    TextColumn::right("fd", 4).leaves(3),
+    TextColumn::left("error", 8),
+    TextColumn::left("flags", 24).leaves(1),
+    TextColumn::left("path", 0).shortens(),
 ];
 
 /// Those of fileslower's.
 const SLOW: [TextColumn; 6] = [
-    TextColumn::left("COMM", 15).shortens(),
-    TextColumn::left("TID", 7).leaves(1),
-    TextColumn::left("CALL", 12),
-    TextColumn::right("BYTES", 9).leaves(2),
-    TextColumn::right("LAT(ms)", 10),
-    TextColumn::left("FILE", 0).shortens(),
+    TextColumn::left("comm", 15).shortens(),
+    TextColumn::left("tid", 7).leaves(1),
+    TextColumn::left("call", 12),
+    TextColumn::right("bytes", 9).leaves(2),
+    TextColumn::right("took ms", 10),
+    TextColumn::left("file", 0).shortens(),
 ];
 
 impl ListedCall {

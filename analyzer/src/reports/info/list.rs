@@ -109,17 +109,17 @@ fn print(mut lines: Vec<Line>, out: &mut Out) -> Result<Verdict> {
         let start = line.is.as_ref().ok().and_then(|is| is.start);
         (start.is_none(), start.map(|start| start.first), line.path.clone())
     });
-    let headings = Table::default().whole("START").number("TIME").word("HOST").number("EVENTS").number("LOST");
+    let headings = Table::default().whole("start").number("length").word("host").number("events").number("lost");
     out.ranking(
         TopRows {
             table: &LIST,
             judged: Judgement::Each,
             headings: headings
-                .number("SIZE")
-                .word("TAPE")
-                .word("STATE")
-                .word("RECORDED")
-                .leaving(&["RECORDED", "SIZE", "HOST", "EVENTS", "TIME"]),
+                .number("size")
+                .word("tape")
+                .word("state")
+                .word("recorded")
+                .leaving(&["recorded", "size", "host", "events", "length"]),
             all: lines.len(),
             limit: usize::MAX,
         },

@@ -61,32 +61,32 @@ systape_format::tables! {
 }
 
 /// Column of times.
-const TIME: Column = Column { name: "TIME", width: 11, places: 6, right: false };
+const TIME: Column = Column { name: "time", width: 11, places: 6, right: false };
 
 /// The columns of connections behind the time.
 const FIELDS: [TextColumn; 11] = [
-    TextColumn::left("COMM", 15).shortens_to(8),
-    TextColumn::left("PID", 7).leaves(3),
-    TextColumn::left("PROTO", 5).leaves(1),
-    TextColumn::left("DIR", 7).leaves(4),
-    TextColumn::left("LADDR:LPORT", 21).shortens().leaves(7),
-    TextColumn::left("RADDR:RPORT", 21).shortens(),
-    TextColumn::left("STATE                 MS", 24),
-    TextColumn::right("SENT", 12).leaves(6),
-    TextColumn::right("RECEIVED", 12).leaves(8),
-    TextColumn::right("RTT ms", 9).leaves(5),
-    TextColumn::right("RETR", 5).leaves(2),
+    TextColumn::left("comm", 15).shortens_to(8),
+    TextColumn::left("pid", 7).leaves(3),
+    TextColumn::left("proto", 5).leaves(1),
+    TextColumn::left("role", 7).leaves(4),
+    TextColumn::left("local address", 21).shortens().leaves(7),
+    TextColumn::left("remote address", 21).shortens(),
+    TextColumn::left("state                 ms", 24),
+    TextColumn::right("sent", 12).leaves(6),
+    TextColumn::right("received", 12).leaves(8),
+    TextColumn::right("rtt ms", 9).leaves(5),
+    TextColumn::right("resent", 6).leaves(2),
 ];
 
 /// The columns of changes behind the time.
 const CHANGES: [TextColumn; 7] = [
-    TextColumn::left("COMM", 15).shortens(),
-    TextColumn::left("PID", 7).leaves(3),
-    TextColumn::left("SOCKET", 6).leaves(1),
-    TextColumn::left("PROTO", 5).leaves(2),
-    TextColumn::left("LADDR:LPORT", 21).shortens().leaves(4),
-    TextColumn::left("RADDR:RPORT", 21).shortens().leaves(5),
-    TextColumn::left("OLDSTATE -> NEWSTATE", 24),
+    TextColumn::left("comm", 15).shortens(),
+    TextColumn::left("pid", 7).leaves(3),
+    TextColumn::left("socket", 6).leaves(1),
+    TextColumn::left("proto", 5).leaves(2),
+    TextColumn::left("local address", 21).shortens().leaves(4),
+    TextColumn::left("remote address", 21).shortens().leaves(5),
+    TextColumn::left("old state -> new state", 24),
 ];
 
 /// Names of the columns of connections.

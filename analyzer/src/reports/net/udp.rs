@@ -267,14 +267,14 @@ impl<'a> Shown<'a> {
         losses::head(self.context, losses::AT_LEAST, out)?;
         out.notes(notes)?;
         let (times, stamps) = (self.context.times(), self.context.stamps());
-        let headings = ["MS", "SENT", "BYTES", "RECEIVED", "BYTES", "ERRORS"];
+        let headings = ["ms", "sent", "bytes", "received", "bytes", "errors"];
         let table = Table::default().number(stamps.heading(TIME).trim());
         let table = headings.into_iter().fold(table, Table::number);
         Ok(out.ranking(
             TopRows {
                 table: &UDP,
                 judged: Judgement::Touched(lost),
-                headings: ["PROCESS", "PROTO", "LOCAL", "PEER"]
+                headings: ["process", "proto", "local address", "remote address"]
                     .into_iter()
                     .fold(table, Table::word)
                     .leaving_at(&[8, 9, 1, 2, 4, 0, 6]),
@@ -289,7 +289,7 @@ impl<'a> Shown<'a> {
 }
 
 /// Column of times.
-const TIME: Column = Column { name: "TIME", width: 11, places: 6, right: false };
+const TIME: Column = Column { name: "time", width: 11, places: 6, right: false };
 
 /// Whether a row passes `--duration` and `--failure`.
 fn passes(context: &Context<'_>, line: &Line) -> bool {

@@ -178,7 +178,7 @@ impl Answer<'_> {
     fn text(&self, context: &Context<'_>, subject: &Subject, log: &Log) -> String {
         let (saved, is) = self.saved();
         let who = subject.words(&log.threads, self.way.span);
-        let when = context.stamps().span(self.way.span.0, self.way.span.1);
+        let when = context.stamps_of_sentences().span(self.way.span.0, self.way.span.1);
         let left = |ns: u64| span(self.total.saturating_sub(ns));
         // what is missing may have been more or less
         let lost = !context.question.loss.complete();

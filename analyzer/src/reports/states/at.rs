@@ -68,18 +68,18 @@ pub(super) fn run(mut context: Context<'_>, edge: Edge, below: &Below, limit: us
     now.truncate(limit);
     let calls: Vec<_> = now.iter().map(|now| (now.thread.task.utid, now.call)).collect();
     let arguments = call_texts::of(&context, &calls);
-    let numbers = Table::default().number("off ms").number("came ms").word("[ST]").number("PID").number("TID");
+    let numbers = Table::default().number("off ms").number("came ms").word("state").number("pid").number("tid");
     scheduling::head(&context, out)?;
     out.ranking(
         TopRows {
             table: &NOW,
             judged: context.judged(),
             headings: numbers
-                .number("CPU")
-                .word("COMMAND")
+                .number("cpu")
+                .word("command")
                 .number("call ms")
-                .word("CALL")
-                .leaving(&["came ms", "CPU", "PID", "call ms"]),
+                .word("call")
+                .leaving(&["came ms", "cpu", "pid", "call ms"]),
             all,
             limit,
         },

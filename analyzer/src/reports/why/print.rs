@@ -12,7 +12,7 @@ use systape_answers::derive::why::floor::Floor;
 use systape_answers::render::mark;
 use systape_answers::render::out::Out;
 use systape_answers::render::rank;
-use systape_answers::render::stamp::{Stamps, TimeBase};
+use systape_answers::render::stamp::Stamps;
 use systape_answers::render::table::share;
 use systape_answers::values::output::{self, command, line};
 use systape_events::values::words::{shell, span};
@@ -40,9 +40,7 @@ impl Shown<'_> {
     /// Prints the subject's budget, its findings and those of others.
     pub(super) fn print(&self, context: &Context<'_>, floor: Floor, unknown: &[String], out: &mut Out) -> Result<()> {
         losses::head(context, "Events are missing: figures marked >= are lower bounds:", out)?;
-        let session = context.question.tape.session();
-        let base = if session.clock.monotonic == 0 { TimeBase::Start } else { TimeBase::Wall };
-        let stamps = Stamps::new(&[base], context.question.tape);
+        let stamps = context.stamps_of_sentences();
         let tape = tape_word(context.config);
         if let Some(told) = self.told {
             budget(told, &stamps, &tape, out)?;

@@ -348,8 +348,8 @@ fn text(
         line(out, NO_CHANGE)?;
         return Ok(());
     }
-    let mut table = Table::default().number("TIME(s)").word("OF").word("WHAT").number("BEFORE").number("AFTER");
-    table = table.word("CHANGE").whole("OVER TIME").leaving(&["OVER TIME", "BEFORE"]);
+    let mut table = Table::default().number("time s").word("of").word("what").number("before").number("after");
+    table = table.word("change").whole("over time").leaving(&["over time", "before"]);
     for found in found.iter().take(limit) {
         let (series, what) = (found.series, found.series.what);
         let values: Vec<u64> = series.values.iter().map(|value| value.map_or(0, |value| value.ceil() as u64)).collect();

@@ -89,20 +89,20 @@ pub fn part(key: GroupKey, io: &Io<'_>, of_cgroup: &OfCgroup) -> Part {
 /// Heading and width of the column of `key`; keys of tasks are preceded by the name.
 pub fn column(key: GroupKey) -> (&'static str, usize) {
     match key {
-        GroupKey::Pid => ("COMM            PID", 23),
-        GroupKey::Tid => ("COMM            TID", 23),
-        GroupKey::Comm => ("COMM", 15),
-        GroupKey::Uid => ("USER", 12),
-        GroupKey::Cgroup => ("CGROUP", 24),
-        GroupKey::Container => ("CONTAINER", 24),
-        GroupKey::Unit => ("UNIT", 24),
-        GroupKey::Pod => ("POD", 36),
-        GroupKey::Job => ("JOB", 16),
-        GroupKey::Env => ("ENV", 24),
-        GroupKey::Disk => ("DISK", 9),
-        GroupKey::Op => ("OP", 12),
-        GroupKey::File => ("FILE", 40),
-        _ => ("CAUSE", 8),
+        GroupKey::Pid => ("comm            pid", 23),
+        GroupKey::Tid => ("comm            tid", 23),
+        GroupKey::Comm => ("comm", 15),
+        GroupKey::Uid => ("user", 12),
+        GroupKey::Cgroup => ("cgroup", 24),
+        GroupKey::Container => ("container", 24),
+        GroupKey::Unit => ("unit", 24),
+        GroupKey::Pod => ("pod", 36),
+        GroupKey::Job => ("job", 16),
+        GroupKey::Env => ("env", 24),
+        GroupKey::Disk => ("disk", 9),
+        GroupKey::Op => ("op", 12),
+        GroupKey::File => ("file", 40),
+        _ => ("cause", 8),
     }
 }
 
