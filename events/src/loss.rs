@@ -411,27 +411,7 @@ pub fn cause_text(cause: GapCause) -> &'static str {
 
 /// The name of `cause` in JSON.
 pub fn cause_name(cause: GapCause) -> &'static str {
-    match cause {
-        GapCause::Unknown => "unknown",
-        GapCause::RingFull => "ring-full",
-        GapCause::StateFailed => "state-failed",
-        GapCause::ScratchExhausted => "scratch-exhausted",
-        GapCause::Skipped => "skipped",
-        GapCause::QueueFull => "queue-full",
-        GapCause::OwnTraffic => "own-traffic",
-        GapCause::StringFault => "string-fault",
-        GapCause::DiskError => "disk-error",
-        GapCause::BadRecord => "bad-record",
-        GapCause::LateRecord => "late-record",
-        GapCause::Everyday => "everyday",
-        GapCause::Unexplained => "unexplained",
-        GapCause::Damaged => "damaged",
-        GapCause::DetailDamaged => "detail-damaged",
-        GapCause::Filtered => "filtered",
-        GapCause::OverShare => "over-share",
-        GapCause::Hidden => "hidden",
-        GapCause::NotRead => "not-read",
-    }
+    cause.name()
 }
 
 /// Advice against `cause` for the next recording, on a machine as the session's.

@@ -79,6 +79,7 @@ const volatile u32 sched_buffer_mask = 0; /* and of each of its two of the sched
 const volatile bool filter_calls = false;
 const volatile bool only_failures = false;
 const volatile bool filter_errnos = false;
+const volatile bool any_filter = false; /* a call that passes one of them is stored; else it must pass all */
 const volatile u64 wanted_errnos[64] = {}; /* a bit each */
 const volatile u32 coarse_mask = 0;	   /* lanes - 1 */
 const volatile u32 unseen_ios = 0;	   /* not 0: the end of every so-manyth I/O is not noticed */

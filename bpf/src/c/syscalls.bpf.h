@@ -498,16 +498,16 @@ static __always_inline bool is_wanted(const struct wire_syscall *rec, const stru
 {
 	bool failed = call_returned(rec->state) && rec->ret < 0 && rec->ret >= -MAX_ERRNO;
 	u32 err = failed ? -rec->ret : 0;
-
+	bool restarts = err >= ERESTARTSYS && err <= ERESTART_RESTARTBLOCK && err != ENOIOCTLCMD;
+	bool is_failure = err && !restarts;
 	/* it may have been longer than known */
-	if (rec->state != CALL_BEGAN_BEFORE && rec->state != CALL_LOST_ENTER && d->min_dur &&
-	    rec->end - rec->start <= d->min_dur)
-		return false;
-	if (only_failures && (!err || (err >= ERESTARTSYS && err <= ERESTART_RESTARTBLOCK && err != ENOIOCTLCMD)))
-		return false;
-	if (filter_errnos && !(wanted_errnos[(err >> 6) & 63] >> (err & 63) & 1))
-		return false;
-	return true;
+	bool is_long = rec->state == CALL_BEGAN_BEFORE || rec->state == CALL_LOST_ENTER || !d->min_dur ||
+		       rec->end - rec->start > d->min_dur;
+	bool has_errno = filter_errnos && wanted_errnos[(err >> 6) & 63] >> (err & 63) & 1;
+
+	if (any_filter)
+		return is_long || (only_failures && is_failure) || has_errno;
+	return is_long && (!only_failures || is_failure) && (!filter_errnos || has_errno);
 }
 
 /* Whether it is counted rather than stored. */

@@ -600,6 +600,33 @@ pub enum GapCause {
     NotRead = 18,
 }
 
+impl GapCause {
+    /// Name of the cause in JSON and metrics.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Unknown => "unknown",
+            Self::RingFull => "ring-full",
+            Self::StateFailed => "state-failed",
+            Self::ScratchExhausted => "scratch-exhausted",
+            Self::Skipped => "skipped",
+            Self::QueueFull => "queue-full",
+            Self::OwnTraffic => "own-traffic",
+            Self::StringFault => "string-fault",
+            Self::DiskError => "disk-error",
+            Self::BadRecord => "bad-record",
+            Self::LateRecord => "late-record",
+            Self::Everyday => "everyday",
+            Self::Unexplained => "unexplained",
+            Self::Damaged => "damaged",
+            Self::DetailDamaged => "detail-damaged",
+            Self::Filtered => "filtered",
+            Self::OverShare => "over-share",
+            Self::Hidden => "hidden",
+            Self::NotRead => "not-read",
+        }
+    }
+}
+
 /// Events that are missing, or were left out: their number, kind, time and cause.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Gap {

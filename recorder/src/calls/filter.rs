@@ -12,7 +12,12 @@ use crate::own::say::say;
 /// A threshold from here on was more likely meant as the length of the recording.
 const LONG: Duration = Duration::from_secs(5);
 
-/// The filters `--duration`, `--slow`, `--failure` and `--errno`. A call is stored if it matches all of them.
+/// Errors of calls are below it (MAX_ERRNO of linux/err.h, and one).
+const LARGEST_ERRNO: u16 = 4096;
+/// Not errors: the call is made again (linux/errno.h), and no program sees them.
+const RESTARTS: [u16; 4] = [512, 513, 514, 516];
+
+/// The filters `--duration`, `--slow`, `--failure` and `--errno`. A call is stored if it matches all of them, with `--any` one.
 #[derive(Clone, Debug, Default)]
 pub struct CallFilter {
     /// Least duration of calls without an entry in `slow`, ns; 0 = any.
@@ -23,6 +28,8 @@ pub struct CallFilter {
     pub failures: bool,
     /// Only calls with one of these errnos.
     pub errnos: Option<Vec<u16>>,
+    /// One of them suffices.
+    pub any: bool,
     /// The options in words; empty = every call is stored.
     pub text: Vec<String>,
 }
@@ -57,9 +64,21 @@ impl CallFilter {
             filter.text.push("--failure".into());
         }
         if !args.errno.is_empty() {
-            let codes = args.errno.iter().map(|text| errno(text)).collect::<Result<Vec<_>>>()?;
-            filter.errnos = Some(codes);
+            filter.errnos = Some(errnos(&args.errno)?);
             filter.text.push(format!("--errno {}", args.errno.join(",")));
+        }
+        if args.any {
+            if filter.text.len() < 2 {
+                bail!(
+                    "--any goes with two of --duration, --slow, --failure and --errno: a call that matches one is stored"
+                );
+            }
+            if filter.slow.is_empty() && args.duration.is_none() {
+                // no call is long enough by itself
+                filter.min_dur = COUNTED_ONLY;
+            }
+            filter.any = true;
+            filter.text.push("--any".into());
         }
         Ok(filter)
     }
@@ -77,7 +96,7 @@ impl CallFilter {
 
     /// Whether a call that has been open for `elapsed` ns without a result is stored.
     pub(crate) fn stores_open(&self, abi: Abi, nr: u32, elapsed: u64) -> bool {
-        elapsed >= self.min_dur(abi, nr) && !self.failures && self.errnos.is_none()
+        elapsed >= self.min_dur(abi, nr) && (self.any || !self.failures && self.errnos.is_none())
     }
 }
 
@@ -85,11 +104,24 @@ fn nanos(time: Duration) -> u64 {
     u64::try_from(time.as_nanos()).unwrap_or(COUNTED_ONLY)
 }
 
+/// `ENOENT,EACCES`: these; `!EAGAIN,!ENOENT`: all others.
+fn errnos(list: &[String]) -> Result<Vec<u16>> {
+    let left_out = |text: &String| text.strip_prefix('!').map(errno).transpose();
+    let left: Vec<Option<u16>> = list.iter().map(left_out).collect::<Result<_>>()?;
+    if left.iter().all(Option::is_none) {
+        return list.iter().map(|text| errno(text)).collect();
+    }
+    if left.iter().any(Option::is_none) {
+        bail!("--errno {}: write ! before all of them (all errors but these), or before none", list.join(","));
+    }
+    Ok((1..LARGEST_ERRNO).filter(|code| !left.contains(&Some(*code)) && !RESTARTS.contains(code)).collect())
+}
+
 /// `ENOENT` or `2`.
 fn errno(text: &str) -> Result<u16> {
-    let number = text.parse().ok().filter(|n| (1..4096).contains(n));
+    let number = text.parse().ok().filter(|n| (1..LARGEST_ERRNO).contains(n));
     let upper = text.to_ascii_uppercase();
-    match number.or_else(|| (1..4096).find(|n| systape_abi::errno_name(*n) == Some(upper.as_str()))) {
+    match number.or_else(|| (1..LARGEST_ERRNO).find(|n| systape_abi::errno_name(*n) == Some(upper.as_str()))) {
         Some(number) => Ok(number),
         None => bail!("--errno {text}: there is no such error; write ENOENT or a number"),
     }
@@ -133,8 +165,23 @@ mod tests {
     fn errors_by_name_and_number() {
         assert_eq!(filter(&["--errno", "ENOENT,13"]).unwrap().errnos, Some(vec![2, 13]));
         assert!(filter(&["--errno", "ENOSUCH"]).is_err() && filter(&["--errno", "0"]).is_err());
+        let others = filter(&["--errno", "!EAGAIN,!2"]).unwrap().errnos.unwrap();
+        assert!(others.contains(&1) && others.contains(&4095) && !others.contains(&11) && !others.contains(&2));
+        assert!(!others.contains(&512) && others.contains(&515), "restarts are no errors");
+        assert!(filter(&["--errno", "!EAGAIN,ENOENT"]).is_err() && filter(&["--errno", "!"]).is_err());
         let f = filter(&["--failed"]).unwrap();
         assert!(f.failures && f.is_on() && !f.stores_open(Abi::X86_64, 0, u64::MAX));
         assert_eq!(f.text, ["--failure"]);
+    }
+
+    #[test]
+    fn one_of_several_suffices() {
+        let f = filter(&["--duration", "10", "--failure", "--any"]).unwrap();
+        assert_eq!((f.any, f.min_dur(Abi::X86_64, 0), f.text.last().unwrap().as_str()), (true, 10_000_000, "--any"));
+        // what is open for long has no result yet, and is long already
+        assert!(f.stores_open(Abi::X86_64, 0, 10_000_000) && !f.stores_open(Abi::X86_64, 0, 9_999_999));
+        let f = filter(&["--failure", "--errno", "EIO", "--any"]).unwrap();
+        assert!(f.min_dur(Abi::X86_64, 0) == COUNTED_ONLY && !f.stores_open(Abi::X86_64, 0, 1 << 40));
+        assert!(filter(&["--any"]).is_err() && filter(&["--failure", "--any"]).is_err());
     }
 }

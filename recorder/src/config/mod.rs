@@ -69,6 +69,8 @@ pub struct RecordConfig {
     pub(crate) flight: Option<flight::FlightSettings>,
     /// Prints nothing at the end unless something is wrong.
     pub quiet: bool,
+    /// File for the numbers of the recording.
+    pub metrics: Option<PathBuf>,
     /// The whole system; a command only limits the time.
     pub all: bool,
     /// Processes to record.
@@ -275,6 +277,7 @@ impl RecordConfig {
             output,
             flight,
             quiet: args.quiet > 0,
+            metrics: args.metrics,
         })
     }
 

@@ -159,7 +159,12 @@ fn run(
         Ok(name) => say(format_args!("{}: {} -> {}", opening.slug, opening.what, plan.dir.path().join(name).display())),
         Err(why) => say(format_args!("{}: {}: no whole tape: {why}", opening.slug, opening.what)),
     }
-    plan.status.written(Written { at: dir::stamp(realtime), what: opening.what.clone(), tape: result.clone() });
+    plan.status.written(Written {
+        at: dir::stamp(realtime),
+        realtime,
+        what: opening.what.clone(),
+        tape: result.clone(),
+    });
     if closing.is_none() {
         // pieces that nobody writes leave the memory as they come
         closing = pieces.iter().find_map(|message| match message {

@@ -116,6 +116,11 @@ impl FlightControl {
         self.commands.send(FlightCommand::Request(None, None)).ok();
     }
 
+    /// Its numbers.
+    pub(crate) fn status(&self) -> Arc<Status> {
+        Arc::clone(&self.status)
+    }
+
     /// Tapes that were written, and that could not be.
     pub(crate) fn tapes(&self) -> (u64, u64) {
         let now = self.status.now();

@@ -13,6 +13,8 @@ const REMEMBERED: usize = 16;
 pub(crate) struct Written {
     /// When it was begun, UTC as in names of tapes.
     pub at: String,
+    /// The same in ns since 1970.
+    pub realtime: u64,
     /// What fired, in words.
     pub what: String,
     /// File name of the tape, or why there is none.
@@ -129,7 +131,7 @@ mod tests {
         }
         for n in 0..20 {
             let tape = if n == 19 { Err("disk full".to_owned()) } else { Ok(format!("{n}.tape")) };
-            status.written(Written { at: "T".into(), what: "kill".into(), tape });
+            status.written(Written { at: "T".into(), realtime: n, what: "kill".into(), tape });
         }
         let lines = control::status(&status.json(7, 1_500_000_000, 64 << 20));
         assert!(lines[0].contains("pid 7, for 17 s, 1.5 s of CPU, 64 MiB"), "{}", lines[0]);

@@ -505,15 +505,20 @@ impl Programs {
         Skips::new(self.skel.object(), self.more_skips)
     }
 
-    /// The loaded programs by name, and the size of one ring of each kind.
+    /// The size of one ring of each kind.
+    pub(crate) fn ring_sizes(&self) -> RingSizes {
+        self.rings.sizes(&self.skel)
+    }
+
+    /// The loaded programs by name.
     ///
     /// # Errors
     /// When there is no descriptor left.
-    pub(crate) fn measured(&self) -> Result<(Vec<(String, OwnedFd)>, RingSizes)> {
+    pub(crate) fn measured(&self) -> Result<Vec<(String, OwnedFd)>> {
         let loaded = self.skel.object().progs().filter(|program| program.as_fd().as_raw_fd() >= 0);
         let programs = loaded
             .map(|program| Ok((program.name().to_string_lossy().into_owned(), program.as_fd().try_clone_to_owned()?)));
-        Ok((programs.collect::<Result<_>>()?, self.rings.sizes(&self.skel)))
+        programs.collect()
     }
 
     /// The iterators over stacks of sleeping tasks; None: not requested.

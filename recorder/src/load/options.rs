@@ -171,6 +171,7 @@ fn set_filters(options: &mut rodata, config: &RecordConfig) {
     options.watch_outside = watches_outside(config);
     options.filter_calls = config.filter.is_on();
     options.only_failures = config.filter.failures;
+    options.any_filter = config.filter.any;
     if let Some(errnos) = &config.filter.errnos {
         options.filter_errnos = true;
         errnos.iter().for_each(|errno| options.wanted_errnos[usize::from(errno >> 6)] |= 1 << (errno & 63));

@@ -141,9 +141,13 @@ pub struct Args {
     #[arg(long, alias = "failed", alias = "failed-only", help_heading = "Counting instead of storing")]
     pub failure: bool,
 
-    /// Store only calls that fail with one of these errors, e.g. ENOENT,EACCES
+    /// Store only calls that fail with one of these errors, e.g. ENOENT,EACCES; !EAGAIN,!ENOENT: with any other
     #[arg(long, value_name = "LIST", value_delimiter = ',', help_heading = "Counting instead of storing")]
     pub errno: Vec<String>,
+
+    /// Store a call that matches any of --duration, --slow, --failure and --errno, not only one that matches all
+    #[arg(long, help_heading = "Counting instead of storing")]
+    pub any: bool,
 
     /// For tests: see systape_recorder::own::forced
     #[arg(long, value_name = "LIST", value_delimiter = ',', hide = true)]
@@ -285,6 +289,10 @@ pub struct Args {
     /// Print what the recording cost, by BPF program and thread (measuring makes programs slower)
     #[arg(long)]
     pub self_stats: bool,
+
+    /// Keep numbers of the recording in FILE for Prometheus: events, losses by cause, rings, triggers (node_exporter reads DIR/*.prom)
+    #[arg(long, value_name = "FILE")]
+    pub metrics: Option<PathBuf>,
 
     /// Print a man page or shell completions: man, bash, zsh, fish
     #[arg(long, value_enum, value_name = "WHAT", hide = true)]

@@ -35,6 +35,7 @@ use crate::pipeline::progress::Progress;
 use crate::pipeline::stage::{EncodeStage, Encoded, Flying, StageOutput};
 use crate::rings::backlog::Backlog;
 use crate::rings::records::Records;
+use crate::rings::sizes::RingSizes;
 use crate::stacks::budget::NamesTime;
 use crate::stacks::feed::UnwindInput;
 use crate::stacks::forgot::Forgot;
@@ -114,6 +115,8 @@ pub(crate) struct Pipeline {
     pub control: Arc<DrainControl>,
     /// Counters of all stages.
     pub progress: Arc<Progress>,
+    /// Sizes of the rings.
+    pub rings: RingSizes,
     drain: JoinHandle<Result<Option<CheckedLedger>>>,
     ledger: JoinHandle<Result<()>>,
     encode: JoinHandle<Encoded>,
@@ -147,6 +150,7 @@ impl Pipeline {
         let flow = output.tape.as_ref().map_or_else(Arc::<OutputState>::default, |(sink, _)| sink.flow());
         let progress = Arc::new(Progress::new(output.buffer, flow));
         let forgot = Forgot::default();
+        let rings = programs.ring_sizes();
         let (walker, tables, always) = (programs.walker()?, programs.ledger()?, programs.checks_ledger());
         let (batch_tx, batches) = unbounded();
         let (piece_tx, pieces) = bounded::<(u64, StageOutput)>(PIECES);
@@ -204,6 +208,7 @@ impl Pipeline {
         Ok(Self {
             control,
             progress,
+            rings,
             drain,
             ledger,
             encode,

@@ -1,10 +1,11 @@
 //! Progress of the recording: counters of every stage, one line on a terminal while it runs, and one line at the end.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use indicatif::{HumanBytes, HumanCount, ProgressBar, ProgressDrawTarget, ProgressStyle};
+use systape_format::model::{Family, GapCause};
 
 use crate::pipeline::drain::DrainControl;
 use crate::rings::backlog::Backlog;
@@ -21,6 +22,8 @@ pub(crate) struct Progress {
     pub lost: AtomicU64,
     /// Calls that were counted because there was no room.
     pub counted: AtomicU64,
+    /// The same by cause, with what BPF programs dropped.
+    pub losses: LossCounts,
     /// The waiting data.
     pub backlog: Backlog,
     /// Set when the tape can no longer be written.
@@ -39,6 +42,7 @@ impl Progress {
             written: AtomicU64::new(0),
             lost: AtomicU64::new(0),
             counted: AtomicU64::new(0),
+            losses: LossCounts::default(),
             backlog: Backlog::new(room),
             failed: Arc::default(),
             flow,
@@ -49,6 +53,28 @@ impl Progress {
     /// Bytes of the tape so far, including waiting ones.
     pub(crate) fn bytes(&self) -> u64 {
         self.written.load(Ordering::Relaxed) + self.backlog.pieces()
+    }
+}
+
+/// Number of events that are missing by cause and family.
+#[derive(Debug, Default)]
+pub(crate) struct LossCounts(Mutex<Vec<((GapCause, Family), [u64; 2])>>);
+
+impl LossCounts {
+    /// Adds `count` missing events, of which the ledger has `counted`.
+    pub(crate) fn add(&self, of: (GapCause, Family), count: u64, counted: u64) {
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let at = all.iter().position(|(key, _)| *key == of).unwrap_or_else(|| {
+            all.push((of, [0; 2]));
+            all.len() - 1
+        });
+        all[at].1[0] += count.saturating_sub(counted);
+        all[at].1[1] += counted;
+    }
+
+    /// What is missing so far: lost events, and calls that are counted in the ledger.
+    pub(crate) fn all(&self) -> Vec<((GapCause, Family), [u64; 2])> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }
 

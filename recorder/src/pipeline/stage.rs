@@ -280,6 +280,7 @@ impl EncodeStage {
         self.assembler.end_names();
         self.encoded.filtered = self.assembler.filtered();
         self.encoded.totals = self.assembler.totals().clone();
+        self.progress.events.store(self.encoded.totals.sum(), Ordering::Relaxed);
         self.encoded
     }
 
@@ -360,12 +361,13 @@ impl EncodeStage {
                 self.encoded.own_calls += count.count;
                 continue;
             };
-            if delta.is_loss() {
-                self.lost(family, count.count);
-            }
             let (first, last) = (count.first, count.last);
             let ledger = delta.is_counted();
-            self.encoded.counted += if ledger { count.count } else { 0 };
+            let counted = if ledger { count.count } else { 0 };
+            if delta.is_loss() {
+                self.lost((cause, family), count.count, counted);
+            }
+            self.encoded.counted += counted;
             let (cpu, count) = (delta.cpu, count.count);
             self.assembler.gap(Gap { cause, family, cpu, count, first, last, pid: 0, ledger });
         }
@@ -373,7 +375,7 @@ impl EncodeStage {
             self.assembler.lost_state(pid, first, last);
         }
         for s in skipped {
-            self.lost(s.family, s.count);
+            self.lost((GapCause::Skipped, s.family), s.count, 0);
             self.missing(GapCause::Skipped, s.family, s.count, (s.first, s.last));
         }
     }
@@ -383,7 +385,9 @@ impl EncodeStage {
         let DroppedEvents { lost, counted } = self.assembler.take_given_up();
         for (family, count) in lost {
             self.progress.lost.fetch_add(count, Ordering::Relaxed);
-            self.lost(family, count);
+            // of calls the ledger has the number
+            let in_ledger = if family == Family::Syscall { counted } else { 0 };
+            self.lost((GapCause::QueueFull, family), count, in_ledger);
         }
         self.progress.lost.fetch_sub(counted, Ordering::Relaxed);
         self.progress.counted.fetch_add(counted, Ordering::Relaxed);
@@ -403,7 +407,7 @@ impl EncodeStage {
     }
 
     fn given_up(&mut self, stacks: DroppedStacks) {
-        self.lost(Family::Stack, stacks.count);
+        self.lost((GapCause::QueueFull, Family::Stack), stacks.count, 0);
         self.missing(GapCause::QueueFull, Family::Stack, stacks.count, (stacks.first, stacks.last));
     }
 
@@ -412,13 +416,15 @@ impl EncodeStage {
         let said = self.encoded.lost.iter().filter(|(family, _)| *family == Family::Stack).map(|(_, n)| n).sum();
         let count = self.assembler.missed_stacks().saturating_sub(said);
         if count > 0 {
-            self.lost(Family::Stack, count);
+            self.lost((GapCause::Unexplained, Family::Stack), count, 0);
             let now = clock::monotonic();
             self.missing(GapCause::Unexplained, Family::Stack, count, (self.chunk_ts, now));
         }
     }
 
-    fn lost(&mut self, family: Family, count: u64) {
+    /// Counts missing events, of which the ledger has `counted`.
+    fn lost(&mut self, (cause, family): (GapCause, Family), count: u64, counted: u64) {
+        self.progress.losses.add((cause, family), count, counted);
         self.assembler.watch_lost(clock::monotonic(), family, count);
         match self.encoded.lost.iter_mut().find(|(f, _)| *f == family) {
             Some((_, n)) => *n += count,

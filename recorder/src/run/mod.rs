@@ -33,6 +33,7 @@ use crate::own::signals::SignalSet;
 use crate::pipeline::progress::{Line, not_stored};
 use crate::pipeline::stage::Encoded;
 use crate::pipeline::{About, Output, Pipeline};
+use crate::run::metrics::{MetricsSources, MetricsWriter};
 use crate::run::notify::Watchdog;
 use crate::run::self_stats::{RecordedTotals, SelfStats};
 use crate::run::target::WaitingChild;
@@ -41,6 +42,7 @@ use crate::tape::output;
 use crate::tasks::targets::Targets;
 use crate::{flight, stacks};
 
+mod metrics;
 mod notify;
 mod self_stats;
 mod start;
@@ -126,8 +128,7 @@ pub fn record(config: &RecordConfig) -> Result<u8> {
         settings.check(&config.selection, &config.families)?;
     }
     if let Some(own) = &mut own {
-        let (loaded, rings) = programs.measured()?;
-        own.watch(loaded, rings);
+        own.watch(programs.measured()?, programs.ring_sizes());
     }
     let mut child = command.map(|command| hold(config, &command, files, &programs)).transpose()?;
     programs.mark()?;
@@ -274,6 +275,7 @@ impl Running<'_> {
     fn until_the_end(mut self, pipeline: Pipeline) -> Result<u8> {
         let config = self.config;
         let mut line = Line::new(self.child.is_some());
+        let metrics = config.metrics.as_ref().map(|path| self.metrics(path, &pipeline)).transpose()?;
         let reason = self.wait(&pipeline, &mut line);
         line.clear();
         notify::stopping();
@@ -282,6 +284,7 @@ impl Running<'_> {
         let mut no_tape = false;
         let names = pipeline.names_time.clone();
         let finished = finish(config, pipeline, &self.signals, move |encoded| end(encoded, reason, command_exit));
+        metrics.into_iter().for_each(MetricsWriter::finish);
         match &finished {
             Ok((encoded, bytes)) => {
                 let window = Duration::from_nanos(encoded.window_close.saturating_sub(self.window_open));
@@ -311,6 +314,17 @@ impl Running<'_> {
             Err(_) if !config.command.is_empty() => Ok(FAILED),
             Err(e) => Err(e.context(name(config))),
         }
+    }
+
+    /// Begins to write numbers to `path`.
+    fn metrics(&self, path: &Path, pipeline: &Pipeline) -> Result<MetricsWriter> {
+        let sources = MetricsSources {
+            progress: Arc::clone(&pipeline.progress),
+            control: Arc::clone(&pipeline.control),
+            rings: pipeline.rings,
+            status: self.flight.as_ref().map(flight::FlightControl::status),
+        };
+        MetricsWriter::start(path.to_owned(), sources)
     }
 
     /// Waits until the recording is over.

@@ -137,16 +137,16 @@ fn one(lab: &Lab, program: &Program) {
     fs::write(dir.join("here"), "some words\nin two lines\n").expect("written");
     fs::write(dir.join("before"), "opened before\n").expect("written");
     let before = fs::File::open(dir.join("before")).expect("open");
-    let fd = before.as_raw_fd();
-    let mut command = Command::new("sh");
-    // the shell gives it the descriptor, and becomes it
-    command.args(["-c", &format!("exec 7<&{fd} {fd}<&-; exec \"$@\""), "sh"]).args(program.command).current_dir(&dir);
+    let mut command = Command::new(program.command[0]);
+    command.args(&program.command[1..]).current_dir(&dir);
     command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
-    keep(&mut command, fd);
+    is_seven(&mut command, before.as_raw_fd());
     let mut child = command.spawn().expect("it runs");
     let pid = child.id();
     let proc = |name: &str| fs::read_to_string(format!("/proc/{pid}/{name}")).unwrap_or_default();
-    lab.until("it reads", || proc("syscall").starts_with("0 0x0 ") && proc("wchan").contains("pipe"));
+    lab.until(&format!("{} reads", program.name), || {
+        proc("syscall").starts_with("0 0x0 ") && proc("wchan").contains("pipe")
+    });
     let out = lab.file("strace.out");
     let strace = Background::start(lab.command("strace").args([
         "-f",
@@ -182,12 +182,13 @@ fn one(lab: &Lab, program: &Program) {
     assert!(got.len() > 3, "{}: {got:?}", program.name);
 }
 
-/// The child has this descriptor too.
-fn keep(command: &mut Command, fd: i32) {
+/// The program has this descriptor as its seventh.
+fn is_seven(command: &mut Command, fd: i32) {
     use std::os::unix::process::CommandExt as _;
-    // SAFETY: fcntl is safe between fork and exec.
+    // SAFETY: fcntl and dup2 are safe between fork and exec.
     unsafe {
-        command.pre_exec(move || match libc::fcntl(fd, libc::F_SETFD, 0) {
+        // a descriptor that is 7 already is only kept
+        command.pre_exec(move || match if fd == 7 { libc::fcntl(fd, libc::F_SETFD, 0) } else { libc::dup2(fd, 7) } {
             -1 => Err(std::io::Error::last_os_error()),
             _ => Ok(()),
         })
