@@ -16,7 +16,7 @@ SHELL_SCRIPTS := .ci/run $(wildcard scripts/*.sh)
 PROGRAMS := -p systape-recorder -p systape-analyzer -p systape
 
 .DEFAULT_GOAL := help
-.PHONY: help demo build static-record static dist deb test-packages test-service test-kernels test test-unit test-e2e test-exports test-sql test-all test-fleet test-recipes package-check cross check clippy lint-sql lint deny fuzz stories bench-peers bench-why bench-layers bench-scale man install uninstall clean
+.PHONY: help demo build static-record static static-sql dist deb image test-packages test-service test-kernels test test-unit test-e2e test-exports test-sql test-all test-fleet test-recipes package-check cross check clippy lint-sql lint deny fuzz stories bench-peers bench-why bench-layers bench-scale man install uninstall clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 20
@@ -146,11 +146,19 @@ static: static-record ## record, analyze and systape as static files that run on
 	$(STATIC_ENV) $(CARGO) build --release --target x86_64-unknown-linux-gnu -p systape-analyzer -p systape
 	@scripts/split-debug.sh $(STATIC)/record $(STATIC)/analyze $(STATIC)/systape
 
+static-sql: ## analyze-sql as a static file beside the others (its engine builds for many minutes)
+	@scripts/setup.sh build
+	cd sql && $(STATIC_ENV) $(CARGO) build --release --target x86_64-unknown-linux-gnu --target-dir $(abspath $(TARGET))/sql-static
+	install -m 755 $(TARGET)/sql-static/x86_64-unknown-linux-gnu/release/analyze-sql $(STATIC)/analyze-sql
+
 dist: static ## the static programs in a tar with checksums, in target/dist
 	scripts/package.sh dist $(STATIC) $(TARGET)/dist
 
 deb: static ## Debian packages of the static programs, in target/dist
 	scripts/package.sh deb $(STATIC) $(TARGET)/dist
+
+image: static ## a container image from scratch with the static programs (OCI layout in a tar), in target/dist
+	scripts/image.sh $(STATIC) $(TARGET)/dist
 
 test-packages: deb ## install, record, analyze and remove the packages in chroots of Debian 12 and 13 (debootstrap, 300 MB; root)
 	@scripts/as-root.sh scripts/test-packages.sh $(TARGET)/dist

@@ -31,6 +31,17 @@ share() { # program root
     "$bin/$program" --generate fish > "$to/fish/vendor_completions.d/$program.fish"
 }
 
+# pages, licences of what is linked in and the list of it, and examples: into DIR, for PACKAGE of cargo
+papers() { # dir package...
+    local to=$1
+    shift
+    install -d "$to"
+    scripts/third-party.py licences "$@" > "$to/THIRD-PARTY"
+    scripts/third-party.py sbom "$@" > "$to/sbom.cdx.json"
+    gzip -9n "$to/THIRD-PARTY"
+    gzip -9n < CHANGELOG.md > "$to/changelog.gz"
+}
+
 # every file of ROOT has the time of the commit
 settle() { # root
     find "$1" -exec touch -h -d "@$SOURCE_DATE_EPOCH" {} +
@@ -43,7 +54,11 @@ dist() {
     install -m 755 "$bin/record" "$bin/analyze" "$bin/systape" "$root"
     share record "$root" && share analyze "$root" && share systape "$root"
     mv "$root/usr/share" "$root/share" && rmdir "$root/usr"
-    install -m 644 LICENSE-* README.md docs/install.md packaging/systape.service packaging/systape.conf "$root"
+    install -m 644 LICENSE-* README.md CHANGELOG.md packaging/systape.service packaging/systape.conf "$root"
+    papers "$root" systape-recorder systape-analyzer systape
+    rm "$root/changelog.gz"
+    install -D -m 644 -t "$root/docs" docs/*.md
+    cp -r packaging/metrics packaging/upload packaging/kubernetes packaging/container packaging/slurm packaging/htcondor "$root"
     (cd "$root" && find . -type f ! -name SHA256SUMS -printf '%P\n' | sort | xargs sha256sum > SHA256SUMS)
     settle "$root"
     tar -C "$work" --sort=name --owner=0 --group=0 --numeric-owner --format=gnu -cf - "$name" | xz -T1 -9 > "$out/$name.tar.xz"
@@ -58,6 +73,8 @@ build() { # package root description-lines on stdin
     {
         cat LICENSE-MIT
         [ "$package" != systape-record ] || { echo; echo "The programs that run in the kernel:"; cat LICENSE-GPL-2.0 LICENSE-BSD-2-Clause; }
+        echo
+        echo "What is linked in besides: THIRD-PARTY.gz in this directory."
     } > "$root/usr/share/doc/$package/copyright"
     {
         echo "Package: $package"
@@ -95,6 +112,15 @@ deb() {
     mkdir -p "$root/DEBIAN"
     echo /etc/systape.conf > "$root/DEBIAN/conffiles"
     install -m 755 packaging/deb/postinst packaging/deb/prerm packaging/deb/postrm "$root/DEBIAN"
+    papers "$root/usr/share/doc/systape-record" systape-recorder
+    install -D -m 644 -t "$root/usr/share/doc/systape-record" docs/record.md docs/production.md docs/reliability.md docs/performance.md
+    install -d "$root/usr/share/doc/systape-record/examples"
+    cp -r packaging/metrics packaging/kubernetes packaging/container packaging/slurm packaging/htcondor "$root/usr/share/doc/systape-record/examples"
+    # uploading is off, too
+    install -D -m 755 packaging/upload/upload "$root/usr/lib/systape/upload"
+    install -m 644 packaging/upload/systape-upload.path packaging/upload/systape-upload.service "$root/usr/lib/systemd/system"
+    install -m 644 packaging/upload/systape-upload.conf "$root/etc/systape-upload.conf"
+    echo /etc/systape-upload.conf >> "$root/DEBIAN/conffiles"
     build systape-record "$root" <<END
 Section: admin
 Priority: optional
@@ -109,10 +135,12 @@ END
     root=$work/analyze
     install -D -m 755 -t "$root/usr/bin" "$bin/analyze" "$bin/systape"
     share analyze "$root" && share systape "$root"
+    papers "$root/usr/share/doc/systape-analyze" systape-analyzer systape
+    install -D -m 644 -t "$root/usr/share/doc/systape-analyze" README.md docs/*.md
     build systape-analyze "$root" <<END
 Section: admin
 Priority: optional
-Suggests: systape-record
+Suggests: systape-record, systape-sql
 Description: answers questions from tapes of systape's record
  analyze reads a tape that record wrote, on any machine and without rights:
  listings, sums, signals, waits, connections, flame graphs. It is one static
@@ -120,6 +148,22 @@ Description: answers questions from tapes of systape's record
 END
     debug record
     debug analyze
+    if [ -x "$bin/analyze-sql" ]; then
+        root=$work/sql
+        install -D -m 755 "$bin/analyze-sql" "$root/usr/bin/analyze-sql"
+        (cd sql && ../scripts/third-party.py licences systape-sql) > "$work/THIRD-PARTY"
+        install -D -m 644 "$work/THIRD-PARTY" "$root/usr/share/doc/systape-sql/THIRD-PARTY"
+        gzip -9n "$root/usr/share/doc/systape-sql/THIRD-PARTY"
+        (cd sql && ../scripts/third-party.py sbom systape-sql) > "$root/usr/share/doc/systape-sql/sbom.cdx.json"
+        build systape-sql "$root" <<END
+Section: admin
+Priority: optional
+Depends: systape-analyze (= $version-1)
+Description: SQL and Parquet for tapes of systape
+ analyze sql and analyze export parquet, json and csv run this program, which
+ has the engine DataFusion in it.
+END
+    fi
     (cd "$out" && sha256sum systape-*_"$version"-1_amd64.deb > "systape_$version-1_amd64.sha256")
 }
 

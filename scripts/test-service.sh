@@ -40,11 +40,15 @@ echo "SYSTAPE-BOOTED $(uname -r), systemd $(systemctl --version | awk 'NR == 1 {
 is "off after the installation" shows UnitFileState disabled
 is "starts" systemctl start systape
 is "says that it records" shows ActiveState active
-bash -c "sh -c 'kill -TERM \$\$'; true" 2>/dev/null
+sleep 2
+bash -c "sh -c 'kill -KILL \$\$'; true" 2>/dev/null
+is "a process killed gives a tape" until_true has '*-signal*.tape'
+is "a good tape" good '*-signal*.tape'
+is "which says who it was" bash -c "analyze kills $tapes/*-signal*.tape | grep -q SIGKILL"
+is "which has findings" bash -c "analyze why $tapes/*-signal*.tape | grep -q SIGKILL"
 is "stops" systemctl stop systape
 is "ends well" shows Result success
-is "a good tape" good systape.tape
-is "a process killed is on it" bash -c "analyze kills $tapes/systape.tape | grep -q SIGTERM"
+rm -f $tapes/*.tape
 
 printf '%s\n' 'SYSTAPE_ARGS="--all --last 5s -g -F 49 --dir /var/lib/systape --keep-free 0 --after 1s --on slow:clock_nanosleep>1s:sleep"' >/etc/systape.conf
 mkdir -p /etc/systemd/system/systape.service.d

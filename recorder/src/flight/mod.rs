@@ -116,7 +116,7 @@ impl FlightControl {
         self.commands.send(FlightCommand::Request(None, None)).ok();
     }
 
-    /// Its numbers.
+    /// Numbers of the flight recorder, which other threads change.
     pub(crate) fn status(&self) -> Arc<Status> {
         Arc::clone(&self.status)
     }

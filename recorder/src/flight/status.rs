@@ -13,7 +13,7 @@ const REMEMBERED: usize = 16;
 pub(crate) struct Written {
     /// When it was begun, UTC as in names of tapes.
     pub at: String,
-    /// The same in ns since 1970.
+    /// Time of its beginning, ns since 1970.
     pub realtime: u64,
     /// What fired, in words.
     pub what: String,

@@ -22,7 +22,7 @@ pub(crate) struct Progress {
     pub lost: AtomicU64,
     /// Calls that were counted because there was no room.
     pub counted: AtomicU64,
-    /// The same by cause, with what BPF programs dropped.
+    /// Missing events by cause, with those that BPF programs dropped.
     pub losses: LossCounts,
     /// The waiting data.
     pub backlog: Backlog,
