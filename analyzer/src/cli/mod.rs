@@ -6,6 +6,7 @@ pub(crate) mod card;
 pub(crate) mod follow;
 pub(crate) mod generate;
 pub(crate) mod habits;
+#[cfg(unix)]
 pub(crate) mod mcp;
 pub(crate) mod nothing;
 pub(crate) mod operands;

@@ -16,6 +16,7 @@ use crate::cli::beside;
 use crate::cli::card;
 use crate::cli::follow;
 use crate::cli::generate;
+#[cfg(unix)]
 use crate::cli::mcp;
 use crate::cli::parse::{self, Asked};
 use crate::cli::sandbox;
@@ -139,7 +140,10 @@ fn answer(config: &Config, confined: bool) -> Result<Verdict> {
         debuginfod::begin(&sources)?;
     }
     if let AnswerFn::Serves = config.view.run {
+        #[cfg(unix)]
         return mcp::serve(config, confined);
+        #[cfg(not(unix))]
+        anyhow::bail!("'analyze mcp' is asked by another program, and there is none here");
     }
     let exports = matches!(config.view.run, AnswerFn::Exports { .. });
     if config.is_of_many() || exports {
