@@ -9,6 +9,8 @@ pub(crate) mod habits;
 #[cfg(unix)]
 pub(crate) mod mcp;
 pub(crate) mod nothing;
+#[cfg(unix)]
+pub(crate) mod open;
 pub(crate) mod operands;
 pub(crate) mod parse;
 pub(crate) mod run;
