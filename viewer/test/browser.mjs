@@ -5,11 +5,12 @@
 // MODULES is the directory that has playwright-core (scripts/setup.sh test). Each report's text in the page is that of the program; the
 // page asks for nothing but itself and what it made (blob:), and has nothing to complain about. With SHOTS, a directory, pictures are made.
 
+import { spawn } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { native, tapesDirectory, target } from './host.mjs';
+import { native, program, tapesDirectory, target } from './host.mjs';
 
 const [modules, executablePath, shots] = process.argv.slice(2);
 const { chromium } = createRequire(`${modules}/`)('playwright-core');
@@ -25,18 +26,18 @@ function check(fits, what) {
 const views = readFileSync(new URL('../page/views.js', import.meta.url), 'utf8');
 const { REPORTS, ORDER, linkOf } = new Function(`${views}; return { REPORTS, ORDER, linkOf };`)();
 
-async function open(browser, options = {}) {
+async function open(browser, options = {}, address = url) {
   const context = await browser.newContext({ viewport: { width: 1280, height: 900 }, offline: true, ...options });
   const page = await context.newPage();
   page.on('request', request => {
     counts.requests++;
-    const allowed = [url, 'blob:', 'data:,'].some(begin => request.url().startsWith(begin));
+    const allowed = [address, 'blob:', 'data:,'].some(begin => request.url().startsWith(begin));
     check(allowed, `asks for ${request.url().slice(0, 200)}`);
   });
   page.on('console', message => check(false, `console: ${message.text().slice(0, 300)}`));
   page.on('pageerror', error => check(false, `${error.stack ?? error}`.slice(0, 400)));
   page.on('dialog', dialog => check(false, `dialog ${dialog.message()}`));
-  await page.goto(url);
+  await page.goto(address);
   await page.waitForSelector('html[data-ready=yes]', { timeout: 60000 });
   return page;
 }
@@ -244,6 +245,25 @@ async function oddFiles(browser, directory) {
   await page.context().close();
 }
 
+/// The page that `analyze open` serves has its tape, and asks for these two alone.
+async function served(browser) {
+  const server = spawn(program, ['open', join(tapesDirectory, 'mix-1.5.tape')],
+    { env: { ...process.env, SYSTAPE_VIEWER: join(target, 'viewer', 'systape.html') }, stdio: ['ignore', 'pipe', 'ignore'] });
+  try {
+    const address = await new Promise((resolve, reject) => {
+      server.stdout.on('data', text => resolve(`${text}`.trim()));
+      server.on('exit', status => reject(new Error(`analyze open ends with ${status}`)));
+    });
+    const page = await open(browser, { offline: false }, address);
+    await page.waitForSelector('#body .result[data-done=yes]', { state: 'attached', timeout: 60000 });
+    await page.click('#body summary');
+    await isNative(page, '#body .info-text', ['info'], 'mix-1.5.tape');
+    await page.context().close();
+  } finally {
+    server.kill();
+  }
+}
+
 /// What a report writes can be saved and asked.
 async function written(page) {
   await go(page, 'console', 'cut -o half.tape --time 0,50% mix-1.5.tape');
@@ -290,6 +310,7 @@ try {
   await narrow(page);
   await monkey(page, Number(process.env.EVENTS ?? 600), Number(process.env.SEED ?? 7));
   await oddFiles(browser, directory);
+  await served(browser);
   console.log(`viewer: ready after ${Math.round(ready)} ms; ${counts.texts} texts are the program's; ${counts.events} clicks and keys; ${counts.requests} requests, all of the page itself`);
 } finally {
   await browser.close();
