@@ -6,7 +6,7 @@
 // page asks for nothing but itself and what it made (blob:), and has nothing to complain about. With SHOTS, a directory, pictures are made.
 
 import { spawn } from 'node:child_process';
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { copyFileSync, mkdtempSync, readFileSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -65,8 +65,8 @@ async function go(page, view, options = '') {
 }
 
 /// The text that is seen is the program's.
-async function isNative(page, place, words, tape) {
-  const there = native([...words, tape], tapesDirectory);
+async function isNative(page, place, words, tape, cwd = tapesDirectory) {
+  const there = native([...words, tape], cwd);
   const here = await page.evaluate(selector => {
     const box = document.querySelector(selector);
     return { text: box?.querySelector('pre.answer')?.textContent ?? '', said: box?.querySelector('pre.said')?.textContent ?? '' };
@@ -242,6 +242,15 @@ async function oddFiles(browser, directory) {
   const said = await page.textContent('#body');
   check(said.includes('not a tape'), `of a file that is no tape the page says ${said.slice(0, 200)}`);
   check((await page.textContent('#command')).includes("'./-odd & name.tape'"), 'a name is not quoted');
+  // more than is read at once: a tape, and nothing behind it
+  const long = join(directory, 'long.tape');
+  copyFileSync(join(tapesDirectory, 'mix-1.5.tape'), long);
+  truncateSync(long, 300 * 2 ** 20);
+  await drop(page, [long]);
+  for (const words of [['info'], ['-s']]) {
+    await go(page, 'console', words.join(' '));
+    await isNative(page, '#body .result', words, 'long.tape', directory);
+  }
   await page.context().close();
 }
 

@@ -11,6 +11,8 @@ const ROOT = 3;
 /// Most descriptors.
 const MOST_OPEN = 256;
 const ALL_RIGHTS = 0x1fffffffn;
+/// Names of temporary files; the program removes their names at once.
+const TEMPORARY = /^(var\/)?tmp\/[^/]+$/;
 
 /// Ends a program.
 export class Exit {
@@ -54,7 +56,7 @@ export function imports(args, shelf, { out, err, read = () => {} }, memory) {
   };
 
   const find = name => {
-    if (name === '') return { isRoot: true };
+    if (name === '' || name === 'tmp' || name === 'var/tmp') return { isRoot: true };
     if (name === 'dev/urandom') return { file: random };
     if (name === 'dev/null') return { file: nothing };
     const file = shelf.files.get(name);
@@ -90,10 +92,17 @@ export function imports(args, shelf, { out, err, read = () => {} }, memory) {
     return done;
   };
 
+  /// Bytes of all that is written, with `entry` reaching to `end`: also of open files without a name.
+  const bytesWith = (entry, end) => {
+    const nameless = new Set([...open.values()].filter(other => other.canWrite && other.isTemporary).map(other => other.file));
+    const all = shelf.bytesWritten() + [...nameless].reduce((sum, file) => sum + file.size, 0);
+    return all + Math.max(0, end - entry.file.size);
+  };
+
   const writeFrom = (entry, at, list, count) => {
     let done = 0;
     for (const piece of pieces(list, count)) {
-      if (shelf.bytesWritten() + Math.max(0, at + done + piece.length - entry.file.size) > MOST_WRITTEN) return [NOSPC, done];
+      if (bytesWith(entry, at + done + piece.length) > MOST_WRITTEN) return [NOSPC, done];
       entry.file.write(at + done, piece);
       done += piece.length;
     }
@@ -175,7 +184,7 @@ export function imports(args, shelf, { out, err, read = () => {} }, memory) {
     fd_filestat_set_size: (fd, size) => {
       const entry = open.get(fd);
       if (!entry?.canWrite) return BADF;
-      if (shelf.bytesWritten() + Number(size) - entry.file.size > MOST_WRITTEN) return NOSPC;
+      if (bytesWith(entry, Number(size)) > MOST_WRITTEN) return NOSPC;
       entry.file.resize(Number(size));
       return OK;
     },
@@ -276,8 +285,8 @@ export function imports(args, shelf, { out, err, read = () => {} }, memory) {
       if (found && how & CREATE && how & EXCLUSIVE) return EXIST;
       if (!found) {
         if (!(how & CREATE)) return NOENT;
-        // there is one directory
-        if (name.includes('/')) return NOENT;
+        // there is one directory, and one for what does not fit into the memory for sums
+        if (name.includes('/') && !TEMPORARY.test(name)) return NOENT;
         found = { file: shelf.create(name) };
       }
       if (how & MUST_BE_DIRECTORY && !found.isRoot) return NOTDIR;
@@ -290,7 +299,7 @@ export function imports(args, shelf, { out, err, read = () => {} }, memory) {
       let next = ROOT + 1;
       while (open.has(next)) next++;
       if (next > MOST_OPEN) return NOSPC;
-      open.set(next, { ...found, at: 0, canWrite, appends: (flags & 1) !== 0 });
+      open.set(next, { ...found, at: 0, canWrite, appends: (flags & 1) !== 0, isTemporary: TEMPORARY.test(name) });
       view().setUint32(to, next, true);
       return OK;
     },
