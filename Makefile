@@ -73,6 +73,7 @@ package-check: ## pack the crates as crates.io takes them, and build each of the
 	CARGO_TARGET_DIR=$(abspath $(TARGET))/packed CARGO_PROFILE_DEV_DEBUG=false $(CARGO) publish --workspace --dry-run --allow-dirty
 
 viewer: ## analyze in a page for browsers, target/viewer/systape.html (rustup's wasm32-wasip1, clang, node; minutes)
+	@scripts/setup.sh test
 	@scripts/viewer.sh
 
 viewer-test: ## the viewer of make viewer: its answers beside analyze's, damaged tapes, Chromium
