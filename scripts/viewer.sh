@@ -51,6 +51,7 @@ try() {
     node viewer/test/parity.mjs
     node viewer/test/damage.mjs
     node viewer/test/browser.mjs "$(realpath "$target/browser")" "$(command -v chromium)" "$@"
+    node viewer/test/firefox.mjs "$(realpath "$target/browser")"
 }
 
 case ${1:-all} in
