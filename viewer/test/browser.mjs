@@ -287,6 +287,7 @@ async function cancelled(page) {
   await page.evaluate(() => location.hash = '#console/-s');
   await page.evaluate(() => document.getElementById('cancel').click());
   await page.waitForSelector('#body .result[data-done=yes]');
+  await go(page, 'kills');
   await go(page, 'console', '-s');
   check(await page.$('#body pre.answer') !== null, 'after a question was given up there is no answer');
 }
