@@ -16,7 +16,7 @@ SHELL_SCRIPTS := .ci/run $(wildcard scripts/*.sh)
 PROGRAMS := -p systape-recorder -p systape-analyzer -p systape
 
 .DEFAULT_GOAL := help
-.PHONY: help demo build static-record static static-sql dist deb image test-packages test-service test-kernels test test-unit test-e2e test-exports test-sql test-all test-fleet test-recipes package-check cross check clippy lint-sql lint deny fuzz stories bench-peers bench-why bench-layers bench-scale man install uninstall clean
+.PHONY: help demo build static-record static static-sql dist deb image test-packages test-service test-kernels viewer viewer-test viewer-shots test test-unit test-e2e test-exports test-sql test-all test-fleet test-recipes package-check cross check clippy lint-sql lint deny fuzz stories bench-peers bench-why bench-layers bench-scale man install uninstall clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 20
@@ -72,7 +72,19 @@ package-check: ## pack the crates as crates.io takes them, and build each of the
 	@scripts/setup.sh build
 	CARGO_TARGET_DIR=$(abspath $(TARGET))/packed CARGO_PROFILE_DEV_DEBUG=false $(CARGO) publish --workspace --dry-run --allow-dirty
 
-cross: ## type-check analyze for arm64 (Linux and macOS), and the crates that read tapes for WebAssembly
+viewer: ## analyze in a page for browsers, target/viewer/systape.html (rustup's wasm32-wasip1, clang, node; minutes)
+	@scripts/setup.sh test
+	@scripts/viewer.sh
+
+viewer-test: ## the viewer of make viewer: its answers beside analyze's, damaged tapes, Chromium
+	@scripts/setup.sh test
+	$(CARGO) build --release -p systape-analyzer
+	@scripts/viewer.sh test
+
+viewer-shots: ## the pictures of docs/viewer.md, by Chromium
+	@scripts/viewer.sh shots
+
+cross: ## type-check analyze for arm64 (Linux and macOS) and WebAssembly
 	@scripts/cross.sh
 
 check: ## formatting, lock files, shell syntax, generated code
@@ -194,10 +206,13 @@ install: ## what `make build` made, into PREFIX (/usr/local); DESTDIR is honoure
 	mv -f $(addprefix $(DESTDIR)$(PREFIX)/bin/,$(addsuffix .debug,record analyze $(notdir $(wildcard $(BIN)/analyze-sql)))) \
 		$(DESTDIR)$(PREFIX)/bin/.debug
 	cd $(TARGET)/share && find . -type f -exec install -D -m 644 {} $(DESTDIR)$(PREFIX)/share/{} \;
+	if [ -e $(TARGET)/viewer/systape.html ]; then \
+		install -D -m 644 $(TARGET)/viewer/systape.html $(DESTDIR)$(PREFIX)/share/systape/systape.html; fi
 
 uninstall: ## what install put there (pages and completions: those that are built)
 	rm -f $(addprefix $(DESTDIR)$(PREFIX)/bin/,record analyze systape analyze-sql .debug/record.debug .debug/analyze.debug .debug/analyze-sql.debug)
 	-rmdir $(DESTDIR)$(PREFIX)/bin/.debug 2>/dev/null
+	rm -f $(DESTDIR)$(PREFIX)/share/systape/systape.html
 	if cd $(TARGET)/share 2>/dev/null; then find . -type f -exec rm -f $(DESTDIR)$(PREFIX)/share/{} \; ; fi
 
 clean: ## everything that was built

@@ -21,6 +21,7 @@ mod cli;
 pub mod frames;
 mod reports;
 
+#[cfg(unix)]
 pub use cli::mcp::sql::{SQL_STARTER, run_sql_starter};
 pub use cli::run::{run, run_confined};
 #[cfg(target_os = "linux")]

@@ -13,6 +13,7 @@ fn main() -> ExitCode {
     if std::env::args_os().nth(1).is_some_and(|word| word == systape_analyzer::FETCHER) {
         return systape_analyzer::run_fetcher();
     }
+    #[cfg(unix)]
     if std::env::args_os().nth(1).is_some_and(|word| word == systape_analyzer::SQL_STARTER) {
         return systape_analyzer::run_sql_starter();
     }

@@ -1,20 +1,29 @@
 //! How a `record` holds the tape that it writes: by a lock of its own on the file, until that is whole.
 
 use std::fs::File;
-use std::io;
-use std::os::fd::AsRawFd as _;
+#[cfg(unix)]
+use std::{io, os::fd::AsRawFd as _};
 
 /// Holds `file` for as long as it is open. A file system without locks cannot tell others.
+#[cfg(unix)]
 pub fn hold(file: &File) {
     lock(file, libc::LOCK_EX).ok();
 }
 
 /// Whether another process holds `file`.
+#[cfg(unix)]
 pub fn is_held(file: &File) -> bool {
     lock(file, libc::LOCK_SH).is_err_and(|error| error.kind() == io::ErrorKind::WouldBlock)
 }
 
+/// Whether another process holds `file`: no, as only unix has its locks.
+#[cfg(not(unix))]
+pub fn is_held(_file: &File) -> bool {
+    false
+}
+
 /// Locks a file until it is closed, or reports that another process has.
+#[cfg(unix)]
 fn lock(file: &File, how: i32) -> io::Result<()> {
     // SAFETY: the descriptor is open; flock takes two numbers.
     if unsafe { libc::flock(file.as_raw_fd(), how | libc::LOCK_NB) } == 0 {
@@ -24,7 +33,7 @@ fn lock(file: &File, how: i32) -> io::Result<()> {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, unix))]
 mod tests {
     use super::*;
 

@@ -8,7 +8,6 @@
 
 pub mod control;
 mod generate;
-#[cfg(unix)]
 pub mod held;
 mod options;
 mod shell;

@@ -2,7 +2,6 @@
 
 use std::fs::File;
 use std::io::{Read as _, Seek as _, SeekFrom};
-use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 
 use systape_format::Error;
@@ -27,7 +26,7 @@ pub(crate) fn exact(mut error: anyhow::Error, file: &Path, config: &Config) -> a
 
 /// `general`, which names `FILE` and a bare `analyze -`, of `file` and the report that was asked.
 fn command(general: &str, file: &Path, config: &Config) -> String {
-    let quoted = shell(&[file.as_os_str().as_bytes().to_vec()]);
+    let quoted = shell(&[file.as_os_str().as_encoded_bytes().to_vec()]);
     let Some(reads) = general.strip_suffix(" | analyze -") else { return general.replace("FILE", &quoted) };
     let report = match config.view.name {
         "" => String::new(),
@@ -62,7 +61,7 @@ fn command(general: &str, file: &Path, config: &Config) -> String {
         one => {
             let member = one.first().map(|name| format!(" {}", shell(std::slice::from_ref(name)))).unwrap_or_default();
             let reads = format!("{}{member}", reads.replace("FILE", &quoted));
-            let stem = file.file_stem().map(|stem| stem.as_bytes().to_vec()).unwrap_or_default();
+            let stem = file.file_stem().map(|stem| stem.as_encoded_bytes().to_vec()).unwrap_or_default();
             let stem = if stem.ends_with(b".tape") { stem } else { [&stem[..], b".tape"].concat() };
             match piped {
                 true => format!("{reads} | analyze{report} -"),
@@ -74,7 +73,7 @@ fn command(general: &str, file: &Path, config: &Config) -> String {
 
 /// Whether a compressed file holds an archive of tar, by its name: tar finds out how it is compressed.
 fn is_tar(file: &Path) -> bool {
-    let name = file.file_name().map(|name| name.as_bytes().to_ascii_lowercase()).unwrap_or_default();
+    let name = file.file_name().map(|name| name.as_encoded_bytes().to_ascii_lowercase()).unwrap_or_default();
     let ends = |end: &&str| name.ends_with(end.as_bytes());
     [".tgz", ".txz", ".tzst", ".tbz2"].iter().any(ends) || {
         let stem = name.rsplitn(2, |byte| *byte == b'.').nth(1).unwrap_or_default();

@@ -1,7 +1,6 @@
 //! The answer of one tape: checks that it can be asked, calls the view, and tells what could not be read.
 
 use std::ffi::OsString;
-use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 
 use anyhow::{Result, anyhow, bail};
@@ -94,7 +93,7 @@ pub(crate) fn answer(
             None => bail!("{} makes one file of one tape", config.view.title()),
         },
         AnswerFn::Judges { run, .. } => (run(config, &tape, out), true),
-        AnswerFn::Serves => bail!("{} is asked by a client, about no tape alone", config.view.title()),
+        AnswerFn::Serves(_) => bail!("{} is asked by a client, about no tape alone", config.view.title()),
     };
     // before what is said beside it
     let flushed = out.end();
@@ -154,7 +153,7 @@ fn triggered(config: &Config, tape: &Tape) -> Option<String> {
         return None;
     }
     let window = first.window(open);
-    let file = config.file.as_os_str().as_bytes().to_vec();
+    let file = config.file.as_os_str().as_encoded_bytes().to_vec();
     Some(format!("triggered by {text}: analyze why --time {window} {}", shell(&[file])))
 }
 

@@ -2,10 +2,11 @@
 //! `analyze`. Its engine is large, so `analyze` is without it. Other exports are views of `analyze` itself.
 
 use std::ffi::OsString;
+#[cfg(unix)]
 use std::io;
-use std::os::unix::process::CommandExt as _;
-use std::path::{Path, PathBuf};
-use std::process::Command;
+#[cfg(unix)]
+use std::path::Path;
+use std::path::PathBuf;
 
 use crate::cli::views::VIEWS;
 use systape_events::values::words::escaped;
@@ -102,16 +103,27 @@ fn overview() -> String {
 }
 
 /// Becomes that program, asked by `word`. Comes back only with the reason why it could not.
+#[cfg(unix)]
 pub(crate) fn become_it(word: &str, rest: &[OsString]) -> String {
     let program = match path() {
         Ok(program) => program,
         Err(error) => return format!("'analyze {word}': where this program is is not known: {error}"),
     };
-    let error = Command::new(&program).arg(word).args(rest).exec();
+    let mut other = std::process::Command::new(&program);
+    let error = std::os::unix::process::CommandExt::exec(other.arg(word).args(rest));
     cannot_start(word, &program, &error)
 }
 
+/// Why there is no other program: only unix has one become another.
+#[cfg(not(unix))]
+pub(crate) fn become_it(word: &str, _rest: &[OsString]) -> String {
+    format!(
+        "'analyze {word}' is answered by the program {PROGRAM}, which is not part of this page: ask it on a machine that has it"
+    )
+}
+
 /// Why `program` could not be started for `word`.
+#[cfg(unix)]
 pub(crate) fn cannot_start(word: &str, program: &Path, error: &io::Error) -> String {
     match error.kind() {
         io::ErrorKind::NotFound => format!(
@@ -123,6 +135,7 @@ pub(crate) fn cannot_start(word: &str, program: &Path, error: &io::Error) -> Str
 }
 
 /// Path of the program.
+#[cfg(unix)]
 ///
 /// # Errors
 /// The path of this one is not known.

@@ -3,7 +3,6 @@
 
 use std::ffi::OsString;
 use std::io::{IsTerminal as _, stdout};
-use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 
 use anyhow::Result;
@@ -33,7 +32,7 @@ pub(crate) static CARD: View = View { run: AnswerFn::Prints(print), ..View::PLAI
 
 /// Whether `words`, after the name of the program, ask for the card: nothing but the name of a tape, on a terminal.
 pub(crate) fn is_asked(words: &[OsString]) -> bool {
-    let named = words.get(1).is_none_or(|word| !word.as_bytes().starts_with(b"-"));
+    let named = words.get(1).is_none_or(|word| !word.as_encoded_bytes().starts_with(b"-"));
     words.len() <= 2 && named && stdout().is_terminal()
 }
 
@@ -82,7 +81,7 @@ fn print(config: &Config, tape: &Tape, out: &mut Out) -> Result<Verdict> {
         Err(why) => line(out, &format!("\n{why:#}"))?,
     }
     line(out, "\nAsk more:")?;
-    let file = shell(&[config.file.as_os_str().as_bytes().to_vec()]);
+    let file = shell(&[config.file.as_os_str().as_encoded_bytes().to_vec()]);
     let has = |family| in_session(session, family);
     let mut all = vec![("why", "all findings, each with the command that shows it")];
     all.push(match has(Family::Sched) {

@@ -6,7 +6,7 @@ use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::atomic::Ordering;
 
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, bail};
 use systape_format::reader::Feed;
 
 use crate::asked::config::Config;
@@ -24,6 +24,9 @@ use systape_events::loss::miss_text;
 /// # Errors
 /// It cannot be read.
 pub(crate) fn open(config: &Config) -> Result<File> {
+    if cfg!(target_family = "wasm") {
+        bail!("--follow waits for a tape in a thread, and there is none here: leave it out");
+    }
     if config.file == Path::new(STDIN) {
         return spool::input();
     }

@@ -6,8 +6,11 @@ pub(crate) mod card;
 pub(crate) mod follow;
 pub(crate) mod generate;
 pub(crate) mod habits;
+#[cfg(unix)]
 pub(crate) mod mcp;
 pub(crate) mod nothing;
+#[cfg(unix)]
+pub(crate) mod open;
 pub(crate) mod operands;
 pub(crate) mod parse;
 pub(crate) mod run;

@@ -31,7 +31,7 @@ pub(crate) fn files(args: &Args, view: &View, words: usize, offered: impl Fn() -
     };
     match (view.operands, &args.input, operands) {
         // questions come through standard input
-        (Operands::Tapes, ..) if matches!(view.run, AnswerFn::Serves) => Ok(several(".")),
+        (Operands::Tapes, ..) if matches!(view.run, AnswerFn::Serves(_)) => Ok(several(".")),
         // standard input cannot be one of several
         (Operands::Tapes, None, []) if matches!(offered(), Offered::Bytes) => {
             bail!(

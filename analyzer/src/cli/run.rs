@@ -11,17 +11,20 @@ use systape_format::reader::Tape;
 
 use crate::asked::config::Config;
 use crate::asked::config::view::AnswerFn;
+#[cfg(unix)]
+use crate::asked::config::view::ServedTo;
 use crate::cli::answer::{self, check_name};
 use crate::cli::beside;
 use crate::cli::card;
 use crate::cli::follow;
 use crate::cli::generate;
-use crate::cli::mcp;
 use crate::cli::parse::{self, Asked};
 use crate::cli::sandbox;
 use crate::cli::sandbox::RemainingRights;
 use crate::cli::several;
 use crate::cli::views;
+#[cfg(unix)]
+use crate::cli::{mcp, open as cli_open};
 use systape_answers::render::form::Format;
 use systape_answers::render::out::Out;
 use systape_answers::values::bad_usage::BadUsage;
@@ -138,8 +141,14 @@ fn answer(config: &Config, confined: bool) -> Result<Verdict> {
     if let Some(sources) = (config.view.reads)(config)?.fetch {
         debuginfod::begin(&sources)?;
     }
-    if let AnswerFn::Serves = config.view.run {
-        return mcp::serve(config, confined);
+    if let AnswerFn::Serves(client) = config.view.run {
+        #[cfg(unix)]
+        return match client {
+            ServedTo::Model => mcp::serve(config, confined),
+            ServedTo::Browser => cli_open::serve(config),
+        };
+        #[cfg(not(unix))]
+        anyhow::bail!("'analyze {}' serves others ({client:?}), and nobody can be served from here", config.view.name);
     }
     let exports = matches!(config.view.run, AnswerFn::Exports { .. });
     if config.is_of_many() || exports {
@@ -173,7 +182,7 @@ fn answer(config: &Config, confined: bool) -> Result<Verdict> {
         AnswerFn::Prints(_)
         | AnswerFn::Lists(_)
         | AnswerFn::Many(_)
-        | AnswerFn::Serves
+        | AnswerFn::Serves(_)
         | AnswerFn::Asks(_)
         | AnswerFn::Judges { .. }
         | AnswerFn::Exports { .. } => None,

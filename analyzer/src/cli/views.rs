@@ -68,6 +68,7 @@ pub static VIEWS: &[&View] = &[
     &reports::cut::VIEW,
     &reports::merge::VIEW,
     &reports::mcp::VIEW,
+    &reports::open::VIEW,
 ];
 
 /// Reports by the question that brings somebody to them, each with what it answers in a line: the order of help.
@@ -79,6 +80,7 @@ pub(crate) const QUESTIONS: &[(&str, &[(&str, &str)])] = &[
             ("path", "where the time of a thread went, across whom it waited for"),
             ("rate", "how many calls began when, as a line over time"),
             ("report", "all of it as a page for a browser, in one file"),
+            ("open", "the tape in the viewer, in a browser: every report, time line, calls"),
         ],
     ),
     (

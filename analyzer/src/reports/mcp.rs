@@ -4,7 +4,7 @@
 use anyhow::{Result, bail};
 
 use super::repair::RedactLevel;
-use crate::asked::config::view::{AnswerFn, Operands, Own, View};
+use crate::asked::config::view::{AnswerFn, Operands, Own, ServedTo, View};
 use crate::asked::config::{Config, refuse};
 use systape_answers::render::form::Format;
 
@@ -19,7 +19,7 @@ pub(crate) static VIEW: View = View {
         ("analyze mcp --redact /var/lib/systape", "tapes of a directory, without names"),
     ],
     check,
-    run: AnswerFn::Serves,
+    run: AnswerFn::Serves(ServedTo::Model),
     ..View::PLAIN
 };
 

@@ -27,6 +27,7 @@ pub(crate) mod merge;
 pub(crate) mod named;
 pub(crate) mod net;
 pub(crate) mod offcpu;
+pub(crate) mod open;
 pub(crate) mod page;
 pub(crate) mod path;
 pub(crate) mod probes;

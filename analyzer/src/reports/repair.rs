@@ -215,6 +215,7 @@ pub(crate) fn redactor(level: RedactLevel) -> Redactor {
 ///
 /// # Errors
 /// The tape cannot be read or is of a newer version, or the file not be written.
+#[cfg(unix)]
 pub(crate) fn redact_to(tape: &Tape, redactor: &Redactor, file: &File) -> Result<()> {
     let (mut out, _) = redact(tape, BufWriter::new(file), random_id()?, redactor, &|_| {})?;
     Ok(out.flush()?)

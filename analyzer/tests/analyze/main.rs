@@ -34,6 +34,7 @@ mod moved;
 mod names;
 mod net_udp;
 mod nothing;
+mod open;
 mod options;
 mod plain;
 mod plain_words;

@@ -12,7 +12,6 @@ pub mod keys;
 pub mod label;
 pub mod loghist;
 pub mod mark;
-#[cfg(unix)]
 pub mod out;
 pub mod paint;
 pub mod rank;

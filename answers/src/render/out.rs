@@ -1,11 +1,11 @@
 //! Where an answer goes: to standard output, to the thread that merges those of several tapes, or, as values, to a part of
 //! this program.
 
-use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::ops::ControlFlow;
-use std::os::fd::AsFd as _;
 use std::sync::mpsc::SyncSender;
+#[cfg(unix)]
+use std::{fs::File, os::fd::AsFd as _};
 
 use systape_format::table::TableDef;
 
@@ -103,9 +103,15 @@ pub enum ListingPiece {
     Lines(Part),
 }
 
+/// The descriptor of standard output; elsewhere than on unix it cannot be had twice, and std's own is used.
+#[cfg(unix)]
+type StdoutFile = File;
+#[cfg(not(unix))]
+type StdoutFile = io::Stdout;
+
 /// Standard output without std's line buffer, which searches every write for its last newline.
 struct Stdout {
-    file: BufWriter<File>,
+    file: BufWriter<StdoutFile>,
     /// Something was written: the line of progress stays as long as nothing is.
     begun: bool,
     /// The width of a terminal that lines are made to fit; None: they are as they are.
@@ -116,7 +122,10 @@ struct Stdout {
 
 impl Stdout {
     fn new() -> io::Result<Self> {
+        #[cfg(unix)]
         let file = File::from(io::stdout().as_fd().try_clone_to_owned()?);
+        #[cfg(not(unix))]
+        let file = io::stdout();
         Ok(Self { file: BufWriter::with_capacity(BUFFER, file), begun: false, room: None, line: Vec::new() })
     }
 
@@ -386,6 +395,7 @@ fn send(pieces: &SyncSender<ListingPiece>, piece: ListingPiece) -> io::Result<()
     pieces.send(piece).map_err(|_| io::ErrorKind::BrokenPipe.into())
 }
 
+#[cfg(unix)]
 impl From<BufWriter<File>> for Out<'_> {
     fn from(file: BufWriter<File>) -> Self {
         let room = fitting();

@@ -4,7 +4,6 @@ use systape_format::table::TableDef;
 
 use super::cell::Cell;
 use super::form::Form;
-#[cfg(unix)]
 use super::form::Format;
 use super::label::TapeLabel;
 use super::row::Row;
@@ -163,7 +162,6 @@ pub fn behind(form: Form, row: &Row<'_>) -> Vec<u8> {
 
 /// One row with many columns as CSV: its head, and a line `name,value` for each, with `null` for an unknown value; behind the
 /// columns of `label`.
-#[cfg(unix)]
 pub(super) fn facts(row: &Row<'_>, label: &TapeLabel) -> (Vec<u8>, Vec<u8>) {
     row.is_whole();
     let own = ["name", "value"].map(str::to_owned);

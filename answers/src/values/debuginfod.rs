@@ -102,8 +102,10 @@ pub fn begin(sources: &DebuginfodSources) -> Result<()> {
 
 /// Makes `dir`, readable by its owner alone.
 pub(super) fn make(dir: &Path) -> std::io::Result<()> {
-    use std::os::unix::fs::DirBuilderExt as _;
-    std::fs::DirBuilder::new().recursive(true).mode(0o700).create(dir)
+    let mut new = std::fs::DirBuilder::new();
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut new, 0o700);
+    new.recursive(true).create(dir)
 }
 
 /// Whether files are fetched.
@@ -125,7 +127,10 @@ pub fn file(build_id: &[u8]) -> Result<Option<PathBuf>, String> {
     let answer = line.strip_suffix(b"\n").and_then(|line| line.split_first());
     match (answered, answer) {
         (Ok(_), Some((b'f', path))) => {
+            #[cfg(unix)]
             use std::os::unix::ffi::OsStrExt as _;
+            #[cfg(target_os = "wasi")]
+            use std::os::wasi::ffi::OsStrExt as _;
             Ok(Some(std::ffi::OsStr::from_bytes(path).into()))
         }
         (Ok(_), Some((b'n', _))) => Ok(None),

@@ -5,11 +5,13 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 /// Signals that came.
 static CAME: AtomicUsize = AtomicUsize::new(0);
 
+#[cfg(unix)]
 extern "C" fn note(_signal: libc::c_int) {
     CAME.fetch_add(1, Ordering::Relaxed);
 }
 
 /// Counts both from now on; one that was ignored stays so.
+#[cfg(unix)]
 pub fn count() {
     for signal in [libc::SIGINT, libc::SIGTERM] {
         // SAFETY: the handler does nothing but count, which may be done at any time.
@@ -20,6 +22,10 @@ pub fn count() {
         }
     }
 }
+
+/// Counts none: only unix has them.
+#[cfg(not(unix))]
+pub fn count() {}
 
 /// How many came.
 pub fn came() -> usize {

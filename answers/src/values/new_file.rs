@@ -1,14 +1,22 @@
 //! Files that a report writes.
 
-use std::fs::{File, OpenOptions, Permissions};
+use std::fs::{File, OpenOptions};
 use std::io::{self, Read as _, Write as _};
-use std::os::fd::AsFd as _;
-use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
 use systape_format::header::MAGIC;
 
-use crate::values::spool::STDIN;
+#[cfg(not(unix))]
+use self::elsewhere as system;
+#[cfg(unix)]
+use self::unix as system;
+
+#[cfg(not(unix))]
+mod elsewhere;
+#[cfg(unix)]
+mod unix;
+
+pub use self::system::permissions_like;
 
 /// A file made for a report, and removed if the report fails.
 #[derive(Debug)]
@@ -24,7 +32,7 @@ impl NewFile {
     /// # Errors
     /// It exists, or cannot be made.
     pub fn private(path: &Path) -> io::Result<Self> {
-        Self::open(path, OpenOptions::new().mode(0o600))
+        Self::open(path, system::readable(&mut OpenOptions::new(), 0o600))
     }
 
     /// A new file with these permissions at most ([`permissions_like`]), or the existing regular file, which stays even if
@@ -33,22 +41,18 @@ impl NewFile {
     /// # Errors
     /// It is a link, a device, a pipe or a directory, a tape, somebody else's who may not read the tape, or cannot be opened.
     pub fn replacing(path: &Path, permissions: u32) -> io::Result<Self> {
-        match Self::open(path, OpenOptions::new().mode(permissions)) {
+        match Self::open(path, system::readable(&mut OpenOptions::new(), permissions)) {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
             other => return other,
         }
         if is_tape(path) {
             return Err(io::Error::other("it is a tape, and no tape is overwritten: name another file"));
         }
-        let open = OpenOptions::new()
-            .write(true)
-            .custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK | libc::O_NOCTTY)
-            .open(path);
-        let file = open.map_err(|error| match error.raw_os_error() {
-            Some(libc::ELOOP) => io::Error::other("it is a symbolic link: name the file it points to"),
-            _ => error,
-        })?;
-        narrow(&file, permissions)?;
+        let file = system::open(path, OpenOptions::new().write(true))?;
+        if !file.metadata()?.is_file() {
+            return Err(io::Error::other("it is not a regular file"));
+        }
+        system::narrow(&file, permissions)?;
         Ok(Self { path: path.to_owned(), file, kept: true })
     }
 
@@ -91,44 +95,11 @@ impl NewFile {
 
 /// Whether a regular file begins like a tape. One that cannot be read is none.
 fn is_tape(path: &Path) -> bool {
-    let open =
-        OpenOptions::new().read(true).custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK | libc::O_NOCTTY).open(path);
+    let open = system::open(path, OpenOptions::new().read(true));
     let mut head = [0; MAGIC.len()];
     open.is_ok_and(|mut file| {
         file.metadata().is_ok_and(|metadata| metadata.is_file()) && file.read_exact(&mut head).is_ok()
     }) && head == MAGIC
-}
-
-/// Takes from an existing file readers that are more than `permissions` has.
-fn narrow(file: &File, permissions: u32) -> io::Result<()> {
-    let metadata = file.metadata()?;
-    if !metadata.is_file() {
-        return Err(io::Error::other("it is not a regular file"));
-    }
-    // SAFETY: asks for a number.
-    if permissions & 0o004 == 0 && metadata.uid() != unsafe { libc::geteuid() } {
-        let whose = metadata.uid();
-        return Err(io::Error::other(format!("it is uid {whose}'s, who may not read the tape: name another file")));
-    }
-    let more = metadata.mode() & 0o044 & !permissions;
-    if more != 0 {
-        file.set_permissions(Permissions::from_mode(metadata.mode() & 0o7777 & !more))?;
-    }
-    Ok(())
-}
-
-/// Permissions of a file that is made from `tapes`: who may read all of them may read it. None: its owner.
-pub fn permissions_like<'a>(tapes: impl IntoIterator<Item = &'a Path>) -> u32 {
-    let of = |tape: &Path| {
-        let metadata = if tape == Path::new(STDIN) { stdin() } else { std::fs::metadata(tape) };
-        // nothing is known of the readers of a pipe
-        metadata.ok().filter(std::fs::Metadata::is_file).map_or(0o600, |metadata| 0o600 | metadata.mode() & 0o666)
-    };
-    tapes.into_iter().map(of).reduce(|all, one| all & one).unwrap_or(0o600)
-}
-
-fn stdin() -> io::Result<std::fs::Metadata> {
-    File::from(io::stdin().as_fd().try_clone_to_owned()?).metadata()
 }
 
 impl Drop for NewFile {

@@ -126,7 +126,6 @@ pub(crate) fn leave_out(heading: &str) {
 }
 
 /// The line that says which columns were left out since it was last asked for; None: none were.
-#[cfg(unix)]
 pub(crate) fn left_out() -> Option<String> {
     let all = std::mem::take(&mut *LEFT_OUT.lock().unwrap_or_else(PoisonError::into_inner));
     let columns = if all.len() == 1 { "column" } else { "columns" };

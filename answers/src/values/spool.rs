@@ -4,9 +4,12 @@
 //! The file is made while files can be made ([`Spool::open`]), and nothing is read before rights are given up
 //! ([`Spool::fill`]). Of what does not begin like a tape no more than its beginning is copied.
 
-use std::fs::File;
+use std::fs::{File, Metadata};
 use std::io::{self, IsTerminal, Read, Seek as _, Write};
-use std::os::fd::{AsFd, AsRawFd as _};
+use std::os::fd::AsFd as _;
+#[cfg(unix)]
+use std::os::fd::AsRawFd as _;
+#[cfg(unix)]
 use std::os::unix::fs::FileTypeExt as _;
 
 use anyhow::{Context as _, Result, bail};
@@ -39,6 +42,12 @@ pub fn offered() -> Offered {
         let rest = file.stream_position().is_ok_and(|at| at < metadata.len());
         return if rest { Offered::Bytes } else { Offered::Nothing };
     }
+    of_pipe(&file, &metadata)
+}
+
+/// Waits for the first byte of `file`, if it is a pipe.
+#[cfg(unix)]
+fn of_pipe(file: &File, metadata: &Metadata) -> Offered {
     if !metadata.file_type().is_fifo() {
         return Offered::Nothing;
     }
@@ -51,11 +60,20 @@ pub fn offered() -> Offered {
     }
 }
 
+/// Says that there is nothing: only unix has pipes that are looked at.
+#[cfg(not(unix))]
+fn of_pipe(_: &File, _: &Metadata) -> Offered {
+    Offered::Nothing
+}
+
 /// Standard input, to be read from where it is.
 ///
 /// # Errors
 /// It is a terminal or closed.
 pub fn input() -> Result<File> {
+    if cfg!(target_family = "wasm") {
+        bail!("there is no standard input here: name a tape");
+    }
     let input = io::stdin();
     if input.is_terminal() {
         bail!("standard input is a terminal: name a tape, or pipe one: record -o - ... | analyze -");
@@ -64,6 +82,7 @@ pub fn input() -> Result<File> {
 }
 
 /// How long a pipe may take to its first byte, ms.
+#[cfg(unix)]
 const PATIENCE_MS: libc::c_int = 1000;
 
 /// Standard input, of which nothing was read.

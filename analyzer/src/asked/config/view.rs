@@ -133,8 +133,8 @@ pub enum AnswerFn {
     Lists(fn(&Config, &'static [&'static View], Option<&Tape>, &mut Out) -> Result<Verdict>),
     /// Prints the answer of several tapes, which it opens one after the other.
     Many(OfMany),
-    /// Answers the questions that come through standard input, until that ends ([`crate::cli::mcp`]).
-    Serves,
+    /// Answers others for as long as they ask.
+    Serves(ServedTo),
     /// Checks whether a file is a tape, and sound; it reports all damage.
     Judges {
         /// For a tape.
@@ -142,6 +142,15 @@ pub enum AnswerFn {
         /// For a file that is no tape: the reason.
         not_a_tape: fn(&Config, &str, &mut Out) -> Result<Verdict>,
     },
+}
+
+/// Who is answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ServedTo {
+    /// The client of a language model, through standard input and output ([`crate::cli::mcp`]).
+    Model,
+    /// A browser on this machine ([`crate::cli::open`]).
+    Browser,
 }
 
 /// What a view reads besides its operands.

@@ -84,7 +84,7 @@ const REPORTS: &systape_abi::Habits = &[
     (&["biostacks", "blkstacks"], "analyze callgraph --of block"),
     (&["writeback"], "'analyze -e \"writeback:*\"', of a tape made with record -e 'writeback:*'"),
     // files
-    (&["opens", "open", "openings"], "analyze files --opens"),
+    (&["opens", "openings"], "analyze files --opens"),
     (
         &["topfiles_bytes", "topfiles_time", "topprocs_file", "filelife", "fs", "filesystem", "topfiles"],
         "analyze files",

@@ -43,6 +43,11 @@ struct MergedTape {
 
 /// Prints the listing of `tapes`.
 pub(super) fn answer(config: &Config, tapes: &[PathBuf]) -> Result<Verdict> {
+    if cfg!(target_family = "wasm") {
+        bail!(
+            "the lines of several tapes are put in order by threads, and there are none here: name one tape, or ask 'top', which adds up any number"
+        );
+    }
     let (members, verdict) = members(config, tapes);
     let days = members.iter().flat_map(|member| [member.times.0, member.times.1]).map(day_of);
     let dated = days.clone().min() != days.max();

@@ -95,6 +95,7 @@ fn run(_: &Config, tapes: &[PathBuf], out: &mut Out) -> Result<Verdict> {
 ///
 /// # Errors
 /// The lines cannot be written.
+#[cfg(unix)]
 pub(crate) fn list_named<'t>(
     tapes: impl Iterator<Item = (&'t Path, &'t Path)>,
     redactor: Option<&Redactor>,

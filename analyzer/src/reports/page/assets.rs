@@ -15,12 +15,14 @@ const UPLOT_LICENSE: &str = include_str!("../../../assets/uplot/LICENSE");
 const STYLE: &str = include_str!("../../../assets/page/style.css");
 
 /// Our scripts, in this order.
-const SCRIPTS: [&str; 9] = [
+const SCRIPTS: [&str; 11] = [
     include_str!("../../../assets/page/base.js"),
+    include_str!("../../../assets/page/draw.js"),
     include_str!("../../../assets/page/brush.js"),
     include_str!("../../../assets/page/tables.js"),
     include_str!("../../../assets/page/lines.js"),
     include_str!("../../../assets/page/heat.js"),
+    include_str!("../../../assets/page/stacks.js"),
     include_str!("../../../assets/page/flame.js"),
     include_str!("../../../assets/page/tree.js"),
     include_str!("../../../assets/page/calls.js"),

@@ -121,7 +121,6 @@ fn run(config: &Config, tape: &Tape, file: &mut NewFile, ask: Ask<'_>, out: &mut
 
 /// The tape's name without its directory, for command lines on the page.
 fn tape_name(config: &Config) -> String {
-    use std::os::unix::ffi::OsStrExt as _;
     let name = config.file.file_name().unwrap_or(Path::new("trace.tape").as_os_str());
-    systape_events::values::words::shell(&[name.as_bytes().to_vec()])
+    systape_events::values::words::shell(&[name.as_encoded_bytes().to_vec()])
 }

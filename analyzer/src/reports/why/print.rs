@@ -162,7 +162,6 @@ fn budget(told: &Told, stamps: &Stamps, tape: &str, out: &mut Out) -> Result<()>
 
 /// The tape's name as a word of a command line; empty: it is the one without a name.
 pub(super) fn tape_word(config: &Config) -> String {
-    use std::os::unix::ffi::OsStrExt as _;
-    let name = config.file.as_os_str().as_bytes();
+    let name = config.file.as_os_str().as_encoded_bytes();
     if name == b"trace.tape" { String::new() } else { format!(" {}", shell(&[name.to_vec()])) }
 }

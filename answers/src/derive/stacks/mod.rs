@@ -7,7 +7,6 @@
 //! recording began.
 
 pub mod asleep;
-#[cfg(unix)]
 pub mod debug_files;
 pub mod ending;
 pub mod flame;

@@ -4,7 +4,6 @@ pub mod describe;
 pub mod filter;
 pub mod form;
 pub mod kind;
-#[cfg(unix)]
 pub mod lines;
 pub mod picked;
 pub mod walk;

@@ -1,0 +1,87 @@
+//! `analyze open` as a browser asks it: the page, the tape, and nothing else.
+
+use std::fs;
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::TcpStream;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+
+use crate::common::{Place, program};
+
+/// A server that ends with its test.
+struct Server(Child);
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// Begins to serve `tape` with the viewer in `page`, and says host and token.
+fn serve(page: &Path, tape: &Path) -> (Server, String, String) {
+    let mut command = Command::new(program());
+    command.arg("open").arg(tape).env("SYSTAPE_VIEWER", page);
+    let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+    let mut line = String::new();
+    BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    let (host, token) = line.trim_end().strip_prefix("http://").unwrap().split_once('/').unwrap();
+    let token = token.strip_suffix('/').unwrap().to_owned();
+    assert!(token.len() == 32 && host.starts_with("127.0.0.1:"), "{line}");
+    let host = host.to_owned();
+    (Server(child), host, token)
+}
+
+/// The head and the body of the answer to `request`.
+fn ask(host: &str, request: &str) -> (String, Vec<u8>) {
+    let mut stream = TcpStream::connect(host).unwrap();
+    stream.write_all(request.as_bytes()).unwrap();
+    let mut answer = Vec::new();
+    stream.read_to_end(&mut answer).unwrap();
+    let at = answer.windows(4).position(|four| four == b"\r\n\r\n").expect("a head");
+    (String::from_utf8(answer[..at].to_vec()).unwrap(), answer[at + 4..].to_vec())
+}
+
+#[test]
+fn a_browser_gets_the_page_and_the_tape() {
+    let place = Place::new();
+    let page = place.path("viewer.html");
+    fs::write(&page, "<meta content=\"default-src 'none'; connect-src 'none'\">").unwrap();
+    let tape = Path::new(env!("CARGO_MANIFEST_DIR")).join("../testdata/tapes/ledger-1.3.tape");
+    let (_server, host, token) = serve(&page, &tape);
+    let get = |path: &str, host_named: &str| ask(&host, &format!("GET {path} HTTP/1.1\r\nHost: {host_named}\r\n\r\n"));
+    let (head, body) = get(&format!("/{token}/"), &host);
+    assert!(head.starts_with("HTTP/1.1 200 OK") && head.contains("text/html"), "{head}");
+    assert_eq!(String::from_utf8(body).unwrap(), "<meta content=\"default-src 'none'; connect-src 'self'\">");
+    let (head, body) = get(&format!("/{token}/tape"), &host);
+    assert!(head.contains("X-Tape-Name: ledger-1.3.tape") && head.contains("Cache-Control: no-store"), "{head}");
+    assert_eq!(body, fs::read(&tape).unwrap());
+    for (path, named, status) in [
+        ("/".to_owned(), host.as_str(), "404"),
+        (format!("/{}/tape", "0".repeat(32)), &host, "404"),
+        (format!("/{token}/../etc/passwd"), &host, "404"),
+        (format!("/{token}/tape"), "example.com", "403"),
+    ] {
+        let (head, body) = get(&path, named);
+        assert!(head.starts_with(&format!("HTTP/1.1 {status} ")) && body.is_empty(), "{path} of {named}: {head}");
+    }
+    // whoever asks nothing does not keep others from asking
+    let _silent: Vec<TcpStream> = (0..4).map(|_| TcpStream::connect(&host).unwrap()).collect();
+    assert!(get(&format!("/{token}/"), &host).0.starts_with("HTTP/1.1 200 OK"));
+}
+
+#[test]
+fn what_cannot_be_opened_is_said() {
+    let place = Place::new();
+    let page = place.path("other.html");
+    fs::write(&page, "<html>").unwrap();
+    let tape = Path::new(env!("CARGO_MANIFEST_DIR")).join("../testdata/tapes/ledger-1.3.tape");
+    let said = |page: &Path, tape: &Path| {
+        let output = Command::new(program()).arg("open").arg(tape).env("SYSTAPE_VIEWER", page).output().unwrap();
+        assert_eq!(output.status.code(), Some(1));
+        String::from_utf8(output.stderr).unwrap()
+    };
+    assert!(said(&page, &tape).contains("other.html is not the viewer: 'make viewer' makes"), "{}", said(&page, &tape));
+    assert!(said(&place.path("none.html"), &tape).contains("none.html cannot be read"));
+    assert!(said(&page, &place.path("none.tape")).contains("none.tape: no such file"));
+}
