@@ -1,11 +1,18 @@
 //! Where an answer goes: to standard output, to the thread that merges those of several tapes, or, as values, to a part of
 //! this program.
 
+#[cfg(unix)]
+use std::fs::File;
+// a second descriptor of standard output; elsewhere than on unix it cannot be had twice, and std's own is used
+#[cfg(unix)]
+use std::fs::File as StdoutFile;
+#[cfg(not(unix))]
+use std::io::Stdout as StdoutFile;
 use std::io::{self, BufWriter, Write};
 use std::ops::ControlFlow;
-use std::sync::mpsc::SyncSender;
 #[cfg(unix)]
-use std::{fs::File, os::fd::AsFd as _};
+use std::os::fd::AsFd as _;
+use std::sync::mpsc::SyncSender;
 
 use systape_format::table::TableDef;
 
@@ -102,12 +109,6 @@ pub enum ListingPiece {
     /// Lines, by their times on the tape's clock.
     Lines(Part),
 }
-
-/// The descriptor of standard output; elsewhere than on unix it cannot be had twice, and std's own is used.
-#[cfg(unix)]
-type StdoutFile = File;
-#[cfg(not(unix))]
-type StdoutFile = io::Stdout;
 
 /// Standard output without std's line buffer, which searches every write for its last newline.
 struct Stdout {
