@@ -250,7 +250,8 @@ enum CallState {
   inFlight @2;      # still open when the recording ended: dur is a lower bound, no return value
   killed @3;        # the task was killed inside the call: no return value
   noReturn @4;      # exit, exit_group, and calls open at the task's exit
-  beganBefore @5;   # ended in the recording, began before it: dur is a lower bound
+  beganBefore @5;   # ended in the recording, began before it: dur is a lower bound. In an imported tape also: of a call that
+                    # began in it the duration is not known
   cloneChild @6;    # the child's return from fork/clone: an exit without an enter
   denied @7;        # seccomp or ptrace refused it before it was entered: no duration
   lostEnter @8;     # its enter was not recorded (state map full): no duration, arguments as at exit
