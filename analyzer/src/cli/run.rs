@@ -141,6 +141,14 @@ fn answer(config: &Config, confined: bool) -> Result<Verdict> {
     if let AnswerFn::Serves = config.view.run {
         return mcp::serve(config, confined);
     }
+    if let AnswerFn::Imports { find, make, run } = config.view.run {
+        let logs = find(config)?;
+        let mut file = make(config)?;
+        if confined {
+            sandbox::enter(&RemainingRights::of_import(logs.iter().map(|log| log.path.clone()), &file));
+        }
+        return run(config, &logs, &mut file, &mut Out::stdout(config.format)?);
+    }
     let exports = matches!(config.view.run, AnswerFn::Exports { .. });
     if config.is_of_many() || exports {
         let tapes = tapes::found(std::iter::once(&config.file).chain(&config.more))?;
@@ -176,6 +184,7 @@ fn answer(config: &Config, confined: bool) -> Result<Verdict> {
         | AnswerFn::Serves
         | AnswerFn::Asks(_)
         | AnswerFn::Judges { .. }
+        | AnswerFn::Imports { .. }
         | AnswerFn::Exports { .. } => None,
     };
     if confined {
