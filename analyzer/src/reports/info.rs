@@ -298,8 +298,9 @@ impl<'a> TapeFacts<'a> {
         self.kept(&mut row);
         row.set("complete", self.complete()).set("clean_end", end.is_some());
         row.set("end_reason", self.tape.end_mark().map(|end| end.reason.clone())).set("events", counts(&self.events));
-        row.set("families", said(whole, json!(families::names(self.tape)))).set("lost", counts(&self.lost));
+        row.set("families", said(whole, json!(families::names(self.tape))));
         row.set("imported", Some(&*session.imported).filter(|program| whole && !program.is_empty()));
+        row.set("lost", counts(&self.lost));
         row.set("counted_only", self.ledger.lost());
         self.ledger.fill(&mut row);
         row.set("gaps", Value::from(self.gaps.iter().map(gap).collect::<Vec<_>>()));

@@ -11,7 +11,7 @@ use crate::common::{Output, Place};
 
 /// Questions whose answers are kept.
 const ASKED: [&str; 6] =
-    ["info", "-s --by syscall,errno", "exec --tree --all", "files --top 0", "why --floor 0", "trace --clock wall"];
+    ["info", "-s --by syscall,errno", "exec --tree --all", "files --top 0", "why --floor 0", "trace"];
 
 /// The logs: `split` is three files and more.
 const LOGS: [&str; 4] = ["whole", "terminal", "short", "split"];
